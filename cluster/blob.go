@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+const b64Prefix = "b64:"
+
+func marshalBlob(b []byte) ([]byte, error) {
+	if utf8.Valid(b) && !strings.HasPrefix(string(b), b64Prefix) {
+		return json.Marshal(string(b))
+	}
+	return json.Marshal(b64Prefix + base64.StdEncoding.EncodeToString(b))
+}
+
+func unmarshalBlob(in []byte) ([]byte, error) {
+	var s string
+	if err := json.Unmarshal(in, &s); err != nil {
+		return nil, err
+	}
+	if rest, ok := strings.CutPrefix(s, b64Prefix); ok {
+		return base64.StdEncoding.DecodeString(rest)
+	}
+	return []byte(s), nil
+}
+
+// HashBlob is the name under which the text is stored.
+func HashBlob(b []byte) BlobHash {
+	sum := sha256.Sum256(b)
+	return BlobHash(hex.EncodeToString(sum[:]))
+}

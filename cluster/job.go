@@ -1,0 +1,231 @@
+package cluster
+
+import "time"
+
+// Phase is where a job stands on its one line of life. Edges between phases are the table
+// edges; a command that asks for another move is rejected.
+type Phase uint8
+
+// The phases.
+const (
+	Pending   Phase = iota
+	Starting        // nodes given, not all have confirmed
+	Running         // every node has confirmed
+	Suspended       // processes stopped
+	Ending          // told to end, not every node is clean yet
+	Ended
+)
+
+// edges lists the moves a job may make. Pending is reached again only by a requeue.
+var edges = map[Phase][]Phase{
+	Pending:   {Starting, Ended},
+	Starting:  {Running, Suspended, Ending, Ended, Pending},
+	Running:   {Suspended, Ending, Ended, Pending},
+	Suspended: {Running, Ending, Ended, Pending},
+	Ending:    {Ended, Pending},
+	Ended:     {Pending},
+}
+
+// Edges returns the table of permitted moves, for documents and checkers.
+func Edges() map[Phase][]Phase { return edges }
+
+// Outcome is how a job or step ended.
+type Outcome uint8
+
+// The outcomes. NoOutcome while a job lives.
+const (
+	NoOutcome Outcome = iota
+	Completed
+	Failed
+	Cancelled
+	TimedOut
+	NodeFailed
+	Preempted
+	OutOfMemory
+	DeadlineMissed
+	BootFailed
+	Requeued // an attempt ended because the job was requeued
+)
+
+// Reason is why a job waits, or a detail of how it ended. It is the domain's word;
+// slurm/ has the table of Slurm's names, which are mostly the same.
+type Reason string
+
+// The reasons of this version.
+const (
+	NoReason              Reason = ""
+	WaitPriority          Reason = "Priority"
+	WaitResources         Reason = "Resources"
+	WaitDependency        Reason = "Dependency"
+	WaitDependencyNever   Reason = "DependencyNeverSatisfied"
+	WaitBegin             Reason = "BeginTime"
+	WaitHeldUser          Reason = "JobHeldUser"
+	WaitHeldAdmin         Reason = "JobHeldAdmin"
+	WaitArrayLimit        Reason = "JobArrayTaskLimit"
+	WaitPartitionTime     Reason = "PartitionTimeLimit"
+	WaitPartitionNodes    Reason = "PartitionNodeLimit"
+	WaitPartitionConfig   Reason = "PartitionConfig"
+	WaitPartitionDown     Reason = "PartitionDown"
+	WaitPartitionInactive Reason = "PartitionInactive"
+	WaitNodeNotAvail      Reason = "ReqNodeNotAvail"
+	WaitNodesDown         Reason = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+	WaitLicenses          Reason = "Licenses"
+	WaitReservation       Reason = "Reservation"
+	WaitRequeueHeld       Reason = "job requeued in held state"
+	WaitLaunchFailedHeld  Reason = "launch failed requeued held"
+	EndNonZeroExit        Reason = "NonZeroExitCode"
+	EndTimeLimit          Reason = "TimeLimit"
+	EndDeadline           Reason = "DeadLine"
+	EndLaunchFailure      Reason = "JobLaunchFailure"
+	EndNodeDown           Reason = "NodeDown"
+	EndBadConstraints     Reason = "BadConstraints"
+	EndOutOfMemory        Reason = "OutOfMemory"
+)
+
+// Hold says who holds a job.
+type Hold uint8
+
+// The holders; a job in special exit is held too.
+const (
+	NotHeld Hold = iota
+	HeldUser
+	HeldAdmin
+)
+
+// ExitStatus is a wait(2) status of a task, batch script or the worst of several:
+// exit code and terminating signal.
+type ExitStatus struct {
+	Code   int `json:"code,omitempty"`
+	Signal int `json:"signal,omitempty"`
+}
+
+// Share is what one node gives to a job or step.
+type Share struct {
+	Node  NodeName `json:"node"`
+	CPUs  IDSet    `json:"cpus,omitzero"`
+	GPUs  IDSet    `json:"gpus,omitzero"` // device indexes on the node
+	MemMB MemMB    `json:"mem_mb,omitempty"`
+	Tasks int      `json:"tasks,omitempty"` // how many tasks are meant to run here
+}
+
+// Alloc is what was given to a job: one share a node, in the order of the node list.
+type Alloc struct {
+	Shares    []Share `json:"shares"`
+	Partition string  `json:"partition"`
+	// Types maps GPU type to count over all shares, for TRES texts.
+	Types map[string]int64 `json:"types,omitempty"`
+}
+
+// Job is one job, one array task, or an array's tasks that do not differ yet.
+type Job struct {
+	ID      JobID    `json:"id"`
+	Spec    *JobSpec `json:"spec"`
+	Phase   Phase    `json:"phase"`
+	Outcome Outcome  `json:"outcome,omitempty"`
+
+	// ArrayID is the array's id, 0 for a plain job. Task is this record's task number or
+	// TaskAny; Tasks are the task numbers of a record that stands for several.
+	ArrayID JobID `json:"array_id,omitempty"`
+	Task    int   `json:"task"`
+	Tasks   IDSet `json:"tasks,omitzero"`
+
+	Held         Hold       `json:"held,omitempty"`
+	HeldWhy      Reason     `json:"held_why,omitempty"`
+	SpecialExit  bool       `json:"special_exit,omitempty"`
+	Wait         Reason     `json:"wait,omitempty"`
+	WaitNote     string     `json:"wait_note,omitempty"` // text behind the reason, e.g. the unavailable nodes
+	Depends      Depends    `json:"depends,omitzero"`    // what is still unmet of Spec.Depends
+	Eligible     time.Time  `json:"eligible,omitzero"`
+	PlannedStart time.Time  `json:"planned_start,omitzero"`
+	PlannedNodes []NodeName `json:"planned_nodes,omitempty"`
+	Priority     uint32     `json:"priority"` // 0 while held
+	LastEval     time.Time  `json:"last_eval,omitzero"`
+	Backfilled   bool       `json:"backfilled,omitempty"`
+
+	Alloc    *Alloc `json:"alloc,omitempty"`   // kept after the end, for history
+	Attempt  int    `json:"attempt,omitempty"` // 0 before the first start, then 1, 2 …
+	Restarts int    `json:"restarts,omitempty"`
+
+	Submitted    time.Time     `json:"submitted"`
+	Started      time.Time     `json:"started,omitzero"`
+	Ended        time.Time     `json:"ended,omitzero"`
+	SuspendedAt  time.Time     `json:"suspended_at,omitzero"`
+	PreSuspend   time.Duration `json:"pre_suspend,omitempty"` // run time before SuspendedAt
+	SuspendTotal time.Duration `json:"suspend_total,omitempty"`
+	Limit        time.Duration `json:"limit,omitempty"` // effective time limit
+
+	// Kill is set in Ending: what to send and why.
+	EndingWhy    Outcome    `json:"ending_why,omitempty"`
+	CancelledBy  *uint32    `json:"cancelled_by,omitempty"`
+	RequeueAfter bool       `json:"requeue_after,omitempty"` // Ending leads back to Pending
+	RequeueHold  bool       `json:"requeue_hold,omitempty"`
+	EndReason    Reason     `json:"end_reason,omitempty"`
+	Exit         ExitStatus `json:"exit,omitzero"`
+	Derived      ExitStatus `json:"derived,omitzero"` // worst step
+	// Waiting lists the nodes whose confirmation (Starting) or clean end (Ending) is missing.
+	Waiting []NodeName `json:"waiting,omitempty"`
+	// Signals asked for by users that the nodes deliver once, by rising number.
+	Signals  []JobSignal `json:"signals,omitempty"`
+	NextStep int         `json:"next_step,omitempty"` // next step number, as far as reported
+}
+
+// SignalScope says which processes of a job get a signal.
+type SignalScope uint8
+
+// The scopes, as scancel's options choose them.
+const (
+	SignalSteps      SignalScope = iota // the steps, not the batch shell
+	SignalBatchShell                    // only the batch shell's own process (-b)
+	SignalFull                          // batch shell, its children and all steps (-f)
+)
+
+// JobSignal is one signal to deliver to a running job. Step is a step number or AllSteps.
+type JobSignal struct {
+	Num   int         `json:"num"` // counts up within the job
+	Sig   int         `json:"sig"`
+	Scope SignalScope `json:"scope,omitempty"`
+	Step  int         `json:"step"`
+}
+
+// Step numbers that are not a plain step's, as Slurm numbers them on the wire.
+const (
+	BatchStep       = -5
+	ExternStep      = -4
+	InteractiveStep = -6
+	AllSteps        = -1
+)
+
+// StepID names a step of a job.
+type StepID struct {
+	Job  JobID `json:"job"`
+	Step int   `json:"step"`
+}
+
+// Step is the record of one step, made by the job's first node and reported to the servers.
+type Step struct {
+	ID           StepID        `json:"id"`
+	Attempt      int           `json:"attempt"`
+	Name         string        `json:"name"`
+	User         string        `json:"user,omitempty"`
+	UID          uint32        `json:"uid,omitempty"`
+	Shares       []Share       `json:"shares,omitempty"`
+	Tasks        int           `json:"tasks"`
+	Distribution string        `json:"distribution,omitempty"`
+	SubmitLine   string        `json:"submit_line,omitempty"`
+	SrunHost     string        `json:"srun_host,omitempty"`
+	SrunPID      int           `json:"srun_pid,omitempty"`
+	Started      time.Time     `json:"started"`
+	Ended        time.Time     `json:"ended,omitzero"`
+	Outcome      Outcome       `json:"outcome,omitempty"`
+	CancelledBy  *uint32       `json:"cancelled_by,omitempty"`
+	Exit         ExitStatus    `json:"exit,omitzero"`
+	Limit        time.Duration `json:"limit,omitempty"`
+	Usage        Usage         `json:"usage,omitzero"`
+}
+
+// Usage is what a step consumed.
+type Usage struct {
+	UserCPU   time.Duration `json:"user_cpu,omitempty"`
+	SystemCPU time.Duration `json:"system_cpu,omitempty"`
+	MaxRSS    int64         `json:"max_rss,omitempty"` // bytes
+}

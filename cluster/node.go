@@ -1,0 +1,178 @@
+package cluster
+
+import "time"
+
+// GPU is one device (or MIG instance) of a node.
+type GPU struct {
+	Index int    `json:"index"`
+	Type  string `json:"type"` // Slurm's type name: h100, a100, a100_3g.20gb …
+	UUID  string `json:"uuid,omitempty"`
+	PCI   string `json:"pci,omitempty"`
+	Minor int    `json:"minor"`
+	Model string `json:"model,omitempty"`
+	MemMB MemMB  `json:"mem_mb,omitempty"`
+	NUMA  int    `json:"numa,omitempty"`
+	Cores IDSet  `json:"cores,omitzero"` // CPUs near the device
+}
+
+// NIC is one InfiniBand or RoCE port.
+type NIC struct {
+	Device string `json:"device"`
+	Port   int    `json:"port"`
+	State  string `json:"state,omitempty"`
+	Rate   string `json:"rate,omitempty"`
+	Link   string `json:"link,omitempty"` // InfiniBand or Ethernet
+	PCI    string `json:"pci,omitempty"`
+	NUMA   int    `json:"numa,omitempty"`
+}
+
+// Inventory is what a node found itself to be, or what hollow flags or configuration say.
+type Inventory struct {
+	Host           string    `json:"host,omitempty"` // the machine's own name
+	Addr           string    `json:"addr,omitempty"` // where its client listens
+	Sockets        int       `json:"sockets"`
+	CoresPerSocket int       `json:"cores_per_socket"`
+	ThreadsPerCore int       `json:"threads_per_core"`
+	CPUs           int       `json:"cpus"`
+	MemMB          MemMB     `json:"mem_mb"`
+	FreeMemMB      MemMB     `json:"free_mem_mb,omitempty"`
+	TmpMB          int64     `json:"tmp_mb,omitempty"`
+	GPUs           []GPU     `json:"gpus,omitempty"`
+	NICs           []NIC     `json:"nics,omitempty"`
+	Features       []string  `json:"features,omitempty"`
+	OS             string    `json:"os,omitempty"`
+	Arch           string    `json:"arch,omitempty"`
+	Version        string    `json:"version,omitempty"`
+	Boot           time.Time `json:"boot,omitzero"`
+	Isolation      string    `json:"isolation,omitempty"` // how jobs are fenced: cgroup2, cgroup1, none
+	Hollow         bool      `json:"hollow,omitempty"`
+	Weight         int       `json:"weight,omitempty"`
+}
+
+// Node is one compute node: what it is and whether it may be used. What is in use there is
+// its Load, kept beside it.
+type Node struct {
+	Name       NodeName  `json:"name"`
+	Order      int       `json:"order"` // rank in every listing and in node choice
+	Inventory  Inventory `json:"inventory"`
+	Up         bool      `json:"up"`   // its client holds a lease
+	Down       bool      `json:"down"` // set down by an operator or after it was lost
+	Drain      bool      `json:"drain"`
+	Failing    bool      `json:"failing,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	ReasonBy   string    `json:"reason_by,omitempty"`
+	ReasonUID  uint32    `json:"reason_uid,omitempty"`
+	ReasonAt   time.Time `json:"reason_at,omitzero"`
+	Registered time.Time `json:"registered,omitzero"`
+	LastBusy   time.Time `json:"last_busy,omitzero"`
+	Comment    string    `json:"comment,omitempty"`
+	Extra      string    `json:"extra,omitempty"`
+	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
+}
+
+// Usable reports whether new work may start on the node.
+func (n *Node) Usable() bool { return n.Up && !n.Down && !n.Drain && !n.Failing }
+
+// Load is what is given out on a node: the sum of the shares of its jobs.
+type Load struct {
+	Node  NodeName `json:"node"`
+	CPUs  IDSet    `json:"cpus,omitzero"`
+	GPUs  IDSet    `json:"gpus,omitzero"`
+	MemMB MemMB    `json:"mem_mb,omitempty"`
+	Jobs  []JobID  `json:"jobs,omitempty"`  // rising
+	Whole JobID    `json:"whole,omitempty"` // the job that has the node for itself
+}
+
+// PartitionState says what a partition takes and starts.
+type PartitionState string
+
+// The partition states.
+const (
+	PartitionUp       PartitionState = "UP"
+	PartitionDown     PartitionState = "DOWN"     // queues, starts nothing
+	PartitionDrain    PartitionState = "DRAIN"    // takes nothing, starts what is queued
+	PartitionInactive PartitionState = "INACTIVE" // neither
+)
+
+// Partition is a queue over a set of nodes.
+type Partition struct {
+	Name              string         `json:"name"`
+	Nodes             []NodeName     `json:"nodes"` // with All, every node
+	All               bool           `json:"all,omitempty"`
+	NodesText         string         `json:"nodes_text,omitempty"` // as configured
+	Default           bool           `json:"default,omitempty"`
+	State             PartitionState `json:"state"`
+	Hidden            bool           `json:"hidden,omitempty"`
+	RootOnly          bool           `json:"root_only,omitempty"`
+	ExclusiveUser     bool           `json:"exclusive_user,omitempty"`
+	OverSubscribe     string         `json:"over_subscribe,omitempty"` // NO, EXCLUSIVE, FORCE:n, YES:n
+	MaxTime           time.Duration  `json:"max_time,omitempty"`       // 0 or Unlimited: none
+	DefaultTime       time.Duration  `json:"default_time,omitempty"`   // 0: MaxTime
+	MinNodes          int            `json:"min_nodes,omitempty"`
+	MaxNodes          int            `json:"max_nodes,omitempty"` // 0: no limit
+	MaxCPUsPerNode    int            `json:"max_cpus_per_node,omitempty"`
+	DefMem            Mem            `json:"def_mem,omitzero"`
+	MaxMem            Mem            `json:"max_mem,omitzero"`
+	PriorityTier      int            `json:"priority_tier,omitempty"`
+	PriorityJobFactor int            `json:"priority_job_factor,omitempty"`
+	AllowGroups       []string       `json:"allow_groups,omitempty"`
+	AllowAccounts     []string       `json:"allow_accounts,omitempty"`
+	AllowQOS          []string       `json:"allow_qos,omitempty"`
+	DenyAccounts      []string       `json:"deny_accounts,omitempty"`
+	DenyQOS           []string       `json:"deny_qos,omitempty"`
+	GraceTime         time.Duration  `json:"grace_time,omitempty"`
+	DisableRootJobs   bool           `json:"disable_root_jobs,omitempty"`
+	LLN               bool           `json:"lln,omitempty"`
+	ReqResv           bool           `json:"req_resv,omitempty"`
+	PreemptMode       string         `json:"preempt_mode,omitempty"`
+}
+
+// Config is the whole configuration: one value, replaced as a whole by Configure.
+type Config struct {
+	ClusterName string      `json:"cluster_name"`
+	Partitions  []Partition `json:"partitions"`
+	// Declared are nodes known by name before their clients register (NodeName= lines).
+	Declared          []Node        `json:"declared,omitempty"`
+	DefMem            Mem           `json:"def_mem,omitzero"`
+	MaxMem            Mem           `json:"max_mem,omitzero"`
+	MaxArraySize      int           `json:"max_array_size"`
+	MaxJobCount       int           `json:"max_job_count"`
+	FirstJobID        JobID         `json:"first_job_id"`
+	MaxJobID          JobID         `json:"max_job_id"`
+	MinJobAge         time.Duration `json:"min_job_age"`
+	KillWait          time.Duration `json:"kill_wait"`
+	InactiveLimit     time.Duration `json:"inactive_limit,omitempty"`
+	RequeueDelay      time.Duration `json:"requeue_delay"` // from a requeue to BeginTime
+	JobRequeue        bool          `json:"job_requeue"`
+	KillInvalidDepend bool          `json:"kill_invalid_depend,omitempty"`
+	OverTimeLimit     time.Duration `json:"over_time_limit,omitempty"`
+	ReturnToService   int           `json:"return_to_service"`
+	NodeTimeout       time.Duration `json:"node_timeout"` // silence after which a node is down (SlurmdTimeout)
+	PropagateLimits   bool          `json:"propagate_limits"`
+	CoreAlloc         bool          `json:"core_alloc"` // CPUs are given as whole cores (CR_Core)
+	MemAlloc          bool          `json:"mem_alloc"`  // memory is a consumable (CR_*_Memory)
+	EnforcePartLimits string        `json:"enforce_part_limits,omitempty"`
+	BackfillDepth     int           `json:"backfill_depth,omitempty"`
+	Topology          []Switch      `json:"topology,omitempty"`
+	// Keys are all keys as read, for scontrol show config.
+	Keys map[string]string `json:"keys,omitempty"`
+}
+
+// Switch is one line of topology.conf.
+type Switch struct {
+	Name     string     `json:"name"`
+	Switches []string   `json:"switches,omitempty"`
+	Nodes    []NodeName `json:"nodes,omitempty"`
+}
+
+// DefaultConfig is what a cluster without any configuration file uses: Slurm's own
+// defaults where BEHAVIOUR or slurm.conf(5) name them, one partition "main" over all nodes.
+func DefaultConfig() Config {
+	return Config{
+		ClusterName: "muster", MaxArraySize: 1_000_001, MaxJobCount: 1_000_000,
+		FirstJobID: 1, MaxJobID: 0x03ff0000, MinJobAge: 300 * time.Second, KillWait: 30 * time.Second,
+		RequeueDelay: 0, JobRequeue: true, ReturnToService: 1, NodeTimeout: 4 * time.Second,
+		PropagateLimits: true, CoreAlloc: true, MemAlloc: true, BackfillDepth: 1000,
+		Partitions: []Partition{{Name: "main", All: true, NodesText: "ALL", Default: true, State: PartitionUp}},
+	}
+}

@@ -1,0 +1,291 @@
+package cluster
+
+import "time"
+
+// Names and numbers that must not be swapped.
+type (
+	// JobID numbers jobs, array tasks and arrays from one counter, as Slurm does.
+	JobID uint32
+	// NodeName is a node's name as users write it.
+	NodeName string
+	// MemMB is memory in mebibytes (Slurm's unit M).
+	MemMB int64
+	// BlobHash is the hex SHA-256 of a stored script or environment.
+	BlobHash string
+	// BlobText is a stored script or environment.
+	BlobText []byte
+)
+
+// Unlimited stands for "no limit" wherever a duration is a limit.
+const Unlimited time.Duration = 1<<63 - 1
+
+// GRES is a request for count generic resources, e.g. gpu:h100:2. Type may be empty.
+type GRES struct {
+	Name  string `json:"name"`
+	Type  string `json:"type,omitempty"`
+	Count int64  `json:"count"`
+}
+
+// MemPer says what a memory request is counted by.
+type MemPer uint8
+
+// What a memory request is counted by; MemDefault when none was given.
+const (
+	MemDefault MemPer = iota
+	MemPerNode
+	MemPerCPU
+	MemPerGPU
+)
+
+// Mem is a memory request. With PerNode, zero asks for all memory of the node.
+type Mem struct {
+	Per MemPer `json:"per,omitempty"`
+	MB  MemMB  `json:"mb,omitempty"`
+}
+
+// Kind is how a job came to be.
+type Kind uint8
+
+// The kinds of jobs.
+const (
+	Batch      Kind = iota // sbatch: the first node runs a script
+	Allocation             // salloc: the caller runs a command
+	SrunJob                // srun outside an allocation: one step
+)
+
+// Sharing is what --exclusive and --oversubscribe ask for.
+type Sharing uint8
+
+// The ways to share a node.
+const (
+	ShareDefault   Sharing = iota
+	ShareExclusive         // whole nodes
+	ShareUser              // nodes with jobs of the same user only
+	ShareMCS               // nodes with jobs of the same MCS label only
+	ShareOver              // --oversubscribe
+)
+
+// Signal is --signal=[R][B:]SIG[@SECONDS].
+type Signal struct {
+	Num         int           `json:"num,omitempty"`
+	Before      time.Duration `json:"before,omitempty"`
+	BatchOnly   bool          `json:"batch_only,omitempty"`
+	Reservation bool          `json:"reservation,omitempty"`
+}
+
+// DependType is the condition of one dependency term.
+type DependType string
+
+// The dependency conditions.
+const (
+	After       DependType = "after"
+	AfterAny    DependType = "afterany"
+	AfterOK     DependType = "afterok"
+	AfterNotOK  DependType = "afternotok"
+	AfterCorr   DependType = "aftercorr"
+	AfterBurst  DependType = "afterburstbuffer"
+	ExpandJob   DependType = "expand"
+	SingletonOf DependType = "singleton"
+)
+
+// TaskAny as a dependency's or job's task number means "the whole job" or "no array".
+const TaskAny = -1
+
+// Depend is one term of --dependency. Task is TaskAny for a plain id; Array marks
+// that the id is an array's, shown as N_*.
+type Depend struct {
+	Type  DependType    `json:"type"`
+	Job   JobID         `json:"job,omitempty"`
+	Task  int           `json:"task"`
+	Array bool          `json:"array,omitempty"`
+	Plus  time.Duration `json:"plus,omitempty"` // after:ID+MINUTES
+	// Failed is set by Apply once the term can never be met.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// Depends is a whole --dependency: all terms must hold, or any one of them if Any.
+type Depends struct {
+	Any   bool     `json:"any,omitempty"`
+	Terms []Depend `json:"terms,omitempty"`
+}
+
+// ArraySpec is --array: the task numbers and how many may run at once (0: no limit).
+type ArraySpec struct {
+	Tasks IDSet  `json:"tasks"`
+	Limit int    `json:"limit,omitempty"`
+	Step  int    `json:"step,omitempty"` // step of the first range, for SLURM_ARRAY_TASK_STEP
+	Text  string `json:"text,omitempty"`
+}
+
+// Layout is what job and step requests have in common: how many of what, and where.
+// Zero means "not asked" everywhere; pointers are used where zero is a request.
+type Layout struct {
+	MinNodes       int        `json:"min_nodes,omitempty"`
+	MaxNodes       int        `json:"max_nodes,omitempty"`
+	Tasks          int        `json:"tasks,omitempty"`
+	TasksPerNode   int        `json:"tasks_per_node,omitempty"`
+	TasksPerSocket int        `json:"tasks_per_socket,omitempty"`
+	TasksPerCore   int        `json:"tasks_per_core,omitempty"`
+	TasksPerGPU    int        `json:"tasks_per_gpu,omitempty"`
+	CPUsPerTask    int        `json:"cpus_per_task,omitempty"`
+	CPUsPerGPU     int        `json:"cpus_per_gpu,omitempty"`
+	MinCPUs        int        `json:"min_cpus,omitempty"` // --mincpus: per node
+	SocketsPerNode int        `json:"sockets_per_node,omitempty"`
+	CoresPerSocket int        `json:"cores_per_socket,omitempty"`
+	ThreadsPerCore int        `json:"threads_per_core,omitempty"`
+	Mem            Mem        `json:"mem,omitzero"`
+	PerNode        []GRES     `json:"per_node,omitempty"`      // --gres, --gpus-per-node
+	PerJob         []GRES     `json:"per_job,omitempty"`       // --gpus
+	PerSocket      []GRES     `json:"per_socket,omitempty"`    // --gpus-per-socket
+	PerTask        []GRES     `json:"per_task,omitempty"`      // --gpus-per-task
+	GPUsPerNode    bool       `json:"gpus_per_node,omitempty"` // PerNode came from --gpus-per-node
+	TRESPerTask    string     `json:"tres_per_task,omitempty"`
+	NodeList       []NodeName `json:"node_list,omitempty"` // -w
+	Exclude        []NodeName `json:"exclude,omitempty"`   // -x
+	Constraint     string     `json:"constraint,omitempty"`
+	Contiguous     bool       `json:"contiguous,omitempty"`
+	Spread         bool       `json:"spread,omitempty"`
+	UseMinNodes    bool       `json:"use_min_nodes,omitempty"`
+	Overcommit     bool       `json:"overcommit,omitempty"`
+	Distribution   string     `json:"distribution,omitempty"` // as typed; parsed by slurm
+	PlaneSize      int        `json:"plane_size,omitempty"`
+	Hint           string     `json:"hint,omitempty"`
+	CPUBind        string     `json:"cpu_bind,omitempty"`
+	GPUBind        string     `json:"gpu_bind,omitempty"`
+	MemBind        string     `json:"mem_bind,omitempty"`
+	GRESFlags      string     `json:"gres_flags,omitempty"`
+	GPUFreq        string     `json:"gpu_freq,omitempty"`
+	CPUFreq        string     `json:"cpu_freq,omitempty"`
+	Network        string     `json:"network,omitempty"`
+	Profile        string     `json:"profile,omitempty"`
+	AcctgFreq      string     `json:"acctg_freq,omitempty"`
+	BurstBuffer    string     `json:"burst_buffer,omitempty"`
+	Container      string     `json:"container,omitempty"`
+	// Pyxis options (--container-*), kept as name → value for the issue that runs them.
+	Containers map[string]string `json:"containers,omitempty"`
+}
+
+// JobSpec is what was asked. It never changes once admitted, but for Update.
+type JobSpec struct {
+	Layout
+	Kind         Kind     `json:"kind,omitempty"`
+	Name         string   `json:"name"`
+	UID          uint32   `json:"uid"`
+	GID          uint32   `json:"gid"`
+	User         string   `json:"user"`
+	Group        string   `json:"group,omitempty"`
+	Groups       []uint32 `json:"groups,omitempty"` // supplementary
+	Account      string   `json:"account,omitempty"`
+	QOS          string   `json:"qos,omitempty"`
+	WCKey        string   `json:"wckey,omitempty"`
+	Partitions   []string `json:"partitions,omitempty"`
+	Reservation  string   `json:"reservation,omitempty"`
+	Comment      string   `json:"comment,omitempty"`
+	AdminComment string   `json:"admin_comment,omitempty"`
+	Features     string   `json:"cluster_features,omitempty"` // --cluster-constraint
+	Clusters     string   `json:"clusters,omitempty"`
+	Prefer       string   `json:"prefer,omitempty"`
+	Licenses     string   `json:"licenses,omitempty"`
+	MCSLabel     string   `json:"mcs_label,omitempty"`
+
+	Script     BlobHash `json:"script,omitempty"`
+	Env        BlobHash `json:"env,omitempty"`     // NUL-separated NAME=value
+	Command    string   `json:"command,omitempty"` // absolute path of the script, or the command
+	Args       []string `json:"args,omitempty"`
+	SubmitLine string   `json:"submit_line,omitempty"`
+	SubmitHost string   `json:"submit_host,omitempty"`
+	AllocSid   int      `json:"alloc_sid,omitempty"` // session id of the submitting shell
+	WorkDir    string   `json:"work_dir,omitempty"`
+	Stdin      string   `json:"stdin,omitempty"`
+	Stdout     string   `json:"stdout,omitempty"` // pattern, unexpanded
+	Stderr     string   `json:"stderr,omitempty"`
+	Append     bool     `json:"append,omitempty"`   // --open-mode=append
+	Truncate   bool     `json:"truncate,omitempty"` // --open-mode=truncate
+	Umask      uint32   `json:"umask,omitempty"`
+	Rlimits    []Rlimit `json:"rlimits,omitempty"`
+	Export     string   `json:"export,omitempty"`   // --export as given; sets SLURM_EXPORT_ENV
+	UserEnv    bool     `json:"user_env,omitempty"` // start from the login environment
+
+	Array             *ArraySpec    `json:"array,omitempty"`
+	Depends           Depends       `json:"depends,omitzero"`
+	KillInvalidDepend *bool         `json:"kill_invalid_depend,omitempty"`
+	Begin             time.Time     `json:"begin,omitzero"`
+	Deadline          time.Time     `json:"deadline,omitzero"`
+	Limit             time.Duration `json:"limit,omitempty"` // 0: the partition's default
+	LimitMin          time.Duration `json:"limit_min,omitempty"`
+	DelayBoot         time.Duration `json:"delay_boot,omitempty"`
+	Hold              bool          `json:"hold,omitempty"`
+	Nice              int           `json:"nice,omitempty"`
+	Priority          *uint32       `json:"priority,omitempty"`
+	Sharing           Sharing       `json:"sharing,omitempty"`
+	CoreSpec          *int          `json:"core_spec,omitempty"`
+	ThreadSpec        *int          `json:"thread_spec,omitempty"`
+	TmpMB             int64         `json:"tmp_mb,omitempty"`
+	Requeue           *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
+	Reboot            bool          `json:"reboot,omitempty"`
+	NoKill            bool          `json:"no_kill,omitempty"`
+	Signal            Signal        `json:"signal,omitzero"`
+	MailType          []string      `json:"mail_type,omitempty"`
+	MailUser          string        `json:"mail_user,omitempty"`
+	Switches          int           `json:"switches,omitempty"`
+	SwitchWait        time.Duration `json:"switch_wait,omitempty"`
+	WaitAllNodes      *bool         `json:"wait_all_nodes,omitempty"`
+	Power             string        `json:"power,omitempty"`
+	Immediate         time.Duration `json:"immediate,omitempty"` // allocations only; <0: none
+	// KillOnExit ends an allocation when the process that asked for it is gone.
+	HetGroup int `json:"het_group,omitempty"`
+}
+
+// Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without
+// the prefix (CPU, FSIZE, NOFILE …).
+type Rlimit struct {
+	Name string `json:"name"`
+	Soft uint64 `json:"soft"`
+}
+
+// StepSpec is what a step asked for: one srun.
+type StepSpec struct {
+	Layout
+	Name           string        `json:"name"`
+	Argv           []string      `json:"argv"`
+	Env            BlobText      `json:"env,omitempty"` // NUL-separated
+	WorkDir        string        `json:"work_dir,omitempty"`
+	UID            uint32        `json:"uid"`
+	GID            uint32        `json:"gid"`
+	User           string        `json:"user"`
+	Groups         []uint32      `json:"groups,omitempty"`
+	Umask          uint32        `json:"umask,omitempty"`
+	Rlimits        []Rlimit      `json:"rlimits,omitempty"`
+	Relative       *int          `json:"relative,omitempty"` // -r
+	Exact          bool          `json:"exact,omitempty"`
+	Overlap        bool          `json:"overlap,omitempty"`
+	Whole          bool          `json:"whole,omitempty"`
+	Stdin          string        `json:"stdin,omitempty"`  // pattern, "all", "none" or a task number; empty: all
+	Stdout         string        `json:"stdout,omitempty"` // pattern, "all", "none" or a task number
+	Stderr         string        `json:"stderr,omitempty"`
+	Append         bool          `json:"append,omitempty"`
+	Truncate       bool          `json:"truncate,omitempty"`
+	Label          bool          `json:"label,omitempty"`
+	Unbuffered     bool          `json:"unbuffered,omitempty"`
+	PTY            *Winsize      `json:"pty,omitempty"`
+	MultiProg      string        `json:"multi_prog,omitempty"` // the text of the configuration file
+	KillOnBadExit  *bool         `json:"kill_on_bad_exit,omitempty"`
+	WaitAfterFirst time.Duration `json:"wait_after_first,omitempty"`
+	Limit          time.Duration `json:"limit,omitempty"`
+	Signal         Signal        `json:"signal,omitzero"`
+	TaskProlog     string        `json:"task_prolog,omitempty"`
+	TaskEpilog     string        `json:"task_epilog,omitempty"`
+	MPI            string        `json:"mpi,omitempty"`
+	Comment        string        `json:"comment,omitempty"`
+	NoKill         bool          `json:"no_kill,omitempty"`
+	Export         string        `json:"export,omitempty"`
+	SrunHost       string        `json:"srun_host,omitempty"`
+	SrunPID        int           `json:"srun_pid,omitempty"`
+	SubmitLine     string        `json:"submit_line,omitempty"`
+}
+
+// Winsize is a terminal's size in characters.
+type Winsize struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}

@@ -1,0 +1,3 @@
+module dev.muster
+
+go 1.26.0
