@@ -1,0 +1,140 @@
+// Package step runs steps as process trees that outlive the daemon. A Spec says what to run
+// on one node; the supervisor, a small process of its own, starts it, holds its stdio and keeps
+// its exit codes until the daemon has taken them.
+package step
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// ID names the part of one step that runs on one node. Step is a step number or
+// cluster.BatchStep. Attempt fences a requeued job's earlier runs.
+type ID struct {
+	Job     cluster.JobID    `json:"job"`
+	Attempt int              `json:"attempt"`
+	Step    int              `json:"step"`
+	Node    cluster.NodeName `json:"node"`
+}
+
+// IOKind says where one of a task's standard streams leads.
+type IOKind uint8
+
+// The kinds of stream.
+const (
+	Null   IOKind = iota // /dev/null
+	File                 // a file opened as the user
+	Stream               // frames over an attached connection (pipes held by the supervisor)
+	Same                 // stderr only: the same open file as stdout
+)
+
+// IO is where one standard stream of a task leads.
+type IO struct {
+	Kind   IOKind `json:"kind,omitempty"`
+	Path   string `json:"path,omitempty"`   // absolute; missing directories are created as the user
+	Append bool   `json:"append,omitempty"` // do not truncate
+}
+
+// Task is one process to start: rank and what differs from the others of the step.
+type Task struct {
+	Rank   int           `json:"rank"` // global rank
+	Argv   []string      `json:"argv"`
+	Env    []string      `json:"env,omitempty"` // appended to Spec.Env; later values win
+	Stdin  IO            `json:"stdin,omitzero"`
+	Stdout IO            `json:"stdout,omitzero"`
+	Stderr IO            `json:"stderr,omitzero"`
+	CPUs   cluster.IDSet `json:"cpus,omitzero"` // affinity by real CPU number; empty: inherited
+}
+
+// Spec is everything a node must know to run its part of a step.
+type Spec struct {
+	ID      ID               `json:"id"`
+	UID     uint32           `json:"uid"`
+	GID     uint32           `json:"gid"`
+	Groups  []uint32         `json:"groups,omitempty"`
+	Dir     string           `json:"dir"` // missing: run in /tmp and say so on stderr, as Slurm does
+	Umask   uint32           `json:"umask"`
+	Rlimits []cluster.Rlimit `json:"rlimits,omitempty"`
+	Env     cluster.BlobText `json:"env,omitempty"` // NUL-separated NAME=value, shared by all tasks
+	Tasks   []Task           `json:"tasks"`
+	PTY     *cluster.Winsize `json:"pty,omitempty"`    // the lowest rank gets a terminal
+	Script  cluster.BlobText `json:"script,omitempty"` // written to ScriptPath, mode 0500, owned by the user
+	// ScriptPath is where Script goes; argv[0] of a batch task is this path.
+	ScriptPath string `json:"script_path,omitempty"`
+	// HostName, when set, is what gethostname answers inside (hollow nodes); the names in Hosts
+	// resolve to 127.0.0.1 there. Needs root; without it the real name stays.
+	HostName string             `json:"host_name,omitempty"`
+	Hosts    []cluster.NodeName `json:"hosts,omitempty"`
+	// Note is the caller's own record of the step. It comes back in Status, so that a daemon
+	// that was restarted knows its steps again.
+	Note []byte `json:"note,omitempty"`
+}
+
+// State is where a step's part on this node stands.
+type State uint8
+
+// The states.
+const (
+	Starting State = iota
+	Running
+	Ended // every process is gone; exit statuses are final
+)
+
+// TaskStatus is one task's end, or its life so far.
+type TaskStatus struct {
+	Rank    int                `json:"rank"`
+	PID     int                `json:"pid,omitempty"`
+	Started time.Time          `json:"started,omitzero"`
+	Ended   time.Time          `json:"ended,omitzero"`
+	Exit    cluster.ExitStatus `json:"exit,omitzero"`
+	Core    bool               `json:"core,omitempty"`  // dumped core
+	Error   string             `json:"error,omitempty"` // could not be started: what failed
+	Errno   int                `json:"errno,omitempty"`
+	// Lost: the supervisor itself was replaced by force and the kernel could not tell the exit code.
+	Lost  bool          `json:"lost,omitempty"`
+	Usage cluster.Usage `json:"usage,omitzero"`
+}
+
+// Status is what the supervisor knows of a step.
+type Status struct {
+	ID     ID            `json:"id"`
+	State  State         `json:"state"`
+	Frozen bool          `json:"frozen,omitempty"`
+	Tasks  []TaskStatus  `json:"tasks"`
+	Usage  cluster.Usage `json:"usage,omitzero"`
+	Note   []byte        `json:"note,omitempty"`
+}
+
+// Scope says which processes of a step a signal is for.
+type Scope uint8
+
+// The scopes.
+const (
+	Leaders Scope = iota // the tasks' own processes
+	Groups               // the tasks' process groups
+	All                  // every process of the step
+)
+
+// Runner runs steps on this machine. Start is idempotent by ID. All methods may be called
+// from any goroutine. Implementations: Remote (the supervisor process), Timers (hollow
+// nodes without execution: a step is a duration), and fakes in tests.
+type Runner interface {
+	// Start begins a step. It returns once the supervisor holds the Spec; whether the
+	// processes could be started is told by Changes.
+	Start(specs ...Spec) error
+	// Signal sends sig; SIGKILL with scope All uses the kernel's kill of the whole cgroup.
+	Signal(id ID, sig syscall.Signal, scope Scope) error
+	// Freeze stops (or continues) every process of the step without their knowing.
+	Freeze(id ID, stop bool) error
+	// List tells of every step not yet forgotten.
+	List() ([]Status, error)
+	// Changes delivers a Status whenever one changed; it is closed with the Runner.
+	Changes() <-chan Status
+	// Forget drops an ended step after its status was taken; unknown ids are no error.
+	Forget(ids ...ID) error
+	// Attach opens the step's stream connection (see DESIGN.md of this package).
+	Attach(id ID) (net.Conn, error)
+}
