@@ -159,6 +159,7 @@ type Job struct {
 	CancelledBy  *uint32    `json:"cancelled_by,omitempty"`
 	RequeueAfter bool       `json:"requeue_after,omitempty"` // Ending leads back to Pending
 	RequeueHold  bool       `json:"requeue_hold,omitempty"`
+	EndingAt     time.Time  `json:"ending_at,omitzero"`
 	EndReason    Reason     `json:"end_reason,omitempty"`
 	Exit         ExitStatus `json:"exit,omitzero"`
 	Derived      ExitStatus `json:"derived,omitzero"` // worst step

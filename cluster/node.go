@@ -79,8 +79,7 @@ type Load struct {
 	CPUs  IDSet    `json:"cpus,omitzero"`
 	GPUs  IDSet    `json:"gpus,omitzero"`
 	MemMB MemMB    `json:"mem_mb,omitempty"`
-	Jobs  []JobID  `json:"jobs,omitempty"`  // rising
-	Whole JobID    `json:"whole,omitempty"` // the job that has the node for itself
+	Jobs  []JobID  `json:"jobs,omitempty"` // rising
 }
 
 // PartitionState says what a partition takes and starts.

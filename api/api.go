@@ -1,0 +1,111 @@
+// Package api is the wire contract: one table of endpoints, their requests and responses, the
+// errors, and the client that front-ends, daemons and tests use. It has no logic of its own, and
+// it does not link net/http: a front-end must start in a millisecond.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+
+	"dev.muster/cluster"
+)
+
+// Access says who may call an endpoint.
+type Access uint8
+
+// The kinds of caller.
+const (
+	User Access = iota // anybody on the local socket; what they may touch is checked by the handler
+	Node               // a compute node's client
+	Peer               // another server
+)
+
+// Endpoint is one row of the contract. Requests of GET endpoints travel as JSON in the
+// parameter q, those of POST endpoints as the body.
+type Endpoint[Req, Resp any] struct {
+	Method, Path string
+	Access       Access
+	Leader       bool // only the leader can answer; others forward
+}
+
+// Caller is who called, as the transport proved it.
+type Caller struct {
+	cluster.Identity
+	PID int
+}
+
+// Handler answers one call: body in, value out.
+type Handler func(ctx context.Context, who Caller, body []byte) (any, error)
+
+// TunnelHandler takes over a connection after its request was read.
+type TunnelHandler func(ctx context.Context, who Caller, req []byte, conn net.Conn) error
+
+// Route is a registered endpoint.
+type Route struct {
+	Access Access
+	Leader bool
+	Handle Handler
+	Tunnel TunnelHandler
+}
+
+// Mux is the table of routes, by "METHOD path".
+type Mux struct{ routes map[string]Route }
+
+// NewMux returns an empty table.
+func NewMux() *Mux { return &Mux{routes: map[string]Route{}} }
+
+// Lookup finds a route.
+func (m *Mux) Lookup(method, path string) (Route, bool) {
+	r, ok := m.routes[method+" "+path]
+	return r, ok
+}
+
+// Handle registers the function that answers an endpoint.
+func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, Q) (R, error)) {
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader,
+		Handle: func(ctx context.Context, who Caller, body []byte) (any, error) {
+			var q Q
+			if len(body) > 0 {
+				if err := json.Unmarshal(body, &q); err != nil {
+					return nil, cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
+				}
+			}
+			return f(ctx, who, q)
+		}}
+}
+
+// HandleTunnel registers a function that takes over connections upgraded on path.
+func HandleTunnel(m *Mux, path string, access Access, f TunnelHandler) {
+	m.routes["POST "+path] = Route{Access: access, Tunnel: f}
+}
+
+// Error is the error of the contract.
+type Error = cluster.Error
+
+// Statuses maps error codes to HTTP statuses, for both ends.
+func Status(c cluster.Code) int {
+	switch c {
+	case cluster.Invalid:
+		return 400
+	case cluster.Denied:
+		return 403
+	case cluster.NotFound:
+		return 404
+	case cluster.Conflict:
+		return 409
+	case cluster.Unavailable:
+		return 503
+	}
+	return 500
+}
+
+// AsError makes any error one that may be shown: coded errors as they are, others as internal.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return cluster.Errorf(cluster.Internal, "", "%v", err)
+}

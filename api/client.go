@@ -1,0 +1,252 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Limits of the wire.
+const (
+	MaxBody    = 64 << 20 // of a request; a script of 4 MiB and its environment fit
+	MaxReply   = 1 << 30  // of a reply: a list of a million jobs
+	maxHeaders = 64
+	idleConns  = 4
+)
+
+// Client calls one daemon over connections that Dial makes. It speaks the HTTP/1.1 that both
+// ends need and nothing more. It may be used from many goroutines.
+type Client struct {
+	Dial func(context.Context) (net.Conn, error)
+
+	mu   sync.Mutex
+	idle []*clientConn
+}
+
+type clientConn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// ErrUnreachable wraps every failure to reach the daemon at all.
+var ErrUnreachable = errors.New("cannot reach the muster daemon")
+
+// Call makes one request and decodes the answer. An error answer comes back as *Error.
+func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, error) {
+	var r R
+	body, err := json.Marshal(q)
+	if err != nil {
+		return r, fmt.Errorf("encode request for %s: %w", e.Path, err)
+	}
+	reply, err := c.do(ctx, e.Method, e.Path, body)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return r, fmt.Errorf("decode answer of %s: %w", e.Path, err)
+	}
+	return r, nil
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	for {
+		conn, fresh, err := c.conn(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+		reply, status, keep, err := conn.roundTrip(method, path, body)
+		if !stop() {
+			keep = false
+		}
+		if err != nil {
+			conn.Close()
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if !fresh && errors.Is(err, errNoAnswer) {
+				continue // an idle connection had been closed by the other side
+			}
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		c.release(conn, keep)
+		if status != 200 {
+			var e Error
+			if json.Unmarshal(reply, &e) != nil || e.Message == "" {
+				e = *cluster.Errorf(cluster.Internal, "", "%s %s: status %d", method, path, status)
+			}
+			return nil, &e
+		}
+		return reply, nil
+	}
+}
+
+func (c *Client) conn(ctx context.Context) (conn *clientConn, fresh bool, err error) {
+	c.mu.Lock()
+	if n := len(c.idle); n > 0 {
+		conn, c.idle = c.idle[n-1], c.idle[:n-1]
+	}
+	c.mu.Unlock()
+	if conn != nil {
+		return conn, false, nil
+	}
+	raw, err := c.Dial(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	return &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}, true, nil
+}
+
+func (c *Client) release(conn *clientConn, keep bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !keep || len(c.idle) >= idleConns {
+		conn.Close()
+		return
+	}
+	c.idle = append(c.idle, conn)
+}
+
+// Close closes the idle connections.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.idle {
+		conn.Close()
+	}
+	c.idle = nil
+}
+
+var errNoAnswer = errors.New("connection closed without an answer")
+
+func (c *clientConn) send(method, path, extra string, body []byte) error {
+	if method == "GET" && len(body) > 0 {
+		path, body = path+"?q="+escape(body), nil
+	}
+	head := method + " " + path + " HTTP/1.1\r\nHost: muster\r\nContent-Type: application/json\r\n" + extra +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
+	_, err := c.Write(append([]byte(head), body...))
+	return err
+}
+
+func (c *clientConn) roundTrip(method, path string, body []byte) (reply []byte, status int, keep bool, err error) {
+	if err := c.send(method, path, "", body); err != nil {
+		// The other side may have answered and closed before reading all (too large a body).
+		reply, status, _, rerr := c.receive()
+		if rerr == nil {
+			return reply, status, false, nil
+		}
+		return nil, 0, false, errNoAnswer
+	}
+	return c.receive()
+}
+
+func (c *clientConn) receive() (reply []byte, status int, keep bool, err error) {
+	status, length, keep, err := c.head()
+	if err != nil {
+		return nil, 0, false, err
+	}
+	reply = make([]byte, length)
+	if _, err := io.ReadFull(c.r, reply); err != nil {
+		return nil, 0, false, fmt.Errorf("read answer: %w", err)
+	}
+	return reply, status, keep, nil
+}
+
+// head reads the status line and the headers.
+func (c *clientConn) head() (status, length int, keep bool, err error) {
+	line, err := c.r.ReadString('\n')
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	proto, rest, _ := strings.Cut(line, " ")
+	if !strings.HasPrefix(proto, "HTTP/1.") || len(rest) < 3 {
+		return 0, 0, false, fmt.Errorf("not an HTTP answer: %q", line)
+	}
+	if status, err = strconv.Atoi(rest[:3]); err != nil {
+		return 0, 0, false, fmt.Errorf("not an HTTP answer: %q", line)
+	}
+	keep = true
+	for range maxHeaders {
+		line, err := c.r.ReadString('\n')
+		if err != nil {
+			return 0, 0, false, fmt.Errorf("read headers: %w", err)
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			return status, length, keep, nil
+		}
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.ToLower(name) {
+		case "content-length":
+			if length, err = strconv.Atoi(value); err != nil || length < 0 || length > MaxReply {
+				return 0, 0, false, fmt.Errorf("bad content length %q", value)
+			}
+		case "connection":
+			keep = !strings.EqualFold(value, "close")
+		}
+	}
+	return 0, 0, false, errors.New("too many headers")
+}
+
+// escape makes a JSON text safe in a query.
+func escape(b []byte) string {
+	const hex = "0123456789ABCDEF"
+	out := make([]byte, 0, len(b)*3/2)
+	for _, ch := range b {
+		switch {
+		case 'a' <= ch && ch <= 'z', 'A' <= ch && ch <= 'Z', '0' <= ch && ch <= '9', strings.IndexByte("-_.~:,", ch) >= 0:
+			out = append(out, ch)
+		default:
+			out = append(out, '%', hex[ch>>4], hex[ch&15])
+		}
+	}
+	return string(out)
+}
+
+// Tunnel sends the request and, once the other side agrees to upgrade, returns the bare connection.
+func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (net.Conn, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.Dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	conn := &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}
+	if err := conn.send("POST", path, "Connection: Upgrade\r\nUpgrade: "+protocol+"\r\n", body); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	status, length, _, err := conn.head()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if status != 101 {
+		defer conn.Close()
+		text := make([]byte, length)
+		_, _ = io.ReadFull(conn.r, text)
+		var e Error
+		if json.Unmarshal(text, &e) == nil && e.Message != "" {
+			return nil, &e
+		}
+		return nil, cluster.Errorf(cluster.Internal, "", "%s: status %d", path, status)
+	}
+	return conn, nil
+}
+
+// Read reads through the buffer that may hold the first bytes behind the headers.
+func (c *clientConn) Read(b []byte) (int, error) { return c.r.Read(b) }

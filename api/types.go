@@ -1,0 +1,312 @@
+package api
+
+import (
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Empty is a request or response without content.
+type Empty struct{}
+
+// The contract. Every row is served by server mode but for those under "steps", which the
+// client of the job's first node serves.
+var (
+	SubmitJob    = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true}
+	TestJob      = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false}
+	ListJobs     = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false}
+	WaitJob      = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false}
+	WhyJob       = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false}
+	CancelJob    = Endpoint[cluster.Cancel, WriteResponse]{"POST", "/v1/jobs/cancel", User, true}
+	FinishJob    = Endpoint[cluster.Finish, WriteResponse]{"POST", "/v1/jobs/finish", User, true}
+	HoldJob      = Endpoint[cluster.HoldJobs, WriteResponse]{"POST", "/v1/jobs/hold", User, true}
+	RequeueJob   = Endpoint[cluster.Requeue, WriteResponse]{"POST", "/v1/jobs/requeue", User, true}
+	SuspendJob   = Endpoint[cluster.Suspend, WriteResponse]{"POST", "/v1/jobs/suspend", User, true}
+	UpdateJob    = Endpoint[cluster.UpdateJob, WriteResponse]{"POST", "/v1/jobs/update", User, true}
+	JobScript    = Endpoint[ScriptRequest, ScriptResponse]{"GET", "/v1/jobs/script", User, false}
+	ListNodes    = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false}
+	ShowCluster  = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false}
+	SetNodes     = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true}
+	SetPartition = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
+	Configure    = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
+	ListSteps    = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
+	ListHistory  = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	Ping         = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
+
+	RegisterNode = Endpoint[cluster.NodeUp, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
+	GetWork      = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
+	ReportWork   = Endpoint[cluster.Report, WriteResponse]{"POST", "/v1/nodes/report", Node, true}
+	GetBlob      = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false}
+
+	// Steps: answered by the client of the job's first node.
+	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false}
+	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
+)
+
+// AttachStep is the tunnel that carries a step's frames to srun.
+const AttachStep = "/v1/steps/attach"
+
+// SubmitRequest asks for a new job. Script and Env are stored by hash.
+type SubmitRequest struct {
+	Spec   cluster.JobSpec  `json:"spec"`
+	Script cluster.BlobText `json:"script,omitempty"`
+	Env    cluster.BlobText `json:"env,omitempty"`
+	// Key makes a retry harmless: the same key from the same user is the same submission.
+	Key string `json:"key,omitempty"`
+}
+
+// SubmitResponse names the job.
+type SubmitResponse struct {
+	Job   cluster.JobID `json:"job"`
+	Index uint64        `json:"index"`
+}
+
+// TestResponse says when and where a job would start (--test-only).
+type TestResponse struct {
+	StartsAt  time.Time          `json:"starts_at,omitzero"`
+	Nodes     []cluster.NodeName `json:"nodes,omitempty"`
+	CPUs      int                `json:"cpus"`
+	Partition string             `json:"partition"`
+	Job       cluster.JobID      `json:"job"` // the id it would get
+}
+
+// WriteResponse answers every other command.
+type WriteResponse struct {
+	Index uint64          `json:"index"`
+	Jobs  []cluster.JobID `json:"jobs,omitempty"`
+}
+
+// JobQuery selects live jobs; every filter that is not empty must match.
+type JobQuery struct {
+	Refs       []cluster.Ref      `json:"refs,omitempty"`
+	Users      []uint32           `json:"users,omitempty"`
+	Accounts   []string           `json:"accounts,omitempty"`
+	Partitions []string           `json:"partitions,omitempty"`
+	Names      []string           `json:"names,omitempty"`
+	QOS        []string           `json:"qos,omitempty"`
+	Nodes      []cluster.NodeName `json:"nodes,omitempty"`
+	Phases     []cluster.Phase    `json:"phases,omitempty"`
+	Outcomes   []cluster.Outcome  `json:"outcomes,omitempty"` // with Phases: ended jobs must have one of these
+	// Brief leaves out what only the full record shows (submit line, limits, groups).
+	Brief bool `json:"brief,omitempty"`
+	// After waits until this index is applied (read your writes).
+	After uint64 `json:"after,omitempty"`
+}
+
+// JobsResponse lists jobs by rising id.
+type JobsResponse struct {
+	Index   uint64         `json:"index"`
+	Now     time.Time      `json:"now"`
+	Jobs    []*cluster.Job `json:"jobs"`
+	Missing []cluster.Ref  `json:"missing,omitempty"` // asked for, not there
+}
+
+// WaitRequest waits for a job to reach a phase (or any later one), at most Timeout.
+type WaitRequest struct {
+	Job     cluster.JobID `json:"job"`
+	Array   bool          `json:"array,omitempty"` // all tasks of an array
+	Phase   cluster.Phase `json:"phase"`
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// WaitResponse is the job (or the array's records) as it is then; Reached is false after a timeout.
+type WaitResponse struct {
+	Reached bool           `json:"reached"`
+	Jobs    []*cluster.Job `json:"jobs"`
+}
+
+// WhyRequest asks why a job waits.
+type WhyRequest struct {
+	Job cluster.JobID `json:"job"`
+}
+
+// WhyResponse lists every cause with numbers, most decisive first.
+type WhyResponse struct {
+	Job      *cluster.Job       `json:"job"`
+	Causes   []Cause            `json:"causes"`
+	StartsAt time.Time          `json:"starts_at,omitzero"`
+	Nodes    []cluster.NodeName `json:"nodes,omitempty"`
+}
+
+// Cause is one cause of waiting.
+type Cause struct {
+	Reason cluster.Reason `json:"reason"`
+	Text   string         `json:"text"`
+	Hint   string         `json:"hint,omitempty"`
+}
+
+// ScriptRequest asks for a job's script.
+type ScriptRequest struct {
+	Job cluster.JobID `json:"job"`
+}
+
+// ScriptResponse is the script as stored.
+type ScriptResponse struct {
+	Script cluster.BlobText `json:"script"`
+}
+
+// NodeQuery selects nodes; empty means all.
+type NodeQuery struct {
+	Names []cluster.NodeName `json:"names,omitempty"`
+	After uint64             `json:"after,omitempty"`
+}
+
+// NodeInfo is a node and what is given out on it.
+type NodeInfo struct {
+	cluster.Node
+	Load          cluster.Load `json:"load"`
+	Ending        bool         `json:"ending,omitempty"` // some job there is ending (COMPLETING)
+	FreeCPUsAlloc int          `json:"alloc_cpus,omitempty"`
+}
+
+// NodesResponse lists nodes in their order.
+type NodesResponse struct {
+	Index      uint64              `json:"index"`
+	Now        time.Time           `json:"now"`
+	Nodes      []NodeInfo          `json:"nodes"`
+	Partitions []cluster.Partition `json:"partitions"`
+	Missing    []cluster.NodeName  `json:"missing,omitempty"`
+}
+
+// ClusterResponse is the configuration and the servers.
+type ClusterResponse struct {
+	Config  cluster.Config `json:"config"`
+	Servers []Server       `json:"servers"`
+	Version string         `json:"version"`
+	Booted  time.Time      `json:"booted"`
+	Now     time.Time      `json:"now"`
+	NextJob cluster.JobID  `json:"next_job"`
+}
+
+// Server is one member of the server group.
+type Server struct {
+	Name   string `json:"name"`
+	Addr   string `json:"addr"`
+	Leader bool   `json:"leader"`
+}
+
+// StepQuery selects live steps.
+type StepQuery struct {
+	Job   cluster.JobID `json:"job,omitempty"`
+	Users []uint32      `json:"users,omitempty"`
+	After uint64        `json:"after,omitempty"`
+}
+
+// StepsResponse lists live steps with their jobs.
+type StepsResponse struct {
+	Now   time.Time       `json:"now"`
+	Steps []*cluster.Step `json:"steps"`
+	Jobs  []*cluster.Job  `json:"jobs"`
+}
+
+// PingResponse says which servers answer.
+type PingResponse struct {
+	Servers []Server `json:"servers"`
+}
+
+// RegisterResponse tells a node what it needs of the configuration.
+type RegisterResponse struct {
+	Index  uint64         `json:"index"`
+	Config cluster.Config `json:"config"`
+	Lease  time.Duration  `json:"lease"` // ask for work at least this often
+}
+
+// WorkRequest is a long poll: it answers when the node's work differs from what it was at
+// index After, or when the lease must be renewed.
+type WorkRequest struct {
+	Node  cluster.NodeName `json:"node"`
+	After uint64           `json:"after"`
+}
+
+// Work is the whole set of what a node should be doing.
+type Work struct {
+	Index   uint64    `json:"index"`
+	Jobs    []JobWork `json:"jobs"`
+	Unknown bool      `json:"unknown,omitempty"` // the node must register again
+}
+
+// JobWork is one job as one node needs it.
+type JobWork struct {
+	Job *cluster.Job `json:"job"`
+	// MemPerCPU and the like follow from the partition's defaults.
+	Hosts []cluster.NodeName `json:"hosts,omitempty"`
+}
+
+// BlobRequest asks for a stored text by hash.
+type BlobRequest struct {
+	Hash cluster.BlobHash `json:"hash"`
+}
+
+// BlobResponse is the text.
+type BlobResponse struct {
+	Text cluster.BlobText `json:"text"`
+}
+
+// StepRequest asks the job's first node to start a step. It answers when the step is placed
+// and launched, or at once with a busy error if it can not be now and NoWait is set.
+type StepRequest struct {
+	Job    cluster.JobID    `json:"job"`
+	Spec   cluster.StepSpec `json:"spec"`
+	NoWait bool             `json:"no_wait,omitempty"`
+}
+
+// StepResponse describes the step that runs.
+type StepResponse struct {
+	Step  cluster.Step `json:"step"`
+	Nodes []StepNode   `json:"nodes"`
+}
+
+// StepNode is one node's part in a step: which ranks run there.
+type StepNode struct {
+	Node  cluster.NodeName `json:"node"`
+	Ranks []int            `json:"ranks"`
+}
+
+// StepSignal sends a signal to a step's tasks; Kill ends it with SIGKILL everywhere.
+type StepSignal struct {
+	ID   cluster.StepID `json:"id"`
+	Sig  int            `json:"sig"`
+	Kill bool           `json:"kill,omitempty"`
+}
+
+// AttachRequest opens a step's stream; Seen is the last frame number got from each node, so
+// that a connection lost on the way goes on where it stopped.
+type AttachRequest struct {
+	ID   cluster.StepID              `json:"id"`
+	Seen map[cluster.NodeName]uint64 `json:"seen,omitempty"`
+}
+
+// HistoryQuery selects ended and living jobs of the past.
+type HistoryQuery struct {
+	Refs       []cluster.Ref      `json:"refs,omitempty"`
+	Users      []uint32           `json:"users,omitempty"`
+	Accounts   []string           `json:"accounts,omitempty"`
+	Partitions []string           `json:"partitions,omitempty"`
+	Names      []string           `json:"names,omitempty"`
+	QOS        []string           `json:"qos,omitempty"`
+	Nodes      []cluster.NodeName `json:"nodes,omitempty"`
+	States     []HistoryState     `json:"states,omitempty"`
+	From       time.Time          `json:"from,omitzero"`
+	To         time.Time          `json:"to,omitzero"`
+	Duplicates bool               `json:"duplicates,omitempty"`
+	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
+	After      uint64             `json:"after,omitempty"`
+}
+
+// HistoryState is a phase, for ended jobs with an outcome.
+type HistoryState struct {
+	Phase   cluster.Phase   `json:"phase"`
+	Outcome cluster.Outcome `json:"outcome,omitempty"`
+}
+
+// HistoryResponse lists jobs in the order they entered history.
+type HistoryResponse struct {
+	Now     time.Time    `json:"now"`
+	Records []JobHistory `json:"records"`
+}
+
+// JobHistory is one attempt of one job with its steps.
+type JobHistory struct {
+	Job   *cluster.Job    `json:"job"`
+	Steps []*cluster.Step `json:"steps,omitempty"`
+}

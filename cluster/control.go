@@ -1,0 +1,369 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// Ref names a job, some tasks of an array, or (with the array's id and no tasks) all of it.
+type Ref struct {
+	Job   JobID `json:"job"`
+	Tasks IDSet `json:"tasks,omitzero"`
+}
+
+// maxSignals bounds the signals kept for delivery in one record.
+const maxSignals = 32
+
+// Find lists the records a reference speaks of, without splitting any.
+func (t *tables) Find(r Ref) []*Job {
+	var out []*Job
+	for m := range t.Members(r.Job) {
+		if r.Tasks.Empty() || r.Tasks.Has(m.Task) || !m.Tasks.Intersect(r.Tasks).Empty() {
+			out = append(out, m)
+		}
+	}
+	if out == nil && r.Tasks.Empty() {
+		if j, ok := t.jobs.Get(r.Job); ok {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// records resolves a reference, checks that the caller may act, and splits array records of
+// which only some tasks are meant.
+func (t *tx) records(r Ref) ([]*Job, error) {
+	found := t.Find(r)
+	if len(found) == 0 {
+		return nil, Errorf(NotFound, ErrJobID, "job %d does not exist", r.Job)
+	}
+	var out []*Job
+	for _, j := range found {
+		if t.by.UID != j.Spec.UID && !t.by.Operator() {
+			return nil, Errorf(Denied, ErrAccess, "job %d belongs to user %d", j.ID, j.Spec.UID)
+		}
+		if j.Tasks.Empty() || r.Tasks.Empty() || r.Tasks.Contains(j.Tasks) {
+			out = append(out, j)
+			continue
+		}
+		for task := range j.Tasks.Intersect(r.Tasks).All() {
+			out = append(out, t.split(j.ID, task))
+		}
+	}
+	return out, nil
+}
+
+// split makes one task of an array record a record of its own with a fresh id; the last task
+// that remains keeps the array's.
+func (t *tx) split(id JobID, task int) *Job {
+	rest, _ := t.jobs.Get(id)
+	one := *rest
+	one.Task, one.Tasks = task, IDSet{}
+	if rest.Tasks.Len() > 1 {
+		one.ID = t.allotID()
+		left := *rest
+		left.Tasks = rest.Tasks.Minus(NewIDSet(task))
+		t.putJob(&left)
+		for _, h := range []BlobHash{one.Spec.Script, one.Spec.Env} {
+			_ = t.refBlob(h, 1) // the array's own record holds it, so it is there
+		}
+	}
+	t.putJob(&one)
+	return &one
+}
+
+// Cancel ends jobs, or sends a signal to running ones. Result: []JobID of the jobs it touched.
+type Cancel struct {
+	Ref   Ref         `json:"ref"`
+	Sig   int         `json:"sig,omitempty"`   // 0: end the job
+	Scope SignalScope `json:"scope,omitempty"` // for Sig
+	Step  *int        `json:"step,omitempty"`  // only this step; Sig 0 ends it
+	// PendingOnly and such filters are applied by the handler, on its snapshot.
+}
+
+func (*Cancel) kind() string { return "cancel" }
+
+func (c *Cancel) apply(t *tx) (any, error) {
+	jobs, err := t.records(c.Ref)
+	if err != nil {
+		return nil, err
+	}
+	var done []JobID
+	for _, j := range jobs {
+		if j.Phase == Ended || j.Phase == Ending && c.Sig == 0 && !j.RequeueAfter {
+			continue
+		}
+		n := *j
+		if c.Sig == 0 && c.Step == nil {
+			t.end(&n, Cancelled, NoReason)
+			uid := t.by.UID
+			n.CancelledBy, n.RequeueAfter = &uid, false
+		} else if err := t.addSignal(&n, c); err != nil {
+			return nil, err
+		}
+		t.putJob(&n)
+		if n.Phase == Ended {
+			t.ended(&n)
+		} else {
+			t.tell(&n)
+		}
+		done = append(done, n.ID)
+	}
+	if len(done) == 0 {
+		return nil, Errorf(Conflict, ErrFinished, "job %d has ended already", c.Ref.Job)
+	}
+	return done, nil
+}
+
+func (t *tx) addSignal(n *Job, c *Cancel) error {
+	if !n.holds() {
+		return Errorf(Conflict, ErrPending, "job %d is pending and can not be signalled", n.ID)
+	}
+	sig := JobSignal{Num: 1, Sig: c.Sig, Scope: c.Scope, Step: AllSteps}
+	if c.Step != nil {
+		if _, ok := t.Step(StepID{n.ID, *c.Step}); !ok {
+			return Errorf(NotFound, ErrJobID, "job %d has no step %d", n.ID, *c.Step)
+		}
+		sig.Step = *c.Step
+	}
+	if k := len(n.Signals); k > 0 {
+		sig.Num = n.Signals[k-1].Num + 1
+	}
+	n.Signals = append(slices.Clone(n.Signals), sig)
+	if len(n.Signals) > maxSignals {
+		n.Signals = n.Signals[len(n.Signals)-maxSignals:]
+	}
+	return nil
+}
+
+// end takes a job from wherever it is towards its end: at once when it holds nothing, else by
+// telling its nodes. It changes n, which must be a copy.
+func (t *tx) end(n *Job, how Outcome, why Reason) {
+	n.EndReason = why
+	switch n.Phase {
+	case Pending:
+		n.Phase, n.Outcome, n.Ended = Ended, how, t.at
+	case Starting, Running, Suspended:
+		if n.Phase == Suspended {
+			n.SuspendTotal += t.at.Sub(n.SuspendedAt)
+		}
+		n.Phase, n.EndingWhy, n.EndingAt, n.Waiting = Ending, how, t.at, n.AllocNodes()
+	case Ending:
+		n.EndingWhy = how
+	}
+}
+
+// ended does what follows from a job's final end: history, dependents, array bookkeeping.
+func (t *tx) ended(n *Job) {
+	t.tell(n)
+	for s := range t.Steps(n.ID) { // steps nobody reported the end of
+		c := *s
+		c.Ended, c.Outcome = n.Ended, Cancelled
+		t.events = append(t.events, Event{Step: &c})
+		t.deleteStep(s)
+	}
+	t.wakeDependents(n)
+	if n.ArrayID != 0 && t.arrayOver(n.ArrayID) {
+		for m := range t.Members(n.ArrayID) { // now their clocks start
+			c := *m
+			t.putJob(&c)
+		}
+	}
+}
+
+// Finish ends an allocation whose command is over. Result: nil.
+type Finish struct {
+	Job  JobID      `json:"job"`
+	Exit ExitStatus `json:"exit,omitzero"`
+}
+
+func (*Finish) kind() string { return "finish" }
+
+func (c *Finish) apply(t *tx) (any, error) {
+	jobs, err := t.records(Ref{Job: c.Job})
+	if err != nil {
+		return nil, err
+	}
+	n := *jobs[0]
+	if !n.holds() || n.Phase == Ending {
+		return nil, Errorf(Conflict, ErrFinished, "job %d is over", n.ID)
+	}
+	how, why := Completed, NoReason
+	if c.Exit != (ExitStatus{}) {
+		how, why = Failed, EndNonZeroExit
+	}
+	n.Exit = c.Exit
+	t.end(&n, how, why)
+	t.putJob(&n)
+	t.tell(&n)
+	return nil, nil
+}
+
+// HoldJobs holds pending jobs, or with NotHeld releases them.
+type HoldJobs struct {
+	Ref  Ref  `json:"ref"`
+	Hold Hold `json:"hold"`
+}
+
+func (*HoldJobs) kind() string { return "hold" }
+
+func (c *HoldJobs) apply(t *tx) (any, error) {
+	jobs, err := t.records(c.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		if j.Phase == Ended {
+			return nil, Errorf(Conflict, ErrFinished, "job %d has ended", j.ID)
+		}
+		if c.Hold == NotHeld && j.Held == HeldAdmin && !t.by.Operator() {
+			return nil, Errorf(Denied, ErrAccess, "job %d is held by an administrator", j.ID)
+		}
+		n := *j
+		t.setHold(&n, c.Hold)
+		if n.Phase == Pending && c.Hold == NotHeld {
+			if n.Eligible.Before(t.at) {
+				n.Eligible = t.at
+			}
+			n.Wait = t.waitOf(&n)
+		}
+		t.putJob(&n)
+		t.tell(&n)
+	}
+	return nil, nil
+}
+
+// Requeue puts running or ended batch jobs back into the queue under the same id.
+type Requeue struct {
+	Ref         Ref  `json:"ref"`
+	Hold        bool `json:"hold,omitempty"`
+	SpecialExit bool `json:"special_exit,omitempty"`
+}
+
+func (*Requeue) kind() string { return "requeue" }
+
+func (c *Requeue) apply(t *tx) (any, error) {
+	jobs, err := t.records(c.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		switch {
+		case j.Spec.Kind != Batch:
+			return nil, Errorf(Invalid, ErrBatchOnly, "job %d is not a batch job", j.ID)
+		case j.Phase == Pending && c.Hold:
+			n := *j
+			t.setHold(&n, HeldUser)
+			t.putJob(&n)
+			continue
+		case j.Phase == Pending:
+			return nil, Errorf(Conflict, ErrPending, "job %d is pending already", j.ID)
+		case j.Spec.Requeue != nil && !*j.Spec.Requeue:
+			return nil, Errorf(Denied, ErrDisabled, "job %d was submitted with --no-requeue", j.ID)
+		}
+		n := *j
+		n.RequeueAfter, n.RequeueHold, n.SpecialExit = true, c.Hold, c.SpecialExit
+		if n.Phase == Ended {
+			t.requeued(&n)
+		} else {
+			t.end(&n, Requeued, NoReason)
+			t.putJob(&n)
+			t.tell(&n)
+		}
+	}
+	return nil, nil
+}
+
+// requeued brings a job whose attempt is over back to Pending. History has the old attempt.
+func (t *tx) requeued(n *Job) {
+	hold, special := n.RequeueHold, n.SpecialExit
+	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Attempt: n.Attempt,
+		Restarts: n.Restarts + 1, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0}
+	n.Priority = priorityOf(n)
+	t.evaluate(n)
+	if d := t.config.RequeueDelay; d > 0 {
+		n.Eligible, n.Wait = t.at.Add(d), WaitBegin
+	}
+	if hold {
+		n.Held, n.Wait, n.SpecialExit = HeldUser, WaitRequeueHeld, special
+		n.Priority = 0
+	}
+	t.putJob(n)
+	t.tell(n)
+}
+
+// Suspend stops running jobs and frees their CPUs, or with Resume continues them.
+type Suspend struct {
+	Ref    Ref  `json:"ref"`
+	Resume bool `json:"resume,omitempty"`
+}
+
+func (*Suspend) kind() string { return "suspend" }
+
+func (c *Suspend) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrAccess, "only operators may suspend or resume jobs")
+	}
+	jobs, err := t.records(c.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		n := *j
+		if c.Resume {
+			if n.Phase != Suspended {
+				return nil, Errorf(Conflict, ErrNotSuspended, "job %d is not suspended", n.ID)
+			}
+			if err := t.resume(&n); err != nil {
+				return nil, err
+			}
+		} else {
+			if n.Phase != Running {
+				return nil, Errorf(Conflict, ErrNotRunning, "job %d is not running", n.ID)
+			}
+			t.suspend(&n)
+		}
+		t.putJob(&n)
+		t.tell(&n)
+	}
+	return nil, nil
+}
+
+func (t *tx) suspend(n *Job) {
+	for _, sh := range n.Alloc.Shares {
+		l := *t.Load(sh.Node)
+		l.CPUs = l.CPUs.Minus(sh.CPUs)
+		t.putLoad(&l)
+	}
+	n.Phase, n.SuspendedAt = Suspended, t.at
+	n.PreSuspend = n.RunTime(t.at)
+}
+
+func (t *tx) resume(n *Job) error {
+	for _, sh := range n.Alloc.Shares {
+		l := *t.Load(sh.Node)
+		if !l.CPUs.Intersect(sh.CPUs).Empty() {
+			return Errorf(Conflict, ErrBusy, "CPUs of job %d on node %s are in use", n.ID, sh.Node)
+		}
+		l.CPUs = l.CPUs.Union(sh.CPUs)
+		t.putLoad(&l)
+	}
+	n.SuspendTotal += t.at.Sub(n.SuspendedAt)
+	n.Phase, n.SuspendedAt = Running, time.Time{}
+	return nil
+}
+
+// RunTime is how long the job has run, without suspensions.
+func (j *Job) RunTime(now time.Time) time.Duration {
+	if j.Started.IsZero() {
+		return 0
+	}
+	end := now
+	if j.Phase == Ended {
+		end = j.Ended
+	}
+	if j.Phase == Suspended {
+		end = j.SuspendedAt
+	}
+	return max(end.Sub(j.Started)-j.SuspendTotal, 0)
+}

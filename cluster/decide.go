@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// Decision is what the scheduler found for one pending record: start it (or one of its tasks),
+// or why it waits.
+type Decision struct {
+	Job        JobID  `json:"job"`
+	Task       int    `json:"task"`            // which task of an array record to start, else TaskAny
+	Start      *Alloc `json:"start,omitempty"` // nil: wait
+	Backfilled bool   `json:"backfilled,omitempty"`
+	Wait       Reason `json:"wait,omitempty"`
+	Note       string `json:"note,omitempty"`
+	// StartsAt and Nodes are the planned start, zero if none is known.
+	StartsAt time.Time  `json:"starts_at,omitzero"`
+	Nodes    []NodeName `json:"nodes,omitempty"`
+}
+
+// Decide carries one cycle's decisions. Each is checked alone against the present state.
+// Result: []*Error, one a decision, nil where it was taken.
+type Decide struct {
+	Decisions []Decision `json:"decisions"`
+}
+
+func (*Decide) kind() string { return "decide" }
+
+func (c *Decide) apply(t *tx) (any, error) {
+	out := make([]*Error, len(c.Decisions))
+	for i, d := range c.Decisions {
+		mark, told := len(t.undo), len(t.events)
+		var err error
+		if d.Start != nil {
+			err = t.start(d)
+		} else {
+			t.wait(d)
+		}
+		if err == nil {
+			continue
+		}
+		for _, f := range slices.Backward(t.undo[mark:]) {
+			f()
+		}
+		t.undo, t.events = t.undo[:mark], t.events[:told]
+		e, ok := err.(*Error)
+		if !ok {
+			e = Errorf(Internal, "", "%v", err)
+		}
+		out[i] = e
+	}
+	return out, nil
+}
+
+func (t *tx) start(d Decision) error {
+	j, ok := t.jobs.Get(d.Job)
+	if !ok || j.Phase != Pending {
+		return Errorf(Conflict, ErrJobID, "job %d is not pending", d.Job)
+	}
+	tasks, why := t.Ready(j, t.at)
+	if why != NoReason {
+		return Errorf(Conflict, ErrBusy, "job %d is not ready: %s", d.Job, why)
+	}
+	if len(d.Start.Shares) == 0 {
+		return Errorf(Internal, "", "job %d was given no node", d.Job)
+	}
+	if !j.Tasks.Empty() {
+		if !tasks.Has(d.Task) {
+			return Errorf(Conflict, ErrBusy, "task %d of job %d is not ready", d.Task, d.Job)
+		}
+		if l := j.Spec.Array.Limit; l > 0 && t.RunningTasks(j.ArrayID) >= l {
+			return Errorf(Conflict, ErrBusy, "array %d runs %d tasks, its limit", j.ArrayID, l)
+		}
+		j = t.split(j.ID, d.Task)
+	}
+	n := *j
+	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.at
+	n.Backfilled, n.LastEval = d.Backfilled, t.at
+	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
+	n.Waiting = n.AllocNodes()
+	if err := t.move(&n, Starting); err != nil {
+		return err
+	}
+	if err := t.give(&n); err != nil {
+		return err
+	}
+	t.putJob(&n)
+	t.tell(&n)
+	t.wakeDependents(&n)
+	return nil
+}
+
+func (t *tx) wait(d Decision) {
+	j, ok := t.jobs.Get(d.Job)
+	if !ok || j.Phase != Pending || j.Held != NotHeld {
+		return
+	}
+	n := *j
+	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.LastEval = d.Wait, d.Note, d.StartsAt, d.Nodes, t.at
+	t.putJob(&n)
+}
+
+// Expire ends what the clock alone ends: jobs past their time limit or deadline, and jobs whose
+// dependency can never be satisfied where that is to cancel them.
+type Expire struct {
+	Jobs []JobID `json:"jobs"`
+	Why  Reason  `json:"why"`
+}
+
+func (*Expire) kind() string { return "expire" }
+
+func (c *Expire) apply(t *tx) (any, error) {
+	for _, id := range c.Jobs {
+		j, ok := t.jobs.Get(id)
+		if !ok || j.Phase >= Ending {
+			continue
+		}
+		n := *j
+		switch c.Why {
+		case EndTimeLimit:
+			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) {
+				continue
+			}
+			t.end(&n, TimedOut, EndTimeLimit)
+		case EndDeadline:
+			t.end(&n, DeadlineMissed, EndDeadline)
+		default:
+			t.end(&n, Cancelled, c.Why)
+		}
+		t.putJob(&n)
+		if n.Phase == Ended {
+			t.ended(&n)
+		} else {
+			t.tell(&n)
+		}
+	}
+	return nil, nil
+}
+
+// Purge drops ended jobs and stored texts that nobody refers to from live state; history keeps the jobs.
+type Purge struct {
+	Jobs  []JobID    `json:"jobs,omitempty"`
+	Blobs []BlobHash `json:"blobs,omitempty"`
+}
+
+func (*Purge) kind() string { return "purge" }
+
+func (c *Purge) apply(t *tx) (any, error) {
+	for _, id := range c.Jobs {
+		j, ok := t.jobs.Get(id)
+		if !ok || j.Phase != Ended {
+			continue
+		}
+		for _, h := range []BlobHash{j.Spec.Script, j.Spec.Env} {
+			if err := t.refBlob(h, -1); err != nil {
+				return nil, err
+			}
+		}
+		t.deleteJob(j)
+		t.events = append(t.events, Event{Purged: id})
+	}
+	for _, h := range c.Blobs {
+		if b, ok := t.blobs.Get(h); ok && b.Refs == 0 {
+			t.deleteBlob(b)
+		}
+	}
+	return nil, nil
+}
+
+// idleBlobAge is how long a text without users stays: longer than a submission can take.
+const idleBlobAge = time.Minute
+
+// maxPurge bounds one Purge or Expire.
+const maxPurge = 4096
+
+// Due is what the clock alone demands at now.
+func Due(s *Snapshot, now time.Time) []Command {
+	var over, late, purge []JobID
+	s.timers.Scan(func(k timerKey) bool {
+		if k.at.After(now) || len(over)+len(late)+len(purge) >= maxPurge {
+			return false
+		}
+		j, _ := s.jobs.Get(k.id)
+		end := j.EndLimit(s.config)
+		switch {
+		case j.Phase == Ended:
+			purge = append(purge, j.ID)
+		case !j.Spec.Deadline.IsZero() && !j.Spec.Deadline.After(now):
+			late = append(late, j.ID)
+		case j.Phase != Pending && !end.IsZero() && !end.After(now):
+			over = append(over, j.ID)
+		}
+		return true
+	})
+	var out []Command
+	if over != nil {
+		out = append(out, &Expire{Jobs: over, Why: EndTimeLimit})
+	}
+	if late != nil {
+		out = append(out, &Expire{Jobs: late, Why: EndDeadline})
+	}
+	if nevers := neverSatisfied(s); nevers != nil {
+		out = append(out, &Expire{Jobs: nevers, Why: WaitDependencyNever})
+	}
+	var idle []BlobHash
+	s.idle.Scan(func(h BlobHash, b *Blob) bool {
+		if now.Sub(b.Added) >= idleBlobAge {
+			idle = append(idle, h)
+		}
+		return len(idle) < maxPurge
+	})
+	if purge != nil || idle != nil {
+		out = append(out, &Purge{Jobs: purge, Blobs: idle})
+	}
+	return out
+}
+
+// neverSatisfied lists pending jobs to cancel because their dependency can not come true.
+func neverSatisfied(s *Snapshot) (out []JobID) {
+	last := JobID(0)
+	s.depends.Scan(func(k pairKey) bool {
+		j, ok := s.jobs.Get(k.b)
+		if !ok || j.ID == last || !j.DependNever() {
+			return true
+		}
+		last = j.ID
+		kill := s.config.KillInvalidDepend
+		if j.Spec.KillInvalidDepend != nil {
+			kill = *j.Spec.KillInvalidDepend
+		}
+		if kill {
+			out = append(out, j.ID)
+		}
+		return len(out) < maxPurge
+	})
+	return out
+}

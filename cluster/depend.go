@@ -1,0 +1,360 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// verdict is what is known of a dependency term.
+type verdict uint8
+
+const (
+	unmet verdict = iota
+	met
+	never
+)
+
+// judge tells where one dependency term of a record stands. task is the task the question is
+// about (aftercorr), or TaskAny.
+func (t *tables) judge(j *Job, d Depend, task int) verdict {
+	if d.Type == SingletonOf {
+		return t.judgeSingleton(j)
+	}
+	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
+		d.Task, d.Type = task, AfterOK
+	}
+	parents := t.parents(d)
+	if len(parents) == 0 {
+		return met // unknown ids count as met, as in Slurm
+	}
+	v, anyBad := met, false
+	for _, p := range parents {
+		switch one := judgeOne(d, p, t.Now); {
+		case one == never:
+			anyBad = true
+		case one == unmet:
+			v = unmet
+		}
+	}
+	if d.Type == AfterNotOK { // of an array: all ended, and at least one failed
+		if v == unmet {
+			return unmet
+		}
+		if anyBad && !anyFailed(parents) {
+			return never
+		}
+		return met
+	}
+	if anyBad {
+		return never
+	}
+	return v
+}
+
+func anyFailed(parents []*Job) bool {
+	for _, p := range parents {
+		if p.Phase == Ended && p.Outcome != Completed {
+			return true
+		}
+	}
+	return false
+}
+
+func judgeOne(d Depend, p *Job, now time.Time) verdict {
+	begun := p.Phase > Pending
+	switch d.Type {
+	case After:
+		if !begun || (d.Plus > 0 && !p.Started.IsZero() && now.Before(p.Started.Add(d.Plus))) {
+			return unmet
+		}
+		return met
+	case AfterOK, AfterCorr:
+		if p.Phase != Ended {
+			return unmet
+		}
+		if p.Outcome != Completed {
+			return never
+		}
+		return met
+	case AfterNotOK:
+		if p.Phase != Ended {
+			return unmet
+		}
+		if p.Outcome == Completed {
+			return never
+		}
+		return met
+	default: // afterany and what behaves like it
+		if p.Phase != Ended {
+			return unmet
+		}
+		return met
+	}
+}
+
+func (t *tables) isArray(id JobID) bool {
+	for range t.Members(id) {
+		return true
+	}
+	return false
+}
+
+// parents are the records a term speaks of.
+func (t *tables) parents(d Depend) (out []*Job) {
+	for m := range t.Members(d.Job) {
+		if d.Task == TaskAny || m.Task == d.Task || m.Tasks.Has(d.Task) {
+			out = append(out, m)
+		}
+	}
+	if out == nil && d.Task == TaskAny {
+		if j, ok := t.jobs.Get(d.Job); ok {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// judgeSingleton: no older job of the same user and name may be alive.
+func (t *tables) judgeSingleton(j *Job) verdict {
+	v := met
+	t.names.Ascend(nameKey{uid: j.Spec.UID, name: j.Spec.Name}, func(k nameKey) bool {
+		if k.uid != j.Spec.UID || k.name != j.Spec.Name || k.id >= j.ID {
+			return false
+		}
+		if o, _ := t.jobs.Get(k.id); o.ArrayID == 0 || o.ArrayID != j.ArrayID {
+			v = unmet
+			return false
+		}
+		return true
+	})
+	return v
+}
+
+// evaluate drops the terms of a pending record that are met, marks those that can never be,
+// and sets when it becomes eligible. It changes j, which must not be in a table yet.
+func (t *tx) evaluate(j *Job) {
+	j.Depends = t.remaining(j)
+	j.Eligible = t.at
+	if j.Spec.Begin.After(t.at) {
+		j.Eligible = j.Spec.Begin
+	}
+	if len(j.Depends.Terms) > 0 {
+		j.Eligible = time.Time{}
+		for _, d := range j.Depends.Terms { // a term that only waits for the clock
+			for _, p := range t.parents(d) {
+				if d.Type == After && d.Plus > 0 && p.Phase > Pending && !p.Started.IsZero() {
+					j.Eligible = later(j.Eligible, p.Started.Add(d.Plus))
+				}
+			}
+		}
+	}
+	if j.Held == NotHeld {
+		j.Wait, j.WaitNote = t.waitOf(j), ""
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func (t *tx) remaining(j *Job) Depends {
+	var left []Depend
+	for _, d := range j.Depends.Terms {
+		switch t.judge(j, d, j.Task) {
+		case met:
+			if j.Depends.Any {
+				return Depends{}
+			}
+			if d.Type != AfterCorr || j.Task != TaskAny || !t.anyUnmetCorr(j, d) {
+				continue
+			}
+		case never:
+			if d.Type != AfterCorr || j.Task != TaskAny || j.Tasks.Empty() {
+				d.Failed = true
+			}
+		}
+		left = append(left, d)
+	}
+	return Depends{Any: j.Depends.Any, Terms: left}
+}
+
+// anyUnmetCorr reports whether some task of the record still waits for its counterpart.
+func (t *tables) anyUnmetCorr(j *Job, d Depend) bool {
+	for k := range j.Tasks.All() {
+		if t.judge(j, d, k) != met {
+			return true
+		}
+	}
+	return false
+}
+
+// DependNever reports whether the record's dependency can never be satisfied.
+func (j *Job) DependNever() bool {
+	failed := 0
+	for _, d := range j.Depends.Terms {
+		if d.Failed {
+			failed++
+		}
+	}
+	if j.Depends.Any {
+		return failed > 0 && failed == len(j.Depends.Terms)
+	}
+	return failed > 0
+}
+
+// waitOf is the reason that follows from the record itself, without the scheduler.
+func (t *tables) waitOf(j *Job) Reason {
+	switch {
+	case j.Held != NotHeld:
+		return j.Wait
+	case j.DependNever():
+		return WaitDependencyNever
+	case len(j.Depends.Terms) > 0 && t.startable(j).Empty() && !t.startsWhole(j):
+		return WaitDependency
+	case j.Eligible.After(t.Now):
+		return WaitBegin
+	}
+	return NoReason
+}
+
+// startsWhole reports whether a record that is one job may start as far as dependencies go.
+func (t *tables) startsWhole(j *Job) bool {
+	if !j.Tasks.Empty() {
+		return false
+	}
+	return t.dependsMet(j, j.Task)
+}
+
+func (t *tables) dependsMet(j *Job, task int) bool {
+	if len(j.Depends.Terms) == 0 {
+		return true
+	}
+	for _, d := range j.Depends.Terms {
+		v := t.judge(j, d, task)
+		if j.Depends.Any && v == met {
+			return true
+		}
+		if !j.Depends.Any && v != met {
+			return false
+		}
+	}
+	return !j.Depends.Any
+}
+
+// startable are the task numbers of an array record whose dependencies are met.
+func (t *tables) startable(j *Job) IDSet {
+	if len(j.Depends.Terms) == 0 {
+		return j.Tasks
+	}
+	corr := false
+	for _, d := range j.Depends.Terms {
+		corr = corr || d.Type == AfterCorr
+	}
+	if !corr {
+		if t.dependsMet(j, TaskAny) {
+			return j.Tasks
+		}
+		return IDSet{}
+	}
+	var out IDSet
+	for k := range j.Tasks.All() {
+		if t.dependsMet(j, k) {
+			out.put(k)
+		}
+	}
+	return out
+}
+
+// Ready tells whether a pending record may start at now as far as holds, begin time and
+// dependencies go, and for an array record which tasks. The reason says why not.
+func (t *tables) Ready(j *Job, now time.Time) (tasks IDSet, why Reason) {
+	if j.Held != NotHeld {
+		return IDSet{}, j.Wait
+	}
+	if j.DependNever() {
+		return IDSet{}, WaitDependencyNever
+	}
+	if j.Eligible.After(now) && len(j.Depends.Terms) == 0 {
+		return IDSet{}, WaitBegin
+	}
+	if len(j.Depends.Terms) > 0 {
+		if j.Tasks.Empty() && !t.timeMet(j, now) {
+			return IDSet{}, WaitDependency
+		}
+		if tasks = t.startable(j); !j.Tasks.Empty() && tasks.Empty() {
+			return IDSet{}, WaitDependency
+		}
+		if j.Spec.Begin.After(now) {
+			return IDSet{}, WaitBegin
+		}
+		return tasks, NoReason
+	}
+	return j.Tasks, NoReason
+}
+
+// timeMet judges the dependencies of a single job at now instead of at the last entry.
+func (t *tables) timeMet(j *Job, now time.Time) bool {
+	at := *t
+	at.Now = later(t.Now, now)
+	return at.dependsMet(j, j.Task)
+}
+
+// wakeDependents looks again at every record that waits for this one.
+func (t *tx) wakeDependents(p *Job) {
+	var kids []JobID
+	parents := []JobID{p.ID, p.ArrayID}
+	if p.Phase == Ended {
+		parents = append(parents, 0) // 0 stands for singleton, which names no job
+	}
+	for i, parent := range parents {
+		if parent == 0 && i == 1 || slices.Contains(parents[:i], parent) {
+			continue
+		}
+		t.depends.Ascend(pairKey{a: parent}, func(k pairKey) bool {
+			if k.a == parent {
+				kids = append(kids, k.b)
+			}
+			return k.a == parent
+		})
+	}
+	for _, id := range kids {
+		if j, ok := t.jobs.Get(id); ok && (!j.waitsForSingleton() || j.Spec.UID == p.Spec.UID && j.Spec.Name == p.Spec.Name || j.names(p)) {
+			t.reevaluate(id)
+		}
+	}
+}
+
+// names reports whether a dependency term of j speaks of p.
+func (j *Job) names(p *Job) bool {
+	for _, d := range j.Depends.Terms {
+		if d.Job != 0 && (d.Job == p.ID || d.Job == p.ArrayID) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *Job) waitsForSingleton() bool {
+	for _, d := range j.Depends.Terms {
+		if d.Type == SingletonOf {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tx) reevaluate(id JobID) {
+	old, ok := t.jobs.Get(id)
+	if !ok || old.Phase != Pending {
+		return
+	}
+	j := *old
+	t.evaluate(&j)
+	t.putJob(&j)
+	if len(j.Depends.Terms) != len(old.Depends.Terms) || j.DependNever() != old.DependNever() {
+		t.tell(&j)
+	}
+}

@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// EnvelopeVersion is the version of the log's envelope.
+const EnvelopeVersion = 1
+
+// Identity is who proposes a command: a user by peer credentials, a node, or a server.
+type Identity struct {
+	UID  uint32   `json:"uid"`
+	GID  uint32   `json:"gid"`
+	User string   `json:"user,omitempty"`
+	Node NodeName `json:"node,omitempty"`
+	// System marks the leader's own proposals and reports of nodes.
+	System bool `json:"system,omitempty"`
+}
+
+// Operator reports whether the identity may act on everybody's jobs and on nodes.
+func (id Identity) Operator() bool { return id.System || id.UID == 0 }
+
+// Entry is one command with everything that is not determined by the state: the time and who.
+type Entry struct {
+	Index uint64 // of the log; set when applied
+	At    time.Time
+	By    Identity
+	Cmd   Command
+}
+
+// Command is one row of the table in DESIGN §5. The set is sealed.
+type Command interface {
+	kind() string
+	apply(*tx) (any, error)
+}
+
+// Applied is what came of an entry.
+type Applied struct {
+	Result any
+	Err    *Error
+	Events []Event
+}
+
+// Event tells history and watchers of a change. Exactly one field is set. The objects are
+// immutable and complete, so that a reader needs no other state.
+type Event struct {
+	Job  *Job  `json:"job,omitempty"`
+	Step *Step `json:"step,omitempty"`
+	Node *Node `json:"node,omitempty"`
+	// Purged names a job that left live state.
+	Purged JobID `json:"purged,omitempty"`
+}
+
+type envelope struct {
+	V    int             `json:"v"`
+	Kind string          `json:"kind"`
+	At   time.Time       `json:"at"`
+	By   Identity        `json:"by"`
+	Body json.RawMessage `json:"body"`
+}
+
+// decoders holds an empty command per kind. It is a function so that front-ends, which link this
+// package, pay nothing for it at start.
+func newCommand(kind string) Command {
+	switch kind {
+	case "put_blob":
+		return &PutBlob{}
+	case "submit":
+		return &Submit{}
+	case "update":
+		return &UpdateJob{}
+	case "hold":
+		return &HoldJobs{}
+	case "requeue":
+		return &Requeue{}
+	case "suspend":
+		return &Suspend{}
+	case "cancel":
+		return &Cancel{}
+	case "finish":
+		return &Finish{}
+	case "decide":
+		return &Decide{}
+	case "report":
+		return &Report{}
+	case "expire":
+		return &Expire{}
+	case "purge":
+		return &Purge{}
+	case "node_up":
+		return &NodeUp{}
+	case "node_down":
+		return &NodeDown{}
+	case "node_set":
+		return &NodeSet{}
+	case "partition_set":
+		return &PartitionSet{}
+	case "configure":
+		return &Configure{}
+	}
+	return nil
+}
+
+// Kinds lists every command kind, for fuzzing and documents.
+func Kinds() []string {
+	return []string{"put_blob", "submit", "update", "hold", "requeue", "suspend", "cancel", "finish", "decide", "report",
+		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure"}
+}
+
+// EncodeEntry writes the entry as one line of JSON.
+func EncodeEntry(e Entry) ([]byte, error) {
+	body, err := json.Marshal(e.Cmd)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", e.Cmd.kind(), err)
+	}
+	return json.Marshal(envelope{V: EnvelopeVersion, Kind: e.Cmd.kind(), At: e.At, By: e.By, Body: body})
+}
+
+// DecodeEntry reads what EncodeEntry wrote. An unknown version or kind is an error: a server
+// that does not know a command must stop, never skip it.
+func DecodeEntry(b []byte) (Entry, error) {
+	var env envelope
+	if err := json.Unmarshal(b, &env); err != nil {
+		return Entry{}, fmt.Errorf("decode log entry: %w", err)
+	}
+	if env.V != EnvelopeVersion {
+		return Entry{}, fmt.Errorf("log entry has version %d, this binary knows %d", env.V, EnvelopeVersion)
+	}
+	cmd := newCommand(env.Kind)
+	if cmd == nil {
+		return Entry{}, fmt.Errorf("log entry has unknown kind %q: it was written by a newer muster", env.Kind)
+	}
+	if err := json.Unmarshal(env.Body, cmd); err != nil {
+		return Entry{}, fmt.Errorf("decode %s: %w", env.Kind, err)
+	}
+	return Entry{At: env.At, By: env.By, Cmd: cmd}, nil
+}

@@ -1,0 +1,74 @@
+package cluster
+
+import "fmt"
+
+// Code is the class of an error; it decides how the edge answers.
+type Code string
+
+// The codes.
+const (
+	Invalid     Code = "invalid"
+	NotFound    Code = "not_found"
+	Denied      Code = "denied"
+	Conflict    Code = "conflict"
+	Unavailable Code = "unavailable"
+	Internal    Code = "internal"
+)
+
+// Kind names what exactly was wrong; the dialect has a table from kinds to Slurm's texts
+// and numbers. An error without a kind is told by its message alone.
+type ErrKind string
+
+// The kinds.
+const (
+	ErrJobID         ErrKind = "job_id"
+	ErrPartition     ErrKind = "partition"
+	ErrNoPartition   ErrKind = "no_partition"
+	ErrPartitionDown ErrKind = "partition_down"
+	ErrNodeName      ErrKind = "node_name"
+	ErrNodeCount     ErrKind = "node_count"
+	ErrNodeConfig    ErrKind = "node_config"
+	ErrTooBig        ErrKind = "too_big"
+	ErrDependency    ErrKind = "dependency"
+	ErrArray         ErrKind = "array"
+	ErrAccess        ErrKind = "access"
+	ErrUser          ErrKind = "user"
+	ErrGRES          ErrKind = "gres"
+	ErrFeature       ErrKind = "feature"
+	ErrNice          ErrKind = "nice"
+	ErrPending       ErrKind = "job_pending"
+	ErrNotRunning    ErrKind = "job_not_running"
+	ErrFinished      ErrKind = "job_finished"
+	ErrNotSuspended  ErrKind = "job_not_suspended"
+	ErrBatchOnly     ErrKind = "batch_only"
+	ErrDisabled      ErrKind = "disabled"
+	ErrBusy          ErrKind = "busy"
+	ErrTimeLimit     ErrKind = "time_limit"
+	ErrReasonNeeded  ErrKind = "reason_needed"
+	ErrNodeState     ErrKind = "node_state"
+	ErrUnsupported   ErrKind = "unsupported"
+	ErrQueueFull     ErrKind = "queue_full"
+	ErrNotHeld       ErrKind = "priority_held"
+	ErrStepCPUs      ErrKind = "step_cpus"
+	ErrStepMem       ErrKind = "step_mem"
+	ErrStepNodes     ErrKind = "step_nodes"
+	ErrStepGRES      ErrKind = "step_gres"
+	ErrNoChange      ErrKind = "no_change"
+	ErrBeginTime     ErrKind = "begin_time"
+)
+
+// Error is what a rejected command or request answers: for people a message and perhaps a
+// hint, for programs a code and a kind.
+type Error struct {
+	Code    Code    `json:"code"`
+	Kind    ErrKind `json:"kind,omitempty"`
+	Message string  `json:"message"`
+	Hint    string  `json:"hint,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Errorf makes an Error.
+func Errorf(code Code, kind ErrKind, format string, args ...any) *Error {
+	return &Error{Code: code, Kind: kind, Message: fmt.Sprintf(format, args...)}
+}

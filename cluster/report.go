@@ -1,0 +1,409 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// UpdateKind says what a node tells of a job.
+type UpdateKind string
+
+// The kinds of update.
+const (
+	// NodeReady: the node has the job's attempt and is prepared to run it.
+	NodeReady UpdateKind = "ready"
+	// LaunchFailed: the node could not begin; the job is requeued held, or failed if Fatal.
+	LaunchFailed UpdateKind = "launch_failed"
+	// BatchOver: the batch script ended (or could not be run, with Error).
+	BatchOver UpdateKind = "batch_over"
+	// NodeDone: nothing of the job is left on the node.
+	NodeDone UpdateKind = "done"
+	// StepNow: a step began or ended.
+	StepNow UpdateKind = "step"
+	// JobLost: the node should be running the attempt but knows nothing of it (it was rebooted).
+	JobLost UpdateKind = "lost"
+)
+
+// Update is one thing that happened to a job on a node.
+type Update struct {
+	Kind    UpdateKind `json:"kind"`
+	Job     JobID      `json:"job"`
+	Attempt int        `json:"attempt"`
+	At      time.Time  `json:"at"`
+	Exit    ExitStatus `json:"exit,omitzero"`
+	OOM     bool       `json:"oom,omitempty"`
+	Error   string     `json:"error,omitempty"`
+	Usage   Usage      `json:"usage,omitzero"`
+	Step    *Step      `json:"step,omitempty"`
+}
+
+// Report carries what happened on a node since its last report. Seq counts up; a report seen
+// before changes nothing. Late news of an old attempt changes nothing either.
+type Report struct {
+	Node    NodeName `json:"node"`
+	Seq     uint64   `json:"seq"`
+	Updates []Update `json:"updates"`
+}
+
+func (*Report) kind() string { return "report" }
+
+func (c *Report) apply(t *tx) (any, error) {
+	node, ok := t.nodes.Get(c.Node)
+	if !ok {
+		return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", c.Node)
+	}
+	if c.Seq <= node.ReportSeq {
+		return nil, nil
+	}
+	n := *node
+	n.ReportSeq, n.LastBusy = c.Seq, t.at
+	t.putNode(&n)
+	for _, u := range c.Updates {
+		j, ok := t.jobs.Get(u.Job)
+		if !ok || j.Attempt != u.Attempt {
+			continue
+		}
+		if u.Kind == StepNow {
+			t.stepNow(j, u)
+			continue
+		}
+		if j.holds() {
+			t.update(j, c.Node, u)
+		}
+	}
+	return nil, nil
+}
+
+func (t *tx) update(old *Job, node NodeName, u Update) {
+	n := *old
+	switch u.Kind {
+	case NodeReady:
+		if n.Phase != Starting {
+			return
+		}
+		n.Waiting = without(n.Waiting, node)
+		if len(n.Waiting) == 0 {
+			n.Phase = Running
+		}
+	case BatchOver:
+		t.batchOver(&n, u)
+	case LaunchFailed:
+		n.RequeueAfter = n.Spec.Kind == Batch
+		n.RequeueHold = true
+		t.end(&n, NodeFailed, EndLaunchFailure)
+		n.WaitNote = u.Error
+	case JobLost:
+		if n.Phase == Ending {
+			t.doneOn(&n, node)
+			return
+		}
+		t.lost(&n, node)
+		return
+	case NodeDone:
+		if n.Phase != Ending {
+			return
+		}
+		t.doneOn(&n, node)
+		return
+	}
+	t.putJob(&n)
+	t.tell(&n)
+}
+
+func (t *tx) batchOver(n *Job, u Update) {
+	n.Exit = u.Exit
+	if n.Phase == Ending {
+		return
+	}
+	how, why := Completed, NoReason
+	switch {
+	case u.OOM:
+		how, why, n.Exit = OutOfMemory, EndOutOfMemory, ExitStatus{Signal: 125}
+	case u.Error != "":
+		how, why, n.WaitNote = Failed, EndLaunchFailure, u.Error
+	case u.Exit.Code != 0 || u.Exit.Signal != 0:
+		how, why = Failed, EndNonZeroExit
+	}
+	t.end(n, how, why)
+	n.EndingAt = cmp.Or(u.At, t.at)
+}
+
+// doneOn frees the job's share on a node that is clean, and ends the job when all are.
+func (t *tx) doneOn(n *Job, node NodeName) {
+	if !slices.Contains(n.Waiting, node) {
+		return
+	}
+	t.take(n, node)
+	n.Waiting = without(n.Waiting, node)
+	if len(n.Waiting) > 0 {
+		t.putJob(n)
+		return
+	}
+	n.Phase, n.Outcome, n.Ended = Ended, n.EndingWhy, t.at
+	t.putJob(n)
+	if n.RequeueAfter {
+		t.tell(n)
+		for s := range t.Steps(n.ID) {
+			t.deleteStep(s)
+		}
+		c := *n
+		t.requeued(&c)
+		return
+	}
+	t.ended(n)
+}
+
+// lost deals with a job one of whose nodes is gone.
+func (t *tx) lost(n *Job, node NodeName) {
+	requeue := n.Spec.Kind == Batch && n.Spec.Requeue != nil && *n.Spec.Requeue
+	if n.Phase != Ending {
+		n.RequeueAfter = requeue
+		t.end(n, NodeFailed, EndNodeDown)
+	}
+	t.putJob(n)
+	t.doneOn(n, node)
+}
+
+func (t *tx) stepNow(j *Job, u Update) {
+	s := u.Step
+	if s == nil || s.ID.Job != j.ID {
+		return
+	}
+	if s.Ended.IsZero() {
+		if j.holds() {
+			t.putStep(s)
+		}
+	} else {
+		t.deleteStep(s)
+	}
+	if s.ID.Step >= j.NextStep || worse(s.Exit, j.Derived) && s.ID.Step >= 0 {
+		n := *j
+		n.NextStep = max(n.NextStep, s.ID.Step+1)
+		if s.ID.Step >= 0 && worse(s.Exit, n.Derived) {
+			n.Derived = s.Exit
+		}
+		t.putJob(&n)
+	}
+	t.events = append(t.events, Event{Step: s})
+}
+
+func worse(a, b ExitStatus) bool {
+	return max(a.Code, a.Signal) > max(b.Code, b.Signal)
+}
+
+func without(names []NodeName, n NodeName) []NodeName {
+	return slices.DeleteFunc(slices.Clone(names), func(x NodeName) bool { return x == n })
+}
+
+// NodeUp registers a node, or brings it back, with what it is.
+type NodeUp struct {
+	Name      NodeName  `json:"name"`
+	Inventory Inventory `json:"inventory"`
+	Seq       uint64    `json:"seq"` // the last report number the node has used
+}
+
+func (*NodeUp) kind() string { return "node_up" }
+
+const notResponding = "Not responding"
+
+func (c *NodeUp) apply(t *tx) (any, error) {
+	n := Node{Name: c.Name, Order: t.nextOrder()}
+	if old, ok := t.nodes.Get(c.Name); ok {
+		n = *old
+	}
+	if n.Down && n.ReasonBy == "slurm" && t.config.ReturnToService > 0 {
+		n.Down, n.Reason, n.ReasonBy = false, "", ""
+	}
+	n.Inventory, n.Up, n.Registered = c.Inventory, true, t.at
+	n.ReportSeq = max(n.ReportSeq, c.Seq)
+	t.putNode(&n)
+	t.events = append(t.events, Event{Node: &n})
+	return nil, nil
+}
+
+func (t *tx) nextOrder() int {
+	if k, _, ok := t.order.Max(); ok {
+		return k + 1
+	}
+	return 0
+}
+
+// NodeDown says that nodes are lost: their jobs are requeued or fail.
+type NodeDown struct {
+	Nodes []NodeName `json:"nodes"`
+	Why   string     `json:"why,omitempty"`
+}
+
+func (*NodeDown) kind() string { return "node_down" }
+
+func (c *NodeDown) apply(t *tx) (any, error) {
+	for _, name := range c.Nodes {
+		old, ok := t.nodes.Get(name)
+		if !ok {
+			continue
+		}
+		n := *old
+		n.Up = false
+		if !n.Down {
+			n.Down, n.ReasonBy, n.ReasonAt = true, "slurm", t.at
+			n.Reason = cmp.Or(c.Why, notResponding)
+		}
+		t.putNode(&n)
+		t.events = append(t.events, Event{Node: &n})
+		t.evict(name)
+	}
+	return nil, nil
+}
+
+// evict takes every job off a node that can not run it any more.
+func (t *tx) evict(name NodeName) {
+	for _, id := range slices.Clone(t.Load(name).Jobs) {
+		if j, ok := t.jobs.Get(id); ok {
+			c := *j
+			t.lost(&c, name)
+		}
+	}
+}
+
+// NodeAction is what scontrol update node state= asks for.
+type NodeAction string
+
+// The actions.
+const (
+	NodeDrain   NodeAction = "drain"
+	NodeResume  NodeAction = "resume" // also undrain and idle
+	NodeSetDown NodeAction = "down"
+	NodeFail    NodeAction = "fail"
+)
+
+// NodeSet changes nodes as an operator asks. Empty fields stay as they are.
+type NodeSet struct {
+	Nodes    []NodeName `json:"nodes"`
+	Action   NodeAction `json:"action,omitempty"`
+	Reason   *string    `json:"reason,omitempty"`
+	Features []string   `json:"features,omitempty"`
+	Weight   *int       `json:"weight,omitempty"`
+	Comment  *string    `json:"comment,omitempty"`
+	Extra    *string    `json:"extra,omitempty"`
+}
+
+func (*NodeSet) kind() string { return "node_set" }
+
+func (c *NodeSet) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrUser, "only operators may change nodes")
+	}
+	for _, name := range c.Nodes {
+		old, ok := t.nodes.Get(name)
+		if !ok {
+			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
+		}
+		n := *old
+		if err := c.change(t, &n); err != nil {
+			return nil, err
+		}
+		t.putNode(&n)
+		t.events = append(t.events, Event{Node: &n})
+		if n.Down && !old.Down {
+			t.evict(name)
+		}
+	}
+	return nil, nil
+}
+
+func (c *NodeSet) change(t *tx, n *Node) error {
+	if c.Action != "" && c.Action != NodeResume && (c.Reason == nil || *c.Reason == "") && n.Reason == "" {
+		return Errorf(Invalid, ErrReasonNeeded, "a reason is needed to take node %s out of service", n.Name)
+	}
+	switch c.Action {
+	case NodeDrain:
+		n.Drain = true
+	case NodeSetDown:
+		n.Down = true
+	case NodeFail:
+		n.Failing = true
+	case NodeResume:
+		if !n.Drain && !n.Down && !n.Failing {
+			return Errorf(Invalid, ErrNodeState, "node %s is neither drained nor down", n.Name)
+		}
+		n.Drain, n.Down, n.Failing, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = false, false, false, "", "", 0, time.Time{}
+	}
+	if c.Reason != nil {
+		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = *c.Reason, t.by.User, t.by.UID, t.at
+	}
+	if c.Features != nil {
+		n.Inventory.Features = c.Features
+	}
+	if c.Weight != nil {
+		n.Inventory.Weight = *c.Weight
+	}
+	if c.Comment != nil {
+		n.Comment = *c.Comment
+	}
+	if c.Extra != nil {
+		n.Extra = *c.Extra
+	}
+	return nil
+}
+
+// PartitionSet replaces (or adds) one partition, or deletes it.
+type PartitionSet struct {
+	Partition Partition `json:"partition"`
+	Delete    bool      `json:"delete,omitempty"`
+}
+
+func (*PartitionSet) kind() string { return "partition_set" }
+
+func (c *PartitionSet) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrUser, "only operators may change partitions")
+	}
+	cfg := *t.config
+	cfg.Partitions = slices.Clone(cfg.Partitions)
+	i := slices.IndexFunc(cfg.Partitions, func(p Partition) bool { return p.Name == c.Partition.Name })
+	switch {
+	case c.Delete && i < 0:
+		return nil, Errorf(NotFound, ErrPartition, "partition %s does not exist", c.Partition.Name)
+	case c.Delete:
+		cfg.Partitions = slices.Delete(cfg.Partitions, i, i+1)
+	case i < 0:
+		cfg.Partitions = append(cfg.Partitions, c.Partition)
+	default:
+		cfg.Partitions[i] = c.Partition
+	}
+	if c.Partition.Default && !c.Delete {
+		for k := range cfg.Partitions {
+			cfg.Partitions[k].Default = cfg.Partitions[k].Name == c.Partition.Name
+		}
+	}
+	t.putConfig(&cfg)
+	return nil, nil
+}
+
+// Configure replaces the whole configuration and declares its nodes.
+type Configure struct {
+	Config *Config `json:"config"`
+}
+
+func (*Configure) kind() string { return "configure" }
+
+func (c *Configure) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrUser, "only operators may configure the cluster")
+	}
+	cfg := *c.Config
+	t.putConfig(&cfg)
+	if t.NextID < cfg.FirstJobID {
+		old := t.NextID
+		t.NextID = cfg.FirstJobID
+		t.onUndo(func() { t.NextID = old })
+	}
+	for _, d := range cfg.Declared {
+		if _, ok := t.nodes.Get(d.Name); !ok {
+			d.Order = t.nextOrder()
+			t.putNode(&d)
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// snapshotVersion is the version of Encode's format.
+const snapshotVersion = 1
+
+type snapshotHead struct {
+	Version int       `json:"version"`
+	Index   uint64    `json:"index"`
+	Now     time.Time `json:"now"`
+	NextID  JobID     `json:"next_id"`
+	Config  *Config   `json:"config"`
+}
+
+// record is one line behind the head; exactly one field is set.
+type record struct {
+	Node *Node `json:"node,omitempty"`
+	Job  *Job  `json:"job,omitempty"`
+	Blob *Blob `json:"blob,omitempty"`
+	Step *Step `json:"step,omitempty"`
+}
+
+// Encode writes the snapshot as JSON lines in one order: two servers with the same state write
+// the same bytes. What is derived is not written.
+func (s *Snapshot) Encode(w io.Writer) error {
+	buf := bufio.NewWriterSize(w, 1<<16)
+	enc := json.NewEncoder(buf)
+	errs := []error{enc.Encode(snapshotHead{snapshotVersion, s.Index, s.Now, s.NextID, s.config})}
+	put := func(r record) bool {
+		if err := enc.Encode(r); err != nil {
+			errs = append(errs, err)
+			return false
+		}
+		return true
+	}
+	s.order.Scan(func(_ int, n *Node) bool { return put(record{Node: n}) })
+	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(record{Blob: b}) })
+	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(record{Job: j}) })
+	s.steps.Scan(func(st *Step) bool { return put(record{Step: st}) })
+	return errors.Join(append(errs, buf.Flush())...)
+}
+
+// Decode reads what Encode wrote and derives the rest.
+func Decode(r io.Reader) (*State, error) {
+	dec := json.NewDecoder(bufio.NewReaderSize(r, 1<<16))
+	var head snapshotHead
+	if err := dec.Decode(&head); err != nil {
+		return nil, fmt.Errorf("decode snapshot: %w", err)
+	}
+	if head.Version != snapshotVersion || head.Config == nil {
+		return nil, fmt.Errorf("snapshot has version %d, this binary knows %d", head.Version, snapshotVersion)
+	}
+	s := NewState()
+	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
+	var jobs []*Job
+	for {
+		var rec record
+		err := dec.Decode(&rec)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode snapshot: %w", err)
+		}
+		switch {
+		case rec.Node != nil:
+			s.setNode(nil, rec.Node)
+		case rec.Blob != nil:
+			s.setBlob(rec.Blob)
+		case rec.Step != nil:
+			s.steps.Set(rec.Step)
+		case rec.Job != nil:
+			s.jobs.Set(rec.Job.ID, rec.Job)
+			jobs = append(jobs, rec.Job)
+		}
+	}
+	for _, j := range jobs {
+		s.index(j)
+		s.regain(j)
+	}
+	return s, nil
+}
+
+// regain adds a decoded job's shares to the loads.
+func (t *tables) regain(j *Job) {
+	if !j.holds() || j.Alloc == nil {
+		return
+	}
+	for _, sh := range j.Alloc.Shares {
+		if !j.heldBy(sh.Node) {
+			continue
+		}
+		l := *t.Load(sh.Node)
+		if j.SuspendedAt.IsZero() {
+			l.CPUs = l.CPUs.Union(sh.CPUs)
+		}
+		l.GPUs, l.MemMB = l.GPUs.Union(sh.GPUs), l.MemMB+sh.MemMB
+		l.Jobs = append(l.Jobs, j.ID)
+		t.loads.Set(sh.Node, &l)
+	}
+}

@@ -1,0 +1,321 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/tidwall/btree"
+)
+
+// Blob is a stored script or environment with the number of jobs that name it.
+type Blob struct {
+	Hash  BlobHash  `json:"hash"`
+	Text  BlobText  `json:"text"`
+	Refs  int       `json:"refs"`
+	Added time.Time `json:"added"`
+}
+
+// queueKey orders pending records: higher priority first, then lower id.
+type queueKey struct {
+	prio uint32
+	id   JobID
+}
+
+func queueLess(a, b queueKey) bool {
+	if a.prio != b.prio {
+		return a.prio > b.prio
+	}
+	return a.id < b.id
+}
+
+// pairKey relates two jobs: array and member, or parent and dependent.
+type pairKey struct{ a, b JobID }
+
+func pairLess(x, y pairKey) bool {
+	if x.a != y.a {
+		return x.a < y.a
+	}
+	return x.b < y.b
+}
+
+// timerKey is when the clock alone may change a job.
+type timerKey struct {
+	at time.Time
+	id JobID
+}
+
+func timerLess(x, y timerKey) bool {
+	if c := x.at.Compare(y.at); c != 0 {
+		return c < 0
+	}
+	return x.id < y.id
+}
+
+// nameKey finds jobs of one user and name, for singleton.
+type nameKey struct {
+	uid  uint32
+	name string
+	id   JobID
+}
+
+func nameLess(x, y nameKey) bool {
+	if c := cmp.Compare(x.uid, y.uid); c != 0 {
+		return c < 0
+	}
+	if c := cmp.Compare(x.name, y.name); c != 0 {
+		return c < 0
+	}
+	return x.id < y.id
+}
+
+func stepLess(x, y *Step) bool {
+	if x.ID.Job != y.ID.Job {
+		return x.ID.Job < y.ID.Job
+	}
+	return x.ID.Step < y.ID.Step
+}
+
+// tables is the state's content: persistent trees, so that a copy costs microseconds.
+// The second half is derived from the first and kept in step by putJob and putNode.
+type tables struct {
+	Index  uint64    // last applied entry
+	Now    time.Time // its time
+	NextID JobID
+	config *Config
+
+	jobs  *btree.Map[JobID, *Job]
+	nodes *btree.Map[NodeName, *Node]
+	loads *btree.Map[NodeName, *Load]
+	blobs *btree.Map[BlobHash, *Blob]
+	steps *btree.BTreeG[*Step] // live steps
+
+	queue   *btree.BTreeG[queueKey]
+	live    *btree.Map[JobID, *Job] // Starting … Ending
+	members *btree.BTreeG[pairKey]  // array id, record id
+	depends *btree.BTreeG[pairKey]  // parent (job or array id), waiting record
+	timers  *btree.BTreeG[timerKey]
+	timerAt *btree.Map[JobID, time.Time] // each record's key in timers
+	names   *btree.BTreeG[nameKey]       // not ended
+	order   *btree.Map[int, *Node]       // nodes by Order
+	running *btree.Map[JobID, int]       // array id → its records in live
+	idle    *btree.Map[BlobHash, *Blob]  // blobs nobody refers to
+}
+
+func newTables() tables {
+	opt := btree.Options{NoLocks: true, Degree: 32}
+	cfg := DefaultConfig()
+	return tables{
+		NextID: cfg.FirstJobID, config: &cfg,
+		jobs: btree.NewMap[JobID, *Job](32), nodes: btree.NewMap[NodeName, *Node](32),
+		loads: btree.NewMap[NodeName, *Load](32), blobs: btree.NewMap[BlobHash, *Blob](32),
+		steps: btree.NewBTreeGOptions(stepLess, opt), queue: btree.NewBTreeGOptions(queueLess, opt),
+		live: btree.NewMap[JobID, *Job](32), members: btree.NewBTreeGOptions(pairLess, opt),
+		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
+		timerAt: btree.NewMap[JobID, time.Time](32),
+		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
+		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32),
+	}
+}
+
+func (t *tables) copy() tables {
+	c := *t
+	c.jobs, c.nodes, c.loads, c.blobs = t.jobs.Copy(), t.nodes.Copy(), t.loads.Copy(), t.blobs.Copy()
+	c.steps, c.queue, c.live, c.members = t.steps.Copy(), t.queue.Copy(), t.live.Copy(), t.members.Copy()
+	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
+	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
+	return c
+}
+
+// State is the cluster. One goroutine applies entries; everybody else reads Snapshots.
+type State struct{ tables }
+
+// Snapshot is the state at one moment. It never changes and may be read by anybody.
+type Snapshot struct{ tables }
+
+// NewState returns an empty cluster with DefaultConfig.
+func NewState() *State { return &State{newTables()} }
+
+// Snapshot copies the state in time independent of its size.
+func (s *State) Snapshot() *Snapshot { return &Snapshot{s.copy()} }
+
+// Config is the configuration in force.
+func (t *tables) Config() *Config { return t.config }
+
+// Job finds a record by its own id.
+func (t *tables) Job(id JobID) (*Job, bool) { return t.jobs.Get(id) }
+
+// Node finds a node by name.
+func (t *tables) Node(name NodeName) (*Node, bool) { return t.nodes.Get(name) }
+
+// Load tells what is given out on a node; never nil.
+func (t *tables) Load(name NodeName) *Load {
+	if l, ok := t.loads.Get(name); ok {
+		return l
+	}
+	return &Load{Node: name}
+}
+
+// Blob finds a stored text.
+func (t *tables) Blob(h BlobHash) (*Blob, bool) { return t.blobs.Get(h) }
+
+// Step finds a live step.
+func (t *tables) Step(id StepID) (*Step, bool) { return t.steps.Get(&Step{ID: id}) }
+
+func valuesOf[K cmp.Ordered, V any](m *btree.Map[K, V]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		m.Scan(func(_ K, v V) bool { return yield(v) })
+	}
+}
+
+// Jobs yields every record by rising id.
+func (t *tables) Jobs() iter.Seq[*Job] { return valuesOf(t.jobs) }
+
+// JobCount is the number of records.
+func (t *tables) JobCount() int { return t.jobs.Len() }
+
+// Live yields the records that hold resources, by rising id.
+func (t *tables) Live() iter.Seq[*Job] { return valuesOf(t.live) }
+
+// Nodes yields the nodes in their order.
+func (t *tables) Nodes() iter.Seq[*Node] { return valuesOf(t.order) }
+
+// NodeCount is the number of nodes.
+func (t *tables) NodeCount() int { return t.nodes.Len() }
+
+// Queue yields the pending records, highest priority first, then by id.
+func (t *tables) Queue() iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		t.queue.Scan(func(k queueKey) bool {
+			j, _ := t.jobs.Get(k.id)
+			return yield(j)
+		})
+	}
+}
+
+// QueueLen is the number of pending records.
+func (t *tables) QueueLen() int { return t.queue.Len() }
+
+// Steps yields the live steps of a job, or of all jobs if id is 0.
+func (t *tables) Steps(id JobID) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) {
+		t.steps.Ascend(&Step{ID: StepID{Job: id, Step: -1 << 31}}, func(s *Step) bool {
+			return (id == 0 || s.ID.Job == id) && yield(s)
+		})
+	}
+}
+
+// Members yields the records of an array by rising id; for a plain job's id, nothing.
+func (t *tables) Members(array JobID) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		t.members.Ascend(pairKey{a: array}, func(k pairKey) bool {
+			if k.a != array {
+				return false
+			}
+			j, ok := t.jobs.Get(k.b)
+			return !ok || yield(j)
+		})
+	}
+}
+
+// RunningTasks is the number of an array's tasks that hold resources.
+func (t *tables) RunningTasks(array JobID) int { n, _ := t.running.Get(array); return n }
+
+// NextTimer is the first moment after now at which the clock alone changes something; zero if never.
+func (t *tables) NextTimer(now time.Time) (at time.Time) {
+	t.timers.Ascend(timerKey{at: now.Add(1)}, func(k timerKey) bool {
+		at = k.at
+		return false
+	})
+	if _, b, ok := t.idle.Min(); ok {
+		if x := b.Added.Add(idleBlobAge); x.After(now) && (at.IsZero() || x.Before(at)) {
+			at = x
+		}
+	}
+	return at
+}
+
+// Partition finds a partition by name.
+func (t *tables) Partition(name string) (*Partition, bool) {
+	for i := range t.config.Partitions {
+		if t.config.Partitions[i].Name == name {
+			return &t.config.Partitions[i], true
+		}
+	}
+	return nil, false
+}
+
+// DefaultPartition is the one that jobs without -p go to, or nil.
+func (t *tables) DefaultPartition() *Partition {
+	for i := range t.config.Partitions {
+		if t.config.Partitions[i].Default {
+			return &t.config.Partitions[i]
+		}
+	}
+	return nil
+}
+
+// PartitionNodes yields the nodes of a partition in their order.
+func (t *tables) PartitionNodes(p *Partition) iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		if p.All {
+			for n := range t.Nodes() {
+				if !yield(n) {
+					return
+				}
+			}
+			return
+		}
+		for _, name := range p.Nodes {
+			if n, ok := t.nodes.Get(name); ok && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// Check verifies the derived half against the first; tests and the simulator call it.
+func (t *tables) Check() error {
+	used := map[NodeName]*Load{}
+	for j := range t.Jobs() {
+		if !j.holds() {
+			continue
+		}
+		for _, sh := range j.Alloc.Shares {
+			if !j.heldBy(sh.Node) {
+				continue
+			}
+			l := used[sh.Node]
+			if l == nil {
+				l = &Load{Node: sh.Node}
+				used[sh.Node] = l
+			}
+			if j.SuspendedAt.IsZero() {
+				if !l.CPUs.Intersect(sh.CPUs).Empty() {
+					return fmt.Errorf("node %s: cpus %s given twice", sh.Node, l.CPUs.Intersect(sh.CPUs))
+				}
+				l.CPUs = l.CPUs.Union(sh.CPUs)
+			}
+			if !l.GPUs.Intersect(sh.GPUs).Empty() {
+				return fmt.Errorf("node %s: gpus %s given twice", sh.Node, l.GPUs.Intersect(sh.GPUs))
+			}
+			l.GPUs = l.GPUs.Union(sh.GPUs)
+			l.MemMB += sh.MemMB
+		}
+	}
+	for n := range t.Nodes() {
+		l, u := t.Load(n.Name), used[n.Name]
+		if u == nil {
+			u = &Load{}
+		}
+		if !l.CPUs.Equal(u.CPUs) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB {
+			return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
+				n.Name, l.CPUs, l.GPUs, l.MemMB, u.CPUs, u.GPUs, u.MemMB)
+		}
+		if n.Inventory.MemMB > 0 && l.MemMB > n.Inventory.MemMB && n.Usable() {
+			return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, n.Inventory.MemMB)
+		}
+	}
+	return nil
+}

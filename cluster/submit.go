@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Limits of what one submission may carry. Slurm's own figures where it has them.
+const (
+	MaxScriptBytes = 4 << 20  // Slurm's max_script_size
+	MaxEnvBytes    = 16 << 20 // environment of one job
+	MaxNameBytes   = 1024
+	maxDepends     = 1024
+)
+
+// PutBlob stores a text that jobs of the same proposal refer to.
+type PutBlob struct {
+	Hash BlobHash `json:"hash"`
+	Text BlobText `json:"text"`
+}
+
+func (*PutBlob) kind() string { return "put_blob" }
+
+func (c *PutBlob) apply(t *tx) (any, error) {
+	if len(c.Text) > MaxEnvBytes {
+		return nil, Errorf(Invalid, ErrTooBig, "text of %d bytes is larger than %d", len(c.Text), MaxEnvBytes)
+	}
+	if _, ok := t.blobs.Get(c.Hash); !ok {
+		t.putBlob(&Blob{Hash: c.Hash, Text: c.Text, Added: t.at})
+	}
+	return nil, nil
+}
+
+// Submit puts a new job (or array) into the queue. Result: JobID. Dead, if set, records a job
+// that can never run, so that it is seen in history with the reason; it takes an id.
+type Submit struct {
+	Spec *JobSpec `json:"spec"`
+	Dead Reason   `json:"dead,omitempty"`
+}
+
+func (*Submit) kind() string { return "submit" }
+
+func (c *Submit) apply(t *tx) (any, error) {
+	spec, err := Admit(&Snapshot{*t.tables}, t.by, *c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range []BlobHash{spec.Script, spec.Env} {
+		if err := t.refBlob(h, 1); err != nil {
+			return nil, err
+		}
+	}
+	id := t.allotID()
+	j := &Job{ID: id, Spec: &spec, Task: TaskAny, Submitted: t.at, Limit: t.effectiveLimit(&spec)}
+	if spec.Array != nil {
+		j.ArrayID, j.Tasks = id, spec.Array.Tasks
+	}
+	j.Priority = priorityOf(j)
+	if c.Dead != "" {
+		j.Phase, j.Outcome, j.EndReason, j.Ended, j.Eligible = Ended, Failed, c.Dead, t.at, t.at
+		j.Exit.Code = 1
+	} else {
+		if spec.Hold {
+			t.setHold(j, HeldUser)
+		}
+		j.Depends = spec.Depends
+		t.evaluate(j)
+	}
+	t.putJob(j)
+	t.tell(j)
+	return id, nil
+}
+
+// allotID takes the next free number of the one counter for jobs, tasks and arrays.
+func (t *tx) allotID() JobID {
+	old := t.NextID
+	t.onUndo(func() { t.NextID = old })
+	for {
+		id := t.NextID
+		if t.NextID++; t.NextID > t.config.MaxJobID {
+			t.NextID = t.config.FirstJobID
+		}
+		if _, taken := t.jobs.Get(id); !taken {
+			return id
+		}
+	}
+}
+
+// topPriority is where Slurm's priority/basic starts counting down.
+const topPriority = 4294901760
+
+// priorityOf is this version's order: as submitted, lowered by --nice.
+func priorityOf(j *Job) uint32 {
+	if j.Held != NotHeld {
+		return 0
+	}
+	if j.Spec.Priority != nil {
+		return *j.Spec.Priority
+	}
+	p := int64(topPriority) - int64(cmp.Or(j.ArrayID, j.ID)) - int64(j.Spec.Nice)
+	return uint32(min(max(p, 1), topPriority))
+}
+
+func (t *tx) setHold(j *Job, h Hold) {
+	j.Held = h
+	switch h {
+	case HeldUser:
+		j.Wait = WaitHeldUser
+	case HeldAdmin:
+		j.Wait = WaitHeldAdmin
+	default:
+		j.Wait, j.SpecialExit = NoReason, false
+	}
+	j.WaitNote = ""
+	j.Priority = priorityOf(j)
+}
+
+// effectiveLimit is the time limit that will be enforced: the asked one, else the partition's.
+func (t *tables) effectiveLimit(s *JobSpec) time.Duration {
+	if s.Limit != 0 {
+		return s.Limit
+	}
+	for _, name := range s.Partitions {
+		if p, ok := t.Partition(name); ok {
+			if l := cmp.Or(p.DefaultTime, p.MaxTime); l != 0 {
+				return l
+			}
+		}
+	}
+	return Unlimited
+}
+
+// Admit fills defaults and refuses what can never be accepted. The handler calls it for a quick
+// answer, Apply for the binding one.
+func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
+	if spec.UID != by.UID && !by.Operator() {
+		return spec, Errorf(Denied, ErrAccess, "user %d may not submit jobs for user %d", by.UID, spec.UID)
+	}
+	if s.JobCount() >= s.config.MaxJobCount {
+		return spec, Errorf(Unavailable, ErrQueueFull, "the cluster holds %d jobs, its MaxJobCount", s.JobCount())
+	}
+	if len(spec.Name) > MaxNameBytes || len(spec.Comment) > MaxNameBytes*64 || len(spec.Depends.Terms) > maxDepends {
+		return spec, Errorf(Invalid, ErrTooBig, "job name, comment or dependency list is too long")
+	}
+	if err := admitPartitions(s, by, &spec); err != nil {
+		return spec, err
+	}
+	if a := spec.Array; a != nil {
+		if a.Tasks.Empty() || a.Tasks.Max() >= s.config.MaxArraySize {
+			return spec, Errorf(Invalid, ErrArray, "array index %d is not below MaxArraySize %d", a.Tasks.Max(), s.config.MaxArraySize)
+		}
+	}
+	if spec.Nice < 0 && !by.Operator() {
+		return spec, Errorf(Denied, ErrNice, "only operators may set a negative nice value")
+	}
+	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
+		return spec, Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d", spec.MaxNodes, spec.MinNodes)
+	}
+	for _, name := range spec.NodeList {
+		if _, ok := s.nodes.Get(name); !ok {
+			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
+		}
+	}
+	for _, name := range spec.Exclude {
+		if _, ok := s.nodes.Get(name); !ok {
+			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
+		}
+	}
+	if spec.Priority != nil && !by.Operator() {
+		spec.Priority = nil // silently ignored, as Slurm does
+	}
+	if !spec.Deadline.IsZero() && spec.Deadline.Before(s.Now) {
+		return spec, Errorf(Invalid, ErrBeginTime, "deadline %s has passed", spec.Deadline.Format(time.DateTime))
+	}
+	if spec.Account == "" {
+		spec.Account = spec.User
+	}
+	if spec.QOS == "" {
+		spec.QOS = "normal"
+	}
+	if spec.Requeue == nil {
+		r := s.config.JobRequeue
+		spec.Requeue = &r
+	}
+	return spec, nil
+}
+
+func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
+	if len(spec.Partitions) == 0 {
+		p := s.DefaultPartition()
+		if p == nil {
+			return Errorf(Invalid, ErrNoPartition, "no partition was given and none is the default")
+		}
+		spec.Partitions = []string{p.Name}
+	}
+	for _, name := range spec.Partitions {
+		p, ok := s.Partition(name)
+		if !ok {
+			return Errorf(Invalid, ErrPartition, "partition %s does not exist", name)
+		}
+		if p.State == PartitionDrain || p.State == PartitionInactive {
+			return Errorf(Unavailable, ErrPartitionDown, "partition %s is %s", name, p.State)
+		}
+		if p.RootOnly && !by.Operator() {
+			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
+		}
+	}
+	if s.config.EnforcePartLimits == "" || s.config.EnforcePartLimits == "NO" {
+		return nil
+	}
+	limit := func(p *Partition) bool {
+		return p.MaxTime == 0 || p.MaxTime == Unlimited || spec.Limit <= p.MaxTime
+	}
+	fits := slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return limit(p) })
+	if !fits {
+		return Errorf(Invalid, ErrTimeLimit, "the time limit is above that of partition %s", spec.Partitions[0])
+	}
+	return nil
+}

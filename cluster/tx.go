@@ -1,0 +1,355 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// tx is one command at work on the state. Every change goes through its put methods, which
+// keep the derived tables in step and remember how to undo.
+type tx struct {
+	*tables
+	at     time.Time
+	by     Identity
+	events []Event
+	undo   []func()
+}
+
+// Apply executes one entry. A rejected command changes nothing.
+func (s *State) Apply(e Entry) (out Applied) {
+	t := &tx{tables: &s.tables, at: e.At, by: e.By}
+	defer func() {
+		if p := recover(); p != nil {
+			out = Applied{Err: Errorf(Internal, "", "command %s failed: %v", e.Cmd.kind(), p)}
+			t.rollback()
+		}
+	}()
+	s.Index = max(s.Index, e.Index)
+	if e.At.After(s.Now) {
+		s.Now = e.At
+	}
+	result, err := e.Cmd.apply(t)
+	if err != nil {
+		t.rollback()
+		ce, ok := err.(*Error)
+		if !ok {
+			ce = Errorf(Internal, "", "%v", err)
+		}
+		return Applied{Err: ce}
+	}
+	return Applied{Result: result, Events: t.events}
+}
+
+func (t *tx) rollback() {
+	for _, f := range slices.Backward(t.undo) {
+		f()
+	}
+	t.undo, t.events = nil, nil
+}
+
+func (t *tx) onUndo(f func()) { t.undo = append(t.undo, f) }
+
+// tell records that history should know the job as it is now.
+func (t *tx) tell(j *Job) { t.events = append(t.events, Event{Job: j}) }
+
+func (t *tx) putJob(j *Job) {
+	old, _ := t.jobs.Get(j.ID)
+	t.replaceJob(old, j)
+	t.onUndo(func() { t.replaceJob(j, old) })
+}
+
+func (t *tx) deleteJob(j *Job) {
+	t.replaceJob(j, nil)
+	t.onUndo(func() { t.replaceJob(nil, j) })
+}
+
+// replaceJob is the only place where the job table and what derives from it change.
+func (t *tables) replaceJob(old, j *Job) {
+	if old != nil {
+		t.unindex(old)
+		if j == nil {
+			t.jobs.Delete(old.ID)
+		}
+	}
+	if j != nil {
+		t.jobs.Set(j.ID, j)
+		t.index(j)
+	}
+}
+
+func (j *Job) holds() bool { return j.Phase >= Starting && j.Phase <= Ending }
+
+// heldBy reports whether the job's share on the node is still its own: nodes of an ending
+// job are free as soon as they have reported that they are clean.
+func (j *Job) heldBy(n NodeName) bool { return j.Phase != Ending || slices.Contains(j.Waiting, n) }
+
+func (t *tables) unindex(j *Job) {
+	switch {
+	case j.Phase == Pending:
+		t.queue.Delete(queueKey{j.Priority, j.ID})
+		for _, d := range j.Depends.Terms {
+			t.depends.Delete(pairKey{d.Job, j.ID})
+		}
+	case j.holds():
+		t.live.Delete(j.ID)
+		t.countRunning(j.ArrayID, -1)
+	}
+	if j.Phase != Ended {
+		t.names.Delete(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
+	}
+	if j.ArrayID != 0 {
+		t.members.Delete(pairKey{j.ArrayID, j.ID})
+	}
+	if at, ok := t.timerAt.Delete(j.ID); ok {
+		t.timers.Delete(timerKey{at, j.ID})
+	}
+}
+
+func (t *tables) index(j *Job) {
+	switch {
+	case j.Phase == Pending:
+		t.queue.Set(queueKey{j.Priority, j.ID})
+		for _, d := range j.Depends.Terms {
+			t.depends.Set(pairKey{d.Job, j.ID})
+		}
+	case j.holds():
+		t.live.Set(j.ID, j)
+		t.countRunning(j.ArrayID, 1)
+	}
+	if j.Phase != Ended {
+		t.names.Set(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
+	}
+	if j.ArrayID != 0 {
+		t.members.Set(pairKey{j.ArrayID, j.ID})
+	}
+	if at := t.timerOf(j); !at.IsZero() {
+		t.timerAt.Set(j.ID, at)
+		t.timers.Set(timerKey{at, j.ID})
+	}
+}
+
+func (t *tables) countRunning(array JobID, d int) {
+	if array == 0 {
+		return
+	}
+	n, _ := t.running.Get(array)
+	if n += d; n == 0 {
+		t.running.Delete(array)
+	} else {
+		t.running.Set(array, n)
+	}
+}
+
+// timerOf is when the clock alone changes the job or makes it startable; zero if never.
+func (t *tables) timerOf(j *Job) time.Time {
+	var at time.Time
+	sooner := func(x time.Time) {
+		if !x.IsZero() && (at.IsZero() || x.Before(at)) {
+			at = x
+		}
+	}
+	switch j.Phase {
+	case Pending:
+		if j.Eligible.After(t.Now) {
+			sooner(j.Eligible)
+		}
+		sooner(j.Spec.Deadline)
+	case Starting, Running:
+		if end := j.EndLimit(t.config); !end.IsZero() {
+			sooner(end)
+		}
+		sooner(j.Spec.Deadline)
+	case Ended:
+		if j.ArrayID == 0 || t.arrayOver(j.ArrayID) {
+			sooner(j.Ended.Add(t.config.MinJobAge))
+		}
+	}
+	return at
+}
+
+// EndLimit is when the job's time limit runs out, zero if it has none or has not started.
+func (j *Job) EndLimit(c *Config) time.Time {
+	if j.Started.IsZero() || j.Limit == 0 || j.Limit == Unlimited {
+		return time.Time{}
+	}
+	return j.Started.Add(j.Limit + j.SuspendTotal + c.OverTimeLimit)
+}
+
+// arrayOver reports whether no task of the array is pending or live.
+func (t *tables) arrayOver(array JobID) bool {
+	over := t.RunningTasks(array) == 0
+	if over {
+		for m := range t.Members(array) {
+			if m.Phase != Ended {
+				return false
+			}
+		}
+	}
+	return over
+}
+
+func (t *tx) putNode(n *Node) {
+	old, _ := t.nodes.Get(n.Name)
+	t.setNode(old, n)
+	t.onUndo(func() { t.setNode(n, old) })
+}
+
+func (t *tables) setNode(old, n *Node) {
+	if old != nil {
+		t.order.Delete(old.Order)
+	}
+	if n == nil {
+		t.nodes.Delete(old.Name)
+		return
+	}
+	t.nodes.Set(n.Name, n)
+	t.order.Set(n.Order, n)
+}
+
+func (t *tx) putLoad(l *Load) {
+	old, had := t.loads.Set(l.Node, l)
+	t.onUndo(func() {
+		if had {
+			t.loads.Set(l.Node, old)
+		} else {
+			t.loads.Delete(l.Node)
+		}
+	})
+}
+
+func (t *tx) putStep(s *Step) {
+	old, had := t.steps.Set(s)
+	t.onUndo(func() {
+		if had {
+			t.steps.Set(old)
+		} else {
+			t.steps.Delete(s)
+		}
+	})
+}
+
+func (t *tx) deleteStep(s *Step) {
+	if old, had := t.steps.Delete(s); had {
+		t.onUndo(func() { t.steps.Set(old) })
+	}
+}
+
+func (t *tx) putConfig(c *Config) {
+	old := t.config
+	t.config = c
+	t.onUndo(func() { t.config = old })
+}
+
+// refBlob counts d more (or fewer) users of a stored text.
+func (t *tx) refBlob(h BlobHash, d int) error {
+	if h == "" {
+		return nil
+	}
+	b, ok := t.blobs.Get(h)
+	if !ok {
+		return Errorf(Conflict, "", "stored text %s is not here", h)
+	}
+	n := *b
+	n.Refs += d
+	n.Added = t.at
+	t.putBlob(&n)
+	return nil
+}
+
+func (t *tx) putBlob(b *Blob) {
+	old, had := t.blobs.Get(b.Hash)
+	t.setBlob(b)
+	t.onUndo(func() {
+		t.idle.Delete(b.Hash)
+		if had {
+			t.setBlob(old)
+		} else {
+			t.blobs.Delete(b.Hash)
+		}
+	})
+}
+
+func (t *tables) setBlob(b *Blob) {
+	t.blobs.Set(b.Hash, b)
+	if b.Refs == 0 {
+		t.idle.Set(b.Hash, b)
+	} else {
+		t.idle.Delete(b.Hash)
+	}
+}
+
+func (t *tx) deleteBlob(b *Blob) {
+	t.blobs.Delete(b.Hash)
+	t.idle.Delete(b.Hash)
+	t.onUndo(func() { t.setBlob(b) })
+}
+
+// move changes a job's phase along the table of edges.
+func (t *tx) move(j *Job, to Phase) error {
+	if !slices.Contains(edges[j.Phase], to) {
+		return fmt.Errorf("job %d cannot go from phase %d to %d", j.ID, j.Phase, to)
+	}
+	j.Phase = to
+	return nil
+}
+
+// give adds the job's shares to the loads of its nodes; take removes those of the given nodes.
+func (t *tx) give(j *Job) error {
+	for _, sh := range j.Alloc.Shares {
+		n, ok := t.nodes.Get(sh.Node)
+		if !ok || !n.Usable() {
+			return Errorf(Conflict, ErrBusy, "node %s is not usable", sh.Node)
+		}
+		l := *t.Load(sh.Node)
+		if !l.CPUs.Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
+			sh.CPUs.Max() >= n.Inventory.CPUs || sh.GPUs.Max() >= len(n.Inventory.GPUs) ||
+			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) {
+			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
+		}
+		l.CPUs, l.GPUs, l.MemMB = l.CPUs.Union(sh.CPUs), l.GPUs.Union(sh.GPUs), l.MemMB+sh.MemMB
+		l.Jobs = append(slices.Clone(l.Jobs), j.ID)
+		slices.Sort(l.Jobs)
+		t.putLoad(&l)
+	}
+	return nil
+}
+
+func (t *tx) take(j *Job, nodes ...NodeName) {
+	for _, sh := range j.Alloc.Shares {
+		if !slices.Contains(nodes, sh.Node) {
+			continue
+		}
+		l := *t.Load(sh.Node)
+		if j.SuspendedAt.IsZero() {
+			l.CPUs = l.CPUs.Minus(sh.CPUs)
+		}
+		l.GPUs, l.MemMB = l.GPUs.Minus(sh.GPUs), l.MemMB-sh.MemMB
+		l.Jobs = slices.DeleteFunc(slices.Clone(l.Jobs), func(id JobID) bool { return id == j.ID })
+		t.putLoad(&l)
+	}
+}
+
+// AllocNodes lists the nodes of the allocation in order.
+func (j *Job) AllocNodes() []NodeName {
+	if j.Alloc == nil {
+		return nil
+	}
+	names := make([]NodeName, len(j.Alloc.Shares))
+	for i, sh := range j.Alloc.Shares {
+		names[i] = sh.Node
+	}
+	return names
+}
+
+// Share finds what the job has on a node.
+func (j *Job) Share(n NodeName) (Share, bool) {
+	if j.Alloc != nil {
+		for _, sh := range j.Alloc.Shares {
+			if sh.Node == n {
+				return sh, true
+			}
+		}
+	}
+	return Share{}, false
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// Patch holds the fields of a job to change; nil ones stay.
+type Patch struct {
+	Name         *string        `json:"name,omitempty"`
+	Comment      *string        `json:"comment,omitempty"`
+	AdminComment *string        `json:"admin_comment,omitempty"`
+	Account      *string        `json:"account,omitempty"`
+	QOS          *string        `json:"qos,omitempty"`
+	WCKey        *string        `json:"wckey,omitempty"`
+	Partitions   []string       `json:"partitions,omitempty"`
+	Limit        *time.Duration `json:"limit,omitempty"`
+	LimitDelta   time.Duration  `json:"limit_delta,omitempty"`
+	LimitMin     *time.Duration `json:"limit_min,omitempty"`
+	Begin        *time.Time     `json:"begin,omitempty"`
+	Deadline     *time.Time     `json:"deadline,omitempty"`
+	Nice         *int           `json:"nice,omitempty"`
+	Priority     *uint32        `json:"priority,omitempty"`
+	Depends      *Depends       `json:"depends,omitempty"`
+	ArrayLimit   *int           `json:"array_limit,omitempty"`
+	Requeue      *bool          `json:"requeue,omitempty"`
+	MinNodes     *int           `json:"min_nodes,omitempty"`
+	MaxNodes     *int           `json:"max_nodes,omitempty"`
+	Tasks        *int           `json:"tasks,omitempty"`
+	TasksPerNode *int           `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  *int           `json:"cpus_per_task,omitempty"`
+	MinCPUs      *int           `json:"min_cpus,omitempty"`
+	TmpMB        *int64         `json:"tmp_mb,omitempty"`
+	Mem          *Mem           `json:"mem,omitempty"`
+	PerNode      *[]GRES        `json:"per_node,omitempty"`
+	PerJob       *[]GRES        `json:"per_job,omitempty"`
+	Constraint   *string        `json:"constraint,omitempty"`
+	NodeList     *[]NodeName    `json:"node_list,omitempty"`
+	Exclude      *[]NodeName    `json:"exclude,omitempty"`
+	Licenses     *string        `json:"licenses,omitempty"`
+	Reservation  *string        `json:"reservation,omitempty"`
+	Stdin        *string        `json:"stdin,omitempty"`
+	Stdout       *string        `json:"stdout,omitempty"`
+	Stderr       *string        `json:"stderr,omitempty"`
+	WorkDir      *string        `json:"work_dir,omitempty"`
+	MailUser     *string        `json:"mail_user,omitempty"`
+	MailType     []string       `json:"mail_type,omitempty"`
+	Switches     *int           `json:"switches,omitempty"`
+	Sharing      *Sharing       `json:"sharing,omitempty"`
+	Contiguous   *bool          `json:"contiguous,omitempty"`
+}
+
+// UpdateJob changes pending jobs, and of running ones what may still change.
+type UpdateJob struct {
+	Ref   Ref   `json:"ref"`
+	Patch Patch `json:"patch"`
+}
+
+func (*UpdateJob) kind() string { return "update" }
+
+func (c *UpdateJob) apply(t *tx) (any, error) {
+	jobs, err := t.records(c.Ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		if j.Phase == Ended {
+			return nil, Errorf(Conflict, ErrFinished, "job %d has ended", j.ID)
+		}
+		n, spec := *j, *j.Spec
+		n.Spec = &spec
+		if err := c.Patch.times(t, &n, &spec); err != nil {
+			return nil, err
+		}
+		if err := c.Patch.order(t, &n, &spec); err != nil {
+			return nil, err
+		}
+		if c.Patch.shape(&spec) && n.Phase != Pending {
+			return nil, Errorf(Conflict, ErrNotRunning, "the size of job %d can only change while it is pending", n.ID)
+		}
+		c.Patch.texts(&spec)
+		if _, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, spec); err != nil {
+			return nil, err
+		}
+		if n.Phase == Pending {
+			n.Limit = t.effectiveLimit(&spec)
+			if n.Held == NotHeld {
+				n.Priority = priorityOf(&n)
+			}
+			t.evaluate(&n)
+		}
+		t.putJob(&n)
+		t.tell(&n)
+	}
+	return nil, nil
+}
+
+func set[T any](to *T, from *T) bool {
+	if from == nil {
+		return false
+	}
+	*to = *from
+	return true
+}
+
+func (p *Patch) times(t *tx, n *Job, s *JobSpec) error {
+	limit := s.Limit
+	if limit == 0 {
+		limit = n.Limit
+	}
+	changed := set(&limit, p.Limit)
+	if p.LimitDelta != 0 && limit != Unlimited {
+		limit, changed = limit+p.LimitDelta, true
+	}
+	if changed {
+		if limit <= 0 {
+			return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", limit)
+		}
+		if n.Phase != Pending && limit > n.Limit && !t.by.Operator() {
+			return Errorf(Denied, ErrAccess, "only operators may raise the time limit of running job %d", n.ID)
+		}
+		s.Limit, n.Limit = limit, limit
+	}
+	set(&s.LimitMin, p.LimitMin)
+	set(&s.Begin, p.Begin)
+	if p.Deadline != nil && !t.by.Operator() {
+		return Errorf(Denied, ErrAccess, "only operators may change a deadline")
+	}
+	set(&s.Deadline, p.Deadline)
+	return nil
+}
+
+func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
+	if p.Nice != nil && *p.Nice < 0 && !t.by.Operator() {
+		return Errorf(Denied, ErrAccess, "only operators may set a negative nice value")
+	}
+	set(&s.Nice, p.Nice)
+	if p.Priority != nil {
+		if n.Held != NotHeld {
+			return Errorf(Conflict, ErrNotHeld, "job %d is held; release it instead", n.ID)
+		}
+		if !t.by.Operator() {
+			return Errorf(Denied, ErrAccess, "only operators may set a priority")
+		}
+		s.Priority = p.Priority
+	}
+	if p.Depends != nil {
+		s.Depends, n.Depends = *p.Depends, *p.Depends
+	}
+	if p.ArrayLimit != nil && s.Array != nil {
+		a := *s.Array
+		a.Limit, s.Array = *p.ArrayLimit, &a
+	}
+	if p.AdminComment != nil && !t.by.Operator() {
+		return Errorf(Denied, ErrAccess, "only operators may set an admin comment")
+	}
+	if p.Sharing != nil && !t.by.Operator() || p.Contiguous != nil && !t.by.Operator() {
+		return Errorf(Denied, ErrAccess, "only operators may change sharing or contiguity")
+	}
+	return nil
+}
+
+// shape changes what the job needs; it reports whether anything was asked.
+func (p *Patch) shape(s *JobSpec) bool {
+	n := 0
+	count := func(ok bool) {
+		if ok {
+			n++
+		}
+	}
+	count(set(&s.MinNodes, p.MinNodes))
+	count(set(&s.MaxNodes, p.MaxNodes))
+	count(set(&s.Tasks, p.Tasks))
+	count(set(&s.TasksPerNode, p.TasksPerNode))
+	count(set(&s.CPUsPerTask, p.CPUsPerTask))
+	count(set(&s.MinCPUs, p.MinCPUs))
+	count(set(&s.TmpMB, p.TmpMB))
+	count(set(&s.Mem, p.Mem))
+	count(set(&s.PerNode, p.PerNode))
+	count(set(&s.PerJob, p.PerJob))
+	count(set(&s.Constraint, p.Constraint))
+	count(set(&s.NodeList, p.NodeList))
+	count(set(&s.Exclude, p.Exclude))
+	count(set(&s.Switches, p.Switches))
+	count(set(&s.Sharing, p.Sharing))
+	count(set(&s.Contiguous, p.Contiguous))
+	count(set(&s.Licenses, p.Licenses))
+	count(set(&s.Reservation, p.Reservation))
+	if p.Partitions != nil {
+		s.Partitions = slices.Clone(p.Partitions)
+		n++
+	}
+	return n > 0
+}
+
+func (p *Patch) texts(s *JobSpec) {
+	set(&s.Name, p.Name)
+	set(&s.Comment, p.Comment)
+	set(&s.AdminComment, p.AdminComment)
+	set(&s.Account, p.Account)
+	set(&s.QOS, p.QOS)
+	set(&s.WCKey, p.WCKey)
+	set(&s.Stdin, p.Stdin)
+	set(&s.Stdout, p.Stdout)
+	set(&s.Stderr, p.Stderr)
+	set(&s.WorkDir, p.WorkDir)
+	set(&s.MailUser, p.MailUser)
+	if p.MailType != nil {
+		s.MailType = p.MailType
+	}
+	if p.Requeue != nil {
+		r := *p.Requeue
+		s.Requeue = &r
+	}
+}

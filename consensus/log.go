@@ -1,0 +1,333 @@
+// Package consensus is an ordered, durable, replicated log of opaque entries: hashicorp/raft over
+// raft-boltdb. What the entries mean is the Machine's business.
+package consensus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	boltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+)
+
+// Limits of the log.
+const (
+	maxBatchEntries  = 1024    // proposals packed into one raft entry
+	maxBatchBytes    = 8 << 20 // and their size; a single larger proposal goes alone
+	maxInFlight      = 2       // raft entries not yet committed; the rest waits and is packed
+	maxWaiting       = 4096    // proposals waiting to be packed
+	logCacheEntries  = 512
+	maxAppendEntries = 1024
+	snapshotsKept    = 2
+)
+
+// ErrNotLeader is what Propose answers on a server that does not lead.
+var ErrNotLeader = errors.New("this server is not the leader")
+
+// Machine is the state that the log drives. Apply is called from one goroutine, in order, with
+// all entries of one raft index; it must not block. An entry holds no newline.
+type Machine interface {
+	Apply(index uint64, entries [][]byte) []any
+	// Snapshot returns a function that writes the state of this moment; it runs beside Apply.
+	Snapshot() (write func(io.Writer) error, err error)
+	Restore(io.Reader) error
+}
+
+// Config says where the log lives and who this server is.
+type Config struct {
+	Dir       string
+	ID        string // server id, unique for ever
+	Addr      string // address in the transport
+	Bootstrap bool   // make a new single-server group if Dir holds none
+	// Timeout is raft's heartbeat and election timeout; 0 means 200 ms.
+	Timeout time.Duration
+	// Memory keeps the log in memory only (tests).
+	Memory bool
+}
+
+type proposal struct {
+	entries [][]byte
+	done    chan result
+}
+
+type result struct {
+	values []any
+	err    error
+}
+
+// Log is the replicated log of this server.
+type Log struct {
+	raft    *raft.Raft
+	machine Machine
+	log     *slog.Logger
+	queue   chan proposal
+	close   []func() error
+
+	mu      sync.Mutex
+	applied uint64
+	moved   chan struct{} // closed and replaced when applied grows
+}
+
+// Open starts this server's raft. Run must be called to serve proposals.
+func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Log, error) {
+	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), moved: make(chan struct{})}
+	logs, stable, snaps, err := l.stores(cfg)
+	if err != nil {
+		return nil, errors.Join(err, l.closeAll())
+	}
+	rc := raft.DefaultConfig()
+	rc.LocalID = raft.ServerID(cfg.ID)
+	rc.Logger = bridge(logger)
+	rc.BatchApplyCh, rc.MaxAppendEntries = true, maxAppendEntries
+	t := cfg.Timeout
+	if t == 0 {
+		t = 200 * time.Millisecond
+	}
+	rc.HeartbeatTimeout, rc.ElectionTimeout, rc.LeaderLeaseTimeout = t, t, t/2
+	if cfg.Bootstrap {
+		has, err := raft.HasExistingState(logs, stable, snaps)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("read raft state in %s: %w", cfg.Dir, err), l.closeAll())
+		}
+		if !has {
+			group := raft.Configuration{Servers: []raft.Server{{ID: rc.LocalID, Address: raft.ServerAddress(cfg.Addr)}}}
+			if err := raft.BootstrapCluster(rc, logs, stable, snaps, trans, group); err != nil {
+				return nil, errors.Join(fmt.Errorf("bootstrap raft: %w", err), l.closeAll())
+			}
+		}
+	}
+	if l.raft, err = raft.NewRaft(rc, fsm{l}, logs, stable, snaps, trans); err != nil {
+		return nil, errors.Join(fmt.Errorf("start raft: %w", err), l.closeAll())
+	}
+	return l, nil
+}
+
+func (l *Log) stores(cfg Config) (raft.LogStore, raft.StableStore, raft.SnapshotStore, error) {
+	if cfg.Memory {
+		s := raft.NewInmemStore()
+		return s, s, raft.NewInmemSnapshotStore(), nil
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, nil, nil, fmt.Errorf("make raft folder: %w", err)
+	}
+	path := filepath.Join(cfg.Dir, "raft.db")
+	store, err := boltdb.New(boltdb.Options{Path: path, BoltOptions: &bbolt.Options{NoFreelistSync: true, Timeout: 5 * time.Second}})
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("open raft store %s: %w", path, err)
+	}
+	l.close = append(l.close, store.Close)
+	cache, err := raft.NewLogCache(logCacheEntries, store)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(cfg.Dir, snapshotsKept, bridge(l.log))
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("open snapshots in %s: %w", cfg.Dir, err)
+	}
+	return cache, store, snaps, nil
+}
+
+func (l *Log) closeAll() error {
+	var errs []error
+	for _, f := range l.close {
+		errs = append(errs, f())
+	}
+	return errors.Join(errs...)
+}
+
+// Run packs proposals into raft entries until ctx ends, then stops raft.
+func (l *Log) Run(ctx context.Context) error {
+	slots := make(chan struct{}, maxInFlight)
+	var flying sync.WaitGroup
+	for {
+		select {
+		case <-ctx.Done():
+			flying.Wait()
+			err := l.raft.Shutdown().Error()
+			l.drain()
+			return errors.Join(err, l.closeAll())
+		case first := <-l.queue:
+			slots <- struct{}{}
+			batch := l.collect(first)
+			future := l.raft.Apply(encode(batch), 0)
+			flying.Add(1)
+			go func() { // ends when raft answers, which it also does at shutdown
+				defer flying.Done()
+				defer func() { <-slots }()
+				deliver(batch, future)
+			}()
+		}
+	}
+}
+
+func (l *Log) drain() {
+	for {
+		select {
+		case p := <-l.queue:
+			p.done <- result{err: ErrNotLeader}
+		default:
+			return
+		}
+	}
+}
+
+func (l *Log) collect(first proposal) []proposal {
+	batch := []proposal{first}
+	count, size := len(first.entries), sizeOf(first)
+	for count < maxBatchEntries && size < maxBatchBytes {
+		select {
+		case p := <-l.queue:
+			batch = append(batch, p)
+			count, size = count+len(p.entries), size+sizeOf(p)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func sizeOf(p proposal) (n int) {
+	for _, e := range p.entries {
+		n += len(e)
+	}
+	return n
+}
+
+// encode joins the entries as lines.
+func encode(batch []proposal) []byte {
+	var b bytes.Buffer
+	for _, p := range batch {
+		for _, e := range p.entries {
+			b.Write(e)
+			b.WriteByte('\n')
+		}
+	}
+	return b.Bytes()
+}
+
+func decode(data []byte) [][]byte {
+	lines := bytes.Split(data, []byte{'\n'})
+	return lines[:len(lines)-1]
+}
+
+func deliver(batch []proposal, future raft.ApplyFuture) {
+	err := future.Error()
+	var values []any
+	if err == nil {
+		values, _ = future.Response().([]any)
+	} else if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) {
+		err = fmt.Errorf("%w (%w)", ErrNotLeader, err)
+	}
+	for _, p := range batch {
+		r := result{err: err}
+		if err == nil {
+			r.values, values = values[:len(p.entries)], values[len(p.entries):]
+		}
+		p.done <- r
+	}
+}
+
+// Propose appends the entries, together, and answers what Apply returned for each once they
+// are durable on a majority. If ctx ends first the entries may still be applied later.
+func (l *Log) Propose(ctx context.Context, entries ...[]byte) ([]any, error) {
+	p := proposal{entries: entries, done: make(chan result, 1)}
+	select {
+	case l.queue <- p:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case r := <-p.done:
+		return r.values, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Applied returns once the entry with this index is applied here.
+func (l *Log) Applied(ctx context.Context, index uint64) error {
+	for {
+		l.mu.Lock()
+		done, moved := l.applied >= index, l.moved
+		l.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Leader tells the address of the leader, empty if unknown, and whether it is this server.
+func (l *Log) Leader() (addr string, self bool) {
+	a, _ := l.raft.LeaderWithID()
+	return string(a), l.raft.State() == raft.Leader
+}
+
+// LeaderCh tells when this server gains or loses the lead.
+func (l *Log) LeaderCh() <-chan bool { return l.raft.LeaderCh() }
+
+// Barrier returns once everything committed before is applied here; a new leader calls it first.
+func (l *Log) Barrier(timeout time.Duration) error { return l.raft.Barrier(timeout).Error() }
+
+// TakeSnapshot compacts the log now.
+func (l *Log) TakeSnapshot() error { return l.raft.Snapshot().Error() }
+
+// fsm adapts a Machine to raft.BatchingFSM.
+type fsm struct{ l *Log }
+
+func (f fsm) Apply(e *raft.Log) any { return f.ApplyBatch([]*raft.Log{e})[0] }
+
+func (f fsm) ApplyBatch(logs []*raft.Log) []any {
+	out := make([]any, len(logs))
+	for i, e := range logs {
+		if e.Type == raft.LogCommand {
+			out[i] = f.l.machine.Apply(e.Index, decode(e.Data))
+		}
+	}
+	f.l.advance(logs[len(logs)-1].Index)
+	return out
+}
+
+func (l *Log) advance(index uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if index > l.applied {
+		l.applied = index
+		close(l.moved)
+		l.moved = make(chan struct{})
+	}
+}
+
+func (f fsm) Snapshot() (raft.FSMSnapshot, error) {
+	write, err := f.l.machine.Snapshot()
+	return persister(write), err
+}
+
+func (f fsm) Restore(r io.ReadCloser) error {
+	defer r.Close()
+	return f.l.machine.Restore(r)
+}
+
+type persister func(io.Writer) error
+
+func (p persister) Persist(sink raft.SnapshotSink) error {
+	if err := p(sink); err != nil {
+		return errors.Join(err, sink.Cancel())
+	}
+	return sink.Close()
+}
+
+func (persister) Release() {}
