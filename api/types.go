@@ -33,10 +33,10 @@ var (
 	ListHistory  = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
 	Ping         = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
 
-	RegisterNode = Endpoint[cluster.NodeUp, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
-	GetWork      = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
-	ReportWork   = Endpoint[cluster.Report, WriteResponse]{"POST", "/v1/nodes/report", Node, true}
-	GetBlob      = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false}
+	RegisterNodes = Endpoint[RegisterRequest, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
+	GetWork       = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
+	ReportWork    = Endpoint[ReportRequest, WriteResponse]{"POST", "/v1/nodes/report", Node, true}
+	GetBlob       = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false}
 
 	// Steps: answered by the client of the job's first node.
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false}
@@ -204,32 +204,42 @@ type PingResponse struct {
 	Servers []Server `json:"servers"`
 }
 
-// RegisterResponse tells a node what it needs of the configuration.
+// RegisterRequest brings up the nodes of one client (several when they are hollow).
+type RegisterRequest struct {
+	Nodes []cluster.NodeUp `json:"nodes"`
+}
+
+// RegisterResponse tells a client what it needs of the configuration.
 type RegisterResponse struct {
 	Index  uint64         `json:"index"`
 	Config cluster.Config `json:"config"`
-	Lease  time.Duration  `json:"lease"` // ask for work at least this often
 }
 
-// WorkRequest is a long poll: it answers when the node's work differs from what it was at
-// index After, or when the lease must be renewed.
+// ReportRequest carries the reports of one client's nodes.
+type ReportRequest struct {
+	Reports []cluster.Report `json:"reports"`
+}
+
+// WorkRequest is a long poll of one client for its nodes: it answers as soon as the work of some
+// node is newer than the index given for it, or with nothing after Hold. The open call is the
+// nodes' lease: when it breaks and no other follows, they are lost.
 type WorkRequest struct {
-	Node  cluster.NodeName `json:"node"`
-	After uint64           `json:"after"`
+	Nodes map[cluster.NodeName]uint64 `json:"nodes"`
+	Hold  time.Duration               `json:"hold"`
 }
 
-// Work is the whole set of what a node should be doing.
+// Work has the nodes whose work changed, each with the whole set of what it should be doing.
 type Work struct {
-	Index   uint64    `json:"index"`
-	Jobs    []JobWork `json:"jobs"`
-	Unknown bool      `json:"unknown,omitempty"` // the node must register again
+	Nodes []NodeWork `json:"nodes"`
+	// Unknown nodes must register again.
+	Unknown []cluster.NodeName `json:"unknown,omitempty"`
 }
 
-// JobWork is one job as one node needs it.
-type JobWork struct {
-	Job *cluster.Job `json:"job"`
-	// MemPerCPU and the like follow from the partition's defaults.
-	Hosts []cluster.NodeName `json:"hosts,omitempty"`
+// NodeWork is the whole set of one node's jobs.
+type NodeWork struct {
+	Node  cluster.NodeName `json:"node"`
+	Index uint64           `json:"index"`
+	Jobs  []*cluster.Job   `json:"jobs"`
 }
 
 // BlobRequest asks for a stored text by hash.
@@ -269,11 +279,10 @@ type StepSignal struct {
 	Kill bool           `json:"kill,omitempty"`
 }
 
-// AttachRequest opens a step's stream; Seen is the last frame number got from each node, so
-// that a connection lost on the way goes on where it stopped.
+// AttachRequest opens the stream of one node's part of a step (package agent/step/stream).
 type AttachRequest struct {
-	ID   cluster.StepID              `json:"id"`
-	Seen map[cluster.NodeName]uint64 `json:"seen,omitempty"`
+	ID   cluster.StepID   `json:"id"`
+	Node cluster.NodeName `json:"node"`
 }
 
 // HistoryQuery selects ended and living jobs of the past.

@@ -260,8 +260,9 @@ type StepSpec struct {
 	Exact          bool          `json:"exact,omitempty"`
 	Overlap        bool          `json:"overlap,omitempty"`
 	Whole          bool          `json:"whole,omitempty"`
-	Stdin          string        `json:"stdin,omitempty"`  // pattern, "all", "none" or a task number; empty: all
-	Stdout         string        `json:"stdout,omitempty"` // pattern, "all", "none" or a task number
+	StdinOpen      bool          `json:"stdin_open,omitempty"` // srun sends its own input
+	Stdin          string        `json:"stdin,omitempty"`      // pattern, "all", "none" or a task number; empty: all
+	Stdout         string        `json:"stdout,omitempty"`     // pattern, "all", "none" or a task number
 	Stderr         string        `json:"stderr,omitempty"`
 	Append         bool          `json:"append,omitempty"`
 	Truncate       bool          `json:"truncate,omitempty"`

@@ -1,0 +1,395 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+func sortedJobs(jobs map[cluster.JobID]*jobHere) []cluster.JobID {
+	return slices.Sorted(maps.Keys(jobs))
+}
+
+// act reconciles whenever something changed.
+func (c *Client) act(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wakeup:
+		case <-timer.C:
+		}
+		timer.Reset(c.pass(ctx))
+	}
+}
+
+// pass does one round over all nodes and tells when to look again.
+func (c *Client) pass(ctx context.Context) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	next := time.Hour
+	var launches []*jobHere
+	for _, name := range c.order {
+		n := c.nodes[name]
+		actions, again := reconcile(n.jobs, c.have, name, &c.config, now)
+		if !again.IsZero() {
+			next = min(next, max(again.Sub(now), time.Millisecond))
+		}
+		for _, a := range actions {
+			if a.kind == startBatch {
+				a.job.launching = true
+				launches = append(launches, a.job)
+				continue
+			}
+			c.perform(n, a, now)
+		}
+	}
+	if len(launches) > 0 {
+		go c.launch(ctx, launches) // ends with ctx or when the runner has the specs
+	}
+	if at := c.expireSteps(now); !at.IsZero() {
+		next = min(next, max(at.Sub(now), time.Millisecond))
+	}
+	return next
+}
+
+// perform does one action. Called with mu held; runner calls are local and quick.
+func (c *Client) perform(n *node, a action, now time.Time) {
+	h := a.job
+	say := func(us ...cluster.Update) { c.report(n.Name, us...) }
+	switch a.kind {
+	case confirm:
+		h.confirmed = true
+		say(c.update(h, cluster.NodeReady))
+	case batchOver:
+		c.batchOver(n, h)
+	case finished:
+		h.done = true
+		c.forget(h)
+		say(c.update(h, cluster.NodeDone))
+	case lost:
+		h.done = true
+		say(c.update(h, cluster.JobLost))
+	case term:
+		h.termed = true
+		c.announceEnd(h, now)
+		c.signalAll(h, syscall.SIGTERM)
+		c.signalAll(h, syscall.SIGCONT)
+	case kill:
+		h.killed = now
+		c.signalAll(h, syscall.SIGKILL)
+	case freeze, thaw:
+		h.frozen = a.kind == freeze
+		for id := range c.stepsOf(h) {
+			c.try("freeze", id, c.cfg.Runner.Freeze(id, h.frozen))
+		}
+	case deliver:
+		c.deliver(h)
+	case warn:
+		h.warned = true
+		c.warn(h)
+	case stray:
+		c.stray(a.step)
+	}
+}
+
+func (c *Client) update(h *jobHere, kind cluster.UpdateKind) cluster.Update {
+	return cluster.Update{Kind: kind, Job: h.job.ID, Attempt: h.job.Attempt, At: time.Now()}
+}
+
+func (c *Client) try(what string, id step.ID, err error) {
+	if err != nil {
+		c.slog.Warn("a step could not be told", "what", what, "job", id.Job, "step", id.Step, "node", id.Node, "err", err)
+	}
+}
+
+// stepsOf yields the job's steps on its node.
+func (c *Client) stepsOf(h *jobHere) map[step.ID]*step.Status {
+	out := map[step.ID]*step.Status{}
+	for id, st := range c.have {
+		if id.Job == h.job.ID && id.Attempt == h.job.Attempt && id.Node == h.node {
+			out[id] = st
+		}
+	}
+	return out
+}
+
+func (c *Client) signalAll(h *jobHere, sig syscall.Signal) {
+	for id, st := range c.stepsOf(h) {
+		if st.State != step.Ended {
+			c.try("signal", id, c.cfg.Runner.Signal(id, sig, step.All))
+		}
+	}
+}
+
+// forget drops the batch step; numbered steps are dropped when their output was taken.
+func (c *Client) forget(h *jobHere) {
+	var ids []step.ID
+	for id := range c.stepsOf(h) {
+		if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; !live {
+			ids = append(ids, id)
+			delete(c.have, id)
+		}
+	}
+	if len(ids) > 0 {
+		c.try("forget", ids[0], c.cfg.Runner.Forget(ids...))
+	}
+}
+
+func (c *Client) stray(id step.ID) {
+	if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; live && c.have[id].State == step.Ended {
+		return // its output is still being taken
+	}
+	if c.have[id].State != step.Ended {
+		c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
+		return
+	}
+	delete(c.have, id)
+	c.try("forget", id, c.cfg.Runner.Forget(id))
+}
+
+// batchOver reports how the batch script ended; a job of one node with nothing else left is
+// done with the same report.
+func (c *Client) batchOver(n *node, h *jobHere) {
+	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
+	st := c.have[id]
+	u := c.update(h, cluster.BatchOver)
+	if len(st.Tasks) > 0 {
+		t := st.Tasks[0]
+		u.Exit, u.Usage = t.Exit, st.Usage
+		if !t.Ended.IsZero() {
+			u.At = t.Ended
+		}
+		if t.Error != "" {
+			u.Error = t.Error
+			u.Exit = cluster.ExitStatus{Signal: 53} // Slurm's code of a failed launch
+		}
+	}
+	h.told = true
+	us := []cluster.Update{u, {Kind: cluster.StepNow, Job: u.Job, Attempt: u.Attempt, At: u.At, Step: c.batchRecord(h, u)}}
+	alive := 0
+	for _, o := range c.stepsOf(h) {
+		if o.State != step.Ended {
+			alive++
+		}
+	}
+	if len(h.job.Alloc.Shares) == 1 && alive == 0 {
+		h.done = true
+		c.forget(h)
+		us = append(us, c.update(h, cluster.NodeDone))
+	}
+	c.report(n.Name, us...)
+}
+
+// batchRecord is the history's record of the batch script.
+func (c *Client) batchRecord(h *jobHere, u cluster.Update) *cluster.Step {
+	j := h.job
+	s := &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: j.Attempt, Name: "batch",
+		UID: j.Spec.UID, User: j.Spec.User, Shares: j.Alloc.Shares[:1], Tasks: 1, Started: j.Started, Ended: u.At,
+		Exit: u.Exit, Usage: u.Usage, Outcome: outcomeOf(u.Exit)}
+	return s
+}
+
+func outcomeOf(e cluster.ExitStatus) cluster.Outcome {
+	switch {
+	case e.Signal != 0:
+		return cluster.Cancelled
+	case e.Code != 0:
+		return cluster.Failed
+	}
+	return cluster.Completed
+}
+
+// deliver sends the signals that users asked for since the last one.
+func (c *Client) deliver(h *jobHere) {
+	for _, s := range h.job.Signals {
+		if s.Num <= h.signalled {
+			continue
+		}
+		h.signalled = s.Num
+		for id, st := range c.stepsOf(h) {
+			if st.State == step.Ended {
+				continue
+			}
+			batch := id.Step == cluster.BatchStep
+			scope, wanted := step.Groups, false
+			switch {
+			case s.Step != cluster.AllSteps:
+				wanted = id.Step == s.Step
+				if wanted && s.Sig == 0 {
+					c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
+					continue
+				}
+			case s.Scope == cluster.SignalBatchShell:
+				wanted, scope = batch, step.Leaders
+			case s.Scope == cluster.SignalFull:
+				wanted, scope = true, step.All
+			default:
+				wanted = !batch
+			}
+			if wanted {
+				c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(s.Sig), scope))
+			}
+		}
+	}
+}
+
+// warn sends the signal of --signal: to the steps, or with B: to the batch shell only.
+func (c *Client) warn(h *jobHere) {
+	sig := h.job.Spec.Signal
+	for id, st := range c.stepsOf(h) {
+		if st.State != step.Ended && (id.Step == cluster.BatchStep) == sig.BatchOnly {
+			scope := step.Groups
+			if sig.BatchOnly {
+				scope = step.Leaders
+			}
+			c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(sig.Num), scope))
+		}
+	}
+}
+
+// launch starts batch scripts.
+func (c *Client) launch(ctx context.Context, hs []*jobHere) {
+	var specs []step.Spec
+	var jobs []*jobHere
+	for _, h := range hs {
+		spec, err := c.batchSpec(ctx, h)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			c.launchFailed(h, err)
+			continue
+		}
+		specs, jobs = append(specs, spec), append(jobs, h)
+	}
+	if len(specs) == 0 {
+		return
+	}
+	if err := c.cfg.Runner.Start(specs...); err != nil {
+		for _, h := range jobs {
+			c.launchFailed(h, err)
+		}
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, h := range jobs {
+		if _, ok := c.have[specs[i].ID]; !ok {
+			c.have[specs[i].ID] = &step.Status{ID: specs[i].ID, State: step.Starting}
+		}
+		h.launching = false
+		if !h.confirmed && h.job.Phase == cluster.Starting {
+			h.confirmed = true
+			c.report(h.node, c.update(h, cluster.NodeReady))
+		}
+	}
+	c.poke()
+}
+
+func (c *Client) launchFailed(h *jobHere, err error) {
+	c.slog.Error("a batch script could not be started", "job", h.job.ID, "node", h.node, "err", err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.launching, h.told = false, true
+	u := c.update(h, cluster.LaunchFailed)
+	u.Error = err.Error()
+	c.report(h.node, u)
+}
+
+// blob fetches a stored text once.
+func (c *Client) blob(ctx context.Context, hash cluster.BlobHash) (cluster.BlobText, error) {
+	if hash == "" {
+		return nil, nil
+	}
+	c.mu.Lock()
+	text, ok := c.blobs[hash]
+	c.mu.Unlock()
+	if ok {
+		return text, nil
+	}
+	r, err := api.Call(ctx, c.cfg.Server, api.GetBlob, api.BlobRequest{Hash: hash})
+	if err != nil {
+		return nil, fmt.Errorf("fetch stored text %s: %w", hash, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.blobAge = append(c.blobAge, hash); len(c.blobAge) > blobCache {
+		delete(c.blobs, c.blobAge[0])
+		c.blobAge = c.blobAge[1:]
+	}
+	c.blobs[hash] = r.Text
+	return r.Text, nil
+}
+
+// batchSpec is what the supervisor must know to run a job's script.
+func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
+	j := h.job
+	script, err := c.blob(ctx, j.Spec.Script)
+	if err != nil {
+		return step.Spec{}, err
+	}
+	env, err := c.blob(ctx, j.Spec.Env)
+	if err != nil {
+		return step.Spec{}, err
+	}
+	c.mu.Lock()
+	cfg := c.config
+	c.mu.Unlock()
+	n := c.nodes[h.node]
+	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &n.Inventory, Node: h.node, Daemon: c.cfg.Daemon,
+		Ranks: make([][]int, len(j.Alloc.Shares))}
+	l.TaskGPUs = l.ShareHere().GPUs
+	path := filepath.Join(c.cfg.Dir, "spool", string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
+	out := step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)), Append: j.Spec.Append}
+	in, errs := step.IO{}, step.IO{Kind: step.Same}
+	if j.Spec.Stdin != "" && j.Spec.Stdin != "/dev/null" {
+		in = step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdin, l))}
+	}
+	if j.Spec.Stderr != "" {
+		p := c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stderr, l))
+		if p != out.Path {
+			errs = step.IO{Kind: step.File, Path: p, Append: j.Spec.Append}
+		}
+	}
+	return step.Spec{
+		ID:  step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node},
+		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
+		Rlimits: j.Spec.Rlimits, Env: env, Script: script, ScriptPath: path,
+		HostName: c.hostName(n), Hosts: c.hosts(n),
+		Tasks: []step.Task{{Argv: append([]string{path}, j.Spec.Args...), Env: c.cfg.Environ(l), Stdin: in, Stdout: out, Stderr: errs}},
+	}, nil
+}
+
+func (c *Client) absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func (c *Client) hostName(n *node) string {
+	if n.SetHostName {
+		return string(n.Name)
+	}
+	return ""
+}
+
+// hosts are the names that must resolve inside a hollow node's jobs.
+func (c *Client) hosts(n *node) []cluster.NodeName {
+	if !n.SetHostName {
+		return nil
+	}
+	return c.order
+}

@@ -1,0 +1,300 @@
+// Package client is client mode: it registers this machine's nodes, pulls the whole set of work
+// they should do, makes it so through a step.Runner, manages the steps of jobs that are led here,
+// and reports what happened. It holds nothing that the supervisor and the outbox do not.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// Pace of the client.
+const (
+	workHold  = time.Minute // how long one poll for work stays open
+	retryMin  = 20 * time.Millisecond
+	retryMax  = 2 * time.Second
+	blobCache = 64 // scripts and environments kept in memory
+)
+
+// NodeConfig is one node that this client is.
+type NodeConfig struct {
+	Name      cluster.NodeName
+	Inventory cluster.Inventory
+	// Hollow nodes that execute set their name as host name inside their jobs.
+	SetHostName bool
+}
+
+// Config says how a client runs.
+type Config struct {
+	Dir    string // for the outbox, scripts and the supervisor
+	Nodes  []NodeConfig
+	Server *api.Client
+	Runner step.Runner
+	// Environ and FileName are the dialect's: a task's variables and its output names.
+	Environ  func(*cluster.Launch) []string
+	FileName func(pattern string, l *cluster.Launch) string
+	// EndNote is the dialect's line for the output of a job that is being ended; "" for none.
+	EndNote func(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
+	Daemon  string // address that front-ends inside jobs use
+}
+
+// Client is client mode.
+type Client struct {
+	cfg    Config
+	slog   *slog.Logger
+	box    *outbox
+	nodes  map[cluster.NodeName]*node
+	order  []cluster.NodeName
+	wakeup chan struct{}
+
+	mu      sync.Mutex // guards everything below and nodes' content
+	config  cluster.Config
+	have    map[step.ID]*step.Status
+	blobs   map[cluster.BlobHash]cluster.BlobText
+	blobAge []cluster.BlobHash
+	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
+	steps   map[cluster.StepID]*liveStep
+	freed   chan struct{} // closed and replaced when a step ends: waiting step requests look again
+}
+
+type node struct {
+	NodeConfig
+	index uint64 // of the work
+	jobs  map[cluster.JobID]*jobHere
+}
+
+// runKey names one attempt of a job on one node.
+type runKey struct {
+	job     cluster.JobID
+	attempt int
+	node    cluster.NodeName
+}
+
+// New prepares a client; Run makes it work.
+func New(cfg Config, logger *slog.Logger) (*Client, error) {
+	box, err := openOutbox(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
+		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{},
+		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{})}
+	for _, n := range cfg.Nodes {
+		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}}
+		c.order = append(c.order, n.Name)
+	}
+	for _, r := range box.pending() {
+		c.settle(r)
+	}
+	return c, nil
+}
+
+// settle notes what reports on their way say is over, so that it is not begun again.
+func (c *Client) settle(r cluster.Report) {
+	for _, u := range r.Updates {
+		switch u.Kind {
+		case cluster.NodeDone, cluster.BatchOver, cluster.JobLost:
+			c.over[runKey{u.Job, u.Attempt, r.Node}] = 0
+		}
+	}
+}
+
+// Run works until ctx ends. Jobs run on.
+func (c *Client) Run(ctx context.Context) error {
+	list, err := c.cfg.Runner.List()
+	if err != nil {
+		return fmt.Errorf("ask the supervisor for its steps: %w", err)
+	}
+	c.mu.Lock()
+	for i := range list {
+		c.have[list[i].ID] = &list[i]
+		c.recoverStep(&list[i])
+	}
+	c.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { c.poll(ctx) })
+	wg.Go(func() { c.send(ctx) })
+	wg.Go(func() { c.watch(ctx) })
+	wg.Go(func() { c.act(ctx) })
+	wg.Wait()
+	return c.box.close()
+}
+
+func (c *Client) poke() {
+	select {
+	case c.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// pause waits a while that doubles up to retryMax; it reports whether ctx goes on.
+func pause(ctx context.Context, d *time.Duration) bool {
+	*d = min(max(*d*2, retryMin), retryMax)
+	t := time.NewTimer(*d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c *Client) register(ctx context.Context, names []cluster.NodeName) error {
+	var q api.RegisterRequest
+	for _, name := range names {
+		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: c.nodes[name].Inventory, Seq: c.box.seq(name)})
+	}
+	r, err := api.Call(ctx, c.cfg.Server, api.RegisterNodes, q)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.config = r.Config
+	c.mu.Unlock()
+	return nil
+}
+
+// poll keeps one call for work open.
+func (c *Client) poll(ctx context.Context) {
+	var wait time.Duration
+	missing := slices.Clone(c.order)
+	for ctx.Err() == nil {
+		if len(missing) > 0 {
+			if err := c.register(ctx, missing); err != nil {
+				c.slog.Debug("registering failed", "err", err)
+				if !pause(ctx, &wait) {
+					return
+				}
+				continue
+			}
+		}
+		c.mu.Lock()
+		q := api.WorkRequest{Nodes: map[cluster.NodeName]uint64{}, Hold: workHold}
+		for _, name := range c.order {
+			q.Nodes[name] = c.nodes[name].index
+		}
+		c.mu.Unlock()
+		w, err := api.Call(ctx, c.cfg.Server, api.GetWork, q)
+		if err != nil {
+			c.slog.Debug("asking for work failed", "err", err)
+			if !pause(ctx, &wait) {
+				return
+			}
+			continue
+		}
+		wait, missing = 0, w.Unknown
+		c.take(w)
+	}
+}
+
+// take replaces what the nodes should do by what the servers say.
+func (c *Client) take(w api.Work) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, nw := range w.Nodes {
+		n, ok := c.nodes[nw.Node]
+		if !ok {
+			continue
+		}
+		n.index = nw.Index
+		fresh := map[cluster.JobID]*jobHere{}
+		for _, j := range nw.Jobs {
+			key := runKey{j.ID, j.Attempt, nw.Node}
+			if _, over := c.over[key]; over && j.Phase != cluster.Ending {
+				continue // the servers will know soon
+			}
+			h := n.jobs[j.ID]
+			if h == nil || h.job.Attempt != j.Attempt {
+				h = &jobHere{node: nw.Node}
+			}
+			h.job = j
+			fresh[j.ID] = h
+		}
+		n.jobs = fresh
+		for key, index := range c.over {
+			if key.node == nw.Node && index != 0 && index < nw.Index {
+				if h := fresh[key.job]; h == nil || h.job.Attempt != key.attempt {
+					delete(c.over, key)
+				}
+			}
+		}
+	}
+	if len(w.Nodes) > 0 {
+		c.poke()
+	}
+}
+
+// watch takes the runner's news.
+func (c *Client) watch(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case st, ok := <-c.cfg.Runner.Changes():
+			if !ok {
+				return
+			}
+			c.mu.Lock()
+			c.have[st.ID] = &st
+			c.stepChanged(&st)
+			c.mu.Unlock()
+			c.poke()
+		}
+	}
+}
+
+// report hands updates of a node to the outbox, which keeps them until the servers have them.
+func (c *Client) report(n cluster.NodeName, updates ...cluster.Update) {
+	r, err := c.box.put(n, updates)
+	if err != nil {
+		c.slog.Error("a report could not be kept", "node", n, "err", err)
+	}
+	c.settle(r)
+}
+
+// send delivers the outbox.
+func (c *Client) send(ctx context.Context) {
+	var wait time.Duration
+	for {
+		reports := c.box.pending()
+		if len(reports) == 0 {
+			select {
+			case <-c.box.more:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		r, err := api.Call(ctx, c.cfg.Server, api.ReportWork, api.ReportRequest{Reports: reports})
+		var e *api.Error
+		if err != nil && !(errors.As(err, &e) && e.Code == cluster.NotFound) {
+			c.slog.Debug("reporting failed", "err", err)
+			if !pause(ctx, &wait) {
+				return
+			}
+			continue
+		}
+		wait = 0
+		c.box.ack(reports)
+		c.mu.Lock()
+		for _, rep := range reports {
+			for _, u := range rep.Updates {
+				key := runKey{u.Job, u.Attempt, rep.Node}
+				if _, ok := c.over[key]; ok {
+					c.over[key] = max(r.Index, 1)
+				}
+			}
+		}
+		c.mu.Unlock()
+	}
+}

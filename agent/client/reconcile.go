@@ -1,0 +1,169 @@
+package client
+
+import (
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/cluster"
+)
+
+// jobHere is one attempt of a job on one node: what the servers want, and what this client has
+// done about it that the supervisor can not tell.
+type jobHere struct {
+	node      cluster.NodeName
+	job       *cluster.Job
+	confirmed bool
+	launching bool      // the batch script is being fetched and started
+	termed    bool      // TERM was sent
+	killed    time.Time // KILL was sent last
+	signalled int       // number of the last signal delivered
+	nextStep  int       // number of the next step
+	warned    bool      // --signal was sent
+	frozen    bool
+	told      bool // the batch script's end was reported
+	done      bool // clean, and said so
+}
+
+// actionKind is what to do next for a job on a node.
+type actionKind uint8
+
+const (
+	confirm    actionKind = iota // tell the servers that the attempt is known here
+	startBatch                   // run the script
+	term                         // TERM, then CONT, to everything
+	kill                         // KILL everything
+	batchOver                    // the batch script ended: report it
+	freeze                       // stop everything
+	thaw                         // continue
+	deliver                      // signals that users asked for
+	warn                         // the signal ahead of the time limit
+	lost                         // the attempt should run here but nothing is known of it
+	finished                     // nothing is left: say so
+	stray                        // a step nobody wants: kill and forget it
+)
+
+// action is one thing to do; Run does them in order.
+type action struct {
+	kind actionKind
+	job  *jobHere
+	step step.ID // for stray
+}
+
+// reconcile compares what one node should do with what its steps are and says what to do, and
+// when to look again if nothing happens before. Doing an action twice does no harm.
+func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, node cluster.NodeName,
+	cfg *cluster.Config, now time.Time) (out []action, again time.Time) {
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (again.IsZero() || t.Before(again)) {
+			again = t
+		}
+	}
+	alive := map[cluster.JobID]int{} // steps with processes
+	batch := map[cluster.JobID]*step.Status{}
+	for id, st := range have {
+		if id.Node != node {
+			continue
+		}
+		h := jobs[id.Job]
+		if h == nil || h.job.Attempt != id.Attempt {
+			out = append(out, action{kind: stray, step: id})
+			continue
+		}
+		if st.State != step.Ended {
+			alive[id.Job]++
+		}
+		if id.Step == cluster.BatchStep {
+			batch[id.Job] = st
+		}
+	}
+	for _, id := range sortedJobs(jobs) {
+		h := jobs[id]
+		switch h.job.Phase {
+		case cluster.Starting, cluster.Running, cluster.Suspended:
+			out = append(out, runActions(h, batch[id], cfg, now, sooner)...)
+		case cluster.Ending:
+			out = append(out, endActions(h, alive[id], cfg, now, sooner)...)
+		}
+	}
+	return out, again
+}
+
+func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {
+	j := h.job
+	add := func(k actionKind) { out = append(out, action{kind: k, job: h}) }
+	leads := j.Alloc.Shares[0].Node == h.node
+	isBatch := j.Spec.Kind == cluster.Batch && leads
+	// A gang's script waits until all nodes have confirmed; a job of one node is its own gang.
+	mayStart := j.Phase == cluster.Running || len(j.Alloc.Shares) == 1
+	if h.told {
+		return nil // the servers will say that the job ends
+	}
+	switch {
+	case batch != nil && batch.State == step.Ended:
+		add(batchOver)
+		return out
+	case isBatch && batch == nil && !h.launching && mayStart:
+		if j.Phase == cluster.Running && len(j.Alloc.Shares) == 1 {
+			add(lost) // it was confirmed and is gone: this machine was restarted
+			return out
+		}
+		add(startBatch)
+	case j.Phase == cluster.Starting && !h.confirmed && !h.launching && (!isBatch || batch != nil || !mayStart):
+		add(confirm)
+	}
+	if j.Phase == cluster.Suspended != h.frozen {
+		if h.frozen {
+			add(thaw)
+		} else {
+			add(freeze)
+		}
+	}
+	if n := len(j.Signals); n > 0 && j.Signals[n-1].Num > h.signalled {
+		add(deliver)
+	}
+	if at := warnAt(j, cfg); !at.IsZero() && !h.warned && j.Phase == cluster.Running {
+		if !at.After(now) {
+			add(warn)
+		} else {
+			sooner(at)
+		}
+	}
+	return out
+}
+
+// warnAt is when --signal is due, zero if never.
+func warnAt(j *cluster.Job, cfg *cluster.Config) time.Time {
+	end := j.EndLimit(cfg)
+	if j.Spec.Signal.Num == 0 || end.IsZero() {
+		return time.Time{}
+	}
+	return end.Add(-j.Spec.Signal.Before)
+}
+
+func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {
+	if h.done || h.launching {
+		return nil
+	}
+	if alive == 0 {
+		return []action{{kind: finished, job: h}}
+	}
+	gentle := h.job.EndingWhy != cluster.Completed && h.job.EndingWhy != cluster.Failed && h.job.EndingWhy != cluster.OutOfMemory
+	deadline := h.job.EndingAt.Add(cfg.KillWait)
+	if gentle && !h.termed {
+		sooner(deadline)
+		return []action{{kind: term, job: h}}
+	}
+	if gentle && now.Before(deadline) {
+		sooner(deadline)
+		return nil
+	}
+	if now.Sub(h.killed) >= killAgain {
+		sooner(now.Add(killAgain))
+		return []action{{kind: kill, job: h}}
+	}
+	sooner(h.killed.Add(killAgain))
+	return nil
+}
+
+// killAgain is how long processes may take to vanish before they are killed once more.
+const killAgain = 5 * time.Second

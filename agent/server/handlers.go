@@ -1,0 +1,222 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/sched"
+)
+
+// maxWaitHold bounds one waiting call; callers ask again.
+const maxWaitHold = time.Minute
+
+// Routes registers everything that server mode answers.
+func (s *Server) Routes(m *api.Mux) {
+	api.Handle(m, api.SubmitJob, s.submitJob)
+	api.Handle(m, api.TestJob, s.testJob)
+	api.Handle(m, api.ListJobs, s.listJobs)
+	api.Handle(m, api.WaitJob, s.waitJob)
+	api.Handle(m, api.WhyJob, s.whyJob)
+	api.Handle(m, api.JobScript, s.jobScript)
+	api.Handle(m, api.ListNodes, s.listNodes)
+	api.Handle(m, api.ShowCluster, s.showCluster)
+	api.Handle(m, api.ListSteps, s.listSteps)
+	api.Handle(m, api.Ping, s.ping)
+	api.Handle(m, api.RegisterNodes, s.registerNodes)
+	api.Handle(m, api.GetWork, s.getWork)
+	api.Handle(m, api.ReportWork, s.reportWork)
+	api.Handle(m, api.GetBlob, s.getBlob)
+	write(m, s, api.CancelJob)
+	write(m, s, api.FinishJob)
+	write(m, s, api.HoldJob)
+	write(m, s, api.RequeueJob)
+	write(m, s, api.SuspendJob)
+	write(m, s, api.UpdateJob)
+	write(m, s, api.SetNodes)
+	write(m, s, api.SetPartition)
+	write(m, s, api.Configure)
+}
+
+// write registers an endpoint whose request is a command as it stands.
+func write[C any, P interface {
+	*C
+	cluster.Command
+}](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
+	api.Handle(m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
+		values, index, err := s.propose(ctx, who.Identity, P(&c))
+		if err != nil {
+			return api.WriteResponse{Index: index}, err
+		}
+		jobs, _ := values[0].([]cluster.JobID)
+		return api.WriteResponse{Index: index, Jobs: jobs}, nil
+	})
+}
+
+func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequest) (api.SubmitResponse, error) {
+	if len(q.Script) > cluster.MaxScriptBytes {
+		return api.SubmitResponse{}, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig,
+			"the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
+	}
+	spec, err := s.complete(who, q.Spec)
+	if err != nil {
+		return api.SubmitResponse{}, err
+	}
+	snap := s.Snapshot()
+	admitted, err := cluster.Admit(snap, who.Identity, spec)
+	if err != nil {
+		return api.SubmitResponse{}, err
+	}
+	cmd := &cluster.Submit{Spec: &spec}
+	bad := sched.Feasible(snap, &admitted)
+	if bad != nil {
+		cmd.Dead = cluster.EndBadConstraints
+	}
+	var cmds []cluster.Command
+	put := func(text cluster.BlobText) cluster.BlobHash {
+		if len(text) == 0 {
+			return ""
+		}
+		h := cluster.HashBlob(text)
+		if _, ok := snap.Blob(h); !ok {
+			cmds = append(cmds, &cluster.PutBlob{Hash: h, Text: text})
+		}
+		return h
+	}
+	spec.Script, spec.Env = put(q.Script), put(q.Env)
+	values, index, err := s.propose(ctx, who.Identity, append(cmds, cmd)...)
+	if err != nil {
+		return api.SubmitResponse{}, err
+	}
+	if bad != nil {
+		return api.SubmitResponse{}, bad
+	}
+	id := values[len(values)-1].(cluster.JobID)
+	s.slog.Info("job submitted", "job", id, "user", spec.User, "name", spec.Name)
+	return api.SubmitResponse{Job: id, Index: index}, nil
+}
+
+// complete fills in who the job runs as.
+func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec, error) {
+	if spec.UID != who.UID && !who.Operator() {
+		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
+	}
+	u, err := lookupUser(spec.UID)
+	if err != nil {
+		return spec, err
+	}
+	spec.User, spec.Groups = u.name, u.groups
+	if spec.GID != u.gid && !slices.Contains(u.groups, spec.GID) && !who.Operator() && spec.GID != who.GID {
+		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %s is not in group %d", u.name, spec.GID)
+	}
+	spec.Group = groupName(spec.GID)
+	return spec, nil
+}
+
+func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest) (api.TestResponse, error) {
+	spec, err := s.complete(who, q.Spec)
+	if err != nil {
+		return api.TestResponse{}, err
+	}
+	snap := s.Snapshot()
+	spec, err = cluster.Admit(snap, who.Identity, spec)
+	if err != nil {
+		return api.TestResponse{}, err
+	}
+	if bad := sched.Feasible(snap, &spec); bad != nil {
+		return api.TestResponse{}, bad
+	}
+	at, alloc := sched.Test(snap, time.Now(), &spec)
+	if alloc == nil {
+		return api.TestResponse{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig, "the job can not start in the foreseeable future")
+	}
+	out := api.TestResponse{StartsAt: at, Partition: alloc.Partition, Job: snap.NextID}
+	for _, sh := range alloc.Shares {
+		out.Nodes = append(out.Nodes, sh.Node)
+		out.CPUs += sh.CPUs.Len()
+	}
+	return out, nil
+}
+
+// waitAfter returns the snapshot once the given index is applied.
+func (s *Server) waitAfter(ctx context.Context, index uint64) (*cluster.Snapshot, error) {
+	if index > 0 {
+		if err := s.log.Applied(ctx, index); err != nil {
+			return nil, err
+		}
+	}
+	return s.Snapshot(), nil
+}
+
+func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (api.WaitResponse, error) {
+	hold := time.NewTimer(min(max(q.Timeout, 0), maxWaitHold))
+	defer hold.Stop()
+	for {
+		moved := s.hub.await(topicJob(q.Job))
+		jobs := s.Snapshot().Find(cluster.Ref{Job: q.Job})
+		if len(jobs) == 0 {
+			return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
+		}
+		reached := true
+		for _, j := range jobs {
+			reached = reached && j.Phase >= q.Phase
+		}
+		if reached {
+			return api.WaitResponse{Reached: true, Jobs: jobs}, nil
+		}
+		select {
+		case <-moved:
+		case <-hold.C:
+			return api.WaitResponse{Jobs: jobs}, nil
+		case <-ctx.Done():
+			return api.WaitResponse{}, ctx.Err()
+		}
+	}
+}
+
+func (s *Server) whyJob(_ context.Context, _ api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
+	snap := s.Snapshot()
+	jobs := snap.Find(cluster.Ref{Job: q.Job})
+	if len(jobs) == 0 {
+		return api.WhyResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
+	}
+	e := sched.Explain(snap, time.Now(), jobs[0].ID)
+	out := api.WhyResponse{Job: jobs[0], StartsAt: e.StartsAt, Nodes: e.Nodes}
+	for _, c := range e.Causes {
+		out.Causes = append(out.Causes, api.Cause{Reason: c.Reason, Text: c.Text, Hint: c.Hint})
+	}
+	return out, nil
+}
+
+func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptRequest) (api.ScriptResponse, error) {
+	snap := s.Snapshot()
+	j, ok := snap.Job(q.Job)
+	if !ok {
+		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
+	}
+	if who.UID != j.Spec.UID && !who.Operator() {
+		return api.ScriptResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", q.Job, j.Spec.User)
+	}
+	b, ok := snap.Blob(j.Spec.Script)
+	if !ok {
+		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d has no batch script", q.Job)
+	}
+	return api.ScriptResponse{Script: b.Text}, nil
+}
+
+func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.ClusterResponse, error) {
+	snap := s.Snapshot()
+	return api.ClusterResponse{Config: *snap.Config(), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
+		Now: time.Now(), NextJob: snap.NextID}, nil
+}
+
+func (s *Server) servers() []api.Server {
+	_, self := s.log.Leader()
+	return []api.Server{{Name: s.cfg.Name, Addr: s.cfg.Log.Addr, Leader: self}}
+}
+
+func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
+	return api.PingResponse{Servers: s.servers()}, nil
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"strconv"
+	"sync"
+
+	"dev.muster/cluster"
+)
+
+// hub wakes those who wait for something to change. A topic's channel is closed once, then
+// replaced; a waiter takes the channel first and looks at the state after that.
+type hub struct {
+	mu     sync.Mutex
+	topics map[string]chan struct{}
+}
+
+const topicAny = "any"
+
+func topicNode(n cluster.NodeName) string { return "node " + string(n) }
+func topicJob(id cluster.JobID) string    { return "job " + strconv.FormatUint(uint64(id), 10) }
+
+func newHub() *hub { return &hub{topics: map[string]chan struct{}{}} }
+
+func (h *hub) await(topic string) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, ok := h.topics[topic]
+	if !ok {
+		c = make(chan struct{})
+		h.topics[topic] = c
+	}
+	return c
+}
+
+func (h *hub) fire(topic string) {
+	if c, ok := h.topics[topic]; ok {
+		close(c)
+		delete(h.topics, topic)
+	}
+}
+
+// publish wakes the waiters that events concern.
+func (h *hub) publish(events []cluster.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fire(topicAny)
+	for _, e := range events {
+		switch {
+		case e.Job != nil:
+			h.fire(topicJob(e.Job.ID))
+			if e.Job.ArrayID != 0 {
+				h.fire(topicJob(e.Job.ArrayID))
+			}
+			for i, n := range e.Job.AllocNodes() {
+				if i == 0 {
+					h.fire(topicNodes)
+				}
+				h.fire(topicNode(n))
+			}
+		case e.Node != nil:
+			h.fire(topicNodes)
+			h.fire(topicNode(e.Node.Name))
+		case e.Purged != 0:
+			h.fire(topicJob(e.Purged))
+		}
+	}
+}
+
+// awaitNodes waits for any of several nodes. One node has its own channel; a client with many
+// (hollow) nodes wakes for every change.
+func (h *hub) awaitNodes(names []cluster.NodeName) <-chan struct{} {
+	if len(names) == 1 {
+		return h.await(topicNode(names[0]))
+	}
+	return h.await(topicNodes)
+}
+
+const topicNodes = "nodes"

@@ -1,0 +1,197 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/sched"
+)
+
+// Pace of the leader's loop.
+const (
+	minCycle    = 2 * time.Millisecond // cycles are at least this far apart
+	maxSleep    = 30 * time.Second
+	leaseChecks = 250 * time.Millisecond // how often silence is looked for while some node is silent
+)
+
+// Leases say which nodes have been heard of: the moment until which each is trusted. They are the
+// leader's memory only.
+type Leases map[cluster.NodeName]time.Time
+
+// Step is the whole leader: which commands follow from the state, the leases and the clock.
+func Step(s *cluster.Snapshot, leases Leases, now time.Time) []cluster.Command {
+	var out []cluster.Command
+	var lost []cluster.NodeName
+	for n := range s.Nodes() {
+		if until, ok := leases[n.Name]; n.Up && ok && until.Before(now) {
+			lost = append(lost, n.Name)
+		}
+	}
+	if lost != nil {
+		out = append(out, &cluster.NodeDown{Nodes: lost, Why: "Not responding"})
+	}
+	out = append(out, cluster.Due(s, now)...)
+	if ds := sched.Schedule(s, now); len(ds) > 0 {
+		out = append(out, &cluster.Decide{Decisions: ds})
+	}
+	return out
+}
+
+// lead runs the leader's loop whenever this server leads.
+func (s *Server) lead(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	leading := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-timer.C:
+		case <-s.log.LeaderCh():
+		}
+		_, self := s.log.Leader()
+		if self && !leading {
+			if err := s.takeOver(ctx); err != nil {
+				s.slog.Warn("taking the lead failed", "err", err)
+				timer.Reset(100 * time.Millisecond)
+				continue
+			}
+		}
+		leading = self
+		if !leading {
+			continue
+		}
+		timer.Reset(s.cycle(ctx))
+	}
+}
+
+// takeOver prepares a new leader: everything committed is applied, and every node gets one full
+// lease of grace.
+func (s *Server) takeOver(ctx context.Context) error {
+	if err := s.log.Barrier(10 * time.Second); err != nil {
+		return err
+	}
+	snap := s.Snapshot()
+	s.leases.grace(snap, time.Now())
+	s.slog.Info("leading", "index", snap.Index, "jobs", snap.JobCount())
+	if want := s.cfg.Initial; want != nil && !sameConfig(want, snap.Config()) || snap.Index == 0 {
+		if want == nil {
+			c := cluster.DefaultConfig()
+			want = &c
+		}
+		_, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.Configure{Config: want})
+		return err
+	}
+	return nil
+}
+
+// sameConfig compares by what the log would hold.
+func sameConfig(a, b *cluster.Config) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+// cycle does one step and tells how long to sleep unless woken.
+func (s *Server) cycle(ctx context.Context) time.Duration {
+	began := time.Now()
+	snap := s.Snapshot()
+	cmds := Step(snap, s.leases.until(snap, began), began)
+	if len(cmds) > 0 {
+		if _, _, err := s.propose(ctx, cluster.Identity{System: true}, cmds...); err != nil && ctx.Err() == nil {
+			s.slog.Warn("decisions not taken", "err", err)
+		}
+	}
+	if rest := minCycle - time.Since(began); rest > 0 && len(cmds) > 0 {
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+		}
+	}
+	sleep := maxSleep
+	if at := snap.NextTimer(began); !at.IsZero() {
+		sleep = min(sleep, max(time.Until(at), time.Millisecond))
+	}
+	if s.leases.anySilent() {
+		sleep = min(sleep, leaseChecks)
+	}
+	return sleep
+}
+
+// leases remembers for each node whether a call of its client is open, and when it was last heard.
+type leases struct {
+	mu    sync.Mutex
+	nodes map[cluster.NodeName]*lease
+}
+
+type lease struct {
+	open  int       // calls open now
+	heard time.Time // last sign of life
+	hold  time.Duration
+}
+
+func newLeases() *leases { return &leases{nodes: map[cluster.NodeName]*lease{}} }
+
+func (l *leases) grace(s *cluster.Snapshot, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := range s.Nodes() {
+		if n.Up {
+			e := l.entry(n.Name)
+			e.heard = now
+		}
+	}
+}
+
+func (l *leases) entry(n cluster.NodeName) *lease {
+	e, ok := l.nodes[n]
+	if !ok {
+		e = &lease{}
+		l.nodes[n] = e
+	}
+	return e
+}
+
+// open notes that a call of these nodes' client is open; the returned function that it is over.
+func (l *leases) open(nodes []cluster.NodeName, hold time.Duration) func() {
+	mark := func(d int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, n := range nodes {
+			e := l.entry(n)
+			e.open, e.heard, e.hold = e.open+d, time.Now(), hold
+		}
+	}
+	mark(1)
+	return func() { mark(-1) }
+}
+
+func (l *leases) until(s *cluster.Snapshot, now time.Time) Leases {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(Leases, len(l.nodes))
+	timeout := s.Config().NodeTimeout
+	for n, e := range l.nodes {
+		out[n] = e.heard.Add(timeout)
+		if e.open > 0 {
+			out[n] = e.heard.Add(timeout + e.hold)
+		}
+	}
+	return out
+}
+
+func (l *leases) anySilent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.nodes {
+		if e.open == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// maxWorkHold bounds one long poll of a client.
+const maxWorkHold = 2 * time.Minute
+
+func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.RegisterRequest) (api.RegisterResponse, error) {
+	cmds := make([]cluster.Command, len(q.Nodes))
+	names := make([]cluster.NodeName, len(q.Nodes))
+	for i := range q.Nodes {
+		cmds[i], names[i] = &q.Nodes[i], q.Nodes[i].Name
+	}
+	defer s.leases.open(names, 0)()
+	_, index, err := s.propose(ctx, who.Identity, cmds...)
+	if err != nil {
+		return api.RegisterResponse{}, err
+	}
+	s.slog.Info("nodes registered", "count", len(names), "node", names[0])
+	return api.RegisterResponse{Index: index, Config: *s.Snapshot().Config()}, nil
+}
+
+// getWork answers a client's long poll.
+func (s *Server) getWork(ctx context.Context, _ api.Caller, q api.WorkRequest) (api.Work, error) {
+	names := slices.Sorted(maps.Keys(q.Nodes))
+	hold := min(max(q.Hold, time.Second), maxWorkHold)
+	defer s.leases.open(names, hold)()
+	timer := time.NewTimer(hold)
+	defer timer.Stop()
+	for {
+		moved := s.hub.awaitNodes(names)
+		if w := s.workOf(names, q.Nodes); len(w.Nodes) > 0 || len(w.Unknown) > 0 {
+			return w, nil
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return api.Work{}, nil
+		case <-ctx.Done():
+			return api.Work{}, ctx.Err()
+		}
+	}
+}
+
+// workOf collects the nodes whose work is newer than the client knows.
+func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uint64) api.Work {
+	snap := s.Snapshot()
+	var w api.Work
+	for _, name := range names {
+		n, ok := snap.Node(name)
+		if !ok || !n.Up {
+			w.Unknown = append(w.Unknown, name)
+			continue
+		}
+		s.mu.Lock()
+		changed := max(s.work[name], s.floor, 1)
+		s.mu.Unlock()
+		if changed <= after[name] {
+			continue
+		}
+		nw := api.NodeWork{Node: name, Index: max(snap.Index, changed)}
+		for _, id := range snap.Load(name).Jobs {
+			if j, ok := snap.Job(id); ok {
+				nw.Jobs = append(nw.Jobs, j)
+			}
+		}
+		w.Nodes = append(w.Nodes, nw)
+	}
+	return w
+}
+
+func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportRequest) (api.WriteResponse, error) {
+	cmds := make([]cluster.Command, len(q.Reports))
+	for i := range q.Reports {
+		cmds[i] = &q.Reports[i]
+	}
+	_, index, err := s.propose(ctx, who.Identity, cmds...)
+	return api.WriteResponse{Index: index}, err
+}
+
+func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
+	b, ok := s.Snapshot().Blob(q.Hash)
+	if !ok {
+		return api.BlobResponse{}, cluster.Errorf(cluster.NotFound, "", "no stored text %s", q.Hash)
+	}
+	return api.BlobResponse{Text: b.Text}, nil
+}

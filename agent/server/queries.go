@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (api.JobsResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
+		return api.JobsResponse{}, err
+	}
+	out := api.JobsResponse{Index: snap.Index, Now: time.Now()}
+	add := func(j *cluster.Job) {
+		if matchJob(&q, j) {
+			out.Jobs = append(out.Jobs, j)
+		}
+	}
+	switch {
+	case len(q.Refs) > 0:
+		seen := map[cluster.JobID]bool{}
+		for _, r := range q.Refs {
+			found := snap.Find(r)
+			if len(found) == 0 {
+				out.Missing = append(out.Missing, r)
+			}
+			for _, j := range found {
+				if !seen[j.ID] {
+					seen[j.ID] = true
+					add(j)
+				}
+			}
+		}
+	case len(q.Phases) > 0 && !slices.Contains(q.Phases, cluster.Pending) && !slices.Contains(q.Phases, cluster.Ended):
+		for j := range snap.Live() {
+			add(j)
+		}
+	default:
+		for j := range snap.Jobs() {
+			add(j)
+		}
+	}
+	if q.Brief {
+		brief(out.Jobs)
+	}
+	return out, nil
+}
+
+// matchJob applies the filters of a query; empty ones match all.
+func matchJob(q *api.JobQuery, j *cluster.Job) bool {
+	in := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+	if len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) ||
+		!in(q.Accounts, j.Spec.Account) || !in(q.Names, j.Spec.Name) || !in(q.QOS, j.Spec.QOS) {
+		return false
+	}
+	if len(q.Phases) > 0 && !slices.Contains(q.Phases, j.Phase) {
+		return false
+	}
+	if j.Phase == cluster.Ended && len(q.Outcomes) > 0 && !slices.Contains(q.Outcomes, j.Outcome) {
+		return false
+	}
+	if len(q.Partitions) > 0 && !slices.ContainsFunc(partitionsOf(j), func(p string) bool { return slices.Contains(q.Partitions, p) }) {
+		return false
+	}
+	if len(q.Nodes) > 0 && !slices.ContainsFunc(j.AllocNodes(), func(n cluster.NodeName) bool { return slices.Contains(q.Nodes, n) }) {
+		return false
+	}
+	return true
+}
+
+func partitionsOf(j *cluster.Job) []string {
+	if j.Alloc != nil {
+		return []string{j.Alloc.Partition}
+	}
+	return j.Spec.Partitions
+}
+
+// brief replaces the records by copies without what lists do not show.
+func brief(jobs []*cluster.Job) {
+	for i, j := range jobs {
+		c, spec := *j, *j.Spec
+		spec.Env, spec.Script, spec.SubmitLine, spec.Rlimits, spec.Groups, spec.Args = "", "", "", nil, nil, nil
+		c.Spec, c.Signals = &spec, nil
+		jobs[i] = &c
+	}
+}
+
+func (s *Server) listNodes(ctx context.Context, _ api.Caller, q api.NodeQuery) (api.NodesResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
+		return api.NodesResponse{}, err
+	}
+	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: snap.Config().Partitions}
+	add := func(n *cluster.Node) {
+		l := snap.Load(n.Name)
+		info := api.NodeInfo{Node: *n, Load: *l}
+		for _, id := range l.Jobs {
+			if j, ok := snap.Job(id); ok && j.Phase == cluster.Ending {
+				info.Ending = true
+			}
+		}
+		out.Nodes = append(out.Nodes, info)
+	}
+	if len(q.Names) == 0 {
+		for n := range snap.Nodes() {
+			add(n)
+		}
+	}
+	for _, name := range q.Names {
+		if n, ok := snap.Node(name); ok {
+			add(n)
+		} else {
+			out.Missing = append(out.Missing, name)
+		}
+	}
+	return out, nil
+}
+
+func (s *Server) listSteps(ctx context.Context, _ api.Caller, q api.StepQuery) (api.StepsResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
+		return api.StepsResponse{}, err
+	}
+	out := api.StepsResponse{Now: time.Now()}
+	last := cluster.JobID(0)
+	for st := range snap.Steps(q.Job) {
+		j, ok := snap.Job(st.ID.Job)
+		if !ok || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
+			continue
+		}
+		out.Steps = append(out.Steps, st)
+		if j.ID != last {
+			out.Jobs, last = append(out.Jobs, j), j.ID
+		}
+	}
+	return out, nil
+}

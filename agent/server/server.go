@@ -1,0 +1,208 @@
+// Package server is server mode: it holds the replicated state, answers requests from snapshots
+// of it, and leads when it is the leader.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/consensus"
+	"github.com/hashicorp/raft"
+)
+
+// History is where events go, acct.DB in the product. Apply must be quick: it only queues.
+type History interface {
+	Apply(index uint64, events []cluster.Event)
+	// Flush returns once everything applied so far is durable.
+	Flush(context.Context) error
+}
+
+// Config says how a server runs.
+type Config struct {
+	Name    string
+	Log     consensus.Config
+	Version string
+	// Initial is the configuration to put in force when this server leads, if it differs; nil
+	// leaves the cluster's own, a new cluster's being DefaultConfig.
+	Initial *cluster.Config
+}
+
+// Server is one member of the server group.
+type Server struct {
+	cfg    Config
+	slog   *slog.Logger
+	log    *consensus.Log
+	hist   History
+	hub    *hub
+	leases *leases
+	wake   chan struct{} // something changed: the leader looks again
+	booted time.Time
+
+	mu    sync.Mutex // guards state and snap
+	state *cluster.State
+	snap  *cluster.Snapshot           // of state, nil when stale
+	work  map[cluster.NodeName]uint64 // index at which a node's work last changed
+	floor uint64                      // work indexes below are unknown: after a restore
+}
+
+// New opens the server's log. Run serves it.
+func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
+	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), leases: newLeases(), wake: make(chan struct{}, 1),
+		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, booted: time.Now()}
+	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
+	if err != nil {
+		return nil, err
+	}
+	s.log = log
+	return s, nil
+}
+
+// Run serves until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	logCtx, stopLog := context.WithCancel(context.WithoutCancel(ctx))
+	errc := make(chan error, 1)
+	wg.Go(func() { errc <- s.log.Run(logCtx) })
+	wg.Go(func() { s.lead(ctx); stopLog() })
+	wg.Wait()
+	stopLog()
+	return <-errc
+}
+
+// Snapshot is the state now.
+func (s *Server) Snapshot() *cluster.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.snap == nil {
+		s.snap = s.state.Snapshot()
+	}
+	return s.snap
+}
+
+// Ready returns once this server or another leads and the state is current.
+func (s *Server) Ready(ctx context.Context) error {
+	for {
+		if _, self := s.log.Leader(); self && s.Snapshot().Index > 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.hub.await(topicAny):
+		}
+	}
+}
+
+func (s *Server) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// propose sends commands as one proposal. It returns their results, the first rejection as the
+// error, and the index to read one's own write.
+func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...cluster.Command) ([]any, uint64, error) {
+	now := time.Now()
+	lines := make([][]byte, len(cmds))
+	for i, c := range cmds {
+		line, err := cluster.EncodeEntry(cluster.Entry{At: now, By: by, Cmd: c})
+		if err != nil {
+			return nil, 0, err
+		}
+		lines[i] = line
+	}
+	values, err := s.log.Propose(ctx, lines...)
+	if errors.Is(err, consensus.ErrNotLeader) {
+		return nil, 0, cluster.Errorf(cluster.Unavailable, "", "no server leads now; try again")
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("propose: %w", err)
+	}
+	var index uint64
+	out := make([]any, len(values))
+	var first error
+	for i, v := range values {
+		a := v.(applied)
+		out[i], index = a.Result, a.index
+		if a.Err != nil && first == nil {
+			first = a.Err
+		}
+	}
+	return out, index, first
+}
+
+type applied struct {
+	cluster.Applied
+	index uint64
+}
+
+// machine drives the state from the log.
+type machine struct{ s *Server }
+
+func (m machine) Apply(index uint64, lines [][]byte) []any {
+	s := m.s
+	out := make([]any, len(lines))
+	var events []cluster.Event
+	s.mu.Lock()
+	for i, line := range lines {
+		e, err := cluster.DecodeEntry(line)
+		if err != nil {
+			s.slog.Error("log entry can not be applied; stopping", "index", index, "err", err)
+			panic(err) // never skip: this server would differ from the others
+		}
+		e.Index = index
+		a := s.state.Apply(e)
+		if a.Err != nil {
+			s.slog.Debug("command rejected", "index", index, "err", a.Err)
+		}
+		events = append(events, a.Events...)
+		out[i] = applied{a, index}
+	}
+	s.snap = nil
+	s.noteWork(index, events)
+	s.mu.Unlock()
+	if len(events) > 0 {
+		s.hist.Apply(index, events)
+	}
+	s.hub.publish(events)
+	s.poke()
+	return out
+}
+
+// noteWork remembers for which nodes the work has changed. Called with mu held.
+func (s *Server) noteWork(index uint64, events []cluster.Event) {
+	for _, e := range events {
+		if e.Job != nil && e.Job.Alloc != nil {
+			for _, sh := range e.Job.Alloc.Shares {
+				s.work[sh.Node] = index
+			}
+		}
+	}
+}
+
+func (m machine) Snapshot() (func(io.Writer) error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := m.s.hist.Flush(ctx); err != nil {
+		return nil, fmt.Errorf("flush history before a snapshot: %w", err)
+	}
+	return m.s.Snapshot().Encode, nil
+}
+
+func (m machine) Restore(r io.Reader) error {
+	st, err := cluster.Decode(r)
+	if err != nil {
+		return err
+	}
+	m.s.mu.Lock()
+	m.s.state, m.s.snap, m.s.floor = st, nil, st.Index
+	m.s.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,357 @@
+package cluster
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// StepUse is what the live steps of a job hold on one node.
+type StepUse struct {
+	CPUs  IDSet
+	GPUs  IDSet
+	MemMB MemMB
+}
+
+// PlaceStep finds which part of the job's allocation a step gets, with the number of tasks on
+// each node. An error of kind ErrBusy means that it would fit if other steps ended.
+// Steps without --exact, -c or --exclusive take all CPUs of their nodes, as in Slurm.
+func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec) ([]Share, *Error) {
+	shares, err := stepNodes(j, s)
+	if err != nil {
+		return nil, err
+	}
+	per := max(s.CPUsPerTask, 1)
+	exact := s.Exact || s.CPUsPerTask > 0
+	free := make([]Share, len(shares))
+	room := make([]int, len(shares)) // tasks that would fit if no other step ran
+	now := make([]int, len(shares))  // tasks that fit beside the other steps
+	for i, sh := range shares {
+		u := used[sh.Node]
+		if s.Overlap {
+			u = StepUse{}
+		}
+		free[i] = Share{Node: sh.Node, CPUs: sh.CPUs.Minus(u.CPUs), GPUs: sh.GPUs.Minus(u.GPUs), MemMB: sh.MemMB}
+		room[i], now[i] = sh.CPUs.Len()/per, free[i].CPUs.Len()/per
+		if !exact && !s.Overlap && !u.CPUs.Empty() {
+			now[i] = 0 // it wants the whole node of the job
+		}
+		if k := s.TasksPerNode; k > 0 {
+			room[i], now[i] = min(room[i], k), min(now[i], k)
+		}
+		if s.Overcommit {
+			room[i] = s.Tasks
+			if !free[i].CPUs.Empty() {
+				now[i] = s.Tasks
+			}
+		}
+	}
+	tasks := stepTasks(s, shares)
+	if _, ok := spread(tasks, room, s); !ok {
+		return nil, Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation", tasks, per)
+	}
+	counts, ok := spread(tasks, now, s)
+	if !ok {
+		return nil, Errorf(Conflict, ErrBusy, "other steps hold the CPUs")
+	}
+	return dealStep(shares, free, counts, s, per, exact)
+}
+
+// stepTasks is how many tasks the step has: as asked, or one a node.
+func stepTasks(s *StepSpec, shares []Share) int {
+	switch {
+	case s.Tasks > 0:
+		return s.Tasks
+	case s.TasksPerNode > 0:
+		return s.TasksPerNode * len(shares)
+	}
+	return len(shares)
+}
+
+// stepNodes picks the nodes of the step from the job's.
+func stepNodes(j *Job, s *StepSpec) ([]Share, *Error) {
+	shares := slices.Clone(j.Alloc.Shares)
+	if s.Relative != nil {
+		if *s.Relative >= len(shares) {
+			return nil, Errorf(Invalid, ErrStepNodes, "the job has %d nodes, number %d is beyond", len(shares), *s.Relative)
+		}
+		shares = shares[*s.Relative:]
+	}
+	shares = slices.DeleteFunc(shares, func(sh Share) bool { return slices.Contains(s.Exclude, sh.Node) })
+	want := s.MinNodes
+	if len(s.NodeList) > 0 {
+		var named, rest []Share
+		for _, sh := range shares {
+			if slices.Contains(s.NodeList, sh.Node) {
+				named = append(named, sh)
+			} else {
+				rest = append(rest, sh)
+			}
+		}
+		for _, n := range s.NodeList {
+			if !slices.ContainsFunc(named, func(sh Share) bool { return sh.Node == n }) {
+				return nil, Errorf(Invalid, ErrNodeConfig, "node %s is not part of the job", n)
+			}
+		}
+		shares = append(named, rest...)
+		if s.Tasks == 0 || s.MinNodes == 0 {
+			want = max(want, len(named))
+		}
+	}
+	if want > len(shares) {
+		return nil, Errorf(Invalid, ErrStepNodes, "only %d nodes are there, %d were asked for", len(shares), want)
+	}
+	if s.Tasks > 0 && (want == 0 || want > s.Tasks) {
+		want = min(s.Tasks, len(shares))
+		if s.TasksPerNode > 0 {
+			want = min((s.Tasks+s.TasksPerNode-1)/s.TasksPerNode, len(shares))
+		}
+	}
+	if want == 0 {
+		want = len(shares)
+	}
+	out := shares[:want]
+	slices.SortStableFunc(out, func(a, b Share) int { return shareIndex(j, a.Node) - shareIndex(j, b.Node) })
+	return out, nil
+}
+
+func shareIndex(j *Job, n NodeName) int {
+	return slices.IndexFunc(j.Alloc.Shares, func(s Share) bool { return s.Node == n })
+}
+
+// spread gives every node one task in turn until all tasks have a place; each node gets at
+// least one. False if they do not fit.
+func spread(tasks int, room []int, s *StepSpec) ([]int, bool) {
+	counts := make([]int, len(room))
+	if dist(s) == "arbitrary" && len(s.NodeList) > 0 {
+		return arbitrary(tasks, room, s)
+	}
+	left := tasks
+	for left > 0 {
+		before := left
+		for i := range room {
+			if left > 0 && counts[i] < room[i] {
+				counts[i]++
+				left--
+			}
+		}
+		if left == before {
+			return nil, false
+		}
+	}
+	return counts, !slices.Contains(counts, 0)
+}
+
+func arbitrary(tasks int, room []int, s *StepSpec) ([]int, bool) {
+	counts := make([]int, len(room))
+	sorted := slices.Clone(s.NodeList)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	for _, n := range s.NodeList[:min(tasks, len(s.NodeList))] {
+		if i := slices.Index(sorted, n); i < len(counts) {
+			counts[i]++
+		}
+	}
+	return counts, true
+}
+
+// dist is the distribution over nodes: the first word of -m.
+func dist(s *StepSpec) string {
+	first, _, _ := strings.Cut(s.Distribution, ":")
+	first, _, _ = strings.Cut(first, ",")
+	name, _, _ := strings.Cut(first, "=")
+	return strings.ToLower(name)
+}
+
+// dealStep gives each node its CPUs, GPUs and memory.
+func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bool) ([]Share, *Error) {
+	out := make([]Share, len(shares))
+	for i, sh := range shares {
+		o := Share{Node: sh.Node, Tasks: counts[i], CPUs: sh.CPUs, MemMB: sh.MemMB}
+		if exact {
+			o.CPUs = free[i].CPUs.First(max(counts[i]*per, 1))
+		}
+		gpus, err := stepGPUs(sh, free[i], counts[i], len(shares), s)
+		if err != nil {
+			return nil, err
+		}
+		o.GPUs = gpus
+		out[i] = o
+	}
+	return out, nil
+}
+
+// stepGPUs picks a step's devices on one node: all of the job's unless it asked for a number.
+func stepGPUs(sh, free Share, tasks, nodes int, s *StepSpec) (IDSet, *Error) {
+	want, asked := int64(0), false
+	for _, g := range s.PerNode {
+		if g.Name == "none" || g.Name == "gpu" {
+			want, asked = want+g.Count, true
+		}
+	}
+	for _, g := range s.PerTask {
+		want, asked = want+g.Count*int64(tasks), true
+	}
+	for _, g := range s.PerJob {
+		want, asked = want+(g.Count+int64(nodes)-1)/int64(nodes), true
+	}
+	if !asked {
+		return sh.GPUs, nil
+	}
+	if int64(sh.GPUs.Len()) < want {
+		return IDSet{}, Errorf(Invalid, ErrStepGRES, "the job has %d GPUs on node %s, the step asks for %d", sh.GPUs.Len(), sh.Node, want)
+	}
+	if int64(free.GPUs.Len()) < want {
+		return IDSet{}, Errorf(Conflict, ErrBusy, "other steps hold the GPUs of node %s", sh.Node)
+	}
+	return free.GPUs.First(int(want)), nil
+}
+
+// RankLayout says which ranks run on which node, for the counts of each node.
+func RankLayout(counts []int, s *StepSpec) [][]int {
+	out := make([][]int, len(counts))
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	kind, chunk := dist(s), 1
+	switch kind {
+	case "cyclic":
+	case "plane":
+		chunk = max(s.PlaneSize, 1)
+	case "arbitrary":
+		if len(s.NodeList) > 0 {
+			return arbitraryRanks(counts, total, s)
+		}
+		fallthrough
+	default:
+		rank := 0
+		for i, n := range counts {
+			for range n {
+				out[i] = append(out[i], rank)
+				rank++
+			}
+		}
+		return out
+	}
+	for rank := 0; rank < total; {
+		for i := range counts {
+			for k := 0; k < chunk && len(out[i]) < counts[i] && rank < total; k++ {
+				out[i] = append(out[i], rank)
+				rank++
+			}
+		}
+	}
+	return out
+}
+
+func arbitraryRanks(counts []int, total int, s *StepSpec) [][]int {
+	out := make([][]int, len(counts))
+	sorted := slices.Clone(s.NodeList)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	for rank, n := range s.NodeList[:min(total, len(s.NodeList))] {
+		if i := slices.Index(sorted, n); i < len(out) {
+			out[i] = append(out[i], rank)
+		}
+	}
+	return out
+}
+
+// TaskGPUs is which of the step's devices on a node one of its tasks sees: with a number per
+// task its own ones in rank order, with --gpu-bind what that says, else all of them.
+func TaskGPUs(s *StepSpec, gpus IDSet, local int, inv *Inventory) IDSet {
+	ids := slices.Collect(gpus.All())
+	if len(ids) == 0 {
+		return gpus
+	}
+	mode, arg, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(s.GPUBind, "verbose,"), "v,"), ":")
+	switch mode {
+	case "none":
+		return IDSet{}
+	case "map_gpu":
+		return fromList(ids, repeatList(arg), local)
+	case "mask_gpu":
+		return fromMask(ids, repeatList(arg), local)
+	case "single":
+		k, err := strconv.Atoi(arg)
+		if err != nil || k < 1 {
+			k = 1
+		}
+		return NewIDSet(ids[local/k%len(ids)])
+	case "closest":
+		return closest(gpus, local, inv)
+	}
+	if n := len(s.PerTask); n > 0 || mode == "per_task" {
+		per := 1
+		if n > 0 {
+			per = int(s.PerTask[0].Count)
+		}
+		return slice(ids, local*per, per)
+	}
+	if s.TasksPerGPU > 0 {
+		return NewIDSet(ids[local/s.TasksPerGPU%len(ids)])
+	}
+	return gpus
+}
+
+func slice(ids []int, from, n int) IDSet {
+	var out IDSet
+	for i := from; i < from+n && i < len(ids); i++ {
+		out.put(ids[i])
+	}
+	return out
+}
+
+// repeatList expands "0*2,3" to 0 0 3.
+func repeatList(text string) (out []string) {
+	for _, w := range strings.Split(text, ",") {
+		v, times, ok := strings.Cut(w, "*")
+		n := 1
+		if k, err := strconv.Atoi(times); ok && err == nil {
+			n = min(k, 1024)
+		}
+		for range n {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func fromList(ids []int, list []string, local int) IDSet {
+	k, err := strconv.Atoi(list[local%len(list)])
+	if err != nil || k < 0 || k >= len(ids) {
+		return NewIDSet(ids...)
+	}
+	return NewIDSet(ids[k])
+}
+
+func fromMask(ids []int, list []string, local int) IDSet {
+	mask, err := strconv.ParseUint(strings.TrimPrefix(list[local%len(list)], "0x"), 16, 64)
+	if err != nil {
+		return NewIDSet(ids...)
+	}
+	var out IDSet
+	for i, id := range ids {
+		if i < 64 && mask>>i&1 == 1 {
+			out.put(id)
+		}
+	}
+	return out
+}
+
+// closest are the devices on the socket of the task's first core, all if none is known.
+func closest(gpus IDSet, local int, inv *Inventory) IDSet {
+	per := max(inv.CoresPerSocket, 1) * max(inv.ThreadsPerCore, 1)
+	cpu := local % max(inv.Sockets, 1) * per // tasks are bound to sockets in turn
+	var out IDSet
+	for id := range gpus.All() {
+		if id < len(inv.GPUs) && inv.GPUs[id].Cores.Has(cpu) {
+			out.put(id)
+		}
+	}
+	if out.Empty() {
+		return gpus
+	}
+	return out
+}
