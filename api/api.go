@@ -48,6 +48,8 @@ type Route struct {
 	Leader bool
 	Handle Handler
 	Tunnel TunnelHandler
+	// Check refuses a tunnel before the connection is upgraded.
+	Check func(who Caller, req []byte) error
 }
 
 // Mux is the table of routes, by "METHOD path".
@@ -77,8 +79,8 @@ func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, 
 }
 
 // HandleTunnel registers a function that takes over connections upgraded on path.
-func HandleTunnel(m *Mux, path string, access Access, f TunnelHandler) {
-	m.routes["POST "+path] = Route{Access: access, Tunnel: f}
+func HandleTunnel(m *Mux, path string, access Access, check func(Caller, []byte) error, f TunnelHandler) {
+	m.routes["POST "+path] = Route{Access: access, Check: check, Tunnel: f}
 }
 
 // Error is the error of the contract.

@@ -15,12 +15,14 @@ type Identity struct {
 	GID  uint32   `json:"gid"`
 	User string   `json:"user,omitempty"`
 	Node NodeName `json:"node,omitempty"`
+	// Admin marks an operator who is not root: the user who runs the daemons.
+	Admin bool `json:"admin,omitempty"`
 	// System marks the leader's own proposals and reports of nodes.
 	System bool `json:"system,omitempty"`
 }
 
 // Operator reports whether the identity may act on everybody's jobs and on nodes.
-func (id Identity) Operator() bool { return id.System || id.UID == 0 }
+func (id Identity) Operator() bool { return id.System || id.Admin || id.UID == 0 }
 
 // Entry is one command with everything that is not determined by the state: the time and who.
 type Entry struct {

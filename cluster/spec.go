@@ -194,7 +194,8 @@ type JobSpec struct {
 	Args       []string `json:"args,omitempty"`
 	SubmitLine string   `json:"submit_line,omitempty"`
 	SubmitHost string   `json:"submit_host,omitempty"`
-	AllocSid   int      `json:"alloc_sid,omitempty"` // session id of the submitting shell
+	SubmitDir  string   `json:"submit_dir,omitempty"` // where the command was given
+	AllocSid   int      `json:"alloc_sid,omitempty"`  // session id of the submitting shell
 	WorkDir    string   `json:"work_dir,omitempty"`
 	Stdin      string   `json:"stdin,omitempty"`
 	Stdout     string   `json:"stdout,omitempty"` // pattern, unexpanded

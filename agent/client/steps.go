@@ -46,7 +46,7 @@ type note struct {
 func (c *Client) Routes(m *api.Mux) {
 	api.Handle(m, api.CreateStep, c.createStep)
 	api.Handle(m, api.SignalStep, c.signalStep)
-	api.HandleTunnel(m, api.AttachStep, api.User, c.attachStep)
+	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
 }
 
 // jobLedHere finds a live job whose first node is one of this client's.
@@ -432,22 +432,36 @@ func (c *Client) signalStep(_ context.Context, who api.Caller, q api.StepSignal)
 	return api.Empty{}, nil
 }
 
-// attachStep carries the stream of one node's part of a step between srun and the supervisor.
-func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, conn net.Conn) error {
-	var q api.AttachRequest
-	if err := json.Unmarshal(req, &q); err != nil {
-		return cluster.Errorf(cluster.Invalid, "", "bad request to attach: %v", err)
-	}
+// checkAttach refuses what can not be attached to.
+func (c *Client) checkAttach(who api.Caller, req []byte) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _, _, err := c.attachTarget(who, req)
+	return err
+}
+
+// attachTarget finds the step and the node's place in it. Called with mu held.
+func (c *Client) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.AttachRequest, i int, err error) {
+	if err := json.Unmarshal(req, &q); err != nil {
+		return nil, q, 0, cluster.Errorf(cluster.Invalid, "", "bad request to attach: %v", err)
+	}
 	ls, lerr := c.liveStep(q.ID, who)
 	if lerr != nil {
-		c.mu.Unlock()
-		return lerr
+		return nil, q, 0, lerr
 	}
-	i := slices.IndexFunc(ls.ids, func(id step.ID) bool { return id.Node == q.Node })
-	if i < 0 {
+	if i = slices.IndexFunc(ls.ids, func(id step.ID) bool { return id.Node == q.Node }); i < 0 {
+		return nil, q, 0, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "step %d.%d has no node %s", q.ID.Job, q.ID.Step, q.Node)
+	}
+	return ls, q, i, nil
+}
+
+// attachStep carries the stream of one node's part of a step between srun and the supervisor.
+func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, conn net.Conn) error {
+	c.mu.Lock()
+	ls, q, i, err := c.attachTarget(who, req)
+	if err != nil {
 		c.mu.Unlock()
-		return cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "step %d.%d has no node %s", q.ID.Job, q.ID.Step, q.Node)
+		return err
 	}
 	ls.attached++
 	c.mu.Unlock()

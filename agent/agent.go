@@ -1,0 +1,173 @@
+// Package agent is the process: it opens the local socket, starts server mode, client mode or
+// both, and ends when they have ended.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"dev.muster/agent/client"
+	"dev.muster/agent/server"
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/consensus"
+	"github.com/hashicorp/raft"
+)
+
+// Config says what this process is.
+type Config struct {
+	Server, Client bool
+	Dir            string // data folder
+	Socket         string // local socket
+	Version        string
+	Initial        *cluster.Config // configuration to put in force, nil: keep
+	Hollow         []client.NodeConfig
+	HollowExec     bool // hollow nodes really run their steps on this machine
+	// HollowTime is how long a step of a hollow node without execution lasts.
+	HollowTime time.Duration
+	NodeName   cluster.NodeName // empty: the host name
+	// The dialect's functions, so that this package need not know it.
+	Environ  func(*cluster.Launch) []string
+	FileName func(string, *cluster.Launch) string
+	EndNote  func(*cluster.Job, int, cluster.NodeName, time.Time) string
+	// Supervisor is the command that becomes the supervisor.
+	Supervisor []string
+	Log        *slog.Logger
+	// History opens the history database; nil keeps none.
+	History func(dir string) (History, error)
+	// Started is called once the socket answers.
+	Started func()
+}
+
+// History is what server mode needs of the history database.
+type History interface {
+	server.History
+	Run(context.Context) error
+	Routes(*api.Mux)
+}
+
+// Run runs the process until ctx ends. Jobs run on.
+func Run(ctx context.Context, cfg Config) error {
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	unlock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	ln, err := listen(cfg.Socket)
+	if err != nil {
+		return err
+	}
+	mux := api.NewMux()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	run := func(what string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	if cfg.Server {
+		s, hist, err := newServer(cfg)
+		if err != nil {
+			return errors.Join(err, ln.Close())
+		}
+		s.Routes(mux)
+		run("server", s.Run)
+		if hist != nil {
+			hist.Routes(mux)
+			run("history", hist.Run)
+		}
+	}
+	if cfg.Client {
+		c, err := newClient(ctx, cfg)
+		if err != nil {
+			cancel(err)
+		} else {
+			c.Routes(mux)
+			run("client", c.Run)
+		}
+	}
+	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, cfg.Log) })
+	if cfg.Started != nil {
+		cfg.Started()
+	}
+	wg.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+func newServer(cfg Config) (*server.Server, History, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read host name: %w", err)
+	}
+	var hist History
+	var sink server.History = noHistory{}
+	if cfg.History != nil {
+		if hist, err = cfg.History(filepath.Join(cfg.Dir, "acct")); err != nil {
+			return nil, nil, fmt.Errorf("open history: %w", err)
+		}
+		sink = hist
+	}
+	addr, trans := raft.NewInmemTransport(raft.ServerAddress(name))
+	s, err := server.New(server.Config{Name: name, Version: cfg.Version, Initial: cfg.Initial,
+		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: string(addr), Bootstrap: true}},
+		trans, sink, cfg.Log)
+	return s, hist, err
+}
+
+type noHistory struct{}
+
+func (noHistory) Apply(uint64, []cluster.Event) {}
+func (noHistory) Flush(context.Context) error   { return nil }
+
+func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
+	nodes := cfg.Hollow
+	if len(nodes) == 0 {
+		inv, err := client.Detect(ctx, os.TempDir())
+		if err != nil {
+			return nil, err
+		}
+		name := cfg.NodeName
+		if name == "" {
+			name = cluster.NodeName(inv.Host)
+		}
+		nodes = []client.NodeConfig{{Name: name, Inventory: inv}}
+	}
+	dir := filepath.Join(cfg.Dir, "client")
+	var runner step.Runner
+	if len(cfg.Hollow) > 0 && !cfg.HollowExec {
+		runner = step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return cfg.HollowTime, cluster.ExitStatus{} })
+	} else {
+		r, err := step.Open(dir, cfg.Supervisor)
+		if err != nil {
+			return nil, fmt.Errorf("open the supervisor: %w", err)
+		}
+		runner = r
+	}
+	for i := range nodes {
+		nodes[i].SetHostName = cfg.HollowExec && os.Getuid() == 0 && len(cfg.Hollow) > 0
+		nodes[i].Inventory.Version = cfg.Version
+		nodes[i].Inventory.Isolation = step.Isolation()
+	}
+	near := &api.Client{Dial: func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", cfg.Socket)
+	}}
+	return client.New(client.Config{Dir: dir, Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
+		FileName: cfg.FileName, EndNote: cfg.EndNote, Daemon: cfg.Socket}, cfg.Log)
+}

@@ -1,0 +1,127 @@
+// Command muster is a workload manager for GPU clusters in one binary: server, client and, under
+// the names of Slurm's commands, everything a user types.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"dev.muster/agent"
+	"dev.muster/agent/client"
+	_ "dev.muster/early" // front-ends end here, before anything else of this file is initialised
+	"dev.muster/slurm"
+	"dev.muster/slurm/conf"
+	"dev.muster/slurm/env"
+	"github.com/urfave/cli/v2"
+)
+
+func main() {
+	if err := app().Run(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		os.Exit(1)
+	}
+}
+
+func app() *cli.App {
+	a := &cli.App{
+		Name: "muster", Usage: "a workload manager for GPU clusters", Version: slurm.Version, HideHelpCommand: true,
+		Commands: []*cli.Command{
+			{Name: "dev", Usage: "run server and client in one process on this machine", Flags: daemonFlags(),
+				Action: func(c *cli.Context) error { return daemon(c, true, true) }},
+			{Name: "server", Usage: "run a member of the server group", Flags: daemonFlags(),
+				Action: func(c *cli.Context) error { return daemon(c, true, false) }},
+			{Name: "client", Usage: "run a compute node", Flags: daemonFlags(),
+				Action: func(c *cli.Context) error { return daemon(c, false, true) }},
+		},
+	}
+	for _, name := range slurm.FrontEnds() {
+		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
+			Category: "as in Slurm"})
+	}
+	return a
+}
+
+func daemonFlags() []cli.Flag {
+	dir, socket := "/var/lib/muster", "/run/muster/muster.sock"
+	if os.Getuid() != 0 {
+		home, _ := os.UserHomeDir()
+		dir = filepath.Join(home, ".muster")
+		socket = filepath.Join(dir, "muster.sock")
+	}
+	return []cli.Flag{
+		&cli.StringFlag{Name: "data", Value: dir, Usage: "data folder"},
+		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
+		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force"},
+		&cli.StringFlag{Name: "node", Usage: "this machine's node name (default: its host name)"},
+		&cli.StringFlag{Name: "hollow", Usage: "be hollow nodes instead of this machine, e.g. 8x16c64g8gpu:h100, or conf for those of --conf"},
+		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
+		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
+		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
+	}
+}
+
+func daemon(c *cli.Context, server, clientMode bool) error {
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
+		return fmt.Errorf("--log-level %s: want debug, info, warn or error", c.String("log-level"))
+	}
+	dir, err := filepath.Abs(c.String("data"))
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
+		NodeName: "", HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, Supervisor: []string{self, "internal", "supervisor"},
+		History: nil, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+	if err := configure(c, &cfg); err != nil {
+		return err
+	}
+	cfg.Started = func() { fmt.Fprintf(os.Stderr, "muster: ready at %s\n", cfg.Socket) }
+	if err := agent.Run(ctx, cfg); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// configure reads --conf and --hollow.
+func configure(c *cli.Context, cfg *agent.Config) error {
+	if path := c.String("conf"); path != "" {
+		loaded, notes, err := conf.Load(path)
+		if err != nil {
+			return err
+		}
+		for _, n := range notes {
+			fmt.Fprintln(os.Stderr, "muster:", n)
+		}
+		cfg.Initial = loaded
+	}
+	switch h := c.String("hollow"); {
+	case h == "conf" && cfg.Initial != nil:
+		for _, n := range cfg.Initial.Declared {
+			n.Inventory.Hollow = true
+			cfg.Hollow = append(cfg.Hollow, client.NodeConfig{Name: n.Name, Inventory: n.Inventory})
+		}
+	case h == "conf":
+		return errors.New("--hollow conf needs --conf FILE")
+	case h != "":
+		nodes, err := client.ParseHollow(h)
+		if err != nil {
+			return err
+		}
+		cfg.Hollow = nodes
+	}
+	return nil
+}

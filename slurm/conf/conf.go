@@ -1,0 +1,402 @@
+// Package conf reads Slurm's configuration files into a cluster.Config. What it does not know it
+// tells of, with file and line, and goes on.
+package conf
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+)
+
+// maxIncludes bounds nested Include lines.
+const maxIncludes = 16
+
+// pair is one Key=Value of a line.
+type pair struct{ key, value string }
+
+// reader collects one configuration.
+type reader struct {
+	cfg     *cluster.Config
+	notes   []string
+	nodeDef []pair // NodeName=DEFAULT
+	partDef []pair
+	placed  map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
+}
+
+// Load reads slurm.conf and, beside it, topology.conf and gres.conf if they are there. The notes
+// say what was not understood or has no effect.
+func Load(path string) (*cluster.Config, []string, error) {
+	cfg := cluster.DefaultConfig()
+	cfg.Partitions, cfg.Keys = nil, map[string]string{}
+	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
+	if err := r.file(path, r.slurmLine, 0); err != nil {
+		return nil, nil, err
+	}
+	dir := filepath.Dir(path)
+	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine} {
+		p := filepath.Join(dir, name)
+		if _, err := os.Stat(p); err == nil {
+			if err := r.file(p, f, 0); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	r.finish()
+	slices.Sort(r.notes)
+	return &cfg, r.notes, nil
+}
+
+func (r *reader) note(file string, line int, format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf("%s:%d: %s", file, line, fmt.Sprintf(format, args...)))
+}
+
+// file reads lines: comments, continuation by a backslash, Include.
+func (r *reader) file(path string, each func(string, int, []pair), depth int) error {
+	if depth > maxIncludes {
+		return fmt.Errorf("%s: more than %d nested Include lines", path, maxIncludes)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	n, text := 0, ""
+	for lines.Scan() {
+		n++
+		line := lines.Text()
+		if i := strings.IndexByte(line, '#'); i >= 0 {
+			line = line[:i]
+		}
+		if rest, ok := strings.CutSuffix(strings.TrimRight(line, " \t"), `\`); ok {
+			text += rest + " "
+			continue
+		}
+		text += line
+		words := strings.Fields(text)
+		text = ""
+		if len(words) == 0 {
+			continue
+		}
+		if strings.EqualFold(words[0], "include") && len(words) > 1 {
+			p := words[1]
+			if !filepath.IsAbs(p) {
+				p = filepath.Join(filepath.Dir(path), p)
+			}
+			if err := r.file(p, each, depth+1); err != nil {
+				return err
+			}
+			continue
+		}
+		each(path, n, r.pairs(path, n, words))
+	}
+	return lines.Err()
+}
+
+func (r *reader) pairs(path string, n int, words []string) (out []pair) {
+	for _, w := range words {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok {
+			if len(out) > 0 && strings.HasPrefix(out[len(out)-1].value, `"`) && !strings.HasSuffix(out[len(out)-1].value, `"`) {
+				out[len(out)-1].value += " " + w
+				continue
+			}
+			r.note(path, n, "%q is not Key=Value; ignored", w)
+			continue
+		}
+		out = append(out, pair{strings.ToLower(k), v})
+	}
+	for i := range out {
+		out[i].value = strings.Trim(out[i].value, `"`)
+	}
+	return out
+}
+
+func (r *reader) slurmLine(path string, n int, ps []pair) {
+	if len(ps) == 0 {
+		return
+	}
+	switch ps[0].key {
+	case "nodename":
+		r.nodeLine(path, n, ps)
+	case "partitionname":
+		r.partitionLine(path, n, ps)
+	case "nodeset", "downnodes", "frontendname":
+		r.note(path, n, "%s lines have no effect yet", ps[0].key)
+	default:
+		for _, p := range ps {
+			r.key(path, n, p)
+		}
+	}
+}
+
+func (r *reader) key(path string, n int, p pair) {
+	c := r.cfg
+	c.Keys[p.key] = p.value
+	number := func(to *int) {
+		v, err := strconv.Atoi(p.value)
+		if err != nil {
+			r.note(path, n, "%s=%s is not a number; ignored", p.key, p.value)
+			return
+		}
+		*to = v
+	}
+	seconds := func(to *time.Duration) {
+		v := 0
+		number(&v)
+		*to = time.Duration(v) * time.Second
+	}
+	mem := func(to *cluster.Mem, per cluster.MemPer) {
+		v := 0
+		number(&v)
+		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
+	}
+	switch p.key {
+	case "clustername":
+		c.ClusterName = p.value
+	case "maxarraysize":
+		number(&c.MaxArraySize)
+	case "maxjobcount":
+		number(&c.MaxJobCount)
+	case "firstjobid":
+		v := 0
+		number(&v)
+		c.FirstJobID = cluster.JobID(max(v, 1))
+	case "minjobage":
+		seconds(&c.MinJobAge)
+	case "killwait":
+		seconds(&c.KillWait)
+	case "inactivelimit":
+		seconds(&c.InactiveLimit)
+	case "jobrequeue":
+		c.JobRequeue = p.value != "0"
+	case "defmempercpu":
+		mem(&c.DefMem, cluster.MemPerCPU)
+	case "defmempernode":
+		mem(&c.DefMem, cluster.MemPerNode)
+	case "maxmempercpu":
+		mem(&c.MaxMem, cluster.MemPerCPU)
+	case "maxmempernode":
+		mem(&c.MaxMem, cluster.MemPerNode)
+	case "returntoservice":
+		number(&c.ReturnToService)
+	case "enforcepartlimits":
+		c.EnforcePartLimits = strings.ToUpper(p.value)
+	case "selecttypeparameters":
+		c.CoreAlloc = strings.Contains(strings.ToUpper(p.value), "CORE")
+		c.MemAlloc = strings.Contains(strings.ToUpper(p.value), "MEMORY")
+	case "overtimelimit":
+		v := 0
+		number(&v)
+		c.OverTimeLimit = time.Duration(v) * time.Minute
+	case "dependencyparameters", "schedulerparameters":
+		c.KillInvalidDepend = c.KillInvalidDepend || strings.Contains(p.value, "kill_invalid_depend")
+	}
+}
+
+// nodeLine declares nodes; NodeName=DEFAULT sets what later lines leave out.
+func (r *reader) nodeLine(path string, n int, ps []pair) {
+	if strings.EqualFold(ps[0].value, "DEFAULT") {
+		r.nodeDef = append(r.nodeDef, ps[1:]...)
+		return
+	}
+	names, err := hostlist.Expand(ps[0].value)
+	if err != nil {
+		r.note(path, n, "NodeName=%s: %v; ignored", ps[0].value, err)
+		return
+	}
+	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
+	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
+		r.nodeKey(path, n, &inv, p)
+	}
+	if inv.CPUs == 0 {
+		inv.CPUs = max(inv.Sockets*max(inv.CoresPerSocket, 1)*inv.ThreadsPerCore, 1)
+	}
+	if inv.CoresPerSocket == 0 {
+		inv.CoresPerSocket = max(inv.CPUs/inv.Sockets/inv.ThreadsPerCore, 1)
+	}
+	for _, name := range names {
+		own := inv
+		own.Host = name
+		r.cfg.Declared = append(r.cfg.Declared, cluster.Node{Name: cluster.NodeName(name), Inventory: own})
+	}
+}
+
+func (r *reader) nodeKey(path string, n int, inv *cluster.Inventory, p pair) {
+	number := func(to *int) {
+		v, err := strconv.Atoi(p.value)
+		if err != nil || v < 0 {
+			r.note(path, n, "%s=%s is not a number; ignored", p.key, p.value)
+			return
+		}
+		*to = v
+	}
+	switch p.key {
+	case "cpus", "procs":
+		number(&inv.CPUs)
+	case "sockets":
+		number(&inv.Sockets)
+	case "corespersocket":
+		number(&inv.CoresPerSocket)
+	case "threadspercore":
+		number(&inv.ThreadsPerCore)
+	case "realmemory":
+		v := 0
+		number(&v)
+		inv.MemMB = cluster.MemMB(v)
+	case "tmpdisk":
+		v := 0
+		number(&v)
+		inv.TmpMB = int64(v)
+	case "weight":
+		number(&inv.Weight)
+	case "feature", "features":
+		inv.Features = strings.Split(p.value, ",")
+	case "gres":
+		r.nodeGRES(path, n, inv, p.value)
+	case "state", "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "memspeclimit", "corespeccount", "comment":
+	default:
+		r.note(path, n, "%s on a node has no effect yet", p.key)
+	}
+}
+
+func (r *reader) nodeGRES(path string, n int, inv *cluster.Inventory, text string) {
+	for _, g := range strings.Split(text, ",") {
+		words := strings.Split(g, ":")
+		if words[0] != "gpu" {
+			r.note(path, n, "Gres=%s: only gpu is known yet", g)
+			continue
+		}
+		count, kind := 1, ""
+		for _, w := range words[1:] {
+			if v, err := strconv.Atoi(w); err == nil {
+				count = v
+			} else if w != "no_consume" {
+				kind = w
+			}
+		}
+		for range count {
+			k := len(inv.GPUs)
+			inv.GPUs = append(inv.GPUs, cluster.GPU{Index: k, Minor: k, Type: kind})
+		}
+	}
+}
+
+func (r *reader) partitionLine(path string, n int, ps []pair) {
+	if strings.EqualFold(ps[0].value, "DEFAULT") {
+		r.partDef = append(r.partDef, ps[1:]...)
+		return
+	}
+	for _, name := range strings.Split(ps[0].value, ",") {
+		p := cluster.Partition{Name: name, State: cluster.PartitionUp, PriorityTier: 1, PriorityJobFactor: 1}
+		for _, kv := range append(slices.Clone(r.partDef), ps[1:]...) {
+			if err := PartitionKey(&p, kv.key, kv.value); err != nil {
+				r.note(path, n, "PartitionName=%s: %v", name, err)
+			}
+		}
+		r.cfg.Partitions = append(r.cfg.Partitions, p)
+	}
+}
+
+// finish settles what depends on all lines.
+func (r *reader) finish() {
+	cfg := r.cfg
+	if len(cfg.Partitions) == 0 {
+		cfg.Partitions = cluster.DefaultConfig().Partitions
+	}
+	for _, p := range cfg.Partitions {
+		if p.Default {
+			return
+		}
+	}
+	if len(cfg.Partitions) == 1 {
+		cfg.Partitions[0].Default = true
+	}
+}
+
+func (r *reader) topologyLine(path string, n int, ps []pair) {
+	if len(ps) == 0 || ps[0].key != "switchname" {
+		r.note(path, n, "not a SwitchName line; ignored")
+		return
+	}
+	s := cluster.Switch{Name: ps[0].value}
+	for _, p := range ps[1:] {
+		text := p.value
+		switch p.key {
+		case "switches", "nodes":
+			if p.key == "switches" && strings.Contains(text, ":") {
+				r.note(path, n, "Switches=%s: a colon stands between switches, read as a comma", text)
+				text = strings.ReplaceAll(text, ":", ",")
+			}
+			names, err := hostlist.Expand(text)
+			if err != nil {
+				r.note(path, n, "%s=%s: %v; ignored", p.key, text, err)
+				continue
+			}
+			for _, name := range names {
+				if p.key == "nodes" {
+					s.Nodes = append(s.Nodes, cluster.NodeName(name))
+				} else {
+					s.Switches = append(s.Switches, name)
+				}
+			}
+		case "linkspeed":
+		default:
+			r.note(path, n, "%s on a switch is not known; ignored", p.key)
+		}
+	}
+	r.cfg.Topology = append(r.cfg.Topology, s)
+}
+
+// gresLine gives the GPUs of a node their cores, in the order of the lines.
+func (r *reader) gresLine(path string, n int, ps []pair) {
+	var names []string
+	kind, count := "", 0
+	var cores cluster.IDSet
+	for _, p := range ps {
+		switch p.key {
+		case "nodename":
+			names, _ = hostlist.Expand(p.value)
+		case "type":
+			kind = p.value
+		case "file":
+			files, err := hostlist.Expand(p.value)
+			if err != nil {
+				r.note(path, n, "File=%s: %v", p.value, err)
+			}
+			count = len(files)
+		case "count":
+			count, _ = strconv.Atoi(p.value)
+		case "cores", "cpus":
+			set, err := cluster.ParseIDSet(strings.Trim(p.value, "[]"))
+			if err != nil || strings.ContainsAny(p.value, "[]") {
+				r.note(path, n, "Cores=%s: want a list such as 0-7,16-23", p.value)
+			}
+			cores = set
+		}
+	}
+	for i := range r.cfg.Declared {
+		d := &r.cfg.Declared[i]
+		if len(names) > 0 && !slices.Contains(names, string(d.Name)) {
+			continue
+		}
+		left := count
+		d.Inventory.GPUs = slices.Clone(d.Inventory.GPUs)
+		for k := range d.Inventory.GPUs {
+			g := &d.Inventory.GPUs[k]
+			if left > 0 && !r.placed[d.Name].Has(k) && (kind == "" || g.Type == kind) {
+				g.Cores, left = cores, left-1
+				r.placed[d.Name] = r.placed[d.Name].Union(cluster.NewIDSet(k))
+			}
+		}
+	}
+}

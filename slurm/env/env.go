@@ -1,0 +1,458 @@
+// Package env speaks Slurm's dialect inside a job: the SLURM_* variables of scripts and tasks,
+// the patterns of output names, and the lines written when a job is ended. What each variable
+// holds was read off a real Slurm 22.05.
+package env
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+)
+
+// list collects NAME=value pairs.
+type list []string
+
+func (l *list) set(name, value string) { *l = append(*l, name+"="+value) }
+func (l *list) num(name string, n int) { l.set(name, strconv.Itoa(n)) }
+
+// Environ returns the variables of a batch script (Launch.Step is nil) or of one task of a step.
+func Environ(l *cluster.Launch) []string {
+	var e list
+	e.job(l)
+	if l.Step == nil {
+		e.set("ENVIRONMENT", "BATCH")
+		e.batch(l)
+	} else {
+		e.step(l)
+	}
+	e.gpus(l)
+	return e
+}
+
+// job sets what batch scripts and tasks share.
+func (e *list) job(l *cluster.Launch) {
+	j, s := l.Job, l.Job.Spec
+	nodes := nodeList(j.Alloc.Shares)
+	id := strconv.FormatUint(uint64(j.ID), 10)
+	e.set("SLURM_JOB_ID", id)
+	e.set("SLURM_JOBID", id)
+	e.set("SLURM_JOB_NAME", s.Name)
+	e.set("SLURM_JOB_ACCOUNT", s.Account)
+	e.set("SLURM_JOB_QOS", s.QOS)
+	e.set("SLURM_JOB_USER", s.User)
+	e.num("SLURM_JOB_UID", int(s.UID))
+	e.num("SLURM_JOB_GID", int(s.GID))
+	e.set("SLURM_JOB_PARTITION", j.Alloc.Partition)
+	e.set("SLURM_JOB_NODELIST", nodes)
+	e.num("SLURM_JOB_NUM_NODES", len(j.Alloc.Shares))
+	e.set("SLURM_JOB_CPUS_PER_NODE", perNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+	e.set("SLURM_CLUSTER_NAME", l.Config.ClusterName)
+	e.set("SLURM_SUBMIT_DIR", cmp.Or(s.SubmitDir, s.WorkDir))
+	e.set("MUSTER_SOCKET", l.Daemon)
+	e.set("SLURM_SUBMIT_HOST", s.SubmitHost)
+	e.set("SLURM_NODE_ALIASES", "(null)")
+	e.set("SLURM_WORKING_CLUSTER", l.Config.ClusterName+":"+l.Daemon+":0:9728:109")
+	e.set("SLURMD_NODENAME", string(l.Node))
+	e.set("HOSTNAME", string(l.Node))
+	e.set("SLURM_TOPOLOGY_ADDR", topologyAddr(l.Config.Topology, l.Node))
+	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", topologyPattern(l.Config.Topology, l.Node))
+	e.set("SLURM_PRIO_PROCESS", "0")
+	e.num("SLURM_NODEID", l.NodeID)
+	e.num("SLURM_CPUS_ON_NODE", l.ShareHere().CPUs.Len())
+	e.array(j)
+	if j.Restarts > 0 {
+		e.num("SLURM_RESTART_COUNT", j.Restarts)
+	}
+	e.memory(l)
+	e.asked(s)
+	if s.Reservation != "" {
+		e.set("SLURM_JOB_RESERVATION", s.Reservation)
+	}
+}
+
+func (e *list) array(j *cluster.Job) {
+	if j.ArrayID == 0 || j.Spec.Array == nil || j.Task == cluster.TaskAny {
+		return
+	}
+	a := j.Spec.Array
+	e.num("SLURM_ARRAY_JOB_ID", int(j.ArrayID))
+	e.num("SLURM_ARRAY_TASK_ID", j.Task)
+	e.num("SLURM_ARRAY_TASK_COUNT", a.Tasks.Len())
+	e.num("SLURM_ARRAY_TASK_MIN", a.Tasks.Min())
+	e.num("SLURM_ARRAY_TASK_MAX", a.Tasks.Max())
+	e.num("SLURM_ARRAY_TASK_STEP", max(a.Step, 1))
+}
+
+// memory: per CPU also when it came from the default, per node only if asked; --mem=0 sets none.
+func (e *list) memory(l *cluster.Launch) {
+	m := l.Job.Spec.Mem
+	if m.Per == cluster.MemDefault {
+		m = l.Config.DefMem
+		for _, p := range l.Config.Partitions {
+			if p.Name == l.Job.Alloc.Partition && p.DefMem.Per != cluster.MemDefault {
+				m = p.DefMem
+			}
+		}
+	}
+	if m.MB == 0 {
+		return
+	}
+	switch m.Per {
+	case cluster.MemPerCPU:
+		e.num("SLURM_MEM_PER_CPU", int(m.MB))
+	case cluster.MemPerNode:
+		e.num("SLURM_MEM_PER_NODE", int(m.MB))
+	case cluster.MemPerGPU:
+		e.num("SLURM_MEM_PER_GPU", int(m.MB))
+	}
+}
+
+// asked sets what is only set because the option was given.
+func (e *list) asked(s *cluster.JobSpec) {
+	positive := func(name string, n int) {
+		if n > 0 {
+			e.num(name, n)
+		}
+	}
+	positive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
+	positive("SLURM_NTASKS_PER_SOCKET", s.TasksPerSocket)
+	positive("SLURM_NTASKS_PER_CORE", s.TasksPerCore)
+	positive("SLURM_NTASKS_PER_GPU", s.TasksPerGPU)
+	positive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
+	positive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
+	positive("SLURM_THREADS_PER_CORE", s.ThreadsPerCore)
+	gres := func(name string, list []cluster.GRES) {
+		if len(list) > 0 {
+			e.set(name, gpuText(list))
+		}
+	}
+	gres("SLURM_GPUS", s.PerJob)
+	gres("SLURM_GPUS_PER_SOCKET", s.PerSocket)
+	gres("SLURM_GPUS_PER_TASK", s.PerTask)
+	if s.GPUsPerNode {
+		gres("SLURM_GPUS_PER_NODE", s.PerNode)
+	}
+	text := func(name, v string) {
+		if v != "" {
+			e.set(name, v)
+		}
+	}
+	text("SLURM_DISTRIBUTION", s.Distribution)
+	text("SLURM_HINT", s.Hint)
+	text("SLURM_GPU_BIND", s.GPUBind)
+	text("SLURM_GPU_FREQ", s.GPUFreq)
+	text("SLURM_PROFILE", s.Profile)
+	if s.Overcommit {
+		e.set("SLURM_OVERCOMMIT", "1")
+	}
+	if s.Append {
+		e.set("SLURM_OPEN_MODE", "a")
+	}
+	if s.Truncate {
+		e.set("SLURM_OPEN_MODE", "t")
+	}
+	if s.Export != "" {
+		e.set("SLURM_EXPORT_ENV", s.Export)
+	}
+	if s.UserEnv {
+		e.set("SLURM_GET_USER_ENV", "1")
+	}
+}
+
+// gpuText writes "2" or "h100:2", as given.
+func gpuText(list []cluster.GRES) string {
+	var out []string
+	for _, g := range list {
+		t := strconv.FormatInt(g.Count, 10)
+		if g.Type != "" {
+			t = g.Type + ":" + t
+		}
+		out = append(out, t)
+	}
+	return strings.Join(out, ",")
+}
+
+func (e *list) batch(l *cluster.Launch) {
+	s, shares := l.Job.Spec, l.Job.Alloc.Shares
+	e.set("SLURM_NODELIST", nodeList(shares))
+	e.num("SLURM_NNODES", len(shares))
+	e.set("SLURM_TASKS_PER_NODE", perNode(shares, func(sh cluster.Share) int { return max(sh.Tasks, 1) }))
+	e.set("SLURM_PROCID", "0")
+	e.set("SLURM_LOCALID", "0")
+	e.set("SLURM_GTIDS", "0")
+	if n := jobTasks(l.Job); s.Tasks > 0 || s.TasksPerNode > 0 || s.TasksPerGPU > 0 {
+		e.num("SLURM_NTASKS", n)
+		e.num("SLURM_NPROCS", n)
+	}
+}
+
+func jobTasks(j *cluster.Job) (n int) {
+	if j.Spec.Tasks > 0 {
+		return j.Spec.Tasks
+	}
+	for _, sh := range j.Alloc.Shares {
+		n += sh.Tasks
+	}
+	return n
+}
+
+func (e *list) step(l *cluster.Launch) {
+	st := l.Step
+	nodes, per := nodeList(st.Shares), perNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
+	id := strconv.Itoa(st.ID.Step)
+	e.set("SLURM_STEP_ID", id)
+	e.set("SLURM_STEPID", id)
+	e.set("SLURM_NODELIST", nodeList(l.Job.Alloc.Shares))
+	e.num("SLURM_NNODES", len(st.Shares))
+	e.set("SLURM_STEP_NODELIST", nodes)
+	e.num("SLURM_STEP_NUM_NODES", len(st.Shares))
+	e.num("SLURM_STEP_NUM_TASKS", st.Tasks)
+	e.set("SLURM_STEP_TASKS_PER_NODE", per)
+	e.set("SLURM_TASKS_PER_NODE", per)
+	e.num("SLURM_NTASKS", st.Tasks)
+	e.num("SLURM_NPROCS", st.Tasks)
+	e.num("SLURM_PROCID", l.Rank)
+	e.num("SLURM_LOCALID", l.LocalRank)
+	e.set("SLURM_GTIDS", joinInts(l.Ranks[l.NodeID]))
+	e.set("SLURM_SRUN_COMM_HOST", "127.0.0.1")
+	e.set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
+	e.num("SLURM_SRUN_COMM_PORT", st.SrunPID)
+	e.num("SLURM_STEP_LAUNCHER_PORT", st.SrunPID)
+	e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", perNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+	e.set("SLURM_UMASK", fmt.Sprintf("%04o", l.Spec.Umask))
+	dist := l.Spec.Distribution
+	if dist == "" {
+		dist = "block"
+		if st.Tasks == len(st.Shares) && st.Tasks > 1 {
+			dist = "cyclic"
+		}
+	}
+	e.set("SLURM_DISTRIBUTION", dist)
+	mask := cpuMask(st.Shares[l.NodeID].CPUs)
+	e.set("SLURM_CPU_BIND", "quiet,mask_cpu:"+mask)
+	e.set("SLURM_CPU_BIND_LIST", mask)
+	e.set("SLURM_CPU_BIND_TYPE", "mask_cpu:")
+	e.set("SLURM_CPU_BIND_VERBOSE", "quiet")
+	if l.Spec.Label {
+		e.set("SLURM_LABELIO", "1")
+	}
+	if l.Spec.CPUsPerTask > 0 {
+		e.num("SLURM_CPUS_PER_TASK", l.Spec.CPUsPerTask)
+	}
+	if g := st.Shares[l.NodeID].GPUs; !g.Empty() {
+		e.set("SLURM_STEP_GPUS", commas(g))
+	}
+}
+
+// cpuMask writes a CPU set as Slurm does: hex, upper case, at least four digits.
+func cpuMask(s cluster.IDSet) string {
+	digits := []byte{}
+	for nibble := 0; nibble <= s.Max()/4; nibble++ {
+		v := 0
+		for b := range 4 {
+			if s.Has(nibble*4 + b) {
+				v |= 1 << b
+			}
+		}
+		digits = append(digits, "0123456789ABCDEF"[v])
+	}
+	for len(digits) < 4 {
+		digits = append(digits, '0')
+	}
+	slices.Reverse(digits)
+	return "0x" + string(digits)
+}
+
+// gpus sets what shows the devices to a script or task. Without a device fence the numbers are
+// those of the node.
+func (e *list) gpus(l *cluster.Launch) {
+	here := l.ShareHere().GPUs
+	if !here.Empty() {
+		e.num("SLURM_GPUS_ON_NODE", here.Len())
+		if l.Job.Spec.Kind != cluster.SrunJob {
+			e.set("SLURM_JOB_GPUS", commas(here))
+		}
+	}
+	seen := commas(l.TaskGPUs)
+	if l.Step != nil && strings.Contains(l.Spec.GPUBind, "none") || l.TaskGPUs.Empty() {
+		return
+	}
+	e.set("CUDA_VISIBLE_DEVICES", seen)
+	e.set("ROCR_VISIBLE_DEVICES", seen)
+	e.set("ZE_AFFINITY_MASK", seen)
+	e.set("GPU_DEVICE_ORDINAL", seen)
+}
+
+func commas(s cluster.IDSet) string {
+	var out []int
+	for i := range s.All() {
+		out = append(out, i)
+	}
+	return joinInts(out)
+}
+
+func joinInts(list []int) string {
+	var b strings.Builder
+	for i, n := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+func nodeList(shares []cluster.Share) string {
+	names := make([]string, len(shares))
+	for i, sh := range shares {
+		names[i] = string(sh.Node)
+	}
+	return hostlist.Compress(names)
+}
+
+// perNode writes a count per node the way Slurm does: "2(x2),1".
+func perNode(shares []cluster.Share, count func(cluster.Share) int) string {
+	var out []string
+	for i := 0; i < len(shares); {
+		n, k := count(shares[i]), 1
+		for i+k < len(shares) && count(shares[i+k]) == n {
+			k++
+		}
+		t := strconv.Itoa(n)
+		if k > 1 {
+			t += "(x" + strconv.Itoa(k) + ")"
+		}
+		out = append(out, t)
+		i += k
+	}
+	return strings.Join(out, ",")
+}
+
+// topologyAddr is the path from the top switch to the node, as SLURM_TOPOLOGY_ADDR wants it.
+func topologyAddr(topo []cluster.Switch, node cluster.NodeName) string {
+	return strings.Join(append(switchesAbove(topo, node), string(node)), ".")
+}
+
+func topologyPattern(topo []cluster.Switch, node cluster.NodeName) string {
+	return strings.Repeat("switch.", len(switchesAbove(topo, node))) + "node"
+}
+
+func switchesAbove(topo []cluster.Switch, node cluster.NodeName) (path []string) {
+	below := ""
+	for range topo {
+		i := slices.IndexFunc(topo, func(s cluster.Switch) bool {
+			return below == "" && slices.Contains(s.Nodes, node) || below != "" && slices.Contains(s.Switches, below)
+		})
+		if i < 0 {
+			break
+		}
+		below = topo[i].Name
+		path = append([]string{below}, path...)
+	}
+	return path
+}
+
+// NoTask is what %a shows outside an array.
+const NoTask = 4294967294
+
+// FileName expands the patterns of an output name: %A %a %j %J %N %n %s %t %u %x %%, with a
+// width for padding. A backslash anywhere switches expansion off for the whole name.
+func FileName(pattern string, l *cluster.Launch) string {
+	if strings.Contains(pattern, `\`) {
+		return strings.ReplaceAll(pattern, `\`, "")
+	}
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' || i+1 == len(pattern) {
+			b.WriteByte(pattern[i])
+			continue
+		}
+		k := i + 1
+		for k < len(pattern) && pattern[k] >= '0' && pattern[k] <= '9' {
+			k++
+		}
+		width, _ := strconv.Atoi(pattern[i+1 : k])
+		text, ok := "", false
+		if k < len(pattern) {
+			text, ok = expand(pattern[k], min(width, 10), l)
+		}
+		if !ok {
+			b.WriteByte('%')
+			continue
+		}
+		b.WriteString(text)
+		i = k
+	}
+	return b.String()
+}
+
+func expand(c byte, width int, l *cluster.Launch) (string, bool) {
+	pad := func(n int) (string, bool) { return fmt.Sprintf("%0*d", width, n), true }
+	j := l.Job
+	switch c {
+	case '%':
+		return "%", true
+	case 'j':
+		return pad(int(j.ID))
+	case 'A':
+		if j.ArrayID != 0 {
+			return pad(int(j.ArrayID))
+		}
+		return pad(int(j.ID))
+	case 'a':
+		if j.Task == cluster.TaskAny {
+			return pad(NoTask)
+		}
+		return pad(j.Task)
+	case 'J':
+		if l.Step == nil {
+			return pad(int(j.ID))
+		}
+		return fmt.Sprintf("%d.%d", j.ID, l.Step.ID.Step), true
+	case 's':
+		if l.Step == nil {
+			return "batch", true
+		}
+		return pad(l.Step.ID.Step)
+	case 't':
+		return pad(l.Rank)
+	case 'n':
+		return pad(l.NodeID)
+	case 'N':
+		return string(l.Node), true
+	case 'u':
+		return j.Spec.User, true
+	case 'x':
+		return j.Spec.Name, true
+	}
+	return "", false
+}
+
+// EndNote is the line that tells a job's readers that it is being ended, "" for none.
+func EndNote(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string {
+	why := ""
+	switch {
+	case j.RequeueAfter && j.EndingWhy == cluster.Requeued:
+		why = " DUE TO JOB REQUEUE"
+	case j.EndingWhy == cluster.TimedOut:
+		why = " DUE TO TIME LIMIT"
+	case j.EndingWhy == cluster.Preempted:
+		why = " DUE TO PREEMPTION"
+	case j.EndingWhy == cluster.NodeFailed:
+		why = " DUE TO NODE FAILURE"
+	case j.EndingWhy != cluster.Cancelled && j.EndingWhy != cluster.DeadlineMissed:
+		return ""
+	}
+	what := "JOB " + strconv.FormatUint(uint64(j.ID), 10)
+	if step >= 0 {
+		what = fmt.Sprintf("STEP %d.%d", j.ID, step)
+	}
+	return fmt.Sprintf("slurmstepd-%s: error: *** %s ON %s CANCELLED AT %s%s ***\n", n, what, n,
+		at.Format("2006-01-02T15:04:05"), why)
+}
