@@ -209,8 +209,6 @@ var optionsOtoZ = []opt.Option[Request]{
 			r.Job.UseMinNodes = true
 			return nil
 		}},
-	{Long: "usage", On: opt.All, Group: opt.HelpGroup,
-		Help: "display brief usage message"},
 	{Long: "verbose", Short: 'v', On: opt.All, Env: "DEBUG",
 		Help: "say more; may be given several times",
 		Set: func(r *Request, v string) error {
@@ -219,6 +217,8 @@ var optionsOtoZ = []opt.Option[Request]{
 		}},
 	{Long: "version", Short: 'V', On: opt.All, Group: opt.Other,
 		Help: "print the version"},
+	{Long: "usage", On: opt.All, Group: opt.HelpGroup,
+		Help: "display brief usage message"},
 	{Long: "wait", Short: 'W', On: opt.Sbatch, Env: "WAIT",
 		Help: "wait for completion of the job",
 		Set: func(r *Request, v string) error {

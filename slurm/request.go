@@ -276,3 +276,7 @@ func refuseHet(prog opt.Prog, found []opt.Found[Request], rest []string) error {
 	return opt.Named(prog, "", "", opt.Errorf(opt.CodeError,
 		"error: %s: heterogeneous jobs are not supported yet; submit the components as jobs of their own", what))
 }
+
+// UsageError is what the Parse functions return for a command line that is refused, or
+// answered by a text such as --help.
+type UsageError = opt.UsageError

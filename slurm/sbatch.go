@@ -31,6 +31,13 @@ func ParseSbatch(argv []string, sys *Sys) (*Request, error) {
 	if len(rest) > 0 && rest[0] == ":" {
 		return nil, refuseHet(opt.Sbatch, nil, rest)
 	}
+	// Slurm finds wrong values on the command line before it looks for the script.
+	scratch := newRequest(opt.Sbatch, argv, sys)
+	if err := scratch.apply(found, FromLine); err != nil {
+		return nil, err
+	}
+	r.Client.ExportFile, r.exportFile = scratch.Client.ExportFile, scratch.exportFile
+	r.Client.TestOnly = scratch.Client.TestOnly
 	env := parserFor(opt.Sbatch).Env(sys.LookupEnv)
 	wrap, wrapped := lastValue(found, "wrap")
 	if wrapped {

@@ -1,9 +1,11 @@
 package slurm
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"dev.muster/cluster"
@@ -101,7 +103,11 @@ func setDistribution(r *Request, v string) error {
 // setHosts reads a host list, or the file that it names if there is a slash in it.
 func (r *Request) setHosts(v string, dst *[]cluster.NodeName) error {
 	if strings.Contains(v, "/") {
-		return readHostFile(v, dst)
+		err := readHostFile(v, dst)
+		if u, ok := err.(*opt.UsageError); ok {
+			u.Lines = u.Lines[:1]
+		}
+		return err
 	}
 	names, err := hostlist.Expand(v)
 	if err != nil {
@@ -128,7 +134,7 @@ const maxHostFile = 16 << 20 // bytes of a file of host names
 
 func readHostFile(path string, dst *[]cluster.NodeName) error {
 	text, err := readFileLimited(path, maxHostFile)
-	if err != nil {
+	if err != nil && !errors.Is(err, syscall.EISDIR) {
 		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
 			"error: slurm_allocate_resources error opening file " + path + ", " + plainErr(err), "error: Invalid --nodefile node file"}}
 	}
@@ -173,6 +179,9 @@ func setExclusive(r *Request, v string) error {
 }
 
 func setExportFile(r *Request, v string) error {
+	if r.Client.ExportFile == v && r.exportFile != nil {
+		return nil // a descriptor can be read but once
+	}
 	r.Client.ExportFile = v
 	text, err := readExportFile(v)
 	if err != nil {
@@ -203,8 +212,7 @@ func setNodeInfo(r *Request, v string) error {
 
 // setGetUserEnv reads [TIMEOUT][MODE], MODE being S or L.
 func setGetUserEnv(r *Request, v string) error {
-	rest := strings.TrimLeft(v, "0123456789")
-	switch rest {
+	switch strings.Trim(v, "0123456789") {
 	case "", "s", "S", "l", "L":
 		r.Client.GetUserEnv = dash(v)
 		r.Job.UserEnv = true
@@ -328,8 +336,8 @@ func setKillOnBadExit(r *Request, v string) error {
 }
 
 func setKillInvalidDep(r *Request, v string) error {
-	yes, ok := flagArg(v)
-	if !ok {
+	yes := strings.EqualFold(v, "yes")
+	if !yes && !strings.EqualFold(v, "no") {
 		return opt.ErrSpec
 	}
 	r.Job.KillInvalidDepend = &yes
@@ -368,10 +376,11 @@ func (r *Request) checkNoAllocate() error {
 }
 
 func setNoKill(r *Request, v string) error {
-	if v != "" && v != "off" && v != "set" {
+	off := strings.EqualFold(v, "off")
+	if v != "" && !off && !strings.EqualFold(v, "set") {
 		return opt.ErrSpec
 	}
-	r.Job.NoKill = v != "off"
+	r.Job.NoKill = !off
 	return nil
 }
 
@@ -382,17 +391,15 @@ func setNodes(r *Request, v string) error {
 }
 
 func setOpenMode(r *Request, v string) error {
-	switch {
-	case v == "":
-		return opt.ErrSpec
-	case strings.HasPrefix("append", strings.ToLower(v)):
-		r.Client.OpenMode = 'a'
-	case strings.HasPrefix("truncate", strings.ToLower(v)):
-		r.Client.OpenMode = 't'
-	default:
+	if v == "" {
 		return opt.ErrSpec
 	}
-	return nil
+	switch first := v[0] | 0x20; first { // the first letter is enough, as in Slurm
+	case 'a', 't':
+		r.Client.OpenMode = first
+		return nil
+	}
+	return opt.ErrSpec
 }
 
 // noPriority is Slurm's mark of a priority that is not set; larger ones do not exist.

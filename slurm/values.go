@@ -45,6 +45,9 @@ func ParseTimeLimit(s string) (time.Duration, bool) {
 		return 0, false
 	}
 	for i, f := range fields {
+		if hasDays && clock == "" {
+			break // "1-" is a day
+		}
 		var ok bool
 		if part[i], ok = digits(f); !ok {
 			return 0, false

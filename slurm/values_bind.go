@@ -161,7 +161,7 @@ func CheckCPUFreq(s string) error {
 		}
 	}
 	if governed && !isGovernor(governor) {
-		return bad("unrecognized --cpu-freq argument \"%s\"", governor)
+		return bad("illegal governor: %s on --cpu-freq", governor)
 	}
 	a, ok := digits(lo)
 	b, ok2 := digits(hi)
@@ -181,30 +181,35 @@ func isGovernor(s string) bool {
 
 // CheckHint checks --hint.
 func CheckHint(s string) error {
-	switch s {
-	case "compute_bound", "memory_bound", "multithread", "nomultithread":
-		return nil
-	case "help":
-		return answer(opt.CodeError, hintHelp)
-	}
-	return opt.Errorf(opt.CodeError, "error: unrecognized --hint argument \"%s\", see --hint=help", s)
-}
-
-// CheckProfile checks --profile.
-func CheckProfile(s string) error {
-	for word := range strings.SplitSeq(strings.ToLower(s), ",") {
-		switch word {
-		case "all", "none", "energy", "lustre", "network", "task":
+	for word := range strings.SplitSeq(s, ",") {
+		switch strings.ToLower(word) {
+		case "compute_bound", "memory_bound", "multithread", "nomultithread":
+		case "help":
+			return answer(opt.CodeError, hintHelp)
 		default:
-			return opt.Errorf(opt.CodeUsage, "error: invalid --profile=%s option", s)
+			return opt.Errorf(opt.CodeError, "error: unrecognized --hint argument \"%s\", see --hint=help", word)
 		}
 	}
 	return nil
 }
 
+// CheckProfile checks --profile. Unknown words next to known ones are dropped.
+func CheckProfile(s string) error {
+	for word := range strings.SplitSeq(strings.ToLower(s), ",") {
+		switch word {
+		case "all", "none", "energy", "lustre", "network", "task":
+			return nil
+		}
+	}
+	return opt.Errorf(opt.CodeUsage, "error: invalid --profile=%s option", s)
+}
+
 // CheckAcctgFreq checks --acctg-freq: a number, or KIND=NUMBER[,...].
 func CheckAcctgFreq(s string) error {
 	for word := range strings.SplitSeq(s, ",") {
+		if word == "" {
+			continue
+		}
 		kind, value, ok := strings.Cut(word, "=")
 		if !ok {
 			kind, value = "task", word

@@ -14,9 +14,9 @@ const (
 	maxSignalLead     = 65535 // Slurm's largest
 )
 
-// signalNames are Linux's signals by number; the empty ones have no name in Slurm.
-var signalNames = [...]string{1: "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
-	"ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS"}
+// signalNames are the signals that have a name in Slurm, by Linux's numbers.
+var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2", 14: "ALRM", 15: "TERM",
+	18: "CONT", 19: "STOP", 20: "TSTP", 21: "TTIN", 22: "TTOU", 23: "URG", 24: "XCPU"}
 
 // SignalNumber reads a signal's number or name, with or without SIG, in any case. It
 // returns 0 for what is no signal.
@@ -27,7 +27,7 @@ func SignalNumber(s string) int {
 	name := strings.ToUpper(s)
 	name = strings.TrimPrefix(name, "SIG")
 	for n, k := range signalNames {
-		if n > 0 && k == name {
+		if k != "" && k == name {
 			return n
 		}
 	}
@@ -53,7 +53,7 @@ func ParseSignal(s string) (cluster.Signal, bool) {
 	name, lead, timed := strings.Cut(s, "@")
 	if timed {
 		n, ok := digits(lead)
-		if !ok || n > maxSignalLead {
+		if !ok && lead != "" || n > maxSignalLead {
 			return cluster.Signal{}, false
 		}
 		sig.Before = time.Duration(n) * time.Second
@@ -72,13 +72,12 @@ var dependTypes = [...]cluster.DependType{cluster.After, cluster.AfterAny, clust
 // ParseDepends reads TYPE:ID[+MINUTES][:ID...][,...], with ? in place of , for "any of
 // them", "singleton", and bare job numbers, which mean afterany.
 func ParseDepends(s string) (cluster.Depends, bool) {
-	var d cluster.Depends
-	sep := ","
-	if strings.Contains(s, "?") {
-		d.Any, sep = true, "?"
+	d := cluster.Depends{Any: strings.Contains(s, "?")}
+	if s == "" || s == "0" {
+		return d, true // no dependency
 	}
-	// Slurm takes a comma after a ? as the same.
-	for word := range strings.FieldsFuncSeq(s, func(c rune) bool { return c == ',' || string(c) == sep }) {
+	// A comma next to a ? is taken for one.
+	for word := range strings.SplitSeq(strings.ReplaceAll(s, "?", ","), ",") {
 		if strings.EqualFold(word, string(cluster.SingletonOf)) {
 			d.Terms = append(d.Terms, cluster.Depend{Type: cluster.SingletonOf, Task: cluster.TaskAny})
 			continue
@@ -90,6 +89,9 @@ func ParseDepends(s string) (cluster.Depends, bool) {
 			}
 			ids = rest
 		}
+		if !typed && strings.Contains(ids, "+") {
+			return cluster.Depends{}, false
+		}
 		for id := range strings.SplitSeq(ids, ":") {
 			t, ok := dependTerm(kind, id)
 			if !ok {
@@ -98,7 +100,7 @@ func ParseDepends(s string) (cluster.Depends, bool) {
 			d.Terms = append(d.Terms, t)
 		}
 	}
-	return d, len(d.Terms) > 0 || s == ""
+	return d, true
 }
 
 func dependType(name string) (cluster.DependType, bool) {
@@ -110,13 +112,13 @@ func dependType(name string) (cluster.DependType, bool) {
 	return "", false
 }
 
-// dependTerm reads ID, ID_TASK, ID_*, each with +MINUTES for after.
+// dependTerm reads ID, ID_TASK or ID_*, each with +MINUTES, which counts for after only.
 func dependTerm(kind cluster.DependType, s string) (cluster.Depend, bool) {
 	t := cluster.Depend{Type: kind, Task: cluster.TaskAny}
 	s, plus, timed := strings.Cut(s, "+")
 	if timed {
 		n, ok := digits(plus)
-		if !ok || kind != cluster.After {
+		if !ok {
 			return t, false
 		}
 		t.Plus = time.Duration(n) * time.Minute
@@ -223,25 +225,29 @@ func ParseMailTypes(s string) ([]string, bool) {
 // ParseDistribution checks a --distribution and returns the size of a plane.
 func ParseDistribution(s string) (plane int, err error) {
 	list, pack, packed := strings.Cut(s, ",")
-	if packed && !strings.EqualFold(pack, "pack") && !strings.EqualFold(pack, "nopack") {
-		return 0, opt.ErrSpec
-	}
 	if strings.EqualFold(list, "pack") || strings.EqualFold(list, "nopack") {
 		return 0, nil
 	}
 	name, size, sized := strings.Cut(list, "=")
 	if strings.EqualFold(name, "plane") {
 		n, ok := digits(size)
-		if !sized || !ok || n == 0 {
+		if !sized || !ok || n == 0 || packed {
 			return 0, errPlane()
 		}
 		return int(n), nil
+	}
+	if strings.HasPrefix(strings.ToLower(list), "plane") {
+		return 0, errPlane()
+	}
+	if packed && !strings.EqualFold(pack, "pack") && !strings.EqualFold(pack, "nopack") {
+		return 0, opt.ErrSpec
 	}
 	for i, level := range strings.Split(strings.ToLower(list), ":") {
 		switch {
 		case i > 2:
 			return 0, opt.ErrSpec
 		case level == "*" || level == "block" || level == "cyclic":
+		case level == "" && strings.Contains(list, ":"): // the default of this level
 		case i == 0 && level == "arbitrary":
 		case i > 0 && level == "fcyclic":
 		default:

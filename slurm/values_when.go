@@ -80,21 +80,27 @@ func (w *whenParser) term() bool {
 
 // delta reads what may follow "now".
 func (w *whenParser) delta() bool {
-	if w.pos == len(w.text) || w.text[w.pos] != '+' && w.text[w.pos] != '-' {
+	word := w.pos
+	if w.skip(); w.pos == len(w.text) || w.text[w.pos] != '+' && w.text[w.pos] != '-' {
+		w.pos = word
 		return true
 	}
 	sign := w.pos
-	end := sign + 1
+	w.pos++
+	w.skip()
+	first := w.pos
+	end := first
 	for end < len(w.text) && w.text[end] >= '0' && w.text[end] <= '9' {
 		end++
 	}
-	n, ok := digits(w.text[sign+1 : end])
+	n, ok := digits(w.text[first:end])
 	if !ok {
+		w.pos = sign
 		return false
 	}
 	unit := time.Second
 	w.pos = end
-	if end < len(w.text) && w.text[end] != ' ' {
+	if w.skip(); w.pos < len(w.text) {
 		units := [...]struct {
 			name string
 			d    time.Duration
@@ -154,7 +160,6 @@ func (w *whenParser) small(lo, hi int) (int, bool) {
 
 // clock reads H:MM[:SS][ ][AM|PM].
 func (w *whenParser) clock() bool {
-	start := w.pos
 	hour, ok := w.small(0, 23)
 	if !ok || !w.eat(':') {
 		return false
@@ -178,8 +183,8 @@ func (w *whenParser) clock() bool {
 	switch {
 	case !am && !pm:
 		w.pos = back
-	case hour < 1 || hour > 12:
-		w.pos = start
+	case hour > 12:
+		w.pos = back
 		return false
 	default:
 		if hour %= 12; pm {
@@ -198,7 +203,7 @@ func (w *whenParser) eat(c byte) bool {
 	return false
 }
 
-// date reads MMDDYY, MM/DD[/YY], MM.DD[.YY] or YYYY-MM-DD[THH:MM[:SS]].
+// date reads MMDD[YY], MM/DD[/YY], MM.DD[.YY] or YYYY-MM-DD[THH:MM[:SS]].
 func (w *whenParser) date() (ok bool) {
 	t := w.text[w.pos:]
 	if len(t) >= 10 && t[4] == '-' && t[7] == '-' {
@@ -208,14 +213,17 @@ func (w *whenParser) date() (ok bool) {
 		if !w.monthDay('-') {
 			return false
 		}
-		if w.eat('T') || w.eat('t') {
+		if (w.eat('T') || w.eat('t')) && w.pos < len(w.text) {
 			return w.clock()
 		}
 		return true
 	}
-	if len(t) >= 6 && isDigits(t[:6]) {
+	if len(t) >= 4 && isDigits(t[:4]) {
 		if !w.monthDay(0) {
 			return false
+		}
+		if w.pos == len(w.text) || w.text[w.pos] < '0' || w.text[w.pos] > '9' {
+			return true
 		}
 		return w.twoYear()
 	}
@@ -253,10 +261,6 @@ func (w *whenParser) fourDigits() (int, bool) {
 }
 
 func (w *whenParser) twoYear() bool {
-	if t := w.text[w.pos:]; len(t) >= 4 && isDigits(t[:4]) {
-		w.year, _ = w.fourDigits()
-		return true
-	}
 	y, ok := w.two(99)
 	w.year = 2000 + y
 	return ok
