@@ -170,6 +170,9 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 // finishStep makes srun's step of what was asked for its job.
 func (r *Request) finishStep() error {
 	s, j := &r.Step, &r.Job
+	if s.Relative != nil && r.Client.JobID == 0 {
+		return r.fatal("--relative option invalid for job allocation request")
+	}
 	s.Layout = j.Layout
 	if v, ok := r.sys.LookupEnv("SLURM_STEP_GRES"); ok && r.From("gres") != FromLine {
 		list, valid := ParseGRES(v)

@@ -143,7 +143,9 @@ func (r *Request) pbsResources(v string) error {
 			err = r.setForeign("mem", value)
 		case "pmem":
 			err = r.setForeign("mem-per-cpu", value)
-		case "ncpus", "mppdepth":
+		case "ncpus":
+			err = r.setForeign("mincpus", value)
+		case "mppdepth":
 			err = r.setForeign("cpus-per-task", value)
 		case "mppwidth", "procs":
 			err = r.setForeign("ntasks", value)

@@ -220,7 +220,7 @@ var optionsFtoN = []opt.Option[Request]{
 	{Long: "ntasks-per-socket", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_SOCKET", Group: opt.Affinity,
 		Meta: "n", Help: "tasks on each socket",
 		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.TasksPerSocket) }},
-	{Long: "ntasks-per-tres", Arg: opt.Required, On: opt.All, Hidden: true,
+	{Long: "ntasks-per-tres", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_TRES", Hidden: true,
 		Meta: "n", Help: "tasks for each GPU",
 		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.TasksPerGPU) }},
 }
