@@ -1,0 +1,88 @@
+package slurm
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dev.muster/slurm/opt"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/slurm-compat.md")
+
+const (
+	compatFile  = "../docs/slurm-compat.md"
+	beginMarker = "<!-- options: begin (go test ./slurm -run TestCompatDoc -update) -->\n"
+	endMarker   = "<!-- options: end -->\n"
+)
+
+// TestCompatDoc keeps the options in docs/slurm-compat.md as the tables are.
+func TestCompatDoc(t *testing.T) {
+	old, err := os.ReadFile(compatFile)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(old), beginMarker)
+	if !ok && !*update {
+		t.Fatal("no marker in " + compatFile)
+	}
+	_, tail, _ := strings.Cut(rest, endMarker)
+	if !ok && len(old) == 0 {
+		head = "# What of Slurm muster speaks\n\n## Options\n\nEvery option of sbatch, srun and salloc, and the variables that stand for it. Precedence: command line, environment, script.\n\n"
+	}
+	want := head + beginMarker + optionTable() + endMarker + tail
+	if want == string(old) {
+		return
+	}
+	if !*update {
+		t.Fatal(compatFile + " is stale: go test ./slurm -run TestCompatDoc -update")
+	}
+	if err := os.MkdirAll(filepath.Dir(compatFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(compatFile, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func optionTable() string {
+	var b strings.Builder
+	b.WriteString("| option | sbatch | srun | salloc | variables | effect |\n|---|---|---|---|---|---|\n")
+	for _, table := range parserFor(opt.All).Rows {
+		for _, o := range table {
+			effect := o.Help
+			switch {
+			case o.Alias != "":
+				effect = "another spelling of --" + o.Alias
+			case o.Ignored != "":
+				effect = "accepted, no effect: " + o.Ignored
+			case effect == "":
+				effect = "internal"
+			}
+			if o.Newer {
+				effect += " (not in 22.05)"
+			}
+			name, on := "`--"+o.Long+"`", [3]string{}
+			if o.Short != 0 {
+				name = "`-" + string(o.Short) + "`, " + name
+			}
+			var env []string
+			for i, prog := range [...]opt.Prog{opt.Sbatch, opt.Srun, opt.Salloc} {
+				if o.On&prog == 0 {
+					continue
+				}
+				on[i] = "x"
+				for word := range strings.SplitSeq(o.Env, " ") {
+					if v := parserFor(prog).EnvName(word); v != "" {
+						env = append(env, v)
+					}
+				}
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, on[0], on[1], on[2], strings.Join(env, " "), strings.ReplaceAll(effect, "|", `\|`))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,108 @@
+package slurm
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+
+	"dev.muster/slurm/opt"
+)
+
+// JobEnviron chooses from environ what --export passes on, as NAME=value entries that
+// each end in a NUL. For a batch job that does not get everything, and for
+// --get-user-env, it also sets Job.UserEnv: the login environment comes first, these
+// entries on top.
+func JobEnviron(req *Request, environ []string) ([]byte, error) {
+	env := envList{index: make(map[string]int, len(environ))}
+	words := splitList(req.Client.Export)
+	all := !req.Client.ExportGiven || len(words) == 0
+	for _, w := range words {
+		all = all || strings.EqualFold(w, "ALL")
+	}
+	for _, e := range environ {
+		if name, _, ok := strings.Cut(e, "="); ok && name != "" && (all || strings.HasPrefix(name, "SLURM_")) {
+			env.set(name, e)
+		}
+	}
+	for _, w := range words {
+		name, _, valued := strings.Cut(w, "=")
+		switch {
+		case strings.EqualFold(w, "ALL") || strings.EqualFold(w, "NONE") || strings.EqualFold(w, "NIL"):
+		case valued && name == "":
+			return nil, opt.Errorf(opt.CodeError, "%s: error: Invalid --export entry %q", req.prog.Name(), w)
+		case valued:
+			env.set(name, w)
+		default:
+			env.copy(name, environ)
+		}
+	}
+	for entry := range bytes.SplitSeq(req.exportFile, []byte{0}) {
+		if name, _, ok := strings.Cut(string(entry), "="); ok && name != "" {
+			env.set(name, string(entry))
+		}
+	}
+	if req.Client.ExportGiven {
+		env.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Client.Export)
+	}
+	if req.prog == opt.Sbatch && (!all || req.exportFile != nil) {
+		req.Job.UserEnv = true
+	}
+	if req.Job.UserEnv {
+		env.set("SLURM_GET_USER_ENV", "SLURM_GET_USER_ENV=1")
+	}
+	return env.bytes(), nil
+}
+
+// envList is an environment in order; a name that is set again keeps its place.
+type envList struct {
+	entries []string
+	index   map[string]int
+}
+
+func (l *envList) set(name, entry string) {
+	if i, ok := l.index[name]; ok {
+		l.entries[i] = entry
+		return
+	}
+	l.index[name] = len(l.entries)
+	l.entries = append(l.entries, entry)
+}
+
+// copy takes a variable, or a shell function of that name, from environ.
+func (l *envList) copy(name string, environ []string) {
+	for _, e := range environ {
+		if n, _, ok := strings.Cut(e, "="); ok && (n == name || n == "BASH_FUNC_"+name+"%%") {
+			l.set(n, e)
+		}
+	}
+}
+
+func (l *envList) bytes() []byte {
+	n := 0
+	for _, e := range l.entries {
+		n += len(e) + 1
+	}
+	out := make([]byte, 0, n)
+	for _, e := range l.entries {
+		out = append(append(out, e...), 0)
+	}
+	return out
+}
+
+const maxExportFile = 16 << 20 // bytes of --export-file
+
+// readExportFile reads a file, or a descriptor of this process from 3 on.
+func readExportFile(name string) ([]byte, error) {
+	if fd, ok := digits(name); ok {
+		if fd < 3 {
+			return nil, os.ErrInvalid
+		}
+		f := os.NewFile(uintptr(fd), name)
+		if f == nil {
+			return nil, os.ErrInvalid
+		}
+		return io.ReadAll(io.LimitReader(f, maxExportFile))
+	}
+	return readFileLimited(name, maxExportFile)
+}

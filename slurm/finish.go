@@ -1,0 +1,208 @@
+package slurm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// finish checks what single options cannot see and fills in what was not said.
+func (r *Request) finish() error {
+	if err := r.checkConflicts(); err != nil {
+		return err
+	}
+	j := &r.Job
+	if r.From("nodes") != NotGiven && j.MinNodes == 0 && r.prog != opt.Sbatch {
+		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
+	}
+	if j.Tasks > 0 && j.MinNodes > j.Tasks && r.From("ntasks") >= r.From("nodes") {
+		r.warn("Warning: can't run " + strconv.Itoa(j.Tasks) + " processes on " + strconv.Itoa(j.MinNodes) + " nodes, setting nnodes to " + strconv.Itoa(j.Tasks))
+		j.MinNodes = j.Tasks
+		j.MaxNodes = max(j.MinNodes, min(j.MaxNodes, j.Tasks))
+	}
+	j.PerNode = slices.Concat(r.gres, r.gpusPerNode)
+	if slices.ContainsFunc(j.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
+		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
+	}
+	if j.CoreSpec != nil && j.Sharing == cluster.ShareDefault && *j.CoreSpec > 0 {
+		j.Sharing = cluster.ShareExclusive
+	}
+	if err := r.places(); err != nil {
+		return err
+	}
+	if r.Client.ExportGiven {
+		j.Export = r.Client.Export
+	}
+	r.mailDefaults()
+	r.rlimits()
+	return nil
+}
+
+// places fills in directory, files, host and user.
+func (r *Request) places() error {
+	j := &r.Job
+	cwd, err := r.sys.Getwd()
+	if err != nil {
+		cwd = "/tmp"
+	}
+	if j.WorkDir = r.Client.Chdir; j.WorkDir == "" {
+		j.WorkDir = cwd
+	} else if !filepath.IsAbs(j.WorkDir) {
+		j.WorkDir = filepath.Join(cwd, j.WorkDir)
+	}
+	if r.prog == opt.Salloc && r.Client.Chdir != "" {
+		if _, err := os.Stat(j.WorkDir); err != nil {
+			return opt.Errorf(opt.CodeError, "salloc: error: chdir(%s): %s", r.Client.Chdir, plainErr(err))
+		}
+	}
+	j.Stdin, j.Stdout, j.Stderr = r.Client.Input, r.Client.Output, r.Client.Error
+	j.Append, j.Truncate = r.Client.OpenMode == 'a', r.Client.OpenMode == 't'
+	j.Umask = r.sys.Umask
+	j.AllocSid = r.sys.Sid
+	if r.sys.Hostname != nil {
+		j.SubmitHost, _ = r.sys.Hostname()
+	}
+	if j.Name == "" && !r.named {
+		j.Name = r.defaultName()
+	}
+	return nil
+}
+
+// defaultName is what a job is called without --job-name; sbatch knows its script's.
+func (r *Request) defaultName() string {
+	switch {
+	case r.prog == opt.Salloc && r.Client.NoShell:
+		return "no-shell"
+	case r.prog == opt.Salloc:
+		return "interactive"
+	case r.prog == opt.Srun && len(r.Argv) > 0:
+		return filepath.Base(r.Argv[0])
+	}
+	return "sbatch"
+}
+
+// mailDefaults makes the submitting user the one who is sent mail.
+func (r *Request) mailDefaults() {
+	if u, ok := userByID(r.Job.UID); ok {
+		r.Job.User = u.Name
+	}
+	if len(r.Job.MailType) > 0 && r.Job.MailUser == "" {
+		r.Job.MailUser = r.Job.User
+	}
+}
+
+// rlimits keeps the limits that --propagate names; all of them without it.
+func (r *Request) rlimits() {
+	if r.sys.Rlimits == nil || r.Client.Propagate == "NONE" {
+		return
+	}
+	r.Job.Rlimits = r.sys.Rlimits()
+	if p := r.Client.Propagate; p != "" && p != "ALL" {
+		names := splitList(p)
+		r.Job.Rlimits = slices.DeleteFunc(r.Job.Rlimits, func(l cluster.Rlimit) bool {
+			return !slices.Contains(names, l.Name) && !slices.Contains(names, "RLIMIT_"+l.Name)
+		})
+	}
+}
+
+// checkConflicts refuses options that exclude each other, in Slurm's words.
+func (r *Request) checkConflicts() error {
+	j := &r.Job
+	strongest, kinds := NotGiven, 0
+	for _, from := range r.memFrom {
+		switch {
+		case from == NotGiven || from < strongest:
+		case from == strongest:
+			kinds++
+		default:
+			strongest, kinds = from, 1
+		}
+	}
+	given := func(long string) bool { return r.From(long) != NotGiven }
+	switch {
+	case kinds > 1 && strongest == FromEnv:
+		return r.fatal("SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive.")
+	case kinds > 1:
+		return r.fatal("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.")
+	case given("core-spec") && given("thread-spec"):
+		return r.fatal("-S/--core-spec and --thred-spec options are mutually exclusive")
+	}
+	if j.TasksPerGPU > 0 {
+		for _, long := range [...]string{"gpus-per-task", "gpus-per-socket", "ntasks-per-node"} {
+			if given(long) {
+				return r.fatal("--" + long + " is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+			}
+		}
+	}
+	return r.checkGPUs(given)
+}
+
+func (r *Request) checkGPUs(given func(string) bool) error {
+	j := &r.Job
+	text := ""
+	switch {
+	case given("cpus-per-gpu") && r.From("cpus-per-gpu") == r.From("cpus-per-task"):
+		text = "error: --cpus-per-gpu is mutually exclusive with --cpus-per-task"
+	case len(j.PerSocket) > 0 && j.SocketsPerNode == 0:
+		text = "error: --gpus-per-socket option requires --sockets-per-node specification"
+	case given("gpus-per-task") && len(j.PerTask) > 0 && len(j.PerJob) == 0 && j.Tasks == 0 && !(j.TasksPerNode > 0 && j.MinNodes > 0):
+		text = "error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
+	}
+	if text != "" {
+		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{text, badGRES}})
+	}
+	if strings.HasPrefix(strings.ToLower(j.Distribution), "arbitrary") && len(j.NodeList) == 0 {
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
+			"error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"))
+	}
+	if r.Client.NoAllocate && len(j.NodeList) == 0 {
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: must specify a node list with -Z, --no-allocate."))
+	}
+	return nil
+}
+
+// finishStep makes srun's step of what was asked for its job.
+func (r *Request) finishStep() error {
+	s, j := &r.Step, &r.Job
+	if s.Relative != nil && r.Client.JobID == 0 {
+		return r.fatal("--relative option invalid for job allocation request")
+	}
+	s.Layout = j.Layout
+	if v, ok := r.sys.LookupEnv("SLURM_STEP_GRES"); ok && r.From("gres") != FromLine {
+		list, valid := ParseGRES(v)
+		if !valid {
+			return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, badGRES))
+		}
+		s.PerNode = list
+	}
+	s.Exact = s.Exact || r.From("cpus-per-task") == FromLine
+	s.Argv, s.Whole = r.Argv, r.Client.Whole
+	if s.Name = j.Name; !r.named {
+		s.Name = filepath.Base(r.Argv[0])
+	}
+	s.WorkDir, s.UID, s.GID, s.User, s.Umask, s.Rlimits = j.WorkDir, j.UID, j.GID, j.User, j.Umask, j.Rlimits
+	s.Stdin, s.Stdout, s.Stderr = j.Stdin, j.Stdout, j.Stderr
+	s.Append, s.Truncate = j.Append, j.Truncate
+	s.Label, s.Unbuffered = r.Client.Label, r.Client.Unbuffered || r.Client.PTY
+	s.Limit, s.Signal, s.NoKill, s.Comment = j.Limit, j.Signal, j.NoKill, j.Comment
+	s.MPI, s.Export, s.SubmitLine = r.Client.MPI, j.Export, j.SubmitLine
+	s.SrunHost, s.SrunPID = j.SubmitHost, os.Getpid()
+	if w := r.Client.WaitSeconds; w != nil {
+		s.WaitAfterFirst = time.Duration(*w) * time.Second
+	}
+	if !r.Client.MultiProg {
+		return nil
+	}
+	text, err := readFileLimited(r.Argv[0], maxHostFile)
+	if err != nil {
+		return opt.Errorf(opt.CodeError, "srun: error: Could not open multi_prog config file %s", r.Argv[0])
+	}
+	s.MultiProg = string(text)
+	return nil
+}

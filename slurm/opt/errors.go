@@ -1,0 +1,98 @@
+package opt
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The exit codes of a refused command line.
+const (
+	CodeUsage = 255 // getopt and "Invalid --x specification"
+	CodeError = 1   // plain numbers, conflicts, files, and what the server would refuse
+)
+
+// UsageError ends a front-end before it has done anything: the lines to print and the
+// exit code. --help is one too, with Stdout and code 0.
+type UsageError struct {
+	Lines  []string
+	Code   int
+	Stdout bool // the lines are an answer, not a complaint
+}
+
+// Error joins the lines.
+func (e *UsageError) Error() string { return strings.Join(e.Lines, "\n") }
+
+// Errorf makes a UsageError of one line. A text that starts with "error: " or "fatal: "
+// gets the program's name before it; see Named.
+func Errorf(code int, format string, args ...any) *UsageError {
+	return &UsageError{Code: code, Lines: []string{fmt.Sprintf(format, args...)}}
+}
+
+// What the functions of a table may return instead of a text of their own.
+var (
+	// ErrSpec stands for "Invalid --NAME specification" (255).
+	ErrSpec error = plain("invalid specification")
+	// ErrNumber stands for `Invalid numeric value "V" for --NAME.` (1).
+	ErrNumber error = plain("invalid numeric value")
+)
+
+type plain string
+
+func (p plain) Error() string { return string(p) }
+
+// Refused is an error that Slurm's server would find: only its reason is known here.
+type Refused string
+
+// Error is the reason.
+func (r Refused) Error() string { return string(r) }
+
+// Named makes of err, which an option's Set returned for value, what is to be printed:
+// the text of ErrSpec and ErrNumber, and the program's name where it belongs.
+func Named(prog Prog, long, value string, err error) error {
+	var u *UsageError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrSpec):
+		u = Errorf(CodeUsage, "error: Invalid --%s specification", long)
+	case errors.Is(err, ErrNumber):
+		u = Errorf(CodeError, "error: Invalid numeric value \"%s\" for --%s.", value, long)
+	case errors.As(err, &u):
+	default:
+		return err
+	}
+	named := &UsageError{Code: u.Code, Stdout: u.Stdout, Lines: make([]string, len(u.Lines))}
+	for i, l := range u.Lines {
+		if strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "fatal: ") {
+			l = prog.Name() + ": " + l
+		}
+		named.Lines[i] = l
+	}
+	return named
+}
+
+// Refuse words a server's refusal as the program's user sees it.
+func Refuse(prog Prog, testOnly bool, reason string) *UsageError {
+	switch {
+	case testOnly:
+		return Errorf(CodeError, "allocation failure: %s", reason)
+	case prog == Sbatch:
+		return Errorf(CodeError, "sbatch: error: Batch job submission failed: %s", reason)
+	case prog == Salloc:
+		return Errorf(CodeError, "salloc: error: Job submit/allocate failed: %s", reason)
+	}
+	return Errorf(CodeError, "%s: error: Unable to allocate resources: %s", prog.Name(), reason)
+}
+
+// Number reads a whole number as C's strtol does: an optional sign, then digits, and
+// nothing after them. It is cut to the range of an int32 as Slurm does.
+func Number(s string) (int, bool) {
+	s = strings.TrimLeft(s, " \t")
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, false
+	}
+	return int(min(max(n, -1<<31), 1<<31-1)), true
+}

@@ -1,0 +1,282 @@
+package slurm
+
+import (
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// Source is where an option came from; a higher one wins.
+type Source uint8
+
+// The sources of options, weakest first.
+const (
+	NotGiven Source = iota
+	FromDirective
+	FromEnv
+	FromLine
+)
+
+// Given records one option that was given.
+type Given struct {
+	Long  string
+	Value string
+	From  Source
+}
+
+// Request is what a command line, its environment and its script ask for. For srun and
+// salloc, Job is what to allocate if there is no allocation yet; Step is srun's step.
+type Request struct {
+	Job    cluster.JobSpec
+	Step   cluster.StepSpec
+	Client ClientOptions
+	Set    []Given // in the order they took effect
+	Script []byte  // the batch script
+	Argv   []string
+	Notes  []string // to be said on stderr, without the program's name; -Q silences them
+
+	sys   *Sys
+	prog  opt.Prog
+	from  Source // of the option being set
+	given bool   // the option being set has an argument
+	named bool   // a name was given, if an empty one
+	// memFrom is where --mem, --mem-per-cpu and --mem-per-gpu came from, by cluster.MemPer.
+	memFrom      [4]Source
+	gres         []cluster.GRES // --gres
+	gpusPerNode  []cluster.GRES // --gpus-per-node
+	exportFile   []byte         // what --export-file names
+	addedShebang bool           // the first line of Script is not the user's
+}
+
+// ClientOptions are the options that the front-end acts on itself.
+type ClientOptions struct {
+	Verbose, Quiet int
+	Parsable       bool
+	Wait           bool // sbatch -W
+	TestOnly       bool
+	Wrap           string
+	IgnorePBS      bool
+	UID, GID       *uint32 // --uid, --gid
+	User           string  // the name behind --uid
+	Clusters       []string
+	HetGroup       string
+	Export         string // --export as written
+	ExportGiven    bool
+	ExportFile     string
+	GetUserEnv     string // "-" if given without an argument
+	Chdir          string
+	JobID          uint32 // srun --jobid
+	PTY            bool
+	Label          bool
+	Unbuffered     bool
+	MultiProg      bool
+	Bcast          string // "-" if given without an argument
+	BcastExclude   string
+	SendLibs       string
+	Compress       string
+	Prolog, Epilog string // of srun, on its own host
+	OpenMode       byte   // 'a', 't' or 0
+	Input          string
+	Output         string
+	Error          string
+	Immediate      *time.Duration // nil: not given; 0: at once
+	NoShell        bool
+	KillCommand    int // signal of salloc -K; 0: not given
+	Bell           *bool
+	Propagate      string
+	PreserveEnv    bool
+	QuitOnInt      bool
+	DisableStatus  bool
+	NoAllocate     bool
+	MPI            string
+	Interactive    bool
+	Whole          bool
+	WaitSeconds    *int // srun -W
+	NodeFile       string
+}
+
+// From says where an option was given last, by its long name.
+func (r *Request) From(long string) Source {
+	for i := len(r.Set) - 1; i >= 0; i-- {
+		if r.Set[i].Long == long {
+			return r.Set[i].From
+		}
+	}
+	return NotGiven
+}
+
+// apply sets options that came from one source.
+func (r *Request) apply(found []opt.Found[Request], from Source) error {
+	for _, f := range found {
+		if from == FromDirective && f.Row.Group == opt.HelpGroup {
+			continue // 22.05 does not answer --help in a script
+		}
+		r.from, r.given = from, f.Given
+		if f.Row.Ignored != "" && from != FromEnv {
+			r.note("option --" + f.Row.Long + " has no effect: " + f.Row.Ignored)
+		}
+		if f.Row.Set != nil {
+			if err := f.Row.Set(r, f.Value); err != nil {
+				return r.word(f.Row.Long, f.Value, err)
+			}
+		}
+		r.Set = append(r.Set, Given{Long: f.Row.Long, Value: f.Value, From: from})
+	}
+	return nil
+}
+
+// word makes err printable.
+func (r *Request) word(long, value string, err error) error {
+	if reason, ok := err.(opt.Refused); ok {
+		return opt.Refuse(r.prog, r.Client.TestOnly, string(reason))
+	}
+	return opt.Named(r.prog, long, value, err)
+}
+
+// note remembers a remark about muster, once.
+func (r *Request) note(text string) { r.warn("note: " + text) }
+
+// warn remembers a line for stderr, once.
+func (r *Request) warn(text string) {
+	for _, n := range r.Notes {
+		if n == text {
+			return
+		}
+	}
+	r.Notes = append(r.Notes, text)
+}
+
+// fatal is a conflict that Slurm calls fatal.
+func (r *Request) fatal(text string) error {
+	return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "fatal: %s", text))
+}
+
+func parserFor(prog opt.Prog) *opt.Parser[Request] {
+	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer}}
+}
+
+// parseLine reads the command line and answers --help, --usage and --version.
+func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, error) {
+	p := parserFor(prog)
+	found, rest, err := p.Parse(argv)
+	for _, f := range found {
+		out := &opt.UsageError{Stdout: true}
+		switch f.Row.Long {
+		case "help":
+			out.Lines = p.Help(synopsis(prog))
+		case "usage":
+			out.Lines = p.Usage(operands(prog))
+		case "version":
+			out.Lines = []string{"muster " + Version + " (Slurm 22.05 dialect)"}
+		default:
+			continue
+		}
+		return nil, nil, out
+	}
+	return found, rest, err
+}
+
+func operands(prog opt.Prog) string {
+	switch prog {
+	case opt.Sbatch:
+		return "script [args...]"
+	case opt.Srun:
+		return "executable [args...]"
+	}
+	return "[command [args...]]"
+}
+
+func synopsis(prog opt.Prog) string {
+	return prog.Name() + " [OPTIONS...] " + operands(prog)
+}
+
+func newRequest(prog opt.Prog, argv []string, sys *Sys) *Request {
+	r := &Request{sys: sys, prog: prog}
+	r.Job.SubmitLine = strings.Join(append([]string{sys.Prog}, argv...), " ")
+	r.Job.UID, r.Job.GID = sys.UID, sys.GID
+	return r
+}
+
+// ParseSrun reads srun's command line and environment. Argv is the command.
+func ParseSrun(argv []string, sys *Sys) (*Request, error) {
+	r := newRequest(opt.Srun, argv, sys)
+	found, rest, err := parseLine(opt.Srun, argv)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseHet(opt.Srun, found, rest); err != nil {
+		return nil, err
+	}
+	env := parserFor(opt.Srun).Env(sys.LookupEnv)
+	if err := r.apply(env, FromEnv); err != nil {
+		return nil, err
+	}
+	if err := r.apply(found, FromLine); err != nil {
+		return nil, err
+	}
+	r.Job.Kind = cluster.SrunJob
+	if r.Client.MPI == "list" {
+		return nil, answer(0, mpiList)
+	}
+	if len(rest) == 0 {
+		return nil, r.fatal("No command given to execute.")
+	}
+	r.Argv = rest
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return r, r.finishStep()
+}
+
+// ParseSalloc reads salloc's command line and environment. Argv is the command, empty
+// for the user's shell.
+func ParseSalloc(argv []string, sys *Sys) (*Request, error) {
+	r := newRequest(opt.Salloc, argv, sys)
+	found, rest, err := parseLine(opt.Salloc, argv)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseHet(opt.Salloc, found, rest); err != nil {
+		return nil, err
+	}
+	if err := r.apply(parserFor(opt.Salloc).Env(sys.LookupEnv), FromEnv); err != nil {
+		return nil, err
+	}
+	if err := r.apply(found, FromLine); err != nil {
+		return nil, err
+	}
+	r.Job.Kind = cluster.Allocation
+	r.Argv = rest
+	return r, r.finish()
+}
+
+// mpiList answers --mpi=list in the words of Slurm's, which scripts search.
+const mpiList = "MPI plugin types are...\n\tpmix\n\tpmi2\n\tnone"
+
+// refuseHet refuses heterogeneous jobs: a lone ":" among the words, or --het-group.
+func refuseHet(prog opt.Prog, found []opt.Found[Request], rest []string) error {
+	what := ""
+	for _, f := range found {
+		if f.Row.Long == "het-group" {
+			what = "--het-group"
+		}
+	}
+	// Behind a command a colon may be the command's own; only one that starts the words,
+	// or that is followed by an option, separates components.
+	for i, w := range rest {
+		if w == ":" && (i == 0 || i+1 < len(rest) && strings.HasPrefix(rest[i+1], "-")) {
+			what = `":"`
+		}
+	}
+	if what == "" {
+		return nil
+	}
+	return opt.Named(prog, "", "", opt.Errorf(opt.CodeError,
+		"error: %s: heterogeneous jobs are not supported yet; submit the components as jobs of their own", what))
+}
+
+// UsageError is what the Parse functions return for a command line that is refused, or
+// answered by a text such as --help.
+type UsageError = opt.UsageError

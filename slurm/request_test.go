@@ -1,0 +1,256 @@
+package slurm
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// testSys is a user's shell in dir.
+func testSys(prog, dir string, env ...string) *Sys {
+	return &Sys{
+		Prog: prog, Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Environ: env,
+		Getwd: func() (string, error) { return dir, nil },
+		Now:   func() time.Time { return time.Date(2026, 11, 21, 14, 30, 0, 0, time.UTC) },
+		UID:   1000, GID: 1000, Umask: 0o22,
+		Rlimits: func() []cluster.Rlimit {
+			return []cluster.Rlimit{{Name: "CORE", Soft: 0}, {Name: "NOFILE", Soft: 1024}}
+		},
+	}
+}
+
+func parse(sys *Sys, argv ...string) (*Request, error) {
+	switch sys.Prog {
+	case "srun":
+		return ParseSrun(argv, sys)
+	case "salloc":
+		return ParseSalloc(argv, sys)
+	}
+	return ParseSbatch(argv, sys)
+}
+
+// refusal is "CODE TEXT" of an error.
+func refusal(err error) string {
+	var u *UsageError
+	if !errors.As(err, &u) {
+		return ""
+	}
+	return map[int]string{0: "0 ", 1: "1 ", 255: "255 "}[u.Code] + strings.Join(u.Lines, " / ")
+}
+
+func TestRefusals(t *testing.T) {
+	const gres = " / PROG: error: Invalid generic resource (gres) specification"
+	for _, c := range []struct{ prog, line, env, want string }{
+		{"sbatch", "--mem=x --wrap=y", "", "255 sbatch: error: Invalid --mem specification"},
+		{"sbatch", "--mem=1 --mem-per-cpu=1 --wrap=y", "", "1 sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."},
+		{"sbatch", "--wrap=y", "SBATCH_MEM_PER_CPU=1 SBATCH_MEM_PER_NODE=1", "1 sbatch: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."},
+		{"sbatch", "--mem=3 --wrap=y", "SBATCH_MEM_PER_CPU=1", ""},
+		{"sbatch", "-n0 nofile", "", `1 sbatch: error: Invalid numeric value "0" for --ntasks.`},
+		{"sbatch", "nofile", "", "1 sbatch: error: Unable to open file nofile"},
+		{"sbatch", "/", "", "1 sbatch: error: Batch script is empty!"},
+		{"sbatch", "--wrap=x y", "", "1 sbatch: error: Script arguments not permitted with --wrap option"},
+		{"sbatch", "-d x --wrap=x", "", "1 sbatch: error: Batch job submission failed: Job dependency problem"},
+		{"sbatch", "--test-only -d x --wrap=x", "", "1 allocation failure: Job dependency problem"},
+		{"sbatch", "--uid=root --wrap=x", "", "255 sbatch: error: --uid only permitted by root user"},
+		{"sbatch", "--begin=4PM --wrap=x", "", "255 Invalid time specification (pos=1): 4PM / sbatch: error: Invalid --begin specification"},
+		{"sbatch", "--gpus-per-task=1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
+		{"sbatch", "--wrap=x", "SBATCH_WAIT_ALL_NODES=2", "255 sbatch: error: Invalid --wait-all-nodes specification"},
+		{"sbatch", "-marbitrary --wrap=x", "", "1 sbatch: error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"},
+		{"sbatch", "-N1 : -N2 job", "", `1 sbatch: error: ":": heterogeneous jobs are not supported yet; submit the components as jobs of their own`},
+		{"srun", "", "", "1 srun: fatal: No command given to execute."},
+		{"srun", "-N0 true", "", "1 srun: error: Unable to allocate resources: Node count specification invalid"},
+		{"srun", "--cpu-bind=x true", "", "1 srun: error: unrecognized --cpu-bind argument \"x\" / srun: fatal: Failed to parse --cpu-bind= values."},
+		{"srun", "-Ix true", "", `1 srun: error: Invalid numeric value "x" for immediate.`},
+		{"srun", "-r1 true", "", "1 srun: fatal: --relative option invalid for job allocation request"},
+		{"srun", "-r1 true", "SLURM_JOB_ID=4", ""},
+		{"srun", "--het-group=1 true", "", "1 srun: error: --het-group: heterogeneous jobs are not supported yet; submit the components as jobs of their own"},
+		{"srun", "--multi-prog /nofile", "", "1 srun: error: Could not open multi_prog config file /nofile"},
+		{"srun", "--cpus-per-gpu=2 -c2 true", "", "1 srun: error: --cpus-per-gpu is mutually exclusive with --cpus-per-task" + gres},
+		{"salloc", "--test-only", "", "255 salloc: unrecognized option '--test-only' / Try \"salloc --help\" for more information"},
+		{"salloc", "-Kx", "", "255 salloc: error: Invalid --kill-command specification"},
+		{"salloc", "--gres=gpu:a:b", "", "1 salloc: error: Invalid generic resource (gres) specification"},
+		{"salloc", "--chdir=/nofile", "", "1 salloc: error: chdir(/nofile): No such file or directory"},
+		{"salloc", "--version", "", "0 muster dev (Slurm 22.05 dialect)"},
+	} {
+		_, err := parse(testSys(c.prog, t.TempDir(), strings.Fields(c.env)...), strings.Fields(c.line)...)
+		if got := refusal(err); got != strings.ReplaceAll(c.want, "PROG", c.prog) {
+			t.Errorf("%s %s %s:\n got %s\nwant %s", c.env, c.prog, c.line, got, c.want)
+		}
+	}
+}
+
+func script(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "job.sh"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestDirectives(t *testing.T) {
+	for _, c := range []struct{ text, want, err string }{
+		{"#SBATCH -n 3 # tasks", "n=3", ""},
+		{"#SBATCH --ntasks=3 --job-name='a b'", "n=3 J=a b", ""},
+		{"#SBATCH--ntasks=4", "n=4", ""},
+		{"#SBATCH-n4", "n=4", ""},
+		{"#SBATCH\t-n 4", "n=4", ""},
+		{"#SBATCH -J a#b", "J=a#b", ""},
+		{"#SBATCH -J a\\ b", "J=a b", ""},
+		{"#SBATCH -J \"a # b\" #c", "J=a # b", ""},
+		{"##SBATCH -n4\n# SBATCH -n4\n #SBATCH -n4", "", ""},
+		{"\n  # x\n\n#SBATCH -n4", "n=4", ""},
+		{"true\n#SBATCH -n4", "", ""},
+		{"#SBATCH --help", "", ""},
+		{"#PBS -N foo -l nodes=2:ppn=4,walltime=1:00:00\n#PBS -j oe", "J=foo N=2 t=1h0m0s", ""},
+		{"#PBS -N foo\n#SBATCH -J bar", "J=bar", ""},
+		{"#SBATCH --ignore-pbs\n#PBS -N foo", "", ""},
+		{"#BSUB -J foo -n 4", "n=4 J=foo", ""},
+		{"#SBATCH -N2 foo", "", "255 sbatch: error: Invalid directive found in batch script: foo"},
+		{"#SBATCH --x", "", "255 sbatch: unrecognized option '--x' / Try \"sbatch --help\" for more information"},
+		{"#SBATCH \"-J a", "", "1 sbatch: fatal: job.sh: line 2: Unmatched `\"` in [\"-J a]"},
+		{"#SBATCH -nx", "", `1 sbatch: error: Invalid numeric value "x" for --ntasks.`},
+		{"#SBATCH hetjob", "", `1 sbatch: error: ":": heterogeneous jobs are not supported yet; submit the components as jobs of their own`},
+		{"#PBS foo", "", "1 sbatch: error: Invalid argument: foo"},
+		{"#BSUB -z", "", "1 sbatch: invalid option -- 'z' / sbatch: error: Unrecognized command line parameter ?"},
+	} {
+		r, err := ParseSbatch([]string{"job.sh"}, testSys("sbatch", script(t, "#!/bin/sh\n"+c.text+"\ntrue\n")))
+		if got := refusal(err); got != c.err {
+			t.Errorf("%q: error %q, want %q", c.text, got, c.err)
+		}
+		if err != nil {
+			continue
+		}
+		if got := brief(r); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func brief(r *Request) string {
+	var w []string
+	if n := r.Job.Tasks; n != 0 {
+		w = append(w, "n="+string(rune('0'+n)))
+	}
+	if r.Job.Name != "job.sh" {
+		w = append(w, "J="+r.Job.Name)
+	}
+	if n := r.Job.MinNodes; n != 0 {
+		w = append(w, "N="+string(rune('0'+n)))
+	}
+	if r.Job.Limit != 0 {
+		w = append(w, "t="+r.Job.Limit.String())
+	}
+	return strings.Join(w, " ")
+}
+
+func TestPrecedence(t *testing.T) {
+	dir := script(t, "#!/bin/sh\n#SBATCH -p script -A script -q script\n")
+	sys := testSys("sbatch", dir, "SBATCH_PARTITION=env", "SBATCH_ACCOUNT=env", "SLURM_QOS=srun")
+	r, err := ParseSbatch([]string{"-p", "line", "job.sh", "-p", "arg"}, sys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Job.Partitions[0] != "line" || r.Job.Account != "env" || r.Job.QOS != "script" {
+		t.Errorf("got %v %q %q", r.Job.Partitions, r.Job.Account, r.Job.QOS)
+	}
+	if r.From("partition") != FromLine || r.From("account") != FromEnv || r.From("qos") != FromDirective || r.From("mem") != NotGiven {
+		t.Errorf("sources %v", r.Set)
+	}
+	if r.Job.Command != filepath.Join(dir, "job.sh") || strings.Join(r.Job.Args, " ") != "-p arg" || r.Job.WorkDir != dir {
+		t.Errorf("command %q %q in %q", r.Job.Command, r.Job.Args, r.Job.WorkDir)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	for _, c := range []struct{ text, err string }{
+		{"", "1 sbatch: error: Batch script is empty!"},
+		{" \n\n", "1 sbatch: error: Batch script contains only whitespace!"},
+		{"#!/bin/sh\r\ntrue\r\n", `1 sbatch: error: Batch script contains DOS line breaks (\r\n) / sbatch: error: instead of expected UNIX line breaks (\n).`},
+		{"#!/bin/sh\n\x00", `1 sbatch: error: The Slurm controller does not allow scripts that / sbatch: error: contain a NULL character '\0'.`},
+	} {
+		sys := testSys("sbatch", t.TempDir())
+		sys.Stdin = strings.NewReader(c.text)
+		if _, err := ParseSbatch(nil, sys); refusal(err) != c.err {
+			t.Errorf("%q: got %q", c.text, refusal(err))
+		}
+	}
+	sys := testSys("sbatch", t.TempDir())
+	sys.Stdin = strings.NewReader("#SBATCH -n2\n#SBATCH \"\ntrue\n")
+	if _, err := ParseSbatch(nil, sys); refusal(err) != "1 sbatch: fatal: stdin: line 2: Unmatched `\"` in [\"]" {
+		t.Errorf("line number without #!: %q", refusal(err))
+	}
+	sys.Stdin = strings.NewReader("#SBATCH -n2\ntrue\n")
+	r, err := ParseSbatch(nil, sys)
+	if err != nil || r.Job.Name != "sbatch" || r.Job.Tasks != 2 || !strings.HasPrefix(string(r.Script), "#!/bin/bash\n#SBATCH") || len(r.Notes) != 1 {
+		t.Errorf("script without #!: %v %+v", err, r)
+	}
+}
+
+func TestSrunStep(t *testing.T) {
+	sys := testSys("srun", "/tmp", "SLURM_JOB_ID=7", "SLURM_JOB_NAME=outer", "SLURM_NTASKS=8", "SLURM_STEP_GRES=gpu:1", "SLURM_EXPORT_ENV=NONE")
+	r, err := ParseSrun([]string{"-n2", "-c", "3", "-l", "--exact", "-t5", "-o", "x", "-W3", "/bin/hostname", "-f"}, sys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Step
+	if s.Tasks != 2 || s.CPUsPerTask != 3 || !s.Label || !s.Exact || s.Limit != 5*time.Minute || s.Stdout != "x" || s.WaitAfterFirst != 3*time.Second {
+		t.Errorf("step %+v", s)
+	}
+	if s.Name != "hostname" || strings.Join(s.Argv, " ") != "/bin/hostname -f" || s.PerNode[0].Count != 1 || s.Export != "NONE" || r.Client.JobID != 7 {
+		t.Errorf("step %+v", s)
+	}
+}
+
+func TestJobEnviron(t *testing.T) {
+	env := []string{"A=1", "B=2", "BASH_FUNC_f%%=() { :; }", "SLURM_JOB_ID=3"}
+	for _, c := range []struct {
+		line, want string
+		login      bool
+	}{
+		{"", "A=1|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3", false},
+		{"--export=ALL,A=9,C=3", "A=9|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3|C=3|SLURM_EXPORT_ENV=ALL,A=9,C=3", false},
+		{"--export=NONE", "SLURM_JOB_ID=3|SLURM_EXPORT_ENV=NONE|SLURM_GET_USER_ENV=1", true},
+		{"--export=B,f,C=3,D", "SLURM_JOB_ID=3|B=2|BASH_FUNC_f%%=() { :; }|C=3|SLURM_EXPORT_ENV=B,f,C=3,D|SLURM_GET_USER_ENV=1", true},
+	} {
+		sys := testSys("sbatch", "/tmp", env...)
+		r, err := ParseSbatch(append(strings.Fields(c.line), "--wrap=x"), sys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := JobEnviron(r, env)
+		got := strings.ReplaceAll(strings.TrimSuffix(string(out), "\x00"), "\x00", "|")
+		if err != nil || got != c.want || r.Job.UserEnv != c.login {
+			t.Errorf("%q: %v %v\n got %s\nwant %s", c.line, err, r.Job.UserEnv, got, c.want)
+		}
+	}
+}
+
+// TestRows checks what every row must have, and that no name is taken twice.
+func TestRows(t *testing.T) {
+	for _, prog := range []opt.Prog{opt.Sbatch, opt.Srun, opt.Salloc} {
+		long, short := map[string]bool{}, map[byte]bool{}
+		for _, table := range parserFor(prog).Rows {
+			for _, o := range table {
+				if o.On&prog == 0 {
+					continue
+				}
+				if long[o.Long] || o.Short != 0 && short[o.Short] {
+					t.Errorf("%s: --%s or -%c is there twice", prog.Name(), o.Long, o.Short)
+				}
+				long[o.Long], short[o.Short] = true, true
+				answered := o.Group == opt.HelpGroup || o.Long == "version"
+				if o.Alias == "" && o.Ignored == "" && !answered && (o.Set == nil || o.Help == "" && !o.Hidden) {
+					t.Errorf("%s: --%s does nothing, or nothing is said of it", prog.Name(), o.Long)
+				}
+			}
+		}
+	}
+}

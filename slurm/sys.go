@@ -1,0 +1,133 @@
+// Package slurm is muster's front-ends: the commands that speak Slurm's dialect. Their
+// options are tables of rows (options_*.go); what a command line means is a Request.
+package slurm
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Version is muster's version, set by the linker.
+var Version = "dev"
+
+// Sys is what a front-end has of the world outside, so that tests can give it another.
+type Sys struct {
+	Prog           string // the command's name, for messages
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        []string
+	Getwd          func() (string, error)
+	Dial           func(context.Context) (net.Conn, error) // the local daemon
+	Now            func() time.Time
+	UID, GID       uint32
+	Umask          uint32
+	Rlimits        func() []cluster.Rlimit
+	Hostname       func() (string, error)
+	Sid            int // session id of the calling shell
+}
+
+// Getenv returns an environment variable, or "".
+func (s *Sys) Getenv(name string) string {
+	v, _ := s.LookupEnv(name)
+	return v
+}
+
+// LookupEnv returns an environment variable and whether it is set.
+func (s *Sys) LookupEnv(name string) (string, bool) {
+	for _, e := range s.Environ {
+		if len(e) > len(name) && e[len(name)] == '=' && e[:len(name)] == name {
+			return e[len(name)+1:], true
+		}
+	}
+	return "", false
+}
+
+// RealSys is the process's own surroundings. Its Dial is unset: main knows the socket.
+func RealSys(prog string) *Sys {
+	return &Sys{
+		Prog: prog, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Environ: os.Environ(), Getwd: workDir, Now: time.Now, Hostname: os.Hostname,
+		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()),
+		Umask: umask(), Rlimits: softLimits, Sid: sid(),
+	}
+}
+
+// workDir keeps the shell's idea of the directory ($PWD) where that is right, as a user
+// behind a symbolic link expects; os.Getwd does so.
+func workDir() (string, error) { return os.Getwd() }
+
+// umask reads the file creation mask, which can only be read by setting it.
+func umask() uint32 {
+	m := syscall.Umask(0o077)
+	syscall.Umask(m)
+	return uint32(m)
+}
+
+func sid() int {
+	id, _, errno := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return int(id)
+}
+
+// rlimitNames are the limits Slurm propagates, with Linux's numbers.
+var rlimitNames = [...]struct {
+	name string
+	num  int
+}{{"CPU", 0}, {"FSIZE", 1}, {"DATA", 2}, {"STACK", 3}, {"CORE", 4}, {"RSS", 5}, {"NPROC", 6}, {"NOFILE", 7}, {"MEMLOCK", 8}, {"AS", 9}}
+
+// softLimits reads the soft resource limits of the submitting shell. They are this
+// process's, but for NOFILE: the Go runtime raises that one to the hard limit as it
+// starts, so the parent's is taken instead where it can be read.
+func softLimits() []cluster.Rlimit {
+	list := make([]cluster.Rlimit, 0, len(rlimitNames))
+	for _, r := range rlimitNames {
+		var lim syscall.Rlimit
+		if syscall.Getrlimit(r.num, &lim) != nil {
+			continue
+		}
+		if r.name == "NOFILE" && lim.Cur == lim.Max {
+			lim.Cur = parentNofile(lim.Cur)
+		}
+		list = append(list, cluster.Rlimit{Name: r.name, Soft: lim.Cur})
+	}
+	return list
+}
+
+// parentNofile reads the soft limit of open files of the parent process.
+func parentNofile(fallback uint64) uint64 {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/limits")
+	if err != nil {
+		return fallback
+	}
+	_, rest, _ := strings.Cut(string(text), "Max open files")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return fallback
+	}
+	n, err := strconv.ParseUint(fields[0], 10, 64)
+	if err != nil {
+		return fallback
+	}
+	return min(n, fallback)
+}
+
+// rlimitKnown reports whether name is one of Slurm's limits, with or without RLIMIT_.
+func rlimitKnown(name string) bool {
+	name = strings.TrimPrefix(name, "RLIMIT_")
+	for _, r := range rlimitNames {
+		if r.name == name {
+			return true
+		}
+	}
+	return false
+}
