@@ -12,16 +12,17 @@ import (
 // JobEnviron chooses from environ what --export passes on, as NAME=value entries that
 // each end in a NUL. For a batch job that does not get everything, and for
 // --get-user-env, it also sets Job.UserEnv: the login environment comes first, these
-// entries on top.
+// entries on top. With --export-file alone, nothing but the file is passed on.
 func JobEnviron(req *Request, environ []string) ([]byte, error) {
 	env := envList{index: make(map[string]int, len(environ))}
 	words := splitList(req.Client.Export)
-	all := !req.Client.ExportGiven || len(words) == 0
+	file := req.exportFile != nil
+	all := !file && (!req.Client.ExportGiven || len(words) == 0)
 	for _, w := range words {
 		all = all || strings.EqualFold(w, "ALL")
 	}
 	for _, e := range environ {
-		if name, _, ok := strings.Cut(e, "="); ok && name != "" && (all || strings.HasPrefix(name, "SLURM_")) {
+		if name, _, ok := strings.Cut(e, "="); ok && name != "" && (all || (!file || len(words) > 0) && strings.HasPrefix(name, "SLURM_")) {
 			env.set(name, e)
 		}
 	}
@@ -42,13 +43,13 @@ func JobEnviron(req *Request, environ []string) ([]byte, error) {
 			env.set(name, string(entry))
 		}
 	}
-	if req.Client.ExportGiven {
-		env.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Client.Export)
+	if req.Job.Export != "" {
+		env.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)
 	}
-	if req.prog == opt.Sbatch && (!all || req.exportFile != nil) {
+	if req.prog == opt.Sbatch && !all {
 		req.Job.UserEnv = true
 	}
-	if req.Job.UserEnv {
+	if req.Job.UserEnv || req.prog == opt.Sbatch && req.Job.Export != "" {
 		env.set("SLURM_GET_USER_ENV", "SLURM_GET_USER_ENV=1")
 	}
 	return env.bytes(), nil

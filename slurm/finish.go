@@ -36,7 +36,7 @@ func (r *Request) finish() error {
 	if err := r.places(); err != nil {
 		return err
 	}
-	if r.Client.ExportGiven {
+	if r.Client.ExportGiven && !strings.EqualFold(r.Client.Export, "ALL") { // a plain ALL leaves no trace
 		j.Export = r.Client.Export
 	}
 	r.mailDefaults()

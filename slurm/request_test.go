@@ -216,7 +216,8 @@ func TestJobEnviron(t *testing.T) {
 		login      bool
 	}{
 		{"", "A=1|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3", false},
-		{"--export=ALL,A=9,C=3", "A=9|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3|C=3|SLURM_EXPORT_ENV=ALL,A=9,C=3", false},
+		{"--export=ALL,A=9,C=3", "A=9|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3|C=3|SLURM_EXPORT_ENV=ALL,A=9,C=3|SLURM_GET_USER_ENV=1", false},
+		{"--export=ALL", "A=1|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3", false},
 		{"--export=NONE", "SLURM_JOB_ID=3|SLURM_EXPORT_ENV=NONE|SLURM_GET_USER_ENV=1", true},
 		{"--export=B,f,C=3,D", "SLURM_JOB_ID=3|B=2|BASH_FUNC_f%%=() { :; }|C=3|SLURM_EXPORT_ENV=B,f,C=3,D|SLURM_GET_USER_ENV=1", true},
 	} {
