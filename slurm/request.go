@@ -169,7 +169,7 @@ func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, er
 		case "usage":
 			out.Lines = p.Usage(operands(prog))
 		case "version":
-			out.Lines = []string{"muster " + Version + " (Slurm 22.05 dialect)"}
+			out.Lines = []string{versionText()}
 		default:
 			continue
 		}

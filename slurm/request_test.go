@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 		{"salloc", "-Kx", "", "255 salloc: error: Invalid --kill-command specification"},
 		{"salloc", "--gres=gpu:a:b", "", "1 salloc: error: Invalid generic resource (gres) specification"},
 		{"salloc", "--chdir=/nofile", "", "1 salloc: error: chdir(/nofile): No such file or directory"},
-		{"salloc", "--version", "", "0 muster dev (Slurm 22.05 dialect)"},
+		{"salloc", "--version", "", "0 slurm 22.05.8 (muster dev)"},
 	} {
 		_, err := parse(testSys(c.prog, t.TempDir(), strings.Fields(c.env)...), strings.Fields(c.line)...)
 		if got := refusal(err); got != strings.ReplaceAll(c.want, "PROG", c.prog) {

@@ -35,6 +35,23 @@ func Environ(l *cluster.Launch) []string {
 	return e
 }
 
+// Allocation returns what salloc adds to its command's environment.
+func Allocation(l *cluster.Launch) []string {
+	var all, e list
+	all.job(l)
+	all.batch(l)
+	for _, v := range all {
+		name, _, _ := strings.Cut(v, "=")
+		switch name {
+		case "HOSTNAME", "SLURMD_NODENAME", "SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_PRIO_PROCESS",
+			"SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN", "SLURM_CPUS_ON_NODE":
+		default:
+			e = append(e, v)
+		}
+	}
+	return e
+}
+
 // job sets what batch scripts and tasks share.
 func (e *list) job(l *cluster.Launch) {
 	j, s := l.Job, l.Job.Spec

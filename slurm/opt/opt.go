@@ -19,27 +19,31 @@ const (
 )
 
 // Prog is a set of programs.
-type Prog uint8
+type Prog uint16
 
 // The programs whose options are rows.
 const (
 	Sbatch Prog = 1 << iota
 	Srun
 	Salloc
+	Scancel
+	Squeue
+	Sinfo
+	Scontrol
+	Sacct
 
-	// All is every program.
+	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
+var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct"}
+
 // Name is the command of a single program.
 func (p Prog) Name() string {
-	switch p {
-	case Sbatch:
-		return "sbatch"
-	case Srun:
-		return "srun"
-	case Salloc:
-		return "salloc"
+	for i, name := range progNames {
+		if p == 1<<i {
+			return name
+		}
 	}
 	return ""
 }
@@ -51,6 +55,8 @@ func (p Prog) envPrefix() string {
 		return "SBATCH_"
 	case Salloc:
 		return "SALLOC_"
+	case Scancel, Squeue, Sinfo, Sacct:
+		return strings.ToUpper(p.Name()) + "_"
 	}
 	return "SLURM_"
 }
@@ -103,7 +109,9 @@ var groupTitles = [...]string{"Parallel run options", "Constraint options", "Con
 // Parser reads the options of one program. Rows are the tables, searched in order.
 type Parser[T any] struct {
 	Prog Prog
-	Rows [][]Option[T]
+	// Permute lets options follow other words, as in the programs that run no command.
+	Permute bool
+	Rows    [][]Option[T]
 }
 
 // Found is an option met on a command line or in the environment. Row is never an alias.
@@ -119,10 +127,14 @@ func (p *Parser[T]) Parse(argv []string) (found []Found[T], rest []string, err e
 	for len(argv) > 0 {
 		word := argv[0]
 		if len(word) < 2 || word[0] != '-' {
+			if p.Permute {
+				rest, argv = append(rest, word), argv[1:]
+				continue
+			}
 			return found, argv, nil
 		}
 		if word == "--" {
-			return found, argv[1:], nil
+			return found, append(rest, argv[1:]...), nil
 		}
 		if strings.HasPrefix(word, "--") {
 			var f Found[T]
@@ -136,7 +148,7 @@ func (p *Parser[T]) Parse(argv []string) (found []Found[T], rest []string, err e
 			return found, argv, err
 		}
 	}
-	return found, nil, nil
+	return found, rest, nil
 }
 
 // long reads one --name or --name=value.

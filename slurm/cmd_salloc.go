@@ -1,0 +1,158 @@
+package slurm
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/env"
+	"golang.org/x/term"
+)
+
+// runSalloc allocates and runs a command (or a shell) here, on the caller's machine.
+func runSalloc(sys *Sys, argv []string) int {
+	r, err := ParseSalloc(argv, sys)
+	if err != nil {
+		return sys.usage(err)
+	}
+	sys.notes(r)
+	command, code := sys.sallocCommand(r)
+	if code != 0 {
+		return code
+	}
+	job, code := sys.allocate(r)
+	if code != 0 {
+		return code
+	}
+	quiet := r.Client.Quiet > 0
+	if !quiet {
+		sys.say("Granted job allocation %d", job.ID)
+		sys.say("Nodes %s are ready for job", nodeText(job.AllocNodes()))
+	}
+	if r.Client.NoShell {
+		return 0
+	}
+	rc, revoked := sys.runHere(r, job, command)
+	if revoked {
+		return rc
+	}
+	if !quiet {
+		sys.say("Relinquishing job allocation %d", job.ID)
+	}
+	exit := cluster.ExitStatus{Code: rc}
+	if _, err := call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
+		text, _ := slurmText(err)
+		sys.say("error: job %d could not be ended: %s", job.ID, text)
+	}
+	return rc
+}
+
+// sallocCommand is what to run: the words given, else the user's shell.
+func (s *Sys) sallocCommand(r *Request) ([]string, int) {
+	if r.Client.NoShell || len(r.Argv) > 0 {
+		return r.Argv, 0
+	}
+	f, ok := s.Stdin.(*os.File)
+	if !ok || isNull(s.Stdin) && !term.IsTerminal(int(f.Fd())) {
+		return nil, s.fail("no controlling terminal: please set --no-shell")
+	}
+	shell := s.Getenv("SHELL")
+	if u, ok := userByID(s.UID); shell == "" && ok && u.Shell != "" {
+		shell = u.Shell
+	}
+	if shell == "" {
+		shell = "/bin/sh"
+	}
+	return []string{shell}, 0
+}
+
+// runHere runs the command with the allocation in its environment. If the allocation is taken
+// away first, the command runs to its own end unless -K says otherwise.
+func (s *Sys) runHere(r *Request, job *cluster.Job, argv []string) (rc int, revoked bool) {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return s.fail("_fork_command: Unable to find command \"%s\"", argv[0]), false
+	}
+	cmd := exec.Command(path, argv[1:]...)
+	cmd.Args[0] = argv[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Stdin, s.Stdout, s.Stderr
+	if r.Client.Chdir != "" {
+		cmd.Dir = r.Job.WorkDir
+	}
+	cmd.Env = append(append([]string(nil), s.Environ...), s.allocEnv(job)...)
+	if err := cmd.Start(); err != nil {
+		return s.fail("_fork_command: %v", err), false
+	}
+	sigs, stop := notifySignals()
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }() // ends with the command
+	gone := s.watchJob(job.ID)
+	for {
+		select {
+		case err := <-done:
+			return exitOf(err), revoked
+		case why := <-gone:
+			revoked, gone = true, nil
+			if why.Outcome == cluster.TimedOut || why.EndingWhy == cluster.TimedOut {
+				s.say("Job %d has exceeded its time limit and its allocation has been revoked.", job.ID)
+			} else {
+				s.say("Job allocation %d has been revoked.", job.ID)
+			}
+			if k := r.Client.KillCommand; k != 0 {
+				_ = cmd.Process.Signal(syscall.Signal(k))
+			}
+		case sig := <-sigs:
+			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+				_ = cmd.Process.Signal(sig)
+			} // the terminal sends the others to the command itself
+		}
+	}
+}
+
+// exitOf is a command's exit code; a death by signal counts as 0, as in Slurm.
+func exitOf(err error) int {
+	var e *exec.ExitError
+	if errors.As(err, &e) && e.ExitCode() > 0 {
+		return e.ExitCode()
+	}
+	return 0
+}
+
+// watchJob tells when a job ends by itself.
+func (s *Sys) watchJob(id cluster.JobID) <-chan *cluster.Job {
+	c := make(chan *cluster.Job, 1)
+	go func() { // ends with the job, or with the program
+		for {
+			resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ending, Timeout: waitHold})
+			switch {
+			case isKind(err, cluster.ErrJobID):
+				c <- &cluster.Job{}
+				return
+			case err != nil:
+				time.Sleep(500 * time.Millisecond)
+			case resp.Reached:
+				c <- resp.Jobs[0]
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// allocEnv is what the allocation adds to the command's environment.
+func (s *Sys) allocEnv(job *cluster.Job) []string {
+	resp, err := call(s, api.ShowCluster, api.Empty{})
+	cfg := &cluster.Config{ClusterName: "muster"}
+	if err == nil {
+		cfg = &resp.Config
+	}
+	l := &cluster.Launch{Job: job, Config: cfg, Inventory: &cluster.Inventory{}, Node: job.Alloc.Shares[0].Node,
+		Daemon: s.Getenv("MUSTER_SOCKET"), Ranks: make([][]int, len(job.Alloc.Shares))}
+	return append(env.Allocation(l), "SLURM_JOB_START_TIME="+strconv.FormatInt(job.Started.Unix(), 10))
+}

@@ -1,0 +1,129 @@
+package slurm
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// runSbatch submits a batch script.
+func runSbatch(sys *Sys, argv []string) int {
+	r, err := ParseSbatch(argv, sys)
+	if err != nil {
+		return sys.usage(err)
+	}
+	sys.notes(r)
+	q, code := sys.submission(r)
+	if code != 0 {
+		return code
+	}
+	if r.Client.TestOnly {
+		return sys.testOnly(q)
+	}
+	resp, err := call(sys, api.SubmitJob, q)
+	if err != nil {
+		text, _ := slurmText(err)
+		if isKind(err, cluster.ErrPartition) {
+			fmt.Fprintf(sys.Stderr, "sbatch: error: invalid partition specified: %s\n", strings.Join(r.Job.Partitions, ","))
+		}
+		return sys.fail("Batch job submission failed: %s", text)
+	}
+	switch {
+	case r.Client.Parsable:
+		fmt.Fprintf(sys.Stdout, "%d\n", resp.Job)
+	case r.Client.Quiet == 0:
+		fmt.Fprintf(sys.Stdout, "Submitted batch job %d\n", resp.Job)
+	}
+	if r.Client.Wait {
+		return sys.waitJob(resp.Job)
+	}
+	return 0
+}
+
+// notes says what parsing remarked, unless -Q.
+func (s *Sys) notes(r *Request) {
+	if r.Client.Quiet > 0 {
+		return
+	}
+	for _, n := range r.Notes {
+		s.say("%s", n)
+	}
+}
+
+// submission is the request for a new job.
+func (s *Sys) submission(r *Request) (api.SubmitRequest, int) {
+	j := &r.Job
+	if j.Kind == cluster.Batch && j.Stdout == "" {
+		j.Stdout = "slurm-%j.out"
+		if j.Array != nil {
+			j.Stdout = "slurm-%A_%a.out"
+		}
+	}
+	j.SubmitDir, _ = s.Getwd()
+	if id := r.Client.UID; id != nil {
+		j.UID = *id
+	}
+	if id := r.Client.GID; id != nil {
+		j.GID = *id
+	}
+	q := api.SubmitRequest{Script: r.Script}
+	if j.Kind == cluster.Batch {
+		env, err := JobEnviron(r, s.Environ)
+		if err != nil {
+			return q, s.usage(err)
+		}
+		q.Env = env
+	}
+	q.Spec = *j
+	return q, 0
+}
+
+// testOnly says when and where the job would start, on stderr as Slurm does.
+func (s *Sys) testOnly(q api.SubmitRequest) int {
+	resp, err := call(s, api.TestJob, q)
+	if err != nil {
+		text, _ := slurmText(err)
+		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
+		return 1
+	}
+	s.say("Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
+		stamp(resp.StartsAt), resp.CPUs, nodeText(resp.Nodes), resp.Partition)
+	return 0
+}
+
+// waitHold is how long one waiting call stays open.
+const waitHold = 50 * time.Second
+
+// waitJob waits for a job to end and returns its exit code: the highest of an array's tasks.
+func (s *Sys) waitJob(id cluster.JobID) int {
+	var wait time.Duration
+	for {
+		resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ended, Timeout: waitHold})
+		if err != nil {
+			if isUnreachable(err) { // the daemon restarts; the job does not mind
+				wait = cmp.Or(min(wait*2, time.Second), 50*time.Millisecond)
+				time.Sleep(wait)
+				continue
+			}
+			text, _ := slurmText(err)
+			return s.fail("%s", text)
+		}
+		wait = 0
+		if !resp.Reached {
+			continue
+		}
+		worst := 0
+		for _, j := range resp.Jobs {
+			code := j.Exit.Code
+			if j.Exit.Signal != 0 || j.Outcome != cluster.Completed && code == 0 {
+				code = 1
+			}
+			worst = max(worst, code)
+		}
+		return worst
+	}
+}

@@ -1,0 +1,284 @@
+package slurm
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// cancelOptions is what scancel's line asks for.
+type cancelOptions struct {
+	filter      api.JobQuery
+	states      []string
+	signal      int
+	batch, full bool
+	interactive bool
+	quiet       bool
+	verbose     int
+	me          bool
+	filters     []string // for -v: name=value
+}
+
+var scancelOptions = []opt.Option[cancelOptions]{
+	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs charging this account", Meta: "account",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Accounts = []string{v}
+			o.note("account", v)
+			return nil
+		}},
+	{Long: "batch", Short: 'b', On: opt.Scancel, Help: "signal the batch shell only",
+		Set: func(o *cancelOptions, _ string) error { o.batch = true; return nil }},
+	{Long: "full", Short: 'f', On: opt.Scancel, Help: "signal the batch shell and all steps",
+		Set: func(o *cancelOptions, _ string) error { o.full = true; return nil }},
+	{Long: "hurry", Short: 'H', On: opt.Scancel, Help: "burst buffers: no effect", Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "interactive", Short: 'i', On: opt.Scancel, Help: "ask before each job",
+		Set: func(o *cancelOptions, _ string) error { o.interactive = true; return nil }},
+	{Long: "me", On: opt.Scancel, Help: "act only on own jobs",
+		Set: func(o *cancelOptions, _ string) error { o.me = true; return nil }},
+	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this name", Meta: "job_name",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Names = splitList(v)
+			o.note("job_name", v)
+			return nil
+		}},
+	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Help: "the same as --name", Meta: "job_name",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Names = splitList(v)
+			o.note("job_name", v)
+			return nil
+		}},
+	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs on these nodes", Meta: "nodes",
+		Set: func(o *cancelOptions, v string) error { return setNodeList(&o.filter.Nodes, v) }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this partition", Meta: "partition",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Partitions = splitList(v)
+			o.note("partition", v)
+			return nil
+		}},
+	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this QOS", Meta: "qos",
+		Set: func(o *cancelOptions, v string) error { o.filter.QOS = splitList(v); o.note("qos", v); return nil }},
+	{Long: "quiet", Short: 'Q', On: opt.Scancel, Help: "no messages", Set: func(o *cancelOptions, _ string) error { o.quiet = true; return nil }},
+	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this reservation", Meta: "name",
+		Set: func(o *cancelOptions, v string) error { o.note("reservation", v); return nil }},
+	{Long: "signal", Short: 's', Arg: opt.Required, On: opt.Scancel, Help: "signal to send instead of ending the job", Meta: "name | number",
+		Set: setCancelSignal},
+	{Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this state", Meta: "states", Set: setCancelState},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this user", Meta: "user_name", Set: setCancelUser},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Help: "clusters to act on", Meta: "names",
+		Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers", Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Help: "federations: no effect", Meta: "name", Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "wckey", Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this key", Meta: "wckey",
+		Set: func(o *cancelOptions, v string) error { o.note("wckey", v); return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages", Set: func(o *cancelOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "version", Short: 'V', On: opt.Scancel, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Scancel, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Scancel, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+func (o *cancelOptions) note(name, value string) { o.filters = append(o.filters, name+"="+value) }
+
+func setCancelSignal(o *cancelOptions, v string) error {
+	if o.signal = SignalNumber(v); o.signal <= 0 {
+		return opt.Errorf(opt.CodeError, "scancel: error: Unknown job signal: %s", v)
+	}
+	return nil
+}
+
+func setCancelState(o *cancelOptions, v string) error {
+	for _, s := range splitList(v) {
+		switch strings.ToUpper(s) {
+		case "PENDING", "PD":
+			o.filter.Phases = append(o.filter.Phases, cluster.Pending)
+		case "RUNNING", "R":
+			o.filter.Phases = append(o.filter.Phases, cluster.Starting, cluster.Running)
+		case "SUSPENDED", "S":
+			o.filter.Phases = append(o.filter.Phases, cluster.Suspended)
+		default:
+			return &UsageError{Code: 1, Lines: []string{"scancel: error: Invalid job state specified: " + s,
+				"scancel: error: Valid job states are PENDING, RUNNING, and SUSPENDED"}}
+		}
+	}
+	o.note("state", v)
+	return nil
+}
+
+func setCancelUser(o *cancelOptions, v string) error {
+	u, ok := LookupUser(v)
+	if !ok {
+		return opt.Errorf(opt.CodeError, "scancel: error: Invalid user name: %s", v)
+	}
+	o.filter.Users = []uint32{u.UID}
+	o.note("user_name", v)
+	return nil
+}
+
+// target is one word of the line: a job, some tasks of an array, or a step.
+type target struct {
+	ref  cluster.Ref
+	step *int
+}
+
+// runScancel ends or signals jobs and steps.
+func runScancel(sys *Sys, argv []string) int {
+	var o cancelOptions
+	rest, code := parseQuery(sys, opt.Scancel, scancelOptions, &o, argv, "[OPTIONS] [job_id[_array_id][.step_id]]")
+	if code >= 0 {
+		return code
+	}
+	if o.me {
+		o.filter.Users = []uint32{sys.UID}
+	}
+	var targets []target
+	for _, w := range rest {
+		for _, one := range splitOutside(w) {
+			t, ok := parseTarget(one)
+			if !ok {
+				return sys.fail("Invalid job id %s", one)
+			}
+			targets = append(targets, t)
+		}
+	}
+	filtered := len(o.filters) > 0 || o.me || len(o.filter.Nodes) > 0
+	if len(targets) == 0 && !filtered {
+		sys.say("error: No job identification provided")
+		return 1
+	}
+	if filtered || o.interactive {
+		return sys.cancelMatching(&o, targets)
+	}
+	worst := 0
+	for _, t := range targets {
+		worst = max(worst, sys.cancelOne(&o, t))
+	}
+	return worst
+}
+
+// parseTarget reads 42, 42_3, 42_[1-3], 42.1.
+func parseTarget(w string) (t target, ok bool) {
+	job, step, hasStep := strings.Cut(w, ".")
+	base, tasks, hasTasks := strings.Cut(job, "_")
+	id, err := strconv.ParseUint(base, 10, 32)
+	if err != nil || id == 0 {
+		return t, false
+	}
+	t.ref.Job = cluster.JobID(id)
+	if hasTasks && tasks != "*" {
+		set, err := cluster.ParseIDSet(strings.TrimSuffix(strings.TrimPrefix(tasks, "["), "]"))
+		if err != nil || set.Empty() {
+			return t, false
+		}
+		t.ref.Tasks = set
+	}
+	if hasStep {
+		n, err := strconv.Atoi(step)
+		if err != nil || n < 0 {
+			return t, false
+		}
+		t.step = &n
+	}
+	return t, true
+}
+
+// splitOutside splits at commas that are not in brackets.
+func splitOutside(w string) (out []string) {
+	depth, start := 0, 0
+	for i := range len(w) {
+		switch w[i] {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, w[start:i])
+				start = i + 1
+			}
+		}
+	}
+	return append(out, w[start:])
+}
+
+func (s *Sys) cancelOne(o *cancelOptions, t target) int {
+	q := cluster.Cancel{Ref: t.ref, Sig: o.signal, Step: t.step}
+	switch {
+	case o.batch:
+		q.Scope = cluster.SignalBatchShell
+	case o.full:
+		q.Scope = cluster.SignalFull
+	case o.signal == 9:
+		q.Sig = 0
+	}
+	if (o.batch || o.full) && q.Sig == 0 {
+		q.Sig = 9
+	}
+	_, err := call(s, api.CancelJob, q)
+	if err == nil {
+		return 0
+	}
+	text, no := slurmText(err)
+	gone := isKind(err, cluster.ErrJobID) || isKind(err, cluster.ErrFinished)
+	id := strconv.FormatUint(uint64(t.ref.Job), 10)
+	switch {
+	case gone && t.step == nil:
+		if o.verbose > 0 {
+			s.say("error: Kill job error on job id %s: Job/step already completing or completed", id)
+		}
+		return 0
+	case errors.Is(err, api.ErrUnreachable):
+		return s.fail("%s", text)
+	}
+	if !o.quiet {
+		s.say("error: Kill job error on job id %s: %s", id, text)
+	}
+	return max(no%256, 1)
+}
+
+// cancelMatching ends the jobs that all filters select, asking first with -i.
+func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
+	for _, t := range targets {
+		o.filter.Refs = append(o.filter.Refs, t.ref)
+	}
+	if len(o.filter.Phases) == 0 {
+		o.filter.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+	}
+	o.filter.Brief = true
+	resp, err := call(s, api.ListJobs, o.filter)
+	if err != nil {
+		text, _ := slurmText(err)
+		return s.fail("%s", text)
+	}
+	in := bufio.NewReader(s.Stdin)
+	worst := 0
+	for _, j := range resp.Jobs {
+		if o.me || s.UID != 0 {
+			if j.Spec.UID != s.UID && !slices.Contains(o.filter.Users, j.Spec.UID) {
+				continue
+			}
+		}
+		if o.interactive {
+			fmt.Fprintf(s.Stdout, "Cancel job_id=%d name=%s partition=%s [y/n]? ", j.ID, j.Spec.Name, strings.Join(j.Spec.Partitions, ","))
+			if line, _ := in.ReadString('\n'); !strings.HasPrefix(strings.ToLower(line), "y") {
+				continue
+			}
+		}
+		t := target{ref: cluster.Ref{Job: j.ID}}
+		if j.ArrayID == j.ID && j.Task != cluster.TaskAny {
+			t.ref.Tasks = cluster.NewIDSet(j.Task)
+		} else if j.ArrayID == j.ID {
+			t.ref.Tasks = j.Tasks
+		}
+		worst = max(worst, s.cancelOne(o, t))
+	}
+	if len(resp.Jobs) == 0 && o.verbose > 0 {
+		s.say("No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
+	}
+	return worst
+}

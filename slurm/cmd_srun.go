@@ -1,0 +1,463 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"dev.muster/agent/step/stream"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// runSrun runs a step: in the job it is called in, in the one --jobid names, or in an
+// allocation of its own.
+func runSrun(sys *Sys, argv []string) int {
+	r, err := ParseSrun(argv, sys)
+	if err != nil {
+		return sys.usage(err)
+	}
+	sys.notes(r)
+	env, err := JobEnviron(r, sys.Environ)
+	if err != nil {
+		return sys.usage(err)
+	}
+	r.Step.Env = env
+	if r.Client.TestOnly {
+		q, code := sys.submission(r)
+		if code != 0 {
+			return code
+		}
+		return sys.testOnly(q)
+	}
+	if r.Client.JobID != 0 {
+		return sys.step(r, cluster.JobID(r.Client.JobID), false)
+	}
+	job, code := sys.allocate(r)
+	if code != 0 {
+		return code
+	}
+	rc := sys.step(r, job.ID, true)
+	exit := cluster.ExitStatus{Code: rc}
+	if rc > 128 {
+		exit = cluster.ExitStatus{Signal: rc - 128}
+	}
+	if _, err := call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
+		text, _ := slurmText(err)
+		sys.say("error: job %d could not be ended: %s", job.ID, text)
+	}
+	return rc
+}
+
+// allocate submits an allocation and waits until its nodes are ready.
+func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
+	q, code := s.submission(r)
+	if code != 0 {
+		return nil, code
+	}
+	resp, err := call(s, api.SubmitJob, q)
+	if err != nil {
+		text, _ := slurmText(err)
+		if isKind(err, cluster.ErrPartition) {
+			s.say("error: invalid partition specified: %s", strings.Join(r.Job.Partitions, ","))
+		}
+		return nil, s.fail("Unable to allocate resources: %s", text)
+	}
+	return s.awaitAllocation(r, resp.Job)
+}
+
+// quietWait is how long an allocation may take before srun and salloc say that it is queued.
+const quietWait = 250 * time.Millisecond
+
+func (s *Sys) awaitAllocation(r *Request, id cluster.JobID) (*cluster.Job, int) {
+	stop, interrupted := onInterrupt()
+	defer stop()
+	type answer struct {
+		resp api.WaitResponse
+		err  error
+	}
+	ask := func(hold time.Duration) <-chan answer {
+		c := make(chan answer, 1)
+		go func() { // ends with the call, which hold bounds
+			resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Running, Timeout: hold})
+			c <- answer{resp, err}
+		}()
+		return c
+	}
+	began, told := time.Now(), false
+	hold := quietWait
+	if im := r.Client.Immediate; im != nil {
+		hold = max(*im, quietWait)
+	}
+	for c := ask(hold); ; c = ask(waitHold) {
+		select {
+		case <-interrupted:
+			_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
+			s.say("Job allocation %d has been revoked", id)
+			if s.Prog == "salloc" {
+				s.say("Job aborted due to signal")
+			} else {
+				s.say("Force Terminated JobId=%d", id)
+			}
+			return nil, 1
+		case a := <-c:
+			switch {
+			case isUnreachable(a.err):
+				time.Sleep(100 * time.Millisecond)
+				continue
+			case a.err != nil:
+				text, _ := slurmText(a.err)
+				return nil, s.fail("Unable to allocate resources: %s", text)
+			case a.resp.Reached && a.resp.Jobs[0].Phase >= cluster.Ending:
+				return nil, s.fail("Job allocation %d has been revoked", id)
+			case a.resp.Reached:
+				if told && r.Client.Quiet == 0 {
+					s.say("job %d has been allocated resources", id)
+				}
+				return a.resp.Jobs[0], 0
+			}
+			if im := r.Client.Immediate; im != nil && time.Since(began) >= *im {
+				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
+				return nil, s.fail("Unable to allocate resources: Requested nodes are busy")
+			}
+			if !told && r.Client.Quiet == 0 {
+				if s.Prog == "salloc" {
+					s.say("Pending job allocation %d", id)
+				}
+				s.say("job %d queued and waiting for resources", id)
+			}
+			told = true
+		}
+	}
+}
+
+// step creates a step and sees it through; the result is srun's exit code.
+func (s *Sys) step(r *Request, id cluster.JobID, own bool) int {
+	io, code := newStepIO(s, r)
+	if code != 0 {
+		return code
+	}
+	resp, code := s.createStep(r, id)
+	if code != 0 {
+		io.close()
+		return code
+	}
+	if err := io.open(&resp); err != nil {
+		_, _ = call(s, api.SignalStep, api.StepSignal{ID: resp.Step.ID, Kill: true})
+		io.close()
+		return s.fail("%v", err)
+	}
+	run := newStepRun(s, r, resp, io)
+	rc := run.run()
+	io.close()
+	if own && run.revoked {
+		s.say("Force Terminated job %d", id)
+	}
+	return rc
+}
+
+func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
+	q := api.StepRequest{Job: id, Spec: r.Step, NoWait: true}
+	resp, err := call(s, api.CreateStep, q)
+	waited := false
+	for isKind(err, cluster.ErrBusy) || isUnreachable(err) && waited {
+		if r.Client.Immediate != nil {
+			return resp, s.fail("Unable to create step for job %d: Requested nodes are busy", id)
+		}
+		if !waited && r.Client.Quiet == 0 {
+			s.say("Job %d step creation temporarily disabled, retrying (Requested nodes are busy)", id)
+		}
+		waited, q.NoWait = true, false
+		if isUnreachable(err) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		resp, err = call(s, api.CreateStep, q)
+	}
+	if err == nil {
+		if waited && r.Client.Quiet == 0 {
+			s.say("Step created for job %d", id)
+		}
+		return resp, 0
+	}
+	text, _ := slurmText(err)
+	switch {
+	case isKind(err, cluster.ErrJobID), isKind(err, cluster.ErrFinished):
+		s.say("error: Unable to confirm allocation for job %d: %s", id, "Invalid job id specified")
+		s.say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
+	case isKind(err, cluster.ErrStepGRES):
+		s.say("error: Unable to create step for job %d: Invalid generic resource (gres) specification", id)
+	default:
+		s.say("error: Unable to create step for job %d: %s", id, text)
+	}
+	return resp, 1
+}
+
+// reattach is how long srun tries to reach a daemon that went away.
+const reattach = 5 * time.Minute
+
+// attach returns a function that leads to the stream of one node's part of the step, and that
+// waits for a daemon that is being restarted.
+func (s *Sys) attach(id cluster.StepID, node cluster.NodeName) func() (net.Conn, error) {
+	return func() (net.Conn, error) {
+		c := s.client()
+		var wait time.Duration
+		for began := time.Now(); ; {
+			conn, err := api.Tunnel(context.Background(), c, api.AttachStep, "muster-io", api.AttachRequest{ID: id, Node: node})
+			if err == nil || !isUnreachable(err) || time.Since(began) > reattach {
+				return conn, err
+			}
+			wait = cmp.Or(min(wait*2, time.Second), 10*time.Millisecond)
+			time.Sleep(wait)
+		}
+	}
+}
+
+// nodeEvent is what happened on one node of the step.
+type nodeEvent struct {
+	node  int
+	frame stream.Frame
+	err   error // the node's stream ended: nil after Done
+	over  bool
+}
+
+// stepRun is a step in flight.
+type stepRun struct {
+	sys     *Sys
+	req     *Request
+	resp    api.StepResponse
+	io      *stepIO
+	streams []*stream.Stream
+	events  chan nodeEvent
+	running cluster.IDSet // ranks
+	exits   []exitGroup   // not told yet
+	worst   int
+	killed  bool
+	revoked bool
+	first   time.Time // when the first task ended
+}
+
+// exitGroup is several tasks of a node that ended alike.
+type exitGroup struct {
+	node int
+	text string
+	rank cluster.IDSet
+}
+
+func newStepRun(s *Sys, r *Request, resp api.StepResponse, io *stepIO) *stepRun {
+	run := &stepRun{sys: s, req: r, resp: resp, io: io, events: make(chan nodeEvent, 16)}
+	for _, n := range resp.Nodes {
+		run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
+		run.streams = append(run.streams, stream.New(s.attach(resp.Step.ID, n.Node), 0))
+	}
+	return run
+}
+
+// mergeTime is how long exits of tasks are gathered before they are told in one line.
+const mergeTime = 30 * time.Millisecond
+
+func (run *stepRun) run() int {
+	for i := range run.streams {
+		go run.listen(i) // ends with its stream, which run reads to the end or closes
+	}
+	run.io.feed(run.streams, run.resp)
+	sigs, stop := notifySignals()
+	defer stop()
+	ctl := &interrupts{run: run}
+	open := len(run.streams)
+	var tell, limit <-chan time.Time
+	for open > 0 {
+		select {
+		case e := <-run.events:
+			if e.over {
+				open--
+				if e.err != nil {
+					run.lost(e)
+				}
+				continue
+			}
+			if run.event(e) {
+				tell = time.After(mergeTime)
+				if w := run.waitAfter(); w > 0 && limit == nil {
+					limit = time.After(w)
+				}
+			}
+		case <-tell:
+			run.tellExits()
+		case <-limit:
+			run.waitOver()
+		case sig := <-sigs:
+			ctl.signal(sig)
+		}
+	}
+	run.tellExits()
+	for _, st := range run.streams {
+		_ = st.Close()
+	}
+	return run.worst
+}
+
+func (run *stepRun) listen(i int) {
+	for {
+		f, err := run.streams[i].Next()
+		if err != nil {
+			run.events <- nodeEvent{node: i, over: true, err: endOfStream(err)}
+			return
+		}
+		if f.Kind == stream.Stdout || f.Kind == stream.Stderr {
+			run.io.write(f)
+			continue
+		}
+		run.events <- nodeEvent{node: i, frame: f}
+	}
+}
+
+// lost deals with a node whose stream broke for good.
+func (run *stepRun) lost(e nodeEvent) {
+	node := run.resp.Nodes[e.node]
+	left := run.running.Intersect(cluster.NewIDSet(node.Ranks...))
+	if left.Empty() {
+		return
+	}
+	run.sys.say("error: %s: %s: lost contact: %v", node.Node, plural(left), e.err)
+	run.worst = max(run.worst, 1)
+	run.running = run.running.Minus(left)
+}
+
+// event takes a frame that is not output; it reports whether a task ended.
+func (run *stepRun) event(e nodeEvent) bool {
+	switch e.frame.Kind {
+	case stream.EOF:
+		run.io.eof(e.frame)
+	case stream.Exit:
+		run.exit(e)
+		return true
+	}
+	return false
+}
+
+func (run *stepRun) exit(e nodeEvent) {
+	x, err := e.frame.TaskExit()
+	if err != nil {
+		x.Code = 1
+	}
+	rank, node := int(e.frame.Task), run.resp.Nodes[e.node].Node
+	run.running = run.running.Minus(cluster.NewIDSet(rank))
+	if run.first.IsZero() {
+		run.first = time.Now()
+	}
+	code, text := x.Code, ""
+	switch {
+	case x.Error != "":
+		code = max(x.Errno, 1)
+		fmt.Fprintf(run.sys.Stderr, "slurmstepd-%s: error: %s\n", node, x.Error)
+		text = fmt.Sprintf("Exited with exit code %d", code)
+	case x.Signal != 0:
+		code, text = 128+x.Signal, signalText(x.Signal, x.Core)
+	case x.Code != 0:
+		text = fmt.Sprintf("Exited with exit code %d", x.Code)
+	}
+	run.worst = max(run.worst, code)
+	if text == "" {
+		return
+	}
+	run.group(e.node, text, rank)
+	if run.killOnBadExit() && !run.killed {
+		run.killed = true
+		run.tellExits()
+		run.sys.say("Terminating StepId=%s", run.stepText())
+		run.kill()
+	}
+}
+
+func (run *stepRun) group(node int, text string, rank int) {
+	one := cluster.NewIDSet(rank)
+	for i := range run.exits {
+		if g := &run.exits[i]; g.node == node && g.text == text {
+			g.rank = g.rank.Union(one)
+			return
+		}
+	}
+	run.exits = append(run.exits, exitGroup{node, text, one})
+}
+
+func (run *stepRun) tellExits() {
+	for _, g := range run.exits {
+		if run.req.Client.Quiet == 0 {
+			run.sys.say("error: %s: %s: %s", run.resp.Nodes[g.node].Node, plural(g.rank), g.text)
+		}
+	}
+	run.exits = nil
+}
+
+func (run *stepRun) killOnBadExit() bool {
+	k := run.req.Step.KillOnBadExit
+	return k != nil && *k
+}
+
+// waitAfter is how long the other tasks may go on after the first has ended, 0 for ever.
+func (run *stepRun) waitAfter() time.Duration { return run.req.Step.WaitAfterFirst }
+
+func (run *stepRun) waitOver() {
+	if run.running.Empty() {
+		return
+	}
+	run.sys.say("First task exited %ds ago", int(time.Since(run.first).Seconds()))
+	run.sys.say("StepId=%s %s: running", run.stepText(), plural(run.running))
+	run.kill()
+}
+
+func (run *stepRun) stepText() string {
+	return fmt.Sprintf("%d.%d", run.resp.Step.ID.Job, run.resp.Step.ID.Step)
+}
+
+func (run *stepRun) kill() {
+	_, _ = call(run.sys, api.SignalStep, api.StepSignal{ID: run.resp.Step.ID, Kill: true})
+}
+
+func (run *stepRun) send(sig int) {
+	_, _ = call(run.sys, api.SignalStep, api.StepSignal{ID: run.resp.Step.ID, Sig: sig})
+}
+
+// signalText is how a shell names a death by signal.
+func signalText(sig int, core bool) string {
+	text := ""
+	switch sig {
+	case 9:
+		text = "Killed"
+	case 15:
+		text = "Terminated"
+	case 11:
+		text = "Segmentation fault"
+	case 6:
+		text = "Aborted"
+	case 2:
+		text = "Interrupt"
+	case 10:
+		text = "User defined signal 1"
+	case 12:
+		text = "User defined signal 2"
+	case 1:
+		text = "Hangup"
+	case 3:
+		text = "Quit"
+	case 4:
+		text = "Illegal instruction"
+	case 8:
+		text = "Floating point exception"
+	case 7:
+		text = "Bus error"
+	case 13:
+		text = "Broken pipe"
+	case 14:
+		text = "Alarm clock"
+	default:
+		text = fmt.Sprintf("Unknown signal %d", sig)
+	}
+	if core {
+		text += " (core dumped)"
+	}
+	return text
+}

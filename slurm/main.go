@@ -1,0 +1,160 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// frontEnd is one command. Its function gets the arguments without the name and returns the exit code.
+type frontEnd struct {
+	name, summary string
+	run           func(sys *Sys, argv []string) int
+}
+
+// frontEnds lists the commands. It is a function: a table of functions that refer to each other
+// can not be laid out by the compiler.
+func frontEnds() []frontEnd {
+	return []frontEnd{
+		{"sbatch", "submit a batch script", runSbatch},
+		{"srun", "run a step, allocating for it if need be", runSrun},
+		{"salloc", "allocate nodes and run a command", runSalloc},
+		{"scancel", "end jobs and steps or send them signals", runScancel},
+	}
+}
+
+// IsFrontEnd reports whether name is one of Slurm's commands that muster has.
+func IsFrontEnd(name string) bool {
+	for _, f := range frontEnds() {
+		if f.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// FrontEnds lists the names.
+func FrontEnds() (names []string) {
+	for _, f := range frontEnds() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Summary is a command's one line of help.
+func Summary(name string) string {
+	for _, f := range frontEnds() {
+		if f.name == name {
+			return f.summary
+		}
+	}
+	return ""
+}
+
+// Main runs the front-end argv[0] and returns its exit code.
+func Main(argv []string, sys *Sys) int {
+	for _, f := range frontEnds() {
+		if f.name == sys.Prog {
+			return f.run(sys, argv[1:])
+		}
+	}
+	fmt.Fprintf(sys.Stderr, "muster: %s is not a command of Slurm's\n", sys.Prog)
+	return 1
+}
+
+func (s *Sys) client() *api.Client { return &api.Client{Dial: s.Dial} }
+
+// say prints a line with the program's name, as Slurm's commands do.
+func (s *Sys) say(format string, args ...any) {
+	fmt.Fprintf(s.Stderr, s.Prog+": "+format+"\n", args...)
+}
+
+// fail prints an error with the program's name and returns exit code 1.
+func (s *Sys) fail(format string, args ...any) int {
+	s.say("error: "+format, args...)
+	return 1
+}
+
+// usage prints what a refused or answered command line says, and returns its exit code.
+func (s *Sys) usage(err error) int {
+	var u *UsageError
+	if !errors.As(err, &u) {
+		return s.fail("%v", err)
+	}
+	out := s.Stderr
+	if u.Stdout {
+		out = s.Stdout
+	}
+	fmt.Fprintln(out, strings.Join(u.Lines, "\n"))
+	return u.Code
+}
+
+// slurmErrors gives each kind of error Slurm's text and number.
+var slurmErrors = [...]struct {
+	kind cluster.ErrKind
+	no   int
+	text string
+}{
+	{cluster.ErrPartition, 2000, "Invalid partition name specified"},
+	{cluster.ErrNoPartition, 2001, "No partition specified or system default partition"},
+	{cluster.ErrAccess, 2002, "Access/permission denied"},
+	{cluster.ErrNodeCount, 2006, "Node count specification invalid"},
+	{cluster.ErrNodeName, 2009, "Invalid node name specified"},
+	{cluster.ErrTooBig, 2011, "Pathname of a file, directory or other parameter too long"},
+	{cluster.ErrNodeConfig, 2014, "Requested node configuration is not available"},
+	{cluster.ErrPending, 2016, "Job is pending execution"},
+	{cluster.ErrJobID, 2017, "Invalid job id specified"},
+	{cluster.ErrFinished, 2021, "Job/step already completing or completed"},
+	{cluster.ErrBusy, 2015, "Requested nodes are busy"},
+	{cluster.ErrPartitionDown, 2013, "Required partition not available (inactive or drain)"},
+	{cluster.ErrDependency, 2029, "Job dependency problem"},
+	{cluster.ErrBatchOnly, 2030, "Only batch jobs are accepted or processed"},
+	{cluster.ErrTimeLimit, 2051, "Requested time limit is invalid (missing or exceeds some limit)"},
+	{cluster.ErrStepCPUs, 2045, "More processors requested than permitted"},
+	{cluster.ErrStepMem, 2044, "Memory required by task is not available"},
+	{cluster.ErrGRES, 2072, "Invalid generic resource (gres) specification"},
+	{cluster.ErrStepGRES, 2072, "Invalid generic resource (gres) specification"},
+	{cluster.ErrStepNodes, 2006, "Node count specification invalid"},
+	{cluster.ErrArray, 2077, "Invalid job array specification"},
+	{cluster.ErrFeature, 2031, "Invalid feature specification"},
+	{cluster.ErrNice, 2078, "Invalid --nice value"},
+	{cluster.ErrUser, 2010, "Invalid user id"},
+	{cluster.ErrDisabled, 2032, "Requested operation is presently disabled"},
+	{cluster.ErrNotSuspended, 2062, "Job is not suspended"},
+	{cluster.ErrNotRunning, 2020, "Job is no longer running"},
+	{cluster.ErrNodeState, 2048, "Invalid node state specified"},
+	{cluster.ErrBeginTime, 2052, "Invalid time specified"},
+	{cluster.ErrUnsupported, 1010, "Requested operation not supported on this system"},
+	{cluster.ErrQueueFull, 2035, "Slurm temporarily unable to accept job, sleeping and retrying"},
+}
+
+// contactText is what Slurm's commands say when no server answers.
+const contactText = "Unable to contact slurm controller (connect failure)"
+
+// slurmText words an error as Slurm does, with its number (0 if it has none).
+func slurmText(err error) (string, int) {
+	var e *api.Error
+	if errors.Is(err, api.ErrUnreachable) {
+		return contactText, 1800
+	}
+	if !errors.As(err, &e) {
+		return err.Error(), 0
+	}
+	for _, row := range slurmErrors {
+		if e.Kind == row.kind && e.Kind != "" {
+			return row.text, row.no
+		}
+	}
+	return e.Message, 0
+}
+
+// call makes one call with a background context: front-ends end by signals.
+func call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
+	c := s.client()
+	defer c.Close()
+	return api.Call(context.Background(), c, e, q)
+}

@@ -1,0 +1,55 @@
+package slurm
+
+import (
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/opt"
+)
+
+// parseQuery reads the command line of a program that runs no command of the user's: options and
+// other words in any order. A code of 0 or more ends the program.
+func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv []string, operands string) (rest []string, code int) {
+	p := &opt.Parser[T]{Prog: prog, Permute: true, Rows: [][]opt.Option[T]{rows}}
+	found, rest, err := p.Parse(argv)
+	for _, f := range found {
+		out := &UsageError{Stdout: true}
+		switch f.Row.Long {
+		case "help":
+			out.Lines = p.Help(prog.Name() + " " + operands)
+		case "usage":
+			out.Lines = p.Usage(operands)
+		case "version":
+			out.Lines = []string{versionText()}
+		default:
+			continue
+		}
+		return nil, sys.usage(out)
+	}
+	if err != nil {
+		return nil, sys.usage(err)
+	}
+	for _, f := range append(p.Env(sys.LookupEnv), found...) {
+		if f.Row.Set == nil {
+			continue
+		}
+		if err := opt.Named(prog, f.Row.Long, f.Value, f.Row.Set(o, f.Value)); err != nil {
+			return nil, sys.usage(err)
+		}
+	}
+	return rest, -1
+}
+
+func versionText() string { return "slurm 22.05.8 (muster " + Version + ")" }
+
+// setNodeList reads a host list into node names.
+func setNodeList(to *[]cluster.NodeName, v string) error {
+	names, err := hostlist.Expand(v)
+	if err != nil {
+		return opt.Errorf(opt.CodeError, "Invalid node name %s", v)
+	}
+	*to = nil
+	for _, n := range names {
+		*to = append(*to, cluster.NodeName(n))
+	}
+	return nil
+}
