@@ -84,8 +84,8 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	}
 	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
 		NodeName: "", HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
-		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, Supervisor: []string{self, "internal", "supervisor"},
-		History: nil, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"},
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err
 	}

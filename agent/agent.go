@@ -10,9 +10,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"dev.muster/acct"
 	"dev.muster/agent/client"
 	"dev.muster/agent/server"
 	"dev.muster/agent/step"
@@ -38,20 +40,12 @@ type Config struct {
 	Environ  func(*cluster.Launch) []string
 	FileName func(string, *cluster.Launch) string
 	EndNote  func(*cluster.Job, int, cluster.NodeName, time.Time) string
+	PIDEnv   string
 	// Supervisor is the command that becomes the supervisor.
 	Supervisor []string
 	Log        *slog.Logger
-	// History opens the history database; nil keeps none.
-	History func(dir string) (History, error)
 	// Started is called once the socket answers.
 	Started func()
-}
-
-// History is what server mode needs of the history database.
-type History interface {
-	server.History
-	Run(context.Context) error
-	Routes(*api.Mux)
 }
 
 // Run runs the process until ctx ends. Jobs run on.
@@ -80,16 +74,12 @@ func Run(ctx context.Context, cfg Config) error {
 		})
 	}
 	if cfg.Server {
-		s, hist, err := newServer(cfg)
+		s, err := newServer(cfg)
 		if err != nil {
 			return errors.Join(err, ln.Close())
 		}
 		s.Routes(mux)
 		run("server", s.Run)
-		if hist != nil {
-			hist.Routes(mux)
-			run("history", hist.Run)
-		}
 	}
 	if cfg.Client {
 		c, err := newClient(ctx, cfg)
@@ -111,30 +101,20 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-func newServer(cfg Config) (*server.Server, History, error) {
+func newServer(cfg Config) (*server.Server, error) {
 	name, err := os.Hostname()
 	if err != nil {
-		return nil, nil, fmt.Errorf("read host name: %w", err)
+		return nil, fmt.Errorf("read host name: %w", err)
 	}
-	var hist History
-	var sink server.History = noHistory{}
-	if cfg.History != nil {
-		if hist, err = cfg.History(filepath.Join(cfg.Dir, "acct")); err != nil {
-			return nil, nil, fmt.Errorf("open history: %w", err)
-		}
-		sink = hist
+	hist, err := acct.Open(filepath.Join(cfg.Dir, "acct"), cfg.Log)
+	if err != nil {
+		return nil, fmt.Errorf("open history: %w", err)
 	}
 	addr, trans := raft.NewInmemTransport(raft.ServerAddress(name))
-	s, err := server.New(server.Config{Name: name, Version: cfg.Version, Initial: cfg.Initial,
+	return server.New(server.Config{Name: name, Version: cfg.Version, Initial: cfg.Initial,
 		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: string(addr), Bootstrap: true}},
-		trans, sink, cfg.Log)
-	return s, hist, err
+		trans, hist, cfg.Log)
 }
-
-type noHistory struct{}
-
-func (noHistory) Apply(uint64, []cluster.Event) {}
-func (noHistory) Flush(context.Context) error   { return nil }
 
 func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 	nodes := cfg.Hollow
@@ -154,7 +134,7 @@ func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 	if len(cfg.Hollow) > 0 && !cfg.HollowExec {
 		runner = step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return cfg.HollowTime, cluster.ExitStatus{} })
 	} else {
-		r, err := step.Open(dir, cfg.Supervisor)
+		r, err := step.Open(dir, append(slices.Clone(cfg.Supervisor), "--dir", dir))
 		if err != nil {
 			return nil, fmt.Errorf("open the supervisor: %w", err)
 		}
@@ -169,5 +149,5 @@ func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", cfg.Socket)
 	}}
 	return client.New(client.Config{Dir: dir, Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, Daemon: cfg.Socket}, cfg.Log)
+		FileName: cfg.FileName, EndNote: cfg.EndNote, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}, cfg.Log)
 }

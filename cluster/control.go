@@ -64,6 +64,7 @@ func (t *tx) split(id JobID, task int) *Job {
 		left := *rest
 		left.Tasks = rest.Tasks.Minus(NewIDSet(task))
 		t.putJob(&left)
+		t.tell(&left)
 		for _, h := range []BlobHash{one.Spec.Script, one.Spec.Env} {
 			_ = t.refBlob(h, 1) // the array's own record holds it, so it is there
 		}

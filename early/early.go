@@ -7,6 +7,7 @@ package early
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -34,12 +35,19 @@ func init() {
 		sys.Dial = Dial
 		os.Exit(slurm.Main(args, sys))
 	case name == "internal" && len(args) > 1 && args[1] == "supervisor":
-		if err := step.SupervisorMain(context.Background(), args[2:]); err != nil {
+		if err := supervise(args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "muster supervisor:", err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
+}
+
+func supervise(args []string) error {
+	if len(args) != 2 || args[0] != "--dir" {
+		return errors.New("usage: muster internal supervisor --dir DIR")
+	}
+	return step.SupervisorMain(context.Background(), args[1])
 }
 
 // Sockets lists where the local daemon may listen, in the order of search.

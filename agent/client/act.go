@@ -367,7 +367,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 		ID:  step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node},
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: j.Spec.Rlimits, Env: env, Script: script, ScriptPath: path,
-		HostName: c.hostName(n), Hosts: c.hosts(n),
+		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
 		Tasks: []step.Task{{Argv: append([]string{path}, j.Spec.Args...), Env: c.cfg.Environ(l), Stdin: in, Stdout: out, Stderr: errs}},
 	}, nil
 }

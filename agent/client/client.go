@@ -44,6 +44,7 @@ type Config struct {
 	FileName func(pattern string, l *cluster.Launch) string
 	// EndNote is the dialect's line for the output of a job that is being ended; "" for none.
 	EndNote func(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
+	PIDEnv  string // variable that holds a task's own process id
 	Daemon  string // address that front-ends inside jobs use
 }
 

@@ -209,7 +209,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	cfg := c.config
 	c.mu.Unlock()
 	out := step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups, Dir: s.WorkDir,
-		Umask: s.Umask, Rlimits: s.Rlimits, Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n)}
+		Umask: s.Umask, Rlimits: s.Rlimits, Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv}
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
@@ -502,13 +502,16 @@ func splice(ctx context.Context, a, b net.Conn) {
 
 // announceEnd writes Slurm's line about why a job ends into the output of its steps.
 func (c *Client) announceEnd(h *jobHere, now time.Time) {
-	if c.cfg.EndNote == nil {
+	teller, ok := c.cfg.Runner.(interface {
+		Say(step.ID, string) error
+	})
+	if c.cfg.EndNote == nil || !ok {
 		return
 	}
 	for id, st := range c.stepsOf(h) {
 		if st.State != step.Ended {
 			if text := c.cfg.EndNote(h.job, id.Step, id.Node, now); text != "" {
-				c.try("note", id, c.cfg.Runner.Say(id, text))
+				c.try("note", id, teller.Say(id, text))
 			}
 		}
 	}

@@ -24,6 +24,7 @@ func (s *Server) Routes(m *api.Mux) {
 	api.Handle(m, api.ListNodes, s.listNodes)
 	api.Handle(m, api.ShowCluster, s.showCluster)
 	api.Handle(m, api.ListSteps, s.listSteps)
+	api.Handle(m, api.ListHistory, s.listHistory)
 	api.Handle(m, api.Ping, s.ping)
 	api.Handle(m, api.RegisterNodes, s.registerNodes)
 	api.Handle(m, api.GetWork, s.getWork)

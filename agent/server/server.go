@@ -16,13 +16,6 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// History is where events go, acct.DB in the product. Apply must be quick: it only queues.
-type History interface {
-	Apply(index uint64, events []cluster.Event)
-	// Flush returns once everything applied so far is durable.
-	Flush(context.Context) error
-}
-
 // Config says how a server runs.
 type Config struct {
 	Name    string
@@ -69,10 +62,15 @@ func (s *Server) Run(ctx context.Context) error {
 	logCtx, stopLog := context.WithCancel(context.WithoutCancel(ctx))
 	errc := make(chan error, 1)
 	wg.Go(func() { errc <- s.log.Run(logCtx) })
-	wg.Go(func() { s.lead(ctx); stopLog() })
+	histCtx, stopHist := context.WithCancel(context.WithoutCancel(ctx))
+	histErr := make(chan error, 1)
+	wg.Go(func() { histErr <- s.hist.Run(histCtx) })
+	s.lead(ctx)
+	stopLog() // the log stops before history, so that no event is left behind
+	err := <-errc
+	stopHist()
 	wg.Wait()
-	stopLog()
-	return <-errc
+	return errors.Join(err, <-histErr)
 }
 
 // Snapshot is the state now.

@@ -1,0 +1,287 @@
+// Package acct is history: a SQLite projection of the cluster's events, and its queries. The
+// projection is a pure function of the events; the index up to which it has taken them is stored
+// in the same transaction, so that taking an event twice changes nothing.
+package acct
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+	_ "modernc.org/sqlite" // the driver
+)
+
+// Limits of the projection.
+const (
+	gatherTime = 50 * time.Millisecond // events are gathered this long, then written together
+	maxQueued  = 1 << 16               // events waiting; beyond that the log waits for the disk
+	readers    = 4
+)
+
+const schema = `
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS job (
+  seq INTEGER PRIMARY KEY, job INTEGER NOT NULL, submitted INTEGER NOT NULL, array INTEGER NOT NULL, uid INTEGER NOT NULL,
+  phase INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (job, submitted)) STRICT;
+CREATE INDEX IF NOT EXISTS job_array ON job (array) WHERE array != 0;
+CREATE INDEX IF NOT EXISTS job_ended ON job (ended, submitted);
+CREATE INDEX IF NOT EXISTS job_uid ON job (uid, submitted);
+CREATE TABLE IF NOT EXISTS step (
+  job INTEGER NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, started INTEGER NOT NULL, data BLOB NOT NULL,
+  PRIMARY KEY (job, attempt, step, started)) STRICT, WITHOUT ROWID;`
+
+// schemaVersion is PRAGMA user_version of this schema.
+const schemaVersion = 1
+
+// DB is the history of one server.
+type DB struct {
+	log  *slog.Logger
+	w, r *sql.DB
+
+	mu    sync.Mutex
+	queue []cluster.Event
+	index uint64 // of the newest event queued
+	done  uint64 // of the newest event on disk
+	moved chan struct{}
+	more  chan struct{}
+	hurry chan struct{} // somebody waits: do not gather
+}
+
+// Open opens (or makes) the database in dir. A file that is damaged is set aside and a new one
+// begun; the log refills it as far as it reaches.
+func Open(dir string, log *slog.Logger) (*DB, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make folder of history: %w", err)
+	}
+	path := filepath.Join(dir, "history.db")
+	d, err := open(path, log)
+	if err == nil {
+		return d, nil
+	}
+	aside := fmt.Sprintf("%s.damaged-%d", path, time.Now().Unix())
+	if rerr := os.Rename(path, aside); rerr != nil {
+		return nil, errors.Join(err, rerr)
+	}
+	log.Error("history was damaged; a new file is begun", "err", err, "aside", aside)
+	return open(path, log)
+}
+
+func open(path string, log *slog.Logger) (*DB, error) {
+	const common = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+	w, err := sql.Open("sqlite", "file:"+path+common+"&_txlock=immediate")
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	w.SetMaxOpenConns(1)
+	d := &DB{log: log, w: w, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+	if err := d.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare %s: %w", path, err), w.Close())
+	}
+	if d.r, err = sql.Open("sqlite", "file:"+path+common+"&_pragma=query_only(1)"); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	d.r.SetMaxOpenConns(readers)
+	return d, nil
+}
+
+func (d *DB) prepare() error {
+	var version int
+	if err := d.w.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if version > schemaVersion {
+		return fmt.Errorf("history has schema %d, this binary knows %d", version, schemaVersion)
+	}
+	if _, err := d.w.Exec(schema); err != nil {
+		return err
+	}
+	if _, err := d.w.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
+		return err
+	}
+	err := d.w.QueryRow("SELECT value FROM meta WHERE key = 'applied'").Scan(&d.done)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	d.index = d.done
+	return err
+}
+
+// Apply queues the events of one log index. Indexes at or below what is stored are ignored. It
+// waits only when maxQueued events are not yet written.
+func (d *DB) Apply(index uint64, events []cluster.Event) {
+	for {
+		d.mu.Lock()
+		if index <= d.index {
+			d.mu.Unlock()
+			return
+		}
+		if len(d.queue) < maxQueued {
+			break
+		}
+		moved := d.moved
+		d.mu.Unlock()
+		poke(d.hurry)
+		<-moved
+	}
+	d.queue = append(d.queue, events...)
+	d.index = index
+	d.mu.Unlock()
+	poke(d.more)
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Flush returns once everything applied before is stored.
+func (d *DB) Flush(ctx context.Context) error {
+	for {
+		d.mu.Lock()
+		done, moved := d.done >= d.index, d.moved
+		d.mu.Unlock()
+		if done {
+			return nil
+		}
+		poke(d.hurry)
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Run writes queued events until ctx ends, the rest included.
+func (d *DB) Run(ctx context.Context) error {
+	defer d.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return d.write()
+		case <-d.more:
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.hurry:
+		case <-time.After(gatherTime):
+		}
+		if err := d.write(); err != nil {
+			d.log.Error("history could not be written; trying again", "err", err)
+			select {
+			case <-time.After(time.Second):
+				poke(d.more)
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (d *DB) close() {
+	_ = d.w.Close()
+	_ = d.r.Close()
+}
+
+type jobKey struct {
+	job       cluster.JobID
+	submitted int64
+}
+
+type stepKey struct {
+	id      cluster.StepID
+	attempt int
+	started int64
+}
+
+// write stores everything queued in one transaction; of several events of one job the last counts.
+func (d *DB) write() error {
+	d.mu.Lock()
+	events, index := d.queue, d.index
+	d.queue = nil
+	d.mu.Unlock()
+	if index == d.done {
+		return nil
+	}
+	if err := d.store(events, index); err != nil {
+		d.mu.Lock()
+		d.queue = append(events, d.queue...)
+		d.mu.Unlock()
+		return err
+	}
+	d.mu.Lock()
+	d.done = index
+	close(d.moved)
+	d.moved = make(chan struct{})
+	d.mu.Unlock()
+	return nil
+}
+
+func (d *DB) store(events []cluster.Event, index uint64) error {
+	tx, err := d.w.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // no-op once committed
+	lastJob, lastStep := map[jobKey]int{}, map[stepKey]int{}
+	for i, e := range events {
+		if e.Job != nil {
+			lastJob[jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}] = i
+		}
+		if e.Step != nil {
+			lastStep[stepKey{e.Step.ID, e.Step.Attempt, e.Step.Started.UnixNano()}] = i
+		}
+	}
+	for i, e := range events {
+		switch {
+		case e.Job != nil && lastJob[jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}] == i:
+			err = putJob(tx, e.Job)
+		case e.Step != nil && lastStep[stepKey{e.Step.ID, e.Step.Attempt, e.Step.Started.UnixNano()}] == i:
+			err = putStep(tx, e.Step)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := tx.Exec("INSERT INTO meta VALUES ('applied', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", index); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func unix(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func putJob(tx *sql.Tx, j *cluster.Job) error {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (job, submitted) DO UPDATE SET phase = excluded.phase, started = excluded.started, ended = excluded.ended,
+		data = excluded.data`, j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data)
+	return err
+}
+
+func putStep(tx *sql.Tx, s *cluster.Step) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`INSERT INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET data = excluded.data`, s.ID.Job, s.Attempt, s.ID.Step, unix(s.Started), data)
+	return err
+}

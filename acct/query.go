@@ -1,0 +1,180 @@
+package acct
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// State is a phase, for ended jobs with an outcome.
+type State struct {
+	Phase   cluster.Phase
+	Outcome cluster.Outcome
+}
+
+// Query selects records; every filter that is not empty must match.
+type Query struct {
+	Refs       []cluster.Ref
+	Users      []uint32
+	Accounts   []string
+	Partitions []string
+	Names      []string
+	QOS        []string
+	Nodes      []cluster.NodeName
+	States     []State
+	From, To   time.Time // jobs that lived between them; zero: no bound
+	Duplicates bool      // every attempt, not only the last
+	Steps      bool
+}
+
+// Record is one attempt of one job.
+type Record struct {
+	Job   *cluster.Job
+	Steps []*cluster.Step
+}
+
+// Jobs yields the records in the order in which they entered history. An error ends the sequence.
+func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		where, args := q.where()
+		order := " ORDER BY seq"
+		rows, err := d.r.QueryContext(ctx, "SELECT data FROM job"+where+order, args...)
+		if err != nil {
+			yield(Record{}, fmt.Errorf("read history: %w", err))
+			return
+		}
+		defer rows.Close()
+		var list []*cluster.Job
+		for rows.Next() {
+			var data []byte
+			j := &cluster.Job{}
+			if err = rows.Scan(&data); err == nil {
+				err = json.Unmarshal(data, j)
+			}
+			if err != nil {
+				yield(Record{}, fmt.Errorf("read history: %w", err))
+				return
+			}
+			if q.matches(j) {
+				list = append(list, j)
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(Record{}, fmt.Errorf("read history: %w", err))
+			return
+		}
+		rows.Close()
+		if !q.Duplicates {
+			list = newest(list)
+		}
+		for _, j := range list {
+			rec := Record{Job: j}
+			if q.Steps {
+				if rec.Steps, err = d.steps(ctx, j); err != nil {
+					yield(Record{}, err)
+					return
+				}
+			}
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// newest keeps the last attempt of each job.
+func newest(list []*cluster.Job) []*cluster.Job {
+	last := map[cluster.JobID]*cluster.Job{}
+	for _, j := range list {
+		last[j.ID] = j
+	}
+	return slices.DeleteFunc(list, func(j *cluster.Job) bool { return last[j.ID] != j })
+}
+
+func (q *Query) where() (string, []any) {
+	var terms []string
+	var args []any
+	if len(q.Refs) > 0 {
+		var ids []string
+		for _, r := range q.Refs {
+			ids = append(ids, "job = ? OR array = ?")
+			args = append(args, r.Job, r.Job)
+		}
+		terms = append(terms, "("+strings.Join(ids, " OR ")+")")
+	}
+	if len(q.Users) > 0 {
+		marks := make([]string, len(q.Users))
+		for i, u := range q.Users {
+			marks[i] = "?"
+			args = append(args, u)
+		}
+		terms = append(terms, "uid IN ("+strings.Join(marks, ",")+")")
+	}
+	if !q.To.IsZero() {
+		terms = append(terms, "submitted <= ?")
+		args = append(args, q.To.UnixNano())
+	}
+	if !q.From.IsZero() {
+		terms = append(terms, "(ended >= ? OR ended = 0)")
+		args = append(args, q.From.UnixNano())
+	}
+	if terms == nil {
+		return "", nil
+	}
+	return " WHERE " + strings.Join(terms, " AND "), args
+}
+
+func (q *Query) matches(j *cluster.Job) bool {
+	in := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+	if !in(q.Accounts, j.Spec.Account) || !in(q.Names, j.Spec.Name) || !in(q.QOS, j.Spec.QOS) {
+		return false
+	}
+	if len(q.Refs) > 0 && !slices.ContainsFunc(q.Refs, func(r cluster.Ref) bool {
+		return r.Job == j.ID && r.Tasks.Empty() || r.Job == j.ArrayID && (r.Tasks.Empty() || r.Tasks.Has(j.Task))
+	}) {
+		return false
+	}
+	if len(q.Partitions) > 0 && !slices.ContainsFunc(partitions(j), func(p string) bool { return slices.Contains(q.Partitions, p) }) {
+		return false
+	}
+	if len(q.Nodes) > 0 && !slices.ContainsFunc(j.AllocNodes(), func(n cluster.NodeName) bool { return slices.Contains(q.Nodes, n) }) {
+		return false
+	}
+	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(s State) bool {
+		return s.Phase == j.Phase && (j.Phase != cluster.Ended || s.Outcome == j.Outcome)
+	})
+}
+
+func partitions(j *cluster.Job) []string {
+	if j.Alloc != nil {
+		return []string{j.Alloc.Partition}
+	}
+	return j.Spec.Partitions
+}
+
+func (d *DB) steps(ctx context.Context, j *cluster.Job) ([]*cluster.Step, error) {
+	rows, err := d.r.QueryContext(ctx, "SELECT data FROM step WHERE job = ? AND attempt = ? ORDER BY started, step", j.ID, j.Attempt)
+	if err != nil {
+		return nil, fmt.Errorf("read steps of job %d: %w", j.ID, err)
+	}
+	defer rows.Close()
+	var out []*cluster.Step
+	for rows.Next() {
+		var data []byte
+		s := &cluster.Step{}
+		if err := rows.Scan(&data); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, s); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, rows.Err()
+}
