@@ -15,6 +15,7 @@ import (
 
 	"dev.muster/agent"
 	"dev.muster/agent/client"
+	"dev.muster/agent/step"
 	_ "dev.muster/early" // front-ends end here, before anything else of this file is initialised
 	"dev.muster/slurm"
 	"dev.muster/slurm/conf"
@@ -23,6 +24,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 5 && os.Args[1] == "internal" && os.Args[2] == "supervisor" && os.Args[3] == "--dir" {
+		if err := step.SupervisorMain(context.Background(), os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, "muster supervisor:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := app().Run(os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)

@@ -145,7 +145,7 @@ func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 		nodes[i].Inventory.Version = cfg.Version
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}
-	near := &api.Client{Dial: func(ctx context.Context) (net.Conn, error) {
+	near := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", cfg.Socket)
 	}}
 	return client.New(client.Config{Dir: dir, Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,

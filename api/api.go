@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 
 	"dev.muster/cluster"
 )
@@ -40,7 +39,7 @@ type Caller struct {
 type Handler func(ctx context.Context, who Caller, body []byte) (any, error)
 
 // TunnelHandler takes over a connection after its request was read.
-type TunnelHandler func(ctx context.Context, who Caller, req []byte, conn net.Conn) error
+type TunnelHandler func(ctx context.Context, who Caller, req []byte, conn Conn) error
 
 // Route is a registered endpoint.
 type Route struct {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,17 +23,24 @@ const (
 	idleConns  = 4
 )
 
+// Conn is what the client needs of a connection; a net.Conn is one. Package net is not used here:
+// its initialisation alone would double the start-up time of a front-end.
+type Conn interface {
+	io.ReadWriteCloser
+	SetDeadline(time.Time) error
+}
+
 // Client calls one daemon over connections that Dial makes. It speaks the HTTP/1.1 that both
 // ends need and nothing more. It may be used from many goroutines.
 type Client struct {
-	Dial func(context.Context) (net.Conn, error)
+	Dial func(context.Context) (Conn, error)
 
 	mu   sync.Mutex
 	idle []*clientConn
 }
 
 type clientConn struct {
-	net.Conn
+	Conn
 	r *bufio.Reader
 }
 
@@ -216,7 +222,7 @@ func escape(b []byte) string {
 }
 
 // Tunnel sends the request and, once the other side agrees to upgrade, returns the bare connection.
-func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (net.Conn, error) {
+func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (Conn, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err

@@ -1,19 +1,18 @@
-// Package early runs the programs that must start in about a millisecond: the Slurm front-ends and
-// the supervisor. Go initialises packages in the order of their import paths as soon as what they
-// import is ready, and this module's path sorts before those of the libraries that only the daemons
-// use; so this init runs, and exits, before raft, SQLite or the metrics initialise. The order is
-// checked by make lint. See docs/adr/0002-early-dispatch.md.
+// Package early runs the programs that must start in about a millisecond: the Slurm front-ends. Go
+// initialises packages in the order of their import paths as soon as what they import is ready, and
+// this module's path sorts before those of the libraries that only the daemons use; so this init
+// runs, and exits, before raft, SQLite, net or the metrics initialise. TestTidyInit checks the
+// order. See docs/adr/0002-early-dispatch.md.
 package early
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
+	"path"
+	"syscall"
 
-	"dev.muster/agent/step"
+	"dev.muster/api"
 	"dev.muster/slurm"
 )
 
@@ -22,32 +21,16 @@ func init() {
 	if len(args) == 0 {
 		return
 	}
-	name := filepath.Base(args[0])
+	name := path.Base(args[0])
 	if !slurm.IsFrontEnd(name) {
-		if len(args) < 2 {
+		if len(args) < 2 || !slurm.IsFrontEnd(args[1]) {
 			return
 		}
 		name, args = args[1], args[1:]
 	}
-	switch {
-	case slurm.IsFrontEnd(name):
-		sys := slurm.RealSys(name)
-		sys.Dial = Dial
-		os.Exit(slurm.Main(args, sys))
-	case name == "internal" && len(args) > 1 && args[1] == "supervisor":
-		if err := supervise(args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "muster supervisor:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-}
-
-func supervise(args []string) error {
-	if len(args) != 2 || args[0] != "--dir" {
-		return errors.New("usage: muster internal supervisor --dir DIR")
-	}
-	return step.SupervisorMain(context.Background(), args[1])
+	sys := slurm.RealSys(name)
+	sys.Dial = Dial
+	os.Exit(slurm.Main(args, sys))
 }
 
 // Sockets lists where the local daemon may listen, in the order of search.
@@ -57,17 +40,36 @@ func Sockets() []string {
 	}
 	list := []string{"/run/muster/muster.sock"}
 	if home := os.Getenv("HOME"); home != "" {
-		list = append([]string{filepath.Join(home, ".muster", "muster.sock")}, list...)
+		list = append([]string{path.Join(home, ".muster", "muster.sock")}, list...)
 	}
 	return list
 }
 
-// Dial reaches the local daemon.
-func Dial(context.Context) (conn net.Conn, err error) {
+// Dial reaches the local daemon over its unix socket, without package net.
+func Dial(context.Context) (conn api.Conn, err error) {
 	for _, s := range Sockets() {
-		if conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: s, Net: "unix"}); err == nil {
+		if conn, err = dial(s); err == nil {
 			return conn, nil
 		}
 	}
 	return nil, err
+}
+
+func dial(path string) (api.Conn, error) {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open a socket: %w", err)
+	}
+	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", path, errClose(fd, err))
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil { // so that deadlines work
+		return nil, errClose(fd, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func errClose(fd int, err error) error {
+	_ = syscall.Close(fd)
+	return err
 }

@@ -1,9 +1,7 @@
 package slurm
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"time"
@@ -74,29 +72,30 @@ func (s *Sys) sallocCommand(r *Request) ([]string, int) {
 // runHere runs the command with the allocation in its environment. If the allocation is taken
 // away first, the command runs to its own end unless -K says otherwise.
 func (s *Sys) runHere(r *Request, job *cluster.Job, argv []string) (rc int, revoked bool) {
-	path, err := exec.LookPath(argv[0])
-	if err != nil {
+	file, ok := lookPath(argv[0], s.Getenv)
+	if !ok {
 		return s.fail("_fork_command: Unable to find command \"%s\"", argv[0]), false
 	}
-	cmd := exec.Command(path, argv[1:]...)
-	cmd.Args[0] = argv[0]
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Stdin, s.Stdout, s.Stderr
+	attr := &os.ProcAttr{Files: files(s.Stdin, s.Stdout, s.Stderr), Env: append(append([]string(nil), s.Environ...), s.allocEnv(job)...)}
 	if r.Client.Chdir != "" {
-		cmd.Dir = r.Job.WorkDir
+		attr.Dir = r.Job.WorkDir
 	}
-	cmd.Env = append(append([]string(nil), s.Environ...), s.allocEnv(job)...)
-	if err := cmd.Start(); err != nil {
+	p, err := os.StartProcess(file, argv, attr)
+	if err != nil {
 		return s.fail("_fork_command: %v", err), false
 	}
 	sigs, stop := notifySignals()
 	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }() // ends with the command
+	done := make(chan *os.ProcessState, 1)
+	go func() { // ends with the command
+		st, _ := p.Wait()
+		done <- st
+	}()
 	gone := s.watchJob(job.ID)
 	for {
 		select {
-		case err := <-done:
-			return exitOf(err), revoked
+		case st := <-done:
+			return exitOf(st), revoked
 		case why := <-gone:
 			revoked, gone = true, nil
 			if why.Outcome == cluster.TimedOut || why.EndingWhy == cluster.TimedOut {
@@ -105,23 +104,26 @@ func (s *Sys) runHere(r *Request, job *cluster.Job, argv []string) (rc int, revo
 				s.say("Job allocation %d has been revoked.", job.ID)
 			}
 			if k := r.Client.KillCommand; k != 0 {
-				_ = cmd.Process.Signal(syscall.Signal(k))
+				_ = p.Signal(syscall.Signal(k))
 			}
 		case sig := <-sigs:
 			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
-				_ = cmd.Process.Signal(sig)
+				_ = p.Signal(sig)
 			} // the terminal sends the others to the command itself
 		}
 	}
 }
 
 // exitOf is a command's exit code; a death by signal counts as 0, as in Slurm.
-func exitOf(err error) int {
-	var e *exec.ExitError
-	if errors.As(err, &e) && e.ExitCode() > 0 {
-		return e.ExitCode()
+func exitOf(st *os.ProcessState) int { return max(st.ExitCode(), 0) }
+
+// files are the streams that are real files; others can not be passed on.
+func files(streams ...any) []*os.File {
+	out := make([]*os.File, len(streams))
+	for i, x := range streams {
+		out[i], _ = x.(*os.File)
 	}
-	return 0
+	return out
 }
 
 // watchJob tells when a job ends by itself.

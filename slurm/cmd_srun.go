@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
+	"io"
 	"strings"
 	"time"
 
@@ -136,23 +136,23 @@ func (s *Sys) awaitAllocation(r *Request, id cluster.JobID) (*cluster.Job, int) 
 
 // step creates a step and sees it through; the result is srun's exit code.
 func (s *Sys) step(r *Request, id cluster.JobID, own bool) int {
-	io, code := newStepIO(s, r)
+	sio, code := newStepIO(s, r)
 	if code != 0 {
 		return code
 	}
 	resp, code := s.createStep(r, id)
 	if code != 0 {
-		io.close()
+		sio.close()
 		return code
 	}
-	if err := io.open(&resp); err != nil {
+	if err := sio.open(&resp); err != nil {
 		_, _ = call(s, api.SignalStep, api.StepSignal{ID: resp.Step.ID, Kill: true})
-		io.close()
+		sio.close()
 		return s.fail("%v", err)
 	}
-	run := newStepRun(s, r, resp, io)
+	run := newStepRun(s, r, resp, sio)
 	rc := run.run()
-	io.close()
+	sio.close()
 	if own && run.revoked {
 		s.say("Force Terminated job %d", id)
 	}
@@ -200,8 +200,8 @@ const reattach = 5 * time.Minute
 
 // attach returns a function that leads to the stream of one node's part of the step, and that
 // waits for a daemon that is being restarted.
-func (s *Sys) attach(id cluster.StepID, node cluster.NodeName) func() (net.Conn, error) {
-	return func() (net.Conn, error) {
+func (s *Sys) attach(id cluster.StepID, node cluster.NodeName) func() (io.ReadWriteCloser, error) {
+	return func() (io.ReadWriteCloser, error) {
 		c := s.client()
 		var wait time.Duration
 		for began := time.Now(); ; {
@@ -246,8 +246,8 @@ type exitGroup struct {
 	rank cluster.IDSet
 }
 
-func newStepRun(s *Sys, r *Request, resp api.StepResponse, io *stepIO) *stepRun {
-	run := &stepRun{sys: s, req: r, resp: resp, io: io, events: make(chan nodeEvent, 16)}
+func newStepRun(s *Sys, r *Request, resp api.StepResponse, sio *stepIO) *stepRun {
+	run := &stepRun{sys: s, req: r, resp: resp, io: sio, events: make(chan nodeEvent, 16)}
 	for _, n := range resp.Nodes {
 		run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
 		run.streams = append(run.streams, stream.New(s.attach(resp.Step.ID, n.Node), 0))

@@ -2,7 +2,7 @@ package slurm
 
 import (
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,8 +53,8 @@ func (r *Request) places() error {
 	}
 	if j.WorkDir = r.Client.Chdir; j.WorkDir == "" {
 		j.WorkDir = cwd
-	} else if !filepath.IsAbs(j.WorkDir) {
-		j.WorkDir = filepath.Join(cwd, j.WorkDir)
+	} else if !path.IsAbs(j.WorkDir) {
+		j.WorkDir = path.Join(cwd, j.WorkDir)
 	}
 	if r.prog == opt.Salloc && r.Client.Chdir != "" {
 		if _, err := os.Stat(j.WorkDir); err != nil {
@@ -82,7 +82,7 @@ func (r *Request) defaultName() string {
 	case r.prog == opt.Salloc:
 		return "interactive"
 	case r.prog == opt.Srun && len(r.Argv) > 0:
-		return filepath.Base(r.Argv[0])
+		return path.Base(r.Argv[0])
 	}
 	return "sbatch"
 }
@@ -184,7 +184,7 @@ func (r *Request) finishStep() error {
 	s.Exact = s.Exact || r.From("cpus-per-task") == FromLine
 	s.Argv, s.Whole = r.Argv, r.Client.Whole
 	if s.Name = j.Name; !r.named {
-		s.Name = filepath.Base(r.Argv[0])
+		s.Name = path.Base(r.Argv[0])
 	}
 	s.WorkDir, s.UID, s.GID, s.User, s.Umask, s.Rlimits = j.WorkDir, j.UID, j.GID, j.User, j.Umask, j.Rlimits
 	s.Stdin, s.Stdout, s.Stderr = j.Stdin, j.Stdout, j.Stderr

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 	"syscall"
 
@@ -106,9 +106,9 @@ func (r *Request) readScript(found []opt.Found[Request], rest []string) error {
 		r.Job.Name = "sbatch"
 	} else {
 		dir, _ := lastValue(found, "chdir")
-		path := r.findScript(rest[0], dir)
-		text, err = readFileLimited(path, maxScript)
-		r.Job.Command, r.Job.Args, r.Job.Name = path, rest[1:], filepath.Base(rest[0])
+		file := r.findScript(rest[0], dir)
+		text, err = readFileLimited(file, maxScript)
+		r.Job.Command, r.Job.Args, r.Job.Name = file, rest[1:], path.Base(rest[0])
 	}
 	if errors.Is(err, syscall.EISDIR) {
 		text, err = nil, nil // as Slurm says of a directory
@@ -149,8 +149,8 @@ func (r *Request) findScript(name, dir string) string {
 	}
 	if dir == "" {
 		dir = cwd
-	} else if !filepath.IsAbs(dir) {
-		dir = filepath.Join(cwd, dir)
+	} else if !path.IsAbs(dir) {
+		dir = path.Join(cwd, dir)
 	}
 	switch {
 	case name == "":
@@ -158,27 +158,27 @@ func (r *Request) findScript(name, dir string) string {
 	case name[0] == '/':
 		return name
 	case name[0] == '.':
-		return filepath.Join(cwd, name)
+		return path.Join(cwd, name)
 	}
-	if path := filepath.Join(dir, name); exists(path) {
-		return path
+	if file := path.Join(dir, name); exists(file) {
+		return file
 	}
 	for d := range strings.SplitSeq(r.sys.Getenv("PATH"), ":") {
-		if path := filepath.Join(d, name); d != "" && exists(path) {
-			return path
+		if file := path.Join(d, name); d != "" && exists(file) {
+			return file
 		}
 	}
-	return filepath.Join(cwd, name)
+	return path.Join(cwd, name)
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
+func exists(file string) bool {
+	_, err := os.Stat(file)
 	return err == nil
 }
 
 // readFileLimited reads a file of at most limit bytes.
-func readFileLimited(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+func readFileLimited(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,10 +113,10 @@ func isNull(r io.Reader) bool {
 }
 
 func (o *stepIO) path(name string) string {
-	if filepath.IsAbs(name) {
+	if path.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(o.req.Step.WorkDir, name)
+	return path.Join(o.req.Step.WorkDir, name)
 }
 
 // terminal prepares --pty: the real terminal becomes raw, its size travels along.

@@ -5,13 +5,13 @@ package slurm
 import (
 	"context"
 	"io"
-	"net"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
@@ -25,7 +25,7 @@ type Sys struct {
 	Stdout, Stderr io.Writer
 	Environ        []string
 	Getwd          func() (string, error)
-	Dial           func(context.Context) (net.Conn, error) // the local daemon
+	Dial           func(context.Context) (api.Conn, error) // the local daemon
 	Now            func() time.Time
 	UID, GID       uint32
 	Umask          uint32

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 )
@@ -66,7 +65,7 @@ func account(database, key string) (string, bool) {
 			return byID, true
 		}
 	}
-	out, err := exec.Command("getent", database, key).Output()
-	line, _, _ := strings.Cut(string(out), "\n")
-	return line, err == nil && line != ""
+	out := output("getent", database, key)
+	line, _, _ := strings.Cut(out, "\n")
+	return line, line != ""
 }

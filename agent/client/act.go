@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -108,7 +109,12 @@ func (c *Client) update(h *jobHere, kind cluster.UpdateKind) cluster.Update {
 	return cluster.Update{Kind: kind, Job: h.job.ID, Attempt: h.job.Attempt, At: time.Now()}
 }
 
+// try logs a runner's refusal; a step it no longer knows is dropped here too. Called with mu held.
 func (c *Client) try(what string, id step.ID, err error) {
+	if errors.Is(err, step.ErrUnknown) {
+		delete(c.have, id)
+		return
+	}
 	if err != nil {
 		c.slog.Warn("a step could not be told", "what", what, "job", id.Job, "step", id.Step, "node", id.Node, "err", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -456,7 +455,7 @@ func (c *Client) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.A
 }
 
 // attachStep carries the stream of one node's part of a step between srun and the supervisor.
-func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, conn net.Conn) error {
+func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
 	c.mu.Lock()
 	ls, q, i, err := c.attachTarget(who, req)
 	if err != nil {
@@ -484,7 +483,7 @@ func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, con
 }
 
 // splice copies both ways until either side ends or ctx does.
-func splice(ctx context.Context, a, b net.Conn) {
+func splice(ctx context.Context, a, b io.ReadWriteCloser) {
 	stop := context.AfterFunc(ctx, func() { a.Close(); b.Close() })
 	defer stop()
 	done := make(chan struct{})

@@ -6,7 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,18 +33,18 @@ type reader struct {
 
 // Load reads slurm.conf and, beside it, topology.conf and gres.conf if they are there. The notes
 // say what was not understood or has no effect.
-func Load(path string) (*cluster.Config, []string, error) {
+func Load(file string) (*cluster.Config, []string, error) {
 	cfg := cluster.DefaultConfig()
 	cfg.Partitions, cfg.Keys = nil, map[string]string{}
 	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
-	if err := r.file(path, r.slurmLine, 0); err != nil {
+	if err := r.read(file, r.slurmLine, 0); err != nil {
 		return nil, nil, err
 	}
-	dir := filepath.Dir(path)
+	dir := path.Dir(file)
 	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine} {
-		p := filepath.Join(dir, name)
+		p := path.Join(dir, name)
 		if _, err := os.Stat(p); err == nil {
-			if err := r.file(p, f, 0); err != nil {
+			if err := r.read(p, f, 0); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -59,11 +59,11 @@ func (r *reader) note(file string, line int, format string, args ...any) {
 }
 
 // file reads lines: comments, continuation by a backslash, Include.
-func (r *reader) file(path string, each func(string, int, []pair), depth int) error {
+func (r *reader) read(file string, each func(string, int, []pair), depth int) error {
 	if depth > maxIncludes {
-		return fmt.Errorf("%s: more than %d nested Include lines", path, maxIncludes)
+		return fmt.Errorf("%s: more than %d nested Include lines", file, maxIncludes)
 	}
-	f, err := os.Open(path)
+	f, err := os.Open(file)
 	if err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
@@ -89,20 +89,20 @@ func (r *reader) file(path string, each func(string, int, []pair), depth int) er
 		}
 		if strings.EqualFold(words[0], "include") && len(words) > 1 {
 			p := words[1]
-			if !filepath.IsAbs(p) {
-				p = filepath.Join(filepath.Dir(path), p)
+			if !path.IsAbs(p) {
+				p = path.Join(path.Dir(file), p)
 			}
-			if err := r.file(p, each, depth+1); err != nil {
+			if err := r.read(p, each, depth+1); err != nil {
 				return err
 			}
 			continue
 		}
-		each(path, n, r.pairs(path, n, words))
+		each(file, n, r.pairs(file, n, words))
 	}
 	return lines.Err()
 }
 
-func (r *reader) pairs(path string, n int, words []string) (out []pair) {
+func (r *reader) pairs(file string, n int, words []string) (out []pair) {
 	for _, w := range words {
 		k, v, ok := strings.Cut(w, "=")
 		if !ok {
@@ -110,7 +110,7 @@ func (r *reader) pairs(path string, n int, words []string) (out []pair) {
 				out[len(out)-1].value += " " + w
 				continue
 			}
-			r.note(path, n, "%q is not Key=Value; ignored", w)
+			r.note(file, n, "%q is not Key=Value; ignored", w)
 			continue
 		}
 		out = append(out, pair{strings.ToLower(k), v})
@@ -121,31 +121,31 @@ func (r *reader) pairs(path string, n int, words []string) (out []pair) {
 	return out
 }
 
-func (r *reader) slurmLine(path string, n int, ps []pair) {
+func (r *reader) slurmLine(file string, n int, ps []pair) {
 	if len(ps) == 0 {
 		return
 	}
 	switch ps[0].key {
 	case "nodename":
-		r.nodeLine(path, n, ps)
+		r.nodeLine(file, n, ps)
 	case "partitionname":
-		r.partitionLine(path, n, ps)
+		r.partitionLine(file, n, ps)
 	case "nodeset", "downnodes", "frontendname":
-		r.note(path, n, "%s lines have no effect yet", ps[0].key)
+		r.note(file, n, "%s lines have no effect yet", ps[0].key)
 	default:
 		for _, p := range ps {
-			r.key(path, n, p)
+			r.key(file, n, p)
 		}
 	}
 }
 
-func (r *reader) key(path string, n int, p pair) {
+func (r *reader) key(file string, n int, p pair) {
 	c := r.cfg
 	c.Keys[p.key] = p.value
 	number := func(to *int) {
 		v, err := strconv.Atoi(p.value)
 		if err != nil {
-			r.note(path, n, "%s=%s is not a number; ignored", p.key, p.value)
+			r.note(file, n, "%s=%s is not a number; ignored", p.key, p.value)
 			return
 		}
 		*to = v
@@ -204,19 +204,19 @@ func (r *reader) key(path string, n int, p pair) {
 }
 
 // nodeLine declares nodes; NodeName=DEFAULT sets what later lines leave out.
-func (r *reader) nodeLine(path string, n int, ps []pair) {
+func (r *reader) nodeLine(file string, n int, ps []pair) {
 	if strings.EqualFold(ps[0].value, "DEFAULT") {
 		r.nodeDef = append(r.nodeDef, ps[1:]...)
 		return
 	}
 	names, err := hostlist.Expand(ps[0].value)
 	if err != nil {
-		r.note(path, n, "NodeName=%s: %v; ignored", ps[0].value, err)
+		r.note(file, n, "NodeName=%s: %v; ignored", ps[0].value, err)
 		return
 	}
 	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
-		r.nodeKey(path, n, &inv, p)
+		r.nodeKey(file, n, &inv, p)
 	}
 	if inv.CPUs == 0 {
 		inv.CPUs = max(inv.Sockets*max(inv.CoresPerSocket, 1)*inv.ThreadsPerCore, 1)
@@ -231,11 +231,11 @@ func (r *reader) nodeLine(path string, n int, ps []pair) {
 	}
 }
 
-func (r *reader) nodeKey(path string, n int, inv *cluster.Inventory, p pair) {
+func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	number := func(to *int) {
 		v, err := strconv.Atoi(p.value)
 		if err != nil || v < 0 {
-			r.note(path, n, "%s=%s is not a number; ignored", p.key, p.value)
+			r.note(file, n, "%s=%s is not a number; ignored", p.key, p.value)
 			return
 		}
 		*to = v
@@ -262,18 +262,18 @@ func (r *reader) nodeKey(path string, n int, inv *cluster.Inventory, p pair) {
 	case "feature", "features":
 		inv.Features = strings.Split(p.value, ",")
 	case "gres":
-		r.nodeGRES(path, n, inv, p.value)
+		r.nodeGRES(file, n, inv, p.value)
 	case "state", "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "memspeclimit", "corespeccount", "comment":
 	default:
-		r.note(path, n, "%s on a node has no effect yet", p.key)
+		r.note(file, n, "%s on a node has no effect yet", p.key)
 	}
 }
 
-func (r *reader) nodeGRES(path string, n int, inv *cluster.Inventory, text string) {
+func (r *reader) nodeGRES(file string, n int, inv *cluster.Inventory, text string) {
 	for _, g := range strings.Split(text, ",") {
 		words := strings.Split(g, ":")
 		if words[0] != "gpu" {
-			r.note(path, n, "Gres=%s: only gpu is known yet", g)
+			r.note(file, n, "Gres=%s: only gpu is known yet", g)
 			continue
 		}
 		count, kind := 1, ""
@@ -291,7 +291,7 @@ func (r *reader) nodeGRES(path string, n int, inv *cluster.Inventory, text strin
 	}
 }
 
-func (r *reader) partitionLine(path string, n int, ps []pair) {
+func (r *reader) partitionLine(file string, n int, ps []pair) {
 	if strings.EqualFold(ps[0].value, "DEFAULT") {
 		r.partDef = append(r.partDef, ps[1:]...)
 		return
@@ -300,7 +300,7 @@ func (r *reader) partitionLine(path string, n int, ps []pair) {
 		p := cluster.Partition{Name: name, State: cluster.PartitionUp, PriorityTier: 1, PriorityJobFactor: 1}
 		for _, kv := range append(slices.Clone(r.partDef), ps[1:]...) {
 			if err := PartitionKey(&p, kv.key, kv.value); err != nil {
-				r.note(path, n, "PartitionName=%s: %v", name, err)
+				r.note(file, n, "PartitionName=%s: %v", name, err)
 			}
 		}
 		r.cfg.Partitions = append(r.cfg.Partitions, p)
@@ -323,9 +323,9 @@ func (r *reader) finish() {
 	}
 }
 
-func (r *reader) topologyLine(path string, n int, ps []pair) {
+func (r *reader) topologyLine(file string, n int, ps []pair) {
 	if len(ps) == 0 || ps[0].key != "switchname" {
-		r.note(path, n, "not a SwitchName line; ignored")
+		r.note(file, n, "not a SwitchName line; ignored")
 		return
 	}
 	s := cluster.Switch{Name: ps[0].value}
@@ -334,12 +334,12 @@ func (r *reader) topologyLine(path string, n int, ps []pair) {
 		switch p.key {
 		case "switches", "nodes":
 			if p.key == "switches" && strings.Contains(text, ":") {
-				r.note(path, n, "Switches=%s: a colon stands between switches, read as a comma", text)
+				r.note(file, n, "Switches=%s: a colon stands between switches, read as a comma", text)
 				text = strings.ReplaceAll(text, ":", ",")
 			}
 			names, err := hostlist.Expand(text)
 			if err != nil {
-				r.note(path, n, "%s=%s: %v; ignored", p.key, text, err)
+				r.note(file, n, "%s=%s: %v; ignored", p.key, text, err)
 				continue
 			}
 			for _, name := range names {
@@ -351,14 +351,14 @@ func (r *reader) topologyLine(path string, n int, ps []pair) {
 			}
 		case "linkspeed":
 		default:
-			r.note(path, n, "%s on a switch is not known; ignored", p.key)
+			r.note(file, n, "%s on a switch is not known; ignored", p.key)
 		}
 	}
 	r.cfg.Topology = append(r.cfg.Topology, s)
 }
 
 // gresLine gives the GPUs of a node their cores, in the order of the lines.
-func (r *reader) gresLine(path string, n int, ps []pair) {
+func (r *reader) gresLine(file string, n int, ps []pair) {
 	var names []string
 	kind, count := "", 0
 	var cores cluster.IDSet
@@ -371,7 +371,7 @@ func (r *reader) gresLine(path string, n int, ps []pair) {
 		case "file":
 			files, err := hostlist.Expand(p.value)
 			if err != nil {
-				r.note(path, n, "File=%s: %v", p.value, err)
+				r.note(file, n, "File=%s: %v", p.value, err)
 			}
 			count = len(files)
 		case "count":
@@ -379,7 +379,7 @@ func (r *reader) gresLine(path string, n int, ps []pair) {
 		case "cores", "cpus":
 			set, err := cluster.ParseIDSet(strings.Trim(p.value, "[]"))
 			if err != nil || strings.ContainsAny(p.value, "[]") {
-				r.note(path, n, "Cores=%s: want a list such as 0-7,16-23", p.value)
+				r.note(file, n, "Cores=%s: want a list such as 0-7,16-23", p.value)
 			}
 			cores = set
 		}

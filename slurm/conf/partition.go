@@ -10,107 +10,92 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
+// partitionKeys is the table of keys: what each sets.
+var partitionKeys = [...]struct {
+	key string
+	set func(p *cluster.Partition, key, value string) error
+}{
+	{"nodes", func(p *cluster.Partition, _, v string) error { return setNodes(p, v) }},
+	{"state", func(p *cluster.Partition, _, v string) error { return setState(p, v) }},
+	{"default", func(p *cluster.Partition, _, v string) error { return yes(&p.Default, v) }},
+	{"hidden", func(p *cluster.Partition, _, v string) error { return yes(&p.Hidden, v) }},
+	{"rootonly", func(p *cluster.Partition, _, v string) error { return yes(&p.RootOnly, v) }},
+	{"exclusiveuser", func(p *cluster.Partition, _, v string) error { return yes(&p.ExclusiveUser, v) }},
+	{"disablerootjobs", func(p *cluster.Partition, _, v string) error { return yes(&p.DisableRootJobs, v) }},
+	{"lln", func(p *cluster.Partition, _, v string) error { return yes(&p.LLN, v) }},
+	{"reqresv", func(p *cluster.Partition, _, v string) error { return yes(&p.ReqResv, v) }},
+	{"maxtime", func(p *cluster.Partition, k, v string) error { return setTime(&p.MaxTime, k, v) }},
+	{"defaulttime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
+	{"deftime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
+	{"minnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MinNodes, k, v) }},
+	{"maxnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MaxNodes, k, v) }},
+	{"maxcpuspernode", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerNode, k, v) }},
+	{"prioritytier", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityTier, k, v) }},
+	{"priorityjobfactor", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityJobFactor, k, v) }},
+	{"priority", func(p *cluster.Partition, k, v string) error {
+		err := number(&p.PriorityTier, k, v)
+		p.PriorityJobFactor = p.PriorityTier
+		return err
+	}},
+	{"defmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerCPU, k, v) }},
+	{"defmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerNode, k, v) }},
+	{"defmempergpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerGPU, k, v) }},
+	{"maxmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerCPU, k, v) }},
+	{"maxmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) }},
+	{"oversubscribe", func(p *cluster.Partition, _, v string) error { p.OverSubscribe = strings.ToUpper(v); return nil }},
+	{"shared", func(p *cluster.Partition, _, v string) error { p.OverSubscribe = strings.ToUpper(v); return nil }},
+	{"preemptmode", func(p *cluster.Partition, _, v string) error { p.PreemptMode = strings.ToUpper(v); return nil }},
+	{"allowgroups", func(p *cluster.Partition, _, v string) error { return list(&p.AllowGroups, v) }},
+	{"allowaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.AllowAccounts, v) }},
+	{"allowqos", func(p *cluster.Partition, _, v string) error { return list(&p.AllowQOS, v) }},
+	{"denyaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.DenyAccounts, v) }},
+	{"denyqos", func(p *cluster.Partition, _, v string) error { return list(&p.DenyQOS, v) }},
+	{"gracetime", func(p *cluster.Partition, k, v string) error {
+		n := 0
+		err := number(&n, k, v)
+		p.GraceTime = time.Duration(n) * time.Second
+		return err
+	}},
+}
+
 // PartitionKey sets one key of a partition as slurm.conf and scontrol write it; key is lower case.
 func PartitionKey(p *cluster.Partition, key, value string) error {
-	number := func(to *int) error {
-		if strings.EqualFold(value, "UNLIMITED") {
-			*to = 0
-			return nil
+	for i := range partitionKeys {
+		if partitionKeys[i].key == key {
+			return partitionKeys[i].set(p, key, value)
 		}
-		v, err := strconv.Atoi(value)
-		if err != nil || v < 0 {
-			return fmt.Errorf("%s=%s is not a number", key, value)
-		}
-		*to = v
+	}
+	return fmt.Errorf("%s has no effect yet", key)
+}
+
+func yes(to *bool, v string) error { *to = strings.EqualFold(v, "YES"); return nil }
+
+func number(to *int, key, value string) error {
+	if strings.EqualFold(value, "UNLIMITED") {
+		*to = 0
 		return nil
 	}
-	yes := strings.EqualFold(value, "YES")
-	list := func(to *[]string) error {
-		*to = nil
-		if !strings.EqualFold(value, "ALL") {
-			*to = strings.Split(value, ",")
-		}
-		return nil
+	v, err := strconv.Atoi(value)
+	if err != nil || v < 0 {
+		return fmt.Errorf("%s=%s is not a number", key, value)
 	}
-	mem := func(to *cluster.Mem, per cluster.MemPer) error {
-		v := 0
-		err := number(&v)
-		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
-		return err
-	}
-	switch key {
-	case "nodes":
-		return setNodes(p, value)
-	case "default":
-		p.Default = yes
-	case "hidden":
-		p.Hidden = yes
-	case "rootonly":
-		p.RootOnly = yes
-	case "exclusiveuser":
-		p.ExclusiveUser = yes
-	case "disablerootjobs":
-		p.DisableRootJobs = yes
-	case "lln":
-		p.LLN = yes
-	case "reqresv":
-		p.ReqResv = yes
-	case "state":
-		return setState(p, value)
-	case "maxtime":
-		return setTime(&p.MaxTime, key, value)
-	case "defaulttime", "deftime":
-		return setTime(&p.DefaultTime, key, value)
-	case "minnodes":
-		return number(&p.MinNodes)
-	case "maxnodes":
-		return number(&p.MaxNodes)
-	case "maxcpuspernode":
-		return number(&p.MaxCPUsPerNode)
-	case "prioritytier":
-		return number(&p.PriorityTier)
-	case "priorityjobfactor":
-		return number(&p.PriorityJobFactor)
-	case "priority":
-		p.PriorityTier = 0
-		if err := number(&p.PriorityTier); err != nil {
-			return err
-		}
-		p.PriorityJobFactor = p.PriorityTier
-	case "defmempercpu":
-		return mem(&p.DefMem, cluster.MemPerCPU)
-	case "defmempernode":
-		return mem(&p.DefMem, cluster.MemPerNode)
-	case "defmempergpu":
-		return mem(&p.DefMem, cluster.MemPerGPU)
-	case "maxmempercpu":
-		return mem(&p.MaxMem, cluster.MemPerCPU)
-	case "maxmempernode":
-		return mem(&p.MaxMem, cluster.MemPerNode)
-	case "oversubscribe", "shared":
-		p.OverSubscribe = strings.ToUpper(value)
-	case "preemptmode":
-		p.PreemptMode = strings.ToUpper(value)
-	case "allowgroups":
-		return list(&p.AllowGroups)
-	case "allowaccounts":
-		return list(&p.AllowAccounts)
-	case "allowqos":
-		return list(&p.AllowQOS)
-	case "denyaccounts":
-		return list(&p.DenyAccounts)
-	case "denyqos":
-		return list(&p.DenyQOS)
-	case "gracetime":
-		v := 0
-		if err := number(&v); err != nil {
-			return err
-		}
-		p.GraceTime = time.Duration(v) * time.Second
-	default:
-		return fmt.Errorf("%s has no effect yet", key)
+	*to = v
+	return nil
+}
+
+func list(to *[]string, v string) error {
+	*to = nil
+	if !strings.EqualFold(v, "ALL") {
+		*to = strings.Split(v, ",")
 	}
 	return nil
+}
+
+func mem(to *cluster.Mem, per cluster.MemPer, key, value string) error {
+	v := 0
+	err := number(&v, key, value)
+	*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
+	return err
 }
 
 func setNodes(p *cluster.Partition, value string) error {

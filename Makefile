@@ -1,0 +1,56 @@
+# muster: everything a developer or a newcomer runs. Tools that are missing are installed (apt, as root or by sudo).
+SHELL := /bin/bash
+VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
+GO ?= $(shell command -v go || echo /usr/local/go/bin/go)
+export CGO_ENABLED ?= 0
+LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
+FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct
+
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare drill clean needs
+
+build: bin/muster
+
+bin/muster: $(shell find . -name '*.go' -not -path './bin/*') go.mod
+	$(GO) build -ldflags '$(LDFLAGS)' -o $@ .
+	@for n in $(FRONTENDS); do ln -sf muster bin/$$n; done
+
+# What tests and the quick start use besides Go.
+needs:
+	@miss=""; for p in tmux:tmux python3:python3-minimal; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	if [ -n "$$miss" ]; then echo "installing$$miss"; s=""; [ "$$(id -u)" = 0 ] || s=sudo; \
+	$$s apt-get update -qq && $$s apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
+
+unit:
+	$(GO) test ./...
+
+test: needs build lint
+	$(GO) test $(TESTFLAGS) ./...
+
+e2e: needs build
+	$(GO) test -count=1 ./e2e/...
+
+sim:
+	$(GO) test -count=1 -run 'TestSim' -v ./e2e/sim $(if $(SEED),-seed=$(SEED))
+
+lint:
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
+	$(GO) vet ./...
+	$(GO) test -count=1 -run 'TestTidy' .
+
+fmt:
+	gofmt -w .
+
+quickstart: needs build
+	@examples/quickstart.sh
+
+bench: build
+	e2e/bench.sh
+
+compare: build
+	e2e/compare/run.sh
+
+drill: build
+	$(GO) test -count=1 -run TestDrill -v ./e2e -drill=50
+
+clean:
+	rm -rf bin

@@ -1,0 +1,52 @@
+package slurm
+
+import (
+	"io"
+	"os"
+	"strings"
+)
+
+// This file starts programs with package os alone: os/exec and what it needs would be initialised
+// at every start of a front-end, behind the daemons' libraries.
+
+// lookPath finds a program as a shell does.
+func lookPath(name string, getenv func(string) string) (string, bool) {
+	if strings.Contains(name, "/") {
+		return name, executable(name)
+	}
+	for dir := range strings.SplitSeq(getenv("PATH"), ":") {
+		if dir == "" {
+			dir = "."
+		}
+		if file := dir + "/" + name; executable(file) {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+func executable(file string) bool {
+	fi, err := os.Stat(file)
+	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
+}
+
+// output runs a program and returns what it prints, "" if it fails.
+func output(name string, args ...string) string {
+	file, ok := lookPath(name, os.Getenv)
+	r, w, err := os.Pipe()
+	if !ok || err != nil {
+		return ""
+	}
+	defer r.Close()
+	p, err := os.StartProcess(file, append([]string{name}, args...), &os.ProcAttr{Files: []*os.File{nil, w, nil}})
+	w.Close()
+	if err != nil {
+		return ""
+	}
+	text, _ := io.ReadAll(io.LimitReader(r, 1<<20))
+	st, err := p.Wait()
+	if err != nil || !st.Success() {
+		return ""
+	}
+	return string(text)
+}

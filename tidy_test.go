@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mayImport is the table of docs/architecture.md: which of our packages each may import.
+var mayImport = map[string][]string{
+	".":                 {"agent", "agent/client", "agent/step", "early", "slurm", "slurm/conf", "slurm/env"},
+	"early":             {"api", "slurm"},
+	"cluster":           {},
+	"cluster/hostlist":  {},
+	"sched":             {"cluster"},
+	"consensus":         {},
+	"acct":              {"cluster"},
+	"api":               {"cluster"},
+	"gpu":               {"cluster"},
+	"fabric":            {"cluster"},
+	"agent/step":        {"cluster", "agent/step/stream"},
+	"agent/step/stream": {},
+	"agent/client":      {"api", "cluster", "gpu", "fabric", "agent/step"},
+	"agent/server":      {"api", "cluster", "sched", "acct", "consensus"},
+	"agent":             {"agent/client", "agent/server", "agent/step", "api", "consensus", "cluster", "acct"},
+	"slurm/opt":         {},
+	"slurm/format":      {},
+	"slurm/conf":        {"cluster", "cluster/hostlist"},
+	"slurm/env":         {"cluster", "cluster/hostlist"},
+	"slurm":             {"api", "cluster", "cluster/hostlist", "slurm/opt", "slurm/format", "slurm/conf", "slurm/env", "agent/step/stream"},
+}
+
+// anything may be imported by whole-product tests.
+func wholeProduct(pkg string) bool { return strings.HasPrefix(pkg, "e2e") }
+
+// forbidden are imports that would make the pure packages impure.
+var forbidden = map[string][]string{
+	"cluster": {"os", "net", "log", "log/slog", "math/rand", "math/rand/v2", "context", "sync"},
+	"sched":   {"os", "net", "log", "log/slog", "math/rand", "math/rand/v2", "context", "sync"},
+}
+
+// longFunctions and longFiles are dated exceptions; the lists only shrink.
+var longFunctions = map[string]string{}
+
+var longFiles = map[string]string{}
+
+const (
+	maxFunction = 80
+	maxFile     = 800
+	module      = "dev.muster"
+)
+
+func goFiles(t *testing.T, each func(path string, file *ast.File, set *token.FileSet)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != "." || path == "tools") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		each(path, f, set)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTidyImports holds the table of rooms and arrows.
+func TestTidyImports(t *testing.T) {
+	goFiles(t, func(path string, f *ast.File, _ *token.FileSet) {
+		pkg, test := filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go")
+		may, known := mayImport[pkg]
+		if !known && !wholeProduct(pkg) {
+			t.Errorf("%s: package %s is not in the table of rooms", path, pkg)
+		}
+		for _, imp := range f.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value)
+			if rest, ours := strings.CutPrefix(name, module+"/"); ours && !test && !wholeProduct(pkg) && !slices.Contains(may, rest) {
+				t.Errorf("%s: %s may not import %s", path, pkg, rest)
+			}
+			if !test && slices.Contains(forbidden[pkg], name) {
+				t.Errorf("%s: %s must stay pure and may not import %s", path, pkg, name)
+			}
+		}
+	})
+}
+
+// TestTidyPure keeps clocks and goroutines out of the pure packages.
+func TestTidyPure(t *testing.T) {
+	goFiles(t, func(path string, f *ast.File, set *token.FileSet) {
+		if _, pure := forbidden[filepath.ToSlash(filepath.Dir(path))]; !pure || strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s: goroutine in a pure package", set.Position(n.Pos()))
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && (n.Sel.Name == "Now" || n.Sel.Name == "Since" || n.Sel.Name == "Until") {
+					t.Errorf("%s: time.%s in a pure package", set.Position(n.Pos()), n.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+}
+
+// TestTidySizes bounds functions and files.
+func TestTidySizes(t *testing.T) {
+	goFiles(t, func(path string, f *ast.File, set *token.FileSet) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		if n := set.Position(f.End()).Line; n > maxFile && longFiles[path] == "" {
+			t.Errorf("%s has %d lines, more than %d", path, n, maxFile)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			n := set.Position(fn.End()).Line - set.Position(fn.Pos()).Line + 1
+			if n > maxFunction && longFunctions[path+":"+fn.Name.Name] == "" {
+				t.Errorf("%s: %s has %d lines, more than %d", path, fn.Name.Name, n, maxFunction)
+			}
+		}
+	})
+}
+
+// TestTidyDocs wants a comment before each package clause.
+func TestTidyDocs(t *testing.T) {
+	documented := map[string]bool{}
+	goFiles(t, func(path string, f *ast.File, _ *token.FileSet) {
+		if dir := filepath.Dir(path); f.Doc != nil || !documented[dir] {
+			documented[dir] = documented[dir] || f.Doc != nil || strings.HasSuffix(path, "_test.go") && f.Doc != nil
+		}
+	})
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no package comment", dir)
+		}
+	}
+}
+
+// initBudget is what a front-end may spend in package initialisers, in milliseconds; see
+// docs/adr/0002-early-dispatch.md. The best of several runs counts: the machine may be busy.
+const initBudget = 0.3
+
+// TestTidyInit checks that front-ends run no initialiser of the daemons' libraries.
+func TestTidyInit(t *testing.T) {
+	bin := filepath.Join("bin", "sbatch")
+	if _, err := os.Stat(bin); err != nil {
+		t.Skip("bin/sbatch is not built; make build first")
+	}
+	best := 1e9
+	for range 15 {
+		cmd := exec.Command(bin, "--version")
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for lines := bufio.NewScanner(&errs); lines.Scan(); {
+			w := strings.Fields(lines.Text())
+			if len(w) < 5 || w[0] != "init" {
+				continue
+			}
+			for _, heavy := range []string{"hashicorp/raft", "modernc.org/sqlite", "go-nvml", "net/http"} {
+				if strings.Contains(w[1], heavy) {
+					t.Fatalf("a front-end initialises %s", w[1])
+				}
+			}
+			ms, err := strconv.ParseFloat(w[4], 64)
+			if err != nil {
+				t.Fatalf("inittrace line %q", lines.Text())
+			}
+			sum += ms
+		}
+		best = min(best, sum)
+	}
+	t.Logf("package initialisation of a front-end: %.3f ms", best)
+	if best > initBudget {
+		t.Errorf("package initialisation of a front-end takes %.3f ms, more than %.1f", best, initBudget)
+	}
+}
