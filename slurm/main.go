@@ -24,6 +24,7 @@ func frontEnds() []frontEnd {
 		{"srun", "run a step, allocating for it if need be", runSrun},
 		{"salloc", "allocate nodes and run a command", runSalloc},
 		{"scancel", "end jobs and steps or send them signals", runScancel},
+		{"sacct", "show history", runSacct},
 	}
 }
 

@@ -1,0 +1,472 @@
+package slurm
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// sacctOptions is what sacct's line asks for.
+type sacctOptions struct {
+	sys      *Sys
+	query    api.HistoryQuery
+	format   string
+	header   bool
+	parse    int // 1: | at the end too (-p), 2: between (-P)
+	delim    string
+	jobsOnly bool
+	all      bool
+	byJob    bool
+	states   []string
+	from, to string
+	truncate bool
+	list     bool
+	json     bool
+	script   bool
+	env      bool
+	raw      bool
+	brief    bool
+	long     bool
+}
+
+// What sacct prints without -o, with -b and with -l.
+const (
+	sacctDefault = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
+	sacctBrief   = "JobID,State,ExitCode"
+	sacctLong    = "JobID,JobIDRaw,JobName,Partition,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask," +
+		"AveRSS,MaxPages,MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,AllocCPUS,Elapsed,State," +
+		"ExitCode,AveCPUFreq,ReqCPUFreqMin,ReqCPUFreqMax,ReqCPUFreqGov,ReqMem,ConsumedEnergy,MaxDiskRead,MaxDiskReadNode," +
+		"MaxDiskReadTask,AveDiskRead,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,AveDiskWrite,ReqTRES,AllocTRES,TRESUsageInAve," +
+		"TRESUsageInMax,TRESUsageInMaxNode,TRESUsageInMaxTask,TRESUsageInMin,TRESUsageInMinNode,TRESUsageInMinTask,TRESUsageInTot," +
+		"TRESUsageOutMax,TRESUsageOutMaxNode,TRESUsageOutMaxTask,TRESUsageOutAve,TRESUsageOutTot"
+)
+
+type sacctOption = opt.Option[sacctOptions]
+
+var sacctRows = []sacctOption{
+	{Long: "allusers", Short: 'a', On: opt.Sacct, Help: "jobs of all users", Set: func(o *sacctOptions, _ string) error { o.all = true; return nil }},
+	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these accounts", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.query.Accounts = splitList(v); return nil }},
+	{Long: "brief", Short: 'b', On: opt.Sacct, Help: "only jobid, state and exit code", Set: func(o *sacctOptions, _ string) error { o.brief = true; return nil }},
+	{Long: "batch-script", Short: 'B', On: opt.Sacct, Help: "print the batch script of -j", Set: func(o *sacctOptions, _ string) error { o.script = true; return nil }},
+	{Long: "completion", Short: 'c', On: opt.Sacct, Help: "job completion records: the same as history here", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "constraints", Short: 'C', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these constraints", Meta: "list", Ignored: "history is not searched by constraint yet"},
+	{Long: "delimiter", Arg: opt.Required, On: opt.Sacct, Help: "what separates fields with -p and -P", Meta: "char",
+		Set: func(o *sacctOptions, v string) error { o.delim = v; return nil }},
+	{Long: "duplicates", Short: 'D', On: opt.Sacct, Help: "every attempt of requeued jobs",
+		Set: func(o *sacctOptions, _ string) error { o.query.Duplicates = true; return nil }},
+	{Long: "helpformat", Short: 'e', On: opt.Sacct, Help: "list the fields", Set: func(o *sacctOptions, _ string) error { o.list = true; return nil }},
+	{Long: "endtime", Short: 'E', Arg: opt.Required, On: opt.Sacct, Help: "jobs that lived before this time", Meta: "time",
+		Set: func(o *sacctOptions, v string) error { o.to = v; return nil }},
+	{Long: "env-vars", On: opt.Sacct, Help: "print the environment of -j", Set: func(o *sacctOptions, _ string) error { o.env = true; return nil }},
+	{Long: "federation", On: opt.Sacct, Help: "federations: no effect", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "file", Short: 'f', Arg: opt.Required, On: opt.Sacct, Help: "another job completion file", Meta: "file", Ignored: "history is a database here"},
+	{Long: "flags", Short: 'F', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these flags", Meta: "list", Ignored: "history is not searched by flags yet"},
+	{Long: "group", Short: 'g', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list", Ignored: "history is not searched by group yet"},
+	{Long: "gid", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list", Ignored: "history is not searched by group yet"},
+	{Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sacct, Help: "these jobs", Meta: "list", Set: setSacctJobs},
+	{Long: "json", Arg: opt.Optional, On: opt.Sacct, Help: "answer in JSON", Set: func(o *sacctOptions, _ string) error { o.json = true; return nil }},
+	{Long: "timelimit-min", Short: 'k', Arg: opt.Required, On: opt.Sacct, Help: "jobs with at least this limit", Meta: "time", Ignored: "history is not searched by limit yet"},
+	{Long: "timelimit-max", Short: 'K', Arg: opt.Required, On: opt.Sacct, Help: "jobs with at most this limit", Meta: "time", Ignored: "history is not searched by limit yet"},
+	{Long: "local", On: opt.Sacct, Help: "this cluster only: always so", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "long", Short: 'l', On: opt.Sacct, Help: "many fields", Set: func(o *sacctOptions, _ string) error { o.long = true; return nil }},
+	{Long: "allclusters", Short: 'L', On: opt.Sacct, Help: "all clusters: there is one", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sacct, Help: "these clusters", Meta: "list", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "noheader", Short: 'n', On: opt.Sacct, Help: "no header", Set: func(o *sacctOptions, _ string) error { o.header = false; return nil }},
+	{Long: "name", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these names", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.query.Names = splitList(v); return nil }},
+	{Long: "ncpus", Short: 'I', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many CPUs", Meta: "range", Ignored: "history is not searched by size yet"},
+	{Long: "nnodes", Short: 'i', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many nodes", Meta: "range", Ignored: "history is not searched by size yet"},
+	{Long: "noconvert", On: opt.Sacct, Help: "no change of units", Set: func(o *sacctOptions, _ string) error { o.raw = true; return nil }},
+	{Long: "nodelist", Short: 'N', Arg: opt.Required, On: opt.Sacct, Help: "jobs that ran on these nodes", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { return setNodeList(&o.query.Nodes, v) }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sacct, Env: "FORMAT", Help: "the fields to print", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.format = v; return nil }},
+	{Long: "parsable", Short: 'p', On: opt.Sacct, Help: "fields end with |", Set: func(o *sacctOptions, _ string) error { o.parse = 1; return nil }},
+	{Long: "parsable2", Short: 'P', On: opt.Sacct, Help: "fields are separated by |", Set: func(o *sacctOptions, _ string) error { o.parse = 2; return nil }},
+	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these QOS", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.query.QOS = splitList(v); return nil }},
+	{Long: "partition", Short: 'r', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these partitions", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.query.Partitions = splitList(v); return nil }},
+	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct, Help: "jobs that waited for these reasons", Meta: "list", Ignored: "history is not searched by reason yet"},
+	{Long: "state", Short: 's', Arg: opt.Required, On: opt.Sacct, Help: "jobs in these states", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.states = splitList(v); return nil }},
+	{Long: "starttime", Short: 'S', Arg: opt.Required, On: opt.Sacct, Help: "jobs that lived after this time", Meta: "time",
+		Set: func(o *sacctOptions, v string) error { o.from = v; return nil }},
+	{Long: "truncate", Short: 'T', On: opt.Sacct, Help: "cut times to the window", Set: func(o *sacctOptions, _ string) error { o.truncate = true; return nil }},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these users", Meta: "list", Set: setSacctUsers},
+	{Long: "uid", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these users", Meta: "list", Set: setSacctUsers},
+	{Long: "units", Arg: opt.Required, On: opt.Sacct, Help: "unit of memory", Meta: "[KMGTP]", Ignored: "memory keeps Slurm's own unit"},
+	{Long: "use-local-uid", On: opt.Sacct, Help: "user names of this machine: always so", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations", Meta: "list", Ignored: "associations come with accounting"},
+	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list", Ignored: "history is not searched by wckey yet"},
+	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Help: "heterogeneous jobs: no effect", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "allocations", Short: 'X', On: opt.Sacct, Help: "only the jobs, no steps", Set: func(o *sacctOptions, _ string) error { o.jobsOnly = true; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Sacct, Help: "more messages", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "version", Short: 'V', On: opt.Sacct, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", Short: 'h', On: opt.Sacct, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Sacct, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+func setSacctJobs(o *sacctOptions, v string) error {
+	for _, w := range splitOutside(v) {
+		job, _, _ := strings.Cut(w, ".")
+		t, ok := parseTarget(job)
+		if !ok {
+			return opt.Errorf(opt.CodeError, "sacct: fatal: Bad job/step specified: %s", w)
+		}
+		o.query.Refs = append(o.query.Refs, t.ref)
+	}
+	o.byJob = true
+	return nil
+}
+
+func setSacctUsers(o *sacctOptions, v string) error {
+	for _, name := range splitList(v) {
+		u, ok := LookupUser(name)
+		if !ok {
+			return opt.Errorf(opt.CodeError, "Invalid user id: %s", name)
+		}
+		o.query.Users = append(o.query.Users, u.UID)
+	}
+	return nil
+}
+
+// runSacct prints history.
+func runSacct(sys *Sys, argv []string) int {
+	o := sacctOptions{sys: sys, header: true, delim: "|"}
+	rest, code := parseQuery(sys, opt.Sacct, sacctRows, &o, argv, "[OPTIONS]")
+	if code >= 0 {
+		return code
+	}
+	if len(rest) > 0 {
+		return sys.fail("Unknown arguments: %s", strings.Join(rest, " "))
+	}
+	if o.list {
+		return o.listFields()
+	}
+	cols, code := o.columns()
+	if code != 0 {
+		return code
+	}
+	if code := o.window(); code != 0 {
+		return code
+	}
+	if o.script || o.env {
+		return o.printScripts()
+	}
+	if len(o.query.Users) == 0 && !o.all && !o.byJob && sys.UID != 0 {
+		o.query.Users = []uint32{sys.UID}
+	}
+	o.query.Steps = !o.jobsOnly
+	resp, err := call(sys, api.ListHistory, o.query)
+	if err != nil {
+		text, _ := slurmText(err)
+		return sys.fail("%s", text)
+	}
+	if o.json {
+		return o.printJSON(&resp)
+	}
+	o.print(cols, &resp)
+	return 0
+}
+
+func (o *sacctOptions) listFields() int {
+	w := bufio.NewWriter(o.sys.Stdout)
+	for i, c := range acctColumns {
+		fmt.Fprintf(w, "%-19s", c.name)
+		if (i+1)%4 == 0 || i+1 == len(acctColumns) {
+			fmt.Fprintln(w)
+		} else {
+			fmt.Fprint(w, " ")
+		}
+	}
+	if w.Flush() != nil {
+		return 1
+	}
+	return 0
+}
+
+// sizedColumn is a column with the width asked for.
+type sizedColumn struct {
+	*acctColumn
+	width int
+}
+
+// columns reads -o: names with an optional %width, negative to justify left.
+func (o *sacctOptions) columns() (cols []sizedColumn, code int) {
+	spec := o.format
+	switch {
+	case spec != "":
+	case o.brief:
+		spec = sacctBrief
+	case o.long:
+		spec = sacctLong
+	default:
+		spec = sacctDefault
+	}
+	for _, word := range splitList(spec) {
+		name, width, sized := strings.Cut(strings.TrimSpace(word), "%")
+		if strings.EqualFold(name, "ALL") {
+			for i := range acctColumns {
+				cols = append(cols, sizedColumn{&acctColumns[i], acctColumns[i].width})
+			}
+			continue
+		}
+		i := slices.IndexFunc(acctColumns[:], func(c acctColumn) bool { return strings.EqualFold(c.name, name) })
+		if i < 0 { // an unambiguous beginning will do
+			i = slices.IndexFunc(acctColumns[:], func(c acctColumn) bool {
+				return name != "" && len(c.name) > len(name) && strings.EqualFold(c.name[:len(name)], name)
+			})
+		}
+		if i < 0 {
+			return nil, o.sys.fail("Invalid field requested: \"%s\"", name)
+		}
+		c := sizedColumn{&acctColumns[i], acctColumns[i].width}
+		if n, err := strconv.Atoi(width); sized && err == nil {
+			c.width = n
+			if n > 0 && acctColumns[i].width < 0 {
+				c.width = -n
+			}
+		}
+		cols = append(cols, c)
+	}
+	return cols, 0
+}
+
+// window settles which time is looked at: without -j or -S since midnight, with -s and no end only now.
+func (o *sacctOptions) window() int {
+	now := o.sys.Now()
+	parse := func(text, long string, to *time.Time) int {
+		if text == "" {
+			return 0
+		}
+		t, pos, ok := ParseWhen(text, now)
+		if sec, isUTS := strings.CutPrefix(text, "uts"); isUTS {
+			n, err := strconv.ParseInt(sec, 10, 64)
+			t, ok = time.Unix(n, 0), err == nil
+		}
+		if !ok {
+			fmt.Fprintf(o.sys.Stderr, "sacct: error: Invalid time specification (pos=%d): %s\n", pos, text)
+			return 1
+		}
+		*to = t
+		return 0
+	}
+	if parse(o.from, "starttime", &o.query.From)+parse(o.to, "endtime", &o.query.To) > 0 {
+		return 1
+	}
+	if !o.query.To.IsZero() && o.query.From.After(o.query.To) {
+		return o.sys.fail("Start time (%s) requested is after end time (%s).", stamp(o.query.From), stamp(o.query.To))
+	}
+	for _, s := range o.states {
+		st, ok := historyState(s)
+		if !ok {
+			fmt.Fprintf(o.sys.Stderr, "sacct: fatal: unrecognized job state value '%s'\n", s)
+			return 1
+		}
+		o.query.States = append(o.query.States, st...)
+	}
+	if o.from == "" && !o.byJob {
+		y, m, d := now.Date()
+		o.query.From = time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+		if len(o.states) > 0 {
+			o.query.From = now
+		}
+	}
+	return 0
+}
+
+// historyState finds the phases and outcomes that a state's name stands for.
+func historyState(name string) ([]api.HistoryState, bool) {
+	for i := range jobStates {
+		s := &jobStates[i]
+		if !strings.EqualFold(s.short, name) && !strings.EqualFold(s.long, name) {
+			continue
+		}
+		var out []api.HistoryState
+		for p := cluster.Pending; p < cluster.Ended; p++ {
+			if s.is(&cluster.Job{Phase: p}) && s.long != "REQUEUED" {
+				out = append(out, api.HistoryState{Phase: p})
+			}
+		}
+		for oc := cluster.Completed; oc <= cluster.Requeued && out == nil; oc++ {
+			if s.is(&cluster.Job{Phase: cluster.Ended, Outcome: oc}) && (s.long != "REQUEUED" || oc == cluster.Requeued) {
+				out = append(out, api.HistoryState{Phase: cluster.Ended, Outcome: oc})
+			}
+		}
+		if s.long == "RUNNING" {
+			out = append(out, api.HistoryState{Phase: cluster.Ending})
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// rows makes the lines of one record: the job, then its steps.
+func (o *sacctOptions) rows(v *view, rec *api.JobHistory) []acctRow {
+	rows := []acctRow{{jobRow: jobRow{Job: rec.Job, v: v}}}
+	for _, s := range rec.Steps {
+		rows[0].total.UserCPU += s.Usage.UserCPU
+		rows[0].total.SystemCPU += s.Usage.SystemCPU
+		if len(s.Shares) > 0 {
+			rows = append(rows, acctRow{jobRow: jobRow{Job: rec.Job, v: v}, step: s})
+		}
+	}
+	slices.SortStableFunc(rows[1:], func(a, b acctRow) int { return b2i(b.step.ID.Step < 0) - b2i(a.step.ID.Step < 0) })
+	return rows
+}
+
+func (o *sacctOptions) print(cols []sizedColumn, resp *api.HistoryResponse) {
+	w := bufio.NewWriterSize(o.sys.Stdout, 1<<16)
+	defer w.Flush()
+	v := &view{sys: o.sys, now: resp.Now, raw: o.raw, timeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
+	if o.header {
+		cells := make([]string, len(cols))
+		for i, c := range cols {
+			cells[i] = c.name
+		}
+		o.line(w, cols, cells)
+		if o.parse == 0 {
+			for _, c := range cols {
+				w.WriteString(strings.Repeat("-", max(c.width, -c.width)))
+				w.WriteByte(' ')
+			}
+			w.WriteByte('\n')
+		}
+	}
+	cells := make([]string, len(cols))
+	for i := range resp.Records {
+		for _, row := range o.rows(v, &resp.Records[i]) {
+			for k, c := range cols {
+				switch {
+				case row.step == nil:
+					cells[k] = c.job(&row)
+				case c.step != nil:
+					cells[k] = c.step(&row)
+				default:
+					cells[k] = ""
+				}
+			}
+			o.line(w, cols, cells)
+		}
+	}
+}
+
+// line writes the cells; one that is too long is cut and ends in +.
+func (o *sacctOptions) line(w *bufio.Writer, cols []sizedColumn, cells []string) {
+	for i, cell := range cells {
+		if o.parse != 0 {
+			if i > 0 {
+				w.WriteString(o.delim)
+			}
+			w.WriteString(cell)
+			continue
+		}
+		width := max(cols[i].width, -cols[i].width)
+		if n := len(cell); n > width {
+			if width > 0 {
+				w.WriteString(cell[:width-1])
+				w.WriteByte('+')
+			}
+		} else if cols[i].width < 0 {
+			w.WriteString(cell)
+			w.WriteString(strings.Repeat(" ", width-n))
+		} else {
+			w.WriteString(strings.Repeat(" ", width-n))
+			w.WriteString(cell)
+		}
+		w.WriteByte(' ')
+	}
+	if o.parse == 1 {
+		w.WriteString(o.delim)
+	}
+	w.WriteByte('\n')
+}
+
+// printScripts prints the stored script of the jobs, as long as the servers have it.
+func (o *sacctOptions) printScripts() int {
+	if !o.byJob {
+		return o.sys.fail("You need to specify a job (-j) to print its script or environment")
+	}
+	if o.env {
+		return o.sys.fail("stored environments are not shown yet")
+	}
+	for _, r := range o.query.Refs {
+		resp, err := call(o.sys, api.JobScript, api.ScriptRequest{Job: r.Job})
+		if err != nil {
+			fmt.Fprintf(o.sys.Stdout, "NONE\n")
+			continue
+		}
+		fmt.Fprintf(o.sys.Stdout, "Batch Script for %d\n%s\n%s", r.Job, strings.Repeat("-", 80), resp.Script)
+	}
+	return 0
+}
+
+// printJSON writes the records in the shape of today's clients.
+func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
+	v := &view{sys: o.sys, now: resp.Now}
+	jobs := []any{}
+	for i := range resp.Records {
+		rows := o.rows(v, &resp.Records[i])
+		steps := []any{}
+		for k := range rows[1:] {
+			steps = append(steps, stepJSON(&rows[k+1]))
+		}
+		jobs = append(jobs, historyJSON(&rows[0], steps))
+	}
+	enc := json.NewEncoder(o.sys.Stdout)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(map[string]any{"meta": map[string]any{"slurm": map[string]any{"release": "22.05.8", "cluster": v.clusterName()}},
+		"errors": []any{}, "warnings": []any{}, "jobs": jobs})
+	if err != nil {
+		return o.sys.fail("%v", err)
+	}
+	return 0
+}
+
+func exitJSON(e cluster.ExitStatus) map[string]any {
+	status := "SUCCESS"
+	if e.Code != 0 || e.Signal != 0 {
+		status = "ERROR"
+	}
+	return map[string]any{"status": []string{status}, "return_code": map[string]any{"set": true, "infinite": false, "number": e.Code},
+		"signal": map[string]any{"id": map[string]any{"set": e.Signal != 0, "infinite": false, "number": e.Signal}}}
+}
+
+func historyJSON(r *acctRow, steps []any) map[string]any {
+	unix := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.Unix()
+	}
+	array := map[string]any{"job_id": r.ArrayID, "task_id": map[string]any{"set": r.Task >= 0, "infinite": false, "number": max(r.Task, 0)}}
+	return map[string]any{
+		"job_id": r.ID, "name": r.Spec.Name, "user": r.Spec.User, "group": r.group(), "account": r.Spec.Account,
+		"partition": strings.Join(r.partitions(), ","), "qos": r.Spec.QOS, "cluster": r.v.clusterName(), "nodes": r.nodeText(),
+		"allocation_nodes": r.nodeCount(), "array": array, "exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
+		"state": map[string]any{"current": []string{r.state().long}, "reason": r.whyText()},
+		"time": map[string]any{"submission": unix(r.Submitted), "eligible": unix(r.Job.Eligible), "start": unix(r.Job.Started),
+			"end": unix(r.Job.Ended), "elapsed": int64(r.elapsed() / time.Second),
+			"limit": map[string]any{"set": r.Limit != 0, "infinite": r.Limit == cluster.Unlimited, "number": int64(r.Limit / time.Minute)}},
+		"tres":              map[string]any{"allocated": r.allocTRES(), "requested": r.reqTRES()},
+		"required":          map[string]any{"CPUs": r.numCPUs(), "memory": r.totalMem()},
+		"working_directory": r.Spec.WorkDir, "submit_line": r.Spec.SubmitLine, "comment": map[string]any{"job": r.Spec.Comment}, "steps": steps,
+	}
+}
+
+func stepJSON(r *acctRow) map[string]any {
+	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step), "name": r.step.Name},
+		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
+		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText()},
+		"time":  map[string]any{"start": r.step.Started.Unix(), "elapsed": int64(r.elapsed() / time.Second)}}
+}
