@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	drillRounds = flag.Int("drill", 3, "how often TestDrill kills the daemon")
+	drillSeed   = flag.Uint64("drill-seed", 1, "seed of TestDrill")
+)
+
+// TestDrill kills the daemon again and again while jobs are submitted and run. Afterwards every
+// acknowledged job has run exactly once and its exit code is in the history.
+func TestDrill(t *testing.T) {
+	d := startDev(t)
+	rnd := rand.New(rand.NewPCG(*drillSeed, 0))
+	want := map[string]int{} // acknowledged job → exit code
+	var mu sync.Mutex
+	token := 0
+	for round := range *drillRounds {
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					mu.Lock()
+					token++
+					tok, code, ms := token, rnd.IntN(4), rnd.IntN(300)
+					mu.Unlock()
+					script := fmt.Sprintf("echo begin >>run.%d; sleep 0.%03d; echo end >>run.%d; exit %d", tok, ms, tok, code)
+					out, _, rc := d.run("sbatch", "--parsable", "--no-requeue", "-o", fmt.Sprintf("out.%d", tok), "--wrap", script)
+					if rc == 0 {
+						mu.Lock()
+						want[strings.TrimSpace(out)+" "+fmt.Sprint(tok)] = code
+						mu.Unlock()
+					} else {
+						time.Sleep(20 * time.Millisecond) // the daemon is away
+					}
+				}
+			})
+		}
+		mu.Lock()
+		pause := time.Duration(200+rnd.IntN(600)) * time.Millisecond
+		mu.Unlock()
+		time.Sleep(pause) // load for a while: the length is the drill's own choice
+		d.kill()
+		d.start()
+		close(stop)
+		wg.Wait()
+		d.wait(fmt.Sprintf("the daemon of round %d", round), func() bool { _, _, rc := d.run("squeue", "-h"); return rc == 0 })
+	}
+	d.wait("all jobs to end", func() bool { out, _, rc := d.run("squeue", "-h"); return rc == 0 && out == "" })
+	lost, twice, wrong := 0, 0, 0
+	for key, code := range want {
+		id, tok, _ := strings.Cut(key, " ")
+		b, _ := os.ReadFile(d.dir + "/run." + tok)
+		switch string(b) {
+		case "begin\nend\n":
+		case "":
+			lost++
+			t.Errorf("job %s never ran", id)
+		default:
+			twice++
+			t.Errorf("job %s ran like this: %q", id, b)
+		}
+		got := d.must("sacct", "-nXP", "-j", id, "-o", "ExitCode")
+		if got != fmt.Sprintf("%d:0", code) {
+			wrong++
+			t.Errorf("job %s: exit code %q in history, want %d:0 (%s)", id, got, code, d.must("sacct", "-nXP", "-j", id, "-o", "State"))
+		}
+	}
+	t.Logf("%d kills, %d jobs acknowledged, %d lost, %d not run once, %d wrong exit codes", *drillRounds, len(want), lost, twice, wrong)
+}

@@ -1,0 +1,195 @@
+// Package e2e tests the whole product: the built binary under Slurm's names, real sockets, files
+// and processes. Nothing outside a temporary folder is touched.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// frontEnds are the names under which the binary is called.
+var frontEnds = []string{"muster", "sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct"}
+
+// bin is a folder with the binary and its links, made once.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "muster-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	bin = dir
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "muster"), "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	for _, name := range frontEnds[1:] {
+		if err := os.Symlink("muster", filepath.Join(dir, name)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// dev is one running cluster in a folder of its own.
+type dev struct {
+	t    *testing.T
+	dir  string
+	args []string
+	cmd  *exec.Cmd
+	env  []string
+}
+
+// startDev starts muster dev; with no arguments, four hollow nodes that execute.
+func startDev(t *testing.T, args ...string) *dev {
+	t.Helper()
+	if len(args) == 0 {
+		args = []string{"--hollow", "4x8c16g4gpu:h100", "--hollow-exec"}
+	}
+	dir, err := os.MkdirTemp("", "m") // short: a socket's path has 108 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := &dev{t: t, dir: dir, args: args}
+	for _, e := range os.Environ() {
+		if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SBATCH_") && name != "PATH" {
+			d.env = append(d.env, e)
+		}
+	}
+	d.env = append(d.env, "MUSTER_SOCKET="+dir+"/s", "PATH="+bin+":"+os.Getenv("PATH"))
+	t.Cleanup(d.cleanup)
+	d.start()
+	d.wait("idle nodes", func() bool {
+		out, _, code := d.run("sinfo", "-h", "-t", "idle")
+		return code == 0 && out != ""
+	})
+	return d
+}
+
+func (d *dev) start() {
+	d.t.Helper()
+	log, err := os.OpenFile(d.dir+"/log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer log.Close()
+	d.cmd = exec.Command(filepath.Join(bin, "muster"), append([]string{"dev", "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args...)...)
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := d.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// kill ends the daemon as a crash would.
+func (d *dev) kill() {
+	_ = d.cmd.Process.Kill()
+	_ = d.cmd.Wait()
+}
+
+// stop ends the daemon as systemd would.
+func (d *dev) stop() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	_ = d.cmd.Wait()
+}
+
+func (d *dev) cleanup() {
+	if d.t.Failed() {
+		if log, err := os.ReadFile(d.dir + "/log"); err == nil {
+			d.t.Logf("log of the daemon (end):\n%s", log[max(0, len(log)-8000):])
+		}
+	}
+	d.stop()
+	if pid, err := os.ReadFile(d.dir + "/d/client/supervisor.pid"); err == nil {
+		var n int
+		if _, err := fmt.Sscan(string(pid), &n); err == nil && n > 1 {
+			_ = syscall.Kill(n, syscall.SIGTERM)
+		}
+	}
+	_ = os.RemoveAll(d.dir)
+}
+
+// run calls a front-end and returns what it printed and its exit code.
+func (d *dev) run(name string, args ...string) (out, errs string, code int) {
+	return d.input("", name, args...)
+}
+
+func (d *dev) input(in, name string, args ...string) (out, errs string, code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
+	var o, e bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir = strings.NewReader(in), &o, &e, d.env, d.dir
+	err := cmd.Run()
+	var x *exec.ExitError
+	switch {
+	case errors.As(err, &x):
+		code = x.ExitCode()
+	case err != nil:
+		code = -1
+		e.WriteString(err.Error())
+	}
+	return o.String(), e.String(), code
+}
+
+// must calls a front-end that has to succeed.
+func (d *dev) must(name string, args ...string) string {
+	d.t.Helper()
+	out, errs, code := d.run(name, args...)
+	if code != 0 {
+		d.t.Fatalf("%s %q: exit code %d\n%s%s", name, args, code, out, errs)
+	}
+	return strings.TrimSuffix(out, "\n")
+}
+
+// wait polls until ok holds; the product offers no event for what tests wait for from outside.
+func (d *dev) wait(what string, ok func() bool) {
+	d.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	d.t.Fatalf("waited a minute for %s", what)
+}
+
+func (d *dev) read(name string) string {
+	d.t.Helper()
+	b, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (d *dev) write(name, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+}

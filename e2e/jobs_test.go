@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+	}
+}
+
+func TestSubmitToHistory(t *testing.T) {
+	d := startDev(t)
+	d.write("job.sh", "#!/bin/sh\n#SBATCH -J first\necho job $SLURM_JOB_ID on $SLURMD_NODENAME\nsrun -n1 echo step\nexit 3\n")
+	out, _, code := d.run("sbatch", "-W", "job.sh")
+	expect(t, "sbatch", out, "Submitted batch job 1\n")
+	if code != 3 {
+		t.Errorf("sbatch -W: exit code %d, want the job's 3", code)
+	}
+	expect(t, "output", d.read("slurm-1.out"), "job 1 on gpu-node-001\nstep\n")
+	expect(t, "sacct", d.must("sacct", "-nP", "-j", "1", "-o", "JobID,JobName,State,ExitCode"),
+		"1|first|FAILED|3:0\n1.batch|batch|FAILED|3:0\n1.0|echo|COMPLETED|0:0")
+}
+
+func TestSrun(t *testing.T) {
+	d := startDev(t)
+	cases := []struct {
+		name string
+		args []string
+		out  string
+		code int
+	}{
+		{"labels", []string{"-n3", "-l", "sh", "-c", "echo $SLURM_PROCID of $SLURM_NTASKS"}, "0: 0 of 3\n1: 1 of 3\n2: 2 of 3\n", 0},
+		{"worst exit code", []string{"-n3", "sh", "-c", "exit $SLURM_PROCID"}, "", 2},
+		{"signal", []string{"sh", "-c", "kill -9 $$"}, "", 137},
+		{"not found", []string{"no-such-program"}, "", 2},
+		{"two nodes", []string{"-N2", "-l", "hostname"}, "0: gpu-node-001\n1: gpu-node-002\n", 0},
+		{"own GPU each", []string{"-n2", "--gpus-per-task=1", "-l", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"}, "0: 0\n1: 1\n", 0},
+		{"cyclic", []string{"-N2", "-n4", "-m", "cyclic", "-l", "sh", "-c", "echo $SLURM_NODEID"}, "0: 0\n1: 1\n2: 0\n3: 1\n", 0},
+		{"only one rank's output", []string{"-n3", "-o", "1", "sh", "-c", "echo $SLURM_PROCID"}, "1\n", 0},
+	}
+	for _, c := range cases {
+		out, errs, code := d.run("srun", c.args...)
+		lines := strings.SplitAfter(out, "\n")
+		sortStrings(lines)
+		if got := strings.Join(lines, ""); got != c.out || code != c.code {
+			t.Errorf("%s: srun %q = %d %q (%s), want %d %q", c.name, c.args, code, got, errs, c.code, c.out)
+		}
+	}
+	out, _, code := d.input("one\ntwo\n", "srun", "-n2", "-l", "cat")
+	if strings.Count(out, "one") != 2 || code != 0 {
+		t.Errorf("input for all tasks: %d %q", code, out)
+	}
+	d.must("srun", "-n2", "-o", "task-%t.out", "sh", "-c", "echo $SLURM_PROCID")
+	expect(t, "file of task 1", d.read("task-1.out"), "1\n")
+}
+
+func sortStrings(s []string) {
+	for i := range s {
+		for j := i; j > 0 && s[j] < s[j-1]; j-- {
+			s[j], s[j-1] = s[j-1], s[j]
+		}
+	}
+}
+
+func TestSteps(t *testing.T) {
+	d := startDev(t)
+	d.write("steps.sh", `#!/bin/bash
+#SBATCH -n4
+for i in 1 2 3 4; do srun -n1 --exact sh -c 'echo step; sleep 0.1' & done
+wait
+srun --multi-prog <(printf '0 echo rank %%t\n1-3 echo offset %%o\n') | sort
+`)
+	if _, errs, code := d.run("sbatch", "-W", "-o", "steps.out", "steps.sh"); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, errs, d.read("steps.out"))
+	}
+	expect(t, "output", d.read("steps.out"), "step\nstep\nstep\nstep\noffset 0\noffset 1\noffset 2\nrank 0\n")
+	expect(t, "steps in sacct", d.must("sacct", "-nP", "-j", "1", "-o", "JobID,State"),
+		"1|COMPLETED\n1.batch|COMPLETED\n1.0|COMPLETED\n1.1|COMPLETED\n1.2|COMPLETED\n1.3|COMPLETED\n1.4|COMPLETED")
+}
+
+func TestArray(t *testing.T) {
+	d := startDev(t)
+	out, _, code := d.run("sbatch", "-W", "--array=1-5%2", "-o", "a_%A_%a", "--wrap", "echo $SLURM_ARRAY_TASK_ID; exit $SLURM_ARRAY_TASK_ID")
+	expect(t, "sbatch", out, "Submitted batch job 1\n")
+	if code != 5 {
+		t.Errorf("exit code %d, want the highest of the tasks', 5", code)
+	}
+	for i := 1; i <= 5; i++ {
+		expect(t, "output", d.read(fmt.Sprintf("a_1_%d", i)), fmt.Sprintf("%d\n", i))
+	}
+	got := strings.Split(d.must("sacct", "-nXP", "-j", "1", "-o", "JobID,ExitCode"), "\n")
+	sortStrings(got)
+	expect(t, "sacct", strings.Join(got, " "), "1_1|1:0 1_2|2:0 1_3|3:0 1_4|4:0 1_5|5:0")
+}
+
+func TestDependencies(t *testing.T) {
+	d := startDev(t)
+	bad := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 0.2; exit 1")
+	never := d.must("sbatch", "--parsable", "-o", "/dev/null", "-d", "afterok:"+bad, "--wrap", "true")
+	again := d.must("sbatch", "--parsable", "-o", "again", "-d", "afternotok:"+bad, "--wrap", "echo again")
+	arr := d.must("sbatch", "--parsable", "-o", "/dev/null", "--array=0-2", "-d", "afterany:"+again, "--wrap", "true")
+	d.must("sbatch", "-W", "-o", "last", "-d", "afterok:"+arr, "--wrap", "echo last")
+	expect(t, "afternotok", d.read("again"), "again\n")
+	expect(t, "afterok of an array", d.read("last"), "last\n")
+	expect(t, "reason", d.must("squeue", "-h", "-j", never, "-o", "%T %r"), "PENDING DependencyNeverSatisfied")
+	d.must("scancel", never)
+}
+
+func TestTimeLimitAndCancel(t *testing.T) {
+	d := startDev(t)
+	id := d.must("sbatch", "--parsable", "-o", "out", "--wrap", "trap 'echo term; exit 9' TERM; sleep 60 & wait")
+	d.wait("the job to run", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%T") == "RUNNING" })
+	d.wait("its output", func() bool { _, err := os.Stat(d.dir + "/out"); return err == nil })
+	d.must("scancel", id)
+	d.wait("the job to end", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%T") == "" })
+	if got := d.must("sacct", "-nXP", "-j", id, "-o", "State,ExitCode"); got != "CANCELLED by "+fmt.Sprint(os.Getuid())+"|0:0" {
+		t.Errorf("sacct: %q", got)
+	}
+}
+
+func TestRequeue(t *testing.T) {
+	d := startDev(t)
+	id := d.must("sbatch", "--parsable", "--open-mode=append", "-o", "out", "--wrap",
+		`echo attempt ${SLURM_RESTART_COUNT:-0}; [ -n "$SLURM_RESTART_COUNT" ] || exec sleep 60`)
+	d.wait("the first attempt", func() bool { b, _ := os.ReadFile(d.dir + "/out"); return string(b) == "attempt 0\n" })
+	d.must("scontrol", "requeue", id)
+	d.wait("the second attempt", func() bool {
+		b, _ := os.ReadFile(d.dir + "/out")
+		return strings.HasSuffix(string(b), "attempt 1\n")
+	})
+	d.wait("the end", func() bool { return d.must("sacct", "-nXP", "-j", id, "-o", "State") == "COMPLETED" })
+}
+
+// Errors are told to the caller, and nobody else is disturbed.
+func TestBadInput(t *testing.T) {
+	d := startDev(t)
+	big := "#!/bin/sh\n" + strings.Repeat("# fill\n", 15<<20)
+	cases := []struct {
+		name, in string
+		args     []string
+		text     string
+		code     int
+	}{
+		{"unknown partition", "", []string{"-p", "nope", "--wrap", "true"}, "Invalid partition name specified", 1},
+		{"unknown option", "", []string{"--frobnicate", "--wrap", "true"}, "unrecognized option '--frobnicate'", 255},
+		{"missing script", "", []string{"no-such.sh"}, "Unable to open file no-such.sh", 1},
+		{"too many CPUs", "", []string{"-n1", "-c100", "--wrap", "true"}, "Requested node configuration is not available", 1},
+		{"too many GPUs", "", []string{"--gres=gpu:99", "--wrap", "true"}, "Requested node configuration is not available", 1},
+		{"array too large", "", []string{"--array=0-2000000", "--wrap", "true"}, "Invalid job array specification", 1},
+		{"DOS line ends", "#!/bin/sh\r\ntrue\r\n", nil, "Batch script contains DOS line breaks", 1},
+		{"script of 100 MB", big, nil, "too long", 1},
+	}
+	for _, c := range cases {
+		_, errs, code := d.input(c.in, "sbatch", c.args...)
+		if code != c.code || !strings.Contains(errs, c.text) {
+			t.Errorf("%s: exit code %d, %q; want %d and %q", c.name, code, errs[:min(len(errs), 300)], c.code, c.text)
+		}
+	}
+	if _, _, code := d.run("sbatch", "-W", "-o", "/no/such/dir/out", "--wrap", "true"); os.Getuid() != 0 && code == 0 {
+		t.Error("a job whose output can not be opened succeeded")
+	}
+	if out, _, code := d.run("sbatch", "-W", "-o", "ok", "--wrap", "echo fine"); code != 0 {
+		t.Errorf("a plain job after all that: %d %s", code, out)
+	}
+}
+
+func TestHoldAndUpdate(t *testing.T) {
+	d := startDev(t)
+	id := d.must("sbatch", "--parsable", "-H", "-o", "out", "--wrap", "echo ran")
+	expect(t, "reason", d.must("squeue", "-h", "-j", id, "-o", "%r"), "JobHeldUser")
+	d.must("scontrol", "update", "jobid="+id, "name=renamed", "timelimit=5")
+	expect(t, "changed", d.must("squeue", "-h", "-j", id, "-o", "%j %l"), "renamed 5:00")
+	d.must("scontrol", "release", id)
+	d.wait("the job", func() bool { return d.must("sacct", "-nXP", "-j", id, "-o", "State") == "COMPLETED" })
+}
+
+func TestDrain(t *testing.T) {
+	d := startDev(t)
+	d.must("scontrol", "update", "nodename=gpu-node-001", "state=drain", "reason=test")
+	expect(t, "sinfo -R", strings.Fields(d.must("sinfo", "-h", "-R"))[0], "test")
+	expect(t, "placed elsewhere", d.must("srun", "hostname"), "gpu-node-002")
+	d.must("scontrol", "update", "nodename=gpu-node-001", "state=resume")
+	expect(t, "back", d.must("srun", "hostname"), "gpu-node-001")
+}
