@@ -1,0 +1,192 @@
+// Package format is the column machinery of the commands that list: one row type serves the
+// letters of -o and the names of -O, and everything here only turns values into text.
+package format
+
+import "strings"
+
+// LongWidth is how wide a field of -O is without a number.
+const LongWidth = 20
+
+// Column is a row: one thing that can be shown of a T. Tables of them are composite literals with
+// functions that capture nothing, which the compiler lays out, so that they cost nothing at start-up.
+type Column[T any] struct {
+	Code byte   // the letter of -o; 0: none
+	Long string // the name of -O, any case; several separated by blanks
+	Head string
+	// Whole says that a right-justified value is never cut, as Slurm's are that print
+	// durations and node lists.
+	Whole bool
+	Of    func(*T) string
+}
+
+// field is one place in a line.
+type field[T any] struct {
+	col   *Column[T]
+	width int // 0: as wide as it is
+	right bool
+	text  string // what stands behind it; without a column, all there is
+}
+
+// Format is a parsed format string.
+type Format[T any] struct {
+	prefix string
+	fields []field[T]
+}
+
+// Codes lists the letters of the columns that the format shows.
+func (f *Format[T]) Codes() (codes []byte) {
+	for _, x := range f.fields {
+		if x.col != nil {
+			codes = append(codes, x.col.Code)
+		}
+	}
+	return codes
+}
+
+// Columns lists the columns that the format shows, in order.
+func (f *Format[T]) Columns() (cols []*Column[T]) {
+	for _, x := range f.fields {
+		if x.col != nil {
+			cols = append(cols, x.col)
+		}
+	}
+	return cols
+}
+
+// Find returns the column of a letter, or nil.
+func Find[T any](cols []Column[T], code byte) *Column[T] {
+	for i := range cols {
+		if cols[i].Code == code && code != 0 {
+			return &cols[i]
+		}
+	}
+	return nil
+}
+
+// FindLong returns the column of a name of -O, or nil.
+func FindLong[T any](cols []Column[T], name string) *Column[T] {
+	if name == "" {
+		return nil
+	}
+	for i := range cols {
+		for long := range strings.SplitSeq(cols[i].Long, " ") {
+			if strings.EqualFold(long, name) {
+				return &cols[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Parse reads a format string of -o: text, and fields %[[.]WIDTH]LETTER with text behind them. all
+// is the format that %all stands for. bad lists the letters that are no columns; they are shown as
+// they were written.
+func Parse[T any](cols []Column[T], spec, all string) (f Format[T], bad []string) {
+	f.prefix, spec, _ = strings.Cut(spec, "%")
+	for token := range strings.SplitSeq(spec, "%") {
+		if token == "" {
+			continue
+		}
+		if all != "" && strings.HasPrefix(token, "all") {
+			sub, _ := Parse(cols, all, "")
+			f.fields = append(f.fields, sub.fields...)
+			continue
+		}
+		x, rest := sized[T](token)
+		if rest == "" {
+			f.fields = append(f.fields, field[T]{text: "%" + token})
+			continue
+		}
+		if x.col = Find(cols, rest[0]); x.col == nil {
+			bad = append(bad, rest[:1])
+			x = field[T]{text: "%" + token}
+		} else {
+			x.text = rest[1:]
+		}
+		f.fields = append(f.fields, x)
+	}
+	return f, bad
+}
+
+// maxWidth bounds a width; Slurm's own bound is what a short holds.
+const maxWidth = 1 << 15
+
+// sized reads [.]WIDTH.
+func sized[T any](s string) (x field[T], rest string) {
+	if strings.HasPrefix(s, ".") {
+		x.right, s = true, s[1:]
+	}
+	for len(s) > 0 && s[0] >= '0' && s[0] <= '9' {
+		x.width = min(x.width*10+int(s[0]-'0'), maxWidth)
+		s = s[1:]
+	}
+	return x, s
+}
+
+// ParseLong reads a format string of -O: names, each with :[.][WIDTH][TEXT] or 20 wide. bad lists
+// the names that are no columns; they are left out.
+func ParseLong[T any](cols []Column[T], spec string) (f Format[T], bad []string) {
+	for word := range strings.SplitSeq(spec, ",") {
+		name, size, given := strings.Cut(word, ":")
+		x := field[T]{width: LongWidth}
+		if given {
+			x, x.text = sized[T](size)
+		}
+		if x.col = FindLong(cols, name); x.col == nil {
+			if name != "" {
+				bad = append(bad, name)
+			}
+			continue
+		}
+		f.fields = append(f.fields, x)
+	}
+	return f, bad
+}
+
+// Header appends the line of headers, without a line feed.
+func (f *Format[T]) Header(b []byte) []byte {
+	b = append(b, f.prefix...)
+	for i := range f.fields {
+		x := &f.fields[i]
+		if x.col != nil {
+			b = pad(b, x.col.Head, x.width, x.right, false)
+		}
+		b = append(b, x.text...)
+	}
+	return b
+}
+
+// Row appends the line of one value, without a line feed.
+func (f *Format[T]) Row(b []byte, v *T) []byte {
+	b = append(b, f.prefix...)
+	for i := range f.fields {
+		x := &f.fields[i]
+		if x.col != nil {
+			b = pad(b, x.col.Of(v), x.width, x.right, x.right && x.col.Whole)
+		}
+		b = append(b, x.text...)
+	}
+	return b
+}
+
+const blanks = "                                                                "
+
+// pad appends s in a field: filled with blanks, and cut without a mark unless whole.
+func pad(b []byte, s string, width int, right, whole bool) []byte {
+	if width == 0 {
+		return append(b, s...)
+	}
+	if len(s) > width && !whole {
+		s = s[:width]
+	}
+	if !right {
+		b = append(b, s...)
+	}
+	for n := width - len(s); n > 0; n -= len(blanks) {
+		b = append(b, blanks[:min(n, len(blanks))]...)
+	}
+	if right {
+		b = append(b, s...)
+	}
+	return b
+}

@@ -1,0 +1,522 @@
+package slurm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+)
+
+// view is what the texts of jobs, steps and nodes need besides the records.
+type view struct {
+	sys     *Sys
+	now     time.Time
+	raw     bool   // --noconvert
+	timeFmt string // SLURM_TIME_FORMAT
+	groups  map[uint32]string
+	conf    *api.ClusterResponse
+}
+
+// config asks for the configuration when a text first needs it. An old or absent server leaves it empty.
+func (v *view) config() *api.ClusterResponse {
+	if v.conf == nil {
+		r, _ := call(v.sys, api.ShowCluster, api.Empty{})
+		v.conf = &r
+	}
+	return v.conf
+}
+
+func (v *view) mem(m cluster.MemMB) string {
+	if v.raw {
+		return format.MemRaw(m)
+	}
+	return format.Mem(m)
+}
+
+// when writes a time of day as squeue does.
+func (v *view) when(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "N/A"
+	case v.timeFmt == "" || v.timeFmt == "standard":
+		return format.Stamp(t, "")
+	case v.timeFmt == "relative":
+		return relative(t.Local(), v.now.Local())
+	}
+	return strftime(v.timeFmt, t.Local())
+}
+
+// relative writes times of today and its neighbours without the date.
+func relative(t, now time.Time) string {
+	day := func(t time.Time) int {
+		y, m, d := t.Date()
+		return int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400)
+	}
+	switch n := day(t) - day(now); {
+	case n == 0:
+		return t.Format("15:04:05")
+	case n == -1:
+		return t.Format("Ystday 15:04")
+	case n == 1:
+		return t.Format("Tomorr 15:04")
+	case n > 6, n < -6:
+		if t.Year() != now.Year() {
+			return t.Format("2 Jan 2006")
+		}
+		return t.Format("2 Jan 15:04")
+	}
+	return t.Format("Mon 15:04")
+}
+
+// strftimeForms are the conversions of strftime(3) that have a layout of Go's.
+var strftimeForms = [...]struct {
+	code byte
+	form string
+}{{'a', "Mon"}, {'A', "Monday"}, {'b', "Jan"}, {'B', "January"}, {'h', "Jan"}, {'c', "Mon Jan _2 15:04:05 2006"}, {'d', "02"}, {'D', "01/02/06"},
+	{'e', "_2"}, {'F', "2006-01-02"}, {'H', "15"}, {'I', "03"}, {'j', "002"}, {'m', "01"}, {'M', "04"}, {'p', "PM"}, {'r', "03:04:05 PM"}, {'R', "15:04"},
+	{'S', "05"}, {'T', "15:04:05"}, {'x', "01/02/06"}, {'X', "15:04:05"}, {'y', "06"}, {'Y', "2006"}, {'z', "-0700"}, {'Z', "MST"}}
+
+// strftime formats as the C function of that name.
+func strftime(form string, t time.Time) string {
+	var b strings.Builder
+	for i := 0; i < len(form); i++ {
+		if form[i] != '%' || i+1 == len(form) {
+			b.WriteByte(form[i])
+			continue
+		}
+		i++
+		switch c := form[i]; c {
+		case '%':
+			b.WriteByte('%')
+		case 'n':
+			b.WriteByte('\n')
+		case 't':
+			b.WriteByte('\t')
+		case 's':
+			b.WriteString(strconv.FormatInt(t.Unix(), 10))
+		case 'k', 'l':
+			h := t.Hour()
+			if c == 'l' {
+				h = (h+11)%12 + 1
+			}
+			if h < 10 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(strconv.Itoa(h))
+		default:
+			k := slices.IndexFunc(strftimeForms[:], func(r struct {
+				code byte
+				form string
+			}) bool {
+				return r.code == c
+			})
+			if k < 0 {
+				b.WriteString(form[i-1 : i+1])
+				continue
+			}
+			b.WriteString(t.Format(strftimeForms[k].form))
+		}
+	}
+	return b.String()
+}
+
+// jobRow is one line of squeue or one record of scontrol: a job, some tasks of an array, or (with
+// -r) one task of it.
+type jobRow struct {
+	*cluster.Job
+	v    *view
+	part string // the one partition of several that this line is about
+	st   *jobState
+}
+
+func newRow(v *view, j *cluster.Job) jobRow { return jobRow{Job: j, v: v, st: stateOf(j)} }
+
+// jobState is a row of the table of states: which jobs are in it, and what it is called.
+type jobState struct {
+	short, long string
+	is          func(*cluster.Job) bool
+}
+
+// jobStates gives each job its state: the first row that fits.
+var jobStates = [...]jobState{
+	{"SE", "SPECIAL_EXIT", func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.SpecialExit }},
+	{"PD", "PENDING", func(j *cluster.Job) bool { return j.Phase == cluster.Pending }},
+	{"R", "RUNNING", func(j *cluster.Job) bool { return j.Phase == cluster.Running || j.Phase == cluster.Starting }},
+	{"S", "SUSPENDED", func(j *cluster.Job) bool { return j.Phase == cluster.Suspended }},
+	{"CG", "COMPLETING", func(j *cluster.Job) bool { return j.Phase == cluster.Ending }},
+	{"CD", "COMPLETED", func(j *cluster.Job) bool { return j.Outcome == cluster.Completed }},
+	{"F", "FAILED", func(j *cluster.Job) bool { return j.Outcome == cluster.Failed }},
+	{"CA", "CANCELLED", func(j *cluster.Job) bool { return j.Outcome == cluster.Cancelled }},
+	{"TO", "TIMEOUT", func(j *cluster.Job) bool { return j.Outcome == cluster.TimedOut }},
+	{"NF", "NODE_FAIL", func(j *cluster.Job) bool { return j.Outcome == cluster.NodeFailed }},
+	{"PR", "PREEMPTED", func(j *cluster.Job) bool { return j.Outcome == cluster.Preempted }},
+	{"OOM", "OUT_OF_MEMORY", func(j *cluster.Job) bool { return j.Outcome == cluster.OutOfMemory }},
+	{"DL", "DEADLINE", func(j *cluster.Job) bool { return j.Outcome == cluster.DeadlineMissed }},
+	{"BF", "BOOT_FAIL", func(j *cluster.Job) bool { return j.Outcome == cluster.BootFailed }},
+	{"RQ", "REQUEUED", func(*cluster.Job) bool { return true }},
+}
+
+// stateOf finds a job's state in the table.
+func stateOf(j *cluster.Job) *jobState {
+	for i := range jobStates {
+		if jobStates[i].is(j) {
+			return &jobStates[i]
+		}
+	}
+	return nil
+}
+
+// id is how users write the job: 42, 42_3 or 42_[3-5%2].
+func (r *jobRow) id() string {
+	switch {
+	case r.ArrayID == 0:
+		return strconv.FormatUint(uint64(r.ID), 10)
+	case r.Task >= 0:
+		return strconv.FormatUint(uint64(r.ArrayID), 10) + "_" + strconv.Itoa(r.Task)
+	}
+	return format.ArrayID(r.ArrayID, r.Tasks, r.throttle())
+}
+
+func (r *jobRow) throttle() int {
+	if r.Spec.Array == nil {
+		return 0
+	}
+	return r.Spec.Array.Limit
+}
+
+// reason is why a job waits, or how it came to its end.
+func (r *jobRow) reason() string {
+	why, note := r.Wait, r.WaitNote
+	switch {
+	case r.Phase == cluster.Ended || r.Phase == cluster.Ending:
+		why, note = r.EndReason, ""
+	case r.Phase != cluster.Pending && r.Held == cluster.HeldAdmin:
+		why, note = cluster.WaitHeldAdmin, ""
+	case r.Phase != cluster.Pending && r.Held == cluster.HeldUser:
+		why, note = cluster.WaitHeldUser, ""
+	case r.Phase != cluster.Pending:
+		return "None"
+	}
+	switch {
+	case why == "":
+		return "None"
+	case note == "" || r.Phase != cluster.Pending || why != cluster.WaitNodeNotAvail:
+		return string(why)
+	case strings.Contains(note, ":") || strings.Contains(note, " "):
+		return string(why) + ", " + note
+	}
+	return string(why) + ", UnavailableNodes:" + note
+}
+
+// failed says whether squeue shows a job's reason in the place of its nodes.
+func (r *jobRow) failed() bool {
+	return r.Phase == cluster.Ended && (r.Outcome == cluster.Failed || r.Outcome == cluster.TimedOut ||
+		r.Outcome == cluster.OutOfMemory || r.Outcome == cluster.DeadlineMissed)
+}
+
+func (r *jobRow) nodes() string {
+	if r.Alloc == nil {
+		return ""
+	}
+	if len(r.Alloc.Shares) == 1 {
+		return string(r.Alloc.Shares[0].Node)
+	}
+	return nodeText(r.AllocNodes())
+}
+
+func (r *jobRow) nodesOrReason() string {
+	if r.Phase == cluster.Pending || r.failed() {
+		return "(" + r.reason() + ")"
+	}
+	return r.nodes()
+}
+
+func (r *jobRow) firstNode() string {
+	if r.Alloc == nil || len(r.Alloc.Shares) == 0 {
+		return ""
+	}
+	return string(r.Alloc.Shares[0].Node)
+}
+
+// start is when the job started or is expected to; zero if nothing is known.
+func (r *jobRow) start() time.Time {
+	switch {
+	case !r.Started.IsZero():
+		return r.Started
+	case r.Phase == cluster.Ended:
+		return r.Ended
+	case r.Wait == cluster.WaitBegin:
+		return r.Eligible
+	}
+	return r.PlannedStart
+}
+
+// end is when the job ended or has to.
+func (r *jobRow) end() time.Time {
+	switch {
+	case r.Phase == cluster.Ended:
+		return r.Ended
+	case r.Phase == cluster.Ending:
+		return r.EndingAt
+	case r.Limit == cluster.Unlimited || r.start().IsZero():
+		return time.Time{}
+	}
+	return r.start().Add(r.Limit + r.SuspendTotal)
+}
+
+// eligible is since when the job could have run; zero while it is held or depends on others.
+func (r *jobRow) eligible() time.Time {
+	if r.Phase == cluster.Pending && (r.Held != cluster.NotHeld || r.Wait == cluster.WaitDependency || r.Wait == cluster.WaitDependencyNever) {
+		return time.Time{}
+	}
+	return cmp.Or(r.Eligible, r.Submitted)
+}
+
+func (r *jobRow) accrue() time.Time {
+	if e := r.eligible(); !e.After(r.v.now) {
+		return e
+	}
+	return time.Time{}
+}
+
+func (r *jobRow) runTime() time.Duration { return r.RunTime(r.v.now) }
+
+func (r *jobRow) timeLeft() time.Duration {
+	if r.Limit == cluster.Unlimited {
+		return cluster.Unlimited
+	}
+	return r.Limit - r.runTime()
+}
+
+// partition is where the job runs, or the partitions it was submitted to.
+func (r *jobRow) partition() string {
+	switch {
+	case r.part != "":
+		return r.part
+	case r.Alloc != nil:
+		return r.Alloc.Partition
+	case len(r.Spec.Partitions) == 1:
+		return r.Spec.Partitions[0]
+	}
+	return strings.Join(r.Spec.Partitions, ",")
+}
+
+func (r *jobRow) numNodes() int {
+	if r.Alloc != nil {
+		return len(r.Alloc.Shares)
+	}
+	s := r.Spec
+	n := max(s.MinNodes, 1)
+	if s.MinNodes == 0 && s.TasksPerNode > 0 && s.Tasks > 0 {
+		n = (s.Tasks + s.TasksPerNode - 1) / s.TasksPerNode
+	}
+	return n
+}
+
+// numTasks is how many tasks were asked for, or follow from what was.
+func (r *jobRow) numTasks() int {
+	s := r.Spec
+	switch {
+	case s.Tasks > 0:
+		return s.Tasks
+	case s.TasksPerNode > 0:
+		return s.TasksPerNode * r.numNodes()
+	}
+	return r.numNodes()
+}
+
+// cpusPerTask counts what --cpus-per-gpu asks for with GPUs per task too.
+func (r *jobRow) cpusPerTask() int {
+	s := r.Spec
+	if s.CPUsPerTask > 0 {
+		return s.CPUsPerTask
+	}
+	if s.CPUsPerGPU > 0 && len(s.PerTask) > 0 {
+		return s.CPUsPerGPU * int(gpuCount(s.PerTask))
+	}
+	return 1
+}
+
+func (r *jobRow) numCPUs() int {
+	n := 0
+	if r.Alloc != nil {
+		for i := range r.Alloc.Shares {
+			n += r.Alloc.Shares[i].CPUs.Len()
+		}
+		return n
+	}
+	n = r.numTasks() * r.cpusPerTask()
+	if k := r.Spec.CPUsPerGPU; k > 0 && len(r.Spec.PerTask) == 0 {
+		n = max(n, k*r.numGPUs())
+	}
+	return max(n, r.Spec.MinCPUs*r.numNodes())
+}
+
+func gpuCount(list []cluster.GRES) (n int64) {
+	for _, g := range list {
+		if g.Name == "gpu" {
+			n += g.Count
+		}
+	}
+	return n
+}
+
+func (r *jobRow) numGPUs() int {
+	if r.Alloc != nil {
+		n := 0
+		for _, sh := range r.Alloc.Shares {
+			n += sh.GPUs.Len()
+		}
+		return n
+	}
+	s := r.Spec
+	n := gpuCount(s.PerJob)
+	n = max(n, gpuCount(s.PerNode)*int64(r.numNodes()), gpuCount(s.PerTask)*int64(r.numTasks()))
+	n = max(n, gpuCount(s.PerSocket)*int64(max(s.SocketsPerNode, 1)*r.numNodes()))
+	return int(n)
+}
+
+// gpuTypes counts the GPUs by type, as far as it is known.
+func (r *jobRow) gpuTypes() map[string]int64 {
+	if r.Alloc != nil {
+		return r.Alloc.Types
+	}
+	for _, g := range slices.Concat(r.Spec.PerNode, r.Spec.PerJob, r.Spec.PerTask) {
+		if g.Name == "gpu" && g.Type != "" {
+			return map[string]int64{g.Type: int64(r.numGPUs())}
+		}
+	}
+	return nil
+}
+
+// memory is the request for memory: as asked, else the partition's or the cluster's default.
+func (r *jobRow) memory() cluster.Mem {
+	if m := r.Spec.Mem; m.Per != cluster.MemDefault {
+		return m
+	}
+	conf := &r.v.config().Config
+	for i := range conf.Partitions {
+		if p := &conf.Partitions[i]; p.Name == r.partition() && p.DefMem.MB > 0 {
+			return p.DefMem
+		}
+	}
+	return conf.DefMem
+}
+
+func (r *jobRow) minMemory() cluster.MemMB {
+	if m := r.memory(); m.Per != cluster.MemPerGPU {
+		return m.MB
+	}
+	return 0
+}
+
+func (r *jobRow) totalMem() (m cluster.MemMB) {
+	if r.Alloc != nil {
+		for _, sh := range r.Alloc.Shares {
+			m += sh.MemMB
+		}
+		return m
+	}
+	switch ask := r.memory(); ask.Per {
+	case cluster.MemPerNode:
+		return ask.MB * cluster.MemMB(r.numNodes())
+	case cluster.MemPerGPU:
+		return ask.MB * cluster.MemMB(r.numGPUs())
+	default:
+		return ask.MB * cluster.MemMB(r.numCPUs())
+	}
+}
+
+func (r *jobRow) tres() string {
+	return format.TRES{CPUs: r.numCPUs(), Nodes: r.numNodes(), GPUs: r.numGPUs(), Mem: r.totalMem(), Types: r.gpuTypes(), Raw: r.v.raw}.String()
+}
+
+// minCPUs is MinCPUsNode: what one node has to have.
+func (r *jobRow) minCPUs() int {
+	return max(r.Spec.MinCPUs, r.cpusPerTask()*max(r.Spec.TasksPerNode, 1))
+}
+
+// sharing is what --exclusive and --oversubscribe made of the job.
+func (r *jobRow) sharing() string { return sharingTexts[min(int(r.Spec.Sharing), len(sharingTexts)-1)] }
+
+var sharingTexts = [...]string{cluster.ShareDefault: "OK", cluster.ShareExclusive: "NO", cluster.ShareUser: "USER", cluster.ShareMCS: "MCS", cluster.ShareOver: "YES"}
+
+func (r *jobRow) group() string {
+	if r.Spec.Group != "" {
+		return r.Spec.Group
+	}
+	return strconv.FormatUint(uint64(r.Spec.GID), 10)
+}
+
+// command is what runs; unknown for scripts from standard input and --wrap.
+func (r *jobRow) command() string {
+	if len(r.Spec.Args) == 0 || r.Spec.Command == "" {
+		return r.Spec.Command
+	}
+	return r.Spec.Command + " " + strings.Join(r.Spec.Args, " ")
+}
+
+// depends writes what is still unmet of the dependencies.
+func (r *jobRow) depends() string {
+	var b strings.Builder
+	for i, d := range r.Depends.Terms {
+		if i > 0 {
+			b.WriteByte(",?"[b2i(r.Depends.Any)])
+		}
+		b.WriteString(string(d.Type))
+		if d.Type != cluster.SingletonOf {
+			b.WriteByte(':')
+			b.WriteString(strconv.FormatUint(uint64(d.Job), 10))
+			switch {
+			case d.Array:
+				b.WriteString("_*")
+			case d.Task >= 0:
+				b.WriteString("_" + strconv.Itoa(d.Task))
+			}
+			if d.Plus > 0 {
+				b.WriteString("+" + strconv.Itoa(int(d.Plus/time.Minute)))
+			}
+		}
+		if d.Failed {
+			b.WriteString("(failed)")
+		} else {
+			b.WriteString("(unfulfilled)")
+		}
+	}
+	return b.String()
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// star is n, or * where nothing was asked.
+func star(n int) string {
+	if n == 0 {
+		return "*"
+	}
+	return strconv.Itoa(n)
+}
+
+// orNA is a list of TRES, or N/A.
+func orNA(s string) string {
+	if s == "" {
+		return "N/A"
+	}
+	return s
+}
+
+func uintText(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+// exitText is a status as CODE:SIGNAL.
+func exitText(e cluster.ExitStatus) string {
+	return strconv.Itoa(e.Code) + ":" + strconv.Itoa(e.Signal)
+}
