@@ -130,8 +130,11 @@ func strftime(form string, t time.Time) string {
 type jobRow struct {
 	*cluster.Job
 	v    *view
-	part string
+	part string // the one partition of several that this line is about
+	st   *jobState
 }
+
+func newRow(v *view, j *cluster.Job) jobRow { return jobRow{Job: j, v: v, st: stateOf(j)} }
 
 // jobState is a row of the table of states: which jobs are in it, and what it is called.
 type jobState struct {
@@ -155,16 +158,17 @@ var jobStates = [...]jobState{
 	{"OOM", "OUT_OF_MEMORY", func(j *cluster.Job) bool { return j.Outcome == cluster.OutOfMemory }},
 	{"DL", "DEADLINE", func(j *cluster.Job) bool { return j.Outcome == cluster.DeadlineMissed }},
 	{"BF", "BOOT_FAIL", func(j *cluster.Job) bool { return j.Outcome == cluster.BootFailed }},
-	{"RQ", "REQUEUED", func(j *cluster.Job) bool { return true }},
+	{"RQ", "REQUEUED", func(*cluster.Job) bool { return true }},
 }
 
-func (r *jobRow) state() *jobState {
+// stateOf finds a job's state in the table.
+func stateOf(j *cluster.Job) *jobState {
 	for i := range jobStates {
-		if jobStates[i].is(r.Job) {
+		if jobStates[i].is(j) {
 			return &jobStates[i]
 		}
 	}
-	return &jobStates[len(jobStates)-1]
+	return nil
 }
 
 // id is how users write the job: 42, 42_3 or 42_[3-5%2].

@@ -1,0 +1,540 @@
+package slurm
+
+import (
+	"bufio"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/opt"
+)
+
+// The formats that squeue's options stand for.
+const (
+	queueFormat      = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+	queueLongFormat  = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+	queueStartFormat = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+	stepFormat       = "%.15i %.8j %.9P %.8u %.9M %N"
+)
+
+// queueOptions is what squeue's line and variables ask for.
+type queueOptions struct {
+	query                      api.JobQuery
+	format, long               string // -o, -O
+	sort                       string
+	licenses                   []string
+	reservation                string
+	states                     []*jobState
+	stepRefs                   []cluster.StepID
+	every                      time.Duration
+	steps, allStates, wide     bool
+	noHeader, perTask, perPart bool
+	start, json, yaml, raw, me bool
+	hidden                     bool
+	badUsers                   []string
+	clusters                   string
+	verbose                    int
+}
+
+var squeueOptions = []opt.Option[queueOptions]{
+	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts", Help: "only jobs of these accounts",
+		Set: func(o *queueOptions, v string) error { o.query.Accounts = splitList(v); return nil }},
+	{Long: "accounts", Arg: opt.Required, On: opt.Squeue, Alias: "account"},
+	{Long: "all", Short: 'a', On: opt.Squeue, Env: "ALL", Help: "jobs in hidden partitions too",
+		Set: func(o *queueOptions, _ string) error { o.hidden = true; return nil }},
+	{Long: "array", Short: 'r', On: opt.Squeue, Env: "ARRAY", Help: "one line for each array task",
+		Set: func(o *queueOptions, _ string) error { o.perTask = true; return nil }},
+	{Long: "array-unique", On: opt.Squeue, Env: "ARRAY_UNIQUE", Help: "one line for each pending array task",
+		Set: func(o *queueOptions, _ string) error { o.perTask = true; return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Squeue, Env: "CLUSTERS squeue=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask",
+		Set: func(o *queueOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Squeue, Alias: "clusters"},
+	{Long: "federation", On: opt.Squeue, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter",
+		Set: func(o *queueOptions, v string) error { o.format, o.long = v, ""; return nil }},
+	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT2", Meta: "fields", Help: "what to show, as name[:[.]width],...",
+		Set: func(o *queueOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{Long: "hide", On: opt.Squeue, Help: "no jobs in hidden partitions", Set: func(o *queueOptions, _ string) error { o.hidden = false; return nil }},
+	{Long: "iterate", Short: 'i', Arg: opt.Required, On: opt.Squeue, Meta: "seconds", Help: "repeat after this time", Set: func(o *queueOptions, v string) error {
+		return setEvery(&o.every, v)
+	}},
+	{Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "only these jobs", Set: setQueueJobs},
+	{Long: "job", Arg: opt.Optional, On: opt.Squeue, Alias: "jobs"},
+	{Long: "json", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "print JSON", Set: func(o *queueOptions, _ string) error { o.json = true; return nil }},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "refused: use --json", Set: func(o *queueOptions, _ string) error { o.yaml = true; return nil }},
+	{Long: "licenses", Short: 'L', Arg: opt.Required, On: opt.Squeue, Env: "LICENSES", Meta: "names", Help: "only jobs with these licenses",
+		Set: func(o *queueOptions, v string) error { o.licenses = splitList(v); return nil }},
+	{Long: "local", On: opt.Squeue, Env: "LOCAL", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
+	{Long: "long", Short: 'l', On: opt.Squeue, Help: "more columns", Set: func(o *queueOptions, _ string) error { o.wide = true; return nil }},
+	{Long: "me", On: opt.Squeue, Help: "only own jobs", Set: func(o *queueOptions, _ string) error { o.me = true; return nil }},
+	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Squeue, Env: "NAMES", Meta: "names", Help: "only jobs or steps of these names",
+		Set: func(o *queueOptions, v string) error { o.query.Names = splitList(v); return nil }},
+	{Long: "noconvert", On: opt.Squeue, Help: "memory in mebibytes", Set: func(o *queueOptions, _ string) error { o.raw = true; return nil }},
+	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Squeue, Meta: "nodes", Help: "only jobs on these nodes",
+		Set: func(o *queueOptions, v string) error { return setNodeList(&o.query.Nodes, v) }},
+	{Long: "node", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
+	{Long: "nodes", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
+	{Long: "noheader", Short: 'h', On: opt.Squeue, Help: "no line of headers", Set: func(o *queueOptions, _ string) error { o.noHeader = true; return nil }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names", Help: "only jobs in these partitions",
+		Set: func(o *queueOptions, v string) error { o.query.Partitions = splitList(v); return nil }},
+	{Long: "priority", Short: 'P', On: opt.Squeue, Env: "PRIORITY", Help: "a line for each partition of a pending job",
+		Set: func(o *queueOptions, _ string) error { o.perPart = true; return nil }},
+	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Squeue, Env: "QOS", Meta: "names", Help: "only jobs with these QOS",
+		Set: func(o *queueOptions, v string) error { o.query.QOS = splitList(v); return nil }},
+	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name", Help: "only jobs in this reservation",
+		Set: func(o *queueOptions, v string) error { o.reservation = v; return nil }},
+	{Long: "sibling", On: opt.Squeue, Env: "SIB SIBLING", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
+	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Squeue, Env: "SORT", Meta: "fields", Help: "letters to sort by, - before one for the other direction",
+		Set: func(o *queueOptions, v string) error { o.sort = v; return nil }},
+	{Long: "start", On: opt.Squeue, Env: "START", Help: "when pending jobs are expected to start", Set: func(o *queueOptions, _ string) error { o.start = true; return nil }},
+	{Long: "states", Short: 't', Arg: opt.Required, On: opt.Squeue, Env: "STATES", Meta: "states", Help: "only jobs in these states, or all", Set: setQueueStates},
+	{Long: "steps", Short: 's', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "steps instead of jobs", Set: setQueueSteps},
+	{Long: "step", Arg: opt.Optional, On: opt.Squeue, Alias: "steps"},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Squeue, Env: "USERS", Meta: "users", Help: "only jobs of these users", Set: setQueueUsers},
+	{Long: "users", Arg: opt.Required, On: opt.Squeue, Alias: "user"},
+	{Long: "verbose", Short: 'v', On: opt.Squeue, Help: "more messages", Set: func(o *queueOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "version", Short: 'V', On: opt.Squeue, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Squeue, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Squeue, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// setEvery reads the seconds of --iterate.
+func setEvery(to *time.Duration, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n <= 0 {
+		return opt.Errorf(opt.CodeError, "error: Error: invalid entry for --iterate=%s", v)
+	}
+	*to = time.Duration(n) * time.Second
+	return nil
+}
+
+func setQueueJobs(o *queueOptions, v string) error {
+	for _, w := range splitOutside(v) {
+		if w == "" {
+			continue
+		}
+		t, ok := parseTarget(w)
+		if !ok || t.step != nil {
+			return opt.Errorf(opt.CodeError, "error: Invalid job id: %s", w)
+		}
+		o.query.Refs = append(o.query.Refs, t.ref)
+	}
+	return nil
+}
+
+func setQueueSteps(o *queueOptions, v string) error {
+	o.steps = true
+	for _, w := range splitOutside(v) {
+		if w == "" {
+			continue
+		}
+		t, ok := parseTarget(w)
+		if !ok || t.step == nil {
+			return opt.Errorf(opt.CodeError, "error: Invalid job_step id: %s.??", w)
+		}
+		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.ref.Job, Step: *t.step})
+	}
+	return nil
+}
+
+func setQueueUsers(o *queueOptions, v string) error {
+	for _, w := range splitList(v) {
+		if u, ok := LookupUser(w); ok {
+			o.query.Users = append(o.query.Users, u.UID)
+		} else if n, err := strconv.ParseUint(w, 10, 32); err == nil {
+			o.query.Users = append(o.query.Users, uint32(n))
+		} else {
+			o.badUsers = append(o.badUsers, w)
+		}
+	}
+	return nil
+}
+
+// validStates is what squeue says that it knows.
+const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,BOOT_FAIL,DEADLINE,OUT_OF_MEMORY," +
+	"COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
+
+// emptyStates are states that no job of muster's is ever in, with their short names.
+const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,REVOKED,RV,SIGNALING,SI,STAGE_OUT,SO,STOPPED,ST,"
+
+func setQueueStates(o *queueOptions, v string) error {
+	o.states, o.allStates = nil, false
+	for _, w := range splitList(v) {
+		w = strings.ToUpper(w)
+		i := slices.IndexFunc(jobStates[:], func(s jobState) bool { return s.short == w || s.long == w })
+		switch {
+		case w == "ALL":
+			o.allStates = true
+		case i >= 0:
+			o.states = append(o.states, &jobStates[i])
+		case strings.Contains(emptyStates, ","+w+","):
+			o.states = append(o.states, nil)
+		default:
+			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid job state specified: " + w,
+				"error: Valid job states include: " + validStates}}
+		}
+	}
+	return nil
+}
+
+// runSqueue lists jobs or steps.
+func runSqueue(sys *Sys, argv []string) int {
+	var o queueOptions
+	rest, code := parseQuery(sys, opt.Squeue, squeueOptions, &o, argv, "[OPTIONS]")
+	if code >= 0 {
+		return code
+	}
+	switch {
+	case len(rest) > 0:
+		return sys.fail("Unrecognized option: %s", rest[0])
+	case o.yaml:
+		return sys.fail("--yaml is not supported, use --json")
+	}
+	if o.me {
+		o.query.Users = []uint32{sys.UID}
+	}
+	for _, w := range o.badUsers {
+		sys.say("error: Invalid user: %s", w)
+	}
+	if len(o.badUsers) > 0 && len(o.query.Users) == 0 {
+		o.query.Users = []uint32{1<<32 - 1} // nobody
+	}
+	if err := sys.checkNodes(o.query.Nodes); err != "" {
+		return sys.fail("%s", err)
+	}
+	for {
+		if code := sys.queueOnce(&o); code != 0 || o.every == 0 {
+			return code
+		}
+		time.Sleep(o.every)
+	}
+}
+
+// checkNodes returns what to say if a node that was named does not exist.
+func (s *Sys) checkNodes(names []cluster.NodeName) string {
+	if len(names) == 0 {
+		return ""
+	}
+	resp, err := call(s, api.ListNodes, api.NodeQuery{Names: names})
+	if err == nil && len(resp.Missing) > 0 {
+		return "Invalid node name " + string(resp.Missing[0])
+	}
+	return ""
+}
+
+// queueOnce asks and prints once.
+func (s *Sys) queueOnce(o *queueOptions) int {
+	out := bufio.NewWriterSize(s.Stdout, 1<<16)
+	defer out.Flush()
+	v := &view{sys: s, raw: o.raw, timeFmt: s.Getenv("SLURM_TIME_FORMAT")}
+	if o.clusters != "" && !o.noHeader {
+		_, _ = out.WriteString("CLUSTER: " + o.clusters + "\n")
+	}
+	if o.steps {
+		return s.queueSteps(o, v, out)
+	}
+	q := o.query
+	o.phases(&q)
+	q.Brief = !o.json
+	resp, err := call(s, api.ListJobs, q)
+	if err != nil {
+		return s.loadFailed("slurm_load_jobs error", err)
+	}
+	v.now = resp.Now
+	if len(q.Refs) == 1 && len(resp.Missing) == 1 {
+		return s.loadFailed("slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
+	}
+	rows := o.rows(v, resp.Jobs)
+	if o.json {
+		sortRows(rows, jobColumns, jobOrders[:], "i")
+		return writeJobs(out, v, rows)
+	}
+	f, bad := o.jobFormat()
+	for _, x := range bad {
+		s.say("error: Invalid job format specification: %s", x)
+	}
+	sortRows(rows, jobColumns, jobOrders[:], cmp.Or(o.sort, o.defaultSort()))
+	o.heading(v, out)
+	var line []byte
+	if !o.noHeader {
+		line = append(f.Header(line), '\n')
+	}
+	for i := range rows {
+		line = append(f.Row(line, &rows[i]), '\n')
+		if len(line) > 1<<15 {
+			_, _ = out.Write(line)
+			line = line[:0]
+		}
+	}
+	_, _ = out.Write(line)
+	return 0
+}
+
+// loadFailed prints why nothing could be listed.
+func (s *Sys) loadFailed(what string, err error) int {
+	text, _ := slurmText(err)
+	_, _ = s.Stderr.Write([]byte(what + ": " + text + "\n"))
+	return 1
+}
+
+// heading is the date above long lists.
+func (o *queueOptions) heading(v *view, out *bufio.Writer) {
+	if (o.wide || o.every > 0) && !o.noHeader {
+		_, _ = out.WriteString(v.now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
+	}
+}
+
+// phases says which jobs the server need send.
+func (o *queueOptions) phases(q *api.JobQuery) {
+	switch {
+	case o.start && len(o.states) == 0:
+		q.Phases = []cluster.Phase{cluster.Pending}
+	case o.allStates:
+	case len(o.states) == 0:
+		q.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+	}
+	if o.json && len(o.states) == 0 && !o.start {
+		q.Phases = nil
+	}
+}
+
+// rows makes the lines of the jobs that the options leave.
+func (o *queueOptions) rows(v *view, jobs []*cluster.Job) []jobRow {
+	rows := make([]jobRow, 0, len(jobs))
+	for _, j := range jobs {
+		r := newRow(v, j)
+		if !o.keeps(&r) {
+			continue
+		}
+		for _, one := range o.split(r) {
+			if !o.perPart || j.Phase != cluster.Pending || len(j.Spec.Partitions) < 2 {
+				rows = append(rows, one)
+				continue
+			}
+			for _, p := range j.Spec.Partitions {
+				one.part = p
+				rows = append(rows, one)
+			}
+		}
+	}
+	return rows
+}
+
+func (o *queueOptions) keeps(r *jobRow) bool {
+	if len(o.states) > 0 && !o.allStates && !slices.Contains(o.states, r.st) {
+		return false
+	}
+	if o.reservation != "" && r.Spec.Reservation != o.reservation {
+		return false
+	}
+	if len(o.licenses) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(splitList(r.Spec.Licenses), func(l string) bool {
+		name, _, _ := strings.Cut(l, ":")
+		return slices.Contains(o.licenses, name)
+	})
+}
+
+// split makes one line of each task with -r, and leaves only the tasks that -j names.
+func (o *queueOptions) split(r jobRow) []jobRow {
+	if r.Tasks.Empty() {
+		return []jobRow{r}
+	}
+	want := r.Tasks
+	if len(o.query.Refs) > 0 {
+		want = cluster.IDSet{}
+		for _, ref := range o.query.Refs {
+			if ref.Job == r.ArrayID || ref.Job == r.ID {
+				if ref.Tasks.Empty() {
+					want = r.Tasks
+					break
+				}
+				want = want.Union(ref.Tasks.Intersect(r.Tasks))
+			}
+		}
+	}
+	if !o.perTask && want.Equal(r.Tasks) {
+		return []jobRow{r}
+	}
+	var rows []jobRow
+	for task := range want.All() {
+		one := *r.Job
+		one.Task, one.Tasks = task, cluster.IDSet{}
+		rows = append(rows, newRow(r.v, &one))
+	}
+	return rows
+}
+
+func (o *queueOptions) jobFormat() (format.Format[jobRow], []string) {
+	switch {
+	case o.long != "":
+		return format.ParseLong(jobColumns, o.long)
+	case o.format != "":
+		return format.Parse(jobColumns, o.format, allJobFields)
+	case o.start:
+		return format.Parse(jobColumns, queueStartFormat, "")
+	case o.wide:
+		return format.Parse(jobColumns, queueLongFormat, "")
+	}
+	return format.Parse(jobColumns, queueFormat, "")
+}
+
+func (o *queueOptions) defaultSort() string {
+	if o.start {
+		return "S"
+	}
+	return "P,t,-p"
+}
+
+// queueSteps lists steps.
+func (s *Sys) queueSteps(o *queueOptions, v *view, out *bufio.Writer) int {
+	resp, err := call(s, api.ListSteps, api.StepQuery{Users: o.query.Users})
+	if err != nil {
+		return s.loadFailed("slurm_get_job_steps error", err)
+	}
+	v.now = resp.Now
+	rows := stepRows(v, resp)
+	rows = slices.DeleteFunc(rows, func(r stepRow) bool { return !o.keepsStep(&r) })
+	if o.json {
+		return writeSteps(out, v, rows)
+	}
+	f, bad := format.Parse(stepColumns, cmp.Or(o.format, stepFormat), allStepFields)
+	if o.long != "" {
+		f, bad = format.ParseLong(stepColumns, o.long)
+	}
+	for _, x := range bad {
+		s.say("error: Invalid job step format specification: %s", x)
+	}
+	sortRows(rows, stepColumns, stepOrders[:], cmp.Or(o.sort, "P,i"))
+	o.heading(v, out)
+	var line []byte
+	if !o.noHeader {
+		line = append(f.Header(line), '\n')
+	}
+	for i := range rows {
+		line = append(f.Row(line, &rows[i]), '\n')
+	}
+	_, _ = out.Write(line)
+	return 0
+}
+
+// stepRows joins steps and jobs.
+func stepRows(v *view, resp api.StepsResponse) (rows []stepRow) {
+	jobs := make(map[cluster.JobID]*cluster.Job, len(resp.Jobs))
+	for _, j := range resp.Jobs {
+		jobs[j.ID] = j
+	}
+	for _, st := range resp.Steps {
+		if j := jobs[st.ID.Job]; j != nil {
+			rows = append(rows, stepRow{Step: st, job: newRow(v, j)})
+		}
+	}
+	return rows
+}
+
+func (o *queueOptions) keepsStep(r *stepRow) bool {
+	has := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+	if !has(o.query.Names, r.Name) || !has(o.query.Partitions, r.job.partition()) {
+		return false
+	}
+	if n := o.query.Nodes; len(n) > 0 && !slices.ContainsFunc(r.nodeNames(), func(x cluster.NodeName) bool { return slices.Contains(n, x) }) {
+		return false
+	}
+	if len(o.stepRefs) > 0 && !slices.Contains(o.stepRefs, r.ID) {
+		return false
+	}
+	return len(o.query.Refs) == 0 || slices.ContainsFunc(o.query.Refs, func(ref cluster.Ref) bool {
+		return ref.Job == r.ID.Job && ref.Tasks.Empty() || ref.Job == r.job.ArrayID && (ref.Tasks.Empty() || ref.Tasks.Has(r.job.Task))
+	})
+}
+
+// order compares two rows by one letter of --sort, where the text of the column would not do.
+type order[T any] struct {
+	code byte
+	cmp  func(a, b *T) int
+}
+
+var jobOrders = [...]order[jobRow]{
+	{'A', func(a, b *jobRow) int { return cmp.Compare(a.ID, b.ID) }},
+	{'i', func(a, b *jobRow) int {
+		return cmp.Or(cmp.Compare(cmp.Or(a.ArrayID, a.ID), cmp.Or(b.ArrayID, b.ID)), cmp.Compare(uint(a.Task), uint(b.Task)), cmp.Compare(a.ID, b.ID))
+	}},
+	{'c', func(a, b *jobRow) int { return cmp.Compare(a.minCPUs(), b.minCPUs()) }},
+	{'C', func(a, b *jobRow) int { return cmp.Compare(a.numCPUs(), b.numCPUs()) }},
+	{'d', func(a, b *jobRow) int { return cmp.Compare(a.Spec.TmpMB, b.Spec.TmpMB) }},
+	{'D', func(a, b *jobRow) int { return cmp.Compare(a.numNodes(), b.numNodes()) }},
+	{'e', func(a, b *jobRow) int { return compareTimes(a.end(), b.end()) }},
+	{'G', func(a, b *jobRow) int { return cmp.Compare(a.Spec.GID, b.Spec.GID) }},
+	{'l', func(a, b *jobRow) int { return cmp.Compare(a.Limit, b.Limit) }},
+	{'L', func(a, b *jobRow) int { return cmp.Compare(a.timeLeft(), b.timeLeft()) }},
+	{'m', func(a, b *jobRow) int { return cmp.Compare(a.minMemory(), b.minMemory()) }},
+	{'M', func(a, b *jobRow) int { return cmp.Compare(a.runTime(), b.runTime()) }},
+	{'p', func(a, b *jobRow) int { return cmp.Compare(a.Priority, b.Priority) }},
+	{'P', func(a, b *jobRow) int { return cmp.Compare(a.partition(), b.partition()) }},
+	{'Q', func(a, b *jobRow) int { return cmp.Compare(a.Priority, b.Priority) }},
+	{'S', func(a, b *jobRow) int { return compareTimes(a.start(), b.start()) }},
+	{'t', func(a, b *jobRow) int { return cmp.Compare(a.st.short, b.st.short) }},
+	{'U', func(a, b *jobRow) int { return cmp.Compare(a.Spec.UID, b.Spec.UID) }},
+	{'V', func(a, b *jobRow) int { return compareTimes(a.Submitted, b.Submitted) }},
+	{'y', func(a, b *jobRow) int { return cmp.Compare(a.Spec.Nice, b.Spec.Nice) }},
+}
+
+var stepOrders = [...]order[stepRow]{
+	{'i', func(a, b *stepRow) int {
+		return cmp.Or(cmp.Compare(a.ID.Job, b.ID.Job), cmp.Compare(uint(a.ID.Step), uint(b.ID.Step)))
+	}},
+	{'l', func(a, b *stepRow) int { return cmp.Compare(a.limit(), b.limit()) }},
+	{'M', func(a, b *stepRow) int { return cmp.Compare(a.runTime(), b.runTime()) }},
+	{'S', func(a, b *stepRow) int { return compareTimes(a.Started, b.Started) }},
+	{'U', func(a, b *stepRow) int { return cmp.Compare(a.job.Spec.UID, b.job.Spec.UID) }},
+}
+
+// compareTimes puts unknown times last.
+func compareTimes(a, b time.Time) int {
+	if a.IsZero() != b.IsZero() {
+		return b2i(a.IsZero()) - b2i(b.IsZero())
+	}
+	return a.Compare(b)
+}
+
+// sortRows sorts by the letters of spec, each with + or - before it; unknown ones are passed over.
+func sortRows[T any](rows []T, cols []format.Column[T], orders []order[T], spec string) {
+	type key struct {
+		cmp  func(a, b *T) int
+		down bool
+	}
+	var keys []key
+	down := false
+	for i := range len(spec) {
+		switch c := spec[i]; c {
+		case '-', '+':
+			down = c == '-'
+		case ',', '#', ' ':
+		default:
+			k := slices.IndexFunc(orders, func(o order[T]) bool { return o.code == c })
+			if k >= 0 {
+				keys = append(keys, key{orders[k].cmp, down})
+			} else if col := format.Find(cols, c); col != nil {
+				keys = append(keys, key{func(a, b *T) int { return cmp.Compare(col.Of(a), col.Of(b)) }, down})
+			}
+			down = false
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b T) int {
+		for _, k := range keys {
+			if n := k.cmp(&a, &b); n != 0 {
+				if k.down {
+					return -n
+				}
+				return n
+			}
+		}
+		return 0
+	})
+}

@@ -1,0 +1,310 @@
+package slurm
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/env"
+	"dev.muster/slurm/format"
+)
+
+// allJobFields is what %all stands for.
+const allJobFields = "%a|%b|%c|%d|%e|%f|%g|%h|%i|%j|%k|%l|%m|%n|%o|%p|%q|%r|%s|%t|%u|%v|%w|%x|%y|%z|" +
+	"%A|%B|%C|%D|%E|%F|%G|%H|%I|%J|%K|%L|%M|%N|%O|%P|%Q|%R|%S|%T|%U|%V|%W|%X|%Y|%Z"
+
+// jobColumns are the fields of squeue: the letters of -o and the names of -O.
+var jobColumns = []format.Column[jobRow]{
+	{Code: 'a', Long: "account", Head: "ACCOUNT", Of: func(r *jobRow) string { return format.Null(r.Spec.Account) }},
+	{Code: 'A', Long: "jobid", Head: "JOBID", Of: func(r *jobRow) string { return uintText(uint32(r.ID)) }},
+	{Code: 'b', Long: "tres-per-node gres", Head: "TRES_PER_NODE", Of: func(r *jobRow) string { return orNA(format.GRES(r.Spec.PerNode)) }},
+	{Code: 'B', Long: "batchhost", Head: "EXEC_HOST", Of: func(r *jobRow) string { return cmp.Or(r.firstNode(), "n/a") }},
+	{Code: 'c', Long: "mincpus", Head: "MIN_CPUS", Of: func(r *jobRow) string { return strconv.Itoa(r.minCPUs()) }},
+	{Code: 'C', Long: "numcpus", Head: "CPUS", Of: func(r *jobRow) string { return strconv.Itoa(r.numCPUs()) }},
+	{Code: 'd', Long: "mintmpdisk", Head: "MIN_TMP_DISK", Of: func(r *jobRow) string { return r.v.mem(cluster.MemMB(r.Spec.TmpMB)) }},
+	{Code: 'D', Long: "numnodes", Head: "NODES", Of: func(r *jobRow) string { return strconv.Itoa(r.numNodes()) }},
+	{Code: 'e', Long: "endtime", Head: "END_TIME", Of: func(r *jobRow) string { return r.v.when(r.end()) }},
+	{Code: 'E', Long: "dependency", Head: "DEPENDENCY", Of: func(r *jobRow) string { return format.Null(r.depends()) }},
+	{Code: 'f', Long: "feature", Head: "FEATURES", Of: func(r *jobRow) string { return format.Null(r.Spec.Constraint) }},
+	{Code: 'F', Long: "arrayjobid", Head: "ARRAY_JOB_ID", Of: func(r *jobRow) string { return uintText(uint32(cmp.Or(r.ArrayID, r.ID))) }},
+	{Code: 'g', Long: "groupname", Head: "GROUP", Of: func(r *jobRow) string { return r.group() }},
+	{Code: 'G', Long: "groupid", Head: "GROUP", Of: func(r *jobRow) string { return uintText(r.Spec.GID) }},
+	{Code: 'h', Long: "oversubscribe", Head: "OVER_SUBSCRIBE", Of: func(r *jobRow) string { return r.sharing() }},
+	{Code: 'H', Long: "sockets", Head: "SOCKETS_PER_NODE", Of: func(r *jobRow) string { return star(r.Spec.SocketsPerNode) }},
+	{Code: 'i', Long: "jobarrayid", Head: "JOBID", Of: func(r *jobRow) string { return r.id() }},
+	{Code: 'I', Long: "cores", Head: "CORES_PER_SOCKET", Of: func(r *jobRow) string { return star(r.Spec.CoresPerSocket) }},
+	{Code: 'j', Long: "name", Head: "NAME", Of: func(r *jobRow) string { return r.Spec.Name }},
+	{Code: 'J', Long: "threads", Head: "THREADS_PER_CORE", Of: func(r *jobRow) string { return star(r.Spec.ThreadsPerCore) }},
+	{Code: 'k', Long: "comment", Head: "COMMENT", Of: func(r *jobRow) string { return format.Null(r.Spec.Comment) }},
+	{Code: 'K', Long: "arraytaskid", Head: "ARRAY_TASK_ID", Of: func(r *jobRow) string { return r.taskText() }},
+	{Code: 'l', Long: "timelimit", Head: "TIME_LIMIT", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.Limit) }},
+	{Code: 'L', Long: "timeleft", Head: "TIME_LEFT", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.timeLeft()) }},
+	{Code: 'm', Long: "minmemory", Head: "MIN_MEMORY", Of: func(r *jobRow) string { return r.v.mem(r.minMemory()) }},
+	{Code: 'M', Long: "timeused", Head: "TIME", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.runTime()) }},
+	{Code: 'n', Long: "reqnodes", Head: "REQ_NODES", Whole: true, Of: func(r *jobRow) string { return nodeText(r.Spec.NodeList) }},
+	{Code: 'N', Long: "nodelist", Head: "NODELIST", Whole: true, Of: func(r *jobRow) string { return r.nodes() }},
+	{Code: 'o', Long: "command", Head: "COMMAND", Of: func(r *jobRow) string { return format.Null(r.command()) }},
+	{Code: 'O', Long: "contiguous", Head: "CONTIGUOUS", Of: func(r *jobRow) string { return bit(r.Spec.Contiguous) }},
+	{Code: 'p', Long: "priority", Head: "PRIORITY", Of: func(r *jobRow) string {
+		return strconv.FormatFloat(float64(r.Priority)/float64(1<<32-1), 'f', 14, 64)
+	}},
+	{Code: 'P', Long: "partition", Head: "PARTITION", Of: func(r *jobRow) string { return r.partition() }},
+	{Code: 'q', Long: "qos", Head: "QOS", Of: func(r *jobRow) string { return format.Null(r.Spec.QOS) }},
+	{Code: 'Q', Long: "prioritylong", Head: "PRIORITY", Of: func(r *jobRow) string { return uintText(r.Priority) }},
+	{Code: 'r', Long: "reason", Head: "REASON", Of: func(r *jobRow) string { return r.reason() }},
+	{Code: 'R', Long: "reasonlist", Head: "NODELIST(REASON)", Whole: true, Of: func(r *jobRow) string { return r.nodesOrReason() }},
+	{Code: 's', Long: "selectjobinfo", Head: "", Of: func(r *jobRow) string { return "" }},
+	{Code: 'S', Long: "starttime", Head: "START_TIME", Of: func(r *jobRow) string { return r.v.when(r.start()) }},
+	{Code: 't', Long: "statecompact", Head: "ST", Of: func(r *jobRow) string { return r.st.short }},
+	{Code: 'T', Long: "state", Head: "STATE", Of: func(r *jobRow) string { return r.st.long }},
+	{Code: 'u', Long: "username", Head: "USER", Of: func(r *jobRow) string { return r.Spec.User }},
+	{Code: 'U', Long: "userid", Head: "UID", Of: func(r *jobRow) string { return uintText(r.Spec.UID) }},
+	{Code: 'v', Long: "reservation", Head: "RESERVATION", Of: func(r *jobRow) string { return format.Null(r.Spec.Reservation) }},
+	{Code: 'V', Long: "submittime", Head: "SUBMIT_TIME", Of: func(r *jobRow) string { return r.v.when(r.Submitted) }},
+	{Code: 'w', Long: "wckey", Head: "WCKEY", Of: func(r *jobRow) string { return format.Null(r.Spec.WCKey) }},
+	{Code: 'W', Long: "licenses", Head: "LICENSES", Of: func(r *jobRow) string { return format.Null(r.Spec.Licenses) }},
+	{Code: 'x', Long: "", Head: "EXC_NODES", Whole: true, Of: func(r *jobRow) string { return nodeText(r.Spec.Exclude) }},
+	{Code: 'X', Long: "corespec", Head: "CORE_SPEC", Of: func(r *jobRow) string { return r.coreSpec() }},
+	{Code: 'y', Long: "nice", Head: "NICE", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.Nice) }},
+	{Code: 'Y', Long: "schednodes", Head: "SCHEDNODES", Whole: true, Of: func(r *jobRow) string { return format.Null(nodeText(r.PlannedNodes)) }},
+	{Code: 'z', Long: "sct", Head: "S:C:T", Of: func(r *jobRow) string {
+		return star(r.Spec.SocketsPerNode) + ":" + star(r.Spec.CoresPerSocket) + ":" + star(r.Spec.ThreadsPerCore)
+	}},
+	{Code: 'Z', Long: "workdir", Head: "WORK_DIR", Of: func(r *jobRow) string { return r.Spec.WorkDir }},
+
+	{Long: "accruetime", Head: "ACCRUE_TIME", Of: func(r *jobRow) string { return r.v.when(r.accrue()) }},
+	{Long: "admin_comment", Head: "ADMIN_COMMENT", Of: func(r *jobRow) string { return format.Null(r.Spec.AdminComment) }},
+	{Long: "allocnodes", Head: "ALLOC_NODES", Of: func(r *jobRow) string { return r.Spec.SubmitHost }},
+	{Long: "allocsid", Head: "ALLOC_SID", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.AllocSid) }},
+	{Long: "associd", Head: "ASSOC_ID", Of: func(r *jobRow) string { return "0" }},
+	{Long: "batchflag", Head: "BATCH_FLAG", Of: func(r *jobRow) string { return bit(r.Spec.Kind == cluster.Batch) }},
+	{Long: "boardspernode", Head: "BOARDS_PER_NODE", Of: func(r *jobRow) string { return "0" }},
+	{Long: "burstbuffer", Head: "BURST_BUFFER", Of: func(r *jobRow) string { return format.Null(r.Spec.BurstBuffer) }},
+	{Long: "burstbufferstate", Head: "BURST_BUFFER_STATE", Of: func(r *jobRow) string { return "(null)" }},
+	{Long: "cluster", Head: "CLUSTER", Of: func(r *jobRow) string { return r.v.config().Config.ClusterName }},
+	{Long: "clusterfeature", Head: "CLUSTER_FEATURES", Of: func(r *jobRow) string { return format.Null(r.Spec.Features) }},
+	{Long: "container", Head: "CONTAINER", Of: func(r *jobRow) string { return format.Null(r.Spec.Container) }},
+	{Long: "cpus-per-task", Head: "CPUS_PER_TASK", Of: func(r *jobRow) string { return strconv.Itoa(r.cpusPerTask()) }},
+	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(r *jobRow) string { return orNA(r.cpusPerTRES()) }},
+	{Long: "deadline", Head: "DEADLINE", Of: func(r *jobRow) string { return r.v.when(r.Spec.Deadline) }},
+	{Long: "delayboot", Head: "DELAY_BOOT", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.Spec.DelayBoot) }},
+	{Long: "derivedec", Head: "DERIVED_EC", Of: func(r *jobRow) string { return strconv.Itoa(waitStatus(r.Derived)) }},
+	{Long: "eligibletime", Head: "ELIGIBLE_TIME", Of: func(r *jobRow) string { return r.v.when(r.eligible()) }},
+	{Long: "exit_code", Head: "EXIT_CODE", Of: func(r *jobRow) string { return strconv.Itoa(waitStatus(r.Exit)) }},
+	{Long: "hetjobid", Head: "HET_JOB_ID", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "hetjobidset", Head: "HET_JOB_ID_SET", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "hetjoboffset", Head: "HET_JOB_OFFSET", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "lastschedeval", Head: "LAST_SCHED_EVAL", Of: func(r *jobRow) string { return r.v.when(r.lastEval()) }},
+	{Long: "maxcpus", Head: "MAX_CPUS", Of: func(r *jobRow) string { return strconv.Itoa(r.numCPUs()) }},
+	{Long: "maxnodes", Head: "MAX_NODES", Of: func(r *jobRow) string { return strconv.Itoa(max(r.Spec.MaxNodes, r.numNodes())) }},
+	{Long: "mcslabel", Head: "MCSLABEL", Of: func(r *jobRow) string { return format.Null(r.Spec.MCSLabel) }},
+	{Long: "mem-per-tres", Head: "MEM_PER_TRES", Of: func(r *jobRow) string { return orNA(r.memPerTRES()) }},
+	{Long: "mintime", Head: "TIME_MIN", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.Spec.LimitMin) }},
+	{Long: "network", Head: "NETWORK", Of: func(r *jobRow) string { return format.Null(r.Spec.Network) }},
+	{Long: "ntperboard", Head: "NTASKS_PER_BOARD", Of: func(r *jobRow) string { return "0" }},
+	{Long: "ntpercore", Head: "NTASKS_PER_CORE", Of: func(r *jobRow) string { return countNA(r.Spec.TasksPerCore) }},
+	{Long: "ntpernode", Head: "NTASKS_PER_NODE", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.TasksPerNode) }},
+	{Long: "ntpersocket", Head: "NTASKS_PER_SOCKET", Of: func(r *jobRow) string { return countNA(r.Spec.TasksPerSocket) }},
+	{Long: "numtasks", Head: "TASKS", Of: func(r *jobRow) string { return strconv.Itoa(r.numTasks()) }},
+	{Long: "origin", Head: "ORIGIN", Of: func(r *jobRow) string { return "NA" }},
+	{Long: "originraw", Head: "ORIGIN_RAW", Of: func(r *jobRow) string { return "NA" }},
+	{Long: "pendingtime", Head: "PENDING_TIME", Of: func(r *jobRow) string { return strconv.Itoa(int(r.pendingTime() / time.Second)) }},
+	{Long: "preempttime", Head: "PREEMPT_TIME", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "prefer", Head: "PREFER", Of: func(r *jobRow) string { return format.Null(r.Spec.Prefer) }},
+	{Long: "profile", Head: "PROFILE", Of: func(r *jobRow) string { return cmp.Or(r.Spec.Profile, "NotSet") }},
+	{Long: "reboot", Head: "REBOOT", Of: func(r *jobRow) string { return bit(r.Spec.Reboot) }},
+	{Long: "reqswitch", Head: "REQ_SWITCH", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.Switches) }},
+	{Long: "requeue", Head: "REQUEUE", Of: func(r *jobRow) string { return bit(r.requeues()) }},
+	{Long: "resizetime", Head: "RESIZE_TIME", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "restartcnt", Head: "RESTART_COUNT", Of: func(r *jobRow) string { return strconv.Itoa(r.Restarts) }},
+	{Long: "siblingsactive", Head: "ACTIVE_SIBLINGS", Of: func(r *jobRow) string { return "NA" }},
+	{Long: "siblingsactiveraw", Head: "ACTIVE_SIBLINGS_RAW", Of: func(r *jobRow) string { return "NA" }},
+	{Long: "siblingsviable", Head: "VIABLE_SIBLINGS", Of: func(r *jobRow) string { return "NA" }},
+	{Long: "siblingsviableraw", Head: "VIALBLE_SIBLINGS_RAW", Of: func(r *jobRow) string { return "NA" }},
+	{Long: "sperboard", Head: "SOCKETS_PER_BOARD", Of: func(r *jobRow) string { return "0" }},
+	{Long: "stderr", Head: "STDERR", Of: func(r *jobRow) string { return r.stdFile(2) }},
+	{Long: "stdin", Head: "STDIN", Of: func(r *jobRow) string { return r.stdFile(0) }},
+	{Long: "stdout", Head: "STDOUT", Of: func(r *jobRow) string { return r.stdFile(1) }},
+	{Long: "system_comment", Head: "SYSTEM_COMMENT", Of: func(r *jobRow) string { return "(null)" }},
+	{Long: "tres-alloc tres", Head: "TRES_ALLOC", Of: func(r *jobRow) string { return r.tres() }},
+	{Long: "tres-bind", Head: "TRES_BIND", Of: func(r *jobRow) string { return orNA(r.Spec.GPUBind) }},
+	{Long: "tres-freq", Head: "TRES_FREQ", Of: func(r *jobRow) string { return orNA(r.Spec.GPUFreq) }},
+	{Long: "tres-per-job", Head: "TRES_PER_JOB", Of: func(r *jobRow) string { return orNA(format.GRES(r.Spec.PerJob)) }},
+	{Long: "tres-per-socket", Head: "TRES_PER_SOCKET", Of: func(r *jobRow) string { return orNA(format.GRES(r.Spec.PerSocket)) }},
+	{Long: "tres-per-task", Head: "TRES_PER_TASK", Of: func(r *jobRow) string { return orNA(format.GRES(r.Spec.PerTask)) }},
+	{Long: "wait4switch", Head: "WAIT4SWITCH", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.Spec.SwitchWait) }},
+}
+
+func bit(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+func countNA(n int) string {
+	if n == 0 {
+		return "N/A"
+	}
+	return strconv.Itoa(n)
+}
+
+// waitStatus is a status as wait(2) gives it.
+func waitStatus(e cluster.ExitStatus) int { return e.Code<<8 | e.Signal }
+
+func (r *jobRow) requeues() bool { return r.Spec.Requeue != nil && *r.Spec.Requeue }
+
+func (r *jobRow) lastEval() time.Time {
+	if r.LastEval.IsZero() {
+		return cmp.Or(r.Started, r.Submitted)
+	}
+	return r.LastEval
+}
+
+func (r *jobRow) pendingTime() time.Duration {
+	if r.Started.IsZero() {
+		return r.v.now.Sub(r.Submitted)
+	}
+	return r.Started.Sub(r.Submitted)
+}
+
+func (r *jobRow) taskText() string {
+	switch {
+	case r.ArrayID == 0:
+		return "N/A"
+	case r.Task >= 0:
+		return strconv.Itoa(r.Task)
+	}
+	return format.ShortTasks(r.Tasks, r.throttle())
+}
+
+func (r *jobRow) coreSpec() string {
+	switch s := r.Spec; {
+	case s.CoreSpec != nil:
+		return strconv.Itoa(*s.CoreSpec)
+	case s.ThreadSpec != nil:
+		return strconv.Itoa(*s.ThreadSpec) + "T"
+	}
+	return "N/A"
+}
+
+func (r *jobRow) cpusPerTRES() string {
+	if r.Spec.CPUsPerGPU == 0 {
+		return ""
+	}
+	return "gres:gpu:" + strconv.Itoa(r.Spec.CPUsPerGPU)
+}
+
+func (r *jobRow) memPerTRES() string {
+	if r.Spec.Mem.Per != cluster.MemPerGPU {
+		return ""
+	}
+	return "gres:gpu:" + strconv.FormatInt(int64(r.Spec.Mem.MB), 10)
+}
+
+// allStepFields is what %all stands for with --steps.
+const allStepFields = "%A|%i|%j|%l|%M|%N|%P|%S|%u|%U"
+
+// stepRow is one line of squeue --steps.
+type stepRow struct {
+	*cluster.Step
+	job jobRow
+}
+
+// stepColumns are the fields of squeue --steps.
+var stepColumns = []format.Column[stepRow]{
+	{Code: 'A', Long: "numtasks", Head: "TASKS", Of: func(s *stepRow) string { return strconv.Itoa(s.Tasks) }},
+	{Code: 'i', Long: "stepid", Head: "STEPID", Of: func(s *stepRow) string { return s.id() }},
+	{Code: 'j', Long: "stepname", Head: "NAME", Of: func(s *stepRow) string { return s.Name }},
+	{Code: 'l', Long: "timelimit", Head: "TIME_LIMIT", Whole: true, Of: func(s *stepRow) string { return format.Duration(s.limit()) }},
+	{Code: 'M', Long: "timeused", Head: "TIME", Whole: true, Of: func(s *stepRow) string { return format.Duration(s.runTime()) }},
+	{Code: 'N', Long: "nodes", Head: "NODELIST", Whole: true, Of: func(s *stepRow) string { return nodeText(s.nodeNames()) }},
+	{Code: 'P', Long: "partition", Head: "PARTITION", Of: func(s *stepRow) string { return s.job.partition() }},
+	{Code: 'S', Long: "starttime", Head: "START_TIME", Of: func(s *stepRow) string { return s.job.v.when(s.Started) }},
+	{Code: 'u', Long: "username", Head: "USER", Of: func(s *stepRow) string { return cmp.Or(s.User, s.job.Spec.User) }},
+	{Code: 'U', Long: "userid", Head: "UID", Of: func(s *stepRow) string { return uintText(s.job.Spec.UID) }},
+	{Long: "arrayjobid", Head: "ARRAY_JOB_ID", Of: func(s *stepRow) string { return uintText(uint32(s.job.ArrayID)) }},
+	{Long: "arraytaskid", Head: "ARRAY_TASK_ID", Of: func(s *stepRow) string { return s.job.taskText() }},
+	{Long: "cluster", Head: "CLUSTER", Of: func(s *stepRow) string { return s.job.v.config().Config.ClusterName }},
+	{Long: "container", Head: "CONTAINER", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "cpufreq", Head: "CPU_FREQ", Of: func(s *stepRow) string { return "Unknown-Unknown:Unknown" }},
+	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "jobid", Head: "JOB_ID", Of: func(s *stepRow) string { return uintText(uint32(s.ID.Job)) }},
+	{Long: "mem-per-tres", Head: "MEM_PER_TRES", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "network", Head: "NETWORK", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "numcpus", Head: "NUM_CPUS", Of: func(s *stepRow) string { return strconv.Itoa(s.cpus()) }},
+	{Long: "resvport", Head: "RESV_PORTS", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "stepstate", Head: "STATE", Of: func(s *stepRow) string { return "RUNNING" }},
+	{Long: "tres-bind", Head: "TRES_BIND", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "tres-freq", Head: "TRES_FREQ", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "tres-per-step tres-per-job", Head: "TRES_PER_STEP", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "tres-per-node", Head: "TRES_PER_JOB", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "tres-per-socket", Head: "TRES_PER_SOCKET", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "tres-per-task", Head: "TRES_PER_TASK", Of: func(s *stepRow) string { return "(null)" }},
+}
+
+// stepName is what stands behind the point of a step's id.
+func stepName(step int) string {
+	switch step {
+	case cluster.BatchStep:
+		return "batch"
+	case cluster.ExternStep:
+		return "extern"
+	case cluster.InteractiveStep:
+		return "interactive"
+	}
+	return strconv.Itoa(step)
+}
+
+func (s *stepRow) id() string { return s.job.id() + "." + stepName(s.ID.Step) }
+
+func (s *stepRow) limit() time.Duration {
+	if s.Limit == 0 {
+		return cluster.Unlimited
+	}
+	return s.Limit
+}
+
+func (s *stepRow) runTime() time.Duration { return max(s.job.v.now.Sub(s.Started), 0) }
+
+func (s *stepRow) nodeNames() (names []cluster.NodeName) {
+	for _, sh := range s.Shares {
+		names = append(names, sh.Node)
+	}
+	return names
+}
+
+func (s *stepRow) cpus() (n int) {
+	if s.ID.Step < 0 {
+		return 0
+	}
+	for _, sh := range s.Shares {
+		n += sh.CPUs.Len()
+	}
+	return n
+}
+
+// stdFile is where one of the three standard files of a batch job is. A pending array's keeps %A and %a.
+func (r *jobRow) stdFile(fd int) string {
+	s := r.Spec
+	pattern := [...]string{s.Stdin, s.Stdout, cmp.Or(s.Stderr, s.Stdout)}[fd]
+	if pattern == "" {
+		switch {
+		case fd == 0:
+			return "/dev/null"
+		case s.Array != nil:
+			pattern = "slurm-%A_%a.out"
+		default:
+			pattern = "slurm-%j.out"
+		}
+	}
+	if r.ArrayID == 0 || r.Task >= 0 {
+		pattern = env.FileName(pattern, &cluster.Launch{Job: r.Job, Node: cluster.NodeName(r.firstNode())})
+	}
+	if strings.HasPrefix(pattern, "/") {
+		return pattern
+	}
+	return s.WorkDir + "/" + pattern
+}
