@@ -465,7 +465,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 }
 
 func stepJSON(r *acctRow) map[string]any {
-	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step), "name": r.step.Name},
+	return map[string]any{"step": map[string]any{"id": r.id() + "." + acctStep(r.step), "name": r.step.Name},
 		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
 		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText()},
 		"time":  map[string]any{"start": r.step.Started.Unix(), "elapsed": int64(r.elapsed() / time.Second)}}

@@ -61,8 +61,8 @@ var acctColumns = [...]acctColumn{
 	{"Flags", 20, func(r *acctRow) string { return r.flags() }, nil},
 	{"GID", 6, func(r *acctRow) string { return uintText(r.Spec.GID) }, nil},
 	{"Group", 9, func(r *acctRow) string { return r.group() }, nil},
-	{"JobID", -12, func(r *acctRow) string { return r.id() }, func(r *acctRow) string { return r.id() + "." + stepName(r.step) }},
-	{"JobIDRaw", -12, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) + "." + stepName(r.step) }},
+	{"JobID", -12, func(r *acctRow) string { return r.id() }, func(r *acctRow) string { return r.id() + "." + acctStep(r.step) }},
+	{"JobIDRaw", -12, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) + "." + acctStep(r.step) }},
 	{"JobName", 10, func(r *acctRow) string { return r.Spec.Name }, func(r *acctRow) string { return r.step.Name }},
 	{"Layout", 9, none, func(r *acctRow) string { return r.layout() }},
 	{"MaxDiskRead", 12, none, nil},
@@ -167,8 +167,8 @@ func millis(d time.Duration) string {
 	return format.Padded(d)[3:] + "." + ms
 }
 
-// stepName is how a step is written behind its job's id.
-func stepName(s *cluster.Step) string {
+// acctStep is how a step is written behind its job's id.
+func acctStep(s *cluster.Step) string {
 	switch s.ID.Step {
 	case cluster.BatchStep:
 		return "batch"
