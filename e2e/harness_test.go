@@ -84,8 +84,8 @@ func startDev(t *testing.T, args ...string) *dev {
 	d.env = append(d.env, "MUSTER_SOCKET="+dir+"/s", "PATH="+bin+":"+os.Getenv("PATH"))
 	t.Cleanup(d.cleanup)
 	d.start()
-	d.wait("idle nodes", func() bool {
-		out, _, code := d.run("sinfo", "-h", "-t", "idle")
+	d.wait("nodes", func() bool {
+		out, _, code := d.run("squeue")
 		return code == 0 && out != ""
 	})
 	return d

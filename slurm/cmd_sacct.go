@@ -454,7 +454,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 		"job_id": r.ID, "name": r.Spec.Name, "user": r.Spec.User, "group": r.group(), "account": r.Spec.Account,
 		"partition": strings.Join(r.partitions(), ","), "qos": r.Spec.QOS, "cluster": r.v.clusterName(), "nodes": r.nodeText(),
 		"allocation_nodes": r.nodeCount(), "array": array, "exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
-		"state": map[string]any{"current": []string{r.state().long}, "reason": r.whyText()},
+		"state": map[string]any{"current": []string{stateOf(r.Job).long}, "reason": r.whyText()},
 		"time": map[string]any{"submission": unix(r.Submitted), "eligible": unix(r.Job.Eligible), "start": unix(r.Job.Started),
 			"end": unix(r.Job.Ended), "elapsed": int64(r.elapsed() / time.Second),
 			"limit": map[string]any{"set": r.Limit != 0, "infinite": r.Limit == cluster.Unlimited, "number": int64(r.Limit / time.Minute)}},
@@ -465,7 +465,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 }
 
 func stepJSON(r *acctRow) map[string]any {
-	return map[string]any{"step": map[string]any{"id": r.id() + "." + acctStep(r.step), "name": r.step.Name},
+	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
 		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
 		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText()},
 		"time":  map[string]any{"start": r.step.Started.Unix(), "elapsed": int64(r.elapsed() / time.Second)}}

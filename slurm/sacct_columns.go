@@ -61,8 +61,8 @@ var acctColumns = [...]acctColumn{
 	{"Flags", 20, func(r *acctRow) string { return r.flags() }, nil},
 	{"GID", 6, func(r *acctRow) string { return uintText(r.Spec.GID) }, nil},
 	{"Group", 9, func(r *acctRow) string { return r.group() }, nil},
-	{"JobID", -12, func(r *acctRow) string { return r.id() }, func(r *acctRow) string { return r.id() + "." + acctStep(r.step) }},
-	{"JobIDRaw", -12, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) + "." + acctStep(r.step) }},
+	{"JobID", -12, func(r *acctRow) string { return r.id() }, func(r *acctRow) string { return r.id() + "." + stepName(r.step.ID.Step) }},
+	{"JobIDRaw", -12, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) + "." + stepName(r.step.ID.Step) }},
 	{"JobName", 10, func(r *acctRow) string { return r.Spec.Name }, func(r *acctRow) string { return r.step.Name }},
 	{"Layout", 9, none, func(r *acctRow) string { return r.layout() }},
 	{"MaxDiskRead", 12, none, nil},
@@ -165,19 +165,6 @@ func millis(d time.Duration) string {
 	}
 	ms := strconv.FormatInt(int64(d/time.Millisecond%1000)+1000, 10)[1:]
 	return format.Padded(d)[3:] + "." + ms
-}
-
-// acctStep is how a step is written behind its job's id.
-func acctStep(s *cluster.Step) string {
-	switch s.ID.Step {
-	case cluster.BatchStep:
-		return "batch"
-	case cluster.ExternStep:
-		return "extern"
-	case cluster.InteractiveStep:
-		return "interactive"
-	}
-	return strconv.Itoa(s.ID.Step)
 }
 
 func (v *view) clusterName() string { return v.config().Config.ClusterName }
@@ -323,7 +310,7 @@ func (r *acctRow) stateText() string {
 		if r.Phase == cluster.Ending {
 			return "RUNNING"
 		}
-		return r.state().long
+		return stateOf(r.Job).long
 	}
 	switch {
 	case r.step.Ended.IsZero():
