@@ -4,11 +4,18 @@
 package step
 
 import (
+	"errors"
 	"net"
 	"syscall"
 	"time"
 
 	"dev.muster/cluster"
+)
+
+// Errors of a Runner.
+var (
+	ErrUnknown = errors.New("no such step")
+	ErrClosed  = errors.New("runner closed")
 )
 
 // ID names the part of one step that runs on one node. Step is a step number or
@@ -68,6 +75,8 @@ type Spec struct {
 	// resolve to 127.0.0.1 there. Needs root; without it the real name stays.
 	HostName string             `json:"host_name,omitempty"`
 	Hosts    []cluster.NodeName `json:"hosts,omitempty"`
+	// PIDEnv names an environment variable that shall hold the task's own process id.
+	PIDEnv string `json:"pid_env,omitempty"`
 	// Note is the caller's own record of the step. It comes back in Status, so that a daemon
 	// that was restarted knows its steps again.
 	Note []byte `json:"note,omitempty"`

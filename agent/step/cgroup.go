@@ -1,0 +1,254 @@
+package step
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// cgroups is the unified hierarchy below one directory of our own:
+// muster.HASH/job_J.A@NODE/step_S.
+type cgroups struct {
+	base string
+
+	mu   sync.Mutex
+	jobs map[string]int // step directories in each job directory
+}
+
+// group is one step's cgroup.
+type group struct {
+	cg  *cgroups
+	job string
+	dir string
+	fd  int // for CLONE_INTO_CGROUP; -1 after the launch
+}
+
+// unifiedRoots lists directories that may take our groups, best first.
+func unifiedRoots() (roots []string) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(mounts)) {
+		front, back, ok := strings.Cut(line, " - ")
+		f := strings.Fields(front)
+		if ok && strings.HasPrefix(back, "cgroup2 ") && len(f) > 4 {
+			roots = append(roots, f[4])
+		}
+	}
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(own)) {
+		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && p != "" {
+			for _, r := range roots[:len(roots):len(roots)] {
+				roots = append(roots, filepath.Join(r, p))
+			}
+		}
+	}
+	return roots
+}
+
+func cgroupName(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return "muster." + hex.EncodeToString(sum[:6])
+}
+
+// openCgroups finds a writable unified hierarchy; nil if there is none.
+func openCgroups(dir string) *cgroups {
+	for _, r := range unifiedRoots() {
+		base := filepath.Join(r, cgroupName(dir))
+		if err := os.Mkdir(base, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			continue
+		}
+		// Writable: a group can be made, and has the files this package needs.
+		probe := filepath.Join(base, "probe")
+		err := os.Mkdir(probe, 0o755)
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			continue
+		}
+		ok := unix.Access(probe+"/cgroup.kill", unix.W_OK) == nil && unix.Access(probe+"/cgroup.freeze", unix.W_OK) == nil &&
+			unix.Access(base+"/cgroup.procs", unix.W_OK) == nil
+		unix.Rmdir(probe)
+		if ok {
+			return &cgroups{base: base, jobs: map[string]int{}}
+		}
+		unix.Rmdir(base)
+	}
+	return nil
+}
+
+// Isolation tells how the steps of a supervisor on this machine are fenced: cgroup2 or none.
+func Isolation() string {
+	for _, r := range unifiedRoots() {
+		d := filepath.Join(r, "muster.probe."+strconv.Itoa(os.Getpid()))
+		if os.Mkdir(d, 0o755) != nil {
+			continue
+		}
+		ok := unix.Access(d+"/cgroup.kill", unix.W_OK) == nil && unix.Access(r+"/cgroup.procs", unix.W_OK) == nil
+		unix.Rmdir(d)
+		if ok {
+			return "cgroup2"
+		}
+	}
+	return "none"
+}
+
+func (id ID) groupPath() (job, stepName string) {
+	node := strings.Map(func(r rune) rune {
+		if r <= ' ' || r == '/' {
+			return '_'
+		}
+		return r
+	}, string(id.Node))
+	switch id.Step {
+	case cluster.BatchStep:
+		stepName = "step_batch"
+	case cluster.ExternStep:
+		stepName = "step_extern"
+	default:
+		stepName = "step_" + strconv.Itoa(id.Step)
+	}
+	return fmt.Sprintf("job_%d.%d@%s", id.Job, id.Attempt, node), stepName
+}
+
+// create makes the group for a step.
+func (c *cgroups) create(id ID) (*group, error) {
+	job, name := id.groupPath()
+	g := &group{cg: c, job: job, dir: c.base + "/" + job + "/" + name, fd: -1}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs[job] == 0 {
+		if err := os.Mkdir(c.base+"/"+job, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+	}
+	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	fd, err := unix.Open(g.dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: g.dir, Err: err}
+	}
+	g.fd = fd
+	c.jobs[job]++
+	return g, nil
+}
+
+// adopt takes over a group left by an earlier supervisor; nil if it is gone.
+func (c *cgroups) adopt(id ID) *group {
+	job, name := id.groupPath()
+	g := &group{cg: c, job: job, dir: c.base + "/" + job + "/" + name, fd: -1}
+	if unix.Access(g.dir, unix.F_OK) != nil {
+		return nil
+	}
+	c.mu.Lock()
+	c.jobs[job]++
+	c.mu.Unlock()
+	return g
+}
+
+func (g *group) closeFD() {
+	if g.fd >= 0 {
+		unix.Close(g.fd)
+		g.fd = -1
+	}
+}
+
+// remove takes the group away and reports true, unless processes are left in it.
+func (g *group) remove() bool {
+	if err := unix.Rmdir(g.dir); err == unix.EBUSY || err == unix.ENOTEMPTY {
+		g.rmdirBelow()
+		if err = unix.Rmdir(g.dir); err != nil && err != unix.ENOENT {
+			return false
+		}
+	}
+	g.cg.mu.Lock()
+	defer g.cg.mu.Unlock()
+	if g.cg.jobs[g.job]--; g.cg.jobs[g.job] <= 0 {
+		delete(g.cg.jobs, g.job)
+		unix.Rmdir(g.cg.base + "/" + g.job)
+	}
+	return true
+}
+
+// rmdirBelow removes empty groups a job made inside its own.
+func (g *group) rmdirBelow() {
+	for _, d := range g.tree()[1:] {
+		defer unix.Rmdir(d) // deepest first
+	}
+}
+
+// tree lists the group's directory and all below it, parents first.
+func (g *group) tree() []string {
+	dirs := []string{g.dir}
+	for i := 0; i < len(dirs); i++ {
+		es, _ := os.ReadDir(dirs[i])
+		for _, e := range es {
+			if e.IsDir() {
+				dirs = append(dirs, dirs[i]+"/"+e.Name())
+			}
+		}
+	}
+	return dirs
+}
+
+func (g *group) kill() error { return writeControl(g.dir+"/cgroup.kill", "1") }
+
+func (g *group) freeze(stop bool) error {
+	v := "0"
+	if stop {
+		v = "1"
+	}
+	return writeControl(g.dir+"/cgroup.freeze", v)
+}
+
+func writeControl(path, v string) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(v)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
+// pids lists every process in the group.
+func (g *group) pids() (pids []int) {
+	for _, d := range g.tree() {
+		b, _ := os.ReadFile(d + "/cgroup.procs")
+		for f := range strings.FieldsSeq(string(b)) {
+			if p, err := strconv.Atoi(f); err == nil && p > 0 {
+				pids = append(pids, p)
+			}
+		}
+	}
+	return pids
+}
+
+// awaitEmpty waits for cgroup.events to change, at most for d.
+func (g *group) awaitEmpty(d time.Duration) {
+	fd, err := unix.Open(g.dir+"/cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	var b [256]byte
+	if n, err := unix.Read(fd, b[:]); err != nil || strings.Contains(string(b[:n]), "populated 0") {
+		return
+	}
+	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, int(d/time.Millisecond))
+}

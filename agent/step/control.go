@@ -1,0 +1,214 @@
+package step
+
+import (
+	"encoding/json"
+	"net"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxReplies bounds the answers waiting for a Remote that does not read them.
+const maxReplies = 4096
+
+// control is one connection of a Remote. Its fields are guarded by supervisor.mu.
+type control struct {
+	conn  *net.UnixConn
+	out   []byte // encoded replies
+	outN  int
+	dirty []ID
+	marks map[ID]bool
+	wake  chan struct{}
+}
+
+func (c *control) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// changed tells every Remote of r; mu is held. Changes gather while a Remote is being written to.
+func (s *supervisor) changed(r *run) {
+	for c := range s.conns {
+		if !c.marks[r.id] {
+			c.marks[r.id] = true
+			c.dirty = append(c.dirty, r.id)
+			c.poke()
+		}
+	}
+}
+
+// control serves a Remote until its connection ends.
+func (s *supervisor) control(conn *net.UnixConn) {
+	c := &control{conn: conn, marks: map[ID]bool{}, wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	b, _ := json.Marshal(s.list())
+	c.out = appendMessage(nil, msgFull, b)
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	c.poke()
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() { s.writeTo(c, done) })
+	for {
+		kind, body, err := readMessage(conn, MaxMessage)
+		if err != nil {
+			break
+		}
+		n, body, err := cutNumber(body)
+		if err != nil || !s.request(c, kind, n, body) {
+			break
+		}
+	}
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	close(done)
+	conn.Close()
+	wg.Wait()
+}
+
+func (s *supervisor) list() []Status {
+	list := make([]Status, 0, len(s.steps))
+	for _, r := range s.steps {
+		list = append(list, r.status())
+	}
+	return list
+}
+
+func (s *supervisor) writeTo(c *control, done chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-c.wake:
+		}
+		s.mu.Lock()
+		out := c.out
+		var list []Status
+		for _, id := range c.dirty {
+			if r := s.steps[id]; r != nil {
+				list = append(list, r.status())
+			}
+		}
+		c.out, c.outN, c.dirty = nil, 0, c.dirty[:0]
+		clear(c.marks)
+		s.mu.Unlock()
+		if len(list) > 0 {
+			b, _ := json.Marshal(list)
+			out = appendMessage(out, msgPush, b)
+		}
+		if len(out) == 0 {
+			continue
+		}
+		if _, err := c.conn.Write(out); err != nil {
+			c.conn.Close() // ends the reader
+			return
+		}
+	}
+}
+
+// request carries out one request; false ends the connection.
+func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool {
+	var rep reply
+	bad := false
+	switch kind {
+	case msgStart:
+		specs, err := decodeSpecs(body)
+		bad = err != nil
+		if !bad {
+			rep = replyTo(s.start(specs))
+		}
+	case msgSignal:
+		var q signalRequest
+		if bad = json.Unmarshal(body, &q) != nil; !bad {
+			rep = replyTo(s.signal(q.ID, syscall.Signal(q.Sig), q.Scope))
+		}
+	case msgFreeze:
+		var q freezeRequest
+		if bad = json.Unmarshal(body, &q) != nil; !bad {
+			rep = replyTo(s.freeze(q.ID, q.Stop))
+		}
+	case msgList:
+		s.mu.Lock()
+		rep.List = s.list()
+		s.mu.Unlock()
+	case msgForget:
+		var ids []ID
+		if bad = json.Unmarshal(body, &ids) != nil; !bad {
+			rep = replyTo(s.forget(ids))
+		}
+	case msgStop:
+		err := s.stop()
+		if rep = replyTo(err); err == nil {
+			b, _ := json.Marshal(rep)
+			c.conn.Write(appendMessage(nil, msgReply, number(n), b))
+			s.mu.Lock()
+			s.end("")
+			s.mu.Unlock()
+			return false
+		}
+	case msgUpgrade:
+		var exe string
+		if bad = json.Unmarshal(body, &exe) != nil; !bad {
+			rep = replyTo(s.upgrade(exe))
+		}
+	default:
+		bad = true
+	}
+	if bad {
+		return false
+	}
+	b, _ := json.Marshal(rep)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.out = appendMessage(c.out, msgReply, number(n), b)
+	c.outN++
+	c.poke()
+	return c.outN <= maxReplies
+}
+
+func (s *supervisor) start(specs []Spec) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range specs {
+		sp := &specs[i]
+		if s.steps[sp.ID] != nil {
+			continue
+		}
+		if len(s.steps) >= MaxSteps {
+			return unix.ENOSPC
+		}
+		if s.frozen {
+			return unix.EAGAIN
+		}
+		r := newRun(s, *sp)
+		s.steps[r.id] = r
+		s.jour.start(r)
+		s.submit(r)
+	}
+	return nil
+}
+
+func (s *supervisor) forget(ids []ID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if r := s.steps[id]; r != nil && r.state == Ended {
+			s.drop(id)
+		}
+	}
+	s.jour.compact(s)
+	return nil
+}
+
+// drop forgets an ended step; mu is held.
+func (s *supervisor) drop(id ID) {
+	r := s.steps[id]
+	delete(s.steps, id)
+	s.jour.forget(id)
+	r.out.close()
+	r.removeScript()
+}

@@ -1,0 +1,187 @@
+package step
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxJournal bounds the records of a journal before it is written anew, if most are history.
+const maxJournal = 20_000
+
+// journal is the append-only record of steps that lets a later supervisor know them. It is
+// not synced: it must survive this process, not the machine. supervisor.mu guards it.
+type journal struct {
+	path string
+	f    *os.File
+	n    int
+}
+
+// record is one line of the journal.
+type record struct {
+	Op     string      `json:"op"` // start task exit frozen ended forget
+	ID     ID          `json:"id"`
+	Spec   *Spec       `json:"spec,omitempty"` // start; without environment and script
+	Rank   int         `json:"rank,omitempty"`
+	PID    int         `json:"pid,omitempty"`
+	Ticks  uint64      `json:"ticks,omitempty"`  // task: not started after this, in clock ticks since boot
+	Status *TaskStatus `json:"status,omitempty"` // exit
+	Frozen bool        `json:"frozen,omitempty"`
+}
+
+// past is what a journal tells of one step.
+type past struct {
+	spec   Spec
+	frozen bool
+	ended  bool
+	tasks  map[int]TaskStatus
+	ticks  map[int]uint64
+}
+
+// openJournal reads what an earlier supervisor left and begins a new journal.
+func (s *supervisor) openJournal(path string) (map[ID]*past, error) {
+	old := map[ID]*past{}
+	if b, err := os.ReadFile(path); err == nil {
+		old = readJournal(bytes.NewReader(b))
+	} else if !os.IsNotExist(err) {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	s.jour = &journal{path: path}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	f.Write([]byte("\n")) // ends a line cut short
+	s.jour.f = f
+	return old, nil
+}
+
+func readJournal(r io.Reader) map[ID]*past {
+	m := map[ID]*past{}
+	br := bufio.NewReader(r)
+	for {
+		line, err := br.ReadBytes('\n')
+		var rec record
+		if len(line) > 1 && json.Unmarshal(line, &rec) == nil {
+			rec.replay(m)
+		}
+		if err != nil {
+			return m
+		}
+	}
+}
+
+func (rec *record) replay(m map[ID]*past) {
+	if rec.Op == "start" && rec.Spec != nil {
+		m[rec.ID] = &past{spec: *rec.Spec, tasks: map[int]TaskStatus{}, ticks: map[int]uint64{}}
+		return
+	}
+	p := m[rec.ID]
+	if p == nil {
+		return
+	}
+	switch rec.Op {
+	case "task", "exit":
+		if rec.Status != nil {
+			p.tasks[rec.Rank] = *rec.Status
+			p.ticks[rec.Rank] = rec.Ticks
+		}
+	case "frozen":
+		p.frozen = rec.Frozen
+	case "ended":
+		p.ended = true
+	case "forget":
+		delete(m, rec.ID)
+	}
+}
+
+func (j *journal) append(rec *record) {
+	b, err := json.Marshal(rec)
+	if err == nil {
+		j.n++
+		_, err = j.f.Write(append(b, '\n'))
+	}
+	if err != nil {
+		slog.Error("journal not written", "err", err)
+	}
+}
+
+func startRecord(r *run) *record {
+	sp := r.spec
+	sp.Env, sp.Script, sp.Hosts, sp.Groups = nil, nil, nil, nil
+	sp.Tasks = append([]Task(nil), sp.Tasks...)
+	for i := range sp.Tasks {
+		sp.Tasks[i].Env = nil
+	}
+	return &record{Op: "start", ID: r.id, Spec: &sp}
+}
+
+func (j *journal) start(r *run) { j.append(startRecord(r)) }
+
+func (j *journal) task(t *task) {
+	t.ticks = ticksNow()
+	st := t.st
+	j.append(&record{Op: "task", ID: t.run.id, Rank: st.Rank, PID: st.PID, Ticks: t.ticks, Status: &st})
+}
+
+func (j *journal) exit(t *task) {
+	st := t.st
+	j.append(&record{Op: "exit", ID: t.run.id, Rank: st.Rank, PID: st.PID, Ticks: t.ticks, Status: &st})
+}
+
+func (j *journal) frozen(r *run) { j.append(&record{Op: "frozen", ID: r.id, Frozen: r.frozen}) }
+func (j *journal) ended(r *run)  { j.append(&record{Op: "ended", ID: r.id}) }
+func (j *journal) forget(id ID)  { j.append(&record{Op: "forget", ID: id}) }
+
+// compact writes the journal anew when most of it is history.
+func (j *journal) compact(s *supervisor) {
+	if j.n < maxJournal || j.n < 8*len(s.steps) {
+		return
+	}
+	if err := j.rewrite(s); err != nil {
+		slog.Error("journal not compacted", "err", err)
+	}
+}
+
+func (j *journal) rewrite(s *supervisor) error {
+	f, err := os.OpenFile(j.path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	fresh := &journal{path: j.path, f: f}
+	for _, r := range s.steps {
+		fresh.start(r)
+		for _, t := range r.tasks {
+			if t.st.PID > 0 || !t.st.Ended.IsZero() {
+				fresh.exit(t)
+			}
+		}
+		if r.frozen {
+			fresh.frozen(r)
+		}
+		if r.state == Ended {
+			fresh.ended(r)
+		}
+	}
+	if err := os.Rename(j.path+".new", j.path); err != nil {
+		f.Close()
+		return err
+	}
+	j.f.Close()
+	*j = *fresh
+	j.n = len(s.steps)
+	return nil
+}
+
+// ticksNow is the time since boot in the unit of /proc/PID/stat, rounded up.
+func ticksNow() uint64 {
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return uint64(ts.Nano()/10_000_000) + 1 // USER_HZ is 100 everywhere
+}

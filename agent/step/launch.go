@@ -1,0 +1,454 @@
+package step
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// Limits of launching.
+const (
+	// launchThreads bounds the launcher threads of one host name: one launch may hang on a
+	// file server without holding up the next.
+	launchThreads = 4
+	// maxHosts bounds the host names with threads and namespaces of their own.
+	maxHosts = 1024
+)
+
+// pool is the launcher threads that present one host name; "" is the machine's own.
+type pool struct {
+	sup  *supervisor
+	host string
+
+	mu    sync.Mutex
+	queue []*run
+	idle  int
+	n     int
+	more  *sync.Cond
+}
+
+// submit queues r for a launcher; mu is held.
+func (s *supervisor) submit(r *run) {
+	host := ""
+	if r.spec.HostName != "" && s.root {
+		host = r.spec.HostName
+		s.hosts.add(append(r.spec.Hosts[:len(r.spec.Hosts):len(r.spec.Hosts)], cluster.NodeName(host))...)
+		if s.pools[host] == nil && len(s.pools) >= maxHosts {
+			host = ""
+		}
+	}
+	p := s.pools[host]
+	if p == nil {
+		p = &pool{sup: s, host: host}
+		p.more = sync.NewCond(&p.mu)
+		s.pools[host] = p
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = append(p.queue, r)
+	if p.idle < len(p.queue) && p.n < launchThreads {
+		p.n++
+		go p.thread()
+		return
+	}
+	p.more.Signal()
+}
+
+// thread launches for ever on a system thread of its own, whose umask, directory, file
+// system ids, affinity and namespaces are not shared with the rest of the process.
+func (p *pool) thread() {
+	runtime.LockOSThread()
+	l := newLauncher(p.sup, p.host)
+	for {
+		p.mu.Lock()
+		p.idle++
+		for len(p.queue) == 0 {
+			p.more.Wait()
+		}
+		p.idle--
+		r := p.queue[0]
+		p.queue[0] = nil
+		p.queue = p.queue[1:]
+		p.mu.Unlock()
+		if p.sup.mayLaunch(r) {
+			l.launch(r)
+		}
+	}
+}
+
+// mayLaunch is false once this process is about to be replaced; the next one launches r.
+func (s *supervisor) mayLaunch(r *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen {
+		return false
+	}
+	s.launching++
+	return true
+}
+
+// launcher is the state of one launcher thread.
+type launcher struct {
+	sup    *supervisor
+	cpus   unix.CPUSet // as the supervisor has them
+	groups []int
+}
+
+func newLauncher(s *supervisor, host string) *launcher {
+	l := &launcher{sup: s}
+	if host == "" || !l.ownHost(host) {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			slog.Error("umask is shared", "err", err)
+		}
+	}
+	unix.SchedGetaffinity(0, &l.cpus)
+	l.groups, _ = unix.Getgroups()
+	return l
+}
+
+// launch starts all tasks of r and tells the supervisor.
+func (l *launcher) launch(r *run) {
+	s := l.sup
+	defer s.launched(r)
+	err := l.prepare(r)
+	j := &job{l: l, r: r, env: splitEnv(r.spec.Env), opened: map[string]int{}, failed: map[string]*os.PathError{}}
+	defer j.close()
+	unix.Umask(int(r.spec.Umask & 0o777))
+	asUser := l.become(&r.spec)
+	j.chdir()
+	tasks := make([]*stdio, len(r.tasks))
+	for i, t := range r.tasks {
+		if err != nil {
+			break
+		}
+		tasks[i] = j.open(t)
+	}
+	l.back(asUser)
+	for i, t := range r.tasks {
+		st := t.st
+		if err != nil {
+			s.notStarted(t, nil, err)
+			continue
+		}
+		if s.isKilled(r) {
+			tasks[i].close()
+			st.Exit.Signal = int(unix.SIGKILL)
+			st.Started = time.Now()
+			st.Ended = st.Started
+			s.mu.Lock()
+			t.ended(st)
+			s.mu.Unlock()
+			r.out.noTask(int32(st.Rank))
+			continue
+		}
+		j.start(t, tasks[i])
+	}
+	unix.Chdir("/")
+}
+
+func (s *supervisor) isKilled(r *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.killed
+}
+
+// launched ends what mayLaunch began.
+func (s *supervisor) launched(r *run) {
+	s.launchDone(r)
+	s.mu.Lock()
+	s.launching--
+	s.moved.Broadcast()
+	s.mu.Unlock()
+}
+
+// notStarted records why a task has not begun.
+func (s *supervisor) notStarted(t *task, io *stdio, err error) {
+	io.close()
+	st := t.st
+	st.Error = err.Error()
+	st.Ended = time.Now()
+	var no unix.Errno
+	if asErrno(err, &no) {
+		st.Errno = int(no)
+	}
+	s.mu.Lock()
+	t.ended(st)
+	s.mu.Unlock()
+	t.run.out.noTask(int32(st.Rank))
+}
+
+// prepare makes what the step needs before its tasks: its group and its script.
+func (l *launcher) prepare(r *run) error {
+	s := l.sup
+	unix.Umask(0o022)
+	if s.cg != nil {
+		g, err := s.cg.create(r.id)
+		if err != nil {
+			slog.Error("no cgroup", "job", r.id.Job, "node", r.id.Node, "err", err)
+		} else {
+			s.mu.Lock()
+			r.grp = g
+			s.mu.Unlock()
+		}
+	}
+	if r.spec.ScriptPath == "" || r.spec.Script == nil {
+		return nil
+	}
+	dir := filepath.Dir(r.spec.ScriptPath)
+	if err := os.Mkdir(dir, 0o755); os.IsNotExist(err) {
+		err = os.MkdirAll(dir, 0o755)
+		r.madeDir = err == nil
+	} else {
+		r.madeDir = err == nil
+	}
+	os.Remove(r.spec.ScriptPath)
+	f, err := os.OpenFile(r.spec.ScriptPath, os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o500)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(r.spec.Script)
+	if err == nil && s.root {
+		err = f.Chown(int(r.spec.UID), int(r.spec.GID))
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// become takes on the user's file system identity, on this thread only. It reports whether
+// there is something to undo.
+func (l *launcher) become(sp *Spec) bool {
+	if !l.sup.root || sp.UID == 0 && sp.GID == 0 {
+		return false
+	}
+	setgroups(sp.Groups)
+	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(sp.GID), 0, 0)
+	unix.RawSyscall(unix.SYS_SETFSUID, uintptr(sp.UID), 0, 0)
+	return true
+}
+
+func (l *launcher) back(did bool) {
+	if !did {
+		return
+	}
+	unix.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
+	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(os.Getegid()), 0, 0)
+	g := make([]uint32, len(l.groups))
+	for i := range g {
+		g[i] = uint32(l.groups[i])
+	}
+	setgroups(g)
+}
+
+// job is one launch under way.
+type job struct {
+	l      *launcher
+	r      *run
+	env    []string
+	opened map[string]int // output files of this step, opened once
+	failed map[string]*os.PathError
+	cwdErr error // why Dir could not be entered
+	told   bool
+}
+
+func (j *job) close() {
+	for _, fd := range j.opened {
+		unix.Close(fd)
+	}
+}
+
+// chdir enters the working directory as the user, else /tmp.
+func (j *job) chdir() {
+	dir := j.r.spec.Dir
+	if dir == "" {
+		dir = "/tmp"
+	}
+	if j.cwdErr = unix.Chdir(dir); j.cwdErr == nil {
+		return
+	}
+	if unix.Chdir("/tmp") != nil {
+		unix.Chdir("/")
+	}
+}
+
+// stdio is a task's three descriptors, and the supervisor's ends of pipes and terminals.
+type stdio struct {
+	fd    [3]int
+	own   []int // to close after the fork
+	in    *os.File
+	outs  [3]*os.File // [1], [2]
+	tty   bool
+	error error
+}
+
+func (io *stdio) close() {
+	if io == nil {
+		return
+	}
+	io.closeOwn()
+	for _, f := range []*os.File{io.in, io.outs[1], io.outs[2]} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+func (io *stdio) closeOwn() {
+	for _, fd := range io.own {
+		unix.Close(fd)
+	}
+	io.own = nil
+}
+
+// open makes a task's descriptors, as the user.
+func (j *job) open(t *task) *stdio {
+	io := &stdio{fd: [3]int{-1, -1, -1}}
+	spec := &j.r.spec.Tasks[t.index]
+	if j.r.spec.PTY != nil && t.index == j.r.lowest() {
+		io.error = io.terminal(j.r.spec.PTY.Rows, j.r.spec.PTY.Cols)
+	} else {
+		for n, what := range []IO{spec.Stdin, spec.Stdout, spec.Stderr} {
+			if io.error = j.open1(io, n, what); io.error != nil {
+				break
+			}
+		}
+	}
+	if io.error == nil && j.cwdErr != nil && !j.told {
+		j.told = true
+		text := "slurmstepd-" + string(j.r.id.Node) + ": error: couldn't chdir to `" + j.r.spec.Dir + "': " +
+			strerror(j.cwdErr) + ": going to /tmp instead\n"
+		unix.Write(io.fd[2], []byte(text))
+	}
+	return io
+}
+
+func (j *job) open1(io *stdio, n int, what IO) (err error) {
+	switch what.Kind {
+	case Same:
+		if n == 2 {
+			io.fd[2] = io.fd[1]
+			return nil
+		}
+	case Stream:
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			return os.NewSyscallError("pipe", err)
+		}
+		ours, theirs := p[0], p[1]
+		if n == 0 {
+			ours, theirs = p[1], p[0]
+		}
+		unix.SetNonblock(ours, true)
+		f := os.NewFile(uintptr(ours), "pipe")
+		if io.fd[n] = theirs; n == 0 {
+			io.in = f
+		} else {
+			io.outs[n] = f
+		}
+		io.own = append(io.own, theirs)
+		return nil
+	case File:
+		io.fd[n], err = j.openFile(n, what)
+		if n == 0 && err == nil {
+			io.own = append(io.own, io.fd[0])
+		}
+		return err
+	}
+	io.fd[n], err = j.openNull()
+	return err
+}
+
+func (j *job) openFile(n int, what IO) (int, error) {
+	if n == 0 {
+		fd, err := unix.Open(what.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return -1, &os.PathError{Op: "open", Path: what.Path, Err: err}
+		}
+		return fd, nil
+	}
+	flags := unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_NOCTTY
+	if !what.Append {
+		flags |= unix.O_TRUNC
+	}
+	return j.openOnce(what.Path, flags)
+}
+
+// openOnce opens a file the first time a task of this step names it.
+func (j *job) openOnce(path string, flags int) (int, error) {
+	if fd, ok := j.opened[path]; ok {
+		return fd, nil
+	}
+	if err := j.failed[path]; err != nil {
+		return -1, err
+	}
+	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o666)
+	if err == unix.ENOENT && flags&unix.O_CREAT != 0 {
+		if mkdirs(filepath.Dir(path)) == nil {
+			fd, err = unix.Open(path, flags|unix.O_CLOEXEC, 0o666)
+		}
+	}
+	if err != nil {
+		pe := &os.PathError{Op: "open", Path: path, Err: err}
+		j.failed[path] = pe
+		return -1, pe
+	}
+	j.opened[path] = fd
+	return fd, nil
+}
+
+func mkdirs(dir string) error {
+	err := unix.Mkdir(dir, 0o777)
+	if err == unix.ENOENT && filepath.Dir(dir) != dir {
+		if err = mkdirs(filepath.Dir(dir)); err == nil {
+			err = unix.Mkdir(dir, 0o777)
+		}
+	}
+	if err == unix.EEXIST {
+		return nil
+	}
+	return err
+}
+
+// terminal opens a pseudo terminal, owned by the user because this thread is.
+func (io *stdio) terminal(rows, cols uint16) error {
+	m, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: "/dev/ptmx", Err: err}
+	}
+	f := os.NewFile(uintptr(m), "/dev/ptmx")
+	if err := unix.IoctlSetPointerInt(m, unix.TIOCSPTLCK, 0); err != nil {
+		f.Close()
+		return os.NewSyscallError("unlock terminal", err)
+	}
+	slave, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(m), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if no != 0 {
+		f.Close()
+		return os.NewSyscallError("open terminal", no)
+	}
+	unix.IoctlSetWinsize(m, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+	fd := int(slave)
+	io.fd = [3]int{fd, fd, fd}
+	io.own = append(io.own, fd)
+	io.in, io.outs[1], io.tty = f, f, true
+	return nil
+}
+
+// openNull opens /dev/null once for all tasks; no path a user gives is "".
+func (j *job) openNull() (int, error) {
+	if fd, ok := j.opened[""]; ok {
+		return fd, nil
+	}
+	fd, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: "/dev/null", Err: err}
+	}
+	j.opened[""] = fd
+	return fd, nil
+}

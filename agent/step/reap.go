@@ -1,0 +1,123 @@
+package step
+
+import (
+	"log/slog"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// earlyWait is a wait status whose process no launcher has registered yet.
+type earlyWait struct {
+	ws     unix.WaitStatus
+	ru     unix.Rusage
+	forkNo uint64 // forks begun when it was reaped
+}
+
+// siginfo's code and pid lie at fixed places on 64-bit Linux; the package has no names for them.
+const siginfoPID = 16
+
+// reap waits for every child: tasks, orphans that fell to us, and exec stops of traced tasks.
+// A status is taken with mu held, so that a pid known to be alive under mu is not reused.
+func (s *supervisor) reap() {
+	for {
+		var si unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &si, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
+		switch err {
+		case nil:
+		case unix.EINTR:
+			continue
+		case unix.ECHILD:
+			<-s.born
+			continue
+		default:
+			slog.Error("wait failed", "err", err)
+			time.Sleep(time.Second)
+			continue
+		}
+		pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&si), siginfoPID)))
+		if pid <= 0 {
+			continue
+		}
+		s.mu.Lock()
+		var e earlyWait
+		got, err := unix.Wait4(pid, &e.ws, unix.WNOHANG|unix.WALL, &e.ru)
+		if err == nil && got == pid {
+			s.reaped(pid, e)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// reaped sorts out whose status it is; mu is held.
+func (s *supervisor) reaped(pid int, e earlyWait) {
+	if ch := s.stops[pid]; ch != nil {
+		delete(s.stops, pid)
+		ch <- e
+		return
+	}
+	if t := s.pids[pid]; t != nil {
+		if !e.ws.Stopped() {
+			s.taskExit(t, e)
+		}
+		return
+	}
+	if s.forks > 0 {
+		e.forkNo = s.forkNo
+		s.early[pid] = e
+	}
+}
+
+func (s *supervisor) taskExit(t *task, e earlyWait) {
+	delete(s.pids, t.st.PID)
+	st := t.st
+	st.Ended = time.Now()
+	st.Exit, st.Core = exitOf(e.ws)
+	st.Usage = usageOf(&e.ru)
+	t.ended(st)
+}
+
+// forkBegin and forkEnd bracket a fork, so that a child that ends at once is not lost.
+func (s *supervisor) forkBegin() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forks++
+	s.forkNo++
+	return s.forkNo
+}
+
+// forkEnd must be called with mu held, after the child was registered.
+func (s *supervisor) forkEnd() {
+	if s.forks--; s.forks == 0 {
+		clear(s.early)
+	}
+	select {
+	case s.born <- struct{}{}:
+	default:
+	}
+}
+
+// takeEarly returns a status that arrived before; mu is held.
+func (s *supervisor) takeEarly(pid int, forkNo uint64) (earlyWait, bool) {
+	e, ok := s.early[pid]
+	delete(s.early, pid)
+	return e, ok && e.forkNo >= forkNo
+}
+
+// awaitStop waits for a traced child's stop after its exec, or its end.
+func (s *supervisor) awaitStop(pid int, forkNo uint64) earlyWait {
+	s.mu.Lock()
+	if e, ok := s.takeEarly(pid, forkNo); ok {
+		s.mu.Unlock()
+		return e
+	}
+	ch := make(chan earlyWait, 1)
+	s.stops[pid] = ch
+	select { // the reaper may be waiting for a first child
+	case s.born <- struct{}{}:
+	default:
+	}
+	s.mu.Unlock()
+	return <-ch
+}

@@ -1,0 +1,336 @@
+package step
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/step/stream"
+	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// maxPending bounds the signals kept for a step that is still being started.
+const maxPending = 64
+
+// run is one step. All fields are guarded by supervisor.mu, but for spec and grp.fd, which are
+// the launcher's until launched.
+type run struct {
+	sup      *supervisor
+	id       ID
+	spec     Spec // Env and Script are dropped after the launch
+	state    State
+	frozen   bool
+	launched bool // every task has been tried
+	cleaning bool
+	killed   bool // SIGKILL for all came before the launch was over
+	live     int
+	tasks    []*task
+	pending  []pendingSignal
+	grp      *group
+	out      *output
+	madeDir  bool // the script's directory is ours
+}
+
+type task struct {
+	run   *run
+	index int // in spec.Tasks
+	st    TaskStatus
+	ticks uint64 // start time in clock ticks, to know the process again
+	live  bool
+	pidfd int // of an adopted task, else -1
+}
+
+type pendingSignal struct {
+	sig   syscall.Signal
+	scope Scope
+}
+
+func newRun(s *supervisor, sp Spec) *run {
+	r := &run{sup: s, id: sp.ID, spec: sp}
+	for i := range sp.Tasks {
+		r.tasks = append(r.tasks, &task{run: r, index: i, st: TaskStatus{Rank: sp.Tasks[i].Rank}, pidfd: -1})
+	}
+	r.out = newOutput(r)
+	return r
+}
+
+// status is a copy for the outside.
+func (r *run) status() Status {
+	st := Status{ID: r.id, State: r.state, Frozen: r.frozen, Note: r.spec.Note, Tasks: make([]TaskStatus, len(r.tasks))}
+	for i, t := range r.tasks {
+		st.Tasks[i] = t.st
+		st.Usage.UserCPU += t.st.Usage.UserCPU
+		st.Usage.SystemCPU += t.st.Usage.SystemCPU
+		st.Usage.MaxRSS = max(st.Usage.MaxRSS, t.st.Usage.MaxRSS)
+	}
+	return st
+}
+
+// ended records a task's end and begins the step's clean-up with the last; mu is held.
+func (t *task) ended(st TaskStatus) {
+	r := t.run
+	t.st = st
+	if t.live {
+		t.live = false
+		r.live--
+	}
+	if t.pidfd >= 0 {
+		unix.Close(t.pidfd)
+		t.pidfd = -1
+	}
+	r.sup.jour.exit(t)
+	r.out.exit(int32(st.Rank), stream.TaskExit{Code: st.Exit.Code, Signal: st.Exit.Signal, Core: st.Core,
+		Lost: st.Lost, Errno: st.Errno, Error: st.Error})
+	r.settle()
+}
+
+// settle starts the clean-up once nothing is left to wait for; mu is held.
+func (r *run) settle() {
+	if r.launched && r.live == 0 && !r.cleaning && r.state != Ended {
+		r.cleaning = true
+		go r.sup.clean(r)
+	}
+	r.sup.changed(r)
+}
+
+// clean kills what is left of a step whose tasks have ended and declares its end.
+func (s *supervisor) clean(r *run) {
+	if r.grp != nil {
+		for wait := time.Millisecond; !r.grp.remove(); wait = min(2*wait, time.Second) {
+			if err := r.grp.kill(); err != nil {
+				slog.Error("kill failed", "job", r.id.Job, "node", r.id.Node, "err", err)
+				time.Sleep(wait)
+			}
+			r.grp.awaitEmpty(wait)
+		}
+	} else {
+		leaders, marker := s.leaders(r)
+		for {
+			pids := stepProcs(leaders, marker)
+			if len(pids) == 0 {
+				break
+			}
+			for _, p := range pids {
+				unix.Kill(p, unix.SIGKILL)
+			}
+			awaitPID(pids[0], 100*time.Millisecond)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.state, r.cleaning, r.grp, r.frozen = Ended, false, nil, false
+	s.jour.ended(r)
+	r.out.stepEnded()
+	s.changed(r)
+	s.moved.Broadcast()
+}
+
+func (s *supervisor) leaders(r *run) (map[int]bool, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := map[int]bool{}
+	for _, t := range r.tasks {
+		if t.st.PID > 0 {
+			m[t.st.PID] = t.live
+		}
+	}
+	return m, r.id.marker()
+}
+
+// awaitPID waits for a process to end, at most for d.
+func awaitPID(pid int, d time.Duration) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(d/time.Millisecond))
+}
+
+// signal sends sig to a step's processes, or keeps it until they are started.
+func (s *supervisor) signal(id ID, sig syscall.Signal, scope Scope) error {
+	s.mu.Lock()
+	r := s.steps[id]
+	switch {
+	case r == nil:
+		s.mu.Unlock()
+		return ErrUnknown
+	case r.state == Ended:
+		s.mu.Unlock()
+		return unix.ESRCH
+	case !r.launched:
+		defer s.mu.Unlock()
+		if len(r.pending) >= maxPending {
+			return unix.EAGAIN
+		}
+		r.pending = append(r.pending, pendingSignal{sig, scope})
+		if sig == unix.SIGKILL {
+			r.killed = true
+			if scope == All && r.grp != nil {
+				return r.grp.kill()
+			}
+		}
+		return nil
+	case scope != All:
+		defer s.mu.Unlock()
+		return r.send(sig, scope)
+	}
+	g := r.grp
+	s.mu.Unlock()
+	if g != nil && sig == unix.SIGKILL {
+		return g.kill()
+	}
+	return s.signalAll(r, g, sig)
+}
+
+// send signals leaders or their groups; mu is held, so no pid is reaped meanwhile.
+func (r *run) send(sig syscall.Signal, scope Scope) (err error) {
+	for _, t := range r.tasks {
+		if !t.live {
+			continue
+		}
+		var e error
+		switch {
+		case scope == Groups:
+			e = unix.Kill(-t.st.PID, sig)
+		case t.pidfd >= 0:
+			e = unix.PidfdSendSignal(t.pidfd, sig, nil, 0)
+		default:
+			e = unix.Kill(t.st.PID, sig)
+		}
+		if e != nil && e != unix.ESRCH {
+			err = e
+		}
+	}
+	return err
+}
+
+// signalAll signals every process found. Killing repeats until none is new.
+func (s *supervisor) signalAll(r *run, g *group, sig syscall.Signal) error {
+	sent := map[int]bool{}
+	for range 10 {
+		var pids []int
+		if g != nil {
+			pids = g.pids()
+		} else {
+			pids = stepProcs(s.leaders(r))
+		}
+		fresh := false
+		for _, p := range pids {
+			if !sent[p] {
+				sent[p], fresh = true, true
+				unix.Kill(p, sig)
+			}
+		}
+		if !fresh || sig != unix.SIGKILL && sig != unix.SIGSTOP {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *supervisor) freeze(id ID, stop bool) error {
+	s.mu.Lock()
+	r := s.steps[id]
+	if r == nil || r.state == Ended {
+		s.mu.Unlock()
+		if r == nil {
+			return ErrUnknown
+		}
+		return unix.ESRCH
+	}
+	was := r.frozen
+	r.frozen = stop
+	if was != stop {
+		s.jour.frozen(r)
+		s.changed(r)
+	}
+	launched, g := r.launched, r.grp
+	s.mu.Unlock()
+	if !launched { // a frozen group would hold the launcher; launchDone sees to it
+		return nil
+	}
+	return s.applyFreeze(r, g, stop)
+}
+
+func (s *supervisor) applyFreeze(r *run, g *group, stop bool) error {
+	if g != nil {
+		return g.freeze(stop)
+	}
+	if stop {
+		return s.signalAll(r, nil, unix.SIGSTOP)
+	}
+	return s.signalAll(r, nil, unix.SIGCONT)
+}
+
+// launchDone is called by the launcher after the last task was tried.
+func (s *supervisor) launchDone(r *run) {
+	s.mu.Lock()
+	r.launched = true
+	r.state = Running
+	if r.grp != nil {
+		r.grp.closeFD()
+	}
+	r.spec.Env, r.spec.Script = nil, nil
+	for i := range r.spec.Tasks {
+		r.spec.Tasks[i].Env = nil
+	}
+	pending, frozen, g, live := r.pending, r.frozen, r.grp, r.live
+	r.pending = nil
+	r.settle()
+	s.moved.Broadcast()
+	s.mu.Unlock()
+	if live == 0 {
+		return
+	}
+	for _, p := range pending {
+		s.signal(r.id, p.sig, p.scope)
+	}
+	if frozen {
+		s.applyFreeze(r, g, true)
+	}
+}
+
+func (r *run) removeScript() {
+	if r.spec.ScriptPath == "" {
+		return
+	}
+	os.Remove(r.spec.ScriptPath)
+	if r.madeDir {
+		os.Remove(filepath.Dir(r.spec.ScriptPath))
+	}
+}
+
+// lowest is the index of the task with the lowest rank, which gets the terminal.
+func (r *run) lowest() int {
+	low := 0
+	for i := range r.spec.Tasks {
+		if r.spec.Tasks[i].Rank < r.spec.Tasks[low].Rank {
+			low = i
+		}
+	}
+	return low
+}
+
+func (r *run) task(rank int32) *task {
+	i := slices.IndexFunc(r.tasks, func(t *task) bool { return t.st.Rank == int(rank) })
+	if i < 0 {
+		return nil
+	}
+	return r.tasks[i]
+}
+
+func exitOf(ws unix.WaitStatus) (e cluster.ExitStatus, core bool) {
+	if ws.Signaled() {
+		return cluster.ExitStatus{Signal: int(ws.Signal())}, ws.CoreDump()
+	}
+	return cluster.ExitStatus{Code: ws.ExitStatus()}, false
+}
+
+func usageOf(ru *unix.Rusage) cluster.Usage {
+	return cluster.Usage{UserCPU: time.Duration(ru.Utime.Nano()), SystemCPU: time.Duration(ru.Stime.Nano()), MaxRSS: ru.Maxrss * 1024}
+}

@@ -1,0 +1,331 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of the supervisor.
+const (
+	// MaxSteps bounds the steps not yet forgotten.
+	MaxSteps = 100_000
+	// idleExit is how long a supervisor with no step and no daemon stays.
+	idleExit = 5 * time.Minute
+	// firstMessage is how long a connection may take to say what it is.
+	firstMessage = 5 * time.Second
+	// stopWait bounds the wait for killed steps to be gone before a stop.
+	stopWait = 20 * time.Second
+	// readyEnv names the variable with the descriptor on which a new supervisor says it listens.
+	readyEnv = "MUSTER_READY_FD"
+	// homeGroup is the supervisor's own cgroup, so that it does not die with the daemon's.
+	homeGroup = "supervisor"
+)
+
+// supervisor is the process that is parent of all tasks. mu guards every run and task.
+type supervisor struct {
+	dir    string
+	root   bool
+	limits map[int]unix.Rlimit // the supervisor's own, by resource
+	cg     *cgroups
+	jour   *journal
+	hosts  *hostsFile
+	lock   *os.File
+	lis    *net.UnixListener
+	stopC  chan struct{} // closed to end the process
+
+	mu        sync.Mutex
+	steps     map[ID]*run
+	pids      map[int]*task     // living tasks that are our children
+	early     map[int]earlyWait // statuses reaped before their launcher knew the pid
+	stops     map[int]chan earlyWait
+	forks     int    // forks under way
+	forkNo    uint64 // forks begun
+	conns     map[*control]struct{}
+	nconn     int
+	pools     map[string]*pool
+	moved     *sync.Cond // some step ended
+	idle      *time.Timer
+	born      chan struct{} // a token when a first child may be there
+	launching int           // launches under way
+	frozen    bool          // being replaced: launch nothing
+	exe       string        // set with the stop: what to execute in our place
+}
+
+// SupervisorMain is the whole life of the supervisor process for dir. It takes the process
+// for itself: it reaps every child, and its goroutines end with the process. Call it from
+// main and exit when it returns.
+func SupervisorMain(ctx context.Context, dir string) error {
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(24 << 20)
+	if n := runtime.NumCPU(); n > 4 {
+		runtime.GOMAXPROCS(4)
+	}
+	// Signals meant for a daemon do not end its jobs. Handlers, unlike SIG_IGN, do not pass to tasks.
+	sigs := make(chan os.Signal, 8)
+	signal.Notify(sigs, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
+	s, err := openSupervisor(dir)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for sig := range sigs {
+			if sig == unix.SIGUSR2 {
+				if err := s.upgrade(""); err != nil {
+					slog.Error("upgrade failed", "err", err)
+				}
+			}
+		}
+	}()
+	go s.reap()
+	go s.accept()
+	s.ready()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.stopC:
+	}
+	if s.exe != "" {
+		return s.replace()
+	}
+	s.lis.Close()
+	os.Remove(filepath.Join(dir, sockName))
+	if s.cg != nil {
+		writeControl(filepath.Dir(s.cg.base)+"/cgroup.procs", "0") // leave our own group
+		unix.Rmdir(s.cg.base + "/" + homeGroup)
+		unix.Rmdir(s.cg.base)
+	}
+	return nil
+}
+
+func openSupervisor(dir string) (*supervisor, error) {
+	unix.Umask(0o022)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become subreaper: %w", err)
+	}
+	s := &supervisor{
+		dir: dir, root: os.Geteuid() == 0, stopC: make(chan struct{}),
+		steps: map[ID]*run{}, pids: map[int]*task{}, early: map[int]earlyWait{}, stops: map[int]chan earlyWait{},
+		conns: map[*control]struct{}{}, pools: map[string]*pool{}, born: make(chan struct{}, 1),
+	}
+	s.moved = sync.NewCond(&s.mu)
+	h, err := inherit()
+	if err != nil {
+		return nil, err
+	}
+	if h != nil {
+		s.lock = os.NewFile(uintptr(h.Lock), lockName)
+	} else if err := s.takeLock(); err != nil {
+		return nil, err
+	}
+	os.Chdir("/")
+	s.limits = ownLimits()
+	s.cg = openCgroups(dir)
+	s.hosts = &hostsFile{path: filepath.Join(dir, hostsName)}
+	old, err := s.openJournal(filepath.Join(dir, journalName))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.takeOver(old, h); err != nil {
+		return nil, err
+	}
+	if err := s.listen(h); err != nil {
+		return nil, err
+	}
+	s.idle = time.AfterFunc(idleExit, s.idleOut)
+	return s, nil
+}
+
+func (s *supervisor) takeLock() error {
+	f, err := os.OpenFile(filepath.Join(s.dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return fmt.Errorf("another supervisor serves %s: %w", s.dir, err)
+	}
+	s.lock = f
+	return nil
+}
+
+func (s *supervisor) listen(h *handover) error {
+	if h != nil {
+		f := os.NewFile(uintptr(h.Listener), sockName)
+		l, err := net.FileListener(f)
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("take over the listener: %w", err)
+		}
+		s.lis = l.(*net.UnixListener)
+		s.lis.SetUnlinkOnClose(false)
+		return nil
+	}
+	path, done, err := sockPath(s.dir)
+	if err != nil {
+		return err
+	}
+	defer done()
+	os.Remove(path)
+	unix.Umask(0o177)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	unix.Umask(0o022)
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false)
+	s.lis = l
+	return nil
+}
+
+// ready tells the process that started this one that the socket is there.
+func (s *supervisor) ready() {
+	n, err := strconv.Atoi(os.Getenv(readyEnv))
+	if err != nil || n < 3 {
+		return
+	}
+	os.Unsetenv(readyEnv)
+	f := os.NewFile(uintptr(n), "ready")
+	f.Write([]byte{1})
+	f.Close()
+}
+
+func (s *supervisor) accept() {
+	for {
+		c, err := s.lis.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			slog.Warn("accept failed", "err", err)
+			time.Sleep(10 * time.Millisecond) // out of descriptors: let some go
+			continue
+		}
+		s.mu.Lock()
+		ok := s.nconn < MaxConns && !s.frozen
+		if ok {
+			s.nconn++
+		}
+		s.mu.Unlock()
+		if !ok || !friendly(c) {
+			c.Close()
+			if ok {
+				s.connGone()
+			}
+			continue
+		}
+		go func() {
+			s.serve(c)
+			c.Close()
+			s.connGone()
+		}()
+	}
+}
+
+func (s *supervisor) connGone() {
+	s.mu.Lock()
+	s.nconn--
+	s.mu.Unlock()
+	s.idle.Reset(idleExit)
+}
+
+func (s *supervisor) idleOut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nconn > 0 || len(s.steps) > 0 {
+		s.idle.Reset(idleExit)
+		return
+	}
+	s.end("")
+}
+
+// end lets SupervisorMain return, or execute exe; mu is held.
+func (s *supervisor) end(exe string) {
+	select {
+	case <-s.stopC:
+	default:
+		s.exe = exe
+		close(s.stopC)
+	}
+}
+
+// serve reads the first message and does what the connection is for.
+func (s *supervisor) serve(c *net.UnixConn) {
+	c.SetReadDeadline(time.Now().Add(firstMessage))
+	kind, body, err := readMessage(c, maxFirst)
+	c.SetReadDeadline(time.Time{})
+	if err != nil {
+		return
+	}
+	switch kind {
+	case msgHello:
+		s.control(c)
+	case msgAttach:
+		var id ID
+		if json.Unmarshal(body, &id) != nil {
+			return
+		}
+		s.mu.Lock()
+		r := s.steps[id]
+		s.mu.Unlock()
+		var rep reply
+		if r == nil {
+			rep = replyTo(ErrUnknown)
+		}
+		b, _ := json.Marshal(rep)
+		if _, err := c.Write(appendMessage(nil, msgReply, number(0), b)); err == nil && r != nil {
+			r.out.serve(c)
+		}
+	}
+}
+
+// stop kills every step, waits for their end and ends the process.
+func (s *supervisor) stop() error {
+	s.mu.Lock()
+	var ids []ID
+	for id := range s.steps {
+		ids = append(ids, id)
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.signal(id, syscall.SIGKILL, All)
+	}
+	late := false
+	t := time.AfterFunc(stopWait, func() { s.mu.Lock(); late = true; s.moved.Broadcast(); s.mu.Unlock() })
+	defer t.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !late && s.busy() {
+		s.moved.Wait()
+	}
+	if late {
+		return errors.New("processes did not end")
+	}
+	for id := range s.steps {
+		s.drop(id)
+	}
+	return nil
+}
+
+func (s *supervisor) busy() bool {
+	for _, r := range s.steps {
+		if r.state != Ended {
+			return true
+		}
+	}
+	return false
+}
