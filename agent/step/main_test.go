@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -203,4 +202,4 @@ func atoi(t testing.TB, s string) int {
 	return n
 }
 
-var _ = exec.Command
+func itoa(n int) string { return strconv.Itoa(n) }
