@@ -141,19 +141,15 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 			rep = replyTo(s.forget(ids))
 		}
 	case msgStop:
-		err := s.stop()
-		if rep = replyTo(err); err == nil {
-			b, _ := json.Marshal(rep)
-			c.conn.Write(appendMessage(nil, msgReply, number(n), b))
-			s.mu.Lock()
-			s.end("")
-			s.mu.Unlock()
-			return false
-		}
+		rep = replyTo(s.stop(func() {
+			c.conn.Write(appendMessage(nil, msgReply, number(n), []byte("{}")))
+		}))
 	case msgUpgrade:
 		var exe string
 		if bad = json.Unmarshal(body, &exe) != nil; !bad {
-			rep = replyTo(s.upgrade(exe))
+			rep = replyTo(s.upgrade(exe, func() {
+				c.conn.Write(appendMessage(nil, msgReply, number(n), []byte("{}")))
+			}))
 		}
 	default:
 		bad = true
@@ -178,11 +174,11 @@ func (s *supervisor) start(specs []Spec) error {
 		if s.steps[sp.ID] != nil {
 			continue
 		}
+		if !uniqueRanks(sp.Tasks) {
+			return unix.EINVAL
+		}
 		if len(s.steps) >= MaxSteps {
 			return unix.ENOSPC
-		}
-		if s.frozen {
-			return unix.EAGAIN
 		}
 		r := newRun(s, *sp)
 		s.steps[r.id] = r
@@ -190,6 +186,17 @@ func (s *supervisor) start(specs []Spec) error {
 		s.submit(r)
 	}
 	return nil
+}
+
+func uniqueRanks(tasks []Task) bool {
+	seen := make(map[int]bool, len(tasks))
+	for i := range tasks {
+		if seen[tasks[i].Rank] {
+			return false
+		}
+		seen[tasks[i].Rank] = true
+	}
+	return len(tasks) > 0
 }
 
 func (s *supervisor) forget(ids []ID) error {

@@ -204,7 +204,7 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 	var first earlyWait
 	if sys.Ptrace {
 		if first = s.awaitStop(pid, no); first.ws.Stopped() {
-			tr.apply(s, pid)
+			tr.apply(s, pid, sp.UID, sp.GID)
 			unix.PtraceDetach(pid)
 		}
 	}
@@ -265,9 +265,14 @@ type limit struct {
 
 func (tr traced) wanted() bool { return len(tr.limits) > 0 || tr.name != "" }
 
-func (tr traced) apply(s *supervisor, pid int) {
+// apply works on the stopped process of the user uid and gid.
+func (tr traced) apply(s *supervisor, pid int, uid, gid uint32) {
+	var cur unix.Rlimit
+	if len(tr.limits) > 0 && unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &cur) == unix.EPERM {
+		// Root without CAP_SYS_RESOURCE, as in containers: the kernel then wants equal real ids.
+		defer realIDs(uid, gid)()
+	}
 	for _, l := range tr.limits {
-		var cur unix.Rlimit
 		if unix.Prlimit(pid, l.resource, nil, &cur) != nil {
 			continue
 		}
@@ -278,6 +283,18 @@ func (tr traced) apply(s *supervisor, pid int) {
 	}
 	if tr.name != "" {
 		tr.pokePID(pid)
+	}
+}
+
+// realIDs sets the real ids of this thread, and returns how to set them back.
+func realIDs(uid, gid uint32) (back func()) {
+	const keep = ^uintptr(0)
+	ruid, rgid := uintptr(os.Getuid()), uintptr(os.Getgid())
+	unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), keep, keep)
+	unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), keep, keep)
+	return func() {
+		unix.RawSyscall(unix.SYS_SETRESUID, ruid, keep, keep)
+		unix.RawSyscall(unix.SYS_SETRESGID, rgid, keep, keep)
 	}
 }
 

@@ -75,7 +75,7 @@ func (o *output) addSink(rank int32, f *os.File, tty bool) {
 		return
 	}
 	k.f, k.tty = f, tty
-	go o.feed(k)
+	o.wg.Go(func() { o.feed(k) })
 }
 
 // feed writes a task's input until its end.

@@ -87,6 +87,7 @@ func (s *supervisor) mayLaunch(r *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frozen {
+		s.held = append(s.held, r)
 		return false
 	}
 	s.launching++

@@ -47,6 +47,8 @@ type output struct {
 	flying  []flying
 	flyingN int
 	pty     *os.File
+
+	wg sync.WaitGroup // pumps and feeds
 }
 
 // source is one descriptor that is read into frames.
@@ -115,7 +117,7 @@ func (o *output) addSource(rank int32, fd int, f *os.File, tty bool) {
 	}
 	s := &source{rank: rank, fd: fd, f: f, tty: tty}
 	o.sources[s] = true
-	go o.pump(s)
+	o.wg.Go(func() { o.pump(s) })
 }
 
 // pump reads a descriptor to its end, no faster than the client takes it.

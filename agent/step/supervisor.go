@@ -62,6 +62,7 @@ type supervisor struct {
 	idle      *time.Timer
 	born      chan struct{} // a token when a first child may be there
 	launching int           // launches under way
+	held      []*run        // not launched because of frozen
 	frozen    bool          // being replaced: launch nothing
 	exe       string        // set with the stop: what to execute in our place
 }
@@ -85,7 +86,7 @@ func SupervisorMain(ctx context.Context, dir string) error {
 	go func() {
 		for sig := range sigs {
 			if sig == unix.SIGUSR2 {
-				if err := s.upgrade(""); err != nil {
+				if err := s.upgrade("", func() {}); err != nil {
 					slog.Error("upgrade failed", "err", err)
 				}
 			}
@@ -216,7 +217,7 @@ func (s *supervisor) accept() {
 			continue
 		}
 		s.mu.Lock()
-		ok := s.nconn < MaxConns && !s.frozen
+		ok := s.nconn < MaxConns
 		if ok {
 			s.nconn++
 		}
@@ -293,8 +294,8 @@ func (s *supervisor) serve(c *net.UnixConn) {
 	}
 }
 
-// stop kills every step, waits for their end and ends the process.
-func (s *supervisor) stop() error {
+// stop kills every step, waits for their end, calls told and ends the process.
+func (s *supervisor) stop(told func()) error {
 	s.mu.Lock()
 	var ids []ID
 	for id := range s.steps {
@@ -318,6 +319,8 @@ func (s *supervisor) stop() error {
 	for id := range s.steps {
 		s.drop(id)
 	}
+	told()
+	s.end("")
 	return nil
 }
 
