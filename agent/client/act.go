@@ -43,6 +43,9 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 	var launches []*jobHere
 	for _, name := range c.order {
 		n := c.nodes[name]
+		if n.index == 0 {
+			continue // what it should do is not known yet: nothing here is a stray
+		}
 		actions, again := reconcile(n.jobs, c.have, name, &c.config, now)
 		if !again.IsZero() {
 			next = min(next, max(again.Sub(now), time.Millisecond))

@@ -15,21 +15,21 @@ const maxWaitHold = time.Minute
 
 // Routes registers everything that server mode answers.
 func (s *Server) Routes(m *api.Mux) {
-	api.Handle(m, api.SubmitJob, s.submitJob)
-	api.Handle(m, api.TestJob, s.testJob)
-	api.Handle(m, api.ListJobs, s.listJobs)
-	api.Handle(m, api.WaitJob, s.waitJob)
-	api.Handle(m, api.WhyJob, s.whyJob)
-	api.Handle(m, api.JobScript, s.jobScript)
-	api.Handle(m, api.ListNodes, s.listNodes)
-	api.Handle(m, api.ShowCluster, s.showCluster)
-	api.Handle(m, api.ListSteps, s.listSteps)
-	api.Handle(m, api.ListHistory, s.listHistory)
-	api.Handle(m, api.Ping, s.ping)
-	api.Handle(m, api.RegisterNodes, s.registerNodes)
-	api.Handle(m, api.GetWork, s.getWork)
-	api.Handle(m, api.ReportWork, s.reportWork)
-	api.Handle(m, api.GetBlob, s.getBlob)
+	handle(s, m, api.SubmitJob, s.submitJob)
+	handle(s, m, api.TestJob, s.testJob)
+	handle(s, m, api.ListJobs, s.listJobs)
+	handle(s, m, api.WaitJob, s.waitJob)
+	handle(s, m, api.WhyJob, s.whyJob)
+	handle(s, m, api.JobScript, s.jobScript)
+	handle(s, m, api.ListNodes, s.listNodes)
+	handle(s, m, api.ShowCluster, s.showCluster)
+	handle(s, m, api.ListSteps, s.listSteps)
+	handle(s, m, api.ListHistory, s.listHistory)
+	handle(s, m, api.Ping, s.ping)
+	handle(s, m, api.RegisterNodes, s.registerNodes)
+	handle(s, m, api.GetWork, s.getWork)
+	handle(s, m, api.ReportWork, s.reportWork)
+	handle(s, m, api.GetBlob, s.getBlob)
 	write(m, s, api.CancelJob)
 	write(m, s, api.FinishJob)
 	write(m, s, api.HoldJob)
@@ -41,12 +41,35 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.Configure)
 }
 
+// handle registers a function that is called once the state is current: a server that has just
+// started must not answer from a log that it has not read to its end.
+func handle[Q, R any](s *Server, m *api.Mux, e api.Endpoint[Q, R], f func(context.Context, api.Caller, Q) (R, error)) {
+	api.Handle(m, e, func(ctx context.Context, who api.Caller, q Q) (R, error) {
+		select {
+		case <-s.current:
+		default:
+			wait, cancel := context.WithTimeout(ctx, maxCatchUp)
+			defer cancel()
+			select {
+			case <-s.current:
+			case <-wait.Done():
+				var r R
+				return r, cluster.Errorf(cluster.Unavailable, "", "the server is starting and no leader is known yet; try again")
+			}
+		}
+		return f(ctx, who, q)
+	})
+}
+
+// maxCatchUp is how long a call waits for a server that is starting.
+const maxCatchUp = 10 * time.Second
+
 // write registers an endpoint whose request is a command as it stands.
 func write[C any, P interface {
 	*C
 	cluster.Command
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
-	api.Handle(m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
+	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		values, index, err := s.propose(ctx, who.Identity, P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err

@@ -45,7 +45,7 @@ func Step(s *cluster.Snapshot, leases Leases, now time.Time) []cluster.Command {
 func (s *Server) lead(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	leading := false
+	leading, opened := false, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -61,6 +61,10 @@ func (s *Server) lead(ctx context.Context) {
 				timer.Reset(100 * time.Millisecond)
 				continue
 			}
+		}
+		if self && !leading && !opened {
+			close(s.current)
+			opened = true
 		}
 		leading = self
 		if !leading {

@@ -28,14 +28,15 @@ type Config struct {
 
 // Server is one member of the server group.
 type Server struct {
-	cfg    Config
-	slog   *slog.Logger
-	log    *consensus.Log
-	hist   History
-	hub    *hub
-	leases *leases
-	wake   chan struct{} // something changed: the leader looks again
-	booted time.Time
+	cfg     Config
+	slog    *slog.Logger
+	log     *consensus.Log
+	hist    History
+	hub     *hub
+	leases  *leases
+	wake    chan struct{} // something changed: the leader looks again
+	booted  time.Time
+	current chan struct{} // closed once the state has caught up with the log
 
 	mu    sync.Mutex // guards state and snap
 	state *cluster.State
@@ -47,7 +48,8 @@ type Server struct {
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), leases: newLeases(), wake: make(chan struct{}, 1),
-		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, booted: time.Now()}
+		state: cluster.NewState(), work: map[cluster.NodeName]uint64{},
+		booted: time.Now(), current: make(chan struct{})}
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
 		return nil, err
@@ -81,20 +83,6 @@ func (s *Server) Snapshot() *cluster.Snapshot {
 		s.snap = s.state.Snapshot()
 	}
 	return s.snap
-}
-
-// Ready returns once this server or another leads and the state is current.
-func (s *Server) Ready(ctx context.Context) error {
-	for {
-		if _, self := s.log.Leader(); self && s.Snapshot().Index > 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.hub.await(topicAny):
-		}
-	}
 }
 
 func (s *Server) poke() {

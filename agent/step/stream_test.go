@@ -58,7 +58,7 @@ func (c *cutConn) Write(b []byte) (int, error) {
 }
 
 func (g *rig) stream(id ID) *stream.Stream {
-	s := stream.New(func() (net.Conn, error) { return g.r.Attach(id) }, 0)
+	s := stream.New(func() (io.ReadWriteCloser, error) { return g.r.Attach(id) }, 0)
 	g.t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -179,7 +179,7 @@ func TestStreamCuts(t *testing.T) {
 	g.start(sp)
 	var mu sync.Mutex
 	dials := 0
-	s := stream.New(func() (net.Conn, error) {
+	s := stream.New(func() (io.ReadWriteCloser, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		dials++

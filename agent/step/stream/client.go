@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 )
 
@@ -16,7 +15,7 @@ const ackEvery = 32 << 10
 // One goroutine calls Next; input may be sent from others. Input is delivered, and waits for
 // its window, only while some goroutine is in Next.
 type Stream struct {
-	dial func() (net.Conn, error)
+	dial func() (io.ReadWriteCloser, error)
 	r    *bufio.Reader // Next's own
 
 	last    uint64 // last number returned by Next
@@ -25,7 +24,7 @@ type Stream struct {
 
 	mu     sync.Mutex
 	moved  sync.Cond // room in the window, or closed
-	conn   net.Conn
+	conn   io.ReadWriteCloser
 	seq    uint64  // last input number given
 	input  []Frame // input not yet known to be written
 	inputN int     // bytes in input
@@ -37,7 +36,7 @@ type Stream struct {
 // New returns a Stream that dials on first use. dial returns a connection already led to the
 // step (step.Runner.Attach, or a tunnel to it); its error ends the stream. last is the number
 // of the last frame the caller already has, 0 for the start.
-func New(dial func() (net.Conn, error), last uint64) *Stream {
+func New(dial func() (io.ReadWriteCloser, error), last uint64) *Stream {
 	s := &Stream{dial: dial, last: last, acked: last}
 	s.moved.L = &s.mu
 	return s
