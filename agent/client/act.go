@@ -80,8 +80,8 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.batchOver(n, h)
 	case finished:
 		h.done = true
-		c.forget(h)
 		say(c.update(h, cluster.NodeDone))
+		c.forget(h) // only now: a crash in between must not lose what was known
 	case lost:
 		h.done = true
 		say(c.update(h, cluster.JobLost))
@@ -196,10 +196,12 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 	}
 	if len(h.job.Alloc.Shares) == 1 && alive == 0 {
 		h.done = true
-		c.forget(h)
 		us = append(us, c.update(h, cluster.NodeDone))
 	}
 	c.report(n.Name, us...)
+	if h.done {
+		c.forget(h) // only now: a crash in between must not lose the exit status
+	}
 }
 
 // batchRecord is the history's record of the batch script.

@@ -102,11 +102,15 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 // settle notes what reports on their way say is over, so that it is not begun again.
 func (c *Client) settle(r cluster.Report) {
 	for _, u := range r.Updates {
-		switch u.Kind {
-		case cluster.NodeDone, cluster.BatchOver, cluster.JobLost:
+		if final(u.Kind) {
 			c.over[runKey{u.Job, u.Attempt, r.Node}] = 0
 		}
 	}
+}
+
+// final reports whether nothing of an attempt is begun on a node after such news.
+func final(k cluster.UpdateKind) bool {
+	return k == cluster.NodeDone || k == cluster.BatchOver || k == cluster.JobLost || k == cluster.LaunchFailed
 }
 
 // Run works until ctx ends. Jobs run on.
@@ -208,9 +212,10 @@ func (c *Client) take(w api.Work) {
 			continue
 		}
 		n.index = nw.Index
-		fresh := map[cluster.JobID]*jobHere{}
+		fresh, named := map[cluster.JobID]*jobHere{}, map[runKey]bool{}
 		for _, j := range nw.Jobs {
 			key := runKey{j.ID, j.Attempt, nw.Node}
+			named[key] = true
 			if _, over := c.over[key]; over && j.Phase != cluster.Ending {
 				continue // the servers will know soon
 			}
@@ -223,10 +228,8 @@ func (c *Client) take(w api.Work) {
 		}
 		n.jobs = fresh
 		for key, index := range c.over {
-			if key.node == nw.Node && index != 0 && index < nw.Index {
-				if h := fresh[key.job]; h == nil || h.job.Attempt != key.attempt {
-					delete(c.over, key)
-				}
+			if key.node == nw.Node && index != 0 && index < nw.Index && !named[key] {
+				delete(c.over, key)
 			}
 		}
 	}
@@ -286,12 +289,14 @@ func (c *Client) send(ctx context.Context) {
 			continue
 		}
 		wait = 0
-		c.box.ack(reports)
+		if err := c.box.ack(reports); err != nil {
+			c.slog.Error("the outbox could not be written", "err", err)
+		}
 		c.mu.Lock()
 		for _, rep := range reports {
 			for _, u := range rep.Updates {
 				key := runKey{u.Job, u.Attempt, rep.Node}
-				if _, ok := c.over[key]; ok {
+				if _, ok := c.over[key]; ok && final(u.Kind) {
 					c.over[key] = max(r.Index, 1)
 				}
 			}

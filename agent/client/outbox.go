@@ -3,9 +3,11 @@ package client
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"dev.muster/cluster"
@@ -14,55 +16,72 @@ import (
 // maxReports bounds one call; the rest follows.
 const maxReports = 512
 
+// maxOutboxFile is the size at which a file without waiting reports is begun anew.
+const maxOutboxFile = 4 << 20
+
 // outbox keeps reports in a file until they are acknowledged, so that a restart loses none. The
-// file is a line per report; it is cut when everything is acknowledged.
+// file only grows: a line per report, and a line per acknowledgement. It is replaced, by rename,
+// when it is large and nothing waits, so that the numbers are never lost.
 type outbox struct {
 	more chan struct{}
+	path string
 
 	mu   sync.Mutex
 	file *os.File
+	size int64
 	list []cluster.Report
 	last map[cluster.NodeName]uint64
+}
+
+// boxLine is one line of the file: a report, or that everything up to Acked has arrived.
+type boxLine struct {
+	cluster.Report
+	Acked uint64 `json:"acked,omitempty"`
 }
 
 func openOutbox(dir string) (*outbox, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder of the outbox: %w", err)
 	}
-	path := filepath.Join(dir, "outbox")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	b := &outbox{more: make(chan struct{}, 1), path: filepath.Join(dir, "outbox"), last: map[cluster.NodeName]uint64{}}
+	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &outbox{more: make(chan struct{}, 1), file: f, last: map[cluster.NodeName]uint64{}}
+	b.file = f
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)
+	acked := map[cluster.NodeName]uint64{}
 	for lines.Scan() {
-		var r cluster.Report
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
+		b.size += int64(len(lines.Bytes())) + 1
+		var l boxLine
+		if json.Unmarshal(lines.Bytes(), &l) != nil {
 			continue // a line cut off by a crash was never acted on
 		}
-		b.last[r.Node] = max(b.last[r.Node], r.Seq)
-		if len(r.Updates) > 0 {
-			b.list = append(b.list, r)
+		b.last[l.Node] = max(b.last[l.Node], l.Seq, l.Acked)
+		acked[l.Node] = max(acked[l.Node], l.Acked)
+		if l.Acked == 0 {
+			b.list = append(b.list, l.Report)
 		}
 	}
-	return b, lines.Err()
+	b.list = slices.DeleteFunc(b.list, func(r cluster.Report) bool { return r.Seq <= acked[r.Node] })
+	if b.size > 0 { // end a line that a crash cut off
+		_, err = f.Write([]byte{'\n'})
+	}
+	return b, errors.Join(err, lines.Err())
 }
 
+// seq is the last number that the servers may have seen of a node.
 func (b *outbox) seq(n cluster.NodeName) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.last[n] - uint64(b.waiting(n))
-}
-
-func (b *outbox) waiting(n cluster.NodeName) (k int) {
+	seq := b.last[n]
 	for _, r := range b.list {
 		if r.Node == n {
-			k++
+			seq = min(seq, r.Seq-1)
 		}
 	}
-	return k
+	return seq
 }
 
 // put adds a report; it is on file before put returns.
@@ -72,15 +91,26 @@ func (b *outbox) put(n cluster.NodeName, updates []cluster.Update) (cluster.Repo
 	b.last[n]++
 	r := cluster.Report{Node: n, Seq: b.last[n], Updates: updates}
 	b.list = append(b.list, r)
-	line, err := json.Marshal(r)
-	if err == nil {
-		_, err = b.file.Write(append(line, '\n'))
-	}
+	err := b.write(boxLine{Report: r})
 	select {
 	case b.more <- struct{}{}:
 	default:
 	}
 	return r, err
+}
+
+func (b *outbox) write(lines ...boxLine) error {
+	var text []byte
+	for _, l := range lines {
+		line, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	n, err := b.file.Write(text)
+	b.size += int64(n)
+	return err
 }
 
 // pending are the oldest reports not yet acknowledged.
@@ -90,22 +120,45 @@ func (b *outbox) pending() []cluster.Report {
 	return append([]cluster.Report(nil), b.list[:min(len(b.list), maxReports)]...)
 }
 
-func (b *outbox) ack(reports []cluster.Report) {
+// ack notes that the servers have the oldest reports.
+func (b *outbox) ack(reports []cluster.Report) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.list = b.list[len(reports):]
-	if len(b.list) > 0 {
-		return
+	newest := map[cluster.NodeName]uint64{}
+	for _, r := range reports {
+		newest[r.Node] = r.Seq
 	}
-	b.list = nil
-	// Only the numbers remain worth keeping: one line a node.
-	if err := b.file.Truncate(0); err != nil {
-		return
+	if len(b.list) == 0 {
+		b.list = nil
+		if b.size > maxOutboxFile {
+			return b.renew()
+		}
 	}
+	var lines []boxLine
+	for n, seq := range newest {
+		lines = append(lines, boxLine{Report: cluster.Report{Node: n}, Acked: seq})
+	}
+	return b.write(lines...)
+}
+
+// renew replaces the file by one with only the numbers.
+func (b *outbox) renew() error {
+	f, err := os.OpenFile(b.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("begin a new outbox: %w", err)
+	}
+	old := b.file
+	b.file, b.size = f, 0
+	var lines []boxLine
 	for n, seq := range b.last {
-		line, _ := json.Marshal(cluster.Report{Node: n, Seq: seq})
-		_, _ = b.file.Write(append(line, '\n'))
+		lines = append(lines, boxLine{Report: cluster.Report{Node: n}, Acked: seq})
 	}
+	if err := b.write(lines...); err != nil {
+		b.file = old
+		return errors.Join(err, f.Close())
+	}
+	return errors.Join(os.Rename(b.path+".new", b.path), old.Close())
 }
 
 func (b *outbox) close() error {
