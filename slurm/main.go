@@ -23,6 +23,7 @@ func frontEnds() []frontEnd {
 		{"sbatch", "submit a batch script", runSbatch},
 		{"srun", "run a step, allocating for it if need be", runSrun},
 		{"salloc", "allocate nodes and run a command", runSalloc},
+		{"sinfo", "list partitions and nodes", runSinfo},
 		{"squeue", "list jobs and steps", runSqueue},
 		{"scancel", "end jobs and steps or send them signals", runScancel},
 	}
