@@ -37,6 +37,7 @@ type queueOptions struct {
 	start, json, yaml, raw, me bool
 	hidden                     bool
 	badUsers                   []string
+	jobWord, stepWord          bool // -j or -s without an argument: it may be the next word
 	clusters                   string
 	verbose                    int
 }
@@ -114,6 +115,7 @@ func setEvery(to *time.Duration, v string) error {
 }
 
 func setQueueJobs(o *queueOptions, v string) error {
+	o.jobWord = v == ""
 	for _, w := range splitOutside(v) {
 		if w == "" {
 			continue
@@ -128,7 +130,7 @@ func setQueueJobs(o *queueOptions, v string) error {
 }
 
 func setQueueSteps(o *queueOptions, v string) error {
-	o.steps = true
+	o.steps, o.stepWord = true, v == ""
 	for _, w := range splitOutside(v) {
 		if w == "" {
 			continue
@@ -165,6 +167,7 @@ const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, false
 	for _, w := range splitList(v) {
+		word := w
 		w = strings.ToUpper(w)
 		i := slices.IndexFunc(jobStates[:], func(s jobState) bool { return s.short == w || s.long == w })
 		switch {
@@ -175,7 +178,7 @@ func setQueueStates(o *queueOptions, v string) error {
 		case strings.Contains(emptyStates, ","+w+","):
 			o.states = append(o.states, nil)
 		default:
-			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid job state specified: " + w,
+			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid job state specified: " + word,
 				"error: Valid job states include: " + validStates}}
 		}
 	}
@@ -189,7 +192,10 @@ func runSqueue(sys *Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
+	rest, err := o.words(rest)
 	switch {
+	case err != nil:
+		return sys.usage(opt.Named(opt.Squeue, "jobs", "", err))
 	case len(rest) > 0:
 		return sys.fail("Unrecognized option: %s", rest[0])
 	case o.yaml:
@@ -213,6 +219,23 @@ func runSqueue(sys *Sys, argv []string) int {
 		}
 		time.Sleep(o.every)
 	}
+}
+
+// words takes the arguments of -j and -s that stand in words of their own.
+func (o *queueOptions) words(rest []string) ([]string, error) {
+	if o.jobWord && len(rest) > 0 {
+		if err := setQueueJobs(o, rest[0]); err != nil {
+			return rest, err
+		}
+		rest = rest[1:]
+	}
+	if o.stepWord && len(rest) > 0 {
+		if err := setQueueSteps(o, rest[0]); err != nil {
+			return rest, err
+		}
+		rest = rest[1:]
+	}
+	return rest, nil
 }
 
 // checkNodes returns what to say if a node that was named does not exist.

@@ -23,6 +23,8 @@ func frontEnds() []frontEnd {
 		{"sbatch", "submit a batch script", runSbatch},
 		{"srun", "run a step, allocating for it if need be", runSrun},
 		{"salloc", "allocate nodes and run a command", runSalloc},
+		{"scontrol", "show and change jobs, nodes and partitions", runScontrol},
+		{"sinfo", "list partitions and nodes", runSinfo},
 		{"squeue", "list jobs and steps", runSqueue},
 		{"scancel", "end jobs and steps or send them signals", runScancel},
 		{"sacct", "show history", runSacct},
@@ -130,6 +132,8 @@ var slurmErrors = [...]struct {
 	{cluster.ErrNotRunning, 2020, "Job is no longer running"},
 	{cluster.ErrNodeState, 2048, "Invalid node state specified"},
 	{cluster.ErrBeginTime, 2052, "Invalid time specified"},
+	{cluster.ErrReasonNeeded, 2180, "You must specify a reason when DOWNING or DRAINING a node. Request denied"},
+	{cluster.ErrNoChange, 2181, "No changes specified"},
 	{cluster.ErrUnsupported, 1010, "Requested operation not supported on this system"},
 	{cluster.ErrQueueFull, 2035, "Slurm temporarily unable to accept job, sleeping and retrying"},
 }

@@ -39,7 +39,10 @@ func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 	return rest, -1
 }
 
-func versionText() string { return "slurm 22.05.8 (muster " + Version + ")" }
+// slurmVersion is the Slurm whose dialect the front-ends speak.
+const slurmVersion = "22.05.8"
+
+func versionText() string { return "slurm " + slurmVersion + " (muster " + Version + ")" }
 
 // setNodeList reads a host list into node names.
 func setNodeList(to *[]cluster.NodeName, v string) error {

@@ -304,7 +304,13 @@ func object[T any](b []byte, members []member[T], v *T) []byte {
 
 // writeList prints an object with one list, and what today's clients expect around it.
 func writeList[T any](out *bufio.Writer, v *view, name string, members []member[T], rows []T) int {
-	b := []byte("{\n  \"" + name + "\": [")
+	_, _ = out.WriteString("{\n")
+	return writeRest(out, v, name, members, rows)
+}
+
+// writeRest prints a list and closes the object.
+func writeRest[T any](out *bufio.Writer, v *view, name string, members []member[T], rows []T) int {
+	b := []byte("  \"" + name + "\": [")
 	for i := range rows {
 		if i > 0 {
 			b = append(b, ',')

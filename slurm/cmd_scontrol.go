@@ -1,0 +1,589 @@
+package slurm
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/opt"
+)
+
+// control is one run of scontrol.
+type control struct {
+	sys              *Sys
+	out              *bufio.Writer
+	oneLine, details bool
+	quiet, json      bool
+	yaml, all        bool
+	conf             *api.ClusterResponse
+}
+
+var scontrolOptions = []opt.Option[control]{
+	{Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL", Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil }},
+	{Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show", Set: func(c *control, _ string) error { c.details = true; return nil }},
+	{Long: "federation", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
+	{Long: "future", Short: 'F', On: opt.Scontrol, Ignored: "there are no future nodes", Set: func(*control, string) error { return nil }},
+	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions", Set: func(*control, string) error { return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Newer: true, Help: "print JSON", Set: func(c *control, _ string) error { c.json = true; return nil }},
+	{Long: "local", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Meta: "names", Help: "clusters to act on", Set: func(*control, string) error { return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Scontrol, Alias: "clusters"},
+	{Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record", Set: func(c *control, _ string) error { c.oneLine = true; return nil }},
+	{Long: "quiet", Short: 'Q', On: opt.Scontrol, Help: "no messages but errors", Set: func(c *control, _ string) error { c.quiet = true; return nil }},
+	{Long: "sibling", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
+	{Long: "uid", Short: 'u', Arg: opt.Required, On: opt.Scontrol, Meta: "user", Ignored: "commands are always the caller's", Set: func(*control, string) error { return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Scontrol, Help: "more messages", Set: func(*control, string) error { return nil }},
+	{Long: "version", Short: 'V', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", Short: 'h', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Scontrol, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// verb is one command of scontrol. least is how much of the name must be written.
+type verb struct {
+	name  string
+	least int
+	args  int // how many words it needs
+	run   func(c *control, args []string) int
+}
+
+// verbs lists the commands. It is a function because they refer to each other.
+func verbs() []verb {
+	return []verb{
+		{"show", 2, 1, (*control).show},
+		{"hold", 3, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldAdmin) }},
+		{"uhold", 2, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldUser) }},
+		{"holdu", 5, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldUser) }},
+		{"release", 3, 1, func(c *control, a []string) int { return c.hold(a, cluster.NotHeld) }},
+		{"requeue", 3, 1, func(c *control, a []string) int { return c.requeue(a, false) }},
+		{"requeuehold", 8, 1, func(c *control, a []string) int { return c.requeue(a, true) }},
+		{"suspend", 2, 1, func(c *control, a []string) int { return c.suspend(a, false) }},
+		{"resume", 3, 1, func(c *control, a []string) int { return c.suspend(a, true) }},
+		{"update", 1, 1, (*control).update},
+		{"create", 2, 1, (*control).create},
+		{"delete", 3, 1, (*control).remove},
+		{"ping", 3, 0, func(c *control, _ []string) int { return c.ping() }},
+		{"write", 2, 1, (*control).write},
+		{"version", 4, 0, func(c *control, _ []string) int {
+			_, _ = c.out.WriteString("slurm-wlm " + slurmVersion + "\n")
+			return 0
+		}},
+		{"reconfigure", 3, 0, (*control).reconfigure},
+		{"top", 3, 1, func(c *control, _ []string) int {
+			return c.complain("scontrol: error: top is not supported by muster: an operator can set a priority with update")
+		}},
+		{"details", 3, 0, func(*control, []string) int { return 0 }},
+		{"help", 2, 0, func(c *control, _ []string) int {
+			for _, v := range verbs() {
+				_, _ = c.out.WriteString("     " + v.name + "\n")
+			}
+			return 0
+		}},
+		{"exit", 1, 0, func(*control, []string) int { return 0 }},
+		{"quit", 4, 0, func(*control, []string) int { return 0 }},
+		{"all", 1, 0, func(*control, []string) int { return 0 }},
+		{"hide", 4, 0, func(*control, []string) int { return 0 }},
+		{"oneliner", 1, 0, func(*control, []string) int { return 0 }},
+		{"quiet", 4, 0, func(*control, []string) int { return 0 }},
+		{"verbose", 4, 0, func(*control, []string) int { return 0 }},
+		{"reboot", 3, 0, (*control).unsupported}, {"cancel_reboot", 3, 0, (*control).unsupported},
+		{"notify", 1, 0, (*control).unsupported}, {"token", 3, 0, (*control).unsupported},
+		{"shutdown", 4, 0, (*control).unsupported}, {"takeover", 4, 0, (*control).unsupported},
+		{"setdebug", 4, 0, (*control).unsupported}, {"setdebugflags", 9, 0, (*control).unsupported},
+		{"schedloglevel", 3, 0, (*control).unsupported}, {"listpids", 1, 0, (*control).unsupported},
+		{"pidinfo", 3, 0, (*control).unsupported}, {"wait_job", 2, 0, (*control).unsupported},
+		{"errnumstr", 2, 0, (*control).unsupported}, {"fsdampeningfactor", 1, 0, (*control).unsupported},
+		{"abort", 2, 0, (*control).unsupported}, {"completing", 3, 0, (*control).unsupported},
+	}
+}
+
+func (c *control) unsupported([]string) int {
+	return c.complain("scontrol: error: Requested operation not supported on this system")
+}
+
+// runScontrol shows and changes what the servers hold.
+func runScontrol(sys *Sys, argv []string) int {
+	c := &control{sys: sys, out: bufio.NewWriterSize(sys.Stdout, 1<<16)}
+	defer func() { _ = c.out.Flush() }()
+	rest, code := parseQuery(sys, opt.Scontrol, scontrolOptions, c, argv, "[<OPTION>] [<COMMAND>]")
+	if code >= 0 {
+		return code
+	}
+	if len(rest) > 0 {
+		return c.command(rest)
+	}
+	return c.interactive()
+}
+
+// interactive reads commands from standard input.
+func (c *control) interactive() int {
+	in := bufio.NewScanner(c.sys.Stdin)
+	code := 0
+	for {
+		_, _ = c.out.WriteString("scontrol: ")
+		_ = c.out.Flush()
+		if !in.Scan() {
+			_, _ = c.out.WriteString("\n")
+			return code
+		}
+		words := strings.Fields(in.Text())
+		if len(words) == 0 {
+			continue
+		}
+		if words[0] == "exit" || words[0] == "quit" || words[0] == "q" {
+			return code
+		}
+		code = c.command(words)
+	}
+}
+
+// command runs one command; its name may be cut short and written in any case.
+func (c *control) command(words []string) int {
+	name := strings.ToLower(words[0])
+	for _, v := range verbs() {
+		if name != v.name && !(len(name) >= v.least && strings.HasPrefix(v.name, name)) {
+			continue
+		}
+		if len(words)-1 < v.args {
+			return c.complain("too few arguments for keyword:" + words[0])
+		}
+		return v.run(c, words[1:])
+	}
+	return c.complain("invalid keyword: " + words[0])
+}
+
+// complain prints a line on standard error and fails.
+func (c *control) complain(lines ...string) int {
+	_ = c.out.Flush()
+	_, _ = c.sys.Stderr.Write([]byte(strings.Join(lines, "\n") + "\n"))
+	return 1
+}
+
+func (c *control) view(now time.Time) *view { return &view{sys: c.sys, now: now} }
+
+// entity is a thing that can be shown. least is how much of the name must be written.
+type entity struct {
+	name  string
+	least int
+	run   func(c *control, arg string) int
+}
+
+func entities() []entity {
+	return []entity{
+		{"config", 3, (*control).showConfig},
+		{"hostlist", 5, func(c *control, a string) int { return c.hosts(a, hostlist.Compress) }},
+		{"hostlistsorted", 9, func(c *control, a string) int { return c.hosts(a, hostlist.CompressSorted) }},
+		{"hostnames", 5, func(c *control, a string) int {
+			return c.hosts(a, func(n []string) string { return strings.Join(n, "\n") })
+		}},
+		{"jobs", 1, (*control).showJobs},
+		{"nodes", 1, (*control).showNodes},
+		{"partitions", 1, (*control).showPartitions},
+		{"reservations", 1, func(c *control, a string) int {
+			if a != "" {
+				_, _ = c.out.WriteString("Reservation " + a + " not found\n")
+				return 1
+			}
+			_, _ = c.out.WriteString("No reservations in the system\n")
+			return 0
+		}},
+		{"steps", 2, (*control).showSteps},
+		{"topology", 1, (*control).showTopology},
+		{"licenses", 1, func(c *control, _ string) int {
+			_, _ = c.out.WriteString("No licenses configured in Slurm.\n")
+			return 0
+		}},
+		{"burstbuffer", 2, func(c *control, _ string) int { return c.complain("No burst buffer data") }},
+		{"federation", 3, func(c *control, _ string) int { _, _ = c.out.WriteString("No federation data found.\n"); return 0 }},
+		{"daemons", 1, func(c *control, _ string) int { _, _ = c.out.WriteString("slurmctld slurmd \n"); return 0 }},
+	}
+}
+
+func (c *control) show(args []string) int {
+	name, arg := strings.ToLower(args[0]), ""
+	if key, value, ok := strings.Cut(name, "="); ok {
+		name, arg = key, args[0][len(args[0])-len(value):]
+	} else if len(args) > 1 {
+		arg = args[1]
+	}
+	if name == "hostname" {
+		name = "hostnames"
+	}
+	for _, e := range entities() {
+		if name == e.name || len(name) >= e.least && strings.HasPrefix(e.name, name) {
+			if len(args) > 2 && e.name != "hostlist" {
+				return c.complain("too many arguments for keyword:show")
+			}
+			return e.run(c, arg)
+		}
+	}
+	return c.complain("invalid entity:" + args[0] + " for keyword:show ")
+}
+
+// hosts folds or unfolds a host list; no daemon is needed.
+func (c *control) hosts(arg string, f func([]string) string) int {
+	if arg == "" {
+		arg = cmp.Or(c.sys.Getenv("SLURM_NODELIST"), c.sys.Getenv("SLURM_JOB_NODELIST"))
+	}
+	if arg == "" {
+		return c.complain("scontrol: error: host list is empty")
+	}
+	if filepath.IsAbs(arg) {
+		text, err := readFileLimited(arg, maxHostFile)
+		if err != nil {
+			return c.complain("scontrol: error: " + plainErr(err))
+		}
+		arg = strings.Join(strings.Fields(strings.ReplaceAll(string(text), ",", " ")), ",")
+	}
+	names, err := hostlist.Expand(arg)
+	if err != nil {
+		return c.complain("Invalid hostlist: " + arg)
+	}
+	_, _ = c.out.WriteString(f(names) + "\n")
+	return 0
+}
+
+// showTopology is scontrol show topology [NODE].
+func (c *control) showTopology(arg string) int {
+	conf, err := c.cluster()
+	if err != nil {
+		return c.sys.loadFailed("slurm_load_topo error", err)
+	}
+	topo := conf.Config.Topology
+	if len(topo) == 0 {
+		_, _ = c.out.WriteString("No topology information available\n")
+		return 0
+	}
+	found := false
+	for _, s := range topo {
+		nodes := switchNodes(topo, s, 0)
+		if arg != "" && arg != s.Name && !slices.Contains(nodes, cluster.NodeName(arg)) {
+			continue
+		}
+		found = true
+		text := "SwitchName=" + s.Name + " Level=" + strconv.Itoa(switchLevel(topo, s, 0)) + " LinkSpeed=1"
+		if len(nodes) > 0 {
+			text += " Nodes=" + nodeText(nodes)
+		}
+		if len(s.Switches) > 0 {
+			text += " Switches=" + hostlist.Compress(s.Switches)
+		}
+		_, _ = c.out.WriteString(text + "\n")
+	}
+	if !found {
+		return c.complain("Topology information for " + arg + " not found")
+	}
+	return 0
+}
+
+// maxSwitchDepth ends the walk through a tree that has a circle in it.
+const maxSwitchDepth = 32
+
+func switchLevel(topo []cluster.Switch, s cluster.Switch, depth int) int {
+	level := 0
+	for _, sub := range topo {
+		if depth < maxSwitchDepth && slices.Contains(s.Switches, sub.Name) {
+			level = max(level, 1+switchLevel(topo, sub, depth+1))
+		}
+	}
+	return level
+}
+
+func switchNodes(topo []cluster.Switch, s cluster.Switch, depth int) []cluster.NodeName {
+	nodes := slices.Clone(s.Nodes)
+	for _, sub := range topo {
+		if depth < maxSwitchDepth && slices.Contains(s.Switches, sub.Name) {
+			nodes = append(nodes, switchNodes(topo, sub, depth+1)...)
+		}
+	}
+	return nodes
+}
+
+// cluster asks for the configuration, once.
+func (c *control) cluster() (*api.ClusterResponse, error) {
+	if c.conf != nil {
+		return c.conf, nil
+	}
+	r, err := call(c.sys, api.ShowCluster, api.Empty{})
+	if err == nil {
+		c.conf = &r
+	}
+	return &r, err
+}
+
+// ping says which servers answer.
+func (c *control) ping() int {
+	resp, err := call(c.sys, api.Ping, api.Empty{})
+	if err != nil {
+		host := "localhost"
+		if c.sys.Hostname != nil {
+			host, _ = c.sys.Hostname()
+		}
+		_, _ = c.out.WriteString("Slurmctld(primary) at " + host + " is DOWN\n")
+		return 1
+	}
+	for i, s := range resp.Servers {
+		role := "primary"
+		if i > 0 {
+			role = "backup" + strconv.Itoa(i)
+		}
+		_, _ = c.out.WriteString("Slurmctld(" + role + ") at " + s.Name + " is UP\n")
+	}
+	return 0
+}
+
+// write is scontrol write batch_script ID [FILE].
+func (c *control) write(args []string) int {
+	what := strings.ToLower(args[0])
+	if !strings.HasPrefix("batch_script", what) || len(what) < 1 {
+		return c.complain("invalid write argument: " + args[0])
+	}
+	if len(args) < 2 {
+		return c.complain("too few arguments for keyword:write")
+	}
+	t, ok := parseTarget(args[1])
+	if !ok {
+		return c.complain("scontrol: error: Invalid job id specified")
+	}
+	id := t.ref.Job
+	if !t.ref.Tasks.Empty() {
+		if resp, err := call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{t.ref}}); err == nil && len(resp.Jobs) > 0 {
+			id = resp.Jobs[0].ID
+		}
+	}
+	resp, err := call(c.sys, api.JobScript, api.ScriptRequest{Job: id})
+	if err != nil {
+		text, _ := slurmText(err)
+		return c.complain("scontrol: error: job script retrieval failed: " + text)
+	}
+	name := "slurm-" + uintText(uint32(id)) + ".sh"
+	if len(args) > 2 {
+		name = args[2]
+	}
+	if name == "-" {
+		_, _ = c.out.Write(append(slices.Clone(resp.Script), '\n'))
+		return 0
+	}
+	if err := os.WriteFile(name, resp.Script, 0o700); err != nil {
+		return c.complain("scontrol: error: failed to open file `" + name + "`: " + plainErr(err))
+	}
+	_, _ = c.out.WriteString("batch script for job " + args[1] + " written to " + name + "\n")
+	return 0
+}
+
+// reconfigure cannot be done from here: the daemon reads its files again on SIGHUP.
+func (c *control) reconfigure([]string) int {
+	if c.sys.UID != 0 {
+		return c.complain("slurm_reconfigure error: Invalid user id")
+	}
+	return c.complain("slurm_reconfigure error: Requested operation not supported on this system")
+}
+
+// failed words the refusal of a command about a job.
+func (c *control) failed(err error, id, what string) int {
+	text, _ := slurmText(err)
+	if errors.Is(err, api.ErrUnreachable) || id == "" {
+		return c.complain(what + ": " + text)
+	}
+	lines := []string{text + " for job " + id}
+	if isKind(err, cluster.ErrJobID) && what == holdError {
+		lines = append(lines, what+": "+text)
+	}
+	return c.complain(lines...)
+}
+
+const holdError = "slurm_suspend error"
+
+// refs reads a list of jobs: ids with commas or blanks between, or names.
+func (c *control) refs(args []string) (list []target, words []string, bad string) {
+	for _, a := range args {
+		a = strings.TrimPrefix(strings.TrimPrefix(a, "jobid="), "JobId=")
+		for _, w := range splitOutside(a) {
+			if t, ok := parseTarget(w); ok && t.step == nil {
+				list, words = append(list, t), append(words, w)
+				continue
+			}
+			name := w
+			if k, v, ok := strings.Cut(w, "="); ok && (strings.EqualFold(k, "jobname") || strings.EqualFold(k, "name")) {
+				name = v
+			}
+			resp, err := call(c.sys, api.ListJobs, api.JobQuery{Names: []string{name}, Brief: true})
+			if err != nil || len(resp.Jobs) == 0 {
+				return nil, nil, w
+			}
+			for _, j := range resp.Jobs {
+				if j.Phase != cluster.Ended {
+					r := newRow(nil, j)
+					list, words = append(list, target{ref: ownRef(j)}), append(words, r.id())
+				}
+			}
+		}
+	}
+	return list, words, ""
+}
+
+// ownRef names exactly one record: of an array's, only its tasks.
+func ownRef(j *cluster.Job) cluster.Ref {
+	ref := cluster.Ref{Job: j.ID}
+	if j.ArrayID == j.ID {
+		if ref.Tasks = j.Tasks; j.Task >= 0 {
+			ref.Tasks = cluster.NewIDSet(j.Task)
+		}
+	}
+	return ref
+}
+
+// each does one thing to every job of a list.
+func (c *control) each(args []string, what string, f func(cluster.Ref) error) int {
+	list, words, bad := c.refs(args)
+	if bad != "" {
+		return c.complain("Invalid job id specified for job "+bad, what+": Invalid job id specified")
+	}
+	code := 0
+	for i, t := range list {
+		if err := f(t.ref); err != nil {
+			code = c.failed(err, words[i], what)
+		}
+	}
+	return code
+}
+
+func (c *control) hold(args []string, h cluster.Hold) int {
+	if h == cluster.HeldAdmin && c.sys.UID != 0 {
+		h = cluster.HeldUser
+	}
+	return c.each(args, holdError, func(r cluster.Ref) error {
+		_, err := call(c.sys, api.HoldJob, cluster.HoldJobs{Ref: r, Hold: h})
+		return err
+	})
+}
+
+func (c *control) requeue(args []string, hold bool) int {
+	special := false
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool {
+		k, v, ok := strings.Cut(a, "=")
+		if ok && strings.EqualFold(k, "state") {
+			special = strings.EqualFold(v, "specialexit")
+			return true
+		}
+		return !ok && strings.EqualFold(a, "incomplete")
+	})
+	return c.each(args, "slurm_requeue error", func(r cluster.Ref) error {
+		_, err := call(c.sys, api.RequeueJob, cluster.Requeue{Ref: r, Hold: hold, SpecialExit: special})
+		return err
+	})
+}
+
+func (c *control) suspend(args []string, resume bool) int {
+	return c.each(args, "slurm_suspend_job error", func(r cluster.Ref) error {
+		_, err := call(c.sys, api.SuspendJob, cluster.Suspend{Ref: r, Resume: resume})
+		return err
+	})
+}
+
+// configLine is one line of show config.
+type configLine struct {
+	key string
+	of  func(*api.ClusterResponse) string
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d/time.Second)) + " sec" }
+
+// configLines are the lines that do not come from the file itself.
+var configLines = []configLine{
+	{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
+	{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
+	{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
+	{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
+	{"GresTypes", func(*api.ClusterResponse) string { return "gpu" }},
+	{"HASH_VAL", func(*api.ClusterResponse) string { return "Match" }},
+	{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
+	{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
+	{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
+	{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
+	{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
+	{"MaxJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.MaxJobID)) }},
+	{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
+	{"MpiDefault", func(*api.ClusterResponse) string { return "none" }},
+	{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return uintText(uint32(r.NextJob)) }},
+	{"OverTimeLimit", func(r *api.ClusterResponse) string {
+		return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
+	}},
+	{"PriorityType", func(*api.ClusterResponse) string { return "priority/basic" }},
+	{"PropagateResourceLimits", func(r *api.ClusterResponse) string {
+		if r.Config.PropagateLimits {
+			return "ALL"
+		}
+		return "NONE"
+	}},
+	{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
+	{"SchedulerType", func(*api.ClusterResponse) string { return "sched/backfill" }},
+	{"SelectType", func(*api.ClusterResponse) string { return "select/cons_tres" }},
+	{"SelectTypeParameters", func(r *api.ClusterResponse) string {
+		text := "CR_CPU"
+		if r.Config.CoreAlloc {
+			text = "CR_CORE"
+		}
+		if r.Config.MemAlloc {
+			text += "_MEMORY"
+		}
+		return text
+	}},
+	{"SlurmUser", func(*api.ClusterResponse) string { return "root(0)" }},
+	{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
+	{"SLURM_VERSION", func(*api.ClusterResponse) string { return slurmVersion }},
+	{"TopologyPlugin", func(r *api.ClusterResponse) string {
+		if len(r.Config.Topology) > 0 {
+			return "topology/tree"
+		}
+		return "topology/none"
+	}},
+}
+
+// showConfig is scontrol show config.
+func (c *control) showConfig(string) int {
+	r, err := c.cluster()
+	if err != nil {
+		return c.sys.loadFailed("slurm_load_ctl_conf error", err)
+	}
+	type pair struct{ key, value string }
+	var lines []pair
+	for _, l := range configLines {
+		lines = append(lines, pair{l.key, l.of(r)})
+	}
+	for i, s := range r.Servers {
+		lines = append(lines, pair{"SlurmctldHost[" + strconv.Itoa(i) + "]", s.Name + "(" + s.Addr + ")"})
+	}
+	if d := r.Config.DefMem; d.MB > 0 {
+		lines = append(lines, pair{strings.SplitN(partitionMem("Def", d), "=", 2)[0], strconv.FormatInt(int64(d.MB), 10)})
+	}
+	for k, v := range r.Config.Keys {
+		same := func(p pair) bool { name, _, _ := strings.Cut(p.key, "["); return strings.EqualFold(name, k) }
+		if !slices.ContainsFunc(lines, same) {
+			lines = append(lines, pair{spelt(k), v})
+		}
+	}
+	slices.SortFunc(lines, func(a, b pair) int { return cmp.Compare(strings.ToLower(a.key), strings.ToLower(b.key)) })
+	_, _ = c.out.WriteString("Configuration data as of " + format.Stamp(r.Now, "Unknown") + "\n")
+	for _, l := range lines {
+		_, _ = c.out.WriteString(l.key + strings.Repeat(" ", max(23-len(l.key), 0)) + " = " + l.value + "\n")
+	}
+	_, _ = c.out.WriteString("\n")
+	for i, s := range r.Servers {
+		role := "primary"
+		if i > 0 {
+			role = "backup" + strconv.Itoa(i)
+		}
+		_, _ = c.out.WriteString("Slurmctld(" + role + ") at " + s.Name + " is UP\n")
+	}
+	return 0
+}

@@ -1,0 +1,372 @@
+package slurm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+)
+
+// Slurm's numbers of node states: a base and flags above it. Listings sort by them.
+const (
+	baseUnknown = iota
+	baseDown
+	baseIdle
+	baseAllocated
+	_
+	baseMixed
+
+	flagDrain        = 0x200
+	flagCompleting   = 0x400
+	flagNotRespond   = 0x800
+	flagFail         = 0x2000
+	flagMask         = ^0xf
+	stateBaseMask    = 0xf
+	unknownNodeWords = "reserved,perfctrs,cloud,powering_down,powered_down,power_down,powering_up,maint,reboot,reboot^,resv,future,futr,planned,plnd,boot,power,power_up,blocked,err,error,"
+)
+
+// nodeState is a node's state as Slurm numbers it.
+func nodeState(n *api.NodeInfo) int {
+	s := baseIdle
+	switch used := n.Load.CPUs.Len(); {
+	case n.Down:
+		s = baseDown
+	case !n.Up && n.Registered.IsZero():
+		s = baseUnknown
+	case used > 0 && used >= n.Inventory.CPUs:
+		s = baseAllocated
+	case used > 0:
+		s = baseMixed
+	}
+	if n.Drain {
+		s |= flagDrain
+	}
+	if n.Ending {
+		s |= flagCompleting
+	}
+	if !n.Up {
+		s |= flagNotRespond
+	}
+	if n.Failing {
+		s |= flagFail
+	}
+	return s
+}
+
+func busy(s int) bool {
+	base := s & stateBaseMask
+	return base == baseAllocated || base == baseMixed || s&flagCompleting != 0
+}
+
+// nodeWord is a row of the table of words for node states.
+type nodeWord struct {
+	short, long string
+	is          func(s int) bool
+}
+
+// nodeWords gives each state its word: the first row that fits.
+var nodeWords = [...]nodeWord{
+	{"drng", "draining", func(s int) bool { return s&flagDrain != 0 && busy(s) }},
+	{"drain", "drained", func(s int) bool { return s&flagDrain != 0 }},
+	{"fail", "fail", func(s int) bool { return s&flagFail != 0 }},
+	{"down", "down", func(s int) bool { return s&stateBaseMask == baseDown }},
+	{"comp", "completing", func(s int) bool { return s&flagCompleting != 0 }},
+	{"alloc", "allocated", func(s int) bool { return s&stateBaseMask == baseAllocated }},
+	{"mix", "mixed", func(s int) bool { return s&stateBaseMask == baseMixed }},
+	{"idle", "idle", func(s int) bool { return s&stateBaseMask == baseIdle }},
+	{"unk", "unknown", func(int) bool { return true }},
+}
+
+// nodeFilters are the words of sinfo --states; each lists the nodes that it selects.
+var nodeFilters = [...]nodeWord{
+	{"alloc", "allocated", func(s int) bool { return s&stateBaseMask == baseAllocated || s&stateBaseMask == baseMixed }},
+	{"idle", "idle", func(s int) bool { return s&stateBaseMask == baseIdle }},
+	{"mix", "mixed", func(s int) bool { return s&stateBaseMask == baseMixed }},
+	{"down", "down", func(s int) bool { return s&stateBaseMask == baseDown }},
+	{"unk", "unknown", func(s int) bool { return s&stateBaseMask == baseUnknown }},
+	{"drain", "drain", func(s int) bool { return s&flagDrain != 0 }},
+	{"drained", "drained", func(s int) bool { return s&flagDrain != 0 && !busy(s) }},
+	{"drng", "draining", func(s int) bool { return s&flagDrain != 0 && busy(s) }},
+	{"comp", "completing", func(s int) bool { return s&flagCompleting != 0 }},
+	{"fail", "failing", func(s int) bool { return s&flagFail != 0 }},
+	{"no_respond", "no_resp", func(s int) bool { return s&flagNotRespond != 0 }},
+}
+
+// baseNames and flagNames make scontrol's IDLE+DRAIN.
+var baseNames = [...]string{baseUnknown: "UNKNOWN", baseDown: "DOWN", baseIdle: "IDLE", baseAllocated: "ALLOCATED", baseMixed: "MIXED"}
+
+var flagNames = [...]struct {
+	flag int
+	name string
+}{{flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagNotRespond, "NOT_RESPONDING"}}
+
+// stateWord is the short or long word with its suffix.
+func stateWord(s int, long bool) string {
+	for _, w := range nodeWords {
+		if !w.is(s) {
+			continue
+		}
+		text := w.short
+		if long {
+			text = w.long
+		}
+		if s&flagNotRespond != 0 {
+			text += "*"
+		}
+		return text
+	}
+	return ""
+}
+
+// stateFlags is the base and all flags, joined by +.
+func stateFlags(s int) string {
+	text := baseNames[s&stateBaseMask]
+	for _, f := range flagNames {
+		if s&f.flag != 0 {
+			text += "+" + f.name
+		}
+	}
+	return text
+}
+
+// infoRow is one line of sinfo: nodes of one partition that show the same.
+type infoRow struct {
+	v     *view
+	part  *cluster.Partition
+	index int // of the partition, for sorting
+	nodes []*api.NodeInfo
+}
+
+// first is the node whose values stand for all; nil in the line of a partition that shows none.
+func (r *infoRow) first() *api.NodeInfo {
+	if len(r.nodes) == 0 {
+		return nil
+	}
+	return r.nodes[0]
+}
+
+// text is what f says of the first node, or none.
+func (r *infoRow) text(none string, f func(*api.NodeInfo) string) string {
+	if n := r.first(); n != nil {
+		return f(n)
+	}
+	return none
+}
+
+// least is the smallest of the nodes' numbers, with + behind if there are larger ones.
+func (r *infoRow) least(f func(*api.NodeInfo) int) string {
+	if len(r.nodes) == 0 {
+		return "0"
+	}
+	lo, hi := f(r.nodes[0]), f(r.nodes[0])
+	for _, n := range r.nodes[1:] {
+		lo, hi = min(lo, f(n)), max(hi, f(n))
+	}
+	if hi > lo {
+		return strconv.Itoa(lo) + "+"
+	}
+	return strconv.Itoa(lo)
+}
+
+// span is the smallest and the largest of the nodes' numbers; N/A if none is known.
+func (r *infoRow) span(f func(*api.NodeInfo) int) string {
+	lo, hi := 0, 0
+	for _, n := range r.nodes {
+		if k := f(n); k > 0 {
+			if lo == 0 || k < lo {
+				lo = k
+			}
+			hi = max(hi, k)
+		}
+	}
+	switch {
+	case hi == 0:
+		return "N/A"
+	case lo == hi:
+		return strconv.Itoa(lo)
+	}
+	return strconv.Itoa(lo) + "-" + strconv.Itoa(hi)
+}
+
+// nodeCounts counts nodes that are allocated, idle and neither.
+func (r *infoRow) nodeCounts() (alloc, idle, other int) {
+	for _, n := range r.nodes {
+		switch s := nodeState(n); {
+		case s&stateBaseMask == baseDown:
+			other++
+		case busy(s):
+			alloc++
+		case s&(flagDrain|flagFail|flagNotRespond) != 0 || s&stateBaseMask == baseUnknown:
+			other++
+		default:
+			idle++
+		}
+	}
+	return alloc, idle, other
+}
+
+// cpuCounts counts CPUs likewise: the idle ones of a node that takes no work are other.
+func (r *infoRow) cpuCounts() (alloc, idle, other, total int) {
+	for _, n := range r.nodes {
+		used, all := n.Load.CPUs.Len(), n.Inventory.CPUs
+		total += all
+		if n.Down {
+			other += all
+			continue
+		}
+		alloc += used
+		if n.Usable() {
+			idle += all - used
+		} else {
+			other += all - used
+		}
+	}
+	return alloc, idle, other, total
+}
+
+func slashed(n ...int) string {
+	b := make([]byte, 0, 24)
+	for i, x := range n {
+		if i > 0 {
+			b = append(b, '/')
+		}
+		b = strconv.AppendInt(b, int64(x), 10)
+	}
+	return string(b)
+}
+
+func (r *infoRow) nodeList() string {
+	names := make([]cluster.NodeName, len(r.nodes))
+	for i, n := range r.nodes {
+		names[i] = n.Name
+	}
+	return nodeText(names)
+}
+
+// maxTime is a partition's limit; the zero value is none.
+func maxTime(d time.Duration) time.Duration { return cmp.Or(d, cluster.Unlimited) }
+
+func infoTime(d time.Duration) string {
+	if d == cluster.Unlimited {
+		return "infinite"
+	}
+	return format.Duration(d)
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// jobSize is how many nodes a job in the partition may have.
+func jobSize(p *cluster.Partition) string {
+	lo := max(p.MinNodes, 1)
+	switch {
+	case p.MaxNodes == 0:
+		return strconv.Itoa(lo) + "-infinite"
+	case p.MaxNodes == lo:
+		return strconv.Itoa(lo)
+	}
+	return strconv.Itoa(lo) + "-" + strconv.Itoa(p.MaxNodes)
+}
+
+func unlimitedCount(n int) string {
+	if n == 0 {
+		return "UNLIMITED"
+	}
+	return strconv.Itoa(n)
+}
+
+// gresText is a node's GPUs by type, with the sockets they are near: gpu:h100:8(S:0-1).
+func gresText(inv *cluster.Inventory) string {
+	text := ""
+	for _, kind := range gpuKinds(inv) {
+		n, sockets := 0, cluster.IDSet{}
+		for _, g := range inv.GPUs {
+			if g.Type == kind {
+				n++
+				for c := range g.Cores.All() {
+					sockets = sockets.Union(cluster.NewIDSet(c / max(inv.CoresPerSocket*inv.ThreadsPerCore, 1)))
+				}
+			}
+		}
+		if text != "" {
+			text += ","
+		}
+		text += gpuLabel(kind) + strconv.Itoa(n)
+		if !sockets.Empty() {
+			text += "(S:" + sockets.String() + ")"
+		}
+	}
+	return format.Null(text)
+}
+
+func gpuLabel(kind string) string {
+	if kind == "" {
+		return "gpu:"
+	}
+	return "gpu:" + kind + ":"
+}
+
+func gpuKinds(inv *cluster.Inventory) (kinds []string) {
+	for _, g := range inv.GPUs {
+		if !slices.Contains(kinds, g.Type) {
+			kinds = append(kinds, g.Type)
+		}
+	}
+	return kinds
+}
+
+// usedGPUs counts the GPUs of one type in use and names their indexes.
+func usedGPUs(n *api.NodeInfo, kind string) cluster.IDSet {
+	var ids []int
+	for _, g := range n.Inventory.GPUs {
+		if g.Type == kind && n.Load.GPUs.Has(g.Index) {
+			ids = append(ids, g.Index)
+		}
+	}
+	return cluster.NewIDSet(ids...)
+}
+
+// gresUsed is what of a node's GPUs is in use: gpu:h100:2(IDX:0-1).
+func gresUsed(n *api.NodeInfo) string {
+	text := ""
+	for _, kind := range gpuKinds(&n.Inventory) {
+		used := usedGPUs(n, kind)
+		if text != "" {
+			text += ","
+		}
+		text += gpuLabel(kind) + strconv.Itoa(used.Len()) + "(IDX:" + orNA(used.String()) + ")"
+	}
+	return cmp.Or(text, "gpu:0")
+}
+
+// nodeTRES is all that a node has, or what of it is in use.
+func nodeTRES(n *api.NodeInfo, used bool) string {
+	t := format.TRES{Holding: true, Billed: !used, Types: map[string]int64{}}
+	if used {
+		t.CPUs, t.Mem, t.GPUs = n.Load.CPUs.Len(), n.Load.MemMB, n.Load.GPUs.Len()
+	} else {
+		t.CPUs, t.Mem, t.GPUs = n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.GPUs)
+	}
+	for _, g := range n.Inventory.GPUs {
+		if !used || n.Load.GPUs.Has(g.Index) {
+			t.Types[g.Type]++
+		}
+	}
+	return t.String()
+}
+
+func joined(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ",")
+}

@@ -1,0 +1,498 @@
+package slurm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/format"
+)
+
+// record collects the lines of one record. With -o they stand in one line.
+type record struct {
+	b    []byte
+	join string
+}
+
+func (c *control) record() *record {
+	if c.oneLine {
+		return &record{join: " "}
+	}
+	return &record{join: "\n   "}
+}
+
+// line begins the next line of the record.
+func (r *record) line(parts ...string) {
+	if len(r.b) > 0 {
+		r.b = append(r.b, r.join...)
+	}
+	for _, p := range parts {
+		r.b = append(r.b, p...)
+	}
+}
+
+// print writes the record and an empty line, or with -o the line.
+func (c *control) print(r *record) {
+	end := "\n\n"
+	if c.oneLine {
+		end = "\n"
+	}
+	_, _ = c.out.Write(append(r.b, end...))
+}
+
+// jobRecord writes one job as scontrol show job does.
+func (c *control) jobRecord(r *jobRow) {
+	o, s := c.record(), r.Spec
+	head := "JobId=" + uintText(uint32(r.ID))
+	if r.ArrayID != 0 {
+		head += " ArrayJobId=" + uintText(uint32(r.ArrayID)) + " ArrayTaskId=" + r.taskText()
+		if t := r.throttle(); t > 0 {
+			head += " ArrayTaskThrottle=" + strconv.Itoa(t)
+		}
+	}
+	o.line(head, " JobName=", format.Null(s.Name))
+	o.line("UserId=", s.User, "(", uintText(s.UID), ") GroupId=", r.group(), "(", uintText(s.GID), ") MCS_label=", orNA(s.MCSLabel))
+	o.line("Priority=", uintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=", format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
+	o.line("JobState=", r.st.long, " Reason=", strings.ReplaceAll(r.reason(), " ", "_"), " Dependency=", format.Null(r.depends()))
+	o.line("Requeue=", bit(r.requeues()), " Restarts=", strconv.Itoa(r.Restarts), " BatchFlag=", bit(s.Kind == cluster.Batch),
+		" Reboot=", bit(s.Reboot), " ExitCode=", exitText(r.Exit))
+	if c.details {
+		o.line("DerivedExitCode=", exitText(r.Derived))
+	}
+	c.jobTimes(o, r)
+	o.line("Partition=", r.partition(), " AllocNode:Sid=", s.SubmitHost, ":", strconv.Itoa(s.AllocSid))
+	o.line("ReqNodeList=", format.Null(nodeText(s.NodeList)), " ExcNodeList=", format.Null(nodeText(s.Exclude)))
+	o.line("NodeList=", r.nodes())
+	if n := r.firstNode(); n != "" && s.Kind == cluster.Batch {
+		o.line("BatchHost=", n)
+	}
+	c.jobSizes(o, r)
+	c.jobFiles(o, r)
+	o.line("")
+	c.print(o)
+}
+
+func wckey(s *cluster.JobSpec) string {
+	if s.WCKey == "" {
+		return ""
+	}
+	return " WCKey=" + s.WCKey
+}
+
+// jobTimes writes the lines of a job's times.
+func (c *control) jobTimes(o *record, r *jobRow) {
+	s := r.Spec
+	unknown := func(t time.Time) string { return format.Stamp(t, "Unknown") }
+	none := func(t time.Time) string { return format.Stamp(t, "None") }
+	limitMin := "N/A"
+	if s.LimitMin > 0 {
+		limitMin = format.Padded(s.LimitMin)
+	}
+	o.line("RunTime=", format.Padded(r.runTime()), " TimeLimit=", format.Padded(r.Limit), " TimeMin=", limitMin)
+	o.line("SubmitTime=", unknown(r.Submitted), " EligibleTime=", unknown(r.eligible()))
+	o.line("AccrueTime=", unknown(r.accrue()))
+	o.line("StartTime=", unknown(r.start()), " EndTime=", unknown(r.end()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
+	if !r.Started.IsZero() && r.Phase != cluster.Pending {
+		o.line("PreemptEligibleTime=", unknown(r.Started), " PreemptTime=None")
+	}
+	sched := "Main"
+	if r.Backfilled {
+		sched = "Backfill"
+	}
+	if r.Phase == cluster.Pending && !r.LastEval.IsZero() {
+		sched += ":*"
+	}
+	o.line("SuspendTime=", none(r.SuspendedAt), " SecsPreSuspend=", strconv.Itoa(int(r.PreSuspend/time.Second)),
+		" LastSchedEval=", unknown(r.lastEval()), " Scheduler=", sched)
+}
+
+// jobSizes writes the lines that say what was asked for and given.
+func (c *control) jobSizes(o *record, r *jobRow) {
+	s := r.Spec
+	nodes := strconv.Itoa(r.numNodes())
+	if r.Phase == cluster.Pending && s.MinNodes > 0 && s.Array == nil {
+		nodes += "-" + strconv.Itoa(max(s.MaxNodes, r.numNodes()))
+	}
+	o.line("NumNodes=", nodes, " NumCPUs=", strconv.Itoa(r.numCPUs()), " NumTasks=", strconv.Itoa(r.numTasks()),
+		" CPUs/Task=", strconv.Itoa(r.cpusPerTask()), " ReqB:S:C:T=0:", zero(s.SocketsPerNode), ":", star(s.CoresPerSocket), ":", star(s.ThreadsPerCore))
+	o.line("TRES=", r.tres())
+	o.line("Socks/Node=", star(s.SocketsPerNode), " NtasksPerN:B:S:C=", zero(s.TasksPerNode), ":0:", star(s.TasksPerSocket), ":", star(s.TasksPerCore),
+		" CoreSpec=", strings.ReplaceAll(r.coreSpec(), "N/A", "*"))
+	if c.details && r.Alloc != nil {
+		c.jobNodes(o, r)
+	}
+	m := r.memory()
+	per := "Node"
+	if m.Per == cluster.MemPerCPU {
+		per = "CPU"
+	}
+	o.line("MinCPUsNode=", strconv.Itoa(r.minCPUs()), " MinMemory", per, "=", r.v.mem(r.minMemory()), " MinTmpDiskNode=", r.v.mem(cluster.MemMB(s.TmpMB)))
+	o.line("Features=", format.Null(s.Constraint), " DelayBoot=", format.Padded(s.DelayBoot))
+	if s.Reservation != "" {
+		o.line("Reservation=", s.Reservation)
+	}
+	o.line("OverSubscribe=", r.sharing(), " Contiguous=", bit(s.Contiguous), " Licenses=", format.Null(s.Licenses), " Network=", format.Null(s.Network))
+}
+
+func zero(n int) string { return strconv.Itoa(n) }
+
+// jobNodes writes what -d adds: what each node gives, like ones in one line.
+func (c *control) jobNodes(o *record, r *jobRow) {
+	kind := r.gpuType()
+	gres := "(null)"
+	if n := r.numGPUs(); n > 0 {
+		gres = "gpu:" + kind + strconv.Itoa(n)
+	}
+	o.line("JOB_GRES=", gres)
+	shares := r.Alloc.Shares
+	for i := 0; i < len(shares); {
+		k := i + 1
+		for k < len(shares) && shares[k].MemMB == shares[i].MemMB && shares[k].CPUs.Equal(shares[i].CPUs) && shares[k].GPUs.Equal(shares[i].GPUs) {
+			k++
+		}
+		var names []cluster.NodeName
+		for _, sh := range shares[i:k] {
+			names = append(names, sh.Node)
+		}
+		text := ""
+		if g := shares[i].GPUs; !g.Empty() && r.Phase != cluster.Ended {
+			text = "gpu:" + kind + strconv.Itoa(g.Len()) + "(IDX:" + g.String() + ")"
+		}
+		o.line("  Nodes=", nodeText(names), " CPU_IDs=", shares[i].CPUs.String(), " Mem=", strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
+		i = k
+	}
+}
+
+// jobFiles writes the lines of commands and files, and the optional ones at the end.
+func (c *control) jobFiles(o *record, r *jobRow) {
+	s := r.Spec
+	o.line("Command=", format.Null(r.command()))
+	o.line("WorkDir=", s.WorkDir)
+	optional := func(name, value string) {
+		if value != "" {
+			o.line(name, "=", value)
+		}
+	}
+	if s.AdminComment != "" {
+		o.line("AdminComment=", s.AdminComment, " ")
+	}
+	if s.Comment != "" {
+		o.line("Comment=", s.Comment, " ")
+	}
+	if s.Kind == cluster.Batch {
+		o.line("StdErr=", r.stdFile(2))
+		o.line("StdIn=", r.stdFile(0))
+		o.line("StdOut=", r.stdFile(1))
+	}
+	o.line("Power=", s.Power)
+	optional("CpusPerTres", r.cpusPerTRES())
+	optional("MemPerTres", r.memPerTRES())
+	optional("TresPerJob", format.GRES(s.PerJob))
+	optional("TresPerNode", format.GRES(s.PerNode))
+	optional("TresPerSocket", format.GRES(s.PerSocket))
+	optional("TresPerTask", format.GRES(s.PerTask))
+	if len(s.MailType) > 0 {
+		o.line("MailUser=", format.Null(s.MailUser), " MailType=", strings.Join(s.MailType, ","))
+	}
+}
+
+// showJobs is scontrol show job [ID].
+func (c *control) showJobs(arg string) int {
+	q := api.JobQuery{}
+	if arg != "" {
+		t, ok := parseTarget(arg)
+		if !ok {
+			return c.complain("Invalid job id specified") // the oracle's words for junk too
+		}
+		q.Refs = []cluster.Ref{t.ref}
+	}
+	resp, err := call(c.sys, api.ListJobs, q)
+	if err != nil {
+		return c.sys.loadFailed("slurm_load_jobs error", err)
+	}
+	v := c.view(resp.Now)
+	switch {
+	case len(resp.Jobs) == 0 && arg != "":
+		return c.complain("slurm_load_jobs error: Invalid job id specified")
+	case len(resp.Jobs) == 0:
+		_, _ = c.out.WriteString("No jobs in the system\n")
+		return 0
+	}
+	if c.json {
+		rows := make([]jobRow, 0, len(resp.Jobs))
+		for _, j := range resp.Jobs {
+			rows = append(rows, newRow(v, j))
+		}
+		return writeJobs(c.out, v, rows)
+	}
+	for _, j := range resp.Jobs {
+		r := newRow(v, j)
+		if len(q.Refs) == 1 && !q.Refs[0].Tasks.Empty() && !j.Tasks.Empty() {
+			one := *j
+			one.Tasks = j.Tasks.Intersect(q.Refs[0].Tasks)
+			r = newRow(v, &one)
+		}
+		c.jobRecord(&r)
+	}
+	return 0
+}
+
+// nodeRecord writes one node as scontrol show node does.
+func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
+	o, inv := c.record(), &n.Inventory
+	o.line("NodeName=", string(n.Name), arch(inv.Arch), " CoresPerSocket=", strconv.Itoa(inv.CoresPerSocket), " ")
+	cpus := strconv.Itoa(inv.CPUs)
+	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", cpus, " CPUTot=", cpus, " CPULoad=N/A")
+	o.line("AvailableFeatures=", joined(inv.Features, "(null)"))
+	o.line("ActiveFeatures=", joined(inv.Features, "(null)"))
+	o.line("Gres=", gresText(inv))
+	if c.details {
+		o.line("GresDrain=N/A")
+		o.line("GresUsed=", gresUsed(n))
+	}
+	o.line("NodeAddr=", nodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", nodePort(n), " Version=", cmp.Or(inv.Version, slurmVersion))
+	if inv.OS != "" {
+		o.line("OS=", inv.OS, " ")
+	}
+	free := "N/A"
+	if inv.FreeMemMB > 0 {
+		free = strconv.FormatInt(int64(inv.FreeMemMB), 10)
+	}
+	o.line("RealMemory=", strconv.FormatInt(int64(inv.MemMB), 10), " AllocMem=", strconv.FormatInt(int64(n.Load.MemMB), 10), " FreeMem=", free,
+		" Sockets=", strconv.Itoa(inv.Sockets), " Boards=1")
+	o.line("State=", stateFlags(nodeState(n)), " ThreadsPerCore=", strconv.Itoa(inv.ThreadsPerCore), " TmpDisk=", strconv.FormatInt(inv.TmpMB, 10),
+		" Weight=", strconv.Itoa(max(inv.Weight, 1)), " Owner=N/A MCS_label=N/A")
+	var names []string
+	for i := range parts {
+		if parts[i].All || slices.Contains(parts[i].Nodes, n.Name) {
+			names = append(names, parts[i].Name)
+		}
+	}
+	if len(names) > 0 {
+		o.line("Partitions=", strings.Join(names, ","), " ")
+	}
+	o.line("BootTime=", format.Stamp(inv.Boot, "None"), " SlurmdStartTime=", format.Stamp(n.Registered, "None"))
+	o.line("LastBusyTime=", format.Stamp(n.LastBusy, "Unknown"))
+	o.line("CfgTRES=", nodeTRES(n, false))
+	o.line("AllocTRES=", nodeTRES(n, true))
+	o.line("CapWatts=n/a")
+	o.line("CurrentWatts=0 AveWatts=0")
+	o.line("ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s")
+	if n.Comment != "" {
+		o.line("Comment=", n.Comment)
+	}
+	if n.Extra != "" {
+		o.line("Extra=", n.Extra)
+	}
+	if n.Reason != "" {
+		o.line("Reason=", n.Reason, " [", n.ReasonBy, "@", format.Stamp(n.ReasonAt, "Unknown"), "]")
+	}
+	c.print(o)
+}
+
+func arch(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " Arch=" + text
+}
+
+// showNodes is scontrol show node [LIST].
+func (c *control) showNodes(arg string) int {
+	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
+	if err != nil {
+		return c.sys.loadFailed("slurm_load_node error", err)
+	}
+	if c.json {
+		return c.nodesJSON(resp)
+	}
+	if arg == "" || strings.EqualFold(arg, "ALL") {
+		if len(resp.Nodes) == 0 {
+			_, _ = c.out.WriteString("No nodes in the system\n")
+		}
+		for i := range resp.Nodes {
+			c.nodeRecord(&resp.Nodes[i], resp.Partitions)
+		}
+		return 0
+	}
+	names, err := hostlist.Expand(arg)
+	if err != nil {
+		return c.complain("Node " + arg + " not found")
+	}
+	code := 0
+	for _, name := range names {
+		i := slices.IndexFunc(resp.Nodes, func(n api.NodeInfo) bool { return string(n.Name) == name })
+		if i < 0 {
+			_, _ = c.out.WriteString("Node " + name + " not found\n")
+			code = 1
+			continue
+		}
+		c.nodeRecord(&resp.Nodes[i], resp.Partitions)
+	}
+	return code
+}
+
+// nodesJSON prints the nodes as JSON.
+func (c *control) nodesJSON(resp api.NodesResponse) int {
+	return writeList(c.out, c.view(resp.Now), "nodes", nodeMembers, resp.Nodes)
+}
+
+func upperYesNo(b bool) string { return strings.ToUpper(yesNo(b)) }
+
+// partitionRecord writes one partition as scontrol show partition does.
+func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse) {
+	o := c.record()
+	row := infoRow{part: p}
+	for i := range resp.Nodes {
+		if n := &resp.Nodes[i]; p.All || slices.Contains(p.Nodes, n.Name) {
+			row.nodes = append(row.nodes, n)
+		}
+	}
+	o.line("PartitionName=", p.Name)
+	o.line("AllowGroups=", joined(p.AllowGroups, "ALL"), allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
+	o.line("AllocNodes=ALL Default=", upperYesNo(p.Default), " QoS=N/A")
+	deflt := "NONE"
+	if p.DefaultTime != 0 {
+		deflt = format.Padded(p.DefaultTime)
+	}
+	o.line("DefaultTime=", deflt, " DisableRootJobs=", upperYesNo(p.DisableRootJobs), " ExclusiveUser=", upperYesNo(p.ExclusiveUser),
+		" GraceTime=", strconv.Itoa(int(p.GraceTime/time.Second)), " Hidden=", upperYesNo(p.Hidden))
+	o.line("MaxNodes=", unlimitedCount(p.MaxNodes), " MaxTime=", format.Padded(maxTime(p.MaxTime)), " MinNodes=", strconv.Itoa(p.MinNodes),
+		" LLN=", upperYesNo(p.LLN), " MaxCPUsPerNode=", unlimitedCount(p.MaxCPUsPerNode))
+	o.line("Nodes=", format.Null(row.nodeList()))
+	o.line("PriorityJobFactor=", strconv.Itoa(max(p.PriorityJobFactor, 1)), " PriorityTier=", strconv.Itoa(max(p.PriorityTier, 1)),
+		" RootOnly=", upperYesNo(p.RootOnly), " ReqResv=", upperYesNo(p.ReqResv), " OverSubscribe=", cmp.Or(p.OverSubscribe, "NO"))
+	o.line("OverTimeLimit=NONE PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
+	_, _, _, cpus := row.cpuCounts()
+	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=", strconv.Itoa(len(row.nodes)), " SelectTypeParameters=NONE")
+	o.line("JobDefaults=(null)")
+	o.line(partitionMem("Def", p.DefMem), " ", partitionMem("Max", p.MaxMem))
+	t := format.TRES{CPUs: cpus, Nodes: len(row.nodes), Types: map[string]int64{}}
+	for _, n := range row.nodes {
+		t.Mem += n.Inventory.MemMB
+		t.GPUs += len(n.Inventory.GPUs)
+		for _, g := range n.Inventory.GPUs {
+			t.Types[g.Type]++
+		}
+	}
+	if cpus > 0 {
+		o.line("TRES=", t.String())
+	}
+	c.print(o)
+}
+
+func allow(name string, yes, no []string) string {
+	if len(no) > 0 {
+		return " Deny" + name + "=" + strings.Join(no, ",")
+	}
+	return " Allow" + name + "=" + joined(yes, "ALL")
+}
+
+func partitionMem(head string, m cluster.Mem) string {
+	per := "Node"
+	switch m.Per {
+	case cluster.MemPerCPU:
+		per = "CPU"
+	case cluster.MemPerGPU:
+		per = "GPU"
+	}
+	return head + "MemPer" + per + "=" + unlimitedCount(int(m.MB))
+}
+
+// showPartitions is scontrol show partition [NAME].
+func (c *control) showPartitions(arg string) int {
+	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
+	if err != nil {
+		return c.sys.loadFailed("slurm_load_partitions error", err)
+	}
+	found := false
+	for i := range resp.Partitions {
+		if p := &resp.Partitions[i]; arg == "" || p.Name == arg {
+			c.partitionRecord(p, &resp)
+			found = true
+		}
+	}
+	if !found && arg != "" {
+		_, _ = c.out.WriteString("Partition " + arg + " not found\n")
+		return 1
+	}
+	return 0
+}
+
+// showSteps is scontrol show step [ID].
+func (c *control) showSteps(arg string) int {
+	var want target
+	if arg != "" {
+		t, ok := parseTarget(arg)
+		if !ok {
+			return c.complain("slurm_get_job_steps error: Invalid job id specified")
+		}
+		want = t
+	}
+	resp, err := call(c.sys, api.ListSteps, api.StepQuery{Job: want.ref.Job})
+	if err != nil {
+		return c.sys.loadFailed("slurm_get_job_steps error", err)
+	}
+	v := c.view(resp.Now)
+	found := false
+	for _, r := range stepRows(v, resp) {
+		if want.step != nil && r.ID.Step != *want.step {
+			continue
+		}
+		found = true
+		c.stepRecord(&r)
+	}
+	switch {
+	case !found && arg != "":
+		return c.complain("slurm_get_job_steps error: Invalid job id specified")
+	case !found:
+		_, _ = c.out.WriteString("No job steps in the system\n")
+	}
+	return 0
+}
+
+func (c *control) stepRecord(s *stepRow) {
+	o := c.record()
+	nodes := s.nodeNames()
+	o.line("StepId=", s.id(), " UserId=", uintText(s.job.Spec.UID), " StartTime=", format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.limit()))
+	o.line("State=RUNNING Partition=", s.job.partition(), " NodeList=", nodeText(nodes))
+	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.cpus()), " Tasks=", strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")
+	tres := "(null)"
+	if s.ID.Step >= 0 {
+		t := format.TRES{CPUs: s.cpus(), Nodes: len(nodes), Holding: true}
+		for _, sh := range s.Shares {
+			t.Mem += sh.MemMB
+			t.GPUs += sh.GPUs.Len()
+		}
+		tres = format.Null(t.String())
+		if len(nodes) > 0 {
+			tres += ",node=" + strconv.Itoa(len(nodes))
+		}
+	}
+	o.line("TRES=", tres)
+	o.line("ResvPorts=(null)")
+	dist := ""
+	if s.ID.Step >= 0 {
+		dist = " Dist=" + distribution(s.Distribution, len(nodes))
+	}
+	o.line("CPUFreqReq=Default", dist)
+	o.line("SrunHost:Pid=", format.Null(s.SrunHost), ":", strconv.Itoa(s.SrunPID))
+	c.print(o)
+}
+
+// distribution names a step's distribution as scontrol does.
+func distribution(asked string, nodes int) string {
+	asked, _, _ = strings.Cut(asked, ":")
+	switch {
+	case asked == "" && nodes > 1:
+		return "Cyclic"
+	case asked == "":
+		return "Block"
+	}
+	return strings.ToUpper(asked[:1]) + asked[1:]
+}

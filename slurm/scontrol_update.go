@@ -1,0 +1,440 @@
+package slurm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/conf"
+)
+
+// setting is one key=value of a command line; sign is the + or - of key+=value.
+type setting struct {
+	key, value, text string
+	sign             byte
+}
+
+// settings reads key=value words; keys are lower case afterwards. bad is a word without =.
+func settings(args []string) (list []setting, bad string) {
+	for _, a := range args {
+		k, v, ok := strings.Cut(a, "=")
+		if !ok {
+			return list, a
+		}
+		s := setting{text: a, value: v}
+		if n := len(k); n > 0 && (k[n-1] == '+' || k[n-1] == '-') {
+			s.sign, k = k[n-1], k[:n-1]
+		}
+		s.key = strings.ToLower(k)
+		list = append(list, s)
+	}
+	return list, ""
+}
+
+// isKey reports whether key is one of the names, or enough of the beginning of one.
+func isKey(key string, least int, names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		return key == n || len(key) >= least && strings.HasPrefix(n, key)
+	})
+}
+
+// update is scontrol update KEY=VALUE...
+func (c *control) update(args []string) int {
+	if len(args) > 1 && !strings.Contains(args[0], "=") { // update job 42 ...
+		args = append([]string{args[0] + "name=" + args[1]}, args[2:]...)
+	}
+	list, bad := settings(args)
+	if bad != "" {
+		return c.complain("Update of this parameter is not supported: "+bad, "Request aborted")
+	}
+	for i, s := range list {
+		rest := slices.Delete(slices.Clone(list), i, i+1)
+		switch s.key {
+		case "jobid", "job", "jobname", "jobidname":
+			if s.key == "jobname" && slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" || x.key == "job" }) {
+				continue
+			}
+			return c.updateJob(s, rest)
+		case "name":
+			if i == 0 && slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" }) {
+				continue
+			}
+		case "nodename", "node", "nodenamename":
+			if s.key == "node" && i > 0 {
+				continue
+			}
+			return c.updateNode(s.value, rest)
+		case "partitionname", "partition":
+			if slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" || x.key == "job" || x.key == "jobname" }) {
+				continue
+			}
+			return c.updatePartition(s.value, rest)
+		case "reservation", "reservationname", "stepid", "slurmctlddebug":
+			return c.unsupported(nil)
+		}
+	}
+	return c.complain("No valid entity in update command",
+		`Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or "SlurmctldDebug"`)
+}
+
+// jobKey is a row: the names of a key of update job, and what it does to the patch.
+type jobKey struct {
+	names string // blank-separated; the first is whole
+	set   func(p *cluster.Patch, v setting, now time.Time) bool
+}
+
+// jobKeys are the keys of update job. A set function returns false for a value it can not read.
+var jobKeys = []jobKey{
+	{"account", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Account = &v.value; return true }},
+	{"admincomment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.AdminComment = &v.value; return true }},
+	{"arraytaskthrottle", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.ArrayLimit, v.value) }},
+	{"comment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Comment = &v.value; return true }},
+	{"contiguous", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Contiguous, v.value) }},
+	{"cpuspertask cpus/task", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.value) }},
+	{"deadline", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Deadline, v.value, now) }},
+	{"dependency", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		d := cluster.Depends{}
+		ok := v.value == ""
+		if !ok {
+			d, ok = ParseDepends(v.value)
+		}
+		p.Depends = &d
+		return ok
+	}},
+	{"excnodelist", func(p *cluster.Patch, v setting, _ time.Time) bool { return setHostNames(&p.Exclude, v.value) }},
+	{"features", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Constraint = &v.value; return true }},
+	{"gres tres-per-node trespernode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.value) }},
+	{"gpus tres-per-job tresperjob", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		list, ok := ParseGPUs(v.value)
+		p.PerJob = &list
+		return ok
+	}},
+	{"jobname name", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Name = &v.value; return true }},
+	{"licenses", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Licenses = &v.value; return true }},
+	{"mailuser", func(p *cluster.Patch, v setting, _ time.Time) bool { p.MailUser = &v.value; return true }},
+	{"mailtype", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		list, ok := ParseMailTypes(v.value)
+		p.MailType = append([]string{}, list...)
+		return ok
+	}},
+	{"mincpusnode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.MinCPUs, v.value) }},
+	{"minmemorycpu", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		return setMemory(&p.Mem, cluster.MemPerCPU, v.value)
+	}},
+	{"minmemorynode", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		return setMemory(&p.Mem, cluster.MemPerNode, v.value)
+	}},
+	{"mintmpdisknode", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		m, ok := ParseMem(v.value)
+		n := int64(m)
+		p.TmpMB = &n
+		return ok
+	}},
+	{"nice", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		n, err := ParseNice(v.value, v.value != "")
+		p.Nice = &n
+		return err == nil
+	}},
+	{"nodelist reqnodelist", func(p *cluster.Patch, v setting, _ time.Time) bool { return setHostNames(&p.NodeList, v.value) }},
+	{"numcpus", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		lo, _, _ := strings.Cut(v.value, "-")
+		return setInt(&p.Tasks, lo)
+	}},
+	{"numnodes reqnodes", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		lo, hi, err := ParseNodes(v.value)
+		p.MinNodes, p.MaxNodes = &lo, &hi
+		return err == nil
+	}},
+	{"numtasks reqprocs", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.Tasks, v.value) }},
+	{"ntaskspernode taskspernode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.TasksPerNode, v.value) }},
+	{"oversubscribe shared", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		share := cluster.ShareExclusive
+		if yes, ok := flagArg(v.value); ok && yes {
+			share = cluster.ShareOver
+		}
+		p.Sharing = &share
+		return true
+	}},
+	{"partition", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		p.Partitions = splitList(v.value)
+		return v.value != ""
+	}},
+	{"priority", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		n, err := strconv.ParseUint(v.value, 10, 32)
+		k := uint32(n)
+		p.Priority = &k
+		return err == nil
+	}},
+	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { p.QOS = &v.value; return true }},
+	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
+	{"reservationname", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Reservation = &v.value; return true }},
+	{"starttime eligibletime begintime", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Begin, v.value, now) }},
+	{"stdin", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdin = &v.value; return true }},
+	{"stdout", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdout = &v.value; return true }},
+	{"stderr", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stderr = &v.value; return true }},
+	{"switches", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		n, _, err := ParseSwitches(v.value)
+		p.Switches = &n
+		return err == nil
+	}},
+	{"timelimit", setLimit},
+	{"timemin", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		d, ok := ParseTimeLimit(v.value)
+		p.LimitMin = &d
+		return ok
+	}},
+	{"wckey", func(p *cluster.Patch, v setting, _ time.Time) bool { p.WCKey = &v.value; return true }},
+	{"workdir", func(p *cluster.Patch, v setting, _ time.Time) bool { p.WorkDir = &v.value; return true }},
+}
+
+func setLimit(p *cluster.Patch, v setting, _ time.Time) bool {
+	text, sign := v.value, v.sign
+	if sign == 0 && text != "" && (text[0] == '+' || text[0] == '-') && text != "-1" {
+		sign, text = text[0], text[1:]
+	}
+	d, ok := ParseTimeLimit(text)
+	switch sign {
+	case '+':
+		p.LimitDelta = d
+	case '-':
+		p.LimitDelta = -d
+	default:
+		p.Limit = &d
+	}
+	return ok
+}
+
+func setInt(to **int, v string) bool {
+	n, err := strconv.Atoi(v)
+	*to = &n
+	return err == nil && n >= 0
+}
+
+func setBool(to **bool, v string) bool {
+	yes, ok := flagArg(v)
+	*to = &yes
+	return ok
+}
+
+func setPoint(to **time.Time, v string, now time.Time) bool {
+	t, _, ok := ParseWhen(v, now)
+	*to = &t
+	return ok
+}
+
+func setMemory(to **cluster.Mem, per cluster.MemPer, v string) bool {
+	mb, ok := ParseMem(v)
+	*to = &cluster.Mem{Per: per, MB: mb}
+	return ok
+}
+
+func setGRESList(to **[]cluster.GRES, v string) bool {
+	list := []cluster.GRES{}
+	ok := v == ""
+	if !ok {
+		list, ok = ParseGRES(v)
+	}
+	*to = &list
+	return ok
+}
+
+func setHostNames(to **[]cluster.NodeName, v string) bool {
+	names := []cluster.NodeName{}
+	*to = &names
+	return v == "" || setNodeList(&names, v) == nil
+}
+
+// updateJob changes jobs.
+func (c *control) updateJob(who setting, rest []setting) int {
+	refs, words, bad := c.refs([]string{who.value})
+	if bad != "" {
+		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
+	}
+	var p cluster.Patch
+	for _, s := range rest {
+		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return isKey(s.key, 4, strings.Fields(k.names)...) })
+		switch {
+		case i < 0:
+			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
+		case !jobKeys[i].set(&p, s, c.sys.Now()):
+			return c.complain("scontrol: error: Invalid "+s.key+" value: "+s.value, "Request aborted")
+		}
+		if s.key == "priority" && c.sys.UID != 0 {
+			c.complain("Changes to job priority are not persistent, change nice instead")
+		}
+	}
+	if len(rest) == 0 {
+		return c.complain("No changes specified")
+	}
+	code := 0
+	for i, t := range refs {
+		if _, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: t.ref, Patch: p}); err != nil {
+			code = c.failed(err, words[i], "slurm_update error")
+		}
+	}
+	return code
+}
+
+// nodeActions are the words of update node state=.
+var nodeActions = [...]struct {
+	word   string
+	action cluster.NodeAction
+}{{"drain", cluster.NodeDrain}, {"draining", cluster.NodeDrain}, {"drained", cluster.NodeDrain}, {"down", cluster.NodeSetDown}, {"fail", cluster.NodeFail},
+	{"failing", cluster.NodeFail}, {"resume", cluster.NodeResume}, {"undrain", cluster.NodeResume}, {"idle", cluster.NodeResume}}
+
+// updateNode changes nodes.
+func (c *control) updateNode(names string, rest []setting) int {
+	set := cluster.NodeSet{}
+	if strings.EqualFold(names, "ALL") {
+		resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
+		if err != nil {
+			return c.failed(err, "", "slurm_update error")
+		}
+		for _, n := range resp.Nodes {
+			set.Nodes = append(set.Nodes, n.Name)
+		}
+	} else if list, err := hostlist.Expand(names); err == nil {
+		set.Nodes = nodeNames(list)
+	}
+	for _, s := range rest {
+		v := s.value
+		switch {
+		case isKey(s.key, 1, "state"):
+			i := slices.IndexFunc(nodeActions[:], func(a struct {
+				word   string
+				action cluster.NodeAction
+			}) bool {
+				return strings.EqualFold(a.word, v)
+			})
+			if i < 0 {
+				return c.complain("Invalid input: "+s.text, "Request aborted", "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN",
+					"Not all states are valid given a node's prior state")
+			}
+			set.Action = nodeActions[i].action
+		case isKey(s.key, 3, "reason"):
+			v = strings.Trim(v, `"'`)
+			set.Reason = &v
+		case isKey(s.key, 3, "availablefeatures", "features", "activefeatures"):
+			set.Features = append([]string{}, splitList(v)...)
+		case isKey(s.key, 3, "weight"):
+			if !setInt(&set.Weight, v) {
+				return c.complain("Invalid input: "+s.text, "Request aborted")
+			}
+		case isKey(s.key, 3, "comment"):
+			set.Comment = &v
+		case isKey(s.key, 3, "extra"):
+			set.Extra = &v
+		default:
+			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
+		}
+	}
+	if a := set.Action; a != "" && a != cluster.NodeResume && cmp.Or(deref(set.Reason), "") == "" {
+		return c.complain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
+	}
+	if len(rest) == 0 {
+		return c.complain("No changes specified")
+	}
+	if _, err := call(c.sys, api.SetNodes, set); err != nil {
+		return c.failed(err, "", "slurm_update error")
+	}
+	return 0
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// setPartition applies keys to a partition and stores it.
+func (c *control) setPartition(p cluster.Partition, rest []setting, what string) int {
+	for _, s := range rest {
+		key := s.key
+		if key == "allocnodes" || key == "jobdefaults" || key == "qos" || key == "overtimelimit" {
+			continue
+		}
+		if err := conf.PartitionKey(&p, key, s.value); err != nil {
+			if strings.HasSuffix(err.Error(), "has no effect yet") {
+				return c.complain("scontrol: error: Update of this parameter is not supported: "+s.text+"\n", "scontrol: error: Request aborted", what+": No error")
+			}
+			return c.complain("scontrol: error: Invalid input: "+s.text, "scontrol: error: Request aborted", what+": No error")
+		}
+	}
+	if _, err := call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: p}); err != nil {
+		return c.failed(err, "", what)
+	}
+	return 0
+}
+
+// updatePartition changes one partition.
+func (c *control) updatePartition(name string, rest []setting) int {
+	if len(rest) == 0 {
+		return c.complain("No changes specified")
+	}
+	r, err := c.cluster()
+	if err != nil {
+		return c.failed(err, "", "slurm_update error")
+	}
+	i := slices.IndexFunc(r.Config.Partitions, func(p cluster.Partition) bool { return p.Name == name })
+	if i < 0 {
+		return c.complain("slurm_update error: Invalid partition name specified")
+	}
+	return c.setPartition(r.Config.Partitions[i], rest, "slurm_update error")
+}
+
+// create is scontrol create partition=NAME ...
+func (c *control) create(args []string) int {
+	if len(args) > 1 && !strings.Contains(args[0], "=") {
+		if k, _, ok := strings.Cut(args[1], "="); ok && strings.HasPrefix(strings.ToLower(k), strings.ToLower(args[0])) {
+			args = args[1:] // create partition partitionname=x
+		} else {
+			args = append([]string{args[0] + "=" + args[1]}, args[2:]...)
+		}
+	}
+	list, bad := settings(args)
+	if bad != "" {
+		return c.complain("scontrol: error: Invalid creation entity: " + bad)
+	}
+	i := slices.IndexFunc(list, func(s setting) bool { return s.key == "partitionname" || s.key == "partition" })
+	if i < 0 {
+		return c.complain("Error creating the reservation: Requested operation not supported on this system")
+	}
+	r, err := c.cluster()
+	if err != nil {
+		return c.failed(err, "", "Error creating the partition")
+	}
+	name := list[i].value
+	if slices.ContainsFunc(r.Config.Partitions, func(p cluster.Partition) bool { return p.Name == name }) {
+		return c.complain("Error creating the partition: Invalid partition name specified")
+	}
+	return c.setPartition(cluster.Partition{Name: name, State: cluster.PartitionUp}, slices.Delete(list, i, i+1), "Error creating the partition")
+}
+
+// remove is scontrol delete partition=NAME.
+func (c *control) remove(args []string) int {
+	word := args[0]
+	if len(args) > 1 && !strings.Contains(word, "=") {
+		word += "=" + args[1]
+	}
+	list, bad := settings([]string{word})
+	if bad != "" {
+		return c.complain("scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
+	}
+	switch s := list[0]; s.key {
+	case "partitionname", "partition":
+		_, err := call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: cluster.Partition{Name: s.value}, Delete: true})
+		if err != nil {
+			return c.failed(err, "", "delete_partition "+word)
+		}
+		return 0
+	case "reservation", "reservationname":
+		return c.complain("slurm_delete_reservation " + word + ": Requested reservation is invalid")
+	}
+	return c.complain("Invalid deletion entity: " + word)
+}
