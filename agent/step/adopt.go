@@ -10,7 +10,7 @@ import (
 )
 
 // reapWait bounds the wait for another process to reap an adopted task.
-const reapWait = 2 * time.Second
+const reapWait = 5 * time.Second
 
 // takeOver rebuilds the steps of an earlier supervisor: from its handover if it executed this
 // program itself, else from its journal.
