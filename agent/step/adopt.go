@@ -26,6 +26,9 @@ func (s *supervisor) takeOver(old map[ID]*past, h *handover) error {
 			s.adopt(id, p)
 		}
 	}
+	if s.cg != nil {
+		s.cg.sweep(s.steps)
+	}
 	err := s.jour.rewrite(s)
 	for _, r := range s.steps {
 		if !r.launched {
@@ -40,7 +43,7 @@ func (s *supervisor) takeOver(old map[ID]*past, h *handover) error {
 func (s *supervisor) adopt(id ID, p *past) {
 	r := newRun(s, p.spec)
 	r.launched, r.state, r.frozen, r.madeDir = true, Running, p.frozen, p.spec.ScriptPath != ""
-	r.out.adopted = true
+	r.out.disconnect()
 	s.steps[id] = r
 	if !p.ended && s.cg != nil {
 		r.grp = s.cg.adopt(id)

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -182,7 +183,10 @@ func (s *supervisor) signal(id ID, sig syscall.Signal, scope Scope) error {
 	g := r.grp
 	s.mu.Unlock()
 	if g != nil && sig == unix.SIGKILL {
-		return g.kill()
+		if err := g.kill(); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return unix.ESRCH // ended meanwhile
 	}
 	return s.signalAll(r, g, sig)
 }

@@ -257,6 +257,9 @@ func TestBackpressure(t *testing.T) {
 		t.Errorf("%d bytes, %q", len(h.out[10]), h.err[10])
 	}
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if f, err := stream.ReadFrame(c); err != nil || f.Kind != stream.Replaced {
+		t.Errorf("the older attachment hears %+v, %v", f, err)
+	}
 	if _, err := stream.ReadFrame(c); err == nil || os.IsTimeout(err) {
 		t.Errorf("the older attachment lives: %v", err)
 	}
