@@ -76,14 +76,14 @@ func (t *task) tell() {
 		Lost: st.Lost, Errno: st.Errno, Error: st.Error})
 }
 
-// adoptTask watches a living process that is not our child; mu is held.
+// adoptTask watches a process not yet reaped that is not our child; mu is held.
 func (s *supervisor) adoptTask(t *task) bool {
 	fd, err := unix.PidfdOpen(t.st.PID, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		return false
 	}
 	ps, ok := readStat(t.st.PID)
-	if !ok || !ps.alive() || ps.start > t.ticks {
+	if !ok || ps.start > t.ticks { // a zombie will do: its exit code is still to be had
 		unix.Close(fd)
 		return false
 	}

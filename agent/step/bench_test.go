@@ -14,6 +14,7 @@ import (
 // BenchmarkTrue runs `true` as a batch step, from Start to Forget, in batches of 50. cpu-µs
 // is the supervisor's own CPU time for each (fork included), test-µs this process's.
 func BenchmarkTrue(b *testing.B) {
+	out := b.TempDir()
 	for _, c := range []struct {
 		name string
 		mod  func(*Spec)
@@ -25,7 +26,7 @@ func BenchmarkTrue(b *testing.B) {
 			sp.Rlimits = []cluster.Rlimit{{Name: "NOFILE", Soft: 1024}, {Name: "CORE", Soft: 0}}
 		}},
 		{"output", func(sp *Spec) {
-			sp.Tasks[0].Stdout = IO{Kind: File, Path: fmt.Sprintf("/tmp/step-bench-%d", sp.ID.Job%50)}
+			sp.Tasks[0].Stdout = IO{Kind: File, Path: fmt.Sprintf("%s/out-%d", out, sp.ID.Job%50)}
 			sp.Tasks[0].Stderr = IO{Kind: Same}
 		}},
 		{"stream", func(sp *Spec) {

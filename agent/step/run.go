@@ -216,6 +216,11 @@ func (r *run) send(sig syscall.Signal, scope Scope) (err error) {
 // signalAll signals every process found. Killing repeats until none is new.
 func (s *supervisor) signalAll(r *run, g *group, sig syscall.Signal) error {
 	sent := map[int]bool{}
+	if sig == unix.SIGKILL { // the tasks first: they are not to report their children's deaths
+		s.mu.Lock()
+		r.send(sig, Leaders)
+		s.mu.Unlock()
+	}
 	for range 10 {
 		var pids []int
 		if g != nil {

@@ -157,10 +157,10 @@ func TestStream(t *testing.T) {
 func TestStreamStartFailure(t *testing.T) {
 	g := newRig(t)
 	sp := g.streamSpec(1, "")
-	sp.Tasks[0].Argv = []string{"/no/such"}
+	sp.Tasks[0].Argv = []string{g.own + "/nosuch"}
 	g.start(sp)
 	h := listen(t, g.stream(sp.ID), nil)
-	if e := h.exits[10]; e.Errno != int(syscall.ENOENT) || !strings.Contains(e.Error, "/no/such") {
+	if e := h.exits[10]; e.Errno != int(syscall.ENOENT) || !strings.Contains(e.Error, "/nosuch") {
 		t.Errorf("%+v", h)
 	}
 }
