@@ -10,7 +10,7 @@ import (
 )
 
 // reapWait bounds the wait for another process to reap an adopted task.
-const reapWait = 2 * time.Second
+const reapWait = 5 * time.Second
 
 // takeOver rebuilds the steps of an earlier supervisor: from its handover if it executed this
 // program itself, else from its journal.
@@ -26,6 +26,9 @@ func (s *supervisor) takeOver(old map[ID]*past, h *handover) error {
 			s.adopt(id, p)
 		}
 	}
+	if s.cg != nil {
+		s.cg.sweep(s.steps)
+	}
 	err := s.jour.rewrite(s)
 	for _, r := range s.steps {
 		if !r.launched {
@@ -40,7 +43,7 @@ func (s *supervisor) takeOver(old map[ID]*past, h *handover) error {
 func (s *supervisor) adopt(id ID, p *past) {
 	r := newRun(s, p.spec)
 	r.launched, r.state, r.frozen, r.madeDir = true, Running, p.frozen, p.spec.ScriptPath != ""
-	r.out.adopted = true
+	r.out.disconnect()
 	s.steps[id] = r
 	if !p.ended && s.cg != nil {
 		r.grp = s.cg.adopt(id)
@@ -73,14 +76,14 @@ func (t *task) tell() {
 		Lost: st.Lost, Errno: st.Errno, Error: st.Error})
 }
 
-// adoptTask watches a living process that is not our child; mu is held.
+// adoptTask watches a process not yet reaped that is not our child; mu is held.
 func (s *supervisor) adoptTask(t *task) bool {
 	fd, err := unix.PidfdOpen(t.st.PID, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		return false
 	}
 	ps, ok := readStat(t.st.PID)
-	if !ok || !ps.alive() || ps.start > t.ticks {
+	if !ok || ps.start > t.ticks { // a zombie will do: its exit code is still to be had
 		unix.Close(fd)
 		return false
 	}

@@ -22,7 +22,7 @@ func TestAdopt(t *testing.T) {
 	g.await(lives.ID, isRunning)
 	g.await(dies.ID, isRunning)
 	sup := g.supervisorPID()
-	// Both die while no supervisor is there: nobody can tell how the task ended.
+	// The task dies while no supervisor is there: if init has reaped it, nobody can tell how it ended.
 	syscall.Kill(sup, syscall.SIGSTOP)
 	fd, err := unix.PidfdOpen(sup, 0)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestAdopt(t *testing.T) {
 	if st := g.await(ended.ID, isEnded); st.Tasks[0].Exit.Code != 6 {
 		t.Errorf("ended: %+v", st)
 	}
-	if st := g.await(dies.ID, isEnded); !st.Tasks[0].Lost {
+	if st := g.await(dies.ID, isEnded); !st.Tasks[0].Lost && st.Tasks[0].Exit.Signal != 9 {
 		t.Errorf("died meanwhile: %+v", st)
 	}
 	if st := g.await(lives.ID, isRunning); st.Tasks[0].PID == 0 {
@@ -77,6 +77,27 @@ func TestAdoptedIsKilled(t *testing.T) {
 	g.await(sp.ID, isEnded)
 	if st, ok := readStat(pid); ok && st.alive() {
 		t.Error("adopted task lives")
+	}
+}
+
+// TestStreamAfterLoss: the pipes die with a supervisor; the client is still told the end.
+func TestStreamAfterLoss(t *testing.T) {
+	g := newRig(t)
+	sp := g.streamSpec(1, "echo one; read x; exit 3")
+	g.start(sp)
+	s := g.stream(sp.ID)
+	h := listen(t, s, func(f stream.Frame) {
+		if f.Kind == stream.Stdout {
+			s.Input(stream.AllTasks, nil)
+			pid := g.supervisorPID()
+			syscall.Kill(pid, syscall.SIGKILL)
+			awaitGone(t, pid)
+			g.await(sp.ID, isEnded) // and so there is a supervisor again
+			s.Input(stream.AllTasks, []byte("lost\n"))
+		}
+	})
+	if e := h.exits[10]; h.out[10] != "one\n" || !e.Lost && e.Code != 3 {
+		t.Errorf("%+v", h)
 	}
 }
 

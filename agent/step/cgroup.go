@@ -67,7 +67,9 @@ func cgroupName(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	sum := sha256.Sum256([]byte(dir))
+	var st unix.Stat_t
+	unix.Stat(dir, &st) // a directory removed and made again is another
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", dir, st.Dev, st.Ino))
 	return "muster." + hex.EncodeToString(sum[:6])
 }
 
@@ -163,6 +165,36 @@ func (c *cgroups) adopt(id ID) *group {
 	c.jobs[job]++
 	c.mu.Unlock()
 	return g
+}
+
+// sweep kills and removes step groups that are not of the given steps: what a supervisor
+// without a journal left.
+func (c *cgroups) sweep(known map[ID]*run) {
+	keep := map[string]bool{}
+	for id := range known {
+		job, name := id.groupPath()
+		keep[job+"/"+name] = true
+	}
+	jobs, _ := filepath.Glob(c.base + "/job_*")
+	for _, j := range jobs {
+		steps, _ := filepath.Glob(j + "/step_*")
+		for _, d := range steps {
+			job := filepath.Base(j)
+			if keep[job+"/"+filepath.Base(d)] {
+				continue
+			}
+			g := &group{cg: c, job: job, dir: d, fd: -1}
+			for range 100 {
+				g.kill()
+				g.rmdirBelow()
+				if unix.Rmdir(d) == nil {
+					break
+				}
+				g.awaitEmpty(20 * time.Millisecond)
+			}
+		}
+		unix.Rmdir(j)
+	}
 }
 
 func (g *group) closeFD() {

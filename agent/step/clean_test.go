@@ -205,7 +205,7 @@ func TestReopen(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	g := newRig(t)
 	for _, b := range [][]byte{
-		[]byte("GET / HTTP/1.0\r\n\r\n"), {0xff, 0xff, 0xff, 0xff, 1}, {0, 0, 0, 0}, appendMessage(nil, 99), {0, 0, 0, 5, msgAttach, 1, 2, 3, 4},
+		[]byte("GET / HTTP/1.0\r\n\r\n"), {0xff, 0xff, 0xff, 0xff, 1}, {0, 0, 0, 0, 0}, appendMessage(nil, 99), {0, 0, 0, 5, msgAttach, 1, 2, 3, 4},
 		appendMessage(appendMessage(nil, msgHello), msgStart, number(1), []byte{0xff, 0xff, 0xff, 0xff}),
 		appendMessage(appendMessage(nil, msgHello), 77, number(1)),
 		append(appendMessage(nil, msgHello), 0x7f, 0xff, 0xff, 0xff, 1),

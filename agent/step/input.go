@@ -15,6 +15,12 @@ const eot = 4
 func (o *output) input(a *attachment, f stream.Frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.dead {
+		o.taken = max(o.taken, f.Seq)
+		o.written = o.taken
+		o.moved.Broadcast()
+		return true
+	}
 	if a.gone || f.Seq > o.taken+1 {
 		return false
 	}

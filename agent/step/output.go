@@ -39,6 +39,7 @@ type output struct {
 	closed  bool
 	paused  bool // being replaced: pumps stop
 	adopted bool // numbers may be moved to what the client has
+	dead    bool // the pipes are lost: input goes nowhere
 	att     *attachment
 
 	sinks   map[int32]*sink
@@ -254,6 +255,8 @@ type attachment struct {
 	sent    uint64 // last output number sent
 	inAcked uint64 // last InputAck sent
 	gone    bool
+	// replaced: a newer attachment came. The writer says so and closes the connection.
+	replaced bool
 }
 
 // serve speaks the stream protocol until the client goes or another takes its place.
@@ -288,6 +291,16 @@ func (o *output) serve(conn net.Conn) {
 	wg.Wait()
 }
 
+// disconnect makes the stream one whose pipes died with an earlier supervisor.
+func (o *output) disconnect() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.adopted, o.dead = true, true
+	for r := range o.sinks {
+		o.dropSink(r)
+	}
+}
+
 // attach puts a new client in the place of an older one and welcomes it.
 func (o *output) attach(conn net.Conn, last uint64) *attachment {
 	o.mu.Lock()
@@ -295,7 +308,7 @@ func (o *output) attach(conn net.Conn, last uint64) *attachment {
 	if o.closed || o.paused {
 		return nil
 	}
-	if last > o.seq && o.adopted {
+	if o.adopted { // the numbers given before are not known here
 		for i := range o.frames {
 			o.frames[i].Seq += last
 		}
@@ -306,8 +319,8 @@ func (o *output) attach(conn net.Conn, last uint64) *attachment {
 	}
 	o.adopted = false
 	if old := o.att; old != nil {
-		old.gone = true
-		old.conn.Close()
+		old.gone, old.replaced = true, true
+		old.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	}
 	o.ack(last)
 	first := o.seq + 1
@@ -332,7 +345,12 @@ func (o *output) write(a *attachment) {
 			o.moved.Wait()
 		}
 		if a.gone {
+			replaced := a.replaced
 			o.mu.Unlock()
+			if replaced {
+				stream.WriteFrame(a.conn, stream.Frame{Kind: stream.Replaced})
+				a.conn.Close()
+			}
 			return
 		}
 		buf = buf[:0]

@@ -34,6 +34,7 @@ type Remote struct {
 	mu      sync.Mutex
 	conn    net.Conn
 	up      chan struct{} // closed while conn is set
+	lost    chan struct{} // closed when conn breaks
 	waiting map[uint32]chan answer
 	n       uint32
 	wmu     sync.Mutex
@@ -64,7 +65,7 @@ func Open(dir string, exe []string) (*Remote, error) {
 		return nil, err
 	}
 	r.mu.Lock()
-	r.conn = conn
+	r.conn, r.lost = conn, make(chan struct{})
 	close(r.up)
 	r.mu.Unlock()
 	r.wg.Go(func() { r.run(conn) })
@@ -168,6 +169,7 @@ func (r *Remote) run(conn net.Conn) {
 		conn.Close()
 		r.mu.Lock()
 		r.conn, r.up = nil, make(chan struct{})
+		close(r.lost)
 		for n, ch := range r.waiting {
 			ch <- answer{lost: true}
 			delete(r.waiting, n)
@@ -194,7 +196,7 @@ func (r *Remote) again() net.Conn {
 				return nil
 			default:
 			}
-			r.conn = conn
+			r.conn, r.lost = conn, make(chan struct{})
 			close(r.up)
 			return conn
 		}
@@ -383,10 +385,28 @@ func (r *Remote) Shutdown() error {
 }
 
 // Upgrade makes the supervisor execute the program at exe (empty: its own path) in its place,
-// keeping its steps. r reconnects by itself.
+// keeping its steps, and waits until r is connected to it.
 func (r *Remote) Upgrade(exe string) error {
-	_, err := r.callJSON(msgUpgrade, exe, false)
-	return err
+	r.mu.Lock()
+	lost := r.lost
+	r.mu.Unlock()
+	if _, err := r.callJSON(msgUpgrade, exe, false); err != nil {
+		return err
+	}
+	select {
+	case <-lost:
+	case <-r.closed:
+		return ErrClosed
+	}
+	r.mu.Lock()
+	up := r.up
+	r.mu.Unlock()
+	select {
+	case <-up:
+		return nil
+	case <-r.closed:
+		return ErrClosed
+	}
 }
 
 // Attach implements Runner: the connection speaks the protocol of package stream.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -182,7 +183,10 @@ func (s *supervisor) signal(id ID, sig syscall.Signal, scope Scope) error {
 	g := r.grp
 	s.mu.Unlock()
 	if g != nil && sig == unix.SIGKILL {
-		return g.kill()
+		if err := g.kill(); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return unix.ESRCH // ended meanwhile
 	}
 	return s.signalAll(r, g, sig)
 }
@@ -212,6 +216,11 @@ func (r *run) send(sig syscall.Signal, scope Scope) (err error) {
 // signalAll signals every process found. Killing repeats until none is new.
 func (s *supervisor) signalAll(r *run, g *group, sig syscall.Signal) error {
 	sent := map[int]bool{}
+	if sig == unix.SIGKILL { // the tasks first: they are not to report their children's deaths
+		s.mu.Lock()
+		r.send(sig, Leaders)
+		s.mu.Unlock()
+	}
 	for range 10 {
 		var pids []int
 		if g != nil {

@@ -125,8 +125,9 @@ func TestStartFailures(t *testing.T) {
 	if user == 0 {
 		user = 65534
 	}
+	nosuch := filepath.Join(g.own, "nosuch")
 	missing := g.spec("")
-	missing.Tasks[0].Argv = []string{"/no/such/program"}
+	missing.Tasks[0].Argv = []string{nosuch + "/program"}
 	bare := g.spec("")
 	bare.Tasks[0].Argv = []string{"nosuchprogram"}
 	dir := g.spec("")
@@ -139,7 +140,7 @@ func TestStartFailures(t *testing.T) {
 		errno syscall.Errno
 		text  string
 	}{
-		"missing": {missing, syscall.ENOENT, "/no/such/program"},
+		"missing": {missing, syscall.ENOENT, nosuch + "/program"},
 		"bare":    {bare, syscall.ENOENT, "nosuchprogram"},
 		"dir":     {dir, syscall.EACCES, "/tmp"},
 		"output":  {output, syscall.ENOENT, "/proc/nothere/x/out"},
@@ -154,9 +155,9 @@ func TestStartFailures(t *testing.T) {
 func TestMissingDirectory(t *testing.T) {
 	g := newRig(t)
 	sp := g.spec("pwd")
-	sp.Dir = "/no/such/dir"
+	sp.Dir = filepath.Join(g.own, "nosuch")
 	g.run(sp)
-	want := "slurmstepd-n1: error: couldn't chdir to `/no/such/dir': No such file or directory: going to /tmp instead\n/tmp\n"
+	want := "slurmstepd-n1: error: couldn't chdir to `" + sp.Dir + "': No such file or directory: going to /tmp instead\n/tmp\n"
 	if got := g.text(sp.ID); got != want {
 		t.Errorf("got %q", got)
 	}

@@ -26,6 +26,9 @@ const (
 	MaxSteps = 100_000
 	// idleExit is how long a supervisor with no step and no daemon stays.
 	idleExit = 5 * time.Minute
+	// goneCheck is how soon after the last connection a supervisor looks whether its directory
+	// is still there. Without it nobody can reach it: it kills its steps and ends.
+	goneCheck = 2 * time.Second
 	// firstMessage is how long a connection may take to say what it is.
 	firstMessage = 5 * time.Second
 	// stopWait bounds the wait for killed steps to be gone before a stop.
@@ -60,6 +63,7 @@ type supervisor struct {
 	pools     map[string]*pool
 	moved     *sync.Cond // some step ended
 	idle      *time.Timer
+	idleFor   time.Duration // since the last look
 	born      chan struct{} // a token when a first child may be there
 	launching int           // launches under way
 	held      []*run        // not launched because of frozen
@@ -72,7 +76,6 @@ type supervisor struct {
 // main and exit when it returns.
 func SupervisorMain(ctx context.Context, dir string) error {
 	debug.SetGCPercent(50)
-	debug.SetMemoryLimit(24 << 20)
 	if n := runtime.NumCPU(); n > 4 {
 		runtime.GOMAXPROCS(4)
 	}
@@ -104,7 +107,9 @@ func SupervisorMain(ctx context.Context, dir string) error {
 		return s.replace()
 	}
 	s.lis.Close()
-	os.Remove(filepath.Join(dir, sockName))
+	if !s.dirGone() {
+		os.Remove(filepath.Join(dir, sockName))
+	}
 	if s.cg != nil {
 		writeControl(filepath.Dir(s.cg.base)+"/cgroup.procs", "0") // leave our own group
 		unix.Rmdir(s.cg.base + "/" + homeGroup)
@@ -241,17 +246,41 @@ func (s *supervisor) connGone() {
 	s.mu.Lock()
 	s.nconn--
 	s.mu.Unlock()
-	s.idle.Reset(idleExit)
+	s.idle.Reset(goneCheck)
 }
 
 func (s *supervisor) idleOut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nconn > 0 || len(s.steps) > 0 {
-		s.idle.Reset(idleExit)
+	switch {
+	case s.nconn > 0:
+		s.idleFor = 0
+	case s.dirGone():
+		slog.Error("directory is gone, ending all steps", "dir", s.dir)
+		go func() {
+			s.stop(func() {})
+			s.mu.Lock()
+			s.end("")
+			s.mu.Unlock()
+		}()
 		return
+	case len(s.steps) == 0 && s.idleFor >= idleExit:
+		s.end("")
+		return
+	default:
+		s.idleFor += idleExit // the next look is that far away
 	}
-	s.end("")
+	s.idle.Reset(idleExit)
+}
+
+// dirGone reports whether the lock file is no longer the one this process holds.
+func (s *supervisor) dirGone() bool {
+	ours, err := s.lock.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(filepath.Join(s.dir, lockName))
+	return os.IsNotExist(err) || err == nil && !os.SameFile(ours, now)
 }
 
 // end lets SupervisorMain return, or execute exe; mu is held.

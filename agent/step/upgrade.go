@@ -45,6 +45,7 @@ type savedRun struct {
 	Frames   []stream.Frame `json:"frames,omitempty"`
 	Seq      uint64         `json:"seq"`
 	Adopted  bool           `json:"adopted,omitempty"`
+	Dead     bool           `json:"dead,omitempty"`
 	Over     bool           `json:"over,omitempty"`
 	Done     bool           `json:"done,omitempty"`
 	Sources  []savedSource  `json:"sources,omitempty"`
@@ -216,7 +217,7 @@ func (r *run) save() savedRun {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sv.Frames, sv.Seq, sv.Adopted, sv.Over, sv.Done = o.frames, o.seq, o.adopted, o.over, o.done
-	sv.Taken, sv.Written = o.taken, o.written
+	sv.Taken, sv.Written, sv.Dead = o.taken, o.written, o.dead
 	for s := range o.sources {
 		sv.Sources = append(sv.Sources, savedSource{Rank: s.rank, FD: s.fd, File: keepFD(s.f), TTY: s.tty})
 	}
@@ -270,7 +271,7 @@ func (o *output) resume(sv *savedRun) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.frames, o.seq, o.adopted, o.over, o.done = sv.Frames, sv.Seq, sv.Adopted, sv.Over, sv.Done
-	o.taken, o.written = sv.Taken, sv.Written
+	o.taken, o.written, o.dead = sv.Taken, sv.Written, sv.Dead
 	for _, f := range o.frames {
 		o.bytes += len(f.Data)
 	}

@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // ackEvery bounds how many bytes of output go unacknowledged while more is at hand.
 const ackEvery = 32 << 10
+
+// maxTries bounds the connections in a row that break before the welcome.
+const maxTries = 50
 
 // Stream is the client's end of a step's stream. It redials when the connection breaks and
 // continues where it was: no frame is lost or seen twice, no input is lost or taken twice.
@@ -21,6 +25,7 @@ type Stream struct {
 	last    uint64 // last number returned by Next
 	acked   uint64
 	unacked int
+	tries   int // connections in a row that broke before the welcome
 
 	mu     sync.Mutex
 	moved  sync.Cond // room in the window, or closed
@@ -67,6 +72,8 @@ func (s *Stream) Next() (Frame, error) {
 			s.r = nil
 		case f.Kind == InputAck:
 			s.written(f.Seq)
+		case f.Kind == Replaced:
+			return Frame{}, s.fail(ErrReplaced)
 		case f.Numbered() && f.Seq <= s.last: // seen
 		case f.Numbered() && f.Seq != s.last+1:
 			return Frame{}, s.fail(fmt.Errorf("%w: number %d after %d", ErrFrame, f.Seq, s.last))
@@ -115,8 +122,13 @@ func (s *Stream) connect() error {
 	}
 	if err != nil {
 		conn.Close()
-		return nil // dial again; a lasting fault is dial's to tell
+		if s.tries++; s.tries > maxTries {
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		time.Sleep(time.Duration(s.tries) * time.Millisecond)
+		return nil // dial again; a lasting fault is usually dial's to tell
 	}
+	s.tries = 0
 	if first, err := w.First(); err != nil || first > s.last+1 {
 		conn.Close()
 		return fmt.Errorf("%w: continue from %d, but %d is the first on hand", ErrFrame, s.last, first)

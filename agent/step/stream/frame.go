@@ -24,6 +24,7 @@ const (
 
 	Welcome  Kind = 16 // to the client, first: Seq is the last input taken, Data the first output number on hand (8 bytes)
 	InputAck Kind = 17 // to the client: input up to Seq has been written
+	Replaced Kind = 18 // to the client, last: a newer attachment has taken the place of this one
 
 	Hello    Kind = 32 // from the client, first: Seq is the last output number it has
 	Ack      Kind = 33 // from the client: output up to Seq may be dropped
@@ -46,8 +47,10 @@ const headLen = 1 + 8 + 4
 
 // Errors of this package.
 var (
-	ErrFrame  = errors.New("malformed stream frame")
-	ErrClosed = errors.New("stream closed")
+	ErrFrame    = errors.New("malformed stream frame")
+	ErrClosed   = errors.New("stream closed")
+	ErrReplaced = errors.New("another client has attached")
+	ErrRefused  = errors.New("stream refused")
 )
 
 // Frame is one message. Seq numbers output frames from 1 and, separately, input frames.
