@@ -231,7 +231,7 @@ func logged[C any](m *api.Mux, f *fakeServer, e api.Endpoint[C, api.WriteRespons
 }
 
 // dial serves one connection through a pipe.
-func (f *fakeServer) dial(t testing.TB) func(context.Context) (net.Conn, error) {
+func (f *fakeServer) dial(t testing.TB) func(context.Context) (api.Conn, error) {
 	t.Helper()
 	mux := f.mux()
 	ln := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -258,7 +258,7 @@ func (f *fakeServer) dial(t testing.TB) func(context.Context) (net.Conn, error) 
 	})}
 	go func() { _ = srv.Serve(ln) }()
 	t.Cleanup(func() { _ = srv.Close() })
-	return func(context.Context) (net.Conn, error) {
+	return func(context.Context) (api.Conn, error) {
 		near, far := net.Pipe()
 		select {
 		case ln.conns <- far:

@@ -46,15 +46,15 @@ var acctColumns = [...]acctColumn{
 	{"Cluster", 10, func(r *acctRow) string { return r.v.clusterName() }, func(r *acctRow) string { return r.v.clusterName() }},
 	{"Comment", 14, func(r *acctRow) string { return r.Spec.Comment }, nil},
 	{"Constraints", 11, func(r *acctRow) string { return r.Spec.Constraint }, nil},
-	{"ConsumedEnergy", 14, zero, zero},
-	{"ConsumedEnergyRaw", 17, zero, zero},
+	{"ConsumedEnergy", 14, noCount, noCount},
+	{"ConsumedEnergyRaw", 17, noCount, noCount},
 	{"Container", 25, func(r *acctRow) string { return r.Spec.Container }, nil},
 	{"CPUTime", 10, func(r *acctRow) string { return format.Padded(r.cpuTime()) }, func(r *acctRow) string { return format.Padded(r.cpuTime()) }},
-	{"CPUTimeRAW", 10, func(r *acctRow) string { return seconds(r.cpuTime()) }, func(r *acctRow) string { return seconds(r.cpuTime()) }},
+	{"CPUTimeRAW", 10, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }},
 	{"DBIndex", -20, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) }},
 	{"DerivedExitCode", 15, func(r *acctRow) string { return acctExit(r.Derived) }, nil},
 	{"Elapsed", 10, func(r *acctRow) string { return format.Padded(r.elapsed()) }, func(r *acctRow) string { return format.Padded(r.elapsed()) }},
-	{"ElapsedRaw", 10, func(r *acctRow) string { return seconds(r.elapsed()) }, func(r *acctRow) string { return seconds(r.elapsed()) }},
+	{"ElapsedRaw", 10, func(r *acctRow) string { return wholeSeconds(r.elapsed()) }, func(r *acctRow) string { return wholeSeconds(r.elapsed()) }},
 	{"Eligible", 19, func(r *acctRow) string { return r.at(r.Job.Eligible, "Unknown") }, nil},
 	{"End", 19, func(r *acctRow) string { return r.at(r.ended(), "Unknown") }, func(r *acctRow) string { return r.at(r.ended(), "Unknown") }},
 	{"ExitCode", 8, func(r *acctRow) string { return r.exitCode() }, func(r *acctRow) string { return r.exitCode() }},
@@ -76,14 +76,14 @@ var acctColumns = [...]acctColumn{
 	{"MaxPagesTask", 14, none, nil},
 	{"MaxRSS", 10, none, func(r *acctRow) string { return kilo(r.step.Usage.MaxRSS) }},
 	{"MaxRSSNode", 10, none, func(r *acctRow) string { return string(r.step.Shares[0].Node) }},
-	{"MaxRSSTask", 10, none, zero},
+	{"MaxRSSTask", 10, none, noCount},
 	{"MaxVMSize", 10, none, nil},
 	{"MaxVMSizeNode", 14, none, nil},
 	{"MaxVMSizeTask", 14, none, nil},
 	{"McsLabel", 10, func(r *acctRow) string { return r.Spec.MCSLabel }, nil},
 	{"MinCPU", 10, none, func(r *acctRow) string { return format.Padded(r.aveCPU()) }},
 	{"MinCPUNode", 10, none, func(r *acctRow) string { return string(r.step.Shares[0].Node) }},
-	{"MinCPUTask", 10, none, zero},
+	{"MinCPUTask", 10, none, noCount},
 	{"NCPUS", 10, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
 	{"NNodes", 8, func(r *acctRow) string { return strconv.Itoa(max(r.nodeCount(), r.asked())) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
 	{"NodeList", 15, func(r *acctRow) string { return r.nodeText() }, func(r *acctRow) string { return r.nodeText() }},
@@ -93,10 +93,10 @@ var acctColumns = [...]acctColumn{
 	{"QOS", 10, func(r *acctRow) string { return r.Spec.QOS }, nil},
 	{"QOSRAW", 6, func(*acctRow) string { return "1" }, nil},
 	{"Reason", 22, func(r *acctRow) string { return r.whyText() }, nil},
-	{"ReqCPUFreq", 10, unknown, zero},
-	{"ReqCPUFreqGov", 13, unknown, zero},
-	{"ReqCPUFreqMax", 13, unknown, zero},
-	{"ReqCPUFreqMin", 13, unknown, zero},
+	{"ReqCPUFreq", 10, unknown, noCount},
+	{"ReqCPUFreqGov", 13, unknown, noCount},
+	{"ReqCPUFreqMax", 13, unknown, noCount},
+	{"ReqCPUFreqMin", 13, unknown, noCount},
 	{"ReqCPUS", 8, func(r *acctRow) string { return strconv.Itoa(r.numCPUs()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
 	{"ReqGRES", 12, func(r *acctRow) string { return r.reqGRES() }, nil},
 	{"ReqMem", 10, func(r *acctRow) string { return r.v.mem(r.totalMem()) }, nil},
@@ -106,7 +106,7 @@ var acctColumns = [...]acctColumn{
 	{"ReservationId", 13, none, nil},
 	{"Reserved", 10, func(r *acctRow) string { return format.Padded(r.waited()) }, nil},
 	{"ResvCPU", 10, func(r *acctRow) string { return format.Padded(r.waited() * time.Duration(r.numCPUs())) }, nil},
-	{"ResvCPURAW", 10, func(r *acctRow) string { return seconds(r.waited() * time.Duration(r.numCPUs())) }, nil},
+	{"ResvCPURAW", 10, func(r *acctRow) string { return wholeSeconds(r.waited() * time.Duration(r.numCPUs())) }, nil},
 	{"Start", 19, func(r *acctRow) string { return r.at(r.started(), r.noStart()) }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
 	{"State", 10, func(r *acctRow) string { return r.stateText() }, func(r *acctRow) string { return r.stateText() }},
 	{"Submit", 19, func(r *acctRow) string { return r.at(r.Submitted, "Unknown") }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
@@ -137,15 +137,15 @@ var acctColumns = [...]acctColumn{
 	{"User", 9, func(r *acctRow) string { return r.Spec.User }, nil},
 	{"UserCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU) }, func(r *acctRow) string { return millis(r.usage().UserCPU) }},
 	{"WCKey", 10, func(r *acctRow) string { return r.Spec.WCKey }, nil},
-	{"WCKeyID", 8, zero, nil},
+	{"WCKeyID", 8, noCount, nil},
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
 }
 
 func none(*acctRow) string    { return "" }
-func zero(*acctRow) string    { return "0" }
+func noCount(*acctRow) string { return "0" }
 func unknown(*acctRow) string { return "Unknown" }
 
-func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+func wholeSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
 // kilo is a number of bytes in K, as MaxRSS is shown.
 func kilo(bytes int64) string {

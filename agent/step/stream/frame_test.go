@@ -52,7 +52,7 @@ func TestWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		dialled := false
-		s := New(func() (net.Conn, error) {
+		s := New(func() (io.ReadWriteCloser, error) {
 			if dialled {
 				return nil, io.ErrUnexpectedEOF
 			}
