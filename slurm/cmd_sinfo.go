@@ -272,7 +272,7 @@ func (o *infoOptions) infoFormat(cells []infoRow) (format.Format[infoRow], []str
 	text := "%" + p + "P %.5a %.10l %.6D %.6t %N"
 	switch {
 	case o.summary:
-		text = "%" + p + "P %.5a %.10l %.16F  %N"
+		text = "%" + p + "P %.5a %.10l %.16F %N"
 	case o.reasons && o.wide:
 		text = "%20E %12U %19H %6t %N"
 	case o.reasons:

@@ -549,15 +549,24 @@ func sortRows[T any](rows []T, cols []format.Column[T], orders []order[T], spec 
 			down = false
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b T) int {
+	order := make([]int32, len(rows)) // numbers move faster than rows do
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
 		for _, k := range keys {
-			if n := k.cmp(&a, &b); n != 0 {
+			if n := k.cmp(&rows[i], &rows[j]); n != 0 {
 				if k.down {
 					return -n
 				}
 				return n
 			}
 		}
-		return 0
+		return int(i - j)
 	})
+	sorted := make([]T, len(rows))
+	for i, from := range order {
+		sorted[i] = rows[from]
+	}
+	copy(rows, sorted)
 }

@@ -419,3 +419,18 @@ func BenchmarkSqueueRows(b *testing.B) {
 		}
 	}
 }
+
+func TestQueryJSON(t *testing.T) {
+	for _, c := range []struct{ line, list string }{
+		{"squeue --json", "jobs"}, {"squeue --json -s", "steps"}, {"sinfo --json", "sinfo"}, {"sinfo --json", "nodes"},
+		{"scontrol --json show job", "jobs"}, {"scontrol --json show node", "nodes"},
+	} {
+		var got map[string]any
+		text := newFake().run(t, 0, nil, strings.Fields(c.line)...)
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Errorf("%s: %v", c.line, err)
+		} else if list, ok := got[c.list].([]any); !ok || len(list) < 3 {
+			t.Errorf("%s: no list %s", c.line, c.list)
+		}
+	}
+}
