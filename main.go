@@ -16,7 +16,7 @@ import (
 	"dev.muster/agent"
 	"dev.muster/agent/client"
 	"dev.muster/agent/step"
-	_ "dev.muster/early" // front-ends end here, before anything else of this file is initialised
+	"dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/slurm"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/env"
@@ -49,6 +49,15 @@ func app() *cli.App {
 				Action: func(c *cli.Context) error { return daemon(c, false, true) }},
 		},
 	}
+	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers", ArgsUsage: "JOB",
+		SkipFlagParsing: true, Action: func(c *cli.Context) error {
+			sys := slurm.RealSys("muster why")
+			sys.Dial = early.Dial
+			if code := slurm.Why(sys, c.Args().Slice()); code != 0 {
+				return cli.Exit("", code)
+			}
+			return nil
+		}})
 	for _, name := range slurm.FrontEnds() {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
 			Category: "as in Slurm"})

@@ -188,3 +188,33 @@ func (d *dev) write(name, text string) {
 		d.t.Fatal(err)
 	}
 }
+
+// killSupervisor kills the supervisor of this cluster, found by its command line.
+func (d *dev) killSupervisor() {
+	d.t.Helper()
+	procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	want := "internal\x00supervisor\x00--dir\x00" + d.dir + "/d/client\x00"
+	for _, p := range procs {
+		if text, err := os.ReadFile(p); err == nil && strings.HasSuffix(string(text), want) {
+			var pid int
+			if _, err := fmt.Sscanf(p, "/proc/%d/cmdline", &pid); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				return
+			}
+		}
+	}
+	d.t.Fatal("no supervisor found")
+}
+
+// kernelTellsExits reports whether PIDFD_GET_INFO has exit codes: Linux 6.15 and later.
+func kernelTellsExits() bool {
+	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	var major, minor int
+	if _, serr := fmt.Sscanf(string(text), "%d.%d", &major, &minor); err != nil || serr != nil {
+		return false
+	}
+	return major > 6 || major == 6 && minor >= 15
+}

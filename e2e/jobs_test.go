@@ -188,3 +188,96 @@ func TestDrain(t *testing.T) {
 	d.must("scontrol", "update", "nodename=gpu-node-001", "state=resume")
 	expect(t, "back", d.must("srun", "hostname"), "gpu-node-001")
 }
+
+func TestEnvironment(t *testing.T) {
+	d := startDev(t)
+	d.env = append(d.env, "MINE=1", "BASH_FUNC_hello%%=() {  echo hello from a function\n}")
+	d.must("sbatch", "-W", "-o", "all", "--wrap", "echo $MINE")
+	expect(t, "--export by default", d.read("all"), "1\n")
+	d.must("sbatch", "-W", "-o", "none", "--export=NONE", "--wrap", "echo [$MINE] $HOME; command -v sort >/dev/null && echo path")
+	if got := d.read("none"); !strings.HasPrefix(got, "[] /") || !strings.HasSuffix(got, "path\n") {
+		t.Errorf("--export=NONE: %q, want the login environment without MINE", got)
+	}
+	d.write("fn.sh", "#!/bin/bash\nhello\n")
+	d.must("sbatch", "-W", "-o", "fn", "fn.sh")
+	expect(t, "exported function", d.read("fn"), "hello from a function\n")
+	d.must("sbatch", "-W", "-o", "pid", "--wrap", "test $SLURM_TASK_PID = $$ && echo same")
+	expect(t, "SLURM_TASK_PID", d.read("pid"), "same\n")
+}
+
+// What ends a job is written into its output, as Slurm's readers expect.
+func TestEndNote(t *testing.T) {
+	d := startDev(t)
+	id := d.must("sbatch", "--parsable", "-o", "out", "--wrap", "echo begin; sleep 60")
+	d.wait("the job to begin", func() bool { b, _ := os.ReadFile(d.dir + "/out"); return len(b) > 0 })
+	d.must("scancel", id)
+	d.wait("the line", func() bool {
+		b, _ := os.ReadFile(d.dir + "/out")
+		return strings.Contains(string(b), "slurmstepd-gpu-node-001: error: *** JOB "+id+" ON gpu-node-001 CANCELLED AT ")
+	})
+}
+
+func TestWhy(t *testing.T) {
+	d := startDev(t)
+	d.must("sbatch", "-N4", "--exclusive", "-t", "10", "-o", "/dev/null", "--wrap", "sleep 60")
+	id := d.must("sbatch", "--parsable", "-N2", "--exclusive", "-t", "10", "-o", "/dev/null", "--wrap", "true")
+	d.wait("a plan", func() bool { return strings.Contains(d.must("muster", "why", id), "expected start") })
+	out := d.must("muster", "why", id)
+	if !strings.Contains(out, "is PENDING") || !strings.Contains(out, "Resources") {
+		t.Errorf("muster why: %q", out)
+	}
+	d.must("scancel", "--me")
+}
+
+func TestSalloc(t *testing.T) {
+	d := startDev(t)
+	out, errs, code := d.run("salloc", "-N2", "sh", "-c", "srun -l hostname; exit 4")
+	lines := strings.SplitAfter(out, "\n")
+	sortStrings(lines)
+	expect(t, "output", strings.Join(lines, ""), "0: gpu-node-001\n1: gpu-node-002\n")
+	if code != 4 || !strings.Contains(errs, "salloc: Granted job allocation 1\n") || !strings.Contains(errs, "Relinquishing job allocation 1") {
+		t.Errorf("salloc: exit code %d, %q", code, errs)
+	}
+	d.wait("the allocation to end", func() bool { return d.must("squeue", "-h") == "" })
+}
+
+// The daemon is restarted under a step: srun goes on, its output is complete.
+func TestStepSurvivesDaemon(t *testing.T) {
+	d := startDev(t)
+	type result struct {
+		out, errs string
+		code      int
+	}
+	done := make(chan result, 1)
+	go func() {
+		o, e, c := d.run("srun", "-n2", "sh", "-c", "for i in 1 2 3 4 5 6; do echo $SLURM_PROCID-$i; sleep 0.2; done; exit 5")
+		done <- result{o, e, c}
+	}()
+	d.wait("the step", func() bool { return d.must("squeue", "-h", "-s") != "" })
+	d.kill()
+	d.start()
+	r := <-done
+	if n := strings.Count(r.out, "\n"); n != 12 || r.code != 5 {
+		t.Errorf("srun: exit code %d, %d lines of output, want 5 and 12\n%s%s", r.code, n, r.out, r.errs)
+	}
+}
+
+// Everything but the jobs is killed: daemon and supervisor.
+func TestKillAll(t *testing.T) {
+	if !kernelTellsExits() {
+		t.Skip("this kernel can not tell the exit code of another's child (6.15 and later do)")
+	}
+	d := startDev(t)
+	id := d.must("sbatch", "--parsable", "-o", "out", "--wrap", "echo begin; sleep 2; echo end; exit 6")
+	queued := d.must("sbatch", "--parsable", "-d", "afterany:"+id, "-o", "next", "--wrap", "echo next")
+	d.wait("the job to begin", func() bool { b, _ := os.ReadFile(d.dir + "/out"); return len(b) > 0 })
+	d.kill()
+	d.killSupervisor()
+	d.start()
+	d.wait("the second job", func() bool {
+		out, _, code := d.run("sacct", "-nXP", "-j", queued, "-o", "State")
+		return code == 0 && out == "COMPLETED\n"
+	})
+	expect(t, "output", d.read("out"), "begin\nend\n")
+	expect(t, "exit code", d.must("sacct", "-nXP", "-j", id, "-o", "State,ExitCode"), "FAILED|6:0")
+}

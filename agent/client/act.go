@@ -356,6 +356,13 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	if err != nil {
 		return step.Spec{}, err
 	}
+	if j.Spec.UserEnv {
+		base, err := c.loginEnv(ctx, j.Spec.User)
+		if err != nil {
+			return step.Spec{}, err
+		}
+		env = slices.Concat(base, env) // of two values of a name the later counts
+	}
 	c.mu.Lock()
 	cfg := c.config
 	c.mu.Unlock()

@@ -62,6 +62,7 @@ type Client struct {
 	have    map[step.ID]*step.Status
 	blobs   map[cluster.BlobHash]cluster.BlobText
 	blobAge []cluster.BlobHash
+	logins  map[string]login
 	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
 	steps   map[cluster.StepID]*liveStep
 	freed   chan struct{} // closed and replaced when a step ends: waiting step requests look again
@@ -87,7 +88,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
-		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{},
+		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{})}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}}

@@ -501,16 +501,13 @@ func splice(ctx context.Context, a, b io.ReadWriteCloser) {
 
 // announceEnd writes Slurm's line about why a job ends into the output of its steps.
 func (c *Client) announceEnd(h *jobHere, now time.Time) {
-	teller, ok := c.cfg.Runner.(interface {
-		Say(step.ID, string) error
-	})
-	if c.cfg.EndNote == nil || !ok {
+	if c.cfg.EndNote == nil {
 		return
 	}
 	for id, st := range c.stepsOf(h) {
 		if st.State != step.Ended {
 			if text := c.cfg.EndNote(h.job, id.Step, id.Node, now); text != "" {
-				c.try("note", id, teller.Say(id, text))
+				c.try("note", id, c.cfg.Runner.Say(id, text))
 			}
 		}
 	}

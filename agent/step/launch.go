@@ -27,14 +27,24 @@ type pool struct {
 	host string
 
 	mu    sync.Mutex
-	queue []*run
+	queue []chore
 	idle  int
 	n     int
 	more  *sync.Cond
 }
 
+// chore is something for a launcher thread to do for a step: start it, or with text, say that.
+type chore struct {
+	r    *run
+	text string
+}
+
 // submit queues r for a launcher; mu is held.
-func (s *supervisor) submit(r *run) {
+func (s *supervisor) submit(r *run) { s.queue(chore{r: r}) }
+
+// queue hands a chore to a launcher of the step's host; mu is held.
+func (s *supervisor) queue(c chore) {
+	r := c.r
 	host := ""
 	if r.spec.HostName != "" && s.root {
 		host = r.spec.HostName
@@ -51,7 +61,7 @@ func (s *supervisor) submit(r *run) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queue = append(p.queue, r)
+	p.queue = append(p.queue, c)
 	if p.idle < len(p.queue) && p.n < launchThreads {
 		p.n++
 		go p.thread()
@@ -72,12 +82,15 @@ func (p *pool) thread() {
 			p.more.Wait()
 		}
 		p.idle--
-		r := p.queue[0]
-		p.queue[0] = nil
+		c := p.queue[0]
+		p.queue[0] = chore{}
 		p.queue = p.queue[1:]
 		p.mu.Unlock()
-		if p.sup.mayLaunch(r) {
-			l.launch(r)
+		switch {
+		case c.text != "":
+			l.say(c.r, c.text)
+		case p.sup.mayLaunch(c.r):
+			l.launch(c.r)
 		}
 	}
 }

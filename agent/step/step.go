@@ -138,6 +138,8 @@ type Runner interface {
 	Signal(id ID, sig syscall.Signal, scope Scope) error
 	// Freeze stops (or continues) every process of the step without their knowing.
 	Freeze(id ID, stop bool) error
+	// Say writes a line of the node's own to the standard error of the step's first task.
+	Say(id ID, text string) error
 	// List tells of every step not yet forgotten.
 	List() ([]Status, error)
 	// Changes delivers a Status whenever one changed; it is closed with the Runner.

@@ -1,0 +1,79 @@
+package step
+
+import (
+	"log/slog"
+
+	"dev.muster/agent/step/stream"
+	"golang.org/x/sys/unix"
+)
+
+// maxSay bounds a line of the node's own.
+const maxSay = 4 << 10
+
+type sayRequest struct {
+	ID   ID     `json:"id"`
+	Text string `json:"text"`
+}
+
+// Say implements Runner.
+func (r *Remote) Say(id ID, text string) error {
+	_, err := r.callJSON(msgSay, sayRequest{id, text}, false)
+	return err
+}
+
+// Say implements Runner: there is nobody to read it.
+func (*Timers) Say(ID, string) error { return nil }
+
+// say writes text where the standard error of the step's first task leads: into its stream, or,
+// by a launcher with the user's rights, at the end of its file.
+func (s *supervisor) say(id ID, text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.steps[id]
+	if r == nil {
+		return ErrUnknown
+	}
+	if len(r.tasks) == 0 || text == "" || len(text) > maxSay {
+		return nil
+	}
+	t := &r.spec.Tasks[0]
+	to := t.Stderr
+	if to.Kind == Same {
+		to = t.Stdout
+	}
+	switch to.Kind {
+	case Stream:
+		r.out.say(int32(t.Rank), []byte(text))
+	case File:
+		s.queue(chore{r: r, text: text})
+	}
+	return nil
+}
+
+// say appends a line to the file of the first task's standard error.
+func (l *launcher) say(r *run, text string) {
+	to := r.spec.Tasks[0].Stderr
+	if to.Kind == Same {
+		to = r.spec.Tasks[0].Stdout
+	}
+	did := l.become(&r.spec)
+	fd, err := unix.Open(to.Path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	l.back(did)
+	if err != nil {
+		slog.Debug("a line could not be written", "path", to.Path, "err", err)
+		return
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(text)); err != nil {
+		slog.Debug("a line could not be written", "path", to.Path, "err", err)
+	}
+}
+
+// say adds a line of the node's own to the stream.
+func (o *output) say(rank int32, text []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.done {
+		o.put(stream.Stderr, rank, text)
+	}
+}
