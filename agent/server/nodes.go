@@ -32,7 +32,11 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 func (s *Server) getWork(ctx context.Context, _ api.Caller, q api.WorkRequest) (api.Work, error) {
 	names := slices.Sorted(maps.Keys(q.Nodes))
 	hold := min(max(q.Hold, time.Second), maxWorkHold)
-	defer s.leases.open(names, hold)()
+	release := s.leases.open(names, hold)
+	defer func() {
+		release()
+		s.poke() // the leader counts the silence from now
+	}()
 	timer := time.NewTimer(hold)
 	defer timer.Stop()
 	for {

@@ -1,0 +1,181 @@
+package acct
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// opened is a database with its writer running.
+type opened struct {
+	*DB
+	stop func()
+}
+
+func openDB(t *testing.T, dir string) opened {
+	t.Helper()
+	d, err := Open(dir, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := d.Run(ctx); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}()
+	return opened{d, func() { cancel(); <-done }}
+}
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func job(id cluster.JobID, phase cluster.Phase, outcome cluster.Outcome) *cluster.Job {
+	return &cluster.Job{ID: id, Task: cluster.TaskAny, Phase: phase, Outcome: outcome, Submitted: epoch.Add(time.Duration(id) * time.Second),
+		Attempt: 1, Spec: &cluster.JobSpec{Name: "j", User: "alice", UID: 1000, Account: "team", Partitions: []string{"main"}}}
+}
+
+func all(t *testing.T, d *DB, q Query) (out []Record) {
+	t.Helper()
+	if err := d.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range d.Jobs(context.Background(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestQuery(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	ended := job(1, cluster.Ended, cluster.Completed)
+	ended.Ended = epoch.Add(time.Hour)
+	running := job(2, cluster.Running, cluster.NoOutcome)
+	running.Alloc = &cluster.Alloc{Partition: "gpu", Shares: []cluster.Share{{Node: "n1"}}}
+	other := job(3, cluster.Ended, cluster.Failed)
+	other.Spec.UID, other.Spec.Account, other.Ended = 1001, "else", epoch.Add(2*time.Hour)
+	step := &cluster.Step{ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Started: epoch}
+	d.Apply(1, []cluster.Event{{Job: ended}, {Job: running}, {Job: other}, {Step: step}})
+	cases := []struct {
+		name string
+		q    Query
+		want []cluster.JobID
+	}{
+		{"everything", Query{}, []cluster.JobID{1, 2, 3}},
+		{"by id", Query{Refs: []cluster.Ref{{Job: 2}}}, []cluster.JobID{2}},
+		{"by user", Query{Users: []uint32{1001}}, []cluster.JobID{3}},
+		{"by account", Query{Accounts: []string{"team"}}, []cluster.JobID{1, 2}},
+		{"by partition it ran in", Query{Partitions: []string{"gpu"}}, []cluster.JobID{2}},
+		{"by node", Query{Nodes: []cluster.NodeName{"n1"}}, []cluster.JobID{2}},
+		{"by state", Query{States: []State{{Phase: cluster.Ended, Outcome: cluster.Failed}}}, []cluster.JobID{3}},
+		{"alive after", Query{From: epoch.Add(90 * time.Minute)}, []cluster.JobID{2, 3}},
+		{"submitted before", Query{To: epoch.Add(time.Second)}, []cluster.JobID{1}},
+	}
+	for _, c := range cases {
+		var got []cluster.JobID
+		for _, r := range all(t, d.DB, c.q) {
+			got = append(got, r.Job.ID)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if r := all(t, d.DB, Query{Refs: []cluster.Ref{{Job: 1}}, Steps: true}); len(r) != 1 || len(r[0].Steps) != 1 || r[0].Steps[0].Name != "s" {
+		t.Errorf("steps: %+v", r)
+	}
+}
+
+// Only the last attempt counts unless all are asked for.
+func TestRequeuedJob(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	first := job(7, cluster.Ended, cluster.NodeFailed)
+	second := job(7, cluster.Pending, cluster.NoOutcome)
+	second.Submitted, second.Restarts = epoch.Add(time.Hour), 1
+	d.Apply(1, []cluster.Event{{Job: first}})
+	d.Apply(2, []cluster.Event{{Job: second}})
+	if got := all(t, d.DB, Query{}); len(got) != 1 || got[0].Job.Restarts != 1 {
+		t.Errorf("last attempt: %+v", got)
+	}
+	if got := all(t, d.DB, Query{Duplicates: true}); len(got) != 2 {
+		t.Errorf("all attempts: %d", len(got))
+	}
+}
+
+// However often the writer stops and the log is replayed, the tables are the same.
+func TestReplayIsIdempotent(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	type entry struct {
+		index  uint64
+		events []cluster.Event
+	}
+	var log []entry
+	for i := range 300 {
+		id := cluster.JobID(1 + rnd.IntN(40))
+		j := job(id, cluster.Phase(rnd.IntN(6)), cluster.Outcome(rnd.IntN(4)))
+		j.Limit = time.Duration(i)
+		log = append(log, entry{uint64(i + 1), []cluster.Event{{Job: j}}})
+	}
+	want := map[cluster.JobID]time.Duration{}
+	for _, e := range log {
+		want[e.events[0].Job.ID] = e.events[0].Job.Limit
+	}
+	dir := t.TempDir()
+	from := 0
+	for from < len(log) {
+		d := openDB(t, dir)
+		to := min(len(log), from+1+rnd.IntN(60))
+		for _, e := range log[max(0, from-rnd.IntN(50)):to] { // the log is read again from somewhere before
+			d.Apply(e.index, e.events)
+		}
+		if rnd.IntN(2) == 0 {
+			if err := d.Flush(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.stop()
+		from = to
+	}
+	d := openDB(t, dir)
+	defer d.stop()
+	got := all(t, d.DB, Query{})
+	if len(got) != len(want) {
+		t.Fatalf("%d jobs, want %d", len(got), len(want))
+	}
+	for _, r := range got {
+		if r.Job.Limit != want[r.Job.ID] {
+			t.Errorf("job %d has state %d, want %d", r.Job.ID, r.Job.Limit, want[r.Job.ID])
+		}
+	}
+}
+
+func TestDamagedFileIsSetAside(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "history.db"), []byte("this is not a database, and longer than a header page of one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := openDB(t, dir)
+	d.Apply(1, []cluster.Event{{Job: job(1, cluster.Ended, cluster.Completed)}})
+	if got := all(t, d.DB, Query{}); len(got) != 1 {
+		t.Errorf("%d jobs in the new file, want 1", len(got))
+	}
+	d.stop()
+	if aside, _ := filepath.Glob(filepath.Join(dir, "history.db.damaged-*")); len(aside) != 1 {
+		t.Errorf("the damaged file is not kept: %v", aside)
+	}
+}

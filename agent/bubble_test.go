@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dev.muster/acct"
+	"dev.muster/agent/client"
+	"dev.muster/agent/server"
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/consensus"
+	"github.com/hashicorp/raft"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// forget is a history that keeps nothing.
+type forget struct{}
+
+func (forget) Apply(uint64, []cluster.Event) {}
+func (forget) Flush(context.Context) error   { return nil }
+func (forget) Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error] {
+	return func(func(acct.Record, error) bool) {}
+}
+func (forget) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+
+// pipes is a listener whose connections are pipes of the process itself, by root.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+type rootConn struct{ net.Conn }
+
+func (rootConn) Caller() api.Caller { return api.Caller{} }
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return rootConn{c}, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func (p *pipes) dial(ctx context.Context) (api.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// bubble is a server and a client with hollow nodes in one synctest bubble.
+type bubble struct {
+	t          *testing.T
+	api        *api.Client
+	stopClient func()
+}
+
+func newBubble(t *testing.T, nodes string, length time.Duration) *bubble {
+	addr, trans := raft.NewInmemTransport("")
+	cfg := cluster.DefaultConfig()
+	s, err := server.New(server.Config{Name: "s1", Initial: &cfg, Log: consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true}},
+		trans, forget{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ln, mux := newPipes(), api.NewMux()
+	s.Routes(mux)
+	hollow, err := client.ParseHollow(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timers := step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return length, cluster.ExitStatus{} })
+	near := &api.Client{Dial: ln.dial}
+	c, err := client.New(client.Config{Dir: t.TempDir(), Nodes: hollow, Server: near, Runner: timers,
+		Environ: func(*cluster.Launch) []string { return nil }, FileName: func(p string, _ *cluster.Launch) string { return p }}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientCtx, stopClient := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Run(ctx) })
+	wg.Go(func() { _ = serve(ctx, ln, mux, quiet) })
+	wg.Go(func() { _ = c.Run(clientCtx) })
+	t.Cleanup(func() {
+		cancel()
+		near.Close()
+		wg.Wait()
+		_ = timers.Close()
+	})
+	return &bubble{t: t, api: &api.Client{Dial: ln.dial}, stopClient: stopClient}
+}
+
+func (b *bubble) submit(spec cluster.JobSpec) cluster.JobID {
+	b.t.Helper()
+	spec.Name, spec.WorkDir, spec.Stdout = "job", "/", "out"
+	r, err := api.Call(context.Background(), b.api, api.SubmitJob, api.SubmitRequest{Spec: spec, Script: cluster.BlobText("#!/bin/sh\n")})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r.Job
+}
+
+func (b *bubble) job(id cluster.JobID) *cluster.Job {
+	b.t.Helper()
+	r, err := api.Call(context.Background(), b.api, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
+	if err != nil || len(r.Jobs) == 0 {
+		b.t.Fatalf("job %d: %v", id, err)
+	}
+	return r.Jobs[0]
+}
+
+func TestBubbleRunsJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "4x8c16g", 10*time.Second)
+		defer b.api.Close()
+		one := b.submit(cluster.JobSpec{})
+		gang := b.submit(cluster.JobSpec{Layout: cluster.Layout{MinNodes: 4}, Sharing: cluster.ShareExclusive})
+		time.Sleep(time.Second)
+		if j := b.job(one); j.Phase != cluster.Running {
+			t.Errorf("after a second the first job is in phase %d", j.Phase)
+		}
+		if j := b.job(gang); j.Phase != cluster.Pending || j.Wait != cluster.WaitResources || j.PlannedStart.IsZero() == false && j.PlannedStart.Before(time.Now()) {
+			t.Errorf("the gang: phase %d, reason %q, planned %v", j.Phase, j.Wait, j.PlannedStart)
+		}
+		time.Sleep(10 * time.Second)
+		if j := b.job(one); j.Phase != cluster.Ended || j.Outcome != cluster.Completed {
+			t.Errorf("after eleven seconds the first job is in phase %d, outcome %d", j.Phase, j.Outcome)
+		}
+		if j := b.job(gang); j.Phase != cluster.Running || len(j.Alloc.Shares) != 4 {
+			t.Errorf("the gang: phase %d on %d nodes", j.Phase, len(j.AllocNodes()))
+		}
+		time.Sleep(20 * time.Second)
+		if j := b.job(gang); j.Phase != cluster.Ended {
+			t.Errorf("the gang never ended: phase %d", j.Phase)
+		}
+	})
+}
+
+func TestBubbleTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "1x8c16g", time.Hour)
+		defer b.api.Close()
+		id := b.submit(cluster.JobSpec{Limit: time.Minute})
+		time.Sleep(59 * time.Second)
+		if j := b.job(id); j.Phase != cluster.Running {
+			t.Errorf("before its limit the job is in phase %d", j.Phase)
+		}
+		time.Sleep(40 * time.Second)
+		if j := b.job(id); j.Outcome != cluster.TimedOut {
+			t.Errorf("after its limit: phase %d, outcome %d", j.Phase, j.Outcome)
+		}
+	})
+}
+
+// A client that is gone takes its nodes down after the timeout, and the job goes back to the queue.
+func TestBubbleLostClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "1x8c16g", time.Hour)
+		defer b.api.Close()
+		id := b.submit(cluster.JobSpec{})
+		time.Sleep(time.Second)
+		b.stopClient()
+		time.Sleep(2 * time.Second)
+		if j := b.job(id); j.Phase != cluster.Running {
+			t.Errorf("a short absence of the client put the job into phase %d", j.Phase)
+		}
+		time.Sleep(10 * time.Second)
+		if j := b.job(id); j.Phase != cluster.Pending || j.Restarts != 1 {
+			t.Errorf("after the node was lost: phase %d, %d restarts", j.Phase, j.Restarts)
+		}
+	})
+}

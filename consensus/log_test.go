@@ -1,0 +1,167 @@
+package consensus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// recorder is a machine that remembers what was applied.
+type recorder struct {
+	mu      sync.Mutex
+	entries []string
+	batches int
+}
+
+func (r *recorder) Apply(_ uint64, entries [][]byte) []any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches++
+	out := make([]any, len(entries))
+	for i, e := range entries {
+		r.entries = append(r.entries, string(e))
+		out[i] = "did " + string(e)
+	}
+	return out
+}
+
+func (r *recorder) Snapshot() (func(io.Writer) error, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := []byte(fmt.Sprint(len(r.entries)))
+	return func(w io.Writer) error { _, err := w.Write(text); return err }, nil
+}
+
+func (r *recorder) Restore(in io.Reader) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries = []string{"restored " + string(bytes.TrimSpace(text))}
+	return nil
+}
+
+func start(t *testing.T, dir string, m Machine) (*Log, func()) {
+	t.Helper()
+	addr, trans := raft.NewInmemTransport("")
+	l, err := Open(Config{Dir: dir, ID: "a", Addr: string(addr), Bootstrap: true, Timeout: 50 * time.Millisecond}, m, trans, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	stopped := false
+	stop := func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	for lead := range l.LeaderCh() {
+		if lead {
+			break
+		}
+	}
+	return l, stop
+}
+
+func TestProposeTogether(t *testing.T) {
+	m := &recorder{}
+	l, _ := start(t, t.TempDir(), m)
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			a, b := fmt.Sprintf("%d-a", i), fmt.Sprintf("%d-b", i)
+			got, err := l.Propose(context.Background(), []byte(a), []byte(b))
+			if err != nil || len(got) != 2 || got[0] != "did "+a || got[1] != "did "+b {
+				t.Errorf("proposal %d: %v %v", i, got, err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(m.entries) != 400 {
+		t.Errorf("%d entries applied, want 400", len(m.entries))
+	}
+	for i := 0; i < len(m.entries); i += 2 { // the two of one proposal stay together
+		if m.entries[i][:len(m.entries[i])-2] != m.entries[i+1][:len(m.entries[i+1])-2] {
+			t.Errorf("%q and %q were torn apart", m.entries[i], m.entries[i+1])
+		}
+	}
+	if m.batches >= 200 {
+		t.Errorf("200 proposals took %d raft entries: nothing was packed", m.batches)
+	}
+}
+
+func TestRestartReplays(t *testing.T) {
+	dir := t.TempDir()
+	l, stop := start(t, dir, &recorder{})
+	for i := range 3 {
+		if _, err := l.Propose(context.Background(), []byte(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	m := &recorder{}
+	l, stop = start(t, dir, m)
+	if err := l.Barrier(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(m.entries) != "[0 1 2]" {
+		t.Errorf("replayed %v", m.entries)
+	}
+	if err := l.TakeSnapshot(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	m = &recorder{}
+	l, _ = start(t, dir, m)
+	if err := l.Barrier(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.entries) == 0 || m.entries[0] != "restored 3" {
+		t.Errorf("after a snapshot: %v", m.entries)
+	}
+}
+
+func TestApplied(t *testing.T) {
+	l, _ := start(t, t.TempDir(), &recorder{})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if err := l.Applied(ctx, 1000); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an index that is not there: %v", err)
+	}
+	if _, err := l.Propose(context.Background(), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Applied(context.Background(), 2); err != nil {
+		t.Errorf("an index that is there: %v", err)
+	}
+}
+
+func TestProposeAfterEnd(t *testing.T) {
+	l, stop := start(t, t.TempDir(), &recorder{})
+	stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := l.Propose(ctx, []byte("x")); err == nil {
+		t.Error("a proposal to a stopped log was acknowledged")
+	}
+}
