@@ -148,6 +148,6 @@ func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 	near := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", cfg.Socket)
 	}}
-	return client.New(client.Config{Dir: dir, Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
+	return client.New(client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
 		FileName: cfg.FileName, EndNote: cfg.EndNote, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}, cfg.Log)
 }

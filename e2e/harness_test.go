@@ -65,12 +65,18 @@ type dev struct {
 // startDev starts muster dev; with no arguments, four hollow nodes that execute.
 func startDev(t *testing.T, args ...string) *dev {
 	t.Helper()
-	if len(args) == 0 {
-		args = []string{"--hollow", "4x8c16g4gpu:h100", "--hollow-exec"}
-	}
 	dir, err := os.MkdirTemp("", "m") // short: a socket's path has 108 bytes
 	if err != nil {
 		t.Fatal(err)
+	}
+	return startDevAt(t, dir, args...)
+}
+
+// startDevAt starts muster dev in a folder that is given.
+func startDevAt(t *testing.T, dir string, args ...string) *dev {
+	t.Helper()
+	if len(args) == 0 {
+		args = []string{"--hollow", "4x8c16g4gpu:h100", "--hollow-exec"}
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -84,8 +90,8 @@ func startDev(t *testing.T, args ...string) *dev {
 	d.env = append(d.env, "MUSTER_SOCKET="+dir+"/s", "PATH="+bin+":"+os.Getenv("PATH"))
 	t.Cleanup(d.cleanup)
 	d.start()
-	d.wait("nodes", func() bool {
-		out, _, code := d.run("squeue")
+	d.wait("idle nodes", func() bool {
+		out, _, code := d.run("sinfo", "-h", "-t", "idle")
 		return code == 0 && out != ""
 	})
 	return d

@@ -370,7 +370,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &n.Inventory, Node: h.node, Daemon: c.cfg.Daemon,
 		Ranks: make([][]int, len(j.Alloc.Shares))}
 	l.TaskGPUs = l.ShareHere().GPUs
-	path := filepath.Join(c.cfg.Dir, "spool", string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
+	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
 	out := step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)), Append: j.Spec.Append}
 	in, errs := step.IO{}, step.IO{Kind: step.Same}
 	if j.Spec.Stdin != "" && j.Spec.Stdin != "/dev/null" {

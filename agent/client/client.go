@@ -35,7 +35,8 @@ type NodeConfig struct {
 
 // Config says how a client runs.
 type Config struct {
-	Dir    string // for the outbox, scripts and the supervisor
+	Dir    string // for the outbox and the supervisor; its owner's alone
+	Spool  string // for scripts, which their users must be able to read
 	Nodes  []NodeConfig
 	Server *api.Client
 	Runner step.Runner
