@@ -116,6 +116,19 @@ func newServer(cfg Config) (*server.Server, error) {
 		trans, hist, cfg.Log)
 }
 
+// renew makes a supervisor from before an upgrade execute the new program, its jobs running on.
+func renew(r *step.Remote, cfg Config) error {
+	stale, err := r.Stale(cfg.Supervisor[0])
+	if err != nil || !stale {
+		return err
+	}
+	if err := r.Upgrade(cfg.Supervisor[0]); err != nil {
+		return fmt.Errorf("upgrade the supervisor: %w", err)
+	}
+	cfg.Log.Info("the supervisor was upgraded in place")
+	return nil
+}
+
 func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 	nodes := cfg.Hollow
 	if len(nodes) == 0 {
@@ -137,6 +150,9 @@ func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 		r, err := step.Open(dir, append(slices.Clone(cfg.Supervisor), "--dir", dir))
 		if err != nil {
 			return nil, fmt.Errorf("open the supervisor: %w", err)
+		}
+		if err := renew(r, cfg); err != nil {
+			cfg.Log.Warn("the supervisor goes on with its old program", "err", err)
 		}
 		runner = r
 	}

@@ -281,3 +281,30 @@ func TestKillAll(t *testing.T) {
 	expect(t, "output", d.read("out"), "begin\nend\n")
 	expect(t, "exit code", d.must("sacct", "-nXP", "-j", id, "-o", "State,ExitCode"), "FAILED|6:0")
 }
+
+// The binary is replaced and the daemon restarted: jobs and steps run on, under a new supervisor program.
+func TestUpgradeInPlace(t *testing.T) {
+	d := startDev(t)
+	id := d.must("sbatch", "--parsable", "-n2", "-o", "out", "--wrap", "srun sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.3; done; exit 4'")
+	d.wait("output", func() bool { b, _ := os.ReadFile(d.dir + "/out"); return len(b) > 0 })
+	text, err := os.ReadFile(bin + "/muster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bin+"/muster.new", text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.stop()
+	if err := os.Rename(bin+"/muster.new", bin+"/muster"); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
+	d.wait("the end", func() bool { out, _, _ := d.run("sacct", "-nXP", "-j", id, "-o", "State"); return out == "FAILED\n" })
+	expect(t, "exit code", d.must("sacct", "-nXP", "-j", id, "-o", "ExitCode"), "4:0")
+	if n := strings.Count(d.read("out"), "5\n"); n != 2 {
+		t.Errorf("output is not complete: %q", d.read("out"))
+	}
+	if log := d.read("log"); !strings.Contains(log, "the supervisor was upgraded in place") {
+		t.Error("the supervisor still runs the old program")
+	}
+}

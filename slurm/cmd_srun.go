@@ -152,7 +152,6 @@ func (s *Sys) step(r *Request, id cluster.JobID, own bool) int {
 	}
 	run := newStepRun(s, r, resp, sio)
 	rc := run.run()
-	sio.close()
 	if own && run.revoked {
 		s.say("Force Terminated job %d", id)
 	}
@@ -279,7 +278,9 @@ func (run *stepRun) run() int {
 				continue
 			}
 			if run.event(e) {
-				tell = time.After(mergeTime)
+				if run.req.Step.PTY == nil { // else when the terminal is itself again
+					tell = time.After(mergeTime)
+				}
 				if w := run.waitAfter(); w > 0 && limit == nil {
 					limit = time.After(w)
 				}
@@ -292,6 +293,7 @@ func (run *stepRun) run() int {
 			ctl.signal(sig)
 		}
 	}
+	run.io.close()
 	run.tellExits()
 	for _, st := range run.streams {
 		_ = st.Close()
