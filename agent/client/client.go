@@ -57,6 +57,8 @@ type Client struct {
 	nodes  map[cluster.NodeName]*node
 	order  []cluster.NodeName
 	wakeup chan struct{}
+	known  chan struct{} // closed once the supervisor's steps are known here
+	told   chan struct{} // closed once the servers have said what to do
 
 	mu      sync.Mutex // guards everything below and nodes' content
 	config  cluster.Config
@@ -89,6 +91,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
+		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{})}
 	for _, n := range cfg.Nodes {
@@ -127,6 +130,7 @@ func (c *Client) Run(ctx context.Context) error {
 		c.recoverStep(&list[i])
 	}
 	c.mu.Unlock()
+	close(c.known)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.poll(ctx) })
 	wg.Go(func() { c.send(ctx) })
@@ -174,7 +178,7 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName) error {
 // poll keeps one call for work open.
 func (c *Client) poll(ctx context.Context) {
 	var wait time.Duration
-	missing := slices.Clone(c.order)
+	missing, informed := slices.Clone(c.order), false
 	for ctx.Err() == nil {
 		if len(missing) > 0 {
 			if err := c.register(ctx, missing); err != nil {
@@ -201,6 +205,10 @@ func (c *Client) poll(ctx context.Context) {
 		}
 		wait, missing = 0, w.Unknown
 		c.take(w)
+		if !informed && len(w.Nodes) > 0 {
+			informed = true
+			close(c.told)
+		}
 	}
 }
 

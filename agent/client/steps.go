@@ -43,9 +43,31 @@ type note struct {
 
 // Routes registers what the client of a job's first node answers.
 func (c *Client) Routes(m *api.Mux) {
-	api.Handle(m, api.CreateStep, c.createStep)
+	api.Handle(m, api.CreateStep, func(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
+		if err := c.await(ctx, c.known, c.told); err != nil {
+			return api.StepResponse{}, err
+		}
+		return c.createStep(ctx, who, q)
+	})
 	api.Handle(m, api.SignalStep, c.signalStep)
 	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
+}
+
+// startTime bounds how long a call waits for a daemon that has just started.
+const startTime = 10 * time.Second
+
+// await waits until the daemon knows enough to answer.
+func (c *Client) await(ctx context.Context, conditions ...chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for _, ok := range conditions {
+		select {
+		case <-ok:
+		case <-ctx.Done():
+			return cluster.Errorf(cluster.Unavailable, "", "this node's daemon is starting and has not heard from the servers; try again")
+		}
+	}
+	return nil
 }
 
 // jobLedHere finds a live job whose first node is one of this client's.
@@ -411,7 +433,10 @@ func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Er
 	return ls, nil
 }
 
-func (c *Client) signalStep(_ context.Context, who api.Caller, q api.StepSignal) (api.Empty, error) {
+func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSignal) (api.Empty, error) {
+	if err := c.await(ctx, c.known); err != nil {
+		return api.Empty{}, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ls, err := c.liveStep(q.ID, who)
@@ -433,6 +458,9 @@ func (c *Client) signalStep(_ context.Context, who api.Caller, q api.StepSignal)
 
 // checkAttach refuses what can not be attached to.
 func (c *Client) checkAttach(who api.Caller, req []byte) error {
+	if err := c.await(context.Background(), c.known); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, _, _, err := c.attachTarget(who, req)
