@@ -176,6 +176,12 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 	u := c.update(h, cluster.BatchOver)
 	if len(st.Tasks) > 0 {
 		t := st.Tasks[0]
+		if t.Lost { // how it ended, nobody knows: as if the node had been lost
+			h.told, h.done = true, true
+			c.report(n.Name, c.update(h, cluster.JobLost))
+			c.forget(h)
+			return
+		}
 		u.Exit, u.Usage = t.Exit, st.Usage
 		if !t.Ended.IsZero() {
 			u.At = t.Ended

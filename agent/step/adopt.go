@@ -52,7 +52,8 @@ func (s *supervisor) adopt(id ID, p *past) {
 		st, known := p.tasks[t.st.Rank]
 		if !known {
 			st = t.st
-			st.Error, st.Ended = "supervisor was replaced before the start", time.Now()
+			// It may have begun in the moment between its start and the journal's line.
+			st.Error, st.Lost, st.Ended = "supervisor was replaced before the start", true, time.Now()
 		}
 		t.st, t.ticks = st, p.ticks[st.Rank]
 		if st.Ended.IsZero() {
