@@ -157,18 +157,20 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 // ended does what follows from a job's final end: history, dependents, array bookkeeping.
 func (t *tx) ended(n *Job) {
 	t.tell(n)
-	for s := range t.Steps(n.ID) { // steps nobody reported the end of
+	t.endSteps(n)
+	t.wakeDependents(n)
+	if n.ArrayID != 0 && t.arrayOver(n.ArrayID) {
+		t.touch(slices.Collect(t.Members(n.ArrayID))...) // now their clocks start
+	}
+}
+
+// endSteps closes the records of steps that nobody reported the end of.
+func (t *tx) endSteps(n *Job) {
+	for _, s := range slices.Collect(t.Steps(n.ID)) {
 		c := *s
 		c.Ended, c.Outcome = n.Ended, Cancelled
 		t.events = append(t.events, Event{Step: &c})
 		t.deleteStep(s)
-	}
-	t.wakeDependents(n)
-	if n.ArrayID != 0 && t.arrayOver(n.ArrayID) {
-		for m := range t.Members(n.ArrayID) { // now their clocks start
-			c := *m
-			t.putJob(&c)
-		}
 	}
 }
 
@@ -200,6 +202,16 @@ func (c *Finish) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
+// alive drops the ended records of an array; it is an error if nothing is left.
+func alive(jobs []*Job) ([]*Job, error) {
+	first := jobs[0].ID
+	jobs = slices.DeleteFunc(jobs, func(j *Job) bool { return j.Phase == Ended })
+	if len(jobs) == 0 {
+		return nil, Errorf(Conflict, ErrFinished, "job %d has ended", first)
+	}
+	return jobs, nil
+}
+
 // HoldJobs holds pending jobs, or with NotHeld releases them.
 type HoldJobs struct {
 	Ref  Ref  `json:"ref"`
@@ -213,10 +225,10 @@ func (c *HoldJobs) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if jobs, err = alive(jobs); err != nil {
+		return nil, err
+	}
 	for _, j := range jobs {
-		if j.Phase == Ended {
-			return nil, Errorf(Conflict, ErrFinished, "job %d has ended", j.ID)
-		}
 		if c.Hold == NotHeld && j.Held == HeldAdmin && !t.by.Operator() {
 			return nil, Errorf(Denied, ErrAccess, "job %d is held by an administrator", j.ID)
 		}
@@ -257,6 +269,8 @@ func (c *Requeue) apply(t *tx) (any, error) {
 			t.setHold(&n, HeldUser)
 			t.putJob(&n)
 			continue
+		case j.Phase == Pending && len(jobs) > 1:
+			continue // the rest of an array
 		case j.Phase == Pending:
 			return nil, Errorf(Conflict, ErrPending, "job %d is pending already", j.ID)
 		case j.Spec.Requeue != nil && !*j.Spec.Requeue:
@@ -278,19 +292,27 @@ func (c *Requeue) apply(t *tx) (any, error) {
 // requeued brings a job whose attempt is over back to Pending. History has the old attempt.
 func (t *tx) requeued(n *Job) {
 	hold, special := n.RequeueHold, n.SpecialExit
-	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Attempt: n.Attempt,
+	heldWhy := WaitRequeueHeld
+	if n.EndReason == EndLaunchFailure {
+		heldWhy = WaitLaunchFailedHeld
+	}
+	wasOver := n.Phase == Ended && n.ArrayID != 0 && t.arrayOver(n.ArrayID)
+	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Attempt: n.Attempt,
 		Restarts: n.Restarts + 1, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0}
 	n.Priority = priorityOf(n)
 	t.evaluate(n)
 	if d := t.config.RequeueDelay; d > 0 {
-		n.Eligible, n.Wait = t.at.Add(d), WaitBegin
+		n.Eligible, n.Wait = later(n.Eligible, t.at.Add(d)), WaitBegin
 	}
 	if hold {
-		n.Held, n.Wait, n.SpecialExit = HeldUser, WaitRequeueHeld, special
+		n.Held, n.Wait, n.SpecialExit = HeldUser, heldWhy, special
 		n.Priority = 0
 	}
 	t.putJob(n)
 	t.tell(n)
+	if wasOver { // the clocks of its other tasks stop
+		t.touch(slices.Collect(t.Members(n.ArrayID))...)
+	}
 }
 
 // Suspend stops running jobs and frees their CPUs, or with Resume continues them.
@@ -311,6 +333,9 @@ func (c *Suspend) apply(t *tx) (any, error) {
 	}
 	for _, j := range jobs {
 		n := *j
+		if others := len(jobs) > 1; others && (c.Resume && n.Phase != Suspended || !c.Resume && n.Phase != Running) {
+			continue // another task of the array is meant
+		}
 		if c.Resume {
 			if n.Phase != Suspended {
 				return nil, Errorf(Conflict, ErrNotSuspended, "job %d is not suspended", n.ID)

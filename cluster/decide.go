@@ -119,12 +119,20 @@ func (c *Expire) apply(t *tx) (any, error) {
 		n := *j
 		switch c.Why {
 		case EndTimeLimit:
-			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) {
+			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) || n.Phase == Suspended {
 				continue
 			}
 			t.end(&n, TimedOut, EndTimeLimit)
 		case EndDeadline:
+			if d := n.Spec.Deadline; d.IsZero() || d.After(t.at) {
+				continue
+			}
 			t.end(&n, DeadlineMissed, EndDeadline)
+		case WaitDependencyNever:
+			if n.Phase != Pending || !n.DependNever() {
+				continue
+			}
+			t.end(&n, Cancelled, c.Why)
 		default:
 			t.end(&n, Cancelled, c.Why)
 		}

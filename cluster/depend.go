@@ -163,6 +163,11 @@ func later(a, b time.Time) time.Time {
 func (t *tx) remaining(j *Job) Depends {
 	var left []Depend
 	for _, d := range j.Depends.Terms {
+		if d.Failed && d.Type != SingletonOf && len(t.parents(d)) == 0 {
+			left = append(left, d) // failed before its job was purged
+			continue
+		}
+		d.Failed = false
 		switch t.judge(j, d, j.Task) {
 		case met:
 			if j.Depends.Any {
@@ -179,6 +184,15 @@ func (t *tx) remaining(j *Job) Depends {
 		left = append(left, d)
 	}
 	return Depends{Any: j.Depends.Any, Terms: left}
+}
+
+// asked is the dependency as a user may give it: without what only Apply knows.
+func (d Depends) asked() Depends {
+	d.Terms = slices.Clone(d.Terms)
+	for i := range d.Terms {
+		d.Terms[i].Failed = false
+	}
+	return d
 }
 
 // anyUnmetCorr reports whether some task of the record still waits for its counterpart.
@@ -281,10 +295,12 @@ func (t *tables) Ready(j *Job, now time.Time) (tasks IDSet, why Reason) {
 		return IDSet{}, WaitBegin
 	}
 	if len(j.Depends.Terms) > 0 {
-		if j.Tasks.Empty() && !t.timeMet(j, now) {
+		at := *t // the clock may have met a term since the last entry
+		at.Now = later(t.Now, now)
+		if j.Tasks.Empty() && !at.dependsMet(j, j.Task) {
 			return IDSet{}, WaitDependency
 		}
-		if tasks = t.startable(j); !j.Tasks.Empty() && tasks.Empty() {
+		if tasks = at.startable(j); !j.Tasks.Empty() && tasks.Empty() {
 			return IDSet{}, WaitDependency
 		}
 		if j.Spec.Begin.After(now) {
@@ -295,24 +311,17 @@ func (t *tables) Ready(j *Job, now time.Time) (tasks IDSet, why Reason) {
 	return j.Tasks, NoReason
 }
 
-// timeMet judges the dependencies of a single job at now instead of at the last entry.
-func (t *tables) timeMet(j *Job, now time.Time) bool {
-	at := *t
-	at.Now = later(t.Now, now)
-	return at.dependsMet(j, j.Task)
-}
-
 // wakeDependents looks again at every record that waits for this one.
 func (t *tx) wakeDependents(p *Job) {
 	var kids []JobID
-	parents := []JobID{p.ID, p.ArrayID}
+	parents := []JobID{p.ID}
+	if p.ArrayID != 0 && p.ArrayID != p.ID {
+		parents = append(parents, p.ArrayID)
+	}
 	if p.Phase == Ended {
 		parents = append(parents, 0) // 0 stands for singleton, which names no job
 	}
-	for i, parent := range parents {
-		if parent == 0 && i == 1 || slices.Contains(parents[:i], parent) {
-			continue
-		}
+	for _, parent := range parents {
 		t.depends.Ascend(pairKey{a: parent}, func(k pairKey) bool {
 			if k.a == parent {
 				kids = append(kids, k.b)

@@ -23,6 +23,7 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec) ([]Share, *Error)
 	}
 	per := max(s.CPUsPerTask, 1)
 	exact := s.Exact || s.CPUsPerTask > 0
+	tasks := stepTasks(s, shares)
 	free := make([]Share, len(shares))
 	room := make([]int, len(shares)) // tasks that would fit if no other step ran
 	now := make([]int, len(shares))  // tasks that fit beside the other steps
@@ -40,13 +41,12 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec) ([]Share, *Error)
 			room[i], now[i] = min(room[i], k), min(now[i], k)
 		}
 		if s.Overcommit {
-			room[i] = s.Tasks
+			room[i] = tasks
 			if !free[i].CPUs.Empty() {
-				now[i] = s.Tasks
+				now[i] = tasks
 			}
 		}
 	}
-	tasks := stepTasks(s, shares)
 	if _, ok := spread(tasks, room, s); !ok {
 		return nil, Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation", tasks, per)
 	}
@@ -72,7 +72,7 @@ func stepTasks(s *StepSpec, shares []Share) int {
 func stepNodes(j *Job, s *StepSpec) ([]Share, *Error) {
 	shares := slices.Clone(j.Alloc.Shares)
 	if s.Relative != nil {
-		if *s.Relative >= len(shares) {
+		if *s.Relative < 0 || *s.Relative >= len(shares) {
 			return nil, Errorf(Invalid, ErrStepNodes, "the job has %d nodes, number %d is beyond", len(shares), *s.Relative)
 		}
 		shares = shares[*s.Relative:]
@@ -309,7 +309,7 @@ func repeatList(text string) (out []string) {
 		v, times, ok := strings.Cut(w, "*")
 		n := 1
 		if k, err := strconv.Atoi(times); ok && err == nil {
-			n = min(k, 1024)
+			n = min(max(k, 1), 1024)
 		}
 		for range n {
 			out = append(out, v)

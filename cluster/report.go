@@ -89,6 +89,9 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 	case BatchOver:
 		t.batchOver(&n, u)
 	case LaunchFailed:
+		if n.Phase == Ending {
+			return // it ends for a better reason already
+		}
 		n.RequeueAfter = n.Spec.Kind == Batch
 		n.RequeueHold = true
 		t.end(&n, NodeFailed, EndLaunchFailure)
@@ -144,9 +147,7 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 	t.putJob(n)
 	if n.RequeueAfter {
 		t.tell(n)
-		for s := range t.Steps(n.ID) {
-			t.deleteStep(s)
-		}
+		t.endSteps(n)
 		c := *n
 		t.requeued(&c)
 		return
@@ -162,7 +163,8 @@ func (t *tx) lost(n *Job, node NodeName) {
 		t.end(n, NodeFailed, EndNodeDown)
 	}
 	t.putJob(n)
-	t.doneOn(n, node)
+	c := *n // n is in the table now and must not change
+	t.doneOn(&c, node)
 }
 
 func (t *tx) stepNow(j *Job, u Update) {
@@ -216,10 +218,21 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		n.Down, n.Reason, n.ReasonBy = false, "", ""
 	}
 	n.Inventory, n.Up, n.Registered = c.Inventory, true, t.at
-	n.ReportSeq = max(n.ReportSeq, c.Seq)
+	// A node that lost its disk counts from the start again. What it sends twice does no harm:
+	// attempts fence it.
+	n.ReportSeq = c.Seq
+	if t.overfull(&n) && !n.Drain {
+		n.Drain, n.Reason, n.ReasonBy, n.ReasonAt = true, "It has less than its jobs hold", "slurm", t.at
+	}
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
 	return nil, nil
+}
+
+// overfull reports whether the node's jobs hold more than it has.
+func (t *tables) overfull(n *Node) bool {
+	l := t.Load(n.Name)
+	return l.CPUs.Max() >= n.Inventory.CPUs || l.GPUs.Max() >= len(n.Inventory.GPUs) || l.MemMB > n.Inventory.MemMB && l.MemMB > 0
 }
 
 func (t *tx) nextOrder() int {
@@ -327,6 +340,9 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 		if !n.Drain && !n.Down && !n.Failing {
 			return Errorf(Invalid, ErrNodeState, "node %s is neither drained nor down", n.Name)
 		}
+		if t.overfull(n) {
+			return Errorf(Conflict, ErrNodeState, "node %s has less than its jobs hold", n.Name)
+		}
 		n.Drain, n.Down, n.Failing, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = false, false, false, "", "", 0, time.Time{}
 	}
 	if c.Reason != nil {
@@ -392,8 +408,14 @@ func (c *Configure) apply(t *tx) (any, error) {
 	if !t.by.Operator() {
 		return nil, Errorf(Denied, ErrUser, "only operators may configure the cluster")
 	}
-	cfg := *c.Config
+	if c.Config == nil || c.Config.FirstJobID < 1 || c.Config.MaxJobID <= c.Config.FirstJobID {
+		return nil, Errorf(Invalid, "", "job numbers must begin above 0 and end above where they begin")
+	}
+	cfg, old := *c.Config, t.config
 	t.putConfig(&cfg)
+	if cfg.MinJobAge != old.MinJobAge || cfg.OverTimeLimit != old.OverTimeLimit {
+		t.touch(slices.Collect(t.Jobs())...) // their clocks depend on it
+	}
 	if t.NextID < cfg.FirstJobID {
 		old := t.NextID
 		t.NextID = cfg.FirstJobID

@@ -86,6 +86,12 @@ func Decode(r io.Reader) (*State, error) {
 		s.index(j)
 		s.regain(j)
 	}
+	for _, j := range jobs { // an array's clocks depend on all its records
+		if j.Phase == Ended && j.ArrayID != 0 {
+			s.unindex(j)
+			s.index(j)
+		}
+	}
 	return s, nil
 }
 

@@ -96,11 +96,11 @@ type tables struct {
 	members *btree.BTreeG[pairKey]  // array id, record id
 	depends *btree.BTreeG[pairKey]  // parent (job or array id), waiting record
 	timers  *btree.BTreeG[timerKey]
-	timerAt *btree.Map[JobID, time.Time] // each record's key in timers
-	names   *btree.BTreeG[nameKey]       // not ended
-	order   *btree.Map[int, *Node]       // nodes by Order
-	running *btree.Map[JobID, int]       // array id → its records in live
-	idle    *btree.Map[BlobHash, *Blob]  // blobs nobody refers to
+	timerAt *btree.Map[JobID, [2]time.Time] // each record's keys in timers
+	names   *btree.BTreeG[nameKey]          // not ended
+	order   *btree.Map[int, *Node]          // nodes by Order
+	running *btree.Map[JobID, int]          // array id → its records in live
+	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 }
 
 func newTables() tables {
@@ -113,7 +113,7 @@ func newTables() tables {
 		steps: btree.NewBTreeGOptions(stepLess, opt), queue: btree.NewBTreeGOptions(queueLess, opt),
 		live: btree.NewMap[JobID, *Job](32), members: btree.NewBTreeGOptions(pairLess, opt),
 		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
-		timerAt: btree.NewMap[JobID, time.Time](32),
+		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32),
 	}

@@ -27,6 +27,9 @@ func (c *PutBlob) apply(t *tx) (any, error) {
 		return nil, Errorf(Invalid, ErrTooBig, "text of %d bytes is larger than %d", len(c.Text), MaxEnvBytes)
 	}
 	if _, ok := t.blobs.Get(c.Hash); !ok {
+		if c.Hash != HashBlob(c.Text) {
+			return nil, Errorf(Invalid, "", "the stored text is not what its name %s says", c.Hash)
+		}
 		t.putBlob(&Blob{Hash: c.Hash, Text: c.Text, Added: t.at})
 	}
 	return nil, nil
@@ -42,6 +45,9 @@ type Submit struct {
 func (*Submit) kind() string { return "submit" }
 
 func (c *Submit) apply(t *tx) (any, error) {
+	if c.Spec == nil {
+		return nil, Errorf(Invalid, "", "nothing was submitted")
+	}
 	spec, err := Admit(&Snapshot{*t.tables}, t.by, *c.Spec)
 	if err != nil {
 		return nil, err
@@ -76,7 +82,7 @@ func (c *Submit) apply(t *tx) (any, error) {
 func (t *tx) allotID() JobID {
 	old := t.NextID
 	t.onUndo(func() { t.NextID = old })
-	for {
+	for range t.JobCount() + 2 {
 		id := t.NextID
 		if t.NextID++; t.NextID > t.config.MaxJobID {
 			t.NextID = t.config.FirstJobID
@@ -85,6 +91,7 @@ func (t *tx) allotID() JobID {
 			return id
 		}
 	}
+	panic(Errorf(Unavailable, ErrQueueFull, "all job numbers up to %d are in use", t.config.MaxJobID))
 }
 
 // topPriority is where Slurm's priority/basic starts counting down.
@@ -143,6 +150,10 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if len(spec.Name) > MaxNameBytes || len(spec.Comment) > MaxNameBytes*64 || len(spec.Depends.Terms) > maxDepends {
 		return spec, Errorf(Invalid, ErrTooBig, "job name, comment or dependency list is too long")
 	}
+	spec.Depends = spec.Depends.asked()
+	if err := admitNumbers(&spec); err != nil {
+		return spec, err
+	}
 	if err := admitPartitions(s, by, &spec); err != nil {
 		return spec, err
 	}
@@ -184,6 +195,34 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 		spec.Requeue = &r
 	}
 	return spec, nil
+}
+
+// maxCount bounds every number of nodes, tasks, CPUs and devices that may be asked for.
+const maxCount = 1 << 24
+
+// admitNumbers refuses counts that make no sense.
+func admitNumbers(spec *JobSpec) error {
+	l := &spec.Layout
+	for _, n := range []int{l.MinNodes, l.MaxNodes, l.Tasks, l.TasksPerNode, l.TasksPerSocket, l.TasksPerCore, l.TasksPerGPU,
+		l.CPUsPerTask, l.CPUsPerGPU, l.MinCPUs, l.SocketsPerNode, l.CoresPerSocket, l.ThreadsPerCore} {
+		if n < 0 || n > maxCount {
+			return Errorf(Invalid, ErrNodeCount, "%d is not a number of nodes, tasks or CPUs", n)
+		}
+	}
+	for _, list := range [][]GRES{l.PerNode, l.PerJob, l.PerSocket, l.PerTask} {
+		for _, g := range list {
+			if g.Count < 0 || g.Count > maxCount {
+				return Errorf(Invalid, ErrGRES, "%d is not a number of devices", g.Count)
+			}
+		}
+	}
+	if l.Mem.MB < 0 || l.Mem.MB > 1<<40 || spec.TmpMB < 0 {
+		return Errorf(Invalid, ErrNodeConfig, "%d MB is not an amount of memory", l.Mem.MB)
+	}
+	if spec.Limit < 0 || spec.LimitMin < 0 {
+		return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit)
+	}
+	return nil
 }
 
 func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {

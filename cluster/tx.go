@@ -21,8 +21,11 @@ func (s *State) Apply(e Entry) (out Applied) {
 	t := &tx{tables: &s.tables, at: e.At, by: e.By}
 	defer func() {
 		if p := recover(); p != nil {
-			out = Applied{Err: Errorf(Internal, "", "command %s failed: %v", e.Cmd.kind(), p)}
 			t.rollback()
+			out = Applied{Err: Errorf(Internal, "", "command %s failed: %v", e.Cmd.kind(), p)}
+			if refused, ok := p.(*Error); ok { // from deep inside, where no error can be returned
+				out.Err = refused
+			}
 		}
 	}()
 	s.Index = max(s.Index, e.Index)
@@ -101,8 +104,10 @@ func (t *tables) unindex(j *Job) {
 	if j.ArrayID != 0 {
 		t.members.Delete(pairKey{j.ArrayID, j.ID})
 	}
-	if at, ok := t.timerAt.Delete(j.ID); ok {
-		t.timers.Delete(timerKey{at, j.ID})
+	if ats, ok := t.timerAt.Delete(j.ID); ok {
+		for _, at := range ats {
+			t.timers.Delete(timerKey{at, j.ID})
+		}
 	}
 }
 
@@ -123,9 +128,13 @@ func (t *tables) index(j *Job) {
 	if j.ArrayID != 0 {
 		t.members.Set(pairKey{j.ArrayID, j.ID})
 	}
-	if at := t.timerOf(j); !at.IsZero() {
-		t.timerAt.Set(j.ID, at)
-		t.timers.Set(timerKey{at, j.ID})
+	if ats := t.timersOf(j); ats != [2]time.Time{} {
+		t.timerAt.Set(j.ID, ats)
+		for _, at := range ats {
+			if !at.IsZero() {
+				t.timers.Set(timerKey{at, j.ID})
+			}
+		}
 	}
 }
 
@@ -141,31 +150,30 @@ func (t *tables) countRunning(array JobID, d int) {
 	}
 }
 
-// timerOf is when the clock alone changes the job or makes it startable; zero if never.
-func (t *tables) timerOf(j *Job) time.Time {
-	var at time.Time
-	sooner := func(x time.Time) {
-		if !x.IsZero() && (at.IsZero() || x.Before(at)) {
-			at = x
-		}
-	}
+// timersOf is when the clock alone changes the job or makes it startable; zero if never.
+func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 	switch j.Phase {
 	case Pending:
 		if j.Eligible.After(t.Now) {
-			sooner(j.Eligible)
+			at[0] = j.Eligible
 		}
-		sooner(j.Spec.Deadline)
+		at[1] = j.Spec.Deadline
 	case Starting, Running:
-		if end := j.EndLimit(t.config); !end.IsZero() {
-			sooner(end)
-		}
-		sooner(j.Spec.Deadline)
+		at[0], at[1] = j.EndLimit(t.config), j.Spec.Deadline
 	case Ended:
 		if j.ArrayID == 0 || t.arrayOver(j.ArrayID) {
-			sooner(j.Ended.Add(t.config.MinJobAge))
+			at[0] = j.Ended.Add(t.config.MinJobAge)
 		}
 	}
 	return at
+}
+
+// touch derives a record's keys anew after something else that they depend on has changed.
+func (t *tx) touch(jobs ...*Job) {
+	for _, j := range jobs {
+		c := *j
+		t.putJob(&c)
+	}
 }
 
 // EndLimit is when the job's time limit runs out, zero if it has none or has not started.
@@ -173,7 +181,11 @@ func (j *Job) EndLimit(c *Config) time.Time {
 	if j.Started.IsZero() || j.Limit == 0 || j.Limit == Unlimited {
 		return time.Time{}
 	}
-	return j.Started.Add(j.Limit + j.SuspendTotal + c.OverTimeLimit)
+	all := j.Limit + j.SuspendTotal + c.OverTimeLimit
+	if all < j.Limit {
+		return time.Time{} // longer than a duration can tell
+	}
+	return j.Started.Add(all)
 }
 
 // arrayOver reports whether no task of the array is pending or live.
@@ -302,6 +314,9 @@ func (t *tx) give(j *Job) error {
 			return Errorf(Conflict, ErrBusy, "node %s is not usable", sh.Node)
 		}
 		l := *t.Load(sh.Node)
+		if sh.MemMB < 0 || slices.Contains(l.Jobs, j.ID) {
+			return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
+		}
 		if !l.CPUs.Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
 			sh.CPUs.Max() >= n.Inventory.CPUs || sh.GPUs.Max() >= len(n.Inventory.GPUs) ||
 			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) {

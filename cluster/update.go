@@ -63,10 +63,10 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if jobs, err = alive(jobs); err != nil {
+		return nil, err
+	}
 	for _, j := range jobs {
-		if j.Phase == Ended {
-			return nil, Errorf(Conflict, ErrFinished, "job %d has ended", j.ID)
-		}
 		n, spec := *j, *j.Spec
 		n.Spec = &spec
 		if err := c.Patch.times(t, &n, &spec); err != nil {
@@ -145,7 +145,13 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 		s.Priority = p.Priority
 	}
 	if p.Depends != nil {
-		s.Depends, n.Depends = *p.Depends, *p.Depends
+		for _, d := range p.Depends.Terms {
+			if d.Job != 0 && (d.Job == n.ID || d.Job == n.ArrayID) {
+				return Errorf(Invalid, ErrDependency, "job %d can not wait for itself", n.ID)
+			}
+		}
+		s.Depends = p.Depends.asked()
+		n.Depends = s.Depends
 	}
 	if p.ArrayLimit != nil && s.Array != nil {
 		a := *s.Array

@@ -1,0 +1,270 @@
+package cluster
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// source draws small numbers from fuzz bytes; past their end it draws zeros.
+type source struct{ b []byte }
+
+func (r *source) n(below int) int {
+	if len(r.b) == 0 {
+		return 0
+	}
+	v := int(r.b[0])
+	r.b = r.b[1:]
+	return v % below
+}
+
+func (r *source) yes() bool { return r.n(2) == 1 }
+func (r *source) id() JobID { return JobID(r.n(24)) }
+
+func (r *source) node() NodeName { return nodeName(r.n(5)) } // n4 does not exist at first
+
+func (r *source) set(below int) (s IDSet) {
+	for range r.n(4) {
+		s = s.Union(NewIDSet(r.n(below)))
+	}
+	return s
+}
+
+func (r *source) ref() Ref {
+	ref := Ref{Job: r.id()}
+	if r.yes() {
+		ref.Tasks = r.set(8)
+	}
+	return ref
+}
+
+func (r *source) span() time.Duration { return time.Duration(r.n(40)-4) * 15 * time.Second }
+
+func (r *source) depends() (d Depends) {
+	kinds := []DependType{After, AfterAny, AfterOK, AfterNotOK, AfterCorr, AfterBurst, ExpandJob, SingletonOf, "junk"}
+	d.Any = r.yes()
+	for range r.n(3) {
+		t := Depend{Type: kinds[r.n(len(kinds))], Job: r.id(), Task: r.n(5) - 1, Plus: r.span(), Failed: r.yes()}
+		if t.Type == SingletonOf {
+			t.Job = 0
+		}
+		d.Terms = append(d.Terms, t)
+	}
+	return d
+}
+
+func (r *source) spec(now time.Time) *JobSpec {
+	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)), Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
+		Nice: r.n(5) - 1, Limit: r.span(), Layout: Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
+	if r.yes() {
+		s.Array = &ArraySpec{Tasks: r.set(6), Limit: r.n(3)}
+	}
+	if r.yes() {
+		s.Depends = r.depends()
+	}
+	if r.n(4) == 0 {
+		s.Begin = now.Add(r.span())
+	}
+	if r.n(4) == 0 {
+		s.Deadline = now.Add(r.span())
+	}
+	if r.n(3) == 0 {
+		s.Script = HashBlob([]byte{byte('0' + r.n(3))})
+	}
+	if r.n(3) == 0 {
+		v := r.yes()
+		s.Requeue, s.KillInvalidDepend = &v, &v
+	}
+	return s
+}
+
+func (r *source) decision() Decision {
+	d := Decision{Job: r.id(), Task: r.n(7) - 1}
+	if r.n(5) == 0 {
+		d.Wait = WaitPriority
+		return d
+	}
+	d.Start = &Alloc{Partition: "main"}
+	for range 1 + r.n(2) {
+		d.Start.Shares = append(d.Start.Shares, Share{Node: r.node(), CPUs: r.set(9), GPUs: r.set(3), MemMB: MemMB(r.n(40)-2) * 100})
+	}
+	return d
+}
+
+func (r *source) update(s *State) Update {
+	kinds := []UpdateKind{NodeReady, NodeDone, BatchOver, LaunchFailed, StepNow, JobLost, "junk"}
+	u := Update{Kind: kinds[r.n(len(kinds))], Job: r.id(), Exit: ExitStatus{Code: r.n(3)}, OOM: r.n(9) == 0}
+	if j, ok := s.Job(u.Job); ok && r.n(8) > 0 {
+		u.Attempt = j.Attempt
+	}
+	if r.n(4) > 0 {
+		u.Step = &Step{ID: StepID{u.Job, r.n(4) - 1}, Attempt: u.Attempt, Started: s.Now}
+		if r.yes() {
+			u.Step.Ended = s.Now
+		}
+	}
+	return u
+}
+
+func (r *source) command(s *State) Command {
+	kinds := Kinds()
+	switch kinds[r.n(len(kinds))] {
+	case "put_blob":
+		text := BlobText{byte('0' + r.n(3))}
+		return &PutBlob{Hash: HashBlob(text), Text: text}
+	case "submit":
+		return &Submit{Spec: r.spec(s.Now)}
+	case "update":
+		d, limit, n := r.depends(), r.span(), r.n(4)
+		p := Patch{}
+		for _, set := range []func(){func() { p.Depends = &d }, func() { p.Limit = &limit }, func() { p.ArrayLimit = &n }, func() { p.MinNodes = &n },
+			func() { p.Nice = &n }, func() { at := s.Now.Add(r.span()); p.Deadline = &at }} {
+			if r.n(3) == 0 {
+				set()
+			}
+		}
+		return &UpdateJob{Ref: r.ref(), Patch: p}
+	case "hold":
+		return &HoldJobs{Ref: r.ref(), Hold: Hold(r.n(3))}
+	case "requeue":
+		return &Requeue{Ref: r.ref(), Hold: r.yes(), SpecialExit: r.yes()}
+	case "suspend":
+		return &Suspend{Ref: r.ref(), Resume: r.yes()}
+	case "cancel":
+		return &Cancel{Ref: r.ref(), Sig: r.n(3) * 5, Scope: SignalScope(r.n(3))}
+	case "finish":
+		return &Finish{Job: r.id(), Exit: ExitStatus{Code: r.n(2)}}
+	case "decide":
+		c := &Decide{}
+		for range 1 + r.n(3) {
+			c.Decisions = append(c.Decisions, r.decision())
+		}
+		return c
+	case "report":
+		n := r.node()
+		c := &Report{Node: n, Seq: uint64(r.n(6))}
+		if old, ok := s.Node(n); ok {
+			c.Seq += old.ReportSeq
+		}
+		for range r.n(4) {
+			c.Updates = append(c.Updates, r.update(s))
+		}
+		return c
+	case "expire":
+		return &Expire{Jobs: []JobID{r.id(), r.id()}, Why: []Reason{EndTimeLimit, EndDeadline, WaitDependencyNever, "junk"}[r.n(4)]}
+	case "purge":
+		return &Purge{Jobs: []JobID{r.id(), r.id()}, Blobs: []BlobHash{HashBlob([]byte{byte('0' + r.n(3))}), ""}}
+	case "node_up":
+		inv := smallNode()
+		inv.CPUs -= r.n(3)
+		return &NodeUp{Name: r.node(), Inventory: inv, Seq: uint64(r.n(4))}
+	case "node_down":
+		return &NodeDown{Nodes: []NodeName{r.node(), r.node()}}
+	case "node_set":
+		why := "test"
+		return &NodeSet{Nodes: []NodeName{r.node()}, Reason: &why, Action: []NodeAction{NodeDrain, NodeResume, NodeSetDown, NodeFail, ""}[r.n(5)]}
+	case "partition_set":
+		return &PartitionSet{Partition: Partition{Name: []string{"main", "two"}[r.n(2)], All: true, State: PartitionUp, Default: r.yes()}, Delete: r.n(4) == 0}
+	default:
+		cfg := DefaultConfig()
+		cfg.MinJobAge, cfg.RequeueDelay, cfg.MaxJobID = r.span(), max(r.span(), 0), JobID(r.n(60))
+		return &Configure{Config: &cfg}
+	}
+}
+
+// play runs a session drawn from bytes on two states.
+func play(t testing.TB, data []byte) {
+	r := &source{data}
+	w := newWorld(t, 4)
+	twin := newWorld(t, 4)
+	who := []Identity{root, sys, alice, bob}
+	for range 60 {
+		if len(r.b) == 0 {
+			break
+		}
+		w.pass(max(r.span(), 0) / 4)
+		twin.now = w.now
+		by := who[r.n(len(who))]
+		cmds := []Command{r.command(w.s)}
+		if r.n(6) == 0 {
+			cmds = append(cmds, Due(w.s.Snapshot(), w.now)...)
+		}
+		for _, c := range cmds {
+			w.apply(by, c)
+			twin.apply(by, c)
+		}
+	}
+	if content(t, w.s) != content(t, twin.s) {
+		t.Fatal("two states fed the same entries differ")
+	}
+}
+
+func FuzzApply(f *testing.F) {
+	r := rand.New(rand.NewPCG(7, 7))
+	for range 8 {
+		b := make([]byte, 600)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { play(t, data) })
+}
+
+// TestApplyRandom is a fixed piece of what FuzzApply explores.
+func TestApplyRandom(t *testing.T) {
+	rounds := 150
+	if testing.Short() {
+		rounds = 20
+	}
+	r := rand.New(rand.NewPCG(11, 3))
+	for range rounds {
+		b := make([]byte, 900)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		play(t, b)
+	}
+}
+
+func FuzzDecodeEntry(f *testing.F) {
+	for _, k := range Kinds() {
+		f.Add([]byte(`{"v":1,"kind":"` + k + `","at":"2026-03-01T08:00:00Z","by":{"uid":0},"body":{"ref":{"job":1},"node":"n0","seq":9,"jobs":[1]}}`))
+	}
+	f.Add([]byte(`{"v":1,"kind":"decide","at":"2026-03-01T08:00:00Z","by":{},"body":{"decisions":[{"job":1,"task":-1,"start":{"shares":[{"node":"n0","cpus":"0-3"}]}}]}}`))
+	f.Add([]byte(`{"v":2,"kind":"cancel"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 4096 || bytes.Contains(text, []byte("000")) && bytes.Contains(text, []byte("-")) && strings.Count(string(text), "0") > 200 {
+			return
+		}
+		e, err := DecodeEntry(text)
+		if err != nil {
+			return
+		}
+		again, err := EncodeEntry(e)
+		if err != nil {
+			return // e.g. a year that JSON can not write
+		}
+		back, err := DecodeEntry(again)
+		if err != nil {
+			t.Fatalf("%s does not read back: %v", again, err)
+		}
+		third, err := EncodeEntry(back)
+		if err != nil || !bytes.Equal(third, again) {
+			t.Fatalf("%s\nreads back as\n%s", again, third)
+		}
+		w := newWorld(t, 2)
+		id := w.submit(nil)
+		w.run(id, 0, "n0")
+		before := content(t, w.s)
+		e.At = epoch
+		if out := w.s.Apply(e); out.Err != nil && content(t, w.s) != before {
+			t.Fatalf("refused %s changed the state", text)
+		}
+		if err := w.s.Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestIDSetAgainstMaps compares every operation with the same on plain maps.
+func TestIDSetAgainstMaps(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func() (IDSet, map[int]bool) {
+		m, s := map[int]bool{}, IDSet{}
+		for range r.IntN(12) {
+			i := r.IntN(200)
+			m[i] = true
+			s = s.Union(NewIDSet(i))
+		}
+		return s, m
+	}
+	same := func(what string, s IDSet, m map[int]bool) {
+		t.Helper()
+		want := slices.Sorted(maps.Keys(m))
+		if got := slices.Collect(s.All()); !slices.Equal(got, want) || s.Len() != len(m) || s.Empty() != (len(m) == 0) {
+			t.Fatalf("%s: %v, want %v", what, got, want)
+		}
+		if len(want) > 0 && (s.Min() != want[0] || s.Max() != want[len(want)-1]) {
+			t.Fatalf("%s: min %d max %d of %v", what, s.Min(), s.Max(), want)
+		}
+		back, err := ParseIDSet(s.String())
+		if err != nil || !back.Equal(s) {
+			t.Fatalf("%s: %q reads as %v: %v", what, s, back, err)
+		}
+		if n := len(want) / 2; !slices.Equal(slices.Collect(s.First(n).All()), want[:n]) && n > 0 {
+			t.Fatalf("%s: first %d of %v are %s", what, n, want, s.First(n))
+		}
+	}
+	for range 2000 {
+		a, x := draw()
+		b, y := draw()
+		union, minus, inter := maps.Clone(x), map[int]bool{}, map[int]bool{}
+		contains := true
+		for k := range y {
+			union[k] = true
+			contains = contains && x[k]
+		}
+		for k := range x {
+			if y[k] {
+				inter[k] = true
+			} else {
+				minus[k] = true
+			}
+		}
+		same("a", a, x)
+		same("union", a.Union(b), union)
+		same("minus", a.Minus(b), minus)
+		same("intersect", a.Intersect(b), inter)
+		if a.Contains(b) != contains || a.Equal(b) != maps.Equal(x, y) {
+			t.Fatalf("%s contains %s: %v, equal %v", a, b, a.Contains(b), a.Equal(b))
+		}
+	}
+}
+
+func TestParseIDSet(t *testing.T) {
+	for text, want := range map[string]string{"": "", "3,1,2": "1-3", "0-3,2-5": "0-5", "10-20:5": "10,15,20", "7": "7", "0-0": "0"} {
+		if s, err := ParseIDSet(text); err != nil || s.String() != want {
+			t.Errorf("%q reads as %q: %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"x", "3-1", "-1", "1-", "1:2", "1-5:0", ",", "1,,2", "4000002", "1-99999999999", "1-2-3"} {
+		if s, err := ParseIDSet(text); err == nil {
+			t.Errorf("%q reads as %q", text, s)
+		}
+	}
+}
+
+func FuzzIDSet(f *testing.F) {
+	for _, s := range []string{"", "0-3,8", "10-20:5", "5-1", "63,64,65", "0-100000"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 200 {
+			return
+		}
+		s, err := ParseIDSet(text)
+		if err != nil {
+			return
+		}
+		back, err := ParseIDSet(s.String())
+		if err != nil || !back.Equal(s) || back.String() != s.String() {
+			t.Fatalf("%q → %q → %q: %v", text, s, back, err)
+		}
+		if s.Len() > 0 && (!s.Has(s.Min()) || !s.Has(s.Max()) || s.Has(s.Max()+1)) {
+			t.Fatalf("%s: min %d max %d", s, s.Min(), s.Max())
+		}
+	})
+}
+
+func TestPlaceStep(t *testing.T) {
+	node := func(i, cpus int) Share {
+		return Share{Node: NodeName(fmt.Sprint("n", i)), CPUs: RangeIDSet(0, cpus-1), GPUs: NewIDSet(0, 1)}
+	}
+	big := &Job{Alloc: &Alloc{Shares: []Share{node(0, 16), node(1, 2)}}}
+	gang := &Job{Alloc: &Alloc{Shares: []Share{node(0, 3), node(1, 1)}}}
+	one := 1
+	bad := -1
+	for name, c := range map[string]struct {
+		job  *Job
+		used map[NodeName]StepUse
+		spec StepSpec
+		want string // node:tasks:cpus …
+		kind ErrKind
+	}{
+		"-n18 is 16+2":            {job: big, spec: StepSpec{Layout: Layout{Tasks: 18}}, want: "n0:16:0-15 n1:2:0-1"},
+		"-n6 is 4+2":              {job: big, spec: StepSpec{Layout: Layout{Tasks: 6}}, want: "n0:4:0-15 n1:2:0-1"},
+		"-n4 is 2+2":              {job: big, spec: StepSpec{Layout: Layout{Tasks: 4}}, want: "n0:2:0-15 n1:2:0-1"},
+		"-n4 of 3,1":              {job: gang, spec: StepSpec{Layout: Layout{Tasks: 4}}, want: "n0:3:0-2 n1:1:0"},
+		"fewer tasks than nodes":  {job: big, spec: StepSpec{Layout: Layout{Tasks: 1}}, want: "n0:1:0-15"},
+		"nothing asked":           {job: big, want: "n0:1:0-15 n1:1:0-1"},
+		"too many":                {job: big, spec: StepSpec{Layout: Layout{Tasks: 19}}, kind: ErrStepCPUs},
+		"overcommit":              {job: gang, spec: StepSpec{Layout: Layout{Tasks: 10, Overcommit: true}}, want: "n0:5:0-2 n1:5:0"},
+		"overcommit, one a node":  {job: gang, spec: StepSpec{Layout: Layout{Overcommit: true}}, want: "n0:1:0-2 n1:1:0"},
+		"-c2 is exact":            {job: big, spec: StepSpec{Layout: Layout{Tasks: 2, CPUsPerTask: 2}}, want: "n0:1:0-1 n1:1:0-1"},
+		"-r1":                     {job: big, spec: StepSpec{Relative: &one}, want: "n1:1:0-1"},
+		"-r-1":                    {job: big, spec: StepSpec{Relative: &bad}, kind: ErrStepNodes},
+		"-w n1":                   {job: big, spec: StepSpec{Layout: Layout{NodeList: []NodeName{"n1"}, MinNodes: 1}}, want: "n1:1:0-1"},
+		"-w of a strange node":    {job: big, spec: StepSpec{Layout: Layout{NodeList: []NodeName{"zz"}}}, kind: ErrNodeConfig},
+		"-N3 of two":              {job: big, spec: StepSpec{Layout: Layout{MinNodes: 3}}, kind: ErrStepNodes},
+		"beside a whole step":     {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, kind: ErrBusy},
+		"exact beside it":         {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 2}}, want: "n0:1:1 n1:1:0"},
+		"overlap":                 {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Overlap: true}, want: "n0:1:0-2 n1:1:0"},
+		"three GPUs of two":       {job: gang, spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 3}}}}, kind: ErrStepGRES},
+		"GPUs held by other step": {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}, kind: ErrBusy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shares, err := PlaceStep(c.job, c.used, &c.spec)
+			if c.kind != "" {
+				if err == nil || err.Kind != c.kind {
+					t.Fatalf("got %v %v, want a refusal of kind %s", shares, err, c.kind)
+				}
+				return
+			}
+			got := ""
+			for i, s := range shares {
+				if i > 0 {
+					got += " "
+				}
+				got += fmt.Sprintf("%s:%d:%s", s.Node, s.Tasks, s.CPUs)
+			}
+			if err != nil || got != c.want {
+				t.Errorf("got %q %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestRankLayout(t *testing.T) {
+	for _, c := range []struct {
+		counts []int
+		spec   StepSpec
+		want   string
+	}{
+		{[]int{3, 1}, StepSpec{}, "[[0 1 2] [3]]"},
+		{[]int{3, 1}, StepSpec{Layout: Layout{Distribution: "block"}}, "[[0 1 2] [3]]"},
+		{[]int{3, 1}, StepSpec{Layout: Layout{Distribution: "cyclic"}}, "[[0 2 3] [1]]"},
+		{[]int{6, 1, 1}, StepSpec{Layout: Layout{Distribution: "cyclic:block"}}, "[[0 3 4 5 6 7] [1] [2]]"},
+		{[]int{4, 4}, StepSpec{Layout: Layout{Distribution: "plane=2", PlaneSize: 2}}, "[[0 1 4 5] [2 3 6 7]]"},
+		{[]int{2, 1}, StepSpec{Layout: Layout{Distribution: "arbitrary", NodeList: []NodeName{"b", "a", "a"}}}, "[[1 2] [0]]"},
+	} {
+		if got := fmt.Sprint(RankLayout(c.counts, &c.spec)); got != c.want {
+			t.Errorf("%v %q: %s, want %s", c.counts, c.spec.Distribution, got, c.want)
+		}
+	}
+}
+
+func TestTaskGPUs(t *testing.T) {
+	inv := &Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, GPUs: []GPU{{Cores: RangeIDSet(0, 7)}, {Cores: RangeIDSet(0, 7)},
+		{Cores: RangeIDSet(8, 15)}, {Cores: RangeIDSet(8, 15)}}}
+	all := RangeIDSet(0, 3)
+	for _, c := range []struct {
+		spec StepSpec
+		want string // by local rank 0 to 3
+	}{
+		{StepSpec{}, "0-3 0-3 0-3 0-3"},
+		{StepSpec{Layout: Layout{PerTask: []GRES{{Name: "gpu", Count: 1}}}}, "0 1 2 3"},
+		{StepSpec{Layout: Layout{TasksPerGPU: 2}}, "0 0 1 1"},
+		{StepSpec{Layout: Layout{GPUBind: "single:2"}}, "0 0 1 1"},
+		{StepSpec{Layout: Layout{GPUBind: "map_gpu:3,2*2"}}, "3 2 2 3"},
+		{StepSpec{Layout: Layout{GPUBind: "map_gpu:0*0"}}, "0 0 0 0"},
+		{StepSpec{Layout: Layout{GPUBind: "mask_gpu:0x3,0x8"}}, "0-1 3 0-1 3"},
+		{StepSpec{Layout: Layout{GPUBind: "closest"}}, "0-1 2-3 0-1 2-3"},
+		{StepSpec{Layout: Layout{GPUBind: "none"}}, "   "},
+	} {
+		got := ""
+		for i := range 4 {
+			if i > 0 {
+				got += " "
+			}
+			got += TaskGPUs(&c.spec, all, i, inv).String()
+		}
+		if got != c.want {
+			t.Errorf("%q: %q, want %q", c.spec.GPUBind, got, c.want)
+		}
+	}
+}
