@@ -1,0 +1,40 @@
+# Functions for the commands of commands.txt (BASH_ENV of each).
+unset BASH_ENV
+
+# until N COMMAND: poll a command until it succeeds, N tenths of a second at most.
+until_() { local n=$1 i; shift; for ((i = 0; i < n; i++)); do "$@" >/dev/null 2>&1 && return 0; sleep .1; done; return 1; }
+
+state_is() { local s; s=$(squeue -h -t all -o %T -j "$2" 2>/dev/null | sort -u | tr '\n' ' '); [[ $s =~ ^($1)\ $ ]]; }
+# state ID STATE: wait until the job is in the state.  fin ID...: until it has ended.
+state() { until_ 100 state_is "$2" "$1"; }
+all_ended() { ! squeue -h -t all -o %T -j "$1" 2>/dev/null | grep -qE 'PENDING|RUNNING|COMPLETING|SUSPENDED|CONFIGURING|STOPPED|SPECIAL|REQUEUE'; }
+fin() { local j; for j; do until_ 150 all_ended "$j"; done; }
+# acct ID: wait until history has the end of the job and of its steps.
+acct_ended() { local s; s=$(sacct -n -P -o state -j "$1" 2>/dev/null) && [ -n "$s" ] && ! grep -qE 'PENDING|RUNNING' <<<"$s"; }
+acct() { local j; for j; do fin "$j"; until_ 80 acct_ended "$j"; done; }
+reason_is() { [[ $(squeue -h -o %r -j "$1") == $2 ]]; }
+reason() { until_ 100 reason_is "$1" "$2"; }
+file_has() { grep -qs -- "$2" "$1"; }
+filled() { until_ 100 file_has "$1" "${2:-.}"; }
+sub() { sbatch --parsable "$@"; }
+# batch TEXT OPTIONS...: submit a script, wait for its end, print its output.
+batch() { local t=$1 j; shift; j=$(printf '#!/bin/bash\n%s\n' "$t" | sbatch --parsable -o out.%j "$@") || return; fin "$j"; cat "out.$j"; }
+vars() { env | grep -E "^(SLURM|SRUN|SBATCH|CUDA|ROCR|ZE_|GPU_|TMPDIR|ENVIRONMENT|HOSTNAME)" | sort; }
+export -f vars
+# held OPTIONS...: a job that stays pending.
+held() { sbatch --parsable -H -o /dev/null "$@" --wrap 'sleep 30'; }
+as() { local u=$1; shift; setpriv --reuid "$u" --regid "$u" --init-groups env HOME=/tmp USER="$u" LOGNAME="$u" "$@"; }
+
+no_jobs() { [ -z "$(squeue -h 2>/dev/null)" ]; }
+idle_nodes() { ! sinfo -h -N -o %T | grep -qv '^idle$'; }
+# restore: cancel everything and bring the nodes back.
+restore() {
+	local j n
+	j=$(squeue -h -o %A 2>/dev/null | sort -u)
+	[ -n "$j" ] && scancel $j >/dev/null 2>&1 && scancel -s KILL $j >/dev/null 2>&1
+	until_ 60 no_jobs || { j=$(squeue -h -o %A 2>/dev/null | sort -u); scancel -s KILL $j; scancel -f -s KILL $j; until_ 200 no_jobs; }
+	if ! idle_nodes; then
+		for n in $(sinfo -h -N -o '%N %T' | awk '$2 ~ /drain|drng|down|fail/ {print $1}' | sort -u); do scontrol update nodename="$n" state=resume; done
+		until_ 60 idle_nodes
+	fi
+} >/dev/null 2>&1

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// replacer puts placeholders of the same width for what varies from run to run.
+type replacer struct {
+	base, end int // job ids of this command
+	dir       string
+}
+
+var (
+	number    = regexp.MustCompile(`\b\d+\b|job\d{5}\b`)
+	moment    = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\b`)
+	dateLine  = regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d \d{4}`)
+	shortTime = regexp.MustCompile(`\b(0|00:00):0\d\b`)
+	longTime  = regexp.MustCompile(`\b00:0\d\.\d{3}\b`)
+	variable  = regexp.MustCompile(`(?m)^((?:\d+: )?(?:SLURM_TASK_PID|SLURM_SRUN_COMM_PORT|SLURM_STEP_LAUNCHER_PORT|SLURMD_DEBUG)=)\d+`)
+	pid       = regexp.MustCompile(`\[\d{2,7}\](:)?`)
+	working   = regexp.MustCompile(`(SLURM_WORKING_CLUSTER=).*`)
+	version   = regexp.MustCompile(`(slurm|muster)(-wlm)? v?\d[\w.\-]*|(slurm|muster) dev\b`)
+	port      = regexp.MustCompile(`\b(port|Port)([ =:])\d+`)
+	elapsed   = regexp.MustCompile(`\b([A-Za-z]*Time|[Ee]lapsed)=00:00:0\d`)
+	spool     = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)
+)
+
+func (r replacer) replace(s string) string {
+	s = strings.ReplaceAll(s, r.dir, "/DIR")
+	s = spool.ReplaceAllString(s, "SPOOL/slurm_script")
+	s = dateLine.ReplaceAllString(s, "DAY MON DD HH:MM:SS YYYY")
+	s = moment.ReplaceAllString(s, "YYYY-MM-DDTHH:MM:SS")
+	s = elapsed.ReplaceAllString(s, "$1=00:00:0S")
+	s = longTime.ReplaceAllString(s, "00:0S.mmm")
+	s = shortTime.ReplaceAllString(s, "$1:0S")
+	s = variable.ReplaceAllString(s, "${1}N")
+	s = working.ReplaceAllString(s, "${1}CLUSTER")
+	s = pid.ReplaceAllStringFunc(s, func(m string) string {
+		if n, err := strconv.Atoi(strings.Trim(m, "[]:")); err == nil && n > 300 {
+			return "[PID]"
+		}
+		return m
+	})
+	s = version.ReplaceAllString(s, "slurm VERSION")
+	s = port.ReplaceAllString(s, "$1$2PORT")
+	s = number.ReplaceAllStringFunc(s, r.id)
+	if host, err := os.Hostname(); err == nil {
+		s = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllString(s, "HOST")
+	}
+	return s
+}
+
+// id replaces a job id by its place among the ids of the command, in the same width.
+func (r replacer) id(m string) string {
+	n, err := strconv.Atoi(m)
+	if err != nil || n < r.base || n > r.end {
+		return m
+	}
+	text := "J" + strconv.Itoa(n-r.base+1)
+	for len(text) < len(m) {
+		text = "J" + text
+	}
+	return text
+}

@@ -1,0 +1,46 @@
+#!/bin/bash
+# run.sh: one list of commands against a real Slurm and against muster, side by side.
+# The reference is the cluster of SLURM_CONF, or that of ../shared/oracle/oracle (as root).
+# COMPARE_ONLY=TEXT or numbers: only these commands.  COMPARE_ARGS: further options of the program.
+set -u
+cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
+export PATH=$PATH:/usr/local/go/bin CGO_ENABLED=0
+oracle=../shared/oracle/oracle
+mine="" dir="" down=""
+
+finish() {
+	[ -n "$mine" ] && kill "$mine" 2>/dev/null && wait "$mine" 2>/dev/null
+	[ -n "$dir" ] && [ -s "$dir/d/client/supervisor.pid" ] && kill "$(cat "$dir/d/client/supervisor.pid")" 2>/dev/null
+	[ -n "$down" ] && bash "$oracle" down >/dev/null 2>&1
+	[ -n "$dir" ] && rm -rf "$dir"
+}
+trap finish EXIT
+
+up() { [ -n "${SLURM_CONF:-}" ] && PATH=/usr/bin:/bin SLURM_CONF=$SLURM_CONF timeout 5 /usr/bin/sinfo -h >/dev/null 2>&1; }
+
+if ! up && [ -f "$oracle" ] && [ "$(id -u)" = 0 ]; then
+	found=$(bash "$oracle" env 2>/dev/null) && eval "$found"
+	up || { eval "$(bash "$oracle" up)" && down=yes; }
+fi
+if ! up; then
+	echo "compare: no reference is here: neither SLURM_CONF nor $oracle leads to a real Slurm. The commands would be:"
+	grep -v -e '^#' -e '^$' e2e/compare/commands.txt
+	exit 0
+fi
+
+make -s build || exit 1
+dir=$(mktemp -d /tmp/cmp.XXXXXX) && chmod 755 "$dir"
+# Job ids that can be told from other numbers (megabytes, array sizes): above 2100, with which muster starts too.
+burn() { PATH=/usr/bin:/bin sbatch --parsable -H -o /dev/null --wrap true; }
+last=$(burn)
+while [ "${last:-9999}" -lt 2100 ]; do
+	for _ in 1 2 3 4 5 6 7 8; do burn >/dev/null & done; for j in $(jobs -p); do [ "$j" = "$mine" ] || wait "$j"; done
+	last=$(burn)
+done
+PATH=/usr/bin:/bin scancel -u "$(id -un)" >/dev/null 2>&1
+{ cat "$SLURM_CONF"; echo "FirstJobId=$((last + 1))"; } >"$dir/slurm.conf"
+env -u SLURM_CONF bin/muster dev --data "$dir/d" --socket "$dir/s.sock" --conf "$dir/slurm.conf" --hollow conf --hollow-exec >"$dir/log" 2>&1 &
+mine=$!
+for _ in $(seq 100); do MUSTER_SOCKET=$dir/s.sock bin/sinfo -h 2>/dev/null | grep -q idle && break; sleep .05; done
+chmod 755 "$dir/d"
+go run ./e2e/compare -dir "$dir" -slurm-conf "$SLURM_CONF" -bin "$PWD/bin" -socket "$dir/s.sock" -only "${COMPARE_ONLY:-}" ${COMPARE_ARGS:-}
