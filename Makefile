@@ -35,6 +35,7 @@ sim:
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
 	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) test -count=1 -run 'TestTidy' .
 
 fmt:

@@ -16,7 +16,6 @@ import (
 // cancelOptions is what scancel's line asks for.
 type cancelOptions struct {
 	filter      api.JobQuery
-	states      []string
 	signal      int
 	batch, full bool
 	interactive bool

@@ -24,7 +24,7 @@ type control struct {
 	out              *bufio.Writer
 	oneLine, details bool
 	quiet, json      bool
-	yaml, all        bool
+	all              bool
 	conf             *api.ClusterResponse
 }
 

@@ -18,7 +18,6 @@ type view struct {
 	now     time.Time
 	raw     bool   // --noconvert
 	timeFmt string // SLURM_TIME_FORMAT
-	groups  map[uint32]string
 	conf    *api.ClusterResponse
 }
 

@@ -181,7 +181,7 @@ func (o *stepIO) create(name string) (io.Writer, error) {
 	}
 	f, err := os.OpenFile(o.path(name), flags, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("Could not open stdout file: %w", err)
+		return nil, fmt.Errorf("could not open stdout file: %w", err)
 	}
 	o.closers = append(o.closers, f)
 	return f, nil

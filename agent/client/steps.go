@@ -24,14 +24,13 @@ const maxStepsHere = 4096
 
 // liveStep is a step managed here: this client's node is the first of its job.
 type liveStep struct {
-	record    cluster.Step
-	spec      cluster.StepSpec
-	ids       []step.ID
-	told      bool      // its start was reported
-	endedAt   time.Time // all nodes are over
-	attached  int       // connections taking its output
-	drained   map[cluster.NodeName]bool
-	cancelled bool
+	record   cluster.Step
+	spec     cluster.StepSpec
+	ids      []step.ID
+	told     bool      // its start was reported
+	endedAt  time.Time // all nodes are over
+	attached int       // connections taking its output
+	drained  map[cluster.NodeName]bool
 }
 
 // note is what comes back from the supervisor after a restart of this daemon.

@@ -105,7 +105,7 @@ func setNodes(p *cluster.Partition, value string) error {
 	}
 	names, err := hostlist.Expand(value)
 	if err != nil {
-		return fmt.Errorf("Nodes=%s: %w", value, err)
+		return fmt.Errorf("nodes=%s: %w", value, err)
 	}
 	for _, n := range names {
 		p.Nodes = append(p.Nodes, cluster.NodeName(n))
@@ -119,7 +119,7 @@ func setState(p *cluster.Partition, value string) error {
 		p.State = s
 		return nil
 	}
-	return fmt.Errorf("State=%s: want UP, DOWN, DRAIN or INACTIVE", value)
+	return fmt.Errorf("state=%s: want UP, DOWN, DRAIN or INACTIVE", value)
 }
 
 func setTime(to *time.Duration, key, value string) error {

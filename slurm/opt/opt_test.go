@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-type got struct{ log []string }
+type got struct{}
 
 var rows = [][]Option[got]{{
 	{Long: "account", Short: 'A', Arg: Required, On: All, Env: "ACCOUNT"},
