@@ -85,6 +85,9 @@ func daemonFlags() []cli.Flag {
 }
 
 func daemon(c *cli.Context, server, clientMode bool) error {
+	if !server {
+		return errors.New("a client alone has no server to join yet: run muster dev, which is both in one process")
+	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var level slog.Level

@@ -389,11 +389,27 @@ func (c *Client) drop(ls *liveStep) {
 	if len(ls.drained) < len(ls.ids) && time.Since(ls.endedAt) < drainTime {
 		return
 	}
+	if len(ls.drained) < len(ls.ids) {
+		c.orphaned(ls)
+	}
 	delete(c.steps, ls.record.ID)
 	for _, id := range ls.ids {
 		delete(c.have, id)
 	}
 	c.try("forget", ls.ids[0], c.cfg.Runner.Forget(ls.ids...))
+}
+
+// orphaned ends an allocation that srun made for this step and that nobody will end: srun was killed.
+func (c *Client) orphaned(ls *liveStep) {
+	first := ls.ids[0].Node
+	h := c.nodes[first].jobs[ls.record.ID.Job]
+	if h == nil || h.job.Attempt != ls.record.Attempt || h.job.Spec.Kind != cluster.SrunJob || h.told {
+		return
+	}
+	h.told = true
+	u := c.update(h, cluster.BatchOver)
+	u.Exit = ls.record.Exit
+	c.report(first, u)
 }
 
 // expireSteps drops ended steps whose output nobody takes; it tells when to look again.
