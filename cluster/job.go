@@ -230,3 +230,15 @@ type Usage struct {
 	SystemCPU time.Duration `json:"system_cpu,omitempty"`
 	MaxRSS    int64         `json:"max_rss,omitempty"` // bytes
 }
+
+// Brief is a copy with what the usual lists show: who, where, how large, in which state and why.
+func (j *Job) Brief() *Job {
+	s, c := j.Spec, *j
+	c.Spec = &JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User, Account: s.Account, QOS: s.QOS,
+		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing}
+	c.Signals, c.LastEval, c.PlannedNodes = nil, time.Time{}, nil
+	if j.Wait != WaitBegin {
+		c.Eligible = time.Time{}
+	}
+	return &c
+}

@@ -263,7 +263,8 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 	}
 	q := o.query
 	o.phases(&q)
-	q.Brief = !o.json
+	f, bad := o.jobFormat()
+	q.Brief = o.light(f.Codes())
 	resp, err := call(s, api.ListJobs, q)
 	if err != nil {
 		return s.loadFailed("slurm_load_jobs error", err)
@@ -277,7 +278,6 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 		sortRows(rows, jobColumns, jobOrders[:], "i")
 		return writeJobs(out, v, rows)
 	}
-	f, bad := o.jobFormat()
 	for _, x := range bad {
 		s.say("error: Invalid job format specification: %s", x)
 	}
@@ -320,10 +320,52 @@ func (o *queueOptions) phases(q *api.JobQuery) {
 	case o.allStates:
 	case len(o.states) == 0:
 		q.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+	default:
+		q.Phases = phasesOf(o.states)
 	}
 	if o.json && len(o.states) == 0 && !o.start {
 		q.Phases = nil
 	}
+}
+
+// phasesOf are the phases in which jobs can be in one of the states.
+func phasesOf(states []*jobState) (out []cluster.Phase) {
+	for p := cluster.Pending; p <= cluster.Ended; p++ {
+		for _, s := range states {
+			may := s != nil && (p == cluster.Ended || s.is(&cluster.Job{Phase: p}) || p == cluster.Pending && s.short == "SE")
+			if may && (p != cluster.Ended || s.is(&cluster.Job{Phase: p, Outcome: firstOutcome(s)})) {
+				out = append(out, p)
+				break
+			}
+		}
+	}
+	if out == nil { // states that no job is ever in
+		out = []cluster.Phase{cluster.Suspended}
+	}
+	return out
+}
+
+// firstOutcome is an outcome of ended jobs in the state, if there is one.
+func firstOutcome(s *jobState) cluster.Outcome {
+	for o := cluster.Completed; o <= cluster.Requeued; o++ {
+		if s.is(&cluster.Job{Phase: cluster.Ended, Outcome: o}) {
+			return o
+		}
+	}
+	return cluster.NoOutcome
+}
+
+// lightCodes are the columns that need no more of a job than a brief answer holds.
+const lightCodes = "iAFKjuUtTMDRNrPlLCpQqaSeV"
+
+// light reports whether brief answers do for what is shown and sorted by.
+func (o *queueOptions) light(codes []byte) bool {
+	for _, c := range codes {
+		if strings.IndexByte(lightCodes, c) < 0 {
+			return false
+		}
+	}
+	return !o.json && o.reservation == "" && len(o.licenses) == 0 && o.sort == ""
 }
 
 // rows makes the lines of the jobs that the options leave.

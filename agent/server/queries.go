@@ -45,7 +45,9 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 		}
 	}
 	if q.Brief {
-		brief(out.Jobs)
+		for i, j := range out.Jobs {
+			out.Jobs[i] = j.Brief()
+		}
 	}
 	return out, nil
 }
@@ -77,16 +79,6 @@ func partitionsOf(j *cluster.Job) []string {
 		return []string{j.Alloc.Partition}
 	}
 	return j.Spec.Partitions
-}
-
-// brief replaces the records by copies without what lists do not show.
-func brief(jobs []*cluster.Job) {
-	for i, j := range jobs {
-		c, spec := *j, *j.Spec
-		spec.Env, spec.Script, spec.SubmitLine, spec.Rlimits, spec.Groups, spec.Args = "", "", "", nil, nil, nil
-		c.Spec, c.Signals = &spec, nil
-		jobs[i] = &c
-	}
 }
 
 func (s *Server) listNodes(ctx context.Context, _ api.Caller, q api.NodeQuery) (api.NodesResponse, error) {
