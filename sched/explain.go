@@ -170,10 +170,14 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) 
 	switch q.why {
 	case cluster.NoReason:
 	case cluster.WaitPartitionNodes:
-		e.add(q.why, "", "partition %s allows %d nodes a job, the job asks for %d", p.Name, p.MaxNodes, q.want.minNodes)
+		e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(p.MaxNodes, "node", "nodes"), q.want.minNodes)
 		return
 	case cluster.WaitPartitionConfig:
 		e.add(q.why, "", "partition %s has %d nodes, the job asks for %d", p.Name, countNodes(c.s, p), q.want.minNodes)
+		return
+	case cluster.WaitNodeNotAvail:
+		e.add(q.why, "", "it must run on %s, not all of which are in service", strings.Trim(fmt.Sprint(q.want.wanted), "[]"))
+		e.away(c.s, p)
 		return
 	default:
 		e.add(q.why, "", "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle))
@@ -252,7 +256,7 @@ func (e *Explanation) away(s *cluster.Snapshot, p *cluster.Partition) {
 		}
 		parts = append(parts, text+" "+k)
 	}
-	e.add(cluster.WaitNodesDown, "", "%s of partition %s out of service: %s", count(n, "node is", "nodes are"), p.Name, strings.Join(parts, "; "))
+	e.add(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
 }
 
 // shortage tells on how many nodes there is room and which resource is short on the others.
@@ -278,7 +282,7 @@ func (d *demand) shortage(p *pool) string {
 	if g := d.gpuText(); g != "" {
 		text += " and " + g
 	}
-	text += fmt.Sprintf("; of %d nodes in service %s room now", nodes, count(room, "has", "have"))
+	text += d.memText() + fmt.Sprintf("; of %d nodes in service %s room now", nodes, count(room, "has", "have"))
 	if room > 0 {
 		text += fmt.Sprintf(" (for %s)", count(min(tasks, 1<<30), "task", "tasks"))
 	}
@@ -286,6 +290,18 @@ func (d *demand) shortage(p *pool) string {
 		text += ", " + strings.Join(parts, ", ")
 	}
 	return text
+}
+
+func (d *demand) memText() string {
+	switch {
+	case !d.memAlloc:
+		return ""
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB == 0:
+		return ", with all memory of a node"
+	case d.mem.MB == 0:
+		return ""
+	}
+	return fmt.Sprintf(", with %d MB a %s", d.mem.MB, [...]string{"node", "node", "CPU", "GPU"}[d.mem.Per&3])
 }
 
 func (d *demand) gpuText() string {
