@@ -500,6 +500,17 @@ func TestSim(t *testing.T) {
 			newWorld(t, draw("every entry", *seedFlag+k, 12, 120, 1, 30*time.Minute)).play()
 		}
 	})
+	t.Run("same seed, same run", func(t *testing.T) {
+		var ends [2][]byte
+		for i := range ends {
+			w := newWorld(t, draw("twice", *seedFlag, 12, 100, 100, 20*time.Minute))
+			w.play()
+			ends[i] = encode(t, w.s, false)
+		}
+		if !bytes.Equal(ends[0], ends[1]) {
+			t.Errorf("seed %d gives two different runs", *seedFlag)
+		}
+	})
 	if !testing.Short() {
 		t.Run("large", func(t *testing.T) { newWorld(t, draw("large", *seedFlag, 200, 3000, 200, 90*time.Minute)).play() })
 	}
