@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -73,6 +74,7 @@ type world struct {
 
 	leading   bool
 	leases    server.Leases
+	stepped   time.Time // when the leader stepped last
 	stepAt    time.Time // when the leader's next step is due; zero if none is
 	phases    map[cluster.JobID]cluster.Phase
 	length    map[cluster.JobID]time.Duration // by job or array
@@ -224,10 +226,8 @@ func (w *world) follow(events []cluster.Event) {
 			w.ended[k] = over
 		}
 	}
-	for _, n := range w.nodes {
-		if touched[n.name] {
-			w.offer(n)
-		}
+	for _, name := range slices.Sorted(maps.Keys(touched)) {
+		w.offer(w.byName[name])
 	}
 }
 
@@ -244,14 +244,18 @@ func tasksOf(j *cluster.Job) (out []task) {
 	return out
 }
 
-// wake makes the leader step soon.
+// wake makes the leader step soon, but not closer than a second to its last step, for the
+// simulation's speed.
 func (w *world) wake(d time.Duration) {
 	at := w.now.Add(d)
+	if first := w.stepped.Add(time.Second); at.Before(first) {
+		at = first
+	}
 	if !w.leading || !w.stepAt.IsZero() && !w.stepAt.After(at) {
 		return
 	}
 	w.stepAt = at
-	w.after(d, func() {
+	w.after(at.Sub(w.now), func() {
 		if w.leading && w.stepAt.Equal(at) {
 			w.stepAt = time.Time{}
 			w.lead()
@@ -262,6 +266,7 @@ func (w *world) wake(d time.Duration) {
 // lead is one step of the leader; its commands reach the log a little later.
 func (w *world) lead() {
 	w.steps++
+	w.stepped = w.now
 	snap := w.s.Snapshot()
 	cmds := server.Step(snap, w.leases, w.now)
 	w.after(3*time.Millisecond, func() {
@@ -269,15 +274,11 @@ func (w *world) lead() {
 			w.apply(cluster.Identity{System: true}, c)
 		}
 	})
-	// Not closer than a second, for the simulation's speed; then by the clock.
-	w.stepAt = w.now.Add(time.Second)
-	at := w.stepAt
-	w.after(time.Second, func() {
-		if w.leading && w.stepAt.Equal(at) {
-			w.stepAt = time.Time{}
-			w.lead()
-		}
-	})
+	if len(cmds) > 0 {
+		w.wake(time.Second)
+	} else {
+		w.wake(5 * time.Second) // leases and the clock
+	}
 }
 
 // killLeader loses what only the leader knows; another one takes over and gives everybody a lease.
