@@ -30,7 +30,7 @@ e2e: needs build
 	$(GO) test -count=1 ./e2e/...
 
 sim:
-	$(GO) test -count=1 -run 'TestSim' -v ./e2e/sim $(if $(SEED),-seed=$(SEED))
+	$(GO) test -count=1 -run 'TestSim' -v -timeout 60m ./e2e/sim -full $(if $(SEED),-seed=$(SEED))
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }

@@ -1,7 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"dev.muster/cluster"
@@ -22,6 +25,10 @@ type Explanation struct {
 	Nodes    []cluster.NodeName
 }
 
+func (e *Explanation) add(r cluster.Reason, hint, format string, args ...any) {
+	e.Causes = append(e.Causes, Cause{Reason: r, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
 // Explain says why a pending job waits.
 func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	var e Explanation
@@ -29,83 +36,322 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	if !ok || j.Phase != cluster.Pending {
 		return e
 	}
-	add := func(r cluster.Reason, format string, args ...any) {
-		e.Causes = append(e.Causes, Cause{Reason: r, Text: fmt.Sprintf(format, args...)})
-	}
 	if _, why := s.Ready(j, now); why != cluster.NoReason {
-		add(why, "%s", readyText(j, why))
+		e.notReady(s, j, why)
 	}
-	ahead := 0
+	if a := j.Spec.Array; a != nil && !j.Tasks.Empty() && a.Limit > 0 && s.RunningTasks(j.ArrayID) >= a.Limit {
+		e.add(cluster.WaitArrayLimit, fmt.Sprintf("scontrol update jobid=%d arraytaskthrottle=N", j.ArrayID),
+			"the array runs %d tasks at once, its limit is %d; %d tasks wait", s.RunningTasks(j.ArrayID), a.Limit, j.Tasks.Len())
+	}
+	c := newCycle(s, now)
+	for _, name := range j.Spec.Partitions {
+		if p, ok := s.Partition(name); ok {
+			e.partition(c, p, j)
+		} else {
+			e.add(cluster.WaitPartitionDown, "", "partition %s does not exist any more", name)
+		}
+	}
+	if ahead := aheadOf(s, j); ahead > 0 && j.Held == cluster.NotHeld {
+		e.add(cluster.WaitPriority, "", "%s ahead in the queue", count(ahead, "job is", "jobs are"))
+	}
+	return e
+}
+
+func aheadOf(s *cluster.Snapshot, j *cluster.Job) (n int) {
 	for o := range s.Queue() {
 		if o.ID == j.ID {
 			break
 		}
 		if o.Held == cluster.NotHeld {
-			ahead++
+			n++
 		}
 	}
-	for _, name := range j.Spec.Partitions {
-		p, ok := s.Partition(name)
-		if !ok {
-			continue
-		}
-		if r := closed(p, j); r != cluster.NoReason {
-			add(r, "partition %s is %s, its time limit is %s, the job asks for %s", name, p.State, p.MaxTime, j.Limit)
-			continue
-		}
-		want := newDemand(s, p, j.Spec)
-		if r, note := want.possible(s); r != cluster.NoReason {
-			add(r, "partition %s can not run it now: %d nodes wanted %s", name, want.minNodes, note)
-			continue
-		}
-		free := newPool(s)
-		fits := len(want.rooms(free, nil))
-		if want.place(free, nil) == nil {
-			add(cluster.WaitResources, "partition %s: %d nodes with %d tasks of %d CPUs wanted; %d nodes have room for a task now",
-				name, want.minNodes, want.tasks, want.cpusPer, fits)
-			if r := plan(s, free, want, now); !r.at.Equal(never) && (e.StartsAt.IsZero() || r.at.Before(e.StartsAt)) {
-				e.StartsAt, e.Nodes = r.at, r.list
-			}
-		}
-	}
-	if ahead > 0 {
-		add(cluster.WaitPriority, "%d jobs are ahead in the queue", ahead)
-	}
-	return e
+	return n
 }
 
-func readyText(j *cluster.Job, why cluster.Reason) string {
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// notReady explains what follows from the record itself.
+func (e *Explanation) notReady(s *cluster.Snapshot, j *cluster.Job, why cluster.Reason) {
 	switch why {
 	case cluster.WaitBegin:
-		return "it may not start before " + j.Eligible.Format(time.DateTime)
-	case cluster.WaitDependency, cluster.WaitDependencyNever:
-		text := ""
-		for _, d := range j.Depends.Terms {
-			state := "not yet met"
-			if d.Failed {
-				state = "can never be met"
-			}
-			text += fmt.Sprintf("%s:%d is %s; ", d.Type, d.Job, state)
+		begin := j.Eligible
+		if j.Spec.Begin.After(begin) {
+			begin = j.Spec.Begin
 		}
-		return text
+		e.add(why, "", "it may not start before %s", begin.Format(time.DateTime))
+	case cluster.WaitDependency, cluster.WaitDependencyNever:
+		hint := ""
+		if why == cluster.WaitDependencyNever {
+			hint = fmt.Sprintf("scancel %d, or change it: scontrol update jobid=%d dependency=", j.ID, j.ID)
+		}
+		var terms []string
+		for _, d := range j.Depends.Terms {
+			terms = append(terms, termText(s, j, d))
+		}
+		e.add(why, hint, "%s", strings.Join(terms, map[bool]string{false: ", and ", true: ", or "}[j.Depends.Any]))
+	default:
+		e.add(why, fmt.Sprintf("scontrol release %d", j.ID), "it is held")
 	}
-	return string(why)
+}
+
+// termText tells one dependency term with the states of the jobs it waits for.
+func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {
+	if d.Type == cluster.SingletonOf {
+		return fmt.Sprintf("singleton: an older job named %s of user %s is not over", j.Spec.Name, j.Spec.User)
+	}
+	head := fmt.Sprintf("%s:%d", d.Type, d.Job)
+	if d.Task != cluster.TaskAny {
+		head += fmt.Sprintf("_%d", d.Task)
+	}
+	if d.Plus > 0 {
+		head += fmt.Sprintf("+%d", int(d.Plus.Minutes()))
+	}
+	tally := map[string]int{}
+	for _, p := range s.Find(cluster.Ref{Job: d.Job}) {
+		if d.Task == cluster.TaskAny || p.Task == d.Task || p.Tasks.Has(d.Task) {
+			tally[stateText(p)] += max(p.Tasks.Len(), 1)
+		}
+	}
+	var states []string
+	for _, name := range stateOrder {
+		if n := tally[name]; n > 1 {
+			states = append(states, fmt.Sprintf("%d %s", n, name))
+		} else if n == 1 {
+			states = append(states, name)
+		}
+	}
+	if len(states) == 0 {
+		states = []string{"gone"}
+	}
+	text := fmt.Sprintf("%s: job %d is %s", head, d.Job, strings.Join(states, ", "))
+	if d.Failed {
+		text += ", so it can never be met"
+	}
+	return text
+}
+
+var stateOrder = []string{"pending", "starting", "running", "suspended", "ending", "completed", "failed", "cancelled", "timed out", "over"}
+
+func stateText(j *cluster.Job) string {
+	if j.Phase != cluster.Ended {
+		return stateOrder[j.Phase]
+	}
+	switch j.Outcome {
+	case cluster.Completed:
+		return "completed"
+	case cluster.Failed, cluster.NodeFailed, cluster.OutOfMemory:
+		return "failed"
+	case cluster.Cancelled:
+		return "cancelled"
+	case cluster.TimedOut:
+		return "timed out"
+	}
+	return "over"
+}
+
+// partition explains what keeps the job from starting in one partition.
+func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) {
+	switch r := closed(p, j); r {
+	case cluster.NoReason:
+	case cluster.WaitPartitionTime:
+		e.add(r, "", "partition %s allows %s, the job asks for %s", p.Name, limitText(p.MaxTime), limitText(j.Limit))
+		return
+	default:
+		e.add(r, "", "partition %s is %s", p.Name, p.State)
+		return
+	}
+	q := c.ask(p, j.Spec)
+	switch q.why {
+	case cluster.NoReason:
+	case cluster.WaitPartitionNodes:
+		e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(p.MaxNodes, "node", "nodes"), q.want.minNodes)
+		return
+	case cluster.WaitPartitionConfig:
+		e.add(q.why, "", "partition %s has %d nodes, the job asks for %d", p.Name, countNodes(c.s, p), q.want.minNodes)
+		return
+	case cluster.WaitNodeNotAvail:
+		e.add(q.why, "", "it must run on %s, not all of which are in service", strings.Trim(fmt.Sprint(q.want.wanted), "[]"))
+		e.away(c.s, p)
+		return
+	default:
+		e.add(q.why, "", "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle))
+		e.away(c.s, p)
+		return
+	}
+	if q.want.place(c.free, nil) != nil {
+		return
+	}
+	e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.free))
+	e.away(c.s, p)
+	if r := plan(c.free, releases(c.s), q.want, nil); r != nil {
+		if at := later(r.at, c.now); e.StartsAt.IsZero() || at.Before(e.StartsAt) {
+			e.StartsAt, e.Nodes = at, r.list
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func limitText(d time.Duration) string {
+	if d == 0 || d == cluster.Unlimited {
+		return "unlimited time"
+	}
+	return d.String()
+}
+
+func countNodes(s *cluster.Snapshot, p *cluster.Partition) (n int) {
+	for range s.PartitionNodes(p) {
+		n++
+	}
+	return n
+}
+
+// away names the partition's nodes that are out of service, grouped by why.
+func (e *Explanation) away(s *cluster.Snapshot, p *cluster.Partition) {
+	groups := map[string][]string{}
+	n := 0
+	for node := range s.PartitionNodes(p) {
+		if node.Usable() {
+			continue
+		}
+		what := "not responding"
+		switch {
+		case node.Down:
+			what = "down"
+		case node.Drain:
+			what = "drained"
+		case node.Failing:
+			what = "failing"
+		}
+		if node.Reason != "" {
+			what += " (" + node.Reason + ")"
+		}
+		groups[what] = append(groups[what], string(node.Name))
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	var keys, parts []string
+	for k := range groups {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		names := groups[k]
+		text := strings.Join(names[:min(len(names), 3)], ",")
+		if len(names) > 3 {
+			text += fmt.Sprintf(" and %d more", len(names)-3)
+		}
+		parts = append(parts, text+" "+k)
+	}
+	e.add(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
+}
+
+// shortage tells on how many nodes there is room and which resource is short on the others.
+func (d *demand) shortage(p *pool) string {
+	room, tasks, nodes := 0, 0, 0
+	lack := map[string]int{}
+	for _, i := range p.members(d.part) {
+		nodes++
+		sp := &p.spaces[i]
+		if n := d.capacity(sp); n > 0 {
+			room, tasks = room+1, tasks+n
+			continue
+		}
+		lack[d.lacking(sp)]++
+	}
+	var parts []string
+	for _, what := range []string{"excluded", "of another make or feature", "in use (it wants whole nodes)", "short of CPUs", "short of GPUs", "short of memory"} {
+		if n := lack[what]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	text := fmt.Sprintf("it wants %s with %s of %s each", count(d.minNodes, "node", "nodes"), count(d.tasks, "task", "tasks"), count(d.cpusPer, "CPU", "CPUs"))
+	if g := d.gpuText(); g != "" {
+		text += " and " + g
+	}
+	text += d.memText() + fmt.Sprintf("; of %d nodes in service %s room now", nodes, count(room, "has", "have"))
+	if room > 0 {
+		text += fmt.Sprintf(" (for %s)", count(min(tasks, 1<<30), "task", "tasks"))
+	}
+	if parts != nil {
+		text += ", " + strings.Join(parts, ", ")
+	}
+	return text
+}
+
+func (d *demand) memText() string {
+	switch {
+	case !d.memAlloc:
+		return ""
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB == 0:
+		return ", with all memory of a node"
+	case d.mem.MB == 0:
+		return ""
+	}
+	return fmt.Sprintf(", with %d MB a %s", d.mem.MB, [...]string{"node", "node", "CPU", "GPU"}[d.mem.Per&3])
+}
+
+func (d *demand) gpuText() string {
+	var parts []string
+	add := func(list []cluster.GRES, per string) {
+		for _, g := range list {
+			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", g.Count, cmp.Or(g.Type, "")))+" GPUs "+per)
+		}
+	}
+	add(d.gpuNode, "a node")
+	add(d.gpuTask, "a task")
+	add(d.gpuJob, "in all")
+	return strings.Join(parts, ", ")
+}
+
+// lacking names the first thing that keeps a task off the node.
+func (d *demand) lacking(sp *space) string {
+	cpus := sp.cpus.Len()
+	if d.wholeCore {
+		cpus = sp.free
+	}
+	switch {
+	case d.not[sp.node.Name]:
+		return "excluded"
+	case !d.may(sp.node):
+		return "of another make or feature"
+	case d.exclusive && sp.busy:
+		return "in use (it wants whole nodes)"
+	case cpus < max(d.minCPUs, 1) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), 1) && !d.overcommit:
+		return "short of CPUs"
+	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
+		return "short of memory"
+	}
+	return "short of GPUs"
 }
 
 // Test says when and where a job would start if it were submitted now (--test-only).
 func Test(s *cluster.Snapshot, now time.Time, spec *cluster.JobSpec) (at time.Time, alloc *cluster.Alloc) {
+	c := newCycle(s, now)
 	for _, name := range spec.Partitions {
 		p, ok := s.Partition(name)
 		if !ok {
 			continue
 		}
 		want := newDemand(s, p, spec)
-		free := newPool(s)
-		if a := want.place(free, nil); a != nil {
+		if a := want.place(c.free, nil); a != nil {
 			return now, a
 		}
-		if r := plan(s, free, want, now); !r.at.Equal(never) && (at.IsZero() || r.at.Before(at)) {
-			at, alloc = r.at, want.place(whole(s, false), nil)
+		if r := plan(c.free, releases(s), want, nil); r != nil && (at.IsZero() || r.at.Before(at)) {
+			at, alloc = later(r.at, now), want.place(c.idle, nil)
 		}
 	}
 	return at, alloc

@@ -7,15 +7,11 @@ import (
 )
 
 // possible tells why the cluster as configured, even empty, does not start the job now:
-// NoReason if it could. The second text goes behind the reason.
-func (d *demand) possible(s *cluster.Snapshot) (cluster.Reason, string) {
-	nodes := 0
-	var away []cluster.NodeName
-	for n := range s.PartitionNodes(d.part) {
-		nodes++
-		if d.only[n.Name] && !n.Usable() {
-			away = append(away, n.Name)
-		}
+// NoReason if it could. The second text goes behind the reason. idle is the usable nodes without load.
+func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, string) {
+	nodes := len(d.part.Nodes)
+	if d.part.All {
+		nodes = s.NodeCount()
 	}
 	if d.minNodes > nodes {
 		return cluster.WaitPartitionConfig, ""
@@ -23,46 +19,40 @@ func (d *demand) possible(s *cluster.Snapshot) (cluster.Reason, string) {
 	if d.part.MaxNodes > 0 && d.minNodes > d.part.MaxNodes {
 		return cluster.WaitPartitionNodes, ""
 	}
+	var away []cluster.NodeName
+	for _, name := range d.wanted {
+		if n, ok := s.Node(name); ok && !n.Usable() {
+			away = append(away, name)
+		}
+	}
 	if len(away) > 0 {
 		return cluster.WaitNodeNotAvail, fmt.Sprint(away)
 	}
-	if d.place(whole(s, false), nil) == nil {
+	if d.place(idle, nil) == nil {
 		return cluster.WaitNodesDown, ""
 	}
 	return cluster.NoReason, ""
-}
-
-// whole is the pool as if nothing ran; with all, also of nodes that are not usable now.
-func whole(s *cluster.Snapshot, all bool) *pool {
-	p := &pool{at: map[cluster.NodeName]int{}}
-	for n := range s.Nodes() {
-		if all || n.Usable() {
-			p.at[n.Name] = len(p.spaces)
-			p.spaces = append(p.spaces, space{node: n, mem: n.Inventory.MemMB,
-				cpus: cluster.RangeIDSet(0, n.Inventory.CPUs-1), gpus: cluster.RangeIDSet(0, len(n.Inventory.GPUs)-1)})
-		}
-	}
-	return p
 }
 
 // Feasible reports whether the nodes of some partition of the job could ever run it: nil, or
 // what can not be met. More nodes than a partition has is not an error here (the job waits).
 func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 	var last *cluster.Error
+	var all *pool
 	for _, name := range spec.Partitions {
 		p, ok := s.Partition(name)
 		if !ok {
 			continue
 		}
-		d := newDemand(s, p, spec)
-		nodes := 0
-		for range s.PartitionNodes(p) {
-			nodes++
+		if all == nil {
+			all = whole(s, true)
 		}
+		d := newDemand(s, p, spec)
+		nodes := len(all.members(p))
 		if d.minNodes > nodes || nodes == 0 {
 			return nil
 		}
-		if d.place(whole(s, true), nil) != nil {
+		if d.place(all, nil) != nil {
 			return nil
 		}
 		last = cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job", name)

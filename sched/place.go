@@ -2,7 +2,7 @@ package sched
 
 import (
 	"cmp"
-	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -31,6 +31,8 @@ type demand struct {
 	tmpMB      int64
 	overcommit bool
 	wanted     []cluster.NodeName
+	// What -B and its like ask of a node's make.
+	sockets, cores, threads int
 }
 
 func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec) *demand {
@@ -53,6 +55,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec)
 		d.only[n] = true
 	}
 	d.wanted = spec.NodeList
+	d.sockets, d.cores, d.threads = spec.SocketsPerNode, spec.CoresPerSocket, spec.ThreadsPerCore
 	for _, n := range spec.Exclude {
 		if d.not == nil {
 			d.not = map[cluster.NodeName]bool{}
@@ -108,15 +111,11 @@ func sum(list []cluster.GRES) (n int64) {
 	return n
 }
 
-// key is equal for demands that are the same question.
-func (d *demand) key() string {
-	return fmt.Sprint(d.minNodes, d.maxNodes, d.tasks, d.perNode, d.cpusPer, d.minCPUs, d.mem, d.gpuNode, d.gpuJob,
-		d.gpuTask, d.exclusive, d.wanted, d.features, d.tmpMB, d.overcommit, len(d.not))
-}
-
 // may reports whether the node is one the job may use at all.
 func (d *demand) may(n *cluster.Node) bool {
-	return !d.not[n.Name] && hasFeatures(n.Inventory.Features, d.features) && n.Inventory.TmpMB >= min(d.tmpMB, n.Inventory.TmpMB)
+	inv := &n.Inventory
+	return !d.not[n.Name] && (d.features == "" || hasFeatures(inv.Features, d.features)) && inv.TmpMB >= d.tmpMB &&
+		inv.Sockets >= d.sockets && inv.CoresPerSocket >= d.cores && inv.ThreadsPerCore >= d.threads
 }
 
 // hasFeatures judges a plain constraint: names joined by & or |, without brackets.
@@ -144,155 +143,224 @@ type room struct {
 }
 
 // place finds an allocation in the pool without the avoided nodes, or nil.
-func (d *demand) place(p *pool, avoid map[cluster.NodeName]bool) *cluster.Alloc {
-	rooms := d.rooms(p, avoid)
-	chosen := d.choose(rooms)
+func (d *demand) place(p *pool, avoid nodeSet) *cluster.Alloc {
+	chosen := d.pick(p, avoid, nil)
 	if chosen == nil {
 		return nil
 	}
 	return d.deal(chosen)
 }
 
-// rooms lists the nodes on which at least one task fits, nodes asked for by name first.
-func (d *demand) rooms(p *pool, avoid map[cluster.NodeName]bool) []room {
-	var out, rest []room
-	add := func(sp *space) {
-		if avoid[sp.node.Name] || !d.may(sp.node) || d.exclusive && sp.busy {
-			return
-		}
-		if n := d.capacity(sp); n > 0 {
-			if d.only[sp.node.Name] {
-				out = append(out, room{sp, n})
-			} else {
-				rest = append(rest, room{sp, n})
-			}
-		}
-	}
-	if d.part.All {
-		for i := range p.spaces {
-			add(&p.spaces[i])
-		}
-	} else {
-		for _, name := range d.part.Nodes {
-			if i, ok := p.at[name]; ok {
-				add(&p.spaces[i])
-			}
-		}
-	}
-	if len(out) < len(d.only) {
+// pick chooses the nodes: the first ones, in order, that cover tasks and GPUs; nodes asked for by
+// name come first. from, if given, is the place in the list before which no node has room; it
+// is moved on.
+func (d *demand) pick(p *pool, avoid nodeSet, from *int) []room {
+	named := d.named(p, avoid)
+	if len(named) < len(d.only) {
 		return nil
 	}
-	return append(out, rest...)
-}
-
-// capacity is how many tasks fit on the node, 0 if the job can not use it.
-func (d *demand) capacity(sp *space) int {
-	cpus := sp.cpus.Len()
-	if d.wholeCore {
-		cpus = coresFree(sp) * max(sp.node.Inventory.ThreadsPerCore, 1)
-	}
-	if cpus < max(d.minCPUs, 1) || d.exclusive && cpus < sp.node.Inventory.CPUs {
-		return 0
-	}
-	n := cpus / d.cpusPer
-	if d.overcommit {
-		n = max(n, d.tasks)
-	}
-	if d.perNode > 0 {
-		if n < min(d.perNode, d.tasks) {
-			return 0
-		}
-		n = d.perNode
-	}
-	if _, ok := pick(sp, d.gpuNode); !ok {
-		return 0
-	}
-	for _, g := range d.gpuTask {
-		n = min(n, gpuCount(sp, g.Type)/int(g.Count))
-	}
-	for _, g := range d.gpuJob {
-		if len(d.gpuTask) == 0 && gpuCount(sp, g.Type) == 0 {
-			return 0
-		}
-	}
-	if d.memAlloc && d.mem.MB > 0 {
-		switch d.mem.Per {
-		case cluster.MemPerNode:
-			if sp.mem < d.mem.MB {
-				return 0
-			}
-		case cluster.MemPerCPU:
-			n = min(n, int(sp.mem/d.mem.MB)/d.cpusPer)
-		case cluster.MemPerGPU:
-			if sp.mem < d.mem.MB*cluster.MemMB(max(sum(d.gpuNode), 1)) {
-				return 0
-			}
-		}
-	} else if d.memAlloc && d.mem.Per == cluster.MemPerNode && sp.mem < sp.node.Inventory.MemMB {
-		return 0 // --mem=0: all of it
-	}
-	return n
-}
-
-// choose takes nodes in order until tasks and GPUs are covered.
-func (d *demand) choose(rooms []room) []room {
-	most := d.maxNodes
-	if most == 0 || d.part.MaxNodes > 0 && most > d.part.MaxNodes {
-		most = cmp.Or(d.part.MaxNodes, len(rooms))
-	}
-	if d.maxNodes == 0 && d.minNodes > 1 {
-		most = min(most, max(d.minNodes, len(d.only)))
-	}
-	if len(rooms) < d.minNodes {
+	list := p.members(d.part)
+	most := d.most(len(named) + len(list))
+	if most < d.minNodes {
 		return nil
 	}
-	if c := d.cover(rooms, most); c != nil {
-		return c
+	rooms, tally := named, d.newTally()
+	for _, r := range named {
+		tally.add(d, r)
 	}
-	sorted := slices.Clone(rooms) // the first ones are too small together: try the roomiest
-	slices.SortStableFunc(sorted[min(len(d.only), len(sorted)):], func(a, b room) int { return cmp.Compare(b.tasks, a.tasks) })
-	return d.cover(sorted, most)
-}
-
-func (d *demand) cover(rooms []room, most int) []room {
-	tasks, gpus := 0, int64(0)
-	for i, r := range rooms {
-		if i >= most {
-			return nil
+	if len(rooms) <= most && tally.covers(d, len(rooms)) {
+		return rooms
+	}
+	begin, first := 0, true
+	if from != nil {
+		begin = *from
+	}
+	for k := begin; k < len(list); k++ {
+		sp := &p.spaces[list[k]]
+		if d.only[sp.node.Name] {
+			continue
 		}
-		tasks += r.tasks
-		for _, g := range d.gpuJob {
-			gpus += int64(gpuCount(r.sp, g.Type))
+		n := d.capacity(sp)
+		if n > 0 && first && from != nil {
+			*from, first = k, false
 		}
-		if i+1 >= d.minNodes && tasks >= d.tasks && gpus >= sum(d.gpuJob) {
+		if n == 0 || avoid.has(list[k]) {
+			continue
+		}
+		rooms = append(rooms, room{sp, n})
+		if len(rooms) > most {
+			continue // the first ones are too small together; collect all to try the roomiest
+		}
+		if tally.add(d, rooms[len(rooms)-1]); tally.covers(d, len(rooms)) {
+			return rooms
+		}
+	}
+	if first && from != nil {
+		*from = len(list)
+	}
+	if len(rooms) <= most {
+		return nil
+	}
+	slices.SortStableFunc(rooms[len(named):], func(a, b room) int {
+		return cmp.Or(cmp.Compare(b.tasks, a.tasks), cmp.Compare(d.gpusFree(b.sp), d.gpusFree(a.sp)))
+	})
+	tally = d.newTally()
+	for i := range rooms[:most] {
+		if tally.add(d, rooms[i]); tally.covers(d, i+1) {
 			return rooms[:i+1]
 		}
 	}
 	return nil
 }
 
-// deal gives each chosen node its share: first nodes are filled first, each gets a task.
+// named finds the nodes that were asked for by name, in node order.
+func (d *demand) named(p *pool, avoid nodeSet) (out []room) {
+	for _, name := range d.wanted {
+		if i, ok := p.at[name]; ok && !avoid.has(i) && p.inPartition(d.part, i) {
+			if n := d.capacity(&p.spaces[i]); n > 0 {
+				out = append(out, room{&p.spaces[i], n})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b room) int { return cmp.Compare(a.sp.node.Order, b.sp.node.Order) })
+	return slices.CompactFunc(out, func(a, b room) bool { return a.sp == b.sp })
+}
+
+// most is the largest number of nodes that the job may get.
+func (d *demand) most(nodes int) int {
+	most := d.maxNodes
+	if most == 0 || d.part.MaxNodes > 0 && most > d.part.MaxNodes {
+		most = cmp.Or(d.part.MaxNodes, nodes)
+	}
+	if d.maxNodes == 0 && d.minNodes > 1 {
+		most = min(most, max(d.minNodes, len(d.only)))
+	}
+	return most
+}
+
+// tally sums what chosen nodes give.
+type tally struct {
+	tasks int
+	gpus  []int64 // by entry of gpuJob
+}
+
+func (d *demand) newTally() tally { return tally{gpus: make([]int64, len(d.gpuJob))} }
+
+func (t *tally) add(d *demand, r room) {
+	t.tasks += r.tasks
+	for i, g := range d.gpuJob {
+		t.gpus[i] += int64(gpuCount(r.sp, g.Type))
+	}
+}
+
+func (t *tally) covers(d *demand, nodes int) bool {
+	if nodes < d.minNodes || t.tasks < d.tasks {
+		return false
+	}
+	for i, g := range d.gpuJob {
+		if t.gpus[i] < g.Count {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *demand) gpusFree(sp *space) (n int) {
+	for _, g := range d.gpuJob {
+		n += gpuCount(sp, g.Type)
+	}
+	return n
+}
+
+// capacity is how many tasks fit on the node now, 0 if the job can not use it.
+func (d *demand) capacity(sp *space) int {
+	cpus := sp.free
+	if !d.wholeCore {
+		cpus = sp.cpus.Len()
+	}
+	if cpus < max(d.minCPUs, 1) || cpus < d.cpusPer && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.node.Inventory.CPUs) || !d.may(sp.node) {
+		return 0
+	}
+	cpus = d.cpusByMem(sp, cpus)
+	if cpus < max(d.minCPUs, 1) {
+		return 0
+	}
+	n := cpus / d.cpusPer
+	if d.overcommit {
+		n = max(n, d.tasks)
+	}
+	if n = min(n, d.tasksByGPU(sp)); d.perNode > 0 {
+		if n < min(d.perNode, d.tasks) {
+			return 0
+		}
+		n = min(n, d.perNode)
+	}
+	return n
+}
+
+// cpusByMem lowers a number of CPUs to what memory allows; 0 if there is not enough at all.
+func (d *demand) cpusByMem(sp *space, cpus int) int {
+	if !d.memAlloc {
+		return cpus
+	}
+	switch {
+	case d.mem.Per == cluster.MemPerNode && (sp.mem < d.mem.MB || d.mem.MB == 0 && sp.mem < sp.node.Inventory.MemMB): // --mem=0: all of it
+		return 0
+	case d.mem.Per == cluster.MemPerCPU && d.mem.MB > 0 && !d.exclusive:
+		allowed := int(sp.mem / d.mem.MB)
+		if d.wholeCore {
+			allowed -= allowed % max(sp.node.Inventory.ThreadsPerCore, 1)
+		}
+		return min(cpus, allowed)
+	}
+	return cpus
+}
+
+// tasksByGPU is how many tasks the node's free GPUs, and memory that is counted by them, allow.
+func (d *demand) tasksByGPU(sp *space) int {
+	if len(d.gpuNode) == 0 && len(d.gpuTask) == 0 && len(d.gpuJob) == 0 {
+		if d.memAlloc && d.mem.Per == cluster.MemPerGPU && sp.mem < d.mem.MB {
+			return 0
+		}
+		return math.MaxInt
+	}
+	if _, ok := pick(sp, d.gpuNode); !ok {
+		return 0
+	}
+	n, base := math.MaxInt, int(sum(d.gpuNode))
+	for _, g := range d.gpuTask {
+		n = min(n, (gpuCount(sp, g.Type)-base)/int(g.Count))
+	}
+	if len(d.gpuTask) == 0 && len(d.gpuJob) > 0 && d.gpusFree(sp) == 0 {
+		return 0
+	}
+	if d.memAlloc && d.mem.Per == cluster.MemPerGPU && d.mem.MB > 0 {
+		allowed := int(sp.mem / d.mem.MB)
+		switch per := int(sum(d.gpuTask)); {
+		case per > 0:
+			n = min(n, (allowed-base)/per)
+		case allowed < max(base+min(d.gpusFree(sp), int(sum(d.gpuJob))), 1):
+			return 0
+		}
+	}
+	return max(n, 0)
+}
+
+// deal gives each chosen node its share: first nodes are filled first, each gets a task. Nil if
+// the devices can not be dealt out after all.
 func (d *demand) deal(rooms []room) *cluster.Alloc {
-	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}}
-	left, gpuLeft := d.tasks, sum(d.gpuJob)
+	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Shares: make([]cluster.Share, 0, len(rooms))}
+	left, gpuLeft := d.tasks, make([]int64, len(d.gpuJob))
+	for i, g := range d.gpuJob {
+		gpuLeft[i] = g.Count
+	}
 	for i, r := range rooms {
 		after := len(rooms) - i - 1
 		n := min(r.tasks, max(left-after, 1))
-		if d.perNode > 0 {
-			n = min(d.perNode, max(left, 1))
-		}
 		left -= n
-		sh := cluster.Share{Node: r.sp.node.Name, Tasks: n}
-		gpus, _ := pick(r.sp, d.gpuNode)
-		for _, g := range d.gpuTask {
-			more, _ := pick(r.sp, []cluster.GRES{{Name: "gpu", Type: g.Type, Count: g.Count * int64(n)}})
-			gpus = gpus.Union(more)
-		}
-		if len(d.gpuTask) == 0 && gpuLeft > 0 {
-			g := d.gpuJob[0]
-			take := min(int64(gpuCount(r.sp, g.Type)), gpuLeft-int64(after))
-			more, _ := pick(r.sp, []cluster.GRES{{Name: "gpu", Type: g.Type, Count: take}})
-			gpus, gpuLeft = gpus.Union(more), gpuLeft-take
+		gpus, ok := d.devices(r.sp, n, after, gpuLeft)
+		if !ok {
+			return nil
 		}
 		want := max(n*d.cpusPer, d.minCPUs)
 		if d.overcommit {
@@ -301,19 +369,46 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 		if d.exclusive {
 			want, gpus = r.sp.node.Inventory.CPUs, r.sp.gpus
 		}
-		sh.GPUs, sh.CPUs = gpus, pickCPUs(r.sp, want, gpus, d.wholeCore)
+		sh := cluster.Share{Node: r.sp.node.Name, Tasks: n, GPUs: gpus, CPUs: pickCPUs(r.sp, want, gpus, d.wholeCore)}
 		sh.MemMB = d.memory(r.sp, sh)
+		if sh.MemMB > max(r.sp.mem, 0) {
+			return nil
+		}
 		for k := range gpus.All() {
 			a.Types[r.sp.node.Inventory.GPUs[k].Type]++
 		}
 		a.Shares = append(a.Shares, sh)
 	}
-	order := map[cluster.NodeName]int{}
-	for _, r := range rooms {
-		order[r.sp.node.Name] = r.sp.node.Order
+	if len(rooms) > 1 {
+		order := make(map[cluster.NodeName]int, len(rooms))
+		for _, r := range rooms {
+			order[r.sp.node.Name] = r.sp.node.Order
+		}
+		slices.SortStableFunc(a.Shares, func(x, y cluster.Share) int { return cmp.Compare(order[x.Node], order[y.Node]) })
 	}
-	slices.SortStableFunc(a.Shares, func(x, y cluster.Share) int { return cmp.Compare(order[x.Node], order[y.Node]) })
 	return a
+}
+
+// devices picks the GPUs of one node for n tasks; after is how many nodes follow, each of which
+// must get a part of what --gpus asks for.
+func (d *demand) devices(sp *space, n, after int, left []int64) (cluster.IDSet, bool) {
+	if len(d.gpuNode) == 0 && len(d.gpuTask) == 0 && len(d.gpuJob) == 0 {
+		return cluster.IDSet{}, true
+	}
+	want := slices.Clone(d.gpuNode)
+	for _, g := range d.gpuTask {
+		g.Count *= int64(n)
+		want = append(want, g)
+	}
+	if len(d.gpuTask) == 0 {
+		for i, g := range d.gpuJob {
+			g.Count = max(min(int64(gpuCount(sp, g.Type)), left[i]-int64(after)), 0)
+			left[i] -= g.Count
+			want = append(want, g)
+		}
+	}
+	slices.SortStableFunc(want, func(a, b cluster.GRES) int { return b2i(a.Type == "") - b2i(b.Type == "") })
+	return pick(sp, want)
 }
 
 func (d *demand) memory(sp *space, sh cluster.Share) cluster.MemMB {
@@ -361,78 +456,4 @@ func pick(sp *space, want []cluster.GRES) (cluster.IDSet, bool) {
 		}
 	}
 	return got, true
-}
-
-// coresFree counts cores all of whose threads are free.
-func coresFree(sp *space) int {
-	t := max(sp.node.Inventory.ThreadsPerCore, 1)
-	if t == 1 {
-		return sp.cpus.Len()
-	}
-	n := 0
-	for c := 0; c < sp.node.Inventory.CPUs/t; c++ {
-		if sp.cpus.Contains(cluster.RangeIDSet(c*t, c*t+t-1)) {
-			n++
-		}
-	}
-	return n
-}
-
-// pickCPUs takes n free CPUs: cores near the GPUs if there are any, else cores of the sockets
-// in turn, as Slurm does; whole cores where the configuration says so.
-func pickCPUs(sp *space, n int, gpus cluster.IDSet, whole bool) cluster.IDSet {
-	inv := &sp.node.Inventory
-	t := max(inv.ThreadsPerCore, 1)
-	cores := coreOrder(sp, gpus)
-	var got cluster.IDSet
-	for _, c := range cores {
-		if got.Len() >= n {
-			break
-		}
-		threads := sp.cpus.Intersect(cluster.RangeIDSet(c*t, c*t+t-1))
-		if whole && threads.Len() < t {
-			continue
-		}
-		if !whole {
-			threads = threads.First(n - got.Len())
-		}
-		got = got.Union(threads)
-	}
-	return got
-}
-
-// coreOrder lists core numbers in the order of choice.
-func coreOrder(sp *space, gpus cluster.IDSet) []int {
-	inv := &sp.node.Inventory
-	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
-	total := inv.CPUs / t
-	sockets := max(inv.Sockets, 1)
-	var order []int
-	for i := range per {
-		for s := range sockets {
-			if c := s*per + i; c < total {
-				order = append(order, c)
-			}
-		}
-	}
-	for c := sockets * per; c < total; c++ {
-		order = append(order, c)
-	}
-	var near cluster.IDSet
-	for k := range gpus.All() {
-		near = near.Union(inv.GPUs[k].Cores)
-	}
-	if !near.Empty() {
-		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Compare(b2i(!near.Has(a*t)), b2i(!near.Has(b*t)))
-		})
-	}
-	return order
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

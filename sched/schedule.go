@@ -3,6 +3,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"dev.muster/cluster"
@@ -10,8 +11,9 @@ import (
 
 // Bounds of one cycle.
 const (
-	maxStarts = 512  // starts in one Decide; the next cycle follows at once
-	maxLooked = 5000 // pending records looked at in one cycle
+	maxStarts = 512    // starts in one Decide; the next cycle follows at once
+	maxLooked = 10_000 // pending records looked at in one cycle
+	maxHeads  = 64     // reservations, one a partition at most
 )
 
 // cycle is the working state of one pass.
@@ -19,19 +21,28 @@ type cycle struct {
 	s       *cluster.Snapshot
 	now     time.Time
 	free    *pool
-	head    *reservation    // the first job that does not fit, and where it will start
-	tried   map[string]bool // shapes that did not fit in this cycle
+	idle    *pool     // the same nodes without any job
+	ends    []release // when what runs will be over; nil until it is asked for
+	heads   []*reservation
+	waiting map[*cluster.Partition]bool // partitions whose first blocked job has been met
+	asked   map[shape]*question
+	begun   []release // starts of this cycle
 	out     []cluster.Decision
-	starts  int
 	running map[cluster.JobID]int // array tasks started in this cycle
 }
 
-// Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline.
+func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
+	return &cycle{s: s, now: now, free: newPool(s), idle: whole(s, false), waiting: map[*cluster.Partition]bool{},
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}}
+}
+
+// Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline. Jobs of one shape
+// are one question: what does not fit once is not tried again in the cycle.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
-	c := &cycle{s: s, now: now, free: newPool(s), tried: map[string]bool{}, running: map[cluster.JobID]int{}}
+	c := newCycle(s, now)
 	looked := 0
 	for j := range s.Queue() { // 1: the queue is kept in order by Apply
-		if looked++; looked > maxLooked || c.starts >= maxStarts {
+		if looked++; looked > maxLooked || len(c.begun) >= maxStarts {
 			break
 		}
 		if j.Held == cluster.NotHeld {
@@ -48,52 +59,60 @@ func (c *cycle) consider(j *cluster.Job) {
 		c.wait(j, why, "", nil)
 		return
 	}
+	var room [4]*question
+	qs, why, note := c.questions(j, room[:0]) // 3
 	if j.Tasks.Empty() {
-		c.one(j, cluster.TaskAny)
+		c.one(j, cluster.TaskAny, qs, why, note)
 		return
 	}
 	for task := range tasks.All() {
-		if c.starts >= maxStarts || !c.one(j, task) {
+		if len(c.begun) >= maxStarts || !c.one(j, task, qs, why, note) {
 			return
 		}
 	}
 }
 
-// one tries to start a job or one task of an array record; it reports whether it did.
-func (c *cycle) one(j *cluster.Job, task int) bool {
-	if a := j.Spec.Array; task != cluster.TaskAny && a != nil && a.Limit > 0 &&
-		c.s.RunningTasks(j.ArrayID)+c.running[j.ArrayID] >= a.Limit {
-		c.wait(j, cluster.WaitArrayLimit, "", nil)
-		return false
-	}
-	why, note := cluster.WaitResources, ""
+// questions lists what the job asks of each partition that could run it; if there is none, why.
+func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.Reason, string) {
+	why, note := cluster.WaitPartitionDown, ""
 	for _, name := range j.Spec.Partitions {
 		p, ok := c.s.Partition(name)
 		if !ok {
 			continue
 		}
 		if r := closed(p, j); r != cluster.NoReason {
-			why = r
+			why, note = r, ""
 			continue
 		}
-		want := newDemand(c.s, p, j.Spec)
-		if r, n := want.possible(c.s); r != cluster.NoReason { // 3
-			why, note = r, n
+		q := c.ask(p, j.Spec)
+		if q.why != cluster.NoReason {
+			why, note = q.why, q.note
 			continue
 		}
-		key := name + want.key()
-		if c.tried[key] {
-			why = cluster.WaitPriority
-			continue
-		}
-		if alloc := c.fit(want, j); alloc != nil { // 4, 5
+		qs = append(qs, q)
+	}
+	return qs, why, note
+}
+
+// one tries to start a job or one task of an array record; it reports whether it did.
+func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason, note string) bool {
+	if a := j.Spec.Array; task != cluster.TaskAny && a != nil && a.Limit > 0 &&
+		c.s.RunningTasks(j.ArrayID)+c.running[j.ArrayID] >= a.Limit {
+		c.wait(j, cluster.WaitArrayLimit, "", nil)
+		return false
+	}
+	if len(qs) == 0 {
+		c.wait(j, why, note, nil)
+		return false
+	}
+	for _, q := range qs {
+		if alloc := c.fit(q, j); alloc != nil { // 4, 5
 			c.start(j, task, alloc)
 			return true
 		}
-		c.tried[key] = true
-		why = c.reserve(j, want)
 	}
-	c.wait(j, why, note, c.head)
+	why, head := c.reserve(j, qs)
+	c.wait(j, why, "", head)
 	return false
 }
 
@@ -110,43 +129,109 @@ func closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	return cluster.NoReason
 }
 
-// fit finds an allocation that is free now and does not delay the reserved head of the queue.
-func (c *cycle) fit(want *demand, j *cluster.Job) *cluster.Alloc {
-	if c.head == nil {
-		return want.place(c.free, nil)
+// fit finds an allocation that is free now and delays no reservation: a job that would still run
+// when a reserved start comes must stay off its nodes.
+func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
+	over, mask := until(c.now, j.Limit), uint64(0)
+	for i, h := range c.heads {
+		if over.After(h.at) {
+			mask |= 1 << i
+		}
 	}
-	if j.Limit != cluster.Unlimited && !c.now.Add(j.Limit).After(c.head.at) {
-		return want.place(c.free, nil) // over before the head starts
+	for _, m := range q.failed {
+		if m&mask == m { // as many nodes or more are kept free now
+			return nil
+		}
 	}
-	return want.place(c.free, c.head.nodes)
+	var avoid nodeSet
+	if mask != 0 {
+		avoid = make(nodeSet, len(c.free.spaces))
+		for i, h := range c.heads {
+			for k := range avoid {
+				avoid[k] = avoid[k] || mask>>i&1 == 1 && h.nodes[k]
+			}
+		}
+	}
+	if rooms := q.want.pick(c.free, avoid, &q.from); rooms != nil {
+		if alloc := q.want.deal(rooms); alloc != nil {
+			return alloc
+		}
+	}
+	q.failed = append(q.failed, mask)
+	return nil
 }
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.free.take(alloc)
-	c.starts++
+	c.begun = append(c.begun, release{at: until(c.now, j.Limit), shares: alloc.Shares})
 	if task != cluster.TaskAny {
 		c.running[j.ArrayID]++
 	}
-	c.out = append(c.out, cluster.Decision{Job: j.ID, Task: task, Start: alloc, Backfilled: c.head != nil})
+	c.out = append(c.out, cluster.Decision{Job: j.ID, Task: task, Start: alloc, Backfilled: len(c.heads) > 0})
 }
 
-// reserve makes the first job that does not fit the head of the queue: it gets a planned start
-// that later jobs of this cycle can not delay (EASY backfill).
-func (c *cycle) reserve(j *cluster.Job, want *demand) cluster.Reason {
-	if c.head != nil {
-		return cluster.WaitPriority
+// reserve gives the first job of each partition that does not fit a planned start that later
+// jobs of this cycle can not delay (EASY backfill). Reservations keep off each other's nodes.
+func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reservation) {
+	first := false
+	var best *reservation
+	for _, q := range qs {
+		if c.waiting[q.want.part] {
+			continue
+		}
+		first, c.waiting[q.want.part] = true, true
+		if len(c.heads) >= maxHeads {
+			continue
+		}
+		if r := plan(c.free, c.timeline(), q.want, c.kept()); r != nil && (best == nil || r.at.Before(best.at)) {
+			best = r
+		}
 	}
-	c.head = plan(c.s, c.free, want, c.now)
-	c.head.job = j.ID
-	return cluster.WaitResources
+	if !first {
+		return cluster.WaitPriority, nil
+	}
+	if best != nil {
+		best.job = j.ID
+		c.heads = append(c.heads, best)
+	}
+	return cluster.WaitResources, best
+}
+
+// timeline is when what runs, and what this cycle has started, will be over.
+func (c *cycle) timeline() []release {
+	if c.ends == nil {
+		c.ends = releases(c.s)
+	}
+	if len(c.begun) == 0 {
+		return c.ends
+	}
+	all := slices.Concat(c.ends, c.begun)
+	slices.SortStableFunc(all, func(a, b release) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// kept is the nodes of all reservations.
+func (c *cycle) kept() nodeSet {
+	if len(c.heads) == 0 {
+		return nil
+	}
+	set := make(nodeSet, len(c.free.spaces))
+	for _, h := range c.heads {
+		for i, in := range h.nodes {
+			set[i] = set[i] || in
+		}
+	}
+	return set
 }
 
 // wait records why a job waits, if that is news.
 func (c *cycle) wait(j *cluster.Job, why cluster.Reason, note string, head *reservation) {
+	if head == nil && j.Wait == why && j.WaitNote == note && j.PlannedStart.IsZero() {
+		return
+	}
 	d := cluster.Decision{Job: j.ID, Task: cluster.TaskAny, Wait: why, Note: note}
-	if head != nil && head.job == j.ID && !head.at.Equal(never) {
-		d.StartsAt = head.at
-		d.Nodes = head.list
+	if head != nil {
+		d.StartsAt, d.Nodes = head.at, head.list
 	}
 	if j.Wait == why && j.WaitNote == note && j.PlannedStart.Equal(d.StartsAt) {
 		return

@@ -66,6 +66,7 @@ type Client struct {
 	blobs   map[cluster.BlobHash]cluster.BlobText
 	blobAge []cluster.BlobHash
 	logins  map[string]login
+	begun   map[runKey]bool   // attempts that an earlier life of this client confirmed
 	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
 	steps   map[cluster.StepID]*liveStep
 	freed   chan struct{} // closed and replaced when a step ends: waiting step requests look again
@@ -98,6 +99,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}}
 		c.order = append(c.order, n.Name)
 	}
+	c.begun = confirmedBy(box.pending())
 	for _, r := range box.pending() {
 		c.settle(r)
 	}
@@ -222,21 +224,8 @@ func (c *Client) take(w api.Work) {
 			continue
 		}
 		n.index = nw.Index
-		fresh, named := map[cluster.JobID]*jobHere{}, map[runKey]bool{}
-		for _, j := range nw.Jobs {
-			key := runKey{j.ID, j.Attempt, nw.Node}
-			named[key] = true
-			if _, over := c.over[key]; over && j.Phase != cluster.Ending {
-				continue // the servers will know soon
-			}
-			h := n.jobs[j.ID]
-			if h == nil || h.job.Attempt != j.Attempt {
-				h = &jobHere{node: nw.Node}
-			}
-			h.job = j
-			fresh[j.ID] = h
-		}
-		n.jobs = fresh
+		named := map[runKey]bool{}
+		n.jobs = wanted(nw, n.jobs, c.over, c.begun, named)
 		for key, index := range c.over {
 			if key.node == nw.Node && index != 0 && index < nw.Index && !named[key] {
 				delete(c.over, key)
@@ -246,6 +235,38 @@ func (c *Client) take(w api.Work) {
 	if len(w.Nodes) > 0 {
 		c.poke()
 	}
+}
+
+// wanted is what a node should do, as the servers say, with what is known here of each attempt.
+func wanted(nw api.NodeWork, old map[cluster.JobID]*jobHere, over map[runKey]uint64, begun, named map[runKey]bool) map[cluster.JobID]*jobHere {
+	fresh := map[cluster.JobID]*jobHere{}
+	for _, j := range nw.Jobs {
+		key := runKey{j.ID, j.Attempt, nw.Node}
+		named[key] = true
+		if _, over := over[key]; over && j.Phase != cluster.Ending {
+			continue // the servers will know soon
+		}
+		h := old[j.ID]
+		if h == nil || h.job.Attempt != j.Attempt {
+			h = &jobHere{node: nw.Node, before: begun[key]}
+		}
+		h.job = j
+		fresh[j.ID] = h
+	}
+	return fresh
+}
+
+// confirmedBy lists the attempts that reports on their way say are begun.
+func confirmedBy(reports []cluster.Report) map[runKey]bool {
+	begun := map[runKey]bool{}
+	for _, r := range reports {
+		for _, u := range r.Updates {
+			if u.Kind == cluster.NodeReady {
+				begun[runKey{u.Job, u.Attempt, r.Node}] = true
+			}
+		}
+	}
+	return begun
 }
 
 // watch takes the runner's news.

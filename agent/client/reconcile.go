@@ -13,6 +13,7 @@ type jobHere struct {
 	node      cluster.NodeName
 	job       *cluster.Job
 	confirmed bool
+	before    bool      // an earlier life of this client confirmed it
 	launching bool      // the batch script is being fetched and started
 	termed    bool      // TERM was sent
 	killed    time.Time // KILL was sent last
@@ -95,7 +96,7 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 	isBatch := j.Spec.Kind == cluster.Batch && leads
 	// A gang's script waits until all nodes have confirmed; a job of one node is its own gang.
 	mayStart := j.Phase == cluster.Running || len(j.Alloc.Shares) == 1
-	if h.told {
+	if h.told || h.done {
 		return nil // the servers will say that the job ends
 	}
 	switch {
@@ -103,7 +104,8 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 		add(batchOver)
 		return out
 	case isBatch && batch == nil && !h.launching && mayStart:
-		if j.Phase == cluster.Running && len(j.Alloc.Shares) == 1 {
+		single := len(j.Alloc.Shares) == 1
+		if single && (j.Phase != cluster.Starting || h.confirmed || h.before) || !single && !h.confirmed {
 			add(lost) // it was confirmed and is gone: this machine was restarted
 			return out
 		}

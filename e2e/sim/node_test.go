@@ -1,0 +1,225 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"dev.muster/agent/client"
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+const (
+	timeout = 30 * time.Second // of leases
+	pace    = 5 * time.Second  // between signs of life
+)
+
+// node is a client machine: the real rules over steps that are durations.
+type node struct {
+	w    *world
+	name cluster.NodeName
+	inv  cluster.Inventory
+	cut  bool // from the network
+	off  bool // rebooting
+	life int  // counts reboots: what was begun in an earlier life does not happen
+
+	desk    *client.Desk
+	have    map[step.ID]*step.Status
+	outbox  []cluster.Report // on disk
+	seq     uint64           // on disk
+	sending bool
+	look    time.Time // when to reconcile next, zero if only on news
+}
+
+func newNode(w *world, i int) *node {
+	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 16, ThreadsPerCore: 1 + i%2, MemMB: 128000}
+	inv.CPUs = 32 * inv.ThreadsPerCore
+	for g := range 4 * (i % 2) {
+		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: g, Type: []string{"a100", "h100"}[i/2%2], Cores: cluster.RangeIDSet(g/2*16, g/2*16+15)})
+	}
+	n := &node{w: w, name: cluster.NodeName(fmt.Sprintf("n%04d", i)), inv: inv}
+	n.boot()
+	return n
+}
+
+func (n *node) boot() {
+	n.life++
+	n.have, n.sending, n.off, n.look = map[step.ID]*step.Status{}, false, false, time.Time{}
+	n.desk = client.NewDesk(n.name, n.outbox)
+}
+
+func (n *node) reboot(last time.Duration) {
+	n.off, n.have = true, map[step.ID]*step.Status{}
+	n.life++
+	life := n.life
+	n.w.after(last, func() {
+		if n.life == life {
+			n.boot()
+			n.flush()
+		}
+	})
+}
+
+// later does something unless the machine was rebooted meanwhile.
+func (n *node) later(d time.Duration, do func()) {
+	life := n.life
+	n.w.after(d, func() {
+		if n.life == life {
+			do()
+		}
+	})
+}
+
+// beat is a sign of life: the call for work that every client keeps open.
+func (n *node) beat() {
+	w := n.w
+	w.after(pace, n.beat)
+	if n.off {
+		return
+	}
+	w.send(n, func() {
+		if !w.leading {
+			return
+		}
+		w.leases[n.name] = w.now.Add(timeout)
+		if old, ok := w.s.Node(n.name); !ok || !old.Up {
+			seq := n.seq
+			for _, r := range n.outbox {
+				seq = min(seq, r.Seq-1)
+			}
+			w.apply(cluster.Identity{Node: n.name, System: true}, &cluster.NodeUp{Name: n.name, Inventory: n.inv, Seq: seq})
+		}
+		w.offer(n)
+	})
+}
+
+// offer sends a node its whole work.
+func (w *world) offer(n *node) {
+	if !w.leading {
+		return
+	}
+	nw := api.NodeWork{Node: n.name, Index: w.index}
+	for _, id := range w.s.Load(n.name).Jobs {
+		if j, ok := w.s.Job(id); ok {
+			nw.Jobs = append(nw.Jobs, j)
+		}
+	}
+	if old, ok := w.s.Node(n.name); !ok || !old.Up {
+		return
+	}
+	life := n.life
+	w.send(n, func() {
+		if n.life == life && !n.off {
+			n.desk.Take(nw)
+			n.pass()
+		}
+	})
+}
+
+// pass reconciles until nothing more is to be done.
+func (n *node) pass() {
+	w := n.w
+	if n.off || n.desk.Index() == 0 {
+		return
+	}
+	actions, again := n.desk.Reconcile(n.have, w.s.Config(), w.now)
+	for _, a := range actions {
+		switch a.Do {
+		case client.Tell:
+			n.report(a.Updates)
+		case client.Launch:
+			n.launch(a.Job)
+		case client.Term:
+			if w.rng.IntN(10) > 0 { // some do not listen
+				n.endSteps(a.Job.ID, a.Job.Attempt, time.Duration(w.rng.IntN(2000))*time.Millisecond)
+			}
+		case client.Kill:
+			n.endSteps(a.Job.ID, a.Job.Attempt, 100*time.Millisecond)
+		case client.Stray:
+			delete(n.have, a.Step)
+		}
+	}
+	if !again.IsZero() && (n.look.IsZero() || again.Before(n.look) || !n.look.After(w.now)) {
+		n.look = again
+		n.later(max(again.Sub(w.now), time.Millisecond), func() { n.look = time.Time{}; n.pass() })
+	}
+}
+
+// launch starts a job's script.
+func (n *node) launch(j *cluster.Job) {
+	w := n.w
+	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: n.name}
+	key := run{j.ID, j.Attempt}
+	if w.runs[key]++; w.runs[key] > 1 {
+		w.fail("attempt %d of job %d was begun twice, now on %s", j.Attempt, j.ID, n.name)
+	}
+	n.have[id] = &step.Status{ID: id, State: step.Running}
+	n.report([]cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: w.now}})
+	length := w.length[j.ID]
+	if j.ArrayID != 0 {
+		length = w.length[j.ArrayID]
+	}
+	n.later(length, func() { n.endStep(id) })
+}
+
+func (n *node) endSteps(job cluster.JobID, attempt int, d time.Duration) {
+	id := step.ID{Job: job, Attempt: attempt, Step: cluster.BatchStep, Node: n.name}
+	if n.have[id] != nil {
+		n.later(d, func() { n.endStep(id) })
+	}
+}
+
+func (n *node) endStep(id step.ID) {
+	if st := n.have[id]; st != nil && st.State != step.Ended {
+		n.have[id] = &step.Status{ID: id, State: step.Ended}
+		n.pass()
+	}
+}
+
+func (n *node) has(j *cluster.Job) bool {
+	return n.have[step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: n.name}] != nil
+}
+
+// report puts news in the outbox, which keeps them over reboots.
+func (n *node) report(us []cluster.Update) {
+	for i := range us {
+		if us[i].Kind == cluster.BatchOver && n.w.rng.IntN(10) == 0 {
+			us[i].Exit.Code = 1
+		}
+	}
+	n.seq++
+	r := cluster.Report{Node: n.name, Seq: n.seq, Updates: us}
+	n.outbox = append(n.outbox, r)
+	n.desk.Reported(r)
+	n.flush()
+}
+
+// flush delivers the outbox in order and again until it is acknowledged.
+func (n *node) flush() {
+	if n.sending || len(n.outbox) == 0 || n.off {
+		return
+	}
+	n.sending = true
+	w := n.w
+	batch := append([]cluster.Report(nil), n.outbox...)
+	life := n.life
+	w.send(n, func() {
+		if !w.leading {
+			return
+		}
+		if _, ok := w.s.Node(n.name); !ok {
+			return
+		}
+		for i := range batch {
+			w.apply(cluster.Identity{Node: n.name, System: true}, &batch[i])
+		}
+		w.send(n, func() {
+			last := batch[len(batch)-1].Seq
+			for len(n.outbox) > 0 && n.outbox[0].Seq <= last && n.life == life {
+				n.outbox = n.outbox[1:]
+			}
+		})
+	})
+	n.later(time.Second, func() { n.sending = false; n.flush() })
+}

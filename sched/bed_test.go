@@ -1,0 +1,117 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// bed is a cluster to schedule on.
+type bed struct {
+	t   testing.TB
+	s   *cluster.State
+	now time.Time
+	n   uint64
+}
+
+func newBed(t testing.TB, nodes int, parts ...cluster.Partition) *bed {
+	b := &bed{t: t, s: cluster.NewState(), now: epoch}
+	cfg := cluster.DefaultConfig()
+	cfg.Partitions = append(cfg.Partitions, parts...)
+	b.do(&cluster.Configure{Config: &cfg})
+	for i := range nodes {
+		b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
+	}
+	return b
+}
+
+func nodeName(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("n%03d", i)) }
+
+// node has 2 sockets of 8 cores, 64 GB, 2 A100 on socket 0 and 2 H100 on socket 1.
+func node(threads int) cluster.Inventory {
+	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: threads, CPUs: 16 * threads, MemMB: 64000}
+	for i := range 4 {
+		g := cluster.GPU{Index: i, Type: "a100", Cores: cluster.RangeIDSet(0, 8*threads-1)}
+		if i > 1 {
+			g.Type, g.Cores = "h100", cluster.RangeIDSet(8*threads, 16*threads-1)
+		}
+		inv.GPUs = append(inv.GPUs, g)
+	}
+	return inv
+}
+
+func (b *bed) do(c cluster.Command) any {
+	b.t.Helper()
+	b.n++
+	out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: c})
+	if out.Err != nil {
+		b.t.Fatal(out.Err)
+	}
+	return out.Result
+}
+
+func (b *bed) submit(change func(*cluster.JobSpec)) cluster.JobID {
+	spec := &cluster.JobSpec{Name: "j", UID: 1, User: "u", Limit: time.Hour}
+	if change != nil {
+		change(spec)
+	}
+	return b.do(&cluster.Submit{Spec: spec}).(cluster.JobID)
+}
+
+// cycle schedules until nothing more starts; every decision must be taken.
+func (b *bed) cycle() {
+	b.t.Helper()
+	for range 20 {
+		ds := Schedule(b.s.Snapshot(), b.now)
+		if len(ds) == 0 {
+			break
+		}
+		for i, e := range b.do(&cluster.Decide{Decisions: ds}).([]*cluster.Error) {
+			if e != nil {
+				b.t.Fatalf("decision %+v was refused: %v", ds[i], e)
+			}
+		}
+		if err := b.s.Check(); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if ds := Schedule(b.s.Snapshot(), b.now); len(ds) != 0 {
+		b.t.Fatalf("the scheduler does not come to rest: %+v", ds)
+	}
+}
+
+// where tells a job's shares as node:tasks:cpus:gpus:mem, or why it waits.
+func (b *bed) where(id cluster.JobID) string {
+	j, ok := b.s.Job(id)
+	if !ok {
+		return "gone"
+	}
+	if j.Alloc == nil {
+		return "waits " + string(j.Wait)
+	}
+	out := ""
+	for i, sh := range j.Alloc.Shares {
+		if i > 0 {
+			out += " "
+		}
+		out += fmt.Sprintf("%s:%d:%s:%s:%d", sh.Node, sh.Tasks, sh.CPUs, sh.GPUs, sh.MemMB)
+	}
+	return out
+}
+
+// end finishes a job everywhere.
+func (b *bed) end(id cluster.JobID) {
+	j, _ := b.s.Job(id)
+	for i, n := range j.AllocNodes() {
+		nd, _ := b.s.Node(n)
+		us := []cluster.Update{{Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: b.now}, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}
+		if i > 0 {
+			us = us[1:]
+		}
+		b.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: us})
+	}
+}

@@ -1,0 +1,111 @@
+package sched
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestExplain asks why jobs wait and compares with testdata/explain.txt.
+func TestExplain(t *testing.T) {
+	b := newBed(t, 4, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 10 * time.Minute, MaxNodes: 1},
+		cluster.Partition{Name: "off", All: true, State: cluster.PartitionDown})
+	why := "bad fan"
+	b.do(&cluster.NodeSet{Nodes: []cluster.NodeName{"n003"}, Action: cluster.NodeDrain, Reason: &why})
+	gpu := func(kind string, n int64) []cluster.GRES { return []cluster.GRES{{Name: "gpu", Type: kind, Count: n}} }
+	var out strings.Builder
+	names := map[string]cluster.JobID{}
+	order := []string{}
+	job := func(name string, change func(*cluster.JobSpec)) cluster.JobID {
+		names[name] = b.submit(change)
+		order = append(order, name)
+		return names[name]
+	}
+	on := func(part string) func(*cluster.JobSpec) {
+		return func(s *cluster.JobSpec) { s.Partitions = []string{part} }
+	}
+	after := func(kind cluster.DependType, id cluster.JobID) func(*cluster.JobSpec) {
+		return func(s *cluster.JobSpec) {
+			s.Depends.Terms = []cluster.Depend{{Type: kind, Job: id, Task: cluster.TaskAny}}
+		}
+	}
+	whole := b.submit(func(s *cluster.JobSpec) { s.Sharing, s.NodeList = cluster.ShareExclusive, []cluster.NodeName{"n000"} })
+	b.submit(func(s *cluster.JobSpec) { s.PerNode, s.NodeList = gpu("a100", 2), []cluster.NodeName{"n001"} })
+	b.submit(func(s *cluster.JobSpec) {
+		s.Mem, s.NodeList = cluster.Mem{Per: cluster.MemPerNode, MB: 60000}, []cluster.NodeName{"n002"}
+	})
+	arr := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, 9), Limit: 2} })
+	b.cycle()
+	b.do(&cluster.Cancel{Ref: cluster.Ref{Job: b.submit(func(s *cluster.JobSpec) { s.Hold = true })}})
+	gone := b.submit(nil)
+	b.do(&cluster.Cancel{Ref: cluster.Ref{Job: gone}})
+
+	names["array limit"], order = arr, append(order, "array limit")
+	job("wants three nodes", func(s *cluster.JobSpec) { s.MinNodes, s.CPUsPerTask = 3, 14 })
+	job("wants GPUs", func(s *cluster.JobSpec) { s.PerNode, s.MinNodes = gpu("a100", 2), 2 })
+	job("wants memory", func(s *cluster.JobSpec) {
+		s.Mem, s.MinNodes = cluster.Mem{Per: cluster.MemPerNode, MB: 50000}, 3
+	})
+	job("wants a GPU nobody has", func(s *cluster.JobSpec) { s.PerNode = gpu("b200", 1) })
+	job("too many nodes", func(s *cluster.JobSpec) { s.MinNodes = 9 })
+	job("more than the partition allows", func(s *cluster.JobSpec) { s.Partitions, s.MinNodes, s.Limit = []string{"short"}, 2, time.Minute })
+	job("too long", on("short"))
+	job("partition down", on("off"))
+	job("wants a drained node", func(s *cluster.JobSpec) { s.NodeList = []cluster.NodeName{"n003"} })
+	job("begins later", func(s *cluster.JobSpec) { s.Begin = epoch.Add(time.Hour) })
+	job("held", func(s *cluster.JobSpec) { s.Hold = true })
+	job("after a running job", after(cluster.AfterOK, whole))
+	job("after an array", after(cluster.AfterAny, arr))
+	job("can never start", after(cluster.AfterOK, gone))
+	job("singleton", after(cluster.SingletonOf, 0))
+	b.cycle()
+	for _, name := range order {
+		e := Explain(b.s.Snapshot(), b.now, names[name])
+		fmt.Fprintf(&out, "%s (%s)\n", name, b.where(names[name]))
+		for _, c := range e.Causes {
+			fmt.Fprintf(&out, "  %s: %s\n", c.Reason, c.Text)
+			if c.Hint != "" {
+				fmt.Fprintf(&out, "    hint: %s\n", c.Hint)
+			}
+		}
+		if !e.StartsAt.IsZero() {
+			fmt.Fprintf(&out, "  expected %s on %v\n", e.StartsAt.Format(time.DateTime), e.Nodes)
+		}
+	}
+	path := filepath.Join("testdata", "explain.txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != out.String() {
+		t.Errorf("%v; go test ./sched -update rewrites %s. Got\n%s", err, path, out.String())
+	}
+}
+
+// TestTestOnly asks when a job would start.
+func TestTestOnly(t *testing.T) {
+	b := newBed(t, 1)
+	spec := &cluster.JobSpec{Partitions: []string{"main"}, Layout: cluster.Layout{CPUsPerTask: 16}}
+	if at, a := Test(b.s.Snapshot(), b.now, spec); !at.Equal(b.now) || a == nil {
+		t.Errorf("on an empty node: %s %v", at, a)
+	}
+	b.submit(nil)
+	b.cycle()
+	if at, a := Test(b.s.Snapshot(), b.now, spec); !at.Equal(b.now.Add(time.Hour)) || a == nil {
+		t.Errorf("behind a job of an hour: %s %v", at, a)
+	}
+	spec.CPUsPerTask = 17
+	if at, a := Test(b.s.Snapshot(), b.now, spec); !at.IsZero() || a != nil {
+		t.Errorf("more than the node has: %s %v", at, a)
+	}
+}
