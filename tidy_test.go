@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"agent/server":      {"api", "cluster", "sched", "acct", "consensus"},
 	"agent":             {"agent/client", "agent/server", "agent/step", "api", "consensus", "cluster", "acct"},
 	"slurm/opt":         {},
-	"slurm/format":      {},
+	"slurm/format":      {"cluster"},
 	"slurm/conf":        {"cluster", "cluster/hostlist"},
 	"slurm/env":         {"cluster", "cluster/hostlist"},
 	"slurm":             {"api", "cluster", "cluster/hostlist", "slurm/opt", "slurm/format", "slurm/conf", "slurm/env", "agent/step/stream"},

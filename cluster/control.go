@@ -96,7 +96,7 @@ func (c *Cancel) apply(t *tx) (any, error) {
 		}
 		n := *j
 		if c.Sig == 0 && c.Step == nil {
-			t.end(&n, Cancelled, NoReason)
+			t.end(&n, Cancelled, n.Wait)
 			uid := t.by.UID
 			n.CancelledBy, n.RequeueAfter = &uid, false
 		} else if err := t.addSignal(&n, c); err != nil {

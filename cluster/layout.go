@@ -46,6 +46,11 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec) ([]Share, *Error)
 			}
 		}
 	}
+	for _, sh := range shares {
+		if m := s.Mem; m.Per == MemPerNode && m.MB > sh.MemMB && sh.MemMB > 0 || m.Per == MemPerCPU && m.MB > sh.MemMB && sh.MemMB > 0 {
+			return nil, Errorf(Invalid, ErrStepMem, "the job has %d MB on node %s, the step asks for %d", sh.MemMB, sh.Node, m.MB)
+		}
+	}
 	tasks := stepTasks(s, shares)
 	if _, ok := spread(tasks, room, s); !ok {
 		return nil, Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation", tasks, per)
@@ -99,7 +104,7 @@ func stepNodes(j *Job, s *StepSpec) ([]Share, *Error) {
 		}
 	}
 	if want > len(shares) {
-		return nil, Errorf(Invalid, ErrStepNodes, "only %d nodes are there, %d were asked for", len(shares), want)
+		return nil, Errorf(Invalid, ErrStepNodes, "Only allocated %d nodes asked for %d", len(shares), want)
 	}
 	if s.Tasks > 0 && (want == 0 || want > s.Tasks) {
 		want = min(s.Tasks, len(shares))
@@ -181,6 +186,9 @@ func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bo
 	return out, nil
 }
 
+// NoGRES is the hint of an error about a step that asks for devices of a job that has none.
+const NoGRES = "the job has no such devices"
+
 // stepGPUs picks a step's devices on one node: all of the job's unless it asked for a number.
 func stepGPUs(sh, free Share, tasks, nodes int, s *StepSpec) (IDSet, *Error) {
 	want, asked := int64(0), false
@@ -193,10 +201,21 @@ func stepGPUs(sh, free Share, tasks, nodes int, s *StepSpec) (IDSet, *Error) {
 		want, asked = want+g.Count*int64(tasks), true
 	}
 	for _, g := range s.PerJob {
-		want, asked = want+(g.Count+int64(nodes)-1)/int64(nodes), true
+		if len(s.PerTask) > 0 {
+			break // they say the same
+		}
+		want, asked = want+min((g.Count+int64(nodes)-1)/int64(nodes), int64(sh.GPUs.Len())), true
+		if want == 0 {
+			want = 1
+		}
 	}
 	if !asked {
 		return sh.GPUs, nil
+	}
+	if sh.GPUs.Empty() && want > 0 {
+		e := Errorf(Invalid, ErrStepGRES, "the job has no GPUs on node %s, the step asks for %d", sh.Node, want)
+		e.Hint = NoGRES
+		return IDSet{}, e
 	}
 	if int64(sh.GPUs.Len()) < want {
 		return IDSet{}, Errorf(Invalid, ErrStepGRES, "the job has %d GPUs on node %s, the step asks for %d", sh.GPUs.Len(), sh.Node, want)

@@ -18,7 +18,7 @@ func (d *demand) possible(s *cluster.Snapshot) (cluster.Reason, string) {
 		}
 	}
 	if d.minNodes > nodes {
-		return cluster.WaitPartitionConfig, ""
+		return cluster.WaitPartitionNodes, ""
 	}
 	if d.part.MaxNodes > 0 && d.minNodes > d.part.MaxNodes {
 		return cluster.WaitPartitionNodes, ""

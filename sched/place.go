@@ -30,7 +30,9 @@ type demand struct {
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
-	wanted     []cluster.NodeName
+	// blockSockets fills one socket before the next (-m x:block)
+	blockSockets bool
+	wanted       []cluster.NodeName
 }
 
 func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec) *demand {
@@ -38,7 +40,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec)
 	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, perNode: spec.TasksPerNode,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem, features: spec.Constraint,
 		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
-		wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit}
+		wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit, blockSockets: cluster.BlockSockets(spec.Distribution)}
 	if d.mem.Per == cluster.MemDefault {
 		d.mem = p.DefMem
 		if d.mem.Per == cluster.MemDefault {
@@ -111,7 +113,7 @@ func sum(list []cluster.GRES) (n int64) {
 // key is equal for demands that are the same question.
 func (d *demand) key() string {
 	return fmt.Sprint(d.minNodes, d.maxNodes, d.tasks, d.perNode, d.cpusPer, d.minCPUs, d.mem, d.gpuNode, d.gpuJob,
-		d.gpuTask, d.exclusive, d.wanted, d.features, d.tmpMB, d.overcommit, len(d.not))
+		d.gpuTask, d.exclusive, d.wanted, d.features, d.tmpMB, d.overcommit, d.blockSockets, len(d.not))
 }
 
 // may reports whether the node is one the job may use at all.
@@ -301,7 +303,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 		if d.exclusive {
 			want, gpus = r.sp.node.Inventory.CPUs, r.sp.gpus
 		}
-		sh.GPUs, sh.CPUs = gpus, pickCPUs(r.sp, want, gpus, d.wholeCore)
+		sh.GPUs, sh.CPUs = gpus, pickCPUs(r.sp, want, gpus, d)
 		sh.MemMB = d.memory(r.sp, sh)
 		for k := range gpus.All() {
 			a.Types[r.sp.node.Inventory.GPUs[k].Type]++
@@ -380,10 +382,11 @@ func coresFree(sp *space) int {
 
 // pickCPUs takes n free CPUs: cores near the GPUs if there are any, else cores of the sockets
 // in turn, as Slurm does; whole cores where the configuration says so.
-func pickCPUs(sp *space, n int, gpus cluster.IDSet, whole bool) cluster.IDSet {
+func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 	inv := &sp.node.Inventory
 	t := max(inv.ThreadsPerCore, 1)
-	cores := coreOrder(sp, gpus)
+	whole := d.wholeCore
+	cores := coreOrder(sp, gpus, d)
 	var got cluster.IDSet
 	for _, c := range cores {
 		if got.Len() >= n {
@@ -402,12 +405,16 @@ func pickCPUs(sp *space, n int, gpus cluster.IDSet, whole bool) cluster.IDSet {
 }
 
 // coreOrder lists core numbers in the order of choice.
-func coreOrder(sp *space, gpus cluster.IDSet) []int {
+func coreOrder(sp *space, gpus cluster.IDSet, d *demand) []int {
 	inv := &sp.node.Inventory
 	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
 	total := inv.CPUs / t
 	sockets := max(inv.Sockets, 1)
 	var order []int
+	if c := d.cpusPer; c > 1 && c <= per*t || d.blockSockets {
+		order = wholeTasks(sp, (c+t-1)/t)
+		per = 0 // all cores are in it
+	}
 	for i := range per {
 		for s := range sockets {
 			if c := s*per + i; c < total {
@@ -415,7 +422,7 @@ func coreOrder(sp *space, gpus cluster.IDSet) []int {
 			}
 		}
 	}
-	for c := sockets * per; c < total; c++ {
+	for c := sockets * max(inv.CoresPerSocket, 1); c < total; c++ {
 		order = append(order, c)
 	}
 	var near cluster.IDSet
@@ -428,6 +435,25 @@ func coreOrder(sp *space, gpus cluster.IDSet) []int {
 		})
 	}
 	return order
+}
+
+// wholeTasks orders cores socket by socket, those that make up whole tasks of that many free
+// cores first.
+func wholeTasks(sp *space, need int) (order []int) {
+	inv := &sp.node.Inventory
+	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
+	var rest []int
+	for s := range max(inv.Sockets, 1) {
+		var free []int
+		for c := s * per; c < min((s+1)*per, inv.CPUs/t); c++ {
+			if !sp.cpus.Intersect(cluster.RangeIDSet(c*t, c*t+t-1)).Empty() {
+				free = append(free, c)
+			}
+		}
+		n := len(free) / need * need
+		order, rest = append(order, free[:n]...), append(rest, free[n:]...)
+	}
+	return append(order, rest...)
 }
 
 func b2i(b bool) int {

@@ -179,11 +179,20 @@ func setQueueStates(o *queueOptions, v string) error {
 			o.states = append(o.states, nil)
 		default:
 			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid job state specified: " + word,
-				"error: Valid job states include: " + validStates}}
+				"error: Valid job states include: " + validStates + "\n"}}
 		}
 	}
 	return nil
 }
+
+// squeueUsage is what Slurm prints before it refuses a stray word.
+const squeueUsage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
+              [-n name] [-o format] [-p partitions] [--qos qos]
+              [--reservation reservation] [--sort fields] [--start]
+              [--step step_id] [-t states] [-u user_name] [--usage]
+              [-L licenses] [-w nodes] [--federation] [--local] [--sibling]
+	      [-ahjlrsv]
+`
 
 // runSqueue lists jobs or steps.
 func runSqueue(sys *Sys, argv []string) int {
@@ -197,6 +206,7 @@ func runSqueue(sys *Sys, argv []string) int {
 	case err != nil:
 		return sys.usage(opt.Named(opt.Squeue, "jobs", "", err))
 	case len(rest) > 0:
+		_, _ = sys.Stderr.Write([]byte(squeueUsage))
 		return sys.fail("Unrecognized option: %s", rest[0])
 	case o.yaml:
 		return sys.fail("--yaml is not supported, use --json")

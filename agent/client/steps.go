@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,6 +213,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
+	bind := cluster.Bind(s, ls.record.Shares[i], &n.Inventory)
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &n.Inventory, Node: id.Node, NodeID: i, Step: &ls.record,
 			Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
@@ -219,6 +221,9 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.cfg.Environ(l)}
 		if programs != nil {
 			t.Argv = programs[rank]
+		}
+		if bind.Kind != "none" && !n.Inventory.Hollow {
+			t.CPUs = bind.Of(local)
 		}
 		t.Stdin = c.stream(s, s.Stdin, rank, l, true)
 		t.Stdout = c.stream(s, s.Stdout, rank, l, false)
@@ -264,7 +269,7 @@ func parseMultiProg(text string, tasks int) (map[int][]string, error) {
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
-		ranks := cluster.RangeIDSet(0, tasks-1)
+		ranks := cluster.RangeIDSet(0, tasks-1).Minus(cluster.NewIDSet(slices.Collect(maps.Keys(out))...)) // *: all others
 		if words[0] != "*" {
 			set, err := cluster.ParseIDSet(words[0])
 			if err != nil || len(words) < 2 {
