@@ -171,16 +171,21 @@ func dist(s *StepSpec) string {
 // dealStep gives each node its CPUs, GPUs and memory.
 func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bool) ([]Share, *Error) {
 	out := make([]Share, len(shares))
+	left := int64(0)
+	for _, g := range s.PerJob {
+		left += g.Count
+	}
 	for i, sh := range shares {
 		o := Share{Node: sh.Node, Tasks: counts[i], CPUs: sh.CPUs, MemMB: sh.MemMB}
 		if exact {
 			o.CPUs = free[i].CPUs.First(max(counts[i]*per, 1))
 		}
-		gpus, err := stepGPUs(sh, free[i], counts[i], len(shares), s)
+		gpus, err := stepGPUs(sh, free[i], counts[i], left-int64(len(shares)-1-i), s)
 		if err != nil {
 			return nil, err
 		}
 		o.GPUs = gpus
+		left -= int64(gpus.Len())
 		out[i] = o
 	}
 	return out, nil
@@ -190,7 +195,7 @@ func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bo
 const NoGRES = "the job has no such devices"
 
 // stepGPUs picks a step's devices on one node: all of the job's unless it asked for a number.
-func stepGPUs(sh, free Share, tasks, nodes int, s *StepSpec) (IDSet, *Error) {
+func stepGPUs(sh, free Share, tasks int, left int64, s *StepSpec) (IDSet, *Error) {
 	want, asked := int64(0), false
 	for _, g := range s.PerNode {
 		if g.Name == "none" || g.Name == "gpu" {
@@ -200,14 +205,8 @@ func stepGPUs(sh, free Share, tasks, nodes int, s *StepSpec) (IDSet, *Error) {
 	for _, g := range s.PerTask {
 		want, asked = want+g.Count*int64(tasks), true
 	}
-	for _, g := range s.PerJob {
-		if len(s.PerTask) > 0 {
-			break // they say the same
-		}
-		want, asked = want+min((g.Count+int64(nodes)-1)/int64(nodes), int64(sh.GPUs.Len())), true
-		if want == 0 {
-			want = 1
-		}
+	if len(s.PerJob) > 0 && len(s.PerTask) == 0 { // nodes are filled in turn, each has one at least
+		want, asked = want+max(min(left, int64(sh.GPUs.Len())), 1), true
 	}
 	if !asked {
 		return sh.GPUs, nil

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -167,6 +168,9 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
 		}
 	}
+	if err := admitResources(s, &spec); err != nil {
+		return spec, err
+	}
 	if spec.Priority != nil && !by.Operator() {
 		spec.Priority = nil // silently ignored, as Slurm does
 	}
@@ -184,6 +188,35 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 		spec.Requeue = &r
 	}
 	return spec, nil
+}
+
+// admitResources refuses what no configuration of this version can name: licenses, reservations,
+// generic resources other than GPUs, and features that no node has.
+func admitResources(s *Snapshot, spec *JobSpec) error {
+	switch {
+	case spec.Licenses != "":
+		return Errorf(Invalid, ErrLicense, "there are no licenses %s", spec.Licenses)
+	case spec.Reservation != "":
+		return Errorf(Invalid, ErrReservation, "there is no reservation %s", spec.Reservation)
+	}
+	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {
+		for _, g := range list {
+			if g.Name != "gpu" && g.Name != "none" && g.Count > 0 {
+				return Errorf(Invalid, ErrGRES, "no node has resources called %s", g.Name)
+			}
+		}
+	}
+	for _, word := range strings.FieldsFunc(spec.Constraint, func(r rune) bool { return strings.ContainsRune("&|,[]()", r) }) {
+		name, _, _ := strings.Cut(word, "*")
+		found := s.nodes.Len() == 0
+		for n := range s.Nodes() {
+			found = found || slices.Contains(n.Inventory.Features, name)
+		}
+		if !found {
+			return Errorf(Invalid, ErrFeature, "no node has the feature %s", name)
+		}
+	}
+	return nil
 }
 
 func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {

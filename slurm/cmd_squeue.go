@@ -179,7 +179,7 @@ func setQueueStates(o *queueOptions, v string) error {
 			o.states = append(o.states, nil)
 		default:
 			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid job state specified: " + word,
-				"error: Valid job states include: " + validStates + "\n"}}
+				"error: Valid job states include: " + validStates}}
 		}
 	}
 	return nil
@@ -206,7 +206,7 @@ func runSqueue(sys *Sys, argv []string) int {
 	case err != nil:
 		return sys.usage(opt.Named(opt.Squeue, "jobs", "", err))
 	case len(rest) > 0:
-		_, _ = sys.Stderr.Write([]byte(squeueUsage))
+		_, _ = sys.Stdout.Write([]byte(squeueUsage))
 		return sys.fail("Unrecognized option: %s", rest[0])
 	case o.yaml:
 		return sys.fail("--yaml is not supported, use --json")

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"dev.muster/agent/step/stream"
@@ -62,9 +61,7 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 	resp, err := call(s, api.SubmitJob, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		if isKind(err, cluster.ErrPartition) {
-			s.say("error: invalid partition specified: %s", strings.Join(r.Job.Partitions, ","))
-		}
+		s.beforeRefusal(err, &q.Spec)
 		if s.Prog == "salloc" {
 			return nil, s.fail("Job submit/allocate failed: %s", text)
 		}

@@ -218,7 +218,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &n.Inventory, Node: id.Node, NodeID: i, Step: &ls.record,
 			Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
 		l.TaskGPUs = cluster.TaskGPUs(s, ls.record.Shares[i].GPUs, local, &n.Inventory)
-		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.cfg.Environ(l)}
+		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
 		if programs != nil {
 			t.Argv = programs[rank]
 		}
@@ -427,6 +427,13 @@ func (c *Client) signalStep(_ context.Context, who api.Caller, q api.StepSignal)
 		if h := c.have[id]; h == nil || h.State == step.Ended {
 			continue
 		}
+		if t, ok := c.cfg.Runner.(teller); ok && q.Kill && c.cfg.EndNote != nil && id == ls.ids[0] {
+			if h, _ := c.jobLedHere(q.ID.Job, who); h != nil {
+				ended := *h.job
+				ended.EndingWhy = cluster.Cancelled
+				c.try("note", id, t.Say(id, c.cfg.EndNote(&ended, id.Step, id.Node, time.Now())))
+			}
+		}
 		if q.Kill {
 			c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 			continue
@@ -504,11 +511,14 @@ func splice(ctx context.Context, a, b io.ReadWriteCloser) {
 	<-done
 }
 
+// teller is a runner that can write where a step's errors go.
+type teller interface {
+	Say(step.ID, string) error
+}
+
 // announceEnd writes Slurm's line about why a job ends into the output of its steps.
 func (c *Client) announceEnd(h *jobHere, now time.Time) {
-	teller, ok := c.cfg.Runner.(interface {
-		Say(step.ID, string) error
-	})
+	teller, ok := c.cfg.Runner.(teller)
 	if c.cfg.EndNote == nil || !ok {
 		return
 	}

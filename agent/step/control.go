@@ -131,6 +131,11 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 		if bad = json.Unmarshal(body, &q) != nil; !bad {
 			rep = replyTo(s.freeze(q.ID, q.Stop))
 		}
+	case msgSay:
+		var q sayRequest
+		if bad = json.Unmarshal(body, &q) != nil; !bad {
+			rep = replyTo(s.say(q.ID, q.Text))
+		}
 	case msgList:
 		s.mu.Lock()
 		rep.List = s.list()

@@ -28,6 +28,7 @@ const (
 	msgForget  = 14
 	msgStop    = 15
 	msgUpgrade = 16
+	msgSay     = 17
 	msgReply   = 20 // supervisor: number + reply
 	msgPush    = 21 // supervisor: changed []Status
 	msgFull    = 22 // supervisor: every Status, first on a connection

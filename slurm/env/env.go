@@ -274,6 +274,10 @@ func (e *list) step(l *cluster.Launch) {
 		e.num("SLURM_CPUS_PER_TASK", l.Spec.CPUsPerTask)
 	}
 	if g := st.Shares[l.NodeID].GPUs; !g.Empty() {
+		if len(l.Spec.PerTask) > 0 {
+			g = l.TaskGPUs
+			e.set("SLURMD_TRES_BIND", "gpu:per_task:"+strconv.FormatInt(l.Spec.PerTask[0].Count, 10))
+		}
 		e.set("SLURM_STEP_GPUS", commas(g))
 	}
 }
