@@ -32,7 +32,10 @@ func (t *tables) Find(r Ref) []*Job {
 
 // records resolves a reference, checks that the caller may act, and splits array records of
 // which only some tasks are meant.
-func (t *tx) records(r Ref) ([]*Job, error) {
+func (t *tx) records(r Ref) ([]*Job, error) { return t.recordsOf(r, ErrAccess) }
+
+// recordsOf is records with the kind of error for jobs of others: hold and update say that the user is wrong.
+func (t *tx) recordsOf(r Ref, owner ErrKind) ([]*Job, error) {
 	found := t.Find(r)
 	if len(found) == 0 {
 		return nil, Errorf(NotFound, ErrJobID, "job %d does not exist", r.Job)
@@ -40,7 +43,7 @@ func (t *tx) records(r Ref) ([]*Job, error) {
 	var out []*Job
 	for _, j := range found {
 		if t.by.UID != j.Spec.UID && !t.by.Operator() {
-			return nil, Errorf(Denied, ErrAccess, "job %d belongs to user %d", j.ID, j.Spec.UID)
+			return nil, Errorf(Denied, owner, "job %d belongs to user %d", j.ID, j.Spec.UID)
 		}
 		if j.Tasks.Empty() || r.Tasks.Empty() || r.Tasks.Contains(j.Tasks) {
 			out = append(out, j)
@@ -96,7 +99,7 @@ func (c *Cancel) apply(t *tx) (any, error) {
 		}
 		n := *j
 		if c.Sig == 0 && c.Step == nil {
-			t.end(&n, Cancelled, NoReason)
+			t.end(&n, Cancelled, n.Wait)
 			uid := t.by.UID
 			n.CancelledBy, n.RequeueAfter = &uid, false
 		} else if err := t.addSignal(&n, c); err != nil {
@@ -221,7 +224,7 @@ type HoldJobs struct {
 func (*HoldJobs) kind() string { return "hold" }
 
 func (c *HoldJobs) apply(t *tx) (any, error) {
-	jobs, err := t.records(c.Ref)
+	jobs, err := t.recordsOf(c.Ref, ErrUser)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,8 @@ const (
 	ErrStepGRES      ErrKind = "step_gres"
 	ErrNoChange      ErrKind = "no_change"
 	ErrBeginTime     ErrKind = "begin_time"
+	ErrLicense       ErrKind = "license"
+	ErrReservation   ErrKind = "reservation"
 )
 
 // Error is what a rejected command or request answers: for people a message and perhaps a

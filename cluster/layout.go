@@ -47,6 +47,11 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec) ([]Share, *Error)
 			}
 		}
 	}
+	for _, sh := range shares {
+		if m := s.Mem; m.Per == MemPerNode && m.MB > sh.MemMB && sh.MemMB > 0 || m.Per == MemPerCPU && m.MB > sh.MemMB && sh.MemMB > 0 {
+			return nil, Errorf(Invalid, ErrStepMem, "the job has %d MB on node %s, the step asks for %d", sh.MemMB, sh.Node, m.MB)
+		}
+	}
 	if _, ok := spread(tasks, room, s); !ok {
 		return nil, Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation", tasks, per)
 	}
@@ -99,7 +104,7 @@ func stepNodes(j *Job, s *StepSpec) ([]Share, *Error) {
 		}
 	}
 	if want > len(shares) {
-		return nil, Errorf(Invalid, ErrStepNodes, "only %d nodes are there, %d were asked for", len(shares), want)
+		return nil, Errorf(Invalid, ErrStepNodes, "Only allocated %d nodes asked for %d", len(shares), want)
 	}
 	if s.Tasks > 0 && (want == 0 || want > s.Tasks) {
 		want = min(s.Tasks, len(shares))
@@ -166,23 +171,31 @@ func dist(s *StepSpec) string {
 // dealStep gives each node its CPUs, GPUs and memory.
 func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bool) ([]Share, *Error) {
 	out := make([]Share, len(shares))
+	left := int64(0)
+	for _, g := range s.PerJob {
+		left += g.Count
+	}
 	for i, sh := range shares {
 		o := Share{Node: sh.Node, Tasks: counts[i], CPUs: sh.CPUs, MemMB: sh.MemMB}
 		if exact {
 			o.CPUs = free[i].CPUs.First(max(counts[i]*per, 1))
 		}
-		gpus, err := stepGPUs(sh, free[i], counts[i], len(shares), s)
+		gpus, err := stepGPUs(sh, free[i], counts[i], left-int64(len(shares)-1-i), s)
 		if err != nil {
 			return nil, err
 		}
 		o.GPUs = gpus
+		left -= int64(gpus.Len())
 		out[i] = o
 	}
 	return out, nil
 }
 
+// NoGRES is the hint of an error about a step that asks for devices of a job that has none.
+const NoGRES = "the job has no such devices"
+
 // stepGPUs picks a step's devices on one node: all of the job's unless it asked for a number.
-func stepGPUs(sh, free Share, tasks, nodes int, s *StepSpec) (IDSet, *Error) {
+func stepGPUs(sh, free Share, tasks int, left int64, s *StepSpec) (IDSet, *Error) {
 	want, asked := int64(0), false
 	for _, g := range s.PerNode {
 		if g.Name == "none" || g.Name == "gpu" {
@@ -192,11 +205,16 @@ func stepGPUs(sh, free Share, tasks, nodes int, s *StepSpec) (IDSet, *Error) {
 	for _, g := range s.PerTask {
 		want, asked = want+g.Count*int64(tasks), true
 	}
-	for _, g := range s.PerJob {
-		want, asked = want+(g.Count+int64(nodes)-1)/int64(nodes), true
+	if len(s.PerJob) > 0 && len(s.PerTask) == 0 { // nodes are filled in turn, each has one at least
+		want, asked = want+max(min(left, int64(sh.GPUs.Len())), 1), true
 	}
 	if !asked {
 		return sh.GPUs, nil
+	}
+	if sh.GPUs.Empty() && want > 0 {
+		e := Errorf(Invalid, ErrStepGRES, "the job has no GPUs on node %s, the step asks for %d", sh.Node, want)
+		e.Hint = NoGRES
+		return IDSet{}, e
 	}
 	if int64(sh.GPUs.Len()) < want {
 		return IDSet{}, Errorf(Invalid, ErrStepGRES, "the job has %d GPUs on node %s, the step asks for %d", sh.GPUs.Len(), sh.Node, want)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -178,6 +179,9 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
 		}
 	}
+	if err := admitResources(s, &spec); err != nil {
+		return spec, err
+	}
 	if spec.Priority != nil && !by.Operator() {
 		spec.Priority = nil // silently ignored, as Slurm does
 	}
@@ -221,6 +225,35 @@ func admitNumbers(spec *JobSpec) error {
 	}
 	if spec.Limit < 0 || spec.LimitMin < 0 {
 		return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit)
+	}
+	return nil
+}
+
+// admitResources refuses what no configuration of this version can name: licenses, reservations,
+// generic resources other than GPUs, and features that no node has.
+func admitResources(s *Snapshot, spec *JobSpec) error {
+	switch {
+	case spec.Licenses != "":
+		return Errorf(Invalid, ErrLicense, "there are no licenses %s", spec.Licenses)
+	case spec.Reservation != "":
+		return Errorf(Invalid, ErrReservation, "there is no reservation %s", spec.Reservation)
+	}
+	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {
+		for _, g := range list {
+			if g.Name != "gpu" && g.Name != "none" && g.Count > 0 {
+				return Errorf(Invalid, ErrGRES, "no node has resources called %s", g.Name)
+			}
+		}
+	}
+	for _, word := range strings.FieldsFunc(spec.Constraint, func(r rune) bool { return strings.ContainsRune("&|,[]()", r) }) {
+		name, _, _ := strings.Cut(word, "*")
+		found := s.nodes.Len() == 0
+		for n := range s.Nodes() {
+			found = found || slices.Contains(n.Inventory.Features, name)
+		}
+		if !found {
+			return Errorf(Invalid, ErrFeature, "no node has the feature %s", name)
+		}
 	}
 	return nil
 }

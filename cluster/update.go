@@ -59,7 +59,7 @@ type UpdateJob struct {
 func (*UpdateJob) kind() string { return "update" }
 
 func (c *UpdateJob) apply(t *tx) (any, error) {
-	jobs, err := t.records(c.Ref)
+	jobs, err := t.recordsOf(c.Ref, ErrUser)
 	if err != nil {
 		return nil, err
 	}

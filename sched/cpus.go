@@ -9,10 +9,11 @@ import (
 
 // pickCPUs takes n free CPUs: cores near the GPUs if there are any, else cores of the sockets
 // in turn, as Slurm does; whole cores where the configuration says so.
-func pickCPUs(sp *space, n int, gpus cluster.IDSet, whole bool) cluster.IDSet {
+func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 	inv := &sp.node.Inventory
 	t := max(inv.ThreadsPerCore, 1)
-	cores := coreOrder(sp, gpus)
+	whole := d.wholeCore
+	cores := coreOrder(sp, gpus, d)
 	var ids []int
 	for _, c := range cores {
 		if len(ids) >= n {
@@ -52,12 +53,16 @@ func freeInCores(inv *cluster.Inventory, cpus cluster.IDSet) int {
 }
 
 // coreOrder lists core numbers in the order of choice.
-func coreOrder(sp *space, gpus cluster.IDSet) []int {
+func coreOrder(sp *space, gpus cluster.IDSet, d *demand) []int {
 	inv := &sp.node.Inventory
 	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
 	total := inv.CPUs / t
 	sockets := max(inv.Sockets, 1)
 	var order []int
+	if c := d.cpusPer; c > 1 && c <= per*t || d.blockSockets {
+		order = wholeTasks(sp, (c+t-1)/t)
+		per = 0 // all cores are in it
+	}
 	for i := range per {
 		for s := range sockets {
 			if c := s*per + i; c < total {
@@ -65,7 +70,7 @@ func coreOrder(sp *space, gpus cluster.IDSet) []int {
 			}
 		}
 	}
-	for c := sockets * per; c < total; c++ {
+	for c := sockets * max(inv.CoresPerSocket, 1); c < total; c++ {
 		order = append(order, c)
 	}
 	var near cluster.IDSet
@@ -78,6 +83,25 @@ func coreOrder(sp *space, gpus cluster.IDSet) []int {
 		})
 	}
 	return order
+}
+
+// wholeTasks orders cores socket by socket, those that make up whole tasks of that many free
+// cores first.
+func wholeTasks(sp *space, need int) (order []int) {
+	inv := &sp.node.Inventory
+	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
+	var rest []int
+	for s := range max(inv.Sockets, 1) {
+		var free []int
+		for c := s * per; c < min((s+1)*per, inv.CPUs/t); c++ {
+			if !sp.cpus.Intersect(cluster.RangeIDSet(c*t, c*t+t-1)).Empty() {
+				free = append(free, c)
+			}
+		}
+		n := len(free) / need * need
+		order, rest = append(order, free[:n]...), append(rest, free[n:]...)
+	}
+	return append(order, rest...)
 }
 
 func b2i(b bool) int {

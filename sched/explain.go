@@ -170,10 +170,11 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) 
 	switch q.why {
 	case cluster.NoReason:
 	case cluster.WaitPartitionNodes:
-		e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(p.MaxNodes, "node", "nodes"), q.want.minNodes)
-		return
-	case cluster.WaitPartitionConfig:
-		e.add(q.why, "", "partition %s has %d nodes, the job asks for %d", p.Name, countNodes(c.s, p), q.want.minNodes)
+		if p.MaxNodes > 0 {
+			e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(p.MaxNodes, "node", "nodes"), q.want.minNodes)
+		} else {
+			e.add(q.why, "", "partition %s has %s, the job asks for %d", p.Name, count(countNodes(c.s, p), "node", "nodes"), q.want.minNodes)
+		}
 		return
 	case cluster.WaitNodeNotAvail:
 		e.add(q.why, "", "it must run on %s, not all of which are in service", strings.Trim(fmt.Sprint(q.want.wanted), "[]"))

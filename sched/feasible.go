@@ -14,7 +14,7 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 		nodes = s.NodeCount()
 	}
 	if d.minNodes > nodes {
-		return cluster.WaitPartitionConfig, ""
+		return cluster.WaitPartitionNodes, ""
 	}
 	if d.part.MaxNodes > 0 && d.minNodes > d.part.MaxNodes {
 		return cluster.WaitPartitionNodes, ""
@@ -55,7 +55,23 @@ func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 		if d.place(all, nil) != nil {
 			return nil
 		}
-		last = cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job", name)
+		last = d.tooMuch(s, name)
 	}
 	return last
+}
+
+// tooMuch words what of a demand no node of the partition can meet.
+func (d *demand) tooMuch(s *cluster.Snapshot, name string) *cluster.Error {
+	cpus, mem := 0, cluster.MemMB(0)
+	for n := range s.PartitionNodes(d.part) {
+		cpus, mem = max(cpus, n.Inventory.CPUs), max(mem, n.Inventory.MemMB)
+	}
+	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job", name)
+	switch {
+	case max(d.cpusPer, d.minCPUs) > cpus:
+		e.Hint = "CPU count per node can not be satisfied"
+	case d.mem.MB > mem:
+		e.Hint = "Memory specification can not be satisfied"
+	}
+	return e
 }

@@ -30,7 +30,9 @@ type demand struct {
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
-	wanted     []cluster.NodeName
+	// blockSockets fills one socket before the next (-m x:block).
+	blockSockets bool
+	wanted       []cluster.NodeName
 	// What -B and its like ask of a node's make.
 	sockets, cores, threads int
 }
@@ -40,7 +42,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec)
 	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, perNode: spec.TasksPerNode,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem, features: spec.Constraint,
 		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
-		wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit}
+		wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit, blockSockets: cluster.BlockSockets(spec.Distribution)}
 	if d.mem.Per == cluster.MemDefault {
 		d.mem = p.DefMem
 		if d.mem.Per == cluster.MemDefault {
@@ -369,7 +371,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 		if d.exclusive {
 			want, gpus = r.sp.node.Inventory.CPUs, r.sp.gpus
 		}
-		sh := cluster.Share{Node: r.sp.node.Name, Tasks: n, GPUs: gpus, CPUs: pickCPUs(r.sp, want, gpus, d.wholeCore)}
+		sh := cluster.Share{Node: r.sp.node.Name, Tasks: n, GPUs: gpus, CPUs: pickCPUs(r.sp, want, gpus, d)}
 		sh.MemMB = d.memory(r.sp, sh)
 		if sh.MemMB > max(r.sp.mem, 0) {
 			return nil

@@ -15,6 +15,7 @@ type shape struct {
 	tmp        int64
 	sharing    cluster.Sharing
 	overcommit bool
+	sockets    bool // fill one socket before the next
 	constraint string
 	lists      string
 }
@@ -41,7 +42,7 @@ func (c *cycle) ask(p *cluster.Partition, spec *cluster.JobSpec) *question {
 }
 
 func shapeOf(p *cluster.Partition, s *cluster.JobSpec) shape {
-	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, constraint: s.Constraint,
+	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint,
 		numbers: [13]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
 			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore}}
 	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.NodeList)+len(s.Exclude) == 0 {

@@ -133,7 +133,7 @@ func setSacctUsers(o *sacctOptions, v string) error {
 	for _, name := range splitList(v) {
 		u, ok := LookupUser(name)
 		if !ok {
-			return opt.Errorf(opt.CodeError, "Invalid user id: %s", name)
+			return opt.Errorf(opt.CodeError, "sacct: error: Invalid user id: %s", name)
 		}
 		o.query.Users = append(o.query.Users, u.UID)
 	}
@@ -148,7 +148,8 @@ func runSacct(sys *Sys, argv []string) int {
 		return code
 	}
 	if len(rest) > 0 {
-		return sys.fail("Unknown arguments: %s", strings.Join(rest, " "))
+		sys.say("error: Unknown arguments:")
+		return sys.fail(" %s", strings.Join(rest, "\nsacct: error:  "))
 	}
 	if o.list {
 		return o.listFields()
@@ -233,9 +234,6 @@ func (o *sacctOptions) columns() (cols []sizedColumn, code int) {
 		c := sizedColumn{&acctColumns[i], acctColumns[i].width}
 		if n, err := strconv.Atoi(width); sized && err == nil {
 			c.width = n
-			if n > 0 && acctColumns[i].width < 0 {
-				c.width = -n
-			}
 		}
 		cols = append(cols, c)
 	}
@@ -255,7 +253,7 @@ func (o *sacctOptions) window() int {
 			t, ok = time.Unix(n, 0), err == nil
 		}
 		if !ok {
-			fmt.Fprintf(o.sys.Stderr, "sacct: error: Invalid time specification (pos=%d): %s\n", pos, text)
+			fmt.Fprintf(o.sys.Stderr, "Invalid time specification (pos=%d): %s\n", pos, text)
 			return 1
 		}
 		*to = t

@@ -9,7 +9,6 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
-	"golang.org/x/term"
 )
 
 // runSalloc allocates and runs a command (or a shell) here, on the caller's machine.
@@ -30,6 +29,7 @@ func runSalloc(sys *Sys, argv []string) int {
 	quiet := r.Client.Quiet > 0
 	if !quiet {
 		sys.say("Granted job allocation %d", job.ID)
+		sys.say("Waiting for resource configuration")
 		sys.say("Nodes %s are ready for job", nodeText(job.AllocNodes()))
 	}
 	if r.Client.NoShell {
@@ -55,8 +55,7 @@ func (s *Sys) sallocCommand(r *Request) ([]string, int) {
 	if r.Client.NoShell || len(r.Argv) > 0 {
 		return r.Argv, 0
 	}
-	f, ok := s.Stdin.(*os.File)
-	if !ok || isNull(s.Stdin) && !term.IsTerminal(int(f.Fd())) {
+	if f, ok := s.Stdin.(*os.File); !ok || !isOpen(f) {
 		return nil, s.fail("no controlling terminal: please set --no-shell")
 	}
 	shell := s.Getenv("SHELL")
@@ -67,6 +66,13 @@ func (s *Sys) sallocCommand(r *Request) ([]string, int) {
 		shell = "/bin/sh"
 	}
 	return []string{shell}, 0
+}
+
+// isOpen reports whether the descriptor leads anywhere: a shell without input ends at once, but
+// one without a descriptor can not start.
+func isOpen(f *os.File) bool {
+	_, err := f.Stat()
+	return err == nil
 }
 
 // runHere runs the command with the allocation in its environment. If the allocation is taken

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,8 +28,9 @@ func runSbatch(sys *Sys, argv []string) int {
 	resp, err := call(sys, api.SubmitJob, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		if isKind(err, cluster.ErrPartition) {
-			fmt.Fprintf(sys.Stderr, "sbatch: error: invalid partition specified: %s\n", strings.Join(r.Job.Partitions, ","))
+		sys.beforeRefusal(err, &r.Job)
+		if isKind(err, cluster.ErrGRES) {
+			return sys.fail("%s", text)
 		}
 		return sys.fail("Batch job submission failed: %s", text)
 	}
@@ -82,11 +84,23 @@ func (s *Sys) submission(r *Request) (api.SubmitRequest, int) {
 	return q, 0
 }
 
+// beforeRefusal prints what Slurm says before some refusals.
+func (s *Sys) beforeRefusal(err error, spec *cluster.JobSpec) {
+	var e *api.Error
+	switch {
+	case isKind(err, cluster.ErrPartition):
+		s.say("error: invalid partition specified: %s", strings.Join(spec.Partitions, ","))
+	case isKind(err, cluster.ErrNodeConfig) && errors.As(err, &e) && e.Hint != "":
+		s.say("error: %s", e.Hint)
+	}
+}
+
 // testOnly says when and where the job would start, on stderr as Slurm does.
 func (s *Sys) testOnly(q api.SubmitRequest) int {
 	resp, err := call(s, api.TestJob, q)
 	if err != nil {
 		text, _ := slurmText(err)
+		s.beforeRefusal(err, &q.Spec)
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
 		return 1
 	}

@@ -86,7 +86,7 @@ func (o *cancelOptions) note(name, value string) { o.filters = append(o.filters,
 
 func setCancelSignal(o *cancelOptions, v string) error {
 	if o.signal = SignalNumber(v); o.signal <= 0 {
-		return opt.Errorf(opt.CodeError, "scancel: error: Unknown job signal: %s", v)
+		return opt.Errorf(opt.CodeError, "Unknown job signal: %s", v)
 	}
 	return nil
 }
@@ -101,8 +101,8 @@ func setCancelState(o *cancelOptions, v string) error {
 		case "SUSPENDED", "S":
 			o.filter.Phases = append(o.filter.Phases, cluster.Suspended)
 		default:
-			return &UsageError{Code: 1, Lines: []string{"scancel: error: Invalid job state specified: " + s,
-				"scancel: error: Valid job states are PENDING, RUNNING, and SUSPENDED"}}
+			return &UsageError{Code: 1, Lines: []string{"Invalid job state specified: " + s,
+				"Valid job states are PENDING, RUNNING, and SUSPENDED"}}
 		}
 	}
 	o.note("state", v)
@@ -218,17 +218,20 @@ func (s *Sys) cancelOne(o *cancelOptions, t target) int {
 	if (o.batch || o.full) && q.Sig == 0 {
 		q.Sig = 9
 	}
+	id := strconv.FormatUint(uint64(t.ref.Job), 10)
+	if o.verbose > 0 && q.Sig == 0 {
+		s.say("Terminating job %s", id)
+	}
 	_, err := call(s, api.CancelJob, q)
-	if err == nil {
+	if err == nil || t.step != nil && isKind(err, cluster.ErrPending) {
 		return 0
 	}
 	text, no := slurmText(err)
 	gone := isKind(err, cluster.ErrJobID) || isKind(err, cluster.ErrFinished)
-	id := strconv.FormatUint(uint64(t.ref.Job), 10)
 	switch {
 	case gone && t.step == nil:
 		if o.verbose > 0 {
-			s.say("error: Kill job error on job id %s: Job/step already completing or completed", id)
+			s.say("error: Kill job error on job id %s: %s", id, text)
 		}
 		return 0
 	case errors.Is(err, api.ErrUnreachable):
@@ -277,7 +280,7 @@ func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
 		worst = max(worst, s.cancelOne(o, t))
 	}
 	if len(resp.Jobs) == 0 && o.verbose > 0 {
-		s.say("No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
+		s.say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
 	}
 	return worst
 }

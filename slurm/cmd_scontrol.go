@@ -154,11 +154,19 @@ func (c *control) command(words []string) int {
 			continue
 		}
 		if len(words)-1 < v.args {
-			return c.complain("too few arguments for keyword:" + words[0])
+			return c.complain(tooFew(words[0]))
 		}
 		return v.run(c, words[1:])
 	}
 	return c.complain("invalid keyword: " + words[0])
+}
+
+// tooFew is what a command without what it acts on is told.
+func tooFew(word string) string {
+	if word == "update" {
+		return "too few arguments for update keyword"
+	}
+	return "too few arguments for keyword:" + word
 }
 
 // complain prints a line on standard error and fails.

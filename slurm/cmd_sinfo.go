@@ -95,13 +95,11 @@ func setInfoStates(o *infoOptions, v string) error {
 // runSinfo lists partitions and nodes.
 func runSinfo(sys *Sys, argv []string) int {
 	var o infoOptions
-	rest, code := parseQuery(sys, opt.Sinfo, sinfoOptions, &o, argv, "[OPTIONS]")
+	_, code := parseQuery(sys, opt.Sinfo, sinfoOptions, &o, argv, "[OPTIONS]")
 	if code >= 0 {
 		return code
 	}
 	switch {
-	case len(rest) > 0:
-		return sys.fail("Unrecognized option: %s", rest[0])
 	case o.yaml:
 		return sys.fail("--yaml is not supported, use --json")
 	case o.reservations:

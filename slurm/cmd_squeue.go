@@ -185,6 +185,15 @@ func setQueueStates(o *queueOptions, v string) error {
 	return nil
 }
 
+// squeueUsage is what Slurm prints before it refuses a stray word.
+const squeueUsage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
+              [-n name] [-o format] [-p partitions] [--qos qos]
+              [--reservation reservation] [--sort fields] [--start]
+              [--step step_id] [-t states] [-u user_name] [--usage]
+              [-L licenses] [-w nodes] [--federation] [--local] [--sibling]
+	      [-ahjlrsv]
+`
+
 // runSqueue lists jobs or steps.
 func runSqueue(sys *Sys, argv []string) int {
 	var o queueOptions
@@ -197,6 +206,7 @@ func runSqueue(sys *Sys, argv []string) int {
 	case err != nil:
 		return sys.usage(opt.Named(opt.Squeue, "jobs", "", err))
 	case len(rest) > 0:
+		_, _ = sys.Stdout.Write([]byte(squeueUsage))
 		return sys.fail("Unrecognized option: %s", rest[0])
 	case o.yaml:
 		return sys.fail("--yaml is not supported, use --json")

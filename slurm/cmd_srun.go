@@ -3,9 +3,9 @@ package slurm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"dev.muster/agent/step/stream"
@@ -61,8 +61,9 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 	resp, err := call(s, api.SubmitJob, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		if isKind(err, cluster.ErrPartition) {
-			s.say("error: invalid partition specified: %s", strings.Join(r.Job.Partitions, ","))
+		s.beforeRefusal(err, &q.Spec)
+		if s.Prog == "salloc" {
+			return nil, s.fail("Job submit/allocate failed: %s", text)
 		}
 		return nil, s.fail("Unable to allocate resources: %s", text)
 	}
@@ -187,7 +188,13 @@ func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
 		s.say("error: Unable to confirm allocation for job %d: %s", id, "Invalid job id specified")
 		s.say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
 	case isKind(err, cluster.ErrStepGRES):
+		var e *api.Error
+		if errors.As(err, &e) && e.Hint == cluster.NoGRES {
+			s.say("error: Step requested GRES but job doesn't have GRES")
+		}
 		s.say("error: Unable to create step for job %d: Invalid generic resource (gres) specification", id)
+	case isKind(err, cluster.ErrStepNodes) && r.Step.MinNodes > 0:
+		s.say("error: %s", err.Error())
 	default:
 		s.say("error: Unable to create step for job %d: %s", id, text)
 	}
@@ -231,9 +238,11 @@ type stepRun struct {
 	streams []*stream.Stream
 	events  chan nodeEvent
 	running cluster.IDSet // ranks
-	exits   []exitGroup   // not told yet
+	ended   cluster.IDSet
+	exits   []exitGroup // not told yet
 	worst   int
 	killed  bool
+	forced  bool // a task was killed or terminated
 	revoked bool
 	first   time.Time // when the first task ended
 }
@@ -298,6 +307,9 @@ func (run *stepRun) run() int {
 	for _, st := range run.streams {
 		_ = st.Close()
 	}
+	if run.forced && run.req.Client.Quiet == 0 {
+		run.sys.say("Force Terminated StepId=%s", run.stepText())
+	}
 	return run.worst
 }
 
@@ -347,6 +359,7 @@ func (run *stepRun) exit(e nodeEvent) {
 	}
 	rank, node := int(e.frame.Task), run.resp.Nodes[e.node].Node
 	run.running = run.running.Minus(cluster.NewIDSet(rank))
+	run.ended = run.ended.Union(cluster.NewIDSet(rank))
 	if run.first.IsZero() {
 		run.first = time.Now()
 	}
@@ -358,6 +371,7 @@ func (run *stepRun) exit(e nodeEvent) {
 		text = fmt.Sprintf("Exited with exit code %d", code)
 	case x.Signal != 0:
 		code, text = 128+x.Signal, signalText(x.Signal, x.Core)
+		run.forced = run.forced || x.Signal == 9 || x.Signal == 15
 	case x.Code != 0:
 		text = fmt.Sprintf("Exited with exit code %d", x.Code)
 	}
@@ -369,7 +383,7 @@ func (run *stepRun) exit(e nodeEvent) {
 	if run.killOnBadExit() && !run.killed {
 		run.killed = true
 		run.tellExits()
-		run.sys.say("Terminating StepId=%s", run.stepText())
+		run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
 		run.kill()
 	}
 }
@@ -407,7 +421,12 @@ func (run *stepRun) waitOver() {
 		return
 	}
 	run.sys.say("First task exited %ds ago", int(time.Since(run.first).Seconds()))
+	run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
+	run.sys.say("Job step aborted: Waiting up to 32 seconds for job step to finish.")
 	run.sys.say("StepId=%s %s: running", run.stepText(), plural(run.running))
+	if !run.ended.Empty() {
+		run.sys.say("StepId=%s %s: exited", run.stepText(), plural(run.ended))
+	}
 	run.kill()
 }
 

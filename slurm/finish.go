@@ -143,6 +143,13 @@ func (r *Request) checkConflicts() error {
 	return r.checkGPUs(given)
 }
 
+func gresSum(list []cluster.GRES) (n int64) {
+	for _, g := range list {
+		n += g.Count
+	}
+	return n
+}
+
 func (r *Request) checkGPUs(given func(string) bool) error {
 	j := &r.Job
 	text := ""
@@ -153,6 +160,9 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 		text = "error: --gpus-per-socket option requires --sockets-per-node specification"
 	case given("gpus-per-task") && len(j.PerTask) > 0 && len(j.PerJob) == 0 && j.Tasks == 0 && !(j.TasksPerNode > 0 && j.MinNodes > 0):
 		text = "error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
+	}
+	if n := gresSum(j.PerTask); n > 0 && text == "" && j.Tasks > 0 && len(j.PerJob) > 0 && given("gpus") && gresSum(j.PerJob) != n*int64(j.Tasks) {
+		text = "error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."
 	}
 	if text != "" {
 		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{text, badGRES}})

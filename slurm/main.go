@@ -131,6 +131,8 @@ var slurmErrors = [...]struct {
 	{cluster.ErrNotSuspended, 2062, "Job is not suspended"},
 	{cluster.ErrNotRunning, 2020, "Job is no longer running"},
 	{cluster.ErrNodeState, 2048, "Invalid node state specified"},
+	{cluster.ErrLicense, 2048, "Invalid license specification"},
+	{cluster.ErrReservation, 2070, "Requested reservation is invalid"},
 	{cluster.ErrBeginTime, 2052, "Invalid time specified"},
 	{cluster.ErrReasonNeeded, 2180, "You must specify a reason when DOWNING or DRAINING a node. Request denied"},
 	{cluster.ErrNoChange, 2181, "No changes specified"},

@@ -60,7 +60,7 @@ func (c *control) jobRecord(r *jobRow) {
 	o.line("Priority=", uintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=", format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
 	o.line("JobState=", r.st.long, " Reason=", strings.ReplaceAll(r.reason(), " ", "_"), " Dependency=", format.Null(r.depends()))
 	o.line("Requeue=", bit(r.requeues()), " Restarts=", strconv.Itoa(r.Restarts), " BatchFlag=", bit(s.Kind == cluster.Batch),
-		" Reboot=", bit(s.Reboot), " ExitCode=", exitText(r.Exit))
+		" Reboot=", bit(s.Reboot), " ExitCode=", exitText(shownExit(r)))
 	if c.details {
 		o.line("DerivedExitCode=", exitText(r.Derived))
 	}
@@ -495,4 +495,12 @@ func distribution(asked string, nodes int) string {
 		return "Block"
 	}
 	return strings.ToUpper(asked[:1]) + asked[1:]
+}
+
+// shownExit is the exit code that scontrol shows: a job cancelled while it ran shows the signal.
+func shownExit(r *jobRow) cluster.ExitStatus {
+	if r.Phase == cluster.Ended && r.Outcome == cluster.Cancelled && !r.Started.IsZero() && r.Exit == (cluster.ExitStatus{}) {
+		return cluster.ExitStatus{Signal: 15}
+	}
+	return r.Exit
 }

@@ -262,6 +262,9 @@ func (c *control) updateJob(who setting, rest []setting) int {
 		case i < 0:
 			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
 		case !jobKeys[i].set(&p, s, c.sys.Now()):
+			if s.key == "timelimit" {
+				return c.complain("scontrol: error: Invalid TimeLimit value")
+			}
 			return c.complain("scontrol: error: Invalid "+s.key+" value: "+s.value, "Request aborted")
 		}
 		if s.key == "priority" && c.sys.UID != 0 {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -80,6 +81,9 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.batchOver(n, h)
 	case finished:
 		h.done = true
+		if u, ok := c.batchEnd(h); ok {
+			say(u)
+		}
 		say(c.update(h, cluster.NodeDone))
 		c.forget(h) // only now: a crash in between must not lose what was known
 	case lost:
@@ -208,6 +212,18 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 	if h.done {
 		c.forget(h) // only now: a crash in between must not lose the exit status
 	}
+}
+
+// batchEnd is the record of a script that ended because its job was ended.
+func (c *Client) batchEnd(h *jobHere) (u cluster.Update, ok bool) {
+	st := c.have[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}]
+	if st == nil || st.State != step.Ended || h.told || len(st.Tasks) == 0 || st.Tasks[0].Started.IsZero() {
+		return u, false
+	}
+	u = c.update(h, cluster.StepNow)
+	u.Exit, u.Usage = st.Tasks[0].Exit, st.Usage
+	u.Step = c.batchRecord(h, u)
+	return u, true
 }
 
 // batchRecord is the history's record of the batch script.
@@ -393,8 +409,17 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: j.Spec.Rlimits, Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
-		Tasks: []step.Task{{Argv: append([]string{path}, j.Spec.Args...), Env: c.cfg.Environ(l), Stdin: in, Stdout: out, Stderr: errs}},
+		Tasks: []step.Task{{Argv: append([]string{path}, j.Spec.Args...), Env: c.environ(l, env), Stdin: in, Stdout: out, Stderr: errs}},
 	}, nil
+}
+
+// environ is what the dialect sets for a task, and a TMPDIR if the user brought none.
+func (c *Client) environ(l *cluster.Launch, own cluster.BlobText) []string {
+	e := c.cfg.Environ(l)
+	if !strings.HasPrefix(string(own), "TMPDIR=") && !strings.Contains(string(own), "\x00TMPDIR=") {
+		e = append(e, "TMPDIR=/tmp")
+	}
+	return e
 }
 
 func (c *Client) absolute(dir, path string) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,13 +234,17 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
+	bind := cluster.Bind(s, ls.record.Shares[i], &n.Inventory)
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &n.Inventory, Node: id.Node, NodeID: i, Step: &ls.record,
 			Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
 		l.TaskGPUs = cluster.TaskGPUs(s, ls.record.Shares[i].GPUs, local, &n.Inventory)
-		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.cfg.Environ(l)}
+		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
 		if programs != nil {
 			t.Argv = programs[rank]
+		}
+		if bind.Kind != "none" && !n.Inventory.Hollow {
+			t.CPUs = bind.Of(local)
 		}
 		t.Stdin = c.stream(s, s.Stdin, rank, l, true)
 		t.Stdout = c.stream(s, s.Stdout, rank, l, false)
@@ -285,7 +290,7 @@ func parseMultiProg(text string, tasks int) (map[int][]string, error) {
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
-		ranks := cluster.RangeIDSet(0, tasks-1)
+		ranks := cluster.RangeIDSet(0, tasks-1).Minus(cluster.NewIDSet(slices.Collect(maps.Keys(out))...)) // *: all others
 		if words[0] != "*" {
 			set, err := cluster.ParseIDSet(words[0])
 			if err != nil || len(words) < 2 {
@@ -461,6 +466,13 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 	for _, id := range ls.ids {
 		if h := c.have[id]; h == nil || h.State == step.Ended {
 			continue
+		}
+		if q.Kill && c.cfg.EndNote != nil && id == ls.ids[0] {
+			if h, _ := c.jobLedHere(q.ID.Job, who); h != nil {
+				ended := *h.job
+				ended.EndingWhy = cluster.Cancelled
+				c.try("note", id, c.cfg.Runner.Say(id, c.cfg.EndNote(&ended, id.Step, id.Node, time.Now())))
+			}
 		}
 		if q.Kill {
 			c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))

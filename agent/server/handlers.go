@@ -70,6 +70,11 @@ func write[C any, P interface {
 	cluster.Command
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
+		if _, node := any(&c).(*cluster.NodeSet); node { // its name is shown with the reason
+			if u, err := lookupUser(who.UID); err == nil {
+				who.User = u.name
+			}
+		}
 		values, index, err := s.propose(ctx, who.Identity, P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -185,7 +186,7 @@ func (s *supervisor) launched(r *run) {
 func (s *supervisor) notStarted(t *task, io *stdio, err error) {
 	io.close()
 	st := t.st
-	st.Error = err.Error()
+	st.Error = startError(err)
 	st.Ended = time.Now()
 	var no unix.Errno
 	if asErrno(err, &no) {
@@ -195,6 +196,16 @@ func (s *supervisor) notStarted(t *task, io *stdio, err error) {
 	t.ended(st)
 	s.mu.Unlock()
 	t.run.out.noTask(int32(st.Rank))
+}
+
+// startError words a failed start as Slurm does: "execve(): NAME: No such file or directory".
+func startError(err error) string {
+	var p *os.PathError
+	var no unix.Errno
+	if !errors.As(err, &p) || p.Op != "execve" || !asErrno(err, &no) {
+		return err.Error()
+	}
+	return "execve(): " + p.Path + ": " + strerror(no)
 }
 
 // prepare makes what the step needs before its tasks: its group and its script.

@@ -18,8 +18,9 @@ file_has() { grep -qs -- "$2" "$1"; }
 filled() { until_ 100 file_has "$1" "${2:-.}"; }
 sub() { sbatch --parsable "$@"; }
 # batch TEXT OPTIONS...: submit a script, wait for its end, print its output.
-batch() { local t=$1 j; shift; j=$(printf '#!/bin/bash\n%s\n' "$t" | sbatch --parsable -o out.%j "$@") || return; fin "$j"; cat "out.$j"; }
-vars() { env | grep -E "^(SLURM|SRUN|SBATCH|CUDA|ROCR|ZE_|GPU_|TMPDIR|ENVIRONMENT|HOSTNAME)" | sort; }
+batch() { local t=$1 j; shift; j=$(printf '#!/bin/bash\n%s\n' "$t" | sbatch --parsable -J batch -o out.%j "$@") || return; fin "$j"; cat "out.$j"; }
+# What the environment holds of Slurm's; SLURM_CONF and SLURM_JOB_START_TIME are compared apart.
+vars() { env | grep -vE '^SLURM_(CONF|JOB_START_TIME)=' | grep -E "^(SLURM|SRUN|SBATCH|CUDA|ROCR|ZE_|GPU_|TMPDIR|ENVIRONMENT|HOSTNAME)" | sort; }
 export -f vars
 # held OPTIONS...: a job that stays pending.
 held() { sbatch --parsable -H -o /dev/null "$@" --wrap 'sleep 30'; }

@@ -14,7 +14,7 @@ type replacer struct {
 }
 
 var (
-	number    = regexp.MustCompile(`\b\d+\b|job\d{5}\b`)
+	number    = regexp.MustCompile(`(?:\b|_)\d+(?:\b|_)`)
 	moment    = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\b`)
 	dateLine  = regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d \d{4}`)
 	shortTime = regexp.MustCompile(`\b(0|00:00):0\d\b`)
@@ -25,6 +25,8 @@ var (
 	version   = regexp.MustCompile(`(slurm|muster)(-wlm)? v?\d[\w.\-]*|(slurm|muster) dev\b`)
 	port      = regexp.MustCompile(`\b(port|Port)([ =:])\d+`)
 	elapsed   = regexp.MustCompile(`\b([A-Za-z]*Time|[Ee]lapsed)=00:00:0\d`)
+	submitter = regexp.MustCompile(`AllocNode:Sid=\S+`)
+	numbers   = regexp.MustCompile(`\b(Priority=|SrunHost:Pid=\S+:)\d+`)
 	spool     = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)
 )
 
@@ -46,6 +48,8 @@ func (r replacer) replace(s string) string {
 	})
 	s = version.ReplaceAllString(s, "slurm VERSION")
 	s = port.ReplaceAllString(s, "$1$2PORT")
+	s = submitter.ReplaceAllString(s, "AllocNode:Sid=HOST:SID")
+	s = numbers.ReplaceAllString(s, "${1}N")
 	s = number.ReplaceAllStringFunc(s, r.id)
 	if host, err := os.Hostname(); err == nil {
 		s = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllString(s, "HOST")
@@ -55,13 +59,14 @@ func (r replacer) replace(s string) string {
 
 // id replaces a job id by its place among the ids of the command, in the same width.
 func (r replacer) id(m string) string {
-	n, err := strconv.Atoi(m)
+	digits := strings.Trim(m, "_")
+	n, err := strconv.Atoi(digits)
 	if err != nil || n < r.base || n > r.end {
 		return m
 	}
 	text := "J" + strconv.Itoa(n-r.base+1)
-	for len(text) < len(m) {
+	for len(text) < len(digits) {
 		text = "J" + text
 	}
-	return text
+	return strings.Replace(m, digits, text, 1)
 }

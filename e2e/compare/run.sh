@@ -38,6 +38,7 @@ while [ "${last:-9999}" -lt 2100 ]; do
 	last=$(burn)
 done
 PATH=/usr/bin:/bin scancel -u "$(id -un)" >/dev/null 2>&1
+for f in "$(dirname "$SLURM_CONF")"/{topology,gres,cgroup}.conf; do [ -f "$f" ] && cp "$f" "$dir/"; done
 { cat "$SLURM_CONF"; echo "FirstJobId=$((last + 1))"; } >"$dir/slurm.conf"
 env -u SLURM_CONF bin/muster dev --data "$dir/d" --socket "$dir/s.sock" --conf "$dir/slurm.conf" --hollow conf --hollow-exec >"$dir/log" 2>&1 &
 mine=$!

@@ -44,7 +44,8 @@ func Allocation(l *cluster.Launch) []string {
 		name, _, _ := strings.Cut(v, "=")
 		switch name {
 		case "HOSTNAME", "SLURMD_NODENAME", "SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_PRIO_PROCESS",
-			"SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN", "SLURM_CPUS_ON_NODE":
+			"SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN", "SLURM_CPUS_ON_NODE", "SLURM_JOB_UID", "SLURM_JOB_GID",
+			"SLURM_JOB_USER", "SLURM_MEM_PER_CPU", "SLURM_WORKING_CLUSTER":
 		default:
 			e = append(e, v)
 		}
@@ -73,10 +74,8 @@ func (e *list) job(l *cluster.Launch) {
 	e.set("SLURM_SUBMIT_DIR", cmp.Or(s.SubmitDir, s.WorkDir))
 	e.set("MUSTER_SOCKET", l.Daemon)
 	e.set("SLURM_SUBMIT_HOST", s.SubmitHost)
-	e.set("SLURM_NODE_ALIASES", "(null)")
 	e.set("SLURM_WORKING_CLUSTER", l.Config.ClusterName+":"+l.Daemon+":0:9728:109")
 	e.set("SLURMD_NODENAME", string(l.Node))
-	e.set("HOSTNAME", string(l.Node))
 	e.set("SLURM_TOPOLOGY_ADDR", topologyAddr(l.Config.Topology, l.Node))
 	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", topologyPattern(l.Config.Topology, l.Node))
 	e.set("SLURM_PRIO_PROCESS", "0")
@@ -86,7 +85,11 @@ func (e *list) job(l *cluster.Launch) {
 	if j.Restarts > 0 {
 		e.num("SLURM_RESTART_COUNT", j.Restarts)
 	}
-	e.memory(l)
+	if s.Kind != cluster.SrunJob { // srun's own allocation tells its step less
+		e.set("SLURM_NODE_ALIASES", "(null)")
+		e.set("HOSTNAME", string(l.Node))
+		e.memory(l)
+	}
 	e.asked(s)
 	if s.Reservation != "" {
 		e.set("SLURM_JOB_RESERVATION", s.Reservation)
@@ -143,13 +146,19 @@ func (e *list) asked(s *cluster.JobSpec) {
 	positive("SLURM_NTASKS_PER_GPU", s.TasksPerGPU)
 	positive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
 	positive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
-	positive("SLURM_THREADS_PER_CORE", s.ThreadsPerCore)
+	threads := s.ThreadsPerCore
+	if s.Hint == "nomultithread" {
+		threads = max(threads, 1)
+	}
+	positive("SLURM_THREADS_PER_CORE", threads)
 	gres := func(name string, list []cluster.GRES) {
 		if len(list) > 0 {
 			e.set(name, gpuText(list))
 		}
 	}
-	gres("SLURM_GPUS", s.PerJob)
+	if s.Kind != cluster.SrunJob {
+		gres("SLURM_GPUS", s.PerJob)
+	}
 	gres("SLURM_GPUS_PER_SOCKET", s.PerSocket)
 	gres("SLURM_GPUS_PER_TASK", s.PerTask)
 	if s.GPUsPerNode {
@@ -241,21 +250,23 @@ func (e *list) step(l *cluster.Launch) {
 	e.set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
 	e.num("SLURM_SRUN_COMM_PORT", st.SrunPID)
 	e.num("SLURM_STEP_LAUNCHER_PORT", st.SrunPID)
-	e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", perNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+	if l.Job.Spec.Kind != cluster.SrunJob {
+		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", perNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+	}
 	e.set("SLURM_UMASK", fmt.Sprintf("%04o", l.Spec.Umask))
 	dist := l.Spec.Distribution
-	if dist == "" {
+	if dist == "" && l.Job.Spec.Kind != cluster.SrunJob {
 		dist = "block"
-		if st.Tasks == len(st.Shares) && st.Tasks > 1 {
+		if st.Tasks == len(st.Shares) {
 			dist = "cyclic"
 		}
 	}
-	e.set("SLURM_DISTRIBUTION", dist)
-	mask := cpuMask(st.Shares[l.NodeID].CPUs)
-	e.set("SLURM_CPU_BIND", "quiet,mask_cpu:"+mask)
-	e.set("SLURM_CPU_BIND_LIST", mask)
-	e.set("SLURM_CPU_BIND_TYPE", "mask_cpu:")
-	e.set("SLURM_CPU_BIND_VERBOSE", "quiet")
+	if dist != "" {
+		e.set("SLURM_DISTRIBUTION", dist)
+	}
+	e.num("SLURM_CPUS_ON_NODE", st.Shares[l.NodeID].CPUs.Len())
+	e.binding(cluster.Bind(l.Spec, st.Shares[l.NodeID], l.Inventory))
+	e.set("SRUN_DEBUG", "3")
 	if l.Spec.Label {
 		e.set("SLURM_LABELIO", "1")
 	}
@@ -263,8 +274,34 @@ func (e *list) step(l *cluster.Launch) {
 		e.num("SLURM_CPUS_PER_TASK", l.Spec.CPUsPerTask)
 	}
 	if g := st.Shares[l.NodeID].GPUs; !g.Empty() {
+		if len(l.Spec.PerTask) > 0 {
+			g = l.TaskGPUs
+			e.set("SLURMD_TRES_BIND", "gpu:per_task:"+strconv.FormatInt(l.Spec.PerTask[0].Count, 10))
+		}
 		e.set("SLURM_STEP_GPUS", commas(g))
 	}
+}
+
+// binding tells what the tasks of the node are bound to.
+func (e *list) binding(b cluster.Binding) {
+	kind, list, verbose := b.Kind, b.Text, "quiet"
+	if kind == "mask_cpu" {
+		masks := make([]string, len(b.Masks))
+		for i, m := range b.Masks {
+			masks[i] = cpuMask(m)
+		}
+		list = strings.Join(masks, ",")
+	}
+	if list != "" {
+		kind += ":"
+	}
+	if b.Verbose {
+		verbose = "verbose"
+	}
+	e.set("SLURM_CPU_BIND", verbose+","+kind+list)
+	e.set("SLURM_CPU_BIND_LIST", list)
+	e.set("SLURM_CPU_BIND_TYPE", kind)
+	e.set("SLURM_CPU_BIND_VERBOSE", verbose)
 }
 
 // cpuMask writes a CPU set as Slurm does: hex, upper case, at least four digits.
