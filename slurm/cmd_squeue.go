@@ -330,6 +330,12 @@ func (o *queueOptions) phases(q *api.JobQuery) {
 	case o.allStates:
 	case len(o.states) == 0:
 		q.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+	default:
+		for _, st := range o.states {
+			if st != nil {
+				q.Phases = append(q.Phases, st.phases()...)
+			}
+		}
 	}
 	if o.json && len(o.states) == 0 && !o.start {
 		q.Phases = nil
