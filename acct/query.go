@@ -103,7 +103,7 @@ func (q *Query) where() (string, []any) {
 	if len(q.Refs) > 0 {
 		var ids []string
 		for _, r := range q.Refs {
-			ids = append(ids, "job = ? OR array = ?")
+			ids = append(ids, "job = ? OR array = ? AND array != 0")
 			args = append(args, r.Job, r.Job)
 		}
 		terms = append(terms, "("+strings.Join(ids, " OR ")+")")

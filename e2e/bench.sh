@@ -121,7 +121,7 @@ END {
 	row("array: CPU of a job", "array_cpu_ms", "ms", "", "<", 7)
 	row("srun -n1", "n1_p50_ms", "ms", "n1_cpu_ms", "<", 15)
 	row("srun -N4 -n16", "wide_p50_ms", "ms", "wide_cpu_ms", "<", 60)
-	row("steps in an allocation", "step_per_s", "1/s", "step_cpu_ms", ">", 80)
+	row("steps in an allocation", "steps_per_s", "1/s", "step_cpu_ms", ">", 80)
 	row("squeue, all pending", "squeue_ms", "ms", "squeue_cpu_ms", "<", 80)
 	row("squeue -t R", "squeue_run_ms", "ms", "squeue_run_cpu_ms", "<", 8)
 	row("sacct -j", "sacct_j_ms", "ms", "sacct_j_cpu_ms", "<", 10)

@@ -223,8 +223,11 @@ func (c *control) show(args []string) int {
 	} else if len(args) > 1 {
 		arg = args[1]
 	}
-	if name == "hostname" {
+	switch name {
+	case "hostname":
 		name = "hostnames"
+	case "jobid":
+		name = "jobs"
 	}
 	for _, e := range entities() {
 		if name == e.name || len(name) >= e.least && strings.HasPrefix(e.name, name) {

@@ -331,38 +331,15 @@ func (o *queueOptions) phases(q *api.JobQuery) {
 	case len(o.states) == 0:
 		q.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
 	default:
-		q.Phases = phasesOf(o.states)
+		for _, st := range o.states {
+			if st != nil {
+				q.Phases = append(q.Phases, st.phases()...)
+			}
+		}
 	}
 	if o.json && len(o.states) == 0 && !o.start {
 		q.Phases = nil
 	}
-}
-
-// phasesOf are the phases in which jobs can be in one of the states.
-func phasesOf(states []*jobState) (out []cluster.Phase) {
-	for p := cluster.Pending; p <= cluster.Ended; p++ {
-		for _, s := range states {
-			may := s != nil && (p == cluster.Ended || s.is(&cluster.Job{Phase: p}) || p == cluster.Pending && s.short == "SE")
-			if may && (p != cluster.Ended || s.is(&cluster.Job{Phase: p, Outcome: firstOutcome(s)})) {
-				out = append(out, p)
-				break
-			}
-		}
-	}
-	if out == nil { // states that no job is ever in
-		out = []cluster.Phase{cluster.Suspended}
-	}
-	return out
-}
-
-// firstOutcome is an outcome of ended jobs in the state, if there is one.
-func firstOutcome(s *jobState) cluster.Outcome {
-	for o := cluster.Completed; o <= cluster.Requeued; o++ {
-		if s.is(&cluster.Job{Phase: cluster.Ended, Outcome: o}) {
-			return o
-		}
-	}
-	return cluster.NoOutcome
 }
 
 // lightCodes are the columns that need no more of a job than a brief answer holds.

@@ -160,6 +160,21 @@ var jobStates = [...]jobState{
 	{"RQ", "REQUEUED", func(*cluster.Job) bool { return true }},
 }
 
+// phases are those in which a job can have the state.
+func (s *jobState) phases() []cluster.Phase {
+	switch s.short {
+	case "SE", "PD":
+		return []cluster.Phase{cluster.Pending}
+	case "R":
+		return []cluster.Phase{cluster.Starting, cluster.Running}
+	case "S":
+		return []cluster.Phase{cluster.Suspended}
+	case "CG":
+		return []cluster.Phase{cluster.Ending}
+	}
+	return []cluster.Phase{cluster.Ended}
+}
+
 // stateOf finds a job's state in the table.
 func stateOf(j *cluster.Job) *jobState {
 	for i := range jobStates {
