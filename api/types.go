@@ -89,6 +89,11 @@ type JobQuery struct {
 	Outcomes   []cluster.Outcome  `json:"outcomes,omitempty"` // with Phases: ended jobs must have one of these
 	// Brief leaves out what only the full record shows (submit line, limits, groups).
 	Brief bool `json:"brief,omitempty"`
+	// Pages lets the answer end after PageJobs jobs and name the id ranges of the rest, which can be
+	// fetched side by side; From and To (both included) ask for one of them.
+	Pages bool          `json:"pages,omitempty"`
+	From  cluster.JobID `json:"from,omitempty"`
+	To    cluster.JobID `json:"to,omitempty"`
 	// After waits until this index is applied (read your writes).
 	After uint64 `json:"after,omitempty"`
 }
@@ -99,6 +104,16 @@ type JobsResponse struct {
 	Now     time.Time      `json:"now"`
 	Jobs    []*cluster.Job `json:"jobs"`
 	Missing []cluster.Ref  `json:"missing,omitempty"` // asked for, not there
+	Rest    []JobRange     `json:"rest,omitempty"`    // what is still to be fetched
+}
+
+// PageJobs is the size of a page of jobs.
+const PageJobs = 2000
+
+// JobRange is a range of job ids, both ends included.
+type JobRange struct {
+	From cluster.JobID `json:"from"`
+	To   cluster.JobID `json:"to"`
 }
 
 // WaitRequest waits for a job to reach a phase (or any later one), at most Timeout.

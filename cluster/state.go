@@ -172,6 +172,13 @@ func valuesOf[K cmp.Ordered, V any](m *btree.Map[K, V]) iter.Seq[V] {
 // Jobs yields every record by rising id.
 func (t *tables) Jobs() iter.Seq[*Job] { return valuesOf(t.jobs) }
 
+// JobsFrom yields the records from an id on, by rising id.
+func (t *tables) JobsFrom(id JobID) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		t.jobs.Ascend(id, func(_ JobID, j *Job) bool { return yield(j) })
+	}
+}
+
 // JobCount is the number of records.
 func (t *tables) JobCount() int { return t.jobs.Len() }
 

@@ -92,7 +92,7 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 	if t == 0 {
 		t = 200 * time.Millisecond
 	}
-	rc.HeartbeatTimeout, rc.ElectionTimeout, rc.LeaderLeaseTimeout = t, t, t/2
+	rc.HeartbeatTimeout, rc.ElectionTimeout, rc.LeaderLeaseTimeout = t, t, t
 	if cfg.Bootstrap {
 		has, err := raft.HasExistingState(logs, stable, snaps)
 		if err != nil {

@@ -3,9 +3,11 @@ package slurm
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dev.muster/api"
@@ -275,7 +277,7 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 	o.phases(&q)
 	f, bad := o.jobFormat()
 	q.Brief = o.light(f.Codes())
-	resp, err := call(s, api.ListJobs, q)
+	resp, err := s.listJobs(q)
 	if err != nil {
 		return s.loadFailed("slurm_load_jobs error", err)
 	}
@@ -306,6 +308,39 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 	}
 	_, _ = out.Write(line)
 	return 0
+}
+
+// fetchers is how many pages are fetched at a time.
+const fetchers = 3
+
+// listJobs asks for jobs; of a long list the pages behind the first are fetched side by side.
+func (s *Sys) listJobs(q api.JobQuery) (api.JobsResponse, error) {
+	q.Pages = len(q.Refs) == 0
+	first, err := call(s, api.ListJobs, q)
+	if err != nil || len(first.Rest) == 0 {
+		return first, err
+	}
+	pages, errs := make([][]*cluster.Job, len(first.Rest)), make([]error, fetchers)
+	var wg sync.WaitGroup
+	for k := range fetchers {
+		wg.Go(func() {
+			for i := k; i < len(first.Rest); i += fetchers {
+				part := q
+				part.Pages, part.From, part.To = false, first.Rest[i].From, first.Rest[i].To
+				resp, err := call(s, api.ListJobs, part)
+				if err != nil {
+					errs[k] = err
+					return
+				}
+				pages[i] = resp.Jobs
+			}
+		})
+	}
+	wg.Wait()
+	for _, p := range pages {
+		first.Jobs = append(first.Jobs, p...)
+	}
+	return first, errors.Join(errs...)
 }
 
 // loadFailed prints why nothing could be listed.

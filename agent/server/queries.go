@@ -39,10 +39,20 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 		for j := range snap.Live() {
 			add(j)
 		}
+	case q.To != 0:
+		for j := range snap.JobsFrom(q.From) {
+			if j.ID > q.To {
+				break
+			}
+			add(j)
+		}
 	default:
 		for j := range snap.Jobs() {
 			add(j)
 		}
+	}
+	if q.Pages {
+		out.Jobs, out.Rest = firstPage(out.Jobs)
 	}
 	if q.Brief {
 		for i, j := range out.Jobs {
@@ -50,6 +60,15 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 		}
 	}
 	return out, nil
+}
+
+// firstPage cuts a list (by rising id) after the first page and names the ranges of the others.
+func firstPage(jobs []*cluster.Job) (page []*cluster.Job, rest []api.JobRange) {
+	for at := api.PageJobs; at < len(jobs); at += api.PageJobs {
+		last := min(at+api.PageJobs, len(jobs)) - 1
+		rest = append(rest, api.JobRange{From: jobs[at].ID, To: jobs[last].ID})
+	}
+	return jobs[:min(len(jobs), api.PageJobs)], rest
 }
 
 // matchJob applies the filters of a query; empty ones match all.
