@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"runtime/debug"
 	"syscall"
 
 	"dev.muster/api"
@@ -29,16 +28,10 @@ func init() {
 		}
 		name, args = args[1], args[1:]
 	}
-	// A front-end lives for milliseconds: it collects garbage only when it has taken a lot of memory.
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryLimit)
 	sys := slurm.RealSys(name)
 	sys.Dial = Dial
 	os.Exit(slurm.Main(args, sys))
 }
-
-// memoryLimit is the size at which a front-end begins to collect garbage.
-const memoryLimit = 256 << 20
 
 // Sockets lists where the local daemon may listen, in the order of search.
 func Sockets() []string {
