@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
