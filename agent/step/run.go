@@ -98,6 +98,12 @@ func (r *run) settle() {
 	r.sup.changed(r)
 }
 
+// How many walks of /proc in a row must find nothing of a step, and how far apart they are.
+const (
+	emptyWalks = 3
+	walkPause  = 2 * time.Millisecond
+)
+
 // clean kills what is left of a step whose tasks have ended and declares its end.
 func (s *supervisor) clean(r *run) {
 	if r.grp != nil {
@@ -110,11 +116,17 @@ func (s *supervisor) clean(r *run) {
 		}
 	} else {
 		leaders, marker := s.leaders(r)
-		for {
+		// A process in the middle of execve shows no environment, and one just forked may be missed
+		// by a walk of /proc: only several walks that find nothing count.
+		for empty := 0; empty < emptyWalks; {
 			pids := stepProcs(leaders, marker)
 			if len(pids) == 0 {
-				break
+				if empty++; empty < emptyWalks {
+					time.Sleep(walkPause)
+				}
+				continue
 			}
+			empty = 0
 			for _, p := range pids {
 				unix.Kill(p, unix.SIGKILL)
 			}
