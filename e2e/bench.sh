@@ -13,9 +13,19 @@ out=$dir/results; : >"$out"
 root=/sys/fs/cgroup/cpuacct mine=$root/muster-bench.$$ theirs=$root/slurm-bench.$$
 pid="" moved=()
 
+# end_supervisors DIR: end, by pid, the supervisors that muster left for that data folder.
+end_supervisors() {
+	local p i
+	for p in $(pgrep -f -- "internal supervisor --dir $1/"); do
+		kill "$p" 2>/dev/null
+		for i in $(seq 20); do kill -0 "$p" 2>/dev/null || break; sleep .1; done
+		kill -KILL "$p" 2>/dev/null
+	done
+}
+
 end_muster() {
 	[ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	[ -s "$dir/d/client/supervisor.pid" ] && kill "$(cat "$dir/d/client/supervisor.pid")" 2>/dev/null
+	end_supervisors "$dir"
 	pid=""
 }
 finish() {
@@ -57,7 +67,7 @@ fi
 as_slurm() { inside "$theirs" env "PATH=/usr/bin:/bin:/usr/sbin" "SLURM_CONF=${SLURM_CONF:-}" "$@"; }
 now() { date +%s%N; }
 note() { echo "$1 $2=$3" >>"$out"; }
-idle_bytes() { local t=0 p; for p in "$pid" $(cat "$dir/d/client/supervisor.pid" 2>/dev/null); do t=$((t + $(awk '/^Rss:/{print $2}' "/proc/$p/smaps_rollup" 2>/dev/null || echo 0))); done; echo "$t"; }
+idle_bytes() { local t=0 p; for p in "$pid" $(pgrep -f -- "internal supervisor --dir $dir/"); do t=$((t + $(awk '/^Rss:/{print $2}' "/proc/$p/smaps_rollup" 2>/dev/null || echo 0))); done; echo "$t"; }
 
 # From nothing to the first job's end, then idle memory and CPU.
 from_nothing() {

@@ -8,9 +8,19 @@ export PATH=$PATH:/usr/local/go/bin CGO_ENABLED=0
 oracle=../shared/oracle/oracle
 mine="" dir="" down=""
 
+# end_supervisors DIR: end, by pid, the supervisors that muster left for that data folder.
+end_supervisors() {
+	local p i
+	for p in $(pgrep -f -- "internal supervisor --dir $1/"); do
+		kill "$p" 2>/dev/null
+		for i in $(seq 20); do kill -0 "$p" 2>/dev/null || break; sleep .1; done
+		kill -KILL "$p" 2>/dev/null
+	done
+}
+
 finish() {
 	[ -n "$mine" ] && kill "$mine" 2>/dev/null && wait "$mine" 2>/dev/null
-	[ -n "$dir" ] && [ -s "$dir/d/client/supervisor.pid" ] && kill "$(cat "$dir/d/client/supervisor.pid")" 2>/dev/null
+	[ -n "$dir" ] && end_supervisors "$dir"
 	[ -n "$down" ] && bash "$oracle" down >/dev/null 2>&1
 	[ -n "$dir" ] && rm -rf "$dir"
 }
