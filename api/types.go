@@ -51,8 +51,6 @@ type SubmitRequest struct {
 	Spec   cluster.JobSpec  `json:"spec"`
 	Script cluster.BlobText `json:"script,omitempty"`
 	Env    cluster.BlobText `json:"env,omitempty"`
-	// Key makes a retry harmless: the same key from the same user is the same submission.
-	Key string `json:"key,omitempty"`
 }
 
 // SubmitResponse names the job.
@@ -169,9 +167,8 @@ type NodeQuery struct {
 // NodeInfo is a node and what is given out on it.
 type NodeInfo struct {
 	cluster.Node
-	Load          cluster.Load `json:"load"`
-	Ending        bool         `json:"ending,omitempty"` // some job there is ending (COMPLETING)
-	FreeCPUsAlloc int          `json:"alloc_cpus,omitempty"`
+	Load   cluster.Load `json:"load"`
+	Ending bool         `json:"ending,omitempty"` // some job there is ending (COMPLETING)
 }
 
 // NodesResponse lists nodes in their order.

@@ -205,8 +205,13 @@ func (c *Finish) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// alive drops the ended records of an array; it is an error if nothing is left.
-func alive(jobs []*Job) ([]*Job, error) {
+// living resolves a reference like recordsOf and leaves the ended records out; it is an error if
+// nothing is left.
+func (t *tx) living(r Ref) ([]*Job, error) {
+	jobs, err := t.recordsOf(r, ErrUser)
+	if err != nil {
+		return nil, err
+	}
 	first := jobs[0].ID
 	jobs = slices.DeleteFunc(jobs, func(j *Job) bool { return j.Phase == Ended })
 	if len(jobs) == 0 {
@@ -224,11 +229,8 @@ type HoldJobs struct {
 func (*HoldJobs) kind() string { return "hold" }
 
 func (c *HoldJobs) apply(t *tx) (any, error) {
-	jobs, err := t.recordsOf(c.Ref, ErrUser)
+	jobs, err := t.living(c.Ref)
 	if err != nil {
-		return nil, err
-	}
-	if jobs, err = alive(jobs); err != nil {
 		return nil, err
 	}
 	for _, j := range jobs {

@@ -233,8 +233,6 @@ type JobSpec struct {
 	WaitAllNodes      *bool         `json:"wait_all_nodes,omitempty"`
 	Power             string        `json:"power,omitempty"`
 	Immediate         time.Duration `json:"immediate,omitempty"` // allocations only; <0: none
-	// KillOnExit ends an allocation when the process that asked for it is gone.
-	HetGroup int `json:"het_group,omitempty"`
 }
 
 // Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without

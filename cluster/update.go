@@ -59,11 +59,8 @@ type UpdateJob struct {
 func (*UpdateJob) kind() string { return "update" }
 
 func (c *UpdateJob) apply(t *tx) (any, error) {
-	jobs, err := t.recordsOf(c.Ref, ErrUser)
+	jobs, err := t.living(c.Ref)
 	if err != nil {
-		return nil, err
-	}
-	if jobs, err = alive(jobs); err != nil {
 		return nil, err
 	}
 	for _, j := range jobs {

@@ -516,7 +516,6 @@ var configLines = []configLine{
 	{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
 	{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
 	{"GresTypes", func(*api.ClusterResponse) string { return "gpu" }},
-	{"HASH_VAL", func(*api.ClusterResponse) string { return "Match" }},
 	{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
 	{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
 	{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},

@@ -248,8 +248,6 @@ func (e *list) step(l *cluster.Launch) {
 	e.set("SLURM_GTIDS", joinInts(l.Ranks[l.NodeID]))
 	e.set("SLURM_SRUN_COMM_HOST", "127.0.0.1")
 	e.set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
-	e.num("SLURM_SRUN_COMM_PORT", st.SrunPID)
-	e.num("SLURM_STEP_LAUNCHER_PORT", st.SrunPID)
 	if l.Job.Spec.Kind != cluster.SrunJob {
 		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", perNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
 	}
