@@ -56,7 +56,7 @@ examples: needs build
 	$(GO) test -count=1 -run TestExamples -v -timeout 20m ./e2e -examples=$(EXAMPLES)
 
 drill: build
-	$(GO) test -count=1 -run TestDrill -v ./e2e -drill=50
+	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000
 
 clean:
 	rm -rf bin
