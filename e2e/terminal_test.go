@@ -27,7 +27,13 @@ func TestTerminal(t *testing.T) {
 	typed := func(text string) { mux("send-keys", "-l", text); mux("send-keys", "Enter") }
 	shows := func(text string) {
 		t.Helper()
-		d.wait(text, func() bool { return strings.Contains(mux("capture-pane", "-p", "-S", "-"), text) })
+		var seen string
+		defer func() {
+			if t.Failed() {
+				t.Logf("the terminal shows:\n%s", strings.TrimSpace(seen))
+			}
+		}()
+		d.wait(text, func() bool { seen = mux("capture-pane", "-p", "-S", "-"); return strings.Contains(seen, text) })
 	}
 	mux("new-session", "-d", "-x", "90", "-y", "30", "bash --norc --noprofile")
 	t.Cleanup(func() { mux("kill-server") })
@@ -48,7 +54,7 @@ func TestTerminal(t *testing.T) {
 	d.wait("the second sleep", func() bool { _, err := os.Stat(filepath.Join(d.dir, "again")); return err == nil })
 	mux("send-keys", "C-z")
 	shows("Stopped")
-	typed("kill %1; jobs; exit 7")
+	typed("kill -9 %1; exec sh -c 'exit 7'")
 	typed("echo code-$?")
 	shows("code-7")
 	if left := d.must("squeue", "-h"); left != "" {
