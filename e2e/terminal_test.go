@@ -55,6 +55,9 @@ func TestTerminal(t *testing.T) {
 	mux("send-keys", "C-z")
 	shows("Stopped")
 	typed("kill -9 %1; exec sh -c 'exit 7'")
+	d.wait("the shell outside", func() bool {
+		return strings.TrimSpace(mux("display-message", "-p", "#{pane_current_command}")) == "bash"
+	})
 	typed("echo code-$?")
 	shows("code-7")
 	if left := d.must("squeue", "-h"); left != "" {
