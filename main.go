@@ -32,6 +32,9 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
+		os.Exit(step.TaskMain(os.Args[:3], os.Args[3:]))
+	}
 	if err := app().Run(os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)
@@ -115,7 +118,8 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
-		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"},
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
+		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err

@@ -51,6 +51,10 @@ type Config struct {
 	FileName func(string, *cluster.Launch) string
 	EndNote  func(*cluster.Job, int, cluster.NodeName, time.Time) string
 	PIDEnv   string
+	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
+	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
+	// Around is the command that runs a task with scripts around it (step.TaskMain).
+	Around []string
 	// Supervisor is the command that becomes the supervisor.
 	Supervisor []string
 	Log        *slog.Logger
@@ -210,5 +214,5 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		return (&net.Dialer{}).DialContext(ctx, "unix", cfg.Socket)
 	}}
 	return client.New(client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}, cfg.Log)
+		FileName: cfg.FileName, EndNote: cfg.EndNote, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}, cfg.Log)
 }

@@ -304,11 +304,13 @@ type StepNode struct {
 	Ranks []int            `json:"ranks"`
 }
 
-// StepSignal sends a signal to a step's tasks; Kill ends it with SIGKILL everywhere.
+// StepSignal sends a signal to a step's tasks. Kill ends it with SIGKILL everywhere, Term with
+// SIGTERM first.
 type StepSignal struct {
 	ID   cluster.StepID `json:"id"`
 	Sig  int            `json:"sig"`
 	Kill bool           `json:"kill,omitempty"`
+	Term bool           `json:"term,omitempty"`
 }
 
 // AttachRequest opens the stream of one node's part of a step (package agent/step/stream).

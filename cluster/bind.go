@@ -33,8 +33,7 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	}
 	per := max(s.CPUsPerTask, 1)
 	switch mode {
-	case "none", "no", "off":
-		b.Kind = "none"
+	case "none", "no", "off": // to nothing within the step's CPUs
 	case "map_cpu", "mask_cpu":
 		b.Kind, b.Text = mode, arg
 		for k := range sh.Tasks {
@@ -62,6 +61,42 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	}
 	return b
 }
+
+// CheckBind refuses a binding that the share can not give: a list that names CPUs outside of it,
+// and ranks, which count over the whole node, on a part of one.
+func CheckBind(s *StepSpec, sh Share, inv *Inventory) *Error {
+	b := Bind(s, sh, inv)
+	switch {
+	case b.Kind == "rank" && sh.CPUs.Len() < inv.CPUs:
+		return Errorf(Invalid, ErrStepBind, "Entire node must be allocated for %s,one_thread", strings.ToLower(s.CPUBind))
+	case b.Kind != "map_cpu" && (b.Kind != "mask_cpu" || b.Text == ""):
+		return nil
+	}
+	for _, m := range b.Masks {
+		if !m.Minus(sh.CPUs).Empty() {
+			return Errorf(Invalid, ErrStepBind, "CPU binding outside of job step allocation, allocated CPUs are: 0x%s.", hexMask(sh.CPUs))
+		}
+	}
+	return nil
+}
+
+// hexMask writes a CPU set in hex: upper case, at least four digits.
+func hexMask(s IDSet) string {
+	digits := make([]byte, max(s.Max()/4+1, 4))
+	for i := range digits {
+		v := 0
+		for bit := range 4 {
+			if s.Has(i*4 + bit) {
+				v |= 1 << bit
+			}
+		}
+		digits[len(digits)-1-i] = "0123456789ABCDEF"[v]
+	}
+	return string(digits)
+}
+
+// CPUMask is hexMask with its prefix, as SLURM_CPU_BIND_LIST holds it.
+func CPUMask(s IDSet) string { return "0x" + hexMask(s) }
 
 // Of is the set of the node's task number local.
 func (b Binding) Of(local int) IDSet { return b.Masks[min(local, len(b.Masks)-1)] }

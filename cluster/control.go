@@ -123,7 +123,7 @@ func (t *tx) addSignal(n *Job, c *Cancel) error {
 	if !n.holds() {
 		return Errorf(Conflict, ErrPending, "job %d is pending and can not be signalled", n.ID)
 	}
-	sig := JobSignal{Num: 1, Sig: c.Sig, Scope: c.Scope, Step: AllSteps}
+	sig := JobSignal{Num: 1, Sig: c.Sig, Scope: c.Scope, Step: AllSteps, UID: t.by.UID}
 	if c.Step != nil {
 		if _, ok := t.Step(StepID{n.ID, *c.Step}); !ok {
 			return Errorf(NotFound, ErrJobID, "job %d has no step %d", n.ID, *c.Step)

@@ -54,6 +54,8 @@ const (
 	ErrStepMem       ErrKind = "step_mem"
 	ErrStepNodes     ErrKind = "step_nodes"
 	ErrStepGRES      ErrKind = "step_gres"
+	ErrStepBind      ErrKind = "step_bind"
+	ErrMultiProg     ErrKind = "multi_prog"
 	ErrNoChange      ErrKind = "no_change"
 	ErrBeginTime     ErrKind = "begin_time"
 	ErrLicense       ErrKind = "license"

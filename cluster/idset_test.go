@@ -106,6 +106,7 @@ func TestPlaceStep(t *testing.T) {
 	gang := &Job{Alloc: &Alloc{Shares: []Share{node(0, 3), node(1, 1)}}}
 	one := 1
 	bad := -1
+	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
 	for name, c := range map[string]struct {
 		job  *Job
 		used map[NodeName]StepUse
@@ -123,6 +124,7 @@ func TestPlaceStep(t *testing.T) {
 		"overcommit":              {job: gang, spec: StepSpec{Layout: Layout{Tasks: 10, Overcommit: true}}, want: "n0:5:0-2 n1:5:0"},
 		"overcommit, one a node":  {job: gang, spec: StepSpec{Layout: Layout{Overcommit: true}}, want: "n0:1:0-2 n1:1:0"},
 		"-c2 is exact":            {job: big, spec: StepSpec{Layout: Layout{Tasks: 2, CPUsPerTask: 2}}, want: "n0:1:0-1 n1:1:0-1"},
+		"--exact, two sockets":    {job: big, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 3, NodeList: []NodeName{"n0"}, MinNodes: 1, MaxNodes: 1}}, want: "n0:3:0-1,8"},
 		"-r1":                     {job: big, spec: StepSpec{Relative: &one}, want: "n1:1:0-1"},
 		"-r-1":                    {job: big, spec: StepSpec{Relative: &bad}, kind: ErrStepNodes},
 		"-w n1":                   {job: big, spec: StepSpec{Layout: Layout{NodeList: []NodeName{"n1"}, MinNodes: 1}}, want: "n1:1:0-1"},
@@ -135,7 +137,7 @@ func TestPlaceStep(t *testing.T) {
 		"GPUs held by other step": {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}, kind: ErrBusy},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shares, err := PlaceStep(c.job, c.used, &c.spec)
+			shares, err := PlaceStep(c.job, c.used, &c.spec, func(NodeName) *Inventory { return inv })
 			if c.kind != "" {
 				if err == nil || err.Kind != c.kind {
 					t.Fatalf("got %v %v, want a refusal of kind %s", shares, err, c.kind)
@@ -191,7 +193,7 @@ func TestTaskGPUs(t *testing.T) {
 		{StepSpec{Layout: Layout{GPUBind: "map_gpu:0*0"}}, "0 0 0 0"},
 		{StepSpec{Layout: Layout{GPUBind: "mask_gpu:0x3,0x8"}}, "0-1 3 0-1 3"},
 		{StepSpec{Layout: Layout{GPUBind: "closest"}}, "0-1 2-3 0-1 2-3"},
-		{StepSpec{Layout: Layout{GPUBind: "none"}}, "   "},
+		{StepSpec{Layout: Layout{GPUBind: "none"}}, "0-3 0-3 0-3 0-3"},
 	} {
 		got := ""
 		for i := range 4 {

@@ -186,6 +186,7 @@ type JobSignal struct {
 	Sig   int         `json:"sig"`
 	Scope SignalScope `json:"scope,omitempty"`
 	Step  int         `json:"step"`
+	UID   uint32      `json:"uid,omitempty"` // who sent it
 }
 
 // Step numbers that are not a plain step's, as Slurm numbers them on the wire.

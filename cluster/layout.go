@@ -15,8 +15,9 @@ type StepUse struct {
 
 // PlaceStep finds which part of the job's allocation a step gets, with the number of tasks on
 // each node. An error of kind ErrBusy means that it would fit if other steps ended.
-// Steps without --exact, -c or --exclusive take all CPUs of their nodes, as in Slurm.
-func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec) ([]Share, *Error) {
+// Steps without --exact, -c or --exclusive take all CPUs of their nodes, as in Slurm; the others
+// take CPUs of the sockets in turn.
+func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName) *Inventory) ([]Share, *Error) {
 	shares, err := stepNodes(j, s)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec) ([]Share, *Error)
 	if !ok {
 		return nil, Errorf(Conflict, ErrBusy, "other steps hold the CPUs")
 	}
-	return dealStep(shares, free, counts, s, per, exact)
+	return dealStep(shares, free, counts, s, exact, inv)
 }
 
 // stepTasks is how many tasks the step has: as asked, or one a node.
@@ -169,7 +170,7 @@ func dist(s *StepSpec) string {
 }
 
 // dealStep gives each node its CPUs, GPUs and memory.
-func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bool) ([]Share, *Error) {
+func dealStep(shares, free []Share, counts []int, s *StepSpec, exact bool, inv func(NodeName) *Inventory) ([]Share, *Error) {
 	out := make([]Share, len(shares))
 	left := int64(0)
 	for _, g := range s.PerJob {
@@ -178,7 +179,7 @@ func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bo
 	for i, sh := range shares {
 		o := Share{Node: sh.Node, Tasks: counts[i], CPUs: sh.CPUs, MemMB: sh.MemMB}
 		if exact {
-			o.CPUs = free[i].CPUs.First(max(counts[i]*per, 1))
+			o.CPUs = exactCPUs(free[i], counts[i], s, inv(sh.Node))
 		}
 		gpus, err := stepGPUs(sh, free[i], counts[i], left-int64(len(shares)-1-i), s)
 		if err != nil {
@@ -189,6 +190,18 @@ func dealStep(shares, free []Share, counts []int, s *StepSpec, per int, exact bo
 		out[i] = o
 	}
 	return out, nil
+}
+
+// exactCPUs are the CPUs of a step that takes no more than its tasks need.
+func exactCPUs(free Share, tasks int, s *StepSpec, inv *Inventory) (out IDSet) {
+	per := max(s.CPUsPerTask, 1)
+	if tasks*per >= free.CPUs.Len() {
+		return free.CPUs
+	}
+	for _, m := range byCore(s, Share{CPUs: free.CPUs, Tasks: max(tasks, 1)}, inv, per) {
+		out = out.Union(m)
+	}
+	return out
 }
 
 // NoGRES is the hint of an error about a step that asks for devices of a job that has none.
@@ -285,8 +298,8 @@ func TaskGPUs(s *StepSpec, gpus IDSet, local int, inv *Inventory) IDSet {
 	}
 	mode, arg, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(s.GPUBind, "verbose,"), "v,"), ":")
 	switch mode {
-	case "none":
-		return IDSet{}
+	case "none": // no binding: all that the step has
+		return gpus
 	case "map_gpu":
 		return fromList(ids, repeatList(arg), local)
 	case "mask_gpu":

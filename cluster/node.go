@@ -154,6 +154,10 @@ type Config struct {
 	EnforcePartLimits string        `json:"enforce_part_limits,omitempty"`
 	BackfillDepth     int           `json:"backfill_depth,omitempty"`
 	Topology          []Switch      `json:"topology,omitempty"`
+	TaskProlog        string        `json:"task_prolog,omitempty"` // runs before each task, as its user
+	TaskEpilog        string        `json:"task_epilog,omitempty"`
+	// Contain makes every job have an external step, for what others start in it.
+	Contain bool `json:"contain,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }

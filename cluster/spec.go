@@ -268,7 +268,8 @@ type StepSpec struct {
 	Label          bool          `json:"label,omitempty"`
 	Unbuffered     bool          `json:"unbuffered,omitempty"`
 	PTY            *Winsize      `json:"pty,omitempty"`
-	MultiProg      string        `json:"multi_prog,omitempty"` // the text of the configuration file
+	MultiProgFile  bool          `json:"multi_prog_file,omitempty"` // Argv begins with a file's name that says what each task runs
+	MultiProg      string        `json:"multi_prog,omitempty"`      // the text of that file
 	KillOnBadExit  *bool         `json:"kill_on_bad_exit,omitempty"`
 	WaitAfterFirst time.Duration `json:"wait_after_first,omitempty"`
 	Limit          time.Duration `json:"limit,omitempty"`

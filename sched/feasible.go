@@ -29,13 +29,17 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 		return cluster.WaitNodeNotAvail, fmt.Sprint(away)
 	}
 	if d.place(idle, nil) == nil {
+		if d.outgrows(whole(s, true)) {
+			return cluster.WaitPartitionConfig, ""
+		}
 		return cluster.WaitNodesDown, ""
 	}
 	return cluster.NoReason, ""
 }
 
 // Feasible reports whether the nodes of some partition of the job could ever run it: nil, or
-// what can not be met. More nodes than a partition has is not an error here (the job waits).
+// what can not be met. More nodes than a partition has, asked for or needed for so many tasks, is
+// not an error here (the job waits).
 func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 	var last *cluster.Error
 	var all *pool
@@ -55,9 +59,23 @@ func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 		if d.place(all, nil) != nil {
 			return nil
 		}
+		if d.outgrows(all) {
+			return nil
+		}
 		last = d.tooMuch(s, name)
 	}
 	return last
+}
+
+// outgrows reports whether only the number of tasks is too much for the whole partition: one of
+// them would fit, and no number of nodes was asked for.
+func (d *demand) outgrows(all *pool) bool {
+	if d.nodesAsked || len(d.gpuJob) > 0 || d.place(all, nil) != nil {
+		return false
+	}
+	one := *d
+	one.tasks, one.minNodes = 1, 1
+	return one.place(all, nil) != nil
 }
 
 // tooMuch words what of a demand no node of the partition can meet.

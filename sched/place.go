@@ -30,6 +30,7 @@ type demand struct {
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
+	nodesAsked bool // a number of nodes, or nodes by name
 	// blockSockets fills one socket before the next (-m x:block).
 	blockSockets bool
 	wanted       []cluster.NodeName
@@ -42,7 +43,9 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec)
 	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, perNode: spec.TasksPerNode,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem, features: spec.Constraint,
 		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
-		wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit, blockSockets: cluster.BlockSockets(spec.Distribution)}
+		wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
+		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
+		blockSockets: cluster.BlockSockets(spec.Distribution)}
 	if d.mem.Per == cluster.MemDefault {
 		d.mem = p.DefMem
 		if d.mem.Per == cluster.MemDefault {
@@ -359,14 +362,17 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 	for i, r := range rooms {
 		after := len(rooms) - i - 1
 		n := min(r.tasks, max(left-after, 1))
+		if d.overcommit { // CPUs do not limit it: tasks are spread evenly
+			n = min(r.tasks, max((left+after)/(after+1), 1))
+		}
 		left -= n
 		gpus, ok := d.devices(r.sp, n, after, gpuLeft)
 		if !ok {
 			return nil
 		}
 		want := max(n*d.cpusPer, d.minCPUs)
-		if d.overcommit {
-			want = max(min(want, r.sp.cpus.Len()), 1)
+		if d.overcommit { // what one task wants, however many there are
+			want = max(min(max(d.cpusPer, d.minCPUs), r.sp.cpus.Len()), 1)
 		}
 		if d.exclusive {
 			want, gpus = r.sp.node.Inventory.CPUs, r.sp.gpus

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"dev.muster/agent/step/stream"
@@ -34,13 +35,13 @@ func runSrun(sys *Sys, argv []string) int {
 		return sys.testOnly(q)
 	}
 	if r.Client.JobID != 0 {
-		return sys.step(r, cluster.JobID(r.Client.JobID), false)
+		return sys.step(r, cluster.JobID(r.Client.JobID))
 	}
 	job, code := sys.allocate(r)
 	if code != 0 {
 		return code
 	}
-	rc := sys.step(r, job.ID, true)
+	rc := sys.step(r, job.ID)
 	exit := cluster.ExitStatus{Code: rc}
 	if rc > 128 {
 		exit = cluster.ExitStatus{Signal: rc - 128}
@@ -120,11 +121,15 @@ func (s *Sys) awaitAllocation(r *Request, id cluster.JobID) (*cluster.Job, int) 
 				}
 				return a.resp.Jobs[0], 0
 			}
-			if im := r.Client.Immediate; im != nil && time.Since(began) >= *im {
+			never := !told && s.neverFits(id)
+			if im := r.Client.Immediate; im != nil && (never || time.Since(began) >= *im) {
 				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
-				return nil, s.fail("Unable to allocate resources: Requested nodes are busy")
+				return nil, s.refused(never)
 			}
 			if !told && r.Client.Quiet == 0 {
+				if never {
+					s.say(partConfig)
+				}
 				if s.Prog == "salloc" {
 					s.say("Pending job allocation %d", id)
 				}
@@ -135,8 +140,36 @@ func (s *Sys) awaitAllocation(r *Request, id cluster.JobID) (*cluster.Job, int) 
 	}
 }
 
+// partConfig is what a request is told that no partition as configured can meet.
+const partConfig = "Requested partition configuration not available now"
+
+// refused words the end of --immediate.
+func (s *Sys) refused(never bool) int {
+	why := "Requested nodes are busy"
+	if never {
+		why = partConfig
+	}
+	if s.Prog == "salloc" {
+		return s.fail("Job submit/allocate failed: %s", why)
+	}
+	return s.fail("Unable to allocate resources: %s", why)
+}
+
+// neverFits reports whether a job waits for more than its partition has.
+func (s *Sys) neverFits(id cluster.JobID) bool {
+	resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}, Brief: true})
+	if err != nil || len(resp.Jobs) == 0 {
+		return false
+	}
+	switch resp.Jobs[0].Wait {
+	case cluster.WaitPartitionConfig, cluster.WaitPartitionNodes, cluster.WaitPartitionTime:
+		return true
+	}
+	return false
+}
+
 // step creates a step and sees it through; the result is srun's exit code.
-func (s *Sys) step(r *Request, id cluster.JobID, own bool) int {
+func (s *Sys) step(r *Request, id cluster.JobID) int {
 	sio, code := newStepIO(s, r)
 	if code != 0 {
 		return code
@@ -151,12 +184,7 @@ func (s *Sys) step(r *Request, id cluster.JobID, own bool) int {
 		sio.close()
 		return s.fail("%v", err)
 	}
-	run := newStepRun(s, r, resp, sio)
-	rc := run.run()
-	if own && run.revoked {
-		s.say("Force Terminated job %d", id)
-	}
-	return rc
+	return newStepRun(s, r, resp, sio).run()
 }
 
 func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
@@ -195,10 +223,39 @@ func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
 		s.say("error: Unable to create step for job %d: Invalid generic resource (gres) specification", id)
 	case isKind(err, cluster.ErrStepNodes) && r.Step.MinNodes > 0:
 		s.say("error: %s", err.Error())
+	case isKind(err, cluster.ErrMultiProg):
+		s.sayErrors(err.Error())
+	case isKind(err, cluster.ErrStepBind):
+		return resp, s.bindRefused(err)
 	default:
 		s.say("error: Unable to create step for job %d: %s", id, text)
 	}
 	return resp, 1
+}
+
+func (s *Sys) sayErrors(lines string) {
+	for line := range strings.Lines(lines) {
+		s.say("error: %s", strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// bindFailed is the exit code of a binding that can not be: Slurm's error 4032, modulo 256.
+const bindFailed = 192
+
+// bindRefused tells why tasks can not be bound; the hint names the step and the nodes.
+func (s *Sys) bindRefused(err error) int {
+	const text = "Unable to satisfy cpu bind request"
+	s.sayErrors(err.Error())
+	var e *api.Error
+	if errors.As(err, &e) {
+		words := strings.Fields(e.Hint)
+		for i := 1; i < len(words); i++ {
+			s.say("error: Task launch for StepId=%s failed on node %s: %s", words[0], words[i], text)
+		}
+	}
+	s.say("error: Application launch failed: %s", text)
+	s.say("Job step aborted")
+	return bindFailed
 }
 
 // reattach is how long srun tries to reach a daemon that went away.
@@ -227,6 +284,8 @@ type nodeEvent struct {
 	frame stream.Frame
 	err   error // the node's stream ended: nil after Done
 	over  bool
+	// notice: the node has said that the step is being ended.
+	notice bool
 }
 
 // stepRun is a step in flight.
@@ -241,9 +300,9 @@ type stepRun struct {
 	ended   cluster.IDSet
 	exits   []exitGroup // not told yet
 	worst   int
-	killed  bool
-	forced  bool // a task was killed or terminated
-	revoked bool
+	killed  bool      // this srun ends it
+	forced  bool      // a task was killed or terminated
+	told    bool      // the user knows that the step is being ended
 	first   time.Time // when the first task ended
 }
 
@@ -271,6 +330,9 @@ func (run *stepRun) run() int {
 		go run.listen(i) // ends with its stream, which run reads to the end or closes
 	}
 	run.io.feed(run.streams, run.resp)
+	if !run.script("prolog", run.req.Client.Prolog) {
+		run.kill()
+	}
 	sigs, stop := notifySignals()
 	defer stop()
 	ctl := &interrupts{run: run}
@@ -307,9 +369,10 @@ func (run *stepRun) run() int {
 	for _, st := range run.streams {
 		_ = st.Close()
 	}
-	if run.forced && run.req.Client.Quiet == 0 {
+	if run.forced && !run.told && run.req.Client.Quiet == 0 {
 		run.sys.say("Force Terminated StepId=%s", run.stepText())
 	}
+	run.script("epilog", run.req.Client.Epilog)
 	return run.worst
 }
 
@@ -319,6 +382,12 @@ func (run *stepRun) listen(i int) {
 		if err != nil {
 			run.events <- nodeEvent{node: i, over: true, err: endOfStream(err)}
 			return
+		}
+		if f.Kind == stream.Stderr && f.Task == stream.AllTasks { // of the node itself: the step is being ended
+			f.Task = int32(run.resp.Nodes[i].Ranks[0])
+			run.io.write(f)
+			run.events <- nodeEvent{node: i, notice: true}
+			continue
 		}
 		if f.Kind == stream.Stdout || f.Kind == stream.Stderr {
 			run.io.write(f)
@@ -342,6 +411,10 @@ func (run *stepRun) lost(e nodeEvent) {
 
 // event takes a frame that is not output; it reports whether a task ended.
 func (run *stepRun) event(e nodeEvent) bool {
+	if e.notice {
+		run.noticed()
+		return false
+	}
 	switch e.frame.Kind {
 	case stream.EOF:
 		run.io.eof(e.frame)
@@ -384,7 +457,7 @@ func (run *stepRun) exit(e nodeEvent) {
 		run.killed = true
 		run.tellExits()
 		run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
-		run.kill()
+		_, _ = call(run.sys, api.SignalStep, api.StepSignal{ID: run.resp.Step.ID, Term: true})
 	}
 }
 
@@ -421,13 +494,21 @@ func (run *stepRun) waitOver() {
 		return
 	}
 	run.sys.say("First task exited %ds ago", int(time.Since(run.first).Seconds()))
-	run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
-	run.sys.say("Job step aborted: Waiting up to 32 seconds for job step to finish.")
 	run.sys.say("StepId=%s %s: running", run.stepText(), plural(run.running))
 	if !run.ended.Empty() {
 		run.sys.say("StepId=%s %s: exited", run.stepText(), plural(run.ended))
 	}
-	run.kill()
+	run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
+	run.abort()
+}
+
+// noticed is told by a node that the step is being ended; if it was not srun that asked for it,
+// its user is told too.
+func (run *stepRun) noticed() {
+	if !run.told && !run.killed {
+		run.told = true
+		run.sys.say(abortText)
+	}
 }
 
 func (run *stepRun) stepText() string {

@@ -14,10 +14,15 @@ import (
 
 // finish checks what single options cannot see and fills in what was not said.
 func (r *Request) finish() error {
+	j := &r.Job
+	if r.prog == opt.Srun && len(j.NodeList) == 0 {
+		if err := r.hostFile(); err != nil {
+			return err
+		}
+	}
 	if err := r.checkConflicts(); err != nil {
 		return err
 	}
-	j := &r.Job
 	if r.From("nodes") != NotGiven && j.MinNodes == 0 && r.prog != opt.Sbatch {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
 	}
@@ -41,6 +46,42 @@ func (r *Request) finish() error {
 	}
 	r.mailDefaults()
 	r.rlimits()
+	return nil
+}
+
+// hostFile takes nodes and layout from the file that SLURM_HOSTFILE names: a node for each task.
+func (r *Request) hostFile() error {
+	name := r.sys.Getenv("SLURM_HOSTFILE")
+	if name == "" {
+		return nil
+	}
+	j := &r.Job
+	fail := func(text string) error {
+		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: " + text, "error: Failure getting NodeNames from hostfile"}})
+	}
+	var list, all []cluster.NodeName
+	if err := readHostFile(name, &list, &all); err != nil {
+		if !strings.Contains(name, "/") {
+			name = "./" + name
+		}
+		_, serr := os.Stat(name)
+		if serr == nil {
+			return fail("Hostlist is empty!")
+		}
+		return fail("slurm_allocate_resources error opening file " + name + ", " + plainErr(serr))
+	}
+	if len(all) < j.Tasks {
+		return fail("Too few NodeNames in Slurm Hostfile")
+	}
+	if j.Tasks == 0 {
+		j.Tasks = len(all)
+	}
+	all = all[:j.Tasks]
+	names := make([]string, len(all))
+	for i, n := range all {
+		names[i] = string(n)
+	}
+	j.NodeList, r.hosts, j.Distribution, j.PlaneSize = nodeNames(names), all, "arbitrary", 0
 	return nil
 }
 
@@ -184,6 +225,9 @@ func (r *Request) finishStep() error {
 		return r.fatal("--relative option invalid for job allocation request")
 	}
 	s.Layout = j.Layout
+	if strings.HasPrefix(strings.ToLower(s.Distribution), "arbitrary") && len(r.hosts) > len(s.NodeList) {
+		s.NodeList = r.hosts
+	}
 	if v, ok := r.sys.LookupEnv("SLURM_STEP_GRES"); ok && r.From("gres") != FromLine {
 		list, valid := ParseGRES(v)
 		if !valid {
@@ -213,6 +257,6 @@ func (r *Request) finishStep() error {
 	if err != nil {
 		return opt.Errorf(opt.CodeError, "srun: error: Could not open multi_prog config file %s", r.Argv[0])
 	}
-	s.MultiProg = string(text)
+	s.MultiProgFile, s.MultiProg = true, string(text)
 	return nil
 }

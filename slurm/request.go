@@ -44,10 +44,11 @@ type Request struct {
 	named bool   // a name was given, if an empty one
 	// memFrom is where --mem, --mem-per-cpu and --mem-per-gpu came from, by cluster.MemPer.
 	memFrom      [4]Source
-	gres         []cluster.GRES // --gres
-	gpusPerNode  []cluster.GRES // --gpus-per-node
-	exportFile   []byte         // what --export-file names
-	addedShebang bool           // the first line of Script is not the user's
+	gres         []cluster.GRES     // --gres
+	gpusPerNode  []cluster.GRES     // --gpus-per-node
+	exportFile   []byte             // what --export-file names
+	hosts        []cluster.NodeName // -w, -F or SLURM_HOSTFILE with repetitions, for -m arbitrary
+	addedShebang bool               // the first line of Script is not the user's
 }
 
 // ClientOptions are the options that the front-end acts on itself.
@@ -214,11 +215,14 @@ func ParseSrun(argv []string, sys *Sys) (*Request, error) {
 		return nil, err
 	}
 	if err := r.apply(found, FromLine); err != nil {
+		if len(rest) == 0 && isBindHelp(err) { // it is looked at last
+			return nil, r.fatal("No command given to execute.")
+		}
 		return nil, err
 	}
 	r.Job.Kind = cluster.SrunJob
-	if r.Client.MPI == "list" {
-		return nil, answer(0, mpiList)
+	if err := r.checkMPI(); err != nil {
+		return nil, err
 	}
 	if len(rest) == 0 {
 		return nil, r.fatal("No command given to execute.")
@@ -252,8 +256,31 @@ func ParseSalloc(argv []string, sys *Sys) (*Request, error) {
 	return r, r.finish()
 }
 
-// mpiList answers --mpi=list in the words of Slurm's, which scripts search.
-const mpiList = "MPI plugin types are...\n\tpmix\n\tpmi2\n\tnone"
+// mpiList answers --mpi=list in the words of Slurm's, which scripts search: what there is.
+const mpiList = "MPI plugin types are...\n\tnone"
+
+// checkMPI answers --mpi=list and refuses names that Slurm does not know either.
+func (r *Request) checkMPI() error {
+	switch name := r.Client.MPI; {
+	case name == "list":
+		return answer(0, mpiList)
+	case name == "" || name == "none" || name == "openmpi":
+	case name == "pmi2" || name == "cray_shasta" || strings.HasPrefix(name, "pmix"):
+		r.note("option --mpi=" + name + " has no effect: tasks start without a process manager interface yet")
+	default:
+		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
+			"error: Couldn't find the specified plugin name for mpi/" + name + " looking at all files",
+			"error: cannot find mpi plugin for mpi/" + name, "error: MPI: Cannot create context for mpi/" + name,
+			"error: MPI: Unable to load any plugin", "error: Invalid MPI type '" + name + "', --mpi=list for acceptable types"}})
+	}
+	return nil
+}
+
+// isBindHelp reports whether an answer is that to --cpu-bind=help.
+func isBindHelp(err error) bool {
+	u, ok := err.(*opt.UsageError)
+	return ok && u.Stdout && len(u.Lines) > 0 && strings.HasPrefix(cpuBindHelp, u.Lines[0])
+}
 
 // refuseHet refuses heterogeneous jobs: a lone ":" among the words, or --het-group.
 func refuseHet(prog opt.Prog, found []opt.Found[Request], rest []string) error {

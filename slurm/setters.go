@@ -103,7 +103,7 @@ func setDistribution(r *Request, v string) error {
 // setHosts reads a host list, or the file that it names if there is a slash in it.
 func (r *Request) setHosts(v string, dst *[]cluster.NodeName) error {
 	if strings.Contains(v, "/") {
-		err := readHostFile(v, dst)
+		err := readHostFile(v, dst, &r.hosts)
 		if u, ok := err.(*opt.UsageError); ok {
 			u.Lines = u.Lines[:1]
 		}
@@ -113,8 +113,17 @@ func (r *Request) setHosts(v string, dst *[]cluster.NodeName) error {
 	if err != nil {
 		return opt.Refused("Invalid node name specified")
 	}
-	*dst = nodeNames(names)
+	*dst, r.hosts = nodeNames(names), allNames(names)
 	return nil
+}
+
+// allNames keeps repetitions: with -m arbitrary each name is a task's.
+func allNames(names []string) []cluster.NodeName {
+	out := make([]cluster.NodeName, len(names))
+	for i, n := range names {
+		out[i] = cluster.NodeName(n)
+	}
+	return out
 }
 
 // nodeNames drops duplicates and keeps the order.
@@ -132,7 +141,7 @@ func nodeNames(names []string) []cluster.NodeName {
 
 const maxHostFile = 16 << 20 // bytes of a file of host names
 
-func readHostFile(path string, dst *[]cluster.NodeName) error {
+func readHostFile(path string, dst, all *[]cluster.NodeName) error {
 	text, err := readFileLimited(path, maxHostFile)
 	if err != nil && !errors.Is(err, syscall.EISDIR) {
 		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
@@ -150,13 +159,13 @@ func readHostFile(path string, dst *[]cluster.NodeName) error {
 	if len(words) == 0 {
 		return &opt.UsageError{Code: opt.CodeUsage, Lines: []string{"error: Hostlist is empty!", "error: Invalid --nodefile node file"}}
 	}
-	*dst = nodeNames(words)
+	*dst, *all = nodeNames(words), allNames(words)
 	return nil
 }
 
 func setNodeFile(r *Request, v string) error {
 	r.Client.NodeFile = v
-	err := readHostFile(v, &r.Job.NodeList)
+	err := readHostFile(v, &r.Job.NodeList, &r.hosts)
 	if u, ok := err.(*opt.UsageError); ok {
 		u.Code = opt.CodeUsage
 	}

@@ -80,7 +80,10 @@ func (c *interrupts) interrupt() {
 	}
 }
 
+const abortText = "Job step aborted: Waiting up to 32 seconds for job step to finish."
+
 func (run *stepRun) abort() {
-	run.sys.say("Job step aborted: Waiting up to 32 seconds for job step to finish.")
+	run.told = true
+	run.sys.say(abortText)
 	run.kill()
 }

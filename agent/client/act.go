@@ -262,6 +262,11 @@ func (c *Client) deliver(h *jobHere) {
 			case s.Step != cluster.AllSteps:
 				wanted = id.Step == s.Step
 				if wanted && s.Sig == 0 {
+					if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil && ls.endedBy == nil {
+						uid := s.UID
+						ls.endedBy = &uid
+						c.announceCancel(ls)
+					}
 					c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 					continue
 				}
@@ -404,12 +409,16 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 			errs = step.IO{Kind: step.File, Path: p, Append: j.Spec.Append}
 		}
 	}
+	argv := append([]string{path}, j.Spec.Args...)
+	if around := c.around(&cfg, h.node, nil); !around.Empty() {
+		argv = around.Command(c.cfg.Around, argv)
+	}
 	return step.Spec{
 		ID:  step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node},
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: j.Spec.Rlimits, Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
-		Tasks: []step.Task{{Argv: append([]string{path}, j.Spec.Args...), Env: c.environ(l, env), Stdin: in, Stdout: out, Stderr: errs}},
+		Tasks: []step.Task{{Argv: argv, Env: c.environ(l, env), Stdin: in, Stdout: out, Stderr: errs}},
 	}, nil
 }
 

@@ -45,8 +45,12 @@ type Config struct {
 	FileName func(pattern string, l *cluster.Launch) string
 	// EndNote is the dialect's line for the output of a job that is being ended; "" for none.
 	EndNote func(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
-	PIDEnv  string // variable that holds a task's own process id
-	Daemon  string // address that front-ends inside jobs use
+	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
+	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
+	// Around is the command that runs a task with scripts around it (step.TaskMain).
+	Around []string
+	PIDEnv string // variable that holds a task's own process id
+	Daemon string // address that front-ends inside jobs use
 }
 
 // Client is client mode.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +29,8 @@ type liveStep struct {
 	ids      []step.ID
 	told     bool      // its start was reported
 	endedAt  time.Time // all nodes are over
+	killAt   time.Time // TERM was sent; then what is left gets KILL
+	endedBy  *uint32   // the user who cancelled it
 	attached int       // connections taking its output
 	drained  map[cluster.NodeName]bool
 }
@@ -139,7 +140,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
 	}
 	next = max(next, h.nextStep)
-	shares, err := cluster.PlaceStep(h.job, used, spec)
+	shares, err := cluster.PlaceStep(h.job, used, spec, func(n cluster.NodeName) *cluster.Inventory { return &c.nodes[n].Inventory })
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,10 @@ func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
 		counts[i] = sh.Tasks
 	}
 	ranks := cluster.RankLayout(counts, &ls.spec)
-	programs, err := parseMultiProg(ls.spec.MultiProg, ls.record.Tasks)
+	programs, err := parseMultiProg(&ls.spec, ls.record.Tasks)
+	if err == nil {
+		err = c.checkBinds(ls)
+	}
 	if err != nil {
 		c.dropStep(ls)
 		return api.StepResponse{}, err
@@ -193,6 +197,41 @@ func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
 		c.tellStep(ls)
 	}
 	return out, nil
+}
+
+// checkBinds refuses a step whose tasks can not be bound as it asks: one line for each node in the
+// message; the hint names the step and those nodes.
+func (c *Client) checkBinds(ls *liveStep) error {
+	var lines []string
+	hint := fmt.Sprintf("%d.%d", ls.record.ID.Job, ls.record.ID.Step)
+	for i, id := range ls.ids {
+		if err := cluster.CheckBind(&ls.spec, ls.record.Shares[i], &c.nodes[id.Node].Inventory); err != nil {
+			lines, hint = append(lines, err.Message), hint+" "+string(id.Node)
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	e := cluster.Errorf(cluster.Invalid, cluster.ErrStepBind, "%s", strings.Join(lines, "\n"))
+	e.Hint = hint
+	return e
+}
+
+// around are the scripts before and after each task: the cluster's and the user's.
+func (c *Client) around(cfg *cluster.Config, n cluster.NodeName, s *cluster.StepSpec) step.Around {
+	a := step.Around{Node: n, PIDEnv: c.cfg.PIDEnv}
+	add := func(to *[]step.AroundScript, path string, system bool) {
+		if path != "" && c.cfg.Around != nil {
+			*to = append(*to, step.AroundScript{Path: path, System: system})
+		}
+	}
+	add(&a.Prologs, cfg.TaskProlog, true)
+	if s != nil {
+		add(&a.Prologs, s.TaskProlog, false)
+		add(&a.Epilogs, s.TaskEpilog, false)
+	}
+	add(&a.Epilogs, cfg.TaskEpilog, true)
+	return a
 }
 
 func withoutEnv(s cluster.StepSpec) cluster.StepSpec {
@@ -234,7 +273,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
-	bind := cluster.Bind(s, ls.record.Shares[i], &n.Inventory)
+	bind, around := cluster.Bind(s, ls.record.Shares[i], &n.Inventory), c.around(&cfg, id.Node, s)
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &n.Inventory, Node: id.Node, NodeID: i, Step: &ls.record,
 			Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
@@ -243,8 +282,14 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		if programs != nil {
 			t.Argv = programs[rank]
 		}
-		if bind.Kind != "none" && !n.Inventory.Hollow {
+		if !around.Empty() {
+			t.Argv = around.Command(c.cfg.Around, t.Argv)
+		}
+		if !n.Inventory.Hollow {
 			t.CPUs = bind.Of(local)
+		}
+		if c.cfg.BindLine != nil {
+			t.Greeting = c.cfg.BindLine(bind, id.Node, rank, local)
 		}
 		t.Stdin = c.stream(s, s.Stdin, rank, l, true)
 		t.Stdout = c.stream(s, s.Stdout, rank, l, false)
@@ -278,80 +323,6 @@ func (c *Client) stream(s *cluster.StepSpec, mode string, rank int, l *cluster.L
 	return step.IO{Kind: step.File, Path: c.absolute(s.WorkDir, c.cfg.FileName(mode, l)), Append: s.Append}
 }
 
-// parseMultiProg reads a --multi-prog file: lines of "ranks program arguments", with %t the rank
-// and %o its offset in the line's ranks.
-func parseMultiProg(text string, tasks int) (map[int][]string, error) {
-	if text == "" {
-		return nil, nil
-	}
-	out := map[int][]string{}
-	for i, line := range strings.Split(text, "\n") {
-		words := splitWords(line)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		ranks := cluster.RangeIDSet(0, tasks-1).Minus(cluster.NewIDSet(slices.Collect(maps.Keys(out))...)) // *: all others
-		if words[0] != "*" {
-			set, err := cluster.ParseIDSet(words[0])
-			if err != nil || len(words) < 2 {
-				return nil, cluster.Errorf(cluster.Invalid, "", "Line %d of configuration file invalid", i+1)
-			}
-			ranks = set
-		}
-		offset := 0
-		for r := range ranks.All() {
-			if _, twice := out[r]; twice {
-				return nil, cluster.Errorf(cluster.Invalid, "", "Duplicate record for task %d", r)
-			}
-			argv := slices.Clone(words[1:])
-			for k := range argv {
-				argv[k] = strings.NewReplacer("%t", strconv.Itoa(r), "%o", strconv.Itoa(offset)).Replace(argv[k])
-			}
-			out[r] = argv
-			offset++
-		}
-	}
-	for r := range tasks {
-		if out[r] == nil {
-			return nil, cluster.Errorf(cluster.Invalid, "", "Configuration file invalid, no record for task id %d", r)
-		}
-	}
-	return out, nil
-}
-
-// splitWords splits at blanks, honouring quotes and backslashes.
-func splitWords(line string) (out []string) {
-	var b strings.Builder
-	quote, in := rune(0), false
-	esc := false
-	for _, r := range line {
-		switch {
-		case esc:
-			b.WriteRune(r)
-			esc = false
-		case r == '\\' && quote != '\'':
-			esc, in = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote, in = r, true
-		case quote == 0 && (r == ' ' || r == '\t'):
-			if in {
-				out = append(out, b.String())
-				b.Reset()
-				in = false
-			}
-		default:
-			b.WriteRune(r)
-			in = true
-		}
-	}
-	if in {
-		out = append(out, b.String())
-	}
-	return out
-}
-
 // stepChanged looks whether a step managed here is over. Called with mu held.
 func (c *Client) stepChanged(st *step.Status) {
 	ls, ok := c.steps[cluster.StepID{Job: st.ID.Job, Step: st.ID.Step}]
@@ -380,7 +351,7 @@ func (c *Client) stepChanged(st *step.Status) {
 			rec.Usage.MaxRSS = max(rec.Usage.MaxRSS, t.Usage.MaxRSS)
 		}
 	}
-	rec.Outcome = outcomeOf(rec.Exit)
+	rec.Outcome, rec.CancelledBy = outcomeOf(rec.Exit), ls.endedBy
 	c.tellStep(ls)
 	c.free()
 	c.drop(ls)
@@ -417,14 +388,28 @@ func (c *Client) orphaned(ls *liveStep) {
 	c.report(first, u)
 }
 
-// expireSteps drops ended steps whose output nobody takes; it tells when to look again.
-func (c *Client) expireSteps(time.Time) (again time.Time) {
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// expireSteps drops ended steps whose output nobody takes, and kills those that TERM did not end;
+// it tells when to look again.
+func (c *Client) expireSteps(now time.Time) (again time.Time) {
 	for _, ls := range c.steps {
 		c.drop(ls)
-		if !ls.endedAt.IsZero() {
-			if at := ls.endedAt.Add(drainTime); again.IsZero() || at.Before(again) {
-				again = at
+		if at := ls.killAt; !at.IsZero() && ls.endedAt.IsZero() {
+			if at.After(now) {
+				again = sooner(again, at)
+			} else {
+				ls.killAt = time.Time{}
+				c.signalStepNow(ls, syscall.SIGKILL)
 			}
+		}
+		if !ls.endedAt.IsZero() {
+			again = sooner(again, ls.endedAt.Add(drainTime))
 		}
 	}
 	return again
@@ -463,24 +448,45 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 	if err != nil {
 		return api.Empty{}, err
 	}
-	for _, id := range ls.ids {
-		if h := c.have[id]; h == nil || h.State == step.Ended {
-			continue
-		}
-		if q.Kill && c.cfg.EndNote != nil && id == ls.ids[0] {
-			if h, _ := c.jobLedHere(q.ID.Job, who); h != nil {
-				ended := *h.job
-				ended.EndingWhy = cluster.Cancelled
-				c.try("note", id, c.cfg.Runner.Say(id, c.cfg.EndNote(&ended, id.Step, id.Node, time.Now())))
+	switch {
+	case q.Kill:
+		c.announceCancel(ls)
+		c.signalStepNow(ls, syscall.SIGKILL)
+	case q.Term:
+		c.announceCancel(ls)
+		c.signalStepNow(ls, syscall.SIGTERM)
+		c.signalStepNow(ls, syscall.SIGCONT)
+		ls.killAt = time.Now().Add(c.config.KillWait)
+		c.poke()
+	default:
+		for _, id := range ls.ids {
+			if h := c.have[id]; h != nil && h.State != step.Ended {
+				c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(q.Sig), step.Groups))
 			}
 		}
-		if q.Kill {
-			c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
-			continue
-		}
-		c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(q.Sig), step.Groups))
 	}
 	return api.Empty{}, nil
+}
+
+// signalStepNow sends a signal to every process of a step. Called with mu held.
+func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
+	for _, id := range ls.ids {
+		if h := c.have[id]; h != nil && h.State != step.Ended {
+			c.try("signal", id, c.cfg.Runner.Signal(id, sig, step.All))
+		}
+	}
+}
+
+// announceCancel tells the readers of a step's output that it is being ended. Called with mu held.
+func (c *Client) announceCancel(ls *liveStep) {
+	first := ls.ids[0]
+	h := c.nodes[first.Node].jobs[ls.record.ID.Job]
+	if st := c.have[first]; h == nil || c.cfg.EndNote == nil || st == nil || st.State == step.Ended {
+		return
+	}
+	ended := *h.job
+	ended.EndingWhy = cluster.Cancelled
+	c.try("note", first, c.cfg.Runner.Say(first, c.cfg.EndNote(&ended, first.Step, first.Node, time.Now())))
 }
 
 // checkAttach refuses what can not be attached to.

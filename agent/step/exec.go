@@ -217,12 +217,22 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 	if sys.Ptrace {
 		if first = s.awaitStop(pid, no); first.ws.Stopped() {
 			tr.apply(s, pid, sp.UID, sp.GID)
+			j.greet(t, io, pid)
 			unix.PtraceDetach(pid)
 		}
+	} else {
+		j.greet(t, io, pid)
 	}
 	io.closeOwn()
 	s.register(t, pid, no, first, sys.Ptrace)
 	s.streams(t, io)
+}
+
+// greet writes the task's Greeting; a pipe that nobody reads yet has room for it.
+func (j *job) greet(t *task, io *stdio, pid int) {
+	if g := j.r.spec.Tasks[t.index].Greeting; g != "" && len(g) <= maxSay {
+		unix.Write(io.fd[2], []byte(strings.Replace(g, "%d", strconv.Itoa(pid), 1)))
+	}
 }
 
 // register makes pid known as the task's process; first is a status already taken.

@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
+		os.Exit(TaskMain(os.Args[:3], os.Args[3:]))
+	}
 	os.Exit(m.Run())
 }
 

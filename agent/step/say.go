@@ -43,7 +43,7 @@ func (s *supervisor) say(id ID, text string) error {
 	}
 	switch to.Kind {
 	case Stream:
-		r.out.say(int32(t.Rank), []byte(text))
+		r.out.say([]byte(text))
 	case File:
 		s.queue(chore{r: r, text: text})
 	}
@@ -69,11 +69,11 @@ func (l *launcher) say(r *run, text string) {
 	}
 }
 
-// say adds a line of the node's own to the stream.
-func (o *output) say(rank int32, text []byte) {
+// say adds a line of the node's own to the stream: output of no single task.
+func (o *output) say(text []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.done {
-		o.put(stream.Stderr, rank, text)
+		o.put(stream.Stderr, stream.AllTasks, text)
 	}
 }

@@ -54,6 +54,9 @@ type Task struct {
 	Stdout IO            `json:"stdout,omitzero"`
 	Stderr IO            `json:"stderr,omitzero"`
 	CPUs   cluster.IDSet `json:"cpus,omitzero"` // affinity by real CPU number; empty: inherited
+	// Greeting is a line of the node's own on the task's standard error, before anything of the
+	// task itself; %d in it is the task's process id.
+	Greeting string `json:"greeting,omitempty"`
 }
 
 // Spec is everything a node must know to run its part of a step.

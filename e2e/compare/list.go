@@ -1,16 +1,19 @@
 package main
 
 import (
+	"fmt"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 )
 
-// command is one line of the list.
+// command is one line of the list. A line that begins with "~ " tells several things on standard
+// error at the same time: their order does not count.
 type command struct {
-	number  int
-	section string
-	text    string
+	number   int
+	section  string
+	text     string
+	anyOrder bool
 }
 
 // readCommands reads the list: one shell line each, # starts a comment, ## a section.
@@ -25,39 +28,73 @@ func readCommands(path string) (cmds []command, err error) {
 			section = name
 		}
 		if line != "" && !strings.HasPrefix(line, "#") {
-			cmds = append(cmds, command{len(cmds) + 1, section, line})
+			text, anyOrder := strings.CutPrefix(line, "~ ")
+			cmds = append(cmds, command{len(cmds) + 1, section, text, anyOrder})
 		}
 	}
 	return cmds, nil
 }
 
-// reason explains known differences: of the commands with this text or number.
+// maxMatches is how many commands one reason may explain unless it says "many".
+const maxMatches = 3
+
+// reason explains the known differences of the commands that have this text.
 type reason struct {
 	match, why string
+	chance     bool // it may differ or not: Slurm itself leaves it to chance
+	many       bool // it explains more than maxMatches commands
+	used       int  // commands that it explained
 }
 
-// readKnown reads lines of the form: text of the command, or a part of it, or its number :: reason.
-func readKnown(path string) (out []reason, err error) {
+// readKnown reads lines of the form: text of a command, or an unmistakable part of it :: reason.
+// A reason that begins with "chance: " may match no difference, one with "many: " any number.
+func readKnown(path string) (out []*reason, err error) {
 	lines, err := readLines(path)
 	if err != nil {
 		return nil, err
 	}
-	for _, line := range lines {
-		if match, why, ok := strings.Cut(line, " :: "); ok && !strings.HasPrefix(line, "#") {
-			out = append(out, reason{strings.TrimSpace(match), strings.TrimSpace(why)})
+	for i, line := range lines {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
 		}
+		match, why, ok := strings.Cut(line, " :: ")
+		if match = strings.TrimSpace(match); !ok || match == "" {
+			return nil, fmt.Errorf("%s:%d: %q is not of the form TEXT :: REASON", path, i+1, line)
+		}
+		r := &reason{match: match}
+		r.why, r.chance = strings.CutPrefix(strings.TrimSpace(why), "chance: ")
+		r.why, r.many = strings.CutPrefix(r.why, "many: ")
+		out = append(out, r)
 	}
 	return out, nil
 }
 
-// whyKnown is the reason for a command's difference, or "".
-func whyKnown(c command, list []reason) string {
+// whyKnown finds the reason for a command's difference, or nil.
+func whyKnown(c command, list []*reason) *reason {
 	for _, r := range list {
-		if n, err := strconv.Atoi(r.match); err == nil && n == c.number || err != nil && strings.Contains(c.text, r.match) {
-			return r.why
+		if strings.Contains(c.text, r.match) {
+			r.used++
+			return r
 		}
 	}
-	return ""
+	return nil
+}
+
+// staleReasons tells what is wrong with the list itself, once the commands have been run: reasons
+// that explain nothing any more, and reasons so broad that they could hide a new difference.
+func staleReasons(cmds []command, list []*reason, all bool) (out []string) {
+	for _, r := range list {
+		ran := slices.ContainsFunc(cmds, func(c command) bool { return strings.Contains(c.text, r.match) })
+		switch {
+		case r.used > maxMatches && !r.many:
+			out = append(out, fmt.Sprintf("known.txt: %q explains %d commands, more than %d: name them, or begin its reason with \"many: \"", r.match, r.used, maxMatches))
+		case !ran && all:
+			out = append(out, fmt.Sprintf("known.txt: %q is part of no command: take the line out", r.match))
+		case ran && r.used == 0 && !r.chance:
+			out = append(out, fmt.Sprintf("known.txt: %q explains no difference any more: take the line out", r.match))
+		}
+	}
+	return out
 }
 
 func readLines(path string) ([]string, error) {

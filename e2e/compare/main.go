@@ -23,7 +23,8 @@ type side struct {
 	name string
 	dir  string // its scratch folders; both sides' have names of the same length
 	env  []string
-	base int // the next job id
+	base int    // the next job id
+	own  string // its own version, as --version tells it last
 }
 
 // outcome is what one command did, before and after the replacement.
@@ -70,7 +71,7 @@ func main() {
 		}()
 	}
 	wait.Wait()
-	if !report(picked, results, reasons, *show) {
+	if !report(picked, results, reasons, *show, *only == "") {
 		os.Exit(1)
 	}
 }
@@ -108,6 +109,10 @@ func sameIDs(sides []*side) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		s.base, top = id, max(top, id)
+		out, _, _ := s.shell("sinfo --version", "/", 20*time.Second)
+		if words := strings.Fields(out); len(words) > 1 {
+			s.own = strings.Trim(words[len(words)-1], "()")
+		}
 	}
 	for _, s := range sides {
 		if len(strconv.Itoa(s.base)) != len(strconv.Itoa(top)) {
@@ -147,7 +152,7 @@ func (s *side) do(c command, limit time.Duration) outcome {
 		fmt.Fprintf(os.Stderr, "compare: %s after %d: %v\n", s.name, c.number, err)
 		end = s.base + 1000
 	}
-	r := replacer{base: s.base, end: end, dir: dir}
+	r := replacer{base: s.base, end: end, dir: dir, own: s.own}
 	o.stdout, o.stderr = r.replace(o.stdout), r.replace(o.stderr)
 	s.base = end
 	return o

@@ -11,6 +11,7 @@ import (
 type replacer struct {
 	base, end int // job ids of this command
 	dir       string
+	own       string // the version of that side
 }
 
 var (
@@ -22,11 +23,16 @@ var (
 	variable  = regexp.MustCompile(`(?m)^((?:\d+: )?(?:SLURM_TASK_PID|SLURM_SRUN_COMM_PORT|SLURM_STEP_LAUNCHER_PORT|SLURMD_DEBUG)=)\d+`)
 	pid       = regexp.MustCompile(`\[\d{2,7}\](:)?`)
 	working   = regexp.MustCompile(`(SLURM_WORKING_CLUSTER=).*`)
-	version   = regexp.MustCompile(`(slurm|muster)(-wlm)? v?\d[\w.\-]*|(slurm|muster) dev\b`)
+	version   = regexp.MustCompile(`slurm(-wlm)? v?\d[\w.\-]*( \(muster [^)]*\))?`)
 	port      = regexp.MustCompile(`\b(port|Port)([ =:])\d+`)
 	elapsed   = regexp.MustCompile(`\b([A-Za-z]*Time|[Ee]lapsed)=00:00:0\d`)
 	submitter = regexp.MustCompile(`AllocNode:Sid=\S+`)
 	numbers   = regexp.MustCompile(`\b(Priority=|SrunHost:Pid=\S+:)\d+`)
+	// What Slurm leaves to chance: who found the place, whether a job of the first second waits for
+	// its prolog, and whether salloc is told that its allocation is gone before it ends.
+	scheduler = regexp.MustCompile(`\bScheduler=(Main|Backfill)\b`)
+	prolog    = regexp.MustCompile(`(RUNNING Reason=|\|)Prolog\b`)
+	revoked   = regexp.MustCompile(`(?m)^salloc: Job allocation \d+ has been revoked\.\n`)
 	spool     = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)
 )
 
@@ -46,7 +52,13 @@ func (r replacer) replace(s string) string {
 		}
 		return m
 	})
+	s = revoked.ReplaceAllString(s, "")
+	s = scheduler.ReplaceAllString(s, "Scheduler=ANY")
+	s = prolog.ReplaceAllString(s, "${1}None")
 	s = version.ReplaceAllString(s, "slurm VERSION")
+	if r.own != "" {
+		s = regexp.MustCompile(`(^|\s)`+regexp.QuoteMeta(r.own)+`(\s|$)`).ReplaceAllString(s, "${1}VERSION${2}")
+	}
 	s = port.ReplaceAllString(s, "$1$2PORT")
 	s = submitter.ReplaceAllString(s, "AllocNode:Sid=HOST:SID")
 	s = numbers.ReplaceAllString(s, "${1}N")

@@ -2,13 +2,17 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // report prints the differences and whether all of them are known.
-func report(cmds []command, results [][]outcome, reasons []reason, show bool) bool {
+func report(cmds []command, results [][]outcome, reasons []*reason, show, all bool) bool {
 	same, differ, explained := 0, 0, []string{}
 	for i, c := range cmds {
+		if c.anyOrder {
+			results[1][i].stderr = inOrderOf(results[0][i].stderr, results[1][i].stderr)
+		}
 		a, b := results[0][i].lines(), results[1][i].lines()
 		if show {
 			fmt.Printf("=== %d [%s] %s\n%s\n", c.number, c.section, c.text, strings.Join(a, "\n"))
@@ -19,8 +23,8 @@ func report(cmds []command, results [][]outcome, reasons []reason, show bool) bo
 			continue
 		}
 		text := fmt.Sprintf("=== %d [%s] %s\n%s\n", c.number, c.section, c.text, strings.Join(d, "\n"))
-		if why := whyKnown(c, reasons); why != "" {
-			explained = append(explained, fmt.Sprintf("known: %s\n%s", why, text))
+		if r := whyKnown(c, reasons); r != nil {
+			explained = append(explained, fmt.Sprintf("known: %s\n%s", r.why, text))
 			continue
 		}
 		differ++
@@ -30,7 +34,22 @@ func report(cmds []command, results [][]outcome, reasons []reason, show bool) bo
 		fmt.Printf("\n--- known differences (e2e/compare/known.txt)\n%s", strings.Join(explained, ""))
 	}
 	fmt.Printf("\n%d commands, %d same, %d differ, %d of them known\n", len(cmds), same, differ+len(explained), len(explained))
-	return differ == 0
+	wrong := staleReasons(cmds, reasons, all)
+	for _, w := range wrong {
+		fmt.Println(w)
+	}
+	return differ == 0 && len(wrong) == 0
+}
+
+// inOrderOf sorts the lines of a text like those of another, if they are the same lines.
+func inOrderOf(want, text string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(text, "\n")
+	slices.Sort(a)
+	slices.Sort(b)
+	if slices.Equal(a, b) {
+		return want
+	}
+	return text
 }
 
 // lines is everything a command did, line by line.

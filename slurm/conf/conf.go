@@ -187,6 +187,13 @@ func (r *reader) key(file string, n int, p pair) {
 		mem(&c.MaxMem, cluster.MemPerCPU)
 	case "maxmempernode":
 		mem(&c.MaxMem, cluster.MemPerNode)
+	case "taskprolog":
+		c.TaskProlog = p.value
+	case "taskepilog":
+		c.TaskEpilog = p.value
+	case "prologflags":
+		flags := strings.ToLower(p.value)
+		c.Contain = strings.Contains(flags, "contain") || strings.Contains(flags, "x11")
 	case "returntoservice":
 		number(&c.ReturnToService)
 	case "enforcepartlimits":

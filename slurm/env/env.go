@@ -69,7 +69,7 @@ func (e *list) job(l *cluster.Launch) {
 	e.set("SLURM_JOB_PARTITION", j.Alloc.Partition)
 	e.set("SLURM_JOB_NODELIST", nodes)
 	e.num("SLURM_JOB_NUM_NODES", len(j.Alloc.Shares))
-	e.set("SLURM_JOB_CPUS_PER_NODE", perNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+	e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
 	e.set("SLURM_CLUSTER_NAME", l.Config.ClusterName)
 	e.set("SLURM_SUBMIT_DIR", cmp.Or(s.SubmitDir, s.WorkDir))
 	e.set("MUSTER_SOCKET", l.Daemon)
@@ -208,7 +208,12 @@ func (e *list) batch(l *cluster.Launch) {
 	s, shares := l.Job.Spec, l.Job.Alloc.Shares
 	e.set("SLURM_NODELIST", nodeList(shares))
 	e.num("SLURM_NNODES", len(shares))
-	e.set("SLURM_TASKS_PER_NODE", perNode(shares, func(sh cluster.Share) int { return max(sh.Tasks, 1) }))
+	e.set("SLURM_TASKS_PER_NODE", PerNode(shares, func(sh cluster.Share) int {
+		if s.Sharing == cluster.ShareExclusive && s.Tasks == 0 && s.TasksPerNode == 0 { // whole nodes: as many as they have room for
+			return max(sh.CPUs.Len()/max(s.CPUsPerTask, 1), 1)
+		}
+		return max(sh.Tasks, 1)
+	}))
 	e.set("SLURM_PROCID", "0")
 	e.set("SLURM_LOCALID", "0")
 	e.set("SLURM_GTIDS", "0")
@@ -230,7 +235,7 @@ func jobTasks(j *cluster.Job) (n int) {
 
 func (e *list) step(l *cluster.Launch) {
 	st := l.Step
-	nodes, per := nodeList(st.Shares), perNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
+	nodes, per := nodeList(st.Shares), PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
 	id := strconv.Itoa(st.ID.Step)
 	e.set("SLURM_STEP_ID", id)
 	e.set("SLURM_STEPID", id)
@@ -249,7 +254,7 @@ func (e *list) step(l *cluster.Launch) {
 	e.set("SLURM_SRUN_COMM_HOST", "127.0.0.1")
 	e.set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
 	if l.Job.Spec.Kind != cluster.SrunJob {
-		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", perNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", PerNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
 	}
 	e.set("SLURM_UMASK", fmt.Sprintf("%04o", l.Spec.Umask))
 	dist := l.Spec.Distribution
@@ -286,7 +291,7 @@ func (e *list) binding(b cluster.Binding) {
 	if kind == "mask_cpu" {
 		masks := make([]string, len(b.Masks))
 		for i, m := range b.Masks {
-			masks[i] = cpuMask(m)
+			masks[i] = cluster.CPUMask(m)
 		}
 		list = strings.Join(masks, ",")
 	}
@@ -302,23 +307,16 @@ func (e *list) binding(b cluster.Binding) {
 	e.set("SLURM_CPU_BIND_VERBOSE", verbose)
 }
 
-// cpuMask writes a CPU set as Slurm does: hex, upper case, at least four digits.
-func cpuMask(s cluster.IDSet) string {
-	digits := []byte{}
-	for nibble := 0; nibble <= s.Max()/4; nibble++ {
-		v := 0
-		for b := range 4 {
-			if s.Has(nibble*4 + b) {
-				v |= 1 << b
-			}
-		}
-		digits = append(digits, "0123456789ABCDEF"[v])
+// bindKinds are the words of BindLine.
+var bindKinds = map[string]string{"mask_cpu": "MASK", "map_cpu": "MAP ", "rank": "RANK"}
+
+// BindLine is what --cpu-bind=verbose tells about a task, with %d for its process id; "" without it.
+func BindLine(b cluster.Binding, n cluster.NodeName, rank, local int) string {
+	if !b.Verbose {
+		return ""
 	}
-	for len(digits) < 4 {
-		digits = append(digits, '0')
-	}
-	slices.Reverse(digits)
-	return "0x" + string(digits)
+	mask := strings.ToLower(strings.TrimLeft(strings.TrimPrefix(cluster.CPUMask(b.Of(local)), "0x"), "0"))
+	return fmt.Sprintf("cpu-bind=%s - %s, task %2d %2d [%%d]: mask 0x%s set\n", bindKinds[b.Kind], n, rank, local, cmp.Or(mask, "0"))
 }
 
 // gpus sets what shows the devices to a script or task. Without a device fence the numbers are
@@ -332,7 +330,7 @@ func (e *list) gpus(l *cluster.Launch) {
 		}
 	}
 	seen := commas(l.TaskGPUs)
-	if l.Step != nil && strings.Contains(l.Spec.GPUBind, "none") || l.TaskGPUs.Empty() {
+	if l.TaskGPUs.Empty() {
 		return
 	}
 	e.set("CUDA_VISIBLE_DEVICES", seen)
@@ -368,8 +366,8 @@ func nodeList(shares []cluster.Share) string {
 	return hostlist.Compress(names)
 }
 
-// perNode writes a count per node the way Slurm does: "2(x2),1".
-func perNode(shares []cluster.Share, count func(cluster.Share) int) string {
+// PerNode writes a count per node the way Slurm does: "2(x2),1".
+func PerNode(shares []cluster.Share, count func(cluster.Share) int) string {
 	var out []string
 	for i := 0; i < len(shares); {
 		n, k := count(shares[i]), 1

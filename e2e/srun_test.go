@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// sorted is a text with its lines in order.
+func sorted(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	sortStrings(lines)
+	return strings.Join(lines, "")
+}
+
+// pidless drops process ids in brackets.
+func pidless(text string) string {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(text, "[")
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		_, text, _ = strings.Cut(rest, "]")
+		b.WriteString("[]")
+	}
+}
+
+func TestSrunBinding(t *testing.T) {
+	d := startDev(t)
+	for _, c := range []struct {
+		args, out, errs string
+		code            int
+	}{
+		{"-n2 --cpu-bind=verbose true", "", "cpu-bind=MASK - gpu-node-001, task  0  0 []: mask 0x1 set\ncpu-bind=MASK - gpu-node-001, task  1  1 []: mask 0x10 set\n", 0},
+		{"-n2 --cpu-bind=verbose,map_cpu:4,0 true", "", "cpu-bind=MAP  - gpu-node-001, task  0  0 []: mask 0x10 set\ncpu-bind=MAP  - gpu-node-001, task  1  1 []: mask 0x1 set\n", 0},
+		{"-n2 --cpu-bind=none printenv SLURM_CPU_BIND", "quiet,mask_cpu:0x0011\nquiet,mask_cpu:0x0011\n", "", 0},
+		{"-n2 --cpu-bind=map_cpu:5,6 true", "", "srun: Job step aborted\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n" +
+			"srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0011.\n" +
+			"srun: error: Task launch for StepId=ID.0 failed on node gpu-node-001: Unable to satisfy cpu bind request\n", 192},
+		{"-n2 --cpu-bind=rank true", "", "srun: Job step aborted\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n" +
+			"srun: error: Entire node must be allocated for rank,one_thread\n" +
+			"srun: error: Task launch for StepId=ID.0 failed on node gpu-node-001: Unable to satisfy cpu bind request\n", 192},
+		{"--exclusive -n2 --gpus=2 --gpu-bind=none printenv CUDA_VISIBLE_DEVICES", "0,1\n0,1\n", "", 0},
+		{"-N3 -n8 -O printenv SLURM_STEP_TASKS_PER_NODE", strings.Repeat("3(x2),2\n", 8), "", 0},
+	} {
+		out, errs, code := d.run("srun", strings.Fields(c.args)...)
+		errs = sorted(pidless(errs))
+		if _, rest, ok := strings.Cut(errs, "StepId="); ok {
+			id, _, _ := strings.Cut(rest, ".")
+			errs = strings.ReplaceAll(errs, "StepId="+id, "StepId=ID")
+		}
+		if sorted(out) != c.out || errs != c.errs || code != c.code {
+			t.Errorf("srun %s: %d %q %q, want %d %q %q", c.args, code, out, errs, c.code, c.out, c.errs)
+		}
+	}
+}
+
+// TestSrunScripts: scripts around tasks and steps, and files that say what runs where.
+func TestSrunScripts(t *testing.T) {
+	d := startDev(t)
+	script := func(name, text string) string {
+		d.write(name, "#!/bin/sh\n"+text)
+		if err := os.Chmod(d.dir+"/"+name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return d.dir + "/" + name
+	}
+	pro := script("pro", "echo export TPV=$SLURM_PROCID\necho print from prolog\n")
+	epi := script("epi", "touch "+d.dir+"/epilog-$SLURM_PROCID\n")
+	own := script("own", "echo step $SLURM_STEP_ID of $SLURM_STEP_NUM_TASKS\n")
+	d.write("mp", "0 echo zero\n0 echo one\n")
+	d.write("hosts", "gpu-node-002\ngpu-node-001\ngpu-node-002\n")
+	for _, c := range []struct {
+		args, out, errs string
+		code            int
+	}{
+		{"-n2 --task-prolog=" + pro + " --task-epilog=" + epi + " printenv TPV", "0\n1\nfrom prolog\nfrom prolog\n", "", 0},
+		{"--prolog=" + own + " --epilog=" + own + " true", "step 0 of 1\nstep 0 of 1\n", "", 0},
+		{"--prolog=/nowhere/x true", "", "srun: Access denied for /nowhere/x: No such file or directory\n", 0},
+		{"-n1 --multi-prog mp", "", "srun: error: Duplicate record for task 0\nsrun: error: Line 2 of configuration file mp invalid\n", 1},
+		{"--mpi=nope true", "", "srun: error: Couldn't find the specified plugin name for mpi/nope looking at all files\nsrun: error: Invalid MPI type 'nope', --mpi=list for acceptable types\n" +
+			"srun: error: MPI: Cannot create context for mpi/nope\nsrun: error: MPI: Unable to load any plugin\nsrun: error: cannot find mpi plugin for mpi/nope\n", 1},
+		{"-N9 -I true", "", "srun: error: Unable to allocate resources: Requested partition configuration not available now\n", 1},
+	} {
+		out, errs, code := d.run("srun", strings.Fields(c.args)...)
+		if sorted(out) != c.out || sorted(errs) != c.errs || code != c.code {
+			t.Errorf("srun %s: %d %q %q, want %d %q %q", c.args, code, out, errs, c.code, c.out, c.errs)
+		}
+	}
+	for _, name := range []string{"epilog-0", "epilog-1"} {
+		if _, err := os.Stat(d.dir + "/" + name); err != nil {
+			t.Errorf("the epilog was not run: %v", err)
+		}
+	}
+	d.env = append(d.env, "SLURM_HOSTFILE=hosts")
+	out, _, _ := d.run("srun", "-l", "printenv", "SLURMD_NODENAME")
+	expect(t, "host file", sorted(out), "0: gpu-node-002\n1: gpu-node-001\n2: gpu-node-002\n")
+	_, errs, code := d.run("srun", "-n4", "true")
+	expect(t, "host file too short", errs, "srun: error: Too few NodeNames in Slurm Hostfile\nsrun: error: Failure getting NodeNames from hostfile\n")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestTaskPrologOfConf: the configuration's task prolog runs around batch scripts too.
+func TestTaskPrologOfConf(t *testing.T) {
+	dir, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/pro", []byte("#!/bin/sh\necho export FROM_CONF=yes\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf := "ClusterName=c\nTaskProlog=" + dir + "/pro\nNodeName=gpu-node-001 CPUs=2 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\n"
+	if err := os.WriteFile(dir+"/slurm.conf", []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d := startDevAt(t, dir, "--conf", dir+"/slurm.conf", "--hollow", "conf", "--hollow-exec")
+	d.must("sbatch", "-W", "-o", "out", "--wrap", "echo $FROM_CONF; srun printenv FROM_CONF")
+	expect(t, "output", d.read("out"), "yes\nyes\n")
+}
+
+// TestStepEnds: a step that is ended tells its readers why, and asks before it kills.
+func TestStepEnds(t *testing.T) {
+	d := startDev(t)
+	out, errs, code := d.run("srun", "-n2", "-K", "sh", "-c", "if [ $SLURM_PROCID = 0 ]; then while [ ! -e up ]; do sleep 0.01; done; exit 1; fi; trap 'echo term; exit 7' TERM; touch up; while :; do sleep 0.01; done")
+	if code != 7 || out != "term\n" || !strings.Contains(errs, "CANCELLED AT") || strings.Contains(errs, "Job step aborted") {
+		t.Errorf("-K: %d %q %q", code, out, errs)
+	}
+	id := d.must("sbatch", "--parsable", "-o", "o", "--wrap", "srun sh -c 'echo up; exec sleep 60'; echo rc $?")
+	has := func(text string) func() bool {
+		return func() bool {
+			b, err := os.ReadFile(d.dir + "/o")
+			return err == nil && strings.Contains(string(b), text)
+		}
+	}
+	d.wait("the step", has("up"))
+	d.must("scancel", id+".0")
+	d.wait("the end", has("rc 137"))
+	if text := d.read("o"); !strings.Contains(text, "*** STEP "+id+".0 ON gpu-node-001 CANCELLED AT") || strings.Contains(text, "Force Terminated") ||
+		!strings.Contains(text, "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n") {
+		t.Errorf("output %q", text)
+	}
+	d.wait("history", func() bool {
+		return d.must("sacct", "-nP", "-j", id+".0", "-o", "JobID,State,ExitCode") != "" &&
+			strings.Contains(d.must("sacct", "-nP", "-j", id, "-o", "JobID,State,ExitCode"), id+".0|CANCELLED by ")
+	})
+}

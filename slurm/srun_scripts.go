@@ -1,0 +1,62 @@
+package slurm
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/env"
+)
+
+// script runs srun's own prolog or epilog, here and as the user. It is false if the prolog failed.
+func (run *stepRun) script(what, path string) bool {
+	if path == "" || path == "none" {
+		return true
+	}
+	if !executable(path) {
+		run.sys.say("Access denied for %s: %s", path, whyNotRun(path))
+		return true
+	}
+	attr := &os.ProcAttr{Files: files(run.sys.Stdin, run.sys.Stdout, run.sys.Stderr), Env: append(append([]string(nil), run.sys.Environ...), run.scriptEnv()...)}
+	p, err := os.StartProcess(path, []string{path}, attr)
+	if err != nil {
+		run.sys.say("Access denied for %s: %s", path, plainErr(err))
+		return true
+	}
+	st, err := p.Wait()
+	if err != nil || st.Success() {
+		return true
+	}
+	if what == "epilog" {
+		run.sys.say("error: srun epilog failed status=%d", st.ExitCode())
+		return true
+	}
+	run.sys.say("error: srun prolog failed rc = %d. Aborting step.", st.ExitCode())
+	return false
+}
+
+// whyNotRun words why a file can not be executed.
+func whyNotRun(path string) string {
+	if fi, err := os.Stat(path); err != nil {
+		return plainErr(err)
+	} else if fi.IsDir() {
+		return plainErr(syscall.EISDIR)
+	}
+	return plainErr(syscall.EACCES)
+}
+
+// scriptEnv tells the scripts which step they are run for.
+func (run *stepRun) scriptEnv() []string {
+	st := &run.resp.Step
+	nodes := make([]cluster.NodeName, len(st.Shares))
+	counts := make([]string, len(st.Shares))
+	for i, sh := range st.Shares {
+		nodes[i], counts[i] = sh.Node, strconv.Itoa(sh.Tasks)
+	}
+	id, list := strconv.FormatUint(uint64(st.ID.Job), 10), nodeText(nodes)
+	return []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_STEP_ID=" + strconv.Itoa(st.ID.Step), "SLURM_STEPID=" + strconv.Itoa(st.ID.Step),
+		"SLURM_NODELIST=" + list, "SLURM_JOB_NODELIST=" + list, "SLURM_STEP_NODELIST=" + list, "SLURM_NNODES=" + strconv.Itoa(len(nodes)),
+		"SLURM_STEP_NUM_NODES=" + strconv.Itoa(len(nodes)), "SLURM_STEP_NUM_TASKS=" + strconv.Itoa(st.Tasks),
+		"SLURM_STEP_TASKS_PER_NODE=" + env.PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })}
+}
