@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -141,7 +141,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	text, err := json.Marshal(v)
+	text, err := wire.Marshal(v)
 	if err != nil {
 		h.fail(w, err)
 		return
@@ -156,7 +156,7 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 	if e.Code == cluster.Internal {
 		h.log.Error("call failed", "err", err)
 	}
-	text, _ := json.Marshal(e)
+	text, _ := wire.Marshal(e)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(api.Status(e.Code))

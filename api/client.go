@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Limits of the wire.
@@ -50,7 +50,7 @@ var ErrUnreachable = errors.New("cannot reach the muster daemon")
 // Call makes one request and decodes the answer. An error answer comes back as *Error.
 func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, error) {
 	var r R
-	body, err := json.Marshal(q)
+	body, err := wire.Marshal(q)
 	if err != nil {
 		return r, fmt.Errorf("encode request for %s: %w", e.Path, err)
 	}
@@ -58,7 +58,7 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 	if err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(reply, &r); err != nil {
+	if err := wire.Unmarshal(reply, &r); err != nil {
 		return r, fmt.Errorf("decode answer of %s: %w", e.Path, err)
 	}
 	return r, nil
@@ -88,7 +88,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) ([]by
 		c.release(conn, keep)
 		if status != 200 {
 			var e Error
-			if json.Unmarshal(reply, &e) != nil || e.Message == "" {
+			if wire.Unmarshal(reply, &e) != nil || e.Message == "" {
 				e = *cluster.Errorf(cluster.Internal, "", "%s %s: status %d", method, path, status)
 			}
 			return nil, &e
@@ -223,7 +223,7 @@ func escape(b []byte) string {
 
 // Tunnel sends the request and, once the other side agrees to upgrade, returns the bare connection.
 func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (Conn, error) {
-	body, err := json.Marshal(q)
+	body, err := wire.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (
 		text := make([]byte, length)
 		_, _ = io.ReadFull(conn.r, text)
 		var e Error
-		if json.Unmarshal(text, &e) == nil && e.Message != "" {
+		if wire.Unmarshal(text, &e) == nil && e.Message != "" {
 			return nil, &e
 		}
 		return nil, cluster.Errorf(cluster.Internal, "", "%s: status %d", path, status)

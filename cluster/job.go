@@ -16,8 +16,9 @@ const (
 	Ended
 )
 
-// edges lists the moves a job may make. Pending is reached again only by a requeue.
-var edges = map[Phase][]Phase{
+// edges lists the moves a job may make, from each value that a Phase can have. Pending is reached
+// again only by a requeue. An array, not a map: it costs nothing at start.
+var edges = [256][]Phase{
 	Pending:   {Starting, Ended},
 	Starting:  {Running, Suspended, Ending, Ended, Pending},
 	Running:   {Suspended, Ending, Ended, Pending},
@@ -27,7 +28,7 @@ var edges = map[Phase][]Phase{
 }
 
 // Edges returns the table of permitted moves, for documents and checkers.
-func Edges() map[Phase][]Phase { return edges }
+func Edges() [256][]Phase { return edges }
 
 // Outcome is how a job or step ended.
 type Outcome uint8

@@ -2,15 +2,19 @@ package cluster
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"dev.muster/wire"
 )
 
 // snapshotVersion is the version of Encode's format.
 const snapshotVersion = 1
+
+// maxRecord bounds one line: an array of millions of tasks or a large script fits many times.
+const maxRecord = 1 << 30
 
 type snapshotHead struct {
 	Version int       `json:"version"`
@@ -32,27 +36,32 @@ type record struct {
 // the same bytes. What is derived is not written.
 func (s *Snapshot) Encode(w io.Writer) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
-	enc := json.NewEncoder(buf)
-	errs := []error{enc.Encode(snapshotHead{snapshotVersion, s.Index, s.Now, s.NextID, s.config})}
-	put := func(r record) bool {
-		if err := enc.Encode(r); err != nil {
-			errs = append(errs, err)
-			return false
+	var line []byte
+	var err error
+	put := func(v any) bool {
+		if err == nil {
+			line, err = wire.Append(line[:0], v)
 		}
-		return true
+		if err == nil {
+			_, err = buf.Write(append(line, '\n'))
+		}
+		return err == nil
 	}
-	s.order.Scan(func(_ int, n *Node) bool { return put(record{Node: n}) })
-	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(record{Blob: b}) })
-	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(record{Job: j}) })
-	s.steps.Scan(func(st *Step) bool { return put(record{Step: st}) })
-	return errors.Join(append(errs, buf.Flush())...)
+	put(&snapshotHead{snapshotVersion, s.Index, s.Now, s.NextID, s.config})
+	s.order.Scan(func(_ int, n *Node) bool { return put(&record{Node: n}) })
+	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
+	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
+	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
+	return errors.Join(err, buf.Flush())
 }
 
 // Decode reads what Encode wrote and derives the rest.
 func Decode(r io.Reader) (*State, error) {
-	dec := json.NewDecoder(bufio.NewReaderSize(r, 1<<16))
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 1<<16), maxRecord)
+	lines.Scan()
 	var head snapshotHead
-	if err := dec.Decode(&head); err != nil {
+	if err := errors.Join(lines.Err(), wire.Unmarshal(lines.Bytes(), &head)); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
 	if head.Version != snapshotVersion || head.Config == nil {
@@ -61,13 +70,9 @@ func Decode(r io.Reader) (*State, error) {
 	s := NewState()
 	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
 	var jobs []*Job
-	for {
+	for lines.Scan() {
 		var rec record
-		err := dec.Decode(&rec)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		if err := wire.Unmarshal(lines.Bytes(), &rec); err != nil {
 			return nil, fmt.Errorf("decode snapshot: %w", err)
 		}
 		switch {
@@ -81,6 +86,9 @@ func Decode(r io.Reader) (*State, error) {
 			s.jobs.Set(rec.Job.ID, rec.Job)
 			jobs = append(jobs, rec.Job)
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
 	for _, j := range jobs {
 		s.index(j)
