@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -141,7 +142,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	text, err := wire.Marshal(v)
+	buf, _ := answers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	text, err := wire.Append((*buf)[:0], v)
 	if err != nil {
 		h.fail(w, err)
 		return
@@ -149,7 +154,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = w.Write(text)
+	*buf = text
+	answers.Put(buf)
 }
+
+// answers are buffers that were written and may be used again. Those of long lists, thrown away,
+// would soon bring about a garbage collection, which looks at every job.
+var answers sync.Pool
 
 func (h *handler) fail(w http.ResponseWriter, err error) {
 	e := api.AsError(err)

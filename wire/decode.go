@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/base64"
 	"reflect"
@@ -384,8 +385,46 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 		}
 		f := &s.fields[next]
 		next++
-		if err := f.dec(d, f.of(v)); err != nil {
+		x := f.of(v)
+		if f.shared && d.peek() == '{' {
+			err = d.share(f, x)
+		} else {
+			err = f.dec(d, x)
+		}
+		if err != nil {
 			return within(err, f.name)
 		}
 	}
+}
+
+// shared is an object that was read into a shared field.
+type shared struct {
+	field *field
+	text  []byte
+	value reflect.Value
+}
+
+// share reads an object, or finds that it was read before: its text ends with itself, so that what
+// begins with it is it.
+func (d *decoder) share(f *field, v reflect.Value) error {
+	for i := range d.shared {
+		if s := &d.shared[i]; s.field == f && bytes.HasPrefix(d.in[d.at:], s.text) {
+			d.at += len(s.text)
+			v.Set(s.value)
+			return nil
+		}
+	}
+	from := d.at
+	v.SetZero() // what was there may belong to others
+	if err := f.dec(d, v); err != nil {
+		return err
+	}
+	s := shared{f, d.in[from:d.at], reflect.ValueOf(v.Interface())}
+	if len(d.shared) < sharedTexts {
+		d.shared = append(d.shared, s)
+	} else {
+		d.shared[d.oldest] = s
+		d.oldest = (d.oldest + 1) % sharedTexts
+	}
+	return nil
 }

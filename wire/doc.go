@@ -12,6 +12,8 @@
 //     before it has been stored.
 //   - Marshalers with pointer receivers are always found: values are made addressable.
 //   - The zero value of a type is zero for omitzero, whatever its IsZero says.
+//   - A field of pointer type with the tag wire:"shared" may get the same pointer as another element
+//     of the same text: lists of jobs repeat their specifications.
 //   - Not supported, and refused: the tag option "string", embedded pointers, two fields of one name
 //     at one depth. Numbers in an any are float64. A value must not contain itself.
 package wire
@@ -20,6 +22,12 @@ import "reflect"
 
 // Marshaler is a type that writes its own JSON.
 type Marshaler interface{ MarshalJSON() ([]byte, error) }
+
+// Appender is a type that writes its own JSON behind what is there: one value, without spaces. Unlike
+// a Marshaler's it is not looked at again.
+type Appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
 
 // Unmarshaler is a type that reads its own JSON; it must copy what it keeps.
 type Unmarshaler interface{ UnmarshalJSON([]byte) error }

@@ -75,6 +75,14 @@ func encodeBytes(b []byte, v reflect.Value) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
+func encodeAppender(b []byte, v reflect.Value) ([]byte, error) {
+	b, err := v.Addr().Interface().(Appender).AppendJSON(b)
+	if err != nil {
+		return nil, &Error{Offset: -1, Text: v.Type().String() + ": ", Err: err}
+	}
+	return b, nil
+}
+
 // encodeMarshaler writes what the type says, without spaces; it must be JSON.
 func encodeMarshaler(b []byte, v reflect.Value) ([]byte, error) {
 	text, err := v.Addr().Interface().(Marshaler).MarshalJSON()

@@ -95,6 +95,8 @@ func byMethods(p *plan, t reflect.Type) {
 	case t == reflect.TypeFor[time.Time]():
 		p.enc, p.dec = encodeTime, decodeTime
 		return
+	case ptr.Implements(reflect.TypeFor[Appender]()):
+		p.enc = encodeAppender
 	case ptr.Implements(reflect.TypeFor[Marshaler]()):
 		p.enc = encodeMarshaler
 	case ptr.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
@@ -128,6 +130,7 @@ type field struct {
 	omit   func(reflect.Value) bool
 	offset uintptr // in the outermost struct
 	zero   uintptr // this many zeros there tell that omit is true; 0: nothing is left out
+	shared bool    // equal texts may become one pointer
 	*plan
 }
 
@@ -182,7 +185,8 @@ func (m making) fields(t reflect.Type, s *structure) []field {
 		if name == "" {
 			name = sf.Name
 		}
-		f := field{name: name, key: string(appendString(nil, name)) + ":", first: i, offset: sf.Offset, plan: m.plan(sf.Type)}
+		f := field{name: name, key: string(appendString(nil, name)) + ":", first: i, offset: sf.Offset, plan: m.plan(sf.Type),
+			shared: sf.Tag.Get("wire") == "shared" && sf.Type.Kind() == reflect.Pointer}
 		for option := range strings.SplitSeq(options, ",") {
 			switch option {
 			case "omitempty":

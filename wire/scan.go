@@ -12,6 +12,9 @@ const (
 	internBytes = 24
 )
 
+// sharedTexts is how many texts are kept that may come again.
+const sharedTexts = 8
+
 // decoder goes once over a text.
 type decoder struct {
 	in    []byte
@@ -19,6 +22,9 @@ type decoder struct {
 	depth int
 	buf   []byte // of strings with escapes
 	seen  *[internSlots]string
+
+	shared []shared // at most sharedTexts, the oldest is replaced
+	oldest int
 }
 
 func (d *decoder) fail(what string) error { return &Error{Offset: d.at, Text: what} }

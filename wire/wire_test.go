@@ -201,6 +201,9 @@ func TestAgainstEncodingJSON(t *testing.T) {
 			for range 100 {
 				v := reflect.New(typ)
 				r.fill(v.Elem(), 0)
+				if list, ok := v.Interface().(*api.JobsResponse); ok {
+					list.Brief = false
+				}
 				want, werr := json.Marshal(v.Interface())
 				got, gerr := wire.Marshal(v.Interface())
 				if werr != nil || gerr != nil {
@@ -399,9 +402,9 @@ func jobs(n int) *api.JobsResponse {
 	r := &api.JobsResponse{Index: 12345, Now: time.Unix(1_700_000_000, 5).UTC()}
 	for i := range n {
 		j := &cluster.Job{ID: cluster.JobID(i + 1), Task: cluster.TaskAny, Wait: cluster.WaitPriority, Submitted: r.Now, Eligible: r.Now,
-			Spec: &cluster.JobSpec{Name: "wrap", UID: 1000, User: "alice", Account: "physics", QOS: "normal", Partitions: []string{"batch"},
+			Spec: &cluster.JobSpec{Name: fmt.Sprint("wrap", i), UID: 1000, User: "alice", Account: "physics", QOS: "normal", Partitions: []string{"batch"},
 				Limit: time.Hour, Layout: cluster.Layout{Tasks: 4, CPUsPerTask: 2, MinNodes: 1}}}
-		r.Jobs = append(r.Jobs, j.Brief())
+		r.Jobs = append(r.Jobs, j)
 	}
 	return r
 }
@@ -463,5 +466,24 @@ func TestEntry(t *testing.T) {
 		if again, err := cluster.EncodeEntry(back); err != nil || !bytes.Equal(again, got) && !bytes.Contains(got, []byte(`\ufffd`)) {
 			t.Fatalf("%s %v\n%s", again, err, got)
 		}
+	}
+}
+
+// TestShared: what is shared is never written to again.
+func TestShared(t *testing.T) {
+	type item struct {
+		Spec *inner `json:"spec" wire:"shared"`
+	}
+	var got []item
+	in := `[{"spec":{"a":1}},{"spec":{"a":1}},{"spec":{"a":1},"spec":{"Deep":"x"}},{"spec":{"a":1}},{"spec":null},{"spec":{"a":1 }}]`
+	if err := wire.Unmarshal([]byte(in), &got); err != nil {
+		t.Fatal(err)
+	}
+	one, deep := &inner{Hidden: 1}, &inner{Deep: "x"}
+	if want := []item{{one}, {one}, {deep}, {one}, {nil}, {one}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got[0].Spec != got[1].Spec || got[0].Spec != got[3].Spec || got[0].Spec == got[5].Spec {
+		t.Error("shared otherwise")
 	}
 }
