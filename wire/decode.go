@@ -202,7 +202,7 @@ func (d *decoder) any() (any, error) {
 	return nil, d.want("a value")
 }
 
-func (p pointer) decode(d *decoder, v reflect.Value) error {
+func (p *pointer) decode(d *decoder, v reflect.Value) error {
 	if d.null() {
 		v.SetZero()
 		return nil
@@ -210,11 +210,11 @@ func (p pointer) decode(d *decoder, v reflect.Value) error {
 	if v.IsNil() {
 		v.Set(reflect.New(v.Type().Elem()))
 	}
-	return p.to.dec(d, v.Elem())
+	return p.to.plan().dec(d, v.Elem())
 }
 
 // decodeSlice fills the slice from its beginning, in its own memory as far as that goes.
-func (l list) decodeSlice(d *decoder, v reflect.Value) error {
+func (l *list) decodeSlice(d *decoder, v reflect.Value) error {
 	if d.null() {
 		v.SetZero()
 		return nil
@@ -240,14 +240,14 @@ func (l list) decodeSlice(d *decoder, v reflect.Value) error {
 		if i >= v.Len() {
 			v.SetLen(i + 1)
 		}
-		if err := l.elem.dec(d, v.Index(i)); err != nil {
+		if err := l.elem.plan().dec(d, v.Index(i)); err != nil {
 			return atIndex(err, i)
 		}
 	}
 }
 
 // decodeArray drops what does not fit and clears what is not there.
-func (l list) decodeArray(d *decoder, v reflect.Value) error {
+func (l *list) decodeArray(d *decoder, v reflect.Value) error {
 	if d.null() {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (l list) decodeArray(d *decoder, v reflect.Value) error {
 			return nil
 		}
 		if i < v.Len() {
-			err = l.elem.dec(d, v.Index(i))
+			err = l.elem.plan().dec(d, v.Index(i))
 		} else {
 			_, err = d.skip()
 		}
@@ -276,7 +276,7 @@ func (l list) decodeArray(d *decoder, v reflect.Value) error {
 	}
 }
 
-func (l list) decodeBytes(d *decoder, v reflect.Value) error {
+func (l *list) decodeBytes(d *decoder, v reflect.Value) error {
 	if d.peek() != '"' {
 		return l.decodeSlice(d, v)
 	}
@@ -294,7 +294,7 @@ func (l list) decodeBytes(d *decoder, v reflect.Value) error {
 	return nil
 }
 
-func (m mapping) decode(d *decoder, v reflect.Value) error {
+func (m *mapping) decode(d *decoder, v reflect.Value) error {
 	if d.null() {
 		v.SetZero()
 		return nil
@@ -321,14 +321,14 @@ func (m mapping) decode(d *decoder, v reflect.Value) error {
 			return err
 		}
 		value.SetZero()
-		if err := m.elem.dec(d, value); err != nil {
+		if err := m.elem.plan().dec(d, value); err != nil {
 			return within(err, name)
 		}
 		v.SetMapIndex(key, value)
 	}
 }
 
-func (m mapping) setKey(key reflect.Value, name string, from int) error {
+func (m *mapping) setKey(key reflect.Value, name string, from int) error {
 	key.SetZero()
 	var err error
 	switch {
@@ -363,7 +363,7 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 	if err := d.open('{', "an object"); err != nil {
 		return err
 	}
-	next := 0 // the field that most likely comes
+	next := 0 // where the field that comes most likely is, or soon after
 	for i := 0; ; i++ {
 		more, err := d.more(i, '}')
 		if err != nil || !more {
@@ -373,28 +373,40 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 		if err != nil {
 			return err
 		}
-		if next >= len(s.fields) || s.fields[next].name != string(k) {
-			at, known := s.byName[string(k)]
-			if !known {
-				if _, err := d.skip(); err != nil {
-					return err
-				}
-				continue
+		f := s.find(k, &next)
+		if f == nil {
+			if _, err := d.skip(); err != nil {
+				return err
 			}
-			next = at
+			continue
 		}
-		f := &s.fields[next]
-		next++
 		x := f.of(v)
 		if f.shared && d.peek() == '{' {
 			err = d.share(f, x)
 		} else {
-			err = f.dec(d, x)
+			err = f.plan().dec(d, x)
 		}
 		if err != nil {
 			return within(err, f.name)
 		}
 	}
+}
+
+// find looks for a field in the order in which fields are written, first behind the last one found.
+func (s *structure) find(name []byte, next *int) *field {
+	for i := *next; i < len(s.fields); i++ {
+		if s.fields[i].name == string(name) {
+			*next = i + 1
+			return s.fields[i]
+		}
+	}
+	for i := range s.fields[:*next] {
+		if s.fields[i].name == string(name) {
+			*next = i + 1
+			return s.fields[i]
+		}
+	}
+	return nil
 }
 
 // shared is an object that was read into a shared field.
@@ -416,7 +428,7 @@ func (d *decoder) share(f *field, v reflect.Value) error {
 	}
 	from := d.at
 	v.SetZero() // what was there may belong to others
-	if err := f.dec(d, v); err != nil {
+	if err := f.plan().dec(d, v); err != nil {
 		return err
 	}
 	s := shared{f, d.in[from:d.at], reflect.ValueOf(v.Interface())}

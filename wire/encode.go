@@ -110,29 +110,29 @@ func encodeInterface(b []byte, v reflect.Value) ([]byte, error) {
 }
 
 // pointer is the plan of a pointer.
-type pointer struct{ to *plan }
+type pointer struct{ to lazy }
 
-func (p pointer) encode(b []byte, v reflect.Value) ([]byte, error) {
+func (p *pointer) encode(b []byte, v reflect.Value) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil
 	}
-	return p.to.enc(b, v.Elem())
+	return p.to.plan().enc(b, v.Elem())
 }
 
 // maxGuess bounds the memory that is taken before it is known to be needed.
 const maxGuess = 1 << 20
 
 // list is the plan of an array or a slice.
-type list struct{ elem *plan }
+type list struct{ elem lazy }
 
-func (l list) encode(b []byte, v reflect.Value) (_ []byte, err error) {
+func (l *list) encode(b []byte, v reflect.Value) (_ []byte, err error) {
 	b = append(b, '[')
 	n, from := v.Len(), len(b)
 	for i := range n {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if b, err = l.elem.enc(b, v.Index(i)); err != nil {
+		if b, err = l.elem.plan().enc(b, v.Index(i)); err != nil {
 			return nil, atIndex(err, i)
 		}
 		if i == 0 { // the others are likely as long
@@ -142,7 +142,7 @@ func (l list) encode(b []byte, v reflect.Value) (_ []byte, err error) {
 	return append(b, ']'), nil
 }
 
-func (l list) encodeSlice(b []byte, v reflect.Value) ([]byte, error) {
+func (l *list) encodeSlice(b []byte, v reflect.Value) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil
 	}
@@ -151,12 +151,12 @@ func (l list) encodeSlice(b []byte, v reflect.Value) ([]byte, error) {
 
 // mapping is the plan of a map.
 type mapping struct {
-	elem    *plan
+	elem    lazy
 	textKey bool // the keys read themselves
 }
 
 // encode writes the members in the order of their names.
-func (m mapping) encode(b []byte, v reflect.Value) (_ []byte, err error) {
+func (m *mapping) encode(b []byte, v reflect.Value) (_ []byte, err error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil
 	}
@@ -181,7 +181,7 @@ func (m mapping) encode(b []byte, v reflect.Value) (_ []byte, err error) {
 		}
 		b = append(appendString(b, e.name), ':')
 		value.Set(e.value)
-		if b, err = m.elem.enc(b, value); err != nil {
+		if b, err = m.elem.plan().enc(b, value); err != nil {
 			return nil, within(err, e.name)
 		}
 	}
@@ -214,19 +214,18 @@ func (s *structure) encode(b []byte, v reflect.Value) (_ []byte, err error) {
 	}
 	b = append(b, '{')
 	empty, memory := len(b), v.Addr().UnsafePointer()
-	for i := range s.fields {
-		f := &s.fields[i]
+	for _, f := range s.fields {
 		if f.zero > 0 && zeroMemory(memory, f.offset, f.zero) {
 			continue
 		}
 		x := f.of(v)
-		if f.omit != nil && f.omit(x) {
+		if f.zero > 0 && f.omits(x) {
 			continue
 		}
 		if len(b) > empty {
 			b = append(b, ',')
 		}
-		if b, err = f.enc(append(b, f.key...), x); err != nil {
+		if b, err = f.plan().enc(append(b, f.key...), x); err != nil {
 			return nil, within(err, f.name)
 		}
 	}

@@ -5,14 +5,16 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // plan is how a type is written and read. enc gets an addressable value (but for pointers and
 // interfaces); dec gets a settable one, with the decoder at the first byte of the value.
 type plan struct {
-	enc func(b []byte, v reflect.Value) ([]byte, error)
-	dec func(d *decoder, v reflect.Value) error
+	enc  func(b []byte, v reflect.Value) ([]byte, error)
+	dec  func(d *decoder, v reflect.Value) error
+	zero func(v reflect.Value) bool // the type's own IsZero, if it has one
 }
 
 // plans are made once per type and kept: reflect.Type → *plan.
@@ -22,33 +24,33 @@ func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
 	}
-	made := making{}
-	p := made.plan(t)
-	for t, p := range made { // all are complete now, those of types that contain themselves too
-		plans.LoadOrStore(t, p)
+	p := &plan{}
+	byKind(p, t)
+	if t.PkgPath() != "" || t.Kind() == reflect.Struct { // nothing else has methods
+		byMethods(p, t)
 	}
-	return p
+	kept, _ := plans.LoadOrStore(t, p)
+	return kept.(*plan)
 }
 
-// making are the plans that one call of planOf makes.
-type making map[reflect.Type]*plan
+// lazy is the plan of what a type consists of, made when a value first needs it: a front-end uses
+// few of the types that its requests could hold.
+type lazy struct {
+	t    reflect.Type
+	made atomic.Pointer[plan]
+}
 
-func (m making) plan(t reflect.Type) *plan {
-	if p, ok := plans.Load(t); ok {
-		return p.(*plan)
-	}
-	p := m[t]
+func (l *lazy) plan() *plan {
+	p := l.made.Load()
 	if p == nil {
-		p = &plan{}
-		m[t] = p
-		m.byKind(p, t)
-		byMethods(p, t)
+		p = planOf(l.t)
+		l.made.Store(p)
 	}
 	return p
 }
 
 // byKind plans for what the type is made of.
-func (m making) byKind(p *plan, t reflect.Type) {
+func byKind(p *plan, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Bool:
 		p.enc, p.dec = encodeBool, decodeBool
@@ -63,38 +65,42 @@ func (m making) byKind(p *plan, t reflect.Type) {
 	case reflect.Interface:
 		p.enc, p.dec = encodeInterface, decodeInterface
 	case reflect.Pointer:
-		s := pointer{m.plan(t.Elem())}
+		s := &pointer{lazy{t: t.Elem()}}
 		p.enc, p.dec = s.encode, s.decode
 	case reflect.Array:
-		s := list{m.plan(t.Elem())}
+		s := &list{lazy{t: t.Elem()}}
 		p.enc, p.dec = s.encode, s.decodeArray
 	case reflect.Slice:
-		s := list{m.plan(t.Elem())}
+		s := &list{lazy{t: t.Elem()}}
 		p.enc, p.dec = s.encodeSlice, s.decodeSlice
 		if t.Elem().Kind() == reflect.Uint8 {
 			p.enc, p.dec = encodeBytes, s.decodeBytes
 		}
 	case reflect.Map:
-		s := mapping{m.plan(t.Elem()), reflect.PointerTo(t.Key()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())}
+		s := &mapping{lazy{t: t.Elem()}, reflect.PointerTo(t.Key()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())}
 		p.enc, p.dec = s.encode, s.decode
 	case reflect.Struct:
-		s := m.structure(t)
+		s := newStructure(t)
 		p.enc, p.dec = s.encode, s.decode
 	default:
-		refuse(p, "cannot encode or decode a "+t.String())
+		why := "cannot encode or decode a " + t.String()
+		p.enc = func([]byte, reflect.Value) ([]byte, error) { return nil, &Error{Offset: -1, Text: why} }
+		p.dec = func(d *decoder, _ reflect.Value) error { return d.fail(why) }
 	}
 }
 
-// byMethods plans for types that know themselves.
+// byMethods plans for types that know themselves. Pointers and interfaces leave it to what is
+// behind them.
 func byMethods(p *plan, t reflect.Type) {
-	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
-		return // what is behind them decides
+	if t == reflect.TypeFor[time.Time]() {
+		p.enc, p.dec, p.zero = encodeTime, decodeTime, ownZero
+		return
 	}
 	ptr := reflect.PointerTo(t)
-	switch {
-	case t == reflect.TypeFor[time.Time]():
-		p.enc, p.dec = encodeTime, decodeTime
+	if t.Kind() == reflect.Interface || ptr.NumMethod() == 0 {
 		return
+	}
+	switch {
 	case ptr.Implements(reflect.TypeFor[Appender]()):
 		p.enc = encodeAppender
 	case ptr.Implements(reflect.TypeFor[Marshaler]()):
@@ -108,30 +114,32 @@ func byMethods(p *plan, t reflect.Type) {
 	case ptr.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		p.dec = decodeTextUnmarshaler
 	}
+	if ptr.Implements(reflect.TypeFor[zeroer]()) {
+		p.zero = ownZero
+	}
 }
 
-func refuse(p *plan, why string) {
-	p.enc = func([]byte, reflect.Value) ([]byte, error) { return nil, &Error{Offset: -1, Text: why} }
-	p.dec = func(d *decoder, _ reflect.Value) error { return &Error{Offset: d.at, Text: why} }
-}
+type zeroer interface{ IsZero() bool }
+
+func ownZero(v reflect.Value) bool { return v.Addr().Interface().(zeroer).IsZero() }
 
 // structure is the plan of a struct: its fields in the order in which they are written.
 type structure struct {
-	fields []field
-	byName map[string]int
+	fields []*field
 	refuse string // why the type cannot be written or read
 }
 
 type field struct {
-	name   string
-	key    string // as written: "name":
-	first  int    // index of the field in the struct
-	rest   []int  // and inside of embedded structs
-	omit   func(reflect.Value) bool
-	offset uintptr // in the outermost struct
-	zero   uintptr // this many zeros there tell that omit is true; 0: nothing is left out
-	shared bool    // equal texts may become one pointer
-	*plan
+	name      string
+	key       string // as written: "name":
+	lazy             // of the field's type
+	first     int    // index of the field in the struct
+	rest      []int  // and inside of embedded structs
+	omitEmpty bool
+	omitZero  bool
+	offset    uintptr // in the outermost struct
+	zero      uintptr // this many zeros there tell that the field is left out; 0: it never is
+	shared    bool    // equal texts may become one pointer
 }
 
 func (f *field) of(v reflect.Value) reflect.Value {
@@ -142,24 +150,61 @@ func (f *field) of(v reflect.Value) reflect.Value {
 	return v
 }
 
-func (m making) structure(t reflect.Type) *structure {
-	s := &structure{byName: map[string]int{}}
-	for _, f := range m.fields(t, s) {
-		if k, ok := s.byName[f.name]; !ok {
-			s.byName[f.name] = len(s.fields)
-			s.fields = append(s.fields, f)
-		} else if len(s.fields[k].rest) == len(f.rest) {
+// omits reports whether a value that is not all zeros is left out.
+func (f *field) omits(v reflect.Value) bool {
+	if f.omitEmpty {
+		switch v.Kind() {
+		case reflect.Map, reflect.Slice, reflect.String:
+			if v.Len() == 0 {
+				return true
+			}
+		case reflect.Float32, reflect.Float64: // -0
+			if v.IsZero() {
+				return true
+			}
+		}
+	}
+	if !f.omitZero {
+		return false
+	}
+	if v.Kind() == reflect.Pointer {
+		if z, ok := v.Interface().(zeroer); ok {
+			return z.IsZero()
+		}
+	}
+	if own := f.plan().zero; own != nil {
+		return own(v)
+	}
+	return v.IsZero()
+}
+
+// newStructure lists the fields of t and, in their place, those of embedded structs; what an outer
+// field of the same name hides is left out.
+func newStructure(t reflect.Type) *structure {
+	s := &structure{}
+	all := s.collect(make([]*field, 0, t.NumField()), t)
+	at := make(map[string]int, len(all)) // the least deep of each name
+	for i, f := range all {
+		k, ok := at[f.name]
+		if !ok || len(f.rest) < len(all[k].rest) {
+			at[f.name] = i
+		} else if len(f.rest) == len(all[k].rest) {
 			s.refuse = "two fields of " + t.String() + " are named " + f.name
+		}
+	}
+	if len(at) == len(all) {
+		s.fields = all
+		return s
+	}
+	for i, f := range all {
+		if at[f.name] == i {
+			s.fields = append(s.fields, f)
 		}
 	}
 	return s
 }
 
-// fields lists the fields of t and, in their place, those of embedded structs; what an outer field
-// of the same name hides is left out.
-func (m making) fields(t reflect.Type, s *structure) []field {
-	var list []field
-	outer := map[string]bool{}
+func (s *structure) collect(list []*field, t reflect.Type) []*field {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		tag := sf.Tag.Get("json")
@@ -167,82 +212,44 @@ func (m making) fields(t reflect.Type, s *structure) []field {
 		if tag == "-" || !sf.IsExported() && !sf.Anonymous {
 			continue
 		}
-		if sf.Anonymous && name == "" {
-			switch {
-			case sf.Type.Kind() == reflect.Struct:
-				for _, f := range m.fields(sf.Type, s) {
-					f.first, f.rest, f.offset = i, append([]int{f.first}, f.rest...), f.offset+sf.Offset
-					list = append(list, f)
-				}
-				continue
-			case sf.Type.Kind() == reflect.Pointer:
-				s.refuse = t.String() + " embeds a pointer"
+		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct {
+			from := len(list)
+			list = s.collect(list, sf.Type)
+			for _, f := range list[from:] {
+				f.first, f.rest, f.offset = i, append([]int{f.first}, f.rest...), f.offset+sf.Offset
 			}
-		}
-		if !sf.IsExported() {
 			continue
 		}
-		if name == "" {
-			name = sf.Name
+		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Pointer {
+			s.refuse = t.String() + " embeds a pointer"
 		}
-		f := field{name: name, key: string(appendString(nil, name)) + ":", first: i, offset: sf.Offset, plan: m.plan(sf.Type),
-			shared: sf.Tag.Get("wire") == "shared" && sf.Type.Kind() == reflect.Pointer}
-		for option := range strings.SplitSeq(options, ",") {
-			switch option {
-			case "omitempty":
-				f.omit = either(f.omit, emptyOf(sf.Type))
-			case "omitzero":
-				f.omit = either(f.omit, zeroOf(sf.Type))
-			case "string":
-				s.refuse = t.String() + " uses the tag option string"
-			}
-		}
-		if f.omit != nil {
-			f.zero = sf.Type.Size()
-		}
-		outer[name] = true
-		list = append(list, f)
-	}
-	kept := list[:0]
-	for _, f := range list {
-		if len(f.rest) == 0 || !outer[f.name] {
-			kept = append(kept, f)
+		if sf.IsExported() {
+			list = append(list, s.field(t, &sf, name, options))
 		}
 	}
-	return kept
+	return list
 }
 
-func either(a, b func(reflect.Value) bool) func(reflect.Value) bool {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
+// field makes a field from its declaration in t.
+func (s *structure) field(t reflect.Type, sf *reflect.StructField, name, options string) *field {
+	if name == "" {
+		name = sf.Name
+	}
+	f := &field{name: name, key: string(append(appendString(make([]byte, 0, len(name)+3), name), ':')),
+		lazy: lazy{t: sf.Type}, first: sf.Index[0], offset: sf.Offset}
+	f.shared = sf.Type.Kind() == reflect.Pointer && sf.Tag.Get("wire") == "shared"
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "omitempty":
+			f.omitEmpty = sf.Type.Kind() != reflect.Struct && sf.Type.Kind() != reflect.Array // which are never empty
+		case "omitzero":
+			f.omitZero = true
+		case "string":
+			s.refuse = t.String() + " uses the tag option string"
 		}
-		return a
 	}
-	return func(v reflect.Value) bool { return a(v) || b(v) }
-}
-
-// emptyOf says what omitempty leaves out, nil if nothing.
-func emptyOf(t reflect.Type) func(reflect.Value) bool {
-	switch t.Kind() {
-	case reflect.Map, reflect.Slice, reflect.String:
-		return func(v reflect.Value) bool { return v.Len() == 0 }
-	case reflect.Array, reflect.Struct: // but for [0]T, which nobody writes
-		return nil
+	if f.omitEmpty || f.omitZero {
+		f.zero = sf.Type.Size()
 	}
-	return reflect.Value.IsZero
-}
-
-type zeroer interface{ IsZero() bool }
-
-// zeroOf says what omitzero leaves out: what calls itself zero, or the zero value.
-func zeroOf(t reflect.Type) func(reflect.Value) bool {
-	know := reflect.TypeFor[zeroer]()
-	switch {
-	case t.Kind() == reflect.Pointer && t.Implements(know):
-		return func(v reflect.Value) bool { return v.IsNil() || v.Interface().(zeroer).IsZero() }
-	case t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(know):
-		return func(v reflect.Value) bool { return v.Addr().Interface().(zeroer).IsZero() }
-	}
-	return reflect.Value.IsZero
+	return f
 }
