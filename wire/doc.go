@@ -4,7 +4,7 @@
 // It exists for two reasons (docs/adr/0005-own-json.md). A front-end's start: Go initialises packages
 // in the order of their paths, and encoding/gob, which raft links, comes right before encoding/json;
 // this package needs only what is initialised anyway. And speed: a type is looked at once, which
-// makes a plan of closures; encoding appends to one buffer, decoding is one pass over the text.
+// makes a plan; encoding appends to one buffer, decoding is one pass over the text.
 //
 // Differences from encoding/json, all on purpose:
 //   - Names of fields match exactly; case counts.
