@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare drill clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill clean needs
 
 build: bin/muster
 
@@ -50,8 +50,13 @@ bench: build
 compare: build
 	e2e/compare/run.sh
 
+# The users' example scripts, unchanged (minutes).
+EXAMPLES ?= $(abspath ../shared/examples)
+examples: needs build
+	$(GO) test -count=1 -run TestExamples -v -timeout 20m ./e2e -examples=$(EXAMPLES)
+
 drill: build
-	$(GO) test -count=1 -run TestDrill -v ./e2e -drill=50
+	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000
 
 clean:
 	rm -rf bin

@@ -16,6 +16,7 @@ import (
 	"dev.muster/agent"
 	"dev.muster/agent/client"
 	"dev.muster/agent/step"
+	"dev.muster/cluster"
 	"dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/slurm"
 	"dev.muster/slurm/conf"
@@ -41,12 +42,14 @@ func app() *cli.App {
 	a := &cli.App{
 		Name: "muster", Usage: "a workload manager for GPU clusters", Version: slurm.Version, HideHelpCommand: true,
 		Commands: []*cli.Command{
-			{Name: "dev", Usage: "run server and client in one process on this machine", Flags: daemonFlags(),
+			{Name: "dev", Usage: "run server and client in one process on this machine", Flags: daemonFlags(""),
 				Action: func(c *cli.Context) error { return daemon(c, true, true) }},
-			{Name: "server", Usage: "run a member of the server group", Flags: daemonFlags(),
-				Action: func(c *cli.Context) error { return daemon(c, true, false) }},
-			{Name: "client", Usage: "run a compute node", Flags: daemonFlags(),
-				Action: func(c *cli.Context) error { return daemon(c, false, true) }},
+			{Name: "server", Usage: "run a member of the server group", Flags: daemonFlags(":" + agent.DefaultPort),
+				Action: func(c *cli.Context) error { return daemon(c, true, c.Bool("and-client")) }, Subcommands: serverCommands()},
+			{Name: "client", Usage: "run a compute node, or a login host", Flags: daemonFlags(":" + agent.DefaultPort),
+				Action: func(c *cli.Context) error { return daemon(c, false, !c.Bool("login")) }},
+			{Name: "token", Usage: "join tokens: make, list and revoke them", Subcommands: tokenCommands()},
+			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
 	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers", ArgsUsage: "JOB",
@@ -65,7 +68,7 @@ func app() *cli.App {
 	return a
 }
 
-func daemonFlags() []cli.Flag {
+func daemonFlags(bind string) []cli.Flag {
 	dir, socket := "/var/lib/muster", "/run/muster/muster.sock"
 	if os.Getuid() != 0 {
 		home, _ := os.UserHomeDir()
@@ -76,7 +79,14 @@ func daemonFlags() []cli.Flag {
 		&cli.StringFlag{Name: "data", Value: dir, Usage: "data folder"},
 		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force"},
-		&cli.StringFlag{Name: "node", Usage: "this machine's node name (default: its host name)"},
+		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
+		&cli.StringFlag{Name: "bind", Value: bind, Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster"},
+		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
+		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by; only needed the first time"},
+		&cli.StringFlag{Name: "token", Usage: "join token, as muster token create prints it", EnvVars: []string{"MUSTER_TOKEN"}},
+		&cli.BoolFlag{Name: "login", Usage: "client: be a login host, where users work and no jobs run"},
+		&cli.BoolFlag{Name: "and-client", Usage: "server: run jobs on this machine too"},
+		&cli.DurationFlag{Name: "dead-server-after", Value: 72 * time.Hour, Usage: "take a server out of the group that is silent this long"},
 		&cli.StringFlag{Name: "hollow", Usage: "be hollow nodes instead of this machine, e.g. 8x16c64g8gpu:h100, or conf for those of --conf"},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
@@ -85,8 +95,8 @@ func daemonFlags() []cli.Flag {
 }
 
 func daemon(c *cli.Context, server, clientMode bool) error {
-	if !server {
-		return errors.New("a client alone has no server to join yet: run muster dev, which is both in one process")
+	if !server && c.String("bind") == "" {
+		return errors.New("a client needs a network: give --bind ADDRESS:PORT")
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -103,12 +113,14 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 		return err
 	}
 	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
-		NodeName: "", HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
+		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
+		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err
 	}
+	cfg.Founded = func(addr string) { welcome(ctx, cfg.Socket, addr) }
 	cfg.Started = func() { fmt.Fprintf(os.Stderr, "muster: ready at %s\n", cfg.Socket) }
 	if err := agent.Run(ctx, cfg); err != nil && !errors.Is(err, context.Canceled) {
 		return err

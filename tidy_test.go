@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "early", "slurm", "slurm/conf", "slurm/env"},
+	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "slurm", "slurm/conf", "slurm/env"},
 	"early":             {"api", "slurm"},
 	"wire":              {},
 	"cluster":           {"wire"},
@@ -29,11 +29,12 @@ var mayImport = map[string][]string{
 	"api":               {"cluster", "wire"},
 	"gpu":               {"cluster"},
 	"fabric":            {"cluster"},
+	"agent/trust":       {"cluster", "wire"},
 	"agent/step":        {"cluster", "agent/step/stream", "wire"},
 	"agent/step/stream": {},
 	"agent/client":      {"api", "cluster", "gpu", "fabric", "agent/step", "wire"},
-	"agent/server":      {"api", "cluster", "sched", "acct", "consensus", "wire"},
-	"agent":             {"agent/client", "agent/server", "agent/step", "api", "consensus", "cluster", "acct", "wire"},
+	"agent/server":      {"agent/trust", "api", "cluster", "sched", "acct", "consensus", "wire"},
+	"agent":             {"agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "cluster", "acct", "wire"},
 	"slurm/opt":         {},
 	"slurm/format":      {"cluster"},
 	"slurm/conf":        {"cluster", "cluster/hostlist"},

@@ -18,6 +18,7 @@ import (
 	"dev.muster/agent/client"
 	"dev.muster/agent/server"
 	"dev.muster/agent/step"
+	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
@@ -36,6 +37,15 @@ type Config struct {
 	// HollowTime is how long a step of a hollow node without execution lasts.
 	HollowTime time.Duration
 	NodeName   cluster.NodeName // empty: the host name
+	// Bind is where this process listens for other members, ADDRESS:PORT; empty for a cluster of one
+	// process. Advertise is the address they use, if it is another.
+	Bind, Advertise string
+	Join            []string // servers to join by, with Token
+	Token           string
+	Login           bool // join as a login host, which runs no jobs
+	DeadAfter       time.Duration
+	// Founded is called once if this process has made a new cluster, with its address.
+	Founded func(addr string)
 	// The dialect's functions, so that this package need not know it.
 	Environ  func(*cluster.Launch) []string
 	FileName func(string, *cluster.Launch) string
@@ -58,6 +68,16 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer unlock()
+	name, err := cfg.name()
+	if err != nil {
+		return err
+	}
+	var n *network
+	if cfg.Bind != "" {
+		if n, err = openNetwork(ctx, cfg, name); err != nil {
+			return err
+		}
+	}
 	ln, err := listen(cfg.Socket)
 	if err != nil {
 		return err
@@ -74,7 +94,7 @@ func Run(ctx context.Context, cfg Config) error {
 		})
 	}
 	if cfg.Server {
-		s, err := newServer(cfg)
+		s, err := newServer(cfg, name, n)
 		if err != nil {
 			return errors.Join(err, ln.Close())
 		}
@@ -82,7 +102,7 @@ func Run(ctx context.Context, cfg Config) error {
 		run("server", s.Run)
 	}
 	if cfg.Client {
-		c, err := newClient(ctx, cfg)
+		c, err := newClient(ctx, cfg, n)
 		if err != nil {
 			cancel(err)
 		} else {
@@ -90,7 +110,13 @@ func Run(ctx context.Context, cfg Config) error {
 			run("client", c.Run)
 		}
 	}
-	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, cfg.Log) })
+	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, n.way(), cfg.Log) })
+	if n != nil {
+		for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
+			run("port", func(ctx context.Context) error { return serve(ctx, n.port.kinds[proto], mux, n.door, cfg.Log) })
+		}
+		run("network", n.Run)
+	}
 	if cfg.Started != nil {
 		cfg.Started()
 	}
@@ -101,19 +127,35 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-func newServer(cfg Config) (*server.Server, error) {
+// name is what this machine is called in the cluster.
+func (cfg *Config) name() (string, error) {
+	if cfg.NodeName != "" {
+		return string(cfg.NodeName), nil
+	}
 	name, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("read host name: %w", err)
+		return "", fmt.Errorf("read host name: %w", err)
 	}
+	return name, nil
+}
+
+func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	hist, err := acct.Open(filepath.Join(cfg.Dir, "acct"), cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	addr, trans := raft.NewInmemTransport(raft.ServerAddress(name))
-	return server.New(server.Config{Name: name, Version: cfg.Version, Initial: cfg.Initial,
-		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: string(addr), Bootstrap: true}},
-		trans, hist, cfg.Log)
+	sc := server.Config{Name: name, Version: cfg.Version, Initial: cfg.Initial, DeadAfter: cfg.DeadAfter,
+		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true}}
+	if n == nil {
+		_, trans := raft.NewInmemTransport(raft.ServerAddress(name))
+		return server.New(sc, trans, hist, cfg.Log)
+	}
+	trans := n.serverConfig(&sc)
+	s, err := server.New(sc, trans, hist, cfg.Log)
+	if err == nil {
+		n.attach(s)
+	}
+	return s, err
 }
 
 // renew makes a supervisor from before an upgrade execute the new program, its jobs running on.
@@ -129,7 +171,7 @@ func renew(r *step.Remote, cfg Config) error {
 	return nil
 }
 
-func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
+func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, error) {
 	nodes := cfg.Hollow
 	if len(nodes) == 0 {
 		inv, err := client.Detect(ctx, os.TempDir())
@@ -159,6 +201,9 @@ func newClient(ctx context.Context, cfg Config) (*client.Client, error) {
 	for i := range nodes {
 		nodes[i].SetHostName = cfg.HollowExec && os.Getuid() == 0 && len(cfg.Hollow) > 0
 		nodes[i].Inventory.Version = cfg.Version
+		if n != nil {
+			nodes[i].Inventory.Addr = n.addr
+		}
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}
 	near := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {

@@ -101,7 +101,7 @@ func newBubble(t *testing.T, nodes string, length time.Duration) *bubble {
 	clientCtx, stopClient := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Run(ctx) })
-	wg.Go(func() { _ = serve(ctx, ln, mux, quiet) })
+	wg.Go(func() { _ = serve(ctx, ln, mux, nil, quiet) })
 	wg.Go(func() { _ = c.Run(clientCtx) })
 	t.Cleanup(func() {
 		cancel()

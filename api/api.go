@@ -16,9 +16,10 @@ type Access uint8
 
 // The kinds of caller.
 const (
-	User Access = iota // anybody on the local socket; what they may touch is checked by the handler
-	Node               // a compute node's client
-	Peer               // another server
+	User   Access = iota // anybody on the local socket; what they may touch is checked by the handler
+	Node                 // a compute node's client
+	Peer                 // another server
+	Joiner               // a machine that joins or renews, over a connection on which it has shown no certificate
 )
 
 // Endpoint is one row of the contract. Requests of GET endpoints travel as JSON in the
@@ -32,7 +33,13 @@ type Endpoint[Req, Resp any] struct {
 // Caller is who called, as the transport proved it.
 type Caller struct {
 	cluster.Identity
-	PID int
+	PID    int
+	Groups []uint32 // of the user, as the member that vouches knows them
+	// Member and Role say over whose connection the call came; empty on the local socket.
+	Member string
+	Role   cluster.Role
+	// Exported is the secret of a joiner's connection, which its proof is bound to.
+	Exported []byte
 }
 
 // Handler answers one call: body in, value out.

@@ -47,6 +47,9 @@ type clientConn struct {
 // ErrUnreachable wraps every failure to reach the daemon at all.
 var ErrUnreachable = errors.New("cannot reach the muster daemon")
 
+// ErrNotSent says that a failed request never left: it may be made again elsewhere.
+var ErrNotSent = errors.New("not sent")
+
 // Call makes one request and decodes the answer. An error answer comes back as *Error.
 func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, error) {
 	var r R
@@ -54,9 +57,12 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 	if err != nil {
 		return r, fmt.Errorf("encode request for %s: %w", e.Path, err)
 	}
-	reply, err := c.do(ctx, e.Method, e.Path, body)
+	status, reply, err := c.Forward(ctx, e.Method, e.Path, "", body)
 	if err != nil {
 		return r, err
+	}
+	if status != 200 {
+		return r, errorOf(e.Method, e.Path, status, reply)
 	}
 	if err := wire.Unmarshal(reply, &r); err != nil {
 		return r, fmt.Errorf("decode answer of %s: %w", e.Path, err)
@@ -64,36 +70,47 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 	return r, nil
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+// errorOf is the error that an answer tells.
+func errorOf(method, path string, status int, reply []byte) error {
+	var e Error
+	if wire.Unmarshal(reply, &e) != nil || e.Message == "" {
+		return cluster.Errorf(cluster.Internal, "", "%s %s: status %d", method, path, status)
+	}
+	return &e
+}
+
+// VouchHeader carries an assertion about the user who calls (package agent/trust).
+const VouchHeader = "Muster-Vouch"
+
+// Forward makes one request as it stands, with an assertion if one is given, and returns the answer
+// whatever its status. ErrNotSent says that nobody can have got the request.
+func (c *Client) Forward(ctx context.Context, method, path, vouch string, body []byte) (status int, reply []byte, err error) {
+	extra := ""
+	if vouch != "" {
+		extra = VouchHeader + ": " + vouch + "\r\n"
+	}
 	for {
 		conn, fresh, err := c.conn(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+			return 0, nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
 		}
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-		reply, status, keep, err := conn.roundTrip(method, path, body)
+		reply, status, keep, err := conn.roundTrip(method, path, extra, body)
 		if !stop() {
 			keep = false
 		}
 		if err != nil {
 			conn.Close()
 			if ctx.Err() != nil {
-				return nil, ctx.Err()
+				return 0, nil, ctx.Err()
 			}
 			if !fresh && errors.Is(err, errNoAnswer) {
 				continue // an idle connection had been closed by the other side
 			}
-			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+			return 0, nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		c.release(conn, keep)
-		if status != 200 {
-			var e Error
-			if wire.Unmarshal(reply, &e) != nil || e.Message == "" {
-				e = *cluster.Errorf(cluster.Internal, "", "%s %s: status %d", method, path, status)
-			}
-			return nil, &e
-		}
-		return reply, nil
+		return status, reply, nil
 	}
 }
 
@@ -145,8 +162,8 @@ func (c *clientConn) send(method, path, extra string, body []byte) error {
 	return err
 }
 
-func (c *clientConn) roundTrip(method, path string, body []byte) (reply []byte, status int, keep bool, err error) {
-	if err := c.send(method, path, "", body); err != nil {
+func (c *clientConn) roundTrip(method, path, extra string, body []byte) (reply []byte, status int, keep bool, err error) {
+	if err := c.send(method, path, extra, body); err != nil {
 		// The other side may have answered and closed before reading all (too large a body).
 		reply, status, _, rerr := c.receive()
 		if rerr == nil {
@@ -227,12 +244,21 @@ func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (
 	if err != nil {
 		return nil, err
 	}
+	return c.ForwardTunnel(ctx, path, protocol, "", body)
+}
+
+// ForwardTunnel opens a tunnel for a request as it stands, with an assertion if one is given.
+func (c *Client) ForwardTunnel(ctx context.Context, path, protocol, vouch string, body []byte) (Conn, error) {
+	extra := "Connection: Upgrade\r\nUpgrade: " + protocol + "\r\n"
+	if vouch != "" {
+		extra += VouchHeader + ": " + vouch + "\r\n"
+	}
 	raw, err := c.Dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	conn := &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}
-	if err := conn.send("POST", path, "Connection: Upgrade\r\nUpgrade: "+protocol+"\r\n", body); err != nil {
+	if err := conn.send("POST", path, extra, body); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -245,11 +271,7 @@ func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (
 		defer conn.Close()
 		text := make([]byte, length)
 		_, _ = io.ReadFull(conn.r, text)
-		var e Error
-		if wire.Unmarshal(text, &e) == nil && e.Message != "" {
-			return nil, &e
-		}
-		return nil, cluster.Errorf(cluster.Internal, "", "%s: status %d", path, status)
+		return nil, errorOf("POST", path, status, text)
 	}
 	return conn, nil
 }

@@ -39,6 +39,20 @@ var (
 	ReportWork    = Endpoint[ReportRequest, WriteResponse]{"POST", "/v1/nodes/report", Node, true}
 	GetBlob       = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false}
 
+	// Members of the cluster. Join and Renew are for machines that have no valid certificate.
+	Join         = Endpoint[JoinRequest, JoinResponse]{"POST", "/v1/join", Joiner, false}
+	Renew        = Endpoint[RenewRequest, RenewResponse]{"POST", "/v1/renew", Joiner, false}
+	AdmitMember  = Endpoint[cluster.MemberJoin, WriteResponse]{"POST", "/v1/members/admit", Peer, true}
+	ListMembers  = Endpoint[Empty, MembersResponse]{"GET", "/v1/members", User, false}
+	RevokeMember = Endpoint[cluster.MemberRevoke, WriteResponse]{"POST", "/v1/members/revoke", User, true}
+	AddServer    = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/add", Peer, true}
+	PingServer   = Endpoint[Empty, PingResponse]{"GET", "/v1/servers/ping", Node, false}
+	RemoveServer = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/remove", User, true}
+	TransferLead = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/transfer", User, true}
+	CreateToken  = Endpoint[TokenRequest, TokenResponse]{"POST", "/v1/tokens/create", User, true}
+	ListTokens   = Endpoint[Empty, TokensResponse]{"GET", "/v1/tokens", User, false}
+	RevokeToken  = Endpoint[cluster.TokenRevoke, WriteResponse]{"POST", "/v1/tokens/revoke", User, true}
+
 	// Steps: answered by the client of the job's first node.
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false}
 	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
@@ -232,6 +246,7 @@ type Server struct {
 	Name   string `json:"name"`
 	Addr   string `json:"addr"`
 	Leader bool   `json:"leader"`
+	Voter  bool   `json:"voter"`
 }
 
 // StepQuery selects live steps.
@@ -248,9 +263,14 @@ type StepsResponse struct {
 	Jobs  []*cluster.Job  `json:"jobs"`
 }
 
-// PingResponse says which servers answer.
+// PingResponse says which servers there are, and how far the one that answers has come.
 type PingResponse struct {
 	Servers []Server `json:"servers"`
+	Name    string   `json:"name"`
+	Applied uint64   `json:"applied"` // index of the log
+	// Heard is when the server last heard of the leader: its answers are that old.
+	Heard time.Time `json:"heard"`
+	Now   time.Time `json:"now"`
 }
 
 // RegisterRequest brings up the nodes of one client (several when they are hollow).

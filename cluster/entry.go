@@ -103,6 +103,20 @@ func newCommand(kind string) Command {
 		return &PartitionSet{}
 	case "configure":
 		return &Configure{}
+	case "trust_init":
+		return &TrustInit{}
+	case "token_put":
+		return &TokenPut{}
+	case "token_revoke":
+		return &TokenRevoke{}
+	case "member_join":
+		return &MemberJoin{}
+	case "member_revoke":
+		return &MemberRevoke{}
+	case "member_move":
+		return &MemberMove{}
+	case "gossip_rotate":
+		return &GossipRotate{}
 	}
 	return nil
 }
@@ -110,7 +124,8 @@ func newCommand(kind string) Command {
 // Kinds lists every command kind, for fuzzing and documents.
 func Kinds() []string {
 	return []string{"put_blob", "submit", "update", "hold", "requeue", "suspend", "cancel", "finish", "decide", "report",
-		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure"}
+		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
+		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

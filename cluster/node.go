@@ -55,8 +55,9 @@ type Node struct {
 	Name       NodeName  `json:"name"`
 	Order      int       `json:"order"` // rank in every listing and in node choice
 	Inventory  Inventory `json:"inventory"`
-	Up         bool      `json:"up"`   // its client holds a lease
-	Down       bool      `json:"down"` // set down by an operator or after it was lost
+	Owner      string    `json:"owner,omitempty"` // the member whose client it is; empty on the servers' own machine
+	Up         bool      `json:"up"`              // its client holds a lease
+	Down       bool      `json:"down"`            // set down by an operator or after it was lost
 	Drain      bool      `json:"drain"`
 	Failing    bool      `json:"failing,omitempty"`
 	Reason     string    `json:"reason,omitempty"`

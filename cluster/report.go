@@ -203,6 +203,7 @@ type NodeUp struct {
 	Name      NodeName  `json:"name"`
 	Inventory Inventory `json:"inventory"`
 	Seq       uint64    `json:"seq"` // the last report number the node has used
+	Owner     string    `json:"owner,omitempty"`
 }
 
 func (*NodeUp) kind() string { return "node_up" }
@@ -213,7 +214,11 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	n := Node{Name: c.Name, Order: t.nextOrder()}
 	if old, ok := t.nodes.Get(c.Name); ok {
 		n = *old
+		if m, ok := t.joined.Get(old.Owner); ok && old.Owner != c.Owner && m.Revoked.IsZero() && old.Up {
+			return nil, Errorf(Denied, ErrAccess, "node %s belongs to member %s, not to %s", c.Name, old.Owner, c.Owner)
+		}
 	}
+	n.Owner = c.Owner
 	if n.Down && n.ReasonBy == "slurm" && t.config.ReturnToService > 0 {
 		n.Down, n.Reason, n.ReasonBy = false, "", ""
 	}

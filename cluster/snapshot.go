@@ -30,6 +30,10 @@ type record struct {
 	Job  *Job  `json:"job,omitempty"`
 	Blob *Blob `json:"blob,omitempty"`
 	Step *Step `json:"step,omitempty"`
+
+	CA     *CA     `json:"ca,omitempty"`
+	Token  *Token  `json:"token,omitempty"`
+	Member *Member `json:"member,omitempty"`
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
@@ -48,6 +52,11 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		return err == nil
 	}
 	put(&snapshotHead{snapshotVersion, s.Index, s.Now, s.NextID, s.config})
+	if s.ca != nil {
+		put(&record{CA: s.ca})
+	}
+	s.tokens.Scan(func(_ string, k *Token) bool { return put(&record{Token: k}) })
+	s.joined.Scan(func(_ string, m *Member) bool { return put(&record{Member: m}) })
 	s.order.Scan(func(_ int, n *Node) bool { return put(&record{Node: n}) })
 	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
 	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
@@ -76,6 +85,12 @@ func Decode(r io.Reader) (*State, error) {
 			return nil, fmt.Errorf("decode snapshot: %w", err)
 		}
 		switch {
+		case rec.CA != nil:
+			s.ca = rec.CA
+		case rec.Token != nil:
+			s.tokens.Set(rec.Token.ID, rec.Token)
+		case rec.Member != nil:
+			s.joined.Set(rec.Member.Name, rec.Member)
 		case rec.Node != nil:
 			s.setNode(nil, rec.Node)
 		case rec.Blob != nil:

@@ -91,6 +91,10 @@ type tables struct {
 	blobs *btree.Map[BlobHash, *Blob]
 	steps *btree.BTreeG[*Step] // live steps
 
+	ca     *CA
+	tokens *btree.Map[string, *Token]
+	joined *btree.Map[string, *Member]
+
 	queue   *btree.BTreeG[queueKey]
 	live    *btree.Map[JobID, *Job] // Starting … Ending
 	members *btree.BTreeG[pairKey]  // array id, record id
@@ -115,6 +119,7 @@ func newTables() tables {
 		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
+		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32),
 	}
 }
@@ -124,6 +129,7 @@ func (t *tables) copy() tables {
 	c.jobs, c.nodes, c.loads, c.blobs = t.jobs.Copy(), t.nodes.Copy(), t.loads.Copy(), t.blobs.Copy()
 	c.steps, c.queue, c.live, c.members = t.steps.Copy(), t.queue.Copy(), t.live.Copy(), t.members.Copy()
 	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
+	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	return c
 }

@@ -33,6 +33,10 @@ const (
 // ErrNotLeader is what Propose answers on a server that does not lead.
 var ErrNotLeader = errors.New("this server is not the leader")
 
+// ErrUncertain is what Propose answers when the lead was lost on the way: the entries may be applied
+// or not.
+var ErrUncertain = errors.New("the lead was lost before the entry was known to be durable")
+
 // Machine is the state that the log drives. Apply is called from one goroutine, in order, with
 // all entries of one raft index; it must not block. An entry holds no newline.
 type Machine interface {
@@ -224,7 +228,9 @@ func deliver(batch []proposal, future raft.ApplyFuture) {
 	var values []any
 	if err == nil {
 		values, _ = future.Response().([]any)
-	} else if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) {
+	} else if errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) || errors.Is(err, raft.ErrAbortedByRestore) {
+		err = fmt.Errorf("%w (%w)", ErrUncertain, err)
+	} else if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		err = fmt.Errorf("%w (%w)", ErrNotLeader, err)
 	}
 	for _, p := range batch {

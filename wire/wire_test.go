@@ -95,7 +95,7 @@ func types() []any {
 		api.StepResponse{}, api.StepSignal{}, api.AttachRequest{}, api.HistoryQuery{}, api.HistoryResponse{}, api.Error{},
 		cluster.PutBlob{}, cluster.Submit{}, cluster.UpdateJob{}, cluster.HoldJobs{}, cluster.Requeue{}, cluster.Suspend{}, cluster.Cancel{},
 		cluster.Finish{}, cluster.Decide{}, cluster.Report{}, cluster.Expire{}, cluster.Purge{}, cluster.NodeUp{}, cluster.NodeDown{},
-		cluster.NodeSet{}, cluster.PartitionSet{}, cluster.Configure{}, cluster.Event{}, cluster.Blob{}, cluster.Config{}, cluster.Load{},
+		cluster.NodeSet{}, cluster.PartitionSet{}, cluster.Configure{}, cluster.Event{}, cluster.Blob{}, cluster.Config{}, cluster.Load{}, cluster.TokenPut{}, cluster.Token{}, cluster.Member{},
 		step.Spec{}, step.Status{}, step.ID{}}
 }
 

@@ -25,7 +25,19 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowCluster, s.showCluster)
 	handle(s, m, api.ListSteps, s.listSteps)
 	handle(s, m, api.ListHistory, s.listHistory)
-	handle(s, m, api.Ping, s.ping)
+	api.Handle(m, api.Ping, s.ping)
+	api.Handle(m, api.PingServer, s.ping)
+	api.Handle(m, api.Join, s.join)
+	api.Handle(m, api.Renew, s.renew)
+	write(m, s, api.AdmitMember)
+	write(m, s, api.RevokeMember)
+	write(m, s, api.RevokeToken)
+	handle(s, m, api.ListMembers, s.listMembers)
+	handle(s, m, api.CreateToken, s.createToken)
+	handle(s, m, api.ListTokens, s.listTokens)
+	handle(s, m, api.AddServer, s.addServer)
+	handle(s, m, api.RemoveServer, s.removeServer)
+	handle(s, m, api.TransferLead, s.transferLead)
 	handle(s, m, api.RegisterNodes, s.registerNodes)
 	handle(s, m, api.GetWork, s.getWork)
 	handle(s, m, api.ReportWork, s.reportWork)
@@ -132,7 +144,7 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 	if spec.UID != who.UID && !who.Operator() {
 		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
 	}
-	u, err := lookupUser(spec.UID)
+	u, err := s.userOf(who, spec.UID)
 	if err != nil {
 		return spec, err
 	}
@@ -142,6 +154,14 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 	}
 	spec.Group = groupName(spec.GID)
 	return spec, nil
+}
+
+// userOf finds a user: as the member that vouches knows them, else in this machine's database.
+func (s *Server) userOf(who api.Caller, uid uint32) (account, error) {
+	if who.Member != "" && who.UID == uid && who.User != "" {
+		return account{name: who.User, gid: who.GID, groups: who.Groups}, nil
+	}
+	return lookupUser(uid)
 }
 
 func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest) (api.TestResponse, error) {
@@ -241,11 +261,6 @@ func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.
 		Now: time.Now(), NextJob: snap.NextID}, nil
 }
 
-func (s *Server) servers() []api.Server {
-	_, self := s.log.Leader()
-	return []api.Server{{Name: s.cfg.Name, Addr: s.cfg.Log.Addr, Leader: self}}
-}
-
 func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
-	return api.PingResponse{Servers: s.servers()}, nil
+	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.log.LastContact(), Now: time.Now()}, nil
 }

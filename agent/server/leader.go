@@ -45,6 +45,9 @@ func Step(s *cluster.Snapshot, leases Leases, now time.Time) []cluster.Command {
 func (s *Server) lead(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var tending sync.WaitGroup
+	defer tending.Wait()
+	defer s.endTerm()
 	leading, opened := false, false
 	for {
 		select {
@@ -61,17 +64,35 @@ func (s *Server) lead(ctx context.Context) {
 				timer.Reset(100 * time.Millisecond)
 				continue
 			}
+			term := s.beginTerm(ctx)
+			tending.Go(func() { s.tend(term) })
 		}
-		if self && !leading && !opened {
+		if !self && leading {
+			s.slog.Info("no longer leading")
+			s.endTerm()
+		}
+		if !opened && (self || s.follows()) {
 			close(s.current)
 			opened = true
 		}
 		leading = self
 		if !leading {
+			if !opened {
+				timer.Reset(catchUpChecks)
+			}
 			continue
 		}
 		timer.Reset(s.cycle(ctx))
 	}
+}
+
+// catchUpChecks is how often a server that starts looks whether it follows a leader.
+const catchUpChecks = 20 * time.Millisecond
+
+// follows reports whether this server has heard of a leader and applied what it had when it started.
+func (s *Server) follows() bool {
+	addr, self := s.log.Leader()
+	return addr != "" && !self && s.log.CaughtUp()
 }
 
 // takeOver prepares a new leader: everything committed is applied, and every node gets one full
@@ -83,6 +104,9 @@ func (s *Server) takeOver(ctx context.Context) error {
 	snap := s.Snapshot()
 	s.leases.grace(snap, time.Now())
 	s.slog.Info("leading", "index", snap.Index, "jobs", snap.JobCount())
+	if err := s.establish(ctx, snap); err != nil {
+		return err
+	}
 	if want := s.cfg.Initial; want != nil && !sameConfig(want, snap.Config()) || snap.Index == 0 {
 		if want == nil {
 			c := cluster.DefaultConfig()
@@ -92,6 +116,21 @@ func (s *Server) takeOver(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// establish makes the cluster's authority if this is its first server, and notes where this server
+// listens if that has changed.
+func (s *Server) establish(ctx context.Context, snap *cluster.Snapshot) error {
+	if s.cfg.Authority != nil && snap.CA() == nil {
+		if _, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.TrustInit{CA: *s.cfg.Authority, Member: s.cfg.Self}); err != nil {
+			return err
+		}
+	}
+	v, err := s.inGroup(s.cfg.Name)
+	if err != nil || v.Addr == s.cfg.Log.Addr {
+		return err
+	}
+	return s.log.Add(s.cfg.Name, s.cfg.Log.Addr, true)
 }
 
 // sameConfig compares by what the log would hold.

@@ -17,7 +17,15 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	cmds := make([]cluster.Command, len(q.Nodes))
 	names := make([]cluster.NodeName, len(q.Nodes))
 	for i := range q.Nodes {
-		cmds[i], names[i] = &q.Nodes[i], q.Nodes[i].Name
+		n := &q.Nodes[i]
+		if err := s.mayBe(who, n); err != nil {
+			return api.RegisterResponse{}, err
+		}
+		n.Owner = who.Member
+		cmds[i], names[i] = n, n.Name
+	}
+	if len(names) == 0 {
+		return api.RegisterResponse{}, cluster.Errorf(cluster.Invalid, "", "no nodes to register")
 	}
 	defer s.leases.open(names, 0)()
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
@@ -28,15 +36,44 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	return api.RegisterResponse{Index: index, Config: *s.Snapshot().Config()}, nil
 }
 
+// mayBe refuses a member that registers a node which it is not: a member is the node of its own name,
+// one that joined by a token for hollow nodes may be others too.
+func (s *Server) mayBe(who api.Caller, n *cluster.NodeUp) error {
+	if who.Member == "" || string(n.Name) == who.Member && who.Role != cluster.RoleLogin {
+		return nil
+	}
+	if m, ok := s.Member(who.Member); ok && m.Hollow && n.Inventory.Hollow {
+		return nil
+	}
+	return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "member %s may not be node %s", who.Member, n.Name)
+}
+
+// owns refuses a member that speaks for a node of another one.
+func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
+	if who.Member == "" {
+		return nil
+	}
+	if n, ok := s.Snapshot().Node(name); ok && n.Owner != who.Member {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s", name, who.Member)
+	}
+	return nil
+}
+
 // getWork answers a client's long poll.
-func (s *Server) getWork(ctx context.Context, _ api.Caller, q api.WorkRequest) (api.Work, error) {
+func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest) (api.Work, error) {
 	names := slices.Sorted(maps.Keys(q.Nodes))
+	for _, name := range names {
+		if err := s.owns(who, name); err != nil {
+			return api.Work{}, err
+		}
+	}
 	hold := min(max(q.Hold, time.Second), maxWorkHold)
 	release := s.leases.open(names, hold)
 	defer func() {
 		release()
 		s.poke() // the leader counts the silence from now
 	}()
+	term := s.leading()
 	timer := time.NewTimer(hold)
 	defer timer.Stop()
 	for {
@@ -48,6 +85,8 @@ func (s *Server) getWork(ctx context.Context, _ api.Caller, q api.WorkRequest) (
 		case <-moved:
 		case <-timer.C:
 			return api.Work{}, nil
+		case <-term.Done():
+			return api.Work{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "this server leads no more")
 		case <-ctx.Done():
 			return api.Work{}, ctx.Err()
 		}
@@ -84,6 +123,9 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportRequest) (api.WriteResponse, error) {
 	cmds := make([]cluster.Command, len(q.Reports))
 	for i := range q.Reports {
+		if err := s.owns(who, q.Reports[i].Node); err != nil {
+			return api.WriteResponse{}, err
+		}
 		cmds[i] = &q.Reports[i]
 	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)

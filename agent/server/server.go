@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
 	"github.com/hashicorp/raft"
@@ -24,6 +25,13 @@ type Config struct {
 	// Initial is the configuration to put in force when this server leads, if it differs; nil
 	// leaves the cluster's own, a new cluster's being DefaultConfig.
 	Initial *cluster.Config
+	// Authority and Self are proposed by the first server of a cluster that has no authority yet.
+	Authority *cluster.CA
+	Self      cluster.Member
+	// Peer calls another server, by address; nil where there can be none.
+	Peer func(addr string) *api.Client
+	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
+	DeadAfter time.Duration
 }
 
 // Server is one member of the server group.
@@ -37,6 +45,10 @@ type Server struct {
 	wake    chan struct{} // something changed: the leader looks again
 	booted  time.Time
 	current chan struct{} // closed once the state has caught up with the log
+
+	termMu sync.Mutex
+	term   context.Context // ends when this server stops leading
+	ended  context.CancelFunc
 
 	mu    sync.Mutex // guards state and snap
 	state *cluster.State
@@ -105,8 +117,11 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 		lines[i] = line
 	}
 	values, err := s.log.Propose(ctx, lines...)
+	if errors.Is(err, consensus.ErrUncertain) {
+		return nil, 0, cluster.Errorf(cluster.Unavailable, "", "the lead was lost while this was written: look whether it was done")
+	}
 	if errors.Is(err, consensus.ErrNotLeader) {
-		return nil, 0, cluster.Errorf(cluster.Unavailable, "", "no server leads now; try again")
+		return nil, 0, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("propose: %w", err)

@@ -24,6 +24,12 @@ var users struct {
 	byUID map[uint32]account
 }
 
+// LookupUser finds a user's name, group and groups in the system's database.
+func LookupUser(uid uint32) (name string, gid uint32, groups []uint32, err error) {
+	a, err := lookupUser(uid)
+	return a.name, a.gid, a.groups, err
+}
+
 // lookupUser finds a user's name and groups in the system's database.
 func lookupUser(uid uint32) (account, error) {
 	users.Lock()

@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dev.muster/agent/server"
+	"dev.muster/agent/trust"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// Pace of calls that wait for a leader.
+const (
+	retryTime  = 20 * time.Second // an election takes well under a second; a restart of all servers some
+	retryPause = 20 * time.Millisecond
+)
+
+// memberVouch is what a server writes instead of an assertion when it forwards a node's own call.
+const memberVouch = "member "
+
+// door is the network side of the process: it decides as whom members' calls are served, and
+// carries calls that this process can not answer to those who can.
+type door struct {
+	ring   *keyring
+	check  trust.Checker
+	server *server.Server // nil where none runs
+	fleet  *fleet
+	peers  *peers   // servers by address
+	remote *api.Mux // what only servers answer, where none runs
+	log    *slog.Logger
+}
+
+func (d *door) leads() bool { return d == nil || d.server == nil || d.server.Leads() }
+
+// breathe waits a moment before a call is made again.
+func (d *door) breathe(ctx context.Context) {
+	t := time.NewTimer(retryPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// authorise says as whom a member's call is served.
+func (d *door) authorise(c *call) (api.Caller, error) {
+	who, p := c.from.Caller, c.from.peer
+	name, behalf := strings.CutPrefix(c.vouch, memberVouch)
+	if behalf {
+		m, ok := d.check.Member(name)
+		if p.Role != cluster.RoleServer || !ok {
+			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not speak for member %s", p.Name, name)
+		}
+		who.Member, who.Role = m.Name, m.Role
+	}
+	switch c.route.Access {
+	case api.Node:
+		who.Identity = cluster.Identity{Node: cluster.NodeName(who.Member)}
+	case api.Peer:
+		if who.Role != cluster.RoleServer {
+			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is for servers only, %s is a %s", c.r.URL.Path, who.Member, who.Role)
+		}
+		who.Identity = cluster.Identity{System: true}
+	case api.User:
+		a, err := d.check.Check(c.vouch, p, c.name(), c.body, time.Now())
+		if err != nil {
+			return who, err
+		}
+		who.Member, who.Groups = a.By, a.Groups
+		who.Identity = cluster.Identity{UID: a.UID, GID: a.GID, User: a.Name, Admin: a.Admin, Node: cluster.NodeName(a.By)}
+		return d.policy(who, c)
+	}
+	return who, nil
+}
+
+// nobody is as whom reads are served that a member may not vouch for.
+const nobody = 65534
+
+// policy holds whom a member may vouch for: a server for anybody, a login host for anybody but root,
+// a compute node for users who have a job there now. What everybody may read is read by nobody.
+func (d *door) policy(who api.Caller, c *call) (api.Caller, error) {
+	role := who.Role
+	if who.Member != c.from.peer.Name { // a server forwards
+		m, ok := d.check.Member(who.Member)
+		if !ok {
+			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not a member", who.Member)
+		}
+		role = m.Role
+	}
+	who.Role = role
+	var why string
+	switch {
+	case role == cluster.RoleServer:
+		return who, nil
+	case who.UID == 0 || who.Admin:
+		why = "only a server vouches for root: work as root on a server"
+	case role == cluster.RoleLogin || d.server == nil || d.server.HasJobOn(who.Member, who.UID):
+		return who, nil
+	default:
+		why = "a compute node vouches for users who have a job there now: submit on a login host"
+	}
+	if c.r.Method == "GET" {
+		who.Identity = cluster.Identity{UID: nobody, GID: nobody, Node: who.Node}
+		return who, nil
+	}
+	return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not vouch for user %d: %s", who.Member, who.UID, why)
+}
+
+// vouchFor makes the header of a call that is carried on.
+func (d *door) vouchFor(c *call) (string, error) {
+	switch {
+	case c.from.Member != "" && c.vouch != "":
+		return c.vouch, nil
+	case c.from.Member != "":
+		return memberVouch + c.from.Member, nil
+	case c.route.Access != api.User:
+		return "", nil // the daemon's own call
+	}
+	u := trust.User{UID: c.from.UID, GID: c.from.GID, Admin: c.from.Admin && c.from.UID != 0}
+	if name, _, groups, err := server.LookupUser(u.UID); err == nil {
+		u.Name, u.Groups = name, groups
+	}
+	return d.ring.Credentials().Vouch(u, c.name(), c.body, time.Now())
+}
+
+// forward carries a call to the leader, or from a host without a server to any server.
+func (d *door) forward(c *call) (int, []byte, error) {
+	if d == nil {
+		return 0, nil, noLeader()
+	}
+	to := d.fleet.client
+	if d.server != nil {
+		addr := d.server.LeaderAddr()
+		if addr == "" || d.server.Leads() {
+			return 0, nil, noLeader()
+		}
+		to = d.peers.at(addr)
+	}
+	vouch, err := d.vouchFor(c)
+	if err != nil {
+		return 0, nil, err
+	}
+	status, reply, err := to.Forward(c.r.Context(), c.r.Method, c.r.URL.Path, vouch, c.body)
+	if err != nil {
+		if d.server == nil {
+			d.fleet.next()
+		}
+		return 0, nil, err
+	}
+	if status == api.Status(cluster.Unavailable) {
+		var e api.Error
+		if wire.Unmarshal(reply, &e) == nil && again(&e) {
+			if d.server == nil {
+				d.fleet.next()
+			}
+			return 0, nil, &e
+		}
+	}
+	return status, reply, nil
+}
+
+func noLeader() error {
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+}
+
+// fleet is the list of servers that a member knows, kept in a file.
+type fleet struct {
+	file   string
+	client *api.Client // of whichever server answers
+
+	mu    sync.Mutex
+	addrs []string // the one in use first
+}
+
+// openFleet reads the file; first are the addresses to begin with.
+func openFleet(file string, ring trust.Keyring, first []string) (*fleet, error) {
+	f := &fleet{file: file, addrs: slices.Clone(first)}
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, a := range strings.Fields(string(text)) {
+		if !slices.Contains(f.addrs, a) {
+			f.addrs = append(f.addrs, a)
+		}
+	}
+	conf := trust.ClientTLS(ring, trust.ProtoAPI, cluster.RoleServer)
+	f.client = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
+		var last error = cluster.Errorf(cluster.Unavailable, "", "no server is known; give one with --join")
+		for _, addr := range f.list() {
+			conn, err := dialTLS(ctx, addr, conf)
+			if err == nil {
+				return conn, nil
+			}
+			last = err
+			f.next()
+		}
+		return nil, last
+	}}
+	return f, nil
+}
+
+func (f *fleet) list() []string { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.addrs) }
+
+// next turns to another server.
+func (f *fleet) next() {
+	f.mu.Lock()
+	if len(f.addrs) > 1 {
+		f.addrs = append(f.addrs[1:], f.addrs[0])
+	}
+	f.mu.Unlock()
+	f.client.Close()
+}
+
+// learn replaces the list by what a server says, keeping the order of those that stay.
+func (f *fleet) learn(servers []api.Server) error {
+	var fresh []string
+	for _, s := range servers {
+		fresh = append(fresh, s.Addr)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []string
+	for _, a := range f.addrs {
+		if slices.Contains(fresh, a) {
+			out = append(out, a)
+		}
+	}
+	for _, a := range fresh {
+		if a != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	if len(out) == 0 || slices.Equal(out, f.addrs) {
+		return nil
+	}
+	f.addrs = out
+	if err := os.MkdirAll(filepath.Dir(f.file), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(f.file, []byte(strings.Join(out, "\n")+"\n"), 0o600)
+}

@@ -1,0 +1,240 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"dev.muster/agent/trust"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// serve answers calls on a listener until ctx ends: the local socket, or a lane of the port.
+func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *door, log *slog.Logger) error {
+	h := &handler{mux: mux, log: log, ctx: ctx, door: d}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 20,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			who, err := peer(c)
+			if err != nil {
+				log.Warn("caller unknown", "err", err)
+				return ctx
+			}
+			return context.WithValue(ctx, callerKey{}, who)
+		}}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// handler puts the table of routes behind net/http.
+type handler struct {
+	mux  *api.Mux
+	log  *slog.Logger
+	ctx  context.Context
+	door *door // nil without a network
+}
+
+// caller is who is at the other end of a connection.
+type caller struct {
+	api.Caller
+	peer trust.Peer // of a member's connection
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, ok := r.Context().Value(callerKey{}).(caller)
+	if !ok {
+		h.fail(w, cluster.Errorf(cluster.Denied, "", "the caller is not known"))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
+	if err != nil {
+		h.fail(w, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "request body: %v", err))
+		return
+	}
+	if q := r.URL.Query().Get("q"); q != "" && r.Method == http.MethodGet {
+		body = []byte(q)
+	}
+	route, known := h.mux.Lookup(r.Method, r.URL.Path)
+	if !known && h.door != nil && from.Member == "" && from.Exported == nil {
+		var there bool
+		if route, there = h.door.remote.Lookup(r.Method, r.URL.Path); !there {
+			h.fail(w, noSuchCall(r))
+			return
+		}
+	} else if !known {
+		h.fail(w, noSuchCall(r))
+		return
+	}
+	c := call{handler: h, w: w, r: r, from: from, body: body, route: route, known: known, vouch: r.Header.Get(api.VouchHeader)}
+	if c.who, err = h.authorise(&c); err != nil {
+		h.log.Warn("call refused", "call", r.Method+" "+r.URL.Path, "uid", from.UID, "member", from.Member, "err", err)
+		h.fail(w, err)
+		return
+	}
+	if known && route.Tunnel != nil {
+		c.tunnel()
+		return
+	}
+	c.answer()
+}
+
+func noSuchCall(r *http.Request) error {
+	return cluster.Errorf(cluster.NotFound, "", "no such call: %s %s", r.Method, r.URL.Path)
+}
+
+// call is one request under way.
+type call struct {
+	*handler
+	w     http.ResponseWriter
+	r     *http.Request
+	from  caller
+	who   api.Caller
+	body  []byte
+	route api.Route
+	known bool   // a mode of this process serves it
+	vouch string // header
+}
+
+// name is what an assertion is bound to.
+func (c *call) name() string { return c.r.Method + " " + c.r.URL.Path }
+
+// authorise says as whom the caller acts, or refuses.
+func (h *handler) authorise(c *call) (api.Caller, error) {
+	deny := func(text string) (api.Caller, error) {
+		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is for %s only", c.r.URL.Path, text)
+	}
+	joiner := c.from.Exported != nil
+	switch access := c.route.Access; {
+	case joiner != (access == api.Joiner):
+		return deny("machines that join")
+	case joiner:
+		return c.from.Caller, nil
+	case c.from.Member != "":
+		return h.door.authorise(c)
+	case access != api.User && !c.from.Operator():
+		return deny("members of the cluster")
+	}
+	return c.from.Caller, nil
+}
+
+func (c *call) answer() {
+	for end := time.Now().Add(retryTime); ; {
+		var status int
+		var reply []byte
+		var err error
+		if c.known && (!c.route.Leader || c.door.leads()) {
+			status, reply, err = c.handle()
+		} else {
+			status, reply, err = c.door.forward(c)
+		}
+		if err == nil {
+			c.reply(status, reply)
+			answers.Put(&reply)
+			return
+		}
+		if c.door == nil || !again(err) || time.Now().After(end) || c.r.Context().Err() != nil {
+			c.fail(c.w, err)
+			return
+		}
+		c.door.breathe(c.r.Context())
+	}
+}
+
+// again reports whether a failed call can not have done anything and may do better soon.
+func again(err error) bool {
+	var e *api.Error
+	return errors.Is(err, api.ErrNotSent) || errors.As(err, &e) && e.Code == cluster.Unavailable && e.Kind == cluster.ErrNoLeader
+}
+
+// handle lets this process answer.
+func (c *call) handle() (int, []byte, error) {
+	v, err := c.route.Handle(c.r.Context(), c.who, c.body)
+	if err != nil {
+		return 0, nil, err
+	}
+	var buf []byte
+	if used, ok := answers.Get().(*[]byte); ok {
+		buf = (*used)[:0]
+	}
+	text, err := wire.Append(buf, v)
+	return http.StatusOK, text, err
+}
+
+// answers are buffers that were written and may be used again. Those of long lists, thrown away,
+// would soon bring about a garbage collection, which looks at every job.
+var answers sync.Pool
+
+func (c *call) reply(status int, text []byte) {
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(text)
+}
+
+func (h *handler) fail(w http.ResponseWriter, err error) {
+	e := api.AsError(err)
+	if e.Code == cluster.Internal {
+		h.log.Error("call failed", "err", err)
+	}
+	text, _ := wire.Marshal(e)
+	(&call{w: w}).reply(api.Status(e.Code), text)
+}
+
+// tunnel hands the bare connection to the route. The first bytes behind the request stay readable.
+func (c *call) tunnel() {
+	if c.r.Header.Get("Upgrade") == "" {
+		c.fail(c.w, cluster.Errorf(cluster.Invalid, "", "%s needs an Upgrade header", c.r.URL.Path))
+		return
+	}
+	if check := c.route.Check; check != nil {
+		if err := check(c.who, c.body); err != nil {
+			c.fail(c.w, err)
+			return
+		}
+	}
+	conn, buf, err := http.NewResponseController(c.w).Hijack()
+	if err != nil {
+		c.fail(c.w, err)
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Time{})
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+c.r.Header.Get("Upgrade")+"\r\n\r\n"); err != nil {
+		return
+	}
+	if err := c.route.Tunnel(c.ctx, c.who, c.body, &bufferedConn{conn, buf.Reader}); err != nil {
+		c.log.Debug("tunnel ended", "path", c.r.URL.Path, "err", err)
+	}
+}
+
+// bufferedConn reads what net/http had read ahead first.
+type bufferedConn struct {
+	net.Conn
+	r io.Reader
+}
+
+func (c *bufferedConn) Read(b []byte) (int, error) { return c.r.Read(b) }
+
+// tlsCaller says who is at the other end of a connection of the port.
+func tlsCaller(conn *tls.Conn) (caller, error) {
+	s := conn.ConnectionState()
+	if s.NegotiatedProtocol == trust.ProtoJoin {
+		secret, err := trust.Exported(&s)
+		return caller{Caller: api.Caller{Exported: secret}}, err
+	}
+	p, err := trust.PeerOf(&s)
+	return caller{Caller: api.Caller{Member: p.Name, Role: p.Role}, peer: p}, err
+}

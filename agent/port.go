@@ -1,0 +1,181 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dev.muster/agent/trust"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// Times of the network.
+const (
+	handshakeTime = 5 * time.Second
+	dialTime      = 2 * time.Second
+	keepAlive     = time.Second // probes of a silent connection: a host that is gone is seen in a few
+)
+
+// keyring holds this member's credentials, which change when they are renewed.
+type keyring struct {
+	at atomic.Pointer[trust.Credentials]
+}
+
+func newKeyring(c *trust.Credentials) *keyring {
+	k := &keyring{}
+	k.at.Store(c)
+	return k
+}
+
+// Credentials are those of the moment.
+func (k *keyring) Credentials() *trust.Credentials { return k.at.Load() }
+
+// port is the one TLS port of a member: every connection goes to the listener of its protocol.
+type port struct {
+	ln    net.Listener
+	conf  *tls.Config
+	log   *slog.Logger
+	kinds map[string]*lane
+}
+
+// lane is a listener for the connections of one protocol.
+type lane struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+	addr  net.Addr
+}
+
+func (l *lane) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *lane) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *lane) Addr() net.Addr { return l.addr }
+
+// advertised gives a lane the address that others know.
+type advertised string
+
+func (advertised) Network() string  { return "tcp" }
+func (a advertised) String() string { return string(a) }
+
+// openPort listens. admit decides of callers with valid certificates.
+func openPort(bind, addr string, ring trust.Keyring, admit func(trust.Peer, string) error, log *slog.Logger) (*port, error) {
+	lc := net.ListenConfig{KeepAliveConfig: probes()}
+	ln, err := lc.Listen(context.Background(), "tcp", bind)
+	if err != nil {
+		return nil, fmt.Errorf("open the port: %w", err)
+	}
+	p := &port{ln: ln, conf: trust.ServerTLS(ring, admit), log: log, kinds: map[string]*lane{}}
+	for _, proto := range []string{trust.ProtoAPI, trust.ProtoRaft, trust.ProtoJoin} {
+		p.kinds[proto] = &lane{conns: make(chan net.Conn), done: make(chan struct{}), addr: advertised(addr)}
+	}
+	return p, nil
+}
+
+func probes() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3}
+}
+
+// Run takes connections until ctx ends.
+func (p *port) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		p.ln.Close()
+		for _, l := range p.kinds {
+			_ = l.Close()
+		}
+	})
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		conn, err := p.ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			p.log.Warn("a connection could not be taken", "err", err)
+			select {
+			case <-time.After(50 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		wg.Go(func() { p.greet(ctx, conn) })
+	}
+}
+
+// greet does the handshake and hands the connection on.
+func (p *port) greet(ctx context.Context, raw net.Conn) {
+	conn := tls.Server(raw, p.conf)
+	hctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	if err := conn.HandshakeContext(hctx); err != nil {
+		p.log.Warn("connection refused", "from", raw.RemoteAddr().String(), "err", err)
+		raw.Close()
+		return
+	}
+	l, ok := p.kinds[conn.ConnectionState().NegotiatedProtocol]
+	if !ok {
+		conn.Close()
+		return
+	}
+	select {
+	case l.conns <- memberConn{conn}:
+	case <-l.done:
+		conn.Close()
+	}
+}
+
+// memberConn hides from net/http that the connection is TLS: it would drop protocols it does not know.
+type memberConn struct{ net.Conn }
+
+func (c memberConn) tls() *tls.Conn { return c.Conn.(*tls.Conn) }
+
+// dialTLS connects to a member at an address.
+func dialTLS(ctx context.Context, addr string, conf *tls.Config) (*tls.Conn, error) {
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTime, KeepAliveConfig: probes()}, Config: conf}
+	ctx, cancel := context.WithTimeout(ctx, dialTime+handshakeTime)
+	defer cancel()
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	return conn.(*tls.Conn), nil
+}
+
+// peers are the clients of other members, by address.
+type peers struct {
+	conf *tls.Config
+	mu   sync.Mutex
+	by   map[string]*api.Client
+}
+
+func newPeers(ring trust.Keyring, roles ...cluster.Role) *peers {
+	return &peers{conf: trust.ClientTLS(ring, trust.ProtoAPI, roles...), by: map[string]*api.Client{}}
+}
+
+// at is the client of the member at an address.
+func (p *peers) at(addr string) *api.Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := p.by[addr]
+	if !ok {
+		c = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return dialTLS(ctx, addr, p.conf) }}
+		p.by[addr] = c
+	}
+	return c
+}

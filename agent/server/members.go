@@ -1,0 +1,275 @@
+package server
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	"dev.muster/agent/trust"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// Limits of tokens.
+const (
+	tokenLife    = 24 * time.Hour
+	maxTokenLife = 365 * 24 * time.Hour
+	maxTokenUses = 100_000
+)
+
+var memberName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+
+// Leads reports whether this server leads and its state is current.
+func (s *Server) Leads() bool {
+	s.termMu.Lock()
+	defer s.termMu.Unlock()
+	return s.term != nil
+}
+
+// LeaderAddr is where the leader listens, empty if none is known.
+func (s *Server) LeaderAddr() string {
+	addr, _ := s.log.Leader()
+	return addr
+}
+
+// InGroup reports whether the group knows this server under an address, and its state has arrived.
+func (s *Server) InGroup(addr string) bool {
+	v, err := s.inGroup(s.cfg.Name)
+	return err == nil && v.Addr == addr && s.Snapshot().CA() != nil
+}
+
+// Servers lists the group.
+func (s *Server) Servers() []api.Server { return s.servers() }
+
+// Member finds a member that was not revoked.
+func (s *Server) Member(name string) (*cluster.Member, bool) {
+	m, ok := s.Snapshot().Member(name)
+	return m, ok && m.Revoked.IsZero()
+}
+
+// Admit decides of a machine with a valid certificate whether it still is a member. A server whose
+// state has not arrived yet lets other servers in: they bring it.
+func (s *Server) Admit(p trust.Peer, proto string) error {
+	snap := s.Snapshot()
+	m, ok := snap.Member(p.Name)
+	switch {
+	case proto == trust.ProtoRaft && p.Role != cluster.RoleServer:
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is a %s: the log is for servers", p.Name, p.Role)
+	case snap.CA() == nil && p.Role == cluster.RoleServer:
+		return nil
+	case !ok || m.Key != p.Key || m.Role != p.Role:
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s %s is not a member (any more)", p.Role, p.Name)
+	case !m.Revoked.IsZero():
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s was revoked at %s", p.Name, m.Revoked.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// HasJobOn reports whether a user has a job now on a node of the member.
+func (s *Server) HasJobOn(member string, uid uint32) bool {
+	snap := s.Snapshot()
+	on := func(n *cluster.Node) bool {
+		for _, id := range snap.Load(n.Name).Jobs {
+			if j, ok := snap.Job(id); ok && j.Spec.UID == uid {
+				return true
+			}
+		}
+		return false
+	}
+	if n, ok := snap.Node(cluster.NodeName(member)); ok && n.Owner == member && on(n) {
+		return true
+	}
+	if m, ok := snap.Member(member); !ok || !m.Hollow {
+		return false
+	}
+	for n := range snap.Nodes() {
+		if n.Owner == member && on(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) join(ctx context.Context, who api.Caller, q api.JoinRequest) (api.JoinResponse, error) {
+	out, err := s.admitJoiner(ctx, who, q)
+	if err != nil {
+		s.slog.Warn("join refused", "name", q.Name, "role", q.Role, "token", q.Token, "err", err)
+		return out, err
+	}
+	s.slog.Info("joined", "name", q.Name, "role", q.Role, "addr", q.Addr)
+	return out, nil
+}
+
+func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequest) (api.JoinResponse, error) {
+	var none api.JoinResponse
+	snap := s.Snapshot()
+	ca := snap.CA()
+	if ca == nil {
+		return none, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "this server does not know the cluster's authority yet")
+	}
+	if !memberName.MatchString(q.Name) {
+		return none, cluster.Errorf(cluster.Invalid, "", "%q can not be a member's name: want letters, digits, dots and dashes", q.Name)
+	}
+	tok, ok := snap.Token(q.Token)
+	if !ok || !trust.CheckProof(tok, who.Exported, trust.JoinText(q.Token, q.Role, q.Name, q.Addr, q.CSR), q.Proof) {
+		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the token is unknown, revoked, expired or not whole: make one with muster token create")
+	}
+	cert, public, err := trust.Issue(ca, q.CSR, q.Role, q.Name, time.Now())
+	if err != nil {
+		return none, err
+	}
+	cmd := cluster.MemberJoin{Token: q.Token, Member: cluster.Member{Name: q.Name, Role: q.Role, Addr: q.Addr,
+		Key: trust.KeyHash(public), Public: public}}
+	if err := s.asServer(ctx, &cmd); err != nil {
+		return none, err
+	}
+	return api.JoinResponse{Cert: cert, CA: []byte(ca.Cert), Servers: s.servers()}, nil
+}
+
+// asServer proposes a member's admission here, or has the leader do it.
+func (s *Server) asServer(ctx context.Context, cmd *cluster.MemberJoin) error {
+	if s.Leads() || s.cfg.Peer == nil {
+		_, _, err := s.propose(ctx, cluster.Identity{System: true}, cmd)
+		return err
+	}
+	addr := s.LeaderAddr()
+	if addr == "" {
+		return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+	}
+	r, err := api.Call(ctx, s.cfg.Peer(addr), api.AdmitMember, *cmd)
+	if err != nil {
+		return err
+	}
+	return s.log.Applied(ctx, r.Index) // so that the new member is known here when it calls
+}
+
+func (s *Server) renew(_ context.Context, _ api.Caller, q api.RenewRequest) (api.RenewResponse, error) {
+	snap := s.Snapshot()
+	m, ok := snap.Member(q.Name)
+	if !ok || !m.Revoked.IsZero() || snap.CA() == nil {
+		return api.RenewResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not a member", q.Name)
+	}
+	cert, public, err := trust.Issue(snap.CA(), q.CSR, m.Role, m.Name, time.Now())
+	if err != nil {
+		return api.RenewResponse{}, err
+	}
+	if trust.KeyHash(public) != m.Key {
+		return api.RenewResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the request is not by %s: it has another key", q.Name)
+	}
+	return api.RenewResponse{Cert: cert}, nil
+}
+
+func operator(who api.Caller, what string) error {
+	if who.Operator() {
+		return nil
+	}
+	return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "only an operator may %s", what)
+}
+
+func (s *Server) createToken(ctx context.Context, who api.Caller, q api.TokenRequest) (api.TokenResponse, error) {
+	var none api.TokenResponse
+	if err := operator(who, "make join tokens"); err != nil {
+		return none, err
+	}
+	ca := s.Snapshot().CA()
+	if ca == nil {
+		return none, cluster.Errorf(cluster.Conflict, "", "this server has no network: start it with --bind")
+	}
+	if q.Uses == 0 {
+		q.Uses = 1
+	}
+	if q.Life == 0 {
+		q.Life = tokenLife
+	}
+	if q.Uses < 0 || q.Uses > maxTokenUses || q.Life < 0 || q.Life > maxTokenLife {
+		return none, cluster.Errorf(cluster.Invalid, "", "a token has 1 to %d uses and lives up to %v", maxTokenUses, maxTokenLife)
+	}
+	text, id, verifier, err := trust.NewToken(ca)
+	if err != nil {
+		return none, err
+	}
+	k := cluster.Token{ID: id, Role: q.Role, Verifier: verifier, Expires: time.Now().Add(q.Life), Uses: q.Uses, Hollow: q.Hollow, Replace: q.Replace}
+	if _, _, err := s.propose(ctx, who.Identity, &cluster.TokenPut{Token: k}); err != nil {
+		return none, err
+	}
+	return api.TokenResponse{Text: text, Token: k, Servers: s.servers()}, nil
+}
+
+func (s *Server) listTokens(_ context.Context, who api.Caller, _ api.Empty) (api.TokensResponse, error) {
+	if err := operator(who, "see join tokens"); err != nil {
+		return api.TokensResponse{}, err
+	}
+	var out api.TokensResponse
+	for k := range s.Snapshot().Tokens() {
+		shown := *k
+		shown.Verifier = ""
+		out.Tokens = append(out.Tokens, shown)
+	}
+	return out, nil
+}
+
+func (s *Server) listMembers(context.Context, api.Caller, api.Empty) (api.MembersResponse, error) {
+	out := api.MembersResponse{Servers: s.servers(), Heard: s.log.LastContact(), Now: time.Now()}
+	for m := range s.Snapshot().MemberList() {
+		shown := *m
+		shown.Public = nil
+		out.Members = append(out.Members, shown)
+	}
+	return out, nil
+}
+
+// addServer takes a server into the group, without a vote until it has caught up (tend).
+func (s *Server) addServer(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
+	if !who.System || !strings.Contains(q.Addr, ":") {
+		return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "server %q at %q can not be added", q.Name, q.Addr)
+	}
+	group, err := s.log.Group()
+	if err != nil {
+		return api.Empty{}, err
+	}
+	voter := false
+	for _, v := range group {
+		if v.ID == q.Name && v.Addr == q.Addr {
+			return api.Empty{}, nil
+		}
+		voter = voter || v.ID == q.Name && v.Voter
+	}
+	s.slog.Info("server added", "name", q.Name, "addr", q.Addr)
+	return api.Empty{}, s.log.Add(q.Name, q.Addr, voter)
+}
+
+func (s *Server) removeServer(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
+	if err := operator(who, "take servers out of the group"); err != nil {
+		return api.Empty{}, err
+	}
+	v, err := s.inGroup(q.Name)
+	if err != nil {
+		return api.Empty{}, err
+	}
+	if v.Leader {
+		if err := s.log.Transfer("", ""); err != nil {
+			return api.Empty{}, cluster.Errorf(cluster.Conflict, "", "server %s leads and no other could take over: %v", q.Name, err)
+		}
+		return api.Empty{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "the lead moves; try again")
+	}
+	s.slog.Info("server removed", "name", q.Name)
+	return api.Empty{}, s.log.Remove(q.Name)
+}
+
+func (s *Server) transferLead(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
+	if err := operator(who, "move the lead"); err != nil {
+		return api.Empty{}, err
+	}
+	if q.Name == "" {
+		return api.Empty{}, s.log.Transfer("", "")
+	}
+	v, err := s.inGroup(q.Name)
+	if err != nil || v.Leader {
+		return api.Empty{}, err
+	}
+	if !v.Voter {
+		return api.Empty{}, cluster.Errorf(cluster.Conflict, "", "server %s has no vote yet: it is still catching up", q.Name)
+	}
+	return api.Empty{}, s.log.Transfer(v.ID, v.Addr)
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// JoinRequest asks to become a member. Proof binds the token's secret to the TLS connection and to
+// the rest of the request (package agent/trust).
+type JoinRequest struct {
+	Token string       `json:"token"` // its id
+	Role  cluster.Role `json:"role"`
+	Name  string       `json:"name"`
+	Addr  string       `json:"addr"` // where the machine will listen
+	CSR   []byte       `json:"csr"`
+	Proof []byte       `json:"proof"`
+}
+
+// JoinResponse is what a new member needs.
+type JoinResponse struct {
+	Cert    []byte   `json:"cert"` // PEM
+	CA      []byte   `json:"ca"`   // PEM
+	Servers []Server `json:"servers"`
+}
+
+// RenewRequest asks for a new certificate for a member's own key; the request's signature proves it.
+type RenewRequest struct {
+	Name string `json:"name"`
+	CSR  []byte `json:"csr"`
+}
+
+// RenewResponse is the new certificate.
+type RenewResponse struct {
+	Cert []byte `json:"cert"` // PEM
+}
+
+// ServerRequest names a server and where it listens.
+type ServerRequest struct {
+	Name string `json:"name,omitempty"`
+	Addr string `json:"addr,omitempty"`
+}
+
+// MembersResponse lists who has joined, and the server group.
+type MembersResponse struct {
+	Members []cluster.Member `json:"members"`
+	Servers []Server         `json:"servers"`
+	Heard   time.Time        `json:"heard"`
+	Now     time.Time        `json:"now"`
+}
+
+// TokenRequest asks for a join token.
+type TokenRequest struct {
+	Role    cluster.Role  `json:"role"`
+	Uses    int           `json:"uses"`
+	Life    time.Duration `json:"life"`
+	Hollow  bool          `json:"hollow,omitempty"`
+	Replace bool          `json:"replace,omitempty"`
+}
+
+// TokenResponse is the token, told this once.
+type TokenResponse struct {
+	Text    string        `json:"text"`
+	Token   cluster.Token `json:"token"`
+	Servers []Server      `json:"servers"`
+}
+
+// TokensResponse lists the join tokens, without their secrets.
+type TokensResponse struct {
+	Tokens []cluster.Token `json:"tokens"`
+}

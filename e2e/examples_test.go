@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var examplesDir = flag.String("examples", "", "folder with the users' example scripts: TestExamples runs them all (minutes)")
+
+// TestExamples runs the scripts that users bring, unchanged, on eight hollow nodes of their own
+// slurm.conf, and looks for what each of them promises. `make examples` calls it.
+func TestExamples(t *testing.T) {
+	if *examplesDir == "" {
+		t.Skip("no -examples folder given; see make examples")
+	}
+	dir, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "ex"), os.DirFS(*examplesDir)); err != nil {
+		t.Fatal(err)
+	}
+	d := startDevAt(t, dir, "--conf", filepath.Join(dir, "ex/conf/dev/slurm.conf"), "--hollow", "conf", "--hollow-exec")
+	x := examples{d, filepath.Join(dir, "ex")}
+	t.Run("batch", x.batch)
+	t.Run("array", x.array)
+	t.Run("requeue", x.requeue)
+	t.Run("chains", x.chains)
+	t.Run("drivers", x.drivers)
+	t.Run("gang", x.gang)
+}
+
+type examples struct {
+	d   *dev
+	dir string
+}
+
+// sh runs a command line in the folder of the scripts.
+func (x examples) sh(t *testing.T, limit time.Duration, line string) (out string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", line)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = x.dir, x.d.env, time.Second
+	b, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("%s: not done in %v\n%s", line, limit, b)
+	}
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(b), cmd.ProcessState.ExitCode()
+}
+
+// job submits, waits and returns the job's id and its output file.
+func (x examples) job(t *testing.T, args string) (id, log string) {
+	t.Helper()
+	out, code := x.sh(t, 3*time.Minute, "sbatch --parsable --wait --output=log_%A_%a "+args+" 2>sbatch.err")
+	id = strings.TrimSpace(out)
+	if _, err := strconv.Atoi(id); err != nil {
+		t.Fatalf("sbatch %s: exit code %d\n%s", args, code, out)
+	}
+	found, _ := filepath.Glob(filepath.Join(x.dir, "log_"+id+"_*"))
+	for _, f := range found {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log += string(b)
+	}
+	if code != 0 {
+		t.Fatalf("%s: job %s ended with %d\n%s", args, id, code, log)
+	}
+	return id, log
+}
+
+// result wants the script's own verdict, in all tasks.
+func result(t *testing.T, log string, tasks int) {
+	t.Helper()
+	if n := strings.Count(log, "RESULT ok\n"); n != tasks || strings.Contains(log, "FAIL") {
+		t.Errorf("%d of %d say RESULT ok:\n%s", n, tasks, log[:min(len(log), 4000)])
+	}
+}
+
+func (x examples) batch(t *testing.T) {
+	for _, script := range []string{"finetune.sbatch", "sanity.sbatch", "fsdp-train.sbatch", "fsdp-endpoint.sbatch",
+		"deepspeed-srun.sbatch", "deepspeed-hostfile.sbatch", "ray.sbatch"} {
+		t.Run(script, func(t *testing.T) {
+			_, log := x.job(t, script)
+			result(t, log, 1)
+		})
+	}
+	t.Run("train64-noshebang.sbatch", func(t *testing.T) { x.job(t, "train64-noshebang.sbatch") })
+}
+
+func (x examples) array(t *testing.T) {
+	_, log := x.job(t, "--array=0-15 --gres=gpu:1 sweep.sbatch")
+	result(t, log, 16)
+	_, log = x.job(t, "array-embed.sbatch")
+	result(t, log, 1000)
+}
+
+// requeue sends the job back once it has written a checkpoint; it goes on from there.
+func (x examples) requeue(t *testing.T) {
+	id := strings.TrimSpace(x.d.must("sbatch", "--parsable", "--chdir="+x.dir, "--export=ALL,STEPS=6,STEP_SECONDS=0.5,EXAMPLES="+x.dir, x.dir+"/spot-requeue.sbatch"))
+	x.d.wait("a checkpoint", func() bool { _, err := os.Stat(filepath.Join(x.dir, "ckpt_"+id)); return err == nil })
+	x.d.must("scontrol", "requeue", id)
+	x.ended(t, id, "COMPLETED")
+	b, err := os.ReadFile(filepath.Join(x.dir, "spot_"+id+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result(t, string(b), 1)
+	if !strings.Contains(string(b), "attempt 1") || !regexp.MustCompile(`start at step [1-9]`).Match(b) {
+		t.Errorf("no second attempt from a checkpoint:\n%s", b)
+	}
+}
+
+func (x examples) ended(t *testing.T, id, state string) {
+	t.Helper()
+	var got string
+	x.d.wait("job "+id+" to end", func() bool {
+		out, _, _ := x.d.run("sacct", "-X", "-n", "-P", "-j", id, "-o", "state")
+		got = strings.TrimSpace(out)
+		return got != "" && !strings.Contains(got, "PENDING") && !strings.Contains(got, "RUNNING")
+	})
+	for line := range strings.Lines(got) {
+		if strings.TrimSpace(line) != state {
+			t.Errorf("job %s is %q, want %s", id, got, state)
+			return
+		}
+	}
+}
+
+// chains runs the pipelines: each job ends as its dependencies say.
+func (x examples) chains(t *testing.T) {
+	out, code := x.sh(t, time.Minute, "./pipeline.sh")
+	ids := map[string]string{}
+	for _, m := range regexp.MustCompile(`(\w+)=(\d+)`).FindAllStringSubmatch(out, -1) {
+		ids[m[1]] = m[2]
+	}
+	if code != 0 || len(ids) != 7 {
+		t.Fatalf("pipeline.sh: exit code %d\n%s", code, out)
+	}
+	for _, name := range []string{"train", "eval", "restart", "array", "last"} {
+		x.ended(t, ids[name], "COMPLETED")
+	}
+	x.ended(t, ids["failing"], "FAILED")
+	if why := strings.TrimSpace(x.d.must("squeue", "-h", "-j", ids["never"], "-o", "%r")); why != "DependencyNeverSatisfied" {
+		t.Errorf("the job behind the failed one waits for %q", why)
+	}
+	x.d.must("scancel", ids["never"])
+	out, code = x.sh(t, time.Minute, "./rlhf-pipeline.sh")
+	rounds := regexp.MustCompile(`round \d: (\d+) (\d+) (\d+)`).FindAllStringSubmatch(out, -1)
+	if code != 0 || len(rounds) != 3 {
+		t.Fatalf("rlhf-pipeline.sh: exit code %d\n%s", code, out)
+	}
+	for _, r := range rounds {
+		for _, id := range r[1:] {
+			x.ended(t, id, "COMPLETED")
+		}
+	}
+}
+
+// drivers runs the scripts of daily commands.
+func (x examples) drivers(t *testing.T) {
+	out, code := x.sh(t, time.Minute, "./monitor.sh")
+	if code != 0 {
+		t.Errorf("monitor.sh: exit code %d", code)
+	}
+	result(t, out, 1)
+	out, _ = x.sh(t, time.Minute, "./gpu-options.sh")
+	for _, want := range []string{"rank 0 local 0 sees 0,1\n", "rank 3 local 3 sees 0,1,2,3\n", "rank 3 local 3 sees 3\n", "no gpu:"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("gpu-options.sh does not show %q:\n%s", want, out)
+		}
+	}
+	out, _ = x.sh(t, time.Minute, "./interactive.sh")
+	if !strings.Contains(out, "/dev/pts/") || !regexp.MustCompile(`job \d+`).MatchString(out) || !strings.Contains(out, "GPU 0:") {
+		t.Errorf("interactive.sh:\n%s", out)
+	}
+}
+
+func (x examples) gang(t *testing.T) {
+	out, code := x.sh(t, 5*time.Minute, "./gang-test.sh")
+	if code != 0 {
+		t.Errorf("gang-test.sh: exit code %d", code)
+	}
+	result(t, out, 1)
+	t.Log(regexp.MustCompile(`start skew.*`).FindString(out))
+}

@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTerminal uses srun --pty as a person does, in a real terminal (tmux): its size, a change of
+// its size, Ctrl-C, job control by Ctrl-Z, and the exit code.
+func TestTerminal(t *testing.T) {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("tmux is not installed; make needs installs it")
+	}
+	d := startDev(t)
+	mux := func(args ...string) string {
+		cmd := exec.Command("tmux", append([]string{"-S", filepath.Join(d.dir, "tmux"), "-f", "/dev/null"}, args...)...)
+		cmd.Env, cmd.Dir = append(d.env, "TERM=xterm", "LC_ALL=C.UTF-8"), d.dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("tmux %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	typed := func(text string) { mux("send-keys", "-l", text); mux("send-keys", "Enter") }
+	shows := func(text string) {
+		t.Helper()
+		var seen string
+		defer func() {
+			if t.Failed() {
+				t.Logf("the terminal shows:\n%s", strings.TrimSpace(seen))
+			}
+		}()
+		d.wait(text, func() bool { seen = mux("capture-pane", "-p", "-S", "-"); return strings.Contains(seen, text) })
+	}
+	mux("new-session", "-d", "-x", "90", "-y", "30", "bash --norc --noprofile")
+	t.Cleanup(func() { mux("kill-server") })
+	typed("srun -n1 --pty bash --norc --noprofile")
+	typed("echo job-$((6*7)) $SLURM_JOB_NUM_NODES; tty; stty size")
+	shows("job-42 1")
+	shows("/dev/pts/")
+	shows("30 90")
+	mux("resize-window", "-x", "71", "-y", "23")
+	typed("until [ \"$(stty size)\" = '23 71' ]; do :; done; echo resized-$((6*7))")
+	shows("resized-42")
+	typed("sh -c 'touch waiting; exec sleep 1000'")
+	d.wait("the sleep", func() bool { _, err := os.Stat(filepath.Join(d.dir, "waiting")); return err == nil })
+	mux("send-keys", "C-c")
+	typed("echo interrupted-$?")
+	shows("interrupted-130")
+	typed("sh -c 'touch again; exec sleep 1000'")
+	d.wait("the second sleep", func() bool { _, err := os.Stat(filepath.Join(d.dir, "again")); return err == nil })
+	mux("send-keys", "C-z")
+	shows("Stopped")
+	typed("kill -9 %1; exec sh -c 'exit 7'")
+	d.wait("the shell outside", func() bool {
+		return strings.TrimSpace(mux("display-message", "-p", "#{pane_current_command}")) == "bash"
+	})
+	typed("echo code-$?")
+	shows("code-7")
+	if left := d.must("squeue", "-h"); left != "" {
+		t.Errorf("still in the queue: %s", left)
+	}
+}
