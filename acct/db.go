@@ -6,7 +6,6 @@ package acct
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -266,7 +266,7 @@ func unix(t time.Time) int64 {
 }
 
 func putJob(tx *sql.Tx, j *cluster.Job) error {
-	data, err := json.Marshal(j)
+	data, err := wire.Marshal(j)
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func putJob(tx *sql.Tx, j *cluster.Job) error {
 }
 
 func putStep(tx *sql.Tx, s *cluster.Step) error {
-	data, err := json.Marshal(s)
+	data, err := wire.Marshal(s)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package acct
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // State is a phase, for ended jobs with an outcome.
@@ -55,7 +55,7 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 			var data []byte
 			j := &cluster.Job{}
 			if err = rows.Scan(&data); err == nil {
-				err = json.Unmarshal(data, j)
+				err = wire.Unmarshal(data, j)
 			}
 			if err != nil {
 				yield(Record{}, fmt.Errorf("read history: %w", err))
@@ -171,7 +171,7 @@ func (d *DB) steps(ctx context.Context, j *cluster.Job) ([]*cluster.Step, error)
 		if err := rows.Scan(&data); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(data, s); err != nil {
+		if err := wire.Unmarshal(data, s); err != nil {
 			return nil, err
 		}
 		out = append(out, s)

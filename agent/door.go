@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Pace of calls that wait for a leader.
@@ -158,7 +158,7 @@ func (d *door) forward(c *call) (int, []byte, error) {
 	}
 	if status == api.Status(cluster.Unavailable) {
 		var e api.Error
-		if json.Unmarshal(reply, &e) == nil && again(&e) {
+		if wire.Unmarshal(reply, &e) == nil && again(&e) {
 			if d.server == nil {
 				d.fleet.next()
 			}

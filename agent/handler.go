@@ -3,18 +3,19 @@ package agent
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // serve answers calls on a listener until ctx ends: the local socket, or a lane of the port.
@@ -141,6 +142,7 @@ func (c *call) answer() {
 		}
 		if err == nil {
 			c.reply(status, reply)
+			answers.Put(&reply)
 			return
 		}
 		if c.door == nil || !again(err) || time.Now().After(end) || c.r.Context().Err() != nil {
@@ -163,9 +165,17 @@ func (c *call) handle() (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	text, err := json.Marshal(v)
+	var buf []byte
+	if used, ok := answers.Get().(*[]byte); ok {
+		buf = (*used)[:0]
+	}
+	text, err := wire.Append(buf, v)
 	return http.StatusOK, text, err
 }
+
+// answers are buffers that were written and may be used again. Those of long lists, thrown away,
+// would soon bring about a garbage collection, which looks at every job.
+var answers sync.Pool
 
 func (c *call) reply(status int, text []byte) {
 	c.w.Header().Set("Content-Type", "application/json")
@@ -179,7 +189,7 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 	if e.Code == cluster.Internal {
 		h.log.Error("call failed", "err", err)
 	}
-	text, _ := json.Marshal(e)
+	text, _ := wire.Marshal(e)
 	(&call{w: w}).reply(api.Status(e.Code), text)
 }
 

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +14,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
+	"dev.muster/wire"
 	"github.com/hashicorp/raft"
 )
 
@@ -138,7 +138,7 @@ func (n *network) found(dir, name string) (*trust.Credentials, error) {
 		if ca, err = trust.NewCA(time.Now()); err != nil {
 			return nil, err
 		}
-		text, err := json.Marshal(ca)
+		text, err := wire.Marshal(ca)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (n *network) found(dir, name string) (*trust.Credentials, error) {
 func readAuthority(dir string) *cluster.CA {
 	var ca cluster.CA
 	text, err := os.ReadFile(filepath.Join(dir, authorityFile))
-	if err != nil || json.Unmarshal(text, &ca) != nil {
+	if err != nil || wire.Unmarshal(text, &ca) != nil {
 		return nil
 	}
 	return &ca

@@ -5,10 +5,10 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Access says who may call an endpoint.
@@ -76,7 +76,7 @@ func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, 
 		Handle: func(ctx context.Context, who Caller, body []byte) (any, error) {
 			var q Q
 			if len(body) > 0 {
-				if err := json.Unmarshal(body, &q); err != nil {
+				if err := wire.Unmarshal(body, &q); err != nil {
 					return nil, cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
 				}
 			}

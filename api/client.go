@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Limits of the wire.
@@ -53,7 +53,7 @@ var ErrNotSent = errors.New("not sent")
 // Call makes one request and decodes the answer. An error answer comes back as *Error.
 func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, error) {
 	var r R
-	body, err := json.Marshal(q)
+	body, err := wire.Marshal(q)
 	if err != nil {
 		return r, fmt.Errorf("encode request for %s: %w", e.Path, err)
 	}
@@ -64,7 +64,7 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 	if status != 200 {
 		return r, errorOf(e.Method, e.Path, status, reply)
 	}
-	if err := json.Unmarshal(reply, &r); err != nil {
+	if err := wire.Unmarshal(reply, &r); err != nil {
 		return r, fmt.Errorf("decode answer of %s: %w", e.Path, err)
 	}
 	return r, nil
@@ -73,7 +73,7 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 // errorOf is the error that an answer tells.
 func errorOf(method, path string, status int, reply []byte) error {
 	var e Error
-	if json.Unmarshal(reply, &e) != nil || e.Message == "" {
+	if wire.Unmarshal(reply, &e) != nil || e.Message == "" {
 		return cluster.Errorf(cluster.Internal, "", "%s %s: status %d", method, path, status)
 	}
 	return &e
@@ -240,7 +240,7 @@ func escape(b []byte) string {
 
 // Tunnel sends the request and, once the other side agrees to upgrade, returns the bare connection.
 func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (Conn, error) {
-	body, err := json.Marshal(q)
+	body, err := wire.Marshal(q)
 	if err != nil {
 		return nil, err
 	}

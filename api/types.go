@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Empty is a request or response without content.
@@ -101,7 +102,7 @@ type JobQuery struct {
 	Outcomes   []cluster.Outcome  `json:"outcomes,omitempty"` // with Phases: ended jobs must have one of these
 	// Brief leaves out what only the full record shows (submit line, limits, groups).
 	Brief bool `json:"brief,omitempty"`
-	// Pages lets the answer end after PageJobs jobs and name the id ranges of the rest, which can be
+	// Pages lets the answer end after FirstJobs jobs and name the id ranges of the rest, which can be
 	// fetched side by side; From and To (both included) ask for one of them.
 	Pages bool          `json:"pages,omitempty"`
 	From  cluster.JobID `json:"from,omitempty"`
@@ -117,10 +118,46 @@ type JobsResponse struct {
 	Jobs    []*cluster.Job `json:"jobs"`
 	Missing []cluster.Ref  `json:"missing,omitempty"` // asked for, not there
 	Rest    []JobRange     `json:"rest,omitempty"`    // what is still to be fetched
+	Brief   bool           `json:"brief,omitempty"`   // the jobs travel as brief ones
 }
 
-// PageJobs is the size of a page of jobs.
-const PageJobs = 2000
+// AppendJSON writes the answer.
+func (r *JobsResponse) AppendJSON(b []byte) ([]byte, error) {
+	type plain JobsResponse
+	if !r.Brief {
+		return wire.Append(b, (*plain)(r))
+	}
+	return wire.Append(b, &struct {
+		plain
+		Jobs briefJobs `json:"jobs"`
+	}{plain(*r), r.Jobs})
+}
+
+// briefJobs are written one after the other from one place in memory: copies of all would be 20 MB
+// of garbage for a list of 10,000.
+type briefJobs []*cluster.Job
+
+// AppendJSON writes a list of brief jobs.
+func (l briefJobs) AppendJSON(b []byte) (_ []byte, err error) {
+	brief := cluster.Job{Spec: &cluster.JobSpec{}}
+	b = append(b, '[')
+	for i, j := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		j.Brief(&brief)
+		if b, err = wire.Append(b, &brief); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// FirstJobs and PageJobs are the sizes of the first page of jobs and of the others.
+const (
+	FirstJobs = 500
+	PageJobs  = 2000
+)
 
 // JobRange is a range of job ids, both ends included.
 type JobRange struct {

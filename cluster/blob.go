@@ -3,24 +3,25 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"dev.muster/wire"
 )
 
 const b64Prefix = "b64:"
 
 func marshalBlob(b []byte) ([]byte, error) {
 	if utf8.Valid(b) && !strings.HasPrefix(string(b), b64Prefix) {
-		return json.Marshal(string(b))
+		return wire.Marshal(string(b))
 	}
-	return json.Marshal(b64Prefix + base64.StdEncoding.EncodeToString(b))
+	return wire.Marshal(b64Prefix + base64.StdEncoding.EncodeToString(b))
 }
 
 func unmarshalBlob(in []byte) ([]byte, error) {
 	var s string
-	if err := json.Unmarshal(in, &s); err != nil {
+	if err := wire.Unmarshal(in, &s); err != nil {
 		return nil, err
 	}
 	if rest, ok := strings.CutPrefix(s, b64Prefix); ok {
@@ -32,5 +33,5 @@ func unmarshalBlob(in []byte) ([]byte, error) {
 // HashBlob is the name under which the text is stored.
 func HashBlob(b []byte) BlobHash {
 	sum := sha256.Sum256(b)
-	return BlobHash(hex.EncodeToString(sum[:]))
+	return BlobHash(fmt.Sprintf("%x", sum))
 }

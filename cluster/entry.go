@@ -1,9 +1,10 @@
 package cluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
+
+	"dev.muster/wire"
 )
 
 // EnvelopeVersion is the version of the log's envelope.
@@ -55,12 +56,13 @@ type Event struct {
 	Purged JobID `json:"purged,omitempty"`
 }
 
-type envelope struct {
-	V    int             `json:"v"`
-	Kind string          `json:"kind"`
-	At   time.Time       `json:"at"`
-	By   Identity        `json:"by"`
-	Body json.RawMessage `json:"body"`
+// envelope is what the log holds of an entry; its body is a Command, or not decoded yet.
+type envelope[Body any] struct {
+	V    int       `json:"v"`
+	Kind string    `json:"kind"`
+	At   time.Time `json:"at"`
+	By   Identity  `json:"by"`
+	Body Body      `json:"body"`
 }
 
 // decoders holds an empty command per kind. It is a function so that front-ends, which link this
@@ -128,18 +130,18 @@ func Kinds() []string {
 
 // EncodeEntry writes the entry as one line of JSON.
 func EncodeEntry(e Entry) ([]byte, error) {
-	body, err := json.Marshal(e.Cmd)
+	b, err := wire.Marshal(envelope[Command]{V: EnvelopeVersion, Kind: e.Cmd.kind(), At: e.At, By: e.By, Body: e.Cmd})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", e.Cmd.kind(), err)
 	}
-	return json.Marshal(envelope{V: EnvelopeVersion, Kind: e.Cmd.kind(), At: e.At, By: e.By, Body: body})
+	return b, nil
 }
 
 // DecodeEntry reads what EncodeEntry wrote. An unknown version or kind is an error: a server
 // that does not know a command must stop, never skip it.
 func DecodeEntry(b []byte) (Entry, error) {
-	var env envelope
-	if err := json.Unmarshal(b, &env); err != nil {
+	var env envelope[wire.RawMessage]
+	if err := wire.Unmarshal(b, &env); err != nil {
 		return Entry{}, fmt.Errorf("decode log entry: %w", err)
 	}
 	if env.V != EnvelopeVersion {
@@ -149,7 +151,7 @@ func DecodeEntry(b []byte) (Entry, error) {
 	if cmd == nil {
 		return Entry{}, fmt.Errorf("log entry has unknown kind %q: it was written by a newer muster", env.Kind)
 	}
-	if err := json.Unmarshal(env.Body, cmd); err != nil {
+	if err := wire.Unmarshal(env.Body, cmd); err != nil {
 		return Entry{}, fmt.Errorf("decode %s: %w", env.Kind, err)
 	}
 	return Entry{At: env.At, By: env.By, Cmd: cmd}, nil

@@ -1,12 +1,13 @@
 package cluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"dev.muster/wire"
 )
 
 // IDSet is a set of small numbers (CPUs, GPUs, array tasks): bit i of word i/64.
@@ -212,7 +213,7 @@ func (s *IDSet) UnmarshalText(b []byte) (err error) { *s, err = ParseIDSet(strin
 // IsZero lets omitzero leave empty sets out.
 func (s IDSet) IsZero() bool { return s.Empty() }
 
-var _ json.Marshaler = BlobText(nil)
+var _ wire.Marshaler = BlobText(nil)
 
 // MarshalJSON writes the text as a JSON string when it is valid UTF-8, else as base64 behind "b64:".
 func (b BlobText) MarshalJSON() ([]byte, error) { return marshalBlob(b) }

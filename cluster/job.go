@@ -16,8 +16,9 @@ const (
 	Ended
 )
 
-// edges lists the moves a job may make. Pending is reached again only by a requeue.
-var edges = map[Phase][]Phase{
+// edges lists the moves a job may make, from each value that a Phase can have. Pending is reached
+// again only by a requeue. An array, not a map: it costs nothing at start.
+var edges = [256][]Phase{
 	Pending:   {Starting, Ended},
 	Starting:  {Running, Suspended, Ending, Ended, Pending},
 	Running:   {Suspended, Ending, Ended, Pending},
@@ -27,7 +28,7 @@ var edges = map[Phase][]Phase{
 }
 
 // Edges returns the table of permitted moves, for documents and checkers.
-func Edges() map[Phase][]Phase { return edges }
+func Edges() [256][]Phase { return edges }
 
 // Outcome is how a job or step ended.
 type Outcome uint8
@@ -119,7 +120,7 @@ type Alloc struct {
 // Job is one job, one array task, or an array's tasks that do not differ yet.
 type Job struct {
 	ID      JobID    `json:"id"`
-	Spec    *JobSpec `json:"spec"`
+	Spec    *JobSpec `json:"spec" wire:"shared"` // never changed
 	Phase   Phase    `json:"phase"`
 	Outcome Outcome  `json:"outcome,omitempty"`
 
@@ -232,14 +233,15 @@ type Usage struct {
 	MaxRSS    int64         `json:"max_rss,omitempty"` // bytes
 }
 
-// Brief is a copy with what the usual lists show: who, where, how large, in which state and why.
-func (j *Job) Brief() *Job {
-	s, c := j.Spec, *j
-	c.Spec = &JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User, Account: s.Account, QOS: s.QOS,
+// Brief makes c, which has a Spec to fill, a copy with what the usual lists show: who, where, how
+// large, in which state and why.
+func (j *Job) Brief(c *Job) {
+	s, spec := j.Spec, c.Spec
+	*c, c.Spec = *j, spec
+	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User, Account: s.Account, QOS: s.QOS,
 		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing}
 	c.Signals, c.LastEval, c.PlannedNodes = nil, time.Time{}, nil
 	if j.Wait != WaitBegin {
 		c.Eligible = time.Time{}
 	}
-	return &c
 }

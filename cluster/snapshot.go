@@ -2,15 +2,19 @@ package cluster
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"dev.muster/wire"
 )
 
 // snapshotVersion is the version of Encode's format.
 const snapshotVersion = 1
+
+// maxRecord bounds one line: an array of millions of tasks or a large script fits many times.
+const maxRecord = 1 << 30
 
 type snapshotHead struct {
 	Version int       `json:"version"`
@@ -36,32 +40,37 @@ type record struct {
 // the same bytes. What is derived is not written.
 func (s *Snapshot) Encode(w io.Writer) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
-	enc := json.NewEncoder(buf)
-	errs := []error{enc.Encode(snapshotHead{snapshotVersion, s.Index, s.Now, s.NextID, s.config})}
-	put := func(r record) bool {
-		if err := enc.Encode(r); err != nil {
-			errs = append(errs, err)
-			return false
+	var line []byte
+	var err error
+	put := func(v any) bool {
+		if err == nil {
+			line, err = wire.Append(line[:0], v)
 		}
-		return true
+		if err == nil {
+			_, err = buf.Write(append(line, '\n'))
+		}
+		return err == nil
 	}
+	put(&snapshotHead{snapshotVersion, s.Index, s.Now, s.NextID, s.config})
 	if s.ca != nil {
-		put(record{CA: s.ca})
+		put(&record{CA: s.ca})
 	}
-	s.tokens.Scan(func(_ string, k *Token) bool { return put(record{Token: k}) })
-	s.joined.Scan(func(_ string, m *Member) bool { return put(record{Member: m}) })
-	s.order.Scan(func(_ int, n *Node) bool { return put(record{Node: n}) })
-	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(record{Blob: b}) })
-	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(record{Job: j}) })
-	s.steps.Scan(func(st *Step) bool { return put(record{Step: st}) })
-	return errors.Join(append(errs, buf.Flush())...)
+	s.tokens.Scan(func(_ string, k *Token) bool { return put(&record{Token: k}) })
+	s.joined.Scan(func(_ string, m *Member) bool { return put(&record{Member: m}) })
+	s.order.Scan(func(_ int, n *Node) bool { return put(&record{Node: n}) })
+	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
+	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
+	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
+	return errors.Join(err, buf.Flush())
 }
 
 // Decode reads what Encode wrote and derives the rest.
 func Decode(r io.Reader) (*State, error) {
-	dec := json.NewDecoder(bufio.NewReaderSize(r, 1<<16))
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 1<<16), maxRecord)
+	lines.Scan()
 	var head snapshotHead
-	if err := dec.Decode(&head); err != nil {
+	if err := errors.Join(lines.Err(), wire.Unmarshal(lines.Bytes(), &head)); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
 	if head.Version != snapshotVersion || head.Config == nil {
@@ -70,13 +79,9 @@ func Decode(r io.Reader) (*State, error) {
 	s := NewState()
 	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
 	var jobs []*Job
-	for {
+	for lines.Scan() {
 		var rec record
-		err := dec.Decode(&rec)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		if err := wire.Unmarshal(lines.Bytes(), &rec); err != nil {
 			return nil, fmt.Errorf("decode snapshot: %w", err)
 		}
 		switch {
@@ -96,6 +101,9 @@ func Decode(r io.Reader) (*State, error) {
 			s.jobs.Set(rec.Job.ID, rec.Job)
 			jobs = append(jobs, rec.Job)
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
 	for _, j := range jobs {
 		s.index(j)

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
+	"dev.muster/wire"
 )
 
 // sacctOptions is what sacct's line asks for.
@@ -421,10 +421,11 @@ func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
 		}
 		jobs = append(jobs, historyJSON(&rows[0], steps))
 	}
-	enc := json.NewEncoder(o.sys.Stdout)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(map[string]any{"meta": map[string]any{"slurm": map[string]any{"release": "22.05.8", "cluster": v.clusterName()}},
-		"errors": []any{}, "warnings": []any{}, "jobs": jobs})
+	text, err := wire.AppendIndent(nil, map[string]any{"meta": map[string]any{"slurm": map[string]any{"release": "22.05.8", "cluster": v.clusterName()}},
+		"errors": []any{}, "warnings": []any{}, "jobs": jobs}, "", "  ")
+	if err == nil {
+		_, err = o.sys.Stdout.Write(append(text, '\n'))
+	}
 	if err != nil {
 		return o.sys.fail("%v", err)
 	}

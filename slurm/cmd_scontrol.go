@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -248,7 +248,7 @@ func (c *control) hosts(arg string, f func([]string) string) int {
 	if arg == "" {
 		return c.complain("scontrol: error: host list is empty")
 	}
-	if filepath.IsAbs(arg) {
+	if path.IsAbs(arg) {
 		text, err := readFileLimited(arg, maxHostFile)
 		if err != nil {
 			return c.complain("scontrol: error: " + plainErr(err))

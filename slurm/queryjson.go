@@ -3,7 +3,6 @@ package slurm
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/wire"
 )
 
 // member is a row of the tables that make JSON objects: a name and what stands there.
@@ -293,11 +293,11 @@ func object[T any](b []byte, members []member[T], v *T) []byte {
 		b = append(b, "\n      \""...)
 		b = append(b, m.name...)
 		b = append(b, "\": "...)
-		text, err := json.MarshalIndent(m.of(v), "      ", "  ")
+		text, err := wire.AppendIndent(b, m.of(v), "      ", "  ")
 		if err != nil {
-			text = []byte("null")
+			text = append(b, "null"...)
 		}
-		b = append(b, text...)
+		b = text
 	}
 	return append(b, "\n    }"...)
 }
@@ -321,7 +321,7 @@ func writeRest[T any](out *bufio.Writer, v *view, name string, members []member[
 			b = b[:0]
 		}
 	}
-	stamp, _ := json.Marshal(unixTime(v.now))
+	stamp, _ := wire.Marshal(unixTime(v.now))
 	b = append(b, "\n  ],\n  \"last_update\": "...)
 	b = append(b, stamp...)
 	b = append(b, `,

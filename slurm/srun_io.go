@@ -14,7 +14,6 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
-	"golang.org/x/term"
 )
 
 // stepIO is srun's side of the tasks' standard streams.
@@ -122,21 +121,19 @@ func (o *stepIO) path(name string) string {
 // terminal prepares --pty: the real terminal becomes raw, its size travels along.
 func (o *stepIO) terminal() int {
 	f, ok := o.sys.Stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok || !isTerminal(f) {
 		o.sys.say("error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
 		o.sys.say("error: Not using a pseudo-terminal, disregarding --pty option")
 		return 0
 	}
-	cols, rows, err := term.GetSize(int(f.Fd()))
+	size, err := terminalSize(f)
 	if err != nil {
-		cols, rows = 80, 24
+		size = cluster.Winsize{Rows: 24, Cols: 80}
 	}
-	o.req.Step.PTY = &cluster.Winsize{Rows: uint16(rows), Cols: uint16(cols)}
-	old, err := term.MakeRaw(int(f.Fd()))
-	if err != nil {
+	o.req.Step.PTY = &size
+	if o.restore, err = makeRaw(f); err != nil {
 		return o.sys.fail("the terminal could not be made raw: %v", err)
 	}
-	o.restore = func() { _ = term.Restore(int(f.Fd()), old) }
 	return 0
 }
 
@@ -294,7 +291,7 @@ func (o *stepIO) resize(streams []*stream.Stream) {
 	if o.req.Step.PTY == nil || !ok {
 		return
 	}
-	if cols, rows, err := term.GetSize(int(f.Fd())); err == nil {
-		streams[0].Resize(uint16(rows), uint16(cols))
+	if size, err := terminalSize(f); err == nil {
+		streams[0].Resize(size.Rows, size.Cols)
 	}
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // maxReports bounds one call; the rest follows.
@@ -55,7 +55,7 @@ func openOutbox(dir string) (*outbox, error) {
 	for lines.Scan() {
 		b.size += int64(len(lines.Bytes())) + 1
 		var l boxLine
-		if json.Unmarshal(lines.Bytes(), &l) != nil {
+		if wire.Unmarshal(lines.Bytes(), &l) != nil {
 			continue // a line cut off by a crash was never acted on
 		}
 		b.last[l.Node] = max(b.last[l.Node], l.Seq, l.Acked)
@@ -102,7 +102,7 @@ func (b *outbox) put(n cluster.NodeName, updates []cluster.Update) (cluster.Repo
 func (b *outbox) write(lines ...boxLine) error {
 	var text []byte
 	for _, l := range lines {
-		line, err := json.Marshal(l)
+		line, err := wire.Marshal(l)
 		if err != nil {
 			return err
 		}

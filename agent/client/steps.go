@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // drainTime is how long an ended step's output waits for a client that is away.
@@ -176,7 +176,7 @@ func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
 		c.dropStep(ls)
 		return api.StepResponse{}, err
 	}
-	memo, _ := json.Marshal(note{Record: ls.record, Spec: withoutEnv(ls.spec), IDs: ls.ids})
+	memo, _ := wire.Marshal(note{Record: ls.record, Spec: withoutEnv(ls.spec), IDs: ls.ids})
 	out := api.StepResponse{Step: ls.record}
 	var specs []step.Spec
 	for i, id := range ls.ids {
@@ -421,7 +421,7 @@ func (c *Client) recoverStep(st *step.Status) {
 		return
 	}
 	var n note
-	if json.Unmarshal(st.Note, &n) != nil {
+	if wire.Unmarshal(st.Note, &n) != nil {
 		return
 	}
 	c.steps[n.Record.ID] = &liveStep{record: n.Record, spec: n.Spec, ids: n.IDs, drained: map[cluster.NodeName]bool{}}
@@ -502,7 +502,7 @@ func (c *Client) checkAttach(who api.Caller, req []byte) error {
 
 // attachTarget finds the step and the node's place in it. Called with mu held.
 func (c *Client) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.AttachRequest, i int, err error) {
-	if err := json.Unmarshal(req, &q); err != nil {
+	if err := wire.Unmarshal(req, &q); err != nil {
 		return nil, q, 0, cluster.Errorf(cluster.Invalid, "", "bad request to attach: %v", err)
 	}
 	ls, lerr := c.liveStep(q.ID, who)

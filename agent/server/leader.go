@@ -3,12 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/sched"
+	"dev.muster/wire"
 )
 
 // Pace of the leader's loop.
@@ -135,8 +135,8 @@ func (s *Server) establish(ctx context.Context, snap *cluster.Snapshot) error {
 
 // sameConfig compares by what the log would hold.
 func sameConfig(a, b *cluster.Config) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
+	x, err1 := wire.Marshal(a)
+	y, err2 := wire.Marshal(b)
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 

@@ -14,7 +14,7 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 	if err != nil {
 		return api.JobsResponse{}, err
 	}
-	out := api.JobsResponse{Index: snap.Index, Now: time.Now()}
+	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief}
 	add := func(j *cluster.Job) {
 		if matchJob(&q, j) {
 			out.Jobs = append(out.Jobs, j)
@@ -54,28 +54,26 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 	if q.Pages {
 		out.Jobs, out.Rest = firstPage(out.Jobs)
 	}
-	if q.Brief {
-		for i, j := range out.Jobs {
-			out.Jobs[i] = j.Brief()
-		}
-	}
 	return out, nil
 }
 
-// firstPage cuts a list (by rising id) after the first page and names the ranges of the others.
+// firstPage cuts a list (by rising id) after the first page, which is short since nothing is done
+// beside it, and names the ranges of the others.
 func firstPage(jobs []*cluster.Job) (page []*cluster.Job, rest []api.JobRange) {
-	for at := api.PageJobs; at < len(jobs); at += api.PageJobs {
+	first := min(len(jobs), api.FirstJobs)
+	for at := first; at < len(jobs); at += api.PageJobs {
 		last := min(at+api.PageJobs, len(jobs)) - 1
 		rest = append(rest, api.JobRange{From: jobs[at].ID, To: jobs[last].ID})
 	}
-	return jobs[:min(len(jobs), api.PageJobs)], rest
+	return jobs[:first], rest
 }
 
 // matchJob applies the filters of a query; empty ones match all.
 func matchJob(q *api.JobQuery, j *cluster.Job) bool {
-	in := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	if len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) ||
-		!in(q.Accounts, j.Spec.Account) || !in(q.Names, j.Spec.Name) || !in(q.QOS, j.Spec.QOS) {
+		len(q.Accounts) > 0 && !slices.Contains(q.Accounts, j.Spec.Account) ||
+		len(q.Names) > 0 && !slices.Contains(q.Names, j.Spec.Name) ||
+		len(q.QOS) > 0 && !slices.Contains(q.QOS, j.Spec.QOS) {
 		return false
 	}
 	if len(q.Phases) > 0 && !slices.Contains(q.Phases, j.Phase) {

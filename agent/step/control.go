@@ -1,11 +1,11 @@
 package step
 
 import (
-	"encoding/json"
 	"net"
 	"sync"
 	"syscall"
 
+	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,7 +44,7 @@ func (s *supervisor) changed(r *run) {
 func (s *supervisor) control(conn *net.UnixConn) {
 	c := &control{conn: conn, marks: map[ID]bool{}, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
-	b, _ := json.Marshal(s.list())
+	b, _ := wire.Marshal(s.list())
 	c.out = appendMessage(nil, msgFull, b)
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *supervisor) writeTo(c *control, done chan struct{}) {
 		clear(c.marks)
 		s.mu.Unlock()
 		if len(list) > 0 {
-			b, _ := json.Marshal(list)
+			b, _ := wire.Marshal(list)
 			out = appendMessage(out, msgPush, b)
 		}
 		if len(out) == 0 {
@@ -123,17 +123,17 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 		}
 	case msgSignal:
 		var q signalRequest
-		if bad = json.Unmarshal(body, &q) != nil; !bad {
+		if bad = wire.Unmarshal(body, &q) != nil; !bad {
 			rep = replyTo(s.signal(q.ID, syscall.Signal(q.Sig), q.Scope))
 		}
 	case msgFreeze:
 		var q freezeRequest
-		if bad = json.Unmarshal(body, &q) != nil; !bad {
+		if bad = wire.Unmarshal(body, &q) != nil; !bad {
 			rep = replyTo(s.freeze(q.ID, q.Stop))
 		}
 	case msgSay:
 		var q sayRequest
-		if bad = json.Unmarshal(body, &q) != nil; !bad {
+		if bad = wire.Unmarshal(body, &q) != nil; !bad {
 			rep = replyTo(s.say(q.ID, q.Text))
 		}
 	case msgList:
@@ -142,7 +142,7 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 		s.mu.Unlock()
 	case msgForget:
 		var ids []ID
-		if bad = json.Unmarshal(body, &ids) != nil; !bad {
+		if bad = wire.Unmarshal(body, &ids) != nil; !bad {
 			rep = replyTo(s.forget(ids))
 		}
 	case msgStop:
@@ -151,7 +151,7 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 		}))
 	case msgUpgrade:
 		var exe string
-		if bad = json.Unmarshal(body, &exe) != nil; !bad {
+		if bad = wire.Unmarshal(body, &exe) != nil; !bad {
 			rep = replyTo(s.upgrade(exe, func() {
 				c.conn.Write(appendMessage(nil, msgReply, number(n), []byte("{}")))
 			}))
@@ -162,7 +162,7 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 	if bad {
 		return false
 	}
-	b, _ := json.Marshal(rep)
+	b, _ := wire.Marshal(rep)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.out = appendMessage(c.out, msgReply, number(n), b)

@@ -3,12 +3,12 @@ package step
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 
+	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -68,7 +68,7 @@ func readJournal(r io.Reader) map[ID]*past {
 	for {
 		line, err := br.ReadBytes('\n')
 		var rec record
-		if len(line) > 1 && json.Unmarshal(line, &rec) == nil {
+		if len(line) > 1 && wire.Unmarshal(line, &rec) == nil {
 			rec.replay(m)
 		}
 		if err != nil {
@@ -102,7 +102,7 @@ func (rec *record) replay(m map[ID]*past) {
 }
 
 func (j *journal) append(rec *record) {
-	b, err := json.Marshal(rec)
+	b, err := wire.Marshal(rec)
 	if err == nil {
 		j.n++
 		_, err = j.f.Write(append(b, '\n'))

@@ -1,7 +1,6 @@
 package step
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -219,7 +219,7 @@ func (r *Remote) read(conn net.Conn) {
 		case msgReply:
 			n, body, err := cutNumber(body)
 			var a answer
-			if err != nil || json.Unmarshal(body, &a.reply) != nil {
+			if err != nil || wire.Unmarshal(body, &a.reply) != nil {
 				return
 			}
 			r.mu.Lock()
@@ -231,7 +231,7 @@ func (r *Remote) read(conn net.Conn) {
 			}
 		case msgPush, msgFull:
 			var list []Status
-			if json.Unmarshal(body, &list) != nil {
+			if wire.Unmarshal(body, &list) != nil {
 				return
 			}
 			r.push(list)
@@ -343,7 +343,7 @@ func (r *Remote) Start(specs ...Spec) error {
 }
 
 func (r *Remote) callJSON(kind byte, v any, repeat bool) (reply, error) {
-	b, err := json.Marshal(v)
+	b, err := wire.Marshal(v)
 	if err != nil {
 		return reply{}, err
 	}
@@ -415,7 +415,7 @@ func (r *Remote) Attach(id ID) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, _ := json.Marshal(id)
+	b, _ := wire.Marshal(id)
 	conn.SetDeadline(time.Now().Add(startWait))
 	_, err = conn.Write(appendMessage(nil, msgAttach, b))
 	var rep reply
@@ -424,7 +424,7 @@ func (r *Remote) Attach(id ID) (net.Conn, error) {
 		var body []byte
 		if kind, body, err = readMessage(conn, maxFirst); err == nil && kind == msgReply {
 			if _, body, err = cutNumber(body); err == nil {
-				err = json.Unmarshal(body, &rep)
+				err = wire.Unmarshal(body, &rep)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -306,7 +306,7 @@ func (s *supervisor) serve(c *net.UnixConn) {
 		s.control(c)
 	case msgAttach:
 		var id ID
-		if json.Unmarshal(body, &id) != nil {
+		if wire.Unmarshal(body, &id) != nil {
 			return
 		}
 		s.mu.Lock()
@@ -316,7 +316,7 @@ func (s *supervisor) serve(c *net.UnixConn) {
 		if r == nil {
 			rep = replyTo(ErrUnknown)
 		}
-		b, _ := json.Marshal(rep)
+		b, _ := wire.Marshal(rep)
 		if _, err := c.Write(appendMessage(nil, msgReply, number(0), b)); err == nil && r != nil {
 			r.out.serve(c)
 		}

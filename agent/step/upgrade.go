@@ -1,7 +1,6 @@
 package step
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"dev.muster/agent/step/stream"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -95,7 +95,7 @@ func inherit() (*handover, error) {
 	b, err := io.ReadAll(f)
 	h := &handover{}
 	if err == nil {
-		err = json.Unmarshal(b, h)
+		err = wire.Unmarshal(b, h)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read handover: %w", err)
@@ -153,7 +153,7 @@ func (s *supervisor) replace() error {
 	for _, r := range s.steps {
 		h.Runs = append(h.Runs, r.save())
 	}
-	b, err := json.Marshal(h)
+	b, err := wire.Marshal(h)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package step
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"strconv"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -109,7 +109,7 @@ func encodeSpecs(specs []Spec) ([]byte, error) {
 	for i := range bare {
 		bare[i].Env, bare[i].Script = nil, nil
 	}
-	j, err := json.Marshal(bare)
+	j, err := wire.Marshal(bare)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func decodeSpecs(b []byte) (specs []Spec, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(j, &specs); err != nil {
+	if err := wire.Unmarshal(j, &specs); err != nil {
 		return nil, fmt.Errorf("%w: %w", errMessage, err)
 	}
 	for i := range specs {

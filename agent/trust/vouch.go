@@ -7,13 +7,13 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Limits of assertions.
@@ -50,7 +50,7 @@ func (c *Credentials) Vouch(u User, call string, body []byte, now time.Time) (st
 		return "", err
 	}
 	sum := sha256.Sum256(body)
-	a, err := json.Marshal(Assertion{User: u, Cluster: c.Cluster, By: c.Name, At: now, Nonce: hex.EncodeToString(nonce), Call: call,
+	a, err := wire.Marshal(Assertion{User: u, Cluster: c.Cluster, By: c.Name, At: now, Nonce: hex.EncodeToString(nonce), Call: call,
 		Body: hex.EncodeToString(sum[:])})
 	if err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func (k *Checker) Check(text string, peer Peer, call string, body []byte, now ti
 	raw, err := base64.RawURLEncoding.DecodeString(left)
 	sig, serr := base64.RawURLEncoding.DecodeString(right)
 	var a Assertion
-	if !ok || err != nil || serr != nil || json.Unmarshal(raw, &a) != nil {
+	if !ok || err != nil || serr != nil || wire.Unmarshal(raw, &a) != nil {
 		return refuse("it can not be read")
 	}
 	if a.By != peer.Name && peer.Role != cluster.RoleServer {

@@ -1,0 +1,90 @@
+// Package wire reads and writes JSON: on the wire, in the log, in snapshots and in files. What it
+// writes is byte for byte what encoding/json (v1) writes, and it reads what that reads.
+//
+// It exists for two reasons (docs/adr/0005-own-json.md). A front-end's start: Go initialises packages
+// in the order of their paths, and encoding/gob, which raft links, comes right before encoding/json;
+// this package needs only what is initialised anyway. And speed: a type is looked at once, which
+// makes a plan; encoding appends to one buffer, decoding is one pass over the text.
+//
+// Differences from encoding/json, all on purpose:
+//   - Names of fields match exactly; case counts.
+//   - The first thing wrong ends decoding; the error names the field and the byte. What stands
+//     before it has been stored.
+//   - Marshalers with pointer receivers are always found: values are made addressable.
+//   - The zero value of a type is zero for omitzero, whatever its IsZero says.
+//   - A field of pointer type with the tag wire:"shared" may get the same pointer as another element
+//     of the same text: lists of jobs repeat their specifications.
+//   - Not supported, and refused: the tag option "string", embedded pointers, two fields of one name
+//     at one depth. Numbers in an any are float64. A value must not contain itself.
+package wire
+
+import "reflect"
+
+// Marshaler is a type that writes its own JSON.
+type Marshaler interface{ MarshalJSON() ([]byte, error) }
+
+// Appender is a type that writes its own JSON behind what is there: one value, without spaces. Unlike
+// a Marshaler's it is not looked at again.
+type Appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// Unmarshaler is a type that reads its own JSON; it must copy what it keeps.
+type Unmarshaler interface{ UnmarshalJSON([]byte) error }
+
+// RawMessage is JSON that is not decoded yet, or already encoded.
+type RawMessage []byte
+
+// MarshalJSON returns m itself.
+func (m RawMessage) MarshalJSON() ([]byte, error) {
+	if m == nil {
+		return []byte("null"), nil
+	}
+	return m, nil
+}
+
+// UnmarshalJSON copies the text.
+func (m *RawMessage) UnmarshalJSON(in []byte) error {
+	*m = append((*m)[:0], in...)
+	return nil
+}
+
+// Marshal encodes v.
+func Marshal(v any) ([]byte, error) { return Append(nil, v) }
+
+// Append encodes v behind dst.
+func Append(dst []byte, v any) ([]byte, error) {
+	if v == nil {
+		return append(dst, "null"...), nil
+	}
+	rv := addressable(reflect.ValueOf(v))
+	return planOf(rv.Type()).enc(dst, rv)
+}
+
+// AppendIndent encodes v behind dst for the eyes: each member on a line of its own, which begins
+// with prefix and one indent a level. The first line has no prefix.
+func AppendIndent(dst []byte, v any, prefix, indent string) ([]byte, error) {
+	text, err := Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{in: text}
+	return d.rewrite(dst, "\n"+prefix, indent)
+}
+
+// Unmarshal decodes one JSON value into what v points to.
+func Unmarshal(in []byte, v any) error {
+	rv := reflect.ValueOf(v)
+	if rv.Kind() != reflect.Pointer || rv.IsNil() {
+		return &Error{Offset: -1, Text: "cannot decode into what is no pointer"}
+	}
+	d := decoder{in: in}
+	if len(in) >= internFrom {
+		d.seen = new([internSlots]string)
+	}
+	d.space()
+	if err := planOf(rv.Type().Elem()).dec(&d, rv.Elem()); err != nil {
+		return err
+	}
+	return d.end()
+}

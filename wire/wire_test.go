@@ -1,0 +1,489 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+type color uint8
+
+func (c color) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "<%d>", c), nil }
+
+func (c *color) UnmarshalText(b []byte) error {
+	_, err := fmt.Sscanf(string(b), "<%d>", c)
+	return err
+}
+
+type spaced struct{ N int }
+
+func (s spaced) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, " { \"n\" :\n[ %d , \"a b & \u2028\", {} ] } ", s.N), nil
+}
+
+func (s *spaced) UnmarshalJSON(b []byte) error {
+	_, err := fmt.Sscanf(strings.Join(strings.Fields(string(b)), ""), `{"n":[%d`, &s.N)
+	return err
+}
+
+type inner struct {
+	Hidden int `json:"a"`
+	Deep   string
+}
+
+type Outer struct{ inner }
+
+// kinds has a field of every kind that the codec knows.
+type kinds struct {
+	Outer
+	A     int                `json:"a"`
+	Name  string             `json:"name,omitempty"`
+	HTML  string             `json:"<h>&"`
+	I8    int8               `json:"i8,omitempty"`
+	U64   uint64             `json:"u64,omitempty"`
+	F     float64            `json:"f"`
+	F32   float32            `json:"f32,omitempty"`
+	B     bool               `json:"b,omitempty"`
+	Bytes []byte             `json:"bytes"`
+	Raw   wire.RawMessage    `json:"raw,omitempty"`
+	Any   any                `json:"any"`
+	M     map[string]int     `json:"m,omitempty"`
+	MI    map[int16]string   `json:"mi"`
+	MU    map[uint8]*inner   `json:"mu,omitzero"`
+	MT    map[color]bool     `json:"mt"`
+	Arr   [3]int             `json:"arr,omitzero"`
+	Arr8  [2]byte            `json:"arr8"`
+	ArrE  [2]byte            `json:"arr_e,omitempty"`
+	F0    float64            `json:"f0,omitempty"`
+	L     []inner            `json:"l"`
+	PP    **int              `json:"pp"`
+	Self  []*kinds           `json:"self,omitempty"`
+	T     time.Time          `json:"t"`
+	TZ    time.Time          `json:"tz,omitzero"`
+	PT    *time.Time         `json:"pt,omitempty"`
+	D     time.Duration      `json:"d"`
+	C     color              `json:"c,omitempty"`
+	PC    *color             `json:"pc"`
+	S     spaced             `json:"s"`
+	PS    *spaced            `json:"ps,omitempty"`
+	IP    netip.Addr         `json:"ip,omitzero"`
+	Set   *cluster.IDSet     `json:"set,omitempty"`
+	Empty struct{}           `json:"empty,omitempty"`
+	Iface fmt.Stringer       `json:"iface"`
+	Blobs []cluster.BlobText `json:"blobs,omitempty"`
+	Skip  int                `json:"-"`
+}
+
+// types are what travels or is stored.
+func types() []any {
+	return []any{kinds{}, api.SubmitRequest{}, api.SubmitResponse{}, api.TestResponse{}, api.WriteResponse{}, api.JobQuery{}, api.JobsResponse{},
+		api.WaitRequest{}, api.WaitResponse{}, api.WhyRequest{}, api.WhyResponse{}, api.ScriptRequest{}, api.ScriptResponse{}, api.NodeQuery{},
+		api.NodesResponse{}, api.ClusterResponse{}, api.StepQuery{}, api.StepsResponse{}, api.PingResponse{}, api.RegisterRequest{},
+		api.RegisterResponse{}, api.ReportRequest{}, api.WorkRequest{}, api.Work{}, api.BlobRequest{}, api.BlobResponse{}, api.StepRequest{},
+		api.StepResponse{}, api.StepSignal{}, api.AttachRequest{}, api.HistoryQuery{}, api.HistoryResponse{}, api.Error{},
+		cluster.PutBlob{}, cluster.Submit{}, cluster.UpdateJob{}, cluster.HoldJobs{}, cluster.Requeue{}, cluster.Suspend{}, cluster.Cancel{},
+		cluster.Finish{}, cluster.Decide{}, cluster.Report{}, cluster.Expire{}, cluster.Purge{}, cluster.NodeUp{}, cluster.NodeDown{},
+		cluster.NodeSet{}, cluster.PartitionSet{}, cluster.Configure{}, cluster.Event{}, cluster.Blob{}, cluster.Config{}, cluster.Load{}, cluster.TokenPut{}, cluster.Token{}, cluster.Member{},
+		step.Spec{}, step.Status{}, step.ID{}}
+}
+
+// filler fills values at random.
+type filler struct{ *rand.Rand }
+
+func (r filler) text() string {
+	words := []string{"", "a", "gpu", "node001", "x\ny\t\"q\"\\", "<b>&amp;", "äöü€𝄞", "\u2028\u2029", "\xff\xfe bad", "b64:x", "\x00\x1f\x7f", strings.Repeat("long ", 20)}
+	return words[r.IntN(len(words))]
+}
+
+func (r filler) time() time.Time {
+	t := time.Unix(r.Int64N(4e9), r.Int64N(1e9)).UTC()
+	switch r.IntN(4) {
+	case 0:
+		return time.Time{}
+	case 1:
+		return t.In(time.FixedZone("", 60*(r.IntN(1400)-700)))
+	case 2:
+		return t.Truncate(time.Second)
+	}
+	return t
+}
+
+func (r filler) fill(v reflect.Value, depth int) {
+	switch x := v.Addr().Interface().(type) {
+	case *time.Time:
+		*x = r.time()
+		return
+	case *cluster.IDSet:
+		*x = cluster.NewIDSet(r.IntN(9), r.IntN(200), r.IntN(200))
+		return
+	case *wire.RawMessage:
+		*x = wire.RawMessage(`{"a" : [1, "<", null ]}`)
+		return
+	case *netip.Addr:
+		*x = netip.AddrFrom4([4]byte{byte(r.IntN(256)), 1})
+		return
+	}
+	few := func() int {
+		if depth > 5 {
+			return 0
+		}
+		return r.IntN(4)
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(r.IntN(2) == 0)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(r.Int64() >> r.IntN(64) * int64(1-2*r.IntN(2)))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(r.Uint64() >> r.IntN(65))
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat([]float64{0, math.Copysign(0, -1), -0.5, 1e-7, 1e21, 3.25e-300, 12345678, 1e20, math.MaxFloat32, 1e-9, r.NormFloat64()}[r.IntN(11)])
+	case reflect.String:
+		v.SetString(r.text())
+	case reflect.Slice:
+		if r.IntN(4) > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), few(), 9))
+		}
+		for i := range v.Len() {
+			r.fill(v.Index(i), depth+1)
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			r.fill(v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		if r.IntN(4) > 0 {
+			v.Set(reflect.MakeMap(v.Type()))
+			for range few() {
+				k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+				r.fill(k, depth+1)
+				r.fill(e, depth+1)
+				v.SetMapIndex(k, e)
+			}
+		}
+	case reflect.Pointer:
+		if few() > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			r.fill(v.Elem(), depth+1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() && r.IntN(3) > 0 {
+				r.fill(v.Field(i), depth+1)
+			}
+		}
+	case reflect.Interface:
+		if v.NumMethod() == 0 {
+			list := []any{nil, true, 1.5, "x", []any{nil, "y"}, map[string]any{"b": 1.0, "a": []any{}}, &inner{1, "z"}, inner{2, ""}}
+			v.Set(reflect.ValueOf(&list[r.IntN(len(list))]).Elem())
+		}
+	}
+}
+
+// TestAgainstEncodingJSON writes and reads random values of all types with both codecs.
+func TestAgainstEncodingJSON(t *testing.T) {
+	for _, sample := range types() {
+		typ := reflect.TypeOf(sample)
+		t.Run(typ.String(), func(t *testing.T) {
+			r := filler{rand.New(rand.NewPCG(1, 2))}
+			for range 100 {
+				v := reflect.New(typ)
+				r.fill(v.Elem(), 0)
+				if list, ok := v.Interface().(*api.JobsResponse); ok {
+					list.Brief = false
+				}
+				want, werr := json.Marshal(v.Interface())
+				got, gerr := wire.Marshal(v.Interface())
+				if werr != nil || gerr != nil {
+					if (werr == nil) != (gerr == nil) {
+						t.Fatalf("wire: %v, encoding/json: %v", gerr, werr)
+					}
+					continue
+				}
+				if !bytes.Equal(got, want) {
+					t.Fatalf("written otherwise:\n%s\n%s", got, want)
+				}
+				a, b := reflect.New(typ), reflect.New(typ)
+				werr, gerr = json.Unmarshal(want, a.Interface()), wire.Unmarshal(want, b.Interface())
+				if (werr == nil) != (gerr == nil) {
+					t.Fatalf("wire: %v, encoding/json: %v\n%s", gerr, werr, want)
+				}
+				if werr == nil && !reflect.DeepEqual(a.Interface(), b.Interface()) {
+					t.Fatalf("read otherwise: %s", want)
+				}
+			}
+		})
+	}
+}
+
+func TestIndent(t *testing.T) {
+	r := filler{rand.New(rand.NewPCG(3, 4))}
+	for range 100 {
+		var v kinds
+		r.fill(reflect.ValueOf(&v).Elem(), 0)
+		want, werr := json.MarshalIndent(&v, "  ", "\t")
+		got, gerr := wire.AppendIndent([]byte("x"), &v, "  ", "\t")
+		if (werr == nil) != (gerr == nil) || werr == nil && string(got) != "x"+string(want) {
+			t.Fatalf("%s %v\n%s %v", got, gerr, want, werr)
+		}
+	}
+}
+
+func TestMarshalErrors(t *testing.T) {
+	twice := reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`}, {Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`}})
+	type byPointer struct{ *inner }
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{map[string]any{"a": []any{1, math.NaN()}}, "a[1]: there is no JSON for NaN"},
+		{[]kinds{{F: math.Inf(1)}}, "[0].f: there is no JSON for +Inf"},
+		{make(chan int), "cannot encode or decode a chan int"},
+		{struct{ F func() }{}, "F: cannot encode or decode a func()"},
+		{reflect.Zero(twice).Interface(), "two fields of " + twice.String() + " are named x"},
+		{byPointer{}, "wire_test.byPointer embeds a pointer"},
+		{struct {
+			N int `json:"n,string"`
+		}{}, "struct { N int \"json:\\\"n,string\\\"\" } uses the tag option string"},
+		{map[float64]int{1: 1}, "a float64 cannot name a member"},
+		{wire.RawMessage("{"), "want a string, got the end at byte 1"},
+		{wire.RawMessage("{1:2}"), "want a string, got a number at byte 1"},
+		{wire.RawMessage("1 2"), "want the end, got a number at byte 2"},
+		{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), "Time.AppendText: year outside of range [0,9999]"},
+	} {
+		if _, err := wire.Marshal(c.v); err == nil || err.Error() != c.want {
+			t.Errorf("%T: %v, want %s", c.v, err, c.want)
+		}
+	}
+	if b, err := wire.Marshal(nil); err != nil || string(b) != "null" {
+		t.Errorf("nil: %s %v", b, err)
+	}
+}
+
+func TestUnmarshalErrors(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{``, "want an object, got the end at byte 0"},
+		{`[]`, "want an object, got a list at byte 0"},
+		{`{"jobs":[{},{"spec":{"limit":"x"}}]}`, `jobs[1].spec.limit: want a number, got a string at byte 29`},
+		{`{"jobs":{}}`, "jobs: want a list, got an object at byte 8"},
+		{`{"index":-1}`, "index: -1 does not fit uint64 at byte 9"},
+		{`{"index":1.5}`, "index: 1.5 does not fit uint64 at byte 9"},
+		{`{"index":1e3}`, "index: 1e3 does not fit uint64 at byte 9"},
+		{`{"index":01}`, "want a comma or the end of the object, got a number at byte 10"},
+		{`{"now":1}`, "now: want a time: Time.UnmarshalJSON: input is not a JSON string at byte 7"},
+		{`{"now":"yesterday"}`, `now: want a time: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006" at byte 7`},
+		{`{"jobs":[{"tasks":"5-1"}]}`, `jobs[0].tasks: bad cluster.IDSet: invalid range "5-1" at byte 18`},
+		{`{"jobs":[{"tasks":5}]}`, `jobs[0].tasks: want a string, got a number at byte 18`},
+		{`{"unknown":{"a":[}]}}`, "want a value, got '}' at byte 17"},
+		{`{"unknown":"\x"}`, "an unknown escape in a string at byte 13"},
+		{`{"unknown":"` + "\n" + `"}`, "a control character in a string at byte 12"},
+		{`{"unknown":"\ud8"}`, "an unknown escape in a string at byte 13"},
+		{`{"unknown":tru}`, "want true, false or null, got a boolean at byte 11"},
+		{`{"index":nul}`, "index: want a number, got null at byte 9"},
+		{`{"index":1,}`, "want a string, got '}' at byte 11"},
+		{`{"index" 1}`, "want a colon, got a number at byte 9"},
+		{`{"index":1} x`, "want the end, got 'x' at byte 12"},
+		{`{"index":1`, "want a comma or the end of the object, got the end at byte 10"},
+		{`{"unknown":` + strings.Repeat("[", 20_000), "nested too deeply at byte 10010"},
+		{strings.Repeat(`{"unknown":`, 20_000), "nested too deeply at byte 110000"},
+		{"\xef\xbb\xbf{}", "want an object, got 'ï' at byte 0"},
+	} {
+		var r api.JobsResponse
+		if err := wire.Unmarshal([]byte(c.in), &r); err == nil || err.Error() != c.want {
+			t.Errorf("%.40s: %v, want %s", c.in, err, c.want)
+		}
+	}
+	for _, v := range []any{nil, api.JobsResponse{}, (*api.JobsResponse)(nil)} {
+		if wire.Unmarshal([]byte("{}"), v) == nil {
+			t.Errorf("%T: decoded into what is no pointer", v)
+		}
+	}
+	var s fmt.Stringer
+	if wire.Unmarshal([]byte("{}"), &s) == nil {
+		t.Error("decoded into an interface with methods")
+	}
+}
+
+// TestDepth reads what is nested as deeply as encoding/json permits, and nothing deeper.
+func TestDepth(t *testing.T) {
+	for _, n := range []int{9_999, 10_000, 10_001} {
+		in := []byte(strings.Repeat("[", n) + strings.Repeat("]", n))
+		var a, b any
+		werr, gerr := json.Unmarshal(in, &a), wire.Unmarshal(in, &b)
+		if (werr == nil) != (gerr == nil) {
+			t.Errorf("depth %d: wire %v, encoding/json %v", n, gerr, werr)
+		}
+	}
+}
+
+// TestMerge decodes into values that hold something: null, lists, maps and pointers behave alike.
+func TestMerge(t *testing.T) {
+	for _, in := range []string{`{"a":null,"name":null,"bytes":null,"any":null,"m":null,"l":null,"pp":null,"t":null,"c":null,"pc":null,"ps":null,"arr":null,"raw":null}`,
+		`{"l":[{"a":7}],"m":{"b":2},"arr":[9],"pp":5,"mu":{"1":{"a":1}},"bytes":[1,2],"self":[{"a":1},{}]}`,
+		`{"l":[{"a":7},{"Deep":"x"}],"l":[{"Deep":"y"}],"l":[{},{},{}],"arr":[1,2,3,4,5],"bytes":""}`,
+		`{"A":1,"NAME":"not ours"}`} {
+		var v [2]kinds
+		for i := range v {
+			n := 3
+			p := &n
+			c := color(4)
+			v[i] = kinds{A: 1, Name: "n", Bytes: []byte("abc"), Any: 1.0, M: map[string]int{"a": 1}, L: []inner{{1, "d"}, {2, "e"}}, PP: &p,
+				T: time.Unix(5, 0).UTC(), C: 2, PC: &c, PS: &spaced{1}, Arr: [3]int{1, 2, 3}, MU: map[uint8]*inner{1: {5, "q"}}}
+		}
+		if strings.Contains(in, "NAME") { // encoding/json ignores case, this package does not
+			if err := wire.Unmarshal([]byte(in), &v[0]); err != nil || !reflect.DeepEqual(v[0], v[1]) {
+				t.Errorf("%s: %v %+v", in, err, v[0])
+			}
+			continue
+		}
+		werr, gerr := json.Unmarshal([]byte(in), &v[0]), wire.Unmarshal([]byte(in), &v[1])
+		if werr != nil || gerr != nil || !reflect.DeepEqual(v[0], v[1]) {
+			t.Errorf("%s: %v %v\n%+v\n%+v", in, werr, gerr, v[0], v[1])
+		}
+	}
+}
+
+// digits has names that encoding/json does not match without case.
+type digits struct {
+	One   int              `json:"1"`
+	Two   string           `json:"2"`
+	Three []digits         `json:"3"`
+	Four  map[string]uint8 `json:"4"`
+	Five  *float64         `json:"5"`
+	Six   any              `json:"6"`
+	Seven [2]bool          `json:"7"`
+	Eight time.Time        `json:"8"`
+	Nine  cluster.BlobText `json:"9"`
+	Ten   map[int8][]byte  `json:"10"`
+	Set   cluster.IDSet    `json:"11"`
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	for _, s := range []string{`{}`, `null`, ` [1,-0.5e+3,"\ud834\udd1e\u00e9\n",true,false,null,{"a":{}}] `, `{"1":1,"1":2,"2":"x","3":[{"1":3}],"4":{"a":255},"5":1e-7}`,
+		`{"6":{"b":[]},"7":[true],"8":"2024-02-29T12:00:00.5+01:00","9":"b64:AAE=","10":{"-1":"AQI="},"11":"0-3,8"}`, `{"1":1.0}`, `{"4":{"a":256}}`,
+		`{"2":"\ud800x\udc00"}`, "{\"2\":\"\xff\"}", `[1e999]`, `-`, `-0`, `[1,]`, `{"a"}`, `"\u12"`, `{"3":[{"1":1}],"3":[{"2":"a"},{}],"3":[]}`, `{"2":"a\u0000b"}`,
+		`{"8":null,"9":null,"10":null,"11":null}`, `{"10":{"300":""}}`, `{"\u0031":1}`, "\u2028", "[\"\x7f\u2028<>&\"]"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		for _, v := range [][2]any{{new(any), new(any)}, {new(digits), new(digits)}, {new(wire.RawMessage), new(wire.RawMessage)}} {
+			werr, gerr := json.Unmarshal(in, v[0]), wire.Unmarshal(in, v[1])
+			if (werr == nil) != (gerr == nil) {
+				t.Fatalf("%T: encoding/json: %v, wire: %v", v[0], werr, gerr)
+			}
+			if werr != nil {
+				continue
+			}
+			if !reflect.DeepEqual(v[0], v[1]) {
+				t.Fatalf("%T: %+v, want %+v", v[0], v[1], v[0])
+			}
+			want, werr := json.Marshal(v[0])
+			got, gerr := wire.Marshal(v[1])
+			if (werr == nil) != (gerr == nil) || !bytes.Equal(got, want) {
+				t.Fatalf("%s %v, want %s %v", got, gerr, want, werr)
+			}
+		}
+	})
+}
+
+func jobs(n int) *api.JobsResponse {
+	r := &api.JobsResponse{Index: 12345, Now: time.Unix(1_700_000_000, 5).UTC()}
+	for i := range n {
+		j := &cluster.Job{ID: cluster.JobID(i + 1), Task: cluster.TaskAny, Wait: cluster.WaitPriority, Submitted: r.Now, Eligible: r.Now,
+			Spec: &cluster.JobSpec{Name: fmt.Sprint("wrap", i), UID: 1000, User: "alice", Account: "physics", QOS: "normal", Partitions: []string{"batch"},
+				Limit: time.Hour, Layout: cluster.Layout{Tasks: 4, CPUsPerTask: 2, MinNodes: 1}}}
+		r.Jobs = append(r.Jobs, j)
+	}
+	return r
+}
+
+func bench(b *testing.B, size int, f func() error) {
+	b.ReportAllocs()
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		if err := f(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkMarshalJobs(b *testing.B) {
+	v := jobs(1000)
+	text, _ := wire.Marshal(v)
+	b.Run("wire", func(b *testing.B) {
+		bench(b, len(text), func() error { _, err := wire.Marshal(v); return err })
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		bench(b, len(text), func() error { _, err := json.Marshal(v); return err })
+	})
+}
+
+func BenchmarkUnmarshalJobs(b *testing.B) {
+	text, _ := wire.Marshal(jobs(1000))
+	b.Run("wire", func(b *testing.B) {
+		bench(b, len(text), func() error { var r api.JobsResponse; return wire.Unmarshal(text, &r) })
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		bench(b, len(text), func() error { var r api.JobsResponse; return json.Unmarshal(text, &r) })
+	})
+}
+
+// TestEntry writes what encoding/json would for an entry of the log, body and all.
+func TestEntry(t *testing.T) {
+	r := filler{rand.New(rand.NewPCG(5, 6))}
+	for range 100 {
+		e := cluster.Entry{At: r.time(), By: cluster.Identity{UID: 7, User: "<u>"}}
+		var cmd cluster.Submit
+		r.fill(reflect.ValueOf(&cmd).Elem(), 0)
+		e.Cmd = &cmd
+		want, err := json.Marshal(struct {
+			V    int              `json:"v"`
+			Kind string           `json:"kind"`
+			At   time.Time        `json:"at"`
+			By   cluster.Identity `json:"by"`
+			Body any              `json:"body"`
+		}{cluster.EnvelopeVersion, "submit", e.At, e.By, e.Cmd})
+		got, gerr := cluster.EncodeEntry(e)
+		if err != nil || gerr != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%s %v\n%s %v", got, gerr, want, err)
+		}
+		back, err := cluster.DecodeEntry(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := cluster.EncodeEntry(back); err != nil || !bytes.Equal(again, got) && !bytes.Contains(got, []byte(`\ufffd`)) {
+			t.Fatalf("%s %v\n%s", again, err, got)
+		}
+	}
+}
+
+// TestShared: what is shared is never written to again.
+func TestShared(t *testing.T) {
+	type item struct {
+		Spec *inner `json:"spec" wire:"shared"`
+	}
+	var got []item
+	in := `[{"spec":{"a":1}},{"spec":{"a":1}},{"spec":{"a":1},"spec":{"Deep":"x"}},{"spec":{"a":1}},{"spec":null},{"spec":{"a":1 }}]`
+	if err := wire.Unmarshal([]byte(in), &got); err != nil {
+		t.Fatal(err)
+	}
+	one, deep := &inner{Hidden: 1}, &inner{Deep: "x"}
+	if want := []item{{one}, {one}, {deep}, {one}, {nil}, {one}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got[0].Spec != got[1].Spec || got[0].Spec != got[3].Spec || got[0].Spec == got[5].Spec {
+		t.Error("shared otherwise")
+	}
+}
