@@ -327,6 +327,9 @@ type StepRequest struct {
 	Job    cluster.JobID    `json:"job"`
 	Spec   cluster.StepSpec `json:"spec"`
 	NoWait bool             `json:"no_wait,omitempty"`
+	// Key is the caller's own name of this request: made again with the same key, after an answer was
+	// lost, it answers with the step that was created then.
+	Key string `json:"key,omitempty"`
 }
 
 // StepResponse describes the step that runs.

@@ -107,7 +107,8 @@ func TestDrill(t *testing.T) {
 		if n, _ := strconv.Atoi(tok); n%5 == 4 {
 			if ranks, _ := os.ReadFile(d.dir + "/ranks." + tok); string(ranks) != "rank\nrank\n" {
 				twice++
-				t.Errorf("the gang of job %s ran like this: %q", id, ranks)
+				out, _ := os.ReadFile(d.dir + "/out." + tok)
+				t.Errorf("the gang of job %s ran like this: %q\n%s", id, ranks, out)
 			}
 		}
 		got := d.must("sacct", "-nXP", "-j", id, "-o", "ExitCode")

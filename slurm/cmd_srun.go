@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -187,9 +188,16 @@ func (s *Sys) step(r *Request, id cluster.JobID) int {
 	return newStepRun(s, r, resp, sio).run()
 }
 
+// daemonAway is how long srun waits for its node's daemon to come back.
+const daemonAway = 30 * time.Second
+
 func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
-	q := api.StepRequest{Job: id, Spec: r.Step, NoWait: true}
+	q := api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: fmt.Sprintf("%s %d %d", r.Step.SrunHost, os.Getpid(), time.Now().UnixNano())}
 	resp, err := call(s, api.CreateStep, q)
+	for end := time.Now().Add(daemonAway); isUnreachable(err) && time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond) // the node's daemon restarts: the job runs on meanwhile
+		resp, err = call(s, api.CreateStep, q)
+	}
 	waited := false
 	for isKind(err, cluster.ErrBusy) || isUnreachable(err) && waited {
 		if r.Client.Immediate != nil {

@@ -71,6 +71,7 @@ type Client struct {
 	blobAge []cluster.BlobHash
 	logins  map[string]login
 	begun   map[runKey]bool   // attempts that an earlier life of this client confirmed
+	staged  map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
 	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
 	steps   map[cluster.StepID]*liveStep
 	freed   chan struct{} // closed and replaced when a step ends: waiting step requests look again
@@ -97,7 +98,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
 		known: make(chan struct{}), told: make(chan struct{}),
-		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, logins: map[string]login{},
+		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{})}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}}
@@ -131,6 +132,10 @@ func (c *Client) Run(ctx context.Context) error {
 		return fmt.Errorf("ask the supervisor for its steps: %w", err)
 	}
 	c.mu.Lock()
+	if err := c.loadStaged(c.cfg.Runner.Instance()); err != nil {
+		c.mu.Unlock()
+		return err
+	}
 	for i := range list {
 		c.have[list[i].ID] = &list[i]
 		c.recoverStep(&list[i])
@@ -230,6 +235,10 @@ func (c *Client) take(w api.Work) {
 		n.index = nw.Index
 		named := map[runKey]bool{}
 		n.jobs = wanted(nw, n.jobs, c.over, c.begun, named)
+		for _, h := range n.jobs {
+			h.staged = c.staged[runKey{h.job.ID, h.job.Attempt, nw.Node}]
+		}
+		c.unstage(nw.Node, named)
 		for key, index := range c.over {
 			if key.node == nw.Node && index != 0 && index < nw.Index && !named[key] {
 				delete(c.over, key)

@@ -14,6 +14,7 @@ type jobHere struct {
 	job       *cluster.Job
 	confirmed bool
 	before    bool      // an earlier life of this client confirmed it
+	staged    bool      // a gang led here, confirmed under the present supervisor
 	launching bool      // the batch script is being fetched and started
 	termed    bool      // TERM was sent
 	killed    time.Time // KILL was sent last
@@ -105,7 +106,7 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 		return out
 	case isBatch && batch == nil && !h.launching && mayStart:
 		single := len(j.Alloc.Shares) == 1
-		if single && (j.Phase != cluster.Starting || h.confirmed || h.before) || !single && !h.confirmed {
+		if single && (j.Phase != cluster.Starting || h.confirmed || h.before) || !single && !h.confirmed && !h.staged {
 			add(lost) // it was confirmed and is gone: this machine was restarted
 			return out
 		}

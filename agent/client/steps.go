@@ -27,6 +27,7 @@ type liveStep struct {
 	record   cluster.Step
 	spec     cluster.StepSpec
 	ids      []step.ID
+	key      string    // of the request that made it
 	told     bool      // its start was reported
 	endedAt  time.Time // all nodes are over
 	killAt   time.Time // TERM was sent; then what is left gets KILL
@@ -40,6 +41,7 @@ type note struct {
 	Record cluster.Step     `json:"record"`
 	Spec   cluster.StepSpec `json:"spec"`
 	IDs    []step.ID        `json:"ids"`
+	Key    string           `json:"key,omitempty"`
 }
 
 // Routes registers what the client of a job's first node answers.
@@ -97,7 +99,14 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 		h, err := c.jobLedHere(q.Job, who)
 		var ls *liveStep
 		if err == nil {
+			if made := c.madeBy(q); made != nil {
+				c.mu.Unlock()
+				return describe(made), nil
+			}
 			ls, err = c.place(h, &q.Spec)
+		}
+		if err == nil {
+			ls.key = q.Key
 		}
 		c.mu.Unlock()
 		if err == nil {
@@ -112,6 +121,34 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 			return api.StepResponse{}, ctx.Err()
 		}
 	}
+}
+
+// madeBy finds the step that the same request made before. Called with mu held.
+func (c *Client) madeBy(q api.StepRequest) *liveStep {
+	for _, ls := range c.steps {
+		if q.Key != "" && ls.key == q.Key && ls.record.ID.Job == q.Job {
+			return ls
+		}
+	}
+	return nil
+}
+
+// describe answers with a step and which ranks run where.
+func describe(ls *liveStep) api.StepResponse {
+	out := api.StepResponse{Step: ls.record}
+	for i, ranks := range ls.ranks() {
+		out.Nodes = append(out.Nodes, api.StepNode{Node: ls.ids[i].Node, Ranks: ranks})
+	}
+	return out
+}
+
+// ranks are the ranks of each node.
+func (ls *liveStep) ranks() [][]int {
+	counts := make([]int, len(ls.record.Shares))
+	for i, sh := range ls.record.Shares {
+		counts[i] = sh.Tasks
+	}
+	return cluster.RankLayout(counts, &ls.spec)
 }
 
 // place reserves a step's resources. Called with mu held.
@@ -163,11 +200,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 
 // startStep starts a placed step on all its nodes.
 func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
-	counts := make([]int, len(ls.record.Shares))
-	for i, sh := range ls.record.Shares {
-		counts[i] = sh.Tasks
-	}
-	ranks := cluster.RankLayout(counts, &ls.spec)
+	ranks := ls.ranks()
 	programs, err := parseMultiProg(&ls.spec, ls.record.Tasks)
 	if err == nil {
 		err = c.checkBinds(ls)
@@ -176,16 +209,14 @@ func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
 		c.dropStep(ls)
 		return api.StepResponse{}, err
 	}
-	memo, _ := wire.Marshal(note{Record: ls.record, Spec: withoutEnv(ls.spec), IDs: ls.ids})
-	out := api.StepResponse{Step: ls.record}
+	memo, _ := wire.Marshal(note{Record: ls.record, Spec: withoutEnv(ls.spec), IDs: ls.ids, Key: ls.key})
 	var specs []step.Spec
-	for i, id := range ls.ids {
+	for i := range ls.ids {
 		sp := c.stepSpec(h, ls, ranks, i, programs)
 		if i == 0 {
 			sp.Note = memo
 		}
 		specs = append(specs, sp)
-		out.Nodes = append(out.Nodes, api.StepNode{Node: id.Node, Ranks: ranks[i]})
 	}
 	if err := c.cfg.Runner.Start(specs...); err != nil {
 		c.dropStep(ls)
@@ -196,7 +227,7 @@ func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
 	if ls.endedAt.IsZero() {
 		c.tellStep(ls)
 	}
-	return out, nil
+	return describe(ls), nil
 }
 
 // checkBinds refuses a step whose tasks can not be bound as it asks: one line for each node in the
@@ -424,7 +455,7 @@ func (c *Client) recoverStep(st *step.Status) {
 	if wire.Unmarshal(st.Note, &n) != nil {
 		return
 	}
-	c.steps[n.Record.ID] = &liveStep{record: n.Record, spec: n.Spec, ids: n.IDs, drained: map[cluster.NodeName]bool{}}
+	c.steps[n.Record.ID] = &liveStep{record: n.Record, spec: n.Spec, ids: n.IDs, key: n.Key, drained: map[cluster.NodeName]bool{}}
 }
 
 func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Error) {

@@ -16,7 +16,6 @@ import (
 
 	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
 // Around are the scripts that run before and after a task, as its user and in its place: a small
@@ -173,7 +172,8 @@ func (a *Around) watch(self, argv []string) int {
 	line := inner.Command(self, argv)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	tty := term.IsTerminal(0)
+	_, terr := unix.IoctlGetTermios(0, unix.TCGETS)
+	tty := terr == nil
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Foreground: tty}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals)

@@ -8,29 +8,51 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stale reports whether the supervisor runs another program file than exe: it was started before
-// an upgrade.
-func (r *Remote) Stale(exe string) (bool, error) {
+// pid is the supervisor's process id, as the kernel says.
+func (r *Remote) pid() (int, error) {
 	r.mu.Lock()
 	conn := r.conn
 	r.mu.Unlock()
 	u, ok := conn.(*net.UnixConn)
 	if !ok {
-		return false, ErrClosed
+		return 0, ErrClosed
 	}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	var cred *unix.Ucred
 	var cerr error
 	if err := raw.Control(func(fd uintptr) { cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return false, err
+		return 0, err
 	}
 	if cerr != nil {
-		return false, cerr
+		return 0, cerr
 	}
-	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/exe", cred.Pid))
+	return int(cred.Pid), nil
+}
+
+// Instance is the supervisor's process: its id and when it started, which an upgrade in place keeps.
+func (r *Remote) Instance() string {
+	pid, err := r.pid()
+	if err != nil {
+		return ""
+	}
+	st, ok := readStat(pid)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d@%d", pid, st.start)
+}
+
+// Stale reports whether the supervisor runs another program file than exe: it was started before
+// an upgrade.
+func (r *Remote) Stale(exe string) (bool, error) {
+	pid, err := r.pid()
+	if err != nil {
+		return false, err
+	}
+	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
 		return false, fmt.Errorf("look at the supervisor's program: %w", err)
 	}

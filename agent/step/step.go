@@ -143,6 +143,8 @@ type Runner interface {
 	Freeze(id ID, stop bool) error
 	// Say writes a line of the node's own to the standard error of the step's first task.
 	Say(id ID, text string) error
+	// Instance names what holds the steps: as long as it is the same, no step was lost. "" if unknown.
+	Instance() string
 	// List tells of every step not yet forgotten.
 	List() ([]Status, error)
 	// Changes delivers a Status whenever one changed; it is closed with the Runner.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"syscall"
@@ -172,6 +173,9 @@ func (t *Timers) List() ([]Status, error) {
 
 // Changes implements Runner.
 func (t *Timers) Changes() <-chan Status { return t.changes }
+
+// Instance implements Runner: the timers live in this process.
+func (t *Timers) Instance() string { return fmt.Sprintf("%p", t) }
 
 // Forget implements Runner.
 func (t *Timers) Forget(ids ...ID) error {
