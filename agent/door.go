@@ -35,7 +35,8 @@ type door struct {
 	server *server.Server // nil where none runs
 	fleet  *fleet
 	peers  *peers   // servers by address
-	remote *api.Mux // what only servers answer, where none runs
+	remote *api.Mux // what is answered elsewhere only: by servers or clients, where none runs here
+	relay  *relay
 	log    *slog.Logger
 }
 
@@ -165,7 +166,26 @@ func (d *door) forward(c *call) (int, []byte, error) {
 			return 0, nil, &e
 		}
 	}
+	if d.server != nil && status == 200 {
+		d.readable(c.r.Context(), reply)
+	}
 	return status, reply, nil
+}
+
+// catchUp bounds how long an answer of the leader is held back for this server's own state.
+const catchUp = 2 * time.Second
+
+// readable waits until what the leader has just written can be read here too: the caller's next
+// question comes to this server.
+func (d *door) readable(ctx context.Context, reply []byte) {
+	var written struct {
+		Index uint64 `json:"index"`
+	}
+	if wire.Unmarshal(reply, &written) == nil && written.Index > 0 {
+		ctx, cancel := context.WithTimeout(ctx, catchUp)
+		defer cancel()
+		_ = d.server.Applied(ctx, written.Index) // if it takes longer, the caller reads what there is
+	}
 }
 
 func noLeader() error {

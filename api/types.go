@@ -171,6 +171,7 @@ type WaitRequest struct {
 	Array   bool          `json:"array,omitempty"` // all tasks of an array
 	Phase   cluster.Phase `json:"phase"`
 	Timeout time.Duration `json:"timeout,omitempty"`
+	After   uint64        `json:"after,omitempty"` // wait until this index is applied first
 }
 
 // WaitResponse is the job (or the array's records) as it is then; Reached is false after a timeout.
@@ -309,6 +310,8 @@ type NodeWork struct {
 	Node  cluster.NodeName `json:"node"`
 	Index uint64           `json:"index"`
 	Jobs  []*cluster.Job   `json:"jobs"`
+	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
+	Peers []NodePeer `json:"peers,omitempty"`
 }
 
 // BlobRequest asks for a stored text by hash.

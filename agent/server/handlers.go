@@ -200,6 +200,9 @@ func (s *Server) waitAfter(ctx context.Context, index uint64) (*cluster.Snapshot
 }
 
 func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (api.WaitResponse, error) {
+	if _, err := s.waitAfter(ctx, q.After); err != nil {
+		return api.WaitResponse{}, err
+	}
 	hold := time.NewTimer(min(max(q.Timeout, 0), maxWaitHold))
 	defer hold.Stop()
 	for {

@@ -27,6 +27,9 @@ func (s *Server) Leads() bool {
 	return s.term != nil
 }
 
+// Applied returns once the entry with this index is applied here.
+func (s *Server) Applied(ctx context.Context, index uint64) error { return s.log.Applied(ctx, index) }
+
 // LeaderAddr is where the leader listens, empty if none is known.
 func (s *Server) LeaderAddr() string {
 	addr, _ := s.log.Leader()
