@@ -179,3 +179,21 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 		t.Errorf("the damaged file is not kept: %v", aside)
 	}
 }
+
+// TestOrder: jobs are listed in the order in which they were first heard of, also when several events
+// of them are written together.
+func TestOrder(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	d.Apply(1, []cluster.Event{{Job: job(1, cluster.Pending, 0)}, {Job: job(2, cluster.Pending, 0)},
+		{Job: job(2, cluster.Ended, cluster.Completed)}, {Job: job(1, cluster.Ended, cluster.Failed)}})
+	var got []cluster.JobID
+	for _, r := range all(t, d.DB, Query{}) {
+		if got = append(got, r.Job.ID); r.Job.Phase != cluster.Ended {
+			t.Errorf("job %d: an older event was stored", r.Job.ID)
+		}
+	}
+	if !slices.Equal(got, []cluster.JobID{1, 2}) {
+		t.Errorf("order %v", got)
+	}
+}

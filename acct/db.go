@@ -243,8 +243,12 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 	}
 	for i, e := range events {
 		switch {
-		case e.Job != nil && lastJob[jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}] == i:
-			err = putJob(tx, e.Job)
+		case e.Job != nil: // jobs enter history in the order in which they were first heard of
+			key := jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}
+			if last, ok := lastJob[key]; ok {
+				err = putJob(tx, events[last].Job)
+				delete(lastJob, key)
+			}
 		case e.Step != nil && lastStep[stepKey{e.Step.ID, e.Step.Attempt, e.Step.Started.UnixNano()}] == i:
 			err = putStep(tx, e.Step)
 		}

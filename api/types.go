@@ -200,12 +200,13 @@ type Cause struct {
 	Hint   string         `json:"hint,omitempty"`
 }
 
-// ScriptRequest asks for a job's script.
+// ScriptRequest asks for a job's script, or for its environment.
 type ScriptRequest struct {
 	Job cluster.JobID `json:"job"`
+	Env bool          `json:"env,omitempty"`
 }
 
-// ScriptResponse is the script as stored.
+// ScriptResponse is the script as stored, or the environment, each variable with a NUL behind.
 type ScriptResponse struct {
 	Script cluster.BlobText `json:"script"`
 }
@@ -376,7 +377,8 @@ type HistoryQuery struct {
 	To         time.Time          `json:"to,omitzero"`
 	Duplicates bool               `json:"duplicates,omitempty"`
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
-	After      uint64             `json:"after,omitempty"`
+	cluster.HistoryFilter
+	After uint64 `json:"after,omitempty"`
 }
 
 // HistoryState is a phase, for ended jobs with an outcome.

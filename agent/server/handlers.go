@@ -251,9 +251,13 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 	if who.UID != j.Spec.UID && !who.Operator() {
 		return api.ScriptResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", q.Job, j.Spec.User)
 	}
-	b, ok := snap.Blob(j.Spec.Script)
+	hash := j.Spec.Script
+	if q.Env && hash != "" { // of batch jobs only, as in Slurm
+		hash = j.Spec.Env
+	}
+	b, ok := snap.Blob(hash)
 	if !ok {
-		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d has no batch script", q.Job)
+		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrBatchOnly, "job %d has no batch script", q.Job)
 	}
 	return api.ScriptResponse{Script: b.Text}, nil
 }
