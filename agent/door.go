@@ -159,7 +159,7 @@ func (d *door) forward(c *call) (int, []byte, error) {
 	}
 	if status == api.Status(cluster.Unavailable) {
 		var e api.Error
-		if wire.Unmarshal(reply, &e) == nil && again(&e) {
+		if wire.Unmarshal(reply, &e) == nil && again(&e, c.repeatable()) {
 			if d.server == nil {
 				d.fleet.next()
 			}
