@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -91,6 +92,7 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.BoolFlag{Name: "and-client", Usage: "server: run jobs on this machine too"},
 		&cli.DurationFlag{Name: "dead-server-after", Value: 72 * time.Hour, Usage: "take a server out of the group that is silent this long"},
 		&cli.StringFlag{Name: "hollow", Usage: "be hollow nodes instead of this machine, e.g. 8x16c64g8gpu:h100, or conf for those of --conf"},
+		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
@@ -156,6 +158,13 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 		nodes, err := client.ParseHollow(h)
 		if err != nil {
 			return err
+		}
+		if prefix := c.String("hollow-prefix"); prefix != "" {
+			for i := range nodes {
+				name := string(nodes[i].Name)
+				name = prefix + name[strings.LastIndex(name, "-")+1:]
+				nodes[i].Name, nodes[i].Inventory.Host = cluster.NodeName(name), name
+			}
 		}
 		cfg.Hollow = nodes
 	}

@@ -179,3 +179,25 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 		t.Errorf("the damaged file is not kept: %v", aside)
 	}
 }
+
+// Servers gather different events together; their records are in one order all the same.
+func TestOrderDoesNotDependOnGathering(t *testing.T) {
+	events := []cluster.Event{{Job: job(1, cluster.Pending, 0)}, {Job: job(2, cluster.Pending, 0)}, {Job: job(2, cluster.Ended, cluster.Completed)},
+		{Job: job(1, cluster.Ended, cluster.Failed)}}
+	apart, together := openDB(t, t.TempDir()), openDB(t, t.TempDir())
+	defer apart.stop()
+	defer together.stop()
+	for i, e := range events {
+		apart.Apply(uint64(i+1), []cluster.Event{e})
+		if err := apart.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	together.Apply(4, events)
+	for _, d := range []opened{apart, together} {
+		got := all(t, d.DB, Query{})
+		if len(got) != 2 || got[0].Job.ID != 1 || got[0].Job.Outcome != cluster.Failed || got[1].Job.ID != 2 {
+			t.Errorf("records: %+v", got)
+		}
+	}
+}

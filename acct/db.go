@@ -203,6 +203,10 @@ type stepKey struct {
 	started int64
 }
 
+func keyOfJob(j *cluster.Job) jobKey { return jobKey{j.ID, j.Submitted.UnixNano()} }
+
+func keyOfStep(s *cluster.Step) stepKey { return stepKey{s.ID, s.Attempt, s.Started.UnixNano()} }
+
 // write stores everything queued in one transaction; of several events of one job the last counts.
 func (d *DB) write() error {
 	d.mu.Lock()
@@ -232,21 +236,27 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 		return err
 	}
 	defer tx.Rollback() // no-op once committed
-	lastJob, lastStep := map[jobKey]int{}, map[stepKey]int{}
-	for i, e := range events {
+	lastJob, lastStep := map[jobKey]*cluster.Job{}, map[stepKey]*cluster.Step{}
+	for _, e := range events {
 		if e.Job != nil {
-			lastJob[jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}] = i
+			lastJob[keyOfJob(e.Job)] = e.Job
 		}
 		if e.Step != nil {
-			lastStep[stepKey{e.Step.ID, e.Step.Attempt, e.Step.Started.UnixNano()}] = i
+			lastStep[keyOfStep(e.Step)] = e.Step
 		}
 	}
-	for i, e := range events {
-		switch {
-		case e.Job != nil && lastJob[jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}] == i:
-			err = putJob(tx, e.Job)
-		case e.Step != nil && lastStep[stepKey{e.Step.ID, e.Step.Attempt, e.Step.Started.UnixNano()}] == i:
-			err = putStep(tx, e.Step)
+	for _, e := range events { // records enter with the first event, so that their order does not depend on what was gathered
+		if e.Job != nil {
+			if j, ok := lastJob[keyOfJob(e.Job)]; ok {
+				delete(lastJob, keyOfJob(e.Job))
+				err = putJob(tx, j)
+			}
+		}
+		if e.Step != nil && err == nil {
+			if st, ok := lastStep[keyOfStep(e.Step)]; ok {
+				delete(lastStep, keyOfStep(e.Step))
+				err = putStep(tx, st)
+			}
 		}
 		if err != nil {
 			return err
