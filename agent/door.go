@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/agent/server"
@@ -22,6 +24,8 @@ import (
 const (
 	retryTime  = 20 * time.Second // an election takes well under a second; a restart of all servers some
 	retryPause = 20 * time.Millisecond
+	// ownWriteTime is how long a read waits for what was written by the same server.
+	ownWriteTime = time.Second
 )
 
 // memberVouch is what a server writes instead of an assertion when it forwards a node's own call.
@@ -37,6 +41,9 @@ type door struct {
 	peers  *peers   // servers by address
 	remote *api.Mux // what only servers answer, where none runs
 	log    *slog.Logger
+	// written is the index of the newest write that went through here to the leader: who wrote by this
+	// server finds it in what they read here.
+	written atomic.Uint64
 }
 
 func (d *door) leads() bool { return d == nil || d.server == nil || d.server.Leads() }
@@ -165,7 +172,31 @@ func (d *door) forward(c *call) (int, []byte, error) {
 			return 0, nil, &e
 		}
 	}
+	if c.route.Leader && status == http.StatusOK {
+		d.noteWrite(reply)
+	}
 	return status, reply, nil
+}
+
+// noteWrite remembers the index of an answer that has one.
+func (d *door) noteWrite(reply []byte) {
+	var w api.WriteResponse
+	if d.server == nil || wire.Unmarshal(reply, &w) != nil {
+		return
+	}
+	for old := d.written.Load(); w.Index > old && !d.written.CompareAndSwap(old, w.Index); old = d.written.Load() {
+	}
+}
+
+// ownWrites waits until this server has what was written through it; not for long, since it may be
+// cut off from the leader.
+func (d *door) ownWrites(ctx context.Context) {
+	if d == nil || d.server == nil || d.leads() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownWriteTime)
+	defer cancel()
+	_ = d.server.Applied(ctx, d.written.Load()) // what is there is answered
 }
 
 func noLeader() error {

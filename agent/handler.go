@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -136,7 +137,11 @@ func (c *call) answer() {
 		var reply []byte
 		var err error
 		if c.known && (!c.route.Leader || c.door.leads()) {
+			c.door.ownWrites(c.r.Context())
 			status, reply, err = c.handle()
+			if errors.Is(err, server.ErrElsewhere) {
+				status, reply, err = c.door.forward(c)
+			}
 		} else {
 			status, reply, err = c.door.forward(c)
 		}

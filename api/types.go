@@ -58,6 +58,10 @@ var (
 	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
 )
 
+// CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
+// as eight bytes, the most significant first, and the file.
+const CopyHistory = "/v1/history/copy"
+
 // AttachStep is the tunnel that carries a step's frames to srun.
 const AttachStep = "/v1/steps/attach"
 
@@ -271,6 +275,8 @@ type PingResponse struct {
 	// Heard is when the server last heard of the leader: its answers are that old.
 	Heard time.Time `json:"heard"`
 	Now   time.Time `json:"now"`
+	// Partial says that the history of the past is still on its way to the server.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // RegisterRequest brings up the nodes of one client (several when they are hollow).

@@ -28,6 +28,7 @@ const (
 	logCacheEntries  = 512
 	maxAppendEntries = 1024
 	snapshotsKept    = 2
+	snapshotChecks   = time.Second // how often a log of few entries is looked at
 )
 
 // ErrNotLeader is what Propose answers on a server that does not lead.
@@ -54,6 +55,8 @@ type Config struct {
 	Bootstrap bool   // make a new single-server group if Dir holds none
 	// Timeout is raft's heartbeat and election timeout; 0 means 200 ms.
 	Timeout time.Duration
+	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
+	SnapshotEvery uint64
 	// Memory keeps the log in memory only (tests).
 	Memory bool
 }
@@ -97,6 +100,9 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 		t = 200 * time.Millisecond
 	}
 	rc.HeartbeatTimeout, rc.ElectionTimeout, rc.LeaderLeaseTimeout = t, t, t
+	if n := cfg.SnapshotEvery; n > 0 {
+		rc.SnapshotThreshold, rc.TrailingLogs, rc.SnapshotInterval = n, n, snapshotChecks
+	}
 	if cfg.Bootstrap {
 		has, err := raft.HasExistingState(logs, stable, snaps)
 		if err != nil {

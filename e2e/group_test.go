@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,8 +61,26 @@ func (g *group) add(name, mode string, args ...string) *dev {
 	d := newDev(g.t, dir, mode, append([]string{"--node", name, "--bind", g.addr(len(g.at) + 1)}, args...))
 	d.work = g.dir
 	g.at[name] = d
-	d.start()
+	g.start(name)
 	return d
+}
+
+// start starts a member again and waits until it takes calls.
+func (g *group) start(name string) {
+	g.t.Helper()
+	g.at[name].start()
+	g.answers(name)
+}
+
+func (g *group) answers(name string) {
+	g.t.Helper()
+	g.wait("the socket of "+name, func() bool {
+		c, err := net.Dial("unix", g.at[name].dir+"/s")
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
 }
 
 // join starts a member that joins by s1, or by the server that is given: a server, or a client that is hollow
@@ -186,6 +205,7 @@ func (g *group) sameHistory(want int, servers ...string) {
 	g.t.Helper()
 	first := ""
 	for _, s := range servers {
+		g.drained(s) // its replica may be a moment behind
 		out := g.must(s, "sacct", "-nXPa", "-S", "now-1hours", "-o", sacctAll)
 		if n := strings.Count(out, "\n") + 1; n != want {
 			g.t.Fatalf("%s tells of %d jobs, want %d:\n%s", s, n, want, out)
@@ -226,6 +246,14 @@ func TestGroup(t *testing.T) {
 	}
 	g.drained("s2")
 	g.sameHistory(jobs, "s1", "s2", "s3")
+	for _, s := range []string{"s1", "s2", "s3"} { // who has written reads it on the same server
+		id := g.must(s, "sbatch", "--parsable", "-H", "--wrap", "true")
+		if out := g.must(s, "squeue", "-h", "-o", "%i %r"); out != id+" JobHeldUser" {
+			t.Errorf("%s took job %s and shows %q", s, id, out)
+		}
+		g.must(s, "scancel", id)
+		jobs++
+	}
 
 	g.must("s1", "sbatch", "-H", "--wrap", "true") // survives what follows
 	jobs++
@@ -242,14 +270,14 @@ func TestGroup(t *testing.T) {
 	if out := g.must(rest[1], "squeue", "-h", "-t", "PD", "-o", "%r"); !strings.Contains(out, "JobHeldUser") {
 		t.Errorf("the held job is lost: %q", out)
 	}
-	g.at[leader].start()
+	g.start(leader)
 	g.wait("the old leader to follow", func() bool { return g.members(leader)[leader] == "follows" })
 
 	leader = g.awaitLeader("s1")
 	follower := g.others(leader)[0]
 	g.at[follower].kill()
 	submit(leader)
-	g.at[follower].start()
+	g.start(follower)
 	g.wait("the follower to be back", func() bool { return g.leader(follower) != "" })
 	submit(follower)
 
@@ -271,6 +299,52 @@ func TestGroup(t *testing.T) {
 	for i := 1; i <= 9; i++ {
 		if b, _ := os.ReadFile(fmt.Sprintf("%s/once.%d", g.dir, i)); string(b) != "run\n" {
 			t.Errorf("job %d ran like this: %q", i, b)
+		}
+	}
+}
+
+// TestLateServer joins a server when the log no longer begins at the beginning, and keeps another away
+// for so long: both get the state in one piece, and the past from another server.
+func TestLateServer(t *testing.T) {
+	g := newGroup(t, "--snapshot-every", "20")
+	g.join("c1", "s1", "--hollow", "2x8c16g", "--hollow-exec")
+	g.join("s2", "s1", "--snapshot-every", "20")
+	g.join("s3", "s1", "--snapshot-every", "20")
+	g.wait("three voters", func() bool { return g.voters("s1") == 3 })
+	jobs := 0
+	work := func() {
+		t.Helper()
+		for range 12 {
+			jobs++
+			g.must("s1", "sbatch", "-o", "/dev/null", "--wrap", "exit 3")
+		}
+		g.drained("s1")
+	}
+	compact := func() {
+		t.Helper()
+		count := func() int { list, _ := filepath.Glob(g.dir + "/s1/d/raft/snapshots/*/state.bin"); return len(list) }
+		newest := func() string {
+			list, _ := filepath.Glob(g.dir + "/s1/d/raft/snapshots/*")
+			return strings.Join(list, " ")
+		}
+		for begin := newest(); count() == 0 || newest() == begin; {
+			work()
+		}
+	}
+	work()
+	g.at["s3"].kill()
+	compact()
+	compact()
+	g.start("s3")
+	g.join("s4", "s2", "--snapshot-every", "20")
+	g.must("s3", "sacct", "-nX")
+	g.wait("the late server to vote", func() bool { return g.members("s4")["s4"] == "follows" })
+	work()
+	g.wait("all to know the end", func() bool { out, _, _ := g.run("s3", "squeue", "-h"); return out == "" })
+	g.sameHistory(jobs, "s1", "s2", "s3", "s4")
+	for _, s := range []string{"s3", "s4"} {
+		if log := g.at[s].read("log"); !strings.Contains(log, "history is whole") {
+			t.Errorf("%s did not fetch the past:\n%s", s, log)
 		}
 	}
 }

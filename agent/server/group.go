@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"dev.muster/api"
@@ -152,5 +153,8 @@ func (s *Server) askServer(ctx context.Context, addr string) (behind uint64, ok 
 		return 0, false
 	}
 	mine := s.log.AppliedIndex()
+	if r.Partial { // it should not lead yet
+		return math.MaxUint64, true
+	}
 	return mine - min(mine, r.Applied), true
 }

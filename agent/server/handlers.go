@@ -42,6 +42,12 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.GetWork, s.getWork)
 	handle(s, m, api.ReportWork, s.reportWork)
 	handle(s, m, api.GetBlob, s.getBlob)
+	api.HandleTunnel(m, api.CopyHistory, api.Peer, func(api.Caller, []byte) error {
+		if !s.hist.Whole() {
+			return cluster.Errorf(cluster.Unavailable, "", "the history of this server is not whole itself")
+		}
+		return nil
+	}, s.copyHistory)
 	write(m, s, api.CancelJob)
 	write(m, s, api.FinishJob)
 	write(m, s, api.HoldJob)
@@ -262,5 +268,6 @@ func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.
 }
 
 func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
-	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.log.LastContact(), Now: time.Now()}, nil
+	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.log.LastContact(), Now: time.Now(),
+		Partial: !s.hist.Whole()}, nil
 }

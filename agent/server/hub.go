@@ -39,6 +39,15 @@ func (h *hub) fire(topic string) {
 	}
 }
 
+// all wakes everybody.
+func (h *hub) all() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for topic := range h.topics {
+		h.fire(topic)
+	}
+}
+
 // publish wakes the waiters that events concern.
 func (h *hub) publish(events []cluster.Event) {
 	h.mu.Lock()

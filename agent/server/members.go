@@ -39,6 +39,9 @@ func (s *Server) InGroup(addr string) bool {
 	return err == nil && v.Addr == addr && s.Snapshot().CA() != nil
 }
 
+// Applied returns once an entry of the log is part of the state here.
+func (s *Server) Applied(ctx context.Context, index uint64) error { return s.log.Applied(ctx, index) }
+
 // Servers lists the group.
 func (s *Server) Servers() []api.Server { return s.servers() }
 

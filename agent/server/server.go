@@ -43,6 +43,7 @@ type Server struct {
 	hub     *hub
 	leases  *leases
 	wake    chan struct{} // something changed: the leader looks again
+	gap     chan struct{} // history may lack something
 	booted  time.Time
 	current chan struct{} // closed once the state has caught up with the log
 
@@ -60,7 +61,7 @@ type Server struct {
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), leases: newLeases(), wake: make(chan struct{}, 1),
-		state: cluster.NewState(), work: map[cluster.NodeName]uint64{},
+		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		booted: time.Now(), current: make(chan struct{})}
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
@@ -79,6 +80,8 @@ func (s *Server) Run(ctx context.Context) error {
 	histCtx, stopHist := context.WithCancel(context.WithoutCancel(ctx))
 	histErr := make(chan error, 1)
 	wg.Go(func() { histErr <- s.hist.Run(histCtx) })
+	poke(s.gap) // an earlier life may have ended before history was whole
+	wg.Go(func() { s.fillGaps(ctx) })
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
@@ -97,9 +100,11 @@ func (s *Server) Snapshot() *cluster.Snapshot {
 	return s.snap
 }
 
-func (s *Server) poke() {
+func (s *Server) poke() { poke(s.wake) }
+
+func poke(c chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -169,9 +174,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s.snap = nil
 	s.noteWork(index, events)
 	s.mu.Unlock()
-	if len(events) > 0 {
-		s.hist.Apply(index, events)
-	}
+	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.hub.publish(events)
 	s.poke()
 	return out
@@ -205,5 +208,10 @@ func (m machine) Restore(r io.Reader) error {
 	m.s.mu.Lock()
 	m.s.state, m.s.snap, m.s.floor = st, nil, st.Index
 	m.s.mu.Unlock()
+	m.s.hub.all()
+	if err := m.s.hist.Restored(st.Index); err != nil {
+		return err
+	}
+	poke(m.s.gap)
 	return nil
 }
