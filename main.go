@@ -150,7 +150,7 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 	switch h := c.String("hollow"); {
 	case h == "conf" && cfg.Initial != nil:
 		for _, n := range cfg.Initial.Declared {
-			n.Inventory.Hollow = true
+			client.Hollow(&n.Inventory)
 			cfg.Hollow = append(cfg.Hollow, client.NodeConfig{Name: n.Name, Inventory: n.Inventory})
 		}
 	case h == "conf":

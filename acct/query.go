@@ -31,6 +31,7 @@ type Query struct {
 	From, To   time.Time // jobs that lived between them; zero: no bound
 	Duplicates bool      // every attempt, not only the last
 	Steps      bool
+	cluster.HistoryFilter
 }
 
 // Record is one attempt of one job.
@@ -146,6 +147,9 @@ func (q *Query) matches(j *cluster.Job) bool {
 		return false
 	}
 	if len(q.Nodes) > 0 && !slices.ContainsFunc(j.AllocNodes(), func(n cluster.NodeName) bool { return slices.Contains(q.Nodes, n) }) {
+		return false
+	}
+	if !q.HistoryFilter.Matches(j) {
 		return false
 	}
 	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(s State) bool {

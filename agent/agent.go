@@ -164,6 +164,11 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	return s, err
 }
 
+// nearby is the client of this process's own socket.
+func nearby(socket string) *api.Client {
+	return &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
+}
+
 // renew makes a supervisor from before an upgrade execute the new program, its jobs running on.
 func renew(r *step.Remote, cfg Config) error {
 	stale, err := r.Stale(cfg.Supervisor[0])
@@ -212,9 +217,15 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}
-	near := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", cfg.Socket)
-	}}
-	return client.New(client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}, cfg.Log)
+	near := nearby(cfg.Socket)
+	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
+		FileName: cfg.FileName, EndNote: cfg.EndNote, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}
+	if n != nil {
+		cc.Peer = n.nodes.at
+	}
+	c, err := client.New(cc, cfg.Log)
+	if err == nil && n != nil {
+		n.door.relay.local = c.Leads
+	}
+	return c, err
 }

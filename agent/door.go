@@ -39,7 +39,8 @@ type door struct {
 	server *server.Server // nil where none runs
 	fleet  *fleet
 	peers  *peers   // servers by address
-	remote *api.Mux // what only servers answer, where none runs
+	remote *api.Mux // what is answered elsewhere only: by servers or clients, where none runs here
+	relay  *relay
 	log    *slog.Logger
 	// written is the index of the newest write that went through here to the leader: who wrote by this
 	// server finds it in what they read here.

@@ -85,6 +85,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 		return
 	}
+	if c.relayed() {
+		return
+	}
 	if known && route.Tunnel != nil {
 		c.tunnel()
 		return
@@ -217,7 +220,7 @@ func (c *call) tunnel() {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Time{})
-	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+c.r.Header.Get("Upgrade")+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, upgraded(c.r.Header.Get("Upgrade"))); err != nil {
 		return
 	}
 	if err := c.route.Tunnel(c.ctx, c.who, c.body, &bufferedConn{conn, buf.Reader}); err != nil {

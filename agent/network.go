@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dev.muster/agent/client"
 	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
 	"dev.muster/api"
@@ -34,6 +35,7 @@ type network struct {
 	addr  string // advertised
 	ring  *keyring
 	fleet *fleet
+	nodes *peers // clients of other nodes
 	port  *port
 	door  *door
 	// authority is that of a cluster which this first server makes.
@@ -85,6 +87,11 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 	if !cfg.Server {
 		new(server.Server).Routes(n.door.remote)
 	}
+	if !cfg.Client {
+		new(client.Client).Routes(n.door.remote)
+	}
+	n.nodes = newPeers(n.ring, cluster.RoleNode, cluster.RoleServer)
+	n.door.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), nodes: n.nodes, known: map[cluster.JobID]place{}}
 	n.port, err = openPort(cfg.Bind, n.addr, n.ring, n.admit, cfg.Log)
 	return n, err
 }

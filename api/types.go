@@ -175,6 +175,7 @@ type WaitRequest struct {
 	Array   bool          `json:"array,omitempty"` // all tasks of an array
 	Phase   cluster.Phase `json:"phase"`
 	Timeout time.Duration `json:"timeout,omitempty"`
+	After   uint64        `json:"after,omitempty"` // wait until this index is applied first
 }
 
 // WaitResponse is the job (or the array's records) as it is then; Reached is false after a timeout.
@@ -203,12 +204,13 @@ type Cause struct {
 	Hint   string         `json:"hint,omitempty"`
 }
 
-// ScriptRequest asks for a job's script.
+// ScriptRequest asks for a job's script, or for its environment.
 type ScriptRequest struct {
 	Job cluster.JobID `json:"job"`
+	Env bool          `json:"env,omitempty"`
 }
 
-// ScriptResponse is the script as stored.
+// ScriptResponse is the script as stored, or the environment, each variable with a NUL behind.
 type ScriptResponse struct {
 	Script cluster.BlobText `json:"script"`
 }
@@ -315,6 +317,8 @@ type NodeWork struct {
 	Node  cluster.NodeName `json:"node"`
 	Index uint64           `json:"index"`
 	Jobs  []*cluster.Job   `json:"jobs"`
+	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
+	Peers []NodePeer `json:"peers,omitempty"`
 }
 
 // BlobRequest asks for a stored text by hash.
@@ -379,7 +383,8 @@ type HistoryQuery struct {
 	To         time.Time          `json:"to,omitzero"`
 	Duplicates bool               `json:"duplicates,omitempty"`
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
-	After      uint64             `json:"after,omitempty"`
+	cluster.HistoryFilter
+	After uint64 `json:"after,omitempty"`
 }
 
 // HistoryState is a phase, for ended jobs with an outcome.

@@ -134,6 +134,9 @@ func (t *tx) addSignal(n *Job, c *Cancel) error {
 		sig.Num = n.Signals[k-1].Num + 1
 	}
 	n.Signals = append(slices.Clone(n.Signals), sig)
+	if c.Step == nil && (c.Sig == sigStop || c.Sig == sigCont) {
+		n.Stopped = c.Sig == sigStop
+	}
 	if len(n.Signals) > maxSignals {
 		n.Signals = n.Signals[len(n.Signals)-maxSignals:]
 	}

@@ -76,7 +76,7 @@ func (t *tx) start(d Decision) error {
 	}
 	n := *j
 	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.at
-	n.Backfilled, n.LastEval = d.Backfilled, t.at
+	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
 	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
 	n.Waiting = n.AllocNodes()
 	if err := t.move(&n, Starting); err != nil {

@@ -22,6 +22,7 @@ type ErrKind string
 // The kinds.
 const (
 	ErrJobID         ErrKind = "job_id"
+	ErrAway          ErrKind = "away"      // a node does not answer now
 	ErrNoLeader      ErrKind = "no_leader" // nothing was done; the call may be made again
 	ErrPartition     ErrKind = "partition"
 	ErrNoPartition   ErrKind = "no_partition"

@@ -169,6 +169,37 @@ type Job struct {
 	// Signals asked for by users that the nodes deliver once, by rising number.
 	Signals  []JobSignal `json:"signals,omitempty"`
 	NextStep int         `json:"next_step,omitempty"` // next step number, as far as reported
+	// Stopped: a user's SIGSTOP has stopped it, and no SIGCONT followed.
+	Stopped bool `json:"stopped,omitempty"`
+	// Contain: the cluster gave every job an external step when this one began.
+	Contain bool `json:"contain,omitempty"`
+}
+
+// OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for
+// what others start on its nodes, and the batch script while it runs (its end is reported like that
+// of any step). They are records only; no process stands for the external step.
+func (j *Job) OwnSteps() (out []*Step) {
+	if j.Alloc == nil || j.Started.IsZero() || j.Phase < Running {
+		return nil
+	}
+	own := func(number int, name string, shares []Share) *Step {
+		return &Step{ID: StepID{j.ID, number}, Attempt: j.Attempt, Name: name, User: j.Spec.User, UID: j.Spec.UID, Shares: shares,
+			Tasks: len(shares), Started: j.Started}
+	}
+	if j.Contain {
+		s := own(ExternStep, "extern", j.Alloc.Shares)
+		if j.Phase == Ended {
+			s.Ended, s.Outcome = j.Ended, Completed
+			if j.Outcome == NodeFailed {
+				s.Outcome = NodeFailed
+			}
+		}
+		out = append(out, s)
+	}
+	if j.Spec.Kind == Batch && j.Phase != Ended {
+		out = append(out, own(BatchStep, "batch", j.Alloc.Shares[:1]))
+	}
+	return out
 }
 
 // SignalScope says which processes of a job get a signal.
@@ -179,6 +210,12 @@ const (
 	SignalSteps      SignalScope = iota // the steps, not the batch shell
 	SignalBatchShell                    // only the batch shell's own process (-b)
 	SignalFull                          // batch shell, its children and all steps (-f)
+)
+
+// Numbers of the signals that stop and continue a job.
+const (
+	sigCont = 18
+	sigStop = 19
 )
 
 // JobSignal is one signal to deliver to a running job. Step is a step number or AllSteps.

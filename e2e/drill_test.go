@@ -34,8 +34,9 @@ func drillJob(token, code, ms int) (args []string, script string) {
 
 // TestDrill kills the daemon again and again while jobs are submitted and run; every fourth time the
 // supervisor too. Afterwards every acknowledged job has run exactly once and its exit code is in the
-// history. Jobs in the middle of their launch when the supervisor dies can not be told from jobs that
-// ran: those, and only those, may be NODE_FAIL, and must not have run to their end.
+// history. When the supervisor dies too, two kinds of job may be NODE_FAIL: those in the middle of their launch,
+// which can not be told from jobs that ran, and those that end while nothing of muster lives: the kernel tells
+// an exit code to a living parent only.
 func TestDrill(t *testing.T) {
 	d := startDev(t)
 	rnd := rand.New(rand.NewPCG(*drillSeed, 0))
@@ -84,14 +85,14 @@ func TestDrill(t *testing.T) {
 		d.wait(fmt.Sprintf("the daemon of round %d", round), func() bool { _, _, rc := d.run("squeue", "-h"); return rc == 0 })
 	}
 	d.wait("all jobs to end", func() bool { out, _, rc := d.run("squeue", "-h"); return rc == 0 && out == "" })
-	lost, twice, wrong, failed := 0, 0, 0, 0
+	lost, twice, wrong, failed, unseen := 0, 0, 0, 0, 0
 	for key, code := range want {
 		id, tok, _ := strings.Cut(key, " ")
 		b, _ := os.ReadFile(d.dir + "/run." + tok)
 		if *drillRounds > 3 && d.must("sacct", "-nXP", "-j", id, "-o", "State") == "NODE_FAIL" {
 			failed++
 			if string(b) == "begin\nend\n" {
-				t.Errorf("job %s ran to its end and is NODE_FAIL", id)
+				unseen++
 			}
 			continue
 		}
@@ -117,8 +118,8 @@ func TestDrill(t *testing.T) {
 			t.Errorf("job %s: exit code %q in history, want %d:0 (%s)", id, got, code, d.must("sacct", "-nXP", "-j", id, "-o", "State"))
 		}
 	}
-	t.Logf("%d kills, %d jobs acknowledged, %d lost, %d not run once, %d wrong exit codes, %d failed with the supervisor",
-		*drillRounds, len(want), lost, twice, wrong, failed)
+	t.Logf("%d kills, %d jobs acknowledged, %d lost, %d not run once, %d wrong exit codes, %d failed with the supervisor, %d of them at their end",
+		*drillRounds, len(want), lost, twice, wrong, failed, unseen)
 	if failed > len(want)/100 {
 		t.Errorf("%d jobs of %d failed with the supervisor", failed, len(want))
 	}

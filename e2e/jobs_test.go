@@ -308,3 +308,35 @@ func TestUpgradeInPlace(t *testing.T) {
 		t.Error("the supervisor still runs the old program")
 	}
 }
+
+// TestExternStep: with PrologFlags=Contain every job has an external step in lists and history, and
+// the batch script is listed while it runs.
+func TestExternStep(t *testing.T) {
+	dir, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := "ClusterName=c\nPrologFlags=Contain\nNodeName=gpu-node-[001-002] CPUs=2 RealMemory=8000 Feature=red\nPartitionName=p Nodes=ALL Default=YES\n"
+	if err := os.WriteFile(dir+"/slurm.conf", []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d := startDevAt(t, dir, "--conf", dir+"/slurm.conf", "--hollow", "conf", "--hollow-exec")
+	id := d.must("sbatch", "--parsable", "-N2", "-C", "red", "-t", "7", "-o", "/dev/null", "--wrap", "srun -n1 sleep 60")
+	steps := func() string { return d.must("squeue", "-s", "-h", "-o", "%i %j %A") }
+	d.wait("the steps", func() bool { return strings.Contains(steps(), id+".0") })
+	expect(t, "squeue -s", steps(), id+".0 sleep 1\n"+id+".batch batch 1\n"+id+".extern extern 2")
+	expect(t, "sacct", d.must("sacct", "-nP", "-j", id, "-o", "JobID,State,NTasks"), id+"|RUNNING|\n"+id+".batch|RUNNING|1\n"+id+".extern|RUNNING|2\n"+id+".0|RUNNING|1")
+	d.must("scancel", "-s", "STOP", id)
+	expect(t, "a stopped job", d.must("squeue", "-h", "-o", "%t"), "ST")
+	d.must("scancel", "-s", "CONT", id)
+	expect(t, "a continued job", d.must("squeue", "-h", "-o", "%t"), "R")
+	d.must("scancel", id)
+	d.wait("the end", func() bool { return d.must("squeue", "-h") == "" })
+	expect(t, "history", d.must("sacct", "-nP", "-j", id+".extern,"+id+".0", "-o", "JobID,State,ExitCode"), id+".extern|COMPLETED|0:0\n"+id+".0|CANCELLED|0:15")
+	for args, want := range map[string]string{"-k 7": id, "-k 8": "", "-i 2": id, "-i 1": "", "-C red": id, "-C blue": "", "-g 0": map[bool]string{true: id}[os.Getgid() == 0]} {
+		expect(t, "sacct "+args, d.must("sacct", append([]string{"-nXP", "-o", "JobID", "-j", id}, strings.Fields(args)...)...), want)
+	}
+	if out := d.must("sacct", "-j", id, "--env-vars"); !strings.Contains(out, "\nPATH=") || !strings.HasPrefix(out, "Environment used for "+id) {
+		t.Errorf("--env-vars: %q", out)
+	}
+}

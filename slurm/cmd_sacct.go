@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,6 +36,11 @@ type sacctOptions struct {
 	raw      bool
 	brief    bool
 	long     bool
+	unit     byte // of memory; 0: as it comes
+	// maxMinutes is -K, which counts beside -k only.
+	maxMinutes int
+	steps      []target      // single steps that -j names
+	wholes     []cluster.Ref // jobs that it names
 }
 
 // What sacct prints without -o, with -b and with -l.
@@ -58,7 +64,8 @@ var sacctRows = []sacctOption{
 	{Long: "brief", Short: 'b', On: opt.Sacct, Help: "only jobid, state and exit code", Set: func(o *sacctOptions, _ string) error { o.brief = true; return nil }},
 	{Long: "batch-script", Short: 'B', On: opt.Sacct, Help: "print the batch script of -j", Set: func(o *sacctOptions, _ string) error { o.script = true; return nil }},
 	{Long: "completion", Short: 'c', On: opt.Sacct, Help: "job completion records: the same as history here", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "constraints", Short: 'C', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these constraints", Meta: "list", Ignored: "history is not searched by constraint yet"},
+	{Long: "constraints", Short: 'C', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these constraints", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.query.Constraints = splitList(v); return nil }},
 	{Long: "delimiter", Arg: opt.Required, On: opt.Sacct, Help: "what separates fields with -p and -P", Meta: "char",
 		Set: func(o *sacctOptions, v string) error { o.delim = v; return nil }},
 	{Long: "duplicates", Short: 'D', On: opt.Sacct, Help: "every attempt of requeued jobs",
@@ -69,13 +76,18 @@ var sacctRows = []sacctOption{
 	{Long: "env-vars", On: opt.Sacct, Help: "print the environment of -j", Set: func(o *sacctOptions, _ string) error { o.env = true; return nil }},
 	{Long: "federation", On: opt.Sacct, Help: "federations: no effect", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "file", Short: 'f', Arg: opt.Required, On: opt.Sacct, Help: "another job completion file", Meta: "file", Ignored: "history is a database here"},
-	{Long: "flags", Short: 'F', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these flags", Meta: "list", Ignored: "history is not searched by flags yet"},
-	{Long: "group", Short: 'g', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list", Ignored: "history is not searched by group yet"},
-	{Long: "gid", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list", Ignored: "history is not searched by group yet"},
+	{Long: "flags", Short: 'F', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these flags", Meta: "list",
+		Set: setSacctFlags},
+	{Long: "group", Short: 'g', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list",
+		Set: setSacctGroups},
+	{Long: "gid", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list",
+		Set: setSacctGroups},
 	{Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sacct, Help: "these jobs", Meta: "list", Set: setSacctJobs},
 	{Long: "json", Arg: opt.Optional, On: opt.Sacct, Help: "answer in JSON", Set: func(o *sacctOptions, _ string) error { o.json = true; return nil }},
-	{Long: "timelimit-min", Short: 'k', Arg: opt.Required, On: opt.Sacct, Help: "jobs with at least this limit", Meta: "time", Ignored: "history is not searched by limit yet"},
-	{Long: "timelimit-max", Short: 'K', Arg: opt.Required, On: opt.Sacct, Help: "jobs with at most this limit", Meta: "time", Ignored: "history is not searched by limit yet"},
+	{Long: "timelimit-min", Short: 'k', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this limit, or with -K at least", Meta: "time",
+		Set: func(o *sacctOptions, v string) error { return sacctLimit(v, &o.query.Minutes.Min) }},
+	{Long: "timelimit-max", Short: 'K', Arg: opt.Required, On: opt.Sacct, Help: "with -k: at most this limit", Meta: "time",
+		Set: func(o *sacctOptions, v string) error { return sacctLimit(v, &o.maxMinutes) }},
 	{Long: "local", On: opt.Sacct, Help: "this cluster only: always so", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "long", Short: 'l', On: opt.Sacct, Help: "many fields", Set: func(o *sacctOptions, _ string) error { o.long = true; return nil }},
 	{Long: "allclusters", Short: 'L', On: opt.Sacct, Help: "all clusters: there is one", Set: func(*sacctOptions, string) error { return nil }},
@@ -83,8 +95,10 @@ var sacctRows = []sacctOption{
 	{Long: "noheader", Short: 'n', On: opt.Sacct, Help: "no header", Set: func(o *sacctOptions, _ string) error { o.header = false; return nil }},
 	{Long: "name", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these names", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.Names = splitList(v); return nil }},
-	{Long: "ncpus", Short: 'I', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many CPUs", Meta: "range", Ignored: "history is not searched by size yet"},
-	{Long: "nnodes", Short: 'i', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many nodes", Meta: "range", Ignored: "history is not searched by size yet"},
+	{Long: "ncpus", Short: 'I', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many CPUs", Meta: "range",
+		Set: func(o *sacctOptions, v string) error { return sacctRange("cpu", v, &o.query.CPUCount) }},
+	{Long: "nnodes", Short: 'i', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many nodes", Meta: "range",
+		Set: func(o *sacctOptions, v string) error { return sacctRange("node", v, &o.query.NodeCount) }},
 	{Long: "noconvert", On: opt.Sacct, Help: "no change of units", Set: func(o *sacctOptions, _ string) error { o.raw = true; return nil }},
 	{Long: "nodelist", Short: 'N', Arg: opt.Required, On: opt.Sacct, Help: "jobs that ran on these nodes", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { return setNodeList(&o.query.Nodes, v) }},
@@ -96,7 +110,8 @@ var sacctRows = []sacctOption{
 		Set: func(o *sacctOptions, v string) error { o.query.QOS = splitList(v); return nil }},
 	{Long: "partition", Short: 'r', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these partitions", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.Partitions = splitList(v); return nil }},
-	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct, Help: "jobs that waited for these reasons", Meta: "list", Ignored: "history is not searched by reason yet"},
+	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct, Help: "jobs that waited for these reasons", Meta: "list",
+		Set: setSacctReasons},
 	{Long: "state", Short: 's', Arg: opt.Required, On: opt.Sacct, Help: "jobs in these states", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.states = splitList(v); return nil }},
 	{Long: "starttime", Short: 'S', Arg: opt.Required, On: opt.Sacct, Help: "jobs that lived after this time", Meta: "time",
@@ -104,10 +119,12 @@ var sacctRows = []sacctOption{
 	{Long: "truncate", Short: 'T', On: opt.Sacct, Help: "cut times to the window", Set: func(o *sacctOptions, _ string) error { o.truncate = true; return nil }},
 	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these users", Meta: "list", Set: setSacctUsers},
 	{Long: "uid", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these users", Meta: "list", Set: setSacctUsers},
-	{Long: "units", Arg: opt.Required, On: opt.Sacct, Help: "unit of memory", Meta: "[KMGTP]", Ignored: "memory keeps Slurm's own unit"},
+	{Long: "units", Arg: opt.Required, On: opt.Sacct, Help: "unit of memory", Meta: "[KMGTP]",
+		Set: setSacctUnits},
 	{Long: "use-local-uid", On: opt.Sacct, Help: "user names of this machine: always so", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations", Meta: "list", Ignored: "associations come with accounting"},
-	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list", Ignored: "history is not searched by wckey yet"},
+	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = splitList(v); return nil }},
 	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Help: "heterogeneous jobs: no effect", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "allocations", Short: 'X', On: opt.Sacct, Help: "only the jobs, no steps", Set: func(o *sacctOptions, _ string) error { o.jobsOnly = true; return nil }},
 	{Long: "verbose", Short: 'v', On: opt.Sacct, Help: "more messages", Set: func(*sacctOptions, string) error { return nil }},
@@ -124,8 +141,106 @@ func setSacctJobs(o *sacctOptions, v string) error {
 			return opt.Errorf(opt.CodeError, "sacct: fatal: Bad job/step specified: %s", w)
 		}
 		o.query.Refs = append(o.query.Refs, t.ref)
+		if n, one := sacctStep(w); one {
+			o.steps = append(o.steps, target{t.ref, &n})
+		} else {
+			o.wholes = append(o.wholes, t.ref)
+		}
 	}
 	o.byJob = true
+	return nil
+}
+
+// sacctStep reads the step of JOB.STEP: a number, batch or extern.
+func sacctStep(w string) (step int, ok bool) {
+	_, name, has := strings.Cut(w, ".")
+	for _, own := range [...]int{cluster.BatchStep, cluster.ExternStep, cluster.InteractiveStep} {
+		if has && name == stepName(own) {
+			return own, true
+		}
+	}
+	n, err := strconv.Atoi(name)
+	return n, has && err == nil
+}
+
+// shows reports whether a row is one that -j names: all of a job, or single steps of it.
+func (o *sacctOptions) shows(r *acctRow) bool {
+	named := func(ref cluster.Ref) bool {
+		return ref.Job == r.ID && ref.Tasks.Empty() || ref.Job == r.ArrayID && (ref.Tasks.Empty() || ref.Tasks.Has(r.Task))
+	}
+	return len(o.steps) == 0 || slices.ContainsFunc(o.wholes, named) || slices.ContainsFunc(o.steps, func(t target) bool {
+		return named(t.ref) && r.step != nil && r.step.ID.Step == *t.step
+	})
+}
+
+func setSacctGroups(o *sacctOptions, v string) error {
+	for _, name := range splitList(v) {
+		g, ok := LookupGroup(name)
+		if !ok {
+			return opt.Errorf(opt.CodeError, "sacct: error: Invalid group id: %s", name)
+		}
+		o.query.Groups = append(o.query.Groups, g)
+	}
+	return nil
+}
+
+// setSacctFlags reads which part of the scheduler started a job; none is started by its submission here.
+func setSacctFlags(o *sacctOptions, v string) error {
+	for _, w := range splitList(v) {
+		switch strings.ToLower(w) {
+		case "schedmain":
+			o.query.Starters = append(o.query.Starters, cluster.StartedInOrder)
+		case "schedbackfill":
+			o.query.Starters = append(o.query.Starters, cluster.StartedBehind)
+		case "schedsubmit":
+			o.query.Starters = append(o.query.Starters, "")
+		default:
+			return opt.Errorf(opt.CodeError, "sacct: error: str_2_job_flags: Invalid job flag %s", w)
+		}
+	}
+	return nil
+}
+
+func setSacctReasons(o *sacctOptions, v string) error {
+	for _, w := range splitList(v) {
+		if strings.EqualFold(w, "None") {
+			w = ""
+		}
+		o.query.Reasons = append(o.query.Reasons, cluster.Reason(w))
+	}
+	return nil
+}
+
+func sacctLimit(v string, to *int) error {
+	var d time.Duration
+	if err := parseLimit(v, &d); err != nil || d <= 0 {
+		return opt.Errorf(opt.CodeError, "sacct: fatal: Invalid time limit specification")
+	}
+	*to = int(d / time.Minute)
+	return nil
+}
+
+// sacctRange reads MIN[-MAX].
+func sacctRange(what, v string, to *cluster.Range) error {
+	low, high, ranged := strings.Cut(v, "-")
+	n, err := strconv.Atoi(low)
+	most, merr := n, error(nil)
+	if ranged {
+		most, merr = strconv.Atoi(high)
+	}
+	if err != nil || merr != nil || n < 0 || most < n {
+		return opt.Errorf(opt.CodeError, "sacct: error: Invalid numeric value \"%s\" for requested %s range.", v, what)
+	}
+	*to = cluster.Range{Min: n, Max: most}
+	return nil
+}
+
+func setSacctUnits(o *sacctOptions, v string) error {
+	if len(v) != 1 || !strings.Contains("KMGTP", strings.ToUpper(v)) {
+		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
+			"sacct: error: Invalid unit type '" + v + "'. Possible options are 'KMGTP'", "sacct: fatal: Invalid unit type"}}
+	}
+	o.unit = strings.ToUpper(v)[0]
 	return nil
 }
 
@@ -166,6 +281,9 @@ func runSacct(sys *Sys, argv []string) int {
 	}
 	if len(o.query.Users) == 0 && !o.all && !o.byJob && sys.UID != 0 {
 		o.query.Users = []uint32{sys.UID}
+	}
+	if o.query.Minutes.Min > 0 {
+		o.query.Minutes.Max = o.maxMinutes
 	}
 	o.query.Steps = !o.jobsOnly
 	resp, err := call(sys, api.ListHistory, o.query)
@@ -287,7 +405,7 @@ func (o *sacctOptions) window() int {
 func historyState(name string) ([]api.HistoryState, bool) {
 	for i := range jobStates {
 		s := &jobStates[i]
-		if !strings.EqualFold(s.short, name) && !strings.EqualFold(s.long, name) {
+		if !strings.EqualFold(s.short, name) && !strings.EqualFold(s.long, name) || s.short == "ST" { // history has no such state
 			continue
 		}
 		var out []api.HistoryState
@@ -319,14 +437,16 @@ func (o *sacctOptions) rows(v *view, rec *api.JobHistory) []acctRow {
 			rows = append(rows, acctRow{jobRow: jobRow{Job: rec.Job, v: v}, step: s})
 		}
 	}
-	slices.SortStableFunc(rows[1:], func(a, b acctRow) int { return b2i(b.step.ID.Step < 0) - b2i(a.step.ID.Step < 0) })
+	slices.SortStableFunc(rows[1:], func(a, b acctRow) int { // batch, extern, then the others as they came
+		return cmp.Compare(min(a.step.ID.Step, 0), min(b.step.ID.Step, 0))
+	})
 	return rows
 }
 
 func (o *sacctOptions) print(cols []sizedColumn, resp *api.HistoryResponse) {
 	w := bufio.NewWriterSize(o.sys.Stdout, 1<<16)
 	defer w.Flush()
-	v := &view{sys: o.sys, now: resp.Now, raw: o.raw, timeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
+	v := &view{sys: o.sys, now: resp.Now, raw: o.raw, unit: o.unit, timeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
 	if o.header {
 		cells := make([]string, len(cols))
 		for i, c := range cols {
@@ -344,6 +464,9 @@ func (o *sacctOptions) print(cols []sizedColumn, resp *api.HistoryResponse) {
 	cells := make([]string, len(cols))
 	for i := range resp.Records {
 		for _, row := range o.rows(v, &resp.Records[i]) {
+			if !o.shows(&row) {
+				continue
+			}
 			for k, c := range cols {
 				switch {
 				case row.step == nil:
@@ -392,19 +515,24 @@ func (o *sacctOptions) line(w *bufio.Writer, cols []sizedColumn, cells []string)
 
 // printScripts prints the stored script of the jobs, as long as the servers have it.
 func (o *sacctOptions) printScripts() int {
-	if !o.byJob {
-		return o.sys.fail("You need to specify a job (-j) to print its script or environment")
-	}
+	what, title := "scripts", "Batch Script for %d\n%s\n"
 	if o.env {
-		return o.sys.fail("stored environments are not shown yet")
+		what, title = "environment", "Environment used for %d (must be batch to display)\n%s\n"
+	}
+	if !o.byJob {
+		fmt.Fprintf(o.sys.Stderr, "sacct: fatal: When requesting job %s you must also request specific jobs with the '-j' option.\n", what)
+		return 1
 	}
 	for _, r := range o.query.Refs {
-		resp, err := call(o.sys, api.JobScript, api.ScriptRequest{Job: r.Job})
-		if err != nil {
-			fmt.Fprintf(o.sys.Stdout, "NONE\n")
+		resp, err := call(o.sys, api.JobScript, api.ScriptRequest{Job: r.Job, Env: o.env})
+		switch {
+		case isKind(err, cluster.ErrJobID), isKind(err, cluster.ErrAccess):
 			continue
+		case err != nil:
+			resp.Script = cluster.BlobText("NONE")
 		}
-		fmt.Fprintf(o.sys.Stdout, "Batch Script for %d\n%s\n%s", r.Job, strings.Repeat("-", 80), resp.Script)
+		text := strings.TrimRight(strings.ReplaceAll(string(resp.Script), "\x00", "\n"), "\n")
+		fmt.Fprintf(o.sys.Stdout, title+"%s\n\n", r.Job, strings.Repeat("-", 80), text)
 	}
 	return 0
 }

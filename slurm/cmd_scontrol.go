@@ -211,8 +211,9 @@ func entities() []entity {
 			return 0
 		}},
 		{"burstbuffer", 2, func(c *control, _ string) int { return c.complain("No burst buffer data") }},
-		{"federation", 3, func(c *control, _ string) int { _, _ = c.out.WriteString("No federation data found.\n"); return 0 }},
-		{"daemons", 1, func(c *control, _ string) int { _, _ = c.out.WriteString("slurmctld slurmd \n"); return 0 }},
+		{"federation", 3, func(c *control, _ string) int { return 0 }},
+		{"daemons", 1, func(c *control, _ string) int { return c.showDaemons() }},
+		{"aliases", 2, (*control).showAliases},
 	}
 }
 
@@ -246,7 +247,8 @@ func (c *control) hosts(arg string, f func([]string) string) int {
 		arg = cmp.Or(c.sys.Getenv("SLURM_NODELIST"), c.sys.Getenv("SLURM_JOB_NODELIST"))
 	}
 	if arg == "" {
-		return c.complain("scontrol: error: host list is empty")
+		_ = c.complain("scontrol: error: host list is empty")
+		return 0
 	}
 	if path.IsAbs(arg) {
 		text, err := readFileLimited(arg, maxHostFile)
@@ -381,7 +383,7 @@ func (c *control) write(args []string) int {
 		name = args[2]
 	}
 	if name == "-" {
-		_, _ = c.out.Write(append(slices.Clone(resp.Script), '\n'))
+		_, _ = c.out.Write(resp.Script)
 		return 0
 	}
 	if err := os.WriteFile(name, resp.Script, 0o700); err != nil {
@@ -406,7 +408,7 @@ func (c *control) failed(err error, id, what string) int {
 		return c.complain(what + ": " + text)
 	}
 	lines := []string{text + " for job " + id}
-	if isKind(err, cluster.ErrJobID) && what == holdError {
+	if (isKind(err, cluster.ErrJobID) || isKind(err, cluster.ErrUser)) && what == holdError {
 		lines = append(lines, what+": "+text)
 	}
 	return c.complain(lines...)
@@ -497,8 +499,58 @@ func (c *control) requeue(args []string, hold bool) int {
 func (c *control) suspend(args []string, resume bool) int {
 	return c.each(args, "slurm_suspend_job error", func(r cluster.Ref) error {
 		_, err := call(c.sys, api.SuspendJob, cluster.Suspend{Ref: r, Resume: resume})
+		if isKind(err, cluster.ErrJobID) { // Slurm's own words for an id that is none
+			return cluster.Errorf(cluster.NotFound, "", "Unexpected message received")
+		}
 		return err
 	})
+}
+
+// nodesHere are the nodes that this machine is.
+func (c *control) nodesHere() (out []cluster.NodeName) {
+	host := ""
+	if c.sys.Hostname != nil {
+		host, _ = c.sys.Hostname()
+	}
+	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
+	if err != nil {
+		return nil
+	}
+	for _, n := range resp.Nodes {
+		if n.Inventory.Host == host && !n.Inventory.Hollow {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// showDaemons tells which of Slurm's daemons this machine's one stands for.
+func (c *control) showDaemons() int {
+	text := "slurmctld "
+	if len(c.nodesHere()) > 0 {
+		text += "slurmd "
+	}
+	_, _ = c.out.WriteString(text + "\n")
+	return 0
+}
+
+// showAliases tells the node names of this machine, or of the host that is named.
+func (c *control) showAliases(arg string) int {
+	names := c.nodesHere()
+	if arg != "" {
+		names = nil
+		if resp, err := call(c.sys, api.ListNodes, api.NodeQuery{}); err == nil {
+			for _, n := range resp.Nodes {
+				if n.Inventory.Host == arg || string(n.Name) == arg {
+					names = append(names, n.Name)
+				}
+			}
+		}
+	}
+	if len(names) > 0 {
+		_, _ = c.out.WriteString(nodeText(names) + "\n")
+	}
+	return 0
 }
 
 // configLine is one line of show config.

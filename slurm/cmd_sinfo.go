@@ -224,16 +224,21 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 			}
 		}
 	}
+	// A partition without nodes to show has a row only where its name is shown.
+	named := slices.ContainsFunc(f.Columns(), func(c *format.Column[infoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
 	index := map[string]int{}
 	var rows []infoRow
 	var key []byte
 	for _, c := range cells {
+		if c.first() == nil && !named {
+			continue
+		}
 		key = key[:0]
 		for _, col := range parts {
 			key = append(append(key, col.Of(&c)...), 0)
 		}
 		if o.perNode && c.first() != nil {
-			key = append(key, c.first().Name...)
+			key = append(append(append(key, c.first().Name...), 0), c.part.Name...) // one row in each of its partitions
 		}
 		i, old := index[string(key)]
 		if !old {

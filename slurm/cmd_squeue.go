@@ -165,7 +165,7 @@ const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOU
 	"COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
 
 // emptyStates are states that no job of muster's is ever in, with their short names.
-const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,REVOKED,RV,SIGNALING,SI,STAGE_OUT,SO,STOPPED,ST,"
+const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,REVOKED,RV,SIGNALING,SI,STAGE_OUT,SO,"
 
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, false
@@ -182,7 +182,7 @@ func setQueueStates(o *queueOptions, v string) error {
 			o.states = append(o.states, nil)
 		default:
 			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid job state specified: " + word,
-				"error: Valid job states include: " + validStates}}
+				"error: Valid job states include: " + validStates, ""}}
 		}
 	}
 	return nil
@@ -218,7 +218,10 @@ func runSqueue(sys *Sys, argv []string) int {
 		o.query.Users = []uint32{sys.UID}
 	}
 	for _, w := range o.badUsers {
-		sys.say("error: Invalid user: %s", w)
+		sys.say("error: Invalid user: %s\n", w) // with an empty line, as Slurm's
+	}
+	if bad := o.badSort(); bad != "" {
+		return sys.fail("Invalid sort specification: %s", bad)
 	}
 	if len(o.badUsers) > 0 && len(o.query.Users) == 0 {
 		o.query.Users = []uint32{1<<32 - 1} // nobody
@@ -232,6 +235,22 @@ func runSqueue(sys *Sys, argv []string) int {
 		}
 		time.Sleep(o.every)
 	}
+}
+
+// badSort is the first letter of --sort that stands for no field, "" for none.
+func (o *queueOptions) badSort() string {
+	for _, c := range []byte(o.sort) {
+		known := strings.IndexByte("-+,# ", c) >= 0
+		if o.steps {
+			known = known || format.Find(stepColumns, c) != nil
+		} else {
+			known = known || format.Find(jobColumns, c) != nil
+		}
+		if !known {
+			return string(c)
+		}
+	}
+	return ""
 }
 
 // words takes the arguments of -j and -s that stand in words of their own.
@@ -398,7 +417,7 @@ func (o *queueOptions) light(codes []byte) bool {
 // rows makes the lines of the jobs that the options leave.
 func (o *queueOptions) rows(v *view, jobs []*cluster.Job) []jobRow {
 	rows := make([]jobRow, 0, len(jobs))
-	for _, j := range jobs {
+	for _, j := range o.combined(jobs) {
 		r := newRow(v, j)
 		if !o.keeps(&r) {
 			continue
@@ -415,6 +434,65 @@ func (o *queueOptions) rows(v *view, jobs []*cluster.Job) []jobRow {
 		}
 	}
 	return rows
+}
+
+// combined joins what waits of one array in one partition, as Slurm shows it without -r: the first
+// record stands for all of them, without its throttle and with the reasons of all.
+func (o *queueOptions) combined(jobs []*cluster.Job) []*cluster.Job {
+	type key struct {
+		array cluster.JobID
+		parts string
+	}
+	if o.perTask || o.json || slices.ContainsFunc(o.query.Refs, func(r cluster.Ref) bool { return !r.Tasks.Empty() }) {
+		return jobs
+	}
+	split := func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.ArrayID != 0 }
+	first := map[key]int{}
+	out := make([]*cluster.Job, 0, len(jobs))
+	for _, j := range jobs {
+		if !split(j) {
+			out = append(out, j)
+			continue
+		}
+		k := key{j.ArrayID, strings.Join(j.Spec.Partitions, ",")}
+		at, old := first[k]
+		if !old {
+			first[k] = len(out)
+			out = append(out, j)
+			continue
+		}
+		out[at] = joinTasks(out[at], j)
+	}
+	return out
+}
+
+// joinTasks is one record for the tasks of two; that with more tasks gives the rest.
+func joinTasks(a, b *cluster.Job) *cluster.Job {
+	tasks := func(j *cluster.Job) cluster.IDSet {
+		if j.Task >= 0 {
+			return cluster.NewIDSet(j.Task)
+		}
+		return j.Tasks
+	}
+	all := tasks(a).Union(tasks(b))
+	if a.Task >= 0 && b.Task < 0 {
+		a, b = b, a
+	}
+	n, spec := *a, *a.Spec
+	n.Task, n.Tasks, n.Spec = cluster.TaskAny, all, &spec
+	if spec.Array != nil {
+		array := *spec.Array
+		array.Limit, spec.Array = 0, &array
+	}
+	ra, rb := newRow(nil, a), newRow(nil, b)
+	why := strings.Split(ra.reason(), ",")
+	for _, w := range strings.Split(rb.reason(), ",") {
+		if !slices.Contains(why, w) {
+			why = append(why, w)
+		}
+	}
+	n.Wait, n.WaitNote = cluster.Reason(strings.Join(why, ",")), ""
+	return &n
 }
 
 func (o *queueOptions) keeps(r *jobRow) bool {

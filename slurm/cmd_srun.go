@@ -69,13 +69,14 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 		}
 		return nil, s.fail("Unable to allocate resources: %s", text)
 	}
-	return s.awaitAllocation(r, resp.Job)
+	return s.awaitAllocation(r, resp)
 }
 
 // quietWait is how long an allocation may take before srun and salloc say that it is queued.
 const quietWait = 250 * time.Millisecond
 
-func (s *Sys) awaitAllocation(r *Request, id cluster.JobID) (*cluster.Job, int) {
+func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job, int) {
+	id := made.Job
 	stop, interrupted := onInterrupt()
 	defer stop()
 	type answer struct {
@@ -85,7 +86,7 @@ func (s *Sys) awaitAllocation(r *Request, id cluster.JobID) (*cluster.Job, int) 
 	ask := func(hold time.Duration) <-chan answer {
 		c := make(chan answer, 1)
 		go func() { // ends with the call, which hold bounds
-			resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Running, Timeout: hold})
+			resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Running, Timeout: hold, After: made.Index})
 			c <- answer{resp, err}
 		}()
 		return c
@@ -113,6 +114,7 @@ func (s *Sys) awaitAllocation(r *Request, id cluster.JobID) (*cluster.Job, int) 
 				continue
 			case a.err != nil:
 				text, _ := slurmText(a.err)
+				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
 				return nil, s.fail("Unable to allocate resources: %s", text)
 			case a.resp.Reached && a.resp.Jobs[0].Phase >= cluster.Ending:
 				return nil, s.fail("Job allocation %d has been revoked", id)

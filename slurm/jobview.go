@@ -17,6 +17,7 @@ type view struct {
 	sys     *Sys
 	now     time.Time
 	raw     bool   // --noconvert
+	unit    byte   // --units; 0: as it comes
 	timeFmt string // SLURM_TIME_FORMAT
 	conf    *api.ClusterResponse
 }
@@ -31,7 +32,10 @@ func (v *view) config() *api.ClusterResponse {
 }
 
 func (v *view) mem(m cluster.MemMB) string {
-	if v.raw {
+	switch {
+	case v.unit != 0:
+		return format.MemIn(m, v.unit)
+	case v.raw:
 		return format.MemRaw(m)
 	}
 	return format.Mem(m)
@@ -145,6 +149,7 @@ type jobState struct {
 var jobStates = [...]jobState{
 	{"SE", "SPECIAL_EXIT", func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.SpecialExit }},
 	{"PD", "PENDING", func(j *cluster.Job) bool { return j.Phase == cluster.Pending }},
+	{"ST", "STOPPED", func(j *cluster.Job) bool { return j.Phase == cluster.Running && j.Stopped }},
 	{"R", "RUNNING", func(j *cluster.Job) bool { return j.Phase == cluster.Running || j.Phase == cluster.Starting }},
 	{"S", "SUSPENDED", func(j *cluster.Job) bool { return j.Phase == cluster.Suspended }},
 	{"CG", "COMPLETING", func(j *cluster.Job) bool { return j.Phase == cluster.Ending }},
@@ -165,7 +170,7 @@ func (s *jobState) phases() []cluster.Phase {
 	switch s.short {
 	case "SE", "PD":
 		return []cluster.Phase{cluster.Pending}
-	case "R":
+	case "R", "ST":
 		return []cluster.Phase{cluster.Starting, cluster.Running}
 	case "S":
 		return []cluster.Phase{cluster.Suspended}
@@ -266,6 +271,8 @@ func (r *jobRow) start() time.Time {
 		return r.Ended
 	case r.Wait == cluster.WaitBegin:
 		return r.Eligible
+	case r.Phase == cluster.Pending && r.Spec.Begin.After(r.v.now):
+		return r.Spec.Begin
 	}
 	return r.PlannedStart
 }
@@ -285,6 +292,9 @@ func (r *jobRow) end() time.Time {
 
 // eligible is since when the job could have run; zero while it is held or depends on others.
 func (r *jobRow) eligible() time.Time {
+	if r.Phase == cluster.Pending && r.Spec.Begin.After(r.v.now) {
+		return r.Spec.Begin
+	}
 	if r.Phase == cluster.Pending && (r.Held != cluster.NotHeld || r.Wait == cluster.WaitDependency || r.Wait == cluster.WaitDependencyNever) {
 		return time.Time{}
 	}

@@ -26,6 +26,9 @@ func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		return nil, sys.usage(out)
 	}
 	if err != nil {
+		if u, ok := err.(*UsageError); ok && prog == opt.Sacct && len(u.Lines) > 1 { // sacct is shorter about it
+			err = &UsageError{Code: opt.CodeError, Lines: u.Lines[:1]}
+		}
 		return nil, sys.usage(err)
 	}
 	for _, f := range append(p.Env(sys.LookupEnv), found...) {

@@ -347,7 +347,7 @@ func (r *acctRow) layout() string {
 	switch {
 	case r.step.ID.Step < 0:
 		return "Unknown"
-	case strings.HasPrefix(r.step.Distribution, "cyclic") || r.step.Distribution == "" && r.step.Tasks == len(r.step.Shares) && r.step.Tasks > 1:
+	case strings.HasPrefix(r.step.Distribution, "cyclic") || r.step.Distribution == "" && r.step.Tasks <= len(r.step.Shares):
 		return "Cyclic"
 	}
 	return "Block"
@@ -434,7 +434,7 @@ func (r *acctRow) allocTRES() string {
 		mem += sh.MemMB
 	}
 	total, types := r.gpuTotals()
-	return alphaTRES(r.cpus(), r.nodeCount(), r.v.mem(mem), total, types, r.step == nil)
+	return alphaTRES(r.cpus(), r.nodeCount(), r.v.mem(mem), total, types, r.step == nil || r.step.ID.Step == cluster.ExternStep)
 }
 
 func (r *acctRow) reqTRES() string {

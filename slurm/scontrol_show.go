@@ -189,6 +189,9 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 		o.line("StdIn=", r.stdFile(0))
 		o.line("StdOut=", r.stdFile(1))
 	}
+	if s.Switches > 0 {
+		o.line("Switches=", strconv.Itoa(s.Switches), "@", format.Padded(min(cmp.Or(s.SwitchWait, maxSwitchWait), maxSwitchWait)))
+	}
 	o.line("Power=", s.Power)
 	optional("CpusPerTres", r.cpusPerTRES())
 	optional("MemPerTres", r.memPerTRES())
@@ -207,7 +210,7 @@ func (c *control) showJobs(arg string) int {
 	if arg != "" {
 		t, ok := parseTarget(arg)
 		if !ok {
-			return c.complain("Invalid job id specified") // the oracle's words for junk too
+			return c.complain("scontrol_print_job error: Invalid job id specified")
 		}
 		q.Refs = []cluster.Ref{t.ref}
 	}
@@ -294,6 +297,9 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	}
 	c.print(o)
 }
+
+// maxSwitchWait is the longest wait for switches unless a cluster says otherwise, and the default.
+const maxSwitchWait = 5 * time.Minute
 
 func arch(text string) string {
 	if text == "" {
@@ -448,6 +454,9 @@ func (c *control) showSteps(arg string) int {
 		c.stepRecord(&r)
 	}
 	switch {
+	case !found && want.step != nil:
+		_, _ = c.out.WriteString("Job step " + arg + " not found\n")
+		return 1
 	case !found && arg != "":
 		return c.complain("slurm_get_job_steps error: Invalid job id specified")
 	case !found:
@@ -478,7 +487,7 @@ func (c *control) stepRecord(s *stepRow) {
 	o.line("ResvPorts=(null)")
 	dist := ""
 	if s.ID.Step >= 0 {
-		dist = " Dist=" + distribution(s.Distribution, len(nodes))
+		dist = " Dist=" + distribution(s.Distribution, s.Tasks, len(nodes))
 	}
 	o.line("CPUFreqReq=Default", dist)
 	o.line("SrunHost:Pid=", format.Null(s.SrunHost), ":", strconv.Itoa(s.SrunPID))
@@ -486,10 +495,10 @@ func (c *control) stepRecord(s *stepRow) {
 }
 
 // distribution names a step's distribution as scontrol does.
-func distribution(asked string, nodes int) string {
+func distribution(asked string, tasks, nodes int) string {
 	asked, _, _ = strings.Cut(asked, ":")
 	switch {
-	case asked == "" && nodes > 1:
+	case asked == "" && tasks <= nodes:
 		return "Cyclic"
 	case asked == "":
 		return "Block"

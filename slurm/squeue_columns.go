@@ -240,7 +240,7 @@ var stepColumns = []format.Column[stepRow]{
 	{Long: "tres-bind", Head: "TRES_BIND", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "tres-freq", Head: "TRES_FREQ", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "tres-per-step tres-per-job", Head: "TRES_PER_STEP", Of: func(s *stepRow) string { return "(null)" }},
-	{Long: "tres-per-node", Head: "TRES_PER_JOB", Of: func(s *stepRow) string { return "(null)" }},
+	{Code: 'b', Long: "tres-per-node", Head: "TRES_PER_JOB", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "tres-per-socket", Head: "TRES_PER_SOCKET", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "tres-per-task", Head: "TRES_PER_TASK", Of: func(s *stepRow) string { return "(null)" }},
 }

@@ -56,7 +56,7 @@ func (run *stepRun) scriptEnv() []string {
 	}
 	id, list := strconv.FormatUint(uint64(st.ID.Job), 10), nodeText(nodes)
 	return []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_STEP_ID=" + strconv.Itoa(st.ID.Step), "SLURM_STEPID=" + strconv.Itoa(st.ID.Step),
-		"SLURM_NODELIST=" + list, "SLURM_JOB_NODELIST=" + list, "SLURM_STEP_NODELIST=" + list, "SLURM_NNODES=" + strconv.Itoa(len(nodes)),
+		"SLURM_NODELIST=" + list, "SLURM_JOB_NODELIST=" + list, "SLURM_STEP_NODELIST=" + list, "SLURM_NNODES=" + strconv.Itoa(len(nodes)), "SLURM_JOB_NUM_NODES=" + strconv.Itoa(len(nodes)),
 		"SLURM_STEP_NUM_NODES=" + strconv.Itoa(len(nodes)), "SLURM_STEP_NUM_TASKS=" + strconv.Itoa(st.Tasks),
 		"SLURM_STEP_TASKS_PER_NODE=" + env.PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })}
 }

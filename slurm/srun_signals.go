@@ -83,7 +83,9 @@ func (c *interrupts) interrupt() {
 const abortText = "Job step aborted: Waiting up to 32 seconds for job step to finish."
 
 func (run *stepRun) abort() {
-	run.told = true
-	run.sys.say(abortText)
+	if !run.told {
+		run.told = true
+		run.sys.say(abortText)
+	}
 	run.kill()
 }

@@ -29,7 +29,9 @@ func isKind(err error, kind cluster.ErrKind) bool {
 	return errors.As(err, &e) && e.Kind == kind
 }
 
-func isUnreachable(err error) bool { return errors.Is(err, api.ErrUnreachable) }
+func isUnreachable(err error) bool {
+	return errors.Is(err, api.ErrUnreachable) || isKind(err, cluster.ErrAway)
+}
 
 // plural joins rank numbers as srun words them: "task 3", "tasks 0-3".
 func plural(ranks cluster.IDSet) string {

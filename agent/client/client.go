@@ -40,6 +40,8 @@ type Config struct {
 	Nodes  []NodeConfig
 	Server *api.Client
 	Runner step.Runner
+	// Peer calls the client of another node, by address; nil where there is no network.
+	Peer func(addr string) *api.Client
 	// Environ and FileName are the dialect's: a task's variables and its output names.
 	Environ  func(*cluster.Launch) []string
 	FileName func(pattern string, l *cluster.Launch) string
@@ -64,6 +66,8 @@ type Client struct {
 	known  chan struct{} // closed once the supervisor's steps are known here
 	told   chan struct{} // closed once the servers have said what to do
 
+	telling chan struct{} // something was added to untold
+
 	mu      sync.Mutex // guards everything below and nodes' content
 	config  cluster.Config
 	have    map[step.ID]*step.Status
@@ -74,7 +78,10 @@ type Client struct {
 	staged  map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
 	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
 	steps   map[cluster.StepID]*liveStep
-	freed   chan struct{} // closed and replaced when a step ends: waiting step requests look again
+	peers   map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
+	untold  map[step.ID]bool                  // ended parts of steps that another client leads and has not heard of
+	arrived chan struct{}                     // closed and replaced when work has arrived
+	freed   chan struct{}                     // closed and replaced when a step ends: waiting step requests look again
 }
 
 type node struct {
@@ -99,7 +106,8 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
-		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{})}
+		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
+		peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}}
 		c.order = append(c.order, n.Name)
@@ -147,6 +155,8 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.send(ctx) })
 	wg.Go(func() { c.watch(ctx) })
 	wg.Go(func() { c.act(ctx) })
+	wg.Go(func() { c.tell(ctx) })
+	wg.Go(func() { c.askParts(ctx) })
 	wg.Wait()
 	return c.box.close()
 }
@@ -239,6 +249,10 @@ func (c *Client) take(w api.Work) {
 			h.staged = c.staged[runKey{h.job.ID, h.job.Attempt, nw.Node}]
 		}
 		c.unstage(nw.Node, named)
+		for _, p := range nw.Peers {
+			c.peers[p.Node] = p
+		}
+		c.settleParts(nw.Node, named)
 		for key, index := range c.over {
 			if key.node == nw.Node && index != 0 && index < nw.Index && !named[key] {
 				delete(c.over, key)
@@ -246,6 +260,8 @@ func (c *Client) take(w api.Work) {
 		}
 	}
 	if len(w.Nodes) > 0 {
+		close(c.arrived)
+		c.arrived = make(chan struct{})
 		c.poke()
 	}
 }
@@ -295,6 +311,7 @@ func (c *Client) watch(ctx context.Context) {
 			c.mu.Lock()
 			c.have[st.ID] = &st
 			c.stepChanged(&st)
+			c.mustTell(&st)
 			c.mu.Unlock()
 			c.poke()
 		}

@@ -19,7 +19,8 @@ import (
 
 // Detect finds out what this machine is. What can not be read is left at one CPU or nothing.
 func Detect(ctx context.Context, tmp string) (cluster.Inventory, error) {
-	inv := cluster.Inventory{CPUs: runtime.NumCPU(), Sockets: 1, ThreadsPerCore: 1, Arch: runtime.GOARCH, OS: kernel()}
+	inv := cluster.Inventory{CPUs: runtime.NumCPU(), Sockets: 1, ThreadsPerCore: 1}
+	inv.OS, inv.Arch = kernel()
 	if h, err := os.Hostname(); err == nil {
 		inv.Host = h
 	}
@@ -45,12 +46,19 @@ func Detect(ctx context.Context, tmp string) (cluster.Inventory, error) {
 	return inv, nil
 }
 
-func kernel() string {
+// kernel is this machine's operating system and make.
+func kernel() (system, machine string) {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
-		return runtime.GOOS
+		return runtime.GOOS, runtime.GOARCH
 	}
-	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Machine[:])
+}
+
+// Hollow makes an inventory that of a hollow node on this machine.
+func Hollow(inv *cluster.Inventory) {
+	inv.Hollow, inv.Boot = true, time.Now().Truncate(time.Second)
+	inv.OS, inv.Arch = kernel()
 }
 
 // topology counts sockets, cores and threads of the CPUs that are online.
@@ -95,8 +103,8 @@ func ParseHollow(text string) ([]NodeConfig, error) {
 	if !ok1 || !ok2 || cpus < 1 || mem < 1 || gpus > maxHollowGPUs {
 		return nil, bad
 	}
-	inv := cluster.Inventory{CPUs: cpus, Sockets: 1, ThreadsPerCore: 1, CoresPerSocket: cpus, MemMB: cluster.MemMB(mem) << 10,
-		OS: kernel(), Arch: runtime.GOARCH, Hollow: true, Boot: time.Now().Truncate(time.Second)}
+	inv := cluster.Inventory{CPUs: cpus, Sockets: 1, ThreadsPerCore: 1, CoresPerSocket: cpus, MemMB: cluster.MemMB(mem) << 10}
+	Hollow(&inv)
 	if cpus >= 4 && cpus%2 == 0 {
 		inv.Sockets, inv.CoresPerSocket = 2, cpus/2
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -27,12 +28,13 @@ type liveStep struct {
 	record   cluster.Step
 	spec     cluster.StepSpec
 	ids      []step.ID
-	key      string    // of the request that made it
-	told     bool      // its start was reported
-	endedAt  time.Time // all nodes are over
-	killAt   time.Time // TERM was sent; then what is left gets KILL
-	endedBy  *uint32   // the user who cancelled it
-	attached int       // connections taking its output
+	lead     cluster.NodeName // the job's first node, of this client
+	key      string           // of the request that made it
+	told     bool             // its start was reported
+	endedAt  time.Time        // all nodes are over
+	killAt   time.Time        // TERM was sent; then what is left gets KILL
+	endedBy  *uint32          // the user who cancelled it
+	attached int              // connections taking its output
 	drained  map[cluster.NodeName]bool
 }
 
@@ -42,6 +44,7 @@ type note struct {
 	Spec   cluster.StepSpec `json:"spec"`
 	IDs    []step.ID        `json:"ids"`
 	Key    string           `json:"key,omitempty"`
+	Lead   cluster.NodeName `json:"lead,omitempty"`
 }
 
 // Routes registers what the client of a job's first node answers.
@@ -54,6 +57,7 @@ func (c *Client) Routes(m *api.Mux) {
 	})
 	api.Handle(m, api.SignalStep, c.signalStep)
 	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
+	c.partRoutes(m)
 }
 
 // startTime bounds how long a call waits for a daemon that has just started.
@@ -83,12 +87,27 @@ func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Er
 		if who.UID != h.job.Spec.UID && !who.Operator() {
 			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", id, h.job.Spec.User)
 		}
+		if who.Role == cluster.RoleNode && !c.takesPart(who, h.job) {
+			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id)
+		}
 		if h.job.Phase == cluster.Ending || h.told {
 			return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d is ending", id)
 		}
 		return h, nil
 	}
 	return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run here", id)
+}
+
+// Leads reports whether a job's first node is one of this client's.
+func (c *Client) Leads(id cluster.JobID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range c.order {
+		if h, ok := c.nodes[name].jobs[id]; ok && h.job.Alloc.Shares[0].Node == name {
+			return true
+		}
+	}
+	return false
 }
 
 // createStep places a step in its job's allocation and starts it.
@@ -110,7 +129,7 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 		}
 		c.mu.Unlock()
 		if err == nil {
-			return c.startStep(h, ls)
+			return c.startStep(ctx, h, ls)
 		}
 		if err.Kind != cluster.ErrBusy || q.NoWait {
 			return api.StepResponse{}, err
@@ -177,13 +196,13 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
 	}
 	next = max(next, h.nextStep)
-	shares, err := cluster.PlaceStep(h.job, used, spec, func(n cluster.NodeName) *cluster.Inventory { return &c.nodes[n].Inventory })
+	shares, err := cluster.PlaceStep(h.job, used, spec, c.inventory)
 	if err != nil {
 		return nil, err
 	}
 	h.nextStep = next + 1
 	j := h.job
-	ls := &liveStep{spec: *spec, drained: map[cluster.NodeName]bool{}, record: cluster.Step{
+	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}, record: cluster.Step{
 		ID: cluster.StepID{Job: j.ID, Step: next}, Attempt: j.Attempt, Name: spec.Name, User: j.Spec.User, UID: j.Spec.UID,
 		Shares: shares, Distribution: spec.Distribution, SubmitLine: spec.SubmitLine, SrunHost: spec.SrunHost,
 		SrunPID: spec.SrunPID, Started: time.Now(), Limit: spec.Limit}}
@@ -199,7 +218,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 }
 
 // startStep starts a placed step on all its nodes.
-func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
+func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.StepResponse, error) {
 	ranks := ls.ranks()
 	programs, err := parseMultiProg(&ls.spec, ls.record.Tasks)
 	if err == nil {
@@ -209,16 +228,25 @@ func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
 		c.dropStep(ls)
 		return api.StepResponse{}, err
 	}
-	memo, _ := wire.Marshal(note{Record: ls.record, Spec: withoutEnv(ls.spec), IDs: ls.ids, Key: ls.key})
-	var specs []step.Spec
-	for i := range ls.ids {
-		sp := c.stepSpec(h, ls, ranks, i, programs)
-		if i == 0 {
-			sp.Note = memo
-		}
-		specs = append(specs, sp)
+	memo, err := ls.memo()
+	if err != nil {
+		c.dropStep(ls)
+		return api.StepResponse{}, err
 	}
-	if err := c.cfg.Runner.Start(specs...); err != nil {
+	var specs []step.Spec
+	for i, id := range ls.ids {
+		if c.local(id.Node) {
+			sp := c.stepSpec(h, ls, ranks, i, programs)
+			if i == 0 || specs == nil {
+				sp.Note = memo
+			}
+			specs = append(specs, sp)
+		}
+	}
+	if err := c.launchStep(ctx, ls, specs); err != nil {
+		c.mu.Lock()
+		c.signalStepNow(ls, syscall.SIGKILL)
+		c.mu.Unlock()
 		c.dropStep(ls)
 		return api.StepResponse{}, fmt.Errorf("start step %d of job %d: %w", ls.record.ID.Step, ls.record.ID.Job, err)
 	}
@@ -230,13 +258,29 @@ func (c *Client) startStep(h *jobHere, ls *liveStep) (api.StepResponse, error) {
 	return describe(ls), nil
 }
 
+// launchStep starts a step's parts: those here, and through the other clients theirs.
+func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec) error {
+	c.mu.Lock()
+	groups := c.groups(ls.ids)
+	c.mu.Unlock()
+	away := make(chan error, 1)
+	go func() { // ends with the calls
+		away <- c.spread(ctx, api.PartsRequest{Step: ls.record, Spec: ls.spec, Key: ls.key, Lead: ls.lead}, groups)
+	}()
+	var err error
+	if len(specs) > 0 {
+		err = c.cfg.Runner.Start(specs...)
+	}
+	return errors.Join(err, <-away)
+}
+
 // checkBinds refuses a step whose tasks can not be bound as it asks: one line for each node in the
 // message; the hint names the step and those nodes.
 func (c *Client) checkBinds(ls *liveStep) error {
 	var lines []string
 	hint := fmt.Sprintf("%d.%d", ls.record.ID.Job, ls.record.ID.Step)
 	for i, id := range ls.ids {
-		if err := cluster.CheckBind(&ls.spec, ls.record.Shares[i], &c.nodes[id.Node].Inventory); err != nil {
+		if err := cluster.CheckBind(&ls.spec, ls.record.Shares[i], c.inventory(id.Node)); err != nil {
 			lines, hint = append(lines, err.Message), hint+" "+string(id.Node)
 		}
 	}
@@ -289,7 +333,7 @@ func (c *Client) free() {
 func (c *Client) tellStep(ls *liveStep) {
 	ls.told = true
 	rec := ls.record
-	c.report(ls.ids[0].Node, cluster.Update{Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec})
+	c.report(ls.lead, cluster.Update{Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec})
 }
 
 // stepSpec is one node's part of a step.
@@ -400,15 +444,23 @@ func (c *Client) drop(ls *liveStep) {
 		c.orphaned(ls)
 	}
 	delete(c.steps, ls.record.ID)
+	var here []step.ID
 	for _, id := range ls.ids {
-		delete(c.have, id)
+		if c.local(id.Node) {
+			here = append(here, id)
+			delete(c.have, id)
+		} else {
+			c.forgetPart(id)
+		}
 	}
-	c.try("forget", ls.ids[0], c.cfg.Runner.Forget(ls.ids...))
+	if len(here) > 0 {
+		c.try("forget", here[0], c.cfg.Runner.Forget(here...))
+	}
 }
 
 // orphaned ends an allocation that srun made for this step and that nobody will end: srun was killed.
 func (c *Client) orphaned(ls *liveStep) {
-	first := ls.ids[0].Node
+	first := ls.lead
 	h := c.nodes[first].jobs[ls.record.ID.Job]
 	if h == nil || h.job.Attempt != ls.record.Attempt || h.job.Spec.Kind != cluster.SrunJob || h.told {
 		return
@@ -455,7 +507,21 @@ func (c *Client) recoverStep(st *step.Status) {
 	if wire.Unmarshal(st.Note, &n) != nil {
 		return
 	}
-	c.steps[n.Record.ID] = &liveStep{record: n.Record, spec: n.Spec, ids: n.IDs, key: n.Key, drained: map[cluster.NodeName]bool{}}
+	if _, known := c.steps[n.Record.ID]; known {
+		return
+	}
+	if n.Lead == "" {
+		n.Lead = n.IDs[0].Node // a note of an older muster, whose steps were of one client
+	}
+	if !c.local(n.Lead) {
+		return // another client leads it
+	}
+	for _, id := range n.IDs {
+		if !c.local(id.Node) {
+			c.have[id] = &step.Status{ID: id, State: step.Running} // until its client tells
+		}
+	}
+	c.steps[n.Record.ID] = &liveStep{record: n.Record, spec: n.Spec, ids: n.IDs, lead: n.Lead, key: n.Key, drained: map[cluster.NodeName]bool{}}
 }
 
 func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Error) {
@@ -465,6 +531,9 @@ func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Er
 	}
 	if who.UID != ls.record.UID && !who.Operator() {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s", id.Job, id.Step, ls.record.User)
+	}
+	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h.job)) {
+		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id.Job)
 	}
 	return ls, nil
 }
@@ -492,7 +561,7 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 	default:
 		for _, id := range ls.ids {
 			if h := c.have[id]; h != nil && h.State != step.Ended {
-				c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(q.Sig), step.Groups))
+				c.signalPart(id, syscall.Signal(q.Sig), step.Groups)
 			}
 		}
 	}
@@ -503,7 +572,7 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
 	for _, id := range ls.ids {
 		if h := c.have[id]; h != nil && h.State != step.Ended {
-			c.try("signal", id, c.cfg.Runner.Signal(id, sig, step.All))
+			c.signalPart(id, sig, step.All)
 		}
 	}
 }
@@ -511,13 +580,13 @@ func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
 // announceCancel tells the readers of a step's output that it is being ended. Called with mu held.
 func (c *Client) announceCancel(ls *liveStep) {
 	first := ls.ids[0]
-	h := c.nodes[first.Node].jobs[ls.record.ID.Job]
+	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
 	if st := c.have[first]; h == nil || c.cfg.EndNote == nil || st == nil || st.State == step.Ended {
 		return
 	}
 	ended := *h.job
 	ended.EndingWhy = cluster.Cancelled
-	c.try("note", first, c.cfg.Runner.Say(first, c.cfg.EndNote(&ended, first.Step, first.Node, time.Now())))
+	c.sayPart(first, c.cfg.EndNote(&ended, first.Step, first.Node, time.Now()))
 }
 
 // checkAttach refuses what can not be attached to.
@@ -566,7 +635,7 @@ func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, con
 		}
 		c.poke()
 	}()
-	far, err := c.cfg.Runner.Attach(ls.ids[i])
+	far, err := c.attachTo(ctx, ls.ids[i])
 	if err != nil {
 		return fmt.Errorf("attach to step %d.%d on %s: %w", q.ID.Job, q.ID.Step, q.Node, err)
 	}

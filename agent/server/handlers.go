@@ -206,6 +206,9 @@ func (s *Server) waitAfter(ctx context.Context, index uint64) (*cluster.Snapshot
 }
 
 func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (api.WaitResponse, error) {
+	if _, err := s.waitAfter(ctx, q.After); err != nil {
+		return api.WaitResponse{}, err
+	}
 	hold := time.NewTimer(min(max(q.Timeout, 0), maxWaitHold))
 	defer hold.Stop()
 	for {
@@ -254,9 +257,13 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 	if who.UID != j.Spec.UID && !who.Operator() {
 		return api.ScriptResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", q.Job, j.Spec.User)
 	}
-	b, ok := snap.Blob(j.Spec.Script)
+	hash := j.Spec.Script
+	if q.Env && hash != "" { // of batch jobs only, as in Slurm
+		hash = j.Spec.Env
+	}
+	b, ok := snap.Blob(hash)
 	if !ok {
-		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d has no batch script", q.Job)
+		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrBatchOnly, "job %d has no batch script", q.Job)
 	}
 	return api.ScriptResponse{Script: b.Text}, nil
 }

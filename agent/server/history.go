@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"time"
 
 	"dev.muster/acct"
@@ -154,6 +155,13 @@ func (s *Server) copyAt(ctx context.Context) (file string, snap *cluster.Snapsho
 	return file, snap, err
 }
 
+// ownSteps are those of a job that no node has reported.
+func ownSteps(r acct.Record) []*cluster.Step {
+	return slices.DeleteFunc(r.Job.OwnSteps(), func(own *cluster.Step) bool {
+		return slices.ContainsFunc(r.Steps, func(st *cluster.Step) bool { return st.ID == own.ID })
+	})
+}
+
 func (s *Server) listHistory(ctx context.Context, _ api.Caller, q api.HistoryQuery) (api.HistoryResponse, error) {
 	if _, err := s.waitAfter(ctx, q.After); err != nil {
 		return api.HistoryResponse{}, err
@@ -165,7 +173,7 @@ func (s *Server) listHistory(ctx context.Context, _ api.Caller, q api.HistoryQue
 		return api.HistoryResponse{}, err
 	}
 	query := acct.Query{Refs: q.Refs, Users: q.Users, Accounts: q.Accounts, Partitions: q.Partitions, Names: q.Names, QOS: q.QOS,
-		Nodes: q.Nodes, From: q.From, To: q.To, Duplicates: q.Duplicates, Steps: q.Steps}
+		Nodes: q.Nodes, From: q.From, To: q.To, Duplicates: q.Duplicates, Steps: q.Steps, HistoryFilter: q.HistoryFilter}
 	for _, st := range q.States {
 		query.States = append(query.States, acct.State{Phase: st.Phase, Outcome: st.Outcome})
 	}
@@ -173,6 +181,9 @@ func (s *Server) listHistory(ctx context.Context, _ api.Caller, q api.HistoryQue
 	for r, err := range s.hist.Jobs(ctx, query) {
 		if err != nil {
 			return api.HistoryResponse{}, err
+		}
+		if q.Steps {
+			r.Steps = append(r.Steps, ownSteps(r)...)
 		}
 		out.Records = append(out.Records, api.JobHistory{Job: r.Job, Steps: r.Steps})
 	}

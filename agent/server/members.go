@@ -27,6 +27,9 @@ func (s *Server) Leads() bool {
 	return s.term != nil
 }
 
+// Applied returns once the entry with this index is applied here.
+func (s *Server) Applied(ctx context.Context, index uint64) error { return s.log.Applied(ctx, index) }
+
 // LeaderAddr is where the leader listens, empty if none is known.
 func (s *Server) LeaderAddr() string {
 	addr, _ := s.log.Leader()
@@ -38,9 +41,6 @@ func (s *Server) InGroup(addr string) bool {
 	v, err := s.inGroup(s.cfg.Name)
 	return err == nil && v.Addr == addr && s.Snapshot().CA() != nil
 }
-
-// Applied returns once an entry of the log is part of the state here.
-func (s *Server) Applied(ctx context.Context, index uint64) error { return s.log.Applied(ctx, index) }
 
 // Servers lists the group.
 func (s *Server) Servers() []api.Server { return s.servers() }

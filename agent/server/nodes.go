@@ -113,11 +113,32 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 		for _, id := range snap.Load(name).Jobs {
 			if j, ok := snap.Job(id); ok {
 				nw.Jobs = append(nw.Jobs, j)
+				nw.Peers = peersOf(snap, j, name, names, nw.Peers)
 			}
 		}
 		w.Nodes = append(w.Nodes, nw)
 	}
 	return w
+}
+
+// peersOf adds where the job's nodes of other clients are: for its first node all, else the first.
+func peersOf(snap *cluster.Snapshot, j *cluster.Job, name cluster.NodeName, own []cluster.NodeName, out []api.NodePeer) []api.NodePeer {
+	if len(j.Alloc.Shares) < 2 {
+		return out
+	}
+	others := j.Alloc.Shares[:1]
+	if others[0].Node == name {
+		others = j.Alloc.Shares[1:]
+	}
+	for _, sh := range others {
+		n, ok := snap.Node(sh.Node)
+		if _, mine := slices.BinarySearch(own, sh.Node); mine || !ok || n.Inventory.Addr == "" ||
+			slices.ContainsFunc(out, func(p api.NodePeer) bool { return p.Node == sh.Node }) {
+			continue
+		}
+		out = append(out, api.NodePeer{Node: n.Name, Addr: n.Inventory.Addr, Member: n.Owner, Inventory: n.Inventory})
+	}
+	return out
 }
 
 func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportRequest) (api.WriteResponse, error) {

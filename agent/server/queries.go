@@ -135,16 +135,29 @@ func (s *Server) listSteps(ctx context.Context, _ api.Caller, q api.StepQuery) (
 		return api.StepsResponse{}, err
 	}
 	out := api.StepsResponse{Now: time.Now()}
-	last := cluster.JobID(0)
-	for st := range snap.Steps(q.Job) {
-		j, ok := snap.Job(st.ID.Job)
-		if !ok || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
-			continue
+	add := func(j *cluster.Job) {
+		if len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
+			return
 		}
-		out.Steps = append(out.Steps, st)
-		if j.ID != last {
-			out.Jobs, last = append(out.Jobs, j), j.ID
+		before := len(out.Steps)
+		out.Steps = append(out.Steps, j.OwnSteps()...)
+		for st := range snap.Steps(j.ID) {
+			out.Steps = append(out.Steps, st)
 		}
+		if len(out.Steps) > before {
+			out.Jobs = append(out.Jobs, j)
+		}
+	}
+	if q.Job != 0 {
+		if j, ok := snap.Job(q.Job); ok && j.Phase != cluster.Ended {
+			add(j)
+		} else {
+			return out, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run", q.Job)
+		}
+		return out, nil
+	}
+	for j := range snap.Live() {
+		add(j)
 	}
 	return out, nil
 }

@@ -80,6 +80,7 @@ func TestReplace(t *testing.T) {
 		{"idle 22.05.8 1\n", "idle VERSION 1\n"},
 		{"JobState=RUNNING Reason=Prolog x\n", "JobState=RUNNING Reason=None x\n"},
 		{"a Scheduler=Backfill\n", "a Scheduler=ANY\n"},
+		{"FAILED|SchedBackfill,StartRecieved\n", "FAILED|SchedANY,StartRecieved\n"},
 		{"/tmp/x/s/001/out\n", "/DIR/out\n"},
 	} {
 		if got := r.replace(c.in); got != c.want {

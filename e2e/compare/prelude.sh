@@ -12,6 +12,9 @@ fin() { local j; for j; do until_ 150 all_ended "$j"; done; }
 # acct ID: wait until history has the end of the job and of its steps.
 acct_ended() { local s; s=$(sacct -n -P -o state -j "$1" 2>/dev/null) && [ -n "$s" ] && ! grep -qE 'PENDING|RUNNING' <<<"$s"; }
 acct() { local j; for j; do fin "$j"; until_ 80 acct_ended "$j"; done; }
+# whole ID...: the same, and until history has the job's own row in full: Slurm's is filled in seconds later.
+acct_whole() { [ -n "$(sacct -n -X -P -o partition -j "$1" 2>/dev/null)" ]; }
+whole() { local j; for j; do acct "$j"; until_ 120 acct_whole "$j"; done; }
 reason_is() { [[ $(squeue -h -o %r -j "$1") == $2 ]]; }
 reason() { until_ 100 reason_is "$1" "$2"; }
 file_has() { grep -qs -- "$2" "$1"; }
@@ -19,8 +22,9 @@ filled() { until_ 100 file_has "$1" "${2:-.}"; }
 sub() { sbatch --parsable "$@"; }
 # batch TEXT OPTIONS...: submit a script, wait for its end, print its output.
 batch() { local t=$1 j; shift; j=$(printf '#!/bin/bash\n%s\n' "$t" | sbatch --parsable -J batch -o out.%j "$@") || return; fin "$j"; cat "out.$j"; }
-# What the environment holds of Slurm's; SLURM_CONF and SLURM_JOB_START_TIME are compared apart.
-vars() { env | grep -vE '^SLURM_(CONF|JOB_START_TIME)=' | grep -E "^(SLURM|SRUN|SBATCH|CUDA|ROCR|ZE_|GPU_|TMPDIR|ENVIRONMENT|HOSTNAME)" | sort; }
+# What the environment holds of Slurm's. What muster never sets (SLURM_CONF and the ports that its srun does not
+# listen on) is compared once, apart.
+vars() { env | grep -vE '^SLURM_(CONF|JOB_START_TIME|SRUN_COMM_PORT|STEP_LAUNCHER_PORT)=' | grep -E "^(SLURM|SRUN|SBATCH|CUDA|ROCR|ZE_|GPU_|TMPDIR|ENVIRONMENT|HOSTNAME)" | sort; }
 export -f vars
 # held OPTIONS...: a job that stays pending.
 held() { sbatch --parsable -H -o /dev/null "$@" --wrap 'sleep 30'; }

@@ -33,6 +33,7 @@ var (
 	scheduler = regexp.MustCompile(`\bScheduler=(Main|Backfill)\b`)
 	prolog    = regexp.MustCompile(`(RUNNING Reason=|\|)Prolog\b`)
 	revoked   = regexp.MustCompile(`(?m)^salloc: Job allocation \d+ has been revoked\.\n`)
+	started   = regexp.MustCompile(`\bSched(Main|Backfill)\b`)
 	spool     = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)
 )
 
@@ -54,6 +55,7 @@ func (r replacer) replace(s string) string {
 	})
 	s = revoked.ReplaceAllString(s, "")
 	s = scheduler.ReplaceAllString(s, "Scheduler=ANY")
+	s = started.ReplaceAllString(s, "SchedANY")
 	s = prolog.ReplaceAllString(s, "${1}None")
 	s = version.ReplaceAllString(s, "slurm VERSION")
 	if r.own != "" {

@@ -237,6 +237,7 @@ func (e *list) step(l *cluster.Launch) {
 	st := l.Step
 	nodes, per := nodeList(st.Shares), PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
 	id := strconv.Itoa(st.ID.Step)
+	e.set("SLURM_JOB_NAME", cmp.Or(variable(l.Spec.Env, "SLURM_JOB_NAME"), st.Name))
 	e.set("SLURM_STEP_ID", id)
 	e.set("SLURM_STEPID", id)
 	e.set("SLURM_NODELIST", nodeList(l.Job.Alloc.Shares))
@@ -283,6 +284,16 @@ func (e *list) step(l *cluster.Launch) {
 		}
 		e.set("SLURM_STEP_GPUS", commas(g))
 	}
+}
+
+// variable is the value of a variable in srun's own environment.
+func variable(env cluster.BlobText, name string) string {
+	for v := range strings.SplitSeq(string(env), "\x00") {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // binding tells what the tasks of the node are bound to.

@@ -159,3 +159,15 @@ func TestSmallTexts(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestMemIn(t *testing.T) {
+	for _, c := range []struct {
+		m    cluster.MemMB
+		unit byte
+		want string
+	}{{3000, 'K', "3072000K"}, {3000, 'M', "3000M"}, {3000, 'G', "2.93G"}, {2048, 'G', "2G"}, {3000, 'T', "0.00T"}, {0, 'P', "0P"}} {
+		if got := MemIn(c.m, c.unit); got != c.want {
+			t.Errorf("%d M in %c: %s, want %s", c.m, c.unit, got, c.want)
+		}
+	}
+}

@@ -71,6 +71,23 @@ func Mem(m cluster.MemMB) string {
 	return strconv.FormatInt(int64(whole), 10) + units[unit:unit+1]
 }
 
+// MemIn is memory in the unit asked for: K and M whole, larger ones with two decimals unless whole.
+func MemIn(m cluster.MemMB, unit byte) string {
+	n, name := float64(m), string(unit)
+	switch unit {
+	case 'K':
+		n *= 1024
+	case 'G', 'T', 'P':
+		for range strings.IndexByte("MGTP", unit) {
+			n /= 1024
+		}
+	}
+	if n == float64(int64(n)) {
+		return strconv.FormatInt(int64(n), 10) + name
+	}
+	return strconv.FormatFloat(n, 'f', 2, 64) + name
+}
+
 // MemRaw is memory without a change of units (--noconvert).
 func MemRaw(m cluster.MemMB) string {
 	if m == 0 {

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// Calls about a job's steps are answered by the client of the job's first node. Where they arrive on
+// another host (srun on a login node, or on a server) they are carried there, with an assertion.
+
+// leadAge is how long the place of a job's first node is believed.
+const leadAge = 5 * time.Second
+
+// stepCall reports whether a path is answered by a job's first node.
+func stepCall(path string) bool { return strings.HasPrefix(path, "/v1/steps/") }
+
+// relay finds the first nodes of jobs.
+type relay struct {
+	// local reports whether a job is led by this process.
+	local func(cluster.JobID) bool
+	near  *api.Client // this process's own socket
+	nodes *peers
+
+	mu    sync.Mutex
+	known map[cluster.JobID]place
+}
+
+type place struct {
+	addr string
+	at   time.Time
+}
+
+// jobOf reads which job a request about steps is for.
+func jobOf(body []byte) cluster.JobID {
+	var q struct {
+		Job cluster.JobID  `json:"job"`
+		ID  cluster.StepID `json:"id"`
+	}
+	if wire.Unmarshal(body, &q) != nil {
+		return 0
+	}
+	return max(q.Job, q.ID.Job)
+}
+
+// to is the client of the job's first node, nil if it is this process or not known.
+func (r *relay) to(ctx context.Context, id cluster.JobID) *api.Client {
+	if r == nil || id == 0 || r.local(id) {
+		return nil
+	}
+	r.mu.Lock()
+	p, ok := r.known[id]
+	r.mu.Unlock()
+	if !ok || time.Since(p.at) > leadAge {
+		addr, err := r.find(ctx, id)
+		if err != nil || addr == "" {
+			return nil
+		}
+		p = place{addr, time.Now()}
+		r.mu.Lock()
+		for old, q := range r.known {
+			if time.Since(q.at) > leadAge {
+				delete(r.known, old)
+			}
+		}
+		r.known[id] = p
+		r.mu.Unlock()
+	}
+	return r.nodes.at(p.addr)
+}
+
+func (r *relay) forgets(id cluster.JobID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, id)
+}
+
+func (r *relay) find(ctx context.Context, id cluster.JobID) (string, error) {
+	jobs, err := api.Call(ctx, r.near, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
+	if err != nil {
+		return "", err
+	}
+	for _, j := range jobs.Jobs {
+		if j.Alloc == nil || len(j.Alloc.Shares) == 0 {
+			continue
+		}
+		nodes, err := api.Call(ctx, r.near, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{j.Alloc.Shares[0].Node}})
+		if err != nil || len(nodes.Nodes) == 0 {
+			return "", err
+		}
+		return nodes.Nodes[0].Inventory.Addr, nil
+	}
+	return "", nil
+}
+
+// relayed carries a call about steps to the job's first node. It reports false if this process has
+// to answer.
+func (c *call) relayed() bool {
+	if c.door == nil || c.from.Member != "" || !stepCall(c.r.URL.Path) {
+		return false
+	}
+	id := jobOf(c.body)
+	to := c.door.relay.to(c.r.Context(), id)
+	if to == nil {
+		return false
+	}
+	vouch, err := c.door.vouchFor(c)
+	if err != nil {
+		c.fail(c.w, err)
+		return true
+	}
+	if protocol := c.r.Header.Get("Upgrade"); protocol != "" {
+		c.relayTunnel(to, protocol, vouch)
+		return true
+	}
+	status, reply, err := to.Forward(c.r.Context(), c.r.Method, c.r.URL.Path, vouch, c.body)
+	if err != nil {
+		c.door.relay.forgets(id)
+		c.fail(c.w, cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d does not answer: %v", id, err))
+		return true
+	}
+	c.reply(status, reply)
+	return true
+}
+
+func (c *call) relayTunnel(to *api.Client, protocol, vouch string) {
+	far, err := to.ForwardTunnel(c.ctx, c.r.URL.Path, protocol, vouch, c.body)
+	if err != nil {
+		c.fail(c.w, err)
+		return
+	}
+	defer far.Close()
+	conn, buf, err := http.NewResponseController(c.w).Hijack()
+	if err != nil {
+		c.fail(c.w, err)
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Time{})
+	if _, err := io.WriteString(conn, upgraded(protocol)); err != nil {
+		return
+	}
+	stop := context.AfterFunc(c.ctx, func() { far.Close(); conn.Close() })
+	defer stop()
+	done := make(chan struct{})
+	go func() { // ends when either connection is closed, below at the latest
+		defer close(done)
+		_, _ = io.Copy(far, buf.Reader)
+		far.Close()
+		conn.Close()
+	}()
+	_, _ = io.Copy(conn, far)
+	far.Close()
+	conn.Close()
+	<-done
+}
+
+func upgraded(protocol string) string {
+	return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"dev.muster/cluster"
+)
+
+// Parts of steps: what the client of a job's first node asks of the clients of its sister nodes, and
+// what those tell it. They are answered by clients, to members that take part in the job.
+var (
+	StartParts  = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start", Node, false}
+	SignalParts = Endpoint[PartsSignal, Empty]{"POST", "/v1/parts/signal", Node, false}
+	ForgetParts = Endpoint[PartsQuery, Empty]{"POST", "/v1/parts/forget", Node, false}
+	ListParts   = Endpoint[PartsQuery, PartsReport]{"POST", "/v1/parts/list", Node, false}
+	TellParts   = Endpoint[PartsReport, Empty]{"POST", "/v1/parts/tell", Node, false}
+)
+
+// AttachPart is the tunnel that carries the frames of one node's part of a step to the first node.
+const AttachPart = "/v1/parts/attach"
+
+// NodePeer is where the client of a job's other node is.
+type NodePeer struct {
+	Node      cluster.NodeName  `json:"node"`
+	Addr      string            `json:"addr"`
+	Member    string            `json:"member"`
+	Inventory cluster.Inventory `json:"inventory"`
+}
+
+// PartsRequest asks a client to start its nodes' parts of a step, and to pass on what Onward names.
+type PartsRequest struct {
+	Step   cluster.Step       `json:"step"`
+	Spec   cluster.StepSpec   `json:"spec"`
+	Key    string             `json:"key,omitempty"`
+	Lead   cluster.NodeName   `json:"lead"`  // the job's first node
+	Nodes  []cluster.NodeName `json:"nodes"` // of the client that is asked
+	Onward []PartsGroup       `json:"onward,omitempty"`
+}
+
+// PartsGroup are the nodes of one client.
+type PartsGroup struct {
+	Addr  string             `json:"addr"`
+	Nodes []cluster.NodeName `json:"nodes"`
+}
+
+// PartsQuery names a job's attempt, or one step of it, and nodes.
+type PartsQuery struct {
+	Job     cluster.JobID      `json:"job"`
+	Attempt int                `json:"attempt"`
+	Step    int                `json:"step"`
+	Nodes   []cluster.NodeName `json:"nodes"`
+}
+
+// PartsSignal sends a signal to parts, or says a line on the standard error of the first.
+type PartsSignal struct {
+	PartsQuery
+	Sig   int    `json:"sig,omitempty"`
+	Scope uint8  `json:"scope,omitempty"` // of package agent/step
+	Say   string `json:"say,omitempty"`
+}
+
+// PartsReport tells how parts stand: statuses of package agent/step, as it encodes them.
+type PartsReport struct {
+	Statuses [][]byte `json:"statuses"`
+}
