@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -41,6 +42,7 @@ type door struct {
 	peers  *peers   // servers by address
 	remote *api.Mux // what is answered elsewhere only: by servers or clients, where none runs here
 	relay  *relay
+	shut   shut
 	log    *slog.Logger
 	// written is the index of the newest write that went through here to the leader: who wrote by this
 	// server finds it in what they read here.
@@ -111,7 +113,7 @@ func (d *door) policy(who api.Caller, c *call) (api.Caller, error) {
 		return who, nil
 	case who.UID == 0 || who.Admin:
 		why = "only a server vouches for root: work as root on a server"
-	case role == cluster.RoleLogin || d.server == nil || d.server.HasJobOn(who.Member, who.UID):
+	case role == cluster.RoleLogin || d.jobOn(c.r.Context(), who.Member, who.UID):
 		return who, nil
 	default:
 		why = "a compute node vouches for users who have a job there now: submit on a login host"
@@ -121,6 +123,15 @@ func (d *door) policy(who api.Caller, c *call) (api.Caller, error) {
 		return who, nil
 	}
 	return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not vouch for user %d: %s", who.Member, who.UID, why)
+}
+
+// jobOn reports whether a user has a job now on a node of a member: as the state says, or a server.
+func (d *door) jobOn(ctx context.Context, member string, uid uint32) bool {
+	if d.server != nil {
+		return d.server.HasJobOn(ctx, member, uid)
+	}
+	a, err := api.Call(ctx, d.fleet.client, api.MayVouch, api.VouchQuery{Member: member, UID: uid})
+	return err == nil && a.OK
 }
 
 // vouchFor makes the header of a call that is carried on.
@@ -214,7 +225,7 @@ type fleet struct {
 }
 
 // openFleet reads the file; first are the addresses to begin with.
-func openFleet(file string, ring trust.Keyring, first []string) (*fleet, error) {
+func openFleet(file string, conf *tls.Config, first []string) (*fleet, error) {
 	f := &fleet{file: file, addrs: slices.Clone(first)}
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -225,7 +236,6 @@ func openFleet(file string, ring trust.Keyring, first []string) (*fleet, error) 
 			f.addrs = append(f.addrs, a)
 		}
 	}
-	conf := trust.ClientTLS(ring, trust.ProtoAPI, cluster.RoleServer)
 	f.client = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
 		var last error = cluster.Errorf(cluster.Unavailable, "", "no server is known; give one with --join")
 		for _, addr := range f.list() {

@@ -154,6 +154,9 @@ func (c *call) answer() {
 			return
 		}
 		if c.door == nil || !again(err) || time.Now().After(end) || c.r.Context().Err() != nil {
+			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
+				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
+			}
 			c.fail(c.w, err)
 			return
 		}

@@ -44,6 +44,7 @@ var (
 	Renew        = Endpoint[RenewRequest, RenewResponse]{"POST", "/v1/renew", Joiner, false}
 	AdmitMember  = Endpoint[cluster.MemberJoin, WriteResponse]{"POST", "/v1/members/admit", Peer, true}
 	ListMembers  = Endpoint[Empty, MembersResponse]{"GET", "/v1/members", User, false}
+	MayVouch     = Endpoint[VouchQuery, VouchAnswer]{"GET", "/v1/members/vouch", Node, false}
 	RevokeMember = Endpoint[cluster.MemberRevoke, WriteResponse]{"POST", "/v1/members/revoke", User, true}
 	AddServer    = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/add", Peer, true}
 	PingServer   = Endpoint[Empty, PingResponse]{"GET", "/v1/servers/ping", Node, false}
@@ -279,6 +280,8 @@ type PingResponse struct {
 	Now   time.Time `json:"now"`
 	// Partial says that the history of the past is still on its way to the server.
 	Partial bool `json:"partial,omitempty"`
+	// Revoked are the keys of members that were shut out lately.
+	Revoked []string `json:"revoked,omitempty"`
 }
 
 // RegisterRequest brings up the nodes of one client (several when they are hollow).

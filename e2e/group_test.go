@@ -293,9 +293,14 @@ func TestGroup(t *testing.T) {
 	g.at["s3"].stop()
 	submit("s2")
 	g.drained("s1")
-	g.join("s4", "s2")
+	g.join("s4", "s2", "--and-client")
 	g.wait("the late server to vote", func() bool { return g.members("s4")["s4"] == "follows" })
 	g.sameHistory(jobs, "s1", "s2", "s4")
+	for _, lead := range []string{"s4", "s1"} { // a server that runs jobs too, leading or not
+		g.must("s1", "muster", "server", "transfer", lead)
+		g.wait("the lead to move", func() bool { return g.leader("s4") == lead })
+		g.must("s4", "sbatch", "-W", "-w", "s4", "-o", "/dev/null", "--wrap", "true")
+	}
 	for i := 1; i <= 9; i++ {
 		if b, _ := os.ReadFile(fmt.Sprintf("%s/once.%d", g.dir, i)); string(b) != "run\n" {
 			t.Errorf("job %d ran like this: %q", i, b)

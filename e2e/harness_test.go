@@ -148,10 +148,20 @@ func (d *dev) run(name string, args ...string) (out, errs string, code int) {
 }
 
 func (d *dev) input(in, name string, args ...string) (out, errs string, code int) {
+	return d.exec(nil, in, name, args...)
+}
+
+// as calls a front-end as another user.
+func (d *dev) as(uid uint32, name string, args ...string) (out, errs string, code int) {
+	return d.exec(&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}, "", name, args...)
+}
+
+func (d *dev) exec(attr *syscall.SysProcAttr, in, name string, args ...string) (out, errs string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
 	var o, e bytes.Buffer
+	cmd.SysProcAttr = attr
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir = strings.NewReader(in), &o, &e, d.env, d.work
 	err := cmd.Run()
 	var x *exec.ExitError

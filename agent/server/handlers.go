@@ -30,7 +30,8 @@ func (s *Server) Routes(m *api.Mux) {
 	api.Handle(m, api.Join, s.join)
 	api.Handle(m, api.Renew, s.renew)
 	write(m, s, api.AdmitMember)
-	write(m, s, api.RevokeMember)
+	handle(s, m, api.RevokeMember, s.revoke)
+	handle(s, m, api.MayVouch, s.mayVouch)
 	write(m, s, api.RevokeToken)
 	handle(s, m, api.ListMembers, s.listMembers)
 	handle(s, m, api.CreateToken, s.createToken)
@@ -276,5 +277,5 @@ func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.
 
 func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
 	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.log.LastContact(), Now: time.Now(),
-		Partial: !s.hist.Whole()}, nil
+		Partial: !s.hist.Whole(), Revoked: s.Revoked()}, nil
 }

@@ -126,7 +126,7 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 		return nil, 0, cluster.Errorf(cluster.Unavailable, "", "the lead was lost while this was written: look whether it was done")
 	}
 	if errors.Is(err, consensus.ErrNotLeader) {
-		return nil, 0, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+		return nil, 0, noLeader()
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("propose: %w", err)
@@ -156,6 +156,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s := m.s
 	out := make([]any, len(lines))
 	var events []cluster.Event
+	trusted := false // members changed
 	s.mu.Lock()
 	for i, line := range lines {
 		e, err := cluster.DecodeEntry(line)
@@ -169,6 +170,10 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 			s.slog.Debug("command rejected", "index", index, "err", a.Err)
 		}
 		events = append(events, a.Events...)
+		switch e.Cmd.(type) {
+		case *cluster.MemberRevoke, *cluster.MemberJoin:
+			trusted = true
+		}
 		out[i] = applied{a, index}
 	}
 	s.snap = nil
@@ -176,6 +181,9 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.hub.publish(events)
+	if trusted {
+		s.hub.tell(topicTrust)
+	}
 	s.poke()
 	return out
 }
