@@ -212,7 +212,7 @@ func (d *door) ownWrites(ctx context.Context) {
 }
 
 func noLeader() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
 }
 
 // fleet is the list of servers that a member knows, kept in a file.

@@ -74,6 +74,7 @@ type result struct {
 // Log is the replicated log of this server.
 type Log struct {
 	raft    *raft.Raft
+	logs    raft.LogStore
 	machine Machine
 	log     *slog.Logger
 	queue   chan proposal
@@ -91,6 +92,7 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 	if err != nil {
 		return nil, errors.Join(err, l.closeAll())
 	}
+	l.logs = logs
 	rc := raft.DefaultConfig()
 	rc.LocalID = raft.ServerID(cfg.ID)
 	rc.Logger = bridge(logger)
@@ -296,6 +298,32 @@ func (l *Log) Barrier(timeout time.Duration) error { return l.raft.Barrier(timeo
 
 // TakeSnapshot compacts the log now.
 func (l *Log) TakeSnapshot() error { return l.raft.Snapshot().Error() }
+
+// Unread calls each with the entries that are in the log of this server and not applied: without a leader
+// nobody knows which of them are committed.
+func (l *Log) Unread(each func(index uint64, entries [][]byte) error) error {
+	last, err := l.logs.LastIndex()
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	first, err := l.logs.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	for i := max(l.raft.AppliedIndex()+1, first); i <= last; i++ {
+		var e raft.Log
+		if err := l.logs.GetLog(i, &e); err != nil {
+			return fmt.Errorf("read entry %d of the log: %w", i, err)
+		}
+		if e.Type != raft.LogCommand {
+			continue
+		}
+		if err := each(i, decode(e.Data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // fsm adapts a Machine to raft.BatchingFSM.
 type fsm struct{ l *Log }

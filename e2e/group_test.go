@@ -353,3 +353,70 @@ func TestLateServer(t *testing.T) {
 		}
 	}
 }
+
+// TestNoQuorum: with two of three servers dead the third answers what it knows, says how old that is, and
+// promises nothing; so it does if it starts alone. Jobs run on, and when the others are back everything
+// arrives once.
+func TestNoQuorum(t *testing.T) {
+	g := fullGroup(t, 1)
+	done := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "exit 5")
+	g.drained("s1")
+	running := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo begin >>long; until [ -e go ]; do sleep 0.05; done; echo end >>long; exit 6")
+	g.wait("the job to run", func() bool { b, _ := os.ReadFile(g.dir + "/long"); return len(b) > 0 })
+	leader := g.awaitLeader("s1")
+	rest := g.others(leader)
+	last := rest[0]
+	g.wait("the last to know", func() bool { return g.must(last, "squeue", "-h", "-o", "%i %T") == running+" RUNNING" })
+	g.at[leader].kill()
+	g.at[rest[1]].kill()
+
+	reads := func(what string) {
+		t.Helper()
+		for _, tc := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"squeue", "-h", "-o", "%i %T"}, running + " RUNNING"},
+			{[]string{"sinfo", "-h", "-o", "%D"}, "2"},
+			{[]string{"sacct", "-nXP", "-j", done, "-o", "State,ExitCode"}, "FAILED|5:0"},
+			{[]string{"muster", "server", "members"}, ""},
+		} {
+			begin := time.Now()
+			out, errs, rc := g.run(last, tc.args[0], tc.args[1:]...)
+			if took := time.Since(begin); rc != 0 || tc.want != "" && strings.TrimSpace(out) != tc.want || took > 3*time.Second {
+				t.Errorf("%s: %v after %v: %d, %s%s, want %s", what, tc.args, took, rc, out, errs, tc.want)
+			}
+		}
+		g.wait("the age of answers", func() bool {
+			out, _, _ := g.run(last, "muster", "server", "members")
+			return strings.Contains(out, "no leader was heard of for")
+		})
+	}
+	begin := time.Now()
+	refused := make(chan string)
+	go func() {
+		_, errs, rc := g.run(last, "sbatch", "--wrap", "true")
+		refused <- fmt.Sprint(rc, " ", errs)
+	}()
+	reads("alone")
+	if err := os.WriteFile(g.dir+"/go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g.wait("the job to end", func() bool { b, _ := os.ReadFile(g.dir + "/long"); return string(b) == "begin\nend\n" })
+	if text := <-refused; strings.HasPrefix(text, "0") || time.Since(begin) > 25*time.Second {
+		t.Errorf("sbatch without a quorum said %q after %v", text, time.Since(begin))
+	} else {
+		t.Logf("sbatch without a quorum said %q after %v", text, time.Since(begin))
+	}
+	g.at[last].kill()
+	g.start(last)
+	reads("started alone")
+
+	g.start(leader)
+	g.start(rest[1])
+	g.drained(last)
+	g.sameHistory(2, "s1", "s2", "s3")
+	if got := g.must(last, "sacct", "-nXP", "-j", running, "-o", "State,ExitCode"); got != "FAILED|6:0" {
+		t.Errorf("the job that ran on: %s", got)
+	}
+}

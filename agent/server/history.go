@@ -149,7 +149,7 @@ func (s *Server) copyHistory(ctx context.Context, _ api.Caller, _ []byte, conn a
 // copyAt makes a copy of the history and the state of the same moment.
 func (s *Server) copyAt(ctx context.Context) (file string, snap *cluster.Snapshot, err error) {
 	file, err = s.hist.Export(ctx, func() (uint64, error) {
-		snap = s.Snapshot()
+		snap = s.committed()
 		return snap.Index, s.log.Applied(ctx, snap.Index)
 	})
 	return file, snap, err

@@ -41,7 +41,7 @@ func (s *Server) LeaderAddr() string {
 // InGroup reports whether the group knows this server under an address, and its state has arrived.
 func (s *Server) InGroup(addr string) bool {
 	v, err := s.inGroup(s.cfg.Name)
-	return err == nil && v.Addr == addr && s.Snapshot().CA() != nil
+	return err == nil && v.Addr == addr && s.committed().CA() != nil
 }
 
 // Servers lists the group.
@@ -58,6 +58,10 @@ func (s *Server) Member(name string) (*cluster.Member, bool) {
 func (s *Server) Admit(p trust.Peer, proto string) error {
 	snap := s.Snapshot()
 	m, ok := snap.Member(p.Name)
+	if !ok && s.readAhead() == nil { // a server that starts knows its members from the log
+		snap = s.Snapshot()
+		m, ok = snap.Member(p.Name)
+	}
 	switch {
 	case proto == trust.ProtoRaft && p.Role != cluster.RoleServer:
 		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is a %s: the log is for servers", p.Name, p.Role)
@@ -267,7 +271,7 @@ func (s *Server) listTokens(_ context.Context, who api.Caller, _ api.Empty) (api
 }
 
 func (s *Server) listMembers(context.Context, api.Caller, api.Empty) (api.MembersResponse, error) {
-	out := api.MembersResponse{Servers: s.servers(), Heard: s.log.LastContact(), Now: time.Now()}
+	out := api.MembersResponse{Servers: s.servers(), Heard: s.heard(), Now: time.Now()}
 	for m := range s.Snapshot().MemberList() {
 		shown := *m
 		shown.Public = nil
@@ -357,5 +361,5 @@ func asLeader(err error) error {
 }
 
 func noLeader() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
 }

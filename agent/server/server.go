@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/api"
@@ -46,6 +47,11 @@ type Server struct {
 	gap     chan struct{} // history may lack something
 	booted  time.Time
 	current chan struct{} // closed once the state has caught up with the log
+
+	// ahead is the state as the log would have it, for readers, while nobody knows what of it is committed.
+	ahead   atomic.Pointer[cluster.Snapshot]
+	aheadMu sync.Mutex                // held while ahead is made
+	led     atomic.Pointer[time.Time] // when this server last led
 
 	termMu sync.Mutex
 	term   context.Context // ends when this server stops leading
@@ -90,8 +96,16 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, <-histErr)
 }
 
-// Snapshot is the state now.
+// Snapshot is the state now, as well as this server knows it.
 func (s *Server) Snapshot() *cluster.Snapshot {
+	if a := s.ahead.Load(); a != nil {
+		return a
+	}
+	return s.committed()
+}
+
+// committed is the state that the log has brought about.
+func (s *Server) committed() *cluster.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snap == nil {
@@ -205,7 +219,7 @@ func (m machine) Snapshot() (func(io.Writer) error, error) {
 	if err := m.s.hist.Flush(ctx); err != nil {
 		return nil, fmt.Errorf("flush history before a snapshot: %w", err)
 	}
-	return m.s.Snapshot().Encode, nil
+	return m.s.committed().Encode, nil
 }
 
 func (m machine) Restore(r io.Reader) error {
