@@ -93,7 +93,7 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 		new(client.Client).Routes(n.door.remote)
 	}
 	n.nodes = newPeers(n.door.shut.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleNode, cluster.RoleServer))
-	n.door.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), nodes: n.nodes, known: map[cluster.JobID]place{}}
+	n.door.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[cluster.JobID]place{}}
 	n.port, err = openPort(cfg.Bind, n.addr, n.ring, n.admit, cfg.Log)
 	return n, err
 }

@@ -20,13 +20,17 @@ type group struct {
 	at     map[string]*dev
 	joins  map[string]string // role → token
 	number int
+	hosts  *hosts         // nil: loopback addresses
+	order  map[string]int // name → number of its host
 }
 
 // groups makes addresses unique in this process; the process id makes them unique on the machine.
 var groups atomic.Int32
 
 // newGroup makes the first server, s1.
-func newGroup(t *testing.T, args ...string) *group {
+func newGroup(t *testing.T, args ...string) *group { t.Helper(); return newGroupOn(t, nil, args...) }
+
+func newGroupOn(t *testing.T, h *hosts, args ...string) *group {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "m")
 	if err != nil {
@@ -35,7 +39,7 @@ func newGroup(t *testing.T, args ...string) *group {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	g := &group{t: t, dir: dir, at: map[string]*dev{}, joins: map[string]string{}, number: int(groups.Add(1))}
+	g := &group{t: t, dir: dir, at: map[string]*dev{}, joins: map[string]string{}, number: int(groups.Add(1)), hosts: h, order: map[string]int{}}
 	t.Cleanup(g.cleanup)
 	g.add("s1", "server", args...)
 	g.wait("the first server to lead", func() bool { return g.leader("s1") == "s1" })
@@ -47,6 +51,9 @@ func newGroup(t *testing.T, args ...string) *group {
 
 // addr is where the n-th member listens.
 func (g *group) addr(n int) string {
+	if g.hosts != nil {
+		return fmt.Sprintf("10.77.0.%d:7440", n)
+	}
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d:%d", 1+pid>>8%250, pid%256, n, 7440+g.number)
 }
@@ -61,6 +68,10 @@ func (g *group) add(name, mode string, args ...string) *dev {
 	d := newDev(g.t, dir, mode, append([]string{"--node", name, "--bind", g.addr(len(g.at) + 1)}, args...))
 	d.work = g.dir
 	g.at[name] = d
+	g.order[name] = len(g.at)
+	if g.hosts != nil {
+		d.inside = []string{"ip", "netns", "exec", g.hosts.name(g.host(name))}
+	}
 	g.start(name)
 	return d
 }
@@ -94,12 +105,20 @@ func (g *group) join(name, by string, args ...string) *dev {
 	return g.add(name, mode, append([]string{"--join", g.bind(by), "--token", g.joins[role]}, args...)...)
 }
 
+// host is the number of a member's host.
+func (g *group) host(name string) int { return g.order[name] }
+
 func (g *group) bind(name string) string { return g.at[name].args[3] }
 
-// full makes a cluster of three servers and so many clients of two nodes each, c1-001, c1-002, c2-001, …
+// fullGroup makes a cluster of three servers and so many clients of two nodes each, c1-001, c1-002, c2-001, …
 func fullGroup(t *testing.T, clients int, args ...string) *group {
 	t.Helper()
-	g := newGroup(t, args...)
+	return fullGroupOn(t, nil, clients, args...)
+}
+
+func fullGroupOn(t *testing.T, h *hosts, clients int, args ...string) *group {
+	t.Helper()
+	g := newGroupOn(t, h, args...)
 	g.join("s2", "s1", args...)
 	g.join("s3", "s2", args...)
 	for i := range clients {
@@ -195,7 +214,17 @@ func (g *group) others(than string) (names []string) {
 // drained waits until no job is in the queue.
 func (g *group) drained(at string) {
 	g.t.Helper()
-	g.wait("all jobs to end", func() bool { out, _, rc := g.run(at, "squeue", "-h"); return rc == 0 && out == "" })
+	left := ""
+	defer func() {
+		if left != "" {
+			g.t.Logf("still in the queue of %s:\n%s", at, left)
+		}
+	}()
+	g.wait("all jobs to end", func() bool {
+		out, _, rc := g.run(at, "squeue", "-h", "-o", "%i %T %r %S %N %k")
+		left = out
+		return rc == 0 && out == ""
+	})
 }
 
 const sacctAll = "JobID,JobName,State,ExitCode,NodeList,Start,End"

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,6 +63,8 @@ type dev struct {
 	args []string
 	cmd  *exec.Cmd
 	env  []string
+	// inside is a command that runs the daemon, in a network of its own say.
+	inside []string
 }
 
 // startDev starts muster dev; with no arguments, four hollow nodes that execute.
@@ -111,7 +114,8 @@ func (d *dev) start() {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	d.cmd = exec.Command(filepath.Join(bin, "muster"), append([]string{d.mode, "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args...)...)
+	argv := slices.Concat(d.inside, []string{filepath.Join(bin, "muster"), d.mode, "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args)
+	d.cmd = exec.Command(argv[0], argv[1:]...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := d.cmd.Start(); err != nil {
