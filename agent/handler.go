@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -139,7 +140,11 @@ func (c *call) answer() {
 		var reply []byte
 		var err error
 		if c.known && (!c.route.Leader || c.door.leads()) {
+			c.door.ownWrites(c.r.Context())
 			status, reply, err = c.handle()
+			if errors.Is(err, server.ErrElsewhere) {
+				status, reply, err = c.door.forward(c)
+			}
 		} else {
 			status, reply, err = c.door.forward(c)
 		}
@@ -149,6 +154,9 @@ func (c *call) answer() {
 			return
 		}
 		if c.door == nil || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
+			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
+				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
+			}
 			c.fail(c.w, err)
 			return
 		}
