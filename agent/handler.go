@@ -110,6 +110,9 @@ type call struct {
 	route api.Route
 	known bool   // a mode of this process serves it
 	vouch string // header
+	// passed says that another server has sent the call on: it tries again, this one does not pass it
+	// further.
+	passed bool
 }
 
 // name is what an assertion is bound to.
@@ -153,7 +156,7 @@ func (c *call) answer() {
 			answers.Put(&reply)
 			return
 		}
-		if c.door == nil || !again(err) || time.Now().After(end) || c.r.Context().Err() != nil {
+		if c.door == nil || c.passed || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
 			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
 				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
 			}
@@ -164,10 +167,18 @@ func (c *call) answer() {
 	}
 }
 
-// again reports whether a failed call can not have done anything and may do better soon.
-func again(err error) bool {
+// repeatable reports whether the call does no harm when it is done twice: it reads, or is a
+// submission, which names itself by a key.
+func (c *call) repeatable() bool { return c.r.Method == "GET" || c.r.URL.Path == api.SubmitJob.Path }
+
+// again reports whether a failed call may be made once more: it can not have done anything, or may be
+// done twice.
+func again(err error, repeatable bool) bool {
 	var e *api.Error
-	return errors.Is(err, api.ErrNotSent) || errors.As(err, &e) && e.Code == cluster.Unavailable && e.Kind == cluster.ErrNoLeader
+	if errors.As(err, &e) {
+		return e.Code == cluster.Unavailable && (e.Kind == cluster.ErrNoLeader || e.Kind == cluster.ErrUncertain && repeatable)
+	}
+	return errors.Is(err, api.ErrNotSent) || errors.Is(err, api.ErrUnreachable) && repeatable
 }
 
 // handle lets this process answer.

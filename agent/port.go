@@ -91,7 +91,7 @@ func openPort(bind, addr string, ring trust.Keyring, admit func(trust.Peer, stri
 }
 
 func probes() net.KeepAliveConfig {
-	return net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3}
+	return net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 2}
 }
 
 // Run takes connections until ctx ends.

@@ -74,6 +74,7 @@ type SubmitRequest struct {
 	Spec   cluster.JobSpec  `json:"spec"`
 	Script cluster.BlobText `json:"script,omitempty"`
 	Env    cluster.BlobText `json:"env,omitempty"`
+	Key    string           `json:"key,omitempty"` // see cluster.Submit
 }
 
 // SubmitResponse names the job.

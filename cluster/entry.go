@@ -97,6 +97,8 @@ func newCommand(kind string) Command {
 		return &NodeUp{}
 	case "node_down":
 		return &NodeDown{}
+	case "node_quiet":
+		return &NodeQuiet{}
 	case "node_set":
 		return &NodeSet{}
 	case "partition_set":
@@ -125,7 +127,8 @@ func newCommand(kind string) Command {
 func Kinds() []string {
 	return []string{"put_blob", "submit", "update", "hold", "requeue", "suspend", "cancel", "finish", "decide", "report",
 		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
-		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate"}
+		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate",
+		"node_quiet"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

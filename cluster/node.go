@@ -57,6 +57,7 @@ type Node struct {
 	Inventory  Inventory `json:"inventory"`
 	Owner      string    `json:"owner,omitempty"` // the member whose client it is; empty on the servers' own machine
 	Up         bool      `json:"up"`              // its client holds a lease
+	Quiet      bool      `json:"quiet,omitempty"` // its client has not been heard of for a moment
 	Down       bool      `json:"down"`            // set down by an operator or after it was lost
 	Drain      bool      `json:"drain"`
 	Failing    bool      `json:"failing,omitempty"`
@@ -72,7 +73,7 @@ type Node struct {
 }
 
 // Usable reports whether new work may start on the node.
-func (n *Node) Usable() bool { return n.Up && !n.Down && !n.Drain && !n.Failing }
+func (n *Node) Usable() bool { return n.Up && !n.Quiet && !n.Down && !n.Drain && !n.Failing }
 
 // Load is what is given out on a node: the sum of the shares of its jobs.
 type Load struct {

@@ -222,7 +222,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if n.Down && n.ReasonBy == "slurm" && t.config.ReturnToService > 0 {
 		n.Down, n.Reason, n.ReasonBy = false, "", ""
 	}
-	n.Inventory, n.Up, n.Registered = c.Inventory, true, t.at
+	n.Inventory, n.Up, n.Quiet, n.Registered = c.Inventory, true, false, t.at
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
 	// attempts fence it.
 	n.ReportSeq = c.Seq
@@ -262,7 +262,7 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 			continue
 		}
 		n := *old
-		n.Up = false
+		n.Up, n.Quiet = false, false
 		if !n.Down {
 			n.Down, n.ReasonBy, n.ReasonAt = true, "slurm", t.at
 			n.Reason = cmp.Or(c.Why, notResponding)
@@ -270,6 +270,25 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 		t.putNode(&n)
 		t.events = append(t.events, Event{Node: &n})
 		t.evict(name)
+	}
+	return nil, nil
+}
+
+// NodeQuiet says that nodes do not respond, or do again. Their jobs run on; nothing new starts there.
+type NodeQuiet struct {
+	Nodes []NodeName `json:"nodes"`
+	Quiet bool       `json:"quiet,omitempty"`
+}
+
+func (*NodeQuiet) kind() string { return "node_quiet" }
+
+func (c *NodeQuiet) apply(t *tx) (any, error) {
+	for _, name := range c.Nodes {
+		if old, ok := t.nodes.Get(name); ok && old.Up && old.Quiet != c.Quiet {
+			n := *old
+			n.Quiet = c.Quiet
+			t.putNode(&n)
+		}
 	}
 	return nil, nil
 }

@@ -122,6 +122,17 @@ func TestTaskPrologOfConf(t *testing.T) {
 	expect(t, "output", d.read("out"), "yes\nyes\n")
 }
 
+// TestSallocSays holds the lines that the comparison with Slurm leaves out.
+func TestSallocSays(t *testing.T) {
+	d := startDev(t)
+	_, errs, code := d.run("salloc", "-N2", "true")
+	expect(t, "salloc", errs, "salloc: Granted job allocation 1\nsalloc: Waiting for resource configuration\n"+
+		"salloc: Nodes gpu-node-[001-002] are ready for job\nsalloc: Relinquishing job allocation 1\n")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // TestStepEnds: a step that is ended tells its readers why, and asks before it kills.
 func TestStepEnds(t *testing.T) {
 	d := startDev(t)

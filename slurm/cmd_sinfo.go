@@ -196,7 +196,7 @@ func (o *infoOptions) cells(v *view, resp api.NodesResponse) (cells []infoRow) {
 }
 
 func (o *infoOptions) keeps(n *api.NodeInfo) bool {
-	if len(o.nodes) > 0 && !slices.Contains(o.nodes, n.Name) || o.dead && n.Up || o.responding && !n.Up {
+	if len(o.nodes) > 0 && !slices.Contains(o.nodes, n.Name) || o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
 		return false
 	}
 	if o.reasons && n.Reason == "" {

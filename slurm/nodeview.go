@@ -49,7 +49,7 @@ func nodeState(n *api.NodeInfo) int {
 	if n.Ending {
 		s |= flagCompleting
 	}
-	if !n.Up {
+	if !n.Up || n.Quiet {
 		s |= flagNotRespond
 	}
 	if n.Failing {

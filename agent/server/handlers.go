@@ -109,7 +109,7 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if err != nil {
 		return api.SubmitResponse{}, err
 	}
-	cmd := &cluster.Submit{Spec: &spec}
+	cmd := &cluster.Submit{Spec: &spec, Key: q.Key}
 	bad := sched.Feasible(snap, &admitted)
 	if bad != nil {
 		cmd.Dead = cluster.EndBadConstraints

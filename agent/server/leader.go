@@ -16,23 +16,45 @@ const (
 	minCycle    = 2 * time.Millisecond // cycles are at least this far apart
 	maxSleep    = 30 * time.Second
 	leaseChecks = 250 * time.Millisecond // how often silence is looked for while some node is silent
+	quietAfter  = 500 * time.Millisecond // without an open call a node counts as not responding
 )
 
-// Leases say which nodes have been heard of: the moment until which each is trusted. They are the
-// leader's memory only.
-type Leases map[cluster.NodeName]time.Time
+// Leases say which nodes have been heard of. They are the leader's memory only.
+type Leases map[cluster.NodeName]Lease
+
+// Lease is how long a node is trusted.
+type Lease struct {
+	Until time.Time // then it is down
+	Quiet time.Time // then it counts as not responding: nothing new is started there; zero while its call is open
+}
 
 // Step is the whole leader: which commands follow from the state, the leases and the clock.
 func Step(s *cluster.Snapshot, leases Leases, now time.Time) []cluster.Command {
 	var out []cluster.Command
-	var lost []cluster.NodeName
+	var lost, quiet, heard []cluster.NodeName
 	for n := range s.Nodes() {
-		if until, ok := leases[n.Name]; n.Up && ok && until.Before(now) {
+		l, ok := leases[n.Name]
+		if !ok || !n.Up {
+			continue
+		}
+		silent := !l.Quiet.IsZero() && l.Quiet.Before(now)
+		switch {
+		case l.Until.Before(now):
 			lost = append(lost, n.Name)
+		case silent && !n.Quiet:
+			quiet = append(quiet, n.Name)
+		case n.Quiet && !silent:
+			heard = append(heard, n.Name)
 		}
 	}
 	if lost != nil {
 		out = append(out, &cluster.NodeDown{Nodes: lost, Why: "Not responding"})
+	}
+	if quiet != nil {
+		out = append(out, &cluster.NodeQuiet{Nodes: quiet, Quiet: true})
+	}
+	if heard != nil {
+		out = append(out, &cluster.NodeQuiet{Nodes: heard})
 	}
 	out = append(out, cluster.Due(s, now)...)
 	if ds := sched.Schedule(s, now); len(ds) > 0 {
@@ -178,6 +200,7 @@ type leases struct {
 type lease struct {
 	open  int       // calls open now
 	heard time.Time // last sign of life
+	grace time.Time // until then its silence is not remarked on: the leader has just changed
 	hold  time.Duration
 }
 
@@ -189,7 +212,7 @@ func (l *leases) grace(s *cluster.Snapshot, now time.Time) {
 	for n := range s.Nodes() {
 		if n.Up {
 			e := l.entry(n.Name)
-			e.heard = now
+			e.heard, e.grace = now, now.Add(s.Config().NodeTimeout/2)
 		}
 	}
 }
@@ -223,9 +246,12 @@ func (l *leases) until(s *cluster.Snapshot, now time.Time) Leases {
 	out := make(Leases, len(l.nodes))
 	timeout := s.Config().NodeTimeout
 	for n, e := range l.nodes {
-		out[n] = e.heard.Add(timeout)
+		out[n] = Lease{Until: e.heard.Add(timeout), Quiet: e.heard.Add(quietAfter)}
+		if e.grace.After(out[n].Quiet) {
+			out[n] = Lease{out[n].Until, e.grace}
+		}
 		if e.open > 0 {
-			out[n] = e.heard.Add(timeout + e.hold)
+			out[n] = Lease{Until: e.heard.Add(timeout + e.hold)}
 		}
 	}
 	return out

@@ -137,7 +137,7 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	}
 	values, err := s.log.Propose(ctx, lines...)
 	if errors.Is(err, consensus.ErrUncertain) {
-		return nil, 0, cluster.Errorf(cluster.Unavailable, "", "the lead was lost while this was written: look whether it was done")
+		return nil, 0, cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost while this was written: look whether it was done")
 	}
 	if errors.Is(err, consensus.ErrNotLeader) {
 		return nil, 0, noLeader()

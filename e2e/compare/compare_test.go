@@ -75,6 +75,7 @@ func TestReplace(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"Submitted batch job 2101\n", "Submitted batch job JJJ2\n"},
 		{"salloc: Relinquishing job allocation 2100\nsalloc: Job allocation 2100 has been revoked.\n", "salloc: Relinquishing job allocation JJJ1\n"},
+		{"salloc: Granted job allocation 2100\nsalloc: Waiting for resource configuration\nsalloc: Nodes n[1-2] are ready for job\n", "salloc: Granted job allocation JJJ1\n"},
 		{"slurm-wlm 22.05.8 (muster abc123)\n", "slurm VERSION\n"},
 		{"slurm 22.05.8\n", "slurm VERSION\n"},
 		{"idle 22.05.8 1\n", "idle VERSION 1\n"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dev.muster/agent/client"
+	"dev.muster/agent/server"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -82,7 +83,7 @@ func (n *node) beat() {
 		if !w.leading {
 			return
 		}
-		w.leases[n.name] = w.now.Add(timeout)
+		w.leases[n.name] = server.Lease{Until: w.now.Add(timeout), Quiet: w.now.Add(timeout / 2)}
 		if old, ok := w.s.Node(n.name); !ok || !old.Up {
 			seq := n.seq
 			for _, r := range n.outbox {

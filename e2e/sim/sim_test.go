@@ -288,7 +288,7 @@ func (w *world) killLeader() {
 		w.leading, w.leases = true, server.Leases{}
 		for n := range w.s.Nodes() {
 			if n.Up {
-				w.leases[n.Name] = w.now.Add(timeout)
+				w.leases[n.Name] = server.Lease{Until: w.now.Add(timeout), Quiet: w.now.Add(timeout / 2)}
 			}
 		}
 		w.wake(0)
