@@ -60,6 +60,12 @@ type VouchAnswer struct {
 	OK bool `json:"ok"`
 }
 
+// GossipResponse are the keys of the gossip: the first encrypts, all decrypt.
+type GossipResponse struct {
+	Cluster string   `json:"cluster"`
+	Keys    [][]byte `json:"keys"`
+}
+
 // TokenRequest asks for a join token.
 type TokenRequest struct {
 	Role    cluster.Role  `json:"role"`
