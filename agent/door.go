@@ -137,7 +137,8 @@ func (d *door) jobOn(ctx context.Context, member string, uid uint32) bool {
 	return err == nil && a.OK
 }
 
-// vouchFor makes the header of a call that is carried on.
+// vouchFor makes the header of a call that is carried on. A server that carries a member's call has
+// checked for whom it is, and vouches itself: an assertion is good for one use only.
 func (d *door) vouchFor(c *call) (string, error) {
 	switch {
 	case c.from.Member != "" && c.route.Access != api.User:
