@@ -261,6 +261,7 @@ func (g *group) submitUntil(at string, args ...string) (id string, took time.Dur
 // TestGroup is the life of a group of servers: joining, working through each, losing one after
 // another, moving the lead, leaving, and a late server that has the whole past.
 func TestGroup(t *testing.T) {
+	t.Parallel()
 	g := fullGroup(t, 2)
 	jobs := 0
 	submit := func(at string) {
@@ -340,6 +341,7 @@ func TestGroup(t *testing.T) {
 // TestLateServer joins a server when the log no longer begins at the beginning, and keeps another away
 // for so long: both get the state in one piece, and the past from another server.
 func TestLateServer(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, "--snapshot-every", "20")
 	g.join("c1", "s1", "--hollow", "2x8c16g", "--hollow-exec")
 	g.join("s2", "s1", "--snapshot-every", "20")
@@ -387,6 +389,7 @@ func TestLateServer(t *testing.T) {
 // promises nothing; so it does if it starts alone. Jobs run on, and when the others are back everything
 // arrives once.
 func TestNoQuorum(t *testing.T) {
+	t.Parallel()
 	g := fullGroup(t, 1)
 	done := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "exit 5")
 	g.drained("s1")
@@ -453,6 +456,7 @@ func TestNoQuorum(t *testing.T) {
 // TestSnapshot saves a cluster while it works, loses it, and restores it: its state, its history and its
 // members are there again, and the work goes on.
 func TestSnapshot(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t)
 	g.join("c1", "s1", "--hollow", "2x8c16g", "--hollow-exec")
 	g.wait("the nodes", func() bool { return strings.Count(g.must("s1", "sinfo", "-hN", "-t", "idle"), "\n") == 1 })

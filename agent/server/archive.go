@@ -138,7 +138,7 @@ func (s *Server) checkSave(who api.Caller, _ []byte) error {
 		return err
 	}
 	if !s.hist.Whole() {
-		return cluster.Errorf(cluster.Unavailable, "", "%v; save on another server", ErrElsewhere)
+		return cluster.Errorf(cluster.Unavailable, "", "the history is still on its way to this server: save on another one")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ const (
 )
 
 // ErrElsewhere says that the leader should be asked instead.
-var ErrElsewhere = errors.New("history is still on its way to this server")
+var ErrElsewhere = errors.New("it has not come to this server yet: the leader knows")
 
 // fillGaps fetches the past from another server whenever history lacks some.
 func (s *Server) fillGaps(ctx context.Context) {

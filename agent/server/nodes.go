@@ -159,11 +159,10 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 	return api.WriteResponse{Index: index}, err
 }
 
-func (s *Server) getBlob(ctx context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
+func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
 	b, ok := s.Snapshot().Blob(q.Hash)
-	if !ok { // the leader has told of a job which is not known here yet
-		s.CatchUp(ctx)
-		b, ok = s.Snapshot().Blob(q.Hash)
+	if !ok && !s.Leads() {
+		return api.BlobResponse{}, ErrElsewhere // of a job which the leader has told of and which is not known here
 	}
 	if !ok && !s.Leads() {
 		return api.BlobResponse{}, ErrElsewhere // it may not have arrived here yet

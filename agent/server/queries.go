@@ -14,6 +14,10 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 	if err != nil {
 		return api.JobsResponse{}, err
 	}
+	if missing := func(r cluster.Ref) bool { return len(snap.Find(r)) == 0 }; slices.ContainsFunc(q.Refs, missing) {
+		s.CatchUp(ctx) // it may have been submitted elsewhere a moment ago
+		snap = s.Snapshot()
+	}
 	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief}
 	add := func(j *cluster.Job) {
 		if matchJob(&q, j) {
