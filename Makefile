@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos clean needs
 
 build: bin/muster
 
@@ -16,7 +16,7 @@ bin/muster: $(shell find . -name '*.go' -not -path './bin/*') go.mod
 
 # What tests and the quick start use besides Go.
 needs:
-	@miss=""; for p in tmux:tmux python3:python3-minimal; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	@miss=""; for p in tmux:tmux python3:python3-minimal ip:iproute2; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
 	if [ -n "$$miss" ]; then echo "installing$$miss"; s=""; [ "$$(id -u)" = 0 ] || s=sudo; \
 	$$s apt-get update -qq && $$s apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
 
@@ -57,6 +57,11 @@ examples: needs build
 
 drill: build
 	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000
+
+# Members of a cluster die and are cut off while callers submit, cancel and requeue.
+CHAOS ?= 30m
+chaos: needs build
+	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
 
 clean:
 	rm -rf bin

@@ -123,7 +123,7 @@ func serverCommands() []*cli.Command {
 					fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Addr, state)
 				}
 				if age := r.Now.Sub(r.Heard); age > 2*time.Second {
-					fmt.Fprintf(w, "no leader was heard of for %v\n", age.Round(time.Second))
+					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n", age.Round(time.Second))
 				}
 			})
 		}},

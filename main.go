@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -90,7 +91,9 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.BoolFlag{Name: "login", Usage: "client: be a login host, where users work and no jobs run"},
 		&cli.BoolFlag{Name: "and-client", Usage: "server: run jobs on this machine too"},
 		&cli.DurationFlag{Name: "dead-server-after", Value: 72 * time.Hour, Usage: "take a server out of the group that is silent this long"},
+		&cli.Uint64Flag{Name: "snapshot-every", Usage: "server: compact the log after so many entries (default: some thousands)"},
 		&cli.StringFlag{Name: "hollow", Usage: "be hollow nodes instead of this machine, e.g. 8x16c64g8gpu:h100, or conf for those of --conf"},
+		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
@@ -117,7 +120,7 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	}
 	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
-		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
+		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
@@ -156,6 +159,13 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 		nodes, err := client.ParseHollow(h)
 		if err != nil {
 			return err
+		}
+		if prefix := c.String("hollow-prefix"); prefix != "" {
+			for i := range nodes {
+				name := string(nodes[i].Name)
+				name = prefix + name[strings.LastIndex(name, "-")+1:]
+				nodes[i].Name, nodes[i].Inventory.Host = cluster.NodeName(name), name
+			}
 		}
 		cfg.Hollow = nodes
 	}

@@ -180,20 +180,132 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 	}
 }
 
-// TestOrder: jobs are listed in the order in which they were first heard of, also when several events
-// of them are written together.
-func TestOrder(t *testing.T) {
-	d := openDB(t, t.TempDir())
-	defer d.stop()
-	d.Apply(1, []cluster.Event{{Job: job(1, cluster.Pending, 0)}, {Job: job(2, cluster.Pending, 0)},
-		{Job: job(2, cluster.Ended, cluster.Completed)}, {Job: job(1, cluster.Ended, cluster.Failed)}})
-	var got []cluster.JobID
-	for _, r := range all(t, d.DB, Query{}) {
-		if got = append(got, r.Job.ID); r.Job.Phase != cluster.Ended {
-			t.Errorf("job %d: an older event was stored", r.Job.ID)
+// Servers gather different events together; their records are in one order all the same.
+func TestOrderDoesNotDependOnGathering(t *testing.T) {
+	events := []cluster.Event{{Job: job(1, cluster.Pending, 0)}, {Job: job(2, cluster.Pending, 0)}, {Job: job(2, cluster.Ended, cluster.Completed)},
+		{Job: job(1, cluster.Ended, cluster.Failed)}}
+	apart, together := openDB(t, t.TempDir()), openDB(t, t.TempDir())
+	defer apart.stop()
+	defer together.stop()
+	for i, e := range events {
+		apart.Apply(uint64(i+1), []cluster.Event{e})
+		if err := apart.Flush(context.Background()); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(got, []cluster.JobID{1, 2}) {
-		t.Errorf("order %v", got)
+	together.Apply(4, events)
+	for _, d := range []opened{apart, together} {
+		got := all(t, d.DB, Query{})
+		if len(got) != 2 || got[0].Job.ID != 1 || got[0].Job.Outcome != cluster.Failed || got[1].Job.ID != 2 {
+			t.Errorf("records: %+v", got)
+		}
+	}
+}
+
+// export copies a database as a server does for another one.
+func export(t *testing.T, d *DB, at uint64) string {
+	t.Helper()
+	file, err := d.Export(context.Background(), func() (uint64, error) { return at, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A server whose state jumped ahead of its history gets the past of another one, and keeps what came since.
+func TestAdopt(t *testing.T) {
+	whole, late := openDB(t, t.TempDir()), openDB(t, t.TempDir())
+	defer whole.stop()
+	defer late.stop()
+	step := &cluster.Step{ID: cluster.StepID{Job: 2}, Attempt: 1, Started: epoch}
+	events := []cluster.Event{1: {Job: job(1, cluster.Pending, 0)}, 2: {Job: job(1, cluster.Running, 0)}, 3: {Job: job(2, cluster.Pending, 0)},
+		4: {Job: job(1, cluster.Ended, cluster.Completed)}, 5: {Step: step}, 6: {Job: job(3, cluster.Pending, 0)}, 7: {Job: job(2, cluster.Ended, cluster.Failed)}}
+	late.Apply(1, events[1:2])
+	for i := 1; i <= 7; i++ {
+		whole.Apply(uint64(i), events[i:i+1])
+	}
+	if err := late.Restored(4); err != nil {
+		t.Fatal(err)
+	}
+	if late.Whole() {
+		t.Fatal("a history with a gap says it is whole")
+	}
+	if _, err := late.Export(context.Background(), func() (uint64, error) { return 4, nil }); err == nil {
+		t.Error("a history with a gap was copied")
+	}
+	for i := 5; i <= 7; i++ {
+		late.Apply(uint64(i), events[i:i+1])
+	}
+	f, err := os.Open(export(t, whole.DB, 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := late.Adopt(context.Background(), f); err != nil {
+		t.Fatal(err)
+	}
+	late.Apply(8, []cluster.Event{{Job: job(4, cluster.Pending, 0)}})
+	whole.Apply(8, []cluster.Event{{Job: job(4, cluster.Pending, 0)}})
+	want, got := all(t, whole.DB, Query{Steps: true}), all(t, late.DB, Query{Steps: true})
+	if len(got) != 4 || !late.Whole() {
+		t.Fatalf("%d records, whole: %v", len(got), late.Whole())
+	}
+	for i := range want {
+		if got[i].Job.ID != want[i].Job.ID || got[i].Job.Phase != want[i].Job.Phase || got[i].Job.Outcome != want[i].Job.Outcome || len(got[i].Steps) != len(want[i].Steps) {
+			t.Errorf("record %d: %+v, want %+v", i, got[i].Job, want[i].Job)
+		}
+	}
+}
+
+// Where nobody has more, a server goes on with what it had.
+func TestGiveUp(t *testing.T) {
+	dir := t.TempDir()
+	d := openDB(t, dir)
+	d.Apply(1, []cluster.Event{{Job: job(1, cluster.Ended, cluster.Completed)}})
+	if err := d.Restored(9); err != nil {
+		t.Fatal(err)
+	}
+	d.Apply(10, []cluster.Event{{Job: job(2, cluster.Pending, 0)}})
+	d.stop()
+	d = openDB(t, dir) // a restart forgets nothing of that
+	defer func() { d.stop() }()
+	if d.Whole() {
+		t.Error("after a restart the gap is forgotten")
+	}
+	if err := d.Restored(9); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.GiveUp(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(t, d.DB, Query{}); len(got) != 2 || !d.Whole() {
+		t.Errorf("%d records, whole: %v", len(got), d.Whole())
+	}
+}
+
+// A copy has what was applied up to its index and nothing else, whatever is waiting to be written.
+func TestExportIsExact(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	file, err := d.Export(context.Background(), func() (uint64, error) {
+		for i := uint64(1); i <= 5; i++ {
+			d.Apply(i, []cluster.Event{{Job: job(cluster.JobID(i), cluster.Pending, 0)}})
+		}
+		return 3, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Rename(file, filepath.Join(dir, "history.db")); err != nil {
+		t.Fatal(err)
+	}
+	c := openDB(t, dir)
+	defer c.stop()
+	if got := all(t, c.DB, Query{}); len(got) != 3 || c.index != 3 {
+		t.Errorf("the copy has %d records and index %d", len(got), c.index)
+	}
+	if got := all(t, d.DB, Query{}); len(got) != 5 {
+		t.Errorf("the original has %d records", len(got))
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,15 +46,28 @@ const schemaVersion = 1
 // DB is the history of one server.
 type DB struct {
 	log  *slog.Logger
-	w, r *sql.DB
+	path string
 
-	mu    sync.Mutex
-	queue []cluster.Event
-	index uint64 // of the newest event queued
-	done  uint64 // of the newest event on disk
-	moved chan struct{}
-	more  chan struct{}
-	hurry chan struct{} // somebody waits: do not gather
+	files   sync.RWMutex // held for reading by whoever reads the file, for writing while it is replaced
+	r       *sql.DB
+	writing sync.Mutex // held while the file changes; taken after files
+	w       *sql.DB
+
+	mu     sync.Mutex
+	queue  []batch
+	queued int    // events in queue
+	index  uint64 // of the newest events queued
+	done   uint64 // of the newest events on disk
+	lacks  bool   // the past before this file began is not here yet (whole.go)
+	moved  chan struct{}
+	more   chan struct{}
+	hurry  chan struct{} // somebody waits: do not gather
+}
+
+// batch is what one log index brought.
+type batch struct {
+	index  uint64
+	events []cluster.Event
 }
 
 // Open opens (or makes) the database in dir. A file that is damaged is set aside and a new one
@@ -64,7 +79,7 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 	path := filepath.Join(dir, "history.db")
 	d, err := open(path, log)
 	if err == nil {
-		return d, nil
+		return d, d.tidy()
 	}
 	aside := fmt.Sprintf("%s.damaged-%d", path, time.Now().Unix())
 	if rerr := os.Rename(path, aside); rerr != nil {
@@ -74,44 +89,68 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 	return open(path, log)
 }
 
+// Options of every connection.
+const common = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+
 func open(path string, log *slog.Logger) (*DB, error) {
-	const common = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
-	w, err := sql.Open("sqlite", "file:"+path+common+"&_txlock=immediate")
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	w.SetMaxOpenConns(1)
-	d := &DB{log: log, w: w, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
-	if err := d.prepare(); err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare %s: %w", path, err), w.Close())
-	}
-	if d.r, err = sql.Open("sqlite", "file:"+path+common+"&_pragma=query_only(1)"); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	d.r.SetMaxOpenConns(readers)
-	return d, nil
+	d := &DB{log: log, path: path, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+	return d, d.reopen()
 }
 
-func (d *DB) prepare() error {
+// reopen opens the file, making it if need be, and reads how far it reaches.
+func (d *DB) reopen() error {
+	w, err := sql.Open("sqlite", "file:"+d.path+common+"&_txlock=immediate")
+	if err != nil {
+		return fmt.Errorf("open %s: %w", d.path, err)
+	}
+	w.SetMaxOpenConns(1)
+	meta, err := prepare(w)
+	if err != nil {
+		return errors.Join(fmt.Errorf("prepare %s: %w", d.path, err), w.Close())
+	}
+	r, err := sql.Open("sqlite", "file:"+d.path+common+"&_pragma=query_only(1)")
+	if err != nil {
+		return errors.Join(err, w.Close())
+	}
+	r.SetMaxOpenConns(readers)
+	d.w, d.r = w, r
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done, d.lacks = meta["applied"], meta["lacks"] != 0
+	d.index = max(d.index, d.done)
+	return nil
+}
+
+// prepare makes the tables and returns what the file says of itself.
+func prepare(w *sql.DB) (map[string]uint64, error) {
 	var version int
-	if err := d.w.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
-		return err
+	if err := w.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		return nil, err
 	}
 	if version > schemaVersion {
-		return fmt.Errorf("history has schema %d, this binary knows %d", version, schemaVersion)
+		return nil, fmt.Errorf("history has schema %d, this binary knows %d", version, schemaVersion)
 	}
-	if _, err := d.w.Exec(schema); err != nil {
-		return err
+	if _, err := w.Exec(schema); err != nil {
+		return nil, err
 	}
-	if _, err := d.w.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
-		return err
+	if _, err := w.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
+		return nil, err
 	}
-	err := d.w.QueryRow("SELECT value FROM meta WHERE key = 'applied'").Scan(&d.done)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+	rows, err := w.Query("SELECT key, value FROM meta")
+	if err != nil {
+		return nil, err
 	}
-	d.index = d.done
-	return err
+	defer rows.Close()
+	meta := map[string]uint64{}
+	for rows.Next() {
+		var key string
+		var value uint64
+		if err := rows.Scan(&key, &value); err != nil {
+			return nil, err
+		}
+		meta[key] = value
+	}
+	return meta, rows.Err()
 }
 
 // Apply queues the events of one log index. Indexes at or below what is stored are ignored. It
@@ -123,7 +162,7 @@ func (d *DB) Apply(index uint64, events []cluster.Event) {
 			d.mu.Unlock()
 			return
 		}
-		if len(d.queue) < maxQueued {
+		if d.queued < maxQueued {
 			break
 		}
 		moved := d.moved
@@ -131,7 +170,8 @@ func (d *DB) Apply(index uint64, events []cluster.Event) {
 		poke(d.hurry)
 		<-moved
 	}
-	d.queue = append(d.queue, events...)
+	d.queue = append(d.queue, batch{index, events})
+	d.queued += len(events)
 	d.index = index
 	d.mu.Unlock()
 	poke(d.more)
@@ -168,7 +208,7 @@ func (d *DB) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return d.write()
+			return d.write(math.MaxUint64)
 		case <-d.more:
 		}
 		select {
@@ -176,7 +216,7 @@ func (d *DB) Run(ctx context.Context) error {
 		case <-d.hurry:
 		case <-time.After(gatherTime):
 		}
-		if err := d.write(); err != nil {
+		if err := d.write(math.MaxUint64); err != nil {
 			d.log.Error("history could not be written; trying again", "err", err)
 			select {
 			case <-time.After(time.Second):
@@ -188,6 +228,8 @@ func (d *DB) Run(ctx context.Context) error {
 }
 
 func (d *DB) close() {
+	d.files.Lock()
+	defer d.files.Unlock()
 	_ = d.w.Close()
 	_ = d.r.Close()
 }
@@ -203,27 +245,54 @@ type stepKey struct {
 	started int64
 }
 
-// write stores everything queued in one transaction; of several events of one job the last counts.
-func (d *DB) write() error {
+func keyOfJob(j *cluster.Job) jobKey { return jobKey{j.ID, j.Submitted.UnixNano()} }
+
+func keyOfStep(s *cluster.Step) stepKey { return stepKey{s.ID, s.Attempt, s.Started.UnixNano()} }
+
+// write stores what is queued up to an index in one transaction; of several events of one job the last
+// counts.
+func (d *DB) write(limit uint64) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	return d.writeNow(limit)
+}
+
+// writeNow is write, with d.writing held.
+func (d *DB) writeNow(limit uint64) error {
 	d.mu.Lock()
-	events, index := d.queue, d.index
-	d.queue = nil
-	d.mu.Unlock()
-	if index == d.done {
+	n, count := 0, 0
+	for n < len(d.queue) && d.queue[n].index <= limit {
+		count += len(d.queue[n].events)
+		n++
+	}
+	if n == 0 {
+		d.mu.Unlock()
 		return nil
 	}
+	events, index := make([]cluster.Event, 0, count), d.queue[n-1].index
+	for _, b := range d.queue[:n] {
+		events = append(events, b.events...)
+	}
+	d.mu.Unlock()
 	if err := d.store(events, index); err != nil {
-		d.mu.Lock()
-		d.queue = append(events, d.queue...)
-		d.mu.Unlock()
 		return err
 	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.queue = slices.Delete(d.queue, 0, n)
+	if len(d.queue) == 0 {
+		d.queue = nil
+	}
+	d.queued -= count
 	d.done = index
+	d.announce()
+	return nil
+}
+
+// announce wakes those who wait for the file to change. Called with mu held.
+func (d *DB) announce() {
 	close(d.moved)
 	d.moved = make(chan struct{})
-	d.mu.Unlock()
-	return nil
 }
 
 func (d *DB) store(events []cluster.Event, index uint64) error {
@@ -232,25 +301,27 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 		return err
 	}
 	defer tx.Rollback() // no-op once committed
-	lastJob, lastStep := map[jobKey]int{}, map[stepKey]int{}
-	for i, e := range events {
+	lastJob, lastStep := map[jobKey]*cluster.Job{}, map[stepKey]*cluster.Step{}
+	for _, e := range events {
 		if e.Job != nil {
-			lastJob[jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}] = i
+			lastJob[keyOfJob(e.Job)] = e.Job
 		}
 		if e.Step != nil {
-			lastStep[stepKey{e.Step.ID, e.Step.Attempt, e.Step.Started.UnixNano()}] = i
+			lastStep[keyOfStep(e.Step)] = e.Step
 		}
 	}
-	for i, e := range events {
-		switch {
-		case e.Job != nil: // jobs enter history in the order in which they were first heard of
-			key := jobKey{e.Job.ID, e.Job.Submitted.UnixNano()}
-			if last, ok := lastJob[key]; ok {
-				err = putJob(tx, events[last].Job)
-				delete(lastJob, key)
+	for _, e := range events { // records enter with the first event, so that their order does not depend on what was gathered
+		if e.Job != nil {
+			if j, ok := lastJob[keyOfJob(e.Job)]; ok {
+				delete(lastJob, keyOfJob(e.Job))
+				err = putJob(tx, j)
 			}
-		case e.Step != nil && lastStep[stepKey{e.Step.ID, e.Step.Attempt, e.Step.Started.UnixNano()}] == i:
-			err = putStep(tx, e.Step)
+		}
+		if e.Step != nil && err == nil {
+			if st, ok := lastStep[keyOfStep(e.Step)]; ok {
+				delete(lastStep, keyOfStep(e.Step))
+				err = putStep(tx, st)
+			}
 		}
 		if err != nil {
 			return err

@@ -43,6 +43,8 @@ type Record struct {
 // Jobs yields the records in the order in which they entered history. An error ends the sequence.
 func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
+		d.files.RLock()
+		defer d.files.RUnlock()
 		where, args := q.where()
 		order := " ORDER BY seq"
 		rows, err := d.r.QueryContext(ctx, "SELECT data FROM job"+where+order, args...)

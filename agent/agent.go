@@ -44,6 +44,8 @@ type Config struct {
 	Token           string
 	Login           bool // join as a login host, which runs no jobs
 	DeadAfter       time.Duration
+	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
+	SnapshotEvery uint64
 	// Founded is called once if this process has made a new cluster, with its address.
 	Founded func(addr string)
 	// The dialect's functions, so that this package need not know it.
@@ -149,7 +151,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
 	sc := server.Config{Name: name, Version: cfg.Version, Initial: cfg.Initial, DeadAfter: cfg.DeadAfter,
-		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true}}
+		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if n == nil {
 		_, trans := raft.NewInmemTransport(raft.ServerAddress(name))
 		return server.New(sc, trans, hist, cfg.Log)

@@ -28,6 +28,13 @@ type forget struct{}
 
 func (forget) Apply(uint64, []cluster.Event) {}
 func (forget) Flush(context.Context) error   { return nil }
+func (forget) Restored(uint64) error         { return nil }
+func (forget) Whole() bool                   { return true }
+func (forget) Export(context.Context, func() (uint64, error)) (string, error) {
+	return "", nil
+}
+func (forget) Adopt(context.Context, io.Reader) error { return nil }
+func (forget) GiveUp(context.Context) error           { return nil }
 func (forget) Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error] {
 	return func(func(acct.Record, error) bool) {}
 }

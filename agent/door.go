@@ -2,13 +2,16 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/agent/server"
@@ -22,6 +25,8 @@ import (
 const (
 	retryTime  = 20 * time.Second // an election takes well under a second; a restart of all servers some
 	retryPause = 20 * time.Millisecond
+	// ownWriteTime is how long a read waits for what was written by the same server.
+	ownWriteTime = time.Second
 )
 
 // memberVouch is what a server writes instead of an assertion when it forwards a node's own call.
@@ -37,7 +42,11 @@ type door struct {
 	peers  *peers   // servers by address
 	remote *api.Mux // what is answered elsewhere only: by servers or clients, where none runs here
 	relay  *relay
+	shut   shut
 	log    *slog.Logger
+	// written is the index of the newest write that went through here to the leader: who wrote by this
+	// server finds it in what they read here.
+	written atomic.Uint64
 }
 
 func (d *door) leads() bool { return d == nil || d.server == nil || d.server.Leads() }
@@ -104,7 +113,7 @@ func (d *door) policy(who api.Caller, c *call) (api.Caller, error) {
 		return who, nil
 	case who.UID == 0 || who.Admin:
 		why = "only a server vouches for root: work as root on a server"
-	case role == cluster.RoleLogin || d.server == nil || d.server.HasJobOn(who.Member, who.UID):
+	case role == cluster.RoleLogin || d.jobOn(c.r.Context(), who.Member, who.UID):
 		return who, nil
 	default:
 		why = "a compute node vouches for users who have a job there now: submit on a login host"
@@ -116,14 +125,27 @@ func (d *door) policy(who api.Caller, c *call) (api.Caller, error) {
 	return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not vouch for user %d: %s", who.Member, who.UID, why)
 }
 
-// vouchFor makes the header of a call that is carried on.
+// jobOn reports whether a user has a job now on a node of a member: as the state says, or a server.
+func (d *door) jobOn(ctx context.Context, member string, uid uint32) bool {
+	if d.server != nil {
+		return d.server.HasJobOn(ctx, member, uid)
+	}
+	a, err := api.Call(ctx, d.fleet.client, api.MayVouch, api.VouchQuery{Member: member, UID: uid})
+	return err == nil && a.OK
+}
+
+// vouchFor makes the header of a call that is carried on. A server that carries a member's call has
+// checked for whom it is, and vouches itself: an assertion is good for one use only.
 func (d *door) vouchFor(c *call) (string, error) {
-	switch {
+	switch user := c.route.Access == api.User; {
+	case user && c.from.Member != "":
+		u := trust.User{UID: c.who.UID, GID: c.who.GID, Name: c.who.User, Groups: c.who.Groups, Admin: c.who.Admin}
+		return d.ring.Credentials().Vouch(u, c.name(), c.body, time.Now())
 	case c.from.Member != "" && c.vouch != "":
 		return c.vouch, nil
 	case c.from.Member != "":
 		return memberVouch + c.from.Member, nil
-	case c.route.Access != api.User:
+	case !user:
 		return "", nil // the daemon's own call
 	}
 	u := trust.User{UID: c.from.UID, GID: c.from.GID, Admin: c.from.Admin && c.from.UID != 0}
@@ -159,37 +181,42 @@ func (d *door) forward(c *call) (int, []byte, error) {
 	}
 	if status == api.Status(cluster.Unavailable) {
 		var e api.Error
-		if wire.Unmarshal(reply, &e) == nil && again(&e) {
+		if wire.Unmarshal(reply, &e) == nil && again(&e, c.repeatable()) {
 			if d.server == nil {
 				d.fleet.next()
 			}
 			return 0, nil, &e
 		}
 	}
-	if d.server != nil && status == 200 {
-		d.readable(c.r.Context(), reply)
+	if c.route.Leader && status == http.StatusOK {
+		d.noteWrite(reply)
 	}
 	return status, reply, nil
 }
 
-// catchUp bounds how long an answer of the leader is held back for this server's own state.
-const catchUp = 2 * time.Second
-
-// readable waits until what the leader has just written can be read here too: the caller's next
-// question comes to this server.
-func (d *door) readable(ctx context.Context, reply []byte) {
-	var written struct {
-		Index uint64 `json:"index"`
+// noteWrite remembers the index of an answer that has one.
+func (d *door) noteWrite(reply []byte) {
+	var w api.WriteResponse
+	if d.server == nil || wire.Unmarshal(reply, &w) != nil {
+		return
 	}
-	if wire.Unmarshal(reply, &written) == nil && written.Index > 0 {
-		ctx, cancel := context.WithTimeout(ctx, catchUp)
-		defer cancel()
-		_ = d.server.Applied(ctx, written.Index) // if it takes longer, the caller reads what there is
+	for old := d.written.Load(); w.Index > old && !d.written.CompareAndSwap(old, w.Index); old = d.written.Load() {
 	}
 }
 
+// ownWrites waits until this server has what was written through it; not for long, since it may be
+// cut off from the leader.
+func (d *door) ownWrites(ctx context.Context) {
+	if d == nil || d.server == nil || d.leads() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownWriteTime)
+	defer cancel()
+	_ = d.server.Applied(ctx, d.written.Load()) // what is there is answered
+}
+
 func noLeader() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
 }
 
 // fleet is the list of servers that a member knows, kept in a file.
@@ -202,7 +229,7 @@ type fleet struct {
 }
 
 // openFleet reads the file; first are the addresses to begin with.
-func openFleet(file string, ring trust.Keyring, first []string) (*fleet, error) {
+func openFleet(file string, conf *tls.Config, first []string) (*fleet, error) {
 	f := &fleet{file: file, addrs: slices.Clone(first)}
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -213,7 +240,6 @@ func openFleet(file string, ring trust.Keyring, first []string) (*fleet, error) 
 			f.addrs = append(f.addrs, a)
 		}
 	}
-	conf := trust.ClientTLS(ring, trust.ProtoAPI, cluster.RoleServer)
 	f.client = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
 		var last error = cluster.Errorf(cluster.Unavailable, "", "no server is known; give one with --join")
 		for _, addr := range f.list() {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -139,7 +140,11 @@ func (c *call) answer() {
 		var reply []byte
 		var err error
 		if c.known && (!c.route.Leader || c.door.leads()) {
+			c.door.ownWrites(c.r.Context())
 			status, reply, err = c.handle()
+			if errors.Is(err, server.ErrElsewhere) {
+				status, reply, err = c.door.forward(c)
+			}
 		} else {
 			status, reply, err = c.door.forward(c)
 		}
@@ -148,7 +153,10 @@ func (c *call) answer() {
 			answers.Put(&reply)
 			return
 		}
-		if c.door == nil || !again(err) || time.Now().After(end) || c.r.Context().Err() != nil {
+		if c.door == nil || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
+			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
+				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
+			}
 			c.fail(c.w, err)
 			return
 		}
@@ -156,10 +164,18 @@ func (c *call) answer() {
 	}
 }
 
-// again reports whether a failed call can not have done anything and may do better soon.
-func again(err error) bool {
+// repeatable reports whether the call does no harm when it is done twice: it reads, or is a
+// submission, which names itself by a key.
+func (c *call) repeatable() bool { return c.r.Method == "GET" || c.r.URL.Path == api.SubmitJob.Path }
+
+// again reports whether a failed call may be made once more: it can not have done anything, or may be
+// done twice.
+func again(err error, repeatable bool) bool {
 	var e *api.Error
-	return errors.Is(err, api.ErrNotSent) || errors.As(err, &e) && e.Code == cluster.Unavailable && e.Kind == cluster.ErrNoLeader
+	if errors.As(err, &e) {
+		return e.Code == cluster.Unavailable && (e.Kind == cluster.ErrNoLeader || e.Kind == cluster.ErrUncertain && repeatable)
+	}
+	return errors.Is(err, api.ErrNotSent) || errors.Is(err, api.ErrUnreachable) && repeatable
 }
 
 // handle lets this process answer.

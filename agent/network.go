@@ -80,10 +80,12 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 	if n.authority == nil {
 		n.authority = readAuthority(dir)
 	}
-	if n.fleet, err = openFleet(filepath.Join(dir, serversFile), n.ring, cfg.Join); err != nil {
+	n.door = &door{ring: n.ring, log: cfg.Log, remote: api.NewMux()}
+	servers := n.door.shut.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleServer)
+	if n.fleet, err = openFleet(filepath.Join(dir, serversFile), servers, cfg.Join); err != nil {
 		return nil, fmt.Errorf("read the list of servers: %w", err)
 	}
-	n.door = &door{ring: n.ring, fleet: n.fleet, peers: newPeers(n.ring, cluster.RoleServer), log: cfg.Log, remote: api.NewMux()}
+	n.door.fleet, n.door.peers = n.fleet, newPeers(servers)
 	n.door.check.Member = func(string) (*cluster.Member, bool) { return nil, false }
 	if !cfg.Server {
 		new(server.Server).Routes(n.door.remote)
@@ -91,8 +93,8 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 	if !cfg.Client {
 		new(client.Client).Routes(n.door.remote)
 	}
-	n.nodes = newPeers(n.ring, cluster.RoleNode, cluster.RoleServer)
-	n.door.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), nodes: n.nodes, known: map[cluster.JobID]place{}}
+	n.nodes = newPeers(n.door.shut.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleNode, cluster.RoleServer))
+	n.door.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[cluster.JobID]place{}}
 	n.port, err = openPort(cfg.Bind, n.addr, n.ring, n.admit, cfg.Log)
 	return n, err
 }
@@ -101,6 +103,9 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 func (n *network) admit(p trust.Peer, proto string) error {
 	if s := n.door.server; s != nil {
 		return s.Admit(p, proto)
+	}
+	if err := n.door.shut.check(p); err != nil {
+		return err
 	}
 	if proto != trust.ProtoAPI && proto != trust.ProtoGossip {
 		return fmt.Errorf("%s: no server runs here", proto)
@@ -197,7 +202,7 @@ func (n *network) join(ctx context.Context, dir, name string) (*trust.Credential
 			}
 			err = fmt.Errorf("join by %s: %w", addr, jerr)
 			var refused *api.Error
-			if errors.As(jerr, &refused) && refused.Code != cluster.Unavailable {
+			if errors.As(jerr, &refused) && refused.Code != cluster.Unavailable || errors.Is(jerr, trust.ErrOtherCluster) {
 				return nil, err
 			}
 		}
@@ -246,7 +251,7 @@ func (n *network) serverConfig(c *server.Config) raft.Transport {
 		c.Authority = n.authority
 		c.Self = cluster.Member{Name: cr.Name, Role: cluster.RoleServer, Key: cr.Key, Public: cr.Public(), Addr: n.addr}
 	}
-	conf := trust.ClientTLS(n.ring, trust.ProtoRaft, cluster.RoleServer)
+	conf := n.door.shut.clientTLS(n.ring, trust.ProtoRaft, cluster.RoleServer)
 	return consensus.Network(n.port.kinds[trust.ProtoRaft], func(addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
@@ -284,9 +289,16 @@ func (n *network) Run(ctx context.Context) error {
 	}
 	n.learn(ctx)
 	for {
+		var moved <-chan struct{}
+		if n.cfg.Server {
+			moved = n.door.server.TrustMoved()
+			n.door.shut.set(n.door.server.Revoked())
+			n.port.recheck()
+		}
 		select {
 		case err := <-done:
 			return err
+		case <-moved:
 		case <-learn.C:
 			n.learn(ctx)
 		case <-renew.C:
@@ -333,6 +345,9 @@ func (n *network) learn(ctx context.Context) {
 	r, err := api.Call(ctx, n.fleet.client, api.PingServer, api.Empty{})
 	if err == nil {
 		err = n.fleet.learn(r.Servers)
+		if n.door.shut.set(r.Revoked) {
+			n.port.recheck()
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		n.cfg.Log.Debug("the list of servers could not be learnt", "err", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -44,8 +45,12 @@ type port struct {
 	ln      net.Listener
 	packets net.PacketConn
 	conf    *tls.Config
+	admit   func(trust.Peer, string) error
 	log     *slog.Logger
 	kinds   map[string]*lane
+
+	mu   sync.Mutex
+	open map[*memberConn]trust.Peer // connections of members
 }
 
 // lane is a listener for the connections of one protocol.
@@ -85,7 +90,7 @@ func openPort(bind, addr string, ring trust.Keyring, admit func(trust.Peer, stri
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the port for UDP: %w", err), ln.Close())
 	}
-	p := &port{ln: ln, packets: packets, conf: trust.ServerTLS(ring, admit), log: log, kinds: map[string]*lane{}}
+	p := &port{ln: ln, packets: packets, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{}, open: map[*memberConn]trust.Peer{}}
 	for _, proto := range []string{trust.ProtoAPI, trust.ProtoRaft, trust.ProtoJoin, trust.ProtoGossip} {
 		p.kinds[proto] = &lane{conns: make(chan net.Conn), done: make(chan struct{}), addr: advertised(addr)}
 	}
@@ -139,22 +144,95 @@ func (p *port) greet(ctx context.Context, raw net.Conn) {
 		raw.Close()
 		return
 	}
-	l, ok := p.kinds[conn.ConnectionState().NegotiatedProtocol]
+	state := conn.ConnectionState()
+	l, ok := p.kinds[state.NegotiatedProtocol]
 	if !ok {
 		conn.Close()
 		return
 	}
+	member := &memberConn{Conn: conn, port: p}
+	if who, err := trust.PeerOf(&state); err == nil {
+		p.mu.Lock()
+		p.open[member] = who
+		p.mu.Unlock()
+		if err := p.admit(who, state.NegotiatedProtocol); err != nil { // revoked just now: recheck may not have seen it
+			member.Close()
+			return
+		}
+	}
 	select {
-	case l.conns <- memberConn{conn}:
+	case l.conns <- member:
 	case <-l.done:
-		conn.Close()
+		member.Close()
+	}
+}
+
+// recheck cuts the connections of members that would not be let in any more.
+func (p *port) recheck() {
+	p.mu.Lock()
+	open := maps.Clone(p.open)
+	p.mu.Unlock()
+	for c, who := range open {
+		if err := p.admit(who, c.tls().ConnectionState().NegotiatedProtocol); err != nil {
+			p.log.Warn("connection cut", "member", who.Name, "from", c.RemoteAddr().String(), "err", err)
+			c.Close()
+		}
 	}
 }
 
 // memberConn hides from net/http that the connection is TLS: it would drop protocols it does not know.
-type memberConn struct{ net.Conn }
+type memberConn struct {
+	net.Conn
+	port *port
+}
 
-func (c memberConn) tls() *tls.Conn { return c.Conn.(*tls.Conn) }
+func (c *memberConn) tls() *tls.Conn { return c.Conn.(*tls.Conn) }
+
+func (c *memberConn) Close() error {
+	c.port.mu.Lock()
+	delete(c.port.open, c)
+	c.port.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// shut are the members that were revoked, by key, as this process knows.
+type shut struct {
+	keys atomic.Pointer[map[string]bool]
+}
+
+// set replaces them; it reports whether there are others than before.
+func (s *shut) set(keys []string) bool {
+	next := map[string]bool{}
+	for _, k := range keys {
+		next[k] = true
+	}
+	old := s.keys.Swap(&next)
+	return old == nil || !maps.Equal(*old, next)
+}
+
+func (s *shut) check(p trust.Peer) error {
+	if m := s.keys.Load(); m != nil && (*m)[p.Key] {
+		return fmt.Errorf("%s %s was revoked", p.Role, p.Name)
+	}
+	return nil
+}
+
+// clientTLS is how this process calls members of some roles that were not revoked.
+func (s *shut) clientTLS(ring trust.Keyring, proto string, roles ...cluster.Role) *tls.Config {
+	conf := trust.ClientTLS(ring, proto, roles...)
+	verify := conf.VerifyConnection
+	conf.VerifyConnection = func(state tls.ConnectionState) error {
+		if err := verify(state); err != nil {
+			return err
+		}
+		p, err := trust.PeerOf(&state)
+		if err != nil {
+			return err
+		}
+		return s.check(p)
+	}
+	return conf
+}
 
 // dialTLS connects to a member at an address.
 func dialTLS(ctx context.Context, addr string, conf *tls.Config) (*tls.Conn, error) {
@@ -175,8 +253,8 @@ type peers struct {
 	by   map[string]*api.Client
 }
 
-func newPeers(ring trust.Keyring, roles ...cluster.Role) *peers {
-	return &peers{conf: trust.ClientTLS(ring, trust.ProtoAPI, roles...), by: map[string]*api.Client{}}
+func newPeers(conf *tls.Config) *peers {
+	return &peers{conf: conf, by: map[string]*api.Client{}}
 }
 
 // at is the client of the member at an address.

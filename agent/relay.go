@@ -27,6 +27,7 @@ type relay struct {
 	// local reports whether a job is led by this process.
 	local func(cluster.JobID) bool
 	near  *api.Client // this process's own socket
+	self  string      // where this process listens
 	nodes *peers
 
 	mu    sync.Mutex
@@ -72,6 +73,9 @@ func (r *relay) to(ctx context.Context, id cluster.JobID) *api.Client {
 		}
 		r.known[id] = p
 		r.mu.Unlock()
+	}
+	if p.addr == r.self { // its client has just started and does not know its jobs yet
+		return nil
 	}
 	return r.nodes.at(p.addr)
 }

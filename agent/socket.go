@@ -54,7 +54,7 @@ func peer(conn net.Conn) (caller, error) {
 	if k, ok := conn.(known); ok {
 		return caller{Caller: k.Caller()}, nil
 	}
-	if m, ok := conn.(memberConn); ok {
+	if m, ok := conn.(*memberConn); ok {
 		return tlsCaller(m.tls())
 	}
 	u, ok := conn.(*net.UnixConn)

@@ -55,6 +55,17 @@ type GossipResponse struct {
 	Keys    [][]byte `json:"keys"`
 }
 
+// VouchQuery asks whether a compute node may vouch for a user.
+type VouchQuery struct {
+	Member string `json:"member"`
+	UID    uint32 `json:"uid"`
+}
+
+// VouchAnswer is yes while the user has a job there.
+type VouchAnswer struct {
+	OK bool `json:"ok"`
+}
+
 // TokenRequest asks for a join token.
 type TokenRequest struct {
 	Role    cluster.Role  `json:"role"`

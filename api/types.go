@@ -44,6 +44,7 @@ var (
 	Renew        = Endpoint[RenewRequest, RenewResponse]{"POST", "/v1/renew", Joiner, false}
 	AdmitMember  = Endpoint[cluster.MemberJoin, WriteResponse]{"POST", "/v1/members/admit", Peer, true}
 	ListMembers  = Endpoint[Empty, MembersResponse]{"GET", "/v1/members", User, false}
+	MayVouch     = Endpoint[VouchQuery, VouchAnswer]{"GET", "/v1/members/vouch", Node, false}
 	RevokeMember = Endpoint[cluster.MemberRevoke, WriteResponse]{"POST", "/v1/members/revoke", User, true}
 	AddServer    = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/add", Peer, true}
 	PingServer   = Endpoint[Empty, PingResponse]{"GET", "/v1/servers/ping", Node, false}
@@ -59,6 +60,10 @@ var (
 	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
 )
 
+// CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
+// as eight bytes, the most significant first, and the file.
+const CopyHistory = "/v1/history/copy"
+
 // AttachStep is the tunnel that carries a step's frames to srun.
 const AttachStep = "/v1/steps/attach"
 
@@ -67,6 +72,7 @@ type SubmitRequest struct {
 	Spec   cluster.JobSpec  `json:"spec"`
 	Script cluster.BlobText `json:"script,omitempty"`
 	Env    cluster.BlobText `json:"env,omitempty"`
+	Key    string           `json:"key,omitempty"` // see cluster.Submit
 }
 
 // SubmitResponse names the job.
@@ -274,6 +280,10 @@ type PingResponse struct {
 	// Heard is when the server last heard of the leader: its answers are that old.
 	Heard time.Time `json:"heard"`
 	Now   time.Time `json:"now"`
+	// Partial says that the history of the past is still on its way to the server.
+	Partial bool `json:"partial,omitempty"`
+	// Revoked are the keys of members that were shut out lately.
+	Revoked []string `json:"revoked,omitempty"`
 }
 
 // RegisterRequest brings up the nodes of one client (several when they are hollow).

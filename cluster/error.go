@@ -23,6 +23,7 @@ type ErrKind string
 const (
 	ErrJobID         ErrKind = "job_id"
 	ErrAway          ErrKind = "away"      // a node does not answer now
+	ErrUncertain     ErrKind = "uncertain" // it may be done or not
 	ErrNoLeader      ErrKind = "no_leader" // nothing was done; the call may be made again
 	ErrPartition     ErrKind = "partition"
 	ErrNoPartition   ErrKind = "no_partition"

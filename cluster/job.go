@@ -120,6 +120,7 @@ type Alloc struct {
 // Job is one job, one array task, or an array's tasks that do not differ yet.
 type Job struct {
 	ID      JobID    `json:"id"`
+	Key     string   `json:"key,omitempty"`      // of its submission, see Submit
 	Spec    *JobSpec `json:"spec" wire:"shared"` // never changed
 	Phase   Phase    `json:"phase"`
 	Outcome Outcome  `json:"outcome,omitempty"`
@@ -277,7 +278,7 @@ func (j *Job) Brief(c *Job) {
 	*c, c.Spec = *j, spec
 	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User, Account: s.Account, QOS: s.QOS,
 		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing}
-	c.Signals, c.LastEval, c.PlannedNodes = nil, time.Time{}, nil
+	c.Key, c.Signals, c.LastEval, c.PlannedNodes = "", nil, time.Time{}, nil
 	if j.Wait != WaitBegin {
 		c.Eligible = time.Time{}
 	}

@@ -466,3 +466,27 @@ func TestHold(t *testing.T) {
 		t.Error("a held job started")
 	}
 }
+
+// TestSubmitKey makes a submission twice, as a caller does who lost the answer.
+func TestSubmitKey(t *testing.T) {
+	w := newWorld(t, 1)
+	submit := func(by Identity, key string) JobID {
+		t.Helper()
+		return w.ok(by, &Submit{Spec: &JobSpec{Name: "job", UID: by.UID, Array: &ArraySpec{Tasks: NewIDSet(1, 2)}}, Key: key}).Result.(JobID)
+	}
+	first := submit(alice, "k")
+	for what, c := range map[string]struct {
+		by   Identity
+		key  string
+		same bool
+	}{"again": {alice, "k", true}, "another key": {alice, "l", false}, "another user": {bob, "k", false}, "no key": {alice, "", false}} {
+		if got := submit(c.by, c.key); (got == first) != c.same {
+			t.Errorf("%s: job %d, the first was %d", what, got, first)
+		}
+	}
+	w.start(first, 1, 0, "n0") // the array's record splits
+	if got := submit(alice, "k"); got != first {
+		t.Errorf("after a task began: job %d, the first was %d", got, first)
+	}
+	w.refused(alice, &Submit{Spec: &JobSpec{Name: "job", UID: alice.UID}, Key: string(make([]byte, 1000))}, "")
+}

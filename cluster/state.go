@@ -99,6 +99,7 @@ type tables struct {
 	live    *btree.Map[JobID, *Job] // Starting … Ending
 	members *btree.BTreeG[pairKey]  // array id, record id
 	depends *btree.BTreeG[pairKey]  // parent (job or array id), waiting record
+	keys    *btree.BTreeG[submitKey]
 	timers  *btree.BTreeG[timerKey]
 	timerAt *btree.Map[JobID, [2]time.Time] // each record's keys in timers
 	names   *btree.BTreeG[nameKey]          // not ended
@@ -116,6 +117,7 @@ func newTables() tables {
 		loads: btree.NewMap[NodeName, *Load](32), blobs: btree.NewMap[BlobHash, *Blob](32),
 		steps: btree.NewBTreeGOptions(stepLess, opt), queue: btree.NewBTreeGOptions(queueLess, opt),
 		live: btree.NewMap[JobID, *Job](32), members: btree.NewBTreeGOptions(pairLess, opt),
+		keys:    btree.NewBTreeGOptions(submitKeyLess, opt),
 		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
@@ -129,6 +131,7 @@ func (t *tables) copy() tables {
 	c.jobs, c.nodes, c.loads, c.blobs = t.jobs.Copy(), t.nodes.Copy(), t.loads.Copy(), t.blobs.Copy()
 	c.steps, c.queue, c.live, c.members = t.steps.Copy(), t.queue.Copy(), t.live.Copy(), t.members.Copy()
 	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
+	c.keys = t.keys.Copy()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	return c

@@ -41,6 +41,38 @@ func (c *PutBlob) apply(t *tx) (any, error) {
 type Submit struct {
 	Spec *JobSpec `json:"spec"`
 	Dead Reason   `json:"dead,omitempty"`
+	// Key is the submitter's own name of this submission: made again after an answer was lost, it
+	// answers with the job that it made then.
+	Key string `json:"key,omitempty"`
+}
+
+// maxKeyBytes bounds a submission's key.
+const maxKeyBytes = 128
+
+// submitKey tells the keys of different users apart.
+type submitKey struct {
+	uid uint32
+	key string
+	id  JobID
+}
+
+func submitKeyLess(x, y submitKey) bool {
+	return cmp.Or(cmp.Compare(x.uid, y.uid), cmp.Compare(x.key, y.key), cmp.Compare(x.id, y.id)) < 0
+}
+
+// SubmittedAs finds the job that a user's submission with this key has made.
+func (t *tables) SubmittedAs(uid uint32, key string) (id JobID, ok bool) {
+	if key == "" {
+		return 0, false
+	}
+	t.keys.Ascend(submitKey{uid: uid, key: key}, func(k submitKey) bool {
+		if ok = k.uid == uid && k.key == key; ok {
+			j, _ := t.jobs.Get(k.id)
+			id = cmp.Or(j.ArrayID, j.ID)
+		}
+		return false
+	})
+	return id, ok
 }
 
 func (*Submit) kind() string { return "submit" }
@@ -48,6 +80,12 @@ func (*Submit) kind() string { return "submit" }
 func (c *Submit) apply(t *tx) (any, error) {
 	if c.Spec == nil {
 		return nil, Errorf(Invalid, "", "nothing was submitted")
+	}
+	if len(c.Key) > maxKeyBytes {
+		return nil, Errorf(Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes)
+	}
+	if id, again := t.SubmittedAs(c.Spec.UID, c.Key); again {
+		return id, nil
 	}
 	spec, err := Admit(&Snapshot{*t.tables}, t.by, *c.Spec)
 	if err != nil {
@@ -59,7 +97,7 @@ func (c *Submit) apply(t *tx) (any, error) {
 		}
 	}
 	id := t.allotID()
-	j := &Job{ID: id, Spec: &spec, Task: TaskAny, Submitted: t.at, Limit: t.effectiveLimit(&spec)}
+	j := &Job{ID: id, Key: c.Key, Spec: &spec, Task: TaskAny, Submitted: t.at, Limit: t.effectiveLimit(&spec)}
 	if spec.Array != nil {
 		j.ArrayID, j.Tasks = id, spec.Array.Tasks
 	}

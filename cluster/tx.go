@@ -101,6 +101,9 @@ func (t *tables) unindex(j *Job) {
 	if j.Phase != Ended {
 		t.names.Delete(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
 	}
+	if j.Key != "" {
+		t.keys.Delete(submitKey{j.Spec.UID, j.Key, j.ID})
+	}
 	if j.ArrayID != 0 {
 		t.members.Delete(pairKey{j.ArrayID, j.ID})
 	}
@@ -124,6 +127,9 @@ func (t *tables) index(j *Job) {
 	}
 	if j.Phase != Ended {
 		t.names.Set(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
+	}
+	if j.Key != "" {
+		t.keys.Set(submitKey{j.Spec.UID, j.Key, j.ID})
 	}
 	if j.ArrayID != 0 {
 		t.members.Set(pairKey{j.ArrayID, j.ID})

@@ -28,6 +28,7 @@ const (
 	logCacheEntries  = 512
 	maxAppendEntries = 1024
 	snapshotsKept    = 2
+	snapshotChecks   = time.Second // how often a log of few entries is looked at
 )
 
 // ErrNotLeader is what Propose answers on a server that does not lead.
@@ -54,6 +55,8 @@ type Config struct {
 	Bootstrap bool   // make a new single-server group if Dir holds none
 	// Timeout is raft's heartbeat and election timeout; 0 means 200 ms.
 	Timeout time.Duration
+	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
+	SnapshotEvery uint64
 	// Memory keeps the log in memory only (tests).
 	Memory bool
 }
@@ -71,6 +74,7 @@ type result struct {
 // Log is the replicated log of this server.
 type Log struct {
 	raft    *raft.Raft
+	logs    raft.LogStore
 	machine Machine
 	log     *slog.Logger
 	queue   chan proposal
@@ -88,6 +92,7 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 	if err != nil {
 		return nil, errors.Join(err, l.closeAll())
 	}
+	l.logs = logs
 	rc := raft.DefaultConfig()
 	rc.LocalID = raft.ServerID(cfg.ID)
 	rc.Logger = bridge(logger)
@@ -97,6 +102,9 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 		t = 200 * time.Millisecond
 	}
 	rc.HeartbeatTimeout, rc.ElectionTimeout, rc.LeaderLeaseTimeout = t, t, t
+	if n := cfg.SnapshotEvery; n > 0 {
+		rc.SnapshotThreshold, rc.TrailingLogs, rc.SnapshotInterval = n, n, snapshotChecks
+	}
 	if cfg.Bootstrap {
 		has, err := raft.HasExistingState(logs, stable, snaps)
 		if err != nil {
@@ -290,6 +298,32 @@ func (l *Log) Barrier(timeout time.Duration) error { return l.raft.Barrier(timeo
 
 // TakeSnapshot compacts the log now.
 func (l *Log) TakeSnapshot() error { return l.raft.Snapshot().Error() }
+
+// Unread calls each with the entries that are in the log of this server and not applied: without a leader
+// nobody knows which of them are committed.
+func (l *Log) Unread(each func(index uint64, entries [][]byte) error) error {
+	last, err := l.logs.LastIndex()
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	first, err := l.logs.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	for i := max(l.raft.AppliedIndex()+1, first); i <= last; i++ {
+		var e raft.Log
+		if err := l.logs.GetLog(i, &e); err != nil {
+			return fmt.Errorf("read entry %d of the log: %w", i, err)
+		}
+		if e.Type != raft.LogCommand {
+			continue
+		}
+		if err := each(i, decode(e.Data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // fsm adapts a Machine to raft.BatchingFSM.
 type fsm struct{ l *Log }

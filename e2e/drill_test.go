@@ -171,5 +171,8 @@ func TestDrillSubmit(t *testing.T) {
 			t.Errorf("job %s was acknowledged and is not in the queue", id)
 		}
 	}
+	if len(queued) != len(acked) {
+		t.Errorf("%d jobs are in the queue, %d were acknowledged: a submission was made twice, or its answer lost", len(queued), len(acked))
+	}
 	t.Logf("%d kills, %d submissions acknowledged, %d lost, %d in the queue", kills, len(acked), lost, len(queued))
 }

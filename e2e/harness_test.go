@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,13 +54,17 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// dev is one running cluster in a folder of its own.
+// dev is one running daemon in a folder of its own: a whole cluster, or a member of one.
 type dev struct {
 	t    *testing.T
+	mode string // the daemon's command
 	dir  string
+	work string // where front-ends are called
 	args []string
 	cmd  *exec.Cmd
 	env  []string
+	// inside is a command that runs the daemon, in a network of its own say.
+	inside []string
 }
 
 // startDev starts muster dev; with no arguments, four hollow nodes that execute.
@@ -81,19 +86,24 @@ func startDevAt(t *testing.T, dir string, args ...string) *dev {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d := &dev{t: t, dir: dir, args: args}
-	for _, e := range os.Environ() {
-		if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SBATCH_") && name != "PATH" {
-			d.env = append(d.env, e)
-		}
-	}
-	d.env = append(d.env, "MUSTER_SOCKET="+dir+"/s", "PATH="+bin+":"+os.Getenv("PATH"))
+	d := newDev(t, dir, "dev", args)
 	t.Cleanup(d.cleanup)
 	d.start()
 	d.wait("idle nodes", func() bool {
 		out, _, code := d.run("sinfo", "-h", "-t", "idle")
 		return code == 0 && out != ""
 	})
+	return d
+}
+
+func newDev(t *testing.T, dir, mode string, args []string) *dev {
+	d := &dev{t: t, mode: mode, dir: dir, work: dir, args: args}
+	for _, e := range os.Environ() {
+		if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SBATCH_") && name != "PATH" {
+			d.env = append(d.env, e)
+		}
+	}
+	d.env = append(d.env, "MUSTER_SOCKET="+dir+"/s", "PATH="+bin+":"+os.Getenv("PATH"))
 	return d
 }
 
@@ -104,7 +114,8 @@ func (d *dev) start() {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	d.cmd = exec.Command(filepath.Join(bin, "muster"), append([]string{"dev", "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args...)...)
+	argv := slices.Concat(d.inside, []string{filepath.Join(bin, "muster"), d.mode, "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args)
+	d.cmd = exec.Command(argv[0], argv[1:]...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := d.cmd.Start(); err != nil {
@@ -141,11 +152,21 @@ func (d *dev) run(name string, args ...string) (out, errs string, code int) {
 }
 
 func (d *dev) input(in, name string, args ...string) (out, errs string, code int) {
+	return d.exec(nil, in, name, args...)
+}
+
+// as calls a front-end as another user.
+func (d *dev) as(uid uint32, name string, args ...string) (out, errs string, code int) {
+	return d.exec(&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}, "", name, args...)
+}
+
+func (d *dev) exec(attr *syscall.SysProcAttr, in, name string, args ...string) (out, errs string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
 	var o, e bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir = strings.NewReader(in), &o, &e, d.env, d.dir
+	cmd.SysProcAttr = attr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir = strings.NewReader(in), &o, &e, d.env, d.work
 	err := cmd.Run()
 	var x *exec.ExitError
 	switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func runSbatch(sys *Sys, argv []string) int {
 	if r.Client.TestOnly {
 		return sys.testOnly(q)
 	}
-	resp, err := call(sys, api.SubmitJob, q)
+	resp, err := submit(sys, q)
 	if err != nil {
 		text, _ := slurmText(err)
 		sys.beforeRefusal(err, &r.Job)
@@ -44,6 +45,30 @@ func runSbatch(sys *Sys, argv []string) int {
 		return sys.waitJob(resp.Job)
 	}
 	return 0
+}
+
+// submitAgain is how long a submission whose answer was lost is made again.
+const submitAgain = 10 * time.Second
+
+// submit hands a job over. If the daemon dies before it has answered, the same submission is made
+// again: its key keeps it from becoming two jobs.
+func submit(s *Sys, q api.SubmitRequest) (api.SubmitResponse, error) {
+	q.Key = s.requestKey()
+	resp, err := call(s, api.SubmitJob, q)
+	if errors.Is(err, api.ErrNotSent) {
+		return resp, err // nobody is there
+	}
+	for end := time.Now().Add(submitAgain); errors.Is(err, api.ErrUnreachable) && time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond)
+		resp, err = call(s, api.SubmitJob, q)
+	}
+	return resp, err
+}
+
+// requestKey names one request of this process.
+func (s *Sys) requestKey() string {
+	host, _ := s.Hostname()
+	return fmt.Sprintf("%s %d %d", host, os.Getpid(), time.Now().UnixNano())
 }
 
 // notes says what parsing remarked, unless -Q.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -60,7 +59,7 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 	if code != 0 {
 		return nil, code
 	}
-	resp, err := call(s, api.SubmitJob, q)
+	resp, err := submit(s, q)
 	if err != nil {
 		text, _ := slurmText(err)
 		s.beforeRefusal(err, &q.Spec)
@@ -194,7 +193,7 @@ func (s *Sys) step(r *Request, id cluster.JobID) int {
 const daemonAway = 30 * time.Second
 
 func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
-	q := api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: fmt.Sprintf("%s %d %d", r.Step.SrunHost, os.Getpid(), time.Now().UnixNano())}
+	q := api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: s.requestKey()}
 	resp, err := call(s, api.CreateStep, q)
 	for end := time.Now().Add(daemonAway); isUnreachable(err) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond) // the node's daemon restarts: the job runs on meanwhile

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"dev.muster/api"
@@ -143,6 +144,20 @@ func (s *Server) vote(v consensus.Voter) {
 	s.slog.Info("server votes", "name", v.ID, "addr", v.Addr)
 }
 
+// CatchUp waits until this server has what the leader has now, or the leader can not be asked: before a
+// refusal because of something that may just not have arrived yet.
+func (s *Server) CatchUp(ctx context.Context) {
+	addr, self := s.log.Leader()
+	if addr == "" || self || s.cfg.Peer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	if r, err := api.Call(ctx, s.cfg.Peer(addr), api.PingServer, api.Empty{}); err == nil {
+		_ = s.log.Applied(ctx, r.Applied) // then it is refused
+	}
+}
+
 // askServer tells how many entries another server is behind.
 func (s *Server) askServer(ctx context.Context, addr string) (behind uint64, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
@@ -152,5 +167,8 @@ func (s *Server) askServer(ctx context.Context, addr string) (behind uint64, ok 
 		return 0, false
 	}
 	mine := s.log.AppliedIndex()
+	if r.Partial { // it should not lead yet
+		return math.MaxUint64, true
+	}
 	return mine - min(mine, r.Applied), true
 }

@@ -31,7 +31,8 @@ func (s *Server) Routes(m *api.Mux) {
 	api.Handle(m, api.Renew, s.renew)
 	api.Handle(m, api.GossipKeys, s.gossipKeys)
 	write(m, s, api.AdmitMember)
-	write(m, s, api.RevokeMember)
+	handle(s, m, api.RevokeMember, s.revoke)
+	handle(s, m, api.MayVouch, s.mayVouch)
 	write(m, s, api.RevokeToken)
 	handle(s, m, api.ListMembers, s.listMembers)
 	handle(s, m, api.CreateToken, s.createToken)
@@ -43,6 +44,12 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.GetWork, s.getWork)
 	handle(s, m, api.ReportWork, s.reportWork)
 	handle(s, m, api.GetBlob, s.getBlob)
+	api.HandleTunnel(m, api.CopyHistory, api.Peer, func(api.Caller, []byte) error {
+		if !s.hist.Whole() {
+			return cluster.Errorf(cluster.Unavailable, "", "the history of this server is not whole itself")
+		}
+		return nil
+	}, s.copyHistory)
 	write(m, s, api.CancelJob)
 	write(m, s, api.FinishJob)
 	write(m, s, api.HoldJob)
@@ -55,27 +62,18 @@ func (s *Server) Routes(m *api.Mux) {
 }
 
 // handle registers a function that is called once the state is current: a server that has just
-// started must not answer from a log that it has not read to its end.
+// started must not answer from a log that it has not read to its end. Where no leader shows up, reads
+// are answered from the log as it is here.
 func handle[Q, R any](s *Server, m *api.Mux, e api.Endpoint[Q, R], f func(context.Context, api.Caller, Q) (R, error)) {
+	read := e.Method == "GET" && !e.Leader
 	api.Handle(m, e, func(ctx context.Context, who api.Caller, q Q) (R, error) {
-		select {
-		case <-s.current:
-		default:
-			wait, cancel := context.WithTimeout(ctx, maxCatchUp)
-			defer cancel()
-			select {
-			case <-s.current:
-			case <-wait.Done():
-				var r R
-				return r, cluster.Errorf(cluster.Unavailable, "", "the server is starting and no leader is known yet; try again")
-			}
+		if err := s.ready(ctx, read); err != nil {
+			var r R
+			return r, err
 		}
 		return f(ctx, who, q)
 	})
 }
-
-// maxCatchUp is how long a call waits for a server that is starting.
-const maxCatchUp = 10 * time.Second
 
 // write registers an endpoint whose request is a command as it stands.
 func write[C any, P interface {
@@ -111,7 +109,7 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if err != nil {
 		return api.SubmitResponse{}, err
 	}
-	cmd := &cluster.Submit{Spec: &spec}
+	cmd := &cluster.Submit{Spec: &spec, Key: q.Key}
 	bad := sched.Feasible(snap, &admitted)
 	if bad != nil {
 		cmd.Dead = cluster.EndBadConstraints
@@ -270,5 +268,6 @@ func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.
 }
 
 func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
-	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.log.LastContact(), Now: time.Now()}, nil
+	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.heard(), Now: time.Now(),
+		Partial: !s.hist.Whole(), Revoked: s.Revoked()}, nil
 }

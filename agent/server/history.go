@@ -2,7 +2,12 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"os"
 	"slices"
 	"time"
 
@@ -12,12 +17,142 @@ import (
 )
 
 // History is where events go and where the past is asked for; acct.DB in the product. Apply only
-// queues; Flush returns once everything applied so far is durable.
+// queues; Flush returns once everything applied so far is durable. Restored, Export, Adopt and GiveUp
+// bring the past to a server whose state came in one piece.
 type History interface {
 	Apply(index uint64, events []cluster.Event)
 	Flush(context.Context) error
 	Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error]
 	Run(context.Context) error
+	Restored(index uint64) error
+	Whole() bool
+	Export(ctx context.Context, at func() (uint64, error)) (file string, err error)
+	Adopt(context.Context, io.Reader) error
+	GiveUp(context.Context) error
+}
+
+// Pace of filling a gap in history.
+const (
+	gapRetry  = 500 * time.Millisecond
+	gapGiveUp = time.Minute // how long a leader believes that somebody may have what is missing
+)
+
+// ErrElsewhere says that the leader should be asked instead.
+var ErrElsewhere = errors.New("history is still on its way to this server")
+
+// fillGaps fetches the past from another server whenever history lacks some.
+func (s *Server) fillGaps(ctx context.Context) {
+	for {
+		select {
+		case <-s.gap:
+		case <-ctx.Done():
+			return
+		}
+		for began := time.Now(); !s.hist.Whole() && ctx.Err() == nil; {
+			if err := s.fillGap(ctx, began); err != nil && ctx.Err() == nil {
+				s.slog.Warn("the past could not be fetched; trying again", "err", err)
+			}
+			if s.hist.Whole() {
+				s.slog.Info("history is whole")
+				break
+			}
+			select {
+			case <-time.After(gapRetry):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// fillGap tries each other server. With none, or when this server leads and none has had the past for
+// long, what is missing is lost.
+func (s *Server) fillGap(ctx context.Context, began time.Time) error {
+	group, err := s.log.Group()
+	if err != nil {
+		return err
+	}
+	alone, last := false, error(nil)
+	for _, v := range group {
+		if v.ID == s.cfg.Name {
+			alone = len(group) == 1
+			continue
+		}
+		if last = s.fetchHistory(ctx, v.Addr); last == nil {
+			return nil
+		}
+	}
+	if alone || s.Leads() && time.Since(began) > gapGiveUp {
+		return s.hist.GiveUp(ctx)
+	}
+	return last
+}
+
+func (s *Server) fetchHistory(ctx context.Context, addr string) error {
+	if s.cfg.Peer == nil {
+		return errors.New("there is no way to other servers")
+	}
+	conn, err := api.Tunnel(ctx, s.cfg.Peer(addr), api.CopyHistory, "muster-history", api.Empty{})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	var size uint64
+	if err := binary.Read(conn, binary.BigEndian, &size); err != nil {
+		return fmt.Errorf("read history from %s: %w", addr, err)
+	}
+	return s.hist.Adopt(ctx, &exactly{conn, size})
+}
+
+// exactly reads so many bytes, and ends badly if they are not there.
+type exactly struct {
+	r    io.Reader
+	left uint64
+}
+
+func (e *exactly) Read(b []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := e.r.Read(b[:min(uint64(len(b)), e.left)])
+	e.left -= uint64(n)
+	if err == io.EOF && e.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// copyHistory sends a copy of the history to another server.
+func (s *Server) copyHistory(ctx context.Context, _ api.Caller, _ []byte, conn api.Conn) error {
+	file, _, err := s.copyAt(ctx)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := binary.Write(conn, binary.BigEndian, uint64(info.Size())); err != nil {
+		return err
+	}
+	_, err = io.Copy(conn, f)
+	return err
+}
+
+// copyAt makes a copy of the history and the state of the same moment.
+func (s *Server) copyAt(ctx context.Context) (file string, snap *cluster.Snapshot, err error) {
+	file, err = s.hist.Export(ctx, func() (uint64, error) {
+		snap = s.committed()
+		return snap.Index, s.log.Applied(ctx, snap.Index)
+	})
+	return file, snap, err
 }
 
 // ownSteps are those of a job that no node has reported.
@@ -30,6 +165,9 @@ func ownSteps(r acct.Record) []*cluster.Step {
 func (s *Server) listHistory(ctx context.Context, _ api.Caller, q api.HistoryQuery) (api.HistoryResponse, error) {
 	if _, err := s.waitAfter(ctx, q.After); err != nil {
 		return api.HistoryResponse{}, err
+	}
+	if !s.hist.Whole() {
+		return api.HistoryResponse{}, ErrElsewhere
 	}
 	if err := s.hist.Flush(ctx); err != nil {
 		return api.HistoryResponse{}, err

@@ -19,6 +19,9 @@ const topicAny = "any"
 func topicNode(n cluster.NodeName) string { return "node " + string(n) }
 func topicJob(id cluster.JobID) string    { return "job " + strconv.FormatUint(uint64(id), 10) }
 
+// topicTrust is who is a member.
+const topicTrust = "trust"
+
 func newHub() *hub { return &hub{topics: map[string]chan struct{}{}} }
 
 func (h *hub) await(topic string) <-chan struct{} {
@@ -36,6 +39,22 @@ func (h *hub) fire(topic string) {
 	if c, ok := h.topics[topic]; ok {
 		close(c)
 		delete(h.topics, topic)
+	}
+}
+
+// tell wakes those who wait for one topic.
+func (h *hub) tell(topic string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fire(topic)
+}
+
+// all wakes everybody.
+func (h *hub) all() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for topic := range h.topics {
+		h.fire(topic)
 	}
 }
 

@@ -92,11 +92,13 @@ func (s *Server) lead(ctx context.Context) {
 		}
 		if !self && leading {
 			s.slog.Info("no longer leading")
+			now := time.Now()
+			s.led.Store(&now)
 			s.endTerm()
 		}
 		if !opened && (self || s.follows()) {
-			close(s.current)
 			opened = true
+			s.open()
 		}
 		leading = self
 		if !leading {
@@ -124,6 +126,7 @@ func (s *Server) takeOver(ctx context.Context) error {
 	if err := s.log.Barrier(10 * time.Second); err != nil {
 		return err
 	}
+	s.ahead.Store(nil)
 	snap := s.Snapshot()
 	s.leases.grace(snap, time.Now())
 	s.slog.Info("leading", "index", snap.Index, "jobs", snap.JobCount())

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/consensus"
 )
 
 // Limits of tokens.
@@ -39,7 +41,7 @@ func (s *Server) LeaderAddr() string {
 // InGroup reports whether the group knows this server under an address, and its state has arrived.
 func (s *Server) InGroup(addr string) bool {
 	v, err := s.inGroup(s.cfg.Name)
-	return err == nil && v.Addr == addr && s.Snapshot().CA() != nil
+	return err == nil && v.Addr == addr && s.committed().CA() != nil
 }
 
 // Servers lists the group.
@@ -56,6 +58,10 @@ func (s *Server) Member(name string) (*cluster.Member, bool) {
 func (s *Server) Admit(p trust.Peer, proto string) error {
 	snap := s.Snapshot()
 	m, ok := snap.Member(p.Name)
+	if !ok && s.readAhead() == nil { // a server that starts knows its members from the log
+		snap = s.Snapshot()
+		m, ok = snap.Member(p.Name)
+	}
 	switch {
 	case proto == trust.ProtoRaft && p.Role != cluster.RoleServer:
 		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is a %s: the log is for servers", p.Name, p.Role)
@@ -70,7 +76,15 @@ func (s *Server) Admit(p trust.Peer, proto string) error {
 }
 
 // HasJobOn reports whether a user has a job now on a node of the member.
-func (s *Server) HasJobOn(member string, uid uint32) bool {
+func (s *Server) HasJobOn(ctx context.Context, member string, uid uint32) bool {
+	if s.hasJobOn(member, uid) {
+		return true
+	}
+	s.CatchUp(ctx) // it may have begun a moment ago
+	return s.hasJobOn(member, uid)
+}
+
+func (s *Server) hasJobOn(member string, uid uint32) bool {
 	snap := s.Snapshot()
 	on := func(n *cluster.Node) bool {
 		for _, id := range snap.Load(n.Name).Jobs {
@@ -98,10 +112,10 @@ func (s *Server) join(ctx context.Context, who api.Caller, q api.JoinRequest) (a
 	out, err := s.admitJoiner(ctx, who, q)
 	if err != nil {
 		s.slog.Warn("join refused", "name", q.Name, "role", q.Role, "token", q.Token, "err", err)
-		return out, err
+	} else {
+		s.slog.Info("joined", "name", q.Name, "role", q.Role, "addr", q.Addr)
 	}
-	s.slog.Info("joined", "name", q.Name, "role", q.Role, "addr", q.Addr)
-	return out, nil
+	return out, err
 }
 
 func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequest) (api.JoinResponse, error) {
@@ -115,6 +129,10 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 		return none, cluster.Errorf(cluster.Invalid, "", "%q can not be a member's name: want letters, digits, dots and dashes", q.Name)
 	}
 	tok, ok := snap.Token(q.Token)
+	if !ok {
+		s.CatchUp(ctx)
+		tok, ok = s.Snapshot().Token(q.Token)
+	}
 	if !ok || !trust.CheckProof(tok, who.Exported, trust.JoinText(q.Token, q.Role, q.Name, q.Addr, q.CSR), q.Proof) {
 		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the token is unknown, revoked, expired or not whole: make one with muster token create")
 	}
@@ -138,7 +156,7 @@ func (s *Server) asServer(ctx context.Context, cmd *cluster.MemberJoin) error {
 	}
 	addr := s.LeaderAddr()
 	if addr == "" {
-		return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+		return noLeader()
 	}
 	r, err := api.Call(ctx, s.cfg.Peer(addr), api.AdmitMember, *cmd)
 	if err != nil {
@@ -148,6 +166,14 @@ func (s *Server) asServer(ctx context.Context, cmd *cluster.MemberJoin) error {
 }
 
 func (s *Server) renew(_ context.Context, _ api.Caller, q api.RenewRequest) (api.RenewResponse, error) {
+	out, err := s.reissue(q)
+	if err != nil {
+		s.slog.Warn("renewal refused", "name", q.Name, "err", err)
+	}
+	return out, err
+}
+
+func (s *Server) reissue(q api.RenewRequest) (api.RenewResponse, error) {
 	snap := s.Snapshot()
 	m, ok := snap.Member(q.Name)
 	if !ok || !m.Revoked.IsZero() || snap.CA() == nil {
@@ -162,6 +188,38 @@ func (s *Server) renew(_ context.Context, _ api.Caller, q api.RenewRequest) (api
 	}
 	return api.RenewResponse{Cert: cert}, nil
 }
+
+// mayVouch tells a node whether another one may vouch for a user.
+func (s *Server) mayVouch(ctx context.Context, _ api.Caller, q api.VouchQuery) (api.VouchAnswer, error) {
+	return api.VouchAnswer{OK: s.HasJobOn(ctx, q.Member, q.UID)}, nil
+}
+
+// revoke shuts a member out. A server leaves the group first.
+func (s *Server) revoke(ctx context.Context, who api.Caller, q cluster.MemberRevoke) (api.WriteResponse, error) {
+	if err := operator(who, "revoke members"); err != nil {
+		return api.WriteResponse{}, err
+	}
+	if _, err := s.inGroup(q.Name); err == nil {
+		if _, err := s.removeServer(ctx, who, api.ServerRequest{Name: q.Name}); err != nil {
+			return api.WriteResponse{}, err
+		}
+	}
+	_, index, err := s.propose(ctx, who.Identity, &q)
+	return api.WriteResponse{Index: index}, err
+}
+
+// Revoked lists the keys of members that were shut out and whose certificates may still be good.
+func (s *Server) Revoked() (keys []string) {
+	for m := range s.Snapshot().MemberList() {
+		if !m.Revoked.IsZero() && time.Since(m.Revoked) < trust.LeafLife+time.Hour {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
+}
+
+// TrustMoved is closed when members may have been revoked.
+func (s *Server) TrustMoved() <-chan struct{} { return s.hub.await(topicTrust) }
 
 func operator(who api.Caller, what string) error {
 	if who.Operator() {
@@ -213,7 +271,7 @@ func (s *Server) listTokens(_ context.Context, who api.Caller, _ api.Empty) (api
 }
 
 func (s *Server) listMembers(context.Context, api.Caller, api.Empty) (api.MembersResponse, error) {
-	out := api.MembersResponse{Servers: s.servers(), Heard: s.log.LastContact(), Now: time.Now()}
+	out := api.MembersResponse{Servers: s.servers(), Heard: s.heard(), Now: time.Now()}
 	for m := range s.Snapshot().MemberList() {
 		shown := *m
 		shown.Public = nil
@@ -227,6 +285,9 @@ func (s *Server) addServer(_ context.Context, who api.Caller, q api.ServerReques
 	if !who.System || !strings.Contains(q.Addr, ":") {
 		return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "server %q at %q can not be added", q.Name, q.Addr)
 	}
+	if who.Member != "" && who.Member != q.Name {
+		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "server %s may not add server %s", who.Member, q.Name)
+	}
 	group, err := s.log.Group()
 	if err != nil {
 		return api.Empty{}, err
@@ -239,7 +300,7 @@ func (s *Server) addServer(_ context.Context, who api.Caller, q api.ServerReques
 		voter = voter || v.ID == q.Name && v.Voter
 	}
 	s.slog.Info("server added", "name", q.Name, "addr", q.Addr)
-	return api.Empty{}, s.log.Add(q.Name, q.Addr, voter)
+	return api.Empty{}, asLeader(s.log.Add(q.Name, q.Addr, voter))
 }
 
 func (s *Server) removeServer(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
@@ -251,13 +312,13 @@ func (s *Server) removeServer(_ context.Context, who api.Caller, q api.ServerReq
 		return api.Empty{}, err
 	}
 	if v.Leader {
-		if err := s.log.Transfer("", ""); err != nil {
+		if err := s.transfer(consensus.Voter{}); err != nil {
 			return api.Empty{}, cluster.Errorf(cluster.Conflict, "", "server %s leads and no other could take over: %v", q.Name, err)
 		}
 		return api.Empty{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "the lead moves; try again")
 	}
 	s.slog.Info("server removed", "name", q.Name)
-	return api.Empty{}, s.log.Remove(q.Name)
+	return api.Empty{}, asLeader(s.log.Remove(q.Name))
 }
 
 func (s *Server) transferLead(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
@@ -265,7 +326,7 @@ func (s *Server) transferLead(_ context.Context, who api.Caller, q api.ServerReq
 		return api.Empty{}, err
 	}
 	if q.Name == "" {
-		return api.Empty{}, s.log.Transfer("", "")
+		return api.Empty{}, s.transfer(consensus.Voter{})
 	}
 	v, err := s.inGroup(q.Name)
 	if err != nil || v.Leader {
@@ -274,5 +335,31 @@ func (s *Server) transferLead(_ context.Context, who api.Caller, q api.ServerReq
 	if !v.Voter {
 		return api.Empty{}, cluster.Errorf(cluster.Conflict, "", "server %s has no vote yet: it is still catching up", q.Name)
 	}
-	return api.Empty{}, s.log.Transfer(v.ID, v.Addr)
+	return api.Empty{}, s.transfer(v)
+}
+
+// transferTries is how often the lead is offered: a server that is busy may miss it.
+const transferTries = 5
+
+// transfer gives the lead to a server, or to the most current one.
+func (s *Server) transfer(to consensus.Voter) (err error) {
+	for range transferTries {
+		if err = s.log.Transfer(to.ID, to.Addr); err == nil || errors.Is(err, consensus.ErrNotLeader) {
+			return asLeader(err)
+		}
+		s.slog.Warn("the lead was not taken over", "to", to.ID, "err", err)
+	}
+	return err
+}
+
+// asLeader makes it known to callers that another server leads by now.
+func asLeader(err error) error {
+	if errors.Is(err, consensus.ErrNotLeader) {
+		return noLeader()
+	}
+	return err
+}
+
+func noLeader() error {
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
 }

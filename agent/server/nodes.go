@@ -21,7 +21,7 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 		if err := s.mayBe(who, n); err != nil {
 			return api.RegisterResponse{}, err
 		}
-		n.Owner = who.Member
+		n.Owner = s.speaker(who)
 		cmds[i], names[i] = n, n.Name
 	}
 	if len(names) == 0 {
@@ -42,19 +42,25 @@ func (s *Server) mayBe(who api.Caller, n *cluster.NodeUp) error {
 	if who.Member == "" || string(n.Name) == who.Member && who.Role != cluster.RoleLogin {
 		return nil
 	}
-	if m, ok := s.Member(who.Member); ok && m.Hollow && n.Inventory.Hollow {
+	m, ok := s.Member(who.Member)
+	if _, taken := s.Member(string(n.Name)); ok && m.Hollow && n.Inventory.Hollow && !taken {
 		return nil
 	}
 	return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "member %s may not be node %s", who.Member, n.Name)
 }
 
+// speaker is the member that calls; in a cluster of one process there is none.
+func (s *Server) speaker(who api.Caller) string {
+	if who.Member == "" && s.cfg.Peer != nil {
+		return s.cfg.Name // the client in this process
+	}
+	return who.Member
+}
+
 // owns refuses a member that speaks for a node of another one.
 func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
-	if who.Member == "" {
-		return nil
-	}
-	if n, ok := s.Snapshot().Node(name); ok && n.Owner != who.Member {
-		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s", name, who.Member)
+	if n, ok := s.Snapshot().Node(name); ok && n.Owner != s.speaker(who) {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s", name, s.speaker(who))
 	}
 	return nil
 }
@@ -153,8 +159,12 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 	return api.WriteResponse{Index: index}, err
 }
 
-func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
+func (s *Server) getBlob(ctx context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
 	b, ok := s.Snapshot().Blob(q.Hash)
+	if !ok { // the leader has told of a job which is not known here yet
+		s.CatchUp(ctx)
+		b, ok = s.Snapshot().Blob(q.Hash)
+	}
 	if !ok {
 		return api.BlobResponse{}, cluster.Errorf(cluster.NotFound, "", "no stored text %s", q.Hash)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/api"
@@ -46,8 +47,14 @@ type Server struct {
 	leases  *leases
 	rumours *rumours
 	wake    chan struct{} // something changed: the leader looks again
+	gap     chan struct{} // history may lack something
 	booted  time.Time
 	current chan struct{} // closed once the state has caught up with the log
+
+	// ahead is the state as the log would have it, for readers, while nobody knows what of it is committed.
+	ahead   atomic.Pointer[cluster.Snapshot]
+	aheadMu sync.Mutex                // held while ahead is made
+	led     atomic.Pointer[time.Time] // when this server last led
 
 	termMu sync.Mutex
 	term   context.Context // ends when this server stops leading
@@ -63,7 +70,7 @@ type Server struct {
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), leases: newLeases(), rumours: newRumours(), wake: make(chan struct{}, 1),
-		state: cluster.NewState(), work: map[cluster.NodeName]uint64{},
+		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		booted: time.Now(), current: make(chan struct{})}
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
@@ -82,6 +89,8 @@ func (s *Server) Run(ctx context.Context) error {
 	histCtx, stopHist := context.WithCancel(context.WithoutCancel(ctx))
 	histErr := make(chan error, 1)
 	wg.Go(func() { histErr <- s.hist.Run(histCtx) })
+	poke(s.gap) // an earlier life may have ended before history was whole
+	wg.Go(func() { s.fillGaps(ctx) })
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
@@ -90,8 +99,16 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, <-histErr)
 }
 
-// Snapshot is the state now.
+// Snapshot is the state now, as well as this server knows it.
 func (s *Server) Snapshot() *cluster.Snapshot {
+	if a := s.ahead.Load(); a != nil {
+		return a
+	}
+	return s.committed()
+}
+
+// committed is the state that the log has brought about.
+func (s *Server) committed() *cluster.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snap == nil {
@@ -100,9 +117,11 @@ func (s *Server) Snapshot() *cluster.Snapshot {
 	return s.snap
 }
 
-func (s *Server) poke() {
+func (s *Server) poke() { poke(s.wake) }
+
+func poke(c chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -121,10 +140,10 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	}
 	values, err := s.log.Propose(ctx, lines...)
 	if errors.Is(err, consensus.ErrUncertain) {
-		return nil, 0, cluster.Errorf(cluster.Unavailable, "", "the lead was lost while this was written: look whether it was done")
+		return nil, 0, cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost while this was written: look whether it was done")
 	}
 	if errors.Is(err, consensus.ErrNotLeader) {
-		return nil, 0, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now; try again")
+		return nil, 0, noLeader()
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("propose: %w", err)
@@ -154,6 +173,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s := m.s
 	out := make([]any, len(lines))
 	var events []cluster.Event
+	trusted := false // members changed
 	s.mu.Lock()
 	for i, line := range lines {
 		e, err := cluster.DecodeEntry(line)
@@ -167,15 +187,20 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 			s.slog.Debug("command rejected", "index", index, "err", a.Err)
 		}
 		events = append(events, a.Events...)
+		switch e.Cmd.(type) {
+		case *cluster.MemberRevoke, *cluster.MemberJoin:
+			trusted = true
+		}
 		out[i] = applied{a, index}
 	}
 	s.snap = nil
 	s.noteWork(index, events)
 	s.mu.Unlock()
-	if len(events) > 0 {
-		s.hist.Apply(index, events)
-	}
+	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.hub.publish(events)
+	if trusted {
+		s.hub.tell(topicTrust)
+	}
 	s.poke()
 	return out
 }
@@ -197,7 +222,7 @@ func (m machine) Snapshot() (func(io.Writer) error, error) {
 	if err := m.s.hist.Flush(ctx); err != nil {
 		return nil, fmt.Errorf("flush history before a snapshot: %w", err)
 	}
-	return m.s.Snapshot().Encode, nil
+	return m.s.committed().Encode, nil
 }
 
 func (m machine) Restore(r io.Reader) error {
@@ -208,5 +233,10 @@ func (m machine) Restore(r io.Reader) error {
 	m.s.mu.Lock()
 	m.s.state, m.s.snap, m.s.floor = st, nil, st.Index
 	m.s.mu.Unlock()
+	m.s.hub.all()
+	if err := m.s.hist.Restored(st.Index); err != nil {
+		return err
+	}
+	poke(m.s.gap)
 	return nil
 }

@@ -97,13 +97,16 @@ func ClientTLS(ring Keyring, proto string, want ...cluster.Role) *tls.Config {
 		}}
 }
 
+// ErrOtherCluster says that a token was made by another cluster.
+var ErrOtherCluster = errors.New("this is not the cluster of the token: its authority is another one")
+
 // JoinTLS is the configuration of a machine that joins: all it knows is the hash of the authority's
 // key in its token. Nothing was sent before the authority was checked.
 func JoinTLS(authority string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ProtoJoin}, InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if n := len(s.PeerCertificates); n < 2 || KeyHash(s.PeerCertificates[n-1].RawSubjectPublicKeyInfo) != authority {
-				return errors.New("this is not the cluster of the token: its authority is another one")
+				return ErrOtherCluster
 			}
 			named, err := peerOf(s.PeerCertificates[0])
 			if err != nil {

@@ -24,11 +24,11 @@ import (
 	"dev.muster/cluster"
 )
 
-// Lifetimes of certificates. A member renews at two thirds; one that slept longer still can, as long
+// Lifetimes of certificates: LeafLife is a member's. A member renews at two thirds; one that slept longer still can, as long
 // as it has its key and was not revoked.
 const (
 	caLife   = 20 * 365 * 24 * time.Hour
-	leafLife = 7 * 24 * time.Hour
+	LeafLife = 7 * 24 * time.Hour
 	backdate = time.Hour // clocks differ
 )
 
@@ -136,7 +136,7 @@ func Issue(ca *cluster.CA, csr []byte, role cluster.Role, name string, now time.
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &x509.Certificate{SerialNumber: num, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-backdate), NotAfter: now.Add(leafLife),
+	t := &x509.Certificate{SerialNumber: num, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-backdate), NotAfter: now.Add(LeafLife),
 		URIs: []*url.URL{{Scheme: "muster", Host: ca.ClusterID, Path: "/" + string(role) + "/" + name}}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, t, issuer, req.PublicKey, key)

@@ -113,7 +113,7 @@ func TestMembersMeet(t *testing.T) {
 	server := member(t, ca, cluster.RoleServer, "s1", begin)
 	node := member(t, ca, cluster.RoleNode, "n1", begin)
 	stranger := member(t, other, cluster.RoleNode, "n1", begin)
-	expired := member(t, ca, cluster.RoleNode, "n2", begin.Add(-2*leafLife))
+	expired := member(t, ca, cluster.RoleNode, "n2", begin.Add(-2*LeafLife))
 	serve := ServerTLS(ring{server}, anybody)
 	revoked := ServerTLS(ring{server}, func(p Peer, _ string) error { return errors.New(p.Name + " was revoked") })
 	for _, tc := range []struct {

@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	chaosTime = flag.Duration("chaos", 20*time.Second, "how long TestChaos breaks things")
+	chaosSeed = flag.Uint64("chaos-seed", 0, "seed of TestChaos; 0: another one each time")
+)
+
+// chaosJob is what is known of one submission.
+type chaosJob struct {
+	token, code int
+	held        bool // submitted on hold
+	canceled    bool // scancel was acknowledged
+	requeues    int  // tried
+}
+
+// chaos is the callers' record of what they were told.
+type chaos struct {
+	*group
+	hosts   *hosts
+	clients int
+	mu      sync.Mutex
+	rnd     *rand.Rand
+	token   int
+	jobs    map[string]*chaosJob // acknowledged, by id
+	unsaid  int                  // submissions without an acknowledgement
+	faults  map[string]int
+}
+
+// TestChaos submits, cancels and requeues through all servers while servers and clients are killed and cut
+// off. What was acknowledged has happened, once.
+func TestChaos(t *testing.T) {
+	seed := *chaosSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", seed)
+	const clients = 3
+	c := &chaos{clients: clients, rnd: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*chaosJob{}, faults: map[string]int{}}
+	h, err := newHosts(t, 3+clients)
+	if err != nil {
+		t.Logf("no partitions are tried: %v", err)
+		h = nil
+	}
+	c.hosts = h
+	c.group = fullGroupOn(t, h, clients)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { c.call(stop) })
+	}
+	for end := time.Now().Add(*chaosTime); time.Now().Before(end); {
+		c.breakSomething()
+	}
+	close(stop)
+	wg.Wait()
+	c.wait("three servers that agree", func() bool {
+		return c.leader("s1") != "" && c.leader("s1") == c.leader("s2") && c.leader("s2") == c.leader("s3")
+	})
+	for _, s := range []string{"s1", "s2", "s3"} {
+		c.drained(s)
+	}
+	c.check()
+}
+
+func (c *chaos) pick(n int) int { c.mu.Lock(); defer c.mu.Unlock(); return c.rnd.IntN(n) }
+
+func (c *chaos) server() string { return fmt.Sprintf("s%d", 1+c.pick(3)) }
+
+// pause lasts so many milliseconds, more or less: the pace is the test's own choice.
+func (c *chaos) pause(ms int) { time.Sleep(time.Duration(ms/2+c.pick(ms)) * time.Millisecond) }
+
+// call submits jobs and changes them until stop.
+func (c *chaos) call(stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		c.mu.Lock()
+		c.token++
+		j := &chaosJob{token: c.token, code: c.rnd.IntN(4), held: c.rnd.IntN(6) == 0}
+		ms, at, what := c.rnd.IntN(300), fmt.Sprintf("s%d", 1+c.rnd.IntN(3)), c.rnd.IntN(8)
+		c.mu.Unlock()
+		args, script := drillJob(j.token, j.code, ms)
+		args = append(args, "--parsable", "--no-requeue", "-o", fmt.Sprintf("out.%d", j.token), "--wrap", script)
+		if j.held {
+			args = append([]string{"-H"}, args...)
+		}
+		if what == 1 {
+			args = append([]string{"--requeue"}, args...)
+		}
+		out, _, rc := c.run(at, "sbatch", args...)
+		id := strings.TrimSpace(out)
+		if rc != 0 {
+			c.mu.Lock()
+			c.unsaid++
+			c.mu.Unlock()
+			c.pause(50)
+			continue
+		}
+		c.mu.Lock()
+		c.jobs[id] = j
+		c.mu.Unlock()
+		switch {
+		case j.held: // some stay on hold until they are canceled
+			for !j.canceled {
+				_, _, rc := c.run(c.server(), "scancel", id)
+				j.canceled = rc == 0
+			}
+		case what == 0:
+			c.pause(100)
+			_, _, rc := c.run(c.server(), "scancel", id)
+			j.canceled = rc == 0
+		case what == 1:
+			c.pause(100)
+			j.requeues++
+			c.run(c.server(), "scontrol", "requeue", id)
+		}
+		c.pause(20)
+	}
+}
+
+// breakSomething does one thing to one member or two, and undoes it.
+func (c *chaos) breakSomething() {
+	type fault struct {
+		name string
+		do   func()
+	}
+	server, client := c.server(), fmt.Sprintf("c%d", 1+c.pick(c.clients))
+	leader := c.leader(server)
+	if leader == "" {
+		leader = server
+	}
+	crash := func(name string) func() {
+		return func() { c.at[name].kill(); c.pause(600); c.start(name) }
+	}
+	list := []fault{
+		{"leader killed", crash(leader)}, {"server killed", crash(server)}, {"client killed", crash(client)},
+		{"leader and client killed", func() {
+			c.at[leader].kill()
+			c.at[client].kill()
+			c.pause(300)
+			c.start(client)
+			c.start(leader)
+		}},
+		{"lead moved", func() { c.run(server, "muster", "server", "transfer") }},
+	}
+	if c.hosts != nil {
+		cut := func(name string, ms int) func() {
+			return func() { c.hosts.cut(c.host(name)); c.pause(ms); c.hosts.heal(c.host(name)) }
+		}
+		other := c.others(leader)[c.pick(2)]
+		mute := func(from, to string) func() {
+			return func() {
+				c.hosts.mute(c.host(from), c.host(to))
+				c.pause(1000)
+				c.hosts.unmute(c.host(from), c.host(to))
+			}
+		}
+		list = append(list, fault{"leader cut off", cut(leader, 1000)}, fault{"server cut off", cut(server, 1000)}, fault{"client cut off", cut(client, 1000)},
+			fault{"leader not heard by another", mute(leader, other)}, fault{"leader does not hear another", mute(other, leader)},
+			fault{"client not heard by the leader", mute(client, leader)})
+	}
+	f := list[c.pick(len(list))]
+	c.faults[f.name]++
+	f.do()
+	c.pause(500)
+}
+
+// check compares what the callers were told with the history and with what the jobs wrote.
+func (c *chaos) check() {
+	t := c.t
+	type record struct{ state, exit string }
+	ran := func(token int) string {
+		b, _ := os.ReadFile(fmt.Sprintf("%s/run.%d", c.dir, token))
+		return strings.ReplaceAll(string(b), "\n", " ")
+	}
+	told := ""
+	records := map[string]record{}
+	for _, s := range []string{"s1", "s2", "s3"} {
+		out := c.must(s, "sacct", "-nXPa", "-S", "now-1days", "-o", "JobID,State,ExitCode,Start,End,NodeList")
+		if told != "" && out != told {
+			t.Errorf("%s tells another history than s1", s)
+		}
+		told = out
+	}
+	for line := range strings.Lines(told) {
+		f := strings.Split(strings.TrimSpace(line), "|")
+		if _, twice := records[f[0]]; twice {
+			t.Errorf("job %s is in the history twice", f[0])
+		}
+		records[f[0]] = record{strings.Fields(f[1])[0], f[2]}
+	}
+	known := map[int]bool{}
+	lost, wrong, failed := 0, 0, 0
+	for id, j := range c.jobs {
+		known[j.token] = true
+		r, there := records[id]
+		text := ran(j.token)
+		begins, ends := strings.Count(text, "begin"), strings.Count(text, "end")
+		bad := ""
+		switch {
+		case !there:
+			lost++
+			bad = "is not in the history"
+		case j.held && (r.state != "CANCELLED" || text != ""):
+			bad = "was canceled on hold"
+		case j.canceled && r.state == "CANCELLED" && begins <= 1:
+		case r.state == "NODE_FAIL":
+			failed++
+			if ends > 0 || begins > 1+j.requeues {
+				bad = "failed with its node"
+			}
+		case r.exit != fmt.Sprintf("%d:0", j.code):
+			bad = fmt.Sprintf("should have exit code %d", j.code)
+		case begins < 1 || begins > 1+j.requeues || ends < 1 || ends > begins:
+			bad = "should have run once"
+		}
+		if bad != "" {
+			wrong++
+			t.Errorf("job %s (token %d, %d requeues, canceled %v): %s; state %s, exit code %s, ran %q, output %q", id, j.token, j.requeues, j.canceled,
+				bad, r.state, r.exit, text, c.output(j.token))
+		}
+	}
+	for token := 1; token <= c.token; token++ { // what nobody was told of ran once or not at all
+		if text := ran(token); !known[token] && text != "" && text != "begin end " {
+			t.Errorf("unacknowledged job of token %d ran like this: %q", token, text)
+		}
+	}
+	t.Logf("%d jobs acknowledged, %d submissions not, %d lost, %d wrong, %d failed with their node; faults: %v", len(c.jobs), c.unsaid, lost, wrong, failed, c.faults)
+	if failed > len(c.jobs)/50 {
+		t.Errorf("%d jobs of %d failed with their nodes", failed, len(c.jobs))
+	}
+}
+
+func (c *chaos) output(token int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("%s/out.%d", c.dir, token))
+	return string(b)
+}
