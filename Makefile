@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group clean needs
 
 build: bin/muster
 
@@ -46,6 +46,10 @@ quickstart: needs build
 
 bench: build
 	e2e/bench.sh
+
+# Failover, throughput and liveness of three servers (minutes).
+bench-group: build
+	$(GO) test -count=1 -run TestBenchGroup -v -timeout 20m ./e2e -bench-group=20
 
 compare: build
 	e2e/compare/run.sh

@@ -53,6 +53,7 @@ func app() *cli.App {
 			{Name: "client", Usage: "run a compute node, or a login host", Flags: daemonFlags(":" + agent.DefaultPort),
 				Action: func(c *cli.Context) error { return daemon(c, false, !c.Bool("login")) }},
 			{Name: "token", Usage: "join tokens: make, list and revoke them", Subcommands: tokenCommands()},
+			{Name: "snapshot", Usage: "the whole cluster in a file: save, look at and restore it", Subcommands: snapshotCommands()},
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}

@@ -70,7 +70,7 @@ func (d *door) authorise(c *call) (api.Caller, error) {
 		if p.Role != cluster.RoleServer || !ok {
 			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not speak for member %s", p.Name, name)
 		}
-		who.Member, who.Role = m.Name, m.Role
+		who.Member, who.Role, c.passed = m.Name, m.Role, true
 	}
 	switch c.route.Access {
 	case api.Node:
@@ -86,7 +86,10 @@ func (d *door) authorise(c *call) (api.Caller, error) {
 			return who, err
 		}
 		who.Member, who.Groups = a.By, a.Groups
-		who.Identity = cluster.Identity{UID: a.UID, GID: a.GID, User: a.Name, Admin: a.Admin, Node: cluster.NodeName(a.By)}
+		if a.Via != "" && p.Role == cluster.RoleServer {
+			who.Member, c.passed = a.Via, true
+		}
+		who.Identity = cluster.Identity{UID: a.UID, GID: a.GID, User: a.Name, Admin: a.Admin, Node: cluster.NodeName(who.Member)}
 		return d.policy(who, c)
 	}
 	return who, nil
@@ -137,15 +140,13 @@ func (d *door) jobOn(ctx context.Context, member string, uid uint32) bool {
 // vouchFor makes the header of a call that is carried on. A server that carries a member's call has
 // checked for whom it is, and vouches itself: an assertion is good for one use only.
 func (d *door) vouchFor(c *call) (string, error) {
-	switch user := c.route.Access == api.User; {
-	case user && c.from.Member != "":
-		u := trust.User{UID: c.who.UID, GID: c.who.GID, Name: c.who.User, Groups: c.who.Groups, Admin: c.who.Admin}
-		return d.ring.Credentials().Vouch(u, c.name(), c.body, time.Now())
-	case c.from.Member != "" && c.vouch != "":
-		return c.vouch, nil
-	case c.from.Member != "":
+	switch {
+	case c.from.Member != "" && c.route.Access != api.User:
 		return memberVouch + c.from.Member, nil
-	case !user:
+	case c.from.Member != "": // this server has checked the member's assertion, and makes one for each try
+		return d.ring.Credentials().Vouch(trust.User{UID: c.who.UID, GID: c.who.GID, Name: c.who.User, Groups: c.who.Groups, Admin: c.who.Admin, Via: c.who.Member},
+			c.name(), c.body, time.Now())
+	case c.route.Access != api.User:
 		return "", nil // the daemon's own call
 	}
 	u := trust.User{UID: c.from.UID, GID: c.from.GID, Admin: c.from.Admin && c.from.UID != 0}
@@ -163,7 +164,7 @@ func (d *door) forward(c *call) (int, []byte, error) {
 	to := d.fleet.client
 	if d.server != nil {
 		addr := d.server.LeaderAddr()
-		if addr == "" || d.server.Leads() {
+		if addr == "" || d.server.Leads() || c.passed {
 			return 0, nil, noLeader()
 		}
 		to = d.peers.at(addr)

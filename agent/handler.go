@@ -110,6 +110,9 @@ type call struct {
 	route api.Route
 	known bool   // a mode of this process serves it
 	vouch string // header
+	// passed says that another server has sent the call on: it tries again, this one does not pass it
+	// further.
+	passed bool
 }
 
 // name is what an assertion is bound to.
@@ -153,7 +156,7 @@ func (c *call) answer() {
 			answers.Put(&reply)
 			return
 		}
-		if c.door == nil || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
+		if c.door == nil || c.passed || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
 			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
 				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
 			}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -92,7 +93,7 @@ func (r *relay) find(ctx context.Context, id cluster.JobID) (string, error) {
 		return "", err
 	}
 	for _, j := range jobs.Jobs {
-		if j.Alloc == nil || len(j.Alloc.Shares) == 0 {
+		if j.Phase == cluster.Ended || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
 			continue
 		}
 		nodes, err := api.Call(ctx, r.near, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{j.Alloc.Shares[0].Node}})
@@ -121,23 +122,31 @@ func (c *call) relayed() bool {
 		return true
 	}
 	if protocol := c.r.Header.Get("Upgrade"); protocol != "" {
-		c.relayTunnel(to, protocol, vouch)
+		c.relayTunnel(id, to, protocol, vouch)
 		return true
 	}
 	status, reply, err := to.Forward(c.r.Context(), c.r.Method, c.r.URL.Path, vouch, c.body)
 	if err != nil {
-		c.door.relay.forgets(id)
-		c.fail(c.w, cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d does not answer: %v", id, err))
+		c.fail(c.w, c.away(id, err))
 		return true
 	}
 	c.reply(status, reply)
 	return true
 }
 
-func (c *call) relayTunnel(to *api.Client, protocol, vouch string) {
+// away is the error of a call that did not reach the job's first node: its daemon may come back.
+func (c *call) away(id cluster.JobID, err error) error {
+	if !errors.Is(err, api.ErrUnreachable) {
+		return err
+	}
+	c.door.relay.forgets(id)
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d does not answer: %v", id, err)
+}
+
+func (c *call) relayTunnel(id cluster.JobID, to *api.Client, protocol, vouch string) {
 	far, err := to.ForwardTunnel(c.ctx, c.r.URL.Path, protocol, vouch, c.body)
 	if err != nil {
-		c.fail(c.w, err)
+		c.fail(c.w, c.away(id, err))
 		return
 	}
 	defer far.Close()

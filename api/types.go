@@ -64,6 +64,9 @@ var (
 // as eight bytes, the most significant first, and the file.
 const CopyHistory = "/v1/history/copy"
 
+// SaveCluster is the tunnel that carries a saved cluster (agent/server/archive.go).
+const SaveCluster = "/v1/save"
+
 // AttachStep is the tunnel that carries a step's frames to srun.
 const AttachStep = "/v1/steps/attach"
 

@@ -490,3 +490,18 @@ func TestSubmitKey(t *testing.T) {
 	}
 	w.refused(alice, &Submit{Spec: &JobSpec{Name: "job", UID: alice.UID}, Key: string(make([]byte, 1000))}, "")
 }
+
+// TestLossIsTold loses one node of a gang: the others must hear that the job ends.
+func TestLossIsTold(t *testing.T) {
+	w := newWorld(t, 2)
+	id := w.submit(func(s *JobSpec) { s.MinNodes = 2 })
+	w.run(id, 0, "n0", "n1")
+	a := w.ok(sys, &NodeDown{Nodes: []NodeName{"n1"}, Why: "gone"})
+	told := false
+	for _, e := range a.Events {
+		told = told || e.Job != nil && e.Job.ID == id && e.Job.Phase == Ending && len(e.Job.Waiting) == 1
+	}
+	if !told {
+		t.Errorf("nobody is told that job %d is ending: %+v", id, a.Events)
+	}
+}

@@ -165,6 +165,9 @@ func (t *tx) lost(n *Job, node NodeName) {
 	t.putJob(n)
 	c := *n // n is in the table now and must not change
 	t.doneOn(&c, node)
+	if c.Phase == Ending {
+		t.tell(&c) // its other nodes must hear of it
+	}
 }
 
 func (t *tx) stepNow(j *Job, u Update) {

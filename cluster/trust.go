@@ -244,6 +244,19 @@ func (c *MemberRevoke) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
+// Refound makes a server the only one of a state that was saved, outside of any log: the other servers
+// are shut out, since they may still run with a log of their own, and join again.
+func (s *State) Refound(m Member, now time.Time) {
+	for old := range s.MemberList() {
+		if old.Role == RoleServer && old.Revoked.IsZero() && old.Name != m.Name {
+			gone := *old
+			gone.Revoked = now
+			s.joined.Set(gone.Name, &gone)
+		}
+	}
+	s.joined.Set(m.Name, &m)
+}
+
 // MemberMove notes where a member listens now.
 type MemberMove struct {
 	Name string `json:"name"`

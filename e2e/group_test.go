@@ -449,3 +449,73 @@ func TestNoQuorum(t *testing.T) {
 		t.Errorf("the job that ran on: %s", got)
 	}
 }
+
+// TestSnapshot saves a cluster while it works, loses it, and restores it: its state, its history and its
+// members are there again, and the work goes on.
+func TestSnapshot(t *testing.T) {
+	g := newGroup(t)
+	g.join("c1", "s1", "--hollow", "2x8c16g", "--hollow-exec")
+	g.wait("the nodes", func() bool { return strings.Count(g.must("s1", "sinfo", "-hN", "-t", "idle"), "\n") == 1 })
+	for i := range 5 {
+		g.must("s1", "sbatch", "-o", "/dev/null", "--wrap", fmt.Sprintf("exit %d", i))
+	}
+	g.drained("s1")
+	held := g.must("s1", "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "exit 7")
+	long := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo begin >>long; until [ -e go ]; do sleep 0.05; done; echo end >>long")
+	g.wait("the job to run", func() bool { b, _ := os.ReadFile(g.dir + "/long"); return len(b) > 0 })
+	queue, past := g.must("s1", "squeue", "-h", "-o", "%i %T"), g.must("s1", "sacct", "-nXPa", "-S", "now-1hours", "-o", sacctAll)
+
+	file := g.dir + "/saved"
+	g.must("s1", "muster", "snapshot", "save", file)
+	if out := g.must("s1", "muster", "snapshot", "inspect", file); !strings.Contains(out, "1 pending, 1 running") || !strings.Contains(out, "1 servers, 1 compute nodes") {
+		t.Errorf("inspect says\n%s", out)
+	}
+	if _, errs, rc := g.at["s1"].as(1, "muster", "snapshot", "save", "/tmp/none"); rc == 0 || !strings.Contains(errs, "only an operator") {
+		t.Errorf("a user saves the cluster: %d, %s", rc, errs)
+	}
+	g.must("s1", "sbatch", "-H", "-J", "later", "--wrap", "true")
+	if _, errs, rc := g.run("s1", "muster", "snapshot", "restore", "--data", g.dir+"/s1/d", file); rc == 0 || !strings.Contains(errs, "is not empty") {
+		t.Errorf("a data folder is overwritten: %d, %s", rc, errs)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(file+".bad", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for bad, want := range map[string]string{file + ".bad": "damaged", g.dir + "/long": "no file of muster snapshot save"} {
+		if _, errs, rc := g.run("s1", "muster", "snapshot", "restore", "--data", g.dir+"/x", bad); rc == 0 || !strings.Contains(errs, want) {
+			t.Errorf("restore of %s: %d, %s", bad, rc, errs)
+		}
+	}
+
+	g.at["s1"].kill()
+	if err := os.RemoveAll(g.dir + "/s1/d"); err != nil {
+		t.Fatal(err)
+	}
+	g.must("s1", "muster", "snapshot", "restore", "--data", g.dir+"/s1/d", "--node", "s1", file)
+	g.start("s1")
+	g.wait("the restored server to lead", func() bool { return g.leader("s1") == "s1" })
+	if got := g.must("s1", "squeue", "-h", "-o", "%i %T"); got != queue {
+		t.Errorf("the queue was\n%s\nand is\n%s", queue, got)
+	}
+	if got := g.must("s1", "sacct", "-nXPa", "-S", "now-1hours", "-o", sacctAll); got != past {
+		t.Errorf("the history was\n%s\nand is\n%s", past, got)
+	}
+	g.must("s1", "scontrol", "release", held)
+	if err := os.WriteFile(g.dir+"/go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g.drained("s1")
+	g.join("s2", "s1")
+	g.wait("a second server to vote", func() bool { return g.members("s2")["s2"] == "follows" })
+	g.sameHistory(7, "s1", "s2")
+	if got := g.must("s2", "sacct", "-nXP", "-j", held+","+long, "-o", "State,ExitCode"); got != "FAILED|7:0\nCOMPLETED|0:0" {
+		t.Errorf("the jobs that went on: %s", got)
+	}
+	if b, _ := os.ReadFile(g.dir + "/long"); string(b) != "begin\nend\n" {
+		t.Errorf("the job that ran on: %q", b)
+	}
+}

@@ -575,6 +575,20 @@ func (c *Client) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 	case !ok || c.cfg.Peer == nil:
 		return nil, fmt.Errorf("node %s is out of reach", id.Node)
 	}
-	return api.Tunnel(ctx, c.cfg.Peer(p.Addr), api.AttachPart, "muster-io",
-		api.PartsQuery{Job: id.Job, Attempt: id.Attempt, Step: id.Step, Nodes: []cluster.NodeName{id.Node}})
+	q := api.PartsQuery{Job: id.Job, Attempt: id.Attempt, Step: id.Step, Nodes: []cluster.NodeName{id.Node}}
+	for wait := time.Duration(0); ; {
+		conn, err := api.Tunnel(ctx, c.cfg.Peer(p.Addr), api.AttachPart, "muster-io", q)
+		// A daemon that restarts is waited for, until the servers say that the node is lost.
+		if err == nil || !errors.Is(err, api.ErrUnreachable) || c.gone(id) || !pause(ctx, &wait) {
+			return conn, err
+		}
+	}
+}
+
+// gone reports whether a part has ended, or nothing is known of it.
+func (c *Client) gone(id step.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := c.have[id]
+	return st == nil || st.State == step.Ended
 }

@@ -50,6 +50,7 @@ func (s *Server) Routes(m *api.Mux) {
 		}
 		return nil
 	}, s.copyHistory)
+	api.HandleTunnel(m, api.SaveCluster, api.User, s.checkSave, s.save)
 	write(m, s, api.CancelJob)
 	write(m, s, api.FinishJob)
 	write(m, s, api.HoldJob)

@@ -165,6 +165,9 @@ func (s *Server) getBlob(ctx context.Context, _ api.Caller, q api.BlobRequest) (
 		s.CatchUp(ctx)
 		b, ok = s.Snapshot().Blob(q.Hash)
 	}
+	if !ok && !s.Leads() {
+		return api.BlobResponse{}, ErrElsewhere // it may not have arrived here yet
+	}
 	if !ok {
 		return api.BlobResponse{}, cluster.Errorf(cluster.NotFound, "", "no stored text %s", q.Hash)
 	}

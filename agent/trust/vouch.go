@@ -30,6 +30,7 @@ type User struct {
 	Name   string   `json:"name,omitempty"`
 	Groups []uint32 `json:"groups,omitempty"`
 	Admin  bool     `json:"admin,omitempty"` // the user who runs a server
+	Via    string   `json:"via,omitempty"`   // the member whose word a server passes on
 }
 
 // Assertion says that a user makes one request, signed by the member on whose socket it arrived.

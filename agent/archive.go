@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dev.muster/agent/server"
+	"dev.muster/agent/trust"
+	"dev.muster/cluster"
+	"dev.muster/consensus"
+)
+
+// Archive is what a file of muster snapshot save holds.
+type Archive struct {
+	server.ArchiveHead
+	State *cluster.Snapshot
+}
+
+// Inspect reads a saved cluster and checks that it is whole.
+func Inspect(path string) (Archive, error) {
+	return readArchive(path, io.Discard)
+}
+
+func readArchive(path string, history io.Writer) (Archive, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Archive{}, err
+	}
+	defer f.Close()
+	var text bytes.Buffer
+	head, err := server.ReadArchive(f, func(server.ArchiveHead) (io.Writer, error) { return &text, nil },
+		func(server.ArchiveHead) (io.Writer, error) { return history, nil })
+	if err != nil {
+		return Archive{}, fmt.Errorf("%s: %w", path, err)
+	}
+	state, err := cluster.Decode(&text)
+	if err != nil {
+		return Archive{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return Archive{head, state.Snapshot()}, nil
+}
+
+// Restore makes the data folder of a server, the only one of its group, from a saved cluster. The
+// members stay, but for the other servers: those join again.
+func Restore(path, dir, name string) (Archive, error) {
+	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
+		return Archive{}, fmt.Errorf("%s is not empty: restore into a new folder, or move that one away", dir)
+	}
+	work := dir + ".restoring"
+	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(filepath.Join(work, "acct"), 0o700)); err != nil {
+		return Archive{}, err
+	}
+	defer os.RemoveAll(work)
+	a, err := restoreInto(path, work, name)
+	if err != nil {
+		return a, err
+	}
+	if err := os.Chmod(work, 0o755); err != nil {
+		return a, err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return a, err
+	}
+	return a, os.Rename(work, dir)
+}
+
+func restoreInto(path, dir, name string) (Archive, error) {
+	hist, err := os.OpenFile(filepath.Join(dir, "acct", "history.db"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return Archive{}, err
+	}
+	a, err := readArchive(path, hist)
+	if err := errors.Join(err, hist.Sync(), hist.Close()); err != nil {
+		return a, err
+	}
+	var text bytes.Buffer
+	if err := a.State.Encode(&text); err != nil {
+		return a, err
+	}
+	state, err := cluster.Decode(&text)
+	if err != nil {
+		return a, err
+	}
+	if ca := a.State.CA(); ca != nil {
+		creds, err := trust.SelfSigned(filepath.Join(dir, trustDir), ca, name, time.Now())
+		if err != nil {
+			return a, err
+		}
+		state.Refound(cluster.Member{Name: name, Role: cluster.RoleServer, Key: creds.Key, Public: creds.Public(), Joined: time.Now()}, time.Now())
+	}
+	return a, consensus.Seed(filepath.Join(dir, "raft"), name, state.Index, state.Snapshot().Encode)
+}
