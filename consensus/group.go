@@ -3,8 +3,10 @@ package consensus
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -71,6 +73,24 @@ func (l *Log) LastContact() time.Time {
 	return l.raft.LastContact()
 }
 
+// Seed makes the folder of a log that begins with a state, in a group of one server.
+func Seed(dir, id string, index uint64, write func(io.Writer) error) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make raft folder: %w", err)
+	}
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, bridge(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return fmt.Errorf("open snapshots in %s: %w", dir, err)
+	}
+	_, trans := raft.NewInmemTransport("")
+	group := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(id), Address: raft.ServerAddress(id)}}}
+	sink, err := snaps.Create(raft.SnapshotVersionMax, index, 1, group, index, trans)
+	if err != nil {
+		return fmt.Errorf("begin the log: %w", err)
+	}
+	return persister(write).Persist(sink)
+}
+
 // CaughtUp reports whether everything known to be committed is applied here.
 func (l *Log) CaughtUp() bool {
 	return l.raft.AppliedIndex() >= l.raft.CommitIndex() && l.raft.CommitIndex() > 0
@@ -83,7 +103,9 @@ func (l *Log) AppliedIndex() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l
 // that the listener accepts and dial makes.
 func Network(ln net.Listener, dial func(addr string, timeout time.Duration) (net.Conn, error), log *slog.Logger) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{ln, dial}, MaxPool: 3,
-		Timeout: 2 * time.Second, Logger: bridge(log)})
+		// Not two: raft's pipeline without a buffer blocks for ever when a follower refuses an entry while
+		// the next one is sent, and then raft never shuts down.
+		MaxRPCsInFlight: 1, Timeout: 2 * time.Second, Logger: bridge(log)})
 }
 
 type stream struct {
