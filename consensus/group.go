@@ -103,7 +103,9 @@ func (l *Log) AppliedIndex() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l
 // that the listener accepts and dial makes.
 func Network(ln net.Listener, dial func(addr string, timeout time.Duration) (net.Conn, error), log *slog.Logger) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{ln, dial}, MaxPool: 3,
-		Timeout: 2 * time.Second, Logger: bridge(log)})
+		// Not two: raft's pipeline without a buffer blocks for ever when a follower refuses an entry while
+		// the next one is sent, and then raft never shuts down.
+		MaxRPCsInFlight: 1, Timeout: 2 * time.Second, Logger: bridge(log)})
 }
 
 type stream struct {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,30 +53,39 @@ func readBlocks(t *testing.T, file string) (out []block) {
 // page are the machines on which the commands of the page are typed: namespaces with folders of
 // their own at /run and /var/lib, so that nothing needs to be told where it is.
 type page struct {
-	*machines
-	named map[string]*host
-	vars  []string
+	*hosts
+	dir      string
+	machines map[string]*dev
+	order    []string // machine n is host n
+	vars     []string
 }
 
-func (p *page) machine(name string) *host {
-	m, ok := p.named[name]
-	if !ok {
-		m = p.add(len(p.named) + 1)
-		p.named[name] = m
-		for _, dir := range []string{"run", "lib"} {
-			if err := os.MkdirAll(filepath.Join(m.dir, dir), 0o755); err != nil {
-				p.t.Fatal(err)
-			}
+func (p *page) machine(name string) *dev {
+	p.t.Helper()
+	if m, ok := p.machines[name]; ok {
+		return m
+	}
+	m := newDev(p.t, filepath.Join(p.dir, name), "", nil)
+	for _, dir := range []string{"run", "lib"} {
+		if err := os.MkdirAll(filepath.Join(m.dir, dir), 0o755); err != nil {
+			p.t.Fatal(err)
 		}
+	}
+	p.machines[name] = m
+	if p.order = append(p.order, name); len(p.order) > pageMachines {
+		p.t.Fatalf("the page has more machines than %v", p.order)
 	}
 	return m
 }
+
+// pageMachines is how many machines the page has.
+const pageMachines = 6
 
 // typed is a command as it is typed on a machine.
 func (p *page) typed(name, command string) *exec.Cmd {
 	m := p.machine(name)
 	const inside = `hostname "$0" && mount --make-rprivate / && mount --bind "$1/run" /run && mount --bind "$1/lib" /var/lib && eval "exec $2"`
-	cmd := exec.Command("ip", "netns", "exec", m.ns(), "unshare", "-um", "sh", "-c", inside, name, m.dir, command)
+	cmd := exec.Command("ip", "netns", "exec", p.name(slices.Index(p.order, name)+1), "unshare", "-um", "sh", "-c", inside, name, m.dir, command)
 	for _, e := range m.env {
 		if !strings.HasPrefix(e, "MUSTER_SOCKET=") {
 			cmd.Env = append(cmd.Env, e)
@@ -104,7 +114,7 @@ func (p *page) daemon(name, command string) {
 	p.t.Cleanup(m.cleanup)
 	m.tells(`muster: (ready) at`)
 	if len(p.vars) == 0 { // the first one: what it prints is the page's variables
-		p.vars = []string{"S1=" + m.addr(), "SERVER_TOKEN=" + m.tells(`muster server --join \S+ --token (\S+)`),
+		p.vars = []string{"S1=10.77.0.1", "SERVER_TOKEN=" + m.tells(`muster server --join \S+ --token (\S+)`),
 			"NODE_TOKEN=" + m.tells(`muster client --join \S+ --token (\S+)`)}
 	}
 }
@@ -131,7 +141,16 @@ func (p *page) types(name, command string) string {
 
 // TestOperations does what docs/operations.md says, to the letter.
 func TestOperations(t *testing.T) {
-	p := &page{machines: newMachines(t), named: map[string]*host{}}
+	h, err := newHosts(t, pageMachines)
+	if err != nil {
+		t.Skipf("no network namespaces here: %v", err)
+	}
+	dir, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p := &page{hosts: h, dir: dir, machines: map[string]*dev{}}
 	results := map[string]string{}
 	for _, b := range readBlocks(t, "../docs/operations.md") {
 		if m := b.flags["lost"]; m != "" {
