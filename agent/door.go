@@ -268,6 +268,19 @@ func (f *fleet) next() {
 	f.client.Close()
 }
 
+// add puts servers that are new at the end of the list.
+func (f *fleet) add(addrs []string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := slices.Clone(f.addrs)
+	for _, a := range addrs {
+		if a != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return f.keep(out)
+}
+
 // learn replaces the list by what a server says, keeping the order of those that stay.
 func (f *fleet) learn(servers []api.Server) error {
 	var fresh []string
@@ -287,6 +300,11 @@ func (f *fleet) learn(servers []api.Server) error {
 			out = append(out, a)
 		}
 	}
+	return f.keep(out)
+}
+
+// keep writes the list to the file if it has changed. Called with mu held.
+func (f *fleet) keep(out []string) error {
 	if len(out) == 0 || slices.Equal(out, f.addrs) {
 		return nil
 	}

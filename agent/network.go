@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"dev.muster/agent/client"
@@ -106,7 +107,7 @@ func (n *network) admit(p trust.Peer, proto string) error {
 	if err := n.door.shut.check(p); err != nil {
 		return err
 	}
-	if proto != trust.ProtoAPI {
+	if proto != trust.ProtoAPI && proto != trust.ProtoGossip {
 		return fmt.Errorf("%s: no server runs here", proto)
 	}
 	return nil
@@ -244,7 +245,7 @@ func (n *network) joinAt(ctx context.Context, addr string, tok trust.JoinToken, 
 func (n *network) serverConfig(c *server.Config) raft.Transport {
 	c.Log.Addr, c.Log.ID, c.Name = n.addr, n.ring.Credentials().Name, n.ring.Credentials().Name
 	c.Log.Bootstrap = n.authority != nil // a server that joined waits to be taken in
-	c.Peer = n.door.peers.at
+	c.Peer, c.Reach = n.door.peers.at, reach
 	if n.authority != nil {
 		cr := n.ring.Credentials()
 		c.Authority = n.authority
@@ -279,6 +280,10 @@ func (n *network) Run(ctx context.Context) error {
 	defer learn.Stop()
 	done := make(chan error, 1)
 	go func() { done <- n.port.Run(ctx) }() // ends with ctx
+	var talking sync.WaitGroup
+	defer n.port.packets.Close()
+	defer talking.Wait()
+	talking.Go(func() { n.gossip(ctx) })
 	if n.cfg.Server {
 		n.enrol(ctx)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -38,13 +39,15 @@ func newKeyring(c *trust.Credentials) *keyring {
 // Credentials are those of the moment.
 func (k *keyring) Credentials() *trust.Credentials { return k.at.Load() }
 
-// port is the one TLS port of a member: every connection goes to the listener of its protocol.
+// port is the one port of a member: every TLS connection goes to the listener of its protocol, and
+// the UDP packets are the gossip's.
 type port struct {
-	ln    net.Listener
-	conf  *tls.Config
-	admit func(trust.Peer, string) error
-	log   *slog.Logger
-	kinds map[string]*lane
+	ln      net.Listener
+	packets net.PacketConn
+	conf    *tls.Config
+	admit   func(trust.Peer, string) error
+	log     *slog.Logger
+	kinds   map[string]*lane
 
 	mu   sync.Mutex
 	open map[*memberConn]trust.Peer // connections of members
@@ -83,8 +86,12 @@ func openPort(bind, addr string, ring trust.Keyring, admit func(trust.Peer, stri
 	if err != nil {
 		return nil, fmt.Errorf("open the port: %w", err)
 	}
-	p := &port{ln: ln, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{}, open: map[*memberConn]trust.Peer{}}
-	for _, proto := range []string{trust.ProtoAPI, trust.ProtoRaft, trust.ProtoJoin} {
+	packets, err := net.ListenPacket("udp", ln.Addr().String())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the port for UDP: %w", err), ln.Close())
+	}
+	p := &port{ln: ln, packets: packets, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{}, open: map[*memberConn]trust.Peer{}}
+	for _, proto := range []string{trust.ProtoAPI, trust.ProtoRaft, trust.ProtoJoin, trust.ProtoGossip} {
 		p.kinds[proto] = &lane{conns: make(chan net.Conn), done: make(chan struct{}), addr: advertised(addr)}
 	}
 	return p, nil
@@ -129,7 +136,11 @@ func (p *port) greet(ctx context.Context, raw net.Conn) {
 	hctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	if err := conn.HandshakeContext(hctx); err != nil {
-		p.log.Warn("connection refused", "from", raw.RemoteAddr().String(), "err", err)
+		level := slog.LevelWarn
+		if errors.Is(err, io.EOF) { // somebody only looked whether this machine is there
+			level = slog.LevelDebug
+		}
+		p.log.Log(ctx, level, "connection refused", "from", raw.RemoteAddr().String(), "err", err)
 		raw.Close()
 		return
 	}

@@ -49,6 +49,12 @@ type MembersResponse struct {
 	Now     time.Time        `json:"now"`
 }
 
+// GossipResponse are the keys of the gossip: the first encrypts, all decrypt.
+type GossipResponse struct {
+	Cluster string   `json:"cluster"`
+	Keys    [][]byte `json:"keys"`
+}
+
 // VouchQuery asks whether a compute node may vouch for a user.
 type VouchQuery struct {
 	Member string `json:"member"`

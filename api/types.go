@@ -48,6 +48,7 @@ var (
 	RevokeMember = Endpoint[cluster.MemberRevoke, WriteResponse]{"POST", "/v1/members/revoke", User, true}
 	AddServer    = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/add", Peer, true}
 	PingServer   = Endpoint[Empty, PingResponse]{"GET", "/v1/servers/ping", Node, false}
+	GossipKeys   = Endpoint[Empty, GossipResponse]{"GET", "/v1/gossip/keys", Node, false}
 	RemoveServer = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/remove", User, true}
 	TransferLead = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/transfer", User, true}
 	CreateToken  = Endpoint[TokenRequest, TokenResponse]{"POST", "/v1/tokens/create", User, true}

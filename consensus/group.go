@@ -100,12 +100,12 @@ func (l *Log) CaughtUp() bool {
 func (l *Log) AppliedIndex() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l.applied }
 
 // Network makes the transport of a group whose servers are on several machines, over connections
-// that the listener accepts and dial makes. Requests to one server follow each other without overlap:
-// raft's pipeline, when the lead is lost to a newer term while it is full, waits for itself for ever, and
-// then so does the shutdown. Entries are batched anyway.
+// that the listener accepts and dial makes.
 func Network(ln net.Listener, dial func(addr string, timeout time.Duration) (net.Conn, error), log *slog.Logger) *raft.NetworkTransport {
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{ln, dial}, MaxPool: 3, MaxRPCsInFlight: 1,
-		Timeout: 2 * time.Second, Logger: bridge(log)})
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{ln, dial}, MaxPool: 3,
+		// Not two: raft's pipeline without a buffer blocks for ever when a follower refuses an entry while
+		// the next one is sent, and then raft never shuts down.
+		MaxRPCsInFlight: 1, Timeout: 2 * time.Second, Logger: bridge(log)})
 }
 
 type stream struct {

@@ -45,6 +45,7 @@ func TestSrunBinding(t *testing.T) {
 		{"--exclusive -n2 --gpus=2 --gpu-bind=none printenv CUDA_VISIBLE_DEVICES", "0,1\n0,1\n", "", 0},
 		{"-N3 -n8 -O printenv SLURM_STEP_TASKS_PER_NODE", strings.Repeat("3(x2),2\n", 8), "", 0},
 	} {
+		d.wait("idle CPUs", func() bool { return d.must("squeue", "-h") == "" })
 		out, errs, code := d.run("srun", strings.Fields(c.args)...)
 		errs = sorted(pidless(errs))
 		if _, rest, ok := strings.Cut(errs, "StepId="); ok {

@@ -29,6 +29,7 @@ func (s *Server) Routes(m *api.Mux) {
 	api.Handle(m, api.PingServer, s.ping)
 	api.Handle(m, api.Join, s.join)
 	api.Handle(m, api.Renew, s.renew)
+	api.Handle(m, api.GossipKeys, s.gossipKeys)
 	write(m, s, api.AdmitMember)
 	handle(s, m, api.RevokeMember, s.revoke)
 	handle(s, m, api.MayVouch, s.mayVouch)

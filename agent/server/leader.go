@@ -88,6 +88,7 @@ func (s *Server) lead(ctx context.Context) {
 			}
 			term := s.beginTerm(ctx)
 			tending.Go(func() { s.tend(term) })
+			tending.Go(func() { s.listen(term) })
 		}
 		if !self && leading {
 			s.slog.Info("no longer leading")
@@ -202,6 +203,8 @@ type lease struct {
 	heard time.Time // last sign of life
 	grace time.Time // until then its silence is not remarked on: the leader has just changed
 	hold  time.Duration
+	// silent is since when its host does not answer, as gossip and a probe agree; see suspect.go.
+	silent time.Time
 }
 
 func newLeases() *leases { return &leases{nodes: map[cluster.NodeName]*lease{}} }
@@ -212,7 +215,7 @@ func (l *leases) grace(s *cluster.Snapshot, now time.Time) {
 	for n := range s.Nodes() {
 		if n.Up {
 			e := l.entry(n.Name)
-			e.heard, e.grace = now, now.Add(s.Config().NodeTimeout/2)
+			e.heard, e.grace, e.silent = now, now.Add(s.Config().NodeTimeout/2), time.Time{}
 		}
 	}
 }
@@ -234,6 +237,9 @@ func (l *leases) open(nodes []cluster.NodeName, hold time.Duration) func() {
 		for _, n := range nodes {
 			e := l.entry(n)
 			e.open, e.heard, e.hold = e.open+d, time.Now(), hold
+			if d > 0 {
+				e.silent = time.Time{}
+			}
 		}
 	}
 	mark(1)
@@ -253,6 +259,7 @@ func (l *leases) until(s *cluster.Snapshot, now time.Time) Leases {
 		if e.open > 0 {
 			out[n] = Lease{Until: e.heard.Add(timeout + e.hold)}
 		}
+		out[n] = e.cut(out[n], timeout)
 	}
 	return out
 }
@@ -261,7 +268,7 @@ func (l *leases) anySilent() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.nodes {
-		if e.open == 0 {
+		if e.open == 0 || !e.silent.IsZero() {
 			return true
 		}
 	}

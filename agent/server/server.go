@@ -31,6 +31,8 @@ type Config struct {
 	Self      cluster.Member
 	// Peer calls another server, by address; nil where there can be none.
 	Peer func(addr string) *api.Client
+	// Reach tells whether a machine answers at an address; nil where there is no gossip.
+	Reach func(ctx context.Context, addr string) Answer
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
 	DeadAfter time.Duration
 }
@@ -43,6 +45,7 @@ type Server struct {
 	hist    History
 	hub     *hub
 	leases  *leases
+	rumours *rumours
 	wake    chan struct{} // something changed: the leader looks again
 	gap     chan struct{} // history may lack something
 	booted  time.Time
@@ -66,7 +69,7 @@ type Server struct {
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), leases: newLeases(), wake: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), leases: newLeases(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		booted: time.Now(), current: make(chan struct{})}
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)

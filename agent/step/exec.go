@@ -124,7 +124,7 @@ func (j *job) start(t *task, io *stdio) {
 	}
 	env := j.env
 	if s.cg == nil || j.r.grp == nil {
-		env = append(env[:len(env):len(env)], markerEnv+"="+j.r.id.marker())
+		env = append(env[:len(env):len(env)], markerEnv+"="+j.r.id.marker(s.owner))
 	}
 	env = mergeEnv(env, task.Env...)
 	if len(task.Argv) == 0 {

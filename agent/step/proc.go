@@ -5,13 +5,26 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // markerEnv names the variable that marks a step's processes where there are no cgroups.
 const markerEnv = "MUSTER_STEP"
 
-func (id ID) marker() string {
-	return strconv.FormatUint(uint64(id.Job), 10) + "." + strconv.Itoa(id.Attempt) + "." +
+// owner names a supervisor by its folder, so that two of them on one machine, whose steps may have the
+// same numbers, do not take each other's processes for their own. A restart and an upgrade keep it.
+func owner(dir string) string {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return dir
+	}
+	return strconv.FormatUint(st.Dev, 36) + "-" + strconv.FormatUint(st.Ino, 36)
+}
+
+// marker is the value that marks the processes of one of the owner's steps.
+func (id ID) marker(owner string) string {
+	return owner + ":" + strconv.FormatUint(uint64(id.Job), 10) + "." + strconv.Itoa(id.Attempt) + "." +
 		strconv.Itoa(id.Step) + "@" + string(id.Node)
 }
 

@@ -151,7 +151,7 @@ func (s *supervisor) leaders(r *run) (map[int]bool, string) {
 			m[t.st.PID] = t.live
 		}
 	}
-	return m, r.id.marker()
+	return m, r.id.marker(s.owner)
 }
 
 // awaitPID waits for a process to end, at most for d.

@@ -42,6 +42,7 @@ const (
 // supervisor is the process that is parent of all tasks. mu guards every run and task.
 type supervisor struct {
 	dir    string
+	owner  string // marks its processes
 	root   bool
 	limits map[int]unix.Rlimit // the supervisor's own, by resource
 	cg     *cgroups
@@ -124,7 +125,7 @@ func openSupervisor(dir string) (*supervisor, error) {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
 	s := &supervisor{
-		dir: dir, root: os.Geteuid() == 0, stopC: make(chan struct{}),
+		dir: dir, owner: owner(dir), root: os.Geteuid() == 0, stopC: make(chan struct{}),
 		steps: map[ID]*run{}, pids: map[int]*task{}, early: map[int]earlyWait{}, stops: map[int]chan earlyWait{},
 		conns: map[*control]struct{}{}, pools: map[string]*pool{}, born: make(chan struct{}, 1),
 	}

@@ -13,9 +13,10 @@ import (
 
 // Protocols of the one port, told apart by ALPN.
 const (
-	ProtoAPI  = "muster-api"  // calls and tunnels between members
-	ProtoRaft = "muster-raft" // the log, between servers
-	ProtoJoin = "muster-join" // joining and renewing: the caller shows no certificate
+	ProtoAPI    = "muster-api"    // calls and tunnels between members
+	ProtoRaft   = "muster-raft"   // the log, between servers
+	ProtoJoin   = "muster-join"   // joining and renewing: the caller shows no certificate
+	ProtoGossip = "muster-gossip" // streams of the gossip, between all members
 )
 
 // exporterLabel binds a proof to its connection (RFC 5705).
@@ -53,7 +54,7 @@ type Keyring interface{ Credentials() *Credentials }
 // ServerTLS is the configuration of the one port. admit decides of a caller that has a valid
 // certificate whether it still is a member.
 func ServerTLS(ring Keyring, admit func(Peer, string) error) *tls.Config {
-	base := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ProtoAPI, ProtoRaft, ProtoJoin},
+	base := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ProtoAPI, ProtoRaft, ProtoJoin, ProtoGossip},
 		ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return ring.Credentials().certificate(), nil },
 		VerifyConnection: func(s tls.ConnectionState) error {

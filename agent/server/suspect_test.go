@@ -1,0 +1,165 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// field is a leader without a log, and the answers of the hosts around it.
+type field struct {
+	*watch
+	mu      sync.Mutex
+	answers map[string]Answer // by address; others answer
+}
+
+func newField(t *testing.T, members ...string) *field {
+	t.Helper()
+	f := &field{answers: map[string]Answer{}}
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), leases: newLeases(), rumours: newRumours(), wake: make(chan struct{}, 1),
+		state: cluster.NewState()}
+	s.cfg.Reach = func(_ context.Context, addr string) Answer {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.answers[addr]
+	}
+	config := cluster.DefaultConfig()
+	cmds := []cluster.Command{&cluster.Configure{Config: &config}}
+	var names []cluster.NodeName
+	for _, m := range members {
+		n := cluster.NodeName(m)
+		names = append(names, n)
+		cmds = append(cmds, &cluster.NodeUp{Name: n, Owner: m, Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+	}
+	for i, c := range cmds {
+		if a := s.state.Apply(cluster.Entry{Index: uint64(i + 1), At: time.Now(), By: cluster.Identity{System: true}, Cmd: c}); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	s.leases.open(names, time.Minute)
+	f.watch = &watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}}
+	f.say(members, "")
+	f.look(t.Context())
+	return f
+}
+
+// say makes gossip say that one of the members has failed.
+func (f *field) say(members []string, failed string) {
+	var list []Rumour
+	for _, m := range members {
+		list = append(list, Rumour{Name: m, Addr: m + ":1", Failed: m == failed || failed == "all"})
+	}
+	f.Hear(list)
+}
+
+func (f *field) answer(addr string, a Answer) {
+	f.mu.Lock()
+	f.answers[addr] = a
+	f.mu.Unlock()
+}
+
+// marked reports whether node a counts as not responding, and when its lease ends at the latest.
+func (f *field) marked() (quiet bool, lease time.Duration) {
+	now := time.Now()
+	l := f.leases.until(f.Snapshot(), now)["a"]
+	return !l.Quiet.IsZero(), l.Until.Sub(now)
+}
+
+func TestSilentHostIsLookedFor(t *testing.T) {
+	all := []string{"a", "b"}
+	f := newField(t, all...)
+	f.answer("a:1", NoAnswer)
+	f.say(all, "a")
+	if next := f.look(t.Context()); next != lookEvery {
+		t.Errorf("looks again in %v", next)
+	}
+	if quiet, lease := f.marked(); !quiet || lease > silentLease {
+		t.Errorf("a silent host: not responding %v, lease for %v", quiet, lease)
+	}
+	f.say(all, "") // gossip hears of it again, but it must answer
+	f.look(t.Context())
+	if quiet, _ := f.marked(); !quiet {
+		t.Error("gossip alone brought a node back")
+	}
+	f.answer("a:1", Answered)
+	f.look(t.Context())
+	if quiet, lease := f.marked(); quiet || lease < time.Minute {
+		t.Errorf("after an answer: not responding %v, lease for %v", quiet, lease)
+	}
+}
+
+// Each line is a reason why nothing may follow from what gossip says.
+func TestGossipAloneKillsNothing(t *testing.T) {
+	all := []string{"a", "b"}
+	for name, arrange := range map[string]func(f *field){
+		"the host answers":             func(*field) {},
+		"this server could not look":   func(f *field) { f.answer("a:1", Unclear) },
+		"no other host answers either": func(f *field) { f.answer("a:1", NoAnswer); f.answer("b:1", NoAnswer) },
+		"it never answered here":       func(f *field) { f.answer("a:1", NoAnswer); clear(f.reached); f.reached["b"] = "b:1" },
+	} {
+		f := newField(t, all...)
+		arrange(f)
+		f.say(all, "a")
+		f.look(t.Context())
+		if quiet, lease := f.marked(); quiet || lease < time.Minute {
+			t.Errorf("%s: not responding %v, lease for %v", name, quiet, lease)
+		}
+	}
+	f := newField(t, all...)
+	f.answer("a:1", NoAnswer)
+	f.answer("b:1", NoAnswer)
+	f.say(all, "all")
+	f.look(t.Context())
+	if quiet, _ := f.marked(); quiet {
+		t.Error("all failed at once, which is this server's own network, and a node was marked")
+	}
+}
+
+// A call of the node is a sign of life; a longer timeout than the usual stays one.
+func TestSilenceEndsWithACall(t *testing.T) {
+	f := newField(t, "a", "b")
+	f.leases.silence([]cluster.NodeName{"a"}, time.Now())
+	f.leases.open([]cluster.NodeName{"a"}, time.Minute)
+	if quiet, _ := f.marked(); quiet {
+		t.Error("a node whose client has called counts as not responding")
+	}
+	e := lease{silent: time.Now()}
+	if l := e.cut(Lease{Until: e.silent.Add(time.Hour)}, 5*time.Minute); l.Until.Sub(e.silent) < 4*time.Minute {
+		t.Errorf("with a timeout of five minutes the lease ends after %v", l.Until.Sub(e.silent))
+	}
+}
+
+func TestGossipKeysInTurn(t *testing.T) {
+	now := time.Now()
+	fresh, old, older := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32), bytes.Repeat([]byte{3}, 32)
+	ca := &cluster.CA{Gossip: [][]byte{fresh, old, older}, GossipAt: now}
+	for _, c := range []struct {
+		age  time.Duration
+		want [][]byte
+	}{{0, [][]byte{old, fresh}}, {keySettling, [][]byte{fresh, old}}, {2 * keySettling, [][]byte{fresh}}} {
+		got := usable(ca, now.Add(c.age))
+		if !bytes.Equal(bytes.Join(got, nil), bytes.Join(c.want, nil)) {
+			t.Errorf("after %v the keys are %v", c.age, got)
+		}
+	}
+	s := cluster.NewState()
+	for i, c := range []cluster.Command{&cluster.TrustInit{CA: *ca, Member: cluster.Member{Name: "s"}}, &cluster.MemberRevoke{Name: "s"}} {
+		at := now.Add(time.Duration(i) * time.Second)
+		if a := s.Apply(cluster.Entry{Index: uint64(i + 1), At: at, By: cluster.Identity{System: true}, Cmd: c}); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		snap := s.Snapshot()
+		if !stale(snap, now.Add(keyLife)) || stale(snap, now.Add(2*keySettling-time.Second)) {
+			t.Error("the key is not changed once a day, or in the middle of a change")
+		}
+		if got := stale(snap, now.Add(2*keySettling)); got != (i == 1) {
+			t.Errorf("a member was revoked: %v; the key is changed: %v", i == 1, got)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package step
+
+import "testing"
+
+// TestMarkerOwner: two supervisors on one machine mark steps of the same number differently, and a
+// supervisor that is started again marks them as before.
+func TestMarkerOwner(t *testing.T) {
+	id := ID{Job: 7, Attempt: 1, Step: 0, Node: "n1"}
+	a, b := t.TempDir(), t.TempDir()
+	if id.marker(owner(a)) == id.marker(owner(b)) {
+		t.Error("the processes of two supervisors can not be told apart")
+	}
+	if id.marker(owner(a)) != id.marker(owner(a)) {
+		t.Error("a restarted supervisor does not know its processes")
+	}
+}
