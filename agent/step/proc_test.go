@@ -7,10 +7,11 @@ import "testing"
 func TestMarkerOwner(t *testing.T) {
 	id := ID{Job: 7, Attempt: 1, Step: 0, Node: "n1"}
 	a, b := t.TempDir(), t.TempDir()
-	if id.marker(owner(a)) == id.marker(owner(b)) {
+	before := id.marker(owner(a))
+	if before == id.marker(owner(b)) {
 		t.Error("the processes of two supervisors can not be told apart")
 	}
-	if id.marker(owner(a)) != id.marker(owner(a)) {
+	if after := id.marker(owner(a)); after != before {
 		t.Error("a restarted supervisor does not know its processes")
 	}
 }
