@@ -36,6 +36,7 @@ type chaos struct {
 	jobs    map[string]*chaosJob // acknowledged, by id
 	unsaid  int                  // submissions without an acknowledgement
 	faults  map[string]int
+	story   []string
 }
 
 // TestChaos submits, cancels and requeues through all servers while servers and clients are killed and cut
@@ -69,12 +70,13 @@ func TestChaos(t *testing.T) {
 	c.wait("three servers that agree", func() bool {
 		return c.leader("s1") != "" && c.leader("s1") == c.leader("s2") && c.leader("s2") == c.leader("s3")
 	})
-	for line := range strings.Lines(c.must("s1", "squeue", "-h", "-t", "PD", "-o", "%i %r")) {
+	leader := c.leader("s1") // it knows all that was acknowledged
+	for line := range strings.Lines(c.must(leader, "squeue", "-h", "-t", "PD", "-o", "%i %r")) {
 		if id, why, _ := strings.Cut(strings.TrimSpace(line), " "); why == "JobHeldUser" { // nobody was told of it
 			if c.jobs[id] != nil {
 				t.Errorf("job %s was canceled and is on hold", id)
 			}
-			c.must("s1", "scancel", id)
+			c.must(leader, "scancel", id)
 		}
 	}
 	for _, s := range []string{"s1", "s2", "s3"} {
@@ -187,14 +189,17 @@ func (c *chaos) breakSomething() {
 	}
 	f := list[c.pick(len(list))]
 	c.faults[f.name]++
+	begin := time.Now()
 	f.do()
+	c.story = append(c.story, fmt.Sprintf("%s %v: %s (leader %s, server %s, client %s)", begin.UTC().Format("15:04:05.000"), time.Since(begin).Round(time.Millisecond),
+		f.name, leader, server, client))
 	c.pause(500)
 }
 
 // check compares what the callers were told with the history and with what the jobs wrote.
 func (c *chaos) check() {
 	t := c.t
-	type record struct{ state, exit string }
+	type record struct{ state, exit, line string }
 	ran := func(token int) string {
 		b, _ := os.ReadFile(fmt.Sprintf("%s/run.%d", c.dir, token))
 		return strings.ReplaceAll(string(b), "\n", " ")
@@ -213,7 +218,7 @@ func (c *chaos) check() {
 		if _, twice := records[f[0]]; twice {
 			t.Errorf("job %s is in the history twice", f[0])
 		}
-		records[f[0]] = record{strings.Fields(f[1])[0], f[2]}
+		records[f[0]] = record{strings.Fields(f[1])[0], f[2], line}
 	}
 	known := map[int]bool{}
 	lost, wrong, failed := 0, 0, 0
@@ -242,8 +247,8 @@ func (c *chaos) check() {
 		}
 		if bad != "" {
 			wrong++
-			t.Errorf("job %s (token %d, %d requeues, canceled %v): %s; state %s, exit code %s, ran %q, output %q", id, j.token, j.requeues, j.canceled,
-				bad, r.state, r.exit, text, c.output(j.token))
+			t.Errorf("job %s (token %d, %d requeues, cancel tried %v, acknowledged %v): %s; it ran %q with output %q; history: %s", id, j.token, j.requeues,
+				j.tried, j.canceled, bad, text, c.output(j.token), r.line)
 		}
 	}
 	for token := 1; token <= c.token; token++ { // what nobody was told of ran once or not at all
@@ -252,6 +257,9 @@ func (c *chaos) check() {
 		}
 	}
 	t.Logf("%d jobs acknowledged, %d submissions not, %d lost, %d wrong, %d failed with their node; faults: %v", len(c.jobs), c.unsaid, lost, wrong, failed, c.faults)
+	if t.Failed() {
+		t.Logf("what was done to it:\n%s", strings.Join(c.story, "\n"))
+	}
 	if failed > len(c.jobs)/50 {
 		t.Errorf("%d jobs of %d failed with their nodes", failed, len(c.jobs))
 	}

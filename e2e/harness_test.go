@@ -129,10 +129,23 @@ func (d *dev) kill() {
 	_ = d.cmd.Wait()
 }
 
+// stopTime is how long a daemon may take to end; after that it tells where its goroutines are.
+const stopTime = 20 * time.Second
+
 // stop ends the daemon as systemd would.
 func (d *dev) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.AfterFunc(stopTime, func() {
+		_ = d.cmd.Process.Signal(syscall.SIGQUIT)
+	})
 	_ = d.cmd.Wait()
+	if !late.Stop() {
+		d.t.Errorf("the daemon of %s did not end within %v", d.dir, stopTime)
+		if log, err := os.ReadFile(d.dir + "/log"); err == nil {
+			_, stacks, _ := strings.Cut(string(log), "SIGQUIT")
+			d.t.Logf("its goroutines:\n%s", stacks)
+		}
+	}
 }
 
 func (d *dev) cleanup() {
