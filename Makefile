@@ -65,7 +65,7 @@ drill: build
 # Members of a cluster die and are cut off while callers submit, cancel and requeue.
 CHAOS ?= 30m
 chaos: needs build
-	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
+	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -clocks -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
 
 clean:
 	rm -rf bin

@@ -149,12 +149,12 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 	n.EndReason = why
 	switch n.Phase {
 	case Pending:
-		n.Phase, n.Outcome, n.Ended = Ended, how, t.at
+		n.Phase, n.Outcome, n.Ended = Ended, how, t.since(n.Submitted)
 	case Starting, Running, Suspended:
 		if n.Phase == Suspended {
-			n.SuspendTotal += t.at.Sub(n.SuspendedAt)
+			n.SuspendTotal += t.since(n.SuspendedAt).Sub(n.SuspendedAt)
 		}
-		n.Phase, n.EndingWhy, n.EndingAt, n.Waiting = Ending, how, t.at, n.AllocNodes()
+		n.Phase, n.EndingWhy, n.EndingAt, n.Waiting = Ending, how, t.since(n.Started), n.AllocNodes()
 	case Ending:
 		n.EndingWhy = how
 	}
@@ -174,7 +174,7 @@ func (t *tx) ended(n *Job) {
 func (t *tx) endSteps(n *Job) {
 	for _, s := range slices.Collect(t.Steps(n.ID)) {
 		c := *s
-		c.Ended, c.Outcome = n.Ended, Cancelled
+		c.Ended, c.Outcome = later(n.Ended, c.Started), Cancelled
 		t.events = append(t.events, Event{Step: &c})
 		t.deleteStep(s)
 	}
@@ -369,8 +369,8 @@ func (t *tx) suspend(n *Job) {
 		l.CPUs = l.CPUs.Minus(sh.CPUs)
 		t.putLoad(&l)
 	}
-	n.Phase, n.SuspendedAt = Suspended, t.at
-	n.PreSuspend = n.RunTime(t.at)
+	n.Phase, n.SuspendedAt = Suspended, t.since(n.Started)
+	n.PreSuspend = n.RunTime(n.SuspendedAt)
 }
 
 func (t *tx) resume(n *Job) error {
@@ -382,7 +382,7 @@ func (t *tx) resume(n *Job) error {
 		l.CPUs = l.CPUs.Union(sh.CPUs)
 		t.putLoad(&l)
 	}
-	n.SuspendTotal += t.at.Sub(n.SuspendedAt)
+	n.SuspendTotal += t.since(n.SuspendedAt).Sub(n.SuspendedAt)
 	n.Phase, n.SuspendedAt = Running, time.Time{}
 	return nil
 }

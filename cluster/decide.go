@@ -75,7 +75,7 @@ func (t *tx) start(d Decision) error {
 		j = t.split(j.ID, d.Task)
 	}
 	n := *j
-	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.at
+	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
 	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
 	n.Waiting = n.AllocNodes()

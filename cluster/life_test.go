@@ -505,3 +505,28 @@ func TestLossIsTold(t *testing.T) {
 		t.Errorf("nobody is told that job %d is ending: %+v", id, a.Events)
 	}
 }
+
+// TestClocksGoBack: leaders and nodes whose clocks differ, or are set, do not make a job end before it began.
+func TestClocksGoBack(t *testing.T) {
+	w := newWorld(t, 1)
+	w.pass(time.Hour)
+	id := w.run(w.submit(nil), 0, "n0")
+	w.pass(-10 * time.Minute)
+	w.ok(root, &Suspend{Ref: Ref{Job: id}})
+	w.pass(-10 * time.Minute)
+	w.ok(root, &Suspend{Ref: Ref{Job: id}, Resume: true})
+	w.seq["n0"]++
+	step := &Step{ID: StepID{id, 0}, Started: w.now, Ended: w.now.Add(-time.Minute)}
+	out := w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: id, Attempt: 1, Step: step}}})
+	if s := out.Events[0].Step; s.Ended != s.Started {
+		t.Errorf("the step ends %v before it starts", s.Started.Sub(s.Ended))
+	}
+	w.over(id, 0)
+	if j := w.job(id); j.Ended != j.Submitted || j.SuspendTotal != 0 {
+		t.Errorf("the job ran from %v to %v, suspended for %v", j.Started, j.Ended, j.SuspendTotal)
+	}
+	held := w.submit(func(s *JobSpec) { s.Hold = true })
+	w.pass(-10 * time.Minute)
+	w.ok(alice, &Cancel{Ref: Ref{Job: held}})
+	w.want(held, Ended) // Check looks at its times
+}

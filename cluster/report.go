@@ -129,7 +129,7 @@ func (t *tx) batchOver(n *Job, u Update) {
 		how, why = Failed, EndNonZeroExit
 	}
 	t.end(n, how, why)
-	n.EndingAt = cmp.Or(u.At, t.at)
+	n.EndingAt = later(cmp.Or(u.At, t.at), n.Started)
 }
 
 // doneOn frees the job's share on a node that is clean, and ends the job when all are.
@@ -143,7 +143,7 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 		t.putJob(n)
 		return
 	}
-	n.Phase, n.Outcome, n.Ended = Ended, n.EndingWhy, t.at
+	n.Phase, n.Outcome, n.Ended = Ended, n.EndingWhy, t.since(n.EndingAt)
 	t.putJob(n)
 	if n.RequeueAfter {
 		t.tell(n)
@@ -181,6 +181,9 @@ func (t *tx) stepNow(j *Job, u Update) {
 		}
 	} else {
 		t.deleteStep(s)
+		c := *s
+		c.Ended = later(c.Ended, c.Started)
+		s = &c
 	}
 	if s.ID.Step >= j.NextStep || worse(s.Exit, j.Derived) && s.ID.Step >= 0 {
 		n := *j

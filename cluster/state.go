@@ -295,6 +295,9 @@ func (t *tables) PartitionNodes(p *Partition) iter.Seq[*Node] {
 func (t *tables) Check() error {
 	used := map[NodeName]*Load{}
 	for j := range t.Jobs() {
+		if !j.Started.IsZero() && j.Started.Before(j.Submitted) || !j.Ended.IsZero() && j.Ended.Before(later(j.Started, j.Submitted)) {
+			return fmt.Errorf("job %d was submitted %v, started %v, ended %v", j.ID, j.Submitted, j.Started, j.Ended)
+		}
 		if !j.holds() {
 			continue
 		}

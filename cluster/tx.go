@@ -51,6 +51,9 @@ func (t *tx) rollback() {
 	t.undo, t.events = nil, nil
 }
 
+// since is the time of the command, or that of what came before it: clocks of leaders and nodes differ, and are set.
+func (t *tx) since(before time.Time) time.Time { return later(t.at, before) }
+
 func (t *tx) onUndo(f func()) { t.undo = append(t.undo, f) }
 
 // tell records that history should know the job as it is now.

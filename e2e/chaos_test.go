@@ -16,6 +16,9 @@ var (
 	chaosSeed = flag.Uint64("chaos-seed", 0, "seed of TestChaos; 0: another one each time")
 )
 
+// clockOff is by how many seconds a clock goes wrong: no more than two members may differ by.
+const clockOff = 25
+
 // chaosJob is what is known of one submission.
 type chaosJob struct {
 	token, code int
@@ -54,6 +57,9 @@ func TestChaos(t *testing.T) {
 	if err != nil {
 		t.Logf("no partitions are tried: %v", err)
 		h = nil
+	}
+	if h != nil {
+		h.disk = "256m"
 	}
 	c.hosts = h
 	c.group = fullGroupOn(t, h, clients)
@@ -171,6 +177,16 @@ func (c *chaos) breakSomething() {
 		}},
 		{"lead moved", func() { c.run(server, "muster", "server", "transfer") }},
 	}
+	if *setClocks {
+		wrong := func(name string) func() {
+			return func() {
+				c.at[name].setClock(c.pick(2*clockOff+1) - clockOff)
+				c.pause(2000)
+				c.at[name].setClock(0)
+			}
+		}
+		list = append(list, fault{"clock of the leader set", wrong(leader)}, fault{"clock of a server set", wrong(server)}, fault{"clock of a client set", wrong(client)})
+	}
 	if c.hosts != nil {
 		cut := func(name string, ms int) func() {
 			return func() { c.hosts.cut(c.host(name)); c.pause(ms); c.hosts.heal(c.host(name)) }
@@ -183,9 +199,20 @@ func (c *chaos) breakSomething() {
 				c.hosts.unmute(c.host(from), c.host(to))
 			}
 		}
+		full := func(name string) func() {
+			return func() {
+				c.hosts.fill(c.at[name].dir)
+				c.pause(2000)
+				c.hosts.free(c.at[name].dir)
+				if c.at[name].ended() { // as systemd would
+					c.faults["ended on a full disk"]++
+					c.start(name)
+				}
+			}
+		}
 		list = append(list, fault{"leader cut off", cut(leader, 1000)}, fault{"server cut off", cut(server, 1000)}, fault{"client cut off", cut(client, 1000)},
 			fault{"leader not heard by another", mute(leader, other)}, fault{"leader does not hear another", mute(other, leader)},
-			fault{"client not heard by the leader", mute(client, leader)})
+			fault{"client not heard by the leader", mute(client, leader)}, fault{"disk of the leader full", full(leader)}, fault{"disk of a server full", full(server)})
 	}
 	f := list[c.pick(len(list))]
 	c.faults[f.name]++
@@ -207,7 +234,7 @@ func (c *chaos) check() {
 	told := ""
 	records := map[string]record{}
 	for _, s := range []string{"s1", "s2", "s3"} {
-		out := c.must(s, "sacct", "-nXPa", "-S", "now-1days", "-o", "JobID,State,ExitCode,Start,End,NodeList")
+		out := c.must(s, "sacct", "-nXPa", "-S", "now-1days", "-o", "JobID,State,ExitCode,Submit,Start,End,NodeList")
 		if told != "" && out != told {
 			t.Errorf("%s tells another history than s1", s)
 		}
@@ -217,6 +244,11 @@ func (c *chaos) check() {
 		f := strings.Split(strings.TrimSpace(line), "|")
 		if _, twice := records[f[0]]; twice {
 			t.Errorf("job %s is in the history twice", f[0])
+		}
+		for i, at := range f[4:6] { // not before what comes before it
+			if at < f[3+i] && at[0] == '2' && f[3+i][0] == '2' {
+				t.Errorf("job %s: times in a wrong order: %s", f[0], line)
+			}
 		}
 		records[f[0]] = record{strings.Fields(f[1])[0], f[2], line}
 	}

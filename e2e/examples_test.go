@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,11 +26,55 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	copyExamples(t, dir)
+	runExamples(t, startDevAt(t, dir, "--conf", filepath.Join(dir, examplesConf), "--hollow", "conf", "--hollow-exec"))
+}
+
+// TestExamplesGroup runs them on three servers and four clients, called on a server that follows.
+func TestExamplesGroup(t *testing.T) {
+	if *examplesDir == "" {
+		t.Skip("no -examples folder given; see make examples")
+	}
+	folder, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	copyExamples(t, folder)
+	conf := filepath.Join(folder, examplesConf)
+	g := newGroup(t, "--conf", conf)
+	g.join("s2", "s1")
+	g.join("s3", "s2")
+	for i := range 4 {
+		name := fmt.Sprintf("c%d", i+1)
+		part := filepath.Join(g.dir, name+".conf") // the nodes that this client is
+		nodes := fmt.Sprintf("ClusterName=dev\nGresTypes=gpu\nNodeName=gpu-node-[%03d-%03d] Gres=gpu:a100:8 CPUs=128 RealMemory=1024000\n", 2*i+1, 2*i+2)
+		if err := os.WriteFile(part, []byte(nodes), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		g.add(name, "client", "--join", g.bind("s1"), "--token", g.joins["node"], "--conf", part, "--hollow", "conf", "--hollow-exec")
+	}
+	g.wait("three voters", func() bool { return g.voters("s1") == 3 })
+	d := g.at[g.others(g.awaitLeader("s1"))[1]]
+	g.wait("eight nodes", func() bool {
+		out, _, _ := d.run("sinfo", "-h", "-p", "train", "-t", "idle", "-o", "%D")
+		return out == "8\n"
+	})
+	copyExamples(t, d.dir)
+	runExamples(t, d)
+}
+
+const examplesConf = "ex/conf/dev/slurm.conf"
+
+func copyExamples(t *testing.T, dir string) {
+	t.Helper()
 	if err := os.CopyFS(filepath.Join(dir, "ex"), os.DirFS(*examplesDir)); err != nil {
 		t.Fatal(err)
 	}
-	d := startDevAt(t, dir, "--conf", filepath.Join(dir, "ex/conf/dev/slurm.conf"), "--hollow", "conf", "--hollow-exec")
-	x := examples{d, filepath.Join(dir, "ex")}
+}
+
+func runExamples(t *testing.T, d *dev) {
+	x := examples{d, filepath.Join(d.dir, "ex")}
 	t.Run("batch", x.batch)
 	t.Run("array", x.array)
 	t.Run("requeue", x.requeue)

@@ -70,6 +70,7 @@ func (g *group) add(name, mode string, args ...string) *dev {
 	g.at[name] = d
 	g.order[name] = len(g.at)
 	if g.hosts != nil {
+		g.hosts.mount(dir)
 		d.inside = []string{"ip", "netns", "exec", g.hosts.name(g.host(name))}
 	}
 	g.start(name)
@@ -143,7 +144,12 @@ func (g *group) cleanup() {
 	}
 	var wg sync.WaitGroup
 	for _, d := range g.at {
-		wg.Go(d.stop)
+		wg.Go(func() {
+			d.stop()
+			if g.hosts != nil {
+				g.hosts.unmount(d.dir)
+			}
+		})
 	}
 	wg.Wait()
 	_ = os.RemoveAll(g.dir)

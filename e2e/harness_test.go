@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,10 +25,14 @@ var frontEnds = []string{"muster", "sbatch", "srun", "salloc", "scancel", "squeu
 var bin string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(run(m))
 }
 
 func run(m *testing.M) int {
+	if bin = os.Getenv(binEnv); bin != "" {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "muster-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -39,7 +44,16 @@ func run(m *testing.M) int {
 		return 1
 	}
 	bin = dir
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "muster"), "..")
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "muster"))
+	if *setClocks {
+		overlay, err := clockOverlay(dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		build.Args = append(build.Args, "-overlay", overlay)
+	}
+	build.Args = append(build.Args, "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
@@ -117,6 +131,7 @@ func (d *dev) start() {
 	argv := slices.Concat(d.inside, []string{filepath.Join(bin, "muster"), d.mode, "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args)
 	d.cmd = exec.Command(argv[0], argv[1:]...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.Env = append(os.Environ(), "MUSTER_TEST_CLOCK="+d.dir+"/clock")
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
@@ -127,6 +142,13 @@ func (d *dev) start() {
 func (d *dev) kill() {
 	_ = d.cmd.Process.Kill()
 	_ = d.cmd.Wait()
+}
+
+// ended reports whether the daemon has ended by itself.
+func (d *dev) ended() bool {
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(d.cmd.Process.Pid, &status, syscall.WNOHANG, nil)
+	return err != nil || pid != 0
 }
 
 // stopTime is how long a daemon may take to end; after that it tells where its goroutines are.
