@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,12 +21,40 @@ var (
 // clockOff is by how many seconds a clock goes wrong: no more than two members may differ by.
 const clockOff = 25
 
+// A client is down after silentTime; a machine that does everything at once may need a while to be heard.
+// For awayTime clients are cut off on purpose: their jobs run on, and are lost to the servers.
+const (
+	silentTime = 10 * time.Second
+	awayTime   = 13 * time.Second
+)
+
+const allClients = "c1- c2- c3-"
+
+// away is when a client was cut off for so long that its jobs were given up.
+type away struct {
+	client   string
+	from, to time.Time
+}
+
+// gaveUp reports whether a client of these nodes was away at a time that a wrong clock tells.
+func (c *chaos) gaveUp(nodes, from, to string) bool {
+	begin, err1 := time.ParseInLocation("2006-01-02T15:04:05", from, time.Local)
+	end, err2 := time.ParseInLocation("2006-01-02T15:04:05", to, time.Local)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	return slices.ContainsFunc(c.aways, func(a away) bool {
+		return strings.Contains(nodes, a.client+"-") && a.from.Add(-clockOff*time.Second).Before(end) && a.to.Add((clockOff+5)*time.Second).After(begin)
+	})
+}
+
 // chaosJob is what is known of one submission.
 type chaosJob struct {
 	token, code int
 	held        bool // submitted on hold
 	tried       bool // scancel was called; it may have done its work without saying so
 	canceled    bool // and was acknowledged
+	again       bool // submitted with --requeue
 	requeues    int  // tried
 }
 
@@ -40,6 +70,7 @@ type chaos struct {
 	unsaid  int                  // submissions without an acknowledgement
 	faults  map[string]int
 	story   []string
+	aways   []away
 }
 
 // TestChaos submits, cancels and requeues through all servers while servers and clients are killed and cut
@@ -62,7 +93,12 @@ func TestChaos(t *testing.T) {
 		h.disk = "256m"
 	}
 	c.hosts = h
-	c.group = fullGroupOn(t, h, clients)
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	text := fmt.Sprintf("ClusterName=chaos\nPartitionName=main Nodes=ALL Default=YES\nSlurmdTimeout=%d\n", int(silentTime.Seconds()))
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.group = fullGroupOn(t, h, clients, "--conf", conf)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 8 {
@@ -112,12 +148,13 @@ func (c *chaos) call(stop chan struct{}) {
 		ms, at, what := c.rnd.IntN(300), fmt.Sprintf("s%d", 1+c.rnd.IntN(3)), c.rnd.IntN(8)
 		c.mu.Unlock()
 		args, script := drillJob(j.token, j.code, ms)
-		args = append(args, "--parsable", "--no-requeue", "-o", fmt.Sprintf("out.%d", j.token), "--wrap", script)
+		again := "--no-requeue"
+		if what == 1 {
+			j.again, again = true, "--requeue"
+		}
+		args = append(args, "--parsable", again, "-o", fmt.Sprintf("out.%d", j.token), "--wrap", script)
 		if j.held {
 			args = append([]string{"-H"}, args...)
-		}
-		if what == 1 {
-			args = append([]string{"--requeue"}, args...)
 		}
 		out, _, rc := c.run(at, "sbatch", args...)
 		id := strings.TrimSpace(out)
@@ -212,7 +249,14 @@ func (c *chaos) breakSomething() {
 		}
 		list = append(list, fault{"leader cut off", cut(leader, 1000)}, fault{"server cut off", cut(server, 1000)}, fault{"client cut off", cut(client, 1000)},
 			fault{"leader not heard by another", mute(leader, other)}, fault{"leader does not hear another", mute(other, leader)},
-			fault{"client not heard by the leader", mute(client, leader)}, fault{"disk of the leader full", full(leader)}, fault{"disk of a server full", full(server)})
+			fault{"client not heard by the leader", mute(client, leader)}, fault{"client away", func() {
+				a := away{client: client, from: time.Now()}
+				c.hosts.cut(c.host(client))
+				time.Sleep(awayTime)
+				c.hosts.heal(c.host(client))
+				a.to = time.Now()
+				c.aways = append(c.aways, a)
+			}}, fault{"disk of the leader full", full(leader)}, fault{"disk of a server full", full(server)})
 	}
 	f := list[c.pick(len(list))]
 	c.faults[f.name]++
@@ -226,7 +270,7 @@ func (c *chaos) breakSomething() {
 // check compares what the callers were told with the history and with what the jobs wrote.
 func (c *chaos) check() {
 	t := c.t
-	type record struct{ state, exit, line string }
+	type record struct{ state, exit, submit, end, nodes, line string }
 	ran := func(token int) string {
 		b, _ := os.ReadFile(fmt.Sprintf("%s/run.%d", c.dir, token))
 		return strings.ReplaceAll(string(b), "\n", " ")
@@ -250,7 +294,7 @@ func (c *chaos) check() {
 				t.Errorf("job %s: times in a wrong order: %s", f[0], line)
 			}
 		}
-		records[f[0]] = record{strings.Fields(f[1])[0], f[2], line}
+		records[f[0]] = record{strings.Fields(f[1])[0], f[2], f[3], f[5], f[6], line}
 	}
 	known := map[int]bool{}
 	lost, wrong, failed := 0, 0, 0
@@ -259,6 +303,10 @@ func (c *chaos) check() {
 		r, there := records[id]
 		text := ran(j.token)
 		begins, ends := strings.Count(text, "begin"), strings.Count(text, "end")
+		most := 1 + j.requeues
+		if j.again && c.gaveUp(allClients, r.submit, r.end) {
+			most++
+		}
 		bad := ""
 		switch {
 		case !there:
@@ -269,12 +317,12 @@ func (c *chaos) check() {
 		case j.tried && r.state == "CANCELLED" && begins <= 1:
 		case r.state == "NODE_FAIL":
 			failed++
-			if ends > 0 || begins > 1+j.requeues {
+			if begins > most || ends > 0 && !c.gaveUp(r.nodes, r.end, r.end) {
 				bad = "failed with its node"
 			}
 		case r.exit != fmt.Sprintf("%d:0", j.code):
 			bad = fmt.Sprintf("should have exit code %d", j.code)
-		case begins < 1 || begins > 1+j.requeues || ends < 1 || ends > begins:
+		case begins < 1 || begins > most || ends < 1 || ends > begins:
 			bad = "should have run once"
 		}
 		if bad != "" {

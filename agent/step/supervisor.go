@@ -26,8 +26,8 @@ const (
 	MaxSteps = 100_000
 	// idleExit is how long a supervisor with no step and no daemon stays.
 	idleExit = 5 * time.Minute
-	// goneCheck is how soon after the last connection a supervisor looks whether its directory
-	// is still there. Without it nobody can reach it: it kills its steps and ends.
+	// goneCheck is how often a supervisor without a connection looks whether its directory is
+	// still there. Without it nobody can reach it: it kills its steps and ends.
 	goneCheck = 2 * time.Second
 	// firstMessage is how long a connection may take to say what it is.
 	firstMessage = 5 * time.Second
@@ -64,7 +64,7 @@ type supervisor struct {
 	pools     map[string]*pool
 	moved     *sync.Cond // some step ended
 	idle      *time.Timer
-	idleFor   time.Duration // since the last look
+	idleFor   time.Duration // since the last connection
 	born      chan struct{} // a token when a first child may be there
 	launching int           // launches under way
 	held      []*run        // not launched because of frozen
@@ -153,7 +153,7 @@ func openSupervisor(dir string) (*supervisor, error) {
 	if err := s.listen(h); err != nil {
 		return nil, err
 	}
-	s.idle = time.AfterFunc(idleExit, s.idleOut)
+	s.idle = time.AfterFunc(goneCheck, s.idleOut)
 	return s, nil
 }
 
@@ -246,6 +246,7 @@ func (s *supervisor) accept() {
 func (s *supervisor) connGone() {
 	s.mu.Lock()
 	s.nconn--
+	s.idleFor = 0
 	s.mu.Unlock()
 	s.idle.Reset(goneCheck)
 }
@@ -254,8 +255,8 @@ func (s *supervisor) idleOut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.nconn > 0:
-		s.idleFor = 0
+	case s.nconn > 0: // connGone looks again
+		return
 	case s.dirGone():
 		slog.Error("directory is gone, ending all steps", "dir", s.dir)
 		go func() {
@@ -268,10 +269,9 @@ func (s *supervisor) idleOut() {
 	case len(s.steps) == 0 && s.idleFor >= idleExit:
 		s.end("")
 		return
-	default:
-		s.idleFor += idleExit // the next look is that far away
 	}
-	s.idle.Reset(idleExit)
+	s.idleFor += goneCheck
+	s.idle.Reset(goneCheck)
 }
 
 // dirGone reports whether the lock file is no longer the one this process holds.
