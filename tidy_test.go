@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"cluster":           {"wire"},
 	"cluster/hostlist":  {},
 	"sched":             {"cluster"},
+	"sched/replay":      {"cluster", "sched"},
 	"consensus":         {},
 	"consensus/gossip":  {},
 	"acct":              {"cluster", "wire"},

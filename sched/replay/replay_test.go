@@ -1,0 +1,64 @@
+package replay
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+)
+
+var traces = flag.String("traces", "", "folder with the shared traces: their published figures are checked")
+
+// TestPublished compares with the figures that an independent simulator got.
+func TestPublished(t *testing.T) {
+	if *traces == "" {
+		t.Skip("no -traces folder given")
+	}
+	for _, tc := range []struct{ file, nodes, policy, place, want string }{
+		{"synth256.swf", "", "fifo", "first", "1355210 3109104 7870.02 0.6615"},
+		{"synth256.swf", "", "greedy", "first", "90828 548364 408.65 0.7989"},
+		{"synth256.swf", "", "easy", "first", "86007 577839 337.03 0.7894"},
+		{"synth256.swf", "", "sjbf", "first", "74981 397342 255.62 0.7532"},
+		{"synth256.swf", "", "conservative", "first", "62970 328028 178.75 0.7724"},
+		{"synth256.swf", "", "wfp", "first", "47780 208021 128.54 0.7661"},
+		{"synth256.swf", "", "sjf", "first", "46968 113967 119.72 0.6873"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "fifo", "first", "26320 68904 79.44 0.7625"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "fifo", "best", "23548 70054 74.29 0.7637"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "fifo", "worst", "66861 116542 251.86 0.7481"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "easy", "first", "6750 42630 20.03 0.7650"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "easy", "best", "7043 46502 22.20 0.7650"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "easy", "worst", "11012 74088 38.79 0.7581"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "greedy", "best", "6896 45020 24.94 0.7655"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "sjbf", "best", "6212 47014 10.71 0.7655"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "sjf", "best", "2527 12710 1.64 0.7586"},
+		{"philly_3w.csv.gz", "philly_nodes.csv", "wfp", "best", "2854 13129 2.17 0.7607"},
+		{"helios_venus_2vc.csv", "helios_nodes.csv", "fifo", "best", "10884 21786 191.80 0.9368"},
+		{"helios_venus_2vc.csv", "helios_nodes.csv", "easy", "best", "316 5 10.14 0.9570"},
+		{"helios_venus_2vc.csv", "helios_nodes.csv", "greedy", "best", "252 4 3.10 0.9570"},
+		{"helios_venus_2vc.csv", "helios_nodes.csv", "sjf", "best", "241 5 2.89 0.9570"},
+		{"helios_venus_2vc.csv", "helios_nodes.csv", "wfp", "best", "247 5 2.96 0.9570"},
+	} {
+		t.Run(tc.file+"/"+tc.policy+"/"+tc.place, func(t *testing.T) {
+			nodes := ""
+			if tc.nodes != "" {
+				nodes = *traces + "/" + tc.nodes
+			}
+			tr, err := Load(*traces+"/"+tc.file, nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			runs := tr.Textbook(Named(tc.policy), Placements[tc.place], nil)
+			s := tr.Summarize(runs)
+			got := fmt.Sprintf("%.0f %.0f %.2f %.4f", published(s.Mean), s.P95, s.Slowdown, s.Utilization)
+			if got != tc.want {
+				t.Errorf("mean wait, p95, slowdown, utilization: %s, want %s", got, tc.want)
+			}
+			t.Log(s.Mean, time.Since(began).Round(time.Millisecond))
+		})
+	}
+}
+
+// published rounds as the figures were: to tenths, and these to whole seconds, halves up.
+func published(x float64) float64 { return math.Floor(math.Round(x*10)/10 + .5) }

@@ -1,0 +1,288 @@
+// Package replay runs recorded workloads through schedulers in virtual time: `muster sim`. Traces are files of
+// the Standard Workload Format or tables with commas; schedulers are the textbook's and muster's own.
+package replay
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Job is one submission of a trace. Times are in seconds from the trace's beginning.
+type Job struct {
+	ID                 string
+	Submit             int64
+	Run                int64 // what it really takes, at most Limit
+	Limit              int64
+	Nodes              int // 0: as few as possible
+	CPUs, GPUs         int // over the whole job
+	MemMB              int64
+	User, Group        string
+	Partition, GPUType string
+	GPUMilli           int // share of one GPU in thousandths; 1000 is a whole one
+}
+
+// Node is a machine of the trace's cluster.
+type Node struct {
+	Name       string
+	CPUs, GPUs int
+	MemMB      int64
+	GPUType    string
+	Partition  string // empty: of all
+	Switch     string
+}
+
+// Trace is a workload and the cluster that it runs on. Jobs are in order of submission.
+type Trace struct {
+	Jobs    []Job
+	Nodes   []Node
+	Dropped int // entries that are no jobs: no run time, no size, or larger than the cluster
+}
+
+// units is how much of the scarce thing, GPUs if there are any, a job wants or a node has.
+func (t *Trace) units() (job func(*Job) int, node func(*Node) int) {
+	for i := range t.Nodes {
+		if t.Nodes[i].GPUs > 0 {
+			return func(j *Job) int { return j.GPUs }, func(n *Node) int { return n.GPUs }
+		}
+	}
+	return func(j *Job) int { return j.CPUs }, func(n *Node) int { return n.CPUs }
+}
+
+// open reads a file, unpacking it if its name ends in .gz.
+func open(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil || !strings.HasSuffix(path, ".gz") {
+		return f, err
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{z, f}, nil
+}
+
+// Load reads a trace: SWF by the ending .swf, else a table with a header line (README of the format: job_id,
+// submit, nodes, cpus, gpus, mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli). A table
+// needs a table of nodes; SWF takes its machine from MaxProcs unless nodes are given.
+func Load(path, nodes string) (*Trace, error) {
+	t := &Trace{}
+	if nodes != "" {
+		if err := table(nodes, func(r record) error { return t.addNodes(r) }); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if base := strings.TrimSuffix(path, ".gz"); strings.HasSuffix(base, ".swf") {
+		err = t.swf(path)
+	} else if nodes == "" {
+		return nil, fmt.Errorf("%s: a table of jobs needs one of nodes: give --nodes FILE", path)
+	} else {
+		err = table(path, func(r record) error { return t.addJob(r) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.clean()
+	if len(t.Jobs) == 0 {
+		return nil, fmt.Errorf("%s: no job that could run", path)
+	}
+	return t, nil
+}
+
+// clean does what is standard: entries without run time, limit or size, or larger than the cluster, go; a run is
+// cut at its limit.
+func (t *Trace) clean() {
+	want, have := t.units()
+	total := map[string]int{}
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		total[n.Partition] += have(n)
+		if n.Partition != "" {
+			total[""] += have(n)
+		}
+	}
+	room := func(j *Job) int {
+		if n, ok := total[j.Partition]; ok {
+			return n
+		}
+		return total[""]
+	}
+	all := len(t.Jobs)
+	t.Jobs = slices.DeleteFunc(t.Jobs, func(j Job) bool { return j.Run <= 0 || j.Limit <= 0 || want(&j) <= 0 || want(&j) > room(&j) })
+	t.Dropped = all - len(t.Jobs)
+	for i := range t.Jobs {
+		t.Jobs[i].Run = min(t.Jobs[i].Run, t.Jobs[i].Limit)
+	}
+	slices.SortStableFunc(t.Jobs, func(a, b Job) int { return int(min(max(a.Submit-b.Submit, -1), 1)) })
+}
+
+// swf reads the Standard Workload Format (D. Feitelson, Parallel Workloads Archive): header lines begin with ;,
+// the others have 18 numbers.
+func (t *Trace) swf(path string) error {
+	f, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	procs := 0
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for line := 1; in.Scan(); line++ {
+		text := strings.TrimSpace(in.Text())
+		if rest, ok := strings.CutPrefix(text, ";"); ok {
+			if v, ok := strings.CutPrefix(strings.TrimSpace(rest), "MaxProcs:"); ok {
+				procs, _ = strconv.Atoi(strings.TrimSpace(v))
+			}
+			continue
+		}
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		if len(words) < 13 {
+			return fmt.Errorf("%s:%d: %d columns, SWF has 18", path, line, len(words))
+		}
+		num := make([]int64, len(words))
+		for i, w := range words {
+			v, err := strconv.ParseFloat(w, 64) // some logs have fractions
+			if err != nil {
+				return fmt.Errorf("%s:%d: column %d is %q, want a number", path, line, i+1, w)
+			}
+			num[i] = int64(v)
+		}
+		size := num[7]
+		if size <= 0 {
+			size = num[4]
+		}
+		t.Jobs = append(t.Jobs, Job{ID: words[0], Submit: num[1], Run: num[3], Limit: num[8], CPUs: int(size),
+			User: words[11], Group: words[12], GPUMilli: 1000})
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(t.Nodes) == 0 {
+		if procs <= 0 {
+			return fmt.Errorf("%s: the header does not say MaxProcs: give --nodes FILE", path)
+		}
+		t.Nodes = []Node{{Name: "machine", CPUs: procs}}
+	}
+	return nil
+}
+
+// record is one line of a table, by column.
+type record struct {
+	where string
+	at    map[string]int
+	cells []string
+}
+
+func (r record) text(column string) string {
+	if i, ok := r.at[column]; ok {
+		return r.cells[i]
+	}
+	return ""
+}
+
+func (r record) number(column string) (int64, error) {
+	s := r.text(column)
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %s is %q, want a whole number", r.where, column, s)
+	}
+	return n, nil
+}
+
+// numbers fills each place with its column.
+func (r record) numbers(columns map[string]any) error {
+	for name, to := range columns {
+		n, err := r.number(name)
+		if err != nil {
+			return err
+		}
+		switch to := to.(type) {
+		case *int64:
+			*to = n
+		case *int:
+			*to = int(n)
+		}
+	}
+	return nil
+}
+
+// table reads a file of comma-separated values with a header; lines that begin with # are comments.
+func table(path string, each func(record) error) error {
+	f, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := csv.NewReader(f)
+	in.Comment = '#'
+	var at map[string]int
+	for {
+		cells, err := in.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		line, _ := in.FieldPos(0)
+		if at == nil {
+			at = map[string]int{}
+			for i, name := range cells {
+				at[strings.TrimSpace(name)] = i
+			}
+			continue
+		}
+		if err := each(record{fmt.Sprintf("%s:%d", path, line), at, cells}); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *Trace) addJob(r record) error {
+	j := Job{ID: r.text("job_id"), User: r.text("user"), Group: r.text("group"), Partition: r.text("partition"), GPUType: r.text("gpu_type")}
+	if j.ID == "" {
+		return fmt.Errorf("%s: no job_id", r.where)
+	}
+	err := r.numbers(map[string]any{"submit": &j.Submit, "nodes": &j.Nodes, "cpus": &j.CPUs, "gpus": &j.GPUs, "mem_mb": &j.MemMB,
+		"walltime": &j.Limit, "runtime": &j.Run, "gpu_milli": &j.GPUMilli})
+	t.Jobs = append(t.Jobs, j)
+	return err
+}
+
+func (t *Trace) addNodes(r record) error {
+	n := Node{Name: r.text("name"), GPUType: r.text("gpu_type"), Partition: r.text("partition"), Switch: r.text("switch")}
+	count := 0
+	if err := r.numbers(map[string]any{"count": &count, "cpus": &n.CPUs, "gpus": &n.GPUs, "mem_mb": &n.MemMB}); err != nil {
+		return err
+	}
+	if n.Name == "" {
+		return fmt.Errorf("%s: no name", r.where)
+	}
+	if count <= 1 {
+		t.Nodes = append(t.Nodes, n)
+		return nil
+	}
+	for i := range count {
+		one := n
+		one.Name = fmt.Sprintf("%s%04d", n.Name, i)
+		t.Nodes = append(t.Nodes, one)
+	}
+	return nil
+}

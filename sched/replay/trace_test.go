@@ -1,0 +1,192 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoad(t *testing.T) {
+	header := "; MaxProcs: 8\n"
+	line := func(id, submit, run, procs, limit int) string {
+		return fmt.Sprintf("%d %d -1 %d -1 -1 -1 %d %d -1 1 7 2 -1 1 1 -1 -1\n", id, submit, run, procs, limit)
+	}
+	tr, err := Load(write(t, "a.swf", header+line(2, 5, 100, 4, 50)+line(1, 0, 10, 8, 20)+line(3, 6, 0, 1, 1)+line(4, 6, 1, 9, 1)), "")
+	if err != nil || len(tr.Jobs) != 2 || tr.Dropped != 2 || tr.Jobs[0].ID != "1" || tr.Jobs[1].Run != 50 || tr.Jobs[1].User != "7" {
+		t.Errorf("%+v, %v", tr, err)
+	}
+	nodes := write(t, "n.csv", "name,count,cpus,gpus,mem_mb,gpu_type,partition,switch\nn,3,48,8,0,,,s\n")
+	const columns = "# comment\njob_id,submit,nodes,cpus,gpus,mem_mb,walltime,runtime,user,group,partition,gpu_type,gpu_milli\n"
+	if tr, err = Load(write(t, "j.csv", columns+"a,0,0,6,25,0,60,30,u,g,,,1000\nb,1,0,6,24,0,60,30,u,g,,,1000\n"), nodes); err != nil || len(tr.Jobs) != 1 || len(tr.Nodes) != 3 || tr.Nodes[2].Name != "n0002" {
+		t.Errorf("%+v, %v", tr, err)
+	}
+	for _, tc := range []struct{ name, text, nodes, want string }{
+		{"x.swf", header + "1 2 3\n", "", "3 columns"},
+		{"x.swf", header + strings.Repeat("1 ", 12) + "x\n", "", "column 13"},
+		{"x.swf", line(1, 0, 1, 1, 1), "", "MaxProcs"},
+		{"x.swf", header, "", "no job"},
+		{"x.csv", columns, "", "--nodes"},
+		{"x.csv", columns + "a,1,0,6,many,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: gpus"},
+		{"x.csv", columns + "a,1\n", nodes, "wrong number of fields"},
+		{"x.csv.gz", "no gzip", nodes, "x.csv.gz"},
+	} {
+		if _, err := Load(write(t, tc.name, tc.text), tc.nodes); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s %q: %v, want %s", tc.name, tc.text, err, tc.want)
+		}
+	}
+}
+
+// TestSmall works schedules out by hand: four processors, jobs as submit, size, run, limit.
+func TestSmall(t *testing.T) {
+	type job [4]int64
+	for _, tc := range []struct {
+		name   string
+		jobs   []job
+		starts map[string][]int64 // policy → start of each
+	}{
+		{"the head needs all; a short one passes it, a long one does not", []job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 5, 8}, {3, 1, 20, 20}},
+			map[string][]int64{"fifo": {0, 10, 20, 20}, "easy": {0, 10, 2, 20}, "conservative": {0, 10, 2, 20}, "greedy": {0, 27, 2, 7}}},
+		{"beside the head's reservation a long one has room", []job{{0, 3, 10, 10}, {1, 2, 10, 10}, {2, 1, 50, 50}},
+			map[string][]int64{"fifo": {0, 10, 10}, "easy": {0, 10, 2}, "conservative": {0, 10, 2}}},
+		{"easy delays the second of the queue, conservative does not", []job{{0, 2, 10, 10}, {1, 3, 10, 10}, {2, 4, 10, 10}, {3, 1, 30, 30}},
+			map[string][]int64{"easy": {0, 10, 33, 3}, "conservative": {0, 10, 20, 30}}},
+		{"an early end lets the queue move up", []job{{0, 4, 5, 20}, {1, 4, 10, 10}},
+			map[string][]int64{"fifo": {0, 5}, "easy": {0, 5}, "conservative": {0, 5}}},
+		{"sjbf: of two that may pass the shorter does", []job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 6, 6}, {2, 1, 4, 4}},
+			map[string][]int64{"easy": {0, 10, 2, 20}, "sjbf": {0, 10, 20, 2}}},
+		{"sjf: the shortest first", []job{{0, 4, 10, 10}, {1, 4, 9, 9}, {2, 4, 3, 3}}, map[string][]int64{"sjf": {0, 13, 10}, "fifo": {0, 10, 19}}},
+		{"wfp: who has waited long for little", []job{{0, 4, 100, 100}, {1, 4, 90, 90}, {90, 4, 5, 5}}, map[string][]int64{"wfp": {0, 105, 100}}},
+	} {
+		tr := &Trace{Nodes: []Node{{Name: "m", CPUs: 4}}}
+		for i, j := range tc.jobs {
+			tr.Jobs = append(tr.Jobs, Job{ID: fmt.Sprint(i), Submit: j[0], CPUs: int(j[1]), Run: j[2], Limit: j[3]})
+		}
+		for name, want := range tc.starts {
+			got := make([]int64, len(want))
+			for _, r := range tr.Textbook(Named(name), Placements["first"], nil) {
+				got[r.Job.ID[0]-'0'] = r.Start
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: %s starts them at %v, want %v", tc.name, name, got, want)
+			}
+		}
+	}
+}
+
+// random is a workload on six nodes of four units.
+func random(seed uint64, jobs int) *Trace {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	tr := &Trace{}
+	for i := range 6 {
+		tr.Nodes = append(tr.Nodes, Node{Name: fmt.Sprintf("n%d", i), GPUs: 4})
+	}
+	at := int64(0)
+	for i := range jobs {
+		at += rnd.Int64N(40)
+		run := 1 + rnd.Int64N(300)
+		tr.Jobs = append(tr.Jobs, Job{ID: fmt.Sprint(i), Submit: at, GPUs: 1 + rnd.IntN(12), Run: run, Limit: run + rnd.Int64N(200)})
+	}
+	return tr
+}
+
+// TestSound checks each schedule: all run once, for as long as they should, on nodes that have room.
+func TestSound(t *testing.T) {
+	for _, p := range Textbook {
+		for place, better := range Placements {
+			tr := random(7, 400)
+			runs := tr.Textbook(p, better, nil)
+			if len(runs) != len(tr.Jobs) {
+				t.Fatalf("%s/%s runs %d of %d jobs", p.Name, place, len(runs), len(tr.Jobs))
+			}
+			var last int64
+			for _, r := range runs {
+				last = max(last, r.End)
+				if r.Start < r.Job.Submit || r.End != r.Start+r.Job.Run {
+					t.Errorf("%s/%s: %+v ran from %d to %d", p.Name, place, r.Job, r.Start, r.End)
+				}
+			}
+			for at := int64(0); at < last; at += 17 {
+				used := 0
+				on := make([]int, len(tr.Nodes))
+				for _, r := range runs {
+					if r.Start <= at && at < r.End {
+						used += r.Job.GPUs
+						for _, n := range r.Nodes {
+							on[n]++
+						}
+						if len(r.Nodes) != (r.Job.GPUs+3)/4 {
+							t.Fatalf("%s/%s: %d GPUs on %d nodes", p.Name, place, r.Job.GPUs, len(r.Nodes))
+						}
+					}
+				}
+				if used > 24 || max(on[0], on[1], on[2], on[3], on[4], on[5]) > 4 {
+					t.Fatalf("%s/%s: at %d %d GPUs are in use, jobs by node %v", p.Name, place, at, used, on)
+				}
+			}
+		}
+	}
+}
+
+// TestPromises: under the conservative policy nobody starts later than he would if all that came later did not exist.
+func TestPromises(t *testing.T) {
+	tr := random(3, 120)
+	for i := range tr.Jobs { // nobody ends early: promises are then exact
+		tr.Jobs[i].Run = tr.Jobs[i].Limit
+	}
+	whole := map[string]int64{}
+	for _, r := range tr.Textbook(Named("conservative"), Placements["first"], nil) {
+		whole[r.Job.ID] = r.Start
+	}
+	for n := 1; n < len(tr.Jobs); n += 13 {
+		part := &Trace{Nodes: tr.Nodes, Jobs: tr.Jobs[:n]}
+		for _, r := range part.Textbook(Named("conservative"), Placements["first"], nil) {
+			if whole[r.Job.ID] != r.Start {
+				t.Fatalf("job %s starts at %d, with later ones at %d", r.Job.ID, r.Start, whole[r.Job.ID])
+			}
+		}
+	}
+}
+
+// TestSameBytes: the same input gives the same files.
+func TestSameBytes(t *testing.T) {
+	tr := random(11, 200)
+	once := func() string {
+		var b bytes.Buffer
+		var all [][]Run
+		var names []string
+		for _, p := range Textbook {
+			runs := tr.Textbook(p, Placements["best"], nil)
+			if err := tr.WriteSchedule(&b, runs); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(&b, tr.Summarize(runs))
+			all, names = append(all, runs), append(names, p.Name)
+		}
+		if err := tr.Draw(&b, "a <trace>", names, all); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	first := once()
+	if !strings.Contains(first, "a &lt;trace&gt;") || strings.Contains(first, "NaN") {
+		t.Error("the picture is broken")
+	}
+	for range 3 {
+		if once() != first {
+			t.Fatal("not the same bytes")
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"dev.muster/sched/replay"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+)
+
+// simCommand replays a workload through schedulers in virtual time.
+func simCommand() *cli.Command {
+	var policies []string
+	for _, p := range replay.Textbook {
+		policies = append(policies, p.Name)
+	}
+	places := slices.Sorted(maps.Keys(replay.Placements))
+	return &cli.Command{Name: "sim", Usage: "replay a workload through schedulers in virtual time and compare them", ArgsUsage: "TRACE",
+		Description: "TRACE is a log in the Standard Workload Format (.swf) or a table with the columns job_id, submit, nodes, cpus, gpus,\n" +
+			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz).\n" +
+			"The same input gives the same bytes.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch (SWF: default is the log's machine)"},
+			&cli.StringFlag{Name: "policy", Value: "fifo,easy,conservative", Usage: "what to compare, of " + strings.Join(policies, ", ")},
+			&cli.StringFlag{Name: "place", Value: "best", Usage: "which node takes a part of a node: " + strings.Join(places, ", ")},
+			&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,nodes"},
+			&cli.StringFlag{Name: "svg", Usage: "draw queue and use over time to `FILE`"},
+			&cli.BoolFlag{Name: "quiet", Usage: "no progress bar"},
+		}, Action: simulate}
+}
+
+func simulate(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return fmt.Errorf("sim: want one trace, got %d (options go before it); see muster sim --help", c.NArg())
+	}
+	better, ok := replay.Placements[c.String("place")]
+	if !ok {
+		return fmt.Errorf("sim: --place %s is not known: want one of %s", c.String("place"), strings.Join(slices.Sorted(maps.Keys(replay.Placements)), ", "))
+	}
+	var policies []replay.Policy
+	for name := range strings.SplitSeq(c.String("policy"), ",") {
+		p := replay.Named(strings.TrimSpace(name))
+		if p.Name == "" {
+			return fmt.Errorf("sim: --policy %s is not known; see muster sim --help", name)
+		}
+		policies = append(policies, p)
+	}
+	t, err := replay.Load(c.Args().First(), c.String("nodes"))
+	if err != nil {
+		return fmt.Errorf("sim: %w", err)
+	}
+	if t.Dropped > 0 {
+		fmt.Fprintf(os.Stderr, "muster sim: %d entries have no run time, no size, or more than the cluster: left out\n", t.Dropped)
+	}
+	var names []string
+	var sums []replay.Summary
+	var schedules [][]replay.Run
+	for _, p := range policies {
+		runs := t.Textbook(p, better, progress(c.Bool("quiet"), p.Name, len(t.Jobs)))
+		names, sums, schedules = append(names, p.Name), append(sums, t.Summarize(runs)), append(schedules, runs)
+		if prefix := c.String("out"); prefix != "" {
+			if err := writeTo(prefix+p.Name+".csv", func(w io.Writer) error { return t.WriteSchedule(w, runs) }); err != nil {
+				return err
+			}
+		}
+	}
+	if path := c.String("svg"); path != "" {
+		if err := writeTo(path, func(w io.Writer) error { return t.Draw(w, filepath.Base(c.Args().First()), names, schedules) }); err != nil {
+			return err
+		}
+	}
+	return table(func(w *tabwriter.Writer) {
+		row := func(label, format string, value func(replay.Summary) any) {
+			fmt.Fprint(w, label)
+			for _, s := range sums {
+				fmt.Fprintf(w, "\t"+format, value(s))
+			}
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "\t%s\n", strings.Join(names, "\t"))
+		for _, r := range []struct {
+			label, format string
+			value         func(replay.Summary) any
+		}{
+			{"jobs", "%d", func(s replay.Summary) any { return s.Jobs }},
+			{"wait, mean (s)", "%.1f", func(s replay.Summary) any { return s.Mean }},
+			{"wait, p50", "%.0f", func(s replay.Summary) any { return s.P50 }},
+			{"wait, p95", "%.0f", func(s replay.Summary) any { return s.P95 }},
+			{"wait, p99", "%.0f", func(s replay.Summary) any { return s.P99 }},
+			{"wait, worst", "%.0f", func(s replay.Summary) any { return s.Worst }},
+			{"bounded slowdown, mean", "%.2f", func(s replay.Summary) any { return s.Slowdown }},
+			{"utilization", "%.4f", func(s replay.Summary) any { return s.Utilization }},
+			{"users treated alike (Jain)", "%.4f", func(s replay.Summary) any { return s.Fairness }},
+			{"makespan (s)", "%d", func(s replay.Summary) any { return s.Makespan }},
+		} {
+			row(r.label, r.format, r.value)
+		}
+	})
+}
+
+// writeTo writes a whole file, or tells what went wrong.
+func writeTo(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	err = write(w)
+	if e := w.Flush(); err == nil {
+		err = e
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// progress draws a bar on a terminal; nil where there is none.
+func progress(quiet bool, name string, all int) func(int) {
+	if _, err := unix.IoctlGetWinsize(2, unix.TIOCGWINSZ); err != nil || quiet {
+		return nil
+	}
+	const width = 40
+	shown := -1
+	return func(done int) {
+		part := done * width / all
+		if part == shown {
+			return
+		}
+		shown = part
+		fmt.Fprintf(os.Stderr, "\r%-14s %s%s %3d%%", name, strings.Repeat("█", part), strings.Repeat("·", width-part), done*100/all)
+		if done == all {
+			fmt.Fprint(os.Stderr, "\r\033[K")
+		}
+	}
+}
