@@ -298,6 +298,8 @@ type RegisterRequest struct {
 type RegisterResponse struct {
 	Index  uint64         `json:"index"`
 	Config cluster.Config `json:"config"`
+	// GPUs are the devices of nodes whose driver has other numbers for them than jobs have.
+	GPUs map[cluster.NodeName][]cluster.GPU `json:"gpus,omitempty"`
 }
 
 // ReportRequest carries the reports of one client's nodes.

@@ -13,6 +13,8 @@ type GPU struct {
 	MemMB MemMB  `json:"mem_mb,omitempty"`
 	NUMA  int    `json:"numa,omitempty"`
 	Cores IDSet  `json:"cores,omitzero"` // CPUs near the device
+	// Missing marks a device that was here and is not found any more.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // NIC is one InfiniBand or RoCE port.
@@ -69,6 +71,8 @@ type Node struct {
 	LastBusy   time.Time `json:"last_busy,omitzero"`
 	Comment    string    `json:"comment,omitempty"`
 	Extra      string    `json:"extra,omitempty"`
+	Full       Hardware  `json:"full,omitzero"`        // what it should have
+	Lacks      string    `json:"lacks,omitempty"`      // what of that it has not, in words
 	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
 }
 

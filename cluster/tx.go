@@ -324,7 +324,7 @@ func (t *tx) give(j *Job) error {
 			return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
 		}
 		if !l.CPUs.Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
-			sh.CPUs.Max() >= n.Inventory.CPUs || sh.GPUs.Max() >= len(n.Inventory.GPUs) ||
+			sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
 			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) {
 			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 		}

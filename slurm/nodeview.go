@@ -289,7 +289,7 @@ func gresText(inv *cluster.Inventory) string {
 	text := ""
 	for _, kind := range gpuKinds(inv) {
 		n, sockets := 0, cluster.IDSet{}
-		for _, g := range inv.GPUs {
+		for _, g := range inv.Found() {
 			if g.Type == kind {
 				n++
 				for c := range g.Cores.All() {
@@ -316,7 +316,7 @@ func gpuLabel(kind string) string {
 }
 
 func gpuKinds(inv *cluster.Inventory) (kinds []string) {
-	for _, g := range inv.GPUs {
+	for _, g := range inv.Found() {
 		if !slices.Contains(kinds, g.Type) {
 			kinds = append(kinds, g.Type)
 		}
@@ -354,10 +354,10 @@ func nodeTRES(n *api.NodeInfo, used bool) string {
 	if used {
 		t.CPUs, t.Mem, t.GPUs = n.Load.CPUs.Len(), n.Load.MemMB, n.Load.GPUs.Len()
 	} else {
-		t.CPUs, t.Mem, t.GPUs = n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.GPUs)
+		t.CPUs, t.Mem, t.GPUs = n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.Found())
 	}
 	for _, g := range n.Inventory.GPUs {
-		if !used || n.Load.GPUs.Has(g.Index) {
+		if used && n.Load.GPUs.Has(g.Index) || !used && !g.Missing {
 			t.Types[g.Type]++
 		}
 	}

@@ -381,8 +381,9 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	t := format.TRES{CPUs: cpus, Nodes: len(row.nodes), Types: map[string]int64{}}
 	for _, n := range row.nodes {
 		t.Mem += n.Inventory.MemMB
-		t.GPUs += len(n.Inventory.GPUs)
-		for _, g := range n.Inventory.GPUs {
+		gpus := n.Inventory.Found()
+		t.GPUs += len(gpus)
+		for _, g := range gpus {
 			t.Types[g.Type]++
 		}
 	}

@@ -192,6 +192,11 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName) error {
 	}
 	c.mu.Lock()
 	c.config = r.Config
+	for name, gpus := range r.GPUs {
+		if n, ok := c.nodes[name]; ok {
+			n.Inventory.GPUs = gpus
+		}
+	}
 	c.mu.Unlock()
 	return nil
 }

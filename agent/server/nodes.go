@@ -33,7 +33,14 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 		return api.RegisterResponse{}, err
 	}
 	s.slog.Info("nodes registered", "count", len(names), "node", names[0])
-	return api.RegisterResponse{Index: index, Config: *s.Snapshot().Config()}, nil
+	snap := s.Snapshot()
+	out := api.RegisterResponse{Index: index, Config: *snap.Config(), GPUs: map[cluster.NodeName][]cluster.GPU{}}
+	for _, name := range names {
+		if n, ok := snap.Node(name); ok && n.Inventory.Renumbered() {
+			out.GPUs[name] = n.Inventory.GPUs
+		}
+	}
+	return out, nil
 }
 
 // mayBe refuses a member that registers a node which it is not: a member is the node of its own name,
