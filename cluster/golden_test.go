@@ -306,4 +306,23 @@ func goldenNodes(w *world) {
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"n2"}, Why: "Not responding"})
 	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"], Owner: "n1"})
 	w.ok(sys, &Purge{})
+	goldenAdmin(w)
+}
+
+func goldenAdmin(w *world) {
+	w.ok(root, &NodeCreate{Nodes: []Node{{Name: "x0", Expected: ExpectedCloud, Inventory: smallNode()}, {Name: "x1", Expected: ExpectedFuture, Inventory: smallNode()}}})
+	w.ok(root, &NodeDelete{Nodes: []NodeName{"x1"}})
+	cfg := *w.s.Config()
+	cfg.RebootProgram, cfg.ResumeTimeout = "/sbin/reboot", time.Minute
+	w.ok(root, &Configure{Config: &cfg})
+	less := smallNode()
+	less.GPUs, less.BootID = less.GPUs[:1], "one"
+	w.ok(sys, &NodeUp{Name: "x0", Inventory: less})
+	w.ok(root, &NodeReboot{Nodes: []NodeName{"x0", "n1"}, Asap: true, Next: NodeResume, Reason: "kernel"})
+	w.due()
+	less.BootID = "two"
+	w.ok(sys, &NodeUp{Name: "x0", Inventory: less})
+	w.pass(time.Minute)
+	w.due() // the other one is late
+	w.ok(root, &NodeReboot{Nodes: []NodeName{"x0"}})
 }

@@ -225,6 +225,12 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if n.Down && n.ReasonBy == "slurm" && t.config.ReturnToService > 0 {
 		n.Down, n.Reason, n.ReasonBy = false, "", ""
 	}
+	if n.Reboot.Issued() && restarted(&n.Inventory, &c.Inventory, n.Reboot) {
+		n.rebooted(t)
+	}
+	if n.Expected == ExpectedFuture {
+		n.Expected = ""
+	}
 	n.Up, n.Quiet, n.Registered = true, false, t.at
 	n.found(c.Inventory)
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
@@ -273,7 +279,7 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 		}
 		n := *old
 		n.Up, n.Quiet = false, false
-		if !n.Down {
+		if !n.Down && !n.Reboot.Issued() { // then it is expected
 			n.Down, n.ReasonBy, n.ReasonAt = true, "slurm", t.at
 			n.Reason = cmp.Or(c.Why, notResponding)
 		}

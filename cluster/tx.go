@@ -216,6 +216,7 @@ func (t *tx) putNode(n *Node) {
 func (t *tables) setNode(old, n *Node) {
 	if old != nil {
 		t.order.Delete(old.Order)
+		t.reboots.Delete(old.Name)
 	}
 	if n == nil {
 		t.nodes.Delete(old.Name)
@@ -223,6 +224,20 @@ func (t *tables) setNode(old, n *Node) {
 	}
 	t.nodes.Set(n.Name, n)
 	t.order.Set(n.Order, n)
+	if n.Reboot != nil {
+		t.reboots.Set(n.Name, n)
+	}
+}
+
+func (t *tx) deleteNode(n *Node) {
+	t.setNode(n, nil)
+	load, had := t.loads.Delete(n.Name)
+	t.onUndo(func() {
+		t.setNode(nil, n)
+		if had {
+			t.loads.Set(n.Name, load)
+		}
+	})
 }
 
 func (t *tx) putLoad(l *Load) {
