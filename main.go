@@ -148,6 +148,9 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 			fmt.Fprintln(os.Stderr, "muster:", n)
 		}
 		declared, cfg.Load = loaded.Declared, func() (*cluster.Config, []string, error) { return conf.Load(path) }
+		if len(cfg.Join) == 0 && (cfg.Token != "" || !cfg.Server) { // else this server founds a cluster
+			cfg.Join = addresses(conf.Controllers(loaded))
+		}
 	}
 	switch h := c.String("hollow"); {
 	case h == "conf" && cfg.Load != nil:

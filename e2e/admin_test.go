@@ -231,3 +231,14 @@ func TestPingServers(t *testing.T) {
 	want(leader, rest[1])
 	want(rest[0], rest[1])
 }
+
+// TestServersOfConf joins by the servers that a slurm.conf names, without --join.
+func TestServersOfConf(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	file := confFile(t, "ClusterName=c", "SlurmctldHost=nobody(127.0.0.1:1)", "SlurmctldHost=s1("+g.bind("s1")+")")
+	g.add("c1", "client", append([]string{"--conf", file, "--token", g.joins["node"]}, hollow("1x8c16g", "c1-")...)...)
+	g.wait("the node", func() bool { return g.state("c1-001") == "idle" })
+	g.add("s2", "server", "--conf", file, "--token", g.joins["server"])
+	g.wait("the second server", func() bool { return g.voters("s1") == 2 })
+}

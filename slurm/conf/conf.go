@@ -163,6 +163,9 @@ var (
 
 func (r *reader) key(file string, n int, p pair) {
 	c := r.cfg
+	if old := c.Keys[p.key]; old != "" && p.key == controllerKey { // a line for each server
+		p.value = old + "," + p.value
+	}
 	c.Keys[p.key] = p.value
 	if f := textKeys[p.key]; f != nil {
 		*f(c) = p.value
@@ -221,6 +224,24 @@ func (r *reader) key(file string, n int, p pair) {
 	case "dependencyparameters", "schedulerparameters":
 		c.KillInvalidDepend = c.KillInvalidDepend || strings.Contains(p.value, "kill_invalid_depend")
 	}
+}
+
+// controllerKey names the servers, one a line: NAME or NAME(ADDRESS).
+const controllerKey = "slurmctldhost"
+
+// Controllers are the addresses of the servers that a configuration names. They listen on muster's own
+// port unless the address says another one: SlurmctldPort is that of another protocol.
+func Controllers(cfg *cluster.Config) (out []string) {
+	for host := range strings.SplitSeq(cfg.Keys[controllerKey], ",") {
+		name, addr, ok := strings.Cut(strings.TrimSpace(host), "(")
+		if ok {
+			name = strings.TrimSuffix(addr, ")")
+		}
+		if name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // expected are the states in which a line makes nodes known that have not registered.
