@@ -64,56 +64,59 @@ func choose(yes bool, a, b string) string {
 	return b
 }
 
-// configLines are what is in force, whatever the file says.
-var configLines = []configLine{
-	{"AccountingStorageType", always("accounting_storage/sqlite")},
-	{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
-	{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
-	memLine("DefMemPerCPU", defMem),
-	memLine("DefMemPerNode", defMem),
-	{"DependencyParameters", func(r *api.ClusterResponse) string {
-		return choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
-	}},
-	{"DisableRootJobs", always("No")},
-	{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
-	{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
-	{"GresTypes", always("gpu")},
-	{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
-	{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
-	{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
-	{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
-	{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
-	{"MaxJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.MaxJobID)) }},
-	memLine("MaxMemPerCPU", maxMem),
-	memLine("MaxMemPerNode", maxMem),
-	{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
-	{"MpiDefault", always("none")},
-	{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return uintText(uint32(r.NextJob)) }},
-	{"OverTimeLimit", func(r *api.ClusterResponse) string {
-		return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
-	}},
-	{"PriorityType", always("priority/basic")},
-	{"PrologFlags", func(r *api.ClusterResponse) string { return choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
-	{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return choose(r.Config.PropagateLimits, "ALL", "NONE") }},
-	{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
-	{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
-	{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
-	{"SchedulerType", always("sched/backfill")},
-	{"SelectType", always("select/cons_tres")},
-	{"SelectTypeParameters", func(r *api.ClusterResponse) string {
-		return choose(r.Config.CoreAlloc, "CR_CORE", "CR_CPU") + choose(r.Config.MemAlloc, "_MEMORY", "")
-	}},
-	{"SlurmUser", always("root(0)")},
-	{"SlurmctldPort", serverPort},
-	{"SlurmdPort", serverPort},
-	{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
-	{"SlurmdUser", always("root(0)")},
-	{"SLURM_VERSION", always(slurmVersion)},
-	{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
-	{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
-	{"TopologyPlugin", func(r *api.ClusterResponse) string {
-		return choose(len(r.Config.Topology) > 0, "topology/tree", "topology/none")
-	}},
+// configLines are what is in force, whatever the file says. It is a function so that other front-ends pay
+// nothing for it at start.
+func configLines() []configLine {
+	return []configLine{
+		{"AccountingStorageType", always("accounting_storage/sqlite")},
+		{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
+		{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
+		memLine("DefMemPerCPU", defMem),
+		memLine("DefMemPerNode", defMem),
+		{"DependencyParameters", func(r *api.ClusterResponse) string {
+			return choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
+		}},
+		{"DisableRootJobs", always("No")},
+		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
+		{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
+		{"GresTypes", always("gpu")},
+		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
+		{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
+		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
+		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
+		{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
+		{"MaxJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.MaxJobID)) }},
+		memLine("MaxMemPerCPU", maxMem),
+		memLine("MaxMemPerNode", maxMem),
+		{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
+		{"MpiDefault", always("none")},
+		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return uintText(uint32(r.NextJob)) }},
+		{"OverTimeLimit", func(r *api.ClusterResponse) string {
+			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
+		}},
+		{"PriorityType", always("priority/basic")},
+		{"PrologFlags", func(r *api.ClusterResponse) string { return choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
+		{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return choose(r.Config.PropagateLimits, "ALL", "NONE") }},
+		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
+		{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
+		{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
+		{"SchedulerType", always("sched/backfill")},
+		{"SelectType", always("select/cons_tres")},
+		{"SelectTypeParameters", func(r *api.ClusterResponse) string {
+			return choose(r.Config.CoreAlloc, "CR_CORE", "CR_CPU") + choose(r.Config.MemAlloc, "_MEMORY", "")
+		}},
+		{"SlurmUser", always("root(0)")},
+		{"SlurmctldPort", serverPort},
+		{"SlurmdPort", serverPort},
+		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
+		{"SlurmdUser", always("root(0)")},
+		{"SLURM_VERSION", always(slurmVersion)},
+		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
+		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
+		{"TopologyPlugin", func(r *api.ClusterResponse) string {
+			return choose(len(r.Config.Topology) > 0, "topology/tree", "topology/none")
+		}},
+	}
 }
 
 // configText collects the lines: what is in force, what the file says beside it, and Slurm's other keys,
@@ -126,7 +129,7 @@ func configText(r *api.ClusterResponse) map[string]string {
 	for k, v := range r.Config.Keys {
 		lines[spelt(k)] = v
 	}
-	for _, l := range configLines {
+	for _, l := range configLines() {
 		if lines[l.key] = l.of(r); lines[l.key] == "" {
 			delete(lines, l.key)
 		}

@@ -139,27 +139,43 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 	}
 }
 
+// place is where a key's value goes.
+type place[T any] struct {
+	key string
+	of  func(*cluster.Config) *T
+}
+
 // Keys whose value is kept as it stands, is a number, or a number of seconds.
 var (
-	textKeys = map[string]func(*cluster.Config) *string{
-		"clustername":   func(c *cluster.Config) *string { return &c.ClusterName },
-		"rebootprogram": func(c *cluster.Config) *string { return &c.RebootProgram },
-		"taskprolog":    func(c *cluster.Config) *string { return &c.TaskProlog },
-		"taskepilog":    func(c *cluster.Config) *string { return &c.TaskEpilog },
+	textKeys = [...]place[string]{
+		{"clustername", func(c *cluster.Config) *string { return &c.ClusterName }},
+		{"rebootprogram", func(c *cluster.Config) *string { return &c.RebootProgram }},
+		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
+		{"taskepilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
 	}
-	numberKeys = map[string]func(*cluster.Config) *int{
-		"maxarraysize":    func(c *cluster.Config) *int { return &c.MaxArraySize },
-		"maxjobcount":     func(c *cluster.Config) *int { return &c.MaxJobCount },
-		"returntoservice": func(c *cluster.Config) *int { return &c.ReturnToService },
+	numberKeys = [...]place[int]{
+		{"maxarraysize", func(c *cluster.Config) *int { return &c.MaxArraySize }},
+		{"maxjobcount", func(c *cluster.Config) *int { return &c.MaxJobCount }},
+		{"returntoservice", func(c *cluster.Config) *int { return &c.ReturnToService }},
 	}
-	secondKeys = map[string]func(*cluster.Config) *time.Duration{
-		"inactivelimit": func(c *cluster.Config) *time.Duration { return &c.InactiveLimit },
-		"killwait":      func(c *cluster.Config) *time.Duration { return &c.KillWait },
-		"minjobage":     func(c *cluster.Config) *time.Duration { return &c.MinJobAge },
-		"resumetimeout": func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout },
-		"slurmdtimeout": func(c *cluster.Config) *time.Duration { return &c.NodeTimeout },
+	secondKeys = [...]place[time.Duration]{
+		{"inactivelimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
+		{"killwait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
+		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
+		{"resumetimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
+		{"slurmdtimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }},
 	}
 )
+
+// placeOf finds a key's row.
+func placeOf[T any](rows []place[T], key string, c *cluster.Config) *T {
+	for _, p := range rows {
+		if p.key == key {
+			return p.of(c)
+		}
+	}
+	return nil
+}
 
 func (r *reader) key(file string, n int, p pair) {
 	c := r.cfg
@@ -167,8 +183,8 @@ func (r *reader) key(file string, n int, p pair) {
 		p.value = old + "," + p.value
 	}
 	c.Keys[p.key] = p.value
-	if f := textKeys[p.key]; f != nil {
-		*f(c) = p.value
+	if to := placeOf(textKeys[:], p.key, c); to != nil {
+		*to = p.value
 		return
 	}
 	number := func(to *int) {
@@ -179,14 +195,14 @@ func (r *reader) key(file string, n int, p pair) {
 		}
 		*to = v
 	}
-	if f := numberKeys[p.key]; f != nil {
-		number(f(c))
+	if to := placeOf(numberKeys[:], p.key, c); to != nil {
+		number(to)
 		return
 	}
 	v := 0
-	if f := secondKeys[p.key]; f != nil {
+	if to := placeOf(secondKeys[:], p.key, c); to != nil {
 		number(&v)
-		*f(c) = time.Duration(v) * time.Second
+		*to = time.Duration(v) * time.Second
 	}
 	mem := func(to *cluster.Mem, per cluster.MemPer) {
 		number(&v)
