@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -111,7 +112,7 @@ func serverCommands() []*cli.Command {
 				return err
 			}
 			return table(func(w *tabwriter.Writer) {
-				fmt.Fprintln(w, "SERVER\tADDRESS\tSTATE")
+				fmt.Fprintln(w, "SERVER\tADDRESS\tVERSION\tSTATE")
 				for _, s := range r.Servers {
 					state := "follows, catching up"
 					switch {
@@ -120,7 +121,7 @@ func serverCommands() []*cli.Command {
 					case s.Voter:
 						state = "follows"
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Addr, state)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.Addr, cmp.Or(r.Versions[s.Name], "-"), state)
 				}
 				if age := r.Now.Sub(r.Heard); age > 2*time.Second {
 					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n", age.Round(time.Second))
@@ -145,13 +146,13 @@ func memberCommands() []*cli.Command {
 				return err
 			}
 			return table(func(w *tabwriter.Writer) {
-				fmt.Fprintln(w, "MEMBER\tROLE\tADDRESS\tJOINED\tREVOKED")
+				fmt.Fprintln(w, "MEMBER\tROLE\tADDRESS\tVERSION\tJOINED\tREVOKED")
 				for _, m := range r.Members {
 					revoked := ""
 					if !m.Revoked.IsZero() {
 						revoked = m.Revoked.Local().Format(time.DateTime)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Role, m.Addr, m.Joined.Local().Format(time.DateTime), revoked)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Role, m.Addr, cmp.Or(r.Versions[m.Name], "-"), m.Joined.Local().Format(time.DateTime), revoked)
 				}
 			})
 		}},

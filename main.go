@@ -139,6 +139,7 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 
 // configure reads --conf and --hollow.
 func configure(c *cli.Context, cfg *agent.Config) error {
+	var declared []cluster.Node
 	if path := c.String("conf"); path != "" {
 		loaded, notes, err := conf.Load(path)
 		if err != nil {
@@ -147,11 +148,14 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 		for _, n := range notes {
 			fmt.Fprintln(os.Stderr, "muster:", n)
 		}
-		cfg.Initial = loaded
+		declared, cfg.Load = loaded.Declared, func() (*cluster.Config, []string, error) { return conf.Load(path) }
+		if len(cfg.Join) == 0 && (cfg.Token != "" || !cfg.Server) { // else this server founds a cluster
+			cfg.Join = addresses(conf.Controllers(loaded))
+		}
 	}
 	switch h := c.String("hollow"); {
-	case h == "conf" && cfg.Initial != nil:
-		for _, n := range cfg.Initial.Declared {
+	case h == "conf" && cfg.Load != nil:
+		for _, n := range declared {
 			client.Hollow(&n.Inventory)
 			cfg.Hollow = append(cfg.Hollow, client.NodeConfig{Name: n.Name, Inventory: n.Inventory})
 		}

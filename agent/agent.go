@@ -31,7 +31,7 @@ type Config struct {
 	Dir            string // data folder
 	Socket         string // local socket
 	Version        string
-	Initial        *cluster.Config // configuration to put in force, nil: keep
+	Load           func() (*cluster.Config, []string, error) // reads the configuration to put in force; nil: keep
 	Hollow         []client.NodeConfig
 	HollowExec     bool // hollow nodes really run their steps on this machine
 	// HollowTime is how long a step of a hollow node without execution lasts.
@@ -150,7 +150,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	sc := server.Config{Name: name, Version: cfg.Version, Initial: cfg.Initial, DeadAfter: cfg.DeadAfter,
+	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter,
 		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if n == nil {
 		_, trans := raft.NewInmemTransport(raft.ServerAddress(name))

@@ -86,7 +86,7 @@ type bubble struct {
 func newBubble(t *testing.T, nodes string, length time.Duration) *bubble {
 	addr, trans := raft.NewInmemTransport("")
 	cfg := cluster.DefaultConfig()
-	s, err := server.New(server.Config{Name: "s1", Initial: &cfg, Log: consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true}},
+	s, err := server.New(server.Config{Name: "s1", Load: func() (*cluster.Config, []string, error) { return &cfg, nil, nil }, Log: consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true}},
 		trans, forget{}, quiet)
 	if err != nil {
 		t.Fatal(err)

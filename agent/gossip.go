@@ -118,7 +118,7 @@ func (n *network) heard(members []gossip.Member) {
 		if m.Role == string(cluster.RoleServer) && !m.Failed {
 			servers = append(servers, m.Addr)
 		}
-		rumours = append(rumours, server.Rumour{Name: m.Name, Addr: m.Addr, Failed: m.Failed})
+		rumours = append(rumours, server.Rumour{Name: m.Name, Addr: m.Addr, Version: m.Version, Failed: m.Failed})
 	}
 	if s := n.door.server; s != nil {
 		s.Hear(rumours)

@@ -45,8 +45,10 @@ type ServerRequest struct {
 type MembersResponse struct {
 	Members []cluster.Member `json:"members"`
 	Servers []Server         `json:"servers"`
-	Heard   time.Time        `json:"heard"`
-	Now     time.Time        `json:"now"`
+	// Versions are those of the members' programs, as far as the gossip tells, by name.
+	Versions map[string]string `json:"versions,omitempty"`
+	Heard    time.Time         `json:"heard"`
+	Now      time.Time         `json:"now"`
 }
 
 // GossipResponse are the keys of the gossip: the first encrypts, all decrypt.

@@ -28,6 +28,10 @@ var (
 	ListNodes    = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false}
 	ShowCluster  = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false}
 	SetNodes     = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true}
+	CreateNodes  = Endpoint[cluster.NodeCreate, WriteResponse]{"POST", "/v1/nodes/create", User, true}
+	DeleteNodes  = Endpoint[cluster.NodeDelete, WriteResponse]{"POST", "/v1/nodes/delete", User, true}
+	RebootNodes  = Endpoint[cluster.NodeReboot, WriteResponse]{"POST", "/v1/nodes/reboot", User, true}
+	Reconfigure  = Endpoint[Empty, ReconfigureResponse]{"POST", "/v1/reconfigure", User, true}
 	SetPartition = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
 	Configure    = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
 	ListSteps    = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
@@ -253,12 +257,19 @@ type ClusterResponse struct {
 	NextJob cluster.JobID  `json:"next_job"`
 }
 
+// ReconfigureResponse tells what of a configuration that was read again is not as the file says.
+type ReconfigureResponse struct {
+	Index uint64   `json:"index"`
+	Notes []string `json:"notes,omitempty"`
+}
+
 // Server is one member of the server group.
 type Server struct {
 	Name   string `json:"name"`
 	Addr   string `json:"addr"`
 	Leader bool   `json:"leader"`
 	Voter  bool   `json:"voter"`
+	Up     bool   `json:"up,omitempty"` // it answers, as far as somebody has just asked (Ping)
 }
 
 // StepQuery selects live steps.
@@ -298,6 +309,8 @@ type RegisterRequest struct {
 type RegisterResponse struct {
 	Index  uint64         `json:"index"`
 	Config cluster.Config `json:"config"`
+	// GPUs are the devices of nodes whose driver has other numbers for them than jobs have.
+	GPUs map[cluster.NodeName][]cluster.GPU `json:"gpus,omitempty"`
 }
 
 // ReportRequest carries the reports of one client's nodes.
@@ -311,6 +324,8 @@ type ReportRequest struct {
 type WorkRequest struct {
 	Nodes map[cluster.NodeName]uint64 `json:"nodes"`
 	Hold  time.Duration               `json:"hold"`
+	// Config is the index of the configuration that the client has.
+	Config uint64 `json:"config,omitempty"`
 }
 
 // Work has the nodes whose work changed, each with the whole set of what it should be doing.
@@ -318,6 +333,9 @@ type Work struct {
 	Nodes []NodeWork `json:"nodes"`
 	// Unknown nodes must register again.
 	Unknown []cluster.NodeName `json:"unknown,omitempty"`
+	// Config is a configuration that the client does not have yet, without what no client needs, and its index.
+	Config      *cluster.Config `json:"config,omitempty"`
+	ConfigIndex uint64          `json:"config_index,omitempty"`
 }
 
 // NodeWork is the whole set of one node's jobs.
@@ -327,6 +345,14 @@ type NodeWork struct {
 	Jobs  []*cluster.Job   `json:"jobs"`
 	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
 	Peers []NodePeer `json:"peers,omitempty"`
+	// Reboot is the restart of the node's machine that is due.
+	Reboot *Reboot `json:"reboot,omitempty"`
+}
+
+// Reboot tells a node to restart its machine by a program, once.
+type Reboot struct {
+	Program string    `json:"program"`
+	Issued  time.Time `json:"issued"`
 }
 
 // BlobRequest asks for a stored text by hash.

@@ -221,6 +221,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 	if purge != nil || idle != nil {
 		out = append(out, &Purge{Jobs: purge, Blobs: idle})
 	}
+	if c := s.rebootsDue(now); c != nil {
+		out = append(out, c)
+	}
 	return out
 }
 

@@ -101,6 +101,14 @@ func newCommand(kind string) Command {
 		return &NodeQuiet{}
 	case "node_set":
 		return &NodeSet{}
+	case "node_create":
+		return &NodeCreate{}
+	case "node_delete":
+		return &NodeDelete{}
+	case "node_reboot":
+		return &NodeReboot{}
+	case "node_reboot_due":
+		return &NodeRebootDue{}
 	case "partition_set":
 		return &PartitionSet{}
 	case "configure":
@@ -128,7 +136,7 @@ func Kinds() []string {
 	return []string{"put_blob", "submit", "update", "hold", "requeue", "suspend", "cancel", "finish", "decide", "report",
 		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
 		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate",
-		"node_quiet"}
+		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

@@ -159,7 +159,17 @@ func (r *source) command(s *State) Command {
 	case "node_up":
 		inv := smallNode()
 		inv.CPUs -= r.n(3)
+		inv.GPUs = inv.GPUs[:r.n(3)]
+		inv.BootID = string(rune('a' + r.n(3)))
 		return &NodeUp{Name: r.node(), Inventory: inv, Seq: uint64(r.n(4))}
+	case "node_create":
+		return &NodeCreate{Nodes: []Node{{Name: r.node(), Inventory: smallNode(), Expected: []Expected{ExpectedCloud, ExpectedFuture, "junk"}[r.n(3)]}}}
+	case "node_delete":
+		return &NodeDelete{Nodes: []NodeName{r.node()}}
+	case "node_reboot":
+		return &NodeReboot{Nodes: []NodeName{r.node()}, Asap: r.yes(), Next: []NodeAction{"", NodeResume, NodeSetDown, "junk"}[r.n(4)], Cancel: r.n(4) == 0}
+	case "node_reboot_due":
+		return &NodeRebootDue{Issue: []NodeName{r.node()}, Late: []NodeName{r.node()}}
 	case "node_down":
 		return &NodeDown{Nodes: []NodeName{r.node(), r.node()}}
 	case "node_set":
@@ -170,6 +180,7 @@ func (r *source) command(s *State) Command {
 	default:
 		cfg := DefaultConfig()
 		cfg.MinJobAge, cfg.RequeueDelay, cfg.MaxJobID = r.span(), max(r.span(), 0), JobID(r.n(60))
+		cfg.RebootProgram = "reboot"
 		return &Configure{Config: &cfg}
 	}
 }

@@ -13,6 +13,8 @@ type GPU struct {
 	MemMB MemMB  `json:"mem_mb,omitempty"`
 	NUMA  int    `json:"numa,omitempty"`
 	Cores IDSet  `json:"cores,omitzero"` // CPUs near the device
+	// Missing marks a device that was here and is not found any more.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // NIC is one InfiniBand or RoCE port.
@@ -45,6 +47,7 @@ type Inventory struct {
 	Version        string    `json:"version,omitempty"`
 	Boot           time.Time `json:"boot,omitzero"`
 	Isolation      string    `json:"isolation,omitempty"` // how jobs are fenced: cgroup2, cgroup1, none
+	BootID         string    `json:"boot_id,omitempty"`   // another one after each boot
 	Hollow         bool      `json:"hollow,omitempty"`
 	Weight         int       `json:"weight,omitempty"`
 }
@@ -69,11 +72,26 @@ type Node struct {
 	LastBusy   time.Time `json:"last_busy,omitzero"`
 	Comment    string    `json:"comment,omitempty"`
 	Extra      string    `json:"extra,omitempty"`
+	Full       Hardware  `json:"full,omitzero"`   // what it should have
+	Lacks      string    `json:"lacks,omitempty"` // what of that it has not, in words
+	Expected   Expected  `json:"expected,omitempty"`
+	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
 	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
 }
 
+// Expected says how a node was made known before it registered; empty if it came by itself.
+type Expected string
+
+// The kinds of node that an operator makes known in advance.
+const (
+	ExpectedCloud  Expected = "cloud"  // comes and goes
+	ExpectedFuture Expected = "future" // not shown before it has come
+)
+
 // Usable reports whether new work may start on the node.
-func (n *Node) Usable() bool { return n.Up && !n.Quiet && !n.Down && !n.Drain && !n.Failing }
+func (n *Node) Usable() bool {
+	return n.Up && !n.Quiet && !n.Down && !n.Drain && !n.Failing && !n.Reboot.Issued()
+}
 
 // Load is what is given out on a node: the sum of the shares of its jobs.
 type Load struct {
@@ -157,8 +175,12 @@ type Config struct {
 	Topology          []Switch      `json:"topology,omitempty"`
 	TaskProlog        string        `json:"task_prolog,omitempty"` // runs before each task, as its user
 	TaskEpilog        string        `json:"task_epilog,omitempty"`
+	RebootProgram     string        `json:"reboot_program,omitempty"` // restarts a node's machine
+	ResumeTimeout     time.Duration `json:"resume_timeout,omitempty"` // from that to the node's return
 	// Contain makes every job have an external step, for what others start in it.
 	Contain bool `json:"contain,omitempty"`
+	// Source names the file's content that this came from.
+	Source string `json:"source,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }
@@ -176,7 +198,7 @@ func DefaultConfig() Config {
 	return Config{
 		ClusterName: "muster", MaxArraySize: 1_000_001, MaxJobCount: 1_000_000,
 		FirstJobID: 1, MaxJobID: 0x03ff0000, MinJobAge: 300 * time.Second, KillWait: 30 * time.Second,
-		RequeueDelay: 0, JobRequeue: true, ReturnToService: 1, NodeTimeout: 4 * time.Second,
+		RequeueDelay: 0, JobRequeue: true, ReturnToService: 1, NodeTimeout: 4 * time.Second, ResumeTimeout: time.Minute,
 		PropagateLimits: true, CoreAlloc: true, MemAlloc: true, BackfillDepth: 1000,
 		Partitions: []Partition{{Name: "main", All: true, NodesText: "ALL", Default: true, State: PartitionUp}},
 	}

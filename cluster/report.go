@@ -228,12 +228,25 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if n.Down && n.ReasonBy == "slurm" && t.config.ReturnToService > 0 {
 		n.Down, n.Reason, n.ReasonBy = false, "", ""
 	}
-	n.Inventory, n.Up, n.Quiet, n.Registered = c.Inventory, true, false, t.at
+	if n.Reboot.Issued() && restarted(&n.Inventory, &c.Inventory, n.Reboot) {
+		n.rebooted(t)
+	}
+	if n.Expected == ExpectedFuture {
+		n.Expected = ""
+	}
+	n.Up, n.Quiet, n.Registered = true, false, t.at
+	n.found(c.Inventory)
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
 	// attempts fence it.
 	n.ReportSeq = c.Seq
-	if t.overfull(&n) && !n.Drain {
-		n.Drain, n.Reason, n.ReasonBy, n.ReasonAt = true, "It has less than its jobs hold", "slurm", t.at
+	switch over := t.overfull(&n); {
+	case over && !n.Drain:
+		n.Drain, n.Reason, n.ReasonBy, n.ReasonAt = true, lessThanHeld, "slurm", t.at
+	case !over && n.Drain && n.Reason == lessThanHeld:
+		n.Drain, n.Reason, n.ReasonBy = false, n.Lacks, ""
+	}
+	if n.Reason == n.Lacks && n.Lacks != "" {
+		n.ReasonBy, n.ReasonAt = "slurm", t.at
 	}
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
@@ -243,7 +256,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 // overfull reports whether the node's jobs hold more than it has.
 func (t *tables) overfull(n *Node) bool {
 	l := t.Load(n.Name)
-	return l.CPUs.Max() >= n.Inventory.CPUs || l.GPUs.Max() >= len(n.Inventory.GPUs) || l.MemMB > n.Inventory.MemMB && l.MemMB > 0
+	return l.CPUs.Max() >= n.Inventory.CPUs || l.MemMB > n.Inventory.MemMB && l.MemMB > 0
 }
 
 func (t *tx) nextOrder() int {
@@ -269,7 +282,7 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 		}
 		n := *old
 		n.Up, n.Quiet = false, false
-		if !n.Down {
+		if !n.Down && !n.Reboot.Issued() { // then it is expected
 			n.Down, n.ReasonBy, n.ReasonAt = true, "slurm", t.at
 			n.Reason = cmp.Or(c.Why, notResponding)
 		}
@@ -367,6 +380,11 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 	case NodeFail:
 		n.Failing = true
 	case NodeResume:
+		if !n.Drain && !n.Down && !n.Failing && n.Lacks != "" { // it will not have more again
+			n.Full = Hardware{n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.Found())}
+			n.lacking()
+			break
+		}
 		if !n.Drain && !n.Down && !n.Failing {
 			return Errorf(Invalid, ErrNodeState, "node %s is neither drained nor down", n.Name)
 		}
@@ -374,6 +392,9 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 			return Errorf(Conflict, ErrNodeState, "node %s has less than its jobs hold", n.Name)
 		}
 		n.Drain, n.Down, n.Failing, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = false, false, false, "", "", 0, time.Time{}
+		if n.Lacks != "" {
+			n.Reason, n.ReasonBy, n.ReasonAt = n.Lacks, "slurm", t.at
+		}
 	}
 	if c.Reason != nil {
 		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = *c.Reason, t.by.User, t.by.UID, t.at

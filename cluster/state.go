@@ -106,6 +106,7 @@ type tables struct {
 	order   *btree.Map[int, *Node]          // nodes by Order
 	running *btree.Map[JobID, int]          // array id → its records in live
 	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
+	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
 }
 
 func newTables() tables {
@@ -122,7 +123,7 @@ func newTables() tables {
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
-		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32),
+		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32),
 	}
 }
 
@@ -134,6 +135,7 @@ func (t *tables) copy() tables {
 	c.keys = t.keys.Copy()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
+	c.reboots = t.reboots.Copy()
 	return c
 }
 
@@ -246,6 +248,11 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 	})
 	if _, b, ok := t.idle.Min(); ok {
 		if x := b.Added.Add(idleBlobAge); x.After(now) && (at.IsZero() || x.Before(at)) {
+			at = x
+		}
+	}
+	for n := range valuesOf(t.reboots) {
+		if x := t.rebootEnd(n); x.After(now) && (at.IsZero() || x.Before(at)) {
 			at = x
 		}
 	}

@@ -219,6 +219,7 @@ func (t *tx) putNode(n *Node) {
 func (t *tables) setNode(old, n *Node) {
 	if old != nil {
 		t.order.Delete(old.Order)
+		t.reboots.Delete(old.Name)
 	}
 	if n == nil {
 		t.nodes.Delete(old.Name)
@@ -226,6 +227,20 @@ func (t *tables) setNode(old, n *Node) {
 	}
 	t.nodes.Set(n.Name, n)
 	t.order.Set(n.Order, n)
+	if n.Reboot != nil {
+		t.reboots.Set(n.Name, n)
+	}
+}
+
+func (t *tx) deleteNode(n *Node) {
+	t.setNode(n, nil)
+	load, had := t.loads.Delete(n.Name)
+	t.onUndo(func() {
+		t.setNode(nil, n)
+		if had {
+			t.loads.Set(n.Name, load)
+		}
+	})
 }
 
 func (t *tx) putLoad(l *Load) {
@@ -327,7 +342,7 @@ func (t *tx) give(j *Job) error {
 			return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
 		}
 		if !l.CPUs.Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
-			sh.CPUs.Max() >= n.Inventory.CPUs || sh.GPUs.Max() >= len(n.Inventory.GPUs) ||
+			sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
 			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) {
 			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 		}

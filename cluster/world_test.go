@@ -24,6 +24,7 @@ type world struct {
 	s   *State
 	now time.Time
 	seq map[NodeName]uint64
+	log [][]byte // every entry so far, as the log holds it
 }
 
 func newWorld(t testing.TB, nodes int) *world {
@@ -61,6 +62,7 @@ func (w *world) apply(by Identity, cmd Command) Applied {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.log = append(w.log, text)
 	e, err := DecodeEntry(text)
 	if err != nil {
 		w.t.Fatal(err)
@@ -255,6 +257,7 @@ func sameDerived(a, b *tables) error {
 	same("running", pairs(a), pairs(b))
 	same("idle", a.idle.Keys(), b.idle.Keys())
 	same("order", a.order.Keys(), b.order.Keys())
+	same("reboots", a.reboots.Keys(), b.reboots.Keys())
 	after := func(t *tables) (out []timerKey) {
 		for _, k := range t.timers.Items() {
 			if k.at.After(t.Now) {

@@ -67,6 +67,10 @@ func (g *group) add(name, mode string, args ...string) *dev {
 	}
 	d := newDev(g.t, dir, mode, append([]string{"--node", name, "--bind", g.addr(len(g.at) + 1)}, args...))
 	d.work = g.dir
+	d.exe = filepath.Join(dir, "muster") // its own, which can be replaced alone
+	if err := os.Link(filepath.Join(bin, "muster"), d.exe); err != nil {
+		g.t.Fatal(err)
+	}
 	g.at[name] = d
 	g.order[name] = len(g.at)
 	if g.hosts != nil {
@@ -174,8 +178,8 @@ func (g *group) members(at string) map[string]string {
 	out, _, _ := g.run(at, "muster", "server", "members")
 	states := map[string]string{}
 	for line := range strings.Lines(out) {
-		if w := strings.Fields(line); len(w) > 2 && w[0] != "SERVER" && g.at[w[0]] != nil {
-			states[w[0]] = strings.Join(w[2:], " ")
+		if w := strings.Fields(line); len(w) > 3 && w[0] != "SERVER" && g.at[w[0]] != nil {
+			states[w[0]] = strings.Join(w[3:], " ")
 		}
 	}
 	return states

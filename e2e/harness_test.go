@@ -44,19 +44,17 @@ func run(m *testing.M) int {
 		return 1
 	}
 	bin = dir
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "muster"))
+	var options []string
 	if *setClocks {
 		overlay, err := clockOverlay(dir)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		build.Args = append(build.Args, "-overlay", overlay)
+		options = []string{"-overlay", overlay}
 	}
-	build.Args = append(build.Args, "..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+	if err := build(filepath.Join(dir, "muster"), options...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	for _, name := range frontEnds[1:] {
@@ -68,11 +66,22 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// build builds the product.
+func build(file string, flags ...string) error {
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", file}, flags, []string{".."})...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return nil
+}
+
 // dev is one running daemon in a folder of its own: a whole cluster, or a member of one.
 type dev struct {
 	t    *testing.T
 	mode string // the daemon's command
 	dir  string
+	exe  string // its program file
 	work string // where front-ends are called
 	args []string
 	cmd  *exec.Cmd
@@ -111,7 +120,7 @@ func startDevAt(t *testing.T, dir string, args ...string) *dev {
 }
 
 func newDev(t *testing.T, dir, mode string, args []string) *dev {
-	d := &dev{t: t, mode: mode, dir: dir, work: dir, args: args}
+	d := &dev{t: t, mode: mode, dir: dir, exe: filepath.Join(bin, "muster"), work: dir, args: args}
 	for _, e := range os.Environ() {
 		if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SBATCH_") && name != "PATH" {
 			d.env = append(d.env, e)
@@ -128,7 +137,7 @@ func (d *dev) start() {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	argv := slices.Concat(d.inside, []string{filepath.Join(bin, "muster"), d.mode, "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args)
+	argv := slices.Concat(d.inside, []string{d.exe, d.mode, "--data", d.dir + "/d", "--socket", d.dir + "/s"}, d.args)
 	d.cmd = exec.Command(argv[0], argv[1:]...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.Env = append(os.Environ(), "MUSTER_TEST_CLOCK="+d.dir+"/clock")
@@ -251,8 +260,14 @@ func (d *dev) write(name, text string) {
 	}
 }
 
-// killSupervisor kills the supervisor of this cluster, found by its command line.
+// killSupervisor kills the supervisor of this daemon.
 func (d *dev) killSupervisor() {
+	d.t.Helper()
+	_ = syscall.Kill(d.supervisor(), syscall.SIGKILL)
+}
+
+// supervisor is the process id of this daemon's supervisor, found by its command line.
+func (d *dev) supervisor() int {
 	d.t.Helper()
 	procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -263,12 +278,12 @@ func (d *dev) killSupervisor() {
 		if text, err := os.ReadFile(p); err == nil && strings.HasSuffix(string(text), want) {
 			var pid int
 			if _, err := fmt.Sscanf(p, "/proc/%d/cmdline", &pid); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-				return
+				return pid
 			}
 		}
 	}
 	d.t.Fatal("no supervisor found")
+	return 0
 }
 
 // kernelTellsExits reports whether PIDFD_GET_INFO has exit codes: Linux 6.15 and later.

@@ -37,7 +37,8 @@ type nodeSet []bool
 func (s nodeSet) has(i int) bool { return s != nil && s[i] }
 
 // gather makes a pool of the nodes that count, with what load leaves free.
-func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, load func(cluster.NodeName) *cluster.Load) *pool {
+func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*cluster.Inventory) cluster.IDSet,
+	load func(cluster.NodeName) *cluster.Load) *pool {
 	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{}}
 	none := &cluster.Load{}
 	for n := range s.Nodes() {
@@ -50,7 +51,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, load func(clus
 		}
 		inv := &n.Inventory
 		sp := space{node: n, mem: inv.MemMB - l.MemMB, jobs: len(l.Jobs),
-			cpus: cluster.RangeIDSet(0, inv.CPUs-1), gpus: cluster.RangeIDSet(0, len(inv.GPUs)-1)}
+			cpus: cluster.RangeIDSet(0, inv.CPUs-1), gpus: devices(inv)}
 		if sp.jobs > 0 {
 			sp.cpus, sp.gpus = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs)
 		}
@@ -63,11 +64,17 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, load func(clus
 }
 
 // newPool is what is free now on the nodes that may be used.
-func newPool(s *cluster.Snapshot) *pool { return gather(s, (*cluster.Node).Usable, s.Load) }
+func newPool(s *cluster.Snapshot) *pool {
+	return gather(s, (*cluster.Node).Usable, (*cluster.Inventory).Devices, s.Load)
+}
 
 // whole is the pool as if nothing ran; with all, also of nodes that are not usable now.
 func whole(s *cluster.Snapshot, all bool) *pool {
-	return gather(s, func(n *cluster.Node) bool { return all || n.Usable() }, nil)
+	devices := (*cluster.Inventory).Devices
+	if all { // those too that may come back
+		devices = func(inv *cluster.Inventory) cluster.IDSet { return cluster.RangeIDSet(0, len(inv.GPUs)-1) }
+	}
+	return gather(s, func(n *cluster.Node) bool { return all || n.Usable() }, devices, nil)
 }
 
 // members lists the places of a partition's nodes.
@@ -131,7 +138,7 @@ func (p *pool) give(r release) {
 			continue
 		}
 		sp := &p.spaces[i]
-		sp.gpus, sp.mem, sp.jobs = sp.gpus.Union(sh.GPUs), sp.mem+sh.MemMB, sp.jobs-1
+		sp.gpus, sp.mem, sp.jobs = sp.gpus.Union(sh.GPUs.Intersect(sp.node.Inventory.Devices())), sp.mem+sh.MemMB, sp.jobs-1
 		if !r.noCPUs {
 			sp.cpus = sp.cpus.Union(sh.CPUs)
 		}

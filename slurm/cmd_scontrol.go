@@ -14,7 +14,6 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
-	"dev.muster/slurm/format"
 	"dev.muster/slurm/opt"
 )
 
@@ -24,7 +23,7 @@ type control struct {
 	out              *bufio.Writer
 	oneLine, details bool
 	quiet, json      bool
-	all              bool
+	all, future      bool
 	conf             *api.ClusterResponse
 }
 
@@ -32,7 +31,7 @@ var scontrolOptions = []opt.Option[control]{
 	{Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL", Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil }},
 	{Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show", Set: func(c *control, _ string) error { c.details = true; return nil }},
 	{Long: "federation", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
-	{Long: "future", Short: 'F', On: opt.Scontrol, Ignored: "there are no future nodes", Set: func(*control, string) error { return nil }},
+	{Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too", Set: func(c *control, _ string) error { c.future = true; return nil }},
 	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions", Set: func(*control, string) error { return nil }},
 	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Newer: true, Help: "print JSON", Set: func(c *control, _ string) error { c.json = true; return nil }},
 	{Long: "local", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
@@ -71,7 +70,7 @@ func verbs() []verb {
 		{"update", 1, 1, (*control).update},
 		{"create", 2, 1, (*control).create},
 		{"delete", 3, 1, (*control).remove},
-		{"ping", 3, 0, func(c *control, _ []string) int { return c.ping() }},
+		{"ping", 3, 0, (*control).ping},
 		{"write", 2, 1, (*control).write},
 		{"version", 4, 0, func(c *control, _ []string) int {
 			_, _ = c.out.WriteString("slurm-wlm " + slurmVersion + "\n")
@@ -95,7 +94,7 @@ func verbs() []verb {
 		{"oneliner", 1, 0, func(*control, []string) int { return 0 }},
 		{"quiet", 4, 0, func(*control, []string) int { return 0 }},
 		{"verbose", 4, 0, func(*control, []string) int { return 0 }},
-		{"reboot", 3, 0, (*control).unsupported}, {"cancel_reboot", 3, 0, (*control).unsupported},
+		{"reboot", 3, 0, (*control).reboot}, {"cancel_reboot", 3, 0, (*control).cancelReboot},
 		{"notify", 1, 0, (*control).unsupported}, {"token", 3, 0, (*control).unsupported},
 		{"shutdown", 4, 0, (*control).unsupported}, {"takeover", 4, 0, (*control).unsupported},
 		{"setdebug", 4, 0, (*control).unsupported}, {"setdebugflags", 9, 0, (*control).unsupported},
@@ -333,27 +332,6 @@ func (c *control) cluster() (*api.ClusterResponse, error) {
 	return &r, err
 }
 
-// ping says which servers answer.
-func (c *control) ping() int {
-	resp, err := call(c.sys, api.Ping, api.Empty{})
-	if err != nil {
-		host := "localhost"
-		if c.sys.Hostname != nil {
-			host, _ = c.sys.Hostname()
-		}
-		_, _ = c.out.WriteString("Slurmctld(primary) at " + host + " is DOWN\n")
-		return 1
-	}
-	for i, s := range resp.Servers {
-		role := "primary"
-		if i > 0 {
-			role = "backup" + strconv.Itoa(i)
-		}
-		_, _ = c.out.WriteString("Slurmctld(" + role + ") at " + s.Name + " is UP\n")
-	}
-	return 0
-}
-
 // write is scontrol write batch_script ID [FILE].
 func (c *control) write(args []string) int {
 	what := strings.ToLower(args[0])
@@ -391,14 +369,6 @@ func (c *control) write(args []string) int {
 	}
 	_, _ = c.out.WriteString("batch script for job " + args[1] + " written to " + name + "\n")
 	return 0
-}
-
-// reconfigure cannot be done from here: the daemon reads its files again on SIGHUP.
-func (c *control) reconfigure([]string) int {
-	if c.sys.UID != 0 {
-		return c.complain("slurm_reconfigure error: Invalid user id")
-	}
-	return c.complain("slurm_reconfigure error: Requested operation not supported on this system")
 }
 
 // failed words the refusal of a command about a job.
@@ -549,103 +519,6 @@ func (c *control) showAliases(arg string) int {
 	}
 	if len(names) > 0 {
 		_, _ = c.out.WriteString(nodeText(names) + "\n")
-	}
-	return 0
-}
-
-// configLine is one line of show config.
-type configLine struct {
-	key string
-	of  func(*api.ClusterResponse) string
-}
-
-func seconds(d time.Duration) string { return strconv.Itoa(int(d/time.Second)) + " sec" }
-
-// configLines are the lines that do not come from the file itself.
-var configLines = []configLine{
-	{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
-	{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
-	{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
-	{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
-	{"GresTypes", func(*api.ClusterResponse) string { return "gpu" }},
-	{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
-	{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
-	{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
-	{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
-	{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
-	{"MaxJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.MaxJobID)) }},
-	{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
-	{"MpiDefault", func(*api.ClusterResponse) string { return "none" }},
-	{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return uintText(uint32(r.NextJob)) }},
-	{"OverTimeLimit", func(r *api.ClusterResponse) string {
-		return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
-	}},
-	{"PriorityType", func(*api.ClusterResponse) string { return "priority/basic" }},
-	{"PropagateResourceLimits", func(r *api.ClusterResponse) string {
-		if r.Config.PropagateLimits {
-			return "ALL"
-		}
-		return "NONE"
-	}},
-	{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
-	{"SchedulerType", func(*api.ClusterResponse) string { return "sched/backfill" }},
-	{"SelectType", func(*api.ClusterResponse) string { return "select/cons_tres" }},
-	{"SelectTypeParameters", func(r *api.ClusterResponse) string {
-		text := "CR_CPU"
-		if r.Config.CoreAlloc {
-			text = "CR_CORE"
-		}
-		if r.Config.MemAlloc {
-			text += "_MEMORY"
-		}
-		return text
-	}},
-	{"SlurmUser", func(*api.ClusterResponse) string { return "root(0)" }},
-	{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
-	{"SLURM_VERSION", func(*api.ClusterResponse) string { return slurmVersion }},
-	{"TopologyPlugin", func(r *api.ClusterResponse) string {
-		if len(r.Config.Topology) > 0 {
-			return "topology/tree"
-		}
-		return "topology/none"
-	}},
-}
-
-// showConfig is scontrol show config.
-func (c *control) showConfig(string) int {
-	r, err := c.cluster()
-	if err != nil {
-		return c.sys.loadFailed("slurm_load_ctl_conf error", err)
-	}
-	type pair struct{ key, value string }
-	var lines []pair
-	for _, l := range configLines {
-		lines = append(lines, pair{l.key, l.of(r)})
-	}
-	for i, s := range r.Servers {
-		lines = append(lines, pair{"SlurmctldHost[" + strconv.Itoa(i) + "]", s.Name + "(" + s.Addr + ")"})
-	}
-	if d := r.Config.DefMem; d.MB > 0 {
-		lines = append(lines, pair{strings.SplitN(partitionMem("Def", d), "=", 2)[0], strconv.FormatInt(int64(d.MB), 10)})
-	}
-	for k, v := range r.Config.Keys {
-		same := func(p pair) bool { name, _, _ := strings.Cut(p.key, "["); return strings.EqualFold(name, k) }
-		if !slices.ContainsFunc(lines, same) {
-			lines = append(lines, pair{spelt(k), v})
-		}
-	}
-	slices.SortFunc(lines, func(a, b pair) int { return cmp.Compare(strings.ToLower(a.key), strings.ToLower(b.key)) })
-	_, _ = c.out.WriteString("Configuration data as of " + format.Stamp(r.Now, "Unknown") + "\n")
-	for _, l := range lines {
-		_, _ = c.out.WriteString(l.key + strings.Repeat(" ", max(23-len(l.key), 0)) + " = " + l.value + "\n")
-	}
-	_, _ = c.out.WriteString("\n")
-	for i, s := range r.Servers {
-		role := "primary"
-		if i > 0 {
-			role = "backup" + strconv.Itoa(i)
-		}
-		_, _ = c.out.WriteString("Slurmctld(" + role + ") at " + s.Name + " is UP\n")
 	}
 	return 0
 }

@@ -199,7 +199,7 @@ func (o *infoOptions) keeps(n *api.NodeInfo) bool {
 	if len(o.nodes) > 0 && !slices.Contains(o.nodes, n.Name) || o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
 		return false
 	}
-	if o.reasons && n.Reason == "" {
+	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && hidden(nodeState(n)) {
 		return false
 	}
 	return len(o.states) == 0 || slices.ContainsFunc(o.states, func(f *nodeWord) bool { return f != nil && f.is(nodeState(n)) })

@@ -20,22 +20,31 @@ const (
 	baseAllocated
 	_
 	baseMixed
+	baseFuture
 
+	flagCloud        = 0x80
 	flagDrain        = 0x200
 	flagCompleting   = 0x400
 	flagNotRespond   = 0x800
+	flagPoweredDown  = 0x1000
 	flagFail         = 0x2000
+	flagRebootAsked  = 0x10000
+	flagRebootIssued = 0x20000
 	flagMask         = ^0xf
 	stateBaseMask    = 0xf
-	unknownNodeWords = "reserved,perfctrs,cloud,powering_down,powered_down,power_down,powering_up,maint,reboot,reboot^,resv,future,futr,planned,plnd,boot,power,power_up,blocked,err,error,"
+	unknownNodeWords = "reserved,perfctrs,powering_down,power_down,powering_up,maint,resv,planned,plnd,boot,power,power_up,blocked,err,error,"
 )
 
 // nodeState is a node's state as Slurm numbers it.
 func nodeState(n *api.NodeInfo) int {
 	s := baseIdle
 	switch used := n.Load.CPUs.Len(); {
-	case n.Down:
+	case n.Down, n.Reboot.Issued():
 		s = baseDown
+	case n.Expected == cluster.ExpectedFuture:
+		return baseFuture
+	case n.Expected == cluster.ExpectedCloud && n.Registered.IsZero():
+		return baseIdle | flagCloud | flagPoweredDown
 	case !n.Up && n.Registered.IsZero():
 		s = baseUnknown
 	case used > 0 && used >= n.Inventory.CPUs:
@@ -55,8 +64,20 @@ func nodeState(n *api.NodeInfo) int {
 	if n.Failing {
 		s |= flagFail
 	}
+	if n.Expected == cluster.ExpectedCloud {
+		s |= flagCloud
+	}
+	switch {
+	case n.Reboot.Issued():
+		s |= flagRebootIssued
+	case n.Reboot != nil:
+		s |= flagRebootAsked
+	}
 	return s
 }
+
+// hidden reports whether lists leave a node out that is not asked for: it has not come yet.
+func hidden(s int) bool { return s&stateBaseMask == baseFuture || s&flagPoweredDown != 0 }
 
 func busy(s int) bool {
 	base := s & stateBaseMask
@@ -71,6 +92,7 @@ type nodeWord struct {
 
 // nodeWords gives each state its word: the first row that fits.
 var nodeWords = [...]nodeWord{
+	{"boot", "reboot", func(s int) bool { return s&flagRebootIssued != 0 || s&flagRebootAsked != 0 && !busy(s) }},
 	{"drng", "draining", func(s int) bool { return s&flagDrain != 0 && busy(s) }},
 	{"drain", "drained", func(s int) bool { return s&flagDrain != 0 }},
 	{"fail", "fail", func(s int) bool { return s&flagFail != 0 }},
@@ -79,7 +101,19 @@ var nodeWords = [...]nodeWord{
 	{"alloc", "allocated", func(s int) bool { return s&stateBaseMask == baseAllocated }},
 	{"mix", "mixed", func(s int) bool { return s&stateBaseMask == baseMixed }},
 	{"idle", "idle", func(s int) bool { return s&stateBaseMask == baseIdle }},
+	{"futr", "future", func(s int) bool { return s&stateBaseMask == baseFuture }},
 	{"unk", "unknown", func(int) bool { return true }},
+}
+
+// stateMarks are what stands behind the word: the first that fits.
+var stateMarks = [...]struct {
+	mark string
+	is   func(s int) bool
+}{
+	{"^", func(s int) bool { return s&flagRebootIssued != 0 }},
+	{"@", func(s int) bool { return s&flagRebootAsked != 0 && busy(s) }},
+	{"~", func(s int) bool { return s&flagPoweredDown != 0 }},
+	{"*", func(s int) bool { return s&flagNotRespond != 0 }},
 }
 
 // nodeFilters are the words of sinfo --states; each lists the nodes that it selects.
@@ -94,16 +128,22 @@ var nodeFilters = [...]nodeWord{
 	{"drng", "draining", func(s int) bool { return s&flagDrain != 0 && busy(s) }},
 	{"comp", "completing", func(s int) bool { return s&flagCompleting != 0 }},
 	{"fail", "failing", func(s int) bool { return s&flagFail != 0 }},
+	{"cloud", "cloud", func(s int) bool { return s&flagCloud != 0 }},
+	{"futr", "future", func(s int) bool { return s&stateBaseMask == baseFuture }},
+	{"powered_down", "powered_down", func(s int) bool { return s&flagPoweredDown != 0 }},
+	{"reboot_issued", "reboot^", func(s int) bool { return s&flagRebootIssued != 0 }},
+	{"reboot_requested", "reboot", func(s int) bool { return s&flagRebootAsked != 0 }},
 	{"no_respond", "no_resp", func(s int) bool { return s&flagNotRespond != 0 }},
 }
 
 // baseNames and flagNames make scontrol's IDLE+DRAIN.
-var baseNames = [...]string{baseUnknown: "UNKNOWN", baseDown: "DOWN", baseIdle: "IDLE", baseAllocated: "ALLOCATED", baseMixed: "MIXED"}
+var baseNames = [...]string{baseUnknown: "UNKNOWN", baseDown: "DOWN", baseIdle: "IDLE", baseAllocated: "ALLOCATED", baseMixed: "MIXED", baseFuture: "FUTURE"}
 
 var flagNames = [...]struct {
 	flag int
 	name string
-}{{flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagNotRespond, "NOT_RESPONDING"}}
+}{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagNotRespond, "NOT_RESPONDING"},
+	{flagPoweredDown, "POWERED_DOWN"}, {flagRebootIssued, "REBOOT_ISSUED"}, {flagRebootAsked, "REBOOT_REQUESTED"}}
 
 // stateWord is the short or long word with its suffix.
 func stateWord(s int, long bool) string {
@@ -115,8 +155,10 @@ func stateWord(s int, long bool) string {
 		if long {
 			text = w.long
 		}
-		if s&flagNotRespond != 0 {
-			text += "*"
+		for _, m := range stateMarks {
+			if m.is(s) {
+				return text + m.mark
+			}
 		}
 		return text
 	}
@@ -289,7 +331,7 @@ func gresText(inv *cluster.Inventory) string {
 	text := ""
 	for _, kind := range gpuKinds(inv) {
 		n, sockets := 0, cluster.IDSet{}
-		for _, g := range inv.GPUs {
+		for _, g := range inv.Found() {
 			if g.Type == kind {
 				n++
 				for c := range g.Cores.All() {
@@ -316,7 +358,7 @@ func gpuLabel(kind string) string {
 }
 
 func gpuKinds(inv *cluster.Inventory) (kinds []string) {
-	for _, g := range inv.GPUs {
+	for _, g := range inv.Found() {
 		if !slices.Contains(kinds, g.Type) {
 			kinds = append(kinds, g.Type)
 		}
@@ -354,10 +396,10 @@ func nodeTRES(n *api.NodeInfo, used bool) string {
 	if used {
 		t.CPUs, t.Mem, t.GPUs = n.Load.CPUs.Len(), n.Load.MemMB, n.Load.GPUs.Len()
 	} else {
-		t.CPUs, t.Mem, t.GPUs = n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.GPUs)
+		t.CPUs, t.Mem, t.GPUs = n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.Found())
 	}
 	for _, g := range n.Inventory.GPUs {
-		if !used || n.Load.GPUs.Has(g.Index) {
+		if used && n.Load.GPUs.Has(g.Index) || !used && !g.Missing {
 			t.Types[g.Type]++
 		}
 	}

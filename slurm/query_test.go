@@ -207,13 +207,16 @@ func (f *fakeServer) mux() *api.Mux {
 			Servers: []api.Server{{Name: "vm", Addr: "127.0.0.1", Leader: true}}}, nil
 	})
 	api.Handle(m, api.Ping, func(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
-		return api.PingResponse{Servers: []api.Server{{Name: "vm"}}}, nil
+		return api.PingResponse{Servers: []api.Server{{Name: "vm", Up: true}}}, nil
 	})
 	logged(m, f, api.HoldJob)
 	logged(m, f, api.RequeueJob)
 	logged(m, f, api.SuspendJob)
 	logged(m, f, api.UpdateJob)
 	logged(m, f, api.SetNodes)
+	logged(m, f, api.CreateNodes)
+	logged(m, f, api.DeleteNodes)
+	logged(m, f, api.RebootNodes)
 	logged(m, f, api.SetPartition)
 	return m
 }
@@ -326,7 +329,10 @@ var goldens = []struct {
 		"scontrol suspend 734,735", "scontrol resume 99999", "scontrol update JobId=734 TimeLimit=+10 Partition=debug nice=5", "scontrol update jobid=734 timelimit=1:00:00 starttime=now+1hour",
 		"scontrol update jobid=734 foo=bar", "scontrol update jobid=734", "scontrol update foo=bar", "scontrol update jobid=99999 name=x", "scontrol update nodename=gpu-node-00[1-2] state=drain reason=bad",
 		"scontrol update nodename=gpu-node-001 state=drain", "scontrol update nodename=gpu-node-001 state=xyz", "scontrol update partition=debug state=down maxtime=1:00:00", "scontrol update partition=nope state=up",
-		"scontrol update partition=debug foo=bar", "scontrol create partition=new nodes=gpu-node-001", "scontrol create partition=debug", "scontrol delete partition=debug", "scontrol delete foo", "scontrol delete jobid=3"}},
+		"scontrol update partition=debug foo=bar", "scontrol create partition=new nodes=gpu-node-001", "scontrol create partition=debug", "scontrol delete partition=debug", "scontrol delete foo", "scontrol delete jobid=3",
+		"scontrol create NodeName=new[1-2] CPUs=2 RealMemory=100 State=CLOUD", "scontrol create NodeName=new1 CPUs=2", "scontrol create nodename=new1 Foo=2 State=CLOUD", "scontrol create node new1",
+		"scontrol delete NodeName=new[1-2]", "scontrol delete node new1", "scontrol reboot", "scontrol reboot gpu-node-001", "scontrol reboot nextstate=foo a", "scontrol reboot a b",
+		"scontrol cancel_reboot", "scontrol cancel_reboot a b", "scontrol cancel_reboot gpu-node-001", "scontrol update nodename=gpu-node-001 state=cancel_reboot", "scontrol ping foo"}},
 }
 
 func TestQueryGolden(t *testing.T) {

@@ -269,7 +269,7 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	o.line("RealMemory=", strconv.FormatInt(int64(inv.MemMB), 10), " AllocMem=", strconv.FormatInt(int64(n.Load.MemMB), 10), " FreeMem=", free,
 		" Sockets=", strconv.Itoa(inv.Sockets), " Boards=1")
 	o.line("State=", stateFlags(nodeState(n)), " ThreadsPerCore=", strconv.Itoa(inv.ThreadsPerCore), " TmpDisk=", strconv.FormatInt(inv.TmpMB, 10),
-		" Weight=", strconv.Itoa(max(inv.Weight, 1)), " Owner=N/A MCS_label=N/A")
+		" Weight=", strconv.Itoa(max(inv.Weight, 1)), " Owner=N/A MCS_label=N/A", nextState(n))
 	var names []string
 	for i := range parts {
 		if parts[i].All || slices.Contains(parts[i].Nodes, n.Name) {
@@ -301,6 +301,18 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 // maxSwitchWait is the longest wait for switches unless a cluster says otherwise, and the default.
 const maxSwitchWait = 5 * time.Minute
 
+// nextState is the state in which a node is after the reboot that is asked for.
+func nextState(n *api.NodeInfo) string {
+	switch {
+	case n.Reboot == nil:
+	case n.Reboot.Next == cluster.NodeSetDown:
+		return " NextState=DOWN"
+	case n.Reboot.Asap || n.Reboot.Next == cluster.NodeResume:
+		return " NextState=RESUME"
+	}
+	return ""
+}
+
 func arch(text string) string {
 	if text == "" {
 		return ""
@@ -322,7 +334,9 @@ func (c *control) showNodes(arg string) int {
 			_, _ = c.out.WriteString("No nodes in the system\n")
 		}
 		for i := range resp.Nodes {
-			c.nodeRecord(&resp.Nodes[i], resp.Partitions)
+			if n := &resp.Nodes[i]; c.future || !hidden(nodeState(n)) {
+				c.nodeRecord(n, resp.Partitions)
+			}
 		}
 		return 0
 	}
@@ -381,8 +395,9 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	t := format.TRES{CPUs: cpus, Nodes: len(row.nodes), Types: map[string]int64{}}
 	for _, n := range row.nodes {
 		t.Mem += n.Inventory.MemMB
-		t.GPUs += len(n.Inventory.GPUs)
-		for _, g := range n.Inventory.GPUs {
+		gpus := n.Inventory.Found()
+		t.GPUs += len(gpus)
+		for _, g := range gpus {
 			t.Types[g.Type]++
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/conf"
 )
 
@@ -293,20 +292,15 @@ var nodeActions = [...]struct {
 // updateNode changes nodes.
 func (c *control) updateNode(names string, rest []setting) int {
 	set := cluster.NodeSet{}
-	if strings.EqualFold(names, "ALL") {
-		resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
-		if err != nil {
-			return c.failed(err, "", "slurm_update error")
-		}
-		for _, n := range resp.Nodes {
-			set.Nodes = append(set.Nodes, n.Name)
-		}
-	} else if list, err := hostlist.Expand(names); err == nil {
-		set.Nodes = nodeNames(list)
+	var err error
+	if set.Nodes, err = c.nodeList(names); err != nil {
+		return c.failed(err, "", "slurm_update error")
 	}
 	for _, s := range rest {
 		v := s.value
 		switch {
+		case isKey(s.key, 1, "state") && strings.EqualFold(v, "cancel_reboot"):
+			return c.cancelReboot([]string{names})
 		case isKey(s.key, 1, "state"):
 			i := slices.IndexFunc(nodeActions[:], func(a struct {
 				word   string
@@ -391,8 +385,11 @@ func (c *control) updatePartition(name string, rest []setting) int {
 	return c.setPartition(r.Config.Partitions[i], rest, "slurm_update error")
 }
 
-// create is scontrol create partition=NAME ...
+// create is scontrol create partition=NAME ... and scontrol create nodename=LIST ...
 func (c *control) create(args []string) int {
+	if strings.HasPrefix(strings.ToLower(args[0]), "node") {
+		return c.createNodes(args)
+	}
 	if len(args) > 1 && !strings.Contains(args[0], "=") {
 		if k, _, ok := strings.Cut(args[1], "="); ok && strings.HasPrefix(strings.ToLower(k), strings.ToLower(args[0])) {
 			args = args[1:] // create partition partitionname=x
@@ -419,7 +416,7 @@ func (c *control) create(args []string) int {
 	return c.setPartition(cluster.Partition{Name: name, State: cluster.PartitionUp}, slices.Delete(list, i, i+1), "Error creating the partition")
 }
 
-// remove is scontrol delete partition=NAME.
+// remove is scontrol delete partition=NAME or nodename=LIST.
 func (c *control) remove(args []string) int {
 	word := args[0]
 	if len(args) > 1 && !strings.Contains(word, "=") {
@@ -436,6 +433,8 @@ func (c *control) remove(args []string) int {
 			return c.failed(err, "", "delete_partition "+word)
 		}
 		return 0
+	case "nodename", "node":
+		return c.deleteNodes(s.value, args[0])
 	case "reservation", "reservationname":
 		return c.complain("slurm_delete_reservation " + word + ": Requested reservation is invalid")
 	}

@@ -394,10 +394,10 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 		env = slices.Concat(base, env) // of two values of a name the later counts
 	}
 	c.mu.Lock()
-	cfg := c.config
+	cfg, n := c.config, c.nodes[h.node]
+	inv := n.Inventory
 	c.mu.Unlock()
-	n := c.nodes[h.node]
-	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &n.Inventory, Node: h.node, Daemon: c.cfg.Daemon,
+	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
 		Ranks: make([][]int, len(j.Alloc.Shares))}
 	l.TaskGPUs = l.ShareHere().GPUs
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")

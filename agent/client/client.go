@@ -70,6 +70,7 @@ type Client struct {
 
 	mu      sync.Mutex // guards everything below and nodes' content
 	config  cluster.Config
+	confAt  uint64 // index of config
 	have    map[step.ID]*step.Status
 	blobs   map[cluster.BlobHash]cluster.BlobText
 	blobAge []cluster.BlobHash
@@ -86,8 +87,9 @@ type Client struct {
 
 type node struct {
 	NodeConfig
-	index uint64 // of the work
-	jobs  map[cluster.JobID]*jobHere
+	index    uint64 // of the work
+	jobs     map[cluster.JobID]*jobHere
+	rebooted time.Time // the reboot that was begun here
 }
 
 // runKey names one attempt of a job on one node.
@@ -191,7 +193,12 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName) error {
 		return err
 	}
 	c.mu.Lock()
-	c.config = r.Config
+	c.config, c.confAt = r.Config, r.Index
+	for name, gpus := range r.GPUs {
+		if n, ok := c.nodes[name]; ok {
+			n.Inventory.GPUs = gpus
+		}
+	}
 	c.mu.Unlock()
 	return nil
 }
@@ -211,7 +218,7 @@ func (c *Client) poll(ctx context.Context) {
 			}
 		}
 		c.mu.Lock()
-		q := api.WorkRequest{Nodes: map[cluster.NodeName]uint64{}, Hold: workHold}
+		q := api.WorkRequest{Nodes: map[cluster.NodeName]uint64{}, Hold: workHold, Config: c.confAt}
 		for _, name := range c.order {
 			q.Nodes[name] = c.nodes[name].index
 		}
@@ -237,12 +244,16 @@ func (c *Client) poll(ctx context.Context) {
 func (c *Client) take(w api.Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if w.Config != nil {
+		c.config, c.confAt = *w.Config, w.ConfigIndex
+	}
 	for _, nw := range w.Nodes {
 		n, ok := c.nodes[nw.Node]
 		if !ok {
 			continue
 		}
 		n.index = nw.Index
+		c.reboot(n, nw.Reboot)
 		named := map[runKey]bool{}
 		n.jobs = wanted(nw, n.jobs, c.over, c.begun, named)
 		for _, h := range n.jobs {

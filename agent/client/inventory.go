@@ -32,6 +32,9 @@ func Detect(ctx context.Context, tmp string) (cluster.Inventory, error) {
 	inv.MemMB = cluster.MemMB(uint64(si.Totalram) * uint64(si.Unit) >> 20)
 	inv.FreeMemMB = cluster.MemMB(uint64(si.Freeram) * uint64(si.Unit) >> 20)
 	inv.Boot = time.Now().Add(-time.Duration(si.Uptime) * time.Second).Truncate(time.Second)
+	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		inv.BootID = strings.TrimSpace(string(id))
+	}
 	var st unix.Statfs_t
 	if unix.Statfs(tmp, &st) == nil {
 		inv.TmpMB = int64(st.Blocks) * st.Bsize >> 20
@@ -55,9 +58,10 @@ func kernel() (system, machine string) {
 	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Machine[:])
 }
 
-// Hollow makes an inventory that of a hollow node on this machine.
+// Hollow makes an inventory that of a hollow node on this machine, which boots with its daemon.
 func Hollow(inv *cluster.Inventory) {
-	inv.Hollow, inv.Boot = true, time.Now().Truncate(time.Second)
+	now := time.Now()
+	inv.Hollow, inv.Boot, inv.BootID = true, now.Truncate(time.Second), strconv.FormatInt(now.UnixNano(), 36)
 	inv.OS, inv.Arch = kernel()
 }
 

@@ -339,20 +339,20 @@ func (c *Client) tellStep(ls *liveStep) {
 // stepSpec is one node's part of a step.
 func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, programs map[int][]string) step.Spec {
 	s, id := &ls.spec, ls.ids[i]
-	n := c.nodes[id.Node]
 	c.mu.Lock()
-	cfg := c.config
+	cfg, n := c.config, c.nodes[id.Node]
+	inv := n.Inventory
 	c.mu.Unlock()
 	out := step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups, Dir: s.WorkDir,
 		Umask: s.Umask, Rlimits: s.Rlimits, Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv}
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
-	bind, around := cluster.Bind(s, ls.record.Shares[i], &n.Inventory), c.around(&cfg, id.Node, s)
+	bind, around := cluster.Bind(s, ls.record.Shares[i], &inv), c.around(&cfg, id.Node, s)
 	for local, rank := range ranks[i] {
-		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &n.Inventory, Node: id.Node, NodeID: i, Step: &ls.record,
+		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
 			Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
-		l.TaskGPUs = cluster.TaskGPUs(s, ls.record.Shares[i].GPUs, local, &n.Inventory)
+		l.TaskGPUs = cluster.TaskGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
 		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
 		if programs != nil {
 			t.Argv = programs[rank]
@@ -360,7 +360,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		if !around.Empty() {
 			t.Argv = around.Command(c.cfg.Around, t.Argv)
 		}
-		if !n.Inventory.Hollow {
+		if !inv.Hollow {
 			t.CPUs = bind.Of(local)
 		}
 		if c.cfg.BindLine != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"math"
+	"sync"
 	"time"
 
 	"dev.muster/api"
@@ -156,6 +157,19 @@ func (s *Server) CatchUp(ctx context.Context) {
 	if r, err := api.Call(ctx, s.cfg.Peer(addr), api.PingServer, api.Empty{}); err == nil {
 		_ = s.log.Applied(ctx, r.Applied) // then it is refused
 	}
+}
+
+// askAll notes which servers of a list answer.
+func (s *Server) askAll(ctx context.Context, list []api.Server) {
+	var wg sync.WaitGroup
+	for i := range list {
+		if list[i].Name == s.cfg.Name {
+			list[i].Up = true
+			continue
+		}
+		wg.Go(func() { _, list[i].Up = s.askServer(ctx, list[i].Addr) })
+	}
+	wg.Wait()
 }
 
 // askServer tells how many entries another server is behind.

@@ -25,7 +25,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowCluster, s.showCluster)
 	handle(s, m, api.ListSteps, s.listSteps)
 	handle(s, m, api.ListHistory, s.listHistory)
-	api.Handle(m, api.Ping, s.ping)
+	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)
 	api.Handle(m, api.Join, s.join)
 	api.Handle(m, api.Renew, s.renew)
@@ -58,8 +58,12 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.SuspendJob)
 	write(m, s, api.UpdateJob)
 	write(m, s, api.SetNodes)
+	write(m, s, api.CreateNodes)
+	write(m, s, api.DeleteNodes)
+	write(m, s, api.RebootNodes)
 	write(m, s, api.SetPartition)
 	write(m, s, api.Configure)
+	handle(s, m, api.Reconfigure, s.reconfigure)
 }
 
 // handle registers a function that is called once the state is current: a server that has just
@@ -82,7 +86,8 @@ func write[C any, P interface {
 	cluster.Command
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
-		if _, node := any(&c).(*cluster.NodeSet); node { // its name is shown with the reason
+		switch any(&c).(type) {
+		case *cluster.NodeSet, *cluster.NodeReboot: // their name is shown with the reason
 			if u, err := lookupUser(who.UID); err == nil {
 				who.User = u.name
 			}
@@ -266,6 +271,13 @@ func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.
 	snap := s.Snapshot()
 	return api.ClusterResponse{Config: *snap.Config(), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
 		Now: time.Now(), NextJob: snap.NextID}, nil
+}
+
+// pingAll is ping that also asks the other servers whether they answer.
+func (s *Server) pingAll(ctx context.Context, who api.Caller, q api.Empty) (api.PingResponse, error) {
+	r, err := s.ping(ctx, who, q)
+	s.askAll(ctx, r.Servers)
+	return r, err
 }
 
 func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {

@@ -1,14 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/sched"
-	"dev.muster/wire"
 )
 
 // Pace of the leader's loop.
@@ -133,15 +131,7 @@ func (s *Server) takeOver(ctx context.Context) error {
 	if err := s.establish(ctx, snap); err != nil {
 		return err
 	}
-	if want := s.cfg.Initial; want != nil && !sameConfig(want, snap.Config()) || snap.Index == 0 {
-		if want == nil {
-			c := cluster.DefaultConfig()
-			want = &c
-		}
-		_, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.Configure{Config: want})
-		return err
-	}
-	return nil
+	return s.putInForce(ctx, snap)
 }
 
 // establish makes the cluster's authority if this is its first server, and notes where this server
@@ -157,13 +147,6 @@ func (s *Server) establish(ctx context.Context, snap *cluster.Snapshot) error {
 		return err
 	}
 	return s.log.Add(s.cfg.Name, s.cfg.Log.Addr, true)
-}
-
-// sameConfig compares by what the log would hold.
-func sameConfig(a, b *cluster.Config) bool {
-	x, err1 := wire.Marshal(a)
-	y, err2 := wire.Marshal(b)
-	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
 // cycle does one step and tells how long to sleep unless woken.

@@ -271,7 +271,7 @@ func (s *Server) listTokens(_ context.Context, who api.Caller, _ api.Empty) (api
 }
 
 func (s *Server) listMembers(context.Context, api.Caller, api.Empty) (api.MembersResponse, error) {
-	out := api.MembersResponse{Servers: s.servers(), Heard: s.heard(), Now: time.Now()}
+	out := api.MembersResponse{Servers: s.servers(), Versions: s.versions(), Heard: s.heard(), Now: time.Now()}
 	for m := range s.Snapshot().MemberList() {
 		shown := *m
 		shown.Public = nil

@@ -33,7 +33,14 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 		return api.RegisterResponse{}, err
 	}
 	s.slog.Info("nodes registered", "count", len(names), "node", names[0])
-	return api.RegisterResponse{Index: index, Config: *s.Snapshot().Config()}, nil
+	snap := s.Snapshot()
+	out := api.RegisterResponse{Index: index, Config: *snap.Config(), GPUs: map[cluster.NodeName][]cluster.GPU{}}
+	for _, name := range names {
+		if n, ok := snap.Node(name); ok && n.Inventory.Renumbered() {
+			out.GPUs[name] = n.Inventory.GPUs
+		}
+	}
+	return out, nil
 }
 
 // mayBe refuses a member that registers a node which it is not: a member is the node of its own name,
@@ -84,7 +91,9 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 	defer timer.Stop()
 	for {
 		moved := s.hub.awaitNodes(names)
-		if w := s.workOf(names, q.Nodes); len(w.Nodes) > 0 || len(w.Unknown) > 0 {
+		w := s.workOf(names, q.Nodes)
+		w.Config, w.ConfigIndex = s.configAfter(q.Config)
+		if len(w.Nodes) > 0 || len(w.Unknown) > 0 || w.Config != nil {
 			return w, nil
 		}
 		select {
@@ -97,6 +106,19 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 			return api.Work{}, ctx.Err()
 		}
 	}
+}
+
+// configAfter is the configuration if it is newer than a client knows, without what no client needs.
+func (s *Server) configAfter(index uint64) (*cluster.Config, uint64) {
+	s.mu.Lock()
+	at := s.confs
+	s.mu.Unlock()
+	if at <= index {
+		return nil, 0
+	}
+	cfg := *s.Snapshot().Config()
+	cfg.Declared, cfg.Keys = nil, nil
+	return &cfg, at
 }
 
 // workOf collects the nodes whose work is newer than the client knows.
@@ -116,6 +138,9 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 			continue
 		}
 		nw := api.NodeWork{Node: name, Index: max(snap.Index, changed)}
+		if n.Reboot.Issued() {
+			nw.Reboot = &api.Reboot{Program: snap.Config().RebootProgram, Issued: n.Reboot.IssuedAt}
+		}
 		for _, id := range snap.Load(name).Jobs {
 			if j, ok := snap.Job(id); ok {
 				nw.Jobs = append(nw.Jobs, j)

@@ -23,9 +23,10 @@ type Config struct {
 	Name    string
 	Log     consensus.Config
 	Version string
-	// Initial is the configuration to put in force when this server leads, if it differs; nil
-	// leaves the cluster's own, a new cluster's being DefaultConfig.
-	Initial *cluster.Config
+	// Load reads the configuration of this server's file, with notes of what has no effect in it. It is
+	// put in force when this server leads, unless it is already. Nil leaves the cluster's own, a new
+	// cluster's being DefaultConfig.
+	Load func() (*cluster.Config, []string, error)
 	// Authority and Self are proposed by the first server of a cluster that has no authority yet.
 	Authority *cluster.CA
 	Self      cluster.Member
@@ -65,6 +66,7 @@ type Server struct {
 	snap  *cluster.Snapshot           // of state, nil when stale
 	work  map[cluster.NodeName]uint64 // index at which a node's work last changed
 	floor uint64                      // work indexes below are unknown: after a restore
+	confs uint64                      // index at which the configuration last changed, as far as known
 }
 
 // New opens the server's log. Run serves it.
@@ -173,7 +175,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s := m.s
 	out := make([]any, len(lines))
 	var events []cluster.Event
-	trusted := false // members changed
+	trusted, configured := false, false // members, the configuration changed
 	s.mu.Lock()
 	for i, line := range lines {
 		e, err := cluster.DecodeEntry(line)
@@ -190,6 +192,8 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 		switch e.Cmd.(type) {
 		case *cluster.MemberRevoke, *cluster.MemberJoin:
 			trusted = true
+		case *cluster.Configure, *cluster.PartitionSet:
+			s.confs, configured = index, true
 		}
 		out[i] = applied{a, index}
 	}
@@ -198,6 +202,9 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.hub.publish(events)
+	if configured {
+		s.hub.all()
+	}
 	if trusted {
 		s.hub.tell(topicTrust)
 	}
@@ -208,6 +215,9 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 // noteWork remembers for which nodes the work has changed. Called with mu held.
 func (s *Server) noteWork(index uint64, events []cluster.Event) {
 	for _, e := range events {
+		if e.Node != nil {
+			s.work[e.Node.Name] = index
+		}
 		if e.Job != nil && e.Job.Alloc != nil {
 			for _, sh := range e.Job.Alloc.Shares {
 				s.work[sh.Node] = index
@@ -231,7 +241,7 @@ func (m machine) Restore(r io.Reader) error {
 		return err
 	}
 	m.s.mu.Lock()
-	m.s.state, m.s.snap, m.s.floor = st, nil, st.Index
+	m.s.state, m.s.snap, m.s.floor, m.s.confs = st, nil, st.Index, st.Index
 	m.s.mu.Unlock()
 	m.s.hub.all()
 	if err := m.s.hist.Restored(st.Index); err != nil {

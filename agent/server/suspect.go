@@ -36,8 +36,8 @@ const (
 
 // Rumour is what gossip says of a member.
 type Rumour struct {
-	Name, Addr string
-	Failed     bool
+	Name, Addr, Version string
+	Failed              bool
 }
 
 // rumours are what gossip says of all other members.
@@ -70,6 +70,15 @@ func (s *Server) Hear(list []Rumour) {
 	case s.rumours.moved <- struct{}{}:
 	default:
 	}
+}
+
+// versions are those of the members' programs, as far as the gossip tells.
+func (s *Server) versions() map[string]string {
+	out := map[string]string{s.cfg.Name: s.cfg.Version}
+	for name, r := range s.rumours.all() {
+		out[name] = r.Version
+	}
+	return out
 }
 
 // listen follows the gossip for one term, and changes its key in time.

@@ -55,25 +55,6 @@ func (t *Trace) Draw(w io.Writer, title string, names []string, schedules [][]Ru
 		}
 	}
 	at := func(k int) int64 { return begin + (end-begin)*int64(k)/plotPoints }
-	curve := func(runs []Run, from, to func(Run) int64) []float64 {
-		type change struct {
-			at int64
-			by int
-		}
-		var list []change
-		for _, r := range runs {
-			list = append(list, change{from(r), units(r.Job)}, change{to(r), -units(r.Job)})
-		}
-		slices.SortFunc(list, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-		out, n, i := make([]float64, plotPoints+1), 0, 0
-		for k := range out {
-			for ; i < len(list) && list[i].at <= at(k); i++ {
-				n += list[i].by
-			}
-			out[k] = float64(n)
-		}
-		return out
-	}
 	submit := func(r Run) int64 { return r.Job.Submit }
 	started := func(r Run) int64 { return r.Start }
 	ended := func(r Run) int64 { return r.End }
@@ -93,7 +74,7 @@ func (t *Trace) Draw(w io.Writer, title string, names []string, schedules [][]Ru
 		var curves [][]float64
 		most := p.most
 		for _, runs := range schedules {
-			c := curve(runs, p.from, p.to)
+			c := curve(runs, units, at, p.from, p.to)
 			curves = append(curves, c)
 			if p.most == 0 {
 				most = max(most, slices.Max(c))
@@ -122,4 +103,25 @@ func (t *Trace) Draw(w io.Writer, title string, names []string, schedules [][]Ru
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// curve is how many units are between from and to at each moment of the plot.
+func curve(runs []Run, units func(*Job) int, at func(int) int64, from, to func(Run) int64) []float64 {
+	type change struct {
+		at int64
+		by int
+	}
+	var list []change
+	for _, r := range runs {
+		list = append(list, change{from(r), units(r.Job)}, change{to(r), -units(r.Job)})
+	}
+	slices.SortFunc(list, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	out, n, i := make([]float64, plotPoints+1), 0, 0
+	for k := range out {
+		for ; i < len(list) && list[i].at <= at(k); i++ {
+			n += list[i].by
+		}
+		out[k] = float64(n)
+	}
+	return out
 }

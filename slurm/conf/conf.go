@@ -139,9 +139,54 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 	}
 }
 
+// place is where a key's value goes.
+type place[T any] struct {
+	key string
+	of  func(*cluster.Config) *T
+}
+
+// Keys whose value is kept as it stands, is a number, or a number of seconds.
+var (
+	textKeys = [...]place[string]{
+		{"clustername", func(c *cluster.Config) *string { return &c.ClusterName }},
+		{"rebootprogram", func(c *cluster.Config) *string { return &c.RebootProgram }},
+		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
+		{"taskepilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
+	}
+	numberKeys = [...]place[int]{
+		{"maxarraysize", func(c *cluster.Config) *int { return &c.MaxArraySize }},
+		{"maxjobcount", func(c *cluster.Config) *int { return &c.MaxJobCount }},
+		{"returntoservice", func(c *cluster.Config) *int { return &c.ReturnToService }},
+	}
+	secondKeys = [...]place[time.Duration]{
+		{"inactivelimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
+		{"killwait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
+		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
+		{"resumetimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
+		{"slurmdtimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }},
+	}
+)
+
+// placeOf finds a key's row.
+func placeOf[T any](rows []place[T], key string, c *cluster.Config) *T {
+	for _, p := range rows {
+		if p.key == key {
+			return p.of(c)
+		}
+	}
+	return nil
+}
+
 func (r *reader) key(file string, n int, p pair) {
 	c := r.cfg
+	if old := c.Keys[p.key]; old != "" && p.key == controllerKey { // a line for each server
+		p.value = old + "," + p.value
+	}
 	c.Keys[p.key] = p.value
+	if to := placeOf(textKeys[:], p.key, c); to != nil {
+		*to = p.value
+		return
+	}
 	number := func(to *int) {
 		v, err := strconv.Atoi(p.value)
 		if err != nil {
@@ -150,33 +195,27 @@ func (r *reader) key(file string, n int, p pair) {
 		}
 		*to = v
 	}
-	seconds := func(to *time.Duration) {
-		v := 0
+	if to := placeOf(numberKeys[:], p.key, c); to != nil {
+		number(to)
+		return
+	}
+	v := 0
+	if to := placeOf(secondKeys[:], p.key, c); to != nil {
 		number(&v)
 		*to = time.Duration(v) * time.Second
 	}
 	mem := func(to *cluster.Mem, per cluster.MemPer) {
-		v := 0
 		number(&v)
 		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
 	}
 	switch p.key {
-	case "clustername":
-		c.ClusterName = p.value
-	case "maxarraysize":
-		number(&c.MaxArraySize)
-	case "maxjobcount":
-		number(&c.MaxJobCount)
+	case "slurmdtimeout":
+		if c.NodeTimeout == 0 { // never
+			c.NodeTimeout = cluster.Unlimited / 2 // so that something can be added
+		}
 	case "firstjobid":
-		v := 0
 		number(&v)
 		c.FirstJobID = cluster.JobID(max(v, 1))
-	case "minjobage":
-		seconds(&c.MinJobAge)
-	case "killwait":
-		seconds(&c.KillWait)
-	case "inactivelimit":
-		seconds(&c.InactiveLimit)
 	case "jobrequeue":
 		c.JobRequeue = p.value != "0"
 	case "defmempercpu":
@@ -187,27 +226,50 @@ func (r *reader) key(file string, n int, p pair) {
 		mem(&c.MaxMem, cluster.MemPerCPU)
 	case "maxmempernode":
 		mem(&c.MaxMem, cluster.MemPerNode)
-	case "taskprolog":
-		c.TaskProlog = p.value
-	case "taskepilog":
-		c.TaskEpilog = p.value
 	case "prologflags":
 		flags := strings.ToLower(p.value)
 		c.Contain = strings.Contains(flags, "contain") || strings.Contains(flags, "x11")
-	case "returntoservice":
-		number(&c.ReturnToService)
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
 		c.CoreAlloc = strings.Contains(strings.ToUpper(p.value), "CORE")
 		c.MemAlloc = strings.Contains(strings.ToUpper(p.value), "MEMORY")
 	case "overtimelimit":
-		v := 0
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
 	case "dependencyparameters", "schedulerparameters":
 		c.KillInvalidDepend = c.KillInvalidDepend || strings.Contains(p.value, "kill_invalid_depend")
 	}
+}
+
+// controllerKey names the servers, one a line: NAME or NAME(ADDRESS).
+const controllerKey = "slurmctldhost"
+
+// Controllers are the addresses of the servers that a configuration names. They listen on muster's own
+// port unless the address says another one: SlurmctldPort is that of another protocol.
+func Controllers(cfg *cluster.Config) (out []string) {
+	for host := range strings.SplitSeq(cfg.Keys[controllerKey], ",") {
+		name, addr, ok := strings.Cut(strings.TrimSpace(host), "(")
+		if ok {
+			name = strings.TrimSuffix(addr, ")")
+		}
+		if name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// expected are the states in which a line makes nodes known that have not registered.
+var expected = map[string]cluster.Expected{"cloud": cluster.ExpectedCloud, "future": cluster.ExpectedFuture}
+
+// Nodes reads the words of one NodeName line. The notes say what was not understood.
+func Nodes(words []string) ([]cluster.Node, []string) {
+	r := &reader{cfg: &cluster.Config{}}
+	if ps := r.pairs("nodeline", 1, words); len(ps) > 0 && ps[0].key == "nodename" {
+		r.nodeLine("nodeline", 1, ps)
+	}
+	return r.cfg.Declared, r.notes
 }
 
 // nodeLine declares nodes; NodeName=DEFAULT sets what later lines leave out.
@@ -222,8 +284,12 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 		return
 	}
 	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
+	var state cluster.Expected
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
 		r.nodeKey(file, n, &inv, p)
+		if p.key == "state" {
+			state = expected[strings.ToLower(p.value)]
+		}
 	}
 	if inv.CPUs == 0 {
 		inv.CPUs = max(inv.Sockets*max(inv.CoresPerSocket, 1)*inv.ThreadsPerCore, 1)
@@ -234,7 +300,7 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 	for _, name := range names {
 		own := inv
 		own.Host = name
-		r.cfg.Declared = append(r.cfg.Declared, cluster.Node{Name: cluster.NodeName(name), Inventory: own})
+		r.cfg.Declared = append(r.cfg.Declared, cluster.Node{Name: cluster.NodeName(name), Inventory: own, Expected: state})
 	}
 }
 

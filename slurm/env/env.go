@@ -340,14 +340,30 @@ func (e *list) gpus(l *cluster.Launch) {
 			e.set("SLURM_JOB_GPUS", commas(here))
 		}
 	}
-	seen := commas(l.TaskGPUs)
 	if l.TaskGPUs.Empty() {
 		return
 	}
+	seen := visible(l.TaskGPUs, l.Inventory)
 	e.set("CUDA_VISIBLE_DEVICES", seen)
 	e.set("ROCR_VISIBLE_DEVICES", seen)
 	e.set("ZE_AFFINITY_MASK", seen)
 	e.set("GPU_DEVICE_ORDINAL", seen)
+}
+
+// visible names devices as the driver knows them: by number, or by UUID where the driver has other
+// numbers for them now.
+func visible(s cluster.IDSet, inv *cluster.Inventory) string {
+	if inv == nil || !inv.Renumbered() {
+		return commas(s)
+	}
+	var names []string
+	for i := range s.All() {
+		if i >= len(inv.GPUs) || inv.GPUs[i].UUID == "" {
+			return commas(s)
+		}
+		names = append(names, inv.GPUs[i].UUID)
+	}
+	return strings.Join(names, ",")
 }
 
 func commas(s cluster.IDSet) string {

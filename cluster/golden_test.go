@@ -1,0 +1,328 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A log that some version of muster has written must be read by all later ones, and mean the same.
+// testdata has generations of it, golden.1, golden.2, …: .log are entries as the log holds them, one a
+// line, .snapshot is the state half way through, .state the state at the end. A generation that was once
+// released never changes; -update adds one if the story below gives another log than the newest.
+var update = flag.Bool("update", false, "write a new generation of testdata/golden")
+
+const goldenFiles = "testdata/golden."
+
+// generations counts those that there are.
+func generations(t *testing.T) int {
+	t.Helper()
+	logs, err := filepath.Glob(goldenFiles + "*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(logs)
+}
+
+func golden(n int, part string) string { return fmt.Sprintf("%s%d.%s", goldenFiles, n, part) }
+
+func readGolden(t *testing.T, n int, part string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(golden(n, part))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// replay applies entries that follow what a state has: entry i has index i+1.
+func replay(t *testing.T, s *State, log [][]byte) {
+	t.Helper()
+	for i, line := range log {
+		if uint64(i) < s.Index {
+			continue
+		}
+		e, err := DecodeEntry(line)
+		if err != nil {
+			t.Fatalf("entry %d: %v", i+1, err)
+		}
+		e.Index = uint64(i + 1)
+		if out := s.Apply(e); out.Err != nil && out.Err.Code == Internal {
+			t.Fatalf("entry %d: %v", i+1, out.Err)
+		}
+	}
+	if err := whole(t, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func encoded(t *testing.T, s *State) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := s.Snapshot().Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestGolden replays every generation, from the beginning and from its snapshot.
+func TestGolden(t *testing.T) {
+	newest := generations(t)
+	if *update {
+		newest = writeGolden(t, newest)
+	}
+	if newest == 0 {
+		t.Fatal("no golden log: go test ./cluster -run TestGolden -update")
+	}
+	for n := range newest {
+		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
+			log, want := linesOf(readGolden(t, n+1, "log")), readGolden(t, n+1, "state")
+			for i, line := range log {
+				e, err := DecodeEntry(line)
+				if err != nil {
+					t.Fatalf("entry %d: %v", i+1, err)
+				}
+				again, err := EncodeEntry(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := kept(line, again); err != nil {
+					t.Errorf("entry %d is read without something: %v\n%s", i+1, err, line)
+				}
+			}
+			s := NewState()
+			replay(t, s, log)
+			sameState(t, "the log", want, encoded(t, s))
+			half, err := Decode(bytes.NewReader(readGolden(t, n+1, "snapshot")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameState(t, "the snapshot itself", readGolden(t, n+1, "snapshot"), encoded(t, half))
+			replay(t, half, log)
+			sameState(t, "the snapshot and what follows", want, encoded(t, half))
+		})
+	}
+}
+
+// TestGoldenComplete wants every kind of entry in the newest generation, and that one to be what is
+// written now.
+func TestGoldenComplete(t *testing.T) {
+	newest := generations(t)
+	missing := map[string]bool{}
+	for _, k := range Kinds() {
+		missing[k] = true
+	}
+	log := readGolden(t, newest, "log")
+	for _, line := range linesOf(log) {
+		e, err := DecodeEntry(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(missing, e.Cmd.kind())
+	}
+	if len(missing) > 0 {
+		t.Errorf("the newest golden log lacks %v: add them to goldenStory, then go test ./cluster -run TestGolden -update", slices.Sorted(maps.Keys(missing)))
+	}
+	if !bytes.Equal(log, unlines(goldenStory(t))) {
+		t.Errorf("goldenStory gives another log than generation %d: if the format was meant to grow, go test ./cluster -run TestGolden -update", newest)
+	}
+}
+
+func linesOf(text []byte) [][]byte {
+	return bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+}
+func unlines(log [][]byte) []byte { return append(bytes.Join(log, []byte("\n")), '\n') }
+
+// writeGolden adds a generation if the newest is not what is written now, and tells the newest.
+func writeGolden(t *testing.T, newest int) int {
+	t.Helper()
+	log := goldenStory(t)
+	if newest > 0 && bytes.Equal(readGolden(t, newest, "log"), unlines(log)) {
+		return newest
+	}
+	half, all := NewState(), NewState()
+	replay(t, half, log[:len(log)/2])
+	replay(t, all, log)
+	for part, text := range map[string][]byte{"log": unlines(log), "snapshot": encoded(t, half), "state": encoded(t, all)} {
+		if err := os.WriteFile(golden(newest+1, part), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newest + 1
+}
+
+// sameState compares two encoded states line by line: everything that the older version wrote must be
+// there; fields that it did not know may stand beside.
+func sameState(t *testing.T, what string, want, got []byte) {
+	t.Helper()
+	w, g := linesOf(want), linesOf(got)
+	if len(w) != len(g) {
+		t.Fatalf("%s gives %d records, want %d", what, len(g), len(w))
+	}
+	for i := range w {
+		if err := kept(w[i], g[i]); err != nil {
+			t.Errorf("%s: %v\nwant %s\ngot  %s", what, err, w[i], g[i])
+		}
+	}
+}
+
+// kept tells what of an older JSON text is not in a newer one.
+func kept(old, now []byte) error {
+	var a, b any
+	if err := json.Unmarshal(old, &a); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(now, &b); err != nil {
+		return err
+	}
+	return keptAt("", a, b)
+}
+
+func keptAt(at string, old, now any) error {
+	switch o := old.(type) {
+	case map[string]any:
+		n, ok := now.(map[string]any)
+		if !ok {
+			break
+		}
+		for k, v := range o {
+			if err := keptAt(at+"."+k, v, n[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case []any:
+		n, ok := now.([]any)
+		if !ok || len(n) != len(o) {
+			break
+		}
+		for i := range o {
+			if err := keptAt(fmt.Sprintf("%s[%d]", at, i), o[i], n[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		if old == now {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s was %v and is %v", strings.TrimPrefix(at, "."), old, now)
+}
+
+// goldenStory is a life of a cluster in which every kind of entry occurs. It uses nothing random.
+func goldenStory(t *testing.T) [][]byte {
+	w := newWorld(t, 3)
+	goldenTrust(w)
+	goldenJobs(w)
+	goldenNodes(w)
+	return w.log
+}
+
+func goldenTrust(w *world) {
+	key := strings.Repeat("0a", 32)
+	member := func(name string, role Role) Member {
+		return Member{Name: name, Role: role, Key: key[:62] + fmt.Sprintf("%02d", len(name)), Public: []byte("public key of " + name), Addr: "10.0.0.1:7440"}
+	}
+	w.ok(sys, &TrustInit{CA: CA{ClusterID: "golden", Cert: "certificate", Key: "secret", Gossip: [][]byte{make([]byte, 32)}}, Member: member("s1", RoleServer)})
+	for _, k := range []Token{{ID: "nodes", Role: RoleNode, Uses: 5, Hollow: true}, {ID: "spare", Role: RoleServer, Uses: 1, Replace: true}} {
+		k.Verifier, k.Expires = key, w.now.Add(24*time.Hour)
+		w.ok(root, &TokenPut{Token: k})
+	}
+	w.pass(time.Second)
+	for _, name := range []string{"n0", "n1", "n22"} {
+		w.ok(sys, &MemberJoin{Token: "nodes", Member: member(name, RoleNode)})
+	}
+	w.ok(root, &TokenRevoke{ID: "spare"})
+	w.refused(alice, &TokenRevoke{ID: "nodes"}, ErrAccess)
+	w.ok(sys, &MemberMove{Name: "n0", Addr: "10.0.0.7:7440"})
+	w.ok(root, &MemberRevoke{Name: "n22"})
+	w.ok(sys, &GossipRotate{Key: bytes.Repeat([]byte{7}, 32)})
+}
+
+func goldenJobs(w *world) {
+	text, env := BlobText("#!/bin/sh\necho \"é\x00\n"), BlobText("PATH=/bin\x00HOME=/root\x00")
+	w.ok(alice, &PutBlob{Hash: HashBlob(text), Text: text})
+	w.ok(alice, &PutBlob{Hash: HashBlob(env), Text: env})
+	scripted := func(s *JobSpec) {
+		s.Script, s.Env, s.Limit, s.WorkDir, s.Stdout = HashBlob(text), HashBlob(env), time.Hour, "/home/alice", "slurm-%j.out"
+		s.PerNode, s.Mem, s.Account, s.MailType = []GRES{{Name: "gpu", Type: "h100", Count: 1}}, Mem{Per: MemPerNode, MB: 100}, "team", []string{"END"}
+	}
+	plain := w.run(w.submit(scripted), 0, "n0")
+	array := w.submit(func(s *JobSpec) { scripted(s); s.Array = &ArraySpec{Tasks: RangeIDSet(0, 4), Limit: 2, Text: "0-4%2"} })
+	task := w.start(array, 1, 1, "n0")
+	waits := w.submit(func(s *JobSpec) {
+		s.Depends = Depends{Terms: []Depend{{Type: AfterOK, Job: plain, Task: TaskAny}, {Type: SingletonOf, Task: TaskAny}}}
+	})
+	w.pass(time.Minute)
+	limit, name, nice := 2*time.Hour, "renamed", 3
+	w.ok(alice, &UpdateJob{Ref: Ref{Job: waits}, Patch: Patch{Limit: &limit, Name: &name, Nice: &nice}})
+	w.ok(alice, &HoldJobs{Ref: Ref{Job: waits}, Hold: HeldUser})
+	w.ok(sys, &Decide{Decisions: []Decision{{Job: array, Wait: WaitResources, StartsAt: w.now.Add(time.Hour)}}})
+	w.seq["n0"]++
+	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: plain, Attempt: 1, At: w.now,
+		Step: &Step{ID: StepID{plain, 0}, Attempt: 1, Name: "train", UID: alice.UID, User: "alice", Tasks: 2, Started: w.now,
+			Shares: []Share{{Node: "n0", CPUs: NewIDSet(0), MemMB: 100, Tasks: 2}}}}}})
+	w.ok(root, &Suspend{Ref: Ref{Job: plain}})
+	w.pass(time.Minute)
+	w.ok(root, &Suspend{Ref: Ref{Job: plain}, Resume: true})
+	w.ok(alice, &Cancel{Ref: Ref{Job: plain}, Sig: 10, Scope: SignalFull})
+	w.report("n0", task, NodeReady)
+	w.ok(alice, &Cancel{Ref: Ref{Job: task}})
+	w.report("n0", task, NodeDone)
+	alloc := w.run(w.submit(func(s *JobSpec) { s.Kind = Allocation }), 2, "n1", "n2")
+	w.ok(alice, &Finish{Job: alloc, Exit: ExitStatus{Code: 4}})
+	w.report("n1", alloc, NodeDone)
+	w.report("n2", alloc, NodeDone)
+	again := w.run(w.submit(nil), 3, "n1")
+	w.ok(alice, &Requeue{Ref: Ref{Job: again}, Hold: true})
+	w.report("n1", again, NodeDone)
+	w.over(w.run(w.submit(nil), 4, "n2"), 9)
+	late := w.run(w.submit(func(s *JobSpec) { s.Limit = time.Minute }), 5, "n2")
+	w.pass(10 * time.Minute)
+	w.due()
+	w.report("n2", late, NodeDone)
+	w.run(w.submit(nil), 6, "n2")
+}
+
+func goldenNodes(w *world) {
+	cfg := *w.s.Config()
+	cfg.ClusterName, cfg.Keys = "golden", map[string]string{"clustername": "golden"}
+	cfg.Declared = []Node{{Name: "d0", Inventory: smallNode()}}
+	cfg.Topology = []Switch{{Name: "leaf", Nodes: []NodeName{"n0", "n1"}}}
+	w.ok(root, &Configure{Config: &cfg})
+	w.ok(root, &PartitionSet{Partition: Partition{Name: "short", Nodes: []NodeName{"n0", "n1"}, State: PartitionUp, MaxTime: time.Hour}})
+	w.ok(sys, &NodeQuiet{Nodes: []NodeName{"n1"}, Quiet: true})
+	why, weight := "disk", 5
+	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeDrain, Reason: &why, Weight: &weight, Features: []string{"red"}})
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n2"}, Why: "Not responding"})
+	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"], Owner: "n1"})
+	w.ok(sys, &Purge{})
+	goldenAdmin(w)
+}
+
+func goldenAdmin(w *world) {
+	w.ok(root, &NodeCreate{Nodes: []Node{{Name: "x0", Expected: ExpectedCloud, Inventory: smallNode()}, {Name: "x1", Expected: ExpectedFuture, Inventory: smallNode()}}})
+	w.ok(root, &NodeDelete{Nodes: []NodeName{"x1"}})
+	cfg := *w.s.Config()
+	cfg.RebootProgram, cfg.ResumeTimeout = "/sbin/reboot", time.Minute
+	w.ok(root, &Configure{Config: &cfg})
+	less := smallNode()
+	less.GPUs, less.BootID = less.GPUs[:1], "one"
+	w.ok(sys, &NodeUp{Name: "x0", Inventory: less})
+	w.ok(root, &NodeReboot{Nodes: []NodeName{"x0", "n1"}, Asap: true, Next: NodeResume, Reason: "kernel"})
+	w.due()
+	less.BootID = "two"
+	w.ok(sys, &NodeUp{Name: "x0", Inventory: less})
+	w.pass(time.Minute)
+	w.due() // the other one is late
+	w.ok(root, &NodeReboot{Nodes: []NodeName{"x0"}})
+}

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Hardware is how much a node should have: the most that was found or declared.
+type Hardware struct {
+	CPUs  int   `json:"cpus,omitempty"`
+	MemMB MemMB `json:"mem_mb,omitempty"`
+	GPUs  int   `json:"gpus,omitempty"`
+}
+
+// memSlack is which part of its memory a node may lose unremarked: kernels keep different amounts.
+const memSlack = 16
+
+// lessThanHeld is the reason of a node that is drained because its jobs hold more than it has now.
+const lessThanHeld = "It has less than its jobs hold"
+
+// Devices is the set of GPUs that are there.
+func (inv *Inventory) Devices() IDSet {
+	set := RangeIDSet(0, len(inv.GPUs)-1)
+	for i := range inv.GPUs {
+		if inv.GPUs[i].Missing {
+			set = set.Minus(NewIDSet(i))
+		}
+	}
+	return set
+}
+
+// Found lists the GPUs that are there.
+func (inv *Inventory) Found() []GPU {
+	return slices.DeleteFunc(slices.Clone(inv.GPUs), func(g GPU) bool { return g.Missing })
+}
+
+// Renumbered reports whether jobs know the GPUs by other numbers than the driver has for them now:
+// some are missing, or are in another place than before.
+func (inv *Inventory) Renumbered() bool {
+	return !slices.IsSortedFunc(inv.GPUs, func(a, b GPU) int { return a.Minor - b.Minor }) || slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing })
+}
+
+// found puts what a node has found in the place of what was known of it. A GPU keeps its number for
+// ever, since jobs hold it by that; one that was not found stays, marked as missing. What the node
+// has less than it should it says in its reason, and serves with the rest.
+func (n *Node) found(now Inventory) {
+	old := n.Inventory
+	gpus := now.Found()
+	full := Hardware{max(n.Full.CPUs, old.CPUs, now.CPUs), max(n.Full.MemMB, old.MemMB, now.MemMB), max(n.Full.GPUs, len(gpus))}
+	if n.Full == (Hardware{}) { // it is the first time
+		full.GPUs = max(full.GPUs, len(old.GPUs))
+	} else {
+		full.CPUs, full.MemMB = max(n.Full.CPUs, now.CPUs), max(n.Full.MemMB, now.MemMB)
+	}
+	now.GPUs = number(old.GPUs, gpus)
+	n.Inventory, n.Full = now, full
+	n.lacking()
+}
+
+// lacking notes what a node has less than it should. An operator's reason is left as it is.
+func (n *Node) lacking() {
+	var lacks []string
+	inv, full := &n.Inventory, n.Full
+	if have := len(inv.Found()); have < full.GPUs {
+		lacks = append(lacks, fmt.Sprintf("gpu: %d of %d found", have, full.GPUs))
+	}
+	if inv.CPUs < full.CPUs {
+		lacks = append(lacks, fmt.Sprintf("cpu: %d of %d found", inv.CPUs, full.CPUs))
+	}
+	if inv.MemMB < full.MemMB-full.MemMB/memSlack {
+		lacks = append(lacks, fmt.Sprintf("memory: %d of %d MB found", inv.MemMB, full.MemMB))
+	}
+	if n.Reason == n.Lacks {
+		n.Reason, n.ReasonBy = "", ""
+	}
+	if n.Lacks = strings.Join(lacks, ", "); n.Reason == "" {
+		n.Reason = n.Lacks
+	}
+}
+
+// number gives the GPUs that were found the numbers of those known: the same device by its UUID, or
+// what is in its slot; any other takes the place of one that is gone, or a new number.
+func number(known, found []GPU) []GPU {
+	out := slices.Clone(known)
+	for i := range out {
+		out[i].Missing = true
+	}
+	place := func(g GPU, same func(known GPU) bool) bool {
+		i := slices.IndexFunc(out, func(k GPU) bool { return k.Missing && same(k) })
+		if i >= 0 {
+			g.Index = i
+			out[i] = g
+		}
+		return i >= 0
+	}
+	var rest []GPU
+	for _, same := range []func(k, g GPU) bool{
+		func(k, g GPU) bool { return g.UUID != "" && k.UUID == g.UUID },
+		func(k, g GPU) bool { return g.PCI != "" && k.PCI == g.PCI },
+		func(k, g GPU) bool { return k.UUID == "" && k.Index == g.Index },
+		func(k, g GPU) bool { return true },
+	} {
+		rest = nil
+		for _, g := range found {
+			if !place(g, func(k GPU) bool { return same(k, g) }) {
+				rest = append(rest, g)
+			}
+		}
+		found = rest
+	}
+	for _, g := range rest {
+		g.Index = len(out)
+		out = append(out, g)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package cluster
+
+import "slices"
+
+// NodeCreate makes nodes known that have not registered yet. When they do, they are what they find
+// themselves to be.
+type NodeCreate struct {
+	Nodes []Node `json:"nodes"`
+}
+
+func (*NodeCreate) kind() string { return "node_create" }
+
+// maxNodes bounds the nodes of a cluster.
+const maxNodes = 100_000
+
+func (c *NodeCreate) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrUser, "only operators may create nodes")
+	}
+	if t.NodeCount()+len(c.Nodes) > maxNodes {
+		return nil, Errorf(Conflict, ErrTooBig, "a cluster has %d nodes at most", maxNodes)
+	}
+	for _, d := range c.Nodes {
+		if d.Expected != ExpectedCloud && d.Expected != ExpectedFuture {
+			return nil, Errorf(Invalid, ErrNodeState, "node %s: Only State=FUTURE and State=CLOUD allowed for nodes created by scontrol", d.Name)
+		}
+		if _, twice := t.nodes.Get(d.Name); twice {
+			return nil, Errorf(Conflict, "", "there is a node %s already", d.Name)
+		}
+		n := Node{Name: d.Name, Order: t.nextOrder(), Inventory: d.Inventory, Expected: d.Expected, Comment: d.Comment}
+		t.putNode(&n)
+		t.events = append(t.events, Event{Node: &n})
+	}
+	return nil, nil
+}
+
+// NodeDelete forgets nodes that have no jobs and whose clients are gone. One that is declared by the
+// configuration comes back when that is put in force again.
+type NodeDelete struct {
+	Nodes []NodeName `json:"nodes"`
+}
+
+func (*NodeDelete) kind() string { return "node_delete" }
+
+func (c *NodeDelete) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrUser, "only operators may delete nodes")
+	}
+	cfg := *t.config
+	for _, name := range c.Nodes {
+		n, ok := t.nodes.Get(name)
+		switch {
+		case !ok:
+			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
+		case len(t.Load(name).Jobs) > 0:
+			return nil, Errorf(Conflict, ErrBusy, "node %s has jobs: drain it and wait, or cancel them", name)
+		case n.Up:
+			return nil, Errorf(Conflict, "", "node %s is up and would come back at once: end its client first, or muster node revoke %s", name, n.Owner)
+		}
+		t.deleteNode(n)
+		cfg.Declared = slices.DeleteFunc(slices.Clone(cfg.Declared), func(d Node) bool { return d.Name == name })
+	}
+	if len(cfg.Declared) != len(t.config.Declared) {
+		t.putConfig(&cfg)
+	}
+	return nil, nil
+}

@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// nextVersion is what the new program calls itself.
+const nextVersion = "9.9.9-next"
+
+// versions are the programs of all members, as one of them tells.
+func (g *group) versions(at string) map[string]string {
+	out, _, _ := g.run(at, "muster", "node", "list")
+	versions := map[string]string{}
+	for line := range strings.Lines(out) {
+		if w := strings.Fields(line); len(w) > 4 && g.at[w[0]] != nil {
+			versions[w[0]] = w[3]
+		}
+	}
+	return versions
+}
+
+// upgrade replaces the program of one member and restarts its daemon, as docs/operations.md says.
+func (g *group) upgrade(name, program string) {
+	g.t.Helper()
+	d := g.at[name]
+	if err := os.Link(program, d.exe+".new"); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := os.Rename(d.exe+".new", d.exe); err != nil {
+		g.t.Fatal(err)
+	}
+	d.stop()
+	g.start(name)
+}
+
+// submitter submits jobs one after the other, by whichever server answers, until it is told to stop.
+type submitter struct {
+	g     *group
+	stop  chan struct{}
+	done  sync.WaitGroup
+	taken []string // names of the jobs that were taken, in each of which something was written once
+}
+
+func startSubmitter(g *group) *submitter {
+	s := &submitter{g: g, stop: make(chan struct{})}
+	s.done.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-s.stop:
+				return
+			default:
+			}
+			at, name := fmt.Sprintf("s%d", n%3+1), fmt.Sprintf("up%d", n)
+			if _, _, code := g.run(at, "sbatch", "-J", name, "-o", "/dev/null", "--wrap", "echo ran >>"+name+"; sleep 0.1"); code == 0 {
+				s.taken = append(s.taken, name)
+			}
+		}
+	})
+	return s
+}
+
+// end stops the submitter and tells what was taken.
+func (s *submitter) end() []string {
+	close(s.stop)
+	s.done.Wait()
+	return s.taken
+}
+
+// TestRollingUpgrade replaces the program of a whole cluster while it works: two followers, the leader,
+// then the compute nodes. What runs goes on under the same supervisors, what is submitted meanwhile runs
+// once, and at each moment one sees who runs what.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	g := fullGroup(t, 2)
+	next := filepath.Join(g.dir, "next")
+	if err := build(next, "-ldflags", "-X dev.muster/slurm.Version="+nextVersion); err != nil {
+		t.Fatal(err)
+	}
+
+	const until = "until [ -e go ]; do sleep 0.05; done; "
+	var long []string
+	for i, node := range []string{"c1-001", "c2-002"} {
+		long = append(long, g.must("s1", "sbatch", "--parsable", "-w", node, "-o", fmt.Sprintf("long%d", i), "--wrap",
+			fmt.Sprintf("srun sh -c 'echo begin; %secho end; exit %d'", until, 3+i)))
+	}
+	gang := g.must("s1", "sbatch", "--parsable", "-N3", "-o", "gang", "--wrap", "srun -l sh -c 'echo begin; "+until+"echo end; exit 5'")
+	type answer struct {
+		out, errs string
+		code      int
+	}
+	srun := make(chan answer, 1)
+	go func() {
+		out, errs, code := g.run("s2", "srun", "-N2", "-J", "front", "sh", "-c", "echo begin; touch front.$SLURM_NODEID; "+until+"echo end; exit 6")
+		srun <- answer{out, errs, code}
+	}()
+	g.wait("all to run", func() bool {
+		out, _, _ := g.run("s1", "squeue", "-h", "-s", "-o", "%i")
+		_, err0 := os.Stat(g.dir + "/front.0")
+		_, err1 := os.Stat(g.dir + "/front.1")
+		return strings.Count(out, ".0\n") == 4 && err0 == nil && err1 == nil
+	})
+	clients := []string{"c1", "c2"}
+	pids := map[string]int{}
+	for _, c := range clients {
+		pids[c] = g.at[c].supervisor()
+	}
+
+	work := startSubmitter(g)
+	leader := g.awaitLeader("s1")
+	order := append(append(g.others(leader), leader), clients...)
+	for i, name := range order {
+		g.upgrade(name, next)
+		g.wait("all to tell that "+name+" runs the new program", func() bool {
+			now := g.versions(order[0]) // the first that has it
+			for k, member := range order {
+				if (now[member] == nextVersion) != (k <= i) || now[member] == "" || now[member] == "-" {
+					return false
+				}
+			}
+			return true
+		})
+		g.wait("the group to be whole", func() bool { return g.leader("s1") != "" && g.voters("s1") == 3 })
+	}
+	if out := g.must("s3", "muster", "server", "members"); strings.Count(out, nextVersion) != 3 {
+		t.Errorf("the servers' versions:\n%s", out)
+	}
+	taken := work.end()
+	if err := os.WriteFile(g.dir+"/go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-srun; a.code != 6 || a.out != "begin\nbegin\nend\nend\n" {
+		t.Errorf("srun that ran through all of it: exit code %d, %q, %s", a.code, a.out, a.errs)
+	}
+	g.drained("s1")
+
+	for _, c := range clients {
+		if pid := g.at[c].supervisor(); pid != pids[c] {
+			t.Errorf("the supervisor of %s was process %d and is %d", c, pids[c], pid)
+		}
+		if log := g.at[c].read("log"); !strings.Contains(log, "the supervisor was upgraded in place") {
+			t.Errorf("the supervisor of %s still runs the old program", c)
+		}
+	}
+	for i, want := range map[string]string{long[0]: "3:0", long[1]: "4:0", gang: "5:0"} {
+		expect(t, "exit code of job "+i, g.must("s1", "sacct", "-nXP", "-j", i, "-o", "State,ExitCode"), "FAILED|"+want)
+	}
+	for name, want := range map[string]string{"long0": "begin\nend\n", "long1": "begin\nend\n", "gang": "0: begin\n0: end\n1: begin\n1: end\n2: begin\n2: end\n"} {
+		var out string
+		for _, l := range lines(g.read(t, name)) {
+			if !strings.HasPrefix(l, "srun: ") {
+				out += l
+			}
+		}
+		expect(t, "output "+name, out, want)
+	}
+	if len(taken) < len(order) {
+		t.Errorf("only %d jobs were taken during the upgrade", len(taken))
+	}
+	ran, err := filepath.Glob(g.dir + "/up*") // also where sbatch was not answered
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range ran {
+		expect(t, "runs of "+name, g.read(t, filepath.Base(name)), "ran\n")
+	}
+	states := g.must("s1", "sacct", "-nXPa", "-S", "now-1hours", "-o", "JobName,State")
+	for _, name := range taken {
+		expect(t, "runs of "+name, g.read(t, name), "ran\n")
+		if !strings.Contains(states+"\n", name+"|COMPLETED\n") {
+			t.Errorf("job %s did not complete", name)
+		}
+	}
+	t.Logf("%d jobs were taken during the upgrade", len(taken))
+	g.sameHistory(strings.Count(states, "\n")+1, "s1", "s2", "s3")
+}

@@ -1,0 +1,159 @@
+package slurm
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+)
+
+// configLine is one line of show config whose value does not come from the file itself; none if it is
+// empty.
+type configLine struct {
+	key string
+	of  func(*api.ClusterResponse) string
+}
+
+func seconds(d time.Duration) string {
+	if d >= cluster.Unlimited/2 {
+		return "0 sec" // as slurm.conf writes never
+	}
+	return strconv.Itoa(int(d/time.Second)) + " sec"
+}
+
+// always is a line whose value no configuration changes.
+func always(text string) func(*api.ClusterResponse) string {
+	return func(*api.ClusterResponse) string { return text }
+}
+
+// serverPort is where the servers listen.
+func serverPort(r *api.ClusterResponse) string {
+	for _, s := range r.Servers {
+		if i := strings.LastIndexByte(s.Addr, ':'); i >= 0 {
+			return s.Addr[i+1:]
+		}
+	}
+	return "(null)"
+}
+
+// memLine is a size of memory, if it is one per what the key says.
+func memLine(key string, of func(*cluster.Config) cluster.Mem) configLine {
+	return configLine{key, func(r *api.ClusterResponse) string {
+		name, value, _ := strings.Cut(partitionMem(key[:3], of(&r.Config)), "=")
+		if name != key {
+			return ""
+		}
+		return value
+	}}
+}
+
+func defMem(c *cluster.Config) cluster.Mem { return c.DefMem }
+func maxMem(c *cluster.Config) cluster.Mem { return c.MaxMem }
+
+// choose is one of two words.
+func choose(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
+}
+
+// configLines are what is in force, whatever the file says. It is a function so that other front-ends pay
+// nothing for it at start.
+func configLines() []configLine {
+	return []configLine{
+		{"AccountingStorageType", always("accounting_storage/sqlite")},
+		{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
+		{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
+		memLine("DefMemPerCPU", defMem),
+		memLine("DefMemPerNode", defMem),
+		{"DependencyParameters", func(r *api.ClusterResponse) string {
+			return choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
+		}},
+		{"DisableRootJobs", always("No")},
+		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
+		{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
+		{"GresTypes", always("gpu")},
+		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
+		{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
+		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
+		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
+		{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
+		{"MaxJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.MaxJobID)) }},
+		memLine("MaxMemPerCPU", maxMem),
+		memLine("MaxMemPerNode", maxMem),
+		{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
+		{"MpiDefault", always("none")},
+		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return uintText(uint32(r.NextJob)) }},
+		{"OverTimeLimit", func(r *api.ClusterResponse) string {
+			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
+		}},
+		{"PriorityType", always("priority/basic")},
+		{"PrologFlags", func(r *api.ClusterResponse) string { return choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
+		{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return choose(r.Config.PropagateLimits, "ALL", "NONE") }},
+		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
+		{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
+		{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
+		{"SchedulerType", always("sched/backfill")},
+		{"SelectType", always("select/cons_tres")},
+		{"SelectTypeParameters", func(r *api.ClusterResponse) string {
+			return choose(r.Config.CoreAlloc, "CR_CORE", "CR_CPU") + choose(r.Config.MemAlloc, "_MEMORY", "")
+		}},
+		{"SlurmUser", always("root(0)")},
+		{"SlurmctldPort", serverPort},
+		{"SlurmdPort", serverPort},
+		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
+		{"SlurmdUser", always("root(0)")},
+		{"SLURM_VERSION", always(slurmVersion)},
+		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
+		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
+		{"TopologyPlugin", func(r *api.ClusterResponse) string {
+			return choose(len(r.Config.Topology) > 0, "topology/tree", "topology/none")
+		}},
+	}
+}
+
+// configText collects the lines: what is in force, what the file says beside it, and Slurm's other keys,
+// which are not set.
+func configText(r *api.ClusterResponse) map[string]string {
+	lines := map[string]string{}
+	for k := range strings.FieldsSeq(configKeys) {
+		lines[k] = "(null)"
+	}
+	for k, v := range r.Config.Keys {
+		lines[spelt(k)] = v
+	}
+	for _, l := range configLines() {
+		if lines[l.key] = l.of(r); lines[l.key] == "" {
+			delete(lines, l.key)
+		}
+	}
+	delete(lines, "SlurmctldHost")
+	for i, s := range r.Servers {
+		lines["SlurmctldHost["+strconv.Itoa(i)+"]"] = s.Name + "(" + s.Addr + ")"
+	}
+	return lines
+}
+
+// showConfig is scontrol show config.
+func (c *control) showConfig(string) int {
+	r, err := c.cluster()
+	if err != nil {
+		return c.sys.loadFailed("slurm_load_ctl_conf error", err)
+	}
+	lines := configText(r)
+	keys := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	_, _ = c.out.WriteString("Configuration data as of " + format.Stamp(r.Now, "Unknown") + "\n")
+	for _, k := range keys {
+		_, _ = c.out.WriteString(k + strings.Repeat(" ", max(23-len(k), 0)) + " = " + lines[k] + "\n")
+	}
+	_, _ = c.out.WriteString("\n")
+	c.ping(nil)
+	return 0
+}
