@@ -15,6 +15,8 @@ const (
 	maxSleep    = 30 * time.Second
 	leaseChecks = 250 * time.Millisecond // how often silence is looked for while some node is silent
 	quietAfter  = 500 * time.Millisecond // without an open call a node counts as not responding
+	patience    = 2 * time.Second        // a new leader takes no node for quiet so long: all have to find it first
+	never       = 100 * 365 * 24 * time.Hour
 )
 
 // Leases say which nodes have been heard of. They are the leader's memory only.
@@ -198,7 +200,7 @@ func (l *leases) grace(s *cluster.Snapshot, now time.Time) {
 	for n := range s.Nodes() {
 		if n.Up {
 			e := l.entry(n.Name)
-			e.heard, e.grace, e.silent = now, now.Add(s.Config().NodeTimeout/2), time.Time{}
+			e.heard, e.grace, e.silent = now, now.Add(min(s.Config().NodeTimeout/2, patience)), time.Time{}
 		}
 	}
 }
@@ -233,7 +235,7 @@ func (l *leases) until(s *cluster.Snapshot, now time.Time) Leases {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make(Leases, len(l.nodes))
-	timeout := s.Config().NodeTimeout
+	timeout := min(s.Config().NodeTimeout, never) // sums with it must not overflow
 	for n, e := range l.nodes {
 		out[n] = Lease{Until: e.heard.Add(timeout), Quiet: e.heard.Add(quietAfter)}
 		if e.grace.After(out[n].Quiet) {

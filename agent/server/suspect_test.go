@@ -163,3 +163,30 @@ func TestGossipKeysInTurn(t *testing.T) {
 		}
 	}
 }
+
+// TestLeasesOfAnyTimeout: SlurmdTimeout may be minutes, or none at all: a node that says nothing is seen to be
+// quiet at once all the same, a new leader is patient for no longer, and nothing is down before its time.
+func TestLeasesOfAnyTimeout(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, 5 * time.Minute, cluster.Unlimited} {
+		f := newField(t, "n1")
+		config := cluster.DefaultConfig()
+		config.NodeTimeout = timeout
+		if a := f.state.Apply(cluster.Entry{Index: 9, At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.Configure{Config: &config}}); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		now := time.Now()
+		snap := f.state.Snapshot()
+		lease := func() Lease { return f.leases.until(snap, now)["n1"] }
+		if l := lease(); l.Until.Before(now.Add(time.Second)) {
+			t.Errorf("timeout %v: a node with an open call has a lease of %v", timeout, l.Until.Sub(now))
+		}
+		f.leases.nodes["n1"].open = 0
+		if l := lease(); l.Quiet.After(now.Add(quietAfter+time.Second)) || l.Until.Before(now.Add(min(timeout, time.Hour)-time.Second)) {
+			t.Errorf("timeout %v: a node without a call is quiet after %v, down after %v", timeout, l.Quiet.Sub(now), l.Until.Sub(now))
+		}
+		f.leases.grace(snap, now)
+		if l := lease(); l.Quiet.After(now.Add(patience)) {
+			t.Errorf("timeout %v: a new leader is patient for %v", timeout, l.Quiet.Sub(now))
+		}
+	}
+}
