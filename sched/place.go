@@ -147,6 +147,15 @@ type room struct {
 	tasks int // how many tasks fit
 }
 
+// from finds an allocation in the pool, or nil; for the place see pick.
+func (d *demand) from(p *pool, place *int) *cluster.Alloc {
+	rooms := d.pick(p, nil, place)
+	if rooms == nil {
+		return nil
+	}
+	return d.deal(rooms)
+}
+
 // place finds an allocation in the pool without the avoided nodes, or nil.
 func (d *demand) place(p *pool, avoid nodeSet) *cluster.Alloc {
 	chosen := d.pick(p, avoid, nil)
