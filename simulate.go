@@ -93,6 +93,11 @@ func simulate(c *cli.Context) error {
 			return err
 		}
 	}
+	return compare(names, sums)
+}
+
+// compare prints the figures side by side.
+func compare(names []string, sums []replay.Summary) error {
 	return table(func(w *tabwriter.Writer) {
 		row := func(label, format string, value func(replay.Summary) any) {
 			fmt.Fprint(w, label)
