@@ -66,3 +66,45 @@ func TestPublished(t *testing.T) {
 		})
 	}
 }
+
+// TestRealIsEasy: on one machine, with one queue in order of submission, the real scheduler is the textbook's EASY.
+func TestRealIsEasy(t *testing.T) {
+	tr := random(5, 600)
+	tr.Nodes = []Node{{Name: "m", CPUs: 24}}
+	for i := range tr.Jobs {
+		tr.Jobs[i].CPUs, tr.Jobs[i].GPUs = tr.Jobs[i].GPUs, 0
+	}
+	starts := map[string]int64{}
+	for _, r := range tr.Textbook(Named("easy"), Placements["first"], nil) {
+		starts[r.Job.ID] = r.Start
+	}
+	runs, err := tr.Replay(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs {
+		if starts[r.Job.ID] != r.Start {
+			t.Errorf("job %s starts at %d, by the textbook at %d", r.Job.ID, r.Start, starts[r.Job.ID])
+		}
+	}
+	again, err := tr.Replay(nil, nil)
+	if err != nil || fmt.Sprint(tr.Summarize(again)) != fmt.Sprint(tr.Summarize(runs)) {
+		t.Errorf("not the same a second time: %v", err)
+	}
+}
+
+// BenchmarkReplay replays a trace of 29,046 jobs on 640 GPUs by the real scheduler.
+func BenchmarkReplay(b *testing.B) {
+	if *traces == "" {
+		b.Skip("no -traces folder given")
+	}
+	tr, err := Load(*traces+"/philly_3w.csv.gz", *traces+"/philly_nodes.csv")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := tr.Replay(nil, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
