@@ -563,6 +563,7 @@ func seconds(d time.Duration) string { return strconv.Itoa(int(d/time.Second)) +
 
 // configLines are the lines that do not come from the file itself.
 var configLines = []configLine{
+	{"BatchStartTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.LaunchTimeout) }},
 	{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
 	{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
 	{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},

@@ -149,13 +149,13 @@ func (w *watch) conclude(asked []Rumour, answers []Answer, trusted bool) time.Du
 		case !m.Failed && !w.silent[m.Name]:
 			continue
 		case answers[i] == NoAnswer && trusted:
-			w.leases.silence(nodes, time.Now())
+			w.pulse.silence(nodes, time.Now())
 			if !w.silent[m.Name] {
 				w.silent[m.Name] = true
 				w.slog.Warn("host is silent", "member", m.Name, "addr", m.Addr)
 			}
 		case answers[i] == Answered:
-			w.leases.answer(nodes)
+			w.pulse.answer(nodes)
 			delete(w.silent, m.Name)
 		}
 		pause := glanceEvery
@@ -198,34 +198,34 @@ func (s *Server) nodesOf() map[string][]cluster.NodeName {
 }
 
 // silence notes that a host gives no answer.
-func (l *leases) silence(nodes []cluster.NodeName, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *Pulse) silence(nodes []cluster.NodeName, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, n := range nodes {
-		if e := l.entry(n); e.silent.IsZero() {
-			e.silent = now
+		if b := p.beat(n); b.silent.IsZero() {
+			b.silent = now
 		}
 	}
 }
 
 // answer notes that a host is there: that is no sign of life of its client, but takes back what was
 // concluded from its silence.
-func (l *leases) answer(nodes []cluster.NodeName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *Pulse) answer(nodes []cluster.NodeName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, n := range nodes {
-		l.entry(n).silent = time.Time{}
+		p.beat(n).silent = time.Time{}
 	}
 }
 
 // cut ends a lease early while the host is silent.
-func (e *lease) cut(l Lease, timeout time.Duration) Lease {
-	if e.silent.IsZero() {
+func (b *beat) cut(l Lease, timeout time.Duration) Lease {
+	if b.silent.IsZero() {
 		return l
 	}
-	if end := e.silent.Add(max(silentLease, timeout-silentSeen)); end.Before(l.Until) {
+	if end := b.silent.Add(max(silentLease, timeout-silentSeen)); end.Before(l.Until) {
 		l.Until = end
 	}
-	l.Quiet = e.silent
+	l.Quiet = b.silent
 	return l
 }

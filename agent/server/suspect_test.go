@@ -22,7 +22,7 @@ type field struct {
 func newField(t *testing.T, members ...string) *field {
 	t.Helper()
 	f := &field{answers: map[string]Answer{}}
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), leases: newLeases(), rumours: newRumours(), wake: make(chan struct{}, 1),
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState()}
 	s.cfg.Reach = func(_ context.Context, addr string) Answer {
 		f.mu.Lock()
@@ -42,7 +42,7 @@ func newField(t *testing.T, members ...string) *field {
 			t.Fatal(a.Err)
 		}
 	}
-	s.leases.open(names, time.Minute)
+	s.pulse.Open(names, time.Minute, time.Now())
 	f.watch = &watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}}
 	f.say(members, "")
 	f.look(t.Context())
@@ -67,7 +67,7 @@ func (f *field) answer(addr string, a Answer) {
 // marked reports whether node a counts as not responding, and when its lease ends at the latest.
 func (f *field) marked() (quiet bool, lease time.Duration) {
 	now := time.Now()
-	l := f.leases.until(f.Snapshot(), now)["a"]
+	l := f.pulse.Leases(f.Snapshot(), now)["a"]
 	return !l.Quiet.IsZero(), l.Until.Sub(now)
 }
 
@@ -124,12 +124,12 @@ func TestGossipAloneKillsNothing(t *testing.T) {
 // A call of the node is a sign of life; a longer timeout than the usual stays one.
 func TestSilenceEndsWithACall(t *testing.T) {
 	f := newField(t, "a", "b")
-	f.leases.silence([]cluster.NodeName{"a"}, time.Now())
-	f.leases.open([]cluster.NodeName{"a"}, time.Minute)
+	f.pulse.silence([]cluster.NodeName{"a"}, time.Now())
+	f.pulse.Open([]cluster.NodeName{"a"}, time.Minute, time.Now())
 	if quiet, _ := f.marked(); quiet {
 		t.Error("a node whose client has called counts as not responding")
 	}
-	e := lease{silent: time.Now()}
+	e := beat{silent: time.Now()}
 	if l := e.cut(Lease{Until: e.silent.Add(time.Hour)}, 5*time.Minute); l.Until.Sub(e.silent) < 4*time.Minute {
 		t.Errorf("with a timeout of five minutes the lease ends after %v", l.Until.Sub(e.silent))
 	}

@@ -173,6 +173,8 @@ func (r *reader) key(file string, n int, p pair) {
 		c.FirstJobID = cluster.JobID(max(v, 1))
 	case "minjobage":
 		seconds(&c.MinJobAge)
+	case "batchstarttimeout":
+		seconds(&c.LaunchTimeout)
 	case "killwait":
 		seconds(&c.KillWait)
 	case "inactivelimit":
@@ -194,6 +196,8 @@ func (r *reader) key(file string, n int, p pair) {
 	case "prologflags":
 		flags := strings.ToLower(p.value)
 		c.Contain = strings.Contains(flags, "contain") || strings.Contains(flags, "x11")
+	case "slurmdtimeout":
+		seconds(&c.NodeTimeout)
 	case "returntoservice":
 		number(&c.ReturnToService)
 	case "enforcepartlimits":
