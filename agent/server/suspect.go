@@ -17,6 +17,7 @@ import (
 const (
 	lookTime    = 500 * time.Millisecond // one look
 	lookEvery   = 250 * time.Millisecond // while some host is silent
+	lookGap     = 100 * time.Millisecond // at least between two looks: a fleet that comes, or flaps, is news all the time
 	glanceEvery = 2 * time.Second        // at members that gossip takes for failed though they answer
 	maxLooks    = 512                    // at once
 	witnesses   = 3
@@ -77,7 +78,7 @@ func (s *Server) listen(term context.Context) {
 	if s.cfg.Reach == nil {
 		return
 	}
-	w := watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}}
+	w := newWatch(s)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -89,6 +90,11 @@ func (s *Server) listen(term context.Context) {
 		}
 		s.rotateGossip(term)
 		timer.Reset(w.look(term))
+		select {
+		case <-term.Done():
+			return
+		case <-time.After(lookGap):
+		}
 	}
 }
 
@@ -98,7 +104,12 @@ type watch struct {
 	// reached are the members that answered once, by the address where: of another that gives no
 	// answer nothing follows, it may be behind a firewall.
 	reached map[string]string
-	silent  map[string]bool // members whose host gave no answer when last looked for
+	silent  map[string]bool      // members whose host gave no answer when last looked for
+	glanced map[string]time.Time // when a member answered that gossip takes for failed
+}
+
+func newWatch(s *Server) *watch {
+	return &watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}, glanced: map[string]time.Time{}}
 }
 
 // look looks once for every member of whom gossip says that it has failed, and for those never
@@ -106,10 +117,15 @@ type watch struct {
 func (w *watch) look(ctx context.Context) time.Duration {
 	all := w.rumours.all()
 	var ask []Rumour
-	watching := 0
+	watching, next := 0, maintain
 	for name, m := range all {
 		known := w.reached[m.Name] == m.Addr
+		if !m.Failed {
+			delete(w.glanced, name)
+		}
 		switch {
+		case m.Failed && known && !w.silent[name] && time.Since(w.glanced[name]) < glanceEvery: // it answered just now
+			next = glanceEvery
 		case m.Failed == known, w.silent[name]: // failed, or new
 			ask = append(ask, m)
 		case known && watching < witnesses:
@@ -118,7 +134,7 @@ func (w *watch) look(ctx context.Context) time.Duration {
 		}
 	}
 	if len(ask) == watching {
-		return maintain // nothing new
+		return next // nothing new
 	}
 	answers := w.ask(ctx, ask)
 	if ctx.Err() != nil {
@@ -128,13 +144,16 @@ func (w *watch) look(ctx context.Context) time.Duration {
 	for i, m := range ask {
 		if answers[i] == Answered {
 			trusted = true
+			if m.Failed {
+				w.glanced[m.Name] = time.Now()
+			}
 			if w.reached[m.Name] != m.Addr {
 				w.reached[m.Name] = m.Addr
 				w.slog.Debug("host reached", "member", m.Name, "addr", m.Addr)
 			}
 		}
 	}
-	return w.conclude(ask, answers, trusted)
+	return min(next, w.conclude(ask, answers, trusted))
 }
 
 func (w *watch) conclude(asked []Rumour, answers []Answer, trusted bool) time.Duration {

@@ -17,16 +17,18 @@ type field struct {
 	*watch
 	mu      sync.Mutex
 	answers map[string]Answer // by address; others answer
+	asked   map[string]int    // how often each was looked for
 }
 
 func newField(t *testing.T, members ...string) *field {
 	t.Helper()
-	f := &field{answers: map[string]Answer{}}
+	f := &field{answers: map[string]Answer{}, asked: map[string]int{}}
 	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState()}
 	s.cfg.Reach = func(_ context.Context, addr string) Answer {
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		f.asked[addr]++
 		return f.answers[addr]
 	}
 	config := cluster.DefaultConfig()
@@ -43,7 +45,7 @@ func newField(t *testing.T, members ...string) *field {
 		}
 	}
 	s.pulse.Open(names, time.Minute, time.Now())
-	f.watch = &watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}}
+	f.watch = newWatch(s)
 	f.say(members, "")
 	f.look(t.Context())
 	return f
@@ -132,6 +134,26 @@ func TestSilenceEndsWithACall(t *testing.T) {
 	e := beat{silent: time.Now()}
 	if l := e.cut(Lease{Until: e.silent.Add(time.Hour)}, 5*time.Minute); l.Until.Sub(e.silent) < 4*time.Minute {
 		t.Errorf("with a timeout of five minutes the lease ends after %v", l.Until.Sub(e.silent))
+	}
+}
+
+// Gossip that calls a member failed again and again though it answers costs a look now and then only.
+func TestGlances(t *testing.T) {
+	all := []string{"a", "b"}
+	f := newField(t, all...)
+	f.say(all, "a")
+	for range 10 {
+		f.look(t.Context())
+	}
+	if n := f.asked["a:1"]; n != 2 { // when it was new, and when it was said to have failed
+		t.Errorf("it was looked for %d times", n)
+	}
+	f.say(all, "")
+	f.look(t.Context())
+	f.say(all, "a")
+	f.look(t.Context())
+	if n := f.asked["a:1"]; n < 3 {
+		t.Error("it was not looked for when it failed anew")
 	}
 }
 
