@@ -25,6 +25,7 @@ type Lease struct {
 type Pulse struct {
 	mu    sync.Mutex
 	nodes map[cluster.NodeName]*beat
+	came  time.Time // when a node last called this leader for the first time
 }
 
 type beat struct {
@@ -40,10 +41,13 @@ type beat struct {
 // NewPulse has heard of nobody.
 func NewPulse() *Pulse { return &Pulse{nodes: map[cluster.NodeName]*beat{}} }
 
-// Grace gives every node that is up one full lease, and half of it until its silence is remarked on.
+// Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
+// lease of a node that has not called this leader begins anew with each other node that does: a large
+// fleet takes its time to come over, and as long as it does nobody is given up who may be on his way.
 func (p *Pulse) Grace(s *cluster.Snapshot, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.came = now
 	for n := range s.Nodes() {
 		if n.Up {
 			b := p.beat(n.Name)
@@ -72,7 +76,7 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 			if d > 0 {
 				b.silent = time.Time{}
 				if b.since.IsZero() {
-					b.since = now
+					b.since, p.came = now, now
 				}
 			}
 		}
@@ -89,6 +93,9 @@ func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
 	timeout := s.Config().NodeTimeout
 	for n, b := range p.nodes {
 		l := Lease{Until: b.heard.Add(timeout), Quiet: b.heard.Add(quietAfter)}
+		if end := p.came.Add(timeout); b.since.IsZero() && end.After(l.Until) {
+			l.Until = end
+		}
 		if b.grace.After(l.Quiet) {
 			l.Quiet = b.grace
 		}
