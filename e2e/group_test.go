@@ -44,7 +44,7 @@ func newGroupOn(t *testing.T, h *hosts, args ...string) *group {
 	g.add("s1", "server", args...)
 	g.wait("the first server to lead", func() bool { return g.leader("s1") == "s1" })
 	for role, more := range map[string][]string{"server": nil, "node": {"--hollow"}, "login": nil} {
-		g.joins[role] = g.must("s1", "muster", append([]string{"token", "create", "--role", role, "--uses", "50"}, more...)...)
+		g.joins[role] = g.must("s1", "muster", append([]string{"token", "create", "--role", role, "--uses", "200"}, more...)...)
 	}
 	return g
 }

@@ -84,7 +84,7 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 			why, note = r, ""
 			continue
 		}
-		q := c.ask(p, j.Spec)
+		q := c.ask(p, j)
 		if q.why != cluster.NoReason {
 			why, note = q.why, q.note
 			continue
