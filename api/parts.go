@@ -8,6 +8,7 @@ import (
 // what those tell it. They are answered by clients, to members that take part in the job.
 var (
 	StartParts  = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start", Node, false}
+	BeginParts  = Endpoint[PartsBegin, Empty]{"POST", "/v1/parts/begin", Node, false}
 	SignalParts = Endpoint[PartsSignal, Empty]{"POST", "/v1/parts/signal", Node, false}
 	ForgetParts = Endpoint[PartsQuery, Empty]{"POST", "/v1/parts/forget", Node, false}
 	ListParts   = Endpoint[PartsQuery, PartsReport]{"POST", "/v1/parts/list", Node, false}
@@ -33,6 +34,14 @@ type PartsRequest struct {
 	Lead   cluster.NodeName   `json:"lead"`  // the job's first node
 	Nodes  []cluster.NodeName `json:"nodes"` // of the client that is asked
 	Onward []PartsGroup       `json:"onward,omitempty"`
+	// Hold: get ready, but start nothing before BeginParts says so.
+	Hold bool `json:"hold,omitempty"`
+}
+
+// PartsBegin starts parts that are ready, as PartsRequest with Hold made them.
+type PartsBegin struct {
+	PartsQuery
+	Onward []PartsGroup `json:"onward,omitempty"`
 }
 
 // PartsGroup are the nodes of one client.

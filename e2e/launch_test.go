@@ -140,3 +140,32 @@ func TestLaunchWithoutSupervisor(t *testing.T) {
 	g.must("s1", "sbatch", "-W", "-w", "c1-001", "-o", "/dev/null", "--wrap", "true")
 	g.nothingLeft()
 }
+
+// A step one of whose nodes does not get ready starts on none of them, and leaves nothing behind: the
+// next one runs.
+func TestStepNotReady(t *testing.T) {
+	t.Parallel()
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	if err := os.WriteFile(conf, []byte("ClusterName=c\nSlurmdTimeout=60\nPartitionName=p Nodes=ALL Default=YES\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := launching(t, 3, "--conf", conf)
+	id := g.must("s1", "sbatch", "--parsable", "-N3", "-o", "/dev/null", "--wrap", "sleep 600")
+	g.wait("the job to run", func() bool { return g.must("s1", "squeue", "-h", "-o", "%t") == "R" })
+	step := []string{"--jobid", id, "-N3", "sh", "-c", "echo $SLURMD_NODENAME >>ran"}
+	g.at["c3"].kill() // its supervisor runs on: the job too
+	if out, errs, code := g.run("s1", "srun", step...); code != 1 || !strings.Contains(errs, "Unable to create step for job "+id) || !strings.Contains(errs, "start on c3-001") {
+		t.Errorf("a step without one of its nodes: %d, %q, %q", code, out, errs)
+	}
+	if ran, err := os.ReadFile(g.dir + "/ran"); err == nil {
+		t.Errorf("some of its tasks ran: %q", ran)
+	}
+	g.start("c3")
+	g.answers("c3")
+	g.must("s1", "srun", step...)
+	if out := strings.Fields(g.read(t, "ran")); len(out) != 3 {
+		t.Errorf("the next step: %q", out)
+	}
+	g.must("s1", "scancel", id)
+	g.drained("s1")
+}

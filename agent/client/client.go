@@ -72,6 +72,7 @@ type Client struct {
 	config  cluster.Config
 	confAt  uint64 // index of config
 	have    map[step.ID]*step.Status
+	held    map[heldKey]*heldParts // not begun: other nodes of the step are not ready
 	blobs   map[cluster.BlobHash]cluster.BlobText
 	blobAge []cluster.BlobHash
 	logins  map[string]login
@@ -109,7 +110,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1)}
+		peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}}
 		c.order = append(c.order, n.Name)

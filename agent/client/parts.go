@@ -17,8 +17,8 @@ import (
 )
 
 // A step of a job whose nodes belong to several clients is managed by the client of the first node.
-// It has each other client start that one's parts, in a tree; those tell it when their parts have
-// ended, until it has heard. Signals of the job itself and its end need none of this: every client
+// It has each other client get that one's parts ready, in a tree, and once all are, begin them; those
+// tell it when their parts have ended, until it has heard. Signals of the job itself and its end need none of this: every client
 // hears of them from the servers.
 
 const (
@@ -30,6 +30,7 @@ const (
 // partRoutes registers what clients answer each other.
 func (c *Client) partRoutes(m *api.Mux) {
 	api.Handle(m, api.StartParts, c.startParts)
+	api.Handle(m, api.BeginParts, c.beginParts)
 	api.Handle(m, api.SignalParts, c.signalParts)
 	api.Handle(m, api.ForgetParts, c.forgetParts)
 	api.Handle(m, api.ListParts, c.listParts)
@@ -64,9 +65,9 @@ func (c *Client) groups(ids []step.ID) []api.PartsGroup {
 	return out
 }
 
-// spread asks clients to start their parts: each of at most partsWidth gets its share of the rest to
-// pass on. It returns once all have started, or the first failure.
-func (c *Client) spread(ctx context.Context, q api.PartsRequest, groups []api.PartsGroup) error {
+// spread asks clients to do something: each of at most partsWidth gets its share of the rest to pass on.
+// It returns once all have done it, or with the failures.
+func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(context.Context, *api.Client, []cluster.NodeName, []api.PartsGroup) error) error {
 	if len(groups) == 0 {
 		return nil
 	}
@@ -84,15 +85,23 @@ func (c *Client) spread(ctx context.Context, q api.PartsRequest, groups []api.Pa
 			rest = append(rest, groups[k])
 		}
 		wg.Go(func() {
-			sub := q
-			sub.Nodes, sub.Onward = first.Nodes, rest
-			if _, err := api.Call(ctx, c.cfg.Peer(first.Addr), api.StartParts, sub); err != nil {
+			if err := ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest); err != nil {
 				errs[i] = fmt.Errorf("start on %s: %w", first.Nodes[0], err)
 			}
 		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// ready has clients get their parts of a step ready.
+func (c *Client) ready(ctx context.Context, q api.PartsRequest, groups []api.PartsGroup) error {
+	return c.spread(ctx, groups, func(ctx context.Context, p *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
+		sub := q
+		sub.Nodes, sub.Onward = nodes, onward
+		_, err := api.Call(ctx, p, api.StartParts, sub)
+		return err
+	})
 }
 
 // branches is how many clients are asked from here, the others by those. A client knows of its sisters
@@ -189,13 +198,11 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 		}
 	}
 	c.mu.Unlock()
-	c.slog.Debug("parts of a step begin", "job", q.Step.ID.Job, "step", q.Step.ID.Step, "node", q.Nodes[0])
-	var wg sync.WaitGroup
-	var onward error
-	wg.Go(func() { onward = c.spread(ctx, q, q.Onward) })
-	err = c.cfg.Runner.Start(specs...)
-	wg.Wait()
-	return none, errors.Join(err, onward)
+	if q.Hold {
+		c.hold(heldKey{q.Step.ID, q.Step.Attempt}, specs)
+		return none, c.ready(ctx, q, q.Onward)
+	}
+	return none, c.both(func() error { return c.cfg.Runner.Start(specs...) }, func() error { return c.ready(ctx, q, q.Onward) })
 }
 
 // memo is what each part carries, so that the first node's client knows its step after a restart.
@@ -230,8 +237,13 @@ func (c *Client) signalParts(_ context.Context, who api.Caller, q api.PartsSigna
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return api.Empty{}, c.each(who, q.PartsQuery, func(id step.ID, st *step.Status) {
+		held := heldKey{cluster.StepID{Job: id.Job, Step: id.Step}, id.Attempt}
 		switch {
 		case st.State == step.Ended:
+		case c.held[held] != nil:
+			if syscall.Signal(q.Sig) == syscall.SIGKILL {
+				c.letGo(held)
+			}
 		case q.Say != "":
 			c.try("note", id, c.cfg.Runner.Say(id, q.Say))
 		default:
@@ -474,6 +486,7 @@ func (c *Client) settleParts(n cluster.NodeName, named map[runKey]bool) {
 			c.loseParts(h.job)
 		}
 	}
+	c.checkHeld(n)
 	for _, ls := range c.steps {
 		rec := &ls.record
 		if ls.lead == n && ls.endedAt.IsZero() && !named[runKey{rec.ID.Job, rec.Attempt, n}] {

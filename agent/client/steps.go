@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -258,21 +257,23 @@ func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.S
 	return describe(ls), nil
 }
 
-// launchStep starts a step's parts: those here, and through the other clients theirs.
+// launchStep starts a step's parts, here and through the other clients theirs, once all are ready.
 func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec) error {
 	c.mu.Lock()
 	groups := c.groups(ls.ids)
 	c.mu.Unlock()
-	away := make(chan error, 1)
-	go func() { // ends with the calls
-		away <- c.spread(ctx, api.PartsRequest{Step: ls.record, Spec: ls.spec, Key: ls.key, Lead: ls.lead}, groups)
-	}()
-	var err error
-	if len(specs) > 0 {
-		c.slog.Debug("parts of a step begin", "job", ls.record.ID.Job, "step", ls.record.ID.Step, "node", specs[0].ID.Node)
-		err = c.cfg.Runner.Start(specs...)
+	rec := &ls.record
+	if err := c.ready(ctx, api.PartsRequest{Step: *rec, Spec: ls.spec, Key: ls.key, Lead: ls.lead, Hold: true}, groups); err != nil {
+		return err
 	}
-	return errors.Join(err, <-away)
+	q := api.PartsQuery{Job: rec.ID.Job, Attempt: rec.Attempt, Step: rec.ID.Step}
+	return c.both(func() error {
+		if len(specs) == 0 {
+			return nil
+		}
+		c.slog.Debug("parts of a step begin", "job", rec.ID.Job, "step", rec.ID.Step, "node", specs[0].ID.Node)
+		return c.cfg.Runner.Start(specs...)
+	}, func() error { return c.begin(ctx, q, groups) })
 }
 
 // checkBinds refuses a step whose tasks can not be bound as it asks: one line for each node in the
