@@ -147,6 +147,8 @@ func (c *call) answer() {
 			status, reply, err = c.handle()
 			if errors.Is(err, server.ErrElsewhere) {
 				status, reply, err = c.door.forward(c)
+			} else if err != nil {
+				err = api.AsError(err) // a call that it made in turn and that was not sent does not make it undone
 			}
 		} else {
 			status, reply, err = c.door.forward(c)

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	chaosTime = flag.Duration("chaos", 20*time.Second, "how long TestChaos breaks things")
+	chaosTime = flag.Duration("chaos", 2*time.Minute, "how long TestChaos breaks things")
 	chaosSeed = flag.Uint64("chaos-seed", 0, "seed of TestChaos; 0: another one each time")
 )
 

@@ -22,6 +22,7 @@ import (
 // hears of them from the servers.
 
 const (
+	partsAway  = 3 * time.Second // how long a client that restarts is waited for
 	partsWidth = 32 // branches of the tree by which parts are started
 	partsTime  = 20 * time.Second
 	jobTime    = 10 * time.Second // how long a part waits for the servers to name its job here
@@ -66,7 +67,8 @@ func (c *Client) groups(ids []step.ID) []api.PartsGroup {
 }
 
 // spread asks clients to do something: each of at most partsWidth gets its share of the rest to pass on.
-// It returns once all have done it, or with the failures.
+// It returns once all have done it, or with the failures. A client that does not listen is asked again
+// for partsAway.
 func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(context.Context, *api.Client, []cluster.NodeName, []api.PartsGroup) error) error {
 	if len(groups) == 0 {
 		return nil
@@ -85,7 +87,12 @@ func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(c
 			rest = append(rest, groups[k])
 		}
 		wg.Go(func() {
-			if err := ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest); err != nil {
+			begun, wait := time.Now(), time.Duration(0)
+			err := ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest)
+			for errors.Is(err, api.ErrNotSent) && time.Since(begun) < partsAway && pause(ctx, &wait) {
+				err = ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest)
+			}
+			if err != nil {
 				errs[i] = fmt.Errorf("start on %s: %w", first.Nodes[0], err)
 			}
 		})
