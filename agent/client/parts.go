@@ -23,7 +23,7 @@ import (
 
 const (
 	partsAway  = 3 * time.Second // how long a client that restarts is waited for
-	partsWidth = 32 // branches of the tree by which parts are started
+	partsWidth = 32              // branches of the tree by which parts are started
 	partsTime  = 20 * time.Second
 	jobTime    = 10 * time.Second // how long a part waits for the servers to name its job here
 )
