@@ -13,30 +13,33 @@ type Empty struct{}
 // The contract. Every row is served by server mode but for those under "steps", which the
 // client of the job's first node serves.
 var (
-	SubmitJob    = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true}
-	TestJob      = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false}
-	ListJobs     = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false}
-	WaitJob      = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false}
-	WhyJob       = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false}
-	CancelJob    = Endpoint[cluster.Cancel, WriteResponse]{"POST", "/v1/jobs/cancel", User, true}
-	FinishJob    = Endpoint[cluster.Finish, WriteResponse]{"POST", "/v1/jobs/finish", User, true}
-	HoldJob      = Endpoint[cluster.HoldJobs, WriteResponse]{"POST", "/v1/jobs/hold", User, true}
-	RequeueJob   = Endpoint[cluster.Requeue, WriteResponse]{"POST", "/v1/jobs/requeue", User, true}
-	SuspendJob   = Endpoint[cluster.Suspend, WriteResponse]{"POST", "/v1/jobs/suspend", User, true}
-	UpdateJob    = Endpoint[cluster.UpdateJob, WriteResponse]{"POST", "/v1/jobs/update", User, true}
-	JobScript    = Endpoint[ScriptRequest, ScriptResponse]{"GET", "/v1/jobs/script", User, false}
-	ListNodes    = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false}
-	ShowCluster  = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false}
-	SetNodes     = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true}
-	CreateNodes  = Endpoint[cluster.NodeCreate, WriteResponse]{"POST", "/v1/nodes/create", User, true}
-	DeleteNodes  = Endpoint[cluster.NodeDelete, WriteResponse]{"POST", "/v1/nodes/delete", User, true}
-	RebootNodes  = Endpoint[cluster.NodeReboot, WriteResponse]{"POST", "/v1/nodes/reboot", User, true}
-	Reconfigure  = Endpoint[Empty, ReconfigureResponse]{"POST", "/v1/reconfigure", User, true}
-	SetPartition = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
-	Configure    = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
-	ListSteps    = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
-	ListHistory  = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
-	Ping         = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
+	SubmitJob        = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true}
+	TestJob          = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false}
+	ListJobs         = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false}
+	WaitJob          = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false}
+	WhyJob           = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false}
+	CancelJob        = Endpoint[cluster.Cancel, WriteResponse]{"POST", "/v1/jobs/cancel", User, true}
+	FinishJob        = Endpoint[cluster.Finish, WriteResponse]{"POST", "/v1/jobs/finish", User, true}
+	HoldJob          = Endpoint[cluster.HoldJobs, WriteResponse]{"POST", "/v1/jobs/hold", User, true}
+	RequeueJob       = Endpoint[cluster.Requeue, WriteResponse]{"POST", "/v1/jobs/requeue", User, true}
+	SuspendJob       = Endpoint[cluster.Suspend, WriteResponse]{"POST", "/v1/jobs/suspend", User, true}
+	UpdateJob        = Endpoint[cluster.UpdateJob, WriteResponse]{"POST", "/v1/jobs/update", User, true}
+	JobScript        = Endpoint[ScriptRequest, ScriptResponse]{"GET", "/v1/jobs/script", User, false}
+	ListNodes        = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false}
+	ShowCluster      = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false}
+	SetNodes         = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true}
+	CreateNodes      = Endpoint[cluster.NodeCreate, WriteResponse]{"POST", "/v1/nodes/create", User, true}
+	DeleteNodes      = Endpoint[cluster.NodeDelete, WriteResponse]{"POST", "/v1/nodes/delete", User, true}
+	RebootNodes      = Endpoint[cluster.NodeReboot, WriteResponse]{"POST", "/v1/nodes/reboot", User, true}
+	Reconfigure      = Endpoint[Empty, ReconfigureResponse]{"POST", "/v1/reconfigure", User, true}
+	PutReservation   = Endpoint[cluster.ReservationPut, ReservationResponse]{"POST", "/v1/reservations/put", User, true}
+	DropReservation  = Endpoint[cluster.ReservationDrop, WriteResponse]{"POST", "/v1/reservations/drop", User, true}
+	ListReservations = Endpoint[ReservationQuery, ReservationsResponse]{"GET", "/v1/reservations", User, false}
+	SetPartition     = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
+	Configure        = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
+	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
+	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	Ping             = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
 
 	RegisterNodes = Endpoint[RegisterRequest, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
 	GetWork       = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
@@ -236,6 +239,29 @@ type NodeInfo struct {
 	cluster.Node
 	Load   cluster.Load `json:"load"`
 	Ending bool         `json:"ending,omitempty"` // some job there is ending (COMPLETING)
+	// Reserved says that a reservation has it now, and Maint that one for maintenance has.
+	Reserved bool `json:"reserved,omitempty"`
+	Maint    bool `json:"maint,omitempty"`
+}
+
+// ReservationResponse names a reservation that was made or changed.
+type ReservationResponse struct {
+	Name  string `json:"name"`
+	Index uint64 `json:"index"`
+}
+
+// ReservationQuery asks for reservations as they are after an entry of the log.
+type ReservationQuery struct {
+	After uint64 `json:"after,omitempty"`
+}
+
+// ReservationsResponse lists reservations by name, with the nodes that they have now.
+type ReservationsResponse struct {
+	Index        uint64                `json:"index"`
+	Now          time.Time             `json:"now"`
+	Reservations []cluster.Reservation `json:"reservations"`
+	Cores        []int                 `json:"cores"` // of each reservation's nodes, together
+	CPUs         []int                 `json:"cpus"`
 }
 
 // NodesResponse lists nodes in their order.

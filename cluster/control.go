@@ -164,6 +164,7 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 func (t *tx) ended(n *Job) {
 	t.tell(n)
 	t.endSteps(n)
+	t.usedResv(n)
 	t.wakeDependents(n)
 	if n.ArrayID != 0 && t.arrayOver(n.ArrayID) {
 		t.touch(slices.Collect(t.Members(n.ArrayID))...) // now their clocks start

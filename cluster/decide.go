@@ -65,6 +65,9 @@ func (t *tx) start(d Decision) error {
 	if len(d.Start.Shares) == 0 {
 		return Errorf(Internal, "", "job %d was given no node", d.Job)
 	}
+	if err := t.mayHave(j, &d); err != nil {
+		return err
+	}
 	if !j.Tasks.Empty() {
 		if !tasks.Has(d.Task) {
 			return Errorf(Conflict, ErrBusy, "task %d of job %d is not ready", d.Task, d.Job)
@@ -223,6 +226,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 	})
 	if purge != nil || idle != nil {
 		out = append(out, &Purge{Jobs: purge, Blobs: idle})
+	}
+	if c := s.resvsDue(now); c != nil {
+		out = append(out, c)
 	}
 	if c := s.rebootsDue(now); c != nil {
 		out = append(out, c)

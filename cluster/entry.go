@@ -109,6 +109,12 @@ func newCommand(kind string) Command {
 		return &NodeReboot{}
 	case "node_reboot_due":
 		return &NodeRebootDue{}
+	case "reservation_put":
+		return &ReservationPut{}
+	case "reservation_drop":
+		return &ReservationDrop{}
+	case "reservations_due":
+		return &ReservationsDue{}
 	case "partition_set":
 		return &PartitionSet{}
 	case "configure":
@@ -136,7 +142,8 @@ func Kinds() []string {
 	return []string{"put_blob", "submit", "update", "hold", "requeue", "suspend", "cancel", "finish", "decide", "report",
 		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
 		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate",
-		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due"}
+		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due",
+		"reservation_put", "reservation_drop", "reservations_due"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

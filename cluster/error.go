@@ -62,6 +62,12 @@ const (
 	ErrBeginTime     ErrKind = "begin_time"
 	ErrLicense       ErrKind = "license"
 	ErrReservation   ErrKind = "reservation"
+	ErrResvName      ErrKind = "reservation_name" // there is one of that name
+	ErrResvTime      ErrKind = "reservation_time"
+	ErrResvOverlap   ErrKind = "reservation_overlap"
+	ErrResvBusy      ErrKind = "reservation_busy" // nodes to reserve are busy then
+	ErrResvInUse     ErrKind = "reservation_in_use"
+	ErrResvAccess    ErrKind = "reservation_access"
 )
 
 // Error is what a rejected command or request answers: for people a message and perhaps a

@@ -25,6 +25,8 @@ func (r *source) id() JobID { return JobID(r.n(24)) }
 
 func (r *source) node() NodeName { return nodeName(r.n(5)) } // n4 does not exist at first
 
+func (r *source) resv() string { return []string{"r1", "r2", "", "a,b"}[r.n(4)] }
+
 func (r *source) set(below int) (s IDSet) {
 	for range r.n(4) {
 		s = s.Union(NewIDSet(r.n(below)))
@@ -57,7 +59,7 @@ func (r *source) depends() (d Depends) {
 
 func (r *source) spec(now time.Time) *JobSpec {
 	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)), Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
-		Nice: r.n(5) - 1, Limit: r.span(), Layout: Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
+		Reservation: []string{"", "", "", "r1", "r2"}[r.n(5)], Nice: r.n(5) - 1, Limit: r.span(), Layout: Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
 	if r.yes() {
 		s.Array = &ArraySpec{Tasks: r.set(6), Limit: r.n(3)}
 	}
@@ -175,6 +177,15 @@ func (r *source) command(s *State) Command {
 	case "node_set":
 		why := "test"
 		return &NodeSet{Nodes: []NodeName{r.node()}, Reason: &why, Action: []NodeAction{NodeDrain, NodeResume, NodeSetDown, NodeFail, ""}[r.n(5)]}
+	case "reservation_put":
+		at := s.Now.Add(time.Duration(r.n(100)-50) * time.Minute)
+		return &ReservationPut{Update: r.yes(), Reservation: Reservation{Name: r.resv(), Start: at, End: at.Add(time.Duration(r.n(100)) * time.Minute),
+			Nodes: []NodeName{r.node(), r.node()}[:r.n(3)], Partition: []string{"", "main", "junk"}[r.n(3)], Users: []string{"alice", "root"}[:r.n(3)],
+			UsersNot: r.yes(), Accounts: []string{"physics"}[:r.n(2)], Flags: ResvFlags(r.n(1 << 14)), PurgeAfter: max(r.span(), 0)}}
+	case "reservation_drop":
+		return &ReservationDrop{Name: r.resv()}
+	case "reservations_due":
+		return &ReservationsDue{Names: []string{r.resv(), r.resv()}}
 	case "partition_set":
 		return &PartitionSet{Partition: Partition{Name: []string{"main", "two"}[r.n(2)], All: true, State: PartitionUp, Default: r.yes()}, Delete: r.n(4) == 0}
 	default:

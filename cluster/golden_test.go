@@ -307,6 +307,23 @@ func goldenNodes(w *world) {
 	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"], Owner: "n1"})
 	w.ok(sys, &Purge{})
 	goldenAdmin(w)
+	goldenReservations(w)
+}
+
+func goldenReservations(w *world) {
+	now := w.now
+	put := func(name string, in, long time.Duration, change func(*Reservation)) {
+		r := Reservation{Name: name, Start: now.Add(in), End: now.Add(in + long), Nodes: []NodeName{"n0", "n1"}, Users: []string{"alice"}, Flags: ResvOverlap | ResvSpecNodes}
+		change(&r)
+		w.ok(root, &ReservationPut{Reservation: r})
+	}
+	put("once", 0, time.Minute, func(r *Reservation) { r.Flags |= ResvIgnoreJobs | ResvMaint })
+	put("daily", time.Hour, time.Hour, func(r *Reservation) { r.Flags |= ResvDaily; r.Accounts = []string{"physics"} })
+	put("idle", time.Hour, time.Hour, func(r *Reservation) { r.PurgeAfter = time.Minute; r.Count = 2 })
+	put("gone", time.Hour, time.Hour, func(r *Reservation) { r.Groups, r.GIDs, r.UsersNot = []string{"users"}, []uint32{100}, true })
+	w.ok(root, &ReservationDrop{Name: "gone"})
+	w.pass(2 * time.Minute)
+	w.due()
 }
 
 func goldenAdmin(w *world) {

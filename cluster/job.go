@@ -72,6 +72,7 @@ const (
 	WaitNodesDown         Reason = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 	WaitLicenses          Reason = "Licenses"
 	WaitReservation       Reason = "Reservation"
+	WaitResvDeleted       Reason = "ReservationDeleted"
 	WaitRequeueHeld       Reason = "job requeued in held state"
 	WaitLaunchFailedHeld  Reason = "launch failed requeued held"
 	EndNonZeroExit        Reason = "NonZeroExitCode"
@@ -119,6 +120,8 @@ type Avoided struct {
 type Alloc struct {
 	Shares    []Share `json:"shares"`
 	Partition string  `json:"partition"`
+	// Reservation is the one whose nodes these are, if any.
+	Reservation string `json:"reservation,omitempty"`
 	// Types maps GPU type to count over all shares, for TRES texts.
 	Types map[string]int64 `json:"types,omitempty"`
 }

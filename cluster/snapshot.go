@@ -34,6 +34,8 @@ type record struct {
 	CA     *CA     `json:"ca,omitempty"`
 	Token  *Token  `json:"token,omitempty"`
 	Member *Member `json:"member,omitempty"`
+
+	Reservation *Reservation `json:"reservation,omitempty"`
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
@@ -58,6 +60,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.tokens.Scan(func(_ string, k *Token) bool { return put(&record{Token: k}) })
 	s.joined.Scan(func(_ string, m *Member) bool { return put(&record{Member: m}) })
 	s.order.Scan(func(_ int, n *Node) bool { return put(&record{Node: n}) })
+	s.resvs.Scan(func(_ string, r *Reservation) bool { return put(&record{Reservation: r}) })
 	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
 	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
 	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
@@ -91,6 +94,8 @@ func Decode(r io.Reader) (*State, error) {
 			s.tokens.Set(rec.Token.ID, rec.Token)
 		case rec.Member != nil:
 			s.joined.Set(rec.Member.Name, rec.Member)
+		case rec.Reservation != nil:
+			s.resvs.Set(rec.Reservation.Name, rec.Reservation)
 		case rec.Node != nil:
 			s.setNode(nil, rec.Node)
 		case rec.Blob != nil:

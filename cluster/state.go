@@ -94,6 +94,7 @@ type tables struct {
 	ca     *CA
 	tokens *btree.Map[string, *Token]
 	joined *btree.Map[string, *Member]
+	resvs  *btree.Map[string, *Reservation]
 
 	queue   *btree.BTreeG[queueKey]
 	live    *btree.Map[JobID, *Job] // Starting … Ending
@@ -124,6 +125,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32),
+		resvs: btree.NewMap[string, *Reservation](32),
 	}
 }
 
@@ -135,7 +137,7 @@ func (t *tables) copy() tables {
 	c.keys = t.keys.Copy()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
-	c.reboots = t.reboots.Copy()
+	c.reboots, c.resvs = t.reboots.Copy(), t.resvs.Copy()
 	return c
 }
 
@@ -250,6 +252,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		if x := b.Added.Add(idleBlobAge); x.After(now) && (at.IsZero() || x.Before(at)) {
 			at = x
 		}
+	}
+	if x := t.nextResv(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
+		at = x
 	}
 	for n := range valuesOf(t.reboots) {
 		if x := t.rebootEnd(n); x.After(now) && (at.IsZero() || x.Before(at)) {

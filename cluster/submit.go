@@ -267,14 +267,20 @@ func admitNumbers(spec *JobSpec) error {
 	return nil
 }
 
-// admitResources refuses what no configuration of this version can name: licenses, reservations,
+// admitResources refuses what no configuration of this version can name: licenses, reservations that are not there,
 // generic resources other than GPUs, and features that no node has.
 func admitResources(s *Snapshot, spec *JobSpec) error {
-	switch {
-	case spec.Licenses != "":
+	if spec.Licenses != "" {
 		return Errorf(Invalid, ErrLicense, "there are no licenses %s", spec.Licenses)
-	case spec.Reservation != "":
-		return Errorf(Invalid, ErrReservation, "there is no reservation %s", spec.Reservation)
+	}
+	for _, name := range spec.ResvNames() {
+		r, ok := s.Reservation(name)
+		if !ok {
+			return Errorf(Invalid, ErrReservation, "there is no reservation %s", name)
+		}
+		if !r.Allows(spec) {
+			return Errorf(Denied, ErrResvAccess, "user %s and account %s may not use reservation %s", spec.User, spec.Account, name)
+		}
 	}
 	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {
 		for _, g := range list {

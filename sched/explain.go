@@ -47,11 +47,18 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 		e.add(cluster.EndLaunchFailure, fmt.Sprintf("scontrol release %d", j.ID), "node %s could not launch it, it does not go there again: %s", a.Node, a.Why)
 	}
 	c := newCycle(s, now)
+	parts, _ := c.parts(j, nil)
+	if len(parts) == 0 {
+		e.noReservation(s, j)
+	}
 	for _, name := range j.Spec.Partitions {
-		if p, ok := s.Partition(name); ok {
-			e.partition(c, p, j)
-		} else {
+		p, ok := s.Partition(name)
+		if !ok {
 			e.add(cluster.WaitPartitionDown, "", "partition %s does not exist any more", name)
+			continue
+		}
+		for _, own := range parts {
+			e.partition(c, p, j, own)
 		}
 	}
 	if ahead := aheadOf(s, j); ahead > 0 && j.Held == cluster.NotHeld {
@@ -159,7 +166,7 @@ func stateText(j *cluster.Job) string {
 }
 
 // partition explains what keeps the job from starting in one partition.
-func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) {
+func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, own *keptNodes) {
 	switch r := closed(p, j); r {
 	case cluster.NoReason:
 	case cluster.WaitPartitionTime:
@@ -169,7 +176,7 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) 
 		e.add(r, "", "partition %s is %s", p.Name, p.State)
 		return
 	}
-	q := c.ask(p, j)
+	q := c.ask(p, j, own)
 	switch q.why {
 	case cluster.NoReason:
 	case cluster.WaitPartitionNodes:
@@ -188,12 +195,16 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) 
 		e.away(c.s, p)
 		return
 	}
-	if q.want.place(c.free, nil) != nil {
+	if q.want.place(c.free, c.off(own, c.now, until(c.now, j.Limit))) != nil {
 		return
 	}
-	e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.free))
-	e.away(c.s, p)
-	if r := plan(c.free, releases(c.s), q.want, nil); r != nil {
+	if note := c.reservedNote(q, j); note != "" {
+		e.reserved(c, q, j, note)
+	} else {
+		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.free))
+		e.away(c.s, p)
+	}
+	if r := c.plan(q, j.Limit); r != nil {
 		if at := later(r.at, c.now); e.StartsAt.IsZero() || at.Before(e.StartsAt) {
 			e.StartsAt, e.Nodes = at, r.list
 		}
@@ -350,12 +361,15 @@ func Test(s *cluster.Snapshot, now time.Time, spec *cluster.JobSpec) (at time.Ti
 		if !ok {
 			continue
 		}
-		want := newDemand(s, p, spec, nil)
-		if a := want.place(c.free, nil); a != nil {
-			return now, a
-		}
-		if r := plan(c.free, releases(s), want, nil); r != nil && (at.IsZero() || r.at.Before(at)) {
-			at, alloc = later(r.at, now), want.place(c.idle, nil)
+		parts, _ := c.parts(&cluster.Job{Spec: spec}, nil)
+		for _, own := range parts {
+			q := &question{want: newDemand(s, p, spec, nil), own: own}
+			if a := q.want.place(c.free, c.off(own, now, until(now, spec.Limit))); a != nil {
+				return now, a
+			}
+			if r := c.plan(q, spec.Limit); r != nil && (at.IsZero() || r.at.Before(at)) {
+				at, alloc = later(r.at, now), q.want.place(c.idle, c.off(own, r.at, until(r.at, spec.Limit)))
+			}
 		}
 	}
 	return at, alloc

@@ -56,10 +56,11 @@ func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 		if d.minNodes > nodes || nodes == 0 {
 			return nil
 		}
-		if d.place(all, nil) != nil {
+		off := notReserved(s, spec, all)
+		if d.place(all, off) != nil {
 			return nil
 		}
-		if d.outgrows(all) {
+		if off == nil && d.outgrows(all) {
 			return nil
 		}
 		last = d.tooMuch(s, name)

@@ -252,14 +252,15 @@ func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 }
 
 // plan finds when want will fit if every job runs to its limit; nil if it never will.
-func plan(free *pool, ends []release, want *demand, avoid nodeSet) *reservation {
+// avoid tells which nodes are out of question at a time.
+func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSet) *reservation {
 	future := free.clone()
 	for i := 0; i < len(ends); {
 		at := ends[i].at
 		for ; i < len(ends) && ends[i].at.Equal(at); i++ {
 			future.give(ends[i])
 		}
-		a := want.place(future, avoid)
+		a := want.place(future, avoid(at))
 		if a == nil {
 			continue
 		}

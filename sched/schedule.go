@@ -29,11 +29,16 @@ type cycle struct {
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
 	running map[cluster.JobID]int // array tasks started in this cycle
+
+	reserved []*keptNodes // by operators, and not over, by start
+	offs     map[offKey]nodeSet
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
-	return &cycle{s: s, now: now, free: newPool(s), idle: whole(s, false), waiting: map[*cluster.Partition]bool{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}}
+	c := &cycle{s: s, now: now, free: newPool(s), idle: whole(s, false), waiting: map[*cluster.Partition]bool{},
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, offs: map[offKey]nodeSet{}}
+	c.gatherReserved()
+	return c
 }
 
 // Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline. Jobs of one shape
@@ -74,22 +79,29 @@ func (c *cycle) consider(j *cluster.Job) {
 
 // questions lists what the job asks of each partition that could run it; if there is none, why.
 func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.Reason, string) {
-	why, note := cluster.WaitPartitionDown, ""
-	for _, name := range j.Spec.Partitions {
-		p, ok := c.s.Partition(name)
-		if !ok {
-			continue
+	var room [4]*keptNodes
+	parts, why := c.parts(j, room[:0])
+	note := ""
+	if len(parts) > 0 {
+		why = cluster.WaitPartitionDown
+	}
+	for _, own := range parts {
+		for _, name := range j.Spec.Partitions {
+			p, ok := c.s.Partition(name)
+			if !ok {
+				continue
+			}
+			if r := closed(p, j); r != cluster.NoReason {
+				why, note = r, ""
+				continue
+			}
+			q := c.ask(p, j, own)
+			if q.why != cluster.NoReason {
+				why, note = q.why, q.note
+				continue
+			}
+			qs = append(qs, q)
 		}
-		if r := closed(p, j); r != cluster.NoReason {
-			why, note = r, ""
-			continue
-		}
-		q := c.ask(p, j)
-		if q.why != cluster.NoReason {
-			why, note = q.why, q.note
-			continue
-		}
-		qs = append(qs, q)
 	}
 	return qs, why, note
 }
@@ -107,12 +119,21 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	}
 	for _, q := range qs {
 		if alloc := c.fit(q, j); alloc != nil { // 4, 5
+			if q.own != nil {
+				alloc.Reservation = q.own.Name
+			}
 			c.start(j, task, alloc)
 			return true
 		}
 	}
 	why, head := c.reserve(j, qs)
-	c.wait(j, why, "", head)
+	note = ""
+	if len(c.reserved) > 0 {
+		if note = c.reservedNote(qs[0], j); note != "" {
+			why = cluster.WaitNodeNotAvail
+		}
+	}
+	c.wait(j, why, note, head)
 	return false
 }
 
@@ -138,12 +159,19 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 			mask |= 1 << i
 		}
 	}
+	off := c.off(q.own, c.now, over)
 	for _, m := range q.failed {
-		if m&mask == m { // as many nodes or more are kept free now
+		if m&mask == m && off == nil { // as many nodes or more are kept free now
 			return nil
 		}
 	}
 	from := q.from
+	if off != nil {
+		kept := c.free.lessen(c.heads, mask, q.want.wholeCore)
+		alloc := q.want.place(c.free, off)
+		c.free.restore(kept)
+		return alloc
+	}
 	if mask == 0 {
 		if alloc := q.want.from(c.free, &q.from); alloc != nil {
 			return alloc
@@ -187,7 +215,7 @@ func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reserv
 		if len(c.heads) >= maxHeads {
 			continue
 		}
-		if r := plan(c.free, c.timeline(), q.want, c.kept()); r != nil && (best == nil || r.at.Before(best.at)) {
+		if r := c.plan(q, j.Limit); r != nil && (best == nil || r.at.Before(best.at)) {
 			best = r
 		}
 	}
@@ -205,6 +233,13 @@ func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reserv
 func (c *cycle) timeline() []release {
 	if c.ends == nil {
 		c.ends = releases(c.s)
+		for _, k := range c.reserved { // moments at which more can be had, too
+			c.ends = append(c.ends, release{at: k.End})
+			if k.Start.After(c.now) {
+				c.ends = append(c.ends, release{at: k.Start})
+			}
+		}
+		slices.SortStableFunc(c.ends, func(a, b release) int { return a.at.Compare(b.at) })
 	}
 	if len(c.begun) == 0 {
 		return c.ends

@@ -10,6 +10,7 @@ import (
 // shape is everything of a job that decides where it fits: equal shapes are one question.
 type shape struct {
 	part       *cluster.Partition
+	own        *keptNodes // the reservation that it would run in
 	numbers    [13]int
 	mem        cluster.Mem
 	tmp        int64
@@ -23,6 +24,7 @@ type shape struct {
 // question is what jobs of one shape ask, and what this cycle has found out about it.
 type question struct {
 	want   *demand
+	own    *keptNodes     // the reservation that it is about
 	why    cluster.Reason // if it can not run at all now
 	note   string
 	from   int      // no node before this place of the partition's list has room
@@ -30,11 +32,12 @@ type question struct {
 }
 
 // ask finds the question of a job, or makes it.
-func (c *cycle) ask(p *cluster.Partition, j *cluster.Job) *question {
+func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *question {
 	key := shapeOf(p, j.Spec, j.Avoid)
+	key.own = own
 	q, ok := c.asked[key]
 	if !ok {
-		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid)}
+		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own}
 		q.why, q.note = q.want.possible(c.s, c.idle)
 		c.asked[key] = q
 	}

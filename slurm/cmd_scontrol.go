@@ -162,8 +162,8 @@ func (c *control) command(words []string) int {
 
 // tooFew is what a command without what it acts on is told.
 func tooFew(word string) string {
-	if word == "update" {
-		return "too few arguments for update keyword"
+	if word == "update" || word == "create" || word == "delete" {
+		return "too few arguments for " + word + " keyword"
 	}
 	return "too few arguments for keyword:" + word
 }
@@ -195,14 +195,7 @@ func entities() []entity {
 		{"jobs", 1, (*control).showJobs},
 		{"nodes", 1, (*control).showNodes},
 		{"partitions", 1, (*control).showPartitions},
-		{"reservations", 1, func(c *control, a string) int {
-			if a != "" {
-				_, _ = c.out.WriteString("Reservation " + a + " not found\n")
-				return 1
-			}
-			_, _ = c.out.WriteString("No reservations in the system\n")
-			return 0
-		}},
+		{"reservations", 1, (*control).showReservations},
 		{"steps", 2, (*control).showSteps},
 		{"topology", 1, (*control).showTopology},
 		{"licenses", 1, func(c *control, _ string) int {

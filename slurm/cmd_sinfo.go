@@ -103,8 +103,7 @@ func runSinfo(sys *Sys, argv []string) int {
 	case o.yaml:
 		return sys.fail("--yaml is not supported, use --json")
 	case o.reservations:
-		_, _ = sys.Stdout.Write([]byte("No reservations in the system\n"))
-		return 0
+		return sys.infoReservations(!o.noHeader)
 	}
 	for {
 		if code := sys.infoOnce(&o); code != 0 || o.every == 0 {

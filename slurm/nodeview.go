@@ -28,11 +28,13 @@ const (
 	flagNotRespond   = 0x800
 	flagPoweredDown  = 0x1000
 	flagFail         = 0x2000
+	flagMaint        = 0x20
+	flagReserved     = 0x10
 	flagRebootAsked  = 0x10000
 	flagRebootIssued = 0x20000
 	flagMask         = ^0xf
 	stateBaseMask    = 0xf
-	unknownNodeWords = "reserved,perfctrs,powering_down,power_down,powering_up,maint,resv,planned,plnd,boot,power,power_up,blocked,err,error,"
+	unknownNodeWords = "perfctrs,powering_down,power_down,powering_up,planned,plnd,boot,power,power_up,blocked,err,error,"
 )
 
 // nodeState is a node's state as Slurm numbers it.
@@ -51,6 +53,12 @@ func nodeState(n *api.NodeInfo) int {
 		s = baseAllocated
 	case used > 0:
 		s = baseMixed
+	}
+	if n.Maint {
+		s |= flagMaint
+	}
+	if n.Reserved {
+		s |= flagReserved
 	}
 	if n.Drain {
 		s |= flagDrain
@@ -98,6 +106,8 @@ var nodeWords = [...]nodeWord{
 	{"fail", "fail", func(s int) bool { return s&flagFail != 0 }},
 	{"down", "down", func(s int) bool { return s&stateBaseMask == baseDown }},
 	{"comp", "completing", func(s int) bool { return s&flagCompleting != 0 }},
+	{"maint", "maint", func(s int) bool { return s&flagMaint != 0 && s&stateBaseMask == baseIdle }},
+	{"resv", "reserved", func(s int) bool { return s&flagReserved != 0 && s&stateBaseMask == baseIdle }},
 	{"alloc", "allocated", func(s int) bool { return s&stateBaseMask == baseAllocated }},
 	{"mix", "mixed", func(s int) bool { return s&stateBaseMask == baseMixed }},
 	{"idle", "idle", func(s int) bool { return s&stateBaseMask == baseIdle }},
@@ -112,6 +122,7 @@ var stateMarks = [...]struct {
 }{
 	{"^", func(s int) bool { return s&flagRebootIssued != 0 }},
 	{"@", func(s int) bool { return s&flagRebootAsked != 0 && busy(s) }},
+	{"$", func(s int) bool { return s&flagMaint != 0 && busy(s) }},
 	{"~", func(s int) bool { return s&flagPoweredDown != 0 }},
 	{"*", func(s int) bool { return s&flagNotRespond != 0 }},
 }
@@ -128,6 +139,8 @@ var nodeFilters = [...]nodeWord{
 	{"drng", "draining", func(s int) bool { return s&flagDrain != 0 && busy(s) }},
 	{"comp", "completing", func(s int) bool { return s&flagCompleting != 0 }},
 	{"fail", "failing", func(s int) bool { return s&flagFail != 0 }},
+	{"maint", "maint", func(s int) bool { return s&flagMaint != 0 }},
+	{"resv", "reserved", func(s int) bool { return s&flagReserved != 0 }},
 	{"cloud", "cloud", func(s int) bool { return s&flagCloud != 0 }},
 	{"futr", "future", func(s int) bool { return s&stateBaseMask == baseFuture }},
 	{"powered_down", "powered_down", func(s int) bool { return s&flagPoweredDown != 0 }},
@@ -142,7 +155,7 @@ var baseNames = [...]string{baseUnknown: "UNKNOWN", baseDown: "DOWN", baseIdle: 
 var flagNames = [...]struct {
 	flag int
 	name string
-}{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagNotRespond, "NOT_RESPONDING"},
+}{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagMaint, "MAINTENANCE"}, {flagReserved, "RESERVED"}, {flagNotRespond, "NOT_RESPONDING"},
 	{flagPoweredDown, "POWERED_DOWN"}, {flagRebootIssued, "REBOOT_ISSUED"}, {flagRebootAsked, "REBOOT_REQUESTED"}}
 
 // stateWord is the short or long word with its suffix.

@@ -184,6 +184,9 @@ func refHits(r cluster.Ref, j *cluster.Job) bool {
 func (f *fakeServer) mux() *api.Mux {
 	m := api.NewMux()
 	api.Handle(m, api.ListJobs, f.listJobs)
+	api.Handle(m, api.ListReservations, func(context.Context, api.Caller, api.ReservationQuery) (api.ReservationsResponse, error) {
+		return api.ReservationsResponse{Now: fakeNow}, nil
+	})
 	api.Handle(m, api.ListNodes, func(_ context.Context, _ api.Caller, q api.NodeQuery) (api.NodesResponse, error) {
 		out := api.NodesResponse{Now: f.now, Nodes: f.nodes, Partitions: f.conf.Partitions}
 		for _, n := range q.Names {

@@ -73,7 +73,12 @@ func (c *control) update(args []string) int {
 				continue
 			}
 			return c.updatePartition(s.value, rest)
-		case "reservation", "reservationname", "stepid", "slurmctlddebug":
+		case "reservation", "reservationname", "res", "resname":
+			if slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" || x.key == "job" || x.key == "jobname" }) {
+				continue
+			}
+			return c.updateReservation(s.value, rest)
+		case "stepid", "slurmctlddebug":
 			return c.unsupported(nil)
 		}
 	}
@@ -390,6 +395,13 @@ func (c *control) create(args []string) int {
 	if strings.HasPrefix(strings.ToLower(args[0]), "node") {
 		return c.createNodes(args)
 	}
+	if word := strings.ToLower(args[0]); strings.HasPrefix("reservation", word) && len(word) > 2 { // create reservation ...
+		list, bad := settings(args[1:])
+		if bad != "" {
+			return c.complain("scontrol: error: Unknown parameter " + bad + ".  No reservation created.")
+		}
+		return c.createReservation(list)
+	}
 	if len(args) > 1 && !strings.Contains(args[0], "=") {
 		if k, _, ok := strings.Cut(args[1], "="); ok && strings.HasPrefix(strings.ToLower(k), strings.ToLower(args[0])) {
 			args = args[1:] // create partition partitionname=x
@@ -402,8 +414,11 @@ func (c *control) create(args []string) int {
 		return c.complain("scontrol: error: Invalid creation entity: " + bad)
 	}
 	i := slices.IndexFunc(list, func(s setting) bool { return s.key == "partitionname" || s.key == "partition" })
+	if i < 0 && slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, "reservationname") }) {
+		return c.createReservation(list)
+	}
 	if i < 0 {
-		return c.complain("Error creating the reservation: Requested operation not supported on this system")
+		return c.complain("scontrol: error: Invalid creation entity: " + list[0].text)
 	}
 	r, err := c.cluster()
 	if err != nil {
@@ -436,7 +451,10 @@ func (c *control) remove(args []string) int {
 	case "nodename", "node":
 		return c.deleteNodes(s.value, args[0])
 	case "reservation", "reservationname":
-		return c.complain("slurm_delete_reservation " + word + ": Requested reservation is invalid")
+		if _, err := call(c.sys, api.DropReservation, cluster.ReservationDrop{Name: s.value}); err != nil {
+			return c.failed(err, "", deleteResvError+" "+args[0])
+		}
+		return 0
 	}
 	return c.complain("Invalid deletion entity: " + word)
 }

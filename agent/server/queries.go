@@ -108,6 +108,7 @@ func (s *Server) listNodes(ctx context.Context, _ api.Caller, q api.NodeQuery) (
 		return api.NodesResponse{}, err
 	}
 	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: snap.Config().Partitions}
+	mark := reservedNow(snap, out.Now)
 	add := func(n *cluster.Node) {
 		l := snap.Load(n.Name)
 		info := api.NodeInfo{Node: *n, Load: *l}
@@ -116,6 +117,7 @@ func (s *Server) listNodes(ctx context.Context, _ api.Caller, q api.NodeQuery) (
 				info.Ending = true
 			}
 		}
+		mark(&info)
 		out.Nodes = append(out.Nodes, info)
 	}
 	if len(q.Names) == 0 {

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/sched"
+)
+
+// putReservation makes or changes a reservation: it chooses its name and nodes, if they were not given.
+func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.ReservationPut) (api.ReservationResponse, error) {
+	snap := s.Snapshot()
+	if q.Name == "" {
+		q.Name = freshName(snap, &q.Reservation)
+	}
+	if len(q.Nodes) == 0 && q.Count > 0 {
+		nodes, err := sched.ReserveNodes(snap, &q.Reservation, time.Now())
+		if err != nil {
+			return api.ReservationResponse{}, err
+		}
+		q.Nodes = nodes
+	}
+	_, index, err := s.propose(ctx, who.Identity, &q)
+	if err != nil {
+		return api.ReservationResponse{}, err
+	}
+	s.slog.Info("reservation set", "name", q.Name, "start", q.Start, "end", q.End, "nodes", len(q.Nodes))
+	return api.ReservationResponse{Name: q.Name, Index: index}, nil
+}
+
+// freshName is the first account or user, and a number, as Slurm names what was given no name.
+func freshName(s *cluster.Snapshot, r *cluster.Reservation) string {
+	base := "resv"
+	for _, list := range [][]string{r.Groups, r.Users, r.Accounts} {
+		if len(list) > 0 {
+			base = list[0]
+		}
+	}
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s_%d", base, n)
+		if _, taken := s.Reservation(name); !taken {
+			return name
+		}
+	}
+}
+
+func (s *Server) listReservations(ctx context.Context, _ api.Caller, q api.ReservationQuery) (api.ReservationsResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
+		return api.ReservationsResponse{}, err
+	}
+	out := api.ReservationsResponse{Index: snap.Index, Now: time.Now()}
+	for _, r := range snap.Reservations() {
+		c, cores, cpus := *r, 0, 0
+		c.Nodes = snap.Reserved(r)
+		for _, name := range c.Nodes {
+			if n, ok := snap.Node(name); ok {
+				cores, cpus = cores+n.Inventory.Sockets*n.Inventory.CoresPerSocket, cpus+n.Inventory.CPUs
+			}
+		}
+		out.Reservations, out.Cores, out.CPUs = append(out.Reservations, c), append(out.Cores, cores), append(out.CPUs, cpus)
+	}
+	return out, nil
+}
+
+// reservedNow marks the nodes that reservations have at a moment.
+func reservedNow(snap *cluster.Snapshot, now time.Time) func(*api.NodeInfo) {
+	maint := map[cluster.NodeName]bool{}
+
+	for _, r := range snap.Reservations() {
+		if !r.Active(now) {
+			continue
+		}
+		for _, n := range snap.Reserved(r) {
+			maint[n] = maint[n] || r.Flags&cluster.ResvMaint != 0
+		}
+	}
+	return func(n *api.NodeInfo) {
+		if m, ok := maint[n.Name]; ok {
+			n.Reserved, n.Maint = true, m
+		}
+	}
+}

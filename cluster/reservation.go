@@ -1,0 +1,376 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Reservation keeps nodes for some users and accounts during a span of time.
+type Reservation struct {
+	Name      string     `json:"name"`
+	Start     time.Time  `json:"start"`
+	End       time.Time  `json:"end"`
+	Nodes     []NodeName `json:"nodes"`
+	Count     int        `json:"count,omitempty"` // how many nodes were asked for, if not by name
+	Partition string     `json:"partition,omitempty"`
+	Features  string     `json:"features,omitempty"`
+	// Who may use it. With Not, everybody but those. A job must be of the users or groups and of the accounts
+	// where both are given.
+	Users       []string  `json:"users,omitempty"`
+	UsersNot    bool      `json:"users_not,omitempty"`
+	Groups      []string  `json:"groups,omitempty"`
+	GIDs        []uint32  `json:"gids,omitempty"` // of Groups
+	Accounts    []string  `json:"accounts,omitempty"`
+	AccountsNot bool      `json:"accounts_not,omitempty"`
+	Flags       ResvFlags `json:"flags,omitempty"`
+	// PurgeAfter ends it once no job has used it for so long (PURGE_COMP); 0: never.
+	PurgeAfter time.Duration `json:"purge_after,omitempty"`
+	UsedAt     time.Time     `json:"used_at,omitzero"` // when its last job ended
+}
+
+// ResvFlags say how a reservation behaves.
+type ResvFlags uint32
+
+// The flags, as man scontrol describes them.
+const (
+	ResvMaint ResvFlags = 1 << iota // may overlap others; its nodes are shown as under maintenance
+	ResvFlex                        // its jobs may use other nodes too, and run past its end
+	ResvOverlap
+	ResvIgnoreJobs
+	ResvHourly
+	ResvDaily
+	ResvWeekday
+	ResvWeekend
+	ResvWeekly
+	ResvSpecNodes // its nodes were given by name
+	ResvPartNodes // all nodes of the partition, whichever these are
+	ResvNoHold    // its pending jobs may run elsewhere afterwards
+	ResvMagnetic  // jobs that may use it do so without asking
+	ResvUserDelete
+)
+
+// resvRepeats are the flags that bring a reservation back.
+const resvRepeats = ResvHourly | ResvDaily | ResvWeekday | ResvWeekend | ResvWeekly
+
+// maxReservations bounds them.
+const maxReservations = 4096
+
+// Active reports whether a reservation is in force.
+func (r *Reservation) Active(now time.Time) bool { return !now.Before(r.Start) && now.Before(r.End) }
+
+// Keeps reports whether jobs that have no part in it must stay off its nodes at some moment of a span.
+func (r *Reservation) Keeps(from, to time.Time) bool { return r.Start.Before(to) && r.End.After(from) }
+
+// Allows reports whether a job's user and account may use it.
+func (r *Reservation) Allows(s *JobSpec) bool {
+	users := len(r.Users)+len(r.GIDs) == 0
+	switch {
+	case len(r.Users) > 0 && r.UsersNot:
+		users = !slices.Contains(r.Users, s.User)
+	case !users:
+		users = slices.Contains(r.Users, s.User) || slices.ContainsFunc(r.GIDs, func(g uint32) bool { return g == s.GID || slices.Contains(s.Groups, g) })
+	}
+	return users && (len(r.Accounts) == 0 || slices.Contains(r.Accounts, s.Account) != r.AccountsNot)
+}
+
+// next moves a repeating reservation to its first time that is not over.
+func (r *Reservation) next(now time.Time) {
+	day := 24 * time.Hour
+	for !r.End.After(now) {
+		step := day
+		switch {
+		case r.Flags&ResvHourly != 0:
+			step = time.Hour
+		case r.Flags&ResvWeekly != 0:
+			step = 7 * day
+		}
+		if behind := now.Sub(r.End) / step; behind > 0 && r.Flags&(ResvWeekday|ResvWeekend) == 0 {
+			step *= behind
+		}
+		r.Start, r.End = r.Start.Add(step), r.End.Add(step)
+		for r.Flags&(ResvWeekday|ResvWeekend) != 0 && !r.onDay() {
+			r.Start, r.End = r.Start.Add(day), r.End.Add(day)
+		}
+	}
+}
+
+// onDay reports whether it starts on a day of its kind. Days are UTC's, so that all servers agree.
+func (r *Reservation) onDay() bool {
+	weekend := r.Start.UTC().Weekday() == time.Saturday || r.Start.UTC().Weekday() == time.Sunday
+	return r.Flags&ResvWeekend != 0 && weekend || r.Flags&ResvWeekday != 0 && !weekend
+}
+
+// Reservations lists them by name.
+func (t *tables) Reservations() []*Reservation { return slices.Collect(valuesOf(t.resvs)) }
+
+// Reservation finds one by name.
+func (t *tables) Reservation(name string) (*Reservation, bool) { return t.resvs.Get(name) }
+
+// Reserved are the nodes of a reservation now: of a whole partition, those that it has.
+func (t *tables) Reserved(r *Reservation) []NodeName {
+	p, ok := t.Partition(r.Partition)
+	if r.Flags&ResvPartNodes == 0 || !ok {
+		return r.Nodes
+	}
+	var out []NodeName
+	for n := range t.PartitionNodes(p) {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
+// ResvNames are the reservations that a job asks for; one of them is enough.
+func (s *JobSpec) ResvNames() []string {
+	if s.Reservation == "" {
+		return nil
+	}
+	return strings.Split(s.Reservation, ",")
+}
+
+// ReservationPut makes a reservation, or with Update replaces one.
+type ReservationPut struct {
+	Reservation
+	Update bool `json:"update,omitempty"`
+}
+
+func (*ReservationPut) kind() string { return "reservation_put" }
+
+func (c *ReservationPut) apply(t *tx) (any, error) {
+	r := c.Reservation
+	_, exists := t.resvs.Get(r.Name)
+	switch {
+	case !t.by.Operator():
+		return nil, Errorf(Denied, ErrUser, "only operators may make reservations")
+	case r.Name == "" || len(r.Name) > 64 || strings.ContainsAny(r.Name, ",= \t\n|"):
+		return nil, Errorf(Invalid, ErrReservation, "%q can not be a reservation's name", r.Name)
+	case exists && !c.Update:
+		return nil, Errorf(Conflict, ErrResvName, "there is a reservation %s already", r.Name)
+	case !exists && c.Update:
+		return nil, Errorf(NotFound, ErrReservation, "there is no reservation %s", r.Name)
+	case t.resvs.Len() >= maxReservations && !exists:
+		return nil, Errorf(Conflict, ErrTooBig, "there are %d reservations, no more are possible", maxReservations)
+	case !r.Start.Before(r.End):
+		return nil, Errorf(Invalid, ErrResvTime, "a reservation from %s can not end at %s", r.Start.Format(time.DateTime), r.End.Format(time.DateTime))
+	case !r.End.After(t.at) && r.Flags&resvRepeats == 0:
+		return nil, Errorf(Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime))
+	case len(r.Nodes) == 0 && r.Flags&ResvPartNodes == 0:
+		return nil, Errorf(Invalid, ErrNodeName, "a reservation needs nodes")
+	case len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0:
+		return nil, Errorf(Invalid, ErrUser, "a reservation needs users, groups or accounts")
+	}
+	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
+		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
+	}
+	r.next(t.at)
+	nodes := map[NodeName]bool{}
+	for _, n := range t.Reserved(&r) {
+		if _, ok := t.nodes.Get(n); !ok {
+			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", n)
+		}
+		nodes[n] = true
+	}
+	if err := t.clashes(&r, nodes); err != nil {
+		return nil, err
+	}
+	t.putReservation(r.Name, &r)
+	return nil, nil
+}
+
+// clashes refuses a reservation of nodes that others have then, or that are busy then.
+func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
+	for o := range valuesOf(t.resvs) {
+		if o.Name == r.Name || (o.Flags|r.Flags)&(ResvMaint|ResvOverlap) != 0 || !o.Keeps(r.Start, r.End) {
+			continue
+		}
+		if slices.ContainsFunc(t.Reserved(o), func(n NodeName) bool { return nodes[n] }) {
+			return Errorf(Conflict, ErrResvOverlap, "reservation %s has some of the nodes then", o.Name)
+		}
+	}
+	if r.Flags&ResvIgnoreJobs != 0 {
+		return nil
+	}
+	for j := range t.Live() {
+		if end := j.EndLimit(t.config); slices.Contains(j.Spec.ResvNames(), r.Name) || !end.IsZero() && !end.After(r.Start) {
+			continue
+		}
+		if slices.ContainsFunc(j.AllocNodes(), func(n NodeName) bool { return nodes[n] }) {
+			return Errorf(Conflict, ErrResvBusy, "job %d runs on some of the nodes then", j.ID)
+		}
+	}
+	return nil
+}
+
+// ReservationDrop takes reservations away that no job asks for.
+type ReservationDrop struct {
+	Name string `json:"name"`
+}
+
+func (*ReservationDrop) kind() string { return "reservation_drop" }
+
+func (c *ReservationDrop) apply(t *tx) (any, error) {
+	r, ok := t.resvs.Get(c.Name)
+	switch {
+	case !ok:
+		return nil, Errorf(NotFound, ErrReservation, "there is no reservation %s", c.Name)
+	case !t.by.Operator() && (r.Flags&ResvUserDelete == 0 || r.UsersNot || !slices.Contains(r.Users, t.by.User)):
+		return nil, Errorf(Denied, ErrUser, "only operators may delete reservation %s", c.Name)
+	}
+	for j := range t.Jobs() {
+		if j.Phase < Ended && slices.Contains(j.Spec.ResvNames(), c.Name) {
+			return nil, Errorf(Conflict, ErrResvInUse, "job %d uses reservation %s", j.ID, c.Name)
+		}
+	}
+	t.putReservation(c.Name, nil)
+	return nil, nil
+}
+
+// ReservationsDue ends what the clock ends, and moves what repeats to its next time.
+type ReservationsDue struct {
+	Names []string `json:"names"`
+}
+
+func (*ReservationsDue) kind() string { return "reservations_due" }
+
+func (c *ReservationsDue) apply(t *tx) (any, error) {
+	for _, name := range c.Names {
+		old, ok := t.resvs.Get(name)
+		if !ok || t.resvEnd(old).After(t.at) {
+			continue
+		}
+		over := old.Flags&resvRepeats == 0 || old.End.After(t.at)
+		for _, j := range slices.Collect(t.Jobs()) {
+			if slices.Contains(j.Spec.ResvNames(), name) {
+				t.resvOver(j, old, over)
+			}
+		}
+		if over {
+			t.putReservation(name, nil)
+			continue
+		}
+		r := *old
+		r.next(t.at)
+		t.putReservation(name, &r)
+	}
+	return nil, nil
+}
+
+// resvOver ends a job's time in a reservation; if that does not come back, what waits for it is held.
+func (t *tx) resvOver(j *Job, r *Reservation, over bool) {
+	n := *j
+	switch {
+	case j.Phase >= Starting && j.Phase < Ending && j.in(r.Name) && r.Flags&ResvFlex == 0:
+		t.end(&n, TimedOut, EndTimeLimit)
+		t.putJob(&n)
+		t.tell(&n)
+	case j.Phase == Pending && over && j.Spec.Reservation == r.Name:
+		spec := *j.Spec
+		spec.Reservation = ""
+		n.Spec = &spec
+		if r.Flags&ResvNoHold == 0 {
+			n.Held, n.Wait, n.WaitNote = HeldAdmin, WaitResvDeleted, ""
+		}
+		t.putJob(&n)
+		t.tell(&n)
+	}
+}
+
+// in reports whether a job has nodes of a reservation.
+func (j *Job) in(name string) bool { return j.Alloc != nil && j.Alloc.Reservation == name }
+
+// resvEnd is when the clock next changes a reservation.
+func (t *tables) resvEnd(r *Reservation) time.Time {
+	if r.PurgeAfter == 0 {
+		return r.End
+	}
+	for j := range t.Live() {
+		if j.in(r.Name) {
+			return r.End
+		}
+	}
+	idle := later(r.Start, r.UsedAt).Add(r.PurgeAfter)
+	if idle.Before(r.End) {
+		return idle
+	}
+	return r.End
+}
+
+// resvsDue lists what the clock demands of reservations.
+func (t *tables) resvsDue(now time.Time) Command {
+	var c ReservationsDue
+	for r := range valuesOf(t.resvs) {
+		if !t.resvEnd(r).After(now) {
+			c.Names = append(c.Names, r.Name)
+		}
+	}
+	if c.Names == nil {
+		return nil
+	}
+	return &c
+}
+
+// nextResv is the first moment after now at which a reservation begins or ends; zero if none does.
+func (t *tables) nextResv(now time.Time) (at time.Time) {
+	for r := range valuesOf(t.resvs) {
+		for _, x := range []time.Time{r.Start, t.resvEnd(r)} {
+			if x.After(now) && (at.IsZero() || x.Before(at)) {
+				at = x
+			}
+		}
+	}
+	return at
+}
+
+// mayHave checks that a start keeps off other people's reservations.
+func (t *tx) mayHave(j *Job, d *Decision) error {
+	if t.resvs.Len() == 0 {
+		if d.Start.Reservation != "" {
+			return Errorf(Conflict, ErrReservation, "there is no reservation %s", d.Start.Reservation)
+		}
+		return nil
+	}
+	own, ok := t.resvs.Get(d.Start.Reservation)
+	switch {
+	case d.Start.Reservation == "":
+		if j.Spec.Reservation != "" {
+			return Errorf(Conflict, ErrReservation, "job %d asks for reservation %s", j.ID, j.Spec.Reservation)
+		}
+	case !ok || !own.Active(t.at) && own.Flags&ResvFlex == 0 || !own.Allows(j.Spec):
+		return Errorf(Conflict, ErrReservation, "job %d can not use reservation %s now", j.ID, d.Start.Reservation)
+	}
+	over := t.at.Add(min(j.Limit, Unlimited/2))
+	for r := range valuesOf(t.resvs) {
+		if r == own || !r.Keeps(t.at, over) || own != nil && r.Flags&ResvMaint == 0 {
+			continue
+		}
+		if names := t.Reserved(r); slices.ContainsFunc(d.Start.Shares, func(sh Share) bool { return slices.Contains(names, sh.Node) }) {
+			return Errorf(Conflict, ErrReservation, "a node for job %d is reserved (%s)", j.ID, r.Name)
+		}
+	}
+	return nil
+}
+
+func (t *tx) putReservation(name string, r *Reservation) {
+	old, had := t.resvs.Get(name)
+	set := func(r *Reservation, there bool) {
+		if there {
+			t.resvs.Set(name, r)
+		} else {
+			t.resvs.Delete(name)
+		}
+	}
+	set(r, r != nil)
+	t.onUndo(func() { set(old, had) })
+}
+
+// usedResv notes when a reservation was used last.
+func (t *tx) usedResv(j *Job) {
+	if j.Alloc == nil {
+		return
+	}
+	if old, ok := t.resvs.Get(j.Alloc.Reservation); ok && old.PurgeAfter > 0 {
+		r := *old
+		r.UsedAt = t.at
+		t.putReservation(r.Name, &r)
+	}
+}

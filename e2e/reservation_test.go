@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// says calls a front-end and wants exactly this of it: what it prints, and its exit code if that is not 0.
+func (d *dev) says(t *testing.T, uid uint32, want string, name string, args ...string) {
+	t.Helper()
+	out, errs, code := d.as(uid, name, args...)
+	got := strings.TrimSuffix(out+errs, "\n")
+	if (code == 0) != !strings.HasPrefix(want, "!") || got != strings.TrimPrefix(want, "!") {
+		t.Errorf("%s %q: exit code %d\n got %q\nwant %q", name, args, code, got, strings.TrimPrefix(want, "!"))
+	}
+}
+
+// TestReservations makes, changes, uses and deletes reservations, with the words of Slurm 22.05.
+func TestReservations(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("root only: it acts as another user")
+	}
+	d := startDev(t, "--hollow", "4x4c8g", "--hollow-exec")
+	control := func(want string, args ...string) { t.Helper(); d.says(t, 0, want, "scontrol", args...) }
+	const none = ".  No reservation created."
+	control("No reservations in the system", "show", "res")
+	control("!scontrol: error: A start time must be given"+none, "create", "res")
+	control("!scontrol: error: An end time or duration must be given"+none, "create", "res", "start=now", "user=root", "nodecnt=1")
+	control("!scontrol: error: CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"+none, "create", "res", "start=now", "duration=60", "user=root")
+	control("!scontrol: error: Either Users/Groups and/or Accounts must be specified"+none, "create", "res", "start=now", "duration=60", "nodecnt=1")
+	control("!scontrol: error: Error parsing flags foo"+none, "create", "res", "start=now", "duration=60", "nodecnt=1", "user=root", "flags=foo")
+	control("!scontrol: error: Unknown parameter bla=3"+none, "create", "res", "start=now", "duration=60", "nodecnt=1", "user=root", "bla=3")
+	control("!scontrol: error: Invalid duration duration=foo"+none, "create", "res", "start=now", "duration=foo", "nodecnt=1", "user=root")
+	control("!scontrol: error: tres=cpu=4 is not supported by muster: reserve whole nodes"+none, "create", "res", "start=now", "duration=1", "nodecnt=1", "user=root", "tres=cpu=4")
+	control("!Error creating the reservation: Invalid time specified", "create", "res", "start=2020-01-01T00:00", "duration=60", "nodecnt=1", "user=root")
+	control("!Error creating the reservation: Invalid node name specified", "create", "res", "start=now", "duration=60", "nodes=nosuch", "user=root")
+	control("Reservation created: root_1", "create", "reservation", "starttime=now+60minutes", "duration=120", "users=root", "nodecnt=2", "flags=maint,ignore_jobs")
+	control("Reservation created: r1", "create", "res", "reservationname=r1", "start=now", "duration=10", "user=root", "nodes=node-003", "flags=overlap")
+	control("!Error creating the reservation: Duplicate reservation name", "create", "res", "reservationname=r1", "start=now", "duration=10", "user=root", "nodes=node-003")
+	control("Reservation created: r2", "create", "reservation=r2", "start=now+1hour", "duration=10", "user=root", "nodes=node-004")
+	control("!Error creating the reservation: Requested reservation overlaps with another reservation", "create", "res", "reservationname=r3", "start=now+1hour", "duration=10", "user=root", "nodes=node-004")
+	control("!Error updating the reservation: Requested reservation is invalid\nslurm_update error: Requested reservation is invalid", "update", "reservation=nosuch", "duration=3")
+	control("Reservation updated.", "update", "reservationname=r2", "duration=2:00:00")
+	control("Reservation updated.", "update", "reservationname=r2", "flags+=flex")
+	control("!Error updating the reservation: Reservation request lacks users, groups or accounts\nslurm_update error: Reservation request lacks users, groups or accounts", "update", "reservationname=r2", "users=")
+	control("!delete_reservation reservation=nosuch: Requested reservation is invalid", "delete", "reservation=nosuch")
+	d.says(t, 1, "!Error creating the reservation: Invalid user id", "scontrol", "create", "res", "start=now", "duration=1", "nodecnt=1", "users=root")
+	d.says(t, 1, "!delete_reservation reservationname=r1: Invalid user id", "scontrol", "delete", "reservationname=r1")
+	out := d.must("scontrol", "-o", "show", "res", "r2")
+	if _, rest, _ := strings.Cut(out, " Duration="); !strings.HasPrefix(rest, "02:00:00 Nodes=node-004 NodeCnt=1 CoreCnt=4 Features=(null) PartitionName=(null) Flags=FLEX,SPEC_NODES TRES=cpu=4 Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)") {
+		t.Errorf("show res r2:\n%s", out)
+	}
+	if out := d.must("sinfo", "-T"); !strings.HasPrefix(out, "RESV_NAME     STATE           START_TIME             END_TIME     DURATION  NODELIST\nr1           ACTIVE  ") || !strings.Contains(out, "\nroot_1     INACTIVE  ") {
+		t.Errorf("sinfo -T:\n%s", out)
+	}
+	if out := d.must("sinfo", "-h", "-N", "-o", "%N %t"); !strings.Contains(out, "node-003 resv") {
+		t.Errorf("states: %s", out)
+	}
+
+	d.says(t, 0, "!sbatch: error: Batch job submission failed: Requested reservation is invalid", "sbatch", "--reservation=nosuch", "--wrap", "true")
+	d.says(t, 1, "!sbatch: error: Batch job submission failed: Access denied to requested reservation", "sbatch", "--reservation=r1", "--wrap", "true")
+	d.says(t, 0, "!sbatch: error: Batch job submission failed: Requested node configuration is not available", "sbatch", "--reservation=r1", "-N2", "--wrap", "true")
+	inside := d.must("sbatch", "--parsable", "--reservation=r1", "-t5", "-o", "/dev/null", "--wrap", "sleep 600")
+	outside := d.must("sbatch", "--parsable", "-w", "node-003", "-t", "30", "-o", "/dev/null", "--wrap", "true")
+	early := d.must("sbatch", "--parsable", "--reservation=root_1", "-t5", "-o", "/dev/null", "--wrap", "true")
+	long := d.must("sbatch", "--parsable", "-N2", "-w", "node-[001-002]", "-t", "120", "-o", "/dev/null", "--wrap", "true")
+	for id, want := range map[string]string{inside: "R None r1", outside: "PD ReqNodeNotAvail, May be reserved for other job (null)", early: "PD Reservation root_1",
+		long: "PD ReqNodeNotAvail, Reserved for maintenance (null)"} {
+		d.wait("job "+id+" to be "+want, func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r %v") == want })
+	}
+	if out := d.must("scontrol", "-o", "show", "job", inside); !strings.Contains(out, " NodeList=node-003 ") || !strings.Contains(out, " Reservation=r1 ") {
+		t.Errorf("a job inside: %s", out)
+	}
+	control("!delete_reservation reservationname=r1: Requested reservation is in use", "delete", "reservationname=r1")
+	d.must("scontrol", "update", "jobid="+long, "timelimit=50")
+	d.wait("the shorter job to run", func() bool { return strings.HasPrefix(d.must("sacct", "-nXP", "-j", long, "-o", "state"), "COMPLETED") })
+	control("Reservation updated.", "update", "reservationname=r1", "endtime=now+1") // seconds
+	d.wait("the job inside to be ended with it", func() bool { return d.must("sacct", "-nXP", "-j", inside, "-o", "state") == "TIMEOUT" })
+	d.wait("the job outside to run", func() bool { return d.must("sacct", "-nXP", "-j", outside, "-o", "state") == "COMPLETED" })
+	d.must("scancel", early)
+	control("", "delete", "reservation", "root_1")
+	control("", "delete", "reservationname=r2")
+	control("No reservations in the system", "show", "res")
+}

@@ -1,0 +1,188 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// reserve makes a reservation of nodes n000, n001, … that begins so long from now.
+func (b *bed) reserve(name string, in, long time.Duration, nodes int, change func(*cluster.Reservation)) {
+	b.t.Helper()
+	r := cluster.Reservation{Name: name, Start: b.now.Add(in), End: b.now.Add(in + long), Users: []string{"vip"}}
+	for i := range nodes {
+		r.Nodes = append(r.Nodes, nodeName(i))
+	}
+	if change != nil {
+		change(&r)
+	}
+	b.do(&cluster.ReservationPut{Reservation: r})
+}
+
+func lasts(d time.Duration, more ...func(*cluster.JobSpec)) func(*cluster.JobSpec) {
+	return func(s *cluster.JobSpec) {
+		s.Limit = d
+		for _, f := range more {
+			f(s)
+		}
+	}
+}
+
+func wants(nodes int) func(*cluster.JobSpec) {
+	return func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = nodes, nodes, cluster.ShareExclusive }
+}
+
+func inside(name string) func(*cluster.JobSpec) {
+	return func(s *cluster.JobSpec) { s.Reservation, s.User = name, "vip" }
+}
+
+func (b *bed) on(id cluster.JobID) string {
+	j, _ := b.s.Job(id)
+	if j.Alloc == nil {
+		return strings.TrimSuffix(string(j.Wait)+", "+j.WaitNote, ", ")
+	}
+	var names []string
+	for _, sh := range j.Alloc.Shares {
+		names = append(names, string(sh.Node))
+	}
+	return strings.Join(names, " ")
+}
+
+func (b *bed) wantOn(id cluster.JobID, want string) {
+	b.t.Helper()
+	if got := b.on(id); got != want {
+		b.t.Errorf("job %d: %s, want %s", id, got, want)
+	}
+}
+
+// Jobs outside a reservation keep off its nodes if their limit reaches into it, and only then.
+func TestReservedAhead(t *testing.T) {
+	b := newBed(t, 3)
+	b.reserve("r", 2*time.Hour, time.Hour, 2, nil)
+	long := b.submit(lasts(3*time.Hour, wants(1)))
+	short := b.submit(lasts(2*time.Hour, wants(1)))
+	late := b.submit(lasts(3*time.Hour, wants(1)))
+	b.cycle()
+	b.wantOn(long, "n002")
+	b.wantOn(short, "n000")
+	b.wantOn(late, "ReqNodeNotAvail, May be reserved for other job")
+	if j, _ := b.s.Job(late); !j.PlannedStart.Equal(epoch.Add(3 * time.Hour)) {
+		t.Errorf("planned for %v, want both ends at 11:00", j.PlannedStart)
+	}
+	e := Explain(b.s.Snapshot(), b.now, late)
+	if text := e.Causes[0].Text + " / " + e.Causes[0].Hint; !strings.Contains(text, "reservation r has 2 nodes") || !strings.Contains(text, "timelimit=120") {
+		t.Errorf("why: %s", text)
+	}
+}
+
+// Jobs inside wait for its begin, use its nodes only, and go to none that is not theirs.
+func TestReservedInside(t *testing.T) {
+	b := newBed(t, 3)
+	b.reserve("r", time.Hour, 2*time.Hour, 2, nil)
+	b.reserve("m", time.Hour, 2*time.Hour, 3, func(r *cluster.Reservation) { r.Flags = cluster.ResvOverlap })
+	two := b.submit(lasts(time.Hour, wants(2), inside("r")))
+	one := b.submit(lasts(time.Hour, wants(1), inside("r")))
+	b.cycle()
+	b.wantOn(two, "Reservation")
+	b.now = b.now.Add(time.Hour)
+	b.cycle()
+	b.wantOn(two, "n000 n001")
+	b.wantOn(one, "Resources")
+	if j, _ := b.s.Job(two); j.Alloc.Reservation != "r" {
+		t.Errorf("runs in reservation %q", j.Alloc.Reservation)
+	}
+	other := b.submit(lasts(time.Minute, wants(1)))
+	b.cycle()
+	b.wantOn(other, "ReqNodeNotAvail, May be reserved for other job")
+}
+
+// What still runs at a reservation's end is ended, and what waits for it is held; a repeating one comes back.
+func TestReservationOver(t *testing.T) {
+	for _, c := range []struct {
+		flags  cluster.ResvFlags
+		phase  cluster.Phase
+		held   cluster.Hold
+		remain int
+	}{
+		{0, cluster.Ending, cluster.HeldAdmin, 0},
+		{cluster.ResvNoHold, cluster.Ending, cluster.NotHeld, 0},
+		{cluster.ResvFlex, cluster.Starting, cluster.HeldAdmin, 0},
+		{cluster.ResvDaily, cluster.Ending, cluster.NotHeld, 1},
+	} {
+		b := newBed(t, 2)
+		b.reserve("r", 0, time.Hour, 1, func(r *cluster.Reservation) { r.Flags = c.flags | cluster.ResvIgnoreJobs })
+		runs := b.submit(lasts(5*time.Hour, wants(1), inside("r")))
+		waits := b.submit(lasts(5*time.Hour, wants(2), inside("r")))
+		b.cycle()
+		b.now = b.now.Add(time.Hour)
+		if at := b.s.Snapshot().NextTimer(epoch.Add(59 * time.Minute)); !at.Equal(b.now) {
+			t.Errorf("%b: the clock is next asked at %v", c.flags, at)
+		}
+		for _, cmd := range cluster.Due(b.s.Snapshot(), b.now) {
+			b.do(cmd)
+		}
+		j, _ := b.s.Job(runs)
+		w, _ := b.s.Job(waits)
+		all := b.s.Reservations()
+		if j.Phase != c.phase || w.Held != c.held || len(all) != c.remain {
+			t.Errorf("%b: phase %v, held %v, %d reservations; want %+v", c.flags, j.Phase, w.Held, len(all), c)
+		}
+		if c.remain > 0 && !all[0].Start.Equal(epoch.Add(24*time.Hour)) {
+			t.Errorf("comes back at %v", all[0].Start)
+		}
+	}
+}
+
+// Jobs that may use a magnetic reservation do so unasked; if it is full they run elsewhere.
+func TestReservedMagnetic(t *testing.T) {
+	b := newBed(t, 2)
+	b.reserve("r", 0, 9*time.Hour, 1, func(r *cluster.Reservation) { r.Flags, r.Users = cluster.ResvMagnetic, []string{"u"} })
+	first, second := b.submit(lasts(time.Hour, wants(1))), b.submit(lasts(time.Hour, wants(1)))
+	foreign := b.submit(lasts(time.Hour, wants(1), func(s *cluster.JobSpec) { s.User = "x" }))
+	b.cycle()
+	b.wantOn(first, "n000")
+	b.wantOn(second, "n001")
+	b.wantOn(foreign, "Resources")
+	b.end(second)
+	b.cycle()
+	b.wantOn(foreign, "n001")
+}
+
+// The nodes of a reservation by number are those that nobody will have then.
+func TestReserveNodes(t *testing.T) {
+	b := newBed(t, 4)
+	b.reserve("r", 2*time.Hour, time.Hour, 1, nil)
+	b.submit(lasts(3*time.Hour, wants(1))) // n001: n000 is reserved
+	b.cycle()
+	ask := func(count int, in time.Duration, flags cluster.ResvFlags) string {
+		r := &cluster.Reservation{Name: "x", Count: count, Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Flags: flags}
+		names, err := ReserveNodes(b.s.Snapshot(), r, b.now)
+		if err != nil {
+			return string(err.Kind)
+		}
+		var out []string
+		for _, n := range names {
+			out = append(out, string(n))
+		}
+		return strings.Join(out, " ")
+	}
+	for _, c := range []struct {
+		count int
+		in    time.Duration
+		flags cluster.ResvFlags
+		want  string
+	}{
+		{2, 2 * time.Hour, 0, "n002 n003"},
+		{3, 2 * time.Hour, 0, string(cluster.ErrResvBusy)},
+		{3, 2 * time.Hour, cluster.ResvIgnoreJobs, "n001 n002 n003"},
+		{3, 2 * time.Hour, cluster.ResvMaint, "n000 n002 n003"},
+		{3, 3 * time.Hour, 0, "n000 n001 n002"},
+		{5, 9 * time.Hour, 0, string(cluster.ErrResvBusy)},
+	} {
+		if got := ask(c.count, c.in, c.flags); got != c.want {
+			t.Errorf("%d in %v: %s, want %s", c.count, c.in, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,407 @@
+package slurm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/format"
+)
+
+const (
+	createResvError = "Error creating the reservation"
+	updateResvError = "Error updating the reservation"
+	deleteResvError = "delete_reservation"
+	noReservations  = "No reservations in the system\n"
+	purgeDefault    = 5 * time.Minute
+)
+
+// resvFlag is a row: a flag's word, in the order in which show prints them.
+type resvFlag struct {
+	word string
+	flag cluster.ResvFlags
+}
+
+var resvFlags = [...]resvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.ResvFlex}, {"OVERLAP", cluster.ResvOverlap},
+	{"IGNORE_JOBS", cluster.ResvIgnoreJobs}, {"HOURLY", cluster.ResvHourly}, {"DAILY", cluster.ResvDaily},
+	{"WEEKDAY", cluster.ResvWeekday}, {"WEEKEND", cluster.ResvWeekend}, {"WEEKLY", cluster.ResvWeekly},
+	{"SPEC_NODES", cluster.ResvSpecNodes}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold},
+	{"PART_NODES", cluster.ResvPartNodes}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}}
+
+// resvFlagsElse are flags that say what happens anyway: nodes that were given by name stay.
+var resvFlagsElse = map[string]bool{"STATIC_ALLOC": true, "STATIC": true, "ANY_NODES": true}
+
+// resvText is a reservation's flags as show prints them.
+func resvText(r *cluster.Reservation) string {
+	var words []string
+	for _, f := range resvFlags {
+		if r.Flags&f.flag != 0 {
+			words = append(words, f.word)
+		}
+	}
+	if r.PurgeAfter > 0 {
+		words = append(words, "PURGE_COMP="+format.Padded(r.PurgeAfter))
+	}
+	return strings.Join(words, ",")
+}
+
+// resvEdit is a reservation that is being made or changed.
+type resvEdit struct {
+	cluster.Reservation
+	c        *control
+	now      time.Time
+	duration time.Duration
+}
+
+// resvKey is a row: the names of a key, and what it does. A set function answers with a complaint.
+type resvKey struct {
+	names string
+	set   func(*resvEdit, setting) string
+}
+
+// resvKeys is a function: other front-ends pay nothing for it at start.
+func resvKeys() []resvKey {
+	return []resvKey{
+		{"starttime", func(e *resvEdit, s setting) string { return e.when(&e.Start, s, "start") }},
+		{"endtime", func(e *resvEdit, s setting) string { return e.when(&e.End, s, "end") }},
+		{"duration", (*resvEdit).setDuration},
+		{"nodes", (*resvEdit).setNodes},
+		{"nodecnt nodecount", func(e *resvEdit, s setting) string {
+			n, err := strconv.Atoi(s.value)
+			if err != nil || n <= 0 {
+				return "Invalid node count " + s.value
+			}
+			e.Count, e.Nodes, e.Flags = n, nil, e.Flags&^cluster.ResvSpecNodes
+			return ""
+		}},
+		{"users", func(e *resvEdit, s setting) string {
+			names, not, bad := edit(e.Users, e.UsersNot, s)
+			e.Users, e.UsersNot = names, not
+			for _, n := range names {
+				if _, ok := LookupUser(n); !ok {
+					bad = "user " + n + " is not known"
+				}
+			}
+			return bad
+		}},
+		{"groups", (*resvEdit).setGroups},
+		{"accounts", func(e *resvEdit, s setting) (bad string) {
+			e.Accounts, e.AccountsNot, bad = edit(e.Accounts, e.AccountsNot, s)
+			return bad
+		}},
+		{"flags", (*resvEdit).setFlags},
+		{"partitionname", func(e *resvEdit, s setting) string { e.Partition = s.value; return "" }},
+		{"features", func(e *resvEdit, s setting) string { e.Features = s.value; return "" }},
+	}
+}
+
+// resvKeysElse are Slurm's other keys: they are refused by name.
+var resvKeysElse = []string{"burstbuffer", "corecnt", "licenses", "maxstartdelay", "region", "skip", "tres", "trespernode", "watts"}
+
+func (e *resvEdit) when(to *time.Time, s setting, word string) string {
+	t, _, ok := ParseWhen(s.value, e.now)
+	if !ok {
+		return "Invalid " + word + " time " + s.text
+	}
+	*to = t
+	return ""
+}
+
+func (e *resvEdit) setDuration(s setting) string {
+	d, ok := ParseTimeLimit(s.value)
+	if !ok || d <= 0 {
+		return "Invalid duration " + s.text
+	}
+	e.duration = min(d, 365*24*time.Hour)
+	return ""
+}
+
+func (e *resvEdit) setNodes(s setting) string {
+	if s.sign != 0 {
+		return "The +=/-= notation is not supported when updating nodes"
+	}
+	names, err := e.c.nodeList(s.value)
+	if err != nil || len(names) == 0 {
+		return "Invalid node names " + s.value
+	}
+	e.Nodes, e.Count, e.Flags = names, 0, e.Flags|cluster.ResvSpecNodes
+	return ""
+}
+
+func (e *resvEdit) setGroups(s setting) string {
+	names, not, bad := edit(e.Groups, false, s)
+	if not {
+		return "groups can not be denied"
+	}
+	e.Groups, e.GIDs = names, nil
+	for _, n := range names {
+		gid, ok := LookupGroup(n)
+		if !ok {
+			return "group " + n + " is not known"
+		}
+		e.GIDs = append(e.GIDs, gid)
+	}
+	return bad
+}
+
+func (e *resvEdit) setFlags(s setting) string {
+	if s.sign == 0 {
+		e.Flags, e.PurgeAfter = e.Flags&cluster.ResvSpecNodes, 0
+	}
+	for word := range strings.SplitSeq(s.value, ",") {
+		sign := s.sign
+		if w, ok := strings.CutPrefix(word, "-"); ok {
+			word, sign = w, '-'
+		}
+		if !e.flag(strings.TrimPrefix(word, "+"), sign) {
+			return "Error parsing flags " + s.value
+		}
+	}
+	return ""
+}
+
+// flag sets or clears one.
+func (e *resvEdit) flag(word string, sign byte) bool {
+	name, value, valued := strings.Cut(strings.ToUpper(word), "=")
+	if name == "PURGE_COMP" {
+		e.PurgeAfter = purgeDefault
+		if valued {
+			d, ok := ParseTimeLimit(value)
+			if !ok {
+				return false
+			}
+			e.PurgeAfter = d
+		}
+		if sign == '-' {
+			e.PurgeAfter = 0
+		}
+		return true
+	}
+	i := slices.IndexFunc(resvFlags[:], func(f resvFlag) bool { return f.word == name || len(name) > 3 && strings.HasPrefix(f.word, name) })
+	switch {
+	case word == "":
+	case i < 0:
+		return resvFlagsElse[name]
+	case sign == '-':
+		e.Flags &^= resvFlags[i].flag
+	default:
+		e.Flags |= resvFlags[i].flag
+	}
+	return true
+}
+
+// edit reads a list of names: new ones, more, or fewer. A - before names denies them.
+func edit(old []string, not bool, s setting) (names []string, denied bool, bad string) {
+	for _, n := range splitList(s.value) {
+		n, minus := strings.CutPrefix(n, "-")
+		if len(names) > 0 && minus != denied {
+			return old, not, "names to allow and names to deny can not be mixed: " + s.value
+		}
+		names, denied = append(names, n), minus
+	}
+	switch s.sign {
+	case '+':
+		return append(slices.Clone(old), names...), not, ""
+	case '-':
+		if len(old) == 0 { // name-=x denies, if nothing was allowed
+			return names, true, ""
+		}
+		return slices.DeleteFunc(slices.Clone(old), func(n string) bool { return slices.Contains(names, n) }), not, ""
+	}
+	return names, denied, ""
+}
+
+// read applies the settings; it answers with a complaint.
+func (e *resvEdit) read(list []setting) string {
+	keys := resvKeys()
+	for _, s := range list {
+		i := slices.IndexFunc(keys, func(k resvKey) bool { return isKey(s.key, 3, strings.Fields(k.names)...) })
+		switch {
+		case i < 0 && slices.ContainsFunc(resvKeysElse, func(k string) bool { return isKey(s.key, 3, k) }):
+			return s.text + " is not supported by muster: reserve whole nodes"
+		case i < 0:
+			return "Unknown parameter " + s.text
+		}
+		if bad := keys[i].set(e, s); bad != "" {
+			return bad
+		}
+	}
+	if e.duration > 0 {
+		e.End = e.Start.Add(e.duration)
+	}
+	return ""
+}
+
+// incomplete tells what a new reservation lacks.
+func (e *resvEdit) incomplete() string {
+	switch {
+	case e.Start.IsZero():
+		return "A start time must be given"
+	case e.End.IsZero():
+		return "An end time or duration must be given"
+	case e.End.Before(e.Start):
+		return "Start time cannot be after end time"
+	case len(e.Nodes) == 0 && e.Count == 0 && e.Flags&cluster.ResvPartNodes == 0:
+		return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
+	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
+		return "Either Users/Groups and/or Accounts must be specified"
+	}
+	return ""
+}
+
+// createReservation is scontrol create reservation KEY=VALUE...
+func (c *control) createReservation(list []setting) int {
+	e := &resvEdit{c: c, now: time.Now()}
+	list = slices.DeleteFunc(slices.Clone(list), func(s setting) bool {
+		named := isKey(s.key, 3, "reservationname")
+		if named {
+			e.Name = s.value
+		}
+		return named
+	})
+	bad := cmp.Or(e.read(list), e.incomplete())
+	if bad != "" {
+		return c.complain("scontrol: error: " + bad + ".  No reservation created.")
+	}
+	if e.Start.Before(e.now.Add(-time.Minute)) {
+		return c.complain(createResvError + ": Invalid time specified")
+	}
+	made, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation})
+	if err != nil {
+		code := c.failed(err, "", createResvError)
+		if isKind(err, cluster.ErrResvBusy) {
+			c.complain("Note, unless nodes are directly requested a reservation must exist in a single partition.",
+				"If no partition is requested the default partition is assumed.")
+		}
+		return code
+	}
+	_, _ = c.out.WriteString("Reservation created: " + made.Name + "\n")
+	return 0
+}
+
+// updateReservation is scontrol update reservationname=NAME KEY=VALUE...
+func (c *control) updateReservation(name string, list []setting) int {
+	resp, err := call(c.sys, api.ListReservations, api.ReservationQuery{})
+	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == name })
+	if err == nil && i < 0 {
+		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", name)
+	}
+	if err != nil {
+		c.failed(err, "", updateResvError)
+		return c.failed(err, "", "slurm_update error")
+	}
+	e := &resvEdit{c: c, now: time.Now(), Reservation: resp.Reservations[i]}
+	span := e.End.Sub(e.Start)
+	if bad := e.read(list); bad != "" {
+		return c.complain("scontrol: error: "+bad+".  No reservation update.", "slurm_update error: No error")
+	}
+	moved := func(word string) bool {
+		return slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, word) })
+	}
+	if moved("starttime") && !moved("endtime") && !moved("duration") {
+		e.End = e.Start.Add(span)
+	}
+	if len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0 {
+		const lacks = "Reservation request lacks users, groups or accounts"
+		return c.complain(updateResvError+": "+lacks, "slurm_update error: "+lacks)
+	}
+	if _, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true}); err != nil {
+		c.failed(err, "", updateResvError)
+		return c.failed(err, "", "slurm_update error")
+	}
+	_, _ = c.out.WriteString("Reservation updated.\n")
+	return 0
+}
+
+// showReservations is scontrol show reservations [NAME].
+func (c *control) showReservations(name string) int {
+	resp, err := call(c.sys, api.ListReservations, api.ReservationQuery{})
+	if err != nil {
+		return c.failed(err, "", "slurm_load_reservations error")
+	}
+	shown := 0
+	for i := range resp.Reservations {
+		if r := &resp.Reservations[i]; name == "" || r.Name == name {
+			shown++
+			c.reservationRecord(r, resp.Now, resp.Cores[i], resp.CPUs[i])
+		}
+	}
+	switch {
+	case shown > 0:
+		return 0
+	case name != "":
+		_, _ = c.out.WriteString("Reservation " + name + " not found\n")
+		return 1
+	}
+	_, _ = c.out.WriteString(noReservations)
+	return 0
+}
+
+func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores, cpus int) {
+	o := c.record()
+	names := func(list []string, not bool) string {
+		if not {
+			return "-" + strings.Join(list, ",-")
+		}
+		return format.Null(strings.Join(list, ","))
+	}
+	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=", format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
+	o.line("Nodes=", hostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
+		" PartitionName=", format.Null(r.Partition), " Flags=", resvText(r))
+	o.line("TRES=cpu=", strconv.Itoa(cpus))
+	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
+		" Licenses=(null) State=", resvState(r, now), " BurstBuffer=(null) Watts=n/a")
+	o.line("MaxStartDelay=(null)")
+	c.print(o)
+}
+
+func resvState(r *cluster.Reservation, now time.Time) string {
+	if r.Active(now) {
+		return "ACTIVE"
+	}
+	return "INACTIVE"
+}
+
+func hostList(names []cluster.NodeName) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = string(n)
+	}
+	return format.Null(hostlist.CompressSorted(list))
+}
+
+// infoReservations is sinfo -T.
+func (s *Sys) infoReservations(header bool) int {
+	resp, err := call(s, api.ListReservations, api.ReservationQuery{})
+	if err != nil {
+		text, _ := slurmText(err)
+		return s.fail("slurm_load_reservations error: %s", text)
+	}
+	if len(resp.Reservations) == 0 {
+		_, _ = s.Stdout.Write([]byte(noReservations))
+		return 0
+	}
+	wide := len("RESV_NAME")
+	for _, r := range resp.Reservations {
+		wide = max(wide, len(r.Name))
+	}
+	var b []byte
+	row := func(name, state, start, end, span, nodes string) {
+		pad := func(text string, width int) string { return strings.Repeat(" ", max(width-len(text), 0)) + text }
+		b = append(b, name+strings.Repeat(" ", wide-len(name))+"  "+pad(state, 8)+"  "+pad(start, 19)+"  "+pad(end, 19)+"  "+pad(span, 11)+"  "+nodes+"\n"...)
+	}
+	if header {
+		row("RESV_NAME", "STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST")
+	}
+	for i := range resp.Reservations {
+		r := &resp.Reservations[i]
+		row(r.Name, resvState(r, resp.Now), format.Stamp(r.Start, ""), format.Stamp(r.End, ""), format.Padded(r.End.Sub(r.Start)), hostList(r.Nodes))
+	}
+	_, _ = s.Stdout.Write(b)
+	return 0
+}
