@@ -174,7 +174,12 @@ type Config struct {
 	EnforcePartLimits string        `json:"enforce_part_limits,omitempty"`
 	BackfillDepth     int           `json:"backfill_depth,omitempty"`
 	Topology          []Switch      `json:"topology,omitempty"`
-	TaskProlog        string        `json:"task_prolog,omitempty"` // runs before each task, as its user
+	Blocks            []Block       `json:"blocks,omitempty"`          // instead of switches
+	BlockSizes        []int         `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
+	MaxSwitchWait     time.Duration `json:"max_switch_wait,omitempty"` // longest wait for --switches; 0: 300 s
+	LLN               bool          `json:"lln,omitempty"`             // the least loaded nodes first (CR_LLN)
+	SerialAtEnd       bool          `json:"serial_at_end,omitempty"`   // jobs of one CPU from the last node on (pack_serial_at_end)
+	TaskProlog        string        `json:"task_prolog,omitempty"`     // runs before each task, as its user
 	TaskEpilog        string        `json:"task_epilog,omitempty"`
 	RebootProgram     string        `json:"reboot_program,omitempty"` // restarts a node's machine
 	ResumeTimeout     time.Duration `json:"resume_timeout,omitempty"` // from that to the node's return
@@ -191,6 +196,13 @@ type Switch struct {
 	Name     string     `json:"name"`
 	Switches []string   `json:"switches,omitempty"`
 	Nodes    []NodeName `json:"nodes,omitempty"`
+}
+
+// Block is one line of topology.conf with topology/block: nodes that belong together, an NVLink
+// domain say.
+type Block struct {
+	Name  string     `json:"name"`
+	Nodes []NodeName `json:"nodes"`
 }
 
 // DefaultConfig is what a cluster without any configuration file uses: Slurm's own

@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -283,14 +282,19 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 			}
 		}
 	}
-	for _, word := range strings.FieldsFunc(spec.Constraint, func(r rune) bool { return strings.ContainsRune("&|,[]()", r) }) {
-		name, _, _ := strings.Cut(word, "*")
-		found := s.nodes.Len() == 0
-		for n := range s.Nodes() {
-			found = found || slices.Contains(n.Inventory.Features, name)
+	for _, text := range []string{spec.Constraint, spec.Prefer} {
+		_, names, err := ParseConstraint(text)
+		if err != nil {
+			return err
 		}
-		if !found {
-			return Errorf(Invalid, ErrFeature, "no node has the feature %s", name)
+		for _, name := range names {
+			found := s.nodes.Len() == 0
+			for n := range s.Nodes() {
+				found = found || slices.Contains(n.Inventory.Features, name)
+			}
+			if !found {
+				return Errorf(Invalid, ErrFeature, "no node has the feature %s", name)
+			}
 		}
 	}
 	return nil

@@ -32,7 +32,8 @@ type cycle struct {
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
-	return &cycle{s: s, now: now, free: newPool(s), idle: whole(s, false), waiting: map[*cluster.Partition]bool{},
+	free := newPool(s)
+	return &cycle{s: s, now: now, free: free, idle: free.emptied(), waiting: map[*cluster.Partition]bool{},
 		asked: map[shape]*question{}, running: map[cluster.JobID]int{}}
 }
 
@@ -143,18 +144,8 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 			return nil
 		}
 	}
-	from := q.from
-	if mask == 0 {
-		if alloc := q.want.from(c.free, &q.from); alloc != nil {
-			return alloc
-		}
-	} else {
-		kept := c.free.lessen(c.heads, mask, q.want.wholeCore)
-		alloc := q.want.from(c.free, &from)
-		c.free.restore(kept)
-		if alloc != nil {
-			return alloc
-		}
+	if alloc := q.view(c.free, c.heads, mask).find(nil); alloc != nil {
+		return alloc
 	}
 	q.failed = append(q.failed, mask)
 	return nil

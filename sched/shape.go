@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -10,13 +12,15 @@ import (
 // shape is everything of a job that decides where it fits: equal shapes are one question.
 type shape struct {
 	part       *cluster.Partition
-	numbers    [13]int
+	numbers    [17]int
 	mem        cluster.Mem
 	tmp        int64
 	sharing    cluster.Sharing
 	overcommit bool
 	sockets    bool // fill one socket before the next
 	constraint string
+	prefer     string
+	gres       string // --gres-flags
 	lists      string
 }
 
@@ -25,26 +29,58 @@ type question struct {
 	want   *demand
 	why    cluster.Reason // if it can not run at all now
 	note   string
-	from   int      // no node before this place of the partition's list has room
+	views  []*view  // what the nodes can give, beside each set of reservations that was asked about
 	failed []uint64 // sets of reservations to stay off with which it did not fit
 }
 
 // ask finds the question of a job, or makes it.
 func (c *cycle) ask(p *cluster.Partition, j *cluster.Job) *question {
-	key := shapeOf(p, j.Spec, j.Avoid)
+	switches := c.switches(j)
+	key := shapeOf(p, j.Spec, j.Avoid, switches)
 	q, ok := c.asked[key]
 	if !ok {
 		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid)}
-		q.why, q.note = q.want.possible(c.s, c.idle)
+		q.want.switches = switches
+		if q.view(c.free, nil, 0).find(nil) == nil { // what fits now is possible
+			q.why, q.note = q.want.possible(c.s, c.idle)
+		}
 		c.asked[key] = q
 	}
 	return q
 }
 
-func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided) shape {
-	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint,
-		numbers: [13]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
-			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore}}
+// maxSwitchWait is the longest wait for --switches where nothing else is configured, as in Slurm.
+const maxSwitchWait = 300 * time.Second
+
+// switches is the most leaf switches that a job holds out for at present; 0: it does not, or not any more.
+func (c *cycle) switches(j *cluster.Job) int {
+	if j.Spec.Switches == 0 {
+		return 0
+	}
+	longest := cmp.Or(c.s.Config().MaxSwitchWait, maxSwitchWait)
+	if wait := min(cmp.Or(j.Spec.SwitchWait, longest), longest); c.now.Sub(j.Eligible) >= wait {
+		return 0
+	}
+	return j.Spec.Switches
+}
+
+// view is what the nodes can give beside the reservations of the mask.
+func (q *question) view(p *pool, heads []*reservation, mask uint64) *view {
+	for _, v := range q.views {
+		if v.mask == mask {
+			return v
+		}
+	}
+	v := newView(q.want, p, heads, mask)
+	q.views = append(q.views, v)
+	return v
+}
+
+func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {
+	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
+	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags,
+		numbers: [17]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
+			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore, switches, s.Segment, flags}}
 	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
 		return k
 	}
