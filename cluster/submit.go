@@ -206,6 +206,9 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
 		return spec, Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d", spec.MaxNodes, spec.MinNodes)
 	}
+	if k := spec.Segment; k > 0 && k < spec.MinNodes && spec.MinNodes%k != 0 && len(s.config.Blocks) > 0 {
+		return spec, Errorf(Invalid, ErrNodeConfig, "%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
+	}
 	for _, name := range spec.NodeList {
 		if _, ok := s.nodes.Get(name); !ok {
 			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
@@ -266,13 +269,13 @@ func admitNumbers(spec *JobSpec) error {
 	return nil
 }
 
-// admitResources refuses what no configuration of this version can name: licenses, reservations,
-// generic resources other than GPUs, and features that no node has.
+// admitResources refuses what no configuration of this version can name: reservations,
+// licenses and generic resources other than GPUs, and features that no node has.
 func admitResources(s *Snapshot, spec *JobSpec) error {
-	switch {
-	case spec.Licenses != "":
-		return Errorf(Invalid, ErrLicense, "there are no licenses %s", spec.Licenses)
-	case spec.Reservation != "":
+	if err := s.config.admitLicenses(spec.Licenses); err != nil {
+		return err
+	}
+	if spec.Reservation != "" {
 		return Errorf(Invalid, ErrReservation, "there is no reservation %s", spec.Reservation)
 	}
 	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {

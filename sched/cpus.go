@@ -11,7 +11,7 @@ import (
 func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 	inv := &sp.node.Inventory
 	t := max(inv.ThreadsPerCore, 1)
-	if n >= inv.CPUs && sp.cpu == inv.CPUs {
+	if n >= sp.cpu && sp.cpu == sp.all {
 		return sp.cpus
 	}
 	var ids []int

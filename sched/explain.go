@@ -47,6 +47,9 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 		e.add(cluster.EndLaunchFailure, fmt.Sprintf("scontrol release %d", j.ID), "node %s could not launch it, it does not go there again: %s", a.Node, a.Why)
 	}
 	c := newCycle(s, now)
+	if j.Spec.Licenses != "" && !c.licensed(j) {
+		e.add(cluster.WaitLicenses, "scontrol show licenses", "it wants licenses %s, others hold too many of them", j.Spec.Licenses)
+	}
 	for _, name := range j.Spec.Partitions {
 		if p, ok := s.Partition(name); ok {
 			e.partition(c, p, j)

@@ -60,7 +60,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
 		blocks:    len(cfg.Blocks) > 0, wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
-		blockSockets: cluster.BlockSockets(spec.Distribution),
+		blockSockets: cluster.BlockSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
 		unbound:      strings.Contains(spec.GRESFlags, "disable-binding"), bound: strings.Contains(spec.GRESFlags, "enforce-binding"),
 		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
@@ -233,7 +233,7 @@ func (d *demand) fits(sp *space) int {
 	if !d.wholeCore {
 		cpus = sp.cpu
 	}
-	if cpus < max(d.minCPUs, 1) || cpus < d.cpusPer && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.node.Inventory.CPUs) {
+	if cpus < max(d.minCPUs, 1) || cpus < d.cpusPer && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {
 		return 0
 	}
 	cpus = d.cpusByMem(sp, cpus)
@@ -269,7 +269,7 @@ func (d *demand) cpusByMem(sp *space, cpus int) int {
 		return cpus
 	}
 	switch {
-	case d.mem.Per == cluster.MemPerNode && (sp.mem < d.mem.MB || d.mem.MB == 0 && sp.mem < sp.node.Inventory.MemMB): // --mem=0: all of it
+	case d.mem.Per == cluster.MemPerNode && (sp.mem < d.mem.MB || d.mem.MB == 0 && sp.mem < usable(sp.node)): // --mem=0: all of it
 		return 0
 	case d.mem.Per == cluster.MemPerCPU && d.mem.MB > 0 && !d.exclusive:
 		allowed := int(sp.mem / d.mem.MB)
@@ -337,7 +337,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			}
 		}
 		if d.exclusive {
-			want, devices = r.sp.node.Inventory.CPUs, r.sp.gpus
+			want, devices = r.sp.cpu, r.sp.gpus
 		}
 		sh := cluster.Share{Node: r.sp.node.Name, Tasks: r.tasks, GPUs: devices, CPUs: pickCPUs(r.sp, want, devices, d)}
 		sh.MemMB = d.memory(r.sp, sh)
@@ -397,6 +397,9 @@ func (d *demand) devices(r room, cpus int, job []int64) (cluster.IDSet, bool) {
 	return pickGPUs(r.sp, want, cpus, d)
 }
 
+// usable is the memory of a node that jobs may have.
+func usable(n *cluster.Node) cluster.MemMB { return n.Inventory.MemMB - n.Inventory.SpecMemMB }
+
 func (d *demand) memory(sp *space, sh cluster.Share) cluster.MemMB {
 	if !d.memAlloc {
 		return 0
@@ -404,11 +407,11 @@ func (d *demand) memory(sp *space, sh cluster.Share) cluster.MemMB {
 	switch d.mem.Per {
 	case cluster.MemPerNode:
 		if d.mem.MB == 0 {
-			return sp.node.Inventory.MemMB
+			return usable(sp.node)
 		}
 		return d.mem.MB
 	case cluster.MemPerCPU:
-		return min(d.mem.MB*cluster.MemMB(sh.CPUs.Len()), sp.node.Inventory.MemMB)
+		return min(d.mem.MB*cluster.MemMB(sh.CPUs.Len()), usable(sp.node))
 	case cluster.MemPerGPU:
 		return d.mem.MB * cluster.MemMB(max(sh.GPUs.Len(), 1))
 	}

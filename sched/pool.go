@@ -18,6 +18,7 @@ type space struct {
 	cpu   int  // how many CPUs are free
 	gpu   int  // how many GPUs are free
 	free  int  // CPUs of cores that are free as a whole
+	all   int  // that, of an empty node
 	jobs  int  // how many are there
 	busy  bool // some job is there
 }
@@ -57,6 +58,7 @@ type model struct {
 func alike(a, b *cluster.Inventory) bool {
 	return a == b || a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB && a.Sockets == b.Sockets &&
 		a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && slices.Equal(a.Features, b.Features) &&
+		a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
 		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y cluster.GPU) bool {
 			return x.Type == y.Type && x.Missing == y.Missing && x.Cores.Equal(y.Cores)
 		})
@@ -70,7 +72,7 @@ func (p *pool) modelOf(inv *cluster.Inventory, last int, devices func(*cluster.I
 			return k
 		}
 	}
-	m := model{of: inv, cpus: cluster.RangeIDSet(0, inv.CPUs-1), gpus: devices(inv)}
+	m := model{of: inv, cpus: cluster.RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs), gpus: devices(inv)}
 	m.free = freeInCores(inv, m.cpus)
 	p.models = append(p.models, m)
 	return len(p.models) - 1
@@ -108,8 +110,8 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 
 // empty is the space of a node without jobs.
 func (m *model) empty(n *cluster.Node, kind int) space {
-	return space{node: n, model: kind, mem: n.Inventory.MemMB, cpus: m.cpus, gpus: m.gpus,
-		cpu: n.Inventory.CPUs, gpu: m.gpus.Len(), free: m.free}
+	return space{node: n, model: kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
+		cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
 }
 
 // emptied is the same nodes without any job.

@@ -28,6 +28,7 @@ type cycle struct {
 	asked   map[shape]*question
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
+	used    map[string]int        // licenses; nil until it is asked for
 	running map[cluster.JobID]int // array tasks started in this cycle
 }
 
@@ -106,6 +107,10 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		c.wait(j, why, note, nil)
 		return false
 	}
+	if j.Spec.Licenses != "" && !c.licensed(j) {
+		c.wait(j, cluster.WaitLicenses, "", nil)
+		return false
+	}
 	for _, q := range qs {
 		if alloc := c.fit(q, j); alloc != nil { // 4, 5
 			c.start(j, task, alloc)
@@ -153,6 +158,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.free.take(alloc)
+	c.license(j)
 	for _, h := range c.heads {
 		if until(c.now, j.Limit).After(h.at) {
 			h.outlives(c.free, alloc.Shares)

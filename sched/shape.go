@@ -49,6 +49,25 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job) *question {
 	return q
 }
 
+// licensed reports whether there are licenses for the job beside those in use and given in this cycle.
+func (c *cycle) licensed(j *cluster.Job) bool {
+	if c.used == nil {
+		c.used = c.s.LicensesUsed()
+	}
+	return c.s.Config().LicensesFree(j.Spec, c.used)
+}
+
+// license counts what a job that starts holds from now on.
+func (c *cycle) license(j *cluster.Job) {
+	if j.Spec.Licenses == "" {
+		return
+	}
+	list, _ := cluster.ParseLicenses(j.Spec.Licenses)
+	for _, l := range list {
+		c.used[l.Name] += l.Total
+	}
+}
+
 // maxSwitchWait is the longest wait for --switches where nothing else is configured, as in Slurm.
 const maxSwitchWait = 300 * time.Second
 
