@@ -195,7 +195,7 @@ func (c *choice) segmentsIn(free [][]int32, k, from, to int) bool {
 	for _, i := range c.places {
 		tasks += int(c.tasks[i])
 		for n, g := range wantGPUs {
-			gpus[n] += int64(gpuCount(c.space(i), g.Type))
+			gpus[n] += int64(c.d.gives(c.space(i), g.Type))
 		}
 	}
 	for n, g := range wantGPUs {

@@ -348,7 +348,7 @@ func (c *choice) take(i int32) {
 	c.places = append(c.places, i)
 	c.tally.tasks += int(c.tasks[i])
 	for k, g := range c.d.gpuJob {
-		c.tally.gpus[k] += int64(gpuCount(c.space(i), g.Type))
+		c.tally.gpus[k] += int64(c.d.gives(c.space(i), g.Type))
 	}
 }
 

@@ -109,6 +109,22 @@ func set(t *testing.T, s *cluster.JobSpec, w string) {
 		s.PerNode = gpus()
 	case "--gpus-per-task":
 		s.PerTask = gpus()
+	case "--gpus-per-socket":
+		s.PerSocket = gpus()
+	case "--sockets-per-node":
+		s.SocketsPerNode = number()
+	case "--ntasks-per-socket":
+		s.TasksPerSocket = number()
+	case "--ntasks-per-core":
+		s.TasksPerCore = number()
+	case "--ntasks-per-gpu":
+		s.TasksPerGPU = number()
+	case "--cpus-per-gpu":
+		s.CPUsPerGPU = number()
+	case "--mincpus":
+		s.MinCPUs = number()
+	case "--hint":
+		s.Hint = val
 	case "--ntasks-per-node":
 		s.TasksPerNode = number()
 	case "--use-min-nodes":
@@ -224,6 +240,15 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 		{"-N1 -n12 --gpus=2", "n1 0-11/0-1", nil},
 		{"-N1 -n12 --gpus-per-node=2 --gres-flags=enforce-binding", "waits " + string(cluster.WaitNodesDown), nil},
 		{"-N1 --gpus=6", "n1 0/0-5", nil},
+		{"-n5 --ntasks-per-socket=1", "n1 0,8 n2 0,8 n3 0", nil}, // Slurm: n3 8
+		{"-n3 --ntasks-per-socket=2", "n1 0-1,8", nil},
+		{"-n4 --ntasks-per-core=1", "n1 0-1,8-9", nil},
+		{"-n2 --sockets-per-node=2 --gpus-per-socket=1", "n1 0,8/0,4", nil},
+		{"-n4 --hint=compute_bound", "n1 0-1,8-9", nil},
+		{"-n2 --hint=memory_bound", "n1 0,8", nil},
+		{"--mincpus=9", "n1 0-4,8-11", nil},
+		{"--cpus-per-gpu=3 --gpus=3", "n1 0-8/0-2", nil}, // Slurm: 0-4,8-11
+		{"-N2 --cpus-per-gpu=4 --gpus=6", "n1 0-15/0-3 n2 0-7/0-1", nil},
 		{"-Crack2", "n5 0", nil},
 		{"-C(rack1|rack2)&h100 -N5", "n1 0 n2 0 n3 0 n4 0 n5 0", nil},
 		{"-C[rack1|rack2] -N3", "n1 0 n2 0 n3 0", nil},

@@ -100,7 +100,13 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 		}
 	}
 	isNear := func(c int) bool { return near.Has(c * t) }
-	if c := d.cpusPer; c > 1 && c <= per*t || d.blockSockets {
+	c := d.per(inv)
+	if need := (c + t - 1) / t; d.perSocket > 0 {
+		for s, cores := range free {
+			free[s] = cores[:min(len(cores), d.perSocket*need)]
+		}
+	}
+	if d.cpusPer > 1 && c <= per*t || d.blockSockets {
 		order := wholeTasks(free, (c+t-1)/t)
 		if !near.Empty() {
 			slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })
@@ -235,6 +241,36 @@ func beside(sp *space, cpus int, kind string, d *demand) (n int64) {
 	return n
 }
 
+// tasksBySocket is how many tasks fit if each socket takes no more than its number.
+func (d *demand) tasksBySocket(sp *space, per int) (n int) {
+	t := max(sp.node.Inventory.ThreadsPerCore, 1)
+	for _, cores := range freeCores(sp, d) {
+		n += min(d.perSocket, len(cores)*t/per)
+	}
+	return n
+}
+
+// eachSocket takes what --gpus-per-socket asks for from as many sockets as the job wants of a node, the lowest that
+// have it and a free core, and beside that what else is wanted.
+func (d *demand) eachSocket(sp *space, more []cluster.GRES) (cluster.IDSet, bool) {
+	list := sockets(sp, &demand{unbound: true, wholeCore: d.wholeCore})
+	var got cluster.IDSet
+	left := max(d.sockets, 1)
+	for _, s := range list {
+		if set, ok := pickOf(sp, s.gpus, d.gpuSocket); ok && left > 0 && s.cpus > 0 {
+			got, left = got.Union(set), left-1
+		}
+	}
+	if left > 0 {
+		return got, false
+	}
+	rest := *sp
+	rest.gpus = sp.gpus.Minus(got)
+	rest.gpu = rest.gpus.Len()
+	set, ok := pickGPUs(&rest, more, 0, d)
+	return got.Union(set), ok
+}
+
 // tasksBeside is how many tasks fit on the CPUs near GPUs that can be had.
 func (d *demand) tasksBeside(sp *space) int {
 	cpus, best := 0, 0
@@ -250,7 +286,7 @@ func (d *demand) tasksBeside(sp *space) int {
 	if best > 0 && len(d.gpuJob)+len(d.gpuTask) == 0 {
 		cpus = best // all GPUs are of one socket then
 	}
-	return cpus / d.cpusPer
+	return cpus / d.per(&sp.node.Inventory)
 }
 
 func b2i(b bool) int {

@@ -9,7 +9,9 @@ import (
 
 // TestLicenses shares four licenses among jobs; one that waits for them holds nobody up.
 func TestLicenses(t *testing.T) {
-	b := eight(func(cfg *cluster.Config) { cfg.Licenses = []cluster.License{{Name: "matlab", Total: 4}, {Name: "ansys", Total: 1}} }, t)
+	b := eight(func(cfg *cluster.Config) {
+		cfg.Licenses = []cluster.License{{Name: "matlab", Total: 4}, {Name: "ansys", Total: 1}}
+	}, t)
 	with := func(text string) cluster.JobID {
 		return b.submit(func(s *cluster.JobSpec) { s.Licenses = text })
 	}
@@ -154,5 +156,25 @@ func TestNodeKeeps(t *testing.T) {
 	b.do(&cluster.Configure{Config: &cfg})
 	if n, _ = b.s.Node("n1"); n.Inventory.Weight != 3 || n.Inventory.Features[0] != "slow" || !n.Up {
 		t.Errorf("after a new configuration: %+v", n)
+	}
+}
+
+// TestThreads counts cores where tasks do not share them.
+func TestThreads(t *testing.T) {
+	for line, want := range map[string]string{
+		"-n3":                          "n1 0-1,16-17",
+		"-n3 --ntasks-per-core=1":      "n1 0-3,16-17",
+		"-n2 -c2 --hint=nomultithread": "n1 0-7",
+		"-n17 --hint=compute_bound":    "n1 0-31 n2 0-1",
+		"-n4 -c2":                      "n1 0-7",
+	} {
+		inv := node(2)
+		inv.GPUs = nil
+		b := namedBed(t, nil, inv, inv)
+		id := b.submit(ask(t, line))
+		b.cycle()
+		if got := b.got(id); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
 	}
 }

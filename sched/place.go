@@ -13,11 +13,16 @@ import (
 type demand struct {
 	part       *cluster.Partition
 	minNodes   int
-	maxNodes   int // 0: as many as it takes
-	tasks      int // 0: as many as fit on minNodes
-	perNode    int // tasks per node, 0: free
-	cpusPer    int // per task
-	minCPUs    int // per node
+	maxNodes   int  // 0: as many as it takes
+	tasks      int  // 0: as many as fit on minNodes
+	perNode    int  // tasks per node, 0: free
+	cpusPer    int  // per task, see per
+	perSocket  int  // tasks per socket, 0: free
+	perCore    int  // tasks per core, 0: as many as it has threads
+	oneThread  bool // a CPU is a core (--hint=nomultithread, --threads-per-core=1)
+	cpusPerGPU int
+	gpuSocket  []cluster.GRES // per socket
+	minCPUs    int            // per node
 	mem        cluster.Mem
 	gpuNode    []cluster.GRES // per node
 	gpuJob     []cluster.GRES
@@ -72,7 +77,14 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		}
 	}
 	d.gpuNode, d.gpuJob, d.gpuTask = gpusOf(spec.PerNode), gpusOf(spec.PerJob), gpusOf(spec.PerTask)
-	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask) > 0
+	d.gpuSocket = gpusOf(spec.PerSocket)
+	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
+	d.perSocket, d.perCore, d.cpusPerGPU = spec.TasksPerSocket, spec.TasksPerCore, spec.CPUsPerGPU
+	hint := strings.ToLower(spec.Hint)
+	d.oneThread = spec.ThreadsPerCore == 1 || strings.Contains(hint, "nomultithread") || strings.Contains(hint, "compute_bound") || strings.Contains(hint, "memory_bound")
+	if strings.Contains(hint, "memory_bound") {
+		d.perSocket = 1
+	}
 	d.wanted = spec.NodeList
 	d.sockets, d.cores, d.threads = spec.SocketsPerNode, spec.CoresPerSocket, spec.ThreadsPerCore
 	for _, n := range spec.Exclude {
@@ -119,6 +131,9 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	}
 	if d.tasks == 0 {
 		d.tasks = d.minNodes
+	}
+	if spec.CPUsPerGPU > 0 && len(d.gpuSocket) > 0 {
+		d.minCPUs = max(d.minCPUs, spec.CPUsPerGPU*int(sum(d.gpuSocket))*max(d.sockets, 1))
 	}
 	if spec.CPUsPerGPU > 0 {
 		d.minCPUs = max(d.minCPUs, spec.CPUsPerGPU*int(sum(d.gpuNode)))
@@ -227,13 +242,27 @@ func (d *demand) capacity(sp *space) int {
 	return d.fits(sp)
 }
 
+// per is how many CPUs a task gets on nodes of a make.
+func (d *demand) per(inv *cluster.Inventory) int {
+	t := inv.ThreadsPerCore
+	switch {
+	case t <= 1:
+	case d.oneThread:
+		return d.cpusPer * t
+	case d.perCore > 0 && d.perCore < t:
+		return max(d.cpusPer, t/d.perCore)
+	}
+	return d.cpusPer
+}
+
 // fits is how many tasks fit on a node that the job may use.
 func (d *demand) fits(sp *space) int {
 	cpus := sp.free
 	if !d.wholeCore {
 		cpus = sp.cpu
 	}
-	if cpus < max(d.minCPUs, 1) || cpus < d.cpusPer && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {
+	per := d.per(&sp.node.Inventory)
+	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {
 		return 0
 	}
 	cpus = d.cpusByMem(sp, cpus)
@@ -241,8 +270,11 @@ func (d *demand) fits(sp *space) int {
 		return 0
 	}
 	n := cpus
-	if d.cpusPer > 1 {
-		n = cpus / d.cpusPer
+	if per > 1 {
+		n = cpus / per
+	}
+	if d.perSocket > 0 {
+		n = min(n, d.tasksBySocket(sp, per))
 	}
 	if d.overcommit {
 		n = max(n, d.tasks)
@@ -292,6 +324,11 @@ func (d *demand) tasksByGPU(sp *space) int {
 	if !enough(sp, d.gpuNode) {
 		return 0
 	}
+	if len(d.gpuSocket) > 0 {
+		if _, ok := d.eachSocket(sp, d.gpuNode); !ok {
+			return 0
+		}
+	}
 	n, base := math.MaxInt, int(sum(d.gpuNode))
 	for _, g := range d.gpuTask {
 		n = min(n, (gpuCount(sp, g.Type)-base)/int(g.Count))
@@ -335,6 +372,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			if devices, ok = d.devices(r, want, gpus[i]); !ok {
 				return nil
 			}
+			want = max(want, d.cpusPerGPU*devices.Len())
 		}
 		if d.exclusive {
 			want, devices = r.sp.cpu, r.sp.gpus
@@ -357,7 +395,16 @@ func (d *demand) cpusOn(r room) int {
 	if d.overcommit { // what one task wants, however many there are
 		return max(min(max(d.cpusPer, d.minCPUs), r.sp.cpu), 1)
 	}
-	return max(r.tasks*d.cpusPer, d.minCPUs)
+	return max(r.tasks*d.per(&r.sp.node.Inventory), d.minCPUs)
+}
+
+// gives is how many free GPUs of a type a node can give to --gpus: for each it needs its CPUs.
+func (d *demand) gives(sp *space, kind string) int {
+	n := gpuCount(sp, kind)
+	if d.cpusPerGPU > 0 {
+		n = min(n, sp.free/d.cpusPerGPU)
+	}
+	return n
 }
 
 // split says how many GPUs of each entry of --gpus each node gives: first those beside the CPUs that its
@@ -370,12 +417,12 @@ func (d *demand) split(rooms []room) [][]int64 {
 	for k, g := range d.gpuJob {
 		left := g.Count
 		for i, r := range rooms {
-			n := min(beside(r.sp, d.cpusOn(r), g.Type, d), left-int64(len(rooms)-i-1))
+			n := min(beside(r.sp, d.cpusOn(r), g.Type, d), int64(d.gives(r.sp, g.Type)), left-int64(len(rooms)-i-1))
 			out[i] = append(out[i], max(n, 0))
 			left -= out[i][k]
 		}
 		for i, r := range rooms {
-			n := min(int64(gpuCount(r.sp, g.Type))-out[i][k], left)
+			n := min(int64(d.gives(r.sp, g.Type))-out[i][k], left)
 			out[i][k] += n
 			left -= n
 		}
@@ -394,6 +441,9 @@ func (d *demand) devices(r room, cpus int, job []int64) (cluster.IDSet, bool) {
 		want = append(want, cluster.GRES{Name: "gpu", Type: d.gpuJob[i].Type, Count: n})
 	}
 	slices.SortStableFunc(want, func(a, b cluster.GRES) int { return b2i(a.Type == "") - b2i(b.Type == "") })
+	if len(d.gpuSocket) > 0 {
+		return d.eachSocket(r.sp, want)
+	}
 	return pickGPUs(r.sp, want, cpus, d)
 }
 

@@ -12,7 +12,7 @@ import (
 // shape is everything of a job that decides where it fits: equal shapes are one question.
 type shape struct {
 	part       *cluster.Partition
-	numbers    [17]int
+	numbers    [19]int
 	mem        cluster.Mem
 	tmp        int64
 	sharing    cluster.Sharing
@@ -21,6 +21,7 @@ type shape struct {
 	constraint string
 	prefer     string
 	gres       string // --gres-flags
+	hint       string
 	lists      string
 }
 
@@ -97,14 +98,15 @@ func (q *question) view(p *pool, heads []*reservation, mask uint64) *view {
 
 func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {
 	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
-	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags,
-		numbers: [17]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
-			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore, switches, s.Segment, flags}}
-	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
+	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
+		numbers: [19]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
+			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore, switches, s.Segment, flags,
+			s.TasksPerSocket, s.TasksPerCore}}
+	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.PerSocket)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
 		return k
 	}
 	var b strings.Builder
-	for _, list := range [][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask} {
+	for _, list := range [][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask, s.PerSocket} {
 		for _, g := range list {
 			b.WriteString(g.Name)
 			b.WriteByte(':')
