@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 
 	"dev.muster/cluster"
@@ -67,19 +68,20 @@ func (c *choice) block() bool {
 	if k := d.segment; k > 0 && k < c.min {
 		return c.segments(free, k)
 	}
+	held := c.places
 	for level := b.level(c.min); ; level++ {
-		if c.inOne(free, level, 0, b.count) {
+		if c.inOne(free, level, 0, b.count, held) {
 			return true
 		}
-		if d.nodesAsked || level >= len(b.sizes) {
+		if d.sized || level >= len(b.sizes) {
 			return false
 		}
 	}
 }
 
-// inOne takes what is missing from one block of the level between two base blocks: from the one that suffices
-// with the fewest candidates.
-func (c *choice) inOne(free [][]int32, level, from, to int) bool {
+// inOne takes what is missing from one block of the level between two base blocks, in which those held
+// must lie: from the one that suffices with the fewest candidates.
+func (c *choice) inOne(free [][]int32, level, from, to int, held []int32) bool {
 	span := c.p.plan.blocks.span(level)
 	type option struct{ at, nodes int }
 	var options []option
@@ -88,27 +90,33 @@ func (c *choice) inOne(free [][]int32, level, from, to int) bool {
 		for _, nodes := range free[at:min(at+span, to)] {
 			n += len(nodes)
 		}
-		if n > 0 && len(c.places)+n >= c.min {
+		if len(c.places)+n >= c.min {
 			options = append(options, option{at, n})
 		}
 	}
 	slices.SortStableFunc(options, func(a, b option) int { return a.nodes - b.nodes })
 	for _, o := range options {
-		if c.holdsNamed(o.at, min(o.at+span, to)) && c.try(func() bool { return c.bases(free[o.at:min(o.at+span, to)]) }) {
+		block := free[o.at:min(o.at+span, to)]
+		if c.lie(held, o.at, min(o.at+span, to)) && (c.try(func() bool { return c.bases(block) }) || c.anyOf(slices.Concat(block...))) {
 			return true
 		}
 	}
 	return false
 }
 
-// holdsNamed reports whether the nodes asked for by name lie in these base blocks.
-func (c *choice) holdsNamed(from, to int) bool {
-	for _, i := range c.places[:min(len(c.d.wanted), len(c.places))] {
-		if k := int(c.p.plan.blocks.of[i]); k < from || k >= to {
-			return false
-		}
+// anyOf looks for any of the nodes that suffice, where there are too many to take all.
+func (c *choice) anyOf(list []int32) bool {
+	if len(c.places)+len(list) <= c.max {
+		return false
 	}
-	return true
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(c.tasks[b], c.tasks[a]) })
+	steps := maxSteps
+	return c.explore(list, &steps)
+}
+
+// lie reports whether all of the places lie in these base blocks.
+func (c *choice) lie(places []int32, from, to int) bool {
+	return !slices.ContainsFunc(places, func(i int32) bool { k := int(c.p.plan.blocks.of[i]); return k < from || k >= to })
 }
 
 // bases fills base blocks: the one that suffices with the fewest nodes, or if none does the one with most.
@@ -182,7 +190,7 @@ func (c *choice) segmentsIn(free [][]int32, k, from, to int) bool {
 	for c.min = k; c.min <= whole; c.min += k {
 		before := len(c.places)
 		c.view = &part
-		ok := c.inOne(left, b.level(k), from, to)
+		ok := c.inOne(left, b.level(k), from, to, nil)
 		if !ok {
 			return false
 		}

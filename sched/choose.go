@@ -168,6 +168,7 @@ type choice struct {
 	tally  tally
 	min    int // nodes that it must have now
 	max    int
+	need   []cluster.FeatureCount // of these so many must be among them
 }
 
 // tally sums what chosen nodes give.
@@ -191,7 +192,7 @@ func (c *choice) choose() bool {
 		return false
 	}
 	c.min = d.minNodes
-	if c.covers() && !d.ranged() {
+	if len(c.places) > 0 && c.covers() && !d.ranged() && !d.fussy() && d.wishes == nil {
 		return true
 	}
 	if c.plain() && c.lowest() {
@@ -228,24 +229,29 @@ func (c *choice) wished() bool {
 
 func (c *choice) features(i int32) []string { return c.p.spaces[i].node.Inventory.Features }
 
-// counted takes for each count so many nodes as are still missing, and then what else is needed.
+// counted takes nodes of which so many have some features: for each count those that are still missing,
+// and then what else is needed; or if that leads nowhere, any nodes until it has all.
 func (c *choice) counted(counts []cluster.FeatureCount) bool {
-	if counts == nil {
-		return c.weighted()
+	if counts != nil && !c.d.fussy() && c.try(func() bool { return c.inTurn(counts) }) {
+		return true
 	}
+	c.need = counts
+	defer func() { c.need = nil }()
+	return c.weighted()
+}
+
+// inTurn takes the nodes of one count after the other.
+func (c *choice) inTurn(counts []cluster.FeatureCount) bool {
 	all, whole, view := c.cands, c.min, c.view
 	defer func() { c.cands, c.min, c.view = all, whole, view }()
 	own, part := *view.d, *view
 	own.tasks, own.gpuJob, own.nodesAsked = 0, nil, true
 	part.d = &own
 	for _, n := range counts {
-		has := 0
-		for _, i := range c.places {
-			has += b2i(n.Has(c.features(i)))
-		}
-		c.view, c.min = &part, len(c.places)+n.Nodes-has
+		missing := n.Nodes - c.having(n)
+		c.view, c.min = &part, len(c.places)+missing
 		c.cands = slices.DeleteFunc(slices.Clone(all), func(i int32) bool { return slices.Contains(c.places, i) || !n.Has(c.features(i)) })
-		if n.Nodes > has && !c.weighted() {
+		if missing > 0 && !c.weighted() {
 			return false
 		}
 	}
@@ -253,6 +259,14 @@ func (c *choice) counted(counts []cluster.FeatureCount) bool {
 	c.view, c.min = view, max(whole, len(c.places))
 	c.recount()
 	return c.covers() || c.weighted()
+}
+
+// having is how many of the chosen nodes have what a count asks for.
+func (c *choice) having(n cluster.FeatureCount) (has int) {
+	for _, i := range c.places {
+		has += b2i(n.Has(c.features(i)))
+	}
+	return has
 }
 
 // recount sums what the chosen nodes give.
@@ -290,7 +304,7 @@ func (c *choice) lowest() bool {
 // sizes lists the numbers of nodes to try as the least: of a range the largest first.
 func (c *choice) sizes() []int {
 	d := c.d
-	if !d.ranged() {
+	if !d.ranged() && !(d.blocks && d.maxNodes > d.minNodes) {
 		return []int{d.minNodes}
 	}
 	top := min(c.max, len(c.places)+len(c.cands))
@@ -362,7 +376,7 @@ func (c *choice) covers() bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(c.need, func(n cluster.FeatureCount) bool { return c.having(n) < n.Nodes })
 }
 
 // try makes a step and undoes it if it fails, or anyway if it is only a question.
@@ -397,7 +411,7 @@ func (c *choice) fill(list []int32) bool {
 // weighted takes whole groups of equal weight from the lowest up until they suffice; groups before
 // the last are used up before it.
 func (c *choice) weighted() bool {
-	if !c.p.plan.weight {
+	if !c.p.plan.weight || len(c.cands) == 0 {
 		return c.try(c.patient)
 	}
 	all := c.cands
@@ -445,6 +459,9 @@ func (c *choice) patient() bool {
 	if len(c.places)+len(all) < c.min {
 		return false
 	}
+	if c.covers() && !c.d.contiguous && !c.d.blocks {
+		return true
+	}
 	defer func() { c.cands = all }()
 	if c.try(c.strategy) {
 		return true
@@ -452,13 +469,10 @@ func (c *choice) patient() bool {
 	if len(c.places)+len(all) <= c.max && !c.d.fussy() {
 		return false // not even all of them
 	}
-	for {
+	for len(c.cands) > 0 {
 		least := c.tasks[slices.MinFunc(c.cands, func(a, b int32) int { return cmp.Compare(c.tasks[a], c.tasks[b]) })]
 		c.cands = slices.DeleteFunc(slices.Clone(c.cands), func(i int32) bool { return c.tasks[i] <= least })
-		if len(c.cands) == 0 {
-			break
-		}
-		if c.try(c.strategy) {
+		if len(c.cands) > 0 && c.try(c.strategy) {
 			return true
 		}
 	}
@@ -476,7 +490,7 @@ func (c *choice) search() bool {
 		if c.try(func() bool { return c.fill(list) }) {
 			return true
 		}
-		if steps := maxSteps; len(c.d.gpuJob) > 0 && c.explore(list, &steps) {
+		if steps := maxSteps; (len(c.d.gpuJob) > 0 || c.need != nil) && c.explore(list, &steps) {
 			return true
 		}
 	}

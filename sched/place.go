@@ -48,6 +48,7 @@ type demand struct {
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd bool
 	nodesAsked         bool // a number of nodes, or nodes by name
+	sized              bool // a number of nodes
 	// blockSockets fills one socket before the next (-m x:block).
 	blockSockets bool
 	unbound      bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
@@ -64,6 +65,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
 		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
 		blocks:    len(cfg.Blocks) > 0, wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
+		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
 		blockSockets: cluster.BlockSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
 		unbound:      strings.Contains(spec.GRESFlags, "disable-binding"), bound: strings.Contains(spec.GRESFlags, "enforce-binding"),
@@ -132,6 +134,11 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	if d.tasks == 0 {
 		d.tasks = d.minNodes
 	}
+	if node, job := sum(d.gpuNode), sum(d.gpuJob); node > 0 && job > 0 && len(d.gpuTask) == 0 && job%node == 0 { // so many nodes
+		d.minNodes = max(d.minNodes, int(job/node))
+		d.maxNodes, d.gpuJob = d.minNodes, nil
+		d.tasks = max(d.tasks, d.minNodes)
+	}
 	if spec.CPUsPerGPU > 0 && len(d.gpuSocket) > 0 {
 		d.minCPUs = max(d.minCPUs, spec.CPUsPerGPU*int(sum(d.gpuSocket))*max(d.sockets, 1))
 	}
@@ -143,6 +150,9 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	}
 	if d.tasks < d.minNodes && spec.Tasks > 0 && len(spec.NodeList) == 0 {
 		d.minNodes = max(d.tasks, 1)
+		if d.maxNodes > 0 {
+			d.maxNodes = max(d.minNodes, min(d.maxNodes, d.tasks))
+		}
 	}
 }
 
