@@ -114,6 +114,8 @@ type Load struct {
 	GPUs  IDSet    `json:"gpus,omitzero"`
 	MemMB MemMB    `json:"mem_mb,omitempty"`
 	Jobs  []JobID  `json:"jobs,omitempty"` // rising
+	// Closed is one more than the id of the user for whose jobs alone the node is (--exclusive=user); 0: for all.
+	Closed int64 `json:"closed,omitempty"`
 }
 
 // PartitionState says what a partition takes and starts.

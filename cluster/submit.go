@@ -323,6 +323,12 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
 		}
 	}
+	if spec.Sharing == ShareMCS {
+		return Errorf(Invalid, ErrUnsupported, "--exclusive=mcs: there are no MCS labels: ask for --exclusive or --exclusive=user")
+	}
+	if spec.Sharing == ShareDefault && slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return p.ExclusiveUser }) {
+		spec.Sharing = ShareUser
+	}
 	if s.config.EnforcePartLimits == "" || s.config.EnforcePartLimits == "NO" {
 		return nil
 	}

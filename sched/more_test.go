@@ -178,3 +178,31 @@ func TestThreads(t *testing.T) {
 		}
 	}
 }
+
+// TestExclusiveUser keeps nodes with a job of --exclusive=user for that user, in one cycle and later.
+func TestExclusiveUser(t *testing.T) {
+	b := namedBed(t, nil, machine(), machine(), machine())
+	by := func(uid uint32, how cluster.Sharing) cluster.JobID {
+		return b.submit(func(s *cluster.JobSpec) { s.UID, s.Sharing = uid, how })
+	}
+	const shared, own = cluster.ShareDefault, cluster.ShareUser
+	for round, jobs := range [][]struct {
+		uid  uint32
+		how  cluster.Sharing
+		want string
+	}{
+		{{1, shared, "n1 0"}, {2, own, "n2 0"}, {1, shared, "n1 1"}, {2, shared, "n1 2"}, {3, own, "n3 0"}, {4, own, "waits Resources"}},
+		{{2, own, "n2 1"}, {1, own, "waits Priority"}, {3, shared, "n1 3"}, {2, shared, "n1 4"}},
+	} {
+		var ids []cluster.JobID
+		for _, j := range jobs {
+			ids = append(ids, by(j.uid, j.how))
+		}
+		b.cycle()
+		for k, j := range jobs {
+			if got := b.got(ids[k]); got != j.want {
+				t.Errorf("round %d, job %d of user %d: %s, want %s", round, k, j.uid, got, j.want)
+			}
+		}
+	}
+}

@@ -35,7 +35,10 @@ type demand struct {
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
-	asked      int  // tasks asked for
+	asked      int // tasks asked for
+	user       uint32
+	alone      bool // beside jobs of the same user only
+	loads      *cluster.Snapshot
 	single     bool // one node must hold all tasks
 	useMin     bool // of a range of nodes the fewest
 	spread     bool // over as many nodes as there are
@@ -69,6 +72,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
 		blockSockets: cluster.BlockSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
 		unbound:      strings.Contains(spec.GRESFlags, "disable-binding"), bound: strings.Contains(spec.GRESFlags, "enforce-binding"),
+		user: spec.UID, alone: spec.Sharing == cluster.ShareUser, loads: s,
 		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
 		leastLoaded: cfg.LLN || p.LLN}
@@ -252,6 +256,11 @@ func (d *demand) capacity(sp *space) int {
 	return d.fits(sp)
 }
 
+// own reports whether all jobs of a node are the user's.
+func (d *demand) own(sp *space) bool {
+	return sp.jobs == 0 || (sp.taken == 0 || sp.taken == int64(d.user)+1) && d.loads.AllOf(d.loads.Load(sp.node.Name), d.user)
+}
+
 // per is how many CPUs a task gets on nodes of a make.
 func (d *demand) per(inv *cluster.Inventory) int {
 	t := inv.ThreadsPerCore
@@ -270,6 +279,9 @@ func (d *demand) fits(sp *space) int {
 	cpus := sp.free
 	if !d.wholeCore {
 		cpus = sp.cpu
+	}
+	if sp.closed != 0 && sp.closed != int64(d.user)+1 || d.alone && !d.own(sp) {
+		return 0
 	}
 	per := d.per(&sp.node.Inventory)
 	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {

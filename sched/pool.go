@@ -9,18 +9,20 @@ import (
 
 // space is what is free on one node.
 type space struct {
-	node  *cluster.Node
-	cpus  cluster.IDSet
-	gpus  cluster.IDSet
-	mem   cluster.MemMB
-	model int  // number of its make in the pool
-	rank  int  // place among all nodes of the cluster, of service or not
-	cpu   int  // how many CPUs are free
-	gpu   int  // how many GPUs are free
-	free  int  // CPUs of cores that are free as a whole
-	all   int  // that, of an empty node
-	jobs  int  // how many are there
-	busy  bool // some job is there
+	node   *cluster.Node
+	cpus   cluster.IDSet
+	gpus   cluster.IDSet
+	mem    cluster.MemMB
+	model  int   // number of its make in the pool
+	rank   int   // place among all nodes of the cluster, of service or not
+	cpu    int   // how many CPUs are free
+	gpu    int   // how many GPUs are free
+	free   int   // CPUs of cores that are free as a whole
+	all    int   // that, of an empty node
+	jobs   int   // how many are there
+	closed int64 // one more than the user for whose jobs alone it is; 0: for all
+	taken  int64 // one more than the user whose jobs start there in this cycle; -1: several
+	busy   bool  // some job is there
 }
 
 // settle derives the counts.
@@ -35,6 +37,7 @@ type pool struct {
 	all     []int
 	parts   map[*cluster.Partition][]int // places of each partition's nodes, in node order
 	models  []model
+	closed  bool // there are nodes that are for one user's jobs
 	plan    *topology
 	changed []change // of spaces since the pool was made, in turn
 	latest  []int32  // by place, the number of its last change plus one
@@ -98,6 +101,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		if sp.jobs = len(l.Jobs); sp.jobs > 0 {
 			sp.cpus, sp.gpus, sp.mem = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB
 			sp.settle()
+			sp.closed, p.closed = l.Closed, p.closed || l.Closed != 0
 		}
 		p.at[n.Name] = len(p.spaces)
 		p.all = append(p.all, len(p.spaces))
@@ -172,6 +176,21 @@ func (p *pool) take(a *cluster.Alloc) {
 	}
 }
 
+// start takes what a job gets, and notes whose it is.
+func (p *pool) start(a *cluster.Alloc, spec *cluster.JobSpec) {
+	p.take(a)
+	who := int64(spec.UID) + 1
+	for _, sh := range a.Shares {
+		sp := &p.spaces[p.at[sh.Node]]
+		if sp.taken != 0 && sp.taken != who {
+			who = -1
+		}
+		if sp.taken = who; spec.Sharing == cluster.ShareUser {
+			sp.closed, p.closed = who, true
+		}
+	}
+}
+
 // change tells that a node has more free than before, or less.
 type change struct {
 	at   int32
@@ -220,6 +239,9 @@ func (p *pool) give(r release) {
 			sp.cpus = sp.cpus.Union(sh.CPUs)
 		}
 		sp.settle()
+		if sp.jobs == 0 {
+			sp.closed, sp.taken = 0, 0
+		}
 		p.note(i, true)
 	}
 }

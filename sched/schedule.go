@@ -157,7 +157,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 }
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
-	c.free.take(alloc)
+	c.free.start(alloc, j.Spec)
 	c.license(j)
 	for _, h := range c.heads {
 		if until(c.now, j.Limit).After(h.at) {

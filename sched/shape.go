@@ -23,6 +23,7 @@ type shape struct {
 	gres       string // --gres-flags
 	hint       string
 	lists      string
+	user       int64 // where nodes are for one user's jobs
 }
 
 // question is what jobs of one shape ask, and what this cycle has found out about it.
@@ -38,6 +39,9 @@ type question struct {
 func (c *cycle) ask(p *cluster.Partition, j *cluster.Job) *question {
 	switches := c.switches(j)
 	key := shapeOf(p, j.Spec, j.Avoid, switches)
+	if c.free.closed || j.Spec.Sharing == cluster.ShareUser {
+		key.user = int64(j.Spec.UID) + 1
+	}
 	q, ok := c.asked[key]
 	if !ok {
 		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid)}
