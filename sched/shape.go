@@ -12,7 +12,7 @@ import (
 // shape is everything of a job that decides where it fits: equal shapes are one question.
 type shape struct {
 	part       *cluster.Partition
-	numbers    [19]int
+	numbers    [19]int32
 	mem        cluster.Mem
 	tmp        int64
 	sharing    cluster.Sharing
@@ -103,9 +103,11 @@ func (q *question) view(p *pool, heads []*reservation, mask uint64) *view {
 func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {
 	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
 	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
-		numbers: [19]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
-			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore, switches, s.Segment, flags,
-			s.TasksPerSocket, s.TasksPerCore}}
+		numbers: [19]int32{ // Admit bounds them
+			int32(s.MinNodes), int32(s.MaxNodes), int32(s.Tasks), int32(s.TasksPerNode), int32(s.TasksPerGPU),
+			int32(s.CPUsPerTask), int32(s.CPUsPerGPU), int32(s.MinCPUs), int32(s.SocketsPerNode), int32(s.CoresPerSocket),
+			int32(s.ThreadsPerCore), int32(switches), int32(s.Segment), int32(flags), int32(s.TasksPerSocket),
+			int32(s.TasksPerCore)}}
 	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.PerSocket)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
 		return k
 	}
