@@ -14,7 +14,6 @@ type space struct {
 	gpus   cluster.IDSet
 	mem    cluster.MemMB
 	model  int   // number of its make in the pool
-	rank   int   // place among all nodes of the cluster, of service or not
 	cpu    int   // how many CPUs are free
 	gpu    int   // how many GPUs are free
 	free   int   // CPUs of cores that are free as a whole
@@ -155,10 +154,6 @@ func (p *pool) members(part *cluster.Partition) []int {
 		p.parts[part] = list
 	}
 	return list
-}
-
-func (p *pool) inPartition(part *cluster.Partition, i int) bool {
-	return part.All || slices.Contains(p.members(part), i)
 }
 
 func (p *pool) clone() *pool {
