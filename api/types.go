@@ -281,6 +281,8 @@ type ClusterResponse struct {
 	Booted  time.Time      `json:"booted"`
 	Now     time.Time      `json:"now"`
 	NextJob cluster.JobID  `json:"next_job"`
+	// LicensesUsed counts by name what live jobs hold.
+	LicensesUsed map[string]int `json:"licenses_used,omitempty"`
 }
 
 // ReconfigureResponse tells what of a configuration that was read again is not as the file says.

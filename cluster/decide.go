@@ -77,6 +77,9 @@ func (t *tx) start(d Decision) error {
 		}
 		j = t.split(j.ID, d.Task)
 	}
+	if j.Spec.Licenses != "" && !t.config.LicensesFree(j.Spec, t.LicensesUsed()) {
+		return Errorf(Conflict, ErrBusy, "job %d wants licenses %s that others hold", d.Job, j.Spec.Licenses)
+	}
 	n := *j
 	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false

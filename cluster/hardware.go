@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,8 +55,26 @@ func (n *Node) found(now Inventory) {
 		full.CPUs, full.MemMB = max(n.Full.CPUs, now.CPUs), max(n.Full.MemMB, now.MemMB)
 	}
 	now.GPUs = number(old.GPUs, gpus)
+	now.keep(&old)
 	n.Inventory, n.Full = now, full
 	n.lacking()
+}
+
+// keep takes over what a configuration or an operator has said of a node and its client does not find out.
+func (inv *Inventory) keep(old *Inventory) {
+	inv.Weight = cmp.Or(inv.Weight, old.Weight)
+	if inv.Features == nil {
+		inv.Features = old.Features
+	}
+	if inv.SpecCPUs.Empty() {
+		inv.SpecCPUs = old.SpecCPUs
+	}
+	inv.SpecMemMB = cmp.Or(inv.SpecMemMB, old.SpecMemMB)
+	for i := range min(len(inv.GPUs), len(old.GPUs)) {
+		if inv.GPUs[i].Cores.Empty() {
+			inv.GPUs[i].Cores = old.GPUs[i].Cores
+		}
+	}
 }
 
 // lacking notes what a node has less than it should. An operator's reason is left as it is.

@@ -50,6 +50,20 @@ type Inventory struct {
 	BootID         string    `json:"boot_id,omitempty"`   // another one after each boot
 	Hollow         bool      `json:"hollow,omitempty"`
 	Weight         int       `json:"weight,omitempty"`
+	SpecCPUs       IDSet     `json:"spec_cpus,omitzero"`    // not for jobs (CpuSpecList, CoreSpecCount)
+	SpecMemMB      MemMB     `json:"spec_mem_mb,omitempty"` // nor this memory (MemSpecLimit)
+}
+
+// LastCores are the CPUs of so many cores, the highest of the last socket first, then of the one before it,
+// and so on in turn: those that CoreSpecCount keeps from jobs.
+func (inv *Inventory) LastCores(n int) IDSet {
+	t, per, sockets := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1), max(inv.Sockets, 1)
+	var out IDSet
+	for k := range min(n, per*sockets) {
+		core := (sockets-1-k%sockets)*per + per - 1 - k/sockets
+		out = out.Union(RangeIDSet(core*t, core*t+t-1))
+	}
+	return out
 }
 
 // Node is one compute node: what it is and whether it may be used. What is in use there is
@@ -100,6 +114,8 @@ type Load struct {
 	GPUs  IDSet    `json:"gpus,omitzero"`
 	MemMB MemMB    `json:"mem_mb,omitempty"`
 	Jobs  []JobID  `json:"jobs,omitempty"` // rising
+	// Closed is one more than the id of the user for whose jobs alone the node is (--exclusive=user); 0: for all.
+	Closed int64 `json:"closed,omitempty"`
 }
 
 // PartitionState says what a partition takes and starts.
@@ -173,8 +189,15 @@ type Config struct {
 	MemAlloc          bool          `json:"mem_alloc"`  // memory is a consumable (CR_*_Memory)
 	EnforcePartLimits string        `json:"enforce_part_limits,omitempty"`
 	BackfillDepth     int           `json:"backfill_depth,omitempty"`
+	Licenses          []License     `json:"licenses,omitempty"`
 	Topology          []Switch      `json:"topology,omitempty"`
-	TaskProlog        string        `json:"task_prolog,omitempty"` // runs before each task, as its user
+	Blocks            []Block       `json:"blocks,omitempty"`          // instead of switches
+	BlockSizes        []int         `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
+	MaxSwitchWait     time.Duration `json:"max_switch_wait,omitempty"` // longest wait for --switches; 0: 300 s
+	LLN               bool          `json:"lln,omitempty"`             // the least loaded nodes first (CR_LLN)
+	DistBlock         bool          `json:"dist_block,omitempty"`      // one socket is filled before the next without -m (CR_CORE_DEFAULT_DIST_BLOCK)
+	SerialAtEnd       bool          `json:"serial_at_end,omitempty"`   // jobs of one CPU from the last node on (pack_serial_at_end)
+	TaskProlog        string        `json:"task_prolog,omitempty"`     // runs before each task, as its user
 	TaskEpilog        string        `json:"task_epilog,omitempty"`
 	RebootProgram     string        `json:"reboot_program,omitempty"` // restarts a node's machine
 	ResumeTimeout     time.Duration `json:"resume_timeout,omitempty"` // from that to the node's return
@@ -191,6 +214,13 @@ type Switch struct {
 	Name     string     `json:"name"`
 	Switches []string   `json:"switches,omitempty"`
 	Nodes    []NodeName `json:"nodes,omitempty"`
+}
+
+// Block is one line of topology.conf with topology/block: nodes that belong together, an NVLink
+// domain say.
+type Block struct {
+	Name  string     `json:"name"`
+	Nodes []NodeName `json:"nodes"`
 }
 
 // DefaultConfig is what a cluster without any configuration file uses: Slurm's own

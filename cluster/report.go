@@ -477,10 +477,16 @@ func (c *Configure) apply(t *tx) (any, error) {
 		t.onUndo(func() { t.NextID = old })
 	}
 	for _, d := range cfg.Declared {
-		if _, ok := t.nodes.Get(d.Name); !ok {
+		old, ok := t.nodes.Get(d.Name)
+		if !ok {
 			d.Order = t.nextOrder()
 			t.putNode(&d)
+			continue
 		}
+		n, said := *old, &d.Inventory
+		n.Inventory.Weight, n.Inventory.Features = said.Weight, said.Features
+		n.Inventory.SpecCPUs, n.Inventory.SpecMemMB = said.SpecCPUs, said.SpecMemMB
+		t.putNode(&n)
 	}
 	return nil, nil
 }

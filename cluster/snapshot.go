@@ -138,6 +138,7 @@ func (t *tables) regain(j *Job) {
 		}
 		l.GPUs, l.MemMB = l.GPUs.Union(sh.GPUs), l.MemMB+sh.MemMB
 		l.Jobs = append(l.Jobs, j.ID)
+		l.Closed = max(l.Closed, closes(j.Spec))
 		t.loads.Set(sh.Node, &l)
 	}
 }

@@ -146,21 +146,25 @@ type Layout struct {
 	Contiguous     bool       `json:"contiguous,omitempty"`
 	Spread         bool       `json:"spread,omitempty"`
 	UseMinNodes    bool       `json:"use_min_nodes,omitempty"`
-	Overcommit     bool       `json:"overcommit,omitempty"`
-	Distribution   string     `json:"distribution,omitempty"` // as typed; parsed by slurm
-	PlaneSize      int        `json:"plane_size,omitempty"`
-	Hint           string     `json:"hint,omitempty"`
-	CPUBind        string     `json:"cpu_bind,omitempty"`
-	GPUBind        string     `json:"gpu_bind,omitempty"`
-	MemBind        string     `json:"mem_bind,omitempty"`
-	GRESFlags      string     `json:"gres_flags,omitempty"`
-	GPUFreq        string     `json:"gpu_freq,omitempty"`
-	CPUFreq        string     `json:"cpu_freq,omitempty"`
-	Network        string     `json:"network,omitempty"`
-	Profile        string     `json:"profile,omitempty"`
-	AcctgFreq      string     `json:"acctg_freq,omitempty"`
-	BurstBuffer    string     `json:"burst_buffer,omitempty"`
-	Container      string     `json:"container,omitempty"`
+	// Segment is how many nodes of a job belong into one block (--segment); 0: all of them.
+	Segment             int    `json:"segment,omitempty"`
+	ConsolidateSegments bool   `json:"consolidate_segments,omitempty"` // all in one higher block
+	SpreadSegments      bool   `json:"spread_segments,omitempty"`      // no two in one base block
+	Overcommit          bool   `json:"overcommit,omitempty"`
+	Distribution        string `json:"distribution,omitempty"` // as typed; parsed by slurm
+	PlaneSize           int    `json:"plane_size,omitempty"`
+	Hint                string `json:"hint,omitempty"`
+	CPUBind             string `json:"cpu_bind,omitempty"`
+	GPUBind             string `json:"gpu_bind,omitempty"`
+	MemBind             string `json:"mem_bind,omitempty"`
+	GRESFlags           string `json:"gres_flags,omitempty"`
+	GPUFreq             string `json:"gpu_freq,omitempty"`
+	CPUFreq             string `json:"cpu_freq,omitempty"`
+	Network             string `json:"network,omitempty"`
+	Profile             string `json:"profile,omitempty"`
+	AcctgFreq           string `json:"acctg_freq,omitempty"`
+	BurstBuffer         string `json:"burst_buffer,omitempty"`
+	Container           string `json:"container,omitempty"`
 	// Pyxis options (--container-*), kept as name → value for the issue that runs them.
 	Containers map[string]string `json:"containers,omitempty"`
 }

@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -207,6 +206,9 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
 		return spec, Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d", spec.MaxNodes, spec.MinNodes)
 	}
+	if k := spec.Segment; k > 0 && k < spec.MinNodes && spec.MinNodes%k != 0 && len(s.config.Blocks) > 0 {
+		return spec, Errorf(Invalid, ErrNodeConfig, "%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
+	}
 	for _, name := range spec.NodeList {
 		if _, ok := s.nodes.Get(name); !ok {
 			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
@@ -267,11 +269,11 @@ func admitNumbers(spec *JobSpec) error {
 	return nil
 }
 
-// admitResources refuses what no configuration of this version can name: licenses, reservations that are not there,
-// generic resources other than GPUs, and features that no node has.
+// admitResources refuses what no configuration of this version can name: licenses and reservations that
+// are not there, generic resources other than GPUs, and features that no node has.
 func admitResources(s *Snapshot, spec *JobSpec) error {
-	if spec.Licenses != "" {
-		return Errorf(Invalid, ErrLicense, "there are no licenses %s", spec.Licenses)
+	if err := s.config.admitLicenses(spec.Licenses); err != nil {
+		return err
 	}
 	for _, name := range spec.ResvNames() {
 		r, ok := s.Reservation(name)
@@ -289,14 +291,19 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 			}
 		}
 	}
-	for _, word := range strings.FieldsFunc(spec.Constraint, func(r rune) bool { return strings.ContainsRune("&|,[]()", r) }) {
-		name, _, _ := strings.Cut(word, "*")
-		found := s.nodes.Len() == 0
-		for n := range s.Nodes() {
-			found = found || slices.Contains(n.Inventory.Features, name)
+	for _, text := range []string{spec.Constraint, spec.Prefer} {
+		_, names, err := ParseConstraint(text)
+		if err != nil {
+			return err
 		}
-		if !found {
-			return Errorf(Invalid, ErrFeature, "no node has the feature %s", name)
+		for _, name := range names {
+			found := s.nodes.Len() == 0
+			for n := range s.Nodes() {
+				found = found || slices.Contains(n.Inventory.Features, name)
+			}
+			if !found {
+				return Errorf(Invalid, ErrFeature, "no node has the feature %s", name)
+			}
 		}
 	}
 	return nil
@@ -321,6 +328,12 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		if p.RootOnly && !by.Operator() {
 			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
 		}
+	}
+	if spec.Sharing == ShareMCS {
+		return Errorf(Invalid, ErrUnsupported, "--exclusive=mcs: there are no MCS labels: ask for --exclusive or --exclusive=user")
+	}
+	if spec.Sharing == ShareDefault && slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return p.ExclusiveUser }) {
+		spec.Sharing = ShareUser
 	}
 	if s.config.EnforcePartLimits == "" || s.config.EnforcePartLimits == "NO" {
 		return nil

@@ -349,12 +349,37 @@ func (t *tx) give(j *Job) error {
 			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) {
 			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 		}
+		if !t.mayJoin(&l, j.Spec) {
+			return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
+		}
 		l.CPUs, l.GPUs, l.MemMB = l.CPUs.Union(sh.CPUs), l.GPUs.Union(sh.GPUs), l.MemMB+sh.MemMB
 		l.Jobs = append(slices.Clone(l.Jobs), j.ID)
 		slices.Sort(l.Jobs)
+		l.Closed = max(l.Closed, closes(j.Spec))
 		t.putLoad(&l)
 	}
 	return nil
+}
+
+// closes is what Load.Closed becomes of a job.
+func closes(s *JobSpec) int64 {
+	if s.Sharing != ShareUser {
+		return 0
+	}
+	return int64(s.UID) + 1
+}
+
+// mayJoin reports whether users let a job onto a node beside those that are there.
+func (t *tables) mayJoin(l *Load, s *JobSpec) bool {
+	if l.Closed != 0 && l.Closed != int64(s.UID)+1 {
+		return false
+	}
+	return s.Sharing != ShareUser || t.AllOf(l, s.UID)
+}
+
+// AllOf reports whether all jobs of a node are one user's.
+func (t *tables) AllOf(l *Load, uid uint32) bool {
+	return !slices.ContainsFunc(l.Jobs, func(id JobID) bool { j, ok := t.jobs.Get(id); return ok && j.Spec.UID != uid })
 }
 
 func (t *tx) take(j *Job, nodes ...NodeName) {
@@ -368,6 +393,14 @@ func (t *tx) take(j *Job, nodes ...NodeName) {
 		}
 		l.GPUs, l.MemMB = l.GPUs.Minus(sh.GPUs), l.MemMB-sh.MemMB
 		l.Jobs = slices.DeleteFunc(slices.Clone(l.Jobs), func(id JobID) bool { return id == j.ID })
+		if l.Closed != 0 {
+			l.Closed = 0
+			for _, id := range l.Jobs {
+				if o, ok := t.jobs.Get(id); ok {
+					l.Closed = max(l.Closed, closes(o.Spec))
+				}
+			}
+		}
 		t.putLoad(&l)
 	}
 }

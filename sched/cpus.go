@@ -1,32 +1,34 @@
 package sched
 
 import (
-	"cmp"
 	"slices"
 
 	"dev.muster/cluster"
 )
 
-// pickCPUs takes n free CPUs: cores near the GPUs if there are any, else cores of the sockets
-// in turn, as Slurm does; whole cores where the configuration says so.
+// pickCPUs takes n free CPUs: cores near the GPUs first if there are any, and of these one of each
+// socket in turn, as Slurm does; whole cores where the configuration says so.
 func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 	inv := &sp.node.Inventory
 	t := max(inv.ThreadsPerCore, 1)
-	whole := d.wholeCore
-	cores := coreOrder(sp, gpus, d)
+	if n >= sp.cpu && sp.cpu == sp.all {
+		return sp.cpus
+	}
 	var ids []int
-	for _, c := range cores {
-		if len(ids) >= n {
+	near := cluster.IDSet{}
+	if d.bound {
+		for k := range gpus.All() {
+			near = near.Union(inv.GPUs[k].Cores)
+		}
+	}
+	for _, c := range coreOrder(sp, n, gpus, d) {
+		if len(ids) >= n || !near.Empty() && !near.Has(c*t) {
 			break
 		}
-		at := len(ids)
 		for k := c * t; k < c*t+t; k++ {
-			if sp.cpus.Has(k) && (whole || len(ids) < n) {
+			if sp.cpus.Has(k) && (d.wholeCore || len(ids) < n) {
 				ids = append(ids, k)
 			}
-		}
-		if whole && len(ids) < at+t {
-			ids = ids[:at]
 		}
 	}
 	return cluster.NewIDSet(ids...)
@@ -67,56 +69,224 @@ func wholeCores(inv *cluster.Inventory, cpus cluster.IDSet) cluster.IDSet {
 	return cluster.NewIDSet(ids...)
 }
 
-// coreOrder lists core numbers in the order of choice.
-func coreOrder(sp *space, gpus cluster.IDSet, d *demand) []int {
+// freeCores lists the cores of each socket that a job can have; what is beyond the last socket is
+// counted to that.
+func freeCores(sp *space, d *demand) [][]int {
 	inv := &sp.node.Inventory
-	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
-	total := inv.CPUs / t
-	sockets := max(inv.Sockets, 1)
-	var order []int
-	if c := d.cpusPer; c > 1 && c <= per*t || d.blockSockets {
-		order = wholeTasks(sp, (c+t-1)/t)
-		per = 0 // all cores are in it
-	}
-	for i := range per {
-		for s := range sockets {
-			if c := s*per + i; c < total {
-				order = append(order, c)
-			}
+	t, per, sockets := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1), max(inv.Sockets, 1)
+	out := make([][]int, sockets)
+	for c := range inv.CPUs / t {
+		n := 0
+		for k := c * t; k < c*t+t; k++ {
+			n += b2i(sp.cpus.Has(k))
+		}
+		if n == t || n > 0 && !d.wholeCore {
+			s := min(c/per, sockets-1)
+			out[s] = append(out[s], c)
 		}
 	}
-	for c := sockets * max(inv.CoresPerSocket, 1); c < total; c++ {
-		order = append(order, c)
-	}
+	return out
+}
+
+// coreOrder lists free cores in the order of choice, for a job that gets n CPUs here.
+func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
+	inv := &sp.node.Inventory
+	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
+	free := freeCores(sp, d)
 	var near cluster.IDSet
-	for k := range gpus.All() {
-		near = near.Union(inv.GPUs[k].Cores)
+	if !d.unbound {
+		for k := range gpus.All() {
+			near = near.Union(inv.GPUs[k].Cores)
+		}
 	}
-	if !near.Empty() {
-		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Compare(b2i(!near.Has(a*t)), b2i(!near.Has(b*t)))
-		})
+	isNear := func(c int) bool { return near.Has(c * t) }
+	c := d.per(inv)
+	if need := (c + t - 1) / t; d.perSocket > 0 {
+		for s, cores := range free {
+			free[s] = cores[:min(len(cores), d.perSocket*need)]
+		}
+	}
+	if d.cpusPer > 1 && c <= per*t || d.blockSockets {
+		order := wholeTasks(free, (c+t-1)/t)
+		if !near.Empty() {
+			slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })
+		}
+		return order
+	}
+	if near.Empty() {
+		return inTurn(free, nil)
+	}
+	var first, rest [][]int
+	for _, cores := range free {
+		var in, out []int
+		for _, c := range cores {
+			if isNear(c) {
+				in = append(in, c)
+			} else {
+				out = append(out, c)
+			}
+		}
+		first, rest = append(first, in), append(rest, out)
+	}
+	slices.SortStableFunc(first, func(a, b []int) int { return len(b) - len(a) })
+	return inTurn(rest, inTurn(first, nil))
+}
+
+// inTurn takes one core of each socket in turn.
+func inTurn(sockets [][]int, order []int) []int {
+	for i, more := 0, true; more; i++ {
+		more = false
+		for _, cores := range sockets {
+			if i < len(cores) {
+				order, more = append(order, cores[i]), true
+			}
+		}
 	}
 	return order
 }
 
-// wholeTasks orders cores socket by socket, those that make up whole tasks of that many free
-// cores first.
-func wholeTasks(sp *space, need int) (order []int) {
-	inv := &sp.node.Inventory
-	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
+// wholeTasks orders cores socket by socket, those that make up whole tasks of that many first.
+func wholeTasks(sockets [][]int, need int) (order []int) {
 	var rest []int
-	for s := range max(inv.Sockets, 1) {
-		var free []int
-		for c := s * per; c < min((s+1)*per, inv.CPUs/t); c++ {
-			if !sp.cpus.Intersect(cluster.RangeIDSet(c*t, c*t+t-1)).Empty() {
-				free = append(free, c)
-			}
-		}
+	for _, free := range sockets {
 		n := len(free) / need * need
 		order, rest = append(order, free[:n]...), append(rest, free[n:]...)
 	}
 	return append(order, rest...)
+}
+
+// socket is what of one is free.
+type socket struct {
+	cpus int
+	gpus []int // near it, rising
+}
+
+// sockets lists those of a node with what is free, the one with most CPUs first. A GPU of which it
+// is not known what it is near to is near the first one.
+func sockets(sp *space, d *demand) []socket {
+	inv := &sp.node.Inventory
+	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
+	free := freeCores(sp, d)
+	out := make([]socket, len(free))
+	for s, cores := range free {
+		out[s].cpus = len(cores) * t
+	}
+	for k := range sp.gpus.All() {
+		s := min(max(inv.GPUs[k].Cores.Min(), 0)/(per*t), len(out)-1)
+		out[s].gpus = append(out[s].gpus, k)
+	}
+	if !d.unbound {
+		slices.SortStableFunc(out, func(a, b socket) int { return b.cpus - a.cpus })
+	}
+	return out
+}
+
+// enough reports whether the node's free GPUs satisfy the requests.
+func enough(sp *space, want []cluster.GRES) bool {
+	total := int64(0)
+	for _, g := range want {
+		total += g.Count
+		if g.Type != "" && int64(gpuCount(sp, g.Type)) < g.Count {
+			return false
+		}
+	}
+	return int64(sp.gpu) >= total
+}
+
+// pickGPUs takes free GPUs that satisfy the requests (those with a type first): of one socket if one
+// has enough of them and of CPUs, else of each in turn, the lowest first.
+func pickGPUs(sp *space, want []cluster.GRES, cpus int, d *demand) (cluster.IDSet, bool) {
+	list := sockets(sp, d)
+	all := socket{}
+	for _, s := range list {
+		if s.cpus >= cpus {
+			if got, ok := pickOf(sp, s.gpus, want); ok {
+				return got, true
+			}
+		}
+		all.gpus = append(all.gpus, s.gpus...)
+	}
+	return pickOf(sp, all.gpus, want)
+}
+
+// pickOf takes the first of some GPUs that satisfy the requests.
+func pickOf(sp *space, gpus []int, want []cluster.GRES) (cluster.IDSet, bool) {
+	var got []int
+	for _, g := range want {
+		left := int(g.Count)
+		for _, k := range gpus {
+			if left > 0 && !slices.Contains(got, k) && (g.Type == "" || sp.node.Inventory.GPUs[k].Type == g.Type) {
+				got, left = append(got, k), left-1
+			}
+		}
+		if left > 0 {
+			return cluster.IDSet{}, false
+		}
+	}
+	return cluster.NewIDSet(got...), true
+}
+
+// beside is how many free GPUs of a type are near the sockets that so many CPUs are taken of.
+func beside(sp *space, cpus int, kind string, d *demand) (n int64) {
+	list := sockets(sp, d)
+	if d.unbound {
+		return int64(gpuCount(sp, kind))
+	}
+	t := max(sp.node.Inventory.ThreadsPerCore, 1)
+	for _, s := range list[:min(max((cpus+t-1)/t, 1), len(list))] {
+		for _, k := range s.gpus {
+			n += int64(b2i(kind == "" || sp.node.Inventory.GPUs[k].Type == kind))
+		}
+	}
+	return n
+}
+
+// tasksBySocket is how many tasks fit if each socket takes no more than its number.
+func (d *demand) tasksBySocket(sp *space, per int) (n int) {
+	t := max(sp.node.Inventory.ThreadsPerCore, 1)
+	for _, cores := range freeCores(sp, d) {
+		n += min(d.perSocket, len(cores)*t/per)
+	}
+	return n
+}
+
+// eachSocket takes what --gpus-per-socket asks for from as many sockets as the job wants of a node, the lowest that
+// have it and a free core, and beside that what else is wanted.
+func (d *demand) eachSocket(sp *space, more []cluster.GRES) (cluster.IDSet, bool) {
+	list := sockets(sp, &demand{unbound: true, wholeCore: d.wholeCore})
+	var got cluster.IDSet
+	left := max(d.sockets, 1)
+	for _, s := range list {
+		if set, ok := pickOf(sp, s.gpus, d.gpuSocket); ok && left > 0 && s.cpus > 0 {
+			got, left = got.Union(set), left-1
+		}
+	}
+	if left > 0 {
+		return got, false
+	}
+	rest := *sp
+	rest.gpus = sp.gpus.Minus(got)
+	rest.gpu = rest.gpus.Len()
+	set, ok := pickGPUs(&rest, more, 0, d)
+	return got.Union(set), ok
+}
+
+// tasksBeside is how many tasks fit on the CPUs near GPUs that can be had.
+func (d *demand) tasksBeside(sp *space) int {
+	cpus, best := 0, 0
+	for _, s := range sockets(sp, d) {
+		if len(s.gpus) == 0 {
+			continue
+		}
+		cpus += s.cpus
+		if _, ok := pickOf(sp, s.gpus, d.gpuNode); ok {
+			best = max(best, s.cpus)
+		}
+	}
+	if best > 0 && len(d.gpuJob)+len(d.gpuTask) == 0 {
+		cpus = best // all GPUs are of one socket then
+	}
+	return cpus / d.per(&sp.node.Inventory)
 }
 
 func b2i(b bool) int {

@@ -51,6 +51,9 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	if len(parts) == 0 {
 		e.noReservation(s, j)
 	}
+	if j.Spec.Licenses != "" && !c.licensed(j) {
+		e.add(cluster.WaitLicenses, "scontrol show licenses", "it wants licenses %s, others hold too many of them", j.Spec.Licenses)
+	}
 	for _, name := range j.Spec.Partitions {
 		p, ok := s.Partition(name)
 		if !ok {
@@ -288,7 +291,7 @@ func (d *demand) shortage(p *pool) string {
 		lack[d.lacking(sp)]++
 	}
 	var parts []string
-	for _, what := range []string{"excluded", "of another make or feature", "in use (it wants whole nodes)", "short of CPUs", "short of GPUs", "short of memory"} {
+	for _, what := range []string{"excluded", "of another make or feature", "with jobs of other users", "in use (it wants whole nodes)", "short of CPUs", "short of GPUs", "short of memory"} {
 		if n := lack[what]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
@@ -343,9 +346,11 @@ func (d *demand) lacking(sp *space) string {
 		return "excluded"
 	case !d.may(sp.node):
 		return "of another make or feature"
+	case sp.closed != 0 && sp.closed != int64(d.user)+1, d.alone && !d.own(sp):
+		return "with jobs of other users"
 	case d.exclusive && sp.busy:
 		return "in use (it wants whole nodes)"
-	case cpus < max(d.minCPUs, 1) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), 1) && !d.overcommit:
+	case cpus < max(d.minCPUs, 1) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
 		return "short of CPUs"
 	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
 		return "short of memory"

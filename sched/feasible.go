@@ -28,8 +28,10 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 	if len(away) > 0 {
 		return cluster.WaitNodeNotAvail, fmt.Sprint(away)
 	}
-	if d.place(idle, nil) == nil {
-		if d.outgrows(whole(s, true)) {
+	patient := *d
+	patient.switches = 0 // that wait ends
+	if patient.place(idle, nil) == nil {
+		if d.outgrows(whole(s)) {
 			return cluster.WaitPartitionConfig, ""
 		}
 		return cluster.WaitNodesDown, ""
@@ -49,7 +51,7 @@ func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 			continue
 		}
 		if all == nil {
-			all = whole(s, true)
+			all = whole(s)
 		}
 		d := newDemand(s, p, spec, nil)
 		nodes := len(all.members(p))

@@ -13,27 +13,50 @@ import (
 type demand struct {
 	part       *cluster.Partition
 	minNodes   int
-	maxNodes   int // 0: as many as it takes
-	tasks      int // 0: as many as fit on minNodes
-	perNode    int // tasks per node, 0: free
-	cpusPer    int // per task
-	minCPUs    int // per node
+	maxNodes   int  // 0: as many as it takes
+	tasks      int  // 0: as many as fit on minNodes
+	perNode    int  // tasks per node, 0: free
+	cpusPer    int  // per task, see per
+	perSocket  int  // tasks per socket, 0: free
+	perCore    int  // tasks per core, 0: as many as it has threads
+	oneThread  bool // a CPU is a core (--hint=nomultithread, --threads-per-core=1)
+	cpusPerGPU int
+	gpuSocket  []cluster.GRES // per socket
+	minCPUs    int            // per node
 	mem        cluster.Mem
 	gpuNode    []cluster.GRES // per node
 	gpuJob     []cluster.GRES
 	gpuTask    []cluster.GRES
+	gpus       bool // of any of these
 	exclusive  bool
-	only       map[cluster.NodeName]bool // -w: these must all be part of it
 	not        map[cluster.NodeName]bool
-	features   string
+	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore  bool
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
-	nodesAsked bool // a number of nodes, or nodes by name
+	asked      int // tasks asked for
+	user       uint32
+	alone      bool // beside jobs of the same user only
+	loads      *cluster.Snapshot
+	single     bool // one node must hold all tasks
+	useMin     bool // of a range of nodes the fewest
+	spread     bool // over as many nodes as there are
+	contiguous bool
+	blocks     bool // nodes come in blocks
+	switches   int  // leaf switches at most, 0: any
+	segment    int  // nodes of a segment in a block, 0: all
+	together   bool // all segments in one higher block
+	apart      bool // no two segments in one base block
+	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
+	leastLoaded, atEnd bool
+	nodesAsked         bool // a number of nodes, or nodes by name
+	sized              bool // a number of nodes
 	// blockSockets fills one socket before the next (-m x:block).
 	blockSockets bool
-	wanted       []cluster.NodeName
+	unbound      bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
+	bound        bool               // they must be (enforce-binding)
+	wanted       []cluster.NodeName // -w: these must all be part of it
 	// What -B and its like ask of a node's make.
 	sockets, cores, threads int
 }
@@ -42,11 +65,17 @@ type demand struct {
 func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec, avoid []cluster.Avoided) *demand {
 	cfg := s.Config()
 	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, perNode: spec.TasksPerNode,
-		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem, features: spec.Constraint,
+		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
 		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
-		wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
+		blocks:    len(cfg.Blocks) > 0, wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
+		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
-		blockSockets: cluster.BlockSockets(spec.Distribution)}
+		blockSockets: cluster.BlockSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
+		unbound:      strings.Contains(spec.GRESFlags, "disable-binding"), bound: strings.Contains(spec.GRESFlags, "enforce-binding"),
+		user: spec.UID, alone: spec.Sharing == cluster.ShareUser, loads: s,
+		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
+		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
+		leastLoaded: cfg.LLN || p.LLN}
 	if d.mem.Per == cluster.MemDefault {
 		d.mem = p.DefMem
 		if d.mem.Per == cluster.MemDefault {
@@ -54,11 +83,13 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		}
 	}
 	d.gpuNode, d.gpuJob, d.gpuTask = gpusOf(spec.PerNode), gpusOf(spec.PerJob), gpusOf(spec.PerTask)
-	for _, n := range spec.NodeList {
-		if d.only == nil {
-			d.only = map[cluster.NodeName]bool{}
-		}
-		d.only[n] = true
+	d.gpuSocket = gpusOf(spec.PerSocket)
+	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
+	d.perSocket, d.perCore, d.cpusPerGPU = spec.TasksPerSocket, spec.TasksPerCore, spec.CPUsPerGPU
+	hint := strings.ToLower(spec.Hint)
+	d.oneThread = spec.ThreadsPerCore == 1 || strings.Contains(hint, "nomultithread") || strings.Contains(hint, "compute_bound") || strings.Contains(hint, "memory_bound")
+	if strings.Contains(hint, "memory_bound") {
+		d.perSocket = 1
 	}
 	d.wanted = spec.NodeList
 	d.sockets, d.cores, d.threads = spec.SocketsPerNode, spec.CoresPerSocket, spec.ThreadsPerCore
@@ -74,9 +105,20 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		}
 		d.not[a.Node] = true
 	}
+	d.wishes = wishesOf(spec)
 	d.count(spec)
+	d.single = d.maxNodes == 1 || p.MaxNodes == 1
+	d.atEnd = cfg.SerialAtEnd && d.minNodes == 1 && d.tasks*d.cpusPer == 1 && d.minCPUs <= 1
 	return d
 }
+
+// ranged reports whether as many nodes as possible are wanted, of a range.
+func (d *demand) ranged() bool {
+	return d.spread || !d.useMin && d.maxNodes > d.minNodes
+}
+
+// fussy reports whether nodes that suffice by numbers may be the wrong ones together.
+func (d *demand) fussy() bool { return d.contiguous || d.switches > 0 || d.blocks }
 
 // count settles numbers of nodes and tasks from what was given.
 func (d *demand) count(spec *cluster.JobSpec) {
@@ -96,6 +138,14 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	if d.tasks == 0 {
 		d.tasks = d.minNodes
 	}
+	if node, job := sum(d.gpuNode), sum(d.gpuJob); node > 0 && job > 0 && len(d.gpuTask) == 0 && job%node == 0 { // so many nodes
+		d.minNodes = max(d.minNodes, int(job/node))
+		d.maxNodes, d.gpuJob = d.minNodes, nil
+		d.tasks = max(d.tasks, d.minNodes)
+	}
+	if spec.CPUsPerGPU > 0 && len(d.gpuSocket) > 0 {
+		d.minCPUs = max(d.minCPUs, spec.CPUsPerGPU*int(sum(d.gpuSocket))*max(d.sockets, 1))
+	}
 	if spec.CPUsPerGPU > 0 {
 		d.minCPUs = max(d.minCPUs, spec.CPUsPerGPU*int(sum(d.gpuNode)))
 		if g := sum(d.gpuTask); g > 0 {
@@ -104,6 +154,9 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	}
 	if d.tasks < d.minNodes && spec.Tasks > 0 && len(spec.NodeList) == 0 {
 		d.minNodes = max(d.tasks, 1)
+		if d.maxNodes > 0 {
+			d.maxNodes = max(d.minNodes, min(d.maxNodes, d.tasks))
+		}
 	}
 }
 
@@ -125,165 +178,67 @@ func sum(list []cluster.GRES) (n int64) {
 
 // may reports whether the node is one the job may use at all.
 func (d *demand) may(n *cluster.Node) bool {
-	inv := &n.Inventory
-	return !d.not[n.Name] && (d.features == "" || hasFeatures(inv.Features, d.features)) && inv.TmpMB >= d.tmpMB &&
+	return (d.not == nil || !d.not[n.Name]) && d.suits(&n.Inventory)
+}
+
+// wishesOf lists the ways to meet a job's constraint: those that also meet what it prefers first. Nil
+// if it has none. Both were parsed when it was admitted.
+func wishesOf(spec *cluster.JobSpec) []cluster.Wish {
+	if spec.Constraint == "" && spec.Prefer == "" {
+		return nil
+	}
+	wishes, _, err := cluster.ParseConstraint(spec.Constraint)
+	if err != nil {
+		return []cluster.Wish{{All: func([]string) bool { return false }}}
+	}
+	if spec.Prefer == "" {
+		return wishes
+	}
+	liked, _, err := cluster.ParseConstraint(spec.Prefer)
+	if err != nil {
+		return wishes
+	}
+	var both []cluster.Wish
+	for _, a := range liked {
+		for _, b := range wishes {
+			both = append(both, cluster.Wish{All: func(f []string) bool { return a.All(f) && b.All(f) }, Counts: slices.Concat(a.Counts, b.Counts)})
+		}
+	}
+	return append(both, wishes...)
+}
+
+// meets reports whether a node with these features may be used in some way.
+func (d *demand) meets(features []string) bool {
+	return d.wishes == nil || slices.ContainsFunc(d.wishes, func(w cluster.Wish) bool { return w.All(features) })
+}
+
+// suits reports whether the job may use nodes of that make.
+func (d *demand) suits(inv *cluster.Inventory) bool {
+	return d.meets(inv.Features) && inv.TmpMB >= d.tmpMB &&
 		inv.Sockets >= d.sockets && inv.CoresPerSocket >= d.cores && inv.ThreadsPerCore >= d.threads
 }
 
-// hasFeatures judges a plain constraint: names joined by & or |, without brackets.
-func hasFeatures(have []string, want string) bool {
-	if want == "" {
-		return true
-	}
-	for _, alt := range strings.Split(want, "|") {
-		all := true
-		for _, f := range strings.FieldsFunc(alt, func(r rune) bool { return r == '&' || r == ',' }) {
-			name, _, _ := strings.Cut(f, "*")
-			all = all && slices.Contains(have, name)
-		}
-		if all {
-			return true
-		}
-	}
-	return false
-}
-
-// room is what one node could give to the job.
+// room is what one node gives to the job.
 type room struct {
 	sp    *space
 	tasks int // how many tasks fit
 }
 
-// from finds an allocation in the pool, or nil; for the place see pick.
-func (d *demand) from(p *pool, place *int) *cluster.Alloc {
-	rooms := d.pick(p, nil, place)
-	if rooms == nil {
-		return nil
-	}
-	return d.deal(rooms)
-}
-
 // place finds an allocation in the pool without the avoided nodes, or nil.
 func (d *demand) place(p *pool, avoid nodeSet) *cluster.Alloc {
-	chosen := d.pick(p, avoid, nil)
-	if chosen == nil {
-		return nil
-	}
-	return d.deal(chosen)
+	return newView(d, p, nil, 0).find(avoid)
 }
 
-// pick chooses the nodes: the first ones, in order, that cover tasks and GPUs; nodes asked for by
-// name come first. from, if given, is the place in the list before which no node has room; it
-// is moved on.
-func (d *demand) pick(p *pool, avoid nodeSet, from *int) []room {
-	named := d.named(p, avoid)
-	if len(named) < len(d.only) {
-		return nil
-	}
-	list := p.members(d.part)
-	most := d.most(len(named) + len(list))
-	if most < d.minNodes {
-		return nil
-	}
-	rooms, tally := named, d.newTally()
-	for _, r := range named {
-		tally.add(d, r)
-	}
-	if len(rooms) <= most && tally.covers(d, len(rooms)) {
-		return rooms
-	}
-	begin, first := 0, true
-	if from != nil {
-		begin = *from
-	}
-	for k := begin; k < len(list); k++ {
-		sp := &p.spaces[list[k]]
-		if d.only[sp.node.Name] {
-			continue
-		}
-		n := d.capacity(sp)
-		if n > 0 && first && from != nil {
-			*from, first = k, false
-		}
-		if n == 0 || avoid.has(list[k]) {
-			continue
-		}
-		rooms = append(rooms, room{sp, n})
-		if len(rooms) > most {
-			continue // the first ones are too small together; collect all to try the roomiest
-		}
-		if tally.add(d, rooms[len(rooms)-1]); tally.covers(d, len(rooms)) {
-			return rooms
-		}
-	}
-	if first && from != nil {
-		*from = len(list)
-	}
-	if len(rooms) <= most {
-		return nil
-	}
-	slices.SortStableFunc(rooms[len(named):], func(a, b room) int {
-		return cmp.Or(cmp.Compare(b.tasks, a.tasks), cmp.Compare(d.gpusFree(b.sp), d.gpusFree(a.sp)))
-	})
-	tally = d.newTally()
-	for i := range rooms[:most] {
-		if tally.add(d, rooms[i]); tally.covers(d, i+1) {
-			return rooms[:i+1]
-		}
-	}
-	return nil
-}
-
-// named finds the nodes that were asked for by name, in node order.
-func (d *demand) named(p *pool, avoid nodeSet) (out []room) {
-	for _, name := range d.wanted {
-		if i, ok := p.at[name]; ok && !avoid.has(i) && p.inPartition(d.part, i) {
-			if n := d.capacity(&p.spaces[i]); n > 0 {
-				out = append(out, room{&p.spaces[i], n})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b room) int { return cmp.Compare(a.sp.node.Order, b.sp.node.Order) })
-	return slices.CompactFunc(out, func(a, b room) bool { return a.sp == b.sp })
-}
-
-// most is the largest number of nodes that the job may get.
+// most is the largest number of nodes that the job may get of so many.
 func (d *demand) most(nodes int) int {
 	most := d.maxNodes
 	if most == 0 || d.part.MaxNodes > 0 && most > d.part.MaxNodes {
 		most = cmp.Or(d.part.MaxNodes, nodes)
 	}
 	if d.maxNodes == 0 && d.minNodes > 1 {
-		most = min(most, max(d.minNodes, len(d.only)))
+		most = min(most, max(d.minNodes, len(d.wanted)))
 	}
 	return most
-}
-
-// tally sums what chosen nodes give.
-type tally struct {
-	tasks int
-	gpus  []int64 // by entry of gpuJob
-}
-
-func (d *demand) newTally() tally { return tally{gpus: make([]int64, len(d.gpuJob))} }
-
-func (t *tally) add(d *demand, r room) {
-	t.tasks += r.tasks
-	for i, g := range d.gpuJob {
-		t.gpus[i] += int64(gpuCount(r.sp, g.Type))
-	}
-}
-
-func (t *tally) covers(d *demand, nodes int) bool {
-	if nodes < d.minNodes || t.tasks < d.tasks {
-		return false
-	}
-	for i, g := range d.gpuJob {
-		if t.gpus[i] < g.Count {
-			return false
-		}
-	}
-	return true
 }
 
 func (d *demand) gpusFree(sp *space) (n int) {
@@ -295,22 +250,65 @@ func (d *demand) gpusFree(sp *space) (n int) {
 
 // capacity is how many tasks fit on the node now, 0 if the job can not use it.
 func (d *demand) capacity(sp *space) int {
+	if !d.may(sp.node) {
+		return 0
+	}
+	return d.fits(sp)
+}
+
+// own reports whether all jobs of a node are the user's.
+func (d *demand) own(sp *space) bool {
+	return sp.jobs == 0 || (sp.taken == 0 || sp.taken == int64(d.user)+1) && d.loads.AllOf(d.loads.Load(sp.node.Name), d.user)
+}
+
+// per is how many CPUs a task gets on nodes of a make.
+func (d *demand) per(inv *cluster.Inventory) int {
+	t := inv.ThreadsPerCore
+	switch {
+	case t <= 1:
+	case d.oneThread:
+		return d.cpusPer * t
+	case d.perCore > 0 && d.perCore < t:
+		return max(d.cpusPer, t/d.perCore)
+	}
+	return d.cpusPer
+}
+
+// fits is how many tasks fit on a node that the job may use.
+func (d *demand) fits(sp *space) int {
 	cpus := sp.free
 	if !d.wholeCore {
-		cpus = sp.cpus.Len()
+		cpus = sp.cpu
 	}
-	if cpus < max(d.minCPUs, 1) || cpus < d.cpusPer && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.node.Inventory.CPUs) || !d.may(sp.node) {
+	if sp.closed != 0 && sp.closed != int64(d.user)+1 || d.alone && !d.own(sp) {
+		return 0
+	}
+	per := d.per(&sp.node.Inventory)
+	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {
 		return 0
 	}
 	cpus = d.cpusByMem(sp, cpus)
 	if cpus < max(d.minCPUs, 1) {
 		return 0
 	}
-	n := cpus / d.cpusPer
+	n := cpus
+	if per > 1 {
+		n = cpus / per
+	}
+	if d.perSocket > 0 {
+		n = min(n, d.tasksBySocket(sp, per))
+	}
 	if d.overcommit {
 		n = max(n, d.tasks)
 	}
-	if n = min(n, d.tasksByGPU(sp)); d.perNode > 0 {
+	if d.bound && d.gpus {
+		n = min(n, d.tasksBeside(sp))
+	}
+	n = min(n, d.tasksByGPU(sp))
+	if d.single && n < d.tasks {
+		return 0
+	}
+	if d.perNode > 0 {
 		if n < min(d.perNode, d.tasks) {
 			return 0
 		}
@@ -325,7 +323,7 @@ func (d *demand) cpusByMem(sp *space, cpus int) int {
 		return cpus
 	}
 	switch {
-	case d.mem.Per == cluster.MemPerNode && (sp.mem < d.mem.MB || d.mem.MB == 0 && sp.mem < sp.node.Inventory.MemMB): // --mem=0: all of it
+	case d.mem.Per == cluster.MemPerNode && (sp.mem < d.mem.MB || d.mem.MB == 0 && sp.mem < usable(sp.node)): // --mem=0: all of it
 		return 0
 	case d.mem.Per == cluster.MemPerCPU && d.mem.MB > 0 && !d.exclusive:
 		allowed := int(sp.mem / d.mem.MB)
@@ -339,14 +337,19 @@ func (d *demand) cpusByMem(sp *space, cpus int) int {
 
 // tasksByGPU is how many tasks the node's free GPUs, and memory that is counted by them, allow.
 func (d *demand) tasksByGPU(sp *space) int {
-	if len(d.gpuNode) == 0 && len(d.gpuTask) == 0 && len(d.gpuJob) == 0 {
+	if !d.gpus {
 		if d.memAlloc && d.mem.Per == cluster.MemPerGPU && sp.mem < d.mem.MB {
 			return 0
 		}
 		return math.MaxInt
 	}
-	if _, ok := pick(sp, d.gpuNode); !ok {
+	if !enough(sp, d.gpuNode) {
 		return 0
+	}
+	if len(d.gpuSocket) > 0 {
+		if _, ok := d.eachSocket(sp, d.gpuNode); !ok {
+			return 0
+		}
 	}
 	n, base := math.MaxInt, int(sum(d.gpuNode))
 	for _, g := range d.gpuTask {
@@ -371,69 +374,103 @@ func (d *demand) tasksByGPU(sp *space) int {
 // the devices can not be dealt out after all.
 func (d *demand) deal(rooms []room) *cluster.Alloc {
 	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Shares: make([]cluster.Share, 0, len(rooms))}
-	left, gpuLeft := d.tasks, make([]int64, len(d.gpuJob))
-	for i, g := range d.gpuJob {
-		gpuLeft[i] = g.Count
-	}
-	for i, r := range rooms {
+	left := d.tasks
+	for i := range rooms {
+		r := &rooms[i]
 		after := len(rooms) - i - 1
 		n := min(r.tasks, max(left-after, 1))
 		if d.overcommit { // CPUs do not limit it: tasks are spread evenly
 			n = min(r.tasks, max((left+after)/(after+1), 1))
 		}
 		left -= n
-		gpus, ok := d.devices(r.sp, n, after, gpuLeft)
-		if !ok {
-			return nil
-		}
-		want := max(n*d.cpusPer, d.minCPUs)
-		if d.overcommit { // what one task wants, however many there are
-			want = max(min(max(d.cpusPer, d.minCPUs), r.sp.cpus.Len()), 1)
+		r.tasks = n
+	}
+	gpus := d.split(rooms)
+	for i, r := range rooms {
+		want := d.cpusOn(r)
+		var devices cluster.IDSet
+		if d.gpus {
+			var ok bool
+			if devices, ok = d.devices(r, want, gpus[i]); !ok {
+				return nil
+			}
+			want = max(want, d.cpusPerGPU*devices.Len())
 		}
 		if d.exclusive {
-			want, gpus = r.sp.node.Inventory.CPUs, r.sp.gpus
+			want, devices = r.sp.cpu, r.sp.gpus
 		}
-		sh := cluster.Share{Node: r.sp.node.Name, Tasks: n, GPUs: gpus, CPUs: pickCPUs(r.sp, want, gpus, d)}
+		sh := cluster.Share{Node: r.sp.node.Name, Tasks: r.tasks, GPUs: devices, CPUs: pickCPUs(r.sp, want, devices, d)}
 		sh.MemMB = d.memory(r.sp, sh)
-		if sh.MemMB > max(r.sp.mem, 0) {
+		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < want {
 			return nil
 		}
-		for k := range gpus.All() {
+		for k := range devices.All() {
 			a.Types[r.sp.node.Inventory.GPUs[k].Type]++
 		}
 		a.Shares = append(a.Shares, sh)
 	}
-	if len(rooms) > 1 {
-		order := make(map[cluster.NodeName]int, len(rooms))
-		for _, r := range rooms {
-			order[r.sp.node.Name] = r.sp.node.Order
-		}
-		slices.SortStableFunc(a.Shares, func(x, y cluster.Share) int { return cmp.Compare(order[x.Node], order[y.Node]) })
-	}
 	return a
 }
 
-// devices picks the GPUs of one node for n tasks; after is how many nodes follow, each of which
-// must get a part of what --gpus asks for.
-func (d *demand) devices(sp *space, n, after int, left []int64) (cluster.IDSet, bool) {
-	if len(d.gpuNode) == 0 && len(d.gpuTask) == 0 && len(d.gpuJob) == 0 {
-		return cluster.IDSet{}, true
+// cpusOn is how many CPUs the tasks of one node get.
+func (d *demand) cpusOn(r room) int {
+	if d.overcommit { // what one task wants, however many there are
+		return max(min(max(d.cpusPer, d.minCPUs), r.sp.cpu), 1)
 	}
-	want := slices.Clone(d.gpuNode)
-	for _, g := range d.gpuTask {
-		g.Count *= int64(n)
-		want = append(want, g)
+	return max(r.tasks*d.per(&r.sp.node.Inventory), d.minCPUs)
+}
+
+// gives is how many free GPUs of a type a node can give to --gpus: for each it needs its CPUs.
+func (d *demand) gives(sp *space, kind string) int {
+	n := gpuCount(sp, kind)
+	if d.cpusPerGPU > 0 {
+		n = min(n, sp.free/d.cpusPerGPU)
 	}
-	if len(d.gpuTask) == 0 {
-		for i, g := range d.gpuJob {
-			g.Count = max(min(int64(gpuCount(sp, g.Type)), left[i]-int64(after)), 0)
-			left[i] -= g.Count
-			want = append(want, g)
+	return n
+}
+
+// split says how many GPUs of each entry of --gpus each node gives: first those beside the CPUs that its
+// tasks get, then any. Each node gives one at least.
+func (d *demand) split(rooms []room) [][]int64 {
+	out := make([][]int64, len(rooms))
+	if len(d.gpuJob) == 0 || len(d.gpuTask) > 0 {
+		return out
+	}
+	for k, g := range d.gpuJob {
+		left := g.Count
+		for i, r := range rooms {
+			n := min(beside(r.sp, d.cpusOn(r), g.Type, d), int64(d.gives(r.sp, g.Type)), left-int64(len(rooms)-i-1))
+			out[i] = append(out[i], max(n, 0))
+			left -= out[i][k]
+		}
+		for i, r := range rooms {
+			n := min(int64(d.gives(r.sp, g.Type))-out[i][k], left)
+			out[i][k] += n
+			left -= n
 		}
 	}
-	slices.SortStableFunc(want, func(a, b cluster.GRES) int { return b2i(a.Type == "") - b2i(b.Type == "") })
-	return pick(sp, want)
+	return out
 }
+
+// devices picks the GPUs of one node; job is its part of what --gpus asks for.
+func (d *demand) devices(r room, cpus int, job []int64) (cluster.IDSet, bool) {
+	want := slices.Clone(d.gpuNode)
+	for _, g := range d.gpuTask {
+		g.Count *= int64(r.tasks)
+		want = append(want, g)
+	}
+	for i, n := range job {
+		want = append(want, cluster.GRES{Name: "gpu", Type: d.gpuJob[i].Type, Count: n})
+	}
+	slices.SortStableFunc(want, func(a, b cluster.GRES) int { return b2i(a.Type == "") - b2i(b.Type == "") })
+	if len(d.gpuSocket) > 0 {
+		return d.eachSocket(r.sp, want)
+	}
+	return pickGPUs(r.sp, want, cpus, d)
+}
+
+// usable is the memory of a node that jobs may have.
+func usable(n *cluster.Node) cluster.MemMB { return n.Inventory.MemMB - n.Inventory.SpecMemMB }
 
 func (d *demand) memory(sp *space, sh cluster.Share) cluster.MemMB {
 	if !d.memAlloc {
@@ -442,11 +479,11 @@ func (d *demand) memory(sp *space, sh cluster.Share) cluster.MemMB {
 	switch d.mem.Per {
 	case cluster.MemPerNode:
 		if d.mem.MB == 0 {
-			return sp.node.Inventory.MemMB
+			return usable(sp.node)
 		}
 		return d.mem.MB
 	case cluster.MemPerCPU:
-		return min(d.mem.MB*cluster.MemMB(sh.CPUs.Len()), sp.node.Inventory.MemMB)
+		return min(d.mem.MB*cluster.MemMB(sh.CPUs.Len()), usable(sp.node))
 	case cluster.MemPerGPU:
 		return d.mem.MB * cluster.MemMB(max(sh.GPUs.Len(), 1))
 	}
@@ -460,24 +497,4 @@ func gpuCount(sp *space, kind string) (n int) {
 		}
 	}
 	return n
-}
-
-// pick takes the lowest free GPUs that satisfy the requests.
-func pick(sp *space, want []cluster.GRES) (cluster.IDSet, bool) {
-	var got cluster.IDSet
-	for _, g := range want {
-		left := int(g.Count)
-		for k := range sp.gpus.All() {
-			if left == 0 {
-				break
-			}
-			if !got.Has(k) && (g.Type == "" || sp.node.Inventory.GPUs[k].Type == g.Type) {
-				got, left = got.Union(cluster.NewIDSet(k)), left-1
-			}
-		}
-		if left > 0 {
-			return got, false
-		}
-	}
-	return got, true
 }

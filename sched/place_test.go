@@ -8,41 +8,41 @@ import (
 	"dev.muster/cluster"
 )
 
-type change = func(*cluster.JobSpec)
+type tweak = func(*cluster.JobSpec)
 
 func TestPlacement(t *testing.T) {
 	gpu := func(kind string, n int64) []cluster.GRES { return []cluster.GRES{{Name: "gpu", Type: kind, Count: n}} }
 	for name, c := range map[string]struct {
 		threads int
-		jobs    []change
+		jobs    []tweak
 		want    []string
 	}{
-		"one CPU jobs alternate sockets": {1, []change{nil, nil, nil}, []string{"n000:1:0::0", "n000:1:8::0", "n000:1:1::0"}},
-		"-N2 -n4 is 3+1": {1, []change{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks = 2, 2, 4 }},
+		"one CPU jobs fill a socket": {1, []tweak{nil, nil, nil}, []string{"n000:1:0::0", "n000:1:1::0", "n000:1:2::0"}},
+		"-N2 -n4 is 3+1": {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks = 2, 2, 4 }},
 			[]string{"n000:3:0-1,8::0 n001:1:0::0"}},
-		"-N3 -n8 is 6,1,1": {1, []change{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks = 3, 3, 8 }},
+		"-N3 -n8 is 6,1,1": {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks = 3, 3, 8 }},
 			[]string{"n000:6:0-2,8-10::0 n001:1:0::0 n002:1:0::0"}},
-		"-n20 fills up": {1, []change{func(s *cluster.JobSpec) { s.Tasks = 20 }}, []string{"n000:16:0-15::0 n001:4:0-1,8-9::0"}},
-		"-O -N3 -n8":    {1, []change{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks, s.Overcommit = 3, 3, 8, true }}, []string{"n000:3:0::0 n001:3:0::0 n002:2:0::0"}},
-		"-O -n20 -c2":   {1, []change{func(s *cluster.JobSpec) { s.Tasks, s.CPUsPerTask, s.Overcommit = 20, 2, true }}, []string{"n000:20:0-1::0"}},
-		"-n300":         {1, []change{func(s *cluster.JobSpec) { s.Tasks = 300 }}, []string{"waits " + string(cluster.WaitPartitionConfig)}},
-		"-N2 -n6 -c5":   {1, []change{func(s *cluster.JobSpec) { s.MinNodes, s.Tasks, s.CPUsPerTask = 2, 6, 5 }}, []string{"n000:3:0-14::0 n001:3:0-14::0"}},
-		"exclusive":     {1, []change{nil, func(s *cluster.JobSpec) { s.Sharing = cluster.ShareExclusive }}, []string{"n000:1:0::0", "n001:1:0-15:0-3:0"}},
-		"GPU's socket":  {1, []change{func(s *cluster.JobSpec) { s.PerNode, s.Tasks = gpu("h100", 1), 2 }}, []string{"n000:2:8-9:2:0"}},
-		"types":         {1, []change{func(s *cluster.JobSpec) { s.PerNode = gpu("h100", 3) }, func(s *cluster.JobSpec) { s.PerNode = gpu("", 3) }}, []string{"waits " + string(cluster.WaitNodesDown), "n000:1:0:0-2:0"}},
-		"two types":     {1, []change{func(s *cluster.JobSpec) { s.PerJob = append(gpu("a100", 1), gpu("h100", 2)...) }}, []string{"n000:1:0:0,2-3:0"}},
-		"--gpus=6":      {1, []change{func(s *cluster.JobSpec) { s.PerJob, s.Tasks = gpu("", 6), 2 }}, []string{"n000:1:0:0-3:0 n001:1:0:0-1:0"}},
-		"per task":      {1, []change{func(s *cluster.JobSpec) { s.PerTask, s.Tasks = gpu("a100", 1), 3 }}, []string{"n000:2:0-1:0-1:0 n001:1:0:0:0"}},
-		"mem per node":  {1, []change{func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} }, func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} }}, []string{"n000:1:0::40000", "n001:1:0::40000"}},
-		"mem per CPU":   {1, []change{func(s *cluster.JobSpec) { s.Mem, s.Tasks = cluster.Mem{Per: cluster.MemPerCPU, MB: 10000}, 8 }}, []string{"n000:6:0-2,8-10::60000 n001:2:0,8::20000"}},
-		"all memory":    {1, []change{nil, func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} }}, []string{"n000:1:0::0", "n000:1:8::64000"}},
-		"mem per GPU": {1, []change{func(s *cluster.JobSpec) {
+		"-n20 fills up": {1, []tweak{func(s *cluster.JobSpec) { s.Tasks = 20 }}, []string{"n000:16:0-15::0 n001:4:0-1,8-9::0"}},
+		"-O -N3 -n8":    {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks, s.Overcommit = 3, 3, 8, true }}, []string{"n000:3:0::0 n001:3:0::0 n002:2:0::0"}},
+		"-O -n20 -c2":   {1, []tweak{func(s *cluster.JobSpec) { s.Tasks, s.CPUsPerTask, s.Overcommit = 20, 2, true }}, []string{"n000:20:0-1::0"}},
+		"-n300":         {1, []tweak{func(s *cluster.JobSpec) { s.Tasks = 300 }}, []string{"waits " + string(cluster.WaitPartitionConfig)}},
+		"-N2 -n6 -c5":   {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.Tasks, s.CPUsPerTask = 2, 6, 5 }}, []string{"n000:3:0-14::0 n001:3:0-14::0"}},
+		"exclusive":     {1, []tweak{nil, func(s *cluster.JobSpec) { s.Sharing = cluster.ShareExclusive }}, []string{"n000:1:0::0", "n001:1:0-15:0-3:0"}},
+		"GPU's socket":  {1, []tweak{func(s *cluster.JobSpec) { s.PerNode, s.Tasks = gpu("h100", 1), 2 }}, []string{"n000:2:8-9:2:0"}},
+		"types":         {1, []tweak{func(s *cluster.JobSpec) { s.PerNode = gpu("h100", 3) }, func(s *cluster.JobSpec) { s.PerNode = gpu("", 3) }}, []string{"waits " + string(cluster.WaitNodesDown), "n000:1:0:0-2:0"}},
+		"two types":     {1, []tweak{func(s *cluster.JobSpec) { s.PerJob = append(gpu("a100", 1), gpu("h100", 2)...) }}, []string{"n000:1:0:0,2-3:0"}},
+		"--gpus=6":      {1, []tweak{func(s *cluster.JobSpec) { s.PerJob, s.Tasks = gpu("", 6), 2 }}, []string{"n000:1:0:0-3:0 n001:1:0:0-1:0"}},
+		"per task":      {1, []tweak{func(s *cluster.JobSpec) { s.PerTask, s.Tasks = gpu("a100", 1), 3 }}, []string{"n000:2:0-1:0-1:0 n001:1:0:0:0"}},
+		"mem per node":  {1, []tweak{func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} }, func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} }}, []string{"n000:1:0::40000", "n001:1:0::40000"}},
+		"mem per CPU":   {1, []tweak{func(s *cluster.JobSpec) { s.Mem, s.Tasks = cluster.Mem{Per: cluster.MemPerCPU, MB: 10000}, 8 }}, []string{"n000:6:0-2,8-10::60000 n001:2:0,8::20000"}},
+		"all memory":    {1, []tweak{nil, func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} }}, []string{"n000:1:0::0", "n000:1:1::64000"}},
+		"mem per GPU": {1, []tweak{func(s *cluster.JobSpec) {
 			s.Mem, s.PerTask, s.Tasks = cluster.Mem{Per: cluster.MemPerGPU, MB: 30000}, gpu("", 1), 3
 		}}, []string{"n000:2:0-1:0-1:60000 n001:1:0:0:30000"}},
-		"-w and -x":      {1, []change{func(s *cluster.JobSpec) { s.NodeList = []cluster.NodeName{"n002"} }, func(s *cluster.JobSpec) { s.Exclude = []cluster.NodeName{"n000"} }, func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{"n002"}, 2 }}, []string{"n002:1:0::0", "n001:1:0::0", "n000:1:0::0 n002:1:8::0"}},
-		"whole cores":    {2, []change{nil, func(s *cluster.JobSpec) { s.Tasks = 3 }}, []string{"n000:1:0-1::0", "n000:3:2-3,16-17::0"}},
-		"cores' memory":  {2, []change{func(s *cluster.JobSpec) { s.Tasks, s.Mem = 3, cluster.Mem{Per: cluster.MemPerCPU, MB: 20000} }}, []string{"n000:2:0-1::40000 n001:1:0-1::40000"}},
-		"tasks per node": {1, []change{func(s *cluster.JobSpec) { s.TasksPerNode, s.Tasks, s.MinNodes = 3, 4, 3 }}, []string{"n000:2:0,8::0 n001:1:0::0 n002:1:0::0"}},
+		"-w and -x":      {1, []tweak{func(s *cluster.JobSpec) { s.NodeList = []cluster.NodeName{"n002"} }, func(s *cluster.JobSpec) { s.Exclude = []cluster.NodeName{"n000"} }, func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{"n002"}, 2 }}, []string{"n002:1:0::0", "n001:1:0::0", "n000:1:0::0 n002:1:1::0"}},
+		"whole cores":    {2, []tweak{nil, func(s *cluster.JobSpec) { s.Tasks = 3 }}, []string{"n000:1:0-1::0", "n000:3:2-3,16-17::0"}},
+		"cores' memory":  {2, []tweak{func(s *cluster.JobSpec) { s.Tasks, s.Mem = 3, cluster.Mem{Per: cluster.MemPerCPU, MB: 20000} }}, []string{"n000:2:0-1::40000 n001:1:0-1::40000"}},
+		"tasks per node": {1, []tweak{func(s *cluster.JobSpec) { s.TasksPerNode, s.Tasks, s.MinNodes = 3, 4, 3 }}, []string{"n000:2:0,8::0 n001:1:0::0 n002:1:0::0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, 0)
@@ -64,7 +64,7 @@ func TestPartitions(t *testing.T) {
 	b := newBed(t, 3, cluster.Partition{Name: "small", Nodes: []cluster.NodeName{"n002"}, State: cluster.PartitionUp},
 		cluster.Partition{Name: "down", All: true, State: cluster.PartitionDown})
 	all := func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = 3, 3, cluster.ShareExclusive }
-	nodes := func(n int) change {
+	nodes := func(n int) tweak {
 		return func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = n, n, cluster.ShareExclusive }
 	}
 	first := b.submit(nodes(2))

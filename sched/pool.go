@@ -9,26 +9,38 @@ import (
 
 // space is what is free on one node.
 type space struct {
-	node *cluster.Node
-	cpus cluster.IDSet
-	gpus cluster.IDSet
-	mem  cluster.MemMB
-	free int  // CPUs of cores that are free as a whole
-	jobs int  // how many are there
-	busy bool // some job is there
+	node   *cluster.Node
+	cpus   cluster.IDSet
+	gpus   cluster.IDSet
+	mem    cluster.MemMB
+	model  int   // number of its make in the pool
+	cpu    int   // how many CPUs are free
+	gpu    int   // how many GPUs are free
+	free   int   // CPUs of cores that are free as a whole
+	all    int   // that, of an empty node
+	jobs   int   // how many are there
+	closed int64 // one more than the user for whose jobs alone it is; 0: for all
+	taken  int64 // one more than the user whose jobs start there in this cycle; -1: several
+	busy   bool  // some job is there
 }
 
 // settle derives the counts.
 func (sp *space) settle() {
-	sp.free, sp.busy = freeInCores(&sp.node.Inventory, sp.cpus), sp.jobs > 0
+	sp.cpu, sp.gpu, sp.free, sp.busy = sp.cpus.Len(), sp.gpus.Len(), freeInCores(&sp.node.Inventory, sp.cpus), sp.jobs > 0
 }
 
 // pool is what is free on every node that counts, in node order.
 type pool struct {
-	spaces []space
-	at     map[cluster.NodeName]int
-	all    []int
-	parts  map[*cluster.Partition][]int // places of each partition's nodes, in its order
+	spaces  []space
+	at      map[cluster.NodeName]int
+	all     []int
+	parts   map[*cluster.Partition][]int // places of each partition's nodes, in node order
+	models  []model
+	closed  bool // there are nodes that are for one user's jobs
+	plan    *topology
+	changed []change // of spaces since the pool was made, in turn
+	latest  []int32  // by place, the number of its last change plus one
+	ranks   []int32  // by place, that among all nodes of the cluster, of service or not
 }
 
 // nodeSet is a set of places in a pool; nil is empty.
@@ -36,13 +48,46 @@ type nodeSet []bool
 
 func (s nodeSet) has(i int) bool { return s != nil && s[i] }
 
+// model is what nodes of one make have in common.
+type model struct {
+	of   *cluster.Inventory // of the first of them
+	cpus cluster.IDSet
+	gpus cluster.IDSet
+	free int
+}
+
+// alike reports whether a job that may use an empty node of the one make may use one of the other.
+func alike(a, b *cluster.Inventory) bool {
+	return a == b || a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB && a.Sockets == b.Sockets &&
+		a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && slices.Equal(a.Features, b.Features) &&
+		a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
+		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y cluster.GPU) bool {
+			return x.Type == y.Type && x.Missing == y.Missing && x.Cores.Equal(y.Cores)
+		})
+}
+
+// modelOf finds the model of a node, most likely that of the node before, or makes it.
+func (p *pool) modelOf(inv *cluster.Inventory, last int, devices func(*cluster.Inventory) cluster.IDSet) int {
+	for n := range len(p.models) {
+		k := (last + n) % len(p.models)
+		if alike(p.models[k].of, inv) {
+			return k
+		}
+	}
+	m := model{of: inv, cpus: cluster.RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs), gpus: devices(inv)}
+	m.free = freeInCores(inv, m.cpus)
+	p.models = append(p.models, m)
+	return len(p.models) - 1
+}
+
 // gather makes a pool of the nodes that count, with what load leaves free.
 func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*cluster.Inventory) cluster.IDSet,
 	load func(cluster.NodeName) *cluster.Load) *pool {
-	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{}}
-	none := &cluster.Load{}
+	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{},
+		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
+	none, rank, kind := &cluster.Load{}, -1, 0
 	for n := range s.Nodes() {
-		if !counts(n) {
+		if rank++; !counts(n) {
 			continue
 		}
 		l := none
@@ -50,17 +95,36 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 			l = load(n.Name)
 		}
 		inv := &n.Inventory
-		sp := space{node: n, mem: inv.MemMB - l.MemMB, jobs: len(l.Jobs),
-			cpus: cluster.RangeIDSet(0, inv.CPUs-1), gpus: devices(inv)}
-		if sp.jobs > 0 {
-			sp.cpus, sp.gpus = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs)
+		kind = p.modelOf(inv, kind, devices)
+		sp := p.models[kind].empty(n, kind)
+		if sp.jobs = len(l.Jobs); sp.jobs > 0 {
+			sp.cpus, sp.gpus, sp.mem = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB
+			sp.settle()
+			sp.closed, p.closed = l.Closed, p.closed || l.Closed != 0
 		}
-		sp.settle()
 		p.at[n.Name] = len(p.spaces)
 		p.all = append(p.all, len(p.spaces))
 		p.spaces = append(p.spaces, sp)
+		p.ranks = append(p.ranks, int32(rank))
 	}
+	p.plan = newTopology(s.Config(), p)
 	return p
+}
+
+// empty is the space of a node without jobs.
+func (m *model) empty(n *cluster.Node, kind int) space {
+	return space{node: n, model: kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
+		cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
+}
+
+// emptied is the same nodes without any job.
+func (p *pool) emptied() *pool {
+	out := p.clone()
+	for i := range out.spaces {
+		sp := &out.spaces[i]
+		*sp = p.models[sp.model].empty(sp.node, sp.model)
+	}
+	return out
 }
 
 // newPool is what is free now on the nodes that may be used.
@@ -68,13 +132,10 @@ func newPool(s *cluster.Snapshot) *pool {
 	return gather(s, (*cluster.Node).Usable, (*cluster.Inventory).Devices, s.Load)
 }
 
-// whole is the pool as if nothing ran; with all, also of nodes that are not usable now.
-func whole(s *cluster.Snapshot, all bool) *pool {
-	devices := (*cluster.Inventory).Devices
-	if all { // those too that may come back
-		devices = func(inv *cluster.Inventory) cluster.IDSet { return cluster.RangeIDSet(0, len(inv.GPUs)-1) }
-	}
-	return gather(s, func(n *cluster.Node) bool { return all || n.Usable() }, devices, nil)
+// whole is every node, of service or not, as if nothing ran; with the devices that may come back.
+func whole(s *cluster.Snapshot) *pool {
+	return gather(s, func(*cluster.Node) bool { return true },
+		func(inv *cluster.Inventory) cluster.IDSet { return cluster.RangeIDSet(0, len(inv.GPUs)-1) }, nil)
 }
 
 // members lists the places of a partition's nodes.
@@ -89,17 +150,14 @@ func (p *pool) members(part *cluster.Partition) []int {
 				list = append(list, i)
 			}
 		}
+		slices.Sort(list)
 		p.parts[part] = list
 	}
 	return list
 }
 
-func (p *pool) inPartition(part *cluster.Partition, i int) bool {
-	return part.All || slices.Contains(p.members(part), i)
-}
-
 func (p *pool) clone() *pool {
-	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts}
+	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan}
 }
 
 func (p *pool) take(a *cluster.Alloc) {
@@ -108,8 +166,41 @@ func (p *pool) take(a *cluster.Alloc) {
 			sp := &p.spaces[i]
 			sp.cpus, sp.gpus, sp.mem, sp.jobs = sp.cpus.Minus(sh.CPUs), sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
 			sp.settle()
+			p.note(i, false)
 		}
 	}
+}
+
+// start takes what a job gets, and notes whose it is.
+func (p *pool) start(a *cluster.Alloc, spec *cluster.JobSpec) {
+	p.take(a)
+	who := int64(spec.UID) + 1
+	for _, sh := range a.Shares {
+		sp := &p.spaces[p.at[sh.Node]]
+		if sp.taken != 0 && sp.taken != who {
+			who = -1
+		}
+		if sp.taken = who; spec.Sharing == cluster.ShareUser {
+			sp.closed, p.closed = who, true
+		}
+	}
+}
+
+// change tells that a node has more free than before, or less.
+type change struct {
+	at   int32
+	more bool
+}
+
+func (p *pool) note(i int, more bool) {
+	if p.latest == nil {
+		p.latest = make([]int32, len(p.spaces))
+	}
+	if last := p.latest[i]; last > 0 && p.changed[last-1].more {
+		more = true // who sees only the last change must look
+	}
+	p.changed = append(p.changed, change{int32(i), more})
+	p.latest[i] = int32(len(p.changed))
 }
 
 // places is the set of the allocation's nodes.
@@ -143,6 +234,10 @@ func (p *pool) give(r release) {
 			sp.cpus = sp.cpus.Union(sh.CPUs)
 		}
 		sp.settle()
+		if sp.jobs == 0 {
+			sp.closed, sp.taken = 0, 0
+		}
+		p.note(i, true)
 	}
 }
 
@@ -255,12 +350,13 @@ func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 // avoid tells which nodes are out of question at a time.
 func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSet) *reservation {
 	future := free.clone()
+	look := newView(want, future, nil, 0)
 	for i := 0; i < len(ends); {
 		at := ends[i].at
 		for ; i < len(ends) && ends[i].at.Equal(at); i++ {
 			future.give(ends[i])
 		}
-		a := want.place(future, avoid(at))
+		a := look.find(avoid(at))
 		if a == nil {
 			continue
 		}
@@ -274,27 +370,4 @@ func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSe
 		return r
 	}
 	return nil
-}
-
-// lessen takes from the pool what reservations of the mask need, for a while: restore gives it back.
-func (p *pool) lessen(heads []*reservation, mask uint64, cores bool) (kept map[int]space) {
-	kept = map[int]space{}
-	for k, h := range heads {
-		if mask>>k&1 == 0 {
-			continue
-		}
-		for i, l := range h.beside {
-			if _, ok := kept[i]; !ok {
-				kept[i] = p.spaces[i]
-			}
-			l.trim(&p.spaces[i], cores)
-		}
-	}
-	return kept
-}
-
-func (p *pool) restore(kept map[int]space) {
-	for i, sp := range kept {
-		p.spaces[i] = sp
-	}
 }

@@ -202,7 +202,7 @@ func ReserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) ([
 		return nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition, "partition %s does not exist", r.Partition)
 	}
 	c := newCycle(s, now)
-	all := whole(s, true)
+	all := whole(s)
 	taken := make(nodeSet, len(all.spaces))
 	mark := func(n cluster.NodeName) {
 		if i, ok := all.at[n]; ok {

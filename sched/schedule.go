@@ -28,6 +28,7 @@ type cycle struct {
 	asked   map[shape]*question
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
+	used    map[string]int        // licenses; nil until it is asked for
 	running map[cluster.JobID]int // array tasks started in this cycle
 
 	reserved []*keptNodes // by operators, and not over, by start
@@ -35,7 +36,8 @@ type cycle struct {
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
-	c := &cycle{s: s, now: now, free: newPool(s), idle: whole(s, false), waiting: map[*cluster.Partition]bool{},
+	free := newPool(s)
+	c := &cycle{s: s, now: now, free: free, idle: free.emptied(), waiting: map[*cluster.Partition]bool{},
 		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, offs: map[offKey]nodeSet{}}
 	c.gatherReserved()
 	return c
@@ -117,6 +119,10 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		c.wait(j, why, note, nil)
 		return false
 	}
+	if j.Spec.Licenses != "" && !c.licensed(j) {
+		c.wait(j, cluster.WaitLicenses, "", nil)
+		return false
+	}
 	for _, q := range qs {
 		if alloc := c.fit(q, j); alloc != nil { // 4, 5
 			if q.own != nil {
@@ -165,31 +171,17 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 			return nil
 		}
 	}
-	from := q.from
-	if off != nil {
-		kept := c.free.lessen(c.heads, mask, q.want.wholeCore)
-		alloc := q.want.place(c.free, off)
-		c.free.restore(kept)
+	alloc := q.view(c.free, c.heads, mask).find(off)
+	if alloc != nil || off != nil {
 		return alloc
-	}
-	if mask == 0 {
-		if alloc := q.want.from(c.free, &q.from); alloc != nil {
-			return alloc
-		}
-	} else {
-		kept := c.free.lessen(c.heads, mask, q.want.wholeCore)
-		alloc := q.want.from(c.free, &from)
-		c.free.restore(kept)
-		if alloc != nil {
-			return alloc
-		}
 	}
 	q.failed = append(q.failed, mask)
 	return nil
 }
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
-	c.free.take(alloc)
+	c.free.start(alloc, j.Spec)
+	c.license(j)
 	for _, h := range c.heads {
 		if until(c.now, j.Limit).After(h.at) {
 			h.outlives(c.free, alloc.Shares)

@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -11,14 +13,18 @@ import (
 type shape struct {
 	part       *cluster.Partition
 	own        *keptNodes // the reservation that it would run in
-	numbers    [13]int
+	numbers    [19]int32
 	mem        cluster.Mem
 	tmp        int64
 	sharing    cluster.Sharing
 	overcommit bool
 	sockets    bool // fill one socket before the next
 	constraint string
+	prefer     string
+	gres       string // --gres-flags
+	hint       string
 	lists      string
+	user       int64 // where nodes are for one user's jobs
 }
 
 // question is what jobs of one shape ask, and what this cycle has found out about it.
@@ -27,32 +33,89 @@ type question struct {
 	own    *keptNodes     // the reservation that it is about
 	why    cluster.Reason // if it can not run at all now
 	note   string
-	from   int      // no node before this place of the partition's list has room
+	views  []*view  // what the nodes can give, beside each set of reservations that was asked about
 	failed []uint64 // sets of reservations to stay off with which it did not fit
 }
 
 // ask finds the question of a job, or makes it.
 func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *question {
-	key := shapeOf(p, j.Spec, j.Avoid)
+	switches := c.switches(j)
+	key := shapeOf(p, j.Spec, j.Avoid, switches)
 	key.own = own
+	if c.free.closed || j.Spec.Sharing == cluster.ShareUser {
+		key.user = int64(j.Spec.UID) + 1
+	}
 	q, ok := c.asked[key]
 	if !ok {
 		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own}
-		q.why, q.note = q.want.possible(c.s, c.idle)
+		q.want.switches = switches
+		if q.view(c.free, nil, 0).find(nil) == nil { // what fits now is possible
+			q.why, q.note = q.want.possible(c.s, c.idle)
+		}
 		c.asked[key] = q
 	}
 	return q
 }
 
-func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided) shape {
-	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint,
-		numbers: [13]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
-			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore}}
-	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
+// licensed reports whether there are licenses for the job beside those in use and given in this cycle.
+func (c *cycle) licensed(j *cluster.Job) bool {
+	if c.used == nil {
+		c.used = c.s.LicensesUsed()
+	}
+	return c.s.Config().LicensesFree(j.Spec, c.used)
+}
+
+// license counts what a job that starts holds from now on.
+func (c *cycle) license(j *cluster.Job) {
+	if j.Spec.Licenses == "" {
+		return
+	}
+	list, _ := cluster.ParseLicenses(j.Spec.Licenses)
+	for _, l := range list {
+		c.used[l.Name] += l.Total
+	}
+}
+
+// maxSwitchWait is the longest wait for --switches where nothing else is configured, as in Slurm.
+const maxSwitchWait = 300 * time.Second
+
+// switches is the most leaf switches that a job holds out for at present; 0: it does not, or not any more.
+func (c *cycle) switches(j *cluster.Job) int {
+	if j.Spec.Switches == 0 {
+		return 0
+	}
+	longest := cmp.Or(c.s.Config().MaxSwitchWait, maxSwitchWait)
+	if wait := min(cmp.Or(j.Spec.SwitchWait, longest), longest); c.now.Sub(j.Eligible) >= wait {
+		return 0
+	}
+	return j.Spec.Switches
+}
+
+// view is what the nodes can give beside the reservations of the mask.
+func (q *question) view(p *pool, heads []*reservation, mask uint64) *view {
+	for _, v := range q.views {
+		if v.mask == mask {
+			return v
+		}
+	}
+	v := newView(q.want, p, heads, mask)
+	q.views = append(q.views, v)
+	return v
+}
+
+func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {
+	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
+	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
+		numbers: [19]int32{ // Admit bounds them
+			int32(s.MinNodes), int32(s.MaxNodes), int32(s.Tasks), int32(s.TasksPerNode), int32(s.TasksPerGPU),
+			int32(s.CPUsPerTask), int32(s.CPUsPerGPU), int32(s.MinCPUs), int32(s.SocketsPerNode), int32(s.CoresPerSocket),
+			int32(s.ThreadsPerCore), int32(switches), int32(s.Segment), int32(flags), int32(s.TasksPerSocket),
+			int32(s.TasksPerCore)}}
+	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.PerSocket)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
 		return k
 	}
 	var b strings.Builder
-	for _, list := range [][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask} {
+	for _, list := range [][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask, s.PerSocket} {
 		for _, g := range list {
 			b.WriteString(g.Name)
 			b.WriteByte(':')

@@ -198,10 +198,7 @@ func entities() []entity {
 		{"reservations", 1, (*control).showReservations},
 		{"steps", 2, (*control).showSteps},
 		{"topology", 1, (*control).showTopology},
-		{"licenses", 1, func(c *control, _ string) int {
-			_, _ = c.out.WriteString("No licenses configured in Slurm.\n")
-			return 0
-		}},
+		{"licenses", 1, (*control).showLicenses},
 		{"burstbuffer", 2, func(c *control, _ string) int { return c.complain("No burst buffer data") }},
 		{"federation", 3, func(c *control, _ string) int { return 0 }},
 		{"daemons", 1, func(c *control, _ string) int { return c.showDaemons() }},
@@ -264,6 +261,9 @@ func (c *control) showTopology(arg string) int {
 		return c.sys.loadFailed("slurm_load_topo error", err)
 	}
 	topo := conf.Config.Topology
+	if blocks := conf.Config.Blocks; len(blocks) > 0 {
+		return c.showBlocks(blocks, conf.Config.BlockSizes, arg)
+	}
 	if len(topo) == 0 {
 		_, _ = c.out.WriteString("No topology information available\n")
 		return 0
@@ -283,6 +283,43 @@ func (c *control) showTopology(arg string) int {
 			text += " Switches=" + hostlist.Compress(s.Switches)
 		}
 		_, _ = c.out.WriteString(text + "\n")
+	}
+	if !found {
+		return c.complain("Topology information for " + arg + " not found")
+	}
+	return 0
+}
+
+// showLicenses is scontrol show licenses [NAME].
+func (c *control) showLicenses(arg string) int {
+	conf, err := c.cluster()
+	if err != nil {
+		return c.sys.loadFailed("slurm_load_licenses error", err)
+	}
+	if len(conf.Config.Licenses) == 0 {
+		_, _ = c.out.WriteString("No licenses configured in Slurm.\n")
+		return 0
+	}
+	for _, l := range conf.Config.Licenses {
+		if arg != "" && arg != l.Name {
+			continue
+		}
+		used := conf.LicensesUsed[l.Name]
+		_, _ = c.out.WriteString("LicenseName=" + l.Name + "\n    Total=" + strconv.Itoa(l.Total) + " Used=" + strconv.Itoa(used) +
+			" Free=" + strconv.Itoa(max(l.Total-used, 0)) + " Reserved=0 Remote=no\n")
+	}
+	return 0
+}
+
+// showBlocks writes the blocks, those of a node or of a name if one is given.
+func (c *control) showBlocks(blocks []cluster.Block, sizes []int, arg string) int {
+	found := false
+	for k, b := range blocks {
+		if arg != "" && arg != b.Name && !slices.Contains(b.Nodes, cluster.NodeName(arg)) {
+			continue
+		}
+		found = true
+		_, _ = c.out.WriteString("BlockName=" + b.Name + " BlockIndex=" + strconv.Itoa(k) + " Nodes=" + nodeText(b.Nodes) + " BlockSize=" + strconv.Itoa(sizes[0]) + "\n")
 	}
 	if !found {
 		return c.complain("Topology information for " + arg + " not found")

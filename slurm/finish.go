@@ -191,6 +191,16 @@ func gresSum(list []cluster.GRES) (n int64) {
 	return n
 }
 
+// onlyGPUs is what of lists of generic resources are GPUs.
+func onlyGPUs(lists ...[]cluster.GRES) (out []cluster.GRES) {
+	for _, g := range slices.Concat(lists...) {
+		if g.Name == "gpu" && g.Count > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
 func (r *Request) checkGPUs(given func(string) bool) error {
 	j := &r.Job
 	text := ""
@@ -204,6 +214,9 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 	}
 	if n := gresSum(j.PerTask); n > 0 && text == "" && j.Tasks > 0 && len(j.PerJob) > 0 && given("gpus") && gresSum(j.PerJob) != n*int64(j.Tasks) {
 		text = "error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."
+	}
+	if node, job := gresSum(onlyGPUs(r.gres, r.gpusPerNode)), gresSum(j.PerJob); text == "" && node > 0 && job%node != 0 && given("gpus") {
+		text = "error: Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"
 	}
 	if text != "" {
 		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{text, badGRES}})

@@ -53,8 +53,12 @@ var optionsNewer = []opt.Option[Request]{
 		Set:  func(r *Request, v string) error { return r.pyxis("container-entrypoint-log", "1") }},
 	{Long: "container-id", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Meta: "id", Ignored: "only OCI bundles of 23.02 have one"},
-	{Long: "consolidate-segments", On: opt.All, Newer: true,
-		Ignored: "segments are not planned yet"},
+	{Long: "consolidate-segments", On: opt.All, Env: "CONSOLIDATE_SEGMENTS", Newer: true,
+		Help: "all segments in one higher block",
+		Set: func(r *Request, v string) error {
+			r.Job.ConsolidateSegments = true
+			return nil
+		}},
 	{Long: "exclude-topology", On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
 	{Long: "external-launcher", Arg: opt.Optional, On: opt.Srun, Newer: true,
@@ -65,10 +69,15 @@ var optionsNewer = []opt.Option[Request]{
 		Meta: "0|1", Ignored: "the kernel decides by cgroup"},
 	{Long: "resources", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
-	{Long: "segment", Arg: opt.Required, On: opt.All, Newer: true,
-		Meta: "size", Ignored: "segments are not planned yet"},
-	{Long: "spread-segments", On: opt.All, Newer: true,
-		Ignored: "segments are not planned yet"},
+	{Long: "segment", Arg: opt.Required, On: opt.All, Env: "SEGMENT_SIZE", Newer: true,
+		Meta: "size", Help: "nodes that belong into one block",
+		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.Segment) }},
+	{Long: "spread-segments", On: opt.All, Env: "SPREAD_SEGMENTS", Newer: true,
+		Help: "no two segments in one base block",
+		Set: func(r *Request, v string) error {
+			r.Job.SpreadSegments = true
+			return nil
+		}},
 	{Long: "stepmgr", On: opt.Sbatch | opt.Salloc, Newer: true,
 		Ignored: "steps never load the server"},
 	{Long: "tree-width", Arg: opt.Required, On: opt.Srun, Env: "TREE_WIDTH", Newer: true,

@@ -115,7 +115,7 @@ func configLines() []configLine {
 		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
 		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
 		{"TopologyPlugin", func(r *api.ClusterResponse) string {
-			return choose(len(r.Config.Topology) > 0, "topology/tree", "topology/none")
+			return choose(len(r.Config.Topology) > 0, "topology/tree", choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
 		}},
 	}
 }

@@ -272,7 +272,7 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 
 func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.ClusterResponse, error) {
 	snap := s.Snapshot()
-	return api.ClusterResponse{Config: *snap.Config(), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
+	return api.ClusterResponse{Config: *snap.Config(), LicensesUsed: snap.LicensesUsed(), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
 		Now: time.Now(), NextJob: snap.NextID}, nil
 }
 

@@ -28,7 +28,9 @@ type reader struct {
 	notes   []string
 	nodeDef []pair // NodeName=DEFAULT
 	partDef []pair
-	placed  map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
+	// coreSpec is the CoreSpecCount of the node line that is being read.
+	coreSpec int
+	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
 // Load reads slurm.conf and, beside it, topology.conf and gres.conf if they are there. The notes
@@ -236,11 +238,49 @@ func (r *reader) key(file string, n int, p pair) {
 	case "selecttypeparameters":
 		c.CoreAlloc = strings.Contains(strings.ToUpper(p.value), "CORE")
 		c.MemAlloc = strings.Contains(strings.ToUpper(p.value), "MEMORY")
+		r.selectType(file, n, p.value)
+	case "licenses":
+		list, ok := cluster.ParseLicenses(p.value)
+		if c.Licenses = list; !ok {
+			r.note(file, n, "Licenses=%s: want NAME[:COUNT], joined by commas; ignored", p.value)
+		}
 	case "overtimelimit":
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
 	case "dependencyparameters", "schedulerparameters":
 		c.KillInvalidDepend = c.KillInvalidDepend || strings.Contains(p.value, "kill_invalid_depend")
+		r.schedulerWords(file, n, p.value)
+	}
+}
+
+// selectWords are the words of SelectTypeParameters that have an effect.
+var selectWords = []string{"CR_CPU", "CR_CPU_MEMORY", "CR_CORE", "CR_CORE_MEMORY", "CR_MEMORY", "CR_LLN", "CR_CORE_DEFAULT_DIST_BLOCK"}
+
+// selectType reads what of SelectTypeParameters is more than cores and memory.
+func (r *reader) selectType(file string, n int, value string) {
+	for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
+		if !slices.Contains(selectWords, word) {
+			r.note(file, n, "SelectTypeParameters=%s has no effect yet", word)
+		}
+		r.cfg.LLN = r.cfg.LLN || word == "CR_LLN"
+		r.cfg.DistBlock = r.cfg.DistBlock || word == "CR_CORE_DEFAULT_DIST_BLOCK"
+	}
+}
+
+// schedulerWords reads what of SchedulerParameters concerns the choice of nodes.
+func (r *reader) schedulerWords(file string, n int, value string) {
+	for word := range strings.SplitSeq(value, ",") {
+		switch key, text, _ := strings.Cut(word, "="); key {
+		case "pack_serial_at_end":
+			r.cfg.SerialAtEnd = true
+		case "max_switch_wait":
+			v, err := strconv.Atoi(text)
+			if err != nil || v < 0 {
+				r.note(file, n, "max_switch_wait=%s is not a number of seconds; ignored", text)
+				continue
+			}
+			r.cfg.MaxSwitchWait = time.Duration(v) * time.Second
+		}
 	}
 }
 
@@ -287,6 +327,7 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 	}
 	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
 	var state cluster.Expected
+	r.coreSpec = 0
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
 		r.nodeKey(file, n, &inv, p)
 		if p.key == "state" {
@@ -298,6 +339,13 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 	}
 	if inv.CoresPerSocket == 0 {
 		inv.CoresPerSocket = max(inv.CPUs/inv.Sockets/inv.ThreadsPerCore, 1)
+	}
+	if r.coreSpec > 0 {
+		inv.SpecCPUs = inv.SpecCPUs.Union(inv.LastCores(r.coreSpec))
+	}
+	if inv.SpecCPUs.Len() >= inv.CPUs || inv.SpecMemMB > 0 && inv.SpecMemMB >= inv.MemMB {
+		r.note(file, n, "NodeName=%s: CpuSpecList, CoreSpecCount or MemSpecLimit leave nothing for jobs; ignored", ps[0].value)
+		inv.SpecCPUs, inv.SpecMemMB = cluster.IDSet{}, 0
 	}
 	for _, name := range names {
 		own := inv
@@ -338,7 +386,22 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		inv.Features = strings.Split(p.value, ",")
 	case "gres":
 		r.nodeGRES(file, n, inv, p.value)
-	case "state", "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "memspeclimit", "corespeccount", "comment":
+	case "state", "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":
+	case "memspeclimit":
+		v := 0
+		number(&v)
+		inv.SpecMemMB = cluster.MemMB(v)
+	case "cpuspeclist":
+		set, err := cluster.ParseIDSet(p.value)
+		if err != nil {
+			r.note(file, n, "CpuSpecList=%s: %v; ignored", p.value, err)
+			return
+		}
+		inv.SpecCPUs = set
+	case "corespeccount":
+		v := 0
+		number(&v)
+		r.coreSpec = v
 	default:
 		r.note(file, n, "%s on a node has no effect yet", p.key)
 	}
@@ -385,6 +448,7 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 // finish settles what depends on all lines.
 func (r *reader) finish() {
 	cfg := r.cfg
+	r.settleTopology()
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = cluster.DefaultConfig().Partitions
 	}
@@ -396,40 +460,6 @@ func (r *reader) finish() {
 	if len(cfg.Partitions) == 1 {
 		cfg.Partitions[0].Default = true
 	}
-}
-
-func (r *reader) topologyLine(file string, n int, ps []pair) {
-	if len(ps) == 0 || ps[0].key != "switchname" {
-		r.note(file, n, "not a SwitchName line; ignored")
-		return
-	}
-	s := cluster.Switch{Name: ps[0].value}
-	for _, p := range ps[1:] {
-		text := p.value
-		switch p.key {
-		case "switches", "nodes":
-			if p.key == "switches" && strings.Contains(text, ":") {
-				r.note(file, n, "Switches=%s: a colon stands between switches, read as a comma", text)
-				text = strings.ReplaceAll(text, ":", ",")
-			}
-			names, err := hostlist.Expand(text)
-			if err != nil {
-				r.note(file, n, "%s=%s: %v; ignored", p.key, text, err)
-				continue
-			}
-			for _, name := range names {
-				if p.key == "nodes" {
-					s.Nodes = append(s.Nodes, cluster.NodeName(name))
-				} else {
-					s.Switches = append(s.Switches, name)
-				}
-			}
-		case "linkspeed":
-		default:
-			r.note(file, n, "%s on a switch is not known; ignored", p.key)
-		}
-	}
-	r.cfg.Topology = append(r.cfg.Topology, s)
 }
 
 // gresLine gives the GPUs of a node their cores, in the order of the lines.

@@ -42,8 +42,8 @@ var partitionKeys = [...]struct {
 	{"defmempergpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerGPU, k, v) }},
 	{"maxmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerCPU, k, v) }},
 	{"maxmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) }},
-	{"oversubscribe", func(p *cluster.Partition, _, v string) error { p.OverSubscribe = strings.ToUpper(v); return nil }},
-	{"shared", func(p *cluster.Partition, _, v string) error { p.OverSubscribe = strings.ToUpper(v); return nil }},
+	{"oversubscribe", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
+	{"shared", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"preemptmode", func(p *cluster.Partition, _, v string) error { p.PreemptMode = strings.ToUpper(v); return nil }},
 	{"allowgroups", func(p *cluster.Partition, _, v string) error { return list(&p.AllowGroups, v) }},
 	{"allowaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.AllowAccounts, v) }},
@@ -111,6 +111,18 @@ func setNodes(p *cluster.Partition, value string) error {
 		p.Nodes = append(p.Nodes, cluster.NodeName(n))
 	}
 	return nil
+}
+
+// setOverSubscribe keeps what is asked for. That several jobs run on one CPU is not done.
+func setOverSubscribe(p *cluster.Partition, value string) error {
+	p.OverSubscribe = strings.ToUpper(value)
+	switch how, _, _ := strings.Cut(p.OverSubscribe, ":"); how {
+	case "NO", "EXCLUSIVE":
+		return nil
+	case "YES", "FORCE":
+		return fmt.Errorf("oversubscribe=%s has no effect yet: jobs share nodes, not CPUs", value)
+	}
+	return fmt.Errorf("oversubscribe=%s: want NO, EXCLUSIVE, YES or FORCE", value)
 }
 
 func setState(p *cluster.Partition, value string) error {

@@ -1,0 +1,61 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+
+	"dev.muster/cluster"
+)
+
+// TestBlocks places jobs on six base blocks of four nodes, of which two and four make larger ones.
+// A letter of busy is a node in use.
+func TestBlocks(t *testing.T) {
+	config := func(cfg *cluster.Config) {
+		cfg.BlockSizes = []int{4, 8, 16}
+		for k := range 6 {
+			cfg.Blocks = append(cfg.Blocks, cluster.Block{Name: "b" + string(rune('1'+k)), Nodes: names(4*k+1, 4*k+4)})
+		}
+	}
+	for _, c := range []struct{ name, busy, ask, want string }{
+		{"the block with the fewest free nodes that suffice", ".... xx.. .x.. .... .... ....", "-N2", "n7 n8"},
+		{"the first of equals", ".... x... .x.. .... .... ....", "-N3", "n6 n7 n8"},
+		{"no block has so many: it waits rather than straddle", "xx.. xx.. xx.. xx.. xx.. xx..", "-N3", ""},
+		{"larger blocks are aligned", "xxxx .... .... xxxx xxxx xxxx", "-N8", ""},
+		{"inside, few base blocks, the fullest that suffice", ".... .... .xx. .... xxxx xxxx", "-N6", "n9 n12 n13 n14 n15 n16"},
+		{"the lowest of a block", ".... .... .... .... .... ....", "-N5", "n1 n2 n3 n4 n5"},
+		{"part of a base block before an untouched one", ".... .xxx .... .... xxxx xxxx", "-N5", "n1 n2 n3 n4 n5"},
+		{"beyond the largest size, all of it", "xxxx .... .... .... .... ....", "-N20", "n5 n6 n7 n8 n9 n10 n11 n12 n13 n14 n15 n16 n17 n18 n19 n20 n21 n22 n23 n24"},
+		{"segments lie apart from each other", "..xx .xxx ..xx xxxx ..xx xxxx", "-N6 --segment=2", "n1 n2 n9 n10 n17 n18"},
+		{"a segment is whole", ".xxx .xxx .xxx .xxx .xxx ....", "-N6 --segment=2", ""},
+		{"together in one higher block", "..xx ..xx xxxx xxxx .... ....", "-N4 --segment=2 --consolidate-segments", "n17 n18 n19 n20"},
+		{"together, and there is none", "..xx xxxx ..xx xxxx ..xx xxxx", "-N4 --segment=2 --consolidate-segments", ""},
+		{"in no base block two", ".... .... .... xxxx xxxx xxxx", "-N6 --segment=2 --spread-segments", "n1 n2 n5 n6 n9 n10"},
+		{"a segment larger than the job is none", ".... .... .... .... .... ....", "-N2 --segment=4", "n1 n2"},
+		{"tasks without nodes go up a level", ".... .... .... .... .... ....", "-n80", "n1 n2 n3 n4 n5"},
+		{"a node by name says which block", ".... .... .... .... .... ....", "-N3 -wn10", "n9 n10 n11"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var nodes []cluster.Inventory
+			for range 24 {
+				nodes = append(nodes, machine())
+			}
+			b := namedBed(t, config, nodes...)
+			for i, mark := range strings.ReplaceAll(c.busy, " ", "") {
+				if mark == 'x' {
+					b.submit(ask(t, "-N1 --exclusive -w"+string(numbered(i+1))))
+				}
+			}
+			b.cycle()
+			id := b.submit(ask(t, c.ask))
+			b.cycle()
+			j, _ := b.s.Job(id)
+			var got []string
+			for _, n := range j.AllocNodes() {
+				got = append(got, string(n))
+			}
+			if got := strings.Join(got, " "); got != c.want {
+				t.Errorf("%s got %q, want %q", c.ask, got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,268 @@
+package sched
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dev.muster/cluster"
+)
+
+// machine is a node as in the reference: 2 sockets of 8 cores, 8 GPUs, half of them at each socket.
+func machine(features ...string) cluster.Inventory {
+	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, CPUs: 16, MemMB: 64000, Weight: 1, Features: features}
+	for i := range 8 {
+		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Minor: i, Type: "h100", Cores: cluster.RangeIDSet(i/4*8, i/4*8+7)})
+	}
+	return inv
+}
+
+// named is n1 … with as many nodes as there are inventories, under a configuration.
+func namedBed(t *testing.T, change func(*cluster.Config), nodes ...cluster.Inventory) *bed {
+	b := &bed{t: t, s: cluster.NewState(), now: epoch}
+	cfg := cluster.DefaultConfig()
+	if change != nil {
+		change(&cfg)
+	}
+	b.do(&cluster.Configure{Config: &cfg})
+	for i, inv := range nodes {
+		b.do(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv})
+	}
+	return b
+}
+
+func numbered(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("n%d", i)) }
+
+func names(from, to int) (out []cluster.NodeName) {
+	for i := from; i <= to; i++ {
+		out = append(out, numbered(i))
+	}
+	return out
+}
+
+// twoLeaves is the reference's topology: two leaves of four nodes under a spine.
+func twoLeaves(cfg *cluster.Config) {
+	cfg.Topology = []cluster.Switch{{Name: "spine", Switches: []string{"leaf1", "leaf2"}}, {Name: "leaf1", Nodes: names(1, 4)}, {Name: "leaf2", Nodes: names(5, 8)}}
+}
+
+func eight(cfg func(*cluster.Config), t *testing.T) *bed {
+	var nodes []cluster.Inventory
+	for i := range 8 {
+		rack := "rack1"
+		if i >= 4 {
+			rack = "rack2"
+		}
+		nodes = append(nodes, machine("h100", rack))
+	}
+	return namedBed(t, cfg, nodes...)
+}
+
+// ask sets a spec from words like sbatch's options, those that matter here.
+func ask(t *testing.T, line string) func(*cluster.JobSpec) {
+	return func(s *cluster.JobSpec) {
+		for _, w := range strings.Fields(line) {
+			set(t, s, w)
+		}
+	}
+}
+
+func set(t *testing.T, s *cluster.JobSpec, w string) {
+	key, val, _ := strings.Cut(w, "=")
+	if len(w) > 2 && w[1] != '-' {
+		key, val = w[:2], w[2:]
+	}
+	number := func() (n int) {
+		if _, err := fmt.Sscan(val, &n); err != nil {
+			t.Fatalf("%s: %v", w, err)
+		}
+		return n
+	}
+	gpus := func() []cluster.GRES { return []cluster.GRES{{Name: "gpu", Count: int64(number())}} }
+	nodes := func() (out []cluster.NodeName) {
+		for _, n := range strings.Split(val, ",") {
+			out = append(out, cluster.NodeName(n))
+		}
+		return out
+	}
+	switch key {
+	case "-N":
+		if n, _ := fmt.Sscanf(val, "%d-%d", &s.MinNodes, &s.MaxNodes); n == 1 {
+			s.MaxNodes = s.MinNodes
+		}
+	case "-n":
+		s.Tasks = number()
+	case "-c":
+		s.CPUsPerTask = number()
+	case "-w":
+		s.NodeList = nodes()
+	case "-x":
+		s.Exclude = nodes()
+	case "-m":
+		s.Distribution = val
+	case "-C":
+		s.Constraint = val
+	case "--exclusive":
+		s.Sharing = cluster.ShareExclusive
+	case "--gpus":
+		s.PerJob = gpus()
+	case "--gpus-per-node":
+		s.PerNode = gpus()
+	case "--gpus-per-task":
+		s.PerTask = gpus()
+	case "--gpus-per-socket":
+		s.PerSocket = gpus()
+	case "--sockets-per-node":
+		s.SocketsPerNode = number()
+	case "--ntasks-per-socket":
+		s.TasksPerSocket = number()
+	case "--ntasks-per-core":
+		s.TasksPerCore = number()
+	case "--ntasks-per-gpu":
+		s.TasksPerGPU = number()
+	case "--cpus-per-gpu":
+		s.CPUsPerGPU = number()
+	case "--mincpus":
+		s.MinCPUs = number()
+	case "--hint":
+		s.Hint = val
+	case "--ntasks-per-node":
+		s.TasksPerNode = number()
+	case "--use-min-nodes":
+		s.UseMinNodes = true
+	case "--spread-job":
+		s.Spread = true
+	case "--contiguous":
+		s.Contiguous = true
+	case "--switches":
+		s.Switches = number()
+	case "--segment":
+		s.Segment = number()
+	case "--consolidate-segments":
+		s.ConsolidateSegments = true
+	case "--spread-segments":
+		s.SpreadSegments = true
+	case "--gres-flags":
+		s.GRESFlags = val
+	case "--prefer":
+		s.Prefer = val
+	default:
+		t.Fatalf("the test does not know %s", w)
+	}
+}
+
+// got tells a job's shares as node cpus[/gpus].
+func (b *bed) got(id cluster.JobID) string {
+	j, _ := b.s.Job(id)
+	if j.Alloc == nil {
+		return "waits " + string(j.Wait)
+	}
+	var out []string
+	for _, sh := range j.Alloc.Shares {
+		text := fmt.Sprintf("%s %s", sh.Node, sh.CPUs)
+		if !sh.GPUs.Empty() {
+			text += "/" + sh.GPUs.String()
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestObservedPlacements is what Slurm 22.05 did, in this order, every job kept running.
+func TestObservedPlacements(t *testing.T) {
+	b := eight(twoLeaves, t)
+	for _, c := range [][2]string{
+		{"-N1 -n4", "n1 0-1,8-9"},
+		{"-N1 -n2", "n1 2,10"},
+		{"-N1 --exclusive", "n2 0-15/0-7"},
+		{"-N1 -n14", "n3 0-6,8-14"},
+		{"-N2 --exclusive", "n5 0-15/0-7 n6 0-15/0-7"},
+		{"-N1 -n1", "n7 0"},
+		{"-N1 -n1", "n7 1"},
+		{"-N1 -n3", "n1 3-4,11"},
+		{"-n20", "n7 2-15 n8 0-2,8-10"},
+		{"--gpus=1", "n8 3/0"},
+		{"-N1 -n8 --gpus=4", "n4 0-7/0-3"},
+	} {
+		id := b.submit(ask(t, c[0]))
+		b.cycle()
+		if got := b.got(id); got != c[1] {
+			t.Errorf("%-20s %s\nwant %16s%s", c[0], got, "", c[1])
+		}
+	}
+}
+
+// TestOneJobOnEmptyNodes is where Slurm 22.05 puts a job when nothing else runs.
+func TestOneJobOnEmptyNodes(t *testing.T) {
+	heavy := func(b *bed) {
+		for _, n := range names(1, 2) {
+			weight := 50
+			b.do(&cluster.NodeSet{Nodes: []cluster.NodeName{n}, Weight: &weight})
+		}
+	}
+	for _, c := range []struct {
+		ask, want string
+		before    func(*bed)
+	}{
+		{"-N2 -n20", "n1 0-15 n2 0-1,8-9", nil},
+		{"-N3 -n9", "n1 0-3,8-10 n2 0 n3 0", nil},
+		{"-N2 --gpus=6", "n1 0/0-3 n2 0/0-1", nil},
+		{"-N2 --gpus=10", "n1 0/0-5 n2 0/0-3", nil},
+		{"-N2 --gpus=12", "n1 0/0-7 n2 0/0-3", nil},
+		{"-N3 --gpus=9", "n1 0/0-3 n2 0/0-3 n3 0/0", nil},
+		{"-N2 -n4 --gpus=6", "n1 0-1,8/0-4 n2 0/0", nil},
+		{"-n4 -c6", "n1 0-5,8-13 n2 0-5,8-13", nil},
+		{"-n3 -c2", "n1 0-5", nil},
+		{"-n3 -c3", "n1 0-5,8-10", nil},
+		{"-c9", "n1 0-4,8-11", nil},
+		{"-n4 -mblock:block", "n1 0-3", nil},
+		{"-n10 -mblock:block", "n1 0-9", nil},
+		{"-N5", "n1 0 n2 0 n3 0 n4 0 n5 0", nil},
+		{"-N1", "n3 0", heavy},
+		{"-N3", "n5 0 n6 0 n7 0", heavy},
+		{"-N6", "n3 0 n4 0 n5 0 n6 0 n7 0 n8 0", heavy},
+		{"-N7", "n1 0 n3 0 n4 0 n5 0 n6 0 n7 0 n8 0", heavy},
+		{"-N2-4", "n1 0 n2 0 n3 0 n4 0", nil},
+		{"-N2-4 -n3", "n1 0 n2 0 n3 0", nil},
+		{"-N2-4 -n8", "n1 0-2,8-9 n2 0 n3 0 n4 0", nil},
+		{"-N2-4 --use-min-nodes", "n1 0 n2 0", nil},
+		{"--spread-job -n6", "n1 0 n2 0 n3 0 n4 0 n5 0 n6 0", nil},
+		{"--spread-job -N2-6 -n12", "n1 0-3,8-10 n2 0 n3 0 n4 0 n5 0 n6 0", nil},
+		{"-wn3 -N3", "n1 0 n2 0 n3 0", nil},
+		{"-wn3,n7 -N3", "n1 0 n3 0 n7 0", nil},
+		{"-N2-3 -wn7", "n5 0 n6 0 n7 0", nil},
+		{"-wn6 -N6 -n20", "n1 0 n2 0 n5 0 n6 0-14 n7 0 n8 0", nil},
+		{"--contiguous -N3 -xn2", "n3 0 n4 0 n5 0", nil},
+		{"-N3 -xn2", "n1 0 n3 0 n4 0", nil},
+		{"--switches=1 -N3", "n1 0 n2 0 n3 0", nil},
+		{"--switches=1 -N5", "waits Resources", nil},
+		{"-n8 --gpus-per-task=1", "n1 0-3,8-11/0-7", nil},
+		{"-n4 --gpus-per-node=6", "n1 0-1,8-9/0-5", nil},
+		{"-N1 -n12 --gpus=2", "n1 0-11/0-1", nil},
+		{"-N1 -n12 --gpus-per-node=2 --gres-flags=enforce-binding", "waits " + string(cluster.WaitNodesDown), nil},
+		{"-N1 --gpus=6", "n1 0/0-5", nil},
+		{"-n5 --ntasks-per-socket=1", "n1 0,8 n2 0,8 n3 0", nil}, // Slurm: n3 8
+		{"-n3 --ntasks-per-socket=2", "n1 0-1,8", nil},
+		{"-n4 --ntasks-per-core=1", "n1 0-1,8-9", nil},
+		{"-n2 --sockets-per-node=2 --gpus-per-socket=1", "n1 0,8/0,4", nil},
+		{"-n4 --hint=compute_bound", "n1 0-1,8-9", nil},
+		{"-n2 --hint=memory_bound", "n1 0,8", nil},
+		{"--mincpus=9", "n1 0-4,8-11", nil},
+		{"--cpus-per-gpu=3 --gpus=3", "n1 0-8/0-2", nil}, // Slurm: 0-4,8-11
+		{"-N2 --cpus-per-gpu=4 --gpus=6", "n1 0-15/0-3 n2 0-7/0-1", nil},
+		{"-Crack2", "n5 0", nil},
+		{"-C(rack1|rack2)&h100 -N5", "n1 0 n2 0 n3 0 n4 0 n5 0", nil},
+		{"-C[rack1|rack2] -N3", "n1 0 n2 0 n3 0", nil},
+		{"-C[rack1*1&rack2*3] -N4", "n1 0 n5 0 n6 0 n7 0", nil},
+		{"--prefer=rack2 -N1", "n5 0", nil},
+	} {
+		b := eight(twoLeaves, t)
+		if c.before != nil {
+			c.before(b)
+		}
+		id := b.submit(ask(t, c.ask))
+		b.cycle()
+		if got := b.got(id); got != c.want {
+			t.Errorf("%-24s %s\nwant %20s%s", c.ask, got, "", c.want)
+		}
+	}
+}

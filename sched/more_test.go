@@ -1,0 +1,208 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// TestLicenses shares four licenses among jobs; one that waits for them holds nobody up.
+func TestLicenses(t *testing.T) {
+	b := eight(func(cfg *cluster.Config) {
+		cfg.Licenses = []cluster.License{{Name: "matlab", Total: 4}, {Name: "ansys", Total: 1}}
+	}, t)
+	with := func(text string) cluster.JobID {
+		return b.submit(func(s *cluster.JobSpec) { s.Licenses = text })
+	}
+	first, second, third, plain := with("matlab:3"), with("matlab:2,ansys"), with("matlab"), with("")
+	b.cycle()
+	for id, want := range map[cluster.JobID]string{first: "n1 0", second: "waits Licenses", third: "n1 1", plain: "n1 2"} {
+		if got := b.got(id); got != want {
+			t.Errorf("job %d: %s, want %s", id, got, want)
+		}
+	}
+	if e := Explain(b.s.Snapshot(), b.now, second); len(e.Causes) != 1 || e.Causes[0].Reason != cluster.WaitLicenses {
+		t.Errorf("explained by %+v", e.Causes)
+	}
+	b.end(first)
+	b.cycle()
+	if got := b.got(second); got[0] != 'n' {
+		t.Errorf("the second does not start: %s", got)
+	}
+	if used := b.s.Snapshot().LicensesUsed(); used["matlab"] != 3 || used["ansys"] != 1 {
+		t.Errorf("used %v", used)
+	}
+	for _, text := range []string{"matlab:5", "abaqus", "matlab:x", "ansys,ansys"} {
+		b.n++
+		out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{Licenses: text}}})
+		if out.Err == nil || out.Err.Kind != cluster.ErrLicense {
+			t.Errorf("%s: %v", text, out.Err)
+		}
+	}
+}
+
+// TestSwitchesWait holds a job to one leaf until its wait is over, or the longest that is configured.
+func TestSwitchesWait(t *testing.T) {
+	for _, c := range []struct{ wait, longest, after time.Duration }{
+		{0, 0, 300 * time.Second}, {time.Minute, 0, time.Minute}, {time.Hour, 0, 300 * time.Second}, {time.Hour, 2 * time.Minute, 2 * time.Minute},
+	} {
+		b := eight(func(cfg *cluster.Config) { twoLeaves(cfg); cfg.MaxSwitchWait = c.longest }, t)
+		b.submit(ask(t, "--exclusive -wn1"))
+		b.submit(ask(t, "--exclusive -wn5"))
+		b.cycle()
+		id := b.submit(func(s *cluster.JobSpec) { ask(t, "-N4 --switches=1")(s); s.SwitchWait = c.wait })
+		began := b.now
+		for _, step := range []struct {
+			at   time.Duration
+			want string
+		}{{0, "waits Resources"}, {c.after - time.Second, "waits Resources"}, {c.after, "n2 0 n3 0 n4 0 n6 0"}} {
+			b.now = began.Add(step.at)
+			b.cycle()
+			if got := b.got(id); got != step.want {
+				t.Errorf("%+v after %s: %s, want %s", c, step.at, got, step.want)
+			}
+		}
+	}
+}
+
+// TestOrderOfNodes is what the configuration makes of the order in which nodes are taken.
+func TestOrderOfNodes(t *testing.T) {
+	busy := func(b *bed) {
+		b.submit(ask(t, "-n4 -wn1"))
+		b.submit(ask(t, "-n2 -wn2"))
+		b.submit(ask(t, "-n6 -wn3"))
+		for i := 4; i <= 8; i++ {
+			b.submit(ask(t, "-n8 -w"+string(numbered(i))))
+		}
+	}
+	apart := func(b *bed) { b.submit(ask(t, "--exclusive -wn3")); b.submit(ask(t, "--exclusive -wn5")) }
+	for _, c := range []struct {
+		name      string
+		cfg       func(*cluster.Config)
+		before    func(*bed)
+		ask, want string
+	}{
+		{"least loaded", func(c *cluster.Config) { c.LLN = true }, busy, "-N2", "n1 2 n2 1"},
+		{"least loaded, by partition", func(c *cluster.Config) { c.Partitions[0].LLN = true }, busy, "-N1", "n2 1"},
+		{"a job of one CPU at the end", func(c *cluster.Config) { c.SerialAtEnd = true }, nil, "-n1", "n8 0"},
+		{"a larger one not", func(c *cluster.Config) { c.SerialAtEnd = true }, nil, "-n2", "n1 0,8"},
+		{"the shortest run that suffices", nil, apart, "-N1", "n4 0"},
+		{"the shortest run of two", nil, apart, "-N2", "n1 0 n2 0"},
+		{"else the largest run first", nil, apart, "-N4", "n4 0 n6 0 n7 0 n8 0"},
+		{"contiguous", nil, apart, "-N3 --contiguous", "n6 0 n7 0 n8 0"},
+		{"contiguous, and there is no such run", nil, apart, "-N4 --contiguous", "waits Resources"},
+		{"contiguous with a name", nil, nil, "-N3 --contiguous -wn5", "n3 0 n4 0 n5 0"},
+		{"a socket is filled where that is the default", func(c *cluster.Config) { c.DistBlock = true }, nil, "-n3", "n1 0-2"},
+	} {
+		b := eight(c.cfg, t)
+		if c.before != nil {
+			c.before(b)
+		}
+		b.cycle()
+		id := b.submit(ask(t, c.ask))
+		b.cycle()
+		if got := b.got(id); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestSpecialized keeps cores and memory of nodes from jobs.
+func TestSpecialized(t *testing.T) {
+	inv := machine()
+	inv.SpecCPUs, inv.SpecMemMB = inv.LastCores(3), 4000
+	if got := inv.SpecCPUs.String(); got != "7,14-15" {
+		t.Errorf("the last three cores are %s", got)
+	}
+	for line, want := range map[string]string{
+		"-N1 -n13":        "n1 0-6,8-13",
+		"-N1 --exclusive": "n1 0-6,8-13/0-7",
+		"-n14":            "n1 0-6,8-13 n2 0",
+	} {
+		b := namedBed(t, nil, inv, inv)
+		id := b.submit(ask(t, line))
+		b.cycle()
+		if got := b.got(id); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	b := namedBed(t, nil, inv)
+	id := b.submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} })
+	more := b.submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 1} })
+	b.cycle()
+	if j, _ := b.s.Job(id); j.Alloc == nil || j.Alloc.Shares[0].MemMB != 60000 || b.got(more)[0] != 'w' {
+		t.Errorf("all memory: %s, beside it: %s", b.got(id), b.got(more))
+	}
+}
+
+// TestNodeKeeps keeps weight, features and what jobs may not have when a client registers that does
+// not know of them; a new configuration changes them.
+func TestNodeKeeps(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	said := machine("fast")
+	said.Weight, said.SpecCPUs = 7, said.LastCores(1)
+	cfg.Declared = []cluster.Node{{Name: "n1", Inventory: said}}
+	b := namedBed(t, func(c *cluster.Config) { *c = cfg })
+	found := machine()
+	found.Features, found.Weight, found.GPUs[0].Cores = nil, 0, cluster.IDSet{}
+	b.do(&cluster.NodeUp{Name: "n1", Inventory: found})
+	n, _ := b.s.Node("n1")
+	if inv := n.Inventory; inv.Weight != 7 || len(inv.Features) != 1 || inv.SpecCPUs.String() != "15" || inv.GPUs[0].Cores.String() != "0-7" {
+		t.Errorf("after it has registered: %+v", inv)
+	}
+	said.Weight, said.Features = 3, []string{"slow"}
+	cfg.Declared = []cluster.Node{{Name: "n1", Inventory: said}}
+	b.do(&cluster.Configure{Config: &cfg})
+	if n, _ = b.s.Node("n1"); n.Inventory.Weight != 3 || n.Inventory.Features[0] != "slow" || !n.Up {
+		t.Errorf("after a new configuration: %+v", n)
+	}
+}
+
+// TestThreads counts cores where tasks do not share them.
+func TestThreads(t *testing.T) {
+	for line, want := range map[string]string{
+		"-n3":                          "n1 0-1,16-17",
+		"-n3 --ntasks-per-core=1":      "n1 0-3,16-17",
+		"-n2 -c2 --hint=nomultithread": "n1 0-7",
+		"-n17 --hint=compute_bound":    "n1 0-31 n2 0-1",
+		"-n4 -c2":                      "n1 0-7",
+	} {
+		inv := node(2)
+		inv.GPUs = nil
+		b := namedBed(t, nil, inv, inv)
+		id := b.submit(ask(t, line))
+		b.cycle()
+		if got := b.got(id); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// TestExclusiveUser keeps nodes with a job of --exclusive=user for that user, in one cycle and later.
+func TestExclusiveUser(t *testing.T) {
+	b := namedBed(t, nil, machine(), machine(), machine())
+	by := func(uid uint32, how cluster.Sharing) cluster.JobID {
+		return b.submit(func(s *cluster.JobSpec) { s.UID, s.Sharing = uid, how })
+	}
+	const shared, own = cluster.ShareDefault, cluster.ShareUser
+	for round, jobs := range [][]struct {
+		uid  uint32
+		how  cluster.Sharing
+		want string
+	}{
+		{{1, shared, "n1 0"}, {2, own, "n2 0"}, {1, shared, "n1 1"}, {2, shared, "n1 2"}, {3, own, "n3 0"}, {4, own, "waits Resources"}},
+		{{2, own, "n2 1"}, {1, own, "waits Priority"}, {3, shared, "n1 3"}, {2, shared, "n1 4"}},
+	} {
+		var ids []cluster.JobID
+		for _, j := range jobs {
+			ids = append(ids, by(j.uid, j.how))
+		}
+		b.cycle()
+		for k, j := range jobs {
+			if got := b.got(ids[k]); got != j.want {
+				t.Errorf("round %d, job %d of user %d: %s, want %s", round, k, j.uid, got, j.want)
+			}
+		}
+	}
+}

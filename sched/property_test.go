@@ -1,0 +1,224 @@
+package sched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"dev.muster/cluster"
+)
+
+// trial is a small random cluster with jobs on it, and a job to place.
+type trial struct {
+	b    *bed
+	line string
+	kind string
+}
+
+func newTrial(t *testing.T, r *rand.Rand) trial {
+	count := 1 + r.IntN(7)
+	kind := [...]string{"flat", "tree", "block", "flat"}[r.IntN(4)]
+	var nodes []cluster.Inventory
+	weights := r.IntN(3) == 0
+	for range count {
+		inv := machine([...]string{"a", "b", "c"}[r.IntN(3)])
+		if r.IntN(3) == 0 {
+			inv.Features = append(inv.Features, "a")
+		}
+		inv.GPUs = inv.GPUs[:r.IntN(9)]
+		if weights {
+			inv.Weight = 1 + r.IntN(3)
+		}
+		nodes = append(nodes, inv)
+	}
+	b := namedBed(t, func(cfg *cluster.Config) {
+		cfg.LLN, cfg.SerialAtEnd = r.IntN(6) == 0, r.IntN(6) == 0
+		half := (count + 1) / 2
+		switch kind {
+		case "tree":
+			cfg.Topology = []cluster.Switch{{Name: "l1", Nodes: names(1, half)}, {Name: "l2", Nodes: names(half+1, count)}, {Name: "top", Switches: []string{"l1", "l2"}}}
+		case "block":
+			cfg.BlockSizes = []int{2, 4}
+			for k := 1; k <= count; k += 2 {
+				cfg.Blocks = append(cfg.Blocks, cluster.Block{Name: fmt.Sprint("b", k), Nodes: names(k, min(k+1, count))})
+			}
+		}
+	}, nodes...)
+	for range r.IntN(6) {
+		b.submit(ask(t, fmt.Sprintf("-N1 -n%d --gpus-per-node=%d", 1+r.IntN(12), r.IntN(3))))
+	}
+	b.cycle()
+	return trial{b, randomLine(r), kind}
+}
+
+// randomLine asks for something that the brute force below can judge.
+func randomLine(r *rand.Rand) string {
+	line := ""
+	add := func(one int, text string, args ...any) {
+		if r.IntN(one) == 0 {
+			line += " " + fmt.Sprintf(text, args...)
+		}
+	}
+	lo := 1 + r.IntN(4)
+	add(2, "-N%d-%d", lo, lo+r.IntN(2)*r.IntN(3))
+	add(2, "-n%d", 1+r.IntN(40))
+	add(3, "-c%d", 1+r.IntN(6))
+	if r.IntN(2) == 0 {
+		add(2, "--gpus=%d", 1+r.IntN(12))
+	} else {
+		add(2, "--gpus-per-node=%d", 1+r.IntN(4))
+	}
+	add(5, "--contiguous")
+	add(6, "--exclusive")
+	add(6, "--spread-job")
+	add(6, "-w%s", numbered(1+r.IntN(3)))
+	add(6, "-x%s", numbered(4+r.IntN(2)))
+	add(3, "-C%s", [...]string{"a", "a|b", "[a|b]", "[a|b|c]", "a*1", "(a|b)&a"}[r.IntN(6)])
+	add(8, "--prefer=c")
+	return line
+}
+
+// allowed judges a set of nodes against everything that was asked, by enumeration and without any
+// order of choice.
+func (tr trial) allowed(d *demand, p *pool, set []int) bool {
+	if len(set) < d.minNodes || len(set) > d.most(len(p.all)) {
+		return false
+	}
+	tasks, gpus := 0, make([]int64, len(d.gpuJob))
+	for _, i := range set {
+		n := d.capacity(&p.spaces[i])
+		if n == 0 {
+			return false
+		}
+		tasks += n
+		for k, g := range d.gpuJob {
+			gpus[k] += int64(d.gives(&p.spaces[i], g.Type))
+		}
+	}
+	for k, g := range d.gpuJob {
+		if gpus[k] < g.Count {
+			return false
+		}
+	}
+	for _, name := range d.wanted {
+		if !slices.Contains(set, p.at[name]) {
+			return false
+		}
+	}
+	if d.contiguous && set[len(set)-1]-set[0] != len(set)-1 {
+		return false
+	}
+	if tr.kind == "block" && !d.contiguous && !tr.inBlock(d, set) {
+		return false
+	}
+	return tasks >= d.tasks && (d.wishes == nil || slices.ContainsFunc(d.wishes, func(w cluster.Wish) bool {
+		for _, i := range set {
+			if !w.All(p.spaces[i].node.Inventory.Features) {
+				return false
+			}
+		}
+		for _, c := range w.Counts {
+			n := 0
+			for _, i := range set {
+				n += b2i(c.Has(p.spaces[i].node.Inventory.Features))
+			}
+			if n < c.Nodes {
+				return false
+			}
+		}
+		return true
+	}))
+}
+
+// inBlock holds a set to one block of its size; a job that asked for no number of nodes may take a larger one.
+func (tr trial) inBlock(d *demand, set []int) bool {
+	for _, size := range []int{2, 4, 8} {
+		if size >= len(set) {
+			return set[0]/size == set[len(set)-1]/size || !d.sized && set[0]/8 == set[len(set)-1]/8
+		}
+	}
+	return false
+}
+
+// TestEveryPlacement generates clusters and jobs: what is given meets all that was asked and is free, and where
+// nothing is found no set of nodes would do.
+func TestEveryPlacement(t *testing.T) {
+	seed, found, none := rand.Uint64(), 0, 0
+	for round := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, round))
+		tr := newTrial(t, r)
+		if n := tr.b.s.Snapshot().NodeCount(); n < 4 && slices.ContainsFunc([]string{"-w", "-x"}, func(w string) bool { return contains(tr.line, w) }) {
+			continue // it would name nodes that are not there
+		}
+		spec := &cluster.JobSpec{Partitions: []string{"main"}}
+		ask(t, tr.line)(spec)
+		snap := tr.b.s.Snapshot()
+		part, _ := snap.Partition("main")
+		d, p := newDemand(snap, part, spec, nil), newPool(snap)
+		a := d.place(p, nil)
+		if a == nil {
+			none++
+			for mask := 1; mask < 1<<len(p.all); mask++ {
+				var set []int
+				for i := range p.all {
+					if mask>>i&1 == 1 {
+						set = append(set, i)
+					}
+				}
+				if tr.allowed(d, p, set) {
+					t.Fatalf("seed %d round %d: %s%s found nothing, nodes %v would do", seed, round, tr.kind, tr.line, set)
+				}
+			}
+			continue
+		}
+		found++
+		if why := tr.wrong(d, p, a); why != "" {
+			t.Fatalf("seed %d round %d: %s%s got %+v: %s", seed, round, tr.kind, tr.line, a.Shares, why)
+		}
+	}
+	if found < 500 || none < 200 {
+		t.Errorf("%d placed and %d not: the trials say little", found, none)
+	}
+}
+
+func contains(line, word string) bool {
+	for i := range line {
+		if len(line) >= i+len(word) && line[i:i+len(word)] == word && (i == 0 || line[i-1] == ' ') {
+			return true
+		}
+	}
+	return false
+}
+
+// wrong tells what of an allocation is more than is free or less than was asked.
+func (tr trial) wrong(d *demand, p *pool, a *cluster.Alloc) string {
+	var set []int
+	tasks, gpus := 0, 0
+	for _, sh := range a.Shares {
+		i := p.at[sh.Node]
+		sp := &p.spaces[i]
+		set = append(set, i)
+		tasks, gpus = tasks+sh.Tasks, gpus+sh.GPUs.Len()
+		switch {
+		case !sp.cpus.Contains(sh.CPUs) || !sp.gpus.Contains(sh.GPUs):
+			return "more than is free on " + string(sh.Node)
+		case sh.CPUs.Len() < sh.Tasks*d.cpusPer || sh.Tasks < 1:
+			return "too few CPUs on " + string(sh.Node)
+		case d.exclusive && (sp.busy || sh.CPUs.Len() < 16):
+			return "not the whole of " + string(sh.Node)
+		case int64(sh.GPUs.Len()) < sum(d.gpuNode):
+			return "too few GPUs on " + string(sh.Node)
+		}
+	}
+	if !slices.IsSorted(set) {
+		return "nodes out of order"
+	}
+	if tasks < d.tasks || int64(gpus) < sum(d.gpuJob) {
+		return fmt.Sprintf("%d tasks and %d GPUs", tasks, gpus)
+	}
+	if !tr.allowed(d, p, set) {
+		return "not what was asked for"
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package conf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"dev.muster/cluster"
+)
+
+// loaded reads a slurm.conf and a topology.conf of eight nodes.
+func loaded(t *testing.T, slurm, topology string) (*cluster.Config, string) {
+	t.Helper()
+	dir := t.TempDir()
+	slurm += "\nNodeName=n[1-8] CPUs=16\nPartitionName=p Nodes=ALL\n"
+	for name, text := range map[string]string{"slurm.conf": slurm, "topology.conf": topology} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, notes, err := Load(filepath.Join(dir, "slurm.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg, strings.ReplaceAll(strings.Join(notes, "\n"), dir+"/", "")
+}
+
+// inOrder sorts lines: paths differ.
+func inOrder(text string) string {
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func TestTopology(t *testing.T) {
+	const tree, block = "TopologyPlugin=topology/tree", "TopologyPlugin=topology/block"
+	const leaves = "SwitchName=leaf1 Nodes=n[1-4]\nSwitchName=leaf2 Nodes=n[5-8]\n"
+	both := "spine{leaf1 leaf2} leaf1[n1 n2 n3 n4] leaf2[n5 n6 n7 n8]"
+	for _, c := range []struct{ name, slurm, topology, want, notes string }{
+		{"a list", tree, "SwitchName=spine Switches=leaf1,leaf2\n" + leaves, both, ""},
+		{"a range, children first", tree, leaves + "SwitchName=spine Switches=leaf[1-2] LinkSpeed=100\n", "leaf1[n1 n2 n3 n4] leaf2[n5 n6 n7 n8] spine{leaf1 leaf2}", ""},
+		{"a colon", tree, "SwitchName=spine Switches=leaf1:leaf2\n" + leaves, both, "topology.conf:1: Switches=leaf1:leaf2: a colon stands between switches, read as a comma"},
+		{"not in force", "", leaves, "", "topology.conf: its switches are not in force: slurm.conf says TopologyPlugin=, not topology/tree"},
+		{"flat", "TopologyPlugin=topology/flat", "", "", ""},
+		{"no such plugin", "TopologyPlugin=topology/ring", "", "", "slurm.conf: TopologyPlugin=topology/ring is not known: want topology/tree, topology/block or topology/flat; nodes are taken as flat"},
+		{"what does not fit", tree, "SwitchName=a Nodes=n[1-4] Speed=1\nSwitchName=a Nodes=n5\nSwitchName=b Nodes=n[4-6,9]\nSwitchName=top Switches=a,b,c\nSwitchName=two Switches=a\nFoo=1\n",
+			"a[n1 n2 n3 n4] b[n4 n5 n6 n9] top{a b} two{}",
+			"topology.conf: SwitchName=b: node n4 is on a already; it stays there\ntopology.conf: SwitchName=top: there is no switch c; ignored\n" +
+				"topology.conf: SwitchName=two: switch a is under top already; ignored\ntopology.conf: no switch has n[7-8]: jobs of several nodes do not mix them with others\n" +
+				"topology.conf: slurm.conf has no node n9\ntopology.conf:1: speed on a switch is not known; ignored\ntopology.conf:2: SwitchName=a: there is a line of that name already; ignored\n" +
+				"topology.conf:6: foo=1: not a SwitchName, BlockName or BlockSizes line; ignored"},
+		{"a ring", tree, "SwitchName=l Nodes=n[1-8]\nSwitchName=x Switches=y,l\nSwitchName=y Switches=x\n", "l[n1 n2 n3 n4 n5 n6 n7 n8] x{y l} y{}",
+			"topology.conf: SwitchName=y: switch x is above it: that is a ring; ignored"},
+		{"blocks", block, "BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n", "b1(n1 n2 n3 n4) b2(n5 n6 n7 n8) sizes [4 8]", ""},
+		{"blocks without sizes", block, "BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\n", "b1(n1 n2 n3 n4) b2(n5 n6 n7 n8) sizes [4]", ""},
+		{"odd sizes", block, "BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,12,x\n", "b1(n1 n2 n3 n4) b2(n5 n6 n7 n8) sizes [4]",
+			"topology.conf: BlockSizes=12 is not 4 times a power of two; ignored\ntopology.conf:3: BlockSizes=4,12,x: \"x\" is not a number of nodes; ignored"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, notes := loaded(t, c.slurm, c.topology)
+			var got []string
+			for _, s := range cfg.Topology {
+				if s.Nodes != nil {
+					got = append(got, fmt.Sprint(s.Name, s.Nodes))
+				} else {
+					got = append(got, s.Name+"{"+strings.Join(s.Switches, " ")+"}")
+				}
+			}
+			for _, b := range cfg.Blocks {
+				got = append(got, b.Name+strings.NewReplacer("[", "(", "]", ")").Replace(fmt.Sprint(b.Nodes)))
+			}
+			if cfg.BlockSizes != nil {
+				got = append(got, fmt.Sprint("sizes ", cfg.BlockSizes))
+			}
+			if got := strings.Join(got, " "); got != c.want {
+				t.Errorf("read %s\nwant %s", got, c.want)
+			}
+			if notes, want := inOrder(notes), inOrder(c.notes); notes != want {
+				t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
+			}
+		})
+	}
+}
+
+// TestChoiceKeys reads what else concerns the choice of nodes.
+func TestChoiceKeys(t *testing.T) {
+	cfg, notes := loaded(t, "SelectTypeParameters=CR_Core_Memory,CR_LLN,CR_ONE_TASK_PER_CORE\nSchedulerParameters=pack_serial_at_end,max_switch_wait=60,max_switch_wait=x", "")
+	if !cfg.LLN || !cfg.SerialAtEnd || cfg.MaxSwitchWait.Seconds() != 60 || cfg.DistBlock || !cfg.CoreAlloc || !cfg.MemAlloc {
+		t.Errorf("read %+v", cfg)
+	}
+	if want := "slurm.conf:1: SelectTypeParameters=CR_ONE_TASK_PER_CORE has no effect yet\nslurm.conf:2: max_switch_wait=x is not a number of seconds; ignored"; notes != want {
+		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
+	}
+}
