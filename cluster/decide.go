@@ -224,6 +224,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 	if c := s.rebootsDue(now); c != nil {
 		out = append(out, c)
 	}
+	if at := s.decayDue(); !at.IsZero() && !at.After(now) {
+		out = append(out, &Decay{})
+	}
 	return out
 }
 

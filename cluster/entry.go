@@ -113,6 +113,12 @@ func newCommand(kind string) Command {
 		return &PartitionSet{}
 	case "configure":
 		return &Configure{}
+	case "account":
+		return &ChangeAccounts{}
+	case "decay":
+		return &Decay{}
+	case "top":
+		return &TopJobs{}
 	case "trust_init":
 		return &TrustInit{}
 	case "token_put":
@@ -136,7 +142,7 @@ func Kinds() []string {
 	return []string{"put_blob", "submit", "update", "hold", "requeue", "suspend", "cancel", "finish", "decide", "report",
 		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
 		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate",
-		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due"}
+		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due", "account", "decay", "top"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

@@ -40,6 +40,7 @@ const (
 	ErrFeature       ErrKind = "feature"
 	ErrNice          ErrKind = "nice"
 	ErrPending       ErrKind = "job_pending"
+	ErrNotPending    ErrKind = "job_not_pending"
 	ErrNotRunning    ErrKind = "job_not_running"
 	ErrFinished      ErrKind = "job_finished"
 	ErrNotSuspended  ErrKind = "job_not_suspended"
@@ -62,6 +63,10 @@ const (
 	ErrBeginTime     ErrKind = "begin_time"
 	ErrLicense       ErrKind = "license"
 	ErrReservation   ErrKind = "reservation"
+	ErrAccount       ErrKind = "account"
+	ErrQOS           ErrKind = "qos"
+	ErrJobsActive    ErrKind = "jobs_active"
+	ErrPolicy        ErrKind = "policy" // a limit of an association or QOS
 )
 
 // Error is what a rejected command or request answers: for people a message and perhaps a

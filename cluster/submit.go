@@ -101,7 +101,9 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if spec.Array != nil {
 		j.ArrayID, j.Tasks = id, spec.Array.Tasks
 	}
-	j.Priority = priorityOf(j)
+	if a, ok := t.assocFor(&spec); ok {
+		j.Assoc = a.ID
+	}
 	if c.Dead != "" {
 		j.Phase, j.Outcome, j.EndReason, j.Ended, j.Eligible = Ended, Failed, c.Dead, t.at, t.at
 		j.Exit.Code = 1
@@ -112,6 +114,7 @@ func (c *Submit) apply(t *tx) (any, error) {
 		j.Depends = spec.Depends
 		t.evaluate(j)
 	}
+	t.rank(j)
 	t.putJob(j)
 	t.tell(j)
 	return id, nil
@@ -159,7 +162,12 @@ func (t *tx) setHold(j *Job, h Hold) {
 		j.Wait, j.SpecialExit = NoReason, false
 	}
 	j.WaitNote = ""
-	j.Priority = priorityOf(j)
+	if h == NotHeld && t.config.Priority.Multifactor && j.Spec.Priority != nil { // the formula counts again
+		spec := *j.Spec
+		spec.Priority, j.Spec = nil, &spec
+	}
+	t.accrue(j)
+	t.rank(j)
 }
 
 // effectiveLimit is the time limit that will be enforced: the asked one, else the partition's.
@@ -226,17 +234,49 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if !spec.Deadline.IsZero() && spec.Deadline.Before(s.Now) {
 		return spec, Errorf(Invalid, ErrBeginTime, "deadline %s has passed", spec.Deadline.Format(time.DateTime))
 	}
-	if spec.Account == "" {
-		spec.Account = spec.User
-	}
-	if spec.QOS == "" {
-		spec.QOS = "normal"
+	if err := admitAccount(s, &spec); err != nil {
+		return spec, err
 	}
 	if spec.Requeue == nil {
 		r := s.config.JobRequeue
 		spec.Requeue = &r
 	}
 	return spec, nil
+}
+
+// admitAccount fills in account and QOS, and refuses those that the user may not have.
+func admitAccount(s *Snapshot, spec *JobSpec) error {
+	must := s.config.Enforce
+	if u, ok := s.users.Get(spec.User); ok && spec.Account == "" {
+		spec.Account = u.DefaultAccount
+	}
+	a, ok := s.assocFor(spec)
+	if !ok && must.Associations {
+		return Errorf(Invalid, ErrAccount, "user %s has no association with account %q", spec.User, spec.Account)
+	}
+	if spec.QOS == "" {
+		spec.QOS = NormalQOS
+		if ok {
+			spec.QOS = s.DefaultQOS(a.ID)
+		}
+	} else if _, known := s.qos.Get(spec.QOS); !known && s.Accounting() {
+		return Errorf(Invalid, ErrQOS, "there is no QOS %q", spec.QOS)
+	}
+	if ok && must.QOS && !slices.Contains(s.AllowedQOS(a.ID), spec.QOS) {
+		return Errorf(Invalid, ErrQOS, "user %s may not use QOS %q with account %s", spec.User, spec.QOS, spec.Account)
+	}
+	if spec.Account == "" {
+		spec.Account = spec.User
+	}
+	return nil
+}
+
+// assocFor is the association that a job of this kind is charged to.
+func (t *tables) assocFor(spec *JobSpec) (*Association, bool) {
+	if spec.User == "" {
+		return nil, false
+	}
+	return t.AssocOf(spec.Account, spec.User, spec.firstPartition())
 }
 
 // maxCount bounds every number of nodes, tasks, CPUs and devices that may be asked for.

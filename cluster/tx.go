@@ -93,7 +93,9 @@ func (j *Job) heldBy(n NodeName) bool { return j.Phase != Ending || slices.Conta
 func (t *tables) unindex(j *Job) {
 	switch {
 	case j.Phase == Pending:
-		t.queue.Delete(queueKey{j.Priority, j.ID})
+		if k, ok := t.queueAt.Delete(j.ID); ok {
+			t.queue.Delete(k)
+		}
 		for _, d := range j.Depends.Terms {
 			t.depends.Delete(pairKey{d.Job, j.ID})
 		}
@@ -120,7 +122,9 @@ func (t *tables) unindex(j *Job) {
 func (t *tables) index(j *Job) {
 	switch {
 	case j.Phase == Pending:
-		t.queue.Set(queueKey{j.Priority, j.ID})
+		k := t.keyOf(j)
+		t.queue.Set(k)
+		t.queueAt.Set(j.ID, k)
 		for _, d := range j.Depends.Terms {
 			t.depends.Set(pairKey{d.Job, j.ID})
 		}
@@ -217,6 +221,9 @@ func (t *tx) putNode(n *Node) {
 }
 
 func (t *tables) setNode(old, n *Node) {
+	if old == nil || n == nil || !old.Registered.Equal(n.Registered) || old.counts() != n.counts() {
+		t.scale = nil
+	}
 	if old != nil {
 		t.order.Delete(old.Order)
 		t.reboots.Delete(old.Name)
@@ -273,8 +280,8 @@ func (t *tx) deleteStep(s *Step) {
 
 func (t *tx) putConfig(c *Config) {
 	old := t.config
-	t.config = c
-	t.onUndo(func() { t.config = old })
+	t.config, t.scale = c, nil
+	t.onUndo(func() { t.config, t.scale = old, nil })
 }
 
 // refBlob counts d more (or fewer) users of a stored text.
