@@ -45,6 +45,11 @@ var partitionKeys = [...]struct {
 	{"oversubscribe", func(p *cluster.Partition, _, v string) error { p.OverSubscribe = strings.ToUpper(v); return nil }},
 	{"shared", func(p *cluster.Partition, _, v string) error { p.OverSubscribe = strings.ToUpper(v); return nil }},
 	{"preemptmode", func(p *cluster.Partition, _, v string) error { p.PreemptMode = strings.ToUpper(v); return nil }},
+	{"qos", func(p *cluster.Partition, _, v string) error { p.QOS = v; return nil }},
+	{"tresbillingweights", func(p *cluster.Partition, k, v string) (err error) {
+		p.BillingWeights, err = weights(k, v, true)
+		return err
+	}},
 	{"allowgroups", func(p *cluster.Partition, _, v string) error { return list(&p.AllowGroups, v) }},
 	{"allowaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.AllowAccounts, v) }},
 	{"allowqos", func(p *cluster.Partition, _, v string) error { return list(&p.AllowQOS, v) }},
