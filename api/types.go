@@ -13,30 +13,34 @@ type Empty struct{}
 // The contract. Every row is served by server mode but for those under "steps", which the
 // client of the job's first node serves.
 var (
-	SubmitJob    = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true}
-	TestJob      = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false}
-	ListJobs     = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false}
-	WaitJob      = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false}
-	WhyJob       = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false}
-	CancelJob    = Endpoint[cluster.Cancel, WriteResponse]{"POST", "/v1/jobs/cancel", User, true}
-	FinishJob    = Endpoint[cluster.Finish, WriteResponse]{"POST", "/v1/jobs/finish", User, true}
-	HoldJob      = Endpoint[cluster.HoldJobs, WriteResponse]{"POST", "/v1/jobs/hold", User, true}
-	RequeueJob   = Endpoint[cluster.Requeue, WriteResponse]{"POST", "/v1/jobs/requeue", User, true}
-	SuspendJob   = Endpoint[cluster.Suspend, WriteResponse]{"POST", "/v1/jobs/suspend", User, true}
-	UpdateJob    = Endpoint[cluster.UpdateJob, WriteResponse]{"POST", "/v1/jobs/update", User, true}
-	JobScript    = Endpoint[ScriptRequest, ScriptResponse]{"GET", "/v1/jobs/script", User, false}
-	ListNodes    = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false}
-	ShowCluster  = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false}
-	SetNodes     = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true}
-	CreateNodes  = Endpoint[cluster.NodeCreate, WriteResponse]{"POST", "/v1/nodes/create", User, true}
-	DeleteNodes  = Endpoint[cluster.NodeDelete, WriteResponse]{"POST", "/v1/nodes/delete", User, true}
-	RebootNodes  = Endpoint[cluster.NodeReboot, WriteResponse]{"POST", "/v1/nodes/reboot", User, true}
-	Reconfigure  = Endpoint[Empty, ReconfigureResponse]{"POST", "/v1/reconfigure", User, true}
-	SetPartition = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
-	Configure    = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
-	ListSteps    = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
-	ListHistory  = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
-	Ping         = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
+	SubmitJob      = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true}
+	TestJob        = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false}
+	ListJobs       = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false}
+	WaitJob        = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false}
+	WhyJob         = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false}
+	CancelJob      = Endpoint[cluster.Cancel, WriteResponse]{"POST", "/v1/jobs/cancel", User, true}
+	FinishJob      = Endpoint[cluster.Finish, WriteResponse]{"POST", "/v1/jobs/finish", User, true}
+	HoldJob        = Endpoint[cluster.HoldJobs, WriteResponse]{"POST", "/v1/jobs/hold", User, true}
+	RequeueJob     = Endpoint[cluster.Requeue, WriteResponse]{"POST", "/v1/jobs/requeue", User, true}
+	SuspendJob     = Endpoint[cluster.Suspend, WriteResponse]{"POST", "/v1/jobs/suspend", User, true}
+	UpdateJob      = Endpoint[cluster.UpdateJob, WriteResponse]{"POST", "/v1/jobs/update", User, true}
+	TopJobs        = Endpoint[cluster.TopJobs, WriteResponse]{"POST", "/v1/jobs/top", User, true}
+	JobScript      = Endpoint[ScriptRequest, ScriptResponse]{"GET", "/v1/jobs/script", User, false}
+	ListNodes      = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false}
+	ShowCluster    = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false}
+	SetNodes       = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true}
+	CreateNodes    = Endpoint[cluster.NodeCreate, WriteResponse]{"POST", "/v1/nodes/create", User, true}
+	DeleteNodes    = Endpoint[cluster.NodeDelete, WriteResponse]{"POST", "/v1/nodes/delete", User, true}
+	RebootNodes    = Endpoint[cluster.NodeReboot, WriteResponse]{"POST", "/v1/nodes/reboot", User, true}
+	Reconfigure    = Endpoint[Empty, ReconfigureResponse]{"POST", "/v1/reconfigure", User, true}
+	SetPartition   = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
+	Configure      = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
+	ListBooks      = Endpoint[AfterQuery, BooksResponse]{"GET", "/v1/accounts", User, false}
+	ChangeAccounts = Endpoint[cluster.ChangeAccounts, WriteResponse]{"POST", "/v1/accounts/change", User, true}
+	ListPriorities = Endpoint[AfterQuery, PrioritiesResponse]{"GET", "/v1/priorities", User, false}
+	ListSteps      = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
+	ListHistory    = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	Ping           = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
 
 	RegisterNodes = Endpoint[RegisterRequest, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
 	GetWork       = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
@@ -261,6 +265,40 @@ type ClusterResponse struct {
 type ReconfigureResponse struct {
 	Index uint64   `json:"index"`
 	Notes []string `json:"notes,omitempty"`
+}
+
+// AfterQuery asks for all there is, once an index is applied.
+type AfterQuery struct {
+	After uint64 `json:"after,omitempty"`
+}
+
+// BooksResponse is the accounts and what belongs to them.
+type BooksResponse struct {
+	Index    uint64                 `json:"index"`
+	Cluster  string                 `json:"cluster"`
+	Accounts []*cluster.Account     `json:"accounts"`
+	Users    []*cluster.User        `json:"users"`
+	Assocs   []*cluster.Association `json:"assocs"` // by rising number
+	QOS      []*cluster.QOS         `json:"qos"`    // by rising number
+	TRES     []string               `json:"tres,omitempty"`
+	// Priority says how standings are computed.
+	Priority cluster.PriorityConfig `json:"priority,omitzero"`
+	// RunMins is what runs: resources times the minutes to the jobs' limits.
+	RunMins map[cluster.AssocID][]cluster.Amount `json:"run_mins,omitempty"`
+}
+
+// PrioritiesResponse lists what the priorities of pending jobs are made of, by rising id.
+type PrioritiesResponse struct {
+	Priority cluster.PriorityConfig `json:"priority,omitzero"`
+	Jobs     []JobPriority          `json:"jobs"`
+}
+
+// JobPriority is one pending job in one of its partitions, as it was last ranked.
+type JobPriority struct {
+	Job       *cluster.Job    `json:"job"` // a brief one
+	Partition string          `json:"partition"`
+	Factors   cluster.Factors `json:"factors"` // before they are weighed
+	Sum       uint32          `json:"sum"`
 }
 
 // Server is one member of the server group.

@@ -57,11 +57,22 @@ func (t *tx) openBooks() {
 	if t.Accounting() {
 		return
 	}
-	putIn(t, t.accounts, RootName, &Account{Name: RootName, Description: "default root account", Organization: RootName})
-	putIn(t, t.users, RootName, &User{Name: RootName, DefaultAccount: RootName, AdminLevel: "Administrator"})
-	putIn(t, t.qos, NormalQOS, &QOS{ID: 1, Name: NormalQOS, Description: "Normal QOS default", UsageFactor: 1})
-	t.putAssoc(&Association{ID: t.nextAssoc(), Account: RootName, Shares: 1, QOS: []string{NormalQOS}})
-	t.putAssoc(&Association{ID: t.nextAssoc(), Parent: 1, Account: RootName, User: RootName, Shares: 1})
+	account, user, qos, assocs := FirstBooks()
+	putIn(t, t.accounts, account.Name, account)
+	putIn(t, t.users, user.Name, user)
+	putIn(t, t.qos, qos.Name, qos)
+	for _, a := range assocs {
+		t.nextAssoc()
+		t.putAssoc(a)
+	}
+}
+
+// FirstBooks is what the first change of the books finds there.
+func FirstBooks() (*Account, *User, *QOS, []*Association) {
+	return &Account{Name: RootName, Description: "default root account", Organization: RootName},
+		&User{Name: RootName, DefaultAccount: RootName, AdminLevel: "Administrator"},
+		&QOS{ID: 1, Name: NormalQOS, Description: "Normal QOS default", UsageFactor: 1},
+		[]*Association{{ID: 1, Account: RootName, Shares: 1, QOS: []string{NormalQOS}}, {ID: 2, Parent: 1, Account: RootName, User: RootName, Shares: 1}}
 }
 
 // putIn changes one record of a table, and remembers how to undo it. A nil value deletes.

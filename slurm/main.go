@@ -28,6 +28,9 @@ func frontEnds() []frontEnd {
 		{"squeue", "list jobs and steps", runSqueue},
 		{"scancel", "end jobs and steps or send them signals", runScancel},
 		{"sacct", "show history", runSacct},
+		{"sacctmgr", "show and change accounts, users, QOS and their limits", runSacctmgr},
+		{"sprio", "show what the priorities of pending jobs are made of", runSprio},
+		{"sshare", "show shares and usage of accounts and users", runSshare},
 	}
 }
 
@@ -132,6 +135,10 @@ var slurmErrors = [...]struct {
 	{cluster.ErrNotRunning, 2020, "Job is no longer running"},
 	{cluster.ErrNodeState, 2048, "Invalid node state specified"},
 	{cluster.ErrLicense, 2048, "Invalid license specification"},
+	{cluster.ErrAccount, 2045, "Invalid account or account/partition combination specified"},
+	{cluster.ErrQOS, 2066, "Invalid qos specification"},
+	{cluster.ErrPolicy, 2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
+	{cluster.ErrNotPending, 2021, "Job is not pending execution"},
 	{cluster.ErrReservation, 2070, "Requested reservation is invalid"},
 	{cluster.ErrBeginTime, 2052, "Invalid time specified"},
 	{cluster.ErrReasonNeeded, 2180, "You must specify a reason when DOWNING or DRAINING a node. Request denied"},

@@ -172,6 +172,11 @@ var jobKeys = []jobKey{
 	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { p.QOS = &v.value; return true }},
 	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
 	{"reservationname", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Reservation = &v.value; return true }},
+	{"sitefactor adminprio", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		n, err := strconv.Atoi(v.value)
+		p.Site = &n
+		return err == nil && n >= -maxNice && n <= maxNice
+	}},
 	{"starttime eligibletime begintime", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Begin, v.value, now) }},
 	{"stdin", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdin = &v.value; return true }},
 	{"stdout", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdout = &v.value; return true }},

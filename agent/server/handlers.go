@@ -57,6 +57,10 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.RequeueJob)
 	write(m, s, api.SuspendJob)
 	write(m, s, api.UpdateJob)
+	write(m, s, api.TopJobs)
+	write(m, s, api.ChangeAccounts)
+	handle(s, m, api.ListBooks, s.listBooks)
+	handle(s, m, api.ListPriorities, s.listPriorities)
 	write(m, s, api.SetNodes)
 	write(m, s, api.CreateNodes)
 	write(m, s, api.DeleteNodes)
@@ -87,7 +91,7 @@ func write[C any, P interface {
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		switch any(&c).(type) {
-		case *cluster.NodeSet, *cluster.NodeReboot: // their name is shown with the reason
+		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts: // their name is shown with the reason, or known to the books
 			if u, err := lookupUser(who.UID); err == nil {
 				who.User = u.name
 			}
