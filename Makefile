@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang clean needs
 
 build: bin/muster
 
@@ -29,6 +29,7 @@ test: needs build lint
 e2e: needs build
 	$(GO) test -count=1 ./e2e/...
 
+# 10,000 nodes and 60,000 jobs in virtual time, three servers' states kept and compared (minutes). SEED=… replays a run.
 sim:
 	$(GO) test -count=1 -run 'TestSim' -v -timeout 60m ./e2e/sim -full $(if $(SEED),-seed=$(SEED))
 
@@ -53,6 +54,14 @@ bench-group: build
 
 compare: build
 	e2e/compare/run.sh
+
+# A thousand hollow nodes join three servers, as members of their own and a hundred a member (minutes).
+bench-nodes: build
+	$(GO) test -count=1 -run TestBenchNodes -v -timeout 20m ./e2e -bench-nodes=1000
+
+# How far apart the tasks of a step begin on 64 clients (a minute).
+bench-gang: build
+	$(GO) test -count=1 -run TestBenchGang -v -timeout 10m ./e2e -bench-gang=64
 
 # The users' example scripts, unchanged (minutes).
 EXAMPLES ?= $(abspath ../shared/examples)

@@ -11,14 +11,16 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"dev.muster/cluster"
 	"dev.muster/sched/replay"
+	"dev.muster/slurm/conf"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 )
 
 // simCommand replays a workload through schedulers in virtual time.
 func simCommand() *cli.Command {
-	var policies []string
+	policies := []string{replay.Real}
 	for _, p := range replay.Textbook {
 		policies = append(policies, p.Name)
 	}
@@ -29,7 +31,8 @@ func simCommand() *cli.Command {
 			"The same input gives the same bytes.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch (SWF: default is the log's machine)"},
-			&cli.StringFlag{Name: "policy", Value: "fifo,easy,conservative", Usage: "what to compare, of " + strings.Join(policies, ", ")},
+			&cli.StringFlag{Name: "policy", Value: "fifo,easy,conservative," + replay.Real, Usage: "what to compare, of " + strings.Join(policies, ", ")},
+			&cli.StringFlag{Name: "conf", Usage: "slurm.conf for " + replay.Real + "; nodes and partitions are the trace's"},
 			&cli.StringFlag{Name: "place", Value: "best", Usage: "which node takes a part of a node: " + strings.Join(places, ", ")},
 			&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,nodes"},
 			&cli.StringFlag{Name: "svg", Usage: "draw queue and use over time to `FILE`"},
@@ -45,13 +48,22 @@ func simulate(c *cli.Context) error {
 	if !ok {
 		return fmt.Errorf("sim: --place %s is not known: want one of %s", c.String("place"), strings.Join(slices.Sorted(maps.Keys(replay.Placements)), ", "))
 	}
-	var policies []replay.Policy
-	for name := range strings.SplitSeq(c.String("policy"), ",") {
-		p := replay.Named(strings.TrimSpace(name))
-		if p.Name == "" {
+	names := strings.Split(strings.ReplaceAll(c.String("policy"), " ", ""), ",")
+	for _, name := range names {
+		if name != replay.Real && replay.Named(name).Name == "" {
 			return fmt.Errorf("sim: --policy %s is not known; see muster sim --help", name)
 		}
-		policies = append(policies, p)
+	}
+	var config *cluster.Config
+	if path := c.String("conf"); path != "" {
+		loaded, notes, err := conf.Load(path)
+		if err != nil {
+			return fmt.Errorf("sim: %w", err)
+		}
+		for _, n := range notes {
+			fmt.Fprintln(os.Stderr, "muster sim:", n)
+		}
+		config = loaded
 	}
 	t, err := replay.Load(c.Args().First(), c.String("nodes"))
 	if err != nil {
@@ -60,14 +72,18 @@ func simulate(c *cli.Context) error {
 	if t.Dropped > 0 {
 		fmt.Fprintf(os.Stderr, "muster sim: %d entries have no run time, no size, or more than the cluster: left out\n", t.Dropped)
 	}
-	var names []string
 	var sums []replay.Summary
 	var schedules [][]replay.Run
-	for _, p := range policies {
-		runs := t.Textbook(p, better, progress(c.Bool("quiet"), p.Name, len(t.Jobs)))
-		names, sums, schedules = append(names, p.Name), append(sums, t.Summarize(runs)), append(schedules, runs)
+	for _, name := range names {
+		var runs []replay.Run
+		if tick := progress(c.Bool("quiet"), name, len(t.Jobs)); name != replay.Real {
+			runs = t.Textbook(replay.Named(name), better, tick)
+		} else if runs, err = t.Replay(config, tick); err != nil {
+			return fmt.Errorf("sim: %w", err)
+		}
+		sums, schedules = append(sums, t.Summarize(runs)), append(schedules, runs)
 		if prefix := c.String("out"); prefix != "" {
-			if err := writeTo(prefix+p.Name+".csv", func(w io.Writer) error { return t.WriteSchedule(w, runs) }); err != nil {
+			if err := writeTo(prefix+name+".csv", func(w io.Writer) error { return t.WriteSchedule(w, runs) }); err != nil {
 				return err
 			}
 		}
@@ -77,6 +93,11 @@ func simulate(c *cli.Context) error {
 			return err
 		}
 	}
+	return compare(names, sums)
+}
+
+// compare prints the figures side by side.
+func compare(names []string, sums []replay.Summary) error {
 	return table(func(w *tabwriter.Writer) {
 		row := func(label, format string, value func(replay.Summary) any) {
 			fmt.Fprint(w, label)

@@ -19,7 +19,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "slurm", "slurm/conf", "slurm/env"},
+	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "slurm", "sched/replay", "slurm/conf", "slurm/env"},
 	"early":             {"api", "slurm"},
 	"wire":              {},
 	"cluster":           {"wire"},

@@ -44,6 +44,8 @@ type Config struct {
 	Token           string
 	Login           bool // join as a login host, which runs no jobs
 	DeadAfter       time.Duration
+	// Mute members take no part in the gossip: a thousand of them in one process would do nothing else.
+	Mute bool
 	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
 	SnapshotEvery uint64
 	// Founded is called once if this process has made a new cluster, with its address.

@@ -113,7 +113,7 @@ func (n *network) gossipKeys(ctx context.Context) (api.GossipResponse, error) {
 // heard passes on what gossip says: new servers to the list of them, all else to the leader.
 func (n *network) heard(members []gossip.Member) {
 	var servers []string
-	var rumours []server.Rumour
+	rumours := make([]server.Rumour, 0, len(members))
 	for _, m := range members {
 		if m.Role == string(cluster.RoleServer) && !m.Failed {
 			servers = append(servers, m.Addr)

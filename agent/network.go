@@ -283,7 +283,9 @@ func (n *network) Run(ctx context.Context) error {
 	var talking sync.WaitGroup
 	defer n.port.packets.Close()
 	defer talking.Wait()
-	talking.Go(func() { n.gossip(ctx) })
+	if !n.cfg.Mute {
+		talking.Go(func() { n.gossip(ctx) })
+	}
 	if n.cfg.Server {
 		n.enrol(ctx)
 	}

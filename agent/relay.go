@@ -52,18 +52,21 @@ func jobOf(body []byte) cluster.JobID {
 	return max(q.Job, q.ID.Job)
 }
 
-// to is the client of the job's first node, nil if it is this process or not known.
-func (r *relay) to(ctx context.Context, id cluster.JobID) *api.Client {
+// to is the client of the job's first node, nil if it is this process.
+func (r *relay) to(ctx context.Context, id cluster.JobID) (*api.Client, error) {
 	if r == nil || id == 0 || r.local(id) {
-		return nil
+		return nil, nil
 	}
 	r.mu.Lock()
 	p, ok := r.known[id]
 	r.mu.Unlock()
 	if !ok || time.Since(p.at) > leadAge {
 		addr, err := r.find(ctx, id)
-		if err != nil || addr == "" {
-			return nil
+		if err != nil {
+			return nil, cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d could not be found: %v", id, err)
+		}
+		if addr == "" {
+			return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d runs nowhere now", id)
 		}
 		p = place{addr, time.Now()}
 		r.mu.Lock()
@@ -76,9 +79,9 @@ func (r *relay) to(ctx context.Context, id cluster.JobID) *api.Client {
 		r.mu.Unlock()
 	}
 	if p.addr == r.self { // its client has just started and does not know its jobs yet
-		return nil
+		return nil, nil
 	}
-	return r.nodes.at(p.addr)
+	return r.nodes.at(p.addr), nil
 }
 
 func (r *relay) forgets(id cluster.JobID) {
@@ -112,7 +115,11 @@ func (c *call) relayed() bool {
 		return false
 	}
 	id := jobOf(c.body)
-	to := c.door.relay.to(c.r.Context(), id)
+	to, err := c.door.relay.to(c.r.Context(), id)
+	if err != nil && !c.known {
+		c.fail(c.w, err)
+		return true
+	}
 	if to == nil {
 		return false
 	}

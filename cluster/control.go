@@ -246,7 +246,7 @@ func (c *HoldJobs) apply(t *tx) (any, error) {
 			if n.Eligible.Before(t.at) {
 				n.Eligible = t.at
 			}
-			n.Wait = t.waitOf(&n)
+			n.Wait, n.Avoid = t.waitOf(&n), nil
 			t.accrue(&n)
 		}
 		t.putJob(&n)
@@ -302,12 +302,13 @@ func (c *Requeue) apply(t *tx) (any, error) {
 func (t *tx) requeued(n *Job) {
 	hold, special := n.RequeueHold, n.SpecialExit
 	heldWhy := WaitRequeueHeld
+	var avoid []Avoided
 	if n.EndReason == EndLaunchFailure {
-		heldWhy = WaitLaunchFailedHeld
+		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
 	}
 	wasOver := n.Phase == Ended && n.ArrayID != 0 && t.arrayOver(n.ArrayID)
 	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Attempt: n.Attempt,
-		Restarts: n.Restarts + 1, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0, Assoc: n.Assoc}
+		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0, Assoc: n.Assoc}
 	t.evaluate(n)
 	t.rank(n)
 	if d := t.config.RequeueDelay; d > 0 {

@@ -101,8 +101,8 @@ func (t *tx) wait(d Decision) {
 	t.putJob(&n)
 }
 
-// Expire ends what the clock alone ends: jobs past their time limit or deadline, and jobs whose
-// dependency can never be satisfied where that is to cancel them.
+// Expire ends what the clock alone ends: jobs past their time limit or deadline, jobs whose dependency
+// can never be satisfied where that is to cancel them, and launches that were not confirmed in time.
 type Expire struct {
 	Jobs []JobID `json:"jobs"`
 	Why  Reason  `json:"why"`
@@ -123,6 +123,9 @@ func (c *Expire) apply(t *tx) (any, error) {
 				continue
 			}
 			t.end(&n, TimedOut, EndTimeLimit)
+		case EndLaunchFailure:
+			t.unconfirmed(&n)
+			continue
 		case EndDeadline:
 			if d := n.Spec.Deadline; d.IsZero() || d.After(t.at) {
 				continue

@@ -109,6 +109,12 @@ type Share struct {
 	Tasks int      `json:"tasks,omitempty"` // how many tasks are meant to run here
 }
 
+// Avoided is a node that could not launch a job, and why.
+type Avoided struct {
+	Node NodeName `json:"node"`
+	Why  string   `json:"why"`
+}
+
 // Alloc is what was given to a job: one share a node, in the order of the node list.
 type Alloc struct {
 	Shares    []Share `json:"shares"`
@@ -147,6 +153,8 @@ type Job struct {
 	Alloc    *Alloc `json:"alloc,omitempty"`   // kept after the end, for history
 	Attempt  int    `json:"attempt,omitempty"` // 0 before the first start, then 1, 2 …
 	Restarts int    `json:"restarts,omitempty"`
+	// Avoid are the nodes that could not launch it: it does not go there again unless it is released.
+	Avoid []Avoided `json:"avoid,omitempty"`
 
 	Submitted    time.Time     `json:"submitted"`
 	Started      time.Time     `json:"started,omitzero"`

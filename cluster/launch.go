@@ -1,5 +1,12 @@
 package cluster
 
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+)
+
 // Launch is one task about to be started on a node, with everything that the dialect needs to
 // compute its environment and file names. Step is nil for a batch script.
 type Launch struct {
@@ -19,3 +26,87 @@ type Launch struct {
 
 // ShareHere is the job's share on the launch's node.
 func (l *Launch) ShareHere() Share { s, _ := l.Job.Share(l.Node); return s }
+
+// A launch is all or nothing: a job's nodes confirm it, and only when all have does its script begin. If
+// one can not, or does not in time, the allocation is undone: the job goes back into the queue and stays
+// off that node.
+
+// maxLaunches is how many nodes may fail to launch a job. Then it is held: it may be the job.
+const maxLaunches = 3
+
+// What is said of nodes that are drained because of a launch.
+const (
+	launchUnconfirmed = "Launch not confirmed" // until the node reports again
+	launchFailed      = "Launch failed: "
+)
+
+// LaunchLimit is until when the job's nodes must have confirmed it, zero if it is not about to begin.
+func (j *Job) LaunchLimit(c *Config) time.Time {
+	if j.Phase != Starting || c.LaunchTimeout == 0 {
+		return time.Time{}
+	}
+	return j.Started.Add(c.LaunchTimeout)
+}
+
+// Unconfirmed yields the jobs that all nodes should have confirmed by now.
+func (t *tables) Unconfirmed(now time.Time) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		t.timers.Scan(func(k timerKey) bool {
+			if k.at.After(now) {
+				return false
+			}
+			j, _ := t.jobs.Get(k.id)
+			limit := j.LaunchLimit(t.config)
+			return limit.IsZero() || limit.After(now) || yield(j)
+		})
+	}
+}
+
+// takeBack takes a job's launch back because of some nodes.
+func (t *tx) takeBack(n *Job, nodes []NodeName, why string) {
+	n.Avoid = slices.Clone(n.Avoid)
+	for _, name := range nodes {
+		n.Avoid = append(n.Avoid, Avoided{name, why})
+	}
+	enough := len(n.Avoid) >= min(maxLaunches, t.NodeCount())
+	n.RequeueAfter, n.RequeueHold = n.Spec.Kind == Batch || !enough, enough
+	t.end(n, NodeFailed, EndLaunchFailure)
+	n.WaitNote = why
+}
+
+// unconfirmed undoes a launch that is late. The nodes that have not confirmed it are not waited for any
+// more: should they hear of it yet, they will hear too that it is over.
+func (t *tx) unconfirmed(n *Job) {
+	if limit := n.LaunchLimit(t.config); limit.IsZero() || limit.After(t.at) {
+		return
+	}
+	silent := n.Waiting
+	t.takeBack(n, silent, fmt.Sprintf("not confirmed within %v", t.config.LaunchTimeout))
+	t.putJob(n)
+	t.tell(n)
+	for _, name := range silent {
+		t.drain(name, launchUnconfirmed)
+		j, _ := t.jobs.Get(n.ID)
+		c := *j
+		t.doneOn(&c, name)
+	}
+}
+
+// drain keeps new jobs off a node, unless it is drained already.
+func (t *tx) drain(name NodeName, why string) {
+	old, ok := t.nodes.Get(name)
+	if !ok || old.Drain {
+		return
+	}
+	n := *old
+	n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, why, "slurm", 0, t.at
+	t.putNode(&n)
+	t.events = append(t.events, Event{Node: &n})
+}
+
+// confirmsAgain undrains a node that was drained only for its silence.
+func (n *Node) confirmsAgain() {
+	if n.Drain && n.ReasonBy == "slurm" && n.Reason == launchUnconfirmed {
+		n.Drain, n.Reason, n.ReasonBy = false, "", ""
+	}
+}

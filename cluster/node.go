@@ -168,7 +168,8 @@ type Config struct {
 	KillInvalidDepend bool           `json:"kill_invalid_depend,omitempty"`
 	OverTimeLimit     time.Duration  `json:"over_time_limit,omitempty"`
 	ReturnToService   int            `json:"return_to_service"`
-	NodeTimeout       time.Duration  `json:"node_timeout"` // silence after which a node is down (SlurmdTimeout)
+	NodeTimeout       time.Duration  `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
+	LaunchTimeout     time.Duration  `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
 	PropagateLimits   bool           `json:"propagate_limits"`
 	CoreAlloc         bool           `json:"core_alloc"` // CPUs are given as whole cores (CR_Core)
 	MemAlloc          bool           `json:"mem_alloc"`  // memory is a consumable (CR_*_Memory)
@@ -213,6 +214,7 @@ func DefaultConfig() Config {
 		ClusterName: "muster", MaxArraySize: 1_000_001, MaxJobCount: 1_000_000,
 		FirstJobID: 1, MaxJobID: 0x03ff0000, MinJobAge: 300 * time.Second, KillWait: 30 * time.Second,
 		RequeueDelay: 0, JobRequeue: true, ReturnToService: 1, NodeTimeout: 4 * time.Second, ResumeTimeout: time.Minute,
+		LaunchTimeout:   20 * time.Second,
 		PropagateLimits: true, CoreAlloc: true, MemAlloc: true, BackfillDepth: 1000,
 		Partitions: []Partition{{Name: "main", All: true, NodesText: "ALL", Default: true, State: PartitionUp}},
 	}

@@ -13,7 +13,8 @@ type UpdateKind string
 const (
 	// NodeReady: the node has the job's attempt and is prepared to run it.
 	NodeReady UpdateKind = "ready"
-	// LaunchFailed: the node could not begin; the job is requeued held, or failed if Fatal.
+	// LaunchFailed: the node could not begin; the job goes elsewhere. With Fault it is no fault of the
+	// job's: the node is drained.
 	LaunchFailed UpdateKind = "launch_failed"
 	// BatchOver: the batch script ended (or could not be run, with Error).
 	BatchOver UpdateKind = "batch_over"
@@ -34,6 +35,7 @@ type Update struct {
 	Exit    ExitStatus `json:"exit,omitzero"`
 	OOM     bool       `json:"oom,omitempty"`
 	Error   string     `json:"error,omitempty"`
+	Fault   bool       `json:"fault,omitempty"`
 	Usage   Usage      `json:"usage,omitzero"`
 	Step    *Step      `json:"step,omitempty"`
 }
@@ -58,6 +60,7 @@ func (c *Report) apply(t *tx) (any, error) {
 	}
 	n := *node
 	n.ReportSeq, n.LastBusy = c.Seq, t.at
+	n.confirmsAgain()
 	t.putNode(&n)
 	for _, u := range c.Updates {
 		j, ok := t.jobs.Get(u.Job)
@@ -92,10 +95,10 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 		if n.Phase == Ending {
 			return // it ends for a better reason already
 		}
-		n.RequeueAfter = n.Spec.Kind == Batch
-		n.RequeueHold = true
-		t.end(&n, NodeFailed, EndLaunchFailure)
-		n.WaitNote = u.Error
+		t.takeBack(&n, []NodeName{node}, u.Error)
+		if u.Fault {
+			t.drain(node, launchFailed+u.Error)
+		}
 	case JobLost:
 		if n.Phase == Ending {
 			t.doneOn(&n, node)
@@ -229,6 +232,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if n.Down && n.ReasonBy == "slurm" && t.config.ReturnToService > 0 {
 		n.Down, n.Reason, n.ReasonBy = false, "", ""
 	}
+	n.confirmsAgain()
 	if n.Reboot.Issued() && restarted(&n.Inventory, &c.Inventory, n.Reboot) {
 		n.rebooted(t)
 	}

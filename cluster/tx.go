@@ -173,6 +173,9 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 		at[1] = j.Spec.Deadline
 	case Starting, Running:
 		at[0], at[1] = j.EndLimit(t.config), j.Spec.Deadline
+		if l := j.LaunchLimit(t.config); !l.IsZero() && (at[0].IsZero() || l.Before(at[0])) {
+			at[0] = l
+		}
 	case Ended:
 		if j.ArrayID == 0 || t.arrayOver(j.ArrayID) {
 			at[0] = j.Ended.Add(t.config.MinJobAge)

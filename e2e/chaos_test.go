@@ -136,6 +136,7 @@ func (c *chaos) pause(ms int) { time.Sleep(time.Duration(ms/2+c.pick(ms)) * time
 
 // call submits jobs and changes them until stop.
 func (c *chaos) call(stop chan struct{}) {
+	var mine []int // tokens of jobs that should run, oldest first
 	for {
 		select {
 		case <-stop:
@@ -168,6 +169,12 @@ func (c *chaos) call(stop chan struct{}) {
 		c.mu.Lock()
 		c.jobs[id] = j
 		c.mu.Unlock()
+		if !j.held && what != 0 {
+			if mine = append(mine, j.token); len(mine) > patience {
+				c.await(mine[0])
+				mine = mine[1:]
+			}
+		}
 		switch {
 		case j.held: // some stay on hold until they are canceled
 			for !j.canceled {
@@ -280,7 +287,7 @@ func (c *chaos) check() {
 	for _, s := range []string{"s1", "s2", "s3"} {
 		out := c.must(s, "sacct", "-nXPa", "-S", "now-1days", "-o", "JobID,State,ExitCode,Submit,Start,End,NodeList")
 		if told != "" && out != told {
-			t.Errorf("%s tells another history than s1", s)
+			t.Errorf("%s tells another history than the one before:\n%s", s, difference(told, out))
 		}
 		told = out
 	}
@@ -342,6 +349,43 @@ func (c *chaos) check() {
 	}
 	if failed > len(c.jobs)/50 {
 		t.Errorf("%d jobs of %d failed with their nodes", failed, len(c.jobs))
+	}
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(a, b string) string {
+	var out strings.Builder
+	for sign, pair := range map[string][2]string{"-": {a, b}, "+": {b, a}} {
+		other := map[string]bool{}
+		for line := range strings.Lines(pair[1]) {
+			other[strings.TrimSpace(line)] = true
+		}
+		for line := range strings.Lines(pair[0]) {
+			if line = strings.TrimSpace(line); !other[line] {
+				fmt.Fprintln(&out, sign, line)
+			}
+		}
+	}
+	if out.Len() == 0 {
+		return "the same lines in another order"
+	}
+	return out.String()
+}
+
+// patience is how many jobs a caller has in the queue before it waits for the first of them, for a while: the
+// machine may be slower than its callers.
+const (
+	patience  = 25
+	waitsLong = 2 * time.Second
+)
+
+// await waits until a job has run, or until that is taking long.
+func (c *chaos) await(token int) {
+	for end := time.Now().Add(waitsLong); time.Now().Before(end); c.pause(50) {
+		b, _ := os.ReadFile(fmt.Sprintf("%s/run.%d", c.dir, token))
+		if strings.Contains(string(b), "end") {
+			return
+		}
 	}
 }
 

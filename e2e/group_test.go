@@ -44,7 +44,7 @@ func newGroupOn(t *testing.T, h *hosts, args ...string) *group {
 	g.add("s1", "server", args...)
 	g.wait("the first server to lead", func() bool { return g.leader("s1") == "s1" })
 	for role, more := range map[string][]string{"server": nil, "node": {"--hollow"}, "login": nil} {
-		g.joins[role] = g.must("s1", "muster", append([]string{"token", "create", "--role", role, "--uses", "50"}, more...)...)
+		g.joins[role] = g.must("s1", "muster", append([]string{"token", "create", "--role", role, "--uses", "200"}, more...)...)
 	}
 	return g
 }
@@ -68,9 +68,7 @@ func (g *group) add(name, mode string, args ...string) *dev {
 	d := newDev(g.t, dir, mode, append([]string{"--node", name, "--bind", g.addr(len(g.at) + 1)}, args...))
 	d.work = g.dir
 	d.exe = filepath.Join(dir, "muster") // its own, which can be replaced alone
-	if err := os.Link(filepath.Join(bin, "muster"), d.exe); err != nil {
-		g.t.Fatal(err)
-	}
+	install(g.t, filepath.Join(bin, "muster"), d.exe)
 	g.at[name] = d
 	g.order[name] = len(g.at)
 	if g.hosts != nil {
@@ -79,6 +77,17 @@ func (g *group) add(name, mode string, args ...string) *dev {
 	}
 	g.start(name)
 	return d
+}
+
+// install gives a program another name. The system may forbid links to files of others: then it points there.
+func install(t *testing.T, program, as string) {
+	t.Helper()
+	if err := os.Link(program, as); err != nil {
+		err = os.Symlink(program, as)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // start starts a member again and waits until it takes calls.

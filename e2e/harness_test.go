@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -258,6 +259,15 @@ func (d *dev) write(name, text string) {
 	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o755); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// count adds up the numbers of a text.
+func count(text string) (n int) {
+	for _, w := range strings.Fields(text) {
+		k, _ := strconv.Atoi(w)
+		n += k
+	}
+	return n
 }
 
 // killSupervisor kills the supervisor of this daemon.

@@ -28,9 +28,7 @@ func (g *group) versions(at string) map[string]string {
 func (g *group) upgrade(name, program string) {
 	g.t.Helper()
 	d := g.at[name]
-	if err := os.Link(program, d.exe+".new"); err != nil {
-		g.t.Fatal(err)
-	}
+	install(g.t, program, d.exe+".new")
 	if err := os.Rename(d.exe+".new", d.exe); err != nil {
 		g.t.Fatal(err)
 	}

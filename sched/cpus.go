@@ -52,6 +52,21 @@ func freeInCores(inv *cluster.Inventory, cpus cluster.IDSet) int {
 	return n
 }
 
+// wholeCores are those of the CPUs whose cores are in the set as a whole.
+func wholeCores(inv *cluster.Inventory, cpus cluster.IDSet) cluster.IDSet {
+	t := max(inv.ThreadsPerCore, 1)
+	if t == 1 {
+		return cpus
+	}
+	var ids []int
+	for k := range cpus.All() {
+		if core := k - k%t; cluster.RangeIDSet(core, core+t-1).Minus(cpus).Empty() {
+			ids = append(ids, k)
+		}
+	}
+	return cluster.NewIDSet(ids...)
+}
+
 // coreOrder lists core numbers in the order of choice.
 func coreOrder(sp *space, gpus cluster.IDSet, d *demand) []int {
 	inv := &sp.node.Inventory

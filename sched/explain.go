@@ -43,6 +43,9 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 		e.add(cluster.WaitArrayLimit, fmt.Sprintf("scontrol update jobid=%d arraytaskthrottle=N", j.ArrayID),
 			"the array runs %d tasks at once, its limit is %d; %d tasks wait", s.RunningTasks(j.ArrayID), a.Limit, j.Tasks.Len())
 	}
+	for _, a := range j.Avoid {
+		e.add(cluster.EndLaunchFailure, fmt.Sprintf("scontrol release %d", j.ID), "node %s could not launch it, it does not go there again: %s", a.Node, a.Why)
+	}
 	c := newCycle(s, now)
 	for _, name := range j.Spec.Partitions {
 		if p, ok := s.Partition(name); ok {
@@ -166,7 +169,7 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) 
 		e.add(r, "", "partition %s is %s", p.Name, p.State)
 		return
 	}
-	q := c.ask(p, j.Spec)
+	q := c.ask(p, j)
 	switch q.why {
 	case cluster.NoReason:
 	case cluster.WaitPartitionNodes:
@@ -347,7 +350,7 @@ func Test(s *cluster.Snapshot, now time.Time, spec *cluster.JobSpec) (at time.Ti
 		if !ok {
 			continue
 		}
-		want := newDemand(s, p, spec)
+		want := newDemand(s, p, spec, nil)
 		if a := want.place(c.free, nil); a != nil {
 			return now, a
 		}

@@ -51,7 +51,7 @@ func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 		if all == nil {
 			all = whole(s, true)
 		}
-		d := newDemand(s, p, spec)
+		d := newDemand(s, p, spec, nil)
 		nodes := len(all.members(p))
 		if d.minNodes > nodes || nodes == 0 {
 			return nil

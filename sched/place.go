@@ -38,7 +38,8 @@ type demand struct {
 	sockets, cores, threads int
 }
 
-func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec) *demand {
+// newDemand works out what a spec asks of a partition, away from some nodes.
+func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec, avoid []cluster.Avoided) *demand {
 	cfg := s.Config()
 	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, perNode: spec.TasksPerNode,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem, features: spec.Constraint,
@@ -66,6 +67,12 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec)
 			d.not = map[cluster.NodeName]bool{}
 		}
 		d.not[n] = true
+	}
+	for _, a := range avoid {
+		if d.not == nil {
+			d.not = map[cluster.NodeName]bool{}
+		}
+		d.not[a.Node] = true
 	}
 	d.count(spec)
 	return d
@@ -145,6 +152,15 @@ func hasFeatures(have []string, want string) bool {
 type room struct {
 	sp    *space
 	tasks int // how many tasks fit
+}
+
+// from finds an allocation in the pool, or nil; for the place see pick.
+func (d *demand) from(p *pool, place *int) *cluster.Alloc {
+	rooms := d.pick(p, nil, place)
+	if rooms == nil {
+		return nil
+	}
+	return d.deal(rooms)
 }
 
 // place finds an allocation in the pool without the avoided nodes, or nil.

@@ -161,3 +161,48 @@ func drain(t *testing.T, seed uint64, others bool) (cluster.JobID, time.Time) {
 	t.Fatal("the head never starts")
 	return 0, time.Time{}
 }
+
+// TestBesideTheHead: a job that outlives the start of the first that waits may use of its node what will be left
+// beside it, and no more.
+func TestBesideTheHead(t *testing.T) {
+	cpus := func(n int, limit time.Duration) func(*cluster.JobSpec) {
+		return func(s *cluster.JobSpec) { s.Tasks, s.MinNodes, s.MaxNodes, s.Limit = n, 1, 1, limit }
+	}
+	for _, tc := range []struct {
+		name string
+		head func(*cluster.JobSpec)
+		next func(*cluster.JobSpec)
+		runs bool
+	}{
+		{"long, and enough is left", cpus(12, time.Hour), cpus(4, 10*time.Hour), true},
+		{"long, and one CPU too many", cpus(13, time.Hour), cpus(4, 10*time.Hour), false},
+		{"it ends before", cpus(16, time.Hour), cpus(4, time.Hour), true},
+		{"the head wants the node for itself", func(s *cluster.JobSpec) { s.Tasks, s.Sharing = 1, cluster.ShareExclusive }, cpus(1, 10*time.Hour), false},
+		{"GPUs of the type are left", func(s *cluster.JobSpec) {
+			cpus(8, time.Hour)(s)
+			s.PerNode = []cluster.GRES{{Name: "gpu", Type: "a100", Count: 1}}
+		}, func(s *cluster.JobSpec) {
+			cpus(1, 10*time.Hour)(s)
+			s.PerNode = []cluster.GRES{{Name: "gpu", Type: "a100", Count: 1}}
+		}, true},
+		{"no GPU of the type is left", func(s *cluster.JobSpec) {
+			cpus(8, time.Hour)(s)
+			s.PerNode = []cluster.GRES{{Name: "gpu", Type: "a100", Count: 2}}
+		}, func(s *cluster.JobSpec) {
+			cpus(1, 10*time.Hour)(s)
+			s.PerNode = []cluster.GRES{{Name: "gpu", Type: "a100", Count: 1}}
+		}, false},
+	} {
+		b := newBed(t, 1)
+		b.submit(cpus(12, time.Hour))
+		b.cycle()
+		head, next := b.submit(tc.head), b.submit(tc.next)
+		b.cycle()
+		if b.where(head) != "waits Resources" {
+			t.Errorf("%s: the head %s", tc.name, b.where(head))
+		}
+		if j, _ := b.s.Job(next); (j.Alloc != nil) != tc.runs {
+			t.Errorf("%s: the next %s", tc.name, b.where(next))
+		}
+	}
+}

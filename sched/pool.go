@@ -184,6 +184,71 @@ type reservation struct {
 	at    time.Time
 	nodes nodeSet // where it will run
 	list  []cluster.NodeName
+	// beside is what those nodes will have left beside it, for jobs that will still run then.
+	beside map[int]*rest
+}
+
+// rest is a part of a node, by amounts: which CPUs and GPUs it will be is open.
+type rest struct {
+	cpus int
+	gpus map[string]int // by type
+	mem  cluster.MemMB
+}
+
+// restOf is what is free on a node. With cores, only cores that are free as a whole count.
+func restOf(sp *space, cores bool) *rest {
+	l := &rest{cpus: sp.cpus.Len(), gpus: map[string]int{}, mem: sp.mem}
+	if cores {
+		l.cpus = sp.free
+	}
+	for k := range sp.gpus.All() {
+		l.gpus[sp.node.Inventory.GPUs[k].Type]++
+	}
+	return l
+}
+
+// trim takes from a space what is more than the rest.
+func (l *rest) trim(sp *space, cores bool) {
+	ids := sp.cpus
+	if cores {
+		ids = wholeCores(&sp.node.Inventory, ids)
+	}
+	sp.cpus = first(ids, func(int) bool { return true }, l.cpus)
+	var gpus cluster.IDSet
+	for kind, n := range l.gpus {
+		gpus = gpus.Union(first(sp.gpus, func(k int) bool { return sp.node.Inventory.GPUs[k].Type == kind }, n))
+	}
+	sp.gpus, sp.mem = gpus, min(sp.mem, l.mem)
+	sp.settle()
+}
+
+// first is the n lowest of the set that count.
+func first(set cluster.IDSet, counts func(int) bool, n int) cluster.IDSet {
+	var ids []int
+	for k := range set.All() {
+		if len(ids) >= n {
+			break
+		}
+		if counts(k) {
+			ids = append(ids, k)
+		}
+	}
+	return cluster.NewIDSet(ids...)
+}
+
+// outlives notes that a job with these shares still runs when the reserved start comes.
+func (r *reservation) outlives(p *pool, shares []cluster.Share) {
+	for _, sh := range shares {
+		i, ok := p.at[sh.Node]
+		l := r.beside[i]
+		if !ok || l == nil {
+			continue
+		}
+		l.cpus, l.mem = l.cpus-sh.CPUs.Len(), l.mem-sh.MemMB
+		for k := range sh.GPUs.All() {
+			l.gpus[p.spaces[i].node.Inventory.GPUs[k].Type]--
+		}
+	}
 }
 
 // plan finds when want will fit if every job runs to its limit; nil if it never will.
@@ -198,11 +263,37 @@ func plan(free *pool, ends []release, want *demand, avoid nodeSet) *reservation 
 		if a == nil {
 			continue
 		}
-		r := &reservation{at: at, nodes: future.places(a)}
+		r := &reservation{at: at, nodes: future.places(a), beside: map[int]*rest{}}
+		future.take(a)
 		for _, sh := range a.Shares {
 			r.list = append(r.list, sh.Node)
+			i := future.at[sh.Node]
+			r.beside[i] = restOf(&future.spaces[i], want.wholeCore)
 		}
 		return r
 	}
 	return nil
+}
+
+// lessen takes from the pool what reservations of the mask need, for a while: restore gives it back.
+func (p *pool) lessen(heads []*reservation, mask uint64, cores bool) (kept map[int]space) {
+	kept = map[int]space{}
+	for k, h := range heads {
+		if mask>>k&1 == 0 {
+			continue
+		}
+		for i, l := range h.beside {
+			if _, ok := kept[i]; !ok {
+				kept[i] = p.spaces[i]
+			}
+			l.trim(&p.spaces[i], cores)
+		}
+	}
+	return kept
+}
+
+func (p *pool) restore(kept map[int]space) {
+	for i, sp := range kept {
+		p.spaces[i] = sp
+	}
 }

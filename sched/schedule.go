@@ -84,7 +84,7 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 			why, note = r, ""
 			continue
 		}
-		q := c.ask(p, j.Spec)
+		q := c.ask(p, j)
 		if q.why != cluster.NoReason {
 			why, note = q.why, q.note
 			continue
@@ -130,7 +130,7 @@ func closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 }
 
 // fit finds an allocation that is free now and delays no reservation: a job that would still run
-// when a reserved start comes must stay off its nodes.
+// when a reserved start comes takes of its nodes only what they will have left beside it.
 func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	over, mask := until(c.now, j.Limit), uint64(0)
 	for i, h := range c.heads {
@@ -143,17 +143,16 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 			return nil
 		}
 	}
-	var avoid nodeSet
-	if mask != 0 {
-		avoid = make(nodeSet, len(c.free.spaces))
-		for i, h := range c.heads {
-			for k := range avoid {
-				avoid[k] = avoid[k] || mask>>i&1 == 1 && h.nodes[k]
-			}
+	from := q.from
+	if mask == 0 {
+		if alloc := q.want.from(c.free, &q.from); alloc != nil {
+			return alloc
 		}
-	}
-	if rooms := q.want.pick(c.free, avoid, &q.from); rooms != nil {
-		if alloc := q.want.deal(rooms); alloc != nil {
+	} else {
+		kept := c.free.lessen(c.heads, mask, q.want.wholeCore)
+		alloc := q.want.from(c.free, &from)
+		c.free.restore(kept)
+		if alloc != nil {
 			return alloc
 		}
 	}
@@ -163,6 +162,11 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.free.take(alloc)
+	for _, h := range c.heads {
+		if until(c.now, j.Limit).After(h.at) {
+			h.outlives(c.free, alloc.Shares)
+		}
+	}
 	c.begun = append(c.begun, release{at: until(c.now, j.Limit), shares: alloc.Shares})
 	if task != cluster.TaskAny {
 		c.running[j.ArrayID]++

@@ -29,23 +29,23 @@ type question struct {
 	failed []uint64 // sets of reservations to stay off with which it did not fit
 }
 
-// ask finds the question of a spec, or makes it.
-func (c *cycle) ask(p *cluster.Partition, spec *cluster.JobSpec) *question {
-	key := shapeOf(p, spec)
+// ask finds the question of a job, or makes it.
+func (c *cycle) ask(p *cluster.Partition, j *cluster.Job) *question {
+	key := shapeOf(p, j.Spec, j.Avoid)
 	q, ok := c.asked[key]
 	if !ok {
-		q = &question{want: newDemand(c.s, p, spec)}
+		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid)}
 		q.why, q.note = q.want.possible(c.s, c.idle)
 		c.asked[key] = q
 	}
 	return q
 }
 
-func shapeOf(p *cluster.Partition, s *cluster.JobSpec) shape {
+func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided) shape {
 	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint,
 		numbers: [13]int{s.MinNodes, s.MaxNodes, s.Tasks, s.TasksPerNode, s.TasksPerGPU, s.CPUsPerTask, s.CPUsPerGPU, s.MinCPUs,
 			s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore}}
-	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.NodeList)+len(s.Exclude) == 0 {
+	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
 		return k
 	}
 	var b strings.Builder
@@ -66,6 +66,10 @@ func shapeOf(p *cluster.Partition, s *cluster.JobSpec) shape {
 			b.WriteByte(',')
 		}
 		b.WriteByte(';')
+	}
+	for _, a := range avoid {
+		b.WriteString(string(a.Node))
+		b.WriteByte(',')
 	}
 	k.lists = b.String()
 	return k

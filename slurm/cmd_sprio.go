@@ -131,7 +131,6 @@ func (r *prioRow) tresParts(norm bool) string {
 	return strings.Join(parts, ",")
 }
 
-
 // prioColumns are the letters of sprio. A function: nothing is laid out at start.
 func prioColumns() []format.Column[prioRow] {
 	return []format.Column[prioRow]{

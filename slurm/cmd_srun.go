@@ -388,8 +388,8 @@ func (run *stepRun) run() int {
 func (run *stepRun) listen(i int) {
 	for {
 		f, err := run.streams[i].Next()
-		if err != nil {
-			run.events <- nodeEvent{node: i, over: true, err: endOfStream(err)}
+		if err != nil || f.Kind == stream.Done {
+			run.events <- nodeEvent{node: i, over: true, err: err}
 			return
 		}
 		if f.Kind == stream.Stderr && f.Task == stream.AllTasks { // of the node itself: the step is being ended

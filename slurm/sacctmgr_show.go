@@ -61,7 +61,9 @@ func wallColumn(name string) reportColumn[mgrRow] {
 }
 
 // mgrColumns are all fields that sacctmgr shows.
-func mgrColumns() []reportColumn[mgrRow] { return append(mgrTexts(), mgrLimits()...) }
+func mgrColumns() []reportColumn[mgrRow] {
+	return slices.Concat(mgrNames(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
+}
 
 func mgrLimits() []reportColumn[mgrRow] {
 	return []reportColumn[mgrRow]{
@@ -102,7 +104,8 @@ func ofQOS(r *mgrRow, text func(*cluster.QOS) string) string {
 	return text(r.qos)
 }
 
-func mgrTexts() []reportColumn[mgrRow] {
+// mgrNames are the fields that say what a line is about.
+func mgrNames() []reportColumn[mgrRow] {
 	return []reportColumn[mgrRow]{
 		{"Cluster", "Cluster", 10, func(r *mgrRow) string { return r.books.Cluster }},
 		{"Account", "Account", 10, func(r *mgrRow) string {
@@ -126,6 +129,31 @@ func mgrTexts() []reportColumn[mgrRow] {
 		{"Organization", "Org", 20, func(r *mgrRow) string { return r.account.Organization }},
 		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string { return r.user.DefaultAccount }},
 		{"AdminLevel", "Admin", 9, func(r *mgrRow) string { return cmp.Or(r.user.AdminLevel, "None") }},
+		{"Name", "Name", 10, func(r *mgrRow) string {
+			if r.tres != "" {
+				_, name, _ := strings.Cut(r.tres, "/")
+				return name
+			}
+			return ofQOS(r, func(q *cluster.QOS) string { return q.Name })
+		}},
+		{"Type", "Type", 8, func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t }},
+		{"ID", "ID", 6, func(r *mgrRow) string {
+			switch {
+			case r.tres != "":
+				return strconv.Itoa(r.number)
+			case r.qos != nil:
+				return strconv.Itoa(int(r.qos.ID))
+			}
+			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
+		}},
+		{"ControlHost", "ControlHost", 15, func(r *mgrRow) string { return "" }},
+		{"ControlPort", "ControlPort", 12, func(r *mgrRow) string { return "0" }},
+		{"RPC", "RPC", 5, func(r *mgrRow) string { return "0" }},
+	}
+}
+
+func mgrAssocTexts() []reportColumn[mgrRow] {
+	return []reportColumn[mgrRow]{
 		{"Partition", "Partition", 10, func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return a.Partition }) }},
 		{"ParentName", "ParentName", 10, func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
@@ -157,26 +185,20 @@ func mgrTexts() []reportColumn[mgrRow] {
 		{"QOS QOSLevel", "QOS", 20, func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.allowed(a), ",") })
 		}},
-		{"DefaultQOS", "Def QOS", 9, func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return r.books.defaultQOS(a) }) }},
-		{"Name", "Name", 10, func(r *mgrRow) string {
-			if r.tres != "" {
-				_, name, _ := strings.Cut(r.tres, "/")
-				return name
-			}
-			return ofQOS(r, func(q *cluster.QOS) string { return q.Name })
+		{"DefaultQOS", "Def QOS", 9, func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return r.books.defaultQOS(a) })
 		}},
-		{"Type", "Type", 8, func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t }},
-		{"ID", "ID", 6, func(r *mgrRow) string {
-			switch {
-			case r.tres != "":
-				return strconv.Itoa(r.number)
-			case r.qos != nil:
-				return strconv.Itoa(int(r.qos.ID))
-			}
-			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
+	}
+}
+
+func mgrQOSTexts() []reportColumn[mgrRow] {
+	return []reportColumn[mgrRow]{
+		{"GraceTime", "GraceTime", 10, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return format.Padded(q.GraceTime) })
 		}},
-		{"GraceTime", "GraceTime", 10, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return format.Padded(q.GraceTime) }) }},
-		{"Preempt", "Preempt", 10, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Preempt, ",") }) }},
+		{"Preempt", "Preempt", 10, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Preempt, ",") })
+		}},
 		{"PreemptExemptTime", "PreemptExemptTime", 19, func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string {
 				if q.PreemptExempt == 0 {
@@ -188,13 +210,16 @@ func mgrTexts() []reportColumn[mgrRow] {
 		{"PreemptMode", "PreemptMode", 11, func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return strings.ToLower(cmp.Or(q.PreemptMode, "cluster")) })
 		}},
-		{"Flags", "Flags", 40, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Flags, ",") }) }},
-		{"UsageThreshold", "UsageThres", 10, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.UsageThreshold) }) }},
+		{"Flags", "Flags", 40, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Flags, ",") })
+		}},
+		{"UsageThreshold", "UsageThres", 10, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.UsageThreshold) })
+		}},
 		{"UsageFactor", "UsageFactor", 11, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return six(q.UsageFactor) }) }},
-		{"LimitFactor", "LimitFactor", 11, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.LimitFactor) }) }},
-		{"ControlHost", "ControlHost", 15, func(r *mgrRow) string { return "" }},
-		{"ControlPort", "ControlPort", 12, func(r *mgrRow) string { return "0" }},
-		{"RPC", "RPC", 5, func(r *mgrRow) string { return "0" }},
+		{"LimitFactor", "LimitFactor", 11, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.LimitFactor) })
+		}},
 	}
 }
 

@@ -69,6 +69,7 @@ func choose(yes bool, a, b string) string {
 func configLines() []configLine {
 	return []configLine{
 		{"AccountingStorageType", always("accounting_storage/sqlite")},
+		{"BatchStartTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.LaunchTimeout) }},
 		{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
 		{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
 		memLine("DefMemPerCPU", defMem),

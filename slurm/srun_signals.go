@@ -1,21 +1,11 @@
 package slurm
 
 import (
-	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 )
-
-// endOfStream is nil for a stream that was read to its end.
-func endOfStream(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
 
 // onInterrupt watches for a signal that means "give up".
 func onInterrupt() (stop func(), hit <-chan os.Signal) {

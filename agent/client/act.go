@@ -35,6 +35,9 @@ func (c *Client) act(ctx context.Context) {
 	}
 }
 
+// confirmAgain is how soon a job is looked at again that could not be confirmed.
+const confirmAgain = 250 * time.Millisecond
+
 // pass does one round over all nodes and tells when to look again.
 func (c *Client) pass(ctx context.Context) time.Duration {
 	c.mu.Lock()
@@ -52,6 +55,10 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 			next = min(next, max(again.Sub(now), time.Millisecond))
 		}
 		for _, a := range actions {
+			if a.kind == confirm && c.cfg.Runner.Instance() == "" {
+				next = min(next, confirmAgain) // without a supervisor nothing could be run here
+				continue
+			}
 			if a.kind == startBatch {
 				a.job.launching = true
 				launches = append(launches, a.job)
@@ -197,6 +204,11 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 			u.Error = t.Error
 			u.Exit = cluster.ExitStatus{Signal: 53} // Slurm's code of a failed launch
 			c.slog.Warn("a batch script could not be run", "job", h.job.ID, "node", h.node, "err", t.Error)
+		}
+		if t.Fault {
+			h.told, u.Kind, u.Fault = true, cluster.LaunchFailed, true
+			c.report(n.Name, u)
+			return
 		}
 	}
 	h.told = true

@@ -75,7 +75,7 @@ func (c *Client) spread(ctx context.Context, q api.PartsRequest, groups []api.Pa
 	}
 	ctx, cancel := context.WithTimeout(ctx, partsTime)
 	defer cancel()
-	branches := min(len(groups), partsWidth)
+	branches := c.branches(groups)
 	var wg sync.WaitGroup
 	errs := make([]error, branches)
 	for i := range branches {
@@ -93,6 +93,19 @@ func (c *Client) spread(ctx context.Context, q api.PartsRequest, groups []api.Pa
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// branches is how many clients are asked from here, the others by those. A client knows of its sisters
+// only that they are called like their nodes; where they are not, with hollow nodes, all are asked from here.
+func (c *Client) branches(groups []api.PartsGroup) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range groups {
+		if p, ok := c.peers[g.Nodes[0]]; ok && p.Member != string(p.Node) {
+			return len(groups)
+		}
+	}
+	return min(len(groups), partsWidth)
 }
 
 // jobHereFor waits until the servers have named the job's attempt for a node of this client, and checks
@@ -176,6 +189,7 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 		}
 	}
 	c.mu.Unlock()
+	c.slog.Debug("parts of a step begin", "job", q.Step.ID.Job, "step", q.Step.ID.Step, "node", q.Nodes[0])
 	var wg sync.WaitGroup
 	var onward error
 	wg.Go(func() { onward = c.spread(ctx, q, q.Onward) })

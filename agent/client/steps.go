@@ -269,6 +269,7 @@ func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec
 	}()
 	var err error
 	if len(specs) > 0 {
+		c.slog.Debug("parts of a step begin", "job", ls.record.ID.Job, "step", ls.record.ID.Step, "node", specs[0].ID.Node)
 		err = c.cfg.Runner.Start(specs...)
 	}
 	return errors.Join(err, <-away)

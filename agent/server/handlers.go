@@ -222,7 +222,7 @@ func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (
 		}
 		reached := true
 		for _, j := range jobs {
-			reached = reached && j.Phase >= q.Phase
+			reached = reached && j.Phase >= q.Phase && !(j.Phase == cluster.Ending && j.RequeueAfter)
 		}
 		if reached {
 			return api.WaitResponse{Reached: true, Jobs: jobs}, nil

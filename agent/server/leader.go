@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,19 +15,9 @@ const (
 	minCycle    = 2 * time.Millisecond // cycles are at least this far apart
 	maxSleep    = 30 * time.Second
 	leaseChecks = 250 * time.Millisecond // how often silence is looked for while some node is silent
-	quietAfter  = 500 * time.Millisecond // without an open call a node counts as not responding
 	patience    = 2 * time.Second        // a new leader takes no node for quiet so long: all have to find it first
 	never       = 100 * 365 * 24 * time.Hour
 )
-
-// Leases say which nodes have been heard of. They are the leader's memory only.
-type Leases map[cluster.NodeName]Lease
-
-// Lease is how long a node is trusted.
-type Lease struct {
-	Until time.Time // then it is down
-	Quiet time.Time // then it counts as not responding: nothing new is started there; zero while its call is open
-}
 
 // Step is the whole leader: which commands follow from the state, the leases and the clock.
 func Step(s *cluster.Snapshot, leases Leases, now time.Time) []cluster.Command {
@@ -56,11 +47,29 @@ func Step(s *cluster.Snapshot, leases Leases, now time.Time) []cluster.Command {
 	if heard != nil {
 		out = append(out, &cluster.NodeQuiet{Nodes: heard})
 	}
+	if late := unconfirmed(s, leases, now); late != nil {
+		out = append(out, &cluster.Expire{Jobs: late, Why: cluster.EndLaunchFailure})
+	}
 	out = append(out, cluster.Due(s, now)...)
 	if ds := sched.Schedule(s, now); len(ds) > 0 {
 		out = append(out, &cluster.Decide{Decisions: ds})
 	}
 	return out
+}
+
+// unconfirmed lists the jobs that were not confirmed in time by nodes which are there. What nodes wanted
+// to confirm while nobody led comes first: they have had the time with this leader too.
+func unconfirmed(s *cluster.Snapshot, leases Leases, now time.Time) (late []cluster.JobID) {
+	for j := range s.Unconfirmed(now) {
+		mute := func(n cluster.NodeName) bool {
+			l := leases[n]
+			return l.Since.IsZero() || now.Sub(l.Since) < s.Config().LaunchTimeout
+		}
+		if !slices.ContainsFunc(j.Waiting, mute) {
+			late = append(late, j.ID)
+		}
+	}
+	return late
 }
 
 // lead runs the leader's loop whenever this server leads.
@@ -128,7 +137,7 @@ func (s *Server) takeOver(ctx context.Context) error {
 	}
 	s.ahead.Store(nil)
 	snap := s.Snapshot()
-	s.leases.grace(snap, time.Now())
+	s.pulse.Grace(snap, time.Now())
 	s.slog.Info("leading", "index", snap.Index, "jobs", snap.JobCount())
 	if err := s.establish(ctx, snap); err != nil {
 		return err
@@ -155,7 +164,7 @@ func (s *Server) establish(ctx context.Context, snap *cluster.Snapshot) error {
 func (s *Server) cycle(ctx context.Context) time.Duration {
 	began := time.Now()
 	snap := s.Snapshot()
-	cmds := Step(snap, s.leases.until(snap, began), began)
+	cmds := Step(snap, s.pulse.Leases(snap, began), began)
 	if len(cmds) > 0 {
 		if _, _, err := s.propose(ctx, cluster.Identity{System: true}, cmds...); err != nil && ctx.Err() == nil {
 			s.slog.Warn("decisions not taken", "err", err)
@@ -171,91 +180,8 @@ func (s *Server) cycle(ctx context.Context) time.Duration {
 	if at := snap.NextTimer(began); !at.IsZero() {
 		sleep = min(sleep, max(time.Until(at), time.Millisecond))
 	}
-	if s.leases.anySilent() {
+	if s.pulse.anySilent() {
 		sleep = min(sleep, leaseChecks)
 	}
 	return sleep
-}
-
-// leases remembers for each node whether a call of its client is open, and when it was last heard.
-type leases struct {
-	mu    sync.Mutex
-	nodes map[cluster.NodeName]*lease
-}
-
-type lease struct {
-	open  int       // calls open now
-	heard time.Time // last sign of life
-	grace time.Time // until then its silence is not remarked on: the leader has just changed
-	hold  time.Duration
-	// silent is since when its host does not answer, as gossip and a probe agree; see suspect.go.
-	silent time.Time
-}
-
-func newLeases() *leases { return &leases{nodes: map[cluster.NodeName]*lease{}} }
-
-func (l *leases) grace(s *cluster.Snapshot, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for n := range s.Nodes() {
-		if n.Up {
-			e := l.entry(n.Name)
-			e.heard, e.grace, e.silent = now, now.Add(min(s.Config().NodeTimeout/2, patience)), time.Time{}
-		}
-	}
-}
-
-func (l *leases) entry(n cluster.NodeName) *lease {
-	e, ok := l.nodes[n]
-	if !ok {
-		e = &lease{}
-		l.nodes[n] = e
-	}
-	return e
-}
-
-// open notes that a call of these nodes' client is open; the returned function that it is over.
-func (l *leases) open(nodes []cluster.NodeName, hold time.Duration) func() {
-	mark := func(d int) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, n := range nodes {
-			e := l.entry(n)
-			e.open, e.heard, e.hold = e.open+d, time.Now(), hold
-			if d > 0 {
-				e.silent = time.Time{}
-			}
-		}
-	}
-	mark(1)
-	return func() { mark(-1) }
-}
-
-func (l *leases) until(s *cluster.Snapshot, now time.Time) Leases {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := make(Leases, len(l.nodes))
-	timeout := min(s.Config().NodeTimeout, never) // sums with it must not overflow
-	for n, e := range l.nodes {
-		out[n] = Lease{Until: e.heard.Add(timeout), Quiet: e.heard.Add(quietAfter)}
-		if e.grace.After(out[n].Quiet) {
-			out[n] = Lease{out[n].Until, e.grace}
-		}
-		if e.open > 0 {
-			out[n] = Lease{Until: e.heard.Add(timeout + e.hold)}
-		}
-		out[n] = e.cut(out[n], timeout)
-	}
-	return out
-}
-
-func (l *leases) anySilent() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.nodes {
-		if e.open == 0 || !e.silent.IsZero() {
-			return true
-		}
-	}
-	return false
 }

@@ -27,7 +27,8 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	if len(names) == 0 {
 		return api.RegisterResponse{}, cluster.Errorf(cluster.Invalid, "", "no nodes to register")
 	}
-	defer s.leases.open(names, 0)()
+	over := s.pulse.Open(names, 0, time.Now())
+	defer func() { over(time.Now()) }()
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	if err != nil {
 		return api.RegisterResponse{}, err
@@ -81,9 +82,9 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 		}
 	}
 	hold := min(max(q.Hold, time.Second), maxWorkHold)
-	release := s.leases.open(names, hold)
+	over := s.pulse.Open(names, hold, time.Now())
 	defer func() {
-		release()
+		over(time.Now())
 		s.poke() // the leader counts the silence from now
 	}()
 	term := s.leading()

@@ -45,7 +45,7 @@ type Server struct {
 	log     *consensus.Log
 	hist    History
 	hub     *hub
-	leases  *leases
+	pulse   *Pulse
 	rumours *rumours
 	wake    chan struct{} // something changed: the leader looks again
 	gap     chan struct{} // history may lack something
@@ -71,7 +71,7 @@ type Server struct {
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), leases: newLeases(), rumours: newRumours(), wake: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		booted: time.Now(), current: make(chan struct{})}
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)

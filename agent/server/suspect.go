@@ -17,6 +17,7 @@ import (
 const (
 	lookTime    = 500 * time.Millisecond // one look
 	lookEvery   = 250 * time.Millisecond // while some host is silent
+	lookGap     = 100 * time.Millisecond // at least between two looks: a fleet that comes, or flaps, is news all the time
 	glanceEvery = 2 * time.Second        // at members that gossip takes for failed though they answer
 	maxLooks    = 512                    // at once
 	witnesses   = 3
@@ -86,7 +87,7 @@ func (s *Server) listen(term context.Context) {
 	if s.cfg.Reach == nil {
 		return
 	}
-	w := watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}}
+	w := newWatch(s)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -98,6 +99,11 @@ func (s *Server) listen(term context.Context) {
 		}
 		s.rotateGossip(term)
 		timer.Reset(w.look(term))
+		select {
+		case <-term.Done():
+			return
+		case <-time.After(lookGap):
+		}
 	}
 }
 
@@ -107,7 +113,12 @@ type watch struct {
 	// reached are the members that answered once, by the address where: of another that gives no
 	// answer nothing follows, it may be behind a firewall.
 	reached map[string]string
-	silent  map[string]bool // members whose host gave no answer when last looked for
+	silent  map[string]bool      // members whose host gave no answer when last looked for
+	glanced map[string]time.Time // when a member answered that gossip takes for failed
+}
+
+func newWatch(s *Server) *watch {
+	return &watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}, glanced: map[string]time.Time{}}
 }
 
 // look looks once for every member of whom gossip says that it has failed, and for those never
@@ -115,10 +126,15 @@ type watch struct {
 func (w *watch) look(ctx context.Context) time.Duration {
 	all := w.rumours.all()
 	var ask []Rumour
-	watching := 0
+	watching, next := 0, maintain
 	for name, m := range all {
 		known := w.reached[m.Name] == m.Addr
+		if !m.Failed {
+			delete(w.glanced, name)
+		}
 		switch {
+		case m.Failed && known && !w.silent[name] && time.Since(w.glanced[name]) < glanceEvery: // it answered just now
+			next = glanceEvery
 		case m.Failed == known, w.silent[name]: // failed, or new
 			ask = append(ask, m)
 		case known && watching < witnesses:
@@ -127,7 +143,7 @@ func (w *watch) look(ctx context.Context) time.Duration {
 		}
 	}
 	if len(ask) == watching {
-		return maintain // nothing new
+		return next // nothing new
 	}
 	answers := w.ask(ctx, ask)
 	if ctx.Err() != nil {
@@ -137,13 +153,16 @@ func (w *watch) look(ctx context.Context) time.Duration {
 	for i, m := range ask {
 		if answers[i] == Answered {
 			trusted = true
+			if m.Failed {
+				w.glanced[m.Name] = time.Now()
+			}
 			if w.reached[m.Name] != m.Addr {
 				w.reached[m.Name] = m.Addr
 				w.slog.Debug("host reached", "member", m.Name, "addr", m.Addr)
 			}
 		}
 	}
-	return w.conclude(ask, answers, trusted)
+	return min(next, w.conclude(ask, answers, trusted))
 }
 
 func (w *watch) conclude(asked []Rumour, answers []Answer, trusted bool) time.Duration {
@@ -158,13 +177,13 @@ func (w *watch) conclude(asked []Rumour, answers []Answer, trusted bool) time.Du
 		case !m.Failed && !w.silent[m.Name]:
 			continue
 		case answers[i] == NoAnswer && trusted:
-			w.leases.silence(nodes, time.Now())
+			w.pulse.silence(nodes, time.Now())
 			if !w.silent[m.Name] {
 				w.silent[m.Name] = true
 				w.slog.Warn("host is silent", "member", m.Name, "addr", m.Addr)
 			}
 		case answers[i] == Answered:
-			w.leases.answer(nodes)
+			w.pulse.answer(nodes)
 			delete(w.silent, m.Name)
 		}
 		pause := glanceEvery
@@ -207,34 +226,34 @@ func (s *Server) nodesOf() map[string][]cluster.NodeName {
 }
 
 // silence notes that a host gives no answer.
-func (l *leases) silence(nodes []cluster.NodeName, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *Pulse) silence(nodes []cluster.NodeName, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, n := range nodes {
-		if e := l.entry(n); e.silent.IsZero() {
-			e.silent = now
+		if b := p.beat(n); b.silent.IsZero() {
+			b.silent = now
 		}
 	}
 }
 
 // answer notes that a host is there: that is no sign of life of its client, but takes back what was
 // concluded from its silence.
-func (l *leases) answer(nodes []cluster.NodeName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *Pulse) answer(nodes []cluster.NodeName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, n := range nodes {
-		l.entry(n).silent = time.Time{}
+		p.beat(n).silent = time.Time{}
 	}
 }
 
 // cut ends a lease early while the host is silent.
-func (e *lease) cut(l Lease, timeout time.Duration) Lease {
-	if e.silent.IsZero() {
+func (b *beat) cut(l Lease, timeout time.Duration) Lease {
+	if b.silent.IsZero() {
 		return l
 	}
-	if end := e.silent.Add(max(silentLease, timeout-silentSeen)); end.Before(l.Until) {
+	if end := b.silent.Add(max(silentLease, timeout-silentSeen)); end.Before(l.Until) {
 		l.Until = end
 	}
-	l.Quiet = e.silent
+	l.Quiet = b.silent
 	return l
 }

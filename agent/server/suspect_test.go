@@ -17,16 +17,18 @@ type field struct {
 	*watch
 	mu      sync.Mutex
 	answers map[string]Answer // by address; others answer
+	asked   map[string]int    // how often each was looked for
 }
 
 func newField(t *testing.T, members ...string) *field {
 	t.Helper()
-	f := &field{answers: map[string]Answer{}}
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), leases: newLeases(), rumours: newRumours(), wake: make(chan struct{}, 1),
+	f := &field{answers: map[string]Answer{}, asked: map[string]int{}}
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState()}
 	s.cfg.Reach = func(_ context.Context, addr string) Answer {
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		f.asked[addr]++
 		return f.answers[addr]
 	}
 	config := cluster.DefaultConfig()
@@ -42,8 +44,8 @@ func newField(t *testing.T, members ...string) *field {
 			t.Fatal(a.Err)
 		}
 	}
-	s.leases.open(names, time.Minute)
-	f.watch = &watch{Server: s, reached: map[string]string{}, silent: map[string]bool{}}
+	s.pulse.Open(names, time.Minute, time.Now())
+	f.watch = newWatch(s)
 	f.say(members, "")
 	f.look(t.Context())
 	return f
@@ -67,7 +69,7 @@ func (f *field) answer(addr string, a Answer) {
 // marked reports whether node a counts as not responding, and when its lease ends at the latest.
 func (f *field) marked() (quiet bool, lease time.Duration) {
 	now := time.Now()
-	l := f.leases.until(f.Snapshot(), now)["a"]
+	l := f.pulse.Leases(f.Snapshot(), now)["a"]
 	return !l.Quiet.IsZero(), l.Until.Sub(now)
 }
 
@@ -124,14 +126,34 @@ func TestGossipAloneKillsNothing(t *testing.T) {
 // A call of the node is a sign of life; a longer timeout than the usual stays one.
 func TestSilenceEndsWithACall(t *testing.T) {
 	f := newField(t, "a", "b")
-	f.leases.silence([]cluster.NodeName{"a"}, time.Now())
-	f.leases.open([]cluster.NodeName{"a"}, time.Minute)
+	f.pulse.silence([]cluster.NodeName{"a"}, time.Now())
+	f.pulse.Open([]cluster.NodeName{"a"}, time.Minute, time.Now())
 	if quiet, _ := f.marked(); quiet {
 		t.Error("a node whose client has called counts as not responding")
 	}
-	e := lease{silent: time.Now()}
+	e := beat{silent: time.Now()}
 	if l := e.cut(Lease{Until: e.silent.Add(time.Hour)}, 5*time.Minute); l.Until.Sub(e.silent) < 4*time.Minute {
 		t.Errorf("with a timeout of five minutes the lease ends after %v", l.Until.Sub(e.silent))
+	}
+}
+
+// Gossip that calls a member failed again and again though it answers costs a look now and then only.
+func TestGlances(t *testing.T) {
+	all := []string{"a", "b"}
+	f := newField(t, all...)
+	f.say(all, "a")
+	for range 10 {
+		f.look(t.Context())
+	}
+	if n := f.asked["a:1"]; n != 2 { // when it was new, and when it was said to have failed
+		t.Errorf("it was looked for %d times", n)
+	}
+	f.say(all, "")
+	f.look(t.Context())
+	f.say(all, "a")
+	f.look(t.Context())
+	if n := f.asked["a:1"]; n < 3 {
+		t.Error("it was not looked for when it failed anew")
 	}
 }
 
@@ -176,15 +198,17 @@ func TestLeasesOfAnyTimeout(t *testing.T) {
 		}
 		now := time.Now()
 		snap := f.state.Snapshot()
-		lease := func() Lease { return f.leases.until(snap, now)["n1"] }
+		p := NewPulse()
+		hungUp := p.Open([]cluster.NodeName{"n1"}, time.Minute, now)
+		lease := func() Lease { return p.Leases(snap, now)["n1"] }
 		if l := lease(); l.Until.Before(now.Add(time.Second)) {
 			t.Errorf("timeout %v: a node with an open call has a lease of %v", timeout, l.Until.Sub(now))
 		}
-		f.leases.nodes["n1"].open = 0
+		hungUp(now)
 		if l := lease(); l.Quiet.After(now.Add(quietAfter+time.Second)) || l.Until.Before(now.Add(min(timeout, time.Hour)-time.Second)) {
 			t.Errorf("timeout %v: a node without a call is quiet after %v, down after %v", timeout, l.Quiet.Sub(now), l.Until.Sub(now))
 		}
-		f.leases.grace(snap, now)
+		p.Grace(snap, now)
 		if l := lease(); l.Quiet.After(now.Add(patience)) {
 			t.Errorf("timeout %v: a new leader is patient for %v", timeout, l.Quiet.Sub(now))
 		}

@@ -148,6 +148,7 @@ func (l *launcher) launch(r *run) {
 	for i, t := range r.tasks {
 		st := t.st
 		if err != nil {
+			t.st.Fault = true
 			s.notStarted(t, nil, err)
 			continue
 		}

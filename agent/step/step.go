@@ -105,6 +105,7 @@ type TaskStatus struct {
 	Core    bool               `json:"core,omitempty"`  // dumped core
 	Error   string             `json:"error,omitempty"` // could not be started: what failed
 	Errno   int                `json:"errno,omitempty"`
+	Fault   bool               `json:"fault,omitempty"` // it is this node's, not the step's, that it could not be started
 	// Lost: the supervisor itself was replaced by force and the kernel could not tell the exit code.
 	Lost  bool          `json:"lost,omitempty"`
 	Usage cluster.Usage `json:"usage,omitzero"`

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"dev.muster/agent/client"
-	"dev.muster/agent/server"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -13,7 +12,8 @@ import (
 
 const (
 	timeout = 30 * time.Second // of leases
-	pace    = 5 * time.Second  // between signs of life
+	hold    = 20 * time.Second // how long a call for work stays open
+	redial  = 2 * time.Second  // then a call that failed is made again, at most
 )
 
 // node is a client machine: the real rules over steps that are durations.
@@ -24,6 +24,9 @@ type node struct {
 	cut  bool // from the network
 	off  bool // rebooting
 	life int  // counts reboots: what was begun in an earlier life does not happen
+	call int  // counts calls for work: only the last one is open
+	// trouble is when it was last cut or off.
+	trouble time.Time
 
 	desk    *client.Desk
 	have    map[step.ID]*step.Status
@@ -39,7 +42,7 @@ func newNode(w *world, i int) *node {
 	for g := range 4 * (i % 2) {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: g, Type: []string{"a100", "h100"}[i/2%2], Cores: cluster.RangeIDSet(g/2*16, g/2*16+15)})
 	}
-	n := &node{w: w, name: cluster.NodeName(fmt.Sprintf("n%04d", i)), inv: inv}
+	n := &node{w: w, name: cluster.NodeName(fmt.Sprintf("n%05d", i)), inv: inv}
 	n.boot()
 	return n
 }
@@ -53,10 +56,13 @@ func (n *node) boot() {
 func (n *node) reboot(last time.Duration) {
 	n.off, n.have = true, map[step.ID]*step.Status{}
 	n.life++
+	n.call++
 	life := n.life
 	n.w.after(last, func() {
 		if n.life == life {
 			n.boot()
+			n.trouble = n.w.now
+			n.hungUp()
 			n.flush()
 		}
 	})
@@ -72,35 +78,69 @@ func (n *node) later(d time.Duration, do func()) {
 	})
 }
 
-// beat is a sign of life: the call for work that every client keeps open.
+// beat makes the call for work that every client keeps open: again when it is over, and soon if it failed.
 func (n *node) beat() {
 	w := n.w
-	w.after(pace, n.beat)
-	if n.off {
+	n.call++
+	call := n.call
+	if n.off || !w.send(n, func() {
+		if n.call == call && !n.off {
+			n.called()
+		}
+	}) {
+		n.hungUp()
 		return
 	}
-	w.send(n, func() {
-		if !w.leading {
+	w.after(hold+time.Duration(w.rng.IntN(1000))*time.Millisecond, func() {
+		if n.call == call {
+			n.beat()
+		}
+	})
+}
+
+// hungUp makes a call again that has failed.
+func (n *node) hungUp() {
+	n.call++
+	call := n.call
+	n.w.after(time.Duration(n.w.rng.Int64N(int64(redial))), func() {
+		if n.call == call {
+			n.beat()
+		}
+	})
+}
+
+// called is its call at the leader.
+func (n *node) called() {
+	w := n.w
+	if w.leads < 0 {
+		n.hungUp()
+		return
+	}
+	over := w.pulse.Open([]cluster.NodeName{n.name}, hold, w.now)
+	w.after(hold, func() { over(w.now) })
+	if old, ok := w.s.Node(n.name); ok && old.Up {
+		w.offer(n)
+		return
+	}
+	seq := n.seq
+	for _, r := range n.outbox {
+		seq = min(seq, r.Seq-1)
+	}
+	w.propose(cluster.Identity{Node: n.name, System: true}, func(out []cluster.Applied) {
+		if out == nil {
+			n.hungUp()
 			return
 		}
-		w.leases[n.name] = server.Lease{Until: w.now.Add(timeout), Quiet: w.now.Add(timeout / 2)}
-		if old, ok := w.s.Node(n.name); !ok || !old.Up {
-			seq := n.seq
-			for _, r := range n.outbox {
-				seq = min(seq, r.Seq-1)
-			}
-			w.apply(cluster.Identity{Node: n.name, System: true}, &cluster.NodeUp{Name: n.name, Inventory: n.inv, Seq: seq})
-		}
 		w.offer(n)
-	})
+	}, &cluster.NodeUp{Name: n.name, Inventory: n.inv, Seq: seq})
 }
 
 // offer sends a node its whole work.
 func (w *world) offer(n *node) {
-	if !w.leading {
+	if w.leads < 0 {
 		return
 	}
-	nw := api.NodeWork{Node: n.name, Index: w.index}
+	nw := api.NodeWork{Node: n.name, Index: uint64(w.end())}
 	for _, id := range w.s.Load(n.name).Jobs {
 		if j, ok := w.s.Job(id); ok {
 			nw.Jobs = append(nw.Jobs, j)
@@ -157,9 +197,9 @@ func (n *node) launch(j *cluster.Job) {
 	}
 	n.have[id] = &step.Status{ID: id, State: step.Running}
 	n.report([]cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: w.now}})
-	length := w.length[j.ID]
-	if j.ArrayID != 0 {
-		length = w.length[j.ArrayID]
+	length, err := time.ParseDuration(j.Spec.Comment)
+	if err != nil {
+		w.fail("length of job %d: %v", j.ID, err)
 	}
 	n.later(length, func() { n.endStep(id) })
 }
@@ -206,21 +246,24 @@ func (n *node) flush() {
 	batch := append([]cluster.Report(nil), n.outbox...)
 	life := n.life
 	w.send(n, func() {
-		if !w.leading {
-			return
-		}
 		if _, ok := w.s.Node(n.name); !ok {
 			return
 		}
+		cmds := make([]cluster.Command, len(batch))
 		for i := range batch {
-			w.apply(cluster.Identity{Node: n.name, System: true}, &batch[i])
+			cmds[i] = &batch[i]
 		}
-		w.send(n, func() {
-			last := batch[len(batch)-1].Seq
-			for len(n.outbox) > 0 && n.outbox[0].Seq <= last && n.life == life {
-				n.outbox = n.outbox[1:]
+		w.propose(cluster.Identity{Node: n.name, System: true}, func(out []cluster.Applied) {
+			if out == nil {
+				return
 			}
-		})
+			w.send(n, func() {
+				last := batch[len(batch)-1].Seq
+				for len(n.outbox) > 0 && n.outbox[0].Seq <= last && n.life == life {
+					n.outbox = n.outbox[1:]
+				}
+			})
+		}, cmds...)
 	})
 	n.later(time.Second, func() { n.sending = false; n.flush() })
 }

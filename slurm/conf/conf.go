@@ -160,6 +160,7 @@ var (
 		{"returntoservice", func(c *cluster.Config) *int { return &c.ReturnToService }},
 	}
 	secondKeys = [...]place[time.Duration]{
+		{"batchstarttimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
 		{"inactivelimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
 		{"killwait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
 		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
@@ -202,6 +203,7 @@ func (r *reader) key(file string, n int, p pair) {
 	}
 	v := 0
 	if to := placeOf(secondKeys[:], p.key, c); to != nil {
+		v = int(*to / time.Second)
 		number(&v)
 		*to = time.Duration(v) * time.Second
 	}

@@ -123,7 +123,7 @@ func (s *Stream) connect() error {
 	if err != nil {
 		conn.Close()
 		if s.tries++; s.tries > maxTries {
-			return fmt.Errorf("%w: %w", ErrRefused, err)
+			return fmt.Errorf("%w: %v", ErrRefused, err) // an io.EOF here is not the step's end
 		}
 		time.Sleep(time.Duration(s.tries) * time.Millisecond)
 		return nil // dial again; a lasting fault is usually dial's to tell

@@ -106,3 +106,22 @@ func TestWindow(t *testing.T) {
 		}
 	})
 }
+
+// TestBrokenIsNotOver: connections that break before the welcome are not the end of the step.
+func TestBrokenIsNotOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dials := 0
+		s := New(func() (io.ReadWriteCloser, error) {
+			dials++
+			ours, theirs := net.Pipe()
+			go func() { // ends with the hello
+				_, _ = ReadFrame(theirs)
+				theirs.Close()
+			}()
+			return ours, nil
+		}, 0)
+		if _, err := s.Next(); !errors.Is(err, ErrRefused) || errors.Is(err, io.EOF) {
+			t.Errorf("%d connections broke: %v", dials, err)
+		}
+	})
+}

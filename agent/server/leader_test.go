@@ -1,0 +1,55 @@
+package server
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// A launch that is late is undone only once its nodes have had the time with this leader: what they
+// confirmed while nobody led comes first. Then the job starts elsewhere.
+func TestLateLaunch(t *testing.T) {
+	s, now := cluster.NewState(), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	apply := func(cmd cluster.Command) cluster.Applied {
+		t.Helper()
+		a := s.Apply(cluster.Entry{Index: s.Index + 1, At: now, By: cluster.Identity{System: true}, Cmd: cmd})
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		return a
+	}
+	config := cluster.DefaultConfig()
+	apply(&cluster.Configure{Config: &config})
+	for _, n := range []cluster.NodeName{"a", "b", "c"} {
+		apply(&cluster.NodeUp{Name: n, Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+	}
+	id := apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: cluster.Layout{MinNodes: 2}}}).Result.(cluster.JobID)
+	step := func(since time.Duration) (out []cluster.Command) {
+		t.Helper()
+		leases := Leases{}
+		for _, n := range []cluster.NodeName{"a", "b", "c"} {
+			leases[n] = Lease{Until: now.Add(time.Minute), Since: now.Add(-since)}
+		}
+		out = Step(s.Snapshot(), leases, now)
+		for _, c := range out {
+			apply(c)
+		}
+		return out
+	}
+	step(0)
+	apply(&cluster.Report{Node: "a", Seq: 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: 1, At: now}}})
+	now = now.Add(time.Minute)
+	if cmds := step(config.LaunchTimeout - time.Second); len(cmds) != 0 {
+		t.Errorf("undone by a new leader: %+v", cmds[0])
+	}
+	if cmds := step(config.LaunchTimeout); len(cmds) != 1 {
+		t.Errorf("%d commands, want one that undoes the launch", len(cmds))
+	}
+	apply(&cluster.Report{Node: "a", Seq: 2, Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: id, Attempt: 1, At: now}}})
+	step(config.LaunchTimeout)
+	if j, _ := s.Job(id); j.Phase != cluster.Starting || !slices.Equal(j.AllocNodes(), []cluster.NodeName{"a", "c"}) {
+		t.Errorf("the job is in phase %d on %v", j.Phase, j.AllocNodes())
+	}
+}

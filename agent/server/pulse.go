@@ -1,0 +1,120 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// quietAfter is how long after its last call a node counts as not responding.
+const quietAfter = 500 * time.Millisecond
+
+// Leases say which nodes have been heard of. They are the leader's memory only.
+type Leases map[cluster.NodeName]Lease
+
+// Lease is how long a node is trusted.
+type Lease struct {
+	Until time.Time // then it is down
+	Quiet time.Time // then it counts as not responding: nothing new is started there; zero while its call is open
+	Since time.Time // when it first called this leader; zero if it has not
+}
+
+// Pulse is what the leader remembers of the nodes' calls: whether one is open, and when the node was
+// last heard of. It is nothing worth losing: a new leader begins with Grace. Methods are told the time.
+type Pulse struct {
+	mu    sync.Mutex
+	nodes map[cluster.NodeName]*beat
+	came  time.Time // when a node last called this leader for the first time
+}
+
+type beat struct {
+	open  int       // calls open now
+	since time.Time // first call
+	heard time.Time // last sign of life
+	grace time.Time // until then its silence is not remarked on: the leader has just changed
+	hold  time.Duration
+	// silent is since when its host does not answer, as gossip and a probe agree; see suspect.go.
+	silent time.Time
+}
+
+// NewPulse has heard of nobody.
+func NewPulse() *Pulse { return &Pulse{nodes: map[cluster.NodeName]*beat{}} }
+
+// Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
+// lease of a node that has not called this leader begins anew with each other node that does: a large
+// fleet takes its time to come over, and as long as it does nobody is given up who may be on his way.
+func (p *Pulse) Grace(s *cluster.Snapshot, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.came = now
+	for n := range s.Nodes() {
+		if n.Up {
+			b := p.beat(n.Name)
+			b.heard, b.grace, b.silent, b.since = now, now.Add(min(s.Config().NodeTimeout/2, patience)), time.Time{}, time.Time{}
+		}
+	}
+}
+
+func (p *Pulse) beat(n cluster.NodeName) *beat {
+	b, ok := p.nodes[n]
+	if !ok {
+		b = &beat{}
+		p.nodes[n] = b
+	}
+	return b
+}
+
+// Open notes that a call of these nodes' client is open; the returned function that it is over.
+func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time) (over func(now time.Time)) {
+	mark := func(d int, now time.Time) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, n := range nodes {
+			b := p.beat(n)
+			b.open, b.heard, b.hold = b.open+d, now, hold
+			if d > 0 {
+				b.silent = time.Time{}
+				if b.since.IsZero() {
+					b.since, p.came = now, now
+				}
+			}
+		}
+	}
+	mark(1, now)
+	return func(now time.Time) { mark(-1, now) }
+}
+
+// Leases are those of the nodes heard of.
+func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make(Leases, len(p.nodes))
+	timeout := min(s.Config().NodeTimeout, never) // sums with it must not overflow
+	for n, b := range p.nodes {
+		l := Lease{Until: b.heard.Add(timeout), Quiet: b.heard.Add(quietAfter)}
+		if end := p.came.Add(timeout); b.since.IsZero() && end.After(l.Until) {
+			l.Until = end
+		}
+		if b.grace.After(l.Quiet) {
+			l.Quiet = b.grace
+		}
+		if b.open > 0 {
+			l = Lease{Until: b.heard.Add(timeout + b.hold)}
+		}
+		l.Since = b.since
+		out[n] = b.cut(l, timeout)
+	}
+	return out
+}
+
+func (p *Pulse) anySilent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.nodes {
+		if b.open == 0 || !b.silent.IsZero() {
+			return true
+		}
+	}
+	return false
+}

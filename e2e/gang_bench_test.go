@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var benchGang = flag.Int("bench-gang", 0, "how many clients TestBenchGang starts steps on; 0: none")
+
+const (
+	gangRuns = 10
+	gangSkew = 50 * time.Millisecond // from the first node's word to begin to the last one's
+)
+
+// TestBenchGang starts steps of a task a node on many clients of one node each, and tells how far apart
+// they begin: their tasks, which is at least what so many program starts cost on this machine's
+// processors, and the nodes' word to begin, which is what the network does. See make bench-gang.
+func TestBenchGang(t *testing.T) {
+	if *benchGang == 0 {
+		t.Skip("see make bench-gang")
+	}
+	n := *benchGang
+	g := newGroup(t)
+	var names []string
+	for i := range n {
+		prefix := fmt.Sprintf("c%d-", i+1)
+		names = append(names, prefix+"001") // like its node, as a compute node is
+		g.join(names[i], "s1", "--hollow", "1x4c8g", "--hollow-prefix", prefix, "--hollow-exec", "--log-level", "debug")
+	}
+	g.wait("all nodes", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) == n })
+	var word, tasks, programs, whole []time.Duration
+	for range gangRuns {
+		before := g.starts(names)
+		began := time.Now()
+		out := g.must("s1", "srun", "-N"+strconv.Itoa(n), "date", "+%s%N")
+		whole = append(whole, time.Since(began))
+		tasks = append(tasks, spread(t, strings.Fields(out), n))
+		word = append(word, spread(t, newest(before, g.starts(names)), n))
+		programs = append(programs, spread(t, dates(t, n), n))
+	}
+	half := func(d []time.Duration) time.Duration { slices.Sort(d); return d[len(d)/2].Round(time.Millisecond) }
+	t.Logf("\n"+`srun of a task on each of %d nodes, p50 of %d
+from the first to the last node's word to begin    %v (worst %v)
+from the first to the last task's begin            %v
+the same of %d programs started by one process     %v
+srun, from begin to end                            %v`, n, gangRuns, half(word), word[len(word)-1], half(tasks), n, half(programs), half(whole))
+	if w := half(word); w > gangSkew && w > half(programs) { // all nodes share this machine's processors
+		t.Errorf("the nodes hear up to %v apart that they are to begin, want %v", w, gangSkew)
+	}
+}
+
+var startLine = regexp.MustCompile(`(?m)^time=(\S+) level=DEBUG msg="parts of a step begin"`)
+
+// starts are the times at which each client began parts of steps, as its log says.
+func (g *group) starts(names []string) map[string][]string {
+	out := map[string][]string{}
+	for _, name := range names {
+		for _, m := range startLine.FindAllStringSubmatch(g.at[name].read("log"), -1) {
+			out[name] = append(out[name], m[1])
+		}
+	}
+	return out
+}
+
+// newest are the times that came after others, in nanoseconds.
+func newest(before, after map[string][]string) (out []string) {
+	for name, all := range after {
+		for _, text := range all[len(before[name]):] {
+			if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+				out = append(out, strconv.FormatInt(at.UnixNano(), 10))
+			}
+		}
+	}
+	return out
+}
+
+// spread is how far apart times are, given in nanoseconds.
+func spread(t *testing.T, times []string, n int) time.Duration {
+	t.Helper()
+	var at []int
+	for _, text := range times {
+		v, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, v)
+	}
+	if len(at) != n {
+		t.Fatalf("%d times, want %d: %v", len(at), n, times)
+	}
+	return time.Duration(slices.Max(at) - slices.Min(at))
+}
+
+// dates starts programs that tell when they began, as many at once as there may be.
+func dates(t *testing.T, n int) []string {
+	t.Helper()
+	out := make([]string, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			text, err := exec.Command("date", "+%s%N").Output()
+			if err != nil {
+				t.Error(err)
+			}
+			out[i] = strings.TrimSpace(string(text))
+		})
+	}
+	wg.Wait()
+	return out
+}

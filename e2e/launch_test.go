@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// launching is a server and clients of one node each, c1-001, c2-001, …, in this order.
+func launching(t *testing.T, clients int, args ...string) *group {
+	t.Helper()
+	g := newGroup(t, args...)
+	for i := range clients {
+		name := fmt.Sprintf("c%d", i+1)
+		g.join(name, "s1", "--hollow", "1x8c16g", "--hollow-prefix", name+"-", "--hollow-exec")
+		g.wait(name+" to be idle", func() bool { return g.state(name+"-001") == "idle" })
+	}
+	return g
+}
+
+// nothingLeft wants no trace of launches that were undone.
+func (g *group) nothingLeft() {
+	g.t.Helper()
+	g.wait("no gang to be staged", func() bool {
+		found, _ := filepath.Glob(g.dir + "/*/d/client/staged/*")
+		return len(found) == 0
+	})
+}
+
+// A node whose spool takes no script launches nothing: it is drained with the reason, and its jobs run
+// elsewhere, each once.
+func TestLaunchRefused(t *testing.T) {
+	t.Parallel()
+	g := launching(t, 2)
+	spool := g.at["c1"].dir + "/d/spool"
+	if err := os.RemoveAll(spool); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(spool, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo $SLURMD_NODENAME $SLURM_RESTART_COUNT >>ran")
+	g.drained("s1")
+	if out := g.read(t, "ran"); out != "c2-001 1\n" {
+		t.Errorf("the job ran like this: %q", out)
+	}
+	if s := g.state("c1-001"); s != "drain" {
+		t.Errorf("the node that launches nothing is %q", s)
+	}
+	if out := g.must("s1", "sinfo", "-R", "-h", "-o", "%E|%u"); !strings.HasPrefix(out, "Launch failed: open "+spool) || !strings.Contains(out, "|slurm") {
+		t.Errorf("the reason: %q", out)
+	}
+	if out := g.must("s1", "sacct", "-nXPD", "-j", id, "-o", "state,nodelist"); out != "NODE_FAIL|c1-001\nCOMPLETED|c2-001" {
+		t.Errorf("the history:\n%s", out)
+	}
+	if err := os.Remove(spool); err != nil {
+		t.Fatal(err)
+	}
+	g.must("s1", "scontrol", "update", "nodename=c1-001", "state=resume")
+	g.must("s1", "sbatch", "-W", "-w", "c1-001", "-o", "/dev/null", "--wrap", "true")
+	g.nothingLeft()
+}
+
+// A node that says nothing to a launch holds it up only for the launch timeout: batch job and srun go
+// where somebody answers. The node gets no jobs until it is heard of again.
+func TestLaunchSilent(t *testing.T) {
+	t.Parallel()
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	if err := os.WriteFile(conf, []byte("ClusterName=c\nBatchStartTimeout=1\nSlurmdTimeout=60\nPartitionName=p Nodes=ALL Default=YES\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := launching(t, 3, "--conf", conf)
+	stopped := g.at["c1"].cmd.Process
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stopped.Signal(syscall.SIGCONT) }()
+	batch := g.must("s1", "sbatch", "--parsable", "-N2", "-o", "/dev/null", "--wrap", "srun -l hostname >>ran")
+	g.drained("s1")
+	if out := g.read(t, "ran"); fmt.Sprint(unranked(out)) != fmt.Sprint([]string{"c2-001\n", "c3-001\n"}) {
+		t.Errorf("the job ran like this: %q", out)
+	}
+	if s, why := g.state("c1-001"), g.must("s1", "sinfo", "-R", "-h", "-o", "%E"); !strings.HasPrefix(s, "drain") || why != "Launch not confirmed" {
+		t.Errorf("the silent node is %q: %q", s, why)
+	}
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	g.wait("the node to be heard of", func() bool { return g.state("c1-001") == "idle" })
+	if out := g.must("s1", "sacct", "-nXP", "-j", batch, "-o", "state,nodelist"); out != "COMPLETED|c[2-3]-001" && out != "COMPLETED|c2-001,c3-001" {
+		t.Errorf("the history: %q", out)
+	}
+
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := g.run("s1", "srun", "-N2", "-l", "hostname"); code != 0 || fmt.Sprint(unranked(out)) != fmt.Sprint([]string{"c2-001\n", "c3-001\n"}) {
+		t.Errorf("srun: %d, %q, %q", code, out, errs)
+	}
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	g.wait("the node to be heard of", func() bool { return g.state("c1-001") == "idle" })
+	g.nothingLeft()
+}
+
+// A node without a supervisor, where none can be started either, confirms nothing: its jobs go elsewhere,
+// until somebody has repaired it.
+func TestLaunchWithoutSupervisor(t *testing.T) {
+	t.Parallel()
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	if err := os.WriteFile(conf, []byte("ClusterName=c\nBatchStartTimeout=1\nSlurmdTimeout=60\nPartitionName=p Nodes=ALL Default=YES\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := launching(t, 3, "--conf", conf)
+	journal := g.at["c1"].dir + "/d/client/journal"
+	if err := os.RemoveAll(journal); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(journal, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g.at["c1"].killSupervisor()
+	g.at["c1"].tells(`(no supervisor)`)
+	g.must("s1", "sbatch", "-N2", "-o", "/dev/null", "--wrap", "srun -l hostname >>ran")
+	g.drained("s1")
+	if out := g.read(t, "ran"); fmt.Sprint(unranked(out)) != fmt.Sprint([]string{"c2-001\n", "c3-001\n"}) {
+		t.Errorf("the job ran like this: %q", out)
+	}
+	if s := g.state("c1-001"); s != "drain" {
+		t.Errorf("the node without a supervisor is %q", s)
+	}
+	if err := os.Remove(journal); err != nil {
+		t.Fatal(err)
+	}
+	g.must("s1", "scontrol", "update", "nodename=c1-001", "state=resume")
+	g.must("s1", "sbatch", "-W", "-w", "c1-001", "-o", "/dev/null", "--wrap", "true")
+	g.nothingLeft()
+}

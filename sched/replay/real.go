@@ -1,0 +1,237 @@
+package replay
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/sched"
+)
+
+// Real is the name of muster's own scheduler among the policies.
+const Real = "muster"
+
+// real is a replay by the real scheduler: the commands of a cluster, applied at the trace's times.
+type real struct {
+	*Trace
+	state *cluster.State
+	index uint64
+	now   int64
+	most  int // GPUs of the largest node
+	nodes map[cluster.NodeName]int
+	jobs  map[cluster.JobID]*Job
+	ends  realEnds
+	seq   []uint64 // of each node's last report
+	out   []Run
+}
+
+// realEnd is when a job's work is done.
+type realEnd struct {
+	at  int64
+	job cluster.JobID
+}
+
+type realEnds []realEnd
+
+func (h realEnds) Len() int { return len(h) }
+func (h realEnds) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].job, h[j].job)) < 0
+}
+func (h realEnds) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *realEnds) Push(x any)   { *h = append(*h, x.(realEnd)) }
+func (h *realEnds) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+var beginning = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (r *real) time() time.Time { return beginning.Add(time.Duration(r.now) * time.Second) }
+
+func (r *real) apply(c cluster.Command) (any, error) {
+	r.index++
+	a := r.state.Apply(cluster.Entry{Index: r.index, At: r.time(), By: cluster.Identity{System: true}, Cmd: c})
+	if a.Err != nil {
+		return nil, a.Err
+	}
+	return a.Result, nil
+}
+
+// Replay runs the trace by the real scheduler under a configuration; nil is the default one. Its nodes and
+// partitions are the trace's. tick, if not nil, is called with the number of jobs that have started.
+func (t *Trace) Replay(config *cluster.Config, tick func(int)) ([]Run, error) {
+	r := &real{Trace: t, state: cluster.NewState(), nodes: map[cluster.NodeName]int{}, jobs: map[cluster.JobID]*Job{}, seq: make([]uint64, len(t.Nodes))}
+	if err := r.build(config); err != nil {
+		return nil, err
+	}
+	for next := 0; next < len(t.Jobs) || len(r.ends) > 0; {
+		r.now = math.MaxInt64
+		if next < len(t.Jobs) {
+			r.now = t.Jobs[next].Submit
+		}
+		if len(r.ends) > 0 {
+			r.now = min(r.now, r.ends[0].at)
+		}
+		for len(r.ends) > 0 && r.ends[0].at == r.now {
+			if err := r.end(heap.Pop(&r.ends).(realEnd).job); err != nil {
+				return nil, err
+			}
+		}
+		for _, c := range cluster.Due(r.state.Snapshot(), r.time()) {
+			if _, err := r.apply(c); err != nil {
+				return nil, err
+			}
+		}
+		for ; next < len(t.Jobs) && t.Jobs[next].Submit == r.now; next++ {
+			j := &t.Jobs[next]
+			id, err := r.apply(&cluster.Submit{Spec: r.spec(j)})
+			if err != nil {
+				return nil, fmt.Errorf("job %s: %w", j.ID, err)
+			}
+			r.jobs[id.(cluster.JobID)] = j
+		}
+		if err := r.pass(); err != nil {
+			return nil, err
+		}
+		if tick != nil {
+			tick(len(r.out))
+		}
+	}
+	if len(r.out) < len(t.Jobs) {
+		return nil, fmt.Errorf("%d jobs of %d never start under this configuration", len(t.Jobs)-len(r.out), len(t.Jobs))
+	}
+	return r.out, nil
+}
+
+// build makes the cluster.
+func (r *real) build(config *cluster.Config) error {
+	cfg := cluster.DefaultConfig()
+	if config != nil {
+		cfg = *config
+	}
+	cfg.MaxJobCount, cfg.MinJobAge, cfg.Declared = max(len(r.Jobs)+1, cfg.MaxJobCount), time.Second, nil
+	parts := map[string][]cluster.NodeName{}
+	var names []string
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		r.most = max(r.most, n.GPUs)
+		r.nodes[cluster.NodeName(n.Name)] = i
+		if parts[n.Partition] == nil {
+			names = append(names, n.Partition)
+		}
+		parts[n.Partition] = append(parts[n.Partition], cluster.NodeName(n.Name))
+	}
+	if len(names) > 1 || names[0] != "" {
+		cfg.Partitions = nil
+		for _, name := range names {
+			cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: cmp.Or(name, "main"), Nodes: parts[name], Default: len(cfg.Partitions) == 0})
+		}
+	}
+	if _, err := r.apply(&cluster.Configure{Config: &cfg}); err != nil {
+		return err
+	}
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		inv := cluster.Inventory{CPUs: max(n.CPUs, 1), Sockets: 1, CoresPerSocket: max(n.CPUs, 1), ThreadsPerCore: 1,
+			MemMB: cluster.MemMB(cmp.Or(n.MemMB, 1<<40)), Hollow: true}
+		for k := range n.GPUs {
+			inv.GPUs = append(inv.GPUs, cluster.GPU{Index: k, Minor: k, Type: n.GPUType})
+		}
+		if _, err := r.apply(&cluster.NodeUp{Name: cluster.NodeName(n.Name), Inventory: inv}); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// spec is what the job's user would have asked for.
+func (r *real) spec(j *Job) *cluster.JobSpec {
+	s := &cluster.JobSpec{Kind: cluster.Batch, Name: j.ID, User: j.User, UID: uid(j.User), Account: j.Group, WorkDir: "/",
+		Limit: time.Duration(j.Limit) * time.Second}
+	s.MinNodes, s.MaxNodes = j.Nodes, j.Nodes
+	if j.Partition != "" && slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Partition == j.Partition }) {
+		s.Partitions = []string{j.Partition}
+	}
+	if j.GPUs == 0 {
+		s.Tasks = j.CPUs
+		return s
+	}
+	if s.MinNodes == 0 { // as few as possible
+		s.MinNodes = (j.GPUs + r.most - 1) / r.most
+		s.MaxNodes = s.MinNodes
+	}
+	s.Tasks = s.MinNodes
+	s.PerJob = []cluster.GRES{{Name: "gpu", Type: j.GPUType, Count: int64(j.GPUs)}}
+	return s
+}
+
+// uid gives users numbers of their own, always the same (FNV-1a).
+func uid(name string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return 1000 + h%(1<<30)
+}
+
+// end tells the cluster that a job's work is done on all its nodes.
+func (r *real) end(id cluster.JobID) error {
+	j, ok := r.state.Job(id)
+	if !ok {
+		return fmt.Errorf("job %d is lost", id)
+	}
+	for i, name := range j.AllocNodes() {
+		n := r.nodes[name]
+		r.seq[n]++
+		rep := &cluster.Report{Node: name, Seq: r.seq[n]}
+		if i == 0 {
+			rep.Updates = append(rep.Updates, cluster.Update{Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: r.time()})
+		}
+		rep.Updates = append(rep.Updates, cluster.Update{Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt, At: r.time()})
+		if _, err := r.apply(rep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass lets the scheduler decide until nothing more starts.
+func (r *real) pass() error {
+	for {
+		decisions := sched.Schedule(r.state.Snapshot(), r.time())
+		if len(decisions) == 0 {
+			return nil
+		}
+		refused, err := r.apply(&cluster.Decide{Decisions: decisions})
+		if err != nil {
+			return err
+		}
+		started := false
+		for i, d := range decisions {
+			if e := refused.([]*cluster.Error)[i]; e != nil {
+				return fmt.Errorf("decision on job %d: %w", d.Job, e)
+			}
+			if d.Start == nil {
+				continue
+			}
+			started = true
+			j := r.jobs[d.Job]
+			var nodes []int
+			for _, sh := range d.Start.Shares {
+				nodes = append(nodes, r.nodes[sh.Node])
+			}
+			slices.Sort(nodes)
+			r.out = append(r.out, Run{j, r.now, r.now + j.Run, nodes})
+			heap.Push(&r.ends, realEnd{r.now + j.Run, d.Job})
+		}
+		if !started {
+			return nil
+		}
+	}
+}
