@@ -473,6 +473,9 @@ func (c *Configure) apply(t *tx) (any, error) {
 	if cfg.MinJobAge != old.MinJobAge || cfg.OverTimeLimit != old.OverTimeLimit {
 		t.touch(slices.Collect(t.Jobs())...) // their clocks depend on it
 	}
+	if cfg.Enforce.Associations {
+		t.openBooks() // root's jobs need an association too
+	}
 	t.requeueAll(old.Partitions)
 	t.reprioritize(old)
 	if t.NextID < cfg.FirstJobID {

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strings"
+	"unicode"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -17,10 +20,11 @@ type manager struct {
 	sys       *Sys
 	report    report[mgrRow]
 	immediate bool
-	quiet     bool
 	readOnly  bool
 	withAssoc bool
 	books     *mgrBooks
+	modifies  bool
+	after     uint64 // the index of what it has changed itself
 }
 
 var sacctmgrOptions = []opt.Option[manager]{
@@ -28,7 +32,7 @@ var sacctmgrOptions = []opt.Option[manager]{
 	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.noHeader = true; return nil }},
 	{Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |", Set: func(m *manager, _ string) error { m.report.parse = 1; return nil }},
 	{Long: "parsable2", Short: 'P', On: opt.Sacctmgr, Help: "fields are separated by |", Set: func(m *manager, _ string) error { m.report.parse = 2; return nil }},
-	{Long: "quiet", Short: 'Q', On: opt.Sacctmgr, Help: "no messages but errors", Set: func(m *manager, _ string) error { m.quiet = true; return nil }},
+	{Long: "quiet", Short: 'Q', On: opt.Sacctmgr, Help: "fewer messages", Ignored: "there are none that could be left out", Set: func(*manager, string) error { return nil }},
 	{Long: "readonly", Short: 'r', On: opt.Sacctmgr, Help: "change nothing", Set: func(m *manager, _ string) error { m.readOnly = true; return nil }},
 	{Long: "associations", Short: 's', On: opt.Sacctmgr, Help: "with associations, as withassoc", Set: func(m *manager, _ string) error { m.withAssoc = true; return nil }},
 	{Long: "verbose", Short: 'v', On: opt.Sacctmgr, Help: "more messages", Set: func(*manager, string) error { return nil }},
@@ -39,11 +43,32 @@ var sacctmgrOptions = []opt.Option[manager]{
 
 // What Slurm says to a command without an entity that it knows.
 const (
-	listInput   = `Input line must include "Account", "Association", "Cluster", "QOS", "TRES", or "User"`
-	addInput    = `Input line must include "Account", "Cluster", "Coordinator", "Federation", "QOS", "Resource", or "User"`
-	modifyInput = `Input line must include "Account", "Cluster", "Federation", "Job", "QOS", "Resource" or "User"`
-	deleteInput = `Input line must include "Account", "Cluster", "Coordinator", "Federation", "QOS", "Resource", or "User"`
+	listInput = "No valid entity in list command\nInput line must include \"Account\", \"Association\", \"Cluster\", \"Configuration\",\n" +
+		"\"Event\", \"Federation\", \"Problem\", \"QOS\", \"Resource\", \"Reservation\",\n\"RunAwayJobs\", \"Stats\", \"Transaction\", \"TRES\", \"User\", or \"WCKey\""
+	addInput    = "No valid entity in add command\nInput line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", or \"User\""
+	modifyInput = "No valid entity in modify command\nInput line must include \"Account\", \"Cluster\", \"Federation\", \"Job\", \"QOS\", \"Resource\" or \"User\""
+	deleteInput = "No valid entity in delete command\nInput line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", or \"User\""
 )
+
+// otherEntities are what Slurm's sacctmgr knows besides, with what there is in their place.
+func otherEntities() map[string]string {
+	return map[string]string{"configuration": "see scontrol show config", "event": "see sinfo and sacct", "federation": "there is one cluster",
+		"problem": "there is none to look for: the servers agree on one state", "resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
+		"runawayjobs": "there are none: jobs and their history are one state", "stats": "see scontrol ping", "transaction": "changes are in the servers' log",
+		"wckey": "jobs carry theirs, see sacct -o wckey", "coordinator": "make the user an administrator: sacctmgr modify user NAME set adminlevel=Operator", "job": "see scontrol update"}
+}
+
+// noEntity answers a command about nothing that is known.
+func (m *manager) noEntity(args []string, text string) int {
+	if len(args) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(otherEntities())) {
+			if isKey(strings.ToLower(args[0]), 3, name, name+"s") {
+				return m.wrong("sacctmgr: error: muster's sacctmgr has no " + name + ": " + otherEntities()[name])
+			}
+		}
+	}
+	return m.wrong(text)
+}
 
 // mgrEntity is what a word names, or "".
 func mgrEntity(word string) string {
@@ -67,23 +92,87 @@ func runSacctmgr(sys *Sys, argv []string) int {
 		return code
 	}
 	if len(rest) == 0 {
-		return m.wrong("sacctmgr reads no commands from its input: give one, such as sacctmgr show account")
+		return m.session()
 	}
-	verb, args := strings.ToLower(rest[0]), rest[1:]
-	run := m.verb(verb)
+	return m.run(rest)
+}
+
+// run does one command.
+func (m *manager) run(words []string) int {
+	run := m.verb(strings.ToLower(words[0]))
 	if run == nil {
-		return m.wrong("invalid keyword: " + rest[0])
+		return m.wrong("invalid keyword: " + words[0])
 	}
-	if verb == "version" {
+	if isKey(strings.ToLower(words[0]), 4, "version") {
 		return run(nil)
 	}
-	resp, err := call(sys, api.ListBooks, api.AfterQuery{})
+	if m.readOnly && !isKey(strings.ToLower(words[0]), 1, "show", "list") {
+		return m.wrong("Can't run this command in readonly mode.")
+	}
+	resp, err := call(m.sys, api.ListBooks, api.AfterQuery{After: m.after})
 	if err != nil {
 		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		return m.sys.fail("%s", text)
 	}
-	m.books = &mgrBooks{resp}
-	return run(args)
+	m.books, m.report.cols, m.modifies = &mgrBooks{resp}, nil, isKey(strings.ToLower(words[0]), 1, "modify", "update")
+	return run(words[1:])
+}
+
+// maxMgrLine bounds a line of commands.
+const maxMgrLine = 1 << 20
+
+// session does the commands of standard input, one a line, until quit or its end.
+func (m *manager) session() int {
+	in := bufio.NewScanner(m.sys.Stdin)
+	in.Buffer(nil, maxMgrLine)
+	file, _ := m.sys.Stdin.(*os.File)
+	echo := file == nil || !isTerminal(file)
+	for code := 0; ; {
+		fmt.Fprint(m.sys.Stdout, "sacctmgr: ")
+		if !in.Scan() {
+			fmt.Fprintln(m.sys.Stdout)
+			return code
+		}
+		if echo { // as the line editor of Slurm does
+			fmt.Fprintln(m.sys.Stdout, in.Text())
+		}
+		words, ok := mgrSplit(in.Text())
+		switch {
+		case !ok:
+			code = m.wrong("sacctmgr: error: a quote is not closed: " + in.Text())
+		case len(words) == 0:
+		case words[0] == "quit" || words[0] == "exit":
+			return code
+		default:
+			code = m.run(words)
+		}
+	}
+}
+
+// mgrSplit parts a line at blanks that are not in quotes; the quotes go.
+func mgrSplit(line string) (words []string, ok bool) {
+	var word strings.Builder
+	quote, open := rune(0), false
+	for _, r := range line {
+		switch {
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, open = r, true
+		case quote == 0 && unicode.IsSpace(r):
+			if open || word.Len() > 0 {
+				words = append(words, word.String())
+			}
+			open = false
+			word.Reset()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	if open || word.Len() > 0 {
+		words = append(words, word.String())
+	}
+	return words, quote == 0
 }
 
 func (m *manager) verb(word string) func([]string) int {
@@ -109,10 +198,13 @@ func (m *manager) wrong(lines ...string) int {
 	return 1
 }
 
-func (m *manager) tell(format string, args ...any) {
-	if !m.quiet {
-		fmt.Fprintf(m.sys.Stdout, format+"\n", args...)
-	}
+// tell prints what will be or is done, also with -Q, as Slurm does.
+func (m *manager) tell(format string, args ...any) { fmt.Fprintf(m.sys.Stdout, format+"\n", args...) }
+
+// nothing says that there was nothing to do.
+func (m *manager) nothing(text string) int {
+	m.tell("%s", text)
+	return 1
 }
 
 // mgrQuery is what a command line selects.
@@ -133,26 +225,31 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 		key, value, isSet := strings.Cut(a, "=")
 		key = strings.ToLower(key)
 		switch {
-		case key == "where":
+		case key == "where" || key == "set":
 		case !isSet && isKey(key, 5, "withassoc"):
 			q.withAssoc = true
 		case !isSet && key == "tree":
 			q.tree = true
+		case !isSet && (isKey(key, 5, "withcoordinator", "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
+			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
 		case !isSet:
-			q.where[entity] = append(q.where[entity], splitList(a)...)
+			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
 		case isKey(key, 1, "format"):
 			q.format = value
 		case key == "name" || key == "names" || key == entity || key == entity+"s":
-			q.where[entity] = append(q.where[entity], splitList(value)...)
+			q.where[entity] = append(q.where[entity], mgrNameList(value)...)
 		case isKey(key, 2, "accounts", "acct"):
-			q.where["account"] = append(q.where["account"], splitList(value)...)
+			q.where["account"] = append(q.where["account"], mgrNameList(value)...)
 		case isKey(key, 1, "users"):
-			q.where["user"] = append(q.where["user"], splitList(value)...)
+			q.where["user"] = append(q.where["user"], mgrNameList(value)...)
 		case isKey(key, 3, "partitions"):
-			q.where["partition"] = append(q.where["partition"], splitList(value)...)
+			q.where["partition"] = append(q.where["partition"], mgrNameList(value)...)
 		case isKey(key, 2, "clusters"):
 		default:
-			return nil, m.wrong(" Unknown condition: " + a)
+			if !m.modifies {
+				return nil, m.wrong(" Unknown condition: " + a)
+			}
+			return nil, m.wrong(" Unknown condition: "+a, " Use keyword 'set' to modify value")
 		}
 	}
 	return q, -1
@@ -160,15 +257,13 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 
 // commit asks, and sends the changes.
 func (m *manager) commit(changes []cluster.Change, what string) int {
-	if m.readOnly {
-		return m.wrong("Can't run this command in readonly mode.")
-	}
 	if !m.immediate && !m.agreed() {
 		m.tell(" Changes Discarded")
 		return 0
 	}
-	_, err := call(m.sys, api.ChangeAccounts, cluster.ChangeAccounts{Changes: changes})
+	resp, err := call(m.sys, api.ChangeAccounts, cluster.ChangeAccounts{Changes: changes})
 	if err == nil {
+		m.after = resp.Index
 		return 0
 	}
 	text, _ := slurmText(err)
@@ -183,6 +278,7 @@ func (m *manager) commit(changes []cluster.Change, what string) int {
 
 // agreed asks whether the changes are to be made.
 func (m *manager) agreed() bool {
+	defer fmt.Fprintln(m.sys.Stdout)
 	fmt.Fprint(m.sys.Stdout, "Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
 	for in := bufio.NewReader(m.sys.Stdin); ; {
 		line, err := in.ReadString('\n')
@@ -210,21 +306,35 @@ func (m *manager) add(args []string) int {
 	case "qos":
 		return m.addQOS(args[1:])
 	case "cluster":
+		if len(args) == 2 && strings.EqualFold(args[1], m.books.Cluster) {
+			return m.nothing(" This cluster " + m.books.Cluster + " already exists.  Not adding.")
+		}
 		return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form")
 	}
-	return m.wrong("No valid entity in add command", addInput)
+	return m.noEntity(args, addInput)
 }
 
-// words splits a line into names and settings.
+// mgrNameList is a list of names; names are in lower case.
+func mgrNameList(v string) []string {
+	if v == "" || v == `""` {
+		return []string{""}
+	}
+	return splitList(strings.ToLower(v))
+}
+
+// mgrWords splits a line into names and settings.
 func mgrWords(args []string, nameKeys ...string) (names []string, list []setting) {
 	for _, a := range args {
+		if strings.EqualFold(a, "set") || strings.EqualFold(a, "where") {
+			continue
+		}
 		if !strings.Contains(a, "=") {
-			names = append(names, splitList(a)...)
+			names = append(names, mgrNameList(a)...)
 			continue
 		}
 		s, _ := settings([]string{a})
 		if slices.Contains(nameKeys, s[0].key) {
-			names = append(names, splitList(s[0].value)...)
+			names = append(names, mgrNameList(s[0].value)...)
 		} else if s[0].key != "cluster" && s[0].key != "clusters" {
 			list = append(list, s[0])
 		}
@@ -233,39 +343,40 @@ func mgrWords(args []string, nameKeys ...string) (names []string, list []setting
 }
 
 func (m *manager) unknown(s setting) int {
-	return m.wrong(" Unknown option: " + s.text)
+	return m.wrong(" Unknown option: "+s.text, " Use keyword 'where' to modify condition")
+}
+
+// unknownQOS is the same for QOS: Slurm prints it where the answer goes.
+func (m *manager) unknownQOS(s setting) int {
+	return m.nothing(" Unknown option: " + s.text + "\n Use keyword 'where' to modify condition")
 }
 
 func (m *manager) addAccounts(args []string) int {
 	names, list := mgrWords(args, "name", "names", "account", "accounts")
 	model, a := cluster.Association{Shares: 1}, cluster.Account{}
 	parent := cluster.RootName
-	var told []string
+	var given []string
 	for _, s := range list {
 		switch {
 		case isKey(s.key, 3, "description"):
-			a.Description = s.value
+			a.Description = strings.ToLower(s.value)
 		case isKey(s.key, 1, "organization"):
-			a.Organization = s.value
+			a.Organization = strings.ToLower(s.value)
 		case isKey(s.key, 3, "parent"):
-			parent = s.value
+			parent = strings.ToLower(s.value)
 		default:
-			label, known, err := setAssocKey(&model, []string{cluster.NormalQOS}, s)
-			if !known {
-				return m.unknown(s)
-			} else if err != nil {
-				return m.wrong(err.Error())
+			label, code := m.setAssoc(&model, []string{cluster.NormalQOS}, s)
+			if code != 0 {
+				return code
 			}
-			told = append(told, fmt.Sprintf("  %-13s = %s", label, s.value))
+			given = append(given, label)
 		}
 	}
 	above := m.books.find(parent, "", "")
 	if above == nil {
-		return m.wrong(" Parent account '" + parent + "' doesn't exist.")
+		return m.wrong(" Parent account '"+parent+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.", " No associations created.")
 	}
-	if model.Parent = above.ID; parent != cluster.RootName {
-		told = append(told, fmt.Sprintf("  %-13s = %s", "Parent", parent))
-	}
+	model.Parent = above.ID
 	var changes []cluster.Change
 	var made []string
 	for _, name := range names {
@@ -278,15 +389,15 @@ func (m *manager) addAccounts(args []string) int {
 		changes, made = append(changes, cluster.Change{Account: &acct}, cluster.Change{Assoc: &as}), append(made, name)
 	}
 	if len(made) == 0 {
-		return m.wrong(" Nothing new added.")
+		return m.nothing(" Nothing new added.")
 	}
 	m.tell(" Adding Account(s)\n  %s\n Settings\n  Description     = %s\n  Organization    = %s\n Associations", strings.Join(made, "\n  "),
 		cmp.Or(a.Description, "Account Name"), cmp.Or(a.Organization, "Parent/Account Name"))
 	for _, name := range made {
 		m.tell("  A = %-10.10s C = %-10.10s", name, m.books.Cluster)
 	}
-	if told != nil {
-		m.tell(" Settings\n%s", strings.Join(told, "\n"))
+	if parent != cluster.RootName || len(given) > 0 {
+		m.tell(" Settings\n%s", strings.Join(assocTold(&model, given, parent), "\n"))
 	}
 	return m.commit(changes, "adding accounts")
 }
@@ -312,26 +423,24 @@ func (b *mgrBooks) user(name string) *cluster.User {
 func (m *manager) addUsers(args []string) int {
 	names, list := mgrWords(args, "name", "names", "user", "users")
 	model, u := cluster.Association{Shares: 1}, cluster.User{}
-	var accounts, told []string
+	var accounts, given []string
 	parts := []string{""}
 	for _, s := range list {
 		switch {
 		case isKey(s.key, 2, "accounts"):
-			accounts = splitList(s.value)
+			accounts = mgrNameList(s.value)
 		case isKey(s.key, 8, "defaultaccount"):
-			u.DefaultAccount = s.value
+			u.DefaultAccount = strings.ToLower(s.value)
 		case isKey(s.key, 2, "adminlevel"):
 			u.AdminLevel = adminLevel(s.value)
 		case isKey(s.key, 3, "partitions"):
 			parts = splitList(s.value)
 		default:
-			label, known, err := setAssocKey(&model, []string{cluster.NormalQOS}, s)
-			if !known {
-				return m.unknown(s)
-			} else if err != nil {
-				return m.wrong(err.Error())
+			label, code := m.setAssoc(&model, []string{cluster.NormalQOS}, s)
+			if code != 0 {
+				return code
 			}
-			told = append(told, fmt.Sprintf("  %-13s = %s", label, s.value))
+			given = append(given, label)
 		}
 	}
 	if accounts == nil && u.DefaultAccount != "" {
@@ -368,14 +477,23 @@ func (m *manager) addUsers(args []string) int {
 		}
 	}
 	if len(places) == 0 {
-		return m.wrong(" Nothing new added.")
+		return m.nothing(" Nothing new added.")
 	}
 	if fresh != nil {
 		m.tell(" Adding User(s)\n  %s", strings.Join(fresh, "\n  "))
+		if u.DefaultAccount != "" || u.AdminLevel != "" {
+			m.tell(" Settings =")
+		}
+		if u.DefaultAccount != "" {
+			m.tell("  Default Account = %s", u.DefaultAccount)
+		}
+		if u.AdminLevel != "" {
+			m.tell("  Admin Level     = %s", u.AdminLevel)
+		}
 	}
 	m.tell(" Associations =\n%s", strings.Join(places, "\n"))
-	if told != nil {
-		m.tell(" Non Default Settings\n%s", strings.Join(told, "\n"))
+	if lines := assocTold(&model, given, ""); lines != nil || parts[0] != "" {
+		m.tell("%s", strings.Join(append([]string{" Non Default Settings"}, lines...), "\n"))
 	}
 	return m.commit(changes, "adding users")
 }
@@ -393,17 +511,18 @@ func adminLevel(v string) string {
 func (m *manager) addQOS(args []string) int {
 	names, list := mgrWords(args, "name", "names", "qos")
 	model := cluster.QOS{UsageFactor: 1}
-	var told []string
+	var given []string
 	for _, s := range list {
 		label, known, err := setQOSKey(&model, s)
 		if !known {
-			return m.unknown(s)
+			return m.unknownQOS(s)
 		} else if err != nil {
 			return m.wrong(err.Error())
 		}
-		if label != "Description" {
-			told = append(told, fmt.Sprintf("  %-24s = %s", label, s.value))
+		if code := m.checkQOS(label, s); code != 0 {
+			return code
 		}
+		given = append(given, label)
 	}
 	var changes []cluster.Change
 	var made []string
@@ -416,11 +535,40 @@ func (m *manager) addQOS(args []string) int {
 		changes, made = append(changes, cluster.Change{QOS: &q}), append(made, name)
 	}
 	if len(made) == 0 {
-		return m.wrong(" Nothing new added.")
+		return m.nothing(" Nothing new added.")
 	}
 	m.tell(" Adding QOS(s)\n  %s\n Settings\n  Description    = %s", strings.Join(made, "\n  "), cmp.Or(model.Description, made[0]))
-	for _, t := range told {
-		m.tell("%s", t)
+	for _, line := range qosTold(&model, given) {
+		m.tell("%s", line)
 	}
 	return m.commit(changes, "adding QOS")
+}
+
+// setAssoc sets one key of an association and returns its label, or says what is wrong.
+func (m *manager) setAssoc(a *cluster.Association, have []string, s setting) (label string, code int) {
+	label, known, err := setAssocKey(a, have, s)
+	switch {
+	case !known:
+		return label, m.unknown(s)
+	case err != nil:
+		return label, m.wrong(err.Error())
+	}
+	return label, m.checkQOS(label, s)
+}
+
+// checkQOS refuses names of QOS that do not exist, in the settings that take any.
+func (m *manager) checkQOS(label string, s setting) int {
+	if label != "QOS" && label != "DefQOS" && label != "Preempt" || s.value == "-1" {
+		return 0
+	}
+	var all []string
+	for _, q := range m.books.QOS {
+		all = append(all, q.Name)
+	}
+	for _, w := range mgrNameList(s.value) {
+		if w != "" && !slices.Contains(all, w) {
+			return m.wrong("sacctmgr: error: You gave a bad qos '"+w+"'. Valid QOS's are "+strings.Join(all, ","), " Unknown option: "+s.text, " Use keyword 'where' to modify condition")
+		}
+	}
+	return 0
 }

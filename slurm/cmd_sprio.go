@@ -18,7 +18,8 @@ import (
 type prioOptions struct {
 	jobs                          []cluster.JobID
 	users                         []uint32
-	named                         bool // -u: the long list
+	named                         bool     // -u: with the users
+	strangers                     []string // that there are not
 	parts                         []string
 	format, sort                  string
 	long, norm, weights, noHeader bool
@@ -31,7 +32,7 @@ var sprioOptions = []opt.Option[prioOptions]{
 	{Long: "local", On: opt.Sprio, Env: "LOCAL", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
 	{Long: "sibling", On: opt.Sprio, Env: "SIBLING", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sprio, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter", Set: func(o *prioOptions, v string) error { o.format = v; return nil }},
-	{Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Sprio, Meta: "ids", Help: "only these jobs", Set: setPrioJobs},
+	{Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sprio, Meta: "ids", Help: "only these jobs", Set: setPrioJobs},
 	{Long: "long", Short: 'l', On: opt.Sprio, Help: "more columns", Set: func(o *prioOptions, _ string) error { o.long = true; return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sprio, Env: "sprio=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *prioOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sprio, Alias: "clusters"},
@@ -67,7 +68,7 @@ func setPrioUsers(o *prioOptions, v string) error {
 		} else if n, err := strconv.ParseUint(w, 10, 32); err == nil {
 			o.users = append(o.users, uint32(n))
 		} else {
-			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid user: " + w, ""}}
+			o.strangers = append(o.strangers, w)
 		}
 	}
 	return nil
@@ -180,14 +181,17 @@ const (
 // defaultFormat shows the factors that have a weight.
 func (o *prioOptions) defaultFormat(w *cluster.PriorityWeights) string {
 	switch {
-	case (o.long || o.named) && o.norm:
+	case o.long && o.norm:
 		return prioLongNorm
-	case o.long || o.named:
+	case o.long:
 		return prioLong
 	}
 	out, size, letters := "%.15i %9r", " %.10", "YSABFJPQT"
 	if o.norm {
 		out, size, letters = "%.15i %9r", " %10", "y-abfjpqt"
+	}
+	if o.named {
+		out += " %.8u"
 	}
 	has := []bool{true, !o.norm, w.Age > 0, w.Assoc > 0, w.FairShare > 0, w.Size > 0, w.Partition > 0, w.QOS > 0, len(w.TRES) > 0}
 	for i, show := range has {
@@ -201,11 +205,25 @@ func (o *prioOptions) defaultFormat(w *cluster.PriorityWeights) string {
 	return out
 }
 
+// prioUsage is what Slurm prints of a stray word.
+const prioUsage = `Usage: sprio [-j jid[s]] [-u user_name[s]] [-o format] [-p partitions]
+   [--federation] [--local] [--sibling] [--usage] [-hlnvVw]`
+
 // runSprio shows the factors of pending jobs.
 func runSprio(sys *Sys, argv []string) int {
 	var o prioOptions
-	_, code := parseQuery(sys, opt.Sprio, sprioOptions, &o, argv, "[OPTIONS]")
+	rest, code := parseQuery(sys, opt.Sprio, sprioOptions, &o, argv, "[OPTIONS]")
 	if code >= 0 {
+		return code
+	}
+	if len(rest) > 0 {
+		sys.say("error: Unrecognized option: %s", rest[0])
+		return sys.usage(&UsageError{Code: opt.CodeError, Stdout: true, Lines: []string{prioUsage}})
+	}
+	for _, w := range o.strangers {
+		sys.say("error: Invalid user: %s\n", w)
+	}
+	if code := sys.onlyCluster(o.clusters); code != 0 {
 		return code
 	}
 	resp, err := call(sys, api.ListPriorities, api.AfterQuery{})
@@ -251,7 +269,7 @@ func (o *prioOptions) rows(resp *api.PrioritiesResponse) (rows []prioRow) {
 		p := &resp.Jobs[i]
 		switch {
 		case len(o.jobs) > 0 && !slices.Contains(o.jobs, p.Job.ID) && !slices.Contains(o.jobs, p.Job.ArrayID):
-		case len(o.users) > 0 && !slices.Contains(o.users, p.Job.Spec.UID):
+		case o.named && !slices.Contains(o.users, p.Job.Spec.UID):
 		case len(o.parts) > 0 && !slices.Contains(o.parts, p.Partition):
 		default:
 			rows = append(rows, prioRow{JobPriority: p, weighed: p.Factors.Weigh(w), w: w})

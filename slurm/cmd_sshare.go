@@ -9,6 +9,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/format"
 	"dev.muster/slurm/opt"
 )
 
@@ -89,7 +90,12 @@ func shareColumns() []reportColumn[shareRow] {
 			}
 			return six(r.stand.NormUsage)
 		}},
-		{"EffectvUsage", "EffectvUsage", 13, func(r *shareRow) string { return six(r.stand.Usage) }},
+		{"EffectvUsage", "EffectvUsage", 13, func(r *shareRow) string {
+			if r.root() { // all of it, also while there is none
+				return six(1)
+			}
+			return six(r.stand.Usage)
+		}},
 		{"FairShare", "FairShare", 10, func(r *shareRow) string {
 			if r.Association.User == "" && !r.books.Priority.NoFairTree {
 				return ""
@@ -157,7 +163,29 @@ func runSshare(sys *Sys, argv []string) int {
 		sys.say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
 		return 1
 	}
+	if code := sys.onlyCluster(o.clusters); code != 0 {
+		return code
+	}
 	o.report.print(out, o.rows(sys, &resp))
+	return 0
+}
+
+// onlyCluster refuses -M with another cluster than this one; it returns 0 or an exit code.
+func (s *Sys) onlyCluster(names string) int {
+	if names == "" {
+		return 0
+	}
+	resp, err := call(s, api.ShowCluster, api.Empty{})
+	if err != nil {
+		text, _ := slurmText(err)
+		return s.fail("%s", text)
+	}
+	for _, n := range splitList(names) {
+		if n != resp.Config.ClusterName && n != "all" {
+			s.say("error: No cluster '%s' known by database.", n)
+			return s.fail("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", names)
+		}
+	}
 	return 0
 }
 
@@ -169,10 +197,11 @@ func columnNames[T any](out *bufio.Writer, cols []reportColumn[T]) {
 	}
 	slices.Sort(names)
 	for i, n := range names {
-		out.WriteString(n + strings.Repeat(" ", max(18-len(n), 1)))
+		end := " "
 		if i%4 == 3 || i+1 == len(names) {
-			out.WriteString("\n")
+			end = "\n"
 		}
+		out.WriteString(n + strings.Repeat(" ", max(17-len(n), 0)) + end)
 	}
 }
 
@@ -183,6 +212,7 @@ func (o *shareOptions) rows(sys *Sys, resp *api.BooksResponse) (rows []shareRow)
 	if u, ok := LookupUser(strconv.FormatUint(uint64(sys.UID), 10)); ok {
 		me = u.Name
 	}
+	shown := map[cluster.AssocID]int{} // at which depth
 	for _, t := range treeOf(resp.Assocs) {
 		a := t.Association
 		users := o.users
@@ -199,7 +229,12 @@ func (o *shareOptions) rows(sys *Sys, resp *api.BooksResponse) (rows []shareRow)
 		case a.User != "" && !o.all && !slices.Contains(users, a.User):
 			continue
 		}
-		rows = append(rows, shareRow{a, stands[a.ID], t.depth, resp, o.usersOnly || len(o.accounts) > 0})
+		depth, under := shown[a.Parent]
+		if under {
+			depth++
+		}
+		shown[a.ID] = depth
+		rows = append(rows, shareRow{a, stands[a.ID], depth, resp, o.usersOnly})
 	}
 	return rows
 }
@@ -262,6 +297,9 @@ func limitText(l cluster.Limits, name string) string {
 	var parts []string
 	for x := range l.Named(name) {
 		text := strconv.FormatInt(x.Max, 10)
+		if x.TRES == "mem" {
+			text = format.Mem(cluster.MemMB(x.Max))
+		}
 		if x.TRES != "" {
 			text = x.TRES + "=" + text
 		}

@@ -81,9 +81,19 @@ func limitNumber(key, value string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
-		return -1, fmt.Errorf(" Invalid value for %s (%s): it is a number, or -1 for none", key, value)
+		return -1, fmt.Errorf("sacctmgr: error: Invalid value for %s (%s)\n You didn't give me anything to set", mgrTitle(key), value)
 	}
 	return n, nil
+}
+
+// mgrTitle is a key as Slurm writes it where it complains of its value.
+func mgrTitle(key string) string {
+	for _, row := range cluster.LimitNames() {
+		if strings.EqualFold(row.Name, key) {
+			return row.Name
+		}
+	}
+	return strings.ToUpper(key[:1]) + key[1:]
 }
 
 // setLimitTRES reads cpu=4,gres/gpu=2; memory may have a unit.
@@ -133,20 +143,20 @@ func setAssocKey(a *cluster.Association, have []string, s setting) (label string
 		a.QOS = changeList(a.QOS, have, s)
 		return "QOS", true, nil
 	case isKey(s.key, 8, "defaultqos"):
-		if a.DefaultQOS = s.value; s.value == "-1" {
+		if a.DefaultQOS = strings.ToLower(s.value); s.value == "-1" {
 			a.DefaultQOS = ""
 		}
 		return "DefQOS", true, nil
-	case isKey(s.key, 3, "comment"):
-		a.Comment = s.value
-		return "Comment", true, nil
 	}
 	return setLimitKey(&a.Limits, false, s.key, s.value)
 }
 
 // changeList is a list after =, += or -=; have is what counts where there is no list of its own.
 func changeList(own, have []string, s setting) []string {
-	words := splitList(s.value)
+	words := mgrNameList(s.value)
+	if s.value == "" || s.value == "-1" {
+		return nil
+	}
 	switch s.sign {
 	case '+':
 		if own == nil {
@@ -179,14 +189,10 @@ func setQOSKey(q *cluster.QOS, s setting) (label string, known bool, err error) 
 		q.Priority = int(max(n, 0))
 		return "Priority", true, err
 	case isKey(s.key, 3, "description"):
-		q.Description = s.value
+		q.Description = strings.ToLower(s.value)
 		return "Description", true, nil
 	case isKey(s.key, 2, "flags"):
-		q.Flags = changeList(q.Flags, nil, s)
-		if s.value == "-1" {
-			q.Flags = nil
-		}
-		return "Flags", true, nil
+		return "Flags", true, setFlags(q, s)
 	case isKey(s.key, 3, "gracetime"):
 		n, err := limitNumber(s.key, s.value)
 		q.GraceTime = time.Duration(max(n, 0)) * time.Second

@@ -14,8 +14,8 @@ func (m *manager) modify(args []string) int {
 	if len(args) > 0 {
 		entity = mgrEntity(args[0])
 	}
-	if entity != "account" && entity != "user" && entity != "qos" {
-		return m.wrong("No valid entity in modify command", modifyInput)
+	if entity != "account" && entity != "user" && entity != "qos" && entity != "cluster" {
+		return m.noEntity(args, modifyInput)
 	}
 	var conds []string
 	var sets []setting
@@ -43,14 +43,38 @@ func (m *manager) modify(args []string) int {
 	if len(sets) == 0 {
 		return m.wrong(" You didn't give me anything to set")
 	}
-	if entity == "qos" {
+	switch entity {
+	case "qos":
 		return m.modifyQOS(q, sets)
+	case "cluster":
+		return m.modifyRoot(q, sets)
 	}
 	return m.modifyAssocs(entity, q, sets)
 }
 
-func (m *manager) unknownSet(s setting) int {
-	return m.wrong(" Unknown option: "+s.text, " Use keyword 'where' to modify condition")
+// modifyRoot changes what holds for the whole cluster: root's association.
+func (m *manager) modifyRoot(q *mgrQuery, sets []setting) int {
+	old := m.books.find(cluster.RootName, "", "")
+	if !q.has("cluster", m.books.Cluster) || old == nil {
+		return m.nothing(" Nothing modified")
+	}
+	n := *old
+	var given []string
+	for _, s := range sets {
+		label, code := m.setAssoc(&n, old.QOS, s)
+		if code != 0 {
+			return code
+		}
+		given = append(given, label)
+	}
+	shown := cluster.Association{Shares: n.Shares}
+	for _, l := range n.Limits {
+		if slices.Contains(given, l.Name) {
+			shown.Limits = shown.Limits.With(l)
+		}
+	}
+	m.tell(" Setting\n  Default Limits:\n%s", strings.Join(assocTold(&shown, given, ""), "\n"))
+	return m.modified(" Modified cluster defaults for associations...", []string{m.place(old)}, []cluster.Change{{Assoc: &n}})
 }
 
 func (m *manager) modifyQOS(q *mgrQuery, sets []setting) int {
@@ -66,10 +90,13 @@ func (m *manager) modifyQOS(q *mgrQuery, sets []setting) int {
 				c.Reset = true
 				continue
 			}
-			if _, known, err := setQOSKey(&n, s); !known {
-				return m.unknownSet(s)
+			label, known, err := setQOSKey(&n, s)
+			if !known {
+				return m.unknownQOS(s)
 			} else if err != nil {
 				return m.wrong(err.Error())
+			} else if code := m.checkQOS(label, s); code != 0 {
+				return code
 			}
 		}
 		c.QOS = &n
@@ -81,7 +108,7 @@ func (m *manager) modifyQOS(q *mgrQuery, sets []setting) int {
 // modified tells what will be another way, and commits it.
 func (m *manager) modified(head string, lines []string, changes []cluster.Change) int {
 	if len(changes) == 0 {
-		return m.wrong(" Nothing modified")
+		return m.nothing(" Nothing modified")
 	}
 	m.tell("%s\n%s", head, strings.Join(lines, "\n"))
 	return m.commit(changes, "modifying records")
@@ -101,7 +128,9 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 		}
 		for _, u := range m.books.Users {
 			if n := *u; entity == "user" && q.has("user", u.Name) {
-				setOwn(own, &cluster.Account{}, &n)
+				if setOwn(own, &cluster.Account{}, &n); !m.books.has(n.DefaultAccount, n.Name) {
+					return m.nothing(" Can't modify because these users aren't associated with new default account '" + n.DefaultAccount + "'...\n  U = " + n.Name + " C = " + m.books.Cluster)
+				}
 				changes, names = append(changes, cluster.Change{User: &n}), append(names, "  "+n.Name)
 			}
 		}
@@ -117,16 +146,14 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 			case s.key == "rawusage" && s.value == "0":
 				c.Reset = true
 			case isKey(s.key, 3, "parent") && entity == "account":
-				above := m.books.find(s.value, "", "")
+				above := m.books.find(strings.ToLower(s.value), "", "")
 				if above == nil {
-					return m.wrong(" Parent account '" + s.value + "' doesn't exist.")
+					return m.wrong(" Parent account '"+s.value+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.")
 				}
 				n.Parent = above.ID
 			default:
-				if _, known, err := setAssocKey(&n, m.books.allowed(a), s); !known {
-					return m.unknownSet(s)
-				} else if err != nil {
-					return m.wrong(err.Error())
+				if _, code := m.setAssoc(&n, m.books.allowed(a), s); code != 0 {
+					return code
 				}
 			}
 		}
@@ -142,11 +169,19 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 	return m.modified(" Modified "+entity+" associations...", places, changes)
 }
 
+// partPlace names the partition of an association that is for one alone.
+func partPlace(a *cluster.Association) string {
+	if a.Partition == "" {
+		return ""
+	}
+	return " P = " + a.Partition
+}
+
 // place tells of an association.
 func (m *manager) place(a *cluster.Association) string {
 	switch above := m.books.assoc(a.Parent); {
 	case a.User != "":
-		return fmt.Sprintf("  C = %-10.10s A = %-20.20s U = %-9.9s", m.books.Cluster, a.Account, a.User)
+		return fmt.Sprintf("  C = %-10.10s A = %-20.20s U = %-9.9s", m.books.Cluster, a.Account, a.User) + partPlace(a)
 	case above != nil:
 		return fmt.Sprintf("  C = %-10.10s A = %s of %s", m.books.Cluster, a.Account, above.Account)
 	}
@@ -173,9 +208,9 @@ func setOwn(own []setting, a *cluster.Account, u *cluster.User) {
 		case "ad":
 			u.AdminLevel = adminLevel(s.value)
 		case "or":
-			a.Organization = s.value
+			a.Organization = strings.ToLower(s.value)
 		case "de":
-			u.DefaultAccount, a.Description = s.value, s.value
+			u.DefaultAccount, a.Description = strings.ToLower(s.value), strings.ToLower(s.value)
 		}
 	}
 }
@@ -187,7 +222,7 @@ func (m *manager) remove(args []string) int {
 		entity = mgrEntity(args[0])
 	}
 	if entity != "account" && entity != "user" && entity != "qos" {
-		return m.wrong("No valid entity in delete command", deleteInput)
+		return m.noEntity(args, deleteInput)
 	}
 	q, code := m.conditions(entity, args[1:])
 	if code >= 0 {
@@ -203,6 +238,8 @@ func (m *manager) remove(args []string) int {
 		changes, names = append(changes, c), append(names, "  "+name)
 	}
 	switch {
+	case entity == "account" && slices.Contains(q.where["account"], cluster.RootName):
+		return m.wrong(" You are not allowed to remove the root account.", " Use remove cluster instead.")
 	case entity == "user" && len(q.where["account"]) > 0:
 		return m.removePlaces(q)
 	case entity == "user":
@@ -225,7 +262,7 @@ func (m *manager) remove(args []string) int {
 		}
 	}
 	if len(changes) == 0 {
-		return m.wrong(" Nothing deleted")
+		return m.nothing(" Nothing deleted")
 	}
 	m.tell(" Deleting %s...\n%s", map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity], strings.Join(names, "\n"))
 	return m.commit(changes, "deleting records")
@@ -244,13 +281,13 @@ func (m *manager) removePlaces(q *mgrQuery) int {
 			continue
 		}
 		changes = append(changes, cluster.Change{Assoc: a, Delete: true})
-		places = append(places, fmt.Sprintf("  C = %-10.10s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User))
+		places = append(places, fmt.Sprintf("  C = %-10.10s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User)+partPlace(a))
 		if left[a.User]--; left[a.User] == 0 {
 			gone = append(gone, a.User)
 		}
 	}
 	if len(changes) == 0 {
-		return m.wrong(" Nothing deleted")
+		return m.nothing(" Nothing deleted")
 	}
 	m.tell(" Deleting user associations...\n%s", strings.Join(places, "\n"))
 	if slices.Sort(gone); gone != nil {

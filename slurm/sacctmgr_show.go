@@ -31,7 +31,7 @@ func (r *mgrRow) limits() cluster.Limits {
 	case r.qos != nil:
 		return r.qos.Limits
 	case r.assoc != nil:
-		return r.assoc.Limits
+		return r.books.effective(r.assoc)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func mgrColumns() []reportColumn[mgrRow] {
 func mgrLimits() []reportColumn[mgrRow] {
 	return []reportColumn[mgrRow]{
 		limitColumn("GrpTRES", "GrpTRES", 13, "GrpTRES"), limitColumn("GrpTRESMins", "GrpTRESMins", 13, "GrpTRESMins"),
-		limitColumn("GrpTRESRunMins", "GrpTRESRunMin", 13, "GrpTRESRunMins"), limitColumn("GrpJobs", "GrpJobs", 7, "GrpJobs"),
+		limitColumn("GrpTRESRunMins", "GrpTRESRunMins", 13, "GrpTRESRunMins"), limitColumn("GrpJobs", "GrpJobs", 7, "GrpJobs"),
 		limitColumn("GrpJobsAccrue", "GrpJobsAccrue", 13, "GrpJobsAccrue"), limitColumn("GrpSubmitJobs", "GrpSubmit", 9, "GrpSubmitJobs"), wallColumn("GrpWall"),
 		limitColumn("MaxTRES MaxTRESPerJob", "MaxTRES", 13, "MaxTRES"), limitColumn("MaxTRESPerNode", "MaxTRESPerNode", 14, "MaxTRESPerNode"),
 		limitColumn("MaxTRESMins MaxTRESMinsPerJob", "MaxTRESMins", 13, "MaxTRESMins"), wallColumn("MaxWall"),
@@ -165,10 +165,7 @@ func mgrAssocTexts() []reportColumn[mgrRow] {
 		}},
 		{"Fairshare Share", "Share", 9, func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if a.Shares == cluster.ShareParent {
-					return "parent"
-				}
-				return strconv.Itoa(a.Shares)
+				return sharesText(a)
 			})
 		}},
 		{"Priority", "Priority", 10, func(r *mgrRow) string {
@@ -266,6 +263,11 @@ func (b *mgrBooks) assoc(id cluster.AssocID) *cluster.Association {
 	return b.Assocs[i]
 }
 
+// has reports whether a user has an association with an account.
+func (b *mgrBooks) has(account, user string) bool {
+	return slices.ContainsFunc(b.Assocs, func(a *cluster.Association) bool { return a.Account == account && a.User == user })
+}
+
 // allowed are the QOS that count for an association: its own, or the next ones above.
 func (b *mgrBooks) allowed(a *cluster.Association) []string {
 	for ; a != nil; a = b.assoc(a.Parent) {
@@ -274,6 +276,20 @@ func (b *mgrBooks) allowed(a *cluster.Association) []string {
 		}
 	}
 	return nil
+}
+
+// effective are an association's limits: its own, and those of the accounts above that hold for each job or
+// user below.
+func (b *mgrBooks) effective(a *cluster.Association) cluster.Limits {
+	out := a.Limits
+	for p := b.assoc(a.Parent); p != nil; p = b.assoc(p.Parent) {
+		for _, l := range p.Limits {
+			if _, set := out.Get(l.Name, l.TRES); !set && !strings.HasPrefix(l.Name, "Grp") {
+				out = out.With(l)
+			}
+		}
+	}
+	return out
 }
 
 func (b *mgrBooks) defaultQOS(a *cluster.Association) string {
@@ -288,11 +304,11 @@ func (b *mgrBooks) defaultQOS(a *cluster.Association) string {
 // show prints the records of an entity that the conditions select.
 func (m *manager) show(args []string) int {
 	if len(args) == 0 {
-		return m.wrong("No valid entity in list command", listInput)
+		return m.wrong(listInput)
 	}
 	entity := mgrEntity(args[0])
 	if entity == "" {
-		return m.wrong("No valid entity in list command", listInput)
+		return m.noEntity(args, listInput)
 	}
 	q, code := m.conditions(entity, args[1:])
 	if code >= 0 {

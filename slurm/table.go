@@ -70,7 +70,12 @@ const maxReportWidth = 1 << 12
 // print writes the header and a line for each row.
 func (r *report[T]) print(w *bufio.Writer, rows []T) {
 	if !r.noHeader {
-		r.line(w, func(c *reportColumn[T]) string { return c.head })
+		r.line(w, func(c *reportColumn[T]) string {
+			if width := max(c.width, -c.width); r.parse == 0 && len(c.head) > width {
+				return c.head[:width]
+			}
+			return c.head
+		})
 		if r.parse == 0 {
 			for _, c := range r.cols {
 				w.WriteString(strings.Repeat("-", max(c.width, -c.width)) + " ")
