@@ -262,6 +262,7 @@ func (t *tx) moveAssoc(old, a *Association) error {
 	t.spend(old.Parent, old.Spent.negative())
 	t.putAssoc(a)
 	t.spend(a.Parent, a.Spent)
+	t.retally()
 	return nil
 }
 

@@ -74,6 +74,11 @@ func (t *tx) start(d Decision) error {
 		}
 		j = t.split(j.ID, d.Task)
 	}
+	limits := t.Meter(t.at)
+	limits.plain = true
+	if why := limits.Blocked(j, d.Start.Partition, d.Start); why != NoReason {
+		return Errorf(Conflict, ErrPolicy, "job %d is held back by limit %s", j.ID, why)
+	}
 	n := *j
 	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false

@@ -144,7 +144,8 @@ type Partition struct {
 	LLN               bool           `json:"lln,omitempty"`
 	ReqResv           bool           `json:"req_resv,omitempty"`
 	PreemptMode       string         `json:"preempt_mode,omitempty"`
-	QOS               string         `json:"qos,omitempty"`             // whose limits count here too
+	QOS               string         `json:"qos,omitempty"` // whose limits count here too
+	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
 	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
 }
 

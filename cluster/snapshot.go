@@ -111,6 +111,7 @@ func Decode(r io.Reader) (*State, error) {
 		s.index(j)
 		s.regain(j)
 	}
+	s.tally()
 	for _, j := range jobs { // an array's clocks depend on all its records
 		if j.Phase == Ended && j.ArrayID != 0 {
 			s.unindex(j)

@@ -107,6 +107,7 @@ type tables struct {
 	running *btree.Map[JobID, int]          // array id → its records in live
 	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
+	tallies *btree.BTreeG[*tally]           // what limits are compared with
 	scale   *scale                          // nil: to be made
 }
 
@@ -126,6 +127,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32),
+		tallies: newTallies(),
 	}
 }
 
@@ -137,7 +139,7 @@ func (t *tables) copy() tables {
 	c.keys, c.queueAt, c.books = t.keys.Copy(), t.queueAt.Copy(), t.copyBooks()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
-	c.reboots = t.reboots.Copy()
+	c.reboots, c.tallies = t.reboots.Copy(), t.tallies.Copy()
 	return c
 }
 
@@ -348,5 +350,5 @@ func (t *tables) Check() error {
 			return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, n.Inventory.MemMB)
 		}
 	}
-	return nil
+	return t.checkTallies()
 }

@@ -104,6 +104,9 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if a, ok := t.assocFor(&spec); ok {
 		j.Assoc = a.ID
 	}
+	if err := t.admitLimits(j); err != nil && c.Dead == "" {
+		return nil, err
+	}
 	if c.Dead != "" {
 		j.Phase, j.Outcome, j.EndReason, j.Ended, j.Eligible = Ended, Failed, c.Dead, t.at, t.at
 		j.Exit.Code = 1
@@ -237,6 +240,9 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if err := admitAccount(s, &spec); err != nil {
 		return spec, err
 	}
+	if err := admitPartLimits(s, &spec); err != nil {
+		return spec, err
+	}
 	if spec.Requeue == nil {
 		r := s.config.JobRequeue
 		spec.Requeue = &r
@@ -356,15 +362,42 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
 		}
 	}
-	if s.config.EnforcePartLimits == "" || s.config.EnforcePartLimits == "NO" {
+	return nil
+}
+
+// admitPartLimits refuses what the partitions can never run: with EnforcePartLimits=ALL if one of them can
+// not, with ANY if none of them can. Otherwise such jobs wait.
+func admitPartLimits(s *Snapshot, spec *JobSpec) error {
+	must := strings.ToUpper(s.config.EnforcePartLimits)
+	if must == "" || must == "NO" {
 		return nil
 	}
-	limit := func(p *Partition) bool {
-		return p.MaxTime == 0 || p.MaxTime == Unlimited || spec.Limit <= p.MaxTime
+	var first error
+	for _, name := range spec.Partitions {
+		p, _ := s.Partition(name)
+		err := p.fits(spec)
+		switch {
+		case err == nil && must == "ANY":
+			return nil
+		case err != nil && first == nil:
+			first = err
+		}
 	}
-	fits := slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return limit(p) })
-	if !fits {
-		return Errorf(Invalid, ErrTimeLimit, "the time limit is above that of partition %s", spec.Partitions[0])
+	return first
+}
+
+// fits tells what of a partition's limits a job goes over.
+func (p *Partition) fits(spec *JobSpec) error {
+	nodes := spec.asks().nodes
+	switch why := p.Barred(spec); {
+	case p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
+		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s", spec.Limit, p.Name, p.MaxTime)
+	case p.MaxNodes > 0 && nodes > p.MaxNodes, nodes < p.MinNodes:
+		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name, p.MinNodes, p.MaxNodes, nodes)
+	case strings.HasPrefix(string(why), "Job's account"):
+		return Errorf(Invalid, ErrAccount, "%s", why)
+	case why != NoReason:
+		return Errorf(Invalid, ErrQOS, "%s", why)
 	}
 	return nil
 }

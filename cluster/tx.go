@@ -82,6 +82,9 @@ func (t *tables) replaceJob(old, j *Job) {
 		t.jobs.Set(j.ID, j)
 		t.index(j)
 	}
+	if t.config.counting() {
+		t.recount(old, j)
+	}
 }
 
 func (j *Job) holds() bool { return j.Phase >= Starting && j.Phase <= Ending }
@@ -285,6 +288,9 @@ func (t *tx) putConfig(c *Config) {
 	old := t.config
 	t.config, t.scale = c, nil
 	t.onUndo(func() { t.config, t.scale = old, nil })
+	if !c.countsAs(old) {
+		t.retally()
+	}
 }
 
 // refBlob counts d more (or fewer) users of a stored text.

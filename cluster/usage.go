@@ -272,6 +272,7 @@ func (c *Decay) apply(t *tx) (any, error) {
 		t.putJob(j)
 	}
 	t.settleShares()
+	t.endSpent()
 	t.rankAll()
 	return nil, nil
 }

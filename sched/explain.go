@@ -165,9 +165,15 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) 
 	case cluster.WaitPartitionTime:
 		e.add(r, "", "partition %s allows %s, the job asks for %s", p.Name, limitText(p.MaxTime), limitText(j.Limit))
 		return
-	default:
+	case cluster.WaitPartitionDown, cluster.WaitPartitionInactive:
 		e.add(r, "", "partition %s is %s", p.Name, p.State)
 		return
+	default:
+		e.add(r, "scontrol update partition, or another account or QOS", "%s", r)
+		return
+	}
+	if r := c.limits.Blocked(j, p.Name, nil); r != cluster.NoReason {
+		e.add(r, "sacctmgr show assoc, sacctmgr show qos", "partition %s: limit %s of user %s, account %s, QOS %s is reached", p.Name, r, j.Spec.User, j.Spec.Account, j.Spec.QOS)
 	}
 	q := c.ask(p, j)
 	switch q.why {

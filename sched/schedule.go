@@ -29,11 +29,12 @@ type cycle struct {
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
 	running map[cluster.JobID]int // array tasks started in this cycle
+	limits  *cluster.Meter        // of associations, QOS and partitions
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	return &cycle{s: s, now: now, free: newPool(s), idle: whole(s, false), waiting: map[*cluster.Partition]bool{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}}
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now)}
 }
 
 // Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline. Jobs of one shape
@@ -105,13 +106,25 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		c.wait(j, why, note, nil)
 		return false
 	}
+	var room [4]*question
+	open := room[:0] // those in which no limit holds it back
 	for _, q := range qs {
-		if alloc := c.fit(q, j); alloc != nil { // 4, 5
+		if why = c.limits.Blocked(j, q.want.part.Name, nil); why != cluster.NoReason { // 2
+			continue
+		}
+		alloc := c.fit(q, j) // 4, 5
+		if alloc == nil {
+			open = append(open, q)
+		} else if why = c.limits.Blocked(j, q.want.part.Name, alloc); why == cluster.NoReason {
 			c.start(j, task, alloc)
 			return true
 		}
 	}
-	why, head := c.reserve(j, qs)
+	if len(open) == 0 { // others may pass it
+		c.wait(j, why, "", nil)
+		return false
+	}
+	why, head := c.reserve(j, open)
 	c.wait(j, why, "", head)
 	return false
 }
@@ -126,7 +139,7 @@ func closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime:
 		return cluster.WaitPartitionTime
 	}
-	return cluster.NoReason
+	return p.Barred(j.Spec)
 }
 
 // fit finds an allocation that is free now and delays no reservation: a job that would still run
@@ -162,6 +175,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.free.take(alloc)
+	c.limits.Start(j, alloc)
 	for _, h := range c.heads {
 		if until(c.now, j.Limit).After(h.at) {
 			h.outlives(c.free, alloc.Shares)
@@ -184,7 +198,7 @@ func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reserv
 			continue
 		}
 		first, c.waiting[q.want.part] = true, true
-		if len(c.heads) >= maxHeads {
+		if len(c.heads) >= maxHeads || !c.limits.Reserves(j, q.want.part.Name) {
 			continue
 		}
 		if r := plan(c.free, c.timeline(), q.want, c.kept()); r != nil && (best == nil || r.at.Before(best.at)) {

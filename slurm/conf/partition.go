@@ -30,6 +30,7 @@ var partitionKeys = [...]struct {
 	{"minnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MinNodes, k, v) }},
 	{"maxnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MaxNodes, k, v) }},
 	{"maxcpuspernode", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerNode, k, v) }},
+	{"maxcpusperuser", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerUser, k, v) }},
 	{"prioritytier", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityTier, k, v) }},
 	{"priorityjobfactor", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityJobFactor, k, v) }},
 	{"priority", func(p *cluster.Partition, k, v string) error {
