@@ -53,6 +53,8 @@ const (
 	ErrUnsupported   ErrKind = "unsupported"
 	ErrQueueFull     ErrKind = "queue_full"
 	ErrNotHeld       ErrKind = "priority_held"
+	ErrPriorityReset ErrKind = "priority_reset"
+	ErrGroup         ErrKind = "group" // a partition does not let the user's groups in
 	ErrStepCPUs      ErrKind = "step_cpus"
 	ErrStepMem       ErrKind = "step_mem"
 	ErrStepNodes     ErrKind = "step_nodes"

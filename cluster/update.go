@@ -137,7 +137,9 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	if p.Nice != nil && *p.Nice < 0 && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may set a negative nice value")
 	}
-	set(&s.Nice, p.Nice)
+	if s.Priority == nil || !t.config.Priority.Multifactor {
+		set(&s.Nice, p.Nice)
+	}
 	if p.Site != nil && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may set the site's part of a priority")
 	}
@@ -146,8 +148,13 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 		if n.Held != NotHeld {
 			return Errorf(Conflict, ErrNotHeld, "job %d is held; release it instead", n.ID)
 		}
-		if !t.by.Operator() {
+		switch {
+		case !t.by.Operator() && *p.Priority <= n.Priority:
+			return Errorf(Denied, ErrPriorityReset, "only operators may set a priority, the next computation would change it: set nice instead")
+		case !t.by.Operator():
 			return Errorf(Denied, ErrAccess, "only operators may set a priority")
+		case t.config.Priority.Multifactor:
+			s.Nice = 0 // what was set counts as it is
 		}
 		s.Priority = p.Priority
 	}

@@ -271,9 +271,6 @@ func (c *control) updateJob(who setting, rest []setting) int {
 			}
 			return c.complain("scontrol: error: Invalid "+s.key+" value: "+s.value, "Request aborted")
 		}
-		if s.key == "priority" && c.sys.UID != 0 {
-			c.complain("Changes to job priority are not persistent, change nice instead")
-		}
 	}
 	if len(rest) == 0 {
 		return c.complain("No changes specified")
