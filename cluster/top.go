@@ -25,8 +25,11 @@ func (c *TopJobs) apply(t *tx) (any, error) {
 			return nil, err
 		}
 		for _, j := range jobs {
-			if j.Phase != Pending {
+			switch {
+			case j.Phase != Pending:
 				return nil, Errorf(Conflict, ErrNotPending, "job %d is not pending", j.ID)
+			case j.Held != NotHeld:
+				return nil, Errorf(Conflict, ErrNotHeld, "job %d is held; release it first", j.ID)
 			}
 			if j.moves() && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == j.ID }) {
 				movers = append(movers, j)

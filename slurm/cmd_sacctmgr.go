@@ -351,6 +351,14 @@ func (m *manager) unknownQOS(s setting) int {
 	return m.nothing(" Unknown option: " + s.text + "\n Use keyword 'where' to modify condition")
 }
 
+// badQOS tells of a value that a QOS can not have; of flags Slurm tells where the answer goes.
+func (m *manager) badQOS(label string, err error) int {
+	if label == "Flags" {
+		return m.nothing(err.Error())
+	}
+	return m.wrong(err.Error())
+}
+
 func (m *manager) addAccounts(args []string) int {
 	names, list := mgrWords(args, "name", "names", "account", "accounts")
 	model, a := cluster.Association{Shares: 1}, cluster.Account{}
@@ -396,7 +404,7 @@ func (m *manager) addAccounts(args []string) int {
 	for _, name := range made {
 		m.tell("  A = %-10.10s C = %-10.10s", name, m.books.Cluster)
 	}
-	if parent != cluster.RootName || len(given) > 0 {
+	if len(list) > 0 {
 		m.tell(" Settings\n%s", strings.Join(assocTold(&model, given, parent), "\n"))
 	}
 	return m.commit(changes, "adding accounts")
@@ -492,9 +500,7 @@ func (m *manager) addUsers(args []string) int {
 		}
 	}
 	m.tell(" Associations =\n%s", strings.Join(places, "\n"))
-	if lines := assocTold(&model, given, ""); lines != nil || parts[0] != "" {
-		m.tell("%s", strings.Join(append([]string{" Non Default Settings"}, lines...), "\n"))
-	}
+	m.tell("%s", strings.Join(append([]string{" Non Default Settings"}, assocTold(&model, given, "")...), "\n"))
 	return m.commit(changes, "adding users")
 }
 
@@ -517,7 +523,7 @@ func (m *manager) addQOS(args []string) int {
 		if !known {
 			return m.unknownQOS(s)
 		} else if err != nil {
-			return m.wrong(err.Error())
+			return m.badQOS(label, err)
 		}
 		if code := m.checkQOS(label, s); code != 0 {
 			return code

@@ -94,7 +94,7 @@ func (m *manager) modifyQOS(q *mgrQuery, sets []setting) int {
 			if !known {
 				return m.unknownQOS(s)
 			} else if err != nil {
-				return m.wrong(err.Error())
+				return m.badQOS(label, err)
 			} else if code := m.checkQOS(label, s); code != 0 {
 				return code
 			}
