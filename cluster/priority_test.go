@@ -317,12 +317,15 @@ func TestQueueOrder(t *testing.T) {
 	w.wantOrder("high wide b a tier")
 	w.ok(root, &UpdateJob{Ref: Ref{Job: a}, Patch: Patch{Priority: &top}})
 	w.wantOrder("a high wide b tier")
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: b}, Patch: Patch{Priority: &top}}, ErrAccess)
+	least := uint32(1)
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: b}, Patch: Patch{Priority: &least}}, ErrPriorityReset)
 	w.ok(alice, &HoldJobs{Ref: Ref{Job: a}, Hold: HeldUser})
 	if w.job(a).Priority != 0 {
 		t.Errorf("a held job has priority %d", w.job(a).Priority)
 	}
 	w.ok(alice, &HoldJobs{Ref: Ref{Job: a}})
-	w.wantOrder("high wide b a tier")
+	w.wantOrder("high wide a b tier") // the nice value went with the priority that was set
 	w.ok(root, &UpdateJob{Ref: Ref{Job: b}, Patch: Patch{Site: &nice}})
 	w.refused(alice, &UpdateJob{Ref: Ref{Job: b}, Patch: Patch{Site: &nice}}, ErrAccess)
 	p := w.job(b).Priority
@@ -334,7 +337,7 @@ func TestQueueOrder(t *testing.T) {
 	basic := *w.s.Config()
 	basic.Priority = PriorityConfig{}
 	w.ok(root, &Configure{Config: &basic})
-	w.wantOrder("b wide high tier a") // as submitted, but for a's nice value
+	w.wantOrder("a b wide high tier") // as submitted
 }
 
 // TestTop: as a real cluster does it: the mover takes the highest priority of its kind, and the ones that

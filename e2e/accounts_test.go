@@ -116,7 +116,9 @@ func TestAccountsLimits(t *testing.T) {
 	}
 	one := d.submitAs(daemonUID, "-q", "fast", "-t5", "--wrap", "sleep 600")
 	two := d.submitAs(daemonUID, "-q", "fast", "-t5", "--wrap", "true")
-	d.wait("the reason", func() bool { return d.must("squeue", "-h", "-j", two, "-o", "%T %r") == "PENDING QOSMaxJobsPerUserLimit" })
+	d.wait("the reason", func() bool {
+		return d.must("squeue", "-h", "-j", two, "-o", "%T %r") == "PENDING QOSMaxJobsPerUserLimit"
+	})
 	if got := d.must("scontrol", "show", "job", two); !strings.Contains(got, "JobState=PENDING Reason=QOSMaxJobsPerUserLimit ") {
 		t.Errorf("scontrol tells no reason: %s", got)
 	}
