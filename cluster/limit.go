@@ -109,7 +109,8 @@ type bound struct {
 	max    float64
 	scope  scope
 	reason Reason
-	spent  *Spent // what was used up in the scope
+	spent  *Spent  // what was used up in the scope
+	safe   float64 // with safe limits the job's own usage counts so much
 }
 
 // gateKey is what jobs must have in common to have the same bounds.
@@ -127,7 +128,8 @@ type gate struct {
 	deny      bool   // what the job alone can not keep is refused when it is submitted
 	always    Reason // nothing of this kind starts
 	noReserve bool
-	minPrio   uint32 // to be given a planned start
+	minPrio   uint32   // to be given a planned start
+	usage     *float64 // the QOS's factor, where it counts for safe limits
 }
 
 // level is one place where limits may be set, first ones first.
@@ -163,7 +165,7 @@ func (t *tables) levels(k gateKey) (out []level) {
 func (t *tables) gateOf(k gateKey) *gate {
 	g := &gate{}
 	if p, ok := t.Partition(k.part); ok && p.MaxCPUsPerUser > 0 {
-		g.bounds = append(g.bounds, bound{ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", nil})
+		g.bounds = append(g.bounds, bound{ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", nil, 1})
 	}
 	if !t.config.Enforce.Limits {
 		return g
@@ -180,6 +182,11 @@ func (t *tables) gateOf(k gateKey) *gate {
 	for i := range rows {
 		g.add(&rows[i], k, levels, factor)
 	}
+	for i := range g.bounds {
+		if g.bounds[i].safe = 1; g.usage != nil {
+			g.bounds[i].safe = *g.usage
+		}
+	}
 	for _, l := range levels {
 		if n, ok := l.limits.Get("MinPrioThreshold", ""); ok {
 			g.minPrio = uint32(n)
@@ -192,6 +199,9 @@ func (t *tables) gateOf(k gateKey) *gate {
 func (g *gate) qos(t *tables, k gateKey, q *QOS) {
 	g.deny = g.deny || q.Flag("DenyOnLimit")
 	g.noReserve = g.noReserve || q.Flag("NoReserve")
+	if q.Name == k.qos && q.Flag("UsageFactorSafe") {
+		g.usage = &q.UsageFactor
+	}
 	a, ok := t.assocs.Get(k.assoc)
 	if ok && q.UsageThreshold != nil && q.Flag("EnforceUsageThreshold") && a.FairShare < *q.UsageThreshold {
 		g.always = "QOSUsageThreshold"
@@ -286,6 +296,14 @@ func (m *Meter) Reserves(j *Job, part string) bool {
 	return !g.noReserve && j.Priority >= g.minPrio
 }
 
+// Lifted reports whether the job's QOS lets it go over its partition's time limit.
+func (m *Meter) Lifted(j *Job) bool { return m.t.lifted(j.Spec) }
+
+func (t *tables) lifted(s *JobSpec) bool {
+	q, _ := t.qos.Get(s.QOS)
+	return t.config.Enforce.Limits && q.Flag("PartitionTimeLimit")
+}
+
 // Blocked is why limits keep a job from starting in a partition: with what it asks for, or with an
 // allocation; NoReason if they do not.
 func (m *Meter) Blocked(j *Job, part string, alloc *Alloc) Reason {
@@ -369,13 +387,13 @@ func (m *Meter) over(b *bound, j *Job, ask *asking) bool {
 			used = b.spent.Raw / 60
 		}
 		if m.t.config.Enforce.Safe {
-			more = float64(amountOf(ask.tres, b.tres) * minutes())
+			more = float64(amountOf(ask.tres, b.tres) * minutes() * b.safe)
 		}
 		return amountOf(ask.tres, b.tres) > 0 && (used >= b.max || used+more > b.max)
 	case ofSpentWall:
 		more := 0.0
 		if m.t.config.Enforce.Safe {
-			more = min(j.Limit, endless).Seconds()
+			more = float64(min(j.Limit, endless).Seconds() * b.safe)
 		}
 		return b.spent.Wall >= b.max || b.spent.Wall+more > b.max
 	}

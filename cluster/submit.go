@@ -271,6 +271,9 @@ func admitAccount(s *Snapshot, spec *JobSpec) error {
 	if ok && must.QOS && !slices.Contains(s.AllowedQOS(a.ID), spec.QOS) {
 		return Errorf(Invalid, ErrQOS, "user %s may not use QOS %q with account %s", spec.User, spec.QOS, spec.Account)
 	}
+	if q, _ := s.qos.Get(spec.QOS); must.QOS && q.Flag("RequiresReservation") && spec.Reservation == "" {
+		return Errorf(Invalid, ErrQOS, "QOS %s is for jobs in a reservation only", spec.QOS)
+	}
 	if spec.Account == "" {
 		spec.Account = spec.User
 	}
@@ -375,7 +378,7 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) error {
 	var first error
 	for _, name := range spec.Partitions {
 		p, _ := s.Partition(name)
-		err := p.fits(spec)
+		err := p.fits(spec, s.lifted(spec))
 		switch {
 		case err == nil && must == "ANY":
 			return nil
@@ -386,11 +389,11 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) error {
 	return first
 }
 
-// fits tells what of a partition's limits a job goes over.
-func (p *Partition) fits(spec *JobSpec) error {
+// fits tells what of a partition's limits a job goes over; its QOS may let it have any time.
+func (p *Partition) fits(spec *JobSpec, anyTime bool) error {
 	nodes := spec.asks().nodes
 	switch why := p.Barred(spec); {
-	case p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
+	case !anyTime && p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
 		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s", spec.Limit, p.Name, p.MaxTime)
 	case p.MaxNodes > 0 && nodes > p.MaxNodes, nodes < p.MinNodes:
 		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name, p.MinNodes, p.MaxNodes, nodes)

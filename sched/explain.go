@@ -160,7 +160,7 @@ func stateText(j *cluster.Job) string {
 
 // partition explains what keeps the job from starting in one partition.
 func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job) {
-	switch r := closed(p, j); r {
+	switch r := c.closed(p, j); r {
 	case cluster.NoReason:
 	case cluster.WaitPartitionTime:
 		e.add(r, "", "partition %s allows %s, the job asks for %s", p.Name, limitText(p.MaxTime), limitText(j.Limit))

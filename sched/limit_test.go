@@ -43,6 +43,7 @@ func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string
 	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
 	cfg.Priority = cluster.PriorityConfig{Multifactor: true, CalcPeriod: time.Minute, HalfLife: time.Hour, MaxAge: time.Hour}
 	cfg.Partitions = append(slices.Clone(cfg.Partitions), cluster.Partition{Name: "strict", All: true, State: cluster.PartitionUp, QOS: "gate"},
+		cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 30 * time.Minute},
 		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4})
 	b.do(&cluster.Configure{Config: &cfg})
 	lim := func(s string) cluster.Limits { return limitsOf(t, s) }
@@ -163,6 +164,9 @@ func TestLimits(t *testing.T) {
 		{"qos: MaxWall=1800; flags: DenyOnLimit", "u 60min", "refused:QOSMaxWallDurationPerJobLimit"},
 		{"user: MaxTRES=cpu=2; flags: DenyOnLimit", "u 3cpu", "refused:AssocMaxCpuPerJobLimit"},
 		{"qos: MinTRES=cpu=2; flags: DenyOnLimit", "u", "refused:QOSMinCpuNotSatisfied"},
+		// a partition's time limit, and a QOS that lifts it
+		{"", "u 60min short, u 10min short", "PartitionTimeLimit -"},
+		{"flags: PartitionTimeLimit", "u 60min short", "-"},
 	} {
 		t.Run(c.limits+"/"+c.jobs, func(t *testing.T) {
 			set := map[string]string{}

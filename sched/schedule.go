@@ -81,7 +81,7 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 		if !ok {
 			continue
 		}
-		if r := closed(p, j); r != cluster.NoReason {
+		if r := c.closed(p, j); r != cluster.NoReason {
 			why, note = r, ""
 			continue
 		}
@@ -130,13 +130,13 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 }
 
 // closed tells why a partition starts nothing of this job now.
-func closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
+func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	switch {
 	case p.State == cluster.PartitionDown:
 		return cluster.WaitPartitionDown
 	case p.State == cluster.PartitionInactive:
 		return cluster.WaitPartitionInactive
-	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime:
+	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j):
 		return cluster.WaitPartitionTime
 	}
 	return p.Barred(j.Spec)
