@@ -40,6 +40,10 @@ var (
 	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
 	Ping             = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
+	TopJobs          = Endpoint[cluster.TopJobs, WriteResponse]{"POST", "/v1/jobs/top", User, true}
+	ListBooks        = Endpoint[AfterQuery, BooksResponse]{"GET", "/v1/accounts", User, false}
+	ChangeAccounts   = Endpoint[cluster.ChangeAccounts, WriteResponse]{"POST", "/v1/accounts/change", User, true}
+	ListPriorities   = Endpoint[AfterQuery, PrioritiesResponse]{"GET", "/v1/priorities", User, false}
 
 	RegisterNodes = Endpoint[RegisterRequest, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
 	GetWork       = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
@@ -289,6 +293,40 @@ type ClusterResponse struct {
 type ReconfigureResponse struct {
 	Index uint64   `json:"index"`
 	Notes []string `json:"notes,omitempty"`
+}
+
+// AfterQuery asks for all there is, once an index is applied.
+type AfterQuery struct {
+	After uint64 `json:"after,omitempty"`
+}
+
+// BooksResponse is the accounts and what belongs to them.
+type BooksResponse struct {
+	Index    uint64                 `json:"index"`
+	Cluster  string                 `json:"cluster"`
+	Accounts []*cluster.Account     `json:"accounts"`
+	Users    []*cluster.User        `json:"users"`
+	Assocs   []*cluster.Association `json:"assocs"` // by rising number
+	QOS      []*cluster.QOS         `json:"qos"`    // by rising number
+	TRES     []string               `json:"tres,omitempty"`
+	// Priority says how standings are computed.
+	Priority cluster.PriorityConfig `json:"priority,omitzero"`
+	// RunMins is what runs: resources times the minutes to the jobs' limits.
+	RunMins map[cluster.AssocID][]cluster.Amount `json:"run_mins,omitempty"`
+}
+
+// PrioritiesResponse lists what the priorities of pending jobs are made of, by rising id.
+type PrioritiesResponse struct {
+	Priority cluster.PriorityConfig `json:"priority,omitzero"`
+	Jobs     []JobPriority          `json:"jobs"`
+}
+
+// JobPriority is one pending job in one of its partitions, as it was last ranked.
+type JobPriority struct {
+	Job       *cluster.Job    `json:"job"` // a brief one
+	Partition string          `json:"partition"`
+	Factors   cluster.Factors `json:"factors"` // before they are weighed
+	Sum       uint32          `json:"sum"`
 }
 
 // Server is one member of the server group.

@@ -248,6 +248,7 @@ func (c *HoldJobs) apply(t *tx) (any, error) {
 				n.Eligible = t.at
 			}
 			n.Wait, n.Avoid = t.waitOf(&n), nil
+			t.accrue(&n)
 		}
 		t.putJob(&n)
 		t.tell(&n)
@@ -308,9 +309,9 @@ func (t *tx) requeued(n *Job) {
 	}
 	wasOver := n.Phase == Ended && n.ArrayID != 0 && t.arrayOver(n.ArrayID)
 	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Attempt: n.Attempt,
-		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0}
-	n.Priority = priorityOf(n)
+		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0, Assoc: n.Assoc}
 	t.evaluate(n)
+	t.rank(n)
 	if d := t.config.RequeueDelay; d > 0 {
 		n.Eligible, n.Wait = later(n.Eligible, t.at.Add(d)), WaitBegin
 	}

@@ -80,6 +80,11 @@ func (t *tx) start(d Decision) error {
 	if j.Spec.Licenses != "" && !t.config.LicensesFree(j.Spec, t.LicensesUsed()) {
 		return Errorf(Conflict, ErrBusy, "job %d wants licenses %s that others hold", d.Job, j.Spec.Licenses)
 	}
+	limits := t.Meter(t.at)
+	limits.plain = true
+	if why := limits.Blocked(j, d.Start.Partition, d.Start); why != NoReason {
+		return Errorf(Conflict, ErrPolicy, "job %d is held back by limit %s", j.ID, why)
+	}
 	n := *j
 	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
@@ -235,6 +240,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 	}
 	if c := s.rebootsDue(now); c != nil {
 		out = append(out, c)
+	}
+	if at := s.decayDue(); !at.IsZero() && !at.After(now) {
+		out = append(out, &Decay{})
 	}
 	return out
 }

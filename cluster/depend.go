@@ -151,6 +151,7 @@ func (t *tx) evaluate(j *Job) {
 	if j.Held == NotHeld {
 		j.Wait, j.WaitNote = t.waitOf(j), ""
 	}
+	t.accrue(j)
 }
 
 func later(a, b time.Time) time.Time {

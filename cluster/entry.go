@@ -119,6 +119,12 @@ func newCommand(kind string) Command {
 		return &PartitionSet{}
 	case "configure":
 		return &Configure{}
+	case "account":
+		return &ChangeAccounts{}
+	case "decay":
+		return &Decay{}
+	case "top":
+		return &TopJobs{}
 	case "trust_init":
 		return &TrustInit{}
 	case "token_put":
@@ -143,7 +149,7 @@ func Kinds() []string {
 		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
 		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate",
 		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due",
-		"reservation_put", "reservation_drop", "reservations_due"}
+		"reservation_put", "reservation_drop", "reservations_due", "account", "decay", "top"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

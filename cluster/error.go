@@ -40,6 +40,7 @@ const (
 	ErrFeature       ErrKind = "feature"
 	ErrNice          ErrKind = "nice"
 	ErrPending       ErrKind = "job_pending"
+	ErrNotPending    ErrKind = "job_not_pending"
 	ErrNotRunning    ErrKind = "job_not_running"
 	ErrFinished      ErrKind = "job_finished"
 	ErrNotSuspended  ErrKind = "job_not_suspended"
@@ -52,6 +53,8 @@ const (
 	ErrUnsupported   ErrKind = "unsupported"
 	ErrQueueFull     ErrKind = "queue_full"
 	ErrNotHeld       ErrKind = "priority_held"
+	ErrPriorityReset ErrKind = "priority_reset"
+	ErrGroup         ErrKind = "group" // a partition does not let the user's groups in
 	ErrStepCPUs      ErrKind = "step_cpus"
 	ErrStepMem       ErrKind = "step_mem"
 	ErrStepNodes     ErrKind = "step_nodes"
@@ -68,6 +71,10 @@ const (
 	ErrResvBusy      ErrKind = "reservation_busy" // nodes to reserve are busy then
 	ErrResvInUse     ErrKind = "reservation_in_use"
 	ErrResvAccess    ErrKind = "reservation_access"
+	ErrAccount       ErrKind = "account"
+	ErrQOS           ErrKind = "qos"
+	ErrJobsActive    ErrKind = "jobs_active"
+	ErrPolicy        ErrKind = "policy" // a limit of an association or QOS
 )
 
 // Error is what a rejected command or request answers: for people a message and perhaps a

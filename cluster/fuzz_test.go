@@ -58,7 +58,7 @@ func (r *source) depends() (d Depends) {
 }
 
 func (r *source) spec(now time.Time) *JobSpec {
-	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)), Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
+	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)), User: []string{"alice", "bob"}[r.n(2)], Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
 		Reservation: []string{"", "", "", "r1", "r2"}[r.n(5)], Nice: r.n(5) - 1, Limit: r.span(), Layout: Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
 	if r.yes() {
 		s.Array = &ArraySpec{Tasks: r.set(6), Limit: r.n(3)}
@@ -108,6 +108,26 @@ func (r *source) update(s *State) Update {
 		}
 	}
 	return u
+}
+
+func (r *source) accounts() Command {
+	name := func() string { return []string{"root", "a", "b", "c"}[r.n(4)] }
+	c := &ChangeAccounts{}
+	for range 1 + r.n(3) {
+		x := Change{Delete: r.n(4) == 0, Reset: r.n(8) == 0}
+		switch r.n(4) {
+		case 0:
+			x.Account = &Account{Name: name()}
+		case 1:
+			x.User = &User{Name: []string{"alice", "bob"}[r.n(2)], DefaultAccount: name()}
+		case 2:
+			x.QOS = &QOS{Name: []string{"normal", "q"}[r.n(2)], Priority: r.n(9), UsageFactor: 1.5}
+		default:
+			x.Assoc = &Association{Account: name(), User: []string{"", "alice", "bob"}[r.n(3)], Parent: AssocID(r.n(6)), Shares: r.n(9) - 1}
+		}
+		c.Changes = append(c.Changes, x)
+	}
+	return c
 }
 
 func (r *source) command(s *State) Command {
@@ -188,8 +208,17 @@ func (r *source) command(s *State) Command {
 		return &ReservationsDue{Names: []string{r.resv(), r.resv()}}
 	case "partition_set":
 		return &PartitionSet{Partition: Partition{Name: []string{"main", "two"}[r.n(2)], All: true, State: PartitionUp, Default: r.yes()}, Delete: r.n(4) == 0}
+	case "account":
+		return r.accounts()
+	case "decay":
+		return &Decay{}
+	case "top":
+		return &TopJobs{Refs: []Ref{r.ref(), r.ref()}}
 	default:
 		cfg := DefaultConfig()
+		cfg.Priority = PriorityConfig{Multifactor: r.yes(), MaxAge: time.Hour, HalfLife: r.span(), CalcPeriod: r.span(), IncrOnly: r.yes(), NoFairTree: r.yes(),
+			Weights: PriorityWeights{Age: 100, FairShare: uint32(r.n(200)), Size: 10, Partition: 7}}
+		cfg.Partitions[0].PriorityTier = r.n(3)
 		cfg.MinJobAge, cfg.RequeueDelay, cfg.MaxJobID = r.span(), max(r.span(), 0), JobID(r.n(60))
 		cfg.RebootProgram = "reboot"
 		return &Configure{Config: &cfg}

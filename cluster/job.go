@@ -183,6 +183,11 @@ type Job struct {
 	NextStep int         `json:"next_step,omitempty"` // next step number, as far as reported
 	// Stopped: a user's SIGSTOP has stopped it, and no SIGCONT followed.
 	Stopped bool `json:"stopped,omitempty"`
+	// Assoc is the association that it is charged to, if any; Accrue since when its age counts; Charged
+	// the part of its run time that is charged already.
+	Assoc   AssocID       `json:"assoc,omitempty"`
+	Accrue  time.Time     `json:"accrue,omitzero"`
+	Charged time.Duration `json:"charged,omitempty"`
 	// Contain: the cluster gave every job an external step when this one began.
 	Contain bool `json:"contain,omitempty"`
 }

@@ -160,6 +160,9 @@ type Partition struct {
 	LLN               bool           `json:"lln,omitempty"`
 	ReqResv           bool           `json:"req_resv,omitempty"`
 	PreemptMode       string         `json:"preempt_mode,omitempty"`
+	QOS               string         `json:"qos,omitempty"` // whose limits count here too
+	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
+	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
 }
 
 // Config is the whole configuration: one value, replaced as a whole by Configure.
@@ -167,46 +170,58 @@ type Config struct {
 	ClusterName string      `json:"cluster_name"`
 	Partitions  []Partition `json:"partitions"`
 	// Declared are nodes known by name before their clients register (NodeName= lines).
-	Declared          []Node        `json:"declared,omitempty"`
-	DefMem            Mem           `json:"def_mem,omitzero"`
-	MaxMem            Mem           `json:"max_mem,omitzero"`
-	MaxArraySize      int           `json:"max_array_size"`
-	MaxJobCount       int           `json:"max_job_count"`
-	FirstJobID        JobID         `json:"first_job_id"`
-	MaxJobID          JobID         `json:"max_job_id"`
-	MinJobAge         time.Duration `json:"min_job_age"`
-	KillWait          time.Duration `json:"kill_wait"`
-	InactiveLimit     time.Duration `json:"inactive_limit,omitempty"`
-	RequeueDelay      time.Duration `json:"requeue_delay"` // from a requeue to BeginTime
-	JobRequeue        bool          `json:"job_requeue"`
-	KillInvalidDepend bool          `json:"kill_invalid_depend,omitempty"`
-	OverTimeLimit     time.Duration `json:"over_time_limit,omitempty"`
-	ReturnToService   int           `json:"return_to_service"`
-	NodeTimeout       time.Duration `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
-	LaunchTimeout     time.Duration `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
-	PropagateLimits   bool          `json:"propagate_limits"`
-	CoreAlloc         bool          `json:"core_alloc"` // CPUs are given as whole cores (CR_Core)
-	MemAlloc          bool          `json:"mem_alloc"`  // memory is a consumable (CR_*_Memory)
-	EnforcePartLimits string        `json:"enforce_part_limits,omitempty"`
-	BackfillDepth     int           `json:"backfill_depth,omitempty"`
-	Licenses          []License     `json:"licenses,omitempty"`
-	Topology          []Switch      `json:"topology,omitempty"`
-	Blocks            []Block       `json:"blocks,omitempty"`          // instead of switches
-	BlockSizes        []int         `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
-	MaxSwitchWait     time.Duration `json:"max_switch_wait,omitempty"` // longest wait for --switches; 0: 300 s
-	LLN               bool          `json:"lln,omitempty"`             // the least loaded nodes first (CR_LLN)
-	DistBlock         bool          `json:"dist_block,omitempty"`      // one socket is filled before the next without -m (CR_CORE_DEFAULT_DIST_BLOCK)
-	SerialAtEnd       bool          `json:"serial_at_end,omitempty"`   // jobs of one CPU from the last node on (pack_serial_at_end)
-	TaskProlog        string        `json:"task_prolog,omitempty"`     // runs before each task, as its user
-	TaskEpilog        string        `json:"task_epilog,omitempty"`
-	RebootProgram     string        `json:"reboot_program,omitempty"` // restarts a node's machine
-	ResumeTimeout     time.Duration `json:"resume_timeout,omitempty"` // from that to the node's return
+	Declared          []Node         `json:"declared,omitempty"`
+	DefMem            Mem            `json:"def_mem,omitzero"`
+	MaxMem            Mem            `json:"max_mem,omitzero"`
+	MaxArraySize      int            `json:"max_array_size"`
+	MaxJobCount       int            `json:"max_job_count"`
+	FirstJobID        JobID          `json:"first_job_id"`
+	MaxJobID          JobID          `json:"max_job_id"`
+	MinJobAge         time.Duration  `json:"min_job_age"`
+	KillWait          time.Duration  `json:"kill_wait"`
+	InactiveLimit     time.Duration  `json:"inactive_limit,omitempty"`
+	RequeueDelay      time.Duration  `json:"requeue_delay"` // from a requeue to BeginTime
+	JobRequeue        bool           `json:"job_requeue"`
+	KillInvalidDepend bool           `json:"kill_invalid_depend,omitempty"`
+	OverTimeLimit     time.Duration  `json:"over_time_limit,omitempty"`
+	ReturnToService   int            `json:"return_to_service"`
+	NodeTimeout       time.Duration  `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
+	LaunchTimeout     time.Duration  `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
+	PropagateLimits   bool           `json:"propagate_limits"`
+	CoreAlloc         bool           `json:"core_alloc"` // CPUs are given as whole cores (CR_Core)
+	MemAlloc          bool           `json:"mem_alloc"`  // memory is a consumable (CR_*_Memory)
+	EnforcePartLimits string         `json:"enforce_part_limits,omitempty"`
+	BackfillDepth     int            `json:"backfill_depth,omitempty"`
+	Licenses          []License      `json:"licenses,omitempty"`
+	Topology          []Switch       `json:"topology,omitempty"`
+	Blocks            []Block        `json:"blocks,omitempty"`          // instead of switches
+	BlockSizes        []int          `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
+	MaxSwitchWait     time.Duration  `json:"max_switch_wait,omitempty"` // longest wait for --switches; 0: 300 s
+	LLN               bool           `json:"lln,omitempty"`             // the least loaded nodes first (CR_LLN)
+	DistBlock         bool           `json:"dist_block,omitempty"`      // one socket is filled before the next without -m (CR_CORE_DEFAULT_DIST_BLOCK)
+	SerialAtEnd       bool           `json:"serial_at_end,omitempty"`   // jobs of one CPU from the last node on (pack_serial_at_end)
+	TaskProlog        string         `json:"task_prolog,omitempty"`     // runs before each task, as its user
+	TaskEpilog        string         `json:"task_epilog,omitempty"`
+	RebootProgram     string         `json:"reboot_program,omitempty"` // restarts a node's machine
+	ResumeTimeout     time.Duration  `json:"resume_timeout,omitempty"` // from that to the node's return
+	UserTop           bool           `json:"user_top,omitempty"`       // users may move their jobs to the top of theirs
+	Priority          PriorityConfig `json:"priority,omitzero"`
+	Enforce           Enforce        `json:"enforce,omitzero"`
+	TRES              []string       `json:"tres,omitempty"` // tracked besides Slurm's own
 	// Contain makes every job have an external step, for what others start in it.
 	Contain bool `json:"contain,omitempty"`
 	// Source names the file's content that this came from.
 	Source string `json:"source,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
+}
+
+// Enforce is what of accounts binds users (AccountingStorageEnforce).
+type Enforce struct {
+	Associations bool `json:"associations,omitempty"` // a job needs one
+	Limits       bool `json:"limits,omitempty"`
+	QOS          bool `json:"qos,omitempty"`  // a job's QOS is one that its association allows
+	Safe         bool `json:"safe,omitempty"` // no job starts that could not run to its end
 }
 
 // Switch is one line of topology.conf.

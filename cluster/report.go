@@ -147,6 +147,7 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 		return
 	}
 	n.Phase, n.Outcome, n.Ended = Ended, n.EndingWhy, t.since(n.EndingAt)
+	t.charge(n)
 	t.putJob(n)
 	if n.RequeueAfter {
 		t.tell(n)
@@ -430,7 +431,7 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 	if !t.by.Operator() {
 		return nil, Errorf(Denied, ErrUser, "only operators may change partitions")
 	}
-	cfg := *t.config
+	cfg, old := *t.config, t.config.Partitions
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	i := slices.IndexFunc(cfg.Partitions, func(p Partition) bool { return p.Name == c.Partition.Name })
 	switch {
@@ -449,6 +450,7 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 		}
 	}
 	t.putConfig(&cfg)
+	t.requeueAll(old)
 	return nil, nil
 }
 
@@ -471,6 +473,11 @@ func (c *Configure) apply(t *tx) (any, error) {
 	if cfg.MinJobAge != old.MinJobAge || cfg.OverTimeLimit != old.OverTimeLimit {
 		t.touch(slices.Collect(t.Jobs())...) // their clocks depend on it
 	}
+	if cfg.Enforce.Associations {
+		t.openBooks() // root's jobs need an association too
+	}
+	t.requeueAll(old.Partitions)
+	t.reprioritize(old)
 	if t.NextID < cfg.FirstJobID {
 		old := t.NextID
 		t.NextID = cfg.FirstJobID

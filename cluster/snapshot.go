@@ -21,7 +21,11 @@ type snapshotHead struct {
 	Index   uint64    `json:"index"`
 	Now     time.Time `json:"now"`
 	NextID  JobID     `json:"next_id"`
-	Config  *Config   `json:"config"`
+
+	NextAssoc AssocID   `json:"next_assoc,omitempty"`
+	Decayed   time.Time `json:"decayed,omitzero"`
+
+	Config *Config `json:"config"`
 }
 
 // record is one line behind the head; exactly one field is set.
@@ -30,6 +34,11 @@ type record struct {
 	Job  *Job  `json:"job,omitempty"`
 	Blob *Blob `json:"blob,omitempty"`
 	Step *Step `json:"step,omitempty"`
+
+	Account *Account     `json:"account,omitempty"`
+	User    *User        `json:"user,omitempty"`
+	Assoc   *Association `json:"assoc,omitempty"`
+	QOS     *QOS         `json:"qos,omitempty"`
 
 	CA     *CA     `json:"ca,omitempty"`
 	Token  *Token  `json:"token,omitempty"`
@@ -53,12 +62,16 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		}
 		return err == nil
 	}
-	put(&snapshotHead{snapshotVersion, s.Index, s.Now, s.NextID, s.config})
+	put(&snapshotHead{Version: snapshotVersion, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed, Config: s.config})
 	if s.ca != nil {
 		put(&record{CA: s.ca})
 	}
 	s.tokens.Scan(func(_ string, k *Token) bool { return put(&record{Token: k}) })
 	s.joined.Scan(func(_ string, m *Member) bool { return put(&record{Member: m}) })
+	s.accounts.Scan(func(_ string, a *Account) bool { return put(&record{Account: a}) })
+	s.users.Scan(func(_ string, u *User) bool { return put(&record{User: u}) })
+	s.qos.Scan(func(_ string, q *QOS) bool { return put(&record{QOS: q}) })
+	s.assocs.Scan(func(_ AssocID, a *Association) bool { return put(&record{Assoc: a}) })
 	s.order.Scan(func(_ int, n *Node) bool { return put(&record{Node: n}) })
 	s.resvs.Scan(func(_ string, r *Reservation) bool { return put(&record{Reservation: r}) })
 	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
@@ -81,31 +94,18 @@ func Decode(r io.Reader) (*State, error) {
 	}
 	s := NewState()
 	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
+	s.NextAssoc, s.Decayed = head.NextAssoc, head.Decayed
 	var jobs []*Job
 	for lines.Scan() {
 		var rec record
 		if err := wire.Unmarshal(lines.Bytes(), &rec); err != nil {
 			return nil, fmt.Errorf("decode snapshot: %w", err)
 		}
-		switch {
-		case rec.CA != nil:
-			s.ca = rec.CA
-		case rec.Token != nil:
-			s.tokens.Set(rec.Token.ID, rec.Token)
-		case rec.Member != nil:
-			s.joined.Set(rec.Member.Name, rec.Member)
-		case rec.Reservation != nil:
-			s.resvs.Set(rec.Reservation.Name, rec.Reservation)
-		case rec.Node != nil:
-			s.setNode(nil, rec.Node)
-		case rec.Blob != nil:
-			s.setBlob(rec.Blob)
-		case rec.Step != nil:
-			s.steps.Set(rec.Step)
-		case rec.Job != nil:
+		if rec.Job != nil {
 			s.jobs.Set(rec.Job.ID, rec.Job)
 			jobs = append(jobs, rec.Job)
 		}
+		s.regainRecord(&rec)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
@@ -114,6 +114,7 @@ func Decode(r io.Reader) (*State, error) {
 		s.index(j)
 		s.regain(j)
 	}
+	s.tally()
 	for _, j := range jobs { // an array's clocks depend on all its records
 		if j.Phase == Ended && j.ArrayID != 0 {
 			s.unindex(j)
@@ -121,6 +122,36 @@ func Decode(r io.Reader) (*State, error) {
 		}
 	}
 	return s, nil
+}
+
+// regainRecord puts a decoded record in its table; jobs are indexed when all are there.
+func (t *tables) regainRecord(rec *record) {
+	switch {
+	case rec.CA != nil:
+		t.ca = rec.CA
+	case rec.Token != nil:
+		t.tokens.Set(rec.Token.ID, rec.Token)
+	case rec.Member != nil:
+		t.joined.Set(rec.Member.Name, rec.Member)
+	case rec.Reservation != nil:
+		t.resvs.Set(rec.Reservation.Name, rec.Reservation)
+	case rec.Account != nil:
+		t.accounts.Set(rec.Account.Name, rec.Account)
+	case rec.User != nil:
+		t.users.Set(rec.User.Name, rec.User)
+	case rec.QOS != nil:
+		t.qos.Set(rec.QOS.Name, rec.QOS)
+	case rec.Assoc != nil:
+		a := rec.Assoc
+		t.assocs.Set(a.ID, a)
+		t.byOwner.Set(ownerOf(a.Account, a.User, a.Partition), &a.ID)
+	case rec.Node != nil:
+		t.setNode(nil, rec.Node)
+	case rec.Blob != nil:
+		t.setBlob(rec.Blob)
+	case rec.Step != nil:
+		t.steps.Set(rec.Step)
+	}
 }
 
 // regain adds a decoded job's shares to the loads.

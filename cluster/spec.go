@@ -221,6 +221,7 @@ type JobSpec struct {
 	DelayBoot         time.Duration `json:"delay_boot,omitempty"`
 	Hold              bool          `json:"hold,omitempty"`
 	Nice              int           `json:"nice,omitempty"`
+	Site              int           `json:"site,omitempty"` // the site's own part of the priority
 	Priority          *uint32       `json:"priority,omitempty"`
 	Sharing           Sharing       `json:"sharing,omitempty"`
 	CoreSpec          *int          `json:"core_spec,omitempty"`

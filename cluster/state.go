@@ -17,17 +17,12 @@ type Blob struct {
 	Added time.Time `json:"added"`
 }
 
-// queueKey orders pending records: higher priority first, then lower id.
+// queueKey is a pending record's place in the queue; see queueLess.
 type queueKey struct {
-	prio uint32
-	id   JobID
-}
-
-func queueLess(a, b queueKey) bool {
-	if a.prio != b.prio {
-		return a.prio > b.prio
-	}
-	return a.id < b.id
+	tier      int
+	prio      uint32
+	submitted time.Time
+	id        JobID
 }
 
 // pairKey relates two jobs: array and member, or parent and dependent.
@@ -83,7 +78,11 @@ type tables struct {
 	Index  uint64    // last applied entry
 	Now    time.Time // its time
 	NextID JobID
-	config *Config
+	// NextAssoc is the last number given to an association; Decayed is up to when usage has faded.
+	NextAssoc AssocID
+	Decayed   time.Time
+	config    *Config
+	books
 
 	jobs  *btree.Map[JobID, *Job]
 	nodes *btree.Map[NodeName, *Node]
@@ -97,9 +96,10 @@ type tables struct {
 	resvs  *btree.Map[string, *Reservation]
 
 	queue   *btree.BTreeG[queueKey]
-	live    *btree.Map[JobID, *Job] // Starting … Ending
-	members *btree.BTreeG[pairKey]  // array id, record id
-	depends *btree.BTreeG[pairKey]  // parent (job or array id), waiting record
+	queueAt *btree.Map[JobID, queueKey] // each pending record's key in queue
+	live    *btree.Map[JobID, *Job]     // Starting … Ending
+	members *btree.BTreeG[pairKey]      // array id, record id
+	depends *btree.BTreeG[pairKey]      // parent (job or array id), waiting record
 	keys    *btree.BTreeG[submitKey]
 	timers  *btree.BTreeG[timerKey]
 	timerAt *btree.Map[JobID, [2]time.Time] // each record's keys in timers
@@ -108,24 +108,27 @@ type tables struct {
 	running *btree.Map[JobID, int]          // array id → its records in live
 	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
+	tallies *btree.BTreeG[*tally]           // what limits are compared with
+	scale   *scale                          // nil: to be made
 }
 
 func newTables() tables {
 	opt := btree.Options{NoLocks: true, Degree: 32}
 	cfg := DefaultConfig()
 	return tables{
-		NextID: cfg.FirstJobID, config: &cfg,
+		NextID: cfg.FirstJobID, config: &cfg, books: newBooks(),
 		jobs: btree.NewMap[JobID, *Job](32), nodes: btree.NewMap[NodeName, *Node](32),
 		loads: btree.NewMap[NodeName, *Load](32), blobs: btree.NewMap[BlobHash, *Blob](32),
 		steps: btree.NewBTreeGOptions(stepLess, opt), queue: btree.NewBTreeGOptions(queueLess, opt),
 		live: btree.NewMap[JobID, *Job](32), members: btree.NewBTreeGOptions(pairLess, opt),
 		keys:    btree.NewBTreeGOptions(submitKeyLess, opt),
+		queueAt: btree.NewMap[JobID, queueKey](32),
 		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32),
+		resvs: btree.NewMap[string, *Reservation](32), tallies: newTallies(),
 	}
 }
 
@@ -134,10 +137,10 @@ func (t *tables) copy() tables {
 	c.jobs, c.nodes, c.loads, c.blobs = t.jobs.Copy(), t.nodes.Copy(), t.loads.Copy(), t.blobs.Copy()
 	c.steps, c.queue, c.live, c.members = t.steps.Copy(), t.queue.Copy(), t.live.Copy(), t.members.Copy()
 	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
-	c.keys = t.keys.Copy()
+	c.keys, c.queueAt, c.books = t.keys.Copy(), t.queueAt.Copy(), t.copyBooks()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
-	c.reboots, c.resvs = t.reboots.Copy(), t.resvs.Copy()
+	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
 	return c
 }
 
@@ -204,7 +207,7 @@ func (t *tables) Nodes() iter.Seq[*Node] { return valuesOf(t.order) }
 // NodeCount is the number of nodes.
 func (t *tables) NodeCount() int { return t.nodes.Len() }
 
-// Queue yields the pending records, highest priority first, then by id.
+// Queue yields the pending records in the order in which they are looked at.
 func (t *tables) Queue() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		t.queue.Scan(func(k queueKey) bool {
@@ -254,6 +257,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		}
 	}
 	if x := t.nextResv(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
+		at = x
+	}
+	if x := t.decayDue(); x.After(now) && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
 	for n := range valuesOf(t.reboots) {
@@ -348,5 +354,5 @@ func (t *tables) Check() error {
 			return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, n.Inventory.MemMB)
 		}
 	}
-	return nil
+	return t.checkTallies()
 }

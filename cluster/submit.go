@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -100,7 +101,12 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if spec.Array != nil {
 		j.ArrayID, j.Tasks = id, spec.Array.Tasks
 	}
-	j.Priority = priorityOf(j)
+	if a, ok := t.assocFor(&spec); ok {
+		j.Assoc = a.ID
+	}
+	if err := t.admitLimits(j); err != nil && c.Dead == "" {
+		return nil, err
+	}
 	if c.Dead != "" {
 		j.Phase, j.Outcome, j.EndReason, j.Ended, j.Eligible = Ended, Failed, c.Dead, t.at, t.at
 		j.Exit.Code = 1
@@ -111,6 +117,7 @@ func (c *Submit) apply(t *tx) (any, error) {
 		j.Depends = spec.Depends
 		t.evaluate(j)
 	}
+	t.rank(j)
 	t.putJob(j)
 	t.tell(j)
 	return id, nil
@@ -158,7 +165,12 @@ func (t *tx) setHold(j *Job, h Hold) {
 		j.Wait, j.SpecialExit = NoReason, false
 	}
 	j.WaitNote = ""
-	j.Priority = priorityOf(j)
+	if h == NotHeld && t.config.Priority.Multifactor && j.Spec.Priority != nil { // the formula counts again
+		spec := *j.Spec
+		spec.Priority, j.Spec = nil, &spec
+	}
+	t.accrue(j)
+	t.rank(j)
 }
 
 // effectiveLimit is the time limit that will be enforced: the asked one, else the partition's.
@@ -228,17 +240,55 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if !spec.Deadline.IsZero() && spec.Deadline.Before(s.Now) {
 		return spec, Errorf(Invalid, ErrBeginTime, "deadline %s has passed", spec.Deadline.Format(time.DateTime))
 	}
-	if spec.Account == "" {
-		spec.Account = spec.User
+	if err := admitAccount(s, &spec); err != nil {
+		return spec, err
 	}
-	if spec.QOS == "" {
-		spec.QOS = "normal"
+	if err := admitPartLimits(s, &spec); err != nil {
+		return spec, err
 	}
 	if spec.Requeue == nil {
 		r := s.config.JobRequeue
 		spec.Requeue = &r
 	}
 	return spec, nil
+}
+
+// admitAccount fills in account and QOS, and refuses those that the user may not have.
+func admitAccount(s *Snapshot, spec *JobSpec) error {
+	must := s.config.Enforce
+	if u, ok := s.users.Get(spec.User); ok && spec.Account == "" {
+		spec.Account = u.DefaultAccount
+	}
+	a, ok := s.assocFor(spec)
+	if !ok && must.Associations {
+		return Errorf(Invalid, ErrAccount, "user %s has no association with account %q", spec.User, spec.Account)
+	}
+	if spec.QOS == "" {
+		spec.QOS = NormalQOS
+		if ok {
+			spec.QOS = s.DefaultQOS(a.ID)
+		}
+	} else if _, known := s.qos.Get(spec.QOS); !known && s.Accounting() {
+		return Errorf(Invalid, ErrQOS, "there is no QOS %q", spec.QOS)
+	}
+	if ok && must.QOS && !slices.Contains(s.AllowedQOS(a.ID), spec.QOS) {
+		return Errorf(Invalid, ErrQOS, "user %s may not use QOS %q with account %s", spec.User, spec.QOS, spec.Account)
+	}
+	if q, _ := s.qos.Get(spec.QOS); must.QOS && q.Flag("RequiresReservation") && spec.Reservation == "" {
+		return Errorf(Invalid, ErrQOS, "QOS %s is for jobs in a reservation only", spec.QOS)
+	}
+	if spec.Account == "" {
+		spec.Account = spec.User
+	}
+	return nil
+}
+
+// assocFor is the association that a job of this kind is charged to.
+func (t *tables) assocFor(spec *JobSpec) (*Association, bool) {
+	if spec.User == "" {
+		return nil, false
+	}
+	return t.AssocOf(spec.Account, spec.User, spec.firstPartition())
 }
 
 // maxCount bounds every number of nodes, tasks, CPUs and devices that may be asked for.
@@ -335,15 +385,42 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 	if spec.Sharing == ShareDefault && slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return p.ExclusiveUser }) {
 		spec.Sharing = ShareUser
 	}
-	if s.config.EnforcePartLimits == "" || s.config.EnforcePartLimits == "NO" {
+	return nil
+}
+
+// admitPartLimits refuses what the partitions can never run: with EnforcePartLimits=ALL if one of them can
+// not, with ANY if none of them can. Otherwise such jobs wait.
+func admitPartLimits(s *Snapshot, spec *JobSpec) error {
+	must := strings.ToUpper(s.config.EnforcePartLimits)
+	if must == "" || must == "NO" {
 		return nil
 	}
-	limit := func(p *Partition) bool {
-		return p.MaxTime == 0 || p.MaxTime == Unlimited || spec.Limit <= p.MaxTime
+	var first error
+	for _, name := range spec.Partitions {
+		p, _ := s.Partition(name)
+		err := p.fits(spec, s.lifted(spec))
+		switch {
+		case err == nil && must == "ANY":
+			return nil
+		case err != nil && first == nil:
+			first = err
+		}
 	}
-	fits := slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return limit(p) })
-	if !fits {
-		return Errorf(Invalid, ErrTimeLimit, "the time limit is above that of partition %s", spec.Partitions[0])
+	return first
+}
+
+// fits tells what of a partition's limits a job goes over; its QOS may let it have any time.
+func (p *Partition) fits(spec *JobSpec, anyTime bool) error {
+	nodes := spec.asks().nodes
+	switch why := p.Barred(spec); {
+	case !anyTime && p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
+		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s", spec.Limit, p.Name, p.MaxTime)
+	case p.MaxNodes > 0 && nodes > p.MaxNodes, nodes < p.MinNodes:
+		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name, p.MinNodes, p.MaxNodes, nodes)
+	case strings.HasPrefix(string(why), "Job's account"):
+		return Errorf(Invalid, ErrAccount, "%s", why)
+	case why != NoReason:
+		return Errorf(Invalid, ErrQOS, "%s", why)
 	}
 	return nil
 }

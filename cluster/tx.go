@@ -82,6 +82,9 @@ func (t *tables) replaceJob(old, j *Job) {
 		t.jobs.Set(j.ID, j)
 		t.index(j)
 	}
+	if t.config.counting() {
+		t.recount(old, j)
+	}
 }
 
 func (j *Job) holds() bool { return j.Phase >= Starting && j.Phase <= Ending }
@@ -93,7 +96,9 @@ func (j *Job) heldBy(n NodeName) bool { return j.Phase != Ending || slices.Conta
 func (t *tables) unindex(j *Job) {
 	switch {
 	case j.Phase == Pending:
-		t.queue.Delete(queueKey{j.Priority, j.ID})
+		if k, ok := t.queueAt.Delete(j.ID); ok {
+			t.queue.Delete(k)
+		}
 		for _, d := range j.Depends.Terms {
 			t.depends.Delete(pairKey{d.Job, j.ID})
 		}
@@ -120,7 +125,9 @@ func (t *tables) unindex(j *Job) {
 func (t *tables) index(j *Job) {
 	switch {
 	case j.Phase == Pending:
-		t.queue.Set(queueKey{j.Priority, j.ID})
+		k := t.keyOf(j)
+		t.queue.Set(k)
+		t.queueAt.Set(j.ID, k)
 		for _, d := range j.Depends.Terms {
 			t.depends.Set(pairKey{d.Job, j.ID})
 		}
@@ -220,6 +227,9 @@ func (t *tx) putNode(n *Node) {
 }
 
 func (t *tables) setNode(old, n *Node) {
+	if old == nil || n == nil || !old.Registered.Equal(n.Registered) || old.counts() != n.counts() {
+		t.scale = nil
+	}
 	if old != nil {
 		t.order.Delete(old.Order)
 		t.reboots.Delete(old.Name)
@@ -276,8 +286,11 @@ func (t *tx) deleteStep(s *Step) {
 
 func (t *tx) putConfig(c *Config) {
 	old := t.config
-	t.config = c
-	t.onUndo(func() { t.config = old })
+	t.config, t.scale = c, nil
+	t.onUndo(func() { t.config, t.scale = old, nil })
+	if !c.countsAs(old) {
+		t.retally()
+	}
 }
 
 // refBlob counts d more (or fewer) users of a stored text.

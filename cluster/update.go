@@ -21,6 +21,7 @@ type Patch struct {
 	Deadline     *time.Time     `json:"deadline,omitempty"`
 	Nice         *int           `json:"nice,omitempty"`
 	Priority     *uint32        `json:"priority,omitempty"`
+	Site         *int           `json:"site,omitempty"`
 	Depends      *Depends       `json:"depends,omitempty"`
 	ArrayLimit   *int           `json:"array_limit,omitempty"`
 	Requeue      *bool          `json:"requeue,omitempty"`
@@ -79,12 +80,17 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 		if _, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, spec); err != nil {
 			return nil, err
 		}
+		if a, ok := t.assocFor(&spec); ok {
+			n.Assoc = a.ID
+		} else if c.Patch.Account != nil || c.Patch.Partitions != nil {
+			n.Assoc = 0
+		}
 		if n.Phase == Pending {
 			n.Limit = t.effectiveLimit(&spec)
-			if n.Held == NotHeld {
-				n.Priority = priorityOf(&n)
-			}
 			t.evaluate(&n)
+			if n.Held == NotHeld {
+				t.rank(&n)
+			}
 		}
 		t.putJob(&n)
 		t.tell(&n)
@@ -131,13 +137,24 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	if p.Nice != nil && *p.Nice < 0 && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may set a negative nice value")
 	}
-	set(&s.Nice, p.Nice)
+	if s.Priority == nil || !t.config.Priority.Multifactor {
+		set(&s.Nice, p.Nice)
+	}
+	if p.Site != nil && !t.by.Operator() {
+		return Errorf(Denied, ErrAccess, "only operators may set the site's part of a priority")
+	}
+	set(&s.Site, p.Site)
 	if p.Priority != nil {
 		if n.Held != NotHeld {
 			return Errorf(Conflict, ErrNotHeld, "job %d is held; release it instead", n.ID)
 		}
-		if !t.by.Operator() {
+		switch {
+		case !t.by.Operator() && *p.Priority <= n.Priority:
+			return Errorf(Denied, ErrPriorityReset, "only operators may set a priority, the next computation would change it: set nice instead")
+		case !t.by.Operator():
 			return Errorf(Denied, ErrAccess, "only operators may set a priority")
+		case t.config.Priority.Multifactor:
+			s.Nice = 0 // what was set counts as it is
 		}
 		s.Priority = p.Priority
 	}

@@ -249,6 +249,9 @@ func sameDerived(a, b *tables) error {
 		return out
 	}
 	same("queue", ids(a.Queue()), ids(b.Queue()))
+	same("places", a.queueAt.Keys(), b.queueAt.Keys())
+	same("keys of the queue", a.queue.Items(), b.queue.Items())
+	same("owners", a.byOwner.Keys(), b.byOwner.Keys())
 	same("live", ids(a.Live()), ids(b.Live()))
 	same("next timer", a.NextTimer(a.Now), b.NextTimer(b.Now))
 	same("members", a.members.Items(), b.members.Items())

@@ -170,14 +170,20 @@ func stateText(j *cluster.Job) string {
 
 // partition explains what keeps the job from starting in one partition.
 func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, own *keptNodes) {
-	switch r := closed(p, j); r {
+	switch r := c.closed(p, j); r {
 	case cluster.NoReason:
 	case cluster.WaitPartitionTime:
 		e.add(r, "", "partition %s allows %s, the job asks for %s", p.Name, limitText(p.MaxTime), limitText(j.Limit))
 		return
-	default:
+	case cluster.WaitPartitionDown, cluster.WaitPartitionInactive:
 		e.add(r, "", "partition %s is %s", p.Name, p.State)
 		return
+	default:
+		e.add(r, "scontrol update partition, or another account or QOS", "%s", r)
+		return
+	}
+	if r := c.limits.Blocked(j, p.Name, nil); r != cluster.NoReason {
+		e.add(r, "sacctmgr show assoc, sacctmgr show qos", "partition %s: limit %s of user %s, account %s, QOS %s is reached", p.Name, r, j.Spec.User, j.Spec.Account, j.Spec.QOS)
 	}
 	q := c.ask(p, j, own)
 	switch q.why {

@@ -30,6 +30,7 @@ type cycle struct {
 	out     []cluster.Decision
 	used    map[string]int        // licenses; nil until it is asked for
 	running map[cluster.JobID]int // array tasks started in this cycle
+	limits  *cluster.Meter        // of associations, QOS and partitions
 
 	reserved []*keptNodes // by operators, and not over, by start
 	offs     map[offKey]nodeSet
@@ -38,7 +39,7 @@ type cycle struct {
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
 	c := &cycle{s: s, now: now, free: free, idle: free.emptied(), waiting: map[*cluster.Partition]bool{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, offs: map[offKey]nodeSet{}}
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}}
 	c.gatherReserved()
 	return c
 }
@@ -93,7 +94,7 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 			if !ok {
 				continue
 			}
-			if r := closed(p, j); r != cluster.NoReason {
+			if r := c.closed(p, j); r != cluster.NoReason {
 				why, note = r, ""
 				continue
 			}
@@ -123,8 +124,16 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		c.wait(j, cluster.WaitLicenses, "", nil)
 		return false
 	}
+	var room [4]*question
+	open := room[:0] // those in which no limit holds it back
 	for _, q := range qs {
-		if alloc := c.fit(q, j); alloc != nil { // 4, 5
+		if why = c.limits.Blocked(j, q.want.part.Name, nil); why != cluster.NoReason { // 2
+			continue
+		}
+		alloc := c.fit(q, j) // 4, 5
+		if alloc == nil {
+			open = append(open, q)
+		} else if why = c.limits.Blocked(j, q.want.part.Name, alloc); why == cluster.NoReason {
 			if q.own != nil {
 				alloc.Reservation = q.own.Name
 			}
@@ -132,10 +141,14 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 			return true
 		}
 	}
-	why, head := c.reserve(j, qs)
+	if len(open) == 0 { // others may pass it
+		c.wait(j, why, "", nil)
+		return false
+	}
+	why, head := c.reserve(j, open)
 	note = ""
 	if len(c.reserved) > 0 {
-		if note = c.reservedNote(qs[0], j); note != "" {
+		if note = c.reservedNote(open[0], j); note != "" {
 			why = cluster.WaitNodeNotAvail
 		}
 	}
@@ -144,16 +157,16 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 }
 
 // closed tells why a partition starts nothing of this job now.
-func closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
+func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	switch {
 	case p.State == cluster.PartitionDown:
 		return cluster.WaitPartitionDown
 	case p.State == cluster.PartitionInactive:
 		return cluster.WaitPartitionInactive
-	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime:
+	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j):
 		return cluster.WaitPartitionTime
 	}
-	return cluster.NoReason
+	return p.Barred(j.Spec)
 }
 
 // fit finds an allocation that is free now and delays no reservation: a job that would still run
@@ -182,6 +195,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.free.start(alloc, j.Spec)
 	c.license(j)
+	c.limits.Start(j, alloc)
 	for _, h := range c.heads {
 		if until(c.now, j.Limit).After(h.at) {
 			h.outlives(c.free, alloc.Shares)
@@ -204,7 +218,7 @@ func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reserv
 			continue
 		}
 		first, c.waiting[q.want.part] = true, true
-		if len(c.heads) >= maxHeads {
+		if len(c.heads) >= maxHeads || !c.limits.Reserves(j, q.want.part.Name) {
 			continue
 		}
 		if r := c.plan(q, j.Limit); r != nil && (best == nil || r.at.Before(best.at)) {

@@ -115,7 +115,7 @@ func (s *Sys) beforeRefusal(err error, spec *cluster.JobSpec) {
 	switch {
 	case isKind(err, cluster.ErrPartition):
 		s.say("error: invalid partition specified: %s", strings.Join(spec.Partitions, ","))
-	case isKind(err, cluster.ErrNodeConfig) && errors.As(err, &e) && e.Hint != "":
+	case (isKind(err, cluster.ErrNodeConfig) || isKind(err, cluster.ErrPolicy)) && errors.As(err, &e) && e.Hint != "":
 		s.say("error: %s", e.Hint)
 	}
 }

@@ -77,9 +77,7 @@ func verbs() []verb {
 			return 0
 		}},
 		{"reconfigure", 3, 0, (*control).reconfigure},
-		{"top", 3, 1, func(c *control, _ []string) int {
-			return c.complain("scontrol: error: top is not supported by muster: an operator can set a priority with update")
-		}},
+		{"top", 3, 1, (*control).top},
 		{"details", 3, 0, func(*control, []string) int { return 0 }},
 		{"help", 2, 0, func(c *control, _ []string) int {
 			for _, v := range verbs() {
@@ -549,6 +547,23 @@ func (c *control) showAliases(arg string) int {
 	}
 	if len(names) > 0 {
 		_, _ = c.out.WriteString(nodeText(names) + "\n")
+	}
+	return 0
+}
+
+// top moves a user's jobs before the user's others, in the order given.
+func (c *control) top(args []string) int {
+	list, words, bad := c.refs(args)
+	if bad != "" || len(list) == 0 {
+		return c.complain("Invalid job id specified for job " + strings.Join(args, ","))
+	}
+	var q cluster.TopJobs
+	for _, t := range list {
+		q.Refs = append(q.Refs, t.ref)
+	}
+	if _, err := call(c.sys, api.TopJobs, q); err != nil {
+		text, _ := slurmText(err)
+		return c.complain(text + " for job " + strings.Join(words, ","))
 	}
 	return 0
 }

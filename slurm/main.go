@@ -28,6 +28,9 @@ func frontEnds() []frontEnd {
 		{"squeue", "list jobs and steps", runSqueue},
 		{"scancel", "end jobs and steps or send them signals", runScancel},
 		{"sacct", "show history", runSacct},
+		{"sacctmgr", "show and change accounts, users, QOS and their limits", runSacctmgr},
+		{"sprio", "show what the priorities of pending jobs are made of", runSprio},
+		{"sshare", "show shares and usage of accounts and users", runSshare},
 	}
 }
 
@@ -132,6 +135,13 @@ var slurmErrors = [...]struct {
 	{cluster.ErrNotRunning, 2020, "Job is no longer running"},
 	{cluster.ErrNodeState, 2048, "Invalid node state specified"},
 	{cluster.ErrLicense, 2048, "Invalid license specification"},
+	{cluster.ErrAccount, 2045, "Invalid account or account/partition combination specified"},
+	{cluster.ErrQOS, 2066, "Invalid qos specification"},
+	{cluster.ErrPolicy, 2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
+	{cluster.ErrNotHeld, 2033, "Job is in held state, pending scheduler release"},
+	{cluster.ErrPriorityReset, 2079, "Changes to job priority are not persistent, change nice instead"},
+	{cluster.ErrGroup, 2057, "User's group not permitted to use this partition"},
+	{cluster.ErrNotPending, 2021, "Job is not pending execution"},
 	{cluster.ErrReservation, 2070, "Requested reservation is invalid"},
 	{cluster.ErrResvName, 2074, "Duplicate reservation name"},
 	{cluster.ErrResvTime, 2052, "Invalid time specified"},

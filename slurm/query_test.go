@@ -216,6 +216,7 @@ func (f *fakeServer) mux() *api.Mux {
 	logged(m, f, api.RequeueJob)
 	logged(m, f, api.SuspendJob)
 	logged(m, f, api.UpdateJob)
+	logged(m, f, api.TopJobs)
 	logged(m, f, api.SetNodes)
 	logged(m, f, api.CreateNodes)
 	logged(m, f, api.DeleteNodes)

@@ -95,7 +95,9 @@ func configLines() []configLine {
 		{"OverTimeLimit", func(r *api.ClusterResponse) string {
 			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
 		}},
-		{"PriorityType", always("priority/basic")},
+		{"PriorityType", func(r *api.ClusterResponse) string {
+			return choose(r.Config.Priority.Multifactor, "priority/multifactor", "priority/basic")
+		}},
 		{"PrologFlags", func(r *api.ClusterResponse) string { return choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
 		{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return choose(r.Config.PropagateLimits, "ALL", "NONE") }},
 		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},

@@ -177,6 +177,11 @@ var jobKeys = []jobKey{
 	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { p.QOS = &v.value; return true }},
 	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
 	{"reservationname", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Reservation = &v.value; return true }},
+	{"sitefactor adminprio", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		n, err := strconv.Atoi(v.value)
+		p.Site = &n
+		return err == nil && n >= -maxNice && n <= maxNice
+	}},
 	{"starttime eligibletime begintime", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Begin, v.value, now) }},
 	{"stdin", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdin = &v.value; return true }},
 	{"stdout", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdout = &v.value; return true }},
@@ -270,9 +275,6 @@ func (c *control) updateJob(who setting, rest []setting) int {
 				return c.complain("scontrol: error: Invalid TimeLimit value")
 			}
 			return c.complain("scontrol: error: Invalid "+s.key+" value: "+s.value, "Request aborted")
-		}
-		if s.key == "priority" && c.sys.UID != 0 {
-			c.complain("Changes to job priority are not persistent, change nice instead")
 		}
 	}
 	if len(rest) == 0 {

@@ -57,6 +57,10 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.RequeueJob)
 	write(m, s, api.SuspendJob)
 	write(m, s, api.UpdateJob)
+	write(m, s, api.TopJobs)
+	write(m, s, api.ChangeAccounts)
+	handle(s, m, api.ListBooks, s.listBooks)
+	handle(s, m, api.ListPriorities, s.listPriorities)
 	write(m, s, api.SetNodes)
 	write(m, s, api.CreateNodes)
 	write(m, s, api.DeleteNodes)
@@ -90,7 +94,7 @@ func write[C any, P interface {
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		switch any(&c).(type) {
-		case *cluster.NodeSet, *cluster.NodeReboot: // their name is shown with the reason
+		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts: // their name is shown with the reason, or known to the books
 			if u, err := lookupUser(who.UID); err == nil {
 				who.User = u.name
 			}
@@ -161,7 +165,34 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %s is not in group %d", u.name, spec.GID)
 	}
 	spec.Group = groupName(spec.GID)
-	return spec, nil
+	return spec, s.admitGroups(who, &spec)
+}
+
+// admitGroups refuses a job all of whose partitions are for other groups (AllowGroups). Groups are known to
+// the system's database alone, so this is not part of the cluster's state; root may use every partition.
+func (s *Server) admitGroups(who api.Caller, spec *cluster.JobSpec) error {
+	snap := s.Snapshot()
+	in := func(p *cluster.Partition) bool {
+		return p.AllowGroups == nil || who.UID == 0 || slices.ContainsFunc(p.AllowGroups, func(name string) bool {
+			gid, ok := groupID(name)
+			return ok && (gid == spec.GID || slices.Contains(spec.Groups, gid))
+		})
+	}
+	closed := ""
+	for _, name := range spec.Partitions {
+		p, ok := snap.Partition(name)
+		if !ok || in(p) {
+			return nil
+		}
+		closed = name
+	}
+	if p := snap.DefaultPartition(); len(spec.Partitions) == 0 && p != nil && !in(p) {
+		closed = p.Name
+	}
+	if closed == "" {
+		return nil
+	}
+	return cluster.Errorf(cluster.Denied, cluster.ErrGroup, "user %s is in none of the groups that may use partition %s", spec.User, closed)
 }
 
 // userOf finds a user: as the member that vouches knows them, else in this machine's database.

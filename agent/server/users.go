@@ -67,3 +67,15 @@ func groupName(gid uint32) string {
 	}
 	return g.Name
 }
+
+// groupID finds a group by name in the system's database; a number stands for itself.
+func groupID(name string) (uint32, bool) {
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return uint32(n), true
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, false
+	}
+	return number(g.Gid), true
+}

@@ -54,4 +54,16 @@ env -u SLURM_CONF bin/muster dev --data "$dir/d" --socket "$dir/s.sock" --conf "
 mine=$!
 for _ in $(seq 100); do MUSTER_SOCKET=$dir/s.sock bin/sinfo -h 2>/dev/null | grep -q idle && break; sleep .05; done
 chmod 755 "$dir/d"
+# The reference's QOS, accounts and users.
+ref() { PATH=/usr/bin:/bin sacctmgr -nP show "$@"; }
+own() { MUSTER_SOCKET=$dir/s.sock bin/sacctmgr -i "$@" </dev/null >/dev/null; }
+ref qos format=name,priority,maxwall,grptres,maxtres,maxtrespu,maxjobspu,maxsubmitpu,flags | while IFS='|' read -r n p w g t u j s f; do
+	[ "$n" = normal ] || own add qos "$n" priority="$p" ${w:+maxwall=$w} ${g:+grptres=$g} ${t:+maxtres=$t} ${u:+maxtrespu=$u} ${j:+maxjobspu=$j} ${s:+maxsubmitjobspu=$s} ${f:+flags=$f}
+done
+ref assoc tree user= format=account,parentname,fairshare | while IFS='|' read -r a p f; do
+	a=${a## } && [ "$a" != root ] && own add account "${a// /}" parent="$p" fairshare="$f" description="$(ref account "${a// /}" format=descr)" organization="$(ref account "${a// /}" format=org)"
+done
+ref assoc format=user,account,fairshare,qos | while IFS='|' read -r u a f q; do
+	case $u in '') ;; root) own modify user root set qos="$q" ;; *) own add user "$u" account="$a" fairshare="$f" qos="$q" ;; esac
+done
 go run ./e2e/compare -dir "$dir" -slurm-conf "$SLURM_CONF" -bin "$PWD/bin" -socket "$dir/s.sock" -only "${COMPARE_ONLY:-}" ${COMPARE_ARGS:-}

@@ -38,6 +38,7 @@ type reader struct {
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg := cluster.DefaultConfig()
 	cfg.Partitions, cfg.Keys = nil, map[string]string{}
+	cfg.Priority = cluster.PriorityConfig{MaxAge: 7 * 24 * time.Hour, HalfLife: 7 * 24 * time.Hour, CalcPeriod: 5 * time.Minute, Dampening: 1}
 	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
 	if err := r.read(file, r.slurmLine, 0); err != nil {
 		return nil, nil, err
@@ -208,6 +209,12 @@ func (r *reader) key(file string, n int, p pair) {
 		number(&v)
 		*to = time.Duration(v) * time.Second
 	}
+	if known, err := priorityKey(c, p.key, p.value); known {
+		if err != nil {
+			r.note(file, n, "%v", err)
+		}
+		return
+	}
 	mem := func(to *cluster.Mem, per cluster.MemPer) {
 		number(&v)
 		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
@@ -249,6 +256,7 @@ func (r *reader) key(file string, n int, p pair) {
 		c.OverTimeLimit = time.Duration(v) * time.Minute
 	case "dependencyparameters", "schedulerparameters":
 		c.KillInvalidDepend = c.KillInvalidDepend || strings.Contains(p.value, "kill_invalid_depend")
+		c.UserTop = c.UserTop || strings.Contains(p.value, "enable_user_top")
 		r.schedulerWords(file, n, p.value)
 	}
 }
@@ -449,6 +457,7 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 func (r *reader) finish() {
 	cfg := r.cfg
 	r.settleTopology()
+	settlePriority(&cfg.Priority)
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = cluster.DefaultConfig().Partitions
 	}

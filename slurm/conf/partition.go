@@ -30,6 +30,7 @@ var partitionKeys = [...]struct {
 	{"minnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MinNodes, k, v) }},
 	{"maxnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MaxNodes, k, v) }},
 	{"maxcpuspernode", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerNode, k, v) }},
+	{"maxcpusperuser", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerUser, k, v) }},
 	{"prioritytier", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityTier, k, v) }},
 	{"priorityjobfactor", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityJobFactor, k, v) }},
 	{"priority", func(p *cluster.Partition, k, v string) error {
@@ -45,6 +46,11 @@ var partitionKeys = [...]struct {
 	{"oversubscribe", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"shared", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"preemptmode", func(p *cluster.Partition, _, v string) error { p.PreemptMode = strings.ToUpper(v); return nil }},
+	{"qos", func(p *cluster.Partition, _, v string) error { p.QOS = v; return nil }},
+	{"tresbillingweights", func(p *cluster.Partition, k, v string) (err error) {
+		p.BillingWeights, err = weights(k, v, true)
+		return err
+	}},
 	{"allowgroups", func(p *cluster.Partition, _, v string) error { return list(&p.AllowGroups, v) }},
 	{"allowaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.AllowAccounts, v) }},
 	{"allowqos", func(p *cluster.Partition, _, v string) error { return list(&p.AllowQOS, v) }},

@@ -31,12 +31,15 @@ const (
 	Sinfo
 	Scontrol
 	Sacct
+	Sacctmgr
+	Sprio
+	Sshare
 
 	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
-var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct"}
+var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {
@@ -55,7 +58,7 @@ func (p Prog) envPrefix() string {
 		return "SBATCH_"
 	case Salloc:
 		return "SALLOC_"
-	case Scancel, Squeue, Sinfo, Sacct:
+	case Scancel, Squeue, Sinfo, Sacct, Sprio:
 		return strings.ToUpper(p.Name()) + "_"
 	}
 	return "SLURM_"

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// listBooks answers with accounts, users, associations and QOS. Before anything was changed there is what
+// the first change finds.
+func (s *Server) listBooks(ctx context.Context, _ api.Caller, q api.AfterQuery) (api.BooksResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
+		return api.BooksResponse{}, err
+	}
+	out := api.BooksResponse{Index: snap.Index, Cluster: snap.Config().ClusterName, TRES: snap.Config().TRES, Priority: snap.Config().Priority,
+		Accounts: slices.Collect(snap.Accounts()), Users: slices.Collect(snap.Users()), Assocs: slices.Collect(snap.Assocs()),
+		QOS: slices.Collect(snap.QOSes()), RunMins: runMins(snap, time.Now())}
+	slices.SortFunc(out.QOS, func(a, b *cluster.QOS) int { return cmp.Compare(a.ID, b.ID) })
+	if !snap.Accounting() {
+		account, user, qos, assocs := cluster.FirstBooks()
+		out.Accounts, out.Users, out.QOS, out.Assocs = []*cluster.Account{account}, []*cluster.User{user}, []*cluster.QOS{qos}, assocs
+	}
+	return out, nil
+}
+
+// runMins sums for each association, and those above it, what runs there times the minutes that are left.
+func runMins(snap *cluster.Snapshot, now time.Time) map[cluster.AssocID][]cluster.Amount {
+	out := map[cluster.AssocID][]cluster.Amount{}
+	for j := range snap.Live() {
+		if j.Assoc == 0 || j.Limit == cluster.Unlimited {
+			continue
+		}
+		left := max(j.Limit-j.RunTime(now), 0).Minutes()
+		amounts := snap.AmountsOf(j)
+		amounts = append(amounts, cluster.Amount{TRES: "billing", N: snap.BillingOf(j.Alloc.Partition, amounts)})
+		for a := range snap.Line(j.Assoc) {
+			sum := out[a.ID]
+			for _, x := range amounts {
+				i := slices.IndexFunc(sum, func(y cluster.Amount) bool { return y.TRES == x.TRES })
+				if i < 0 {
+					i, sum = len(sum), append(sum, cluster.Amount{TRES: x.TRES})
+				}
+				sum[i].N += x.N * left
+			}
+			out[a.ID] = sum
+		}
+	}
+	return out
+}
+
+// listPriorities answers with the factors of every pending job that grows older, as they were when it was
+// last ranked.
+func (s *Server) listPriorities(ctx context.Context, _ api.Caller, q api.AfterQuery) (api.PrioritiesResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
+		return api.PrioritiesResponse{}, err
+	}
+	p := snap.Config().Priority
+	out := api.PrioritiesResponse{Priority: p}
+	if !p.Multifactor {
+		return out, nil
+	}
+	r, now := snap.Ranker(), time.Now()
+	for j := range snap.Jobs() {
+		if j.Phase != cluster.Pending || j.Held != cluster.NotHeld || j.Accrue.IsZero() || j.Accrue.After(now) {
+			continue
+		}
+		at := j.Submitted
+		if snap.Decayed.After(at) {
+			at = snap.Decayed
+		}
+		brief := cluster.Job{Spec: &cluster.JobSpec{}}
+		j.Brief(&brief)
+		for _, part := range j.Spec.Partitions {
+			row := api.JobPriority{Job: &brief, Partition: part, Factors: r.Factors(j, part, at), Sum: j.Priority}
+			if j.Spec.Priority == nil && len(j.Spec.Partitions) > 1 {
+				row.Sum = row.Factors.Weigh(&p.Weights).Priority()
+			}
+			out.Jobs = append(out.Jobs, row)
+		}
+	}
+	return out, nil
+}

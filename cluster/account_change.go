@@ -1,0 +1,298 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+)
+
+// Change puts one record of the books, known by its name or by whose it is, or takes it away. Exactly one
+// of the pointers is set.
+type Change struct {
+	Account *Account     `json:"account,omitempty"`
+	User    *User        `json:"user,omitempty"`
+	Assoc   *Association `json:"assoc,omitempty"`
+	QOS     *QOS         `json:"qos,omitempty"`
+	Delete  bool         `json:"delete,omitempty"`
+	// Reset sets the usage of an association (and of those above it as much less) or QOS to zero.
+	Reset bool `json:"reset,omitempty"`
+}
+
+// ChangeAccounts changes accounts, users, associations and QOS, all or nothing.
+type ChangeAccounts struct {
+	Changes []Change `json:"changes"`
+}
+
+func (*ChangeAccounts) kind() string { return "account" }
+
+// maxChanges bounds one command.
+const maxChanges = 1 << 16
+
+func (c *ChangeAccounts) apply(t *tx) (any, error) {
+	switch {
+	case !t.by.Operator() && !t.isAdmin(t.by.User):
+		return nil, Errorf(Denied, ErrAccess, "only operators may change accounts")
+	case len(c.Changes) == 0 || len(c.Changes) > maxChanges:
+		return nil, Errorf(Invalid, ErrNoChange, "%d changes at once: between 1 and %d can be made", len(c.Changes), maxChanges)
+	}
+	t.openBooks()
+	for i := range c.Changes {
+		if err := c.Changes[i].apply(t); err != nil {
+			return nil, err
+		}
+	}
+	t.freshScale()
+	t.settleShares()
+	return nil, nil
+}
+
+// isAdmin reports whether the books name a user as an administrator.
+func (t *tables) isAdmin(name string) bool {
+	u, ok := t.users.Get(name)
+	return ok && name != "" && u.AdminLevel == "Administrator"
+}
+
+// openBooks makes what is always there: account and user root and the QOS normal.
+func (t *tx) openBooks() {
+	if t.Accounting() {
+		return
+	}
+	account, user, qos, assocs := FirstBooks()
+	putIn(t, t.accounts, account.Name, account)
+	putIn(t, t.users, user.Name, user)
+	putIn(t, t.qos, qos.Name, qos)
+	for _, a := range assocs {
+		t.nextAssoc()
+		t.putAssoc(a)
+	}
+}
+
+// FirstBooks is what the first change of the books finds there.
+func FirstBooks() (*Account, *User, *QOS, []*Association) {
+	return &Account{Name: RootName, Description: "default root account", Organization: RootName},
+		&User{Name: RootName, DefaultAccount: RootName, AdminLevel: "Administrator"},
+		&QOS{ID: 1, Name: NormalQOS, Description: "Normal QOS default", UsageFactor: 1},
+		[]*Association{{ID: 1, Account: RootName, Shares: 1, QOS: []string{NormalQOS}}, {ID: 2, Parent: 1, Account: RootName, User: RootName, Shares: 1}}
+}
+
+// putIn changes one record of a table, and remembers how to undo it. A nil value deletes.
+func putIn[K btreeKey, V any](t *tx, m *btree.Map[K, *V], k K, v *V) {
+	old, had := m.Get(k)
+	set := func(v *V, there bool) {
+		if there {
+			m.Set(k, v)
+		} else {
+			m.Delete(k)
+		}
+	}
+	set(v, v != nil)
+	t.onUndo(func() { set(old, had) })
+}
+
+type btreeKey interface{ ~string | ~uint32 }
+
+func (t *tx) nextAssoc() AssocID {
+	old := t.NextAssoc
+	t.onUndo(func() { t.NextAssoc = old })
+	t.NextAssoc++
+	return t.NextAssoc
+}
+
+func (t *tx) putAssoc(a *Association) {
+	id := a.ID
+	putIn(t, t.assocs, id, a)
+	putIn(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), &id)
+}
+
+func (t *tx) deleteAssoc(a *Association) {
+	putIn(t, t.assocs, a.ID, nil)
+	putIn(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), nil)
+}
+
+func (c *Change) apply(t *tx) error {
+	switch {
+	case c.Account != nil:
+		return c.account(t)
+	case c.User != nil:
+		return c.user(t)
+	case c.Assoc != nil:
+		return c.assoc(t)
+	case c.QOS != nil:
+		return c.changeQOS(t)
+	}
+	return Errorf(Invalid, ErrNoChange, "a change names no account, user, association or QOS")
+}
+
+func named(what, name string) error {
+	if name == "" || len(name) > MaxNameBytes {
+		return Errorf(Invalid, ErrAccount, "%q is not a name of %s: it has between 1 and %d letters", name, what, MaxNameBytes)
+	}
+	return nil
+}
+
+func (c *Change) account(t *tx) error {
+	name := c.Account.Name
+	if err := named("an account", name); err != nil || !c.Delete {
+		putIn(t, t.accounts, name, c.Account)
+		return err
+	}
+	if name == RootName {
+		return Errorf(Denied, ErrAccess, "account root stays")
+	}
+	if err := t.removeAssocs(func(a *Association) bool { return a.Account == name }); err != nil {
+		return err
+	}
+	putIn(t, t.accounts, name, nil)
+	return nil
+}
+
+func (c *Change) user(t *tx) error {
+	name := c.User.Name
+	if err := named("a user", name); err != nil || !c.Delete {
+		putIn(t, t.users, name, c.User)
+		return err
+	}
+	if err := t.removeAssocs(func(a *Association) bool { return a.User == name }); err != nil {
+		return err
+	}
+	putIn(t, t.users, name, nil)
+	return nil
+}
+
+func (c *Change) changeQOS(t *tx) error {
+	q := *c.QOS
+	if err := named("a QOS", q.Name); err != nil {
+		return err
+	}
+	old, had := t.qos.Get(q.Name)
+	if c.Delete {
+		putIn(t, t.qos, q.Name, nil)
+		return nil
+	}
+	for _, p := range q.Preempt {
+		if _, ok := t.qos.Get(p); !ok && p != q.Name {
+			return Errorf(NotFound, ErrQOS, "QOS %s may not preempt %s: there is no such QOS", q.Name, p)
+		}
+	}
+	if had {
+		q.ID, q.Spent = old.ID, old.Spent
+	} else {
+		q.ID, q.Spent = 1, Spent{}
+		for o := range t.QOSes() {
+			q.ID = max(q.ID, o.ID+1)
+		}
+	}
+	if c.Reset {
+		q.Spent = Spent{}
+	}
+	putIn(t, t.qos, q.Name, &q)
+	return nil
+}
+
+// assoc puts an association. Of a new one Parent is its account's, or for an account root's unless given.
+func (c *Change) assoc(t *tx) error {
+	a := *c.Assoc
+	id, had := t.byOwner.Get(ownerOf(a.Account, a.User, a.Partition))
+	if c.Delete {
+		if !had || a.Account == RootName && a.User == "" {
+			return Errorf(NotFound, ErrAccount, "there is no association of account %q, user %q that could go", a.Account, a.User)
+		}
+		return t.removeAssocs(func(o *Association) bool { return o.ID == *id })
+	}
+	if err := c.checkAssoc(t, &a); err != nil {
+		return err
+	}
+	if had {
+		old, _ := t.assocs.Get(*id)
+		a.ID, a.Spent, a.FairShare = old.ID, old.Spent, old.FairShare
+		if a.Parent != old.Parent {
+			return t.moveAssoc(old, &a)
+		}
+		if c.Reset {
+			t.spend(a.Parent, a.Spent.negative())
+			a.Spent = Spent{}
+		}
+	} else {
+		a.ID, a.Spent, a.FairShare = t.nextAssoc(), Spent{}, 0
+	}
+	t.putAssoc(&a)
+	return nil
+}
+
+func (c *Change) checkAssoc(t *tx, a *Association) error {
+	if _, ok := t.accounts.Get(a.Account); !ok {
+		return Errorf(NotFound, ErrAccount, "there is no account %q", a.Account)
+	}
+	if a.User != "" {
+		if _, ok := t.users.Get(a.User); !ok {
+			return Errorf(NotFound, ErrUser, "there is no user %q", a.User)
+		}
+		above, ok := t.AssocOf(a.Account, "", "")
+		if !ok {
+			return Errorf(NotFound, ErrAccount, "account %q has no association", a.Account)
+		}
+		a.Parent = above.ID
+	} else if a.Account != RootName {
+		if a.Parent == 0 {
+			a.Parent = 1
+		}
+		for above := range t.Line(a.Parent) {
+			if above.Account == a.Account {
+				return Errorf(Invalid, ErrAccount, "account %s can not be below itself", a.Account)
+			}
+		}
+	}
+	root := a.Account == RootName && a.User == ""
+	if above, ok := t.assocs.Get(a.Parent); !root && (!ok || above.User != "") {
+		return Errorf(NotFound, ErrAccount, "there is no account with association %d", a.Parent)
+	}
+	for _, q := range append(slices.Clone(a.QOS), a.DefaultQOS) {
+		if _, ok := t.qos.Get(q); !ok && q != "" {
+			return Errorf(NotFound, ErrQOS, "there is no QOS %q", q)
+		}
+	}
+	if a.Shares < ShareParent {
+		return Errorf(Invalid, ErrAccount, "%d is not a number of shares", a.Shares)
+	}
+	return nil
+}
+
+// moveAssoc hangs an account below another one, with what it has spent.
+func (t *tx) moveAssoc(old, a *Association) error {
+	t.spend(old.Parent, old.Spent.negative())
+	t.putAssoc(a)
+	t.spend(a.Parent, a.Spent)
+	t.retally()
+	return nil
+}
+
+// removeAssocs takes away associations and what is below them, unless jobs have them.
+func (t *tx) removeAssocs(which func(*Association) bool) error {
+	var gone []*Association
+	for a := range t.Assocs() {
+		for above := range t.Line(a.ID) {
+			if which(above) {
+				gone = append(gone, a)
+				break
+			}
+		}
+	}
+	has := func(j *Job) bool {
+		return j.Assoc != 0 && j.Phase != Ended && slices.ContainsFunc(gone, func(a *Association) bool { return a.ID == j.Assoc })
+	}
+	for j := range t.Jobs() {
+		if has(j) {
+			return Errorf(Conflict, ErrJobsActive, "job %d of user %s, account %s is not over", j.ID, j.Spec.User, j.Spec.Account)
+		}
+	}
+	for _, a := range gone {
+		t.spend(a.Parent, t.spentAt(a.ID).negative())
+		t.deleteAssoc(a)
+	}
+	return nil
+}
+
+func (t *tables) spentAt(id AssocID) Spent {
+	a, _ := t.assocs.Get(id)
+	return a.Spent
+}

@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+)
+
+// Standing is where an association stands among its siblings and, for a user's, in the whole tree.
+type Standing struct {
+	NormShares float64 // its shares of those of the level
+	NormUsage  float64 // its usage of the whole cluster's
+	Usage      float64 // its usage of the level's (Fair Tree), or its effective usage (classic)
+	LevelFS    float64 // NormShares/Usage; infinite without usage
+	FairShare  float64 // of users only
+}
+
+// branch is an association at work in the tree.
+type branch struct {
+	*Association
+	stand    *Standing
+	children []*branch
+}
+
+// FairShares ranks all associations: by Fair Tree, or as before it (classic, with the dampening factor).
+func FairShares(all iter.Seq[*Association], classic bool, damp int) map[AssocID]*Standing {
+	out := map[AssocID]*Standing{}
+	at := map[AssocID]*branch{}
+	var list []*branch
+	for a := range all {
+		b := &branch{Association: a, stand: &Standing{}}
+		at[a.ID], out[a.ID], list = b, b.stand, append(list, b)
+	}
+	var root *branch
+	users := 0
+	for _, b := range list {
+		if p := at[b.Parent]; p != nil {
+			p.children = append(p.children, b)
+		} else if b.User == "" {
+			root = b
+		}
+		if b.User != "" {
+			users++
+		}
+	}
+	if root == nil {
+		return out
+	}
+	for _, b := range list {
+		b.stand.NormUsage = ratio(b.Spent.Raw, root.Spent.Raw)
+	}
+	root.stand.Usage = ratio(root.Spent.Raw, root.Spent.Raw)
+	if classic {
+		root.stand.NormShares = 1
+		root.classic(true, max(damp, 1))
+		return out
+	}
+	w := &ranker{rank: users, next: users, users: users}
+	w.visit(root.level(), false)
+	return out
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// level are the children of an account, with their standing in it. An account with the parent's shares
+// passes its own children on to the level.
+func (b *branch) level() []*branch {
+	var out []*branch
+	var add func(*branch)
+	sum := 0
+	add = func(p *branch) {
+		for _, c := range p.children {
+			if c.User == "" && c.Shares == ShareParent {
+				c.stand.LevelFS = math.Inf(1)
+				add(c)
+				continue
+			}
+			sum += max(c.Shares, 0)
+			out = append(out, c)
+		}
+	}
+	add(b)
+	for _, c := range out {
+		s := c.stand
+		s.Usage = ratio(c.Spent.Raw, b.Spent.Raw)
+		if c.Shares == ShareParent {
+			s.LevelFS = math.Inf(1)
+			continue
+		}
+		s.NormShares = ratio(float64(c.Shares), float64(sum))
+		switch {
+		case c.Shares == 0:
+		case s.Usage == 0:
+			s.LevelFS = math.Inf(1)
+		default:
+			s.LevelFS = s.NormShares / s.Usage
+		}
+	}
+	return out
+}
+
+// ranker numbers the users from the most deserving down.
+type ranker struct{ rank, next, users int }
+
+func (w *ranker) visit(level []*branch, tied bool) {
+	slices.SortStableFunc(level, func(x, y *branch) int {
+		return cmp.Or(cmp.Compare(y.stand.LevelFS, x.stand.LevelFS), cmp.Compare(b2i(x.User == ""), b2i(y.User == "")), cmp.Compare(x.ID, y.ID))
+	})
+	for i := 0; i < len(level); i++ {
+		c := level[i]
+		if i > 0 {
+			tied = c.stand.LevelFS == level[i-1].stand.LevelFS
+		}
+		if c.User != "" {
+			if !tied {
+				w.rank = w.next
+			}
+			c.stand.FairShare = float64(w.rank) / float64(w.users)
+			w.next--
+			continue
+		}
+		merged := c.level()
+		for i+1 < len(level) && level[i+1].stand.LevelFS == c.stand.LevelFS {
+			i++
+			merged = append(merged, level[i].level()...)
+		}
+		w.visit(merged, tied)
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// classic is the fair share as it was before Fair Tree: a parent's effective usage counts for its children
+// by their shares.
+func (b *branch) classic(top bool, damp int) {
+	level := b.level()
+	sum := 0
+	for _, c := range level {
+		sum += max(c.Shares, 0)
+	}
+	for _, c := range level {
+		s := c.stand
+		if c.Shares == ShareParent {
+			s.NormShares, s.Usage = b.stand.NormShares, b.stand.Usage
+		} else {
+			part := ratio(float64(c.Shares), float64(sum))
+			s.NormShares, s.Usage = float64(b.stand.NormShares*part), s.NormUsage
+			if !top {
+				s.Usage = s.NormUsage + float64((b.stand.Usage-s.NormUsage)*part)
+			}
+		}
+		if s.NormShares > 0 {
+			s.FairShare = half(s.Usage / s.NormShares / float64(damp))
+		}
+		c.classic(false, damp)
+	}
+}
+
+// half is 2 to the -x, the same on every machine: the whole halvings, and then a root for each bit.
+func half(x float64) float64 {
+	whole := math.Floor(x)
+	if whole > 1074 {
+		return 0
+	}
+	f, frac, root := math.Ldexp(1, -int(whole)), x-whole, 0.5
+	for range 53 {
+		root, frac = math.Sqrt(root), frac*2
+		if frac >= 1 {
+			f, frac = float64(f*root), frac-1
+		}
+	}
+	return f
+}
+
+// settleShares computes the fair-share factors anew.
+func (t *tx) settleShares() {
+	p := &t.config.Priority
+	if !t.Accounting() {
+		return
+	}
+	for id, s := range FairShares(t.Assocs(), p.NoFairTree, p.Dampening) {
+		if a, _ := t.assocs.Get(id); a.FairShare != s.FairShare {
+			n := *a
+			n.FairShare = s.FairShare
+			putIn(t, t.assocs, id, &n)
+		}
+	}
+}
+
+// Standings is FairShares of the books as they are.
+func (t *tables) Standings() map[AssocID]*Standing {
+	return FairShares(t.Assocs(), t.config.Priority.NoFairTree, t.config.Priority.Dampening)
+}

@@ -1,0 +1,524 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// measure says what a limit is compared with.
+type measure uint8
+
+const (
+	ofSubmits   measure = iota // jobs in the queue or running, with the one that comes
+	ofRunning                  // jobs that run
+	ofWall                     // the job's time limit, in seconds
+	ofJob                      // what the job asks for
+	ofNode                     // what it asks of each node
+	ofLeast                    // what it asks for must be as much
+	ofJobMins                  // what it asks for, times its time limit
+	ofHeld                     // what those that run hold
+	ofRunMins                  // what those that run hold, times the minutes that are left to them
+	ofSpentMins                // what was used up, decayed
+	ofSpentWall
+)
+
+// limitRow is a row of the table of limits that hold back jobs: its name, what it is compared with and whose
+// tally counts, and the parts of Slurm's words for it. same is the limit of associations that a QOS's takes
+// the place of.
+type limitRow struct {
+	name, same string
+	what       measure
+	whose      scopeKind
+	word       string // after Assoc or QOS: of a limit on resources with * for the resource
+	short      bool   // the resource mem is Mem also for QOS
+}
+
+// limitTable lists them in the order in which they are looked at.
+func limitTable() []limitRow {
+	return []limitRow{
+		{"GrpSubmitJobs", "", ofSubmits, scopeQOS, "GrpSubmitJobsLimit", false},
+		{"MaxSubmitJobs", "", ofSubmits, scopeAssoc, "MaxSubmitJobLimit", false},
+		{"MaxSubmitJobsPerUser", "MaxSubmitJobs", ofSubmits, scopeUser, "MaxSubmitJobPerUserLimit", false},
+		{"MaxSubmitJobsPerAccount", "", ofSubmits, scopeAccount, "!MaxSubmitJobsPerAccount", false},
+		{"GrpJobs", "", ofRunning, scopeQOS, "GrpJobsLimit", false},
+		{"MaxJobs", "", ofRunning, scopeAssoc, "MaxJobsLimit", false},
+		{"MaxJobsPerUser", "MaxJobs", ofRunning, scopeUser, "MaxJobsPerUserLimit", false},
+		{"MaxJobsPerAccount", "", ofRunning, scopeAccount, "!MaxJobsPerAccount", false},
+		{"GrpWall", "", ofSpentWall, scopeQOS, "GrpWallLimit", false},
+		{"MaxWall", "", ofWall, scopeQOS, "MaxWallDurationPerJobLimit", false},
+		{"GrpTRESMins", "", ofSpentMins, scopeQOS, "Grp*Minutes", false},
+		{"GrpTRES", "", ofHeld, scopeQOS, "Grp*", true},
+		{"GrpTRESRunMins", "", ofRunMins, scopeQOS, "Grp*RunMinutes", false},
+		{"MaxTRES", "", ofJob, scopeQOS, "Max*PerJob", false},
+		{"MaxTRESPerNode", "", ofNode, scopeQOS, "Max*PerNode", false},
+		{"MaxTRESMins", "", ofJobMins, scopeQOS, "Max*MinutesPerJob", false},
+		{"MaxTRESPerUser", "", ofHeld, scopeUser, "Max*PerUser", false},
+		{"MaxTRESPerAccount", "", ofHeld, scopeAccount, "!Max*PerAccount", false},
+		{"MaxTRESRunMinsPerUser", "", ofRunMins, scopeUser, "Grp*RunMinutes", false},
+		{"MaxTRESRunMinsPerAccount", "", ofRunMins, scopeAccount, "Grp*RunMinutes", false},
+		{"MinTRES", "", ofLeast, scopeQOS, "Min*", false},
+	}
+}
+
+// oddWords are those that do not follow the rule: most of CPUs and nodes end in Limit.
+func oddWords() map[Reason]Reason {
+	return map[Reason]Reason{
+		"AssocGrpCpu": "AssocGrpCpuLimit", "AssocGrpMem": "AssocGrpMemLimit", "AssocGrpNode": "AssocGrpNodeLimit",
+		"QOSGrpCpu": "QOSGrpCpuLimit", "QOSGrpMem": "QOSGrpMemLimit", "QOSGrpNode": "QOSGrpNodeLimit",
+		"AssocGrpCpuMinutes": "AssocGrpCPUMinutesLimit", "QOSGrpCpuMinutes": "QOSGrpCPUMinutesLimit",
+		"AssocGrpCpuRunMinutes": "AssocGrpCPURunMinutesLimit", "QOSGrpCpuRunMinutes": "QOSGrpCPURunMinutesLimit",
+		"AssocMaxCpuPerJob": "AssocMaxCpuPerJobLimit", "QOSMaxCpuPerJob": "QOSMaxCpuPerJobLimit",
+		"AssocMaxNodePerJob": "AssocMaxNodePerJobLimit", "QOSMaxNodePerJob": "QOSMaxNodePerJobLimit",
+		"AssocMaxCpuMinutesPerJob": "AssocMaxCpuMinutesPerJobLimit", "QOSMaxCpuMinutesPerJob": "QOSMaxCpuMinutesPerJobLimit",
+		"QOSMaxCpuPerUser": "QOSMaxCpuPerUserLimit", "QOSMaxNodePerUser": "QOSMaxNodePerUserLimit", "QOSMinCpu": "QOSMinCpuNotSatisfied",
+	}
+}
+
+// reason is Slurm's word for a limit on a resource (empty: on none) of a QOS or an association.
+func (r *limitRow) reason(qos bool, tres string) Reason {
+	word, is := strings.CutPrefix(r.word, "!")
+	switch {
+	case is:
+	case qos:
+		word = "QOS" + word
+	default:
+		word = "Assoc" + word
+	}
+	if tres != "" {
+		kind, _, _ := strings.Cut(tres, "/")
+		name, known := map[string]string{"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres": "GRES", "license": "License", "billing": "Billing", "energy": "Energy", "bb": "BB"}[kind]
+		if !known {
+			name = "Unknown"
+		}
+		if name == "Mem" && (qos || is) && !r.short {
+			name = "Memory"
+		}
+		word = strings.Replace(word, "*", name, 1)
+	}
+	if odd, ok := oddWords()[Reason(word)]; ok {
+		return odd
+	}
+	return Reason(word)
+}
+
+// bound is one limit that holds for a job: it may not go above max.
+type bound struct {
+	what   measure
+	tres   string
+	max    float64
+	scope  scope
+	reason Reason
+	spent  *Spent  // what was used up in the scope
+	safe   float64 // with safe limits the job's own usage counts so much
+}
+
+// gateKey is what jobs must have in common to have the same bounds.
+type gateKey struct {
+	assoc   AssocID
+	qos     string
+	account string
+	uid     uint32
+	part    string
+}
+
+// gate is what holds back jobs of one kind.
+type gate struct {
+	bounds    []bound
+	deny      bool   // what the job alone can not keep is refused when it is submitted
+	always    Reason // nothing of this kind starts
+	noReserve bool
+	minPrio   uint32   // to be given a planned start
+	usage     *float64 // the QOS's factor, where it counts for safe limits
+}
+
+// level is one place where limits may be set, first ones first.
+type level struct {
+	limits Limits
+	qos    *QOS
+	assoc  *Association
+}
+
+// levels are the places that count for a job: the partition's QOS and the job's, and the associations upwards.
+func (t *tables) levels(k gateKey) (out []level) {
+	job, _ := t.qos.Get(k.qos)
+	var part *QOS
+	if p, ok := t.Partition(k.part); ok && p.QOS != "" && p.QOS != k.qos {
+		part, _ = t.qos.Get(p.QOS)
+	}
+	list := []*QOS{part, job}
+	if job.Flag("OverPartQOS") {
+		list = []*QOS{job, part}
+	}
+	for _, q := range list {
+		if q != nil {
+			out = append(out, level{q.Limits, q, nil})
+		}
+	}
+	for a := range t.Line(k.assoc) {
+		out = append(out, level{a.Limits, nil, a})
+	}
+	return out
+}
+
+// gateOf works out the bounds of a kind of job.
+func (t *tables) gateOf(k gateKey) *gate {
+	g := &gate{}
+	if p, ok := t.Partition(k.part); ok && p.MaxCPUsPerUser > 0 {
+		g.bounds = append(g.bounds, bound{ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", nil, 1})
+	}
+	if !t.config.Enforce.Limits {
+		return g
+	}
+	rows, levels, factor := limitTable(), t.levels(k), 1.0
+	for _, l := range levels {
+		if l.qos != nil {
+			g.qos(t, k, l.qos)
+			if f := l.qos.LimitFactor; f != nil && *f > 0 && factor == 1 {
+				factor = *f
+			}
+		}
+	}
+	for i := range rows {
+		g.add(&rows[i], k, levels, factor)
+	}
+	for i := range g.bounds {
+		if g.bounds[i].safe = 1; g.usage != nil {
+			g.bounds[i].safe = *g.usage
+		}
+	}
+	for _, l := range levels {
+		if n, ok := l.limits.Get("MinPrioThreshold", ""); ok {
+			g.minPrio = uint32(n)
+			break
+		}
+	}
+	return g
+}
+
+func (g *gate) qos(t *tables, k gateKey, q *QOS) {
+	g.deny = g.deny || q.Flag("DenyOnLimit")
+	g.noReserve = g.noReserve || q.Flag("NoReserve")
+	if q.Name == k.qos && q.Flag("UsageFactorSafe") {
+		g.usage = &q.UsageFactor
+	}
+	a, ok := t.assocs.Get(k.assoc)
+	if ok && q.UsageThreshold != nil && q.Flag("EnforceUsageThreshold") && a.FairShare < *q.UsageThreshold {
+		g.always = "QOSUsageThreshold"
+	}
+}
+
+// add adds the bounds of one row: of limits for each job or user those of the first place that sets one; of
+// those of groups a QOS's, or all of the associations'.
+func (g *gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
+	group := strings.HasPrefix(r.name, "Grp")
+	var done []string // resources that are decided
+	for _, l := range levels {
+		name := r.name
+		if r.same != "" && l.qos == nil {
+			continue
+		}
+		for x := range l.limits.Named(name) {
+			if slices.Contains(done, x.TRES) || r.same == "" && l.qos == nil && !group && overridden(levels, r.name) {
+				continue
+			}
+			if !group || l.qos != nil {
+				done = append(done, x.TRES)
+			}
+			b := bound{what: r.what, tres: x.TRES, max: float64(x.Max), reason: r.reason(l.qos != nil, x.TRES)}
+			switch {
+			case l.qos == nil && group:
+				b.scope, b.spent = scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}, &l.assoc.Spent
+			case l.qos == nil:
+				b.scope = scope{kind: scopeAssoc, id: uint32(k.assoc)}
+			case r.whose == scopeUser:
+				b.scope = scope{scopeUser, k.uid, l.qos.Name}
+			case r.whose == scopeAccount:
+				b.scope = scope{kind: scopeAccount, name: l.qos.Name + "\x00" + k.account}
+			default:
+				b.scope, b.spent = scope{kind: scopeQOS, name: l.qos.Name}, &l.qos.Spent
+			}
+			if l.qos == nil && x.TRES != "" {
+				b.max *= factor
+			}
+			g.bounds = append(g.bounds, b)
+		}
+	}
+}
+
+// overridden reports whether a QOS sets its own limit in place of an association's.
+func overridden(levels []level, name string) bool {
+	for _, r := range limitTable() {
+		for _, l := range levels {
+			if _, set := l.limits.Get(r.name, ""); r.same == name && l.qos != nil && set {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Meter compares jobs with their limits: with what a snapshot's jobs hold and what has been started since.
+// It belongs to one goroutine.
+type Meter struct {
+	t       *tables
+	now     time.Time
+	plain   bool // without limits that need a look at all running jobs
+	gates   map[gateKey]*gate
+	started map[scope]*tally
+	minutes map[scope][]Amount
+}
+
+// Meter makes one for a pass at a time.
+func (t *tables) Meter(now time.Time) *Meter {
+	return &Meter{t: t, now: now, gates: map[gateKey]*gate{}, started: map[scope]*tally{}, minutes: map[scope][]Amount{}}
+}
+
+// Off reports whether there are no limits at all.
+func (m *Meter) Off() bool { return !m.t.config.counting() }
+
+func (m *Meter) gate(j *Job, part string) *gate {
+	k := gateKey{j.Assoc, j.Spec.QOS, j.Spec.Account, j.Spec.UID, part}
+	g, ok := m.gates[k]
+	if !ok {
+		g = m.t.gateOf(k)
+		m.gates[k] = g
+	}
+	return g
+}
+
+// Reserves reports whether a planned start may be kept free for the job.
+func (m *Meter) Reserves(j *Job, part string) bool {
+	if m.Off() {
+		return true
+	}
+	g := m.gate(j, part)
+	return !g.noReserve && j.Priority >= g.minPrio
+}
+
+// Lifted reports whether the job's QOS lets it go over its partition's time limit.
+func (m *Meter) Lifted(j *Job) bool { return m.t.lifted(j.Spec) }
+
+func (t *tables) lifted(s *JobSpec) bool {
+	q, _ := t.qos.Get(s.QOS)
+	return t.config.Enforce.Limits && q.Flag("PartitionTimeLimit")
+}
+
+// Blocked is why limits keep a job from starting in a partition: with what it asks for, or with an
+// allocation; NoReason if they do not.
+func (m *Meter) Blocked(j *Job, part string, alloc *Alloc) Reason {
+	if m.Off() {
+		return NoReason
+	}
+	g := m.gate(j, part)
+	if len(g.bounds) == 0 || g.always != NoReason {
+		return g.always
+	}
+	var ask asking
+	for i := range g.bounds {
+		b := &g.bounds[i]
+		if b.what == ofSubmits {
+			continue
+		}
+		if b.what > ofWall && ask.tres == nil {
+			ask = m.t.askingOf(j, part, alloc)
+		}
+		if m.over(b, j, &ask) {
+			return b.reason
+		}
+	}
+	return NoReason
+}
+
+// asking is what a job asks for or was given, in all and of the node that gives most.
+type asking struct {
+	tres, node []Amount
+	limit      time.Duration
+}
+
+func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
+	n := *j
+	n.Alloc = alloc
+	p, _ := t.Partition(part)
+	a.tres, a.limit = t.withBilling(part, n.Amounts(t.config, p)), j.Limit
+	if alloc == nil {
+		nodes := max(amountOf(a.tres, "node"), 1)
+		for _, x := range a.tres {
+			a.node = append(a.node, Amount{x.TRES, x.N / nodes})
+		}
+		return a
+	}
+	for _, sh := range alloc.Shares {
+		one := Job{Spec: j.Spec, Alloc: &Alloc{Shares: []Share{sh}}}
+		for _, x := range one.Amounts(t.config, p) {
+			i := slices.IndexFunc(a.node, func(y Amount) bool { return y.TRES == x.TRES })
+			if i < 0 {
+				i, a.node = len(a.node), append(a.node, Amount{TRES: x.TRES})
+			}
+			a.node[i].N = max(a.node[i].N, x.N)
+		}
+	}
+	return a
+}
+
+// over reports whether the job would go over a bound.
+func (m *Meter) over(b *bound, j *Job, ask *asking) bool {
+	minutes := func() float64 { return min(j.Limit, endless).Minutes() }
+	switch b.what {
+	case ofRunning:
+		return float64(m.tally(b.scope).running+1) > b.max
+	case ofWall:
+		return min(j.Limit, Unlimited).Seconds() > b.max
+	case ofJob:
+		return amountOf(ask.tres, b.tres) > b.max
+	case ofNode:
+		return amountOf(ask.node, b.tres) > b.max
+	case ofLeast:
+		return amountOf(ask.tres, b.tres) < b.max
+	case ofJobMins:
+		return float64(amountOf(ask.tres, b.tres)*minutes()) > b.max
+	case ofHeld:
+		return amountOf(ask.tres, b.tres) > 0 && amountOf(m.tally(b.scope).tres, b.tres)+amountOf(ask.tres, b.tres) > b.max
+	case ofRunMins:
+		return !m.plain && amountOf(ask.tres, b.tres) > 0 && m.runMins(b)+float64(amountOf(ask.tres, b.tres)*minutes()) > b.max
+	case ofSpentMins:
+		used, more := amountOf(b.spent.TRES, b.tres)/60, 0.0
+		if b.tres == "billing" {
+			used = b.spent.Raw / 60
+		}
+		if m.t.config.Enforce.Safe {
+			more = float64(amountOf(ask.tres, b.tres) * minutes() * b.safe)
+		}
+		return amountOf(ask.tres, b.tres) > 0 && (used >= b.max || used+more > b.max)
+	case ofSpentWall:
+		more := 0.0
+		if m.t.config.Enforce.Safe {
+			more = float64(min(j.Limit, endless).Seconds() * b.safe)
+		}
+		return b.spent.Wall >= b.max || b.spent.Wall+more > b.max
+	}
+	return false
+}
+
+func (m *Meter) tally(s scope) *tally {
+	if x, ok := m.started[s]; ok {
+		return x
+	}
+	return m.t.tallyOf(s)
+}
+
+func (m *Meter) runMins(b *bound) float64 {
+	list, ok := m.minutes[b.scope]
+	if !ok {
+		list = m.t.runMinutes(b.scope, m.now)
+		m.minutes[b.scope] = list
+	}
+	return amountOf(list, b.tres)
+}
+
+// Start counts a job that the pass has started.
+func (m *Meter) Start(j *Job, alloc *Alloc) {
+	if m.Off() {
+		return
+	}
+	ask := m.t.askingOf(j, alloc.Partition, alloc)
+	c := counted{runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: alloc.Partition, alloc: alloc}
+	for _, s := range m.t.scopes(c) {
+		m.started[s] = m.tally(s).plus(c, ask.tres, 1)
+		if list, ok := m.minutes[s]; ok {
+			m.minutes[s] = Spent{TRES: list}.plus(Spent{TRES: Spent{TRES: ask.tres}.times(min(j.Limit, endless).Minutes()).TRES}).TRES
+		}
+	}
+}
+
+// admitLimits refuses a submission that a limit on submitted jobs forbids, or where its QOS denies on limits
+// one that alone goes over another.
+func (t *tables) admitLimits(j *Job) error {
+	if !t.config.counting() {
+		return nil
+	}
+	refuse := func(why Reason) error {
+		e := Errorf(Denied, ErrPolicy, "limit %s does not allow this job of user %s, account %s, QOS %s", why, j.Spec.User, j.Spec.Account, j.Spec.QOS)
+		e.Hint = string(why)
+		return e
+	}
+	m := t.Meter(t.Now)
+	g := m.gate(j, j.Spec.firstPartition())
+	n := 1
+	if j.Spec.Array != nil {
+		n = max(j.Spec.Array.Tasks.Len(), 1)
+	}
+	alone := &Meter{t: &tables{config: t.config, tallies: newTallies(), books: t.books}, now: t.Now, plain: true}
+	ask := t.askingOf(j, j.Spec.firstPartition(), nil)
+	for i := range g.bounds {
+		switch b := &g.bounds[i]; b.what {
+		case ofSubmits:
+			if float64(m.tally(b.scope).submitted+n) > b.max {
+				return refuse(b.reason)
+			}
+		case ofRunning, ofSpentMins, ofSpentWall, ofRunMins:
+		default:
+			if g.deny && alone.over(b, j, &ask) {
+				return refuse(b.reason)
+			}
+		}
+	}
+	return nil
+}
+
+// Barred is why a partition takes no jobs of an account or QOS; NoReason if it does.
+func (p *Partition) Barred(s *JobSpec) Reason {
+	has := func(list []string, name string) bool {
+		return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, name) })
+	}
+	text := func(what, verb, word string, list []string, name string) Reason {
+		return Reason("Job's " + what + " not permitted to use this partition (" + p.Name + " " + verb + " " + strings.Join(list, ",") + " " + word + " " + name + ")")
+	}
+	switch {
+	case p.AllowAccounts != nil && !has(p.AllowAccounts, s.Account):
+		return text("account", "allows", "not", p.AllowAccounts, s.Account)
+	case p.AllowAccounts == nil && has(p.DenyAccounts, s.Account):
+		return text("account", "denies", "including", p.DenyAccounts, s.Account)
+	case p.AllowQOS != nil && !has(p.AllowQOS, s.QOS):
+		return text("QOS", "allows", "not", p.AllowQOS, s.QOS)
+	case p.AllowQOS == nil && has(p.DenyQOS, s.QOS):
+		return text("QOS", "denies", "including", p.DenyQOS, s.QOS)
+	}
+	return NoReason
+}
+
+// endSpent ends what runs and has used up what its limits allow.
+func (t *tx) endSpent() {
+	if !t.config.Enforce.Limits {
+		return
+	}
+	m := t.Meter(t.at)
+	var over []*Job
+	for j := range t.Live() {
+		if j.Phase == Running && m.spent(j) {
+			over = append(over, j)
+		}
+	}
+	for _, j := range over {
+		n := *j
+		t.end(&n, TimedOut, EndTimeLimit)
+		t.putJob(&n)
+		t.tell(&n)
+	}
+}
+
+// spent reports whether a job that runs has used up one of its limits.
+func (m *Meter) spent(j *Job) bool {
+	g := m.gate(j, j.Alloc.Partition)
+	for i := range g.bounds {
+		b := &g.bounds[i]
+		has := amountOf(m.t.held(j), b.tres)
+		switch {
+		case b.what == ofSpentWall && b.spent.Wall >= b.max,
+			b.what == ofSpentMins && has > 0 && amountOf(b.spent.TRES, b.tres)/60 >= b.max,
+			b.what == ofJobMins && float64(has*j.RunTime(m.now).Minutes()) >= b.max:
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+)
+
+// TopJobs moves a user's pending jobs before the user's other ones of the same partition, account and QOS,
+// in the order given. It changes nice values alone: what these gain, those that they pass lose, so that
+// nobody else's jobs are touched.
+type TopJobs struct {
+	Refs []Ref `json:"refs"`
+}
+
+func (*TopJobs) kind() string { return "top" }
+
+func (c *TopJobs) apply(t *tx) (any, error) {
+	if !t.by.Operator() && !t.config.UserTop {
+		return nil, Errorf(Denied, ErrAccess, "only operators may move jobs to the top: SchedulerParameters has no enable_user_top")
+	}
+	var movers []*Job
+	for _, r := range c.Refs {
+		jobs, err := t.living(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range jobs {
+			switch {
+			case j.Phase != Pending:
+				return nil, Errorf(Conflict, ErrNotPending, "job %d is not pending", j.ID)
+			case j.Held != NotHeld:
+				return nil, Errorf(Conflict, ErrNotHeld, "job %d is held; release it first", j.ID)
+			}
+			if j.moves() && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == j.ID }) {
+				movers = append(movers, j)
+			}
+		}
+	}
+	for len(movers) > 0 {
+		var group, rest []*Job
+		for _, j := range movers {
+			if j.competes(movers[0]) {
+				group = append(group, j)
+			} else {
+				rest = append(rest, j)
+			}
+		}
+		t.top(group)
+		movers = rest
+	}
+	return nil, nil
+}
+
+// moves reports whether nice values change the record's place.
+func (j *Job) moves() bool { return j.Held == NotHeld && j.Spec.Priority == nil }
+
+// competes reports whether two jobs are of one user, partition, account and QOS.
+func (j *Job) competes(o *Job) bool {
+	return j.Spec.UID == o.Spec.UID && j.Spec.Account == o.Spec.Account && j.Spec.QOS == o.Spec.QOS &&
+		strings.Join(j.Spec.Partitions, ",") == strings.Join(o.Spec.Partitions, ",")
+}
+
+// top gives jobs the highest priority of their kind, each one less than the one before.
+func (t *tx) top(movers []*Job) {
+	best, least, gain := movers[0].Priority, movers[0].Priority, 0
+	for _, j := range movers {
+		best, least = max(best, j.Priority), min(least, j.Priority)
+	}
+	var passed []*Job
+	for o := range t.Queue() {
+		if o.moves() && o.Priority >= least && o.competes(movers[0]) && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == o.ID }) {
+			best, passed = max(best, o.Priority), append(passed, o)
+		}
+	}
+	for i, j := range movers {
+		d := int(best) - i - int(j.Priority)
+		gain += d
+		t.nice(j, -d)
+	}
+	for _, o := range passed {
+		t.nice(o, max(gain/len(passed), 1))
+	}
+}
+
+func (t *tx) nice(j *Job, d int) {
+	n, spec := *j, *j.Spec
+	spec.Nice += d
+	n.Spec = &spec
+	t.rank(&n)
+	t.putJob(&n)
+	t.tell(&n)
+}

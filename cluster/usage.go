@@ -1,0 +1,350 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The usage of associations and QOS: what jobs are billed, decayed. All servers must agree to the last
+// bit, so every product stands in float64(...): no CPU may fuse it with a sum, and powers are products.
+
+// power is f to the n-th.
+func power(f float64, n int64) float64 {
+	p := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			p = float64(p * f)
+		}
+		f = float64(f * f)
+	}
+	return p
+}
+
+// halving is Slurm's constant, which is not quite ln 2.
+const halving = 0.693
+
+// decayFactor is what usage is multiplied with each second.
+func (p *PriorityConfig) decayFactor() float64 {
+	if p.HalfLife < time.Second {
+		return 1
+	}
+	return 1 - float64(halving/p.HalfLife.Seconds())
+}
+
+// times is s multiplied with f.
+func (s Spent) times(f float64) Spent {
+	out := Spent{Raw: float64(s.Raw * f), Wall: float64(s.Wall * f)}
+	for _, a := range s.TRES {
+		out.TRES = append(out.TRES, Amount{a.TRES, float64(a.N * f)})
+	}
+	return out
+}
+
+// plus adds; nothing is less than zero.
+func (s Spent) plus(o Spent) Spent {
+	s.Raw, s.Wall, s.TRES = max(s.Raw+o.Raw, 0), max(s.Wall+o.Wall, 0), slices.Clone(s.TRES)
+	for _, a := range o.TRES {
+		i, ok := slices.BinarySearchFunc(s.TRES, a.TRES, func(x Amount, name string) int { return strings.Compare(x.TRES, name) })
+		if !ok {
+			s.TRES = slices.Insert(s.TRES, i, Amount{TRES: a.TRES})
+		}
+		s.TRES[i].N = max(s.TRES[i].N+a.N, 0)
+	}
+	return s
+}
+
+// negative is for sums only.
+func (s Spent) negative() Spent { return s.times(-1) }
+
+// spend charges an association and all above it.
+func (t *tx) spend(id AssocID, s Spent) {
+	for a := range t.Line(id) {
+		n := *a
+		n.Spent = a.Spent.plus(s)
+		putIn(t, t.assocs, n.ID, &n)
+	}
+}
+
+// runUntil is how long the job has run and is charged for.
+func (j *Job) runUntil(now time.Time) time.Duration {
+	if j.Phase == Ending && j.EndingAt.Before(now) {
+		now = j.EndingAt
+	}
+	return j.RunTime(now)
+}
+
+// charge books what the job has used since it was last charged; j is a copy that the caller puts. It
+// reports whether there was anything.
+func (t *tx) charge(j *Job) bool {
+	p := &t.config.Priority
+	if j.Assoc == 0 || !p.Multifactor || j.Alloc == nil {
+		return false
+	}
+	secs := int64((j.runUntil(t.at) - j.Charged) / time.Second)
+	if secs <= 0 {
+		return false
+	}
+	j.Charged += time.Duration(secs) * time.Second
+	q, hasQOS := t.qos.Get(j.Spec.QOS)
+	run := float64(float64(secs) * power(p.decayFactor(), secs))
+	if hasQOS {
+		run = float64(run * q.UsageFactor)
+	}
+	amounts := t.AmountsOf(j)
+	s := Spent{Raw: float64(run * t.BillingOf(j.Alloc.Partition, amounts)), Wall: run}
+	for _, a := range amounts {
+		s = s.plus(Spent{TRES: []Amount{{a.TRES, float64(run * a.N)}}})
+	}
+	t.spend(j.Assoc, s)
+	if hasQOS {
+		n := *q
+		n.Spent = q.Spent.plus(s)
+		putIn(t, t.qos, n.Name, &n)
+	}
+	return true
+}
+
+// AmountsOf lists what a job was given, or while it waits what it asks for.
+func (t *tables) AmountsOf(j *Job) []Amount {
+	p, _ := t.Partition(j.Spec.firstPartition())
+	return j.Amounts(t.config, p)
+}
+
+func (s *JobSpec) firstPartition() string {
+	if len(s.Partitions) == 0 {
+		return ""
+	}
+	return s.Partitions[0]
+}
+
+// Amounts lists what a job was given; while it waits, what it asks for in a partition (which may be nil).
+func (j *Job) Amounts(c *Config, p *Partition) []Amount {
+	var cpus, mem, gpus, nodes int64
+	var types []GRES
+	if j.Alloc != nil {
+		nodes = int64(len(j.Alloc.Shares))
+		for _, sh := range j.Alloc.Shares {
+			cpus, mem, gpus = cpus+int64(sh.CPUs.Len()), mem+int64(sh.MemMB), gpus+int64(sh.GPUs.Len())
+		}
+		for _, name := range sortedNames(j.Alloc.Types) {
+			types = append(types, GRES{Type: name, Count: j.Alloc.Types[name]})
+		}
+	} else {
+		n := j.Spec.asks()
+		nodes, cpus, gpus = int64(n.nodes), int64(n.cpus), n.gpus
+		mem = j.Spec.memory(c, p, n)
+		for _, g := range slices.Concat(j.Spec.PerNode, j.Spec.PerJob, j.Spec.PerTask) {
+			if g.Name == "gpu" && g.Type != "" && types == nil {
+				types = append(types, GRES{Type: g.Type, Count: gpus})
+			}
+		}
+	}
+	out := []Amount{{"cpu", float64(cpus)}, {"mem", float64(mem)}, {"node", float64(nodes)}}
+	if gpus > 0 {
+		out = append(out, Amount{"gres/gpu", float64(gpus)})
+	}
+	for _, g := range types {
+		if g.Type != "" {
+			out = append(out, Amount{"gres/gpu:" + g.Type, float64(g.Count)})
+		}
+	}
+	return out
+}
+
+func sortedNames(m map[string]int64) (names []string) {
+	for k := range m {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// asked is the size of a request: what was asked for, or follows from it.
+type asked struct {
+	nodes, tasks, cpus int
+	gpus               int64
+}
+
+func (s *JobSpec) asks() (n asked) {
+	n.nodes = max(s.MinNodes, 1)
+	if s.MinNodes == 0 && s.TasksPerNode > 0 && s.Tasks > 0 {
+		n.nodes = (s.Tasks + s.TasksPerNode - 1) / s.TasksPerNode
+	}
+	n.tasks = n.nodes
+	switch {
+	case s.Tasks > 0:
+		n.tasks = s.Tasks
+	case s.TasksPerNode > 0:
+		n.tasks = s.TasksPerNode * n.nodes
+	}
+	count := func(list []GRES) (k int64) {
+		for _, g := range list {
+			if g.Name == "gpu" {
+				k += g.Count
+			}
+		}
+		return k
+	}
+	n.gpus = max(count(s.PerJob), count(s.PerNode)*int64(n.nodes), count(s.PerTask)*int64(n.tasks),
+		count(s.PerSocket)*int64(max(s.SocketsPerNode, 1)*n.nodes))
+	per := max(s.CPUsPerTask, 1)
+	if s.CPUsPerTask == 0 && s.CPUsPerGPU > 0 && len(s.PerTask) > 0 {
+		per = s.CPUsPerGPU * int(count(s.PerTask))
+	}
+	n.cpus = max(n.tasks*per, s.MinCPUs*n.nodes)
+	if s.CPUsPerGPU > 0 && len(s.PerTask) == 0 {
+		n.cpus = max(n.cpus, s.CPUsPerGPU*int(n.gpus))
+	}
+	return n
+}
+
+// memory is the request for memory in all, in MB: as asked, else the partition's or the cluster's default.
+func (s *JobSpec) memory(c *Config, p *Partition, n asked) int64 {
+	m := s.Mem
+	if m.Per == MemDefault {
+		m = c.DefMem
+		if p != nil && p.DefMem.MB > 0 {
+			m = p.DefMem
+		}
+	}
+	switch m.Per {
+	case MemPerNode:
+		return int64(m.MB) * int64(n.nodes)
+	case MemPerGPU:
+		return int64(m.MB) * n.gpus
+	}
+	return int64(m.MB) * int64(n.cpus)
+}
+
+// BillingOf is what amounts are billed in a partition, each second.
+func (t *tables) BillingOf(partition string, list []Amount) float64 {
+	p, _ := t.Partition(partition)
+	return Billing(&t.config.Priority, p, list)
+}
+
+// Billing weighs amounts with the partition's weights: by default the sum, with MAX_TRES the largest of
+// what nodes have and the sum of the rest. Without weights the CPUs are billed.
+func Billing(c *PriorityConfig, p *Partition, list []Amount) float64 {
+	if p == nil || len(p.BillingWeights) == 0 {
+		return amountOf(list, "cpu")
+	}
+	sum, top := 0.0, 0.0
+	for _, w := range p.BillingWeights {
+		x := float64(w.N * amountOf(list, w.TRES))
+		base := w.TRES == "cpu" || w.TRES == "mem" || w.TRES == "node"
+		if base && (c.MaxTRES || c.MaxTRESGRES) || c.MaxTRES && strings.HasPrefix(w.TRES, "gres/") {
+			top = max(top, x)
+		} else {
+			sum += x
+		}
+	}
+	return top + sum
+}
+
+// Decay is the clock of priorities: usage fades, running jobs are charged, fair shares and the priorities of
+// pending jobs are computed anew.
+type Decay struct{}
+
+func (*Decay) kind() string { return "decay" }
+
+func (c *Decay) apply(t *tx) (any, error) {
+	p := &t.config.Priority
+	if !p.Multifactor {
+		return nil, nil
+	}
+	old := t.Decayed
+	t.onUndo(func() { t.Decayed = old })
+	secs := int64(0)
+	if old.IsZero() {
+		t.Decayed = t.at
+	} else if secs = int64(t.at.Sub(old) / time.Second); secs > 0 {
+		t.Decayed = old.Add(time.Duration(secs) * time.Second)
+	}
+	t.fade(power(p.decayFactor(), secs), !old.IsZero() && p.UsageReset.between(old, t.at))
+	var charged []*Job
+	for j := range t.Live() {
+		if n := *j; t.charge(&n) {
+			charged = append(charged, &n)
+		}
+	}
+	for _, j := range charged {
+		t.putJob(j)
+	}
+	t.settleShares()
+	t.endSpent()
+	t.rankAll()
+	return nil, nil
+}
+
+// fade multiplies all usage, or sets it to zero.
+func (t *tx) fade(f float64, reset bool) {
+	if f == 1 && !reset {
+		return
+	}
+	if reset {
+		f = 0
+	}
+	for _, a := range slices.Collect(t.Assocs()) {
+		n := *a
+		n.Spent = a.Spent.times(f)
+		putIn(t, t.assocs, n.ID, &n)
+	}
+	for _, q := range slices.Collect(t.QOSes()) {
+		if q.Flag("NoDecay") && !reset {
+			continue
+		}
+		n := *q
+		n.Spent = q.Spent.times(f)
+		putIn(t, t.qos, n.Name, &n)
+	}
+}
+
+// Period is how often usage is set to zero.
+type Period string
+
+// The periods. ResetNow is once, when the configuration is read.
+const (
+	ResetNever     Period = ""
+	ResetNow       Period = "NOW"
+	ResetDaily     Period = "DAILY"
+	ResetWeekly    Period = "WEEKLY"
+	ResetMonthly   Period = "MONTHLY"
+	ResetQuarterly Period = "QUARTERLY"
+	ResetYearly    Period = "YEARLY"
+)
+
+// between reports whether a period begins after a and not after b. Days are those of UTC: all servers
+// must agree on them.
+func (p Period) between(a, b time.Time) bool {
+	begin := func(t time.Time) time.Time {
+		y, m, d := t.UTC().Date()
+		switch p {
+		case ResetDaily:
+		case ResetWeekly:
+			d -= int(t.UTC().Weekday())
+		case ResetMonthly:
+			d = 1
+		case ResetQuarterly:
+			d, m = 1, (m-1)/3*3+1
+		case ResetYearly:
+			d, m = 1, 1
+		default:
+			return time.Time{}
+		}
+		return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	}
+	return !begin(a).Equal(begin(b))
+}
+
+// decayDue is when Decay is due again, zero if never.
+func (t *tables) decayDue() time.Time {
+	p := &t.config.Priority
+	switch {
+	case !p.Multifactor || t.queue.Len() == 0 && !t.Accounting():
+		return time.Time{}
+	case t.Decayed.IsZero():
+		return t.Now
+	}
+	return t.Decayed.Add(max(p.CalcPeriod, time.Second))
+}

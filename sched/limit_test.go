@@ -1,0 +1,322 @@
+package sched
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// limitsOf reads limits as sacctmgr writes them: "GrpTRES=cpu=4 MaxJobs=2".
+func limitsOf(t testing.TB, text string) (out cluster.Limits) {
+	t.Helper()
+	for _, w := range strings.Fields(text) {
+		name, value, _ := strings.Cut(w, "=")
+		tres, number, is := strings.Cut(value, "=")
+		if !is {
+			tres, number = "", value
+		}
+		x := cluster.Limit{Name: name, TRES: tres}
+		if _, err := fmt.Sscan(number, &x.Max); err != nil {
+			t.Fatalf("%s: %v", w, err)
+		}
+		if !slices.ContainsFunc(cluster.LimitNames(), func(r cluster.LimitName) bool { return r.Name == name }) {
+			t.Fatalf("there is no limit %s", name)
+		}
+		out = out.With(x)
+	}
+	return out
+}
+
+// ruled is a bed of four nodes with accounts: users u and v in team, which is below group; and the
+// partitions main and strict, whose QOS is gate.
+type ruled struct{ *bed }
+
+func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string, flags ...string) ruled {
+	b := newBed(t, nodes)
+	cfg := *b.s.Config()
+	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
+	cfg.Priority = cluster.PriorityConfig{Multifactor: true, CalcPeriod: time.Minute, HalfLife: time.Hour, MaxAge: time.Hour}
+	cfg.Partitions = append(slices.Clone(cfg.Partitions), cluster.Partition{Name: "strict", All: true, State: cluster.PartitionUp, QOS: "gate"},
+		cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 30 * time.Minute},
+		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4})
+	b.do(&cluster.Configure{Config: &cfg})
+	lim := func(s string) cluster.Limits { return limitsOf(t, s) }
+	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{
+		{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Limits: lim(qos), Flags: flags}}, {QOS: &cluster.QOS{Name: "gate", UsageFactor: 1, Limits: lim(gate)}},
+		{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}, Limits: lim(root)}},
+		{Account: &cluster.Account{Name: "group"}}, {Assoc: &cluster.Association{Account: "group", Shares: 1, Limits: lim(group)}}}})
+	above, _ := b.s.AssocOf("group", "", "")
+	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{
+		{Account: &cluster.Account{Name: "team"}}, {Assoc: &cluster.Association{Account: "team", Parent: above.ID, Shares: 1, Limits: lim(team)}},
+		{User: &cluster.User{Name: "u", DefaultAccount: "team"}}, {Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1, Limits: lim(user)}},
+		{User: &cluster.User{Name: "v", DefaultAccount: "team"}}, {Assoc: &cluster.Association{Account: "team", User: "v", Shares: 1}}}})
+	return ruled{b}
+}
+
+// ruledJob reads a job: "u 4cpu 2gpu 1000mb 2nodes 60min strict 3tasks".
+func ruledJob(text string) *cluster.JobSpec {
+	s := &cluster.JobSpec{Name: "j", UID: 1, User: "u", Limit: time.Hour}
+	s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 100}
+	for _, w := range strings.Fields(text) {
+		n, unit := 0, ""
+		_, _ = fmt.Sscanf(w, "%d%s", &n, &unit)
+		switch unit {
+		case "cpu":
+			s.CPUsPerTask = n
+		case "gpu":
+			s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(n)}}
+		case "mb":
+			s.Mem.MB = cluster.MemMB(n)
+		case "nodes":
+			s.MinNodes, s.MaxNodes = n, n
+		case "min":
+			s.Limit = time.Duration(n) * time.Minute
+		case "tasks":
+			s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, n-1)}
+		default:
+			if w == "v" {
+				s.User, s.UID = "v", 2
+			} else if w != "u" {
+				s.Partitions = []string{w}
+			}
+		}
+	}
+	return s
+}
+
+// TestLimits has a case for each kind of limit: the jobs submitted in this order, and for each why it
+// waits, - if it starts, or the limit by which it is refused.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct{ limits, jobs, want string }{
+		// of associations: where: limits; each job's
+		{"user: MaxJobs=2", "u, u, u, v", "- - AssocMaxJobsLimit -"},
+		{"team: MaxJobs=1", "u, u, v, v", "- AssocMaxJobsLimit - AssocMaxJobsLimit"},
+		{"team: MaxJobs=1; user: MaxJobs=2", "u, u, u, v, v", "- - AssocMaxJobsLimit - AssocMaxJobsLimit"},
+		{"user: MaxJobs=2", "u 5tasks", "AssocMaxJobsLimit"},
+		{"team: GrpJobs=2", "u, v, u", "- - AssocGrpJobsLimit"},
+		{"group: GrpJobs=2", "u, v, u", "- - AssocGrpJobsLimit"},
+		{"root: GrpJobs=2", "u, v, u", "- - AssocGrpJobsLimit"},
+		{"team: GrpJobs=3; root: GrpJobs=2", "u, v, u", "- - AssocGrpJobsLimit"},
+		{"user: MaxSubmitJobs=2", "u, u, u, v", "- - refused:AssocMaxSubmitJobLimit -"},
+		{"user: MaxSubmitJobs=2", "u 3tasks, u 2tasks", "refused:AssocMaxSubmitJobLimit -"},
+		{"team: GrpSubmitJobs=2", "u, v, u", "- - refused:AssocGrpSubmitJobsLimit"},
+		{"team: GrpTRES=cpu=4", "u 3cpu, v 2cpu, v 1cpu", "- AssocGrpCpuLimit -"},
+		{"group: GrpTRES=mem=300", "u 200mb, v 200mb, v 100mb", "- AssocGrpMemLimit -"},
+		{"team: GrpTRES=node=2", "u 2nodes, v", "- AssocGrpNodeLimit"},
+		{"team: GrpTRES=gres/gpu=2", "u 2gpu, v 1gpu, v", "- AssocGrpGRES -"},
+		{"team: GrpTRES=billing=4", "u 3cpu, v 2cpu", "- AssocGrpBilling"},
+		{"team: GrpTRESRunMins=cpu=100", "u 60min, v 60min, v 40min", "- AssocGrpCPURunMinutesLimit -"},
+		{"team: GrpTRESMins=cpu=0", "u", "AssocGrpCPUMinutesLimit"},
+		{"team: GrpTRESMins=gres/gpu=0", "u, u 1gpu", "- AssocGrpGRESMinutes"},
+		{"team: GrpWall=0", "u", "AssocGrpWallLimit"},
+		{"user: MaxWall=1800", "u 60min, u 30min", "AssocMaxWallDurationPerJobLimit -"},
+		{"team: MaxWall=1800", "u 60min, v 30min", "AssocMaxWallDurationPerJobLimit -"},
+		{"user: MaxTRES=cpu=2", "u 3cpu, u 2cpu, v 3cpu", "AssocMaxCpuPerJobLimit - -"},
+		{"user: MaxTRES=mem=200", "u 201mb, u 200mb", "AssocMaxMemPerJob -"},
+		{"user: MaxTRES=node=1", "u 2nodes, u 1nodes", "AssocMaxNodePerJobLimit -"},
+		{"user: MaxTRES=gres/gpu=1", "u 2gpu, u 1gpu", "AssocMaxGRESPerJob -"},
+		{"user: MaxTRESPerNode=cpu=2", "u 3cpu, u 2cpu 2nodes", "AssocMaxCpuPerNode -"},
+		{"user: MaxTRESMins=cpu=60", "u 2cpu 60min, u 60min", "AssocMaxCpuMinutesPerJobLimit -"},
+		// of QOS
+		{"qos: MaxJobsPerUser=1", "u, u, v, v", "- QOSMaxJobsPerUserLimit - QOSMaxJobsPerUserLimit"},
+		{"qos: MaxJobsPerUser=3; user: MaxJobs=1", "u, u", "- -"},
+		{"qos: MaxJobsPerAccount=1", "u, v", "- MaxJobsPerAccount"},
+		{"qos: MaxSubmitJobsPerUser=1", "u, u, v", "- refused:QOSMaxSubmitJobPerUserLimit -"},
+		{"qos: MaxSubmitJobsPerAccount=1", "u, v", "- refused:MaxSubmitJobsPerAccount"},
+		{"qos: GrpSubmitJobs=1", "u, v", "- refused:QOSGrpSubmitJobsLimit"},
+		{"qos: GrpJobs=1", "u, v", "- QOSGrpJobsLimit"},
+		{"qos: GrpTRES=cpu=4", "u 3cpu, v 2cpu", "- QOSGrpCpuLimit"},
+		{"qos: GrpTRES=cpu=4; team: GrpTRES=cpu=2", "u 3cpu, v 2cpu", "- QOSGrpCpuLimit"},
+		{"qos: GrpTRES=mem=300", "u 200mb, v 200mb", "- QOSGrpMemLimit"},
+		{"qos: GrpTRESMins=mem=0", "u", "QOSGrpMemoryMinutes"},
+		{"qos: GrpTRESRunMins=cpu=100", "u 60min, v 60min, v 40min", "- QOSGrpCPURunMinutesLimit -"},
+		{"qos: GrpWall=0", "u", "QOSGrpWallLimit"},
+		{"qos: MaxWall=1800", "u 60min, u 30min", "QOSMaxWallDurationPerJobLimit -"},
+		{"qos: MaxWall=7200; user: MaxWall=1800", "u 60min", "-"},
+		{"qos: MaxTRES=cpu=2", "u 3cpu, u 2cpu", "QOSMaxCpuPerJobLimit -"},
+		{"qos: MaxTRES=mem=200", "u 201mb", "QOSMaxMemoryPerJob"},
+		{"qos: MaxTRES=node=1", "u 2nodes", "QOSMaxNodePerJobLimit"},
+		{"qos: MaxTRESPerNode=gres/gpu=1", "u 2gpu, u 1gpu 2nodes", "QOSMaxGRESPerNode -"},
+		{"qos: MaxTRESMins=cpu=60", "u 2cpu 60min", "QOSMaxCpuMinutesPerJobLimit"},
+		{"qos: MaxTRESPerUser=cpu=4", "u 3cpu, u 2cpu, v 3cpu", "- QOSMaxCpuPerUserLimit -"},
+		{"qos: MaxTRESPerUser=gres/gpu=2", "u 2gpu, u 1gpu, v 1gpu", "- QOSMaxGRESPerUser -"},
+		{"qos: MaxTRESPerUser=node=1", "u, u", "- QOSMaxNodePerUserLimit"},
+		{"qos: MaxTRESPerAccount=cpu=4", "u 3cpu, v 2cpu", "- MaxCpuPerAccount"},
+		{"qos: MaxTRESRunMinsPerUser=cpu=100", "u 60min, u 60min, v 60min", "- QOSGrpCPURunMinutesLimit -"},
+		{"qos: MinTRES=cpu=2", "u, u 2cpu", "QOSMinCpuNotSatisfied -"},
+		{"qos: MinTRES=gres/gpu=1", "u, u 1gpu", "QOSMinGRES -"},
+		// of the partition's QOS, which comes first; or the job's, if it says so
+		{"gate: MaxJobsPerUser=1", "u strict, u strict, u", "- QOSMaxJobsPerUserLimit -"},
+		{"gate: MaxJobsPerUser=2; qos: MaxJobsPerUser=1", "u strict, u strict, u strict", "- - QOSMaxJobsPerUserLimit"},
+		{"gate: MaxJobsPerUser=2; qos: MaxJobsPerUser=1; flags: OverPartQOS", "u strict, u strict", "- QOSMaxJobsPerUserLimit"},
+		{"gate: GrpTRES=cpu=2", "u 2cpu strict, v strict, v", "- QOSGrpCpuLimit -"},
+		// of the partition
+		{"", "u 3cpu few, u 2cpu few, v 2cpu few, u 2cpu", "- QOSMaxCpuPerUserLimit - -"},
+		// what the job alone can not keep
+		{"qos: MaxTRES=cpu=2; flags: DenyOnLimit", "u 3cpu, u 2cpu", "refused:QOSMaxCpuPerJobLimit -"},
+		{"qos: GrpTRES=cpu=4; flags: DenyOnLimit", "u 5cpu, u 3cpu, u 3cpu", "refused:QOSGrpCpuLimit - QOSGrpCpuLimit"},
+		{"qos: MaxWall=1800; flags: DenyOnLimit", "u 60min", "refused:QOSMaxWallDurationPerJobLimit"},
+		{"user: MaxTRES=cpu=2; flags: DenyOnLimit", "u 3cpu", "refused:AssocMaxCpuPerJobLimit"},
+		{"qos: MinTRES=cpu=2; flags: DenyOnLimit", "u", "refused:QOSMinCpuNotSatisfied"},
+		// a partition's time limit, and a QOS that lifts it
+		{"", "u 60min short, u 10min short", "PartitionTimeLimit -"},
+		{"flags: PartitionTimeLimit", "u 60min short", "-"},
+	} {
+		t.Run(c.limits+"/"+c.jobs, func(t *testing.T) {
+			set := map[string]string{}
+			for _, part := range strings.Split(c.limits, ";") {
+				where, text, _ := strings.Cut(strings.TrimSpace(part), ":")
+				set[where] = text
+			}
+			b := newRuled(t, 4, set["root"], set["group"], set["team"], set["user"], set["qos"], set["gate"], strings.Fields(set["flags"])...)
+			var jobs []cluster.JobID
+			var got []string
+			for _, text := range strings.Split(c.jobs, ",") {
+				b.n++
+				out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: ruledJob(text)}})
+				id := cluster.JobID(0)
+				if out.Err == nil {
+					id = out.Result.(cluster.JobID)
+				} else if out.Err.Kind == cluster.ErrPolicy {
+					got = append(got, "refused:"+out.Err.Hint)
+				} else {
+					t.Fatal(out.Err)
+				}
+				if id != 0 {
+					got = append(got, "")
+				}
+				jobs = append(jobs, id)
+			}
+			b.cycle()
+			for i, id := range jobs {
+				if j, ok := b.s.Job(id); ok && j.Phase == cluster.Pending {
+					got[i] = string(j.Wait)
+				} else if ok {
+					got[i] = "-"
+				}
+			}
+			if text := strings.Join(got, " "); text != c.want {
+				t.Errorf("got %s\nwant %s", text, c.want)
+			}
+		})
+	}
+}
+
+// TestLimitsPass: a job that a limit holds back does not block those behind it, and starts once there is room.
+func TestLimitsPass(t *testing.T) {
+	b := newRuled(t, 1, "", "", "", "MaxJobs=1", "", "")
+	first, second, other := b.add("u"), b.add("u"), b.add("v")
+	b.cycle()
+	if j, _ := b.s.Job(second); j.Wait != "AssocMaxJobsLimit" || b.phase(other) == cluster.Pending {
+		t.Errorf("the second waits for %s, the one behind it is in phase %d", j.Wait, b.phase(other))
+	}
+	b.end(first)
+	b.cycle()
+	if b.phase(second) == cluster.Pending {
+		t.Error("the second does not start when the first is over")
+	}
+}
+
+func (b ruled) add(text string) cluster.JobID {
+	b.t.Helper()
+	return b.do(&cluster.Submit{Spec: ruledJob(text)}).(cluster.JobID)
+}
+
+func (b ruled) phase(id cluster.JobID) cluster.Phase {
+	j, _ := b.s.Job(id)
+	return j.Phase
+}
+
+// TestLimitsHold is the property: whatever is submitted and ends, no pass goes over any limit. What runs is
+// summed anew from all jobs.
+func TestLimitsHold(t *testing.T) {
+	for seed := range uint64(8) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		b := newRuled(t, 6, "GrpTRES=cpu=40", "GrpJobs=9", "GrpTRES=gres/gpu=7", "MaxJobs=4", "MaxTRESPerUser=mem=9000 GrpTRESRunMins=cpu=2000", "GrpTRES=node=3 MaxJobsPerUser=6")
+		for range 60 {
+			for range rnd.IntN(6) {
+				b.add(fmt.Sprintf("%s %dcpu %dgpu %dmb %dnodes %dmin %s", []string{"u", "v"}[rnd.IntN(2)], 1+rnd.IntN(6), rnd.IntN(3), 100+rnd.IntN(3000),
+					1+rnd.IntN(2), 10+rnd.IntN(100), []string{"main", "strict", "few"}[rnd.IntN(3)]))
+			}
+			b.cycle()
+			b.holds(seed)
+			for j := range b.s.Snapshot().Live() {
+				if rnd.IntN(3) == 0 {
+					b.end(j.ID)
+				}
+			}
+			b.now = b.now.Add(time.Duration(rnd.IntN(300)) * time.Second)
+		}
+		var text bytes.Buffer
+		if err := b.s.Snapshot().Encode(&text); err != nil {
+			t.Fatal(err)
+		}
+		again, err := cluster.Decode(&text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Check(); err != nil {
+			t.Errorf("seed %d: read back: %v", seed, err)
+		}
+	}
+}
+
+func (b ruled) holds(seed uint64) {
+	b.t.Helper()
+	sums := map[string]float64{}
+	users := map[string]float64{}
+	for j := range b.s.Live() {
+		add := func(k string, n float64) { sums[k] += n }
+		add("jobs", 1)
+		users["jobs "+j.Spec.User+" "+j.Alloc.Partition]++
+		for _, sh := range j.Alloc.Shares {
+			cpus := float64(sh.CPUs.Len())
+			add("cpu", cpus)
+			add("gpu", float64(sh.GPUs.Len()))
+			add("mem "+j.Spec.User, float64(sh.MemMB))
+			add("run", float64(cpus*max(j.Limit-b.now.Sub(j.Started), 0).Minutes()))
+			if j.Alloc.Partition == "strict" {
+				add("node strict", 1)
+			}
+			if j.Alloc.Partition == "few" {
+				add("few "+j.Spec.User, cpus)
+			}
+		}
+	}
+	for what, top := range map[string]float64{"cpu": 40, "jobs": 9, "gpu": 7, "mem u": 9000, "mem v": 9000, "run": 2000, "node strict": 3, "few u": 4, "few v": 4} {
+		if sums[what] > top {
+			b.t.Fatalf("seed %d: %s is %v, its limit %v", seed, what, sums[what], top)
+		}
+	}
+	if n := users["jobs u main"] + users["jobs u few"]; n > 4 {
+		b.t.Fatalf("seed %d: u runs %v jobs, its limit is 4", seed, n)
+	}
+}
+
+// TestLimitsAreQuick: limits that hold back all of a long queue cost no more than a cycle may.
+func TestLimitsAreQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	b := newRuled(t, 1000, "GrpTRES=cpu=2000", "", "GrpTRES=gres/gpu=100", "MaxTRES=cpu=64", "MaxTRESPerUser=cpu=1000", "")
+	for i := range 10_000 {
+		b.add(fmt.Sprintf("%s %dcpu %dmin", []string{"u", "v"}[i%2], 1+i%8, 10+i%50))
+	}
+	b.cycle()
+	snap, best := b.s.Snapshot(), time.Hour
+	for tries := 0; tries < 100 && best > cycleBar; tries++ {
+		began := time.Now()
+		Schedule(snap, b.now)
+		best = min(best, time.Since(began))
+	}
+	t.Logf("cycle: %s", best)
+	if best > cycleBar {
+		t.Errorf("a cycle takes %s", best)
+	}
+}

@@ -1,0 +1,580 @@
+package slurm
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// manager is one run of sacctmgr.
+type manager struct {
+	sys       *Sys
+	report    report[mgrRow]
+	immediate bool
+	readOnly  bool
+	withAssoc bool
+	books     *mgrBooks
+	modifies  bool
+	after     uint64 // the index of what it has changed itself
+}
+
+var sacctmgrOptions = []opt.Option[manager]{
+	{Long: "immediate", Short: 'i', On: opt.Sacctmgr, Help: "commit without asking", Set: func(m *manager, _ string) error { m.immediate = true; return nil }},
+	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.noHeader = true; return nil }},
+	{Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |", Set: func(m *manager, _ string) error { m.report.parse = 1; return nil }},
+	{Long: "parsable2", Short: 'P', On: opt.Sacctmgr, Help: "fields are separated by |", Set: func(m *manager, _ string) error { m.report.parse = 2; return nil }},
+	{Long: "quiet", Short: 'Q', On: opt.Sacctmgr, Help: "fewer messages", Ignored: "there are none that could be left out", Set: func(*manager, string) error { return nil }},
+	{Long: "readonly", Short: 'r', On: opt.Sacctmgr, Help: "change nothing", Set: func(m *manager, _ string) error { m.readOnly = true; return nil }},
+	{Long: "associations", Short: 's', On: opt.Sacctmgr, Help: "with associations, as withassoc", Set: func(m *manager, _ string) error { m.withAssoc = true; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Sacctmgr, Help: "more messages", Set: func(*manager, string) error { return nil }},
+	{Long: "version", Short: 'V', On: opt.Sacctmgr, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", Short: 'h', On: opt.Sacctmgr, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Sacctmgr, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// What Slurm says to a command without an entity that it knows.
+const (
+	listInput = "No valid entity in list command\nInput line must include \"Account\", \"Association\", \"Cluster\", \"Configuration\",\n" +
+		"\"Event\", \"Federation\", \"Problem\", \"QOS\", \"Resource\", \"Reservation\",\n\"RunAwayJobs\", \"Stats\", \"Transaction\", \"TRES\", \"User\", or \"WCKey\""
+	addInput    = "No valid entity in add command\nInput line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", or \"User\""
+	modifyInput = "No valid entity in modify command\nInput line must include \"Account\", \"Cluster\", \"Federation\", \"Job\", \"QOS\", \"Resource\" or \"User\""
+	deleteInput = "No valid entity in delete command\nInput line must include \"Account\", \"Cluster\", \"Coordinator\", \"Federation\", \"QOS\", \"Resource\", or \"User\""
+)
+
+// otherEntities are what Slurm's sacctmgr knows besides, with what there is in their place.
+func otherEntities() map[string]string {
+	return map[string]string{"configuration": "see scontrol show config", "event": "see sinfo and sacct", "federation": "there is one cluster",
+		"problem": "there is none to look for: the servers agree on one state", "resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
+		"runawayjobs": "there are none: jobs and their history are one state", "stats": "see scontrol ping", "transaction": "changes are in the servers' log",
+		"wckey": "jobs carry theirs, see sacct -o wckey", "coordinator": "make the user an administrator: sacctmgr modify user NAME set adminlevel=Operator", "job": "see scontrol update"}
+}
+
+// noEntity answers a command about nothing that is known.
+func (m *manager) noEntity(args []string, text string) int {
+	if len(args) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(otherEntities())) {
+			if isKey(strings.ToLower(args[0]), 3, name, name+"s") {
+				return m.wrong("sacctmgr: error: muster's sacctmgr has no " + name + ": " + otherEntities()[name])
+			}
+		}
+	}
+	return m.wrong(text)
+}
+
+// mgrEntity is what a word names, or "".
+func mgrEntity(word string) string {
+	w := strings.ToLower(word)
+	for _, e := range []struct {
+		name  string
+		least int
+	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}} {
+		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
+			return e.name
+		}
+	}
+	return ""
+}
+
+// runSacctmgr shows and changes accounts, users and QOS.
+func runSacctmgr(sys *Sys, argv []string) int {
+	m := &manager{sys: sys}
+	rest, code := parseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv, "[<OPTION>] [<COMMAND>]")
+	if code >= 0 {
+		return code
+	}
+	if len(rest) == 0 {
+		return m.session()
+	}
+	return m.run(rest)
+}
+
+// run does one command.
+func (m *manager) run(words []string) int {
+	run := m.verb(strings.ToLower(words[0]))
+	if run == nil {
+		return m.wrong("invalid keyword: " + words[0])
+	}
+	if isKey(strings.ToLower(words[0]), 4, "version") {
+		return run(nil)
+	}
+	if m.readOnly && !isKey(strings.ToLower(words[0]), 1, "show", "list") {
+		return m.wrong("Can't run this command in readonly mode.")
+	}
+	resp, err := call(m.sys, api.ListBooks, api.AfterQuery{After: m.after})
+	if err != nil {
+		text, _ := slurmText(err)
+		return m.sys.fail("%s", text)
+	}
+	m.books, m.report.cols, m.modifies = &mgrBooks{resp}, nil, isKey(strings.ToLower(words[0]), 1, "modify", "update")
+	return run(words[1:])
+}
+
+// maxMgrLine bounds a line of commands.
+const maxMgrLine = 1 << 20
+
+// session does the commands of standard input, one a line, until quit or its end.
+func (m *manager) session() int {
+	in := bufio.NewScanner(m.sys.Stdin)
+	in.Buffer(nil, maxMgrLine)
+	file, _ := m.sys.Stdin.(*os.File)
+	echo := file == nil || !isTerminal(file)
+	for code := 0; ; {
+		fmt.Fprint(m.sys.Stdout, "sacctmgr: ")
+		if !in.Scan() {
+			fmt.Fprintln(m.sys.Stdout)
+			return code
+		}
+		if echo { // as the line editor of Slurm does
+			fmt.Fprintln(m.sys.Stdout, in.Text())
+		}
+		words, ok := mgrSplit(in.Text())
+		switch {
+		case !ok:
+			code = m.wrong("sacctmgr: error: a quote is not closed: " + in.Text())
+		case len(words) == 0:
+		case words[0] == "quit" || words[0] == "exit":
+			return code
+		default:
+			code = m.run(words)
+		}
+	}
+}
+
+// mgrSplit parts a line at blanks that are not in quotes; the quotes go.
+func mgrSplit(line string) (words []string, ok bool) {
+	var word strings.Builder
+	quote, open := rune(0), false
+	for _, r := range line {
+		switch {
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, open = r, true
+		case quote == 0 && unicode.IsSpace(r):
+			if open || word.Len() > 0 {
+				words = append(words, word.String())
+			}
+			open = false
+			word.Reset()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	if open || word.Len() > 0 {
+		words = append(words, word.String())
+	}
+	return words, quote == 0
+}
+
+func (m *manager) verb(word string) func([]string) int {
+	for _, v := range []struct {
+		name  string
+		least int
+		run   func([]string) int
+	}{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
+		{"delete", 3, m.remove}, {"remove", 3, m.remove},
+		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}} {
+		if word == v.name || len(word) >= v.least && strings.HasPrefix(v.name, word) {
+			return v.run
+		}
+	}
+	return nil
+}
+
+// wrong prints lines as they are and fails.
+func (m *manager) wrong(lines ...string) int {
+	for _, l := range lines {
+		fmt.Fprintln(m.sys.Stderr, l)
+	}
+	return 1
+}
+
+// tell prints what will be or is done, also with -Q, as Slurm does.
+func (m *manager) tell(format string, args ...any) { fmt.Fprintf(m.sys.Stdout, format+"\n", args...) }
+
+// nothing says that there was nothing to do.
+func (m *manager) nothing(text string) int {
+	m.tell("%s", text)
+	return 1
+}
+
+// mgrQuery is what a command line selects.
+type mgrQuery struct {
+	where           map[string][]string
+	format          string
+	withAssoc, tree bool
+}
+
+func (q *mgrQuery) has(what, name string) bool {
+	return len(q.where[what]) == 0 || slices.Contains(q.where[what], name)
+}
+
+// conditions reads names, key=value conditions and the words that go with show.
+func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
+	q := &mgrQuery{where: map[string][]string{}, withAssoc: m.withAssoc}
+	for _, a := range args {
+		key, value, isSet := strings.Cut(a, "=")
+		key = strings.ToLower(key)
+		switch {
+		case key == "where" || key == "set":
+		case !isSet && isKey(key, 5, "withassoc"):
+			q.withAssoc = true
+		case !isSet && key == "tree":
+			q.tree = true
+		case !isSet && (isKey(key, 5, "withcoordinator", "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
+			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
+		case !isSet:
+			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
+		case isKey(key, 1, "format"):
+			q.format = value
+		case key == "name" || key == "names" || key == entity || key == entity+"s":
+			q.where[entity] = append(q.where[entity], mgrNameList(value)...)
+		case isKey(key, 2, "accounts", "acct"):
+			q.where["account"] = append(q.where["account"], mgrNameList(value)...)
+		case isKey(key, 1, "users"):
+			q.where["user"] = append(q.where["user"], mgrNameList(value)...)
+		case isKey(key, 3, "partitions"):
+			q.where["partition"] = append(q.where["partition"], mgrNameList(value)...)
+		case isKey(key, 2, "clusters"):
+		default:
+			if !m.modifies {
+				return nil, m.wrong(" Unknown condition: " + a)
+			}
+			return nil, m.wrong(" Unknown condition: "+a, " Use keyword 'set' to modify value")
+		}
+	}
+	return q, -1
+}
+
+// commit asks, and sends the changes.
+func (m *manager) commit(changes []cluster.Change, what string) int {
+	if !m.immediate && !m.agreed() {
+		m.tell(" Changes Discarded")
+		return 0
+	}
+	resp, err := call(m.sys, api.ChangeAccounts, cluster.ChangeAccounts{Changes: changes})
+	if err == nil {
+		m.after = resp.Index
+		return 0
+	}
+	text, _ := slurmText(err)
+	if isKind(err, cluster.ErrJobsActive) {
+		return m.wrong(" Error with request: Job(s) active, cancel job(s) before remove", "  "+err.Error())
+	}
+	if isKind(err, cluster.ErrQOS) || isKind(err, cluster.ErrAccount) || isKind(err, cluster.ErrUser) {
+		text = err.Error()
+	}
+	return m.wrong(" Problem " + what + ": " + text)
+}
+
+// agreed asks whether the changes are to be made.
+func (m *manager) agreed() bool {
+	defer fmt.Fprintln(m.sys.Stdout)
+	fmt.Fprint(m.sys.Stdout, "Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
+	for in := bufio.NewReader(m.sys.Stdin); ; {
+		line, err := in.ReadString('\n')
+		switch word := strings.ToLower(strings.TrimSpace(line)); {
+		case strings.HasPrefix(word, "y"):
+			return true
+		case err != nil, word == "", strings.HasPrefix(word, "n"):
+			return false
+		}
+		fmt.Fprint(m.sys.Stdout, "Y or N please\n(N/y): ")
+	}
+}
+
+// add makes accounts, users and QOS.
+func (m *manager) add(args []string) int {
+	entity := ""
+	if len(args) > 0 {
+		entity = mgrEntity(args[0])
+	}
+	switch entity {
+	case "account":
+		return m.addAccounts(args[1:])
+	case "user":
+		return m.addUsers(args[1:])
+	case "qos":
+		return m.addQOS(args[1:])
+	case "cluster":
+		if len(args) == 2 && strings.EqualFold(args[1], m.books.Cluster) {
+			return m.nothing(" This cluster " + m.books.Cluster + " already exists.  Not adding.")
+		}
+		return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form")
+	}
+	return m.noEntity(args, addInput)
+}
+
+// mgrNameList is a list of names; names are in lower case.
+func mgrNameList(v string) []string {
+	if v == "" || v == `""` {
+		return []string{""}
+	}
+	return splitList(strings.ToLower(v))
+}
+
+// mgrWords splits a line into names and settings.
+func mgrWords(args []string, nameKeys ...string) (names []string, list []setting) {
+	for _, a := range args {
+		if strings.EqualFold(a, "set") || strings.EqualFold(a, "where") {
+			continue
+		}
+		if !strings.Contains(a, "=") {
+			names = append(names, mgrNameList(a)...)
+			continue
+		}
+		s, _ := settings([]string{a})
+		if slices.Contains(nameKeys, s[0].key) {
+			names = append(names, mgrNameList(s[0].value)...)
+		} else if s[0].key != "cluster" && s[0].key != "clusters" {
+			list = append(list, s[0])
+		}
+	}
+	return names, list
+}
+
+func (m *manager) unknown(s setting) int {
+	return m.wrong(" Unknown option: "+s.text, " Use keyword 'where' to modify condition")
+}
+
+// unknownQOS is the same for QOS: Slurm prints it where the answer goes.
+func (m *manager) unknownQOS(s setting) int {
+	return m.nothing(" Unknown option: " + s.text + "\n Use keyword 'where' to modify condition")
+}
+
+// badQOS tells of a value that a QOS can not have; of flags Slurm tells where the answer goes.
+func (m *manager) badQOS(label string, err error) int {
+	if label == "Flags" {
+		return m.nothing(err.Error())
+	}
+	return m.wrong(err.Error())
+}
+
+func (m *manager) addAccounts(args []string) int {
+	names, list := mgrWords(args, "name", "names", "account", "accounts")
+	model, a := cluster.Association{Shares: 1}, cluster.Account{}
+	parent := cluster.RootName
+	var given []string
+	for _, s := range list {
+		switch {
+		case isKey(s.key, 3, "description"):
+			a.Description = strings.ToLower(s.value)
+		case isKey(s.key, 1, "organization"):
+			a.Organization = strings.ToLower(s.value)
+		case isKey(s.key, 3, "parent"):
+			parent = strings.ToLower(s.value)
+		default:
+			label, code := m.setAssoc(&model, []string{cluster.NormalQOS}, s)
+			if code != 0 {
+				return code
+			}
+			given = append(given, label)
+		}
+	}
+	above := m.books.find(parent, "", "")
+	if above == nil {
+		return m.wrong(" Parent account '"+parent+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.", " No associations created.")
+	}
+	model.Parent = above.ID
+	var changes []cluster.Change
+	var made []string
+	for _, name := range names {
+		if m.books.find(name, "", "") != nil {
+			continue
+		}
+		acct, as := a, model
+		acct.Name, as.Account = name, name
+		acct.Description, acct.Organization = cmp.Or(a.Description, name), cmp.Or(a.Organization, choose(parent == cluster.RootName, name, parent))
+		changes, made = append(changes, cluster.Change{Account: &acct}, cluster.Change{Assoc: &as}), append(made, name)
+	}
+	if len(made) == 0 {
+		return m.nothing(" Nothing new added.")
+	}
+	m.tell(" Adding Account(s)\n  %s\n Settings\n  Description     = %s\n  Organization    = %s\n Associations", strings.Join(made, "\n  "),
+		cmp.Or(a.Description, "Account Name"), cmp.Or(a.Organization, "Parent/Account Name"))
+	for _, name := range made {
+		m.tell("  A = %-10.10s C = %-10.10s", name, m.books.Cluster)
+	}
+	if len(list) > 0 {
+		m.tell(" Settings\n%s", strings.Join(assocTold(&model, given, parent), "\n"))
+	}
+	return m.commit(changes, "adding accounts")
+}
+
+// find looks up an association.
+func (b *mgrBooks) find(account, user, partition string) *cluster.Association {
+	for _, a := range b.Assocs {
+		if a.Account == account && a.User == user && a.Partition == partition {
+			return a
+		}
+	}
+	return nil
+}
+
+func (b *mgrBooks) user(name string) *cluster.User {
+	i := slices.IndexFunc(b.Users, func(u *cluster.User) bool { return u.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return b.Users[i]
+}
+
+func (m *manager) addUsers(args []string) int {
+	names, list := mgrWords(args, "name", "names", "user", "users")
+	model, u := cluster.Association{Shares: 1}, cluster.User{}
+	var accounts, given []string
+	parts := []string{""}
+	for _, s := range list {
+		switch {
+		case isKey(s.key, 2, "accounts"):
+			accounts = mgrNameList(s.value)
+		case isKey(s.key, 8, "defaultaccount"):
+			u.DefaultAccount = strings.ToLower(s.value)
+		case isKey(s.key, 2, "adminlevel"):
+			u.AdminLevel = adminLevel(s.value)
+		case isKey(s.key, 3, "partitions"):
+			parts = splitList(s.value)
+		default:
+			label, code := m.setAssoc(&model, []string{cluster.NormalQOS}, s)
+			if code != 0 {
+				return code
+			}
+			given = append(given, label)
+		}
+	}
+	if accounts == nil && u.DefaultAccount != "" {
+		accounts = []string{u.DefaultAccount}
+	}
+	if accounts == nil {
+		return m.wrong(" Need name of account to add user to.")
+	}
+	var changes []cluster.Change
+	var fresh, places []string
+	for _, acct := range accounts {
+		if m.books.find(acct, "", "") == nil {
+			return m.wrong(" This account '"+acct+"' doesn't exist.", "        Contact your admin to add this account.", " No associations or wckeys created.")
+		}
+		for _, name := range names {
+			if m.books.user(name) == nil && !slices.Contains(fresh, name) {
+				user := u
+				user.Name, user.DefaultAccount = name, cmp.Or(u.DefaultAccount, accounts[0])
+				fresh, changes = append(fresh, name), append(changes, cluster.Change{User: &user})
+			}
+			for _, part := range parts {
+				if m.books.find(acct, name, part) != nil {
+					continue
+				}
+				as := model
+				as.Account, as.User, as.Partition = acct, name, part
+				changes = append(changes, cluster.Change{Assoc: &as})
+				place := fmt.Sprintf("  U = %-9.9s A = %-10.10s C = %-10.10s", name, acct, m.books.Cluster)
+				if part != "" {
+					place += fmt.Sprintf(" P = %-10.10s", part)
+				}
+				places = append(places, place)
+			}
+		}
+	}
+	if len(places) == 0 {
+		return m.nothing(" Nothing new added.")
+	}
+	if fresh != nil {
+		m.tell(" Adding User(s)\n  %s", strings.Join(fresh, "\n  "))
+		if u.DefaultAccount != "" || u.AdminLevel != "" {
+			m.tell(" Settings =")
+		}
+		if u.DefaultAccount != "" {
+			m.tell("  Default Account = %s", u.DefaultAccount)
+		}
+		if u.AdminLevel != "" {
+			m.tell("  Admin Level     = %s", u.AdminLevel)
+		}
+	}
+	m.tell(" Associations =\n%s", strings.Join(places, "\n"))
+	m.tell("%s", strings.Join(append([]string{" Non Default Settings"}, assocTold(&model, given, "")...), "\n"))
+	return m.commit(changes, "adding users")
+}
+
+// adminLevel reads the word of an administrator's rank.
+func adminLevel(v string) string {
+	for _, w := range []string{"Administrator", "Operator"} {
+		if v != "" && strings.HasPrefix(strings.ToLower(w), strings.ToLower(v)) {
+			return w
+		}
+	}
+	return "None"
+}
+
+func (m *manager) addQOS(args []string) int {
+	names, list := mgrWords(args, "name", "names", "qos")
+	model := cluster.QOS{UsageFactor: 1}
+	var given []string
+	for _, s := range list {
+		label, known, err := setQOSKey(&model, s)
+		if !known {
+			return m.unknownQOS(s)
+		} else if err != nil {
+			return m.badQOS(label, err)
+		}
+		if code := m.checkQOS(label, s); code != 0 {
+			return code
+		}
+		given = append(given, label)
+	}
+	var changes []cluster.Change
+	var made []string
+	for _, name := range names {
+		if slices.ContainsFunc(m.books.QOS, func(q *cluster.QOS) bool { return q.Name == name }) {
+			continue
+		}
+		q := model
+		q.Name, q.Description = name, cmp.Or(model.Description, name)
+		changes, made = append(changes, cluster.Change{QOS: &q}), append(made, name)
+	}
+	if len(made) == 0 {
+		return m.nothing(" Nothing new added.")
+	}
+	m.tell(" Adding QOS(s)\n  %s\n Settings\n  Description    = %s", strings.Join(made, "\n  "), cmp.Or(model.Description, made[0]))
+	for _, line := range qosTold(&model, given) {
+		m.tell("%s", line)
+	}
+	return m.commit(changes, "adding QOS")
+}
+
+// setAssoc sets one key of an association and returns its label, or says what is wrong.
+func (m *manager) setAssoc(a *cluster.Association, have []string, s setting) (label string, code int) {
+	label, known, err := setAssocKey(a, have, s)
+	switch {
+	case !known:
+		return label, m.unknown(s)
+	case err != nil:
+		return label, m.wrong(err.Error())
+	}
+	return label, m.checkQOS(label, s)
+}
+
+// checkQOS refuses names of QOS that do not exist, in the settings that take any.
+func (m *manager) checkQOS(label string, s setting) int {
+	if label != "QOS" && label != "DefQOS" && label != "Preempt" || s.value == "-1" {
+		return 0
+	}
+	var all []string
+	for _, q := range m.books.QOS {
+		all = append(all, q.Name)
+	}
+	for _, w := range mgrNameList(s.value) {
+		if w != "" && !slices.Contains(all, w) {
+			return m.wrong("sacctmgr: error: You gave a bad qos '"+w+"'. Valid QOS's are "+strings.Join(all, ","), " Unknown option: "+s.text, " Use keyword 'where' to modify condition")
+		}
+	}
+	return 0
+}

@@ -1,0 +1,306 @@
+package slurm
+
+import (
+	"bufio"
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/opt"
+)
+
+// prioOptions is what sprio's line and variables ask for.
+type prioOptions struct {
+	jobs                          []cluster.JobID
+	users                         []uint32
+	named                         bool     // -u: with the users
+	strangers                     []string // that there are not
+	parts                         []string
+	format, sort                  string
+	long, norm, weights, noHeader bool
+	clusters                      string
+	verbose                       int
+}
+
+var sprioOptions = []opt.Option[prioOptions]{
+	{Long: "federation", On: opt.Sprio, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
+	{Long: "local", On: opt.Sprio, Env: "LOCAL", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
+	{Long: "sibling", On: opt.Sprio, Env: "SIBLING", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sprio, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter", Set: func(o *prioOptions, v string) error { o.format = v; return nil }},
+	{Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sprio, Meta: "ids", Help: "only these jobs", Set: setPrioJobs},
+	{Long: "long", Short: 'l', On: opt.Sprio, Help: "more columns", Set: func(o *prioOptions, _ string) error { o.long = true; return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sprio, Env: "sprio=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *prioOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Sprio, Alias: "clusters"},
+	{Long: "noheader", Short: 'h', On: opt.Sprio, Help: "no line of headers", Set: func(o *prioOptions, _ string) error { o.noHeader = true; return nil }},
+	{Long: "norm", Short: 'n', On: opt.Sprio, Help: "factors before they are weighed", Set: func(o *prioOptions, _ string) error { o.norm = true; return nil }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sprio, Meta: "names", Help: "only jobs in these partitions", Set: func(o *prioOptions, v string) error { o.parts = splitList(v); return nil }},
+	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sprio, Meta: "fields", Help: "letters to sort by, - before one for the other direction", Set: func(o *prioOptions, v string) error { o.sort = v; return nil }},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sprio, Meta: "users", Help: "only jobs of these users", Set: setPrioUsers},
+	{Long: "users", Arg: opt.Required, On: opt.Sprio, Alias: "user"},
+	{Long: "verbose", Short: 'v', On: opt.Sprio, Help: "more messages", Set: func(o *prioOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "weights", Short: 'w', On: opt.Sprio, Help: "the weight of each factor", Set: func(o *prioOptions, _ string) error { o.weights = true; return nil }},
+	{Long: "version", Short: 'V', On: opt.Sprio, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Sprio, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Sprio, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+func setPrioJobs(o *prioOptions, v string) error {
+	for _, w := range splitList(v) {
+		n, err := strconv.ParseUint(w, 10, 32)
+		if err != nil || n == 0 {
+			return opt.Errorf(opt.CodeError, "error: Invalid job id: %s", w)
+		}
+		o.jobs = append(o.jobs, cluster.JobID(n))
+	}
+	return nil
+}
+
+func setPrioUsers(o *prioOptions, v string) error {
+	o.named = true
+	for _, w := range splitList(v) {
+		if u, ok := LookupUser(w); ok {
+			o.users = append(o.users, u.UID)
+		} else if n, err := strconv.ParseUint(w, 10, 32); err == nil {
+			o.users = append(o.users, uint32(n))
+		} else {
+			o.strangers = append(o.strangers, w)
+		}
+	}
+	return nil
+}
+
+// prioRow is one line of sprio: a job in a partition, or the weights.
+type prioRow struct {
+	*api.JobPriority
+	weighed cluster.Factors
+	w       *cluster.PriorityWeights
+	weights bool
+}
+
+// part is one factor: as it comes, weighed, or its weight.
+func (r *prioRow) part(of func(*cluster.Factors) float64, weight uint32, norm bool) string {
+	switch {
+	case r.weights:
+		return uintText(weight)
+	case norm:
+		return strconv.FormatFloat(of(&r.Factors), 'f', 7, 64)
+	}
+	return strconv.FormatFloat(math.Trunc(of(&r.weighed)), 'f', 0, 64)
+}
+
+// words is a text that the line of weights leaves empty.
+func (r *prioRow) words(text func() string) string {
+	if r.weights {
+		return ""
+	}
+	return text()
+}
+
+func ageOf(f *cluster.Factors) float64   { return f.Age }
+func assocOf(f *cluster.Factors) float64 { return f.Assoc }
+func fairOf(f *cluster.Factors) float64  { return f.FairShare }
+func sizeOf(f *cluster.Factors) float64  { return f.Size }
+func partOf(f *cluster.Factors) float64  { return f.Partition }
+func qosOf(f *cluster.Factors) float64   { return f.QOS }
+
+// tresParts writes cpu=156,gres/gpu=375.
+func (r *prioRow) tresParts(norm bool) string {
+	list, digits := r.weighed.TRES, 0
+	switch {
+	case r.weights && len(r.w.TRES) == 0:
+		return "(null)"
+	case r.weights:
+		list = r.w.TRES
+	case norm:
+		list, digits = r.Factors.TRES, 2
+	}
+	var parts []string
+	for _, a := range list {
+		n := a.N
+		if digits == 0 {
+			n = math.Trunc(n)
+		}
+		if n > 0 {
+			parts = append(parts, a.TRES+"="+strconv.FormatFloat(n, 'f', digits, 64))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// prioColumns are the letters of sprio. A function: nothing is laid out at start.
+func prioColumns() []format.Column[prioRow] {
+	return []format.Column[prioRow]{
+		{Code: 'a', Head: "AGE", Of: func(r *prioRow) string { return r.part(ageOf, r.w.Age, true) }},
+		{Code: 'A', Head: "AGE", Of: func(r *prioRow) string { return r.part(ageOf, r.w.Age, false) }},
+		{Code: 'b', Head: "ASSOC", Of: func(r *prioRow) string { return r.part(assocOf, r.w.Assoc, true) }},
+		{Code: 'B', Head: "ASSOC", Of: func(r *prioRow) string { return r.part(assocOf, r.w.Assoc, false) }},
+		{Code: 'c', Head: "CLUSTER", Of: func(*prioRow) string { return "(null)" }},
+		{Code: 'f', Head: "FAIRSHARE", Of: func(r *prioRow) string { return r.part(fairOf, r.w.FairShare, true) }},
+		{Code: 'F', Head: "FAIRSHARE", Of: func(r *prioRow) string { return r.part(fairOf, r.w.FairShare, false) }},
+		{Code: 'i', Head: "JOBID", Of: func(r *prioRow) string {
+			if r.weights {
+				return "Weights"
+			}
+			return uintText(uint32(cmp.Or(r.Job.ArrayID, r.Job.ID)))
+		}},
+		{Code: 'j', Head: "JOBSIZE", Of: func(r *prioRow) string { return r.part(sizeOf, r.w.Size, true) }},
+		{Code: 'J', Head: "JOBSIZE", Of: func(r *prioRow) string { return r.part(sizeOf, r.w.Size, false) }},
+		{Code: 'N', Head: "NICE", Of: func(r *prioRow) string { return r.words(func() string { return strconv.Itoa(r.Factors.Nice) }) }},
+		{Code: 'p', Head: "PARTITION", Of: func(r *prioRow) string { return r.part(partOf, r.w.Partition, true) }},
+		{Code: 'P', Head: "PARTITION", Of: func(r *prioRow) string { return r.part(partOf, r.w.Partition, false) }},
+		{Code: 'q', Head: "QOS", Of: func(r *prioRow) string { return r.part(qosOf, r.w.QOS, true) }},
+		{Code: 'Q', Head: "QOS", Of: func(r *prioRow) string { return r.part(qosOf, r.w.QOS, false) }},
+		{Code: 'r', Head: "PARTITION", Of: func(r *prioRow) string { return r.words(func() string { return r.Partition }) }},
+		{Code: 'S', Head: "SITE", Of: func(r *prioRow) string {
+			if r.weights {
+				return "1"
+			}
+			return strconv.Itoa(r.Factors.Site)
+		}},
+		{Code: 't', Head: "TRES", Of: func(r *prioRow) string { return r.tresParts(true) }},
+		{Code: 'T', Head: "TRES", Of: func(r *prioRow) string { return r.tresParts(false) }},
+		{Code: 'u', Head: "USER", Of: func(r *prioRow) string { return r.words(func() string { return r.Job.Spec.User }) }},
+		{Code: 'y', Head: "PRIORITY", Of: func(r *prioRow) string {
+			return r.words(func() string { return strconv.FormatFloat(float64(r.Sum)/math.MaxUint32, 'f', 14, 64) })
+		}},
+		{Code: 'Y', Head: "PRIORITY", Of: func(r *prioRow) string { return r.words(func() string { return uintText(r.Sum) }) }},
+	}
+}
+
+// The long lists; without -l the factors of no weight are left out.
+const (
+	prioLong     = "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
+	prioLongNorm = "%.15i %9r %.8u %10y %10a %10b %10f %10j %10p %10q %20t"
+)
+
+// defaultFormat shows the factors that have a weight.
+func (o *prioOptions) defaultFormat(w *cluster.PriorityWeights) string {
+	switch {
+	case o.long && o.norm:
+		return prioLongNorm
+	case o.long:
+		return prioLong
+	}
+	out, size, letters := "%.15i %9r", " %.10", "YSABFJPQT"
+	if o.norm {
+		out, size, letters = "%.15i %9r", " %10", "y-abfjpqt"
+	}
+	if o.named {
+		out += " %.8u"
+	}
+	has := []bool{true, !o.norm, w.Age > 0, w.Assoc > 0, w.FairShare > 0, w.Size > 0, w.Partition > 0, w.QOS > 0, len(w.TRES) > 0}
+	for i, show := range has {
+		switch {
+		case show && i == len(has)-1:
+			out += " %20" + letters[i:i+1]
+		case show:
+			out += size + letters[i:i+1]
+		}
+	}
+	return out
+}
+
+// prioUsage is what Slurm prints of a stray word.
+const prioUsage = `Usage: sprio [-j jid[s]] [-u user_name[s]] [-o format] [-p partitions]
+   [--federation] [--local] [--sibling] [--usage] [-hlnvVw]`
+
+// runSprio shows the factors of pending jobs.
+func runSprio(sys *Sys, argv []string) int {
+	var o prioOptions
+	rest, code := parseQuery(sys, opt.Sprio, sprioOptions, &o, argv, "[OPTIONS]")
+	if code >= 0 {
+		return code
+	}
+	if len(rest) > 0 {
+		sys.say("error: Unrecognized option: %s", rest[0])
+		return sys.usage(&UsageError{Code: opt.CodeError, Stdout: true, Lines: []string{prioUsage}})
+	}
+	for _, w := range o.strangers {
+		sys.say("error: Invalid user: %s\n", w)
+	}
+	if code := sys.onlyCluster(o.clusters); code != 0 {
+		return code
+	}
+	resp, err := call(sys, api.ListPriorities, api.AfterQuery{})
+	if err != nil {
+		text, _ := slurmText(err)
+		return sys.fail("%s", text)
+	}
+	if !resp.Priority.Multifactor {
+		sys.say("You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
+		return 1
+	}
+	w := &resp.Priority.Weights
+	f, bad := format.Parse(prioColumns(), cmp.Or(o.format, o.defaultFormat(w)), "")
+	for _, c := range bad {
+		sys.say("error: Invalid job format specification: %s", c)
+	}
+	rows := o.rows(&resp)
+	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
+	defer out.Flush()
+	if o.weights {
+		rows = []prioRow{{JobPriority: &api.JobPriority{Job: &cluster.Job{Spec: &cluster.JobSpec{}}}, w: w, weights: true}}
+	} else if len(rows) == 0 && len(o.jobs) > 0 {
+		out.WriteString("Unable to find jobs matching user/id(s) specified\n")
+		return 0
+	} else if code := o.order(sys, rows); code != 0 {
+		return code
+	}
+	if !o.noHeader {
+		out.Write(append(f.Header(nil), '\n'))
+	}
+	var line []byte
+	for i := range rows {
+		line = append(f.Row(line[:0], &rows[i]), '\n')
+		out.Write(line)
+	}
+	return 0
+}
+
+// rows are the jobs that were asked for.
+func (o *prioOptions) rows(resp *api.PrioritiesResponse) (rows []prioRow) {
+	w := &resp.Priority.Weights
+	for i := range resp.Jobs {
+		p := &resp.Jobs[i]
+		switch {
+		case len(o.jobs) > 0 && !slices.Contains(o.jobs, p.Job.ID) && !slices.Contains(o.jobs, p.Job.ArrayID):
+		case o.named && !slices.Contains(o.users, p.Job.Spec.UID):
+		case len(o.parts) > 0 && !slices.Contains(o.parts, p.Partition):
+		default:
+			rows = append(rows, prioRow{JobPriority: p, weighed: p.Factors.Weigh(w), w: w})
+		}
+	}
+	return rows
+}
+
+// order sorts by the letters of -S: numbers as numbers.
+func (o *prioOptions) order(sys *Sys, rows []prioRow) int {
+	for _, key := range slices.Backward(strings.Split(o.sort, ",")) {
+		letter, down := strings.TrimLeft(key, "+-"), strings.HasPrefix(key, "-")
+		if letter == "" {
+			continue
+		}
+		c := format.Find(prioColumns(), letter[0])
+		if c == nil {
+			return sys.fail("Invalid sort specification: %s", key)
+		}
+		slices.SortStableFunc(rows, func(a, b prioRow) int {
+			x, y := c.Of(&a), c.Of(&b)
+			d := strings.Compare(x, y)
+			if n, err := strconv.ParseFloat(x, 64); err == nil {
+				m, _ := strconv.ParseFloat(y, 64)
+				d = cmp.Compare(n, m)
+			}
+			if down {
+				return -d
+			}
+			return d
+		})
+	}
+	return 0
+}

@@ -1,0 +1,309 @@
+package slurm
+
+import (
+	"bufio"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/opt"
+)
+
+// shareOptions is what sshare's line asks for.
+type shareOptions struct {
+	accounts, users             []string
+	all, long, parts, usersOnly bool
+	report                      report[shareRow]
+	format                      string
+	helpFormat                  bool
+	clusters                    string
+	verbose                     int
+}
+
+var sshareOptions = []opt.Option[shareOptions]{
+	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these accounts", Set: func(o *shareOptions, v string) error { o.accounts = splitList(v); return nil }},
+	{Long: "all", Short: 'a', On: opt.Sshare, Help: "all users", Set: func(o *shareOptions, _ string) error { o.all = true; return nil }},
+	{Long: "helpformat", Short: 'e', On: opt.Sshare, Help: "list the fields of --format", Set: func(o *shareOptions, _ string) error { o.helpFormat = true; return nil }},
+	{Long: "long", Short: 'l', On: opt.Sshare, Help: "more fields", Set: func(o *shareOptions, _ string) error { o.long = true; return nil }},
+	{Long: "partition", Short: 'm', On: opt.Sshare, Help: "the associations' partitions", Set: func(o *shareOptions, _ string) error { o.parts = true; return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sshare, Env: "sshare=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *shareOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Sshare, Alias: "clusters"},
+	{Long: "noheader", Short: 'n', On: opt.Sshare, Help: "no line of headers", Set: func(o *shareOptions, _ string) error { o.report.noHeader = true; return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sshare, Meta: "fields", Help: "what to show, as name[%width],...", Set: func(o *shareOptions, v string) error { o.format = v; return nil }},
+	{Long: "parsable", Short: 'p', On: opt.Sshare, Help: "fields end with |", Set: func(o *shareOptions, _ string) error { o.report.parse = 1; return nil }},
+	{Long: "parsable2", Short: 'P', On: opt.Sshare, Help: "fields are separated by |", Set: func(o *shareOptions, _ string) error { o.report.parse = 2; return nil }},
+	{Long: "users", Short: 'u', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these users", Set: func(o *shareOptions, v string) error { o.users = splitList(v); return nil }},
+	{Long: "Users", Short: 'U', On: opt.Sshare, Help: "users alone, no accounts", Set: func(o *shareOptions, _ string) error { o.usersOnly = true; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Sshare, Help: "more messages", Set: func(o *shareOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "version", Short: 'V', On: opt.Sshare, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Sshare, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Sshare, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// shareRow is one association with its standing.
+type shareRow struct {
+	*cluster.Association
+	stand *cluster.Standing
+	depth int
+	books *api.BooksResponse
+	flat  bool // no indents
+}
+
+func (r *shareRow) root() bool { return r.Parent == 0 }
+
+func six(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
+
+// shareColumns are the fields of sshare. A function: nothing is laid out at start.
+func shareColumns() []reportColumn[shareRow] {
+	return []reportColumn[shareRow]{
+		{"Account", "Account", -20, func(r *shareRow) string {
+			if r.flat {
+				return r.Association.Account
+			}
+			return strings.Repeat(" ", r.depth) + r.Association.Account
+		}},
+		{"User", "User", 10, func(r *shareRow) string { return r.Association.User }},
+		{"Partition", "Partition", 12, func(r *shareRow) string { return r.Association.Partition }},
+		{"RawShares", "RawShares", 10, func(r *shareRow) string {
+			switch {
+			case r.root():
+				return ""
+			case r.Shares == cluster.ShareParent:
+				return "parent"
+			}
+			return strconv.Itoa(r.Shares)
+		}},
+		{"NormShares", "NormShares", 11, func(r *shareRow) string {
+			if r.Shares == cluster.ShareParent && !r.books.Priority.NoFairTree {
+				return ""
+			}
+			return six(r.stand.NormShares)
+		}},
+		{"RawUsage", "RawUsage", 11, func(r *shareRow) string { return strconv.FormatInt(int64(r.Spent.Raw), 10) }},
+		{"NormUsage", "NormUsage", 11, func(r *shareRow) string {
+			if r.root() {
+				return ""
+			}
+			return six(r.stand.NormUsage)
+		}},
+		{"EffectvUsage", "EffectvUsage", 13, func(r *shareRow) string {
+			if r.root() { // all of it, also while there is none
+				return six(1)
+			}
+			return six(r.stand.Usage)
+		}},
+		{"FairShare", "FairShare", 10, func(r *shareRow) string {
+			if r.Association.User == "" && !r.books.Priority.NoFairTree {
+				return ""
+			}
+			return six(r.FairShare)
+		}},
+		{"LevelFS", "LevelFS", 10, func(r *shareRow) string {
+			switch {
+			case r.root():
+				return ""
+			case math.IsInf(r.stand.LevelFS, 1):
+				return "inf"
+			}
+			return six(r.stand.LevelFS)
+		}},
+		{"GrpTRESMins", "GrpTRESMins", 30, func(r *shareRow) string { return limitText(r.Limits, "GrpTRESMins") }},
+		{"GrpTRESRaw", "GrpTRESRaw", 30, func(r *shareRow) string {
+			list := slices.Concat(r.Spent.TRES, []cluster.Amount{{TRES: "billing", N: r.Spent.Raw}})
+			for i := range list {
+				list[i].N /= 60
+			}
+			return amountsText(r.books, list)
+		}},
+		{"TRESRunMins", "TRESRunMins", 30, func(r *shareRow) string { return amountsText(r.books, r.books.RunMins[r.Association.ID]) }},
+		{"ID", "ID", 6, func(r *shareRow) string { return strconv.FormatUint(uint64(r.Association.ID), 10) }},
+		{"Cluster", "Cluster", 10, func(r *shareRow) string { return r.books.Cluster }},
+	}
+}
+
+// The fields that sshare shows without -o, with -l, and the one that -m adds.
+const (
+	shareFormat     = "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare"
+	shareLongFormat = "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS,GrpTRESMins,TRESRunMins"
+)
+
+// runSshare shows the tree of accounts.
+func runSshare(sys *Sys, argv []string) int {
+	var o shareOptions
+	_, code := parseQuery(sys, opt.Sshare, sshareOptions, &o, argv, "[OPTIONS]")
+	if code >= 0 {
+		return code
+	}
+	out := bufio.NewWriter(sys.Stdout)
+	defer out.Flush()
+	if o.helpFormat {
+		columnNames(out, shareColumns())
+		return 0
+	}
+	spec := o.format
+	if spec == "" {
+		spec = choose(o.long, shareLongFormat, shareFormat)
+		if o.parts {
+			spec = strings.Replace(spec, "User,", "User,Partition,", 1)
+		}
+	}
+	if bad := o.report.pick(shareColumns(), spec); bad != "" {
+		return sys.fail("Invalid field requested: %q", bad)
+	}
+	resp, err := call(sys, api.ListBooks, api.AfterQuery{})
+	if err != nil {
+		text, _ := slurmText(err)
+		return sys.fail("%s", text)
+	}
+	if !resp.Priority.Multifactor {
+		sys.say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
+		return 1
+	}
+	if code := sys.onlyCluster(o.clusters); code != 0 {
+		return code
+	}
+	o.report.print(out, o.rows(sys, &resp))
+	return 0
+}
+
+// onlyCluster refuses -M with another cluster than this one; it returns 0 or an exit code.
+func (s *Sys) onlyCluster(names string) int {
+	if names == "" {
+		return 0
+	}
+	resp, err := call(s, api.ShowCluster, api.Empty{})
+	if err != nil {
+		text, _ := slurmText(err)
+		return s.fail("%s", text)
+	}
+	for _, n := range splitList(names) {
+		if n != resp.Config.ClusterName && n != "all" {
+			s.say("error: No cluster '%s' known by database.", n)
+			return s.fail("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", names)
+		}
+	}
+	return 0
+}
+
+// columnNames lists names in four columns.
+func columnNames[T any](out *bufio.Writer, cols []reportColumn[T]) {
+	var names []string
+	for _, c := range cols {
+		names = append(names, c.name)
+	}
+	slices.Sort(names)
+	for i, n := range names {
+		end := " "
+		if i%4 == 3 || i+1 == len(names) {
+			end = "\n"
+		}
+		out.WriteString(n + strings.Repeat(" ", max(17-len(n), 0)) + end)
+	}
+}
+
+// rows walks the tree: an account's users, then the accounts below it, by name.
+func (o *shareOptions) rows(sys *Sys, resp *api.BooksResponse) (rows []shareRow) {
+	stands := cluster.FairShares(slices.Values(resp.Assocs), resp.Priority.NoFairTree, resp.Priority.Dampening)
+	me := ""
+	if u, ok := LookupUser(strconv.FormatUint(uint64(sys.UID), 10)); ok {
+		me = u.Name
+	}
+	shown := map[cluster.AssocID]int{} // at which depth
+	for _, t := range treeOf(resp.Assocs) {
+		a := t.Association
+		users := o.users
+		if len(users) == 0 && !o.all && len(o.accounts) == 0 {
+			users = []string{me}
+		}
+		switch {
+		case len(o.accounts) > 0 && !slices.Contains(o.accounts, a.Account):
+			continue
+		case a.User == "" && o.usersOnly:
+			continue
+		case a.User != "" && len(o.accounts) > 0 && len(users) == 0 && !o.all:
+			continue
+		case a.User != "" && !o.all && !slices.Contains(users, a.User):
+			continue
+		}
+		depth, under := shown[a.Parent]
+		if under {
+			depth++
+		}
+		shown[a.ID] = depth
+		rows = append(rows, shareRow{a, stands[a.ID], depth, resp, o.usersOnly})
+	}
+	return rows
+}
+
+// treeRow is an association at its depth in the tree.
+type treeRow struct {
+	*cluster.Association
+	depth int
+}
+
+// treeOf orders associations as a tree: below each account its users, then the accounts below it, by name.
+func treeOf(all []*cluster.Association) (rows []treeRow) {
+	kids := map[cluster.AssocID][]*cluster.Association{}
+	for _, a := range all {
+		kids[a.Parent] = append(kids[a.Parent], a)
+	}
+	var walk func(cluster.AssocID, int)
+	walk = func(id cluster.AssocID, depth int) {
+		list := kids[id]
+		slices.SortFunc(list, func(a, b *cluster.Association) int {
+			if c := b2i(a.User == "") - b2i(b.User == ""); c != 0 {
+				return c
+			}
+			return strings.Compare(a.Account+"\x00"+a.User+"\x00"+a.Partition, b.Account+"\x00"+b.User+"\x00"+b.Partition)
+		})
+		for _, a := range list {
+			rows = append(rows, treeRow{a, depth})
+			walk(a.ID, depth+1)
+		}
+	}
+	walk(0, 0)
+	return rows
+}
+
+// slurmTRES are the resources that are always tracked, with their numbers.
+func slurmTRES() []string {
+	return []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}
+}
+
+// trackedTRES are all that are: Slurm's own and those of the configuration.
+func trackedTRES(resp *api.BooksResponse) []string { return append(slurmTRES(), resp.TRES...) }
+
+// amountsText writes a number for each tracked resource.
+func amountsText(resp *api.BooksResponse, list []cluster.Amount) string {
+	var parts []string
+	for _, name := range trackedTRES(resp) {
+		n := 0.0
+		for _, a := range list {
+			if a.TRES == name {
+				n = a.N
+			}
+		}
+		parts = append(parts, name+"="+strconv.FormatInt(int64(n), 10))
+	}
+	return strings.Join(parts, ",")
+}
+
+// limitText writes the resources of one limit: cpu=4,gres/gpu=2.
+func limitText(l cluster.Limits, name string) string {
+	var parts []string
+	for x := range l.Named(name) {
+		text := strconv.FormatInt(x.Max, 10)
+		if x.TRES == "mem" {
+			text = format.Mem(cluster.MemMB(x.Max))
+		}
+		if x.TRES != "" {
+			text = x.TRES + "=" + text
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ",")
+}

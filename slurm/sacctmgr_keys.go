@@ -1,0 +1,226 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// limitAliases are what sacctmgr calls limits besides their own names: blank-separated, first those of
+// associations, then those of QOS.
+func limitAliases() map[string]string {
+	return map[string]string{
+		"grpsubmit": "GrpSubmitJobs", "maxsubmit": "MaxSubmitJobs", "maxtresperjob": "MaxTRES", "maxtresminsperjob": "MaxTRESMins",
+		"maxwalldurationperjob": "MaxWall", "maxtresmin": "MaxTRESMins", "grptresmin": "GrpTRESMins", "grptresrunmin": "GrpTRESRunMins",
+		"maxtrespu": "MaxTRESPerUser", "maxtrespa": "MaxTRESPerAccount", "maxjobspu": "MaxJobsPerUser", "maxjobspa": "MaxJobsPerAccount",
+		"maxsubmitpu": "MaxSubmitJobsPerUser", "maxsubmitpa": "MaxSubmitJobsPerAccount", "maxsubmitjobspu": "MaxSubmitJobsPerUser",
+		"maxsubmitjobspa": "MaxSubmitJobsPerAccount", "maxtresrunminspu": "MaxTRESRunMinsPerUser", "maxtresrunminspa": "MaxTRESRunMinsPerAccount",
+		"maxjobsaccruepu": "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount", "mintresperjob": "MinTRES", "maxnodespernode": "MaxTRESPerNode",
+	}
+}
+
+// oldLimits are names of limits on one resource.
+func oldLimits() map[string]cluster.Limit {
+	return map[string]cluster.Limit{"grpcpus": {Name: "GrpTRES", TRES: "cpu"}, "grpnodes": {Name: "GrpTRES", TRES: "node"}, "grpmem": {Name: "GrpTRES", TRES: "mem"},
+		"maxcpus": {Name: "MaxTRES", TRES: "cpu"}, "maxnodes": {Name: "MaxTRES", TRES: "node"}, "grpcpumins": {Name: "GrpTRESMins", TRES: "cpu"},
+		"grpcpurunmins": {Name: "GrpTRESRunMins", TRES: "cpu"}, "maxcpumins": {Name: "MaxTRESMins", TRES: "cpu"},
+		"maxcpusperuser": {Name: "MaxTRESPerUser", TRES: "cpu"}, "maxnodesperuser": {Name: "MaxTRESPerUser", TRES: "node"}}
+}
+
+// setLimitKey sets a limit by the name that sacctmgr has for it. known says whether there is one.
+func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, known bool, err error) {
+	if old, ok := oldLimits()[key]; ok {
+		n, err := limitNumber(key, value)
+		old.Max = n
+		*l = l.With(old)
+		return old.Name, true, err
+	}
+	name := limitAliases()[key]
+	if qos && (key == "maxjobs" || key == "maxsubmitjobs" || key == "maxsubmit") {
+		name = map[string]string{"maxjobs": "MaxJobsPerUser"}[key]
+		if name == "" {
+			name = "MaxSubmitJobsPerUser"
+		}
+	}
+	for _, row := range cluster.LimitNames() {
+		if !(strings.EqualFold(row.Name, key) && name == "") && row.Name != name || !(qos && row.QOS || !qos && row.Assoc) {
+			continue
+		}
+		if strings.Contains(row.Name, "Accrue") && value != "-1" {
+			return row.Name, true, fmt.Errorf("sacctmgr: error: %s is not held by muster: all jobs grow older, leave it out", row.Name)
+		}
+		switch row.Unit {
+		case cluster.UnitTRES:
+			return row.Name, true, setLimitTRES(l, row.Name, key, value)
+		case cluster.UnitSeconds:
+			n := int64(-1)
+			if value != "" && value != "-1" {
+				d, ok := ParseTimeLimit(value)
+				if !ok {
+					return row.Name, true, fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00", key, value)
+				}
+				if n = int64(d / time.Second); d == cluster.Unlimited {
+					n = -1
+				}
+			}
+			*l = l.With(cluster.Limit{Name: row.Name, Max: n})
+			return row.Name, true, nil
+		}
+		n, err := limitNumber(key, value)
+		*l = l.With(cluster.Limit{Name: row.Name, Max: n})
+		return row.Name, true, err
+	}
+	return "", false, nil
+}
+
+// limitNumber reads a count; -1 and nothing take the limit away.
+func limitNumber(key, value string) (int64, error) {
+	if value == "" || value == "-1" {
+		return -1, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 {
+		return -1, fmt.Errorf("sacctmgr: error: Invalid value for %s (%s)\n You didn't give me anything to set", mgrTitle(key), value)
+	}
+	return n, nil
+}
+
+// mgrTitle is a key as Slurm writes it where it complains of its value.
+func mgrTitle(key string) string {
+	for _, row := range cluster.LimitNames() {
+		if strings.EqualFold(row.Name, key) {
+			return row.Name
+		}
+	}
+	return strings.ToUpper(key[:1]) + key[1:]
+}
+
+// setLimitTRES reads cpu=4,gres/gpu=2; memory may have a unit.
+func setLimitTRES(l *cluster.Limits, name, key, value string) error {
+	if value == "" || value == "-1" {
+		for x := range slices.Clone(*l).Named(name) {
+			*l = l.With(cluster.Limit{Name: name, TRES: x.TRES, Max: -1})
+		}
+		return nil
+	}
+	for _, w := range splitList(value) {
+		tres, text, ok := strings.Cut(w, "=")
+		tres = strings.ToLower(tres)
+		n, err := limitNumber(tres, text)
+		if m, isMem := ParseMem(text); tres == "mem" && err != nil && isMem {
+			n, err = int64(m), nil
+		}
+		if !ok || err != nil {
+			return fmt.Errorf(" Invalid value for %s (%s): it is a list such as cpu=4,gres/gpu=2", key, value)
+		}
+		*l = l.With(cluster.Limit{Name: name, TRES: tres, Max: n})
+	}
+	return nil
+}
+
+// setAssocKey sets one key of an association; the label is what sacctmgr calls it when it tells of it.
+func setAssocKey(a *cluster.Association, have []string, s setting) (label string, known bool, err error) {
+	switch {
+	case isKey(s.key, 1, "fairshare", "shares", "rawshares"):
+		if strings.EqualFold(s.value, "parent") {
+			a.Shares = cluster.ShareParent
+			return "Fairshare", true, nil
+		}
+		n, err := strconv.Atoi(s.value)
+		if err != nil || n < -1 {
+			return "", true, fmt.Errorf(" Bad FairShare value: %s", s.value)
+		}
+		if a.Shares = n; n == -1 {
+			a.Shares = 1
+		}
+		return "Fairshare", true, nil
+	case isKey(s.key, 3, "priority"):
+		n, err := limitNumber(s.key, s.value)
+		a.Priority = int(max(n, 0))
+		return "Priority", true, err
+	case isKey(s.key, 1, "qoslevel", "qos"):
+		a.QOS = changeList(a.QOS, have, s)
+		return "QOS", true, nil
+	case isKey(s.key, 8, "defaultqos"):
+		if a.DefaultQOS = strings.ToLower(s.value); s.value == "-1" {
+			a.DefaultQOS = ""
+		}
+		return "DefQOS", true, nil
+	}
+	return setLimitKey(&a.Limits, false, s.key, s.value)
+}
+
+// changeList is a list after =, += or -=; have is what counts where there is no list of its own.
+func changeList(own, have []string, s setting) []string {
+	words := mgrNameList(s.value)
+	if s.value == "" || s.value == "-1" {
+		return nil
+	}
+	switch s.sign {
+	case '+':
+		if own == nil {
+			own = have
+		}
+		words = append(slices.Clone(own), words...)
+	case '-':
+		if own == nil {
+			own = have
+		}
+		words = slices.DeleteFunc(slices.Clone(own), func(w string) bool { return slices.Contains(words, w) })
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// setQOSKey sets one key of a QOS.
+func setQOSKey(q *cluster.QOS, s setting) (label string, known bool, err error) {
+	number := func(to *float64) error {
+		n, err := strconv.ParseFloat(s.value, 64)
+		if err != nil {
+			return fmt.Errorf(" Invalid value for %s (%s): it is a number", s.key, s.value)
+		}
+		*to = n
+		return nil
+	}
+	switch {
+	case isKey(s.key, 3, "priority"):
+		n, err := limitNumber(s.key, s.value)
+		q.Priority = int(max(n, 0))
+		return "Priority", true, err
+	case isKey(s.key, 3, "description"):
+		q.Description = strings.ToLower(s.value)
+		return "Description", true, nil
+	case isKey(s.key, 2, "flags"):
+		return "Flags", true, setFlags(q, s)
+	case isKey(s.key, 3, "gracetime"):
+		n, err := limitNumber(s.key, s.value)
+		q.GraceTime = time.Duration(max(n, 0)) * time.Second
+		return "GraceTime", true, err
+	case s.key == "preempt":
+		q.Preempt = changeList(q.Preempt, nil, s)
+		return "Preempt", true, nil
+	case s.key == "preemptmode":
+		q.PreemptMode = strings.ToUpper(s.value)
+		return "PreemptMode", true, nil
+	case s.key == "preemptexempttime":
+		d, ok := ParseTimeLimit(s.value)
+		if !ok {
+			return "", true, fmt.Errorf(" Invalid value for %s (%s): it is a time", s.key, s.value)
+		}
+		q.PreemptExempt = d
+		return "PreemptExemptTime", true, nil
+	case isKey(s.key, 6, "usagefactor"):
+		return "UsageFactor", true, number(&q.UsageFactor)
+	case isKey(s.key, 6, "usagethreshold"):
+		q.UsageThreshold = new(float64)
+		return "UsageThreshold", true, number(q.UsageThreshold)
+	case s.key == "limitfactor":
+		q.LimitFactor = new(float64)
+		return "LimitFactor", true, number(q.LimitFactor)
+	}
+	return setLimitKey(&q.Limits, true, s.key, s.value)
+}

@@ -1,0 +1,300 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// modify changes what the conditions select: modify ENTITY [NAMES] [where K=V …] set K=V ….
+func (m *manager) modify(args []string) int {
+	entity := ""
+	if len(args) > 0 {
+		entity = mgrEntity(args[0])
+	}
+	if entity != "account" && entity != "user" && entity != "qos" && entity != "cluster" {
+		return m.noEntity(args, modifyInput)
+	}
+	var conds []string
+	var sets []setting
+	setting := false
+	for _, a := range args[1:] {
+		switch {
+		case strings.EqualFold(a, "set"):
+			setting = true
+		case strings.EqualFold(a, "where"):
+			setting = false
+		case setting:
+			s, bad := settings([]string{a})
+			if bad != "" {
+				return m.wrong(" Unknown option: "+a, " Use keyword 'where' to modify condition")
+			}
+			sets = append(sets, s...)
+		default:
+			conds = append(conds, a)
+		}
+	}
+	q, code := m.conditions(entity, conds)
+	if code >= 0 {
+		return code
+	}
+	if len(sets) == 0 {
+		return m.wrong(" You didn't give me anything to set")
+	}
+	switch entity {
+	case "qos":
+		return m.modifyQOS(q, sets)
+	case "cluster":
+		return m.modifyRoot(q, sets)
+	}
+	return m.modifyAssocs(entity, q, sets)
+}
+
+// modifyRoot changes what holds for the whole cluster: root's association.
+func (m *manager) modifyRoot(q *mgrQuery, sets []setting) int {
+	old := m.books.find(cluster.RootName, "", "")
+	if !q.has("cluster", m.books.Cluster) || old == nil {
+		return m.nothing(" Nothing modified")
+	}
+	n := *old
+	var given []string
+	for _, s := range sets {
+		label, code := m.setAssoc(&n, old.QOS, s)
+		if code != 0 {
+			return code
+		}
+		given = append(given, label)
+	}
+	shown := cluster.Association{Shares: n.Shares}
+	for _, l := range n.Limits {
+		if slices.Contains(given, l.Name) {
+			shown.Limits = shown.Limits.With(l)
+		}
+	}
+	m.tell(" Setting\n  Default Limits:\n%s", strings.Join(assocTold(&shown, given, ""), "\n"))
+	return m.modified(" Modified cluster defaults for associations...", []string{m.place(old)}, []cluster.Change{{Assoc: &n}})
+}
+
+func (m *manager) modifyQOS(q *mgrQuery, sets []setting) int {
+	var changes []cluster.Change
+	var names []string
+	for _, old := range m.books.QOS {
+		if !q.has("qos", old.Name) {
+			continue
+		}
+		n, c := *old, cluster.Change{}
+		for _, s := range sets {
+			if s.key == "rawusage" && s.value == "0" {
+				c.Reset = true
+				continue
+			}
+			label, known, err := setQOSKey(&n, s)
+			if !known {
+				return m.unknownQOS(s)
+			} else if err != nil {
+				return m.badQOS(label, err)
+			} else if code := m.checkQOS(label, s); code != 0 {
+				return code
+			}
+		}
+		c.QOS = &n
+		changes, names = append(changes, c), append(names, "  "+n.Name)
+	}
+	return m.modified(" Modified qos...", names, changes)
+}
+
+// modified tells what will be another way, and commits it.
+func (m *manager) modified(head string, lines []string, changes []cluster.Change) int {
+	if len(changes) == 0 {
+		return m.nothing(" Nothing modified")
+	}
+	m.tell("%s\n%s", head, strings.Join(lines, "\n"))
+	return m.commit(changes, "modifying records")
+}
+
+// modifyAssocs changes accounts or users, and their associations.
+func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
+	own, rest := m.ownSettings(entity, sets)
+	var changes []cluster.Change
+	var names, places []string
+	if own != nil {
+		for _, a := range m.books.Accounts {
+			if n := *a; entity == "account" && q.has("account", a.Name) {
+				setOwn(own, &n, &cluster.User{})
+				changes, names = append(changes, cluster.Change{Account: &n}), append(names, "  "+n.Name)
+			}
+		}
+		for _, u := range m.books.Users {
+			if n := *u; entity == "user" && q.has("user", u.Name) {
+				if setOwn(own, &cluster.Account{}, &n); !m.books.has(n.DefaultAccount, n.Name) {
+					return m.nothing(" Can't modify because these users aren't associated with new default account '" + n.DefaultAccount + "'...\n  U = " + n.Name + " C = " + m.books.Cluster)
+				}
+				changes, names = append(changes, cluster.Change{User: &n}), append(names, "  "+n.Name)
+			}
+		}
+	}
+	for _, t := range treeOf(m.books.Assocs) {
+		a := t.Association
+		if len(rest) == 0 || (a.User == "") != (entity == "account") || !q.has("account", a.Account) || !q.has("user", a.User) || !q.has("partition", a.Partition) {
+			continue
+		}
+		n, c := *a, cluster.Change{}
+		for _, s := range rest {
+			switch {
+			case s.key == "rawusage" && s.value == "0":
+				c.Reset = true
+			case isKey(s.key, 3, "parent") && entity == "account":
+				above := m.books.find(strings.ToLower(s.value), "", "")
+				if above == nil {
+					return m.wrong(" Parent account '"+s.value+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.")
+				}
+				n.Parent = above.ID
+			default:
+				if _, code := m.setAssoc(&n, m.books.allowed(a), s); code != 0 {
+					return code
+				}
+			}
+		}
+		c.Assoc = &n
+		changes, places = append(changes, c), append(places, m.place(a))
+	}
+	if places == nil {
+		return m.modified(" Modified "+entity+"s...", names, changes)
+	}
+	if names != nil {
+		m.tell(" Modified %ss...\n%s", entity, strings.Join(names, "\n"))
+	}
+	return m.modified(" Modified "+entity+" associations...", places, changes)
+}
+
+// partPlace names the partition of an association that is for one alone.
+func partPlace(a *cluster.Association) string {
+	if a.Partition == "" {
+		return ""
+	}
+	return " P = " + a.Partition
+}
+
+// place tells of an association.
+func (m *manager) place(a *cluster.Association) string {
+	switch above := m.books.assoc(a.Parent); {
+	case a.User != "":
+		return fmt.Sprintf("  C = %-10.10s A = %-20.20s U = %-9.9s", m.books.Cluster, a.Account, a.User) + partPlace(a)
+	case above != nil:
+		return fmt.Sprintf("  C = %-10.10s A = %s of %s", m.books.Cluster, a.Account, above.Account)
+	}
+	return fmt.Sprintf("  C = %-10.10s A = %s", m.books.Cluster, a.Account)
+}
+
+// ownSettings parts the settings of the record itself from those of its associations.
+func (m *manager) ownSettings(entity string, sets []setting) (own, rest []setting) {
+	for _, s := range sets {
+		mine := entity == "user" && (isKey(s.key, 8, "defaultaccount") || isKey(s.key, 2, "adminlevel")) ||
+			entity == "account" && (isKey(s.key, 3, "description") || isKey(s.key, 1, "organization"))
+		if mine {
+			own = append(own, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	return own, rest
+}
+
+func setOwn(own []setting, a *cluster.Account, u *cluster.User) {
+	for _, s := range own {
+		switch s.key[:2] {
+		case "ad":
+			u.AdminLevel = adminLevel(s.value)
+		case "or":
+			a.Organization = strings.ToLower(s.value)
+		case "de":
+			u.DefaultAccount, a.Description = strings.ToLower(s.value), strings.ToLower(s.value)
+		}
+	}
+}
+
+// remove deletes accounts, users and QOS, or users' associations alone.
+func (m *manager) remove(args []string) int {
+	entity := ""
+	if len(args) > 0 {
+		entity = mgrEntity(args[0])
+	}
+	if entity != "account" && entity != "user" && entity != "qos" {
+		return m.noEntity(args, deleteInput)
+	}
+	q, code := m.conditions(entity, args[1:])
+	if code >= 0 {
+		return code
+	}
+	if len(q.where) == 0 {
+		return m.wrong(" No conditions given to remove, not executing.")
+	}
+	var changes []cluster.Change
+	var names []string
+	add := func(name string, c cluster.Change) {
+		c.Delete = true
+		changes, names = append(changes, c), append(names, "  "+name)
+	}
+	switch {
+	case entity == "account" && slices.Contains(q.where["account"], cluster.RootName):
+		return m.wrong(" You are not allowed to remove the root account.", " Use remove cluster instead.")
+	case entity == "user" && len(q.where["account"]) > 0:
+		return m.removePlaces(q)
+	case entity == "user":
+		for _, u := range m.books.Users {
+			if q.has("user", u.Name) {
+				add(u.Name, cluster.Change{User: u})
+			}
+		}
+	case entity == "account":
+		for _, a := range m.books.Accounts {
+			if q.has("account", a.Name) {
+				add(a.Name, cluster.Change{Account: a})
+			}
+		}
+	default:
+		for _, x := range m.books.QOS {
+			if q.has("qos", x.Name) {
+				add(x.Name, cluster.Change{QOS: x})
+			}
+		}
+	}
+	if len(changes) == 0 {
+		return m.nothing(" Nothing deleted")
+	}
+	m.tell(" Deleting %s...\n%s", map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity], strings.Join(names, "\n"))
+	return m.commit(changes, "deleting records")
+}
+
+// removePlaces takes users out of accounts; those who are in none any more go.
+func (m *manager) removePlaces(q *mgrQuery) int {
+	var changes []cluster.Change
+	var places, gone []string
+	left := map[string]int{}
+	for _, a := range m.books.Assocs {
+		left[a.User]++
+	}
+	for _, a := range m.books.Assocs {
+		if a.User == "" || !q.has("user", a.User) || !q.has("account", a.Account) {
+			continue
+		}
+		changes = append(changes, cluster.Change{Assoc: a, Delete: true})
+		places = append(places, fmt.Sprintf("  C = %-10.10s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User)+partPlace(a))
+		if left[a.User]--; left[a.User] == 0 {
+			gone = append(gone, a.User)
+		}
+	}
+	if len(changes) == 0 {
+		return m.nothing(" Nothing deleted")
+	}
+	m.tell(" Deleting user associations...\n%s", strings.Join(places, "\n"))
+	if slices.Sort(gone); gone != nil {
+		m.tell(" Deleting users (No Associations)...\n  %s", strings.Join(gone, "\n  "))
+	}
+	for _, name := range gone {
+		changes = append(changes, cluster.Change{User: m.books.user(name), Delete: true})
+	}
+	return m.commit(changes, "deleting users")
+}

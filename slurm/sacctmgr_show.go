@@ -1,0 +1,383 @@
+package slurm
+
+import (
+	"bufio"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+)
+
+// mgrRow is one line of sacctmgr show: whatever of these the line is about.
+type mgrRow struct {
+	account *cluster.Account
+	user    *cluster.User
+	assoc   *cluster.Association
+	qos     *cluster.QOS
+	tres    string
+	number  int // of the TRES
+	depth   int
+	books   *mgrBooks
+}
+
+// limits are those of the line's association or QOS.
+func (r *mgrRow) limits() cluster.Limits {
+	switch {
+	case r.qos != nil:
+		return r.qos.Limits
+	case r.assoc != nil:
+		return r.books.effective(r.assoc)
+	}
+	return nil
+}
+
+func limitColumn(name, head string, width int, limit string) reportColumn[mgrRow] {
+	return reportColumn[mgrRow]{name, head, width, func(r *mgrRow) string { return limitText(r.limits(), limit) }}
+}
+
+func oldColumn(name string, width int, limit, tres string) reportColumn[mgrRow] {
+	return reportColumn[mgrRow]{name, name, width, func(r *mgrRow) string {
+		n, ok := r.limits().Get(limit, tres)
+		if !ok {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}}
+}
+
+func wallColumn(name string) reportColumn[mgrRow] {
+	return reportColumn[mgrRow]{name, name, 11, func(r *mgrRow) string {
+		n, ok := r.limits().Get(name, "")
+		if !ok {
+			return ""
+		}
+		return format.Padded(time.Duration(n) * time.Second)
+	}}
+}
+
+// mgrColumns are all fields that sacctmgr shows.
+func mgrColumns() []reportColumn[mgrRow] {
+	return slices.Concat(mgrNames(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
+}
+
+func mgrLimits() []reportColumn[mgrRow] {
+	return []reportColumn[mgrRow]{
+		limitColumn("GrpTRES", "GrpTRES", 13, "GrpTRES"), limitColumn("GrpTRESMins", "GrpTRESMins", 13, "GrpTRESMins"),
+		limitColumn("GrpTRESRunMins", "GrpTRESRunMins", 13, "GrpTRESRunMins"), limitColumn("GrpJobs", "GrpJobs", 7, "GrpJobs"),
+		limitColumn("GrpJobsAccrue", "GrpJobsAccrue", 13, "GrpJobsAccrue"), limitColumn("GrpSubmitJobs", "GrpSubmit", 9, "GrpSubmitJobs"), wallColumn("GrpWall"),
+		limitColumn("MaxTRES MaxTRESPerJob", "MaxTRES", 13, "MaxTRES"), limitColumn("MaxTRESPerNode", "MaxTRESPerNode", 14, "MaxTRESPerNode"),
+		limitColumn("MaxTRESMins MaxTRESMinsPerJob", "MaxTRESMins", 13, "MaxTRESMins"), wallColumn("MaxWall"),
+		limitColumn("MaxJobs", "MaxJobs", 7, "MaxJobs"), limitColumn("MaxJobsAccrue", "MaxJobsAccrue", 13, "MaxJobsAccrue"),
+		limitColumn("MaxSubmitJobs", "MaxSubmit", 9, "MaxSubmitJobs"), limitColumn("MinPrioThreshold", "MinPrioThres", 12, "MinPrioThreshold"),
+		limitColumn("MaxTRESPU MaxTRESPerUser", "MaxTRESPU", 13, "MaxTRESPerUser"), limitColumn("MaxJobsPU MaxJobsPerUser", "MaxJobsPU", 9, "MaxJobsPerUser"),
+		limitColumn("MaxSubmitPU MaxSubmitJobsPU MaxSubmitJobsPerUser", "MaxSubmitPU", 11, "MaxSubmitJobsPerUser"),
+		limitColumn("MaxTRESPA MaxTRESPerAccount", "MaxTRESPA", 13, "MaxTRESPerAccount"), limitColumn("MaxJobsPA MaxJobsPerAccount", "MaxJobsPA", 9, "MaxJobsPerAccount"),
+		limitColumn("MaxSubmitPA MaxSubmitJobsPA MaxSubmitJobsPerAccount", "MaxSubmitPA", 11, "MaxSubmitJobsPerAccount"),
+		limitColumn("MaxJobsAccruePU MaxJobsAccruePerUser", "MaxJobsAccruePU", 15, "MaxJobsAccruePerUser"),
+		limitColumn("MaxJobsAccruePA MaxJobsAccruePerAccount", "MaxJobsAccruePA", 15, "MaxJobsAccruePerAccount"),
+		limitColumn("MaxTRESRunMinsPU MaxTRESRunMinsPerUser", "MaxTRESRunMinsPU", 15, "MaxTRESRunMinsPerUser"),
+		limitColumn("MaxTRESRunMinsPA MaxTRESRunMinsPerAccount", "MaxTRESRunMinsPA", 15, "MaxTRESRunMinsPerAccount"),
+		limitColumn("MinTRES MinTRESPerJob", "MinTRES", 13, "MinTRES"),
+		oldColumn("GrpNodes", 8, "GrpTRES", "node"), oldColumn("GrpCPUs", 8, "GrpTRES", "cpu"), oldColumn("GrpMem", 7, "GrpTRES", "mem"),
+		oldColumn("GrpCPUMins", 11, "GrpTRESMins", "cpu"), oldColumn("MaxNodes", 8, "MaxTRES", "node"), oldColumn("MaxCPUs", 8, "MaxTRES", "cpu"),
+		oldColumn("MaxCPUMins", 11, "MaxTRESMins", "cpu"),
+	}
+}
+
+// ofAssoc, ofUser and ofQOS are texts of lines that have one.
+func ofAssoc(r *mgrRow, text func(*cluster.Association) string) string {
+	if r.assoc == nil {
+		return ""
+	}
+	return text(r.assoc)
+}
+
+func ofQOS(r *mgrRow, text func(*cluster.QOS) string) string {
+	if r.qos == nil {
+		return ""
+	}
+	return text(r.qos)
+}
+
+// mgrNames are the fields that say what a line is about.
+func mgrNames() []reportColumn[mgrRow] {
+	return []reportColumn[mgrRow]{
+		{"Cluster", "Cluster", 10, func(r *mgrRow) string { return r.books.Cluster }},
+		{"Account", "Account", 10, func(r *mgrRow) string {
+			if r.account != nil {
+				return r.account.Name
+			}
+			return ofAssoc(r, func(a *cluster.Association) string { return strings.Repeat(" ", r.depth) + a.Account })
+		}},
+		{"User", "User", 10, func(r *mgrRow) string {
+			if r.user != nil {
+				return r.user.Name
+			}
+			return ofAssoc(r, func(a *cluster.Association) string { return a.User })
+		}},
+		{"Description", "Descr", 20, func(r *mgrRow) string {
+			if r.account != nil {
+				return r.account.Description
+			}
+			return ofQOS(r, func(q *cluster.QOS) string { return q.Description })
+		}},
+		{"Organization", "Org", 20, func(r *mgrRow) string { return r.account.Organization }},
+		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string { return r.user.DefaultAccount }},
+		{"AdminLevel", "Admin", 9, func(r *mgrRow) string { return cmp.Or(r.user.AdminLevel, "None") }},
+		{"Name", "Name", 10, func(r *mgrRow) string {
+			if r.tres != "" {
+				_, name, _ := strings.Cut(r.tres, "/")
+				return name
+			}
+			return ofQOS(r, func(q *cluster.QOS) string { return q.Name })
+		}},
+		{"Type", "Type", 8, func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t }},
+		{"ID", "ID", 6, func(r *mgrRow) string {
+			switch {
+			case r.tres != "":
+				return strconv.Itoa(r.number)
+			case r.qos != nil:
+				return strconv.Itoa(int(r.qos.ID))
+			}
+			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
+		}},
+		{"ControlHost", "ControlHost", 15, func(r *mgrRow) string { return "" }},
+		{"ControlPort", "ControlPort", 12, func(r *mgrRow) string { return "0" }},
+		{"RPC", "RPC", 5, func(r *mgrRow) string { return "0" }},
+	}
+}
+
+func mgrAssocTexts() []reportColumn[mgrRow] {
+	return []reportColumn[mgrRow]{
+		{"Partition", "Partition", 10, func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return a.Partition }) }},
+		{"ParentName", "ParentName", 10, func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string {
+				if p := r.books.assoc(a.Parent); p != nil && a.User == "" {
+					return p.Account
+				}
+				return ""
+			})
+		}},
+		{"Fairshare Share", "Share", 9, func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string {
+				return sharesText(a)
+			})
+		}},
+		{"Priority", "Priority", 10, func(r *mgrRow) string {
+			if r.qos != nil {
+				return strconv.Itoa(r.qos.Priority)
+			}
+			return ofAssoc(r, func(a *cluster.Association) string {
+				if a.Priority == 0 {
+					return ""
+				}
+				return strconv.Itoa(a.Priority)
+			})
+		}},
+		{"QOS QOSLevel", "QOS", 20, func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.allowed(a), ",") })
+		}},
+		{"DefaultQOS", "Def QOS", 9, func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return r.books.defaultQOS(a) })
+		}},
+	}
+}
+
+func mgrQOSTexts() []reportColumn[mgrRow] {
+	return []reportColumn[mgrRow]{
+		{"GraceTime", "GraceTime", 10, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return format.Padded(q.GraceTime) })
+		}},
+		{"Preempt", "Preempt", 10, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Preempt, ",") })
+		}},
+		{"PreemptExemptTime", "PreemptExemptTime", 19, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string {
+				if q.PreemptExempt == 0 {
+					return ""
+				}
+				return format.Padded(q.PreemptExempt)
+			})
+		}},
+		{"PreemptMode", "PreemptMode", 11, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.ToLower(cmp.Or(q.PreemptMode, "cluster")) })
+		}},
+		{"Flags", "Flags", 40, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Flags, ",") })
+		}},
+		{"UsageThreshold", "UsageThres", 10, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.UsageThreshold) })
+		}},
+		{"UsageFactor", "UsageFactor", 11, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return six(q.UsageFactor) }) }},
+		{"LimitFactor", "LimitFactor", 11, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.LimitFactor) })
+		}},
+	}
+}
+
+func sixOrNone(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return six(*x)
+}
+
+// entityFormat is what show prints of an entity unless format= says otherwise.
+func entityFormat(entity string, withAssoc bool) string {
+	const user = "Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
+	switch {
+	case entity == "account" && withAssoc:
+		return "Account,Description,Organization,Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmitJobs,GrpWall,GrpCPUMins," +
+			"MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
+	case entity == "account":
+		return "Account,Description,Organization"
+	case entity == "user" && withAssoc:
+		return "User,DefaultAccount,AdminLevel,Cluster,Account,Partition," + user
+	case entity == "user":
+		return "User,DefaultAccount,AdminLevel"
+	case entity == "association":
+		return "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode," +
+			"MaxSubmitJobs,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
+	case entity == "qos":
+		return "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThreshold,UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins," +
+			"GrpJobs,GrpSubmitJobs,GrpWall,MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRES"
+	case entity == "tres":
+		return "Type,Name%15,ID"
+	}
+	return "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
+}
+
+// mgrBooks are the books with what sacctmgr looks up in them.
+type mgrBooks struct{ api.BooksResponse }
+
+func (b *mgrBooks) assoc(id cluster.AssocID) *cluster.Association {
+	i, ok := slices.BinarySearchFunc(b.Assocs, id, func(a *cluster.Association, id cluster.AssocID) int { return cmp.Compare(a.ID, id) })
+	if !ok {
+		return nil
+	}
+	return b.Assocs[i]
+}
+
+// has reports whether a user has an association with an account.
+func (b *mgrBooks) has(account, user string) bool {
+	return slices.ContainsFunc(b.Assocs, func(a *cluster.Association) bool { return a.Account == account && a.User == user })
+}
+
+// allowed are the QOS that count for an association: its own, or the next ones above.
+func (b *mgrBooks) allowed(a *cluster.Association) []string {
+	for ; a != nil; a = b.assoc(a.Parent) {
+		if len(a.QOS) > 0 {
+			return a.QOS
+		}
+	}
+	return nil
+}
+
+// effective are an association's limits: its own, and those of the accounts above that hold for each job or
+// user below.
+func (b *mgrBooks) effective(a *cluster.Association) cluster.Limits {
+	out := a.Limits
+	for p := b.assoc(a.Parent); p != nil; p = b.assoc(p.Parent) {
+		for _, l := range p.Limits {
+			if _, set := out.Get(l.Name, l.TRES); !set && !strings.HasPrefix(l.Name, "Grp") {
+				out = out.With(l)
+			}
+		}
+	}
+	return out
+}
+
+func (b *mgrBooks) defaultQOS(a *cluster.Association) string {
+	for ; a != nil; a = b.assoc(a.Parent) {
+		if a.DefaultQOS != "" {
+			return a.DefaultQOS
+		}
+	}
+	return ""
+}
+
+// show prints the records of an entity that the conditions select.
+func (m *manager) show(args []string) int {
+	if len(args) == 0 {
+		return m.wrong(listInput)
+	}
+	entity := mgrEntity(args[0])
+	if entity == "" {
+		return m.noEntity(args, listInput)
+	}
+	q, code := m.conditions(entity, args[1:])
+	if code >= 0 {
+		return code
+	}
+	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, entityFormat(entity, q.withAssoc))); bad != "" {
+		return m.wrong("Unknown field '" + bad + "'")
+	}
+	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
+	m.report.print(out, m.rows(entity, q))
+	_ = out.Flush()
+	return 0
+}
+
+// rows are the lines of an entity.
+func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
+	b := m.books
+	switch entity {
+	case "account":
+		for _, a := range b.Accounts {
+			if !q.has("account", a.Name) {
+				continue
+			}
+			if !q.withAssoc {
+				rows = append(rows, mgrRow{account: a, books: b})
+				continue
+			}
+			for _, t := range treeOf(b.Assocs) {
+				if t.Account == a.Name {
+					rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
+				}
+			}
+		}
+	case "user":
+		for _, u := range b.Users {
+			if !q.has("user", u.Name) {
+				continue
+			}
+			if !q.withAssoc {
+				rows = append(rows, mgrRow{user: u, books: b})
+			}
+			for _, a := range b.Assocs {
+				if q.withAssoc && a.User == u.Name && q.has("account", a.Account) {
+					rows = append(rows, mgrRow{user: u, assoc: a, books: b})
+				}
+			}
+		}
+	case "association":
+		for _, t := range treeOf(b.Assocs) {
+			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
+				rows = append(rows, mgrRow{assoc: t.Association, depth: t.depth * b2i(q.tree), books: b})
+			}
+		}
+	case "qos":
+		for _, x := range b.QOS {
+			if q.has("qos", x.Name) {
+				rows = append(rows, mgrRow{qos: x, books: b})
+			}
+		}
+	case "tres":
+		for i, name := range trackedTRES(&b.BooksResponse) {
+			n := i + 1
+			if i >= len(slurmTRES()) {
+				n = 1001 + i - len(slurmTRES())
+			}
+			rows = append(rows, mgrRow{tres: name, number: n, books: b})
+		}
+	case "cluster":
+		rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+	}
+	return rows
+}
