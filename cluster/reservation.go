@@ -268,7 +268,7 @@ func (t *tx) resvOver(j *Job, r *Reservation, over bool) {
 		spec.Reservation = ""
 		n.Spec = &spec
 		if r.Flags&ResvNoHold == 0 {
-			n.Held, n.Wait, n.WaitNote = HeldAdmin, WaitResvDeleted, ""
+			n.Held, n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes = HeldAdmin, WaitResvDeleted, "", time.Time{}, nil
 		}
 		t.putJob(&n)
 		t.tell(&n)

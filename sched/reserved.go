@@ -92,6 +92,12 @@ func (c *cycle) outside(own *keptNodes) nodeSet {
 
 func (c *cycle) offAt(own *keptNodes, from, to time.Time) nodeSet {
 	set := c.outside(own)
+	if set != nil && !own.Active(from) {
+		for i := range set {
+			set[i] = true
+		}
+		return set
+	}
 	for _, k := range c.reserved {
 		if k == own || !k.Keeps(from, to) || own != nil && k.Flags&cluster.ResvMaint == 0 {
 			continue

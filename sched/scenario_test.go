@@ -1,0 +1,347 @@
+package sched
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// scenario is a situation of policy being played: a cluster, and its jobs by name.
+type scenario struct {
+	*bed
+	jobs  map[string]cluster.JobID
+	names []string // in the order of submission
+	out   []string
+}
+
+// TestScenarios plays the situations of testdata/scenarios. A file holds several, each behind a line
+// "== what it shows"; a line is a command of sayings, and lines with > are what show prints.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	all := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var now strings.Builder
+		for i, part := range strings.Split(string(text), "== ") {
+			if i == 0 {
+				now.WriteString(part)
+				continue
+			}
+			all++
+			title, body, _ := strings.Cut(part, "\n")
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+title, func(t *testing.T) {
+				played := play(t, body)
+				if played != body && !*update {
+					t.Errorf("got\n%s\nwant\n%s", played, body)
+				}
+				now.WriteString("== " + title + "\n" + played)
+			})
+		}
+		if *update {
+			if err := os.WriteFile(file, []byte(now.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Logf("%d scenarios", all)
+}
+
+// play carries out a scenario's lines and returns them with what they show now.
+func play(t *testing.T, body string) string {
+	s := &scenario{bed: &bed{t: t, s: cluster.NewState(), now: epoch}, jobs: map[string]cluster.JobID{}}
+	for line := range strings.Lines(body) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, ">") {
+			continue
+		}
+		s.out = append(s.out, line)
+		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
+			do, ok := sayings[words[0]]
+			if !ok {
+				t.Fatalf("the scenarios know no %q", words[0])
+			}
+			do(s, words[1:])
+		}
+	}
+	return strings.Join(s.out, "\n") + "\n"
+}
+
+// sayings are the commands of scenarios.
+var sayings = map[string]func(*scenario, []string){
+	"nodes":     (*scenario).nodes,
+	"partition": (*scenario).partition,
+	"license":   func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.license(c, w) }) },
+	"leaves":    func(s *scenario, _ []string) { s.configure(twoLeaves) },
+	"job":       (*scenario).job,
+	"resv":      (*scenario).resv,
+	"wait":      func(s *scenario, w []string) { s.wait(s.minutes(w[0])) },
+	"end":       func(s *scenario, w []string) { s.each(w, s.end) },
+	"cancel": func(s *scenario, w []string) {
+		s.each(w, func(id cluster.JobID) { s.do(&cluster.Cancel{Ref: cluster.Ref{Job: id}}); s.settle() })
+	},
+	"hold": func(s *scenario, w []string) {
+		s.each(w, func(id cluster.JobID) {
+			s.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}, Hold: cluster.HeldAdmin})
+		})
+	},
+	"release": func(s *scenario, w []string) {
+		s.each(w, func(id cluster.JobID) { s.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}}) })
+	},
+	"drain":  func(s *scenario, w []string) { s.set(w, cluster.NodeDrain) },
+	"resume": func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
+	"limit":  func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
+	"show":   (*scenario).show,
+}
+
+func (s *scenario) minutes(text string) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return time.Duration(n) * time.Minute
+}
+
+func (s *scenario) configure(change func(*cluster.Config)) {
+	cfg := *s.s.Config()
+	change(&cfg)
+	s.do(&cluster.Configure{Config: &cfg})
+}
+
+func (s *scenario) license(c *cluster.Config, words []string) {
+	for _, w := range words {
+		name, n, _ := strings.Cut(w, "=")
+		total, err := strconv.Atoi(n)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		c.Licenses = append(c.Licenses, cluster.License{Name: name, Total: total})
+	}
+}
+
+// nodes adds nodes of 16 CPUs and 8 GPUs: a number, and features.
+func (s *scenario) nodes(words []string) {
+	n, _ := strconv.Atoi(words[0])
+	for range n {
+		s.do(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: machine(words[1:]...)})
+	}
+}
+
+// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N down default.
+func (s *scenario) partition(words []string) {
+	p := cluster.Partition{Name: words[0], All: true, State: cluster.PartitionUp}
+	for _, w := range words[1:] {
+		key, val, _ := strings.Cut(w, "=")
+		switch key {
+		case "nodes":
+			p.All = false
+			for n := range strings.SplitSeq(val, ",") {
+				p.Nodes = append(p.Nodes, cluster.NodeName(n))
+			}
+		case "tier":
+			p.PriorityTier, _ = strconv.Atoi(val)
+		case "maxtime":
+			p.MaxTime = s.minutes(val)
+		case "maxnodes":
+			p.MaxNodes, _ = strconv.Atoi(val)
+		case "down":
+			p.State = cluster.PartitionDown
+		case "default":
+			p.Default = true
+		default:
+			s.t.Fatalf("partitions know no %s", w)
+		}
+	}
+	s.do(&cluster.PartitionSet{Partition: p})
+}
+
+// job submits one: its name, and options as sbatch has them; -t and -b are minutes, -d names jobs.
+func (s *scenario) job(words []string) {
+	spec := &cluster.JobSpec{Name: words[0], UID: 1, User: "u", Limit: time.Hour}
+	for _, w := range words[1:] {
+		val := w[min(2, len(w)):]
+		_, long, _ := strings.Cut(w, "=")
+		switch {
+		case strings.HasPrefix(w, "-t"):
+			spec.Limit = s.minutes(val)
+		case strings.HasPrefix(w, "-b"):
+			spec.Begin = s.now.Add(s.minutes(val))
+		case strings.HasPrefix(w, "-u"):
+			spec.User, spec.UID = val, uint32(len(val))
+		case strings.HasPrefix(w, "-p"):
+			spec.Partitions = strings.Split(val, ",")
+		case strings.HasPrefix(w, "-L"):
+			spec.Licenses = val
+		case strings.HasPrefix(w, "-a"):
+			spec.Array = s.array(val)
+		case strings.HasPrefix(w, "-d"):
+			kind, name, _ := strings.Cut(val, ":")
+			spec.Depends = cluster.Depends{Terms: []cluster.Depend{{Type: cluster.DependType(kind), Job: s.jobs[name], Task: cluster.TaskAny}}}
+		case w == "-H":
+			spec.Hold = true
+		case strings.HasPrefix(w, "--nice="):
+			spec.Nice, _ = strconv.Atoi(long)
+		case strings.HasPrefix(w, "--mem="):
+			mb, _ := strconv.Atoi(long)
+			spec.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(mb)}
+		case strings.HasPrefix(w, "--reservation="):
+			spec.Reservation = long
+		case w == "--exclusive=user":
+			spec.Sharing = cluster.ShareUser
+		default:
+			set(s.t.(*testing.T), spec, w)
+		}
+	}
+	s.jobs[words[0]] = s.do(&cluster.Submit{Spec: spec}).(cluster.JobID)
+	s.names = append(s.names, words[0])
+}
+
+// array reads 4%2: four tasks, two at once.
+func (s *scenario) array(text string) *cluster.ArraySpec {
+	tasks, limit, _ := strings.Cut(text, "%")
+	n, _ := strconv.Atoi(tasks)
+	most, _ := strconv.Atoi(limit)
+	return &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, n-1), Limit: most}
+}
+
+// resv makes a reservation: its name, in=MIN for=MIN, nodes=a,b or count=N, users=a,b, and flags.
+func (s *scenario) resv(words []string) {
+	r := cluster.Reservation{Name: words[0], Start: s.now, End: s.now.Add(time.Hour), Users: []string{"vip"}}
+	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap, "flex": cluster.ResvFlex,
+		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic, "no_hold": cluster.ResvNoHold}
+	long := time.Hour
+	for _, w := range words[1:] {
+		key, val, _ := strings.Cut(w, "=")
+		switch key {
+		case "in":
+			r.Start = s.now.Add(s.minutes(val))
+		case "for":
+			long = s.minutes(val)
+		case "users":
+			r.Users = strings.Split(val, ",")
+		case "nodes":
+			for n := range strings.SplitSeq(val, ",") {
+				r.Nodes = append(r.Nodes, cluster.NodeName(n))
+			}
+		case "count":
+			r.Count, _ = strconv.Atoi(val)
+		default:
+			f, ok := flags[w]
+			if !ok {
+				s.t.Fatalf("reservations know no %s", w)
+			}
+			r.Flags |= f
+		}
+	}
+	r.End = r.Start.Add(long)
+	if r.Count > 0 {
+		nodes, err := ReserveNodes(s.s.Snapshot(), &r, s.now)
+		if err != nil {
+			s.out = append(s.out, "> "+string(err.Kind))
+			return
+		}
+		r.Nodes = nodes
+		s.out = append(s.out, fmt.Sprintf("> %s", nodes))
+	}
+	s.do(&cluster.ReservationPut{Reservation: r})
+}
+
+func (s *scenario) each(names []string, f func(cluster.JobID)) {
+	for _, n := range names {
+		f(s.jobs[n])
+	}
+}
+
+func (s *scenario) set(names []string, to cluster.NodeAction) {
+	why := "test"
+	for _, n := range names {
+		s.do(&cluster.NodeSet{Nodes: []cluster.NodeName{cluster.NodeName(n)}, Action: to, Reason: &why})
+	}
+}
+
+func (s *scenario) limit(id cluster.JobID, to time.Duration) {
+	s.do(&cluster.UpdateJob{Ref: cluster.Ref{Job: id}, Patch: cluster.Patch{Limit: &to}})
+}
+
+// wait lets time pass, minute by minute, with all that the clock demands.
+func (s *scenario) wait(d time.Duration) {
+	s.confirm()
+	for end := s.now.Add(d); s.now.Before(end); {
+		s.now = s.now.Add(time.Minute)
+		for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
+			s.do(c)
+		}
+		s.settle()
+		s.cycle()
+		s.confirm()
+	}
+}
+
+// confirm has all nodes confirm what was launched.
+func (s *scenario) confirm() {
+	for j := range s.s.Snapshot().Live() {
+		if j.Phase != cluster.Starting {
+			continue
+		}
+		for _, n := range j.AllocNodes() {
+			nd, _ := s.s.Node(n)
+			s.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: s.now}}})
+		}
+	}
+}
+
+// settle has the nodes of ending jobs tell that they are done.
+func (s *scenario) settle() {
+	for j := range s.s.Snapshot().Live() {
+		if j.Phase == cluster.Ending {
+			s.end(j.ID)
+		}
+	}
+}
+
+// show schedules, and prints each job: its nodes, or why it waits and when it is planned to start.
+func (s *scenario) show([]string) {
+	s.cycle()
+	for _, name := range s.names {
+		for j := range s.s.Snapshot().Jobs() {
+			if j.Spec.Name == name {
+				s.out = append(s.out, "> "+name+s.line(j))
+			}
+		}
+	}
+}
+
+var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled",
+	cluster.TimedOut: "timed out", cluster.DeadlineMissed: "deadline"}
+
+func (s *scenario) line(j *cluster.Job) string {
+	task := ""
+	switch {
+	case j.ArrayID != 0 && j.Task != cluster.TaskAny:
+		task = "_" + strconv.Itoa(j.Task)
+	case j.ArrayID != 0:
+		task = "_[" + j.Tasks.String() + "]"
+	}
+	switch {
+	case j.Phase == cluster.Ended:
+		return task + " " + outcomes[j.Outcome]
+	case j.Alloc != nil && j.Phase != cluster.Pending:
+		return task + " " + s.on(j.ID)
+	}
+	text := fmt.Sprintf("%s waits: %s", task, s.on(j.ID))
+	if !j.PlannedStart.IsZero() {
+		text += fmt.Sprintf(", planned in %d min on %v", int(j.PlannedStart.Sub(s.now).Minutes()), j.PlannedNodes)
+	}
+	return text
+}
