@@ -98,7 +98,11 @@ func (c *control) jobTimes(o *record, r *jobRow) {
 	o.line("AccrueTime=", unknown(r.accrue()))
 	o.line("StartTime=", unknown(r.start()), " EndTime=", unknown(r.end()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
 	if !r.Started.IsZero() && r.Phase != cluster.Pending {
-		o.line("PreemptEligibleTime=", unknown(r.Started), " PreemptTime=None")
+		var at time.Time
+		if r.Preempt != nil {
+			at = r.Preempt.At
+		}
+		o.line("PreemptEligibleTime=", unknown(r.Started.Add(r.v.config().Config.Preempt.Exempt)), " PreemptTime=", none(at))
 	}
 	sched := "Main"
 	if r.Backfilled {
