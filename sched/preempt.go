@@ -21,6 +21,7 @@ type evictor struct {
 	asleep []*cluster.Job                   // suspended to make room
 	others []*cluster.Job                   // all that run, in the order in which they would be chosen
 	may    map[rivalKey][]victim            // those that a kind of job may make leave
+	rooms  int                              // jobs that make others leave in this cycle
 	gone   map[cluster.JobID]bool           // chosen in this cycle
 	vain   map[vainKey]uint32               // what made no room, or needs none, with the highest priority that asked
 }
@@ -127,7 +128,7 @@ func (c *cycle) mayGoOn(v *cluster.Job) bool {
 // of those that leave for it, or chooses some that shall. False if it waits like any other job.
 func (c *cycle) makeRoom(j *cluster.Job, qs []*question) bool {
 	e := c.evict
-	if e == nil || len(c.heads) >= maxHeads || len(e.owed[j.ID]) == 0 && j.Evicted.Next().After(c.now) {
+	if e == nil || len(c.heads) >= maxHeads || len(e.owed[j.ID]) == 0 && (e.rooms >= maxRooms || j.Evicted.Next().After(c.now)) {
 		return false
 	}
 	for _, q := range qs {
@@ -167,7 +168,7 @@ func (c *cycle) makeRoomIn(j *cluster.Job, q *question) bool {
 		}
 		return false
 	}
-	if j.Evicted.Next().After(c.now) {
+	if e.rooms >= maxRooms || j.Evicted.Next().After(c.now) {
 		return false
 	}
 	chosen, alloc := c.victims(soon, rivals, q, j)
@@ -180,6 +181,7 @@ func (c *cycle) makeRoomIn(j *cluster.Job, q *question) bool {
 		c.back(soon, v)
 		d.Evict = append(d.Evict, v.ID)
 	}
+	e.rooms++
 	r := c.hold(soon, q, j, alloc, c.now)
 	d.StartsAt, d.Nodes = r.at, r.list
 	c.out = append(c.out, d)

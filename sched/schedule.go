@@ -13,7 +13,8 @@ import (
 const (
 	maxStarts = 512    // starts in one Decide; the next cycle follows at once
 	maxLooked = 10_000 // pending records looked at in one cycle
-	maxHeads  = 64     // reservations, one a partition at most
+	maxHeads  = 64     // reservations: one a partition at most, and one for each job that others leave for
+	maxRooms  = 16     // jobs that make others leave; the next cycle follows at once
 )
 
 // cycle is the working state of one pass.
