@@ -309,7 +309,12 @@ func (t *tx) requeued(n *Job) {
 	}
 	wasOver := n.Phase == Ended && n.ArrayID != 0 && t.arrayOver(n.ArrayID)
 	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Attempt: n.Attempt,
-		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0, Assoc: n.Assoc}
+		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
+		Preempt: n.Preempt, Evicted: n.Evicted}
+	if n.Preempt != nil { // the grace was that of the attempt
+		p := *n.Preempt
+		p.Until, n.Preempt = time.Time{}, &p
+	}
 	t.evaluate(n)
 	t.rank(n)
 	if d := t.config.RequeueDelay; d > 0 {
@@ -387,6 +392,9 @@ func (t *tx) resume(n *Job) error {
 	}
 	n.SuspendTotal += t.since(n.SuspendedAt).Sub(n.SuspendedAt)
 	n.Phase, n.SuspendedAt = Running, time.Time{}
+	if n.Preempt.until().IsZero() {
+		n.Preempt = nil
+	}
 	return nil
 }
 

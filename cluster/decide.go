@@ -6,7 +6,7 @@ import (
 )
 
 // Decision is what the scheduler found for one pending record: start it (or one of its tasks),
-// or why it waits.
+// or why it waits, and perhaps who is to make room for it. Or that a job that was suspended to make room goes on.
 type Decision struct {
 	Job        JobID  `json:"job"`
 	Task       int    `json:"task"`            // which task of an array record to start, else TaskAny
@@ -17,6 +17,10 @@ type Decision struct {
 	// StartsAt and Nodes are the planned start, zero if none is known.
 	StartsAt time.Time  `json:"starts_at,omitzero"`
 	Nodes    []NodeName `json:"nodes,omitempty"`
+	// Evict are jobs that make room for it now, so that it can start in Partition.
+	Evict     []JobID `json:"evict,omitempty"`
+	Partition string  `json:"partition,omitempty"`
+	Resume    bool    `json:"resume,omitempty"`
 }
 
 // Decide carries one cycle's decisions. Each is checked alone against the present state.
@@ -32,9 +36,14 @@ func (c *Decide) apply(t *tx) (any, error) {
 	for i, d := range c.Decisions {
 		mark, told := len(t.undo), len(t.events)
 		var err error
-		if d.Start != nil {
+		switch {
+		case d.Resume:
+			err = t.goOn(d.Job)
+		case d.Start != nil:
 			err = t.start(d)
-		} else {
+		case len(d.Evict) > 0:
+			err = t.preempt(d)
+		default:
 			t.wait(d)
 		}
 		if err == nil {
@@ -76,6 +85,11 @@ func (t *tx) start(d Decision) error {
 			return Errorf(Conflict, ErrBusy, "array %d runs %d tasks, its limit", j.ArrayID, l)
 		}
 		j = t.split(j.ID, d.Task)
+		if rest, ok := t.jobs.Get(d.Job); ok && rest.ID != j.ID && rest.Evicted.Count > 0 { // they were for this task
+			left := *rest
+			left.Evicted = Evictions{}
+			t.putJob(&left)
+		}
 	}
 	if j.Spec.Licenses != "" && !t.config.LicensesFree(j.Spec, t.LicensesUsed()) {
 		return Errorf(Conflict, ErrBusy, "job %d wants licenses %s that others hold", d.Job, j.Spec.Licenses)
@@ -89,7 +103,7 @@ func (t *tx) start(d Decision) error {
 	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
 	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
-	n.Waiting = n.AllocNodes()
+	n.Waiting, n.Preempt = n.AllocNodes(), nil
 	if err := t.move(&n, Starting); err != nil {
 		return err
 	}
@@ -134,6 +148,11 @@ func (c *Expire) apply(t *tx) (any, error) {
 				continue
 			}
 			t.end(&n, TimedOut, EndTimeLimit)
+		case EndPreempted:
+			if !n.Preempt.ends(t.at) {
+				continue
+			}
+			t.preempted(&n)
 		case EndLaunchFailure:
 			t.unconfirmed(&n)
 			continue
@@ -198,9 +217,9 @@ const maxPurge = 4096
 
 // Due is what the clock alone demands at now.
 func Due(s *Snapshot, now time.Time) []Command {
-	var over, late, purge []JobID
+	var over, late, purge, leave []JobID
 	s.timers.Scan(func(k timerKey) bool {
-		if k.at.After(now) || len(over)+len(late)+len(purge) >= maxPurge {
+		if k.at.After(now) || len(over)+len(late)+len(purge)+len(leave) >= maxPurge {
 			return false
 		}
 		j, _ := s.jobs.Get(k.id)
@@ -210,6 +229,8 @@ func Due(s *Snapshot, now time.Time) []Command {
 			purge = append(purge, j.ID)
 		case !j.Spec.Deadline.IsZero() && !j.Spec.Deadline.After(now):
 			late = append(late, j.ID)
+		case j.Phase > Pending && j.Phase < Ending && j.Preempt.ends(now):
+			leave = append(leave, j.ID)
 		case j.Phase != Pending && !end.IsZero() && !end.After(now):
 			over = append(over, j.ID)
 		}
@@ -221,6 +242,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 	}
 	if late != nil {
 		out = append(out, &Expire{Jobs: late, Why: EndDeadline})
+	}
+	if leave != nil {
+		out = append(out, &Expire{Jobs: leave, Why: EndPreempted})
 	}
 	if nevers := neverSatisfied(s); nevers != nil {
 		out = append(out, &Expire{Jobs: nevers, Why: WaitDependencyNever})

@@ -59,7 +59,7 @@ func (r *source) depends() (d Depends) {
 
 func (r *source) spec(now time.Time) *JobSpec {
 	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)), User: []string{"alice", "bob"}[r.n(2)], Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
-		Reservation: []string{"", "", "", "r1", "r2"}[r.n(5)], Nice: r.n(5) - 1, Limit: r.span(), Layout: Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
+		Reservation: []string{"", "", "", "r1", "r2"}[r.n(5)], QOS: []string{"", "q", "normal"}[r.n(3)], Partitions: []string{"two", "main"}[:r.n(3)], Nice: r.n(5) - 1, Limit: r.span(), Layout: Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
 	if r.yes() {
 		s.Array = &ArraySpec{Tasks: r.set(6), Limit: r.n(3)}
 	}
@@ -88,7 +88,15 @@ func (r *source) decision() Decision {
 		d.Wait = WaitPriority
 		return d
 	}
-	d.Start = &Alloc{Partition: "main"}
+	switch r.n(6) {
+	case 0:
+		d.Resume = true
+		return d
+	case 1, 2:
+		d.Evict, d.Partition, d.Wait = []JobID{r.id(), r.id()}[:1+r.n(2)], []string{"main", "two", "junk"}[r.n(3)], WaitResources
+		return d
+	}
+	d.Start = &Alloc{Partition: []string{"main", "two"}[r.n(2)]}
 	for range 1 + r.n(2) {
 		d.Start.Shares = append(d.Start.Shares, Share{Node: r.node(), CPUs: r.set(9), GPUs: r.set(3), MemMB: MemMB(r.n(40)-2) * 100})
 	}
@@ -121,7 +129,7 @@ func (r *source) accounts() Command {
 		case 1:
 			x.User = &User{Name: []string{"alice", "bob"}[r.n(2)], DefaultAccount: name()}
 		case 2:
-			x.QOS = &QOS{Name: []string{"normal", "q"}[r.n(2)], Priority: r.n(9), UsageFactor: 1.5}
+			x.QOS = &QOS{Name: []string{"normal", "q"}[r.n(2)], Priority: r.n(9), UsageFactor: 1.5, GraceTime: max(r.span(), 0), Preempt: []string{"normal", "q"}[:r.n(3)]}
 		default:
 			x.Assoc = &Association{Account: name(), User: []string{"", "alice", "bob"}[r.n(3)], Parent: AssocID(r.n(6)), Shares: r.n(9) - 1}
 		}
@@ -175,7 +183,7 @@ func (r *source) command(s *State) Command {
 		}
 		return c
 	case "expire":
-		return &Expire{Jobs: []JobID{r.id(), r.id()}, Why: []Reason{EndTimeLimit, EndDeadline, WaitDependencyNever, "junk"}[r.n(4)]}
+		return &Expire{Jobs: []JobID{r.id(), r.id()}, Why: []Reason{EndTimeLimit, EndDeadline, WaitDependencyNever, EndPreempted, "junk"}[r.n(5)]}
 	case "purge":
 		return &Purge{Jobs: []JobID{r.id(), r.id()}, Blobs: []BlobHash{HashBlob([]byte{byte('0' + r.n(3))}), ""}}
 	case "node_up":
@@ -221,6 +229,10 @@ func (r *source) command(s *State) Command {
 		cfg.Partitions[0].PriorityTier = r.n(3)
 		cfg.MinJobAge, cfg.RequeueDelay, cfg.MaxJobID = r.span(), max(r.span(), 0), JobID(r.n(60))
 		cfg.RebootProgram = "reboot"
+		cfg.Preempt = PreemptConfig{Type: []PreemptType{PreemptTier, PreemptQOS, PreemptNone}[r.n(3)], Exempt: max(r.span(), 0),
+			Mode: []string{"REQUEUE", "CANCEL", "SUSPEND", "CANCEL,WITHIN", "OFF", "junk"}[r.n(6)]}
+		cfg.Partitions[0].GraceTime = []time.Duration{0, time.Minute}[r.n(2)]
+		cfg.Partitions = append(cfg.Partitions, Partition{Name: "two", All: true, State: PartitionUp, PriorityTier: 2})
 		return &Configure{Config: &cfg}
 	}
 }

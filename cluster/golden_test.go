@@ -225,6 +225,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenJobs(w)
 	goldenNodes(w)
 	goldenAccounts(w)
+	goldenPreempt(w)
 	return w.log
 }
 
@@ -372,4 +373,40 @@ func goldenAccounts(w *world) {
 	w.over(first, 0)
 	w.pass(time.Minute)
 	w.due()
+}
+
+func goldenPreempt(w *world) {
+	cfg := *w.s.Config()
+	cfg.Preempt = PreemptConfig{Type: PreemptTier, Mode: "REQUEUE", Exempt: time.Second, Youngest: true, Reorders: 2}
+	for _, name := range []string{"CANCEL", "GANG,SUSPEND"} {
+		cfg.Partitions = append(cfg.Partitions, Partition{Name: name, All: true, State: PartitionUp, PreemptMode: name})
+	}
+	cfg.Partitions[0].GraceTime = time.Minute
+	w.ok(root, &Configure{Config: &cfg})
+	w.ok(sys, &NodeUp{Name: "z0", Inventory: smallNode()})
+	runs := func(cpu int, part string) JobID {
+		id := w.submit(func(s *JobSpec) { s.Partitions = []string{part} })
+		w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Start: &Alloc{Partition: part, Shares: []Share{{Node: "z0", CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}}}}}})
+		w.report("z0", id, NodeReady)
+		w.want(id, Running)
+		return id
+	}
+	kind, gone, asleep := runs(0, "main"), runs(1, "CANCEL"), runs(2, "GANG,SUSPEND")
+	job := w.submit(func(s *JobSpec) { s.Partitions = []string{"billed"} })
+	w.pass(time.Minute)
+	for _, refused := range []bool{false, true} {
+		out := w.ok(sys, &Decide{Decisions: []Decision{{Job: job, Task: TaskAny, Wait: WaitResources, StartsAt: w.now, Nodes: []NodeName{"z0"},
+			Evict: []JobID{kind, gone, asleep}, Partition: "billed"}}}).Result.([]*Error)[0]
+		if (out != nil) != refused {
+			w.t.Fatalf("eviction: %v", out)
+		}
+	}
+	w.pass(time.Minute)
+	w.due()
+	w.report("z0", kind, NodeDone)
+	w.report("z0", gone, NodeDone)
+	w.ok(sys, &Decide{Decisions: []Decision{{Job: asleep, Task: TaskAny, Resume: true}}})
+	w.want(kind, Pending)
+	w.want(gone, Ended)
+	w.want(asleep, Running)
 }

@@ -82,6 +82,7 @@ const (
 	EndNodeDown           Reason = "NodeDown"
 	EndBadConstraints     Reason = "BadConstraints"
 	EndOutOfMemory        Reason = "OutOfMemory"
+	EndPreempted          Reason = "Preempted" // of Expire alone: the grace is over
 )
 
 // Hold says who holds a job.
@@ -190,6 +191,9 @@ type Job struct {
 	Charged time.Duration `json:"charged,omitempty"`
 	// Contain: the cluster gave every job an external step when this one began.
 	Contain bool `json:"contain,omitempty"`
+	// Preempt: it made room for another job in its last attempt, or is about to. Evicted counts those that made room for it.
+	Preempt *Preemption `json:"preempt,omitempty"`
+	Evicted Evictions   `json:"evicted,omitzero"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for
@@ -229,8 +233,9 @@ const (
 	SignalFull                          // batch shell, its children and all steps (-f)
 )
 
-// Numbers of the signals that stop and continue a job.
+// Numbers of the signals that ask a job to end, continue and stop it.
 const (
+	sigTerm = 15
 	sigCont = 18
 	sigStop = 19
 )

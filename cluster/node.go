@@ -159,8 +159,8 @@ type Partition struct {
 	DisableRootJobs   bool           `json:"disable_root_jobs,omitempty"`
 	LLN               bool           `json:"lln,omitempty"`
 	ReqResv           bool           `json:"req_resv,omitempty"`
-	PreemptMode       string         `json:"preempt_mode,omitempty"`
-	QOS               string         `json:"qos,omitempty"` // whose limits count here too
+	PreemptMode       string         `json:"preempt_mode,omitempty"` // empty: the cluster's
+	QOS               string         `json:"qos,omitempty"`          // whose limits count here too
 	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
 	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
 }
@@ -207,6 +207,7 @@ type Config struct {
 	UserTop           bool           `json:"user_top,omitempty"`       // users may move their jobs to the top of theirs
 	Priority          PriorityConfig `json:"priority,omitzero"`
 	Enforce           Enforce        `json:"enforce,omitzero"`
+	Preempt           PreemptConfig  `json:"preempt,omitzero"`
 	TRES              []string       `json:"tres,omitempty"` // tracked besides Slurm's own
 	// Contain makes every job have an external step, for what others start in it.
 	Contain bool `json:"contain,omitempty"`

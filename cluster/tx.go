@@ -179,6 +179,9 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 		if l := j.LaunchLimit(t.config); !l.IsZero() && (at[0].IsZero() || l.Before(at[0])) {
 			at[0] = l
 		}
+		at[0] = sooner(at[0], j.Preempt.until())
+	case Suspended:
+		at[0] = j.Preempt.until()
 	case Ended:
 		if j.ArrayID == 0 || t.arrayOver(j.ArrayID) {
 			at[0] = j.Ended.Add(t.config.MinJobAge)

@@ -64,6 +64,7 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 			e.partition(c, p, j, own)
 		}
 	}
+	e.preemption(c, j)
 	if ahead := aheadOf(s, j); ahead > 0 && j.Held == cluster.NotHeld {
 		e.add(cluster.WaitPriority, "", "%s ahead in the queue", count(ahead, "job is", "jobs are"))
 	}

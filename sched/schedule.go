@@ -13,7 +13,8 @@ import (
 const (
 	maxStarts = 512    // starts in one Decide; the next cycle follows at once
 	maxLooked = 10_000 // pending records looked at in one cycle
-	maxHeads  = 64     // reservations, one a partition at most
+	maxHeads  = 64     // reservations: one a partition at most, and one for each job that others leave for
+	maxRooms  = 16     // jobs that make others leave; the next cycle follows at once
 )
 
 // cycle is the working state of one pass.
@@ -34,17 +35,18 @@ type cycle struct {
 
 	reserved []*keptNodes // by operators, and not over, by start
 	offs     map[offKey]nodeSet
+	evict    *evictor // nil where no job makes room for another
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
 	c := &cycle{s: s, now: now, free: free, idle: free.emptied(), waiting: map[*cluster.Partition]bool{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}}
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}, evict: newEvictor(s)}
 	c.gatherReserved()
 	return c
 }
 
-// Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline. Jobs of one shape
+// Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline, 6 preempt. Jobs of one shape
 // are one question: what does not fit once is not tried again in the cycle.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 	c := newCycle(s, now)
@@ -57,12 +59,21 @@ func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 			c.consider(j)
 		}
 	}
+	if c.evict != nil {
+		c.goOn(nil)
+	}
 	return c.out
 }
 
 // consider decides one record; of an array record as many tasks as fit now.
 func (c *cycle) consider(j *cluster.Job) {
+	if c.evict != nil {
+		c.goOn(j)
+	}
 	tasks, why := c.s.Ready(j, c.now) // 2
+	if why == cluster.NoReason && c.evict != nil && c.s.Yields(j, c.now) {
+		why = cluster.WaitPriority
+	}
 	if why != cluster.NoReason {
 		c.wait(j, why, "", nil)
 		return
@@ -145,6 +156,9 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		c.wait(j, why, "", nil)
 		return false
 	}
+	if c.makeRoom(j, open) { // 6
+		return false
+	}
 	why, head := c.reserve(j, open)
 	note = ""
 	if len(c.reserved) > 0 {
@@ -169,15 +183,21 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	return p.Barred(j.Spec)
 }
 
-// fit finds an allocation that is free now and delays no reservation: a job that would still run
-// when a reserved start comes takes of its nodes only what they will have left beside it.
-func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
-	over, mask := until(c.now, j.Limit), uint64(0)
+// mask tells of which planned starts a job must keep off if it starts now, and until when it may run.
+func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) {
+	over = until(c.now, j.Limit)
 	for i, h := range c.heads {
 		if over.After(h.at) {
 			mask |= 1 << i
 		}
 	}
+	return mask, over
+}
+
+// fit finds an allocation that is free now and delays no reservation: a job that would still run
+// when a reserved start comes takes of its nodes only what they will have left beside it.
+func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
+	mask, over := c.mask(j)
 	off := c.off(q.own, c.now, over)
 	for _, m := range q.failed {
 		if m&mask == m && off == nil { // as many nodes or more are kept free now

@@ -204,7 +204,11 @@ func setQOSKey(q *cluster.QOS, s setting) (label string, known bool, err error) 
 		q.Preempt = changeList(q.Preempt, nil, s)
 		return "Preempt", true, nil
 	case s.key == "preemptmode":
-		q.PreemptMode = strings.ToUpper(s.value)
+		if q.PreemptMode = strings.ToUpper(s.value); q.PreemptMode == "CLUSTER" || s.value == "-1" {
+			q.PreemptMode = ""
+		} else if _, _, err := cluster.ParsePreemptMode(s.value); err != nil {
+			return "", true, fmt.Errorf(" %w", err)
+		}
 		return "PreemptMode", true, nil
 	case s.key == "preemptexempttime":
 		d, ok := ParseTimeLimit(s.value)

@@ -95,6 +95,11 @@ func configLines() []configLine {
 		{"OverTimeLimit", func(r *api.ClusterResponse) string {
 			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
 		}},
+		{"PreemptExemptTime", func(r *api.ClusterResponse) string { return format.Padded(r.Config.Preempt.Exempt) }},
+		{"PreemptMode", func(r *api.ClusterResponse) string { return r.Config.PreemptModeText(nil) }},
+		{"PreemptType", func(r *api.ClusterResponse) string {
+			return "preempt/" + cmp.Or(string(r.Config.Preempt.Type), "none")
+		}},
 		{"PriorityType", func(r *api.ClusterResponse) string {
 			return choose(r.Config.Priority.Multifactor, "priority/multifactor", "priority/basic")
 		}},

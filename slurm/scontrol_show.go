@@ -98,7 +98,11 @@ func (c *control) jobTimes(o *record, r *jobRow) {
 	o.line("AccrueTime=", unknown(r.accrue()))
 	o.line("StartTime=", unknown(r.start()), " EndTime=", unknown(r.end()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
 	if !r.Started.IsZero() && r.Phase != cluster.Pending {
-		o.line("PreemptEligibleTime=", unknown(r.Started), " PreemptTime=None")
+		var at time.Time
+		if r.Preempt != nil {
+			at = r.Preempt.At
+		}
+		o.line("PreemptEligibleTime=", unknown(r.Started.Add(r.v.config().Config.Preempt.Exempt)), " PreemptTime=", none(at))
 	}
 	sched := "Main"
 	if r.Backfilled {
@@ -521,9 +525,9 @@ func distribution(asked string, tasks, nodes int) string {
 	return strings.ToUpper(asked[:1]) + asked[1:]
 }
 
-// shownExit is the exit code that scontrol shows: a job cancelled while it ran shows the signal.
+// shownExit is the exit code that scontrol shows: a job cancelled while it ran, or because it made room, shows the signal.
 func shownExit(r *jobRow) cluster.ExitStatus {
-	if r.Phase == cluster.Ended && r.Outcome == cluster.Cancelled && !r.Started.IsZero() && r.Exit == (cluster.ExitStatus{}) {
+	if r.Phase == cluster.Ended && (r.Outcome == cluster.Cancelled || r.Outcome == cluster.Preempted) && !r.Started.IsZero() && r.Exit == (cluster.ExitStatus{}) {
 		return cluster.ExitStatus{Signal: 15}
 	}
 	return r.Exit

@@ -111,7 +111,12 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "origin", Head: "ORIGIN", Of: func(r *jobRow) string { return "NA" }},
 	{Long: "originraw", Head: "ORIGIN_RAW", Of: func(r *jobRow) string { return "NA" }},
 	{Long: "pendingtime", Head: "PENDING_TIME", Of: func(r *jobRow) string { return strconv.Itoa(int(r.pendingTime() / time.Second)) }},
-	{Long: "preempttime", Head: "PREEMPT_TIME", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "preempttime", Head: "PREEMPT_TIME", Of: func(r *jobRow) string {
+		if r.Preempt == nil || r.Phase == cluster.Pending {
+			return "N/A"
+		}
+		return r.v.when(r.Preempt.At)
+	}},
 	{Long: "prefer", Head: "PREFER", Of: func(r *jobRow) string { return format.Null(r.Spec.Prefer) }},
 	{Long: "profile", Head: "PROFILE", Of: func(r *jobRow) string { return cmp.Or(r.Spec.Profile, "NotSet") }},
 	{Long: "reboot", Head: "REBOOT", Of: func(r *jobRow) string { return bit(r.Spec.Reboot) }},

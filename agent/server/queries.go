@@ -107,7 +107,7 @@ func (s *Server) listNodes(ctx context.Context, _ api.Caller, q api.NodeQuery) (
 	if err != nil {
 		return api.NodesResponse{}, err
 	}
-	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: snap.Config().Partitions}
+	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: withModes(snap.Config())}
 	mark := reservedNow(snap, out.Now)
 	add := func(n *cluster.Node) {
 		l := snap.Load(n.Name)
@@ -166,4 +166,15 @@ func (s *Server) listSteps(ctx context.Context, _ api.Caller, q api.StepQuery) (
 		add(j)
 	}
 	return out, nil
+}
+
+// withModes are the partitions, each with the PreemptMode that is in force there.
+func withModes(cfg *cluster.Config) []cluster.Partition {
+	out := slices.Clone(cfg.Partitions)
+	for i := range out {
+		if mode := cfg.PreemptModeText(&out[i]); mode != string(cluster.PreemptOff) {
+			out[i].PreemptMode = mode
+		}
+	}
+	return out
 }

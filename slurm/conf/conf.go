@@ -28,6 +28,7 @@ type reader struct {
 	notes   []string
 	nodeDef []pair // NodeName=DEFAULT
 	partDef []pair
+	tiered  bool // some partition has a PriorityTier
 	// coreSpec is the CoreSpecCount of the node line that is being read.
 	coreSpec int
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
@@ -39,6 +40,7 @@ func Load(file string) (*cluster.Config, []string, error) {
 	cfg := cluster.DefaultConfig()
 	cfg.Partitions, cfg.Keys = nil, map[string]string{}
 	cfg.Priority = cluster.PriorityConfig{MaxAge: 7 * 24 * time.Hour, HalfLife: 7 * 24 * time.Hour, CalcPeriod: 5 * time.Minute, Dampening: 1}
+	cfg.Preempt.Reorders = 1
 	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
 	if err := r.read(file, r.slurmLine, 0); err != nil {
 		return nil, nil, err
@@ -209,7 +211,7 @@ func (r *reader) key(file string, n int, p pair) {
 		number(&v)
 		*to = time.Duration(v) * time.Second
 	}
-	if known, err := priorityKey(c, p.key, p.value); known {
+	if known, err := policyKey(c, p.key, p.value); known {
 		if err != nil {
 			r.note(file, n, "%v", err)
 		}
@@ -275,10 +277,14 @@ func (r *reader) selectType(file string, n int, value string) {
 	}
 }
 
-// schedulerWords reads what of SchedulerParameters concerns the choice of nodes.
+// schedulerWords reads what of SchedulerParameters concerns the choice of nodes, and of jobs that make room.
 func (r *reader) schedulerWords(file string, n int, value string) {
 	for word := range strings.SplitSeq(value, ",") {
 		switch key, text, _ := strings.Cut(word, "="); key {
+		case "preempt_youngest_first", "preempt_reorder_count", "preempt_strict_order": // as older versions name them
+			if _, err := preemptWord(&r.cfg.Preempt, strings.TrimPrefix(word, "preempt_")); err != nil {
+				r.note(file, n, "preempt_%v", err)
+			}
 		case "pack_serial_at_end":
 			r.cfg.SerialAtEnd = true
 		case "max_switch_wait":
@@ -445,6 +451,7 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 	for _, name := range strings.Split(ps[0].value, ",") {
 		p := cluster.Partition{Name: name, State: cluster.PartitionUp, PriorityTier: 1, PriorityJobFactor: 1}
 		for _, kv := range append(slices.Clone(r.partDef), ps[1:]...) {
+			r.tiered = r.tiered || kv.key == "prioritytier" || kv.key == "priority"
 			if err := PartitionKey(&p, kv.key, kv.value); err != nil {
 				r.note(file, n, "PartitionName=%s: %v", name, err)
 			}
@@ -461,6 +468,7 @@ func (r *reader) finish() {
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = cluster.DefaultConfig().Partitions
 	}
+	r.settlePreempt()
 	for _, p := range cfg.Partitions {
 		if p.Default {
 			return

@@ -45,7 +45,7 @@ var partitionKeys = [...]struct {
 	{"maxmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) }},
 	{"oversubscribe", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"shared", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
-	{"preemptmode", func(p *cluster.Partition, _, v string) error { p.PreemptMode = strings.ToUpper(v); return nil }},
+	{"preemptmode", func(p *cluster.Partition, _, v string) error { return setPreemptMode(&p.PreemptMode, v) }},
 	{"qos", func(p *cluster.Partition, _, v string) error { p.QOS = v; return nil }},
 	{"tresbillingweights", func(p *cluster.Partition, k, v string) (err error) {
 		p.BillingWeights, err = weights(k, v, true)
