@@ -185,8 +185,8 @@ func (c *choice) segmentsIn(free [][]int32, k, from, to int) bool {
 	own.tasks, own.gpuJob = 0, nil // each segment by its number of nodes; all together by what is asked
 	left := slices.Clone(free)
 	defer func(v *view, n int) { c.view, c.min = v, n }(c.view, c.min)
-	part := *c.view
-	part.d = &own
+	part, g := *c.view, *c.gauge
+	g.d, part.gauge = &own, &g
 	for c.min = k; c.min <= whole; c.min += k {
 		before := len(c.places)
 		c.view = &part

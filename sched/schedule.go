@@ -28,6 +28,7 @@ type cycle struct {
 	asked   map[shape]*question
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
+	looked  int
 	used    map[string]int        // licenses; nil until it is asked for
 	running map[cluster.JobID]int // array tasks started in this cycle
 	limits  *cluster.Meter        // of associations, QOS and partitions
@@ -47,10 +48,13 @@ func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 // Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline. Jobs of one shape
 // are one question: what does not fit once is not tried again in the cycle.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
-	c := newCycle(s, now)
-	looked := 0
-	for j := range s.Queue() { // 1: the queue is kept in order by Apply
-		if looked++; looked > maxLooked || len(c.begun) >= maxStarts {
+	return newCycle(s, now).pass(maxLooked)
+}
+
+// pass looks at so many records of the queue.
+func (c *cycle) pass(most int) []cluster.Decision {
+	for j := range c.s.Queue() { // 1: the queue is kept in order by Apply
+		if c.looked++; c.looked > most || len(c.begun) >= maxStarts {
 			break
 		}
 		if j.Held == cluster.NotHeld {
@@ -184,7 +188,10 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 			return nil
 		}
 	}
-	alloc := q.view(c.free, c.heads, mask).find(off)
+	var alloc *cluster.Alloc
+	if !q.gauge.hopeless(c.free.scene(c.heads, mask)) {
+		alloc = q.view(c.free, c.heads, mask).find(off)
+	}
 	if alloc != nil || off != nil {
 		return alloc
 	}

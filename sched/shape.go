@@ -30,6 +30,7 @@ type shape struct {
 // question is what jobs of one shape ask, and what this cycle has found out about it.
 type question struct {
 	want   *demand
+	gauge  *gauge
 	own    *keptNodes     // the reservation that it is about
 	why    cluster.Reason // if it can not run at all now
 	note   string
@@ -49,7 +50,8 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 	if !ok {
 		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own}
 		q.want.switches = switches
-		if q.view(c.free, nil, 0).find(nil) == nil { // what fits now is possible
+		q.gauge = newGauge(q.want, c.free)
+		if !q.plainly(c.idle) && (q.gauge.hopeless(c.free.scene(nil, 0)) || q.view(c.free, nil, 0).find(nil) == nil) { // what fits now is possible
 			q.why, q.note = q.want.possible(c.s, c.idle)
 		}
 		c.asked[key] = q
@@ -98,7 +100,7 @@ func (q *question) view(p *pool, heads []*reservation, mask uint64) *view {
 			return v
 		}
 	}
-	v := newView(q.want, p, heads, mask)
+	v := q.gauge.view(p, heads, mask)
 	q.views = append(q.views, v)
 	return v
 }
