@@ -41,13 +41,14 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 
 // plainly reports whether the job could start if nothing ran, where that is easy to tell: all its nodes are of one
 // model and lie anyhow. If not, ask possible.
-func (q *question) plainly(idle *pool) bool {
-	d, list := q.want, idle.members(q.want.part)
-	if len(idle.models) != 1 || len(list) == 0 || len(d.wanted) > 0 || d.not != nil || d.wishes != nil || d.fussy() ||
-		d.ranged() || idle.plan.levels != nil || !q.gauge.suits(idle, 0) {
+func (q *question) plainly(free *pool) bool {
+	d, list := q.want, free.members(q.want.part)
+	if len(free.models) != 1 || len(list) == 0 || len(d.wanted) > 0 || d.not != nil || d.wishes != nil || d.fussy() ||
+		d.ranged() || free.plan.levels != nil || !q.gauge.suits(free, 0) {
 		return false
 	}
-	sp := &idle.spaces[list[0]]
+	empty := free.models[0].empty(free.spaces[list[0]].node, 0)
+	sp := &empty
 	tasks := d.fits(sp)
 	if tasks == 0 {
 		return false
@@ -61,9 +62,12 @@ func (q *question) plainly(idle *pool) bool {
 	if nodes > min(d.most(len(list)), len(list)) {
 		return false
 	}
+	if !d.gpus && d.perSocket == 0 && !d.overcommit && d.mem.Per != cluster.MemPerGPU {
+		return true // CPUs and memory can be dealt out if there are enough
+	}
 	rooms := make([]room, nodes)
 	for k := range rooms {
-		rooms[k] = room{&idle.spaces[list[k]], tasks}
+		rooms[k] = room{sp, tasks}
 	}
 	return d.deal(rooms) != nil
 }

@@ -21,7 +21,7 @@ type cycle struct {
 	s       *cluster.Snapshot
 	now     time.Time
 	free    *pool
-	idle    *pool     // the same nodes without any job
+	bare    *pool     // see idle
 	ends    []release // when what runs will be over; nil until it is asked for
 	heads   []*reservation
 	waiting map[*cluster.Partition]bool // partitions whose first blocked job has been met
@@ -39,7 +39,7 @@ type cycle struct {
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
-	c := &cycle{s: s, now: now, free: free, idle: free.emptied(), waiting: map[*cluster.Partition]bool{},
+	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]bool{},
 		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}}
 	c.gatherReserved()
 	return c
@@ -158,6 +158,14 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	}
 	c.wait(j, why, note, head)
 	return false
+}
+
+// idle is the same nodes without any job.
+func (c *cycle) idle() *pool {
+	if c.bare == nil {
+		c.bare = c.free.emptied()
+	}
+	return c.bare
 }
 
 // closed tells why a partition starts nothing of this job now.

@@ -51,8 +51,8 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own}
 		q.want.switches = switches
 		q.gauge = newGauge(q.want, c.free)
-		if !q.plainly(c.idle) && (q.gauge.hopeless(c.free.scene(nil, 0)) || q.view(c.free, nil, 0).find(nil) == nil) { // what fits now is possible
-			q.why, q.note = q.want.possible(c.s, c.idle)
+		if !q.plainly(c.free) && (q.gauge.hopeless(c.free.scene(nil, 0)) || q.view(c.free, nil, 0).find(nil) == nil) { // what fits now is possible
+			q.why, q.note = q.want.possible(c.s, c.idle())
 		}
 		c.asked[key] = q
 	}
