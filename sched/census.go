@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 
 	"dev.muster/cluster"
 )
@@ -76,6 +77,14 @@ func (p *pool) kind(s state, sp *space) int32 {
 	return n
 }
 
+// kindOf is the number of a node's state.
+func (p *pool) kindOf(sp *space) int32 {
+	if sp.kind < 0 {
+		sp.kind = p.kind(p.stateOf(sp), sp)
+	}
+	return sp.kind
+}
+
 // scene is the nodes of a pool as they may be used beside some reservations.
 type scene struct {
 	p      *pool
@@ -124,7 +133,7 @@ func (p *pool) scene(heads []*reservation, mask uint64) *scene {
 func (s *scene) look(i int) int32 {
 	sp := &s.p.spaces[i]
 	if s.mask == 0 || s.p.kinds.odd {
-		return sp.kind
+		return s.p.kindOf(sp)
 	}
 	var st state
 	cut := false
@@ -137,7 +146,7 @@ func (s *scene) look(i int) int32 {
 		}
 	}
 	if !cut {
-		return sp.kind
+		return s.p.kindOf(sp)
 	}
 	return s.p.kind(st, sp)
 }
@@ -241,24 +250,44 @@ func (g *gauge) hopeless(s *scene) bool {
 	}
 	n := s.census(d.part)
 	most := d.most(len(s.p.members(d.part)))
-	nodes, tasks, best, gpus, want := 0, 0, 0, int64(0), int64(0)
-	for _, g := range d.gpuJob {
-		want = max(want, g.Count)
-	}
+	nodes, tasks, best := 0, 0, 0
 	for _, k := range n.kinds {
 		count := int(n.count[k])
 		if count == 0 || !g.suits(s.p, g.kinds.list[k].model) {
 			continue
 		}
-		t := int(g.fit(k))
-		if t == 0 {
-			continue
+		if t := int(g.fit(k)); t > 0 {
+			nodes, tasks, best = nodes+count, tasks+count*t, max(best, t)
 		}
-		nodes, tasks, best = nodes+count, tasks+count*t, max(best, t)
-		gpus = max(gpus, int64(g.kinds.brief[k].gpu))
-		if nodes >= d.minNodes && tasks >= d.tasks && min(most, nodes)*best >= d.tasks && int64(min(most, nodes))*gpus >= want {
-			return false
+		if nodes >= d.minNodes && tasks >= d.tasks && min(most, nodes)*best >= d.tasks {
+			return slices.ContainsFunc(d.gpuJob, func(w cluster.GRES) bool { return g.short(n, s.p, w, most) })
 		}
 	}
 	return true
+}
+
+// short reports that so many nodes do not have as many GPUs as an entry of --gpus asks for.
+func (g *gauge) short(n *census, p *pool, want cluster.GRES, most int) bool {
+	var nodes []int // by how many GPUs they can give
+	for _, k := range n.kinds {
+		count := int(n.count[k])
+		if count == 0 || !g.suits(p, g.kinds.list[k].model) || g.fit(k) == 0 {
+			continue
+		}
+		gives := max(g.d.gives(&g.kinds.list[k], want.Type), 0)
+		for gives >= len(nodes) {
+			nodes = append(nodes, 0)
+		}
+		nodes[gives] += count
+	}
+	return !reach(nodes, most, want.Count)
+}
+
+// reach reports whether so many nodes, counted by what they can give, give enough together.
+func reach(nodes []int, most int, want int64) bool {
+	for gives := len(nodes) - 1; gives > 0 && most > 0 && want > 0; gives-- {
+		n := min(nodes[gives], most)
+		most, want = most-n, want-int64(n*gives)
+	}
+	return want <= 0
 }

@@ -494,11 +494,29 @@ func (c *choice) search() bool {
 		if c.try(func() bool { return c.fill(list) }) {
 			return true
 		}
-		if steps := maxSteps; (len(c.d.gpuJob) > 0 || c.need != nil) && c.explore(list, &steps) {
+		if steps := maxSteps; (len(c.d.gpuJob) > 0 || c.need != nil) && c.reaches(list) && c.explore(list, &steps) {
 			return true
 		}
 	}
 	return false
+}
+
+// reaches reports whether the nodes that give most have the GPUs that are missing.
+func (c *choice) reaches(list []int32) bool {
+	for k, g := range c.d.gpuJob {
+		var nodes []int
+		for _, i := range list {
+			gives := max(c.d.gives(c.space(i), g.Type), 0)
+			for gives >= len(nodes) {
+				nodes = append(nodes, 0)
+			}
+			nodes[gives]++
+		}
+		if !reach(nodes, c.max-len(c.places), g.Count-c.tally.gpus[k]) {
+			return false
+		}
+	}
+	return true
 }
 
 // explore tries each node, and then without it.

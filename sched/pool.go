@@ -14,7 +14,7 @@ type space struct {
 	gpus   cluster.IDSet
 	mem    cluster.MemMB
 	model  int   // number of its make in the pool
-	kind   int32 // number of its state
+	kind   int32 // number of its state, see kindOf
 	cpu    int   // how many CPUs are free
 	gpu    int   // how many GPUs are free
 	free   int   // CPUs of cores that are free as a whole
@@ -100,7 +100,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 	load func(cluster.NodeName) *cluster.Load) *pool {
 	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{},
 		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
-	p.kinds = &kinds{of: map[state]int32{}}
+	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64)}
 	none, rank, kind := &cluster.Load{}, -1, 0
 	for n := range s.Nodes() {
 		if rank++; !counts(n) {
@@ -217,8 +217,7 @@ type change struct {
 
 // note tells that a node has changed.
 func (p *pool) note(i int, more bool) {
-	sp := &p.spaces[i]
-	sp.kind = p.kind(p.stateOf(sp), sp)
+	p.spaces[i].kind = -1 // till it is asked for
 	if p.latest == nil {
 		p.latest = make([]int32, len(p.spaces))
 	}
@@ -275,9 +274,10 @@ func until(start time.Time, limit time.Duration) time.Time {
 	return start.Add(min(limit, endless))
 }
 
-// releases lists when the live jobs are planned to end, soonest first. None of it depends on the
+// releases lists when the live jobs are planned to end. None of it depends on the
 // present time, so that a plan stays the same while nothing changes.
-func releases(s *cluster.Snapshot) (out []release) {
+func releases(s *cluster.Snapshot) []release {
+	out := make([]release, 0, 256)
 	for j := range s.Live() {
 		at := j.EndLimit(s.Config())
 		if at.IsZero() {
@@ -295,7 +295,6 @@ func releases(s *cluster.Snapshot) (out []release) {
 		}
 		out = append(out, release{at, shares, !j.SuspendedAt.IsZero()})
 	}
-	slices.SortStableFunc(out, func(a, b release) int { return a.at.Compare(b.at) })
 	return out
 }
 
