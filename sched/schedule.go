@@ -196,10 +196,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 			return nil
 		}
 	}
-	var alloc *cluster.Alloc
-	if !q.gauge.hopeless(c.free.scene(c.heads, mask)) {
-		alloc = q.view(c.free, c.heads, mask).find(off)
-	}
+	alloc := q.find(c.free, c.heads, mask, off)
 	if alloc != nil || off != nil {
 		return alloc
 	}
