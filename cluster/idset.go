@@ -139,7 +139,17 @@ func (s IDSet) Intersect(t IDSet) IDSet {
 }
 
 // Contains reports whether every member of t is in s.
-func (s IDSet) Contains(t IDSet) bool { return t.Minus(s).Empty() }
+func (s IDSet) Contains(t IDSet) bool {
+	for k, w := range t.w {
+		if k < len(s.w) {
+			w &^= s.w[k]
+		}
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // Equal reports whether both sets have the same members.
 func (s IDSet) Equal(t IDSet) bool { return s.Contains(t) && t.Contains(s) }

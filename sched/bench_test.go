@@ -2,6 +2,8 @@ package sched
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -48,6 +50,118 @@ func BenchmarkSchedule(b *testing.B) {
 				Schedule(snap, bed.now)
 			}
 		})
+	}
+}
+
+// plant is a cluster of nodes with 64 CPUs and 8 GPUs, nine tenths of it busy, and a queue of mixed shapes behind
+// a job that waits for a third of all nodes. No two of the jobs that name their memory are alike but by chance.
+func plant(b testing.TB, nodes, pending int) *bed {
+	bed := newBed(b, 0)
+	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, CPUs: 64, MemMB: 512_000}
+	for i := range 8 {
+		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Type: "h100", Cores: cluster.RangeIDSet(i/4*32, i/4*32+31)})
+	}
+	for i := range nodes {
+		bed.do(&cluster.NodeUp{Name: cluster.NodeName(fmt.Sprintf("n%05d", i)), Inventory: inv})
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	mixed := func(s *cluster.JobSpec) {
+		s.Limit = time.Duration(1+rng.IntN(48)) * time.Hour
+		gpus := func(n int) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(n)}} }
+		switch rng.IntN(8) {
+		case 0: // whole nodes
+			s.MinNodes = 1 << rng.IntN(6)
+			s.MaxNodes, s.CPUsPerTask = s.MinNodes, 64
+			gpus(8)
+		case 1, 2, 3: // a part of one
+			gpus(1 << rng.IntN(3))
+			s.CPUsPerTask = 4 + rng.IntN(5)
+		case 4: // wherever there are GPUs
+			s.PerJob = []cluster.GRES{{Name: "gpu", Count: int64(2 + rng.IntN(15))}}
+			s.MinNodes = 2
+			s.MaxNodes = 2
+		case 5:
+			s.Tasks = 1 + rng.IntN(200)
+		default:
+			s.CPUsPerTask, s.Mem = 1+rng.IntN(32), cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(1000 * (1 + rng.IntN(400)))}
+		}
+	}
+	for gpus := 0; gpus < nodes*8*9/10; {
+		for range 256 {
+			bed.submit(mixed)
+		}
+		ds := Schedule(bed.s.Snapshot(), bed.now)
+		bed.do(&cluster.Decide{Decisions: ds})
+		for _, d := range ds {
+			if d.Start != nil {
+				for _, sh := range d.Start.Shares {
+					gpus += sh.GPUs.Len()
+				}
+			}
+		}
+	}
+	for j := range bed.s.Snapshot().Queue() {
+		bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+	}
+	bed.submit(func(s *cluster.JobSpec) {
+		s.MinNodes = nodes / 3
+		s.MaxNodes, s.CPUsPerTask, s.Limit = s.MinNodes, 64, 24*time.Hour
+	})
+	for range pending - 1 {
+		bed.submit(mixed)
+	}
+	return bed
+}
+
+// settle lets passes follow each other until nothing more starts.
+func (b *bed) settle() {
+	for {
+		ds := newCycle(b.s.Snapshot(), b.now).pass(math.MaxInt)
+		if len(ds) == 0 {
+			return
+		}
+		b.do(&cluster.Decide{Decisions: ds})
+	}
+}
+
+// BenchmarkPass measures passes over the whole queue: the first, one when all has been decided, one after a job has
+// ended, and one after a job was submitted.
+func BenchmarkPass(b *testing.B) {
+	for _, size := range []struct{ nodes, pending int }{{1000, 1000}, {1000, 10_000}, {10_000, 1000}, {10_000, 10_000}, {10_000, 100_000}} {
+		var bed *bed
+		measure := func(name string) {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/%s", size.nodes, size.pending, name), func(b *testing.B) {
+				if bed == nil {
+					bed = plant(b, size.nodes, size.pending)
+				}
+				if name != "first" {
+					bed.settle()
+				}
+				switch name {
+				case "ended":
+					for j := range bed.s.Snapshot().Live() {
+						bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+						bed.end(j.ID)
+						break
+					}
+				case "submitted":
+					bed.submit(func(s *cluster.JobSpec) { s.CPUsPerTask = 64 })
+				}
+				snap := bed.s.Snapshot()
+				var c *cycle
+				for b.Loop() {
+					c = newCycle(snap, bed.now)
+					c.pass(math.MaxInt)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.looked), "ns/job")
+				b.ReportMetric(float64(c.looked), "looked")
+				b.ReportMetric(float64(len(c.begun)), "starts")
+				b.ReportMetric(float64(len(c.asked)), "shapes")
+			})
+		}
+		for _, name := range []string{"first", "idle", "ended", "submitted"} {
+			measure(name)
+		}
 	}
 }
 

@@ -68,13 +68,19 @@ func (c *choice) block() bool {
 	if k := d.segment; k > 0 && k < c.min {
 		return c.segments(free, k)
 	}
-	held := c.places
+	held, least := c.places, c.min
+	defer func() { c.min = least }()
 	for level := b.level(c.min); ; level++ {
 		if c.inOne(free, level, 0, b.count, held) {
 			return true
 		}
-		if d.sized || level >= len(b.sizes) {
+		if level >= len(b.sizes) {
 			return false
+		}
+		if d.sized { // so few nodes belong into a smaller block
+			if c.min = max(c.min, b.sizes[level]+1); c.min > c.max {
+				return false
+			}
 		}
 	}
 }
@@ -185,8 +191,8 @@ func (c *choice) segmentsIn(free [][]int32, k, from, to int) bool {
 	own.tasks, own.gpuJob = 0, nil // each segment by its number of nodes; all together by what is asked
 	left := slices.Clone(free)
 	defer func(v *view, n int) { c.view, c.min = v, n }(c.view, c.min)
-	part := *c.view
-	part.d = &own
+	part, g := *c.view, *c.gauge
+	g.d, part.gauge = &own, &g
 	for c.min = k; c.min <= whole; c.min += k {
 		before := len(c.places)
 		c.view = &part

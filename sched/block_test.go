@@ -32,6 +32,7 @@ func TestBlocks(t *testing.T) {
 		{"in no base block two", ".... .... .... xxxx xxxx xxxx", "-N6 --segment=2 --spread-segments", "n1 n2 n5 n6 n9 n10"},
 		{"a segment larger than the job is none", ".... .... .... .... .... ....", "-N2 --segment=4", "n1 n2"},
 		{"tasks without nodes go up a level", ".... .... .... .... .... ....", "-n80", "n1 n2 n3 n4 n5"},
+		{"more nodes than asked for at least, in the larger block that they need", "...x x... .... .... .... ....", "-N4-5 -wn1", "n1 n2 n6 n7 n8"},
 		{"a node by name says which block", ".... .... .... .... .... ....", "-N3 -wn10", "n9 n10 n11"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,50 +10,67 @@ import (
 // view is what each node of a pool can give to a demand beside some reservations. It follows what
 // the pool notes of its changes.
 type view struct {
-	d     *demand
-	p     *pool
-	heads []*reservation // whose nodes are looked at with what they will have left
-	mask  uint64
-	tasks []int32 // by place, how many tasks fit; -1: the job may not use the node
-	seen  int     // changes of the pool that are in it
-	nodes int     // how many nodes have room
-	sum   int     // for how many tasks
-	runs  int     // in how many runs of consecutive nodes
-	first int32   // no place before it has room
-	list  []int32 // the places with room, rising
-	cut   []run   // the runs that they make; nil if not known
+	*gauge
+	p      *pool
+	beside *scene         // the nodes as numbers
+	heads  []*reservation // whose nodes are looked at with what they will have left
+	mask   uint64
+	tasks  []int32 // by place, how many tasks fit; -1: the job may not use the node
+	seen   int     // changes of the pool that are in it
+	nodes  int     // how many nodes have room
+	sum    int     // for how many tasks
+	runs   int     // in how many runs of consecutive nodes
+	first  int32   // no place before it has room
+	list   []int32 // the places with room, rising
+	cut    []run   // the runs that they make; nil if not known
 }
 
-// newView looks at all nodes of the demand's partition.
-func newView(d *demand, p *pool, heads []*reservation, mask uint64) *view {
-	v := &view{d: d, p: p, heads: heads, mask: mask, tasks: make([]int32, len(p.spaces)), seen: len(p.changed), first: int32(len(p.spaces))}
+// view looks at all nodes of the demand's partition.
+func (g *gauge) view(p *pool, heads []*reservation, mask uint64) *view {
+	d := g.d
+	v := &view{gauge: g, p: p, heads: heads, mask: mask, tasks: make([]int32, len(p.spaces)), seen: len(p.changed), first: int32(len(p.spaces))}
 	if !d.part.All {
 		for i := range v.tasks {
 			v.tasks[i] = -1
 		}
 	}
-	v.list = make([]int32, 0, len(p.spaces))
-	makes := make([]bool, len(p.models)) // that the job may use
-	for k := range makes {
-		makes[k] = d.suits(p.models[k].of)
-	}
-	empty := make([]int32, len(p.models)) // tasks on an empty node of each make, plus one
+	v.beside = p.scene(heads, mask)
 	for _, i := range p.members(d.part) {
-		sp := &p.spaces[i]
-		if v.tasks[i] = -1; !makes[sp.model] || d.not != nil && d.not[sp.node.Name] {
-			continue
+		n := int32(-1)
+		if sp := &p.spaces[i]; g.suits(p, sp.model) && (d.not == nil || !d.not[sp.node.Name]) {
+			n = v.count(int32(i))
 		}
-		v.tasks[i] = 0
-		if sp.jobs > 0 || mask != 0 {
-			v.look(int32(i))
-			continue
+		if v.tasks[i] = n; n > 0 {
+			v.nodes, v.sum, v.runs = v.nodes+1, v.sum+int(n), v.runs+1-b2i(v.room(int32(i)-1, int32(i), -1))
 		}
-		if empty[sp.model] == 0 {
-			empty[sp.model] = int32(d.fits(sp)) + 1
+	}
+	v.list = make([]int32, 0, v.nodes)
+	for i, n := range v.tasks {
+		if n > 0 {
+			v.list = append(v.list, int32(i))
 		}
-		v.set(int32(i), empty[sp.model]-1)
+	}
+	if len(v.list) > 0 {
+		v.first = v.list[0]
 	}
 	return v
+}
+
+// count is how many tasks fit on a node that the job may use.
+func (v *view) count(i int32) int32 {
+	if v.byNumbers() {
+		return v.fit(v.beside.kind[i])
+	}
+	if v.mask == 0 || v.d.gpus {
+		return int32(v.d.fits(v.space(i)))
+	}
+	own := v.p.spaces[i]
+	for k, h := range v.heads {
+		if l := h.beside[int(i)]; v.mask>>k&1 != 0 && l != nil {
+			own.cpu, own.free, own.mem = min(own.cpu, l.cpus), min(own.free, l.cpus), min(own.mem, l.mem)
+		}
+	}
+	return int32(v.d.fits(&own))
 }
 
 // look takes a node's present state into account.
@@ -61,21 +78,7 @@ func (v *view) look(i int32) {
 	if v.tasks[i] < 0 {
 		return
 	}
-	sp := &v.p.spaces[i]
-	for k, h := range v.heads {
-		l := h.beside[int(i)]
-		if v.mask>>k&1 == 0 || l == nil {
-			continue
-		}
-		if v.d.gpus {
-			sp = v.space(i)
-			break
-		}
-		own := *sp // numbers are enough
-		own.cpu, own.free, own.mem = min(sp.cpu, l.cpus), min(sp.free, l.cpus), min(sp.mem, l.mem)
-		sp = &own
-	}
-	v.set(i, int32(v.d.fits(sp)))
+	v.set(i, v.count(i))
 }
 
 // set notes how many tasks fit on a node, and what follows for the sums.
@@ -130,6 +133,7 @@ func (v *view) space(i int32) *space {
 
 // follow takes the changes of the pool into account.
 func (v *view) follow() {
+	v.beside.follow()
 	for ; v.seen < len(v.p.changed); v.seen++ {
 		ch := v.p.changed[v.seen]
 		if old := v.tasks[ch.at]; (old > 0 || old == 0 && ch.more) && int(v.p.latest[ch.at]) == v.seen+1 {
@@ -244,9 +248,9 @@ func (c *choice) counted(counts []cluster.FeatureCount) bool {
 func (c *choice) inTurn(counts []cluster.FeatureCount) bool {
 	all, whole, view := c.cands, c.min, c.view
 	defer func() { c.cands, c.min, c.view = all, whole, view }()
-	own, part := *view.d, *view
+	own, part, g := *view.d, *view, *view.gauge
 	own.tasks, own.gpuJob, own.nodesAsked = 0, nil, true
-	part.d = &own
+	g.d, part.gauge = &own, &g
 	for _, n := range counts {
 		missing := n.Nodes - c.having(n)
 		c.view, c.min = &part, len(c.places)+missing
@@ -490,11 +494,29 @@ func (c *choice) search() bool {
 		if c.try(func() bool { return c.fill(list) }) {
 			return true
 		}
-		if steps := maxSteps; (len(c.d.gpuJob) > 0 || c.need != nil) && c.explore(list, &steps) {
+		if steps := maxSteps; (len(c.d.gpuJob) > 0 || c.need != nil) && c.reaches(list) && c.explore(list, &steps) {
 			return true
 		}
 	}
 	return false
+}
+
+// reaches reports whether the nodes that give most have the GPUs that are missing.
+func (c *choice) reaches(list []int32) bool {
+	for k, g := range c.d.gpuJob {
+		var nodes []int
+		for _, i := range list {
+			gives := max(c.d.gives(c.space(i), g.Type), 0)
+			for gives >= len(nodes) {
+				nodes = append(nodes, 0)
+			}
+			nodes[gives]++
+		}
+		if !reach(nodes, c.max-len(c.places), g.Count-c.tally.gpus[k]) {
+			return false
+		}
+	}
+	return true
 }
 
 // explore tries each node, and then without it.

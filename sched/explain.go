@@ -201,7 +201,7 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		e.away(c.s, p)
 		return
 	default:
-		e.add(q.why, "", "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle))
+		e.add(q.why, "", "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle()))
 		e.away(c.s, p)
 		return
 	}
@@ -380,7 +380,7 @@ func Test(s *cluster.Snapshot, now time.Time, spec *cluster.JobSpec) (at time.Ti
 				return now, a
 			}
 			if r := c.plan(q, spec.Limit); r != nil && (at.IsZero() || r.at.Before(at)) {
-				at, alloc = later(r.at, now), q.want.place(c.idle, c.off(own, r.at, until(r.at, spec.Limit)))
+				at, alloc = later(r.at, now), q.want.place(c.idle(), c.off(own, r.at, until(r.at, spec.Limit)))
 			}
 		}
 	}

@@ -39,6 +39,39 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 	return cluster.NoReason, ""
 }
 
+// plainly reports whether the job could start if nothing ran, where that is easy to tell: all its nodes are of one
+// model and lie anyhow. If not, ask possible.
+func (q *question) plainly(free *pool) bool {
+	d, list := q.want, free.members(q.want.part)
+	if len(free.models) != 1 || len(list) == 0 || len(d.wanted) > 0 || d.not != nil || d.wishes != nil || d.fussy() ||
+		d.ranged() || free.plan.levels != nil || !q.gauge.suits(free, 0) {
+		return false
+	}
+	empty := free.models[0].empty(free.spaces[list[0]].node, 0)
+	sp := &empty
+	tasks := d.fits(sp)
+	if tasks == 0 {
+		return false
+	}
+	nodes := max(d.minNodes, (d.tasks+tasks-1)/tasks)
+	for _, g := range d.gpuJob {
+		if nodes*d.gives(sp, g.Type) < int(g.Count) {
+			return false // with more nodes, perhaps
+		}
+	}
+	if nodes > min(d.most(len(list)), len(list)) {
+		return false
+	}
+	if !d.gpus && d.perSocket == 0 && !d.overcommit && d.mem.Per != cluster.MemPerGPU {
+		return true // CPUs and memory can be dealt out if there are enough
+	}
+	rooms := make([]room, nodes)
+	for k := range rooms {
+		rooms[k] = room{sp, tasks}
+	}
+	return d.deal(rooms) != nil
+}
+
 // Feasible reports whether the nodes of some partition of the job could ever run it: nil, or
 // what can not be met. More nodes than a partition has, asked for or needed for so many tasks, is
 // not an error here (the job waits).

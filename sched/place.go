@@ -226,7 +226,11 @@ type room struct {
 
 // place finds an allocation in the pool without the avoided nodes, or nil.
 func (d *demand) place(p *pool, avoid nodeSet) *cluster.Alloc {
-	return newView(d, p, nil, 0).find(avoid)
+	g := newGauge(d, p)
+	if g.hopeless(p.scene(nil, 0)) {
+		return nil
+	}
+	return g.view(p, nil, 0).find(avoid)
 }
 
 // most is the largest number of nodes that the job may get of so many.

@@ -14,6 +14,7 @@ type space struct {
 	gpus   cluster.IDSet
 	mem    cluster.MemMB
 	model  int   // number of its make in the pool
+	kind   int32 // number of its state, see kindOf
 	cpu    int   // how many CPUs are free
 	gpu    int   // how many GPUs are free
 	free   int   // CPUs of cores that are free as a whole
@@ -38,6 +39,8 @@ type pool struct {
 	models  []model
 	closed  bool // there are nodes that are for one user's jobs
 	plan    *topology
+	kinds   *kinds
+	scenes  []*scene // that were asked for
 	changed []change // of spaces since the pool was made, in turn
 	latest  []int32  // by place, the number of its last change plus one
 	ranks   []int32  // by place, that among all nodes of the cluster, of service or not
@@ -54,6 +57,10 @@ type model struct {
 	cpus cluster.IDSet
 	gpus cluster.IDSet
 	free int
+	kind int32 // of an empty node
+
+	types  []string // of GPUs
+	typeOf []int    // by number of a GPU, that of its type
 }
 
 // alike reports whether a job that may use an empty node of the one make may use one of the other.
@@ -74,8 +81,16 @@ func (p *pool) modelOf(inv *cluster.Inventory, last int, devices func(*cluster.I
 			return k
 		}
 	}
-	m := model{of: inv, cpus: cluster.RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs), gpus: devices(inv)}
+	m := model{of: inv, kind: -1, cpus: cluster.RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs), gpus: devices(inv)}
 	m.free = freeInCores(inv, m.cpus)
+	for _, g := range inv.GPUs {
+		k := slices.Index(m.types, g.Type)
+		if k < 0 {
+			k, m.types = len(m.types), append(m.types, g.Type)
+		}
+		m.typeOf = append(m.typeOf, k)
+	}
+	p.kinds.odd = p.kinds.odd || len(m.types) > len(state{}.gpus)
 	p.models = append(p.models, m)
 	return len(p.models) - 1
 }
@@ -85,6 +100,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 	load func(cluster.NodeName) *cluster.Load) *pool {
 	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{},
 		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
+	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64)}
 	none, rank, kind := &cluster.Load{}, -1, 0
 	for n := range s.Nodes() {
 		if rank++; !counts(n) {
@@ -96,11 +112,17 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		}
 		inv := &n.Inventory
 		kind = p.modelOf(inv, kind, devices)
-		sp := p.models[kind].empty(n, kind)
+		m := &p.models[kind]
+		sp := m.empty(n, kind)
+		if m.kind < 0 {
+			m.kind = p.kind(p.stateOf(&sp), &sp)
+			sp.kind = m.kind
+		}
 		if sp.jobs = len(l.Jobs); sp.jobs > 0 {
 			sp.cpus, sp.gpus, sp.mem = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB
 			sp.settle()
 			sp.closed, p.closed = l.Closed, p.closed || l.Closed != 0
+			sp.kind = p.kind(p.stateOf(&sp), &sp)
 		}
 		p.at[n.Name] = len(p.spaces)
 		p.all = append(p.all, len(p.spaces))
@@ -113,7 +135,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 
 // empty is the space of a node without jobs.
 func (m *model) empty(n *cluster.Node, kind int) space {
-	return space{node: n, model: kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
+	return space{node: n, model: kind, kind: m.kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
 		cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
 }
 
@@ -157,7 +179,7 @@ func (p *pool) members(part *cluster.Partition) []int {
 }
 
 func (p *pool) clone() *pool {
-	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan}
+	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds}
 }
 
 func (p *pool) take(a *cluster.Alloc) {
@@ -182,6 +204,7 @@ func (p *pool) start(a *cluster.Alloc, spec *cluster.JobSpec) {
 		}
 		if sp.taken = who; spec.Sharing == cluster.ShareUser {
 			sp.closed, p.closed = who, true
+			p.note(p.at[sh.Node], false)
 		}
 	}
 }
@@ -192,7 +215,9 @@ type change struct {
 	more bool
 }
 
+// note tells that a node has changed.
 func (p *pool) note(i int, more bool) {
+	p.spaces[i].kind = -1 // till it is asked for
 	if p.latest == nil {
 		p.latest = make([]int32, len(p.spaces))
 	}
@@ -249,9 +274,10 @@ func until(start time.Time, limit time.Duration) time.Time {
 	return start.Add(min(limit, endless))
 }
 
-// releases lists when the live jobs are planned to end, soonest first. None of it depends on the
+// releases lists when the live jobs are planned to end. None of it depends on the
 // present time, so that a plan stays the same while nothing changes.
-func releases(s *cluster.Snapshot) (out []release) {
+func releases(s *cluster.Snapshot) []release {
+	out := make([]release, 0, 256)
 	for j := range s.Live() {
 		at := j.EndLimit(s.Config())
 		if at.IsZero() {
@@ -269,7 +295,6 @@ func releases(s *cluster.Snapshot) (out []release) {
 		}
 		out = append(out, release{at, shares, !j.SuspendedAt.IsZero()})
 	}
-	slices.SortStableFunc(out, func(a, b release) int { return a.at.Compare(b.at) })
 	return out
 }
 
@@ -350,11 +375,15 @@ func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 // avoid tells which nodes are out of question at a time.
 func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSet) *reservation {
 	future := free.clone()
-	look := newView(want, future, nil, 0)
+	g := newGauge(want, future)
+	look := g.view(future, nil, 0)
 	for i := 0; i < len(ends); {
 		at := ends[i].at
 		for ; i < len(ends) && ends[i].at.Equal(at); i++ {
 			future.give(ends[i])
+		}
+		if g.hopeless(future.scene(nil, 0)) {
+			continue
 		}
 		a := look.find(avoid(at))
 		if a == nil {

@@ -290,7 +290,10 @@ func (c *cycle) back(p *pool, v victim) {
 // fitIn is fit in another pool than what is free now.
 func (c *cycle) fitIn(p *pool, q *question, j *cluster.Job) *cluster.Alloc {
 	mask, over := c.mask(j)
-	return newView(q.want, p, c.heads, mask).find(c.off(q.own, c.now, over))
+	if q.gauge.hopeless(p.scene(c.heads, mask)) {
+		return nil
+	}
+	return q.gauge.view(p, c.heads, mask).find(c.off(q.own, c.now, over))
 }
 
 // hold keeps an allocation of a pool for a job, against all later ones of the cycle.

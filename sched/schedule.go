@@ -22,13 +22,14 @@ type cycle struct {
 	s       *cluster.Snapshot
 	now     time.Time
 	free    *pool
-	idle    *pool     // the same nodes without any job
+	bare    *pool     // see idle
 	ends    []release // when what runs will be over; nil until it is asked for
 	heads   []*reservation
 	waiting map[*cluster.Partition]bool // partitions whose first blocked job has been met
 	asked   map[shape]*question
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
+	looked  int
 	used    map[string]int        // licenses; nil until it is asked for
 	running map[cluster.JobID]int // array tasks started in this cycle
 	limits  *cluster.Meter        // of associations, QOS and partitions
@@ -40,7 +41,7 @@ type cycle struct {
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
-	c := &cycle{s: s, now: now, free: free, idle: free.emptied(), waiting: map[*cluster.Partition]bool{},
+	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]bool{},
 		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}, evict: newEvictor(s)}
 	c.gatherReserved()
 	return c
@@ -49,10 +50,13 @@ func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 // Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline, 6 preempt. Jobs of one shape
 // are one question: what does not fit once is not tried again in the cycle.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
-	c := newCycle(s, now)
-	looked := 0
-	for j := range s.Queue() { // 1: the queue is kept in order by Apply
-		if looked++; looked > maxLooked || len(c.begun) >= maxStarts {
+	return newCycle(s, now).pass(maxLooked)
+}
+
+// pass looks at so many records of the queue.
+func (c *cycle) pass(most int) []cluster.Decision {
+	for j := range c.s.Queue() { // 1: the queue is kept in order by Apply
+		if c.looked++; c.looked > most || len(c.begun) >= maxStarts {
 			break
 		}
 		if j.Held == cluster.NotHeld {
@@ -170,6 +174,14 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	return false
 }
 
+// idle is the same nodes without any job.
+func (c *cycle) idle() *pool {
+	if c.bare == nil {
+		c.bare = c.free.emptied()
+	}
+	return c.bare
+}
+
 // closed tells why a partition starts nothing of this job now.
 func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	switch {
@@ -204,7 +216,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 			return nil
 		}
 	}
-	alloc := q.view(c.free, c.heads, mask).find(off)
+	alloc := q.find(c.free, c.heads, mask, off)
 	if alloc != nil || off != nil {
 		return alloc
 	}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ type shape struct {
 // question is what jobs of one shape ask, and what this cycle has found out about it.
 type question struct {
 	want   *demand
+	gauge  *gauge
 	own    *keptNodes     // the reservation that it is about
 	why    cluster.Reason // if it can not run at all now
 	note   string
@@ -49,8 +51,9 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 	if !ok {
 		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own}
 		q.want.switches = switches
-		if q.view(c.free, nil, 0).find(nil) == nil { // what fits now is possible
-			q.why, q.note = q.want.possible(c.s, c.idle)
+		q.gauge = newGauge(q.want, c.free)
+		if !q.plainly(c.free) && q.find(c.free, nil, 0, nil) == nil { // what fits now is possible
+			q.why, q.note = q.want.possible(c.s, c.idle())
 		}
 		c.asked[key] = q
 	}
@@ -91,16 +94,18 @@ func (c *cycle) switches(j *cluster.Job) int {
 	return j.Spec.Switches
 }
 
-// view is what the nodes can give beside the reservations of the mask.
-func (q *question) view(p *pool, heads []*reservation, mask uint64) *view {
-	for _, v := range q.views {
-		if v.mask == mask {
-			return v
-		}
+// find is an allocation that fits now beside the reservations of the mask on nodes that are not to be avoided, or nil.
+func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid nodeSet) *cluster.Alloc {
+	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask })
+	if (at < 0 || len(q.want.gpuJob) > 0) && q.gauge.hopeless(p.scene(heads, mask)) {
+		return nil
 	}
-	v := newView(q.want, p, heads, mask)
+	if at >= 0 {
+		return q.views[at].find(avoid)
+	}
+	v := q.gauge.view(p, heads, mask)
 	q.views = append(q.views, v)
-	return v
+	return v.find(avoid)
 }
 
 func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {

@@ -1,0 +1,293 @@
+package sched
+
+import (
+	"math"
+	"slices"
+
+	"dev.muster/cluster"
+)
+
+// state is all of a node that decides how many tasks of a demand fit on it, by numbers.
+type state struct {
+	model     int
+	cpu, free int
+	mem       cluster.MemMB
+	gpus      [4]int16 // by type, see model
+	busy      bool
+	closed    int64
+}
+
+// kinds numbers the states that nodes are met in.
+type kinds struct {
+	of    map[state]int32
+	list  []space // an example of each
+	brief []brief // of each, too
+	odd   bool    // there are nodes with more types of GPUs than a state tells apart
+}
+
+// brief is what a look at a state begins with.
+type brief struct {
+	cpu, gpu int32 // at most
+	mem      cluster.MemMB
+}
+
+// stateOf is a node's state by what of it is free.
+func (p *pool) stateOf(sp *space) state {
+	m := &p.models[sp.model]
+	s := state{model: sp.model, cpu: sp.cpu, free: sp.free, mem: sp.mem, busy: sp.busy, closed: sp.closed}
+	switch {
+	case len(m.types) == 1:
+		s.gpus[0] = int16(sp.gpu)
+	case !p.kinds.odd:
+		for k := range sp.gpus.All() {
+			s.gpus[m.typeOf[k]]++
+		}
+	}
+	return s
+}
+
+// within is the state of which no more may be used than a rest.
+func (s state) within(l *rest, m *model) state {
+	s.cpu, s.free, s.mem = min(s.cpu, l.cpus), min(s.free, l.cpus), min(s.mem, l.mem)
+	for k, kind := range m.types {
+		s.gpus[k] = min(s.gpus[k], int16(max(l.gpus[kind], 0)))
+	}
+	return s
+}
+
+// kind numbers a state that a node may be used in.
+func (p *pool) kind(s state, sp *space) int32 {
+	n, ok := p.kinds.of[s]
+	if ok {
+		return n
+	}
+	m, own := &p.models[s.model], *sp
+	own.cpu, own.free, own.mem, own.busy, own.closed = s.cpu, s.free, s.mem, s.busy, s.closed
+	if s != p.stateOf(sp) {
+		var gpus cluster.IDSet
+		for k := range m.types {
+			gpus = gpus.Union(first(sp.gpus, func(id int) bool { return m.typeOf[id] == k }, int(s.gpus[k])))
+		}
+		own.gpus, own.gpu = gpus, gpus.Len()
+	}
+	n = int32(len(p.kinds.list))
+	p.kinds.of[s] = n
+	p.kinds.list = append(p.kinds.list, own)
+	p.kinds.brief = append(p.kinds.brief, brief{int32(max(own.cpu, own.free)), int32(own.gpu), own.mem})
+	return n
+}
+
+// kindOf is the number of a node's state.
+func (p *pool) kindOf(sp *space) int32 {
+	if sp.kind < 0 {
+		sp.kind = p.kind(p.stateOf(sp), sp)
+	}
+	return sp.kind
+}
+
+// scene is the nodes of a pool as they may be used beside some reservations.
+type scene struct {
+	p      *pool
+	heads  []*reservation
+	mask   uint64
+	kind   []int32 // by place
+	seen   int     // changes of the pool that are in it
+	counts map[*cluster.Partition]*census
+}
+
+// census counts the nodes of a partition by kind.
+type census struct {
+	in    []bool  // by place, which nodes; nil: all
+	count []int32 // by kind
+	kinds []int32 // that were met, in turn
+}
+
+func (n *census) add(kind, more int32) {
+	for int(kind) >= len(n.count) {
+		n.count = append(n.count, -1)
+	}
+	if n.count[kind] < 0 {
+		n.count[kind] = 0
+		n.kinds = append(n.kinds, kind)
+	}
+	n.count[kind] += more
+}
+
+// scene is the pool's nodes beside the reservations of the mask.
+func (p *pool) scene(heads []*reservation, mask uint64) *scene {
+	for _, s := range p.scenes {
+		if s.mask == mask {
+			s.follow()
+			return s
+		}
+	}
+	s := &scene{p: p, heads: heads, mask: mask, kind: make([]int32, len(p.spaces)), seen: len(p.changed), counts: map[*cluster.Partition]*census{}}
+	for i := range s.kind {
+		s.kind[i] = s.look(i)
+	}
+	p.scenes = append(p.scenes, s)
+	return s
+}
+
+// look finds what a node is now.
+func (s *scene) look(i int) int32 {
+	sp := &s.p.spaces[i]
+	if s.mask == 0 || s.p.kinds.odd {
+		return s.p.kindOf(sp)
+	}
+	var st state
+	cut := false
+	for k, h := range s.heads {
+		if l := h.beside[i]; s.mask>>k&1 != 0 && l != nil {
+			if !cut {
+				st, cut = s.p.stateOf(sp), true
+			}
+			st = st.within(l, &s.p.models[sp.model])
+		}
+	}
+	if !cut {
+		return s.p.kindOf(sp)
+	}
+	return s.p.kind(st, sp)
+}
+
+// follow takes the changes of the pool into account.
+func (s *scene) follow() {
+	for ; s.seen < len(s.p.changed); s.seen++ {
+		at := s.p.changed[s.seen].at
+		if int(s.p.latest[at]) != s.seen+1 {
+			continue
+		}
+		old, now := s.kind[at], s.look(int(at))
+		if s.kind[at] = now; old == now {
+			continue
+		}
+		for _, n := range s.counts {
+			if n.in == nil || n.in[at] {
+				n.add(old, -1)
+				n.add(now, 1)
+			}
+		}
+	}
+}
+
+// census counts the nodes of a partition.
+func (s *scene) census(part *cluster.Partition) *census {
+	n, ok := s.counts[part]
+	if !ok {
+		n = &census{}
+		if !part.All {
+			n.in = make([]bool, len(s.kind))
+		}
+		for _, i := range s.p.members(part) {
+			if n.in != nil {
+				n.in[i] = true
+			}
+			n.add(s.kind[i], 1)
+		}
+		s.counts[part] = n
+	}
+	return n
+}
+
+// gauge knows how many tasks of a demand fit on nodes of each kind.
+type gauge struct {
+	d     *demand
+	kinds *kinds
+	known []int32 // tasks by kind, plus one; 0: not looked at yet
+	makes []int8  // by model, whether the job may use it: 1 yes, -1 no, 0 not looked at yet
+	least brief   // what a node must have at least
+}
+
+func newGauge(d *demand, p *pool) *gauge {
+	g := &gauge{d: d, kinds: p.kinds, makes: make([]int8, len(p.models))}
+	g.least.cpu = int32(max(d.minCPUs, 1))
+	if !d.overcommit {
+		g.least.cpu = max(g.least.cpu, int32(d.cpusPer))
+	}
+	g.least.gpu = int32(sum(d.gpuNode))
+	g.least.mem = math.MinInt64
+	if d.memAlloc && d.mem.Per == cluster.MemPerNode {
+		g.least.mem = d.mem.MB
+	}
+	return g
+}
+
+// byNumbers reports whether numbers tell how many tasks fit on a node.
+func (g *gauge) byNumbers() bool {
+	d := g.d
+	return !g.kinds.odd && d.perSocket == 0 && !(d.bound && d.gpus) && len(d.gpuSocket) == 0 && !d.alone
+}
+
+// suits reports whether the job may use nodes of a model.
+func (g *gauge) suits(p *pool, model int) bool {
+	if g.makes[model] == 0 {
+		g.makes[model] = int8(2*b2i(g.d.suits(p.models[model].of)) - 1)
+	}
+	return g.makes[model] > 0
+}
+
+// fit is how many tasks fit on a node of the kind, of a model that suits.
+func (g *gauge) fit(kind int32) int32 {
+	b := &g.kinds.brief[kind]
+	if b.cpu < g.least.cpu || b.gpu < g.least.gpu || b.mem < g.least.mem {
+		return 0
+	}
+	if int(kind) >= len(g.known) {
+		g.known = append(g.known, make([]int32, len(g.kinds.list)-len(g.known))...)
+	}
+	if g.known[kind] == 0 {
+		g.known[kind] = int32(min(g.d.fits(&g.kinds.list[kind]), math.MaxInt32-1)) + 1
+	}
+	return g.known[kind] - 1
+}
+
+// hopeless reports that the nodes do not have enough, whichever are taken.
+func (g *gauge) hopeless(s *scene) bool {
+	d := g.d
+	if !g.byNumbers() {
+		return false
+	}
+	n := s.census(d.part)
+	most := d.most(len(s.p.members(d.part)))
+	nodes, tasks, best := 0, 0, 0
+	for _, k := range n.kinds {
+		count := int(n.count[k])
+		if count == 0 || !g.suits(s.p, g.kinds.list[k].model) {
+			continue
+		}
+		if t := int(g.fit(k)); t > 0 {
+			nodes, tasks, best = nodes+count, tasks+count*t, max(best, t)
+		}
+		if nodes >= d.minNodes && tasks >= d.tasks && min(most, nodes)*best >= d.tasks {
+			return slices.ContainsFunc(d.gpuJob, func(w cluster.GRES) bool { return g.short(n, s.p, w, most) })
+		}
+	}
+	return true
+}
+
+// short reports that so many nodes do not have as many GPUs as an entry of --gpus asks for.
+func (g *gauge) short(n *census, p *pool, want cluster.GRES, most int) bool {
+	var nodes []int // by how many GPUs they can give
+	for _, k := range n.kinds {
+		count := int(n.count[k])
+		if count == 0 || !g.suits(p, g.kinds.list[k].model) || g.fit(k) == 0 {
+			continue
+		}
+		gives := max(g.d.gives(&g.kinds.list[k], want.Type), 0)
+		for gives >= len(nodes) {
+			nodes = append(nodes, 0)
+		}
+		nodes[gives] += count
+	}
+	return !reach(nodes, most, want.Count)
+}
+
+// reach reports whether so many nodes, counted by what they can give, give enough together.
+func reach(nodes []int, most int, want int64) bool {
+	for gives := len(nodes) - 1; gives > 0 && most > 0 && want > 0; gives-- {
+		n := min(nodes[gives], most)
+		most, want = most-n, want-int64(n*gives)
+	}
+	return want <= 0
+}
