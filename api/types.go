@@ -69,6 +69,7 @@ var (
 	// Steps: answered by the client of the job's first node.
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false}
 	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
+	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false}
 )
 
 // CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
@@ -461,6 +462,12 @@ type StepSignal struct {
 	Sig  int            `json:"sig"`
 	Kill bool           `json:"kill,omitempty"`
 	Term bool           `json:"term,omitempty"`
+}
+
+// StepWait waits until what a step had of its job is free again; a step that is gone has nothing.
+type StepWait struct {
+	ID      cluster.StepID `json:"id"`
+	Timeout time.Duration  `json:"timeout"` // at most; no error
 }
 
 // AttachRequest opens the stream of one node's part of a step (package agent/step/stream).

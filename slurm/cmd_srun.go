@@ -331,6 +331,9 @@ func newStepRun(s *Sys, r *Request, resp api.StepResponse, sio *stepIO) *stepRun
 	return run
 }
 
+// freeTime is how long srun waits at its end for the step's resources to be free.
+const freeTime = 2 * time.Second
+
 // mergeTime is how long exits of tasks are gathered before they are told in one line.
 const mergeTime = 30 * time.Millisecond
 
@@ -380,6 +383,9 @@ func (run *stepRun) run() int {
 	}
 	if run.forced && !run.told && run.req.Client.Quiet == 0 {
 		run.sys.say("Force Terminated StepId=%s", run.stepText())
+	}
+	if run.req.Client.JobID != 0 { // the next step of the job finds free what this one had
+		_, _ = call(run.sys, api.WaitStep, api.StepWait{ID: run.resp.Step.ID, Timeout: freeTime})
 	}
 	run.script("epilog", run.req.Client.Epilog)
 	return run.worst

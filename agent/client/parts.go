@@ -67,8 +67,8 @@ func (c *Client) groups(ids []step.ID) []api.PartsGroup {
 }
 
 // spread asks clients to do something: each of at most partsWidth gets its share of the rest to pass on.
-// It returns once all have done it, or with the failures. A client that does not listen is asked again
-// for partsAway.
+// It returns once all have done it, or with the failures. A client that does not answer is asked again
+// for partsAway: what is asked may be done twice.
 func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(context.Context, *api.Client, []cluster.NodeName, []api.PartsGroup) error) error {
 	if len(groups) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(c
 		wg.Go(func() {
 			begun, wait := time.Now(), time.Duration(0)
 			err := ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest)
-			for errors.Is(err, api.ErrNotSent) && time.Since(begun) < partsAway && pause(ctx, &wait) {
+			for errors.Is(err, api.ErrUnreachable) && time.Since(begun) < partsAway && pause(ctx, &wait) {
 				err = ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest)
 			}
 			if err != nil {

@@ -55,6 +55,7 @@ func (c *Client) Routes(m *api.Mux) {
 		return c.createStep(ctx, who, q)
 	})
 	api.Handle(m, api.SignalStep, c.signalStep)
+	api.Handle(m, api.WaitStep, c.waitStep)
 	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
 	c.partRoutes(m)
 }
@@ -263,7 +264,8 @@ func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec
 	groups := c.groups(ls.ids)
 	c.mu.Unlock()
 	rec := &ls.record
-	if err := c.ready(ctx, api.PartsRequest{Step: *rec, Spec: ls.spec, Key: ls.key, Lead: ls.lead, Hold: true}, groups); err != nil {
+	get := api.PartsRequest{Step: *rec, Spec: ls.spec, Key: ls.key, Lead: ls.lead, Hold: true}
+	if err := c.ready(ctx, get, groups); err != nil {
 		return err
 	}
 	q := api.PartsQuery{Job: rec.ID.Job, Attempt: rec.Attempt, Step: rec.ID.Step}
@@ -273,7 +275,13 @@ func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec
 		}
 		c.slog.Debug("parts of a step begin", "job", rec.ID.Job, "step", rec.ID.Step, "node", specs[0].ID.Node)
 		return c.cfg.Runner.Start(specs...)
-	}, func() error { return c.begin(ctx, q, groups) })
+	}, func() error {
+		if c.begin(ctx, q, groups) == nil {
+			return nil
+		}
+		get.Hold = false // a daemon that was restarted holds nothing: whoever has not begun begins now
+		return c.ready(ctx, get, groups)
+	})
 }
 
 // checkBinds refuses a step whose tasks can not be bound as it asks: one line for each node in the
@@ -568,6 +576,37 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 		}
 	}
 	return api.Empty{}, nil
+}
+
+// maxStepWait bounds how long one call waits for a step's end.
+const maxStepWait = 10 * time.Second
+
+// waitStep returns once other steps may have what this one had.
+func (c *Client) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (api.Empty, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(q.Timeout, maxStepWait))
+	defer cancel()
+	if err := c.await(ctx, c.known); err != nil {
+		return api.Empty{}, err
+	}
+	for {
+		c.mu.Lock()
+		freed := c.freed
+		ls := c.steps[q.ID]
+		if ls == nil || !ls.endedAt.IsZero() {
+			c.mu.Unlock()
+			return api.Empty{}, nil
+		}
+		_, err := c.liveStep(q.ID, who)
+		c.mu.Unlock()
+		if err != nil {
+			return api.Empty{}, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return api.Empty{}, nil
+		}
+	}
 }
 
 // signalStepNow sends a signal to every process of a step. Called with mu held.
