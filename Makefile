@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-sched long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched long clean needs
 
 build: bin/muster
 
@@ -58,6 +58,10 @@ compare: build
 # A thousand hollow nodes join three servers, as members of their own and a hundred a member (minutes).
 bench-nodes: build
 	$(GO) test -count=1 -run TestBenchNodes -v -timeout 20m ./e2e -bench-nodes=1000
+
+# Submissions to a server with ten thousand busy nodes and up to fifty thousand jobs in the queue (minutes).
+bench-queue: build
+	$(GO) test -count=1 -run TestBenchQueue -v -timeout 20m ./e2e -bench-queue=10000
 
 # How far apart the tasks of a step begin on 64 clients (a minute).
 bench-gang: build
