@@ -59,7 +59,7 @@ compare: build
 bench-nodes: build
 	$(GO) test -count=1 -run TestBenchNodes -v -timeout 20m ./e2e -bench-nodes=1000
 
-# Submissions to a server with ten thousand busy nodes and up to fifty thousand jobs in the queue (minutes).
+# Submissions to three servers with ten thousand busy nodes and up to fifty thousand jobs in the queue (minutes).
 bench-queue: build
 	$(GO) test -count=1 -run TestBenchQueue -v -timeout 20m ./e2e -bench-queue=10000
 

@@ -24,23 +24,25 @@ const (
 	queueEach  = 100 // nodes a member
 )
 
-// TestBenchQueue measures submissions to a server with many nodes, all of them busy, while its cycles go on: with
+// TestBenchQueue measures submissions to the leader of three servers with many nodes, all of them busy, while its cycles go on: with
 // nothing in the queue, with ten thousand jobs, and with fifty thousand. See make bench-queue.
 func TestBenchQueue(t *testing.T) {
 	if *benchQueue == 0 {
 		t.Skip("see make bench-queue")
 	}
-	g := newGroup(t)
+	g := fullGroup(t, 0)
 	g.fleet(*benchQueue/queueEach, queueEach)
 	g.wait("all nodes to be idle", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) == *benchQueue })
 	g.must("s1", "sbatch", "-Q", "--exclusive", fmt.Sprintf("--array=1-%d", *benchQueue), "-o", "/dev/null", "--wrap", "sleep 100000")
 	g.wait("all nodes to be busy", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "alloc", "-o", "%D")) == *benchQueue })
-	d := g.at["s1"]
+	d := g.at[g.awaitLeader("s1")]
 	var out strings.Builder
 	for _, queued := range []int{0, 10_000, 50_000} {
-		g.submitFor(0, max(queued-g.queued(), 0))
+		if n := queued - g.queued(); n > 0 {
+			g.submitFor(d, 0, n)
+		}
 		cpu := d.cpu()
-		took := g.submitFor(benchTime, 0)
+		took := g.submitFor(d, benchTime, 0)
 		each := (d.cpu() - cpu) / time.Duration(len(took))
 		slices.Sort(took)
 		rate := float64(len(took)) / benchTime.Seconds()
@@ -59,8 +61,8 @@ func (g *group) queued() int {
 }
 
 // submitFor has callers submit jobs that have to wait, for a time or so many, and tells how long each took.
-func (g *group) submitFor(during time.Duration, jobs int) (took []time.Duration) {
-	socket := g.at["s1"].dir + "/s"
+func (g *group) submitFor(d *dev, during time.Duration, jobs int) (took []time.Duration) {
+	socket := d.dir + "/s"
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	began := time.Now()
