@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-sched long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched long clean needs
 
 build: bin/muster
 
@@ -59,6 +59,10 @@ compare: build
 bench-nodes: build
 	$(GO) test -count=1 -run TestBenchNodes -v -timeout 20m ./e2e -bench-nodes=1000
 
+# Submissions to three servers with ten thousand busy nodes and up to fifty thousand jobs in the queue (minutes).
+bench-queue: build
+	$(GO) test -count=1 -run TestBenchQueue -v -timeout 20m ./e2e -bench-queue=10000
+
 # How far apart the tasks of a step begin on 64 clients (a minute).
 bench-gang: build
 	$(GO) test -count=1 -run TestBenchGang -v -timeout 10m ./e2e -bench-gang=64
@@ -66,7 +70,7 @@ bench-gang: build
 # Passes of the scheduler over 10,000 nodes and 100,000 pending jobs, and the replay of two workloads (minutes).
 TRACES ?= $(abspath ../shared/traces)
 bench-sched:
-	$(GO) test -run '^$$' -bench Pass -benchtime 5x -timeout 30m ./sched
+	$(GO) test -run '^$$' -bench 'Pass|Event' -benchtime 5x -timeout 30m ./sched
 	$(GO) test -run '^$$' -bench 'Log|Replay' -benchtime 1x -timeout 30m ./sched/replay -traces=$(TRACES)
 
 # The users' example scripts, unchanged (minutes).

@@ -110,6 +110,7 @@ type tables struct {
 	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
 	tallies *btree.BTreeG[*tally]           // what limits are compared with
 	scale   *scale                          // nil: to be made
+	trail   trail
 }
 
 func newTables() tables {
@@ -128,7 +129,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), tallies: newTallies(),
+		resvs: btree.NewMap[string, *Reservation](32), tallies: newTallies(), trail: trail{state: new(origin)},
 	}
 }
 

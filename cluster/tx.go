@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -72,6 +73,7 @@ func (t *tx) deleteJob(j *Job) {
 
 // replaceJob is the only place where the job table and what derives from it change.
 func (t *tables) replaceJob(old, j *Job) {
+	t.trail.note(Touch{Job: cmp.Or(old, j).ID})
 	if old != nil {
 		t.unindex(old)
 		if j == nil {
@@ -233,6 +235,9 @@ func (t *tables) setNode(old, n *Node) {
 	if old == nil || n == nil || !old.Registered.Equal(n.Registered) || old.counts() != n.counts() {
 		t.scale = nil
 	}
+	if old == nil || n == nil || !n.hosts(old) {
+		t.trail.note(Touch{Node: cmp.Or(old, n).Name})
+	}
 	if old != nil {
 		t.order.Delete(old.Order)
 		t.reboots.Delete(old.Name)
@@ -261,7 +266,9 @@ func (t *tx) deleteNode(n *Node) {
 
 func (t *tx) putLoad(l *Load) {
 	old, had := t.loads.Set(l.Node, l)
+	t.trail.note(Touch{Load: l.Node})
 	t.onUndo(func() {
+		t.trail.note(Touch{Load: l.Node})
 		if had {
 			t.loads.Set(l.Node, old)
 		} else {

@@ -165,6 +165,63 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
+// BenchmarkEvent measures cycles of a scheduler that goes on from its last one: with nothing new, after a job was
+// submitted that waits or starts at once, and after one has ended; with those that follow until nothing more starts.
+func BenchmarkEvent(b *testing.B) {
+	for _, size := range []struct{ nodes, pending int }{{1000, 1000}, {10_000, 1000}, {10_000, 10_000}} {
+		var bed *bed
+		var s Scheduler
+		for name, event := range map[string]func(){
+			"idle": func() {},
+			"waits": func() {
+				bed.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.MinNodes, s.Limit = 64, 2, 48*time.Hour })
+			},
+			"starts": func() { bed.submit(func(s *cluster.JobSpec) { s.Limit = time.Minute }) },
+			"ended": func() {
+				for j := range bed.s.Snapshot().Live() {
+					bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+					bed.end(j.ID)
+					return
+				}
+			},
+		} {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/%s", size.nodes, size.pending, name), func(b *testing.B) {
+				if bed == nil {
+					bed = plant(b, size.nodes, size.pending)
+				}
+				cycles, full, starts := 0, 0, 0
+				round := func() {
+					for {
+						last := s.last
+						ds := s.Schedule(bed.s.Snapshot(), bed.now)
+						cycles, full = cycles+1, full+b2i(last == nil || last != s.last)
+						if len(ds) == 0 {
+							return
+						}
+						b.StopTimer()
+						for _, d := range ds {
+							starts += b2i(d.Start != nil)
+						}
+						bed.do(&cluster.Decide{Decisions: ds})
+						b.StartTimer()
+					}
+				}
+				round()
+				cycles, full, starts = 0, 0, 0
+				for b.Loop() {
+					b.StopTimer()
+					event()
+					b.StartTimer()
+					round()
+				}
+				b.ReportMetric(float64(cycles)/float64(b.N), "cycles/op")
+				b.ReportMetric(float64(full)/float64(b.N), "full/op")
+				b.ReportMetric(float64(starts)/float64(b.N), "starts/op")
+			})
+		}
+	}
+}
+
 const cycleBar = 20 * time.Millisecond
 
 // TestCycleIsQuick holds the aim: a cycle over 10,000 pending jobs on 1,000 nodes within 20 ms,

@@ -118,10 +118,9 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 			m.kind = p.kind(p.stateOf(&sp), &sp)
 			sp.kind = m.kind
 		}
-		if sp.jobs = len(l.Jobs); sp.jobs > 0 {
-			sp.cpus, sp.gpus, sp.mem = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB
-			sp.settle()
-			sp.closed, p.closed = l.Closed, p.closed || l.Closed != 0
+		if len(l.Jobs) > 0 {
+			sp = m.loaded(n, kind, l)
+			p.closed = p.closed || l.Closed != 0
 			sp.kind = p.kind(p.stateOf(&sp), &sp)
 		}
 		p.at[n.Name] = len(p.spaces)
@@ -137,6 +136,16 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 func (m *model) empty(n *cluster.Node, kind int) space {
 	return space{node: n, model: kind, kind: m.kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
 		cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
+}
+
+// loaded is the space of a node with jobs.
+func (m *model) loaded(n *cluster.Node, kind int, l *cluster.Load) space {
+	sp := m.empty(n, kind)
+	if sp.jobs = len(l.Jobs); sp.jobs > 0 {
+		sp.cpus, sp.gpus, sp.mem, sp.closed = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB, l.Closed
+		sp.settle()
+	}
+	return sp
 }
 
 // emptied is the same nodes without any job.

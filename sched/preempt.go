@@ -142,7 +142,7 @@ func (c *cycle) makeRoom(j *cluster.Job, qs []*question) bool {
 		}
 		if c.makeRoomIn(j, q) {
 			for _, q := range qs {
-				c.waiting[q.want.part] = true
+				c.waiting[q.want.part] = j
 			}
 			return true
 		}

@@ -25,7 +25,7 @@ type cycle struct {
 	bare    *pool     // see idle
 	ends    []release // when what runs will be over; nil until it is asked for
 	heads   []*reservation
-	waiting map[*cluster.Partition]bool // partitions whose first blocked job has been met
+	waiting map[*cluster.Partition]*cluster.Job // the first blocked job of each partition
 	asked   map[shape]*question
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
@@ -37,11 +37,18 @@ type cycle struct {
 	reserved []*keptNodes // by operators, and not over, by start
 	offs     map[offKey]nodeSet
 	evict    *evictor // nil where no job makes room for another
+
+	fickle []cluster.JobID // see there
+	most   int             // records looked at in it
+	edge   *cluster.Place  // the first job that was not looked at; nil if there is none
+	rounds int             // how often it was gone on from, see Scheduler
+	users  bool            // some job's nodes depend on whose it is
+	known  bool            // the job at hand was looked at before
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
-	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]bool{},
+	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
 		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}, evict: newEvictor(s)}
 	c.gatherReserved()
 	return c
@@ -55,10 +62,14 @@ func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 
 // pass looks at so many records of the queue.
 func (c *cycle) pass(most int) []cluster.Decision {
+	c.most = most
 	for j := range c.s.Queue() { // 1: the queue is kept in order by Apply
-		if c.looked++; c.looked > most || len(c.begun) >= maxStarts {
+		if c.looked >= most || len(c.begun) >= maxStarts {
+			p, _ := c.s.PlaceOf(j.ID)
+			c.edge = &p
 			break
 		}
+		c.looked++
 		if j.Held == cluster.NotHeld {
 			c.consider(j)
 		}
@@ -73,6 +84,9 @@ func (c *cycle) pass(most int) []cluster.Decision {
 func (c *cycle) consider(j *cluster.Job) {
 	if c.evict != nil {
 		c.goOn(j)
+	}
+	if fickle(j, c.now) {
+		c.fickle = append(c.fickle, j.ID)
 	}
 	tasks, why := c.s.Ready(j, c.now) // 2
 	if why == cluster.NoReason && c.evict != nil && c.s.Yields(j, c.now) {
@@ -246,10 +260,10 @@ func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reserv
 	first := false
 	var best *reservation
 	for _, q := range qs {
-		if c.waiting[q.want.part] {
+		if c.waiting[q.want.part] != nil {
 			continue
 		}
-		first, c.waiting[q.want.part] = true, true
+		first, c.waiting[q.want.part] = true, j
 		if len(c.heads) >= maxHeads || !c.limits.Reserves(j, q.want.part.Name) {
 			continue
 		}

@@ -35,7 +35,8 @@ type question struct {
 	own    *keptNodes     // the reservation that it is about
 	why    cluster.Reason // if it can not run at all now
 	note   string
-	views  []*view  // what the nodes can give, beside each set of reservations that was asked about
+	views  []*view // what the nodes can give, beside each set of reservations that was asked about
+	jobs   []cluster.JobID
 	failed []uint64 // sets of reservations to stay off with which it did not fit
 }
 
@@ -45,7 +46,7 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 	key := shapeOf(p, j.Spec, j.Avoid, switches)
 	key.own = own
 	if c.free.closed || j.Spec.Sharing == cluster.ShareUser {
-		key.user = int64(j.Spec.UID) + 1
+		key.user, c.users = int64(j.Spec.UID)+1, true
 	}
 	q, ok := c.asked[key]
 	if !ok {
@@ -56,6 +57,9 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 			q.why, q.note = q.want.possible(c.s, c.idle())
 		}
 		c.asked[key] = q
+	}
+	if !c.known {
+		q.jobs = append(q.jobs, j.ID)
 	}
 	return q
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
 )
 
 // A launch that is late is undone only once its nodes have had the time with this leader: what they
@@ -26,13 +27,14 @@ func TestLateLaunch(t *testing.T) {
 		apply(&cluster.NodeUp{Name: n, Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
 	}
 	id := apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: cluster.Layout{MinNodes: 2}}}).Result.(cluster.JobID)
+	var scheduler sched.Scheduler
 	step := func(since time.Duration) (out []cluster.Command) {
 		t.Helper()
 		leases := Leases{}
 		for _, n := range []cluster.NodeName{"a", "b", "c"} {
 			leases[n] = Lease{Until: now.Add(time.Minute), Since: now.Add(-since)}
 		}
-		out = Step(s.Snapshot(), leases, now)
+		out = Step(s.Snapshot(), leases, now, &scheduler)
 		for _, c := range out {
 			apply(c)
 		}

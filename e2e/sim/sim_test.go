@@ -13,6 +13,7 @@ import (
 
 	"dev.muster/agent/server"
 	"dev.muster/cluster"
+	"dev.muster/sched"
 )
 
 var (
@@ -72,7 +73,8 @@ type world struct {
 	group
 	s         *cluster.State // of the server that leads, or did last
 	stepped   time.Time      // when the leader stepped last
-	stepAt    time.Time      // when the leader's next step is due; zero if none is
+	scheduler sched.Scheduler
+	stepAt    time.Time // when the leader's next step is due; zero if none is
 	phases    map[cluster.JobID]cluster.Phase
 	ended     map[task]bool
 	submitted map[task]bool
@@ -223,7 +225,7 @@ func (w *world) step() {
 	w.steps++
 	w.stepped = w.now
 	snap := w.s.Snapshot()
-	cmds := server.Step(snap, w.pulse.Leases(snap, w.now), w.now)
+	cmds := server.Step(snap, w.pulse.Leases(snap, w.now), w.now, &w.scheduler)
 	if len(cmds) == 0 {
 		w.wake(5 * time.Second) // leases and the clock
 		return

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"iter"
+	"math"
+	"slices"
+)
+
+// Touch tells what of a state has changed: exactly one field is set.
+type Touch struct {
+	Job  JobID    // a record
+	Load NodeName // what is given out on a node
+	Node NodeName // a node, in a way that matters to where jobs may run
+}
+
+// trail is the last changes of a state. Whoever has derived something from an older snapshot need look at no more
+// than these. A snapshot shares the list with its state, which only appends to it.
+type trail struct {
+	state *origin // which state's it is
+	past  int     // changes before the list
+	list  []Touch
+}
+
+// origin identifies a state among others of this process.
+type origin struct{ _ byte }
+
+// maxTrail is how many changes are kept at least.
+const maxTrail = 1 << 14
+
+func (t *trail) note(c Touch) {
+	if len(t.list) >= 2*maxTrail {
+		t.past += len(t.list) - maxTrail
+		t.list = slices.Clone(t.list[len(t.list)-maxTrail:])
+	}
+	t.list = append(t.list, c)
+}
+
+// Since lists what has changed since an older snapshot besides the configuration and the books; false if that is
+// not known any more. The same may be there several times, and what was undone is there too.
+func (s *Snapshot) Since(old *Snapshot) ([]Touch, bool) {
+	at := old.trail.past + len(old.trail.list) - s.trail.past
+	if s.trail.state != old.trail.state || at < 0 || at > len(s.trail.list) {
+		return nil, false
+	}
+	return s.trail.list[at:], true
+}
+
+// hosts reports whether a node is to jobs what it was before.
+func (n *Node) hosts(old *Node) bool {
+	a, b := &n.Inventory, &old.Inventory
+	return n.Usable() == old.Usable() && n.Order == old.Order && a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB &&
+		a.Sockets == b.Sockets && a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && a.Weight == b.Weight &&
+		slices.Equal(a.Features, b.Features) && a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
+		len(a.GPUs) == len(b.GPUs) && (len(a.GPUs) == 0 || &a.GPUs[0] == &b.GPUs[0]) // a list is never changed in place
+}
+
+// Place is a pending record's place in the queue.
+type Place struct{ queueKey }
+
+// LastPlace is behind all.
+var LastPlace = Place{queueKey{tier: math.MinInt}}
+
+// Before orders places.
+func (p Place) Before(o Place) bool { return queueLess(p.queueKey, o.queueKey) }
+
+// PlaceOf finds a pending record's place.
+func (t *tables) PlaceOf(id JobID) (Place, bool) {
+	k, ok := t.queueAt.Get(id)
+	return Place{k}, ok
+}
+
+// PlacesFrom yields the places of the queue from one on, or backwards those before it.
+func (t *tables) PlacesFrom(p Place, backwards bool) iter.Seq2[JobID, Place] {
+	return func(yield func(JobID, Place) bool) {
+		if !backwards {
+			t.queue.Ascend(p.queueKey, func(k queueKey) bool { return yield(k.id, Place{k}) })
+			return
+		}
+		t.queue.Descend(p.queueKey, func(k queueKey) bool {
+			return k.id == p.id || yield(k.id, Place{k})
+		})
+	}
+}

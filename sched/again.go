@@ -1,0 +1,433 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Scheduler makes cycles that follow each other. It decides what Schedule would, always, but keeps what the last
+// cycle has found out and looks only at what has changed since.
+//
+// Between two cycles it holds that every job looked at waits, and would wait again in a full pass over the same
+// snapshot: a pass that is over has tried each job with the nodes that are free and the planned starts of those
+// ahead of it, and as time goes on a job may only have to keep off more of these. So after a change only these
+// jobs may start: those whose record has changed; those whose turn may come without that (see fickle); and, where
+// nodes have more free or a planned start keeps less of them, those whose question can use such a node.
+// They are looked at in the order of the queue. Where the change reaches farther - to the first blocked job of a
+// partition, or to anything that is not watched here - the pass is a full one.
+type Scheduler struct {
+	last *cycle // nil: nothing is known
+	most int    // records looked at in one cycle; 0: maxLooked
+}
+
+// Bounds of what is looked at again; beyond them a full pass is as quick.
+const (
+	maxRounds = 200 // cycles between full passes: what is kept grows a little with each
+	maxFickle = 1000
+	maxFreed  = 256 // nodes
+)
+
+// Schedule decides like the function of this name.
+func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.Decision {
+	if c := s.last; c != nil {
+		s.last = nil
+		if r := (&round{cycle: c, old: c.s, asks: map[cluster.JobID]bool{}}); r.begin(snap, now) && r.pass() {
+			if c.keeps() {
+				s.last = c
+			}
+			return c.out
+		}
+	}
+	c := newCycle(snap, now)
+	c.pass(cmp.Or(s.most, maxLooked))
+	if c.keeps() {
+		s.last = c
+	}
+	return c.out
+}
+
+// fickle reports whether a job may become ready, or cease to be, without a change of its record.
+func fickle(j *cluster.Job, now time.Time) bool {
+	s := j.Spec
+	return len(j.Depends.Terms) > 0 || j.Eligible.After(now) || s.Begin.After(now) || s.Licenses != "" || s.Switches != 0 ||
+		s.Array != nil && s.Array.Limit > 0
+}
+
+// keeps reports whether the next cycle can go on from this one.
+func (c *cycle) keeps() bool {
+	if c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
+		return false
+	}
+	for _, j := range c.waiting {
+		if fickle(j, c.now) {
+			return false
+		}
+	}
+	return true
+}
+
+// round is a cycle that goes on from the one before.
+type round struct {
+	*cycle
+	old   *cluster.Snapshot
+	asks  map[cluster.JobID]bool // jobs to look at; false: their question knows them
+	freed []int                  // places of nodes that may have more free than before
+	live  bool                   // what runs has changed
+}
+
+// begin takes over what has changed; false if that reaches too far.
+func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
+	c := r.cycle
+	touched, ok := s.Since(r.old)
+	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.rounds >= maxRounds {
+		return false
+	}
+	said := make(map[cluster.JobID]*cluster.Decision, len(c.out))
+	nodes := map[cluster.NodeName]bool{}
+	for i := range c.out {
+		d := &c.out[i]
+		if d.Start != nil { // taken or not, as the state tells
+			for _, sh := range d.Start.Shares {
+				nodes[sh.Node] = true
+			}
+		}
+		said[d.Job] = d
+		r.touch(d.Job)
+	}
+	c.s, c.now, c.out, c.begun, c.used, c.limits = s, now, nil, nil, nil, s.Meter(now)
+	clear(c.running)
+	c.rounds++
+	for _, t := range touched {
+		switch {
+		case t.Node != "":
+			return false
+		case t.Load != "":
+			nodes[t.Load] = true
+		default:
+			r.touch(t.Job)
+		}
+	}
+	return r.settle(said) && r.reload(nodes)
+}
+
+func (r *round) touch(id cluster.JobID) { r.asks[id] = true }
+
+// settle keeps of the jobs touched those to be looked at, and moves the end of what is looked at.
+func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
+	shift := 0
+	for id := range r.asks {
+		was, _ := r.old.Job(id)
+		is, _ := r.s.Job(id)
+		r.live = r.live || runs(was) || runs(is)
+		from, queued := r.old.PlaceOf(id)
+		to, queues := r.s.PlaceOf(id)
+		if queued && queues && from == to && same(was, is, said[id]) {
+			delete(r.asks, id)
+			continue
+		}
+		if queued && r.blocks(id) {
+			return false
+		}
+		shift += b2i(queues && r.within(to)) - b2i(queued && r.within(from))
+		if !queues {
+			delete(r.asks, id)
+		}
+	}
+	r.moveEdge(shift)
+	for _, j := range r.waiting {
+		if p, ok := r.s.PlaceOf(j.ID); !ok || !r.within(p) {
+			return false
+		}
+	}
+	return true
+}
+
+func runs(j *cluster.Job) bool {
+	return j != nil && j.Phase >= cluster.Starting && j.Phase <= cluster.Ending
+}
+
+// same reports whether a pending record waits as before, and its reason is the one that was decided on, if any was.
+func same(was, is *cluster.Job, said *cluster.Decision) bool {
+	if was == nil || is == nil || was.Spec != is.Spec || was.Held != is.Held || was.Limit != is.Limit || was.ArrayID != is.ArrayID || !was.Tasks.Equal(is.Tasks) ||
+		!was.Eligible.Equal(is.Eligible) || was.Depends.Any != is.Depends.Any || !slices.Equal(was.Depends.Terms, is.Depends.Terms) ||
+		!slices.Equal(was.Avoid, is.Avoid) {
+		return false
+	}
+	if said != nil {
+		return said.Start == nil && is.Wait == said.Wait && is.WaitNote == said.Note && is.PlannedStart.Equal(said.StartsAt)
+	}
+	return is.Wait == was.Wait && is.WaitNote == was.WaitNote && is.PlannedStart.Equal(was.PlannedStart)
+}
+
+// blocks reports whether a job is the first blocked one of a partition.
+func (c *cycle) blocks(id cluster.JobID) bool {
+	for _, j := range c.waiting {
+		if j.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether a place is among those looked at.
+func (c *cycle) within(p cluster.Place) bool { return c.edge == nil || p.Before(*c.edge) }
+
+// moveEdge follows that so many jobs more are ahead of the first one that is not looked at; jobs that come into
+// view are to be asked about.
+func (r *round) moveEdge(shift int) {
+	c := r.cycle
+	over := c.looked + shift - c.most // jobs that fall out of view
+	c.looked = min(c.looked+shift, c.most)
+	switch {
+	case over > 0:
+		from := c.edge
+		if from == nil {
+			p := cluster.LastPlace
+			from = &p
+		}
+		for _, p := range c.s.PlacesFrom(*from, true) {
+			if over--; over == 0 {
+				c.edge = &p
+				break
+			}
+		}
+	case over < 0 && c.edge != nil:
+		from := *c.edge
+		c.edge = nil
+		for id, p := range c.s.PlacesFrom(from, false) {
+			if c.looked >= c.most {
+				c.edge = &p
+				break
+			}
+			c.looked++
+			r.touch(id)
+		}
+	}
+}
+
+// reload takes over what is given out on nodes, and asks again for whom that matters.
+func (r *round) reload(nodes map[cluster.NodeName]bool) bool {
+	c := r.cycle
+	if len(nodes) > maxFreed {
+		return false
+	}
+	for name := range nodes {
+		if i, ok := c.free.at[name]; ok {
+			r.freed = append(r.freed, i)
+		}
+	}
+	slices.Sort(r.freed)
+	for _, i := range r.freed {
+		sp := &c.free.spaces[i]
+		l := c.s.Load(sp.node.Name)
+		*sp = c.free.models[sp.model].loaded(sp.node, sp.model, l)
+		if l.Closed != 0 && !c.free.closed {
+			return false // questions are told apart by user from now on
+		}
+		c.free.note(i, true)
+	}
+	r.live = r.live || len(nodes) > 0
+	return true
+}
+
+// pass looks at the jobs that may start now; false if there is more to look at.
+func (r *round) pass() bool {
+	c := r.cycle
+	if r.live {
+		r.again(r.freed, func(uint64) bool { return true })
+		if !r.replan() {
+			return false
+		}
+	}
+	for _, id := range c.fickle {
+		r.touch(id)
+	}
+	c.fickle = c.fickle[:0]
+	c.known = false
+	for _, a := range r.inOrder() {
+		if !r.look(a) {
+			return false
+		}
+	}
+	slices.SortStableFunc(c.out, func(a, b cluster.Decision) int {
+		x, _ := c.s.PlaceOf(a.Job)
+		y, _ := c.s.PlaceOf(b.Job)
+		return byPlace(asked{place: x}, asked{place: y})
+	})
+	return true
+}
+
+// again asks for the jobs of those questions that can use one of the nodes, and forgets what is known of sets of
+// planned starts with which they failed.
+func (r *round) again(places []int, lost func(mask uint64) bool) {
+	if len(places) == 0 {
+		return
+	}
+	for _, q := range r.asked {
+		if !slices.ContainsFunc(q.failed, lost) || !slices.ContainsFunc(places, func(i int) bool { return q.uses(r.free, i) }) {
+			continue
+		}
+		q.failed = slices.DeleteFunc(q.failed, lost)
+		for _, id := range q.jobs {
+			r.asks[id] = r.asks[id]
+		}
+	}
+}
+
+// uses reports whether a task fits on a node.
+func (q *question) uses(p *pool, i int) bool {
+	sp := &p.spaces[i]
+	if !q.gauge.suits(p, sp.model) {
+		return false
+	}
+	if q.gauge.byNumbers() {
+		return q.gauge.fit(p.kindOf(sp)) > 0
+	}
+	return q.want.fits(sp) > 0
+}
+
+// replan plans the starts of the first blocked jobs anew. It holds on to a plan that has not changed; false
+// if one comes later than before, or the jobs are others.
+func (r *round) replan() bool {
+	c := r.cycle
+	old, firsts := c.heads, c.waiting
+	c.ends, c.heads, c.waiting = nil, nil, map[*cluster.Partition]*cluster.Job{}
+	c.known = true
+	var list []asked
+	for _, j := range firsts {
+		if !slices.ContainsFunc(list, func(a asked) bool { return a.id == j.ID }) {
+			p, ok := c.s.PlaceOf(j.ID)
+			if !ok || !c.within(p) {
+				return false
+			}
+			list = append(list, asked{j.ID, p})
+		}
+	}
+	slices.SortFunc(list, byPlace)
+	for _, a := range list {
+		j, _ := c.s.Job(a.id)
+		c.consider(j)
+		k := len(c.heads) - 1
+		if len(c.begun) > 0 || k >= len(old) {
+			return false
+		}
+		if k < 0 || c.heads[k] == old[k] {
+			continue
+		}
+		h, was := c.heads[k], old[k]
+		switch {
+		case h.job != was.job || h.at.After(was.at):
+			return false
+		case h.equal(was):
+			c.heads[k] = was
+		default:
+			moved := uint64(1) << k
+			c.forget(moved)
+			r.again(h.eases(was), func(mask uint64) bool { return mask&moved != 0 })
+		}
+	}
+	if len(c.heads) != len(old) || len(c.waiting) != len(firsts) {
+		return false
+	}
+	for p, j := range firsts {
+		if c.waiting[p] == nil || c.waiting[p].ID != j.ID {
+			return false
+		}
+	}
+	return true
+}
+
+// forget drops what has been derived from planned starts that have moved.
+func (c *cycle) forget(moved uint64) {
+	c.free.scenes = slices.DeleteFunc(c.free.scenes, func(s *scene) bool { return s.mask&moved != 0 })
+	for _, q := range c.asked {
+		q.views = slices.DeleteFunc(q.views, func(v *view) bool { return v.mask&moved != 0 })
+	}
+}
+
+// asked is a job to look at.
+type asked struct {
+	id    cluster.JobID
+	place cluster.Place
+}
+
+func byPlace(a, b asked) int { return b2i(b.place.Before(a.place)) - b2i(a.place.Before(b.place)) }
+
+// inOrder lists the jobs to look at.
+func (r *round) inOrder() []asked {
+	list := make([]asked, 0, len(r.asks))
+	for id := range r.asks {
+		if p, ok := r.s.PlaceOf(id); ok && r.within(p) && !r.blocks(id) {
+			list = append(list, asked{id, p})
+		}
+	}
+	slices.SortFunc(list, byPlace)
+	return list
+}
+
+// look considers one job, with the planned starts of those ahead of it; false if that changes something for jobs
+// that are not looked at.
+func (r *round) look(a asked) bool {
+	c := r.cycle
+	j, _ := c.s.Job(a.id)
+	if j.Held != cluster.NotHeld {
+		return true
+	}
+	last := true // no first blocked job is behind it
+	for _, f := range c.waiting {
+		p, ok := c.s.PlaceOf(f.ID)
+		last = last && ok && p.Before(a.place)
+	}
+	c.known = !r.asks[a.id]
+	all, firsts, begun := c.heads, len(c.waiting), len(c.begun)
+	if !last {
+		for _, name := range j.Spec.Partitions {
+			p, _ := c.s.Partition(name)
+			f := c.waiting[p]
+			if f == nil {
+				return false
+			}
+			if at, _ := c.s.PlaceOf(f.ID); !at.Before(a.place) {
+				return false
+			}
+		}
+		ahead := 0
+		for ; ahead < len(all); ahead++ {
+			if p, _ := c.s.PlaceOf(all[ahead].job); !p.Before(a.place) {
+				break
+			}
+		}
+		c.heads = all[:ahead:ahead]
+	}
+	c.consider(j)
+	if !last {
+		c.heads = all
+	}
+	started := len(c.begun) > begun
+	return len(c.begun) < maxStarts && (last || !started && len(c.waiting) == firsts)
+}
+
+// equal reports whether both keep the same.
+func (r *reservation) equal(o *reservation) bool {
+	return r.job == o.job && r.at.Equal(o.at) && slices.Equal(r.list, o.list) && len(r.eases(o)) == 0 && len(o.eases(r)) == 0
+}
+
+// eases lists the places of which it leaves more than another one did.
+func (r *reservation) eases(o *reservation) (out []int) {
+	for i, was := range o.beside {
+		is := r.beside[i]
+		more := is == nil || is.cpus > was.cpus || is.mem > was.mem
+		if !more {
+			for kind, n := range is.gpus {
+				more = more || n > was.gpus[kind]
+			}
+		}
+		if more {
+			out = append(out, i)
+		}
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// history plays a random history on a cluster, and has two schedulers decide after each step: one that goes on from
+// its last cycle, and the function that knows nothing.
+type history struct {
+	*bed
+	r      *rand.Rand
+	again  Scheduler
+	rounds int // cycles that went on from the last one
+	starts int // in these
+	seen   []cluster.JobID
+}
+
+func newHistory(t *testing.T, r *rand.Rand) *history {
+	nodes := 2 + r.IntN(10)
+	var parts []cluster.Partition
+	if r.IntN(2) == 0 {
+		parts = append(parts, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{nodeName(0), nodeName(1)}, State: cluster.PartitionUp, PriorityTier: r.IntN(2)})
+	}
+	h := &history{bed: newBed(t, nodes, parts...), r: r}
+	if r.IntN(2) == 0 {
+		h.again.most = 3 + r.IntN(20)
+	}
+	cfg := *h.s.Config()
+	cfg.Licenses = []cluster.License{{Name: "lic", Total: 2}}
+	h.do(&cluster.Configure{Config: &cfg})
+	return h
+}
+
+// step changes something.
+func (h *history) step() {
+	r := h.r
+	some := func() cluster.JobID { return h.seen[r.IntN(len(h.seen))] }
+	try := func(c cluster.Command) { // it may be refused
+		h.n++
+		h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c})
+	}
+	switch k := r.IntN(20); {
+	case k < 9 || len(h.seen) == 0:
+		for range 1 + r.IntN(3) {
+			h.seen = append(h.seen, h.submit(h.randomJob))
+		}
+	case k < 14:
+		for j := range h.s.Snapshot().Live() {
+			if r.IntN(3) == 0 {
+				try(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+				if r.IntN(3) > 0 {
+					h.end(j.ID)
+				}
+				break
+			}
+		}
+	case k == 14:
+		try(&cluster.Cancel{Ref: cluster.Ref{Job: some()}})
+	case k == 15:
+		hold := cluster.NotHeld
+		if r.IntN(2) == 0 {
+			hold = cluster.HeldAdmin
+		}
+		try(&cluster.HoldJobs{Ref: cluster.Ref{Job: some()}, Hold: hold})
+	case k == 16:
+		set, why := cluster.NodeDrain, "x"
+		if r.IntN(3) > 0 {
+			set = cluster.NodeResume
+		}
+		try(&cluster.NodeSet{Nodes: []cluster.NodeName{nodeName(r.IntN(3))}, Action: set, Reason: &why})
+	case k == 17:
+		limit := time.Duration(1+r.IntN(300)) * time.Minute
+		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Limit: &limit}})
+	}
+	if r.IntN(2) == 0 {
+		h.now = h.now.Add(time.Duration(r.IntN(40)) * time.Minute)
+		for _, c := range cluster.Due(h.s.Snapshot(), h.now) {
+			try(c)
+		}
+	}
+}
+
+func (h *history) randomJob(s *cluster.JobSpec) {
+	r := h.r
+	s.UID = uint32(1 + r.IntN(2))
+	s.Limit = time.Duration(5+r.IntN(200)) * time.Minute
+	if len(h.s.Config().Partitions) > 1 {
+		s.Partitions = [][]string{{"main"}, {"half"}, {"main", "half"}}[r.IntN(3)]
+	}
+	one := func(n int) bool { return r.IntN(n) == 0 }
+	switch {
+	case one(3):
+		s.MinNodes = 1 + r.IntN(h.s.Snapshot().NodeCount())
+		s.MaxNodes, s.CPUsPerTask = s.MinNodes, 16
+	case one(3):
+		s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
+	case one(3):
+		s.Tasks = 1 + r.IntN(40)
+	default:
+		s.CPUsPerTask = 1 + r.IntN(16)
+	}
+	if one(8) {
+		s.Licenses = "lic"
+	}
+	if one(8) {
+		s.Begin = h.now.Add(time.Duration(r.IntN(60)) * time.Minute)
+	}
+	if one(8) && len(h.seen) > 0 {
+		s.Depends.Terms = []cluster.Depend{{Type: cluster.AfterAny, Job: h.seen[len(h.seen)-1], Task: cluster.TaskAny}}
+	}
+	if one(300) {
+		s.Sharing = cluster.ShareUser
+	}
+	if one(10) {
+		s.Nice = r.IntN(100) - 50
+	}
+	if one(8) {
+		s.Kind, s.Array = cluster.Batch, &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 1+r.IntN(6)), Limit: r.IntN(3)}
+	}
+}
+
+// decide compares the two, and carries out what they decide, or at times loses a part of it.
+func (h *history) decide() bool {
+	snap := h.s.Snapshot()
+	want, last := newCycle(snap, h.now).pass(cmp.Or(h.again.most, maxLooked)), h.again.last
+	got := h.again.Schedule(snap, h.now)
+	if a, b := fmt.Sprintf("%+v", dump(got)), fmt.Sprintf("%+v", dump(want)); a != b {
+		h.t.Fatalf("at %v it decides (gone on: %v)\n%s\nnot\n%s", h.now, last != nil && last == h.again.last, a, b)
+	}
+	if last != nil && last == h.again.last {
+		h.rounds++
+		for _, d := range got {
+			h.starts += b2i(d.Start != nil)
+		}
+	}
+	if h.r.IntN(20) == 0 {
+		want = want[:h.r.IntN(len(want)+1)]
+	}
+	if len(want) > 0 {
+		h.do(&cluster.Decide{Decisions: want})
+	}
+	return len(want) > 0
+}
+
+func dump(ds []cluster.Decision) (out []string) {
+	for _, d := range ds {
+		alloc := "-"
+		if d.Start != nil {
+			alloc = fmt.Sprintf("%+v", d.Start.Shares)
+			d.Start = nil
+		}
+		out = append(out, fmt.Sprintf("%+v %s\n", d, alloc))
+	}
+	return out
+}
+
+// TestAgain holds that a scheduler which goes on from its last cycle decides what a full pass would.
+func TestAgain(t *testing.T) {
+	seed, rounds, starts := rand.Uint64(), 0, 0
+	for k := range uint64(300) {
+		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
+			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
+			for range 60 {
+				h.step()
+				for n := 0; h.decide() && n < 3; n++ {
+				}
+			}
+			rounds, starts = rounds+h.rounds, starts+h.starts
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d cycles went on from the last one, and started %d jobs", rounds, starts)
+	if rounds < 1000 || starts < 100 {
+		t.Error("the histories say little")
+	}
+}
