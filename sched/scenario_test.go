@@ -103,6 +103,7 @@ var sayings = map[string]func(*scenario, []string){
 	"resume": func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
 	"limit":  func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
 	"show":   (*scenario).show,
+	"why":    (*scenario).why,
 }
 
 func (s *scenario) minutes(text string) time.Duration {
@@ -320,6 +321,19 @@ func (s *scenario) show([]string) {
 			}
 		}
 	}
+}
+
+// why prints what would start jobs sooner.
+func (s *scenario) why(names []string) {
+	s.each(names, func(id cluster.JobID) {
+		for _, c := range Changes(s.s.Snapshot(), s.now, id, func(*cluster.Partition) bool { return true }) {
+			when := "now"
+			if c.At.After(s.now) {
+				when = fmt.Sprintf("in %d min", int(c.At.Sub(s.now).Minutes()))
+			}
+			s.out = append(s.out, fmt.Sprintf("> %s: %s on %v", c.Text, when, c.Nodes()))
+		}
+	})
 }
 
 var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled",
