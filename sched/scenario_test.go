@@ -41,13 +41,15 @@ func TestScenarios(t *testing.T) {
 			}
 			all++
 			title, body, _ := strings.Cut(part, "\n")
+			kept := body // what -run leaves out stays
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+title, func(t *testing.T) {
 				played := play(t, body)
 				if played != body && !*update {
 					t.Errorf("got\n%s\nwant\n%s", played, body)
 				}
-				now.WriteString("== " + title + "\n" + played)
+				kept = played
 			})
+			now.WriteString("== " + title + "\n" + kept)
 		}
 		if *update {
 			if err := os.WriteFile(file, []byte(now.String()), 0o644); err != nil {
@@ -189,6 +191,10 @@ func (s *scenario) job(words []string) {
 		case strings.HasPrefix(w, "-d"):
 			kind, name, _ := strings.Cut(val, ":")
 			spec.Depends = cluster.Depends{Terms: []cluster.Depend{{Type: cluster.DependType(kind), Job: s.jobs[name], Task: cluster.TaskAny}}}
+		case strings.HasPrefix(w, "--time-min="):
+			spec.LimitMin = s.minutes(long)
+		case strings.HasPrefix(w, "--deadline="):
+			spec.Deadline = s.now.Add(s.minutes(long))
 		case w == "-H":
 			spec.Hold = true
 		case strings.HasPrefix(w, "--nice="):
@@ -203,6 +209,10 @@ func (s *scenario) job(words []string) {
 		default:
 			set(s.t.(*testing.T), spec, w)
 		}
+	}
+	if _, err := cluster.Admit(s.s.Snapshot(), cluster.Identity{System: true}, *spec); err != nil {
+		s.out = append(s.out, "> "+err.Error())
+		return
 	}
 	s.jobs[words[0]] = s.do(&cluster.Submit{Spec: spec}).(cluster.JobID)
 	s.names = append(s.names, words[0])
@@ -351,6 +361,9 @@ func (s *scenario) line(j *cluster.Job) string {
 	case j.Phase == cluster.Ended:
 		return task + " " + outcomes[j.Outcome]
 	case j.Alloc != nil && j.Phase != cluster.Pending:
+		if j.Limit < j.Spec.Limit {
+			task += fmt.Sprintf(" for %d min", int(j.Limit.Minutes()))
+		}
 		return task + " " + s.on(j.ID)
 	}
 	text := fmt.Sprintf("%s waits: %s", task, s.on(j.ID))
