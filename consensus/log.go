@@ -117,7 +117,7 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 			}
 		}
 	}
-	if l.raft, err = raft.NewRaft(rc, fsm{l}, logs, stable, snaps, trans); err != nil {
+	if l.raft, err = raft.NewRaft(rc, fsm{l}, logs, stable, snaps, careful{trans}); err != nil {
 		return nil, errors.Join(fmt.Errorf("start raft: %w", err), l.closeAll())
 	}
 	return l, nil
@@ -145,7 +145,7 @@ func (l *Log) stores(cfg Config) (raft.LogStore, raft.StableStore, raft.Snapshot
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("open snapshots in %s: %w", cfg.Dir, err)
 	}
-	return cache, store, snaps, nil
+	return &retaining{LogStore: cache}, store, snaps, nil
 }
 
 func (l *Log) closeAll() error {

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -147,6 +149,8 @@ func fullGroupOn(t *testing.T, h *hosts, clients int, args ...string) *group {
 	return g
 }
 
+var keepFailed = flag.String("keep", "", "folder to which the members' data goes when a test of a group fails")
+
 func (g *group) cleanup() {
 	if g.t.Failed() {
 		for name, d := range g.at {
@@ -159,6 +163,11 @@ func (g *group) cleanup() {
 	for _, d := range g.at {
 		wg.Go(func() {
 			d.stop()
+			if g.t.Failed() && *keepFailed != "" {
+				if out, err := exec.Command("cp", "-a", d.dir, *keepFailed).CombinedOutput(); err != nil {
+					g.t.Logf("keep %s: %v\n%s", d.dir, err, out)
+				}
+			}
 			if g.hosts != nil {
 				g.hosts.unmount(d.dir)
 			}

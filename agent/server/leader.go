@@ -166,6 +166,9 @@ func (s *Server) cycle(ctx context.Context) time.Duration {
 	snap := s.Snapshot()
 	cmds := Step(snap, s.pulse.Leases(snap, began), began)
 	if len(cmds) > 0 {
+		if down, ok := cmds[0].(*cluster.NodeDown); ok {
+			s.slog.Warn("nodes are lost", "nodes", down.Nodes, "why", down.Why)
+		}
 		if _, _, err := s.propose(ctx, cluster.Identity{System: true}, cmds...); err != nil && ctx.Err() == nil {
 			s.slog.Warn("decisions not taken", "err", err)
 		}
