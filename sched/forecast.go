@@ -86,7 +86,7 @@ func (f *forecast) run(only cluster.JobID) map[cluster.JobID]Start {
 			return f.starts
 		}
 		if j.Held == cluster.NotHeld {
-			f.consider(j)
+			f.consider(j, j.ID == only)
 		}
 		if j.ID == only {
 			break
@@ -95,8 +95,8 @@ func (f *forecast) run(only cluster.JobID) map[cluster.JobID]Start {
 	return f.starts
 }
 
-// consider is that of the cycle, and notes when the job will start.
-func (f *forecast) consider(j *cluster.Job) {
+// consider is that of the cycle, and notes when the job will start; if it must be told, however many starts are planned.
+func (f *forecast) consider(j *cluster.Job, must bool) {
 	out, heads := len(f.out), len(f.heads)
 	f.cycle.consider(j)
 	st := Start{Why: j.Wait, Note: j.WaitNote} // what has not changed is not told again
@@ -113,7 +113,7 @@ func (f *forecast) consider(j *cluster.Job) {
 	var r *reservation
 	if len(f.heads) > heads {
 		r = f.heads[len(f.heads)-1]
-	} else if f.extra < maxForecast || len(f.starts) == 0 {
+	} else if must || f.extra < maxForecast {
 		r = f.later(j, st.Why)
 		f.extra++
 	}

@@ -115,3 +115,15 @@ func told(b *bed, st Start) string {
 	}
 	return fmt.Sprint(st.At.Sub(b.now).Hours(), " ", st.Nodes())
 }
+
+// TestForecastBehindMany: a job that is asked about gets a start however many wait before it.
+func TestForecastBehindMany(t *testing.T) {
+	b := newBed(t, 1)
+	for range maxForecast + 9 {
+		b.submit(wants(1))
+	}
+	id := b.submit(wants(1))
+	if st := forecastOf(b.s.Snapshot(), b.now, id); st.At.IsZero() {
+		t.Errorf("it waits for %s, and no start is told", st.Why)
+	}
+}
