@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
+	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched/replay"
 	"dev.muster/slurm/conf"
@@ -25,12 +28,16 @@ func simCommand() *cli.Command {
 		policies = append(policies, p.Name)
 	}
 	places := slices.Sorted(maps.Keys(replay.Placements))
-	return &cli.Command{Name: "sim", Usage: "replay a workload through schedulers in virtual time and compare them", ArgsUsage: "TRACE",
+	return &cli.Command{Name: "sim", Usage: "replay a workload through schedulers in virtual time and compare them", ArgsUsage: "TRACE | --from accounting",
 		Description: "TRACE is a log in the Standard Workload Format (.swf) or a table with the columns job_id, submit, nodes, cpus, gpus,\n" +
 			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz).\n" +
+			"With --from accounting it is the cluster's own past: the jobs that ran, as given, on the nodes that it has now.\n" +
 			"The same input gives the same bytes.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch (SWF: default is the log's machine)"},
+			&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history in place of a TRACE"},
+			&cli.StringFlag{Name: "since", Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05"},
+			&cli.StringFlag{Name: "until", Usage: "of the history: jobs submitted up to this time"},
+			&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch (SWF: default is the log's machine; history: the cluster's)"},
 			&cli.StringFlag{Name: "policy", Value: "fifo,easy,conservative," + replay.Real, Usage: "what to compare, of " + strings.Join(policies, ", ")},
 			&cli.StringFlag{Name: "conf", Usage: "slurm.conf for " + replay.Real + "; nodes and partitions are the trace's"},
 			&cli.StringFlag{Name: "place", Value: "best", Usage: "which node takes a part of a node: " + strings.Join(places, ", ")},
@@ -41,8 +48,8 @@ func simCommand() *cli.Command {
 }
 
 func simulate(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return fmt.Errorf("sim: want one trace, got %d (options go before it); see muster sim --help", c.NArg())
+	if err := checkSource(c); err != nil {
+		return fmt.Errorf("sim: %w", err)
 	}
 	better, ok := replay.Placements[c.String("place")]
 	if !ok {
@@ -65,7 +72,7 @@ func simulate(c *cli.Context) error {
 		}
 		config = loaded
 	}
-	t, err := replay.Load(c.Args().First(), c.String("nodes"))
+	t, name, err := workload(c)
 	if err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}
@@ -89,11 +96,77 @@ func simulate(c *cli.Context) error {
 		}
 	}
 	if path := c.String("svg"); path != "" {
-		if err := writeTo(path, func(w io.Writer) error { return t.Draw(w, filepath.Base(c.Args().First()), names, schedules) }); err != nil {
+		if err := writeTo(path, func(w io.Writer) error { return t.Draw(w, name, names, schedules) }); err != nil {
 			return err
 		}
 	}
 	return compare(names, sums)
+}
+
+// checkSource checks that there is one workload.
+func checkSource(c *cli.Context) error {
+	switch from := c.String("from"); {
+	case from != "" && from != "accounting":
+		return fmt.Errorf("--from %s is not known: want accounting, or a trace in its place", from)
+	case from != "" && c.NArg() > 0:
+		return fmt.Errorf("--from accounting takes no trace, got %s: give one or the other", c.Args().First())
+	case from == "" && (c.String("since") != "" || c.String("until") != ""):
+		return errors.New("--since and --until are for --from accounting")
+	case from == "" && c.NArg() != 1:
+		return fmt.Errorf("want one trace or --from accounting, got %d traces (options go before it); see muster sim --help", c.NArg())
+	}
+	return nil
+}
+
+// workload reads the trace, or the cluster's history, and names it.
+func workload(c *cli.Context) (*replay.Trace, string, error) {
+	if c.String("from") == "" {
+		t, err := replay.Load(c.Args().First(), c.String("nodes"))
+		return t, filepath.Base(c.Args().First()), err
+	}
+	var q api.HistoryQuery
+	var err error
+	if q.From, err = moment(c, "since"); err != nil {
+		return nil, "", err
+	}
+	if q.To, err = moment(c, "until"); err != nil {
+		return nil, "", err
+	}
+	if !q.To.IsZero() && !q.From.Before(q.To) {
+		return nil, "", fmt.Errorf("--since %s is not before --until %s", c.String("since"), c.String("until"))
+	}
+	past, err := api.Call(c.Context, local(), api.ListHistory, q)
+	if err != nil {
+		return nil, "", err
+	}
+	var jobs []*cluster.Job
+	for _, r := range past.Records {
+		jobs = append(jobs, r.Job)
+	}
+	nodes, err := api.Call(c.Context, local(), api.ListNodes, api.NodeQuery{})
+	if err != nil {
+		return nil, "", err
+	}
+	now := make([]*cluster.Node, 0, len(nodes.Nodes))
+	for i := range nodes.Nodes {
+		now = append(now, &nodes.Nodes[i].Node)
+	}
+	t, err := replay.History(jobs, c.String("nodes"), now, nodes.Partitions)
+	return t, "accounting", err
+}
+
+// moment reads a time of day or a date from an option; zero if it is not given.
+func moment(c *cli.Context, option string) (time.Time, error) {
+	text := c.String(option)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--%s %s is no time: want 2006-01-02 or 2006-01-02T15:04:05", option, text)
 }
 
 // compare prints the figures side by side.

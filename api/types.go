@@ -129,6 +129,8 @@ type JobQuery struct {
 	Pages bool          `json:"pages,omitempty"`
 	From  cluster.JobID `json:"from,omitempty"`
 	To    cluster.JobID `json:"to,omitempty"`
+	// Starts foretells also the starts that the scheduler has not planned.
+	Starts bool `json:"starts,omitempty"`
 	// After waits until this index is applied (read your writes).
 	After uint64 `json:"after,omitempty"`
 }
@@ -212,6 +214,17 @@ type WhyResponse struct {
 	Job      *cluster.Job       `json:"job"`
 	Causes   []Cause            `json:"causes"`
 	StartsAt time.Time          `json:"starts_at,omitzero"`
+	Nodes    []cluster.NodeName `json:"nodes,omitempty"`
+	// Changes are single changes with which it would start sooner, soonest first.
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Change is a change of a job, in words and where there is one as a command, and when the job would start with it.
+type Change struct {
+	Change   string             `json:"change"`
+	Hint     string             `json:"hint,omitempty"`
+	StartsAt time.Time          `json:"starts_at"`
+	Now      bool               `json:"now,omitempty"` // with the next cycle
 	Nodes    []cluster.NodeName `json:"nodes,omitempty"`
 }
 

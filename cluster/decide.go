@@ -12,8 +12,10 @@ type Decision struct {
 	Task       int    `json:"task"`            // which task of an array record to start, else TaskAny
 	Start      *Alloc `json:"start,omitempty"` // nil: wait
 	Backfilled bool   `json:"backfilled,omitempty"`
-	Wait       Reason `json:"wait,omitempty"`
-	Note       string `json:"note,omitempty"`
+	// Limit is the time limit that a job that may do with less (--time-min) gets; 0: its own.
+	Limit time.Duration `json:"limit,omitempty"`
+	Wait  Reason        `json:"wait,omitempty"`
+	Note  string        `json:"note,omitempty"`
 	// StartsAt and Nodes are the planned start, zero if none is known.
 	StartsAt time.Time  `json:"starts_at,omitzero"`
 	Nodes    []NodeName `json:"nodes,omitempty"`
@@ -74,7 +76,9 @@ func (t *tx) start(d Decision) error {
 	if len(d.Start.Shares) == 0 {
 		return Errorf(Internal, "", "job %d was given no node", d.Job)
 	}
-	if err := t.mayHave(j, &d); err != nil {
+	if j, err := j.cut(d.Limit); err != nil {
+		return err
+	} else if err := t.mayHave(j, &d); err != nil {
 		return err
 	}
 	if !j.Tasks.Empty() {
@@ -94,6 +98,7 @@ func (t *tx) start(d Decision) error {
 	if j.Spec.Licenses != "" && !t.config.LicensesFree(j.Spec, t.LicensesUsed()) {
 		return Errorf(Conflict, ErrBusy, "job %d wants licenses %s that others hold", d.Job, j.Spec.Licenses)
 	}
+	j, _ = j.cut(d.Limit)
 	limits := t.Meter(t.at)
 	limits.plain = true
 	if why := limits.Blocked(j, d.Start.Partition, d.Start); why != NoReason {
@@ -114,6 +119,19 @@ func (t *tx) start(d Decision) error {
 	t.tell(&n)
 	t.wakeDependents(&n)
 	return nil
+}
+
+// cut is the job with a shorter time limit, if it may do with that; 0 leaves its own.
+func (j *Job) cut(to time.Duration) (*Job, error) {
+	if to == 0 {
+		return j, nil
+	}
+	if least := j.Spec.LimitMin; least == 0 || to < least || to > j.Limit {
+		return nil, Errorf(Conflict, ErrTimeLimit, "job %d can not get a time limit of %s: it asks for %s, and at least %s", j.ID, to, j.Limit, least)
+	}
+	short := *j
+	short.Limit = to
+	return &short, nil
 }
 
 func (t *tx) wait(d Decision) {
@@ -157,7 +175,7 @@ func (c *Expire) apply(t *tx) (any, error) {
 			t.unconfirmed(&n)
 			continue
 		case EndDeadline:
-			if d := n.Spec.Deadline; d.IsZero() || d.After(t.at) {
+			if end := n.deadline(); end.IsZero() || end.After(t.at) {
 				continue
 			}
 			t.end(&n, DeadlineMissed, EndDeadline)
@@ -227,7 +245,7 @@ func Due(s *Snapshot, now time.Time) []Command {
 		switch {
 		case j.Phase == Ended:
 			purge = append(purge, j.ID)
-		case !j.Spec.Deadline.IsZero() && !j.Spec.Deadline.After(now):
+		case !j.deadline().IsZero() && !j.deadline().After(now):
 			late = append(late, j.ID)
 		case j.Phase > Pending && j.Phase < Ending && j.Preempt.ends(now):
 			leave = append(leave, j.ID)

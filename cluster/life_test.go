@@ -530,3 +530,35 @@ func TestClocksGoBack(t *testing.T) {
 	w.ok(alice, &Cancel{Ref: Ref{Job: held}})
 	w.want(held, Ended) // Check looks at its times
 }
+
+// TestTimeMin: a decision may cut the limit of a job that says how little it can do with, and of no other; requeued it
+// asks for all again.
+func TestTimeMin(t *testing.T) {
+	for _, c := range []struct {
+		least, cut time.Duration
+		ok         bool
+	}{{time.Minute, 10 * time.Minute, true}, {time.Minute, time.Minute, true}, {time.Minute, time.Second, false}, {0, 10 * time.Minute, false}, {time.Minute, 2 * time.Hour, false}} {
+		s := NewState()
+		do := func(cmd Command) any {
+			t.Helper()
+			a := s.Apply(Entry{Index: s.Index + 1, At: epoch, By: Identity{System: true}, Cmd: cmd})
+			if a.Err != nil {
+				t.Fatal(a.Err)
+			}
+			return a.Result
+		}
+		cfg := DefaultConfig()
+		do(&Configure{Config: &cfg})
+		do(&NodeUp{Name: "a", Inventory: Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+		id := do(&Submit{Spec: &JobSpec{Limit: time.Hour, LimitMin: c.least}}).(JobID)
+		errs := do(&Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Limit: c.cut,
+			Start: &Alloc{Partition: "main", Shares: []Share{{Node: "a", CPUs: NewIDSet(0), Tasks: 1}}}}}}).([]*Error)
+		j, _ := s.Job(id)
+		if ok := errs[0] == nil; ok != c.ok || ok && j.Limit != c.cut {
+			t.Errorf("cut to %s with at least %s: %v, limit %s", c.cut, c.least, errs[0], j.Limit)
+		}
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}

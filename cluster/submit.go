@@ -316,6 +316,9 @@ func admitNumbers(spec *JobSpec) error {
 	if spec.Limit < 0 || spec.LimitMin < 0 {
 		return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit)
 	}
+	if spec.Limit > 0 && spec.LimitMin > spec.Limit {
+		return Errorf(Invalid, ErrTimeLimit, "a least time limit of %s is above the time limit, %s: give --time-min less than --time", spec.LimitMin, spec.Limit)
+	}
 	return nil
 }
 

@@ -175,9 +175,9 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 		if j.Eligible.After(t.Now) {
 			at[0] = j.Eligible
 		}
-		at[1] = j.Spec.Deadline
+		at[1] = j.deadline()
 	case Starting, Running:
-		at[0], at[1] = j.EndLimit(t.config), j.Spec.Deadline
+		at[0], at[1] = j.EndLimit(t.config), j.deadline()
 		if l := j.LaunchLimit(t.config); !l.IsZero() && (at[0].IsZero() || l.Before(at[0])) {
 			at[0] = l
 		}
@@ -210,6 +210,16 @@ func (j *Job) EndLimit(c *Config) time.Time {
 		return time.Time{} // longer than a duration can tell
 	}
 	return j.Started.Add(all)
+}
+
+// deadline is when the clock ends the job for its deadline, zero if it has none: while it waits, as soon as it
+// can not end in time any more, even with its shortest time limit.
+func (j *Job) deadline() time.Time {
+	at := j.Spec.Deadline
+	if need := cmp.Or(j.Spec.LimitMin, j.Spec.Limit); j.Phase == Pending && !at.IsZero() && need != 0 && need != Unlimited {
+		return at.Add(time.Second - need)
+	}
+	return at
 }
 
 // arrayOver reports whether no task of the array is pending or live.

@@ -65,6 +65,9 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 		}
 	}
 	e.preemption(c, j)
+	if st := forecastOf(s, now, id); st.At.After(now) {
+		e.StartsAt, e.Nodes = st.At, st.Nodes()
+	}
 	if ahead := aheadOf(s, j); ahead > 0 && j.Held == cluster.NotHeld {
 		e.add(cluster.WaitPriority, "", "%s ahead in the queue", count(ahead, "job is", "jobs are"))
 	}
@@ -214,11 +217,6 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.free))
 		e.away(c.s, p)
 	}
-	if r := c.plan(q, j.Limit); r != nil {
-		if at := later(r.at, c.now); e.StartsAt.IsZero() || at.Before(e.StartsAt) {
-			e.StartsAt, e.Nodes = at, r.list
-		}
-	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -363,26 +361,4 @@ func (d *demand) lacking(sp *space) string {
 		return "short of memory"
 	}
 	return "short of GPUs"
-}
-
-// Test says when and where a job would start if it were submitted now (--test-only).
-func Test(s *cluster.Snapshot, now time.Time, spec *cluster.JobSpec) (at time.Time, alloc *cluster.Alloc) {
-	c := newCycle(s, now)
-	for _, name := range spec.Partitions {
-		p, ok := s.Partition(name)
-		if !ok {
-			continue
-		}
-		parts, _ := c.parts(&cluster.Job{Spec: spec}, nil)
-		for _, own := range parts {
-			q := &question{want: newDemand(s, p, spec, nil), own: own}
-			if a := q.want.place(c.free, c.off(own, now, until(now, spec.Limit))); a != nil {
-				return now, a
-			}
-			if r := c.plan(q, spec.Limit); r != nil && (at.IsZero() || r.at.Before(at)) {
-				at, alloc = later(r.at, now), q.want.place(c.idle(), c.off(own, r.at, until(r.at, spec.Limit)))
-			}
-		}
-	}
-	return at, alloc
 }

@@ -91,21 +91,3 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%v; go test ./sched -update rewrites %s. Got\n%s", err, path, out.String())
 	}
 }
-
-// TestTestOnly asks when a job would start.
-func TestTestOnly(t *testing.T) {
-	b := newBed(t, 1)
-	spec := &cluster.JobSpec{Partitions: []string{"main"}, Layout: cluster.Layout{CPUsPerTask: 16}}
-	if at, a := Test(b.s.Snapshot(), b.now, spec); !at.Equal(b.now) || a == nil {
-		t.Errorf("on an empty node: %s %v", at, a)
-	}
-	b.submit(nil)
-	b.cycle()
-	if at, a := Test(b.s.Snapshot(), b.now, spec); !at.Equal(b.now.Add(time.Hour)) || a == nil {
-		t.Errorf("behind a job of an hour: %s %v", at, a)
-	}
-	spec.CPUsPerTask = 17
-	if at, a := Test(b.s.Snapshot(), b.now, spec); !at.IsZero() || a != nil {
-		t.Errorf("more than the node has: %s %v", at, a)
-	}
-}

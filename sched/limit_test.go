@@ -149,6 +149,7 @@ func TestLimits(t *testing.T) {
 		{"qos: MaxTRESPerUser=node=1", "u, u", "- QOSMaxNodePerUserLimit"},
 		{"qos: MaxTRESPerAccount=cpu=4", "u 3cpu, v 2cpu", "- MaxCpuPerAccount"},
 		{"qos: MaxTRESRunMinsPerUser=cpu=100", "u 60min, u 60min, v 60min", "- QOSGrpCPURunMinutesLimit -"},
+		{"qos: MaxTRESRunMinsPerAccount=cpu=100", "u 60min, v 60min", "- QOSGrpCPURunMinutesLimit"},
 		{"qos: MinTRES=cpu=2", "u, u 2cpu", "QOSMinCpuNotSatisfied -"},
 		{"qos: MinTRES=gres/gpu=1", "u, u 1gpu", "QOSMinGRES -"},
 		// of the partition's QOS, which comes first; or the job's, if it says so
@@ -318,5 +319,17 @@ func TestLimitsAreQuick(t *testing.T) {
 	t.Logf("cycle: %s", best)
 	if best > cycleBar {
 		t.Errorf("a cycle takes %s", best)
+	}
+}
+
+// TestUsageThreshold: a QOS may keep back those who have used too much.
+func TestUsageThreshold(t *testing.T) {
+	b := newRuled(t, 1, "", "", "", "", "", "")
+	most := 2.0
+	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, UsageThreshold: &most, Flags: []string{"EnforceUsageThreshold"}}}}})
+	id := b.do(&cluster.Submit{Spec: ruledJob("u")}).(cluster.JobID)
+	b.cycle()
+	if got := b.where(id); got != "waits QOSUsageThreshold" {
+		t.Error(got)
 	}
 }

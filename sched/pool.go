@@ -313,6 +313,7 @@ type reservation struct {
 	at    time.Time
 	nodes nodeSet // where it will run
 	list  []cluster.NodeName
+	alloc *cluster.Alloc // as it would be then
 	// beside is what those nodes will have left beside it, for jobs that will still run then.
 	beside map[int]*rest
 }
@@ -398,7 +399,7 @@ func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSe
 		if a == nil {
 			continue
 		}
-		r := &reservation{at: at, nodes: future.places(a), beside: map[int]*rest{}}
+		r := &reservation{at: at, nodes: future.places(a), alloc: a, beside: map[int]*rest{}}
 		future.take(a)
 		for _, sh := range a.Shares {
 			r.list = append(r.list, sh.Node)

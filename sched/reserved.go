@@ -173,9 +173,6 @@ func (e *Explanation) noReservation(s *cluster.Snapshot, j *cluster.Job) {
 			e.add(cluster.WaitReservation, "", "reservation %s is not for user %s and account %s", name, j.Spec.User, j.Spec.Account)
 		default:
 			e.add(cluster.WaitReservation, "", "reservation %s begins at %s", name, r.Start.Format(time.DateTime))
-			if e.StartsAt.IsZero() || r.Start.Before(e.StartsAt) {
-				e.StartsAt, e.Nodes = r.Start, s.Reserved(r)
-			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,13 +42,15 @@ func TestScenarios(t *testing.T) {
 			}
 			all++
 			title, body, _ := strings.Cut(part, "\n")
+			kept := body // what -run leaves out stays
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+title, func(t *testing.T) {
 				played := play(t, body)
 				if played != body && !*update {
 					t.Errorf("got\n%s\nwant\n%s", played, body)
 				}
-				now.WriteString("== " + title + "\n" + played)
+				kept = played
 			})
+			now.WriteString("== " + title + "\n" + kept)
 		}
 		if *update {
 			if err := os.WriteFile(file, []byte(now.String()), 0o644); err != nil {
@@ -88,6 +91,8 @@ var sayings = map[string]func(*scenario, []string){
 	"resv":      (*scenario).resv,
 	"wait":      func(s *scenario, w []string) { s.wait(s.minutes(w[0])) },
 	"end":       func(s *scenario, w []string) { s.each(w, s.end) },
+	"fail":      func(s *scenario, w []string) { s.fails(w, cluster.Update{Exit: cluster.ExitStatus{Code: 1}}) },
+	"exhaust":   func(s *scenario, w []string) { s.fails(w, cluster.Update{OOM: true}) },
 	"cancel": func(s *scenario, w []string) {
 		s.each(w, func(id cluster.JobID) { s.do(&cluster.Cancel{Ref: cluster.Ref{Job: id}}); s.settle() })
 	},
@@ -103,6 +108,7 @@ var sayings = map[string]func(*scenario, []string){
 	"resume": func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
 	"limit":  func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
 	"show":   (*scenario).show,
+	"why":    (*scenario).why,
 }
 
 func (s *scenario) minutes(text string) time.Duration {
@@ -138,7 +144,7 @@ func (s *scenario) nodes(words []string) {
 	}
 }
 
-// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N down default.
+// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N accounts=a,b qos=a,b down inactive default.
 func (s *scenario) partition(words []string) {
 	p := cluster.Partition{Name: words[0], All: true, State: cluster.PartitionUp}
 	for _, w := range words[1:] {
@@ -157,6 +163,12 @@ func (s *scenario) partition(words []string) {
 			p.MaxNodes, _ = strconv.Atoi(val)
 		case "down":
 			p.State = cluster.PartitionDown
+		case "inactive":
+			p.State = cluster.PartitionInactive
+		case "accounts":
+			p.AllowAccounts = strings.Split(val, ",")
+		case "qos":
+			p.AllowQOS = strings.Split(val, ",")
 		case "default":
 			p.Default = true
 		default:
@@ -188,6 +200,11 @@ func (s *scenario) job(words []string) {
 		case strings.HasPrefix(w, "-d"):
 			kind, name, _ := strings.Cut(val, ":")
 			spec.Depends = cluster.Depends{Terms: []cluster.Depend{{Type: cluster.DependType(kind), Job: s.jobs[name], Task: cluster.TaskAny}}}
+		case strings.HasPrefix(w, "--time-min="):
+			spec.LimitMin = s.minutes(long)
+		case strings.HasPrefix(w, "--deadline="):
+			spec.Deadline = s.now.Add(s.minutes(long))
+		case w == "dead": // refused, and kept for history
 		case w == "-H":
 			spec.Hold = true
 		case strings.HasPrefix(w, "--nice="):
@@ -203,7 +220,15 @@ func (s *scenario) job(words []string) {
 			set(s.t.(*testing.T), spec, w)
 		}
 	}
-	s.jobs[words[0]] = s.do(&cluster.Submit{Spec: spec}).(cluster.JobID)
+	if _, err := cluster.Admit(s.s.Snapshot(), cluster.Identity{System: true}, *spec); err != nil {
+		s.out = append(s.out, "> "+err.Error())
+		return
+	}
+	submit := &cluster.Submit{Spec: spec}
+	if slices.Contains(words, "dead") {
+		submit.Dead = cluster.EndBadConstraints
+	}
+	s.jobs[words[0]] = s.do(submit).(cluster.JobID)
 	s.names = append(s.names, words[0])
 }
 
@@ -261,6 +286,16 @@ func (s *scenario) each(names []string, f func(cluster.JobID)) {
 	for _, n := range names {
 		f(s.jobs[n])
 	}
+}
+
+// fails ends jobs of one node badly.
+func (s *scenario) fails(names []string, how cluster.Update) {
+	s.each(names, func(id cluster.JobID) {
+		j, _ := s.s.Job(id)
+		how.Kind, how.Job, how.Attempt, how.At = cluster.BatchOver, id, j.Attempt, s.now
+		n, _ := s.s.Node(j.AllocNodes()[0])
+		s.do(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{how, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}})
+	})
 }
 
 func (s *scenario) set(names []string, to cluster.NodeAction) {
@@ -322,8 +357,21 @@ func (s *scenario) show([]string) {
 	}
 }
 
+// why prints what would start jobs sooner.
+func (s *scenario) why(names []string) {
+	s.each(names, func(id cluster.JobID) {
+		for _, c := range Changes(s.s.Snapshot(), s.now, id, func(*cluster.Partition) bool { return true }) {
+			when := "now"
+			if c.At.After(s.now) {
+				when = fmt.Sprintf("in %d min", int(c.At.Sub(s.now).Minutes()))
+			}
+			s.out = append(s.out, fmt.Sprintf("> %s: %s on %v", c.Text, when, c.Nodes()))
+		}
+	})
+}
+
 var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled",
-	cluster.TimedOut: "timed out", cluster.DeadlineMissed: "deadline"}
+	cluster.TimedOut: "timed out", cluster.OutOfMemory: "out of memory", cluster.DeadlineMissed: "deadline"}
 
 func (s *scenario) line(j *cluster.Job) string {
 	task := ""
@@ -335,8 +383,14 @@ func (s *scenario) line(j *cluster.Job) string {
 	}
 	switch {
 	case j.Phase == cluster.Ended:
+		if j.EndReason == cluster.EndNonZeroExit || j.EndReason == cluster.EndOutOfMemory || j.EndReason == cluster.EndBadConstraints {
+			return task + " " + outcomes[j.Outcome] + ": " + string(j.EndReason)
+		}
 		return task + " " + outcomes[j.Outcome]
 	case j.Alloc != nil && j.Phase != cluster.Pending:
+		if j.Limit < j.Spec.Limit {
+			task += fmt.Sprintf(" for %d min", int(j.Limit.Minutes()))
+		}
 		return task + " " + s.on(j.ID)
 	}
 	text := fmt.Sprintf("%s waits: %s", task, s.on(j.ID))

@@ -153,20 +153,29 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		c.wait(j, cluster.WaitLicenses, "", nil)
 		return false
 	}
+	full := j
+	j = c.beforeDeadline(j)
 	var room [4]*question
 	open := room[:0] // those in which no limit holds it back
 	for _, q := range qs {
 		if why = c.limits.Blocked(j, q.want.part.Name, nil); why != cluster.NoReason { // 2
 			continue
 		}
+		own := j
 		alloc := c.fit(q, j) // 4, 5
+		if alloc == nil && j.Spec.LimitMin > 0 {
+			own, alloc = c.shorter(q, j)
+		}
 		if alloc == nil {
 			open = append(open, q)
-		} else if why = c.limits.Blocked(j, q.want.part.Name, alloc); why == cluster.NoReason {
+		} else if why = c.limits.Blocked(own, q.want.part.Name, alloc); why == cluster.NoReason {
 			if q.own != nil {
 				alloc.Reservation = q.own.Name
 			}
-			c.start(j, task, alloc)
+			c.start(own, task, alloc)
+			if own != full {
+				c.out[len(c.out)-1].Limit = own.Limit
+			}
 			return true
 		}
 	}

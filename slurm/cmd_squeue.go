@@ -295,6 +295,7 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 	}
 	q := o.query
 	o.phases(&q)
+	q.Starts = o.start
 	f, bad := o.jobFormat()
 	q.Brief = o.light(f.Codes())
 	resp, err := s.listJobs(q)

@@ -49,5 +49,18 @@ func Why(sys *Sys, argv []string) int {
 	if !resp.StartsAt.IsZero() {
 		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", stamp(resp.StartsAt), nodeText(resp.Nodes))
 	}
+	for i, c := range resp.Changes {
+		if i == 0 {
+			fmt.Fprintln(sys.Stdout, "  it would start sooner")
+		}
+		when := stamp(c.StartsAt)
+		if c.Now {
+			when = "now"
+		}
+		fmt.Fprintf(sys.Stdout, "    %s: %s\n", c.Change, when)
+		if c.Hint != "" {
+			fmt.Fprintf(sys.Stdout, "      %s\n", c.Hint)
+		}
+	}
 	return 0
 }

@@ -269,6 +269,8 @@ func (r *jobRow) start() time.Time {
 		return r.Started
 	case r.Phase == cluster.Ended:
 		return r.Ended
+	case r.Phase == cluster.Pending && !r.PlannedStart.IsZero():
+		return r.PlannedStart
 	case r.Wait == cluster.WaitBegin:
 		return r.Eligible
 	case r.Phase == cluster.Pending && r.Spec.Begin.After(r.v.now):

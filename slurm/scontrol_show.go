@@ -216,7 +216,7 @@ func (c *control) showJobs(arg string) int {
 		if !ok {
 			return c.complain("scontrol_print_job error: Invalid job id specified")
 		}
-		q.Refs = []cluster.Ref{t.ref}
+		q.Refs, q.Starts = []cluster.Ref{t.ref}, true
 	}
 	resp, err := call(c.sys, api.ListJobs, q)
 	if err != nil {

@@ -172,12 +172,7 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 // the system's database alone, so this is not part of the cluster's state; root may use every partition.
 func (s *Server) admitGroups(who api.Caller, spec *cluster.JobSpec) error {
 	snap := s.Snapshot()
-	in := func(p *cluster.Partition) bool {
-		return p.AllowGroups == nil || who.UID == 0 || slices.ContainsFunc(p.AllowGroups, func(name string) bool {
-			gid, ok := groupID(name)
-			return ok && (gid == spec.GID || slices.Contains(spec.Groups, gid))
-		})
-	}
+	in := func(p *cluster.Partition) bool { return who.UID == 0 || inGroups(p, spec) }
 	closed := ""
 	for _, name := range spec.Partitions {
 		p, ok := snap.Partition(name)
@@ -193,6 +188,14 @@ func (s *Server) admitGroups(who api.Caller, spec *cluster.JobSpec) error {
 		return nil
 	}
 	return cluster.Errorf(cluster.Denied, cluster.ErrGroup, "user %s is in none of the groups that may use partition %s", spec.User, closed)
+}
+
+// inGroups reports whether a partition is for one of the groups that a job may run as.
+func inGroups(p *cluster.Partition, spec *cluster.JobSpec) bool {
+	return p.AllowGroups == nil || slices.ContainsFunc(p.AllowGroups, func(name string) bool {
+		gid, ok := groupID(name)
+		return ok && (gid == spec.GID || slices.Contains(spec.Groups, gid))
+	})
 }
 
 // userOf finds a user: as the member that vouches knows them, else in this machine's database.
@@ -216,16 +219,7 @@ func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest)
 	if bad := sched.Feasible(snap, &spec); bad != nil {
 		return api.TestResponse{}, bad
 	}
-	at, alloc := sched.Test(snap, time.Now(), &spec)
-	if alloc == nil {
-		return api.TestResponse{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig, "the job can not start in the foreseeable future")
-	}
-	out := api.TestResponse{StartsAt: at, Partition: alloc.Partition, Job: snap.NextID}
-	for _, sh := range alloc.Shares {
-		out.Nodes = append(out.Nodes, sh.Node)
-		out.CPUs += sh.CPUs.Len()
-	}
-	return out, nil
+	return s.testStart(snap, who, &spec)
 }
 
 // waitAfter returns the snapshot once the given index is applied.
@@ -267,17 +261,19 @@ func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (
 	}
 }
 
-func (s *Server) whyJob(_ context.Context, _ api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
+func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
 	snap := s.Snapshot()
 	jobs := snap.Find(cluster.Ref{Job: q.Job})
 	if len(jobs) == 0 {
 		return api.WhyResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 	}
-	e := sched.Explain(snap, time.Now(), jobs[0].ID)
+	now := time.Now()
+	e := sched.Explain(snap, now, jobs[0].ID)
 	out := api.WhyResponse{Job: jobs[0], StartsAt: e.StartsAt, Nodes: e.Nodes}
 	for _, c := range e.Causes {
 		out.Causes = append(out.Causes, api.Cause{Reason: c.Reason, Text: c.Text, Hint: c.Hint})
 	}
+	out.Changes = s.changes(snap, who, jobs[0], now)
 	return out, nil
 }
 

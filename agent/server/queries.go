@@ -58,6 +58,9 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 	if q.Pages {
 		out.Jobs, out.Rest = firstPage(out.Jobs)
 	}
+	if q.Starts {
+		s.foretell(snap, out.Jobs)
+	}
 	return out, nil
 }
 

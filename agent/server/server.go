@@ -67,6 +67,9 @@ type Server struct {
 	work  map[cluster.NodeName]uint64 // index at which a node's work last changed
 	floor uint64                      // work indexes below are unknown: after a restore
 	confs uint64                      // index at which the configuration last changed, as far as known
+
+	foreMu sync.Mutex // held while the future is looked at
+	fore   forecasts
 }
 
 // New opens the server's log. Run serves it.

@@ -1,0 +1,52 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Jobs with a least time limit (--time-min) get a shorter one if that lets them start at once: what is left until the next
+// planned start, reservation or their own deadline. They are planned with their whole limit.
+
+// withLimit is a job with a shorter time limit, in whole minutes; nil if that is less than it can do with.
+func withLimit(j *cluster.Job, limit time.Duration) *cluster.Job {
+	limit = limit.Truncate(time.Minute)
+	if limit >= j.Limit || limit < j.Spec.LimitMin || limit <= 0 {
+		return nil
+	}
+	short := *j
+	short.Limit = limit
+	return &short
+}
+
+// beforeDeadline cuts a job's limit to end before its deadline, if it may be cut.
+func (c *cycle) beforeDeadline(j *cluster.Job) *cluster.Job {
+	if at := j.Spec.Deadline; j.Spec.LimitMin > 0 && !at.IsZero() {
+		if short := withLimit(j, at.Sub(c.now)); short != nil {
+			return short
+		}
+	}
+	return j
+}
+
+// shorter finds the longest limit with which a job that does not fit would.
+func (c *cycle) shorter(q *question, j *cluster.Job) (*cluster.Job, *cluster.Alloc) {
+	var ends []time.Time
+	for _, h := range c.heads {
+		ends = append(ends, h.at)
+	}
+	for _, k := range c.reserved {
+		ends = append(ends, k.Start)
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	for _, at := range slices.CompactFunc(ends, time.Time.Equal) {
+		if short := withLimit(j, at.Sub(c.now)); short != nil {
+			if a := c.fit(q, short); a != nil {
+				return short, a
+			}
+		}
+	}
+	return nil, nil
+}
