@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched policy long clean needs
 
 build: bin/muster
 
@@ -72,6 +72,10 @@ TRACES ?= $(abspath ../shared/traces)
 bench-sched:
 	$(GO) test -run '^$$' -bench 'Pass|Event' -benchtime 5x -timeout 30m ./sched
 	$(GO) test -run '^$$' -bench 'Log|Replay' -benchtime 1x -timeout 30m ./sched/replay -traces=$(TRACES)
+
+# The textbook's policies and muster's own order on the shared traces (a minute).
+policy:
+	$(GO) test -count=1 -run 'TestPublished|TestRealIsEasy|TestBetterThanEasy' -v ./sched/replay -traces=$(TRACES)
 
 # The users' example scripts, unchanged (minutes).
 EXAMPLES ?= $(abspath ../shared/examples)

@@ -208,7 +208,11 @@ type Config struct {
 	Priority          PriorityConfig `json:"priority,omitzero"`
 	Enforce           Enforce        `json:"enforce,omitzero"`
 	Preempt           PreemptConfig  `json:"preempt,omitzero"`
-	TRES              []string       `json:"tres,omitempty"` // tracked besides Slurm's own
+	// StrictOrder tries jobs in the order of the queue, see package sched.
+	StrictOrder bool `json:"strict_order,omitempty"`
+	// ReserveAge is how long a job waits before nodes are kept free for it (bf_min_age_reserve); nil: as package sched says.
+	ReserveAge *time.Duration `json:"reserve_age,omitempty"`
+	TRES       []string       `json:"tres,omitempty"` // tracked besides Slurm's own
 	// Contain makes every job have an external step, for what others start in it.
 	Contain bool `json:"contain,omitempty"`
 	// Source names the file's content that this came from.

@@ -81,7 +81,7 @@ func (f Factors) Priority() uint32 {
 // scale is what factors are measured against: sums and highest values over all nodes, partitions,
 // associations and QOS. It is derived, and made anew only after one of those has changed.
 type scale struct {
-	nodes, cpus         float64
+	nodes, cpus, gpus   float64
 	parts               map[string][]Amount
 	assoc, qos, jobPart int
 }
@@ -96,7 +96,7 @@ func (t *tables) measure() *scale {
 	s := &scale{parts: map[string][]Amount{}}
 	for n := range t.Nodes() {
 		if n.counts() {
-			s.nodes, s.cpus = s.nodes+1, s.cpus+float64(n.Inventory.CPUs)
+			s.nodes, s.cpus, s.gpus = s.nodes+1, s.cpus+float64(n.Inventory.CPUs), s.gpus+float64(len(n.Inventory.GPUs))
 		}
 	}
 	for i := range t.config.Partitions {
@@ -152,6 +152,17 @@ type Ranker struct {
 
 // Ranker makes one; it is of use for many jobs.
 func (t *tables) Ranker() Ranker { return Ranker{t, t.scaled()} }
+
+// Share is which part of the cluster a job asks for at least, of CPUs, GPUs or, with --exclusive, nodes, whichever is
+// most: more than 0, and 1 for a job that is larger than the cluster.
+func (t Ranker) Share(j *Job) float64 {
+	n := j.Spec.asks()
+	share := max(ratio(float64(n.cpus), t.scale.cpus), ratio(float64(n.gpus), t.scale.gpus))
+	if j.Spec.Sharing == ShareExclusive {
+		share = max(share, ratio(float64(n.nodes), t.scale.nodes))
+	}
+	return min(max(share, 1e-9), 1)
+}
 
 // Factors computes what a job's priority is made of in a partition at a time.
 func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {

@@ -57,6 +57,9 @@ func (n *Node) hosts(old *Node) bool {
 // Place is a pending record's place in the queue.
 type Place struct{ queueKey }
 
+// Tier is the highest PriorityTier of the job's partitions: all of a higher one go first.
+func (p Place) Tier() int { return p.tier }
+
 // LastPlace is behind all.
 var LastPlace = Place{queueKey{tier: math.MinInt}}
 

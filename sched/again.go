@@ -58,7 +58,7 @@ func fickle(j *cluster.Job, now time.Time) bool {
 
 // keeps reports whether the next cycle can go on from this one.
 func (c *cycle) keeps() bool {
-	if c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
+	if c.responsive || c.s.Config().ReserveAge != nil || c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
 		return false
 	}
 	for _, j := range c.waiting {
@@ -272,7 +272,9 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 		}
 		q.failed = slices.DeleteFunc(q.failed, lost)
 		for _, id := range q.jobs {
-			r.asks[id] = r.asks[id]
+			if !r.asks[id] {
+				r.asks[id] = false
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ type bed struct {
 
 func newBed(t testing.TB, nodes int, parts ...cluster.Partition) *bed {
 	b := &bed{t: t, s: cluster.NewState(), now: epoch}
-	cfg := cluster.DefaultConfig()
+	cfg := strict()
 	cfg.Partitions = append(cfg.Partitions, parts...)
 	b.do(&cluster.Configure{Config: &cfg})
 	for i := range nodes {
@@ -114,4 +114,18 @@ func (b *bed) end(id cluster.JobID) {
 		}
 		b.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: us})
 	}
+}
+
+// strict is the configuration in which jobs are tried in the order of the queue.
+func strict() cluster.Config {
+	cfg := cluster.DefaultConfig()
+	cfg.StrictOrder = true
+	return cfg
+}
+
+// respond has jobs tried in the responsive order from now on.
+func (b *bed) respond() {
+	cfg := *b.s.Snapshot().Config()
+	cfg.StrictOrder = false
+	b.do(&cluster.Configure{Config: &cfg})
 }

@@ -20,7 +20,7 @@ func machine(features ...string) cluster.Inventory {
 // named is n1 … with as many nodes as there are inventories, under a configuration.
 func namedBed(t *testing.T, change func(*cluster.Config), nodes ...cluster.Inventory) *bed {
 	b := &bed{t: t, s: cluster.NewState(), now: epoch}
-	cfg := cluster.DefaultConfig()
+	cfg := strict()
 	if change != nil {
 		change(&cfg)
 	}

@@ -77,6 +77,9 @@ func newForecast(s *cluster.Snapshot, now time.Time) *forecast {
 
 // run looks at the queue as a pass does, up to one job or, with 0, as far as starts are planned.
 func (f *forecast) run(only cluster.JobID) map[cluster.JobID]Start {
+	if f.responsive {
+		return f.turns(only)
+	}
 	for j := range f.s.Queue() {
 		f.looked++
 		switch own := j.ID == only; {
@@ -95,10 +98,27 @@ func (f *forecast) run(only cluster.JobID) map[cluster.JobID]Start {
 	return f.starts
 }
 
+// turns is run in the responsive order.
+func (f *forecast) turns(only cluster.JobID) map[cluster.JobID]Start {
+	f.cycle.turns(maxLooked, func(j *cluster.Job) { f.consider(j, j.ID == only) },
+		func(b blocked) { f.note(b.job, b.job.ID == only, func() { f.line(b) }) })
+	if j, ok := f.s.Job(only); ok && f.starts[only] == (Start{}) && j.Held == cluster.NotHeld {
+		f.responsive = false // it is too far back to be looked at
+		f.consider(j, true)
+	}
+	return f.starts
+}
+
 // consider is that of the cycle, and notes when the job will start; if it must be told, however many starts are planned.
 func (f *forecast) consider(j *cluster.Job, must bool) {
-	out, heads := len(f.out), len(f.heads)
-	f.cycle.consider(j)
+	f.note(j, must, func() { f.cycle.consider(j) })
+}
+
+func (f *forecast) note(j *cluster.Job, must bool, look func()) {
+	out, heads, blocked := len(f.out), len(f.heads), len(f.blocked)
+	if look(); len(f.blocked) > blocked {
+		return // it is looked at again
+	}
 	st := Start{Why: j.Wait, Note: j.WaitNote} // what has not changed is not told again
 	for _, d := range f.out[out:] {
 		switch {

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,12 +42,12 @@ func TestForecast(t *testing.T) {
 		setup   []cluster.Command
 		run     jobs
 		comes   func(*cluster.JobSpec)
-		want    string // hours from now, and nodes; or why it waits
+		want    string // hours from now, and nodes; or why it waits; behind a bar, in the responsive order
 	}{
 		{"an empty cluster", cluster.PreemptConfig{}, nil, nil, nodes(2, 1), "0 [n000 n001]"},
 		{"behind what runs", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3)}, nodes(2, 1), "3 [n000 n001]"},
 		{"a short one passes", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3), nodes(2, 1)}, nodes(1, 3), "0 [n001]"},
-		{"a long one does not", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3), nodes(2, 1)}, nodes(1, 4), "4 [n000]"},
+		{"a long one does not", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3), nodes(2, 1)}, nodes(1, 4), "4 [n000] | 0 [n001]"},
 		{"behind two that wait", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(2, 1), nodes(2, 2)}, nodes(1, 1), "6 [n000]"},
 		{"beside one that waits", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(1, 1)}, nodes(1, 1), "3 [n001]"},
 		{"before a reservation", cluster.PreemptConfig{}, []cluster.Command{resv(2, 2, "vip")}, nil, nodes(1, 2), "0 [n000]"},
@@ -62,11 +63,12 @@ func TestForecast(t *testing.T) {
 		{"no preemption", cluster.PreemptConfig{}, nil, jobs{nodes(2, 9)}, with(part("high"), nodes(1, 1)), "9 [n000]"},
 		{"before those of a lower tier", cluster.PreemptConfig{}, nil, jobs{nodes(2, 9), nodes(2, 5)}, with(part("high"), nodes(2, 1)), "9 [n000 n001]"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		inOrder, responsive, differ := strings.Cut(c.want, " | ")
+		check := func(t *testing.T, strict bool, want string) {
 			b := newBed(t, 2, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: time.Hour},
 				cluster.Partition{Name: "high", All: true, State: cluster.PartitionUp, PriorityTier: 9})
 			cfg := *b.s.Config()
-			cfg.Preempt = c.preempt
+			cfg.Preempt, cfg.StrictOrder = c.preempt, strict
 			b.do(&cluster.Configure{Config: &cfg})
 			for _, cmd := range c.setup {
 				b.do(cmd)
@@ -81,15 +83,15 @@ func TestForecast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := told(b, st); got != c.want {
-				t.Errorf("told %q, want %q", got, c.want)
+			if got := told(b, st); got != want {
+				t.Errorf("told %q, want %q", got, want)
 			}
 			if own := b.submit(c.comes); own != id {
 				t.Errorf("it is job %d, told %d", own, id)
 			}
 			listed := Forecast(b.s.Snapshot(), b.now)[id]
-			if told(b, listed) != c.want {
-				t.Errorf("listed %q, want %q", told(b, listed), c.want)
+			if told(b, listed) != want {
+				t.Errorf("listed %q, want %q", told(b, listed), want)
 			}
 			if b.firstPass(); b.job(id).Phase == cluster.Pending {
 				if j := b.job(id); j.Wait != st.Why {
@@ -100,7 +102,12 @@ func TestForecast(t *testing.T) {
 			} else if !st.At.Equal(b.now) || fmt.Sprint(b.job(id).AllocNodes()) != fmt.Sprint(st.Nodes()) {
 				t.Errorf("it starts now on %v, told %s", b.job(id).AllocNodes(), told(b, st))
 			}
-		})
+		}
+		t.Run(c.name, func(t *testing.T) { check(t, true, inOrder) })
+		if !differ {
+			responsive = inOrder
+		}
+		t.Run(c.name+", responsive", func(t *testing.T) { check(t, false, responsive) })
 	}
 }
 

@@ -139,7 +139,7 @@ func TestSpecialized(t *testing.T) {
 // TestNodeKeeps keeps weight, features and what jobs may not have when a client registers that does
 // not know of them; a new configuration changes them.
 func TestNodeKeeps(t *testing.T) {
-	cfg := cluster.DefaultConfig()
+	cfg := strict()
 	said := machine("fast")
 	said.Weight, said.SpecCPUs = 7, said.LastCores(1)
 	cfg.Declared = []cluster.Node{{Name: "n1", Inventory: said}}

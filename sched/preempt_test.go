@@ -13,7 +13,7 @@ import (
 // preemptBed has the nodes n000 … and the partitions low (tier 1), mid (2) and high (3) over all of them.
 func preemptBed(t testing.TB, nodes int, p cluster.PreemptConfig, change func(*cluster.Config)) *bed {
 	b := newBed(t, 0)
-	cfg := cluster.DefaultConfig()
+	cfg := strict()
 	cfg.Preempt = p
 	for i, name := range []string{"low", "mid", "high"} {
 		cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: name, All: true, State: cluster.PartitionUp, PriorityTier: i + 1})

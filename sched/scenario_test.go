@@ -64,6 +64,8 @@ func TestScenarios(t *testing.T) {
 // play carries out a scenario's lines and returns them with what they show now.
 func play(t *testing.T, body string) string {
 	s := &scenario{bed: &bed{t: t, s: cluster.NewState(), now: epoch}, jobs: map[string]cluster.JobID{}}
+	cfg := strict()
+	s.do(&cluster.Configure{Config: &cfg})
 	for line := range strings.Lines(body) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, ">") {
@@ -104,11 +106,12 @@ var sayings = map[string]func(*scenario, []string){
 	"release": func(s *scenario, w []string) {
 		s.each(w, func(id cluster.JobID) { s.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}}) })
 	},
-	"drain":  func(s *scenario, w []string) { s.set(w, cluster.NodeDrain) },
-	"resume": func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
-	"limit":  func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
-	"show":   (*scenario).show,
-	"why":    (*scenario).why,
+	"drain":      func(s *scenario, w []string) { s.set(w, cluster.NodeDrain) },
+	"resume":     func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
+	"limit":      func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
+	"responsive": func(s *scenario, _ []string) { s.respond() },
+	"show":       (*scenario).show,
+	"why":        (*scenario).why,
 }
 
 func (s *scenario) minutes(text string) time.Duration {

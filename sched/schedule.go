@@ -44,12 +44,19 @@ type cycle struct {
 	rounds int             // how often it was gone on from, see Scheduler
 	users  bool            // some job's nodes depend on whose it is
 	known  bool            // the job at hand was looked at before
+
+	responsive bool          // the order of turns
+	turn       turn          // of the job at hand
+	drain      time.Duration // of the queue so far
+	blocked    []blocked
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
 	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
 		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}, evict: newEvictor(s)}
+	cfg := s.Config()
+	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
 	c.gatherReserved()
 	return c
 }
@@ -62,6 +69,19 @@ func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 
 // pass looks at so many records of the queue.
 func (c *cycle) pass(most int) []cluster.Decision {
+	if c.responsive {
+		c.turns(most, c.consider, c.line)
+	} else {
+		c.inOrder(most)
+	}
+	if c.evict != nil {
+		c.goOn(nil)
+	}
+	return c.out
+}
+
+// inOrder looks at so many records of the queue, in its order.
+func (c *cycle) inOrder(most int) {
 	c.most = most
 	for j := range c.s.Queue() { // 1: the queue is kept in order by Apply
 		if c.looked >= most || len(c.begun) >= maxStarts {
@@ -74,10 +94,6 @@ func (c *cycle) pass(most int) []cluster.Decision {
 			c.consider(j)
 		}
 	}
-	if c.evict != nil {
-		c.goOn(nil)
-	}
-	return c.out
 }
 
 // consider decides one record; of an array record as many tasks as fit now.
@@ -186,15 +202,25 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	if c.makeRoom(j, open) { // 6
 		return false
 	}
-	why, head := c.reserve(j, open)
-	note = ""
+	if b := (blocked{j, c.turn.at, open}); !c.responsive || c.binds(j, c.turn.patience) && !c.ahead(j) {
+		c.line(b)
+	} else {
+		b.open = slices.Clone(open)
+		c.blocked = append(c.blocked, b)
+	}
+	return false
+}
+
+// line records why a job that could start nowhere waits, and when it is planned to start.
+func (c *cycle) line(b blocked) {
+	why, head := c.reserve(b.job, b.open)
+	note := ""
 	if len(c.reserved) > 0 {
-		if note = c.reservedNote(open[0], j); note != "" {
+		if note = c.reservedNote(b.open[0], b.job); note != "" {
 			why = cluster.WaitNodeNotAvail
 		}
 	}
-	c.wait(j, why, note, head)
-	return false
+	c.wait(b.job, why, note, head)
 }
 
 // idle is the same nodes without any job.
@@ -268,6 +294,9 @@ func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
 func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reservation) {
 	first := false
 	var best *reservation
+	if !c.responsive && !c.binds(j, 0) {
+		return cluster.WaitPriority, nil
+	}
 	for _, q := range qs {
 		if c.waiting[q.want.part] != nil {
 			continue

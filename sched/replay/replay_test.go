@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"dev.muster/cluster"
 )
 
 var traces = flag.String("traces", "", "folder with the shared traces: their published figures are checked")
@@ -78,7 +80,9 @@ func TestRealIsEasy(t *testing.T) {
 	for _, r := range tr.Textbook(Named("easy"), Placements["first"], nil) {
 		starts[r.Job.ID] = r.Start
 	}
-	runs, err := tr.Replay(nil, nil)
+	cfg := cluster.DefaultConfig()
+	cfg.StrictOrder = true
+	runs, err := tr.Replay(&cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +91,40 @@ func TestRealIsEasy(t *testing.T) {
 			t.Errorf("job %s starts at %d, by the textbook at %d", r.Job.ID, r.Start, starts[r.Job.ID])
 		}
 	}
-	again, err := tr.Replay(nil, nil)
+	again, err := tr.Replay(&cfg, nil)
 	if err != nil || fmt.Sprint(tr.Summarize(again)) != fmt.Sprint(tr.Summarize(runs)) {
 		t.Errorf("not the same a second time: %v", err)
+	}
+}
+
+// TestBetterThanEasy holds the default order to its aims on the shared traces: short jobs wait less than with EASY, the
+// longest waits are little longer, and as much is used.
+func TestBetterThanEasy(t *testing.T) {
+	if *traces == "" {
+		t.Skip("no -traces folder given")
+	}
+	for file, nodes := range map[string]string{"synth256.swf": "", "helios_venus_2vc.csv": "/helios_nodes.csv", "philly_3w.csv.gz": "/philly_nodes.csv"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			if nodes != "" {
+				nodes = *traces + nodes
+			}
+			tr, err := Load(*traces+"/"+file, nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			easy := tr.Summarize(tr.Textbook(Named("easy"), Placements["best"], nil))
+			runs, err := tr.Replay(nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := tr.Summarize(runs)
+			t.Logf("of EASY's: slowdown %.2f, p99 wait %.2f, longest wait %.2f; utilization %.4f, with EASY %.4f",
+				own.Slowdown/easy.Slowdown, own.P99/easy.P99, own.Worst/easy.Worst, own.Utilization, easy.Utilization)
+			if own.Slowdown > 0.75*easy.Slowdown || own.P99 > 1.25*easy.P99 || own.Utilization < easy.Utilization {
+				t.Errorf("%+v; with EASY %+v", own, easy)
+			}
+		})
 	}
 }
 

@@ -285,6 +285,16 @@ func (r *reader) schedulerWords(file string, n int, value string) {
 			if _, err := preemptWord(&r.cfg.Preempt, strings.TrimPrefix(word, "preempt_")); err != nil {
 				r.note(file, n, "preempt_%v", err)
 			}
+		case "strict_order":
+			r.cfg.StrictOrder = true
+		case "bf_min_age_reserve":
+			v, err := strconv.Atoi(text)
+			if err != nil || v < 0 {
+				r.note(file, n, "bf_min_age_reserve=%s is not a number of seconds; ignored", text)
+				continue
+			}
+			age := time.Duration(v) * time.Second
+			r.cfg.ReserveAge = &age
 		case "pack_serial_at_end":
 			r.cfg.SerialAtEnd = true
 		case "max_switch_wait":

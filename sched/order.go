@@ -1,0 +1,151 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// The order in which jobs are tried is that of the queue where the cluster has a policy of its own (multifactor
+// priorities), or asks for it (SchedulerParameters=strict_order): then the first of each partition that does not fit
+// delays all that would delay it (EASY backfill).
+//
+// Otherwise it is the responsive order. Of the jobs of one tier those are tried first that have waited long for
+// what they ask, and large ones, while short ones hardly have to wait: by wait × share² / limit, largest first.
+// share is that of the cluster's CPUs or GPUs, whichever is more; limits over a day count as one, lest long
+// jobs pile up. Whatever fits starts. Nodes are kept free, in the order of submission for the first job of each
+// partition, only once it has waited for six hours, its limit, and twice what the queue up to it takes if nothing is
+// lost: keeping nodes free costs all others more than it gives one job, as long as large ones are tried first.
+// Measured on the shared traces with muster sim.
+const (
+	longLimit  = 24 * time.Hour
+	patientFor = 6 * time.Hour
+	patience   = 2                  // times the queue
+	mostLimit  = 7 * 24 * time.Hour // that counts for how long the queue takes
+)
+
+// blocked is a job that could start nowhere, its place among those looked at, and the questions that no limit keeps it from.
+type blocked struct {
+	job  *cluster.Job
+	at   int
+	open []*question
+}
+
+// turn is a job of one tier, and its place among those looked at.
+type turn struct {
+	job   *cluster.Job
+	at    int
+	merit float64
+	// patience is how much longer than by itself the job waits before nodes are kept free for it: its part of the queue.
+	patience time.Duration
+}
+
+// binds reports whether nodes are kept free for a job that does not fit.
+func (c *cycle) binds(j *cluster.Job, more time.Duration) bool {
+	wait := c.now.Sub(since(j))
+	switch least := c.s.Config().ReserveAge; {
+	case least != nil:
+		return wait >= *least
+	case c.responsive:
+		return j.Spec.Priority != nil || wait >= patientFor+min(j.Limit, longLimit)+more
+	}
+	return true
+}
+
+// since is when a job's wait began.
+func since(j *cluster.Job) time.Time {
+	if j.Eligible.IsZero() {
+		return j.Submitted
+	}
+	return j.Eligible
+}
+
+// ahead reports whether each of the job's partitions has a job for which nodes are kept free, or which is the first in line.
+func (c *cycle) ahead(j *cluster.Job) bool {
+	for _, name := range j.Spec.Partitions {
+		if p, ok := c.s.Partition(name); ok && c.waiting[p] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// turns looks at so many records of the queue in the responsive order, tier by tier, and after those of a tier at its
+// jobs that were blocked, in the order of the queue: the first of a partition delays all of lower tiers.
+func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked)) {
+	c.most = most
+	var tier []turn
+	level, tiers := 0, c.tiers()
+	rank := c.s.Ranker()
+	flush := func() {
+		c.turnsOf(tier, rank, consider)
+		tier = tier[:0]
+		list := c.blocked
+		c.blocked = nil
+		slices.SortFunc(list, func(a, b blocked) int { return a.at - b.at })
+		for _, b := range list {
+			line(b)
+		}
+	}
+	for j := range c.s.Queue() {
+		if c.looked >= most {
+			p, _ := c.s.PlaceOf(j.ID)
+			c.edge = &p
+			break
+		}
+		if c.looked++; j.Held != cluster.NotHeld {
+			continue
+		}
+		if tiers {
+			p, _ := c.s.PlaceOf(j.ID)
+			if p.Tier() != level {
+				flush()
+				level = p.Tier()
+			}
+		}
+		c.drain += drains(rank, j)
+		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain})
+	}
+	flush()
+}
+
+// tiers reports whether there is more than one.
+func (c *cycle) tiers() bool {
+	list := c.s.Config().Partitions
+	return slices.ContainsFunc(list, func(p cluster.Partition) bool { return p.PriorityTier != list[0].PriorityTier })
+}
+
+// drains is how long the cluster takes for a record if it is full and each job runs to its limit.
+func drains(rank cluster.Ranker, j *cluster.Job) time.Duration {
+	return time.Duration(rank.Share(j)*float64(min(j.Limit, mostLimit))) * time.Duration(max(j.Tasks.Len(), 1))
+}
+
+// turnsOf looks at the jobs of one tier: first at those for which nodes are kept free, then at the others by their merit.
+func (c *cycle) turnsOf(tier []turn, rank cluster.Ranker, consider func(*cluster.Job)) {
+	look := func(t turn) {
+		c.turn = t
+		consider(t.job)
+	}
+	rest := make([]turn, 0, len(tier))
+	for _, t := range tier {
+		j := t.job
+		if c.binds(j, t.patience) && !c.ahead(j) && len(c.begun) < maxStarts {
+			look(t)
+			continue
+		}
+		wait, share := max(c.now.Sub(since(j)), time.Second), rank.Share(j)
+		t.merit = wait.Seconds() * share * share / max(min(j.Limit, longLimit), time.Second).Seconds()
+		rest = append(rest, t)
+	}
+	slices.SortStableFunc(rest, func(a, b turn) int {
+		return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit))
+	})
+	for _, t := range rest {
+		if len(c.begun) >= maxStarts {
+			return
+		}
+		look(t)
+	}
+}
