@@ -44,7 +44,7 @@ type turn struct {
 
 // binds reports whether nodes are kept free for a job that does not fit.
 func (c *cycle) binds(j *cluster.Job, more time.Duration) bool {
-	wait := c.now.Sub(since(j))
+	wait := c.waited(j)
 	switch least := c.s.Config().ReserveAge; {
 	case least != nil:
 		return wait >= *least
@@ -54,12 +54,13 @@ func (c *cycle) binds(j *cluster.Job, more time.Duration) bool {
 	return true
 }
 
-// since is when a job's wait began.
-func since(j *cluster.Job) time.Time {
-	if j.Eligible.IsZero() {
-		return j.Submitted
+// waited is how long a job has waited, a second at least.
+func (c *cycle) waited(j *cluster.Job) time.Duration {
+	since := j.Eligible
+	if since.IsZero() {
+		since = j.Submitted
 	}
-	return j.Eligible
+	return max(c.now.Sub(since), time.Second)
 }
 
 // ahead reports whether each of the job's partitions has a job for which nodes are kept free, or which is the first in line.
@@ -80,7 +81,7 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 	level, tiers := 0, c.tiers()
 	rank := c.s.Ranker()
 	flush := func() {
-		c.turnsOf(tier, rank, consider)
+		c.turnsOf(tier, consider)
 		tier = tier[:0]
 		list := c.blocked
 		c.blocked = nil
@@ -105,8 +106,10 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 				level = p.Tier()
 			}
 		}
-		c.drain += drains(rank, j)
-		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain})
+		share := rank.Share(j)
+		c.drain += drains(j, share)
+		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain,
+			merit: c.waited(j).Seconds() * share * share / max(min(j.Limit, longLimit), time.Second).Seconds()})
 	}
 	flush()
 }
@@ -117,13 +120,13 @@ func (c *cycle) tiers() bool {
 	return slices.ContainsFunc(list, func(p cluster.Partition) bool { return p.PriorityTier != list[0].PriorityTier })
 }
 
-// drains is how long the cluster takes for a record if it is full and each job runs to its limit.
-func drains(rank cluster.Ranker, j *cluster.Job) time.Duration {
-	return time.Duration(rank.Share(j)*float64(min(j.Limit, mostLimit))) * time.Duration(max(j.Tasks.Len(), 1))
+// drains is how long the cluster takes for a record of this share if it is full and each job runs to its limit.
+func drains(j *cluster.Job, share float64) time.Duration {
+	return time.Duration(share*float64(min(j.Limit, mostLimit))) * time.Duration(max(j.Tasks.Len(), 1))
 }
 
 // turnsOf looks at the jobs of one tier: first at those for which nodes are kept free, then at the others by their merit.
-func (c *cycle) turnsOf(tier []turn, rank cluster.Ranker, consider func(*cluster.Job)) {
+func (c *cycle) turnsOf(tier []turn, consider func(*cluster.Job)) {
 	look := func(t turn) {
 		c.turn = t
 		consider(t.job)
@@ -135,12 +138,10 @@ func (c *cycle) turnsOf(tier []turn, rank cluster.Ranker, consider func(*cluster
 			look(t)
 			continue
 		}
-		wait, share := max(c.now.Sub(since(j)), time.Second), rank.Share(j)
-		t.merit = wait.Seconds() * share * share / max(min(j.Limit, longLimit), time.Second).Seconds()
 		rest = append(rest, t)
 	}
-	slices.SortStableFunc(rest, func(a, b turn) int {
-		return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit))
+	slices.SortFunc(rest, func(a, b turn) int {
+		return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit), a.at-b.at)
 	})
 	for _, t := range rest {
 		if len(c.begun) >= maxStarts {
