@@ -58,7 +58,7 @@ func fickle(j *cluster.Job, now time.Time) bool {
 
 // keeps reports whether the next cycle can go on from this one.
 func (c *cycle) keeps() bool {
-	if c.responsive || c.s.Config().ReserveAge != nil || c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
+	if c.responsive && (c.binding() || c.tiers()) || c.s.Config().ReserveAge != nil || c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
 		return false
 	}
 	for _, j := range c.waiting {
@@ -83,6 +83,9 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	c := r.cycle
 	touched, ok := s.Since(r.old)
 	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.rounds >= maxRounds {
+		return false
+	}
+	if c.responsive && !c.bindAt.IsZero() && !now.Before(c.bindAt) {
 		return false
 	}
 	said := make(map[cluster.JobID]*cluster.Decision, len(c.out))
@@ -236,6 +239,9 @@ func (r *round) reload(nodes map[cluster.NodeName]bool) bool {
 // pass looks at the jobs that may start now; false if there is more to look at.
 func (r *round) pass() bool {
 	c := r.cycle
+	if c.responsive {
+		return r.turns()
+	}
 	if r.live {
 		r.again(r.freed, func(uint64) bool { return true })
 		if !r.replan() {
@@ -252,11 +258,96 @@ func (r *round) pass() bool {
 			return false
 		}
 	}
-	slices.SortStableFunc(c.out, func(a, b cluster.Decision) int {
+	c.sort(c.out)
+	return true
+}
+
+// sort puts decisions into the order of the queue.
+func (c *cycle) sort(list []cluster.Decision) {
+	slices.SortStableFunc(list, func(a, b cluster.Decision) int {
 		x, _ := c.s.PlaceOf(a.Job)
 		y, _ := c.s.PlaceOf(b.Job)
 		return byPlace(asked{place: x}, asked{place: y})
 	})
+}
+
+// binding reports whether nodes are kept free for some job.
+func (c *cycle) binding() bool { return !c.bindAt.IsZero() && !c.now.Before(c.bindAt) }
+
+// turns is pass in the responsive order, where no planned start binds anybody: those asked are tried by their merit,
+// and the first in line of each partition are planned anew if anything runs that did not.
+func (r *round) turns() bool {
+	c := r.cycle
+	firsts := c.waiting
+	line := func() { // the first in line are looked at, too
+		c.ends, c.waiting = nil, map[*cluster.Partition]*cluster.Job{}
+		for _, j := range firsts {
+			if _, ok := r.asks[j.ID]; !ok {
+				r.asks[j.ID] = false
+			}
+		}
+	}
+	if r.live {
+		r.again(r.freed, func(uint64) bool { return true })
+		line()
+	}
+	c.heads = nil
+	for _, id := range c.fickle {
+		r.touch(id)
+	}
+	c.fickle = c.fickle[:0]
+	rank := c.s.Ranker()
+	var list []turn
+	for k, a := range r.inOrder() {
+		if j, _ := c.s.Job(a.id); j.Held == cluster.NotHeld {
+			if c.soonest(j); c.binding() {
+				return false
+			}
+			list = append(list, turn{job: j, at: k, merit: c.merit(j, rank.Share(j))})
+		}
+	}
+	slices.SortFunc(list, byMerit)
+	for _, t := range list {
+		c.known, c.turn = !r.asks[t.job.ID], t
+		if c.consider(t.job); len(c.begun) >= maxStarts {
+			return false
+		}
+	}
+	if !r.live && (len(c.begun) > 0 || slices.ContainsFunc(c.blocked, func(b blocked) bool { return !c.ahead(b.job) })) {
+		line()
+		c.known = true
+		for _, j := range firsts {
+			if is, ok := c.s.Job(j.ID); ok && !slices.ContainsFunc(c.blocked, func(b blocked) bool { return b.job.ID == j.ID }) {
+				c.consider(is)
+			}
+		}
+	}
+	slices.SortFunc(c.blocked, func(a, b blocked) int {
+		x, _ := c.s.PlaceOf(a.job.ID)
+		y, _ := c.s.PlaceOf(b.job.ID)
+		return byPlace(asked{place: x}, asked{place: y})
+	})
+	if len(c.waiting) == 0 {
+		for _, j := range firsts { // one that waits no more leaves its place to a job that is not looked at
+			if !slices.ContainsFunc(c.blocked, func(b blocked) bool { return b.job.ID == j.ID }) {
+				return false
+			}
+		}
+	}
+	for _, b := range c.blocked {
+		for _, name := range b.job.Spec.Partitions {
+			p, _ := c.s.Partition(name)
+			if f := c.waiting[p]; f != nil && f.ID != b.job.ID {
+				x, _ := c.s.PlaceOf(f.ID)
+				if y, _ := c.s.PlaceOf(b.job.ID); y.Before(x) {
+					return false
+				}
+			}
+		}
+		c.line(b)
+	}
+	c.blocked = nil
+	c.sort(c.out)
 	return true
 }
 

@@ -168,7 +168,10 @@ func BenchmarkPass(b *testing.B) {
 // BenchmarkEvent measures cycles of a scheduler that goes on from its last one: with nothing new, after a job was
 // submitted that waits or starts at once, and after one has ended; with those that follow until nothing more starts.
 func BenchmarkEvent(b *testing.B) {
-	for _, size := range []struct{ nodes, pending int }{{1000, 1000}, {10_000, 1000}, {10_000, 10_000}} {
+	for _, size := range []struct {
+		nodes, pending int
+		responsive     bool
+	}{{1000, 1000, false}, {10_000, 1000, false}, {10_000, 10_000, false}, {10_000, 10_000, true}} {
 		var bed *bed
 		var s Scheduler
 		for name, event := range map[string]func(){
@@ -185,9 +188,12 @@ func BenchmarkEvent(b *testing.B) {
 				}
 			},
 		} {
-			b.Run(fmt.Sprintf("nodes=%d/pending=%d/%s", size.nodes, size.pending, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/%s", size.nodes, size.pending, size.responsive, name), func(b *testing.B) {
 				if bed == nil {
 					bed = plant(b, size.nodes, size.pending)
+					if size.responsive {
+						bed.respond()
+					}
 				}
 				cycles, full, starts := 0, 0, 0
 				round := func() {

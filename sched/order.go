@@ -109,7 +109,7 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 		share := rank.Share(j)
 		c.drain += drains(j, share)
 		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain,
-			merit: c.waited(j).Seconds() * share * share / max(min(j.Limit, longLimit), time.Second).Seconds()})
+			merit: c.merit(j, share)})
 	}
 	flush()
 }
@@ -118,6 +118,26 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 func (c *cycle) tiers() bool {
 	list := c.s.Config().Partitions
 	return slices.ContainsFunc(list, func(p cluster.Partition) bool { return p.PriorityTier != list[0].PriorityTier })
+}
+
+func byMerit(a, b turn) int {
+	return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit), a.at-b.at)
+}
+
+// merit ranks a job of this share.
+func (c *cycle) merit(j *cluster.Job, share float64) float64 {
+	return c.waited(j).Seconds() * share * share / max(min(j.Limit, longLimit), time.Second).Seconds()
+}
+
+// soonest notes that nodes may be kept free for a job from some time on.
+func (c *cycle) soonest(j *cluster.Job) {
+	at := c.now
+	if j.Spec.Priority == nil {
+		at = at.Add(patientFor + min(j.Limit, longLimit) - c.waited(j))
+	}
+	if c.bindAt.IsZero() || at.Before(c.bindAt) {
+		c.bindAt = at
+	}
 }
 
 // drains is how long the cluster takes for a record of this share if it is full and each job runs to its limit.
@@ -134,15 +154,16 @@ func (c *cycle) turnsOf(tier []turn, consider func(*cluster.Job)) {
 	rest := make([]turn, 0, len(tier))
 	for _, t := range tier {
 		j := t.job
-		if c.binds(j, t.patience) && !c.ahead(j) && len(c.begun) < maxStarts {
-			look(t)
-			continue
+		if c.soonest(j); c.binds(j, t.patience) {
+			c.bindAt = c.now
+			if !c.ahead(j) && len(c.begun) < maxStarts {
+				look(t)
+				continue
+			}
 		}
 		rest = append(rest, t)
 	}
-	slices.SortFunc(rest, func(a, b turn) int {
-		return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit), a.at-b.at)
-	})
+	slices.SortFunc(rest, byMerit)
 	for _, t := range rest {
 		if len(c.begun) >= maxStarts {
 			return

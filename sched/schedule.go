@@ -49,6 +49,7 @@ type cycle struct {
 	turn       turn          // of the job at hand
 	drain      time.Duration // of the queue so far
 	blocked    []blocked
+	bindAt     time.Time // from when on nodes may be kept free for a job, if not since now; zero: never
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
