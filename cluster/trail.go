@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"iter"
-	"math"
 	"slices"
 )
 
@@ -60,9 +58,6 @@ type Place struct{ queueKey }
 // Tier is the highest PriorityTier of the job's partitions: all of a higher one go first.
 func (p Place) Tier() int { return p.tier }
 
-// LastPlace is behind all.
-var LastPlace = Place{queueKey{tier: math.MinInt}}
-
 // Before orders places.
 func (p Place) Before(o Place) bool { return queueLess(p.queueKey, o.queueKey) }
 
@@ -70,17 +65,4 @@ func (p Place) Before(o Place) bool { return queueLess(p.queueKey, o.queueKey) }
 func (t *tables) PlaceOf(id JobID) (Place, bool) {
 	k, ok := t.queueAt.Get(id)
 	return Place{k}, ok
-}
-
-// PlacesFrom yields the places of the queue from one on, or backwards those before it.
-func (t *tables) PlacesFrom(p Place, backwards bool) iter.Seq2[JobID, Place] {
-	return func(yield func(JobID, Place) bool) {
-		if !backwards {
-			t.queue.Ascend(p.queueKey, func(k queueKey) bool { return yield(k.id, Place{k}) })
-			return
-		}
-		t.queue.Descend(p.queueKey, func(k queueKey) bool {
-			return k.id == p.id || yield(k.id, Place{k})
-		})
-	}
 }

@@ -118,7 +118,7 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 
 func (r *round) touch(id cluster.JobID) { r.asks[id] = true }
 
-// settle keeps of the jobs touched those to be looked at, and moves the end of what is looked at.
+// settle keeps of the jobs touched those to be looked at.
 func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 	shift := 0
 	for id := range r.asks {
@@ -139,7 +139,10 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 			delete(r.asks, id)
 		}
 	}
-	r.moveEdge(shift)
+	if shift != 0 && (r.edge != nil || r.looked+shift > r.most) { // others come into view, or fall out of it
+		return false
+	}
+	r.looked += shift
 	for _, j := range r.waiting {
 		if p, ok := r.s.PlaceOf(j.ID); !ok || !r.within(p) {
 			return false
@@ -177,39 +180,6 @@ func (c *cycle) blocks(id cluster.JobID) bool {
 
 // within reports whether a place is among those looked at.
 func (c *cycle) within(p cluster.Place) bool { return c.edge == nil || p.Before(*c.edge) }
-
-// moveEdge follows that so many jobs more are ahead of the first one that is not looked at; jobs that come into
-// view are to be asked about.
-func (r *round) moveEdge(shift int) {
-	c := r.cycle
-	over := c.looked + shift - c.most // jobs that fall out of view
-	c.looked = min(c.looked+shift, c.most)
-	switch {
-	case over > 0:
-		from := c.edge
-		if from == nil {
-			p := cluster.LastPlace
-			from = &p
-		}
-		for _, p := range c.s.PlacesFrom(*from, true) {
-			if over--; over == 0 {
-				c.edge = &p
-				break
-			}
-		}
-	case over < 0 && c.edge != nil:
-		from := *c.edge
-		c.edge = nil
-		for id, p := range c.s.PlacesFrom(from, false) {
-			if c.looked >= c.most {
-				c.edge = &p
-				break
-			}
-			c.looked++
-			r.touch(id)
-		}
-	}
-}
 
 // reload takes over what is given out on nodes, and asks again for whom that matters.
 func (r *round) reload(nodes map[cluster.NodeName]bool) bool {

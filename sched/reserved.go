@@ -149,14 +149,15 @@ func union(a, b nodeSet) nodeSet {
 	return out
 }
 
-// reservedNote is what is said of a job that would start if nothing were reserved.
+// reservedNote is what is said of a job that would start if nothing were reserved; of one that names its nodes Slurm
+// never says that it is for maintenance.
 func (c *cycle) reservedNote(q *question, j *cluster.Job) string {
 	off := c.off(q.own, c.now, until(c.now, j.Limit))
 	if off == nil || q.want.place(c.free, c.outside(q.own)) == nil {
 		return ""
 	}
 	for _, k := range c.reserved {
-		if k != q.own && k.Flags&cluster.ResvMaint != 0 && k.Keeps(c.now, until(c.now, j.Limit)) {
+		if len(j.Spec.NodeList) == 0 && k != q.own && k.Flags&cluster.ResvMaint != 0 && k.Keeps(c.now, until(c.now, j.Limit)) {
 			return "Reserved for maintenance"
 		}
 	}

@@ -156,7 +156,13 @@ func (c *control) showConfig(string) int {
 		return c.sys.loadFailed("slurm_load_ctl_conf error", err)
 	}
 	lines := configText(r)
-	keys := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	place := func(key string) string {
+		if key == "PreemptExemptTime" { // in Slurm's list, not where the alphabet has it
+			key = "PreemptType+"
+		}
+		return strings.ToLower(key)
+	}
+	keys := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	_, _ = c.out.WriteString("Configuration data as of " + format.Stamp(r.Now, "Unknown") + "\n")
 	for _, k := range keys {
 		_, _ = c.out.WriteString(k + strings.Repeat(" ", max(23-len(k), 0)) + " = " + lines[k] + "\n")

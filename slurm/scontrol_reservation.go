@@ -56,6 +56,7 @@ type resvEdit struct {
 	c        *control
 	now      time.Time
 	duration time.Duration
+	unknown  string // refuses users or groups that there are not, after all else
 }
 
 // resvKey is a row: the names of a key, and what it does. A set function answers with a complaint.
@@ -84,7 +85,7 @@ func resvKeys() []resvKey {
 			e.Users, e.UsersNot = names, not
 			for _, n := range names {
 				if _, ok := LookupUser(n); !ok {
-					bad = "user " + n + " is not known"
+					e.unknown = "Invalid user id"
 				}
 			}
 			return bad
@@ -104,8 +105,9 @@ func resvKeys() []resvKey {
 var resvKeysElse = []string{"burstbuffer", "corecnt", "licenses", "maxstartdelay", "region", "skip", "tres", "trespernode", "watts"}
 
 func (e *resvEdit) when(to *time.Time, s setting, word string) string {
-	t, _, ok := ParseWhen(s.value, e.now)
+	t, pos, ok := ParseWhen(s.value, e.now)
 	if !ok {
+		e.c.complain("Invalid time specification (pos=" + strconv.Itoa(pos) + "): " + s.value)
 		return "Invalid " + word + " time " + s.text
 	}
 	*to = t
@@ -142,7 +144,7 @@ func (e *resvEdit) setGroups(s setting) string {
 	for _, n := range names {
 		gid, ok := LookupGroup(n)
 		if !ok {
-			return "group " + n + " is not known"
+			e.unknown = "Invalid group id"
 		}
 		e.GIDs = append(e.GIDs, gid)
 	}
@@ -268,6 +270,9 @@ func (c *control) createReservation(list []setting) int {
 	if bad != "" {
 		return c.complain("scontrol: error: " + bad + ".  No reservation created.")
 	}
+	if e.unknown != "" {
+		return c.complain(createResvError + ": " + e.unknown)
+	}
 	if e.Start.Before(e.now.Add(-time.Minute)) {
 		return c.complain(createResvError + ": Invalid time specified")
 	}
@@ -299,6 +304,9 @@ func (c *control) updateReservation(name string, list []setting) int {
 	span := e.End.Sub(e.Start)
 	if bad := e.read(list); bad != "" {
 		return c.complain("scontrol: error: "+bad+".  No reservation update.", "slurm_update error: No error")
+	}
+	if e.unknown != "" {
+		return c.complain(updateResvError+": "+e.unknown, "slurm_update error: "+e.unknown)
 	}
 	moved := func(word string) bool {
 		return slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, word) })
