@@ -70,7 +70,7 @@ func TestReservations(t *testing.T) {
 	early := d.must("sbatch", "--parsable", "--reservation=root_1", "-t5", "-o", "/dev/null", "--wrap", "true")
 	long := d.must("sbatch", "--parsable", "-N2", "-w", "node-[001-002]", "-t", "120", "-o", "/dev/null", "--wrap", "true")
 	for id, want := range map[string]string{inside: "R None r1", outside: "PD ReqNodeNotAvail, May be reserved for other job (null)", early: "PD Reservation root_1",
-		long: "PD ReqNodeNotAvail, Reserved for maintenance (null)"} {
+		long: "PD ReqNodeNotAvail, May be reserved for other job (null)"} {
 		d.wait("job "+id+" to be "+want, func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r %v") == want })
 	}
 	if out := d.must("scontrol", "-o", "show", "job", inside); !strings.Contains(out, " NodeList=node-003 ") || !strings.Contains(out, " Reservation=r1 ") {
