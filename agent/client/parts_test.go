@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"dev.muster/agent/step"
@@ -57,10 +58,14 @@ func (f *flaky) client() *api.Client {
 
 // TestSisterDies: a step begins although a sister's daemon is restarted in the middle of a call.
 func TestSisterDies(t *testing.T) {
-	for _, c := range []struct{ name, dies, want string }{
-		{"not at all", "", "start and hold, begin"},
-		{"while it gets ready", "start and hold", "start and hold, start and hold, begin, start"},
-		{"while it begins", "begin", "start and hold, begin, begin, start"},
+	for _, c := range []struct {
+		name, dies, want string
+		killed           bool
+	}{
+		{"not at all", "", "start and hold, begin", false},
+		{"while it gets ready", "start and hold", "start and hold, start and hold, begin, start", false},
+		{"while it begins", "begin", "start and hold, begin, begin, start", false},
+		{"and the step was killed meanwhile", "begin", "start and hold, begin, begin", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &flaky{deaf: map[string]int{c.dies: 1}}
@@ -68,8 +73,11 @@ func TestSisterDies(t *testing.T) {
 				peers: map[cluster.NodeName]api.NodePeer{"n2": {Node: "n2", Member: "n2", Addr: "n2:1"}}}
 			id := step.ID{Job: 1, Attempt: 1, Node: "n2"}
 			ls := &liveStep{ids: []step.ID{id}, record: cluster.Step{ID: cluster.StepID{Job: 1}, Attempt: 1, Shares: []cluster.Share{{Node: "n2", Tasks: 1}}}}
-			if err := cl.launchStep(t.Context(), ls, nil); err != nil {
-				t.Error(err)
+			if c.killed {
+				cl.signalStepNow(ls, syscall.SIGKILL)
+			}
+			if err := cl.launchStep(t.Context(), ls, nil); (err != nil) != c.killed {
+				t.Errorf("it began with error %v", err)
 			}
 			if got := strings.Join(f.calls, ", "); got != c.want {
 				t.Errorf("calls %s; want %s", got, c.want)

@@ -32,6 +32,7 @@ type liveStep struct {
 	told     bool             // its start was reported
 	endedAt  time.Time        // all nodes are over
 	killAt   time.Time        // TERM was sent; then what is left gets KILL
+	killed   bool             // KILL or TERM was sent to all of it: nothing of it begins any more
 	endedBy  *uint32          // the user who cancelled it
 	attached int              // connections taking its output
 	drained  map[cluster.NodeName]bool
@@ -276,8 +277,12 @@ func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec
 		c.slog.Debug("parts of a step begin", "job", rec.ID.Job, "step", rec.ID.Step, "node", specs[0].ID.Node)
 		return c.cfg.Runner.Start(specs...)
 	}, func() error {
-		if c.begin(ctx, q, groups) == nil {
-			return nil
+		err := c.begin(ctx, q, groups)
+		c.mu.Lock()
+		killed := ls.killed
+		c.mu.Unlock()
+		if err == nil || killed {
+			return err
 		}
 		get.Hold = false // a daemon that was restarted holds nothing: whoever has not begun begins now
 		return c.ready(ctx, get, groups)
@@ -611,6 +616,7 @@ func (c *Client) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (
 
 // signalStepNow sends a signal to every process of a step. Called with mu held.
 func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
+	ls.killed = ls.killed || sig == syscall.SIGKILL || sig == syscall.SIGTERM
 	for _, id := range ls.ids {
 		if h := c.have[id]; h != nil && h.State != step.Ended {
 			c.signalPart(id, sig, step.All)

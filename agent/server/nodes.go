@@ -190,9 +190,6 @@ func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (ap
 	if !ok && !s.Leads() {
 		return api.BlobResponse{}, ErrElsewhere // of a job which the leader has told of and which is not known here
 	}
-	if !ok && !s.Leads() {
-		return api.BlobResponse{}, ErrElsewhere // it may not have arrived here yet
-	}
 	if !ok {
 		return api.BlobResponse{}, cluster.Errorf(cluster.NotFound, "", "no stored text %s", q.Hash)
 	}
