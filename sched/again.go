@@ -287,7 +287,7 @@ func (r *round) turns() bool {
 		line()
 		c.known = true
 		for _, j := range firsts {
-			if is, ok := c.s.Job(j.ID); ok && !slices.ContainsFunc(c.blocked, func(b blocked) bool { return b.job.ID == j.ID }) {
+			if is, ok := c.s.Job(j.ID); ok && !c.isBlocked(j.ID) {
 				c.consider(is)
 			}
 		}
@@ -299,7 +299,7 @@ func (r *round) turns() bool {
 	})
 	if len(c.waiting) == 0 {
 		for _, j := range firsts { // one that waits no more leaves its place to a job that is not looked at
-			if !slices.ContainsFunc(c.blocked, func(b blocked) bool { return b.job.ID == j.ID }) {
+			if !c.isBlocked(j.ID) {
 				return false
 			}
 		}
@@ -319,6 +319,11 @@ func (r *round) turns() bool {
 	c.blocked = nil
 	c.sort(c.out)
 	return true
+}
+
+// isBlocked reports whether a job was looked at and could start nowhere.
+func (c *cycle) isBlocked(id cluster.JobID) bool {
+	return slices.ContainsFunc(c.blocked, func(b blocked) bool { return b.job.ID == id })
 }
 
 // again asks for the jobs of those questions that can use one of the nodes, and forgets what is known of sets of

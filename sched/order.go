@@ -24,6 +24,8 @@ const (
 	patientFor = 6 * time.Hour
 	patience   = 2                  // times the queue
 	mostLimit  = 7 * 24 * time.Hour // that counts for how long the queue takes
+
+	longestQueue = 10 * endless // sums with it must not overflow
 )
 
 // blocked is a job that could start nowhere, its place among those looked at, and the questions that no limit keeps it from.
@@ -107,7 +109,7 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 			}
 		}
 		share := rank.Share(j)
-		c.drain += drains(j, share)
+		c.drain = min(c.drain+drains(j, share), longestQueue)
 		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain,
 			merit: c.merit(j, share)})
 	}
@@ -142,7 +144,8 @@ func (c *cycle) soonest(j *cluster.Job) {
 
 // drains is how long the cluster takes for a record of this share if it is full and each job runs to its limit.
 func drains(j *cluster.Job, share float64) time.Duration {
-	return time.Duration(share*float64(min(j.Limit, mostLimit))) * time.Duration(max(j.Tasks.Len(), 1))
+	d := share * float64(min(j.Limit, mostLimit)) * float64(max(j.Tasks.Len(), 1))
+	return time.Duration(min(d, float64(longestQueue)))
 }
 
 // turnsOf looks at the jobs of one tier: first at those for which nodes are kept free, then at the others by their merit.
