@@ -124,7 +124,10 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 	for id := range r.asks {
 		was, _ := r.old.Job(id)
 		is, _ := r.s.Job(id)
-		r.live = r.live || runs(was) || runs(is)
+		if runs(was) || runs(is) {
+			r.live = true
+			r.shake(is)
+		}
 		from, queued := r.old.PlaceOf(id)
 		to, queues := r.s.PlaceOf(id)
 		if queued && queues && from == to && same(was, is, said[id]) {
@@ -149,6 +152,17 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 		}
 	}
 	return true
+}
+
+// shake notes that a job may leave its nodes at another time than was planned.
+func (r *round) shake(j *cluster.Job) {
+	if runs(j) && j.Alloc != nil {
+		for _, sh := range j.Alloc.Shares {
+			if i, ok := r.free.at[sh.Node]; ok {
+				r.free.note(i, false)
+			}
+		}
+	}
 }
 
 func runs(j *cluster.Job) bool {
@@ -489,8 +503,8 @@ func (r *reservation) eases(o *reservation) (out []int) {
 		is := r.beside[i]
 		more := is == nil || is.cpus > was.cpus || is.mem > was.mem
 		if !more {
-			for kind, n := range is.gpus {
-				more = more || n > was.gpus[kind]
+			for k, n := range is.gpus {
+				more = more || n > was.gpus[k]
 			}
 		}
 		if more {

@@ -126,7 +126,7 @@ func (v *view) space(i int32) *space {
 			own := *sp
 			trimmed = &own
 		}
-		h.beside[int(i)].trim(trimmed, v.d.wholeCore)
+		h.beside[int(i)].trim(v.p, trimmed, v.d.wholeCore)
 	}
 	return trimmed
 }

@@ -30,14 +30,15 @@ type shape struct {
 
 // question is what jobs of one shape ask, and what this cycle has found out about it.
 type question struct {
-	want   *demand
-	gauge  *gauge
-	own    *keptNodes     // the reservation that it is about
-	why    cluster.Reason // if it can not run at all now
-	note   string
-	views  []*view // what the nodes can give, beside each set of reservations that was asked about
-	jobs   []cluster.JobID
-	failed []uint64 // sets of reservations to stay off with which it did not fit
+	want    *demand
+	gauge   *gauge
+	own     *keptNodes     // the reservation that it is about
+	why     cluster.Reason // if it can not run at all now
+	note    string
+	views   []*view // what the nodes can give, beside each set of reservations that was asked about
+	jobs    []cluster.JobID
+	failed  []uint64 // sets of reservations to stay off with which it did not fit
+	outlook *outlook // what its planned start rests on
 }
 
 // ask finds the question of a job, or makes it.
