@@ -246,8 +246,10 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 }
 
 // mask tells of which planned starts a job must keep off if it starts now, and until when it may run.
-func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) {
-	over = until(c.now, j.Limit)
+func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) { return c.maskOf(j.Limit) }
+
+func (c *cycle) maskOf(limit time.Duration) (mask uint64, over time.Time) {
+	over = until(c.now, limit)
 	for i, h := range c.heads {
 		if over.After(h.at) {
 			mask |= 1 << i
@@ -261,17 +263,14 @@ func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) {
 func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	mask, over := c.mask(j)
 	off := c.off(q.own, c.now, over)
-	for _, m := range q.failed {
-		if m&mask == m && off == nil { // as many nodes or more are kept free now
-			return nil
-		}
+	if off == nil && q.fails(mask) {
+		return nil
 	}
 	alloc := q.find(c.free, c.heads, mask, off)
-	if alloc != nil || off != nil {
-		return alloc
+	if alloc == nil && off == nil {
+		q.fail(mask)
 	}
-	q.failed = append(q.failed, mask)
-	return nil
+	return alloc
 }
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
