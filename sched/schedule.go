@@ -26,6 +26,7 @@ type cycle struct {
 	ends    []release // when what runs will be over; nil until it is asked for
 	heads   []*reservation
 	waiting map[*cluster.Partition]*cluster.Job // the first blocked job of each partition
+	stopped map[*cluster.Partition]bool         // start nothing any more, see Config.LimitStop
 	asked   map[shape]*question
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
@@ -197,6 +198,9 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		}
 	}
 	if len(open) == 0 { // others may pass it
+		if c.s.Config().LimitStop {
+			c.stop(qs)
+		}
 		c.wait(j, why, "", nil)
 		return false
 	}
@@ -239,6 +243,8 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 		return cluster.WaitPartitionDown
 	case p.State == cluster.PartitionInactive:
 		return cluster.WaitPartitionInactive
+	case c.stopped[p]:
+		return cluster.WaitPriority
 	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j):
 		return cluster.WaitPartitionTime
 	}
@@ -351,6 +357,16 @@ func (c *cycle) kept() nodeSet {
 		}
 	}
 	return set
+}
+
+// stop closes the partitions of questions for the rest of the cycle.
+func (c *cycle) stop(qs []*question) {
+	if c.stopped == nil {
+		c.stopped = map[*cluster.Partition]bool{}
+	}
+	for _, q := range qs {
+		c.stopped[q.want.part] = true
+	}
 }
 
 // wait records why a job waits, if that is news.

@@ -256,10 +256,10 @@ func (r *reader) key(file string, n int, p pair) {
 	case "overtimelimit":
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
-	case "dependencyparameters", "schedulerparameters":
-		c.KillInvalidDepend = c.KillInvalidDepend || strings.Contains(p.value, "kill_invalid_depend")
-		c.UserTop = c.UserTop || strings.Contains(p.value, "enable_user_top")
-		r.schedulerWords(file, n, p.value)
+	case "dependencyparameters":
+		r.scheduler(file, n, "DependencyParameters", p.value)
+	case "schedulerparameters":
+		r.scheduler(file, n, "SchedulerParameters", p.value)
 	}
 }
 
@@ -274,37 +274,6 @@ func (r *reader) selectType(file string, n int, value string) {
 		}
 		r.cfg.LLN = r.cfg.LLN || word == "CR_LLN"
 		r.cfg.DistBlock = r.cfg.DistBlock || word == "CR_CORE_DEFAULT_DIST_BLOCK"
-	}
-}
-
-// schedulerWords reads what of SchedulerParameters concerns the choice of nodes, and of jobs that make room.
-func (r *reader) schedulerWords(file string, n int, value string) {
-	for word := range strings.SplitSeq(value, ",") {
-		switch key, text, _ := strings.Cut(word, "="); key {
-		case "preempt_youngest_first", "preempt_reorder_count", "preempt_strict_order": // as older versions name them
-			if _, err := preemptWord(&r.cfg.Preempt, strings.TrimPrefix(word, "preempt_")); err != nil {
-				r.note(file, n, "preempt_%v", err)
-			}
-		case "strict_order":
-			r.cfg.StrictOrder = true
-		case "bf_min_age_reserve":
-			v, err := strconv.Atoi(text)
-			if err != nil || v < 0 {
-				r.note(file, n, "bf_min_age_reserve=%s is not a number of seconds; ignored", text)
-				continue
-			}
-			age := time.Duration(v) * time.Second
-			r.cfg.ReserveAge = &age
-		case "pack_serial_at_end":
-			r.cfg.SerialAtEnd = true
-		case "max_switch_wait":
-			v, err := strconv.Atoi(text)
-			if err != nil || v < 0 {
-				r.note(file, n, "max_switch_wait=%s is not a number of seconds; ignored", text)
-				continue
-			}
-			r.cfg.MaxSwitchWait = time.Duration(v) * time.Second
-		}
 	}
 }
 

@@ -91,7 +91,21 @@ func TestChoiceKeys(t *testing.T) {
 	if !cfg.LLN || !cfg.SerialAtEnd || cfg.MaxSwitchWait.Seconds() != 60 || cfg.DistBlock || !cfg.CoreAlloc || !cfg.MemAlloc {
 		t.Errorf("read %+v", cfg)
 	}
-	if want := "slurm.conf:1: SelectTypeParameters=CR_ONE_TASK_PER_CORE has no effect yet\nslurm.conf:2: max_switch_wait=x is not a number of seconds; ignored"; notes != want {
+	if want := "slurm.conf:1: SelectTypeParameters=CR_ONE_TASK_PER_CORE has no effect yet\nslurm.conf:2: SchedulerParameters: max_switch_wait=x is not a number of seconds; ignored"; notes != want {
+		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
+	}
+}
+
+// TestSchedulerParameters: each word has its effect, or is told of, the same kind in one note.
+func TestSchedulerParameters(t *testing.T) {
+	cfg, notes := loaded(t, "SchedulerParameters=bf_interval=30,bf_continue,assoc_limit_stop,bf_min_prio_reserve=100,bf_min_age_reserve=60,colour=blue,bf_min_age_reserve=x", "")
+	if !cfg.LimitStop || cfg.ReservePriority != 100 || cfg.ReserveAge == nil || cfg.ReserveAge.Seconds() != 60 {
+		t.Errorf("read %+v", cfg)
+	}
+	want := "slurm.conf:1: SchedulerParameters: bf_min_age_reserve=x is not a number of seconds; ignored\n" +
+		"slurm.conf:1: SchedulerParameters: no effect: colour\n" +
+		"slurm.conf:1: SchedulerParameters: not needed, as each event is followed by a cycle over all jobs: bf_interval, bf_continue"
+	if notes != want {
 		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
 	}
 }
