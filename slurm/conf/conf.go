@@ -34,7 +34,7 @@ type reader struct {
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
-// Load reads slurm.conf and, beside it, topology.conf and gres.conf if they are there. The notes
+// Load reads slurm.conf and, beside it, topology.conf, gres.conf and cgroup.conf if they are there. The notes
 // say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg := cluster.DefaultConfig()
@@ -46,7 +46,7 @@ func Load(file string) (*cluster.Config, []string, error) {
 		return nil, nil, err
 	}
 	dir := path.Dir(file)
-	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine} {
+	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine} {
 		p := path.Join(dir, name)
 		if _, err := os.Stat(p); err == nil {
 			if err := r.read(p, f, 0); err != nil {

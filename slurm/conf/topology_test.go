@@ -109,3 +109,21 @@ func TestSchedulerParameters(t *testing.T) {
 		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
 	}
 }
+
+// TestCgroupConf: jobs are held to their share where the file does not say otherwise.
+func TestCgroupConf(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"slurm.conf": "NodeName=n CPUs=1\nPartitionName=p Nodes=ALL\n",
+		"cgroup.conf": "CgroupAutomount=yes\nConstrainCores=no\nConstrainRAMSpace=yes\nAllowedSwapSpace=10\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, notes, err := Load(filepath.Join(dir, "slurm.conf"))
+	if want := (cluster.Constrain{NoCores: true}); err != nil || cfg.Constrain != want {
+		t.Errorf("read %+v, %v", cfg, err)
+	}
+	if want := dir + "/cgroup.conf:4: allowedswapspace=10 has no effect: a job has the memory that it was given, and no swap beside it"; strings.Join(notes, "\n") != want {
+		t.Errorf("notes %q", notes)
+	}
+}

@@ -344,10 +344,36 @@ func (e *list) gpus(l *cluster.Launch) {
 		return
 	}
 	seen := visible(l.TaskGPUs, l.Inventory)
+	if l.Fenced {
+		seen = within(l.TaskGPUs, jobGPUs(l))
+	}
 	e.set("CUDA_VISIBLE_DEVICES", seen)
 	e.set("ROCR_VISIBLE_DEVICES", seen)
 	e.set("ZE_AFFINITY_MASK", seen)
 	e.set("GPU_DEVICE_ORDINAL", seen)
+}
+
+// jobGPUs are the devices that the job has on this node.
+func jobGPUs(l *cluster.Launch) (all cluster.IDSet) {
+	for _, sh := range l.Job.Alloc.Shares {
+		if sh.Node == l.Node {
+			all = sh.GPUs
+		}
+	}
+	return all
+}
+
+// within numbers devices among all that there are.
+func within(s, all cluster.IDSet) string {
+	var out []string
+	n := 0
+	for id := range all.All() {
+		if s.Has(id) {
+			out = append(out, strconv.Itoa(n))
+		}
+		n++
+	}
+	return strings.Join(out, ",")
 }
 
 // visible names devices as the driver knows them: by number, or by UUID where the driver has other
@@ -532,4 +558,13 @@ func EndNote(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string 
 	}
 	return fmt.Sprintf("slurmstepd-%s: error: *** %s ON %s CANCELLED AT %s%s ***\n", n, what, n,
 		at.Format("2006-01-02T15:04:05"), why)
+}
+
+// OOMNote is the line that tells a step's readers that %d of its processes were killed because the job's memory was used up.
+func OOMNote(id cluster.StepID, n cluster.NodeName) string {
+	name := fmt.Sprintf("%d.%d", id.Job, id.Step)
+	if id.Step == cluster.BatchStep {
+		name = fmt.Sprintf("%d.batch", id.Job)
+	}
+	return fmt.Sprintf("slurmstepd-%s: error: Detected %%d oom-kill event(s) in StepId=%s. Some of your processes may have been killed by the cgroup out-of-memory handler.\n", n, name)
 }
