@@ -3,7 +3,6 @@ module dev.muster
 go 1.26.0
 
 require (
-	github.com/cilium/ebpf v0.22.0
 	github.com/hashicorp/go-hclog v1.6.2
 	github.com/hashicorp/memberlist v0.5.4
 	github.com/hashicorp/raft v1.7.3
