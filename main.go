@@ -123,7 +123,7 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
-		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {

@@ -51,11 +51,12 @@ type Config struct {
 	// Founded is called once if this process has made a new cluster, with its address.
 	Founded func(addr string)
 	// The dialect's functions, so that this package need not know it.
-	Environ  func(*cluster.Launch) []string
-	FileName func(string, *cluster.Launch) string
-	EndNote  func(*cluster.Job, int, cluster.NodeName, time.Time) string
-	OOMNote  func(cluster.StepID, cluster.NodeName) string
-	PIDEnv   string
+	Environ   func(*cluster.Launch) []string
+	FileName  func(string, *cluster.Launch) string
+	EndNote   func(*cluster.Job, int, cluster.NodeName, time.Time) string
+	ScriptEnv func(*cluster.Launch, bool) []string
+	OOMNote   func(cluster.StepID, cluster.NodeName) string
+	PIDEnv    string
 	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
 	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
@@ -222,7 +223,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

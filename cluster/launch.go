@@ -41,12 +41,22 @@ const (
 	launchFailed      = "Launch failed: "
 )
 
+// What is said of nodes whose prolog or epilog failed.
+const (
+	PrologError = "Prolog error"
+	EpilogError = "Epilog error"
+)
+
 // LaunchLimit is until when the job's nodes must have confirmed it, zero if it is not about to begin.
 func (j *Job) LaunchLimit(c *Config) time.Time {
-	if j.Phase != Starting || c.LaunchTimeout == 0 {
+	if j.Phase != Starting || c.LaunchTimeout == 0 || c.Prolog != "" && c.PrologTimeout == 0 {
 		return time.Time{}
 	}
-	return j.Started.Add(c.LaunchTimeout)
+	limit := c.LaunchTimeout
+	if c.Prolog != "" {
+		limit += c.PrologTimeout
+	}
+	return j.Started.Add(limit)
 }
 
 // Unconfirmed yields the jobs that all nodes should have confirmed by now.

@@ -200,6 +200,10 @@ type Config struct {
 	LLN               bool           `json:"lln,omitempty"`             // the least loaded nodes first (CR_LLN)
 	DistBlock         bool           `json:"dist_block,omitempty"`      // one socket is filled before the next without -m (CR_CORE_DEFAULT_DIST_BLOCK)
 	SerialAtEnd       bool           `json:"serial_at_end,omitempty"`   // jobs of one CPU from the last node on (pack_serial_at_end)
+	Prolog            string         `json:"prolog,omitempty"`          // runs on each node of a job before it begins there, as root; a pattern of paths
+	Epilog            string         `json:"epilog,omitempty"`          // and when nothing of it is left
+	PrologTimeout     time.Duration  `json:"prolog_timeout,omitempty"`  // of either; 0: none
+	NoPrologHold      bool           `json:"no_prolog_hold,omitempty"`  // a job whose prolog failed goes elsewhere, and is not held
 	TaskProlog        string         `json:"task_prolog,omitempty"`     // runs before each task, as its user
 	TaskEpilog        string         `json:"task_epilog,omitempty"`
 	RebootProgram     string         `json:"reboot_program,omitempty"` // restarts a node's machine

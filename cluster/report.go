@@ -97,7 +97,13 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 		}
 		t.takeBack(&n, []NodeName{node}, u.Error)
 		if u.Fault {
-			t.drain(node, launchFailed+u.Error)
+			why := launchFailed + u.Error
+			if u.Error == PrologError {
+				why = u.Error
+				n.RequeueHold = !t.config.NoPrologHold
+				n.RequeueAfter = n.Spec.Kind == Batch
+			}
+			t.drain(node, why)
 		}
 	case JobLost:
 		if n.Phase == Ending {
@@ -110,7 +116,9 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 		if n.Phase != Ending {
 			return
 		}
-		t.doneOn(&n, node)
+		if t.doneOn(&n, node); u.Fault {
+			t.drain(node, u.Error)
+		}
 		return
 	}
 	t.putJob(&n)

@@ -94,7 +94,12 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		if u, ok := c.batchEnd(h); ok {
 			say(u)
 		}
-		say(c.update(h, cluster.NodeDone))
+		u := c.update(h, cluster.NodeDone)
+		if st := c.script(h, epilogStep); st != nil && !succeeded(st) {
+			c.slog.Error("the epilog failed", "job", h.job.ID, "node", h.node, "err", scriptEnd(st))
+			u.Error, u.Fault = cluster.EpilogError, true
+		}
+		say(u)
 		c.forget(h) // only now: a crash in between must not lose what was known
 	case lost:
 		h.done = true
@@ -119,6 +124,18 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.warn(h)
 	case stray:
 		c.stray(a.step)
+	case startProlog:
+		c.startScripts(h, prologStep)
+	case startEpilog:
+		c.startScripts(h, epilogStep)
+	case prologFailed:
+		c.takeBackProlog(n, h)
+	case killScript:
+		for _, which := range []int{prologStep, epilogStep} {
+			if st := c.script(h, which); st != nil && st.State != step.Ended {
+				c.try("kill", st.ID, c.cfg.Runner.Signal(st.ID, syscall.SIGKILL, step.All))
+			}
+		}
 	}
 }
 
@@ -139,6 +156,13 @@ func (c *Client) try(what string, id step.ID, err error) {
 
 // stepsOf yields the job's steps on its node.
 func (c *Client) stepsOf(h *jobHere) map[step.ID]*step.Status {
+	out := c.allOf(h)
+	maps.DeleteFunc(out, func(id step.ID, _ *step.Status) bool { return ours(id) })
+	return out
+}
+
+// allOf yields these, and the node's own for the job.
+func (c *Client) allOf(h *jobHere) map[step.ID]*step.Status {
 	out := map[step.ID]*step.Status{}
 	for id, st := range c.have {
 		if id.Job == h.job.ID && id.Attempt == h.job.Attempt && id.Node == h.node {
@@ -159,7 +183,7 @@ func (c *Client) signalAll(h *jobHere, sig syscall.Signal) {
 // forget drops the batch step; numbered steps are dropped when their output was taken.
 func (c *Client) forget(h *jobHere) {
 	var ids []step.ID
-	for id := range c.stepsOf(h) {
+	for id := range c.allOf(h) {
 		if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; !live {
 			ids = append(ids, id)
 			delete(c.have, id)
@@ -219,7 +243,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 			alive++
 		}
 	}
-	if len(h.job.Alloc.Shares) == 1 && alive == 0 {
+	if len(h.job.Alloc.Shares) == 1 && alive == 0 && c.config.Epilog == "" {
 		h.done = true
 		us = append(us, c.update(h, cluster.NodeDone))
 	}

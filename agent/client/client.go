@@ -45,6 +45,8 @@ type Config struct {
 	// Environ and FileName are the dialect's: a task's variables and its output names.
 	Environ  func(*cluster.Launch) []string
 	FileName func(pattern string, l *cluster.Launch) string
+	// ScriptEnv is the environment of the prolog, or the epilog, of a job on a node.
+	ScriptEnv func(l *cluster.Launch, epilog bool) []string
 	// OOMNote is the dialect's line for the output of a step of which %d processes were killed because the job's memory
 	// was used up.
 	OOMNote func(id cluster.StepID, n cluster.NodeName) string

@@ -42,6 +42,11 @@ const (
 	lost                         // the attempt should run here but nothing is known of it
 	finished                     // nothing is left: say so
 	stray                        // a step nobody wants: kill and forget it
+	startProlog
+	prologFailed
+	startEpilog
+	killScript // the prolog or epilog takes too long
+	nothing    // wait
 )
 
 // action is one thing to do; Run does them in order.
@@ -61,7 +66,7 @@ func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, n
 		}
 	}
 	alive := map[cluster.JobID]int{} // steps with processes
-	batch := map[cluster.JobID]*step.Status{}
+	batch, scripts := map[cluster.JobID]*step.Status{}, map[step.ID]*step.Status{}
 	for id, st := range have {
 		if id.Node != node {
 			continue
@@ -69,6 +74,10 @@ func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, n
 		h := jobs[id.Job]
 		if h == nil || h.job.Attempt != id.Attempt {
 			out = append(out, action{kind: stray, step: id})
+			continue
+		}
+		if ours(id) {
+			scripts[id] = st
 			continue
 		}
 		if st.State != step.Ended {
@@ -80,11 +89,29 @@ func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, n
 	}
 	for _, id := range sortedJobs(jobs) {
 		h := jobs[id]
+		script := func(which int) *step.Status {
+			return scripts[step.ID{Job: id, Attempt: h.job.Attempt, Step: which, Node: node}]
+		}
 		switch h.job.Phase {
 		case cluster.Starting, cluster.Running, cluster.Suspended:
-			out = append(out, runActions(h, batch[id], cfg, now, sooner)...)
+			todo, ready := prolog(h, script(prologStep), cfg, now, sooner)
+			if ready {
+				out = append(out, runActions(h, batch[id], cfg, now, sooner)...)
+			} else if !h.told && !h.done {
+				out = append(out, action{kind: todo, job: h})
+			}
 		case cluster.Ending:
-			out = append(out, endActions(h, alive[id], cfg, now, sooner)...)
+			todo, ready := nothing, alive[id] > 0 || h.done || h.launching
+			if before := script(prologStep); !ready && before != nil && before.State != step.Ended {
+				todo = killScript // the job is over before it began
+			} else if !ready {
+				todo, ready = epilog(h, script(epilogStep), cfg, now, sooner)
+			}
+			if ready {
+				out = append(out, endActions(h, alive[id], cfg, now, sooner)...)
+			} else {
+				out = append(out, action{kind: todo, job: h})
+			}
 		}
 	}
 	return out, again

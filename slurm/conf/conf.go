@@ -155,6 +155,8 @@ var (
 	textKeys = [...]place[string]{
 		{"clustername", func(c *cluster.Config) *string { return &c.ClusterName }},
 		{"rebootprogram", func(c *cluster.Config) *string { return &c.RebootProgram }},
+		{"prolog", func(c *cluster.Config) *string { return &c.Prolog }},
+		{"epilog", func(c *cluster.Config) *string { return &c.Epilog }},
 		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
 		{"taskepilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
 	}
@@ -166,6 +168,7 @@ var (
 	secondKeys = [...]place[time.Duration]{
 		{"batchstarttimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
 		{"inactivelimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
+		{"prologepilogtimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
 		{"killwait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
 		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
 		{"resumetimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},

@@ -35,6 +35,29 @@ func Environ(l *cluster.Launch) []string {
 	return e
 }
 
+// Scripts is the environment of a job's prolog, or its epilog, on a node.
+func Scripts(l *cluster.Launch, epilog bool) []string {
+	var e list
+	e.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	e.job(l)
+	e.set("SLURM_JOB_WORK_DIR", l.Job.Spec.WorkDir)
+	e.set("SLURM_JOB_GROUP", l.Job.Spec.Group)
+	e.set("SLURM_JOB_CONSTRAINTS", l.Job.Spec.Constraint)
+	e.set("SLURM_JOB_COMMENT", l.Job.Spec.Comment)
+	if gpus := jobGPUs(l); !gpus.Empty() {
+		e.set("SLURM_JOB_GPUS", commas(gpus))
+		e.set("CUDA_VISIBLE_DEVICES", visible(gpus, l.Inventory))
+	}
+	if !epilog {
+		e.set("SLURM_SCRIPT_CONTEXT", "prolog_slurmd")
+		return e
+	}
+	e.set("SLURM_SCRIPT_CONTEXT", "epilog_slurmd")
+	e.num("SLURM_JOB_EXIT_CODE", l.Job.Exit.Code<<8|l.Job.Exit.Signal)
+	e.set("SLURM_JOB_EXIT_CODE2", fmt.Sprintf("%d:%d", l.Job.Exit.Code, l.Job.Exit.Signal))
+	return e
+}
+
 // Allocation returns what salloc adds to its command's environment.
 func Allocation(l *cluster.Launch) []string {
 	var all, e list

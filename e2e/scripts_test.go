@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPrologEpilog: the cluster's scripts run as root on each node before a job begins there and when it is over; the
+// job waits for the one, its CPUs for the other, over the death of the daemon; one that fails drains the node.
+func TestPrologEpilog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := func(name, text string) string {
+		p := dir + "/" + name
+		if err := os.WriteFile(p, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	log := func() string {
+		b, _ := os.ReadFile(dir + "/log")
+		return string(b)
+	}
+	const line = `echo "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_JOB_PARTITION gpus=$CUDA_VISIBLE_DEVICES $SLURM_JOB_EXIT_CODE2 $(id -u)" >>` + "%s/log\n"
+	script("prolog.1", fmt.Sprintf("while [ -e %s/wait ]; do sleep .05; done\n"+line+"[ ! -e %s/bad.$SLURMD_NODENAME ]\n", dir, dir, dir))
+	script("prolog.2", fmt.Sprintf("echo second >>%s/log\n", dir))
+	epilog := script("epilog", fmt.Sprintf("while [ -e %s/hold ]; do sleep .05; done\n"+line+"[ ! -e %s/worse ]\n", dir, dir, dir))
+	conf := script("slurm.conf", "\nClusterName=c\nProlog="+dir+"/prolog.*\nEpilog="+epilog+"\nPartitionName=main Nodes=ALL Default=YES\n")
+	d := startDev(t, "--hollow", "2x4c8g2gpu:h100", "--hollow-exec", "--conf", conf)
+	d.wait("two nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
+	touch := func(name string) {
+		if err := os.WriteFile(dir+"/"+name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := fmt.Sprint(os.Getuid())
+
+	touch("wait")
+	id := d.must("sbatch", "--parsable", "-w", "gpu-node-001", "--gpus=1", "-o", "o1", "--wrap", "echo job >>"+dir+"/log; exit 4")
+	d.wait("its nodes to be given", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%N") == "gpu-node-001" })
+	d.kill()
+	d.start()
+	os.Remove(dir + "/wait")
+	touch("hold")
+	d.wait("the job's end", func() bool { return strings.Contains(log(), "job") && d.must("squeue", "-h", "-j", id, "-o", "%t") == "CG" })
+	expect(t, "the node while its epilog runs", d.must("sinfo", "-h", "-n", "gpu-node-001", "-o", "%t"), "comp")
+	os.Remove(dir + "/hold")
+	d.wait("all to be over", func() bool { return d.must("squeue", "-h") == "" })
+	expect(t, "what ran", log(), "prolog_slurmd "+id+" gpu-node-001 main gpus=0  "+root+"\nsecond\njob\nepilog_slurmd "+id+" gpu-node-001 main gpus=0 4:0 "+root+"\n")
+
+	touch("bad.gpu-node-001")
+	id = d.must("sbatch", "--parsable", "-w", "gpu-node-001", "-o", "o2", "--wrap", "echo never >>"+dir+"/log")
+	d.wait("the job to be held", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == "PD launch failed requeued held" })
+	expect(t, "the node", d.must("sinfo", "-h", "-R", "-o", "%E|%N"), "Prolog error|gpu-node-001")
+	if strings.Contains(log(), "never") {
+		t.Error("the job ran although its prolog failed")
+	}
+	if _, errs, code := d.run("srun", "-w", "gpu-node-002", "true"); code != 0 {
+		t.Errorf("srun on the other node: %d %s", code, errs)
+	}
+	d.must("scancel", id)
+	d.wait("the epilogs to be over", func() bool { return d.must("squeue", "-h") == "" })
+	touch("worse")
+	d.must("sbatch", "-W", "-w", "gpu-node-002", "-o", "o3", "--wrap", "true")
+	d.wait("the node to be drained", func() bool { return strings.Contains(d.must("sinfo", "-h", "-R", "-o", "%E|%N"), "Epilog error|gpu-node-002") })
+}
