@@ -42,7 +42,7 @@ const (
 
 // LaunchLimit is until when the job's nodes must have confirmed it, zero if it is not about to begin.
 func (j *Job) LaunchLimit(c *Config) time.Time {
-	if j.Phase != Starting || c.LaunchTimeout == 0 {
+	if j.Phase != Starting || c.LaunchTimeout == 0 || len(j.Waiting) == 0 { // it may wait for other components
 		return time.Time{}
 	}
 	return j.Started.Add(c.LaunchTimeout)
@@ -84,6 +84,7 @@ func (t *tx) unconfirmed(n *Job) {
 	t.takeBack(n, silent, fmt.Sprintf("not confirmed within %v", t.config.LaunchTimeout))
 	t.putJob(n)
 	t.tell(n)
+	t.endRest(n)
 	for _, name := range silent {
 		t.drain(name, launchUnconfirmed)
 		j, _ := t.jobs.Get(n.ID)

@@ -83,7 +83,7 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 	switch a.kind {
 	case confirm:
 		h.confirmed = true
-		if h.job.Spec.Kind == cluster.Batch && h.job.Alloc.Shares[0].Node == h.node {
+		if h.job.RunsScript() && h.job.Alloc.Shares[0].Node == h.node {
 			c.stage(runKey{h.job.ID, h.job.Attempt, h.node})
 		}
 		say(c.update(h, cluster.NodeReady))
