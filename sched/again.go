@@ -58,7 +58,7 @@ func fickle(j *cluster.Job, now time.Time) bool {
 
 // keeps reports whether the next cycle can go on from this one.
 func (c *cycle) keeps() bool {
-	if c.responsive && (c.binding() || c.tiers()) || c.s.Config().ReserveAge != nil || c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
+	if c.het || c.responsive && (c.binding() || c.tiers()) || c.s.Config().ReserveAge != nil || c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
 		return false
 	}
 	for _, j := range c.waiting {
@@ -124,6 +124,9 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 	for id := range r.asks {
 		was, _ := r.old.Job(id)
 		is, _ := r.s.Job(id)
+		if is != nil && is.Het != nil && is.Phase == cluster.Pending {
+			return false
+		}
 		r.live = r.live || runs(was) || runs(is)
 		from, queued := r.old.PlaceOf(id)
 		to, queues := r.s.PlaceOf(id)

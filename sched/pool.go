@@ -316,6 +316,7 @@ type reservation struct {
 	alloc *cluster.Alloc // as it would be then
 	// beside is what those nodes will have left beside it, for jobs that will still run then.
 	beside map[int]*rest
+	parts  []*part // of a heterogeneous job, whose start this is
 }
 
 // rest is a part of a node, by amounts: which CPUs and GPUs it will be is open.

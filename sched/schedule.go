@@ -44,6 +44,7 @@ type cycle struct {
 	rounds int             // how often it was gone on from, see Scheduler
 	users  bool            // some job's nodes depend on whose it is
 	known  bool            // the job at hand was looked at before
+	het    bool            // there are heterogeneous jobs
 
 	responsive bool          // the order of turns
 	turn       turn          // of the job at hand
@@ -101,6 +102,10 @@ func (c *cycle) inOrder(most int) {
 func (c *cycle) consider(j *cluster.Job) {
 	if c.evict != nil {
 		c.goOn(j)
+	}
+	if j.Het != nil {
+		c.set(j)
+		return
 	}
 	if fickle(j, c.now) {
 		c.fickle = append(c.fickle, j.ID)
@@ -203,7 +208,7 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	if c.makeRoom(j, open) { // 6
 		return false
 	}
-	if b := (blocked{j, c.turn.at, open}); !c.responsive || c.binds(j, c.turn.patience) && !c.ahead(j) {
+	if b := (blocked{job: j, at: c.turn.at, open: open}); !c.responsive || c.binds(j, c.turn.patience) && !c.ahead(j) {
 		c.line(b)
 	} else {
 		b.open = slices.Clone(open)
@@ -214,6 +219,10 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 
 // line records why a job that could start nowhere waits, and when it is planned to start.
 func (c *cycle) line(b blocked) {
+	if b.parts != nil {
+		c.lineSet(b)
+		return
+	}
 	why, head := c.reserve(b.job, b.open)
 	note := ""
 	if len(c.reserved) > 0 {
