@@ -11,6 +11,7 @@ import (
 // compute its environment and file names. Step is nil for a batch script.
 type Launch struct {
 	Job       *Job
+	Sisters   []*Job // the other components of a heterogeneous job, for its script
 	Config    *Config
 	Inventory *Inventory // of this node
 	Node      NodeName

@@ -409,7 +409,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	cfg, n := c.config, c.nodes[h.node]
 	inv := n.Inventory
 	c.mu.Unlock()
-	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
+	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Sisters: h.sisters,
 		Ranks: make([][]int, len(j.Alloc.Shares))}
 	l.TaskGPUs = l.ShareHere().GPUs
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")

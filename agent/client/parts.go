@@ -176,7 +176,7 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 		ls.ids = append(ls.ids, step.ID{Job: q.Step.ID.Job, Attempt: q.Step.Attempt, Step: q.Step.ID.Step, Node: sh.Node})
 	}
 	ranks := ls.ranks()
-	programs, err := parseMultiProg(&ls.spec, ls.record.Tasks)
+	programs, err := parseMultiProg(&ls.spec, ls.tasks())
 	if err != nil {
 		return none, err
 	}

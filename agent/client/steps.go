@@ -128,6 +128,11 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 		if err == nil {
 			ls.key = q.Key
 		}
+		if err == nil && q.Plan {
+			c.unplace(h, ls)
+			c.mu.Unlock()
+			return describe(ls), nil
+		}
 		c.mu.Unlock()
 		if err == nil {
 			return c.startStep(ctx, h, ls)
@@ -162,13 +167,46 @@ func describe(ls *liveStep) api.StepResponse {
 	return out
 }
 
+// unplace takes a step back that was placed to see where it would run. The leader of a heterogeneous job keeps
+// its number for the components. Called with mu held.
+func (c *Client) unplace(h *jobHere, ls *liveStep) {
+	switch number := ls.record.ID.Step; {
+	case h.job.Het == nil || h.job.Follows():
+		h.nextStep = number
+	case h.kept == nil:
+		h.kept = map[int]bool{number: true}
+	default:
+		h.kept[number] = true
+	}
+	delete(c.steps, ls.record.ID)
+	for _, id := range ls.ids {
+		delete(c.have, id)
+	}
+}
+
 // ranks are the ranks of each node.
 func (ls *liveStep) ranks() [][]int {
 	counts := make([]int, len(ls.record.Shares))
 	for i, sh := range ls.record.Shares {
 		counts[i] = sh.Tasks
 	}
-	return cluster.RankLayout(counts, &ls.spec)
+	ranks := cluster.RankLayout(counts, &ls.spec)
+	if w := ls.spec.World; w != nil {
+		for _, list := range ranks {
+			for i := range list {
+				list[i] += w.Rank
+			}
+		}
+	}
+	return ranks
+}
+
+// tasks is how many tasks the whole step has.
+func (ls *liveStep) tasks() int {
+	if w := ls.spec.World; w != nil {
+		return w.Tasks
+	}
+	return ls.record.Tasks
 }
 
 // place reserves a step's resources. Called with mu held.
@@ -193,15 +231,23 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 			used[sh.Node] = u
 		}
 	}
-	if live >= maxStepsHere {
+	if live+len(h.kept) >= maxStepsHere {
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
 	}
 	next = max(next, h.nextStep)
+	if w := spec.World; w != nil {
+		_, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: w.Number}]
+		if h.job.Het == nil || h.job.Het.ID != w.Job || lives || !h.job.Follows() && !h.kept[w.Number] {
+			return nil, cluster.Errorf(cluster.Conflict, "", "step %d is none of job %d's that is to come", w.Number, h.job.ID)
+		}
+		next = w.Number
+	}
 	shares, err := cluster.PlaceStep(h.job, used, spec, c.inventory)
 	if err != nil {
 		return nil, err
 	}
-	h.nextStep = next + 1
+	h.nextStep = max(h.nextStep, next+1)
+	delete(h.kept, next)
 	j := h.job
 	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}, record: cluster.Step{
 		ID: cluster.StepID{Job: j.ID, Step: next}, Attempt: j.Attempt, Name: spec.Name, User: j.Spec.User, UID: j.Spec.UID,
@@ -221,7 +267,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 // startStep starts a placed step on all its nodes.
 func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.StepResponse, error) {
 	ranks := ls.ranks()
-	programs, err := parseMultiProg(&ls.spec, ls.record.Tasks)
+	programs, err := parseMultiProg(&ls.spec, ls.tasks())
 	if err == nil {
 		err = c.checkBinds(ls)
 	}

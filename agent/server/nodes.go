@@ -146,6 +146,9 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 			if j, ok := snap.Job(id); ok {
 				nw.Jobs = append(nw.Jobs, j)
 				nw.Peers = peersOf(snap, j, name, names, nw.Peers)
+				if j.Het != nil && j.RunsScript() && j.Alloc.Shares[0].Node == name {
+					nw.Sisters = append(nw.Sisters, snap.Components(j)[1:]...)
+				}
 			}
 		}
 		w.Nodes = append(w.Nodes, nw)
