@@ -466,8 +466,9 @@ type StepRequest struct {
 	// Key is the caller's own name of this request: made again with the same key, after an answer was
 	// lost, it answers with the step that was created then.
 	Key string `json:"key,omitempty"`
-	// Plan places the step and starts nothing; a heterogeneous job's leader keeps its number for it.
+	// Plan places the step and starts nothing; with Keep a heterogeneous job's leader keeps its number.
 	Plan bool `json:"plan,omitempty"`
+	Keep bool `json:"keep,omitempty"`
 }
 
 // StepResponse describes the step that runs.

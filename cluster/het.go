@@ -241,6 +241,17 @@ func (t *tables) hetOver(j *Job) bool {
 	return !slices.ContainsFunc(t.Components(j), func(o *Job) bool { return o.Phase != Ended })
 }
 
+// Names reports whether a reference speaks of a record, or of a part of it.
+func (r Ref) Names(j *Job) bool {
+	switch {
+	case r.Part > 0:
+		return j.Het != nil && j.Het.ID == r.Job && j.Het.Offset == r.Part-1
+	case j.Het != nil && j.Het.ID == r.Job:
+		return r.Tasks.Empty()
+	}
+	return r.Job == j.ID && r.Tasks.Empty() || r.Job == j.ArrayID && (r.Tasks.Empty() || r.Tasks.Has(j.Task))
+}
+
 // apart reports whether a reference names one component alone, and not the leader for all of them.
 func (r Ref) apart(j *Job) bool {
 	return j.Follows() && r.Job != j.Het.ID || j.Het != nil && r.Part > 0

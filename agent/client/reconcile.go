@@ -14,15 +14,14 @@ type jobHere struct {
 	job       *cluster.Job
 	sisters   []*cluster.Job // the other components of a heterogeneous job led here
 	confirmed bool
-	before    bool         // an earlier life of this client confirmed it
-	staged    bool         // a gang led here, confirmed under the present supervisor
-	launching bool         // the batch script is being fetched and started
-	termed    bool         // TERM was sent
-	killed    time.Time    // KILL was sent last
-	signalled int          // number of the last signal delivered
-	nextStep  int          // number of the next step
-	kept      map[int]bool // numbers kept for steps of several components
-	warned    bool         // --signal was sent
+	before    bool      // an earlier life of this client confirmed it
+	staged    bool      // a gang led here, confirmed under the present supervisor
+	launching bool      // the batch script is being fetched and started
+	termed    bool      // TERM was sent
+	killed    time.Time // KILL was sent last
+	signalled int       // number of the last signal delivered
+	nextStep  int       // number of the next step
+	warned    bool      // --signal was sent
 	frozen    bool
 	told      bool // the batch script's end was reported
 	done      bool // clean, and said so

@@ -129,7 +129,7 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 			ls.key = q.Key
 		}
 		if err == nil && q.Plan {
-			c.unplace(h, ls)
+			c.unplace(h, ls, q.Keep)
 			c.mu.Unlock()
 			return describe(ls), nil
 		}
@@ -167,16 +167,11 @@ func describe(ls *liveStep) api.StepResponse {
 	return out
 }
 
-// unplace takes a step back that was placed to see where it would run. The leader of a heterogeneous job keeps
-// its number for the components. Called with mu held.
-func (c *Client) unplace(h *jobHere, ls *liveStep) {
-	switch number := ls.record.ID.Step; {
-	case h.job.Het == nil || h.job.Follows():
-		h.nextStep = number
-	case h.kept == nil:
-		h.kept = map[int]bool{number: true}
-	default:
-		h.kept[number] = true
+// unplace takes a step back that was placed to see where it would run. The leader of a heterogeneous job may
+// keep its number for the components. Called with mu held.
+func (c *Client) unplace(h *jobHere, ls *liveStep, keep bool) {
+	if !keep {
+		h.nextStep = ls.record.ID.Step
 	}
 	delete(c.steps, ls.record.ID)
 	for _, id := range ls.ids {
@@ -231,14 +226,14 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 			used[sh.Node] = u
 		}
 	}
-	if live+len(h.kept) >= maxStepsHere {
+	if live >= maxStepsHere {
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
 	}
 	next = max(next, h.nextStep)
 	if w := spec.World; w != nil {
 		_, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: w.Number}]
-		if h.job.Het == nil || h.job.Het.ID != w.Job || lives || !h.job.Follows() && !h.kept[w.Number] {
-			return nil, cluster.Errorf(cluster.Conflict, "", "step %d is none of job %d's that is to come", w.Number, h.job.ID)
+		if h.job.Het == nil || h.job.Het.ID != w.Job || lives {
+			return nil, cluster.Errorf(cluster.Conflict, "", "step %d of job %d can not be a part of a step", w.Number, h.job.ID)
 		}
 		next = w.Number
 	}
@@ -247,7 +242,6 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		return nil, err
 	}
 	h.nextStep = max(h.nextStep, next+1)
-	delete(h.kept, next)
 	j := h.job
 	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}, record: cluster.Step{
 		ID: cluster.StepID{Job: j.ID, Step: next}, Attempt: j.Attempt, Name: spec.Name, User: j.Spec.User, UID: j.Spec.UID,
