@@ -29,7 +29,7 @@ func runSbatch(sys *Sys, argv []string) int {
 	resp, err := sys.submitAll(r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		sys.beforeRefusal(err, &r.Job)
+		sys.beforeRefusal(err, r.about(err))
 		if isKind(err, cluster.ErrGRES) {
 			return sys.fail("%s", text)
 		}
@@ -156,7 +156,7 @@ func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
 	}
 	if err != nil {
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, &q.Spec)
+		s.beforeRefusal(err, r.about(err))
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
 		return 1
 	}

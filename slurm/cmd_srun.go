@@ -62,7 +62,7 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 	resp, err := s.submitAll(r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, &q.Spec)
+		s.beforeRefusal(err, r.about(err))
 		if s.Prog == "salloc" {
 			return nil, s.fail("Job submit/allocate failed: %s", text)
 		}

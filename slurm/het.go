@@ -265,3 +265,13 @@ func hetOf(r *jobRow) cluster.HetPart {
 	}
 	return *r.Het
 }
+
+// about is the component that a refusal speaks of, as far as its text tells.
+func (r *Request) about(err error) *cluster.JobSpec {
+	for _, p := range r.Parts {
+		if slices.ContainsFunc(p.Job.Partitions, func(name string) bool { return strings.Contains(err.Error(), "partition "+name+" ") }) {
+			return &p.Job
+		}
+	}
+	return &r.Job
+}
