@@ -143,7 +143,7 @@ func (q *Query) where() (string, []any) {
 	if len(q.Refs) > 0 {
 		var ids []string
 		for _, r := range q.Refs {
-			id := r.Job + cluster.JobID(max(r.Part-1, 0))
+			id := r.One()
 			ids = append(ids, "job = ? OR array = ? AND array != 0")
 			args = append(args, id, id)
 		}

@@ -252,6 +252,9 @@ func (r Ref) Names(j *Job) bool {
 	return r.Job == j.ID && r.Tasks.Empty() || r.Job == j.ArrayID && (r.Tasks.Empty() || r.Tasks.Has(j.Task))
 }
 
+// One is the id of the record that a reference to a job, or to one component of a heterogeneous one, speaks of.
+func (r Ref) One() JobID { return r.Job + JobID(max(r.Part-1, 0)) }
+
 // apart reports whether a reference names one component alone, and not the leader for all of them.
 func (r Ref) apart(j *Job) bool {
 	return j.Follows() && r.Job != j.Het.ID || j.Het != nil && r.Part > 0

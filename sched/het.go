@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,7 +104,7 @@ func (c *cycle) barred(p *part, meter *cluster.Meter) (cluster.Reason, string) {
 // fitSet finds allocations for all components that are free now and delay no planned start. One that finds
 // nothing beside those before it is tried first.
 func (c *cycle) fitSet(parts []*part) bool {
-	order := slices.Clone(parts)
+	order := ranked(parts)
 	for range maxSwaps {
 		k := c.fitEach(order)
 		if k < 0 {
@@ -115,6 +116,11 @@ func (c *cycle) fitSet(parts []*part) bool {
 		order = slices.Concat(order[k:k+1], order[:k], order[k+1:])
 	}
 	return false
+}
+
+// ranked are the components in the order in which they choose their nodes: by their own priorities.
+func ranked(parts []*part) []*part {
+	return slices.SortedStableFunc(slices.Values(parts), func(a, b *part) int { return cmp.Compare(b.job.Priority, a.job.Priority) })
 }
 
 // fitEach gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
@@ -249,7 +255,7 @@ func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cl
 // planEach plans each component away from the nodes of those before it, and tells the latest time.
 func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) nodeSet) (latest time.Time, ok bool) {
 	var taken nodeSet
-	for _, p := range parts {
+	for _, p := range ranked(parts) {
 		p.plan = nil
 		for _, q := range p.qs {
 			r := plan(c.free, ends, q.want, func(at time.Time) nodeSet { return union(avoid(q, p.job, at), taken) })

@@ -374,7 +374,7 @@ func (c *control) write(args []string) int {
 		return c.complain("scontrol: error: Invalid job id specified")
 	}
 	id := t.ref.Job
-	if !t.ref.Tasks.Empty() {
+	if !t.ref.Tasks.Empty() || t.ref.Part > 0 {
 		if resp, err := call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{t.ref}}); err == nil && len(resp.Jobs) > 0 {
 			id = resp.Jobs[0].ID
 		}

@@ -143,7 +143,7 @@ func setQueueSteps(o *queueOptions, v string) error {
 		if !ok || t.step == nil {
 			return opt.Errorf(opt.CodeError, "error: Invalid job_step id: %s.??", w)
 		}
-		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.ref.Job, Step: *t.step})
+		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.ref.One(), Step: *t.step})
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func Why(sys *Sys, argv []string) int {
 	if !ok {
 		return sys.fail("Invalid job id %s", argv[0])
 	}
-	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.Job})
+	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.One()})
 	if err != nil {
 		return sys.fail("%v", err)
 	}

@@ -231,7 +231,8 @@ func (c *control) showJobs(arg string) int {
 	v := c.view(resp.Now)
 	switch {
 	case len(resp.Jobs) == 0 && strings.Contains(arg, "+"):
-		return c.complain("Job " + arg + " not found")
+		_, _ = c.out.WriteString("Job " + arg + " not found\n")
+		return 1
 	case len(resp.Jobs) == 0 && arg != "":
 		return c.complain("slurm_load_jobs error: Invalid job id specified")
 	case len(resp.Jobs) == 0:
@@ -467,7 +468,7 @@ func (c *control) showSteps(arg string) int {
 		}
 		want = t
 	}
-	resp, err := call(c.sys, api.ListSteps, api.StepQuery{Job: want.ref.Job})
+	resp, err := call(c.sys, api.ListSteps, api.StepQuery{Job: want.ref.One()})
 	if err != nil {
 		return c.sys.loadFailed("slurm_get_job_steps error", err)
 	}

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ func (e *list) groups(l *cluster.Launch, batch bool) {
 		return
 	}
 	e.size(l.Job.Het.Size)
+	*e = slices.DeleteFunc(*e, func(v string) bool { return strings.HasPrefix(v, "SLURM_CPUS_PER_TASK=") }) // as Slurm: of each group alone
 	for k, j := range append([]*cluster.Job{l.Job}, l.Sisters...) {
 		var own list
 		own.component(l, j, batch)
@@ -95,6 +97,17 @@ func (e *list) world(l *cluster.Launch) {
 	shares := slices.Clone(w.Shares)
 	id, nodes, per := strconv.FormatUint(uint64(w.Job), 10), nodeList(shares), PerNode(shares, tasksOf)
 	count, all := strconv.Itoa(len(shares)), strconv.Itoa(w.Tasks)
+	dist := cmp.Or(l.Spec.Distribution, "block")
+	if l.Spec.Distribution == "" && w.Tasks == len(shares) {
+		dist = "cyclic"
+	}
+	*e = slices.DeleteFunc(*e, func(v string) bool {
+		return strings.HasPrefix(v, "SLURM_DISTRIBUTION=") || strings.HasPrefix(v, "HOSTNAME=")
+	})
+	e.set("SLURM_DISTRIBUTION", dist)
+	if host := variable(l.Spec.Env, "HOSTNAME"); host != "" { // of the whole
+		e.set("HOSTNAME", host)
+	}
 	for name, value := range map[string]string{"SLURM_JOB_ID": id, "SLURM_JOBID": id, "SLURM_JOB_NODELIST": nodes, "SLURM_NODELIST": nodes,
 		"SLURM_STEP_NODELIST": nodes, "SLURM_JOB_NUM_NODES": count, "SLURM_NNODES": count, "SLURM_STEP_NUM_NODES": count,
 		"SLURM_NTASKS": all, "SLURM_NPROCS": all, "SLURM_STEP_NUM_TASKS": all, "SLURM_TASKS_PER_NODE": per, "SLURM_STEP_TASKS_PER_NODE": per,
