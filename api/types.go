@@ -435,7 +435,7 @@ type NodeWork struct {
 	Jobs  []*cluster.Job   `json:"jobs"`
 	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
 	Peers []NodePeer `json:"peers,omitempty"`
-	// Sisters are the other components of the heterogeneous jobs whose leader's script runs here.
+	// Sisters are other components of heterogeneous jobs: for the leader's first node all, for others' first ones the leader.
 	Sisters []*cluster.Job `json:"sisters,omitempty"`
 	// Reboot is the restart of the node's machine that is due.
 	Reboot *Reboot `json:"reboot,omitempty"`

@@ -293,7 +293,7 @@ func wanted(nw api.NodeWork, old map[cluster.JobID]*jobHere, over map[runKey]uin
 		}
 		h.job, h.sisters = j, nil
 		for _, o := range nw.Sisters {
-			if o.Het.ID == j.ID {
+			if j.Het != nil && o.Het.ID == j.Het.ID && o.ID != j.ID {
 				h.sisters = append(h.sisters, o)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 type jobHere struct {
 	node      cluster.NodeName
 	job       *cluster.Job
-	sisters   []*cluster.Job // the other components of a heterogeneous job led here
+	sisters   []*cluster.Job // other components of a heterogeneous job: all of them, or the leader
 	confirmed bool
 	before    bool      // an earlier life of this client confirmed it
 	staged    bool      // a gang led here, confirmed under the present supervisor

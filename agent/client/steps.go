@@ -88,7 +88,7 @@ func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Er
 		if who.UID != h.job.Spec.UID && !who.Operator() {
 			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", id, h.job.Spec.User)
 		}
-		if who.Role == cluster.RoleNode && !c.takesPart(who, h.job) {
+		if who.Role == cluster.RoleNode && !c.takesPart(who, h) {
 			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id)
 		}
 		if h.job.Phase == cluster.Ending || h.told {
@@ -587,7 +587,7 @@ func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Er
 	if who.UID != ls.record.UID && !who.Operator() {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s", id.Job, id.Step, ls.record.User)
 	}
-	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h.job)) {
+	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h)) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id.Job)
 	}
 	return ls, nil
