@@ -130,9 +130,9 @@ func TestHetAcross(t *testing.T) {
 	g.drained("s2")
 	text, _ := os.ReadFile(filepath.Join(dir, "het.out"))
 	expect(t, "output", string(text), "c2-001\nc2-001\n0: c1-001\n1: c2-001\n")
-	expect(t, "history", g.must("s3", "sacct", "-nXP", "-j", id, "-o", "state"), "COMPLETED\nCOMPLETED")
+	g.at["s1"].wait("history to follow", func() bool { return g.must("s3", "sacct", "-nXP", "-j", id, "-o", "state") == "COMPLETED\nCOMPLETED" })
 	id = sub("srun --het-group=0,1 sleep 60")
-	g.at["s1"].wait("both components' steps", func() bool { return len(strings.Fields(g.must("s1", "squeue", "-h", "-s", "-o", "%i"))) == 2 })
+	g.at["s1"].wait("both components' steps", func() bool { return strings.Count(g.must("s1", "squeue", "-h", "-s", "-o", "%i"), ".0") == 2 })
 	g.must("s1", "scancel", id)
 	g.drained("s1")
 }
