@@ -45,6 +45,10 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		d.files.RLock()
 		defer d.files.RUnlock()
+		if err := d.components(ctx, &q); err != nil {
+			yield(Record{}, err)
+			return
+		}
 		where, args := q.where()
 		order := " ORDER BY seq"
 		rows, err := d.r.QueryContext(ctx, "SELECT data FROM job"+where+order, args...)
@@ -91,6 +95,39 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 	}
 }
 
+// components adds references to the components of heterogeneous jobs that are named by their leader, or as a whole.
+func (d *DB) components(ctx context.Context, q *Query) error {
+	if len(q.Refs) == 0 || q.WholeHet != nil && !*q.WholeHet {
+		return nil
+	}
+	refs := slices.Clone(q.Refs)
+	named := Query{Refs: q.Refs}
+	where, args := named.where()
+	rows, err := d.r.QueryContext(ctx, "SELECT data FROM job"+where+` AND instr(data, '"het":{') > 0`, args...)
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var data []byte
+		var j cluster.Job
+		if err = rows.Scan(&data); err == nil {
+			err = wire.Unmarshal(data, &j)
+		}
+		if err != nil {
+			return fmt.Errorf("read history: %w", err)
+		}
+		if j.Het == nil || q.WholeHet == nil && !slices.ContainsFunc(q.Refs, func(r cluster.Ref) bool { return r.Part == 0 && r.Job == j.Het.ID }) {
+			continue
+		}
+		for k := range j.Het.Size {
+			refs = append(refs, cluster.Ref{Job: j.Het.ID, Part: k + 1})
+		}
+	}
+	q.Refs = refs
+	return rows.Err()
+}
+
 // newest keeps the last attempt of each job.
 func newest(list []*cluster.Job) []*cluster.Job {
 	last := map[cluster.JobID]*cluster.Job{}
@@ -106,8 +143,9 @@ func (q *Query) where() (string, []any) {
 	if len(q.Refs) > 0 {
 		var ids []string
 		for _, r := range q.Refs {
+			id := r.One()
 			ids = append(ids, "job = ? OR array = ? AND array != 0")
-			args = append(args, r.Job, r.Job)
+			args = append(args, id, id)
 		}
 		terms = append(terms, "("+strings.Join(ids, " OR ")+")")
 	}
@@ -139,7 +177,10 @@ func (q *Query) matches(j *cluster.Job) bool {
 		return false
 	}
 	if len(q.Refs) > 0 && !slices.ContainsFunc(q.Refs, func(r cluster.Ref) bool {
-		return r.Job == j.ID && r.Tasks.Empty() || r.Job == j.ArrayID && (r.Tasks.Empty() || r.Tasks.Has(j.Task))
+		if j.Het != nil && r.Part == 0 && q.WholeHet != nil && !*q.WholeHet {
+			return r.Job == j.ID
+		}
+		return r.Names(j)
 	}) {
 		return false
 	}

@@ -96,7 +96,7 @@ func (r *relay) find(ctx context.Context, id cluster.JobID) (string, error) {
 		return "", err
 	}
 	for _, j := range jobs.Jobs {
-		if j.Phase == cluster.Ended || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
+		if j.Het != nil && j.ID != id || j.Phase == cluster.Ended || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
 			continue
 		}
 		nodes, err := api.Call(ctx, r.near, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{j.Alloc.Shares[0].Node}})

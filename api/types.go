@@ -15,6 +15,8 @@ type Empty struct{}
 var (
 	SubmitJob        = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true}
 	TestJob          = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false}
+	SubmitHet        = Endpoint[HetRequest, SubmitResponse]{"POST", "/v1/jobs/submit-het", User, true}
+	TestHet          = Endpoint[HetRequest, TestResponse]{"POST", "/v1/jobs/test-het", User, false}
 	ListJobs         = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false}
 	WaitJob          = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false}
 	WhyJob           = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false}
@@ -88,6 +90,14 @@ type SubmitRequest struct {
 	Script cluster.BlobText `json:"script,omitempty"`
 	Env    cluster.BlobText `json:"env,omitempty"`
 	Key    string           `json:"key,omitempty"` // see cluster.Submit
+}
+
+// HetRequest asks for a heterogeneous job; its first component has the script.
+type HetRequest struct {
+	Specs  []cluster.JobSpec `json:"specs"`
+	Script cluster.BlobText  `json:"script,omitempty"`
+	Env    cluster.BlobText  `json:"env,omitempty"`
+	Key    string            `json:"key,omitempty"` // see cluster.Submit
 }
 
 // SubmitResponse names the job.
@@ -425,6 +435,8 @@ type NodeWork struct {
 	Jobs  []*cluster.Job   `json:"jobs"`
 	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
 	Peers []NodePeer `json:"peers,omitempty"`
+	// Sisters are other components of heterogeneous jobs: for the leader's first node all, for others' first ones the leader.
+	Sisters []*cluster.Job `json:"sisters,omitempty"`
 	// Reboot is the restart of the node's machine that is due.
 	Reboot *Reboot `json:"reboot,omitempty"`
 }
@@ -454,6 +466,9 @@ type StepRequest struct {
 	// Key is the caller's own name of this request: made again with the same key, after an answer was
 	// lost, it answers with the step that was created then.
 	Key string `json:"key,omitempty"`
+	// Plan places the step and starts nothing; with Keep a heterogeneous job's leader keeps its number.
+	Plan bool `json:"plan,omitempty"`
+	Keep bool `json:"keep,omitempty"`
 }
 
 // StepResponse describes the step that runs.

@@ -6,9 +6,12 @@ import (
 )
 
 // Ref names a job, some tasks of an array, or (with the array's id and no tasks) all of it.
+//
+// The leader of a heterogeneous job stands for all of it; with a part, that component alone.
 type Ref struct {
 	Job   JobID `json:"job"`
 	Tasks IDSet `json:"tasks,omitzero"`
+	Part  int   `json:"part,omitempty"` // one more than the component's offset
 }
 
 // maxSignals bounds the signals kept for delivery in one record.
@@ -22,10 +25,19 @@ func (t *tables) Find(r Ref) []*Job {
 			out = append(out, m)
 		}
 	}
-	if out == nil && r.Tasks.Empty() {
-		if j, ok := t.jobs.Get(r.Job); ok {
-			out = append(out, j)
-		}
+	if out != nil || !r.Tasks.Empty() {
+		return out
+	}
+	j, ok := t.jobs.Get(r.Job)
+	switch {
+	case !ok || r.Part > 0 && (j.Het == nil || j.Follows()):
+		return nil
+	case j.Het == nil || j.Follows():
+		return []*Job{j}
+	}
+	out = t.Components(j)
+	if r.Part > 0 {
+		out = slices.DeleteFunc(out, func(o *Job) bool { return o.Het.Offset != r.Part-1 })
 	}
 	return out
 }
@@ -92,9 +104,19 @@ func (c *Cancel) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := onlyWhole(jobs, c.Ref, func(j *Job) bool { return c.Sig == 0 && c.Step == nil && j.Phase <= Starting }); err != nil {
+		return nil, err
+	}
+	if c.Step != nil { // not every component need have a part in it
+		if with := t.having(jobs, *c.Step); len(with) > 0 {
+			jobs = with
+		} else {
+			jobs = jobs[:1]
+		}
+	}
 	var done []JobID
 	for _, j := range jobs {
-		if j.Phase == Ended || j.Phase == Ending && c.Sig == 0 && !j.RequeueAfter {
+		if j, _ = t.jobs.Get(j.ID); j.Phase == Ended || j.Phase == Ending && c.Sig == 0 && !j.RequeueAfter {
 			continue
 		}
 		n := *j
@@ -117,6 +139,16 @@ func (c *Cancel) apply(t *tx) (any, error) {
 		return nil, Errorf(Conflict, ErrFinished, "job %d has ended already", c.Ref.Job)
 	}
 	return done, nil
+}
+
+// having lists those of the jobs that have a step of this number.
+func (t *tables) having(jobs []*Job, step int) (out []*Job) {
+	for _, j := range jobs {
+		if _, ok := t.Step(StepID{j.ID, step}); ok {
+			out = append(out, j)
+		}
+	}
+	return out
 }
 
 func (t *tx) addSignal(n *Job, c *Cancel) error {
@@ -169,6 +201,9 @@ func (t *tx) ended(n *Job) {
 	if n.ArrayID != 0 && t.arrayOver(n.ArrayID) {
 		t.touch(slices.Collect(t.Members(n.ArrayID))...) // now their clocks start
 	}
+	if n.Het != nil && t.hetOver(n) {
+		t.touch(t.Components(n)...)
+	}
 }
 
 // endSteps closes the records of steps that nobody reported the end of.
@@ -206,6 +241,7 @@ func (c *Finish) apply(t *tx) (any, error) {
 	t.end(&n, how, why)
 	t.putJob(&n)
 	t.tell(&n)
+	t.endRest(&n)
 	return nil, nil
 }
 
@@ -270,6 +306,9 @@ func (c *Requeue) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if jobs[0].Follows() {
+		return nil, Errorf(Invalid, ErrHetLeader, "job %d is not the leader of heterogeneous job %d", jobs[0].ID, jobs[0].Het.ID)
+	}
 	for _, j := range jobs {
 		switch {
 		case j.Spec.Kind != Batch:
@@ -279,7 +318,7 @@ func (c *Requeue) apply(t *tx) (any, error) {
 			t.setHold(&n, HeldUser)
 			t.putJob(&n)
 			continue
-		case j.Phase == Pending && len(jobs) > 1:
+		case j.Phase == Pending && len(jobs) > 1 && (j.Het == nil || jobs[0].Phase != Pending):
 			continue // the rest of an array
 		case j.Phase == Pending:
 			return nil, Errorf(Conflict, ErrPending, "job %d is pending already", j.ID)
@@ -308,7 +347,8 @@ func (t *tx) requeued(n *Job) {
 		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
 	}
 	wasOver := n.Phase == Ended && n.ArrayID != 0 && t.arrayOver(n.ArrayID)
-	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Attempt: n.Attempt,
+	hetOver := n.Phase == Ended && n.Het != nil && t.hetOver(n)
+	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
 		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.effectiveLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
 		Preempt: n.Preempt, Evicted: n.Evicted}
 	if n.Preempt != nil { // the grace was that of the attempt
@@ -329,6 +369,9 @@ func (t *tx) requeued(n *Job) {
 	if wasOver { // the clocks of its other tasks stop
 		t.touch(slices.Collect(t.Members(n.ArrayID))...)
 	}
+	if hetOver {
+		t.touch(t.Components(n)...)
+	}
 }
 
 // Suspend stops running jobs and frees their CPUs, or with Resume continues them.
@@ -347,9 +390,12 @@ func (c *Suspend) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := onlyWhole(jobs, c.Ref, func(*Job) bool { return true }); err != nil {
+		return nil, err
+	}
 	for _, j := range jobs {
 		n := *j
-		if others := len(jobs) > 1; others && (c.Resume && n.Phase != Suspended || !c.Resume && n.Phase != Running) {
+		if others := len(jobs) > 1 && (j.Het == nil || j.Follows()); others && (c.Resume && n.Phase != Suspended || !c.Resume && n.Phase != Running) {
 			continue // another task of the array is meant
 		}
 		if c.Resume {

@@ -23,6 +23,8 @@ type Decision struct {
 	Evict     []JobID `json:"evict,omitempty"`
 	Partition string  `json:"partition,omitempty"`
 	Resume    bool    `json:"resume,omitempty"`
+	// With are the starts of the other components of a heterogeneous job, by offset: all of it starts or nothing does.
+	With []Decision `json:"with,omitempty"`
 }
 
 // Decide carries one cycle's decisions. Each is checked alone against the present state.
@@ -65,6 +67,14 @@ func (c *Decide) apply(t *tx) (any, error) {
 }
 
 func (t *tx) start(d Decision) error {
+	if j, ok := t.jobs.Get(d.Job); ok && j.Het != nil || len(d.With) > 0 {
+		return t.startSet(d)
+	}
+	return t.startOne(d)
+}
+
+// startOne starts one record: a job, a task of an array or a component of a heterogeneous job.
+func (t *tx) startOne(d Decision) error {
 	j, ok := t.jobs.Get(d.Job)
 	if !ok || j.Phase != Pending {
 		return Errorf(Conflict, ErrJobID, "job %d is not pending", d.Job)
@@ -192,6 +202,9 @@ func (c *Expire) apply(t *tx) (any, error) {
 			t.ended(&n)
 		} else {
 			t.tell(&n)
+		}
+		if c.Why != EndTimeLimit || !n.Follows() || j.Phase == Starting { // a component has a time limit of its own
+			t.endRest(&n)
 		}
 	}
 	return nil, nil

@@ -107,9 +107,7 @@ func (t *tables) parents(d Depend) (out []*Job) {
 		}
 	}
 	if out == nil && d.Task == TaskAny {
-		if j, ok := t.jobs.Get(d.Job); ok {
-			out = append(out, j)
-		}
+		return t.Find(Ref{Job: d.Job})
 	}
 	return out
 }
@@ -121,7 +119,7 @@ func (t *tables) judgeSingleton(j *Job) verdict {
 		if k.uid != j.Spec.UID || k.name != j.Spec.Name || k.id >= j.ID {
 			return false
 		}
-		if o, _ := t.jobs.Get(k.id); o.ArrayID == 0 || o.ArrayID != j.ArrayID {
+		if o, _ := t.jobs.Get(k.id); (o.ArrayID == 0 || o.ArrayID != j.ArrayID) && !o.partnerOf(j) {
 			v = unmet
 			return false
 		}
@@ -319,6 +317,9 @@ func (t *tx) wakeDependents(p *Job) {
 	if p.ArrayID != 0 && p.ArrayID != p.ID {
 		parents = append(parents, p.ArrayID)
 	}
+	if p.Follows() {
+		parents = append(parents, p.Het.ID)
+	}
 	if p.Phase == Ended {
 		parents = append(parents, 0) // 0 stands for singleton, which names no job
 	}
@@ -340,7 +341,7 @@ func (t *tx) wakeDependents(p *Job) {
 // names reports whether a dependency term of j speaks of p.
 func (j *Job) names(p *Job) bool {
 	for _, d := range j.Depends.Terms {
-		if d.Job != 0 && (d.Job == p.ID || d.Job == p.ArrayID) {
+		if d.Job != 0 && (d.Job == p.ID || d.Job == p.ArrayID || p.Het != nil && d.Job == p.Het.ID) {
 			return true
 		}
 	}

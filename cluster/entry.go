@@ -73,6 +73,8 @@ func newCommand(kind string) Command {
 		return &PutBlob{}
 	case "submit":
 		return &Submit{}
+	case "submit_het":
+		return &SubmitHet{}
 	case "update":
 		return &UpdateJob{}
 	case "hold":
@@ -149,7 +151,7 @@ func Kinds() []string {
 		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
 		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate",
 		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due",
-		"reservation_put", "reservation_drop", "reservations_due", "account", "decay", "top"}
+		"reservation_put", "reservation_drop", "reservations_due", "account", "decay", "top", "submit_het"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

@@ -74,6 +74,9 @@ const (
 	ErrAccount       ErrKind = "account"
 	ErrQOS           ErrKind = "qos"
 	ErrJobsActive    ErrKind = "jobs_active"
+	ErrHetPart       ErrKind = "het_component" // only the whole heterogeneous job
+	ErrHetLeader     ErrKind = "het_leader"    // only its leader
+	ErrHetSize       ErrKind = "het_size"
 	ErrPolicy        ErrKind = "policy" // a limit of an association or QOS
 )
 

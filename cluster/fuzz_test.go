@@ -146,6 +146,16 @@ func (r *source) command(s *State) Command {
 		return &PutBlob{Hash: HashBlob(text), Text: text}
 	case "submit":
 		return &Submit{Spec: r.spec(s.Now)}
+	case "submit_het":
+		c := &SubmitHet{}
+		for range 1 + r.n(3) {
+			one := r.spec(s.Now)
+			if len(c.Specs) > 0 {
+				one.UID, one.Kind, one.Script = c.Specs[0].UID, c.Specs[0].Kind, ""
+			}
+			c.Specs = append(c.Specs, one)
+		}
+		return c
 	case "update":
 		d, limit, n := r.depends(), r.span(), r.n(4)
 		p := Patch{}

@@ -222,6 +222,7 @@ func keptAt(at string, old, now any) error {
 func goldenStory(t *testing.T) [][]byte {
 	w := newWorld(t, 3)
 	goldenTrust(w)
+	goldenHet(w)
 	goldenJobs(w)
 	goldenNodes(w)
 	goldenAccounts(w)
@@ -409,4 +410,15 @@ func goldenPreempt(w *world) {
 	w.want(kind, Pending)
 	w.want(gone, Ended)
 	w.want(asleep, Running)
+}
+
+func goldenHet(w *world) {
+	lead := w.submitHet(3, nil)
+	w.startHet(lead, 4)
+	w.ok(alice, &Cancel{Ref: Ref{Job: lead + 2}})
+	w.ok(alice, &Requeue{Ref: Ref{Job: lead}})
+	for k := range 3 {
+		w.report(nodeName(k), lead+JobID(k), NodeDone)
+	}
+	w.ok(alice, &HoldJobs{Ref: Ref{Job: lead, Part: 2}, Hold: HeldUser})
 }

@@ -8,6 +8,9 @@ import (
 
 // HistoryFilter selects jobs of the past by what they asked for and got; empty fields select all.
 type HistoryFilter struct {
+	// WholeHet: all components of a heterogeneous job of which one is named, or with false only those named; nil: all
+	// where the leader is.
+	WholeHet    *bool     `json:"whole_het,omitempty"`
 	Groups      []uint32  `json:"groups,omitempty"`
 	WCKeys      []string  `json:"wckeys,omitempty"`
 	Constraints []string  `json:"constraints,omitempty"` // all of them

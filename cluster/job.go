@@ -143,6 +143,8 @@ type Job struct {
 	ArrayID JobID `json:"array_id,omitempty"`
 	Task    int   `json:"task"`
 	Tasks   IDSet `json:"tasks,omitzero"`
+	// Het: it is a component of a heterogeneous job.
+	Het *HetPart `json:"het,omitempty"`
 
 	Held         Hold       `json:"held,omitempty"`
 	HeldWhy      Reason     `json:"held_why,omitempty"`
@@ -220,7 +222,7 @@ func (j *Job) OwnSteps() (out []*Step) {
 		}
 		out = append(out, s)
 	}
-	if j.Spec.Kind == Batch && j.Phase != Ended {
+	if j.RunsScript() && j.Phase != Ended {
 		out = append(out, own(BatchStep, "batch", j.Alloc.Shares[:1]))
 	}
 	return out

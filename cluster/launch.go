@@ -11,6 +11,7 @@ import (
 // compute its environment and file names. Step is nil for a batch script.
 type Launch struct {
 	Job       *Job
+	Sisters   []*Job // the other components of a heterogeneous job, for its script
 	Config    *Config
 	Inventory *Inventory // of this node
 	Node      NodeName
@@ -49,7 +50,8 @@ const (
 
 // LaunchLimit is until when the job's nodes must have confirmed it, zero if it is not about to begin.
 func (j *Job) LaunchLimit(c *Config) time.Time {
-	if j.Phase != Starting || c.LaunchTimeout == 0 || c.Prolog != "" && c.PrologTimeout == 0 {
+	if j.Phase != Starting || c.LaunchTimeout == 0 || len(j.Waiting) == 0 || // it may wait for other components
+		c.Prolog != "" && c.PrologTimeout == 0 {
 		return time.Time{}
 	}
 	limit := c.LaunchTimeout
@@ -95,6 +97,7 @@ func (t *tx) unconfirmed(n *Job) {
 	t.takeBack(n, silent, fmt.Sprintf("not confirmed within %v", t.config.LaunchTimeout))
 	t.putJob(n)
 	t.tell(n)
+	t.endRest(n)
 	for _, name := range silent {
 		t.drain(name, launchUnconfirmed)
 		j, _ := t.jobs.Get(n.ID)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -272,6 +273,13 @@ type Meter struct {
 // Meter makes one for a pass at a time.
 func (t *tables) Meter(now time.Time) *Meter {
 	return &Meter{t: t, now: now, gates: map[gateKey]*gate{}, started: map[scope]*tally{}, minutes: map[scope][]Amount{}}
+}
+
+// Fork is a meter that counts on from here by itself: to try what several starts would come to.
+func (m *Meter) Fork() *Meter {
+	f := *m
+	f.started, f.minutes = maps.Clone(m.started), maps.Clone(m.minutes)
+	return &f
 }
 
 // Off reports whether there are no limits at all.

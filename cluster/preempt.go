@@ -169,7 +169,7 @@ func (t *tables) Preempts(j *Job, part *Partition, v *Job, now time.Time) Preemp
 		return PreemptOff
 	}
 	switch {
-	case mode == PreemptSuspend && v.Phase != Running:
+	case mode == PreemptSuspend && (v.Phase != Running || v.Het != nil): // its other components would run on
 		return PreemptOff
 	case mode != PreemptSuspend && t.PreemptEligible(v).After(now):
 		return PreemptOff
@@ -249,16 +249,21 @@ func (t *tx) preempt(d Decision) error {
 	if !ok || !slices.Contains(j.Spec.Partitions, d.Partition) {
 		return Errorf(Conflict, ErrPartition, "job %d does not ask for partition %s", d.Job, d.Partition)
 	}
+	var left []*Job
 	for _, id := range d.Evict {
 		v, ok := t.jobs.Get(id)
 		if !ok {
 			return Errorf(Conflict, ErrJobID, "job %d does not exist", id)
+		}
+		if slices.ContainsFunc(left, func(o *Job) bool { return o.partnerOf(v) }) {
+			continue // it left with another component
 		}
 		mode := t.Preempts(j, part, v, t.at)
 		if mode == PreemptOff {
 			return Errorf(Conflict, ErrBusy, "job %d need not make room for job %d", id, d.Job)
 		}
 		t.leave(v, d.Job, mode)
+		left = append(left, v)
 	}
 	t.wait(d)
 	j, _ = t.jobs.Get(d.Job)
@@ -285,6 +290,9 @@ func (t *tx) leave(v *Job, by JobID, mode PreemptMode) {
 	}
 	t.putJob(&n)
 	t.tell(&n)
+	if n.Phase == Ending {
+		t.endRest(&n)
+	}
 }
 
 // preempted ends a job's attempt because it makes room.

@@ -86,7 +86,11 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 			return
 		}
 		n.Waiting = without(n.Waiting, node)
-		if len(n.Waiting) == 0 {
+		switch {
+		case len(n.Waiting) > 0:
+		case n.Het != nil:
+			t.confirmed(&n)
+		default:
 			n.Phase = Running
 		}
 	case BatchOver:
@@ -123,6 +127,9 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 	}
 	t.putJob(&n)
 	t.tell(&n)
+	if n.Phase == Ending && old.Phase != Ending {
+		t.endRest(&n)
+	}
 }
 
 func (t *tx) batchOver(n *Job, u Update) {
@@ -170,7 +177,8 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 // lost deals with a job one of whose nodes is gone.
 func (t *tx) lost(n *Job, node NodeName) {
 	requeue := n.Spec.Kind == Batch && n.Spec.Requeue != nil && *n.Spec.Requeue
-	if n.Phase != Ending {
+	lives := n.Phase != Ending
+	if lives {
 		n.RequeueAfter = requeue
 		t.end(n, NodeFailed, EndNodeDown)
 	}
@@ -179,6 +187,9 @@ func (t *tx) lost(n *Job, node NodeName) {
 	t.doneOn(&c, node)
 	if c.Phase == Ending {
 		t.tell(&c) // its other nodes must hear of it
+	}
+	if lives {
+		t.endRest(n)
 	}
 }
 

@@ -116,7 +116,7 @@ func Decode(r io.Reader) (*State, error) {
 	}
 	s.tally()
 	for _, j := range jobs { // an array's clocks depend on all its records
-		if j.Phase == Ended && j.ArrayID != 0 {
+		if j.Phase == Ended && (j.ArrayID != 0 || j.Het != nil) {
 			s.unindex(j)
 			s.index(j)
 		}

@@ -288,6 +288,19 @@ type StepSpec struct {
 	SrunHost       string        `json:"srun_host,omitempty"`
 	SrunPID        int           `json:"srun_pid,omitempty"`
 	SubmitLine     string        `json:"submit_line,omitempty"`
+	World          *StepWorld    `json:"world,omitempty"`
+}
+
+// StepWorld is the whole of a step of a heterogeneous job, of which each component has its part as a step of its own.
+type StepWorld struct {
+	Job    JobID   `json:"job"`    // the leader
+	Number int     `json:"number"` // of the step, in every component
+	Size   int     `json:"size"`   // components of the job
+	Rank   int     `json:"rank"`   // of the first task of this part
+	Node   int     `json:"node"`   // number of the first node of this part
+	Tasks  int     `json:"tasks"`
+	Shares []Share `json:"shares"` // the step's, by name of the node
+	Given  []Share `json:"given"`  // the jobs' on these nodes
 }
 
 // Winsize is a terminal's size in characters.

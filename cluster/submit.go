@@ -91,24 +91,32 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range []BlobHash{spec.Script, spec.Env} {
-		if err := t.refBlob(h, 1); err != nil {
-			return nil, err
-		}
-	}
-	id := t.allotID()
-	j := &Job{ID: id, Key: c.Key, Spec: &spec, Task: TaskAny, Submitted: t.at, Limit: t.effectiveLimit(&spec)}
+	j := &Job{ID: t.allotID(), Key: c.Key}
 	if spec.Array != nil {
-		j.ArrayID, j.Tasks = id, spec.Array.Tasks
+		j.ArrayID, j.Tasks = j.ID, spec.Array.Tasks
 	}
-	if a, ok := t.assocFor(&spec); ok {
-		j.Assoc = a.ID
-	}
-	if err := t.admitLimits(j); err != nil && c.Dead == "" {
+	if err := t.enter(j, &spec, c.Dead); err != nil {
 		return nil, err
 	}
-	if c.Dead != "" {
-		j.Phase, j.Outcome, j.EndReason, j.Ended, j.Eligible = Ended, Failed, c.Dead, t.at, t.at
+	return j.ID, nil
+}
+
+// enter puts a record of an admitted job into the queue, or with a reason among those that have ended.
+func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
+	for _, h := range []BlobHash{spec.Script, spec.Env} {
+		if err := t.refBlob(h, 1); err != nil {
+			return err
+		}
+	}
+	j.Spec, j.Task, j.Submitted, j.Limit = spec, TaskAny, t.at, t.effectiveLimit(spec)
+	if a, ok := t.assocFor(spec); ok {
+		j.Assoc = a.ID
+	}
+	if err := t.admitLimits(j); err != nil && dead == "" {
+		return err
+	}
+	if dead != "" {
+		j.Phase, j.Outcome, j.EndReason, j.Ended, j.Eligible = Ended, Failed, dead, t.at, t.at
 		j.Exit.Code = 1
 	} else {
 		if spec.Hold {
@@ -120,7 +128,7 @@ func (c *Submit) apply(t *tx) (any, error) {
 	t.rank(j)
 	t.putJob(j)
 	t.tell(j)
-	return id, nil
+	return nil
 }
 
 // allotID takes the next free number of the one counter for jobs, tasks and arrays.

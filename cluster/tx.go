@@ -185,7 +185,7 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 	case Suspended:
 		at[0] = j.Preempt.until()
 	case Ended:
-		if j.ArrayID == 0 || t.arrayOver(j.ArrayID) {
+		if (j.ArrayID == 0 || t.arrayOver(j.ArrayID)) && t.hetOver(j) {
 			at[0] = j.Ended.Add(t.config.MinJobAge)
 		}
 	}

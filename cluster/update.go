@@ -160,7 +160,7 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	}
 	if p.Depends != nil {
 		for _, d := range p.Depends.Terms {
-			if d.Job != 0 && (d.Job == n.ID || d.Job == n.ArrayID) {
+			if d.Job != 0 && (d.Job == n.ID || d.Job == n.ArrayID || n.Het != nil && d.Job >= n.Het.ID && d.Job <= n.Het.Last()) {
 				return Errorf(Invalid, ErrDependency, "job %d can not wait for itself", n.ID)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 // partition, or to anything that is not watched here - the pass is a full one.
 type Scheduler struct {
 	last *cycle // nil: nothing is known
-	most int    // records looked at in one cycle; 0: maxLooked
+	most int    // records looked at in one cycle; 0: see depth
 }
 
 // Bounds of what is looked at again; beyond them a full pass is as quick.
@@ -42,7 +42,7 @@ func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.De
 		}
 	}
 	c := newCycle(snap, now)
-	c.pass(cmp.Or(s.most, maxLooked))
+	c.pass(cmp.Or(s.most, c.depth()))
 	if c.keeps() {
 		s.last = c
 	}
@@ -56,9 +56,14 @@ func fickle(j *cluster.Job, now time.Time) bool {
 		s.Array != nil && s.Array.Limit > 0
 }
 
+// steady reports whether the cluster is one whose cycles may go on from each other.
+func (c *cycle) steady() bool {
+	return !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && c.limits.Off() && len(c.s.Reservations()) == 0
+}
+
 // keeps reports whether the next cycle can go on from this one.
 func (c *cycle) keeps() bool {
-	if c.responsive && (c.binding() || c.tiers()) || c.s.Config().ReserveAge != nil || c.evict != nil || !c.limits.Off() || len(c.s.Reservations()) > 0 || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
+	if !c.steady() || c.het || c.responsive && c.binding() || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
 		return false
 	}
 	for _, j := range c.waiting {
@@ -131,6 +136,9 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 	for id := range r.asks {
 		was, _ := r.old.Job(id)
 		is, _ := r.s.Job(id)
+		if is != nil && is.Het != nil && is.Phase == cluster.Pending {
+			return false
+		}
 		if runs(was) || runs(is) {
 			r.live = true
 			r.shake(is)

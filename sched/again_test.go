@@ -20,6 +20,7 @@ type history struct {
 	starts int // in these
 	judge  Judge
 	seen   []cluster.JobID
+	hets   bool // there are heterogeneous jobs
 }
 
 func newHistory(t *testing.T, r *rand.Rand) *history {
@@ -28,7 +29,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	if r.IntN(2) == 0 {
 		parts = append(parts, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{nodeName(0), nodeName(1)}, State: cluster.PartitionUp, PriorityTier: r.IntN(2)})
 	}
-	h := &history{bed: newBed(t, nodes, parts...), r: r}
+	h := &history{bed: newBed(t, nodes, parts...), r: r, hets: r.IntN(3) == 0}
 	if r.IntN(2) == 0 {
 		h.again.most = 3 + r.IntN(20)
 	}
@@ -48,6 +49,15 @@ func (h *history) step() {
 		h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c})
 	}
 	switch k := r.IntN(20); {
+	case k < 9 && h.hets && r.IntN(10) == 0:
+		c := &cluster.SubmitHet{}
+		for range 2 + r.IntN(3) {
+			s := &cluster.JobSpec{Name: "h", User: "u"}
+			h.randomJob(s)
+			s.UID, s.Kind, s.Array = 1, cluster.Batch, nil
+			c.Specs = append(c.Specs, s)
+		}
+		h.seen = append(h.seen, h.do(c).(cluster.JobID))
 	case k < 9 || len(h.seen) == 0:
 		for range 1 + r.IntN(3) {
 			h.seen = append(h.seen, h.submit(h.randomJob))
@@ -130,7 +140,8 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 // decide compares the two, and carries out what they decide, or at times loses a part of it.
 func (h *history) decide() bool {
 	snap := h.s.Snapshot()
-	want, last := newCycle(snap, h.now).pass(cmp.Or(h.again.most, maxLooked)), h.again.last
+	full, last := newCycle(snap, h.now), h.again.last
+	want := full.pass(cmp.Or(h.again.most, full.depth()))
 	got := h.again.Schedule(snap, h.now)
 	spec := cluster.JobSpec{Partitions: []string{"main"}}
 	h.randomJob(&spec)
@@ -167,6 +178,10 @@ func dump(ds []cluster.Decision) (out []string) {
 			alloc = fmt.Sprintf("%+v", d.Start.Shares)
 			d.Start = nil
 		}
+		for _, w := range d.With {
+			alloc += fmt.Sprintf(" %d %+v", w.Job, w.Start.Shares)
+		}
+		d.With = nil
 		out = append(out, fmt.Sprintf("%+v %s\n", d, alloc))
 	}
 	return out

@@ -65,6 +65,9 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 		}
 	}
 	e.preemption(c, j)
+	if j.Het != nil {
+		e.together(s, now, j)
+	}
 	if st := forecastOf(s, now, id); st.At.After(now) {
 		e.StartsAt, e.Nodes = st.At, st.Nodes()
 	}

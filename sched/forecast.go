@@ -42,7 +42,11 @@ func Forecast(s *cluster.Snapshot, now time.Time) map[cluster.JobID]Start {
 }
 
 func forecastOf(s *cluster.Snapshot, now time.Time, id cluster.JobID) Start {
-	return newForecast(s, now).run(id)[id]
+	upTo := id
+	if j, ok := s.Job(id); ok && j.Het != nil {
+		upTo = j.Het.ID
+	}
+	return newForecast(s, now).run(upTo)[id]
 }
 
 // Test says when and where a job would start if it were submitted now (--test-only), and which number it would get.
@@ -54,6 +58,26 @@ func Test(s *cluster.Snapshot, now time.Time, by cluster.Identity, spec *cluster
 		return Start{}, 0, err
 	}
 	return forecastOf(next, now, id.(cluster.JobID)), id.(cluster.JobID), nil
+}
+
+// TestHet is Test for the components of a heterogeneous job; its number is the leader's.
+func TestHet(s *cluster.Snapshot, now time.Time, by cluster.Identity, specs []*cluster.JobSpec) (out []Start, lead cluster.JobID, err error) {
+	c := &cluster.SubmitHet{}
+	for _, spec := range specs {
+		one := *spec
+		one.Hold = false
+		c.Specs = append(c.Specs, &one)
+	}
+	next, id, err := s.Try(now, by, c)
+	if err != nil {
+		return nil, 0, err
+	}
+	lead = id.(cluster.JobID)
+	starts := newForecast(next, now).run(lead)
+	for k := range specs {
+		out = append(out, starts[lead+cluster.JobID(k)])
+	}
+	return out, lead, nil
 }
 
 // forecast is a cycle and what it has brought.
@@ -115,6 +139,10 @@ func (f *forecast) consider(j *cluster.Job, must bool) {
 }
 
 func (f *forecast) note(j *cluster.Job, must bool, look func()) {
+	if j.Het != nil {
+		f.noteSet(j, must, look)
+		return
+	}
 	out, heads, blocked := len(f.out), len(f.heads), len(f.blocked)
 	if look(); len(f.blocked) > blocked {
 		return // it is looked at again
@@ -156,11 +184,7 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 	default:
 		return nil
 	}
-	ends := append(slices.Clone(f.timeline()), release{at: from})
-	for _, t := range f.taken {
-		ends = append(ends, release{at: t.to})
-	}
-	slices.SortStableFunc(ends, func(a, b release) int { return a.at.Compare(b.at) })
+	ends := f.moments(from)
 	for _, own := range f.coming(j) {
 		for _, name := range j.Spec.Partitions {
 			p, ok := f.s.Partition(name)
@@ -184,6 +208,16 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 		}
 	}
 	return best
+}
+
+// moments are the times from which on more may be free, and one of the caller's.
+func (f *forecast) moments(from time.Time) []release {
+	ends := append(slices.Clone(f.timeline()), release{at: from})
+	for _, t := range f.taken {
+		ends = append(ends, release{at: t.to})
+	}
+	slices.SortStableFunc(ends, func(a, b release) int { return a.at.Compare(b.at) })
+	return ends
 }
 
 // coming lists the reservations that a job may run in, now or once they begin, as parts does.

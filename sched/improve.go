@@ -39,7 +39,7 @@ type improver struct {
 // partitions its user may use.
 func Changes(s *cluster.Snapshot, now time.Time, id cluster.JobID, may func(*cluster.Partition) bool) []Change {
 	j, ok := s.Job(id)
-	if !ok || j.Phase != cluster.Pending {
+	if !ok || j.Phase != cluster.Pending || j.Het != nil { // its other components would have to start sooner, too
 		return nil
 	}
 	im := &improver{s: s, now: now, job: j, base: forecastOf(s, now, id), left: maxTrials}

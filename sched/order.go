@@ -30,9 +30,10 @@ const (
 
 // blocked is a job that could start nowhere, its place among those looked at, and the questions that no limit keeps it from.
 type blocked struct {
-	job  *cluster.Job
-	at   int
-	open []*question
+	job   *cluster.Job
+	at    int
+	open  []*question
+	parts []*part // of a heterogeneous job
 }
 
 // turn is a job of one tier, and its place among those looked at.
@@ -70,7 +71,7 @@ func (c *cycle) waited(j *cluster.Job) time.Duration {
 
 // ahead reports whether each of the job's partitions has a job for which nodes are kept free, or which is the first in line.
 func (c *cycle) ahead(j *cluster.Job) bool {
-	for _, name := range j.Spec.Partitions {
+	for _, name := range c.partitions(j) {
 		if p, ok := c.s.Partition(name); ok && c.waiting[p] == nil {
 			return false
 		}
@@ -111,7 +112,11 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 				level = p.Tier()
 			}
 		}
-		share := rank.Share(j)
+		if j.Follows() { // its leader's turn is its own
+			c.het = true
+			continue
+		}
+		share := c.share(rank, j)
 		c.drain = min(c.drain+drains(j, share), longestQueue)
 		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain,
 			merit: c.merit(j, share)})

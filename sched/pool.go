@@ -283,7 +283,8 @@ type reservation struct {
 	alloc *cluster.Alloc // as it would be then
 	// beside is what those nodes will have left beside it, for jobs that will still run then.
 	beside map[int]*rest
-	spent  bool // less of it than when it was planned
+	spent  bool    // less of it than when it was planned
+	parts  []*part // of a heterogeneous job, whose start this is
 }
 
 // newReservation keeps an allocation of a pool, which stays as it is.

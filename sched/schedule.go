@@ -11,10 +11,11 @@ import (
 
 // Bounds of one cycle.
 const (
-	maxStarts = 512    // starts in one Decide; the next cycle follows at once
-	maxLooked = 10_000 // pending records looked at in one cycle
-	maxHeads  = 64     // reservations: one a partition at most, and one for each job that others leave for
-	maxRooms  = 16     // jobs that make others leave; the next cycle follows at once
+	maxStarts = 512     // starts in one Decide; the next cycle follows at once
+	maxLooked = 10_000  // pending records looked at in one cycle
+	maxWide   = 100_000 // where the next cycles look only at what has changed
+	maxHeads  = 64      // reservations: one a partition at most, and one for each job that others leave for
+	maxRooms  = 16      // jobs that make others leave; the next cycle follows at once
 )
 
 // cycle is the working state of one pass.
@@ -45,6 +46,7 @@ type cycle struct {
 	rounds int             // how often it was gone on from, see Scheduler
 	users  bool            // some job's nodes depend on whose it is
 	known  bool            // the job at hand was looked at before
+	het    bool            // there are heterogeneous jobs
 
 	responsive bool          // the order of turns
 	turn       turn          // of the job at hand
@@ -66,7 +68,16 @@ func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 // Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline, 6 preempt. Jobs of one shape
 // are one question: what does not fit once is not tried again in the cycle.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
-	return newCycle(s, now).pass(maxLooked)
+	c := newCycle(s, now)
+	return c.pass(c.depth())
+}
+
+// depth is how many records of the queue are looked at.
+func (c *cycle) depth() int {
+	if c.steady() {
+		return maxWide
+	}
+	return maxLooked
 }
 
 // pass looks at so many records of the queue.
@@ -102,6 +113,10 @@ func (c *cycle) inOrder(most int) {
 func (c *cycle) consider(j *cluster.Job) {
 	if c.evict != nil {
 		c.goOn(j)
+	}
+	if j.Het != nil {
+		c.set(j)
+		return
 	}
 	if fickle(j, c.now) {
 		c.fickle = append(c.fickle, j.ID)
@@ -207,7 +222,7 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	if c.makeRoom(j, open) { // 6
 		return false
 	}
-	if b := (blocked{j, c.turn.at, open}); !c.responsive || c.binds(j, c.turn.patience) && !c.ahead(j) {
+	if b := (blocked{job: j, at: c.turn.at, open: open}); !c.responsive || c.binds(j, c.turn.patience) && !c.ahead(j) {
 		c.line(b)
 	} else {
 		b.open = slices.Clone(open)
@@ -218,6 +233,10 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 
 // line records why a job that could start nowhere waits, and when it is planned to start.
 func (c *cycle) line(b blocked) {
+	if b.parts != nil {
+		c.lineSet(b)
+		return
+	}
 	why, head := c.reserve(b.job, b.open)
 	note := ""
 	if len(c.reserved) > 0 {

@@ -125,7 +125,7 @@ var sacctRows = []sacctOption{
 	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations", Meta: "list", Ignored: "associations come with accounting"},
 	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = splitList(v); return nil }},
-	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Help: "heterogeneous jobs: no effect", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Meta: "yes|no", Help: "all components of a heterogeneous job, or only those named", Set: setWholeHet},
 	{Long: "allocations", Short: 'X', On: opt.Sacct, Help: "only the jobs, no steps", Set: func(o *sacctOptions, _ string) error { o.jobsOnly = true; return nil }},
 	{Long: "verbose", Short: 'v', On: opt.Sacct, Help: "more messages", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Sacct, Group: opt.HelpGroup, Help: "print the version"},
@@ -151,6 +151,16 @@ func setSacctJobs(o *sacctOptions, v string) error {
 	return nil
 }
 
+// setWholeHet reads --whole-hetjob[=yes|no].
+func setWholeHet(o *sacctOptions, v string) error {
+	whole := v == "" || strings.EqualFold(v, "yes")
+	if !whole && !strings.EqualFold(v, "no") {
+		return opt.Errorf(opt.CodeError, "sacct: error: Invalid --whole-hetjob value: %s", v)
+	}
+	o.query.WholeHet = &whole
+	return nil
+}
+
 // sacctStep reads the step of JOB.STEP: a number, batch or extern.
 func sacctStep(w string) (step int, ok bool) {
 	_, name, has := strings.Cut(w, ".")
@@ -166,7 +176,7 @@ func sacctStep(w string) (step int, ok bool) {
 // shows reports whether a row is one that -j names: all of a job, or single steps of it.
 func (o *sacctOptions) shows(r *acctRow) bool {
 	named := func(ref cluster.Ref) bool {
-		return ref.Job == r.ID && ref.Tasks.Empty() || ref.Job == r.ArrayID && (ref.Tasks.Empty() || ref.Tasks.Has(r.Task))
+		return ref.Names(r.Job)
 	}
 	return len(o.steps) == 0 || slices.ContainsFunc(o.wholes, named) || slices.ContainsFunc(o.steps, func(t target) bool {
 		return named(t.ref) && r.step != nil && r.step.ID.Step == *t.step
@@ -580,7 +590,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 	return map[string]any{
 		"job_id": r.ID, "name": r.Spec.Name, "user": r.Spec.User, "group": r.group(), "account": r.Spec.Account,
 		"partition": strings.Join(r.partitions(), ","), "qos": r.Spec.QOS, "cluster": r.v.clusterName(), "nodes": r.nodeText(),
-		"allocation_nodes": r.nodeCount(), "array": array, "exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
+		"allocation_nodes": r.nodeCount(), "array": array, "het": map[string]any{"job_id": hetOf(&r.jobRow).ID, "job_offset": hetOf(&r.jobRow).Offset}, "exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
 		"state": map[string]any{"current": []string{stateOf(r.Job).long}, "reason": r.whyText()},
 		"time": map[string]any{"submission": unix(r.Submitted), "eligible": unix(r.Job.Eligible), "start": unix(r.Job.Started),
 			"end": unix(r.Job.Ended), "elapsed": int64(r.elapsed() / time.Second),

@@ -160,6 +160,11 @@ func (s *Sys) allocEnv(job *cluster.Job) []string {
 	if err == nil {
 		cfg = &resp.Config
 	}
+	if job.Het != nil {
+		if resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: job.ID}}}); err == nil && len(resp.Jobs) == job.Het.Size {
+			return env.HetAllocation(&cluster.Launch{Job: job, Config: cfg, Daemon: s.Getenv("MUSTER_SOCKET"), Sisters: resp.Jobs[1:]})
+		}
+	}
 	l := &cluster.Launch{Job: job, Config: cfg, Inventory: &cluster.Inventory{}, Node: job.Alloc.Shares[0].Node,
 		Daemon: s.Getenv("MUSTER_SOCKET"), Ranks: make([][]int, len(job.Alloc.Shares))}
 	return append(env.Allocation(l), "SLURM_JOB_START_TIME="+strconv.FormatInt(job.Started.Unix(), 10))

@@ -24,12 +24,12 @@ func runSbatch(sys *Sys, argv []string) int {
 		return code
 	}
 	if r.Client.TestOnly {
-		return sys.testOnly(q)
+		return sys.testOnly(r, q)
 	}
-	resp, err := submit(sys, q)
+	resp, err := sys.submitAll(r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		sys.beforeRefusal(err, &r.Job)
+		sys.beforeRefusal(err, r.about(err))
 		if isKind(err, cluster.ErrGRES) {
 			return sys.fail("%s", text)
 		}
@@ -52,17 +52,36 @@ const submitAgain = 10 * time.Second
 
 // submit hands a job over. If the daemon dies before it has answered, the same submission is made
 // again: its key keeps it from becoming two jobs.
-func submit(s *Sys, q api.SubmitRequest) (api.SubmitResponse, error) {
-	q.Key = s.requestKey()
-	resp, err := call(s, api.SubmitJob, q)
+func submit[Q any](s *Sys, to api.Endpoint[Q, api.SubmitResponse], q Q) (api.SubmitResponse, error) {
+	resp, err := call(s, to, q)
 	if errors.Is(err, api.ErrNotSent) {
 		return resp, err // nobody is there
 	}
 	for end := time.Now().Add(submitAgain); errors.Is(err, api.ErrUnreachable) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond)
-		resp, err = call(s, api.SubmitJob, q)
+		resp, err = call(s, to, q)
 	}
 	return resp, err
+}
+
+// submitAll hands over a job with all of its components.
+func (s *Sys) submitAll(r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
+	q.Key = s.requestKey()
+	if len(r.Parts) == 0 {
+		return submit(s, api.SubmitJob, q)
+	}
+	return submit(s, api.SubmitHet, s.hetRequest(r, q))
+}
+
+// hetRequest is the request for a heterogeneous job; q is that for its first component.
+func (s *Sys) hetRequest(r *Request, q api.SubmitRequest) api.HetRequest {
+	out := api.HetRequest{Specs: []cluster.JobSpec{q.Spec}, Script: q.Script, Env: q.Env, Key: q.Key}
+	for _, p := range r.Parts {
+		s.settle(p)
+		p.Job.UID, p.Job.GID = q.Spec.UID, q.Spec.GID
+		out.Specs = append(out.Specs, p.Job)
+	}
+	return out
 }
 
 // requestKey names one request of this process.
@@ -84,6 +103,22 @@ func (s *Sys) notes(r *Request) {
 // submission is the request for a new job.
 func (s *Sys) submission(r *Request) (api.SubmitRequest, int) {
 	j := &r.Job
+	s.settle(r)
+	q := api.SubmitRequest{Script: r.Script}
+	if j.Kind == cluster.Batch {
+		env, err := JobEnviron(r, s.Environ)
+		if err != nil {
+			return q, s.usage(err)
+		}
+		q.Env = env
+	}
+	q.Spec = *j
+	return q, 0
+}
+
+// settle fills in what a job's request says by where and how it was made.
+func (s *Sys) settle(r *Request) {
+	j := &r.Job
 	if j.Kind == cluster.Batch && j.Stdout == "" {
 		j.Stdout = "slurm-%j.out"
 		if j.Array != nil {
@@ -97,16 +132,6 @@ func (s *Sys) submission(r *Request) (api.SubmitRequest, int) {
 	if id := r.Client.GID; id != nil {
 		j.GID = *id
 	}
-	q := api.SubmitRequest{Script: r.Script}
-	if j.Kind == cluster.Batch {
-		env, err := JobEnviron(r, s.Environ)
-		if err != nil {
-			return q, s.usage(err)
-		}
-		q.Env = env
-	}
-	q.Spec = *j
-	return q, 0
 }
 
 // beforeRefusal prints what Slurm says before some refusals.
@@ -121,11 +146,17 @@ func (s *Sys) beforeRefusal(err error, spec *cluster.JobSpec) {
 }
 
 // testOnly says when and where the job would start, on stderr as Slurm does.
-func (s *Sys) testOnly(q api.SubmitRequest) int {
-	resp, err := call(s, api.TestJob, q)
+func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
+	var resp api.TestResponse
+	var err error
+	if len(r.Parts) == 0 {
+		resp, err = call(s, api.TestJob, q)
+	} else {
+		resp, err = call(s, api.TestHet, s.hetRequest(r, q))
+	}
 	if err != nil {
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, &q.Spec)
+		s.beforeRefusal(err, r.about(err))
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
 		return 1
 	}

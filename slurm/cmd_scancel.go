@@ -160,10 +160,17 @@ func runScancel(sys *Sys, argv []string) int {
 	return worst
 }
 
-// parseTarget reads 42, 42_3, 42_[1-3], 42.1.
+// parseTarget reads 42, 42_3, 42_[1-3], 42+1, 42.1.
 func parseTarget(w string) (t target, ok bool) {
 	job, step, hasStep := strings.Cut(w, ".")
 	base, tasks, hasTasks := strings.Cut(job, "_")
+	if lead, part, ok := strings.Cut(base, "+"); ok {
+		k, err := strconv.ParseUint(part, 10, 16)
+		if err != nil || hasTasks {
+			return t, false
+		}
+		base, t.ref.Part = lead, int(k)+1
+	}
 	id, err := strconv.ParseUint(base, 10, 32)
 	if err != nil || id == 0 {
 		return t, false
@@ -219,6 +226,12 @@ func (s *Sys) cancelOne(o *cancelOptions, t target) int {
 		q.Sig = 9
 	}
 	id := strconv.FormatUint(uint64(t.ref.Job), 10)
+	if t.ref.Part > 0 {
+		id += "+" + strconv.Itoa(t.ref.Part-1)
+	}
+	if t.ref.Part == 1 && t.step == nil { // the leader stands for all
+		q.Ref.Part = 0
+	}
 	if o.verbose > 0 && q.Sig == 0 {
 		s.say("Terminating job %s", id)
 	}

@@ -374,7 +374,7 @@ func (c *control) write(args []string) int {
 		return c.complain("scontrol: error: Invalid job id specified")
 	}
 	id := t.ref.Job
-	if !t.ref.Tasks.Empty() {
+	if !t.ref.Tasks.Empty() || t.ref.Part > 0 {
 		if resp, err := call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{t.ref}}); err == nil && len(resp.Jobs) > 0 {
 			id = resp.Jobs[0].ID
 		}
@@ -432,7 +432,7 @@ func (c *control) refs(args []string) (list []target, words []string, bad string
 				return nil, nil, w
 			}
 			for _, j := range resp.Jobs {
-				if j.Phase != cluster.Ended {
+				if j.Phase != cluster.Ended && !j.Follows() { // the leader stands for all
 					r := newRow(nil, j)
 					list, words = append(list, target{ref: ownRef(j)}), append(words, r.id())
 				}
@@ -489,6 +489,9 @@ func (c *control) requeue(args []string, hold bool) int {
 		return !ok && strings.EqualFold(a, "incomplete")
 	})
 	return c.each(args, "slurm_requeue error", func(r cluster.Ref) error {
+		if r.Part > 1 {
+			return cluster.Errorf(cluster.Invalid, cluster.ErrJobID, "only the leader can be requeued")
+		}
 		_, err := call(c.sys, api.RequeueJob, cluster.Requeue{Ref: r, Hold: hold, SpecialExit: special})
 		return err
 	})

@@ -127,6 +127,7 @@ func setQueueJobs(o *queueOptions, v string) error {
 		if !ok || t.step != nil {
 			return opt.Errorf(opt.CodeError, "error: Invalid job id: %s", w)
 		}
+		t.ref.Part = 0 // as Slurm does: all components
 		o.query.Refs = append(o.query.Refs, t.ref)
 	}
 	return nil
@@ -142,7 +143,7 @@ func setQueueSteps(o *queueOptions, v string) error {
 		if !ok || t.step == nil {
 			return opt.Errorf(opt.CodeError, "error: Invalid job_step id: %s.??", w)
 		}
-		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.ref.Job, Step: *t.step})
+		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.ref.One(), Step: *t.step})
 	}
 	return nil
 }
@@ -621,7 +622,7 @@ func (o *queueOptions) keepsStep(r *stepRow) bool {
 		return false
 	}
 	return len(o.query.Refs) == 0 || slices.ContainsFunc(o.query.Refs, func(ref cluster.Ref) bool {
-		return ref.Job == r.ID.Job && ref.Tasks.Empty() || ref.Job == r.job.ArrayID && (ref.Tasks.Empty() || ref.Tasks.Has(r.job.Task))
+		return ref.Names(r.job.Job)
 	})
 }
 

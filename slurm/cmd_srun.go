@@ -22,26 +22,26 @@ func runSrun(sys *Sys, argv []string) int {
 		return sys.usage(err)
 	}
 	sys.notes(r)
-	env, err := JobEnviron(r, sys.Environ)
-	if err != nil {
-		return sys.usage(err)
+	for _, p := range r.all() {
+		if p.Step.Env, err = JobEnviron(p, sys.Environ); err != nil {
+			return sys.usage(err)
+		}
 	}
-	r.Step.Env = env
 	if r.Client.TestOnly {
 		q, code := sys.submission(r)
 		if code != 0 {
 			return code
 		}
-		return sys.testOnly(q)
+		return sys.testOnly(r, q)
 	}
 	if r.Client.JobID != 0 {
-		return sys.step(r, cluster.JobID(r.Client.JobID))
+		return sys.stepOf(r, cluster.JobID(r.Client.JobID))
 	}
 	job, code := sys.allocate(r)
 	if code != 0 {
 		return code
 	}
-	rc := sys.step(r, job.ID)
+	rc := sys.stepOf(r, job.ID)
 	exit := cluster.ExitStatus{Code: rc}
 	if rc > 128 {
 		exit = cluster.ExitStatus{Signal: rc - 128}
@@ -59,10 +59,10 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 	if code != 0 {
 		return nil, code
 	}
-	resp, err := submit(s, q)
+	resp, err := s.submitAll(r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, &q.Spec)
+		s.beforeRefusal(err, r.about(err))
 		if s.Prog == "salloc" {
 			return nil, s.fail("Job submit/allocate failed: %s", text)
 		}
@@ -181,19 +181,30 @@ func (s *Sys) step(r *Request, id cluster.JobID) int {
 		sio.close()
 		return code
 	}
-	if err := sio.open(&resp); err != nil {
-		_, _ = call(s, api.SignalStep, api.StepSignal{ID: resp.Step.ID, Kill: true})
+	return s.follow(r, []api.StepResponse{resp}, sio)
+}
+
+// follow sees a step through that was created, in one part for each component that it runs on.
+func (s *Sys) follow(r *Request, made []api.StepResponse, sio *stepIO) int {
+	run := newStepRun(s, r, made, sio)
+	if err := sio.open(&run.resp); err != nil {
+		run.kill()
 		sio.close()
 		return s.fail("%v", err)
 	}
-	return newStepRun(s, r, resp, sio).run()
+	return run.run()
 }
 
 // daemonAway is how long srun waits for its node's daemon to come back.
 const daemonAway = 30 * time.Second
 
 func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
-	q := api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: s.requestKey()}
+	return s.createStepAs(r, api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: s.requestKey()})
+}
+
+// createStepAs makes a request for a step, and waits until its job has room for it.
+func (s *Sys) createStepAs(r *Request, q api.StepRequest) (api.StepResponse, int) {
+	id := q.Job
 	resp, err := call(s, api.CreateStep, q)
 	for end := time.Now().Add(daemonAway); isUnreachable(err) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond) // the node's daemon restarts: the job runs on meanwhile
@@ -301,7 +312,9 @@ type nodeEvent struct {
 type stepRun struct {
 	sys     *Sys
 	req     *Request
-	resp    api.StepResponse
+	resp    api.StepResponse // of all parts as one
+	parts   []cluster.StepID // one a component
+	first0  []int            // by node, the first rank of its part
 	io      *stepIO
 	streams []*stream.Stream
 	events  chan nodeEvent
@@ -322,13 +335,26 @@ type exitGroup struct {
 	rank cluster.IDSet
 }
 
-func newStepRun(s *Sys, r *Request, resp api.StepResponse, sio *stepIO) *stepRun {
-	run := &stepRun{sys: s, req: r, resp: resp, io: sio, events: make(chan nodeEvent, 16)}
-	for _, n := range resp.Nodes {
-		run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
-		run.streams = append(run.streams, stream.New(s.attach(resp.Step.ID, n.Node), 0))
+func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
+	run := &stepRun{sys: s, req: r, resp: api.StepResponse{Step: made[0].Step}, io: sio, events: make(chan nodeEvent, 16)}
+	run.resp.Step.Tasks = 0
+	for _, part := range made {
+		for _, n := range part.Nodes {
+			run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
+			run.streams = append(run.streams, stream.New(s.attach(part.Step.ID, n.Node), 0))
+			run.first0 = append(run.first0, run.resp.Step.Tasks)
+		}
+		run.parts, run.resp.Nodes = append(run.parts, part.Step.ID), append(run.resp.Nodes, part.Nodes...)
+		run.resp.Step.Tasks += part.Step.Tasks
 	}
 	return run
+}
+
+// signal tells all parts of the step something.
+func (run *stepRun) signal(what api.StepSignal) {
+	for _, what.ID = range run.parts {
+		_, _ = call(run.sys, api.SignalStep, what)
+	}
 }
 
 // freeTime is how long srun waits at its end for the step's resources to be free.
@@ -385,7 +411,9 @@ func (run *stepRun) run() int {
 		run.sys.say("Force Terminated StepId=%s", run.stepText())
 	}
 	if run.req.Client.JobID != 0 { // the next step of the job finds free what this one had
-		_, _ = call(run.sys, api.WaitStep, api.StepWait{ID: run.resp.Step.ID, Timeout: freeTime})
+		for _, id := range run.parts {
+			_, _ = call(run.sys, api.WaitStep, api.StepWait{ID: id, Timeout: freeTime})
+		}
 	}
 	run.script("epilog", run.req.Client.Epilog)
 	return run.worst
@@ -474,12 +502,12 @@ func (run *stepRun) exit(e nodeEvent) {
 		run.killed = true
 		run.tellExits()
 		run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
-		_, _ = call(run.sys, api.SignalStep, api.StepSignal{ID: run.resp.Step.ID, Term: true})
+		run.signal(api.StepSignal{Term: true})
 	}
 }
 
 func (run *stepRun) group(node int, text string, rank int) {
-	one := cluster.NewIDSet(rank)
+	one := cluster.NewIDSet(rank - run.first0[node]) // each component counts its own, as Slurm does
 	for i := range run.exits {
 		if g := &run.exits[i]; g.node == node && g.text == text {
 			g.rank = g.rank.Union(one)
@@ -533,11 +561,11 @@ func (run *stepRun) stepText() string {
 }
 
 func (run *stepRun) kill() {
-	_, _ = call(run.sys, api.SignalStep, api.StepSignal{ID: run.resp.Step.ID, Kill: true})
+	run.signal(api.StepSignal{Kill: true})
 }
 
 func (run *stepRun) send(sig int) {
-	_, _ = call(run.sys, api.SignalStep, api.StepSignal{ID: run.resp.Step.ID, Sig: sig})
+	run.signal(api.StepSignal{Sig: sig})
 }
 
 // signalText is how a shell names a death by signal.

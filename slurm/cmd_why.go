@@ -21,7 +21,7 @@ func Why(sys *Sys, argv []string) int {
 	if !ok {
 		return whyNode(sys, cluster.NodeName(argv[0]))
 	}
-	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.Job})
+	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.One()})
 	if err != nil {
 		return sys.fail("%v", err)
 	}

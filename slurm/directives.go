@@ -13,7 +13,7 @@ import (
 func (r *Request) directives(name string, ignorePBS bool) error {
 	p := parserFor(opt.Sbatch)
 	var foreign []string
-	line := 0
+	part, line := r, 0
 	if r.addedShebang {
 		line = -1
 	}
@@ -35,7 +35,14 @@ func (r *Request) directives(name string, ignorePBS bool) error {
 		if bad != "" {
 			return r.fatal(name + ": line " + strconv.Itoa(line) + ": Unmatched `" + bad[:1] + "` in [" + bad[1:] + "]")
 		}
-		if err := r.directive(p, argv); err != nil {
+		if len(argv) > 0 && (argv[0] == "hetjob" || argv[0] == "packjob") {
+			if argv[0] == "packjob" {
+				r.warn(`Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`)
+			}
+			part = r.component()
+			continue
+		}
+		if err := part.directive(p, argv); err != nil {
 			return err
 		}
 	}
@@ -57,10 +64,6 @@ func (r *Request) directive(p *opt.Parser[Request], argv []string) error {
 		return err
 	}
 	if len(rest) > 0 {
-		switch rest[0] {
-		case ":", "hetjob", "packjob":
-			return refuseHet(opt.Sbatch, nil, []string{":"})
-		}
 		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeUsage, "error: Invalid directive found in batch script: %s", rest[0]))
 	}
 	return r.apply(found, FromDirective)

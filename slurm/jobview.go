@@ -193,6 +193,8 @@ func stateOf(j *cluster.Job) *jobState {
 // id is how users write the job: 42, 42_3 or 42_[3-5%2].
 func (r *jobRow) id() string {
 	switch {
+	case r.Het != nil:
+		return hetText(r.Het)
 	case r.ArrayID == 0:
 		return strconv.FormatUint(uint64(r.ID), 10)
 	case r.Task >= 0:

@@ -153,6 +153,8 @@ var slurmErrors = [...]struct {
 	{cluster.ErrReasonNeeded, 2180, "You must specify a reason when DOWNING or DRAINING a node. Request denied"},
 	{cluster.ErrNoChange, 2181, "No changes specified"},
 	{cluster.ErrUnsupported, 1010, "Requested operation not supported on this system"},
+	{cluster.ErrHetPart, 2108, "Operation not permitted on individual component of heterogeneous job"},
+	{cluster.ErrHetLeader, 2109, "Job not heterogeneous job leader"},
 	{cluster.ErrQueueFull, 2035, "Slurm temporarily unable to accept job, sleeping and retrying"},
 }
 

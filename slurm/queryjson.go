@@ -116,9 +116,14 @@ var jobMembers = []member[jobRow]{
 	{"gres_detail", func(r *jobRow) any { return r.gresDetail() }},
 	{"group_id", func(r *jobRow) any { return r.Spec.GID }},
 	{"group_name", func(r *jobRow) any { return r.group() }},
-	{"het_job_id", func(r *jobRow) any { return num(0) }},
-	{"het_job_id_set", func(r *jobRow) any { return "" }},
-	{"het_job_offset", func(r *jobRow) any { return num(0) }},
+	{"het_job_id", func(r *jobRow) any { return num(hetOf(r).ID) }},
+	{"het_job_id_set", func(r *jobRow) any {
+		if r.Het == nil {
+			return ""
+		}
+		return hetSet(r.Het)
+	}},
+	{"het_job_offset", func(r *jobRow) any { return num(hetOf(r).Offset) }},
 	{"hold", func(r *jobRow) any { return r.Held != cluster.NotHeld }},
 	{"job_id", func(r *jobRow) any { return r.ID }},
 	{"job_resources", func(r *jobRow) any { return r.resources() }},

@@ -36,6 +36,10 @@ type Request struct {
 	Script []byte  // the batch script
 	Argv   []string
 	Notes  []string // to be said on stderr, without the program's name; -Q silences them
+	// Parts are the other components of a heterogeneous job, or of a step of several of them; Group is the number of the
+	// component in its allocation.
+	Parts []*Request
+	Group int
 
 	sys   *Sys
 	prog  opt.Prog
@@ -200,34 +204,32 @@ func newRequest(prog opt.Prog, argv []string, sys *Sys) *Request {
 	return r
 }
 
-// ParseSrun reads srun's command line and environment. Argv is the command.
-func ParseSrun(argv []string, sys *Sys) (*Request, error) {
+// parseSrunPart makes of what srun's line gives for one component, and of the environment, a request.
+func parseSrunPart(argv []string, w srunWords, sys *Sys, before *Request) (*Request, error) {
 	r := newRequest(opt.Srun, argv, sys)
-	found, rest, err := parseLine(opt.Srun, argv)
-	if err != nil {
-		return nil, err
-	}
-	if err := refuseHet(opt.Srun, found, rest); err != nil {
-		return nil, err
-	}
 	env := parserFor(opt.Srun).Env(sys.LookupEnv)
 	if err := r.apply(env, FromEnv); err != nil {
 		return nil, err
 	}
-	if err := r.apply(found, FromLine); err != nil {
-		if len(rest) == 0 && isBindHelp(err) { // it is looked at last
+	if err := r.apply(w.found, FromLine); err != nil {
+		if len(w.command) == 0 && isBindHelp(err) { // it is looked at last
 			return nil, r.fatal("No command given to execute.")
 		}
 		return nil, err
+	}
+	if before != nil && r.Client.JobID == 0 {
+		if err := r.inherit(before); err != nil {
+			return nil, err
+		}
 	}
 	r.Job.Kind = cluster.SrunJob
 	if err := r.checkMPI(); err != nil {
 		return nil, err
 	}
-	if len(rest) == 0 {
+	if len(w.command) == 0 {
 		return nil, r.fatal("No command given to execute.")
 	}
-	r.Argv = rest
+	r.Argv = w.command
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
@@ -238,22 +240,19 @@ func ParseSrun(argv []string, sys *Sys) (*Request, error) {
 // for the user's shell.
 func ParseSalloc(argv []string, sys *Sys) (*Request, error) {
 	r := newRequest(opt.Salloc, argv, sys)
-	found, rest, err := parseLine(opt.Salloc, argv)
+	lines, rest, err := parseLines(opt.Salloc, argv)
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseHet(opt.Salloc, found, rest); err != nil {
-		return nil, err
-	}
-	if err := r.apply(parserFor(opt.Salloc).Env(sys.LookupEnv), FromEnv); err != nil {
-		return nil, err
-	}
-	if err := r.apply(found, FromLine); err != nil {
+	if err := r.complete(parserFor(opt.Salloc).Env(sys.LookupEnv), lines); err != nil {
 		return nil, err
 	}
 	r.Job.Kind = cluster.Allocation
 	r.Argv = rest
-	return r, r.finish()
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return r, r.finishParts()
 }
 
 // mpiList answers --mpi=list in the words of Slurm's, which scripts search: what there is.
@@ -280,28 +279,6 @@ func (r *Request) checkMPI() error {
 func isBindHelp(err error) bool {
 	u, ok := err.(*opt.UsageError)
 	return ok && u.Stdout && len(u.Lines) > 0 && strings.HasPrefix(cpuBindHelp, u.Lines[0])
-}
-
-// refuseHet refuses heterogeneous jobs: a lone ":" among the words, or --het-group.
-func refuseHet(prog opt.Prog, found []opt.Found[Request], rest []string) error {
-	what := ""
-	for _, f := range found {
-		if f.Row.Long == "het-group" {
-			what = "--het-group"
-		}
-	}
-	// Behind a command a colon may be the command's own; only one that starts the words,
-	// or that is followed by an option, separates components.
-	for i, w := range rest {
-		if w == ":" && (i == 0 || i+1 < len(rest) && strings.HasPrefix(rest[i+1], "-")) {
-			what = `":"`
-		}
-	}
-	if what == "" {
-		return nil
-	}
-	return opt.Named(prog, "", "", opt.Errorf(opt.CodeError,
-		"error: %s: heterogeneous jobs are not supported yet; submit the components as jobs of their own", what))
 }
 
 // UsageError is what the Parse functions return for a command line that is refused, or

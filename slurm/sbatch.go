@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,21 +22,21 @@ const maxScript = 64 << 20
 // environment; the command line wins over the environment, and that over the script.
 func ParseSbatch(argv []string, sys *Sys) (*Request, error) {
 	r := newRequest(opt.Sbatch, argv, sys)
-	found, rest, err := parseLine(opt.Sbatch, argv)
+	lines, rest, err := parseLines(opt.Sbatch, argv)
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseHet(opt.Sbatch, found, nil); err != nil {
-		return nil, err
-	}
-	if len(rest) > 0 && rest[0] == ":" {
-		return nil, refuseHet(opt.Sbatch, nil, rest)
-	}
 	// Slurm finds wrong values on the command line before it looks for the script.
 	scratch := newRequest(opt.Sbatch, argv, sys)
-	if err := scratch.apply(found, FromLine); err != nil {
-		return nil, err
+	for k := len(lines) - 1; k >= 0; k-- {
+		if k == 0 { // the others are looked at alone
+			scratch = newRequest(opt.Sbatch, argv, sys)
+		}
+		if err := scratch.apply(lines[k], FromLine); err != nil {
+			return nil, err
+		}
 	}
+	found := slices.Concat(lines...)
 	r.Client.ExportFile, r.exportFile = scratch.Client.ExportFile, scratch.exportFile
 	r.Client.TestOnly = scratch.Client.TestOnly
 	env := parserFor(opt.Sbatch).Env(sys.LookupEnv)
@@ -45,7 +46,7 @@ func ParseSbatch(argv []string, sys *Sys) (*Request, error) {
 		if len(rest) > 0 {
 			return nil, r.fail("Script arguments not permitted with --wrap option")
 		}
-	} else if err := r.readScript(found, rest); err != nil {
+	} else if err := r.readScript(lines[0], rest); err != nil {
 		return nil, err
 	}
 	if !wrapped {
@@ -55,14 +56,14 @@ func ParseSbatch(argv []string, sys *Sys) (*Request, error) {
 			return nil, err
 		}
 	}
-	if err := r.apply(env, FromEnv); err != nil {
-		return nil, err
-	}
-	if err := r.apply(found, FromLine); err != nil {
+	if err := r.complete(env, lines); err != nil {
 		return nil, err
 	}
 	r.Job.Kind = cluster.Batch
-	return r, r.finish()
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return r, r.finishParts()
 }
 
 // lastValue returns the value an option was given last.

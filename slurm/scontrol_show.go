@@ -55,7 +55,13 @@ func (c *control) jobRecord(r *jobRow) {
 			head += " ArrayTaskThrottle=" + strconv.Itoa(t)
 		}
 	}
+	if r.Het != nil {
+		head += " HetJobId=" + uintText(uint32(r.Het.ID)) + " HetJobOffset=" + strconv.Itoa(r.Het.Offset)
+	}
 	o.line(head, " JobName=", format.Null(s.Name))
+	if r.Het != nil {
+		o.line("HetJobIdSet=", hetSet(r.Het))
+	}
 	o.line("UserId=", s.User, "(", uintText(s.UID), ") GroupId=", r.group(), "(", uintText(s.GID), ") MCS_label=", orNA(s.MCSLabel))
 	o.line("Priority=", uintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=", format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
 	o.line("JobState=", r.st.long, " Reason=", strings.ReplaceAll(r.reason(), " ", "_"), " Dependency=", format.Null(r.depends()))
@@ -224,6 +230,9 @@ func (c *control) showJobs(arg string) int {
 	}
 	v := c.view(resp.Now)
 	switch {
+	case len(resp.Jobs) == 0 && strings.Contains(arg, "+"):
+		_, _ = c.out.WriteString("Job " + arg + " not found\n")
+		return 1
 	case len(resp.Jobs) == 0 && arg != "":
 		return c.complain("slurm_load_jobs error: Invalid job id specified")
 	case len(resp.Jobs) == 0:
@@ -459,7 +468,7 @@ func (c *control) showSteps(arg string) int {
 		}
 		want = t
 	}
-	resp, err := call(c.sys, api.ListSteps, api.StepQuery{Job: want.ref.Job})
+	resp, err := call(c.sys, api.ListSteps, api.StepQuery{Job: want.ref.One()})
 	if err != nil {
 		return c.sys.loadFailed("slurm_get_job_steps error", err)
 	}

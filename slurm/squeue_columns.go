@@ -93,9 +93,13 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "derivedec", Head: "DERIVED_EC", Of: func(r *jobRow) string { return strconv.Itoa(waitStatus(r.Derived)) }},
 	{Long: "eligibletime", Head: "ELIGIBLE_TIME", Of: func(r *jobRow) string { return r.v.when(r.eligible()) }},
 	{Long: "exit_code", Head: "EXIT_CODE", Of: func(r *jobRow) string { return strconv.Itoa(waitStatus(r.Exit)) }},
-	{Long: "hetjobid", Head: "HET_JOB_ID", Of: func(r *jobRow) string { return "N/A" }},
-	{Long: "hetjobidset", Head: "HET_JOB_ID_SET", Of: func(r *jobRow) string { return "N/A" }},
-	{Long: "hetjoboffset", Head: "HET_JOB_OFFSET", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "hetjobid", Head: "HET_JOB_ID", Of: func(r *jobRow) string {
+		return r.het(func(h *cluster.HetPart) string { return uintText(uint32(h.ID)) })
+	}},
+	{Long: "hetjobidset", Head: "HET_JOB_ID_SET", Of: func(r *jobRow) string { return r.het(hetSet) }},
+	{Long: "hetjoboffset", Head: "HET_JOB_OFFSET", Of: func(r *jobRow) string {
+		return r.het(func(h *cluster.HetPart) string { return strconv.Itoa(h.Offset) })
+	}},
 	{Long: "lastschedeval", Head: "LAST_SCHED_EVAL", Of: func(r *jobRow) string { return r.v.when(r.lastEval()) }},
 	{Long: "maxcpus", Head: "MAX_CPUS", Of: func(r *jobRow) string { return strconv.Itoa(r.numCPUs()) }},
 	{Long: "maxnodes", Head: "MAX_NODES", Of: func(r *jobRow) string { return strconv.Itoa(max(r.Spec.MaxNodes, r.numNodes())) }},
@@ -263,7 +267,13 @@ func stepName(step int) string {
 	return strconv.Itoa(step)
 }
 
-func (s *stepRow) id() string { return s.job.id() + "." + stepName(s.ID.Step) }
+func (s *stepRow) id() string {
+	job := s.job.id()
+	if s.job.Het != nil { // as Slurm does, for steps alone
+		job = uintText(uint32(s.job.ID))
+	}
+	return job + "." + stepName(s.ID.Step)
+}
 
 func (s *stepRow) limit() time.Duration {
 	if s.Limit == 0 {

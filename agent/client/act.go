@@ -83,7 +83,7 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 	switch a.kind {
 	case confirm:
 		h.confirmed = true
-		if h.job.Spec.Kind == cluster.Batch && h.job.Alloc.Shares[0].Node == h.node {
+		if h.job.RunsScript() && h.job.Alloc.Shares[0].Node == h.node {
 			c.stage(runKey{h.job.ID, h.job.Attempt, h.node})
 		}
 		say(c.update(h, cluster.NodeReady))
@@ -436,8 +436,9 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	cfg, n := c.config, c.nodes[h.node]
 	inv := n.Inventory
 	c.mu.Unlock()
-	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Fenced: fenced(&cfg, &inv),
-		Ranks: make([][]int, len(j.Alloc.Shares))}
+	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Sisters: h.sisters,
+		Fenced: fenced(&cfg, &inv),
+		Ranks:  make([][]int, len(j.Alloc.Shares))}
 	l.TaskGPUs = l.ShareHere().GPUs
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
 	out := step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)), Append: j.Spec.Append}

@@ -296,7 +296,12 @@ func wanted(nw api.NodeWork, old map[cluster.JobID]*jobHere, over map[runKey]uin
 		if h == nil || h.job.Attempt != j.Attempt {
 			h = &jobHere{node: nw.Node, before: begun[key]}
 		}
-		h.job = j
+		h.job, h.sisters = j, nil
+		for _, o := range nw.Sisters {
+			if j.Het != nil && o.Het.ID == j.Het.ID && o.ID != j.ID {
+				h.sisters = append(h.sisters, o)
+			}
+		}
 		fresh[j.ID] = h
 	}
 	return fresh

@@ -83,7 +83,7 @@ func (c *Client) beginParts(ctx context.Context, who api.Caller, q api.PartsBegi
 		return api.Empty{}, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "step %d.%d is not ready here", q.Job, q.Step)
 	}
 	n := h.specs[0].ID.Node
-	if j := c.nodes[n].jobs[q.Job]; j == nil || !c.takesPart(who, j.job) {
+	if j := c.nodes[n].jobs[q.Job]; j == nil || !c.takesPart(who, j) {
 		c.mu.Unlock()
 		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, q.Job)
 	}

@@ -138,7 +138,7 @@ func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeN
 		}
 		if h != nil && h.job.Attempt == attempt {
 			defer c.mu.Unlock()
-			if !c.takesPart(who, h.job) {
+			if !c.takesPart(who, h) {
 				return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id)
 			}
 			if h.job.Phase == cluster.Ending || h.done {
@@ -155,14 +155,18 @@ func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeN
 	}
 }
 
-// takesPart reports whether a member is the client of one of the job's nodes. Called with mu held.
-func (c *Client) takesPart(who api.Caller, j *cluster.Job) bool {
+// takesPart reports whether a member is the client of one of the job's nodes, or of its other components' as far as
+// they are known here. Called with mu held.
+func (c *Client) takesPart(who api.Caller, h *jobHere) bool {
 	if who.Member == "" {
 		return who.Operator()
 	}
-	return slices.ContainsFunc(j.Alloc.Shares, func(sh cluster.Share) bool {
-		return c.peers[sh.Node].Member == who.Member || string(sh.Node) == who.Member
-	})
+	of := func(j *cluster.Job) bool {
+		return j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, func(sh cluster.Share) bool {
+			return c.peers[sh.Node].Member == who.Member || string(sh.Node) == who.Member
+		})
+	}
+	return of(h.job) || slices.ContainsFunc(h.sisters, of)
 }
 
 // startParts starts this client's parts of a step that another leads.
@@ -176,7 +180,7 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 		ls.ids = append(ls.ids, step.ID{Job: q.Step.ID.Job, Attempt: q.Step.Attempt, Step: q.Step.ID.Step, Node: sh.Node})
 	}
 	ranks := ls.ranks()
-	programs, err := parseMultiProg(&ls.spec, ls.record.Tasks)
+	programs, err := parseMultiProg(&ls.spec, ls.tasks())
 	if err != nil {
 		return none, err
 	}
@@ -228,7 +232,7 @@ func (c *Client) each(who api.Caller, q api.PartsQuery, f func(step.ID, *step.St
 		if h == nil || h.job.Attempt != q.Attempt {
 			continue // over: nothing is left of it
 		}
-		if !c.takesPart(who, h.job) {
+		if !c.takesPart(who, h) {
 			return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, q.Job)
 		}
 		for id, st := range c.have {

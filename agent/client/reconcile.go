@@ -12,6 +12,7 @@ import (
 type jobHere struct {
 	node      cluster.NodeName
 	job       *cluster.Job
+	sisters   []*cluster.Job // other components of a heterogeneous job: all of them, or the leader
 	confirmed bool
 	before    bool      // an earlier life of this client confirmed it
 	staged    bool      // a gang led here, confirmed under the present supervisor
@@ -121,9 +122,10 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 	j := h.job
 	add := func(k actionKind) { out = append(out, action{kind: k, job: h}) }
 	leads := j.Alloc.Shares[0].Node == h.node
-	isBatch := j.Spec.Kind == cluster.Batch && leads
+	isBatch := j.RunsScript() && leads
 	// A gang's script waits until all nodes have confirmed; a job of one node is its own gang.
-	mayStart := j.Phase == cluster.Running || len(j.Alloc.Shares) == 1
+	single := len(j.Alloc.Shares) == 1 && j.Het == nil
+	mayStart := j.Phase == cluster.Running || single
 	if h.told || h.done {
 		return nil // the servers will say that the job ends
 	}
@@ -132,7 +134,6 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 		add(batchOver)
 		return out
 	case isBatch && batch == nil && !h.launching && mayStart:
-		single := len(j.Alloc.Shares) == 1
 		if single && (j.Phase != cluster.Starting || h.confirmed || h.before) || !single && !h.confirmed && !h.staged {
 			add(lost) // it was confirmed and is gone: this machine was restarted
 			return out

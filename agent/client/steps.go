@@ -88,7 +88,7 @@ func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Er
 		if who.UID != h.job.Spec.UID && !who.Operator() {
 			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", id, h.job.Spec.User)
 		}
-		if who.Role == cluster.RoleNode && !c.takesPart(who, h.job) {
+		if who.Role == cluster.RoleNode && !c.takesPart(who, h) {
 			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id)
 		}
 		if h.job.Phase == cluster.Ending || h.told {
@@ -128,6 +128,11 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 		if err == nil {
 			ls.key = q.Key
 		}
+		if err == nil && q.Plan {
+			c.unplace(h, ls, q.Keep)
+			c.mu.Unlock()
+			return describe(ls), nil
+		}
 		c.mu.Unlock()
 		if err == nil {
 			return c.startStep(ctx, h, ls)
@@ -162,13 +167,41 @@ func describe(ls *liveStep) api.StepResponse {
 	return out
 }
 
+// unplace takes a step back that was placed to see where it would run. The leader of a heterogeneous job may
+// keep its number for the components. Called with mu held.
+func (c *Client) unplace(h *jobHere, ls *liveStep, keep bool) {
+	if !keep {
+		h.nextStep = ls.record.ID.Step
+	}
+	delete(c.steps, ls.record.ID)
+	for _, id := range ls.ids {
+		delete(c.have, id)
+	}
+}
+
 // ranks are the ranks of each node.
 func (ls *liveStep) ranks() [][]int {
 	counts := make([]int, len(ls.record.Shares))
 	for i, sh := range ls.record.Shares {
 		counts[i] = sh.Tasks
 	}
-	return cluster.RankLayout(counts, &ls.spec)
+	ranks := cluster.RankLayout(counts, &ls.spec)
+	if w := ls.spec.World; w != nil {
+		for _, list := range ranks {
+			for i := range list {
+				list[i] += w.Rank
+			}
+		}
+	}
+	return ranks
+}
+
+// tasks is how many tasks the whole step has.
+func (ls *liveStep) tasks() int {
+	if w := ls.spec.World; w != nil {
+		return w.Tasks
+	}
+	return ls.record.Tasks
 }
 
 // place reserves a step's resources. Called with mu held.
@@ -197,11 +230,18 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
 	}
 	next = max(next, h.nextStep)
+	if w := spec.World; w != nil {
+		_, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: w.Number}]
+		if h.job.Het == nil || h.job.Het.ID != w.Job || lives {
+			return nil, cluster.Errorf(cluster.Conflict, "", "step %d of job %d can not be a part of a step", w.Number, h.job.ID)
+		}
+		next = w.Number
+	}
 	shares, err := cluster.PlaceStep(h.job, used, spec, c.inventory)
 	if err != nil {
 		return nil, err
 	}
-	h.nextStep = next + 1
+	h.nextStep = max(h.nextStep, next+1)
 	j := h.job
 	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}, record: cluster.Step{
 		ID: cluster.StepID{Job: j.ID, Step: next}, Attempt: j.Attempt, Name: spec.Name, User: j.Spec.User, UID: j.Spec.UID,
@@ -221,7 +261,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 // startStep starts a placed step on all its nodes.
 func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.StepResponse, error) {
 	ranks := ls.ranks()
-	programs, err := parseMultiProg(&ls.spec, ls.record.Tasks)
+	programs, err := parseMultiProg(&ls.spec, ls.tasks())
 	if err == nil {
 		err = c.checkBinds(ls)
 	}
@@ -556,7 +596,7 @@ func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Er
 	if who.UID != ls.record.UID && !who.Operator() {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s", id.Job, id.Step, ls.record.User)
 	}
-	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h.job)) {
+	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h)) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id.Job)
 	}
 	return ls, nil

@@ -17,6 +17,8 @@ const maxWaitHold = time.Minute
 func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.SubmitJob, s.submitJob)
 	handle(s, m, api.TestJob, s.testJob)
+	handle(s, m, api.SubmitHet, s.submitHet)
+	handle(s, m, api.TestHet, s.testHet)
 	handle(s, m, api.ListJobs, s.listJobs)
 	handle(s, m, api.WaitJob, s.waitJob)
 	handle(s, m, api.WhyJob, s.whyJob)
@@ -128,17 +130,7 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 		cmd.Dead = cluster.EndBadConstraints
 	}
 	var cmds []cluster.Command
-	put := func(text cluster.BlobText) cluster.BlobHash {
-		if len(text) == 0 {
-			return ""
-		}
-		h := cluster.HashBlob(text)
-		if _, ok := snap.Blob(h); !ok {
-			cmds = append(cmds, &cluster.PutBlob{Hash: h, Text: text})
-		}
-		return h
-	}
-	spec.Script, spec.Env = put(q.Script), put(q.Env)
+	spec.Script, spec.Env = putBlob(snap, &cmds, q.Script), putBlob(snap, &cmds, q.Env)
 	values, index, err := s.propose(ctx, who.Identity, append(cmds, cmd)...)
 	if err != nil {
 		return api.SubmitResponse{}, err
@@ -149,6 +141,18 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	id := values[len(values)-1].(cluster.JobID)
 	s.slog.Info("job submitted", "job", id, "user", spec.User, "name", spec.Name)
 	return api.SubmitResponse{Job: id, Index: index}, nil
+}
+
+// putBlob adds a command that stores a text, if it is not stored.
+func putBlob(snap *cluster.Snapshot, cmds *[]cluster.Command, text cluster.BlobText) cluster.BlobHash {
+	if len(text) == 0 {
+		return ""
+	}
+	h := cluster.HashBlob(text)
+	if _, ok := snap.Blob(h); !ok {
+		*cmds = append(*cmds, &cluster.PutBlob{Hash: h, Text: text})
+	}
+	return h
 }
 
 // complete fills in who the job runs as.

@@ -70,6 +70,9 @@ func (h *hub) publish(events []cluster.Event) {
 			if e.Job.ArrayID != 0 {
 				h.fire(topicJob(e.Job.ArrayID))
 			}
+			if e.Job.Follows() {
+				h.fire(topicJob(e.Job.Het.ID))
+			}
 			for i, n := range e.Job.AllocNodes() {
 				if i == 0 {
 					h.fire(topicNodes)

@@ -146,11 +146,28 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 			if j, ok := snap.Job(id); ok {
 				nw.Jobs = append(nw.Jobs, j)
 				nw.Peers = peersOf(snap, j, name, names, nw.Peers)
+				if j.Het != nil && j.Alloc.Shares[0].Node == name {
+					addSisters(snap, j, names, &nw)
+				}
 			}
 		}
 		w.Nodes = append(w.Nodes, nw)
 	}
 	return w
+}
+
+// addSisters adds other components of a heterogeneous job: to its leader all, to the others the leader, with where its
+// first node is, which starts their steps.
+func addSisters(snap *cluster.Snapshot, j *cluster.Job, own []cluster.NodeName, nw *api.NodeWork) {
+	all := snap.Components(j)
+	if !j.Follows() {
+		nw.Sisters = append(nw.Sisters, all[1:]...)
+		return
+	}
+	if lead := all[0]; !lead.Follows() && lead.Alloc != nil && len(lead.Alloc.Shares) > 0 {
+		nw.Sisters = append(nw.Sisters, lead)
+		nw.Peers = addPeers(snap, lead.Alloc.Shares[:1], own, nw.Peers)
+	}
 }
 
 // peersOf adds where the job's nodes of other clients are: for its first node all, else the first.
@@ -162,6 +179,10 @@ func peersOf(snap *cluster.Snapshot, j *cluster.Job, name cluster.NodeName, own 
 	if others[0].Node == name {
 		others = j.Alloc.Shares[1:]
 	}
+	return addPeers(snap, others, own, out)
+}
+
+func addPeers(snap *cluster.Snapshot, others []cluster.Share, own []cluster.NodeName, out []api.NodePeer) []api.NodePeer {
 	for _, sh := range others {
 		n, ok := snap.Node(sh.Node)
 		if _, mine := slices.BinarySearch(own, sh.Node); mine || !ok || n.Inventory.Addr == "" ||

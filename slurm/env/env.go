@@ -28,10 +28,14 @@ func Environ(l *cluster.Launch) []string {
 	if l.Step == nil {
 		e.set("ENVIRONMENT", "BATCH")
 		e.batch(l)
+		e.groups(l, true)
 	} else {
 		e.step(l)
 	}
 	e.gpus(l)
+	if l.Spec != nil && l.Spec.World != nil {
+		e.world(l)
+	}
 	return e
 }
 
@@ -228,19 +232,25 @@ func gpuText(list []cluster.GRES) string {
 }
 
 func (e *list) batch(l *cluster.Launch) {
-	s, shares := l.Job.Spec, l.Job.Alloc.Shares
+	shares := l.Job.Alloc.Shares
 	e.set("SLURM_NODELIST", nodeList(shares))
 	e.num("SLURM_NNODES", len(shares))
-	e.set("SLURM_TASKS_PER_NODE", PerNode(shares, func(sh cluster.Share) int {
+	e.tasks(l.Job)
+	e.set("SLURM_PROCID", "0")
+	e.set("SLURM_LOCALID", "0")
+	e.set("SLURM_GTIDS", "0")
+}
+
+// tasks tells how many are asked for, and how many go on each node.
+func (e *list) tasks(j *cluster.Job) {
+	s := j.Spec
+	e.set("SLURM_TASKS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int {
 		if s.Sharing == cluster.ShareExclusive && s.Tasks == 0 && s.TasksPerNode == 0 { // whole nodes: as many as they have room for
 			return max(sh.CPUs.Len()/max(s.CPUsPerTask, 1), 1)
 		}
 		return max(sh.Tasks, 1)
 	}))
-	e.set("SLURM_PROCID", "0")
-	e.set("SLURM_LOCALID", "0")
-	e.set("SLURM_GTIDS", "0")
-	if n := jobTasks(l.Job); s.Tasks > 0 || s.TasksPerNode > 0 || s.TasksPerGPU > 0 {
+	if n := jobTasks(j); s.Tasks > 0 || s.TasksPerNode > 0 || s.TasksPerGPU > 0 {
 		e.num("SLURM_NTASKS", n)
 		e.num("SLURM_NPROCS", n)
 	}
@@ -277,7 +287,7 @@ func (e *list) step(l *cluster.Launch) {
 	e.set("SLURM_GTIDS", joinInts(l.Ranks[l.NodeID]))
 	e.set("SLURM_SRUN_COMM_HOST", "127.0.0.1")
 	e.set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
-	if l.Job.Spec.Kind != cluster.SrunJob {
+	if l.Job.Spec.Kind != cluster.SrunJob && l.Job.Het == nil {
 		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", PerNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
 	}
 	e.set("SLURM_UMASK", fmt.Sprintf("%04o", l.Spec.Umask))

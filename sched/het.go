@@ -1,0 +1,386 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Heterogeneous jobs: all components start at one instant or none does, on nodes of their own, at the leader's place in
+// the queue. While one of them can not start the others hold nothing; the earliest time at which all can is planned
+// for the whole, as one reservation.
+
+// maxSwaps bounds the orders in which components are tried.
+const maxSwaps = 8
+
+// part is a component, and what it asks of each partition that it may start in.
+type part struct {
+	job   *cluster.Job
+	why   cluster.Reason // if it may not start now whatever is free
+	note  string
+	qs    []*question
+	alloc *cluster.Alloc
+	plan  *reservation
+}
+
+// set looks at a heterogeneous job, once for all its components: when its leader's turn comes.
+func (c *cycle) set(lead *cluster.Job) {
+	c.het = true
+	if lead.Follows() {
+		return
+	}
+	parts, ok := c.components(lead)
+	if !ok {
+		return
+	}
+	if c.fitSet(parts) {
+		c.startSet(parts)
+		return
+	}
+	if b := (blocked{job: lead, at: c.turn.at, parts: parts}); !c.responsive || c.binds(lead, c.turn.patience) && !c.ahead(lead) {
+		c.line(b)
+	} else {
+		c.blocked = append(c.blocked, b)
+	}
+}
+
+// components are those of a job whose turn has come; false if one of them may not start now whatever is free.
+func (c *cycle) components(lead *cluster.Job) (parts []*part, ok bool) {
+	all := c.s.Components(lead)
+	if len(all) != lead.Het.Size || slices.ContainsFunc(all, func(o *cluster.Job) bool { return o.Phase != cluster.Pending }) {
+		return nil, false // they come back one by one
+	}
+	meter, used := c.limits.Fork(), maps.Clone(c.used)
+	defer func() { c.used = used }()
+	ok = true
+	for _, o := range all {
+		p := &part{job: o}
+		p.why, p.note = c.barred(p, meter)
+		parts, ok = append(parts, p), ok && p.why == cluster.NoReason
+	}
+	for _, p := range parts {
+		if !ok && p.job.Held == cluster.NotHeld { // the others have no reason of their own
+			c.wait(p.job, p.why, p.note, nil)
+		}
+	}
+	return parts, ok
+}
+
+// barred finds a component's questions, or why it has none.
+func (c *cycle) barred(p *part, meter *cluster.Meter) (cluster.Reason, string) {
+	_, why := c.s.Ready(p.job, c.now)
+	if why == cluster.NoReason && c.evict != nil && c.s.Yields(p.job, c.now) {
+		why = cluster.WaitPriority
+	}
+	if why != cluster.NoReason {
+		return why, ""
+	}
+	qs, why, note := c.questions(p.job, nil)
+	if len(qs) == 0 {
+		return why, note
+	}
+	if p.job.Spec.Licenses != "" {
+		if !c.licensed(p.job) {
+			return cluster.WaitLicenses, ""
+		}
+		c.used = maps.Clone(c.used)
+		c.license(p.job)
+	}
+	for _, q := range qs {
+		if why = meter.Blocked(p.job, q.want.part.Name, nil); why == cluster.NoReason {
+			p.qs = append(p.qs, q)
+		}
+	}
+	if len(p.qs) > 0 {
+		why = cluster.NoReason
+	}
+	return why, ""
+}
+
+// fitSet finds allocations for all components that are free now and delay no planned start. One that finds
+// nothing beside those before it is tried first.
+func (c *cycle) fitSet(parts []*part) bool {
+	order := ranked(parts)
+	for range maxSwaps {
+		k := c.fitEach(order)
+		if k < 0 {
+			return true
+		}
+		if k == 0 {
+			return false
+		}
+		order = slices.Concat(order[k:k+1], order[:k], order[k+1:])
+	}
+	return false
+}
+
+// ranked are the components in the order in which they choose their nodes: by their own priorities.
+func ranked(parts []*part) []*part {
+	return slices.SortedStableFunc(slices.Values(parts), func(a, b *part) int { return cmp.Compare(b.job.Priority, a.job.Priority) })
+}
+
+// fitEach gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
+func (c *cycle) fitEach(order []*part) int {
+	var taken nodeSet
+	meter := c.limits.Fork()
+	for k, p := range order {
+		if p.alloc = nil; !c.fitPart(p, taken, meter) {
+			return k
+		}
+		meter.Start(p.job, p.alloc)
+		taken = union(taken, c.free.places(p.alloc))
+	}
+	return -1
+}
+
+func (c *cycle) fitPart(p *part, taken nodeSet, meter *cluster.Meter) bool {
+	mask, over := c.mask(p.job)
+	for _, q := range p.qs {
+		off := c.off(q.own, c.now, over)
+		if taken != nil {
+			off = union(off, taken)
+		}
+		a := q.find(c.free, c.heads, mask, off)
+		if a == nil || meter.Blocked(p.job, q.want.part.Name, a) != cluster.NoReason {
+			continue
+		}
+		if q.own != nil {
+			a.Reservation = q.own.Name
+		}
+		p.alloc = a
+		return true
+	}
+	return false
+}
+
+// startSet starts all components by one decision.
+func (c *cycle) startSet(parts []*part) {
+	at := len(c.out)
+	if c.used == nil && slices.ContainsFunc(parts, func(p *part) bool { return p.job.Spec.Licenses != "" }) {
+		c.used = c.s.LicensesUsed()
+	}
+	for _, p := range parts {
+		c.start(p.job, cluster.TaskAny, p.alloc)
+	}
+	c.out[at].With = slices.Clone(c.out[at+1:])
+	c.out = c.out[:at+1]
+}
+
+// lineSet records why a heterogeneous job waits, and when all of it is planned to start.
+func (c *cycle) lineSet(b blocked) {
+	lead := b.job
+	first := c.responsive || c.binds(lead, 0)
+	for _, p := range b.parts {
+		first = first && slices.ContainsFunc(p.qs, func(q *question) bool { return c.waiting[q.want.part] == nil })
+	}
+	why := cluster.WaitPriority
+	var whole *reservation
+	if first {
+		why, whole = cluster.WaitResources, c.reserveSet(lead, b.parts)
+	}
+	for _, p := range b.parts {
+		note, own := "", why
+		if len(c.reserved) > 0 {
+			if note = c.reservedNote(p.qs[0], p.job); note != "" {
+				own = cluster.WaitNodeNotAvail
+			}
+		}
+		var head *reservation
+		if whole != nil {
+			head = p.plan
+		}
+		c.wait(p.job, own, note, head)
+	}
+}
+
+// reserveSet plans a start of all components, and keeps their nodes for them.
+func (c *cycle) reserveSet(lead *cluster.Job, parts []*part) *reservation {
+	for _, p := range parts {
+		for _, q := range p.qs {
+			if c.waiting[q.want.part] == nil {
+				c.waiting[q.want.part] = lead
+			}
+		}
+	}
+	if len(c.heads) >= maxHeads || slices.ContainsFunc(parts, func(p *part) bool { return !c.limits.Reserves(p.job, p.qs[0].want.part.Name) }) {
+		return nil
+	}
+	kept := c.kept()
+	whole := c.planSet(parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) nodeSet {
+		return union(kept, c.off(q.own, at, until(at, j.Limit)))
+	})
+	if whole != nil {
+		whole.job = lead.ID
+		c.heads = append(c.heads, whole)
+	}
+	return whole
+}
+
+// maxPlans bounds how often the components' plans are brought together.
+const maxPlans = 16
+
+// planSet finds when all components will fit if every job runs to its limit: the latest of their times, as one
+// reservation; nil if none is found.
+func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) nodeSet) *reservation {
+	var at time.Time
+	for range maxPlans {
+		latest, ok := c.planEach(parts, ends, avoid)
+		if !ok {
+			return nil
+		}
+		if latest.Equal(at) {
+			break
+		}
+		at, ends = latest, slices.Clone(ends)
+		for i := range ends { // whatever is free before is free then
+			ends[i].at = later(ends[i].at, at)
+		}
+	}
+	whole := &reservation{at: at, nodes: make(nodeSet, len(c.free.spaces)), beside: map[int]*rest{}}
+	for _, p := range parts {
+		if !p.plan.at.Equal(at) {
+			return nil // they do not come together
+		}
+		whole.nodes, whole.list = union(whole.nodes, p.plan.nodes), append(whole.list, p.plan.list...)
+		maps.Copy(whole.beside, p.plan.beside)
+		whole.parts = append(whole.parts, p)
+	}
+	return whole
+}
+
+// planEach plans each component away from the nodes of those before it, and tells the latest time.
+func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) nodeSet) (latest time.Time, ok bool) {
+	var taken nodeSet
+	for _, p := range ranked(parts) {
+		p.plan = nil
+		for _, q := range p.qs {
+			r, _ := plan(c.free, ends, q.want, func(at time.Time) nodeSet { return union(avoid(q, p.job, at), taken) })
+			if r != nil && (p.plan == nil || r.at.Before(p.plan.at)) {
+				p.plan = r
+			}
+		}
+		if p.plan == nil {
+			return latest, false
+		}
+		latest, taken = later(latest, p.plan.at), union(taken, p.plan.nodes)
+	}
+	return latest, true
+}
+
+// partitions lists those that a job, or any component of a heterogeneous one, may start in.
+func (c *cycle) partitions(j *cluster.Job) []string {
+	if j.Het == nil {
+		return j.Spec.Partitions
+	}
+	var out []string
+	for _, o := range c.s.Components(j) {
+		out = append(out, o.Spec.Partitions...)
+	}
+	return out
+}
+
+// share is the part of the cluster that a job asks for, or a heterogeneous one as a whole.
+func (c *cycle) share(rank cluster.Ranker, j *cluster.Job) (sum float64) {
+	if j.Het == nil {
+		return rank.Share(j)
+	}
+	for _, o := range c.s.Components(j) {
+		sum += rank.Share(o)
+	}
+	return sum
+}
+
+// noteSet is note for a heterogeneous job: it is told with its leader.
+func (f *forecast) noteSet(lead *cluster.Job, must bool, look func()) {
+	if lead.Follows() {
+		return
+	}
+	out, heads, blocked := len(f.out), len(f.heads), len(f.blocked)
+	if look(); len(f.blocked) > blocked {
+		return // it is looked at again
+	}
+	for _, o := range f.s.Components(lead) {
+		f.starts[o.ID] = Start{Why: o.Wait, Note: o.WaitNote}
+	}
+	for _, d := range f.out[out:] {
+		if o, ok := f.s.Job(d.Job); !ok || o.Het == nil || o.Het.ID != lead.ID {
+			continue
+		}
+		if d.Start != nil {
+			for _, one := range append([]cluster.Decision{d}, d.With...) {
+				f.starts[one.Job] = Start{At: f.now, Alloc: one.Start}
+			}
+			return
+		}
+		f.starts[d.Job] = Start{Why: d.Wait, Note: d.Note}
+	}
+	var r *reservation
+	if len(f.heads) > heads {
+		r = f.heads[len(f.heads)-1]
+	} else if must || f.extra < maxForecast {
+		r = f.laterSet(lead)
+		f.extra++
+	}
+	if r == nil {
+		return
+	}
+	at, longest := later(r.at, f.now), time.Duration(0)
+	for _, p := range r.parts {
+		st := f.starts[p.job.ID]
+		st.At, st.Alloc, longest = at, p.plan.alloc, max(longest, p.job.Limit)
+		f.starts[p.job.ID] = st
+	}
+	if len(f.taken) < 64 {
+		f.taken = append(f.taken, span{at, until(at, longest), r.nodes})
+	}
+}
+
+// laterSet is later for a heterogeneous job.
+func (f *forecast) laterSet(lead *cluster.Job) *reservation {
+	from := f.now
+	var parts []*part
+	for _, o := range f.s.Components(lead) {
+		switch f.starts[o.ID].Why {
+		case cluster.NoReason, cluster.WaitPriority, cluster.WaitResources, cluster.WaitNodeNotAvail, cluster.WaitReservation:
+		case cluster.WaitBegin:
+			from = later(later(from, o.Eligible), o.Spec.Begin)
+		default:
+			return nil
+		}
+		p := &part{job: o}
+		qs, _, _ := f.questions(o, nil)
+		for _, q := range qs {
+			if f.limits.Blocked(o, q.want.part.Name, nil) == cluster.NoReason {
+				p.qs = append(p.qs, q)
+			}
+		}
+		parts = append(parts, p)
+	}
+	return f.planSet(parts, f.moments(from), func(q *question, j *cluster.Job, at time.Time) nodeSet {
+		if at.Before(from) {
+			return f.all()
+		}
+		over := until(at, j.Limit)
+		return union(f.off(q.own, at, over), f.beside(at, over))
+	})
+}
+
+// together explains that a component starts with the others.
+func (e *Explanation) together(s *cluster.Snapshot, now time.Time, j *cluster.Job) {
+	for _, o := range s.Components(j) {
+		if o.ID == j.ID {
+			continue
+		}
+		why := o.Wait
+		if _, own := s.Ready(o, now); own != cluster.NoReason {
+			why = own
+		}
+		if why != cluster.NoReason {
+			e.add(why, fmt.Sprintf("muster why %d", o.ID), "it starts together with component %d of heterogeneous job %d, which waits: %s", o.Het.Offset, o.Het.ID, why)
+		}
+	}
+}

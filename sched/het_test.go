@@ -1,0 +1,145 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// het submits a heterogeneous job.
+func (b *bed) het(changes ...func(*cluster.JobSpec)) cluster.JobID {
+	c := &cluster.SubmitHet{}
+	for _, change := range changes {
+		spec := &cluster.JobSpec{Name: "h", UID: 1, User: "u", Limit: time.Hour}
+		change(spec)
+		c.Specs = append(c.Specs, spec)
+	}
+	return b.do(c).(cluster.JobID)
+}
+
+// whole asks for so many empty nodes.
+func wholeNodes(n int) func(*cluster.JobSpec) {
+	return func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = n, n, cluster.ShareExclusive }
+}
+
+func oneCPU(s *cluster.JobSpec) { s.Tasks = 1 }
+
+func (b *bed) waits(id cluster.JobID, why cluster.Reason, at time.Time) {
+	b.t.Helper()
+	j, _ := b.s.Job(id)
+	if j.Phase != cluster.Pending || j.Wait != why || !j.PlannedStart.Equal(at) {
+		b.t.Errorf("job %d is in phase %d, waits for %q until %v; want %q, %v", id, j.Phase, j.Wait, j.PlannedStart, why, at)
+	}
+}
+
+func (b *bed) runsAt(id cluster.JobID, where string) {
+	b.t.Helper()
+	if got := b.where(id); got != where {
+		b.t.Errorf("job %d: %s, want %s", id, got, where)
+	}
+}
+
+func TestHetStartsTogether(t *testing.T) {
+	for _, responsive := range []bool{false, true} {
+		b := newBed(t, 3)
+		if responsive {
+			b.respond()
+		}
+		first := b.submit(wholeNodes(2))
+		b.cycle()
+		h := b.het(oneCPU, wholeNodes(2))
+		small := b.submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 1, 30*time.Minute })
+		var long cluster.JobID
+		if !responsive { // else no planned start binds it
+			long = b.submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 15, 10*time.Hour })
+		}
+		b.cycle()
+		end := epoch.Add(time.Hour)
+		b.waits(h, cluster.WaitResources, end)
+		b.waits(h+1, cluster.WaitResources, end)
+		b.runsAt(small, "n002:1:0::0")
+		if !responsive { // it would delay the planned start
+			b.waits(long, cluster.WaitPriority, time.Time{})
+			b.do(&cluster.Cancel{Ref: cluster.Ref{Job: long}})
+		}
+		b.now = end.Add(-time.Minute)
+		b.end(small)
+		b.end(first)
+		b.cycle()
+		b.runsAt(h, "n000:1:0::0")
+		b.runsAt(h+1, "n001:1:0-15:0-3:0 n002:1:0-15:0-3:0")
+		x, _ := b.s.Job(h)
+		y, _ := b.s.Job(h + 1)
+		if !x.Started.Equal(y.Started) {
+			t.Errorf("components start at %v and %v", x.Started, y.Started)
+		}
+	}
+}
+
+func TestHetNodesOfTheirOwn(t *testing.T) {
+	b := newBed(t, 3)
+	h := b.het(oneCPU, oneCPU, func(s *cluster.JobSpec) { s.Tasks, s.NodeList = 1, []cluster.NodeName{"n000"} })
+	b.cycle()
+	b.runsAt(h, "n001:1:0::0")
+	b.runsAt(h+1, "n002:1:0::0")
+	b.runsAt(h+2, "n000:1:0::0")
+	many := b.het(oneCPU, oneCPU, oneCPU, oneCPU)
+	b.cycle()
+	for k := range cluster.JobID(4) {
+		b.waits(many+k, cluster.WaitResources, time.Time{})
+	}
+	after := b.submit(oneCPU) // nobody knows when that job starts: it delays nothing
+	b.cycle()
+	b.runsAt(after, "n000:1:1::0")
+}
+
+// TestHetOrder: the first component may take what only the second can use; the order in which they are tried gives way.
+func TestHetOrder(t *testing.T) {
+	b := newBed(t, 2, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{"n000"}, State: cluster.PartitionUp})
+	h := b.het(oneCPU, func(s *cluster.JobSpec) { s.Tasks, s.Partitions = 1, []string{"half"} })
+	b.cycle()
+	b.runsAt(h, "n001:1:0::0")
+	b.runsAt(h+1, "n000:1:0::0")
+}
+
+func TestHetReasons(t *testing.T) {
+	b := newBed(t, 3)
+	h := b.het(oneCPU, oneCPU)
+	b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: h + 1}, Hold: cluster.HeldUser})
+	b.cycle()
+	b.waits(h, cluster.NoReason, time.Time{})
+	b.waits(h+1, cluster.WaitHeldUser, time.Time{})
+	b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}, Hold: cluster.HeldUser})
+	b.cycle()
+	b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}})
+	b.cycle()
+	b.runsAt(h, "n000:1:0::0")
+	if e := Explain(b.s.Snapshot(), b.now, h); len(e.Causes) != 0 {
+		t.Errorf("a job that runs waits for %v", e.Causes)
+	}
+	b.submit(wholeNodes(1))
+	b.cycle()
+	w := b.het(oneCPU, wholeNodes(2))
+	next := b.het(oneCPU, wholeNodes(1))
+	b.cycle()
+	end := epoch.Add(time.Hour)
+	b.waits(w+1, cluster.WaitResources, end)
+	b.waits(next, cluster.WaitPriority, time.Time{})
+	f := Forecast(b.s.Snapshot(), b.now)
+	for k := range cluster.JobID(2) {
+		if st := f[w+k]; !st.At.Equal(end) || st.Alloc == nil {
+			t.Errorf("component %d is foretold for %v on %v", k, st.At, st.Nodes())
+		}
+		if st := f[next+k]; !st.At.Equal(end.Add(time.Hour)) {
+			t.Errorf("component %d of the next is foretold for %v on %v", k, st.At, st.Nodes())
+		}
+	}
+	if e := Explain(b.s.Snapshot(), b.now, w); !e.StartsAt.Equal(end) || len(e.Causes) == 0 {
+		t.Errorf("it explains %+v", e)
+	}
+	starts, id, err := TestHet(b.s.Snapshot(), b.now, cluster.Identity{System: true}, []*cluster.JobSpec{{Name: "t", UID: 1, User: "u"}, {Name: "t", UID: 1, User: "u"}})
+	if err != nil || len(starts) != 2 || id != next+2 || starts[0].Alloc == nil {
+		t.Errorf("a test says %+v %d %v", starts, id, err)
+	}
+}

@@ -1,0 +1,64 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// parts tells the size, time limit, partition and name of each component.
+func parts(r *Request) string {
+	var out []string
+	for _, p := range r.all() {
+		out = append(out, fmt.Sprintf("%d n=%d N=%d t=%v p=%v J=%s mem=%v c=%d", p.Group, p.Job.Tasks, p.Job.MinNodes, p.Job.Limit, p.Job.Partitions, p.Job.Name, p.Job.Mem.MB, p.Job.CPUsPerTask))
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestHetComponents(t *testing.T) {
+	const three = "#SBATCH -n1 -t 3\n#SBATCH packjob\n#SBATCH -n2\n#SBATCH hetjob\n#SBATCH -n3 -t 4\n"
+	for _, c := range []struct{ prog, line, env, script, want string }{
+		{"sbatch", "job.sh", "", "", "0 n=0 N=0 t=0s p=[] J=job.sh mem=0 c=0"},
+		{"sbatch", "-n1 -t5 -J x -p a -c2 --mem=7 : -n2 -p b : -N3 --mem-per-cpu=9 -J z job.sh", "", "",
+			"0 n=1 N=0 t=5m0s p=[a] J=x mem=7 c=2; 0 n=2 N=0 t=5m0s p=[b] J=x mem=7 c=0; 0 n=0 N=3 t=5m0s p=[] J=z mem=9 c=0"},
+		{"sbatch", "job.sh", "", three, "0 n=1 N=0 t=3m0s p=[] J=job.sh mem=0 c=0; 0 n=2 N=0 t=3m0s p=[] J=job.sh mem=0 c=0; 0 n=3 N=0 t=4m0s p=[] J=job.sh mem=0 c=0"},
+		{"sbatch", "-t9 job.sh", "", three, "0 n=1 N=0 t=9m0s p=[] J=job.sh mem=0 c=0; 0 n=2 N=0 t=9m0s p=[] J=job.sh mem=0 c=0; 0 n=3 N=0 t=9m0s p=[] J=job.sh mem=0 c=0"},
+		{"sbatch", "-t9 -J z -n4 : -n5 job.sh", "", three, "0 n=4 N=0 t=9m0s p=[] J=z mem=0 c=0; 0 n=5 N=0 t=9m0s p=[] J=z mem=0 c=0; 0 n=5 N=0 t=4m0s p=[] J=z mem=0 c=0"},
+		{"sbatch", "-t8 --wrap true : -n2", "SBATCH_TIMELIMIT=7", "", "0 n=0 N=0 t=8m0s p=[] J=wrap mem=0 c=0; 0 n=2 N=0 t=7m0s p=[] J=wrap mem=0 c=0"},
+		{"salloc", "-n1 -t2 : -n2 true :", "", "", "0 n=1 N=0 t=2m0s p=[] J=interactive mem=0 c=0; 0 n=2 N=0 t=2m0s p=[] J=interactive mem=0 c=0"},
+		{"srun", "-n1 -t2 a : -n2 b", "", "", "0 n=1 N=0 t=2m0s p=[] J=a mem=0 c=0; 1 n=2 N=0 t=2m0s p=[] J=b mem=0 c=0"},
+		{"srun", "true", "SLURM_JOB_ID=4 SLURM_NTASKS=5 SLURM_NTASKS_HET_GROUP_0=2 SLURM_NTASKS_HET_GROUP_1=3", "", "0 n=2 N=0 t=0s p=[] J=true mem=0 c=0"},
+		{"srun", "--het-group=0-1 true", "SLURM_JOB_ID=4 SLURM_NTASKS=5 SLURM_NTASKS_HET_GROUP_0=2 SLURM_NTASKS_HET_GROUP_1=3", "", "0 n=2 N=0 t=0s p=[] J=true mem=0 c=0; 1 n=3 N=0 t=0s p=[] J=true mem=0 c=0"},
+		{"srun", "--pack-group=2 -n7 true", "SLURM_JOB_ID=4 SLURM_CPUS_PER_TASK=2 SLURM_CPUS_PER_TASK_HET_GROUP_0=2", "", "2 n=7 N=0 t=0s p=[] J=true mem=0 c=0"},
+		{"srun", "--het-group=1 a : --het-group=0 b", "SLURM_JOB_ID=4", "", "0 n=0 N=0 t=0s p=[] J=b mem=0 c=0; 1 n=0 N=0 t=0s p=[] J=a mem=0 c=0"},
+	} {
+		dir := script(t, "#!/bin/sh\n"+c.script+"true\n")
+		r, err := parse(testSys(c.prog, dir, strings.Fields(c.env)...), strings.Fields(c.line)...)
+		if err != nil {
+			t.Errorf("%s %s: %s", c.prog, c.line, refusal(err))
+			continue
+		}
+		if got := parts(r); got != c.want {
+			t.Errorf("%s %s:\n got %s\nwant %s", c.prog, c.line, got, c.want)
+		}
+	}
+	r, err := ParseSbatch([]string{"job.sh"}, testSys("sbatch", script(t, "#!/bin/sh\n"+three)))
+	if err != nil || !slices.Contains(r.Notes, `Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`) {
+		t.Errorf("of packjob it says %v %v", r.Notes, err)
+	}
+}
+
+func TestHetTargets(t *testing.T) {
+	for w, want := range map[string]string{"42+1": "42 2", "42+0": "42 1", "42": "42 0", "42+1.3": "42 2 3", "42+x": "", "42+1_2": ""} {
+		got := ""
+		if x, ok := parseTarget(w); ok {
+			if got = fmt.Sprint(x.ref.Job, " ", x.ref.Part); x.step != nil {
+				got += fmt.Sprint(" ", *x.step)
+			}
+		}
+		if got != want {
+			t.Errorf("%s is %q, want %q", w, got, want)
+		}
+	}
+}
