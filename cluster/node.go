@@ -13,8 +13,28 @@ type GPU struct {
 	MemMB MemMB  `json:"mem_mb,omitempty"`
 	NUMA  int    `json:"numa,omitempty"`
 	Cores IDSet  `json:"cores,omitzero"` // CPUs near the device
+	// Number is one more than the driver's number for the device, its place by bus address; 0: not known.
+	Number int `json:"number,omitempty"`
+	// NVLinks is how many NVLinks are up; Switched says that they lead to NVSwitches.
+	NVLinks  int  `json:"nvlinks,omitempty"`
+	Switched bool `json:"switched,omitempty"`
+	// Links is how many NVLinks lead straight to each GPU of the machine, in the order of their bus addresses;
+	// -1 is the GPU itself (Links= of gres.conf). Empty where all lead to switches.
+	Links []int `json:"links,omitempty"`
+	// Fabric is the NVLink domain that reaches beyond the machine, CLUSTER-UUID.CLIQUE: the GPUs of all nodes
+	// with the same one (an NVL72 rack, say) are one.
+	Fabric string `json:"fabric,omitempty"`
+	MIG    *MIG   `json:"mig,omitempty"` // set if this is a slice of a GPU
 	// Missing marks a device that was here and is not found any more.
 	Missing bool `json:"missing,omitempty"`
+}
+
+// MIG says of which GPU a slice is (MIG: a Multi-Instance GPU is cut into devices of their own).
+type MIG struct {
+	Parent   string `json:"parent"`  // UUID of the whole GPU; the slice's PCI and Minor are its
+	Profile  string `json:"profile"` // 3g.20gb: compute slices and memory
+	Instance int    `json:"gi"`      // GPU instance
+	Compute  int    `json:"ci"`      // compute instance in it
 }
 
 // NIC is one InfiniBand or RoCE port.
@@ -52,6 +72,8 @@ type Inventory struct {
 	Weight         int       `json:"weight,omitempty"`
 	SpecCPUs       IDSet     `json:"spec_cpus,omitzero"`    // not for jobs (CpuSpecList, CoreSpecCount)
 	SpecMemMB      MemMB     `json:"spec_mem_mb,omitempty"` // nor this memory (MemSpecLimit)
+	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
+	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
 }
 
 // LastCores are the CPUs of so many cores, the highest of the last socket first, then of the one before it,
@@ -213,6 +235,7 @@ type Config struct {
 	// ReserveAge is how long a job waits before nodes are kept free for it (bf_min_age_reserve); nil: as package sched says.
 	ReserveAge *time.Duration `json:"reserve_age,omitempty"`
 	TRES       []string       `json:"tres,omitempty"` // tracked besides Slurm's own
+	GRES       []GRESLine     `json:"gres,omitempty"` // gres.conf
 	// Contain makes every job have an external step, for what others start in it.
 	Contain bool `json:"contain,omitempty"`
 	// Source names the file's content that this came from.

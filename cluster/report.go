@@ -240,7 +240,9 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		n.Expected = ""
 	}
 	n.Up, n.Quiet, n.Registered = true, false, t.at
-	n.found(c.Inventory)
+	before := n.Inventory.Faults
+	n.found(c.Inventory, t.config.declaredOf(c.Name))
+	n.faulty(t, before)
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
 	// attempts fence it.
 	n.ReportSeq = c.Seq
@@ -255,6 +257,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	}
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
+	t.evictParts(&n, before)
 	return nil, nil
 }
 

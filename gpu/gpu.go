@@ -75,19 +75,3 @@ func near(root fs.FS, g *cluster.GPU) {
 		g.NUMA, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 	}
 }
-
-// TypeName makes Slurm's type name of a product name: "NVIDIA H100 80GB HBM3" → h100,
-// "NVIDIA GeForce RTX 4090" → rtx_4090, "Tesla V100-SXM2-16GB" → v100.
-func TypeName(model string) string {
-	words := strings.FieldsFunc(strings.ToLower(model), func(r rune) bool { return r == ' ' || r == '-' })
-	for i, w := range words {
-		if w == "rtx" || w == "gtx" || w == "titan" || w == "quadro" {
-			return strings.Join(words[i:min(i+2, len(words))], "_")
-		}
-		if len(w) >= 2 && w[0] >= 'a' && w[0] <= 'z' && strings.ContainsAny(w[1:2], "0123456789") ||
-			len(w) >= 3 && strings.HasPrefix(w, "gb") && w[2] >= '0' && w[2] <= '9' {
-			return w
-		}
-	}
-	return strings.Join(words, "_")
-}
