@@ -70,7 +70,7 @@ func app() *cli.App {
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
-	a.Commands = append(a.Commands, simCommand())
+	a.Commands = append(a.Commands, simCommand(), gpuCommand())
 	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers", ArgsUsage: "JOB",
 		SkipFlagParsing: true, Action: func(c *cli.Context) error {
 			sys := slurm.RealSys("muster why")

@@ -50,7 +50,13 @@ const (
 const fewNVLinkErrors = 1000
 
 // label names a GPU as people and tools do.
-func label(g *cluster.GPU) string { return fmt.Sprintf("GPU %d (%s %s)", g.Minor, g.UUID, g.PCI) }
+func label(g *cluster.GPU) string {
+	name := strings.TrimSpace(g.UUID + " " + g.PCI)
+	if name == "" { // it was lost before it told
+		return fmt.Sprintf("GPU %d", g.Minor)
+	}
+	return fmt.Sprintf("GPU %d (%s)", g.Minor, name)
+}
 
 // Judge says what is wrong: from the look before (nil for the first one), the present one and what the driver has
 // told since the daemon began. It is a pure function; the same state gives the same faults in the same order.
@@ -164,12 +170,15 @@ func carry(before, now *Scan) {
 	}
 	if now.Trouble != "" && len(now.Readings) == 0 {
 		now.Readings = before.Readings
+		now.Unusable = now.Unusable || now.Cause == CauseNoDriver && len(now.Readings) > 0
 		return
 	}
 	for i := range now.Readings {
 		r := &now.Readings[i]
 		if r.Lost != "" && r.GPU.UUID == "" {
-			same := func(o Reading) bool { return r.GPU.PCI != "" && o.GPU.PCI == r.GPU.PCI || r.GPU.PCI == "" && o.GPU.Index == r.GPU.Index }
+			same := func(o Reading) bool {
+				return r.GPU.PCI != "" && o.GPU.PCI == r.GPU.PCI || r.GPU.PCI == "" && o.GPU.Index == r.GPU.Index
+			}
 			if k := slices.IndexFunc(before.Readings, same); k >= 0 {
 				r.GPU = before.Readings[k].GPU
 			}

@@ -40,16 +40,18 @@ type Found struct {
 // Watcher keeps looking at the GPUs through a helper process, so that no driver's call can hold up the daemon.
 // First and Run are to be called one after the other.
 type Watcher struct {
-	command []string // of the helper
-	every   time.Duration
-	slog    *slog.Logger
+	command  []string // of the helper
+	every    time.Duration
+	patience time.Duration // for an answer
+	slog     *slog.Logger
 
 	h      *helper
 	plain  bool          // the helper with NVML does not run on this machine
 	gone   chan struct{} // closed when the helper that was killed last is gone
 	before *Scan
 	events []Event
-	fails  int // in a row
+	fails  int   // in a row
+	err    error // the last of them
 	last   Found
 }
 
@@ -64,13 +66,22 @@ type helper struct {
 
 // NewWatcher prepares to watch through a helper, a look every so often and at once when the driver tells something.
 func NewWatcher(command []string, every time.Duration, log *slog.Logger) *Watcher {
-	return &Watcher{command: command, every: every, slog: log}
+	return &Watcher{command: command, every: every, patience: answerTime, slog: log}
 }
 
 // First is the first look. It takes no longer than one answer may.
 func (w *Watcher) First(ctx context.Context) Found {
 	w.look(ctx)
 	return w.last
+}
+
+// Look is one look for people: all that is known, and what is wrong.
+func (w *Watcher) Look(ctx context.Context) (*Scan, []cluster.Fault, error) {
+	defer w.kill()
+	if w.look(ctx); w.before == nil {
+		return nil, nil, w.err
+	}
+	return w.before, w.last.Faults, nil
 }
 
 // Run looks on until ctx ends and tells what has changed.
@@ -134,7 +145,7 @@ func (w *Watcher) look(ctx context.Context) {
 	}
 	if err != nil {
 		w.kill()
-		w.fails++
+		w.fails, w.err = w.fails+1, err
 		w.slog.Warn("the GPUs could not be looked at", "err", err, "failures", w.fails)
 		if w.fails >= maxSilence {
 			w.last.Faults = append(slices.DeleteFunc(slices.Clone(w.last.Faults), func(f cluster.Fault) bool { return f.Passing }), cluster.Fault{
@@ -157,7 +168,7 @@ func (w *Watcher) look(ctx context.Context) {
 
 // ask gets one look from the helper, which it starts if there is none.
 func (w *Watcher) ask(ctx context.Context) (*Scan, error) {
-	deadline := time.NewTimer(answerTime)
+	deadline := time.NewTimer(w.patience)
 	defer deadline.Stop()
 	for {
 		if err := w.start(); err != nil {
@@ -194,7 +205,7 @@ func (w *Watcher) answer(ctx context.Context, late <-chan time.Time) (scan *Scan
 				w.note(a)
 			}
 		case <-late:
-			return nil, false, fmt.Errorf("no answer of the GPU helper within %v", answerTime)
+			return nil, false, fmt.Errorf("no answer of the GPU helper within %v", w.patience)
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
 		}

@@ -1,6 +1,6 @@
 // A stand-in for libnvidia-ml.so.1, written from NVML's public API (nvml.h as go-nvml ships it). It reads the file that
 // STANDIN_NVML names on every call, so that a running test can break a GPU under the daemon. Lines:
-//   init CODE                    what nvmlInit returns (nvmlReturn_t): 9 driver not loaded, 18 version mismatch
+//   init CODE                    what nvmlInit and nvmlDeviceGetCount return (nvmlReturn_t): 9 driver not loaded, 18 version mismatch
 //   driver 550.54.15
 //   hang MS                      every call about a device takes so long
 //   gpu I KEY VALUE              keys: see keys[] below; name, uuid, bus and fabric (UUID CLIQUE) are texts
@@ -123,7 +123,7 @@ EXPORT const char *nvmlErrorString(nvmlReturn_t r) {
 	}
 }
 EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *out, unsigned n) { load(); snprintf(out, n, "%s", S.driver); return NVML_SUCCESS; }
-EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *n) { load(); *n = S.n; return NVML_SUCCESS; }
+EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *n) { load(); *n = S.n; return S.init; }
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned i, nvmlDevice_t *d) {
 	load();
 	if (i >= S.n) return NVML_ERROR_INVALID_ARGUMENT;

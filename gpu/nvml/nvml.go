@@ -83,10 +83,18 @@ func (s *source) start(scan *gpu.Scan) bool {
 	if s.started.Load() {
 		return true
 	}
-	switch r := s.lib.Init(); r {
-	case nvml.SUCCESS:
+	r := s.lib.Init()
+	if r == nvml.SUCCESS {
 		s.started.Store(true)
 		return true
+	}
+	trouble(scan, r)
+	return false
+}
+
+// trouble says why nothing can be known of any GPU.
+func trouble(scan *gpu.Scan, r nvml.Return) {
+	switch r {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		scan.Cause = gpu.CauseNoLibrary
 	case nvml.ERROR_DRIVER_NOT_LOADED:
@@ -98,7 +106,6 @@ func (s *source) start(scan *gpu.Scan) bool {
 		scan.Cause, scan.Unusable = "nvml", true
 		scan.Trouble = fmt.Sprintf("NVML: %s (%d)", r.Error(), int(r))
 	}
-	return false
 }
 
 // Scan looks at all GPUs.
@@ -115,7 +122,7 @@ func (s *source) Scan() (scan gpu.Scan) {
 		n, r = s.lib.DeviceGetCount()
 	}
 	if r != nvml.SUCCESS {
-		scan.Cause, scan.Unusable, scan.Trouble = "nvml", true, fmt.Sprintf("NVML: %s (%d)", r.Error(), int(r))
+		trouble(&scan, r)
 		return scan
 	}
 	var peers []string // bus addresses, in order
