@@ -33,6 +33,8 @@ type declared struct {
 	auto  string
 	lines []GRESLine // of GPUs
 	types []string   // of its Gres=
+	// shared are what other jobs may have of the same GPUs: shards, MPS shares.
+	shared []GRES
 }
 
 // declaredOf collects what a configuration says of a node's GPUs. AutoDetect of the node's own goes before that of all.
@@ -49,6 +51,9 @@ func (c *Config) declaredOf(name NodeName) declared {
 		if strings.EqualFold(l.Name, "gpu") {
 			d.lines = append(d.lines, l)
 		}
+		if name := strings.ToLower(l.Name); name == "mps" || name == "shard" {
+			d.share(GRES{Name: name, Count: int64(max(l.Count, len(l.Files), 1))})
+		}
 	}
 	i := slices.IndexFunc(c.Declared, func(n Node) bool { return n.Name == name })
 	if i >= 0 {
@@ -59,6 +64,16 @@ func (c *Config) declaredOf(name NodeName) declared {
 		}
 	}
 	return d
+}
+
+// share adds up shares of the same name.
+func (d *declared) share(g GRES) {
+	i := slices.IndexFunc(d.shared, func(o GRES) bool { return o.Name == g.Name })
+	if i < 0 {
+		d.shared = append(d.shared, g)
+		return
+	}
+	d.shared[i].Count += g.Count
 }
 
 // fits reports whether a type that a configuration names can be this GPU's: it is its type, or part of the product's
@@ -141,6 +156,7 @@ func (m *match) name(i int, l *GRESLine) {
 	if l.Type != "" {
 		m.rename(i, []string{l.Type})
 	}
+	g.Env = slices.DeleteFunc(slices.Clone(l.Flags), func(f string) bool { return !strings.HasSuffix(f, "_env") })
 	var cpus IDSet
 	for c := range l.Cores.All() {
 		cpus = cpus.Union(RangeIDSet(c*m.cores, c*m.cores+m.cores-1))

@@ -82,11 +82,11 @@ func TestCompareGRES(t *testing.T) {
 
 // TestDeclaredOf: AutoDetect of a node's own goes before that of all.
 func TestDeclaredOf(t *testing.T) {
-	c := Config{GRES: []GRESLine{{AutoDetect: "nvml"}, {Nodes: []NodeName{"n1"}, AutoDetect: "off", Name: "gpu"}, {Name: "shard", Count: 4}}}
+	c := Config{GRES: []GRESLine{{AutoDetect: "nvml"}, {Nodes: []NodeName{"n1"}, AutoDetect: "off", Name: "gpu"}, {Name: "shard", Count: 4}, {Name: "shard", Files: devices("0-1")}}}
 	if d := c.declaredOf("n1"); d.auto != "off" || len(d.lines) != 1 {
 		t.Errorf("%+v", d)
 	}
-	if d := c.declaredOf("n2"); d.auto != "nvml" || len(d.lines) != 0 {
+	if d := c.declaredOf("n2"); d.auto != "nvml" || len(d.lines) != 0 || len(d.shared) != 1 || d.shared[0].Count != 6 {
 		t.Errorf("%+v", d)
 	}
 }

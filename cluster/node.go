@@ -25,6 +25,9 @@ type GPU struct {
 	// with the same one (an NVL72 rack, say) are one.
 	Fabric string `json:"fabric,omitempty"`
 	MIG    *MIG   `json:"mig,omitempty"` // set if this is a slice of a GPU
+	// Env are the variables that show the device to jobs, by their flags of gres.conf(5): nvidia_gpu_env, amd_gpu_env …;
+	// empty: those that suit its make.
+	Env []string `json:"env,omitempty"`
 	// Missing marks a device that was here and is not found any more.
 	Missing bool `json:"missing,omitempty"`
 }
@@ -72,6 +75,7 @@ type Inventory struct {
 	Weight         int       `json:"weight,omitempty"`
 	SpecCPUs       IDSet     `json:"spec_cpus,omitzero"`    // not for jobs (CpuSpecList, CoreSpecCount)
 	SpecMemMB      MemMB     `json:"spec_mem_mb,omitempty"` // nor this memory (MemSpecLimit)
+	Shared         []GRES    `json:"shared,omitempty"`      // shards and MPS shares of all GPUs, as gres.conf has them
 	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
 	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
 }

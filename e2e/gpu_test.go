@@ -275,6 +275,8 @@ func TestGPUDeclared(t *testing.T) {
 	for _, c := range []struct{ gres, want string }{
 		{"Name=gpu Type=a100 File=/dev/nvidia[0-3]\n", "idle|gpu:h100:4|gres.conf:1: Type=a100, found h100 at /dev/nvidia0,/dev/nvidia1,/dev/nvidia2,/dev/nvidia3"},
 		{"Name=gpu Type=h100 File=/dev/nvidia[2-3]\n", "idle|gpu:h100:2|none"},
+		{"AutoDetect=nvml\nName=shard Count=16 File=/dev/nvidia[0-3]\n", "idle|gpu:h100:4,shard:16|none"},
+		{"Name=gpu Type=h100 File=/dev/nvidia[2-3]\n", "idle|gpu:h100:2|none"},
 	} {
 		write(c.gres)
 		g.must("scontrol", "reconfigure")

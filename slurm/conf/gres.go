@@ -1,6 +1,8 @@
 package conf
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -14,6 +16,10 @@ import (
 // detections are the values of AutoDetect of gres.conf(5). All but off are one to muster: it looks for every make.
 var detections = []string{"nvml", "nvidia", "nvidia-smi", "rsmi", "rocm", "oneapi", "nrt", "full", "off"}
 
+// gresKeys are the keys as gres.conf(5) writes them.
+var gresKeys = map[string]string{"nodename": "NodeName", "autodetect": "AutoDetect", "name": "Name", "type": "Type", "file": "File",
+	"multiplefiles": "MultipleFiles", "count": "Count", "cores": "Cores", "cpus": "CPUs", "links": "Links", "flags": "Flags"}
+
 // gresFlags are the Flags that gres.conf(5) knows.
 var gresFlags = []string{"countonly", "one_sharing", "all_sharing", "nvidia_gpu_env", "amd_gpu_env", "intel_gpu_env", "opencl_env",
 	"no_gpu_env", "explicit"}
@@ -24,7 +30,7 @@ func (r *reader) gresLine(file string, n int, ps []pair) {
 	l := cluster.GRESLine{At: path.Base(file) + ":" + strconv.Itoa(n)}
 	for _, p := range ps {
 		if err := gresKey(&l, p); err != nil {
-			r.note(file, n, "%v", err)
+			r.note(file, n, "%s=%s: %v", cmp.Or(gresKeys[p.key], p.key), p.value, err)
 		}
 	}
 	if l.Name == "" && l.AutoDetect == "" {
@@ -40,6 +46,9 @@ func (r *reader) gresLine(file string, n int, ps []pair) {
 	if l.Name != "" && !slices.Contains([]string{"gpu", "mps", "shard"}, strings.ToLower(l.Name)) {
 		r.note(file, n, "Name=%s: only gpu, mps and shard are known yet", l.Name)
 	}
+	if strings.EqualFold(l.Name, "mps") || strings.EqualFold(l.Name, "shard") {
+		r.note(file, n, "Name=%s: it is shown with the node; jobs can not ask for it yet", l.Name)
+	}
 	r.cfg.GRES = append(r.cfg.GRES, l)
 	if strings.EqualFold(l.Name, "gpu") {
 		r.place(&l)
@@ -53,14 +62,14 @@ func gresKey(l *cluster.GRESLine, p pair) error {
 	case "nodename":
 		names, err := hostlist.Expand(p.value)
 		if err != nil {
-			return fmt.Errorf("NodeName=%s: %w", p.value, err)
+			return err
 		}
 		for _, name := range names {
 			l.Nodes = append(l.Nodes, cluster.NodeName(name))
 		}
 	case "autodetect":
 		if !slices.Contains(detections, strings.ToLower(p.value)) {
-			return fmt.Errorf("AutoDetect=%s: want nvml, rsmi or off", p.value)
+			return errors.New("want nvml, rsmi or off")
 		}
 		l.AutoDetect = strings.ToLower(p.value)
 	case "name":
@@ -69,7 +78,7 @@ func gresKey(l *cluster.GRESLine, p pair) error {
 		l.Type = p.value
 	case "file", "multiplefiles":
 		if l.Files, err = hostlist.Expand(p.value); err != nil {
-			return fmt.Errorf("%s=%s: %w", p.key, p.value, err)
+			return err
 		}
 		l.Multiple = p.key == "multiplefiles"
 	case "count":
@@ -79,26 +88,26 @@ func gresKey(l *cluster.GRESLine, p pair) error {
 	case "cores", "cpus":
 		l.Cores, err = cluster.ParseIDSet(strings.Trim(p.value, "[]"))
 		if err != nil || strings.ContainsAny(p.value, "[]") {
-			return fmt.Errorf("Cores=%s: want a list such as 0-7,16-23", p.value)
+			return errors.New("want a list such as 0-7,16-23")
 		}
 	case "links":
 		for _, w := range strings.Split(p.value, ",") {
 			k, err := strconv.Atoi(w)
 			if err != nil {
-				return fmt.Errorf("Links=%s: want numbers such as -1,4,0,0", p.value)
+				return errors.New("want numbers such as -1,4,0,0")
 			}
 			l.Links = append(l.Links, k)
 		}
 	case "flags":
 		for _, w := range strings.Split(strings.ToLower(p.value), ",") {
 			if !slices.Contains(gresFlags, w) {
-				err = fmt.Errorf("Flags=%s: not known", w)
+				err = fmt.Errorf("%s is not known", w)
 			}
 			l.Flags = append(l.Flags, w)
 		}
 		return err
 	default:
-		return fmt.Errorf("%s has no effect yet", p.key)
+		return errors.New("has no effect yet")
 	}
 	return nil
 }
@@ -111,7 +120,7 @@ func gresCount(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("Count=%s: want a number", text)
+		return 0, errors.New("want a number")
 	}
 	return n * unit, nil
 }
