@@ -240,7 +240,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		n.Expected = ""
 	}
 	n.Up, n.Quiet, n.Registered = true, false, t.at
-	before := n.Inventory.Faults
+	before, lacked := n.Inventory.Faults, n.Lacks
 	n.found(c.Inventory, t.config.declaredOf(c.Name))
 	n.faulty(t, before)
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
@@ -253,7 +253,10 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		n.Drain, n.Reason, n.ReasonBy = false, n.Lacks, ""
 	}
 	if n.Reason == n.Lacks && n.Lacks != "" {
-		n.ReasonBy, n.ReasonAt = "slurm", t.at
+		n.ReasonBy = "slurm"
+		if n.Lacks != lacked || n.ReasonAt.IsZero() {
+			n.ReasonAt = t.at
+		}
 	}
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})

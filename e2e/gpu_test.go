@@ -50,8 +50,22 @@ var gpuProduct = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find nvml.h: %w", err)
 	}
-	return dir, run("", cc, "-shared", "-fPIC", "-O2", "-I", strings.TrimSpace(string(out))+"/pkg/nvml", "-o", dir+"/libnvidia-ml.so.1", "nvml/nvml.c")
+	argv := []string{"-shared", "-fPIC", "-O2", "-I", strings.TrimSpace(string(out)) + "/pkg/nvml", "nvml/nvml.c", "-o"}
+	if err := run("", cc, append(argv, dir+"/libnvidia-ml.so.1")...); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir+"/old", 0o755); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(dir+"/old/exports", []byte("{ global: "+strings.Join(universal, "; ")+"; local: *; };"), 0o644); err != nil {
+		return "", err
+	}
+	return dir, run("", cc, append(argv, dir+"/old/libnvidia-ml.so.1", "-Wl,--version-script="+dir+"/old/exports")...)
 })
+
+// universal are functions that every driver's library has; a second stand-in has no others.
+var universal = []string{"nvmlInit_v2", "nvmlShutdown", "nvmlErrorString", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
+	"nvmlDeviceGetName", "nvmlDeviceGetUUID"}
 
 // gpus is a daemon on this machine whose GPUs a file tells.
 type gpus struct {
@@ -157,6 +171,26 @@ func (g *gpus) table() string {
 		g.t.Fatalf("muster gpu: %v\n%s", err, out)
 	}
 	return string(out)
+}
+
+// TestGPUOldDriver: a library that lacks nearly every function, which would kill the process that calls one, tells what it
+// can.
+func TestGPUOldDriver(t *testing.T) {
+	t.Parallel()
+	product, err := gpuProduct()
+	if err != nil {
+		t.Skip("the stand-in library can not be built: ", err)
+	}
+	file := filepath.Join(t.TempDir(), "gpus")
+	if err := os.WriteFile(file, []byte(h100(2)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(product+"/muster", "gpu")
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+product+"/old", "STANDIN_NVML="+file)
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "NVIDIA H100 80GB HBM3") != 2 || !strings.Contains(string(out), "GPU-00000001-1111") {
+		t.Errorf("muster gpu: %v\n%s", err, out)
+	}
 }
 
 // TestGPUSlices: slices are devices of their own type, and jobs get them by UUID.

@@ -52,6 +52,9 @@ const fewNVLinkErrors = 1000
 // label names a GPU as people and tools do.
 func label(g *cluster.GPU) string {
 	name := strings.TrimSpace(g.UUID + " " + g.PCI)
+	if g.Minor < 0 {
+		return strings.TrimSpace("a GPU that is not listed " + name)
+	}
 	if name == "" { // it was lost before it told
 		return fmt.Sprintf("GPU %d", g.Minor)
 	}
@@ -80,22 +83,31 @@ func Judge(before, now *Scan, events []Event) []cluster.Fault {
 		out = append(out, links(earlier(before, r), r)...)
 		out = append(out, clocks(r)...)
 	}
+	for _, e := range events {
+		if !slices.ContainsFunc(now.Readings, func(r Reading) bool { return r.GPU.UUID == e.UUID }) {
+			out = append(out, told(&cluster.GPU{UUID: e.UUID, Minor: -1}, []Event{e})...)
+		}
+	}
 	return out
 }
 
-// told are the faults of the XIDs that the driver told of a GPU, each once.
+// told are the faults of the XIDs that the driver told of a GPU. Told again after a while it is another fault.
 func told(g *cluster.GPU, events []Event) (out []cluster.Fault) {
-	for i, e := range events {
-		if e.UUID != g.UUID || slices.ContainsFunc(events[:i], func(o Event) bool { return o == e }) {
+	for _, e := range events {
+		if e.UUID != g.UUID {
 			continue
+		}
+		again := ""
+		if e.Times > 1 {
+			again = fmt.Sprintf(" (%d times)", e.Times)
 		}
 		row, known := xids()[e.XID]
 		if !known {
 			row = xid{cluster.FaultNote, "not in the table"}
 		}
 		if row.action != "" {
-			out = append(out, cluster.Fault{Part: g.UUID, Cause: fmt.Sprintf("xid %d", e.XID),
-				Text: fmt.Sprintf("%s: XID %d: %s", label(g), e.XID, row.meaning), Action: row.action})
+			out = append(out, cluster.Fault{Part: g.UUID, Cause: fmt.Sprintf("xid %d", e.XID) + again,
+				Text: fmt.Sprintf("%s: XID %d: %s", label(g), e.XID, row.meaning) + again, Action: row.action})
 		}
 	}
 	return out
@@ -121,7 +133,7 @@ func memory(r *Reading) (out []cluster.Fault) {
 		if r.RemapPending || r.RetirePending {
 			action = cluster.FaultNote // told above
 		}
-		add("ecc", action, fmt.Sprintf("%d uncorrected ECC errors", r.ECCUncorrected))
+		add(fmt.Sprintf("ecc %d", r.ECCUncorrected), action, fmt.Sprintf("%d uncorrected ECC errors", r.ECCUncorrected))
 	}
 	return out
 }

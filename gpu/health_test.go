@@ -48,13 +48,13 @@ func TestJudge(t *testing.T) {
 		want   []string
 	}{
 		{"well", with(func(*Reading) {}), nil, nil},
-		{"fallen off", with(func(*Reading) {}), []Event{{"GPU-x", 79}, {"GPU-x", 79}}, []string{"xid 79|drain_now|XID 79: GPU has fallen off the bus"}},
-		{"an application's fault", with(func(*Reading) {}), []Event{{"GPU-x", 31}}, nil},
-		{"another GPU's", with(func(*Reading) {}), []Event{{"GPU-y", 79}}, nil},
-		{"double bit", with(func(*Reading) {}), []Event{{"GPU-x", 48}}, []string{"xid 48|drain|XID 48: double bit ECC error; a reset is due"}},
-		{"unknown", with(func(*Reading) {}), []Event{{"GPU-x", 9999}}, []string{"xid 9999|note|XID 9999: not in the table"}},
+		{"fallen off", with(func(*Reading) {}), []Event{{"GPU-x", 79, 1}}, []string{"xid 79|drain_now|XID 79: GPU has fallen off the bus"}},
+		{"an application's fault", with(func(*Reading) {}), []Event{{"GPU-x", 31, 1}}, nil},
+		{"again", with(func(*Reading) {}), []Event{{"GPU-x", 48, 2}}, []string{"xid 48 (2 times)|drain|XID 48: double bit ECC error; a reset is due (2 times)"}},
+		{"double bit", with(func(*Reading) {}), []Event{{"GPU-x", 48, 1}}, []string{"xid 48|drain|XID 48: double bit ECC error; a reset is due"}},
+		{"unknown", with(func(*Reading) {}), []Event{{"GPU-x", 9999, 1}}, []string{"xid 9999|note|XID 9999: not in the table"}},
 		{"lost", with(func(r *Reading) { r.Lost, r.ECCUncorrected = "GPU is lost", 1 }), nil, []string{"lost|drain_now|GPU is lost"}},
-		{"ecc", with(func(r *Reading) { r.ECCUncorrected = 2 }), nil, []string{"ecc|drain|2 uncorrected ECC errors"}},
+		{"ecc", with(func(r *Reading) { r.ECCUncorrected = 2 }), nil, []string{"ecc 2|drain|2 uncorrected ECC errors"}},
 		{"corrected", with(func(r *Reading) { r.ECCCorrected = 2000 }), nil, nil},
 		{"pending", with(func(r *Reading) { r.RemapPending, r.RemappedBad = true, 1 }), nil, []string{"remap pending|drain|row remapping is pending until a reset, 1 rows remapped so far"}},
 		{"failed", with(func(r *Reading) { r.RemapFailed = true }), nil, []string{"remap failed|drain|row remapping failed"}},
@@ -79,6 +79,10 @@ func TestJudge(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+	stray := Judge(nil, &Scan{Readings: []Reading{well}}, []Event{{"GPU-y", 79, 1}})
+	if len(stray) != 1 || stray[0].Text != "a GPU that is not listed GPU-y: XID 79: GPU has fallen off the bus" {
+		t.Errorf("an event of a GPU that is not listed: %+v", stray)
 	}
 	f := Judge(nil, &Scan{Trouble: "the driver is not loaded", Cause: "driver"}, nil)
 	if len(f) != 1 || f[0].Action != cluster.FaultNote || f[0].Part != "gpu" {

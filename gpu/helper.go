@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/wire"
@@ -50,18 +51,19 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, src Source) {
 	say(answer{Hello: true})
 	asked := make(chan struct{})
 	go func() {
-		events := false
+		var listening atomic.Bool
+		var once sync.Once
 		for range asked {
 			s := Look(ctx, src)
 			say(answer{Scan: &s})
-			if src != nil && !events && s.Source == "nvml" && s.Cause == "" {
-				events = true
-				go func() {
-					if err := src.Events(eventWait, func(e Event) { say(answer{Event: &e}) }); err != nil {
-						slog.Warn("the driver's events are not heard; the looks go on", "err", err)
-					}
-				}()
+			if src == nil || s.Source != "nvml" || s.Cause != "" || !listening.CompareAndSwap(false, true) {
+				continue
 			}
+			go func() {
+				err := src.Events(eventWait, func(e Event) { say(answer{Event: &e}) })
+				once.Do(func() { slog.Warn("the GPU driver's events are not heard; the looks go on", "err", err) })
+				listening.Store(false) // until the next look
+			}()
 		}
 	}()
 	for lines := bufio.NewScanner(in); lines.Scan(); {

@@ -63,6 +63,8 @@ const (
 type Event struct {
 	UUID string `json:"uuid"`
 	XID  int    `json:"xid,omitempty"`
+	// Times is how often it has been told, where what comes in quick succession counts once.
+	Times int `json:"times,omitempty"`
 }
 
 // Devices are what jobs may use: whole GPUs, and slices in the place of those that are cut.

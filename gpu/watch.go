@@ -26,6 +26,7 @@ const (
 	idleEvery  = 5 * time.Minute // between looks at a machine without GPUs
 	notesEvery = time.Minute     // between reports of what matters to no job
 	endTime    = time.Second     // for a killed helper to be gone; one in a driver's call may stay
+	burstTime  = time.Minute     // within which the same event told again is no news
 	maxEvents  = 1024            // different ones
 	maxLine    = 4 << 20         // bytes of an answer
 )
@@ -49,10 +50,16 @@ type Watcher struct {
 	plain  bool          // the helper with NVML does not run on this machine
 	gone   chan struct{} // closed when the helper that was killed last is gone
 	before *Scan
-	events []Event
+	events []event
 	fails  int   // in a row
 	err    error // the last of them
 	last   Found
+}
+
+// event is one that was told, and when last.
+type event struct {
+	Event
+	at time.Time
 }
 
 // helper is a running helper process.
@@ -129,12 +136,24 @@ func (w *Watcher) pause() time.Duration {
 
 // note takes what the helper says by itself; it reports whether that is news.
 func (w *Watcher) note(a answer) bool {
-	if a.Event == nil || slices.Contains(w.events, *a.Event) || len(w.events) >= maxEvents {
+	if a.Event == nil {
 		return false
 	}
-	w.slog.Warn("the GPU driver tells of an error", "gpu", a.Event.UUID, "xid", a.Event.XID)
-	w.events = append(w.events, *a.Event)
-	return true
+	now := time.Now()
+	i := slices.IndexFunc(w.events, func(e event) bool { return e.UUID == a.Event.UUID && e.XID == a.Event.XID })
+	if i < 0 && len(w.events) < maxEvents {
+		i, w.events = len(w.events), append(w.events, event{Event: Event{UUID: a.Event.UUID, XID: a.Event.XID}})
+	}
+	if i < 0 {
+		return false
+	}
+	e := &w.events[i]
+	burst := e.Times > 0 && now.Sub(e.at) < burstTime
+	if e.at = now; !burst {
+		e.Times++
+		w.slog.Warn("the GPU driver tells of an error", "gpu", e.UUID, "xid", e.XID, "times", e.Times)
+	}
+	return !burst
 }
 
 // look asks the helper and draws the conclusions.
@@ -158,7 +177,11 @@ func (w *Watcher) look(ctx context.Context) {
 		scan.Trouble = "" // there is a library and nothing that it could be for
 	}
 	carry(w.before, scan)
-	faults := Judge(w.before, scan, w.events)
+	var events []Event
+	for _, e := range w.events {
+		events = append(events, e.Event)
+	}
+	faults := Judge(w.before, scan, events)
 	w.last = Found{GPUs: scan.Devices(), Driver: scan.Driver, Faults: faults}
 	w.before = scan
 	if scan.Trouble != "" || len(scan.Readings) == 0 {

@@ -98,3 +98,16 @@ for i in 1 2; do echo '{"event":{"uuid":"b","xid":79}}'; done; while read x; do 
 		t.Errorf("told again: %+v", <-told)
 	}
 }
+
+// TestWatchBurst: an event in quick succession is told once; after a while it is told again.
+func TestWatchBurst(t *testing.T) {
+	w := NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))
+	e := answer{Event: &Event{UUID: "a", XID: 48}}
+	if !w.note(e) || w.note(e) || w.note(answer{Hello: true}) {
+		t.Error("the first is news, what follows is not")
+	}
+	w.events[0].at = w.events[0].at.Add(-2 * burstTime)
+	if !w.note(e) || w.events[0].Times != 2 {
+		t.Errorf("%+v", w.events)
+	}
+}
