@@ -143,3 +143,41 @@ func TestFaults(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// TestSliced: GPUs that are cut and made whole again lack nothing, and slices keep their numbers.
+func TestSliced(t *testing.T) {
+	w := newWorld(t, 0)
+	inv := smallNode()
+	up := func(again bool, gpus ...GPU) *Node {
+		t.Helper()
+		inv.GPUs = gpus
+		w.pass(time.Minute)
+		w.ok(sys, &NodeUp{Name: "n0", Inventory: inv, Seq: w.seq["n0"], Again: again})
+		n, _ := w.s.Node("n0")
+		return n
+	}
+	whole := h100s(2)
+	n := up(false, whole...)
+	began := n.Registered
+	if n.Reason != "" || n.Inventory.Renumbered() {
+		t.Errorf("whole: %+v", n)
+	}
+	cut := append(slicesOf(0, "3g.20gb", "1g.5gb"), whole[1])
+	n = up(true, cut...)
+	if n.Reason != "" || !n.Inventory.Renumbered() || len(n.Inventory.Found()) != 3 || !n.Registered.Equal(began) {
+		t.Errorf("cut: %+v", n)
+	}
+	if g := n.Inventory.GPUs[1]; g.UUID != "GPU-1" {
+		t.Errorf("the GPU that stays whole has another number: %+v", n.Inventory.GPUs)
+	}
+	if n = up(true, cut[:2]...); n.Reason != "" || len(n.Inventory.Found()) != 2 {
+		t.Errorf("slices alone: %+v", n)
+	}
+	n = up(true, whole...)
+	if n.Reason != "" || n.Inventory.GPUs[1].UUID != "GPU-1" || n.Inventory.Renumbered() || len(n.Inventory.Found()) != 2 {
+		t.Errorf("whole again: %+v", n)
+	}
+	if n = up(false, whole[0]); n.Reason != "gpu: 1 of 2 found" || n.Registered.Equal(began) {
+		t.Errorf("one of two: %+v", n)
+	}
+}

@@ -39,11 +39,11 @@ func (inv *Inventory) Found() []GPU {
 // Renumbered reports whether jobs know the GPUs by other numbers than the driver has for them now:
 // some are missing or not for jobs, are slices, or are in another place than before.
 func (inv *Inventory) Renumbered() bool {
-	if slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.MIG != nil || g.Number != 0 && g.Number != g.Index+1 }) {
+	if slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return !g.Missing && (g.MIG != nil || g.Number != 0 && g.Number != g.Index+1) }) {
 		return true
 	}
 	if len(inv.GPUs) > 0 && inv.GPUs[0].Number != 0 {
-		return slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing })
+		return slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing && g.MIG == nil })
 	}
 	return !slices.IsSortedFunc(inv.GPUs, func(a, b GPU) int { return a.Minor - b.Minor }) || slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing })
 }
@@ -72,7 +72,7 @@ func (n *Node) found(now Inventory, said declared) {
 	} else {
 		full.CPUs, full.MemMB = max(n.Full.CPUs, now.CPUs), max(n.Full.MemMB, now.MemMB)
 	}
-	if spare > 0 || n.Full != (Hardware{}) && slices.ContainsFunc(slices.Concat(old.GPUs, gpus), func(g GPU) bool { return g.MIG != nil }) {
+	if spare > 0 || n.Full != (Hardware{}) && slices.ContainsFunc(slices.Concat(old.Found(), gpus), func(g GPU) bool { return g.MIG != nil }) {
 		full.GPUs = len(gpus) // how many there should be is the configuration's, or the slicing's, to say
 	}
 	now.GPUs = number(old.GPUs, gpus)

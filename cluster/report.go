@@ -214,6 +214,8 @@ type NodeUp struct {
 	Inventory Inventory `json:"inventory"`
 	Seq       uint64    `json:"seq"` // the last report number the node has used
 	Owner     string    `json:"owner,omitempty"`
+	// Again: the client has registered the node before and tells what has changed since.
+	Again bool `json:"again,omitempty"`
 }
 
 func (*NodeUp) kind() string { return "node_up" }
@@ -239,7 +241,10 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if n.Expected == ExpectedFuture {
 		n.Expected = ""
 	}
-	n.Up, n.Quiet, n.Registered = true, false, t.at
+	if !c.Again || !n.Up {
+		n.Registered = t.at
+	}
+	n.Up, n.Quiet = true, false
 	before, lacked := n.Inventory.Faults, n.Lacks
 	n.found(c.Inventory, t.config.declaredOf(c.Name))
 	n.faulty(t, before)

@@ -194,7 +194,7 @@ func pause(ctx context.Context, d *time.Duration) bool {
 	}
 }
 
-func (c *Client) register(ctx context.Context, names []cluster.NodeName) error {
+func (c *Client) register(ctx context.Context, names []cluster.NodeName, again bool) error {
 	c.registering.Lock() // what was found last is told last
 	defer c.registering.Unlock()
 	var q api.RegisterRequest
@@ -205,7 +205,7 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName) error {
 		if c.cfg.GPUs != nil {
 			inv.GPUs = n.detected
 		}
-		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name)})
+		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again})
 	}
 	c.mu.Unlock()
 	r, err := api.Call(ctx, c.cfg.Server, api.RegisterNodes, q)
@@ -231,7 +231,7 @@ func (c *Client) poll(ctx context.Context) {
 	missing, informed := slices.Clone(c.order), false
 	for ctx.Err() == nil {
 		if len(missing) > 0 {
-			if err := c.register(ctx, missing); err != nil {
+			if err := c.register(ctx, missing, false); err != nil {
 				c.slog.Debug("registering failed", "err", err)
 				if !pause(ctx, &wait) {
 					return

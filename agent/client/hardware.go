@@ -49,7 +49,7 @@ func (c *Client) tellHardware(ctx context.Context) {
 		case <-c.anew:
 		}
 		for wait := time.Duration(0); ; {
-			err := c.register(ctx, c.order)
+			err := c.register(ctx, c.order, true)
 			if err == nil {
 				break
 			}
