@@ -80,7 +80,7 @@ func Judge(before, now *Scan, events []Event) []cluster.Fault {
 			continue
 		}
 		out = append(out, memory(r)...)
-		out = append(out, links(earlier(before, r), r)...)
+		out = append(out, links(now, earlier(before, r), r)...)
 		out = append(out, clocks(r)...)
 	}
 	for _, e := range events {
@@ -138,13 +138,29 @@ func memory(r *Reading) (out []cluster.Fault) {
 	return out
 }
 
-// links judges NVLinks and the fabric beyond.
-func links(before, r *Reading) (out []cluster.Fault) {
+// mostLinks is how many NVLinks are up on the best connected GPU of the same make, where they lead to switches.
+func mostLinks(s *Scan, model string) (n int) {
+	for i := range s.Readings {
+		if g := &s.Readings[i].GPU; g.Model == model && g.Switched {
+			n = max(n, g.NVLinks)
+		}
+	}
+	return n
+}
+
+// links judges NVLinks and the fabric beyond. On switches all GPUs of a make have the same number of links; others may
+// be bridged in part, so for them only the change counts.
+func links(now *Scan, before, r *Reading) (out []cluster.Fault) {
 	add := func(cause string, action cluster.FaultAction, text string) {
 		out = append(out, cluster.Fault{Part: r.GPU.UUID, Cause: cause, Text: label(&r.GPU) + ": " + text, Action: action, Passing: true})
 	}
-	if r.NVLinksDown > 0 && r.GPU.NVLinks > 0 {
-		add("nvlink down", cluster.FaultDrain, fmt.Sprintf("%d of %d NVLinks are down", r.NVLinksDown, r.NVLinksDown+r.GPU.NVLinks))
+	most := mostLinks(now, r.GPU.Model)
+	switch {
+	case r.MIG: // slices have no NVLinks
+	case r.GPU.NVLinks < most:
+		add("nvlink down", cluster.FaultDrain, fmt.Sprintf("%d of %d NVLinks are up", r.GPU.NVLinks, most))
+	case before != nil && r.GPU.NVLinks < before.GPU.NVLinks:
+		add("nvlink down", cluster.FaultNote, fmt.Sprintf("%d NVLinks are up, %d were", r.GPU.NVLinks, before.GPU.NVLinks))
 	}
 	if before != nil && r.NVLinkErrors > before.NVLinkErrors+fewNVLinkErrors {
 		add("nvlink errors", cluster.FaultNote, fmt.Sprintf("%d NVLink errors since the last look", r.NVLinkErrors-before.NVLinkErrors))

@@ -59,7 +59,9 @@ func TestJudge(t *testing.T) {
 		{"pending", with(func(r *Reading) { r.RemapPending, r.RemappedBad = true, 1 }), nil, []string{"remap pending|drain|row remapping is pending until a reset, 1 rows remapped so far"}},
 		{"failed", with(func(r *Reading) { r.RemapFailed = true }), nil, []string{"remap failed|drain|row remapping failed"}},
 		{"pages", with(func(r *Reading) { r.RetirePending = true }), nil, []string{"retirement pending|drain|page retirement is pending until a reset"}},
-		{"a link", with(func(r *Reading) { r.NVLinksDown, r.GPU.NVLinks = 1, 17 }), nil, []string{"nvlink down|drain|1 of 18 NVLinks are down passing"}},
+		{"a link", with(func(r *Reading) { r.NVLinksDown, r.GPU.NVLinks = 1, 17 }), nil, []string{"nvlink down|note|17 NVLinks are up, 18 were passing"}},
+		{"cut into slices", with(func(r *Reading) { r.NVLinksDown, r.GPU.NVLinks, r.MIG = 18, 0, true }), nil, nil},
+		{"bridged in part", with(func(r *Reading) { r.NVLinksDown = 8 }), nil, nil},
 		{"link errors", with(func(r *Reading) { r.NVLinkErrors = 5006 }), nil, []string{"nvlink errors|note|5001 NVLink errors since the last look passing"}},
 		{"hot", with(func(r *Reading) { r.TempC, r.SlowdownC = 90, 87 }), nil, []string{"throttle|note|slowed by heat passing"}},
 		{"braked", with(func(r *Reading) { r.Throttle = throttlePowerBrake | throttleHWSlowdown }), nil, []string{"throttle|note|slowed by the power supply passing"}},
@@ -79,6 +81,13 @@ func TestJudge(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+	switched := func(uuid string, links int) Reading {
+		return Reading{GPU: cluster.GPU{UUID: uuid, Model: "NVIDIA H100 80GB HBM3", NVLinks: links, Switched: links > 0}}
+	}
+	down := Judge(nil, &Scan{Readings: []Reading{switched("a", 18), switched("b", 17), switched("c", 0)}}, nil)
+	if len(down) != 2 || down[0].Part != "b" || down[0].Action != cluster.FaultDrain || !strings.HasSuffix(down[0].Text, "17 of 18 NVLinks are up") || down[1].Part != "c" {
+		t.Errorf("links down beside others on switches: %+v", down)
 	}
 	stray := Judge(nil, &Scan{Readings: []Reading{well}}, []Event{{"GPU-y", 79, 1}})
 	if len(stray) != 1 || stray[0].Text != "a GPU that is not listed GPU-y: XID 79: GPU has fallen off the bus" {

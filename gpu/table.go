@@ -28,6 +28,9 @@ func Table(out io.Writer, s *Scan, faults []cluster.Fault) error {
 			case g.Switched:
 				links += ", switched"
 			}
+			if r.NVLinksDown > 0 {
+				links += fmt.Sprintf(", %d down", r.NVLinksDown)
+			}
 			fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d%%\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", g.Minor, kind, g.MemMB, r.MemUsedMB, r.Util, r.TempC,
 				r.PowerMW/1000, g.PCI, g.NUMA, cmp.Or(g.Cores.String(), "-"), links, cmp.Or(g.Fabric, "-"), g.UUID, g.Model)
 			for _, m := range r.Slices {
