@@ -35,28 +35,41 @@ func (f Fault) isIn(list []Fault) bool {
 	return slices.ContainsFunc(list, func(o Fault) bool { return o.Part == f.Part && o.Cause == f.Cause && o.Action == f.Action })
 }
 
-// faultText joins what is said of those faults that keep says.
-func faultText(list []Fault, keep func(Fault) bool) string {
+// textOf joins what is said of faults.
+func textOf(list []Fault) string {
 	var parts []string
 	for _, f := range list {
-		if keep(f) {
-			parts = append(parts, f.Text)
-		}
+		parts = append(parts, f.Text)
 	}
 	return strings.Join(parts, ", ")
 }
 
 // faulty drains the node for faults that it did not have before: one that an operator has resumed it with
-// does not drain it again. It is to be called with the node's new inventory; what follows for its jobs is
-// for evictParts.
+// does not drain it again. The reason names all for which it is drained; when the last of them has passed, the
+// node comes back. It is to be called with the node's new inventory; what follows for its jobs is for evictParts.
 func (n *Node) faulty(t *tx, old []Fault) {
-	if n.Drain && n.ReasonBy == "slurm" && n.Reason != "" &&
-		n.Reason == faultText(old, func(f Fault) bool { return f.drains() && f.Passing }) && !slices.ContainsFunc(n.Inventory.Faults, Fault.drains) {
-		n.Drain, n.Reason, n.ReasonBy = false, n.Lacks, ""
+	ours := n.Drain && n.ReasonBy == "slurm" && len(n.DrainedFor) > 0 && n.Reason == textOf(n.DrainedFor)
+	if !ours {
+		n.DrainedFor = nil
 	}
-	news := faultText(n.Inventory.Faults, func(f Fault) bool { return f.drains() && !f.isIn(old) })
-	if news != "" && (!n.Drain || n.ReasonBy == "slurm") {
-		n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, news, "slurm", 0, t.at
+	now := n.Inventory.Faults
+	list := slices.DeleteFunc(slices.Clone(n.DrainedFor), func(f Fault) bool { return f.Passing && !f.isIn(now) })
+	for _, f := range now {
+		if f.drains() && !f.isIn(old) && !f.isIn(list) {
+			list = append(list, f)
+		}
+	}
+	if n.Drain && !ours && n.ReasonBy == "slurm" && len(list) > 0 { // for another reason, which stays
+		list = slices.Insert(list, 0, Fault{Part: "node", Cause: "before", Text: n.Reason, Action: FaultDrain})
+	}
+	switch {
+	case len(list) > 0 && (ours || !n.Drain || n.ReasonBy == "slurm"):
+		if text := textOf(list); n.Reason != text || !n.Drain {
+			n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, text, "slurm", 0, t.at
+		}
+		n.DrainedFor = list
+	case ours: // all have passed
+		n.Drain, n.Reason, n.ReasonBy, n.DrainedFor = false, n.Lacks, "", nil
 	}
 }
 

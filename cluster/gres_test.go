@@ -127,6 +127,16 @@ func TestFaults(t *testing.T) {
 	if n := up(); n.Drain || n.Reason != "" {
 		t.Errorf("known again: %+v", n)
 	}
+	link := Fault{Part: "GPU-0", Cause: "nvlink down", Text: "GPU 0: a link", Action: FaultDrain, Passing: true}
+	if n := up(unknown, link); n.Reason != "gpus unknown, GPU 0: a link" {
+		t.Errorf("two at once: %+v", n)
+	}
+	if n := up(link); !n.Drain || n.Reason != "GPU 0: a link" {
+		t.Errorf("one has passed: %+v", n)
+	}
+	if n := up(); n.Drain || n.Reason != "" || len(n.DrainedFor) != 0 {
+		t.Errorf("both have passed: %+v", n)
+	}
 	w.want(on0, Running)
 	xid := Fault{Part: "GPU-1", Cause: "xid 79", Text: "GPU 1: XID 79", Action: FaultDrainNow}
 	if n := up(xid); !n.Drain || n.Reason != "GPU 1: XID 79" {
@@ -138,9 +148,38 @@ func TestFaults(t *testing.T) {
 	if n := up(xid); n.Drain {
 		t.Error("a fault that an operator has resumed the node with drains it again")
 	}
+	if n := up(xid, link); !n.Drain || n.Reason != "GPU 0: a link" {
+		t.Errorf("another fault: %+v", n)
+	}
+	if n := up(xid); n.Drain {
+		t.Errorf("the other has passed: %+v", n)
+	}
 	w.pass(time.Second)
-	if n := up(); n.Drain {
-		t.Errorf("%+v", n)
+	ecc := Fault{Part: "GPU-1", Cause: "ecc 3", Text: "GPU 1: 3 errors", Action: FaultDrain}
+	if up(ecc); !up().Drain {
+		t.Error("a fault that does not pass by itself has let the node go")
+	}
+	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeResume})
+	drained, _ := w.s.Node("n0")
+	c := *drained
+	c.Drain, c.Reason, c.ReasonBy = true, launchFailed+"no disk", "slurm"
+	c.Inventory.Faults = nil
+	c.faulty(&tx{}, nil)
+	c.Inventory.Faults = []Fault{link}
+	if c.faulty(&tx{}, nil); c.Reason != "Launch failed: no disk, GPU 0: a link" {
+		t.Errorf("drained for another reason: %s", c.Reason)
+	}
+	c.Inventory.Faults = nil
+	if c.faulty(&tx{}, []Fault{link}); !c.Drain || c.Reason != "Launch failed: no disk" {
+		t.Errorf("the other reason is lost: %+v", c)
+	}
+	why := "by hand"
+	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeDrain, Reason: &why})
+	if n := up(link); n.Reason != why {
+		t.Errorf("an operator's reason is lost: %+v", n)
+	}
+	if n := up(); !n.Drain || n.Reason != why {
+		t.Errorf("an operator's drain is undone: %+v", n)
 	}
 }
 

@@ -111,8 +111,10 @@ func (n *Node) lacking() {
 	if inv.MemMB < full.MemMB-full.MemMB/memSlack {
 		lacks = append(lacks, fmt.Sprintf("memory: %d of %d MB found", inv.MemMB, full.MemMB))
 	}
-	if text := faultText(inv.Faults, func(f Fault) bool { return f.Action == FaultNote }); text != "" {
-		lacks = append(lacks, text)
+	for _, f := range inv.Faults {
+		if f.Action == FaultNote {
+			lacks = append(lacks, f.Text)
+		}
 	}
 	if n.Reason == n.Lacks {
 		n.Reason, n.ReasonBy = "", ""

@@ -112,8 +112,9 @@ type Node struct {
 	LastBusy   time.Time `json:"last_busy,omitzero"`
 	Comment    string    `json:"comment,omitempty"`
 	Extra      string    `json:"extra,omitempty"`
-	Full       Hardware  `json:"full,omitzero"`   // what it should have
-	Lacks      string    `json:"lacks,omitempty"` // what of that it has not, in words
+	Full       Hardware  `json:"full,omitzero"`         // what it should have
+	Lacks      string    `json:"lacks,omitempty"`       // what of that it has not, in words
+	DrainedFor []Fault   `json:"drained_for,omitempty"` // faults, as long as they are the reason
 	Expected   Expected  `json:"expected,omitempty"`
 	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
 	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
