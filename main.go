@@ -71,7 +71,7 @@ func app() *cli.App {
 		},
 	}
 	a.Commands = append(a.Commands, simCommand(), gpuCommand())
-	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers", ArgsUsage: "JOB",
+	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers, or what holds a node", ArgsUsage: "JOB|NODE",
 		SkipFlagParsing: true, Action: func(c *cli.Context) error {
 			sys := slurm.RealSys("muster why")
 			sys.Dial = early.Dial
@@ -137,7 +137,7 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
-		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {

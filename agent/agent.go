@@ -55,6 +55,7 @@ type Config struct {
 	Environ  func(*cluster.Launch) []string
 	FileName func(string, *cluster.Launch) string
 	EndNote  func(*cluster.Job, int, cluster.NodeName, time.Time) string
+	OOMNote  func(cluster.StepID, cluster.NodeName) string
 	PIDEnv   string
 	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
 	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
@@ -228,7 +229,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

@@ -102,6 +102,9 @@ type ExitStatus struct {
 	Signal int `json:"signal,omitempty"`
 }
 
+// OOMExit is how a step ends of which processes were killed because the job's memory was used up, in the books.
+var OOMExit = ExitStatus{Signal: 125}
+
 // Share is what one node gives to a job or step.
 type Share struct {
 	Node  NodeName `json:"node"`

@@ -21,6 +21,7 @@ type Launch struct {
 	LocalRank int
 	Ranks     [][]int // ranks of every node of the step, by NodeID
 	TaskGPUs  IDSet   // devices the task may use
+	Fenced    bool    // the job's programs see no devices but its own, and number these from 0
 	Daemon    string  // address for clients inside the job
 }
 

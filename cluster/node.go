@@ -237,6 +237,13 @@ type Config struct {
 	Preempt           PreemptConfig  `json:"preempt,omitzero"`
 	// StrictOrder tries jobs in the order of the queue, see package sched.
 	StrictOrder bool `json:"strict_order,omitempty"`
+	// Constrain is what of a job's share its processes are not held to.
+	Constrain Constrain `json:"constrain,omitzero"`
+	// LimitStop has a job that a limit of its association or QOS holds back hold back those behind it in its partitions
+	// (assoc_limit_stop).
+	LimitStop bool `json:"limit_stop,omitempty"`
+	// ReservePriority is the least priority of a job for which nodes are kept free (bf_min_prio_reserve).
+	ReservePriority uint32 `json:"reserve_priority,omitempty"`
 	// ReserveAge is how long a job waits before nodes are kept free for it (bf_min_age_reserve); nil: as package sched says.
 	ReserveAge *time.Duration `json:"reserve_age,omitempty"`
 	TRES       []string       `json:"tres,omitempty"` // tracked besides Slurm's own
@@ -247,6 +254,13 @@ type Config struct {
 	Source string `json:"source,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
+}
+
+// Constrain says what of a job's share on a node its processes are not held to (cgroup.conf).
+type Constrain struct {
+	NoMemory  bool `json:"no_memory,omitempty"`
+	NoCores   bool `json:"no_cores,omitempty"`
+	NoDevices bool `json:"no_devices,omitempty"`
 }
 
 // Enforce is what of accounts binds users (AccountingStorageEnforce).

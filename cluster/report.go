@@ -125,7 +125,7 @@ func (t *tx) batchOver(n *Job, u Update) {
 	how, why := Completed, NoReason
 	switch {
 	case u.OOM:
-		how, why, n.Exit = OutOfMemory, EndOutOfMemory, ExitStatus{Signal: 125}
+		how, why, n.Exit = OutOfMemory, EndOutOfMemory, OOMExit
 	case u.Error != "":
 		how, why, n.WaitNote = Failed, EndLaunchFailure, u.Error
 	case u.Exit.Code != 0 || u.Exit.Signal != 0:

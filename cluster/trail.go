@@ -58,6 +58,9 @@ type Place struct{ queueKey }
 // Tier is the highest PriorityTier of the job's partitions: all of a higher one go first.
 func (p Place) Tier() int { return p.tier }
 
+// Priority is the job's.
+func (p Place) Priority() uint32 { return p.prio }
+
 // Before orders places.
 func (p Place) Before(o Place) bool { return queueLess(p.queueKey, o.queueKey) }
 

@@ -254,6 +254,15 @@ func (d *dev) read(name string) string {
 	return string(b)
 }
 
+// soFar is what a file holds, "" if it is not there yet.
+func (d *dev) soFar(name string) string {
+	d.t.Helper()
+	if _, err := os.Stat(filepath.Join(d.dir, name)); os.IsNotExist(err) {
+		return ""
+	}
+	return d.read(name)
+}
+
 func (d *dev) write(name, text string) {
 	d.t.Helper()
 	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o755); err != nil {

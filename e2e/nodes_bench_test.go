@@ -48,7 +48,7 @@ func TestBenchNodes(t *testing.T) {
 func benchFleet(t *testing.T, members, each int) {
 	g := fullGroup(t, 0)
 	began := time.Now()
-	g.fleet(members, each)
+	g.fleet(members, each, 0)
 	idle := func() int { return count(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) }
 	g.wait("all nodes to be idle", func() bool { return idle() == members*each })
 	joined := time.Since(began)
@@ -114,7 +114,7 @@ func (g *group) leaderLost() (down int, back time.Duration) {
 // fleet makes members of so many hollow nodes each, which run nothing. They are goroutines of this
 // process, but to the servers each is what a compute node is: it has a certificate and connections of its
 // own, and the first of them take part in the gossip.
-func (g *group) fleet(members, each int) {
+func (g *group) fleet(members, each int, jobs time.Duration) {
 	g.t.Helper()
 	token := g.must("s1", "muster", "token", "create", "--role", "node", "--hollow", "--uses", strconv.Itoa(members))
 	log, err := os.Create(g.dir + "/fleet.log")
@@ -135,7 +135,7 @@ func (g *group) fleet(members, each int) {
 			nodes[k].Inventory.Host = string(nodes[k].Name)
 		}
 		dir := g.dir + "/" + name
-		cfg := agent.Config{Client: true, Dir: dir, Socket: dir + "/s", NodeName: cluster.NodeName(name), Hollow: nodes,
+		cfg := agent.Config{Client: true, Dir: dir, Socket: dir + "/s", NodeName: cluster.NodeName(name), Hollow: nodes, HollowTime: jobs,
 			Bind: fmt.Sprintf("127.251.%d.%d:7440", i/250, 1+i%250), Join: []string{g.bind("s1"), g.bind("s2"), g.bind("s3")}, Token: token, Mute: i >= benchGossip,
 			Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 		cfg.Started = sync.OnceFunc(func() { <-joining })

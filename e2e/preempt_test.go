@@ -35,7 +35,7 @@ PartitionName=priority Nodes=ALL PriorityTier=2
 	for _, id := range []string{again, never, kind} {
 		state(id, "RUNNING")
 	}
-	d.wait("the outputs", func() bool { return d.read("again.out") == "first\n" && d.read("kind.out") == "ready\n" })
+	d.wait("the outputs", func() bool { return d.soFar("again.out") == "first\n" && d.soFar("kind.out") == "ready\n" })
 	if out := d.must("scontrol", "show", "job", never); !strings.Contains(out, "PreemptTime=None") {
 		t.Errorf("before: %s", out)
 	}

@@ -22,6 +22,8 @@ const (
 	queueRate  = 2000 // submissions a second
 	queueWorst = 20 * time.Millisecond
 	queueEach  = 100 // nodes a member
+
+	queueCallers = 32
 )
 
 // TestBenchQueue measures submissions to the leader of three servers with many nodes, all of them busy, while its cycles go on: with
@@ -31,7 +33,7 @@ func TestBenchQueue(t *testing.T) {
 		t.Skip("see make bench-queue")
 	}
 	g := fullGroup(t, 0)
-	g.fleet(*benchQueue/queueEach, queueEach)
+	g.fleet(*benchQueue/queueEach, queueEach, 100*time.Hour)
 	g.wait("all nodes to be idle", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) == *benchQueue })
 	g.must("s1", "sbatch", "-Q", "--exclusive", fmt.Sprintf("--array=1-%d", *benchQueue), "-o", "/dev/null", "--wrap", "sleep 100000")
 	g.wait("all nodes to be busy", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "alloc", "-o", "%D")) == *benchQueue })
@@ -53,7 +55,7 @@ func TestBenchQueue(t *testing.T) {
 			t.Errorf("with %d jobs in the queue %.0f submissions a second, and p99 %v; want %d and %v", queued, rate, p99, queueRate, queueWorst)
 		}
 	}
-	t.Logf("%d nodes, %d callers%s", *benchQueue, benchCallers, out.String())
+	t.Logf("%d nodes, %d callers%s", *benchQueue, queueCallers, out.String())
 }
 
 func (g *group) queued() int {
@@ -66,12 +68,12 @@ func (g *group) submitFor(d *dev, during time.Duration, jobs int) (took []time.D
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	began := time.Now()
-	for i := range benchCallers {
+	for i := range queueCallers {
 		wg.Go(func() {
 			caller := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
 			defer caller.Close()
 			var own []time.Duration
-			for n := i; n < jobs || jobs == 0 && time.Since(began) < during; n += benchCallers {
+			for n := i; n < jobs || jobs == 0 && time.Since(began) < during; n += queueCallers {
 				q := api.SubmitRequest{Spec: cluster.JobSpec{Name: "bench", WorkDir: "/", Stdout: "/dev/null", Limit: time.Duration(1+n%100) * time.Hour,
 					Layout: cluster.Layout{CPUsPerTask: 1 + n%8}}, Script: cluster.BlobText("#!/bin/sh\n")}
 				at := time.Now()

@@ -34,7 +34,7 @@ const (
 func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.Decision {
 	if c := s.last; c != nil {
 		s.last = nil
-		if r := (&round{cycle: c, old: c.s, asks: map[cluster.JobID]bool{}}); r.begin(snap, now) && r.pass() {
+		if r := (&round{cycle: c, old: c.s, asks: map[cluster.JobID]why{}}); r.begin(snap, now) && r.pass() {
 			if c.keeps() {
 				s.last = c
 			}
@@ -73,9 +73,16 @@ func (c *cycle) keeps() bool {
 type round struct {
 	*cycle
 	old   *cluster.Snapshot
-	asks  map[cluster.JobID]bool // jobs to look at; false: their question knows them
-	freed []int                  // places of nodes that may have more free than before
-	live  bool                   // what runs has changed
+	asks  map[cluster.JobID]why // jobs to look at
+	open  []*question           // that may fit now
+	freed []int                 // places of nodes that may have more free than before
+	live  bool                  // what runs has changed
+}
+
+// why tells why a job is looked at.
+type why struct {
+	changed bool      // its question does not know it yet
+	by      *question // that may fit now; nil if there are several, or another cause
 }
 
 // begin takes over what has changed; false if that reaches too far.
@@ -116,7 +123,7 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	return r.settle(said) && r.reload(nodes)
 }
 
-func (r *round) touch(id cluster.JobID) { r.asks[id] = true }
+func (r *round) touch(id cluster.JobID) { r.asks[id] = why{changed: true} }
 
 // settle keeps of the jobs touched those to be looked at.
 func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
@@ -124,7 +131,10 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 	for id := range r.asks {
 		was, _ := r.old.Job(id)
 		is, _ := r.s.Job(id)
-		r.live = r.live || runs(was) || runs(is)
+		if runs(was) || runs(is) {
+			r.live = true
+			r.shake(is)
+		}
 		from, queued := r.old.PlaceOf(id)
 		to, queues := r.s.PlaceOf(id)
 		if queued && queues && from == to && same(was, is, said[id]) {
@@ -149,6 +159,17 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 		}
 	}
 	return true
+}
+
+// shake notes that a job may leave its nodes at another time than was planned.
+func (r *round) shake(j *cluster.Job) {
+	if runs(j) && j.Alloc != nil {
+		for _, sh := range j.Alloc.Shares {
+			if i, ok := r.free.at[sh.Node]; ok {
+				r.free.note(i, false)
+			}
+		}
+	}
 }
 
 func runs(j *cluster.Job) bool {
@@ -252,9 +273,7 @@ func (r *round) turns() bool {
 	line := func() { // the first in line are looked at, too
 		c.ends, c.waiting = nil, map[*cluster.Partition]*cluster.Job{}
 		for _, j := range firsts {
-			if _, ok := r.asks[j.ID]; !ok {
-				r.asks[j.ID] = false
-			}
+			r.asks[j.ID] = why{changed: r.asks[j.ID].changed}
 		}
 	}
 	if r.live {
@@ -268,7 +287,8 @@ func (r *round) turns() bool {
 	c.fickle = c.fickle[:0]
 	rank := c.s.Ranker()
 	var list []turn
-	for k, a := range r.inOrder() {
+	order := r.inOrder()
+	for k, a := range order {
 		if j, _ := c.s.Job(a.id); j.Held == cluster.NotHeld {
 			if c.soonest(j); c.binding() {
 				return false
@@ -278,7 +298,9 @@ func (r *round) turns() bool {
 	}
 	slices.SortFunc(list, byMerit)
 	for _, t := range list {
-		c.known, c.turn = !r.asks[t.job.ID], t
+		if c.known, c.turn = !order[t.at].changed, t; c.stays(order[t.at].why, t.job) {
+			continue
+		}
 		if c.consider(t.job); len(c.begun) >= maxStarts {
 			return false
 		}
@@ -292,11 +314,12 @@ func (r *round) turns() bool {
 			}
 		}
 	}
-	slices.SortFunc(c.blocked, func(a, b blocked) int {
-		x, _ := c.s.PlaceOf(a.job.ID)
-		y, _ := c.s.PlaceOf(b.job.ID)
-		return byPlace(asked{place: x}, asked{place: y})
-	})
+	stuck := make([]asked, len(c.blocked)) // in the order of the queue
+	for k, b := range c.blocked {
+		stuck[k].id, stuck[k].nth = b.job.ID, k
+		stuck[k].place, _ = c.s.PlaceOf(b.job.ID)
+	}
+	slices.SortFunc(stuck, byPlace)
 	if len(c.waiting) == 0 {
 		for _, j := range firsts { // one that waits no more leaves its place to a job that is not looked at
 			if !c.isBlocked(j.ID) {
@@ -304,12 +327,12 @@ func (r *round) turns() bool {
 			}
 		}
 	}
-	for _, b := range c.blocked {
+	for _, a := range stuck {
+		b := c.blocked[a.nth]
 		for _, name := range b.job.Spec.Partitions {
 			p, _ := c.s.Partition(name)
 			if f := c.waiting[p]; f != nil && f.ID != b.job.ID {
-				x, _ := c.s.PlaceOf(f.ID)
-				if y, _ := c.s.PlaceOf(b.job.ID); y.Before(x) {
+				if x, _ := c.s.PlaceOf(f.ID); a.place.Before(x) {
 					return false
 				}
 			}
@@ -337,12 +360,27 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 			continue
 		}
 		q.failed = slices.DeleteFunc(q.failed, lost)
+		r.open = append(r.open, q)
+	}
+}
+
+// members asks for the jobs of the questions that fit now, beside the planned starts that the shortest of their jobs
+// must keep off at least.
+func (r *round) members() {
+	for _, q := range r.open {
+		mask, _ := r.maskOf(q.shortest)
+		if mask &= 1<<q.ahead - 1; !q.fickle && (q.fails(mask) || q.viewed(mask) && q.find(r.free, r.heads, mask, nil) == nil && q.fail(mask)) {
+			continue
+		}
 		for _, id := range q.jobs {
-			if !r.asks[id] {
-				r.asks[id] = false
+			if w, ok := r.asks[id]; !ok {
+				r.asks[id] = why{by: q}
+			} else if !w.changed && w.by != q {
+				r.asks[id] = why{}
 			}
 		}
 	}
+	r.open = nil
 }
 
 // uses reports whether a task fits on a node.
@@ -371,7 +409,7 @@ func (r *round) replan() bool {
 			if !ok || !c.within(p) {
 				return false
 			}
-			list = append(list, asked{j.ID, p})
+			list = append(list, asked{id: j.ID, place: p})
 		}
 	}
 	slices.SortFunc(list, byPlace)
@@ -420,16 +458,19 @@ func (c *cycle) forget(moved uint64) {
 type asked struct {
 	id    cluster.JobID
 	place cluster.Place
+	nth   int
+	why
 }
 
 func byPlace(a, b asked) int { return b2i(b.place.Before(a.place)) - b2i(a.place.Before(b.place)) }
 
 // inOrder lists the jobs to look at.
 func (r *round) inOrder() []asked {
+	r.members()
 	list := make([]asked, 0, len(r.asks))
-	for id := range r.asks {
+	for id, w := range r.asks {
 		if p, ok := r.s.PlaceOf(id); ok && r.within(p) && !r.blocks(id) {
-			list = append(list, asked{id, p})
+			list = append(list, asked{id: id, place: p, why: w})
 		}
 	}
 	slices.SortFunc(list, byPlace)
@@ -449,7 +490,7 @@ func (r *round) look(a asked) bool {
 		p, ok := c.s.PlaceOf(f.ID)
 		last = last && ok && p.Before(a.place)
 	}
-	c.known = !r.asks[a.id]
+	c.known = !a.changed
 	all, firsts, begun := c.heads, len(c.waiting), len(c.begun)
 	if !last {
 		for _, name := range j.Spec.Partitions {
@@ -470,12 +511,23 @@ func (r *round) look(a asked) bool {
 		}
 		c.heads = all[:ahead:ahead]
 	}
-	c.consider(j)
+	if !c.stays(a.why, j) {
+		c.consider(j)
+	}
 	if !last {
 		c.heads = all
 	}
 	started := len(c.begun) > begun
 	return len(c.begun) < maxStarts && (last || !started && len(c.waiting) == firsts)
+}
+
+// stays reports whether a job plainly can not start, whose record and reason are what they were.
+func (c *cycle) stays(w why, j *cluster.Job) bool {
+	if q := w.by; q != nil && !w.changed && !q.fickle {
+		mask, _ := c.mask(j)
+		return q.fails(mask) || q.find(c.free, c.heads, mask, nil) == nil && q.fail(mask)
+	}
+	return false
 }
 
 // equal reports whether both keep the same.
@@ -489,8 +541,8 @@ func (r *reservation) eases(o *reservation) (out []int) {
 		is := r.beside[i]
 		more := is == nil || is.cpus > was.cpus || is.mem > was.mem
 		if !more {
-			for kind, n := range is.gpus {
-				more = more || n > was.gpus[kind]
+			for k, n := range is.gpus {
+				more = more || n > was.gpus[k]
 			}
 		}
 		if more {

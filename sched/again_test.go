@@ -18,6 +18,7 @@ type history struct {
 	again  Scheduler
 	rounds int // cycles that went on from the last one
 	starts int // in these
+	judge  Judge
 	seen   []cluster.JobID
 }
 
@@ -131,6 +132,12 @@ func (h *history) decide() bool {
 	snap := h.s.Snapshot()
 	want, last := newCycle(snap, h.now).pass(cmp.Or(h.again.most, maxLooked)), h.again.last
 	got := h.again.Schedule(snap, h.now)
+	spec := cluster.JobSpec{Partitions: []string{"main"}}
+	h.randomJob(&spec)
+	spec.MinNodes += h.r.IntN(2)
+	if a, b := fmt.Sprint(h.judge.Feasible(snap, &spec)), fmt.Sprint(new(Judge).Feasible(snap, &spec)); a != b {
+		h.t.Fatalf("a judge who knows the nodes says of %+v %v, a new one %v", spec, a, b)
+	}
 	if c := (&cycle{s: snap}); !snap.Config().StrictOrder {
 		c.sort(want)
 		c.sort(got)

@@ -49,8 +49,8 @@ func (p *pool) stateOf(sp *space) state {
 // within is the state of which no more may be used than a rest.
 func (s state) within(l *rest, m *model) state {
 	s.cpu, s.free, s.mem = min(s.cpu, l.cpus), min(s.free, l.cpus), min(s.mem, l.mem)
-	for k, kind := range m.types {
-		s.gpus[k] = min(s.gpus[k], int16(max(l.gpus[kind], 0)))
+	for k := range m.types {
+		s.gpus[k] = min(s.gpus[k], int16(max(l.gpus[k], 0)))
 	}
 	return s
 }

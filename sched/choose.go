@@ -126,7 +126,7 @@ func (v *view) space(i int32) *space {
 			own := *sp
 			trimmed = &own
 		}
-		h.beside[int(i)].trim(trimmed, v.d.wholeCore)
+		h.beside[int(i)].trim(v.p, trimmed, v.d.wholeCore)
 	}
 	return trimmed
 }
@@ -157,9 +157,19 @@ func (v *view) find(avoid nodeSet) *cluster.Alloc {
 		rooms[k] = room{v.space(i), int(v.tasks[i])}
 	}
 	a := v.d.deal(rooms)
-	if a != nil && len(a.Shares) > 1 {
-		slices.SortFunc(a.Shares, func(x, y cluster.Share) int { return v.p.at[x.Node] - v.p.at[y.Node] })
+	if a == nil || slices.IsSorted(c.places) {
+		return a
 	}
+	order := make([]int, len(c.places))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortFunc(order, func(x, y int) int { return int(c.places[x] - c.places[y]) })
+	shares := make([]cluster.Share, len(order))
+	for k, n := range order {
+		shares[k] = a.Shares[n]
+	}
+	a.Shares = shares
 	return a
 }
 

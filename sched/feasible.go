@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 
 	"dev.muster/cluster"
 )
@@ -72,19 +73,37 @@ func (q *question) plainly(free *pool) bool {
 	return d.deal(rooms) != nil
 }
 
+// Judge tells of one job after the other whether it could ever run. What it knows of the nodes it keeps from snapshot
+// to snapshot for as long as they stay what they are. Not for several goroutines at once.
+type Judge struct {
+	of  *cluster.Snapshot // nil: none yet
+	all *pool             // its nodes as if nothing ran
+}
+
+// whole is the pool of this name.
+func (u *Judge) whole(s *cluster.Snapshot) *pool {
+	same := u.of != nil && u.of.Config() == s.Config()
+	if same {
+		touched, known := s.Since(u.of)
+		same = known && !slices.ContainsFunc(touched, func(t cluster.Touch) bool { return t.Node != "" })
+	}
+	if !same {
+		u.all = whole(s)
+	}
+	u.of = s
+	return u.all
+}
+
 // Feasible reports whether the nodes of some partition of the job could ever run it: nil, or
 // what can not be met. More nodes than a partition has, asked for or needed for so many tasks, is
 // not an error here (the job waits).
-func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
+func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 	var last *cluster.Error
-	var all *pool
+	all := u.whole(s)
 	for _, name := range spec.Partitions {
 		p, ok := s.Partition(name)
 		if !ok {
 			continue
-		}
-		if all == nil {
-			all = whole(s)
 		}
 		d := newDemand(s, p, spec, nil)
 		nodes := len(all.members(p))
@@ -92,7 +111,8 @@ func Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 			return nil
 		}
 		off := notReserved(s, spec, all)
-		if d.place(all, off) != nil {
+		q := &question{want: d, gauge: newGauge(d, all)}
+		if off == nil && q.plainly(all) || d.place(all, off) != nil {
 			return nil
 		}
 		if off == nil && d.outgrows(all) {

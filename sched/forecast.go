@@ -171,7 +171,7 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 			if q.why != cluster.NoReason {
 				continue
 			}
-			r := plan(f.free, ends, q.want, func(at time.Time) nodeSet {
+			r, _ := plan(f.free, ends, q.want, func(at time.Time) nodeSet {
 				if at.Before(from) {
 					return f.all()
 				}

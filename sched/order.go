@@ -46,6 +46,9 @@ type turn struct {
 
 // binds reports whether nodes are kept free for a job that does not fit.
 func (c *cycle) binds(j *cluster.Job, more time.Duration) bool {
+	if p, _ := c.s.PlaceOf(j.ID); p.Priority() < c.s.Config().ReservePriority {
+		return false
+	}
 	wait := c.waited(j)
 	switch least := c.s.Config().ReserveAge; {
 	case least != nil:

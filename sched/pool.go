@@ -194,12 +194,16 @@ func (p *pool) clone() *pool {
 func (p *pool) take(a *cluster.Alloc) {
 	for _, sh := range a.Shares {
 		if i, ok := p.at[sh.Node]; ok {
-			sp := &p.spaces[i]
-			sp.cpus, sp.gpus, sp.mem, sp.jobs = sp.cpus.Minus(sh.CPUs), sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
-			sp.settle()
+			p.spaces[i].take(sh)
 			p.note(i, false)
 		}
 	}
+}
+
+// take gives a share of the node away.
+func (sp *space) take(sh cluster.Share) {
+	sp.cpus, sp.gpus, sp.mem, sp.jobs = sp.cpus.Minus(sh.CPUs), sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
+	sp.settle()
 }
 
 // start takes what a job gets, and notes whose it is.
@@ -248,63 +252,26 @@ func (p *pool) places(a *cluster.Alloc) nodeSet {
 	return set
 }
 
-// release is a moment at which an allocation becomes free.
-type release struct {
-	at     time.Time
-	shares []cluster.Share
-	noCPUs bool // its CPUs are free already: the job is suspended
-}
-
 // give returns shares to the pool.
 func (p *pool) give(r release) {
 	for _, sh := range r.shares {
-		i, ok := p.at[sh.Node]
-		if !ok {
-			continue
+		if i, ok := p.at[sh.Node]; ok {
+			p.spaces[i].give(sh, r.noCPUs)
+			p.note(i, true)
 		}
-		sp := &p.spaces[i]
-		sp.gpus, sp.mem, sp.jobs = sp.gpus.Union(sh.GPUs.Intersect(sp.node.Inventory.Devices())), sp.mem+sh.MemMB, sp.jobs-1
-		if !r.noCPUs {
-			sp.cpus = sp.cpus.Union(sh.CPUs)
-		}
-		sp.settle()
-		if sp.jobs == 0 {
-			sp.closed, sp.taken = 0, 0
-		}
-		p.note(i, true)
 	}
 }
 
-// endless is how long a job without a limit is taken to run when starts are planned: Slurm's year.
-const endless = 365 * 24 * time.Hour
-
-// until is when a job that starts or started at a time is planned to be over.
-func until(start time.Time, limit time.Duration) time.Time {
-	return start.Add(min(limit, endless))
-}
-
-// releases lists when the live jobs are planned to end. None of it depends on the
-// present time, so that a plan stays the same while nothing changes.
-func releases(s *cluster.Snapshot) []release {
-	out := make([]release, 0, 256)
-	for j := range s.Live() {
-		at := j.EndLimit(s.Config())
-		if at.IsZero() {
-			at = until(j.Started, endless)
-		}
-		shares := j.Alloc.Shares
-		switch {
-		case j.Phase == cluster.Ending: // part of it may be free already
-			at = j.EndingAt
-			if len(j.Waiting) < len(shares) {
-				shares = slices.DeleteFunc(slices.Clone(shares), func(sh cluster.Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
-			}
-		case j.Phase == cluster.Suspended:
-			at = until(j.SuspendedAt, endless)
-		}
-		out = append(out, release{at, shares, !j.SuspendedAt.IsZero()})
+// give returns a share to the node, without its CPUs if these are free already.
+func (sp *space) give(sh cluster.Share, noCPUs bool) {
+	sp.gpus, sp.mem, sp.jobs = sp.gpus.Union(sh.GPUs.Intersect(sp.node.Inventory.Devices())), sp.mem+sh.MemMB, sp.jobs-1
+	if !noCPUs {
+		sp.cpus = sp.cpus.Union(sh.CPUs)
 	}
-	return out
+	sp.settle()
+	if sp.jobs == 0 {
+		sp.closed, sp.taken = 0, 0
+	}
 }
 
 // reservation is the planned start of a job at the head of the queue.
@@ -316,29 +283,46 @@ type reservation struct {
 	alloc *cluster.Alloc // as it would be then
 	// beside is what those nodes will have left beside it, for jobs that will still run then.
 	beside map[int]*rest
+	spent  bool // less of it than when it was planned
 }
 
-// rest is a part of a node, by amounts: which CPUs and GPUs it will be is open.
+// newReservation keeps an allocation of a pool, which stays as it is.
+func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool) *reservation {
+	n := len(a.Shares)
+	r := &reservation{at: at, nodes: p.places(a), alloc: a, list: make([]cluster.NodeName, 0, n), beside: make(map[int]*rest, n)}
+	rests, types := make([]rest, n), 0
+	for _, sh := range a.Shares {
+		types += len(p.models[p.spaces[p.at[sh.Node]].model].types)
+	}
+	gpus := make([]int, types)
+	for k, sh := range a.Shares {
+		i := p.at[sh.Node]
+		sp := p.spaces[i]
+		sp.take(sh)
+		m := &p.models[sp.model]
+		l := &rests[k]
+		l.gpus, gpus = gpus[:len(m.types):len(m.types)], gpus[len(m.types):]
+		if l.cpus, l.mem = sp.cpu, sp.mem; cores {
+			l.cpus = sp.free
+		}
+		for id := range sp.gpus.All() {
+			l.gpus[m.typeOf[id]]++
+		}
+		r.list, r.beside[i] = append(r.list, sh.Node), l
+	}
+	return r
+}
+
+// rest is a part of a node, by amounts: which CPUs and GPUs it will be is open. Of CPUs only those of cores that
+// are free as a whole count where cores are given out.
 type rest struct {
 	cpus int
-	gpus map[string]int // by type
+	gpus []int // by type, see model
 	mem  cluster.MemMB
 }
 
-// restOf is what is free on a node. With cores, only cores that are free as a whole count.
-func restOf(sp *space, cores bool) *rest {
-	l := &rest{cpus: sp.cpus.Len(), gpus: map[string]int{}, mem: sp.mem}
-	if cores {
-		l.cpus = sp.free
-	}
-	for k := range sp.gpus.All() {
-		l.gpus[sp.node.Inventory.GPUs[k].Type]++
-	}
-	return l
-}
-
-// trim takes from a space what is more than the rest.
-func (l *rest) trim(sp *space, cores bool) {
+// trim takes from a space of the pool what is more than the rest.
+func (l *rest) trim(p *pool, sp *space, cores bool) {
 	ids := sp.cpus
 	if cores {
 		ids = wholeCores(&sp.node.Inventory, ids)
@@ -346,7 +330,7 @@ func (l *rest) trim(sp *space, cores bool) {
 	sp.cpus = first(ids, func(int) bool { return true }, l.cpus)
 	var gpus cluster.IDSet
 	for kind, n := range l.gpus {
-		gpus = gpus.Union(first(sp.gpus, func(k int) bool { return sp.node.Inventory.GPUs[k].Type == kind }, n))
+		gpus = gpus.Union(first(sp.gpus, func(k int) bool { return p.models[sp.model].typeOf[k] == kind }, n))
 	}
 	sp.gpus, sp.mem = gpus, min(sp.mem, l.mem)
 	sp.settle()
@@ -374,39 +358,10 @@ func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 		if !ok || l == nil {
 			continue
 		}
+		r.spent = true
 		l.cpus, l.mem = l.cpus-sh.CPUs.Len(), l.mem-sh.MemMB
 		for k := range sh.GPUs.All() {
-			l.gpus[p.spaces[i].node.Inventory.GPUs[k].Type]--
+			l.gpus[p.models[p.spaces[i].model].typeOf[k]]--
 		}
 	}
-}
-
-// plan finds when want will fit if every job runs to its limit; nil if it never will.
-// avoid tells which nodes are out of question at a time.
-func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSet) *reservation {
-	future := free.clone()
-	g := newGauge(want, future)
-	look := g.view(future, nil, 0)
-	for i := 0; i < len(ends); {
-		at := ends[i].at
-		for ; i < len(ends) && ends[i].at.Equal(at); i++ {
-			future.give(ends[i])
-		}
-		if g.hopeless(future.scene(nil, 0)) {
-			continue
-		}
-		a := look.find(avoid(at))
-		if a == nil {
-			continue
-		}
-		r := &reservation{at: at, nodes: future.places(a), alloc: a, beside: map[int]*rest{}}
-		future.take(a)
-		for _, sh := range a.Shares {
-			r.list = append(r.list, sh.Node)
-			i := future.at[sh.Node]
-			r.beside[i] = restOf(&future.spaces[i], want.wholeCore)
-		}
-		return r
-	}
-	return nil
 }

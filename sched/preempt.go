@@ -298,12 +298,9 @@ func (c *cycle) fitIn(p *pool, q *question, j *cluster.Job) *cluster.Alloc {
 
 // hold keeps an allocation of a pool for a job, against all later ones of the cycle.
 func (c *cycle) hold(p *pool, q *question, j *cluster.Job, alloc *cluster.Alloc, at time.Time) *reservation {
-	r := &reservation{job: j.ID, at: at, nodes: p.places(alloc), alloc: alloc, beside: map[int]*rest{}}
+	r := newReservation(p, at, alloc, q.want.wholeCore)
+	r.job = j.ID
 	p.take(alloc)
-	for _, sh := range alloc.Shares {
-		i := p.at[sh.Node]
-		r.list, r.beside[i] = append(r.list, sh.Node), restOf(&p.spaces[i], q.want.wholeCore)
-	}
 	c.heads = append(c.heads, r)
 	return r
 }

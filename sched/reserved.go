@@ -107,13 +107,6 @@ func (c *cycle) offAt(own *keptNodes, from, to time.Time) nodeSet {
 	return set
 }
 
-// plan finds when what a question asks will fit for so long, away from the nodes of planned starts and
-// of reservations.
-func (c *cycle) plan(q *question, limit time.Duration) *reservation {
-	kept := c.kept()
-	return plan(c.free, c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
-}
-
 // notReserved is the nodes that are of none of the reservations that a job asks for; nil if it may use all.
 func notReserved(s *cluster.Snapshot, spec *cluster.JobSpec, p *pool) nodeSet {
 	var set nodeSet

@@ -26,6 +26,7 @@ type cycle struct {
 	ends    []release // when what runs will be over; nil until it is asked for
 	heads   []*reservation
 	waiting map[*cluster.Partition]*cluster.Job // the first blocked job of each partition
+	stopped map[*cluster.Partition]bool         // start nothing any more, see Config.LimitStop
 	asked   map[shape]*question
 	begun   []release // starts of this cycle
 	out     []cluster.Decision
@@ -197,6 +198,9 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		}
 	}
 	if len(open) == 0 { // others may pass it
+		if c.s.Config().LimitStop {
+			c.stop(qs)
+		}
 		c.wait(j, why, "", nil)
 		return false
 	}
@@ -239,6 +243,8 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 		return cluster.WaitPartitionDown
 	case p.State == cluster.PartitionInactive:
 		return cluster.WaitPartitionInactive
+	case c.stopped[p]:
+		return cluster.WaitPriority
 	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j):
 		return cluster.WaitPartitionTime
 	}
@@ -246,8 +252,10 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 }
 
 // mask tells of which planned starts a job must keep off if it starts now, and until when it may run.
-func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) {
-	over = until(c.now, j.Limit)
+func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) { return c.maskOf(j.Limit) }
+
+func (c *cycle) maskOf(limit time.Duration) (mask uint64, over time.Time) {
+	over = until(c.now, limit)
 	for i, h := range c.heads {
 		if over.After(h.at) {
 			mask |= 1 << i
@@ -261,17 +269,14 @@ func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) {
 func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	mask, over := c.mask(j)
 	off := c.off(q.own, c.now, over)
-	for _, m := range q.failed {
-		if m&mask == m && off == nil { // as many nodes or more are kept free now
-			return nil
-		}
+	if off == nil && q.fails(mask) {
+		return nil
 	}
 	alloc := q.find(c.free, c.heads, mask, off)
-	if alloc != nil || off != nil {
-		return alloc
+	if alloc == nil && off == nil {
+		q.fail(mask)
 	}
-	q.failed = append(q.failed, mask)
-	return nil
+	return alloc
 }
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
@@ -352,6 +357,16 @@ func (c *cycle) kept() nodeSet {
 		}
 	}
 	return set
+}
+
+// stop closes the partitions of questions for the rest of the cycle.
+func (c *cycle) stop(qs []*question) {
+	if c.stopped == nil {
+		c.stopped = map[*cluster.Partition]bool{}
+	}
+	for _, q := range qs {
+		c.stopped[q.want.part] = true
+	}
 }
 
 // wait records why a job waits, if that is news.

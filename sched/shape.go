@@ -30,14 +30,18 @@ type shape struct {
 
 // question is what jobs of one shape ask, and what this cycle has found out about it.
 type question struct {
-	want   *demand
-	gauge  *gauge
-	own    *keptNodes     // the reservation that it is about
-	why    cluster.Reason // if it can not run at all now
-	note   string
-	views  []*view // what the nodes can give, beside each set of reservations that was asked about
-	jobs   []cluster.JobID
-	failed []uint64 // sets of reservations to stay off with which it did not fit
+	want     *demand
+	gauge    *gauge
+	own      *keptNodes     // the reservation that it is about
+	why      cluster.Reason // if it can not run at all now
+	note     string
+	views    []*view // what the nodes can give, beside each set of reservations that was asked about
+	jobs     []cluster.JobID
+	shortest time.Duration // limit of these
+	ahead    int           // planned starts before the first of them
+	fickle   bool          // one of them may start with another limit, or become ready by itself
+	failed   []uint64      // sets of reservations to stay off with which it did not fit
+	outlook  *outlook      // what its planned start rests on
 }
 
 // ask finds the question of a job, or makes it.
@@ -59,6 +63,11 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 		c.asked[key] = q
 	}
 	if !c.known {
+		if len(q.jobs) == 0 {
+			q.shortest, q.ahead = j.Limit, len(c.heads)
+		}
+		q.shortest, q.ahead = min(q.shortest, j.Limit), min(q.ahead, len(c.heads))
+		q.fickle = q.fickle || j.Spec.LimitMin != 0 || fickle(j, c.now)
 		q.jobs = append(q.jobs, j.ID)
 	}
 	return q
@@ -110,6 +119,22 @@ func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid nodeSe
 	v := q.gauge.view(p, heads, mask)
 	q.views = append(q.views, v)
 	return v.find(avoid)
+}
+
+// viewed reports whether it is known what the nodes can give beside these reservations.
+func (q *question) viewed(mask uint64) bool {
+	return slices.ContainsFunc(q.views, func(v *view) bool { return v.mask == mask })
+}
+
+// fails reports whether it did not fit beside these reservations, or fewer of them.
+func (q *question) fails(mask uint64) bool {
+	return slices.ContainsFunc(q.failed, func(m uint64) bool { return m&mask == m })
+}
+
+// fail notes that it does not fit beside these reservations.
+func (q *question) fail(mask uint64) bool {
+	q.failed = append(q.failed, mask)
+	return true
 }
 
 func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {

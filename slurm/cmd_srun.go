@@ -457,6 +457,8 @@ func (run *stepRun) exit(e nodeEvent) {
 		code = max(x.Errno, 1)
 		fmt.Fprintf(run.sys.Stderr, "slurmstepd-%s: error: %s\n", node, x.Error)
 		text = fmt.Sprintf("Exited with exit code %d", code)
+	case x.OOM:
+		code, text = 1, "Out Of Memory"
 	case x.Signal != 0:
 		code, text = 128+x.Signal, signalText(x.Signal, x.Core)
 		run.forced = run.forced || x.Signal == 9 || x.Signal == 15

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,15 +10,16 @@ import (
 	"dev.muster/slurm/format"
 )
 
-// Why prints everything that keeps a job from starting, with numbers (muster why JOB). It returns the exit code.
+// Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why JOB|NODE). It
+// returns the exit code.
 func Why(sys *Sys, argv []string) int {
-	if len(argv) != 1 {
-		fmt.Fprintln(sys.Stderr, "usage: muster why JOB")
+	if len(argv) != 1 || strings.HasPrefix(argv[0], "-") {
+		fmt.Fprintln(sys.Stderr, "usage: muster why JOB|NODE")
 		return 2
 	}
 	t, ok := parseTarget(argv[0])
 	if !ok {
-		return sys.fail("Invalid job id %s", argv[0])
+		return whyNode(sys, cluster.NodeName(argv[0]))
 	}
 	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.Job})
 	if err != nil {
@@ -61,6 +63,62 @@ func Why(sys *Sys, argv []string) int {
 		if c.Hint != "" {
 			fmt.Fprintf(sys.Stdout, "      %s\n", c.Hint)
 		}
+	}
+	return 0
+}
+
+// whyNode prints what a node is, what is wrong with it, and what runs there until when.
+func whyNode(sys *Sys, name cluster.NodeName) int {
+	resp, err := call(sys, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{name}})
+	if err != nil {
+		return sys.fail("%v", err)
+	}
+	if len(resp.Nodes) == 0 {
+		return sys.fail("%s is neither a job id nor a node; see squeue and sinfo", name)
+	}
+	n := &resp.Nodes[0]
+	state := nodeState(n)
+	say := func(what, format string, args ...any) {
+		fmt.Fprintf(sys.Stdout, "  %-12s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(sys.Stdout, "node %s is %s\n", n.Name, stateWord(state, true))
+	if n.Reason != "" {
+		say("reason", "%s, said by %s at %s", n.Reason, cmp.Or(n.ReasonBy, "muster"), stamp(n.ReasonAt))
+	}
+	if n.Lacks != "" {
+		say("lacks", "%s", n.Lacks)
+	}
+	switch {
+	case n.Down || n.Drain:
+		say("way out", "scontrol update nodename=%s state=resume, once it is well", n.Name)
+	case n.Registered.IsZero():
+		say("way out", "its client has never come: start muster client there")
+	case !n.Up:
+		say("way out", "its client does not answer: look at the machine, and at the log of muster client there")
+	}
+	inv := &n.Inventory
+	say("in use", "%d of %d CPUs, %d of %d GPUs, %d of %d MB", n.Load.CPUs.Len(), inv.CPUs, n.Load.GPUs.Len(), len(inv.Found()), n.Load.MemMB, inv.MemMB)
+	if inv.Isolation != "" {
+		say("jobs held by", "%s", inv.Isolation)
+	}
+	if len(n.Load.Jobs) == 0 {
+		return 0
+	}
+	var refs []cluster.Ref
+	for _, id := range n.Load.Jobs {
+		refs = append(refs, cluster.Ref{Job: id})
+	}
+	jobs, err := call(sys, api.ListJobs, api.JobQuery{Refs: refs})
+	if err != nil {
+		return sys.fail("%v", err)
+	}
+	for _, j := range jobs.Jobs {
+		r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
+		over := "without end"
+		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() {
+			over = "until " + stamp(at) + " at most"
+		}
+		say("job", "%s (%s) of %s, %s", r.id(), j.Spec.Name, j.Spec.User, over)
 	}
 	return 0
 }

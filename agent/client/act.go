@@ -196,7 +196,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 			c.forget(h)
 			return
 		}
-		u.Exit, u.Usage = t.Exit, st.Usage
+		u.Exit, u.Usage, u.OOM = t.Exit, st.Usage, t.OOM || st.OOMKills > 0
 		if !t.Ended.IsZero() {
 			u.At = t.Ended
 		}
@@ -236,7 +236,7 @@ func (c *Client) batchEnd(h *jobHere) (u cluster.Update, ok bool) {
 		return u, false
 	}
 	u = c.update(h, cluster.StepNow)
-	u.Exit, u.Usage = st.Tasks[0].Exit, st.Usage
+	u.Exit, u.Usage, u.OOM = st.Tasks[0].Exit, st.Usage, st.OOMKills > 0
 	u.Step = c.batchRecord(h, u)
 	return u, true
 }
@@ -247,6 +247,9 @@ func (c *Client) batchRecord(h *jobHere, u cluster.Update) *cluster.Step {
 	s := &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: j.Attempt, Name: "batch",
 		UID: j.Spec.UID, User: j.Spec.User, Shares: j.Alloc.Shares[:1], Tasks: 1, Started: j.Started, Ended: u.At,
 		Exit: u.Exit, Usage: u.Usage, Outcome: outcomeOf(u.Exit)}
+	if u.OOM {
+		s.Exit, s.Outcome = cluster.OOMExit, cluster.OutOfMemory
+	}
 	return s
 }
 
@@ -409,7 +412,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	cfg, n := c.config, c.nodes[h.node]
 	inv := n.Inventory
 	c.mu.Unlock()
-	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
+	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Fenced: fenced(&cfg, &inv),
 		Ranks: make([][]int, len(j.Alloc.Shares))}
 	l.TaskGPUs = l.ShareHere().GPUs
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
@@ -428,13 +431,22 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	if around := c.around(&cfg, h.node, nil); !around.Empty() {
 		argv = around.Command(c.cfg.Around, argv)
 	}
+	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID:  step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node},
+		ID: id, Fence: fence(&cfg, &inv, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: j.Spec.Rlimits, Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
 		Tasks: []step.Task{{Argv: argv, Env: c.environ(l, env), Stdin: in, Stdout: out, Stderr: errs}},
 	}, nil
+}
+
+// oomText is the dialect's line about processes that were killed for want of memory.
+func (c *Client) oomText(id step.ID) string {
+	if c.cfg.OOMNote == nil {
+		return ""
+	}
+	return c.cfg.OOMNote(cluster.StepID{Job: id.Job, Step: id.Step}, id.Node)
 }
 
 // environ is what the dialect sets for a task, and a TMPDIR if the user brought none.

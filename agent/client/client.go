@@ -47,6 +47,9 @@ type Config struct {
 	// Environ and FileName are the dialect's: a task's variables and its output names.
 	Environ  func(*cluster.Launch) []string
 	FileName func(pattern string, l *cluster.Launch) string
+	// OOMNote is the dialect's line for the output of a step of which %d processes were killed because the job's memory
+	// was used up.
+	OOMNote func(id cluster.StepID, n cluster.NodeName) string
 	// EndNote is the dialect's line for the output of a job that is being ended; "" for none.
 	EndNote func(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
 	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.

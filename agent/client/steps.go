@@ -359,14 +359,20 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	inv := n.Inventory
 	c.mu.Unlock()
 	out := step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups, Dir: s.WorkDir,
-		Umask: s.Umask, Rlimits: s.Rlimits, Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv}
+		Umask: s.Umask, Rlimits: s.Rlimits, Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
+		OOMText: c.oomText(id)}
+	for k := range h.job.Alloc.Shares {
+		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
+			out.Fence = fence(&cfg, &inv, sh)
+		}
+	}
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
 	bind, around := cluster.Bind(s, ls.record.Shares[i], &inv), c.around(&cfg, id.Node, s)
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
-			Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
+			Fenced: fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
 		l.TaskGPUs = cluster.TaskGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
 		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
 		if programs != nil {
@@ -442,6 +448,9 @@ func (c *Client) stepChanged(st *step.Status) {
 		}
 	}
 	rec.Outcome, rec.CancelledBy = outcomeOf(rec.Exit), ls.endedBy
+	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have[id].OOMKills > 0 }) {
+		rec.Outcome, rec.Exit = cluster.OutOfMemory, cluster.OOMExit
+	}
 	c.tellStep(ls)
 	c.free()
 	c.drop(ls)

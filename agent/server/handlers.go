@@ -123,7 +123,7 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 		return api.SubmitResponse{}, err
 	}
 	cmd := &cluster.Submit{Spec: &spec, Key: q.Key}
-	bad := sched.Feasible(snap, &admitted)
+	bad := s.feasible(snap, &admitted)
 	if bad != nil {
 		cmd.Dead = cluster.EndBadConstraints
 	}
@@ -206,6 +206,13 @@ func (s *Server) userOf(who api.Caller, uid uint32) (account, error) {
 	return lookupUser(uid)
 }
 
+// feasible asks the judge.
+func (s *Server) feasible(snap *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
+	s.judging.Lock()
+	defer s.judging.Unlock()
+	return s.judge.Feasible(snap, spec)
+}
+
 func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest) (api.TestResponse, error) {
 	spec, err := s.complete(who, q.Spec)
 	if err != nil {
@@ -216,7 +223,7 @@ func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest)
 	if err != nil {
 		return api.TestResponse{}, err
 	}
-	if bad := sched.Feasible(snap, &spec); bad != nil {
+	if bad := s.feasible(snap, &spec); bad != nil {
 		return api.TestResponse{}, bad
 	}
 	return s.testStart(snap, who, &spec)

@@ -15,6 +15,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
+	"dev.muster/sched"
 	"github.com/hashicorp/raft"
 )
 
@@ -67,6 +68,9 @@ type Server struct {
 	work  map[cluster.NodeName]uint64 // index at which a node's work last changed
 	floor uint64                      // work indexes below are unknown: after a restore
 	confs uint64                      // index at which the configuration last changed, as far as known
+
+	judging sync.Mutex // guards judge
+	judge   sched.Judge
 
 	foreMu sync.Mutex // held while the future is looked at
 	fore   forecasts

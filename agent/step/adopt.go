@@ -73,7 +73,7 @@ func (s *supervisor) adopt(id ID, p *past) {
 // tell puts an ended task's frame into the step's stream.
 func (t *task) tell() {
 	st := &t.st
-	t.run.out.exit(int32(st.Rank), stream.TaskExit{Code: st.Exit.Code, Signal: st.Exit.Signal, Core: st.Core,
+	t.run.out.exit(int32(st.Rank), stream.TaskExit{Code: st.Exit.Code, Signal: st.Exit.Signal, Core: st.Core, OOM: st.OOM,
 		Lost: st.Lost, Errno: st.Errno, Error: st.Error})
 }
 

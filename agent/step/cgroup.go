@@ -20,6 +20,7 @@ import (
 // muster.HASH/job_J.A@NODE/step_S.
 type cgroups struct {
 	base string
+	controllers
 
 	mu   sync.Mutex
 	jobs map[string]int // step directories in each job directory
@@ -30,7 +31,8 @@ type group struct {
 	cg  *cgroups
 	job string
 	dir string
-	fd  int // for CLONE_INTO_CGROUP; -1 after the launch
+	fd  int      // for CLONE_INTO_CGROUP; -1 after the launch
+	old []string // of cgroup v1, for the launch
 }
 
 // noGroupsEnv, when set, makes a supervisor do without cgroups.
@@ -90,14 +92,15 @@ func openCgroups(dir string) *cgroups {
 			unix.Access(base+"/cgroup.procs", unix.W_OK) == nil
 		unix.Rmdir(probe)
 		if ok {
-			return &cgroups{base: base, jobs: map[string]int{}}
+			return &cgroups{base: base, controllers: openControllers(base), jobs: map[string]int{}}
 		}
 		unix.Rmdir(base)
 	}
 	return nil
 }
 
-// Isolation tells how the steps of a supervisor on this machine are fenced: cgroup2 or none.
+// Isolation tells how the steps of a supervisor on this machine are fenced: cgroup2, with or without cgroup1 beside it,
+// and the controllers that limit jobs, or none.
 func Isolation() string {
 	for _, r := range unifiedRoots() {
 		d := filepath.Join(r, "muster.probe."+strconv.Itoa(os.Getpid()))
@@ -105,10 +108,15 @@ func Isolation() string {
 			continue
 		}
 		ok := unix.Access(d+"/cgroup.kill", unix.W_OK) == nil && unix.Access(r+"/cgroup.procs", unix.W_OK) == nil
-		unix.Rmdir(d)
 		if ok {
-			return "cgroup2"
+			c := openControllers(d)
+			for _, dir := range c.old {
+				unix.Rmdir(dir)
+			}
+			unix.Rmdir(d)
+			return c.kind()
 		}
+		unix.Rmdir(d)
 	}
 	return "none"
 }
@@ -131,8 +139,8 @@ func (id ID) groupPath() (job, stepName string) {
 	return fmt.Sprintf("job_%d.%d@%s", id.Job, id.Attempt, node), stepName
 }
 
-// create makes the group for a step.
-func (c *cgroups) create(id ID) (*group, error) {
+// create makes the group for a step, and with the first one of a job the job's fence.
+func (c *cgroups) create(id ID, f *Fence) (*group, error) {
 	job, name := id.groupPath()
 	g := &group{cg: c, job: job, dir: c.base + "/" + job + "/" + name, fd: -1}
 	c.mu.Lock()
@@ -141,6 +149,13 @@ func (c *cgroups) create(id ID) (*group, error) {
 		if err := os.Mkdir(c.base+"/"+job, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
+		if err := c.raise(job, f); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if g.old, err = g.oldDirs(f); err != nil {
+		return nil, err
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -194,6 +209,7 @@ func (c *cgroups) sweep(known map[ID]*run) {
 			}
 		}
 		unix.Rmdir(j)
+		c.lower(filepath.Base(j))
 	}
 }
 
@@ -212,11 +228,15 @@ func (g *group) remove() bool {
 			return false
 		}
 	}
+	if base := g.cg.old[memoryControl]; base != "" {
+		unix.Rmdir(base + "/" + g.job + "/" + filepath.Base(g.dir))
+	}
 	g.cg.mu.Lock()
 	defer g.cg.mu.Unlock()
 	if g.cg.jobs[g.job]--; g.cg.jobs[g.job] <= 0 {
 		delete(g.cg.jobs, g.job)
 		unix.Rmdir(g.cg.base + "/" + g.job)
+		g.cg.lower(g.job)
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package step
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -38,6 +39,7 @@ type pool struct {
 type chore struct {
 	r    *run
 	text string
+	done chan struct{} // closed once it is said; nil if nobody waits
 }
 
 // submit queues r for a launcher; mu is held.
@@ -90,6 +92,9 @@ func (p *pool) thread() {
 		switch {
 		case c.text != "":
 			l.say(c.r, c.text)
+			if c.done != nil {
+				close(c.done)
+			}
 		case p.sup.mayLaunch(c.r):
 			l.launch(c.r)
 		}
@@ -113,6 +118,7 @@ type launcher struct {
 	sup    *supervisor
 	cpus   unix.CPUSet // as the supervisor has them
 	groups []int
+	home   map[string]string // groups of cgroup v1, see home
 }
 
 func newLauncher(s *supervisor, host string) *launcher {
@@ -124,7 +130,20 @@ func newLauncher(s *supervisor, host string) *launcher {
 	}
 	unix.SchedGetaffinity(0, &l.cpus)
 	l.groups, _ = unix.Getgroups()
+	if s.cg != nil {
+		l.home = s.cg.home()
+	}
 	return l
+}
+
+// leave takes this thread out of a job's groups of cgroup v1.
+func (l *launcher) leave() {
+	for name, dir := range l.home {
+		if err := enter([]string{dir}); err != nil {
+			slog.Error("a launcher could not leave a job's group", "controller", name, "err", err)
+		}
+	}
+	unix.SchedSetaffinity(0, &l.cpus) // cpuset narrowed it
 }
 
 // launch starts all tasks of r and tells the supervisor.
@@ -145,6 +164,10 @@ func (l *launcher) launch(r *run) {
 		tasks[i] = j.open(t)
 	}
 	l.back(asUser)
+	if err == nil && r.grp != nil && len(r.grp.old) > 0 {
+		defer l.leave()
+		err = enter(r.grp.old)
+	}
 	for i, t := range r.tasks {
 		st := t.st
 		if err != nil {
@@ -214,14 +237,13 @@ func (l *launcher) prepare(r *run) error {
 	s := l.sup
 	unix.Umask(0o022)
 	if s.cg != nil {
-		g, err := s.cg.create(r.id)
-		if err != nil {
-			slog.Error("no cgroup", "job", r.id.Job, "node", r.id.Node, "err", err)
-		} else {
-			s.mu.Lock()
-			r.grp = g
-			s.mu.Unlock()
+		g, err := s.cg.create(r.id, &r.spec.Fence)
+		if err != nil { // nothing of a user's runs outside the fence
+			return fmt.Errorf("make the job's cgroup: %w", err)
 		}
+		s.mu.Lock()
+		r.grp = g
+		s.mu.Unlock()
 	}
 	if r.spec.ScriptPath == "" || r.spec.Script == nil {
 		return nil

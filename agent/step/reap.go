@@ -5,6 +5,7 @@ import (
 	"time"
 	"unsafe"
 
+	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,6 +76,7 @@ func (s *supervisor) taskExit(t *task, e earlyWait) {
 	st.Ended = time.Now()
 	st.Exit, st.Core = exitOf(e.ws)
 	st.Usage = usageOf(&e.ru)
+	st.OOM = st.Exit != (cluster.ExitStatus{}) && t.run.grp != nil && t.run.grp.oomKills() > 0
 	t.ended(st)
 }
 

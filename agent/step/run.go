@@ -2,6 +2,7 @@ package step
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ type run struct {
 	grp      *group
 	out      *output
 	madeDir  bool // the script's directory is ours
+	oomKills int
 }
 
 type task struct {
@@ -61,7 +63,7 @@ func newRun(s *supervisor, sp Spec) *run {
 
 // status is a copy for the outside.
 func (r *run) status() Status {
-	st := Status{ID: r.id, State: r.state, Frozen: r.frozen, Note: r.spec.Note, Tasks: make([]TaskStatus, len(r.tasks))}
+	st := Status{ID: r.id, State: r.state, Frozen: r.frozen, Note: r.spec.Note, OOMKills: r.oomKills, Tasks: make([]TaskStatus, len(r.tasks))}
 	for i, t := range r.tasks {
 		st.Tasks[i] = t.st
 		st.Usage.UserCPU += t.st.Usage.UserCPU
@@ -84,7 +86,7 @@ func (t *task) ended(st TaskStatus) {
 		t.pidfd = -1
 	}
 	r.sup.jour.exit(t)
-	r.out.exit(int32(st.Rank), stream.TaskExit{Code: st.Exit.Code, Signal: st.Exit.Signal, Core: st.Core,
+	r.out.exit(int32(st.Rank), stream.TaskExit{Code: st.Exit.Code, Signal: st.Exit.Signal, Core: st.Core, OOM: st.OOM,
 		Lost: st.Lost, Errno: st.Errno, Error: st.Error})
 	r.settle()
 }
@@ -107,6 +109,7 @@ const (
 // clean kills what is left of a step whose tasks have ended and declares its end.
 func (s *supervisor) clean(r *run) {
 	if r.grp != nil {
+		s.toldOOM(r)
 		for wait := time.Millisecond; !r.grp.remove(); wait = min(2*wait, time.Second) {
 			if err := r.grp.kill(); err != nil {
 				slog.Error("kill failed", "job", r.id.Job, "node", r.id.Node, "err", err)
@@ -140,6 +143,24 @@ func (s *supervisor) clean(r *run) {
 	r.out.stepEnded()
 	s.changed(r)
 	s.moved.Broadcast()
+}
+
+// toldOOM tells the step's user of processes that were killed because the job's memory was used up.
+func (s *supervisor) toldOOM(r *run) {
+	kills := r.grp.oomKills()
+	if kills == 0 {
+		return
+	}
+	done := make(chan struct{})
+	s.mu.Lock()
+	r.oomKills = kills
+	if r.spec.OOMText == "" {
+		close(done)
+	} else {
+		s.tell(r, fmt.Sprintf(r.spec.OOMText, kills), done)
+	}
+	s.mu.Unlock()
+	<-done
 }
 
 func (s *supervisor) leaders(r *run) (map[int]bool, string) {

@@ -33,21 +33,32 @@ func (s *supervisor) say(id ID, text string) error {
 	if r == nil {
 		return ErrUnknown
 	}
+	s.tell(r, text, nil)
+	return nil
+}
+
+// tell is say for a step; done is closed when it is said, or need not be. mu is held.
+func (s *supervisor) tell(r *run, text string, done chan struct{}) {
 	if len(r.tasks) == 0 || text == "" || len(text) > maxSay {
-		return nil
+		text = ""
 	}
-	t := &r.spec.Tasks[0]
-	to := t.Stderr
+	to := IO{}
+	if text != "" {
+		to = r.spec.Tasks[0].Stderr
+	}
 	if to.Kind == Same {
-		to = t.Stdout
+		to = r.spec.Tasks[0].Stdout
 	}
 	switch to.Kind {
 	case Stream:
 		r.out.say([]byte(text))
 	case File:
-		s.queue(chore{r: r, text: text})
+		s.queue(chore{r: r, text: text, done: done})
+		return
 	}
-	return nil
+	if done != nil {
+		close(done)
+	}
 }
 
 // say appends a line to the file of the first task's standard error.

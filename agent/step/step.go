@@ -80,6 +80,11 @@ type Spec struct {
 	Hosts    []cluster.NodeName `json:"hosts,omitempty"`
 	// PIDEnv names an environment variable that shall hold the task's own process id.
 	PIDEnv string `json:"pid_env,omitempty"`
+	// Fence is what the job's processes may use.
+	Fence Fence `json:"fence,omitzero"`
+	// OOMText is a line for the step's standard error if processes were killed because the job's memory was used up; %d
+	// in it is how many.
+	OOMText string `json:"oom_text,omitempty"`
 	// Note is the caller's own record of the step. It comes back in Status, so that a daemon
 	// that was restarted knows its steps again.
 	Note []byte `json:"note,omitempty"`
@@ -103,6 +108,7 @@ type TaskStatus struct {
 	Ended   time.Time          `json:"ended,omitzero"`
 	Exit    cluster.ExitStatus `json:"exit,omitzero"`
 	Core    bool               `json:"core,omitempty"`  // dumped core
+	OOM     bool               `json:"oom,omitempty"`   // the job's memory was used up, and processes of the step were killed for it
 	Error   string             `json:"error,omitempty"` // could not be started: what failed
 	Errno   int                `json:"errno,omitempty"`
 	Fault   bool               `json:"fault,omitempty"` // it is this node's, not the step's, that it could not be started
@@ -119,6 +125,8 @@ type Status struct {
 	Tasks  []TaskStatus  `json:"tasks"`
 	Usage  cluster.Usage `json:"usage,omitzero"`
 	Note   []byte        `json:"note,omitempty"`
+	// OOMKills is how many of its processes the kernel killed because the job's memory was used up. Known with the end.
+	OOMKills int `json:"oom_kills,omitempty"`
 }
 
 // Scope says which processes of a step a signal is for.

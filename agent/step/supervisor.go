@@ -115,6 +115,9 @@ func SupervisorMain(ctx context.Context, dir string) error {
 		writeControl(filepath.Dir(s.cg.base)+"/cgroup.procs", "0") // leave our own group
 		unix.Rmdir(s.cg.base + "/" + homeGroup)
 		unix.Rmdir(s.cg.base)
+		for _, dir := range s.cg.old {
+			unix.Rmdir(dir)
+		}
 	}
 	return nil
 }

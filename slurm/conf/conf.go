@@ -34,7 +34,7 @@ type reader struct {
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
-// Load reads slurm.conf and, beside it, topology.conf and gres.conf if they are there. The notes
+// Load reads slurm.conf and, beside it, topology.conf, gres.conf and cgroup.conf if they are there. The notes
 // say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg := cluster.DefaultConfig()
@@ -46,7 +46,7 @@ func Load(file string) (*cluster.Config, []string, error) {
 		return nil, nil, err
 	}
 	dir := path.Dir(file)
-	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine} {
+	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine} {
 		p := path.Join(dir, name)
 		if _, err := os.Stat(p); err == nil {
 			if err := r.read(p, f, 0); err != nil {
@@ -256,10 +256,10 @@ func (r *reader) key(file string, n int, p pair) {
 	case "overtimelimit":
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
-	case "dependencyparameters", "schedulerparameters":
-		c.KillInvalidDepend = c.KillInvalidDepend || strings.Contains(p.value, "kill_invalid_depend")
-		c.UserTop = c.UserTop || strings.Contains(p.value, "enable_user_top")
-		r.schedulerWords(file, n, p.value)
+	case "dependencyparameters":
+		r.scheduler(file, n, "DependencyParameters", p.value)
+	case "schedulerparameters":
+		r.scheduler(file, n, "SchedulerParameters", p.value)
 	}
 }
 
@@ -274,37 +274,6 @@ func (r *reader) selectType(file string, n int, value string) {
 		}
 		r.cfg.LLN = r.cfg.LLN || word == "CR_LLN"
 		r.cfg.DistBlock = r.cfg.DistBlock || word == "CR_CORE_DEFAULT_DIST_BLOCK"
-	}
-}
-
-// schedulerWords reads what of SchedulerParameters concerns the choice of nodes, and of jobs that make room.
-func (r *reader) schedulerWords(file string, n int, value string) {
-	for word := range strings.SplitSeq(value, ",") {
-		switch key, text, _ := strings.Cut(word, "="); key {
-		case "preempt_youngest_first", "preempt_reorder_count", "preempt_strict_order": // as older versions name them
-			if _, err := preemptWord(&r.cfg.Preempt, strings.TrimPrefix(word, "preempt_")); err != nil {
-				r.note(file, n, "preempt_%v", err)
-			}
-		case "strict_order":
-			r.cfg.StrictOrder = true
-		case "bf_min_age_reserve":
-			v, err := strconv.Atoi(text)
-			if err != nil || v < 0 {
-				r.note(file, n, "bf_min_age_reserve=%s is not a number of seconds; ignored", text)
-				continue
-			}
-			age := time.Duration(v) * time.Second
-			r.cfg.ReserveAge = &age
-		case "pack_serial_at_end":
-			r.cfg.SerialAtEnd = true
-		case "max_switch_wait":
-			v, err := strconv.Atoi(text)
-			if err != nil || v < 0 {
-				r.note(file, n, "max_switch_wait=%s is not a number of seconds; ignored", text)
-				continue
-			}
-			r.cfg.MaxSwitchWait = time.Duration(v) * time.Second
-		}
 	}
 }
 

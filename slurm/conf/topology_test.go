@@ -91,7 +91,39 @@ func TestChoiceKeys(t *testing.T) {
 	if !cfg.LLN || !cfg.SerialAtEnd || cfg.MaxSwitchWait.Seconds() != 60 || cfg.DistBlock || !cfg.CoreAlloc || !cfg.MemAlloc {
 		t.Errorf("read %+v", cfg)
 	}
-	if want := "slurm.conf:1: SelectTypeParameters=CR_ONE_TASK_PER_CORE has no effect yet\nslurm.conf:2: max_switch_wait=x is not a number of seconds; ignored"; notes != want {
+	if want := "slurm.conf:1: SelectTypeParameters=CR_ONE_TASK_PER_CORE has no effect yet\nslurm.conf:2: SchedulerParameters: max_switch_wait=x is not a number of seconds; ignored"; notes != want {
 		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
+	}
+}
+
+// TestSchedulerParameters: each word has its effect, or is told of, the same kind in one note.
+func TestSchedulerParameters(t *testing.T) {
+	cfg, notes := loaded(t, "SchedulerParameters=bf_interval=30,bf_continue,assoc_limit_stop,bf_min_prio_reserve=100,bf_min_age_reserve=60,colour=blue,bf_min_age_reserve=x", "")
+	if !cfg.LimitStop || cfg.ReservePriority != 100 || cfg.ReserveAge == nil || cfg.ReserveAge.Seconds() != 60 {
+		t.Errorf("read %+v", cfg)
+	}
+	want := "slurm.conf:1: SchedulerParameters: bf_min_age_reserve=x is not a number of seconds; ignored\n" +
+		"slurm.conf:1: SchedulerParameters: no effect: colour\n" +
+		"slurm.conf:1: SchedulerParameters: not needed, as each event is followed by a cycle over all jobs: bf_interval, bf_continue"
+	if notes != want {
+		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
+	}
+}
+
+// TestCgroupConf: jobs are held to their share where the file does not say otherwise.
+func TestCgroupConf(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"slurm.conf": "NodeName=n CPUs=1\nPartitionName=p Nodes=ALL\n",
+		"cgroup.conf": "CgroupAutomount=yes\nConstrainCores=no\nConstrainRAMSpace=yes\nAllowedSwapSpace=10\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, notes, err := Load(filepath.Join(dir, "slurm.conf"))
+	if want := (cluster.Constrain{NoCores: true}); err != nil || cfg.Constrain != want {
+		t.Errorf("read %+v, %v", cfg, err)
+	}
+	if want := dir + "/cgroup.conf:4: allowedswapspace=10 has no effect: a job has the memory that it was given, and no swap beside it"; strings.Join(notes, "\n") != want {
+		t.Errorf("notes %q", notes)
 	}
 }

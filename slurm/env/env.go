@@ -344,6 +344,9 @@ func (e *list) gpus(l *cluster.Launch) {
 		return
 	}
 	seen := visible(l.TaskGPUs, l.Inventory)
+	if l.Fenced && (l.Inventory == nil || !l.Inventory.Renumbered()) { // a UUID is the same inside the fence
+		seen = within(l.TaskGPUs, jobGPUs(l))
+	}
 	for _, v := range gpuVariables {
 		if shownBy(l.TaskGPUs, l.Inventory, v.flag) {
 			e.set(v.name, seen)
@@ -372,6 +375,29 @@ func shownBy(s cluster.IDSet, inv *cluster.Inventory, flag string) bool {
 		}
 	}
 	return false
+}
+
+// jobGPUs are the devices that the job has on this node.
+func jobGPUs(l *cluster.Launch) (all cluster.IDSet) {
+	for _, sh := range l.Job.Alloc.Shares {
+		if sh.Node == l.Node {
+			all = sh.GPUs
+		}
+	}
+	return all
+}
+
+// within numbers devices among all that there are.
+func within(s, all cluster.IDSet) string {
+	var out []string
+	n := 0
+	for id := range all.All() {
+		if s.Has(id) {
+			out = append(out, strconv.Itoa(n))
+		}
+		n++
+	}
+	return strings.Join(out, ",")
 }
 
 // visible names devices as the driver knows them: by number, or by UUID where the driver has other
@@ -556,4 +582,13 @@ func EndNote(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string 
 	}
 	return fmt.Sprintf("slurmstepd-%s: error: *** %s ON %s CANCELLED AT %s%s ***\n", n, what, n,
 		at.Format("2006-01-02T15:04:05"), why)
+}
+
+// OOMNote is the line that tells a step's readers that %d of its processes were killed because the job's memory was used up.
+func OOMNote(id cluster.StepID, n cluster.NodeName) string {
+	name := fmt.Sprintf("%d.%d", id.Job, id.Step)
+	if id.Step == cluster.BatchStep {
+		name = fmt.Sprintf("%d.batch", id.Job)
+	}
+	return fmt.Sprintf("slurmstepd-%s: error: Detected %%d oom-kill event(s) in StepId=%s. Some of your processes may have been killed by the cgroup out-of-memory handler.\n", n, name)
 }

@@ -114,6 +114,7 @@ func ReadFrame(r io.Reader) (Frame, error) {
 type TaskExit struct {
 	Code, Signal int
 	Core, Lost   bool
+	OOM          bool // processes of the step were killed for want of memory
 	Errno        int
 	Error        string
 }
@@ -126,6 +127,9 @@ func AppendExit(b []byte, e TaskExit) []byte {
 	}
 	if e.Lost {
 		flags |= 2
+	}
+	if e.OOM {
+		flags |= 4
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(e.Code))
 	b = binary.BigEndian.AppendUint32(b, uint32(e.Signal))
@@ -141,7 +145,7 @@ func (f Frame) TaskExit() (TaskExit, error) {
 	}
 	u := func(i int) int { return int(int32(binary.BigEndian.Uint32(f.Data[i:]))) }
 	return TaskExit{Code: u(0), Signal: u(4), Errno: u(8),
-		Core: f.Data[12]&1 != 0, Lost: f.Data[12]&2 != 0, Error: string(f.Data[13:])}, nil
+		Core: f.Data[12]&1 != 0, Lost: f.Data[12]&2 != 0, OOM: f.Data[12]&4 != 0, Error: string(f.Data[13:])}, nil
 }
 
 // FD is the descriptor an EOF frame is about.

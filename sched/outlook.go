@@ -1,0 +1,178 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// outlook is what a planned start rests on: the nodes as they are expected when all is over that is planned to be
+// over before it, and when that is over, too, which ends with it. It is kept from cycle to cycle and follows the nodes
+// that change, for as long as those before the start plainly do not suffice and those at it do: then no other
+// moment comes into question.
+type outlook struct {
+	at     time.Time
+	before *pool
+	then   *pool
+	look   *view // of then
+	kept   nodeSet
+	plan   *reservation
+	seen   int // changes of the pool at hand that are in it
+}
+
+// plan finds when what a question asks will fit for so long if every job runs to its limit, away from the nodes of
+// planned starts and of reservations; nil if it never will.
+func (c *cycle) plan(q *question, limit time.Duration) *reservation {
+	kept := c.kept()
+	if o := q.outlook; o != nil && o.holds(c, kept) {
+		return o.plan
+	}
+	q.outlook = nil
+	r, look := plan(c.free, c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
+	if r == nil || len(c.reserved) > 0 || !look.byNumbers() {
+		return r
+	}
+	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, kept: kept, plan: r, seen: len(c.free.changed)}
+	for _, e := range c.timeline() {
+		for _, sh := range e.shares {
+			if i, ok := c.free.at[sh.Node]; ok && e.at.Equal(r.at) {
+				o.before.set(i, c.expected(i, o.at.Add(-1)))
+			}
+		}
+	}
+	q.outlook = o
+	return r
+}
+
+// holds brings the plan up to date; false if another moment comes into question.
+func (o *outlook) holds(c *cycle, kept nodeSet) bool {
+	same := o.follow(c) && slices.Equal(o.kept, kept) && !o.plan.spent
+	if !o.look.hopeless(o.before.scene(nil, 0)) {
+		return false
+	}
+	if same {
+		return true
+	}
+	a := o.look.find(kept)
+	if a != nil {
+		o.kept, o.plan = kept, newReservation(o.then, o.at, a, o.look.d.wholeCore)
+	}
+	return a != nil
+}
+
+// follow takes the changes of the nodes at hand into account; it reports whether they make no difference at the start.
+func (o *outlook) follow(c *cycle) bool {
+	same, all := true, c.free.changed
+	for ; o.seen < len(all); o.seen++ {
+		i := int(all[o.seen].at)
+		if int(c.free.latest[i]) != o.seen+1 {
+			continue
+		}
+		o.before.set(i, c.expected(i, o.at.Add(-1)))
+		same = !o.then.set(i, c.expected(i, o.at)) && same
+	}
+	return same
+}
+
+// set replaces what is free on a node; it reports whether that is something else.
+func (p *pool) set(i int, sp space) bool {
+	was := &p.spaces[i]
+	if was.cpus.Equal(sp.cpus) && was.gpus.Equal(sp.gpus) && was.mem == sp.mem && was.jobs == sp.jobs && was.closed == sp.closed {
+		return false
+	}
+	*was = sp
+	p.note(i, true)
+	return true
+}
+
+// expected is what will be free on a node when all is over there that is planned to be over by a time.
+func (c *cycle) expected(i int, by time.Time) space {
+	sp := c.free.spaces[i]
+	for _, id := range c.s.Load(sp.node.Name).Jobs {
+		j, ok := c.s.Job(id)
+		if !ok || j.Alloc == nil || overAt(j, c.s.Config()).After(by) || j.Phase == cluster.Ending && !slices.Contains(j.Waiting, sp.node.Name) {
+			continue
+		}
+		sp.giveOf(j.Alloc.Shares, !j.SuspendedAt.IsZero())
+	}
+	for _, e := range c.begun {
+		if !e.at.After(by) {
+			sp.giveOf(e.shares, false)
+		}
+	}
+	return sp
+}
+
+// giveOf returns the node's share of an allocation.
+func (sp *space) giveOf(shares []cluster.Share, noCPUs bool) {
+	for k := range shares {
+		if shares[k].Node == sp.node.Name {
+			sp.give(shares[k], noCPUs)
+		}
+	}
+}
+
+// endless is how long a job without a limit is taken to run when starts are planned: Slurm's year.
+const endless = 365 * 24 * time.Hour
+
+// until is when a job that starts or started at a time is planned to be over.
+func until(start time.Time, limit time.Duration) time.Time {
+	return start.Add(min(limit, endless))
+}
+
+// release is a moment at which an allocation becomes free.
+type release struct {
+	at     time.Time
+	shares []cluster.Share
+	noCPUs bool // its CPUs are free already: the job is suspended
+}
+
+// overAt is when a live job is planned to be over. None of it depends on the present time, so that a plan stays the
+// same while nothing changes.
+func overAt(j *cluster.Job, cfg *cluster.Config) time.Time {
+	switch j.Phase {
+	case cluster.Ending:
+		return j.EndingAt
+	case cluster.Suspended:
+		return until(j.SuspendedAt, endless)
+	}
+	if at := j.EndLimit(cfg); !at.IsZero() {
+		return at
+	}
+	return until(j.Started, endless)
+}
+
+// releases lists when the live jobs are planned to end.
+func releases(s *cluster.Snapshot) []release {
+	out := make([]release, 0, 256)
+	for j := range s.Live() {
+		shares := j.Alloc.Shares
+		if j.Phase == cluster.Ending && len(j.Waiting) < len(shares) { // part of it is free already
+			shares = slices.DeleteFunc(slices.Clone(shares), func(sh cluster.Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
+		}
+		out = append(out, release{overAt(j, s.Config()), shares, !j.SuspendedAt.IsZero()})
+	}
+	return out
+}
+
+// plan finds when want will fit if every job runs to its limit, with a look at all nodes at that time; nil if it
+// never will. avoid tells which nodes are out of question at a time.
+func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSet) (*reservation, *view) {
+	future := free.clone()
+	g := newGauge(want, future)
+	look := g.view(future, nil, 0)
+	for i := 0; i < len(ends); {
+		at := ends[i].at
+		for ; i < len(ends) && ends[i].at.Equal(at); i++ {
+			future.give(ends[i])
+		}
+		if g.hopeless(future.scene(nil, 0)) {
+			continue
+		}
+		if a := look.find(avoid(at)); a != nil {
+			return newReservation(future, at, a, want.wholeCore), look
+		}
+	}
+	return nil, nil
+}
