@@ -10,8 +10,22 @@ FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr spri
 
 build: bin/muster
 
-bin/muster: $(shell find . -name '*.go' -not -path './bin/*') go.mod
-	$(GO) build -ldflags '$(LDFLAGS)' -o $@ .
+# The part that asks NVML needs cgo: it is a program of its own, which muster carries (docs/adr/0007-gpu-helper.md). On x86-64
+# the two files of gpu/helper/glibc let it run with glibc 2.17 and later, whatever this machine has.
+HELPER = gpu/bin/muster-gpu
+CC ?= cc
+ifeq ($(shell $(GO) env GOARCH),amd64)
+HELPERFLAGS = CGO_CFLAGS="-O2 -include $(CURDIR)/gpu/helper/glibc/compat.h" CGO_LDFLAGS="-Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2"
+HELPERLINK = -linkmode external -extldflags "-nostartfiles $(CURDIR)/gpu/bin/start.o"
+endif
+
+bin/muster: $(shell find . -name '*.go' -not -path './bin/*') $(wildcard gpu/helper/glibc/* gpu/*.tsv) go.mod
+	@mkdir -p gpu/bin; rm -f $(HELPER); \
+	if echo '#include <stdlib.h>' | $(CC) -xc -c -o /dev/null - 2>/dev/null; then \
+	set -e; $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
+	CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -ldflags '-s -w $(HELPERLINK)' -o $(HELPER) ./gpu/helper; \
+	else echo "no C compiler: built without NVML; GPUs are found through /proc, sysfs and nvidia-smi"; fi
+	$(GO) build $$([ ! -e $(HELPER) ] || echo -tags carrygpu) -ldflags '$(LDFLAGS)' -o $@ .
 	@for n in $(FRONTENDS); do ln -sf muster bin/$$n; done
 
 # What tests and the quick start use besides Go.
@@ -94,4 +108,4 @@ chaos: needs build
 long: sim drill chaos bench-group bench-nodes bench-gang
 
 clean:
-	rm -rf bin
+	rm -rf bin gpu/bin

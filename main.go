@@ -19,6 +19,8 @@ import (
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 	"dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
+	"dev.muster/gpu"
+	"dev.muster/gpu/nvml"
 	"dev.muster/slurm"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/env"
@@ -33,6 +35,9 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "gpu-helper" {
+		os.Exit(gpu.HelperMain(os.Args[3:], library()))
+	}
 	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
 		os.Exit(step.TaskMain(os.Args[:3], os.Args[3:]))
 	}
@@ -40,6 +45,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)
 	}
+}
+
+// library is what the GPU helper asks, nil in a program that was built without it.
+func library() func() gpu.Source {
+	if nvml.Built {
+		return nvml.Open
+	}
+	return nil
 }
 
 func app() *cli.App {
@@ -57,7 +70,7 @@ func app() *cli.App {
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
-	a.Commands = append(a.Commands, simCommand())
+	a.Commands = append(a.Commands, simCommand(), gpuCommand())
 	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers, or what holds a node", ArgsUsage: "JOB|NODE",
 		SkipFlagParsing: true, Action: func(c *cli.Context) error {
 			sys := slurm.RealSys("muster why")
@@ -98,6 +111,7 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
+		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs are looked at"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 	}
 }
@@ -124,7 +138,7 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
-		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"},
+		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "slurm", "sched/replay", "slurm/conf", "slurm/env"},
+	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "gpu", "gpu/nvml", "slurm", "sched/replay", "slurm/conf", "slurm/env"},
 	"early":             {"api", "slurm"},
 	"wire":              {},
 	"cluster":           {"wire"},
@@ -29,14 +29,16 @@ var mayImport = map[string][]string{
 	"consensus/gossip":  {},
 	"acct":              {"cluster", "wire"},
 	"api":               {"cluster", "wire"},
-	"gpu":               {"cluster"},
+	"gpu":               {"cluster", "wire"},
+	"gpu/nvml":          {"cluster", "gpu"},
+	"gpu/helper":        {"gpu", "gpu/nvml"},
 	"fabric":            {"cluster"},
 	"agent/trust":       {"cluster", "wire"},
 	"agent/step":        {"cluster", "agent/step/stream", "wire"},
 	"agent/step/stream": {},
 	"agent/client":      {"api", "cluster", "gpu", "fabric", "agent/step", "wire"},
 	"agent/server":      {"agent/trust", "api", "cluster", "sched", "acct", "consensus", "wire"},
-	"agent":             {"agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "acct", "wire"},
+	"agent":             {"agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
 	"slurm/opt":         {},
 	"slurm/format":      {"cluster"},
 	"slurm/conf":        {"cluster", "cluster/hostlist"},

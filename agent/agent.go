@@ -22,6 +22,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
+	"dev.muster/gpu"
 	"github.com/hashicorp/raft"
 )
 
@@ -63,7 +64,10 @@ type Config struct {
 	Around []string
 	// Supervisor is the command that becomes the supervisor.
 	Supervisor []string
-	Log        *slog.Logger
+	// GPUHelper is the command that becomes the GPU helper (gpu.HelperMain), GPUEvery how often it is asked.
+	GPUHelper []string
+	GPUEvery  time.Duration
+	Log       *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
 }
@@ -188,11 +192,14 @@ func renew(r *step.Remote, cfg Config) error {
 
 func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, error) {
 	nodes := cfg.Hollow
+	var gpus *gpu.Watcher
 	if len(nodes) == 0 {
-		inv, err := client.Detect(ctx, os.TempDir())
+		inv, err := client.Detect(os.TempDir())
 		if err != nil {
 			return nil, err
 		}
+		gpus = gpu.NewWatcher(cfg.GPUHelper, cfg.GPUEvery, cfg.Log)
+		client.SetGPUs(&inv, gpus.First(ctx))
 		name := cfg.NodeName
 		if name == "" {
 			name = cluster.NodeName(inv.Host)
@@ -223,7 +230,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

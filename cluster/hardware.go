@@ -37,22 +37,43 @@ func (inv *Inventory) Found() []GPU {
 }
 
 // Renumbered reports whether jobs know the GPUs by other numbers than the driver has for them now:
-// some are missing, or are in another place than before.
+// some are missing or not for jobs, are slices, or are in another place than before.
 func (inv *Inventory) Renumbered() bool {
+	if slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return !g.Missing && (g.MIG != nil || g.Number != 0 && g.Number != g.Index+1) }) {
+		return true
+	}
+	if len(inv.GPUs) > 0 && inv.GPUs[0].Number != 0 {
+		return slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing && g.MIG == nil })
+	}
 	return !slices.IsSortedFunc(inv.GPUs, func(a, b GPU) int { return a.Minor - b.Minor }) || slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing })
 }
 
 // found puts what a node has found in the place of what was known of it. A GPU keeps its number for
 // ever, since jobs hold it by that; one that was not found stays, marked as missing. What the node
 // has less than it should it says in its reason, and serves with the rest.
-func (n *Node) found(now Inventory) {
+func (n *Node) found(now Inventory, said declared) {
 	old := n.Inventory
 	gpus := now.Found()
+	spare := 0 // not for jobs
+	if !now.Hollow {
+		var notes []string
+		all := len(gpus)
+		gpus, notes = said.compare(&Inventory{GPUs: gpus, ThreadsPerCore: now.ThreadsPerCore})
+		spare = all - len(gpus)
+		now.Shared = said.shared
+		now.Faults = slices.Clone(now.Faults)
+		for _, text := range notes {
+			now.Faults = append(now.Faults, Fault{Part: "gpu", Cause: "gres.conf", Text: text, Action: FaultNote, Passing: true})
+		}
+	}
 	full := Hardware{max(n.Full.CPUs, old.CPUs, now.CPUs), max(n.Full.MemMB, old.MemMB, now.MemMB), max(n.Full.GPUs, len(gpus))}
 	if n.Full == (Hardware{}) { // it is the first time
 		full.GPUs = max(full.GPUs, len(old.GPUs))
 	} else {
 		full.CPUs, full.MemMB = max(n.Full.CPUs, now.CPUs), max(n.Full.MemMB, now.MemMB)
+	}
+	if spare > 0 || n.Full != (Hardware{}) && slices.ContainsFunc(slices.Concat(old.Found(), gpus), func(g GPU) bool { return g.MIG != nil }) {
+		full.GPUs = len(gpus) // how many there should be is the configuration's, or the slicing's, to say
 	}
 	now.GPUs = number(old.GPUs, gpus)
 	now.keep(&old)
@@ -90,6 +111,11 @@ func (n *Node) lacking() {
 	if inv.MemMB < full.MemMB-full.MemMB/memSlack {
 		lacks = append(lacks, fmt.Sprintf("memory: %d of %d MB found", inv.MemMB, full.MemMB))
 	}
+	for _, f := range inv.Faults {
+		if f.Action == FaultNote {
+			lacks = append(lacks, f.Text)
+		}
+	}
 	if n.Reason == n.Lacks {
 		n.Reason, n.ReasonBy = "", ""
 	}
@@ -116,7 +142,7 @@ func number(known, found []GPU) []GPU {
 	var rest []GPU
 	for _, same := range []func(k, g GPU) bool{
 		func(k, g GPU) bool { return g.UUID != "" && k.UUID == g.UUID },
-		func(k, g GPU) bool { return g.PCI != "" && k.PCI == g.PCI },
+		func(k, g GPU) bool { return g.PCI != "" && k.PCI == g.PCI && k.MIG == nil && g.MIG == nil },
 		func(k, g GPU) bool { return k.UUID == "" && k.Index == g.Index },
 		func(k, g GPU) bool { return true },
 	} {

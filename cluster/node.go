@@ -13,8 +13,31 @@ type GPU struct {
 	MemMB MemMB  `json:"mem_mb,omitempty"`
 	NUMA  int    `json:"numa,omitempty"`
 	Cores IDSet  `json:"cores,omitzero"` // CPUs near the device
+	// Number is one more than the driver's number for the device, its place by bus address; 0: not known.
+	Number int `json:"number,omitempty"`
+	// NVLinks is how many NVLinks are up; Switched says that they lead to NVSwitches.
+	NVLinks  int  `json:"nvlinks,omitempty"`
+	Switched bool `json:"switched,omitempty"`
+	// Links is how many NVLinks lead straight to each GPU of the machine, in the order of their bus addresses;
+	// -1 is the GPU itself (Links= of gres.conf). Empty where all lead to switches.
+	Links []int `json:"links,omitempty"`
+	// Fabric is the NVLink domain that reaches beyond the machine, CLUSTER-UUID.CLIQUE: the GPUs of all nodes
+	// with the same one (an NVL72 rack, say) are one.
+	Fabric string `json:"fabric,omitempty"`
+	MIG    *MIG   `json:"mig,omitempty"` // set if this is a slice of a GPU
+	// Env are the variables that show the device to jobs, by their flags of gres.conf(5): nvidia_gpu_env, amd_gpu_env …;
+	// empty: those that suit its make.
+	Env []string `json:"env,omitempty"`
 	// Missing marks a device that was here and is not found any more.
 	Missing bool `json:"missing,omitempty"`
+}
+
+// MIG says of which GPU a slice is (MIG: a Multi-Instance GPU is cut into devices of their own).
+type MIG struct {
+	Parent   string `json:"parent"`  // UUID of the whole GPU; the slice's PCI and Minor are its
+	Profile  string `json:"profile"` // 3g.20gb: compute slices and memory
+	Instance int    `json:"gi"`      // GPU instance
+	Compute  int    `json:"ci"`      // compute instance in it
 }
 
 // NIC is one InfiniBand or RoCE port.
@@ -52,6 +75,9 @@ type Inventory struct {
 	Weight         int       `json:"weight,omitempty"`
 	SpecCPUs       IDSet     `json:"spec_cpus,omitzero"`    // not for jobs (CpuSpecList, CoreSpecCount)
 	SpecMemMB      MemMB     `json:"spec_mem_mb,omitempty"` // nor this memory (MemSpecLimit)
+	Shared         []GRES    `json:"shared,omitempty"`      // shards and MPS shares of all GPUs, as gres.conf has them
+	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
+	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
 }
 
 // LastCores are the CPUs of so many cores, the highest of the last socket first, then of the one before it,
@@ -86,8 +112,9 @@ type Node struct {
 	LastBusy   time.Time `json:"last_busy,omitzero"`
 	Comment    string    `json:"comment,omitempty"`
 	Extra      string    `json:"extra,omitempty"`
-	Full       Hardware  `json:"full,omitzero"`   // what it should have
-	Lacks      string    `json:"lacks,omitempty"` // what of that it has not, in words
+	Full       Hardware  `json:"full,omitzero"`         // what it should have
+	Lacks      string    `json:"lacks,omitempty"`       // what of that it has not, in words
+	DrainedFor []Fault   `json:"drained_for,omitempty"` // faults, as long as they are the reason
 	Expected   Expected  `json:"expected,omitempty"`
 	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
 	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
@@ -224,6 +251,7 @@ type Config struct {
 	// ReserveAge is how long a job waits before nodes are kept free for it (bf_min_age_reserve); nil: as package sched says.
 	ReserveAge *time.Duration `json:"reserve_age,omitempty"`
 	TRES       []string       `json:"tres,omitempty"` // tracked besides Slurm's own
+	GRES       []GRESLine     `json:"gres,omitempty"` // gres.conf
 	// Contain makes every job have an external step, for what others start in it.
 	Contain bool `json:"contain,omitempty"`
 	// Source names the file's content that this came from.

@@ -233,6 +233,8 @@ type NodeUp struct {
 	Inventory Inventory `json:"inventory"`
 	Seq       uint64    `json:"seq"` // the last report number the node has used
 	Owner     string    `json:"owner,omitempty"`
+	// Again: the client has registered the node before and tells what has changed since.
+	Again bool `json:"again,omitempty"`
 }
 
 func (*NodeUp) kind() string { return "node_up" }
@@ -258,8 +260,13 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if n.Expected == ExpectedFuture {
 		n.Expected = ""
 	}
-	n.Up, n.Quiet, n.Registered = true, false, t.at
-	n.found(c.Inventory)
+	if !c.Again || !n.Up {
+		n.Registered = t.at
+	}
+	n.Up, n.Quiet = true, false
+	before, lacked := n.Inventory.Faults, n.Lacks
+	n.found(c.Inventory, t.config.declaredOf(c.Name))
+	n.faulty(t, before)
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
 	// attempts fence it.
 	n.ReportSeq = c.Seq
@@ -270,10 +277,14 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		n.Drain, n.Reason, n.ReasonBy = false, n.Lacks, ""
 	}
 	if n.Reason == n.Lacks && n.Lacks != "" {
-		n.ReasonBy, n.ReasonAt = "slurm", t.at
+		n.ReasonBy = "slurm"
+		if n.Lacks != lacked || n.ReasonAt.IsZero() {
+			n.ReasonAt = t.at
+		}
 	}
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
+	t.evictParts(&n, before)
 	return nil, nil
 }
 

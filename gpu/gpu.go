@@ -1,5 +1,7 @@
-// Package gpu looks at this machine's GPUs: which there are, and later whether they are well.
-// This build reads what the driver shows in /proc and sysfs; it needs no library and no cgo.
+// Package gpu looks at this machine's GPUs: which there are, and whether they are well. What asks the driver may hang
+// for ever when a GPU is wedged, so it runs in a helper process (Serve), which a Watcher starts, asks with deadlines
+// and kills. The helper asks NVML (package gpu/nvml) if its program was built with it, and else reads what the kernel
+// and nvidia-smi or rocm-smi tell.
 package gpu
 
 import (
@@ -7,36 +9,66 @@ import (
 	"context"
 	"io/fs"
 	"os"
-	"slices"
+	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 )
 
-// Probe lists the NVIDIA GPUs of this machine by minor number; none is no error.
-func Probe(ctx context.Context) ([]cluster.GPU, error) { return ProbeFS(ctx, os.DirFS("/")) }
+// toolTime bounds a call of nvidia-smi or rocm-smi; the helper must answer within answerTime.
+const toolTime = answerTime - time.Second
 
-// ProbeFS is Probe below another root.
-func ProbeFS(_ context.Context, root fs.FS) ([]cluster.GPU, error) {
+// tool runs a vendor's program and returns what it prints; "" if it is not there or fails.
+func tool(ctx context.Context, name string, args ...string) string {
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = 100 * time.Millisecond
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// run calls a program, for tests to stand in for.
+type run func(ctx context.Context, name string, args ...string) string
+
+// plain looks at the GPUs without a library, below a root: NVIDIA's in /proc, AMD's in sysfs, and what the makers'
+// own programs add.
+func plain(ctx context.Context, root fs.FS, call run) (s Scan, err error) {
+	s.Source = "kernel"
+	if s.Readings, err = procGPUs(root); err != nil {
+		return s, err
+	}
+	if len(s.Readings) > 0 {
+		s.smi(call(ctx, "nvidia-smi", "--query-gpu=uuid,memory.total,memory.used,mig.mode.current,ecc.errors.uncorrected.volatile.total,driver_version", "--format=csv,noheader,nounits"))
+		s.smiSlices(call(ctx, "nvidia-smi", "-L"))
+	} else {
+		s.Readings = amdGPUs(ctx, root, call)
+	}
+	s.order()
+	return s, nil
+}
+
+// procGPUs lists the NVIDIA GPUs that the driver shows in /proc; none is no error.
+func procGPUs(root fs.FS) ([]Reading, error) {
 	const dir = "proc/driver/nvidia/gpus"
 	entries, err := fs.ReadDir(root, dir)
 	if err != nil {
 		return nil, nil // no driver, no GPUs
 	}
-	var out []cluster.GPU
+	var out []Reading
 	for _, e := range entries {
 		g, err := readInformation(root, dir+"/"+e.Name()+"/information")
 		if err != nil {
 			return nil, err
 		}
-		g.PCI = e.Name()
-		near(root, &g)
-		out = append(out, g)
-	}
-	slices.SortFunc(out, func(a, b cluster.GPU) int { return a.Minor - b.Minor })
-	for i := range out {
-		out[i].Index = i
+		g.PCI = strings.ToLower(e.Name())
+		Near(root, &g)
+		out = append(out, Reading{GPU: g})
 	}
 	return out, nil
 }
@@ -63,31 +95,109 @@ func readInformation(root fs.FS, path string) (g cluster.GPU, err error) {
 	return g, nil
 }
 
-// near adds the CPUs and the NUMA node close to the device.
-func near(root fs.FS, g *cluster.GPU) {
+// Near adds the CPUs and the NUMA node close to the device, as sysfs has them.
+func Near(root fs.FS, g *cluster.GPU) {
 	base := "sys/bus/pci/devices/" + strings.ToLower(g.PCI) + "/"
-	if b, err := fs.ReadFile(root, base+"local_cpulist"); err == nil {
-		if set, err := cluster.ParseIDSet(strings.TrimSpace(string(b))); err == nil {
-			g.Cores = set
-		}
+	if set, err := cluster.ParseIDSet(file(root, base+"local_cpulist")); err == nil {
+		g.Cores = set
 	}
-	if b, err := fs.ReadFile(root, base+"numa_node"); err == nil {
-		g.NUMA, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+	if n, err := strconv.Atoi(file(root, base+"numa_node")); err == nil {
+		g.NUMA = max(n, 0) // -1: there is one only
 	}
 }
 
-// TypeName makes Slurm's type name of a product name: "NVIDIA H100 80GB HBM3" → h100,
-// "NVIDIA GeForce RTX 4090" → rtx_4090, "Tesla V100-SXM2-16GB" → v100.
-func TypeName(model string) string {
-	words := strings.FieldsFunc(strings.ToLower(model), func(r rune) bool { return r == ' ' || r == '-' })
-	for i, w := range words {
-		if w == "rtx" || w == "gtx" || w == "titan" || w == "quadro" {
-			return strings.Join(words[i:min(i+2, len(words))], "_")
-		}
-		if len(w) >= 2 && w[0] >= 'a' && w[0] <= 'z' && strings.ContainsAny(w[1:2], "0123456789") ||
-			len(w) >= 3 && strings.HasPrefix(w, "gb") && w[2] >= '0' && w[2] <= '9' {
-			return w
+// file is the content of a small file without its line end; "" if it is not there.
+func file(root fs.FS, path string) string {
+	b, err := fs.ReadFile(root, path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// onBus counts NVIDIA's display controllers on the PCI bus (vendor 10de, class 0300 or 0302), driver or none.
+func onBus(root fs.FS) (n int) {
+	const dir = "sys/bus/pci/devices"
+	entries, _ := fs.ReadDir(root, dir)
+	for _, e := range entries {
+		class := file(root, dir+"/"+e.Name()+"/class")
+		if file(root, dir+"/"+e.Name()+"/vendor") == "0x10de" && (strings.HasPrefix(class, "0x0300") || strings.HasPrefix(class, "0x0302")) {
+			n++
 		}
 	}
-	return strings.Join(words, "_")
+	return n
+}
+
+// smi adds what nvidia-smi --query-gpu printed, one GPU a line.
+func (s *Scan) smi(csv string) {
+	for line := range strings.Lines(csv) {
+		f := strings.Split(strings.TrimSpace(line), ", ")
+		if len(f) != 6 {
+			continue
+		}
+		for i := range s.Readings {
+			r := &s.Readings[i]
+			if r.GPU.UUID != f[0] {
+				continue
+			}
+			mem, _ := strconv.Atoi(f[1]) // [N/A] is 0
+			used, _ := strconv.Atoi(f[2])
+			bad, _ := strconv.Atoi(f[4])
+			r.GPU.MemMB, r.MemUsedMB, r.MIG, r.ECCUncorrected = cluster.MemMB(mem), int64(used), f[3] == "Enabled", uint64(bad)
+			s.Driver = f[5]
+		}
+	}
+}
+
+// smiSlices adds the slices that nvidia-smi -L printed below each GPU:
+//
+//	GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5c…)
+//	  MIG 3g.20gb     Device  0: (UUID: MIG-c6d4…)
+func (s *Scan) smiSlices(list string) {
+	var at *Reading
+	for line := range strings.Lines(list) {
+		_, uuid, ok := strings.Cut(strings.TrimRight(line, ")\n"), "(UUID: ")
+		if !ok {
+			continue
+		}
+		w := strings.Fields(line)
+		switch w[0] {
+		case "GPU":
+			at = nil
+			for i := range s.Readings {
+				if s.Readings[i].GPU.UUID == uuid {
+					at = &s.Readings[i]
+				}
+			}
+		case "MIG":
+			if at != nil && at.MIG {
+				g := at.GPU
+				g.UUID, g.Type, g.MemMB, g.Number = uuid, MIGType(g.Model, w[1]), 0, 0
+				g.MIG = &cluster.MIG{Parent: at.GPU.UUID, Profile: w[1]}
+				at.Slices = append(at.Slices, g)
+			}
+		}
+	}
+}
+
+// Look is one look at this machine's GPUs, by src if that is not nil and works.
+func Look(ctx context.Context, src Source) Scan {
+	root := os.DirFS("/")
+	var s Scan
+	if src != nil {
+		if s = src.Scan(); s.Cause == "" && len(s.Readings) > 0 {
+			return s
+		}
+	}
+	p, err := plain(ctx, root, tool)
+	p.Bus = onBus(root)
+	switch {
+	case err != nil:
+		p.Trouble, p.Cause = "the GPUs that the kernel lists can not be read: "+err.Error(), "kernel"
+	case s.Cause == CauseNoLibrary && len(p.Readings) > 0 && p.Bus > 0:
+		p.Trouble, p.Cause = "NVML (libnvidia-ml.so.1) is not found: the GPUs' health is not known", s.Cause
+	case s.Cause != CauseNoLibrary:
+		p.Trouble, p.Cause, p.Unusable = s.Trouble, s.Cause, s.Unusable
+	}
+	return p
 }

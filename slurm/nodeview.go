@@ -360,6 +360,12 @@ func gresText(inv *cluster.Inventory) string {
 			text += "(S:" + sockets.String() + ")"
 		}
 	}
+	for _, g := range inv.Shared {
+		if text != "" {
+			text += ","
+		}
+		text += g.Name + ":" + strconv.FormatInt(g.Count, 10)
+	}
 	return format.Null(text)
 }
 

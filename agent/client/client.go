@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/gpu"
 )
 
 // Pace of the client.
@@ -58,6 +60,8 @@ type Config struct {
 	Around []string
 	PIDEnv string // variable that holds a task's own process id
 	Daemon string // address that front-ends inside jobs use
+	// GPUs watches those of this machine, which is the only node then; nil for hollow nodes.
+	GPUs *gpu.Watcher
 }
 
 // Client is client mode.
@@ -72,6 +76,9 @@ type Client struct {
 	told   chan struct{} // closed once the servers have said what to do
 
 	telling chan struct{} // something was added to untold
+	anew    chan struct{} // the nodes are to be registered again
+
+	registering sync.Mutex
 
 	mu      sync.Mutex // guards everything below and nodes' content
 	config  cluster.Config
@@ -95,7 +102,8 @@ type node struct {
 	NodeConfig
 	index    uint64 // of the work
 	jobs     map[cluster.JobID]*jobHere
-	rebooted time.Time // the reboot that was begun here
+	rebooted time.Time     // the reboot that was begun here
+	detected []cluster.GPU // what the machine has, as the driver numbers it; Inventory has the cluster's numbers
 }
 
 // runKey names one attempt of a job on one node.
@@ -115,9 +123,9 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1)}
+		peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
-		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}}
+		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
 	}
 	c.begun = confirmedBy(box.pending())
@@ -165,6 +173,8 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.act(ctx) })
 	wg.Go(func() { c.tell(ctx) })
 	wg.Go(func() { c.askParts(ctx) })
+	wg.Go(func() { c.watchGPUs(ctx) })
+	wg.Go(func() { c.tellHardware(ctx) })
 	wg.Wait()
 	return c.box.close()
 }
@@ -189,21 +199,32 @@ func pause(ctx context.Context, d *time.Duration) bool {
 	}
 }
 
-func (c *Client) register(ctx context.Context, names []cluster.NodeName) error {
+func (c *Client) register(ctx context.Context, names []cluster.NodeName, again bool) error {
+	c.registering.Lock() // what was found last is told last
+	defer c.registering.Unlock()
 	var q api.RegisterRequest
+	c.mu.Lock()
 	for _, name := range names {
-		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: c.nodes[name].Inventory, Seq: c.box.seq(name)})
+		n := c.nodes[name]
+		inv := n.Inventory
+		if c.cfg.GPUs != nil {
+			inv.GPUs = n.detected
+		}
+		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again})
 	}
+	c.mu.Unlock()
 	r, err := api.Call(ctx, c.cfg.Server, api.RegisterNodes, q)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	c.config, c.confAt = r.Config, r.Index
-	for name, gpus := range r.GPUs {
-		if n, ok := c.nodes[name]; ok {
-			n.Inventory.GPUs = gpus
+	for _, sent := range q.Nodes {
+		gpus, other := r.GPUs[sent.Name]
+		if !other {
+			gpus = sent.Inventory.GPUs
 		}
+		c.nodes[sent.Name].Inventory.GPUs = gpus
 	}
 	c.mu.Unlock()
 	return nil
@@ -215,7 +236,7 @@ func (c *Client) poll(ctx context.Context) {
 	missing, informed := slices.Clone(c.order), false
 	for ctx.Err() == nil {
 		if len(missing) > 0 {
-			if err := c.register(ctx, missing); err != nil {
+			if err := c.register(ctx, missing, false); err != nil {
 				c.slog.Debug("registering failed", "err", err)
 				if !pause(ctx, &wait) {
 					return
@@ -251,6 +272,9 @@ func (c *Client) take(w api.Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.Config != nil {
+		if c.cfg.GPUs != nil && !reflect.DeepEqual(c.config.GRES, w.Config.GRES) {
+			c.registerAnew() // what the machine has is compared with other lines now
+		}
 		c.config, c.confAt = *w.Config, w.ConfigIndex
 	}
 	for _, nw := range w.Nodes {

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,12 +12,11 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/fabric"
-	"dev.muster/gpu"
 	"golang.org/x/sys/unix"
 )
 
-// Detect finds out what this machine is. What can not be read is left at one CPU or nothing.
-func Detect(ctx context.Context, tmp string) (cluster.Inventory, error) {
+// Detect finds out what this machine is, except for its GPUs, which a gpu.Watcher looks at. What can not be read is left at one CPU or nothing.
+func Detect(tmp string) (cluster.Inventory, error) {
 	inv := cluster.Inventory{CPUs: runtime.NumCPU(), Sockets: 1, ThreadsPerCore: 1}
 	inv.OS, inv.Arch = kernel()
 	if h, err := os.Hostname(); err == nil {
@@ -40,9 +38,6 @@ func Detect(ctx context.Context, tmp string) (cluster.Inventory, error) {
 		inv.TmpMB = int64(st.Blocks) * st.Bsize >> 20
 	}
 	var err error
-	if inv.GPUs, err = gpu.Probe(ctx); err != nil {
-		return inv, fmt.Errorf("look for GPUs: %w", err)
-	}
 	if inv.NICs, err = fabric.Probe(os.DirFS("/sys")); err != nil {
 		return inv, fmt.Errorf("look for InfiniBand ports: %w", err)
 	}

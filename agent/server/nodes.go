@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -36,8 +37,8 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	s.slog.Info("nodes registered", "count", len(names), "node", names[0])
 	snap := s.Snapshot()
 	out := api.RegisterResponse{Index: index, Config: *snap.Config(), GPUs: map[cluster.NodeName][]cluster.GPU{}}
-	for _, name := range names {
-		if n, ok := snap.Node(name); ok && n.Inventory.Renumbered() {
+	for i, name := range names {
+		if n, ok := snap.Node(name); ok && (n.Inventory.Renumbered() || !reflect.DeepEqual(n.Inventory.GPUs, q.Nodes[i].Inventory.GPUs)) {
 			out.GPUs[name] = n.Inventory.GPUs
 		}
 	}

@@ -377,13 +377,37 @@ func (e *list) gpus(l *cluster.Launch) {
 		return
 	}
 	seen := visible(l.TaskGPUs, l.Inventory)
-	if l.Fenced {
+	if l.Fenced && (l.Inventory == nil || !l.Inventory.Renumbered()) { // a UUID is the same inside the fence
 		seen = within(l.TaskGPUs, jobGPUs(l))
 	}
-	e.set("CUDA_VISIBLE_DEVICES", seen)
-	e.set("ROCR_VISIBLE_DEVICES", seen)
-	e.set("ZE_AFFINITY_MASK", seen)
-	e.set("GPU_DEVICE_ORDINAL", seen)
+	for _, v := range gpuVariables {
+		if shownBy(l.TaskGPUs, l.Inventory, v.flag) {
+			e.set(v.name, seen)
+		}
+	}
+}
+
+// gpuVariables show devices to programs; the flags are those of gres.conf(5).
+var gpuVariables = []struct{ name, flag string }{
+	{"CUDA_VISIBLE_DEVICES", "nvidia_gpu_env"},
+	{"ROCR_VISIBLE_DEVICES", "amd_gpu_env"},
+	{"ZE_AFFINITY_MASK", "intel_gpu_env"},
+	{"GPU_DEVICE_ORDINAL", "opencl_env"},
+}
+
+// shownBy reports whether a variable shows some of the devices: those that their gres.conf line names, for AMD's its own
+// (ROCm takes CUDA_VISIBLE_DEVICES for numbers among those), else all.
+func shownBy(s cluster.IDSet, inv *cluster.Inventory, flag string) bool {
+	for i := range s.All() {
+		if inv == nil || i >= len(inv.GPUs) {
+			return true
+		}
+		g := &inv.GPUs[i]
+		if len(g.Env) == 0 && (flag == "amd_gpu_env" || !strings.HasPrefix(g.Model, "AMD ")) || slices.Contains(g.Env, flag) {
+			return true
+		}
+	}
+	return false
 }
 
 // jobGPUs are the devices that the job has on this node.

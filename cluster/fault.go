@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+)
+
+// FaultAction is what a fault asks for.
+type FaultAction string
+
+// The actions, from the mildest.
+const (
+	// FaultNote is told in the node's reason; the node serves on.
+	FaultNote FaultAction = "note"
+	// FaultDrain keeps new jobs off the node; those that run there go on.
+	FaultDrain FaultAction = "drain"
+	// FaultDrainNow also ends the jobs that hold the part, which can not go on; they are requeued if they may be.
+	FaultDrainNow FaultAction = "drain_now"
+)
+
+// Fault is something wrong with a part of a machine. Part and Cause say which one it is: seen again it is the same.
+type Fault struct {
+	Part   string      `json:"part"`  // UUID of a GPU, or gpu for all of them
+	Cause  string      `json:"cause"` // xid 79, lost, ecc …
+	Text   string      `json:"text"`  // names the part and the evidence
+	Action FaultAction `json:"action"`
+	// Passing faults end with their cause: the node comes back by itself. After any other an operator resumes it.
+	Passing bool `json:"passing,omitempty"`
+}
+
+func (f Fault) drains() bool { return f.Action == FaultDrain || f.Action == FaultDrainNow }
+
+// isIn reports whether a fault is among others.
+func (f Fault) isIn(list []Fault) bool {
+	return slices.ContainsFunc(list, func(o Fault) bool { return o.Part == f.Part && o.Cause == f.Cause && o.Action == f.Action })
+}
+
+// textOf joins what is said of faults.
+func textOf(list []Fault) string {
+	var parts []string
+	for _, f := range list {
+		parts = append(parts, f.Text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// faulty drains the node for faults that it did not have before: one that an operator has resumed it with
+// does not drain it again. The reason names all for which it is drained; when the last of them has passed, the
+// node comes back. It is to be called with the node's new inventory; what follows for its jobs is for evictParts.
+func (n *Node) faulty(t *tx, old []Fault) {
+	ours := n.Drain && n.ReasonBy == "slurm" && len(n.DrainedFor) > 0 && n.Reason == textOf(n.DrainedFor)
+	if !ours {
+		n.DrainedFor = nil
+	}
+	now := n.Inventory.Faults
+	list := slices.DeleteFunc(slices.Clone(n.DrainedFor), func(f Fault) bool { return f.Passing && !f.isIn(now) })
+	for _, f := range now {
+		if f.drains() && !f.isIn(old) && !f.isIn(list) {
+			list = append(list, f)
+		}
+	}
+	if n.Drain && !ours && n.ReasonBy == "slurm" && len(list) > 0 { // for another reason, which stays
+		list = slices.Insert(list, 0, Fault{Part: "node", Cause: "before", Text: n.Reason, Action: FaultDrain})
+	}
+	switch {
+	case len(list) > 0 && (ours || !n.Drain || n.ReasonBy == "slurm"):
+		if text := textOf(list); n.Reason != text || !n.Drain {
+			n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, text, "slurm", 0, t.at
+		}
+		n.DrainedFor = list
+	case ours: // all have passed
+		n.Drain, n.Reason, n.ReasonBy, n.DrainedFor = false, n.Lacks, "", nil
+	}
+}
+
+// evictParts ends the jobs on parts of a node that have just failed under them.
+func (t *tx) evictParts(n *Node, old []Fault) {
+	var gone []int
+	for _, f := range n.Inventory.Faults {
+		if f.Action != FaultDrainNow || f.isIn(old) {
+			continue
+		}
+		for i, g := range n.Inventory.GPUs {
+			if g.UUID == f.Part || g.MIG != nil && g.MIG.Parent == f.Part {
+				gone = append(gone, i)
+			}
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	parts := NewIDSet(gone...)
+	for _, id := range slices.Clone(t.Load(n.Name).Jobs) {
+		j, ok := t.jobs.Get(id)
+		if !ok || j.Phase == Ending {
+			continue
+		}
+		if sh, _ := j.Share(n.Name); sh.GPUs.Intersect(parts).Empty() {
+			continue
+		}
+		c := *j
+		c.RequeueAfter = c.Spec.Kind == Batch && c.Spec.Requeue != nil && *c.Spec.Requeue
+		t.end(&c, NodeFailed, EndNodeDown)
+		t.putJob(&c)
+		t.tell(&c)
+	}
+}

@@ -1,0 +1,241 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// GRESLine is one line of gres.conf. What it says of a node's GPUs is compared with what the node finds; it is
+// never added to that.
+type GRESLine struct {
+	At         string     `json:"at"`              // gres.conf:3
+	Nodes      []NodeName `json:"nodes,omitempty"` // none: all
+	AutoDetect string     `json:"auto_detect,omitempty"`
+	Name       string     `json:"name,omitempty"` // gpu, mps, shard …; empty: the line has only AutoDetect
+	Type       string     `json:"type,omitempty"`
+	Files      []string   `json:"files,omitempty"`
+	Multiple   bool       `json:"multiple,omitempty"` // the files together are one device (MultipleFiles)
+	Count      int        `json:"count,omitempty"`    // 0: that of the files
+	Cores      IDSet      `json:"cores,omitzero"`     // cores, not CPUs
+	Links      []int      `json:"links,omitempty"`
+	Flags      []string   `json:"flags,omitempty"`
+}
+
+// autoOff is the AutoDetect that wants only what lines name.
+const autoOff = "off"
+
+// declared is what gres.conf and slurm.conf say of one node's GPUs.
+type declared struct {
+	auto  string
+	lines []GRESLine // of GPUs
+	types []string   // of its Gres=
+	// shared are what other jobs may have of the same GPUs: shards, MPS shares.
+	shared []GRES
+}
+
+// declaredOf collects what a configuration says of a node's GPUs. AutoDetect of the node's own goes before that of all.
+func (c *Config) declaredOf(name NodeName) declared {
+	var d declared
+	own := false
+	for _, l := range c.GRES {
+		if len(l.Nodes) > 0 && !slices.Contains(l.Nodes, name) {
+			continue
+		}
+		if l.AutoDetect != "" && (len(l.Nodes) > 0 || !own) {
+			d.auto, own = strings.ToLower(l.AutoDetect), len(l.Nodes) > 0
+		}
+		if strings.EqualFold(l.Name, "gpu") {
+			d.lines = append(d.lines, l)
+		}
+		if name := strings.ToLower(l.Name); name == "mps" || name == "shard" {
+			d.share(GRES{Name: name, Count: int64(max(l.Count, len(l.Files), 1))})
+		}
+	}
+	i := slices.IndexFunc(c.Declared, func(n Node) bool { return n.Name == name })
+	if i >= 0 {
+		for _, g := range c.Declared[i].Inventory.GPUs {
+			if g.Type != "" && !slices.Contains(d.types, g.Type) {
+				d.types = append(d.types, g.Type)
+			}
+		}
+	}
+	return d
+}
+
+// share adds up shares of the same name.
+func (d *declared) share(g GRES) {
+	i := slices.IndexFunc(d.shared, func(o GRES) bool { return o.Name == g.Name })
+	if i < 0 {
+		d.shared = append(d.shared, g)
+		return
+	}
+	d.shared[i].Count += g.Count
+}
+
+// fits reports whether a type that a configuration names can be this GPU's: it is its type, or part of the product's
+// name with underscores for blanks, as gres.conf(5) has it (nvidia_h100_80gb_hbm3, a100-sxm4-40gb, tesla). A slice
+// is named with its profile.
+func (g *GPU) fits(kind string) bool {
+	kind = strings.ToLower(kind)
+	long := strings.ReplaceAll(strings.ToLower(g.Model), " ", "_")
+	if g.MIG != nil {
+		name, ok := strings.CutSuffix(kind, g.MIG.Profile)
+		name = strings.TrimRight(name, "_")
+		return kind == strings.ToLower(g.Type) || ok && name != "" && strings.Contains(long, name)
+	}
+	return kind == strings.ToLower(g.Type) || kind != "" && strings.Contains(long, kind)
+}
+
+// at reports whether a device file is the GPU's, or that of the GPU that it is a slice of.
+func (g *GPU) at(file string) bool {
+	for _, prefix := range []string{"nvidia", "renderD"} {
+		if n, ok := strings.CutPrefix(path.Base(file), prefix); ok && strconv.Itoa(g.Minor) == n {
+			return true
+		}
+	}
+	return false
+}
+
+// match is a comparison under way.
+type match struct {
+	gpus  []GPU
+	named []bool // by some line
+	cores int    // CPUs of a core
+	notes []string
+}
+
+// compare brings together the GPUs that a node found and what is declared of it: the type names and the cores are
+// those declared if they fit, devices that no line names are not for jobs, and what is declared and was not found is
+// told with its line. Without a line, all that was found counts.
+func (d *declared) compare(inv *Inventory) (used []GPU, notes []string) {
+	m := match{gpus: slices.Clone(inv.GPUs), named: make([]bool, len(inv.GPUs)), cores: max(inv.ThreadsPerCore, 1)}
+	if len(d.lines) == 0 {
+		if d.auto == autoOff && len(m.gpus) > 0 {
+			return nil, []string{fmt.Sprintf("gres.conf: AutoDetect=off and no gpu line: %d GPUs are not used", len(m.gpus))}
+		}
+		for i := range m.gpus {
+			m.rename(i, d.types)
+		}
+		return m.gpus, nil
+	}
+	for _, l := range d.lines {
+		switch {
+		case l.Multiple:
+			m.some(&l, 1, func(g *GPU) bool { return slices.ContainsFunc(l.Files, g.at) }, " at "+strings.Join(l.Files, ","))
+		case len(l.Files) > 0:
+			m.files(&l)
+		default:
+			m.some(&l, max(l.Count, 1), func(*GPU) bool { return true }, "")
+		}
+	}
+	for i := range m.gpus {
+		if m.named[i] {
+			used = append(used, m.gpus[i])
+		}
+	}
+	return used, m.notes
+}
+
+// rename gives a GPU the first of the types that fits it.
+func (m *match) rename(i int, types []string) {
+	if g := &m.gpus[i]; !slices.Contains(types, g.Type) {
+		if k := slices.IndexFunc(types, g.fits); k >= 0 {
+			g.Type = types[k]
+		}
+	}
+}
+
+// name notes that a line names a GPU and gives it what the line says.
+func (m *match) name(i int, l *GRESLine) {
+	g := &m.gpus[i]
+	m.named[i] = true
+	if l.Type != "" {
+		m.rename(i, []string{l.Type})
+	}
+	g.Env = slices.DeleteFunc(slices.Clone(l.Flags), func(f string) bool { return !strings.HasSuffix(f, "_env") })
+	var cpus IDSet
+	for c := range l.Cores.All() {
+		cpus = cpus.Union(RangeIDSet(c*m.cores, c*m.cores+m.cores-1))
+	}
+	switch {
+	case cpus.Empty():
+	case g.Cores.Empty() || cpus.Minus(g.Cores).Empty():
+		g.Cores = cpus
+	default:
+		m.note(l, "Cores=%s are CPUs %s, found %s near GPU %d", l.Cores.String(), cpus.String(), g.Cores.String(), g.Minor)
+	}
+	switch {
+	case len(l.Links) == 0:
+	case len(g.Links) == 0:
+		g.Links = l.Links
+	case !slices.Equal(l.Links, g.Links):
+		m.note(l, "Links of GPU %d are not what was found: %v", g.Minor, g.Links)
+	}
+}
+
+func (m *match) note(l *GRESLine, format string, args ...any) {
+	m.notes = append(m.notes, l.At+": "+fmt.Sprintf(format, args...))
+}
+
+// files names the GPUs of a line's device files. One of another type is named too, by what was found.
+func (m *match) files(l *GRESLine) {
+	var missing []string
+	other := map[string][]string{}
+	for _, file := range l.Files {
+		fitting, found := false, ""
+		for i := range m.gpus {
+			g := &m.gpus[i]
+			if !g.at(file) {
+				continue
+			}
+			if l.Type == "" || g.fits(l.Type) {
+				if fitting = true; !m.named[i] {
+					m.name(i, l)
+				}
+			} else {
+				found = g.Type
+				if g.MIG == nil {
+					m.named[i] = true
+				}
+			}
+		}
+		switch {
+		case fitting:
+		case found != "":
+			other[found] = append(other[found], file)
+		default:
+			missing = append(missing, file)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(other)) {
+		m.note(l, "Type=%s, found %s at %s", l.Type, kind, strings.Join(other[kind], ","))
+	}
+	if len(missing) > 0 {
+		m.note(l, "nothing found at %s", strings.Join(missing, ","))
+	}
+}
+
+// some names so many GPUs that a line may mean.
+func (m *match) some(l *GRESLine, want int, may func(*GPU) bool, where string) {
+	n := 0
+	for i := range m.gpus {
+		if g := &m.gpus[i]; n < want && !m.named[i] && may(g) && (l.Type == "" || g.fits(l.Type)) {
+			m.name(i, l)
+			n++
+		}
+	}
+	if n < want {
+		m.note(l, "%d of %d found%s", n, want, kindText(l.Type)+where)
+	}
+}
+
+func kindText(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	return " of Type=" + kind
+}

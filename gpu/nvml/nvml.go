@@ -1,0 +1,422 @@
+//go:build cgo && !nonvml && linux
+
+package nvml
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/gpu"
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// Built reports whether this program can ask NVML.
+const Built = true
+
+// Bounds of one look.
+const (
+	maxProcs = 64 // told of one GPU
+	maxCPUs  = 4096
+)
+
+// source is the library, open or not.
+type source struct {
+	lib     nvml.Interface
+	cpus    int // of the machine
+	started atomic.Bool
+
+	mu  sync.Mutex
+	has map[string]bool // functions looked up so far
+}
+
+// Open prepares to ask the library; it is loaded by the first look.
+func Open() gpu.Source {
+	return &source{lib: nvml.New(), has: map[string]bool{}, cpus: cpuCount()}
+}
+
+// cpuCount is the number of CPUs that affinity masks must hold, the machine's and not this process's.
+func cpuCount() int {
+	text, err := os.ReadFile("/sys/devices/system/cpu/possible")
+	if err == nil {
+		if set, err := cluster.ParseIDSet(strings.TrimSpace(string(text))); err == nil {
+			return min(set.Max()+1, maxCPUs)
+		}
+	}
+	return maxCPUs
+}
+
+// can reports whether the library has all of some functions.
+func (s *source) can(names ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		ok, known := s.has[name]
+		if !known {
+			ok = s.lib.Extensions().LookupSymbol(name) == nil
+			s.has[name] = ok
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// canAny reports whether the library has a function under one of its versions' names.
+func (s *source) canAny(names ...string) bool {
+	for _, name := range names {
+		if s.can(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// start loads the library. Why it can not be used is told in the scan.
+func (s *source) start(scan *gpu.Scan) bool {
+	if s.started.Load() {
+		return true
+	}
+	r := s.lib.Init()
+	if r == nvml.SUCCESS {
+		s.started.Store(true)
+		return true
+	}
+	trouble(scan, r)
+	return false
+}
+
+// trouble says why nothing can be known of any GPU.
+func trouble(scan *gpu.Scan, r nvml.Return) {
+	switch r {
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		scan.Cause = gpu.CauseNoLibrary
+	case nvml.ERROR_DRIVER_NOT_LOADED:
+		scan.Cause, scan.Trouble = gpu.CauseNoDriver, "NVML: the NVIDIA driver is not loaded"
+	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+		scan.Cause, scan.Unusable = "mismatch", true
+		scan.Trouble = "NVML: the NVIDIA driver and its library are of different versions"
+	default:
+		scan.Cause, scan.Unusable = "nvml", true
+		scan.Trouble = fmt.Sprintf("NVML: %s (%d)", r.Error(), int(r))
+	}
+}
+
+// Scan looks at all GPUs.
+func (s *source) Scan() (scan gpu.Scan) {
+	scan.Source = "nvml"
+	if !s.start(&scan) {
+		return scan
+	}
+	if s.can("nvmlSystemGetDriverVersion") {
+		scan.Driver, _ = s.lib.SystemGetDriverVersion()
+	}
+	n, r := 0, nvml.ERROR_FUNCTION_NOT_FOUND
+	if s.canAny("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") && s.canAny("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") {
+		n, r = s.lib.DeviceGetCount()
+	}
+	if r != nvml.SUCCESS {
+		trouble(&scan, r)
+		return scan
+	}
+	var peers []string // bus addresses, in order
+	ends := make([]map[string]int, n)
+	for i := range n {
+		reading := gpu.Reading{GPU: cluster.GPU{Index: i, Number: i + 1, Minor: i}}
+		d, r := s.lib.DeviceGetHandleByIndex(i)
+		if r == nvml.SUCCESS {
+			r = s.identity(d, &reading)
+		}
+		if r != nvml.SUCCESS {
+			reading.Lost = r.Error()
+		} else {
+			ends[i] = s.links(d, &reading)
+			s.health(d, &reading)
+			s.load(d, &reading)
+			s.slices(d, &reading)
+		}
+		peers = append(peers, reading.GPU.PCI)
+		scan.Readings = append(scan.Readings, reading)
+	}
+	for i := range scan.Readings {
+		if len(ends[i]) > 0 {
+			scan.Readings[i].GPU.Links = matrixRow(i, peers, ends[i])
+		}
+	}
+	return scan
+}
+
+// matrixRow is how many links lead to each peer; nil where they lead to none (to switches).
+func matrixRow(self int, peers []string, ends map[string]int) []int {
+	row, any := make([]int, len(peers)), false
+	for k, p := range peers {
+		row[k] = ends[p]
+		any = any || row[k] > 0
+	}
+	if row[self] = -1; !any {
+		return nil
+	}
+	return row
+}
+
+// identity reads what a GPU is. Only its name and UUID must be known.
+func (s *source) identity(d nvml.Device, out *gpu.Reading) nvml.Return {
+	g := &out.GPU
+	if s.canAny("nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo") {
+		if pci, r := d.GetPciInfo(); r == nvml.SUCCESS {
+			g.PCI = fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)
+		}
+	}
+	if !s.can("nvmlDeviceGetName", "nvmlDeviceGetUUID") {
+		return nvml.ERROR_FUNCTION_NOT_FOUND
+	}
+	var r nvml.Return
+	if g.UUID, r = d.GetUUID(); r != nvml.SUCCESS {
+		return r
+	}
+	if g.Model, r = d.GetName(); r != nvml.SUCCESS {
+		return r
+	}
+	g.Type = gpu.TypeName(g.Model)
+	if s.can("nvmlDeviceGetMinorNumber") {
+		if m, r := d.GetMinorNumber(); r == nvml.SUCCESS {
+			g.Minor = m
+		}
+	}
+	if s.can("nvmlDeviceGetMemoryInfo") {
+		if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
+			g.MemMB, out.MemUsedMB = cluster.MemMB(m.Total>>20), int64(m.Used>>20)
+		}
+	}
+	s.place(d, g)
+	return nvml.SUCCESS
+}
+
+// place reads where a GPU is: CPUs, NUMA node, NVLink domain.
+func (s *source) place(d nvml.Device, g *cluster.GPU) {
+	gpu.Near(os.DirFS("/"), g)
+	if s.can("nvmlDeviceGetNumaNodeId") && g.NUMA == 0 {
+		if n, r := d.GetNumaNodeId(); r == nvml.SUCCESS {
+			g.NUMA = n
+		}
+	}
+	if s.can("nvmlDeviceGetCpuAffinity") && g.Cores.Empty() {
+		if mask, r := d.GetCpuAffinity(s.cpus); r == nvml.SUCCESS {
+			var ids []int
+			for c := range s.cpus {
+				if mask[c/64]>>(c%64)&1 != 0 {
+					ids = append(ids, c)
+				}
+			}
+			g.Cores = cluster.NewIDSet(ids...)
+		}
+	}
+}
+
+// links reads NVLinks and the fabric; it returns how many links end at which bus address.
+func (s *source) links(d nvml.Device, out *gpu.Reading) map[string]int {
+	g, ends := &out.GPU, map[string]int{}
+	for l := 0; l < nvml.NVLINK_MAX_LINKS && s.can("nvmlDeviceGetNvLinkState"); l++ {
+		state, r := d.GetNvLinkState(l)
+		if r != nvml.SUCCESS {
+			continue // there is no such link
+		}
+		if state != nvml.FEATURE_ENABLED {
+			out.NVLinksDown++
+			continue
+		}
+		g.NVLinks++
+		if s.can("nvmlDeviceGetNvLinkRemoteDeviceType") {
+			if kind, r := d.GetNvLinkRemoteDeviceType(l); r == nvml.SUCCESS && kind == nvml.NVLINK_DEVICE_TYPE_SWITCH {
+				g.Switched = true
+			}
+		}
+		if s.canAny("nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo") {
+			if pci, r := d.GetNvLinkRemotePciInfo(l); r == nvml.SUCCESS {
+				ends[fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)]++
+			}
+		}
+		for _, c := range []nvml.NvLinkErrorCounter{nvml.NVLINK_ERROR_DL_REPLAY, nvml.NVLINK_ERROR_DL_RECOVERY, nvml.NVLINK_ERROR_DL_CRC_FLIT, nvml.NVLINK_ERROR_DL_CRC_DATA} {
+			if s.can("nvmlDeviceGetNvLinkErrorCounter") {
+				if n, r := d.GetNvLinkErrorCounter(l, c); r == nvml.SUCCESS {
+					out.NVLinkErrors += n
+				}
+			}
+		}
+	}
+	if s.can("nvmlDeviceGetGpuFabricInfo") {
+		if f, r := d.GetGpuFabricInfo(); r == nvml.SUCCESS && f.State != nvml.GPU_FABRIC_STATE_NOT_SUPPORTED {
+			s.fabric(&f, out)
+		}
+	}
+	return ends
+}
+
+// fabric reads the NVLink domain beyond the machine (nvmlDeviceGetGpuFabricInfo); without one the UUID is 0.
+func (s *source) fabric(f *nvml.GpuFabricInfo, out *gpu.Reading) {
+	u := f.ClusterUuid
+	switch {
+	case f.State != nvml.GPU_FABRIC_STATE_COMPLETED:
+		out.FabricState = "registration in progress"
+		if f.State == nvml.GPU_FABRIC_STATE_NOT_STARTED {
+			out.FabricState = "registration not started"
+		}
+	case f.Status != uint32(nvml.SUCCESS):
+		out.FabricState = "registration failed: " + nvml.Return(f.Status).Error()
+	case u != [16]uint8{}:
+		out.GPU.Fabric = fmt.Sprintf("%x-%x-%x-%x-%x.%d", u[:4], u[4:6], u[6:8], u[8:10], u[10:], f.CliqueId)
+	}
+}
+
+// health reads the counters that tell of faults.
+func (s *source) health(d nvml.Device, out *gpu.Reading) {
+	if s.can("nvmlDeviceGetTotalEccErrors") {
+		out.ECCUncorrected, _ = d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
+		out.ECCCorrected, _ = d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)
+	}
+	if s.can("nvmlDeviceGetRemappedRows") {
+		if _, bad, pending, failed, r := d.GetRemappedRows(); r == nvml.SUCCESS {
+			out.RemappedBad, out.RemapPending, out.RemapFailed = bad, pending, failed
+		}
+	}
+	if s.can("nvmlDeviceGetRetiredPagesPendingStatus") {
+		if p, r := d.GetRetiredPagesPendingStatus(); r == nvml.SUCCESS {
+			out.RetirePending = p == nvml.FEATURE_ENABLED
+		}
+	}
+	if s.can("nvmlDeviceGetCurrentClocksEventReasons") {
+		out.Throttle, _ = d.GetCurrentClocksEventReasons()
+	} else if s.can("nvmlDeviceGetCurrentClocksThrottleReasons") {
+		out.Throttle, _ = d.GetCurrentClocksThrottleReasons()
+	}
+	if s.can("nvmlDeviceGetTemperature") {
+		if c, r := d.GetTemperature(nvml.TEMPERATURE_GPU); r == nvml.SUCCESS {
+			out.TempC = int(c)
+		}
+	}
+	if s.can("nvmlDeviceGetTemperatureThreshold") {
+		if c, r := d.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN); r == nvml.SUCCESS {
+			out.SlowdownC = int(c)
+		}
+	}
+}
+
+// load reads what runs on a GPU.
+func (s *source) load(d nvml.Device, out *gpu.Reading) {
+	if s.can("nvmlDeviceGetPowerUsage") {
+		if p, r := d.GetPowerUsage(); r == nvml.SUCCESS {
+			out.PowerMW = int(p)
+		}
+	}
+	if s.can("nvmlDeviceGetUtilizationRates") {
+		if u, r := d.GetUtilizationRates(); r == nvml.SUCCESS {
+			out.Util = int(u.Gpu)
+		}
+	}
+	if !s.canAny("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses") {
+		return
+	}
+	procs, _ := d.GetComputeRunningProcesses()
+	util := map[uint32]int{}
+	if len(procs) > 0 && s.can("nvmlDeviceGetProcessUtilization") {
+		samples, _ := d.GetProcessUtilization(0)
+		for _, p := range samples {
+			util[p.Pid] = int(p.SmUtil)
+		}
+	}
+	for _, p := range procs[:min(len(procs), maxProcs)] {
+		mem := int64(p.UsedGpuMemory >> 20)
+		if p.UsedGpuMemory == ^uint64(0) {
+			mem = 0 // not available
+		}
+		out.Procs = append(out.Procs, gpu.Proc{PID: int(p.Pid), MemMB: mem, Util: util[p.Pid]})
+	}
+}
+
+// slices reads the MIG devices of a GPU.
+func (s *source) slices(d nvml.Device, out *gpu.Reading) {
+	if !s.can("nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId") {
+		return
+	}
+	mode, _, r := d.GetMigMode()
+	if out.MIG = r == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE; !out.MIG {
+		return
+	}
+	n, _ := d.GetMaxMigDeviceCount()
+	for k := range n {
+		m, r := d.GetMigDeviceHandleByIndex(k)
+		if r != nvml.SUCCESS {
+			continue // no slice has this number
+		}
+		g := cluster.GPU{PCI: out.GPU.PCI, Minor: out.GPU.Minor, NUMA: out.GPU.NUMA, Cores: out.GPU.Cores, Model: out.GPU.Model, Fabric: out.GPU.Fabric,
+			MIG: &cluster.MIG{Parent: out.GPU.UUID}}
+		g.UUID, _ = m.GetUUID()
+		g.MIG.Instance, _ = m.GetGpuInstanceId()
+		g.MIG.Compute, _ = m.GetComputeInstanceId()
+		if mem, r := m.GetMemoryInfo(); r == nvml.SUCCESS {
+			g.MemMB = cluster.MemMB(mem.Total >> 20)
+		}
+		g.MIG.Profile = s.profile(m, g.MemMB)
+		g.Type = gpu.MIGType(g.Model, g.MIG.Profile)
+		out.Slices = append(out.Slices, g)
+	}
+}
+
+// profile is a slice's kind: the end of its name (NVIDIA A100-SXM4-40GB MIG 3g.20gb), or made of its attributes.
+func (s *source) profile(m nvml.Device, mem cluster.MemMB) string {
+	if name, r := m.GetName(); r == nvml.SUCCESS {
+		if _, profile, ok := strings.Cut(name, " MIG "); ok {
+			return profile
+		}
+	}
+	if s.canAny("nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes") {
+		if a, r := m.GetAttributes(); r == nvml.SUCCESS {
+			ci := ""
+			if a.ComputeInstanceSliceCount != a.GpuInstanceSliceCount {
+				ci = fmt.Sprintf("%dc.", a.ComputeInstanceSliceCount)
+			}
+			return fmt.Sprintf("%s%dg.%dgb", ci, a.GpuInstanceSliceCount, (a.MemorySizeMB+1023)/1024)
+		}
+	}
+	return fmt.Sprintf("%dgb", (mem+1023)/1024)
+}
+
+// Events waits for the driver's news for so long at most; none is no error.
+func (s *source) Events(wait time.Duration, tell func(gpu.Event)) error {
+	if !s.started.Load() || !s.can("nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetFree", "nvmlDeviceGetUUID") || !s.canAny("nvmlEventSetWait_v2", "nvmlEventSetWait") {
+		return errors.New("NVML tells no events here")
+	}
+	set, r := s.lib.EventSetCreate()
+	if r != nvml.SUCCESS {
+		return fmt.Errorf("NVML: create an event set: %s", r.Error())
+	}
+	defer set.Free()
+	n, _ := s.lib.DeviceGetCount()
+	names := map[nvml.Device]string{}
+	for i := range n {
+		d, r := s.lib.DeviceGetHandleByIndex(i)
+		if r != nvml.SUCCESS {
+			continue
+		}
+		names[d], _ = d.GetUUID() // a lost GPU does not tell it any more
+		if r := d.RegisterEvents(nvml.EventTypeXidCriticalError, set); r != nvml.SUCCESS && r != nvml.ERROR_NOT_SUPPORTED && r != nvml.ERROR_GPU_IS_LOST {
+			return fmt.Errorf("NVML: register for events of GPU %d: %s", i, r.Error())
+		}
+	}
+	for {
+		e, r := set.Wait(uint32(wait.Milliseconds()))
+		switch {
+		case r == nvml.ERROR_TIMEOUT:
+		case r != nvml.SUCCESS:
+			return fmt.Errorf("NVML: wait for events: %s", r.Error())
+		case e.EventType == nvml.EventTypeXidCriticalError:
+			tell(gpu.Event{UUID: names[e.Device], XID: int(e.EventData)})
+		}
+	}
+}
