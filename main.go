@@ -100,6 +100,7 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force"},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
 		&cli.StringFlag{Name: "bind", Value: bind, Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster"},
+		&cli.StringFlag{Name: "http", Value: agent.WebAuto, Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind"},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
 		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by; only needed the first time"},
 		&cli.StringFlag{Name: "token", Usage: "join token, as muster token create prints it", EnvVars: []string{"MUSTER_TOKEN"}},
@@ -135,7 +136,7 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 		return err
 	}
 	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
-		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
+		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"),

@@ -62,6 +62,8 @@ type Config struct {
 	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
 	Around []string
+	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.
+	Web string
 	// Supervisor is the command that becomes the supervisor.
 	Supervisor []string
 	// GPUHelper is the command that becomes the GPU helper (gpu.HelperMain), GPUEvery how often it is asked.
@@ -114,6 +116,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		s.Routes(mux)
 		run("server", s.Run)
+		run("page", func(ctx context.Context) error { return serveWeb(ctx, &cfg, s.Pages()) })
 	}
 	if cfg.Client {
 		c, err := newClient(ctx, cfg, n)

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// pageServer is the pages of a server with a state of its own.
+func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
+	state := cluster.NewState()
+	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true },
+		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now}
+	n := uint64(0)
+	do := func(c cluster.Command) any {
+		t.Helper()
+		n++
+		out := state.Apply(cluster.Entry{Index: n, At: time.Now(), By: cluster.Identity{System: true}, Cmd: c})
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		return out.Result
+	}
+	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, CPUs: 64, MemMB: 512_000}
+	for i := range 8 {
+		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Type: "h100", Cores: cluster.RangeIDSet(0, 63)})
+	}
+	for i := range nodes {
+		do(&cluster.NodeUp{Name: cluster.NodeName(fmt.Sprintf("n%05d", i)), Inventory: inv})
+	}
+	for i := range jobs {
+		id := do(&cluster.Submit{Spec: &cluster.JobSpec{Name: "<script>alert(1)</script>", UID: 1000, User: `a"><img src=x>`, Partitions: []string{"main"}, Kind: cluster.Batch,
+			Limit: time.Hour, Layout: cluster.Layout{PerNode: []cluster.GRES{{Name: "gpu", Count: 8}}}}}).(cluster.JobID)
+		if i < nodes {
+			do(&cluster.Decide{Decisions: []cluster.Decision{{Job: id, Task: cluster.TaskAny, Start: &cluster.Alloc{Partition: "main", Types: map[string]int64{"h100": 8},
+				Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%05d", i)), CPUs: cluster.RangeIDSet(0, 7), GPUs: cluster.RangeIDSet(0, 7), Tasks: 1}}}}}})
+		}
+	}
+	return s, state
+}
+
+func get(t testing.TB, h http.Handler, method, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+// TestPages: every view is there and whole, what users wrote is text in it, and nothing is changed through it.
+func TestPages(t *testing.T) {
+	s, _ := pageServer(t, 3, 5)
+	h := s.handler()
+	views := map[string]string{"/": "3 <small>of 3</small>", "/map": "n00001", "/map?by=health": "well", "/map?by=nonsense": "n00001", "/queue": "1 to 5 of 5",
+		"/queue?state=pending&user=nobody": "none", "/queue?from=99999": "of 5", "/queue?from=-4": "1 to 5", "/jobs/1": "starting", "/jobs/5": "Why it waits",
+		"/nodes/n00001": "GPU 7 h100", "/accounts": "There are no accounts", "/reservations": "none"}
+	for path, want := range views {
+		w := get(t, h, "GET", path)
+		body := w.Body.String()
+		if w.Code != 200 || !strings.Contains(body, want) || !strings.HasSuffix(strings.TrimSpace(body), "</html>") {
+			t.Errorf("%s: %d, %q is not in\n%s", path, w.Code, want, body)
+		}
+		if strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x") {
+			t.Errorf("%s: what a user wrote is not escaped", path)
+		}
+		if regexp.MustCompile(`(src|href)="(https?:)?//`).MatchString(body) || strings.Contains(body, "style=") || strings.Contains(body, "<script>") {
+			t.Errorf("%s: needs another host, or what its policy forbids", path)
+		}
+		if !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: headers %v", path, w.Header())
+		}
+	}
+	for path, code := range map[string]int{"/jobs/99": 404, "/jobs/x": 404, "/nodes/none": 404, "/static/../page.go": 404, "/static/%2e%2e/ui.go": 404, "/nope": 404, "/static/page.css": 200, "/livez": 200} {
+		if w := get(t, h, "GET", path); w.Code != code && w.Code != 301 && w.Code != 307 || w.Code/100 == 3 && strings.Contains(w.Header().Get("Location"), "ui.go") {
+			t.Errorf("%s: %d, want %d", path, w.Code, code)
+		}
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH"} {
+		if w := get(t, h, method, "/queue"); w.Code != 405 {
+			t.Errorf("%s: %d", method, w.Code)
+		}
+	}
+}
+
+// TestPrivatePages: with PrivateData nothing is shown.
+func TestPrivatePages(t *testing.T) {
+	s, state := pageServer(t, 1, 1)
+	cfg := *state.Config()
+	cfg.Keys = map[string]string{"privatedata": "jobs,nodes"}
+	state.Apply(cluster.Entry{Index: 100, At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.Configure{Config: &cfg}})
+	for _, path := range []string{"/", "/queue", "/metrics", "/jobs/1", "/live", "/accounts.csv"} {
+		if w := get(t, s.handler(), "GET", path); w.Code != 403 || strings.Contains(w.Body.String(), "alert") {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// TestMetrics: each line is a comment or a value, each family is told of once.
+func TestMetrics(t *testing.T) {
+	s, _ := pageServer(t, 3, 5)
+	h := s.handler()
+	line := regexp.MustCompile(`^[a-z_]+(\{[a-z]+="([^"\\\n]|\\.)*"(,[a-z]+="([^"\\\n]|\\.)*")*\})? [-+0-9.e]+$`)
+	for path, want := range map[string]string{"/metrics": "slurm_jobs_running 0", "/metrics/jobs": "slurm_jobs_configuring 3", "/metrics/nodes": `slurm_node_gpus_alloc{node="n00001"} 8`,
+		"/metrics/partitions": `slurm_partition_jobs_pending{partition="main"} 2`, "/metrics/scheduler": "slurm_sched_queue_len 2", "/metrics/jobs-users-accts": `slurm_user_jobs_gpus_alloc{user="a\"><img src=x>"} 24`} {
+		body := get(t, h, "GET", path).Body.String()
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("%s: %q is not in\n%s", path, want, body)
+		}
+		seen := map[string]bool{}
+		for l := range strings.Lines(body) {
+			l = strings.TrimSuffix(l, "\n")
+			if name, ok := strings.CutPrefix(l, "# TYPE "); ok {
+				if seen[name] {
+					t.Errorf("%s: twice %s", path, l)
+				}
+				seen[name] = true
+			} else if !strings.HasPrefix(l, "# HELP ") && !line.MatchString(l) {
+				t.Errorf("%s: %q", path, l)
+			}
+		}
+	}
+}
+
+// BenchmarkPages measures views of a large cluster.
+func BenchmarkPages(b *testing.B) {
+	s, state := pageServer(b, 10_000, 50_000)
+	snap := state.Snapshot()
+	s.snapshot = func() *cluster.Snapshot { return snap }
+	h := s.handler()
+	for _, path := range []string{"/", "/map", "/queue", "/queue?user=x", "/metrics", "/metrics/nodes"} {
+		b.Run(path, func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				size = get(b, h, "GET", path).Body.Len()
+			}
+			b.ReportMetric(float64(size), "bytes")
+		})
+	}
+}

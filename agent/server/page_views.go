@@ -1,0 +1,525 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/sched"
+	"dev.muster/ui"
+)
+
+// Bounds of what one page shows.
+const (
+	pageJobs  = 200
+	pageSick  = 100
+	pageTop   = 12
+	pageCells = 1000 // nodes of which each GPU is drawn
+)
+
+// phaseWords name phases to people.
+var phaseWords = [...]string{cluster.Pending: "pending", cluster.Starting: "starting", cluster.Running: "running", cluster.Suspended: "suspended",
+	cluster.Ending: "ending", cluster.Ended: "ended"}
+
+// outcomeWords name how jobs ended.
+var outcomeWords = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled", cluster.TimedOut: "timed_out",
+	cluster.NodeFailed: "node_failed", cluster.Preempted: "preempted", cluster.OutOfMemory: "out_of_memory", cluster.DeadlineMissed: "deadline"}
+
+func stateOf(j *cluster.Job) string {
+	if j.Phase == cluster.Ended {
+		return cmp.Or(outcomeWords[j.Outcome], "ended")
+	}
+	return phaseWords[j.Phase]
+}
+
+// nodeWord names a node's state.
+func nodeWord(n *cluster.Node, l *cluster.Load) string {
+	switch {
+	case n.Down:
+		return "down"
+	case n.Drain && len(l.Jobs) > 0:
+		return "draining"
+	case n.Drain:
+		return "drained"
+	case n.Registered.IsZero():
+		return "unknown"
+	case !n.Up:
+		return "silent"
+	case len(l.Jobs) > 0:
+		return "running"
+	}
+	return "idle"
+}
+
+// top lists the largest counts, the largest first.
+func top(counts map[string]int, most int, to func(string) string) (out []ui.Count) {
+	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) }) {
+		if len(out) == most {
+			break
+		}
+		out = append(out, ui.Count{Name: name, N: counts[name], To: to(name)})
+	}
+	return out
+}
+
+func (s *pages) viewOverview(snap *cluster.Snapshot, _ *http.Request) (string, string, any, error) {
+	v := ui.Overview{Unit: "GPUs in use"}
+	gpus := map[string]*ui.Gauge{}
+	cpus, nodes := ui.Gauge{Name: "CPUs"}, ui.Gauge{Name: "nodes"}
+	for n := range snap.Nodes() {
+		l := snap.Load(n.Name)
+		out := !n.Usable()
+		nodes.Have, nodes.Used, nodes.Out = nodes.Have+1, nodes.Used+b2i(len(l.Jobs) > 0), nodes.Out+b2i(out && len(l.Jobs) == 0)
+		cpus.Have, cpus.Used = cpus.Have+n.Inventory.CPUs, cpus.Used+l.CPUs.Len()
+		if out {
+			cpus.Out += n.Inventory.CPUs - l.CPUs.Len()
+			if len(v.Sick) < pageSick {
+				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: nodeWord(n, l), Reason: n.Reason})
+			}
+		}
+		for i := range n.Inventory.GPUs {
+			g := &n.Inventory.GPUs[i]
+			t := gpus[g.Type]
+			if t == nil {
+				t = &ui.Gauge{Name: strings.TrimSpace(g.Type + " GPUs")}
+				gpus[g.Type] = t
+			}
+			used := l.GPUs.Has(i)
+			t.Have, t.Used, t.Out = t.Have+1, t.Used+b2i(used), t.Out+b2i(!used && (out || g.Missing))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(gpus)) {
+		v.Gauges = append(v.Gauges, *gpus[kind])
+	}
+	v.Gauges = append(v.Gauges, cpus, nodes)
+	if len(gpus) == 0 {
+		v.Unit = "CPUs in use"
+	}
+	states, reasons, users := map[string]int{}, map[string]int{}, map[string]int{}
+	for j := range snap.Jobs() {
+		n := max(1, j.Tasks.Len())
+		states[stateOf(j)] += n
+		switch {
+		case j.Phase == cluster.Pending:
+			reasons[cmp.Or(string(j.Wait), "not looked at yet")] += n
+		case j.Alloc != nil && j.Phase != cluster.Ended:
+			for _, sh := range j.Alloc.Shares {
+				if len(gpus) > 0 {
+					users[j.Spec.User] += sh.GPUs.Len()
+				} else {
+					users[j.Spec.User] += sh.CPUs.Len()
+				}
+			}
+		}
+	}
+	v.Jobs = top(states, pageTop, func(name string) string { return "/queue?state=" + url.QueryEscape(name) })
+	v.Reasons = top(reasons, pageTop, func(string) string { return "/queue?state=pending" })
+	v.Users = top(users, pageTop, func(name string) string { return "/queue?user=" + url.QueryEscape(name) })
+	for _, m := range s.servers() {
+		v.Servers = append(v.Servers, ui.Server{Name: m.Name, Addr: m.Addr, Leads: m.Leader, Voter: m.Voter})
+	}
+	return "overview", "Overview", v, nil
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// colours are what the cells of the map may mean.
+var colours = []string{"user", "job", "health"}
+
+func (s *pages) viewMap(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+	by := r.URL.Query().Get("by")
+	if !slices.Contains(colours, by) {
+		by = colours[0]
+	}
+	var v ui.Map
+	for _, c := range colours {
+		v.By = append(v.By, ui.Link{Text: c, To: "/map?by=" + c, Here: c == by})
+	}
+	colour := painter(snap, by)
+	place, order := places(snap.Config())
+	groups := map[string]*ui.Group{}
+	for n := range snap.Nodes() {
+		name := cmp.Or(place[n.Name], "nodes")
+		g := groups[name]
+		if g == nil {
+			g = &ui.Group{Name: name}
+			groups[name] = g
+			if !slices.Contains(order, name) {
+				order = append(order, name)
+			}
+		}
+		g.Nodes = append(g.Nodes, tile(snap, n, colour, snap.NodeCount() <= pageCells))
+	}
+	for _, name := range order {
+		if g := groups[name]; g != nil {
+			v.Groups = append(v.Groups, *g)
+		}
+	}
+	v.Legend = append([]ui.Cell{{Class: "free", Title: "free"}, {Class: "gone", Title: "missing or out of service"}}, colour.legend...)
+	if by == "health" {
+		v.Legend[0] = ui.Cell{Class: "used", Title: "well"}
+	}
+	return "map", "Nodes", v, nil
+}
+
+// palette says what colour a GPU has that is in use, or that is not.
+type palette struct {
+	free   string
+	of     func(j *cluster.Job) string
+	legend []ui.Cell
+}
+
+// painter makes the palette for what the colours mean. Users have theirs by rank of name among those whose jobs run.
+func painter(snap *cluster.Snapshot, by string) palette {
+	switch by {
+	case "health":
+		return palette{free: "used", of: func(*cluster.Job) string { return "used" }}
+	case "job":
+		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(int(j.ID)) }, legend: []ui.Cell{{Class: "c0", Title: "in use, a colour a job"}}}
+	}
+	seen := map[string]bool{}
+	for j := range snap.Live() {
+		seen[j.Spec.User] = true
+	}
+	rank := map[string]int{}
+	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(rank[j.Spec.User]) }}
+	for k, name := range slices.Sorted(maps.Keys(seen)) {
+		if rank[name] = k; k < pageTop {
+			p.legend = append(p.legend, ui.Cell{Class: ui.Colour(k), Title: name})
+		}
+	}
+	return p
+}
+
+// places says under which leaf switch, or in which block, nodes are, and in which order these come.
+func places(cfg *cluster.Config) (map[cluster.NodeName]string, []string) {
+	at := map[cluster.NodeName]string{}
+	var order []string
+	put := func(name string, nodes []cluster.NodeName) {
+		order = append(order, name)
+		for _, n := range nodes {
+			at[n] = name
+		}
+	}
+	for _, sw := range cfg.Topology {
+		if len(sw.Nodes) > 0 {
+			put("switch "+sw.Name, sw.Nodes)
+		}
+	}
+	for _, b := range cfg.Blocks {
+		put("block "+b.Name, b.Nodes)
+	}
+	return at, order
+}
+
+// tile is a node of the map.
+func tile(snap *cluster.Snapshot, n *cluster.Node, colour palette, cells bool) ui.Node {
+	l, inv := snap.Load(n.Name), &n.Inventory
+	t := ui.Node{Name: string(n.Name), State: nodeWord(n, l), Reason: n.Reason, Jobs: len(l.Jobs),
+		CPUs: ui.Gauge{Used: l.CPUs.Len(), Have: inv.CPUs}, GPU: ui.Gauge{Used: l.GPUs.Len(), Have: len(inv.GPUs)}}
+	if !cells {
+		return t
+	}
+	whose := make([]*cluster.Job, len(inv.GPUs))
+	for _, id := range l.Jobs {
+		j, ok := snap.Job(id)
+		if !ok || j.Alloc == nil {
+			continue
+		}
+		for _, sh := range j.Alloc.Shares {
+			if sh.Node == n.Name {
+				for k := range sh.GPUs.All() {
+					whose[k] = j
+				}
+			}
+		}
+	}
+	for i := range inv.GPUs {
+		c := ui.Cell{Class: colour.free, Title: fmt.Sprintf("GPU %d %s: free", i, inv.GPUs[i].Type)}
+		switch j := whose[i]; {
+		case inv.GPUs[i].Missing || !n.Usable() && j == nil:
+			c = ui.Cell{Class: "gone", Title: fmt.Sprintf("GPU %d %s: missing or out of service", i, inv.GPUs[i].Type)}
+		case j != nil:
+			c.Class, c.Title = colour.of(j), fmt.Sprintf("GPU %d %s: job %d of %s", i, inv.GPUs[i].Type, j.ID, j.Spec.User)
+		}
+		t.Cells = append(t.Cells, c)
+	}
+	return t
+}
+
+func (s *pages) viewQueue(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+	q := r.URL.Query()
+	state := q.Get("state")
+	v := ui.Queue{Filter: map[string]string{}}
+	for _, name := range []string{"user", "partition", "account", "state"} {
+		v.Filter[name] = q.Get(name)
+	}
+	link := func(name, value string) string {
+		own := url.Values{}
+		for k, x := range v.Filter {
+			if k != name && x != "" {
+				own.Set(k, x)
+			}
+		}
+		if value != "" {
+			own.Set(name, value)
+		}
+		return "/queue?" + own.Encode()
+	}
+	for _, w := range []string{"", "pending", "running", "ended"} {
+		v.States = append(v.States, ui.Link{Text: cmp.Or(w, "in the queue"), To: link("state", w), Here: w == state})
+	}
+	v.From, _ = strconv.Atoi(q.Get("from"))
+	v.From = max(v.From, 1)
+	now := time.Now()
+	for j := range snap.Jobs() {
+		over := j.Phase == cluster.Ended
+		if state == "" && over || state == "ended" && !over || state != "" && state != "ended" && state != stateOf(j) || !wanted(v.Filter, j) {
+			continue
+		}
+		if v.All++; v.All >= v.From && len(v.Jobs) < pageJobs {
+			v.Jobs = append(v.Jobs, jobRow(snap, j, now))
+		}
+	}
+	if v.To = v.From + len(v.Jobs) - 1; v.To < v.All {
+		v.Next = link("from", strconv.Itoa(v.To+1))
+	}
+	if v.From > 1 {
+		v.Prev = link("from", strconv.Itoa(max(v.From-pageJobs, 1)))
+	}
+	return "queue", "Jobs", v, nil
+}
+
+func wanted(filter map[string]string, j *cluster.Job) bool {
+	return (filter["user"] == "" || filter["user"] == j.Spec.User) && (filter["account"] == "" || filter["account"] == j.Spec.Account) &&
+		(filter["partition"] == "" || slices.Contains(partitionsOf(j), filter["partition"]))
+}
+
+// jobID is how people call a job: an array's tasks by its id and their numbers.
+func jobID(j *cluster.Job) string {
+	switch {
+	case j.ArrayID != 0 && !j.Tasks.Empty():
+		return fmt.Sprintf("%d_[%s]", j.ArrayID, j.Tasks)
+	case j.ArrayID != 0:
+		return fmt.Sprintf("%d_%d", j.ArrayID, j.Task)
+	}
+	return strconv.Itoa(int(j.ID))
+}
+
+// span words a duration for people.
+func span(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0 s"
+	case d >= cluster.Unlimited:
+		return "no limit"
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+func nodesText(list []cluster.NodeName) string {
+	names := make([]string, len(list))
+	for i, n := range list {
+		names[i] = string(n)
+	}
+	return hostlist.Compress(names)
+}
+
+func jobRow(snap *cluster.Snapshot, j *cluster.Job, now time.Time) ui.Job {
+	row := ui.Job{ID: strconv.Itoa(int(j.ID)), Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, Partition: strings.Join(partitionsOf(j), ","),
+		State: stateOf(j), Size: size(snap, j), Limit: span(j.Limit), For: span(now.Sub(j.Submitted))}
+	if j.Alloc != nil {
+		row.Nodes, row.For = nodesText(j.AllocNodes()), span(j.RunTime(now))
+	}
+	if row.Reason = strings.TrimSpace(string(j.Wait) + " " + j.WaitNote); !j.PlannedStart.IsZero() {
+		row.Reason += ", planned for " + j.PlannedStart.Format("Jan 2 15:04")
+	}
+	return row
+}
+
+// size words what a job has, or asks for.
+func size(snap *cluster.Snapshot, j *cluster.Job) string {
+	var out []string
+	for _, a := range snap.AmountsOf(j) {
+		switch a.TRES {
+		case "node", "cpu", "gres/gpu":
+			if a.N > 0 {
+				out = append(out, fmt.Sprintf("%.0f %s", a.N, map[string]string{"node": "nodes", "cpu": "CPUs", "gres/gpu": "GPUs"}[a.TRES]))
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (s *pages) viewJob(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+	id, _ := strconv.Atoi(r.PathValue("id"))
+	j, ok := snap.Job(cluster.JobID(id))
+	if !ok {
+		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "job %s is not in the queue; see sacct -j %s for its history", r.PathValue("id"), r.PathValue("id"))
+	}
+	now := time.Now()
+	row := jobRow(snap, j, now)
+	v := ui.One{State: row.State, Head: fmt.Sprintf("%s of %s", j.Spec.Name, j.Spec.User)}
+	if j.Phase == cluster.Pending {
+		e := sched.Explain(snap, now, j.ID)
+		for _, c := range e.Causes {
+			v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
+		}
+		if !e.StartsAt.IsZero() {
+			v.Starts = e.StartsAt.Format("2006-01-02 15:04") + " on " + nodesText(e.Nodes)
+		}
+	} else if j.Limit > 0 && j.Limit < cluster.Unlimited && !j.Started.IsZero() {
+		v.Bar = &ui.Gauge{Name: "minutes", Used: int(j.RunTime(now).Minutes()), Have: int(j.Limit.Minutes())}
+	}
+	field := func(name, value string) {
+		if value != "" {
+			v.Rows = append(v.Rows, ui.Row{Name: name, Value: value})
+		}
+	}
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.Format("2006-01-02 15:04:05")
+	}
+	field("job", jobID(j))
+	field("account", row.Account)
+	field("QOS", j.Spec.QOS)
+	field("partition", row.Partition)
+	field("size", row.Size)
+	field("nodes", row.Nodes)
+	field("time limit", row.Limit)
+	field("submitted", at(j.Submitted))
+	field("started", at(j.Started))
+	field("ended", at(j.Ended))
+	field("restarts", strings.TrimPrefix(strconv.Itoa(j.Restarts), "0"))
+	if j.Phase == cluster.Ended {
+		field("exit", fmt.Sprintf("code %d, signal %d", j.Exit.Code, j.Exit.Signal))
+		field("reason", string(j.EndReason))
+	}
+	for st := range snap.Steps(j.ID) {
+		v.Steps = append(v.Steps, ui.Row{Name: fmt.Sprintf("%d.%d %s", j.ID, st.ID.Step, st.Name), Value: fmt.Sprintf("%d tasks since %s", st.Tasks, at(st.Started))})
+	}
+	return "one", "Job " + jobID(j), v, nil
+}
+
+func (s *pages) viewNode(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+	n, ok := snap.Node(cluster.NodeName(r.PathValue("name")))
+	if !ok {
+		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "there is no node %s", r.PathValue("name"))
+	}
+	l, inv, now := snap.Load(n.Name), &n.Inventory, time.Now()
+	t := tile(snap, n, painter(snap, "user"), true)
+	v := ui.One{State: t.State, Head: n.Reason}
+	for _, f := range [][2]string{{"CPUs in use", fmt.Sprintf("%d of %d", l.CPUs.Len(), inv.CPUs)}, {"memory in use", fmt.Sprintf("%d of %d MB", l.MemMB, inv.MemMB)},
+		{"sockets", fmt.Sprintf("%d of %d cores with %d threads", inv.Sockets, inv.CoresPerSocket, inv.ThreadsPerCore)}, {"features", strings.Join(inv.Features, ", ")},
+		{"system", strings.TrimSpace(inv.OS + " " + inv.Arch)}, {"client", inv.Version}, {"address", inv.Addr}, {"jobs are held by", inv.Isolation}, {"lacks", n.Lacks}} {
+		if f[1] != "" {
+			v.Rows = append(v.Rows, ui.Row{Name: f[0], Value: f[1]})
+		}
+	}
+	for i, c := range t.Cells {
+		_, what, _ := strings.Cut(c.Title, ": ")
+		v.GPUs = append(v.GPUs, ui.Row{Name: fmt.Sprintf("GPU %d %s", i, inv.GPUs[i].Type), Value: strings.Join(strings.Fields(what+" "+inv.GPUs[i].PCI+" "+inv.GPUs[i].UUID), " ")})
+	}
+	for _, p := range inv.NICs {
+		v.NICs = append(v.NICs, ui.Row{Name: fmt.Sprintf("%s port %d", p.Device, p.Port), Value: strings.TrimSpace(p.Link + " " + p.State + " " + p.Rate)})
+	}
+	for _, id := range l.Jobs {
+		if j, ok := snap.Job(id); ok {
+			v.Jobs = append(v.Jobs, jobRow(snap, j, now))
+		}
+	}
+	return "one", "Node " + string(n.Name), v, nil
+}
+
+func (s *pages) viewAccounts(snap *cluster.Snapshot, _ *http.Request) (string, string, any, error) {
+	v := ui.Accounts{Rows: shares(snap)}
+	if len(v.Rows) == 0 {
+		v.Note = "There are no accounts: everybody may run. The first is made with sacctmgr add account."
+	}
+	return "accounts", "Accounts", v, nil
+}
+
+// shares lists the tree of associations, each account before its own.
+func shares(snap *cluster.Snapshot) (out []ui.Share) {
+	below := map[cluster.AssocID][]*cluster.Association{}
+	var root *cluster.Association
+	for a := range snap.Assocs() {
+		if a.Account == "root" && a.User == "" {
+			root = a
+		} else {
+			below[a.Parent] = append(below[a.Parent], a)
+		}
+	}
+	if root == nil {
+		return nil
+	}
+	standing := snap.Standings()
+	whole := max(root.Spent.Raw, 1)
+	var walk func(a *cluster.Association, depth int)
+	walk = func(a *cluster.Association, depth int) {
+		row := ui.Share{Depth: depth, Account: a.Account, User: a.User, Shares: strconv.Itoa(a.Shares), Usage: hours(a.Spent.Raw), GPUHours: "0.0",
+			Bar: ui.Gauge{Name: "of all usage", Used: int(100 * a.Spent.Raw / whole), Have: 100}}
+		if a.Shares == cluster.ShareParent {
+			row.Shares = "parent's"
+		}
+		for _, x := range a.Spent.TRES {
+			if x.TRES == "gres/gpu" {
+				row.GPUHours = hours(x.N)
+			}
+		}
+		if st := standing[a.ID]; st != nil && a.User != "" {
+			row.Fair = strconv.FormatFloat(st.FairShare, 'f', 3, 64)
+		}
+		out = append(out, row)
+		list := below[a.ID]
+		slices.SortFunc(list, func(x, y *cluster.Association) int {
+			return cmp.Or(b2i(x.User == "")-b2i(y.User == ""), strings.Compare(x.Account, y.Account), strings.Compare(x.User, y.User))
+		})
+		for _, b := range list {
+			walk(b, depth+1)
+		}
+	}
+	walk(root, 0)
+	return out
+}
+
+// hours words seconds.
+func hours(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 1, 64) }
+
+func (s *pages) viewReservations(snap *cluster.Snapshot, _ *http.Request) (string, string, any, error) {
+	var v ui.Reservations
+	now := time.Now()
+	for _, r := range snap.Reservations() {
+		state := "planned"
+		if r.Active(now) {
+			state = "active"
+		}
+		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodesText(snap.Reserved(r)), Who: strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
+			State: state, Start: r.Start, End: r.End})
+	}
+	slices.SortFunc(v.Rows, func(a, b ui.Reservation) int {
+		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Name, b.Name))
+	})
+	return "reservations", "Reservations", v, nil
+}

@@ -1,0 +1,27 @@
+// Follows the cluster: when the server tells of a newer log index, what this view shows is fetched again and put in place.
+const main = document.getElementById("main"), live = document.getElementById("live");
+let busy = false, again = false;
+
+async function renew() {
+  if (busy) { again = true; return; }
+  busy = true;
+  try {
+    const held = main.contains(document.activeElement) && document.activeElement.matches("input");
+    const reply = await fetch(location.href, { headers: { "X-Part": "1" } });
+    if (reply.ok && !held) {
+      const at = [scrollX, scrollY];
+      main.innerHTML = await reply.text();
+      scrollTo(...at);
+    }
+  } finally {
+    busy = false;
+    if (again) { again = false; setTimeout(renew, 1000); }
+  }
+}
+
+const source = new EventSource("/live");
+source.onopen = () => { live.textContent = "live"; };
+source.onerror = () => { live.textContent = "the server does not answer; trying again"; };
+source.onmessage = (e) => {
+  if (e.data !== main.dataset.index) { main.dataset.index = e.data; renew(); }
+};

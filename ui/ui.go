@@ -1,0 +1,215 @@
+// Package ui is the status page: views filled with what a server knows, and the few files that they need. A view is
+// complete as it is sent; where scripts run it follows the cluster.
+package ui
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"net/http"
+	"time"
+)
+
+//go:embed views static
+var files embed.FS
+
+// Static serves the style sheet and the script.
+func Static() http.Handler {
+	sub, err := fs.Sub(files, "static")
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	return http.FileServerFS(sub)
+}
+
+// Page is what all views show around their own.
+type Page struct {
+	Title   string
+	Cluster string
+	Version string
+	Server  string // that answers
+	Now     time.Time
+	Index   uint64 // of the log, that the view shows
+	View    any
+}
+
+// Link is a choice among views, and whether it is the one that is shown.
+type Link struct {
+	Text, To string
+	Here     bool
+}
+
+// Gauge is how much of something is in use, and how much can not be used.
+type Gauge struct {
+	Name            string
+	Used, Out, Have int
+}
+
+// Percent is the part in use, Lost the part that is out of service, of 100.
+func (g Gauge) Percent() int { return part(g.Used, g.Have) }
+
+// Lost is the part that is out of service, of 100.
+func (g Gauge) Lost() int { return part(g.Out, g.Have) }
+
+func part(n, of int) int {
+	if of == 0 {
+		return 0
+	}
+	return 100 * n / of
+}
+
+// Overview is the first view.
+type Overview struct {
+	Gauges  []Gauge
+	Jobs    []Count // by state
+	Reasons []Count // why jobs wait
+	Users   []Count // GPUs, or CPUs where there are none, in use
+	Unit    string  // of these
+	Servers []Server
+	Sick    []Node
+}
+
+// Count is a number of something, with where to see it.
+type Count struct {
+	Name, To string
+	N        int
+}
+
+// Server is a member of the group.
+type Server struct {
+	Name, Addr string
+	Leads      bool
+	Voter      bool
+}
+
+// Node is a row of nodes, and a tile of the map.
+type Node struct {
+	Name, State, Reason string
+	GPUs                string // type and number
+	CPUs                Gauge
+	GPU                 Gauge
+	Cells               []Cell // one a GPU; none where there are too many nodes to tell them apart
+	Jobs                int
+}
+
+// Level is how much of a node's GPUs, or of its CPUs where it has none, is in use: 0 nothing to 4 all.
+func (n Node) Level() int {
+	g := n.GPU
+	if g.Have == 0 {
+		g = n.CPUs
+	}
+	switch {
+	case g.Used == 0:
+		return 0
+	case g.Used >= g.Have:
+		return 4
+	}
+	return 1 + min(2, 3*g.Used/g.Have)
+}
+
+// Cell is a GPU of the map.
+type Cell struct {
+	Class, Title string
+}
+
+// Colour is one of twelve classes for a number.
+func Colour(n int) string { return fmt.Sprintf("c%d", n%12) }
+
+// Group is nodes that belong together: under a leaf switch, in a block.
+type Group struct {
+	Name  string
+	Nodes []Node
+}
+
+// Map is the view of all nodes.
+type Map struct {
+	By     []Link // what the colours mean
+	Groups []Group
+	Legend []Cell
+}
+
+// Job is a row of the queue.
+type Job struct {
+	ID, Name, User, Account, Partition, State, Reason, Size, Nodes, For, Limit string
+}
+
+// Queue is the view of jobs.
+type Queue struct {
+	Filter     map[string]string
+	States     []Link
+	Jobs       []Job
+	From, To   int
+	All        int
+	Prev, Next string
+}
+
+// Row is a field and its value.
+type Row struct{ Name, Value, To string }
+
+// Cause is why a job waits.
+type Cause struct{ Reason, Text, Hint string }
+
+// One is the view of a job or a node.
+type One struct {
+	Head    string
+	State   string
+	Rows    []Row
+	Causes  []Cause
+	Changes []Cause // what would let it start sooner
+	Starts  string
+	Steps   []Row
+	Jobs    []Job
+	GPUs    []Row
+	NICs    []Row
+	Bar     *Gauge // time used of its limit, in minutes
+}
+
+// Accounts is the view of shares and usage.
+type Accounts struct {
+	Rows []Share
+	Note string
+}
+
+// Share is an association.
+type Share struct {
+	Depth         int
+	Account, User string
+	Shares        string
+	Usage, Fair   string
+	GPUHours      string
+	Bar           Gauge
+}
+
+// Indent is the class of a row's depth in the tree.
+func (s Share) Indent() string { return fmt.Sprintf("in%d", min(s.Depth, 6)) }
+
+// Reservations is the view of reservations.
+type Reservations struct{ Rows []Reservation }
+
+// Reservation is a row of them.
+type Reservation struct {
+	Name, Nodes, Who, Flags, State string
+	Start, End                     time.Time
+}
+
+// views are parsed once, when the first is asked for: front-ends need none.
+func load(name string) (*template.Template, error) {
+	return template.New("page.html").Funcs(template.FuncMap{
+		"stamp": func(t time.Time) string { return t.Format("2006-01-02 15:04:05") },
+	}).ParseFS(files, "views/page.html", "views/parts.html", "views/"+name+".html")
+}
+
+// Render writes a view; with part, only what changes of it.
+func Render(w io.Writer, name string, p Page, part bool) error {
+	t, err := load(name)
+	if err != nil {
+		return fmt.Errorf("read view %s: %w", name, err)
+	}
+	top := "page.html"
+	if part {
+		top = "main"
+	}
+	return t.ExecuteTemplate(w, top, p)
+}
