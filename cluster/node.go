@@ -241,6 +241,8 @@ type Config struct {
 	Preempt           PreemptConfig  `json:"preempt,omitzero"`
 	// StrictOrder tries jobs in the order of the queue, see package sched.
 	StrictOrder bool `json:"strict_order,omitempty"`
+	// HealthCheck is the site's own, on each node.
+	HealthCheck HealthCheck `json:"health_check,omitzero"`
 	// Constrain is what of a job's share its processes are not held to.
 	Constrain Constrain `json:"constrain,omitzero"`
 	// LimitStop has a job that a limit of its association or QOS holds back hold back those behind it in its partitions
@@ -258,6 +260,21 @@ type Config struct {
 	Source string `json:"source,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
+}
+
+// HealthCheck is a program that looks at a node now and then (HealthCheckProgram).
+type HealthCheck struct {
+	Program  string        `json:"program,omitempty"`
+	Interval time.Duration `json:"interval,omitempty"` // 0: only when the client comes up
+	// In which states of use nodes are checked; with none of these, in all.
+	Idle  bool `json:"idle,omitempty"`
+	Mixed bool `json:"mixed,omitempty"`
+	Alloc bool `json:"alloc,omitempty"`
+}
+
+// Of reports whether a node is checked of whose CPUs so many are in use.
+func (h *HealthCheck) Of(used, cpus int) bool {
+	return !h.Idle && !h.Mixed && !h.Alloc || h.Idle && used == 0 || h.Mixed && used > 0 && used < cpus || h.Alloc && used >= cpus
 }
 
 // Constrain says what of a job's share on a node its processes are not held to (cgroup.conf).

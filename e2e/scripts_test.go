@@ -72,3 +72,29 @@ func TestPrologEpilog(t *testing.T) {
 		return strings.Contains(d.must("sinfo", "-h", "-R", "-o", "%E|%N"), "Epilog error|gpu-node-002")
 	})
 }
+
+// TestHealthCheck: the site's program looks at nodes in the states that it is for, and can drain them.
+func TestHealthCheck(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := dir + "/check"
+	text := fmt.Sprintf("#!/bin/sh\necho $SLURMD_NODENAME >>%s/ran\n[ ! -e %s/bad.$SLURMD_NODENAME ] || scontrol update nodename=$SLURMD_NODENAME state=drain reason='disk is full'\n", dir, dir)
+	if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/slurm.conf", []byte("HealthCheckProgram="+program+"\nHealthCheckInterval=1\nHealthCheckNodeState=IDLE\nPartitionName=main Nodes=ALL Default=YES\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/bad.node-002", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d := startDev(t, "--hollow", "2x4c8g", "--hollow-exec", "--conf", dir+"/slurm.conf")
+	d.wait("the bad node to be drained", func() bool { return d.must("sinfo", "-h", "-R", "-o", "%E|%N") == "disk is full|node-002" })
+	ran := func() string {
+		b, _ := os.ReadFile(dir + "/ran")
+		return string(b)
+	}
+	if !strings.Contains(ran(), "node-001") {
+		t.Errorf("ran on %q", ran())
+	}
+}

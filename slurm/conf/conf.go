@@ -155,6 +155,7 @@ var (
 	textKeys = [...]place[string]{
 		{"clustername", func(c *cluster.Config) *string { return &c.ClusterName }},
 		{"rebootprogram", func(c *cluster.Config) *string { return &c.RebootProgram }},
+		{"healthcheckprogram", func(c *cluster.Config) *string { return &c.HealthCheck.Program }},
 		{"prolog", func(c *cluster.Config) *string { return &c.Prolog }},
 		{"epilog", func(c *cluster.Config) *string { return &c.Epilog }},
 		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
@@ -168,6 +169,7 @@ var (
 	secondKeys = [...]place[time.Duration]{
 		{"batchstarttimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
 		{"inactivelimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
+		{"healthcheckinterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
 		{"prologepilogtimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
 		{"killwait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
 		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
@@ -242,6 +244,8 @@ func (r *reader) key(file string, n int, p pair) {
 		mem(&c.MaxMem, cluster.MemPerCPU)
 	case "maxmempernode":
 		mem(&c.MaxMem, cluster.MemPerNode)
+	case "healthchecknodestate":
+		r.healthStates(file, n, p.value)
 	case "prologflags":
 		flags := strings.ToLower(p.value)
 		c.Contain = strings.Contains(flags, "contain") || strings.Contains(flags, "x11")
@@ -263,6 +267,24 @@ func (r *reader) key(file string, n int, p pair) {
 		r.scheduler(file, n, "DependencyParameters", p.value)
 	case "schedulerparameters":
 		r.scheduler(file, n, "SchedulerParameters", p.value)
+	}
+}
+
+// healthStates reads in which states nodes are checked.
+func (r *reader) healthStates(file string, n int, value string) {
+	h := &r.cfg.HealthCheck
+	for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
+		switch word {
+		case "IDLE", "NONDRAINED_IDLE":
+			h.Idle = true
+		case "MIXED":
+			h.Mixed = true
+		case "ALLOC":
+			h.Alloc = true
+		case "ANY", "CYCLE", "START_ONLY":
+		default:
+			r.note(file, n, "HealthCheckNodeState=%s is not known: want ALLOC, ANY, CYCLE, IDLE or MIXED; ignored", word)
+		}
 	}
 }
 

@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// The site's own health check (HealthCheckProgram): a program that looks at a node as root, now and then, and drains it by
+// scontrol if it finds something. Its exit code is only told of in the log.
+const (
+	checkPace  = 5 * time.Second  // how often it is looked whether one is due
+	checkLimit = 60 * time.Second // how long one may run, as in Slurm
+	checkSays  = 1 << 10          // bytes of its output that are told of
+)
+
+// check runs the site's health check on each node when it is due.
+func (c *Client) check(ctx context.Context) {
+	last := map[cluster.NodeName]time.Time{}
+	t := time.NewTicker(checkPace)
+	defer t.Stop()
+	for {
+		for _, n := range c.due(last, time.Now()) {
+			c.checkNode(ctx, n)
+			last[n.name] = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// dueCheck is a node whose check is due.
+type dueCheck struct {
+	name    cluster.NodeName
+	program string
+}
+
+// due lists the nodes to check now. The first time is when the daemon comes up, as in Slurm.
+func (c *Client) due(last map[cluster.NodeName]time.Time, now time.Time) (out []dueCheck) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &c.config.HealthCheck
+	if h.Program == "" {
+		return nil
+	}
+	for _, name := range c.order {
+		n := c.nodes[name]
+		used := 0
+		for _, j := range n.jobs {
+			for _, sh := range j.job.Alloc.Shares {
+				if sh.Node == name {
+					used += sh.CPUs.Len()
+				}
+			}
+		}
+		at, ran := last[name]
+		if n.index != 0 && (!ran || h.Interval > 0 && now.Sub(at) >= h.Interval) && h.Of(used, n.Inventory.CPUs) {
+			out = append(out, dueCheck{name, h.Program})
+		}
+	}
+	return out
+}
+
+// checkNode runs the program once.
+func (c *Client) checkNode(ctx context.Context, n dueCheck) {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, n.program)
+	cmd.Dir = "/"
+	own := ""
+	if exe, err := os.Executable(); err == nil { // the front-ends lie beside it
+		own = filepath.Dir(exe) + ":"
+	}
+	cmd.Env = append(os.Environ(), "PATH="+own+os.Getenv("PATH"), "SLURMD_NODENAME="+string(n.name), "MUSTER_SOCKET="+c.cfg.Daemon)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil && ctx.Err() != context.Canceled {
+		c.slog.Warn("the health check failed", "node", n.name, "program", n.program, "err", err, "said", strings.TrimSpace(string(out[:min(len(out), checkSays)])))
+	}
+}
