@@ -263,10 +263,8 @@ func (r *reader) key(file string, n int, p pair) {
 	case "overtimelimit":
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
-	case "dependencyparameters":
-		r.scheduler(file, n, "DependencyParameters", p.value)
-	case "schedulerparameters":
-		r.scheduler(file, n, "SchedulerParameters", p.value)
+	case "dependencyparameters", "schedulerparameters":
+		r.scheduler(file, n, p.key, p.value)
 	}
 }
 

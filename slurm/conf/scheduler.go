@@ -74,6 +74,7 @@ func seconds(text string) (time.Duration, error) {
 // scheduler reads SchedulerParameters or DependencyParameters. What has no effect is told of in one note.
 func (r *reader) scheduler(file string, n int, key, value string) {
 	var tune, none []string
+	key = strings.NewReplacer("scheduler", "Scheduler", "dependency", "Dependency", "parameters", "Parameters").Replace(key)
 	for word := range strings.SplitSeq(value, ",") {
 		name, text, _ := strings.Cut(strings.TrimSpace(word), "=")
 		name = strings.ToLower(name)
