@@ -55,12 +55,12 @@ func (n *Node) found(now Inventory, said declared) {
 	old := n.Inventory
 	gpus := now.Found()
 	spare := 0 // not for jobs
+	now.Shared = said.shared
 	if !now.Hollow {
 		var notes []string
 		all := len(gpus)
 		gpus, notes = said.compare(&Inventory{GPUs: gpus, ThreadsPerCore: now.ThreadsPerCore})
 		spare = all - len(gpus)
-		now.Shared = said.shared
 		now.Faults = slices.Clone(now.Faults)
 		for _, text := range notes {
 			now.Faults = append(now.Faults, Fault{Part: "gpu", Cause: "gres.conf", Text: text, Action: FaultNote, Passing: true})

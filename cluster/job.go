@@ -110,6 +110,7 @@ type Share struct {
 	Node  NodeName `json:"node"`
 	CPUs  IDSet    `json:"cpus,omitzero"`
 	GPUs  IDSet    `json:"gpus,omitzero"` // device indexes on the node
+	Part  *GPUPart `json:"part,omitempty"`
 	MemMB MemMB    `json:"mem_mb,omitempty"`
 	Tasks int      `json:"tasks,omitempty"` // how many tasks are meant to run here
 }

@@ -138,9 +138,11 @@ func (n *Node) Usable() bool {
 type Load struct {
 	Node  NodeName `json:"node"`
 	CPUs  IDSet    `json:"cpus,omitzero"`
-	GPUs  IDSet    `json:"gpus,omitzero"`
+	GPUs  IDSet    `json:"gpus,omitzero"` // those of which parts are given out, too
 	MemMB MemMB    `json:"mem_mb,omitempty"`
 	Jobs  []JobID  `json:"jobs,omitempty"` // rising
+	// Parts sums what is given out of parts of GPUs, by device and name.
+	Parts []GPUPart `json:"parts,omitempty"`
 	// Closed is one more than the id of the user for whose jobs alone the node is (--exclusive=user); 0: for all.
 	Closed int64 `json:"closed,omitempty"`
 }

@@ -167,7 +167,8 @@ func (t *tables) regain(j *Job) {
 		if j.SuspendedAt.IsZero() {
 			l.CPUs = l.CPUs.Union(sh.CPUs)
 		}
-		l.GPUs, l.MemMB = l.GPUs.Union(sh.GPUs), l.MemMB+sh.MemMB
+		l.addGPUs(&sh)
+		l.MemMB += sh.MemMB
 		l.Jobs = append(l.Jobs, j.ID)
 		l.Closed = max(l.Closed, closes(j.Spec))
 		t.loads.Set(sh.Node, &l)

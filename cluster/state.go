@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -338,7 +339,10 @@ func (t *tables) Check() error {
 			if !l.GPUs.Intersect(sh.GPUs).Empty() {
 				return fmt.Errorf("node %s: gpus %s given twice", sh.Node, l.GPUs.Intersect(sh.GPUs))
 			}
-			l.GPUs = l.GPUs.Union(sh.GPUs)
+			if sh.Part != nil && l.GPUs.Has(sh.Part.GPU) && !partGPUs(l.Parts).Has(sh.Part.GPU) {
+				return fmt.Errorf("node %s: gpu %d given as a whole and in parts", sh.Node, sh.Part.GPU)
+			}
+			l.addGPUs(&sh)
 			l.MemMB += sh.MemMB
 		}
 	}
@@ -347,7 +351,7 @@ func (t *tables) Check() error {
 		if u == nil {
 			u = &Load{}
 		}
-		if !l.CPUs.Equal(u.CPUs) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB {
+		if !l.CPUs.Equal(u.CPUs) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB || !slices.Equal(l.Parts, u.Parts) {
 			return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
 				n.Name, l.CPUs, l.GPUs, l.MemMB, u.CPUs, u.GPUs, u.MemMB)
 		}

@@ -330,6 +330,30 @@ func admitNumbers(spec *JobSpec) error {
 	return nil
 }
 
+// admitParts refuses parts of GPUs other than of one kind, by node, and without whole GPUs.
+func admitParts(s *Snapshot, spec *JobSpec) error {
+	part := Part(spec.PerNode)
+	if elsewhere := Part(slices.Concat(spec.PerJob, spec.PerTask, spec.PerSocket)); elsewhere != nil {
+		return Errorf(Invalid, ErrGRES, "%s is asked for by node: --gres=%s:%d", elsewhere.Name, elsewhere.Name, elsewhere.Count)
+	}
+	if part == nil {
+		return nil
+	}
+	for _, g := range slices.Concat(spec.PerNode, spec.PerJob, spec.PerTask, spec.PerSocket) {
+		if g.Count > 0 && g != *part && (g.Name == "gpu" || slices.Contains(PartNames, g.Name)) {
+			return Errorf(Invalid, ErrGRES, "%s and %s can not be asked for together", part.Name, g.Name)
+		}
+	}
+	most := int64(0)
+	for n := range s.Nodes() {
+		most = max(most, n.Inventory.PartsOf(part.Name))
+	}
+	if part.Count > most {
+		return Errorf(Invalid, ErrGRES, "%s:%d is more than any GPU has, %d (Name=%s in gres.conf)", part.Name, part.Count, most, part.Name)
+	}
+	return nil
+}
+
 // admitResources refuses what no configuration of this version can name: licenses and reservations that
 // are not there, generic resources other than GPUs, and features that no node has.
 func admitResources(s *Snapshot, spec *JobSpec) error {
@@ -347,10 +371,13 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 	}
 	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {
 		for _, g := range list {
-			if g.Name != "gpu" && g.Name != "none" && g.Count > 0 {
+			if g.Name != "gpu" && g.Name != "none" && g.Count > 0 && !slices.Contains(PartNames, g.Name) {
 				return Errorf(Invalid, ErrGRES, "no node has resources called %s", g.Name)
 			}
 		}
+	}
+	if err := admitParts(s, spec); err != nil {
+		return err
 	}
 	for _, text := range []string{spec.Constraint, spec.Prefer} {
 		_, names, err := ParseConstraint(text)

@@ -379,13 +379,14 @@ func (t *tx) give(j *Job) error {
 		}
 		if !l.CPUs.Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
 			sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
-			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) {
+			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) || !n.Inventory.mayGive(&l, sh.Part) {
 			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 		}
 		if !t.mayJoin(&l, j.Spec) {
 			return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
 		}
-		l.CPUs, l.GPUs, l.MemMB = l.CPUs.Union(sh.CPUs), l.GPUs.Union(sh.GPUs), l.MemMB+sh.MemMB
+		l.CPUs, l.MemMB = l.CPUs.Union(sh.CPUs), l.MemMB+sh.MemMB
+		l.addGPUs(&sh)
 		l.Jobs = append(slices.Clone(l.Jobs), j.ID)
 		slices.Sort(l.Jobs)
 		l.Closed = max(l.Closed, closes(j.Spec))
@@ -424,7 +425,8 @@ func (t *tx) take(j *Job, nodes ...NodeName) {
 		if j.SuspendedAt.IsZero() {
 			l.CPUs = l.CPUs.Minus(sh.CPUs)
 		}
-		l.GPUs, l.MemMB = l.GPUs.Minus(sh.GPUs), l.MemMB-sh.MemMB
+		l.dropGPUs(&sh)
+		l.MemMB -= sh.MemMB
 		l.Jobs = slices.DeleteFunc(slices.Clone(l.Jobs), func(id JobID) bool { return id == j.ID })
 		if l.Closed != 0 {
 			l.Closed = 0

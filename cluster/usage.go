@@ -144,6 +144,9 @@ func (j *Job) Amounts(c *Config, p *Partition) []Amount {
 	if gpus > 0 {
 		out = append(out, Amount{"gres/gpu", float64(gpus)})
 	}
+	if part := Part(j.Spec.PerNode); part != nil {
+		out = append(out, Amount{"gres/" + part.Name, float64(part.Count * nodes)})
+	}
 	for _, g := range types {
 		if g.Type != "" {
 			out = append(out, Amount{"gres/gpu:" + g.Type, float64(g.Count)})

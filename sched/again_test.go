@@ -112,6 +112,10 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 		s.MaxNodes, s.CPUsPerTask = s.MinNodes, 16
 	case one(3):
 		s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
+	case one(8):
+		s.PerNode = []cluster.GRES{{Name: "shard", Count: int64(1 + r.IntN(3))}}
+		s.MinNodes = 1 + r.IntN(2)
+		s.MaxNodes = s.MinNodes
 	case one(3):
 		s.Tasks = 1 + r.IntN(40)
 	default:

@@ -22,6 +22,7 @@ func newBed(t testing.TB, nodes int, parts ...cluster.Partition) *bed {
 	b := &bed{t: t, s: cluster.NewState(), now: epoch}
 	cfg := strict()
 	cfg.Partitions = append(cfg.Partitions, parts...)
+	cfg.GRES = []cluster.GRESLine{{Name: "shard", Count: 16}, {Name: "mps", Count: 400}}
 	b.do(&cluster.Configure{Config: &cfg})
 	for i := range nodes {
 		b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
@@ -31,7 +32,7 @@ func newBed(t testing.TB, nodes int, parts ...cluster.Partition) *bed {
 
 func nodeName(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("n%03d", i)) }
 
-// node has 2 sockets of 8 cores, 64 GB, 2 A100 on socket 0 and 2 H100 on socket 1.
+// node has 2 sockets of 8 cores, 64 GB, 2 A100 on socket 0 and 2 H100 on socket 1, each with 4 shards by newBed.
 func node(threads int) cluster.Inventory {
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: threads, CPUs: 16 * threads, MemMB: 64000}
 	for i := range 4 {

@@ -216,7 +216,7 @@ func newGauge(d *demand, p *pool) *gauge {
 // byNumbers reports whether numbers tell how many tasks fit on a node.
 func (g *gauge) byNumbers() bool {
 	d := g.d
-	return !g.kinds.odd && d.perSocket == 0 && !(d.bound && d.gpus) && len(d.gpuSocket) == 0 && !d.alone
+	return !g.kinds.odd && d.perSocket == 0 && !(d.bound && d.gpus) && d.piece == nil && len(d.gpuSocket) == 0 && !d.alone
 }
 
 // suits reports whether the job may use nodes of a model.

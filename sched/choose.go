@@ -61,7 +61,7 @@ func (v *view) count(i int32) int32 {
 	if v.byNumbers() {
 		return v.fit(v.beside.kind[i])
 	}
-	if v.mask == 0 || v.d.gpus {
+	if v.mask == 0 || v.d.gpus || v.d.piece != nil {
 		return int32(v.d.fits(v.space(i)))
 	}
 	own := v.p.spaces[i]

@@ -78,7 +78,7 @@ func (o *outlook) follow(c *cycle) bool {
 // set replaces what is free on a node; it reports whether that is something else.
 func (p *pool) set(i int, sp space) bool {
 	was := &p.spaces[i]
-	if was.cpus.Equal(sp.cpus) && was.gpus.Equal(sp.gpus) && was.mem == sp.mem && was.jobs == sp.jobs && was.closed == sp.closed {
+	if was.cpus.Equal(sp.cpus) && was.gpus.Equal(sp.gpus) && was.mem == sp.mem && slices.Equal(was.parts, sp.parts) && was.jobs == sp.jobs && was.closed == sp.closed {
 		return false
 	}
 	*was = sp

@@ -27,7 +27,8 @@ type demand struct {
 	gpuNode    []cluster.GRES // per node
 	gpuJob     []cluster.GRES
 	gpuTask    []cluster.GRES
-	gpus       bool // of any of these
+	gpus       bool          // of any of these
+	piece      *cluster.GRES // of one GPU of each node
 	exclusive  bool
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
@@ -84,6 +85,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	}
 	d.gpuNode, d.gpuJob, d.gpuTask = gpusOf(spec.PerNode), gpusOf(spec.PerJob), gpusOf(spec.PerTask)
 	d.gpuSocket = gpusOf(spec.PerSocket)
+	d.piece = cluster.Part(spec.PerNode)
 	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
 	d.perSocket, d.perCore, d.cpusPerGPU = spec.TasksPerSocket, spec.TasksPerCore, spec.CPUsPerGPU
 	hint := strings.ToLower(spec.Hint)
@@ -287,6 +289,11 @@ func (d *demand) fits(sp *space) int {
 	if sp.closed != 0 && sp.closed != int64(d.user)+1 || d.alone && !d.own(sp) {
 		return 0
 	}
+	if d.piece != nil {
+		if _, ok := sp.node.Inventory.FindPart(d.piece, sp.parts, sp.gpus); !ok {
+			return 0
+		}
+	}
 	per := d.per(&sp.node.Inventory)
 	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {
 		return 0
@@ -404,6 +411,13 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			want, devices = r.sp.cpu, r.sp.gpus
 		}
 		sh := cluster.Share{Node: r.sp.node.Name, Tasks: r.tasks, GPUs: devices, CPUs: pickCPUs(r.sp, want, devices, d)}
+		if d.piece != nil {
+			p, ok := r.sp.node.Inventory.FindPart(d.piece, r.sp.parts, r.sp.gpus)
+			if !ok {
+				return nil
+			}
+			sh.Part = &p
+		}
 		sh.MemMB = d.memory(r.sp, sh)
 		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < want {
 			return nil

@@ -12,6 +12,7 @@ type space struct {
 	node   *cluster.Node
 	cpus   cluster.IDSet
 	gpus   cluster.IDSet
+	parts  []cluster.GPUPart // given out
 	mem    cluster.MemMB
 	model  int   // number of its make in the pool
 	kind   int32 // number of its state, see kindOf
@@ -67,7 +68,7 @@ type model struct {
 func alike(a, b *cluster.Inventory) bool {
 	return a == b || a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB && a.Sockets == b.Sockets &&
 		a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && slices.Equal(a.Features, b.Features) &&
-		a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
+		a.SpecMemMB == b.SpecMemMB && slices.Equal(a.Shared, b.Shared) && a.SpecCPUs.Equal(b.SpecCPUs) &&
 		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y cluster.GPU) bool {
 			return x.Type == y.Type && x.Missing == y.Missing && x.Cores.Equal(y.Cores)
 		})
@@ -142,7 +143,7 @@ func (m *model) empty(n *cluster.Node, kind int) space {
 func (m *model) loaded(n *cluster.Node, kind int, l *cluster.Load) space {
 	sp := m.empty(n, kind)
 	if sp.jobs = len(l.Jobs); sp.jobs > 0 {
-		sp.cpus, sp.gpus, sp.mem, sp.closed = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB, l.Closed
+		sp.cpus, sp.gpus, sp.mem, sp.closed, sp.parts = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB, l.Closed, l.Parts
 		sp.settle()
 	}
 	return sp
@@ -203,6 +204,9 @@ func (p *pool) take(a *cluster.Alloc) {
 // take gives a share of the node away.
 func (sp *space) take(sh cluster.Share) {
 	sp.cpus, sp.gpus, sp.mem, sp.jobs = sp.cpus.Minus(sh.CPUs), sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
+	if sh.Part != nil {
+		sp.parts, sp.gpus = cluster.AddPart(sp.parts, *sh.Part), sp.gpus.Minus(cluster.NewIDSet(sh.Part.GPU))
+	}
 	sp.settle()
 }
 
@@ -267,6 +271,12 @@ func (sp *space) give(sh cluster.Share, noCPUs bool) {
 	sp.gpus, sp.mem, sp.jobs = sp.gpus.Union(sh.GPUs.Intersect(sp.node.Inventory.Devices())), sp.mem+sh.MemMB, sp.jobs-1
 	if !noCPUs {
 		sp.cpus = sp.cpus.Union(sh.CPUs)
+	}
+	if p := sh.Part; p != nil {
+		sp.parts = cluster.AddPart(sp.parts, cluster.GPUPart{Name: p.Name, GPU: p.GPU, Count: -p.Count})
+		if !slices.ContainsFunc(sp.parts, func(o cluster.GPUPart) bool { return o.GPU == p.GPU }) {
+			sp.gpus = sp.gpus.Union(cluster.NewIDSet(p.GPU).Intersect(sp.node.Inventory.Devices()))
+		}
 	}
 	sp.settle()
 	if sp.jobs == 0 {
@@ -333,7 +343,7 @@ func (l *rest) trim(p *pool, sp *space, cores bool) {
 	for kind, n := range l.gpus {
 		gpus = gpus.Union(first(sp.gpus, func(k int) bool { return p.models[sp.model].typeOf[k] == kind }, n))
 	}
-	sp.gpus, sp.mem = gpus, min(sp.mem, l.mem)
+	sp.gpus, sp.mem, sp.parts = gpus, min(sp.mem, l.mem), nil // whole GPUs alone are spared
 	sp.settle()
 }
 
@@ -361,8 +371,12 @@ func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 		}
 		r.spent = true
 		l.cpus, l.mem = l.cpus-sh.CPUs.Len(), l.mem-sh.MemMB
+		types := p.models[p.spaces[i].model].typeOf
 		for k := range sh.GPUs.All() {
-			l.gpus[p.models[p.spaces[i].model].typeOf[k]]--
+			l.gpus[types[k]]--
+		}
+		if sh.Part != nil {
+			l.gpus[types[sh.Part.GPU]]--
 		}
 	}
 }

@@ -32,6 +32,9 @@ func fence(cfg *cluster.Config, inv *cluster.Inventory, sh cluster.Share) step.F
 		for id := range sh.GPUs.All() {
 			own[inv.GPUs[id].Minor] = true
 		}
+		if sh.Part != nil {
+			own[inv.GPUs[sh.Part.GPU].Minor] = true
+		}
 		for k := range inv.GPUs {
 			if d, ok := device(&inv.GPUs[k]); ok && !own[inv.GPUs[k].Minor] {
 				f.Denied = append(f.Denied, d)

@@ -46,9 +46,6 @@ func (r *reader) gresLine(file string, n int, ps []pair) {
 	if l.Name != "" && !slices.Contains([]string{"gpu", "mps", "shard"}, strings.ToLower(l.Name)) {
 		r.note(file, n, "Name=%s: only gpu, mps and shard are known yet", l.Name)
 	}
-	if strings.EqualFold(l.Name, "mps") || strings.EqualFold(l.Name, "shard") {
-		r.note(file, n, "Name=%s: it is shown with the node; jobs can not ask for it yet", l.Name)
-	}
 	r.cfg.GRES = append(r.cfg.GRES, l)
 	if strings.EqualFold(l.Name, "gpu") {
 		r.place(&l)

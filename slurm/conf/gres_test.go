@@ -43,7 +43,7 @@ AutoDetect=magic
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("lines:\n%s", strings.Join(got, "\n"))
 	}
-	wantNotes := []string{"gres.conf:4: Name=mps: it is shown with the node; jobs can not ask for it yet", "gres.conf:5: Count=x: want a number", "gres.conf:6: AutoDetect=magic: want nvml, rsmi or off", "gres.conf:6: neither Name nor AutoDetect; the line has no effect"}
+	wantNotes := []string{"gres.conf:5: Count=x: want a number", "gres.conf:6: AutoDetect=magic: want nvml, rsmi or off", "gres.conf:6: neither Name nor AutoDetect; the line has no effect"}
 	for i, n := range notes {
 		notes[i] = strings.TrimPrefix(n, dir+"/")
 	}

@@ -366,6 +366,10 @@ func BindLine(b cluster.Binding, n cluster.NodeName, rank, local int) string {
 // gpus sets what shows the devices to a script or task. Without a device fence the numbers are
 // those of the node.
 func (e *list) gpus(l *cluster.Launch) {
+	if p := jobPart(l); p != nil {
+		e.part(l, p)
+		return
+	}
 	here := l.ShareHere().GPUs
 	if !here.Empty() {
 		e.num("SLURM_GPUS_ON_NODE", here.Len())
@@ -376,14 +380,45 @@ func (e *list) gpus(l *cluster.Launch) {
 	if l.TaskGPUs.Empty() {
 		return
 	}
-	seen := visible(l.TaskGPUs, l.Inventory)
+	e.show(l, l.TaskGPUs, jobGPUs(l))
+}
+
+// show makes programs see some of the job's devices.
+func (e *list) show(l *cluster.Launch, some, all cluster.IDSet) {
+	seen := visible(some, l.Inventory)
 	if l.Fenced && (l.Inventory == nil || !l.Inventory.Renumbered()) { // a UUID is the same inside the fence
-		seen = within(l.TaskGPUs, jobGPUs(l))
+		seen = within(some, all)
 	}
 	for _, v := range gpuVariables {
-		if shownBy(l.TaskGPUs, l.Inventory, v.flag) {
+		if shownBy(some, l.Inventory, v.flag) {
 			e.set(v.name, seen)
 		}
+	}
+}
+
+// jobPart is the part of a GPU that the job has on this node; nil if none.
+func jobPart(l *cluster.Launch) *cluster.GPUPart {
+	for _, sh := range l.Job.Alloc.Shares {
+		if sh.Node == l.Node {
+			return sh.Part
+		}
+	}
+	return nil
+}
+
+// part shows the GPU of which the job has a part, and how much of it that is.
+func (e *list) part(l *cluster.Launch, p *cluster.GPUPart) {
+	gpu := cluster.NewIDSet(p.GPU)
+	e.show(l, gpu, gpu)
+	if l.Job.Spec.Kind != cluster.SrunJob {
+		e.set("SLURM_JOB_GPUS", commas(gpu))
+	}
+	if p.Name == "shard" {
+		e.num("SLURM_SHARDS_ON_NODE", int(p.Count))
+		return
+	}
+	if each := l.Inventory.PartsOf(p.Name); each > 0 {
+		e.num("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", int(100*p.Count/each))
 	}
 }
 

@@ -1,0 +1,39 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestShards: jobs share a GPU by parts, see it and nothing else, and books say what they had.
+func TestShards(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"slurm.conf": "GresTypes=gpu,shard\nPartitionName=main Nodes=ALL Default=YES\n", "gres.conf": "Name=shard Count=8\n"} {
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := startDev(t, "--hollow", "1x8c16g2gpu:l40s", "--hollow-exec", "--conf", dir+"/slurm.conf")
+	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	const see = "echo $CUDA_VISIBLE_DEVICES $SLURM_SHARDS_ON_NODE; "
+	wait := "until [ -e go ]; do sleep .05; done"
+	one := d.must("sbatch", "--parsable", "--gres=shard:2", "-o", "one", "--wrap", see+"srun sh -c '"+see+"'; "+wait)
+	two := d.must("sbatch", "--parsable", "--gres=shard:2", "-o", "two", "--wrap", see+wait)
+	d.must("sbatch", "--gres=gpu:1", "-o", "three", "--wrap", see+wait)
+	four := d.must("sbatch", "--parsable", "--gres=gpu:1", "-o", "/dev/null", "--wrap", "true")
+	d.wait("three jobs to say what they see", func() bool {
+		return strings.Count(d.soFar("one"), "\n") == 2 && d.soFar("two") != "" && d.soFar("three") != ""
+	})
+	expect(t, "what they see", d.read("one")+d.read("two")+d.read("three"), "0 2\n0 2\n0 2\n1\n")
+	d.wait("the fourth to wait", func() bool { return d.must("squeue", "-h", "-j", four, "-o", "%t %r") == "PD Resources" })
+	if _, errs, code := d.run("sbatch", "--gres=shard:5", "--wrap", "true"); code == 0 || !strings.Contains(errs, "Invalid generic resource") {
+		t.Errorf("more than a GPU has: %d %s", code, errs)
+	}
+	if err := os.WriteFile(d.dir+"/go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("all to end", func() bool { return d.must("squeue", "-h") == "" })
+	expect(t, "how they ended", d.must("sacct", "-nXP", "-o", "State", "-j", one+","+two+","+four), "COMPLETED\nCOMPLETED\nCOMPLETED")
+}

@@ -1,0 +1,67 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+
+	"dev.muster/cluster"
+)
+
+// TestParts gives out parts of GPUs: a job's are of one GPU, the fullest that has enough; a GPU of which parts are given
+// out is no whole one, until the last part is back; and no GPU has parts of two kinds.
+func TestParts(t *testing.T) {
+	b := newBed(t, 1)
+	ask := func(name string, n int64) cluster.JobID {
+		return b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: name, Count: n}} })
+	}
+	where := func(id cluster.JobID) string {
+		b.cycle()
+		j, _ := b.s.Job(id)
+		switch {
+		case j.Alloc == nil:
+			return "waits"
+		case j.Alloc.Shares[0].Part != nil:
+			return fmt.Sprintf("%s of %d", j.Alloc.Shares[0].Part.Name, j.Alloc.Shares[0].Part.GPU)
+		}
+		return "whole " + j.Alloc.Shares[0].GPUs.String()
+	}
+	expect := func(id cluster.JobID, want string) cluster.JobID {
+		t.Helper()
+		if got := where(id); got != want {
+			t.Errorf("job %d: %s, want %s", id, got, want)
+		}
+		return id
+	}
+	first := expect(ask("shard", 2), "shard of 0")
+	second := expect(ask("shard", 1), "shard of 0")
+	expect(ask("shard", 3), "shard of 1")
+	third := expect(ask("shard", 1), "shard of 0") // the first of the two that have one left
+	expect(ask("mps", 50), "mps of 2")
+	expect(ask("gpu", 1), "whole 3")
+	waits := expect(ask("gpu", 1), "waits")
+	b.end(first)
+	expect(waits, "waits") // two shards of GPU 0 are still out
+	b.end(second)
+	expect(waits, "waits") // and another
+	b.end(third)
+	if got := where(waits); got != "whole 0" {
+		t.Errorf("the job that waited for a whole GPU: %s", got)
+	}
+	if err := b.s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPartsRefused: what no GPU has, and what makes no sense.
+func TestPartsRefused(t *testing.T) {
+	b := newBed(t, 1)
+	gres := func(name string, n int64) []cluster.GRES { return []cluster.GRES{{Name: name, Count: n}} }
+	for name, l := range map[string]cluster.Layout{"more than a GPU has": {PerNode: gres("shard", 5)}, "for the job": {PerJob: gres("shard", 1)},
+		"with a whole GPU": {PerNode: append(gres("shard", 1), gres("gpu", 1)...)}, "two kinds": {PerNode: append(gres("shard", 1), gres("mps", 1)...)}} {
+		out := b.s.Apply(cluster.Entry{Index: b.n + 1, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{UID: 1, User: "u", Layout: l}}})
+		b.n++
+		if out.Err == nil || out.Err.Kind != cluster.ErrGRES {
+			t.Errorf("%s: %v", name, out.Err)
+		}
+	}
+}
