@@ -31,6 +31,21 @@ func (inv *Inventory) Devices() IDSet {
 	return set
 }
 
+// LinksTo is how many NVLinks lead straight from a GPU to others.
+func (inv *Inventory) LinksTo(gpu int, others []int) (n int) {
+	links := inv.GPUs[gpu].Links
+	for _, o := range others {
+		at := o
+		if number := inv.GPUs[o].Number; number > 0 {
+			at = number - 1
+		}
+		if at < len(links) {
+			n += max(links[at], 0)
+		}
+	}
+	return n
+}
+
 // Found lists the GPUs that are there.
 func (inv *Inventory) Found() []GPU {
 	return slices.DeleteFunc(slices.Clone(inv.GPUs), func(g GPU) bool { return g.Missing })

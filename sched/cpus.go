@@ -209,21 +209,49 @@ func pickGPUs(sp *space, want []cluster.GRES, cpus int, d *demand) (cluster.IDSe
 	return pickOf(sp, all.gpus, want)
 }
 
-// pickOf takes the first of some GPUs that satisfy the requests.
+// pickOf takes of some GPUs the first that satisfy the requests, or, where some are linked straight to each other, those
+// with the most links.
 func pickOf(sp *space, gpus []int, want []cluster.GRES) (cluster.IDSet, bool) {
+	inv := &sp.node.Inventory
+	links := slices.ContainsFunc(gpus, func(k int) bool { return len(inv.GPUs[k].Links) > 0 })
 	var got []int
 	for _, g := range want {
-		left := int(g.Count)
-		for _, k := range gpus {
-			if left > 0 && !slices.Contains(got, k) && (g.Type == "" || sp.node.Inventory.GPUs[k].Type == g.Type) {
-				got, left = append(got, k), left-1
-			}
-		}
-		if left > 0 {
+		n := int(g.Count)
+		fit := slices.DeleteFunc(slices.Clone(gpus), func(k int) bool {
+			return slices.Contains(got, k) || g.Type != "" && inv.GPUs[k].Type != g.Type
+		})
+		switch {
+		case len(fit) < n:
 			return cluster.IDSet{}, false
+		case links && n < len(fit) && n+len(got) > 1:
+			got = mostLinked(inv, got, fit, n)
+		default:
+			got = append(got, fit[:n]...)
 		}
 	}
 	return cluster.NewIDSet(got...), true
+}
+
+// mostLinked adds so many GPUs to those that there are: from each one to begin with always the next that has most links
+// to the others, and of these sets the one with most links in all. The earlier wins a tie.
+func mostLinked(inv *cluster.Inventory, have, from []int, n int) (best []int) {
+	most := -1
+	for _, seed := range from {
+		set, total := append(slices.Clone(have), seed), inv.LinksTo(seed, have)
+		for len(set) < len(have)+n {
+			next, with := -1, -1
+			for _, k := range from {
+				if l := inv.LinksTo(k, set); l > with && !slices.Contains(set, k) {
+					next, with = k, l
+				}
+			}
+			set, total = append(set, next), total+with
+		}
+		if total > most {
+			best, most = set, total
+		}
+	}
+	return best
 }
 
 // beside is how many free GPUs of a type are near the sockets that so many CPUs are taken of.

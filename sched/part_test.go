@@ -65,3 +65,37 @@ func TestPartsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestLinks: of GPUs that would do those are taken that are linked to each other.
+func TestLinks(t *testing.T) {
+	b := newBed(t, 0)
+	inv := node(1)
+	links := [][]int{{-1, 0, 4, 0}, {0, -1, 0, 4}, {4, 0, -1, 0}, {0, 4, 0, -1}} // 0 with 2, 1 with 3
+	for i := range inv.GPUs {
+		inv.GPUs[i].Type, inv.GPUs[i].Links, inv.GPUs[i].Number, inv.GPUs[i].Cores = "v100", links[i], i+1, cluster.RangeIDSet(0, 15)
+	}
+	b.do(&cluster.NodeUp{Name: "n", Inventory: inv})
+	take := func(n int64) string {
+		id := b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: n}} })
+		b.cycle()
+		j, _ := b.s.Job(id)
+		if j.Alloc == nil {
+			return "waits"
+		}
+		return j.Alloc.Shares[0].GPUs.String()
+	}
+	for _, want := range []string{"0,2", "1,3"} {
+		if got := take(2); got != want {
+			t.Errorf("two GPUs: %s, want %s", got, want)
+		}
+	}
+	for j := range b.s.Snapshot().Live() {
+		b.end(j.ID)
+	}
+	if got := take(1); got != "0" {
+		t.Errorf("one: %s", got)
+	}
+	if got := take(2); got != "1,3" {
+		t.Errorf("two beside it: %s", got)
+	}
+}

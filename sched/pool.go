@@ -70,7 +70,7 @@ func alike(a, b *cluster.Inventory) bool {
 		a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && slices.Equal(a.Features, b.Features) &&
 		a.SpecMemMB == b.SpecMemMB && slices.Equal(a.Shared, b.Shared) && a.SpecCPUs.Equal(b.SpecCPUs) &&
 		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y cluster.GPU) bool {
-			return x.Type == y.Type && x.Missing == y.Missing && x.Cores.Equal(y.Cores)
+			return x.Type == y.Type && x.Missing == y.Missing && x.Cores.Equal(y.Cores) && slices.Equal(x.Links, y.Links)
 		})
 }
 
