@@ -143,17 +143,18 @@ func TestBubbleRunsJobs(t *testing.T) {
 		b := newBubble(t, "4x8c16g", 10*time.Second)
 		defer b.api.Close()
 		one := b.submit(cluster.JobSpec{})
-		gang := b.submit(cluster.JobSpec{Layout: cluster.Layout{MinNodes: 4}, Sharing: cluster.ShareExclusive})
 		time.Sleep(time.Second)
-		if j := b.job(one); j.Phase != cluster.Running {
+		if j := b.job(one); j.Phase != cluster.Running { // else the gang, which is larger, might go first
 			t.Errorf("after a second the first job is in phase %d", j.Phase)
 		}
+		gang := b.submit(cluster.JobSpec{Layout: cluster.Layout{MinNodes: 4}, Sharing: cluster.ShareExclusive})
+		time.Sleep(time.Second)
 		if j := b.job(gang); j.Phase != cluster.Pending || j.Wait != cluster.WaitResources || j.PlannedStart.IsZero() == false && j.PlannedStart.Before(time.Now()) {
 			t.Errorf("the gang: phase %d, reason %q, planned %v", j.Phase, j.Wait, j.PlannedStart)
 		}
 		time.Sleep(10 * time.Second)
 		if j := b.job(one); j.Phase != cluster.Ended || j.Outcome != cluster.Completed {
-			t.Errorf("after eleven seconds the first job is in phase %d, outcome %d", j.Phase, j.Outcome)
+			t.Errorf("after twelve seconds the first job is in phase %d, outcome %d", j.Phase, j.Outcome)
 		}
 		if j := b.job(gang); j.Phase != cluster.Running || len(j.Alloc.Shares) != 4 {
 			t.Errorf("the gang: phase %d on %d nodes", j.Phase, len(j.AllocNodes()))

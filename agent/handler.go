@@ -210,7 +210,7 @@ func (c *call) reply(status int, text []byte) {
 
 func (h *handler) fail(w http.ResponseWriter, err error) {
 	e := api.AsError(err)
-	if e.Code == cluster.Internal {
+	if e.Code == cluster.Internal && !errors.Is(err, context.Canceled) { // else the caller has gone
 		h.log.Error("call failed", "err", err)
 	}
 	text, _ := wire.Marshal(e)
