@@ -434,7 +434,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	c.mu.Lock()
 	cfg, n := c.config, c.nodes[h.node]
-	inv := n.Inventory
+	inv, found := n.Inventory, n.detected
 	c.mu.Unlock()
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Sisters: h.sisters,
 		Fenced: fenced(&cfg, &inv),
@@ -458,7 +458,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID: id, Fence: fence(&cfg, &inv, l.ShareHere()), OOMText: c.oomText(id),
+		ID: id, Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: j.Spec.Rlimits, Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,8 @@ const (
 
 // fence is what a job may use of a node: its share, and no GPUs but its own. CPUs and devices of a hollow node are
 // not this machine's.
-func fence(cfg *cluster.Config, inv *cluster.Inventory, sh cluster.Share) step.Fence {
+// Devices that were found and that no line of gres.conf gives to jobs are nobody's.
+func fence(cfg *cluster.Config, inv *cluster.Inventory, found []cluster.GPU, sh cluster.Share) step.Fence {
 	f := step.Fence{PIDs: pidsOfJob + pidsOfCPU*sh.CPUs.Len()}
 	if cfg.MemAlloc && !cfg.Constrain.NoMemory {
 		f.MemMB = sh.MemMB
@@ -35,8 +37,10 @@ func fence(cfg *cluster.Config, inv *cluster.Inventory, sh cluster.Share) step.F
 		if sh.Part != nil {
 			own[inv.GPUs[sh.Part.GPU].Minor] = true
 		}
-		for k := range inv.GPUs {
-			if d, ok := device(&inv.GPUs[k]); ok && !own[inv.GPUs[k].Minor] {
+		denied := map[step.Device]bool{}
+		for _, g := range slices.Concat(inv.GPUs, found) {
+			if d, ok := device(&g); ok && !own[g.Minor] && !denied[d] {
+				denied[d] = true
 				f.Denied = append(f.Denied, d)
 			}
 		}
@@ -44,9 +48,12 @@ func fence(cfg *cluster.Config, inv *cluster.Inventory, sh cluster.Share) step.F
 	return f
 }
 
+// devices is where device files are.
+var devices = "/dev"
+
 // device is the file through which programs use a GPU.
 func device(g *cluster.GPU) (step.Device, bool) {
-	return step.DeviceAt("/dev/nvidia" + strconv.Itoa(g.Minor))
+	return step.DeviceAt(devices + "/nvidia" + strconv.Itoa(g.Minor))
 }
 
 // fenced reports whether the jobs of a node see no GPUs but their own, so that their programs number these from 0.

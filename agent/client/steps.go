@@ -396,14 +396,14 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	s, id := &ls.spec, ls.ids[i]
 	c.mu.Lock()
 	cfg, n := c.config, c.nodes[id.Node]
-	inv := n.Inventory
+	inv, found := n.Inventory, n.detected
 	c.mu.Unlock()
 	out := step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups, Dir: s.WorkDir,
 		Umask: s.Umask, Rlimits: s.Rlimits, Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
 		OOMText: c.oomText(id)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
-			out.Fence = fence(&cfg, &inv, sh)
+			out.Fence = fence(&cfg, &inv, found, sh)
 		}
 	}
 	if s.PTY != nil && i > 0 {
