@@ -1,6 +1,8 @@
 package client
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,26 +32,79 @@ func fence(cfg *cluster.Config, inv *cluster.Inventory, found []cluster.GPU, sh 
 		f.CPUs = sh.CPUs
 	}
 	if !cfg.Constrain.NoDevices {
-		own := map[int]bool{} // minors: several MIG devices may be of one GPU
-		for id := range sh.GPUs.All() {
-			own[inv.GPUs[id].Minor] = true
-		}
-		if sh.Part != nil {
-			own[inv.GPUs[sh.Part.GPU].Minor] = true
-		}
-		denied := map[step.Device]bool{}
-		for _, g := range slices.Concat(inv.GPUs, found) {
-			if d, ok := device(&g); ok && !own[g.Minor] && !denied[d] {
-				denied[d] = true
-				f.Denied = append(f.Denied, d)
-			}
-		}
+		f.Denied = denied(slices.Concat(inv.GPUs, found), ownGPUs(inv, sh))
 	}
 	return f
 }
 
-// devices is where device files are.
-var devices = "/dev"
+// ownGPUs are the devices of a share, that too of which it has a part.
+func ownGPUs(inv *cluster.Inventory, sh cluster.Share) (own []*cluster.GPU) {
+	ids := sh.GPUs
+	if sh.Part != nil {
+		ids = ids.Union(cluster.NewIDSet(sh.Part.GPU))
+	}
+	for id := range ids.All() {
+		own = append(own, &inv.GPUs[id])
+	}
+	return own
+}
+
+// denied lists the files of all GPUs but a job's own. A slice of a GPU is reached through the file of the whole, which
+// several jobs have, and through two of its own, for its GPU instance and its compute instance.
+func denied(all []cluster.GPU, own []*cluster.GPU) (out []step.Device) {
+	mine := map[step.Device]bool{}
+	for _, g := range own {
+		for _, d := range filesOf(g) {
+			mine[d] = true
+		}
+	}
+	for k := range all {
+		for _, d := range filesOf(&all[k]) {
+			if !mine[d] {
+				mine[d] = true // once is enough
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// filesOf are the device files through which programs use a GPU, or a slice of one.
+func filesOf(g *cluster.GPU) (out []step.Device) {
+	if d, ok := device(g); ok {
+		out = append(out, d)
+	}
+	if g.MIG == nil {
+		return out
+	}
+	instance := fmt.Sprintf("%s/gpu%d/mig/gi%d", capabilities, g.Minor, g.MIG.Instance)
+	for _, at := range []string{instance, fmt.Sprintf("%s/ci%d", instance, g.MIG.Compute)} {
+		if minor, ok := capability(at + "/access"); ok {
+			if d, ok := step.DeviceAt(devices + "/nvidia-caps/nvidia-cap" + minor); ok {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// capability reads which device file grants what a file of the driver stands for ("DeviceFileMinor: 12").
+func capability(file string) (minor string, ok bool) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", false
+	}
+	for line := range strings.Lines(string(text)) {
+		if minor, ok = strings.CutPrefix(line, "DeviceFileMinor:"); ok {
+			return strings.TrimSpace(minor), true
+		}
+	}
+	return "", false
+}
+
+// Where device files are, and where the driver tells which of them grant what of a GPU that is cut into slices (NVIDIA's
+// MIG user guide, "Device Nodes and Capabilities").
+var devices, capabilities = "/dev", "/proc/driver/nvidia/capabilities"
 
 // device is the file through which programs use a GPU.
 func device(g *cluster.GPU) (step.Device, bool) {

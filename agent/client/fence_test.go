@@ -3,6 +3,7 @@ package client
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -16,8 +17,8 @@ func TestFence(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("device files need root")
 	}
-	devices = t.TempDir()
-	defer func() { devices = "/dev" }()
+	defer func(d, c string) { devices, capabilities = d, c }(devices, capabilities)
+	devices, capabilities = t.TempDir(), t.TempDir()
 	var found []cluster.GPU
 	for i := range 4 {
 		if err := unix.Mknod(filepath.Join(devices, "nvidia"+strconv.Itoa(i)), unix.S_IFCHR|0o600, int(unix.Mkdev(195, uint32(i)))); err != nil {
@@ -49,5 +50,42 @@ func TestFence(t *testing.T) {
 	cfg.Constrain, inv.Hollow = cluster.Constrain{}, true
 	if f := fence(&cfg, &inv, found, sh); f.MemMB != 100 || !f.CPUs.Empty() || f.Denied != nil || fenced(&cfg, &inv) {
 		t.Errorf("of a hollow node: %+v", f)
+	}
+}
+
+// TestSliceFence: of two slices of one GPU each job has the GPU's file, and those of its own slice.
+func TestSliceFence(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("device files need root")
+	}
+	defer func(d, c string) { devices, capabilities = d, c }(devices, capabilities)
+	devices, capabilities = t.TempDir(), t.TempDir()
+	node := func(path string, major, minor uint32) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(devices, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mknod(filepath.Join(devices, path), unix.S_IFCHR|0o600, int(unix.Mkdev(major, minor))); err != nil {
+			t.Skip(err)
+		}
+	}
+	node("nvidia0", 195, 0)
+	var gpus []cluster.GPU
+	for i, minor := range []int{12, 21} {
+		at := filepath.Join(capabilities, "gpu0/mig/gi"+strconv.Itoa(i+1))
+		if err := os.MkdirAll(at+"/ci0", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for k, file := range []string{"/access", "/ci0/access"} {
+			node("nvidia-caps/nvidia-cap"+strconv.Itoa(minor+k), 236, uint32(minor+k))
+			if err := os.WriteFile(at+file, []byte("DeviceFileMinor: "+strconv.Itoa(minor+k)+"\nDeviceFileMode: 292\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gpus = append(gpus, cluster.GPU{Index: i, MIG: &cluster.MIG{Instance: i + 1}})
+	}
+	inv, cfg := cluster.Inventory{CPUs: 8, GPUs: gpus}, cluster.DefaultConfig()
+	f := fence(&cfg, &inv, gpus, cluster.Share{CPUs: cluster.NewIDSet(0), GPUs: cluster.NewIDSet(1)})
+	if want := []step.Device{{Major: 236, Minor: 12}, {Major: 236, Minor: 13}}; !slices.Equal(f.Denied, want) {
+		t.Errorf("denied %v, want %v", f.Denied, want)
 	}
 }
