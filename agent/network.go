@@ -273,6 +273,18 @@ func (n *network) way() *door {
 	return n.door
 }
 
+// Membership is whom a data folder makes this machine: its name and role, empty if it is no member.
+func Membership(dir string) (string, cluster.Role, error) {
+	c, err := trust.Load(filepath.Join(dir, trustDir))
+	if errors.Is(err, trust.ErrNone) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return c.Name, c.Role, nil
+}
+
 // Join makes this machine a member by a token, and starts nothing. It reports whether it was none before; a member is left as
 // it is.
 func Join(ctx context.Context, cfg Config) (fresh bool, err error) {
