@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched policy long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples appliance drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched policy long clean needs
 
 build: bin/muster
 
@@ -96,6 +96,13 @@ EXAMPLES ?= $(abspath ../shared/examples)
 examples: needs build
 	$(GO) test -count=1 -run TestExamples -v -timeout 20m ./e2e -examples=$(EXAMPLES)
 
+# The README's installation on machines booted by systemd-nspawn, and what people do then (a minute; the image is made once).
+APPLIANCE_IMAGE ?= /var/cache/muster-appliance
+appliance:
+	@miss=""; for p in systemd-nspawn:systemd-container debootstrap:debootstrap ip:iproute2; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	if [ -n "$$miss" ]; then echo "installing$$miss"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
+	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestBundle' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE)
+
 drill: build
 	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000
 
@@ -105,7 +112,7 @@ chaos: needs build
 	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -clocks -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
 
 # All that takes minutes and must hold before a release.
-long: sim drill chaos bench-group bench-nodes bench-gang
+long: sim appliance drill chaos bench-group bench-nodes bench-gang
 
 clean:
 	rm -rf bin gpu/bin

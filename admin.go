@@ -78,7 +78,7 @@ func tokenCommands() []*cli.Command {
 				return err
 			}
 			if c.Bool("install") {
-				return printInstall(c.Context, os.Stdout, r)
+				return printInstall(c.Context, os.Stdout, r, roleWord(r.Token.Role))
 			}
 			fmt.Println(r.Text)
 			return nil

@@ -192,7 +192,7 @@ func install(c *cli.Context, role string) error {
 	}
 	fmt.Printf("muster: %s is in the cluster as a %s\n", name, role)
 	if founds && !member {
-		return printTokens(c.Context)
+		return printTokens(c.Context, c.Bool("and-client"))
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func inCluster(ctx context.Context, role, name string) error {
 }
 
 // printTokens tells who has founded a cluster how other machines join.
-func printTokens(ctx context.Context) error {
+func printTokens(ctx context.Context, andClient bool) error {
 	fmt.Println("muster: this is a new cluster. For a day, other machines join it by these commands, as root:")
 	for _, k := range []api.TokenRequest{{Role: cluster.RoleNode, Uses: 10_000}, {Role: cluster.RoleServer, Uses: 10}, {Role: cluster.RoleLogin, Uses: 100}} {
 		c := local()
@@ -273,7 +273,11 @@ func printTokens(ctx context.Context) error {
 			return err
 		}
 		fmt.Printf("\n# a %s:\n", roleWord(k.Role))
-		if err := printInstall(ctx, os.Stdout, r); err != nil {
+		words := roleWord(k.Role)
+		if andClient && k.Role == cluster.RoleServer {
+			words += " --and-client" // as the first one
+		}
+		if err := printInstall(ctx, os.Stdout, r, words); err != nil {
 			return err
 		}
 	}
@@ -290,7 +294,7 @@ func roleWord(r cluster.Role) string {
 
 // printInstall prints the command that installs muster and joins by a token. It holds the SHA-256 of the script that the server
 // gives out, and that the one of the program: whoever copies the command need not trust the network.
-func printInstall(ctx context.Context, w io.Writer, r api.TokenResponse) error {
+func printInstall(ctx context.Context, w io.Writer, r api.TokenResponse, words string) error {
 	var last error = errors.New("no server is known")
 	for _, s := range r.Servers {
 		text, err := fetchScript(ctx, s.Addr)
@@ -300,7 +304,7 @@ func printInstall(ctx context.Context, w io.Writer, r api.TokenResponse) error {
 		}
 		sum := sha256.Sum256([]byte(strings.TrimRight(text, "\n") + "\n"))
 		_, err = fmt.Fprintf(w, `s=$(curl -fsSL http://%s%s) && [ "$(printf '%%s\n' "$s" | sha256sum)" = "%s  -" ] && printf '%%s\n' "$s" | sh -s -- %s --token %s`+"\n",
-			s.Addr, packaging.ScriptPath, hex.EncodeToString(sum[:]), roleWord(r.Token.Role), r.Text)
+			s.Addr, packaging.ScriptPath, hex.EncodeToString(sum[:]), words, r.Text)
 		return err
 	}
 	return fmt.Errorf("no server gives out the install script: %w", last)

@@ -147,7 +147,9 @@ func TestInstallSlurm(t *testing.T) {
 	for what, put := range map[string]func(*host){
 		"its commands in the way": func(h *host) { h.put("/usr/local/bin/srun", "slurm") },
 		"its commands elsewhere":  func(h *host) { h.put("/usr/bin/srun", "slurm") },
-		"its units":               func(h *host) { h.put("/usr/lib/systemd/system/slurmd.service", "[Unit]\nDescription=Slurm node daemon") },
+		"its units": func(h *host) {
+			h.put("/usr/lib/systemd/system/slurmd.service", "[Unit]\nDescription=Slurm node daemon")
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := newHost(t, Client)
