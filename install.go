@@ -101,7 +101,7 @@ func newInstaller(c *cli.Context, role string) (*packaging.Installer, error) {
 		return nil, err
 	}
 	_, err = os.Stat("/run/systemd/system") // as sd_booted(3)
-	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self, FrontEnds: slurm.FrontEnds(), DryRun: c.Bool("dry-run"), Out: os.Stdout,
+	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self, FrontEnds: slurm.FrontEnds(), Files: manuals(), DryRun: c.Bool("dry-run"), Out: os.Stdout,
 		Systemd: err == nil, Command: command, StopSteps: func(force bool) error { return stopSteps(self, force) }}, nil
 }
 

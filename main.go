@@ -42,6 +42,13 @@ func main() {
 	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
 		os.Exit(step.TaskMain(os.Args[:3], os.Args[3:]))
 	}
+	if len(os.Args) == 4 && os.Args[1] == "internal" && os.Args[2] == "files" {
+		if err := internalFiles(os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "muster:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := app().Run(os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)

@@ -20,7 +20,7 @@ import (
 var mayImport = map[string][]string{
 	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env"},
 	"early":             {"api", "slurm"},
-	"packaging":         {},
+	"packaging":         {"slurm", "slurm/opt"},
 	"wire":              {},
 	"cluster":           {"wire"},
 	"cluster/hostlist":  {},
