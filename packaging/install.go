@@ -197,19 +197,38 @@ func (i *Installer) files(packaged bool) (list []action, err error) {
 	}
 	list = append(list, d.folder(configDir, 0o755), d.folder(StateDir, 0o755))
 	env := path.Join(configDir, strings.TrimPrefix(strings.TrimSuffix(i.unit(), ".service"), "muster-")+".env")
-	if i.Options != "" || !d.exists(env) {
-		options := i.Options
-		if i.Role == Login {
-			options = strings.TrimSpace("--login " + options)
-		}
-		text, err := Environment(options)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, d.file(env, 0o644, []byte(text)))
+	if more, err := i.environment(env); err != nil {
+		return nil, err
+	} else if more != nil {
+		list = append(list, *more)
 	}
 	more, err := i.siblings()
 	return append(list, more...), err
+}
+
+// environment is the action that writes the daemon's options into their file, nil if that is to stay as somebody has edited it.
+func (i *Installer) environment(p string) (*action, error) {
+	d, options := disk{i.Root}, i.Options
+	untouched, err := Environment("")
+	if err != nil {
+		return nil, err
+	}
+	have, err := os.ReadFile(d.path(p))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if options == "" && len(have) > 0 && string(have) != untouched {
+		return nil, nil
+	}
+	if i.Role == Login {
+		options = strings.TrimSpace("--login " + options)
+	}
+	text, err := Environment(options)
+	if err != nil {
+		return nil, err
+	}
+	a := d.file(p, 0o644, []byte(text))
+	return &a, nil
 }
 
 // siblings are the programs for other architectures that lie beside the one to install, as in a bundle: a server gives

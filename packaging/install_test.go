@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"dev.muster/slurm"
 )
 
 // host is a machine in a folder, and what was told of it.
@@ -191,6 +193,11 @@ func TestInstallOptions(t *testing.T) {
 	if out := h.install(); !strings.Contains(h.read("/etc/muster/client.env"), "\nMUSTER_OPTIONS=--login --node l1\n") || out != "muster: nothing to change\n" {
 		t.Errorf("%s%s", out, h.read("/etc/muster/client.env"))
 	}
+	h.put("/etc/muster/client.env", envFile[:strings.Index(envFile, "@")]+"\n") // as a package brings it
+	h.install()
+	if !strings.Contains(h.read("/etc/muster/client.env"), "\nMUSTER_OPTIONS=--login\n") {
+		t.Error("a package's file was left without --login")
+	}
 	h.Options = "--node l1\nExecStart=x"
 	if err := h.Install(context.Background()); err == nil {
 		t.Error("two lines were taken")
@@ -282,5 +289,27 @@ func TestStart(t *testing.T) {
 	try("systemctl restart muster-client.service")
 	if waited != 3 {
 		t.Errorf("it waited %d times for the daemon", waited)
+	}
+}
+
+// TestPackageLists: what lists the front-ends and the units by hand has them all.
+func TestPackageLists(t *testing.T) {
+	text, err := os.ReadFile("nfpm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range slurm.FrontEnds() {
+		if !strings.Contains(string(text), "/usr/bin/"+n+",") {
+			t.Errorf("the packages have no %s", n)
+		}
+	}
+	units, err := Units("/usr/bin/muster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range units {
+		if !strings.Contains(string(text), "/"+u.Name) {
+			t.Errorf("the packages have no %s", u.Name)
+		}
 	}
 }
