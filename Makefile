@@ -55,7 +55,7 @@ packages: bin/muster $(foreach a,$(ARCHES),dist/muster-linux-$(a))
 	ARCH=$$a PKGVERSION=$(PKGVERSION) $(GO) tool -modfile=tools/go.mod nfpm package -f packaging/nfpm.yaml -p $$p -t dist; done; done
 
 bundle: packages
-	@rm -rf dist/muster-bundle; mkdir dist/muster-bundle; cp dist/muster-linux-* dist/*.deb dist/*.rpm README.md dist/muster-bundle/; \
+	@rm -rf dist/muster-bundle dist/muster-bundle-*.tar.gz; mkdir dist/muster-bundle; cp dist/muster-linux-* dist/*.deb dist/*.rpm README.md dist/muster-bundle/; \
 	install -m 755 packaging/scripts/bundle.sh dist/muster-bundle/install.sh; (cd dist/muster-bundle && sha256sum muster-linux-* *.deb *.rpm >SHA256SUMS); \
 	tar --sort=name --owner=0 --group=0 --numeric-owner -C dist -czf dist/muster-bundle-$(PKGVERSION).tar.gz muster-bundle; rm -rf dist/muster-bundle; ls -lh dist/muster-bundle-$(PKGVERSION).tar.gz
 

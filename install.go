@@ -100,6 +100,9 @@ func newInstaller(c *cli.Context, role string) (*packaging.Installer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if own := filepath.Dir(filepath.Dir(self)); role == "" && root == "" && !c.IsSet("prefix") && packaging.Installed(own) {
+		prefix = own // remove what this program is a part of
+	}
 	_, err = os.Stat("/run/systemd/system") // as sd_booted(3)
 	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self, FrontEnds: slurm.FrontEnds(), Files: manuals(), DryRun: c.Bool("dry-run"), Out: os.Stdout,
 		Systemd: err == nil, Command: command, StopSteps: func(force bool) error { return stopSteps(self, force) }}, nil
@@ -160,7 +163,7 @@ func install(c *cli.Context, role string) error {
 		return err
 	}
 	i.ReplaceSlurm, i.NoStart, i.Options = c.Bool("replace-slurm"), c.Bool("no-start"), daemonOptions(c)
-	name, member, err := membership(i.Root, role)
+	_, member, err := membership(i.Root, role)
 	if err != nil {
 		return err
 	}
@@ -187,7 +190,8 @@ func install(c *cli.Context, role string) error {
 	if i.DryRun || i.Root != "" || i.NoStart || !i.Systemd {
 		return nil
 	}
-	if name, _, err = membership(i.Root, role); err != nil {
+	name, _, err := membership(i.Root, role)
+	if err != nil {
 		return err
 	}
 	fmt.Printf("muster: %s is in the cluster as a %s\n", name, role)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,6 +64,7 @@ func TestAppliance(t *testing.T) {
 	checkGuide(t, at["c2"])
 	checkRefusals(t, at["c2"])
 	checkUninstall(t, at, before)
+	checkLoss(at)
 }
 
 // checkPrinted pastes the command that the first server has printed, first as somebody on the way would change it.
@@ -84,6 +86,9 @@ func checkPrinted(t *testing.T, at map[string]*machine, printed string) {
 	token := regexp.MustCompile(`--token (\S+)`).FindStringSubmatch(command)[1]
 	if out, err := at["c2"].run("grep -rl '" + token + "' /etc /var /usr/local"); err == nil {
 		t.Errorf("the token was left behind in %s", out)
+	}
+	if out := at["s2"].must("muster token create --install --role login"); !regexp.MustCompile(`^s=\$\(curl -fsSL http://10\.77\.0\.2:7440/install\.sh\) .* sh -s -- login --token mst1\.\S+$`).MatchString(out) {
+		t.Errorf("muster token create --install on another server: %s", out)
 	}
 	if out := at["s1"].must("journalctl --no-pager -u muster-server"); strings.Contains(out, "mst1.") {
 		t.Error("a token is in the journal")
@@ -241,4 +246,14 @@ func checkUninstall(t *testing.T, at map[string]*machine, before string) {
 	if left != "" {
 		t.Errorf("it left\n%s", left)
 	}
+}
+
+// checkLoss loses one of the three machines by which the cluster began, the one that leads.
+func checkLoss(at map[string]*machine) {
+	leader := strings.Fields(at["c1"].must("muster server members | grep leads"))[0]
+	_ = syscall.Kill(at[leader].init, syscall.SIGKILL) // the machine is gone with it
+	<-at[leader].ended
+	at["c1"].shows("muster server members", "leads")
+	other := map[string]string{"s1": "s2", "s2": "s3", "s3": "s1"}[leader]
+	at[other].shows("srun -w c1 hostname", "c1")
 }

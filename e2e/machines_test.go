@@ -246,7 +246,7 @@ func (m *machine) differs() string {
 			if err != nil {
 				return err
 			}
-			if st.Mode().Type() == fs.ModeDir|0 {
+			if st.Mode().Type() == fs.ModeDir {
 				if _, err := os.Stat(*applianceImage + name); err == nil {
 					return nil
 				}

@@ -103,8 +103,25 @@ func (i *Installer) Install(ctx context.Context) error {
 	}
 	if i.count == 0 {
 		i.tell("nothing to change")
+	} else if i.Root == "" {
+		i.hints(ctx)
 	}
 	return nil
+}
+
+// hints tell of what is wanted on some machines and is not the installer's to change.
+func (i *Installer) hints(ctx context.Context) {
+	if dir := path.Join(i.Prefix, "bin"); !slices.Contains(filepath.SplitList(os.Getenv("PATH")), dir) {
+		i.tell("%s is not in your PATH; add it, for sudo in secure_path of /etc/sudoers", dir)
+	}
+	if !i.Systemd {
+		return
+	}
+	for unit, open := range map[string]string{"firewalld": "firewall-cmd --permanent --add-port=7440/tcp --add-port=7440/udp && firewall-cmd --reload", "ufw": "ufw allow 7440"} {
+		if state, _ := i.Command(ctx, "systemctl", "is-active", unit); strings.TrimSpace(state) == "active" {
+			i.tell("%s runs here, and members call each other: open the port, e.g. %s", unit, open)
+		}
+	}
 }
 
 func (i *Installer) tell(format string, args ...any) {
@@ -147,6 +164,12 @@ func (i *Installer) bin(name string) string { return path.Join(i.Prefix, "bin", 
 
 // listFile names what was installed, so that it can be removed.
 func (i *Installer) listFile() string { return path.Join(i.Prefix, "share/muster/installed") }
+
+// Installed reports whether muster was installed below a prefix of this machine.
+func Installed(prefix string) bool {
+	i := Installer{Prefix: prefix}
+	return disk{}.exists(i.listFile())
+}
 
 // unit is the unit of the role.
 func (i *Installer) unit() string {

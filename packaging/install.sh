@@ -43,7 +43,7 @@ sum() {
 
 fetch() {
 	if command -v curl >/dev/null; then
-		curl -fsSL --retry 5 --retry-connrefused -o "$2" "$1"
+		curl -fsSL --retry 5 -o "$2" "$1"
 	elif command -v wget >/dev/null; then
 		wget -q -O "$2" "$1"
 	else

@@ -292,6 +292,22 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// TestHints tells of a firewall, and of a prefix that is in no path.
+func TestHints(t *testing.T) {
+	h := newHost(t, Client)
+	h.Prefix, h.Systemd = "/opt/muster", true
+	h.Command = func(_ context.Context, _ string, args ...string) (string, error) {
+		if args[0] == "is-active" && args[1] == "firewalld" {
+			return "active\n", nil
+		}
+		return "inactive\n", errors.New("exit status 3")
+	}
+	h.hints(context.Background())
+	if out := h.out.String(); !strings.Contains(out, "/opt/muster/bin is not in your PATH") || !strings.Contains(out, "firewall-cmd --permanent --add-port=7440/tcp") || strings.Contains(out, "ufw") {
+		t.Error(out)
+	}
+}
+
 // TestPackageLists: what lists the front-ends and the units by hand has them all.
 func TestPackageLists(t *testing.T) {
 	text, err := os.ReadFile("nfpm.yaml")

@@ -80,6 +80,6 @@ func (i *Installer) slurmHere() error {
 	if more := len(found) - shown; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("Slurm is installed here: %s. Nothing was changed. With --replace-slurm muster's commands and units are used instead; "+
+	return fmt.Errorf("a Slurm is installed here: %s. Nothing was changed. With --replace-slurm muster's commands and units are used instead; "+
 		"Slurm's files stay, those in the way as NAME%s, and come back with --uninstall", list, keptSuffix)
 }
