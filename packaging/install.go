@@ -68,7 +68,7 @@ type Installer struct {
 	// StopSteps ends what still runs of jobs here; without force it refuses if there is anything.
 	StopSteps func(force bool) error
 
-	changed map[string]bool // texts of actions that were done
+	changed map[string]bool // texts of actions that were done, and their groups
 	count   int
 }
 
@@ -80,7 +80,10 @@ func (i *Installer) Install(ctx context.Context) error {
 		return err
 	}
 	i.ReplaceSlurm = i.ReplaceSlurm || len(old) > 0 // it was decided when muster was installed
-	packaged := i.Root == "" && (disk{i.Root}).exists(packagedFile) && i.Source == "/usr/bin/muster"
+	packaged := (disk{i.Root}).exists(packagedFile)
+	if packaged && i.Source != "/usr/bin/muster" {
+		return fmt.Errorf("muster is installed here as a package: upgrade or remove that, and use its muster install %s to join", i.Role)
+	}
 	if packaged {
 		i.Prefix = "/usr"
 	} else if err := i.slurmHere(); err != nil {
@@ -130,13 +133,18 @@ func (i *Installer) tell(format string, args ...any) {
 
 // step does one thing, or says that it would.
 func (i *Installer) step(text string, do func() error) error {
-	i.count++
-	i.changed[text] = true
 	if i.DryRun {
 		i.tell("would %s", text)
-		return nil
+		return i.try(text, func() error { return nil })
 	}
 	i.tell("%s", text)
+	return i.try(text, do)
+}
+
+// try does one thing without a word, unless it fails.
+func (i *Installer) try(text string, do func() error) error {
+	i.count++
+	i.changed[text] = true
 	if err := do(); err != nil {
 		return fmt.Errorf("%s: %w", text, err)
 	}
@@ -153,7 +161,16 @@ func (i *Installer) do(actions []action) error {
 		if done {
 			continue
 		}
-		if err := i.step(a.text, a.do); err != nil {
+		if a.group == "" || i.DryRun {
+			err = i.step(a.text, a.do)
+		} else {
+			if !i.changed[a.group] {
+				i.tell("%s", a.group)
+				i.changed[a.group] = true
+			}
+			err = i.try(a.text, a.do)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -190,11 +207,11 @@ func (i *Installer) files(packaged bool) (list []action, err error) {
 		}
 		add(i.bin("muster"), d.copied(i.bin("muster"), 0o755, i.Source))
 		for _, n := range i.FrontEnds {
-			add(i.bin(n), d.link(i.bin(n), "muster"))
+			add(i.bin(n), d.link(i.bin(n), "muster").of("link Slurm's commands in "+i.bin("")+" to muster"))
 		}
 		for _, f := range i.Files {
 			p := path.Join(i.Prefix, f.Path)
-			add(p, d.file(p, 0o644, []byte(f.Text)))
+			add(p, d.file(p, 0o644, []byte(f.Text)).of("write manuals and completion below "+path.Join(i.Prefix, "share")))
 		}
 		units, err := Units(i.bin("muster"))
 		if err != nil {
@@ -205,7 +222,7 @@ func (i *Installer) files(packaged bool) (list []action, err error) {
 			if u.Name == mungeUnit && i.foreignUnit(u.Name) {
 				continue // others than Slurm use it
 			}
-			add(p, d.file(p, 0o644, []byte(u.Text)))
+			add(p, d.file(p, 0o644, []byte(u.Text)).of("write units below "+unitDir))
 		}
 		old, err := i.installed()
 		if err != nil {
@@ -213,7 +230,7 @@ func (i *Installer) files(packaged bool) (list []action, err error) {
 		}
 		for _, p := range old {
 			if !slices.Contains(paths, p) {
-				list = append(list, d.removed(p)) // of an older version
+				list = append(list, d.removed(p)) // it was of an older version
 			}
 		}
 		list = append(list, d.file(i.listFile(), 0o644, []byte(strings.Join(paths, "\n")+"\n")))

@@ -292,6 +292,25 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// TestInstallPackaged: files of a package are the package's.
+func TestInstallPackaged(t *testing.T) {
+	h := newHost(t, Client)
+	h.put(packagedFile, "")
+	before := h.tree()
+	if err := h.Install(context.Background()); err == nil || !strings.Contains(err.Error(), "installed here as a package") || h.tree() != before {
+		t.Errorf("another program: %v", err)
+	}
+	h.Source = "/usr/bin/muster"
+	h.put("/usr/bin/muster", "packaged")
+	h.install()
+	if (disk{h.Root}).exists("/usr/local") || (disk{h.Root}).exists(unitDir) || !(disk{h.Root}).exists("/etc/muster/client.env") {
+		t.Errorf("it made\n%s", h.tree())
+	}
+	if out := h.install(); out != "muster: nothing to change\n" {
+		t.Error(out)
+	}
+}
+
 // TestHints tells of a firewall, and of a prefix that is in no path.
 func TestHints(t *testing.T) {
 	h := newHost(t, Client)

@@ -14,8 +14,16 @@ import (
 // action is one thing that an installation does. It is idempotent: what is done already is not done again.
 type action struct {
 	text string
-	done func() (bool, error)
-	do   func() error
+	// group is what is told once for many actions, but in a dry run.
+	group string
+	done  func() (bool, error)
+	do    func() error
+}
+
+// of puts an action into a group.
+func (a action) of(group string) action {
+	a.group = group
+	return a
 }
 
 // disk is the machine's files, or those below a folder that will be a machine's.

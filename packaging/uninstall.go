@@ -27,7 +27,7 @@ func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 	var list []action
 	for _, p := range paths {
 		if i.ours(p) {
-			list = append(list, d.removed(p))
+			list = append(list, d.removed(p).of(goneText(p)))
 		}
 		if d.exists(p + keptSuffix) {
 			list = append(list, d.moved(p+keptSuffix, p))
@@ -57,6 +57,12 @@ func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 		i.tell("%s and %s were kept; --uninstall --purge removes them too", configDir, StateDir)
 	}
 	return nil
+}
+
+// goneText is what is told of files of a kind that are removed.
+func goneText(p string) string {
+	parts := strings.Split(p, "/") // the first is empty
+	return "remove what was installed in " + strings.Join(parts[:min(3, len(parts))], "/")
 }
 
 // ours reports whether what is at a path still is muster's: a link there may lead elsewhere by now.
