@@ -19,14 +19,45 @@ HELPERFLAGS = CGO_CFLAGS="-O2 -include $(CURDIR)/gpu/helper/glibc/compat.h" CGO_
 HELPERLINK = -linkmode external -extldflags "-nostartfiles $(CURDIR)/gpu/bin/start.o"
 endif
 
-bin/muster: $(shell find . -name '*.go' -not -path './bin/*') $(wildcard gpu/helper/glibc/* gpu/*.tsv) go.mod
-	@mkdir -p gpu/bin; rm -f $(HELPER); \
+# program builds the file $(1) for the architecture of the environment.
+define program
+	@mkdir -p gpu/bin $(dir $(1)); rm -f $(HELPER); \
 	if echo '#include <stdlib.h>' | $(CC) -xc -c -o /dev/null - 2>/dev/null; then \
-	set -e; $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
+	set -e; [ -z '$(HELPERLINK)' ] || $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
 	CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -ldflags '-s -w $(HELPERLINK)' -o $(HELPER) ./gpu/helper; \
-	else echo "no C compiler: built without NVML; GPUs are found through /proc, sysfs and nvidia-smi"; fi
-	$(GO) build $$([ ! -e $(HELPER) ] || echo -tags carrygpu) -ldflags '$(LDFLAGS)' -o $@ .
+	else echo "no C compiler for $$($(GO) env GOARCH): built without NVML; GPUs are found through /proc, sysfs and nvidia-smi"; fi
+	$(GO) build $$([ ! -e $(HELPER) ] || echo -tags carrygpu) -ldflags '$(LDFLAGS)' -o $(1) .
+endef
+
+SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/*) go.mod
+
+bin/muster: $(SOURCES)
+	$(call program,$@)
 	@for n in $(FRONTENDS); do ln -sf muster bin/$$n; done
+
+# The programs for other machines, packages of them, and all in one file for machines without a network, in dist. The GPU helper
+# of another architecture wants a C compiler for that (gcc-aarch64-linux-gnu).
+ARCHES ?= amd64 arm64
+CC_amd64 ?= $(if $(filter x86_64,$(shell uname -m)),cc,x86_64-linux-gnu-gcc)
+CC_arm64 ?= $(if $(filter aarch64,$(shell uname -m)),cc,aarch64-linux-gnu-gcc)
+PKGVERSION ?= $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/; s/-/./g; /^[0-9]+[.]/!s/^/0.0+/')
+
+dist/muster-linux-%: $(SOURCES)
+	@GOARCH=$* $(MAKE) --no-print-directory one CC=$(CC_$*) OUT=$@
+
+.PHONY: one packages bundle appliance
+one:
+	$(call program,$(OUT))
+
+packages: bin/muster $(foreach a,$(ARCHES),dist/muster-linux-$(a))
+	@rm -rf dist/files; rm -f dist/*.deb dist/*.rpm; bin/muster internal files dist/files; echo "the installer leaves the files of a package alone" >dist/files/packaged
+	@set -e; for a in $(ARCHES); do for p in deb rpm; do \
+	ARCH=$$a PKGVERSION=$(PKGVERSION) $(GO) tool -modfile=tools/go.mod nfpm package -f packaging/nfpm.yaml -p $$p -t dist; done; done
+
+bundle: packages
+	@rm -rf dist/muster-bundle dist/muster-bundle-*.tar.gz; mkdir dist/muster-bundle; cp dist/muster-linux-* dist/*.deb dist/*.rpm README.md dist/muster-bundle/; \
+	install -m 755 packaging/scripts/bundle.sh dist/muster-bundle/install.sh; (cd dist/muster-bundle && sha256sum muster-linux-* *.deb *.rpm >SHA256SUMS); \
+	tar --sort=name --owner=0 --group=0 --numeric-owner -C dist -czf dist/muster-bundle-$(PKGVERSION).tar.gz muster-bundle; rm -rf dist/muster-bundle; ls -lh dist/muster-bundle-$(PKGVERSION).tar.gz
 
 # What tests and the quick start use besides Go.
 needs:
@@ -96,6 +127,13 @@ EXAMPLES ?= $(abspath ../shared/examples)
 examples: needs build
 	$(GO) test -count=1 -run TestExamples -v -timeout 20m ./e2e -examples=$(EXAMPLES)
 
+# The README's installation on machines booted by systemd-nspawn, and what people do then (a minute; the image is made once).
+APPLIANCE_IMAGE ?= /var/cache/muster-appliance
+appliance: bundle
+	@miss=""; for p in systemd-nspawn:systemd-container debootstrap:debootstrap ip:iproute2 rpm:rpm; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	if [ -n "$$miss" ]; then echo "installing$$miss"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
+	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist)
+
 drill: build
 	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000
 
@@ -105,7 +143,7 @@ chaos: needs build
 	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -clocks -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
 
 # All that takes minutes and must hold before a release.
-long: sim drill chaos bench-group bench-nodes bench-gang
+long: sim appliance drill chaos bench-group bench-nodes bench-gang
 
 clean:
-	rm -rf bin gpu/bin
+	rm -rf bin gpu/bin dist

@@ -34,8 +34,12 @@ func addresses(list []string) []string {
 	return out
 }
 
-// welcome tells who has made a new cluster how others join.
+// welcome tells who has made a new cluster how others join. A journal is no place for tokens: others may read it.
 func welcome(ctx context.Context, socket, addr string) {
+	if os.Getenv(journalEnv) != "" {
+		fmt.Fprintln(os.Stderr, "muster: this is a new cluster; muster token create --install --role node (or server, or login) prints how others join it")
+		return
+	}
 	c := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
 	defer c.Close()
 	text := func(role cluster.Role, uses int) string {
@@ -66,11 +70,15 @@ func tokenCommands() []*cli.Command {
 			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long it is good"},
 			&cli.BoolFlag{Name: "hollow", Usage: "the member may be hollow nodes of other names"},
 			&cli.BoolFlag{Name: "replace", Usage: "the member may take the name of a living one"},
+			&cli.BoolFlag{Name: "install", Usage: "print the command that installs muster on a machine and has it join, instead of the token alone"},
 		}, Action: func(c *cli.Context) error {
 			r, err := api.Call(c.Context, local(), api.CreateToken, api.TokenRequest{Role: cluster.Role(c.String("role")), Uses: c.Int("uses"),
 				Life: c.Duration("expires"), Hollow: c.Bool("hollow"), Replace: c.Bool("replace")})
 			if err != nil {
 				return err
+			}
+			if c.Bool("install") {
+				return printInstall(c.Context, os.Stdout, r, roleWord(r.Token.Role))
 			}
 			fmt.Println(r.Text)
 			return nil

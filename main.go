@@ -21,6 +21,7 @@ import (
 	"dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
+	"dev.muster/packaging"
 	"dev.muster/slurm"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/env"
@@ -40,6 +41,13 @@ func main() {
 	}
 	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
 		os.Exit(step.TaskMain(os.Args[:3], os.Args[3:]))
+	}
+	if len(os.Args) == 4 && os.Args[1] == "internal" && os.Args[2] == "files" {
+		if err := internalFiles(os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "muster:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	if err := app().Run(os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", err)
@@ -70,7 +78,7 @@ func app() *cli.App {
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
-	a.Commands = append(a.Commands, simCommand(), gpuCommand())
+	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand())
 	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers, or what holds a node", ArgsUsage: "JOB|NODE",
 		SkipFlagParsing: true, Action: func(c *cli.Context) error {
 			sys := slurm.RealSys("muster why")
@@ -121,6 +129,10 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	if !server && c.String("bind") == "" {
 		return errors.New("a client needs a network: give --bind ADDRESS:PORT")
 	}
+	notifySocket := os.Getenv(notifyEnv)
+	if err := os.Unsetenv(notifyEnv); err != nil { // it is no business of what the daemon starts
+		return err
+	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var level slog.Level
@@ -144,8 +156,16 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	if err := configure(c, &cfg); err != nil {
 		return err
 	}
+	if server && cfg.Bind != "" {
+		cfg.Plain = packaging.NewDepot(filepath.Join(dir, filepath.Base(packaging.DownloadDir)), cfg.Log)
+	}
 	cfg.Founded = func(addr string) { welcome(ctx, cfg.Socket, addr) }
-	cfg.Started = func() { fmt.Fprintf(os.Stderr, "muster: ready at %s\n", cfg.Socket) }
+	cfg.Started = func() {
+		fmt.Fprintf(os.Stderr, "muster: ready at %s\n", cfg.Socket)
+		if err := notify(notifySocket); err != nil {
+			cfg.Log.Warn("systemd could not be told that the daemon is ready", "err", err)
+		}
+	}
 	if err := agent.Run(ctx, cfg); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -18,8 +18,9 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "gpu", "gpu/nvml", "slurm", "sched/replay", "slurm/conf", "slurm/env"},
+	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
 	"early":             {"api", "slurm"},
+	"packaging":         {"slurm", "slurm/opt"},
 	"wire":              {},
 	"cluster":           {"wire"},
 	"cluster/hostlist":  {},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,8 @@ type Config struct {
 	Mute bool
 	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
 	SnapshotEvery uint64
+	// Plain answers callers of the port who do not speak TLS; nil: nobody does.
+	Plain http.Handler
 	// Founded is called once if this process has made a new cluster, with its address.
 	Founded func(addr string)
 	// The dialect's functions, so that this package need not know it.
@@ -131,6 +134,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if n != nil {
 		for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
 			run("port", func(ctx context.Context) error { return serve(ctx, n.port.kinds[proto], mux, n.door, cfg.Log) })
+		}
+		if n.port.plain != nil {
+			run("port", func(ctx context.Context) error { return servePlain(ctx, n.port.plain, cfg.Plain, cfg.Log) })
 		}
 		run("network", n.Run)
 	}

@@ -95,7 +95,7 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 	}
 	n.nodes = newPeers(n.door.shut.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleNode, cluster.RoleServer))
 	n.door.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[cluster.JobID]place{}}
-	n.port, err = openPort(cfg.Bind, n.addr, n.ring, n.admit, cfg.Log)
+	n.port, err = openPort(cfg.Bind, n.addr, cfg.Plain != nil, n.ring, n.admit, cfg.Log)
 	return n, err
 }
 
@@ -271,6 +271,48 @@ func (n *network) way() *door {
 		return nil
 	}
 	return n.door
+}
+
+// Membership is whom a data folder makes this machine: its name and role, empty if it is no member.
+func Membership(dir string) (string, cluster.Role, error) {
+	c, err := trust.Load(filepath.Join(dir, trustDir))
+	if errors.Is(err, trust.ErrNone) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return c.Name, c.Role, nil
+}
+
+// Join makes this machine a member by a token, and starts nothing. It reports whether it was none before; a member is left as
+// it is.
+func Join(ctx context.Context, cfg Config) (fresh bool, err error) {
+	dir := filepath.Join(cfg.Dir, trustDir)
+	if _, err := trust.Load(dir); !errors.Is(err, trust.ErrNone) {
+		return false, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return false, fmt.Errorf("make data folder: %w", err)
+	}
+	unlock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	name, err := cfg.name()
+	if err != nil {
+		return false, err
+	}
+	n := &network{cfg: cfg}
+	if n.addr, err = advertise(cfg); err != nil {
+		return false, err
+	}
+	if _, err := n.join(ctx, dir, name); err != nil {
+		return false, err
+	}
+	f := &fleet{file: filepath.Join(dir, serversFile)}
+	return true, f.add(n.cfg.Join)
 }
 
 // Run takes connections and keeps the membership alive until ctx ends.

@@ -48,6 +48,8 @@ type port struct {
 	admit   func(trust.Peer, string) error
 	log     *slog.Logger
 	kinds   map[string]*lane
+	plain   *lane         // connections without TLS; nil: there is nothing for them
+	room    chan struct{} // as many of them as there may be
 
 	mu   sync.Mutex
 	open map[*memberConn]trust.Peer // connections of members
@@ -80,7 +82,7 @@ func (advertised) Network() string  { return "tcp" }
 func (a advertised) String() string { return string(a) }
 
 // openPort listens. admit decides of callers with valid certificates.
-func openPort(bind, addr string, ring trust.Keyring, admit func(trust.Peer, string) error, log *slog.Logger) (*port, error) {
+func openPort(bind, addr string, plain bool, ring trust.Keyring, admit func(trust.Peer, string) error, log *slog.Logger) (*port, error) {
 	lc := net.ListenConfig{KeepAliveConfig: probes()}
 	ln, err := lc.Listen(context.Background(), "tcp", bind)
 	if err != nil {
@@ -90,11 +92,23 @@ func openPort(bind, addr string, ring trust.Keyring, admit func(trust.Peer, stri
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the port for UDP: %w", err), ln.Close())
 	}
-	p := &port{ln: ln, packets: packets, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{}, open: map[*memberConn]trust.Peer{}}
-	for _, proto := range []string{trust.ProtoAPI, trust.ProtoRaft, trust.ProtoJoin, trust.ProtoGossip} {
-		p.kinds[proto] = &lane{conns: make(chan net.Conn), done: make(chan struct{}), addr: advertised(addr)}
-	}
+	p := newPort(ln, addr, plain, ring, admit, log)
+	p.packets = packets
 	return p, nil
+}
+
+func newPort(ln net.Listener, addr string, plain bool, ring trust.Keyring, admit func(trust.Peer, string) error, log *slog.Logger) *port {
+	p := &port{ln: ln, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{}, open: map[*memberConn]trust.Peer{}}
+	newLane := func() *lane {
+		return &lane{conns: make(chan net.Conn), done: make(chan struct{}), addr: advertised(addr)}
+	}
+	for _, proto := range []string{trust.ProtoAPI, trust.ProtoRaft, trust.ProtoJoin, trust.ProtoGossip} {
+		p.kinds[proto] = newLane()
+	}
+	if plain {
+		p.plain, p.room = newLane(), make(chan struct{}, maxPlain)
+	}
+	return p
 }
 
 func probes() net.KeepAliveConfig {
@@ -107,6 +121,9 @@ func (p *port) Run(ctx context.Context) error {
 		p.ln.Close()
 		for _, l := range p.kinds {
 			_ = l.Close()
+		}
+		if p.plain != nil {
+			_ = p.plain.Close()
 		}
 	})
 	defer stop()
@@ -130,12 +147,23 @@ func (p *port) Run(ctx context.Context) error {
 	}
 }
 
-// greet does the handshake and hands the connection on.
+// greet does the handshake and hands the connection on; one that does not begin with a handshake is not a member's.
 func (p *port) greet(ctx context.Context, raw net.Conn) {
-	conn := tls.Server(raw, p.conf)
 	hctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
-	if err := conn.HandshakeContext(hctx); err != nil {
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetReadDeadline(time.Unix(1, 0)) })
+	begun, secure, err := sniff(raw)
+	stop()
+	if err == nil && !secure {
+		p.welcomePlain(begun)
+		return
+	}
+	var conn *tls.Conn
+	if err == nil {
+		conn = tls.Server(begun, p.conf)
+		err = conn.HandshakeContext(hctx)
+	}
+	if err != nil {
 		level := slog.LevelWarn
 		if errors.Is(err, io.EOF) { // somebody only looked whether this machine is there
 			level = slog.LevelDebug

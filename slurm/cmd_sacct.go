@@ -268,7 +268,7 @@ func setSacctUsers(o *sacctOptions, v string) error {
 // runSacct prints history.
 func runSacct(sys *Sys, argv []string) int {
 	o := sacctOptions{sys: sys, header: true, delim: "|"}
-	rest, code := parseQuery(sys, opt.Sacct, sacctRows, &o, argv, "[OPTIONS]")
+	rest, code := parseQuery(sys, opt.Sacct, sacctRows, &o, argv)
 	if code >= 0 {
 		return code
 	}

@@ -87,7 +87,7 @@ func mgrEntity(word string) string {
 // runSacctmgr shows and changes accounts, users and QOS.
 func runSacctmgr(sys *Sys, argv []string) int {
 	m := &manager{sys: sys}
-	rest, code := parseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv, "[<OPTION>] [<COMMAND>]")
+	rest, code := parseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv)
 	if code >= 0 {
 		return code
 	}
@@ -176,18 +176,25 @@ func mgrSplit(line string) (words []string, ok bool) {
 }
 
 func (m *manager) verb(word string) func([]string) int {
-	for _, v := range []struct {
-		name  string
-		least int
-		run   func([]string) int
-	}{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
-		{"delete", 3, m.remove}, {"remove", 3, m.remove},
-		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}} {
+	for _, v := range m.verbs() {
 		if word == v.name || len(word) >= v.least && strings.HasPrefix(v.name, word) {
 			return v.run
 		}
 	}
 	return nil
+}
+
+// mgrVerb is a command and how far its name may be cut short.
+type mgrVerb struct {
+	name  string
+	least int
+	run   func([]string) int
+}
+
+func (m *manager) verbs() []mgrVerb {
+	return []mgrVerb{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
+		{"delete", 3, m.remove}, {"remove", 3, m.remove},
+		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}}
 }
 
 // wrong prints lines as they are and fails.

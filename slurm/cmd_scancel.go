@@ -128,7 +128,7 @@ type target struct {
 // runScancel ends or signals jobs and steps.
 func runScancel(sys *Sys, argv []string) int {
 	var o cancelOptions
-	rest, code := parseQuery(sys, opt.Scancel, scancelOptions, &o, argv, "[OPTIONS] [job_id[_array_id][.step_id]]")
+	rest, code := parseQuery(sys, opt.Scancel, scancelOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

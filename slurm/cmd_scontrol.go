@@ -57,6 +57,19 @@ type verb struct {
 
 // verbs lists the commands. It is a function because they refer to each other.
 func verbs() []verb {
+	return append(servedVerbs(), []verb{
+		{"notify", 1, 0, (*control).unsupported}, {"token", 3, 0, (*control).unsupported},
+		{"shutdown", 4, 0, (*control).unsupported}, {"takeover", 4, 0, (*control).unsupported},
+		{"setdebug", 4, 0, (*control).unsupported}, {"setdebugflags", 9, 0, (*control).unsupported},
+		{"schedloglevel", 3, 0, (*control).unsupported}, {"listpids", 1, 0, (*control).unsupported},
+		{"pidinfo", 3, 0, (*control).unsupported}, {"wait_job", 2, 0, (*control).unsupported},
+		{"errnumstr", 2, 0, (*control).unsupported}, {"fsdampeningfactor", 1, 0, (*control).unsupported},
+		{"abort", 2, 0, (*control).unsupported}, {"completing", 3, 0, (*control).unsupported},
+	}...)
+}
+
+// servedVerbs are those that do something.
+func servedVerbs() []verb {
 	return []verb{
 		{"show", 2, 1, (*control).show},
 		{"hold", 3, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldAdmin) }},
@@ -93,13 +106,6 @@ func verbs() []verb {
 		{"quiet", 4, 0, func(*control, []string) int { return 0 }},
 		{"verbose", 4, 0, func(*control, []string) int { return 0 }},
 		{"reboot", 3, 0, (*control).reboot}, {"cancel_reboot", 3, 0, (*control).cancelReboot},
-		{"notify", 1, 0, (*control).unsupported}, {"token", 3, 0, (*control).unsupported},
-		{"shutdown", 4, 0, (*control).unsupported}, {"takeover", 4, 0, (*control).unsupported},
-		{"setdebug", 4, 0, (*control).unsupported}, {"setdebugflags", 9, 0, (*control).unsupported},
-		{"schedloglevel", 3, 0, (*control).unsupported}, {"listpids", 1, 0, (*control).unsupported},
-		{"pidinfo", 3, 0, (*control).unsupported}, {"wait_job", 2, 0, (*control).unsupported},
-		{"errnumstr", 2, 0, (*control).unsupported}, {"fsdampeningfactor", 1, 0, (*control).unsupported},
-		{"abort", 2, 0, (*control).unsupported}, {"completing", 3, 0, (*control).unsupported},
 	}
 }
 
@@ -111,7 +117,7 @@ func (c *control) unsupported([]string) int {
 func runScontrol(sys *Sys, argv []string) int {
 	c := &control{sys: sys, out: bufio.NewWriterSize(sys.Stdout, 1<<16)}
 	defer func() { _ = c.out.Flush() }()
-	rest, code := parseQuery(sys, opt.Scontrol, scontrolOptions, c, argv, "[<OPTION>] [<COMMAND>]")
+	rest, code := parseQuery(sys, opt.Scontrol, scontrolOptions, c, argv)
 	if code >= 0 {
 		return code
 	}

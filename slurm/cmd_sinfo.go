@@ -95,7 +95,7 @@ func setInfoStates(o *infoOptions, v string) error {
 // runSinfo lists partitions and nodes.
 func runSinfo(sys *Sys, argv []string) int {
 	var o infoOptions
-	_, code := parseQuery(sys, opt.Sinfo, sinfoOptions, &o, argv, "[OPTIONS]")
+	_, code := parseQuery(sys, opt.Sinfo, sinfoOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

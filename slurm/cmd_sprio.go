@@ -212,7 +212,7 @@ const prioUsage = `Usage: sprio [-j jid[s]] [-u user_name[s]] [-o format] [-p pa
 // runSprio shows the factors of pending jobs.
 func runSprio(sys *Sys, argv []string) int {
 	var o prioOptions
-	rest, code := parseQuery(sys, opt.Sprio, sprioOptions, &o, argv, "[OPTIONS]")
+	rest, code := parseQuery(sys, opt.Sprio, sprioOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

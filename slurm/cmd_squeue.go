@@ -201,7 +201,7 @@ const squeueUsage = `Usage: squeue [-A account] [--clusters names] [-i seconds] 
 // runSqueue lists jobs or steps.
 func runSqueue(sys *Sys, argv []string) int {
 	var o queueOptions
-	rest, code := parseQuery(sys, opt.Squeue, squeueOptions, &o, argv, "[OPTIONS]")
+	rest, code := parseQuery(sys, opt.Squeue, squeueOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

@@ -134,7 +134,7 @@ const (
 // runSshare shows the tree of accounts.
 func runSshare(sys *Sys, argv []string) int {
 	var o shareOptions
-	_, code := parseQuery(sys, opt.Sshare, sshareOptions, &o, argv, "[OPTIONS]")
+	_, code := parseQuery(sys, opt.Sshare, sshareOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

@@ -8,16 +8,16 @@ import (
 
 // parseQuery reads the command line of a program that runs no command of the user's: options and
 // other words in any order. A code of 0 or more ends the program.
-func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv []string, operands string) (rest []string, code int) {
+func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv []string) (rest []string, code int) {
 	p := &opt.Parser[T]{Prog: prog, Permute: true, Rows: [][]opt.Option[T]{rows}}
 	found, rest, err := p.Parse(argv)
 	for _, f := range found {
 		out := &UsageError{Stdout: true}
 		switch f.Row.Long {
 		case "help":
-			out.Lines = p.Help(prog.Name() + " " + operands)
+			out.Lines = p.Help(prog.Name() + " " + operands(prog))
 		case "usage":
-			out.Lines = p.Usage(operands)
+			out.Lines = p.Usage(operands(prog))
 		case "version":
 			out.Lines = []string{versionText()}
 		default:

@@ -183,8 +183,15 @@ func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, er
 	return found, rest, err
 }
 
+// operands is what follows a program's name: for those that submit, behind the options.
 func operands(prog opt.Prog) string {
 	switch prog {
+	case opt.Sacct, opt.Sinfo, opt.Squeue, opt.Sprio, opt.Sshare:
+		return "[OPTIONS]"
+	case opt.Sacctmgr, opt.Scontrol:
+		return "[<OPTION>] [<COMMAND>]"
+	case opt.Scancel:
+		return "[OPTIONS] [job_id[_array_id][.step_id]]"
 	case opt.Sbatch:
 		return "script [args...]"
 	case opt.Srun:

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -122,8 +123,21 @@ func SupervisorMain(ctx context.Context, dir string) error {
 	return nil
 }
 
+// ordinary gives up what the daemon may have been spared with when memory runs out (OOMScoreAdjust= of its unit): tasks
+// inherit it, and must not be spared.
+func ordinary() error {
+	const file = "/proc/self/oom_score_adj"
+	if have, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(have)) == "0" {
+		return err
+	}
+	return os.WriteFile(file, []byte("0"), 0)
+}
+
 func openSupervisor(dir string) (*supervisor, error) {
 	unix.Umask(0o022)
+	if err := ordinary(); err != nil {
+		slog.Warn("tasks are killed sooner or later than others when memory runs out", "err", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}

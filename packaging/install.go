@@ -1,0 +1,388 @@
+package packaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Places of an installation.
+const (
+	configDir = "/etc/muster"
+	unitDir   = "/etc/systemd/system"
+	StateDir  = "/var/lib/muster"
+	runDir    = "/run/muster"
+	// DownloadDir has the programs that a server gives to machines of other architectures.
+	DownloadDir = StateDir + "/download"
+	// packagedFile is there when muster came as a package, whose files are not the installer's.
+	packagedFile = "/usr/share/muster/packaged"
+)
+
+// Roles of a machine.
+const (
+	Server = "server"
+	Client = "client"
+	Login  = "login"
+)
+
+// File is a file of an installation, below its prefix.
+type File struct {
+	Path string // as in share/man/man1/sbatch.1
+	Text string
+}
+
+// Installer makes a machine a member of a cluster.
+type Installer struct {
+	Role   string
+	Root   string // the folder that becomes a machine's /; empty: this machine
+	Prefix string // /usr/local
+	Source string // the program to install
+	// FrontEnds are the names under which the program is called, Files what else belongs to it.
+	FrontEnds []string
+	Files     []File
+	// Options are those of the daemon, for the file that the units read; empty: leave the file as it is.
+	Options      string
+	ReplaceSlurm bool
+	DryRun       bool // only tell
+	NoStart      bool
+	Out          io.Writer
+
+	// Command runs a program and gives its output.
+	Command func(ctx context.Context, name string, args ...string) (string, error)
+	// Systemd says whether this machine runs systemd now.
+	Systemd bool
+	// Member says whether this machine has joined a cluster; Join makes it join. A first server does neither.
+	Member func() bool
+	Join   func(ctx context.Context) error
+	// Joins is what Join does, in words; empty: it does nothing.
+	Joins string
+	// Ready waits until the daemon serves and its machine is in the cluster.
+	Ready func(ctx context.Context) error
+	// StopSteps ends what still runs of jobs here; without force it refuses if there is anything.
+	StopSteps func(force bool) error
+
+	changed map[string]bool // texts of actions that were done, and their groups
+	count   int
+}
+
+// Install makes the machine what it should be. It can be called again at any time.
+func (i *Installer) Install(ctx context.Context) error {
+	i.changed, i.count = map[string]bool{}, 0
+	old, err := i.installed()
+	if err != nil {
+		return err
+	}
+	i.ReplaceSlurm = i.ReplaceSlurm || len(old) > 0 // it was decided when muster was installed
+	packaged := (disk{i.Root}).exists(packagedFile)
+	if packaged && i.Source != "/usr/bin/muster" {
+		return fmt.Errorf("muster is installed here as a package: upgrade or remove that, and use its muster install %s to join", i.Role)
+	}
+	if packaged {
+		i.Prefix = "/usr"
+	} else if err := i.slurmHere(); err != nil {
+		return err
+	}
+	actions, err := i.files(packaged)
+	if err != nil {
+		return err
+	}
+	if err := i.do(actions); err != nil {
+		return err
+	}
+	if i.Root == "" && i.Join != nil && !i.Member() {
+		if err := i.step(i.Joins, func() error { return i.Join(ctx) }); err != nil {
+			return err
+		}
+	}
+	if err := i.start(ctx); err != nil {
+		return err
+	}
+	if i.count == 0 {
+		i.tell("nothing to change")
+	} else if i.Root == "" {
+		i.hints(ctx)
+	}
+	return nil
+}
+
+// hints tell of what is wanted on some machines and is not the installer's to change.
+func (i *Installer) hints(ctx context.Context) {
+	if dir := path.Join(i.Prefix, "bin"); !slices.Contains(filepath.SplitList(os.Getenv("PATH")), dir) {
+		i.tell("%s is not in your PATH; add it, for sudo in secure_path of /etc/sudoers", dir)
+	}
+	if !i.Systemd {
+		return
+	}
+	for unit, open := range map[string]string{"firewalld": "firewall-cmd --permanent --add-port=7440/tcp --add-port=7440/udp && firewall-cmd --reload", "ufw": "ufw allow 7440"} {
+		if state, _ := i.Command(ctx, "systemctl", "is-active", unit); strings.TrimSpace(state) == "active" {
+			i.tell("%s runs here, and members call each other: open the port, e.g. %s", unit, open)
+		}
+	}
+}
+
+func (i *Installer) tell(format string, args ...any) {
+	fmt.Fprintf(i.Out, "muster: "+format+"\n", args...)
+}
+
+// step does one thing, or says that it would.
+func (i *Installer) step(text string, do func() error) error {
+	if i.DryRun {
+		i.tell("would %s", text)
+		return i.try(text, func() error { return nil })
+	}
+	i.tell("%s", text)
+	return i.try(text, do)
+}
+
+// try does one thing without a word, unless it fails.
+func (i *Installer) try(text string, do func() error) error {
+	i.count++
+	i.changed[text] = true
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	return nil
+}
+
+// do does the actions that are not done yet.
+func (i *Installer) do(actions []action) error {
+	for _, a := range actions {
+		done, err := a.done()
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.text, err)
+		}
+		if done {
+			continue
+		}
+		if a.group == "" || i.DryRun {
+			err = i.step(a.text, a.do)
+		} else {
+			if !i.changed[a.group] {
+				i.tell("%s", a.group)
+				i.changed[a.group] = true
+			}
+			err = i.try(a.text, a.do)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *Installer) bin(name string) string { return path.Join(i.Prefix, "bin", name) }
+
+// listFile names what was installed, so that it can be removed.
+func (i *Installer) listFile() string { return path.Join(i.Prefix, "share/muster/installed") }
+
+// Installed reports whether muster was installed below a prefix of this machine.
+func Installed(prefix string) bool {
+	i := Installer{Prefix: prefix}
+	return disk{}.exists(i.listFile())
+}
+
+// unit is the unit of the role.
+func (i *Installer) unit() string {
+	if i.Role == Server {
+		return "muster-server.service"
+	}
+	return "muster-client.service"
+}
+
+// files are the actions that put files in their places.
+func (i *Installer) files(packaged bool) (list []action, err error) {
+	d := disk{i.Root}
+	var paths []string
+	add := func(p string, a action) { paths, list = append(paths, p), append(list, a) }
+	if !packaged {
+		for _, p := range i.inTheWay() {
+			list = append(list, d.moved(p, p+keptSuffix))
+		}
+		add(i.bin("muster"), d.copied(i.bin("muster"), 0o755, i.Source))
+		for _, n := range i.FrontEnds {
+			add(i.bin(n), d.link(i.bin(n), "muster").of("link Slurm's commands in "+i.bin("")+" to muster"))
+		}
+		for _, f := range i.Files {
+			p := path.Join(i.Prefix, f.Path)
+			add(p, d.file(p, 0o644, []byte(f.Text)).of("write manuals and completion below "+path.Join(i.Prefix, "share")))
+		}
+		units, err := Units(i.bin("muster"))
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range units {
+			p := path.Join(unitDir, u.Name)
+			if u.Name == mungeUnit && i.foreignUnit(u.Name) {
+				continue // others than Slurm use it
+			}
+			add(p, d.file(p, 0o644, []byte(u.Text)).of("write units below "+unitDir))
+		}
+		old, err := i.installed()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range old {
+			if !slices.Contains(paths, p) {
+				list = append(list, d.removed(p)) // it was of an older version
+			}
+		}
+		list = append(list, d.file(i.listFile(), 0o644, []byte(strings.Join(paths, "\n")+"\n")))
+	}
+	list = append(list, d.folder(configDir, 0o755), d.folder(StateDir, 0o755))
+	env := path.Join(configDir, strings.TrimPrefix(strings.TrimSuffix(i.unit(), ".service"), "muster-")+".env")
+	if more, err := i.environment(env); err != nil {
+		return nil, err
+	} else if more != nil {
+		list = append(list, *more)
+	}
+	more, err := i.siblings()
+	return append(list, more...), err
+}
+
+// environment is the action that writes the daemon's options into their file, nil if that is to stay as somebody has edited it.
+func (i *Installer) environment(p string) (*action, error) {
+	d, options := disk{i.Root}, i.Options
+	untouched, err := Environment("")
+	if err != nil {
+		return nil, err
+	}
+	have, err := os.ReadFile(d.path(p))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if options == "" && len(have) > 0 && string(have) != untouched {
+		return nil, nil
+	}
+	if i.Role == Login {
+		options = strings.TrimSpace("--login " + options)
+	}
+	text, err := Environment(options)
+	if err != nil {
+		return nil, err
+	}
+	a := d.file(p, 0o644, []byte(text))
+	return &a, nil
+}
+
+// siblings are the programs for other architectures that lie beside the one to install, as in a bundle: a server gives
+// them to machines that want them.
+func (i *Installer) siblings() (list []action, err error) {
+	if i.Role != Server {
+		return nil, nil
+	}
+	for _, arch := range architectures {
+		from := filepath.Join(filepath.Dir(i.Source), programName+arch)
+		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) || from == i.Source {
+			continue
+		}
+		p := path.Join(DownloadDir, programName+arch)
+		list = append(list, disk{i.Root}.copied(p, 0o755, from))
+	}
+	return list, nil
+}
+
+// installed reads the list of what was installed before.
+func (i *Installer) installed() ([]string, error) {
+	text, err := os.ReadFile(disk{i.Root}.path(i.listFile()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []string
+	for _, p := range strings.Split(string(text), "\n") {
+		if path.IsAbs(p) && path.Clean(p) == p && p != "/" {
+			list = append(list, p)
+		}
+	}
+	return list, err
+}
+
+// start has systemd run the daemon, again if what it runs has changed, and waits for it.
+func (i *Installer) start(ctx context.Context) error {
+	if i.Root != "" || i.NoStart {
+		return nil
+	}
+	if !i.Systemd {
+		i.tell("systemd does not run here: have your init run %s", i.byHand())
+		return nil
+	}
+	systemctl := func(args ...string) error { _, err := i.Command(ctx, "systemctl", args...); return err }
+	stale := i.unitsChanged()
+	if stale {
+		if err := i.step("have systemd read its units", func() error { return systemctl("daemon-reload") }); err != nil {
+			return err
+		}
+	}
+	unit := i.unit()
+	if state, _ := i.Command(ctx, "systemctl", "is-enabled", unit); strings.TrimSpace(state) != "enabled" {
+		if err := i.step("enable "+unit, func() error { return systemctl("enable", "--quiet", unit) }); err != nil {
+			return err
+		}
+	}
+	state, _ := i.Command(ctx, "systemctl", "is-active", unit)
+	switch running := strings.TrimSpace(state) == "active"; {
+	case running && !stale && !i.daemonChanged(ctx, unit):
+		return nil
+	case running:
+		if err := i.step("restart "+unit+"; jobs run on", func() error { return systemctl("restart", unit) }); err != nil {
+			return err
+		}
+	default:
+		if err := i.step("start "+unit, func() error { return systemctl("start", unit) }); err != nil {
+			return fmt.Errorf("%w; journalctl -u %s says why", err, unit)
+		}
+	}
+	if i.DryRun {
+		return nil
+	}
+	if err := i.Ready(ctx); err != nil {
+		return fmt.Errorf("wait for %s: %w; journalctl -u %s says more", unit, err, unit)
+	}
+	return nil
+}
+
+func (i *Installer) byHand() string {
+	switch i.Role {
+	case Server:
+		return i.bin("muster") + " server"
+	case Login:
+		return i.bin("muster") + " client --login"
+	}
+	return i.bin("muster") + " client"
+}
+
+// unitsChanged reports whether this run wrote or removed a unit.
+func (i *Installer) unitsChanged() bool {
+	for text := range i.changed {
+		if strings.Contains(text, unitDir) {
+			return true
+		}
+	}
+	return false
+}
+
+// daemonChanged reports whether the daemon should run with another program or other options than it does.
+func (i *Installer) daemonChanged(ctx context.Context, unit string) bool {
+	for text := range i.changed {
+		if text == "write "+i.bin("muster") || strings.HasPrefix(text, "write "+configDir) {
+			return true
+		}
+	}
+	text, err := i.Command(ctx, "systemctl", "show", "-P", "MainPID", unit)
+	pid := strings.TrimSpace(text)
+	if err != nil || pid == "" || pid == "0" {
+		return false
+	}
+	runs, err := os.Stat("/proc/" + pid + "/exe")
+	if err != nil {
+		return false
+	}
+	want, err := os.Stat(i.bin("muster"))
+	return err == nil && !os.SameFile(runs, want)
+}

@@ -1,0 +1,291 @@
+package packaging
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"dev.muster/slurm"
+	"dev.muster/slurm/opt"
+)
+
+// Page is what a manual and a shell's completion tell of a command, which may have commands of its own.
+type Page struct {
+	slurm.Page
+	Commands []Page
+}
+
+// Native is a page of muster's own.
+func Native(name, summary, operands string, options []opt.Entry, commands ...Page) Page {
+	return Page{Page: slurm.Page{Name: name, Summary: summary, Operands: operands, Options: options}, Commands: commands}
+}
+
+// Manuals are the manuals and the completion of muster and of the front-ends, below a prefix.
+func Manuals(muster Page) (list []File) {
+	pages := []Page{muster}
+	for _, p := range slurm.Pages() {
+		pages = append(pages, Page{Page: p})
+	}
+	for i := range pages {
+		p := &pages[i]
+		list = append(list, File{path.Join("share/man/man1", p.Name+".1"), p.man()},
+			File{path.Join("share/bash-completion/completions", p.Name), p.bash()},
+			File{path.Join("share/zsh/site-functions", "_"+p.Name), p.zsh()},
+			File{path.Join("share/fish/vendor_completions.d", p.Name+".fish"), p.fish()})
+	}
+	return list
+}
+
+// roff writes text as troff takes it literally.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
+	if strings.HasPrefix(text, ".") {
+		text = `\&` + text
+	}
+	return text
+}
+
+// man is the manual, section 1.
+func (p *Page) man() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"muster\" \"User commands\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(p.Name), p.Name, roff(p.Summary))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n%s\n", p.Name, roff(p.Operands))
+	if len(p.Words) > 0 {
+		fmt.Fprintf(&b, ".SH COMMANDS\n%s\n", roff(strings.Join(p.Words, ", ")))
+	}
+	p.manOptions(&b, "SH")
+	for i := range p.Commands {
+		p.Commands[i].manCommand(&b, p.Name)
+	}
+	b.WriteString(".SH SEE ALSO\n")
+	var others []string
+	for _, n := range append([]string{"muster"}, slurm.FrontEnds()...) {
+		if n != p.Name {
+			others = append(others, ".BR "+n+" (1)")
+		}
+	}
+	b.WriteString(strings.Join(others, ",\n") + "\n")
+	return b.String()
+}
+
+// manCommand is the section of one of muster's commands, and those of its own.
+func (p *Page) manCommand(b *strings.Builder, of string) {
+	name := of + " " + p.Name
+	fmt.Fprintf(b, ".SH %s\n.B %s\n%s\n.PP\n%s\n", roff(strings.ToUpper(name)), roff(name), roff(p.Operands), roff(p.Summary))
+	p.manOptions(b, "SS")
+	for i := range p.Commands {
+		p.Commands[i].manCommand(b, name)
+	}
+}
+
+func (p *Page) manOptions(b *strings.Builder, heading string) {
+	group := ""
+	for i, o := range p.Options {
+		if i == 0 || o.Group != group {
+			group = o.Group
+			fmt.Fprintf(b, ".%s %s\n", heading, roff(strings.ToUpper(cmp.Or(group, "options"))))
+		}
+		b.WriteString(".TP\n")
+		if o.Short != 0 {
+			fmt.Fprintf(b, `\fB\-%c\fR, `, o.Short)
+		}
+		b.WriteString(`\fB\-\-` + roff(o.Long) + `\fR`)
+		switch o.Arg {
+		case opt.Required:
+			b.WriteString(`=\fI` + roff(o.Meta) + `\fR`)
+		case opt.Optional:
+			b.WriteString(`[=\fI` + roff(o.Meta) + `\fR]`)
+		}
+		b.WriteString("\n" + roff(helpOf(o)) + "\n")
+		if len(o.Env) > 0 {
+			fmt.Fprintf(b, "(variable %s)\n", roff(strings.Join(o.Env, ", ")))
+		}
+	}
+}
+
+func helpOf(o opt.Entry) string {
+	if o.Ignored != "" {
+		return "accepted, no effect: " + o.Ignored
+	}
+	return o.Help
+}
+
+// Commands by which a shell finds the values of options and operands.
+var values = map[string]string{
+	"partition": "sinfo -h -o %R", "nodelist": "sinfo -h -N -o %N", "exclude": "sinfo -h -N -o %N",
+	"jobid": "squeue -h --me -o %A", "job": "squeue -h --me -o %A", "jobs": "squeue -h --me -o %A",
+}
+
+// words are the commands of a command.
+func (p *Page) words() []string {
+	list := slices.Clone(p.Words)
+	for _, c := range p.Commands {
+		list = append(list, c.Name)
+	}
+	return list
+}
+
+// operandValues finds what may follow besides options.
+func (p *Page) operandValues() string {
+	if p.Name == "scancel" {
+		return values["jobs"]
+	}
+	return ""
+}
+
+// flags are the options as they are typed.
+func (p *Page) flags() (list []string) {
+	for _, o := range p.Options {
+		word := "--" + o.Long
+		if o.Arg == opt.Required {
+			word += "="
+		}
+		list = append(list, word)
+		if o.Short != 0 {
+			list = append(list, "-"+string(o.Short))
+		}
+	}
+	return list
+}
+
+// bash is the completion for bash: a function per command, called by bash-completion when the command is first typed.
+func (p *Page) bash() string {
+	var b strings.Builder
+	name := "_muster_" + p.Name
+	fmt.Fprintf(&b, "# completion of %s for bash, made from its table of options\n%s() {\n", p.Name, name)
+	b.WriteString("    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} opt\n    COMPREPLY=()\n")
+	b.WriteString("    opt=$prev\n    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then opt=${COMP_WORDS[COMP_CWORD-2]}; fi\n    case $opt in\n")
+	for _, o := range p.Options {
+		if find := values[o.Long]; find != "" && o.Arg == opt.Required {
+			short := ""
+			if o.Short != 0 {
+				short = " | -" + string(o.Short)
+			}
+			fmt.Fprintf(&b, "    --%s%s) COMPREPLY=($(compgen -W \"$(%s 2>/dev/null)\" -- \"$cur\")); return ;;\n", o.Long, short, find)
+		}
+	}
+	b.WriteString("    esac\n    [[ $prev == = ]] && return\n")
+	b.WriteString(p.bashCases())
+	fmt.Fprintf(&b, "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n    return 0\n}\ncomplete -o default -F %s %s\n", name, p.Name)
+	return b.String()
+}
+
+// bashCases are the words that may come next: for muster by the command that was typed before.
+func (p *Page) bashCases() string {
+	var b strings.Builder
+	if len(p.Commands) > 0 {
+		b.WriteString("    case \"${COMP_WORDS[1]-} ${COMP_WORDS[2]-}\" in\n")
+		for _, c := range p.Commands {
+			for _, d := range c.Commands {
+				fmt.Fprintf(&b, "    '%s %s') [[ $COMP_CWORD -gt 2 ]] && COMPREPLY=($(compgen -W '%s' -- \"$cur\")) && return ;;\n", c.Name, d.Name, strings.Join(d.flags(), " "))
+			}
+			fmt.Fprintf(&b, "    '%s '*) [[ $COMP_CWORD -gt 1 ]] && COMPREPLY=($(compgen -W '%s' -- \"$cur\")) && return ;;\n", c.Name, strings.Join(append(c.words(), c.flags()...), " "))
+		}
+		b.WriteString("    esac\n    [[ $COMP_CWORD -gt 1 ]] && return\n")
+	}
+	fmt.Fprintf(&b, "    case $cur in\n    -*) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", strings.Join(p.flags(), " "))
+	switch {
+	case len(p.words()) > 0:
+		fmt.Fprintf(&b, "    *) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", strings.Join(p.words(), " "))
+	case p.operandValues() != "":
+		fmt.Fprintf(&b, "    *) COMPREPLY=($(compgen -W \"$(%s 2>/dev/null)\" -- \"$cur\")) ;;\n", p.operandValues())
+	}
+	b.WriteString("    esac\n")
+	return b.String()
+}
+
+// zshText is text inside a word of _arguments that is quoted by '.
+func zshText(text string) string {
+	return strings.NewReplacer("'", `'\''`, `\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`).Replace(text)
+}
+
+// zsh is the completion for zsh.
+func (p *Page) zsh() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#compdef %s\n# made from its table of options\n_arguments -s -S", p.Name)
+	for _, o := range p.Options {
+		arg, tail := "", ""
+		if o.Arg != opt.None {
+			find := "_default"
+			if cmd := values[o.Long]; cmd != "" {
+				find = "{compadd -- $(" + cmd + " 2>/dev/null)}"
+			}
+			arg, tail = "=", ":"+zshText(o.Meta)+":"+find
+			if o.Arg == opt.Optional {
+				arg, tail = "=-", ":"+tail
+			}
+		}
+		help := "[" + zshText(helpOf(o)) + "]"
+		fmt.Fprintf(&b, " \\\n  '--%s%s%s%s'", o.Long, arg, help, tail)
+		if o.Short != 0 {
+			short := ""
+			switch o.Arg {
+			case opt.Required:
+				short = "+"
+			case opt.Optional:
+				short = "-"
+			}
+			fmt.Fprintf(&b, " \\\n  '-%c%s%s%s'", o.Short, short, help, tail)
+		}
+	}
+	switch {
+	case len(p.words()) > 0:
+		fmt.Fprintf(&b, " \\\n  '1:command:(%s)' '*::: :_default'\n", strings.Join(p.words(), " "))
+	case p.operandValues() != "":
+		fmt.Fprintf(&b, " \\\n  '*:job:{compadd -- $(%s 2>/dev/null)}'\n", p.operandValues())
+	default:
+		b.WriteString(" \\\n  '*::: :_default'\n")
+	}
+	return b.String()
+}
+
+// fishText is text quoted by '.
+func fishText(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
+}
+
+// fish is the completion for fish.
+func (p *Page) fish() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# completion of %s for fish, made from its table of options\n", p.Name)
+	p.fishOptions(&b, p.Name, "")
+	if words := p.words(); len(words) > 0 {
+		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s\n", p.Name, fishText(strings.Join(words, " ")))
+	}
+	if find := p.operandValues(); find != "" {
+		fmt.Fprintf(&b, "complete -c %s -f -a %s\n", p.Name, fishText("("+find+" 2>/dev/null)"))
+	}
+	for _, c := range p.Commands {
+		when := "__fish_seen_subcommand_from " + c.Name
+		if words := c.words(); len(words) > 0 {
+			fmt.Fprintf(&b, "complete -c %s -n %s -f -a %s\n", p.Name, fishText(when), fishText(strings.Join(words, " ")))
+		}
+		c.fishOptions(&b, p.Name, when)
+		for _, d := range c.Commands {
+			d.fishOptions(&b, p.Name, when+"; and __fish_seen_subcommand_from "+d.Name)
+		}
+	}
+	return b.String()
+}
+
+func (p *Page) fishOptions(b *strings.Builder, name, when string) {
+	for _, o := range p.Options {
+		fmt.Fprintf(b, "complete -c %s", name)
+		if when != "" {
+			b.WriteString(" -n " + fishText(when))
+		}
+		if o.Short != 0 {
+			fmt.Fprintf(b, " -s %s", fishText(string(o.Short)))
+		}
+		b.WriteString(" -l " + fishText(o.Long))
+		if o.Arg == opt.Required {
+			b.WriteString(" -r")
+			if find := values[o.Long]; find != "" {
+				b.WriteString(" -f -a " + fishText("("+find+" 2>/dev/null)"))
+			}
+		}
+		b.WriteString(" -d " + fishText(helpOf(o)) + "\n")
+	}
+}

@@ -1,0 +1,109 @@
+package packaging
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dev.muster/slurm"
+	"dev.muster/slurm/opt"
+)
+
+// testPages writes the manuals and completions of a small muster and of all front-ends into a folder.
+func testPages(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	token := []opt.Entry{{Long: "role", Arg: opt.Required, Meta: "role", Help: "what's may join: [server] 'x' \\"}}
+	for _, f := range Manuals(Native("muster", "a workload manager", "COMMAND", nil, Native("token", "join tokens", "", nil, Native("create", "make one", "", token)))) {
+		p := filepath.Join(dir, f.Path)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(f.Text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestManuals: every option of the tables is in each of the files, and programs that read them do not complain.
+func TestManuals(t *testing.T) {
+	dir := testPages(t)
+	for _, p := range slurm.Pages() {
+		if len(p.Options) == 0 || p.Operands == "" || p.Summary == "" {
+			t.Errorf("the page of %s is empty: %+v", p.Name, p)
+		}
+		for file, form := range map[string]string{"share/man/man1/" + p.Name + ".1": `\-\-%s\fR`, "share/bash-completion/completions/" + p.Name: "--%s",
+			"share/zsh/site-functions/_" + p.Name: "'--%s", "share/fish/vendor_completions.d/" + p.Name + ".fish": " -l '%s'"} {
+			text, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range p.Options {
+				name := o.Long
+				if strings.Contains(form, `\-`) {
+					name = roff(name)
+				}
+				if !strings.Contains(string(text), strings.Replace(form, "%s", name, 1)) {
+					t.Errorf("%s does not tell of --%s", file, o.Long)
+				}
+			}
+		}
+	}
+	for pattern, check := range map[string][]string{"share/man/man1/*": {"mandoc", "-Tlint", "-W", "error"}, "share/bash-completion/completions/*": {"bash", "-n"},
+		"share/zsh/site-functions/*": {"zsh", "-n"}, "share/fish/vendor_completions.d/*": {"fish", "-n"}} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) != len(slurm.FrontEnds())+1 {
+			t.Errorf("%s: %d files, %v", pattern, len(files), err)
+		}
+		if _, err := exec.LookPath(check[0]); err != nil {
+			t.Logf("%s is not here: %s not checked", check[0], pattern)
+			continue
+		}
+		for _, f := range files {
+			if out, err := exec.Command(check[0], append(check[1:], f)...).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%s %s: %v %s", check[0], f, err, out)
+			}
+		}
+	}
+}
+
+// TestCompletion types words in bash.
+func TestCompletion(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash")
+	}
+	dir := testPages(t)
+	tools := t.TempDir()
+	for name, text := range map[string]string{"sinfo": "case \"$*\" in *%R*) echo debug batch;; *%N*) echo n1 n2;; esac", "squeue": "echo 41 42"} {
+		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line, want := range map[string]string{
+		"sbatch --parti":           "--partition=",
+		"sbatch --partition = d":   "debug",
+		"sbatch --partition =":     "debug batch",
+		"srun -p b":                "batch",
+		"srun -w ":                 "n1 n2",
+		"scancel ":                 "41 42",
+		"scancel --use":            "--user=",
+		"scontrol reconf":          "reconfigure",
+		"sacctmgr mod":             "modify",
+		"muster tok":               "token",
+		"muster token cr":          "create",
+		"muster token create --ro": "--role=",
+		"squeue --nosuchoption":    "",
+	} {
+		words := strings.Split(line, " ")
+		script := `. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _muster_"$1"; echo "${COMPREPLY[*]}"`
+		cmd := exec.Command("bash", append([]string{"--norc", "-c", script, "bash", filepath.Join(dir, "share/bash-completion/completions", words[0])}, words...)...)
+		cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%q: %q, want %q (%v)", line, got, want, err)
+		}
+	}
+}

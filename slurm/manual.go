@@ -1,0 +1,68 @@
+package slurm
+
+import "dev.muster/slurm/opt"
+
+// Page is what a manual and a shell's completion tell of a front-end.
+type Page struct {
+	Name, Summary string
+	Operands      string // what follows the name
+	Options       []opt.Entry
+	Words         []string // commands that it takes
+}
+
+// Pages are those of all front-ends, out of the tables that they read their command lines by.
+func Pages() (list []Page) {
+	for _, f := range frontEnds() {
+		p := Page{Name: f.name, Summary: f.summary}
+		p.Operands, p.Options = described(f.name)
+		switch f.name {
+		case "scontrol":
+			for _, v := range servedVerbs() {
+				p.Words = append(p.Words, v.name)
+			}
+		case "sacctmgr":
+			for _, v := range new(manager).verbs() {
+				p.Words = append(p.Words, v.name)
+			}
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+func described(name string) (operands string, options []opt.Entry) {
+	switch name {
+	case "sbatch":
+		return submitPage(opt.Sbatch)
+	case "srun":
+		return submitPage(opt.Srun)
+	case "salloc":
+		return submitPage(opt.Salloc)
+	case "scancel":
+		return queryPage(opt.Scancel, scancelOptions)
+	case "squeue":
+		return queryPage(opt.Squeue, squeueOptions)
+	case "sinfo":
+		return queryPage(opt.Sinfo, sinfoOptions)
+	case "scontrol":
+		return queryPage(opt.Scontrol, scontrolOptions)
+	case "sacct":
+		return queryPage(opt.Sacct, sacctRows)
+	case "sacctmgr":
+		return queryPage(opt.Sacctmgr, sacctmgrOptions)
+	case "sprio":
+		return queryPage(opt.Sprio, sprioOptions)
+	case "sshare":
+		return queryPage(opt.Sshare, sshareOptions)
+	}
+	return "", nil
+}
+
+func submitPage(prog opt.Prog) (string, []opt.Entry) {
+	return "[OPTIONS...] " + operands(prog), parserFor(prog).Describe()
+}
+
+func queryPage[T any](prog opt.Prog, rows []opt.Option[T]) (string, []opt.Entry) {
+	p := &opt.Parser[T]{Prog: prog, Rows: [][]opt.Option[T]{rows}}
+	return operands(prog), p.Describe()
+}
