@@ -27,6 +27,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowCluster, s.showCluster)
 	handle(s, m, api.ListSteps, s.listSteps)
 	handle(s, m, api.ListHistory, s.listHistory)
+	handle(s, m, api.ShowUsage, s.showUsage)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)
 	api.Handle(m, api.Join, s.join)
