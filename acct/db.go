@@ -99,7 +99,7 @@ func open(path string, log *slog.Logger) (*DB, error) {
 
 // reopen opens the file, making it if need be, and reads how far it reaches.
 func (d *DB) reopen() error {
-	w, err := sql.Open("sqlite", "file:"+d.path+common+"&_txlock=immediate")
+	w, err := sql.Open("sqlite", "file:"+d.path+common+"&_txlock=immediate&_pragma=cache_size(-65536)") // KiB: the tables of usage are written all over
 	if err != nil {
 		return fmt.Errorf("open %s: %w", d.path, err)
 	}

@@ -53,10 +53,40 @@ type usage struct {
 	tx      *sql.Tx
 	classes map[string]int64
 	steps   map[loadKey]loadStep
+	stmts   map[string]*sql.Stmt // of this transaction, which closes them
 }
 
 func newUsage(tx *sql.Tx) *usage {
-	return &usage{tx: tx, classes: map[string]int64{}, steps: map[loadKey]loadStep{}}
+	return &usage{tx: tx, classes: map[string]int64{}, steps: map[loadKey]loadStep{}, stmts: map[string]*sql.Stmt{}}
+}
+
+// stmt prepares a statement once.
+func (u *usage) stmt(query string) (*sql.Stmt, error) {
+	if s, ok := u.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := u.tx.Prepare(query)
+	if err == nil {
+		u.stmts[query] = s
+	}
+	return s, err
+}
+
+func (u *usage) exec(query string, args ...any) error {
+	s, err := u.stmt(query)
+	if err == nil {
+		_, err = s.Exec(args...)
+	}
+	return err
+}
+
+// row reads the columns of one row; sql.ErrNoRows says that there is none.
+func (u *usage) row(query string, args []any, to ...any) error {
+	s, err := u.stmt(query)
+	if err != nil {
+		return err
+	}
+	return s.QueryRow(args...).Scan(to...)
 }
 
 // putJob stores a job's record and what follows from it.
@@ -67,18 +97,18 @@ func (u *usage) putJob(j *cluster.Job) error {
 	}
 	var seq int64
 	var before []byte
-	err = u.tx.QueryRow("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", j.ID, unix(j.Submitted)).Scan(&seq, &before)
+	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &seq, &before)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		err = u.tx.QueryRow("INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
-			j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data).Scan(&seq)
+		err = u.row("INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+			[]any{j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data}, &seq)
 	case err == nil:
 		var old cluster.Job
 		if err = wire.Unmarshal(before, &old); err == nil {
 			err = u.count(seq, old.Footprint(), -1)
 		}
 		if err == nil {
-			_, err = u.tx.Exec("UPDATE job SET phase = ?, started = ?, ended = ?, data = ? WHERE seq = ?", j.Phase, unix(j.Started), unix(j.Ended), data, seq)
+			err = u.exec("UPDATE job SET phase = ?, started = ?, ended = ?, data = ? WHERE seq = ?", j.Phase, unix(j.Started), unix(j.Ended), data, seq)
 		}
 	}
 	if err != nil {
@@ -102,7 +132,7 @@ func (u *usage) count(seq int64, f cluster.Footprint, sign int64) error {
 		change = "DELETE FROM run WHERE class = ? AND s1 = ? AND s0 = ? AND seq = ? AND n = ?"
 	}
 	for i, r := range f.Runs {
-		if _, err := u.tx.Exec(change, class, r.To, r.From, seq, i); err != nil {
+		if err := u.exec(change, class, r.To, r.From, seq, i); err != nil {
 			return err
 		}
 		for _, a := range f.Class.TRES {
@@ -141,9 +171,9 @@ func (u *usage) classOf(c *cluster.UsageClass) (id int64, err error) {
 	if id, ok := u.classes[string(data)]; ok {
 		return id, nil
 	}
-	err = u.tx.QueryRow("SELECT id FROM class WHERE data = ?", string(data)).Scan(&id)
+	err = u.row("SELECT id FROM class WHERE data = ?", []any{string(data)}, &id)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = u.tx.QueryRow("INSERT INTO class (data) VALUES (?) RETURNING id", string(data)).Scan(&id)
+		err = u.row("INSERT INTO class (data) VALUES (?) RETURNING id", []any{string(data)}, &id)
 	}
 	if err == nil {
 		u.classes[string(data)] = id
@@ -157,7 +187,7 @@ func (u *usage) flush() error {
 		if x == (loadStep{}) {
 			continue
 		}
-		if _, err := u.tx.Exec(`INSERT INTO load (what, hour, n, moment) VALUES (?, ?, ?, ?)
+		if err := u.exec(`INSERT INTO load (what, hour, n, moment) VALUES (?, ?, ?, ?)
 			ON CONFLICT (what, hour) DO UPDATE SET n = n + excluded.n, moment = moment + excluded.moment`, k.what, k.hour, x.n, x.moment); err != nil {
 			return err
 		}
@@ -184,7 +214,7 @@ func (u *usage) putEvent(e *cluster.Event) error {
 // lastNode is the newest span of a node.
 func (u *usage) lastNode(name cluster.NodeName) (s cluster.NodeSpan, there bool, err error) {
 	var data []byte
-	err = u.tx.QueryRow("SELECT data FROM node WHERE name = ? ORDER BY started DESC LIMIT 1", name).Scan(&data)
+	err = u.row("SELECT data FROM node WHERE name = ? ORDER BY started DESC LIMIT 1", []any{name}, &data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, false, nil
 	}
