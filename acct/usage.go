@@ -80,6 +80,19 @@ func (u *usage) exec(query string, args ...any) error {
 	return err
 }
 
+// insert adds a row and returns its number. (RETURNING would have SQLite keep a journal of each statement.)
+func (u *usage) insert(query string, args ...any) (id int64, err error) {
+	s, err := u.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.Exec(args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
 // row reads the columns of one row; sql.ErrNoRows says that there is none.
 func (u *usage) row(query string, args []any, to ...any) error {
 	s, err := u.stmt(query)
@@ -100,8 +113,8 @@ func (u *usage) putJob(j *cluster.Job) error {
 	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &seq, &before)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		err = u.row("INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
-			[]any{j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data}, &seq)
+		seq, err = u.insert("INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data)
 	case err == nil:
 		var old cluster.Job
 		if err = wire.Unmarshal(before, &old); err == nil {
@@ -173,7 +186,7 @@ func (u *usage) classOf(c *cluster.UsageClass) (id int64, err error) {
 	}
 	err = u.row("SELECT id FROM class WHERE data = ?", []any{string(data)}, &id)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = u.row("INSERT INTO class (data) VALUES (?) RETURNING id", []any{string(data)}, &id)
+		id, err = u.insert("INSERT INTO class (data) VALUES (?)", string(data))
 	}
 	if err == nil {
 		u.classes[string(data)] = id
