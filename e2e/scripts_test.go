@@ -44,7 +44,9 @@ func TestPrologEpilog(t *testing.T) {
 	d.start()
 	os.Remove(dir + "/wait")
 	touch("hold")
-	d.wait("the job's end", func() bool { return strings.Contains(log(), "job") && d.must("squeue", "-h", "-j", id, "-o", "%t") == "CG" })
+	d.wait("the job's end", func() bool {
+		return strings.Contains(log(), "job") && d.must("squeue", "-h", "-j", id, "-o", "%t") == "CG"
+	})
 	expect(t, "the node while its epilog runs", d.must("sinfo", "-h", "-n", "gpu-node-001", "-o", "%t"), "comp")
 	os.Remove(dir + "/hold")
 	d.wait("all to be over", func() bool { return d.must("squeue", "-h") == "" })
@@ -52,7 +54,9 @@ func TestPrologEpilog(t *testing.T) {
 
 	touch("bad.gpu-node-001")
 	id = d.must("sbatch", "--parsable", "-w", "gpu-node-001", "-o", "o2", "--wrap", "echo never >>"+dir+"/log")
-	d.wait("the job to be held", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == "PD launch failed requeued held" })
+	d.wait("the job to be held", func() bool {
+		return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == "PD launch failed requeued held"
+	})
 	expect(t, "the node", d.must("sinfo", "-h", "-R", "-o", "%E|%N"), "Prolog error|gpu-node-001")
 	if strings.Contains(log(), "never") {
 		t.Error("the job ran although its prolog failed")
@@ -64,5 +68,7 @@ func TestPrologEpilog(t *testing.T) {
 	d.wait("the epilogs to be over", func() bool { return d.must("squeue", "-h") == "" })
 	touch("worse")
 	d.must("sbatch", "-W", "-w", "gpu-node-002", "-o", "o3", "--wrap", "true")
-	d.wait("the node to be drained", func() bool { return strings.Contains(d.must("sinfo", "-h", "-R", "-o", "%E|%N"), "Epilog error|gpu-node-002") })
+	d.wait("the node to be drained", func() bool {
+		return strings.Contains(d.must("sinfo", "-h", "-R", "-o", "%E|%N"), "Epilog error|gpu-node-002")
+	})
 }
