@@ -25,3 +25,51 @@ type UsageResponse struct {
 	Reservations []cluster.ResvSpan    `json:"reservations,omitempty"`
 	Nodes        []cluster.NodeSpan    `json:"nodes,omitempty"`
 }
+
+// StatsRequest asks what the leader has done since it was started, or its counts were reset.
+type StatsRequest struct {
+	Reset bool `json:"reset,omitempty"` // by operators: count anew
+}
+
+// StatsResponse are the leader's counts.
+type StatsResponse struct {
+	Now     time.Time   `json:"now"`
+	Since   time.Time   `json:"since"`
+	Threads int         `json:"threads"` // goroutines
+	Pending int         `json:"pending"` // jobs
+	Running int         `json:"running"`
+	Jobs    JobCounts   `json:"jobs"`
+	Cycles  CycleCounts `json:"cycles"`
+	Calls   []CallCount `json:"calls"` // by endpoint, most first
+	Users   []CallCount `json:"users"` // by who called, most first
+}
+
+// JobCounts are what jobs did.
+type JobCounts struct {
+	Submitted  int `json:"submitted"`
+	Started    int `json:"started"`
+	Completed  int `json:"completed"`
+	Canceled   int `json:"canceled"`
+	Failed     int `json:"failed"`
+	Backfilled int `json:"backfilled"` // of those started
+}
+
+// CycleCounts are the passes of the scheduler: each looks at all of the queue that may matter and starts jobs behind
+// others too, so that there is no backfill besides.
+type CycleCounts struct {
+	Count int           `json:"count"`
+	Last  time.Duration `json:"last"`
+	Max   time.Duration `json:"max"`
+	Sum   time.Duration `json:"sum"`
+	Queue int           `json:"queue"` // jobs that waited in the last one
+	Depth int           `json:"depth"` // their sum over all
+	At    time.Time     `json:"at,omitzero"`
+}
+
+// CallCount is how often something was called, and how long that took in all.
+type CallCount struct {
+	Name string        `json:"name,omitempty"`
+	UID  uint32        `json:"uid"`
+	N    int           `json:"n"`
+	Time time.Duration `json:"time"`
+}

@@ -110,6 +110,9 @@ func (j *Job) runs() (out []Span) {
 	default:
 		out = append(out, Span{begin.Unix(), Endless})
 	}
+	if out == nil { // less than a second
+		out = append(out, Span{j.Started.Unix(), j.Started.Unix()})
+	}
 	return out
 }
 

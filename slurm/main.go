@@ -32,6 +32,8 @@ func frontEnds() []frontEnd {
 		{"sprio", "show what the priorities of pending jobs are made of", runSprio},
 		{"sshare", "show shares and usage of accounts and users", runSshare},
 		{"sreport", "sum up what was used", runSreport},
+		{"sdiag", "show what the server has done", runSdiag},
+		{"seff", "show how well a job used its CPUs and memory", runSeff},
 	}
 }
 

@@ -236,7 +236,7 @@ func (l *loader) read(r io.Reader) int {
 			l.m.tell("For cluster %s", name)
 			code = l.place("root", "", "", list)
 		case "parent":
-			if l.m.books.find(name, "", "") == nil && !l.made["a "+name] {
+			if l.m.books.find(name, "", "") == nil && !l.made["place "+name] {
 				return l.m.wrong(fmt.Sprintf(" line(%d) You need to add the parent before the account '%s'", n, name))
 			}
 			l.parent = name
@@ -326,6 +326,7 @@ func (l *loader) place(account, user, part string, list []setting) int {
 		a, fresh = *old, false
 	} else if user == "" {
 		under = l.parent
+		l.made["place "+account] = true
 	}
 	before := a
 	before.Limits = slices.Clone(a.Limits)

@@ -35,7 +35,6 @@ const (
 	Sprio
 	Sshare
 	Sreport
-	Sstat
 	Sdiag
 	Seff
 
@@ -43,7 +42,7 @@ const (
 	All = Sbatch | Srun | Salloc
 )
 
-var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sstat", "sdiag", "seff"}
+var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {
