@@ -224,7 +224,8 @@ func (l *loader) read(r io.Reader) int {
 			return l.m.wrong(fmt.Sprintf(" line %d: Unknown option: %s", n, bad))
 		}
 		if kind != "cluster" && !cluster {
-			return l.m.wrong(" You need to specify a cluster name first with 'Cluster - $NAME' in your file", " Nothing new added.")
+			l.m.wrong(" You need to specify a cluster name first with 'Cluster - $NAME' in your file")
+			return l.m.nothing(" Nothing new added.")
 		}
 		code := 0
 		switch kind {
