@@ -84,6 +84,9 @@ func TestLedger(t *testing.T) {
 	if got := d.must("sreport", append([]string{"-nP", "job", "SizesByAccount", "flatview", "printjobcount", "grouping=4"}, span...)...); !strings.HasPrefix(got, "ledger|art|") {
 		t.Errorf("sizes:\n%s", got)
 	}
+	if got := d.must("sreport", "-t", "Hours", "--tres=gres/gpu", "cluster", "AccountUtilizationByUser", "start=now-1hour", "end=now+1hour"); !strings.Contains(got, "Usage reported in TRES Hours") || !strings.Contains(got, " gres/gpu        0 ") {
+		t.Errorf("GPU hours where no TRES are configured:\n%s", got)
+	}
 	if got := d.must("seff", long); !strings.Contains(got, "Cluster: ledger\nUser/Group: daemon/") || !strings.Contains(got, "State: COMPLETED (exit code 0)") || !strings.Contains(got, "CPU Efficiency: ") {
 		t.Errorf("seff:\n%s", got)
 	}

@@ -384,7 +384,8 @@ func (r *reporter) pickTRES() int {
 	}
 	r.tres = nil
 	for _, t := range splitList(strings.ToLower(r.tresText)) {
-		if slices.Contains(all, t) && !slices.Contains(r.tres, t) {
+		known := slices.Contains(all, t) || t == "gres/gpu" || strings.HasPrefix(t, "gres/gpu:") // GPUs are tracked whatever AccountingStorageTRES says
+		if known && !slices.Contains(r.tres, t) {
 			r.tres = append(r.tres, t)
 		}
 	}
