@@ -203,3 +203,27 @@ func TestUtilization(t *testing.T) {
 		t.Errorf("utilization %+v, want %+v", got, want)
 	}
 }
+
+// TestOlderHistory: a file of the first schema gets the tables of usage from its records.
+func TestOlderHistory(t *testing.T) {
+	dir := t.TempDir()
+	d := openDB(t, dir)
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range 50 {
+		life := randomJob(r, i+1)
+		d.Apply(uint64(i+1), []cluster.Event{{Job: life[len(life)-1]}})
+	}
+	if err := d.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := tables(t, d.DB)
+	if _, err := d.w.Exec("DROP TABLE run; DROP TABLE class; DROP TABLE load; DROP TABLE node; DROP TABLE resv; PRAGMA user_version = 1"); err != nil {
+		t.Fatal(err)
+	}
+	d.stop()
+	d = openDB(t, dir)
+	defer d.stop()
+	if got := tables(t, d.DB); len(want) == 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("the tables of an older file have %d rows, want %d", len(got), len(want))
+	}
+}
