@@ -40,8 +40,8 @@ CREATE TABLE IF NOT EXISTS step (
   job INTEGER NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, started INTEGER NOT NULL, data BLOB NOT NULL,
   PRIMARY KEY (job, attempt, step, started)) STRICT, WITHOUT ROWID;`
 
-// schemaVersion is PRAGMA user_version of this schema.
-const schemaVersion = 1
+// schemaVersion is PRAGMA user_version of this schema. Version 2 added the tables of usage.
+const schemaVersion = 2
 
 // DB is the history of one server.
 type DB struct {
@@ -99,7 +99,7 @@ func open(path string, log *slog.Logger) (*DB, error) {
 
 // reopen opens the file, making it if need be, and reads how far it reaches.
 func (d *DB) reopen() error {
-	w, err := sql.Open("sqlite", "file:"+d.path+common+"&_txlock=immediate")
+	w, err := sql.Open("sqlite", "file:"+d.path+common+"&_txlock=immediate&_pragma=cache_size(-65536)") // KiB: the tables of usage are written all over
 	if err != nil {
 		return fmt.Errorf("open %s: %w", d.path, err)
 	}
@@ -130,8 +130,13 @@ func prepare(w *sql.DB) (map[string]uint64, error) {
 	if version > schemaVersion {
 		return nil, fmt.Errorf("history has schema %d, this binary knows %d", version, schemaVersion)
 	}
-	if _, err := w.Exec(schema); err != nil {
+	if _, err := w.Exec(schema + usageSchema); err != nil {
 		return nil, err
+	}
+	if version == 1 {
+		if err := rebuild(w); err != nil {
+			return nil, fmt.Errorf("sum up the usage of an older history: %w", err)
+		}
 	}
 	if _, err := w.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
 		return nil, err
@@ -301,6 +306,7 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 		return err
 	}
 	defer tx.Rollback() // no-op once committed
+	u := newUsage(tx)
 	lastJob, lastStep := map[jobKey]*cluster.Job{}, map[stepKey]*cluster.Step{}
 	for _, e := range events {
 		if e.Job != nil {
@@ -314,7 +320,7 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 		if e.Job != nil {
 			if j, ok := lastJob[keyOfJob(e.Job)]; ok {
 				delete(lastJob, keyOfJob(e.Job))
-				err = putJob(tx, j)
+				err = u.putJob(j)
 			}
 		}
 		if e.Step != nil && err == nil {
@@ -323,9 +329,15 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 				err = putStep(tx, st)
 			}
 		}
+		if err == nil {
+			err = u.putEvent(&e)
+		}
 		if err != nil {
 			return err
 		}
+	}
+	if err := u.flush(); err != nil {
+		return err
 	}
 	if _, err := tx.Exec("INSERT INTO meta VALUES ('applied', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", index); err != nil {
 		return err
@@ -338,17 +350,6 @@ func unix(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixNano()
-}
-
-func putJob(tx *sql.Tx, j *cluster.Job) error {
-	data, err := wire.Marshal(j)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(`INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (job, submitted) DO UPDATE SET phase = excluded.phase, started = excluded.started, ended = excluded.ended,
-		data = excluded.data`, j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data)
-	return err
 }
 
 func putStep(tx *sql.Tx, s *cluster.Step) error {

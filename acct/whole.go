@@ -8,6 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Files beside the database.
@@ -130,7 +133,9 @@ func (d *DB) Export(ctx context.Context, at func() (uint64, error)) (file string
 	}
 	// The connection sees the file as it was when pinned, whatever is written now.
 	if err := run(ctx, conn, "INSERT INTO copy.meta SELECT * FROM main.meta", "INSERT INTO copy.job SELECT * FROM main.job ORDER BY seq",
-		"INSERT INTO copy.step SELECT * FROM main.step", "COMMIT", "DETACH copy"); err != nil {
+		"INSERT INTO copy.step SELECT * FROM main.step", "INSERT INTO copy.class SELECT * FROM main.class", "INSERT INTO copy.run SELECT * FROM main.run",
+		"INSERT INTO copy.load SELECT * FROM main.load", "INSERT INTO copy.node SELECT * FROM main.node", "INSERT INTO copy.resv SELECT * FROM main.resv",
+		"COMMIT", "DETACH copy"); err != nil {
 		return "", fmt.Errorf("copy history: %w", err)
 	}
 	return file, nil
@@ -273,15 +278,77 @@ func (d *DB) reach(ctx context.Context, index uint64) error {
 
 // merge writes the file's records into a base. Both files are held.
 func (d *DB) merge(ctx context.Context, base *sql.DB) error {
-	conn, err := base.Conn(ctx)
+	tx, err := base.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	return run(ctx, conn, "ATTACH '"+d.path+"' AS since", "BEGIN IMMEDIATE",
-		`INSERT INTO main.job (job, submitted, array, uid, phase, started, ended, data)
-			SELECT job, submitted, array, uid, phase, started, ended, data FROM since.job WHERE true ORDER BY seq
-			ON CONFLICT (job, submitted) DO UPDATE SET phase = excluded.phase, started = excluded.started, ended = excluded.ended, data = excluded.data`,
-		"INSERT OR REPLACE INTO main.step SELECT * FROM since.step",
-		"DELETE FROM main.meta", "INSERT INTO main.meta SELECT * FROM since.meta WHERE key != 'lacks'", "COMMIT", "DETACH since")
+	defer tx.Rollback() // no-op once committed
+	u := newUsage(tx)
+	err = each(ctx, d.r, "SELECT data FROM job ORDER BY seq", func(data []byte) error {
+		j := &cluster.Job{}
+		if err := wire.Unmarshal(data, j); err != nil {
+			return err
+		}
+		return u.putJob(j)
+	})
+	if err == nil {
+		err = each(ctx, d.r, "SELECT data FROM step", func(data []byte) error {
+			s := &cluster.Step{}
+			if err := wire.Unmarshal(data, s); err != nil {
+				return err
+			}
+			return putStep(tx, s)
+		})
+	}
+	if err == nil {
+		err = each(ctx, d.r, "SELECT data FROM node ORDER BY started, name", func(data []byte) error {
+			var s cluster.NodeSpan
+			if err := wire.Unmarshal(data, &s); err != nil {
+				return err
+			}
+			return u.putNode(s)
+		})
+	}
+	if err == nil {
+		err = each(ctx, d.r, "SELECT data FROM resv ORDER BY id", func(data []byte) error {
+			var s cluster.ResvSpan
+			if err := wire.Unmarshal(data, &s); err != nil {
+				return err
+			}
+			return u.putResv(s)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if err := u.flush(); err != nil {
+		return err
+	}
+	var applied uint64
+	if err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = 'applied'").Scan(&applied); err != nil {
+		return err
+	}
+	if _, err := tx.Exec("DELETE FROM meta WHERE key = 'lacks'; INSERT INTO meta VALUES ('applied', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", applied); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// each calls f with the first column of every row.
+func each(ctx context.Context, from *sql.DB, query string, f func(data []byte) error) error {
+	rows, err := from.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var data []byte
+		if err := rows.Scan(&data); err != nil {
+			return err
+		}
+		if err := f(data); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

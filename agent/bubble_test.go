@@ -38,7 +38,15 @@ func (forget) GiveUp(context.Context) error           { return nil }
 func (forget) Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error] {
 	return func(func(acct.Record, error) bool) {}
 }
-func (forget) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (forget) Usage(context.Context, cluster.UsageQuery) ([]cluster.UsageRow, error) { return nil, nil }
+func (forget) Utilization(context.Context, cluster.Span) ([]cluster.Utilization, error) {
+	return nil, nil
+}
+func (forget) Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, error) {
+	return nil, nil
+}
+func (forget) NodeSpans(context.Context, cluster.Span) ([]cluster.NodeSpan, error) { return nil, nil }
+func (forget) Run(ctx context.Context) error                                       { <-ctx.Done(); return nil }
 
 // pipes is a listener whose connections are pipes of the process itself, by root.
 type pipes struct {

@@ -41,6 +41,8 @@ var (
 	Configure        = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
 	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true}
+	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false}
 	Ping             = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
 	TopJobs          = Endpoint[cluster.TopJobs, WriteResponse]{"POST", "/v1/jobs/top", User, true}
 	ListBooks        = Endpoint[AfterQuery, BooksResponse]{"GET", "/v1/accounts", User, false}

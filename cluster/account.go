@@ -118,6 +118,8 @@ type Account struct {
 	Name         string `json:"name"`
 	Description  string `json:"description,omitempty"`
 	Organization string `json:"organization,omitempty"`
+	// Coordinators may change what belongs to the account and to those below it, and the jobs charged there.
+	Coordinators []string `json:"coordinators,omitempty"`
 }
 
 // User is somebody with associations.

@@ -14,6 +14,9 @@ type Change struct {
 	Assoc   *Association `json:"assoc,omitempty"`
 	QOS     *QOS         `json:"qos,omitempty"`
 	Delete  bool         `json:"delete,omitempty"`
+	// Under names the account that an account's association hangs below, in place of Assoc.Parent: it may be one
+	// that the same command makes.
+	Under string `json:"under,omitempty"`
 	// Reset sets the usage of an association (and of those above it as much less) or QOS to zero.
 	Reset bool `json:"reset,omitempty"`
 }
@@ -30,20 +33,44 @@ const maxChanges = 1 << 16
 
 func (c *ChangeAccounts) apply(t *tx) (any, error) {
 	switch {
-	case !t.by.Operator() && !t.isAdmin(t.by.User):
-		return nil, Errorf(Denied, ErrAccess, "only operators may change accounts")
 	case len(c.Changes) == 0 || len(c.Changes) > maxChanges:
 		return nil, Errorf(Invalid, ErrNoChange, "%d changes at once: between 1 and %d can be made", len(c.Changes), maxChanges)
 	}
+	free := t.by.Operator() || t.isAdmin(t.by.User)
+	if !free && !t.coordinatesAny(t.by.User) {
+		return nil, Errorf(Denied, ErrAccess, "only operators and coordinators may change accounts")
+	}
 	t.openBooks()
 	for i := range c.Changes {
-		if err := c.Changes[i].apply(t); err != nil {
+		change, err := t.under(c.Changes[i])
+		if err == nil && !free {
+			err = t.mayCoordinate(&change)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := change.apply(t); err != nil {
 			return nil, err
 		}
 	}
 	t.freshScale()
 	t.settleShares()
 	return nil, nil
+}
+
+// under finds the parent of an association that names it.
+func (t *tx) under(c Change) (Change, error) {
+	if c.Assoc == nil || c.Under == "" {
+		return c, nil
+	}
+	above, ok := t.AssocOf(c.Under, "", "")
+	if !ok {
+		return c, Errorf(NotFound, ErrAccount, "there is no account %q", c.Under)
+	}
+	a := *c.Assoc
+	a.Parent = above.ID
+	c.Assoc = &a
+	return c, nil
 }
 
 // isAdmin reports whether the books name a user as an administrator.

@@ -54,7 +54,7 @@ func (t *tx) recordsOf(r Ref, owner ErrKind) ([]*Job, error) {
 	}
 	var out []*Job
 	for _, j := range found {
-		if t.by.UID != j.Spec.UID && !t.by.Operator() {
+		if t.by.UID != j.Spec.UID && !t.by.Operator() && !t.coordinates(t.by.User, j.Spec.Account) {
 			return nil, Errorf(Denied, owner, "job %d belongs to user %d", j.ID, j.Spec.UID)
 		}
 		if j.Tasks.Empty() || r.Tasks.Empty() || r.Tasks.Contains(j.Tasks) {
@@ -184,7 +184,7 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 		n.Phase, n.Outcome, n.Ended = Ended, how, t.since(n.Submitted)
 	case Starting, Running, Suspended:
 		if n.Phase == Suspended {
-			n.SuspendTotal += t.since(n.SuspendedAt).Sub(n.SuspendedAt)
+			n.paused(n.SuspendedAt, t.since(n.SuspendedAt))
 		}
 		n.Phase, n.EndingWhy, n.EndingAt, n.Waiting = Ending, how, t.since(n.Started), n.AllocNodes()
 	case Ending:
@@ -436,7 +436,7 @@ func (t *tx) resume(n *Job) error {
 		l.CPUs = l.CPUs.Union(sh.CPUs)
 		t.putLoad(&l)
 	}
-	n.SuspendTotal += t.since(n.SuspendedAt).Sub(n.SuspendedAt)
+	n.paused(n.SuspendedAt, t.since(n.SuspendedAt))
 	n.Phase, n.SuspendedAt = Running, time.Time{}
 	if n.Preempt.until().IsZero() {
 		n.Preempt = nil

@@ -115,7 +115,10 @@ func (t *tx) startOne(d Decision) error {
 		return Errorf(Conflict, ErrPolicy, "job %d is held back by limit %s", j.ID, why)
 	}
 	n := *j
-	n.Alloc, n.Attempt, n.Started = d.Start, n.Attempt+1, t.since(j.Submitted)
+	alloc := *d.Start
+	billing := t.BillingOf(alloc.Partition, (&Job{Spec: j.Spec, Alloc: &alloc}).Amounts(t.config, nil))
+	alloc.Billing = &billing
+	n.Alloc, n.Attempt, n.Started = &alloc, n.Attempt+1, t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
 	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
 	n.Waiting, n.Preempt = n.AllocNodes(), nil

@@ -54,6 +54,14 @@ type Event struct {
 	Node *Node `json:"node,omitempty"`
 	// Purged names a job that left live state.
 	Purged JobID `json:"purged,omitempty"`
+	// Gone names a node that was deleted.
+	Gone NodeName `json:"gone,omitempty"`
+	// Resv is a reservation as it is now; with ResvOver it is no more.
+	Resv     *Reservation `json:"resv,omitempty"`
+	ResvOver bool         `json:"resv_over,omitempty"`
+	// At is when it happened, and Idle that the node had no jobs then; of nodes and reservations alone.
+	At   time.Time `json:"at,omitzero"`
+	Idle bool      `json:"idle,omitempty"`
 }
 
 // envelope is what the log holds of an entry; its body is a Command, or not decoded yet.

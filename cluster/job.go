@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Phase is where a job stands on its one line of life. Edges between phases are the table
 // edges; a command that asks for another move is rejected.
@@ -129,6 +132,30 @@ type Alloc struct {
 	Reservation string `json:"reservation,omitempty"`
 	// Types maps GPU type to count over all shares, for TRES texts.
 	Types map[string]int64 `json:"types,omitempty"`
+	// Billing is what it is billed each second, by the partition's weights when it was given; nil before
+	// this was recorded.
+	Billing *float64 `json:"billing,omitempty"`
+}
+
+// Pause is a time in which a job was suspended.
+type Pause struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// maxPauses bounds how many of its pauses a job remembers one by one: what comes later lengthens the last of them,
+// as if it had followed at once.
+const maxPauses = 64
+
+// paused adds a pause that is over.
+func (j *Job) paused(from, to time.Time) {
+	j.SuspendTotal += to.Sub(from)
+	j.Pauses = slices.Clone(j.Pauses)
+	if n := len(j.Pauses); n == maxPauses {
+		j.Pauses[n-1].To = j.Pauses[n-1].To.Add(to.Sub(from))
+		return
+	}
+	j.Pauses = append(j.Pauses, Pause{from, to})
 }
 
 // Job is one job, one array task, or an array's tasks that do not differ yet.
@@ -172,7 +199,8 @@ type Job struct {
 	SuspendedAt  time.Time     `json:"suspended_at,omitzero"`
 	PreSuspend   time.Duration `json:"pre_suspend,omitempty"` // run time before SuspendedAt
 	SuspendTotal time.Duration `json:"suspend_total,omitempty"`
-	Limit        time.Duration `json:"limit,omitempty"` // effective time limit
+	Pauses       []Pause       `json:"pauses,omitempty"` // when it was suspended, for history; the sum is SuspendTotal
+	Limit        time.Duration `json:"limit,omitempty"`  // effective time limit
 
 	// Kill is set in Ending: what to send and why.
 	EndingWhy    Outcome    `json:"ending_why,omitempty"`

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -361,6 +362,10 @@ func (t *tx) putReservation(name string, r *Reservation) {
 	}
 	set(r, r != nil)
 	t.onUndo(func() { set(old, had) })
+	if e := (Event{Resv: cmp.Or(r, old), ResvOver: r == nil}); e.Resv != nil {
+		e.Resv = t.withNodes(e.Resv)
+		t.events = append(t.events, e)
+	}
 }
 
 // usedResv notes when a reservation was used last.
@@ -373,4 +378,11 @@ func (t *tx) usedResv(j *Job) {
 		r.UsedAt = t.at
 		t.putReservation(r.Name, &r)
 	}
+}
+
+// withNodes is a reservation that names its nodes, also where they are whichever a partition has.
+func (t *tables) withNodes(r *Reservation) *Reservation {
+	c := *r
+	c.Nodes = t.Reserved(r)
+	return &c
 }

@@ -15,6 +15,8 @@ type tx struct {
 	by     Identity
 	events []Event
 	undo   []func()
+
+	emptied []NodeName // nodes whose last job has left
 }
 
 // Apply executes one entry. A rejected command changes nothing.
@@ -42,7 +44,27 @@ func (s *State) Apply(e Entry) (out Applied) {
 		}
 		return Applied{Err: ce}
 	}
+	t.dateEvents()
 	return Applied{Result: result, Events: t.events}
+}
+
+// dateEvents adds to what happened to nodes and reservations when that was, and a node that has just become empty
+// while it is drained.
+func (t *tx) dateEvents() {
+	for _, name := range t.emptied {
+		if n, ok := t.nodes.Get(name); ok && n.Drain {
+			t.events = append(t.events, Event{Node: n})
+		}
+	}
+	for i := range t.events {
+		e := &t.events[i]
+		if e.Node != nil {
+			e.Idle = len(t.Load(e.Node.Name).Jobs) == 0
+		}
+		if e.Node != nil || e.Resv != nil || e.Gone != "" {
+			e.At = t.at
+		}
+	}
 }
 
 func (t *tx) rollback() {
@@ -277,6 +299,9 @@ func (t *tx) deleteNode(n *Node) {
 func (t *tx) putLoad(l *Load) {
 	old, had := t.loads.Set(l.Node, l)
 	t.trail.note(Touch{Load: l.Node})
+	if len(l.Jobs) == 0 && had && len(old.Jobs) > 0 {
+		t.emptied = append(t.emptied, l.Node)
+	}
 	t.onUndo(func() {
 		t.trail.note(Touch{Load: l.Node})
 		if had {

@@ -52,10 +52,10 @@ const (
 
 // otherEntities are what Slurm's sacctmgr knows besides, with what there is in their place.
 func otherEntities() map[string]string {
-	return map[string]string{"configuration": "see scontrol show config", "event": "see sinfo and sacct", "federation": "there is one cluster",
-		"problem": "there is none to look for: the servers agree on one state", "resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
-		"runawayjobs": "there are none: jobs and their history are one state", "stats": "see scontrol ping", "transaction": "changes are in the servers' log",
-		"wckey": "jobs carry theirs, see sacct -o wckey", "coordinator": "make the user an administrator: sacctmgr modify user NAME set adminlevel=Operator", "job": "see scontrol update"}
+	return map[string]string{"configuration": "see scontrol show config", "federation": "there is one cluster",
+		"resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
+		"stats": "see sdiag", "transaction": "changes are in the servers' log",
+		"wckey": "jobs carry theirs: see sacct -o wckey and sreport cluster WCKeyUtilizationByUser", "job": "see scontrol update"}
 }
 
 // noEntity answers a command about nothing that is known.
@@ -76,7 +76,8 @@ func mgrEntity(word string) string {
 	for _, e := range []struct {
 		name  string
 		least int
-	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}} {
+	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
+		{"event", 1}, {"problem", 1}, {"runawayjobs", 2}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -193,7 +194,7 @@ type mgrVerb struct {
 
 func (m *manager) verbs() []mgrVerb {
 	return []mgrVerb{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
-		{"delete", 3, m.remove}, {"remove", 3, m.remove},
+		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"dump", 1, m.dump}, {"load", 2, m.load},
 		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}}
 }
 
@@ -219,6 +220,8 @@ type mgrQuery struct {
 	where           map[string][]string
 	format          string
 	withAssoc, tree bool
+	withCoord       bool
+	from, to        string
 }
 
 func (q *mgrQuery) has(what, name string) bool {
@@ -237,7 +240,17 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 			q.withAssoc = true
 		case !isSet && key == "tree":
 			q.tree = true
-		case !isSet && (isKey(key, 5, "withcoordinator", "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
+		case !isSet && isKey(key, 5, "withcoordinator"):
+			q.withCoord = true
+		case isSet && isKey(key, 2, "start") && entity == "event":
+			q.from = value
+		case isSet && isKey(key, 2, "end") && entity == "event":
+			q.to = value
+		case isSet && isKey(key, 2, "nodes") && entity == "event":
+			q.where["event"] = append(q.where["event"], expandNames(value)...)
+		case !isSet && isKey(key, 3, "all_time") && entity == "event":
+			q.from = "1970-01-02"
+		case !isSet && (isKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
 			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
 		case !isSet:
 			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
@@ -312,6 +325,8 @@ func (m *manager) add(args []string) int {
 		return m.addUsers(args[1:])
 	case "qos":
 		return m.addQOS(args[1:])
+	case "coordinator":
+		return m.coordinators(args[1:], true)
 	case "cluster":
 		if len(args) == 2 && strings.EqualFold(args[1], m.books.Cluster) {
 			return m.nothing(" This cluster " + m.books.Cluster + " already exists.  Not adding.")

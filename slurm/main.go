@@ -31,6 +31,9 @@ func frontEnds() []frontEnd {
 		{"sacctmgr", "show and change accounts, users, QOS and their limits", runSacctmgr},
 		{"sprio", "show what the priorities of pending jobs are made of", runSprio},
 		{"sshare", "show shares and usage of accounts and users", runSshare},
+		{"sreport", "sum up what was used", runSreport},
+		{"sdiag", "show what the server has done", runSdiag},
+		{"seff", "show how well a job used its CPUs and memory", runSeff},
 	}
 }
 

@@ -54,6 +54,12 @@ func described(name string) (operands string, options []opt.Entry) {
 		return queryPage(opt.Sprio, sprioOptions)
 	case "sshare":
 		return queryPage(opt.Sshare, sshareOptions)
+	case "sreport":
+		return queryPage(opt.Sreport, sreportOptions)
+	case "sdiag":
+		return queryPage(opt.Sdiag, sdiagRows)
+	case "seff":
+		return queryPage(opt.Seff, seffRows)
 	}
 	return "", nil
 }

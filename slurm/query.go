@@ -28,7 +28,7 @@ func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 	if err != nil {
 		if u, ok := err.(*UsageError); ok && prog == opt.Sacct && len(u.Lines) > 1 { // sacct is shorter about it
 			err = &UsageError{Code: opt.CodeError, Lines: u.Lines[:1]}
-		} else if ok && prog&(opt.Sacctmgr|opt.Sprio|opt.Sshare) != 0 {
+		} else if ok && prog&(opt.Sacctmgr|opt.Sprio|opt.Sshare|opt.Sreport|opt.Sdiag|opt.Seff) != 0 {
 			err = &UsageError{Code: opt.CodeError, Lines: u.Lines}
 		}
 		return nil, sys.usage(err)

@@ -21,6 +21,7 @@ import (
 
 // fakeServer answers queries from fixed records, as agent/server would.
 type fakeServer struct {
+	own   *api.Mux // in place of all it knows
 	jobs  []*cluster.Job
 	nodes []api.NodeInfo
 	conf  cluster.Config
@@ -241,6 +242,9 @@ func logged[C any](m *api.Mux, f *fakeServer, e api.Endpoint[C, api.WriteRespons
 func (f *fakeServer) dial(t testing.TB) func(context.Context) (api.Conn, error) {
 	t.Helper()
 	mux := f.mux()
+	if f.own != nil {
+		mux = f.own
+	}
 	ln := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		route, ok := mux.Lookup(r.Method, r.URL.Path)

@@ -188,8 +188,12 @@ func operands(prog opt.Prog) string {
 	switch prog {
 	case opt.Sacct, opt.Sinfo, opt.Squeue, opt.Sprio, opt.Sshare:
 		return "[OPTIONS]"
-	case opt.Sacctmgr, opt.Scontrol:
+	case opt.Sacctmgr, opt.Scontrol, opt.Sreport:
 		return "[<OPTION>] [<COMMAND>]"
+	case opt.Sdiag:
+		return "[-M cluster] [-aritT]"
+	case opt.Seff:
+		return "[Options] <Jobid>[_<arraytask>]"
 	case opt.Scancel:
 		return "[OPTIONS] [job_id[_array_id][.step_id]]"
 	case opt.Sbatch:

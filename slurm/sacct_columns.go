@@ -371,16 +371,14 @@ func (r *acctRow) limitRaw() string {
 }
 
 // alphaTRES writes resources in the database's order: by name.
-func alphaTRES(cpus, nodes int, mem string, gpus int64, types map[string]int64, billing bool) string {
+func alphaTRES(cpus, nodes int, mem string, gpus int64, types map[string]int64, billing int64) string {
 	var out []string
 	add := func(name string, n int64) {
 		if n > 0 {
 			out = append(out, name+"="+strconv.FormatInt(n, 10))
 		}
 	}
-	if billing {
-		add("billing", int64(cpus))
-	}
+	add("billing", billing)
 	add("cpu", int64(cpus))
 	names := make([]string, 0, len(types))
 	for name := range types {
@@ -434,7 +432,11 @@ func (r *acctRow) allocTRES() string {
 		mem += sh.MemMB
 	}
 	total, types := r.gpuTotals()
-	return alphaTRES(r.cpus(), r.nodeCount(), r.v.mem(mem), total, types, r.step == nil || r.step.ID.Step == cluster.ExternStep)
+	billing := int64(0)
+	if r.Alloc != nil && (r.step == nil || r.step.ID.Step == cluster.ExternStep) {
+		billing = int64(cluster.AmountOf(r.Given(), "billing"))
+	}
+	return alphaTRES(r.cpus(), r.nodeCount(), r.v.mem(mem), total, types, billing)
 }
 
 func (r *acctRow) reqTRES() string {
@@ -447,7 +449,7 @@ func (r *acctRow) reqTRES() string {
 			}
 		}
 	}
-	return alphaTRES(r.numCPUs(), r.asked(), r.v.mem(r.totalMem()), total, types, true)
+	return alphaTRES(r.numCPUs(), r.asked(), r.v.mem(r.totalMem()), total, types, int64(r.numCPUs()))
 }
 
 // oldGRES is the field that Slurm has dropped and scripts still ask for: gpu:TYPE:N, the job's total.

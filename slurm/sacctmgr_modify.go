@@ -221,6 +221,9 @@ func (m *manager) remove(args []string) int {
 	if len(args) > 0 {
 		entity = mgrEntity(args[0])
 	}
+	if entity == "coordinator" {
+		return m.coordinators(args[1:], false)
+	}
 	if entity != "account" && entity != "user" && entity != "qos" {
 		return m.noEntity(args, deleteInput)
 	}

@@ -129,6 +129,15 @@ func mgrNames() []reportColumn[mgrRow] {
 		{"Organization", "Org", 20, func(r *mgrRow) string { return r.account.Organization }},
 		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string { return r.user.DefaultAccount }},
 		{"AdminLevel", "Admin", 9, func(r *mgrRow) string { return cmp.Or(r.user.AdminLevel, "None") }},
+		{"Coordinators", "Coord Accounts", 20, func(r *mgrRow) string {
+			switch {
+			case r.account != nil:
+				return strings.Join(r.account.Coordinators, ",")
+			case r.user != nil:
+				return strings.Join(r.books.coordinated(r.user.Name), ",")
+			}
+			return ""
+		}},
 		{"Name", "Name", 10, func(r *mgrRow) string {
 			if r.tres != "" {
 				_, name, _ := strings.Cut(r.tres, "/")
@@ -228,18 +237,18 @@ func sixOrNone(x *float64) string {
 }
 
 // entityFormat is what show prints of an entity unless format= says otherwise.
-func entityFormat(entity string, withAssoc bool) string {
+func entityFormat(entity string, withAssoc, withCoord bool) string {
 	const user = "Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	switch {
 	case entity == "account" && withAssoc:
-		return "Account,Description,Organization,Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmitJobs,GrpWall,GrpCPUMins," +
+		return "Account,Description,Organization" + choose(withCoord, ",Coordinators", "") + ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmitJobs,GrpWall,GrpCPUMins," +
 			"MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	case entity == "account":
-		return "Account,Description,Organization"
+		return "Account,Description,Organization" + choose(withCoord, ",Coordinators", "")
 	case entity == "user" && withAssoc:
-		return "User,DefaultAccount,AdminLevel,Cluster,Account,Partition," + user
+		return "User,DefaultAccount,AdminLevel" + choose(withCoord, ",Coordinators", "") + ",Cluster,Account,Partition," + user
 	case entity == "user":
-		return "User,DefaultAccount,AdminLevel"
+		return "User,DefaultAccount,AdminLevel" + choose(withCoord, ",Coordinators", "")
 	case entity == "association":
 		return "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode," +
 			"MaxSubmitJobs,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
@@ -307,14 +316,23 @@ func (m *manager) show(args []string) int {
 		return m.wrong(listInput)
 	}
 	entity := mgrEntity(args[0])
-	if entity == "" {
+	if entity == "" || entity == "coordinator" {
 		return m.noEntity(args, listInput)
 	}
 	q, code := m.conditions(entity, args[1:])
 	if code >= 0 {
 		return code
 	}
-	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, entityFormat(entity, q.withAssoc))); bad != "" {
+	switch entity {
+	case "event":
+		return m.events(q)
+	case "problem":
+		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
+	case "runawayjobs":
+		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
+		return 0
+	}
+	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, entityFormat(entity, q.withAssoc, q.withCoord))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)

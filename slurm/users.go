@@ -10,6 +10,7 @@ import (
 type User struct {
 	Name     string
 	UID, GID uint32
+	Full     string // the full name, or what stands in its place
 	Home     string
 	Shell    string
 }
@@ -24,7 +25,7 @@ func LookupUser(key string) (User, bool) {
 	}
 	uid, err1 := strconv.ParseUint(f[2], 10, 32)
 	gid, err2 := strconv.ParseUint(f[3], 10, 32)
-	return User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Home: f[5], Shell: f[6]}, err1 == nil && err2 == nil
+	return User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Full: strings.Split(f[4], ",")[0], Home: f[5], Shell: f[6]}, err1 == nil && err2 == nil
 }
 
 // userByID finds a user by number.

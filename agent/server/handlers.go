@@ -27,6 +27,8 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowCluster, s.showCluster)
 	handle(s, m, api.ListSteps, s.listSteps)
 	handle(s, m, api.ListHistory, s.listHistory)
+	handle(s, m, api.ShowUsage, s.showUsage)
+	handle(s, m, api.ShowStats, s.showStats)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)
 	api.Handle(m, api.Join, s.join)
@@ -85,6 +87,8 @@ func handle[Q, R any](s *Server, m *api.Mux, e api.Endpoint[Q, R], f func(contex
 			var r R
 			return r, err
 		}
+		began := time.Now()
+		defer func() { s.stats.call(e.Path, who.UID, time.Since(began)) }()
 		return f(ctx, who, q)
 	})
 }
@@ -96,7 +100,8 @@ func write[C any, P interface {
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		switch any(&c).(type) {
-		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts: // their name is shown with the reason, or known to the books
+		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, // their name is shown with the reason, or known to the books
+			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
 			if u, err := lookupUser(who.UID); err == nil {
 				who.User = u.name
 			}

@@ -23,6 +23,10 @@ type History interface {
 	Apply(index uint64, events []cluster.Event)
 	Flush(context.Context) error
 	Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error]
+	Usage(context.Context, cluster.UsageQuery) ([]cluster.UsageRow, error)
+	Utilization(context.Context, cluster.Span) ([]cluster.Utilization, error)
+	Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, error)
+	NodeSpans(context.Context, cluster.Span) ([]cluster.NodeSpan, error)
 	Run(context.Context) error
 	Restored(index uint64) error
 	Whole() bool

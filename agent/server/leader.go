@@ -167,6 +167,7 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 	began := time.Now()
 	snap := s.Snapshot()
 	cmds := Step(snap, s.pulse.Leases(snap, began), began, scheduler)
+	s.stats.cycle(time.Since(began), snap.QueueLen(), began)
 	if len(cmds) > 0 {
 		if down, ok := cmds[0].(*cluster.NodeDown); ok {
 			s.slog.Warn("nodes are lost", "nodes", down.Nodes, "why", down.Why)

@@ -72,6 +72,8 @@ type Server struct {
 	judging sync.Mutex // guards judge
 	judge   sched.Judge
 
+	stats *stats
+
 	foreMu sync.Mutex // held while the future is looked at
 	fore   forecasts
 }
@@ -80,7 +82,7 @@ type Server struct {
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
-		booted: time.Now(), current: make(chan struct{})}
+		stats: newStats(), booted: time.Now(), current: make(chan struct{})}
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
 		return nil, err
@@ -209,6 +211,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.hub.publish(events)
+	s.stats.note(events)
 	if configured {
 		s.hub.all()
 	}

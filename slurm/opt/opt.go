@@ -34,12 +34,15 @@ const (
 	Sacctmgr
 	Sprio
 	Sshare
+	Sreport
+	Sdiag
+	Seff
 
 	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
-var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare"}
+var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {

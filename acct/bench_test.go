@@ -1,0 +1,90 @@
+package acct
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+var benchJobs = flag.Int("bench-jobs", 100_000, "jobs of one month in the history that is measured")
+
+// benchMonth fills a history with a month of jobs of 200 users in 20 accounts, 300 shapes of them.
+func benchMonth(b *testing.B) *DB {
+	b.Helper()
+	d, err := Open(b.TempDir(), quiet)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	began := time.Now()
+	for at := 0; at < *benchJobs; {
+		var events []cluster.Event
+		for range 20_000 {
+			at++
+			user, size := r.IntN(200), 1+r.IntN(15)
+			j := &cluster.Job{ID: cluster.JobID(at), Task: cluster.TaskAny, Attempt: 1, Phase: cluster.Ended, Outcome: cluster.Completed,
+				Submitted: epoch.Add(time.Duration(at) * 30 * 24 * time.Hour / time.Duration(*benchJobs)),
+				Spec: &cluster.JobSpec{Name: "train", User: fmt.Sprintf("user%03d", user), UID: uint32(1000 + user), GID: 100, Account: fmt.Sprintf("team%02d", user%20),
+					Partitions: []string{"main"}, Layout: cluster.Layout{Tasks: size}}}
+			j.Eligible, j.Started = j.Submitted, j.Submitted.Add(time.Duration(r.Int64N(int64(time.Hour))))
+			j.Ended = j.Started.Add(time.Duration(r.Int64N(int64(4 * time.Hour))))
+			j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%04d", r.IntN(1000))),
+				CPUs: cluster.RangeIDSet(0, size*4-1), MemMB: cluster.MemMB(size * 4096), GPUs: cluster.RangeIDSet(0, size%8)}}, Types: map[string]int64{"h100": int64(size%8 + 1)}}
+			events = append(events, cluster.Event{Job: j})
+		}
+		if err := d.store(events, uint64(at)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Logf("%d jobs stored in %s", *benchJobs, time.Since(began).Round(time.Millisecond))
+	n := &cluster.Node{Name: "n1", Up: true, Inventory: cluster.Inventory{CPUs: 128}}
+	if err := d.store([]cluster.Event{{Node: n, At: epoch.Add(-time.Hour)}}, uint64(*benchJobs+1)); err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+// BenchmarkMonth measures the questions that are asked of a month of history: go test -bench Month -bench-jobs=1000000.
+func BenchmarkMonth(b *testing.B) {
+	d := benchMonth(b)
+	defer d.close()
+	month := cluster.Span{From: epoch.Unix(), To: epoch.AddDate(0, 1, 0).Unix()}
+	day := epoch.AddDate(0, 0, 14)
+	jobs := func(q Query) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for _, err := range d.Jobs(ctx, q) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	for _, c := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"report", func(ctx context.Context) error { _, err := d.Usage(ctx, cluster.UsageQuery{Time: month}); return err }},
+		{"sizes", func(ctx context.Context) error {
+			_, err := d.Usage(ctx, cluster.UsageQuery{Time: month, By: cluster.BySize})
+			return err
+		}},
+		{"utilization", func(ctx context.Context) error { _, err := d.Utilization(ctx, month); return err }},
+		{"sacct-id", jobs(Query{Refs: []cluster.Ref{{Job: cluster.JobID(*benchJobs / 2)}}})},
+		{"sacct-user-day", jobs(Query{Users: []uint32{1007}, From: day, To: day.AddDate(0, 0, 1)})},
+		{"sacct-lately", jobs(Query{Users: []uint32{1007}, From: epoch.AddDate(0, 0, 29)})},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := c.run(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// showUsage sums history up, on this server if its history is whole.
+func (s *Server) showUsage(ctx context.Context, _ api.Caller, q api.UsageRequest) (api.UsageResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
+		return api.UsageResponse{}, err
+	}
+	if !s.hist.Whole() {
+		return api.UsageResponse{}, ErrElsewhere
+	}
+	if err := s.hist.Flush(ctx); err != nil {
+		return api.UsageResponse{}, err
+	}
+	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName}
+	return out, fillUsage(ctx, s.hist, &q, &out)
+}
+
+// fillUsage gets what a request asks for.
+func fillUsage(ctx context.Context, h History, q *api.UsageRequest, out *api.UsageResponse) (err error) {
+	q.Time.From -= q.Time.From % 3600
+	q.Time.To = min(q.Time.To, out.Now.Unix())
+	if q.Time.To <= q.Time.From {
+		return nil
+	}
+	if q.Time.From < 0 {
+		return cluster.Errorf(cluster.Invalid, "", "history begins in 1970")
+	}
+	if out.Rows, err = h.Usage(ctx, q.UsageQuery); err != nil {
+		return err
+	}
+	if q.Utilization {
+		if out.Utilization, err = h.Utilization(ctx, q.Time); err != nil {
+			return err
+		}
+	}
+	if q.Reservations {
+		if out.Reservations, err = h.Reservations(ctx, q.Time); err != nil {
+			return err
+		}
+	}
+	if q.NodeSpans {
+		out.Nodes, err = h.NodeSpans(ctx, q.Time)
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+package slurm
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/format"
+)
+
+// coordinated are the accounts that a user is a coordinator of.
+func (b *mgrBooks) coordinated(user string) (names []string) {
+	for _, a := range b.Accounts {
+		if slices.Contains(a.Coordinators, user) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// coordinators makes users coordinators of accounts, or takes that away.
+func (m *manager) coordinators(args []string, add bool) int {
+	var users, accounts []string
+	for _, w := range args {
+		key, value, isSet := strings.Cut(w, "=")
+		switch key = strings.ToLower(key); {
+		case key == "where" || key == "set":
+		case !isSet:
+			users = append(users, mgrNameList(w)...)
+		case isKey(key, 1, "names", "users"):
+			users = append(users, mgrNameList(value)...)
+		case isKey(key, 1, "accounts", "acct"):
+			accounts = append(accounts, mgrNameList(value)...)
+		default:
+			return m.wrong(" Unknown option: " + w)
+		}
+	}
+	for _, a := range accounts {
+		if m.books.find(a, "", "") == nil {
+			return m.wrong(" You specified a non-existent account '" + a + "'.")
+		}
+	}
+	for _, u := range users {
+		if m.books.user(u) == nil {
+			return m.wrong(" You specified a non-existent user '" + u + "'.")
+		}
+	}
+	switch {
+	case add && (len(users) == 0 || len(accounts) == 0):
+		return m.wrong(" You need to specify a user list and account list here.")
+	case len(users)+len(accounts) == 0:
+		return m.wrong(" You need to specify a user list or account list here.")
+	}
+	if add {
+		m.tell(" Adding Coordinator User(s)\n  %s\n To Account(s) and all sub-accounts\n  %s", strings.Join(users, "\n  "), strings.Join(accounts, "\n  "))
+		return m.commit(m.coordChanges(users, accounts, true, nil), "adding coordinators")
+	}
+	if users != nil {
+		m.tell(" Removing Coordinators with user name\n  %s", strings.Join(users, "\n  "))
+	}
+	if accounts != nil {
+		m.tell(" From Account(s)\n  %s", strings.Join(accounts, "\n  "))
+	} else {
+		m.tell(" From all accounts")
+	}
+	var gone []string
+	changes := m.coordChanges(users, accounts, false, &gone)
+	if len(changes) == 0 {
+		return m.nothing(" Nothing removed")
+	}
+	m.tell(" Removed Coordinators (sub accounts not listed)...\n%s", strings.Join(gone, "\n"))
+	return m.commit(changes, "removing coordinators")
+}
+
+// coordChanges are the accounts with users among their coordinators, or without; no users or accounts: all.
+func (m *manager) coordChanges(users, accounts []string, add bool, gone *[]string) (changes []cluster.Change) {
+	for _, old := range m.books.Accounts {
+		if len(accounts) > 0 && !slices.Contains(accounts, old.Name) {
+			continue
+		}
+		a := *old
+		a.Coordinators = nil
+		for _, u := range old.Coordinators {
+			if add || len(users) > 0 && !slices.Contains(users, u) {
+				a.Coordinators = append(a.Coordinators, u)
+			} else {
+				*gone = append(*gone, fmt.Sprintf("  U = %-9.9s A = %-10.10s", u, a.Name))
+			}
+		}
+		if add {
+			a.Coordinators = append(a.Coordinators, users...)
+			slices.Sort(a.Coordinators)
+			a.Coordinators = slices.Compact(a.Coordinators)
+		}
+		if add || len(a.Coordinators) < len(old.Coordinators) {
+			changes = append(changes, cluster.Change{Account: &a})
+		}
+	}
+	return changes
+}
+
+// showTable prints rows that are none of the books' records.
+func showTable[T any](m *manager, q *mgrQuery, cols []reportColumn[T], fields string, rows []T) int {
+	t := report[T]{noHeader: m.report.noHeader, parse: m.report.parse}
+	if bad := t.pick(cols, cmp.Or(q.format, fields)); bad != "" {
+		return m.wrong("Unknown field '" + bad + "'")
+	}
+	out := bufio.NewWriter(m.sys.Stdout)
+	defer out.Flush()
+	t.print(out, rows)
+	return 0
+}
+
+// problem is something in the books that can not be as it was meant.
+type problem struct{ cluster, account, user, what string }
+
+func problemColumns() []reportColumn[problem] {
+	return []reportColumn[problem]{
+		{"Cluster", "Cluster", 10, func(p *problem) string { return p.cluster }},
+		{"Account", "Account", 10, func(p *problem) string { return p.account }},
+		{"User", "User", 10, func(p *problem) string { return p.user }},
+		{"Problem", "Problem", 40, func(p *problem) string { return p.what }},
+	}
+}
+
+// problems are accounts without users, and users whom this machine does not know, as Slurm looks for them.
+func (m *manager) problems() (rows []problem) {
+	for _, a := range m.books.Accounts {
+		used := slices.ContainsFunc(m.books.Assocs, func(x *cluster.Association) bool {
+			above := m.books.assoc(x.Parent)
+			return x.Account == a.Name && x.User != "" || above != nil && above.Account == a.Name && x.User == ""
+		})
+		if !used {
+			rows = append(rows, problem{m.books.Cluster, a.Name, "", "Account has no users"})
+		}
+	}
+	for _, t := range treeOf(m.books.Assocs) {
+		if t.User == "" {
+			continue
+		}
+		if _, known := LookupUser(t.User); !known {
+			rows = append(rows, problem{m.books.Cluster, t.Account, t.User, "User does not have a uid"})
+		}
+	}
+	return rows
+}
+
+// expandNames unfolds a host list, or keeps what is none.
+func expandNames(list string) []string {
+	names, err := hostlist.Expand(list)
+	if err != nil {
+		return []string{list}
+	}
+	return names
+}
+
+// events shows when nodes were down or drained: since midnight, or in the time that is asked for.
+func (m *manager) events(q *mgrQuery) int {
+	now := m.sys.Now().Local()
+	y, mo, d := now.Date()
+	from, to := time.Date(y, mo, d, 0, 0, 0, 0, now.Location()), now
+	for _, e := range []struct {
+		text string
+		at   *time.Time
+	}{{q.from, &from}, {q.to, &to}} {
+		if e.text == "" {
+			continue
+		}
+		t, pos, ok := ParseWhen(e.text, now)
+		if !ok {
+			return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, e.text))
+		}
+		*e.at = t
+	}
+	resp, err := call(m.sys, api.ShowUsage, api.UsageRequest{NodeSpans: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
+	if err != nil {
+		text, _ := slurmText(err)
+		return m.sys.fail("%s", text)
+	}
+	var rows []cluster.NodeSpan
+	for _, s := range resp.Nodes {
+		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || !q.has("event", string(s.Node)) {
+			continue
+		}
+		// A drained node that becomes empty is the same event still.
+		if n := len(rows); n > 0 && rows[n-1].Node == s.Node && rows[n-1].To == s.From && rows[n-1].Down == s.Down && rows[n-1].Reason == s.Reason {
+			rows[n-1].To, rows[n-1].Lost = s.To, s.Lost
+			continue
+		}
+		rows = append(rows, s)
+	}
+	type E = cluster.NodeSpan
+	cols := []reportColumn[E]{
+		{"Cluster", "Cluster", 10, func(*E) string { return resp.Cluster }},
+		{"NodeName", "NodeName", -15, func(s *E) string { return string(s.Node) }},
+		{"TimeStart Start", "TimeStart", 19, func(s *E) string { return stamp(time.Unix(s.From, 0)) }},
+		{"TimeEnd End", "TimeEnd", 19, func(s *E) string { return choose(s.To == 0, "Unknown", stamp(time.Unix(s.To, 0))) }},
+		{"State", "State", 6, func(s *E) string { return choose(s.Down, "DOWN", "DRAIN") + choose(s.Lost, "*", "") }},
+		{"Reason", "Reason", 30, func(s *E) string { return s.Reason }},
+		{"User", "User", 10, func(s *E) string { return s.By }},
+		{"Duration", "Duration", 13, func(s *E) string {
+			end := s.To
+			if end == 0 {
+				end = now.Unix()
+			}
+			return format.Padded(time.Duration(end-s.From) * time.Second)
+		}},
+	}
+	return showTable(m, q, cols, "Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User", rows)
+}

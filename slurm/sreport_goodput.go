@@ -1,0 +1,65 @@
+package slurm
+
+import (
+	"slices"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// goodputRow is a line of sreport cluster goodput: what time was spent on, and of whom it was lost.
+type goodputRow struct {
+	what, cause, tres string
+	secs              float64
+	jobs              int64
+}
+
+// goodput tells how much of what was allocated went into attempts of jobs that were to no avail: which ended since
+// they were requeued or made room for others, or since something broke. An attempt counts as a whole; what
+// a job has saved and goes on from is not known. It is muster's own report.
+func (r *reporter) goodput(a *reportAsk) int {
+	a.By = cluster.ByOutcome
+	resp, code := r.fetch(a)
+	if code != 0 {
+		return code
+	}
+	var rows []goodputRow
+	for _, t := range r.tres {
+		list := []goodputRow{{what: "Allocated", tres: t}, {what: "Used", tres: t}}
+		for i := range resp.Rows {
+			u := &resp.Rows[i]
+			x := cluster.AmountOf(u.Used, t)
+			list[0].secs, list[0].jobs = list[0].secs+x, list[0].jobs+u.Jobs
+			switch u.Outcome {
+			case cluster.Requeued:
+				list = append(list, goodputRow{"Lost", "requeued", t, x, u.Jobs})
+			case cluster.Preempted:
+				list = append(list, goodputRow{"Lost", "preempted", t, x, u.Jobs})
+			case cluster.NodeFailed, cluster.BootFailed:
+				list = append(list, goodputRow{"Lost", "fault: " + choose(u.Cause == "", "boot failed", string(u.Cause)), t, x, u.Jobs})
+			default:
+				list[1].secs, list[1].jobs = list[1].secs+x, list[1].jobs+u.Jobs
+			}
+		}
+		slices.SortStableFunc(list[2:], func(a, b goodputRow) int { return strings.Compare(a.cause, b.cause) })
+		rows = append(rows, list...)
+	}
+	if len(resp.Rows) == 0 {
+		rows = nil
+	}
+	r.title(a, "Cluster Goodput", true, r.usageTitle())
+	all := map[string]float64{}
+	for _, g := range rows {
+		all[g.tres] = max(all[g.tres], g.secs)
+	}
+	cols := []reportColumn[goodputRow]{
+		{"Cluster", "Cluster", 9, func(*goodputRow) string { return resp.Cluster }},
+		{"What", "What", -10, func(g *goodputRow) string { return g.what }},
+		{"Cause", "Cause", -30, func(g *goodputRow) string { return g.cause }},
+		{"TresName", "TRES Name", 14, func(g *goodputRow) string { return g.tres }},
+		{"Time", "Time", r.unit.width(12, 0), func(g *goodputRow) string { return r.unit.write(g.secs, all[g.tres]) }},
+		{"Share", "Share", 8, func(g *goodputRow) string { return (&reportUnit{}).write(g.secs, all[g.tres]) }},
+		{"Attempts", "Attempts", 8, func(g *goodputRow) string { return plainNumber(float64(g.jobs)) }},
+	}
+	return printReport(r, a, cols, "Cluster,What,Cause,TresName,Time,Share,Attempts", rows)
+}
