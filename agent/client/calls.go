@@ -1,0 +1,199 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// What others may do with a live step: signal it, wait for it, take its output.
+
+func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Error) {
+	ls, ok := c.steps[id]
+	if !ok {
+		return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run here", id.Job, id.Step)
+	}
+	if who.UID != ls.record.UID && !who.Operator() {
+		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s", id.Job, id.Step, ls.record.User)
+	}
+	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h)) {
+		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id.Job)
+	}
+	return ls, nil
+}
+
+func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSignal) (api.Empty, error) {
+	if err := c.await(ctx, c.known); err != nil {
+		return api.Empty{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ls, err := c.liveStep(q.ID, who)
+	if err != nil {
+		return api.Empty{}, err
+	}
+	switch {
+	case q.Kill:
+		c.announceCancel(ls)
+		c.signalStepNow(ls, syscall.SIGKILL)
+	case q.Term:
+		c.announceCancel(ls)
+		c.signalStepNow(ls, syscall.SIGTERM)
+		c.signalStepNow(ls, syscall.SIGCONT)
+		ls.killAt = time.Now().Add(c.config.KillWait)
+		c.poke()
+	default:
+		for _, id := range ls.ids {
+			if h := c.have[id]; h != nil && h.State != step.Ended {
+				c.signalPart(id, syscall.Signal(q.Sig), step.Groups)
+			}
+		}
+	}
+	return api.Empty{}, nil
+}
+
+// maxStepWait bounds how long one call waits for a step's end.
+const maxStepWait = 10 * time.Second
+
+// waitStep returns once other steps may have what this one had.
+func (c *Client) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (api.Empty, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(q.Timeout, maxStepWait))
+	defer cancel()
+	if err := c.await(ctx, c.known); err != nil {
+		return api.Empty{}, err
+	}
+	for {
+		c.mu.Lock()
+		freed := c.freed
+		ls := c.steps[q.ID]
+		if ls == nil || !ls.endedAt.IsZero() {
+			c.mu.Unlock()
+			return api.Empty{}, nil
+		}
+		_, err := c.liveStep(q.ID, who)
+		c.mu.Unlock()
+		if err != nil {
+			return api.Empty{}, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return api.Empty{}, nil
+		}
+	}
+}
+
+// signalStepNow sends a signal to every process of a step. Called with mu held.
+func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
+	ls.killed = ls.killed || sig == syscall.SIGKILL || sig == syscall.SIGTERM
+	for _, id := range ls.ids {
+		if h := c.have[id]; h != nil && h.State != step.Ended {
+			c.signalPart(id, sig, step.All)
+		}
+	}
+}
+
+// announceCancel tells the readers of a step's output that it is being ended. Called with mu held.
+func (c *Client) announceCancel(ls *liveStep) {
+	first := ls.ids[0]
+	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
+	if st := c.have[first]; h == nil || c.cfg.EndNote == nil || st == nil || st.State == step.Ended {
+		return
+	}
+	ended := *h.job
+	ended.EndingWhy = cluster.Cancelled
+	c.sayPart(first, c.cfg.EndNote(&ended, first.Step, first.Node, time.Now()))
+}
+
+// checkAttach refuses what can not be attached to.
+func (c *Client) checkAttach(who api.Caller, req []byte) error {
+	if err := c.await(context.Background(), c.known); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _, _, err := c.attachTarget(who, req)
+	return err
+}
+
+// attachTarget finds the step and the node's place in it. Called with mu held.
+func (c *Client) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.AttachRequest, i int, err error) {
+	if err := wire.Unmarshal(req, &q); err != nil {
+		return nil, q, 0, cluster.Errorf(cluster.Invalid, "", "bad request to attach: %v", err)
+	}
+	ls, lerr := c.liveStep(q.ID, who)
+	if lerr != nil {
+		return nil, q, 0, lerr
+	}
+	if i = slices.IndexFunc(ls.ids, func(id step.ID) bool { return id.Node == q.Node }); i < 0 {
+		return nil, q, 0, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "step %d.%d has no node %s", q.ID.Job, q.ID.Step, q.Node)
+	}
+	return ls, q, i, nil
+}
+
+// attachStep carries the stream of one node's part of a step between srun and the supervisor.
+func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
+	c.mu.Lock()
+	ls, q, i, err := c.attachTarget(who, req)
+	if err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	ls.attached++
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		ls.attached--
+		if !ls.endedAt.IsZero() {
+			ls.drained[q.Node] = true
+			c.drop(ls)
+		}
+		c.poke()
+	}()
+	far, err := c.attachTo(ctx, ls.ids[i])
+	if err != nil {
+		return fmt.Errorf("attach to step %d.%d on %s: %w", q.ID.Job, q.ID.Step, q.Node, err)
+	}
+	splice(ctx, conn, far)
+	return nil
+}
+
+// splice copies both ways until either side ends or ctx does.
+func splice(ctx context.Context, a, b io.ReadWriteCloser) {
+	stop := context.AfterFunc(ctx, func() { a.Close(); b.Close() })
+	defer stop()
+	done := make(chan struct{})
+	go func() { // ends when either connection is closed, below at the latest
+		defer close(done)
+		_, _ = io.Copy(b, a)
+		b.Close()
+		a.Close()
+	}()
+	_, _ = io.Copy(a, b)
+	a.Close()
+	b.Close()
+	<-done
+}
+
+// announceEnd writes Slurm's line about why a job ends into the output of its steps.
+func (c *Client) announceEnd(h *jobHere, now time.Time) {
+	if c.cfg.EndNote == nil {
+		return
+	}
+	for id, st := range c.stepsOf(h) {
+		if st.State != step.Ended {
+			if text := c.cfg.EndNote(h.job, id.Step, id.Node, now); text != "" {
+				c.try("note", id, c.cfg.Runner.Say(id, text))
+			}
+		}
+	}
+}
