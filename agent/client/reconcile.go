@@ -95,23 +95,23 @@ func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, n
 		}
 		switch h.job.Phase {
 		case cluster.Starting, cluster.Running, cluster.Suspended:
-			todo, ready := prolog(h, script(prologStep), cfg, now, sooner)
+			next, ready := prolog(h, script(prologStep), cfg, now, sooner)
 			if ready {
 				out = append(out, runActions(h, batch[id], cfg, now, sooner)...)
 			} else if !h.told && !h.done {
-				out = append(out, action{kind: todo, job: h})
+				out = append(out, action{kind: next, job: h})
 			}
 		case cluster.Ending:
-			todo, ready := nothing, alive[id] > 0 || h.done || h.launching
+			next, ready := nothing, alive[id] > 0 || h.done || h.launching
 			if before := script(prologStep); !ready && before != nil && before.State != step.Ended {
-				todo = killScript // the job is over before it began
+				next = killScript // the job is over before it began
 			} else if !ready {
-				todo, ready = epilog(h, script(epilogStep), cfg, now, sooner)
+				next, ready = epilog(h, script(epilogStep), cfg, now, sooner)
 			}
 			if ready {
 				out = append(out, endActions(h, alive[id], cfg, now, sooner)...)
 			} else {
-				out = append(out, action{kind: todo, job: h})
+				out = append(out, action{kind: next, job: h})
 			}
 		}
 	}

@@ -25,8 +25,8 @@ var runsScripts = []string{"/bin/sh", "-c", `for f; do "$f" || exit $?; done`, "
 // ours reports whether a step is not the job's but the node's own.
 func ours(id step.ID) bool { return id.Step == prologStep || id.Step == epilogStep }
 
-// prolog says what the prolog asks for before a job goes on: 0 true if nothing does.
-func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (todo actionKind, ready bool) {
+// prolog says what is to be done about the prolog before a job goes on, and whether it may.
+func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
 	switch {
 	case cfg.Prolog == "" || h.job.Phase != cluster.Starting || h.confirmed || h.before:
 		return 0, true
@@ -38,8 +38,8 @@ func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, so
 	return prologFailed, succeeded(own)
 }
 
-// epilog says what the epilog asks for before a job's node is clean.
-func epilog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (todo actionKind, ready bool) {
+// epilog says what is to be done about the epilog before a job's node is clean, and whether it is.
+func epilog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
 	switch {
 	case cfg.Epilog == "":
 		return 0, true
@@ -84,7 +84,8 @@ func (c *Client) startScripts(h *jobHere, which int) {
 	err := c.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022, HostName: c.hostName(n), Hosts: c.hosts(n),
 		Tasks: []step.Task{{Argv: slices.Concat(runsScripts, paths), Env: c.cfg.ScriptEnv(l, which == epilogStep)}}})
 	if err != nil {
-		c.slog.Error("a script could not be started", "job", h.job.ID, "node", h.node, "script", paths[0], "err", err)
+		c.have[id] = &step.Status{ID: id, State: step.Ended, Tasks: []step.TaskStatus{{Error: err.Error()}}} // as if it had failed
+		c.poke()
 		return
 	}
 	if c.have[id] == nil {

@@ -150,6 +150,8 @@ func (c *cgroups) create(id ID, f *Fence) (*group, error) {
 			return nil, err
 		}
 		if err := c.raise(job, f); err != nil {
+			c.lower(job)
+			unix.Rmdir(c.base + "/" + job)
 			return nil, err
 		}
 	}

@@ -180,3 +180,26 @@ func BenchmarkFence(b *testing.B) {
 		})
 	}
 }
+
+// TestNoFenceNoLaunch: where a job's fence can not be made nothing of it runs, it is told as the node's fault, and nothing
+// of the groups is left.
+func TestNoFenceNoLaunch(t *testing.T) {
+	needControl(t, cpusetControl)
+	g := newRig(t)
+	mark := filepath.Join(g.own, "ran")
+	sp := g.spec("touch " + mark)
+	sp.Fence = Fence{MemMB: 64, CPUs: cluster.NewIDSet(4000)}
+	st := g.run(sp)
+	if !st.Tasks[0].Fault || !strings.Contains(st.Tasks[0].Error, "cgroup") {
+		t.Errorf("status %+v", st)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("it ran without its fence")
+	}
+	job, _ := sp.ID.groupPath()
+	for _, m := range append(oldMounts(), mount{at: "/sys/fs/cgroup/unified"}) {
+		if left, _ := filepath.Glob(m.at + "/*/" + job); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package client
+
+import (
+	"testing"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/cluster"
+)
+
+// TestScripts: what a job's prolog and epilog ask for at each point of their lives; one that could not even be started has
+// failed.
+func TestScripts(t *testing.T) {
+	now := time.Now()
+	cfg := &cluster.Config{Prolog: "/p", Epilog: "/e", PrologTimeout: time.Minute}
+	h := &jobHere{job: &cluster.Job{Phase: cluster.Starting}}
+	status := func(state step.State, age time.Duration, code int, text string) *step.Status {
+		return &step.Status{State: state, Tasks: []step.TaskStatus{{Started: now.Add(-age), Exit: cluster.ExitStatus{Code: code}, Error: text}}}
+	}
+	for name, c := range map[string]struct {
+		own    *step.Status
+		prolog actionKind // if it is not ready
+		ready  bool
+		epilog actionKind
+		clean  bool
+	}{
+		"not begun":           {nil, startProlog, false, startEpilog, false},
+		"running":             {status(step.Running, time.Second, 0, ""), nothing, false, nothing, false},
+		"running too long":    {status(step.Running, time.Hour, 0, ""), killScript, false, killScript, false},
+		"well":                {status(step.Ended, time.Second, 0, ""), prologFailed, true, 0, true},
+		"failed":              {status(step.Ended, time.Second, 1, ""), prologFailed, false, 0, true},
+		"could not start":     {status(step.Ended, time.Second, 0, "no supervisor"), prologFailed, false, 0, true},
+		"lost with its tasks": {&step.Status{State: step.Ended}, prologFailed, false, 0, true},
+	} {
+		var again time.Time
+		next, ready := prolog(h, c.own, cfg, now, func(at time.Time) { again = at })
+		if ready != c.ready || !ready && next != c.prolog {
+			t.Errorf("%s: prolog %d, ready %v", name, next, ready)
+		}
+		if name == "running" && !again.Equal(now.Add(59*time.Second)) {
+			t.Errorf("%s: looked at again at %v", name, again)
+		}
+		if next, clean := epilog(h, c.own, cfg, now, func(time.Time) {}); clean != c.clean || !clean && next != c.epilog {
+			t.Errorf("%s: epilog %d, clean %v", name, next, clean)
+		}
+	}
+	if _, ready := prolog(&jobHere{job: h.job, confirmed: true}, nil, cfg, now, nil); !ready {
+		t.Error("a job that was confirmed waits for a prolog")
+	}
+}
