@@ -110,10 +110,10 @@ var optionsFtoN = []opt.Option[Request]{
 			r.Job.Licenses = v
 			return nil
 		}},
-	{Long: "mail-type", Arg: opt.Required, On: opt.All,
+	{Long: "mail-type", Arg: opt.Required, On: opt.All, Ignored: "mail is not sent yet",
 		Meta: "type", Help: "when to send mail: BEGIN, END, FAIL, ALL ...",
 		Set: setMailType},
-	{Long: "mail-user", Arg: opt.Required, On: opt.All,
+	{Long: "mail-user", Arg: opt.Required, On: opt.All, Ignored: "mail is not sent yet",
 		Meta: "user", Help: "who is sent mail",
 		Set: func(r *Request, v string) error {
 			r.Job.MailUser = v
