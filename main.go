@@ -16,6 +16,7 @@ import (
 
 	"dev.muster/agent"
 	"dev.muster/agent/client"
+	"dev.muster/agent/server"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 	"dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
@@ -125,8 +126,8 @@ func daemonFlags(bind string) []cli.Flag {
 	}
 }
 
-func daemon(c *cli.Context, server, clientMode bool) error {
-	if !server && c.String("bind") == "" {
+func daemon(c *cli.Context, serve, clientMode bool) error {
+	if !serve && c.String("bind") == "" {
 		return errors.New("a client needs a network: give --bind ADDRESS:PORT")
 	}
 	notifySocket := os.Getenv(notifyEnv)
@@ -147,16 +148,17 @@ func daemon(c *cli.Context, server, clientMode bool) error {
 	if err != nil {
 		return err
 	}
-	cfg := agent.Config{Server: server, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
+	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
-		PIDEnv: "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"),
+		Errands: server.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
+		PIDEnv:  "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err
 	}
-	if server && cfg.Bind != "" {
+	if serve && cfg.Bind != "" {
 		cfg.Plain = packaging.NewDepot(filepath.Join(dir, filepath.Base(packaging.DownloadDir)), cfg.Log)
 	}
 	cfg.Founded = func(addr string) { welcome(ctx, cfg.Socket, addr) }

@@ -60,6 +60,7 @@ type Config struct {
 	EndNote   func(*cluster.Job, int, cluster.NodeName, time.Time) string
 	ScriptEnv func(*cluster.Launch, bool) []string
 	OOMNote   func(cluster.StepID, cluster.NodeName) string
+	Errands   server.Errands
 	PIDEnv    string
 	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
 	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
@@ -167,7 +168,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter,
+	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Errands: cfg.Errands,
 		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if n == nil {
 		_, trans := raft.NewInmemTransport(raft.ServerAddress(name))

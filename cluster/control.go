@@ -341,6 +341,10 @@ func (c *Requeue) apply(t *tx) (any, error) {
 // requeued brings a job whose attempt is over back to Pending. History has the old attempt.
 func (t *tx) requeued(n *Job) {
 	hold, special := n.RequeueHold, n.SpecialExit
+	delay := t.config.RequeueDelay
+	if n.WaitNote == ServerPrologError {
+		delay = max(delay, prologPause)
+	}
 	heldWhy := WaitRequeueHeld
 	var avoid []Avoided
 	if n.EndReason == EndLaunchFailure {
@@ -357,8 +361,8 @@ func (t *tx) requeued(n *Job) {
 	}
 	t.evaluate(n)
 	t.rank(n)
-	if d := t.config.RequeueDelay; d > 0 {
-		n.Eligible, n.Wait = later(n.Eligible, t.at.Add(d)), WaitBegin
+	if delay > 0 {
+		n.Eligible, n.Wait = later(n.Eligible, t.at.Add(delay)), WaitBegin
 	}
 	if hold {
 		n.Held, n.Wait, n.SpecialExit = HeldUser, heldWhy, special

@@ -128,6 +128,11 @@ func (t *tx) startOne(d Decision) error {
 	if err := t.give(&n); err != nil {
 		return err
 	}
+	n.Noticed, n.Prelude = 0, nil
+	if t.config.PrologServer != "" {
+		n.Prelude = &Prelude{}
+		t.send(Errand{Kind: ErrandProlog, Job: &n})
+	}
 	t.putJob(&n)
 	t.tell(&n)
 	t.wakeDependents(&n)
@@ -251,9 +256,9 @@ const maxPurge = 4096
 
 // Due is what the clock alone demands at now.
 func Due(s *Snapshot, now time.Time) []Command {
-	var over, late, purge, leave []JobID
+	var over, late, purge, leave, remind []JobID
 	s.timers.Scan(func(k timerKey) bool {
-		if k.at.After(now) || len(over)+len(late)+len(purge)+len(leave) >= maxPurge {
+		if k.at.After(now) || len(over)+len(late)+len(purge)+len(leave)+len(remind) >= maxPurge {
 			return false
 		}
 		j, _ := s.jobs.Get(k.id)
@@ -267,6 +272,8 @@ func Due(s *Snapshot, now time.Time) []Command {
 			leave = append(leave, j.ID)
 		case j.Phase != Pending && !end.IsZero() && !end.After(now):
 			over = append(over, j.ID)
+		case j.Phase == Running && !j.nextNotice(s.config).IsZero() && !j.nextNotice(s.config).After(now):
+			remind = append(remind, j.ID)
 		}
 		return true
 	})
@@ -279,6 +286,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 	}
 	if leave != nil {
 		out = append(out, &Expire{Jobs: leave, Why: EndPreempted})
+	}
+	if remind != nil {
+		out = append(out, &Remind{Jobs: remind})
 	}
 	if nevers := neverSatisfied(s); nevers != nil {
 		out = append(out, &Expire{Jobs: nevers, Why: WaitDependencyNever})

@@ -223,6 +223,7 @@ func goldenStory(t *testing.T) [][]byte {
 	w := newWorld(t, 3)
 	goldenTrust(w)
 	goldenHet(w)
+	goldenErrands(w)
 	goldenJobs(w)
 	goldenNodes(w)
 	goldenAccounts(w)
@@ -421,4 +422,25 @@ func goldenHet(w *world) {
 		w.report(nodeName(k), lead+JobID(k), NodeDone)
 	}
 	w.ok(alice, &HoldJobs{Ref: Ref{Job: lead, Part: 2}, Hold: HeldUser})
+}
+
+// goldenErrands has programs run at the server, and messages that wait or were sent.
+func goldenErrands(w *world) {
+	cfg := *w.s.Config()
+	cfg.PrologServer, cfg.EpilogServer, cfg.MailProg, cfg.MailDomain, cfg.ServerUser = "/etc/prolog", "/etc/epilog", "/bin/mail", "x.org", "slurm"
+	w.ok(root, &Configure{Config: &cfg})
+	node := nodeName(0)
+	id := w.start(w.submit(func(s *JobSpec) {
+		s.MailType, s.MailUser, s.Notify, s.Limit = []string{"BEGIN", "TIME_LIMIT_50"}, "alice@x.org", "https://x.org/a", 10*time.Minute
+	}), TaskAny, 6, node)
+	for e := range w.s.Errands() {
+		if e.Kind == ErrandProlog {
+			w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: e.ID}}})
+		}
+	}
+	w.report(node, id, NodeReady)
+	w.pass(6 * time.Minute)
+	w.ok(sys, &Remind{Jobs: []JobID{id}})
+	w.over(id, 1)
+	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: w.s.LastErrand - 1, Failed: "exit status 1"}}})
 }

@@ -223,11 +223,15 @@ type Job struct {
 	Assoc   AssocID       `json:"assoc,omitempty"`
 	Accrue  time.Time     `json:"accrue,omitzero"`
 	Charged time.Duration `json:"charged,omitempty"`
+	// Noticed is how much of its time was over, in percent, when its user was told so last.
+	Noticed uint8 `json:"noticed,omitempty"`
 	// Contain: the cluster gave every job an external step when this one began.
 	Contain bool `json:"contain,omitempty"`
 	// Preempt: it made room for another job in its last attempt, or is about to. Evicted counts those that made room for it.
 	Preempt *Preemption `json:"preempt,omitempty"`
 	Evicted Evictions   `json:"evicted,omitzero"`
+	// Prelude: PrologSlurmctld runs before its nodes hear of it, or has run.
+	Prelude *Prelude `json:"prelude,omitempty"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for

@@ -50,7 +50,7 @@ const (
 
 // LaunchLimit is until when the job's nodes must have confirmed it, zero if it is not about to begin.
 func (j *Job) LaunchLimit(c *Config) time.Time {
-	if j.Phase != Starting || c.LaunchTimeout == 0 || len(j.Waiting) == 0 || // it may wait for other components
+	if j.Phase != Starting || c.LaunchTimeout == 0 || len(j.Waiting) == 0 || j.Preparing() || // it may wait for other components
 		c.Prolog != "" && c.PrologTimeout == 0 {
 		return time.Time{}
 	}
@@ -58,7 +58,11 @@ func (j *Job) LaunchLimit(c *Config) time.Time {
 	if c.Prolog != "" {
 		limit += c.PrologTimeout
 	}
-	return j.Started.Add(limit)
+	began := j.Started
+	if j.Prelude != nil {
+		began = later(began, j.Prelude.Over)
+	}
+	return began.Add(limit)
 }
 
 // Unconfirmed yields the jobs that all nodes should have confirmed by now.

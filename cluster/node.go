@@ -233,6 +233,12 @@ type Config struct {
 	Epilog            string         `json:"epilog,omitempty"`          // and when nothing of it is left
 	PrologTimeout     time.Duration  `json:"prolog_timeout,omitempty"`  // of either; 0: none
 	NoPrologHold      bool           `json:"no_prolog_hold,omitempty"`  // a job whose prolog failed goes elsewhere, and is not held
+	PrologServer      string         `json:"prolog_server,omitempty"`   // runs at the leader before a job's nodes hear of it (PrologSlurmctld)
+	EpilogServer      string         `json:"epilog_server,omitempty"`   // and when it has ended
+	MailProg          string         `json:"mail_prog,omitempty"`       // sends mail; empty: none is sent
+	MailDomain        string         `json:"mail_domain,omitempty"`     // of users without an address
+	ServerUser        string         `json:"server_user,omitempty"`     // who these programs run as (SlurmUser); empty: as the server does
+	NotifyLocal       bool           `json:"notify_local,omitempty"`    // --notify may call addresses of the servers themselves
 	TaskProlog        string         `json:"task_prolog,omitempty"`     // runs before each task, as its user
 	TaskEpilog        string         `json:"task_epilog,omitempty"`
 	RebootProgram     string         `json:"reboot_program,omitempty"` // restarts a node's machine
@@ -316,6 +322,7 @@ func DefaultConfig() Config {
 		FirstJobID: 1, MaxJobID: 0x03ff0000, MinJobAge: 300 * time.Second, KillWait: 30 * time.Second,
 		RequeueDelay: 0, JobRequeue: true, ReturnToService: 1, NodeTimeout: 4 * time.Second, ResumeTimeout: time.Minute,
 		LaunchTimeout:   20 * time.Second,
+		MailProg:        "/bin/mail",
 		PropagateLimits: true, CoreAlloc: true, MemAlloc: true, BackfillDepth: 1000,
 		Partitions: []Partition{{Name: "main", All: true, NodesText: "ALL", Default: true, State: PartitionUp}},
 	}

@@ -25,6 +25,8 @@ type snapshotHead struct {
 	NextAssoc AssocID   `json:"next_assoc,omitempty"`
 	Decayed   time.Time `json:"decayed,omitzero"`
 
+	LastErrand uint64 `json:"last_errand,omitempty"`
+
 	Config *Config `json:"config"`
 }
 
@@ -45,6 +47,7 @@ type record struct {
 	Member *Member `json:"member,omitempty"`
 
 	Reservation *Reservation `json:"reservation,omitempty"`
+	Errand      *Errand      `json:"errand,omitempty"`
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
@@ -62,7 +65,8 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		}
 		return err == nil
 	}
-	put(&snapshotHead{Version: snapshotVersion, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed, Config: s.config})
+	put(&snapshotHead{Version: snapshotVersion, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
+		LastErrand: s.LastErrand, Config: s.config})
 	if s.ca != nil {
 		put(&record{CA: s.ca})
 	}
@@ -77,6 +81,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
 	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
 	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
+	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&record{Errand: e}) })
 	return errors.Join(err, buf.Flush())
 }
 
@@ -94,7 +99,7 @@ func Decode(r io.Reader) (*State, error) {
 	}
 	s := NewState()
 	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
-	s.NextAssoc, s.Decayed = head.NextAssoc, head.Decayed
+	s.NextAssoc, s.Decayed, s.LastErrand = head.NextAssoc, head.Decayed, head.LastErrand
 	var jobs []*Job
 	for lines.Scan() {
 		var rec record
@@ -149,6 +154,8 @@ func (t *tables) regainRecord(rec *record) {
 		t.setNode(nil, rec.Node)
 	case rec.Blob != nil:
 		t.setBlob(rec.Blob)
+	case rec.Errand != nil:
+		t.errands.Set(rec.Errand.ID, rec.Errand)
 	case rec.Step != nil:
 		t.steps.Set(rec.Step)
 	}

@@ -233,6 +233,7 @@ type JobSpec struct {
 	Signal            Signal        `json:"signal,omitzero"`
 	MailType          []string      `json:"mail_type,omitempty"`
 	MailUser          string        `json:"mail_user,omitempty"`
+	Notify            string        `json:"notify,omitempty"` // URL that is called at the events of MailType
 	Switches          int           `json:"switches,omitempty"`
 	SwitchWait        time.Duration `json:"switch_wait,omitempty"`
 	WaitAllNodes      *bool         `json:"wait_all_nodes,omitempty"`

@@ -80,9 +80,10 @@ type tables struct {
 	Now    time.Time // its time
 	NextID JobID
 	// NextAssoc is the last number given to an association; Decayed is up to when usage has faded.
-	NextAssoc AssocID
-	Decayed   time.Time
-	config    *Config
+	NextAssoc  AssocID
+	Decayed    time.Time
+	LastErrand uint64
+	config     *Config
 	books
 
 	jobs  *btree.Map[JobID, *Job]
@@ -95,6 +96,8 @@ type tables struct {
 	tokens *btree.Map[string, *Token]
 	joined *btree.Map[string, *Member]
 	resvs  *btree.Map[string, *Reservation]
+
+	errands *btree.Map[uint64, *Errand]
 
 	queue   *btree.BTreeG[queueKey]
 	queueAt *btree.Map[JobID, queueKey] // each pending record's key in queue
@@ -130,7 +133,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), tallies: newTallies(), trail: trail{state: new(origin)},
+		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tallies: newTallies(), trail: trail{state: new(origin)},
 	}
 }
 
@@ -143,6 +146,7 @@ func (t *tables) copy() tables {
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
+	c.errands = t.errands.Copy()
 	return c
 }
 

@@ -86,6 +86,7 @@ func (t *tx) putJob(j *Job) {
 	old, _ := t.jobs.Get(j.ID)
 	t.replaceJob(old, j)
 	t.onUndo(func() { t.replaceJob(j, old) })
+	t.announce(old, j)
 }
 
 func (t *tx) deleteJob(j *Job) {
@@ -204,6 +205,7 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 			at[0] = l
 		}
 		at[0] = sooner(at[0], j.Preempt.until())
+		at[1] = sooner(at[1], j.nextNotice(t.config))
 	case Suspended:
 		at[0] = j.Preempt.until()
 	case Ended:

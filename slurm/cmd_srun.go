@@ -116,6 +116,11 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
 				return nil, s.fail("Unable to allocate resources: %s", text)
 			case a.resp.Reached && a.resp.Jobs[0].Phase >= cluster.Ending:
+				if j := a.resp.Jobs[0]; j.WaitNote == cluster.ServerPrologError {
+					s.say("%s, job killed", j.WaitNote)
+					s.say("error: Nodes %s are still not ready", nodeText(j.AllocNodes()))
+					return nil, s.fail("Something is wrong with the boot of the nodes.")
+				}
 				return nil, s.fail("Job allocation %d has been revoked", id)
 			case a.resp.Reached:
 				if told && r.Client.Quiet == 0 {
@@ -123,10 +128,16 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 				}
 				return a.resp.Jobs[0], 0
 			}
-			never := !told && s.neverFits(id)
+			never, preparing := false, false
+			if !told {
+				never, preparing = s.waitsFor(id)
+			}
 			if im := r.Client.Immediate; im != nil && (never || time.Since(began) >= *im) {
 				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
 				return nil, s.refused(never)
+			}
+			if preparing {
+				continue
 			}
 			if !told && r.Client.Quiet == 0 {
 				if never {
@@ -157,17 +168,17 @@ func (s *Sys) refused(never bool) int {
 	return s.fail("Unable to allocate resources: %s", why)
 }
 
-// neverFits reports whether a job waits for more than its partition has.
-func (s *Sys) neverFits(id cluster.JobID) bool {
+// waitsFor reports whether a job waits for more than its partition has, and whether it waits for nothing but its nodes.
+func (s *Sys) waitsFor(id cluster.JobID) (never, preparing bool) {
 	resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}, Brief: true})
 	if err != nil || len(resp.Jobs) == 0 {
-		return false
+		return false, false
 	}
 	switch resp.Jobs[0].Wait {
 	case cluster.WaitPartitionConfig, cluster.WaitPartitionNodes, cluster.WaitPartitionTime:
-		return true
+		return true, false
 	}
-	return false
+	return false, resp.Jobs[0].Phase > cluster.Pending
 }
 
 // step creates a step and sees it through; the result is srun's exit code.

@@ -150,6 +150,7 @@ var jobStates = [...]jobState{
 	{"SE", "SPECIAL_EXIT", func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.SpecialExit }},
 	{"PD", "PENDING", func(j *cluster.Job) bool { return j.Phase == cluster.Pending }},
 	{"ST", "STOPPED", func(j *cluster.Job) bool { return j.Phase == cluster.Running && j.Stopped }},
+	{"CF", "CONFIGURING", (*cluster.Job).Preparing},
 	{"R", "RUNNING", func(j *cluster.Job) bool { return j.Phase == cluster.Running || j.Phase == cluster.Starting }},
 	{"S", "SUSPENDED", func(j *cluster.Job) bool { return j.Phase == cluster.Suspended }},
 	{"CG", "COMPLETING", func(j *cluster.Job) bool { return j.Phase == cluster.Ending }},
@@ -170,6 +171,8 @@ func (s *jobState) phases() []cluster.Phase {
 	switch s.short {
 	case "SE", "PD":
 		return []cluster.Phase{cluster.Pending}
+	case "CF":
+		return []cluster.Phase{cluster.Starting}
 	case "R", "ST":
 		return []cluster.Phase{cluster.Starting, cluster.Running}
 	case "S":

@@ -110,15 +110,12 @@ var optionsFtoN = []opt.Option[Request]{
 			r.Job.Licenses = v
 			return nil
 		}},
-	{Long: "mail-type", Arg: opt.Required, On: opt.All, Ignored: "mail is not sent yet",
+	{Long: "mail-type", Arg: opt.Required, On: opt.All,
 		Meta: "type", Help: "when to send mail: BEGIN, END, FAIL, ALL ...",
 		Set: setMailType},
-	{Long: "mail-user", Arg: opt.Required, On: opt.All, Ignored: "mail is not sent yet",
+	{Long: "mail-user", Arg: opt.Required, On: opt.All,
 		Meta: "user", Help: "who is sent mail",
-		Set: func(r *Request, v string) error {
-			r.Job.MailUser = v
-			return nil
-		}},
+		Set: setMailUser},
 	{Long: "mcs-label", Arg: opt.Required, On: opt.All,
 		Meta: "mcs", Help: "MCS label",
 		Set: func(r *Request, v string) error {

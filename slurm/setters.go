@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -359,6 +360,27 @@ func setMailType(r *Request, v string) error {
 		return opt.ErrSpec
 	}
 	r.Job.MailType = list
+	return nil
+}
+
+func setMailUser(r *Request, v string) error {
+	if strings.HasPrefix(v, "-") {
+		return fmt.Errorf("--mail-user=%s: an address does not begin with -, which mail programs take for an option", v)
+	}
+	r.Job.MailUser = v
+	return nil
+}
+
+// maxURL bounds the address of --notify, in bytes.
+const maxURL = 2048
+
+func setNotify(r *Request, v string) error {
+	scheme, rest, ok := strings.Cut(v, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if !ok || scheme != "http" && scheme != "https" || host == "" || len(v) > maxURL || strings.ContainsAny(v, " \t\r\n") {
+		return fmt.Errorf("--notify=%s: want a URL that begins with https:// or http://, of at most %d bytes", v, maxURL)
+	}
+	r.Job.Notify = v
 	return nil
 }
 

@@ -100,6 +100,7 @@ func (s *Server) lead(ctx context.Context) {
 			term := s.beginTerm(ctx)
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
+			tending.Go(func() { s.errands(term) })
 		}
 		if !self && leading {
 			s.slog.Info("no longer leading")

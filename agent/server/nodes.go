@@ -144,7 +144,7 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 			nw.Reboot = &api.Reboot{Program: snap.Config().RebootProgram, Issued: n.Reboot.IssuedAt}
 		}
 		for _, id := range snap.Load(name).Jobs {
-			if j, ok := snap.Job(id); ok {
+			if j, ok := snap.Job(id); ok && !j.Preparing() {
 				nw.Jobs = append(nw.Jobs, j)
 				nw.Peers = peersOf(snap, j, name, names, nw.Peers)
 				if j.Het != nil && j.Alloc.Shares[0].Node == name {

@@ -34,7 +34,8 @@ type Config struct {
 	// Peer calls another server, by address; nil where there can be none.
 	Peer func(addr string) *api.Client
 	// Reach tells whether a machine answers at an address; nil where there is no gossip.
-	Reach func(ctx context.Context, addr string) Answer
+	Reach   func(ctx context.Context, addr string) Answer
+	Errands Errands
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
 	DeadAfter time.Duration
 }
@@ -208,10 +209,14 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	}
 	s.snap = nil
 	s.noteWork(index, events)
+	errands, _ := s.state.ErrandCount()
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.hub.publish(events)
 	s.stats.note(events)
+	if errands > 0 {
+		s.hub.tell(topicErrands)
+	}
 	if configured {
 		s.hub.all()
 	}

@@ -158,6 +158,11 @@ var (
 		{"healthcheckprogram", func(c *cluster.Config) *string { return &c.HealthCheck.Program }},
 		{"prolog", func(c *cluster.Config) *string { return &c.Prolog }},
 		{"epilog", func(c *cluster.Config) *string { return &c.Epilog }},
+		{"prologslurmctld", func(c *cluster.Config) *string { return &c.PrologServer }},
+		{"epilogslurmctld", func(c *cluster.Config) *string { return &c.EpilogServer }},
+		{"mailprog", func(c *cluster.Config) *string { return &c.MailProg }},
+		{"maildomain", func(c *cluster.Config) *string { return &c.MailDomain }},
+		{"slurmuser", func(c *cluster.Config) *string { return &c.ServerUser }},
 		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
 		{"taskepilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
 	}
@@ -222,10 +227,6 @@ func (r *reader) key(file string, n int, p pair) {
 		}
 		return
 	}
-	mem := func(to *cluster.Mem, per cluster.MemPer) {
-		number(&v)
-		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
-	}
 	switch p.key {
 	case "slurmdtimeout":
 		if c.NodeTimeout == 0 { // never
@@ -236,16 +237,20 @@ func (r *reader) key(file string, n int, p pair) {
 		c.FirstJobID = cluster.JobID(max(v, 1))
 	case "jobrequeue":
 		c.JobRequeue = p.value != "0"
-	case "defmempercpu":
-		mem(&c.DefMem, cluster.MemPerCPU)
-	case "defmempernode":
-		mem(&c.DefMem, cluster.MemPerNode)
-	case "maxmempercpu":
-		mem(&c.MaxMem, cluster.MemPerCPU)
-	case "maxmempernode":
-		mem(&c.MaxMem, cluster.MemPerNode)
+	case "defmempercpu", "defmempernode", "maxmempercpu", "maxmempernode":
+		number(&v)
+		to, per := &c.DefMem, cluster.MemPerNode
+		if strings.HasPrefix(p.key, "max") {
+			to = &c.MaxMem
+		}
+		if strings.HasSuffix(p.key, "cpu") {
+			per = cluster.MemPerCPU
+		}
+		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
 	case "healthchecknodestate":
 		r.healthStates(file, n, p.value)
+	case "communicationparameters":
+		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
 		flags := strings.ToLower(p.value)
 		c.Contain = strings.Contains(flags, "contain") || strings.Contains(flags, "x11")

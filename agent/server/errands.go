@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Bounds of what the leader does outside of the state.
+const (
+	errandsAtOnce = 64
+	mailLimit     = time.Minute           // one run of MailProg
+	errandSays    = 1 << 10               // bytes of a program's output that are told of
+	errandGather  = 20 * time.Millisecond // what ends within this is told in one entry
+)
+
+// Errands is how a server does errands: the dialect says what is run and sent.
+type Errands struct {
+	// Program is the command of an errand and all of its environment.
+	Program func(*cluster.Errand, *cluster.Config) (argv, environ []string)
+	// Message is what a call sends, as JSON.
+	Message func(*cluster.Errand, *cluster.Config) any
+	// Socket is where these programs find a server.
+	Socket string
+}
+
+// topicErrands is that there is something to be done outside.
+const topicErrands = "errands"
+
+// errands does for one term what the state says is to be done outside, and tells what came of it.
+func (s *Server) errands(term context.Context) {
+	if s.cfg.Errands.Program == nil {
+		return
+	}
+	busy := map[uint64]bool{}
+	ends := make(chan cluster.ErrandEnd)
+	running := 0
+	defer func() {
+		for ; running > 0; running-- {
+			<-ends // they end with the term; the next leader does them again
+		}
+	}()
+	for {
+		moved := s.hub.await(topicErrands)
+		snap := s.committed()
+		if _, full := snap.ErrandCount(); full {
+			s.slog.Warn("messages about jobs are left out: too many wait to be sent")
+		}
+		for e := range snap.Errands() {
+			if running == errandsAtOnce {
+				break
+			}
+			if busy[e.ID] {
+				continue
+			}
+			busy[e.ID] = true
+			running++
+			go func() { ends <- cluster.ErrandEnd{ID: e.ID, Failed: s.errand(term, e, snap.Config())} }()
+		}
+		select {
+		case <-term.Done():
+			return
+		case <-moved:
+		case end := <-ends:
+			over := s.gather(ends, end)
+			running -= len(over)
+			if term.Err() != nil {
+				return // whatever was killed by that has not been done
+			}
+			s.tellEnds(term, over)
+			for _, e := range over {
+				delete(busy, e.ID)
+			}
+		}
+	}
+}
+
+// tellEnds tells what came of errands, until that is written down or the term ends.
+func (s *Server) tellEnds(term context.Context, over []cluster.ErrandEnd) {
+	for {
+		_, _, err := s.propose(term, cluster.Identity{System: true}, &cluster.ErrandsDone{Ends: over})
+		if err == nil || term.Err() != nil {
+			return
+		}
+		s.slog.Warn("ends of errands were not taken", "err", err)
+		select {
+		case <-term.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// gather waits a little for more ends.
+func (s *Server) gather(ends <-chan cluster.ErrandEnd, first cluster.ErrandEnd) []cluster.ErrandEnd {
+	out := []cluster.ErrandEnd{first}
+	for limit := time.After(errandGather); len(out) < errandsAtOnce; {
+		select {
+		case e := <-ends:
+			out = append(out, e)
+		case <-limit:
+			return out
+		}
+	}
+	return out
+}
+
+// errand does one errand and says why it failed, if it did.
+func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Config) string {
+	var err error
+	if e.Kind == cluster.ErrandCall {
+		err = s.call(term, e, cfg)
+	} else {
+		err = s.runErrand(term, e, cfg)
+	}
+	if err == nil {
+		return ""
+	}
+	if term.Err() == nil {
+		s.slog.Warn("an errand failed", "kind", e.Kind, "job", e.Job.ID, "err", err)
+	}
+	return err.Error()
+}
+
+// runErrand runs an errand's program to its end.
+func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster.Config) error {
+	argv, environ := s.cfg.Errands.Program(e, cfg)
+	if len(argv) == 0 || argv[0] == "" {
+		return fmt.Errorf("no program is configured for an errand of kind %s any more", e.Kind)
+	}
+	limit := cfg.PrologTimeout
+	if e.Kind == cluster.ErrandMail {
+		limit = mailLimit
+	}
+	ctx, cancel := term, context.CancelFunc(func() {})
+	if limit > 0 {
+		ctx, cancel = context.WithTimeout(term, limit)
+	}
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = "/", append(ownFirst(environ), "MUSTER_SOCKET="+s.cfg.Errands.Socket)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	if err := runAs(cmd.SysProcAttr, cfg.ServerUser); err != nil {
+		return err
+	}
+	out, err := cmd.CombinedOutput()
+	if text := strings.TrimSpace(string(out[:min(len(out), errandSays)])); err != nil && text != "" {
+		return fmt.Errorf("%s: %w: %s", argv[0], err, text)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) { // a program that it left behind holds its output
+		return nil
+	}
+	return err
+}
+
+// ownFirst puts the folder of this program, where the front-ends lie, first in PATH.
+func ownFirst(environ []string) []string {
+	exe, err := os.Executable()
+	if err != nil {
+		return environ
+	}
+	out := slices.Clone(environ)
+	for i, v := range out {
+		if path, ok := strings.CutPrefix(v, "PATH="); ok {
+			out[i] = "PATH=" + filepath.Dir(exe) + ":" + path
+		}
+	}
+	return out
+}
+
+// runAs makes a process run as a user, if that is not who runs already.
+func runAs(attr *syscall.SysProcAttr, name string) error {
+	if name == "" || os.Getuid() != 0 || name == "root" {
+		return nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return fmt.Errorf("SlurmUser=%s: there is no such user on this server", name)
+	}
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return nil
+}

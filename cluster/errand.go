@@ -1,0 +1,308 @@
+package cluster
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// Errand is something that is to be done once outside of the state: a program that the leader runs, a message that it
+// sends. It stays in the state until the leader has told what came of it, so that a leader that dies leaves it to the next
+// one: an errand is done once, or in that moment twice, and never not at all.
+type Errand struct {
+	ID   uint64     `json:"id"`
+	Kind ErrandKind `json:"kind"`
+	// Event is what a mail or call tells of.
+	Event JobEvent `json:"event,omitempty"`
+	// Job is the job as it was then, for a requeue before that.
+	Job *Job      `json:"job"`
+	At  time.Time `json:"at"`
+	// Array sums up the tasks of the job's array, if the errand is about all of them.
+	Array *ArraySum `json:"array,omitempty"`
+}
+
+// ErrandKind is what an errand consists in.
+type ErrandKind string
+
+// The kinds.
+const (
+	ErrandMail   ErrandKind = "mail"   // run the site's MailProg
+	ErrandCall   ErrandKind = "call"   // send the job's event to its URL
+	ErrandProlog ErrandKind = "prolog" // run PrologSlurmctld; the job begins when it has succeeded
+	ErrandEpilog ErrandKind = "epilog" // run EpilogSlurmctld
+)
+
+// JobEvent is what users can be told of a job, as --mail-type names it.
+type JobEvent string
+
+// The events.
+const (
+	EventBegin     JobEvent = "BEGIN"
+	EventEnd       JobEvent = "END"
+	EventFail      JobEvent = "FAIL"
+	EventRequeue   JobEvent = "REQUEUE"
+	EventTimeLimit JobEvent = "TIME_LIMIT"
+	EventTime90    JobEvent = "TIME_LIMIT_90"
+	EventTime80    JobEvent = "TIME_LIMIT_80"
+	EventTime50    JobEvent = "TIME_LIMIT_50"
+	EventNever     JobEvent = "INVALID_DEPEND"
+	eventTasks     JobEvent = "ARRAY_TASKS" // not an event: each task of an array is told of
+)
+
+// callEvents are those of a call whose job names none.
+var callEvents = []string{string(EventBegin), string(EventEnd), string(EventFail), string(EventRequeue), string(EventNever)}
+
+// timeEvent is an event of a running job's clock.
+type timeEvent struct {
+	percent uint8 // of its time limit
+	event   JobEvent
+}
+
+var timeEvents = [...]timeEvent{{50, EventTime50}, {80, EventTime80}, {90, EventTime90}}
+
+// ArraySum sums up an array whose tasks have all ended.
+type ArraySum struct {
+	Outcome   Outcome `json:"outcome,omitempty"` // of all tasks; NoOutcome if they differ
+	MinExit   int     `json:"min_exit,omitempty"`
+	MaxExit   int     `json:"max_exit,omitempty"`
+	MaxSignal int     `json:"max_signal,omitempty"`
+}
+
+// maxErrands bounds how many messages wait at once: what comes on top of them is not told. Programs that jobs depend on are
+// not bounded; there are never more of them than jobs.
+const maxErrands = 10_000
+
+// Errands yields what is to be done, oldest first.
+func (t *tables) Errands() iter.Seq[*Errand] { return valuesOf(t.errands) }
+
+// ErrandCount is how many errands there are, and whether messages have to be left out.
+func (t *tables) ErrandCount() (n int, full bool) {
+	return t.errands.Len(), t.errands.Len() >= maxErrands
+}
+
+// wants reports whether the job's user wants to be told of an event.
+func (s *JobSpec) wants(e JobEvent) (mail, call bool) {
+	mail = slices.Contains(s.MailType, string(e))
+	if s.Notify != "" {
+		call = mail || len(s.MailType) == 0 && slices.Contains(callEvents, string(e))
+	}
+	return mail, call
+}
+
+// tells reports whether anybody wants to hear of anything that happens to the job.
+func (s *JobSpec) tells() bool { return len(s.MailType) > 0 || s.Notify != "" }
+
+// send makes an errand.
+func (t *tx) send(e Errand) {
+	last := t.LastErrand
+	t.LastErrand++
+	e.ID, e.At = t.LastErrand, t.at
+	t.errands.Set(e.ID, &e)
+	t.onUndo(func() {
+		t.errands.Delete(e.ID)
+		t.LastErrand = last
+	})
+}
+
+// announce makes the errands that follow from a job's change.
+func (t *tx) announce(old, j *Job) {
+	if old == nil || j == nil {
+		return
+	}
+	if j.Phase == Ended && old.Phase > Pending && old.Phase != Ended && t.config.EpilogServer != "" {
+		t.send(Errand{Kind: ErrandEpilog, Job: j})
+	}
+	if !j.Spec.tells() || j.Follows() {
+		return
+	}
+	switch {
+	case j.Phase == Running && old.Phase == Starting:
+		t.announceBegin(j)
+	case j.Phase == Pending && old.Phase > Pending:
+		t.inform(EventRequeue, old, nil)
+	case j.Phase == Ended && old.Phase != Ended && !j.RequeueAfter:
+		t.announceEnd(j)
+	case j.Phase == Ending && j.EndingWhy == TimedOut && old.EndingWhy != TimedOut:
+		t.inform(EventTimeLimit, j, nil)
+	case j.Phase == Pending && j.DependNever() && !old.DependNever():
+		t.inform(EventNever, j, nil)
+	}
+}
+
+// asWhole reports whether the job is a task of an array that is told of as a whole.
+func (j *Job) asWhole() bool {
+	return j.ArrayID != 0 && !slices.Contains(j.Spec.MailType, string(eventTasks))
+}
+
+// announceBegin tells that a job begins: of an array its first task, unless each is to be told of.
+func (t *tx) announceBegin(j *Job) {
+	if !j.asWhole() {
+		t.inform(EventBegin, j, nil)
+		return
+	}
+	for m := range t.Members(j.ArrayID) {
+		if m.ID != j.ID && m.Attempt > 0 && m.Phase != Starting {
+			return
+		}
+	}
+	t.inform(EventBegin, j, &ArraySum{})
+}
+
+// announceEnd tells that a job has ended: of an array its last task, unless each is to be told of.
+func (t *tx) announceEnd(j *Job) {
+	event := func(ok bool) JobEvent {
+		if ok {
+			return EventEnd
+		}
+		return EventFail
+	}
+	fine := func(o Outcome) bool { return o == Completed || o == Cancelled }
+	if !j.asWhole() {
+		t.inform(event(fine(j.Outcome)), j, nil)
+		return
+	}
+	if !t.arrayOver(j.ArrayID) {
+		return
+	}
+	sum, ok, first := ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code}, true, j
+	for m := range t.Members(j.ArrayID) {
+		if m.ID == j.ArrayID {
+			first = m
+		}
+		if m.Outcome != sum.Outcome {
+			sum.Outcome = NoOutcome
+		}
+		ok = ok && fine(m.Outcome)
+		sum.MinExit, sum.MaxExit, sum.MaxSignal = min(sum.MinExit, m.Exit.Code), max(sum.MaxExit, m.Exit.Code), max(sum.MaxSignal, m.Exit.Signal)
+	}
+	t.inform(event(ok), first, &sum)
+}
+
+// inform makes the errands of an event, for those who want to hear of it.
+func (t *tx) inform(e JobEvent, j *Job, array *ArraySum) {
+	if _, full := t.ErrandCount(); full {
+		return
+	}
+	mail, call := j.Spec.wants(e)
+	if mail && t.config.MailProg != "" {
+		t.send(Errand{Kind: ErrandMail, Event: e, Job: j, Array: array})
+	}
+	if call {
+		t.send(Errand{Kind: ErrandCall, Event: e, Job: j, Array: array})
+	}
+}
+
+// nextNotice is when the job's user is to be told next how much of its time is over; zero if never.
+func (j *Job) nextNotice(c *Config) time.Time {
+	if e := j.nextTold(); e != nil && !j.EndLimit(c).IsZero() {
+		return j.Started.Add(j.SuspendTotal + j.Limit/100*time.Duration(e.percent))
+	}
+	return time.Time{}
+}
+
+// nextTold is the event of its clock that a running job's user is to be told of next, or nil.
+func (j *Job) nextTold() *timeEvent {
+	if j.Phase != Running || len(j.Spec.MailType) == 0 {
+		return nil
+	}
+	for i := range timeEvents {
+		if mail, call := j.Spec.wants(timeEvents[i].event); (mail || call) && timeEvents[i].percent > j.Noticed {
+			return &timeEvents[i]
+		}
+	}
+	return nil
+}
+
+// Remind tells users of running jobs how much of their time is over.
+type Remind struct {
+	Jobs []JobID `json:"jobs"`
+}
+
+func (*Remind) kind() string { return "remind" }
+
+func (c *Remind) apply(t *tx) (any, error) {
+	for _, id := range c.Jobs {
+		j, ok := t.jobs.Get(id)
+		if !ok || j.Phase != Running {
+			continue
+		}
+		n := *j
+		for at := n.nextNotice(t.config); !at.IsZero() && !at.After(t.at); at = n.nextNotice(t.config) {
+			e := n.nextTold()
+			n.Noticed = e.percent
+			t.inform(e.event, j, nil)
+		}
+		if n.Noticed != j.Noticed {
+			t.putJob(&n)
+		}
+	}
+	return nil, nil
+}
+
+// ErrandEnd is what came of an errand.
+type ErrandEnd struct {
+	ID uint64 `json:"id"`
+	// Failed says why it could not be done, or that its program failed; empty if all is well.
+	Failed string `json:"failed,omitempty"`
+}
+
+// ErrandsDone tells what came of errands.
+type ErrandsDone struct {
+	Ends []ErrandEnd `json:"ends"`
+}
+
+func (*ErrandsDone) kind() string { return "errands_done" }
+
+func (c *ErrandsDone) apply(t *tx) (any, error) {
+	if !t.by.System {
+		return nil, Errorf(Denied, ErrUser, "the leader runs errands")
+	}
+	for _, end := range c.Ends {
+		e, ok := t.errands.Get(end.ID)
+		if !ok {
+			continue
+		}
+		t.errands.Delete(e.ID)
+		t.onUndo(func() { t.errands.Set(e.ID, e) })
+		if e.Kind == ErrandProlog {
+			t.prepared(e, end.Failed)
+		}
+	}
+	return nil, nil
+}
+
+// Prelude is what the leader does before a job's nodes hear of it.
+type Prelude struct {
+	Over time.Time `json:"over,omitzero"` // zero: not yet
+}
+
+// Preparing reports whether the job's nodes do not hear of it yet.
+func (j *Job) Preparing() bool {
+	return j.Phase == Starting && j.Prelude != nil && j.Prelude.Over.IsZero()
+}
+
+// prepared goes on with a job whose PrologSlurmctld has ended, or takes the job's start back.
+func (t *tx) prepared(e *Errand, failed string) {
+	j, ok := t.jobs.Get(e.Job.ID)
+	if !ok || j.Attempt != e.Job.Attempt || !j.Preparing() {
+		return
+	}
+	n := *j
+	n.Prelude = &Prelude{Over: t.since(j.Started)}
+	if failed != "" {
+		n.RequeueAfter = n.Spec.Kind == Batch
+		t.end(&n, Cancelled, EndLaunchFailure)
+		n.WaitNote = ServerPrologError
+	}
+	t.putJob(&n)
+	t.tell(&n)
+	if failed != "" {
+		t.endRest(&n)
+	}
+}
+
+// ServerPrologError is the note of a job whose PrologSlurmctld failed; prologPause is how long it waits then, as in Slurm.
+const (
+	ServerPrologError = "PrologSlurmctld failed"
+	prologPause       = 2 * time.Minute
+)

@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/user"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// textOf is what a file holds, "" if it is not there yet.
+func textOf(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}
+
+func me(t *testing.T) string {
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Username
+}
+
+// TestMail: the site's mail program is called as the reference calls it, by a server that dies meanwhile too.
+func TestMail(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return dir + "/" + name
+	}
+	mailer := write("mailer", "#!/bin/sh\nwhile [ -e "+dir+"/wait ]; do echo $SLURM_JOB_ID >>"+dir+"/waits; sleep .05; done\n"+
+		`echo "$1|$2|$3|$SLURM_JOB_STATE|$SLURM_JOB_MAIL_TYPE|$SLURM_JOB_EXIT_CODE_MAX|$SLURM_CLUSTER_NAME|$SLURM_JOB_NODELIST" >>`+dir+"/mails\n")
+	conf := write("slurm.conf", "ClusterName=c\nMailProg="+mailer+"\nMailDomain=x.org\nPartitionName=main Nodes=ALL Default=YES\n")
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf)
+	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	mails := func() string { return textOf(dir + "/mails") }
+	id := d.must("sbatch", "--parsable", "--mail-type=ALL", "--mail-user=bob@y.org", "-J", "one", "-o", "/dev/null", "--wrap", "exit 3")
+	d.wait("two mails", func() bool { return strings.Count(mails(), "\n") == 2 })
+	for _, want := range []string{"-s|Slurm Job_id=" + id + " Name=one Began, Queued time 00:00:0", "|bob@y.org|RUNNING|Began||c|node-001",
+		"-s|Slurm Job_id=" + id + " Name=one Failed, Run time 00:00:0", ", FAILED, ExitCode 3|bob@y.org|FAILED|Failed|3|c|node-001"} {
+		if !strings.Contains(mails(), want) {
+			t.Errorf("mails %q lack %q", mails(), want)
+		}
+	}
+	os.Remove(dir + "/mails")
+	write("wait", "")
+	id = d.must("sbatch", "--parsable", "--mail-type=END", "-a", "1-2", "-J", "arr", "-o", "/dev/null", "--wrap", "true")
+	d.wait("the mail program", func() bool { return strings.Contains(textOf(dir+"/waits"), id) })
+	d.kill()
+	os.Remove(dir + "/wait")
+	d.start()
+	want := fmt.Sprintf("-s|Slurm Array Summary Job_id=%s_* (%s) Name=arr Ended, COMPLETED, ExitCode [0-0]|%s@x.org|COMPLETED|Ended|0|c|node-001\n", id, id, me(t))
+	d.wait("the mail", func() bool { return strings.Contains(mails(), want) })
+
+	if _, errs, code := d.run("sbatch", "--mail-user=-A/etc/shadow", "--wrap", "true"); code == 0 || !strings.Contains(errs, "does not begin with -") {
+		t.Errorf("an address that is an option: code %d, %s", code, errs)
+	}
+}
+
+// TestNotify: a job's URL is called with what has happened, again if the other side can not take it, and not within the server.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got []map[string]any
+	refuse := 1
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if refuse > 0 {
+			refuse--
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		body, _ := io.ReadAll(q.Body)
+		m := map[string]any{}
+		if err := json.Unmarshal(body, &m); err != nil {
+			t.Errorf("body %q: %v", body, err)
+		}
+		got = append(got, m)
+	}))
+	defer web.Close()
+	dir := t.TempDir()
+	conf := func(name, more string) string {
+		if err := os.WriteFile(dir+"/"+name, []byte("ClusterName=c\n"+more+"PartitionName=main Nodes=ALL Default=YES\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir + "/" + name
+	}
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf("slurm.conf", "CommunicationParameters=notify_local\n"))
+	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	id := d.must("sbatch", "--parsable", "--notify="+web.URL+"/x", "-J", "one", "-o", "/dev/null", "--wrap", "exit 3")
+	calls := func() int { mu.Lock(); defer mu.Unlock(); return len(got) }
+	d.wait("two calls", func() bool { return calls() == 2 })
+	events := map[any]map[string]any{}
+	for _, m := range got {
+		events[m["event"]] = m
+	}
+	if m := events["FAIL"]; m == nil || fmt.Sprint(m["job_id"]) != id || m["state"] != "FAILED" || m["exit_code"] != 3.0 || m["nodes"] != "node-001" ||
+		!strings.HasPrefix(fmt.Sprint(m["text"]), "Slurm Job_id="+id+" Name=one Failed") || events["BEGIN"] == nil {
+		t.Errorf("calls %v", got)
+	}
+	if _, errs, code := d.run("sbatch", "--notify=ftp://x", "--wrap", "true"); code == 0 || !strings.Contains(errs, "https://") {
+		t.Errorf("another scheme: code %d, %s", code, errs)
+	}
+
+	strict := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf("strict.conf", "SlurmctldDebug=info\n"))
+	strict.wait("the node", func() bool { return strict.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	before := calls()
+	strict.must("sbatch", "-W", "--notify="+web.URL, "-o", "/dev/null", "--wrap", "true")
+	strict.wait("the refusal", func() bool { return strings.Contains(strict.soFar("log"), "is an address of the server itself") })
+	if calls() != before {
+		t.Error("a user's URL reached the server itself")
+	}
+}
+
+// TestServerScripts: PrologSlurmctld runs before a job's nodes begin, EpilogSlurmctld when it has ended; a job whose prolog
+// fails goes back into the queue, and srun ends.
+func TestServerScripts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return dir + "/" + name
+	}
+	const line = `echo "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $SLURM_JOB_NAME $SLURM_JOB_NODELIST $SLURM_JOB_EXIT_CODE2" >>`
+	prolog := write("prolog", "#!/bin/sh\n"+line+dir+"/log\nwhile [ -e "+dir+"/wait ]; do sleep .05; done\nsqueue -h -j $SLURM_JOB_ID -o %i >>"+dir+"/asked\n[ $SLURM_JOB_NAME != bad ]\n")
+	epilog := write("epilog", "#!/bin/sh\n"+line+dir+"/log\n")
+	conf := write("slurm.conf", "ClusterName=c\nPrologSlurmctld="+prolog+"\nEpilogSlurmctld="+epilog+"\nPartitionName=main Nodes=ALL Default=YES\n")
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf)
+	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	log := func() string { return textOf(dir + "/log") }
+
+	write("wait", "")
+	id := d.must("sbatch", "--parsable", "-J", "slow", "-o", dir+"/o", "--wrap", "echo ran; exit 5")
+	d.wait("the prolog", func() bool { return log() == "prolog_slurmctld "+id+" slow node-001 \n" })
+	expect(t, "the job meanwhile", d.must("squeue", "-h", "-j", id, "-o", "%t %T %r %N"), "CF CONFIGURING None node-001")
+	expect(t, "by its state", d.must("squeue", "-h", "-t", "CF", "-o", "%i"), id)
+	os.Remove(dir + "/wait")
+	d.wait("the epilog", func() bool { return strings.HasSuffix(log(), "epilog_slurmctld "+id+" slow node-001 5:0\n") })
+	expect(t, "its output", textOf(dir+"/o"), "ran\n")
+	expect(t, "what the prolog asked for", textOf(dir+"/asked"), id+"\n")
+
+	id = d.must("sbatch", "--parsable", "-J", "bad", "-o", dir+"/never", "--wrap", "echo never")
+	d.wait("it to wait for its next try", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == "PD BeginTime" })
+	d.must("scancel", id)
+	if textOf(dir+"/never") != "" {
+		t.Error("a job began whose prolog had failed")
+	}
+	_, errs, code := d.run("srun", "-J", "bad", "true")
+	expect(t, "srun", fmt.Sprint(code, " ", errs), "1 srun: PrologSlurmctld failed, job killed\nsrun: error: Nodes node-001 are still not ready\nsrun: error: Something is wrong with the boot of the nodes.\n")
+}

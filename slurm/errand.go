@@ -1,0 +1,179 @@
+package slurm
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/env"
+	"dev.muster/slurm/format"
+)
+
+// eventWords are how Slurm's mails name what has happened.
+var eventWords = [...]struct {
+	event cluster.JobEvent
+	word  string
+}{
+	{cluster.EventBegin, "Began"}, {cluster.EventEnd, "Ended"}, {cluster.EventFail, "Failed"}, {cluster.EventRequeue, "Requeued"},
+	{cluster.EventNever, "Invalid dependency"}, {cluster.EventTimeLimit, "Reached time limit"}, {cluster.EventTime90, "Reached 90% of time limit"},
+	{cluster.EventTime80, "Reached 80% of time limit"}, {cluster.EventTime50, "Reached 50% of time limit"},
+}
+
+func eventWord(e cluster.JobEvent) string {
+	for _, w := range eventWords {
+		if w.event == e {
+			return w.word
+		}
+	}
+	return string(e)
+}
+
+// Errand is the command, and its environment, by which the leader does an errand; nil if it is not done by a program.
+func Errand(e *cluster.Errand, cfg *cluster.Config) (argv, environ []string) {
+	switch e.Kind {
+	case cluster.ErrandProlog:
+		return []string{cfg.PrologServer}, env.Server(e.Job, cfg, "prolog_slurmctld")
+	case cluster.ErrandEpilog:
+		return []string{cfg.EpilogServer}, env.Server(e.Job, cfg, "epilog_slurmctld")
+	case cluster.ErrandMail:
+		prog := cfg.MailProg
+		if _, err := os.Stat(prog); err != nil && prog == defaultMailProg {
+			prog = otherMailProg
+		}
+		if strings.HasPrefix(mailAddress(e.Job.Spec, cfg), "-") { // would be an option
+			return nil, nil
+		}
+		return []string{prog, "-s", Subject(e), mailAddress(e.Job.Spec, cfg)}, append(env.Server(e.Job, cfg, ""), mailEnv(e)...)
+	}
+	return nil, nil
+}
+
+// Where mail programs are, as Slurm looks for them.
+const (
+	defaultMailProg = "/bin/mail"
+	otherMailProg   = "/usr/bin/mail"
+)
+
+// mailAddress is who is sent mail.
+func mailAddress(s *cluster.JobSpec, cfg *cluster.Config) string {
+	to := cmp.Or(s.MailUser, s.User)
+	if cfg.MailDomain != "" && !strings.Contains(to, "@") {
+		to += "@" + cfg.MailDomain
+	}
+	return to
+}
+
+// Subject words what an errand tells of, as the subject of Slurm's mails.
+func Subject(e *cluster.Errand) string {
+	j, what, id := e.Job, "Job_id", strconv.Itoa(int(e.Job.ID))
+	switch {
+	case e.Array != nil:
+		what, id = "Array Summary Job_id", fmt.Sprintf("%d_* (%d)", j.ArrayID, j.ArrayID)
+	case j.ArrayID != 0 && j.Task != cluster.TaskAny:
+		what, id = "Array Task Job_id", fmt.Sprintf("%d_%d (%d)", j.ArrayID, j.Task, j.ID)
+	}
+	text := fmt.Sprintf("Slurm %s=%s Name=%s %s", what, id, j.Spec.Name, eventWord(e.Event))
+	ends := e.Event == cluster.EventEnd || e.Event == cluster.EventFail
+	switch {
+	case e.Array != nil && ends:
+		return fmt.Sprintf("%s, %s, ExitCode [%d-%d]", text, arrayState(e.Array), e.Array.MinExit, e.Array.MaxExit)
+	case e.Array != nil || e.Event == cluster.EventNever:
+		return text
+	case e.Event == cluster.EventBegin:
+		return text + ", Queued time " + format.Padded(queuedTime(j))
+	case ends:
+		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)), stateOf(j).long, j.Exit.Code)
+	}
+	return text + ", Run time " + format.Padded(runTime(e))
+}
+
+func arrayState(a *cluster.ArraySum) string {
+	if a.Outcome == cluster.NoOutcome {
+		return "Mixed"
+	}
+	return stateOf(&cluster.Job{Phase: cluster.Ended, Outcome: a.Outcome}).long
+}
+
+func queuedTime(j *cluster.Job) time.Duration { return max(j.Started.Sub(j.Submitted), 0) }
+
+// runTime is how long the job of an errand had run then.
+func runTime(e *cluster.Errand) time.Duration {
+	j := e.Job
+	if j.Started.IsZero() {
+		return 0
+	}
+	end := e.At
+	if !j.Ended.IsZero() {
+		end = j.Ended
+	}
+	return max(end.Sub(j.Started)-j.SuspendTotal, 0)
+}
+
+// mailEnv is what MailProg is told besides the job.
+func mailEnv(e *cluster.Errand) []string {
+	j, state := e.Job, stateOf(e.Job).long
+	if e.Event == cluster.EventRequeue {
+		state = "PENDING"
+	}
+	out := []string{"SLURM_JOB_STATE=" + state, "SLURM_JOB_MAIL_TYPE=" + eventWord(e.Event)}
+	switch e.Event {
+	case cluster.EventBegin:
+		return append(out, "SLURM_JOB_QUEUED_TIME="+format.Padded(queuedTime(j)))
+	case cluster.EventNever:
+		return out
+	case cluster.EventEnd, cluster.EventFail:
+		most := j.Exit.Code
+		if a := e.Array; a != nil {
+			most = a.MaxExit
+			out = append(out, fmt.Sprint("SLURM_JOB_EXIT_CODE_MIN=", a.MinExit), fmt.Sprint("SLURM_JOB_TERM_SIGNAL_MAX=", a.MaxSignal))
+		}
+		out = append(out, fmt.Sprint("SLURM_JOB_EXIT_CODE_MAX=", most))
+	}
+	return append(out, "SLURM_JOB_RUN_TIME="+format.Padded(runTime(e)))
+}
+
+// Call is what is sent to the URL of a job's --notify.
+type Call struct {
+	// Text is the subject that a mail would have: chat services show it.
+	Text     string    `json:"text"`
+	Event    string    `json:"event"` // as --mail-type names it
+	Time     time.Time `json:"time"`
+	Cluster  string    `json:"cluster"`
+	JobID    uint64    `json:"job_id"`
+	ArrayID  uint64    `json:"array_job_id,omitempty"`
+	TaskID   *int      `json:"array_task_id,omitempty"`
+	Name     string    `json:"name"`
+	User     string    `json:"user"`
+	Account  string    `json:"account,omitempty"`
+	State    string    `json:"state"`
+	ExitCode int       `json:"exit_code"`
+	Nodes    string    `json:"nodes,omitempty"`
+	Submit   time.Time `json:"submit_time"`
+	Start    time.Time `json:"start_time,omitzero"`
+	End      time.Time `json:"end_time,omitzero"`
+}
+
+// CallOf is what an errand sends.
+func CallOf(e *cluster.Errand, cfg *cluster.Config) any {
+	j := e.Job
+	c := Call{Text: Subject(e), Event: string(e.Event), Time: e.At, Cluster: cfg.ClusterName, JobID: uint64(j.ID), ArrayID: uint64(j.ArrayID),
+		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: stateOf(j).long, ExitCode: j.Exit.Code,
+		Nodes: nodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
+	switch {
+	case e.Array != nil:
+		c.JobID, c.ExitCode = c.ArrayID, e.Array.MaxExit
+		if e.Event != cluster.EventBegin {
+			c.State = strings.ToUpper(arrayState(e.Array))
+		}
+	case j.ArrayID != 0:
+		c.TaskID = &j.Task
+	}
+	if e.Event == cluster.EventRequeue {
+		c.State = "PENDING"
+	}
+	return c
+}
