@@ -27,6 +27,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+// Errands is how the dialect has servers do errands.
+type Errands = server.Errands
+
 // Config says what this process is.
 type Config struct {
 	Server, Client bool
@@ -60,7 +63,7 @@ type Config struct {
 	EndNote   func(*cluster.Job, int, cluster.NodeName, time.Time) string
 	ScriptEnv func(*cluster.Launch, bool) []string
 	OOMNote   func(cluster.StepID, cluster.NodeName) string
-	Errands   server.Errands
+	Errands   Errands
 	PIDEnv    string
 	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
 	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
