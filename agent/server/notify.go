@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // Calls to the URLs of jobs' --notify. The URL is a user's, the caller is a server: it reaches no address of the server
@@ -28,7 +28,7 @@ var callPauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second,
 
 // call sends an event to a job's URL, again and again if need be.
 func (s *Server) call(term context.Context, e *cluster.Errand, cfg *cluster.Config) error {
-	body, err := json.Marshal(s.cfg.Errands.Message(e, cfg))
+	body, err := wire.Marshal(s.cfg.Errands.Message(e, cfg))
 	if err != nil {
 		return err
 	}
