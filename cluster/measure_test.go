@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"dev.muster/wire"
+)
+
+// TestSumUsage: sums, extremes and where they are; what nobody used is left out, what GPUs did is not.
+func TestSumUsage(t *testing.T) {
+	tasks := []RankUsage{
+		{Node: 0, Rank: 0, TaskUsage: TaskUsage{UserCPU: 3 * time.Second, SystemCPU: time.Second, MaxRSS: 100, MaxVM: 1000, Written: 7}},
+		{Node: 0, Rank: 2, TaskUsage: TaskUsage{UserCPU: time.Second, MaxRSS: 300, MaxVM: 900}},
+		{Node: 1, Rank: 1, TaskUsage: TaskUsage{UserCPU: 9 * time.Second, MaxRSS: 200, MaxVM: 950, GPU: &GPUUsage{MaxUtil: 0}}},
+	}
+	u := SumUsage(tasks)
+	want := Usage{UserCPU: 13 * time.Second, SystemCPU: time.Second, MaxRSS: 300,
+		In: []Measure{
+			{TRES: "cpu", Tot: 14000, Max: 9000, MaxNode: 1, MaxTask: 1, Min: 1000, MinNode: 0, MinTask: 2},
+			{TRES: "energy", MaxNode: 1, MaxTask: 1, MinNode: 1, MinTask: 1},
+			{TRES: "gres/gpumem", MaxNode: 1, MaxTask: 1, MinNode: 1, MinTask: 1},
+			{TRES: "gres/gpuutil", MaxNode: 1, MaxTask: 1, MinNode: 1, MinTask: 1},
+			{TRES: "mem", Tot: 600, Max: 300, MaxNode: 0, MaxTask: 2, Min: 100},
+			{TRES: "vmem", Tot: 2850, Max: 1000, Min: 900, MinTask: 2},
+		},
+		Out: []Measure{{TRES: "fs/disk", Tot: 7, Max: 7, MinNode: 0, MinTask: 2}}}
+	if !reflect.DeepEqual(u, want) {
+		t.Errorf("got  %+v\nwant %+v", u, want)
+	}
+	text, err := wire.Marshal(&Step{Usage: u})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Step
+	if err := wire.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back.Usage, u) {
+		t.Errorf("read back: %v, %+v", err, back.Usage)
+	}
+	if text, err := wire.Marshal(&Usage{UserCPU: 1}); err != nil || string(text) != `{"user_cpu":1}` {
+		t.Errorf("what was known of old is written as of old: %s, %v", text, err)
+	}
+	if m, ok := u.Measured("fs/disk", false); ok || m.Tot != 0 || m.TRES != "fs/disk" {
+		t.Errorf("nothing was read: %+v, %v", m, ok)
+	}
+}
+
+// TestUsageJoin: of two looks at a task the greater counts; the two kinds of CPU time stay together.
+func TestUsageJoin(t *testing.T) {
+	a := TaskUsage{UserCPU: 5, SystemCPU: 1, MaxRSS: 10, Read: 4}
+	a.Join(&TaskUsage{UserCPU: 4, SystemCPU: 3, MaxRSS: 9, MaxVM: 20, Pages: 2, Written: 8, GPU: &GPUUsage{Util: 50}})
+	if want := (TaskUsage{UserCPU: 4, SystemCPU: 3, MaxRSS: 10, MaxVM: 20, Pages: 2, Read: 4, Written: 8, GPU: &GPUUsage{Util: 50}}); !reflect.DeepEqual(a, want) {
+		t.Errorf("%+v", a)
+	}
+	a.Join(&TaskUsage{UserCPU: 1})
+	if a.UserCPU != 4 || a.GPU == nil {
+		t.Errorf("less was taken over: %+v", a)
+	}
+}
