@@ -1,6 +1,50 @@
 package cluster
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultSampling is how often nodes measure what steps use if nobody says.
+const DefaultSampling = 30 * time.Second
+
+// ParseSampling reads what JobAcctGatherFrequency and --acctg-freq say of tasks: seconds, alone or as task=SECONDS
+// among other kinds joined by commas; 0 is never, which is Unlimited. It is 0 if nothing is said of tasks.
+func ParseSampling(text string) (every time.Duration, ok bool) {
+	for word := range strings.SplitSeq(text, ",") {
+		kind, value, named := strings.Cut(word, "=")
+		if !named {
+			kind, value = "task", word
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
+		switch kind = strings.ToLower(strings.TrimSpace(kind)); {
+		case word == "":
+		case err != nil:
+			return 0, false
+		case kind == "task" && n == 0:
+			every = Unlimited
+		case kind == "task":
+			every = time.Duration(n) * time.Second
+		case kind != "energy" && kind != "network" && kind != "filesystem":
+			return 0, false
+		}
+	}
+	return every, true
+}
+
+// Sampling is how often what a step uses is measured, of which its job, or it itself, says this much with
+// --acctg-freq; Unlimited: never.
+func (c *Config) Sampling(freq string) time.Duration {
+	every := c.SampleEvery
+	if said, ok := ParseSampling(freq); ok && said > 0 {
+		every = said
+	}
+	if every == 0 {
+		every = DefaultSampling
+	}
+	return every
+}
 
 // TaskUsage is what one task of a step has consumed, with its descendants. Sizes are in bytes.
 type TaskUsage struct {

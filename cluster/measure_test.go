@@ -57,3 +57,24 @@ func TestUsageJoin(t *testing.T) {
 		t.Errorf("less was taken over: %+v", a)
 	}
 }
+
+func TestSampling(t *testing.T) {
+	for _, c := range []struct {
+		conf, job string
+		want      time.Duration
+	}{
+		{"", "", DefaultSampling}, {"10", "", 10 * time.Second}, {"task=15,energy=5", "", 15 * time.Second}, {"0", "", Unlimited},
+		{"0", "task=2", 2 * time.Second}, {"10", "0", Unlimited}, {"10", "energy=3", 10 * time.Second}, {"energy=3", "", DefaultSampling},
+	} {
+		every, ok := ParseSampling(c.conf)
+		cfg := Config{SampleEvery: every}
+		if got := cfg.Sampling(c.job); !ok || got != c.want {
+			t.Errorf("JobAcctGatherFrequency=%s, --acctg-freq=%s: %v, want %v", c.conf, c.job, got, c.want)
+		}
+	}
+	for _, bad := range []string{"x", "task=", "cpu=3", "-1", "task=1.5"} {
+		if _, ok := ParseSampling(bad); ok {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}

@@ -260,6 +260,11 @@ func (r *reader) key(file string, n int, p pair) {
 		if c.Licenses = list; !ok {
 			r.note(file, n, "Licenses=%s: want NAME[:COUNT], joined by commas; ignored", p.value)
 		}
+	case "jobacctgatherfrequency":
+		every, ok := cluster.ParseSampling(p.value)
+		if c.SampleEvery = every; !ok {
+			r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, joined by commas to other kinds; ignored", p.value)
+		}
 	case "overtimelimit":
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
