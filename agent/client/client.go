@@ -100,9 +100,9 @@ type Client struct {
 	steps   map[cluster.StepID]*liveStep
 	peers   map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
 	metered map[step.ID]*metered
-	untold  map[step.ID]bool                  // ended parts of steps that another client leads and has not heard of
-	arrived chan struct{}                     // closed and replaced when work has arrived
-	freed   chan struct{}                     // closed and replaced when a step ends: waiting step requests look again
+	untold  map[step.ID]bool // ended parts of steps that another client leads and has not heard of
+	arrived chan struct{}    // closed and replaced when work has arrived
+	freed   chan struct{}    // closed and replaced when a step ends: waiting step requests look again
 }
 
 type node struct {

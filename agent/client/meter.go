@@ -18,6 +18,7 @@ import (
 
 const (
 	measureAgain = time.Second     // at most one pass in this time is made because somebody asks
+	measureFirst = time.Second     // from a part's begin to the first pass, where it has GPUs: their energy counts from there
 	gpuTime      = 2 * time.Second // for the GPUs to be sampled
 )
 
@@ -25,6 +26,7 @@ const (
 type metered struct {
 	every time.Duration
 	due   time.Time
+	at    time.Time      // when its GPUs were sampled last, or it was first seen
 	tasks map[int]*tally // by rank
 	pids  []int
 	gpus  []meteredGPU
@@ -41,9 +43,8 @@ type meteredGPU struct {
 // tally adds up what one task used.
 type tally struct {
 	cluster.TaskUsage
-	samples   int64 // of the GPUs
-	util, mem float64
-	energy    float64 // joules
+	seconds   float64 // in which its GPUs were sampled
+	util, mem float64 // of them, times seconds
 }
 
 // meter makes the passes that are due, until ctx ends.
@@ -118,7 +119,7 @@ func (c *Client) measure(ctx context.Context, now time.Time, asked bool) (next t
 		if m := c.metered[targets[i].ID]; m != nil {
 			m.add(ranks[i], &found[i])
 			if len(m.gpus) > 0 && len(loads) > 0 {
-				m.addGPUs(ranks[i], &found[i], loads, targets[i].ID.Step != cluster.BatchStep || c.alone(targets[i].ID))
+				m.addGPUs(now, ranks[i], &found[i], loads, targets[i].ID.Step != cluster.BatchStep || c.alone(targets[i].ID))
 			}
 		}
 	}
@@ -142,8 +143,10 @@ func (c *Client) targets(now time.Time, all bool) (out []step.Target, ranks [][]
 			if m = c.newMetered(id, st); m == nil {
 				continue // the servers have not named its job yet
 			}
-			m.due = now.Truncate(m.every).Add(m.every)
-			c.metered[id] = m
+			m.at, c.metered[id] = now, m
+			if m.due = now.Truncate(m.every).Add(m.every); len(m.gpus) > 0 && m.every > measureFirst {
+				m.due = now.Truncate(measureFirst).Add(measureFirst)
+			}
 		}
 		due := m.every < cluster.Unlimited && !m.due.After(now)
 		if due {
@@ -234,7 +237,7 @@ func (m *metered) add(ranks []int, found *step.Sampled) {
 
 // addGPUs takes what the GPUs did for the part. What a GPU does belongs to the tasks whose processes it names; where it
 // names none at all, to all tasks of the part, if that has the GPU to itself.
-func (m *metered) addGPUs(ranks []int, found *step.Sampled, loads []gpu.Load, whole bool) {
+func (m *metered) addGPUs(now time.Time, ranks []int, found *step.Sampled, loads []gpu.Load, whole bool) {
 	task := make(map[int]int, len(found.Procs))
 	for _, p := range found.Procs {
 		task[p.PID] = p.Task
@@ -262,8 +265,10 @@ func (m *metered) addGPUs(ranks []int, found *step.Sampled, loads []gpu.Load, wh
 	if !seen {
 		return
 	}
+	seconds := max(now.Sub(m.at).Seconds(), 0.001)
+	m.at = now
 	for i, rank := range ranks {
-		m.tally(rank).addGPU(util[i], mem[i], energy/float64(len(ranks)))
+		m.tally(rank).addGPU(seconds, util[i], mem[i], energy/float64(len(ranks)))
 	}
 }
 
@@ -299,13 +304,13 @@ func divide(l *gpu.Load, task map[int]int, util, mem []float64, whole bool) {
 	}
 }
 
-func (t *tally) addGPU(percent, mb, joules float64) {
-	t.samples++
-	t.util, t.mem, t.energy = t.util+percent, t.mem+mb, max(t.energy, joules)
-	g := cluster.GPUUsage{Util: int64(t.util / float64(t.samples) * 100), Mem: int64(t.mem / float64(t.samples) * (1 << 20)), Energy: int64(t.energy)}
-	g.MaxUtil, g.MaxMem = int64(percent*100), int64(mb*(1<<20))
-	if t.GPU != nil {
-		g.MaxUtil, g.MaxMem = max(g.MaxUtil, t.GPU.MaxUtil), max(g.MaxMem, t.GPU.MaxMem)
+// addGPU takes a sample, which stands for the time since the one before.
+func (t *tally) addGPU(seconds, percent, mb, joules float64) {
+	t.seconds, t.util, t.mem = t.seconds+seconds, t.util+percent*seconds, t.mem+mb*seconds
+	g := cluster.GPUUsage{Util: int64(t.util / t.seconds * 100), MaxUtil: int64(percent * 100), Mem: int64(t.mem / t.seconds * (1 << 20)),
+		MaxMem: int64(mb * (1 << 20)), Energy: int64(joules)}
+	if old := t.GPU; old != nil {
+		g.MaxUtil, g.MaxMem, g.Energy = max(g.MaxUtil, old.MaxUtil), max(g.MaxMem, old.MaxMem), max(g.Energy, old.Energy)
 	}
 	t.GPU = &g
 }
