@@ -615,8 +615,19 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 }
 
 func stepJSON(r *acctRow) map[string]any {
+	u, energy := r.step.Usage, int64(0)
+	if m, ok := u.Measured(cluster.MeasuredEnergy, false); ok {
+		energy = m.Tot
+	}
 	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
 		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
 		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText()},
-		"time":  map[string]any{"start": r.step.Started.Unix(), "elapsed": int64(r.elapsed() / time.Second)}}
+		"time": map[string]any{"start": r.step.Started.Unix(), "elapsed": int64(r.elapsed() / time.Second),
+			"system": timeJSON(u.SystemCPU), "user": timeJSON(u.UserCPU), "total": timeJSON(u.SystemCPU + u.UserCPU)},
+		"statistics": map[string]any{"energy": map[string]any{"consumed": energy}},
+		"tres":       usageJSON(&stepUse{Step: r.step})}
+}
+
+func timeJSON(d time.Duration) map[string]any {
+	return map[string]any{"seconds": int64(d / time.Second), "microseconds": int64(d % time.Second / time.Microsecond)}
 }

@@ -223,3 +223,53 @@ func joules(n int64) string {
 	}
 	return ""
 }
+
+// usageJSON is what a step used, in the shape of Slurm's clients: what was taken in is requested there, what was given
+// out consumed. A step that runs has nothing yet.
+func usageJSON(u *stepUse) map[string]any {
+	out := map[string]any{}
+	for _, way := range [...]struct {
+		name  string
+		out   bool
+		names []string
+	}{{"requested", false, listedIn[:]}, {"consumed", true, listedOut[:]}} {
+		most, least, ave, tot := []any{}, []any{}, []any{}, []any{}
+		for _, name := range way.names {
+			m := u.get(name, way.out)
+			if _, measured := u.Usage.Measured(name, way.out); u.Ended.IsZero() || !measured && strings.HasPrefix(name, "gres/") {
+				continue
+			}
+			most = append(most, tresJSON(name, m.Max, u.node(m.MaxNode), taskOf(&m, m.MaxTask)))
+			least = append(least, tresJSON(name, m.Min, u.node(m.MinNode), taskOf(&m, m.MinTask)))
+			ave = append(ave, tresJSON(name, m.Tot/int64(max(u.Tasks, 1)), "", ""))
+			tot = append(tot, tresJSON(name, m.Tot, "", ""))
+		}
+		out[way.name] = map[string]any{"max": most, "min": least, "average": ave, "total": tot}
+	}
+	return out
+}
+
+// tresIDs are the numbers of TRES that are the same in every cluster of Slurm's.
+var tresIDs = map[string]int{cluster.MeasuredCPU: 1, cluster.MeasuredMem: 2, cluster.MeasuredEnergy: 3, cluster.MeasuredDisk: 6,
+	cluster.MeasuredVMem: 7, cluster.MeasuredPages: 8}
+
+// tresJSON is one amount, and where it is the amount of one task, whose; energy is a node's. CPU time is in
+// milliseconds, utilisation in percent.
+func tresJSON(tres string, n int64, node, task string) map[string]any {
+	kind, name, _ := strings.Cut(tres, "/")
+	if tres == cluster.MeasuredGPUUtil {
+		n = (n + 50) / 100
+	}
+	out := map[string]any{"type": kind, "name": name, "count": n}
+	if id, ok := tresIDs[tres]; ok {
+		out["id"] = id
+	}
+	if node != "" {
+		rank, err := strconv.Atoi(task)
+		if err != nil {
+			rank = -1
+		}
+		out["node"], out["task"] = node, rank
+	}
+	return out
+}
