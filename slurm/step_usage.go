@@ -250,8 +250,11 @@ func usageJSON(u *stepUse) map[string]any {
 }
 
 // tresIDs are the numbers of TRES that are the same in every cluster of Slurm's.
-var tresIDs = map[string]int{cluster.MeasuredCPU: 1, cluster.MeasuredMem: 2, cluster.MeasuredEnergy: 3, cluster.MeasuredDisk: 6,
-	cluster.MeasuredVMem: 7, cluster.MeasuredPages: 8}
+var tresIDs = [...]struct {
+	tres string
+	id   int
+}{{cluster.MeasuredCPU, 1}, {cluster.MeasuredMem, 2}, {cluster.MeasuredEnergy, 3}, {cluster.MeasuredDisk, 6}, {cluster.MeasuredVMem, 7},
+	{cluster.MeasuredPages, 8}}
 
 // tresJSON is one amount, and where it is the amount of one task, whose; energy is a node's. CPU time is in
 // milliseconds, utilisation in percent.
@@ -261,8 +264,10 @@ func tresJSON(tres string, n int64, node, task string) map[string]any {
 		n = (n + 50) / 100
 	}
 	out := map[string]any{"type": kind, "name": name, "count": n}
-	if id, ok := tresIDs[tres]; ok {
-		out["id"] = id
+	for _, known := range tresIDs {
+		if known.tres == tres {
+			out["id"] = known.id
+		}
 	}
 	if node != "" {
 		rank, err := strconv.Atoi(task)

@@ -261,15 +261,20 @@ func (r *reader) key(file string, n int, p pair) {
 			r.note(file, n, "Licenses=%s: want NAME[:COUNT], joined by commas; ignored", p.value)
 		}
 	case "jobacctgatherfrequency":
-		every, ok := cluster.ParseSampling(p.value)
-		if c.SampleEvery = every; !ok {
-			r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, joined by commas to other kinds; ignored", p.value)
-		}
+		r.sampling(file, n, p.value)
 	case "overtimelimit":
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
 	case "dependencyparameters", "schedulerparameters":
 		r.scheduler(file, n, p.key, p.value)
+	}
+}
+
+// sampling reads how often what steps use is measured.
+func (r *reader) sampling(file string, n int, value string) {
+	every, ok := cluster.ParseSampling(value)
+	if r.cfg.SampleEvery = every; !ok {
+		r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, joined by commas to energy=, network= and filesystem=; ignored", value)
 	}
 }
 
