@@ -64,9 +64,11 @@ type TaskUsage struct {
 type GPUUsage struct {
 	Util    int64 `json:"util,omitempty"`
 	MaxUtil int64 `json:"max_util,omitempty"`
-	Mem     int64 `json:"mem,omitempty"` // bytes
-	MaxMem  int64 `json:"max_mem,omitempty"`
-	Energy  int64 `json:"energy,omitempty"` // joules
+	// NoUtil: one of them tells no utilisation, as slices do not.
+	NoUtil bool  `json:"no_util,omitempty"`
+	Mem    int64 `json:"mem,omitempty"` // bytes
+	MaxMem int64 `json:"max_mem,omitempty"`
+	Energy int64 `json:"energy,omitempty"` // joules
 }
 
 // CPU is the time of both kinds.
@@ -112,26 +114,29 @@ type Measure struct {
 // metric is a row: how a measure is read from a task. The peak is what Max is of, the value what is summed up.
 type metric struct {
 	tres string
-	gpu  bool // only of tasks whose GPUs were sampled
+	has  func(*TaskUsage) bool // whether it was sampled; nil: always, and nothing is worth no mention
 	of   func(*TaskUsage) (value, peak int64)
 }
 
 func same(n int64) (int64, int64) { return n, n }
 
+func hasGPU(t *TaskUsage) bool  { return t.GPU != nil }
+func hasUtil(t *TaskUsage) bool { return t.GPU != nil && !t.GPU.NoUtil }
+
 // What tasks take in and give out.
 var (
 	metricsIn = [...]metric{
-		{MeasuredCPU, false, func(t *TaskUsage) (int64, int64) { return same(t.CPU().Milliseconds()) }},
-		{MeasuredEnergy, true, func(t *TaskUsage) (int64, int64) { return same(t.GPU.Energy) }},
-		{MeasuredDisk, false, func(t *TaskUsage) (int64, int64) { return same(t.Read) }},
-		{MeasuredGPUMem, true, func(t *TaskUsage) (int64, int64) { return t.GPU.Mem, t.GPU.MaxMem }},
-		{MeasuredGPUUtil, true, func(t *TaskUsage) (int64, int64) { return t.GPU.Util, t.GPU.MaxUtil }},
-		{MeasuredMem, false, func(t *TaskUsage) (int64, int64) { return same(t.MaxRSS) }},
-		{MeasuredPages, false, func(t *TaskUsage) (int64, int64) { return same(t.Pages) }},
-		{MeasuredVMem, false, func(t *TaskUsage) (int64, int64) { return same(t.MaxVM) }},
+		{MeasuredCPU, nil, func(t *TaskUsage) (int64, int64) { return same(t.CPU().Milliseconds()) }},
+		{MeasuredEnergy, hasGPU, func(t *TaskUsage) (int64, int64) { return same(t.GPU.Energy) }},
+		{MeasuredDisk, nil, func(t *TaskUsage) (int64, int64) { return same(t.Read) }},
+		{MeasuredGPUMem, hasGPU, func(t *TaskUsage) (int64, int64) { return t.GPU.Mem, t.GPU.MaxMem }},
+		{MeasuredGPUUtil, hasUtil, func(t *TaskUsage) (int64, int64) { return t.GPU.Util, t.GPU.MaxUtil }},
+		{MeasuredMem, nil, func(t *TaskUsage) (int64, int64) { return same(t.MaxRSS) }},
+		{MeasuredPages, nil, func(t *TaskUsage) (int64, int64) { return same(t.Pages) }},
+		{MeasuredVMem, nil, func(t *TaskUsage) (int64, int64) { return same(t.MaxVM) }},
 	}
 	metricsOut = [...]metric{
-		{MeasuredDisk, false, func(t *TaskUsage) (int64, int64) { return same(t.Written) }},
+		{MeasuredDisk, nil, func(t *TaskUsage) (int64, int64) { return same(t.Written) }},
 	}
 )
 
@@ -159,7 +164,7 @@ func measures(tasks []RankUsage, metrics []metric) (out []Measure) {
 		m, n := Measure{TRES: k.tres}, 0
 		for i := range tasks {
 			t := &tasks[i]
-			if k.gpu && t.GPU == nil {
+			if k.has != nil && !k.has(&t.TaskUsage) {
 				continue
 			}
 			value, peak := k.of(&t.TaskUsage)
@@ -172,7 +177,7 @@ func measures(tasks []RankUsage, metrics []metric) (out []Measure) {
 			}
 			n++
 		}
-		if n > 0 && (k.gpu || m.Tot > 0 || m.Max > 0) {
+		if n > 0 && (k.has != nil || m.Tot > 0 || m.Max > 0) {
 			out = append(out, m)
 		}
 	}

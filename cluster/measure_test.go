@@ -29,6 +29,9 @@ func TestSumUsage(t *testing.T) {
 	if !reflect.DeepEqual(u, want) {
 		t.Errorf("got  %+v\nwant %+v", u, want)
 	}
+	if u := SumUsage([]RankUsage{{TaskUsage: TaskUsage{GPU: &GPUUsage{NoUtil: true, Mem: 5, MaxMem: 6}}}}); len(u.In) != 2 || u.In[1] != (Measure{TRES: "gres/gpumem", Tot: 5, Max: 6, Min: 5}) {
+		t.Errorf("of a slice: %+v", u.In)
+	}
 	text, err := wire.Marshal(&Step{Usage: u})
 	if err != nil {
 		t.Fatal(err)

@@ -153,6 +153,7 @@ func TestUsageGPU(t *testing.T) {
 		f := g.stat(id, "tresusageinmax,tresusageinmaxnode,consumedenergy")
 		return len(f) == 3 && strings.Contains(f[0], "gres/gpumem=3G,gres/gpuutil=140,") && strings.Contains(f[1], "gres/gpuutil=n1") && f[2] == "1.00K"
 	})
+	g.wait("two whole seconds", func() bool { return g.must("sacct", "-nXP", "-j", id, "-o", "elapsedraw") >= "2" }) // seff tells nothing of less than one
 	g.write("end", "")
 	g.wait("the end", func() bool { return g.must("squeue", "-h") == "" })
 	out := g.must("sacct", "-nP", "-j", id+".0", "-o", "JobID,TRESUsageInAve,TRESUsageInMax,ConsumedEnergyRaw")
@@ -166,5 +167,20 @@ func TestUsageGPU(t *testing.T) {
 	}
 	if out := g.must("seff", id); !regexp.MustCompile(`(?m)^GPU Efficiency: [\d.]+% of 2 GPUs$`).MatchString(out) {
 		t.Errorf("seff:\n%s", out)
+	}
+}
+
+// TestUsageSlice: a step on a slice of a GPU has the memory of its processes, and no utilisation, as none is told.
+func TestUsageSlice(t *testing.T) {
+	t.Parallel()
+	g := startGPUs(t, mixed)
+	id := g.must("sbatch", "--parsable", "--gres=gpu:a100_3g.20gb:1", "-n1", "-o", "/dev/null", "--wrap", "srun sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600'")
+	g.wait("the task", func() bool { return g.soFar("pid") != "" })
+	g.set(mixed + fmt.Sprintf("proc 0 %s 2048 0\nproc 0 1 512 0\n", strings.TrimSpace(g.read("pid"))))
+	g.wait("the memory of the task's process", func() bool { return strings.Contains(g.stat(id, "tresusageinmax")[0], "gres/gpumem=2G,mem=") })
+	g.must("scancel", id)
+	g.wait("the end", func() bool { return g.must("squeue", "-h") == "" })
+	if out := g.must("seff", id); strings.Contains(out, "GPU Efficiency") {
+		t.Errorf("seff of what was not told:\n%s", out)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Load is what runs on one GPU at a moment.
 type Load struct {
 	UUID      string `json:"uuid"`
-	Util      int    `json:"util,omitempty"` // percent of the last moment in which kernels ran
+	Util      int    `json:"util,omitempty"` // percent of the last moment in which kernels ran; -1: not told
 	MemUsedMB int64  `json:"mem_used_mb,omitempty"`
 	EnergyMJ  uint64 `json:"energy_mj,omitempty"` // millijoules since the driver was loaded; 0: not known
 	Procs     []Proc `json:"procs,omitempty"`
@@ -85,7 +85,7 @@ func Loads(ctx context.Context, src Source) []Load {
 	return smiLoads(tool(ctx, "nvidia-smi", "--query-gpu=uuid,utilization.gpu,memory.used", "--format=csv,noheader,nounits"))
 }
 
-// smiLoads reads what nvidia-smi --query-gpu printed, one GPU a line; [N/A] is 0.
+// smiLoads reads what nvidia-smi --query-gpu printed, one GPU a line; with MIG on it has no utilisation: [N/A].
 func smiLoads(csv string) []Load {
 	out := []Load{}
 	for line := range strings.Lines(csv) {
@@ -93,7 +93,10 @@ func smiLoads(csv string) []Load {
 		if len(f) != 3 {
 			continue
 		}
-		util, _ := strconv.Atoi(f[1])
+		util, err := strconv.Atoi(f[1])
+		if err != nil {
+			util = -1
+		}
 		used, _ := strconv.Atoi(f[2])
 		out = append(out, Load{UUID: f[0], Util: util, MemUsedMB: int64(used)})
 	}

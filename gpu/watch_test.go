@@ -143,7 +143,7 @@ else echo '`+two+`'; fi; done`)
 
 func TestSMILoads(t *testing.T) {
 	got := smiLoads("GPU-1, 98, 40960\nGPU-2, [N/A], 1\nfailed\n")
-	if len(got) != 2 || got[0].Util != 98 || got[0].MemUsedMB != 40960 || got[1].Util != 0 || got[1].UUID != "GPU-2" {
+	if len(got) != 2 || got[0].Util != 98 || got[0].MemUsedMB != 40960 || got[1].Util != -1 || got[1].UUID != "GPU-2" {
 		t.Errorf("%+v", got)
 	}
 }

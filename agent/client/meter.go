@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"syscall"
 	"time"
 
 	"dev.muster/agent/step"
@@ -17,9 +18,10 @@ import (
 // along (finish). Where nothing runs, nothing is done.
 
 const (
-	measureAgain = time.Second     // at most one pass in this time is made because somebody asks
-	measureFirst = time.Second     // from a part's begin to the first pass, where it has GPUs: their energy counts from there
-	gpuTime      = 2 * time.Second // for the GPUs to be sampled
+	measureAgain  = time.Second            // at most one pass in this time is made because somebody asks
+	measureGather = 200 * time.Millisecond // parts that begin are gathered this long before they are looked at
+	measureFirst  = time.Second            // from a part's begin to the first pass, where it has GPUs: their energy counts from there
+	gpuTime       = 2 * time.Second        // for the GPUs to be sampled
 )
 
 // metered is what was measured of one part of a step.
@@ -54,19 +56,22 @@ func (c *Client) meter(ctx context.Context) {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var next time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.begins:
+			if soon := time.Now().Add(measureGather); next.IsZero() || soon.Before(next) {
+				next = soon
+				timer.Reset(measureGather)
+			}
+			continue
 		case <-timer.C:
 		}
-		next := c.measure(ctx, time.Now(), false)
-		if next.IsZero() {
-			timer.Stop()
-			continue
+		if next = c.measure(ctx, time.Now(), false); !next.IsZero() {
+			timer.Reset(time.Until(next))
 		}
-		timer.Reset(time.Until(next))
 	}
 }
 
@@ -112,6 +117,9 @@ func (c *Client) measure(ctx context.Context, now time.Time, asked bool) (next t
 			c.slog.Debug("the GPUs could not be sampled", "err", err)
 		}
 		cancel()
+		for i := range loads { // in a container of its own NVML may name processes of the machine's, unknown here
+			loads[i].Procs = slices.DeleteFunc(loads[i].Procs, func(p gpu.Proc) bool { return syscall.Kill(p.PID, 0) == syscall.ESRCH })
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +251,7 @@ func (m *metered) addGPUs(now time.Time, ranks []int, found *step.Sampled, loads
 		task[p.PID] = p.Task
 	}
 	util, mem, energy := make([]float64, len(ranks)), make([]float64, len(ranks)), 0.0
-	seen := false
+	seen, told := false, true
 	for i := range m.gpus {
 		g := &m.gpus[i]
 		k := slices.IndexFunc(loads, func(l gpu.Load) bool { return l.UUID == g.uuid })
@@ -253,7 +261,7 @@ func (m *metered) addGPUs(now time.Time, ranks []int, found *step.Sampled, loads
 		if k < 0 {
 			continue // lost
 		}
-		seen = true
+		seen, told = true, told && loads[k].Util >= 0
 		divide(&loads[k], task, util, mem, whole && !m.shared)
 		if g.first == 0 {
 			g.first = loads[k].EnergyMJ
@@ -268,7 +276,7 @@ func (m *metered) addGPUs(now time.Time, ranks []int, found *step.Sampled, loads
 	seconds := max(now.Sub(m.at).Seconds(), 0.001)
 	m.at = now
 	for i, rank := range ranks {
-		m.tally(rank).addGPU(seconds, util[i], mem[i], energy/float64(len(ranks)))
+		m.tally(rank).addGPU(seconds, util[i], mem[i], energy/float64(len(ranks)), told)
 	}
 }
 
@@ -284,7 +292,7 @@ func divide(l *gpu.Load, task map[int]int, util, mem []float64, whole bool) {
 	}
 	if len(l.Procs) == 0 && whole {
 		for i := range util {
-			util[i] += float64(l.Util) / float64(len(util))
+			util[i] += float64(max(l.Util, 0)) / float64(len(util))
 			mem[i] += float64(l.MemUsedMB) / float64(len(mem))
 		}
 		return
@@ -292,9 +300,9 @@ func divide(l *gpu.Load, task map[int]int, util, mem []float64, whole bool) {
 	for _, p := range ours {
 		i := task[p.PID]
 		if named > 0 { // the GPU's own figure, by what each process had of it
-			util[i] += float64(l.Util) * float64(p.Util) / float64(named)
+			util[i] += float64(max(l.Util, 0)) * float64(p.Util) / float64(named)
 		} else {
-			util[i] += float64(l.Util) / float64(len(l.Procs))
+			util[i] += float64(max(l.Util, 0)) / float64(len(l.Procs))
 		}
 		if used > 0 {
 			mem[i] += float64(p.MemMB)
@@ -305,11 +313,12 @@ func divide(l *gpu.Load, task map[int]int, util, mem []float64, whole bool) {
 }
 
 // addGPU takes a sample, which stands for the time since the one before.
-func (t *tally) addGPU(seconds, percent, mb, joules float64) {
+func (t *tally) addGPU(seconds, percent, mb, joules float64, told bool) {
 	t.seconds, t.util, t.mem = t.seconds+seconds, t.util+percent*seconds, t.mem+mb*seconds
 	g := cluster.GPUUsage{Util: int64(t.util / t.seconds * 100), MaxUtil: int64(percent * 100), Mem: int64(t.mem / t.seconds * (1 << 20)),
-		MaxMem: int64(mb * (1 << 20)), Energy: int64(joules)}
+		MaxMem: int64(mb * (1 << 20)), Energy: int64(joules), NoUtil: !told}
 	if old := t.GPU; old != nil {
+		g.NoUtil = g.NoUtil || old.NoUtil
 		g.MaxUtil, g.MaxMem, g.Energy = max(g.MaxUtil, old.MaxUtil), max(g.MaxMem, old.MaxMem), max(g.Energy, old.Energy)
 	}
 	t.GPU = &g

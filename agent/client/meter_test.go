@@ -61,6 +61,10 @@ func TestMeterGPUs(t *testing.T) {
 	if want := (cluster.GPUUsage{Util: 7500, MaxUtil: 10000, Mem: 30 << 20, MaxMem: 40 << 20, Energy: 4}); *m.tasks[0].GPU != want {
 		t.Errorf("one idle second and three busy ones: %+v", *m.tasks[0].GPU)
 	}
+	m.addGPUs(start.Add(5*time.Second), []int{0}, one, []gpu.Load{{UUID: "a", Util: -1}}, true)
+	if g := m.tasks[0].GPU; !g.NoUtil || g.MaxUtil != 10000 {
+		t.Errorf("a GPU that tells no utilisation any more: %+v", g)
+	}
 	lost := &metered{tasks: map[int]*tally{}, gpus: []meteredGPU{{uuid: "a"}}}
 	if lost.addGPUs(start, []int{0}, one, []gpu.Load{{UUID: "b"}}, true); len(lost.tasks) != 0 {
 		t.Error("a GPU that gave nothing counts as idle")

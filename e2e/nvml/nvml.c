@@ -3,7 +3,7 @@
 //   init CODE                    what nvmlInit and nvmlDeviceGetCount return (nvmlReturn_t): 9 driver not loaded, 18 version mismatch
 //   driver 550.54.15
 //   hang MS                      every call about a device takes so long
-//   gpu I KEY VALUE              keys: see keys[] below; name, uuid, bus and fabric (UUID CLIQUE) are texts
+//   gpu I KEY VALUE              keys: see keys[] below (energy in millijoules); name, uuid, bus and fabric (UUID CLIQUE) are texts
 //   link I LINK UP PEERBUS KIND  an NVLink: UP 0 or 1, KIND gpu or switch
 //   mig I K GI CI MEMMB UUID PROFILE
 //   proc I PID MEMMB SM
@@ -220,7 +220,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t d, nvmlTemper
 }
 
 // What runs.
-EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *out) { FIND(d); out->gpu = g->util, out->memory = g->util / 2; return NVML_SUCCESS; }
+EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *out) { FIND(d); if (g->mig) return NVML_ERROR_NOT_SUPPORTED; out->gpu = g->util, out->memory = g->util / 2; return NVML_SUCCESS; }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *out) {
 	FIND(d);
 	unsigned k = 0, room = *n;

@@ -354,7 +354,7 @@ func (s *source) Loads() []gpu.Load {
 		if r != nvml.SUCCESS {
 			continue // it is lost; the looks tell
 		}
-		var now gpu.Reading
+		now := gpu.Reading{Util: -1}
 		if now.GPU.UUID, r = d.GetUUID(); r != nvml.SUCCESS {
 			continue
 		}
