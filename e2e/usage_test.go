@@ -153,6 +153,13 @@ func TestUsageGPU(t *testing.T) {
 		f := g.stat(id, "tresusageinmax,tresusageinmaxnode,consumedenergy")
 		return len(f) == 3 && strings.Contains(f[0], "gres/gpumem=3G,gres/gpuutil=140,") && strings.Contains(f[1], "gres/gpuutil=n1") && f[2] == "1.00K"
 	})
+	g.set(h100(4) + "gpu 0 energy 5600000\ngpu 1 energy 7400000\n")
+	ave := regexp.MustCompile(`gres/gpuutil=(\d+)`)
+	g.wait("the mean to fall", func() bool {
+		f := g.stat(id, "tresusageinave,tresusageinmax")
+		m := ave.FindStringSubmatch(f[0])
+		return m != nil && count(m[1]) <= 130 && strings.Contains(f[1], "gres/gpuutil=140,")
+	})
 	g.wait("two whole seconds", func() bool { return g.must("sacct", "-nXP", "-j", id, "-o", "elapsedraw") >= "2" }) // seff tells nothing of less than one
 	g.write("end", "")
 	g.wait("the end", func() bool { return g.must("squeue", "-h") == "" })
@@ -162,7 +169,7 @@ func TestUsageGPU(t *testing.T) {
 		t.Fatalf("sacct: %s", out)
 	}
 	mean, _ := strconv.Atoi(m[1])
-	if mean < 1 || mean > 139 {
+	if mean < 1 || mean > 130 {
 		t.Errorf("the mean over idle and busy samples: %d", mean)
 	}
 	if out := g.must("seff", id); !regexp.MustCompile(`(?m)^GPU Efficiency: [\d.]+% of 2 GPUs$`).MatchString(out) {
