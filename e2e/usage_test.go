@@ -59,6 +59,12 @@ func TestUsage(t *testing.T) {
 	if out := d.must("sacct", "-nP", "-j", id+".0", "-o", "maxrss,avecpu,consumedenergy,tresusageintot"); out != "||0|" {
 		t.Errorf("sacct knows of a running step: %q", out)
 	}
+	d.kill()
+	d.start()
+	d.wait("figures of a daemon that was restarted", func() bool {
+		f := d.stat(id, fields)
+		return len(f) == 7 && f[4] >= "00:00:01" && sizeOf(t, f[1]) >= 200e6
+	})
 	d.write("end", "")
 	d.wait("the end", func() bool { return d.must("squeue", "-h") == "" })
 	f = strings.Split(d.must("sacct", "-nP", "-j", id+".0", "-o", "maxrss,maxrssnode,maxrsstask,averss,maxvmsizetask,mincputask,tresusageintot,tresusageinmaxnode,tresusageoutmaxtask"), "|")

@@ -247,8 +247,7 @@ func (r *reader) key(file string, n int, p pair) {
 	case "healthchecknodestate":
 		r.healthStates(file, n, p.value)
 	case "prologflags":
-		flags := strings.ToLower(p.value)
-		c.Contain = strings.Contains(flags, "contain") || strings.Contains(flags, "x11")
+		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
@@ -276,6 +275,11 @@ func (r *reader) sampling(file string, n int, value string) {
 	if r.cfg.SampleEvery = every; !ok {
 		r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, joined by commas to energy=, network= and filesystem=; ignored", value)
 	}
+}
+
+// hasAny reports whether a text has one of some words in it.
+func hasAny(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // healthStates reads in which states nodes are checked.
