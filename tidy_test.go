@@ -182,7 +182,7 @@ const (
 
 // TestTidyInit checks that front-ends run no initialiser of the daemons' libraries, and few others.
 func TestTidyInit(t *testing.T) {
-	for _, name := range []string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff"} {
+	for _, name := range []string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat"} {
 		bin := filepath.Join("bin", name)
 		if _, err := os.Stat(bin); err != nil {
 			t.Skip(bin + " is not built; make build first")

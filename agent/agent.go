@@ -221,6 +221,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	dir := filepath.Join(cfg.Dir, "client")
 	var runner step.Runner
+	var sampler *step.Sampler
 	if len(cfg.Hollow) > 0 && !cfg.HollowExec {
 		runner = step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return cfg.HollowTime, cluster.ExitStatus{} })
 	} else {
@@ -231,7 +232,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		if err := renew(r, cfg); err != nil {
 			cfg.Log.Warn("the supervisor goes on with its old program", "err", err)
 		}
-		runner = r
+		runner, sampler = r, step.NewSampler(dir)
 	}
 	for i := range nodes {
 		nodes[i].SetHostName = cfg.HollowExec && os.Getuid() == 0 && len(cfg.Hollow) > 0
@@ -243,7 +244,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

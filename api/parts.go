@@ -13,6 +13,8 @@ var (
 	ForgetParts = Endpoint[PartsQuery, Empty]{"POST", "/v1/parts/forget", Node, false}
 	ListParts   = Endpoint[PartsQuery, PartsReport]{"POST", "/v1/parts/list", Node, false}
 	TellParts   = Endpoint[PartsReport, Empty]{"POST", "/v1/parts/tell", Node, false}
+	// MeasureParts measures what the parts use now.
+	MeasureParts = Endpoint[PartsQuery, PartsUsage]{"POST", "/v1/parts/measure", Node, false}
 )
 
 // AttachPart is the tunnel that carries the frames of one node's part of a step to the first node.
@@ -69,4 +71,17 @@ type PartsSignal struct {
 // PartsReport tells how parts stand: statuses of package agent/step, as it encodes them.
 type PartsReport struct {
 	Statuses [][]byte `json:"statuses"`
+}
+
+// PartsUsage is what living parts of a job's steps have used so far.
+type PartsUsage struct {
+	Parts []PartUsage `json:"parts"`
+}
+
+// PartUsage is what one node's part of a step has used so far, by rank of its tasks, and which processes it has.
+type PartUsage struct {
+	Step  int                       `json:"step"`
+	Node  cluster.NodeName          `json:"node"`
+	Tasks map[int]cluster.TaskUsage `json:"tasks"`
+	PIDs  []int                     `json:"pids,omitempty"`
 }

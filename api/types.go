@@ -74,6 +74,8 @@ var (
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false}
 	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
 	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false}
+	// MeasureSteps measures what the job's living steps use now.
+	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false}
 )
 
 // CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
@@ -498,6 +500,30 @@ type StepSignal struct {
 type StepWait struct {
 	ID      cluster.StepID `json:"id"`
 	Timeout time.Duration  `json:"timeout"` // at most; no error
+}
+
+// MeasureRequest asks what the living steps of a job have used so far: all of them, or one.
+type MeasureRequest struct {
+	Job  cluster.JobID `json:"job"`
+	Step int           `json:"step"` // or cluster.AllSteps
+}
+
+// MeasureResponse has the steps with their usage, in the order of their numbers, and those nodes that could not be asked.
+type MeasureResponse struct {
+	Steps   []StepUsage   `json:"steps"`
+	Missing []MissingNode `json:"missing,omitempty"`
+}
+
+// StepUsage is a living step, its record with what it has used so far, and its processes on each of its nodes.
+type StepUsage struct {
+	Step cluster.Step               `json:"step"`
+	PIDs map[cluster.NodeName][]int `json:"pids,omitempty"`
+}
+
+// MissingNode is a node that gave no answer, and why.
+type MissingNode struct {
+	Node cluster.NodeName `json:"node"`
+	Why  string           `json:"why"`
 }
 
 // AttachRequest opens the stream of one node's part of a step (package agent/step/stream).

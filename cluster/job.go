@@ -328,6 +328,9 @@ type Usage struct {
 	UserCPU   time.Duration `json:"user_cpu,omitempty"`
 	SystemCPU time.Duration `json:"system_cpu,omitempty"`
 	MaxRSS    int64         `json:"max_rss,omitempty"` // bytes
+	// In and Out are what was measured of its tasks: what they took in and gave out.
+	In  []Measure `json:"in,omitempty"`
+	Out []Measure `json:"out,omitempty"`
 }
 
 // Brief makes c, which has a Spec to fill, a copy with what the usual lists show: who, where, how

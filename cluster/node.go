@@ -264,6 +264,9 @@ type Config struct {
 	GRES       []GRESLine     `json:"gres,omitempty"` // gres.conf
 	// Contain makes every job have an external step, for what others start in it.
 	Contain bool `json:"contain,omitempty"`
+	// SampleEvery is how often nodes measure what steps use, of jobs that do not say so themselves; 0: every 30 s;
+	// Unlimited: never, but when somebody asks.
+	SampleEvery time.Duration `json:"sample_every,omitempty"`
 	// Source names the file's content that this came from.
 	Source string `json:"source,omitempty"`
 	// Keys are all keys as read, for scontrol show config.

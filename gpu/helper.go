@@ -17,23 +17,26 @@ import (
 type Source interface {
 	// Scan looks at all GPUs.
 	Scan() Scan
+	// Loads tells what runs on the GPUs that it sees; nil if it can not be asked.
+	Loads() []Load
 	// Events tells what the driver says, waiting at most so long in each call of it; it returns only with an error.
 	Events(wait time.Duration, tell func(Event)) error
 }
 
 // answer is one line that the helper writes: exactly one field is set. The Hello comes first, before any library is
-// loaded; a Scan follows each line that the helper reads; an Event comes by itself.
+// loaded; a Scan follows each line that the helper reads, Loads the line "sample"; an Event comes by itself.
 type answer struct {
-	Hello bool   `json:"hello,omitempty"`
-	Scan  *Scan  `json:"scan,omitempty"`
-	Event *Event `json:"event,omitempty"`
+	Hello bool    `json:"hello,omitempty"`
+	Scan  *Scan   `json:"scan,omitempty"`
+	Loads *[]Load `json:"loads,omitempty"`
+	Event *Event  `json:"event,omitempty"`
 }
 
 // eventWait is how long one wait for the driver's events takes: the library delivers them at once.
 const eventWait = time.Second
 
-// Serve is the life of the helper process: it answers each line of in by a look at the GPUs and tells the driver's
-// events, until in ends. A call that hangs does not keep it from ending.
+// Serve is the life of the helper process: it answers each line of in by a look at the GPUs, or a sample of what runs
+// on them, and tells the driver's events, until in ends. A call that hangs does not keep it from ending.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, src Source) {
 	var mu sync.Mutex
 	say := func(a answer) {
@@ -49,11 +52,16 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, src Source) {
 		}
 	}
 	say(answer{Hello: true})
-	asked := make(chan struct{})
+	asked := make(chan string)
 	go func() {
 		var listening atomic.Bool
 		var once sync.Once
-		for range asked {
+		for what := range asked {
+			if what == sampleLine {
+				loads := Loads(ctx, src)
+				say(answer{Loads: &loads})
+				continue
+			}
 			s := Look(ctx, src)
 			say(answer{Scan: &s})
 			if src == nil || s.Source != "nvml" || s.Cause != "" || !listening.CompareAndSwap(false, true) {
@@ -67,6 +75,6 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, src Source) {
 		}
 	}()
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		asked <- struct{}{}
+		asked <- lines.Text()
 	}
 }

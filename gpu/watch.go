@@ -54,6 +54,8 @@ type Watcher struct {
 	fails  int   // in a row
 	err    error // the last of them
 	last   Found
+
+	samples chan chan sampled // asked for by others while Run is under way
 }
 
 // event is one that was told, and when last.
@@ -73,7 +75,7 @@ type helper struct {
 
 // NewWatcher prepares to watch through a helper, a look every so often and at once when the driver tells something.
 func NewWatcher(command []string, every time.Duration, log *slog.Logger) *Watcher {
-	return &Watcher{command: command, every: every, patience: answerTime, slog: log}
+	return &Watcher{command: command, every: every, patience: answerTime, slog: log, samples: make(chan chan sampled)}
 }
 
 // First is the first look. It takes no longer than one answer may.
@@ -111,6 +113,11 @@ func (w *Watcher) Run(ctx context.Context, tell func(Found)) {
 			}
 			if !ok {
 				w.kill() // it ended by itself; the look starts another
+			}
+		case reply := <-w.samples:
+			s, news := w.sample(ctx)
+			if reply <- s; !news && s.err == nil {
+				continue
 			}
 		case <-timer.C:
 		}

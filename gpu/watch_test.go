@@ -111,3 +111,39 @@ func TestWatchBurst(t *testing.T) {
 		t.Errorf("%+v", w.events)
 	}
 }
+
+// TestWatchSample: a sample is asked for between looks and comes back with what runs; a helper that does not answer
+// is replaced.
+func TestWatchSample(t *testing.T) {
+	w := watch(t, hello+`while read x; do if [ "$x" = sample ]; then [ -e "$0.dead" ] && exec sleep 60
+echo '{"event":{"uuid":"b","xid":31}}'; echo '{"loads":[{"uuid":"a","util":43,"mem_used_mb":512,"energy_mj":7000,"procs":[{"pid":9,"mem_mb":500}]}]}'
+else echo '`+two+`'; fi; done`)
+	w.First(t.Context())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Run(ctx, func(Found) {})
+	}()
+	defer func() { stop(); <-ended }()
+	loads, err := w.Sample(ctx)
+	if err != nil || len(loads) != 1 || loads[0].Util != 43 || loads[0].EnergyMJ != 7000 || len(loads[0].Procs) != 1 || loads[0].Procs[0].PID != 9 {
+		t.Errorf("%v %+v", err, loads)
+	}
+	path := w.command[1] + ".dead"
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := w.Sample(short); err == nil {
+		t.Error("a helper that hangs gave a sample")
+	}
+}
+
+func TestSMILoads(t *testing.T) {
+	got := smiLoads("GPU-1, 98, 40960\nGPU-2, [N/A], 1\nfailed\n")
+	if len(got) != 2 || got[0].Util != 98 || got[0].MemUsedMB != 40960 || got[1].Util != -1 || got[1].UUID != "GPU-2" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -328,6 +328,24 @@ func (o *sacctOptions) listFields() int {
 type sizedColumn struct {
 	*acctColumn
 	width int
+	use   func(*stepUse) string // what a step used; nil: the field tells something else
+}
+
+func (c *acctColumn) sized(width int) sizedColumn { return sizedColumn{c, width, usageField(c.name)} }
+
+// cell is the field of a row. What a step uses is known with its end.
+func (c *sizedColumn) cell(r *acctRow) string {
+	switch {
+	case r.step == nil:
+		return c.job(r)
+	case c.use != nil && r.step.Ended.IsZero():
+		return choose(strings.HasPrefix(c.name, "ConsumedEnergy"), "0", "")
+	case c.use != nil:
+		return c.use(&stepUse{Step: r.step, raw: r.v.raw, unit: r.v.unit})
+	case c.step != nil:
+		return c.step(r)
+	}
+	return ""
 }
 
 // columns reads -o: names with an optional %width, negative to justify left.
@@ -346,7 +364,7 @@ func (o *sacctOptions) columns() (cols []sizedColumn, code int) {
 		name, width, sized := strings.Cut(strings.TrimSpace(word), "%")
 		if strings.EqualFold(name, "ALL") {
 			for i := range acctColumns {
-				cols = append(cols, sizedColumn{&acctColumns[i], acctColumns[i].width})
+				cols = append(cols, acctColumns[i].sized(acctColumns[i].width))
 			}
 			continue
 		}
@@ -359,7 +377,7 @@ func (o *sacctOptions) columns() (cols []sizedColumn, code int) {
 		if i < 0 {
 			return nil, o.sys.fail("Invalid field requested: \"%s\"", name)
 		}
-		c := sizedColumn{&acctColumns[i], acctColumns[i].width}
+		c := acctColumns[i].sized(acctColumns[i].width)
 		if n, err := strconv.Atoi(width); sized && err == nil {
 			c.width = n
 		}
@@ -443,6 +461,8 @@ func (o *sacctOptions) rows(v *view, rec *api.JobHistory) []acctRow {
 	for _, s := range rec.Steps {
 		rows[0].total.UserCPU += s.Usage.UserCPU
 		rows[0].total.SystemCPU += s.Usage.SystemCPU
+		energy, _ := s.Usage.Measured(cluster.MeasuredEnergy, false)
+		rows[0].joule += energy.Tot
 		if len(s.Shares) > 0 {
 			rows = append(rows, acctRow{jobRow: jobRow{Job: rec.Job, v: v}, step: s})
 		}
@@ -477,15 +497,8 @@ func (o *sacctOptions) print(cols []sizedColumn, resp *api.HistoryResponse) {
 			if !o.shows(&row) {
 				continue
 			}
-			for k, c := range cols {
-				switch {
-				case row.step == nil:
-					cells[k] = c.job(&row)
-				case c.step != nil:
-					cells[k] = c.step(&row)
-				default:
-					cells[k] = ""
-				}
+			for k := range cols {
+				cells[k] = cols[k].cell(&row)
 			}
 			o.line(w, cols, cells)
 		}
@@ -602,8 +615,19 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 }
 
 func stepJSON(r *acctRow) map[string]any {
+	u, energy := r.step.Usage, int64(0)
+	if m, ok := u.Measured(cluster.MeasuredEnergy, false); ok {
+		energy = m.Tot
+	}
 	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
 		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
 		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText()},
-		"time":  map[string]any{"start": r.step.Started.Unix(), "elapsed": int64(r.elapsed() / time.Second)}}
+		"time": map[string]any{"start": r.step.Started.Unix(), "elapsed": int64(r.elapsed() / time.Second),
+			"system": timeJSON(u.SystemCPU), "user": timeJSON(u.UserCPU), "total": timeJSON(u.SystemCPU + u.UserCPU)},
+		"statistics": map[string]any{"energy": map[string]any{"consumed": energy}},
+		"tres":       usageJSON(&stepUse{Step: r.step})}
+}
+
+func timeJSON(d time.Duration) map[string]any {
+	return map[string]any{"seconds": int64(d / time.Second), "microseconds": int64(d % time.Second / time.Microsecond)}
 }

@@ -66,10 +66,12 @@ type efficiency struct {
 	cpus, nodes, tasks int
 	cpu, wall          time.Duration
 	memory, used       int64
+	gpus               int
+	gpuUtil            int64 // hundredths of a percent, all GPUs together; -1: not sampled
 }
 
 // efficiencyOf adds up CPU time over the steps; of memory the step counts that used most, all of its tasks as much
-// as its largest, as Slurm's own records give it.
+// as its largest, as Slurm's own records give it. Of GPUs each step's mean counts for as long as the step lasted.
 func efficiencyOf(r *api.JobHistory, now time.Time) (e efficiency) {
 	j := r.Job
 	e.state, e.wall, e.tasks = (&acctRow{jobRow: jobRow{Job: j}}).stateText(), j.RunTime(now).Truncate(time.Second), 1
@@ -78,12 +80,19 @@ func efficiencyOf(r *api.JobHistory, now time.Time) (e efficiency) {
 		for _, sh := range j.Alloc.Shares {
 			e.cpus += sh.CPUs.Len()
 			e.memory += int64(sh.MemMB) << 20
+			e.gpus += sh.GPUs.Len()
 		}
 	}
+	e.gpuUtil = -1
+	gpuTime := 0.0 // hundredths of a percent times seconds
 	for _, st := range r.Steps {
 		e.cpu += st.Usage.UserCPU + st.Usage.SystemCPU
 		e.tasks = max(e.tasks, st.Tasks)
 		e.used = max(e.used, st.Usage.MaxRSS*int64(max(st.Tasks, 1)))
+		if m, sampled := st.Usage.Measured(cluster.MeasuredGPUUtil, false); sampled {
+			gpuTime += float64(m.Tot) * st.Ended.Sub(st.Started).Seconds()
+			e.gpuUtil = int64(gpuTime / max(e.wall.Seconds(), 1))
+		}
 	}
 	e.cpu = e.cpu.Truncate(time.Second)
 	return e
@@ -126,6 +135,9 @@ func (e *efficiency) print(sys *Sys, j *cluster.Job, cluster string) {
 		share = float64(e.used) / float64(e.memory) * 100
 	}
 	line("Memory Efficiency: %.2f%% of %s", share, seffSize(e.memory))
+	if e.gpuUtil >= 0 && e.gpus > 0 {
+		line("GPU Efficiency: %.1f%% of %d GPU%s", min(float64(e.gpuUtil)/100/float64(e.gpus), 100), e.gpus, choose(e.gpus == 1, "", "s"))
+	}
 	if e.state == "RUNNING" {
 		line("WARNING: Efficiency statistics may be misleading for RUNNING jobs.")
 	}

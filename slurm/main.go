@@ -34,6 +34,7 @@ func frontEnds() []frontEnd {
 		{"sreport", "sum up what was used", runSreport},
 		{"sdiag", "show what the server has done", runSdiag},
 		{"seff", "show how well a job used its CPUs and memory", runSeff},
+		{"sstat", "show what running steps use", runSstat},
 	}
 }
 

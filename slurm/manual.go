@@ -60,6 +60,8 @@ func described(name string) (operands string, options []opt.Entry) {
 		return queryPage(opt.Sdiag, sdiagRows)
 	case "seff":
 		return queryPage(opt.Seff, seffRows)
+	case "sstat":
+		return queryPage(opt.Sstat, sstatRows)
 	}
 	return "", nil
 }

@@ -192,6 +192,8 @@ func operands(prog opt.Prog) string {
 		return "[<OPTION>] [<COMMAND>]"
 	case opt.Sdiag:
 		return "[-M cluster] [-aritT]"
+	case opt.Sstat:
+		return "[<OPTION>] -j <job(.stepid)>"
 	case opt.Seff:
 		return "[Options] <Jobid>[_<arraytask>]"
 	case opt.Scancel:

@@ -16,9 +16,11 @@ type acctRow struct {
 	jobRow
 	step  *cluster.Step // nil: the job itself
 	total cluster.Usage // of the job: the sum over its steps
+	joule int64         // energy of the same
 }
 
-// acctColumn is one field of sacct. Job columns leave steps empty unless Step is set too.
+// acctColumn is one field of sacct. Job columns leave steps empty unless step is set too, or the field is one of
+// usageColumns.
 type acctColumn struct {
 	name  string // as its header spells it
 	width int    // default; negative: left-justified
@@ -35,19 +37,19 @@ var acctColumns = [...]acctColumn{
 	{"AllocNodes", 10, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
 	{"AllocTRES", 10, func(r *acctRow) string { return r.allocTRES() }, func(r *acctRow) string { return r.allocTRES() }},
 	{"AssocID", 7, none, nil},
-	{"AveCPU", 10, none, func(r *acctRow) string { return format.Padded(r.aveCPU()) }},
+	{"AveCPU", 10, none, nil},
 	{"AveCPUFreq", 10, none, nil},
 	{"AveDiskRead", 14, none, nil},
 	{"AveDiskWrite", 14, none, nil},
 	{"AvePages", 10, none, nil},
-	{"AveRSS", 10, none, func(r *acctRow) string { return kilo(r.step.Usage.MaxRSS) }},
+	{"AveRSS", 10, none, nil},
 	{"AveVMSize", 10, none, nil},
 	{"BlockID", 16, none, nil},
 	{"Cluster", 10, func(r *acctRow) string { return r.v.clusterName() }, func(r *acctRow) string { return r.v.clusterName() }},
 	{"Comment", 14, func(r *acctRow) string { return r.Spec.Comment }, nil},
 	{"Constraints", 11, func(r *acctRow) string { return r.Spec.Constraint }, nil},
-	{"ConsumedEnergy", 14, noCount, noCount},
-	{"ConsumedEnergyRaw", 17, noCount, noCount},
+	{"ConsumedEnergy", 14, func(r *acctRow) string { return joules(r.joule) }, nil},
+	{"ConsumedEnergyRaw", 17, func(r *acctRow) string { return decimal(r.joule) }, nil},
 	{"Container", 25, func(r *acctRow) string { return r.Spec.Container }, nil},
 	{"CPUTime", 10, func(r *acctRow) string { return format.Padded(r.cpuTime()) }, func(r *acctRow) string { return format.Padded(r.cpuTime()) }},
 	{"CPUTimeRAW", 10, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }},
@@ -74,16 +76,16 @@ var acctColumns = [...]acctColumn{
 	{"MaxPages", 8, none, nil},
 	{"MaxPagesNode", 12, none, nil},
 	{"MaxPagesTask", 14, none, nil},
-	{"MaxRSS", 10, none, func(r *acctRow) string { return kilo(r.step.Usage.MaxRSS) }},
-	{"MaxRSSNode", 10, none, func(r *acctRow) string { return string(r.step.Shares[0].Node) }},
-	{"MaxRSSTask", 10, none, noCount},
+	{"MaxRSS", 10, none, nil},
+	{"MaxRSSNode", 10, none, nil},
+	{"MaxRSSTask", 10, none, nil},
 	{"MaxVMSize", 10, none, nil},
 	{"MaxVMSizeNode", 14, none, nil},
 	{"MaxVMSizeTask", 14, none, nil},
 	{"McsLabel", 10, func(r *acctRow) string { return r.Spec.MCSLabel }, nil},
-	{"MinCPU", 10, none, func(r *acctRow) string { return format.Padded(r.aveCPU()) }},
-	{"MinCPUNode", 10, none, func(r *acctRow) string { return string(r.step.Shares[0].Node) }},
-	{"MinCPUTask", 10, none, noCount},
+	{"MinCPU", 10, none, nil},
+	{"MinCPUNode", 10, none, nil},
+	{"MinCPUTask", 10, none, nil},
 	{"NCPUS", 10, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
 	{"NNodes", 8, func(r *acctRow) string { return strconv.Itoa(max(r.nodeCount(), r.asked())) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
 	{"NodeList", 15, func(r *acctRow) string { return r.nodeText() }, func(r *acctRow) string { return r.nodeText() }},
@@ -146,14 +148,6 @@ func noCount(*acctRow) string { return "0" }
 func unknown(*acctRow) string { return "Unknown" }
 
 func wholeSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
-
-// kilo is a number of bytes in K, as MaxRSS is shown.
-func kilo(bytes int64) string {
-	if bytes == 0 {
-		return "0"
-	}
-	return strconv.FormatInt(bytes/1024, 10) + "K"
-}
 
 // millis is CPU time: MM:SS.mmm below an hour.
 func millis(d time.Duration) string {
@@ -252,11 +246,6 @@ func (r *acctRow) elapsed() time.Duration {
 }
 
 func (r *acctRow) cpuTime() time.Duration { return r.elapsed() * time.Duration(r.cpus()) }
-
-func (r *acctRow) aveCPU() time.Duration {
-	u := r.step.Usage
-	return (u.UserCPU + u.SystemCPU) / time.Duration(max(r.step.Tasks, 1))
-}
 
 func (r *acctRow) usage() cluster.Usage {
 	if r.step != nil {

@@ -82,6 +82,12 @@ func configLines() []configLine {
 		{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
 		{"GresTypes", always("gpu")},
 		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
+		{"JobAcctGatherFrequency", func(r *api.ClusterResponse) string {
+			return cmp.Or(r.Config.Keys["jobacctgatherfrequency"], strconv.Itoa(int(cluster.DefaultSampling/time.Second)))
+		}},
+		{"JobAcctGatherType", func(r *api.ClusterResponse) string {
+			return cmp.Or(r.Config.Keys["jobacctgathertype"], "jobacct_gather/linux")
+		}},
 		{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
 		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
 		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},

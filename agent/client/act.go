@@ -271,6 +271,9 @@ func (c *Client) batchRecord(h *jobHere, u cluster.Update) *cluster.Step {
 	s := &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: j.Attempt, Name: "batch",
 		UID: j.Spec.UID, User: j.Spec.User, Shares: j.Alloc.Shares[:1], Tasks: 1, Started: j.Started, Ended: u.At,
 		Exit: u.Exit, Usage: u.Usage, Outcome: outcomeOf(u.Exit)}
+	if st := c.have[step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}]; st != nil && len(st.Tasks) > 0 {
+		s.Usage = cluster.SumUsage([]cluster.RankUsage{{TaskUsage: st.Tasks[0].Usage}})
+	}
 	if u.OOM {
 		s.Exit, s.Outcome = cluster.OOMExit, cluster.OutOfMemory
 	}

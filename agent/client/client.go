@@ -62,6 +62,8 @@ type Config struct {
 	Daemon string // address that front-ends inside jobs use
 	// GPUs watches those of this machine, which is the only node then; nil for hollow nodes.
 	GPUs *gpu.Watcher
+	// Sampler measures what the steps of Runner use; nil where these are no processes.
+	Sampler *step.Sampler
 }
 
 // Client is client mode.
@@ -80,6 +82,10 @@ type Client struct {
 
 	registering sync.Mutex
 
+	begins    chan struct{} // a part that is not measured yet runs
+	measuring sync.Mutex    // held during a pass of the meter; taken before mu
+	measured  time.Time     // the last pass that somebody asked for; guarded by measuring
+
 	mu      sync.Mutex // guards everything below and nodes' content
 	config  cluster.Config
 	confAt  uint64 // index of config
@@ -93,9 +99,10 @@ type Client struct {
 	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
 	steps   map[cluster.StepID]*liveStep
 	peers   map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
-	untold  map[step.ID]bool                  // ended parts of steps that another client leads and has not heard of
-	arrived chan struct{}                     // closed and replaced when work has arrived
-	freed   chan struct{}                     // closed and replaced when a step ends: waiting step requests look again
+	metered map[step.ID]*metered
+	untold  map[step.ID]bool // ended parts of steps that another client leads and has not heard of
+	arrived chan struct{}    // closed and replaced when work has arrived
+	freed   chan struct{}    // closed and replaced when a step ends: waiting step requests look again
 }
 
 type node struct {
@@ -123,7 +130,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
+		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -176,6 +183,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.watchGPUs(ctx) })
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.tellHardware(ctx) })
+	wg.Go(func() { c.meter(ctx) })
 	wg.Wait()
 	return c.box.close()
 }
@@ -264,6 +272,7 @@ func (c *Client) poll(ctx context.Context) {
 		if !informed && len(w.Nodes) > 0 {
 			informed = true
 			close(c.told)
+			c.meterSoon() // what ran before
 		}
 	}
 }
@@ -356,6 +365,8 @@ func (c *Client) watch(ctx context.Context) {
 				return
 			}
 			c.mu.Lock()
+			c.finish(&st)
+			c.metersNow(&st)
 			c.have[st.ID] = &st
 			c.stepChanged(&st)
 			c.mustTell(&st)

@@ -36,6 +36,7 @@ func (c *Client) partRoutes(m *api.Mux) {
 	api.Handle(m, api.ForgetParts, c.forgetParts)
 	api.Handle(m, api.ListParts, c.listParts)
 	api.Handle(m, api.TellParts, c.tellParts)
+	api.Handle(m, api.MeasureParts, c.measureParts)
 	api.HandleTunnel(m, api.AttachPart, api.Node, c.checkPart, c.attachPart)
 }
 

@@ -56,6 +56,7 @@ func (c *Client) Routes(m *api.Mux) {
 	})
 	api.Handle(m, api.SignalStep, c.signalStep)
 	api.Handle(m, api.WaitStep, c.waitStep)
+	api.Handle(m, api.MeasureSteps, c.measureSteps)
 	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
 	c.partRoutes(m)
 }
@@ -472,7 +473,8 @@ func (c *Client) stepChanged(st *step.Status) {
 	ls.endedAt = time.Now()
 	rec := &ls.record
 	rec.Ended = ls.endedAt
-	for _, id := range ls.ids {
+	var used []cluster.RankUsage
+	for i, id := range ls.ids {
 		for _, t := range c.have[id].Tasks {
 			e := t.Exit
 			if t.Errno != 0 {
@@ -481,11 +483,10 @@ func (c *Client) stepChanged(st *step.Status) {
 			if max(e.Code, e.Signal) > max(rec.Exit.Code, rec.Exit.Signal) {
 				rec.Exit = e
 			}
-			rec.Usage.UserCPU += t.Usage.UserCPU
-			rec.Usage.SystemCPU += t.Usage.SystemCPU
-			rec.Usage.MaxRSS = max(rec.Usage.MaxRSS, t.Usage.MaxRSS)
+			used = append(used, cluster.RankUsage{Node: i, Rank: t.Rank, TaskUsage: t.Usage})
 		}
 	}
+	rec.Usage = cluster.SumUsage(used)
 	rec.Outcome, rec.CancelledBy = outcomeOf(rec.Exit), ls.endedBy
 	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have[id].OOMKills > 0 }) {
 		rec.Outcome, rec.Exit = cluster.OutOfMemory, cluster.OOMExit

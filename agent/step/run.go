@@ -373,6 +373,10 @@ func exitOf(ws unix.WaitStatus) (e cluster.ExitStatus, core bool) {
 	return cluster.ExitStatus{Code: ws.ExitStatus()}, false
 }
 
-func usageOf(ru *unix.Rusage) cluster.Usage {
-	return cluster.Usage{UserCPU: time.Duration(ru.Utime.Nano()), SystemCPU: time.Duration(ru.Stime.Nano()), MaxRSS: ru.Maxrss * 1024}
+// sector is the unit of a rusage's blocks in bytes.
+const sector = 512
+
+func usageOf(ru *unix.Rusage) cluster.TaskUsage {
+	return cluster.TaskUsage{UserCPU: time.Duration(ru.Utime.Nano()), SystemCPU: time.Duration(ru.Stime.Nano()), MaxRSS: ru.Maxrss * 1024,
+		Pages: ru.Majflt, Read: ru.Inblock * sector, Written: ru.Oublock * sector}
 }

@@ -113,8 +113,8 @@ type TaskStatus struct {
 	Errno   int                `json:"errno,omitempty"`
 	Fault   bool               `json:"fault,omitempty"` // it is this node's, not the step's, that it could not be started
 	// Lost: the supervisor itself was replaced by force and the kernel could not tell the exit code.
-	Lost  bool          `json:"lost,omitempty"`
-	Usage cluster.Usage `json:"usage,omitzero"`
+	Lost  bool              `json:"lost,omitempty"`
+	Usage cluster.TaskUsage `json:"usage,omitzero"`
 }
 
 // Status is what the supervisor knows of a step.

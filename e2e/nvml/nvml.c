@@ -3,7 +3,7 @@
 //   init CODE                    what nvmlInit and nvmlDeviceGetCount return (nvmlReturn_t): 9 driver not loaded, 18 version mismatch
 //   driver 550.54.15
 //   hang MS                      every call about a device takes so long
-//   gpu I KEY VALUE              keys: see keys[] below; name, uuid, bus and fabric (UUID CLIQUE) are texts
+//   gpu I KEY VALUE              keys: see keys[] below (energy in millijoules); name, uuid, bus and fabric (UUID CLIQUE) are texts
 //   link I LINK UP PEERBUS KIND  an NVLink: UP 0 or 1, KIND gpu or switch
 //   mig I K GI CI MEMMB UUID PROFILE
 //   proc I PID MEMMB SM
@@ -30,7 +30,7 @@ struct link { int used, up, is_switch; char peer[32]; };
 struct gpu {
 	char name[96], uuid[96], bus[32], fabric[64];
 	unsigned long long minor, numa, mem, mig, lost, ecc_unc, ecc_cor, remap_cor, remap_unc, remap_pending, remap_failed,
-		retire_pending, throttle, temp, slowdown, power, util, nverr, cpu_lo, cpu_hi, clique, fabric_state;
+		retire_pending, throttle, temp, slowdown, power, util, nverr, cpu_lo, cpu_hi, clique, fabric_state, energy;
 	struct link link[MAX_LINKS];
 	struct slice slice[MAX_SLICES];
 };
@@ -52,7 +52,7 @@ static const struct { const char *name; size_t at; } keys[] = {
 #define KEY(k) {#k, offsetof(struct gpu, k)}
 	KEY(minor), KEY(numa), KEY(mem), KEY(mig), KEY(lost), KEY(ecc_unc), KEY(ecc_cor), KEY(remap_cor), KEY(remap_unc),
 	KEY(remap_pending), KEY(remap_failed), KEY(retire_pending), KEY(throttle), KEY(temp), KEY(slowdown), KEY(power), KEY(util),
-	KEY(nverr), KEY(cpu_lo), KEY(cpu_hi), KEY(clique), KEY(fabric_state),
+	KEY(nverr), KEY(cpu_lo), KEY(cpu_hi), KEY(clique), KEY(fabric_state), KEY(energy),
 };
 
 static void set(unsigned i, const char *key, const char *value) {
@@ -142,6 +142,7 @@ NUMBER(nvmlDeviceGetNumaNodeId, unsigned, g->numa)
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, g->mig ? MAX_SLICES : 0)
 NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, g->throttle)
 NUMBER(nvmlDeviceGetPowerUsage, unsigned, g->power * 1000)
+NUMBER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, g->energy) // millijoules
 
 static unsigned long long used(struct gpu *g) {
 	unsigned long long sum = 0;
@@ -219,7 +220,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t d, nvmlTemper
 }
 
 // What runs.
-EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *out) { FIND(d); out->gpu = g->util, out->memory = g->util / 2; return NVML_SUCCESS; }
+EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *out) { FIND(d); if (g->mig) return NVML_ERROR_NOT_SUPPORTED; out->gpu = g->util, out->memory = g->util / 2; return NVML_SUCCESS; }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *out) {
 	FIND(d);
 	unsigned k = 0, room = *n;

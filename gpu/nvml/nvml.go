@@ -339,6 +339,40 @@ func (s *source) load(d nvml.Device, out *gpu.Reading) {
 	}
 }
 
+// Loads tells what runs on each GPU. With MIG on, that is what runs in all its slices together.
+func (s *source) Loads() []gpu.Load {
+	if !s.started.Load() || !s.can("nvmlDeviceGetUUID") || !s.canAny("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") {
+		return nil
+	}
+	n, r := s.lib.DeviceGetCount()
+	if r != nvml.SUCCESS {
+		return nil
+	}
+	out := []gpu.Load{}
+	for i := range n {
+		d, r := s.lib.DeviceGetHandleByIndex(i)
+		if r != nvml.SUCCESS {
+			continue // it is lost; the looks tell
+		}
+		now := gpu.Reading{Util: -1}
+		if now.GPU.UUID, r = d.GetUUID(); r != nvml.SUCCESS {
+			continue
+		}
+		if s.can("nvmlDeviceGetMemoryInfo") {
+			if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
+				now.MemUsedMB = int64(m.Used >> 20)
+			}
+		}
+		s.load(d, &now)
+		l := gpu.Load{UUID: now.GPU.UUID, Util: now.Util, MemUsedMB: now.MemUsedMB, Procs: now.Procs}
+		if s.can("nvmlDeviceGetTotalEnergyConsumption") {
+			l.EnergyMJ, _ = d.GetTotalEnergyConsumption()
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
 // slices reads the MIG devices of a GPU.
 func (s *source) slices(d nvml.Device, out *gpu.Reading) {
 	if !s.can("nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId") {

@@ -252,8 +252,7 @@ func (r *reader) key(file string, n int, p pair) {
 	case "communicationparameters":
 		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
-		flags := strings.ToLower(p.value)
-		c.Contain = strings.Contains(flags, "contain") || strings.Contains(flags, "x11")
+		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
@@ -265,12 +264,27 @@ func (r *reader) key(file string, n int, p pair) {
 		if c.Licenses = list; !ok {
 			r.note(file, n, "Licenses=%s: want NAME[:COUNT], joined by commas; ignored", p.value)
 		}
+	case "jobacctgatherfrequency":
+		r.sampling(file, n, p.value)
 	case "overtimelimit":
 		number(&v)
 		c.OverTimeLimit = time.Duration(v) * time.Minute
 	case "dependencyparameters", "schedulerparameters":
 		r.scheduler(file, n, p.key, p.value)
 	}
+}
+
+// sampling reads how often what steps use is measured.
+func (r *reader) sampling(file string, n int, value string) {
+	every, ok := cluster.ParseSampling(value)
+	if r.cfg.SampleEvery = every; !ok {
+		r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, joined by commas to energy=, network= and filesystem=; ignored", value)
+	}
+}
+
+// hasAny reports whether a text has one of some words in it.
+func hasAny(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // healthStates reads in which states nodes are checked.

@@ -83,3 +83,16 @@ func TestPriorityKeysWrong(t *testing.T) {
 		t.Errorf("a half-life without limit is %s", cfg.Priority.HalfLife)
 	}
 }
+
+// TestSampling: how often what steps use is measured; what is not understood is told of.
+func TestSampling(t *testing.T) {
+	for line, want := range map[string]time.Duration{"": 0, "JobAcctGatherFrequency=10": 10 * time.Second, "JobAcctGatherFrequency=energy=5,task=15": 15 * time.Second,
+		"JobAcctGatherFrequency=0": cluster.Unlimited, "JobAcctGatherType=jobacct_gather/none": 0} {
+		if cfg, notes := load(t, line+"\n"); cfg.SampleEvery != want || len(notes) != 0 {
+			t.Errorf("%s: every %v, notes %q", line, cfg.SampleEvery, notes)
+		}
+	}
+	if _, notes := load(t, "JobAcctGatherFrequency=often\n"); len(notes) != 1 || !strings.Contains(notes[0], "often") {
+		t.Errorf("notes %q", notes)
+	}
+}

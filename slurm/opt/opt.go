@@ -37,12 +37,13 @@ const (
 	Sreport
 	Sdiag
 	Seff
+	Sstat
 
 	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
-var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff"}
+var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {

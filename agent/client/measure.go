@@ -1,0 +1,166 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// measureWidth is how many other clients are asked at a time.
+const measureWidth = 32
+
+// measureSteps tells what the living steps of a job led here have used so far, on all its nodes.
+func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.MeasureRequest) (out api.MeasureResponse, err error) {
+	if err := c.await(ctx, c.known, c.told); err != nil {
+		return out, err
+	}
+	c.mu.Lock()
+	h, herr := c.jobLedHere(q.Job, who)
+	if herr != nil {
+		c.mu.Unlock()
+		return out, herr
+	}
+	j, steps := h.job, c.livingSteps(h, q.Step)
+	var all []step.ID
+	var here []cluster.NodeName
+	for _, sh := range j.Alloc.Shares {
+		all = append(all, step.ID{Node: sh.Node})
+		if c.local(sh.Node) {
+			here = append(here, sh.Node)
+		}
+	}
+	groups := c.groups(all)
+	c.mu.Unlock()
+	pq := api.PartsQuery{Job: j.ID, Attempt: j.Attempt, Step: q.Step, Nodes: here}
+	parts, missing := c.askUsage(ctx, pq, groups)
+	c.measure(ctx, time.Now(), true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	parts = append(parts, c.usedHere(pq)...)
+	out.Missing = missing
+	for _, rec := range steps {
+		out.Steps = append(out.Steps, joinParts(rec, parts))
+	}
+	return out, nil
+}
+
+// livingSteps are the records of a job's steps that run, by number: the script and those of srun. Called with mu held.
+func (c *Client) livingSteps(h *jobHere, only int) (out []cluster.Step) {
+	for _, s := range h.job.OwnSteps() {
+		if st := c.have[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: s.ID.Step, Node: h.node}]; s.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
+			out = append(out, *s)
+		}
+	}
+	for id, ls := range c.steps {
+		if id.Job == h.job.ID && ls.record.Attempt == h.job.Attempt && ls.endedAt.IsZero() {
+			out = append(out, ls.record)
+		}
+	}
+	out = slices.DeleteFunc(out, func(s cluster.Step) bool { return only != cluster.AllSteps && s.ID.Step != only })
+	slices.SortFunc(out, func(a, b cluster.Step) int { return cmp.Compare(a.ID.Step, b.ID.Step) })
+	return out
+}
+
+// joinParts is a step with what its parts used.
+func joinParts(rec cluster.Step, parts []api.PartUsage) api.StepUsage {
+	out := api.StepUsage{Step: rec, PIDs: map[cluster.NodeName][]int{}}
+	var tasks []cluster.RankUsage
+	for i, sh := range rec.Shares {
+		for _, p := range parts {
+			if p.Step != rec.ID.Step || p.Node != sh.Node {
+				continue
+			}
+			out.PIDs[p.Node] = p.PIDs
+			for _, rank := range slices.Sorted(maps.Keys(p.Tasks)) {
+				tasks = append(tasks, cluster.RankUsage{Node: i, Rank: rank, TaskUsage: p.Tasks[rank]})
+			}
+		}
+	}
+	out.Step.Usage = cluster.SumUsage(tasks)
+	return out
+}
+
+// askUsage asks the clients of other nodes, several at a time; those that give no answer are named.
+func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) (parts []api.PartUsage, missing []api.MissingNode) {
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, partsTime)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, measureWidth)
+	for _, g := range groups {
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			sub := q
+			sub.Nodes = g.Nodes
+			var r api.PartsUsage
+			err := error(cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "this machine has no network to reach the job's other nodes"))
+			if c.cfg.Peer != nil {
+				r, err = api.Call(ctx, c.cfg.Peer(g.Addr), api.MeasureParts, sub)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			parts = append(parts, r.Parts...)
+			if err != nil {
+				for _, n := range g.Nodes {
+					missing = append(missing, api.MissingNode{Node: n, Why: err.Error()})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(missing, func(a, b api.MissingNode) int { return cmp.Compare(a.Node, b.Node) })
+	return parts, missing
+}
+
+// measureParts tells the client that leads a job what its parts here have used so far.
+func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQuery) (out api.PartsUsage, err error) {
+	if err := c.await(ctx, c.known, c.told); err != nil {
+		return out, err
+	}
+	c.mu.Lock()
+	err = c.each(who, q, func(step.ID, *step.Status) {}) // may it ask?
+	c.mu.Unlock()
+	if err != nil {
+		return out, err
+	}
+	c.measure(ctx, time.Now(), true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out.Parts = c.usedHere(q)
+	return out, nil
+}
+
+// usedHere is what was measured of the parts here that a query names. Tasks that have ended count with all they used.
+// Called with mu held.
+func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
+	for id, st := range c.have {
+		if id.Job != q.Job || id.Attempt != q.Attempt || q.Step != cluster.AllSteps && id.Step != q.Step || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
+			continue
+		}
+		p := api.PartUsage{Step: id.Step, Node: id.Node, Tasks: map[int]cluster.TaskUsage{}}
+		m := c.metered[id]
+		for i := range st.Tasks {
+			u := st.Tasks[i].Usage
+			if m != nil && m.tasks[st.Tasks[i].Rank] != nil {
+				u.Join(&m.tasks[st.Tasks[i].Rank].TaskUsage)
+			}
+			p.Tasks[st.Tasks[i].Rank] = u
+		}
+		if m != nil {
+			p.PIDs = slices.Clone(m.pids)
+		}
+		out = append(out, p)
+	}
+	return out
+}

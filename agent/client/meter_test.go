@@ -1,0 +1,189 @@
+package client
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/gpu"
+)
+
+func sampledTasks(pids ...int) *step.Sampled {
+	s := &step.Sampled{Tasks: make([]step.Sample, len(pids))}
+	for i, pid := range pids {
+		s.Procs = append(s.Procs, step.SampledProc{PID: pid, Task: i})
+	}
+	return s
+}
+
+// TestMeterGPUs: what a GPU does is its processes', by what each has of it; of one that names none, all tasks'; of one
+// that is not the part's, nobody's. Means are over time.
+func TestMeterGPUs(t *testing.T) {
+	start := time.Unix(1000, 0)
+	two := sampledTasks(10, 20)
+	for _, c := range []struct {
+		name       string
+		gpus       []meteredGPU
+		loads      []gpu.Load
+		whole      bool
+		util, mems [2]int64 // percent, MB
+	}{
+		{"by process", []meteredGPU{{uuid: "a"}, {uuid: "b"}}, []gpu.Load{
+			{UUID: "a", Util: 80, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 10, MemMB: 100, Util: 60}, {PID: 20, MemMB: 200, Util: 20}}},
+			{UUID: "b", Util: 50, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 20, MemMB: 300, Util: 50}}},
+			{UUID: "c", Util: 99, Procs: []gpu.Proc{{PID: 10, MemMB: 1, Util: 99}}}}, true, [2]int64{60, 70}, [2]int64{100, 500}},
+		{"with others'", []meteredGPU{{uuid: "a"}}, []gpu.Load{
+			{UUID: "a", Util: 90, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 10, MemMB: 100, Util: 30}, {PID: 99, MemMB: 200, Util: 60}}}}, true, [2]int64{30, 0}, [2]int64{100, 0}},
+		{"processes without figures", []meteredGPU{{uuid: "a"}}, []gpu.Load{
+			{UUID: "a", Util: 90, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 10}, {PID: 20}, {PID: 99}}}}, true, [2]int64{30, 30}, [2]int64{300, 300}},
+		{"no processes", []meteredGPU{{uuid: "a"}}, []gpu.Load{{UUID: "a", Util: 90, MemUsedMB: 900}}, true, [2]int64{45, 45}, [2]int64{450, 450}},
+		{"no processes, and not alone", []meteredGPU{{uuid: "a"}}, []gpu.Load{{UUID: "a", Util: 90, MemUsedMB: 900}}, false, [2]int64{}, [2]int64{}},
+		{"a slice, by its parent", []meteredGPU{{uuid: "m", parent: "a"}}, []gpu.Load{
+			{UUID: "a", MemUsedMB: 900, Procs: []gpu.Proc{{PID: 20, MemMB: 70}, {PID: 99, MemMB: 5}}}}, true, [2]int64{}, [2]int64{0, 70}},
+	} {
+		m := &metered{tasks: map[int]*tally{}, gpus: c.gpus, at: start}
+		m.addGPUs(start.Add(time.Second), []int{4, 5}, two, c.loads, c.whole)
+		for i, rank := range []int{4, 5} {
+			if g := m.tasks[rank].GPU; g == nil || g.Util != 100*c.util[i] || g.Mem != c.mems[i]<<20 || g.MaxUtil != g.Util || g.MaxMem != g.Mem {
+				t.Errorf("%s: task %d: %+v", c.name, rank, g)
+			}
+		}
+	}
+	m := &metered{tasks: map[int]*tally{}, gpus: []meteredGPU{{uuid: "a"}}, at: start}
+	one := sampledTasks(10)
+	m.addGPUs(start.Add(time.Second), []int{0}, one, []gpu.Load{{UUID: "a", EnergyMJ: 5000}}, true)
+	m.addGPUs(start.Add(4*time.Second), []int{0}, one, []gpu.Load{{UUID: "a", Util: 100, MemUsedMB: 40, EnergyMJ: 9000}}, true)
+	if want := (cluster.GPUUsage{Util: 7500, MaxUtil: 10000, Mem: 30 << 20, MaxMem: 40 << 20, Energy: 4}); *m.tasks[0].GPU != want {
+		t.Errorf("one idle second and three busy ones: %+v", *m.tasks[0].GPU)
+	}
+	m.addGPUs(start.Add(5*time.Second), []int{0}, one, []gpu.Load{{UUID: "a", Util: -1}}, true)
+	if g := m.tasks[0].GPU; !g.NoUtil || g.MaxUtil != 10000 {
+		t.Errorf("a GPU that tells no utilisation any more: %+v", g)
+	}
+	lost := &metered{tasks: map[int]*tally{}, gpus: []meteredGPU{{uuid: "a"}}}
+	if lost.addGPUs(start, []int{0}, one, []gpu.Load{{UUID: "b"}}, true); len(lost.tasks) != 0 {
+		t.Error("a GPU that gave nothing counts as idle")
+	}
+}
+
+// meterRig is a client with one job of one node, of which steps run.
+func meterRig(t testing.TB, freq string, gpus int) *Client {
+	t.Helper()
+	inv := cluster.Inventory{CPUs: 8}
+	for i := range gpus {
+		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, UUID: fmt.Sprint("gpu", i)})
+	}
+	c, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: "n1", Inventory: inv}}, Sampler: step.NewSampler(t.TempDir()),
+		GPUs: gpu.NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := cluster.Share{Node: "n1"}
+	for i := range gpus {
+		share.GPUs = share.GPUs.Union(cluster.NewIDSet(i))
+	}
+	c.nodes["n1"].jobs[7] = &jobHere{node: "n1", job: &cluster.Job{ID: 7, Spec: &cluster.JobSpec{Layout: cluster.Layout{AcctgFreq: freq}}, Alloc: &cluster.Alloc{Shares: []cluster.Share{share}}}}
+	return c
+}
+
+func runs(c *Client, number int, pids ...int) step.ID {
+	id := step.ID{Job: 7, Step: number, Node: "n1"}
+	st := &step.Status{ID: id, State: step.Running}
+	for i, pid := range pids {
+		st.Tasks = append(st.Tasks, step.TaskStatus{Rank: i, PID: pid})
+	}
+	c.have[id] = st
+	return id
+}
+
+// TestMeterDue: parts are measured when they are due, all of one pace together, soon after their begin if they have
+// GPUs, and when somebody asks; without parts there is no next time, and those that are gone are forgotten.
+func TestMeterDue(t *testing.T) {
+	at := func(s float64) time.Time { return time.Unix(3000, 0).Add(time.Duration(s * float64(time.Second))) }
+	for _, k := range []struct {
+		freq        string
+		gpus        int
+		first, then float64 // after seconds; 0: never
+	}{{"", 0, 30, 60}, {"task=10", 0, 10, 20}, {"0", 0, 0, 0}, {"", 1, 4, 30}} {
+		c := meterRig(t, k.freq, k.gpus)
+		when := func(s float64) time.Time {
+			if s == 0 {
+				return time.Time{}
+			}
+			return at(s)
+		}
+		if _, _, _, next := c.targets(at(3), false); !next.IsZero() {
+			t.Errorf("nothing runs, and the next pass is at %v", next)
+		}
+		id := runs(c, cluster.BatchStep, 100, 200)
+		if out, _, _, next := c.targets(at(3), false); len(out) != 0 || !next.Equal(when(k.first)) {
+			t.Errorf("%q: %d targets at once; first at %v, want %v", k.freq, len(out), next, when(k.first))
+		}
+		out, ranks, gpus, _ := c.targets(at(3.5), true)
+		if len(out) != 1 || len(out[0].Tasks) != 2 || out[0].Tasks[1] != 200 || len(ranks[0]) != 2 || ranks[0][1] != 1 || gpus != (k.gpus > 0) {
+			t.Errorf("%q: asked: %+v %v %v", k.freq, out, ranks, gpus)
+		}
+		if k.first > 0 {
+			if out, _, _, next := c.targets(at(k.first), false); len(out) != 1 || !next.Equal(when(k.then)) {
+				t.Errorf("%q: %d targets when due; then at %v, want %v", k.freq, len(out), next, when(k.then))
+			}
+		}
+		delete(c.have, id)
+		if _, _, _, next := c.targets(at(100), false); len(c.metered) != 0 || !next.IsZero() {
+			t.Errorf("%q: %d parts are kept, next at %v", k.freq, len(c.metered), next)
+		}
+	}
+}
+
+// TestMeterFinish: the end of a part takes along what was measured; the runner's own status is left alone.
+func TestMeterFinish(t *testing.T) {
+	c := meterRig(t, "", 0)
+	self := os.Getpid()
+	id := runs(c, cluster.BatchStep, self)
+	c.measure(t.Context(), time.Now(), true)
+	c.mu.Lock()
+	parts := c.usedHere(api.PartsQuery{Job: 7, Step: cluster.AllSteps, Nodes: []cluster.NodeName{"n1"}})
+	c.mu.Unlock()
+	if len(parts) != 1 || parts[0].Tasks[0].MaxRSS == 0 || parts[0].Tasks[0].MaxVM == 0 || len(parts[0].PIDs) == 0 {
+		t.Fatalf("live: %+v", parts)
+	}
+	tasks := []step.TaskStatus{{Rank: 0, PID: self, Usage: cluster.TaskUsage{UserCPU: time.Hour, MaxRSS: 1}}}
+	st := step.Status{ID: id, State: step.Ended, Tasks: tasks}
+	c.finish(&st)
+	if u := st.Tasks[0].Usage; u.UserCPU != time.Hour || u.MaxRSS < 1<<20 || u.MaxVM == 0 || tasks[0].Usage.MaxRSS != 1 {
+		t.Errorf("at its end: %+v", u)
+	}
+}
+
+// BenchmarkMeter is a whole pass but for the reading of /proc (BenchmarkSample of agent/step): 128 tasks on 8 GPUs.
+func BenchmarkMeter(b *testing.B) {
+	c := meterRig(b, "", 8)
+	var pids []int
+	for i := range 128 {
+		pids = append(pids, 1000+i)
+	}
+	runs(c, cluster.BatchStep, pids...)
+	found := sampledTasks(pids...)
+	var loads []gpu.Load
+	for i := range 8 {
+		l := gpu.Load{UUID: fmt.Sprint("gpu", i), Util: 90, MemUsedMB: 70000}
+		for k := range 16 {
+			l.Procs = append(l.Procs, gpu.Proc{PID: 1000 + 16*i + k, MemMB: 4000, Util: 5})
+		}
+		loads = append(loads, l)
+	}
+	b.ReportAllocs()
+	now := time.Now()
+	for b.Loop() {
+		now = now.Add(cluster.DefaultSampling)
+		out, ranks, _, _ := c.targets(now, true)
+		m := c.metered[out[0].ID]
+		m.add(ranks[0], found)
+		m.addGPUs(now, ranks[0], found, loads, true)
+	}
+}

@@ -1,0 +1,140 @@
+package step
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+func TestParseTimes(t *testing.T) {
+	const line = " S 11 10 9 0 -1 4194560 500 600 7 8 1001 1002 1003 1004 20 -5 3 0 123456 104857600 2560 18446744073709551615 1 1 0\n"
+	got, ok := parseTimes([]byte(line))
+	want := procTimes{ppid: 11, pgrp: 10, session: 9, faults: 15, user: 2004, system: 2006, vsize: 104857600, rss: 2560}
+	if !ok || got != want {
+		t.Errorf("%v %+v", ok, got)
+	}
+	if _, ok := parseTimes([]byte(" S 1 2")); ok {
+		t.Error("a line that is cut off was taken")
+	}
+}
+
+func TestParseIO(t *testing.T) {
+	read, written := parseIO([]byte("rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\nread_bytes: 0\nwrite_bytes: 323932160\ncancelled_write_bytes: 0\n"))
+	if read != 323934931 || written != 323929600 {
+		t.Error(read, written)
+	}
+	if read, written = parseIO(nil); read != 0 || written != 0 {
+		t.Error("a file that can not be read counts nothing")
+	}
+}
+
+// proc writes a process below a stand-in of /proc.
+func proc(t testing.TB, root string, pid, ppid, session, ticks, pages, read int) {
+	t.Helper()
+	dir := filepath.Join(root, strconv.Itoa(pid))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stat := fmt.Sprintf("%d (a (b) c) R %d %d %d 0 -1 0 0 0 1 1 %d 0 0 %d 20 0 1 0 5 %d %d 0\n", pid, ppid, session, session, ticks, ticks, pages*8192, pages)
+	for name, text := range map[string]string{"stat": stat, "io": fmt.Sprintf("rchar: %d\nwchar: 1\n", read)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func fakeSampler(root string) *Sampler {
+	s := NewSampler(filepath.Join(root, "nobody"))
+	s.proc, s.page = root, 4096
+	return s
+}
+
+// TestSampleTrees: processes count for the task they descend from, or whose session they are in; all others for none.
+func TestSampleTrees(t *testing.T) {
+	root := t.TempDir()
+	proc(t, root, 1, 0, 1, 1000, 1000, 1000)  // init
+	proc(t, root, 50, 1, 50, 1000, 1000, 500) // the supervisor
+	proc(t, root, 100, 50, 100, 10, 100, 7)   // task 0
+	proc(t, root, 101, 100, 100, 20, 10, 1)   // its child
+	proc(t, root, 102, 101, 102, 5, 1, 1)     // its grandchild, in a session of its own
+	proc(t, root, 103, 1, 100, 3, 2, 0)       // its orphan
+	proc(t, root, 200, 50, 200, 7, 50, 2)     // task 1 of the other step
+	proc(t, root, 300, 50, 300, 9, 9, 9)      // nobody's
+	s := fakeSampler(root)
+	for range 2 { // the second pass finds nothing of the first
+		out := s.Pass([]Target{{Tasks: []int{100}}, {Tasks: []int{999, 200}}})
+		want := Sample{User: 380 * time.Millisecond, System: 380 * time.Millisecond, RSS: 113 * 4096, VM: 113 * 8192, Pages: 8, Read: 9, Written: 4}
+		if got := out[0].Tasks[0]; got != want {
+			t.Errorf("the tree of a task:\n got %+v\nwant %+v", got, want)
+		}
+		if got := out[1].Tasks; got[0] != (Sample{}) || got[1].RSS != 50*4096 {
+			t.Errorf("a task that is gone, and one: %+v", got)
+		}
+		var pids []int
+		for _, p := range out[0].Procs {
+			pids = append(pids, p.PID)
+		}
+		if slices.Sort(pids); !slices.Equal(pids, []int{100, 101, 102, 103}) {
+			t.Errorf("its processes: %v", pids)
+		}
+	}
+}
+
+// TestSampleStep measures a real step: two tasks, one with a child that holds memory.
+func TestSampleStep(t *testing.T) {
+	g := newRig(t)
+	sp := g.spec("")
+	busy := "while [ ! -e " + g.own + "/end ]; do :; done"
+	sp.Tasks[0].Argv = []string{"sh", "-c", "sh -c '" + busy + "' & wait"}
+	sp.Tasks = append(sp.Tasks, Task{Rank: 1, Argv: []string{"sh", "-c", "head -c 1000000 /dev/zero >/dev/null; exec sleep 1000"}})
+	if err := g.r.Start(sp); err != nil {
+		t.Fatal(err)
+	}
+	st := g.await(sp.ID, func(st Status) bool { return st.State == Running && len(st.Tasks) == 2 && st.Tasks[1].PID > 0 })
+	s := NewSampler(g.dir)
+	target := []Target{{ID: sp.ID, Tasks: []int{st.Tasks[0].PID, st.Tasks[1].PID}}}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		out := s.Pass(target)[0]
+		a, b := out.Tasks[0], out.Tasks[1]
+		if a.User+a.System >= 100*time.Millisecond && b.Read >= 1000000 && b.Written >= 1000000 && len(out.Procs) == 3 && a.RSS > 0 && a.VM > a.RSS {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", out)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := g.r.Signal(sp.ID, 9, All); err != nil {
+		t.Fatal(err)
+	}
+	st = g.await(sp.ID, func(st Status) bool { return st.State == Ended })
+	if u := st.Tasks[1].Usage; u.MaxRSS == 0 {
+		t.Errorf("of the task's end: %+v", u)
+	}
+}
+
+// BenchmarkSample is a pass over 128 tasks of two processes each on a machine with 1000 more; without groups, the dear way.
+func BenchmarkSample(b *testing.B) {
+	root := b.TempDir()
+	for i := range 1000 {
+		proc(b, root, 10000+i, 1, 10000+i, 1, 1, 1)
+	}
+	target := Target{}
+	for i := range 128 {
+		proc(b, root, 100+i, 50, 100+i, 1, 1, 1)
+		proc(b, root, 1100+i, 100+i, 100+i, 1, 1, 1)
+		target.Tasks = append(target.Tasks, 100+i)
+	}
+	s := fakeSampler(root)
+	b.ReportAllocs()
+	for b.Loop() {
+		if out := s.Pass([]Target{target}); len(out[0].Procs) != 256 {
+			b.Fatal(len(out[0].Procs))
+		}
+	}
+}
