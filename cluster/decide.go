@@ -129,8 +129,10 @@ func (t *tx) startOne(d Decision) error {
 		return err
 	}
 	n.Noticed, n.Prelude = 0, nil
+	if away, prolog := t.wake(&n), t.config.PrologServer != ""; prolog || away != nil {
+		n.Prelude = &Prelude{Prolog: prolog, Nodes: away}
+	}
 	if t.config.PrologServer != "" {
-		n.Prelude = &Prelude{}
 		t.send(Errand{Kind: ErrandProlog, Job: &n})
 	}
 	t.putJob(&n)
@@ -180,7 +182,7 @@ func (c *Expire) apply(t *tx) (any, error) {
 		n := *j
 		switch c.Why {
 		case EndTimeLimit:
-			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) || n.Phase == Suspended {
+			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) || n.Phase == Suspended || n.Preparing() {
 				continue
 			}
 			t.end(&n, TimedOut, EndTimeLimit)
@@ -270,7 +272,7 @@ func Due(s *Snapshot, now time.Time) []Command {
 			late = append(late, j.ID)
 		case j.Phase > Pending && j.Phase < Ending && j.Preempt.ends(now):
 			leave = append(leave, j.ID)
-		case j.Phase != Pending && !end.IsZero() && !end.After(now):
+		case j.Phase != Pending && !end.IsZero() && !end.After(now) && !j.Preparing():
 			over = append(over, j.ID)
 		case j.Phase == Running && !j.nextNotice(s.config).IsZero() && !j.nextNotice(s.config).After(now):
 			remind = append(remind, j.ID)
@@ -307,6 +309,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 		out = append(out, c)
 	}
 	if c := s.rebootsDue(now); c != nil {
+		out = append(out, c)
+	}
+	if c, _ := s.powerDue(now); c != nil {
 		out = append(out, c)
 	}
 	if at := s.decayDue(); !at.IsZero() && !at.After(now) {

@@ -117,6 +117,7 @@ var commands = [...]struct {
 	{"gossip_rotate", func() Command { return &GossipRotate{} }},
 	{"remind", func() Command { return &Remind{} }},
 	{"errands_done", func() Command { return &ErrandsDone{} }},
+	{"node_power", func() Command { return &NodePower{} }},
 }
 
 func newCommand(kind string) Command {

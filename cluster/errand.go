@@ -14,11 +14,23 @@ type Errand struct {
 	Kind ErrandKind `json:"kind"`
 	// Event is what a mail or call tells of.
 	Event JobEvent `json:"event,omitempty"`
-	// Job is the job as it was then, for a requeue before that.
-	Job *Job      `json:"job"`
+	// Job is the job as it was then, for a requeue before that; nil if the errand is about nodes.
+	Job *Job      `json:"job,omitempty"`
 	At  time.Time `json:"at"`
+	// Nodes are to be switched; Jobs wait for them.
+	Nodes []NodeName `json:"nodes,omitempty"`
+	Jobs  []*Job     `json:"jobs,omitempty"`
 	// Array sums up the tasks of the job's array, if the errand is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
+}
+
+// Program is how an errand is done by a program.
+type Program struct {
+	Argv    []string // none: it can not be done
+	Environ []string // all of it
+	// File is what the program finds in the file that the variable FileVar names, if it is not empty.
+	FileVar string
+	File    []byte
 }
 
 // ErrandKind is what an errand consists in.
@@ -30,6 +42,10 @@ const (
 	ErrandCall   ErrandKind = "call"   // send the job's event to its URL
 	ErrandProlog ErrandKind = "prolog" // run PrologSlurmctld; the job begins when it has succeeded
 	ErrandEpilog ErrandKind = "epilog" // run EpilogSlurmctld
+
+	ErrandResume     ErrandKind = "resume"      // run ResumeProgram
+	ErrandResumeFail ErrandKind = "resume_fail" // run ResumeFailProgram
+	ErrandSuspend    ErrandKind = "suspend"     // run SuspendProgram
 )
 
 // JobEvent is what users can be told of a job, as --mail-type names it.
@@ -108,6 +124,9 @@ func (t *tx) send(e Errand) {
 func (t *tx) announce(old, j *Job) {
 	if old == nil || j == nil {
 		return
+	}
+	if j.Phase == Ending && old.Preparing() {
+		t.unheard = append(t.unheard, j.ID)
 	}
 	if j.Phase == Ended && old.Phase > Pending && old.Phase != Ended && t.config.EpilogServer != "" {
 		t.send(Errand{Kind: ErrandEpilog, Job: j})
@@ -195,7 +214,7 @@ func (t *tx) inform(e JobEvent, j *Job, array *ArraySum) {
 // nextNotice is when the job's user is to be told next how much of its time is over; zero if never.
 func (j *Job) nextNotice(c *Config) time.Time {
 	if e := j.nextTold(); e != nil && !j.EndLimit(c).IsZero() {
-		return j.Started.Add(j.SuspendTotal + j.Limit/100*time.Duration(e.percent))
+		return j.begun().Add(j.SuspendTotal + j.Limit/100*time.Duration(e.percent))
 	}
 	return time.Time{}
 }
@@ -264,22 +283,29 @@ func (c *ErrandsDone) apply(t *tx) (any, error) {
 		}
 		t.errands.Delete(e.ID)
 		t.onUndo(func() { t.errands.Set(e.ID, e) })
-		if e.Kind == ErrandProlog {
+		switch {
+		case e.Kind == ErrandProlog:
 			t.prepared(e, end.Failed)
+		case e.Kind == ErrandResume && end.Failed != "":
+			for _, name := range e.Nodes {
+				t.notCome(name, resumeFailed+": "+end.Failed)
+			}
 		}
 	}
 	return nil, nil
 }
 
-// Prelude is what the leader does before a job's nodes hear of it.
+// Prelude is what a job waits for before its nodes hear of it.
 type Prelude struct {
-	Over time.Time `json:"over,omitzero"` // zero: not yet
+	Prolog bool       `json:"prolog,omitempty"` // PrologSlurmctld has not ended
+	Nodes  []NodeName `json:"nodes,omitempty"`  // those that are not there yet: they are being switched on
+	Over   time.Time  `json:"over,omitzero"`    // zero: not yet
 }
 
+func (p *Prelude) waits() bool { return p != nil && p.Over.IsZero() }
+
 // Preparing reports whether the job's nodes do not hear of it yet.
-func (j *Job) Preparing() bool {
-	return j.Phase == Starting && j.Prelude != nil && j.Prelude.Over.IsZero()
-}
+func (j *Job) Preparing() bool { return j.Phase == Starting && j.Prelude.waits() }
 
 // prepared goes on with a job whose PrologSlurmctld has ended, or takes the job's start back.
 func (t *tx) prepared(e *Errand, failed string) {
@@ -288,9 +314,12 @@ func (t *tx) prepared(e *Errand, failed string) {
 		return
 	}
 	n := *j
-	n.Prelude = &Prelude{Over: t.since(j.Started)}
+	p := *j.Prelude
+	p.Prolog = false
+	n.Prelude = p.past(t.since(j.Started))
 	if failed != "" {
 		n.RequeueAfter = n.Spec.Kind == Batch
+		n.Prelude = &Prelude{} // no node has heard of it
 		t.end(&n, Cancelled, EndLaunchFailure)
 		n.WaitNote = ServerPrologError
 	}

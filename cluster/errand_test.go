@@ -188,7 +188,6 @@ func TestServerProlog(t *testing.T) {
 
 	id = w.start(w.submit(func(s *JobSpec) { s.Kind = Batch }), TaskAny, 0, "n0")
 	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: first().ID, Failed: "exit status 1"}}})
-	w.report("n0", id, NodeDone)
 	if j := w.want(id, Pending); j.Held != NotHeld || j.Restarts != 1 || !j.Eligible.Equal(w.now.Add(prologPause)) {
 		t.Errorf("a batch job whose prolog failed: %+v", j)
 	}
@@ -196,7 +195,6 @@ func TestServerProlog(t *testing.T) {
 	id = w.start(w.submit(func(s *JobSpec) { s.Kind = SrunJob }), TaskAny, 0, "n0")
 	prolog := first().ID
 	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: prolog, Failed: "exit status 1"}}})
-	w.report("n0", id, NodeDone)
 	if j := w.want(id, Ended); j.Outcome != Cancelled || j.WaitNote != ServerPrologError {
 		t.Errorf("an srun whose prolog failed: %+v", j)
 	}
@@ -204,7 +202,7 @@ func TestServerProlog(t *testing.T) {
 	id = w.start(w.submit(nil), TaskAny, 0, "n0")
 	e = first()
 	w.ok(alice, &Cancel{Ref: Ref{Job: id}})
-	w.report("n0", id, NodeDone)
+	w.want(id, Ended)
 	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: e.ID}}})
 	w.want(id, Ended)
 }

@@ -136,7 +136,7 @@ type NodeSpan struct {
 func (e *Event) Span() NodeSpan {
 	n := e.Node
 	s := NodeSpan{Node: n.Name, From: e.At.Unix(), Drain: n.Drain, Lost: !n.Up, TRES: n.Amounts()}
-	s.Off = n.Expected != "" && !n.Up && !n.Down
+	s.Off = (n.Expected != "" || n.Power != nil) && !n.Up && !n.Down
 	s.Down = n.Down || !n.Up && !s.Off
 	if s.Down || s.Drain {
 		s.Reason, s.By, s.ByUID = n.Reason, n.ReasonBy, n.ReasonUID

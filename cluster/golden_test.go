@@ -224,6 +224,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenTrust(w)
 	goldenHet(w)
 	goldenErrands(w)
+	goldenPower(w)
 	goldenJobs(w)
 	goldenNodes(w)
 	goldenAccounts(w)
@@ -443,4 +444,27 @@ func goldenErrands(w *world) {
 	w.ok(sys, &Remind{Jobs: []JobID{id}})
 	w.over(id, 1)
 	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: w.s.LastErrand - 1, Failed: "exit status 1"}}})
+}
+
+// goldenPower has nodes of the cloud that come, do not come, and go.
+func goldenPower(w *world) {
+	cfg := *w.s.Config()
+	cfg.PrologServer, cfg.EpilogServer = "", ""
+	cfg.Power = PowerConfig{Resume: "/on", Suspend: "/off", ResumeFail: "/late", After: 1000 * time.Hour, Leaving: time.Minute, ResumeRate: 9, SuspendRate: 9,
+		ExceptNodes: []NodeName{"n0"}, ExceptParts: []string{"short"}}
+	cfg.Declared = append(slices.Clone(cfg.Declared), Node{Name: "c0", Inventory: smallNode(), Expected: ExpectedCloud}, Node{Name: "c1", Inventory: smallNode(), Expected: ExpectedCloud})
+	w.ok(root, &Configure{Config: &cfg})
+	id := w.start(w.submit(nil), TaskAny, 0, "c0")
+	w.ok(root, &NodeSet{Nodes: []NodeName{"c1"}, Action: NodePowerUp})
+	w.due()
+	w.ok(sys, &NodeUp{Name: "c0", Inventory: smallNode()})
+	w.report("c0", id, NodeReady)
+	w.pass(10 * time.Minute)
+	w.due()
+	w.over(id, 0)
+	w.ok(root, &NodeSet{Nodes: []NodeName{"c0"}, Action: NodePowerDown})
+	w.due()
+	w.pass(2 * time.Minute)
+	w.due()
+	w.start(w.submit(nil), TaskAny, 0, "c1")
 }

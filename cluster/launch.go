@@ -58,11 +58,7 @@ func (j *Job) LaunchLimit(c *Config) time.Time {
 	if c.Prolog != "" {
 		limit += c.PrologTimeout
 	}
-	began := j.Started
-	if j.Prelude != nil {
-		began = later(began, j.Prelude.Over)
-	}
-	return began.Add(limit)
+	return j.begun().Add(limit)
 }
 
 // Unconfirmed yields the jobs that all nodes should have confirmed by now.

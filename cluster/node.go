@@ -117,6 +117,7 @@ type Node struct {
 	DrainedFor []Fault   `json:"drained_for,omitempty"` // faults, as long as they are the reason
 	Expected   Expected  `json:"expected,omitempty"`
 	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
+	Power      *Power    `json:"power,omitempty"`      // off, or on its way between on and off
 	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
 }
 
@@ -129,9 +130,10 @@ const (
 	ExpectedFuture Expected = "future" // not shown before it has come
 )
 
-// Usable reports whether new work may start on the node.
+// Usable reports whether new work may be given to the node: it is there, or can be switched on.
 func (n *Node) Usable() bool {
-	return n.Up && !n.Quiet && !n.Down && !n.Drain && !n.Failing && !n.Reboot.Issued()
+	there := n.Up && !n.Quiet && !n.Leaving() || !n.Up && n.Off()
+	return there && !n.Down && !n.Drain && !n.Failing && !n.Reboot.Issued()
 }
 
 // Load is what is given out on a node: the sum of the shares of its jobs.
@@ -249,6 +251,8 @@ type Config struct {
 	Preempt           PreemptConfig  `json:"preempt,omitzero"`
 	// StrictOrder tries jobs in the order of the queue, see package sched.
 	StrictOrder bool `json:"strict_order,omitempty"`
+	// Power is how nodes are switched on and off.
+	Power PowerConfig `json:"power,omitzero"`
 	// HealthCheck is the site's own, on each node.
 	HealthCheck HealthCheck `json:"health_check,omitzero"`
 	// Constrain is what of a job's share its processes are not held to.

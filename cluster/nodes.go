@@ -31,6 +31,7 @@ func (c *NodeCreate) apply(t *tx) (any, error) {
 		t.putNode(&n)
 		t.events = append(t.events, Event{Node: &n})
 	}
+	t.powerDeclared()
 	return nil, nil
 }
 

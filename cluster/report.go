@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -260,6 +261,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if n.Expected == ExpectedFuture {
 		n.Expected = ""
 	}
+	t.poweredUp(&n)
 	if !c.Again || !n.Up {
 		n.Registered = t.at
 	}
@@ -317,7 +319,7 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 		}
 		n := *old
 		n.Up, n.Quiet = false, false
-		if !n.Down && !n.Reboot.Issued() { // then it is expected
+		if !n.Down && !n.Reboot.Issued() && !n.Leaving() { // then it is expected
 			n.Down, n.ReasonBy, n.ReasonAt = true, "slurm", t.at
 			n.Reason = cmp.Or(c.Why, notResponding)
 		}
@@ -366,6 +368,10 @@ const (
 	NodeResume  NodeAction = "resume" // also undrain and idle
 	NodeSetDown NodeAction = "down"
 	NodeFail    NodeAction = "fail"
+
+	NodePowerUp        NodeAction = "power_up"
+	NodePowerDown      NodeAction = "power_down"       // when its jobs have ended
+	NodePowerDownForce NodeAction = "power_down_force" // its jobs are taken off
 )
 
 // NodeSet changes nodes as an operator asks. Empty fields stay as they are.
@@ -377,6 +383,8 @@ type NodeSet struct {
 	Weight   *int       `json:"weight,omitempty"`
 	Comment  *string    `json:"comment,omitempty"`
 	Extra    *string    `json:"extra,omitempty"`
+	Addr     *string    `json:"addr,omitempty"` // until the node says where it is
+	Host     *string    `json:"host,omitempty"`
 }
 
 func (*NodeSet) kind() string { return "node_set" }
@@ -396,7 +404,7 @@ func (c *NodeSet) apply(t *tx) (any, error) {
 		}
 		t.putNode(&n)
 		t.events = append(t.events, Event{Node: &n})
-		if n.Down && !old.Down {
+		if n.Down && !old.Down || c.Action == NodePowerDownForce {
 			t.evict(name)
 		}
 	}
@@ -404,7 +412,11 @@ func (c *NodeSet) apply(t *tx) (any, error) {
 }
 
 func (c *NodeSet) change(t *tx, n *Node) error {
-	if c.Action != "" && c.Action != NodeResume && (c.Reason == nil || *c.Reason == "") && n.Reason == "" {
+	if strings.HasPrefix(string(c.Action), "power_") {
+		if err := c.setPower(t, n); err != nil {
+			return err
+		}
+	} else if c.Action != "" && c.Action != NodeResume && (c.Reason == nil || *c.Reason == "") && n.Reason == "" {
 		return Errorf(Invalid, ErrReasonNeeded, "a reason is needed to take node %s out of service", n.Name)
 	}
 	switch c.Action {
@@ -426,6 +438,10 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 		if t.overfull(n) {
 			return Errorf(Conflict, ErrNodeState, "node %s has less than its jobs hold", n.Name)
 		}
+		if n.Power != nil {
+			p := *n.Power
+			p.Fails, p.Retry, n.Power = 0, time.Time{}, &p
+		}
 		n.Drain, n.Down, n.Failing, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = false, false, false, "", "", 0, time.Time{}
 		if n.Lacks != "" {
 			n.Reason, n.ReasonBy, n.ReasonAt = n.Lacks, "slurm", t.at
@@ -445,6 +461,12 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 	}
 	if c.Extra != nil {
 		n.Extra = *c.Extra
+	}
+	if c.Addr != nil {
+		n.Inventory.Addr = *c.Addr
+	}
+	if c.Host != nil {
+		n.Inventory.Host = *c.Host
 	}
 	return nil
 }
@@ -525,5 +547,6 @@ func (c *Configure) apply(t *tx) (any, error) {
 		n.Inventory.SpecCPUs, n.Inventory.SpecMemMB = said.SpecCPUs, said.SpecMemMB
 		t.putNode(&n)
 	}
+	t.powerDeclared()
 	return nil, nil
 }

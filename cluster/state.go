@@ -112,6 +112,7 @@ type tables struct {
 	running *btree.Map[JobID, int]          // array id → its records in live
 	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
+	powers  *btree.Map[NodeName, *Node]     // nodes with a Power
 	tallies *btree.BTreeG[*tally]           // what limits are compared with
 	scale   *scale                          // nil: to be made
 	trail   trail
@@ -132,7 +133,7 @@ func newTables() tables {
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
-		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32),
+		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
 		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tallies: newTallies(), trail: trail{state: new(origin)},
 	}
 }
@@ -146,7 +147,7 @@ func (t *tables) copy() tables {
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
-	c.errands = t.errands.Copy()
+	c.errands, c.powers = t.errands.Copy(), t.powers.Copy()
 	return c
 }
 
@@ -266,6 +267,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		at = x
 	}
 	if x := t.decayDue(); x.After(now) && (at.IsZero() || x.Before(at)) {
+		at = x
+	}
+	if _, x := t.powerDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
 	for n := range valuesOf(t.reboots) {

@@ -17,6 +17,7 @@ type tx struct {
 	undo   []func()
 
 	emptied []NodeName // nodes whose last job has left
+	unheard []JobID    // jobs that end before any of their nodes has heard of them
 }
 
 // Apply executes one entry. A rejected command changes nothing.
@@ -44,8 +45,25 @@ func (s *State) Apply(e Entry) (out Applied) {
 		}
 		return Applied{Err: ce}
 	}
+	t.endUnheard()
 	t.dateEvents()
 	return Applied{Result: result, Events: t.events}
+}
+
+// endUnheard ends the jobs of which no node has heard: none will tell that it is clean.
+func (t *tx) endUnheard() {
+	for _, id := range t.unheard {
+		j, ok := t.jobs.Get(id)
+		if !ok || j.Phase != Ending || !j.Prelude.waits() {
+			continue
+		}
+		for _, name := range j.AllocNodes() {
+			if left, _ := t.jobs.Get(id); left.Phase == Ending {
+				c := *left
+				t.doneOn(&c, name)
+			}
+		}
+	}
 }
 
 // dateEvents adds to what happened to nodes and reservations when that was, and a node that has just become empty
@@ -200,7 +218,10 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 		}
 		at[1] = j.deadline()
 	case Starting, Running:
-		at[0], at[1] = j.EndLimit(t.config), j.deadline()
+		if at[1] = j.deadline(); j.Preparing() {
+			break
+		}
+		at[0] = j.EndLimit(t.config)
 		if l := j.LaunchLimit(t.config); !l.IsZero() && (at[0].IsZero() || l.Before(at[0])) {
 			at[0] = l
 		}
@@ -224,6 +245,14 @@ func (t *tx) touch(jobs ...*Job) {
 	}
 }
 
+// begun is from when on the job's time counts: it loses none by waiting for its nodes.
+func (j *Job) begun() time.Time {
+	if j.Prelude != nil {
+		return later(j.Started, j.Prelude.Over)
+	}
+	return j.Started
+}
+
 // EndLimit is when the job's time limit runs out, zero if it has none or has not started.
 func (j *Job) EndLimit(c *Config) time.Time {
 	if j.Started.IsZero() || j.Limit == 0 || j.Limit == Unlimited {
@@ -233,7 +262,7 @@ func (j *Job) EndLimit(c *Config) time.Time {
 	if all < j.Limit {
 		return time.Time{} // longer than a duration can tell
 	}
-	return j.Started.Add(all)
+	return j.begun().Add(all)
 }
 
 // deadline is when the clock ends the job for its deadline, zero if it has none: while it waits, as soon as it
@@ -275,6 +304,7 @@ func (t *tables) setNode(old, n *Node) {
 	if old != nil {
 		t.order.Delete(old.Order)
 		t.reboots.Delete(old.Name)
+		t.powers.Delete(old.Name)
 	}
 	if n == nil {
 		t.nodes.Delete(old.Name)
@@ -284,6 +314,9 @@ func (t *tables) setNode(old, n *Node) {
 	t.order.Set(n.Order, n)
 	if n.Reboot != nil {
 		t.reboots.Set(n.Name, n)
+	}
+	if n.Power != nil {
+		t.powers.Set(n.Name, n)
 	}
 }
 

@@ -261,6 +261,7 @@ func sameDerived(a, b *tables) error {
 	same("idle", a.idle.Keys(), b.idle.Keys())
 	same("order", a.order.Keys(), b.order.Keys())
 	same("reboots", a.reboots.Keys(), b.reboots.Keys())
+	same("powers", a.powers.Keys(), b.powers.Keys())
 	after := func(t *tables) (out []timerKey) {
 		for _, k := range t.timers.Items() {
 			if k.at.After(t.Now) {

@@ -422,6 +422,15 @@ func (c *choice) fill(list []int32) bool {
 	return false
 }
 
+// rank is which nodes are taken first: those of the lowest weight, and of these the ones that are on.
+func rank(n *cluster.Node) int {
+	r := 2 * max(n.Inventory.Weight, 1)
+	if n.Off() {
+		r++
+	}
+	return r
+}
+
 // weighted takes whole groups of equal weight from the lowest up until they suffice; groups before
 // the last are used up before it.
 func (c *choice) weighted() bool {
@@ -430,7 +439,7 @@ func (c *choice) weighted() bool {
 	}
 	all := c.cands
 	defer func() { c.cands = all }()
-	weight := func(i int32) int { return max(c.p.spaces[i].node.Inventory.Weight, 1) }
+	weight := func(i int32) int { return rank(c.p.spaces[i].node) }
 	var steps []int
 	for _, i := range all {
 		steps = append(steps, weight(i))

@@ -28,7 +28,7 @@ type branch struct{ leaves []int32 }
 func newTopology(cfg *cluster.Config, p *pool) *topology {
 	t := &topology{}
 	for i := range p.spaces {
-		t.weight = t.weight || max(p.spaces[i].node.Inventory.Weight, 1) != max(p.spaces[0].node.Inventory.Weight, 1)
+		t.weight = t.weight || rank(p.spaces[i].node) != rank(p.spaces[0].node)
 	}
 	if len(cfg.Blocks) > 0 {
 		t.blocks = newBlocks(cfg, p)

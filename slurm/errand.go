@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/format"
+	"dev.muster/wire"
 )
 
 // eventWords are how Slurm's mails name what has happened.
@@ -32,24 +34,62 @@ func eventWord(e cluster.JobEvent) string {
 	return string(e)
 }
 
-// Errand is the command, and its environment, by which the leader does an errand; nil if it is not done by a program.
-func Errand(e *cluster.Errand, cfg *cluster.Config) (argv, environ []string) {
+// Errand is the program by which the leader does an errand; none if it is not done by a program.
+func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 	switch e.Kind {
 	case cluster.ErrandProlog:
-		return []string{cfg.PrologServer}, env.Server(e.Job, cfg, "prolog_slurmctld")
+		p.Argv, p.Environ = []string{cfg.PrologServer}, env.Server(e.Job, cfg, "prolog_slurmctld")
 	case cluster.ErrandEpilog:
-		return []string{cfg.EpilogServer}, env.Server(e.Job, cfg, "epilog_slurmctld")
+		p.Argv, p.Environ = []string{cfg.EpilogServer}, env.Server(e.Job, cfg, "epilog_slurmctld")
+	case cluster.ErrandResume:
+		p.FileVar, p.File = "SLURM_RESUME_FILE", resumeFile(e)
+		p.Argv, p.Environ = []string{cfg.Power.Resume, nodeText(e.Nodes)}, env.Switch(cfg)
+	case cluster.ErrandResumeFail:
+		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, nodeText(e.Nodes)}, env.Switch(cfg)
+	case cluster.ErrandSuspend:
+		p.Argv, p.Environ = []string{cfg.Power.Suspend, nodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandMail:
 		prog := cfg.MailProg
 		if _, err := os.Stat(prog); err != nil && prog == defaultMailProg {
 			prog = otherMailProg
 		}
 		if strings.HasPrefix(mailAddress(e.Job.Spec, cfg), "-") { // would be an option
-			return nil, nil
+			break
 		}
-		return []string{prog, "-s", Subject(e), mailAddress(e.Job.Spec, cfg)}, append(env.Server(e.Job, cfg, ""), mailEnv(e)...)
+		p.Argv, p.Environ = []string{prog, "-s", Subject(e), mailAddress(e.Job.Spec, cfg)}, append(env.Server(e.Job, cfg, ""), mailEnv(e)...)
 	}
-	return nil, nil
+	return p
+}
+
+// resumeFile is what ResumeProgram finds in the file SLURM_RESUME_FILE: which nodes are wanted by which jobs. It has the
+// keys of 22.05 and those of later versions.
+func resumeFile(e *cluster.Errand) []byte {
+	type job struct {
+		ID        uint64 `json:"job_id"`
+		Nodes     string `json:"nodes"`
+		Alloc     string `json:"nodes_alloc"`
+		Resume    string `json:"nodes_resume"`
+		Partition string `json:"partition"`
+		Features  string `json:"features"`
+		Resv      string `json:"reservation"`
+		Sharing   string `json:"oversubscribe"`
+	}
+	out := struct {
+		All    string `json:"all_nodes"`
+		Resume string `json:"all_nodes_resume"`
+		Jobs   []job  `json:"jobs"`
+	}{All: nodeText(e.Nodes), Resume: nodeText(e.Nodes)}
+	for _, j := range e.Jobs {
+		own := j.AllocNodes()
+		wanted := slices.DeleteFunc(slices.Clone(own), func(n cluster.NodeName) bool { return !slices.Contains(e.Nodes, n) })
+		out.Jobs = append(out.Jobs, job{ID: uint64(j.ID), Nodes: nodeText(own), Alloc: nodeText(own), Resume: nodeText(wanted),
+			Partition: j.Alloc.Partition, Features: j.Spec.Constraint, Resv: j.Spec.Reservation, Sharing: sharingTexts[j.Spec.Sharing]})
+	}
+	text, err := wire.Marshal(&out)
+	if err != nil { // it has texts and numbers alone
+		return nil
+	}
+	return text
 }
 
 // Where mail programs are, as Slurm looks for them.

@@ -32,9 +32,12 @@ const (
 	flagReserved     = 0x10
 	flagRebootAsked  = 0x10000
 	flagRebootIssued = 0x20000
+	flagPoweringDown = 0x40000
+	flagPowerDown    = 0x80000 // asked for
+	flagPoweringUp   = 0x100000
 	flagMask         = ^0xf
 	stateBaseMask    = 0xf
-	unknownNodeWords = "perfctrs,powering_down,power_down,powering_up,planned,plnd,boot,power,power_up,blocked,err,error,"
+	unknownNodeWords = "perfctrs,planned,plnd,boot,power,power_up,blocked,err,error,"
 )
 
 // nodeState is a node's state as Slurm numbers it.
@@ -45,9 +48,9 @@ func nodeState(n *api.NodeInfo) int {
 		s = baseDown
 	case n.Expected == cluster.ExpectedFuture:
 		return baseFuture
-	case n.Expected == cluster.ExpectedCloud && n.Registered.IsZero():
+	case n.Expected == cluster.ExpectedCloud && n.Registered.IsZero() && n.Power == nil:
 		return baseIdle | flagCloud | flagPoweredDown
-	case !n.Up && n.Registered.IsZero():
+	case !n.Up && n.Registered.IsZero() && n.Power == nil:
 		s = baseUnknown
 	case used > 0 && used >= n.Inventory.CPUs:
 		s = baseAllocated
@@ -66,8 +69,11 @@ func nodeState(n *api.NodeInfo) int {
 	if n.Ending {
 		s |= flagCompleting
 	}
-	if !n.Up || n.Quiet {
+	if (!n.Up || n.Quiet) && (n.Power == nil || n.Power.State == cluster.PowerUp || n.Power.State == cluster.PowerAsked) {
 		s |= flagNotRespond
+	}
+	if n.Power != nil {
+		s |= powerFlag(n.Power.State)
 	}
 	if n.Failing {
 		s |= flagFail
@@ -84,8 +90,23 @@ func nodeState(n *api.NodeInfo) int {
 	return s
 }
 
-// hidden reports whether lists leave a node out that is not asked for: it has not come yet.
-func hidden(s int) bool { return s&stateBaseMask == baseFuture || s&flagPoweredDown != 0 }
+// powerFlag is the flag of a node between off and on.
+func powerFlag(p cluster.PowerState) int {
+	switch p {
+	case cluster.PowerOff:
+		return flagPoweredDown
+	case cluster.PowerDown:
+		return flagPoweringDown
+	case cluster.PowerEmpty:
+		return flagPowerDown
+	}
+	return flagPoweringUp
+}
+
+// hidden reports whether lists leave a node out that is not asked for: it has not come yet, or has gone to the cloud.
+func hidden(s int) bool {
+	return s&stateBaseMask == baseFuture || s&flagPoweredDown != 0 && s&flagCloud != 0
+}
 
 func busy(s int) bool {
 	base := s & stateBaseMask
@@ -123,7 +144,10 @@ var stateMarks = [...]struct {
 	{"^", func(s int) bool { return s&flagRebootIssued != 0 }},
 	{"@", func(s int) bool { return s&flagRebootAsked != 0 && busy(s) }},
 	{"$", func(s int) bool { return s&flagMaint != 0 && busy(s) }},
+	{"!", func(s int) bool { return s&flagPowerDown != 0 }},
+	{"%", func(s int) bool { return s&flagPoweringDown != 0 }},
 	{"~", func(s int) bool { return s&flagPoweredDown != 0 }},
+	{"#", func(s int) bool { return s&flagPoweringUp != 0 }},
 	{"*", func(s int) bool { return s&flagNotRespond != 0 }},
 }
 
@@ -143,6 +167,9 @@ var nodeFilters = [...]nodeWord{
 	{"resv", "reserved", func(s int) bool { return s&flagReserved != 0 }},
 	{"cloud", "cloud", func(s int) bool { return s&flagCloud != 0 }},
 	{"futr", "future", func(s int) bool { return s&stateBaseMask == baseFuture }},
+	{"power_down", "power_down", func(s int) bool { return s&flagPowerDown != 0 }},
+	{"powering_down", "powering_down", func(s int) bool { return s&flagPoweringDown != 0 }},
+	{"powering_up", "powering_up", func(s int) bool { return s&flagPoweringUp != 0 }},
 	{"powered_down", "powered_down", func(s int) bool { return s&flagPoweredDown != 0 }},
 	{"reboot_issued", "reboot^", func(s int) bool { return s&flagRebootIssued != 0 }},
 	{"reboot_requested", "reboot", func(s int) bool { return s&flagRebootAsked != 0 }},
@@ -156,7 +183,7 @@ var flagNames = [...]struct {
 	flag int
 	name string
 }{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagMaint, "MAINTENANCE"}, {flagReserved, "RESERVED"}, {flagNotRespond, "NOT_RESPONDING"},
-	{flagPoweredDown, "POWERED_DOWN"}, {flagRebootIssued, "REBOOT_ISSUED"}, {flagRebootAsked, "REBOOT_REQUESTED"}}
+	{flagPowerDown, "POWER_DOWN"}, {flagPoweringDown, "POWERING_DOWN"}, {flagPoweredDown, "POWERED_DOWN"}, {flagPoweringUp, "POWERING_UP"}, {flagRebootIssued, "REBOOT_ISSUED"}, {flagRebootAsked, "REBOOT_REQUESTED"}}
 
 // stateWord is the short or long word with its suffix.
 func stateWord(s int, long bool) string {

@@ -294,7 +294,8 @@ var nodeActions = [...]struct {
 	word   string
 	action cluster.NodeAction
 }{{"drain", cluster.NodeDrain}, {"draining", cluster.NodeDrain}, {"drained", cluster.NodeDrain}, {"down", cluster.NodeSetDown}, {"fail", cluster.NodeFail},
-	{"failing", cluster.NodeFail}, {"resume", cluster.NodeResume}, {"undrain", cluster.NodeResume}, {"idle", cluster.NodeResume}}
+	{"failing", cluster.NodeFail}, {"resume", cluster.NodeResume}, {"undrain", cluster.NodeResume}, {"idle", cluster.NodeResume}, {"power_up", cluster.NodePowerUp}, {"power_down", cluster.NodePowerDown},
+	{"power_down_asap", cluster.NodePowerDown}, {"power_down_force", cluster.NodePowerDownForce}}
 
 // updateNode changes nodes.
 func (c *control) updateNode(names string, rest []setting) int {
@@ -333,11 +334,15 @@ func (c *control) updateNode(names string, rest []setting) int {
 			set.Comment = &v
 		case isKey(s.key, 3, "extra"):
 			set.Extra = &v
+		case isKey(s.key, 5, "nodeaddr"):
+			set.Addr = &v
+		case isKey(s.key, 5, "nodehostname"):
+			set.Host = &v
 		default:
 			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
 		}
 	}
-	if a := set.Action; a != "" && a != cluster.NodeResume && cmp.Or(deref(set.Reason), "") == "" {
+	if a := set.Action; a != "" && a != cluster.NodeResume && !strings.HasPrefix(string(a), "power_") && cmp.Or(deref(set.Reason), "") == "" {
 		return c.complain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 	}
 	if len(rest) == 0 {

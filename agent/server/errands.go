@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/user"
@@ -27,8 +28,8 @@ const (
 
 // Errands is how a server does errands: the dialect says what is run and sent.
 type Errands struct {
-	// Program is the command of an errand and all of its environment.
-	Program func(*cluster.Errand, *cluster.Config) (argv, environ []string)
+	// Program is how an errand is done.
+	Program func(*cluster.Errand, *cluster.Config) cluster.Program
 	// Message is what a call sends, as JSON.
 	Message func(*cluster.Errand, *cluster.Config) any
 	// Socket is where these programs find a server.
@@ -127,20 +128,32 @@ func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Co
 		return ""
 	}
 	if term.Err() == nil {
-		s.slog.Warn("an errand failed", "kind", e.Kind, "job", e.Job.ID, "err", err)
+		about := slog.Any("node", e.Nodes)
+		if e.Job != nil {
+			about = slog.Any("job", e.Job.ID)
+		}
+		s.slog.Warn("an errand failed", "kind", e.Kind, about, "err", err)
 	}
 	return err.Error()
 }
 
 // runErrand runs an errand's program to its end.
 func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster.Config) error {
-	argv, environ := s.cfg.Errands.Program(e, cfg)
+	p := s.cfg.Errands.Program(e, cfg)
+	argv := p.Argv
 	if len(argv) == 0 || argv[0] == "" {
 		return fmt.Errorf("no program is configured for an errand of kind %s any more", e.Kind)
 	}
+	file, err := textFile(p.File)
+	if err != nil {
+		return err
+	}
 	limit := cfg.PrologTimeout
-	if e.Kind == cluster.ErrandMail {
+	switch e.Kind {
+	case cluster.ErrandMail:
 		limit = mailLimit
+	case cluster.ErrandResume, cluster.ErrandResumeFail, cluster.ErrandSuspend:
+		limit = max(cfg.ResumeTimeout, cfg.Power.Leaving)
 	}
 	ctx, cancel := term, context.CancelFunc(func() {})
 	if limit > 0 {
@@ -148,7 +161,11 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	}
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = "/", append(ownFirst(environ), "MUSTER_SOCKET="+s.cfg.Errands.Socket)
+	cmd.Dir, cmd.Env = "/", append(ownFirst(p.Environ), "MUSTER_SOCKET="+s.cfg.Errands.Socket)
+	if file != "" {
+		defer os.Remove(file)
+		cmd.Env = append(cmd.Env, p.FileVar+"="+file)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -163,6 +180,22 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 		return nil
 	}
 	return err
+}
+
+// textFile makes a file that the programs of SlurmUser may read; "" for no text.
+func textFile(text []byte) (string, error) {
+	if len(text) == 0 {
+		return "", nil
+	}
+	f, err := os.CreateTemp("", "muster-")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
 }
 
 // ownFirst puts the folder of this program, where the front-ends lie, first in PATH.

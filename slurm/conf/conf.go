@@ -41,6 +41,7 @@ func Load(file string) (*cluster.Config, []string, error) {
 	cfg.Partitions, cfg.Keys = nil, map[string]string{}
 	cfg.Priority = cluster.PriorityConfig{MaxAge: 7 * 24 * time.Hour, HalfLife: 7 * 24 * time.Hour, CalcPeriod: 5 * time.Minute, Dampening: 1}
 	cfg.Preempt.Reorders = 1
+	cfg.Power = cluster.PowerConfig{Leaving: 30 * time.Second, ResumeRate: 300, SuspendRate: 60}
 	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
 	if err := r.read(file, r.slurmLine, 0); err != nil {
 		return nil, nil, err
@@ -163,12 +164,17 @@ var (
 		{"mailprog", func(c *cluster.Config) *string { return &c.MailProg }},
 		{"maildomain", func(c *cluster.Config) *string { return &c.MailDomain }},
 		{"slurmuser", func(c *cluster.Config) *string { return &c.ServerUser }},
+		{"resumeprogram", func(c *cluster.Config) *string { return &c.Power.Resume }},
+		{"suspendprogram", func(c *cluster.Config) *string { return &c.Power.Suspend }},
+		{"resumefailprogram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }},
 		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
 		{"taskepilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
 	}
 	numberKeys = [...]place[int]{
 		{"maxarraysize", func(c *cluster.Config) *int { return &c.MaxArraySize }},
 		{"maxjobcount", func(c *cluster.Config) *int { return &c.MaxJobCount }},
+		{"resumerate", func(c *cluster.Config) *int { return &c.Power.ResumeRate }},
+		{"suspendrate", func(c *cluster.Config) *int { return &c.Power.SuspendRate }},
 		{"returntoservice", func(c *cluster.Config) *int { return &c.ReturnToService }},
 	}
 	secondKeys = [...]place[time.Duration]{
@@ -179,6 +185,7 @@ var (
 		{"killwait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
 		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
 		{"resumetimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
+		{"suspendtimeout", func(c *cluster.Config) *time.Duration { return &c.Power.Leaving }},
 		{"slurmdtimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }},
 	}
 )
@@ -203,14 +210,7 @@ func (r *reader) key(file string, n int, p pair) {
 		*to = p.value
 		return
 	}
-	number := func(to *int) {
-		v, err := strconv.Atoi(p.value)
-		if err != nil {
-			r.note(file, n, "%s=%s is not a number; ignored", p.key, p.value)
-			return
-		}
-		*to = v
-	}
+	number := func(to *int) { r.number(file, n, p, to) }
 	if to := placeOf(numberKeys[:], p.key, c); to != nil {
 		number(to)
 		return
@@ -249,6 +249,8 @@ func (r *reader) key(file string, n int, p pair) {
 		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
 	case "healthchecknodestate":
 		r.healthStates(file, n, p.value)
+	case "suspendtime", "suspendexcnodes", "suspendexcparts", "suspendexcstates":
+		r.suspend(file, n, p)
 	case "communicationparameters":
 		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
@@ -285,6 +287,16 @@ func (r *reader) sampling(file string, n int, value string) {
 // hasAny reports whether a text has one of some words in it.
 func hasAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// number reads a whole number.
+func (r *reader) number(file string, n int, p pair, to *int) {
+	v, err := strconv.Atoi(p.value)
+	if err != nil {
+		r.note(file, n, "%s=%s is not a number; ignored", p.key, p.value)
+		return
+	}
+	*to = v
 }
 
 // healthStates reads in which states nodes are checked.

@@ -47,6 +47,14 @@ func Server(j *cluster.Job, cfg *cluster.Config, context string) []string {
 	return e
 }
 
+// Switch returns what programs are told that switch nodes on and off.
+func Switch(cfg *cluster.Config) []string {
+	var e list
+	e.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	e.set("SLURM_CLUSTER_NAME", cfg.ClusterName)
+	return e
+}
+
 // given sets a variable that has a value.
 func (e *list) given(name, value string) {
 	if value != "" {

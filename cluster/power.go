@@ -1,0 +1,387 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Nodes that come and go with the queue (Slurm's power saving): a node that is off may be given to jobs; the leader then runs
+// the site's ResumeProgram, and the job begins when all its nodes have registered. A node that was idle for SuspendTime is
+// given back by SuspendProgram. A node that does not come is down for a while, longer each time.
+
+// PowerState is where a node stands between off and on; a node that is simply on has no Power.
+type PowerState string
+
+// The states.
+const (
+	PowerOff   PowerState = "off"
+	PowerAsked PowerState = "asked" // a job has it: ResumeProgram is to be called
+	PowerUp    PowerState = "up"    // ResumeProgram was called, at Since
+	PowerEmpty PowerState = "empty" // on, and to be suspended when its jobs have ended
+	PowerDown  PowerState = "down"  // SuspendProgram was called, at Since
+)
+
+// Power is a node's way between off and on.
+type Power struct {
+	State PowerState `json:"state"`
+	Since time.Time  `json:"since,omitzero"`
+	// Fails counts the times it did not come, one after the other; until Retry it is down for that.
+	Fails int       `json:"fails,omitempty"`
+	Retry time.Time `json:"retry,omitzero"`
+}
+
+// PowerConfig is how nodes are switched on and off.
+type PowerConfig struct {
+	Resume     string        `json:"resume,omitempty"`      // ResumeProgram; empty: none is
+	Suspend    string        `json:"suspend,omitempty"`     // SuspendProgram
+	ResumeFail string        `json:"resume_fail,omitempty"` // ResumeFailProgram
+	After      time.Duration `json:"after,omitempty"`       // SuspendTime: idle so long; 0: never
+	Leaving    time.Duration `json:"leaving,omitempty"`     // SuspendTimeout: from SuspendProgram until the node is off
+	ResumeRate int           `json:"resume_rate,omitempty"` // nodes a minute; 0: no limit
+	// SuspendRate is how many nodes a minute are suspended; 0: no limit.
+	SuspendRate int        `json:"suspend_rate,omitempty"`
+	ExceptNodes []NodeName `json:"except_nodes,omitempty"` // are never suspended
+	ExceptParts []string   `json:"except_parts,omitempty"` // nor the nodes of these partitions
+}
+
+// Longest and shortest time that a node which did not come is left alone.
+const (
+	minRetry = time.Minute
+	maxRetry = time.Hour
+)
+
+// What is said of nodes that did not come.
+const (
+	resumeLate   = "ResumeTimeout reached"
+	resumeFailed = "ResumeProgram failed"
+)
+
+// Off reports whether the node is switched off, or on its way on: jobs may have it, and wait for it.
+func (n *Node) Off() bool {
+	return n.Power != nil && (n.Power.State == PowerOff || n.Power.State == PowerAsked || n.Power.State == PowerUp)
+}
+
+// Leaving reports whether the node is being switched off.
+func (n *Node) Leaving() bool {
+	return n.Power != nil && (n.Power.State == PowerDown || n.Power.State == PowerEmpty)
+}
+
+// powerDeclared makes the cloud nodes that are not there off, where they can be switched on, and not so elsewhere.
+func (t *tx) powerDeclared() {
+	for n := range t.Nodes() {
+		c := *n
+		switch {
+		case t.config.Power.Resume == "" && n.Power != nil:
+			c.Power = nil
+		case t.config.Power.Resume != "" && n.Power == nil && n.Expected == ExpectedCloud && !n.Up && !n.Down:
+			c.Power = &Power{State: PowerOff}
+		default:
+			continue
+		}
+		t.putNode(&c)
+	}
+}
+
+// wake asks for the nodes of a job that are off, and lists those that it has to wait for.
+func (t *tx) wake(j *Job) (out []NodeName) {
+	for _, name := range j.AllocNodes() {
+		n, ok := t.nodes.Get(name)
+		if !ok || !n.Off() {
+			continue
+		}
+		out = append(out, name)
+		if n.Power.State == PowerOff {
+			c := *n
+			c.Power = &Power{State: PowerAsked, Since: t.at, Fails: n.Power.Fails}
+			t.putNode(&c)
+		}
+	}
+	return out
+}
+
+// poweredUp notes that a node has come, whoever switched it on, and lets the jobs go on that waited for it. The node is
+// put by the caller.
+func (t *tx) poweredUp(n *Node) {
+	if n.Power == nil || n.Leaving() {
+		return
+	}
+	if n.Down && n.ReasonBy == "slurm" {
+		n.Down, n.Reason, n.ReasonBy = false, "", ""
+	}
+	n.Power, n.LastBusy = nil, t.at
+	for _, id := range t.Load(n.Name).Jobs {
+		j, ok := t.jobs.Get(id)
+		if !ok || !j.Preparing() || !slices.Contains(j.Prelude.Nodes, n.Name) {
+			continue
+		}
+		c, p := *j, *j.Prelude
+		p.Nodes = without(p.Nodes, n.Name)
+		c.Prelude = p.past(t.since(j.Started))
+		t.putJob(&c)
+		t.tell(&c)
+	}
+}
+
+// past notes when nothing is left to wait for.
+func (p Prelude) past(at time.Time) *Prelude {
+	if !p.Prolog && len(p.Nodes) == 0 {
+		p.Over = at
+	}
+	return &p
+}
+
+// notCome deals with a node that was to come and did not.
+func (t *tx) notCome(name NodeName, why string) {
+	old, ok := t.nodes.Get(name)
+	if !ok || old.Up || old.Power == nil || old.Power.State != PowerUp {
+		return
+	}
+	n := *old
+	fails := old.Power.Fails + 1
+	pause := min(minRetry<<min(fails-1, 10), maxRetry)
+	n.Power = &Power{State: PowerOff, Since: t.at, Fails: fails, Retry: t.at.Add(pause)}
+	n.Down, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, why, "slurm", 0, t.at
+	t.putNode(&n)
+	t.events = append(t.events, Event{Node: &n})
+	for _, id := range slices.Clone(t.Load(name).Jobs) {
+		j, ok := t.jobs.Get(id)
+		if !ok {
+			continue
+		}
+		c := *j
+		if c.Phase != Ending {
+			c.RequeueAfter = c.Spec.Kind == Batch
+			t.end(&c, NodeFailed, EndNodeDown)
+			c.WaitNote = fmt.Sprintf("node %s did not come: %s", name, why)
+		}
+		t.putJob(&c)
+		t.tell(&c)
+		t.endRest(&c)
+	}
+}
+
+// NodePower switches nodes on and off.
+type NodePower struct {
+	Resume  []NodeName `json:"resume,omitempty"`
+	Suspend []NodeName `json:"suspend,omitempty"`
+	Late    []NodeName `json:"late,omitempty"`  // those that did not come
+	Gone    []NodeName `json:"gone,omitempty"`  // those that are off by now
+	Retry   []NodeName `json:"retry,omitempty"` // those that may be tried again
+}
+
+func (*NodePower) kind() string { return "node_power" }
+
+func (c *NodePower) apply(t *tx) (any, error) {
+	if !t.by.System {
+		return nil, Errorf(Denied, ErrUser, "the leader switches nodes")
+	}
+	var on, off []NodeName
+	for _, name := range c.Resume {
+		if t.switchNode(name, PowerUp, func(n *Node) bool { return n.Power != nil && n.Power.State == PowerAsked }) {
+			on = append(on, name)
+		}
+	}
+	exempt := t.exempt()
+	idle := func(n *Node) bool {
+		at, may := t.suspendAt(n, exempt)
+		return may && !at.After(t.at)
+	}
+	for _, name := range c.Suspend {
+		if t.switchNode(name, PowerDown, idle) {
+			off = append(off, name)
+		}
+	}
+	for _, name := range c.Gone {
+		to := PowerOff
+		if n, ok := t.nodes.Get(name); ok && n.Up { // it has not gone
+			to = ""
+		}
+		t.switchNode(name, to, func(n *Node) bool { return n.Power != nil && n.Power.State == PowerDown })
+	}
+	for _, name := range c.Late {
+		t.notCome(name, resumeLate)
+	}
+	for _, name := range c.Retry {
+		t.switchNode(name, PowerOff, func(n *Node) bool { return n.Power != nil && n.Power.State == PowerOff && !n.Power.Retry.After(t.at) })
+	}
+	if on != nil {
+		t.send(Errand{Kind: ErrandResume, Nodes: on, Jobs: t.waitFor(on)})
+	}
+	if off != nil && t.config.Power.Suspend != "" {
+		t.send(Errand{Kind: ErrandSuspend, Nodes: off})
+	}
+	if c.Late != nil && t.config.Power.ResumeFail != "" {
+		t.send(Errand{Kind: ErrandResumeFail, Nodes: c.Late})
+	}
+	return nil, nil
+}
+
+// switchNode moves a node to another state if it may go there.
+func (t *tx) switchNode(name NodeName, to PowerState, may func(*Node) bool) bool {
+	old, ok := t.nodes.Get(name)
+	if !ok || !may(old) {
+		return false
+	}
+	n := *old
+	if n.Power = nil; to != "" {
+		n.Power = &Power{State: to, Since: t.at}
+	} else {
+		n.LastBusy = t.at
+	}
+	if old.Power != nil && n.Power != nil {
+		n.Power.Fails = old.Power.Fails
+	}
+	if n.Down && n.ReasonBy == "slurm" { // it is off now, and may come again
+		n.Down, n.Reason, n.ReasonBy, n.ReasonAt = false, "", "", time.Time{}
+	}
+	t.putNode(&n)
+	t.events = append(t.events, Event{Node: &n})
+	return true
+}
+
+// waitFor lists the jobs that wait for one of the nodes.
+func (t *tables) waitFor(nodes []NodeName) (out []*Job) {
+	seen := map[JobID]bool{}
+	for _, name := range nodes {
+		for _, id := range t.Load(name).Jobs {
+			if j, ok := t.jobs.Get(id); ok && !seen[id] {
+				seen[id] = true
+				out = append(out, j)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// suspendAt is when a node that is on is to be suspended if it stays idle; false if never.
+func (t *tables) suspendAt(n *Node, exempt map[NodeName]bool) (time.Time, bool) {
+	switch {
+	case len(t.Load(n.Name).Jobs) > 0:
+		return time.Time{}, false
+	case n.Power != nil:
+		return n.Power.Since, n.Power.State == PowerEmpty
+	case t.config.Power.After == 0, n.Drain, n.Failing, n.Reboot != nil, exempt[n.Name],
+		!n.Up && !(n.Down && n.ReasonBy == "slurm" && n.Expected == ExpectedCloud): // one that was lost is given back
+		return time.Time{}, false
+	}
+	return later(later(n.LastBusy, n.Registered), n.ReasonAt).Add(t.config.Power.After), true
+}
+
+// exempt are the nodes that are never suspended for being idle.
+func (t *tables) exempt() map[NodeName]bool {
+	p := &t.config.Power
+	out := make(map[NodeName]bool, len(p.ExceptNodes))
+	for _, n := range p.ExceptNodes {
+		out[n] = true
+	}
+	for _, name := range p.ExceptParts {
+		if part, ok := t.Partition(name); ok {
+			for n := range t.PartitionNodes(part) {
+				out[n.Name] = true
+			}
+		}
+	}
+	return out
+}
+
+// powerEnd is when the clock moves a node between off and on.
+func (t *tables) powerEnd(n *Node) time.Time {
+	switch p := n.Power; {
+	case p.State == PowerUp:
+		return p.Since.Add(cmp.Or(t.config.ResumeTimeout, DefaultConfig().ResumeTimeout))
+	case p.State == PowerDown:
+		return p.Since.Add(t.config.Power.Leaving)
+	case p.State == PowerOff && !p.Retry.IsZero():
+		return p.Retry
+	case p.State == PowerAsked:
+		return p.Since
+	}
+	return time.Time{}
+}
+
+// powerDue is what is to be switched at now, nil if nothing, and when the next is.
+func (t *tables) powerDue(now time.Time) (c *NodePower, next time.Time) {
+	if t.config.Power.Resume == "" {
+		return nil, time.Time{}
+	}
+	var out NodePower
+	on, off := 0, 0 // in the last minute
+	for n := range valuesOf(t.powers) {
+		if p := n.Power; now.Sub(p.Since) < time.Minute {
+			on += b2i(p.State == PowerUp)
+			off += b2i(p.State == PowerDown)
+		}
+	}
+	rate := func(have *int, limit int) bool {
+		*have++
+		return limit == 0 || *have <= limit
+	}
+	for n := range valuesOf(t.powers) {
+		at := t.powerEnd(n)
+		if at.IsZero() {
+			continue
+		}
+		if at.After(now) {
+			next = sooner(next, at)
+			continue
+		}
+		switch {
+		case n.Power.State == PowerUp:
+			out.Late = append(out.Late, n.Name)
+		case n.Power.State == PowerDown:
+			out.Gone = append(out.Gone, n.Name)
+		case n.Power.State == PowerOff:
+			out.Retry = append(out.Retry, n.Name)
+		case rate(&on, t.config.Power.ResumeRate):
+			out.Resume = append(out.Resume, n.Name)
+		default:
+			next = sooner(next, now.Add(rateCheck))
+		}
+	}
+	exempt := t.exempt()
+	for n := range t.Nodes() {
+		at, may := t.suspendAt(n, exempt)
+		switch {
+		case !may:
+		case at.After(now):
+			next = sooner(next, at)
+		case rate(&off, t.config.Power.SuspendRate):
+			out.Suspend = append(out.Suspend, n.Name)
+		default:
+			next = sooner(next, now.Add(rateCheck))
+		}
+	}
+	if out.Resume == nil && out.Suspend == nil && out.Late == nil && out.Gone == nil && out.Retry == nil {
+		return nil, next
+	}
+	return &out, next
+}
+
+// rateCheck is how soon it is looked again whether more nodes may be switched.
+const rateCheck = 5 * time.Second
+
+// setPower is what an operator asks for.
+func (c *NodeSet) setPower(t *tx, n *Node) error {
+	if t.config.Power.Resume == "" || t.config.Power.Suspend == "" {
+		return Errorf(Conflict, ErrNodeState, "node %s can not be switched: ResumeProgram and SuspendProgram are not both configured", n.Name)
+	}
+	switch c.Action {
+	case NodePowerUp:
+		if n.Power == nil || n.Power.State != PowerOff {
+			return Errorf(Conflict, ErrNodeState, "node %s is not powered down", n.Name)
+		}
+		n.Power = &Power{State: PowerAsked, Since: t.at, Fails: n.Power.Fails}
+		if n.Down && n.ReasonBy == "slurm" {
+			n.Down, n.Reason, n.ReasonBy = false, "", ""
+		}
+	case NodePowerDown, NodePowerDownForce:
+		if n.Power != nil {
+			return Errorf(Conflict, ErrNodeState, "node %s is not simply on: its power state is %s", n.Name, n.Power.State)
+		}
+		n.Power = &Power{State: PowerEmpty, Since: t.at}
+	}
+	return nil
+}
