@@ -420,7 +420,7 @@ func (c *Suspend) apply(t *tx) (any, error) {
 func (t *tx) suspend(n *Job) {
 	for _, sh := range n.Alloc.Shares {
 		l := *t.Load(sh.Node)
-		l.CPUs = l.CPUs.Minus(sh.CPUs)
+		l.TakeBack(sh.CPUs)
 		t.putLoad(&l)
 	}
 	n.Phase, n.SuspendedAt = Suspended, t.since(n.Started)
@@ -430,10 +430,10 @@ func (t *tx) suspend(n *Job) {
 func (t *tx) resume(n *Job) error {
 	for _, sh := range n.Alloc.Shares {
 		l := *t.Load(sh.Node)
-		if !l.CPUs.Intersect(sh.CPUs).Empty() {
+		if !l.Taken(n.Alloc.Over).Intersect(sh.CPUs).Empty() {
 			return Errorf(Conflict, ErrBusy, "CPUs of job %d on node %s are in use", n.ID, sh.Node)
 		}
-		l.CPUs = l.CPUs.Union(sh.CPUs)
+		l.Give(sh.CPUs, n.Alloc.Over > 0)
 		t.putLoad(&l)
 	}
 	n.paused(n.SuspendedAt, t.since(n.SuspendedAt))

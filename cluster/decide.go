@@ -114,6 +114,9 @@ func (t *tx) startOne(d Decision) error {
 	if why := limits.Blocked(j, d.Start.Partition, d.Start); why != NoReason {
 		return Errorf(Conflict, ErrPolicy, "job %d is held back by limit %s", j.ID, why)
 	}
+	if err := t.mayShare(j, d.Start); err != nil {
+		return err
+	}
 	n := *j
 	alloc := *d.Start
 	billing := t.BillingOf(alloc.Partition, (&Job{Spec: j.Spec, Alloc: &alloc}).Amounts(t.config, nil))

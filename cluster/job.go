@@ -135,6 +135,8 @@ type Alloc struct {
 	// Billing is what it is billed each second, by the partition's weights when it was given; nil before
 	// this was recorded.
 	Billing *float64 `json:"billing,omitempty"`
+	// Over is how many jobs may be on each of its CPUs, it among them; 0: it alone.
+	Over int `json:"over,omitempty"`
 }
 
 // Pause is a time in which a job was suspended.

@@ -136,11 +136,11 @@ func (n *Node) Usable() bool {
 
 // Load is what is given out on a node: the sum of the shares of its jobs.
 type Load struct {
-	Node  NodeName `json:"node"`
-	CPUs  IDSet    `json:"cpus,omitzero"`
-	GPUs  IDSet    `json:"gpus,omitzero"` // those of which parts are given out, too
-	MemMB MemMB    `json:"mem_mb,omitempty"`
-	Jobs  []JobID  `json:"jobs,omitempty"` // rising
+	Node NodeName `json:"node"`
+	CPUUse
+	GPUs  IDSet   `json:"gpus,omitzero"` // those of which parts are given out, too
+	MemMB MemMB   `json:"mem_mb,omitempty"`
+	Jobs  []JobID `json:"jobs,omitempty"` // rising
 	// Parts sums what is given out of parts of GPUs, by device and name.
 	Parts []GPUPart `json:"parts,omitempty"`
 	// Closed is one more than the id of the user for whose jobs alone the node is (--exclusive=user); 0: for all.
@@ -169,7 +169,7 @@ type Partition struct {
 	Hidden            bool           `json:"hidden,omitempty"`
 	RootOnly          bool           `json:"root_only,omitempty"`
 	ExclusiveUser     bool           `json:"exclusive_user,omitempty"`
-	OverSubscribe     string         `json:"over_subscribe,omitempty"` // NO, EXCLUSIVE, FORCE:n, YES:n
+	OverSubscribe     string         `json:"over_subscribe,omitempty"` // see ParseOverSubscribe; empty: NO
 	MaxTime           time.Duration  `json:"max_time,omitempty"`       // 0 or Unlimited: none
 	DefaultTime       time.Duration  `json:"default_time,omitempty"`   // 0: MaxTime
 	MinNodes          int            `json:"min_nodes,omitempty"`

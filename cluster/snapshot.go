@@ -165,7 +165,7 @@ func (t *tables) regain(j *Job) {
 		}
 		l := *t.Load(sh.Node)
 		if j.SuspendedAt.IsZero() {
-			l.CPUs = l.CPUs.Union(sh.CPUs)
+			l.Give(sh.CPUs, j.Alloc.Over > 0)
 		}
 		l.addGPUs(&sh)
 		l.MemMB += sh.MemMB

@@ -313,7 +313,7 @@ func (t *tables) PartitionNodes(p *Partition) iter.Seq[*Node] {
 
 // Check verifies the derived half against the first; tests and the simulator call it.
 func (t *tables) Check() error {
-	used := map[NodeName]*Load{}
+	used, over := map[NodeName]*Load{}, t.mostOver()
 	for j := range t.Jobs() {
 		if !j.Started.IsZero() && j.Started.Before(j.Submitted) || !j.Ended.IsZero() && j.Ended.Before(later(j.Started, j.Submitted)) {
 			return fmt.Errorf("job %d was submitted %v, started %v, ended %v", j.ID, j.Submitted, j.Started, j.Ended)
@@ -331,10 +331,9 @@ func (t *tables) Check() error {
 				used[sh.Node] = l
 			}
 			if j.SuspendedAt.IsZero() {
-				if !l.CPUs.Intersect(sh.CPUs).Empty() {
-					return fmt.Errorf("node %s: cpus %s given twice", sh.Node, l.CPUs.Intersect(sh.CPUs))
+				if err := l.giveAgain(sh.CPUs, j.Alloc.Over, over); err != nil {
+					return fmt.Errorf("node %s: %w", sh.Node, err)
 				}
-				l.CPUs = l.CPUs.Union(sh.CPUs)
 			}
 			if !l.GPUs.Intersect(sh.GPUs).Empty() {
 				return fmt.Errorf("node %s: gpus %s given twice", sh.Node, l.GPUs.Intersect(sh.GPUs))
@@ -351,7 +350,7 @@ func (t *tables) Check() error {
 		if u == nil {
 			u = &Load{}
 		}
-		if !l.CPUs.Equal(u.CPUs) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB || !slices.Equal(l.Parts, u.Parts) {
+		if !l.CPUUse.equal(&u.CPUUse) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB || !slices.Equal(l.Parts, u.Parts) {
 			return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
 				n.Name, l.CPUs, l.GPUs, l.MemMB, u.CPUs, u.GPUs, u.MemMB)
 		}

@@ -402,7 +402,7 @@ func (t *tx) give(j *Job) error {
 		if sh.MemMB < 0 || slices.Contains(l.Jobs, j.ID) {
 			return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
 		}
-		if !l.CPUs.Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
+		if !l.Taken(j.Alloc.Over).Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
 			sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
 			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) || !n.Inventory.mayGive(&l, sh.Part) {
 			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
@@ -410,7 +410,8 @@ func (t *tx) give(j *Job) error {
 		if !t.mayJoin(&l, j.Spec) {
 			return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
 		}
-		l.CPUs, l.MemMB = l.CPUs.Union(sh.CPUs), l.MemMB+sh.MemMB
+		l.Give(sh.CPUs, j.Alloc.Over > 0)
+		l.MemMB += sh.MemMB
 		l.addGPUs(&sh)
 		l.Jobs = append(slices.Clone(l.Jobs), j.ID)
 		slices.Sort(l.Jobs)
@@ -448,7 +449,7 @@ func (t *tx) take(j *Job, nodes ...NodeName) {
 		}
 		l := *t.Load(sh.Node)
 		if j.SuspendedAt.IsZero() {
-			l.CPUs = l.CPUs.Minus(sh.CPUs)
+			l.TakeBack(sh.CPUs)
 		}
 		l.dropGPUs(&sh)
 		l.MemMB -= sh.MemMB

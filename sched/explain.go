@@ -211,13 +211,13 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		e.away(c.s, p)
 		return
 	}
-	if q.want.place(c.free, c.off(own, c.now, until(c.now, j.Limit))) != nil {
+	if q.want.place(c.row(q.want.over), c.off(own, c.now, until(c.now, j.Limit))) != nil {
 		return
 	}
 	if note := c.reservedNote(q, j); note != "" {
 		e.reserved(c, q, j, note)
 	} else {
-		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.free))
+		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.row(q.want.over)))
 		e.away(c.s, p)
 	}
 }

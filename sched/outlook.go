@@ -29,8 +29,8 @@ func (c *cycle) plan(q *question, limit time.Duration) *reservation {
 		return o.plan
 	}
 	q.outlook = nil
-	r, look := plan(c.free, c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
-	if r == nil || len(c.reserved) > 0 || !look.byNumbers() {
+	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
+	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.byNumbers() {
 		return r
 	}
 	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, kept: kept, plan: r, seen: len(c.free.changed)}

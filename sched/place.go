@@ -30,6 +30,7 @@ type demand struct {
 	gpus       bool          // of any of these
 	piece      *cluster.GRES // of one GPU of each node
 	exclusive  bool
+	over       int // how many jobs may be on one CPU; 0: it alone
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore  bool
@@ -67,7 +68,8 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	cfg := s.Config()
 	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, perNode: spec.TasksPerNode,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
-		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
+		exclusive: spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
+		over:      p.JobsPerCPU(spec),
 		blocks:    len(cfg.Blocks) > 0, wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
 		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
@@ -295,7 +297,7 @@ func (d *demand) fits(sp *space) int {
 		}
 	}
 	per := d.per(&sp.node.Inventory)
-	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {
+	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy && d.over == 0 || cpus < sp.all) {
 		return 0
 	}
 	cpus = d.cpusByMem(sp, cpus)
@@ -384,7 +386,7 @@ func (d *demand) tasksByGPU(sp *space) int {
 // deal gives each chosen node its share: first nodes are filled first, each gets a task. Nil if
 // the devices can not be dealt out after all.
 func (d *demand) deal(rooms []room) *cluster.Alloc {
-	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Shares: make([]cluster.Share, 0, len(rooms))}
+	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.over, Shares: make([]cluster.Share, 0, len(rooms))}
 	left := d.tasks
 	for i := range rooms {
 		r := &rooms[i]

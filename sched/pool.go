@@ -14,16 +14,17 @@ type space struct {
 	gpus   cluster.IDSet
 	parts  []cluster.GPUPart // given out
 	mem    cluster.MemMB
-	model  int   // number of its make in the pool
-	kind   int32 // number of its state, see kindOf
-	cpu    int   // how many CPUs are free
-	gpu    int   // how many GPUs are free
-	free   int   // CPUs of cores that are free as a whole
-	all    int   // that, of an empty node
-	jobs   int   // how many are there
-	closed int64 // one more than the user for whose jobs alone it is; 0: for all
-	taken  int64 // one more than the user whose jobs start there in this cycle; -1: several
-	busy   bool  // some job is there
+	model  int      // number of its make in the pool
+	kind   int32    // number of its state, see kindOf
+	cpu    int      // how many CPUs are free
+	gpu    int      // how many GPUs are free
+	free   int      // CPUs of cores that are free as a whole
+	all    int      // that, of an empty node
+	jobs   int      // how many are there
+	closed int64    // one more than the user for whose jobs alone it is; 0: for all
+	taken  int64    // one more than the user whose jobs start there in this cycle; -1: several
+	busy   bool     // some job is there
+	over   *overlap // nil where a CPU has one job at most
 }
 
 // settle derives the counts.
@@ -38,6 +39,7 @@ type pool struct {
 	all     []int
 	parts   map[*cluster.Partition][]int // places of each partition's nodes, in node order
 	models  []model
+	shared  bool // a CPU may have several jobs
 	closed  bool // there are nodes that are for one user's jobs
 	plan    *topology
 	kinds   *kinds
@@ -103,6 +105,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
 	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64)}
 	none, rank, kind := &cluster.Load{}, -1, 0
+	p.shared = oversubscribed(s)
 	for n := range s.Nodes() {
 		if rank++; !counts(n) {
 			continue
@@ -122,7 +125,11 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		if len(l.Jobs) > 0 {
 			sp = m.loaded(n, kind, l)
 			p.closed = p.closed || l.Closed != 0
+			p.shared = p.shared || !l.Shared.Empty()
 			sp.kind = p.kind(p.stateOf(&sp), &sp)
+		}
+		if p.shared {
+			sp.overlaps(l.CPUUse, m.cpus, 1)
 		}
 		p.at[n.Name] = len(p.spaces)
 		p.all = append(p.all, len(p.spaces))
@@ -189,21 +196,22 @@ func (p *pool) members(part *cluster.Partition) []int {
 }
 
 func (p *pool) clone() *pool {
-	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds}
+	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds, shared: p.shared}
 }
 
 func (p *pool) take(a *cluster.Alloc) {
 	for _, sh := range a.Shares {
 		if i, ok := p.at[sh.Node]; ok {
-			p.spaces[i].take(sh)
+			p.spaces[i].take(sh, a.Over > 0)
 			p.note(i, false)
 		}
 	}
 }
 
-// take gives a share of the node away.
-func (sp *space) take(sh cluster.Share) {
-	sp.cpus, sp.gpus, sp.mem, sp.jobs = sp.cpus.Minus(sh.CPUs), sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
+// take gives a share of the node away, to a job that may let others beside it.
+func (sp *space) take(sh cluster.Share, over bool) {
+	sp.giveOut(sh.CPUs, over)
+	sp.gpus, sp.mem, sp.jobs = sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
 	if sh.Part != nil {
 		sp.parts, sp.gpus = cluster.AddPart(sp.parts, *sh.Part), sp.gpus.Minus(cluster.NewIDSet(sh.Part.GPU))
 	}
@@ -270,7 +278,7 @@ func (p *pool) give(r release) {
 func (sp *space) give(sh cluster.Share, noCPUs bool) {
 	sp.gpus, sp.mem, sp.jobs = sp.gpus.Union(sh.GPUs.Intersect(sp.node.Inventory.Devices())), sp.mem+sh.MemMB, sp.jobs-1
 	if !noCPUs {
-		sp.cpus = sp.cpus.Union(sh.CPUs)
+		sp.takeBack(sh.CPUs)
 	}
 	if p := sh.Part; p != nil {
 		sp.parts = cluster.AddPart(sp.parts, cluster.GPUPart{Name: p.Name, GPU: p.GPU, Count: -p.Count})
@@ -309,7 +317,7 @@ func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool) *reserv
 	for k, sh := range a.Shares {
 		i := p.at[sh.Node]
 		sp := p.spaces[i]
-		sp.take(sh)
+		sp.take(sh, a.Over > 0)
 		m := &p.models[sp.model]
 		l := &rests[k]
 		l.gpus, gpus = gpus[:len(m.types):len(m.types)], gpus[len(m.types):]

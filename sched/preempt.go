@@ -98,10 +98,11 @@ func (c *cycle) goOn(j *cluster.Job) {
 		if !c.s.Yields(v, c.now) && c.mayGoOn(v) {
 			for _, sh := range v.Alloc.Shares {
 				if i, ok := c.free.at[sh.Node]; ok {
-					sp := &c.free.spaces[i]
-					sp.cpus = sp.cpus.Minus(sh.CPUs)
-					sp.settle()
-					c.free.note(i, false)
+					c.pools(func(p *pool) {
+						p.spaces[i].giveOut(sh.CPUs, v.Alloc.Over > 0)
+						p.spaces[i].settle()
+						p.note(i, false)
+					})
 				}
 			}
 			c.out = append(c.out, cluster.Decision{Job: v.ID, Task: cluster.TaskAny, Resume: true})
@@ -113,9 +114,9 @@ func (c *cycle) goOn(j *cluster.Job) {
 func (c *cycle) mayGoOn(v *cluster.Job) bool {
 	for _, sh := range v.Alloc.Shares {
 		i, ok := c.free.at[sh.Node]
-		taken := c.s.Load(sh.Node).CPUs.Intersect(sh.CPUs)
+		taken := c.s.Load(sh.Node).Taken(v.Alloc.Over).Intersect(sh.CPUs)
 		if ok {
-			taken = sh.CPUs.Minus(c.free.spaces[i].cpus)
+			taken = sh.CPUs.Minus(c.row(v.Alloc.Over).spaces[i].cpus)
 		}
 		if !taken.Empty() || ok && slices.ContainsFunc(c.heads, func(h *reservation) bool { return h.nodes.has(i) }) {
 			return false
@@ -157,7 +158,7 @@ func (c *cycle) makeRoomIn(j *cluster.Job, q *question) bool {
 	if len(rivals) == 0 && len(e.owed[j.ID]) == 0 {
 		return false
 	}
-	soon := c.free.clone()
+	soon := c.row(q.want.over).clone()
 	for _, r := range e.soon {
 		soon.give(r)
 	}
@@ -280,7 +281,7 @@ func (c *cycle) back(p *pool, v victim) {
 	for _, sh := range v.Alloc.Shares {
 		if i, ok := p.at[sh.Node]; ok {
 			sp := &p.spaces[i]
-			sp.cpus = sp.cpus.Union(sh.CPUs)
+			sp.takeBack(sh.CPUs)
 			sp.settle()
 			p.note(i, true)
 		}

@@ -146,7 +146,7 @@ func union(a, b nodeSet) nodeSet {
 // never says that it is for maintenance.
 func (c *cycle) reservedNote(q *question, j *cluster.Job) string {
 	off := c.off(q.own, c.now, until(c.now, j.Limit))
-	if off == nil || q.want.place(c.free, c.outside(q.own)) == nil {
+	if off == nil || q.want.place(c.row(q.want.over), c.outside(q.own)) == nil {
 		return ""
 	}
 	for _, k := range c.reserved {

@@ -112,6 +112,7 @@ var sayings = map[string]func(*scenario, []string){
 	"responsive": func(s *scenario, _ []string) { s.respond() },
 	"show":       (*scenario).show,
 	"why":        (*scenario).why,
+	"cpus":       (*scenario).cpus,
 }
 
 func (s *scenario) minutes(text string) time.Duration {
@@ -164,6 +165,8 @@ func (s *scenario) partition(words []string) {
 			p.MaxTime = s.minutes(val)
 		case "maxnodes":
 			p.MaxNodes, _ = strconv.Atoi(val)
+		case "over":
+			p.OverSubscribe = val
 		case "down":
 			p.State = cluster.PartitionDown
 		case "inactive":
@@ -217,6 +220,8 @@ func (s *scenario) job(words []string) {
 			spec.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(mb)}
 		case strings.HasPrefix(w, "--reservation="):
 			spec.Reservation = long
+		case w == "-s":
+			spec.Sharing = cluster.ShareOver
 		case w == "--exclusive=user":
 			spec.Sharing = cluster.ShareUser
 		default:
@@ -371,6 +376,23 @@ func (s *scenario) why(names []string) {
 			s.out = append(s.out, fmt.Sprintf("> %s: %s on %v", c.Text, when, c.Nodes()))
 		}
 	})
+}
+
+// cpus schedules, and prints where each job's CPUs are.
+func (s *scenario) cpus([]string) {
+	s.cycle()
+	for _, name := range s.names {
+		j, _ := s.s.Job(s.jobs[name])
+		text := ""
+		if j.Alloc != nil && j.Phase != cluster.Ended {
+			for _, sh := range j.Alloc.Shares {
+				text += fmt.Sprintf(" %s:%s", sh.Node, sh.CPUs)
+			}
+		} else {
+			text = s.line(j)
+		}
+		s.out = append(s.out, "> "+name+text)
+	}
 }
 
 var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled",

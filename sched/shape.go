@@ -109,7 +109,7 @@ func (c *cycle) switches(j *cluster.Job) int {
 
 // find is an allocation that fits now beside the reservations of the mask on nodes that are not to be avoided, or nil.
 func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid nodeSet) *cluster.Alloc {
-	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask })
+	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask && v.p == p })
 	if (at < 0 || len(q.want.gpuJob) > 0) && q.gauge.hopeless(p.scene(heads, mask)) {
 		return nil
 	}
