@@ -91,6 +91,8 @@ func newCommand(kind string) Command {
 		return &Requeue{}
 	case "suspend":
 		return &Suspend{}
+	case "take_turns":
+		return &TakeTurns{}
 	case "cancel":
 		return &Cancel{}
 	case "finish":
@@ -159,7 +161,7 @@ func Kinds() []string {
 		"expire", "purge", "node_up", "node_down", "node_set", "partition_set", "configure",
 		"trust_init", "token_put", "token_revoke", "member_join", "member_revoke", "member_move", "gossip_rotate",
 		"node_quiet", "node_create", "node_delete", "node_reboot", "node_reboot_due",
-		"reservation_put", "reservation_drop", "reservations_due", "account", "decay", "top", "submit_het"}
+		"reservation_put", "reservation_drop", "reservations_due", "account", "decay", "top", "submit_het", "take_turns"}
 }
 
 // EncodeEntry writes the entry as one line of JSON.

@@ -230,6 +230,8 @@ type Job struct {
 	// Preempt: it made room for another job in its last attempt, or is about to. Evicted counts those that made room for it.
 	Preempt *Preemption `json:"preempt,omitempty"`
 	Evicted Evictions   `json:"evicted,omitzero"`
+	// Turn: it takes turns with others on its CPUs; nil: it has not had to yet.
+	Turn *Turn `json:"turn,omitempty"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for

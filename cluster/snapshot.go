@@ -164,7 +164,7 @@ func (t *tables) regain(j *Job) {
 			continue
 		}
 		l := *t.Load(sh.Node)
-		if j.SuspendedAt.IsZero() {
+		if j.HoldsCPUs() {
 			l.Give(sh.CPUs, j.Alloc.Over > 0)
 		}
 		l.addGPUs(&sh)

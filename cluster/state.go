@@ -261,6 +261,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 	if x := t.nextResv(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
+	if x := t.nextTurn(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
+		at = x
+	}
 	if x := t.decayDue(); x.After(now) && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
@@ -330,7 +333,7 @@ func (t *tables) Check() error {
 				l = &Load{Node: sh.Node}
 				used[sh.Node] = l
 			}
-			if j.SuspendedAt.IsZero() {
+			if j.HoldsCPUs() {
 				if err := l.giveAgain(sh.CPUs, j.Alloc.Over, over); err != nil {
 					return fmt.Errorf("node %s: %w", sh.Node, err)
 				}

@@ -448,7 +448,7 @@ func (t *tx) take(j *Job, nodes ...NodeName) {
 			continue
 		}
 		l := *t.Load(sh.Node)
-		if j.SuspendedAt.IsZero() {
+		if j.HoldsCPUs() {
 			l.TakeBack(sh.CPUs)
 		}
 		l.dropGPUs(&sh)

@@ -51,3 +51,37 @@ PartitionName=may Nodes=ALL OverSubscribe=YES
 	d.must("scancel", c)
 	see("e R OK 1\nf R OK 1")
 }
+
+// TestGang has jobs on the same CPUs take turns: one runs while the other is stopped.
+func TestGang(t *testing.T) {
+	t.Parallel()
+	file := confFile(t, `
+ClusterName=gang
+PreemptMode=GANG
+SchedulerTimeSlice=5
+PartitionName=force Nodes=ALL OverSubscribe=FORCE:2 Default=YES
+`)
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", file)
+	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	for _, name := range []string{"a", "b"} {
+		d.must("sbatch", "-J", name, "-n4", "--mem=10", "-o", name+".out", "--wrap", "while :; do echo; sleep .1; done")
+	}
+	see := func(want string) {
+		t.Helper()
+		d.wait("jobs to be "+want, func() bool { return d.must("squeue", "-h", "-S", "i", "-o", "%j %t") == want })
+	}
+	see("a R\nb S")
+	if out := d.must("sinfo", "-h", "-o", "%C %t"); out != "4/0/0/4 alloc" {
+		t.Errorf("sinfo: %q", out)
+	}
+	see("a S\nb R")
+	stopped := d.soFar("a.out")
+	more := len(d.soFar("b.out")) + 10
+	d.wait("the other to run", func() bool { return len(d.soFar("b.out")) > more })
+	if still := d.soFar("a.out"); len(still) > len(stopped)+1 { // it may have been about to write
+		t.Errorf("the job that is stopped has written %d lines more", len(still)-len(stopped))
+	}
+	see("a R\nb S")
+	d.must("scancel", "-n", "a")
+	see("b R")
+}

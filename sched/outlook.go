@@ -94,7 +94,7 @@ func (c *cycle) expected(i int, by time.Time) space {
 		if !ok || j.Alloc == nil || overAt(j, c.s.Config()).After(by) || j.Phase == cluster.Ending && !slices.Contains(j.Waiting, sp.node.Name) {
 			continue
 		}
-		sp.giveOf(j.Alloc.Shares, !j.SuspendedAt.IsZero())
+		sp.giveOf(j.Alloc.Shares, !j.HoldsCPUs())
 	}
 	for _, e := range c.begun {
 		if !e.at.After(by) {
@@ -135,7 +135,9 @@ func overAt(j *cluster.Job, cfg *cluster.Config) time.Time {
 	case cluster.Ending:
 		return j.EndingAt
 	case cluster.Suspended:
-		return until(j.SuspendedAt, endless)
+		if !j.AwaitsTurn() {
+			return until(j.SuspendedAt, endless)
+		}
 	}
 	if at := j.EndLimit(cfg); !at.IsZero() {
 		return at
@@ -151,7 +153,7 @@ func releases(s *cluster.Snapshot) []release {
 		if j.Phase == cluster.Ending && len(j.Waiting) < len(shares) { // part of it is free already
 			shares = slices.DeleteFunc(slices.Clone(shares), func(sh cluster.Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
 		}
-		out = append(out, release{overAt(j, s.Config()), shares, !j.SuspendedAt.IsZero()})
+		out = append(out, release{overAt(j, s.Config()), shares, !j.HoldsCPUs()})
 	}
 	return out
 }

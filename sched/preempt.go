@@ -57,7 +57,7 @@ func newEvictor(s *cluster.Snapshot) *evictor {
 	for j := range s.Live() {
 		switch {
 		case j.Phase == cluster.Ending:
-			e.soon = append(e.soon, release{j.EndingAt, left(j), !j.SuspendedAt.IsZero()})
+			e.soon = append(e.soon, release{j.EndingAt, left(j), !j.HoldsCPUs()})
 		case j.Preempt == nil:
 			ranks[j.ID], e.others = s.PreemptRank(j), append(e.others, j)
 			continue
@@ -67,7 +67,7 @@ func newEvictor(s *cluster.Snapshot) *evictor {
 			}
 			continue
 		default:
-			e.soon = append(e.soon, release{j.Preempt.Until, j.Alloc.Shares, !j.SuspendedAt.IsZero()})
+			e.soon = append(e.soon, release{j.Preempt.Until, j.Alloc.Shares, !j.HoldsCPUs()})
 		}
 		if j.Preempt != nil {
 			e.owed[j.Preempt.By] = append(e.owed[j.Preempt.By], j)
@@ -275,7 +275,7 @@ func (c *cycle) victims(soon *pool, rivals []victim, q *question, j *cluster.Job
 // back gives to a pool what a job leaves: all that it has, or when it is suspended its CPUs.
 func (c *cycle) back(p *pool, v victim) {
 	if v.mode != cluster.PreemptSuspend {
-		p.give(release{shares: v.Alloc.Shares, noCPUs: !v.SuspendedAt.IsZero()})
+		p.give(release{shares: v.Alloc.Shares, noCPUs: !v.HoldsCPUs()})
 		return
 	}
 	for _, sh := range v.Alloc.Shares {

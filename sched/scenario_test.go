@@ -91,6 +91,10 @@ var sayings = map[string]func(*scenario, []string){
 	"leaves":    func(s *scenario, _ []string) { s.configure(twoLeaves) },
 	"job":       (*scenario).job,
 	"resv":      (*scenario).resv,
+	"gang":      func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.gang(c, w) }) },
+	"run":       func(s *scenario, _ []string) { s.cycle(); s.confirm(); s.due(); s.cycle() },
+	"suspend":   func(s *scenario, w []string) { s.each(w, s.suspend(false)) },
+	"continue":  func(s *scenario, w []string) { s.each(w, s.suspend(true)) },
 	"wait":      func(s *scenario, w []string) { s.wait(s.minutes(w[0])) },
 	"end":       func(s *scenario, w []string) { s.each(w, s.end) },
 	"fail":      func(s *scenario, w []string) { s.fails(w, cluster.Update{Exit: cluster.ExitStatus{Code: 1}}) },
@@ -322,12 +326,34 @@ func (s *scenario) wait(d time.Duration) {
 	s.confirm()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(time.Minute)
-		for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
-			s.do(c)
-		}
+		s.due()
 		s.settle()
 		s.cycle()
 		s.confirm()
+	}
+}
+
+// due does what the clock demands.
+func (s *scenario) due() {
+	for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
+		s.do(c)
+	}
+}
+
+// gang has jobs take turns of a minute; with a word, this type of preemption suspends.
+func (s *scenario) gang(c *cluster.Config, words []string) {
+	c.Preempt = cluster.PreemptConfig{Mode: "GANG", TurnLength: time.Minute}
+	if len(words) > 0 {
+		c.Preempt.Type, c.Preempt.Mode = cluster.PreemptType(words[0]), "GANG,SUSPEND"
+	}
+}
+
+func (s *scenario) suspend(resume bool) func(cluster.JobID) {
+	return func(id cluster.JobID) {
+		c := &cluster.Suspend{Ref: cluster.Ref{Job: id}, Resume: resume}
+		if out := s.s.Apply(cluster.Entry{At: s.now, By: cluster.Identity{System: true}, Cmd: c}); out.Err != nil {
+			s.out = append(s.out, "> "+out.Err.Message)
+		}
 	}
 }
 
@@ -415,6 +441,9 @@ func (s *scenario) line(j *cluster.Job) string {
 	case j.Alloc != nil && j.Phase != cluster.Pending:
 		if j.Limit < j.Spec.Limit {
 			task += fmt.Sprintf(" for %d min", int(j.Limit.Minutes()))
+		}
+		if j.Phase == cluster.Suspended {
+			return fmt.Sprintf("%s %s stopped after %d min", task, s.on(j.ID), int(j.PreSuspend.Minutes()))
 		}
 		return task + " " + s.on(j.ID)
 	}
