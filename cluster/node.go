@@ -217,8 +217,11 @@ type Config struct {
 	NodeTimeout       time.Duration  `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
 	LaunchTimeout     time.Duration  `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
 	PropagateLimits   bool           `json:"propagate_limits"`
-	CoreAlloc         bool           `json:"core_alloc"` // CPUs are given as whole cores (CR_Core)
-	MemAlloc          bool           `json:"mem_alloc"`  // memory is a consumable (CR_*_Memory)
+	CoreAlloc         bool           `json:"core_alloc"`                  // CPUs are given as whole cores (CR_Core)
+	SocketAlloc       bool           `json:"socket_alloc,omitempty"`      // CPUs are given as whole sockets (CR_Socket)
+	OneTaskPerCore    bool           `json:"one_task_per_core,omitempty"` // without --ntasks-per-core (CR_ONE_TASK_PER_CORE)
+	PackNodes         bool           `json:"pack_nodes,omitempty"`        // tasks on the first of a job's whole nodes, not evenly on all (CR_Pack_Nodes)
+	MemAlloc          bool           `json:"mem_alloc"`                   // memory is a consumable (CR_*_Memory)
 	EnforcePartLimits string         `json:"enforce_part_limits,omitempty"`
 	BackfillDepth     int            `json:"backfill_depth,omitempty"`
 	Licenses          []License      `json:"licenses,omitempty"`

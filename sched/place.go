@@ -30,7 +30,8 @@ type demand struct {
 	gpus       bool          // of any of these
 	piece      *cluster.GRES // of one GPU of each node
 	exclusive  bool
-	over       int // how many jobs may be on one CPU; 0: it alone
+	evenly     bool // of its whole nodes or sockets all get as many tasks
+	over       int  // how many jobs may be on one CPU; 0: it alone
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore  bool
@@ -88,8 +89,12 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	d.gpuNode, d.gpuJob, d.gpuTask = gpusOf(spec.PerNode), gpusOf(spec.PerJob), gpusOf(spec.PerTask)
 	d.gpuSocket = gpusOf(spec.PerSocket)
 	d.piece = cluster.Part(spec.PerNode)
+	d.evenly = (d.exclusive || cfg.SocketAlloc) && !cfg.PackNodes && len(d.gpuTask)+len(d.gpuSocket) == 0
 	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
 	d.perSocket, d.perCore, d.cpusPerGPU = spec.TasksPerSocket, spec.TasksPerCore, spec.CPUsPerGPU
+	if cfg.OneTaskPerCore && d.perCore == 0 {
+		d.perCore = 1
+	}
 	hint := strings.ToLower(spec.Hint)
 	d.oneThread = spec.ThreadsPerCore == 1 || strings.Contains(hint, "nomultithread") || strings.Contains(hint, "compute_bound") || strings.Contains(hint, "memory_bound")
 	if strings.Contains(hint, "memory_bound") {
@@ -387,17 +392,7 @@ func (d *demand) tasksByGPU(sp *space) int {
 // the devices can not be dealt out after all.
 func (d *demand) deal(rooms []room) *cluster.Alloc {
 	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.over, Shares: make([]cluster.Share, 0, len(rooms))}
-	left := d.tasks
-	for i := range rooms {
-		r := &rooms[i]
-		after := len(rooms) - i - 1
-		n := min(r.tasks, max(left-after, 1))
-		if d.overcommit { // CPUs do not limit it: tasks are spread evenly
-			n = min(r.tasks, max((left+after)/(after+1), 1))
-		}
-		left -= n
-		r.tasks = n
-	}
+	d.dealTasks(rooms)
 	gpus := d.split(rooms)
 	for i, r := range rooms {
 		want := d.cpusOn(r)
@@ -430,6 +425,25 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 		a.Shares = append(a.Shares, sh)
 	}
 	return a
+}
+
+// dealTasks tells of each node how many tasks are meant for it: the first are filled first, or with evenly all get as many
+// as they hold, in turn; each gets one.
+func (d *demand) dealTasks(rooms []room) {
+	left := d.tasks
+	evenly := d.overcommit || d.evenly // where CPUs do not limit it
+	for i := range rooms {
+		after, later := len(rooms)-i-1, 0
+		for k := i + 1; evenly && k < len(rooms); k++ {
+			later += rooms[k].tasks
+		}
+		n := max(left-after, 1)
+		if evenly {
+			n = max((left+after)/(after+1), left-later, 1)
+		}
+		rooms[i].tasks = min(rooms[i].tasks, n)
+		left -= rooms[i].tasks
+	}
 }
 
 // cpusOn is how many CPUs the tasks of one node get.

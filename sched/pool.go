@@ -25,11 +25,12 @@ type space struct {
 	taken  int64    // one more than the user whose jobs start there in this cycle; -1: several
 	busy   bool     // some job is there
 	over   *overlap // nil where a CPU has one job at most
+	unit   int      // how many CPUs are given at once: a core's or a socket's
 }
 
 // settle derives the counts.
 func (sp *space) settle() {
-	sp.cpu, sp.gpu, sp.free, sp.busy = sp.cpus.Len(), sp.gpus.Len(), freeInCores(&sp.node.Inventory, sp.cpus), sp.jobs > 0
+	sp.cpu, sp.gpu, sp.free, sp.busy = sp.cpus.Len(), sp.gpus.Len(), freeInUnits(&sp.node.Inventory, sp.cpus, sp.unit), sp.jobs > 0
 }
 
 // pool is what is free on every node that counts, in node order.
@@ -39,6 +40,7 @@ type pool struct {
 	all     []int
 	parts   map[*cluster.Partition][]int // places of each partition's nodes, in node order
 	models  []model
+	sockets bool // CPUs are given as whole sockets
 	shared  bool // a CPU may have several jobs
 	closed  bool // there are nodes that are for one user's jobs
 	plan    *topology
@@ -60,6 +62,7 @@ type model struct {
 	cpus cluster.IDSet
 	gpus cluster.IDSet
 	free int
+	unit int
 	kind int32 // of an empty node
 
 	types  []string // of GPUs
@@ -85,7 +88,8 @@ func (p *pool) modelOf(inv *cluster.Inventory, last int, devices func(*cluster.I
 		}
 	}
 	m := model{of: inv, kind: -1, cpus: cluster.RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs), gpus: devices(inv)}
-	m.free = freeInCores(inv, m.cpus)
+	m.unit = unitOf(inv, p.sockets)
+	m.free = freeInUnits(inv, m.cpus, m.unit)
 	for _, g := range inv.GPUs {
 		k := slices.Index(m.types, g.Type)
 		if k < 0 {
@@ -105,7 +109,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
 	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64)}
 	none, rank, kind := &cluster.Load{}, -1, 0
-	p.shared = oversubscribed(s)
+	p.shared, p.sockets = oversubscribed(s), s.Config().SocketAlloc
 	for n := range s.Nodes() {
 		if rank++; !counts(n) {
 			continue
@@ -143,7 +147,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 // empty is the space of a node without jobs.
 func (m *model) empty(n *cluster.Node, kind int) space {
 	return space{node: n, model: kind, kind: m.kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
-		cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
+		unit: m.unit, cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
 }
 
 // loaded is the space of a node with jobs.
@@ -344,7 +348,7 @@ type rest struct {
 func (l *rest) trim(p *pool, sp *space, cores bool) {
 	ids := sp.cpus
 	if cores {
-		ids = wholeCores(&sp.node.Inventory, ids)
+		ids = wholeUnits(&sp.node.Inventory, ids, sp.unit)
 	}
 	sp.cpus = first(ids, func(int) bool { return true }, l.cpus)
 	var gpus cluster.IDSet

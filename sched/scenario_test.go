@@ -91,6 +91,7 @@ var sayings = map[string]func(*scenario, []string){
 	"leaves":    func(s *scenario, _ []string) { s.configure(twoLeaves) },
 	"job":       (*scenario).job,
 	"resv":      (*scenario).resv,
+	"select":    (*scenario).choose,
 	"gang":      func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.gang(c, w) }) },
 	"run":       func(s *scenario, _ []string) { s.cycle(); s.confirm(); s.due(); s.cycle() },
 	"suspend":   func(s *scenario, w []string) { s.each(w, s.suspend(false)) },
@@ -144,11 +145,15 @@ func (s *scenario) license(c *cluster.Config, words []string) {
 	}
 }
 
-// nodes adds nodes of 16 CPUs and 8 GPUs: a number, and features.
+// nodes adds nodes of 16 cores and 8 GPUs: a number, and features; with the feature threads the cores have two each.
 func (s *scenario) nodes(words []string) {
 	n, _ := strconv.Atoi(words[0])
 	for range n {
-		s.do(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: machine(words[1:]...)})
+		inv := machine(words[1:]...)
+		if slices.Contains(words[1:], "threads") {
+			inv.ThreadsPerCore, inv.CPUs = 2, 2*inv.CPUs
+		}
+		s.do(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: inv})
 	}
 }
 
@@ -340,6 +345,30 @@ func (s *scenario) due() {
 	}
 }
 
+// choose is SelectTypeParameters.
+func (s *scenario) choose(words []string) {
+	s.configure(func(c *cluster.Config) {
+		for _, w := range words {
+			switch w {
+			case "CR_CPU":
+				c.CoreAlloc = false
+			case "CR_Socket":
+				c.SocketAlloc = true
+			case "CR_Pack_Nodes":
+				c.PackNodes = true
+			case "CR_LLN":
+				c.LLN = true
+			case "CR_ONE_TASK_PER_CORE":
+				c.OneTaskPerCore = true
+			case "CR_CORE_DEFAULT_DIST_BLOCK":
+				c.DistBlock = true
+			default:
+				s.t.Fatalf("there is no %s to select", w)
+			}
+		}
+	})
+}
+
 // gang has jobs take turns of a minute; with a word, this type of preemption suspends.
 func (s *scenario) gang(c *cluster.Config, words []string) {
 	c.Preempt = cluster.PreemptConfig{Mode: "GANG", TurnLength: time.Minute}
@@ -404,8 +433,8 @@ func (s *scenario) why(names []string) {
 	})
 }
 
-// cpus schedules, and prints where each job's CPUs are.
-func (s *scenario) cpus([]string) {
+// cpus schedules, and prints where each job's CPUs are, with a word also how many tasks.
+func (s *scenario) cpus(words []string) {
 	s.cycle()
 	for _, name := range s.names {
 		j, _ := s.s.Job(s.jobs[name])
@@ -413,6 +442,9 @@ func (s *scenario) cpus([]string) {
 		if j.Alloc != nil && j.Phase != cluster.Ended {
 			for _, sh := range j.Alloc.Shares {
 				text += fmt.Sprintf(" %s:%s", sh.Node, sh.CPUs)
+				if len(words) > 0 {
+					text += fmt.Sprintf("(%d)", sh.Tasks)
+				}
 			}
 		} else {
 			text = s.line(j)

@@ -252,8 +252,6 @@ func (r *reader) key(file string, n int, p pair) {
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
-		c.CoreAlloc = strings.Contains(strings.ToUpper(p.value), "CORE")
-		c.MemAlloc = strings.Contains(strings.ToUpper(p.value), "MEMORY")
 		r.selectType(file, n, p.value)
 	case "licenses":
 		list, ok := cluster.ParseLicenses(p.value)
@@ -286,17 +284,33 @@ func (r *reader) healthStates(file string, n int, value string) {
 	}
 }
 
-// selectWords are the words of SelectTypeParameters that have an effect.
-var selectWords = []string{"CR_CPU", "CR_CPU_MEMORY", "CR_CORE", "CR_CORE_MEMORY", "CR_MEMORY", "CR_LLN", "CR_CORE_DEFAULT_DIST_BLOCK"}
+// selectUnits are the words of SelectTypeParameters that say what is given at once, each perhaps with _MEMORY: whole cores,
+// and whole sockets.
+var selectUnits = map[string][2]bool{"CR": {}, "CR_CPU": {}, "CR_CORE": {true, false}, "CR_SOCKET": {true, true}}
 
-// selectType reads what of SelectTypeParameters is more than cores and memory.
+// selectWords are the others, and what they set.
+var selectWords = map[string]func(*cluster.Config){
+	"CR_LLN":                     func(c *cluster.Config) { c.LLN = true },
+	"CR_PACK_NODES":              func(c *cluster.Config) { c.PackNodes = true },
+	"CR_ONE_TASK_PER_CORE":       func(c *cluster.Config) { c.OneTaskPerCore = true },
+	"CR_CORE_DEFAULT_DIST_BLOCK": func(c *cluster.Config) { c.DistBlock = true },
+}
+
+// selectType reads SelectTypeParameters: what is given to jobs, and how.
 func (r *reader) selectType(file string, n int, value string) {
+	c := r.cfg
 	for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
-		if !slices.Contains(selectWords, word) {
-			r.note(file, n, "SelectTypeParameters=%s has no effect yet", word)
+		what, mem := strings.CutSuffix(word, "_MEMORY")
+		unit, isUnit := selectUnits[what]
+		set, known := selectWords[word]
+		switch {
+		case isUnit:
+			c.CoreAlloc, c.SocketAlloc, c.MemAlloc = unit[0], unit[1], mem
+		case known:
+			set(c)
+		default:
+			r.note(file, n, "SelectTypeParameters=%s is not known; ignored", word)
 		}
-		r.cfg.LLN = r.cfg.LLN || word == "CR_LLN"
-		r.cfg.DistBlock = r.cfg.DistBlock || word == "CR_CORE_DEFAULT_DIST_BLOCK"
 	}
 }
 
