@@ -196,8 +196,10 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 	switch q.why {
 	case cluster.NoReason:
 	case cluster.WaitPartitionNodes:
-		if p.MaxNodes > 0 {
-			e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(p.MaxNodes, "node", "nodes"), q.want.minNodes)
+		if q.want.minNodes < q.want.least {
+			e.add(q.why, "", "partition %s wants %s a job at least, the job asks for %d", p.Name, count(q.want.least, "node", "nodes"), q.want.minNodes)
+		} else if q.want.upTo > 0 {
+			e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(q.want.upTo, "node", "nodes"), q.want.minNodes)
 		} else {
 			e.add(q.why, "", "partition %s has %s, the job asks for %d", p.Name, count(countNodes(c.s, p), "node", "nodes"), q.want.minNodes)
 		}

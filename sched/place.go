@@ -14,6 +14,8 @@ type demand struct {
 	part       *cluster.Partition
 	minNodes   int
 	maxNodes   int  // 0: as many as it takes
+	least      int  // of nodes, as the partition allows; 0: any
+	upTo       int  // of nodes, as the partition allows; 0: any
 	tasks      int  // 0: as many as fit on minNodes
 	perNode    int  // tasks per node, 0: free
 	cpusPer    int  // per task, see per
@@ -116,7 +118,11 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	}
 	d.wishes = wishesOf(spec)
 	d.count(spec)
-	d.single = d.maxNodes == 1 || p.MaxNodes == 1
+	if d.least, d.upTo = s.NodeBounds(p, spec); !d.sized {
+		d.minNodes = max(d.minNodes, d.least)
+		d.tasks = max(d.tasks, d.minNodes)
+	}
+	d.single = d.maxNodes == 1 || d.upTo == 1
 	d.atEnd = cfg.SerialAtEnd && d.minNodes == 1 && d.tasks*d.cpusPer == 1 && d.minCPUs <= 1
 	return d
 }
@@ -245,8 +251,8 @@ func (d *demand) place(p *pool, avoid nodeSet) *cluster.Alloc {
 // most is the largest number of nodes that the job may get of so many.
 func (d *demand) most(nodes int) int {
 	most := d.maxNodes
-	if most == 0 || d.part.MaxNodes > 0 && most > d.part.MaxNodes {
-		most = cmp.Or(d.part.MaxNodes, nodes)
+	if most == 0 || d.upTo > 0 && most > d.upTo {
+		most = cmp.Or(d.upTo, nodes)
 	}
 	if d.maxNodes == 0 && d.minNodes > 1 {
 		most = min(most, max(d.minNodes, len(d.wanted)))

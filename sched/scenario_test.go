@@ -91,6 +91,7 @@ var sayings = map[string]func(*scenario, []string){
 	"leaves":    func(s *scenario, _ []string) { s.configure(twoLeaves) },
 	"job":       (*scenario).job,
 	"resv":      (*scenario).resv,
+	"qos":       (*scenario).qos,
 	"select":    (*scenario).choose,
 	"gang":      func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.gang(c, w) }) },
 	"run":       func(s *scenario, _ []string) { s.cycle(); s.confirm(); s.due(); s.cycle() },
@@ -172,6 +173,8 @@ func (s *scenario) partition(words []string) {
 			p.PriorityTier, _ = strconv.Atoi(val)
 		case "maxtime":
 			p.MaxTime = s.minutes(val)
+		case "minnodes":
+			p.MinNodes, _ = strconv.Atoi(val)
 		case "maxnodes":
 			p.MaxNodes, _ = strconv.Atoi(val)
 		case "over":
@@ -229,6 +232,8 @@ func (s *scenario) job(words []string) {
 			spec.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(mb)}
 		case strings.HasPrefix(w, "--reservation="):
 			spec.Reservation = long
+		case strings.HasPrefix(w, "--qos="):
+			spec.QOS = long
 		case w == "-s":
 			spec.Sharing = cluster.ShareOver
 		case w == "--exclusive=user":
@@ -343,6 +348,12 @@ func (s *scenario) due() {
 	for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
 		s.do(c)
 	}
+}
+
+// qos makes one: its name and flags. From then on limits are held.
+func (s *scenario) qos(words []string) {
+	s.configure(func(c *cluster.Config) { c.Enforce.Limits = true })
+	s.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: words[0], UsageFactor: 1, Flags: words[1:]}}}})
 }
 
 // choose is SelectTypeParameters.
