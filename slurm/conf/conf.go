@@ -284,16 +284,23 @@ func (r *reader) healthStates(file string, n int, value string) {
 	}
 }
 
-// selectUnits are the words of SelectTypeParameters that say what is given at once, each perhaps with _MEMORY: whole cores,
-// and whole sockets.
-var selectUnits = map[string][2]bool{"CR": {}, "CR_CPU": {}, "CR_CORE": {true, false}, "CR_SOCKET": {true, true}}
+// selectWord is a word of SelectTypeParameters and what it sets; unit says that it names what is given at once, and
+// may have _MEMORY behind it.
+type selectWord struct {
+	name string
+	unit bool
+	set  func(*cluster.Config)
+}
 
-// selectWords are the others, and what they set.
-var selectWords = map[string]func(*cluster.Config){
-	"CR_LLN":                     func(c *cluster.Config) { c.LLN = true },
-	"CR_PACK_NODES":              func(c *cluster.Config) { c.PackNodes = true },
-	"CR_ONE_TASK_PER_CORE":       func(c *cluster.Config) { c.OneTaskPerCore = true },
-	"CR_CORE_DEFAULT_DIST_BLOCK": func(c *cluster.Config) { c.DistBlock = true },
+var selectWords = [...]selectWord{
+	{"CR", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = false, false }},
+	{"CR_CPU", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = false, false }},
+	{"CR_CORE", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = true, false }},
+	{"CR_SOCKET", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = true, true }},
+	{"CR_LLN", false, func(c *cluster.Config) { c.LLN = true }},
+	{"CR_PACK_NODES", false, func(c *cluster.Config) { c.PackNodes = true }},
+	{"CR_ONE_TASK_PER_CORE", false, func(c *cluster.Config) { c.OneTaskPerCore = true }},
+	{"CR_CORE_DEFAULT_DIST_BLOCK", false, func(c *cluster.Config) { c.DistBlock = true }},
 }
 
 // selectType reads SelectTypeParameters: what is given to jobs, and how.
@@ -301,15 +308,13 @@ func (r *reader) selectType(file string, n int, value string) {
 	c := r.cfg
 	for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
 		what, mem := strings.CutSuffix(word, "_MEMORY")
-		unit, isUnit := selectUnits[what]
-		set, known := selectWords[word]
-		switch {
-		case isUnit:
-			c.CoreAlloc, c.SocketAlloc, c.MemAlloc = unit[0], unit[1], mem
-		case known:
-			set(c)
-		default:
+		k := slices.IndexFunc(selectWords[:], func(w selectWord) bool { return w.name == what && (w.unit || !mem) })
+		if k < 0 {
 			r.note(file, n, "SelectTypeParameters=%s is not known; ignored", word)
+			continue
+		}
+		if selectWords[k].set(c); selectWords[k].unit {
+			c.MemAlloc = mem
 		}
 	}
 }
