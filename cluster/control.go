@@ -399,18 +399,18 @@ func (c *Suspend) apply(t *tx) (any, error) {
 	}
 	for _, j := range jobs {
 		n := *j
-		if others := len(jobs) > 1 && (j.Het == nil || j.Follows()); others && (c.Resume && n.Phase != Suspended || !c.Resume && n.Phase != Running) {
+		if others := len(jobs) > 1 && (j.Het == nil || j.Follows()); others && (c.Resume && !n.suspended() || !c.Resume && !n.suspendable()) {
 			continue // another task of the array is meant
 		}
 		if c.Resume {
-			if n.Phase != Suspended {
+			if !n.suspended() {
 				return nil, Errorf(Conflict, ErrNotSuspended, "job %d is not suspended", n.ID)
 			}
 			if err := t.resume(&n); err != nil {
 				return nil, err
 			}
 		} else {
-			if n.Phase != Running {
+			if !n.suspendable() {
 				return nil, Errorf(Conflict, ErrNotRunning, "job %d is not running", n.ID)
 			}
 			t.suspend(&n)
@@ -421,27 +421,47 @@ func (c *Suspend) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
+// suspend stops a job and frees its CPUs; one that waits for its turn is stopped already.
 func (t *tx) suspend(n *Job) {
 	for _, sh := range n.Alloc.Shares {
 		l := *t.Load(sh.Node)
-		l.CPUs = l.CPUs.Minus(sh.CPUs)
+		l.TakeBack(sh.CPUs)
 		t.putLoad(&l)
 	}
-	n.Phase, n.SuspendedAt = Suspended, t.since(n.Started)
-	n.PreSuspend = n.RunTime(n.SuspendedAt)
+	if n.Phase != Suspended {
+		n.pause(t.since(n.Started))
+	}
+	n.Turn = nil
+}
+
+// suspendable reports whether the job runs, or will when it is its turn.
+func (j *Job) suspendable() bool { return j.Phase == Running || j.Phase == Suspended && j.AwaitsTurn() }
+
+// suspended reports whether the job was suspended, other than to take turns.
+func (j *Job) suspended() bool { return j.Phase == Suspended && !j.AwaitsTurn() }
+
+// pause stops a job that runs.
+func (j *Job) pause(at time.Time) {
+	j.Phase, j.SuspendedAt = Suspended, at
+	j.PreSuspend = j.RunTime(at)
+}
+
+// unpause has it go on.
+func (j *Job) unpause(at time.Time) {
+	j.paused(j.SuspendedAt, at)
+	j.Phase, j.SuspendedAt = Running, time.Time{}
 }
 
 func (t *tx) resume(n *Job) error {
 	for _, sh := range n.Alloc.Shares {
 		l := *t.Load(sh.Node)
-		if !l.CPUs.Intersect(sh.CPUs).Empty() {
+		if !l.Taken(n.Alloc.Over).Intersect(sh.CPUs).Empty() {
 			return Errorf(Conflict, ErrBusy, "CPUs of job %d on node %s are in use", n.ID, sh.Node)
 		}
-		l.CPUs = l.CPUs.Union(sh.CPUs)
+		l.Give(sh.CPUs, n.Alloc.Over > 0)
 		t.putLoad(&l)
 	}
-	n.paused(n.SuspendedAt, t.since(n.SuspendedAt))
-	n.Phase, n.SuspendedAt = Running, time.Time{}
+	n.unpause(t.since(n.SuspendedAt))
 	if n.Preempt.until().IsZero() {
 		n.Preempt = nil
 	}

@@ -114,6 +114,9 @@ func (t *tx) startOne(d Decision) error {
 	if why := limits.Blocked(j, d.Start.Partition, d.Start); why != NoReason {
 		return Errorf(Conflict, ErrPolicy, "job %d is held back by limit %s", j.ID, why)
 	}
+	if err := t.mayShare(j, d.Start); err != nil {
+		return err
+	}
 	n := *j
 	alloc := *d.Start
 	billing := t.BillingOf(alloc.Partition, (&Job{Spec: j.Spec, Alloc: &alloc}).Amounts(t.config, nil))
@@ -121,7 +124,7 @@ func (t *tx) startOne(d Decision) error {
 	n.Alloc, n.Attempt, n.Started = &alloc, n.Attempt+1, t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
 	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
-	n.Waiting, n.Preempt = n.AllocNodes(), nil
+	n.Waiting, n.Preempt, n.Turn = n.AllocNodes(), nil, nil
 	if err := t.move(&n, Starting); err != nil {
 		return err
 	}
@@ -312,6 +315,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 		out = append(out, c)
 	}
 	if c, _ := s.powerDue(now); c != nil {
+		out = append(out, c)
+	}
+	if c := s.turnsDue(now); c != nil {
 		out = append(out, c)
 	}
 	if at := s.decayDue(); !at.IsZero() && !at.After(now) {

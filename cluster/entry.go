@@ -86,6 +86,7 @@ var commands = [...]struct {
 	{"hold", func() Command { return &HoldJobs{} }},
 	{"requeue", func() Command { return &Requeue{} }},
 	{"suspend", func() Command { return &Suspend{} }},
+	{"take_turns", func() Command { return &TakeTurns{} }},
 	{"cancel", func() Command { return &Cancel{} }},
 	{"finish", func() Command { return &Finish{} }},
 	{"decide", func() Command { return &Decide{} }},

@@ -146,6 +146,8 @@ func (r *source) command(s *State) Command {
 		return &PutBlob{Hash: HashBlob(text), Text: text}
 	case "submit":
 		return &Submit{Spec: r.spec(s.Now)}
+	case "take_turns":
+		return &TakeTurns{}
 	case "submit_het":
 		c := &SubmitHet{}
 		for range 1 + r.n(3) {

@@ -229,6 +229,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenNodes(w)
 	goldenAccounts(w)
 	goldenPreempt(w)
+	goldenTurns(w)
 	return w.log
 }
 
@@ -412,6 +413,28 @@ func goldenPreempt(w *world) {
 	w.want(kind, Pending)
 	w.want(gone, Ended)
 	w.want(asleep, Running)
+}
+
+func goldenTurns(w *world) {
+	cfg := *w.s.Config()
+	cfg.Preempt.TurnLength = time.Minute
+	cfg.Partitions = append(cfg.Partitions, Partition{Name: "turns", All: true, State: PartitionUp, PreemptMode: "GANG", OverSubscribe: "FORCE:2"})
+	w.ok(root, &Configure{Config: &cfg})
+	w.ok(sys, &NodeUp{Name: "z1", Inventory: smallNode()})
+	runs := func() JobID {
+		id := w.submit(func(s *JobSpec) { s.Partitions = []string{"turns"} })
+		w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Start: &Alloc{Partition: "turns", Over: 2,
+			Shares: []Share{{Node: "z1", CPUs: NewIDSet(0, 1), MemMB: 100, Tasks: 1}}}}}})
+		w.report("z1", id, NodeReady)
+		return id
+	}
+	first, second := runs(), runs()
+	w.due()
+	w.want(second, Suspended)
+	w.pass(time.Minute)
+	w.due()
+	w.want(first, Suspended)
+	w.want(second, Running)
 }
 
 func goldenHet(w *world) {

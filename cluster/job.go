@@ -135,6 +135,8 @@ type Alloc struct {
 	// Billing is what it is billed each second, by the partition's weights when it was given; nil before
 	// this was recorded.
 	Billing *float64 `json:"billing,omitempty"`
+	// Over is how many jobs may be on each of its CPUs, it among them; 0: it alone.
+	Over int `json:"over,omitempty"`
 }
 
 // Pause is a time in which a job was suspended.
@@ -232,6 +234,8 @@ type Job struct {
 	Evicted Evictions   `json:"evicted,omitzero"`
 	// Prelude: PrologSlurmctld runs before its nodes hear of it, or has run.
 	Prelude *Prelude `json:"prelude,omitempty"`
+	// Turn: it takes turns with others on its CPUs; nil: it has not had to yet.
+	Turn *Turn `json:"turn,omitempty"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for

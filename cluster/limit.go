@@ -307,9 +307,27 @@ func (m *Meter) Reserves(j *Job, part string) bool {
 // Lifted reports whether the job's QOS lets it go over its partition's time limit.
 func (m *Meter) Lifted(j *Job) bool { return m.t.lifted(j.Spec) }
 
-func (t *tables) lifted(s *JobSpec) bool {
+func (t *tables) lifted(s *JobSpec) bool { return t.lifts(s, "PartitionTimeLimit") }
+
+// lifts reports whether the job's QOS has a flag that lifts a limit of partitions.
+func (t *tables) lifts(s *JobSpec, flag string) bool {
 	q, _ := t.qos.Get(s.QOS)
-	return t.config.Enforce.Limits && q.Flag("PartitionTimeLimit")
+	return t.config.Enforce.Limits && q.Flag(flag)
+}
+
+// NodeBounds are how many nodes a job may have in a partition at least and at most, unless its QOS lifts that; 0: any.
+func (t *tables) NodeBounds(p *Partition, s *JobSpec) (least, most int) {
+	least, most = p.MinNodes, p.MaxNodes
+	if (least | most) == 0 {
+		return 0, 0
+	}
+	if t.lifts(s, "PartitionMinNodes") {
+		least = 0
+	}
+	if t.lifts(s, "PartitionMaxNodes") {
+		most = 0
+	}
+	return least, most
 }
 
 // Blocked is why limits keep a job from starting in a partition: with what it asks for, or with an

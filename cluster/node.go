@@ -138,11 +138,11 @@ func (n *Node) Usable() bool {
 
 // Load is what is given out on a node: the sum of the shares of its jobs.
 type Load struct {
-	Node  NodeName `json:"node"`
-	CPUs  IDSet    `json:"cpus,omitzero"`
-	GPUs  IDSet    `json:"gpus,omitzero"` // those of which parts are given out, too
-	MemMB MemMB    `json:"mem_mb,omitempty"`
-	Jobs  []JobID  `json:"jobs,omitempty"` // rising
+	Node NodeName `json:"node"`
+	CPUUse
+	GPUs  IDSet   `json:"gpus,omitzero"` // those of which parts are given out, too
+	MemMB MemMB   `json:"mem_mb,omitempty"`
+	Jobs  []JobID `json:"jobs,omitempty"` // rising
 	// Parts sums what is given out of parts of GPUs, by device and name.
 	Parts []GPUPart `json:"parts,omitempty"`
 	// Closed is one more than the id of the user for whose jobs alone the node is (--exclusive=user); 0: for all.
@@ -171,7 +171,7 @@ type Partition struct {
 	Hidden            bool           `json:"hidden,omitempty"`
 	RootOnly          bool           `json:"root_only,omitempty"`
 	ExclusiveUser     bool           `json:"exclusive_user,omitempty"`
-	OverSubscribe     string         `json:"over_subscribe,omitempty"` // NO, EXCLUSIVE, FORCE:n, YES:n
+	OverSubscribe     string         `json:"over_subscribe,omitempty"` // see ParseOverSubscribe; empty: NO
 	MaxTime           time.Duration  `json:"max_time,omitempty"`       // 0 or Unlimited: none
 	DefaultTime       time.Duration  `json:"default_time,omitempty"`   // 0: MaxTime
 	MinNodes          int            `json:"min_nodes,omitempty"`
@@ -219,8 +219,11 @@ type Config struct {
 	NodeTimeout       time.Duration  `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
 	LaunchTimeout     time.Duration  `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
 	PropagateLimits   bool           `json:"propagate_limits"`
-	CoreAlloc         bool           `json:"core_alloc"` // CPUs are given as whole cores (CR_Core)
-	MemAlloc          bool           `json:"mem_alloc"`  // memory is a consumable (CR_*_Memory)
+	CoreAlloc         bool           `json:"core_alloc"`                  // CPUs are given as whole cores (CR_Core)
+	SocketAlloc       bool           `json:"socket_alloc,omitempty"`      // CPUs are given as whole sockets (CR_Socket)
+	OneTaskPerCore    bool           `json:"one_task_per_core,omitempty"` // without --ntasks-per-core (CR_ONE_TASK_PER_CORE)
+	PackNodes         bool           `json:"pack_nodes,omitempty"`        // tasks on the first of a job's whole nodes, not evenly on all (CR_Pack_Nodes)
+	MemAlloc          bool           `json:"mem_alloc"`                   // memory is a consumable (CR_*_Memory)
 	EnforcePartLimits string         `json:"enforce_part_limits,omitempty"`
 	BackfillDepth     int            `json:"backfill_depth,omitempty"`
 	Licenses          []License      `json:"licenses,omitempty"`

@@ -38,11 +38,16 @@ type PreemptConfig struct {
 	Youngest bool `json:"youngest,omitempty"`
 	// Reorders is how often the choice is made again with those that were of use first.
 	Reorders int `json:"reorders,omitempty"`
+	// TurnLength is how long a turn of jobs on the same CPUs is (SchedulerTimeSlice); 0: 30 s.
+	TurnLength time.Duration `json:"turn_length,omitempty"`
 }
 
-// preemptFlags are the words of PreemptMode besides the modes: GANG (slices of time, which are not done),
+// preemptGang is the word of PreemptMode that has jobs on the same CPUs take turns.
+const preemptGang = "GANG"
+
+// preemptFlags are the words of PreemptMode besides the modes: GANG,
 // PRIORITY (only jobs of lower priority make room) and WITHIN (jobs of the same QOS do too).
-var preemptFlags = []string{"GANG", "PRIORITY", "WITHIN"}
+var preemptFlags = []string{preemptGang, "PRIORITY", "WITHIN"}
 
 // ParsePreemptMode reads a PreemptMode: one mode and flags in any order, joined by commas. It returns
 // the mode, OFF if none is there, and what the text has beside it. The error names the first word that is not known.
@@ -169,7 +174,7 @@ func (t *tables) Preempts(j *Job, part *Partition, v *Job, now time.Time) Preemp
 		return PreemptOff
 	}
 	switch {
-	case mode == PreemptSuspend && (v.Phase != Running || v.Het != nil): // its other components would run on
+	case mode == PreemptSuspend && (!v.suspendable() || v.Het != nil): // its other components would run on
 		return PreemptOff
 	case mode != PreemptSuspend && t.PreemptEligible(v).After(now):
 		return PreemptOff

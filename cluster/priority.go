@@ -262,6 +262,7 @@ func (t *tx) accrue(j *Job) {
 	case !t.config.Priority.Multifactor:
 	case j.Held != NotHeld || j.Eligible.IsZero():
 		j.Accrue = time.Time{}
+	case j.Accrue.IsZero() && t.accrueBounds(j) != nil: // see accrueMore
 	case j.Accrue.IsZero() || j.Accrue.After(t.at):
 		j.Accrue = later(j.Eligible, j.Submitted)
 	}

@@ -28,6 +28,8 @@ type Reservation struct {
 	// PurgeAfter ends it once no job has used it for so long (PURGE_COMP); 0: never.
 	PurgeAfter time.Duration `json:"purge_after,omitempty"`
 	UsedAt     time.Time     `json:"used_at,omitzero"` // when its last job ended
+	// FloatsFrom is the moment at which one with ResvTimeFloat has this start; as time goes on it moves along, and never begins.
+	FloatsFrom time.Time `json:"floats_from,omitzero"`
 }
 
 // ResvFlags say how a reservation behaves.
@@ -49,6 +51,7 @@ const (
 	ResvNoHold    // its pending jobs may run elsewhere afterwards
 	ResvMagnetic  // jobs that may use it do so without asking
 	ResvUserDelete
+	ResvTimeFloat // it always begins as long from now as when it was made
 )
 
 // resvRepeats are the flags that bring a reservation back.
@@ -56,6 +59,16 @@ const resvRepeats = ResvHourly | ResvDaily | ResvWeekday | ResvWeekend | ResvWee
 
 // maxReservations bounds them.
 const maxReservations = 4096
+
+// At is the reservation as it is at a moment.
+func (r *Reservation) At(now time.Time) *Reservation {
+	if r.Flags&ResvTimeFloat == 0 {
+		return r
+	}
+	c, moved := *r, now.Sub(r.FloatsFrom)
+	c.Start, c.End, c.FloatsFrom = r.Start.Add(moved), r.End.Add(moved), now
+	return &c
+}
 
 // Active reports whether a reservation is in force.
 func (r *Reservation) Active(now time.Time) bool { return !now.Before(r.Start) && now.Before(r.End) }
@@ -163,6 +176,12 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
 		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
 	}
+	if r.FloatsFrom = (time.Time{}); r.Flags&ResvTimeFloat != 0 {
+		if !r.Start.After(t.at) || r.Flags&resvRepeats != 0 {
+			return nil, Errorf(Invalid, ErrResvTime, "a reservation with TIME_FLOAT must begin in the future, and can not repeat")
+		}
+		r.FloatsFrom = t.at
+	}
 	r.next(t.at)
 	nodes := map[NodeName]bool{}
 	for _, n := range t.Reserved(&r) {
@@ -181,7 +200,7 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 // clashes refuses a reservation of nodes that others have then, or that are busy then.
 func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 	for o := range valuesOf(t.resvs) {
-		if o.Name == r.Name || (o.Flags|r.Flags)&(ResvMaint|ResvOverlap) != 0 || !o.Keeps(r.Start, r.End) {
+		if o.Name == r.Name || (o.Flags|r.Flags)&(ResvMaint|ResvOverlap) != 0 || !o.At(t.at).Keeps(r.Start, r.End) {
 			continue
 		}
 		if slices.ContainsFunc(t.Reserved(o), func(n NodeName) bool { return nodes[n] }) {
@@ -236,7 +255,7 @@ func (*ReservationsDue) kind() string { return "reservations_due" }
 func (c *ReservationsDue) apply(t *tx) (any, error) {
 	for _, name := range c.Names {
 		old, ok := t.resvs.Get(name)
-		if !ok || t.resvEnd(old).After(t.at) {
+		if !ok || old.Flags&ResvTimeFloat != 0 || t.resvEnd(old).After(t.at) {
 			continue
 		}
 		over := old.Flags&resvRepeats == 0 || old.End.After(t.at)
@@ -300,7 +319,7 @@ func (t *tables) resvEnd(r *Reservation) time.Time {
 func (t *tables) resvsDue(now time.Time) Command {
 	var c ReservationsDue
 	for r := range valuesOf(t.resvs) {
-		if !t.resvEnd(r).After(now) {
+		if r.Flags&ResvTimeFloat == 0 && !t.resvEnd(r).After(now) {
 			c.Names = append(c.Names, r.Name)
 		}
 	}
@@ -313,6 +332,9 @@ func (t *tables) resvsDue(now time.Time) Command {
 // nextResv is the first moment after now at which a reservation begins or ends; zero if none does.
 func (t *tables) nextResv(now time.Time) (at time.Time) {
 	for r := range valuesOf(t.resvs) {
+		if r.Flags&ResvTimeFloat != 0 {
+			continue
+		}
 		for _, x := range []time.Time{r.Start, t.resvEnd(r)} {
 			if x.After(now) && (at.IsZero() || x.Before(at)) {
 				at = x
@@ -336,12 +358,12 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 		if j.Spec.Reservation != "" {
 			return Errorf(Conflict, ErrReservation, "job %d asks for reservation %s", j.ID, j.Spec.Reservation)
 		}
-	case !ok || !own.Active(t.at) && own.Flags&ResvFlex == 0 || !own.Allows(j.Spec):
+	case !ok || !own.At(t.at).Active(t.at) && own.Flags&ResvFlex == 0 || !own.Allows(j.Spec):
 		return Errorf(Conflict, ErrReservation, "job %d can not use reservation %s now", j.ID, d.Start.Reservation)
 	}
 	over := t.at.Add(min(j.Limit, Unlimited/2))
 	for r := range valuesOf(t.resvs) {
-		if r == own || !r.Keeps(t.at, over) || own != nil && r.Flags&ResvMaint == 0 {
+		if r == own || !r.At(t.at).Keeps(t.at, over) || own != nil && r.Flags&ResvMaint == 0 {
 			continue
 		}
 		if names := t.Reserved(r); slices.ContainsFunc(d.Start.Shares, func(sh Share) bool { return slices.Contains(names, sh.Node) }) {

@@ -171,8 +171,8 @@ func (t *tables) regain(j *Job) {
 			continue
 		}
 		l := *t.Load(sh.Node)
-		if j.SuspendedAt.IsZero() {
-			l.CPUs = l.CPUs.Union(sh.CPUs)
+		if j.HoldsCPUs() {
+			l.Give(sh.CPUs, j.Alloc.Over > 0)
 		}
 		l.addGPUs(&sh)
 		l.MemMB += sh.MemMB

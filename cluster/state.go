@@ -266,6 +266,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 	if x := t.nextResv(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
+	if x := t.nextTurn(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
+		at = x
+	}
 	if x := t.decayDue(); x.After(now) && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
@@ -321,7 +324,7 @@ func (t *tables) PartitionNodes(p *Partition) iter.Seq[*Node] {
 
 // Check verifies the derived half against the first; tests and the simulator call it.
 func (t *tables) Check() error {
-	used := map[NodeName]*Load{}
+	used, over := map[NodeName]*Load{}, t.mostOver()
 	for j := range t.Jobs() {
 		if !j.Started.IsZero() && j.Started.Before(j.Submitted) || !j.Ended.IsZero() && j.Ended.Before(later(j.Started, j.Submitted)) {
 			return fmt.Errorf("job %d was submitted %v, started %v, ended %v", j.ID, j.Submitted, j.Started, j.Ended)
@@ -338,11 +341,10 @@ func (t *tables) Check() error {
 				l = &Load{Node: sh.Node}
 				used[sh.Node] = l
 			}
-			if j.SuspendedAt.IsZero() {
-				if !l.CPUs.Intersect(sh.CPUs).Empty() {
-					return fmt.Errorf("node %s: cpus %s given twice", sh.Node, l.CPUs.Intersect(sh.CPUs))
+			if j.HoldsCPUs() {
+				if err := l.giveAgain(sh.CPUs, j.Alloc.Over, over); err != nil {
+					return fmt.Errorf("node %s: %w", sh.Node, err)
 				}
-				l.CPUs = l.CPUs.Union(sh.CPUs)
 			}
 			if !l.GPUs.Intersect(sh.GPUs).Empty() {
 				return fmt.Errorf("node %s: gpus %s given twice", sh.Node, l.GPUs.Intersect(sh.GPUs))
@@ -359,7 +361,7 @@ func (t *tables) Check() error {
 		if u == nil {
 			u = &Load{}
 		}
-		if !l.CPUs.Equal(u.CPUs) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB || !slices.Equal(l.Parts, u.Parts) {
+		if !l.CPUUse.equal(&u.CPUUse) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB || !slices.Equal(l.Parts, u.Parts) {
 			return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
 				n.Name, l.CPUs, l.GPUs, l.MemMB, u.CPUs, u.GPUs, u.MemMB)
 		}

@@ -436,7 +436,7 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) error {
 	var first error
 	for _, name := range spec.Partitions {
 		p, _ := s.Partition(name)
-		err := p.fits(spec, s.lifted(spec))
+		err := s.fits(p, spec)
 		switch {
 		case err == nil && must == "ANY":
 			return nil
@@ -447,13 +447,14 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) error {
 	return first
 }
 
-// fits tells what of a partition's limits a job goes over; its QOS may let it have any time.
-func (p *Partition) fits(spec *JobSpec, anyTime bool) error {
+// fits tells what of a partition's limits a job goes over that its QOS does not lift.
+func (t *tables) fits(p *Partition, spec *JobSpec) error {
 	nodes := spec.asks().nodes
+	least, most := t.NodeBounds(p, spec)
 	switch why := p.Barred(spec); {
-	case !anyTime && p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
+	case !t.lifted(spec) && p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
 		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s", spec.Limit, p.Name, p.MaxTime)
-	case p.MaxNodes > 0 && nodes > p.MaxNodes, nodes < p.MinNodes:
+	case most > 0 && nodes > most, nodes < least && (spec.MinNodes > 0 || spec.MaxNodes > 0):
 		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name, p.MinNodes, p.MaxNodes, nodes)
 	case strings.HasPrefix(string(why), "Job's account"):
 		return Errorf(Invalid, ErrAccount, "%s", why)

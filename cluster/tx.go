@@ -437,7 +437,7 @@ func (t *tx) give(j *Job) error {
 		if sh.MemMB < 0 || slices.Contains(l.Jobs, j.ID) {
 			return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
 		}
-		if !l.CPUs.Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
+		if !l.Taken(j.Alloc.Over).Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
 			sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
 			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) || !n.Inventory.mayGive(&l, sh.Part) {
 			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
@@ -445,7 +445,8 @@ func (t *tx) give(j *Job) error {
 		if !t.mayJoin(&l, j.Spec) {
 			return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
 		}
-		l.CPUs, l.MemMB = l.CPUs.Union(sh.CPUs), l.MemMB+sh.MemMB
+		l.Give(sh.CPUs, j.Alloc.Over > 0)
+		l.MemMB += sh.MemMB
 		l.addGPUs(&sh)
 		l.Jobs = append(slices.Clone(l.Jobs), j.ID)
 		slices.Sort(l.Jobs)
@@ -482,8 +483,8 @@ func (t *tx) take(j *Job, nodes ...NodeName) {
 			continue
 		}
 		l := *t.Load(sh.Node)
-		if j.SuspendedAt.IsZero() {
-			l.CPUs = l.CPUs.Minus(sh.CPUs)
+		if j.HoldsCPUs() {
+			l.TakeBack(sh.CPUs)
 		}
 		l.dropGPUs(&sh)
 		l.MemMB -= sh.MemMB

@@ -276,6 +276,7 @@ func (c *Decay) apply(t *tx) (any, error) {
 	}
 	t.settleShares()
 	t.endSpent()
+	t.accrueMore()
 	t.rankAll()
 	return nil, nil
 }

@@ -58,7 +58,7 @@ func fickle(j *cluster.Job, now time.Time) bool {
 
 // steady reports whether the cluster is one whose cycles may go on from each other.
 func (c *cycle) steady() bool {
-	return !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && c.limits.Off() && len(c.s.Reservations()) == 0
+	return !c.free.shared && !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && c.limits.Off() && len(c.s.Reservations()) == 0
 }
 
 // keeps reports whether the next cycle can go on from this one.

@@ -145,7 +145,7 @@ func (v *view) follow() {
 // find is an allocation that fits now on nodes that are not to be avoided, or nil.
 func (v *view) find(avoid nodeSet) *cluster.Alloc {
 	v.follow()
-	if v.nodes < v.d.minNodes || v.sum < v.d.tasks {
+	if v.nodes < v.d.minNodes || v.sum < v.d.tasks || v.d.unbounded() {
 		return nil
 	}
 	c := &choice{view: v, avoid: avoid}

@@ -31,12 +31,33 @@ func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 			}
 		}
 	}
-	return cluster.NewIDSet(ids...)
+	set := cluster.NewIDSet(ids...)
+	if sp.unit == t {
+		return set
+	}
+	for lo := 0; lo < inv.CPUs; lo += sp.unit { // all of each socket
+		if s := cluster.RangeIDSet(lo, lo+sp.unit-1); !s.Intersect(set).Empty() {
+			set = set.Union(s.Intersect(sp.cpus))
+		}
+	}
+	return set
 }
 
-// freeInCores counts the CPUs of the cores that are free as a whole.
-func freeInCores(inv *cluster.Inventory, cpus cluster.IDSet) int {
+// unitOf is how many CPUs of a node are given at once.
+func unitOf(inv *cluster.Inventory, sockets bool) int {
 	t := max(inv.ThreadsPerCore, 1)
+	if sockets {
+		return t * max(inv.CoresPerSocket, 1)
+	}
+	return t
+}
+
+// freeInUnits counts the CPUs of the cores or sockets that are free as a whole.
+func freeInUnits(inv *cluster.Inventory, cpus cluster.IDSet, unit int) int {
+	t := max(inv.ThreadsPerCore, 1)
+	if unit > t {
+		return wholeUnits(inv, cpus, unit).Len()
+	}
 	if t == 1 {
 		return cpus.Len()
 	}
@@ -54,19 +75,18 @@ func freeInCores(inv *cluster.Inventory, cpus cluster.IDSet) int {
 	return n
 }
 
-// wholeCores are those of the CPUs whose cores are in the set as a whole.
-func wholeCores(inv *cluster.Inventory, cpus cluster.IDSet) cluster.IDSet {
-	t := max(inv.ThreadsPerCore, 1)
-	if t == 1 {
+// wholeUnits are those of the CPUs whose cores or sockets are in the set as a whole, but for CPUs that no job gets.
+func wholeUnits(inv *cluster.Inventory, cpus cluster.IDSet, unit int) (out cluster.IDSet) {
+	if unit <= 1 {
 		return cpus
 	}
-	var ids []int
-	for k := range cpus.All() {
-		if core := k - k%t; cluster.RangeIDSet(core, core+t-1).Minus(cpus).Empty() {
-			ids = append(ids, k)
+	for lo := 0; lo < inv.CPUs; lo += unit {
+		s := cluster.RangeIDSet(lo, min(lo+unit, inv.CPUs)-1).Minus(inv.SpecCPUs)
+		if s.Minus(cpus).Empty() {
+			out = out.Union(s)
 		}
 	}
-	return cluster.NewIDSet(ids...)
+	return out
 }
 
 // freeCores lists the cores of each socket that a job can have; what is beyond the last socket is
@@ -74,11 +94,14 @@ func wholeCores(inv *cluster.Inventory, cpus cluster.IDSet) cluster.IDSet {
 func freeCores(sp *space, d *demand) [][]int {
 	inv := &sp.node.Inventory
 	t, per, sockets := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1), max(inv.Sockets, 1)
-	out := make([][]int, sockets)
+	out, cpus := make([][]int, sockets), sp.cpus
+	if sp.unit > t {
+		cpus = wholeUnits(inv, cpus, sp.unit)
+	}
 	for c := range inv.CPUs / t {
 		n := 0
 		for k := c * t; k < c*t+t; k++ {
-			n += b2i(sp.cpus.Has(k))
+			n += b2i(cpus.Has(k))
 		}
 		if n == t || n > 0 && !d.wholeCore {
 			s := min(c/per, sockets-1)
@@ -106,7 +129,7 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 			free[s] = cores[:min(len(cores), d.perSocket*need)]
 		}
 	}
-	if d.cpusPer > 1 && c <= per*t || d.blockSockets {
+	if d.cpusPer > 1 && c <= per*t || d.blockSockets || sp.unit > t && d.gpus { // devices keep a job on few sockets
 		order := wholeTasks(free, (c+t-1)/t)
 		if !near.Empty() {
 			slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })

@@ -196,8 +196,10 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 	switch q.why {
 	case cluster.NoReason:
 	case cluster.WaitPartitionNodes:
-		if p.MaxNodes > 0 {
-			e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(p.MaxNodes, "node", "nodes"), q.want.minNodes)
+		if q.want.minNodes < q.want.least {
+			e.add(q.why, "", "partition %s wants %s a job at least, the job asks for %d", p.Name, count(q.want.least, "node", "nodes"), q.want.minNodes)
+		} else if q.want.upTo > 0 {
+			e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(q.want.upTo, "node", "nodes"), q.want.minNodes)
 		} else {
 			e.add(q.why, "", "partition %s has %s, the job asks for %d", p.Name, count(countNodes(c.s, p), "node", "nodes"), q.want.minNodes)
 		}
@@ -211,13 +213,13 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		e.away(c.s, p)
 		return
 	}
-	if q.want.place(c.free, c.off(own, c.now, until(c.now, j.Limit))) != nil {
+	if q.want.place(c.row(q.want.over), c.off(own, c.now, until(c.now, j.Limit))) != nil {
 		return
 	}
 	if note := c.reservedNote(q, j); note != "" {
 		e.reserved(c, q, j, note)
 	} else {
-		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.free))
+		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.row(q.want.over)))
 		e.away(c.s, p)
 	}
 }

@@ -17,7 +17,7 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 	if d.minNodes > nodes {
 		return cluster.WaitPartitionNodes, ""
 	}
-	if d.part.MaxNodes > 0 && d.minNodes > d.part.MaxNodes {
+	if d.unbounded() {
 		return cluster.WaitPartitionNodes, ""
 	}
 	var away []cluster.NodeName
@@ -40,11 +40,14 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 	return cluster.NoReason, ""
 }
 
+// unbounded reports whether the job asks for fewer or more nodes than its partition allows.
+func (d *demand) unbounded() bool { return d.upTo > 0 && d.minNodes > d.upTo || d.minNodes < d.least }
+
 // plainly reports whether the job could start if nothing ran, where that is easy to tell: all its nodes are of one
 // model and lie anyhow. If not, ask possible.
 func (q *question) plainly(free *pool) bool {
 	d, list := q.want, free.members(q.want.part)
-	if len(free.models) != 1 || len(list) == 0 || len(d.wanted) > 0 || d.not != nil || d.wishes != nil || d.fussy() ||
+	if d.unbounded() || len(free.models) != 1 || len(list) == 0 || len(d.wanted) > 0 || d.not != nil || d.wishes != nil || d.fussy() ||
 		d.ranged() || free.plan.levels != nil || !q.gauge.suits(free, 0) {
 		return false
 	}
@@ -107,7 +110,7 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Er
 		}
 		d := newDemand(s, p, spec, nil)
 		nodes := len(all.members(p))
-		if d.minNodes > nodes || nodes == 0 {
+		if d.minNodes > nodes || nodes == 0 || d.unbounded() {
 			return nil
 		}
 		off := notReserved(s, spec, all)

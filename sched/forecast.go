@@ -195,7 +195,7 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 			if q.why != cluster.NoReason {
 				continue
 			}
-			r, _ := plan(f.free, ends, q.want, func(at time.Time) nodeSet {
+			r, _ := plan(f.row(q.want.over), ends, q.want, func(at time.Time) nodeSet {
 				if at.Before(from) {
 					return f.all()
 				}

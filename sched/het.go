@@ -144,7 +144,7 @@ func (c *cycle) fitPart(p *part, taken nodeSet, meter *cluster.Meter) bool {
 		if taken != nil {
 			off = union(off, taken)
 		}
-		a := q.find(c.free, c.heads, mask, off)
+		a := c.find(q, mask, off)
 		if a == nil || meter.Blocked(p.job, q.want.part.Name, a) != cluster.NoReason {
 			continue
 		}
@@ -258,7 +258,7 @@ func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *c
 	for _, p := range ranked(parts) {
 		p.plan = nil
 		for _, q := range p.qs {
-			r, _ := plan(c.free, ends, q.want, func(at time.Time) nodeSet { return union(avoid(q, p.job, at), taken) })
+			r, _ := plan(c.row(q.want.over), ends, q.want, func(at time.Time) nodeSet { return union(avoid(q, p.job, at), taken) })
 			if r != nil && (p.plan == nil || r.at.Before(p.plan.at)) {
 				p.plan = r
 			}

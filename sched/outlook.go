@@ -29,8 +29,8 @@ func (c *cycle) plan(q *question, limit time.Duration) *reservation {
 		return o.plan
 	}
 	q.outlook = nil
-	r, look := plan(c.free, c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
-	if r == nil || len(c.reserved) > 0 || !look.byNumbers() {
+	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
+	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.byNumbers() {
 		return r
 	}
 	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, kept: kept, plan: r, seen: len(c.free.changed)}
@@ -94,7 +94,7 @@ func (c *cycle) expected(i int, by time.Time) space {
 		if !ok || j.Alloc == nil || overAt(j, c.s.Config()).After(by) || j.Phase == cluster.Ending && !slices.Contains(j.Waiting, sp.node.Name) {
 			continue
 		}
-		sp.giveOf(j.Alloc.Shares, !j.SuspendedAt.IsZero())
+		sp.giveOf(j.Alloc.Shares, !j.HoldsCPUs())
 	}
 	for _, e := range c.begun {
 		if !e.at.After(by) {
@@ -135,7 +135,9 @@ func overAt(j *cluster.Job, cfg *cluster.Config) time.Time {
 	case cluster.Ending:
 		return j.EndingAt
 	case cluster.Suspended:
-		return until(j.SuspendedAt, endless)
+		if !j.AwaitsTurn() {
+			return until(j.SuspendedAt, endless)
+		}
 	}
 	if at := j.EndLimit(cfg); !at.IsZero() {
 		return at
@@ -151,7 +153,7 @@ func releases(s *cluster.Snapshot) []release {
 		if j.Phase == cluster.Ending && len(j.Waiting) < len(shares) { // part of it is free already
 			shares = slices.DeleteFunc(slices.Clone(shares), func(sh cluster.Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
 		}
-		out = append(out, release{overAt(j, s.Config()), shares, !j.SuspendedAt.IsZero()})
+		out = append(out, release{overAt(j, s.Config()), shares, !j.HoldsCPUs()})
 	}
 	return out
 }

@@ -14,6 +14,8 @@ type demand struct {
 	part       *cluster.Partition
 	minNodes   int
 	maxNodes   int  // 0: as many as it takes
+	least      int  // of nodes, as the partition allows; 0: any
+	upTo       int  // of nodes, as the partition allows; 0: any
 	tasks      int  // 0: as many as fit on minNodes
 	perNode    int  // tasks per node, 0: free
 	cpusPer    int  // per task, see per
@@ -30,6 +32,8 @@ type demand struct {
 	gpus       bool          // of any of these
 	piece      *cluster.GRES // of one GPU of each node
 	exclusive  bool
+	evenly     bool // of its whole nodes or sockets all get as many tasks
+	over       int  // how many jobs may be on one CPU; 0: it alone
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore  bool
@@ -67,7 +71,8 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	cfg := s.Config()
 	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, perNode: spec.TasksPerNode,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
-		exclusive: spec.Sharing == cluster.ShareExclusive || strings.HasPrefix(p.OverSubscribe, "EXCLUSIVE"),
+		exclusive: spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
+		over:      p.JobsPerCPU(spec),
 		blocks:    len(cfg.Blocks) > 0, wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
 		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
@@ -86,8 +91,12 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	d.gpuNode, d.gpuJob, d.gpuTask = gpusOf(spec.PerNode), gpusOf(spec.PerJob), gpusOf(spec.PerTask)
 	d.gpuSocket = gpusOf(spec.PerSocket)
 	d.piece = cluster.Part(spec.PerNode)
+	d.evenly = (d.exclusive || cfg.SocketAlloc) && !cfg.PackNodes && len(d.gpuTask)+len(d.gpuSocket) == 0
 	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
 	d.perSocket, d.perCore, d.cpusPerGPU = spec.TasksPerSocket, spec.TasksPerCore, spec.CPUsPerGPU
+	if cfg.OneTaskPerCore && d.perCore == 0 {
+		d.perCore = 1
+	}
 	hint := strings.ToLower(spec.Hint)
 	d.oneThread = spec.ThreadsPerCore == 1 || strings.Contains(hint, "nomultithread") || strings.Contains(hint, "compute_bound") || strings.Contains(hint, "memory_bound")
 	if strings.Contains(hint, "memory_bound") {
@@ -109,7 +118,11 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	}
 	d.wishes = wishesOf(spec)
 	d.count(spec)
-	d.single = d.maxNodes == 1 || p.MaxNodes == 1
+	if d.least, d.upTo = s.NodeBounds(p, spec); !d.sized {
+		d.minNodes = max(d.minNodes, d.least)
+		d.tasks = max(d.tasks, d.minNodes)
+	}
+	d.single = d.maxNodes == 1 || d.upTo == 1
 	d.atEnd = cfg.SerialAtEnd && d.minNodes == 1 && d.tasks*d.cpusPer == 1 && d.minCPUs <= 1
 	return d
 }
@@ -238,8 +251,8 @@ func (d *demand) place(p *pool, avoid nodeSet) *cluster.Alloc {
 // most is the largest number of nodes that the job may get of so many.
 func (d *demand) most(nodes int) int {
 	most := d.maxNodes
-	if most == 0 || d.part.MaxNodes > 0 && most > d.part.MaxNodes {
-		most = cmp.Or(d.part.MaxNodes, nodes)
+	if most == 0 || d.upTo > 0 && most > d.upTo {
+		most = cmp.Or(d.upTo, nodes)
 	}
 	if d.maxNodes == 0 && d.minNodes > 1 {
 		most = min(most, max(d.minNodes, len(d.wanted)))
@@ -295,7 +308,7 @@ func (d *demand) fits(sp *space) int {
 		}
 	}
 	per := d.per(&sp.node.Inventory)
-	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy || cpus < sp.all) {
+	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy && d.over == 0 || cpus < sp.all) {
 		return 0
 	}
 	cpus = d.cpusByMem(sp, cpus)
@@ -384,18 +397,8 @@ func (d *demand) tasksByGPU(sp *space) int {
 // deal gives each chosen node its share: first nodes are filled first, each gets a task. Nil if
 // the devices can not be dealt out after all.
 func (d *demand) deal(rooms []room) *cluster.Alloc {
-	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Shares: make([]cluster.Share, 0, len(rooms))}
-	left := d.tasks
-	for i := range rooms {
-		r := &rooms[i]
-		after := len(rooms) - i - 1
-		n := min(r.tasks, max(left-after, 1))
-		if d.overcommit { // CPUs do not limit it: tasks are spread evenly
-			n = min(r.tasks, max((left+after)/(after+1), 1))
-		}
-		left -= n
-		r.tasks = n
-	}
+	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.over, Shares: make([]cluster.Share, 0, len(rooms))}
+	d.dealTasks(rooms)
 	gpus := d.split(rooms)
 	for i, r := range rooms {
 		want := d.cpusOn(r)
@@ -428,6 +431,25 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 		a.Shares = append(a.Shares, sh)
 	}
 	return a
+}
+
+// dealTasks tells of each node how many tasks are meant for it: the first are filled first, or with evenly all get as many
+// as they hold, in turn; each gets one.
+func (d *demand) dealTasks(rooms []room) {
+	left := d.tasks
+	evenly := d.overcommit || d.evenly // where CPUs do not limit it
+	for i := range rooms {
+		after, later := len(rooms)-i-1, 0
+		for k := i + 1; evenly && k < len(rooms); k++ {
+			later += rooms[k].tasks
+		}
+		n := max(left-after, 1)
+		if evenly {
+			n = max((left+after)/(after+1), left-later, 1)
+		}
+		rooms[i].tasks = min(rooms[i].tasks, n)
+		left -= rooms[i].tasks
+	}
 }
 
 // cpusOn is how many CPUs the tasks of one node get.

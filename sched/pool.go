@@ -14,21 +14,23 @@ type space struct {
 	gpus   cluster.IDSet
 	parts  []cluster.GPUPart // given out
 	mem    cluster.MemMB
-	model  int   // number of its make in the pool
-	kind   int32 // number of its state, see kindOf
-	cpu    int   // how many CPUs are free
-	gpu    int   // how many GPUs are free
-	free   int   // CPUs of cores that are free as a whole
-	all    int   // that, of an empty node
-	jobs   int   // how many are there
-	closed int64 // one more than the user for whose jobs alone it is; 0: for all
-	taken  int64 // one more than the user whose jobs start there in this cycle; -1: several
-	busy   bool  // some job is there
+	model  int      // number of its make in the pool
+	kind   int32    // number of its state, see kindOf
+	cpu    int      // how many CPUs are free
+	gpu    int      // how many GPUs are free
+	free   int      // CPUs of cores that are free as a whole
+	all    int      // that, of an empty node
+	jobs   int      // how many are there
+	closed int64    // one more than the user for whose jobs alone it is; 0: for all
+	taken  int64    // one more than the user whose jobs start there in this cycle; -1: several
+	busy   bool     // some job is there
+	over   *overlap // nil where a CPU has one job at most
+	unit   int      // how many CPUs are given at once: a core's or a socket's
 }
 
 // settle derives the counts.
 func (sp *space) settle() {
-	sp.cpu, sp.gpu, sp.free, sp.busy = sp.cpus.Len(), sp.gpus.Len(), freeInCores(&sp.node.Inventory, sp.cpus), sp.jobs > 0
+	sp.cpu, sp.gpu, sp.free, sp.busy = sp.cpus.Len(), sp.gpus.Len(), freeInUnits(&sp.node.Inventory, sp.cpus, sp.unit), sp.jobs > 0
 }
 
 // pool is what is free on every node that counts, in node order.
@@ -38,6 +40,8 @@ type pool struct {
 	all     []int
 	parts   map[*cluster.Partition][]int // places of each partition's nodes, in node order
 	models  []model
+	sockets bool // CPUs are given as whole sockets
+	shared  bool // a CPU may have several jobs
 	closed  bool // there are nodes that are for one user's jobs
 	plan    *topology
 	kinds   *kinds
@@ -58,6 +62,7 @@ type model struct {
 	cpus cluster.IDSet
 	gpus cluster.IDSet
 	free int
+	unit int
 	kind int32 // of an empty node
 
 	types  []string // of GPUs
@@ -83,7 +88,8 @@ func (p *pool) modelOf(inv *cluster.Inventory, last int, devices func(*cluster.I
 		}
 	}
 	m := model{of: inv, kind: -1, cpus: cluster.RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs), gpus: devices(inv)}
-	m.free = freeInCores(inv, m.cpus)
+	m.unit = unitOf(inv, p.sockets)
+	m.free = freeInUnits(inv, m.cpus, m.unit)
 	for _, g := range inv.GPUs {
 		k := slices.Index(m.types, g.Type)
 		if k < 0 {
@@ -103,6 +109,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
 	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64)}
 	none, rank, kind := &cluster.Load{}, -1, 0
+	p.shared, p.sockets = oversubscribed(s), s.Config().SocketAlloc
 	for n := range s.Nodes() {
 		if rank++; !counts(n) {
 			continue
@@ -122,7 +129,11 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		if len(l.Jobs) > 0 {
 			sp = m.loaded(n, kind, l)
 			p.closed = p.closed || l.Closed != 0
+			p.shared = p.shared || !l.Shared.Empty()
 			sp.kind = p.kind(p.stateOf(&sp), &sp)
+		}
+		if p.shared {
+			sp.overlaps(l.CPUUse, m.cpus, 1)
 		}
 		p.at[n.Name] = len(p.spaces)
 		p.all = append(p.all, len(p.spaces))
@@ -136,7 +147,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 // empty is the space of a node without jobs.
 func (m *model) empty(n *cluster.Node, kind int) space {
 	return space{node: n, model: kind, kind: m.kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
-		cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
+		unit: m.unit, cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
 }
 
 // loaded is the space of a node with jobs.
@@ -189,21 +200,22 @@ func (p *pool) members(part *cluster.Partition) []int {
 }
 
 func (p *pool) clone() *pool {
-	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds}
+	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds, shared: p.shared}
 }
 
 func (p *pool) take(a *cluster.Alloc) {
 	for _, sh := range a.Shares {
 		if i, ok := p.at[sh.Node]; ok {
-			p.spaces[i].take(sh)
+			p.spaces[i].take(sh, a.Over > 0)
 			p.note(i, false)
 		}
 	}
 }
 
-// take gives a share of the node away.
-func (sp *space) take(sh cluster.Share) {
-	sp.cpus, sp.gpus, sp.mem, sp.jobs = sp.cpus.Minus(sh.CPUs), sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
+// take gives a share of the node away, to a job that may let others beside it.
+func (sp *space) take(sh cluster.Share, over bool) {
+	sp.giveOut(sh.CPUs, over)
+	sp.gpus, sp.mem, sp.jobs = sp.gpus.Minus(sh.GPUs), sp.mem-sh.MemMB, sp.jobs+1
 	if sh.Part != nil {
 		sp.parts, sp.gpus = cluster.AddPart(sp.parts, *sh.Part), sp.gpus.Minus(cluster.NewIDSet(sh.Part.GPU))
 	}
@@ -270,7 +282,7 @@ func (p *pool) give(r release) {
 func (sp *space) give(sh cluster.Share, noCPUs bool) {
 	sp.gpus, sp.mem, sp.jobs = sp.gpus.Union(sh.GPUs.Intersect(sp.node.Inventory.Devices())), sp.mem+sh.MemMB, sp.jobs-1
 	if !noCPUs {
-		sp.cpus = sp.cpus.Union(sh.CPUs)
+		sp.takeBack(sh.CPUs)
 	}
 	if p := sh.Part; p != nil {
 		sp.parts = cluster.AddPart(sp.parts, cluster.GPUPart{Name: p.Name, GPU: p.GPU, Count: -p.Count})
@@ -309,7 +321,7 @@ func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool) *reserv
 	for k, sh := range a.Shares {
 		i := p.at[sh.Node]
 		sp := p.spaces[i]
-		sp.take(sh)
+		sp.take(sh, a.Over > 0)
 		m := &p.models[sp.model]
 		l := &rests[k]
 		l.gpus, gpus = gpus[:len(m.types):len(m.types)], gpus[len(m.types):]
@@ -336,7 +348,7 @@ type rest struct {
 func (l *rest) trim(p *pool, sp *space, cores bool) {
 	ids := sp.cpus
 	if cores {
-		ids = wholeCores(&sp.node.Inventory, ids)
+		ids = wholeUnits(&sp.node.Inventory, ids, sp.unit)
 	}
 	sp.cpus = first(ids, func(int) bool { return true }, l.cpus)
 	var gpus cluster.IDSet

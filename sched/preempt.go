@@ -57,7 +57,7 @@ func newEvictor(s *cluster.Snapshot) *evictor {
 	for j := range s.Live() {
 		switch {
 		case j.Phase == cluster.Ending:
-			e.soon = append(e.soon, release{j.EndingAt, left(j), !j.SuspendedAt.IsZero()})
+			e.soon = append(e.soon, release{j.EndingAt, left(j), !j.HoldsCPUs()})
 		case j.Preempt == nil:
 			ranks[j.ID], e.others = s.PreemptRank(j), append(e.others, j)
 			continue
@@ -67,7 +67,7 @@ func newEvictor(s *cluster.Snapshot) *evictor {
 			}
 			continue
 		default:
-			e.soon = append(e.soon, release{j.Preempt.Until, j.Alloc.Shares, !j.SuspendedAt.IsZero()})
+			e.soon = append(e.soon, release{j.Preempt.Until, j.Alloc.Shares, !j.HoldsCPUs()})
 		}
 		if j.Preempt != nil {
 			e.owed[j.Preempt.By] = append(e.owed[j.Preempt.By], j)
@@ -98,10 +98,11 @@ func (c *cycle) goOn(j *cluster.Job) {
 		if !c.s.Yields(v, c.now) && c.mayGoOn(v) {
 			for _, sh := range v.Alloc.Shares {
 				if i, ok := c.free.at[sh.Node]; ok {
-					sp := &c.free.spaces[i]
-					sp.cpus = sp.cpus.Minus(sh.CPUs)
-					sp.settle()
-					c.free.note(i, false)
+					c.pools(func(p *pool) {
+						p.spaces[i].giveOut(sh.CPUs, v.Alloc.Over > 0)
+						p.spaces[i].settle()
+						p.note(i, false)
+					})
 				}
 			}
 			c.out = append(c.out, cluster.Decision{Job: v.ID, Task: cluster.TaskAny, Resume: true})
@@ -113,9 +114,9 @@ func (c *cycle) goOn(j *cluster.Job) {
 func (c *cycle) mayGoOn(v *cluster.Job) bool {
 	for _, sh := range v.Alloc.Shares {
 		i, ok := c.free.at[sh.Node]
-		taken := c.s.Load(sh.Node).CPUs.Intersect(sh.CPUs)
+		taken := c.s.Load(sh.Node).Taken(v.Alloc.Over).Intersect(sh.CPUs)
 		if ok {
-			taken = sh.CPUs.Minus(c.free.spaces[i].cpus)
+			taken = sh.CPUs.Minus(c.row(v.Alloc.Over).spaces[i].cpus)
 		}
 		if !taken.Empty() || ok && slices.ContainsFunc(c.heads, func(h *reservation) bool { return h.nodes.has(i) }) {
 			return false
@@ -157,7 +158,7 @@ func (c *cycle) makeRoomIn(j *cluster.Job, q *question) bool {
 	if len(rivals) == 0 && len(e.owed[j.ID]) == 0 {
 		return false
 	}
-	soon := c.free.clone()
+	soon := c.row(q.want.over).clone()
 	for _, r := range e.soon {
 		soon.give(r)
 	}
@@ -274,13 +275,13 @@ func (c *cycle) victims(soon *pool, rivals []victim, q *question, j *cluster.Job
 // back gives to a pool what a job leaves: all that it has, or when it is suspended its CPUs.
 func (c *cycle) back(p *pool, v victim) {
 	if v.mode != cluster.PreemptSuspend {
-		p.give(release{shares: v.Alloc.Shares, noCPUs: !v.SuspendedAt.IsZero()})
+		p.give(release{shares: v.Alloc.Shares, noCPUs: !v.HoldsCPUs()})
 		return
 	}
 	for _, sh := range v.Alloc.Shares {
 		if i, ok := p.at[sh.Node]; ok {
 			sp := &p.spaces[i]
-			sp.cpus = sp.cpus.Union(sh.CPUs)
+			sp.takeBack(sh.CPUs)
 			sp.settle()
 			p.note(i, true)
 		}

@@ -20,7 +20,7 @@ type keptNodes struct {
 // gatherReserved lists what is reserved, by start.
 func (c *cycle) gatherReserved() {
 	for _, r := range c.s.Reservations() {
-		if !r.End.After(c.now) {
+		if r = r.At(c.now); !r.End.After(c.now) {
 			continue
 		}
 		k := &keptNodes{r, make(nodeSet, len(c.free.spaces))}
@@ -99,7 +99,7 @@ func (c *cycle) offAt(own *keptNodes, from, to time.Time) nodeSet {
 		return set
 	}
 	for _, k := range c.reserved {
-		if k == own || !k.Keeps(from, to) || own != nil && k.Flags&cluster.ResvMaint == 0 {
+		if k == own || !k.At(from).Keeps(from, to) || own != nil && k.Flags&cluster.ResvMaint == 0 {
 			continue
 		}
 		set = union(set, k.nodes)
@@ -146,7 +146,7 @@ func union(a, b nodeSet) nodeSet {
 // never says that it is for maintenance.
 func (c *cycle) reservedNote(q *question, j *cluster.Job) string {
 	off := c.off(q.own, c.now, until(c.now, j.Limit))
-	if off == nil || q.want.place(c.free, c.outside(q.own)) == nil {
+	if off == nil || q.want.place(c.row(q.want.over), c.outside(q.own)) == nil {
 		return ""
 	}
 	for _, k := range c.reserved {

@@ -91,6 +91,12 @@ var sayings = map[string]func(*scenario, []string){
 	"leaves":    func(s *scenario, _ []string) { s.configure(twoLeaves) },
 	"job":       (*scenario).job,
 	"resv":      (*scenario).resv,
+	"qos":       (*scenario).qos,
+	"select":    (*scenario).choose,
+	"gang":      func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.gang(c, w) }) },
+	"run":       func(s *scenario, _ []string) { s.cycle(); s.confirm(); s.due(); s.cycle() },
+	"suspend":   func(s *scenario, w []string) { s.each(w, s.suspend(false)) },
+	"continue":  func(s *scenario, w []string) { s.each(w, s.suspend(true)) },
 	"wait":      func(s *scenario, w []string) { s.wait(s.minutes(w[0])) },
 	"end":       func(s *scenario, w []string) { s.each(w, s.end) },
 	"fail":      func(s *scenario, w []string) { s.fails(w, cluster.Update{Exit: cluster.ExitStatus{Code: 1}}) },
@@ -112,6 +118,7 @@ var sayings = map[string]func(*scenario, []string){
 	"responsive": func(s *scenario, _ []string) { s.respond() },
 	"show":       (*scenario).show,
 	"why":        (*scenario).why,
+	"cpus":       (*scenario).cpus,
 }
 
 func (s *scenario) minutes(text string) time.Duration {
@@ -139,11 +146,15 @@ func (s *scenario) license(c *cluster.Config, words []string) {
 	}
 }
 
-// nodes adds nodes of 16 CPUs and 8 GPUs: a number, and features.
+// nodes adds nodes of 16 cores and 8 GPUs: a number, and features; with the feature threads the cores have two each.
 func (s *scenario) nodes(words []string) {
 	n, _ := strconv.Atoi(words[0])
 	for range n {
-		s.do(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: machine(words[1:]...)})
+		inv := machine(words[1:]...)
+		if slices.Contains(words[1:], "threads") {
+			inv.ThreadsPerCore, inv.CPUs = 2, 2*inv.CPUs
+		}
+		s.do(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: inv})
 	}
 }
 
@@ -162,8 +173,12 @@ func (s *scenario) partition(words []string) {
 			p.PriorityTier, _ = strconv.Atoi(val)
 		case "maxtime":
 			p.MaxTime = s.minutes(val)
+		case "minnodes":
+			p.MinNodes, _ = strconv.Atoi(val)
 		case "maxnodes":
 			p.MaxNodes, _ = strconv.Atoi(val)
+		case "over":
+			p.OverSubscribe = val
 		case "down":
 			p.State = cluster.PartitionDown
 		case "inactive":
@@ -217,6 +232,10 @@ func (s *scenario) job(words []string) {
 			spec.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(mb)}
 		case strings.HasPrefix(w, "--reservation="):
 			spec.Reservation = long
+		case strings.HasPrefix(w, "--qos="):
+			spec.QOS = long
+		case w == "-s":
+			spec.Sharing = cluster.ShareOver
 		case w == "--exclusive=user":
 			spec.Sharing = cluster.ShareUser
 		default:
@@ -247,7 +266,7 @@ func (s *scenario) array(text string) *cluster.ArraySpec {
 func (s *scenario) resv(words []string) {
 	r := cluster.Reservation{Name: words[0], Start: s.now, End: s.now.Add(time.Hour), Users: []string{"vip"}}
 	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap, "flex": cluster.ResvFlex,
-		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic, "no_hold": cluster.ResvNoHold}
+		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic, "no_hold": cluster.ResvNoHold, "time_float": cluster.ResvTimeFloat}
 	long := time.Hour
 	for _, w := range words[1:] {
 		key, val, _ := strings.Cut(w, "=")
@@ -317,12 +336,64 @@ func (s *scenario) wait(d time.Duration) {
 	s.confirm()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(time.Minute)
-		for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
-			s.do(c)
-		}
+		s.due()
 		s.settle()
 		s.cycle()
 		s.confirm()
+	}
+}
+
+// due does what the clock demands.
+func (s *scenario) due() {
+	for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
+		s.do(c)
+	}
+}
+
+// qos makes one: its name and flags. From then on limits are held.
+func (s *scenario) qos(words []string) {
+	s.configure(func(c *cluster.Config) { c.Enforce.Limits = true })
+	s.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: words[0], UsageFactor: 1, Flags: words[1:]}}}})
+}
+
+// choose is SelectTypeParameters.
+func (s *scenario) choose(words []string) {
+	s.configure(func(c *cluster.Config) {
+		for _, w := range words {
+			switch w {
+			case "CR_CPU":
+				c.CoreAlloc = false
+			case "CR_Socket":
+				c.SocketAlloc = true
+			case "CR_Pack_Nodes":
+				c.PackNodes = true
+			case "CR_LLN":
+				c.LLN = true
+			case "CR_ONE_TASK_PER_CORE":
+				c.OneTaskPerCore = true
+			case "CR_CORE_DEFAULT_DIST_BLOCK":
+				c.DistBlock = true
+			default:
+				s.t.Fatalf("there is no %s to select", w)
+			}
+		}
+	})
+}
+
+// gang has jobs take turns of a minute; with a word, this type of preemption suspends.
+func (s *scenario) gang(c *cluster.Config, words []string) {
+	c.Preempt = cluster.PreemptConfig{Mode: "GANG", TurnLength: time.Minute}
+	if len(words) > 0 {
+		c.Preempt.Type, c.Preempt.Mode = cluster.PreemptType(words[0]), "GANG,SUSPEND"
+	}
+}
+
+func (s *scenario) suspend(resume bool) func(cluster.JobID) {
+	return func(id cluster.JobID) {
+		c := &cluster.Suspend{Ref: cluster.Ref{Job: id}, Resume: resume}
+		if out := s.s.Apply(cluster.Entry{At: s.now, By: cluster.Identity{System: true}, Cmd: c}); out.Err != nil {
+			s.out = append(s.out, "> "+out.Err.Message)
+		}
 	}
 }
 
@@ -373,6 +444,26 @@ func (s *scenario) why(names []string) {
 	})
 }
 
+// cpus schedules, and prints where each job's CPUs are, with a word also how many tasks.
+func (s *scenario) cpus(words []string) {
+	s.cycle()
+	for _, name := range s.names {
+		j, _ := s.s.Job(s.jobs[name])
+		text := ""
+		if j.Alloc != nil && j.Phase != cluster.Ended {
+			for _, sh := range j.Alloc.Shares {
+				text += fmt.Sprintf(" %s:%s", sh.Node, sh.CPUs)
+				if len(words) > 0 {
+					text += fmt.Sprintf("(%d)", sh.Tasks)
+				}
+			}
+		} else {
+			text = s.line(j)
+		}
+		s.out = append(s.out, "> "+name+text)
+	}
+}
+
 var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled",
 	cluster.TimedOut: "timed out", cluster.OutOfMemory: "out of memory", cluster.DeadlineMissed: "deadline"}
 
@@ -393,6 +484,9 @@ func (s *scenario) line(j *cluster.Job) string {
 	case j.Alloc != nil && j.Phase != cluster.Pending:
 		if j.Limit < j.Spec.Limit {
 			task += fmt.Sprintf(" for %d min", int(j.Limit.Minutes()))
+		}
+		if j.Phase == cluster.Suspended {
+			return fmt.Sprintf("%s %s stopped after %d min", task, s.on(j.ID), int(j.PreSuspend.Minutes()))
 		}
 		return task + " " + s.on(j.ID)
 	}

@@ -23,6 +23,7 @@ type cycle struct {
 	s       *cluster.Snapshot
 	now     time.Time
 	free    *pool
+	rows    []*pool   // see row
 	bare    *pool     // see idle
 	ends    []release // when what runs will be over; nil until it is asked for
 	heads   []*reservation
@@ -291,7 +292,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	if off == nil && q.fails(mask) {
 		return nil
 	}
-	alloc := q.find(c.free, c.heads, mask, off)
+	alloc := c.find(q, mask, off)
 	if alloc == nil && off == nil {
 		q.fail(mask)
 	}
@@ -299,7 +300,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 }
 
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
-	c.free.start(alloc, j.Spec)
+	c.pools(func(p *pool) { p.start(alloc, j.Spec) })
 	c.license(j)
 	c.limits.Start(j, alloc)
 	for _, h := range c.heads {

@@ -49,6 +49,9 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 	switches := c.switches(j)
 	key := shapeOf(p, j.Spec, j.Avoid, switches)
 	key.own = own
+	if least, upTo := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || upTo != p.MaxNodes { // its QOS lifts them
+		key.numbers[len(key.numbers)-2], key.numbers[len(key.numbers)-1] = int32(1+least), int32(1+upTo)
+	}
 	if c.free.closed || j.Spec.Sharing == cluster.ShareUser {
 		key.user, c.users = int64(j.Spec.UID)+1, true
 	}
@@ -109,7 +112,7 @@ func (c *cycle) switches(j *cluster.Job) int {
 
 // find is an allocation that fits now beside the reservations of the mask on nodes that are not to be avoided, or nil.
 func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid nodeSet) *cluster.Alloc {
-	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask })
+	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask && v.p == p })
 	if (at < 0 || len(q.want.gpuJob) > 0) && q.gauge.hopeless(p.scene(heads, mask)) {
 		return nil
 	}

@@ -473,7 +473,16 @@ func (r *jobRow) minCPUs() int {
 }
 
 // sharing is what --exclusive and --oversubscribe made of the job.
-func (r *jobRow) sharing() string { return sharingTexts[min(int(r.Spec.Sharing), len(sharingTexts)-1)] }
+func (r *jobRow) sharing() string { return sharingTexts[min(int(r.shares()), len(sharingTexts)-1)] }
+
+// shares is what the job asks for, as far as its partition lets it choose.
+func (r *jobRow) shares() cluster.Sharing {
+	conf := &r.v.config().Config
+	if k := slices.IndexFunc(conf.Partitions, func(p cluster.Partition) bool { return p.Name == r.partition() }); k >= 0 {
+		return conf.Partitions[k].Sharing(r.Spec)
+	}
+	return r.Spec.Sharing
+}
 
 var sharingTexts = [...]string{cluster.ShareDefault: "OK", cluster.ShareExclusive: "NO", cluster.ShareUser: "USER", cluster.ShareMCS: "MCS", cluster.ShareOver: "YES"}
 

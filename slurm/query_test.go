@@ -141,10 +141,10 @@ func (f *fakeServer) addJobs() {
 
 // loadNodes makes the nodes agree with the jobs, and some of them sick.
 func (f *fakeServer) loadNodes() {
-	f.nodes[0].Ending, f.nodes[0].Load = true, cluster.Load{CPUs: cluster.NewIDSet(0, 1), MemMB: 4000}
-	f.nodes[1].Load = cluster.Load{CPUs: cluster.NewIDSet(0, 1, 3, 4), GPUs: cluster.NewIDSet(0, 1), MemMB: 8000}
-	f.nodes[2].Load = cluster.Load{CPUs: cluster.NewIDSet(0, 1), GPUs: cluster.NewIDSet(0, 1), MemMB: 4000}
-	f.nodes[3].Load = cluster.Load{CPUs: cluster.RangeIDSet(0, 15), MemMB: 32000}
+	f.nodes[0].Ending, f.nodes[0].Load = true, cluster.Load{CPUUse: cluster.CPUUse{CPUs: cluster.NewIDSet(0, 1)}, MemMB: 4000}
+	f.nodes[1].Load = cluster.Load{CPUUse: cluster.CPUUse{CPUs: cluster.NewIDSet(0, 1, 3, 4)}, GPUs: cluster.NewIDSet(0, 1), MemMB: 8000}
+	f.nodes[2].Load = cluster.Load{CPUUse: cluster.CPUUse{CPUs: cluster.NewIDSet(0, 1)}, GPUs: cluster.NewIDSet(0, 1), MemMB: 4000}
+	f.nodes[3].Load = cluster.Load{CPUUse: cluster.CPUUse{CPUs: cluster.RangeIDSet(0, 15)}, MemMB: 32000}
 	f.nodes[3].Drain, f.nodes[3].Reason, f.nodes[3].ReasonBy, f.nodes[3].ReasonAt = true, "x y", "root", ago(time.Minute)
 	f.nodes[6].Down, f.nodes[6].Up, f.nodes[6].Reason, f.nodes[6].ReasonBy, f.nodes[6].ReasonAt = true, false, "Not responding", "slurm", ago(time.Minute)
 	f.nodes[7].Drain, f.nodes[7].Reason, f.nodes[7].ReasonBy, f.nodes[7].ReasonAt = true, "bad dimm here and more text", "root", ago(time.Minute)

@@ -153,7 +153,7 @@ var jobMembers = []member[jobRow]{
 	{"restart_cnt", func(r *jobRow) any { return r.Restarts }},
 	{"resv_name", func(r *jobRow) any { return r.Spec.Reservation }},
 	{"scheduled_nodes", func(r *jobRow) any { return nodeText(r.PlannedNodes) }},
-	{"shared", func(r *jobRow) any { return sharedWords[min(int(r.Spec.Sharing), len(sharedWords)-1)] }},
+	{"shared", func(r *jobRow) any { return sharedWords[min(int(r.shares()), len(sharedWords)-1)] }},
 	{"sockets_per_node", func(r *jobRow) any { return maybe(r.Spec.SocketsPerNode) }},
 	{"standard_error", func(r *jobRow) any { return r.stdFile(2) }},
 	{"standard_input", func(r *jobRow) any { return r.stdFile(0) }},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,17 @@ func TestScripts(t *testing.T) {
 	r, err := ParseSbatch(nil, sys)
 	if err != nil || r.Job.Name != "sbatch" || r.Job.Tasks != 2 || !strings.HasPrefix(string(r.Script), "#!/bin/bash\n#SBATCH") || len(r.Notes) != 1 {
 		t.Errorf("script without #!: %v %+v", err, r)
+	}
+}
+
+// TestNoSpecResources: what is not allowed is left out, and told of as Slurm does; the job shares its node.
+func TestNoSpecResources(t *testing.T) {
+	const why = " since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
+	for arg, want := range map[string]string{"-S2": "error: Ignoring -S" + why, "--thread-spec=2": "error: Ignoring --thread-spec" + why} {
+		r, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir()))
+		if err != nil || !slices.Equal(r.Notes, []string{want}) || r.Job.CoreSpec != nil || r.Job.ThreadSpec != nil || r.Job.Sharing != cluster.ShareDefault {
+			t.Errorf("%s: %v %+v", arg, err, r)
+		}
 	}
 }
 

@@ -50,9 +50,6 @@ func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, 
 		if !(strings.EqualFold(row.Name, key) && name == "") && row.Name != name || !(qos && row.QOS || !qos && row.Assoc) {
 			continue
 		}
-		if strings.Contains(row.Name, "Accrue") && value != "-1" {
-			return row.Name, true, fmt.Errorf("sacctmgr: error: %s is not held by muster: all jobs grow older, leave it out", row.Name)
-		}
 		switch row.Unit {
 		case cluster.UnitTRES:
 			return row.Name, true, setLimitTRES(l, row.Name, key, value)

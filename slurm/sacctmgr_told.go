@@ -151,9 +151,6 @@ func setFlags(q *cluster.QOS, s setting) error {
 		}
 	}
 	var out []string
-	if s.sign != '-' && (has(words, "PartitionMaxNodes") || has(words, "PartitionMinNodes")) {
-		return fmt.Errorf("sacctmgr: error: flags PartitionMaxNodes and PartitionMinNodes have no effect in muster: leave them out, and give the QOS a partition of its own")
-	}
 	for _, f := range qosFlags() {
 		old, now := has(q.Flags, f), has(words, f)
 		if s.sign == '-' && old && !now || s.sign == '+' && (old || now) || s.sign == 0 && now {

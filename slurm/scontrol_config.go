@@ -117,7 +117,10 @@ func configLines() []configLine {
 		{"SchedulerType", always("sched/backfill")},
 		{"SelectType", always("select/cons_tres")},
 		{"SelectTypeParameters", func(r *api.ClusterResponse) string {
-			return choose(r.Config.CoreAlloc, "CR_CORE", "CR_CPU") + choose(r.Config.MemAlloc, "_MEMORY", "")
+			c := &r.Config
+			return choose(c.SocketAlloc, "CR_SOCKET", choose(c.CoreAlloc, "CR_CORE", "CR_CPU")) + choose(c.MemAlloc, "_MEMORY", "") +
+				choose(c.OneTaskPerCore, ",CR_ONE_TASK_PER_CORE", "") + choose(c.DistBlock, ",CR_CORE_DEFAULT_DIST_BLOCK", "") +
+				choose(c.LLN, ",CR_LLN", "") + choose(c.PackNodes, ",CR_PACK_NODES", "")
 		}},
 		{"SlurmUser", always("root(0)")},
 		{"SlurmctldPort", serverPort},

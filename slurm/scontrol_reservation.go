@@ -31,7 +31,7 @@ var resvFlags = [...]resvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.Res
 	{"IGNORE_JOBS", cluster.ResvIgnoreJobs}, {"HOURLY", cluster.ResvHourly}, {"DAILY", cluster.ResvDaily},
 	{"WEEKDAY", cluster.ResvWeekday}, {"WEEKEND", cluster.ResvWeekend}, {"WEEKLY", cluster.ResvWeekly},
 	{"SPEC_NODES", cluster.ResvSpecNodes}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold},
-	{"PART_NODES", cluster.ResvPartNodes}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}}
+	{"PART_NODES", cluster.ResvPartNodes}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}, {"TIME_FLOAT", cluster.ResvTimeFloat}}
 
 // resvFlagsElse are flags that say what happens anyway: nodes that were given by name stay.
 var resvFlagsElse = map[string]bool{"STATIC_ALLOC": true, "STATIC": true, "ANY_NODES": true}

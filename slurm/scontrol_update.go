@@ -372,7 +372,11 @@ func (c *control) setPartition(p cluster.Partition, rest []setting, what string)
 			if strings.HasSuffix(err.Error(), "has no effect yet") {
 				return c.complain("scontrol: error: Update of this parameter is not supported: "+s.text+"\n", "scontrol: error: Request aborted", what+": No error")
 			}
-			return c.complain("scontrol: error: Invalid input: "+s.text, "scontrol: error: Request aborted", what+": No error")
+			help := "Request aborted"
+			if key == "oversubscribe" || key == "shared" {
+				help = "Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"
+			}
+			return c.complain("scontrol: error: Invalid input: "+s.text, "scontrol: error: "+help, what+": No error")
 		}
 	}
 	if _, err := call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: p}); err != nil {

@@ -93,7 +93,7 @@ func types() []any {
 		api.NodesResponse{}, api.ClusterResponse{}, api.StepQuery{}, api.StepsResponse{}, api.PingResponse{}, api.RegisterRequest{},
 		api.RegisterResponse{}, api.ReportRequest{}, api.WorkRequest{}, api.Work{}, api.BlobRequest{}, api.BlobResponse{}, api.StepRequest{},
 		api.StepResponse{}, api.StepSignal{}, api.AttachRequest{}, api.HistoryQuery{}, api.HistoryResponse{}, api.Error{},
-		cluster.PutBlob{}, cluster.Submit{}, cluster.UpdateJob{}, cluster.HoldJobs{}, cluster.Requeue{}, cluster.Suspend{}, cluster.Cancel{},
+		cluster.PutBlob{}, cluster.Submit{}, cluster.UpdateJob{}, cluster.HoldJobs{}, cluster.Requeue{}, cluster.Suspend{}, cluster.TakeTurns{}, cluster.Cancel{},
 		cluster.Finish{}, cluster.Decide{}, cluster.Report{}, cluster.Expire{}, cluster.Purge{}, cluster.NodeUp{}, cluster.NodeDown{},
 		cluster.NodeSet{}, cluster.PartitionSet{}, cluster.Configure{}, cluster.Event{}, cluster.Blob{}, cluster.Config{}, cluster.Load{}, cluster.TokenPut{}, cluster.Token{}, cluster.Member{},
 		step.Spec{}, step.Status{}, step.ID{}}

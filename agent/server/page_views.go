@@ -511,6 +511,7 @@ func (s *pages) viewReservations(snap *cluster.Snapshot, _ *http.Request) (strin
 	var v ui.Reservations
 	now := time.Now()
 	for _, r := range snap.Reservations() {
+		r = r.At(now)
 		state := "planned"
 		if r.Active(now) {
 			state = "active"

@@ -54,7 +54,7 @@ func (s *Server) listReservations(ctx context.Context, _ api.Caller, q api.Reser
 	}
 	out := api.ReservationsResponse{Index: snap.Index, Now: time.Now()}
 	for _, r := range snap.Reservations() {
-		c, cores, cpus := *r, 0, 0
+		c, cores, cpus := *r.At(out.Now), 0, 0
 		c.Nodes = snap.Reserved(r)
 		for _, name := range c.Nodes {
 			if n, ok := snap.Node(name); ok {
@@ -71,7 +71,7 @@ func reservedNow(snap *cluster.Snapshot, now time.Time) func(*api.NodeInfo) {
 	maint := map[cluster.NodeName]bool{}
 
 	for _, r := range snap.Reservations() {
-		if !r.Active(now) {
+		if !r.At(now).Active(now) {
 			continue
 		}
 		for _, n := range snap.Reserved(r) {

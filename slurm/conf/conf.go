@@ -258,8 +258,6 @@ func (r *reader) key(file string, n int, p pair) {
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
-		c.CoreAlloc = strings.Contains(strings.ToUpper(p.value), "CORE")
-		c.MemAlloc = strings.Contains(strings.ToUpper(p.value), "MEMORY")
 		r.selectType(file, n, p.value)
 	case "licenses":
 		list, ok := cluster.ParseLicenses(p.value)
@@ -317,17 +315,38 @@ func (r *reader) healthStates(file string, n int, value string) {
 	}
 }
 
-// selectWords are the words of SelectTypeParameters that have an effect.
-var selectWords = []string{"CR_CPU", "CR_CPU_MEMORY", "CR_CORE", "CR_CORE_MEMORY", "CR_MEMORY", "CR_LLN", "CR_CORE_DEFAULT_DIST_BLOCK"}
+// selectWord is a word of SelectTypeParameters and what it sets; unit says that it names what is given at once, and
+// may have _MEMORY behind it.
+type selectWord struct {
+	name string
+	unit bool
+	set  func(*cluster.Config)
+}
 
-// selectType reads what of SelectTypeParameters is more than cores and memory.
+var selectWords = [...]selectWord{
+	{"CR", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = false, false }},
+	{"CR_CPU", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = false, false }},
+	{"CR_CORE", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = true, false }},
+	{"CR_SOCKET", true, func(c *cluster.Config) { c.CoreAlloc, c.SocketAlloc = true, true }},
+	{"CR_LLN", false, func(c *cluster.Config) { c.LLN = true }},
+	{"CR_PACK_NODES", false, func(c *cluster.Config) { c.PackNodes = true }},
+	{"CR_ONE_TASK_PER_CORE", false, func(c *cluster.Config) { c.OneTaskPerCore = true }},
+	{"CR_CORE_DEFAULT_DIST_BLOCK", false, func(c *cluster.Config) { c.DistBlock = true }},
+}
+
+// selectType reads SelectTypeParameters: what is given to jobs, and how.
 func (r *reader) selectType(file string, n int, value string) {
+	c := r.cfg
 	for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
-		if !slices.Contains(selectWords, word) {
-			r.note(file, n, "SelectTypeParameters=%s has no effect yet", word)
+		what, mem := strings.CutSuffix(word, "_MEMORY")
+		k := slices.IndexFunc(selectWords[:], func(w selectWord) bool { return w.name == what && (w.unit || !mem) })
+		if k < 0 {
+			r.note(file, n, "SelectTypeParameters=%s is not known; ignored", word)
+			continue
 		}
-		r.cfg.LLN = r.cfg.LLN || word == "CR_LLN"
-		r.cfg.DistBlock = r.cfg.DistBlock || word == "CR_CORE_DEFAULT_DIST_BLOCK"
+		if selectWords[k].set(c); selectWords[k].unit {
+			c.MemAlloc = mem
+		}
 	}
 }
 

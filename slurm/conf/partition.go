@@ -119,16 +119,12 @@ func setNodes(p *cluster.Partition, value string) error {
 	return nil
 }
 
-// setOverSubscribe keeps what is asked for. That several jobs run on one CPU is not done.
 func setOverSubscribe(p *cluster.Partition, value string) error {
-	p.OverSubscribe = strings.ToUpper(value)
-	switch how, _, _ := strings.Cut(p.OverSubscribe, ":"); how {
-	case "NO", "EXCLUSIVE":
-		return nil
-	case "YES", "FORCE":
-		return fmt.Errorf("oversubscribe=%s has no effect yet: jobs share nodes, not CPUs", value)
+	how, err := cluster.ParseOverSubscribe(value)
+	if err == nil {
+		p.OverSubscribe = how
 	}
-	return fmt.Errorf("oversubscribe=%s: want NO, EXCLUSIVE, YES or FORCE", value)
+	return err
 }
 
 func setState(p *cluster.Partition, value string) error {

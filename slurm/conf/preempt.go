@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -39,6 +40,12 @@ func preemptKey(c *cluster.Config, key, value string) (known bool, err error) {
 		if p.Exempt == cluster.Unlimited { // -1: none
 			p.Exempt = 0
 		}
+	case "schedulertimeslice":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < minTurn || n > maxTurn {
+			return true, fmt.Errorf("schedulertimeslice=%s: want a number of seconds from %d to %d", value, minTurn, maxTurn)
+		}
+		p.TurnLength = time.Duration(n) * time.Second
 	case "preemptparameters":
 		var bad []string
 		for w := range strings.SplitSeq(value, ",") {
@@ -76,20 +83,25 @@ func preemptWord(p *cluster.PreemptConfig, word string) (known bool, err error) 
 	return true, nil
 }
 
+// Bounds of a turn, in seconds.
+const (
+	minTurn = 5
+	maxTurn = 65533
+)
+
 // maxReorders bounds how often a choice of jobs is made again.
 const maxReorders = 100
 
-// setPreemptMode keeps a PreemptMode as it is shown. What it says that is not done is an error, after which the rest counts.
+// setPreemptMode keeps a PreemptMode as it is shown.
 func setPreemptMode(to *string, value string) error {
 	mode, flags, err := cluster.ParsePreemptMode(value)
 	if err != nil {
 		return err
 	}
-	gang := slices.Contains(flags, "GANG")
-	*to = strings.Join(append(flags, string(mode)), ",")
-	if gang && mode != cluster.PreemptSuspend {
-		return fmt.Errorf("preemptmode=%s: GANG has no effect: jobs do not take turns on CPUs", value)
+	if mode != cluster.PreemptOff || len(flags) == 0 {
+		flags = append(flags, string(mode))
 	}
+	*to = strings.Join(flags, ",")
 	return nil
 }
 

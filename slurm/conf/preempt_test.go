@@ -29,6 +29,12 @@ PartitionName=b Nodes=ALL PreemptMode=OFF
 	if cfg, _ = load(t, "PreemptParameters=strict_order\nPreemptExemptTime=-1\n"); cfg.Preempt != (cluster.PreemptConfig{}) {
 		t.Errorf("strict order: %+v", cfg.Preempt)
 	}
+	if cfg, notes = load(t, "PreemptMode=GANG\nSchedulerTimeSlice=10\n"); cfg.Preempt != (cluster.PreemptConfig{Mode: "GANG", Reorders: 1, TurnLength: 10 * time.Second}) || len(notes) > 0 {
+		t.Errorf("turns: %+v, %q", cfg.Preempt, notes)
+	}
+	if cfg, notes = load(t, "PreemptMode=Requeue,Gang\n"); cfg.Preempt != (cluster.PreemptConfig{Mode: "GANG,REQUEUE", Reorders: 1}) || len(notes) > 0 {
+		t.Errorf("turns beside another mode: %+v, %q", cfg.Preempt, notes)
+	}
 	if cfg, _ = load(t, "SchedulerParameters=preempt_youngest_first,preempt_reorder_count=2\n"); cfg.Preempt != (cluster.PreemptConfig{Youngest: true, Reorders: 2}) {
 		t.Errorf("by the old names: %+v", cfg.Preempt)
 	}
@@ -51,7 +57,7 @@ func TestPreemptTiers(t *testing.T) {
 
 // What is not known or not done is told of, with its value.
 func TestPreemptKeysWrong(t *testing.T) {
-	for line, names := range map[string]string{"PreemptType=preempt/luck": "luck", "PreemptMode=KILL": "KILL", "PreemptMode=REQUEUE,GANG": "GANG",
+	for line, names := range map[string]string{"PreemptType=preempt/luck": "luck", "PreemptMode=KILL": "KILL", "SchedulerTimeSlice=4": "schedulertimeslice=4", "SchedulerTimeSlice=soon": "soon",
 		"PreemptExemptTime=soon": "soon", "PreemptParameters=send_user_signal": "send_user_signal", "PreemptParameters=reorder_count=-1": "-1",
 		"PartitionName=a Nodes=ALL PreemptMode=NO": "NO", "PreemptType=preempt/qos": "without a PreemptMode", "SchedulerParameters=preempt_reorder_count=x": "x"} {
 		if _, notes := load(t, line+"\n"); len(notes) != 1 || !strings.Contains(notes[0], names) {

@@ -87,12 +87,24 @@ func TestTopology(t *testing.T) {
 
 // TestChoiceKeys reads what else concerns the choice of nodes.
 func TestChoiceKeys(t *testing.T) {
-	cfg, notes := loaded(t, "SelectTypeParameters=CR_Core_Memory,CR_LLN,CR_ONE_TASK_PER_CORE\nSchedulerParameters=pack_serial_at_end,max_switch_wait=60,max_switch_wait=x", "")
+	cfg, notes := loaded(t, "SelectTypeParameters=CR_Core_Memory,CR_LLN,CR_FOO\nSchedulerParameters=pack_serial_at_end,max_switch_wait=60,max_switch_wait=x", "")
 	if !cfg.LLN || !cfg.SerialAtEnd || cfg.MaxSwitchWait.Seconds() != 60 || cfg.DistBlock || !cfg.CoreAlloc || !cfg.MemAlloc {
 		t.Errorf("read %+v", cfg)
 	}
-	if want := "slurm.conf:1: SelectTypeParameters=CR_ONE_TASK_PER_CORE has no effect yet\nslurm.conf:2: SchedulerParameters: max_switch_wait=x is not a number of seconds; ignored"; notes != want {
+	if want := "slurm.conf:1: SelectTypeParameters=CR_FOO is not known; ignored\nslurm.conf:2: SchedulerParameters: max_switch_wait=x is not a number of seconds; ignored"; notes != want {
 		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
+	}
+}
+
+// TestSelectTypeParameters reads what is given to jobs at once.
+func TestSelectTypeParameters(t *testing.T) {
+	type units struct{ core, socket, mem, pack, one bool }
+	for value, want := range map[string]units{"CR_Socket": {core: true, socket: true}, "cr_socket_memory,CR_Pack_Nodes": {true, true, true, true, false},
+		"CR_CPU": {}, "CR_CPU_Memory": {mem: true}, "CR_Memory": {mem: true}, "CR_Core,CR_ONE_TASK_PER_CORE": {core: true, one: true}, "CR_LLN": {core: true, mem: true}} {
+		cfg, notes := loaded(t, "SelectTypeParameters="+value, "")
+		if got := (units{cfg.CoreAlloc, cfg.SocketAlloc, cfg.MemAlloc, cfg.PackNodes, cfg.OneTaskPerCore}); got != want || notes != "" {
+			t.Errorf("%s: %+v, %q, want %+v", value, got, notes, want)
+		}
 	}
 }
 
