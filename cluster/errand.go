@@ -320,6 +320,7 @@ func (t *tx) prepared(e *Errand, failed string) {
 	if failed != "" {
 		n.RequeueAfter = n.Spec.Kind == Batch
 		n.Prelude = &Prelude{} // no node has heard of it
+		n.blamed(Blame{Text: ServerPrologError + ": " + failed})
 		t.end(&n, Cancelled, EndLaunchFailure)
 		n.WaitNote = ServerPrologError
 	}

@@ -75,33 +75,26 @@ func (n *Node) faulty(t *tx, old []Fault) {
 
 // evictParts ends the jobs on parts of a node that have just failed under them.
 func (t *tx) evictParts(n *Node, old []Fault) {
-	var gone []int
-	for _, f := range n.Inventory.Faults {
-		if f.Action != FaultDrainNow || f.isIn(old) {
-			continue
-		}
-		for i, g := range n.Inventory.GPUs {
-			if g.UUID == f.Part || g.MIG != nil && g.MIG.Parent == f.Part {
-				gone = append(gone, i)
-			}
-		}
-	}
-	if len(gone) == 0 {
+	failed := slices.DeleteFunc(slices.Clone(n.Inventory.Faults), func(f Fault) bool { return f.Action != FaultDrainNow || f.isIn(old) })
+	if len(failed) == 0 {
 		return
 	}
-	parts := NewIDSet(gone...)
 	for _, id := range slices.Clone(t.Load(n.Name).Jobs) {
 		j, ok := t.jobs.Get(id)
 		if !ok || j.Phase == Ending {
 			continue
 		}
-		if sh, _ := j.Share(n.Name); sh.GPUs.Intersect(parts).Empty() {
+		sh, _ := j.Share(n.Name)
+		i := slices.IndexFunc(failed, func(f Fault) bool { return !n.Inventory.partsOf(f).Intersect(sh.GPUs).Empty() })
+		if i < 0 {
 			continue
 		}
 		c := *j
 		c.RequeueAfter = c.Spec.Kind == Batch && c.Spec.Requeue != nil && *c.Spec.Requeue
+		c.blamed(Blame{Node: n.Name, Part: failed[i].Part, Text: failed[i].Text})
 		t.end(&c, NodeFailed, EndNodeDown)
 		t.putJob(&c)
 		t.tell(&c)
+		t.endRest(&c)
 	}
 }

@@ -234,6 +234,8 @@ type Job struct {
 	Evicted Evictions   `json:"evicted,omitzero"`
 	// Prelude: PrologSlurmctld runs before its nodes hear of it, or has run.
 	Prelude *Prelude `json:"prelude,omitempty"`
+	// Blame is what of the platform ended it; nil if nothing is known to have.
+	Blame *Blame `json:"blame,omitempty"`
 	// Turn: it takes turns with others on its CPUs; nil: it has not had to yet.
 	Turn *Turn `json:"turn,omitempty"`
 }
@@ -325,6 +327,8 @@ type Step struct {
 	Exit         ExitStatus    `json:"exit,omitzero"`
 	Limit        time.Duration `json:"limit,omitempty"`
 	Usage        Usage         `json:"usage,omitzero"`
+	// Failed is the task that failed first.
+	Failed *TaskEnd `json:"failed,omitempty"`
 }
 
 // Usage is what a step consumed.

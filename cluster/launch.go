@@ -83,6 +83,9 @@ func (t *tx) takeBack(n *Job, nodes []NodeName, why string) {
 	}
 	enough := len(n.Avoid) >= min(maxLaunches, t.NodeCount())
 	n.RequeueAfter, n.RequeueHold = n.Spec.Kind == Batch || !enough, enough
+	for _, name := range nodes {
+		n.blamed(Blame{Node: name, Text: "could not launch it: " + why})
+	}
 	t.end(n, NodeFailed, EndLaunchFailure)
 	n.WaitNote = why
 }

@@ -153,6 +153,7 @@ func (t *tx) notCome(name NodeName, why string) {
 		c := *j
 		if c.Phase != Ending {
 			c.RequeueAfter = c.Spec.Kind == Batch
+			c.blamed(Blame{Node: name, Text: "the node did not come: " + why})
 			t.end(&c, NodeFailed, EndNodeDown)
 			c.WaitNote = fmt.Sprintf("node %s did not come: %s", name, why)
 		}

@@ -147,6 +147,9 @@ func (t *tx) batchOver(n *Job, u Update) {
 	case u.Exit.Code != 0 || u.Exit.Signal != 0:
 		how, why = Failed, EndNonZeroExit
 	}
+	if how == Failed {
+		t.suspected(n)
+	}
 	t.end(n, how, why)
 	n.EndingAt = later(cmp.Or(u.At, t.at), n.Started)
 }
@@ -175,12 +178,27 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 	t.ended(n)
 }
 
+// whyLost words why a job can not go on on a node.
+func (t *tx) whyLost(node NodeName) string {
+	n, ok := t.nodes.Get(node)
+	switch {
+	case !ok:
+		return "the node was deleted"
+	case n.Down && n.Reason != "":
+		return "the node went down: " + n.Reason
+	case n.Down:
+		return "the node went down"
+	}
+	return "the node lost the job's processes"
+}
+
 // lost deals with a job one of whose nodes is gone.
 func (t *tx) lost(n *Job, node NodeName) {
 	requeue := n.Spec.Kind == Batch && n.Spec.Requeue != nil && *n.Spec.Requeue
 	lives := n.Phase != Ending
 	if lives {
 		n.RequeueAfter = requeue
+		n.blamed(Blame{Node: node, Text: t.whyLost(node)})
 		t.end(n, NodeFailed, EndNodeDown)
 	}
 	t.putJob(n)

@@ -35,10 +35,16 @@ func TestAcross(t *testing.T) {
 	if out, errs, rc := g.run("s2", "srun", "-N4", "-l", "sh", "-c", "exit $SLURM_PROCID"); rc != 3 || !strings.Contains(errs, "task 3: Exited with exit code 3") {
 		t.Errorf("worst of four exit codes: %d\n%s%s", rc, out, errs)
 	}
+	id := g.must("s1", "sbatch", "--parsable", "-N4", "-o", "/dev/null", "--wrap", "srun -K sh -c '[ $SLURM_PROCID != 2 ] || exit 7; sleep 600'")
+	g.wait("the verdict", func() bool { return g.must("s2", "sacct", "-nXP", "-j", id, "-o", "Verdict") != "" })
+	expect(t, "whose fault it was", g.must("s2", "sacct", "-nXP", "-j", id, "-o", "State,Verdict,BlameNode"), "FAILED|program: task 2 of step 0 failed first, on c2-001, with exit code 7|c2-001")
+	g.wait("the same in words", func() bool {
+		return strings.Contains(g.must("s3", "muster", "why", id), "  program      task 2 of step 0 failed first, on c2-001, with exit code 7")
+	})
 	if out, _, rc := g.at["s3"].input("a line\n", "srun", "-N4", "cat"); rc != 0 || strings.Count(out, "a line\n") != 4 {
 		t.Errorf("input to all: exit code %d, %q", rc, out)
 	}
-	id := g.must("s1", "sbatch", "--parsable", "-N4", "-o", "in.out", "--wrap",
+	id = g.must("s1", "sbatch", "--parsable", "-N4", "-o", "in.out", "--wrap",
 		"srun -l hostname; srun -N1 -n1 -l -w c2-002 hostname; srun -O -N2 -n4 --ntasks-per-node=2 -w c1-002,c2-001 -l sh -c 'echo $SLURM_NODEID.$SLURM_LOCALID'")
 	g.drained("s1")
 	g.drained("s3")

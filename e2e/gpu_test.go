@@ -226,6 +226,12 @@ func TestGPUFault(t *testing.T) {
 	}
 	g.wait("the second job's requeue", func() bool { return strings.HasPrefix(g.must("squeue", "-h", "-j", second, "-o", "%t"), "PD") })
 	expect(t, "the first job", g.must("squeue", "-h", "-j", first, "-o", "%t"), "R")
+	if v := g.must("sacct", "-nXPD", "-j", second, "-o", "State,Verdict,BlameNode"); !strings.Contains(v, "|platform: n1: GPU 1 (GPU-00000001-1111-2222-3333-444455556666 0000:1c:00.0): XID 79: GPU has fallen off the bus|n1\n") {
+		t.Errorf("the verdict on its first attempt: %s", v)
+	}
+	if why := g.must("muster", "why", second); !strings.Contains(why, "last attempt               platform: n1: GPU 1") {
+		t.Errorf("why the second job waits again:\n%s", why)
+	}
 	g.must("scontrol", "update", "node=n1", "state=resume")
 	g.must("scancel", first, second)
 

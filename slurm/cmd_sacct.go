@@ -178,6 +178,9 @@ func (o *sacctOptions) shows(r *acctRow) bool {
 	named := func(ref cluster.Ref) bool {
 		return ref.Names(r.Job)
 	}
+	if o.jobsOnly && r.step != nil {
+		return false
+	}
 	return len(o.steps) == 0 || slices.ContainsFunc(o.wholes, named) || slices.ContainsFunc(o.steps, func(t target) bool {
 		return named(t.ref) && r.step != nil && r.step.ID.Step == *t.step
 	})
@@ -295,7 +298,7 @@ func runSacct(sys *Sys, argv []string) int {
 	if o.query.Minutes.Min > 0 {
 		o.query.Minutes.Max = o.maxMinutes
 	}
-	o.query.Steps = !o.jobsOnly
+	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols, func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" })
 	resp, err := call(sys, api.ListHistory, o.query)
 	if err != nil {
 		text, _ := slurmText(err)
@@ -457,7 +460,7 @@ func historyState(name string) ([]api.HistoryState, bool) {
 
 // rows makes the lines of one record: the job, then its steps.
 func (o *sacctOptions) rows(v *view, rec *api.JobHistory) []acctRow {
-	rows := []acctRow{{jobRow: jobRow{Job: rec.Job, v: v}}}
+	rows := []acctRow{{jobRow: jobRow{Job: rec.Job, v: v}, why: verdictOf(rec.Job, rec.Steps)}}
 	for _, s := range rec.Steps {
 		rows[0].total.UserCPU += s.Usage.UserCPU
 		rows[0].total.SystemCPU += s.Usage.SystemCPU

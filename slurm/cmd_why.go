@@ -3,6 +3,7 @@ package slurm
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dev.muster/api"
@@ -22,6 +23,12 @@ func Why(sys *Sys, argv []string) int {
 		return whyNode(sys, cluster.NodeName(argv[0]))
 	}
 	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.One()})
+	past := isKind(err, cluster.ErrJobID) || err == nil && resp.Job.Phase == cluster.Ended
+	if past {
+		if said := whyEnded(sys, t.ref); said || err == nil {
+			return 0
+		}
+	}
 	if err != nil {
 		return sys.fail("%v", err)
 	}
@@ -31,10 +38,8 @@ func Why(sys *Sys, argv []string) int {
 	switch {
 	case j.Phase == cluster.Pending:
 		fmt.Fprintf(sys.Stdout, ", for %s\n", format.Duration(sys.Now().Sub(j.Submitted)))
-	case j.Phase == cluster.Ended:
-		fmt.Fprintf(sys.Stdout, " since %s, exit code %s\n", stamp(j.Ended), exitText(j.Exit))
-		if j.WaitNote != "" || j.EndReason != "" {
-			fmt.Fprintf(sys.Stdout, "  %s\n", strings.TrimSpace(string(j.EndReason)+" "+j.WaitNote))
+		if j.Restarts > 0 {
+			lastAttempt(sys, t.ref)
 		}
 	default:
 		fmt.Fprintf(sys.Stdout, " on %s\n", r.nodes())
@@ -65,6 +70,47 @@ func Why(sys *Sys, argv []string) int {
 		}
 	}
 	return 0
+}
+
+// whyEnded prints how the jobs of the past ended that a word names, and reports whether there are any.
+func whyEnded(sys *Sys, ref cluster.Ref) bool {
+	resp, err := call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
+	if err != nil || len(resp.Records) == 0 {
+		return false
+	}
+	for _, rec := range resp.Records {
+		j := rec.Job
+		r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
+		state := stateOf(j).long
+		if j.Phase != cluster.Ended {
+			fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s\n", r.id(), j.Spec.Name, j.Spec.User, state)
+			continue
+		}
+		fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s since %s, exit code %s\n", r.id(), j.Spec.Name, j.Spec.User, state, stamp(j.Ended), exitText(j.Exit))
+		v := verdictOf(j, rec.Steps)
+		if v.kind == "" {
+			continue
+		}
+		fmt.Fprintf(sys.Stdout, "  %-12s %s\n", v.kind, v.text)
+		if v.kind == "platform" && v.node != "" {
+			fmt.Fprintf(sys.Stdout, "  %-12s muster why %s\n", "", v.node)
+		}
+	}
+	return true
+}
+
+// lastAttempt prints why a job had to go back into the queue.
+func lastAttempt(sys *Sys, ref cluster.Ref) {
+	resp, err := call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
+	if err != nil {
+		return // what it waits for is told all the same
+	}
+	for _, rec := range slices.Backward(resp.Records) {
+		if v := verdictOf(rec.Job, rec.Steps); v.kind != "" {
+			fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "last attempt", v)
+			return
+		}
+	}
 }
 
 // whyNode prints what a node is, what is wrong with it, and what runs there until when.

@@ -191,6 +191,7 @@ type Call struct {
 	Account  string    `json:"account,omitempty"`
 	State    string    `json:"state"`
 	ExitCode int       `json:"exit_code"`
+	Why      string    `json:"why,omitempty"` // the verdict on a job that did not end well
 	Nodes    string    `json:"nodes,omitempty"`
 	Submit   time.Time `json:"submit_time"`
 	Start    time.Time `json:"start_time,omitzero"`
@@ -201,7 +202,7 @@ type Call struct {
 func CallOf(e *cluster.Errand, cfg *cluster.Config) any {
 	j := e.Job
 	c := Call{Text: Subject(e), Event: string(e.Event), Time: e.At, Cluster: cfg.ClusterName, JobID: uint64(j.ID), ArrayID: uint64(j.ArrayID),
-		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: stateOf(j).long, ExitCode: j.Exit.Code,
+		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: stateOf(j).long, ExitCode: j.Exit.Code, Why: verdictOf(j, nil).String(),
 		Nodes: nodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
 	switch {
 	case e.Array != nil:

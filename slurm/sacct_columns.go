@@ -17,6 +17,7 @@ type acctRow struct {
 	step  *cluster.Step // nil: the job itself
 	total cluster.Usage // of the job: the sum over its steps
 	joule int64         // energy of the same
+	why   verdict       // of the job
 }
 
 // acctColumn is one field of sacct. Job columns leave steps empty unless step is set too, or the field is one of
@@ -141,6 +142,8 @@ var acctColumns = [...]acctColumn{
 	{"WCKey", 10, func(r *acctRow) string { return r.Spec.WCKey }, nil},
 	{"WCKeyID", 8, noCount, nil},
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
+	{"Verdict", 40, func(r *acctRow) string { return r.why.String() }, nil}, // why it did not end well
+	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.node) }, nil},
 }
 
 func none(*acctRow) string    { return "" }

@@ -483,6 +483,12 @@ func (c *Client) stepChanged(st *step.Status) {
 			if max(e.Code, e.Signal) > max(rec.Exit.Code, rec.Exit.Signal) {
 				rec.Exit = e
 			}
+			if e != (cluster.ExitStatus{}) || t.Error != "" {
+				end := cluster.TaskEnd{Rank: t.Rank, Node: id.Node, Exit: e, At: t.Ended, OOM: t.OOM, Error: t.Error}
+				if end.Before(rec.Failed) {
+					rec.Failed = &end
+				}
+			}
 			used = append(used, cluster.RankUsage{Node: i, Rank: t.Rank, TaskUsage: t.Usage})
 		}
 	}
