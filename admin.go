@@ -13,6 +13,7 @@ import (
 	"dev.muster/agent"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
 	"dev.muster/early"
 	"github.com/urfave/cli/v2"
 )
@@ -164,9 +165,30 @@ func memberCommands() []*cli.Command {
 				}
 			})
 		}},
+		{Name: "reclaim", Usage: "the provider takes nodes back: warn their jobs, and have them go back into the queue in time", ArgsUsage: "NODES",
+			Flags: []cli.Flag{&cli.DurationFlag{Name: "in", Value: 2 * time.Minute, Usage: "how long the jobs have left"},
+				&cli.StringFlag{Name: "reason", Usage: "said of the nodes (default: reclaimed by its provider)"}},
+			Action: reclaim},
 		{Name: "revoke", Usage: "shut a member out: its certificate is worth nothing from now on", ArgsUsage: "MEMBER", Action: func(c *cli.Context) error {
 			_, err := api.Call(c.Context, local(), api.RevokeMember, cluster.MemberRevoke{Name: c.Args().First()})
 			return err
 		}},
 	}
+}
+
+// reclaim is muster node reclaim NODES: what a hook calls that hears of the end of a spot machine, on a server or on the machine.
+func reclaim(c *cli.Context) error {
+	names, err := hostlist.Expand(c.Args().First())
+	if err != nil || len(names) == 0 || c.NArg() != 1 || c.Duration("in") < 0 {
+		return fmt.Errorf("usage: muster node reclaim [--in 2m] [--reason TEXT] NODES, with nodes as gpu[001-004]")
+	}
+	q := cluster.NodeSet{Action: cluster.NodeReclaim, Grace: c.Duration("in")}
+	for _, n := range names {
+		q.Nodes = append(q.Nodes, cluster.NodeName(n))
+	}
+	if why := c.String("reason"); why != "" {
+		q.Reason = &why
+	}
+	_, err = api.Call(c.Context, local(), api.SetNodes, q)
+	return err
 }

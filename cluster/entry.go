@@ -18,6 +18,8 @@ type Identity struct {
 	Node NodeName `json:"node,omitempty"`
 	// Admin marks an operator who is not root: the user who runs the daemons.
 	Admin bool `json:"admin,omitempty"`
+	// NodeRoot marks root of the machine Node, who may change the nodes that it is, and nothing else.
+	NodeRoot bool `json:"node_root,omitempty"`
 	// System marks the leader's own proposals and reports of nodes.
 	System bool `json:"system,omitempty"`
 }

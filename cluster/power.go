@@ -361,6 +361,57 @@ func (t *tables) powerDue(now time.Time) (c *NodePower, next time.Time) {
 	return &out, next
 }
 
+// reclaimReason is said of nodes that their provider takes back.
+const reclaimReason = "reclaimed by its provider"
+
+// reclaimed keeps new jobs off a node that will be gone soon. If it can come again, it is switched off when its jobs have left.
+func (n *Node) reclaimed(t *tx) {
+	if n.Power == nil && t.config.Power.Resume != "" && n.Expected == ExpectedCloud {
+		n.Power = &Power{State: PowerEmpty, Since: t.at}
+		return
+	}
+	if !n.Drain {
+		n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, reclaimReason, cmp.Or(t.by.User, "root"), t.by.UID, t.at
+	}
+}
+
+// reclaim has the jobs of a node leave it: they are warned by the signal that they asked for (--signal), or as one that is
+// preempted, and go back into the queue when the grace is over, if they may.
+func (t *tx) reclaim(node *Node, grace time.Duration) {
+	for _, id := range slices.Clone(t.Load(node.Name).Jobs) {
+		j, ok := t.jobs.Get(id)
+		if !ok || j.Phase == Ending || !j.Preempt.until().IsZero() {
+			continue
+		}
+		n := *j
+		mode := PreemptRequeue
+		if n.Spec.Kind != Batch || n.Spec.Requeue != nil && !*n.Spec.Requeue {
+			mode = PreemptCancel
+		}
+		n.blamed(Blame{Node: node.Name, Text: "the node was " + reclaimReason})
+		n.Preempt = &Preemption{At: t.since(n.Started), Mode: mode}
+		if grace > 0 && n.Phase == Running {
+			n.Preempt.Until = n.Preempt.At.Add(grace)
+			_ = t.addSignal(&n, &Cancel{Sig: sigCont})
+			warn := Cancel{Sig: sigTerm}
+			if s := n.Spec.Signal; s.Num != 0 {
+				warn.Sig = s.Num
+				if s.BatchOnly {
+					warn.Scope = SignalBatchShell
+				}
+			}
+			_ = t.addSignal(&n, &warn) // it holds nodes, so it can be signalled
+		} else {
+			t.preempted(&n)
+		}
+		t.putJob(&n)
+		t.tell(&n)
+		if n.Phase == Ending {
+			t.endRest(&n)
+		}
+	}
+}
+
 // rateCheck is how soon it is looked again whether more nodes may be switched.
 const rateCheck = 5 * time.Second
 

@@ -174,6 +174,51 @@ func TestPowerByHand(t *testing.T) {
 	w.refused(root, set(NodePowerUp, "c1"), ErrNodeState)
 }
 
+// TestReclaim: the jobs of a node that its provider takes back are warned, and leave it in time; a node of the cloud may come again.
+func TestReclaim(t *testing.T) {
+	w := cloud(t)
+	w.ok(root, &NodeSet{Nodes: []NodeName{"c0"}, Action: NodePowerUp})
+	w.due()
+	w.errand(ErrandResume, "", "c0")
+	w.comes("c0")
+	yes := true
+	own := w.run(w.submit(func(s *JobSpec) {
+		s.Kind, s.Requeue, s.Signal = Batch, &yes, Signal{Num: 10, BatchOnly: true}
+	}), 0, "c0")
+	plain := w.run(w.submit(func(s *JobSpec) { s.Kind = SrunJob }), 1, "c0")
+	set := &NodeSet{Nodes: []NodeName{"c0"}, Action: NodeReclaim, Grace: 2 * time.Minute}
+	w.refused(alice, set, ErrUser)
+	w.ok(root, set)
+	if s := w.job(own).Signals; len(s) != 2 || s[1].Sig != 10 || s[1].Scope != SignalBatchShell {
+		t.Errorf("warned by %+v", s)
+	}
+	if s := w.job(plain).Signals; len(s) != 2 || s[1].Sig != sigTerm {
+		t.Errorf("warned by %+v", s)
+	}
+	w.wantPower("c0", PowerEmpty, false)
+	w.pass(119 * time.Second)
+	w.due()
+	w.want(own, Running)
+	w.pass(time.Second)
+	w.due()
+	w.report("c0", own, NodeDone)
+	w.report("c0", plain, NodeDone)
+	w.want(own, Pending)
+	if j := w.want(plain, Ended); j.Outcome != Preempted || j.Blame == nil || j.Blame.Node != "c0" {
+		t.Errorf("an srun on it: %+v", j)
+	}
+	w.due()
+	w.errand(ErrandSuspend, "", "c0")
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"c0"}})
+	w.pass(time.Minute)
+	w.due()
+	w.wantPower("c0", PowerOff, true)
+	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeReclaim})
+	if n := w.wantPower("n0", "", false); n.Reason != reclaimReason {
+		t.Errorf("a node that does not come again: %q", n.Reason)
+	}
+}
+
 // TestResumeRate: no more nodes are switched in a minute than the site says.
 func TestResumeRate(t *testing.T) {
 	w := cloud(t)

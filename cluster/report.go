@@ -390,6 +390,9 @@ const (
 	NodePowerUp        NodeAction = "power_up"
 	NodePowerDown      NodeAction = "power_down"       // when its jobs have ended
 	NodePowerDownForce NodeAction = "power_down_force" // its jobs are taken off
+
+	// NodeReclaim says that the provider takes the machine back: its jobs are warned, and leave it within Grace.
+	NodeReclaim NodeAction = "reclaim"
 )
 
 // NodeSet changes nodes as an operator asks. Empty fields stay as they are.
@@ -403,16 +406,18 @@ type NodeSet struct {
 	Extra    *string    `json:"extra,omitempty"`
 	Addr     *string    `json:"addr,omitempty"` // until the node says where it is
 	Host     *string    `json:"host,omitempty"`
+	// Grace is what jobs have left with NodeReclaim.
+	Grace time.Duration `json:"grace,omitempty"`
 }
 
 func (*NodeSet) kind() string { return "node_set" }
 
 func (c *NodeSet) apply(t *tx) (any, error) {
-	if !t.by.Operator() {
-		return nil, Errorf(Denied, ErrUser, "only operators may change nodes")
-	}
 	for _, name := range c.Nodes {
 		old, ok := t.nodes.Get(name)
+		if !t.by.Operator() && !(ok && t.by.NodeRoot && old.Owner == string(t.by.Node)) {
+			return nil, Errorf(Denied, ErrUser, "only operators may change nodes, and root of a machine the node that it is")
+		}
 		if !ok {
 			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
 		}
@@ -425,6 +430,9 @@ func (c *NodeSet) apply(t *tx) (any, error) {
 		if n.Down && !old.Down || c.Action == NodePowerDownForce {
 			t.evict(name)
 		}
+		if c.Action == NodeReclaim {
+			t.reclaim(&n, c.Grace)
+		}
 	}
 	return nil, nil
 }
@@ -434,6 +442,8 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 		if err := c.setPower(t, n); err != nil {
 			return err
 		}
+	} else if c.Action == NodeReclaim {
+		n.reclaimed(t)
 	} else if c.Action != "" && c.Action != NodeResume && (c.Reason == nil || *c.Reason == "") && n.Reason == "" {
 		return Errorf(Invalid, ErrReasonNeeded, "a reason is needed to take node %s out of service", n.Name)
 	}

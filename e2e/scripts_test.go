@@ -98,3 +98,25 @@ func TestHealthCheck(t *testing.T) {
 		t.Errorf("ran on %q", ran())
 	}
 }
+
+// TestNodeTellsOfItself: root of a compute node may take that node out of service, as health checks do, and no other one.
+func TestNodeTellsOfItself(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it acts as root of a node")
+	}
+	t.Parallel()
+	g := fullGroup(t, 2)
+	g.must("c1", "scontrol", "update", "nodename=c1-001", "state=drain", "reason=disk is full")
+	g.wait("the reason", func() bool { return g.must("s2", "sinfo", "-h", "-R", "-o", "%E|%u|%N") == "disk is full|root|c1-001" })
+	g.must("c1", "scontrol", "update", "nodename=c1-001", "state=resume")
+	for _, args := range [][]string{{"update", "nodename=c2-001", "state=drain", "reason=x"}, {"update", "nodename=c1-001,c2-001", "state=drain", "reason=x"}, {"reboot", "c1-001"},
+		{"create", "nodename=z9", "cpus=1", "state=cloud"}} {
+		if out, errs, code := g.run("c1", "scontrol", args...); code == 0 {
+			t.Errorf("scontrol %q of another's matter: %s%s", args, out, errs)
+		}
+	}
+	g.wait("no node to be out of service", func() bool { return g.must("s1", "sinfo", "-h", "-R") == "" })
+	if _, _, code := g.at["c1"].as(1001, "scontrol", "update", "nodename=c1-001", "state=drain", "reason=x"); code == 0 {
+		t.Error("an ordinary user of a node drained it")
+	}
+}

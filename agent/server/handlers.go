@@ -102,7 +102,7 @@ func write[C any, P interface {
 		switch any(&c).(type) {
 		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, // their name is shown with the reason, or known to the books
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
-			if u, err := lookupUser(who.UID); err == nil {
+			if u, err := lookupUser(who.UID); err == nil && !who.NodeRoot {
 				who.User = u.name
 			}
 		}
