@@ -72,9 +72,9 @@ func (m *series) text() string {
 // metricRoutes are the paths; /metrics has all that do not grow with the number of nodes and users.
 func (s *pages) metricRoutes(mux *http.ServeMux) {
 	kinds := map[string][]func(*series, *cluster.Snapshot){
-		"":                  {s.jobMetrics, partitionMetrics, s.schedulerMetrics, gpuMetrics},
+		"":                  {s.jobMetrics, waitMetrics, partitionMetrics, s.schedulerMetrics, gpuMetrics, nodeStates},
 		"/jobs":             {s.jobMetrics},
-		"/nodes":            {nodeMetrics, gpuMetrics},
+		"/nodes":            {nodeMetrics, nodeStates, gpuMetrics},
 		"/partitions":       {partitionMetrics},
 		"/scheduler":        {s.schedulerMetrics},
 		"/jobs-users-accts": {jobsByOwner},
@@ -192,12 +192,32 @@ func jobsByOwner(m *series, snap *cluster.Snapshot) {
 	}
 }
 
+// waitMetrics has why jobs wait, and for how long the first of those has waited that nobody holds.
+func waitMetrics(m *series, snap *cluster.Snapshot) {
+	why, oldest := map[string]float64{}, time.Duration(0)
+	for j := range snap.Queue() {
+		if reason := cmp.Or(string(j.Wait), "None"); j.Held == cluster.NotHeld {
+			why[strings.Fields(reason)[0]] += float64(max(1, j.Tasks.Len()))
+			oldest = max(oldest, time.Since(later(j.Submitted, j.Eligible)))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(why)) {
+		m.put("muster_jobs_waiting", "pending jobs that are not held, by the reason that squeue shows", why[reason], "reason", reason)
+	}
+	m.put("muster_queue_oldest_seconds", "how long the job has waited that could begin for the longest time", oldest.Seconds())
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 func nodeMetrics(m *series, snap *cluster.Snapshot) {
-	states := map[string]float64{}
 	for n := range snap.Nodes() {
 		l := snap.Load(n.Name)
-		word, name := nodeWord(n, l), string(n.Name)
-		states[word]++
+		name := string(n.Name)
 		m.put("slurm_node_cpus", "CPUs of the node", float64(n.Inventory.CPUs), "node", name)
 		m.put("slurm_node_cpus_alloc", "CPUs in use", float64(l.CPUs.Len()), "node", name)
 		m.put("slurm_node_memory_bytes", "memory of the node", float64(n.Inventory.MemMB)*(1<<20), "node", name)
@@ -205,6 +225,14 @@ func nodeMetrics(m *series, snap *cluster.Snapshot) {
 		m.put("slurm_node_gpus", "GPUs of the node that were found", float64(len(n.Inventory.Found())), "node", name)
 		m.put("slurm_node_gpus_alloc", "GPUs in use", float64(l.GPUs.Len()), "node", name)
 		m.put("muster_node_usable", "1 if jobs may start there", float64(b2i(n.Usable())), "node", name)
+	}
+}
+
+// nodeStates counts nodes by state.
+func nodeStates(m *series, snap *cluster.Snapshot) {
+	states := map[string]float64{}
+	for n := range snap.Nodes() {
+		states[nodeWord(n, snap.Load(n.Name))]++
 	}
 	m.put("slurm_nodes", "nodes", float64(snap.NodeCount()))
 	for _, w := range [][2]string{{"idle", "idle"}, {"running", "alloc"}, {"down", "down"}, {"drained", "drained"}, {"draining", "draining"}, {"silent", "not_responding"}, {"unknown", "unknown"}} {
