@@ -78,7 +78,7 @@ func app() *cli.App {
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
-	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand())
+	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand())
 	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers, or what holds a node", ArgsUsage: "JOB|NODE",
 		SkipFlagParsing: true, Action: func(c *cli.Context) error {
 			sys := slurm.RealSys("muster why")

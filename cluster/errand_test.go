@@ -206,3 +206,27 @@ func TestServerProlog(t *testing.T) {
 	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: e.ID}}})
 	w.want(id, Ended)
 }
+
+// TestRequeueExit: a batch job whose exit code the site has named goes back into the queue, held where it says so.
+func TestRequeueExit(t *testing.T) {
+	w := newWorld(t, 1)
+	cfg := *w.s.Config()
+	cfg.RequeueExit, cfg.RequeueExitHold = NewIDSet(100, 101), NewIDSet(102)
+	w.ok(root, &Configure{Config: &cfg})
+	ends := func(code int) *Job {
+		id := w.run(w.submit(func(s *JobSpec) { s.Kind = Batch }), 0, "n0")
+		w.seq["n0"]++
+		w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{
+			{Kind: BatchOver, Job: id, Attempt: 1, At: w.now, Exit: ExitStatus{Code: code}}, {Kind: NodeDone, Job: id, Attempt: 1, At: w.now}}})
+		return w.job(id)
+	}
+	if j := ends(101); j.Phase != Pending || j.Held != NotHeld || j.Restarts != 1 {
+		t.Errorf("after 101: %+v", j)
+	}
+	if j := ends(102); j.Phase != Pending || j.Held != HeldUser || !j.SpecialExit {
+		t.Errorf("after 102: %+v", j)
+	}
+	if j := ends(1); j.Phase != Ended || j.Outcome != Failed {
+		t.Errorf("after 1: %+v", j)
+	}
+}

@@ -244,7 +244,9 @@ type Config struct {
 	MailDomain        string         `json:"mail_domain,omitempty"`     // of users without an address
 	ServerUser        string         `json:"server_user,omitempty"`     // who these programs run as (SlurmUser); empty: as the server does
 	NotifyLocal       bool           `json:"notify_local,omitempty"`    // --notify may call addresses of the servers themselves
-	TaskProlog        string         `json:"task_prolog,omitempty"`     // runs before each task, as its user
+	RequeueExit       IDSet          `json:"requeue_exit,omitzero"`     // exit codes after which batch jobs go back into the queue
+	RequeueExitHold   IDSet          `json:"requeue_exit_hold,omitzero"`
+	TaskProlog        string         `json:"task_prolog,omitempty"` // runs before each task, as its user
 	TaskEpilog        string         `json:"task_epilog,omitempty"`
 	RebootProgram     string         `json:"reboot_program,omitempty"` // restarts a node's machine
 	ResumeTimeout     time.Duration  `json:"resume_timeout,omitempty"` // from that to the node's return

@@ -150,6 +150,11 @@ func (t *tx) batchOver(n *Job, u Update) {
 	if how == Failed {
 		t.suspected(n)
 	}
+	if how == Failed && u.Exit.Signal == 0 && u.Error == "" {
+		hold := t.config.RequeueExitHold.Has(u.Exit.Code)
+		n.RequeueAfter = hold || t.config.RequeueExit.Has(u.Exit.Code)
+		n.RequeueHold, n.SpecialExit = hold, hold
+	}
 	t.end(n, how, why)
 	n.EndingAt = later(cmp.Or(u.At, t.at), n.Started)
 }

@@ -314,3 +314,13 @@ func kernelTellsExits() bool {
 	}
 	return major > 6 || major == 6 && minor >= 15
 }
+
+// writeFile makes a file in a folder that goes with the test.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -26,7 +26,8 @@ type pair struct{ key, value string }
 type reader struct {
 	cfg     *cluster.Config
 	notes   []string
-	nodeDef []pair // NodeName=DEFAULT
+	fine    []string // what need not be told
+	nodeDef []pair   // NodeName=DEFAULT
 	partDef []pair
 	tiered  bool // some partition has a PriorityTier
 	// coreSpec is the CoreSpecCount of the node line that is being read.
@@ -37,6 +38,12 @@ type reader struct {
 // Load reads slurm.conf and, beside it, topology.conf, gres.conf and cgroup.conf if they are there. The notes
 // say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
+	cfg, notes, _, err := Check(file)
+	return cfg, notes, err
+}
+
+// Check is Load, which also tells of the keys that change nothing because nothing is missing without them.
+func Check(file string) (config *cluster.Config, notes, fine []string, err error) {
 	cfg := cluster.DefaultConfig()
 	cfg.Partitions, cfg.Keys = nil, map[string]string{}
 	cfg.Priority = cluster.PriorityConfig{MaxAge: 7 * 24 * time.Hour, HalfLife: 7 * 24 * time.Hour, CalcPeriod: 5 * time.Minute, Dampening: 1}
@@ -44,20 +51,20 @@ func Load(file string) (*cluster.Config, []string, error) {
 	cfg.Power = cluster.PowerConfig{Leaving: 30 * time.Second, ResumeRate: 300, SuspendRate: 60}
 	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
 	if err := r.read(file, r.slurmLine, 0); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	dir := path.Dir(file)
 	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine} {
 		p := path.Join(dir, name)
 		if _, err := os.Stat(p); err == nil {
 			if err := r.read(p, f, 0); err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 		}
 	}
 	r.finish()
 	slices.Sort(r.notes)
-	return &cfg, r.notes, nil
+	return &cfg, r.notes, r.fine, nil
 }
 
 func (r *reader) note(file string, line int, format string, args ...any) {
@@ -206,35 +213,22 @@ func (r *reader) key(file string, n int, p pair) {
 		p.value = old + "," + p.value
 	}
 	c.Keys[p.key] = p.value
-	if to := placeOf(textKeys[:], p.key, c); to != nil {
-		*to = p.value
-		return
-	}
-	number := func(to *int) { r.number(file, n, p, to) }
-	if to := placeOf(numberKeys[:], p.key, c); to != nil {
-		number(to)
+	if r.simple(file, n, p) {
 		return
 	}
 	v := 0
-	if to := placeOf(secondKeys[:], p.key, c); to != nil {
-		v = int(*to / time.Second)
-		number(&v)
-		*to = time.Duration(v) * time.Second
-	}
-	if known, err := policyKey(c, p.key, p.value); known {
-		if err != nil {
-			r.note(file, n, "%v", err)
-		}
-		return
-	}
+	number := func(to *int) { r.number(file, n, p, to) }
 	switch p.key {
-	case "slurmdtimeout":
-		if c.NodeTimeout == 0 { // never
-			c.NodeTimeout = cluster.Unlimited / 2 // so that something can be added
-		}
 	case "firstjobid":
 		number(&v)
 		c.FirstJobID = cluster.JobID(max(v, 1))
+	case "maxjobid":
+		number(&v)
+		if cluster.JobID(v) <= c.FirstJobID {
+			r.note(file, n, "MaxJobId=%s is not above the first number, %d; ignored", p.value, c.FirstJobID)
+			return
+		}
+		c.MaxJobID = cluster.JobID(v)
 	case "jobrequeue":
 		c.JobRequeue = p.value != "0"
 	case "defmempercpu", "defmempernode", "maxmempercpu", "maxmempernode":
@@ -271,7 +265,38 @@ func (r *reader) key(file string, n int, p pair) {
 		c.OverTimeLimit = time.Duration(v) * time.Minute
 	case "dependencyparameters", "schedulerparameters":
 		r.scheduler(file, n, p.key, p.value)
+	case "requeueexit", "requeueexithold":
+		r.requeueExit(file, n, p)
+	case controllerKey, "privatedata":
+	default:
+		r.leave(file, n, p)
 	}
+}
+
+// simple reads a key whose value is kept as it stands, or is about the order and the rank of jobs, and reports whether it is one.
+func (r *reader) simple(file string, n int, p pair) bool {
+	c := r.cfg
+	if to := placeOf(textKeys[:], p.key, c); to != nil {
+		*to = p.value
+		return true
+	}
+	if to := placeOf(numberKeys[:], p.key, c); to != nil {
+		r.number(file, n, p, to)
+		return true
+	}
+	if to := placeOf(secondKeys[:], p.key, c); to != nil {
+		v := int(*to / time.Second)
+		r.number(file, n, p, &v)
+		if *to = time.Duration(v) * time.Second; c.NodeTimeout == 0 { // never
+			c.NodeTimeout = cluster.Unlimited / 2 // so that something can be added
+		}
+		return true
+	}
+	known, err := policyKey(c, p.key, p.value)
+	if err != nil {
+		r.note(file, n, "%v", err)
+	}
+	return known
 }
 
 // sampling reads how often what steps use is measured.
@@ -285,6 +310,30 @@ func (r *reader) sampling(file string, n int, value string) {
 // hasAny reports whether a text has one of some words in it.
 func hasAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// leave tells of a key that nothing reads.
+func (r *reader) leave(file string, n int, p pair) {
+	why, fine := unread(p.key)
+	if text := fmt.Sprintf("%s:%d: %s %s", file, n, p.key, why); fine {
+		r.fine = append(r.fine, strings.Replace(text, p.key+" ", p.key+" needs no setting: ", 1))
+	} else {
+		r.notes = append(r.notes, text)
+	}
+}
+
+// requeueExit reads exit codes after which batch jobs go back into the queue.
+func (r *reader) requeueExit(file string, n int, p pair) {
+	set, err := cluster.ParseIDSet(p.value)
+	if err != nil || set.Max() > 255 {
+		r.note(file, n, "%s=%s: want exit codes from 0 to 255, as 100,120-130; ignored", p.key, p.value)
+		return
+	}
+	if p.key == "requeueexit" {
+		r.cfg.RequeueExit = set
+	} else {
+		r.cfg.RequeueExitHold = set
+	}
 }
 
 // number reads a whole number.

@@ -1,0 +1,127 @@
+package conf
+
+import (
+	"slices"
+	"strings"
+)
+
+// elsewhere are the keys of Slurm that change nothing here because what they are for is done in another way, and asks for
+// nothing. Only a check of a configuration tells of them.
+var elsewhere = [...]struct{ why, keys string }{
+	{"members know each other by certificates, there is no munge", "AuthType AuthInfo AuthAltTypes AuthAltParameters CredType CryptoType " +
+		"JobCredentialPrivateKey JobCredentialPublicCertificate DisableRootJobs"},
+	{"the servers replicate the state among themselves, no folder is shared", "StateSaveLocation SlurmctldTimeout SlurmctldAddr BackupController BackupAddr ControlMachine ControlAddr"},
+	{"all goes over one port: --bind", "SlurmctldPort SlurmdPort SrunPortRange"},
+	{"the daemons log to stderr, for the journal; --log-level says how much", "SlurmctldDebug SlurmctldLogFile SlurmdDebug SlurmdLogFile SlurmctldSyslogDebug " +
+		"SlurmdSyslogDebug SlurmSchedLogFile SlurmSchedLogLevel DebugFlags LogTimeFormat"},
+	{"systemd looks after the daemons", "SlurmctldPidFile SlurmdPidFile SlurmdUser"},
+	{"--data says where daemons keep their files", "SlurmdSpoolDir PluginDir"},
+	{"each server keeps the history itself, there is no database daemon", "AccountingStorageType AccountingStorageHost AccountingStorageBackupHost " +
+		"AccountingStorageExternalHost AccountingStoragePort AccountingStoragePass AccountingStorageUser AccountingStorageParameters MaxDBDMsgs"},
+	{"scripts and environments are always kept", "AccountingStoreFlags"},
+	{"it is always so here", "SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType GresTypes JobAcctGatherType CoreSpecPlugin MpiDefault " +
+		"TopologyPlugin PriorityType RoutePlugin PrEpPlugins GroupUpdateForce JobAcctGatherParams"},
+	{"calls and launches have limits of their own", "MessageTimeout TCPTimeout EioTimeout TreeWidth EpilogMsgTime GetEnvTimeout GroupUpdateTime BcastParameters " +
+		"BcastExclude MaxNodeCount UnkillableStepTimeout"},
+	{"the node's own folder for temporary files is used", "TmpFS"},
+}
+
+// undone are the keys of Slurm that ask for something that muster does not do.
+var undone = [...]struct{ why, keys string }{
+	{"plugins of Slurm can not be loaded", "CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
+		"BurstBufferType BurstBufferParameters JobContainerType PrEpParameters"},
+	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
+	{"no record of ended jobs is written besides the history; sacct has it", "JobCompHost JobCompLoc JobCompPass JobCompPort JobCompType JobCompUser"},
+	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef InteractiveStepOptions JobDefaults JobFileAppend " +
+		"KillOnBadExit LaunchParameters MaxStepCount MaxTasksPerNode MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin PriorityParameters " +
+		"PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
+		"SlurmctldPrimaryOnProg SlurmctldParameters SlurmdParameters SrunEpilog SrunProlog SwitchParameters TaskPluginParam TopologyParam TrackWCKey UsePam " +
+		"UnkillableStepProgram VSizeFactor WaitTime X11Parameters"},
+}
+
+// otherKeys are the keys that are read, besides those of the tables of keys.
+var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefMemPerCPU", "DefMemPerNode", "DependencyParameters",
+	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "JobAcctGatherFrequency", "JobRequeue", "Licenses", "MaxJobId",
+	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
+	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
+	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
+	"PrivateData", "PrologFlags", "RequeueExit", "RequeueExitHold", "SchedulerParameters", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
+	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin"}
+
+// unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
+// that is none of Slurm's has the ones that it resembles.
+func unread(key string) (why string, fine bool) {
+	has := func(keys string) bool {
+		return slices.ContainsFunc(strings.Fields(keys), func(k string) bool { return strings.EqualFold(k, key) })
+	}
+	for _, g := range elsewhere {
+		if has(g.keys) {
+			return g.why, true
+		}
+	}
+	for _, g := range undone {
+		if has(g.keys) {
+			return g.why, false
+		}
+	}
+	why = "is no key of slurm.conf"
+	if near := nearest(key); near != "" {
+		why += ": do you mean " + near + "?"
+	}
+	return why, false
+}
+
+// nearest is the key that a mistyped one most resembles, "" if none does.
+func nearest(key string) (best string) {
+	least := 3 // letters that may differ
+	for _, k := range knownKeys() {
+		if d := distance(strings.ToLower(k), key, least); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// knownKeys are all that are read, or spoken of above.
+func knownKeys() (out []string) {
+	for _, g := range elsewhere {
+		out = append(out, strings.Fields(g.keys)...)
+	}
+	for _, g := range undone {
+		out = append(out, strings.Fields(g.keys)...)
+	}
+	for _, k := range textKeys {
+		out = append(out, k.key)
+	}
+	for _, k := range numberKeys {
+		out = append(out, k.key)
+	}
+	for _, k := range secondKeys {
+		out = append(out, k.key)
+	}
+	return append(out, otherKeys...)
+}
+
+// distance is how many letters have to be put in, left out or changed to make one word of another (Levenshtein), or most.
+func distance(a, b string, most int) int {
+	if len(a)-len(b) >= most || len(b)-len(a) >= most {
+		return most
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, before+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
