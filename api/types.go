@@ -477,8 +477,9 @@ type StepRequest struct {
 
 // StepResponse describes the step that runs.
 type StepResponse struct {
-	Step  cluster.Step `json:"step"`
-	Nodes []StepNode   `json:"nodes"`
+	Step     cluster.Step         `json:"step"`
+	Nodes    []StepNode           `json:"nodes"`
+	Defaults cluster.SrunDefaults `json:"defaults,omitzero"`
 }
 
 // StepNode is one node's part in a step: which ranks run there.

@@ -219,6 +219,9 @@ type Config struct {
 	NodeTimeout       time.Duration  `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
 	LaunchTimeout     time.Duration  `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
 	PropagateLimits   bool           `json:"propagate_limits"`
+	LimitsOnly        []string       `json:"limits_only,omitempty"`   // names of the limits that are; nil: all
+	LimitsExcept      []string       `json:"limits_except,omitempty"` // but these
+	Srun              SrunDefaults   `json:"srun,omitzero"`
 	CoreAlloc         bool           `json:"core_alloc"`                  // CPUs are given as whole cores (CR_Core)
 	SocketAlloc       bool           `json:"socket_alloc,omitempty"`      // CPUs are given as whole sockets (CR_Socket)
 	OneTaskPerCore    bool           `json:"one_task_per_core,omitempty"` // without --ntasks-per-core (CR_ONE_TASK_PER_CORE)

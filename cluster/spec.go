@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Names and numbers that must not be swapped.
 type (
@@ -208,8 +211,9 @@ type JobSpec struct {
 	Truncate   bool     `json:"truncate,omitempty"` // --open-mode=truncate
 	Umask      uint32   `json:"umask,omitempty"`
 	Rlimits    []Rlimit `json:"rlimits,omitempty"`
-	Export     string   `json:"export,omitempty"`   // --export as given; sets SLURM_EXPORT_ENV
-	UserEnv    bool     `json:"user_env,omitempty"` // start from the login environment
+	OwnLimits  bool     `json:"own_limits,omitempty"` // --propagate chose Rlimits: the site's choice does not count
+	Export     string   `json:"export,omitempty"`     // --export as given; sets SLURM_EXPORT_ENV
+	UserEnv    bool     `json:"user_env,omitempty"`   // start from the login environment
 
 	Array             *ArraySpec    `json:"array,omitempty"`
 	Depends           Depends       `json:"depends,omitzero"`
@@ -248,6 +252,28 @@ type Rlimit struct {
 	Soft uint64 `json:"soft"`
 }
 
+// Propagated are the limits that tasks get of those that their user had where the job was submitted
+// (PropagateResourceLimits and PropagateResourceLimitsExcept); own: the user has chosen.
+func (c *Config) Propagated(list []Rlimit, own bool) []Rlimit {
+	if own || c.PropagateLimits && c.LimitsOnly == nil && c.LimitsExcept == nil {
+		return list
+	}
+	if !c.PropagateLimits {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(l Rlimit) bool {
+		return c.LimitsOnly != nil && !slices.Contains(c.LimitsOnly, l.Name) || slices.Contains(c.LimitsExcept, l.Name)
+	})
+}
+
+// SrunDefaults is what srun does where its options say nothing.
+type SrunDefaults struct {
+	KillOnBadExit bool          `json:"kill_on_bad_exit,omitempty"`
+	Wait          time.Duration `json:"wait,omitempty"` // how long other tasks may go on after the first has ended; 0: for ever
+	Prolog        string        `json:"prolog,omitempty"`
+	Epilog        string        `json:"epilog,omitempty"`
+}
+
 // StepSpec is what a step asked for: one srun.
 type StepSpec struct {
 	Layout
@@ -261,7 +287,8 @@ type StepSpec struct {
 	Groups         []uint32      `json:"groups,omitempty"`
 	Umask          uint32        `json:"umask,omitempty"`
 	Rlimits        []Rlimit      `json:"rlimits,omitempty"`
-	Relative       *int          `json:"relative,omitempty"` // -r
+	OwnLimits      bool          `json:"own_limits,omitempty"` // see JobSpec
+	Relative       *int          `json:"relative,omitempty"`   // -r
 	Exact          bool          `json:"exact,omitempty"`
 	Overlap        bool          `json:"overlap,omitempty"`
 	Whole          bool          `json:"whole,omitempty"`

@@ -324,3 +324,15 @@ func writeFile(t *testing.T, name, text string) string {
 	}
 	return path
 }
+
+// shell runs a line of shell that has to succeed, in the folder and environment of front-ends.
+func (d *dev) shell(line string) string {
+	d.t.Helper()
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir, cmd.Env = d.work, d.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return string(out)
+}

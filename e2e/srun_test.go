@@ -160,3 +160,30 @@ func TestStepEnds(t *testing.T) {
 			strings.Contains(d.must("sacct", "-nP", "-j", id, "-o", "JobID,State,ExitCode"), id+".0|CANCELLED by ")
 	})
 }
+
+// TestSiteDefaults: what the site says of srun and of limits holds where the user says nothing.
+func TestSiteDefaults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	prolog := dir + "/prolog"
+	if err := os.WriteFile(prolog, []byte("#!/bin/sh\necho site prolog of step $SLURM_STEP_ID\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf := writeFile(t, "slurm.conf", "ClusterName=c\nKillOnBadExit=1\nSrunProlog="+prolog+"\nPropagateResourceLimitsExcept=NOFILE,CORE\nPartitionName=main Nodes=ALL Default=YES\n")
+	d := startDev(t, "--hollow", "2x4c8g", "--hollow-exec", "--conf", conf)
+	out, errs, code := d.run("srun", "-n2", "-N2", "sh", "-c", "[ $SLURM_PROCID = 0 ] && exit 3; sleep 600")
+	if code != 3 && code != 143 || !strings.Contains(out, "site prolog of step 0") || !strings.Contains(errs, "Terminating") {
+		t.Errorf("srun ends with %d: %s%s", code, out, errs)
+	}
+	if out := d.must("srun", "--prolog=none", "hostname"); strings.Contains(out, "site prolog") {
+		t.Errorf("--prolog=none: %s", out)
+	}
+	limits := func(option ...string) string {
+		script := "ulimit -Sn 77; ulimit -Sf 12345; " + bin + "/srun --prolog=none " + strings.Join(option, " ") + " sh -c 'ulimit -Sn; ulimit -Sf'; exit $?"
+		return strings.Join(strings.Fields(d.shell(script)), " ")
+	}
+	if got := limits(); strings.HasPrefix(got, "77 ") || !strings.HasSuffix(got, " 12345") {
+		t.Errorf("limits of a task: %s, want the node's own for open files and 12345 blocks", got)
+	}
+	expect(t, "what --propagate chooses", limits("--propagate=NOFILE"), "77 unlimited")
+}

@@ -347,7 +347,7 @@ type exitGroup struct {
 }
 
 func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
-	run := &stepRun{sys: s, req: r, resp: api.StepResponse{Step: made[0].Step}, io: sio, events: make(chan nodeEvent, 16)}
+	run := &stepRun{sys: s, req: r, resp: api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults}, io: sio, events: make(chan nodeEvent, 16)}
 	run.resp.Step.Tasks = 0
 	for _, part := range made {
 		for _, n := range part.Nodes {
@@ -379,7 +379,7 @@ func (run *stepRun) run() int {
 		go run.listen(i) // ends with its stream, which run reads to the end or closes
 	}
 	run.io.feed(run.streams, run.resp)
-	if !run.script("prolog", run.req.Client.Prolog) {
+	if !run.script("prolog", cmp.Or(run.req.Client.Prolog, run.resp.Defaults.Prolog)) {
 		run.kill()
 	}
 	sigs, stop := notifySignals()
@@ -426,7 +426,7 @@ func (run *stepRun) run() int {
 			_, _ = call(run.sys, api.WaitStep, api.StepWait{ID: id, Timeout: freeTime})
 		}
 	}
-	run.script("epilog", run.req.Client.Epilog)
+	run.script("epilog", cmp.Or(run.req.Client.Epilog, run.resp.Defaults.Epilog))
 	return run.worst
 }
 
@@ -538,12 +538,19 @@ func (run *stepRun) tellExits() {
 }
 
 func (run *stepRun) killOnBadExit() bool {
-	k := run.req.Step.KillOnBadExit
-	return k != nil && *k
+	if k := run.req.Step.KillOnBadExit; k != nil {
+		return *k
+	}
+	return run.resp.Defaults.KillOnBadExit
 }
 
 // waitAfter is how long the other tasks may go on after the first has ended, 0 for ever.
-func (run *stepRun) waitAfter() time.Duration { return run.req.Step.WaitAfterFirst }
+func (run *stepRun) waitAfter() time.Duration {
+	if run.req.Client.WaitSeconds == nil {
+		return run.resp.Defaults.Wait
+	}
+	return run.req.Step.WaitAfterFirst
+}
 
 func (run *stepRun) waitOver() {
 	if run.running.Empty() {

@@ -141,7 +141,7 @@ func (r *Request) rlimits() {
 	if r.sys.Rlimits == nil || r.Client.Propagate == "NONE" {
 		return
 	}
-	r.Job.Rlimits = r.sys.Rlimits()
+	r.Job.Rlimits, r.Job.OwnLimits = r.sys.Rlimits(), r.Client.Propagate != ""
 	if p := r.Client.Propagate; p != "" && p != "ALL" {
 		names := splitList(p)
 		r.Job.Rlimits = slices.DeleteFunc(r.Job.Rlimits, func(l cluster.Rlimit) bool {
@@ -251,7 +251,7 @@ func (r *Request) finishStep() error {
 	if s.Name = j.Name; !r.named {
 		s.Name = path.Base(r.Argv[0])
 	}
-	s.WorkDir, s.UID, s.GID, s.User, s.Umask, s.Rlimits = j.WorkDir, j.UID, j.GID, j.User, j.Umask, j.Rlimits
+	s.WorkDir, s.UID, s.GID, s.User, s.Umask, s.Rlimits, s.OwnLimits = j.WorkDir, j.UID, j.GID, j.User, j.Umask, j.Rlimits, j.OwnLimits
 	s.Stdin, s.Stdout, s.Stderr = j.Stdin, j.Stdout, j.Stderr
 	s.Append, s.Truncate = j.Append, j.Truncate
 	s.Label, s.Unbuffered = r.Client.Label, r.Client.Unbuffered || r.Client.PTY

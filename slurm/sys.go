@@ -86,7 +86,7 @@ var rlimitNames = [...]struct {
 }{{"CPU", 0}, {"FSIZE", 1}, {"DATA", 2}, {"STACK", 3}, {"CORE", 4}, {"RSS", 5}, {"NPROC", 6}, {"NOFILE", 7}, {"MEMLOCK", 8}, {"AS", 9}}
 
 // softLimits reads the soft resource limits of the submitting shell. They are this
-// process's, but for NOFILE: the Go runtime raises that one to the hard limit as it
+// process's, but for NOFILE: the Go runtime raises that one to the hard limit, or one below it, as it
 // starts, so the parent's is taken instead where it can be read.
 func softLimits() []cluster.Rlimit {
 	list := make([]cluster.Rlimit, 0, len(rlimitNames))
@@ -95,7 +95,7 @@ func softLimits() []cluster.Rlimit {
 		if syscall.Getrlimit(r.num, &lim) != nil {
 			continue
 		}
-		if r.name == "NOFILE" && lim.Cur == lim.Max {
+		if r.name == "NOFILE" && lim.Cur+1 >= lim.Max {
 			lim.Cur = parentNofile(lim.Cur)
 		}
 		list = append(list, cluster.Rlimit{Name: r.name, Soft: lim.Cur})

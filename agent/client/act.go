@@ -463,7 +463,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	return step.Spec{
 		ID: id, Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
-		Rlimits: j.Spec.Rlimits, Env: env, Script: script, ScriptPath: path,
+		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
 		Tasks: []step.Task{{Argv: argv, Env: c.environ(l, env), Stdin: in, Stdout: out, Stderr: errs}},
 	}, nil

@@ -121,7 +121,7 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 		if err == nil {
 			if made := c.madeBy(q); made != nil {
 				c.mu.Unlock()
-				return describe(made), nil
+				return c.describe(made), nil
 			}
 			ls, err = c.place(h, &q.Spec)
 		}
@@ -131,7 +131,7 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 		if err == nil && q.Plan {
 			c.unplace(h, ls, q.Keep)
 			c.mu.Unlock()
-			return describe(ls), nil
+			return c.describe(ls), nil
 		}
 		c.mu.Unlock()
 		if err == nil {
@@ -158,9 +158,9 @@ func (c *Client) madeBy(q api.StepRequest) *liveStep {
 	return nil
 }
 
-// describe answers with a step and which ranks run where.
-func describe(ls *liveStep) api.StepResponse {
-	out := api.StepResponse{Step: ls.record}
+// describe answers with a step and which ranks run where. Called with mu held.
+func (c *Client) describe(ls *liveStep) api.StepResponse {
+	out := api.StepResponse{Step: ls.record, Defaults: c.config.Srun}
 	for i, ranks := range ls.ranks() {
 		out.Nodes = append(out.Nodes, api.StepNode{Node: ls.ids[i].Node, Ranks: ranks})
 	}
@@ -296,7 +296,7 @@ func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.S
 	if ls.endedAt.IsZero() {
 		c.tellStep(ls)
 	}
-	return describe(ls), nil
+	return c.describe(ls), nil
 }
 
 // launchStep starts a step's parts, here and through the other clients theirs, once all are ready.
@@ -399,7 +399,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	inv, found := n.Inventory, n.detected
 	c.mu.Unlock()
 	out := step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups, Dir: s.WorkDir,
-		Umask: s.Umask, Rlimits: s.Rlimits, Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
+		Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
 		OOMText: c.oomText(id)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {

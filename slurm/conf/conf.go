@@ -174,6 +174,8 @@ var (
 		{"resumeprogram", func(c *cluster.Config) *string { return &c.Power.Resume }},
 		{"suspendprogram", func(c *cluster.Config) *string { return &c.Power.Suspend }},
 		{"resumefailprogram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }},
+		{"srunprolog", func(c *cluster.Config) *string { return &c.Srun.Prolog }},
+		{"srunepilog", func(c *cluster.Config) *string { return &c.Srun.Epilog }},
 		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
 		{"taskepilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
 	}
@@ -193,6 +195,7 @@ var (
 		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
 		{"resumetimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
 		{"suspendtimeout", func(c *cluster.Config) *time.Duration { return &c.Power.Leaving }},
+		{"waittime", func(c *cluster.Config) *time.Duration { return &c.Srun.Wait }},
 		{"slurmdtimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }},
 	}
 )
@@ -265,6 +268,10 @@ func (r *reader) key(file string, n int, p pair) {
 		c.OverTimeLimit = time.Duration(v) * time.Minute
 	case "dependencyparameters", "schedulerparameters":
 		r.scheduler(file, n, p.key, p.value)
+	case "killonbadexit":
+		c.Srun.KillOnBadExit = p.value == "1" || strings.EqualFold(p.value, "yes")
+	case "propagateresourcelimits", "propagateresourcelimitsexcept":
+		r.propagate(file, n, p)
 	case "requeueexit", "requeueexithold":
 		r.requeueExit(file, n, p)
 	case controllerKey, "privatedata":

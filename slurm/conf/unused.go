@@ -33,19 +33,19 @@ var undone = [...]struct{ why, keys string }{
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"no record of ended jobs is written besides the history; sacct has it", "JobCompHost JobCompLoc JobCompPass JobCompPort JobCompType JobCompUser"},
 	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef InteractiveStepOptions JobDefaults JobFileAppend " +
-		"KillOnBadExit LaunchParameters MaxStepCount MaxTasksPerNode MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin PriorityParameters " +
-		"PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
-		"SlurmctldPrimaryOnProg SlurmctldParameters SlurmdParameters SrunEpilog SrunProlog SwitchParameters TaskPluginParam TopologyParam TrackWCKey UsePam " +
-		"UnkillableStepProgram VSizeFactor WaitTime X11Parameters"},
+		"LaunchParameters MaxStepCount MaxTasksPerNode MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin PriorityParameters " +
+		"PropagatePrioProcess ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
+		"SlurmctldPrimaryOnProg SlurmctldParameters SlurmdParameters SwitchParameters TaskPluginParam TopologyParam TrackWCKey UsePam " +
+		"UnkillableStepProgram VSizeFactor X11Parameters"},
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
 var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefMemPerCPU", "DefMemPerNode", "DependencyParameters",
-	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "JobAcctGatherFrequency", "JobRequeue", "Licenses", "MaxJobId",
+	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "JobAcctGatherFrequency", "JobRequeue", "KillOnBadExit", "Licenses", "MaxJobId",
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
-	"PrivateData", "PrologFlags", "RequeueExit", "RequeueExitHold", "SchedulerParameters", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
+	"PrivateData", "PrologFlags", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerParameters", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
 	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
