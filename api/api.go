@@ -38,6 +38,8 @@ type Caller struct {
 	// Member and Role say over whose connection the call came; empty on the local socket.
 	Member string
 	Role   cluster.Role
+	// Sees says that the call is root's on a member: it reads everything, though as nobody it changes nothing.
+	Sees bool
 	// Exported is the secret of a joiner's connection, which its proof is bound to.
 	Exported []byte
 }
