@@ -43,6 +43,7 @@ var (
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
 	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true}
 	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false}
+	WatchEvents      = Endpoint[EventQuery, Event]{"GET", "/v1/events", User, false} // a stream of lines
 	Ping             = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
 	TopJobs          = Endpoint[cluster.TopJobs, WriteResponse]{"POST", "/v1/jobs/top", User, true}
 	ListBooks        = Endpoint[AfterQuery, BooksResponse]{"GET", "/v1/accounts", User, false}

@@ -196,7 +196,7 @@ func nodeMetrics(m *series, snap *cluster.Snapshot) {
 	states := map[string]float64{}
 	for n := range snap.Nodes() {
 		l := snap.Load(n.Name)
-		word, name := nodeWord(n, l), string(n.Name)
+		word, name := nodeWord(n, len(l.Jobs) > 0), string(n.Name)
 		states[word]++
 		m.put("slurm_node_cpus", "CPUs of the node", float64(n.Inventory.CPUs), "node", name)
 		m.put("slurm_node_cpus_alloc", "CPUs in use", float64(l.CPUs.Len()), "node", name)

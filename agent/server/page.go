@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -51,11 +52,12 @@ type pages struct {
 	leads         func() bool
 	heard         func() time.Time // of the leader
 	watching      atomic.Int64     // pages that follow the cluster
+	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
 }
 
 // Pages answers browsers and scrapers.
 func (s *Server) Pages() http.Handler {
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard}
+	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard, follow: s.follow}
 	return p.handler()
 }
 
@@ -68,6 +70,7 @@ func (s *pages) handler() http.Handler {
 	}
 	mux.HandleFunc("GET /accounts.csv", s.accountsCSV)
 	mux.HandleFunc("GET /live", s.live)
+	mux.HandleFunc("GET "+api.WatchEvents.Path, s.liveEvents)
 	mux.Handle("GET /static/", http.StripPrefix("/static/", ui.Static()))
 	s.metricRoutes(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

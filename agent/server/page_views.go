@@ -41,11 +41,11 @@ func stateOf(j *cluster.Job) string {
 }
 
 // nodeWord names a node's state.
-func nodeWord(n *cluster.Node, l *cluster.Load) string {
+func nodeWord(n *cluster.Node, busy bool) string {
 	switch {
 	case n.Down:
 		return "down"
-	case n.Drain && len(l.Jobs) > 0:
+	case n.Drain && busy:
 		return "draining"
 	case n.Drain:
 		return "drained"
@@ -53,7 +53,7 @@ func nodeWord(n *cluster.Node, l *cluster.Load) string {
 		return "unknown"
 	case !n.Up:
 		return "silent"
-	case len(l.Jobs) > 0:
+	case busy:
 		return "running"
 	}
 	return "idle"
@@ -82,7 +82,7 @@ func (s *pages) viewOverview(snap *cluster.Snapshot, _ *http.Request) (string, s
 		if out {
 			cpus.Out += n.Inventory.CPUs - l.CPUs.Len()
 			if len(v.Sick) < pageSick {
-				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: nodeWord(n, l), Reason: n.Reason})
+				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason})
 			}
 		}
 		for i := range n.Inventory.GPUs {
@@ -228,7 +228,7 @@ func places(cfg *cluster.Config) (map[cluster.NodeName]string, []string) {
 // tile is a node of the map.
 func tile(snap *cluster.Snapshot, n *cluster.Node, colour palette, cells bool) ui.Node {
 	l, inv := snap.Load(n.Name), &n.Inventory
-	t := ui.Node{Name: string(n.Name), State: nodeWord(n, l), Reason: n.Reason, Jobs: len(l.Jobs),
+	t := ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason, Jobs: len(l.Jobs),
 		CPUs: ui.Gauge{Used: l.CPUs.Len(), Have: inv.CPUs}, GPU: ui.Gauge{Used: l.GPUs.Len(), Have: len(inv.GPUs)}}
 	if !cells {
 		return t
