@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+
+	"dev.muster/early"
+	"dev.muster/slurm"
+	"github.com/urfave/cli/v2"
+)
+
+// lookCommands are those that show the cluster as a whole.
+func lookCommands() []*cli.Command {
+	return []*cli.Command{
+		{Name: "status", Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
+			Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
+			Action: func(c *cli.Context) error { return exit(slurm.Status(frontEnd("muster status"), c.Bool("json"))) }},
+		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
+			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: slurm.TopSorts()[0], Usage: "order of jobs: " + strings.Join(slurm.TopSorts(), ", ")}},
+			Action: func(c *cli.Context) error { return exit(slurm.Top(frontEnd("muster top"), c.String("sort"))) }},
+	}
+}
+
+// frontEnd is the surroundings of a command that asks the local daemon.
+func frontEnd(name string) *slurm.Sys {
+	sys := slurm.RealSys(name)
+	sys.Dial = early.Dial
+	return sys
+}
+
+func exit(code int) error {
+	if code != 0 {
+		return cli.Exit("", code)
+	}
+	return nil
+}
