@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"strings"
 
+	"dev.muster/api"
 	"dev.muster/early"
 	"dev.muster/slurm"
 	"github.com/urfave/cli/v2"
@@ -17,6 +20,17 @@ func lookCommands() []*cli.Command {
 		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
 			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: slurm.TopSorts()[0], Usage: "order of jobs: " + strings.Join(slurm.TopSorts(), ", ")}},
 			Action: func(c *cli.Context) error { return exit(slurm.Top(frontEnd("muster top"), c.String("sort"))) }},
+		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
+			cl := local()
+			defer cl.Close()
+			r, err := api.Call(c.Context, cl, api.CreateLogin, api.Empty{})
+			if err != nil {
+				return fmt.Errorf("no link could be made: %w", err)
+			}
+			fmt.Println(r.URL)
+			fmt.Fprintf(os.Stderr, "muster: good for one login until %s; whoever has the link can use it\n", r.Expires.Local().Format("15:04:05"))
+			return nil
+		}},
 	}
 }
 

@@ -63,13 +63,19 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 	if err != nil {
 		return r, err
 	}
+	err = answer(e.Method, e.Path, status, reply, &r)
+	return r, err
+}
+
+// answer reads the value or the error that came back.
+func answer(method, path string, status int, reply []byte, to any) error {
 	if status != 200 {
-		return r, errorOf(e.Method, e.Path, status, reply)
+		return errorOf(method, path, status, reply)
 	}
-	if err := wire.Unmarshal(reply, &r); err != nil {
-		return r, fmt.Errorf("decode answer of %s: %w", e.Path, err)
+	if err := wire.Unmarshal(reply, to); err != nil {
+		return fmt.Errorf("decode answer of %s: %w", path, err)
 	}
-	return r, nil
+	return nil
 }
 
 // errorOf is the error that an answer tells.

@@ -68,7 +68,10 @@ func TestTop(t *testing.T) {
 	mux("new-session", "-d", "-x", "100", "-y", "20", "sh", "-c", "muster top; echo left-$?; sleep 1000")
 	t.Cleanup(func() { mux("kill-server") })
 	seen := ""
-	shows := func(text string) { t.Helper(); d.wait(text, func() bool { seen = mux("capture-pane", "-p"); return strings.Contains(seen, text) }) }
+	shows := func(text string) {
+		t.Helper()
+		d.wait(text, func() bool { seen = mux("capture-pane", "-p"); return strings.Contains(seen, text) })
+	}
 	shows("0 running")
 	d.must("sbatch", "-N1", "--gpus-per-node=3", "-J", "seen", "-o", "/dev/null", "--wrap", "true")
 	shows("seen")

@@ -32,7 +32,10 @@ type Page struct {
 	Server  string // that answers
 	Now     time.Time
 	Index   uint64 // of the log, that the view shows
-	View    any
+	// User has logged in, maybe as an Operator; CSRF is the token of the session's forms.
+	User, CSRF string
+	Operator   bool
+	View       any
 }
 
 // Link is a choice among views, and whether it is the one that is shown.
@@ -164,6 +167,25 @@ type One struct {
 	GPUs    []Row
 	NICs    []Row
 	Bar     *Gauge // time used of its limit, in minutes
+	Actions []Link // what the visitor may do
+	Did     string // what has just been done
+}
+
+// Ask is the form that asks before something is done.
+type Ask struct {
+	Text, About string
+	Do, To      string // the button, and where it leads
+	Back        string
+	Reason      bool   // a reason must be given
+	Given       string // the reason that was
+	Refusal     string // why it was not done
+}
+
+// Login is the form that opens a session.
+type Login struct {
+	Once, User string
+	Operator   bool
+	Hours      int
 }
 
 // Accounts is the view of shares and usage.

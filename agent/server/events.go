@@ -218,8 +218,9 @@ func (s *pages) liveEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		q.Since = &since
 	}
+	who, _ := s.visitor(r)
 	rc, begun := http.NewResponseController(w), false
-	err := s.follow(r.Context(), stranger, q, func(events []api.Event) error {
+	err := s.follow(r.Context(), who, q, func(events []api.Event) error {
 		if !begun {
 			w.Header().Set("Content-Type", "text/event-stream")
 			begun = true

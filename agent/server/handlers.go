@@ -35,6 +35,8 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ListHistory, s.listHistory)
 	handle(s, m, api.ShowUsage, s.showUsage)
 	handle(s, m, api.ShowStats, s.showStats)
+	handle(s, m, api.CreateLogin, s.createLogin)
+	api.Handle(m, api.EndSession, s.endSession)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)
 	api.Handle(m, api.Join, s.join)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,7 +20,8 @@ import (
 func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 	state := cluster.NewState()
 	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true },
-		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now}
+		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now, sessions: newSessions(func() *cluster.CA { return nil }), feed: newFeed(maxFeed)}
+	s.logOut = func(_ context.Context, in *session) { s.sessions.end(in.ID, in.Until, time.Now()) }
 	n := uint64(0)
 	do := func(c cluster.Command) any {
 		t.Helper()

@@ -50,6 +50,8 @@ type Server struct {
 	feed *feed
 	// followers is how many callers follow the feed.
 	followers atomic.Int64
+	sessions  *sessions
+	page      atomic.Pointer[string] // where this server's page is
 	pulse     *Pulse
 	rumours   *rumours
 	wake      chan struct{} // something changed: the leader looks again
@@ -87,6 +89,7 @@ func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*
 	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), feed: newFeed(maxFeed), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		stats: newStats(), booted: time.Now(), current: make(chan struct{})}
+	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -22,7 +23,7 @@ type sight struct {
 
 // sightOf says what a caller may see.
 func sightOf(snap *cluster.Snapshot, who api.Caller) sight {
-	v := sight{snap: snap, who: who, all: who.Operator() || who.Sees || snap.Config().Keys["privatedata"] == ""}
+	v := sight{snap: snap, who: who, all: who.Operator() || who.Sees || !private(snap)}
 	if v.all {
 		return v
 	}
@@ -37,6 +38,12 @@ func sightOf(snap *cluster.Snapshot, who api.Caller) sight {
 		}
 	}
 	return v
+}
+
+// private reports whether PrivateData hides anything at all.
+func private(snap *cluster.Snapshot) bool {
+	text := snap.Config().Keys["privatedata"]
+	return text != "" && !strings.EqualFold(text, "none")
 }
 
 // hides reports whether a kind of information is kept from the caller where it concerns others.
