@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"regexp"
 	"strings"
@@ -88,4 +89,72 @@ func TestUI(t *testing.T) {
 	if _, errs, code := g.run("c1", "muster", "ui"); code == 0 || !strings.Contains(errs, "root") {
 		t.Errorf("root of a compute node got a link: %d %s", code, errs)
 	}
+}
+
+// TestUILive: the output of a running job and what it uses are shown to its user, as far as the user may read them.
+func TestUILive(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr)
+	id := d.must("sbatch", "--parsable", "-o", d.dir+"/out-%j", "--wrap", "echo '<b>hello</b>' $SLURM_JOB_ID; sleep 1000")
+	d.wait("its output", func() bool { return strings.Contains(d.soFar("out-"+id), "hello") })
+	v := logIn(t, d, addr)
+	body := v.get("/jobs/" + id + "/live")
+	for _, want := range []string{"&lt;b&gt;hello&lt;/b&gt; " + id, "out-" + id, "<td>script</td>", "CPU time"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in %s", want, body)
+		}
+	}
+	d.must("scancel", id)
+}
+
+// visitor is somebody who has logged in to a page.
+type visitor struct {
+	t    *testing.T
+	addr string
+	http *http.Client
+}
+
+// logIn opens a session with the link that muster ui prints.
+func logIn(t *testing.T, d *dev, addr string) *visitor {
+	t.Helper()
+	link, err := url.Parse(d.must("muster", "ui"))
+	if err != nil || link.Host != addr {
+		t.Fatalf("%v: the link leads to %s, not %s", err, link.Host, addr)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &visitor{t: t, addr: addr, http: &http.Client{Jar: jar}}
+	r, err := v.http.PostForm("http://"+addr+"/login", url.Values{"once": {link.Query().Get("once")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != 200 {
+		t.Fatalf("login: %d", r.StatusCode)
+	}
+	return v
+}
+
+func (v *visitor) get(path string) string {
+	v.t.Helper()
+	r, err := v.http.Get("http://" + v.addr + path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != 200 {
+		v.t.Fatalf("%s: %d %v %s", path, r.StatusCode, err, b)
+	}
+	return string(b)
 }

@@ -54,12 +54,14 @@ type pages struct {
 	logOut        func(context.Context, *session) // everywhere
 	call          CallAs
 	feed          *feed
+	hist          History
+	daily         daily
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
 }
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, feed: s.feed}
+	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, feed: s.feed, hist: s.hist}
 	return p.handler()
 }
 
@@ -67,10 +69,11 @@ func (s *Server) Pages(call CallAs) http.Handler {
 func (s *pages) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
-		"/nodes/{name}": s.viewNode, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
+		"/nodes/{name}": s.viewNode, "/jobs/{id}/live": s.viewLive, "/events": s.viewEvents, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
 		mux.HandleFunc("GET "+path, s.page(v))
 	}
 	mux.HandleFunc("GET /accounts.csv", s.accountsCSV)
+	mux.HandleFunc("GET /usage.csv", s.usageCSV)
 	mux.HandleFunc("GET /live", s.live)
 	mux.HandleFunc("GET "+api.WatchEvents.Path, s.liveEvents)
 	mux.Handle("GET /static/", http.StripPrefix("/static/", ui.Static()))

@@ -418,6 +418,10 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 		}
 		return t.Format("2006-01-02 15:04:05")
 	}
+	v.Timeline = s.timeline(j, now)
+	if j.Phase == cluster.Running && (sees.who.UID == j.Spec.UID || sees.who.Operator()) {
+		v.Live = fmt.Sprintf("/jobs/%d/live", j.ID)
+	}
 	field("job", jobID(j))
 	field("account", row.Account)
 	field("QOS", j.Spec.QOS)
@@ -425,9 +429,6 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 	field("size", row.Size)
 	field("nodes", row.Nodes)
 	field("time limit", row.Limit)
-	field("submitted", at(j.Submitted))
-	field("started", at(j.Started))
-	field("ended", at(j.Ended))
 	field("restarts", strings.TrimPrefix(strconv.Itoa(j.Restarts), "0"))
 	if j.Phase == cluster.Ended {
 		field("exit", fmt.Sprintf("code %d, signal %d", j.Exit.Code, j.Exit.Signal))
@@ -473,8 +474,12 @@ func (s *pages) viewNode(sees sight, r *http.Request) (string, string, any, erro
 	return "one", "Node " + string(n.Name), v, nil
 }
 
-func (s *pages) viewAccounts(sees sight, _ *http.Request) (string, string, any, error) {
-	v := ui.Accounts{Rows: shares(sees)}
+func (s *pages) viewAccounts(sees sight, r *http.Request) (string, string, any, error) {
+	v := ui.Accounts{Rows: shares(sees), Budgets: budgets(sees)}
+	var err error
+	if v.Chart, err = s.chart(r.Context(), sees); err != nil {
+		return "", "", nil, err
+	}
 	if len(v.Rows) == 0 {
 		v.Note = "There are no accounts: everybody may run. The first is made with sacctmgr add account."
 	}
@@ -534,11 +539,13 @@ func hours(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f
 func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, any, error) {
 	snap := sees.snap
 	var v ui.Reservations
+	var shown []*cluster.Reservation
 	now := time.Now()
 	for _, r := range snap.Reservations() {
 		if !sees.reservation(r) {
 			continue
 		}
+		shown = append(shown, r)
 		state := "planned"
 		if r.Active(now) {
 			state = "active"
@@ -549,5 +556,9 @@ func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, a
 	slices.SortFunc(v.Rows, func(a, b ui.Reservation) int {
 		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(shown, func(a, b *cluster.Reservation) int {
+		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Name, b.Name))
+	})
+	v.Calendar = calendar(shown, now)
 	return "reservations", "Reservations", v, nil
 }
