@@ -223,13 +223,13 @@ func (s *pages) chart(ctx context.Context, sees sight) (*ui.Chart, error) {
 	}
 	for i, d := range days {
 		h := int(hours[i] / most * 150)
-		bar := ui.Bar{X: i * 1000 / chartDays, W: 1000/chartDays - 4, Y: 160 - h, H: h, Title: fmt.Sprintf("%s: %.1f GPU hours", d.day.Format("Jan 2"), hours[i])}
+		bar := ui.Bar{X: i * 1000 / chartDays, W: 1000/chartDays - 4, Y: 160 - h, H: h, Title: fmt.Sprintf("%s: %.3g GPU hours", d.day.Format("Jan 2"), hours[i])}
 		if i%5 == 0 {
 			bar.Label = d.day.Format("Jan 2")
 		}
 		c.Bars = append(c.Bars, bar)
 	}
-	c.Most = fmt.Sprintf("%.1f", most)
+	c.Most = strconv.FormatFloat(most, 'g', 3, 64)
 	return c, nil
 }
 

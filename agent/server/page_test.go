@@ -131,6 +131,28 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestPagesLarge: each view of 10,000 nodes is there within a second.
+func TestPagesLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	s, state := pageServer(t, 10_000, 10_000)
+	snap := state.Snapshot()
+	s.snapshot = func() *cluster.Snapshot { return snap }
+	h := s.handler()
+	for _, path := range []string{"/", "/map", "/queue", "/jobs/1", "/nodes/n00001", "/accounts", "/reservations", "/events"} {
+		began := time.Now()
+		if w := get(t, h, "GET", path); w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		took := time.Since(began)
+		t.Logf("%s: %v", path, took.Round(time.Millisecond))
+		if took > time.Second {
+			t.Errorf("%s took %v", path, took)
+		}
+	}
+}
+
 // BenchmarkPages measures views of a large cluster.
 func BenchmarkPages(b *testing.B) {
 	s, state := pageServer(b, 10_000, 50_000)

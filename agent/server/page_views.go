@@ -536,6 +536,23 @@ func shares(sees sight) (out []ui.Share) {
 // hours words seconds.
 func hours(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 1, 64) }
 
+// resvWords names the flags of reservations that say when and for whom they are.
+var resvWords = []struct {
+	flag cluster.ResvFlags
+	word string
+}{{cluster.ResvMaint, "maintenance"}, {cluster.ResvFlex, "flex"}, {cluster.ResvIgnoreJobs, "ignores jobs"}, {cluster.ResvHourly, "hourly"}, {cluster.ResvDaily, "daily"},
+	{cluster.ResvWeekday, "on work days"}, {cluster.ResvWeekend, "at weekends"}, {cluster.ResvWeekly, "weekly"}, {cluster.ResvMagnetic, "magnetic"}}
+
+func resvFlags(r *cluster.Reservation) string {
+	var words []string
+	for _, w := range resvWords {
+		if r.Flags&w.flag != 0 {
+			words = append(words, w.word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
 func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, any, error) {
 	snap := sees.snap
 	var v ui.Reservations
@@ -551,7 +568,7 @@ func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, a
 			state = "active"
 		}
 		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodesText(snap.Reserved(r)), Who: strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
-			State: state, Start: r.Start, End: r.End})
+			State: state, Flags: resvFlags(r), Start: r.Start, End: r.End})
 	}
 	slices.SortFunc(v.Rows, func(a, b ui.Reservation) int {
 		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Name, b.Name))
