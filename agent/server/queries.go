@@ -29,8 +29,8 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 	case len(q.Refs) > 0:
 		seen := map[cluster.JobID]bool{}
 		for _, r := range q.Refs {
-			found := snap.Find(r)
-			if len(found) == 0 {
+			found := slices.DeleteFunc(snap.Find(r), func(j *cluster.Job) bool { return !sees.job(j) })
+			if len(found) == 0 { // to whom may not see it it does not exist
 				out.Missing = append(out.Missing, r)
 			}
 			for _, j := range found {
