@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -356,4 +357,59 @@ func TestWebSlow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWebEvents: browsers are told of changes, and go on where they were cut off.
+func TestWebEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "1x8c16g", time.Hour)
+		defer b.api.Close()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithCancel(context.Background())
+		ln := newPipes()
+		srv, done := webServer(ctx, b.pages, quiet), make(chan error, 1)
+		go func() { done <- srv.Serve(ln) }()
+		listen := func(header string) *bufio.Scanner {
+			conn, err := ln.dial(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			if _, err := io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: s1\r\n"+header+"\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			return bufio.NewScanner(conn)
+		}
+		// until reads on to a line that has a text, and returns the next id.
+		until := func(in *bufio.Scanner, text string) string {
+			t.Helper()
+			for found := false; in.Scan(); {
+				found = found || strings.Contains(in.Text(), text)
+				if id, ok := strings.CutPrefix(in.Text(), "id: "); ok && found {
+					return id
+				}
+			}
+			t.Fatalf("%q was never told", text)
+			return ""
+		}
+		first := listen("")
+		until(first, `"kind":"begin"`)
+		b.submit(cluster.JobSpec{})
+		at := until(first, `"state":"pending"`)
+		for began := time.Now(); time.Since(began) < 2*webWriteTime; { // longer than any other answer may take
+			until(first, `"kind":"beat"`)
+		}
+		b.submit(cluster.JobSpec{})
+		until(first, `"id":2,`)
+		if id := until(listen("Last-Event-ID: "+at+"\r\n"), `"state":"running"`); id <= at {
+			t.Errorf("after %s came %s", at, id)
+		}
+		if in := listen("Last-Event-ID: x\r\n"); !in.Scan() || !strings.Contains(in.Text(), "400") {
+			t.Errorf("an id that is none: %s", in.Text())
+		}
+		cancel()
+		srv.Close()
+		<-done
+		time.Sleep(time.Second)
+	})
 }

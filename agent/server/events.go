@@ -107,13 +107,21 @@ func follows(q *api.EventQuery, sees sight, t *told) bool {
 	return !sees.hides(cluster.PrivateJobs) // what is purged says no more whose it was
 }
 
-// follow sends what happens since an index until ctx ends or send fails.
-func (s *Server) follow(ctx context.Context, who api.Caller, q api.EventQuery, send func([]api.Event) error) error {
+// watchEvents answers a caller of the contract.
+func (s *Server) watchEvents(ctx context.Context, who api.Caller, q api.EventQuery, send func([]api.Event) error) error {
+	if err := s.ready(ctx, true); err != nil {
+		return err
+	}
 	if s.followers.Add(1) > maxFollowers {
 		s.followers.Add(-1)
 		return cluster.Errorf(cluster.Unavailable, "", "%d callers follow this server already; ask another one", maxFollowers)
 	}
 	defer s.followers.Add(-1)
+	return s.follow(ctx, who, q, send)
+}
+
+// follow sends what happens since an index until ctx ends or send fails.
+func (s *Server) follow(ctx context.Context, who api.Caller, q api.EventQuery, send func([]api.Event) error) error {
 	at, err := s.reach(ctx, q.Since)
 	if err != nil {
 		return err
@@ -127,20 +135,29 @@ func (s *Server) follow(ctx context.Context, who api.Caller, q api.EventQuery, s
 	}
 	beat := time.NewTicker(eventBeat)
 	defer beat.Stop()
-	for quiet := true; ; quiet = true {
-		now := s.committed().Index
+	for due := false; ; { // due: nothing was said for a beat
+		now := at
+		if due {
+			now = s.committed().Index // before looking: what happened up to it is in the feed
+		}
 		events, more, ok := s.feed.after(at)
 		var out []api.Event
-		if !ok {
+		switch {
+		case !ok:
+			now = s.committed().Index
 			out, at = []api.Event{startOver(now, at)}, now
-		} else if len(events) > 0 {
-			out, at = wordEvents(&q, sightOf(s.committed(), who), events), events[len(events)-1].index
+		case len(events) > 0:
+			out, at = wordEvents(&q, s.sight(who), events), events[len(events)-1].index
+		case due:
+			at = max(at, now)
+			out = []api.Event{{Index: at, Time: time.Now(), Kind: api.EventBeat}}
 		}
 		if len(out) > 0 {
-			quiet = false
 			if err := send(out); err != nil {
 				return err
 			}
+			due = false
+			beat.Reset(eventBeat)
 		}
 		if len(events) > 0 || !ok {
 			continue
@@ -148,12 +165,7 @@ func (s *Server) follow(ctx context.Context, who api.Caller, q api.EventQuery, s
 		select {
 		case <-more:
 		case <-beat.C:
-			if quiet {
-				at = max(at, now) // nothing happened up to there
-				if err := send([]api.Event{{Index: at, Time: time.Now(), Kind: api.EventBeat}}); err != nil {
-					return err
-				}
-			}
+			due = true
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -218,6 +230,12 @@ func (s *pages) liveEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		q.Since = &since
 	}
+	if s.watching.Add(1) > maxLive { // of their own: the page's visitors crowd no commands out
+		s.watching.Add(-1)
+		http.Error(w, "too many follow this server's page; ask another one's", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.watching.Add(-1)
 	who, _ := s.visitor(r)
 	rc, begun := http.NewResponseController(w), false
 	err := s.follow(r.Context(), who, q, func(events []api.Event) error {

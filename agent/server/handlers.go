@@ -26,12 +26,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ListNodes, s.listNodes)
 	handle(s, m, api.ShowCluster, s.showCluster)
 	handle(s, m, api.ListSteps, s.listSteps)
-	api.HandleStream(m, api.WatchEvents, func(ctx context.Context, who api.Caller, q api.EventQuery, send func([]api.Event) error) error {
-		if err := s.ready(ctx, true); err != nil {
-			return err
-		}
-		return s.follow(ctx, who, q, send)
-	})
+	api.HandleStream(m, api.WatchEvents, s.watchEvents)
 	handle(s, m, api.ListHistory, s.listHistory)
 	handle(s, m, api.ShowUsage, s.showUsage)
 	handle(s, m, api.ShowStats, s.showStats)

@@ -103,7 +103,7 @@ func (s *pages) closed(path string, who api.Caller) bool {
 		return false
 	}
 	snap := s.snapshot()
-	return private(snap) && (who.UID == nobody || strings.HasPrefix(path, "/metrics") && !sightOf(snap, who).all)
+	return private(snap.Config()) && (who.UID == nobody || strings.HasPrefix(path, "/metrics") && !sightOf(snap, who).all)
 }
 
 // page renders a view of the present snapshot.

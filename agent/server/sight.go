@@ -23,7 +23,7 @@ type sight struct {
 
 // sightOf says what a caller may see.
 func sightOf(snap *cluster.Snapshot, who api.Caller) sight {
-	v := sight{snap: snap, who: who, all: who.Operator() || who.Sees || !private(snap)}
+	v := sight{snap: snap, who: who, all: who.Operator() || who.Sees || !private(snap.Config())}
 	if v.all {
 		return v
 	}
@@ -40,9 +40,20 @@ func sightOf(snap *cluster.Snapshot, who api.Caller) sight {
 	return v
 }
 
+// sight is what a caller may see of the present. Where nothing is hidden no snapshot is made for it.
+func (s *Server) sight(who api.Caller) sight {
+	s.mu.Lock()
+	cfg := s.state.Config()
+	s.mu.Unlock()
+	if who.Operator() || !private(cfg) {
+		return sight{who: who, all: true}
+	}
+	return sightOf(s.committed(), who)
+}
+
 // private reports whether PrivateData hides anything at all.
-func private(snap *cluster.Snapshot) bool {
-	text := snap.Config().Keys["privatedata"]
+func private(cfg *cluster.Config) bool {
+	text := cfg.Keys["privatedata"]
 	return text != "" && !strings.EqualFold(text, "none")
 }
 
