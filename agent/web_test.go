@@ -269,6 +269,9 @@ func TestWebHeaders(t *testing.T) {
 				t.Errorf("%s: %v", path, h)
 			}
 		}
+		if w := v.ask("HEAD", "/v1/events", nil); w.Code != 200 || w.Body.Len() != 0 { // and it ends
+			t.Errorf("HEAD of the stream: %d, %s", w.Code, w.Body)
+		}
 		for _, path := range []string{"/", "/queue", "/login", "/jobs/1/cancel", "/static/page.css", "/v1/events"} {
 			for _, method := range []string{"PUT", "DELETE", "PATCH", "TRACE", "OPTIONS"} {
 				if w := v.ask(method, path, nil); w.Code != 405 {

@@ -221,6 +221,10 @@ func startOver(at, since uint64) api.Event {
 // liveEvents is the change stream for browsers: server-sent events whose id is the log index, one for all that
 // happened at it, a line of data for each.
 func (s *pages) liveEvents(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	var q api.EventQuery
 	if text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")); text != "" {
 		since, err := strconv.ParseUint(text, 10, 64)
