@@ -18,7 +18,7 @@ import (
 	"dev.muster/agent/client"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
-	"dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
+	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
 	"dev.muster/packaging"
@@ -81,13 +81,9 @@ func app() *cli.App {
 	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand())
 	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers, or what holds a node", ArgsUsage: "JOB|NODE",
 		SkipFlagParsing: true, Action: func(c *cli.Context) error {
-			sys := slurm.RealSys("muster why")
-			sys.Dial = early.Dial
-			if code := slurm.Why(sys, c.Args().Slice()); code != 0 {
-				return cli.Exit("", code)
-			}
-			return nil
+			return exit(slurm.Why(frontEnd("muster why"), c.Args().Slice()))
 		}})
+	a.Commands = append(a.Commands, lookCommands()...)
 	for _, name := range slurm.FrontEnds() {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
 			Category: "as in Slurm"})

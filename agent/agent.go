@@ -123,7 +123,8 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		s.Routes(mux)
 		run("server", s.Run)
-		run("page", func(ctx context.Context) error { return serveWeb(ctx, &cfg, s.Pages()) })
+		as := &handler{mux: mux, log: cfg.Log, ctx: ctx, door: n.way()}
+		run("page", func(ctx context.Context) error { return serveWeb(ctx, &cfg, n, s.ShowsPage, s.Pages(as.callAs)) })
 	}
 	if cfg.Client {
 		c, err := newClient(ctx, cfg, n)

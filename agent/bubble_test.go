@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -89,13 +90,19 @@ type bubble struct {
 	t          *testing.T
 	api        *api.Client
 	stopClient func()
+	handler    *handler
+	pages      http.Handler
 }
 
 func newBubble(t *testing.T, nodes string, length time.Duration) *bubble {
+	return newBubbleLog(t, nodes, length, quiet)
+}
+
+func newBubbleLog(t *testing.T, nodes string, length time.Duration, log *slog.Logger) *bubble {
 	addr, trans := raft.NewInmemTransport("")
 	cfg := cluster.DefaultConfig()
 	s, err := server.New(server.Config{Name: "s1", Load: func() (*cluster.Config, []string, error) { return &cfg, nil, nil }, Log: consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true}},
-		trans, forget{}, quiet)
+		trans, forget{}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +131,9 @@ func newBubble(t *testing.T, nodes string, length time.Duration) *bubble {
 		wg.Wait()
 		_ = timers.Close()
 	})
-	return &bubble{t: t, api: &api.Client{Dial: ln.dial}, stopClient: stopClient}
+	s.ShowsPage("http://s1:7480/")
+	h := &handler{mux: mux, log: log, ctx: ctx}
+	return &bubble{t: t, api: &api.Client{Dial: ln.dial}, stopClient: stopClient, handler: h, pages: s.Pages(h.callAs)}
 }
 
 func (b *bubble) submit(spec cluster.JobSpec) cluster.JobID {

@@ -65,8 +65,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "request body: %v", err))
 		return
 	}
-	if q := r.URL.Query().Get("q"); q != "" && r.Method == http.MethodGet {
-		body = []byte(q)
+	if r.Method == http.MethodGet && r.URL.RawQuery != "" {
+		if body, err = requestOf(r.URL.Query()); err != nil {
+			h.fail(w, err)
+			return
+		}
 	}
 	route, known := h.mux.Lookup(r.Method, r.URL.Path)
 	if !known && h.door != nil && from.Member == "" && from.Exported == nil {
@@ -88,8 +91,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.relayed() {
 		return
 	}
-	if known && route.Tunnel != nil {
+	switch {
+	case known && route.Tunnel != nil:
 		c.tunnel()
+		return
+	case route.Stream != nil:
+		c.stream()
 		return
 	}
 	c.answer()

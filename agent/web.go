@@ -11,7 +11,7 @@ import (
 )
 
 // The status page and the metrics have a port of their own, without TLS: browsers and scrapers have no certificate of the
-// cluster. All of it is read only.
+// cluster. What is done from the page is done by sessions that the local socket has opened.
 const (
 	webPort = "7480"
 	// WebAuto listens where the members' port does, if nobody else is there.
@@ -35,8 +35,41 @@ func (cfg *Config) web() (addr string, asked bool) {
 	return net.JoinHostPort(host, webPort), false
 }
 
-// serveWeb serves pages until ctx ends.
-func serveWeb(ctx context.Context, cfg *Config, pages http.Handler) error {
+// pageURL is where others find what listens at an address: at the host by which members know this machine, if it listens
+// on all of them.
+func pageURL(ln net.Addr, n *network) string {
+	host, port, err := net.SplitHostPort(ln.String())
+	if err != nil {
+		return "http://" + ln.String() + "/"
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+		if n != nil {
+			if at, _, err := net.SplitHostPort(n.addr); err == nil {
+				host = at
+			}
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/"
+}
+
+// Limits of callers of the page. WriteTimeout is for whole answers; streams give each write its own.
+const (
+	webHeaderTime = 10 * time.Second
+	webReadTime   = 30 * time.Second
+	webWriteTime  = time.Minute
+	webIdleTime   = 2 * time.Minute
+	maxWebHeader  = 64 << 10
+)
+
+// webServer serves pages within the limits.
+func webServer(ctx context.Context, pages http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: pages, ReadHeaderTimeout: webHeaderTime, ReadTimeout: webReadTime, WriteTimeout: webWriteTime, IdleTimeout: webIdleTime, MaxHeaderBytes: maxWebHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
+}
+
+// serveWeb serves pages until ctx ends. shown is told where they are.
+func serveWeb(ctx context.Context, cfg *Config, n *network, shown func(url string), pages http.Handler) error {
 	addr, asked := cfg.web()
 	if addr == "" {
 		return nil
@@ -50,11 +83,12 @@ func serveWeb(ctx context.Context, cfg *Config, pages http.Handler) error {
 		cfg.Log.Warn("no status page here", "err", err)
 		return nil
 	}
-	srv := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := webServer(ctx, pages, cfg.Log)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
-	cfg.Log.Info("status page", "url", "http://"+ln.Addr().String()+"/")
+	url := pageURL(ln.Addr(), n)
+	shown(url)
+	cfg.Log.Info("status page", "url", url)
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}

@@ -38,6 +38,8 @@ type Caller struct {
 	// Member and Role say over whose connection the call came; empty on the local socket.
 	Member string
 	Role   cluster.Role
+	// Sees says that the call is root's on a member: it reads everything, though as nobody it changes nothing.
+	Sees bool
 	// Exported is the secret of a joiner's connection, which its proof is bound to.
 	Exported []byte
 }
@@ -48,12 +50,17 @@ type Handler func(ctx context.Context, who Caller, body []byte) (any, error)
 // TunnelHandler takes over a connection after its request was read.
 type TunnelHandler func(ctx context.Context, who Caller, req []byte, conn Conn) error
 
+// StreamHandler answers one call with lines of JSON until ctx ends, the caller has gone or does not keep up. send writes
+// lines that belong together at once; its error ends the stream.
+type StreamHandler func(ctx context.Context, who Caller, req []byte, send func(lines []byte) error) error
+
 // Route is a registered endpoint.
 type Route struct {
 	Access Access
 	Leader bool
 	Handle Handler
 	Tunnel TunnelHandler
+	Stream StreamHandler
 	// Check refuses a tunnel before the connection is upgraded.
 	Check func(who Caller, req []byte) error
 }
@@ -87,6 +94,31 @@ func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, 
 // HandleTunnel registers a function that takes over connections upgraded on path.
 func HandleTunnel(m *Mux, path string, access Access, check func(Caller, []byte) error, f TunnelHandler) {
 	m.routes["POST "+path] = Route{Access: access, Check: check, Tunnel: f}
+}
+
+// HandleStream registers the function that answers an endpoint with a stream of its responses, each a line. It is called
+// with batches of them to send. An error before anything was sent is the answer.
+func HandleStream[Q, R any](m *Mux, e Endpoint[Q, R], f func(ctx context.Context, who Caller, q Q, send func([]R) error) error) {
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader,
+		Stream: func(ctx context.Context, who Caller, req []byte, send func([]byte) error) error {
+			var q Q
+			if len(req) > 0 {
+				if err := wire.Unmarshal(req, &q); err != nil {
+					return cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
+				}
+			}
+			return f(ctx, who, q, func(batch []R) error {
+				var lines []byte
+				for i := range batch {
+					var err error
+					if lines, err = wire.Append(lines, &batch[i]); err != nil {
+						return err
+					}
+					lines = append(lines, '\n')
+				}
+				return send(lines)
+			})
+		}}
 }
 
 // Error is the error of the contract.

@@ -21,6 +21,8 @@ const (
 	MaxReply   = 1 << 30  // of a reply: a list of a million jobs
 	maxHeaders = 64
 	idleConns  = 4
+	// streamSilence is how long a stream may say nothing before it counts as broken off: three beats.
+	streamSilence = 45 * time.Second
 )
 
 // Conn is what the client needs of a connection; a net.Conn is one. Package net is not used here:
@@ -61,13 +63,19 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 	if err != nil {
 		return r, err
 	}
+	err = answer(e.Method, e.Path, status, reply, &r)
+	return r, err
+}
+
+// answer reads the value or the error that came back.
+func answer(method, path string, status int, reply []byte, to any) error {
 	if status != 200 {
-		return r, errorOf(e.Method, e.Path, status, reply)
+		return errorOf(method, path, status, reply)
 	}
-	if err := wire.Unmarshal(reply, &r); err != nil {
-		return r, fmt.Errorf("decode answer of %s: %w", e.Path, err)
+	if err := wire.Unmarshal(reply, to); err != nil {
+		return fmt.Errorf("decode answer of %s: %w", path, err)
 	}
-	return r, nil
+	return nil
 }
 
 // errorOf is the error that an answer tells.
@@ -236,6 +244,72 @@ func escape(b []byte) string {
 		}
 	}
 	return string(out)
+}
+
+// Follow reads a stream of responses, calling f with each, until f returns an error, which it returns, ctx ends or the
+// stream breaks off: an error that wraps ErrUnreachable.
+func Follow[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q, f func(*R) error) error {
+	body, err := wire.Marshal(q)
+	if err != nil {
+		return fmt.Errorf("encode request for %s: %w", e.Path, err)
+	}
+	conn, err := c.OpenStream(ctx, e.Path, "", body)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	lines := bufio.NewReader(conn)
+	for {
+		_ = conn.SetDeadline(time.Now().Add(streamSilence))
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return fmt.Errorf("%w: the stream of %s broke off: %w", ErrUnreachable, e.Path, err)
+		}
+		var r R
+		if err := wire.Unmarshal(line, &r); err != nil {
+			return fmt.Errorf("decode a line of %s: %w", e.Path, err)
+		}
+		if err := f(&r); err != nil {
+			return err
+		}
+	}
+}
+
+// OpenStream asks for a stream, with an assertion if one is given: what is read of the connection are its lines, to the
+// end of the connection.
+func (c *Client) OpenStream(ctx context.Context, path, vouch string, body []byte) (Conn, error) {
+	extra := ""
+	if vouch != "" {
+		extra = VouchHeader + ": " + vouch + "\r\n"
+	}
+	raw, err := c.Dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
+	}
+	conn := &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := conn.send("GET", path, extra, body); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	status, length, _, err := conn.head()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if status != 200 {
+		defer conn.Close()
+		text := make([]byte, length)
+		_, _ = io.ReadFull(conn.r, text)
+		return nil, errorOf("GET", path, status, text)
+	}
+	return conn, nil
 }
 
 // Tunnel sends the request and, once the other side agrees to upgrade, returns the bare connection.

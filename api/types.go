@@ -43,6 +43,7 @@ var (
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
 	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true}
 	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false}
+	WatchEvents      = Endpoint[EventQuery, Event]{"GET", "/v1/events", User, false} // a stream of lines
 	Ping             = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
 	TopJobs          = Endpoint[cluster.TopJobs, WriteResponse]{"POST", "/v1/jobs/top", User, true}
 	ListBooks        = Endpoint[AfterQuery, BooksResponse]{"GET", "/v1/accounts", User, false}
@@ -76,6 +77,8 @@ var (
 	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false}
 	// MeasureSteps measures what the job's living steps use now.
 	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false}
+	// TailOutput reads the end of what the job's script has written.
+	TailOutput = Endpoint[TailRequest, TailResponse]{"POST", "/v1/steps/tail", User, false}
 )
 
 // CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
@@ -507,6 +510,18 @@ type StepWait struct {
 type MeasureRequest struct {
 	Job  cluster.JobID `json:"job"`
 	Step int           `json:"step"` // or cluster.AllSteps
+}
+
+// TailRequest asks for the end of the output of a running batch job.
+type TailRequest struct {
+	Job cluster.JobID `json:"job"`
+}
+
+// TailResponse is the end of a file, 64 KiB at most.
+type TailResponse struct {
+	File string `json:"file"`
+	Text string `json:"text"`
+	Cut  bool   `json:"cut,omitempty"` // there is more before it
 }
 
 // MeasureResponse has the steps with their usage, in the order of their numbers, and those nodes that could not be asked.

@@ -54,7 +54,7 @@ func (t *tx) recordsOf(r Ref, owner ErrKind) ([]*Job, error) {
 	}
 	var out []*Job
 	for _, j := range found {
-		if t.by.UID != j.Spec.UID && !t.by.Operator() && !t.coordinates(t.by.User, j.Spec.Account) {
+		if t.by.UID != j.Spec.UID && !t.by.Operator() && !t.Coordinates(t.by.User, j.Spec.Account) {
 			return nil, Errorf(Denied, owner, "job %d belongs to user %d", j.ID, j.Spec.UID)
 		}
 		if j.Tasks.Empty() || r.Tasks.Empty() || r.Tasks.Contains(j.Tasks) {

@@ -2,8 +2,8 @@ package cluster
 
 import "slices"
 
-// coordinates reports whether a user is a coordinator of an account, or of one above it.
-func (t *tables) coordinates(user, account string) bool {
+// Coordinates reports whether a user is a coordinator of an account, or of one above it.
+func (t *tables) Coordinates(user, account string) bool {
 	place, ok := t.AssocOf(account, "", "")
 	if !ok || user == "" {
 		return false
@@ -38,7 +38,7 @@ func (t *tx) mayCoordinate(c *Change) error {
 		return Errorf(Denied, ErrAccess, "only operators may change QOS")
 	case c.Assoc != nil:
 		a := c.Assoc
-		if t.coordinates(me, a.Account) {
+		if t.Coordinates(me, a.Account) {
 			old, had := t.AssocOf(a.Account, "", "")
 			if a.User == "" && !c.Delete && (!had || a.Parent != old.Parent) {
 				return refuse("the place of account " + a.Account)
@@ -46,12 +46,12 @@ func (t *tx) mayCoordinate(c *Change) error {
 			return nil
 		}
 		above, ok := t.assocs.Get(a.Parent)
-		if _, there := t.byOwner.Get(ownerOf(a.Account, "", "")); a.User == "" && !there && ok && t.coordinates(me, above.Account) {
+		if _, there := t.byOwner.Get(ownerOf(a.Account, "", "")); a.User == "" && !there && ok && t.Coordinates(me, above.Account) {
 			return nil
 		}
 		return refuse("account " + a.Account)
 	case c.Account != nil:
-		if _, there := t.accounts.Get(c.Account.Name); there && !t.coordinates(me, c.Account.Name) {
+		if _, there := t.accounts.Get(c.Account.Name); there && !t.Coordinates(me, c.Account.Name) {
 			return refuse("account " + c.Account.Name)
 		}
 	case c.User != nil:
@@ -61,11 +61,11 @@ func (t *tx) mayCoordinate(c *Change) error {
 			return Errorf(Denied, ErrAccess, "only operators may make or delete administrators")
 		case c.Delete:
 			for a := range t.Assocs() {
-				if a.User == c.User.Name && !t.coordinates(me, a.Account) {
+				if a.User == c.User.Name && !t.Coordinates(me, a.Account) {
 					return refuse("user " + a.User + " of account " + a.Account)
 				}
 			}
-		case there && old.DefaultAccount != c.User.DefaultAccount && !(t.coordinates(me, old.DefaultAccount) && t.coordinates(me, c.User.DefaultAccount)):
+		case there && old.DefaultAccount != c.User.DefaultAccount && !(t.Coordinates(me, old.DefaultAccount) && t.Coordinates(me, c.User.DefaultAccount)):
 			return refuse("the default account of user " + c.User.Name)
 		}
 	}

@@ -1,17 +1,16 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
+	"flag"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestPage: a server shows its page where it is told to, and it follows the cluster; in a browser, if there is one, each
@@ -26,7 +25,7 @@ func TestPage(t *testing.T) {
 	if err := ln.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d := startDev(t, "--hollow", "4x8c16g8gpu:h100", "--hollow-time", "100h", "--http", addr)
+	d := startDev(t, "--hollow", "4x8c16g8gpu:h100", "--hollow-exec", "--http", addr)
 	d.wait("four nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "4" })
 	get := func(path string) string {
 		t.Helper()
@@ -56,7 +55,7 @@ func TestPage(t *testing.T) {
 		return string(b[:n])
 	}
 	first := told()
-	id := d.must("sbatch", "--parsable", "-N2", "--gpus-per-node=8", "-J", "seen", "-o", "/dev/null", "--wrap", "true")
+	id := d.must("sbatch", "--parsable", "-N2", "--gpus-per-node=8", "-J", "seen", "-o", d.dir+"/seen-%j.out", "--wrap", "for i in 1 2 3 4 5; do echo epoch $i: loss 0.$((90-i*7)); done; exec sleep 10000")
 	d.must("sbatch", "-N4", "--gpus-per-node=8", "-o", "/dev/null", "--wrap", "true")
 	if next := told(); next == first || !strings.Contains(next, "data: ") {
 		t.Errorf("told %q, then %q", first, next)
@@ -68,31 +67,64 @@ func TestPage(t *testing.T) {
 		}
 	}
 
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Log("no chromium: views are not looked at in a browser")
+	b := startBrowser(t, d.dir)
+	if b == nil {
 		return
 	}
-	for _, path := range []string{"/", "/map", "/queue", "/jobs/" + id, "/nodes/gpu-node-001", "/accounts", "/reservations"} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		shot := filepath.Join(d.dir, "shot.png")
-		cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--enable-logging=stderr",
-			"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir="+filepath.Join(d.dir, "browser"), "--window-size=1200,800", "--screenshot="+shot, "http://"+addr+path)
-		var said bytes.Buffer
-		cmd.Stderr = &said
-		err := cmd.Run()
-		cancel()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", path, err, said.String())
-		}
-		if i := strings.Index(said.String(), "CONSOLE"); i >= 0 {
-			t.Errorf("%s: the browser says %s", path, said.String()[i:min(len(said.String()), i+300)])
-		}
-		if st, err := os.Stat(shot); err != nil || st.Size() < 5000 {
-			t.Errorf("%s: no picture: %v", path, err)
-		}
-		if err := os.Remove(shot); err != nil {
-			t.Error(err)
+	inhabit(t, d)
+	base, v := "http://"+addr, logIn(t, d, addr)
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range v.http.Jar.Cookies(u) {
+		b.call("Network.setCookie", map[string]any{"name": c.Name, "value": c.Value, "url": base, "httpOnly": true, "sameSite": "Strict"}, nil)
+	}
+	for name, path := range map[string]string{"overview": "/", "map": "/map", "queue": "/queue", "job": "/jobs/" + id, "live": "/jobs/" + id + "/live", "ask": "/nodes/gpu-node-001/drain",
+		"node": "/nodes/gpu-node-001", "accounts": "/accounts", "reservations": "/reservations", "events": "/events"} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.look(base, path, 360, scheme)
+			if name == "overview" && scheme == "light" {
+				b.keep("overview-phone")
+			}
+			b.look(base, path, 1200, scheme)
+			b.keep(name + map[string]string{"light": "", "dark": "-dark"}[scheme])
 		}
 	}
+}
+
+// maxPicture bounds what a picture may add to the repository.
+const maxPicture = 150 << 10
+
+// keep puts a picture of what is seen into the folder of screenshots, if one is given.
+func (b *browser) keep(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	picture := b.picture()
+	if len(picture) > maxPicture {
+		b.t.Errorf("the picture of %s has %d bytes", name, len(picture))
+	}
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644); err != nil {
+		b.t.Error(err)
+	}
+}
+
+var screenshots = flag.String("screenshots", "", "folder for pictures of the page's views (docs/screenshots)")
+
+// inhabit makes a cluster in which each view has something to show.
+func inhabit(t *testing.T, d *dev) {
+	t.Helper()
+	d.must("sacctmgr", "-i", "add", "account", "vision", "Fairshare=3")
+	d.must("sacctmgr", "-i", "add", "account", "language", "Fairshare=5", "GrpTRESMins=gres/gpu=100000")
+	d.must("sacctmgr", "-i", "add", "user", "root", "Account=language,vision")
+	d.must("scontrol", "create", "reservation", "reservationname=maint", "starttime=now+3days", "duration=12:00:00", "nodes=gpu-node-004", "users=root")
+	d.must("scontrol", "create", "reservation", "reservationname=course", "starttime=now+1days", "duration=2:00:00", "nodes=gpu-node-003", "users=root", "flags=daily")
+	d.must("scontrol", "update", "nodename=gpu-node-004", "state=drain", "reason=row remapping failed on GPU 3")
+	for i, name := range []string{"pretrain", "finetune", "evaluate", "sweep"} {
+		d.must("sbatch", "-A", []string{"language", "vision"}[i%2], "-J", name, "-N"+strconv.Itoa(1+i), "--gpus-per-node=8", "-t", "12:00:00", "-o", "/dev/null", "--wrap", "exec sleep 10000")
+	}
+	held := d.must("sbatch", "--parsable", "-H", "-J", "not-yet", "-o", "/dev/null", "--wrap", "true")
+	d.must("scancel", held)
 }

@@ -3,6 +3,7 @@ package slurm
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,6 +119,10 @@ func (s *Sys) infoOnce(o *infoOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
 	resp, err := call(s, api.ListNodes, api.NodeQuery{})
+	var e *api.Error
+	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
+		return s.loadFailed("slurm_load_node", err)
+	}
 	if err != nil {
 		return s.loadFailed("slurm_load_partitions", err)
 	}

@@ -38,7 +38,7 @@ type queueOptions struct {
 	steps, allStates, wide     bool
 	noHeader, perTask, perPart bool
 	start, json, yaml, raw, me bool
-	hidden                     bool
+	hidden, follow             bool
 	badUsers                   []string
 	jobWord, stepWord          bool // -j or -s without an argument: it may be the next word
 	clusters                   string
@@ -59,6 +59,8 @@ var squeueOptions = []opt.Option[queueOptions]{
 		Set: func(o *queueOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Squeue, Alias: "clusters"},
 	{Long: "federation", On: opt.Squeue, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
+	{Long: "follow", On: opt.Squeue, Newer: true, Help: "then a line for each change of a job's state, until all jobs of -j have ended",
+		Set: func(o *queueOptions, _ string) error { o.follow = true; return nil }},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter",
 		Set: func(o *queueOptions, v string) error { o.format, o.long = v, ""; return nil }},
 	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT2", Meta: "fields", Help: "what to show, as name[:[.]width],...",
@@ -230,6 +232,9 @@ func runSqueue(sys *Sys, argv []string) int {
 	if err := sys.checkNodes(o.query.Nodes); err != "" {
 		return sys.fail("%s", err)
 	}
+	if o.follow {
+		return sys.followQueue(&o)
+	}
 	for {
 		if code := sys.queueOnce(&o); code != 0 || o.every == 0 {
 			return code
@@ -315,6 +320,12 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 	for _, x := range bad {
 		s.say("error: Invalid job format specification: %s", x)
 	}
+	o.table(v, out, &f, rows)
+	return 0
+}
+
+// table prints rows in their order below the headers.
+func (o *queueOptions) table(v *view, out *bufio.Writer, f *format.Format[jobRow], rows []jobRow) {
 	sortRows(rows, jobColumns, jobOrders[:], cmp.Or(o.sort, o.defaultSort()))
 	o.heading(v, out)
 	var line []byte
@@ -329,7 +340,6 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 		}
 	}
 	_, _ = out.Write(line)
-	return 0
 }
 
 // fetchers is how many pages are fetched at a time.

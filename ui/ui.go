@@ -32,7 +32,10 @@ type Page struct {
 	Server  string // that answers
 	Now     time.Time
 	Index   uint64 // of the log, that the view shows
-	View    any
+	// User has logged in, maybe as an Operator; CSRF is the token of the session's forms.
+	User, CSRF string
+	Operator   bool
+	View       any
 }
 
 // Link is a choice among views, and whether it is the one that is shown.
@@ -57,7 +60,7 @@ func part(n, of int) int {
 	if of == 0 {
 		return 0
 	}
-	return 100 * n / of
+	return min(100*n/of, 100)
 }
 
 // Overview is the first view.
@@ -153,23 +156,46 @@ type Cause struct{ Reason, Text, Hint string }
 
 // One is the view of a job or a node.
 type One struct {
-	Head    string
-	State   string
-	Rows    []Row
-	Causes  []Cause
-	Changes []Cause // what would let it start sooner
-	Starts  string
-	Steps   []Row
-	Jobs    []Job
-	GPUs    []Row
-	NICs    []Row
-	Bar     *Gauge // time used of its limit, in minutes
+	Head     string
+	State    string
+	Rows     []Row
+	Causes   []Cause
+	Changes  []Cause // what would let it start sooner
+	Starts   string
+	Steps    []Row
+	Jobs     []Job
+	GPUs     []Row
+	NICs     []Row
+	Bar      *Gauge // time used of its limit, in minutes
+	Actions  []Link // what the visitor may do
+	Did      string // what has just been done
+	Live     string // where to see what it uses and writes
+	Timeline *Timeline
+}
+
+// Ask is the form that asks before something is done.
+type Ask struct {
+	Text, About string
+	Do, To      string // the button, and where it leads
+	Back        string
+	Reason      bool   // a reason must be given
+	Given       string // the reason that was
+	Refusal     string // why it was not done
+}
+
+// Login is the form that opens a session.
+type Login struct {
+	Once, User string
+	Operator   bool
+	Hours      int
 }
 
 // Accounts is the view of shares and usage.
 type Accounts struct {
-	Rows []Share
-	Note string
+	Rows    []Share
+	Note    string
+	Budgets []Budget
+	Chart   *Chart
 }
 
 // Share is an association.
@@ -186,7 +212,92 @@ type Share struct {
 func (s Share) Indent() string { return fmt.Sprintf("in%d", min(s.Depth, 6)) }
 
 // Reservations is the view of reservations.
-type Reservations struct{ Rows []Reservation }
+type Reservations struct {
+	Rows     []Reservation
+	Calendar *Calendar
+}
+
+// Calendar is reservations over the next days, drawn 1000 wide.
+type Calendar struct {
+	Days        []Day
+	Rows        []CalendarRow
+	Now, Height int
+}
+
+// Day is where a day begins.
+type Day struct {
+	X    int
+	Text string
+}
+
+// CalendarRow is one reservation, with a bar for each of its times.
+type CalendarRow struct {
+	Name string
+	Y    int
+	Bars []Bar
+}
+
+// Bar is a rectangle of a drawing, with what it stands for.
+type Bar struct {
+	X, Y, W, H   int
+	Title, Label string
+}
+
+// Chart is bars over the last days, drawn 1000 wide and 160 high.
+type Chart struct {
+	Unit, Most string // of the highest bar
+	Bars       []Bar
+}
+
+// Budget is how much may be used in all, and was.
+type Budget struct {
+	Of, TRES, Used, Limit string // in minutes
+	Bar                   Gauge
+}
+
+// Events is the view of what has happened, the latest first.
+type Events struct {
+	Kinds      []Link
+	Kind, Find string
+	Rows       []Happened
+}
+
+// Happened is one change.
+type Happened struct {
+	At                    time.Time
+	What, To, State, Text string
+}
+
+// Timeline is a job's life: of 1000, how much was waiting, and what happened when.
+type Timeline struct {
+	Wait   int
+	Text   string
+	Points []Point
+}
+
+// Run is the rest of the 1000.
+func (t *Timeline) Run() int { return 1000 - t.Wait }
+
+// Point is a moment.
+type Point struct {
+	At   time.Time
+	Text string
+}
+
+// Live is what a running job uses, and the end of what it has written.
+type Live struct {
+	Job, State, Note string
+	Steps            []Figures
+	File, Tail       string
+	Cut              bool
+	NoTail           string
+}
+
+// Figures is what a step uses.
+type Figures struct {
+	Step, Name, CPU, Mem, GPU, GPUMem string
+	Tasks                             int
+}
 
 // Reservation is a row of them.
 type Reservation struct {

@@ -57,6 +57,7 @@ func (c *Client) Routes(m *api.Mux) {
 	api.Handle(m, api.SignalStep, c.signalStep)
 	api.Handle(m, api.WaitStep, c.waitStep)
 	api.Handle(m, api.MeasureSteps, c.measureSteps)
+	api.Handle(m, api.TailOutput, c.tailOutput)
 	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
 	c.partRoutes(m)
 }

@@ -12,7 +12,7 @@ import (
 
 // listBooks answers with accounts, users, associations and QOS. Before anything was changed there is what
 // the first change finds.
-func (s *Server) listBooks(ctx context.Context, _ api.Caller, q api.AfterQuery) (api.BooksResponse, error) {
+func (s *Server) listBooks(ctx context.Context, who api.Caller, q api.AfterQuery) (api.BooksResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
 		return api.BooksResponse{}, err
@@ -20,6 +20,11 @@ func (s *Server) listBooks(ctx context.Context, _ api.Caller, q api.AfterQuery) 
 	out := api.BooksResponse{Index: snap.Index, Cluster: snap.Config().ClusterName, TRES: snap.Config().TRES, Priority: snap.Config().Priority,
 		Accounts: slices.Collect(snap.Accounts()), Users: slices.Collect(snap.Users()), Assocs: slices.Collect(snap.Assocs()),
 		QOS: slices.Collect(snap.QOSes()), RunMins: runMins(snap, time.Now())}
+	sees := sightOf(snap, who)
+	out.Users = slices.DeleteFunc(out.Users, func(u *cluster.User) bool { return !sees.owner(cluster.PrivateUsers, u.Name, "") })
+	out.Assocs = slices.DeleteFunc(out.Assocs, func(a *cluster.Association) bool {
+		return a.User != "" && !(sees.owner(cluster.PrivateUsers, a.User, a.Account) && sees.owner(cluster.PrivateUsage, a.User, a.Account))
+	})
 	slices.SortFunc(out.QOS, func(a, b *cluster.QOS) int { return cmp.Compare(a.ID, b.ID) })
 	if !snap.Accounting() {
 		account, user, qos, assocs := cluster.FirstBooks()
@@ -55,7 +60,7 @@ func runMins(snap *cluster.Snapshot, now time.Time) map[cluster.AssocID][]cluste
 
 // listPriorities answers with the factors of every pending job that grows older, as they were when it was
 // last ranked.
-func (s *Server) listPriorities(ctx context.Context, _ api.Caller, q api.AfterQuery) (api.PrioritiesResponse, error) {
+func (s *Server) listPriorities(ctx context.Context, who api.Caller, q api.AfterQuery) (api.PrioritiesResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
 		return api.PrioritiesResponse{}, err
@@ -65,9 +70,9 @@ func (s *Server) listPriorities(ctx context.Context, _ api.Caller, q api.AfterQu
 	if !p.Multifactor {
 		return out, nil
 	}
-	r, now := snap.Ranker(), time.Now()
+	r, now, sees := snap.Ranker(), time.Now(), sightOf(snap, who)
 	for j := range snap.Jobs() {
-		if j.Phase != cluster.Pending || j.Held != cluster.NotHeld || j.Accrue.IsZero() || j.Accrue.After(now) {
+		if j.Phase != cluster.Pending || j.Held != cluster.NotHeld || j.Accrue.IsZero() || j.Accrue.After(now) || !sees.job(j) {
 			continue
 		}
 		at := j.Submitted

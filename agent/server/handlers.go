@@ -26,9 +26,12 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ListNodes, s.listNodes)
 	handle(s, m, api.ShowCluster, s.showCluster)
 	handle(s, m, api.ListSteps, s.listSteps)
+	api.HandleStream(m, api.WatchEvents, s.watchEvents)
 	handle(s, m, api.ListHistory, s.listHistory)
 	handle(s, m, api.ShowUsage, s.showUsage)
 	handle(s, m, api.ShowStats, s.showStats)
+	handle(s, m, api.CreateLogin, s.createLogin)
+	api.Handle(m, api.EndSession, s.endSession)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)
 	api.Handle(m, api.Join, s.join)
@@ -248,7 +251,7 @@ func (s *Server) waitAfter(ctx context.Context, index uint64) (*cluster.Snapshot
 	return s.Snapshot(), nil
 }
 
-func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (api.WaitResponse, error) {
+func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest) (api.WaitResponse, error) {
 	if _, err := s.waitAfter(ctx, q.After); err != nil {
 		return api.WaitResponse{}, err
 	}
@@ -256,8 +259,9 @@ func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (
 	defer hold.Stop()
 	for {
 		moved := s.hub.await(topicJob(q.Job))
-		jobs := s.Snapshot().Find(cluster.Ref{Job: q.Job})
-		if len(jobs) == 0 {
+		snap := s.Snapshot()
+		jobs := snap.Find(cluster.Ref{Job: q.Job})
+		if len(jobs) == 0 || !sightOf(snap, who).job(jobs[0]) {
 			return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 		}
 		reached := true
@@ -280,7 +284,7 @@ func (s *Server) waitJob(ctx context.Context, _ api.Caller, q api.WaitRequest) (
 func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
 	snap := s.Snapshot()
 	jobs := snap.Find(cluster.Ref{Job: q.Job})
-	if len(jobs) == 0 {
+	if len(jobs) == 0 || !sightOf(snap, who).job(jobs[0]) {
 		return api.WhyResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 	}
 	now := time.Now()

@@ -166,8 +166,9 @@ func ownSteps(r acct.Record) []*cluster.Step {
 	})
 }
 
-func (s *Server) listHistory(ctx context.Context, _ api.Caller, q api.HistoryQuery) (api.HistoryResponse, error) {
-	if _, err := s.waitAfter(ctx, q.After); err != nil {
+func (s *Server) listHistory(ctx context.Context, who api.Caller, q api.HistoryQuery) (api.HistoryResponse, error) {
+	snap, err := s.waitAfter(ctx, q.After)
+	if err != nil {
 		return api.HistoryResponse{}, err
 	}
 	if !s.hist.Whole() {
@@ -182,9 +183,13 @@ func (s *Server) listHistory(ctx context.Context, _ api.Caller, q api.HistoryQue
 		query.States = append(query.States, acct.State{Phase: st.Phase, Outcome: st.Outcome})
 	}
 	out := api.HistoryResponse{Now: time.Now()}
+	sees := sightOf(snap, who)
 	for r, err := range s.hist.Jobs(ctx, query) {
 		if err != nil {
 			return api.HistoryResponse{}, err
+		}
+		if !sees.job(r.Job) {
+			continue
 		}
 		if q.Steps {
 			r.Steps = append(r.Steps, ownSteps(r)...)

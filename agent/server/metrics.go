@@ -232,7 +232,7 @@ func nodeMetrics(m *series, snap *cluster.Snapshot) {
 func nodeStates(m *series, snap *cluster.Snapshot) {
 	states := map[string]float64{}
 	for n := range snap.Nodes() {
-		states[nodeWord(n, snap.Load(n.Name))]++
+		states[nodeWord(n, len(snap.Load(n.Name).Jobs) > 0)]++
 	}
 	m.put("slurm_nodes", "nodes", float64(snap.NodeCount()))
 	for _, w := range [][2]string{{"idle", "idle"}, {"running", "alloc"}, {"down", "down"}, {"drained", "drained"}, {"draining", "draining"}, {"silent", "not_responding"}, {"unknown", "unknown"}} {

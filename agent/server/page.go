@@ -1,14 +1,12 @@
 package server
 
 import (
-	"bytes"
-	"cmp"
+	"context"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,7 +16,8 @@ import (
 	"dev.muster/ui"
 )
 
-// The status page: read only, from this server's own snapshot. Nothing of users' scripts, environments or output is in it.
+// The status page: what it shows is from this server's own snapshot; what is done from it goes the way of the commands
+// (page_act.go). Nothing of users' scripts and environments is in it.
 
 // pace is how often a page that follows the cluster is told of a change, at most; pageBeat how often a quiet connection is
 // written to, so that both sides notice when the other has gone.
@@ -40,7 +39,7 @@ var guard = [...][2]string{
 }
 
 // view makes what a page shows; its title is the page's.
-type view func(snap *cluster.Snapshot, r *http.Request) (name, title string, data any, err error)
+type view func(sees sight, r *http.Request) (name, title string, data any, err error)
 
 // pages are the views of one server, and what they need of it.
 type pages struct {
@@ -51,11 +50,18 @@ type pages struct {
 	leads         func() bool
 	heard         func() time.Time // of the leader
 	watching      atomic.Int64     // pages that follow the cluster
+	sessions      *sessions
+	logOut        func(context.Context, *session) // everywhere
+	call          CallAs
+	feed          *feed
+	hist          History
+	daily         daily
+	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
 }
 
-// Pages answers browsers and scrapers.
-func (s *Server) Pages() http.Handler {
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard}
+// Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
+func (s *Server) Pages(call CallAs) http.Handler {
+	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, feed: s.feed, hist: s.hist}
 	return p.handler()
 }
 
@@ -63,49 +69,54 @@ func (s *Server) Pages() http.Handler {
 func (s *pages) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
-		"/nodes/{name}": s.viewNode, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
+		"/nodes/{name}": s.viewNode, "/jobs/{id}/live": s.viewLive, "/events": s.viewEvents, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
 		mux.HandleFunc("GET "+path, s.page(v))
 	}
 	mux.HandleFunc("GET /accounts.csv", s.accountsCSV)
+	mux.HandleFunc("GET /usage.csv", s.usageCSV)
 	mux.HandleFunc("GET /live", s.live)
+	mux.HandleFunc("GET "+api.WatchEvents.Path, s.liveEvents)
 	mux.Handle("GET /static/", http.StripPrefix("/static/", ui.Static()))
 	s.metricRoutes(mux)
+	s.actionRoutes(mux)
+	own := http.NewCrossOriginProtection().Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range guard {
 			w.Header().Set(h[0], h[1])
 		}
-		if private := s.snapshot().Config().Keys["privatedata"]; private != "" && !strings.HasPrefix(r.URL.Path, "/livez") && !strings.EqualFold(private, "none") {
-			http.Error(w, "PrivateData="+private+" is set: this page is for nobody without a login, which it does not have yet; use squeue, sinfo and sacct", http.StatusForbidden)
+		if who, _ := s.visitor(r); s.closed(r.URL.Path, who) {
+			s.say(w, r, http.StatusForbidden, "Log in", "PrivateData is set: this is for "+map[bool]string{true: "operators", false: "those who have logged in"}[who.UID != nobody]+
+				". Run muster ui on a login host or a server: it prints a link that opens a session in your name.")
 			return
 		}
-		mux.ServeHTTP(w, r)
+		own.ServeHTTP(w, r)
 	})
+}
+
+// openPaths need no login whatever PrivateData says.
+var openPaths = []string{"/livez", "/readyz", "/healthz", "/login", "/static/"}
+
+// closed reports whether PrivateData keeps a path from somebody: all from those without a login, sums over all jobs from
+// all but operators. What views leave out besides, they know.
+func (s *pages) closed(path string, who api.Caller) bool {
+	if slices.ContainsFunc(openPaths, func(p string) bool { return strings.HasPrefix(path, p) }) {
+		return false
+	}
+	snap := s.snapshot()
+	return private(snap.Config()) && (who.UID == nobody || strings.HasPrefix(path, "/metrics") && !sightOf(snap, who).all)
 }
 
 // page renders a view of the present snapshot.
 func (s *pages) page(v view) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		snap := s.snapshot()
-		name, title, data, err := v(snap, r)
+		who, in := s.visitor(r)
+		name, title, data, err := v(sightOf(s.snapshot(), who), r)
 		if err != nil {
-			code := http.StatusInternalServerError
-			if e := (*cluster.Error)(nil); errors.As(err, &e) && e.Code == cluster.NotFound {
-				code = http.StatusNotFound
-			}
-			http.Error(w, err.Error(), code)
+			e := api.AsError(err)
+			s.say(w, r, api.Status(e.Code), "Not here", e.Message)
 			return
 		}
-		var out bytes.Buffer
-		p := ui.Page{Title: title, Cluster: cmp.Or(snap.Config().ClusterName, "cluster"), Version: s.version, Server: s.name,
-			Now: time.Now(), Index: snap.Index, View: data}
-		if err := ui.Render(&out, name, p, r.Header.Get("X-Part") != ""); err != nil {
-			s.log.Error("a page could not be made", "path", r.URL.Path, "err", err)
-			http.Error(w, "the page could not be made; see the server's log", http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
-		_, _ = out.WriteTo(w)
+		s.render(w, r, in, http.StatusOK, name, title, data)
 	}
 }
 
@@ -147,11 +158,12 @@ func (s *pages) live(w http.ResponseWriter, r *http.Request) {
 }
 
 // accountsCSV is the view of accounts for a spreadsheet.
-func (s *pages) accountsCSV(w http.ResponseWriter, _ *http.Request) {
+func (s *pages) accountsCSV(w http.ResponseWriter, r *http.Request) {
+	who, _ := s.visitor(r)
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"account", "user", "shares", "usage_billing_hours", "gpu_hours", "fair_share"})
-	for _, a := range shares(s.snapshot()) {
+	for _, a := range shares(sightOf(s.snapshot(), who)) {
 		_ = out.Write([]string{a.Account, a.User, a.Shares, a.Usage, a.GPUHours, a.Fair})
 	}
 	out.Flush()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,7 +20,8 @@ import (
 func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 	state := cluster.NewState()
 	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true },
-		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now}
+		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now, sessions: newSessions(func() *cluster.CA { return nil }), feed: newFeed(maxFeed)}
+	s.logOut = func(_ context.Context, in *session) { s.sessions.end(in.ID, in.Until, time.Now()) }
 	n := uint64(0)
 	do := func(c cluster.Command) any {
 		t.Helper()
@@ -125,6 +127,28 @@ func TestMetrics(t *testing.T) {
 			} else if !strings.HasPrefix(l, "# HELP ") && !line.MatchString(l) {
 				t.Errorf("%s: %q", path, l)
 			}
+		}
+	}
+}
+
+// TestPagesLarge: each view of 10,000 nodes is there within a second.
+func TestPagesLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	s, state := pageServer(t, 10_000, 10_000)
+	snap := state.Snapshot()
+	s.snapshot = func() *cluster.Snapshot { return snap }
+	h := s.handler()
+	for _, path := range []string{"/", "/map", "/queue", "/jobs/1", "/nodes/n00001", "/accounts", "/reservations", "/events"} {
+		began := time.Now()
+		if w := get(t, h, "GET", path); w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		took := time.Since(began)
+		t.Logf("%s: %v", path, took.Round(time.Millisecond))
+		if took > time.Second {
+			t.Errorf("%s took %v", path, took)
 		}
 	}
 }

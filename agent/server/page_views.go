@@ -41,11 +41,11 @@ func stateOf(j *cluster.Job) string {
 }
 
 // nodeWord names a node's state.
-func nodeWord(n *cluster.Node, l *cluster.Load) string {
+func nodeWord(n *cluster.Node, busy bool) string {
 	switch {
 	case n.Down:
 		return "down"
-	case n.Drain && len(l.Jobs) > 0:
+	case n.Drain && busy:
 		return "draining"
 	case n.Drain:
 		return "drained"
@@ -53,7 +53,7 @@ func nodeWord(n *cluster.Node, l *cluster.Load) string {
 		return "unknown"
 	case !n.Up:
 		return "silent"
-	case len(l.Jobs) > 0:
+	case busy:
 		return "running"
 	}
 	return "idle"
@@ -70,7 +70,8 @@ func top(counts map[string]int, most int, to func(string) string) (out []ui.Coun
 	return out
 }
 
-func (s *pages) viewOverview(snap *cluster.Snapshot, _ *http.Request) (string, string, any, error) {
+func (s *pages) viewOverview(sees sight, _ *http.Request) (string, string, any, error) {
+	snap := sees.snap
 	v := ui.Overview{Unit: "GPUs in use"}
 	gpus := map[string]*ui.Gauge{}
 	cpus, nodes := ui.Gauge{Name: "CPUs"}, ui.Gauge{Name: "nodes"}
@@ -81,8 +82,8 @@ func (s *pages) viewOverview(snap *cluster.Snapshot, _ *http.Request) (string, s
 		cpus.Have, cpus.Used = cpus.Have+n.Inventory.CPUs, cpus.Used+l.CPUs.Len()
 		if out {
 			cpus.Out += n.Inventory.CPUs - l.CPUs.Len()
-			if len(v.Sick) < pageSick {
-				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: nodeWord(n, l), Reason: n.Reason})
+			if len(v.Sick) < pageSick && sees.nodes() == nil {
+				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason})
 			}
 		}
 		for i := range n.Inventory.GPUs {
@@ -105,6 +106,9 @@ func (s *pages) viewOverview(snap *cluster.Snapshot, _ *http.Request) (string, s
 	}
 	states, reasons, users := map[string]int{}, map[string]int{}, map[string]int{}
 	for j := range snap.Jobs() {
+		if !sees.job(j) {
+			continue
+		}
 		n := max(1, j.Tasks.Len())
 		states[stateOf(j)] += n
 		switch {
@@ -139,16 +143,20 @@ func b2i(b bool) int {
 // colours are what the cells of the map may mean.
 var colours = []string{"user", "job", "health"}
 
-func (s *pages) viewMap(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+func (s *pages) viewMap(sees sight, r *http.Request) (string, string, any, error) {
+	snap := sees.snap
 	by := r.URL.Query().Get("by")
 	if !slices.Contains(colours, by) {
 		by = colours[0]
+	}
+	if err := sees.nodes(); err != nil {
+		return "", "", nil, err
 	}
 	var v ui.Map
 	for _, c := range colours {
 		v.By = append(v.By, ui.Link{Text: c, To: "/map?by=" + c, Here: c == by})
 	}
-	colour := painter(snap, by)
+	colour := painter(sees, by)
 	place, order := places(snap.Config())
 	groups := map[string]*ui.Group{}
 	for n := range snap.Nodes() {
@@ -161,7 +169,7 @@ func (s *pages) viewMap(snap *cluster.Snapshot, r *http.Request) (string, string
 				order = append(order, name)
 			}
 		}
-		g.Nodes = append(g.Nodes, tile(snap, n, colour, snap.NodeCount() <= pageCells))
+		g.Nodes = append(g.Nodes, tile(sees, n, colour, snap.NodeCount() <= pageCells))
 	}
 	for _, name := range order {
 		if g := groups[name]; g != nil {
@@ -183,7 +191,7 @@ type palette struct {
 }
 
 // painter makes the palette for what the colours mean. Users have theirs by rank of name among those whose jobs run.
-func painter(snap *cluster.Snapshot, by string) palette {
+func painter(sees sight, by string) palette {
 	switch by {
 	case "health":
 		return palette{free: "used", of: func(*cluster.Job) string { return "used" }}
@@ -191,7 +199,10 @@ func painter(snap *cluster.Snapshot, by string) palette {
 		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(int(j.ID)) }, legend: []ui.Cell{{Class: "c0", Title: "in use, a colour a job"}}}
 	}
 	seen := map[string]bool{}
-	for j := range snap.Live() {
+	for j := range sees.snap.Live() {
+		if !sees.job(j) {
+			continue
+		}
 		seen[j.Spec.User] = true
 	}
 	rank := map[string]int{}
@@ -226,9 +237,10 @@ func places(cfg *cluster.Config) (map[cluster.NodeName]string, []string) {
 }
 
 // tile is a node of the map.
-func tile(snap *cluster.Snapshot, n *cluster.Node, colour palette, cells bool) ui.Node {
+func tile(sees sight, n *cluster.Node, colour palette, cells bool) ui.Node {
+	snap := sees.snap
 	l, inv := snap.Load(n.Name), &n.Inventory
-	t := ui.Node{Name: string(n.Name), State: nodeWord(n, l), Reason: n.Reason, Jobs: len(l.Jobs),
+	t := ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason, Jobs: len(l.Jobs),
 		CPUs: ui.Gauge{Used: l.CPUs.Len(), Have: inv.CPUs}, GPU: ui.Gauge{Used: l.GPUs.Len(), Have: len(inv.GPUs)}}
 	if !cells {
 		return t
@@ -253,14 +265,18 @@ func tile(snap *cluster.Snapshot, n *cluster.Node, colour palette, cells bool) u
 		case inv.GPUs[i].Missing || !n.Usable() && j == nil:
 			c = ui.Cell{Class: "gone", Title: fmt.Sprintf("GPU %d %s: missing or out of service", i, inv.GPUs[i].Type)}
 		case j != nil:
-			c.Class, c.Title = colour.of(j), fmt.Sprintf("GPU %d %s: job %d of %s", i, inv.GPUs[i].Type, j.ID, j.Spec.User)
+			c.Class, c.Title = colour.of(j), fmt.Sprintf("GPU %d %s: in use", i, inv.GPUs[i].Type)
+			if sees.job(j) {
+				c.Title = fmt.Sprintf("GPU %d %s: job %d of %s", i, inv.GPUs[i].Type, j.ID, j.Spec.User)
+			}
 		}
 		t.Cells = append(t.Cells, c)
 	}
 	return t
 }
 
-func (s *pages) viewQueue(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+func (s *pages) viewQueue(sees sight, r *http.Request) (string, string, any, error) {
+	snap := sees.snap
 	q := r.URL.Query()
 	state := q.Get("state")
 	v := ui.Queue{Filter: map[string]string{}}
@@ -287,7 +303,7 @@ func (s *pages) viewQueue(snap *cluster.Snapshot, r *http.Request) (string, stri
 	now := time.Now()
 	for j := range snap.Jobs() {
 		over := j.Phase == cluster.Ended
-		if state == "" && over || state == "ended" && !over || state != "" && state != "ended" && state != stateOf(j) || !wanted(v.Filter, j) {
+		if state == "" && over || state == "ended" && !over || state != "" && state != "ended" && state != stateOf(j) || !wanted(v.Filter, j) || !sees.job(j) {
 			continue
 		}
 		if v.All++; v.All >= v.From && len(v.Jobs) < pageJobs {
@@ -370,15 +386,16 @@ func size(snap *cluster.Snapshot, j *cluster.Job) string {
 	return strings.Join(out, ", ")
 }
 
-func (s *pages) viewJob(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error) {
+	snap := sees.snap
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	j, ok := snap.Job(cluster.JobID(id))
-	if !ok {
+	if !ok || !sees.job(j) {
 		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "job %s is not in the queue; see sacct -j %s for its history", r.PathValue("id"), r.PathValue("id"))
 	}
 	now := time.Now()
 	row := jobRow(snap, j, now)
-	v := ui.One{State: row.State, Head: fmt.Sprintf("%s of %s", j.Spec.Name, j.Spec.User)}
+	v := ui.One{Did: did(r, "jobs", strconv.Itoa(id)), Actions: offered(sees, j, nil), State: row.State, Head: fmt.Sprintf("%s of %s", j.Spec.Name, j.Spec.User)}
 	if j.Phase == cluster.Pending {
 		e := sched.Explain(snap, now, j.ID)
 		for _, c := range e.Causes {
@@ -401,6 +418,10 @@ func (s *pages) viewJob(snap *cluster.Snapshot, r *http.Request) (string, string
 		}
 		return t.Format("2006-01-02 15:04:05")
 	}
+	v.Timeline = s.timeline(j, now)
+	if j.Phase == cluster.Running && (sees.who.UID == j.Spec.UID || sees.who.Operator()) {
+		v.Live = fmt.Sprintf("/jobs/%d/live", j.ID)
+	}
 	field("job", jobID(j))
 	field("account", row.Account)
 	field("QOS", j.Spec.QOS)
@@ -408,9 +429,6 @@ func (s *pages) viewJob(snap *cluster.Snapshot, r *http.Request) (string, string
 	field("size", row.Size)
 	field("nodes", row.Nodes)
 	field("time limit", row.Limit)
-	field("submitted", at(j.Submitted))
-	field("started", at(j.Started))
-	field("ended", at(j.Ended))
 	field("restarts", strings.TrimPrefix(strconv.Itoa(j.Restarts), "0"))
 	if j.Phase == cluster.Ended {
 		field("exit", fmt.Sprintf("code %d, signal %d", j.Exit.Code, j.Exit.Signal))
@@ -422,14 +440,18 @@ func (s *pages) viewJob(snap *cluster.Snapshot, r *http.Request) (string, string
 	return "one", "Job " + jobID(j), v, nil
 }
 
-func (s *pages) viewNode(snap *cluster.Snapshot, r *http.Request) (string, string, any, error) {
+func (s *pages) viewNode(sees sight, r *http.Request) (string, string, any, error) {
+	snap := sees.snap
+	if err := sees.nodes(); err != nil {
+		return "", "", nil, err
+	}
 	n, ok := snap.Node(cluster.NodeName(r.PathValue("name")))
 	if !ok {
 		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "there is no node %s", r.PathValue("name"))
 	}
 	l, inv, now := snap.Load(n.Name), &n.Inventory, time.Now()
-	t := tile(snap, n, painter(snap, "user"), true)
-	v := ui.One{State: t.State, Head: n.Reason}
+	t := tile(sees, n, painter(sees, "user"), true)
+	v := ui.One{Did: did(r, "nodes", string(n.Name)), Actions: offered(sees, nil, n), State: t.State, Head: n.Reason}
 	for _, f := range [][2]string{{"CPUs in use", fmt.Sprintf("%d of %d", l.CPUs.Len(), inv.CPUs)}, {"memory in use", fmt.Sprintf("%d of %d MB", l.MemMB, inv.MemMB)},
 		{"sockets", fmt.Sprintf("%d of %d cores with %d threads", inv.Sockets, inv.CoresPerSocket, inv.ThreadsPerCore)}, {"features", strings.Join(inv.Features, ", ")},
 		{"system", strings.TrimSpace(inv.OS + " " + inv.Arch)}, {"client", inv.Version}, {"address", inv.Addr}, {"jobs are held by", inv.Isolation}, {"lacks", n.Lacks}} {
@@ -445,15 +467,19 @@ func (s *pages) viewNode(snap *cluster.Snapshot, r *http.Request) (string, strin
 		v.NICs = append(v.NICs, ui.Row{Name: fmt.Sprintf("%s port %d", p.Device, p.Port), Value: strings.TrimSpace(p.Link + " " + p.State + " " + p.Rate)})
 	}
 	for _, id := range l.Jobs {
-		if j, ok := snap.Job(id); ok {
+		if j, ok := snap.Job(id); ok && sees.job(j) {
 			v.Jobs = append(v.Jobs, jobRow(snap, j, now))
 		}
 	}
 	return "one", "Node " + string(n.Name), v, nil
 }
 
-func (s *pages) viewAccounts(snap *cluster.Snapshot, _ *http.Request) (string, string, any, error) {
-	v := ui.Accounts{Rows: shares(snap)}
+func (s *pages) viewAccounts(sees sight, r *http.Request) (string, string, any, error) {
+	v := ui.Accounts{Rows: shares(sees), Budgets: budgets(sees)}
+	var err error
+	if v.Chart, err = s.chart(r.Context(), sees); err != nil {
+		return "", "", nil, err
+	}
 	if len(v.Rows) == 0 {
 		v.Note = "There are no accounts: everybody may run. The first is made with sacctmgr add account."
 	}
@@ -461,7 +487,8 @@ func (s *pages) viewAccounts(snap *cluster.Snapshot, _ *http.Request) (string, s
 }
 
 // shares lists the tree of associations, each account before its own.
-func shares(snap *cluster.Snapshot) (out []ui.Share) {
+func shares(sees sight) (out []ui.Share) {
+	snap := sees.snap
 	below := map[cluster.AssocID][]*cluster.Association{}
 	var root *cluster.Association
 	for a := range snap.Assocs() {
@@ -491,7 +518,9 @@ func shares(snap *cluster.Snapshot) (out []ui.Share) {
 		if st := standing[a.ID]; st != nil && a.User != "" {
 			row.Fair = strconv.FormatFloat(st.FairShare, 'f', 3, 64)
 		}
-		out = append(out, row)
+		if sees.owner(cluster.PrivateUsage, a.User, a.Account) && sees.owner(cluster.PrivateUsers, a.User, a.Account) {
+			out = append(out, row)
+		}
 		list := below[a.ID]
 		slices.SortFunc(list, func(x, y *cluster.Association) int {
 			return cmp.Or(b2i(x.User == "")-b2i(y.User == ""), strings.Compare(x.Account, y.Account), strings.Compare(x.User, y.User))
@@ -507,20 +536,47 @@ func shares(snap *cluster.Snapshot) (out []ui.Share) {
 // hours words seconds.
 func hours(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 1, 64) }
 
-func (s *pages) viewReservations(snap *cluster.Snapshot, _ *http.Request) (string, string, any, error) {
+// resvWords names the flags of reservations that say when and for whom they are.
+var resvWords = []struct {
+	flag cluster.ResvFlags
+	word string
+}{{cluster.ResvMaint, "maintenance"}, {cluster.ResvFlex, "flex"}, {cluster.ResvIgnoreJobs, "ignores jobs"}, {cluster.ResvHourly, "hourly"}, {cluster.ResvDaily, "daily"},
+	{cluster.ResvWeekday, "on work days"}, {cluster.ResvWeekend, "at weekends"}, {cluster.ResvWeekly, "weekly"}, {cluster.ResvMagnetic, "magnetic"}}
+
+func resvFlags(r *cluster.Reservation) string {
+	var words []string
+	for _, w := range resvWords {
+		if r.Flags&w.flag != 0 {
+			words = append(words, w.word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, any, error) {
+	snap := sees.snap
 	var v ui.Reservations
+	var shown []*cluster.Reservation
 	now := time.Now()
 	for _, r := range snap.Reservations() {
+		if !sees.reservation(r) {
+			continue
+		}
 		r = r.At(now)
+		shown = append(shown, r)
 		state := "planned"
 		if r.Active(now) {
 			state = "active"
 		}
 		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodesText(snap.Reserved(r)), Who: strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
-			State: state, Start: r.Start, End: r.End})
+			State: state, Flags: resvFlags(r), Start: r.Start, End: r.End})
 	}
 	slices.SortFunc(v.Rows, func(a, b ui.Reservation) int {
 		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(shown, func(a, b *cluster.Reservation) int {
+		return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.Name, b.Name))
+	})
+	v.Calendar = calendar(shown, now)
 	return "reservations", "Reservations", v, nil
 }

@@ -9,7 +9,7 @@ import (
 	"dev.muster/cluster"
 )
 
-func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (api.JobsResponse, error) {
+func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (api.JobsResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
 		return api.JobsResponse{}, err
@@ -19,8 +19,9 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 		snap = s.Snapshot()
 	}
 	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief}
+	sees := sightOf(snap, who)
 	add := func(j *cluster.Job) {
-		if matchJob(&q, j) {
+		if matchJob(&q, j) && sees.job(j) {
 			out.Jobs = append(out.Jobs, j)
 		}
 	}
@@ -28,8 +29,8 @@ func (s *Server) listJobs(ctx context.Context, _ api.Caller, q api.JobQuery) (ap
 	case len(q.Refs) > 0:
 		seen := map[cluster.JobID]bool{}
 		for _, r := range q.Refs {
-			found := snap.Find(r)
-			if len(found) == 0 {
+			found := slices.DeleteFunc(snap.Find(r), func(j *cluster.Job) bool { return !sees.job(j) })
+			if len(found) == 0 { // to whom may not see it it does not exist
 				out.Missing = append(out.Missing, r)
 			}
 			for _, j := range found {
@@ -105,9 +106,12 @@ func partitionsOf(j *cluster.Job) []string {
 	return j.Spec.Partitions
 }
 
-func (s *Server) listNodes(ctx context.Context, _ api.Caller, q api.NodeQuery) (api.NodesResponse, error) {
+func (s *Server) listNodes(ctx context.Context, who api.Caller, q api.NodeQuery) (api.NodesResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
+		return api.NodesResponse{}, err
+	}
+	if err := sightOf(snap, who).nodes(); err != nil {
 		return api.NodesResponse{}, err
 	}
 	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: withModes(snap.Config())}
@@ -138,14 +142,15 @@ func (s *Server) listNodes(ctx context.Context, _ api.Caller, q api.NodeQuery) (
 	return out, nil
 }
 
-func (s *Server) listSteps(ctx context.Context, _ api.Caller, q api.StepQuery) (api.StepsResponse, error) {
+func (s *Server) listSteps(ctx context.Context, who api.Caller, q api.StepQuery) (api.StepsResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
 		return api.StepsResponse{}, err
 	}
 	out := api.StepsResponse{Now: time.Now()}
+	sees := sightOf(snap, who)
 	add := func(j *cluster.Job) {
-		if len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
+		if !sees.job(j) || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
 			return
 		}
 		before := len(out.Steps)

@@ -47,13 +47,17 @@ func freshName(s *cluster.Snapshot, r *cluster.Reservation) string {
 	}
 }
 
-func (s *Server) listReservations(ctx context.Context, _ api.Caller, q api.ReservationQuery) (api.ReservationsResponse, error) {
+func (s *Server) listReservations(ctx context.Context, who api.Caller, q api.ReservationQuery) (api.ReservationsResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
 		return api.ReservationsResponse{}, err
 	}
 	out := api.ReservationsResponse{Index: snap.Index, Now: time.Now()}
+	sees := sightOf(snap, who)
 	for _, r := range snap.Reservations() {
+		if !sees.reservation(r) {
+			continue
+		}
 		c, cores, cpus := *r.At(out.Now), 0, 0
 		c.Nodes = snap.Reserved(r)
 		for _, name := range c.Nodes {

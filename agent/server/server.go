@@ -42,17 +42,22 @@ type Config struct {
 
 // Server is one member of the server group.
 type Server struct {
-	cfg     Config
-	slog    *slog.Logger
-	log     *consensus.Log
-	hist    History
-	hub     *hub
-	pulse   *Pulse
-	rumours *rumours
-	wake    chan struct{} // something changed: the leader looks again
-	gap     chan struct{} // history may lack something
-	booted  time.Time
-	current chan struct{} // closed once the state has caught up with the log
+	cfg  Config
+	slog *slog.Logger
+	log  *consensus.Log
+	hist History
+	hub  *hub
+	feed *feed
+	// followers is how many callers follow the feed.
+	followers atomic.Int64
+	sessions  *sessions
+	page      atomic.Pointer[string] // where this server's page is
+	pulse     *Pulse
+	rumours   *rumours
+	wake      chan struct{} // something changed: the leader looks again
+	gap       chan struct{} // history may lack something
+	booted    time.Time
+	current   chan struct{} // closed once the state has caught up with the log
 
 	// ahead is the state as the log would have it, for readers, while nobody knows what of it is committed.
 	ahead   atomic.Pointer[cluster.Snapshot]
@@ -81,9 +86,10 @@ type Server struct {
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), feed: newFeed(maxFeed), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		stats: newStats(), booted: time.Now(), current: make(chan struct{})}
+	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
 		return nil, err
@@ -185,6 +191,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s := m.s
 	out := make([]any, len(lines))
 	var events []cluster.Event
+	var news []told
 	trusted, configured := false, false // members, the configuration changed
 	s.mu.Lock()
 	for i, line := range lines {
@@ -199,6 +206,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 			s.slog.Debug("command rejected", "index", index, "err", a.Err)
 		}
 		events = append(events, a.Events...)
+		news = appendTold(news, index, e.At, a.Events)
 		switch e.Cmd.(type) {
 		case *cluster.MemberRevoke, *cluster.MemberJoin:
 			trusted = true
@@ -209,6 +217,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	}
 	s.snap = nil
 	s.noteWork(index, events)
+	s.feed.note(news) // under the lock: who knows the index finds what happened at it
 	errands, _ := s.state.ErrandCount()
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
@@ -257,6 +266,7 @@ func (m machine) Restore(r io.Reader) error {
 	}
 	m.s.mu.Lock()
 	m.s.state, m.s.snap, m.s.floor, m.s.confs = st, nil, st.Index, st.Index
+	m.s.feed.restart(st.Index)
 	m.s.mu.Unlock()
 	m.s.hub.all()
 	if err := m.s.hist.Restored(st.Index); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // showUsage sums history up, on this server if its history is whole.
-func (s *Server) showUsage(ctx context.Context, _ api.Caller, q api.UsageRequest) (api.UsageResponse, error) {
+func (s *Server) showUsage(ctx context.Context, who api.Caller, q api.UsageRequest) (api.UsageResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
 		return api.UsageResponse{}, err
@@ -21,7 +21,9 @@ func (s *Server) showUsage(ctx context.Context, _ api.Caller, q api.UsageRequest
 		return api.UsageResponse{}, err
 	}
 	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName}
-	return out, fillUsage(ctx, s.hist, &q, &out)
+	err = fillUsage(ctx, s.hist, &q, &out)
+	out.Rows = sightOf(snap, who).onlyOwn(out.Rows)
+	return out, err
 }
 
 // fillUsage gets what a request asks for.

@@ -3,10 +3,11 @@ const main = document.getElementById("main"), live = document.getElementById("li
 let busy = false, again = false;
 
 async function renew() {
+  if (main.querySelector("form[method=post]")) return; // a question stays as it is until it is answered
   if (busy) { again = true; return; }
   busy = true;
   try {
-    const held = main.contains(document.activeElement) && document.activeElement.matches("input");
+    const held = main.contains(document.activeElement) && document.activeElement.matches("input, pre");
     const reply = await fetch(location.href, { headers: { "X-Part": "1" } });
     if (reply.ok && !held) {
       const at = [scrollX, scrollY];

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"dev.muster/cluster"
+)
+
+// TestReadTail: the end of a file is read with the user's rights alone, and never for long.
+func TestReadTail(t *testing.T) {
+	dir := t.TempDir()
+	for d := dir; len(d) > len(os.TempDir()); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string, mode os.FileMode) string {
+		t.Helper()
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	me := &cluster.JobSpec{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	long := strings.Repeat("0123456789\n", 20_000) + "end"
+	for name, c := range map[string]struct {
+		spec *cluster.JobSpec
+		file string
+		ends string
+		err  string
+	}{
+		"short":     {me, write("short", "hello", 0o600), "hello", ""},
+		"long":      {me, write("long", long, 0o600), "end", ""},
+		"-option":   {me, write("-c", "x", 0o600), "x", ""},
+		"missing":   {me, filepath.Join(dir, "none"), "", "No such file"},
+		"another's": {&cluster.JobSpec{UID: 65534, GID: 65534}, write("secret", "secret", 0o600), "", map[bool]string{true: "Permission denied", false: "reads only files of user"}[os.Getuid() == 0]},
+	} {
+		text, err := readTail(context.Background(), c.spec, c.file)
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || !strings.HasSuffix(string(text), c.ends) || len(text) > tailBytes+1 {
+			t.Errorf("%s: %d bytes, %v", name, len(text), err)
+		}
+	}
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readTail(context.Background(), me, fifo); err == nil || !strings.Contains(err.Error(), "is it a pipe") {
+		t.Errorf("a pipe: %v", err)
+	}
+}

@@ -1,0 +1,299 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/ui"
+)
+
+// maxForm bounds what a form may send.
+const maxForm = 16 << 10
+
+// CallAs makes a call of the contract in a caller's name, as the local socket would take it.
+type CallAs func(ctx context.Context, who api.Caller, method, path string, body []byte) (status int, reply []byte, err error)
+
+// visitor says who looks at the page, and by which session; nil: nobody has logged in.
+func (s *pages) visitor(r *http.Request) (api.Caller, *session) {
+	if c, err := r.Cookie(cookieName(r)); err == nil {
+		if who := s.sessions.read(c.Value, time.Now()); who != nil {
+			return who.caller(), who
+		}
+	}
+	return stranger, nil
+}
+
+// action is something that may be done from the page: a form that asks, and a call in the visitor's name.
+type action struct {
+	kind, name string // its path is /kind/OBJECT/name
+	label      string
+	ask, done  string // with %s for the object
+	operator   bool   // only operators see it
+	reason     bool   // needs one
+	fits       func(j *cluster.Job, n *cluster.Node) bool
+	do         func(s *pages, ctx context.Context, who api.Caller, object, reason string) error
+}
+
+// onJob makes the function of an action on a job.
+func onJob[Q any](e api.Endpoint[Q, api.WriteResponse], of func(ref cluster.Ref, who api.Caller) Q) func(*pages, context.Context, api.Caller, string, string) error {
+	return func(s *pages, ctx context.Context, who api.Caller, object, _ string) error {
+		id, err := strconv.ParseUint(object, 10, 32)
+		if err != nil {
+			return cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %s does not exist", object)
+		}
+		_, err = callAs(s, ctx, who, e, of(cluster.Ref{Job: cluster.JobID(id)}, who))
+		return err
+	}
+}
+
+// onNode makes the function of an action on a node.
+func onNode(act cluster.NodeAction) func(*pages, context.Context, api.Caller, string, string) error {
+	return func(s *pages, ctx context.Context, who api.Caller, object, reason string) error {
+		q := cluster.NodeSet{Nodes: []cluster.NodeName{cluster.NodeName(object)}, Action: act}
+		if reason != "" {
+			q.Reason = &reason
+		}
+		_, err := callAs(s, ctx, who, api.SetNodes, q)
+		return err
+	}
+}
+
+func callAs[Q, R any](s *pages, ctx context.Context, who api.Caller, e api.Endpoint[Q, R], q Q) (R, error) {
+	return api.CallAs(func(method, path string, body []byte) (int, []byte, error) {
+		return s.call(ctx, who, method, path, body)
+	}, e, q)
+}
+
+// actions is the table of all.
+func actions() []action {
+	living := func(j *cluster.Job, _ *cluster.Node) bool { return j.Phase < cluster.Ending }
+	return []action{
+		{kind: "jobs", name: "cancel", label: "cancel", ask: "End job %s?", done: "Job %s was told to end.", fits: living,
+			do: onJob(api.CancelJob, func(ref cluster.Ref, _ api.Caller) cluster.Cancel { return cluster.Cancel{Ref: ref} })},
+		{kind: "jobs", name: "hold", label: "hold", ask: "Keep job %s from starting?", done: "Job %s is held.",
+			fits: func(j *cluster.Job, _ *cluster.Node) bool {
+				return j.Phase == cluster.Pending && j.Held == cluster.NotHeld
+			},
+			do: onJob(api.HoldJob, func(ref cluster.Ref, who api.Caller) cluster.HoldJobs {
+				if who.UID == 0 {
+					return cluster.HoldJobs{Ref: ref, Hold: cluster.HeldAdmin}
+				}
+				return cluster.HoldJobs{Ref: ref, Hold: cluster.HeldUser}
+			})},
+		{kind: "jobs", name: "release", label: "release", ask: "Let job %s start?", done: "Job %s is released.",
+			fits: func(j *cluster.Job, _ *cluster.Node) bool {
+				return j.Phase == cluster.Pending && j.Held != cluster.NotHeld
+			},
+			do: onJob(api.HoldJob, func(ref cluster.Ref, _ api.Caller) cluster.HoldJobs { return cluster.HoldJobs{Ref: ref} })},
+		{kind: "jobs", name: "requeue", label: "requeue", ask: "Stop job %s and put it back into the queue?", done: "Job %s goes back into the queue.",
+			fits: func(j *cluster.Job, _ *cluster.Node) bool {
+				return j.Phase > cluster.Pending && j.Spec.Kind == cluster.Batch
+			},
+			do: onJob(api.RequeueJob, func(ref cluster.Ref, _ api.Caller) cluster.Requeue { return cluster.Requeue{Ref: ref} })},
+		{kind: "nodes", name: "drain", label: "drain", ask: "Start no more jobs on node %s?", done: "Node %s is drained once its jobs have ended.", operator: true, reason: true,
+			fits: func(_ *cluster.Job, n *cluster.Node) bool { return !n.Drain }, do: onNode(cluster.NodeDrain)},
+		{kind: "nodes", name: "resume", label: "resume", ask: "Take node %s back into service?", done: "Node %s is in service.", operator: true,
+			fits: func(_ *cluster.Job, n *cluster.Node) bool { return n.Drain || n.Down }, do: onNode(cluster.NodeResume)},
+	}
+}
+
+// offered lists what the visitor may do to a job or a node, as links to the forms that ask.
+func offered(sees sight, j *cluster.Job, n *cluster.Node) (out []ui.Link) {
+	if sees.who.UID == nobody {
+		return nil
+	}
+	kind, object := "nodes", ""
+	if j != nil {
+		kind, object = "jobs", strconv.Itoa(int(j.ID))
+		if !sees.who.Operator() && sees.who.UID != j.Spec.UID && !sees.snap.Coordinates(sees.who.User, j.Spec.Account) {
+			return nil
+		}
+	} else {
+		object = string(n.Name)
+	}
+	for _, a := range actions() {
+		if a.kind == kind && (!a.operator || sees.who.Operator()) && a.fits(j, n) {
+			out = append(out, ui.Link{Text: a.label, To: "/" + a.kind + "/" + url.PathEscape(object) + "/" + a.name})
+		}
+	}
+	return out
+}
+
+// did words what a redirect says was done; only words of the table are shown.
+func did(r *http.Request, kind, object string) string {
+	for _, a := range actions() {
+		if a.kind == kind && a.name == r.URL.Query().Get("did") {
+			return fmt.Sprintf(a.done, object)
+		}
+	}
+	return ""
+}
+
+// actionRoutes registers logging in and out and every action.
+func (s *pages) actionRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /login", s.askLogin)
+	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("POST /logout", s.form(s.logout))
+	for _, a := range actions() {
+		path := "/" + a.kind + "/{object}/" + a.name
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			who, in := s.visitor(r)
+			if in == nil {
+				s.askLogin(w, r)
+				return
+			}
+			s.askAction(w, r, &a, who, in, http.StatusOK, "")
+		})
+		mux.HandleFunc("POST "+path, s.form(func(w http.ResponseWriter, r *http.Request, in *session) { s.act(w, r, &a, in) }))
+	}
+}
+
+// form lets only forms of the visitor's own session through: it must come from this page, with its token.
+func (s *pages) form(do func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !readForm(w, r) {
+			return
+		}
+		_, in := s.visitor(r)
+		if in == nil {
+			s.say(w, r, http.StatusForbidden, "Log in first", "There is no session, or it is over: nothing was done. muster ui prints a link that opens one.")
+			return
+		}
+		if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("csrf")), []byte(s.sessions.csrf(in))) != 1 {
+			s.say(w, r, http.StatusForbidden, "Not done", "The form is not one of this session's: nothing was done. Open the page again and repeat it.")
+			return
+		}
+		do(w, r, in)
+	}
+}
+
+// readForm reads a form of at most maxForm bytes; it answers where there is none.
+func readForm(w http.ResponseWriter, r *http.Request) bool {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		code := http.StatusBadRequest
+		if e := (*http.MaxBytesError)(nil); errors.As(err, &e) {
+			code = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the form can not be read: "+err.Error(), code)
+		return false
+	}
+	return true
+}
+
+func (s *pages) askAction(w http.ResponseWriter, r *http.Request, a *action, who api.Caller, in *session, code int, refusal string) {
+	object := r.PathValue("object")
+	if a.operator && !who.Operator() {
+		s.say(w, r, http.StatusForbidden, "Not allowed", "Only operators may "+a.label+" nodes; you are "+who.User+".")
+		return
+	}
+	v := ui.Ask{Text: fmt.Sprintf(a.ask, object), Do: a.label, To: r.URL.Path, Back: "/" + a.kind + "/" + url.PathEscape(object), Reason: a.reason, Given: r.PostFormValue("reason"), Refusal: refusal}
+	if snap := s.snapshot(); a.kind == "jobs" {
+		id, _ := strconv.Atoi(object)
+		j, ok := snap.Job(cluster.JobID(id))
+		if !ok || !sightOf(snap, who).job(j) {
+			s.say(w, r, http.StatusNotFound, "No such job", "Job "+object+" is not in the queue.")
+			return
+		}
+		v.About = fmt.Sprintf("%s of %s, %s", j.Spec.Name, j.Spec.User, stateOf(j))
+		if j.ArrayID == j.ID && !j.Tasks.Empty() {
+			v.About += "; all tasks of the array"
+		}
+	}
+	s.render(w, r, in, code, "ask", strings.ToUpper(a.label[:1])+a.label[1:], v)
+}
+
+// act does what a form asks for, and says how it went.
+func (s *pages) act(w http.ResponseWriter, r *http.Request, a *action, in *session) {
+	object, reason := r.PathValue("object"), strings.TrimSpace(r.PostForm.Get("reason"))
+	who := in.caller()
+	if a.reason && reason == "" {
+		s.askAction(w, r, a, who, in, http.StatusUnprocessableEntity, "A reason is needed: others will read it.")
+		return
+	}
+	err := a.do(s, r.Context(), who, object, reason)
+	s.log.Info("action on the page", "action", a.name, a.kind, object, "user", who.User, "uid", who.UID, "err", err)
+	if err != nil {
+		e := api.AsError(err)
+		s.askAction(w, r, a, who, in, api.Status(e.Code), "Not done: "+strings.TrimSpace(e.Message+" "+e.Hint))
+		return
+	}
+	http.Redirect(w, r, "/"+a.kind+"/"+url.PathEscape(object)+"?did="+a.name, http.StatusSeeOther)
+}
+
+// askLogin shows the form that opens a session, or says how to get one. A link is used up by the form alone: programs that
+// look at links beforehand do no harm.
+func (s *pages) askLogin(w http.ResponseWriter, r *http.Request) {
+	once := r.URL.Query().Get("once")
+	who, ok := s.sessions.invited(once, time.Now())
+	switch {
+	case ok:
+		s.render(w, r, nil, http.StatusOK, "login", "Log in", ui.Login{Once: once, User: who.User, Operator: who.UID == 0 || who.Admin, Hours: int(sessionLife / time.Hour)})
+	case once != "":
+		s.say(w, r, http.StatusGone, "The link is not good any more", "It was opened before, is older than five minutes, or was made by another server. muster ui prints a new one.")
+	default:
+		s.say(w, r, http.StatusForbidden, "Log in", "Run muster ui on a login host or a server: it prints a link that opens a session in your name.")
+	}
+}
+
+func (s *pages) login(w http.ResponseWriter, r *http.Request) {
+	if !readForm(w, r) {
+		return
+	}
+	who, ok := s.sessions.open(r.PostForm.Get("once"), time.Now())
+	if !ok {
+		s.say(w, r, http.StatusGone, "The link is not good any more", "It was opened before or is older than five minutes. muster ui prints a new one.")
+		return
+	}
+	value, err := s.sessions.seal(&who)
+	if err != nil {
+		http.Error(w, "the session could not be made", http.StatusInternalServerError)
+		return
+	}
+	s.log.Info("session opened", "user", who.User, "uid", who.UID, "from", r.RemoteAddr)
+	setCookie(w, r, value)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (s *pages) logout(w http.ResponseWriter, r *http.Request, in *session) {
+	s.logOut(r.Context(), in)
+	s.log.Info("session ended", "user", in.User, "uid", in.UID)
+	setCookie(w, r, "")
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// say shows one message.
+func (s *pages) say(w http.ResponseWriter, r *http.Request, code int, title, text string) {
+	_, in := s.visitor(r)
+	s.render(w, r, in, code, "say", title, text)
+}
+
+// render writes a view around which the page is.
+func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session, code int, name, title string, data any) {
+	snap := s.snapshot()
+	p := ui.Page{Title: title, Cluster: cmp.Or(snap.Config().ClusterName, "cluster"), Version: s.version, Server: s.name, Now: time.Now(), Index: snap.Index, View: data}
+	if in != nil {
+		p.User, p.CSRF, p.Operator = in.User, s.sessions.csrf(in), in.UID == 0 || in.Admin
+	}
+	var out bytes.Buffer
+	if err := ui.Render(&out, name, p, r.Header.Get("X-Part") != ""); err != nil {
+		s.log.Error("a page could not be made", "path", r.URL.Path, "err", err)
+		http.Error(w, "the page could not be made; see the server's log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
+	w.WriteHeader(code)
+	_, _ = out.WriteTo(w)
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// nobody is who looks at the page without a login.
+const nobody = 65534
+
+// stranger is a caller of whom nothing is known.
+var stranger = api.Caller{Identity: cluster.Identity{UID: nobody, GID: nobody}}
+
+// sight is what a caller may see of a snapshot: all, but for what PrivateData keeps to operators and to whom it concerns.
+type sight struct {
+	snap *cluster.Snapshot
+	who  api.Caller
+	all  bool
+}
+
+// sightOf says what a caller may see.
+func sightOf(snap *cluster.Snapshot, who api.Caller) sight {
+	v := sight{snap: snap, who: who, all: who.Operator() || who.Sees || !private(snap.Config())}
+	if v.all {
+		return v
+	}
+	if v.who.User == "" {
+		if u, err := lookupUser(who.UID); err == nil {
+			v.who.User, v.who.GID, v.who.Groups = u.name, u.gid, u.groups
+		}
+	}
+	for u := range snap.Users() {
+		if u.Name == v.who.User && u.Name != "" && (u.AdminLevel == "Operator" || u.AdminLevel == "Administrator") {
+			v.all = true
+		}
+	}
+	return v
+}
+
+// sight is what a caller may see of the present. Where nothing is hidden no snapshot is made for it.
+func (s *Server) sight(who api.Caller) sight {
+	s.mu.Lock()
+	cfg := s.state.Config()
+	s.mu.Unlock()
+	if who.Operator() || !private(cfg) {
+		return sight{who: who, all: true}
+	}
+	return sightOf(s.committed(), who)
+}
+
+// private reports whether PrivateData hides anything at all.
+func private(cfg *cluster.Config) bool {
+	text := cfg.Keys["privatedata"]
+	return text != "" && !strings.EqualFold(text, "none")
+}
+
+// hides reports whether a kind of information is kept from the caller where it concerns others.
+func (v sight) hides(what cluster.Private) bool { return !v.all && v.snap.Config().Hides(what) }
+
+// job reports whether the caller may see a job.
+func (v sight) job(j *cluster.Job) bool {
+	return !v.hides(cluster.PrivateJobs) || j.Spec.UID == v.who.UID || v.snap.Coordinates(v.who.User, j.Spec.Account)
+}
+
+// step reports whether the caller may see a step.
+func (v sight) step(st *cluster.Step) bool {
+	if !v.hides(cluster.PrivateJobs) {
+		return true
+	}
+	j, ok := v.snap.Job(st.ID.Job)
+	return ok && v.job(j)
+}
+
+// nodes refuses callers who may not see the states of nodes.
+func (v sight) nodes() error {
+	if v.hides(cluster.PrivateNodes) {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "nodes are shown to operators only (PrivateData)")
+	}
+	return nil
+}
+
+// reservation reports whether the caller may see a reservation.
+func (v sight) reservation(r *cluster.Reservation) bool {
+	if !v.hides(cluster.PrivateReservations) {
+		return true
+	}
+	spec := cluster.JobSpec{User: v.who.User, GID: v.who.GID, Groups: v.who.Groups}
+	if r.Allows(&spec) {
+		return true
+	}
+	for a := range v.snap.Assocs() {
+		if spec.Account = a.Account; a.User == spec.User && r.Allows(&spec) {
+			return true
+		}
+	}
+	return false
+}
+
+// owner reports whether the caller may see a kind of what is a user's in an account; user "" is the account itself.
+func (v sight) owner(what cluster.Private, user, account string) bool {
+	return !v.hides(what) || user == v.who.User || v.snap.Coordinates(v.who.User, account) ||
+		user == "" && slices.ContainsFunc(slices.Collect(v.snap.Assocs()), func(a *cluster.Association) bool { return a.Account == account && a.User == v.who.User })
+}
+
+// onlyOwn leaves of sums those that the caller may see.
+func (v sight) onlyOwn(rows []cluster.UsageRow) []cluster.UsageRow {
+	return slices.DeleteFunc(rows, func(r cluster.UsageRow) bool { return !v.owner(cluster.PrivateUsage, r.User, r.Account) })
+}

@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestUI: muster ui opens a session on one server that all others take; what is asked for there is done by the leader;
+// logging out on one ends it on all.
+func TestUI(t *testing.T) {
+	t.Parallel()
+	g := fullGroup(t, 1)
+	id := g.must("s1", "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "true")
+	link, err := url.Parse(g.must("s1", "muster", "ui"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	var cookie *http.Cookie
+	ask := func(method, server, path string, form url.Values) (int, string) {
+		t.Helper()
+		host, _, err := net.SplitHostPort(g.bind(server))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequest(method, "http://"+host+":7480"+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if cookie != nil {
+			r.AddCookie(cookie)
+		}
+		w, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Body.Close()
+		body, err := io.ReadAll(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := w.Cookies(); len(c) > 0 {
+			cookie = c[0]
+		}
+		return w.StatusCode, string(body)
+	}
+	once := url.Values{"once": {link.Query().Get("once")}}
+	if code, body := ask("POST", "s2", "/login", once); code != 410 {
+		t.Fatalf("another server took the link: %d %s", code, body)
+	}
+	if code, body := ask("POST", "s1", "/login", once); code != 303 {
+		t.Fatalf("login: %d %s", code, body)
+	}
+	mine := cookie
+	token := func(server, path string) string {
+		t.Helper()
+		_, body := ask("GET", server, path, nil)
+		m := regexp.MustCompile(`name="csrf" value="([0-9a-f]+)"`).FindStringSubmatch(body)
+		if m == nil {
+			t.Fatalf("%s%s has no form:\n%s", server, path, body)
+		}
+		return m[1]
+	}
+	g.wait("the job at a follower", func() bool {
+		code, _ := ask("GET", g.others(g.leader("s1"))[0], "/jobs/"+id, nil)
+		return code == 200
+	})
+	follower := g.others(g.leader("s1"))[0]
+	if code, body := ask("POST", follower, "/jobs/"+id+"/cancel", url.Values{"csrf": {token(follower, "/jobs/"+id+"/cancel")}}); code != 303 {
+		t.Fatalf("cancel at a follower: %d %s", code, body)
+	}
+	g.wait("the job to end", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-t", "all", "-o", "%t") == "CA" })
+	if code, _ := ask("POST", "s3", "/logout", url.Values{"csrf": {token("s3", "/")}}); code != 303 {
+		t.Fatalf("logout: %d", code)
+	}
+	cookie = mine
+	for _, s := range []string{"s1", "s2", "s3"} {
+		if _, body := ask("GET", s, "/", nil); strings.Contains(body, "log out") {
+			t.Errorf("%s takes a session that has ended", s)
+		}
+	}
+	if _, errs, code := g.run("c1", "muster", "ui"); code == 0 || !strings.Contains(errs, "root") {
+		t.Errorf("root of a compute node got a link: %d %s", code, errs)
+	}
+}
+
+// TestUILive: the output of a running job and what it uses are shown to its user, as far as the user may read them.
+func TestUILive(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr)
+	id := d.must("sbatch", "--parsable", "-o", d.dir+"/out-%j", "--wrap", "echo '<b>hello</b>' $SLURM_JOB_ID; sleep 1000")
+	d.wait("its output", func() bool { return strings.Contains(d.soFar("out-"+id), "hello") })
+	v := logIn(t, d, addr)
+	body := v.get("/jobs/" + id + "/live")
+	for _, want := range []string{"&lt;b&gt;hello&lt;/b&gt; " + id, "out-" + id, "<td>script</td>", "CPU time"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in %s", want, body)
+		}
+	}
+	d.must("scancel", id)
+}
+
+// visitor is somebody who has logged in to a page.
+type visitor struct {
+	t    *testing.T
+	addr string
+	http *http.Client
+}
+
+// logIn opens a session with the link that muster ui prints.
+func logIn(t *testing.T, d *dev, addr string) *visitor {
+	t.Helper()
+	link, err := url.Parse(d.must("muster", "ui"))
+	if err != nil || link.Host != addr {
+		t.Fatalf("%v: the link leads to %s, not %s", err, link.Host, addr)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &visitor{t: t, addr: addr, http: &http.Client{Jar: jar}}
+	r, err := v.http.PostForm("http://"+addr+"/login", url.Values{"once": {link.Query().Get("once")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != 200 {
+		t.Fatalf("login: %d", r.StatusCode)
+	}
+	return v
+}
+
+func (v *visitor) get(path string) string {
+	v.t.Helper()
+	r, err := v.http.Get("http://" + v.addr + path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != 200 {
+		v.t.Fatalf("%s: %d %v %s", path, r.StatusCode, err, b)
+	}
+	return string(b)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/early"
+	"dev.muster/slurm"
+	"github.com/urfave/cli/v2"
+)
+
+// lookCommands are those that show the cluster as a whole.
+func lookCommands() []*cli.Command {
+	return []*cli.Command{
+		{Name: "status", Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
+			Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
+			Action: func(c *cli.Context) error { return exit(slurm.Status(frontEnd("muster status"), c.Bool("json"))) }},
+		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
+			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: slurm.TopSorts()[0], Usage: "order of jobs: " + strings.Join(slurm.TopSorts(), ", ")}},
+			Action: func(c *cli.Context) error { return exit(slurm.Top(frontEnd("muster top"), c.String("sort"))) }},
+		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
+			cl := local()
+			defer cl.Close()
+			r, err := api.Call(c.Context, cl, api.CreateLogin, api.Empty{})
+			if err != nil {
+				return fmt.Errorf("no link could be made: %w", err)
+			}
+			fmt.Println(r.URL)
+			fmt.Fprintf(os.Stderr, "muster: good for one login until %s; whoever has the link can use it\n", r.Expires.Local().Format("15:04:05"))
+			return nil
+		}},
+	}
+}
+
+// frontEnd is the surroundings of a command that asks the local daemon.
+func frontEnd(name string) *slurm.Sys {
+	sys := slurm.RealSys(name)
+	sys.Dial = early.Dial
+	return sys
+}
+
+func exit(code int) error {
+	if code != 0 {
+		return cli.Exit("", code)
+	}
+	return nil
+}
