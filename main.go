@@ -120,7 +120,8 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
-		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs are looked at"},
+		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs and ports are looked at"},
+		&cli.StringFlag{Name: "sysfs", Value: "/sys", Usage: "where the kernel shows this machine's InfiniBand and RoCE devices"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 	}
 }
@@ -152,7 +153,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
-		PIDEnv:  "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"),
+		PIDEnv:  "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), Sysfs: c.String("sysfs"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err

@@ -49,6 +49,47 @@ type NIC struct {
 	Link   string `json:"link,omitempty"` // InfiniBand or Ethernet
 	PCI    string `json:"pci,omitempty"`
 	NUMA   int    `json:"numa,omitempty"`
+	Net    string `json:"net,omitempty"` // its network interface
+	// Near are the GPUs by how far they are, the nearest first; those across sockets are left out.
+	Near []NearGPUs `json:"near,omitempty"`
+	// Leaf is the name of the switch at the other end of its cable, LeafGUID that one's address.
+	Leaf     string    `json:"leaf,omitempty"`
+	LeafGUID string    `json:"leaf_guid,omitempty"`
+	Errors   []Counter `json:"errors,omitempty"` // counters of errors that are not 0
+}
+
+// Counter is one counter of a port.
+type Counter struct {
+	Name  string `json:"name"`
+	Count uint64 `json:"count"`
+}
+
+// NearGPUs are GPUs at the same distance from a port, by their minor numbers.
+type NearGPUs struct {
+	Distance string `json:"distance"`
+	GPUs     IDSet  `json:"gpus"`
+}
+
+// Distances on the PCI buses, in the words of nvidia-smi topo.
+const (
+	DistancePIX  = "PIX"  // below the same switch
+	DistancePXB  = "PXB"  // across switches
+	DistancePHB  = "PHB"  // across ports of the same root complex
+	DistanceNODE = "NODE" // across root complexes of the same NUMA node
+	DistanceSYS  = "SYS"  // across sockets
+)
+
+// Distances lists them from the nearest.
+var Distances = []string{DistancePIX, DistancePXB, DistancePHB, DistanceNODE, DistanceSYS}
+
+// DistanceTo is how far a GPU is from the port.
+func (n *NIC) DistanceTo(g *GPU) string {
+	for _, at := range n.Near {
+		if at.GPUs.Has(g.Minor) {
+			return at.Distance
+		}
+	}
+	return DistanceSYS
 }
 
 // Inventory is what a node found itself to be, or what hollow flags or configuration say.

@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"dev.muster/cluster"
-	"dev.muster/fabric"
 	"golang.org/x/sys/unix"
 )
 
-// Detect finds out what this machine is, except for its GPUs, which a gpu.Watcher looks at. What can not be read is left at one CPU or nothing.
+// Detect finds out what this machine is, except for its GPUs and ports, which a gpu.Watcher and a Machine look at. What can not be read is left at one CPU or nothing.
 func Detect(tmp string) (cluster.Inventory, error) {
 	inv := cluster.Inventory{CPUs: runtime.NumCPU(), Sockets: 1, ThreadsPerCore: 1}
 	inv.OS, inv.Arch = kernel()
@@ -36,10 +35,6 @@ func Detect(tmp string) (cluster.Inventory, error) {
 	var st unix.Statfs_t
 	if unix.Statfs(tmp, &st) == nil {
 		inv.TmpMB = int64(st.Blocks) * st.Bsize >> 20
-	}
-	var err error
-	if inv.NICs, err = fabric.Probe(os.DirFS("/sys")); err != nil {
-		return inv, fmt.Errorf("look for InfiniBand ports: %w", err)
 	}
 	return inv, nil
 }

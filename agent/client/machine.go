@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/fabric"
+)
+
+// lookGap is the least time between looks at the machine.
+const lookGap = 50 * time.Millisecond
+
+// countersEvery is how often counters of ports that have risen are told, if nothing else has changed.
+const countersEvery = 10 * time.Minute
+
+// Machine looks at the parts of this machine other than its GPUs: its InfiniBand and RoCE ports.
+type Machine struct {
+	Sysfs fs.FS // the kernel's /sys
+	Ports *fabric.Watch
+	Every time.Duration // between looks
+}
+
+// NewMachine prepares to look at the machine below a /sys tree; what its ports were is remembered in a file.
+func NewMachine(sysfs fs.FS, file string, every time.Duration) (*Machine, error) {
+	ports, err := fabric.NewWatch(sysfs, file)
+	if err != nil {
+		return nil, err
+	}
+	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap)}, nil
+}
+
+// Look puts what is found at a time into the inventory, in which the GPUs are.
+func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
+	found, err := m.Ports.Look(at)
+	if err != nil {
+		return fmt.Errorf("look at the InfiniBand ports: %w", err)
+	}
+	fabric.Near(m.Sysfs, found.NICs, inv.GPUs)
+	inv.NICs = found.NICs
+	inv.SetFaults(cluster.FaultPort, found.Faults)
+	return nil
+}
+
+// watchMachine tells the servers when something about this machine's other parts changes.
+func (c *Client) watchMachine(ctx context.Context) {
+	m := c.cfg.Machine
+	if m == nil {
+		return
+	}
+	t := time.NewTicker(m.Every)
+	defer t.Stop()
+	told := time.Now()
+	for failed := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		c.mu.Lock()
+		n := c.nodes[c.order[0]]
+		before, now := n.Inventory, n.Inventory
+		now.GPUs = n.detected
+		c.mu.Unlock()
+		if err := m.Look(&now, time.Now()); err != nil {
+			if failed != err.Error() { // once
+				c.slog.Warn("the machine could not be looked at", "node", n.Name, "err", err)
+			}
+			failed = err.Error()
+			continue
+		}
+		failed = ""
+		c.mu.Lock()
+		n.Inventory.NICs = now.NICs
+		for _, kind := range []cluster.FaultKind{cluster.FaultPort} {
+			n.Inventory.SetFaults(kind, faultsOf(&now, kind))
+		}
+		c.mu.Unlock()
+		for _, f := range newFaults(&before, &now) {
+			c.slog.Warn("something is wrong with the machine", "node", n.Name, "fault", f.Text, "action", f.Action)
+		}
+		if otherParts(&before, &now) || time.Since(told) >= countersEvery && !reflect.DeepEqual(before.NICs, now.NICs) {
+			told = time.Now()
+			c.registerAnew()
+		}
+	}
+}
+
+// faultsOf are the faults of one kind of part.
+func faultsOf(inv *cluster.Inventory, kind cluster.FaultKind) []cluster.Fault {
+	return slices.DeleteFunc(slices.Clone(inv.Faults), func(f cluster.Fault) bool { return f.Kind != kind })
+}
+
+// newFaults are those that were not there before, of parts other than GPUs.
+func newFaults(before, now *cluster.Inventory) []cluster.Fault {
+	return slices.DeleteFunc(slices.Clone(now.Faults), func(f cluster.Fault) bool {
+		return f.Kind == cluster.FaultGPU || slices.Contains(before.Faults, f)
+	})
+}
+
+// otherParts reports whether more than counters has changed.
+func otherParts(before, now *cluster.Inventory) bool {
+	uncounted := func(list []cluster.NIC) []cluster.NIC {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].Errors = nil
+		}
+		return list
+	}
+	other := func(inv *cluster.Inventory) []cluster.Fault {
+		return slices.DeleteFunc(slices.Clone(inv.Faults), func(f cluster.Fault) bool { return f.Kind == cluster.FaultGPU })
+	}
+	return !reflect.DeepEqual(uncounted(before.NICs), uncounted(now.NICs)) || !slices.Equal(other(before), other(now))
+}

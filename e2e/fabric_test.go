@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sysfs is a /sys tree on disk that a test changes under a running daemon.
+type sysfs struct {
+	t   *testing.T
+	dir string
+}
+
+// adapters makes a tree of so many adapters mlx5_0 …, each below one PCI switch with the GPU of the same number that h100
+// tells of; half of them are on each socket.
+func adapters(t *testing.T, n int) *sysfs {
+	t.Helper()
+	s := &sysfs{t, t.TempDir()}
+	for i := range n {
+		half := 2 * i / n
+		up := fmt.Sprintf("devices/pci0000:%d0/0000:%[1]d0:%02[2]d.0/0000:5%[2]d:00.0", half, i)
+		nic, gpu := fmt.Sprintf("%s/0000:6%d:00.0/0000:7%[2]d:00.0", up, i), fmt.Sprintf("0000:%02x:00.0", 0x1b+i)
+		dev := fmt.Sprintf("mlx5_%d", i)
+		at := nic + "/infiniband/" + dev
+		for name, value := range map[string]string{"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand",
+			"counters/symbol_error": "0", "counters/link_downed": "0"} {
+			s.set(at+"/ports/1/"+name, value)
+		}
+		s.set(nic+"/numa_node", fmt.Sprint(half))
+		s.set(nic+fmt.Sprintf("/net/ib%d/dev_port", i), "0")
+		s.link(at+"/device", "../..")
+		s.link("class/infiniband/"+dev, "../../"+at)
+		s.set(fmt.Sprintf("%s/0000:8%d:00.0/%s/numa_node", up, i, gpu), fmt.Sprint(half))
+		s.link("bus/pci/devices/"+gpu, fmt.Sprintf("../../../%s/0000:8%d:00.0/%s", up, i, gpu))
+	}
+	return s
+}
+
+// set replaces a file at once.
+func (s *sysfs) set(name, value string) {
+	s.t.Helper()
+	name = filepath.Join(s.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(name+".new", []byte(value+"\n"), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *sysfs) link(name, to string) {
+	s.t.Helper()
+	name = filepath.Join(s.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Symlink(to, name); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// port changes a file of an adapter's port.
+func (s *sysfs) port(device, name, value string) {
+	s.t.Helper()
+	s.set("class/infiniband/"+device+"/ports/1/"+name, value)
+}
+
+// TestPorts: a port that goes down drains the node with its name and since when, and the node comes back by itself; errors
+// are a note.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	s := adapters(t, 4)
+	d := startDev(t, "--node", "n1", "--gpu-every", "50ms", "--sysfs", s.dir)
+	reason := func() string { return strings.TrimSpace(d.must("sinfo", "-h", "-N", "-o", "%t|%E")) }
+	expect(t, "the node", reason(), "idle|none")
+	job := d.must("sbatch", "--parsable", "-c1", "--mem=10", "-o", "/dev/null", "--wrap", "sleep 600")
+	d.wait("the job", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" })
+	s.port("mlx5_3", "state", "1: DOWN")
+	d.wait("the drain", func() bool { return strings.HasPrefix(reason(), "drng|mlx5_3 port 1: link down since ") })
+	expect(t, "the job", d.must("squeue", "-h", "-o", "%i %t"), job+" R")
+	d.stop()
+	d.start() // it remembers that the port was up
+	d.wait("the same after a restart", func() bool {
+		out, _, code := d.run("sinfo", "-h", "-N", "-o", "%t|%E")
+		return code == 0 && strings.HasPrefix(out, "drng|mlx5_3 port 1: link down since ")
+	})
+	s.port("mlx5_3", "state", "4: ACTIVE")
+	d.wait("the return", func() bool { return reason() == "mix|none" })
+	s.port("mlx5_0", "counters/link_downed", "3")
+	const flaps = "mix|mlx5_0 port 1: the link flaps: link_downed rose by more than 2 within an hour"
+	d.wait("the note", func() bool { return reason() == flaps })
+	d.must("scancel", job)
+}
