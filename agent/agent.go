@@ -247,6 +247,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		nodes[i].Inventory.Version = cfg.Version
 		if n != nil {
 			nodes[i].Inventory.Addr = n.addr
+			nodes[i].Inventory.Interface = client.Interface(n.addr)
 		}
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}

@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // GPU is one device (or MIG instance) of a node.
 type GPU struct {
@@ -56,6 +60,16 @@ type NIC struct {
 	Leaf     string    `json:"leaf,omitempty"`
 	LeafGUID string    `json:"leaf_guid,omitempty"`
 	Errors   []Counter `json:"errors,omitempty"` // counters of errors that are not 0
+}
+
+// PortActive is the state of a port that is well.
+const PortActive = "ACTIVE"
+
+// Gbits is how fast the port's link is, in Gbit/s; 0: not known.
+func (n *NIC) Gbits() float64 {
+	word, _, _ := strings.Cut(n.Rate, " ") // 400 Gb/sec (4X NDR)
+	f, _ := strconv.ParseFloat(word, 64)
+	return f
 }
 
 // Counter is one counter of a port.
@@ -118,6 +132,7 @@ type Inventory struct {
 	SpecMemMB      MemMB     `json:"spec_mem_mb,omitempty"` // nor this memory (MemSpecLimit)
 	Shared         []GRES    `json:"shared,omitempty"`      // shards and MPS shares of all GPUs, as gres.conf has them
 	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
+	Interface      string    `json:"interface,omitempty"`   // the network interface that has Addr
 	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
 }
 
@@ -317,6 +332,8 @@ type Config struct {
 	SampleEvery time.Duration `json:"sample_every,omitempty"`
 	// Source names the file's content that this came from.
 	Source string `json:"source,omitempty"`
+	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
+	NCCLEnv bool `json:"nccl_env,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }

@@ -97,3 +97,31 @@ func TestPorts(t *testing.T) {
 	d.wait("the note", func() bool { return reason() == flaps })
 	d.must("scancel", job)
 }
+
+// TestNCCL: tasks are told the ports nearest to their GPUs, and NCCL is with --nccl-env unless the user has set it.
+func TestNCCL(t *testing.T) {
+	t.Parallel()
+	s := adapters(t, 4)
+	g := startGPUs(t, h100(4), "--sysfs", s.dir)
+	const show = "echo $MUSTER_NCCL_IB_HCA,$NCCL_IB_HCA,$MUSTER_NCCL_NET_GDR_LEVEL"
+	for _, c := range []struct{ what, option, script, want string }{
+		{"one GPU", "--gpus=1", show, "=mlx5_0:1,,PIX"},
+		{"asked for", "--nccl-env", show, "=mlx5_0:1,mlx5_1:1,=mlx5_0:1,mlx5_1:1,PIX"},
+		{"set by the user", "--nccl-env", "NCCL_IB_HCA=mlx5_9 srun --gpus=2 sh -c '" + show + "'", "=mlx5_0:1,mlx5_1:1,mlx5_9,PIX"},
+		{"a step of a job", "--nccl-env", "srun --gpus=1 sh -c '" + show + "'", "=mlx5_0:1,=mlx5_0:1,PIX"},
+	} {
+		gpus := "--gpus=2"
+		if c.option == "--gpus=1" {
+			gpus = c.option
+		}
+		g.must("sbatch", "--wait", "-o", "out", gpus, c.option, "--wrap", c.script)
+		expect(t, c.what, strings.TrimSpace(g.read("out")), c.want)
+	}
+	const line = "NICs=mlx5_0:400Gb:active mlx5_1:400Gb:active mlx5_2:400Gb:active mlx5_3:400Gb:active\n"
+	if text := g.must("scontrol", "show", "node", "-d", "n1"); !strings.Contains(text, line) {
+		t.Errorf("scontrol show node -d:\n%s", text)
+	}
+	if text := g.must("sinfo", "--json"); !strings.Contains(text, `"PIX": "0"`) {
+		t.Errorf("sinfo --json:\n%s", text)
+	}
+}

@@ -26,10 +26,7 @@ type Reading struct {
 }
 
 // Active reports whether traffic may flow.
-func (r *Reading) Active() bool { return r.State == stateActive }
-
-// stateActive is the state of a port that is well.
-const stateActive = "ACTIVE"
+func (r *Reading) Active() bool { return r.State == cluster.PortActive }
 
 // name is how people and tools call the port.
 func (r *Reading) name() string { return portName(r.Device, r.Port) }
@@ -114,11 +111,7 @@ func netName(sysfs fs.FS, dir string, port int) string {
 }
 
 // speed is how fast a rate such as "400 Gb/sec (4X NDR)" is, in Gbit/s; 0: not known.
-func speed(rate string) float64 {
-	word, _, _ := strings.Cut(rate, " ")
-	f, _ := strconv.ParseFloat(word, 64)
-	return f
-}
+func speed(rate string) float64 { return (&cluster.NIC{Rate: rate}).Gbits() }
 
 func number(text string) int { n, _ := strconv.Atoi(text); return n }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -37,6 +38,29 @@ func Detect(tmp string) (cluster.Inventory, error) {
 		inv.TmpMB = int64(st.Blocks) * st.Bsize >> 20
 	}
 	return inv, nil
+}
+
+// Interface is the network interface that has an address, HOST:PORT; "" if none has, or it is given by a name that is not
+// known here.
+func Interface(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return ""
+	}
+	want, err := net.ResolveIPAddr("ip", host)
+	if err != nil || want.IP == nil {
+		return ""
+	}
+	list, _ := net.Interfaces()
+	for _, i := range list {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if own, ok := a.(*net.IPNet); ok && own.IP.Equal(want.IP) {
+				return i.Name
+			}
+		}
+	}
+	return ""
 }
 
 // kernel is this machine's operating system and make.
