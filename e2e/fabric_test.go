@@ -125,3 +125,48 @@ func TestNCCL(t *testing.T) {
 		t.Errorf("sinfo --json:\n%s", text)
 	}
 }
+
+// TestLeaves: a node asks for the leaf switches of its ports; scontrol shows the topology that was found, and muster why where
+// topology.conf contradicts it.
+func TestLeaves(t *testing.T) {
+	t.Parallel()
+	s := adapters(t, 2)
+	tools, conf := t.TempDir(), t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(tools+"/smpquery", `#!/bin/sh
+case "$6" in
+nodeinfo) echo "NodeType:........................Switch"; echo "Guid:............................0x00$2" ;;
+nodedesc) echo "Node Description:.....................MF0;leaf-$2:MQM9700/U1" ;;
+esac
+`, 0o755)
+	write(conf+"/slurm.conf", "ClusterName=c\nNodeName=n1,n2\nPartitionName=p Nodes=ALL Default=YES\n", 0o644)
+	dir, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDev(t, dir, "dev", []string{"--node", "n1", "--gpu-every", "50ms", "--sysfs", s.dir, "--conf", conf + "/slurm.conf"})
+	d.inside = []string{"env", "PATH=" + tools + ":" + os.Getenv("PATH")}
+	t.Cleanup(d.cleanup)
+	d.start()
+	topology := func() string {
+		out, _, _ := d.run("scontrol", "show", "topology")
+		return out
+	}
+	d.wait("the leaves", func() bool { return strings.Contains(topology(), "leaf-mlx5_1") })
+	expect(t, "the topology", topology(), "SwitchName=leaf-mlx5_0+leaf-mlx5_1 Level=0 LinkSpeed=1 Nodes=n1\nSwitchName=unknown Level=0 LinkSpeed=1 Nodes=n2\n"+
+		"SwitchName=fabric Level=1 LinkSpeed=1 Nodes=n[1-2] Switches=leaf-mlx5_0+leaf-mlx5_1,unknown\n")
+	if text := d.must("scontrol", "show", "node", "-d", "n1"); !strings.Contains(text, "NICs=mlx5_0:400Gb:active:leaf-mlx5_0 mlx5_1:400Gb:active:leaf-mlx5_1\n") {
+		t.Errorf("scontrol show node -d:\n%s", text)
+	}
+	write(conf+"/topology.conf", "SwitchName=leaf-mlx5_0 Nodes=n2\nSwitchName=leaf-mlx5_9 Nodes=n1\n", 0o644)
+	write(conf+"/slurm.conf", "ClusterName=c\nTopologyPlugin=topology/tree\nNodeName=n1,n2\nPartitionName=p Nodes=ALL Default=YES\n", 0o644)
+	d.must("scontrol", "reconfigure")
+	if text := d.must("muster", "why", "n1"); !strings.Contains(text, "topology.conf puts n1 below leaf-mlx5_9, its ports say leaf-mlx5_0, leaf-mlx5_1\n") {
+		t.Errorf("muster why n1:\n%s", text)
+	}
+}

@@ -73,7 +73,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
 		exclusive: spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
 		over:      p.JobsPerCPU(spec),
-		blocks:    len(cfg.Blocks) > 0, wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
+		blocks:    s.HasBlocks(), wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
 		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
 		blockSockets: cluster.BlockSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
@@ -82,6 +82,9 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
 		leastLoaded: cfg.LLN || p.LLN}
+	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found keep no job waiting
+		d.segment = 0
+	}
 	if d.mem.Per == cluster.MemDefault {
 		d.mem = p.DefMem
 		if d.mem.Per == cluster.MemDefault {

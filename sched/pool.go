@@ -140,7 +140,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		p.spaces = append(p.spaces, sp)
 		p.ranks = append(p.ranks, int32(rank))
 	}
-	p.plan = newTopology(s.Config(), p)
+	p.plan = newTopology(s.Wiring(), p)
 	return p
 }
 

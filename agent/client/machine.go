@@ -4,13 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/fabric"
 )
+
+// leavesEvery is how often the leaf switches of ports are asked for if no link changes: cables are moved.
+const leavesEvery = time.Hour
 
 // lookGap is the least time between looks at the machine.
 const lookGap = 50 * time.Millisecond
@@ -23,6 +28,12 @@ type Machine struct {
 	Sysfs fs.FS // the kernel's /sys
 	Ports *fabric.Watch
 	Every time.Duration // between looks
+	Tool  fabric.Run    // calls smpquery and lldpcli
+
+	mu     sync.Mutex
+	leaves map[string]fabric.Leaf // by port, as last heard: a port that is down keeps its own
+	linked []string               // ports that are active
+	relink chan struct{}          // others are now
 }
 
 // NewMachine prepares to look at the machine below a /sys tree; what its ports were is remembered in a file.
@@ -31,7 +42,7 @@ func NewMachine(sysfs fs.FS, file string, every time.Duration) (*Machine, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap)}, nil
+	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, leaves: map[string]fabric.Leaf{}, relink: make(chan struct{}, 1)}, nil
 }
 
 // Look puts what is found at a time into the inventory, in which the GPUs are.
@@ -41,9 +52,57 @@ func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 		return fmt.Errorf("look at the InfiniBand ports: %w", err)
 	}
 	fabric.Near(m.Sysfs, found.NICs, inv.GPUs)
+	m.connect(found.NICs)
 	inv.NICs = found.NICs
 	inv.SetFaults(cluster.FaultPort, found.Faults)
 	return nil
+}
+
+// connect adds what is known of the ports' leaf switches, and has them asked for when others are active than before.
+func (m *Machine) connect(nics []cluster.NIC) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var linked []string
+	for i := range nics {
+		n := &nics[i]
+		key := fabric.PortKey(n)
+		n.Leaf, n.LeafGUID = m.leaves[key].Name, m.leaves[key].GUID
+		if n.State == cluster.PortActive {
+			linked = append(linked, key)
+		}
+	}
+	if !slices.Equal(linked, m.linked) {
+		m.linked = linked
+		select {
+		case m.relink <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// findLeaves asks for the leaf switches of this machine's ports, when links come up and now and then.
+func (c *Client) findLeaves(ctx context.Context) {
+	m := c.cfg.Machine
+	if m == nil {
+		return
+	}
+	t := time.NewTicker(leavesEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.relink:
+		case <-t.C:
+		}
+		c.mu.Lock()
+		nics := c.nodes[c.order[0]].Inventory.NICs
+		c.mu.Unlock()
+		found := fabric.Leaves(ctx, m.Tool, nics)
+		m.mu.Lock()
+		maps.Copy(m.leaves, found)
+		m.mu.Unlock() // the next look tells
+	}
 }
 
 // watchMachine tells the servers when something about this machine's other parts changes.
