@@ -79,6 +79,7 @@ func (t *tables) Unconfirmed(now time.Time) iter.Seq[*Job] {
 // takeBack takes a job's launch back because of some nodes.
 func (t *tx) takeBack(n *Job, nodes []NodeName, why string) {
 	n.Avoid = slices.Clone(n.Avoid)
+	t.blame(nodes, troubleNotStarted)
 	for _, name := range nodes {
 		n.Avoid = append(n.Avoid, Avoided{name, why})
 	}

@@ -171,6 +171,7 @@ type Node struct {
 	Full       Hardware  `json:"full,omitzero"`         // what it should have
 	Lacks      string    `json:"lacks,omitempty"`       // what of that it has not, in words
 	DrainedFor []Fault   `json:"drained_for,omitempty"` // faults, as long as they are the reason
+	Trouble    *Trouble  `json:"trouble,omitempty"`     // nil: its client is of a version before this
 	Expected   Expected  `json:"expected,omitempty"`
 	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
 	Power      *Power    `json:"power,omitempty"`      // off, or on its way between on and off

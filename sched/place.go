@@ -53,6 +53,7 @@ type demand struct {
 	segment    int  // nodes of a segment in a block, 0: all
 	together   bool // all segments in one higher block
 	apart      bool // no two segments in one base block
+	large      bool // it avoids nodes that had trouble of late, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd bool
 	nodesAsked         bool // a number of nodes, or nodes by name
@@ -105,7 +106,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	if strings.Contains(hint, "memory_bound") {
 		d.perSocket = 1
 	}
-	d.wanted = spec.NodeList
+	d.wanted, d.large = spec.NodeList, large(spec)
 	d.sockets, d.cores, d.threads = spec.SocketsPerNode, spec.CoresPerSocket, spec.ThreadsPerCore
 	for _, n := range spec.Exclude {
 		if d.not == nil {
@@ -133,6 +134,27 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 // ranged reports whether as many nodes as possible are wanted, of a range.
 func (d *demand) ranged() bool {
 	return d.spread || !d.useMin && d.maxNodes > d.minNodes
+}
+
+// From how many nodes or GPUs on a job is large: the more it has, the likelier one of them ends it.
+const (
+	largeNodes = 8
+	largeGPUs  = 64
+)
+
+// large reports whether a job avoids nodes that had trouble of late.
+func large(spec *cluster.JobSpec) bool {
+	nodes := max(spec.MinNodes, 1)
+	gpus := int64(0)
+	for _, ask := range []struct {
+		list  []cluster.GRES
+		times int
+	}{{spec.PerJob, 1}, {spec.PerNode, nodes}, {spec.PerTask, max(spec.Tasks, nodes*max(spec.TasksPerNode, 1))}, {spec.PerSocket, nodes * max(spec.SocketsPerNode, 1)}} {
+		for _, g := range gpusOf(ask.list) {
+			gpus += g.Count * int64(ask.times)
+		}
+	}
+	return nodes >= largeNodes || gpus >= largeGPUs
 }
 
 // fussy reports whether nodes that suffice by numbers may be the wrong ones together.

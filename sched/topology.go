@@ -13,6 +13,7 @@ type topology struct {
 	levels [][]branch
 	blocks *blocks
 	weight bool // the nodes differ in weight
+	shaky  bool // some had trouble of late
 }
 
 // leaf is a switch with nodes. Nodes that no switch names are a leaf of their own.
@@ -29,6 +30,7 @@ func newTopology(w cluster.Wiring, p *pool) *topology {
 	t := &topology{}
 	for i := range p.spaces {
 		t.weight = t.weight || rank(p.spaces[i].node) != rank(p.spaces[0].node)
+		t.shaky = t.shaky || p.spaces[i].shaky
 	}
 	if len(w.Blocks) > 0 {
 		t.blocks = newBlocks(w, p)

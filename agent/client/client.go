@@ -223,7 +223,7 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName, again b
 		if c.cfg.GPUs != nil {
 			inv.GPUs = n.detected
 		}
-		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again})
+		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again, Scored: true})
 	}
 	c.mu.Unlock()
 	r, err := api.Call(ctx, c.cfg.Server, api.RegisterNodes, q)
