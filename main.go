@@ -79,20 +79,25 @@ func app() *cli.App {
 		},
 	}
 	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand())
-	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers, or what holds a node", ArgsUsage: "JOB|NODE",
-		SkipFlagParsing: true, Action: func(c *cli.Context) error {
-			sys := slurm.RealSys("muster why")
-			sys.Dial = early.Dial
-			if code := slurm.Why(sys, c.Args().Slice()); code != 0 {
-				return cli.Exit("", code)
-			}
-			return nil
-		}})
+	a.Commands = append(a.Commands, asker("why", "JOB|NODE", "say why a job waits, with numbers, or what holds a node", slurm.Why),
+		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health))
 	for _, name := range slurm.FrontEnds() {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
 			Category: "as in Slurm"})
 	}
 	return a
+}
+
+// asker is a command of muster's own that asks as the front-ends do.
+func asker(name, args, usage string, run func(*slurm.Sys, []string) int) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
+		sys := slurm.RealSys("muster " + name)
+		sys.Dial = early.Dial
+		if code := run(sys, c.Args().Slice()); code != 0 {
+			return cli.Exit("", code)
+		}
+		return nil
+	}}
 }
 
 func daemonFlags(bind string) []cli.Flag {

@@ -216,7 +216,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 		gpus = gpu.NewWatcher(cfg.GPUHelper, cfg.GPUEvery, cfg.Log)
 		client.SetGPUs(&inv, gpus.First(ctx))
-		if machine, err = client.NewMachine(os.DirFS(cfg.Sysfs), dir+".ports", cfg.GPUEvery); err != nil {
+		if machine, err = client.NewMachine(os.DirFS(cfg.Sysfs), cfg.Dir, dir+".ports", cfg.GPUEvery); err != nil {
 			return nil, err
 		}
 		if err := machine.Look(&inv, time.Now()); err != nil {

@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -78,7 +80,7 @@ func TestPorts(t *testing.T) {
 	s := adapters(t, 4)
 	d := startDev(t, "--node", "n1", "--gpu-every", "50ms", "--sysfs", s.dir)
 	reason := func() string { return strings.TrimSpace(d.must("sinfo", "-h", "-N", "-o", "%t|%E")) }
-	expect(t, "the node", reason(), "idle|none")
+	d.wait("the node", func() bool { return reason() == "idle|none" })
 	job := d.must("sbatch", "--parsable", "-c1", "--mem=10", "-o", "/dev/null", "--wrap", "sleep 600")
 	d.wait("the job", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" })
 	s.port("mlx5_3", "state", "1: DOWN")
@@ -169,4 +171,80 @@ esac
 	if text := d.must("muster", "why", "n1"); !strings.Contains(text, "topology.conf puts n1 below leaf-mlx5_9, its ports say leaf-mlx5_0, leaf-mlx5_1\n") {
 		t.Errorf("muster why n1:\n%s", text)
 	}
+}
+
+// TestHealth: muster health names what is wrong and what to do, for one node all its parts, and its exit code tells.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	s := adapters(t, 2)
+	g := startGPUs(t, h100(2), "--sysfs", s.dir, "--gpu-every", "50ms")
+	is := func(what string, code int, parts []string, args ...string) string {
+		t.Helper()
+		out, errs, got := g.run("muster", append([]string{"health"}, args...)...)
+		if got != code {
+			t.Errorf("%s: exit code %d\n%s%s", what, got, out, errs)
+		}
+		for _, p := range parts {
+			if !strings.Contains(out, p) {
+				t.Errorf("%s: no %q in\n%s", what, p, out)
+			}
+		}
+		return out
+	}
+	g.wait("the node", func() bool { return g.node() != "" })
+	is("well", 0, []string{"1 nodes, nothing needs attention\n"})
+	s.port("mlx5_1", "state", "1: DOWN")
+	s.port("mlx5_0", "counters/symbol_error", "1000")
+	g.wait("the drain", func() bool { return strings.HasPrefix(g.node(), "drain|") })
+	table := []string{"NODE  STATE", "n1    drained", "mlx5_1 port 1: link down since ", "look at the cable and the switch's port", "a bad cable, transceiver or connector", "1 of 1 nodes need attention"}
+	g.wait("both faults", func() bool {
+		out, _, _ := g.run("muster", "health")
+		return strings.Contains(out, "a bad cable")
+	})
+	is("the table", 1, table)
+	is("the node", 1, []string{"node n1 is drained\n", "  score        4.0 points", "mlx5_1  down    400 Gb/sec (4X NDR)", "PIX=1", "symbol_error=1000", "GPU-00000001-1111"}, "n1")
+	var doc struct {
+		Nodes []struct {
+			Node     string
+			Well     bool
+			Findings []struct{ Kind, Part, Cause, Action string }
+		}
+	}
+	if err := json.Unmarshal([]byte(is("the JSON", 1, nil, "--json")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(doc); got != "{[{n1 false [{port mlx5_0/1 symbol_error note} {port mlx5_1/1 down drain}]}]}" {
+		t.Errorf("the JSON: %s", got)
+	}
+	if out, errs, code := g.run("muster", "health", "n9"); code != 1 || !strings.Contains(errs, "there is no node n9; see sinfo") {
+		t.Errorf("a node that is not there: %d %s%s", code, out, errs)
+	}
+}
+
+// TestDiskFull: a file system that fills up is the node's reason until there is space again.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := dir + "/d"
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", data, "tmpfs", 0, "size=64m"); err != nil {
+		_ = os.RemoveAll(dir)
+		t.Skip("file systems can not be mounted: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
+	d := startDevAt(t, dir, "--node", "n1", "--gpu-every", "50ms")
+	reason := func() string { return strings.TrimSpace(d.must("sinfo", "-h", "-N", "-o", "%t|%E")) }
+	if err := os.WriteFile(data+"/big", make([]byte, 62<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("the note", func() bool { return strings.Contains(reason(), "idle|"+data+": less than 5 % free") })
+	if err := os.Remove(data + "/big"); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("space", func() bool { return !strings.Contains(reason(), data) })
 }

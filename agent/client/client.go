@@ -185,6 +185,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.watchGPUs(ctx) })
 	wg.Go(func() { c.watchMachine(ctx) })
 	wg.Go(func() { c.findLeaves(ctx) })
+	wg.Go(func() { c.watchClock(ctx) })
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.tellHardware(ctx) })
 	wg.Go(func() { c.meter(ctx) })

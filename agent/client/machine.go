@@ -23,26 +23,30 @@ const lookGap = 50 * time.Millisecond
 // countersEvery is how often counters of ports that have risen are told, if nothing else has changed.
 const countersEvery = 10 * time.Minute
 
-// Machine looks at the parts of this machine other than its GPUs: its InfiniBand and RoCE ports.
+// Machine looks at the parts of this machine other than its GPUs: its InfiniBand and RoCE ports, file systems and clock.
 type Machine struct {
 	Sysfs fs.FS // the kernel's /sys
 	Ports *fabric.Watch
 	Every time.Duration // between looks
 	Tool  fabric.Run    // calls smpquery and lldpcli
 
+	system *system // guarded by its user: one looks at a time
+
 	mu     sync.Mutex
+	ahead  time.Duration          // of a server's clock
 	leaves map[string]fabric.Leaf // by port, as last heard: a port that is down keeps its own
 	linked []string               // ports that are active
 	relink chan struct{}          // others are now
 }
 
-// NewMachine prepares to look at the machine below a /sys tree; what its ports were is remembered in a file.
-func NewMachine(sysfs fs.FS, file string, every time.Duration) (*Machine, error) {
+// NewMachine prepares to look at the machine below a /sys tree, of which a folder is the client's own; what its ports were is
+// remembered in a file.
+func NewMachine(sysfs fs.FS, own, file string, every time.Duration) (*Machine, error) {
 	ports, err := fabric.NewWatch(sysfs, file)
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, leaves: map[string]fabric.Leaf{}, relink: make(chan struct{}, 1)}, nil
+	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, relink: make(chan struct{}, 1)}, nil
 }
 
 // Look puts what is found at a time into the inventory, in which the GPUs are.
@@ -55,6 +59,10 @@ func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	m.connect(found.NICs)
 	inv.NICs = found.NICs
 	inv.SetFaults(cluster.FaultPort, found.Faults)
+	m.mu.Lock()
+	ahead := m.ahead
+	m.mu.Unlock()
+	inv.SetFaults(cluster.FaultSystem, m.system.judge(m.system.disks(), ahead))
 	return nil
 }
 
@@ -135,7 +143,7 @@ func (c *Client) watchMachine(ctx context.Context) {
 		failed = ""
 		c.mu.Lock()
 		n.Inventory.NICs = now.NICs
-		for _, kind := range []cluster.FaultKind{cluster.FaultPort} {
+		for _, kind := range []cluster.FaultKind{cluster.FaultPort, cluster.FaultSystem} {
 			n.Inventory.SetFaults(kind, faultsOf(&now, kind))
 		}
 		c.mu.Unlock()
