@@ -220,7 +220,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 			return nil, err
 		}
 		if err := machine.Look(&inv, time.Now()); err != nil {
-			return nil, err
+			cfg.Log.Warn("the machine could not be looked at", "err", err)
 		}
 		name := cfg.NodeName
 		if name == "" {

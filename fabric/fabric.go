@@ -28,9 +28,7 @@ type Reading struct {
 // Active reports whether traffic may flow.
 func (r *Reading) Active() bool { return r.State == cluster.PortActive }
 
-// name is how people and tools call the port.
-func (r *Reading) name() string { return portName(r.Device, r.Port) }
-
+// portName is how people and tools call a port.
 func portName(device string, port int) string { return fmt.Sprintf("%s port %d", device, port) }
 
 // Probe lists the ports below a /sys tree, by device and port number; none is no error.

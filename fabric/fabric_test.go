@@ -182,6 +182,13 @@ func TestPortGone(t *testing.T) {
 	want(t, "after a restart", watched(t, machine(3), file)(patience), "drain mlx5_3 port 1: not found any more since 14:00")
 	want(t, "after another", watched(t, machine(3), file)(1), "drain mlx5_3 port 1: not found any more since 14:00")
 	want(t, "it is back", watched(t, machine(4), file)(calm))
+	w, err := NewWatch(machine(2), filepath.Join(t.TempDir(), "no", "such", "folder"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := w.Look(start); err == nil || len(f.NICs) != 2 {
+		t.Errorf("what can not be written down: %v, %v", f, err)
+	}
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

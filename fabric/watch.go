@@ -27,6 +27,7 @@ type Watch struct {
 	file  string
 	ports map[string]*history // by DEVICE/PORT
 	saved map[string]history
+	last  Found
 }
 
 // NewWatch watches the ports below a /sys tree. What a port was is remembered in a file, so that one that does not come up
@@ -46,11 +47,12 @@ func NewWatch(sysfs fs.FS, file string) (*Watch, error) {
 	return w, nil
 }
 
-// Look is one look at a time.
+// Look is one look at a time. With an error, because the ports could not be read or what they were not be written down, it
+// returns what is known nevertheless.
 func (w *Watch) Look(at time.Time) (Found, error) {
 	readings, err := Look(w.sysfs)
 	if err != nil {
-		return Found{}, err
+		return w.last, err
 	}
 	var f Found
 	now := map[string]*Reading{}
@@ -69,6 +71,7 @@ func (w *Watch) Look(at time.Time) (Found, error) {
 		device, port, _ := strings.Cut(key, "/")
 		f.Faults = append(f.Faults, h.faults(device, number(port), now[key], readings)...)
 	}
+	w.last = f
 	return f, w.save()
 }
 

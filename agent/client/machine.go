@@ -49,11 +49,12 @@ func NewMachine(sysfs fs.FS, own, file string, every time.Duration) (*Machine, e
 	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, relink: make(chan struct{}, 1)}, nil
 }
 
-// Look puts what is found at a time into the inventory, in which the GPUs are.
+// Look puts what is found at a time into the inventory, in which the GPUs are; with an error what is known nevertheless: a disk
+// may be full.
 func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	found, err := m.Ports.Look(at)
 	if err != nil {
-		return fmt.Errorf("look at the InfiniBand ports: %w", err)
+		err = fmt.Errorf("look at the InfiniBand ports: %w", err)
 	}
 	fabric.Near(m.Sysfs, found.NICs, inv.GPUs)
 	m.connect(found.NICs)
@@ -63,7 +64,7 @@ func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	ahead := m.ahead
 	m.mu.Unlock()
 	inv.SetFaults(cluster.FaultSystem, m.system.judge(m.system.disks(), ahead))
-	return nil
+	return err
 }
 
 // connect adds what is known of the ports' leaf switches, and has them asked for when others are active than before.
@@ -133,14 +134,13 @@ func (c *Client) watchMachine(ctx context.Context) {
 		before, now := n.Inventory, n.Inventory
 		now.GPUs = n.detected
 		c.mu.Unlock()
+		said := ""
 		if err := m.Look(&now, time.Now()); err != nil {
-			if failed != err.Error() { // once
+			if said = err.Error(); failed != said { // once
 				c.slog.Warn("the machine could not be looked at", "node", n.Name, "err", err)
 			}
-			failed = err.Error()
-			continue
 		}
-		failed = ""
+		failed = said
 		c.mu.Lock()
 		n.Inventory.NICs = now.NICs
 		for _, kind := range []cluster.FaultKind{cluster.FaultPort, cluster.FaultSystem} {
