@@ -78,17 +78,22 @@ func app() *cli.App {
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
-	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand())
-	a.Commands = append(a.Commands, &cli.Command{Name: "why", Usage: "say why a job waits, with numbers, or what holds a node", ArgsUsage: "JOB|NODE",
-		SkipFlagParsing: true, Action: func(c *cli.Context) error {
-			return exit(slurm.Why(frontEnd("muster why"), c.Args().Slice()))
-		}})
+	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(),
+		asker("why", "JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", slurm.Why),
+		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health))
 	a.Commands = append(a.Commands, lookCommands()...)
 	for _, name := range slurm.FrontEnds() {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
 			Category: "as in Slurm"})
 	}
 	return a
+}
+
+// asker is a command of muster's own that asks as the front-ends do.
+func asker(name, args, usage string, run func(*slurm.Sys, []string) int) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
+		return exit(run(frontEnd("muster "+name), c.Args().Slice()))
+	}}
 }
 
 func daemonFlags(bind string) []cli.Flag {
@@ -116,7 +121,8 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
-		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs are looked at"},
+		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs and ports are looked at"},
+		&cli.StringFlag{Name: "sysfs", Value: "/sys", Usage: "where the kernel shows this machine's InfiniBand and RoCE devices"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 	}
 }
@@ -148,7 +154,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
-		PIDEnv:  "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"),
+		PIDEnv:  "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), Sysfs: c.String("sysfs"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err

@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"gpu":               {"cluster", "wire"},
 	"gpu/nvml":          {"cluster", "gpu"},
 	"gpu/helper":        {"gpu", "gpu/nvml"},
-	"fabric":            {"cluster"},
+	"fabric":            {"cluster", "wire"},
 	"agent/trust":       {"cluster", "wire"},
 	"agent/step":        {"cluster", "agent/step/stream", "wire"},
 	"agent/step/stream": {},

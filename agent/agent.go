@@ -76,6 +76,7 @@ type Config struct {
 	// GPUHelper is the command that becomes the GPU helper (gpu.HelperMain), GPUEvery how often it is asked.
 	GPUHelper []string
 	GPUEvery  time.Duration
+	Sysfs     string // where the kernel shows its devices: /sys
 	Log       *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
@@ -207,6 +208,8 @@ func renew(r *step.Remote, cfg Config) error {
 func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, error) {
 	nodes := cfg.Hollow
 	var gpus *gpu.Watcher
+	var machine *client.Machine
+	dir := filepath.Join(cfg.Dir, "client")
 	if len(nodes) == 0 {
 		inv, err := client.Detect(os.TempDir())
 		if err != nil {
@@ -214,13 +217,18 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 		gpus = gpu.NewWatcher(cfg.GPUHelper, cfg.GPUEvery, cfg.Log)
 		client.SetGPUs(&inv, gpus.First(ctx))
+		if machine, err = client.NewMachine(os.DirFS(cfg.Sysfs), cfg.Dir, dir+".ports", cfg.GPUEvery); err != nil {
+			return nil, err
+		}
+		if err := machine.Look(&inv, time.Now()); err != nil {
+			cfg.Log.Warn("the machine could not be looked at", "err", err)
+		}
 		name := cfg.NodeName
 		if name == "" {
 			name = cluster.NodeName(inv.Host)
 		}
 		nodes = []client.NodeConfig{{Name: name, Inventory: inv}}
 	}
-	dir := filepath.Join(cfg.Dir, "client")
 	var runner step.Runner
 	var sampler *step.Sampler
 	if len(cfg.Hollow) > 0 && !cfg.HollowExec {
@@ -240,12 +248,13 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		nodes[i].Inventory.Version = cfg.Version
 		if n != nil {
 			nodes[i].Inventory.Addr = n.addr
+			nodes[i].Inventory.Interface = client.Interface(n.addr)
 		}
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

@@ -277,6 +277,8 @@ type NodeInfo struct {
 	// Reserved says that a reservation has it now, and Maint that one for maintenance has.
 	Reserved bool `json:"reserved,omitempty"`
 	Maint    bool `json:"maint,omitempty"`
+	// Misplaced says how topology.conf contradicts what the node found.
+	Misplaced string `json:"misplaced,omitempty"`
 }
 
 // ReservationResponse names a reservation that was made or changed.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -18,9 +19,20 @@ const (
 	FaultDrainNow FaultAction = "drain_now"
 )
 
+// FaultKind is what kind of part has a fault.
+type FaultKind string
+
+// The kinds of part.
+const (
+	FaultGPU    FaultKind = ""       // a GPU
+	FaultPort   FaultKind = "port"   // an InfiniBand or RoCE port
+	FaultSystem FaultKind = "system" // the machine: a disk, its clock, its memory
+)
+
 // Fault is something wrong with a part of a machine. Part and Cause say which one it is: seen again it is the same.
 type Fault struct {
-	Part   string      `json:"part"`  // UUID of a GPU, or gpu for all of them
+	Kind   FaultKind   `json:"kind,omitempty"`
+	Part   string      `json:"part"`  // UUID of a GPU, or gpu for all of them; mlx5_0/1: a port
 	Cause  string      `json:"cause"` // xid 79, lost, ecc …
 	Text   string      `json:"text"`  // names the part and the evidence
 	Action FaultAction `json:"action"`
@@ -29,6 +41,12 @@ type Fault struct {
 }
 
 func (f Fault) drains() bool { return f.Action == FaultDrain || f.Action == FaultDrainNow }
+
+// SetFaults replaces the faults of one kind of part.
+func (inv *Inventory) SetFaults(kind FaultKind, list []Fault) {
+	inv.Faults = append(slices.DeleteFunc(slices.Clone(inv.Faults), func(f Fault) bool { return f.Kind == kind }), list...)
+	slices.SortStableFunc(inv.Faults, func(a, b Fault) int { return cmp.Compare(a.Kind, b.Kind) })
+}
 
 // isIn reports whether a fault is among others.
 func (f Fault) isIn(list []Fault) bool {

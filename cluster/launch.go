@@ -20,10 +20,11 @@ type Launch struct {
 	Spec      *StepSpec
 	Rank      int
 	LocalRank int
-	Ranks     [][]int // ranks of every node of the step, by NodeID
-	TaskGPUs  IDSet   // devices the task may use
-	Fenced    bool    // the job's programs see no devices but its own, and number these from 0
-	Daemon    string  // address for clients inside the job
+	Ranks     [][]int  // ranks of every node of the step, by NodeID
+	TaskGPUs  IDSet    // devices the task may use
+	Fenced    bool     // the job's programs see no devices but its own, and number these from 0
+	Daemon    string   // address for clients inside the job
+	Own       BlobText // what the user brings: NAME=value, separated by NULs
 }
 
 // ShareHere is the job's share on the launch's node.
@@ -78,6 +79,7 @@ func (t *tables) Unconfirmed(now time.Time) iter.Seq[*Job] {
 // takeBack takes a job's launch back because of some nodes.
 func (t *tx) takeBack(n *Job, nodes []NodeName, why string) {
 	n.Avoid = slices.Clone(n.Avoid)
+	t.blame(nodes, troubleNotStarted)
 	for _, name := range nodes {
 		n.Avoid = append(n.Avoid, Avoided{name, why})
 	}

@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // GPU is one device (or MIG instance) of a node.
 type GPU struct {
@@ -49,6 +53,57 @@ type NIC struct {
 	Link   string `json:"link,omitempty"` // InfiniBand or Ethernet
 	PCI    string `json:"pci,omitempty"`
 	NUMA   int    `json:"numa,omitempty"`
+	Net    string `json:"net,omitempty"` // its network interface
+	// Near are the GPUs by how far they are, the nearest first; those across sockets are left out.
+	Near []NearGPUs `json:"near,omitempty"`
+	// Leaf is the name of the switch at the other end of its cable, LeafGUID that one's address.
+	Leaf     string    `json:"leaf,omitempty"`
+	LeafGUID string    `json:"leaf_guid,omitempty"`
+	Errors   []Counter `json:"errors,omitempty"` // counters of errors that are not 0
+}
+
+// PortActive is the state of a port that is well.
+const PortActive = "ACTIVE"
+
+// Gbits is how fast the port's link is, in Gbit/s; 0: not known.
+func (n *NIC) Gbits() float64 {
+	word, _, _ := strings.Cut(n.Rate, " ") // 400 Gb/sec (4X NDR)
+	f, _ := strconv.ParseFloat(word, 64)
+	return f
+}
+
+// Counter is one counter of a port.
+type Counter struct {
+	Name  string `json:"name"`
+	Count uint64 `json:"count"`
+}
+
+// NearGPUs are GPUs at the same distance from a port, by their minor numbers.
+type NearGPUs struct {
+	Distance string `json:"distance"`
+	GPUs     IDSet  `json:"gpus"`
+}
+
+// Distances on the PCI buses, in the words of nvidia-smi topo.
+const (
+	DistancePIX  = "PIX"  // below the same switch
+	DistancePXB  = "PXB"  // across switches
+	DistancePHB  = "PHB"  // across ports of the same root complex
+	DistanceNODE = "NODE" // across root complexes of the same NUMA node
+	DistanceSYS  = "SYS"  // across sockets
+)
+
+// Distances lists them from the nearest.
+var Distances = []string{DistancePIX, DistancePXB, DistancePHB, DistanceNODE, DistanceSYS}
+
+// DistanceTo is how far a GPU is from the port.
+func (n *NIC) DistanceTo(g *GPU) string {
+	for _, at := range n.Near {
+		if at.GPUs.Has(g.Minor) {
+			return at.Distance
+		}
+	}
+	return DistanceSYS
 }
 
 // Inventory is what a node found itself to be, or what hollow flags or configuration say.
@@ -77,6 +132,7 @@ type Inventory struct {
 	SpecMemMB      MemMB     `json:"spec_mem_mb,omitempty"` // nor this memory (MemSpecLimit)
 	Shared         []GRES    `json:"shared,omitempty"`      // shards and MPS shares of all GPUs, as gres.conf has them
 	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
+	Interface      string    `json:"interface,omitempty"`   // the network interface that has Addr
 	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
 }
 
@@ -115,6 +171,7 @@ type Node struct {
 	Full       Hardware  `json:"full,omitzero"`         // what it should have
 	Lacks      string    `json:"lacks,omitempty"`       // what of that it has not, in words
 	DrainedFor []Fault   `json:"drained_for,omitempty"` // faults, as long as they are the reason
+	Trouble    *Trouble  `json:"trouble,omitempty"`     // nil: its client is of a version before this
 	Expected   Expected  `json:"expected,omitempty"`
 	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
 	Power      *Power    `json:"power,omitempty"`      // off, or on its way between on and off
@@ -281,6 +338,8 @@ type Config struct {
 	SampleEvery time.Duration `json:"sample_every,omitempty"`
 	// Source names the file's content that this came from.
 	Source string `json:"source,omitempty"`
+	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
+	NCCLEnv bool `json:"nccl_env,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }

@@ -259,6 +259,8 @@ type NodeUp struct {
 	Owner     string    `json:"owner,omitempty"`
 	// Again: the client has registered the node before and tells what has changed since.
 	Again bool `json:"again,omitempty"`
+	// Scored: what goes wrong on the node is counted from now on. Logs of before count nothing.
+	Scored bool `json:"scored,omitempty"`
 }
 
 func (*NodeUp) kind() string { return "node_up" }
@@ -292,6 +294,10 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	before, lacked := n.Inventory.Faults, n.Lacks
 	n.found(c.Inventory, t.config.declaredOf(c.Name))
 	n.faulty(t, before)
+	if c.Scored && n.Trouble == nil {
+		n.Trouble = &Trouble{At: t.at}
+	}
+	n.troubledBy(c.Inventory.Faults, before, t.at)
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
 	// attempts fence it.
 	n.ReportSeq = c.Seq
@@ -345,6 +351,7 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 		if !n.Down && !n.Reboot.Issued() && !n.Leaving() { // then it is expected
 			n.Down, n.ReasonBy, n.ReasonAt = true, "slurm", t.at
 			n.Reason = cmp.Or(c.Why, notResponding)
+			n.troubled(troubleLost, t.at)
 		}
 		t.putNode(&n)
 		t.events = append(t.events, Event{Node: &n})

@@ -162,12 +162,14 @@ type Layout struct {
 	MemBind             string `json:"mem_bind,omitempty"`
 	GRESFlags           string `json:"gres_flags,omitempty"`
 	GPUFreq             string `json:"gpu_freq,omitempty"`
-	CPUFreq             string `json:"cpu_freq,omitempty"`
-	Network             string `json:"network,omitempty"`
-	Profile             string `json:"profile,omitempty"`
-	AcctgFreq           string `json:"acctg_freq,omitempty"`
-	BurstBuffer         string `json:"burst_buffer,omitempty"`
-	Container           string `json:"container,omitempty"`
+	// NCCLEnv tells NCCL the ports nearest to each task's GPUs (--nccl-env).
+	NCCLEnv     bool   `json:"nccl_env,omitempty"`
+	CPUFreq     string `json:"cpu_freq,omitempty"`
+	Network     string `json:"network,omitempty"`
+	Profile     string `json:"profile,omitempty"`
+	AcctgFreq   string `json:"acctg_freq,omitempty"`
+	BurstBuffer string `json:"burst_buffer,omitempty"`
+	Container   string `json:"container,omitempty"`
 	// Pyxis options (--container-*), kept as name → value for the issue that runs them.
 	Containers map[string]string `json:"containers,omitempty"`
 }

@@ -301,6 +301,7 @@ func (t *tables) setNode(old, n *Node) {
 	if old == nil || n == nil || !n.hosts(old) {
 		t.trail.note(Touch{Node: cmp.Or(old, n).Name})
 	}
+	t.regroup(old, n)
 	if old != nil {
 		t.order.Delete(old.Order)
 		t.reboots.Delete(old.Name)

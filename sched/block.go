@@ -15,13 +15,13 @@ type blocks struct {
 	base  int   // nodes of a base block
 }
 
-// newBlocks lays the configured blocks over the nodes of a pool.
-func newBlocks(cfg *cluster.Config, p *pool) *blocks {
-	b := &blocks{of: make([]int32, len(p.spaces)), count: len(cfg.Blocks), sizes: slices.Clone(cfg.BlockSizes)}
+// newBlocks lays blocks over the nodes of a pool.
+func newBlocks(w cluster.Wiring, p *pool) *blocks {
+	b := &blocks{of: make([]int32, len(p.spaces)), count: len(w.Blocks), sizes: slices.Clone(w.BlockSizes)}
 	for i := range b.of {
 		b.of[i] = -1
 	}
-	for k, block := range cfg.Blocks {
+	for k, block := range w.Blocks {
 		b.base = max(b.base, len(block.Nodes))
 		for _, name := range block.Nodes {
 			if i, ok := p.at[name]; ok {

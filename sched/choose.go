@@ -431,15 +431,21 @@ func rank(n *cluster.Node) int {
 	return r
 }
 
-// weighted takes whole groups of equal weight from the lowest up until they suffice; groups before
+// weighted takes whole groups of equal weight, for large jobs those without trouble of late first, from the lowest up until they suffice; groups before
 // the last are used up before it.
 func (c *choice) weighted() bool {
-	if !c.p.plan.weight || len(c.cands) == 0 {
+	if !c.p.plan.weight && !(c.p.plan.shaky && c.d.large) || len(c.cands) == 0 {
 		return c.try(c.patient)
 	}
 	all := c.cands
 	defer func() { c.cands = all }()
-	weight := func(i int32) int { return rank(c.p.spaces[i].node) }
+	weight := func(i int32) int {
+		r := 2 * rank(c.p.spaces[i].node)
+		if c.d.large && c.p.spaces[i].shaky {
+			r++
+		}
+		return r
+	}
 	var steps []int
 	for _, i := range all {
 		steps = append(steps, weight(i))

@@ -53,6 +53,7 @@ type demand struct {
 	segment    int  // nodes of a segment in a block, 0: all
 	together   bool // all segments in one higher block
 	apart      bool // no two segments in one base block
+	large      bool // it avoids nodes that had trouble of late, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd bool
 	nodesAsked         bool // a number of nodes, or nodes by name
@@ -73,7 +74,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
 		exclusive: spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
 		over:      p.JobsPerCPU(spec),
-		blocks:    len(cfg.Blocks) > 0, wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
+		blocks:    s.HasBlocks(), wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
 		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
 		blockSockets: cluster.BlockSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
@@ -82,6 +83,9 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
 		leastLoaded: cfg.LLN || p.LLN}
+	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found keep no job waiting
+		d.segment = 0
+	}
 	if d.mem.Per == cluster.MemDefault {
 		d.mem = p.DefMem
 		if d.mem.Per == cluster.MemDefault {
@@ -102,7 +106,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	if strings.Contains(hint, "memory_bound") {
 		d.perSocket = 1
 	}
-	d.wanted = spec.NodeList
+	d.wanted, d.large = spec.NodeList, large(spec)
 	d.sockets, d.cores, d.threads = spec.SocketsPerNode, spec.CoresPerSocket, spec.ThreadsPerCore
 	for _, n := range spec.Exclude {
 		if d.not == nil {
@@ -130,6 +134,27 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 // ranged reports whether as many nodes as possible are wanted, of a range.
 func (d *demand) ranged() bool {
 	return d.spread || !d.useMin && d.maxNodes > d.minNodes
+}
+
+// From how many nodes or GPUs on a job is large: the more it has, the likelier one of them ends it.
+const (
+	largeNodes = 8
+	largeGPUs  = 64
+)
+
+// large reports whether a job avoids nodes that had trouble of late.
+func large(spec *cluster.JobSpec) bool {
+	nodes := max(spec.MinNodes, 1)
+	gpus := int64(0)
+	for _, ask := range []struct {
+		list  []cluster.GRES
+		times int
+	}{{spec.PerJob, 1}, {spec.PerNode, nodes}, {spec.PerTask, max(spec.Tasks, nodes*max(spec.TasksPerNode, 1))}, {spec.PerSocket, nodes * max(spec.SocketsPerNode, 1)}} {
+		for _, g := range gpusOf(ask.list) {
+			gpus += g.Count * int64(ask.times)
+		}
+	}
+	return nodes >= largeNodes || gpus >= largeGPUs
 }
 
 // fussy reports whether nodes that suffice by numbers may be the wrong ones together.

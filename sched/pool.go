@@ -25,6 +25,7 @@ type space struct {
 	taken  int64    // one more than the user whose jobs start there in this cycle; -1: several
 	busy   bool     // some job is there
 	over   *overlap // nil where a CPU has one job at most
+	shaky  bool     // it had trouble of late
 	unit   int      // how many CPUs are given at once: a core's or a socket's
 }
 
@@ -132,6 +133,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 			p.shared = p.shared || !l.Shared.Empty()
 			sp.kind = p.kind(p.stateOf(&sp), &sp)
 		}
+		sp.shaky = n.Shaky(s.Now)
 		if p.shared {
 			sp.overlaps(l.CPUUse, m.cpus, 1)
 		}
@@ -140,7 +142,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 		p.spaces = append(p.spaces, sp)
 		p.ranks = append(p.ranks, int32(rank))
 	}
-	p.plan = newTopology(s.Config(), p)
+	p.plan = newTopology(s.Wiring(), p)
 	return p
 }
 

@@ -13,6 +13,7 @@ type topology struct {
 	levels [][]branch
 	blocks *blocks
 	weight bool // the nodes differ in weight
+	shaky  bool // some had trouble of late
 }
 
 // leaf is a switch with nodes. Nodes that no switch names are a leaf of their own.
@@ -24,17 +25,18 @@ type leaf struct {
 // branch is a switch above others: which leaves are under it, in the order of the configuration.
 type branch struct{ leaves []int32 }
 
-// newTopology lays the configured switches or blocks over the nodes of a pool.
-func newTopology(cfg *cluster.Config, p *pool) *topology {
+// newTopology lays switches or blocks over the nodes of a pool.
+func newTopology(w cluster.Wiring, p *pool) *topology {
 	t := &topology{}
 	for i := range p.spaces {
 		t.weight = t.weight || rank(p.spaces[i].node) != rank(p.spaces[0].node)
+		t.shaky = t.shaky || p.spaces[i].shaky
 	}
-	if len(cfg.Blocks) > 0 {
-		t.blocks = newBlocks(cfg, p)
+	if len(w.Blocks) > 0 {
+		t.blocks = newBlocks(w, p)
 		return t
 	}
-	if len(cfg.Topology) == 0 {
+	if len(w.Switches) == 0 {
 		return t
 	}
 	t.leafOf = make([]int32, len(p.spaces))
@@ -43,13 +45,13 @@ func newTopology(cfg *cluster.Config, p *pool) *topology {
 	}
 	level := map[string]int{} // height of each switch above the nodes
 	up := map[string]string{}
-	for _, s := range cfg.Topology {
+	for _, s := range w.Switches {
 		for _, child := range s.Switches {
 			up[child] = s.Name
 		}
 	}
 	number := map[string]int32{}
-	for _, s := range cfg.Topology {
+	for _, s := range w.Switches {
 		if len(s.Nodes) == 0 {
 			continue
 		}
@@ -63,12 +65,12 @@ func newTopology(cfg *cluster.Config, p *pool) *topology {
 		slices.Sort(l.nodes)
 		number[s.Name] = int32(len(t.leaves))
 		t.leaves = append(t.leaves, l)
-		for name, h := s.Name, 0; name != "" && h <= len(cfg.Topology); name, h = up[name], h+1 {
+		for name, h := s.Name, 0; name != "" && h <= len(w.Switches); name, h = up[name], h+1 {
 			level[name] = max(level[name], h)
 		}
 	}
 	t.orphans()
-	t.climb(cfg, up, level, number)
+	t.climb(w, up, level, number)
 	return t
 }
 
@@ -87,14 +89,14 @@ func (t *topology) orphans() {
 }
 
 // climb lists the switches of each level above the leaves.
-func (t *topology) climb(cfg *cluster.Config, up map[string]string, level map[string]int, number map[string]int32) {
+func (t *topology) climb(w cluster.Wiring, up map[string]string, level map[string]int, number map[string]int32) {
 	top := 0
 	for _, h := range level {
 		top = max(top, h)
 	}
 	t.levels = make([][]branch, top+1)
 	at := map[string]int32{}
-	for _, s := range cfg.Topology {
+	for _, s := range w.Switches {
 		if h := level[s.Name]; h > 0 {
 			at[s.Name] = int32(len(t.levels[h]))
 			t.levels[h] = append(t.levels[h], branch{})
@@ -107,12 +109,12 @@ func (t *topology) climb(cfg *cluster.Config, up map[string]string, level map[st
 		}
 		t.leaves[k].above[0] = int32(k)
 	}
-	for _, s := range cfg.Topology {
+	for _, s := range w.Switches {
 		k, ok := number[s.Name]
 		if !ok {
 			continue
 		}
-		for name, steps := up[s.Name], 0; name != "" && steps < len(cfg.Topology); name, steps = up[name], steps+1 {
+		for name, steps := up[s.Name], 0; name != "" && steps < len(w.Switches); name, steps = up[name], steps+1 {
 			h := level[name]
 			t.leaves[k].above[h] = at[name]
 			b := &t.levels[h][at[name]]

@@ -393,6 +393,7 @@ var nodeMembers = []member[api.NodeInfo]{
 	{"active_features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Features...) }},
 	{"gres", func(n *api.NodeInfo) any { return gresText(&n.Inventory) }},
 	{"gres_used", func(n *api.NodeInfo) any { return gresUsed(n) }},
+	{"nics", func(n *api.NodeInfo) any { return nicList(&n.Inventory) }},
 	{"tres", func(n *api.NodeInfo) any { return nodeTRES(n, false) }},
 	{"tres_used", func(n *api.NodeInfo) any { return nodeTRES(n, true) }},
 	{"boot_time", func(n *api.NodeInfo) any { return unixTime(n.Inventory.Boot) }},

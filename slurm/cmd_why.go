@@ -134,6 +134,9 @@ func whyNode(sys *Sys, name cluster.NodeName) int {
 	if n.Lacks != "" {
 		say("lacks", "%s", n.Lacks)
 	}
+	if n.Misplaced != "" {
+		say("topology", "%s", n.Misplaced)
+	}
 	switch {
 	case n.Down || n.Drain:
 		say("way out", "scontrol update nodename=%s state=resume, once it is well", n.Name)

@@ -159,7 +159,7 @@ func (r *Request) fatal(text string) error {
 }
 
 func parserFor(prog opt.Prog) *opt.Parser[Request] {
-	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer}}
+	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsOwn}}
 }
 
 // parseLine reads the command line and answers --help, --usage and --version.

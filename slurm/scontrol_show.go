@@ -270,6 +270,9 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	if c.details {
 		o.line("GresDrain=N/A")
 		o.line("GresUsed=", gresUsed(n))
+		if len(inv.NICs) > 0 {
+			o.line("NICs=", nicText(inv))
+		}
 	}
 	o.line("NodeAddr=", nodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", nodePort(n), " Version=", cmp.Or(inv.Version, slurmVersion))
 	if inv.OS != "" {

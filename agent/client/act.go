@@ -479,6 +479,7 @@ func (c *Client) oomText(id step.ID) string {
 
 // environ is what the dialect sets for a task, and a TMPDIR if the user brought none.
 func (c *Client) environ(l *cluster.Launch, own cluster.BlobText) []string {
+	l.Own = own
 	e := c.cfg.Environ(l)
 	if !strings.HasPrefix(string(own), "TMPDIR=") && !strings.Contains(string(own), "\x00TMPDIR=") {
 		e = append(e, "TMPDIR=/tmp")

@@ -62,6 +62,8 @@ type Config struct {
 	Daemon string // address that front-ends inside jobs use
 	// GPUs watches those of this machine, which is the only node then; nil for hollow nodes.
 	GPUs *gpu.Watcher
+	// Machine looks at this machine's other parts; nil for hollow nodes.
+	Machine *Machine
 	// Sampler measures what the steps of Runner use; nil where these are no processes.
 	Sampler *step.Sampler
 }
@@ -181,6 +183,9 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.tell(ctx) })
 	wg.Go(func() { c.askParts(ctx) })
 	wg.Go(func() { c.watchGPUs(ctx) })
+	wg.Go(func() { c.watchMachine(ctx) })
+	wg.Go(func() { c.findLeaves(ctx) })
+	wg.Go(func() { c.watchClock(ctx) })
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.tellHardware(ctx) })
 	wg.Go(func() { c.meter(ctx) })
@@ -219,7 +224,7 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName, again b
 		if c.cfg.GPUs != nil {
 			inv.GPUs = n.detected
 		}
-		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again})
+		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again, Scored: true})
 	}
 	c.mu.Unlock()
 	r, err := api.Call(ctx, c.cfg.Server, api.RegisterNodes, q)

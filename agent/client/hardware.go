@@ -10,7 +10,8 @@ import (
 
 // SetGPUs puts what is known of a machine's GPUs into its inventory.
 func SetGPUs(inv *cluster.Inventory, f gpu.Found) {
-	inv.GPUs, inv.GPUDriver, inv.Faults = f.GPUs, f.Driver, f.Faults
+	inv.GPUs, inv.GPUDriver = f.GPUs, f.Driver
+	inv.SetFaults(cluster.FaultGPU, f.Faults)
 }
 
 // watchGPUs tells the servers when something about this machine's GPUs changes.

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -11,11 +12,10 @@ import (
 	"time"
 
 	"dev.muster/cluster"
-	"dev.muster/fabric"
 	"golang.org/x/sys/unix"
 )
 
-// Detect finds out what this machine is, except for its GPUs, which a gpu.Watcher looks at. What can not be read is left at one CPU or nothing.
+// Detect finds out what this machine is, except for its GPUs and ports, which a gpu.Watcher and a Machine look at. What can not be read is left at one CPU or nothing.
 func Detect(tmp string) (cluster.Inventory, error) {
 	inv := cluster.Inventory{CPUs: runtime.NumCPU(), Sockets: 1, ThreadsPerCore: 1}
 	inv.OS, inv.Arch = kernel()
@@ -37,11 +37,30 @@ func Detect(tmp string) (cluster.Inventory, error) {
 	if unix.Statfs(tmp, &st) == nil {
 		inv.TmpMB = int64(st.Blocks) * st.Bsize >> 20
 	}
-	var err error
-	if inv.NICs, err = fabric.Probe(os.DirFS("/sys")); err != nil {
-		return inv, fmt.Errorf("look for InfiniBand ports: %w", err)
-	}
 	return inv, nil
+}
+
+// Interface is the network interface that has an address, HOST:PORT; "" if none has, or it is given by a name that is not
+// known here.
+func Interface(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return ""
+	}
+	want, err := net.ResolveIPAddr("ip", host)
+	if err != nil || want.IP == nil {
+		return ""
+	}
+	list, _ := net.Interfaces()
+	for _, i := range list {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if own, ok := a.(*net.IPNet); ok && own.IP.Equal(want.IP) {
+				return i.Name
+			}
+		}
+	}
+	return ""
 }
 
 // kernel is this machine's operating system and make.

@@ -319,7 +319,9 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 
 func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.ClusterResponse, error) {
 	snap := s.Snapshot()
-	return api.ClusterResponse{Config: *snap.Config(), LicensesUsed: snap.LicensesUsed(), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
+	cfg, w := *snap.Config(), snap.Wiring()
+	cfg.Topology, cfg.Blocks, cfg.BlockSizes = w.Switches, w.Blocks, w.BlockSizes // as they are in force
+	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
 		Now: time.Now(), NextJob: snap.NextID}, nil
 }
 

@@ -36,6 +36,7 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	}
 	s.slog.Info("nodes registered", "count", len(names), "node", names[0])
 	snap := s.Snapshot()
+	s.tellMisplaced(snap, names)
 	out := api.RegisterResponse{Index: index, Config: *snap.Config(), GPUs: map[cluster.NodeName][]cluster.GPU{}}
 	for i, name := range names {
 		if n, ok := snap.Node(name); ok && (n.Inventory.Renumbered() || !reflect.DeepEqual(n.Inventory.GPUs, q.Nodes[i].Inventory.GPUs)) {
@@ -43,6 +44,19 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 		}
 	}
 	return out, nil
+}
+
+// tellMisplaced logs how topology.conf contradicts what nodes found.
+func (s *Server) tellMisplaced(snap *cluster.Snapshot, names []cluster.NodeName) {
+	if len(snap.Config().Topology) == 0 {
+		return
+	}
+	misplaced := snap.Misplaced()
+	for _, name := range names {
+		if text := misplaced[name]; text != "" {
+			s.slog.Warn("topology.conf contradicts the ports of a node", "node", name, "what", text)
+		}
+	}
 }
 
 // mayBe refuses a member that registers a node which it is not: a member is the node of its own name,

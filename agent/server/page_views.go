@@ -157,7 +157,7 @@ func (s *pages) viewMap(sees sight, r *http.Request) (string, string, any, error
 		v.By = append(v.By, ui.Link{Text: c, To: "/map?by=" + c, Here: c == by})
 	}
 	colour := painter(sees, by)
-	place, order := places(snap.Config())
+	place, order := places(snap.Wiring())
 	groups := map[string]*ui.Group{}
 	for n := range snap.Nodes() {
 		name := cmp.Or(place[n.Name], "nodes")
@@ -216,7 +216,7 @@ func painter(sees sight, by string) palette {
 }
 
 // places says under which leaf switch, or in which block, nodes are, and in which order these come.
-func places(cfg *cluster.Config) (map[cluster.NodeName]string, []string) {
+func places(w cluster.Wiring) (map[cluster.NodeName]string, []string) {
 	at := map[cluster.NodeName]string{}
 	var order []string
 	put := func(name string, nodes []cluster.NodeName) {
@@ -225,12 +225,12 @@ func places(cfg *cluster.Config) (map[cluster.NodeName]string, []string) {
 			at[n] = name
 		}
 	}
-	for _, sw := range cfg.Topology {
+	for _, sw := range w.Switches {
 		if len(sw.Nodes) > 0 {
 			put("switch "+sw.Name, sw.Nodes)
 		}
 	}
-	for _, b := range cfg.Blocks {
+	for _, b := range w.Blocks {
 		put("block "+b.Name, b.Nodes)
 	}
 	return at, order

@@ -115,10 +115,10 @@ func (s *Server) listNodes(ctx context.Context, who api.Caller, q api.NodeQuery)
 		return api.NodesResponse{}, err
 	}
 	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: withModes(snap.Config())}
-	mark := reservedNow(snap, out.Now)
+	mark, misplaced := reservedNow(snap, out.Now), snap.Misplaced()
 	add := func(n *cluster.Node) {
 		l := snap.Load(n.Name)
-		info := api.NodeInfo{Node: *n, Load: *l}
+		info := api.NodeInfo{Node: *n, Load: *l, Misplaced: misplaced[n.Name]}
 		for _, id := range l.Jobs {
 			if j, ok := snap.Job(id); ok && j.Phase == cluster.Ending {
 				info.Ending = true

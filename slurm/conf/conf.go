@@ -252,6 +252,8 @@ func (r *reader) key(file string, n int, p pair) {
 		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
 		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
+	case "launchparameters":
+		c.NCCLEnv = hasAny(strings.ToLower(p.value), "nccl_env")
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":

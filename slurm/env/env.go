@@ -33,6 +33,7 @@ func Environ(l *cluster.Launch) []string {
 		e.step(l)
 	}
 	e.gpus(l)
+	e.nccl(l)
 	if l.Spec != nil && l.Spec.World != nil {
 		e.world(l)
 	}

@@ -1,0 +1,185 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/fabric"
+)
+
+// leavesEvery is how often the leaf switches of ports are asked for if no link changes: cables are moved.
+const leavesEvery = time.Hour
+
+// lookGap is the least time between looks at the machine.
+const lookGap = 50 * time.Millisecond
+
+// countersEvery is how often counters of ports that have risen are told, if nothing else has changed.
+const countersEvery = 10 * time.Minute
+
+// Machine looks at the parts of this machine other than its GPUs: its InfiniBand and RoCE ports, file systems and clock.
+type Machine struct {
+	Sysfs fs.FS // the kernel's /sys
+	Ports *fabric.Watch
+	Every time.Duration // between looks
+	Tool  fabric.Run    // calls smpquery and lldpcli
+
+	system *system // guarded by its user: one looks at a time
+
+	mu     sync.Mutex
+	ahead  time.Duration          // of a server's clock
+	leaves map[string]fabric.Leaf // by port, as last heard: a port that is down keeps its own
+	linked []string               // ports that are active
+	relink chan struct{}          // others are now
+}
+
+// NewMachine prepares to look at the machine below a /sys tree, of which a folder is the client's own; what its ports were is
+// remembered in a file.
+func NewMachine(sysfs fs.FS, own, file string, every time.Duration) (*Machine, error) {
+	ports, err := fabric.NewWatch(sysfs, file)
+	if err != nil {
+		return nil, err
+	}
+	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, relink: make(chan struct{}, 1)}, nil
+}
+
+// Look puts what is found at a time into the inventory, in which the GPUs are; with an error what is known nevertheless: a disk
+// may be full.
+func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
+	found, err := m.Ports.Look(at)
+	if err != nil {
+		err = fmt.Errorf("look at the InfiniBand ports: %w", err)
+	}
+	fabric.Near(m.Sysfs, found.NICs, inv.GPUs)
+	m.connect(found.NICs)
+	inv.NICs = found.NICs
+	inv.SetFaults(cluster.FaultPort, found.Faults)
+	m.mu.Lock()
+	ahead := m.ahead
+	m.mu.Unlock()
+	inv.SetFaults(cluster.FaultSystem, m.system.judge(m.system.disks(), ahead))
+	return err
+}
+
+// connect adds what is known of the ports' leaf switches, and has them asked for when others are active than before.
+func (m *Machine) connect(nics []cluster.NIC) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var linked []string
+	for i := range nics {
+		n := &nics[i]
+		key := fabric.PortKey(n)
+		n.Leaf, n.LeafGUID = m.leaves[key].Name, m.leaves[key].GUID
+		if n.State == cluster.PortActive {
+			linked = append(linked, key)
+		}
+	}
+	if !slices.Equal(linked, m.linked) {
+		m.linked = linked
+		select {
+		case m.relink <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// findLeaves asks for the leaf switches of this machine's ports, when links come up and now and then.
+func (c *Client) findLeaves(ctx context.Context) {
+	m := c.cfg.Machine
+	if m == nil {
+		return
+	}
+	t := time.NewTicker(leavesEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.relink:
+		case <-t.C:
+		}
+		c.mu.Lock()
+		nics := c.nodes[c.order[0]].Inventory.NICs
+		c.mu.Unlock()
+		found := fabric.Leaves(ctx, m.Tool, nics)
+		m.mu.Lock()
+		maps.Copy(m.leaves, found)
+		m.mu.Unlock() // the next look tells
+	}
+}
+
+// watchMachine tells the servers when something about this machine's other parts changes.
+func (c *Client) watchMachine(ctx context.Context) {
+	m := c.cfg.Machine
+	if m == nil {
+		return
+	}
+	t := time.NewTicker(m.Every)
+	defer t.Stop()
+	told := time.Now()
+	for failed := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		c.mu.Lock()
+		n := c.nodes[c.order[0]]
+		before, now := n.Inventory, n.Inventory
+		now.GPUs = n.detected
+		c.mu.Unlock()
+		said := ""
+		if err := m.Look(&now, time.Now()); err != nil {
+			if said = err.Error(); failed != said { // once
+				c.slog.Warn("the machine could not be looked at", "node", n.Name, "err", err)
+			}
+		}
+		failed = said
+		c.mu.Lock()
+		n.Inventory.NICs = now.NICs
+		for _, kind := range []cluster.FaultKind{cluster.FaultPort, cluster.FaultSystem} {
+			n.Inventory.SetFaults(kind, faultsOf(&now, kind))
+		}
+		c.mu.Unlock()
+		for _, f := range newFaults(&before, &now) {
+			c.slog.Warn("something is wrong with the machine", "node", n.Name, "fault", f.Text, "action", f.Action)
+		}
+		if otherParts(&before, &now) || time.Since(told) >= countersEvery && !reflect.DeepEqual(before.NICs, now.NICs) {
+			told = time.Now()
+			c.registerAnew()
+		}
+	}
+}
+
+// faultsOf are the faults of one kind of part.
+func faultsOf(inv *cluster.Inventory, kind cluster.FaultKind) []cluster.Fault {
+	return slices.DeleteFunc(slices.Clone(inv.Faults), func(f cluster.Fault) bool { return f.Kind != kind })
+}
+
+// newFaults are those that were not there before, of parts other than GPUs.
+func newFaults(before, now *cluster.Inventory) []cluster.Fault {
+	return slices.DeleteFunc(slices.Clone(now.Faults), func(f cluster.Fault) bool {
+		return f.Kind == cluster.FaultGPU || slices.Contains(before.Faults, f)
+	})
+}
+
+// otherParts reports whether more than counters has changed.
+func otherParts(before, now *cluster.Inventory) bool {
+	uncounted := func(list []cluster.NIC) []cluster.NIC {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].Errors = nil
+		}
+		return list
+	}
+	other := func(inv *cluster.Inventory) []cluster.Fault {
+		return slices.DeleteFunc(slices.Clone(inv.Faults), func(f cluster.Fault) bool { return f.Kind == cluster.FaultGPU })
+	}
+	return !reflect.DeepEqual(uncounted(before.NICs), uncounted(now.NICs)) || !slices.Equal(other(before), other(now))
+}

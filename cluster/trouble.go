@@ -1,0 +1,73 @@
+package cluster
+
+import "time"
+
+// Trouble is how much has gone wrong on a node of late. It halves every day.
+type Trouble struct {
+	Points int       `json:"points"` // thousandths
+	At     time.Time `json:"at"`     // as of when
+}
+
+// What trouble counts, in points.
+const (
+	troubleNote       = 1 // a fault that is only told
+	troubleDrain      = 3 // one for which the node is drained
+	troubleDrainNow   = 5 // one that ends jobs
+	troubleNotStarted = 2 // a job could not be started on it
+	troubleLost       = 4 // it was lost
+)
+
+// troubleOf is what a fault counts.
+var troubleOf = map[FaultAction]int{FaultNote: troubleNote, FaultDrain: troubleDrain, FaultDrainNow: troubleDrainNow}
+
+// ShakyPoints is from how many points on large jobs avoid a node if others fit as well.
+const ShakyPoints = 5
+
+// troubleHalf is after what time trouble counts half.
+const troubleHalf = 24 * time.Hour
+
+// Score is how much has gone wrong on the node of late, in points. Nodes whose clients are of a version before this
+// have none.
+func (n *Node) Score(now time.Time) float64 { return float64(n.Trouble.points(now)) / 1000 }
+
+// Shaky reports whether large jobs avoid the node.
+func (n *Node) Shaky(now time.Time) bool {
+	const most = 1000 * ShakyPoints
+	return n.Trouble != nil && n.Trouble.Points >= most && n.Trouble.points(now) >= most
+}
+
+// points are the thousandths that are left.
+func (t *Trouble) points(now time.Time) int {
+	if t == nil || t.Points == 0 {
+		return 0
+	}
+	age := max(now.Sub(t.At), 0)
+	return int(float64(float64(t.Points) * half(float64(age)/float64(troubleHalf))))
+}
+
+// troubled counts what went wrong on a node.
+func (n *Node) troubled(points int, at time.Time) {
+	if n.Trouble != nil && points > 0 {
+		n.Trouble = &Trouble{Points: n.Trouble.points(at) + 1000*points, At: at}
+	}
+}
+
+// troubledBy counts the faults that the node did not have before.
+func (n *Node) troubledBy(faults, before []Fault, at time.Time) {
+	for _, f := range faults {
+		if !f.isIn(before) {
+			n.troubled(troubleOf[f.Action], at)
+		}
+	}
+}
+
+// blame counts what went wrong on nodes that are not at hand.
+func (t *tx) blame(names []NodeName, points int) {
+	for _, name := range names {
+		if old, ok := t.nodes.Get(name); ok && old.Trouble != nil {
+			n := *old
+			n.troubled(points, t.at)
+			t.putNode(&n)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package fabric
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+//go:embed ports.tsv
+var portTable string
+
+// rule is one row of ports.tsv.
+type rule struct {
+	cause   string
+	counter string // the same, if it is a counter
+	action  cluster.FaultAction
+	most    uint64 // within window
+	meaning string
+}
+
+// rules is the table.
+var rules = sync.OnceValue(func() (out []rule) {
+	for line := range strings.Lines(portTable) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) != 5 || strings.HasPrefix(line, "#") {
+			continue // a comment; a test reads every row
+		}
+		r := rule{cause: f[0], action: cluster.FaultAction(f[1]), meaning: f[3]}
+		if most, err := strconv.ParseUint(f[2], 10, 64); err == nil {
+			r.counter, r.most = r.cause, most
+		}
+		out = append(out, r)
+	}
+	return out
+})
+
+func ruleOf(cause string) rule {
+	return rules()[slices.IndexFunc(rules(), func(r rule) bool { return r.cause == cause })]
+}
+
+// Bounds of the judgement. A look is one of those that are made every so often.
+const (
+	window     = time.Hour   // over which counters are judged
+	sampleGap  = time.Minute // between samples that are kept
+	patience   = 3           // looks for which a port is down or slow before that is a fault: a link that flaps is not drained for
+	calm       = 30          // looks for which it is well before the fault ends
+	fewPeers   = 3           // like ports that must agree before one is odd
+	clockShape = "15:04"
+)
+
+// history is what is remembered of a port. The exported part outlives the daemon.
+type history struct {
+	Rate  string    `json:"rate"`            // the best at which it was active; empty: never
+	Bad   string    `json:"bad,omitempty"`   // the cause for which it is not well: down, gone, degraded
+	Since time.Time `json:"since,omitzero"`  // when that was first seen
+	Text  string    `json:"text,omitempty"`  // what was seen
+	Fault bool      `json:"fault,omitempty"` // it has lasted
+
+	bad, well int // looks in a row
+	seen      []sample
+}
+
+// sample is the counters at a time.
+type sample struct {
+	at       time.Time
+	counters map[string]uint64
+}
+
+// sees notes a look at a port (nil: the device is gone) and the trouble that this look shows.
+func (h *history) sees(r *Reading, at time.Time) {
+	switch cause, text := h.trouble(r); {
+	case cause != "":
+		if cause != h.Bad {
+			h.Bad, h.Since, h.Text, h.bad = cause, at, text, 0
+		}
+		h.bad, h.well = h.bad+1, 0
+		h.Fault = h.Fault || h.bad >= patience
+	case h.Bad != "":
+		h.bad, h.well = 0, h.well+1
+		if !h.Fault || h.well >= calm {
+			h.Bad, h.Fault = "", false
+		}
+	}
+	if r == nil {
+		return
+	}
+	if r.Active() && speed(r.Rate) > speed(h.Rate) {
+		h.Rate = r.Rate
+	}
+	h.keep(r, at)
+}
+
+// trouble is what is wrong with a port compared with what it was; no cause if it is well or was never active.
+func (h *history) trouble(r *Reading) (cause, text string) {
+	switch {
+	case h.Rate == "":
+		return "", ""
+	case r == nil:
+		return "gone", "not found any more"
+	case r.Active() && speed(r.Rate) < speed(h.Rate):
+		return "degraded", fmt.Sprintf("link at %s instead of %s", r.Rate, h.Rate)
+	case r.Active():
+		return "", ""
+	case r.State == "INIT" || r.State == "ARMED":
+		return "down", "link not set up by a subnet manager"
+	}
+	return "down", "link down"
+}
+
+// keep adds the counters to those remembered, for a window.
+func (h *history) keep(r *Reading, at time.Time) {
+	if k := len(h.seen); k > 0 {
+		for name, n := range r.Counters {
+			if n < h.seen[k-1].counters[name] { // reset, or the driver was loaded anew
+				h.seen = nil
+				break
+			}
+		}
+	}
+	for len(h.seen) > 1 && at.Sub(h.seen[1].at) >= window {
+		h.seen = h.seen[1:]
+	}
+	s := sample{at, r.Counters}
+	if k := len(h.seen); k > 1 && h.seen[k-1].at.Sub(h.seen[k-2].at) < sampleGap {
+		h.seen[k-1] = s
+		return
+	}
+	h.seen = append(h.seen, s)
+}
+
+// rise is by how much a counter has risen within the window.
+func (h *history) rise(counter string) uint64 {
+	if len(h.seen) == 0 {
+		return 0
+	}
+	return h.seen[len(h.seen)-1].counters[counter] - h.seen[0].counters[counter]
+}
+
+// faults judges a port by what is remembered of it.
+func (h *history) faults(device string, port int, r *Reading, all []Reading) (out []cluster.Fault) {
+	add := func(ru rule, text string) {
+		out = append(out, cluster.Fault{Kind: cluster.FaultPort, Part: device + "/" + strconv.Itoa(port), Cause: ru.cause,
+			Text: portName(device, port) + ": " + text, Action: ru.action, Passing: true})
+	}
+	if h.Fault {
+		add(ruleOf(h.Bad), h.Text+" since "+h.Since.Format(clockShape))
+	}
+	if r == nil {
+		return out
+	}
+	for _, ru := range rules() {
+		if n := h.rise(ru.counter); ru.counter != "" && n > ru.most {
+			add(ru, fmt.Sprintf("%s: %s rose by more than %d within an hour", ru.meaning, ru.counter, ru.most))
+		}
+	}
+	if cause, text := odd(r, h, all); cause != "" && h.Bad == "" {
+		add(ruleOf(cause), text)
+	}
+	return out
+}
+
+// odd compares a port with those of the machine's like adapters.
+func odd(r *Reading, h *history, all []Reading) (cause, text string) {
+	best := 0.0
+	for i := range all {
+		o := &all[i]
+		if o.Device == r.Device && o.Port == r.Port || o.Make != r.Make || o.Link != r.Link || o.Port != r.Port {
+			continue
+		}
+		if !o.Active() {
+			return "", "" // they do not agree
+		}
+		if best != 0 && best != speed(o.Rate) {
+			return "", ""
+		}
+		best = speed(o.Rate)
+	}
+	peers := 0
+	for i := range all {
+		if o := &all[i]; o.Device != r.Device && o.Make == r.Make && o.Link == r.Link && o.Port == r.Port {
+			peers++
+		}
+	}
+	switch {
+	case peers < fewPeers:
+		return "", ""
+	case h.Rate == "":
+		return "unused", fmt.Sprintf("link down, while those of %d like adapters are up", peers)
+	case speed(r.Rate) < best:
+		return "slower", fmt.Sprintf("link at %s, while those of %d like adapters are at %g Gb/sec", r.Rate, peers, best)
+	}
+	return "", ""
+}

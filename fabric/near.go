@@ -1,0 +1,79 @@
+package fabric
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// devicePath is the path of the PCI device below which a class device lies, as in devices/pci0000:15/0000:15:01.0/0000:16:00.0;
+// "" if it is on no PCI bus.
+func devicePath(sysfs fs.FS, dir string) string {
+	if to, err := fs.ReadLink(sysfs, dir); err == nil { // class/infiniband/mlx5_0 → ../../devices/pci…/infiniband/mlx5_0
+		return pciPath(path.Join(path.Dir(dir), to, "../.."))
+	}
+	if to, err := fs.ReadLink(sysfs, dir+"/device"); err == nil {
+		return pciPath(path.Join(dir, to))
+	}
+	return ""
+}
+
+// pciPath is p from the root of its PCI tree on; "" if it is none.
+func pciPath(p string) string {
+	if i := strings.Index(p, "devices/pci"); i >= 0 {
+		return p[i:]
+	}
+	return ""
+}
+
+// Near says for each port which GPUs are near it, by the places of both on the PCI buses below a /sys tree. GPUs go by
+// their minor numbers; those that are across sockets (SYS) are not named.
+func Near(sysfs fs.FS, nics []cluster.NIC, gpus []cluster.GPU) {
+	paths := map[string]string{} // by bus address
+	for i := range gpus {
+		to, err := fs.ReadLink(sysfs, "bus/pci/devices/"+strings.ToLower(gpus[i].PCI))
+		if err == nil && gpus[i].PCI != "" {
+			paths[gpus[i].PCI] = pciPath(path.Join("bus/pci/devices", to))
+		}
+	}
+	for i := range nics {
+		n := &nics[i]
+		n.Near = nil
+		own := devicePath(sysfs, path.Join(class, n.Device))
+		near := map[string]cluster.IDSet{}
+		for k := range gpus {
+			g := &gpus[k]
+			c := distance(own, paths[g.PCI], n.NUMA, g.NUMA)
+			near[c] = near[c].Union(cluster.NewIDSet(g.Minor))
+		}
+		for _, c := range cluster.Distances {
+			if set := near[c]; !set.Empty() && c != cluster.DistanceSYS {
+				n.Near = append(n.Near, cluster.NearGPUs{Distance: c, GPUs: set})
+			}
+		}
+	}
+}
+
+// distance is how far two PCI devices are from each other in the words of nvidia-smi topo.
+func distance(a, b string, numaA, numaB int) string {
+	x, y := strings.Split(a, "/"), strings.Split(b, "/")
+	same := 0
+	for same < min(len(x), len(y)) && x[same] == y[same] {
+		same++
+	}
+	const root = 2 // devices/pci0000:15
+	switch {
+	case a == "" || b == "" || same < root:
+		if numaA == numaB && (a != "" && b != "") {
+			return cluster.DistanceNODE
+		}
+		return cluster.DistanceSYS
+	case same == root:
+		return cluster.DistancePHB
+	case max(len(x), len(y))-same <= 2: // each behind a port of the same switch
+		return cluster.DistancePIX
+	}
+	return cluster.DistancePXB
+}

@@ -1,0 +1,76 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+
+	"dev.muster/cluster"
+)
+
+// TestFoundLeaves: without topology.conf jobs go below one leaf switch, as the nodes found them, if they fit; a larger job
+// waits for none, nor does one that needs nodes of which no leaf is known.
+func TestFoundLeaves(t *testing.T) {
+	var nodes []cluster.Inventory
+	for _, leaf := range []string{"a", "b", "a", "b", "b", ""} {
+		inv := machine()
+		if leaf != "" {
+			inv.NICs = []cluster.NIC{{Device: "mlx5_0", Port: 1, Leaf: leaf}}
+		}
+		nodes = append(nodes, inv)
+	}
+	for _, c := range []struct{ ask, want string }{
+		{"-N2", "n1 n3"},
+		{"-N3", "n2 n4 n5"},
+		{"-N6", "n1 n2 n3 n4 n5 n6"},
+		{"-N4 --switches=2", "n2 n4 n5 n6"},
+	} {
+		b := namedBed(t, nil, nodes...)
+		id := b.submit(ask(t, c.ask))
+		b.cycle()
+		j, _ := b.s.Job(id)
+		if got := words(j.AllocNodes()); got != c.want {
+			t.Errorf("%s got %q, want %q", c.ask, got, c.want)
+		}
+	}
+}
+
+func words(names []cluster.NodeName) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, string(n))
+	}
+	return strings.Join(out, " ")
+}
+
+// TestShaky: a large job leaves out a node that had trouble of late if others fit, and does not wait for that; a small one takes it,
+// and weight goes first.
+func TestShaky(t *testing.T) {
+	for _, c := range []struct {
+		ask, want string
+		weigh     bool
+	}{
+		{ask: "-N8", want: "n2 n3 n4 n5 n6 n7 n8 n9"},
+		{ask: "-N9", want: "n1 n2 n3 n4 n5 n6 n7 n8 n9"},
+		{ask: "-N2", want: "n1 n2"},
+		{ask: "-N8", want: "n1 n2 n3 n4 n5 n6 n7 n8", weigh: true},
+	} {
+		b := namedBed(t, nil)
+		for i := range 9 {
+			inv := machine()
+			if i == 8 && c.weigh {
+				inv.Weight = 2
+			}
+			b.do(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv, Scored: true})
+		}
+		for range 2 { // two losses are more than the limit
+			b.do(&cluster.NodeDown{Nodes: names(1, 1)})
+			b.do(&cluster.NodeUp{Name: "n1", Inventory: machine(), Scored: true})
+		}
+		id := b.submit(ask(t, c.ask))
+		b.cycle()
+		j, _ := b.s.Job(id)
+		if got := words(j.AllocNodes()); got != c.want {
+			t.Errorf("%s got %q, want %q", c.ask, got, c.want)
+		}
+	}
+}
