@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,12 @@ func (g *group) addr(n int) string {
 	return fmt.Sprintf("127.%d.%d.%d:%d", 1+pid>>8%250, pid%256, n, 7440+g.number)
 }
 
+// pageAt is where the n-th member shows the page.
+func (g *group) pageAt(n int) string {
+	host, _, _ := net.SplitHostPort(g.addr(n))
+	return fmt.Sprintf("%s:%d", host, 9000+g.number)
+}
+
 // add starts a member that is new.
 func (g *group) add(name, mode string, args ...string) *dev {
 	g.t.Helper()
@@ -67,7 +74,11 @@ func (g *group) add(name, mode string, args ...string) *dev {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		g.t.Fatal(err)
 	}
-	d := newDev(g.t, dir, mode, append([]string{"--node", name, "--bind", g.addr(len(g.at) + 1)}, args...))
+	own := []string{"--node", name, "--bind", g.addr(len(g.at) + 1)}
+	if mode == "server" && g.hosts == nil && !slices.Contains(args, "--http") { // addresses are those of other groups too
+		own = append(own, "--http", g.pageAt(len(g.at)+1))
+	}
+	d := newDev(g.t, dir, mode, append(own, args...))
 	d.work = g.dir
 	d.exe = filepath.Join(dir, "muster") // its own, which can be replaced alone
 	install(g.t, filepath.Join(bin, "muster"), d.exe)

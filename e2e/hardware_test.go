@@ -49,7 +49,7 @@ func TestLostGPU(t *testing.T) {
 	waits := g.must("s1", "sbatch", "--parsable", "--gpus=8", "-o", "/dev/null", "--wrap", "true")
 	why := ""
 	g.wait("the job to wait", func() bool {
-		why = g.must("s1", "squeue", "-h", "-o", "%t %r")
+		why = g.must("s1", "squeue", "-h", "-j", waits, "-o", "%t %r")
 		return why != "PD None"
 	})
 	expect(t, "why it waits", why, "PD Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions")

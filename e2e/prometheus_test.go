@@ -126,8 +126,7 @@ func TestPrometheus(t *testing.T) {
 	g.must("s1", "sbatch", "-N2", "--gpus-per-node=8", "-o", "/dev/null", "--wrap", "true")
 	var targets []string
 	for _, s := range []string{"s1", "s2", "s3"} {
-		host, _, _ := net.SplitHostPort(g.bind(s))
-		targets = append(targets, host+":7480")
+		targets = append(targets, g.pageAt(g.host(s)))
 	}
 	p := startPrometheus(t, targets...)
 	g.wait("three servers that are asked", func() bool { return p.query(`up{job="muster"} == 1`) == 3 })

@@ -25,11 +25,7 @@ func TestUI(t *testing.T) {
 	var cookie *http.Cookie
 	ask := func(method, server, path string, form url.Values) (int, string) {
 		t.Helper()
-		host, _, err := net.SplitHostPort(g.bind(server))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := http.NewRequest(method, "http://"+host+":7480"+path, strings.NewReader(form.Encode()))
+		r, err := http.NewRequest(method, "http://"+g.pageAt(g.host(server))+path, strings.NewReader(form.Encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
