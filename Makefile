@@ -115,7 +115,7 @@ bench-gang: build
 # Passes of the scheduler over 10,000 nodes and 100,000 pending jobs, and the replay of two workloads (minutes).
 TRACES ?= $(abspath ../shared/traces)
 bench-sched:
-	$(GO) test -run '^$$' -bench 'Pass|Event' -benchtime 5x -timeout 30m ./sched
+	$(GO) test -run '^$$' -bench 'Pass|Event|Cycle|Limits' -benchtime 5x -timeout 30m ./sched
 	$(GO) test -run '^$$' -bench 'Log|Replay' -benchtime 1x -timeout 30m ./sched/replay -traces=$(TRACES)
 
 # The textbook's policies and muster's own order on the shared traces (a minute).

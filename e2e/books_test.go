@@ -48,7 +48,10 @@ func TestLedger(t *testing.T) {
 	d.wait("the second start", func() bool {
 		return strings.Contains(d.must("scontrol", "show", "job", again), "Restarts=1") && d.must("squeue", "-h", "-t", "all", "-j", again, "-o", "%T") != "PENDING"
 	})
-	d.must("scontrol", "resume", long)
+	d.wait("the long one to go on, once its CPUs are free", func() bool {
+		_, _, code := d.run("scontrol", "resume", long)
+		return code == 0
+	})
 	d.wait("the end of all", func() bool { return d.must("squeue", "-h") == "" })
 	users := func(lines string) map[string]string {
 		sum := map[string]string{}
