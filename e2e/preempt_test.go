@@ -21,7 +21,16 @@ PartitionName=priority Nodes=ALL PriorityTier=2
 	d.wait("three nodes", func() bool { return d.must("sinfo", "-h", "-p", "train", "-t", "idle", "-o", "%D") == "3" })
 	state := func(id, want string) {
 		t.Helper()
-		d.wait("job "+id+" to be "+want, func() bool { return d.must("sacct", "-nXP", "-D", "-j", id, "-o", "state") == want })
+		last := ""
+		defer func() {
+			if last != want {
+				t.Logf("job %s is %s\n%s", id, last, d.must("scontrol", "show", "job", id))
+			}
+		}()
+		d.wait("job "+id+" to be "+want, func() bool {
+			last = d.must("sacct", "-nXP", "-D", "-j", id, "-o", "state")
+			return last == want
+		})
 	}
 	batch := func(args ...string) string {
 		t.Helper()
