@@ -57,7 +57,7 @@ func (g *gauge) view(p *pool, heads []*reservation, mask uint64) *view {
 
 // count is how many tasks fit on a node that the job may use.
 func (v *view) count(i int32) int32 {
-	if v.byNumbers() {
+	if v.numbers {
 		return v.fit(v.beside.kind[i])
 	}
 	if v.mask == 0 || v.d.gpus || v.d.piece != nil {
@@ -141,10 +141,15 @@ func (v *view) follow() {
 	}
 }
 
+// short reports that there are too few nodes with room, or too little room on them, whatever is avoided.
+func (v *view) short() bool {
+	v.follow()
+	return v.nodes < v.d.minNodes || v.sum < v.d.tasks
+}
+
 // find is an allocation that fits now on nodes that are not to be avoided, or nil.
 func (v *view) find(avoid nodeSet) *cluster.Alloc {
-	v.follow()
-	if v.nodes < v.d.minNodes || v.sum < v.d.tasks || v.d.unbounded() {
+	if v.short() || v.d.unbounded() {
 		return nil
 	}
 	c := &choice{view: v, avoid: avoid}
