@@ -251,6 +251,14 @@ type Partition struct {
 	QOS               string         `json:"qos,omitempty"`          // whose limits count here too
 	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
 	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
+	PerGPU            PerGPU         `json:"per_gpu,omitzero"`          // instead of the cluster's
+}
+
+// PerGPU is what jobs with GPUs get for each that do not say how many CPUs or how much memory they need (DefCpuPerGPU,
+// DefMemPerGPU); 0: what jobs without GPUs get.
+type PerGPU struct {
+	CPUs  int   `json:"cpus,omitempty"`
+	MemMB MemMB `json:"mem_mb,omitempty"`
 }
 
 // Config is the whole configuration: one value, replaced as a whole by Configure.
@@ -258,9 +266,16 @@ type Config struct {
 	ClusterName string      `json:"cluster_name"`
 	Partitions  []Partition `json:"partitions"`
 	// Declared are nodes known by name before their clients register (NodeName= lines).
-	Declared          []Node         `json:"declared,omitempty"`
-	DefMem            Mem            `json:"def_mem,omitzero"`
-	MaxMem            Mem            `json:"max_mem,omitzero"`
+	Declared        []Node `json:"declared,omitempty"`
+	DefMem          Mem    `json:"def_mem,omitzero"`
+	MaxMem          Mem    `json:"max_mem,omitzero"`
+	PerGPU          PerGPU `json:"per_gpu,omitzero"`
+	MaxTasksPerNode int    `json:"max_tasks_per_node,omitempty"` // of a job; 0: no limit
+	MaxStepCount    int    `json:"max_step_count,omitempty"`     // of a job; 0: no limit
+	AppendOutput    bool   `json:"append_output,omitempty"`      // batch jobs add to output files that there are (JobFileAppend)
+	// InteractiveStep is the options with which salloc, given no command, calls srun to begin a shell on the job's first
+	// node (InteractiveStepOptions, where LaunchParameters has use_interactive_step); empty: the shell begins where salloc is.
+	InteractiveStep   string         `json:"interactive_step,omitempty"`
 	MaxArraySize      int            `json:"max_array_size"`
 	MaxJobCount       int            `json:"max_job_count"`
 	FirstJobID        JobID          `json:"first_job_id"`

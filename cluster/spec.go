@@ -120,6 +120,15 @@ type ArraySpec struct {
 	Text  string `json:"text,omitempty"`
 }
 
+// ByDefault tells which parts of a request stem from the site's defaults.
+type ByDefault uint8
+
+// The parts.
+const (
+	CPUsPerGPUByDefault ByDefault = 1 << iota
+	MemPerGPUByDefault
+)
+
 // Layout is what job and step requests have in common: how many of what, and where.
 // Zero means "not asked" everywhere; pointers are used where zero is a request.
 type Layout struct {
@@ -137,6 +146,7 @@ type Layout struct {
 	CoresPerSocket int        `json:"cores_per_socket,omitempty"`
 	ThreadsPerCore int        `json:"threads_per_core,omitempty"`
 	Mem            Mem        `json:"mem,omitzero"`
+	ByDefault      ByDefault  `json:"by_default,omitempty"`    // what was not asked for
 	PerNode        []GRES     `json:"per_node,omitempty"`      // --gres, --gpus-per-node
 	PerJob         []GRES     `json:"per_job,omitempty"`       // --gpus
 	PerSocket      []GRES     `json:"per_socket,omitempty"`    // --gpus-per-socket
@@ -293,6 +303,8 @@ type StepSpec struct {
 	Relative       *int          `json:"relative,omitempty"`   // -r
 	Exact          bool          `json:"exact,omitempty"`
 	Overlap        bool          `json:"overlap,omitempty"`
+	Interactive    bool          `json:"interactive,omitempty"` // one task on the first node that takes nothing from other steps
+	KeepCounts     bool          `json:"keep_counts,omitempty"` // the environment given says how many tasks and nodes there are (-E)
 	Whole          bool          `json:"whole,omitempty"`
 	StdinOpen      bool          `json:"stdin_open,omitempty"` // srun sends its own input
 	Stdin          string        `json:"stdin,omitempty"`      // pattern, "all", "none" or a task number; empty: all

@@ -223,6 +223,7 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if spec.Nice < 0 && !by.Operator() {
 		return spec, Errorf(Denied, ErrNice, "only operators may set a negative nice value")
 	}
+	spec.perGPU(s.config)
 	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
 		return spec, Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d", spec.MaxNodes, spec.MinNodes)
 	}
@@ -462,4 +463,34 @@ func (t *tables) fits(p *Partition, spec *JobSpec) error {
 		return Errorf(Invalid, ErrQOS, "%s", why)
 	}
 	return nil
+}
+
+// perGPU fills in what the site gives jobs with GPUs for each that do not say what they need: CPUs where neither those of
+// a task nor of a GPU are asked for, and no whole nodes; memory where none is.
+func (s *JobSpec) perGPU(c *Config) {
+	if !s.HasGPUs() {
+		return
+	}
+	own := c.PerGPU
+	for i := range c.Partitions {
+		if p := &c.Partitions[i]; len(s.Partitions) > 0 && p.Name == s.Partitions[0] {
+			own = PerGPU{cmp.Or(p.PerGPU.CPUs, own.CPUs), cmp.Or(p.PerGPU.MemMB, own.MemMB)}
+		}
+	}
+	if own.CPUs > 0 && s.CPUsPerGPU == 0 && s.CPUsPerTask == 0 && s.Sharing != ShareExclusive {
+		s.CPUsPerGPU, s.ByDefault = own.CPUs, s.ByDefault|CPUsPerGPUByDefault
+	}
+	if own.MemMB > 0 && s.Mem.Per == MemDefault {
+		s.Mem, s.ByDefault = Mem{Per: MemPerGPU, MB: own.MemMB}, s.ByDefault|MemPerGPUByDefault
+	}
+}
+
+// HasGPUs reports whether GPUs are asked for.
+func (l *Layout) HasGPUs() bool {
+	for _, list := range [][]GRES{l.PerNode, l.PerJob, l.PerSocket, l.PerTask} {
+		if slices.ContainsFunc(list, func(g GRES) bool { return g.Name == "gpu" && g.Count > 0 }) {
+			return true
+		}
+	}
+	return false
 }

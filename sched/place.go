@@ -18,6 +18,7 @@ type demand struct {
 	upTo       int  // of nodes, as the partition allows; 0: any
 	tasks      int  // 0: as many as fit on minNodes
 	perNode    int  // tasks per node, 0: free
+	mostTasks  int  // on a node of this cluster, 0: any number
 	cpusPer    int  // per task, see per
 	perSocket  int  // tasks per socket, 0: free
 	perCore    int  // tasks per core, 0: as many as it has threads
@@ -83,6 +84,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
 		leastLoaded: cfg.LLN || p.LLN}
+	d.mostTasks = cfg.MaxTasksPerNode
 	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found keep no job waiting
 		d.segment = 0
 	}
@@ -171,6 +173,9 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	}
 	if d.tasks == 0 && d.perNode > 0 {
 		d.tasks = d.perNode * d.minNodes
+	}
+	if d.tasks > 0 && d.mostTasks > 0 {
+		d.minNodes = max(d.minNodes, (d.tasks+d.mostTasks-1)/d.mostTasks)
 	}
 	if d.tasks > 0 && d.perNode > 0 {
 		d.minNodes = max(d.minNodes, (d.tasks+d.perNode-1)/d.perNode)
@@ -356,6 +361,12 @@ func (d *demand) fits(sp *space) int {
 	n = min(n, d.tasksByGPU(sp))
 	if d.single && n < d.tasks {
 		return 0
+	}
+	if d.mostTasks > 0 {
+		if d.perNode > d.mostTasks {
+			return 0
+		}
+		n = min(n, d.mostTasks)
 	}
 	if d.perNode > 0 {
 		if n < min(d.perNode, d.tasks) {

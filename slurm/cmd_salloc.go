@@ -35,7 +35,17 @@ func runSalloc(sys *Sys, argv []string) int {
 	if r.Client.NoShell {
 		return 0
 	}
-	rc, revoked := sys.runHere(r, job, command)
+	resp, err := call(sys, api.ShowCluster, api.Empty{})
+	if err != nil {
+		resp.Config = cluster.Config{ClusterName: "muster"}
+	}
+	if options := resp.Config.InteractiveStep; options != "" && len(r.Argv) == 0 { // the shell runs where the job does
+		if sys.Getenv("SHELL") == "" {
+			sys.Environ = append(sys.Environ, "SHELL="+command[0])
+		}
+		command = []string{"/bin/sh", "-c", "exec srun " + options}
+	}
+	rc, revoked := sys.runHere(r, job, &resp.Config, command)
 	if revoked {
 		return rc
 	}
@@ -43,7 +53,7 @@ func runSalloc(sys *Sys, argv []string) int {
 		sys.say("Relinquishing job allocation %d", job.ID)
 	}
 	exit := cluster.ExitStatus{Code: rc}
-	if _, err := call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
+	if _, err = call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
 		text, _ := slurmText(err)
 		sys.say("error: job %d could not be ended: %s", job.ID, text)
 	}
@@ -77,12 +87,12 @@ func isOpen(f *os.File) bool {
 
 // runHere runs the command with the allocation in its environment. If the allocation is taken
 // away first, the command runs to its own end unless -K says otherwise.
-func (s *Sys) runHere(r *Request, job *cluster.Job, argv []string) (rc int, revoked bool) {
+func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc int, revoked bool) {
 	file, ok := lookPath(argv[0], s.Getenv)
 	if !ok {
 		return s.fail("_fork_command: Unable to find command \"%s\"", argv[0]), false
 	}
-	attr := &os.ProcAttr{Files: files(s.Stdin, s.Stdout, s.Stderr), Env: append(append([]string(nil), s.Environ...), s.allocEnv(job)...)}
+	attr := &os.ProcAttr{Files: files(s.Stdin, s.Stdout, s.Stderr), Env: append(append([]string(nil), s.Environ...), s.allocEnv(job, cfg)...)}
 	if r.Client.Chdir != "" {
 		attr.Dir = r.Job.WorkDir
 	}
@@ -154,12 +164,7 @@ func (s *Sys) watchJob(id cluster.JobID) <-chan *cluster.Job {
 }
 
 // allocEnv is what the allocation adds to the command's environment.
-func (s *Sys) allocEnv(job *cluster.Job) []string {
-	resp, err := call(s, api.ShowCluster, api.Empty{})
-	cfg := &cluster.Config{ClusterName: "muster"}
-	if err == nil {
-		cfg = &resp.Config
-	}
+func (s *Sys) allocEnv(job *cluster.Job, cfg *cluster.Config) []string {
 	if job.Het != nil {
 		if resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: job.ID}}}); err == nil && len(resp.Jobs) == job.Het.Size {
 			return env.HetAllocation(&cluster.Launch{Job: job, Config: cfg, Daemon: s.Getenv("MUSTER_SOCKET"), Sisters: resp.Jobs[1:]})

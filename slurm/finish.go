@@ -246,6 +246,9 @@ func (r *Request) finishStep() error {
 		}
 		s.PerNode = list
 	}
+	if s.KeepCounts = r.Client.PreserveEnv; r.Client.Interactive {
+		s.Layout, s.Interactive, s.Overlap = cluster.Layout{MinNodes: 1, MaxNodes: 1, Tasks: 1, CPUBind: "none"}, true, true
+	}
 	s.Exact = s.Exact || r.From("cpus-per-task") == FromLine
 	s.Argv, s.Whole = r.Argv, r.Client.Whole
 	if s.Name = j.Name; !r.named {

@@ -406,7 +406,7 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	o.line("OverTimeLimit=NONE PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
 	_, _, _, cpus := row.cpuCounts()
 	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=", strconv.Itoa(len(row.nodes)), " SelectTypeParameters=NONE")
-	o.line("JobDefaults=(null)")
+	o.line("JobDefaults=", jobDefaults(p.PerGPU))
 	o.line(partitionMem("Def", p.DefMem), " ", partitionMem("Max", p.MaxMem))
 	t := format.TRES{CPUs: cpus, Nodes: len(row.nodes), Types: map[string]int64{}}
 	for _, n := range row.nodes {
@@ -428,6 +428,18 @@ func allow(name string, yes, no []string) string {
 		return " Deny" + name + "=" + strings.Join(no, ",")
 	}
 	return " Allow" + name + "=" + joined(yes, "ALL")
+}
+
+// jobDefaults is what jobs get for each GPU.
+func jobDefaults(d cluster.PerGPU) string {
+	var words []string
+	if d.CPUs > 0 {
+		words = append(words, "DefCpuPerGPU="+strconv.Itoa(d.CPUs))
+	}
+	if d.MemMB > 0 {
+		words = append(words, "DefMemPerGPU="+strconv.FormatInt(int64(d.MemMB), 10))
+	}
+	return format.Null(strings.Join(words, ","))
 }
 
 func partitionMem(head string, m cluster.Mem) string {

@@ -365,8 +365,8 @@ func deref(s *string) string {
 func (c *control) setPartition(p cluster.Partition, rest []setting, what string) int {
 	for _, s := range rest {
 		key := s.key
-		if key == "allocnodes" || key == "jobdefaults" || key == "qos" || key == "overtimelimit" {
-			continue
+		if key == "allocnodes" && strings.EqualFold(s.value, "all") {
+			continue // they are
 		}
 		if err := conf.PartitionKey(&p, key, s.value); err != nil {
 			if strings.HasSuffix(err.Error(), "has no effect yet") {

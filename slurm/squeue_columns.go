@@ -203,15 +203,18 @@ func (r *jobRow) cpusPerTRES() string {
 	if r.Spec.CPUsPerGPU == 0 {
 		return ""
 	}
-	return "gres:gpu:" + strconv.Itoa(r.Spec.CPUsPerGPU)
+	return perGPU(r.Spec.ByDefault&cluster.CPUsPerGPUByDefault != 0) + strconv.Itoa(r.Spec.CPUsPerGPU)
 }
 
 func (r *jobRow) memPerTRES() string {
 	if r.Spec.Mem.Per != cluster.MemPerGPU {
 		return ""
 	}
-	return "gres:gpu:" + strconv.FormatInt(int64(r.Spec.Mem.MB), 10)
+	return perGPU(r.Spec.ByDefault&cluster.MemPerGPUByDefault != 0) + strconv.FormatInt(int64(r.Spec.Mem.MB), 10)
 }
+
+// perGPU begins what is given for each GPU: Slurm writes it in another way if it was not asked for.
+func perGPU(byDefault bool) string { return choose(byDefault, "gpu:", "gres:gpu:") }
 
 // allStepFields is what %all stands for with --steps.
 const allStepFields = "%A|%i|%j|%l|%M|%N|%P|%S|%u|%U"

@@ -444,7 +444,8 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 		Ranks:  make([][]int, len(j.Alloc.Shares))}
 	l.TaskGPUs = l.ShareHere().GPUs
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
-	out := step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)), Append: j.Spec.Append}
+	appends := j.Spec.Append || cfg.AppendOutput && !j.Spec.Truncate
+	out := step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)), Append: appends}
 	in, errs := step.IO{}, step.IO{Kind: step.Same}
 	if j.Spec.Stdin != "" && j.Spec.Stdin != "/dev/null" {
 		in = step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdin, l))}
@@ -452,7 +453,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	if j.Spec.Stderr != "" {
 		p := c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stderr, l))
 		if p != out.Path {
-			errs = step.IO{Kind: step.File, Path: p, Append: j.Spec.Append}
+			errs = step.IO{Kind: step.File, Path: p, Append: appends}
 		}
 	}
 	argv := append([]string{path}, j.Spec.Args...)

@@ -253,6 +253,15 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		}
 		next = w.Number
 	}
+	if most := c.config.MaxStepCount; most > 0 && next >= most && !spec.Interactive {
+		return nil, cluster.Errorf(cluster.Conflict, "", "Step limit reached for this job")
+	}
+	if spec.Interactive {
+		next = cluster.InteractiveStep
+		if _, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: next}]; lives {
+			return nil, cluster.Errorf(cluster.Conflict, "", "job %d has an interactive step already", h.job.ID)
+		}
+	}
 	shares, err := cluster.PlaceStep(h.job, used, spec, c.inventory)
 	if err != nil {
 		return nil, err

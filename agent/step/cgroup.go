@@ -133,6 +133,8 @@ func (id ID) groupPath() (job, stepName string) {
 		stepName = "step_batch"
 	case cluster.ExternStep:
 		stepName = "step_extern"
+	case cluster.InteractiveStep:
+		stepName = "step_interactive"
 	default:
 		stepName = "step_" + strconv.Itoa(id.Step)
 	}

@@ -4,6 +4,7 @@ package conf
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -30,6 +31,9 @@ type reader struct {
 	nodeDef []pair   // NodeName=DEFAULT
 	partDef []pair
 	tiered  bool // some partition has a PriorityTier
+	// interactive: salloc begins its shell by srun, with these options.
+	interactive        bool
+	interactiveOptions string
 	// coreSpec is the CoreSpecCount of the node line that is being read.
 	coreSpec int
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
@@ -117,12 +121,12 @@ func (r *reader) read(file string, each func(string, int, []pair), depth int) er
 
 func (r *reader) pairs(file string, n int, words []string) (out []pair) {
 	for _, w := range words {
+		if last := len(out) - 1; last >= 0 && strings.HasPrefix(out[last].value, `"`) && !strings.HasSuffix(out[last].value[1:], `"`) {
+			out[last].value += " " + w // between quotes
+			continue
+		}
 		k, v, ok := strings.Cut(w, "=")
 		if !ok {
-			if len(out) > 0 && strings.HasPrefix(out[len(out)-1].value, `"`) && !strings.HasSuffix(out[len(out)-1].value, `"`) {
-				out[len(out)-1].value += " " + w
-				continue
-			}
 			r.note(file, n, "%q is not Key=Value; ignored", w)
 			continue
 		}
@@ -185,6 +189,8 @@ var (
 		{"resumerate", func(c *cluster.Config) *int { return &c.Power.ResumeRate }},
 		{"suspendrate", func(c *cluster.Config) *int { return &c.Power.SuspendRate }},
 		{"returntoservice", func(c *cluster.Config) *int { return &c.ReturnToService }},
+		{"maxtaskspernode", func(c *cluster.Config) *int { return &c.MaxTasksPerNode }},
+		{"maxstepcount", func(c *cluster.Config) *int { return &c.MaxStepCount }},
 	}
 	secondKeys = [...]place[time.Duration]{
 		{"batchstarttimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
@@ -252,8 +258,8 @@ func (r *reader) key(file string, n int, p pair) {
 		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
 		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
-	case "launchparameters":
-		c.NCCLEnv = hasAny(strings.ToLower(p.value), "nccl_env")
+	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend":
+		r.launchKey(file, n, p)
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
@@ -570,8 +576,32 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 	}
 }
 
+// launchKey reads what jobs get and how they begin where they say nothing.
+func (r *reader) launchKey(file string, n int, p pair) {
+	c, words := r.cfg, strings.ToLower(p.value)
+	var err error
+	switch p.key {
+	case "launchparameters":
+		c.NCCLEnv, r.interactive = hasAny(words, "nccl_env"), hasAny(words, "use_interactive_step")
+	case "interactivestepoptions":
+		r.interactiveOptions = p.value
+	case "jobdefaults":
+		err = jobDefaults(&c.PerGPU, p.value)
+	case "jobfileappend":
+		c.AppendOutput = p.value == "1"
+	default:
+		err = perGPU(&c.PerGPU, p.key, p.value)
+	}
+	if err != nil {
+		r.note(file, n, "%v", err)
+	}
+}
+
 // finish settles what depends on all lines.
 func (r *reader) finish() {
+	if r.interactive {
+		r.cfg.InteractiveStep = cmp.Or(r.interactiveOptions, "--interactive --preserve-env --pty $SHELL")
+	}
 	cfg := r.cfg
 	r.settleTopology()
 	settlePriority(&cfg.Priority)

@@ -40,7 +40,9 @@ var partitionKeys = [...]struct {
 	}},
 	{"defmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerCPU, k, v) }},
 	{"defmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerNode, k, v) }},
-	{"defmempergpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerGPU, k, v) }},
+	{"defmempergpu", func(p *cluster.Partition, k, v string) error { return perGPU(&p.PerGPU, k, v) }},
+	{"defcpupergpu", func(p *cluster.Partition, k, v string) error { return perGPU(&p.PerGPU, k, v) }},
+	{"jobdefaults", func(p *cluster.Partition, _, v string) error { return jobDefaults(&p.PerGPU, v) }},
 	{"maxmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerCPU, k, v) }},
 	{"maxmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) }},
 	{"oversubscribe", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
@@ -62,6 +64,36 @@ var partitionKeys = [...]struct {
 		p.GraceTime = time.Duration(n) * time.Second
 		return err
 	}},
+}
+
+// perGPU sets what jobs get for each GPU.
+func perGPU(to *cluster.PerGPU, key, value string) error {
+	n := 0
+	if err := number(&n, key, value); err != nil {
+		return err
+	}
+	if key == "defcpupergpu" {
+		to.CPUs = n
+	} else {
+		to.MemMB = cluster.MemMB(n)
+	}
+	return nil
+}
+
+// jobDefaults reads JobDefaults as scontrol shows it: KEY=VALUE,...
+func jobDefaults(to *cluster.PerGPU, value string) error {
+	out := cluster.PerGPU{}
+	for _, word := range strings.Split(value, ",") {
+		key, v, _ := strings.Cut(word, "=")
+		if key = strings.ToLower(key); key != "defcpupergpu" && key != "defmempergpu" {
+			return fmt.Errorf("JobDefaults=%s: %s is neither DefCpuPerGPU nor DefMemPerGPU", value, key)
+		}
+		if err := perGPU(&out, key, v); err != nil {
+			return err
+		}
+	}
+	*to = out
+	return nil
 }
 
 // PartitionKey sets one key of a partition as slurm.conf and scontrol write it; key is lower case.

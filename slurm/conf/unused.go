@@ -32,16 +32,16 @@ var undone = [...]struct{ why, keys string }{
 		"BurstBufferType BurstBufferParameters JobContainerType PrEpParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"no record of ended jobs is written besides the history; sacct has it", "JobCompHost JobCompLoc JobCompPass JobCompPort JobCompType JobCompUser"},
-	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef InteractiveStepOptions JobDefaults JobFileAppend " +
-		"LaunchParameters MaxStepCount MaxTasksPerNode MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin PriorityParameters " +
+	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef " +
+		"MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin PriorityParameters " +
 		"PropagatePrioProcess ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
 		"SlurmctldPrimaryOnProg SlurmctldParameters SlurmdParameters SwitchParameters TaskPluginParam TopologyParam TrackWCKey UsePam " +
 		"UnkillableStepProgram VSizeFactor X11Parameters"},
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
-var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefMemPerCPU", "DefMemPerNode", "DependencyParameters",
-	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "JobAcctGatherFrequency", "JobRequeue", "KillOnBadExit", "Licenses", "MaxJobId",
+var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters",
+	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",

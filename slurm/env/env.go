@@ -173,7 +173,9 @@ func (e *list) asked(s *cluster.JobSpec) {
 	positive("SLURM_NTASKS_PER_CORE", s.TasksPerCore)
 	positive("SLURM_NTASKS_PER_GPU", s.TasksPerGPU)
 	positive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
-	positive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
+	if s.ByDefault&cluster.CPUsPerGPUByDefault == 0 {
+		positive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
+	}
 	threads := s.ThreadsPerCore
 	if s.Hint == "nomultithread" {
 		threads = max(threads, 1)
@@ -270,19 +272,25 @@ func jobTasks(j *cluster.Job) (n int) {
 func (e *list) step(l *cluster.Launch) {
 	st := l.Step
 	nodes, per := nodeList(st.Shares), PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
-	id := strconv.Itoa(st.ID.Step)
+	id := strconv.FormatUint(uint64(uint32(st.ID.Step)), 10)
+	kept := func(name, v string) { // what the environment given says, if it is to be believed
+		if own := variable(l.Spec.Env, name); l.Spec.KeepCounts && own != "" {
+			v = own
+		}
+		e.set(name, v)
+	}
 	e.set("SLURM_JOB_NAME", cmp.Or(variable(l.Spec.Env, "SLURM_JOB_NAME"), st.Name))
 	e.set("SLURM_STEP_ID", id)
 	e.set("SLURM_STEPID", id)
 	e.set("SLURM_NODELIST", nodeList(l.Job.Alloc.Shares))
-	e.num("SLURM_NNODES", len(st.Shares))
+	kept("SLURM_NNODES", strconv.Itoa(len(st.Shares)))
 	e.set("SLURM_STEP_NODELIST", nodes)
 	e.num("SLURM_STEP_NUM_NODES", len(st.Shares))
 	e.num("SLURM_STEP_NUM_TASKS", st.Tasks)
 	e.set("SLURM_STEP_TASKS_PER_NODE", per)
-	e.set("SLURM_TASKS_PER_NODE", per)
-	e.num("SLURM_NTASKS", st.Tasks)
-	e.num("SLURM_NPROCS", st.Tasks)
+	kept("SLURM_TASKS_PER_NODE", per)
+	kept("SLURM_NTASKS", strconv.Itoa(st.Tasks))
+	kept("SLURM_NPROCS", strconv.Itoa(st.Tasks))
 	e.num("SLURM_PROCID", l.Rank)
 	e.num("SLURM_LOCALID", l.LocalRank)
 	e.set("SLURM_GTIDS", joinInts(l.Ranks[l.NodeID]))
@@ -291,6 +299,25 @@ func (e *list) step(l *cluster.Launch) {
 	if l.Job.Spec.Kind != cluster.SrunJob && l.Job.Het == nil {
 		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", PerNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
 	}
+	e.num("SLURM_CPUS_ON_NODE", st.Shares[l.NodeID].CPUs.Len())
+	if !l.Spec.Interactive { // what would bind the steps that begin in it
+		e.chosen(l)
+	}
+	if l.Spec.CPUsPerTask > 0 {
+		e.num("SLURM_CPUS_PER_TASK", l.Spec.CPUsPerTask)
+	}
+	if g := st.Shares[l.NodeID].GPUs; !g.Empty() {
+		if len(l.Spec.PerTask) > 0 {
+			g = l.TaskGPUs
+			e.set("SLURMD_TRES_BIND", "gpu:per_task:"+strconv.FormatInt(l.Spec.PerTask[0].Count, 10))
+		}
+		e.set("SLURM_STEP_GPUS", commas(g))
+	}
+}
+
+// chosen sets what srun has chosen for its tasks.
+func (e *list) chosen(l *cluster.Launch) {
+	st := l.Step
 	e.set("SLURM_UMASK", fmt.Sprintf("%04o", l.Spec.Umask))
 	dist := l.Spec.Distribution
 	if dist == "" && l.Job.Spec.Kind != cluster.SrunJob {
@@ -302,21 +329,10 @@ func (e *list) step(l *cluster.Launch) {
 	if dist != "" {
 		e.set("SLURM_DISTRIBUTION", dist)
 	}
-	e.num("SLURM_CPUS_ON_NODE", st.Shares[l.NodeID].CPUs.Len())
 	e.binding(cluster.Bind(l.Spec, st.Shares[l.NodeID], l.Inventory))
 	e.set("SRUN_DEBUG", "3")
 	if l.Spec.Label {
 		e.set("SLURM_LABELIO", "1")
-	}
-	if l.Spec.CPUsPerTask > 0 {
-		e.num("SLURM_CPUS_PER_TASK", l.Spec.CPUsPerTask)
-	}
-	if g := st.Shares[l.NodeID].GPUs; !g.Empty() {
-		if len(l.Spec.PerTask) > 0 {
-			g = l.TaskGPUs
-			e.set("SLURMD_TRES_BIND", "gpu:per_task:"+strconv.FormatInt(l.Spec.PerTask[0].Count, 10))
-		}
-		e.set("SLURM_STEP_GPUS", commas(g))
 	}
 }
 
