@@ -340,6 +340,10 @@ type Config struct {
 	Source string `json:"source,omitempty"`
 	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
 	NCCLEnv bool `json:"nccl_env,omitempty"`
+	// PrivateDirs are the folders that jobs have for themselves (job_container.conf).
+	PrivateDirs []PrivateDirs `json:"private_dirs,omitempty"`
+	// RemoveIPC has nodes remove what a user left in their memory after the last of the user's jobs there (LaunchParameters=remove_ipc).
+	RemoveIPC bool `json:"remove_ipc,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }

@@ -180,8 +180,9 @@ func (c *Client) signalAll(h *jobHere, sig syscall.Signal) {
 	}
 }
 
-// forget drops the batch step; numbered steps are dropped when their output was taken.
+// forget drops what is known of a job that is over here: the batch step; numbered steps are dropped when their output was taken.
 func (c *Client) forget(h *jobHere) {
+	c.leave(h)
 	var ids []step.ID
 	for id := range c.allOf(h) {
 		if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; !live {
@@ -461,7 +462,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID: id, Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
+		ID: id, Private: c.private(n, id, l), Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,

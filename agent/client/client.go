@@ -59,7 +59,9 @@ type Config struct {
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
 	Around []string
 	PIDEnv string // variable that holds a task's own process id
-	Daemon string // address that front-ends inside jobs use
+	// MountEnv is the variable by which the program for new private folders learns where they are.
+	MountEnv string
+	Daemon   string // address that front-ends inside jobs use
 	// GPUs watches those of this machine, which is the only node then; nil for hollow nodes.
 	GPUs *gpu.Watcher
 	// Machine looks at this machine's other parts; nil for hollow nodes.
@@ -233,6 +235,7 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName, again b
 	}
 	c.mu.Lock()
 	c.config, c.confAt = r.Config, r.Index
+	c.tellHindrances()
 	for _, sent := range q.Nodes {
 		gpus, other := r.GPUs[sent.Name]
 		if !other {
@@ -277,6 +280,7 @@ func (c *Client) poll(ctx context.Context) {
 		if !informed && len(w.Nodes) > 0 {
 			informed = true
 			close(c.told)
+			c.sweepFolders()
 			c.meterSoon() // what ran before
 		}
 	}
@@ -291,6 +295,7 @@ func (c *Client) take(w api.Work) {
 			c.registerAnew() // what the machine has is compared with other lines now
 		}
 		c.config, c.confAt = *w.Config, w.ConfigIndex
+		c.tellHindrances()
 	}
 	for _, nw := range w.Nodes {
 		n, ok := c.nodes[nw.Node]

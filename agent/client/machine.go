@@ -34,6 +34,7 @@ type Machine struct {
 
 	mu     sync.Mutex
 	ahead  time.Duration          // of a server's clock
+	others []cluster.Fault        // that the client has found
 	leaves map[string]fabric.Leaf // by port, as last heard: a port that is down keeps its own
 	linked []string               // ports that are active
 	relink chan struct{}          // others are now
@@ -61,10 +62,17 @@ func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	inv.NICs = found.NICs
 	inv.SetFaults(cluster.FaultPort, found.Faults)
 	m.mu.Lock()
-	ahead := m.ahead
+	ahead, others := m.ahead, m.others
 	m.mu.Unlock()
-	inv.SetFaults(cluster.FaultSystem, m.system.judge(m.system.disks(), ahead))
+	inv.SetFaults(cluster.FaultSystem, append(m.system.judge(m.system.disks(), ahead), others...))
 	return err
+}
+
+// found has the next look tell of faults of the machine that the client has found otherwise, in place of those before.
+func (m *Machine) found(faults []cluster.Fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.others = faults
 }
 
 // connect adds what is known of the ports' leaf switches, and has them asked for when others are active than before.

@@ -35,8 +35,8 @@ type reader struct {
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
-// Load reads slurm.conf and, beside it, topology.conf, gres.conf and cgroup.conf if they are there. The notes
-// say what was not understood or has no effect.
+// Load reads slurm.conf and, beside it, topology.conf, gres.conf, cgroup.conf and job_container.conf if they are there. The
+// notes say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
 	return cfg, notes, err
@@ -54,7 +54,7 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 		return nil, nil, nil, err
 	}
 	dir := path.Dir(file)
-	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine} {
+	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine, "job_container.conf": r.containerLine} {
 		p := path.Join(dir, name)
 		if _, err := os.Stat(p); err == nil {
 			if err := r.read(p, f, 0); err != nil {
@@ -253,7 +253,7 @@ func (r *reader) key(file string, n int, p pair) {
 	case "prologflags":
 		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
 	case "launchparameters":
-		c.NCCLEnv = hasAny(strings.ToLower(p.value), "nccl_env")
+		c.NCCLEnv, c.RemoveIPC = hasAny(strings.ToLower(p.value), "nccl_env"), hasAny(strings.ToLower(p.value), "remove_ipc")
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
@@ -276,7 +276,7 @@ func (r *reader) key(file string, n int, p pair) {
 		r.propagate(file, n, p)
 	case "requeueexit", "requeueexithold":
 		r.requeueExit(file, n, p)
-	case controllerKey, "privatedata":
+	case controllerKey, "privatedata", "jobcontainertype":
 	default:
 		r.leave(file, n, p)
 	}
@@ -574,6 +574,7 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 func (r *reader) finish() {
 	cfg := r.cfg
 	r.settleTopology()
+	r.settleContainers()
 	settlePriority(&cfg.Priority)
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = cluster.DefaultConfig().Partitions
