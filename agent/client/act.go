@@ -305,6 +305,7 @@ func (c *Client) deliver(h *jobHere) {
 			batch := id.Step == cluster.BatchStep
 			scope, wanted := step.Groups, false
 			switch {
+			case id.Step == cluster.ExternStep: // what is in it ends with the job, and is told of nothing before
 			case s.Step != cluster.AllSteps:
 				wanted = id.Step == s.Step
 				if wanted && s.Sig == 0 {
@@ -334,7 +335,7 @@ func (c *Client) deliver(h *jobHere) {
 func (c *Client) warn(h *jobHere) {
 	sig := h.job.Spec.Signal
 	for id, st := range c.stepsOf(h) {
-		if st.State != step.Ended && (id.Step == cluster.BatchStep) == sig.BatchOnly {
+		if st.State != step.Ended && id.Step != cluster.ExternStep && (id.Step == cluster.BatchStep) == sig.BatchOnly {
 			scope := step.Groups
 			if sig.BatchOnly {
 				scope = step.Leaders

@@ -377,6 +377,12 @@ func (r *Remote) Forget(ids ...ID) error {
 	return err
 }
 
+// Adopt implements Runner.
+func (r *Remote) Adopt(id ID, pid int) error {
+	_, err := r.callJSON(msgAdopt, adoptRequest{id, pid}, false)
+	return err
+}
+
 // Release implements Runner. A supervisor of a version before this has nothing to let go of, and breaks the connection.
 func (r *Remote) Release(id ID) error {
 	_, err := r.callJSON(msgRelease, id, false)

@@ -162,6 +162,8 @@ type Runner interface {
 	Changes() <-chan Status
 	// Forget drops an ended step after its status was taken; unknown ids are no error.
 	Forget(ids ...ID) error
+	// Adopt puts a process that others have started, and so what it starts from then on, into a step.
+	Adopt(id ID, pid int) error
 	// Release lets go of what a job's steps had in common, once the job is over on its node: of id, job, attempt and node count.
 	Release(id ID) error
 	// Attach opens the step's stream connection (see DESIGN.md of this package).

@@ -189,6 +189,9 @@ func (t *Timers) Forget(ids ...ID) error {
 	return nil
 }
 
+// Adopt implements Runner: there are no processes.
+func (t *Timers) Adopt(ID, int) error { return syscall.ENOTSUP }
+
 // Release implements Runner: steps have nothing in common.
 func (t *Timers) Release(ID) error { return nil }
 
