@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// AMDModels is what the model names of AMD's GPUs begin with.
+const AMDModels = "AMD "
+
+// AMD reports whether the device is one of AMD's.
+func (g *GPU) AMD() bool { return strings.HasPrefix(g.Model, AMDModels) }
+
 // GPU is one device (or MIG instance) of a node.
 type GPU struct {
 	Index int    `json:"index"`
