@@ -64,6 +64,13 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 				launches = append(launches, a.job)
 				continue
 			}
+			if a.kind == finished && c.mustSweep(a.job) {
+				if !a.job.sweeping {
+					a.job.sweeping = true
+					go c.sweep(ctx, a.job) // ends with ctx or when the GPUs are free, within leftTime
+				}
+				continue
+			}
 			c.perform(n, a, now)
 		}
 	}
@@ -244,7 +251,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 			alive++
 		}
 	}
-	if len(h.job.Alloc.Shares) == 1 && alive == 0 && c.config.Epilog == "" {
+	if len(h.job.Alloc.Shares) == 1 && alive == 0 && c.config.Epilog == "" && !c.mustSweep(h) {
 		h.done = true
 		us = append(us, c.update(h, cluster.NodeDone))
 	}

@@ -104,9 +104,10 @@ type Client struct {
 	steps   map[cluster.StepID]*liveStep
 	peers   map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
 	metered map[step.ID]*metered
-	untold  map[step.ID]bool // ended parts of steps that another client leads and has not heard of
-	arrived chan struct{}    // closed and replaced when work has arrived
-	freed   chan struct{}    // closed and replaced when a step ends: waiting step requests look again
+	untold  map[step.ID]bool   // ended parts of steps that another client leads and has not heard of
+	arrived chan struct{}      // closed and replaced when work has arrived
+	left    map[string]leftGPU // by UUID
+	freed   chan struct{}      // closed and replaced when a step ends: waiting step requests look again
 }
 
 type node struct {
@@ -134,7 +135,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
+		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -186,6 +187,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.askParts(ctx) })
 	wg.Go(func() { c.watchGPUs(ctx) })
 	wg.Go(func() { c.watchMachine(ctx) })
+	wg.Go(func() { c.watchLeft(ctx) })
 	wg.Go(func() { c.findLeaves(ctx) })
 	wg.Go(func() { c.watchClock(ctx) })
 	wg.Go(func() { c.check(ctx) })

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"dev.muster/agent/step"
@@ -103,9 +102,8 @@ func TestAMDFence(t *testing.T) {
 	}
 	var gpus []cluster.GPU
 	for i := range 2 {
-		for _, name := range []string{"renderD" + strconv.Itoa(128+i), "card" + strconv.Itoa(1+i)} {
-			minor, _ := strconv.Atoi(strings.TrimLeft(name, "renderDcard"))
-			if err := unix.Mknod(devices+"/dri/"+name, unix.S_IFCHR|0o600, int(unix.Mkdev(226, uint32(minor)))); err != nil {
+		for name, minor := range map[string]int{"renderD": 128 + i, "card": 1 + i} {
+			if err := unix.Mknod(devices+"/dri/"+name+strconv.Itoa(minor), unix.S_IFCHR|0o600, int(unix.Mkdev(226, uint32(minor)))); err != nil {
 				t.Skip(err)
 			}
 		}

@@ -33,11 +33,11 @@ type Machine struct {
 	system *system // guarded by its user: one looks at a time
 
 	mu     sync.Mutex
-	ahead  time.Duration          // of a server's clock
-	others []cluster.Fault        // that the client has found
-	leaves map[string]fabric.Leaf // by port, as last heard: a port that is down keeps its own
-	linked []string               // ports that are active
-	relink chan struct{}          // others are now
+	ahead  time.Duration              // of a server's clock
+	others map[string][]cluster.Fault // that the client has found, by what it has looked at
+	leaves map[string]fabric.Leaf     // by port, as last heard: a port that is down keeps its own
+	linked []string                   // ports that are active
+	relink chan struct{}              // others are now
 }
 
 // NewMachine prepares to look at the machine below a /sys tree, of which a folder is the client's own; what its ports were is
@@ -47,7 +47,7 @@ func NewMachine(sysfs fs.FS, own, file string, every time.Duration) (*Machine, e
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, relink: make(chan struct{}, 1)}, nil
+	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, others: map[string][]cluster.Fault{}, relink: make(chan struct{}, 1)}, nil
 }
 
 // Look puts what is found at a time into the inventory, in which the GPUs are; with an error what is known nevertheless: a disk
@@ -62,17 +62,20 @@ func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	inv.NICs = found.NICs
 	inv.SetFaults(cluster.FaultPort, found.Faults)
 	m.mu.Lock()
-	ahead, others := m.ahead, m.others
+	ahead, others := m.ahead, []cluster.Fault(nil)
+	for _, what := range slices.Sorted(maps.Keys(m.others)) {
+		others = append(others, m.others[what]...)
+	}
 	m.mu.Unlock()
 	inv.SetFaults(cluster.FaultSystem, append(m.system.judge(m.system.disks(), ahead), others...))
 	return err
 }
 
-// found has the next look tell of faults of the machine that the client has found otherwise, in place of those before.
-func (m *Machine) found(faults []cluster.Fault) {
+// found has the next look tell of faults of the machine that the client has found otherwise, in place of those of the same look before.
+func (m *Machine) found(what string, faults []cluster.Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.others = faults
+	m.others[what] = faults
 }
 
 // connect adds what is known of the ports' leaf switches, and has them asked for when others are active than before.

@@ -66,7 +66,7 @@ func (c *Client) tellHindrances() {
 		}
 	}
 	if c.cfg.Machine != nil {
-		c.cfg.Machine.found(faults)
+		c.cfg.Machine.found("folders", faults)
 	}
 }
 
