@@ -30,6 +30,7 @@ func (g *group) joinNode(name string, n int) *testNode {
 	d.exe = product + "/muster"
 	d.inside = []string{"env", "LD_LIBRARY_PATH=" + product, "STANDIN_NVML=" + m.file}
 	g.start(name)
+	g.wait(name, func() bool { return g.must("s1", "sinfo", "-h", "-n", name, "-o", "%t") == "idle" }) // nodes are listed as they came
 	return m
 }
 
