@@ -90,24 +90,25 @@ type Client struct {
 	measuring sync.Mutex    // held during a pass of the meter; taken before mu
 	measured  time.Time     // the last pass that somebody asked for; guarded by measuring
 
-	mu      sync.Mutex // guards everything below and nodes' content
-	config  cluster.Config
-	confAt  uint64 // index of config
-	have    map[step.ID]*step.Status
-	held    map[heldKey]*heldParts // not begun: other nodes of the step are not ready
-	blobs   map[cluster.BlobHash]cluster.BlobText
-	blobAge []cluster.BlobHash
-	logins  map[string]login
-	begun   map[runKey]bool   // attempts that an earlier life of this client confirmed
-	staged  map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
-	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
-	steps   map[cluster.StepID]*liveStep
-	peers   map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
-	metered map[step.ID]*metered
-	untold  map[step.ID]bool   // ended parts of steps that another client leads and has not heard of
-	arrived chan struct{}      // closed and replaced when work has arrived
-	left    map[string]leftGPU // by UUID
-	freed   chan struct{}      // closed and replaced when a step ends: waiting step requests look again
+	mu       sync.Mutex // guards everything below and nodes' content
+	config   cluster.Config
+	confAt   uint64 // index of config
+	have     map[step.ID]*step.Status
+	held     map[heldKey]*heldParts // not begun: other nodes of the step are not ready
+	blobs    map[cluster.BlobHash]cluster.BlobText
+	blobAge  []cluster.BlobHash
+	logins   map[string]login
+	begun    map[runKey]bool   // attempts that an earlier life of this client confirmed
+	staged   map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
+	over     map[runKey]uint64 // attempts that are finished here → index from which the servers know
+	steps    map[cluster.StepID]*liveStep
+	peers    map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
+	metered  map[step.ID]*metered
+	untold   map[step.ID]bool   // ended parts of steps that another client leads and has not heard of
+	arrived  chan struct{}      // closed and replaced when work has arrived
+	left     map[string]leftGPU // by UUID
+	hindered bool               // jobs lack the folders of their own that they should have
+	freed    chan struct{}      // closed and replaced when a step ends: waiting step requests look again
 }
 
 type node struct {

@@ -62,9 +62,12 @@ func (c *Client) tellHindrances() {
 		if why := c.hindrance(p); why != "" {
 			text := fmt.Sprintf("job_container/tmpfs: jobs share %s: %s", strings.Join(p.Dirs, " and "), why)
 			faults = append(faults, cluster.Fault{Kind: cluster.FaultSystem, Part: "private folders", Cause: "shared", Text: text, Action: cluster.FaultNote, Passing: true})
-			c.slog.Warn("jobs have no folders of their own", "node", name, "err", why)
+			if !c.hindered {
+				c.slog.Warn("jobs have no folders of their own", "node", name, "err", why)
+			}
 		}
 	}
+	c.hindered = len(faults) > 0 // it is logged once
 	if c.cfg.Machine != nil {
 		c.cfg.Machine.found("folders", faults)
 	}
