@@ -56,7 +56,7 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 	c.mu.Unlock()
 	var faults []cluster.Fault
 	for end := time.Now().Add(leftTime); ; {
-		faults = c.judgeLeft(ctx, list, true)
+		faults, _ = c.judgeLeft(ctx, list, true)
 		if len(faults) == 0 || time.Now().After(end) || !sleep(ctx, leftPause) {
 			break
 		}
@@ -119,9 +119,9 @@ func (c *Client) watchLeft(ctx context.Context) {
 			continue
 		}
 		slices.SortFunc(list, func(a, b leftGPU) int { return a.gpu.Number - b.gpu.Number })
-		faults := c.judgeLeft(ctx, list, false)
-		if ctx.Err() != nil {
-			return
+		faults, known := c.judgeLeft(ctx, list, false)
+		if !known {
+			continue // it stays as it was
 		}
 		c.mu.Lock()
 		for _, l := range list {
@@ -137,12 +137,12 @@ func (c *Client) watchLeft(ctx context.Context) {
 	}
 }
 
-// judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. Where the GPUs do not answer nothing
-// is said: the watch of the GPUs does.
-func (c *Client) judgeLeft(ctx context.Context, list []leftGPU, kill bool) (out []cluster.Fault) {
+// judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. It is not known
+// where the GPUs do not answer, of which the watch of the GPUs tells.
+func (c *Client) judgeLeft(ctx context.Context, list []leftGPU, kill bool) (out []cluster.Fault, known bool) {
 	loads, err := c.cfg.GPUs.Sample(ctx)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	for _, l := range list {
 		i := slices.IndexFunc(loads, func(o gpu.Load) bool { return o.UUID == l.gpu.UUID })
@@ -170,7 +170,7 @@ func (c *Client) judgeLeft(ctx context.Context, list []leftGPU, kill bool) (out 
 				Text: fmt.Sprintf("GPU %d (%s): %s", l.gpu.Number-1, l.gpu.UUID, text), Action: cluster.FaultDrain, Passing: true})
 		}
 	}
-	return out
+	return out, true
 }
 
 // ticks is the unit of the times in /proc, as all of Linux's architectures that muster is built for have it.

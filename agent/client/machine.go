@@ -36,6 +36,7 @@ type Machine struct {
 	ahead  time.Duration              // of a server's clock
 	others map[string][]cluster.Fault // that the client has found, by what it has looked at
 	leaves map[string]fabric.Leaf     // by port, as last heard: a port that is down keeps its own
+	finds  int                        // how often others was changed
 	linked []string                   // ports that are active
 	relink chan struct{}              // others are now
 }
@@ -76,6 +77,14 @@ func (m *Machine) found(what string, faults []cluster.Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.others[what] = faults
+	m.finds++
+}
+
+// changes counts the calls of found.
+func (m *Machine) changes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.finds
 }
 
 // connect adds what is known of the ports' leaf switches, and has them asked for when others are active than before.
@@ -145,6 +154,7 @@ func (c *Client) watchMachine(ctx context.Context) {
 		before, now := n.Inventory, n.Inventory
 		now.GPUs = n.detected
 		c.mu.Unlock()
+		finds := m.changes()
 		said := ""
 		if err := m.Look(&now, time.Now()); err != nil {
 			if said = err.Error(); failed != said { // once
@@ -153,6 +163,10 @@ func (c *Client) watchMachine(ctx context.Context) {
 		}
 		failed = said
 		c.mu.Lock()
+		if m.changes() != finds { // what this look has is old already
+			c.mu.Unlock()
+			continue
+		}
 		n.Inventory.NICs = now.NICs
 		for _, kind := range []cluster.FaultKind{cluster.FaultPort, cluster.FaultSystem} {
 			n.Inventory.SetFaults(kind, faultsOf(&now, kind))
