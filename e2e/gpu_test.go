@@ -152,6 +152,7 @@ func TestGPUFound(t *testing.T) {
 	g := startGPUs(t, h100(8))
 	expect(t, "the node", g.node(), "idle|gpu:h100:8|none")
 	expect(t, "one", g.must("srun", "--gres=gpu:h100:1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), "0")
+	g.wait("its GPU to be free", func() bool { return g.must("squeue", "-h") == "" })
 	expect(t, "three", g.must("srun", "--gpus=3", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), "0,1,2")
 	if text := g.must("scontrol", "show", "node", "n1"); !strings.Contains(text, "Gres=gpu:h100:8\n") || !strings.Contains(text, "gres/gpu=8,gres/gpu:h100=8") {
 		t.Error(text)
