@@ -23,6 +23,8 @@ const (
 	leftMB    = 1 << 10         // what may be in use of a GPU's memory without a process: the driver's own
 	leftShare = 20              // or that part of it, if it is more
 	leftCause = "left"
+	// leftSlack is how much the beginning of a process, which /proc has in ticks, and the servers' clock may be off.
+	leftSlack = time.Second
 )
 
 // serverOfGPU is what the name of a process begins with that serves jobs and stays: CUDA's multi-process service.
@@ -56,8 +58,11 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 	c.mu.Unlock()
 	var faults []cluster.Fault
 	for end := time.Now().Add(leftTime); ; {
-		faults, _ = c.judgeLeft(ctx, list, true)
-		if len(faults) == 0 || time.Now().After(end) || !sleep(ctx, leftPause) {
+		now, known := c.judgeLeft(ctx, list, true)
+		if known {
+			faults = now
+		}
+		if known && len(faults) == 0 || time.Now().After(end) || !sleep(ctx, leftPause) {
 			break
 		}
 	}
@@ -152,7 +157,7 @@ func (c *Client) judgeLeft(ctx context.Context, list []leftGPU, kill bool) (out 
 		text := ""
 		for _, p := range loads[i].Procs {
 			name, user, began, ok := process(p.PID)
-			if !ok || began.Before(l.since) || strings.HasPrefix(name, serverOfGPU) {
+			if !ok || began.Before(l.since.Add(-leftSlack)) || strings.HasPrefix(name, serverOfGPU) {
 				continue
 			}
 			if kill && user == l.user && user != 0 {
