@@ -80,6 +80,7 @@ func app() *cli.App {
 	}
 	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(),
 		asker("why", "JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", slurm.Why),
+		asker("pam-adopt", "[action_no_jobs=deny|ignore] …", "for pam_exec: put a session into the job that its user has on this node, or refuse it", slurm.Adopt),
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health))
 	a.Commands = append(a.Commands, lookCommands()...)
 	for _, name := range slurm.FrontEnds() {
@@ -154,7 +155,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
-		PIDEnv:  "SLURM_TASK_PID", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), Sysfs: c.String("sysfs"),
+		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), Sysfs: c.String("sysfs"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	if err := configure(c, &cfg); err != nil {
 		return err

@@ -65,6 +65,7 @@ type Config struct {
 	OOMNote   func(cluster.StepID, cluster.NodeName) string
 	Errands   Errands
 	PIDEnv    string
+	MountEnv  string // see client.Config
 	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
 	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
@@ -254,7 +255,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

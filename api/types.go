@@ -81,6 +81,22 @@ var (
 	TailOutput = Endpoint[TailRequest, TailResponse]{"POST", "/v1/steps/tail", User, false}
 )
 
+// AdoptSession puts a process of a session into the newest job of its user on this node. Answered by the node's own client, to
+// its root only.
+var AdoptSession = Endpoint[AdoptRequest, AdoptResponse]{"POST", "/v1/sessions/adopt", User, false}
+
+// AdoptRequest names a process that somebody else than muster has started.
+type AdoptRequest struct {
+	User string `json:"user"`
+	PID  int    `json:"pid"`
+	Only bool   `json:"only,omitempty"` // refuse if the user has several jobs here
+}
+
+// AdoptResponse is which job the process belongs to now.
+type AdoptResponse struct {
+	Job cluster.JobID `json:"job"`
+}
+
 // CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
 // as eight bytes, the most significant first, and the file.
 const CopyHistory = "/v1/history/copy"

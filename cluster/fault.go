@@ -13,6 +13,8 @@ type FaultAction string
 const (
 	// FaultNote is told in the node's reason; the node serves on.
 	FaultNote FaultAction = "note"
+	// FaultShun is told so too; large jobs, which one bad part ends, go elsewhere while it lasts if others fit as well.
+	FaultShun FaultAction = "shun"
 	// FaultDrain keeps new jobs off the node; those that run there go on.
 	FaultDrain FaultAction = "drain"
 	// FaultDrainNow also ends the jobs that hold the part, which can not go on; they are requeued if they may be.

@@ -127,7 +127,7 @@ func (n *Node) lacking() {
 		lacks = append(lacks, fmt.Sprintf("memory: %d of %d MB found", inv.MemMB, full.MemMB))
 	}
 	for _, f := range inv.Faults {
-		if f.Action == FaultNote {
+		if !f.drains() {
 			lacks = append(lacks, f.Text)
 		}
 	}

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// AMDModels is what the model names of AMD's GPUs begin with.
+const AMDModels = "AMD "
+
+// AMD reports whether the device is one of AMD's.
+func (g *GPU) AMD() bool { return strings.HasPrefix(g.Model, AMDModels) }
+
 // GPU is one device (or MIG instance) of a node.
 type GPU struct {
 	Index int    `json:"index"`
@@ -355,6 +361,10 @@ type Config struct {
 	Source string `json:"source,omitempty"`
 	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
 	NCCLEnv bool `json:"nccl_env,omitempty"`
+	// PrivateDirs are the folders that jobs have for themselves (job_container.conf).
+	PrivateDirs []PrivateDirs `json:"private_dirs,omitempty"`
+	// RemoveIPC has nodes remove what a user left in their memory after the last of the user's jobs there (LaunchParameters=remove_ipc).
+	RemoveIPC bool `json:"remove_ipc,omitempty"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }

@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Trouble is how much has gone wrong on a node of late. It halves every day.
 type Trouble struct {
@@ -11,6 +14,7 @@ type Trouble struct {
 // What trouble counts, in points.
 const (
 	troubleNote       = 1 // a fault that is only told
+	troubleShun       = 3 // one for which large jobs avoid the node
 	troubleDrain      = 3 // one for which the node is drained
 	troubleDrainNow   = 5 // one that ends jobs
 	troubleNotStarted = 2 // a job could not be started on it
@@ -18,7 +22,7 @@ const (
 )
 
 // troubleOf is what a fault counts.
-var troubleOf = map[FaultAction]int{FaultNote: troubleNote, FaultDrain: troubleDrain, FaultDrainNow: troubleDrainNow}
+var troubleOf = map[FaultAction]int{FaultNote: troubleNote, FaultShun: troubleShun, FaultDrain: troubleDrain, FaultDrainNow: troubleDrainNow}
 
 // ShakyPoints is from how many points on large jobs avoid a node if others fit as well.
 const ShakyPoints = 5
@@ -30,8 +34,11 @@ const troubleHalf = 24 * time.Hour
 // have none.
 func (n *Node) Score(now time.Time) float64 { return float64(n.Trouble.points(now)) / 1000 }
 
-// Shaky reports whether large jobs avoid the node.
+// Shaky reports whether large jobs avoid the node: for a fault that it has, or for all that was of late.
 func (n *Node) Shaky(now time.Time) bool {
+	if slices.ContainsFunc(n.Inventory.Faults, func(f Fault) bool { return f.Action == FaultShun }) {
+		return true
+	}
 	const most = 1000 * ShakyPoints
 	return n.Trouble != nil && n.Trouble.Points >= most && n.Trouble.points(now) >= most
 }

@@ -44,6 +44,16 @@ func TestTrouble(t *testing.T) {
 	is("lost", 6)
 	w.now = w.now.Add(12 * time.Hour)
 	is("half a day later", 4.242)
+	shun := flap
+	shun.Cause, shun.Action = "symbol_error", FaultShun
+	up(true, shun)
+	if n, _ := w.s.Node("n0"); !n.Shaky(w.now.Add(240*time.Hour)) || n.Lacks != "it flaps" {
+		t.Errorf("a fault for which large jobs avoid the node: %+v", n)
+	}
+	up(true)
+	if n, _ := w.s.Node("n0"); n.Shaky(w.now.Add(24*time.Hour)) || n.Lacks != "" {
+		t.Errorf("it is over: %+v", n)
+	}
 	w.now = w.now.Add(100 * 24 * time.Hour)
 	is("long ago", 0)
 }

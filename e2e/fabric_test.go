@@ -118,6 +118,7 @@ func TestNCCL(t *testing.T) {
 		}
 		g.must("sbatch", "--wait", "-o", "out", gpus, c.option, "--wrap", c.script)
 		expect(t, c.what, strings.TrimSpace(g.read("out")), c.want)
+		g.wait("its GPUs to be free", func() bool { return g.must("squeue", "-h") == "" })
 	}
 	const line = "NICs=mlx5_0:400Gb:active mlx5_1:400Gb:active mlx5_2:400Gb:active mlx5_3:400Gb:active\n"
 	if text := g.must("scontrol", "show", "node", "-d", "n1"); !strings.Contains(text, line) {

@@ -152,6 +152,7 @@ func TestGPUFound(t *testing.T) {
 	g := startGPUs(t, h100(8))
 	expect(t, "the node", g.node(), "idle|gpu:h100:8|none")
 	expect(t, "one", g.must("srun", "--gres=gpu:h100:1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), "0")
+	g.wait("its GPU to be free", func() bool { return g.must("squeue", "-h") == "" })
 	expect(t, "three", g.must("srun", "--gpus=3", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), "0,1,2")
 	if text := g.must("scontrol", "show", "node", "n1"); !strings.Contains(text, "Gres=gpu:h100:8\n") || !strings.Contains(text, "gres/gpu=8,gres/gpu:h100=8") {
 		t.Error(text)
@@ -323,4 +324,52 @@ func TestGPUDeclared(t *testing.T) {
 		g.wait(c.want, func() bool { return g.node() == c.want })
 	}
 	expect(t, "a job", g.must("srun", "--gpus=1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), "GPU-00000002-1111-2222-3333-444455556666")
+}
+
+// TestGPULeft: a node is done with a job when nothing of it is on its GPUs any more. What stays drains the node with its GPU and
+// process id until it is gone; what has got out of a user's job is killed.
+func TestGPULeft(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("jobs of others need root")
+	}
+	g := startGPUs(t, h100(2))
+	stays := func(uid uint32) (cmd *exec.Cmd, line string) {
+		cmd = exec.Command("sleep", "600")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		return cmd, fmt.Sprintf("proc 1 %d 20000 0\n", cmd.Process.Pid)
+	}
+	run := func(uid uint32) (end func()) {
+		id := g.submitAs(uid, "--gpus=2", "-c1", "--mem=10", "--wrap", "sleep 600")
+		g.wait("the job", func() bool { return g.must("squeue", "-h", "-o", "%t") == "R" })
+		return func() {
+			g.must("scancel", id)
+			g.wait("its end", func() bool { return g.must("squeue", "-h") == "" })
+		}
+	}
+	end := run(daemonUID)
+	other, line := stays(0)
+	g.set(h100(2) + line)
+	end()
+	expect(t, "a process that stays", g.node(), fmt.Sprintf("drain|gpu:h100:2|GPU 1 (GPU-00000001-1111-2222-3333-444455556666): process %d (sleep of user 0) is left of job 1, with 20000 MB", other.Process.Pid))
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait()
+	g.wait("the return", func() bool { return g.node() == "idle|gpu:h100:2|none" })
+
+	end = run(daemonUID)
+	own, line := stays(daemonUID)
+	g.set(h100(2) + line)
+	go func() { _ = own.Wait() }()
+	end()
+	g.wait("its process to be killed", func() bool { return syscall.Kill(own.Process.Pid, 0) == syscall.ESRCH })
+	expect(t, "the node", g.node(), "idle|gpu:h100:2|none")
+	begun := time.Now()
+	g.must("srun", "--gpus=2", "true")
+	t.Logf("a job on free GPUs takes %v", time.Since(begun))
 }

@@ -70,6 +70,14 @@ func (g *group) pageAt(n int) string {
 // add starts a member that is new.
 func (g *group) add(name, mode string, args ...string) *dev {
 	g.t.Helper()
+	d := g.enrol(name, mode, args...)
+	g.start(name)
+	return d
+}
+
+// enrol makes a member that is still to be started.
+func (g *group) enrol(name, mode string, args ...string) *dev {
+	g.t.Helper()
 	dir := filepath.Join(g.dir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		g.t.Fatal(err)
@@ -88,7 +96,6 @@ func (g *group) add(name, mode string, args ...string) *dev {
 		g.hosts.mount(dir)
 		d.inside = []string{"ip", "netns", "exec", g.hosts.name(g.host(name))}
 	}
-	g.start(name)
 	return d
 }
 

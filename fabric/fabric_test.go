@@ -127,7 +127,7 @@ func TestRules(t *testing.T) {
 		t.Errorf("%d rows, %d read", rows, len(rules()))
 	}
 	for _, r := range rules() {
-		if r.action != cluster.FaultNote && r.action != cluster.FaultDrain || r.meaning == "" {
+		if r.action != cluster.FaultNote && r.action != cluster.FaultShun && r.action != cluster.FaultDrain || r.meaning == "" {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -208,7 +208,7 @@ func TestPortCounters(t *testing.T) {
 	port(sys, "mlx5_0", "counters/symbol_error", "100121")
 	port(sys, "mlx5_1", "counters/link_downed", "3")
 	noted := []string{"note mlx5_0 port 1: a bad cable, transceiver or connector: symbol_error rose by more than 120 within an hour",
-		"note mlx5_1 port 1: the link flaps: link_downed rose by more than 2 within an hour"}
+		"shun mlx5_1 port 1: the link flaps: link_downed rose by more than 2 within an hour"}
 	want(t, "too many", look(1), noted...)
 	want(t, "50 minutes later", look(300), noted...)
 	want(t, "70 minutes later", look(120))

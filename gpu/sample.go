@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -75,12 +76,15 @@ func (w *Watcher) sample(ctx context.Context) (s sampled, news bool) {
 	}
 }
 
-// Loads is one sample of this machine's GPUs, by src if that is not nil, else what nvidia-smi tells.
+// Loads is one sample of this machine's GPUs, by src if that is not nil, else what AMD's driver or nvidia-smi tells.
 func Loads(ctx context.Context, src Source) []Load {
 	if src != nil {
 		if loads := src.Loads(); loads != nil {
 			return loads
 		}
+	}
+	if loads := amdLoads(os.DirFS("/")); len(loads) > 0 {
+		return loads
 	}
 	return smiLoads(tool(ctx, "nvidia-smi", "--query-gpu=uuid,utilization.gpu,memory.used", "--format=csv,noheader,nounits"))
 }

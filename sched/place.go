@@ -140,7 +140,7 @@ func (d *demand) ranged() bool {
 
 // From how many nodes or GPUs on a job is large: the more it has, the likelier one of them ends it.
 const (
-	largeNodes = 8
+	largeNodes = 4
 	largeGPUs  = 64
 )
 

@@ -57,6 +57,8 @@ var toDo = []struct {
 	{cluster.FaultSystem, "no space", "", "make space; the node returns by itself"},
 	{cluster.FaultSystem, "little space", "", "make space"},
 	{cluster.FaultSystem, "off", "", "look at chronyd or ntpd"},
+	{cluster.FaultSystem, "left", "", "end the process, or reset the GPU; the node returns by itself"},
+	{cluster.FaultSystem, "shared", "", "run the client as root, with its data and socket outside of the folders"},
 	{cluster.FaultGPU, "gres.conf", "", "correct gres.conf"},
 	{cluster.FaultGPU, "unknown", "", "look at the driver; the node returns by itself"},
 	{cluster.FaultGPU, "lost", "", "reboot, or replace the GPU; then resume the node"},

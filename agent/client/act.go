@@ -64,6 +64,13 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 				launches = append(launches, a.job)
 				continue
 			}
+			if a.kind == finished && c.mustSweep(a.job) {
+				if !a.job.sweeping {
+					a.job.sweeping = true
+					go c.sweep(ctx, a.job) // ends with ctx or when the GPUs are free, within leftTime
+				}
+				continue
+			}
 			c.perform(n, a, now)
 		}
 	}
@@ -180,8 +187,9 @@ func (c *Client) signalAll(h *jobHere, sig syscall.Signal) {
 	}
 }
 
-// forget drops the batch step; numbered steps are dropped when their output was taken.
+// forget drops what is known of a job that is over here: the batch step; numbered steps are dropped when their output was taken.
 func (c *Client) forget(h *jobHere) {
+	c.leave(h)
 	var ids []step.ID
 	for id := range c.allOf(h) {
 		if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; !live {
@@ -243,7 +251,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 			alive++
 		}
 	}
-	if len(h.job.Alloc.Shares) == 1 && alive == 0 && c.config.Epilog == "" {
+	if len(h.job.Alloc.Shares) == 1 && alive == 0 && c.config.Epilog == "" && !c.mustSweep(h) {
 		h.done = true
 		us = append(us, c.update(h, cluster.NodeDone))
 	}
@@ -304,6 +312,7 @@ func (c *Client) deliver(h *jobHere) {
 			batch := id.Step == cluster.BatchStep
 			scope, wanted := step.Groups, false
 			switch {
+			case id.Step == cluster.ExternStep: // what is in it ends with the job, and is told of nothing before
 			case s.Step != cluster.AllSteps:
 				wanted = id.Step == s.Step
 				if wanted && s.Sig == 0 {
@@ -333,7 +342,7 @@ func (c *Client) deliver(h *jobHere) {
 func (c *Client) warn(h *jobHere) {
 	sig := h.job.Spec.Signal
 	for id, st := range c.stepsOf(h) {
-		if st.State != step.Ended && (id.Step == cluster.BatchStep) == sig.BatchOnly {
+		if st.State != step.Ended && id.Step != cluster.ExternStep && (id.Step == cluster.BatchStep) == sig.BatchOnly {
 			scope := step.Groups
 			if sig.BatchOnly {
 				scope = step.Leaders
@@ -462,7 +471,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID: id, Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
+		ID: id, Private: c.private(n, id, l), Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,

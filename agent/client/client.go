@@ -59,7 +59,9 @@ type Config struct {
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
 	Around []string
 	PIDEnv string // variable that holds a task's own process id
-	Daemon string // address that front-ends inside jobs use
+	// MountEnv is the variable by which the program for new private folders learns where they are.
+	MountEnv string
+	Daemon   string // address that front-ends inside jobs use
 	// GPUs watches those of this machine, which is the only node then; nil for hollow nodes.
 	GPUs *gpu.Watcher
 	// Machine looks at this machine's other parts; nil for hollow nodes.
@@ -88,23 +90,25 @@ type Client struct {
 	measuring sync.Mutex    // held during a pass of the meter; taken before mu
 	measured  time.Time     // the last pass that somebody asked for; guarded by measuring
 
-	mu      sync.Mutex // guards everything below and nodes' content
-	config  cluster.Config
-	confAt  uint64 // index of config
-	have    map[step.ID]*step.Status
-	held    map[heldKey]*heldParts // not begun: other nodes of the step are not ready
-	blobs   map[cluster.BlobHash]cluster.BlobText
-	blobAge []cluster.BlobHash
-	logins  map[string]login
-	begun   map[runKey]bool   // attempts that an earlier life of this client confirmed
-	staged  map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
-	over    map[runKey]uint64 // attempts that are finished here → index from which the servers know
-	steps   map[cluster.StepID]*liveStep
-	peers   map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
-	metered map[step.ID]*metered
-	untold  map[step.ID]bool // ended parts of steps that another client leads and has not heard of
-	arrived chan struct{}    // closed and replaced when work has arrived
-	freed   chan struct{}    // closed and replaced when a step ends: waiting step requests look again
+	mu       sync.Mutex // guards everything below and nodes' content
+	config   cluster.Config
+	confAt   uint64 // index of config
+	have     map[step.ID]*step.Status
+	held     map[heldKey]*heldParts // not begun: other nodes of the step are not ready
+	blobs    map[cluster.BlobHash]cluster.BlobText
+	blobAge  []cluster.BlobHash
+	logins   map[string]login
+	begun    map[runKey]bool   // attempts that an earlier life of this client confirmed
+	staged   map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
+	over     map[runKey]uint64 // attempts that are finished here → index from which the servers know
+	steps    map[cluster.StepID]*liveStep
+	peers    map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
+	metered  map[step.ID]*metered
+	untold   map[step.ID]bool   // ended parts of steps that another client leads and has not heard of
+	arrived  chan struct{}      // closed and replaced when work has arrived
+	left     map[string]leftGPU // by UUID
+	hindered bool               // jobs lack the folders of their own that they should have
+	freed    chan struct{}      // closed and replaced when a step ends: waiting step requests look again
 }
 
 type node struct {
@@ -132,7 +136,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
+		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -184,6 +188,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.askParts(ctx) })
 	wg.Go(func() { c.watchGPUs(ctx) })
 	wg.Go(func() { c.watchMachine(ctx) })
+	wg.Go(func() { c.watchLeft(ctx) })
 	wg.Go(func() { c.findLeaves(ctx) })
 	wg.Go(func() { c.watchClock(ctx) })
 	wg.Go(func() { c.check(ctx) })
@@ -233,6 +238,7 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName, again b
 	}
 	c.mu.Lock()
 	c.config, c.confAt = r.Config, r.Index
+	c.tellHindrances()
 	for _, sent := range q.Nodes {
 		gpus, other := r.GPUs[sent.Name]
 		if !other {
@@ -277,6 +283,7 @@ func (c *Client) poll(ctx context.Context) {
 		if !informed && len(w.Nodes) > 0 {
 			informed = true
 			close(c.told)
+			c.sweepFolders()
 			c.meterSoon() // what ran before
 		}
 	}
@@ -291,6 +298,7 @@ func (c *Client) take(w api.Work) {
 			c.registerAnew() // what the machine has is compared with other lines now
 		}
 		c.config, c.confAt = *w.Config, w.ConfigIndex
+		c.tellHindrances()
 	}
 	for _, nw := range w.Nodes {
 		n, ok := c.nodes[nw.Node]

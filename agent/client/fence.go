@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +75,13 @@ func filesOf(g *cluster.GPU) (out []step.Device) {
 	if d, ok := device(g); ok {
 		out = append(out, d)
 	}
+	if g.AMD() { // drawing goes through another file
+		for _, d := range entries(fmt.Sprintf("%s/renderD%d/device/drm/card*", renderers, g.Minor)) {
+			if d, ok := step.DeviceAt(devices + "/dri/" + d); ok {
+				out = append(out, d)
+			}
+		}
+	}
 	if g.MIG == nil {
 		return out
 	}
@@ -104,10 +112,24 @@ func capability(file string) (minor string, ok bool) {
 
 // Where device files are, and where the driver tells which of them grant what of a GPU that is cut into slices (NVIDIA's
 // MIG user guide, "Device Nodes and Capabilities").
-var devices, capabilities = "/dev", "/proc/driver/nvidia/capabilities"
+// And where the kernel lists what draws.
+var devices, capabilities, renderers = "/dev", "/proc/driver/nvidia/capabilities", "/sys/class/drm"
 
-// device is the file through which programs use a GPU.
+// entries are the names of the files that a pattern matches.
+func entries(pattern string) (names []string) {
+	list, _ := filepath.Glob(pattern)
+	for _, path := range list {
+		names = append(names, filepath.Base(path))
+	}
+	return names
+}
+
+// device is the file through which programs use a GPU. All of AMD's share /dev/kfd, which everybody may open: its driver asks the
+// kernel for each GPU whether the process may use that one's own file.
 func device(g *cluster.GPU) (step.Device, bool) {
+	if g.AMD() {
+		return step.DeviceAt(fmt.Sprintf("%s/dri/renderD%d", devices, g.Minor))
+	}
 	return step.DeviceAt(devices + "/nvidia" + strconv.Itoa(g.Minor))
 }
 

@@ -89,3 +89,32 @@ func TestSliceFence(t *testing.T) {
 		t.Errorf("denied %v, want %v", f.Denied, want)
 	}
 }
+
+// TestAMDFence: of AMD's GPUs a job has the files of its own, and the one that all share.
+func TestAMDFence(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("device files need root")
+	}
+	defer func(d, r string) { devices, renderers = d, r }(devices, renderers)
+	devices, renderers = t.TempDir(), t.TempDir()
+	if err := os.Mkdir(devices+"/dri", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var gpus []cluster.GPU
+	for i := range 2 {
+		for name, minor := range map[string]int{"renderD": 128 + i, "card": 1 + i} {
+			if err := unix.Mknod(devices+"/dri/"+name+strconv.Itoa(minor), unix.S_IFCHR|0o600, int(unix.Mkdev(226, uint32(minor)))); err != nil {
+				t.Skip(err)
+			}
+		}
+		if err := os.MkdirAll(renderers+"/renderD"+strconv.Itoa(128+i)+"/device/drm/card"+strconv.Itoa(1+i), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		gpus = append(gpus, cluster.GPU{Index: i, Minor: 128 + i, Model: "AMD Instinct MI300X"})
+	}
+	inv, cfg := cluster.Inventory{CPUs: 8, GPUs: gpus, Isolation: "cgroup2(devices)"}, cluster.DefaultConfig()
+	f := fence(&cfg, &inv, gpus, cluster.Share{CPUs: cluster.NewIDSet(0), GPUs: cluster.NewIDSet(1)})
+	if want := []step.Device{{Major: 226, Minor: 128}, {Major: 226, Minor: 1}}; !slices.Equal(f.Denied, want) || !fenced(&cfg, &inv) {
+		t.Errorf("denied %v, want %v", f.Denied, want)
+	}
+}

@@ -33,10 +33,12 @@ type Machine struct {
 	system *system // guarded by its user: one looks at a time
 
 	mu     sync.Mutex
-	ahead  time.Duration          // of a server's clock
-	leaves map[string]fabric.Leaf // by port, as last heard: a port that is down keeps its own
-	linked []string               // ports that are active
-	relink chan struct{}          // others are now
+	ahead  time.Duration              // of a server's clock
+	others map[string][]cluster.Fault // that the client has found, by what it has looked at
+	leaves map[string]fabric.Leaf     // by port, as last heard: a port that is down keeps its own
+	finds  int                        // how often others was changed
+	linked []string                   // ports that are active
+	relink chan struct{}              // others are now
 }
 
 // NewMachine prepares to look at the machine below a /sys tree, of which a folder is the client's own; what its ports were is
@@ -46,7 +48,7 @@ func NewMachine(sysfs fs.FS, own, file string, every time.Duration) (*Machine, e
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, relink: make(chan struct{}, 1)}, nil
+	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, others: map[string][]cluster.Fault{}, relink: make(chan struct{}, 1)}, nil
 }
 
 // Look puts what is found at a time into the inventory, in which the GPUs are; with an error what is known nevertheless: a disk
@@ -61,10 +63,28 @@ func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	inv.NICs = found.NICs
 	inv.SetFaults(cluster.FaultPort, found.Faults)
 	m.mu.Lock()
-	ahead := m.ahead
+	ahead, others := m.ahead, []cluster.Fault(nil)
+	for _, what := range slices.Sorted(maps.Keys(m.others)) {
+		others = append(others, m.others[what]...)
+	}
 	m.mu.Unlock()
-	inv.SetFaults(cluster.FaultSystem, m.system.judge(m.system.disks(), ahead))
+	inv.SetFaults(cluster.FaultSystem, append(m.system.judge(m.system.disks(), ahead), others...))
 	return err
+}
+
+// found has the next look tell of faults of the machine that the client has found otherwise, in place of those of the same look before.
+func (m *Machine) found(what string, faults []cluster.Fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.others[what] = faults
+	m.finds++
+}
+
+// changes counts the calls of found.
+func (m *Machine) changes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.finds
 }
 
 // connect adds what is known of the ports' leaf switches, and has them asked for when others are active than before.
@@ -134,6 +154,7 @@ func (c *Client) watchMachine(ctx context.Context) {
 		before, now := n.Inventory, n.Inventory
 		now.GPUs = n.detected
 		c.mu.Unlock()
+		finds := m.changes()
 		said := ""
 		if err := m.Look(&now, time.Now()); err != nil {
 			if said = err.Error(); failed != said { // once
@@ -142,6 +163,10 @@ func (c *Client) watchMachine(ctx context.Context) {
 		}
 		failed = said
 		c.mu.Lock()
+		if m.changes() != finds { // what this look has is old already
+			c.mu.Unlock()
+			continue
+		}
 		n.Inventory.NICs = now.NICs
 		for _, kind := range []cluster.FaultKind{cluster.FaultPort, cluster.FaultSystem} {
 			n.Inventory.SetFaults(kind, faultsOf(&now, kind))

@@ -25,6 +25,8 @@ type jobHere struct {
 	frozen    bool
 	told      bool // the batch script's end was reported
 	done      bool // clean, and said so
+	sweeping  bool // its GPUs are being looked at
+	swept     bool // they are free, or it is known why not
 }
 
 // actionKind is what to do next for a job on a node.

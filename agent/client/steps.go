@@ -59,6 +59,7 @@ func (c *Client) Routes(m *api.Mux) {
 	api.Handle(m, api.MeasureSteps, c.measureSteps)
 	api.Handle(m, api.TailOutput, c.tailOutput)
 	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
+	api.Handle(m, api.AdoptSession, c.adoptSession)
 	c.partRoutes(m)
 }
 
@@ -439,6 +440,9 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
 			Fenced: fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
 		l.TaskGPUs = cluster.TaskGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
+		if out.Private == nil {
+			out.Private = c.private(n, id, l)
+		}
 		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
 		if programs != nil {
 			t.Argv = programs[rank]

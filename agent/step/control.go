@@ -145,6 +145,16 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 		if bad = wire.Unmarshal(body, &ids) != nil; !bad {
 			rep = replyTo(s.forget(ids))
 		}
+	case msgAdopt:
+		var q adoptRequest
+		if bad = wire.Unmarshal(body, &q) != nil; !bad {
+			rep = replyTo(s.takeIn(q.ID, q.PID))
+		}
+	case msgRelease:
+		var id ID
+		if bad = wire.Unmarshal(body, &id) != nil; !bad {
+			s.release(id)
+		}
 	case msgStop:
 		rep = replyTo(s.stop(func() {
 			c.conn.Write(appendMessage(nil, msgReply, number(n), []byte("{}")))

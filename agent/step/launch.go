@@ -151,6 +151,11 @@ func (l *launcher) launch(r *run) {
 	s := l.sup
 	defer s.launched(r)
 	err := l.prepare(r)
+	back, apart := l.seclude(r)
+	defer back()
+	if err == nil {
+		err = apart
+	}
 	j := &job{l: l, r: r, env: splitEnv(r.spec.Env), opened: map[string]int{}, failed: map[string]*os.PathError{}}
 	defer j.close()
 	unix.Umask(int(r.spec.Umask & 0o777))

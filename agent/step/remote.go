@@ -377,6 +377,18 @@ func (r *Remote) Forget(ids ...ID) error {
 	return err
 }
 
+// Adopt implements Runner.
+func (r *Remote) Adopt(id ID, pid int) error {
+	_, err := r.callJSON(msgAdopt, adoptRequest{id, pid}, false)
+	return err
+}
+
+// Release implements Runner. A supervisor of a version before this has nothing to let go of, and breaks the connection.
+func (r *Remote) Release(id ID) error {
+	_, err := r.callJSON(msgRelease, id, false)
+	return err
+}
+
 // Shutdown kills every step and ends the supervisor, then closes r.
 func (r *Remote) Shutdown() error {
 	_, err := r.call(msgStop, nil, false)

@@ -82,6 +82,8 @@ type Spec struct {
 	PIDEnv string `json:"pid_env,omitempty"`
 	// Fence is what the job's processes may use.
 	Fence Fence `json:"fence,omitzero"`
+	// Private are folders that the job has for itself; nil: none. Needs root.
+	Private *Private `json:"private,omitempty"`
 	// OOMText is a line for the step's standard error if processes were killed because the job's memory was used up; %d
 	// in it is how many.
 	OOMText string `json:"oom_text,omitempty"`
@@ -160,6 +162,10 @@ type Runner interface {
 	Changes() <-chan Status
 	// Forget drops an ended step after its status was taken; unknown ids are no error.
 	Forget(ids ...ID) error
+	// Adopt puts a process that others have started, and so what it starts from then on, into a step.
+	Adopt(id ID, pid int) error
+	// Release lets go of what a job's steps had in common, once the job is over on its node: of id, job, attempt and node count.
+	Release(id ID) error
 	// Attach opens the step's stream connection (see DESIGN.md of this package).
 	Attach(id ID) (net.Conn, error)
 }

@@ -63,7 +63,8 @@ type supervisor struct {
 	conns     map[*control]struct{}
 	nconn     int
 	pools     map[string]*pool
-	moved     *sync.Cond // some step ended
+	spaces    map[string]*namespace // of jobs with folders of their own, by ID.JobName
+	moved     *sync.Cond            // some step ended
 	idle      *time.Timer
 	idleFor   time.Duration // since the last connection
 	born      chan struct{} // a token when a first child may be there
@@ -144,7 +145,7 @@ func openSupervisor(dir string) (*supervisor, error) {
 	s := &supervisor{
 		dir: dir, owner: owner(dir), root: os.Geteuid() == 0, stopC: make(chan struct{}),
 		steps: map[ID]*run{}, pids: map[int]*task{}, early: map[int]earlyWait{}, stops: map[int]chan earlyWait{},
-		conns: map[*control]struct{}{}, pools: map[string]*pool{}, born: make(chan struct{}, 1),
+		conns: map[*control]struct{}{}, pools: map[string]*pool{}, spaces: map[string]*namespace{}, born: make(chan struct{}, 1),
 	}
 	s.moved = sync.NewCond(&s.mu)
 	h, err := inherit()

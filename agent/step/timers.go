@@ -189,6 +189,12 @@ func (t *Timers) Forget(ids ...ID) error {
 	return nil
 }
 
+// Adopt implements Runner: there are no processes.
+func (t *Timers) Adopt(ID, int) error { return syscall.ENOTSUP }
+
+// Release implements Runner: steps have nothing in common.
+func (t *Timers) Release(ID) error { return nil }
+
 // Attach implements Runner: there is nothing to attach to.
 func (t *Timers) Attach(ID) (net.Conn, error) { return nil, syscall.ENOTSUP }
 

@@ -29,6 +29,8 @@ const (
 	msgStop    = 15
 	msgUpgrade = 16
 	msgSay     = 17
+	msgRelease = 18
+	msgAdopt   = 19
 	msgReply   = 20 // supervisor: number + reply
 	msgPush    = 21 // supervisor: changed []Status
 	msgFull    = 22 // supervisor: every Status, first on a connection

@@ -39,8 +39,8 @@ type reader struct {
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
-// Load reads slurm.conf and, beside it, topology.conf, gres.conf and cgroup.conf if they are there. The notes
-// say what was not understood or has no effect.
+// Load reads slurm.conf and, beside it, topology.conf, gres.conf, cgroup.conf and job_container.conf if they are there. The
+// notes say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
 	return cfg, notes, err
@@ -58,7 +58,7 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 		return nil, nil, nil, err
 	}
 	dir := path.Dir(file)
-	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine} {
+	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine, "job_container.conf": r.containerLine} {
 		p := path.Join(dir, name)
 		if _, err := os.Stat(p); err == nil {
 			if err := r.read(p, f, 0); err != nil {
@@ -282,7 +282,7 @@ func (r *reader) key(file string, n int, p pair) {
 		r.propagate(file, n, p)
 	case "requeueexit", "requeueexithold":
 		r.requeueExit(file, n, p)
-	case controllerKey, "privatedata":
+	case controllerKey, "privatedata", "jobcontainertype":
 	default:
 		r.leave(file, n, p)
 	}
@@ -582,7 +582,7 @@ func (r *reader) launchKey(file string, n int, p pair) {
 	var err error
 	switch p.key {
 	case "launchparameters":
-		c.NCCLEnv, r.interactive = hasAny(words, "nccl_env"), hasAny(words, "use_interactive_step")
+		c.NCCLEnv, r.interactive, c.RemoveIPC = hasAny(words, "nccl_env"), hasAny(words, "use_interactive_step"), hasAny(words, "remove_ipc")
 	case "interactivestepoptions":
 		r.interactiveOptions = p.value
 	case "jobdefaults":
@@ -604,6 +604,7 @@ func (r *reader) finish() {
 	}
 	cfg := r.cfg
 	r.settleTopology()
+	r.settleContainers()
 	settlePriority(&cfg.Priority)
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = cluster.DefaultConfig().Partitions

@@ -29,7 +29,7 @@ var elsewhere = [...]struct{ why, keys string }{
 // undone are the keys of Slurm that ask for something that muster does not do.
 var undone = [...]struct{ why, keys string }{
 	{"plugins of Slurm can not be loaded", "CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
-		"BurstBufferType BurstBufferParameters JobContainerType PrEpParameters"},
+		"BurstBufferType BurstBufferParameters PrEpParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"no record of ended jobs is written besides the history; sacct has it", "JobCompHost JobCompLoc JobCompPass JobCompPort JobCompType JobCompUser"},
 	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef " +
@@ -41,7 +41,7 @@ var undone = [...]struct{ why, keys string }{
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
 var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters",
-	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
+	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",

@@ -455,7 +455,7 @@ func shownBy(s cluster.IDSet, inv *cluster.Inventory, flag string) bool {
 			return true
 		}
 		g := &inv.GPUs[i]
-		if len(g.Env) == 0 && (flag == "amd_gpu_env" || !strings.HasPrefix(g.Model, "AMD ")) || slices.Contains(g.Env, flag) {
+		if len(g.Env) == 0 && (flag == "amd_gpu_env" || !g.AMD()) || slices.Contains(g.Env, flag) {
 			return true
 		}
 	}
