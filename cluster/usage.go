@@ -87,22 +87,30 @@ func (t *tx) charge(j *Job) bool {
 	}
 	j.Charged += time.Duration(secs) * time.Second
 	q, hasQOS := t.qos.Get(j.Spec.QOS)
-	run := float64(float64(secs) * power(p.decayFactor(), secs))
+	whole, factor := float64(secs), 1.0
 	if hasQOS {
-		run = float64(run * q.UsageFactor)
+		factor = q.UsageFactor
 	}
-	amounts := t.AmountsOf(j)
-	s := Spent{Raw: float64(run * t.BillingOf(j.Alloc.Partition, amounts)), Wall: run}
-	for _, a := range amounts {
-		s = s.plus(Spent{TRES: []Amount{{a.TRES, float64(run * a.N)}}})
-	}
-	t.spend(j.Assoc, s)
+	faded := t.spentBy(j, float64(float64(whole*power(p.decayFactor(), secs))*factor))
+	t.spend(j.Assoc, faded)
 	if hasQOS {
 		n := *q
-		n.Spent = q.Spent.plus(s)
+		if n.Spent = q.Spent.plus(faded); q.budget() {
+			n.Spent = q.Spent.plus(t.spentBy(j, float64(whole*factor)))
+		}
 		putIn(t, t.qos, n.Name, &n)
 	}
 	return true
+}
+
+// spentBy is what a job that has an allocation uses up in so many seconds.
+func (t *tables) spentBy(j *Job, secs float64) Spent {
+	amounts := t.AmountsOf(j)
+	s := Spent{Raw: float64(secs * t.BillingOf(j.Alloc.Partition, amounts)), Wall: secs}
+	for _, a := range amounts {
+		s = s.plus(Spent{TRES: []Amount{{a.TRES, float64(secs * a.N)}}})
+	}
+	return s
 }
 
 // AmountsOf lists what a job was given, or while it waits what it asks for.
@@ -265,6 +273,7 @@ func (c *Decay) apply(t *tx) (any, error) {
 		t.Decayed = old.Add(time.Duration(secs) * time.Second)
 	}
 	t.fade(power(p.decayFactor(), secs), !old.IsZero() && p.UsageReset.between(old, t.at))
+	t.renewBudgets(old)
 	var charged []*Job
 	for j := range t.Live() {
 		if n := *j; t.charge(&n) {
@@ -295,12 +304,26 @@ func (t *tx) fade(f float64, reset bool) {
 		putIn(t, t.assocs, n.ID, &n)
 	}
 	for _, q := range slices.Collect(t.QOSes()) {
-		if q.Flag("NoDecay") && !reset {
+		if q.budget() || q.Flag("NoDecay") && !reset {
 			continue
 		}
 		n := *q
 		n.Spent = q.Spent.times(f)
 		putIn(t, t.qos, n.Name, &n)
+	}
+}
+
+// renewBudgets sets the usage of those QOS to zero whose own period began after a time, if that is known.
+func (t *tx) renewBudgets(since time.Time) {
+	if since.IsZero() {
+		return
+	}
+	for _, q := range slices.Collect(t.QOSes()) {
+		if q.UsageReset.between(since, t.at) {
+			n := *q
+			n.Spent = Spent{}
+			putIn(t, t.qos, n.Name, &n)
+		}
 	}
 }
 
@@ -317,6 +340,11 @@ const (
 	ResetQuarterly Period = "QUARTERLY"
 	ResetYearly    Period = "YEARLY"
 )
+
+// Periods are those that come again and again.
+func Periods() []Period {
+	return []Period{ResetDaily, ResetWeekly, ResetMonthly, ResetQuarterly, ResetYearly}
+}
 
 // between reports whether a period begins after a and not after b. Days are those of UTC: all servers
 // must agree on them.

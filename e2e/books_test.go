@@ -147,3 +147,28 @@ func TestBooksFile(t *testing.T) {
 		t.Errorf("after load:\n%s\nbefore:\n%s", after, before)
 	}
 }
+
+// TestBudget: a QOS with a period of its own is a budget: what is used up holds jobs back until it begins anew.
+func TestBudget(t *testing.T) {
+	d := startLedger(t)
+	if out := d.must("sacctmgr", "-i", "add", "qos", "gold", "grptresmins=cpu=1", "UsageResetPeriod=monthly"); !strings.Contains(out, "UsageResetPeriod         = MONTHLY") {
+		t.Errorf("add qos says\n%s", out)
+	}
+	if got := d.must("sacctmgr", "-nP", "show", "qos", "format=name,grptresmins,usageresetperiod"); got != "normal||NONE\ngold|cpu=1|MONTHLY" {
+		t.Errorf("show qos:\n%s", got)
+	}
+	if _, errs, code := d.run("sacctmgr", "-i", "modify", "qos", "gold", "set", "usageresetperiod=hourly"); code != 1 || !strings.Contains(errs, "it is NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY") {
+		t.Errorf("a period that is none: exit code %d, %q", code, errs)
+	}
+	d.must("sacctmgr", "-i", "modify", "user", "bin", "set", "qos+=gold")
+	first := d.submitAs(binUID, "-q", "gold", "-N2", "--exclusive", "-t5", "--wrap", "sleep 600")
+	d.wait("the budget's end", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", first, "-o", "%T") == "TIMEOUT" })
+	next := d.submitAs(binUID, "-q", "gold", "-t5", "--wrap", "true")
+	d.wait("the reason", func() bool { return d.must("squeue", "-h", "-j", next, "-o", "%r") == "QOSGrpCPUMinutesLimit" })
+	d.must("sacctmgr", "-i", "modify", "qos", "gold", "set", "RawUsage=0")
+	d.wait("a job on a new budget", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", next, "-o", "%T") == "COMPLETED" })
+	d.must("sacctmgr", "-i", "modify", "qos", "gold", "set", "usageresetperiod=none")
+	if got := d.must("sacctmgr", "-nP", "show", "qos", "gold", "format=usageresetperiod"); got != "NONE" {
+		t.Errorf("after usageresetperiod=none: %q", got)
+	}
+}
