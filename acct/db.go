@@ -62,6 +62,8 @@ type DB struct {
 	moved  chan struct{}
 	more   chan struct{}
 	hurry  chan struct{} // somebody waits: do not gather
+
+	asking chan struct{} // has one for each question in SQL that is being answered
 }
 
 // batch is what one log index brought.
@@ -93,7 +95,10 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 const common = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
 
 func open(path string, log *slog.Logger) (*DB, error) {
-	d := &DB{log: log, path: path, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+	if err := sqlFunctions(); err != nil {
+		return nil, fmt.Errorf("prepare SQL: %w", err)
+	}
+	d := &DB{log: log, path: path, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1), asking: make(chan struct{}, sqlAtOnce)}
 	return d, d.reopen()
 }
 

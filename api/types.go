@@ -41,6 +41,7 @@ var (
 	Configure        = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
 	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	AskHistory       = Endpoint[SQLRequest, SQLResponse]{"POST", "/v1/history/sql", User, false}
 	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true}
 	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false}
 	WatchEvents      = Endpoint[EventQuery, Event]{"GET", "/v1/events", User, false} // a stream of lines
@@ -566,6 +567,21 @@ type HistoryQuery struct {
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
 	cluster.HistoryFilter
 	After uint64 `json:"after,omitempty"`
+}
+
+// SQLRequest is a question in SQL about history, for operators.
+type SQLRequest struct {
+	Query string `json:"query,omitempty"`
+	// Tables asks for what there is to ask about instead: table, column and meaning.
+	Tables bool `json:"tables,omitempty"`
+}
+
+// SQLResponse is the answer. A cell is JSON: a number, a text or null.
+type SQLResponse struct {
+	Columns []string            `json:"columns"`
+	Rows    [][]wire.RawMessage `json:"rows"`
+	// More says that there were more rows than one answer has.
+	More bool `json:"more,omitempty"`
 }
 
 // HistoryState is a phase, for ended jobs with an outcome.

@@ -28,6 +28,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ListSteps, s.listSteps)
 	api.HandleStream(m, api.WatchEvents, s.watchEvents)
 	handle(s, m, api.ListHistory, s.listHistory)
+	handle(s, m, api.AskHistory, s.askHistory)
 	handle(s, m, api.ShowUsage, s.showUsage)
 	handle(s, m, api.ShowStats, s.showStats)
 	handle(s, m, api.CreateLogin, s.createLogin)

@@ -27,6 +27,7 @@ type History interface {
 	Utilization(context.Context, cluster.Span) ([]cluster.Utilization, error)
 	Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, error)
 	NodeSpans(context.Context, cluster.Span) ([]cluster.NodeSpan, error)
+	SQL(context.Context, string) (acct.Table, error)
 	Run(context.Context) error
 	Restored(index uint64) error
 	Whole() bool
