@@ -63,6 +63,8 @@ type DB struct {
 	more   chan struct{}
 	hurry  chan struct{} // somebody waits: do not gather
 
+	sweeping bool // rows may be left that are forgotten (retain.go); mu holds it
+
 	asking chan struct{} // has one for each question in SQL that is being answered
 }
 
@@ -123,6 +125,12 @@ func (d *DB) reopen() error {
 	defer d.mu.Unlock()
 	d.done, d.lacks = meta["applied"], meta["lacks"] != 0
 	d.index = max(d.index, d.done)
+	for _, s := range sweeps() {
+		d.sweeping = d.sweeping || meta[sweptKey(s.kind)] < meta[forgetKey(s.kind)]
+	}
+	if d.sweeping {
+		poke(d.more)
+	}
 	return nil
 }
 
@@ -226,7 +234,7 @@ func (d *DB) Run(ctx context.Context) error {
 		case <-d.hurry:
 		case <-time.After(gatherTime):
 		}
-		if err := d.write(math.MaxUint64); err != nil {
+		if err := errors.Join(d.write(math.MaxUint64), d.sweep()); err != nil {
 			d.log.Error("history could not be written; trying again", "err", err)
 			select {
 			case <-time.After(time.Second):
@@ -289,6 +297,10 @@ func (d *DB) writeNow(limit uint64) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if slices.ContainsFunc(events, func(e cluster.Event) bool { return e.Forget != nil }) {
+		d.sweeping = true
+		poke(d.more)
+	}
 	d.queue = slices.Delete(d.queue, 0, n)
 	if len(d.queue) == 0 {
 		d.queue = nil

@@ -113,8 +113,7 @@ func (u *usage) putJob(j *cluster.Job) error {
 	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &seq, &before)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		seq, err = u.insert("INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data)
+		seq, err = u.insertJob(j, 0)
 	case err == nil:
 		var old cluster.Job
 		if err = wire.Unmarshal(before, &old); err == nil {
@@ -128,6 +127,20 @@ func (u *usage) putJob(j *cluster.Job) error {
 		return err
 	}
 	return u.count(seq, j.Footprint(), 1)
+}
+
+// insertJob stores the record of a job that has none, by a number, or with 0 by the next one, and returns that.
+func (u *usage) insertJob(j *cluster.Job, seq int64) (int64, error) {
+	data, err := wire.Marshal(j)
+	if err != nil {
+		return 0, err
+	}
+	const columns = "INSERT INTO job (seq, job, submitted, array, uid, phase, started, ended, data) VALUES "
+	values := []any{j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data}
+	if seq > 0 {
+		return u.insert(columns+"(?, ?, ?, ?, ?, ?, ?, ?, ?)", append([]any{seq}, values...)...)
+	}
+	return u.insert(columns+`(1 + max(ifnull((SELECT max(seq) FROM job), 0), ifnull((SELECT value FROM meta WHERE key = '`+seqKey+`'), 0)), ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
 }
 
 // count adds (sign 1) or takes away (-1) what a record leaves.
@@ -209,9 +222,13 @@ func (u *usage) flush() error {
 	return nil
 }
 
-// putEvent stores what an event says of a node or a reservation.
+// putEvent stores what an event says of a node or a reservation, or of what is to go from history or to come back.
 func (u *usage) putEvent(e *cluster.Event) error {
 	switch {
+	case e.Forget != nil:
+		return u.forget(e.Forget)
+	case e.Load != nil:
+		return u.loadAll(e.Load)
 	case e.At.IsZero():
 		return nil
 	case e.Node != nil:

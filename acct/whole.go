@@ -324,6 +324,9 @@ func (d *DB) merge(ctx context.Context, base *sql.DB) error {
 	if err := u.flush(); err != nil {
 		return err
 	}
+	if err := d.mergeForgotten(ctx, u); err != nil {
+		return err
+	}
 	var applied uint64
 	if err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = 'applied'").Scan(&applied); err != nil {
 		return err
@@ -351,4 +354,22 @@ func each(ctx context.Context, from *sql.DB, query string, f func(data []byte) e
 		}
 	}
 	return rows.Err()
+}
+
+// mergeForgotten has a base forget what this file was told to.
+func (d *DB) mergeForgotten(ctx context.Context, base *usage) error {
+	for _, s := range sweeps() {
+		var before int64
+		err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", forgetKey(s.kind)).Scan(&before)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err == nil {
+			err = base.forget([]cluster.Cutoff{{Kind: s.kind, Before: before}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -41,6 +41,8 @@ var (
 	Configure        = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
 	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	ArchiveHistory   = Endpoint[cluster.Retain, WriteResponse]{"POST", "/v1/history/archive", User, true}
+	LoadHistory      = Endpoint[cluster.LoadHistory, WriteResponse]{"POST", "/v1/history/load", User, true}
 	AskHistory       = Endpoint[SQLRequest, SQLResponse]{"POST", "/v1/history/sql", User, false}
 	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true}
 	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false}

@@ -20,6 +20,8 @@ type Errand struct {
 	// Nodes are to be switched; Jobs wait for them.
 	Nodes []NodeName `json:"nodes,omitempty"`
 	Jobs  []*Job     `json:"jobs,omitempty"`
+	// Retain is what of history is to be archived and to go.
+	Retain *Forgetting `json:"retain,omitempty"`
 	// Array sums up the tasks of the job's array, if the errand is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
 }
@@ -46,6 +48,8 @@ const (
 	ErrandResume     ErrandKind = "resume"      // run ResumeProgram
 	ErrandResumeFail ErrandKind = "resume_fail" // run ResumeFailProgram
 	ErrandSuspend    ErrandKind = "suspend"     // run SuspendProgram
+
+	ErrandRetain ErrandKind = "retain" // archive old records of history, which go when it is done
 )
 
 // JobEvent is what users can be told of a job, as --mail-type names it.
@@ -286,6 +290,8 @@ func (c *ErrandsDone) apply(t *tx) (any, error) {
 		switch {
 		case e.Kind == ErrandProlog:
 			t.prepared(e, end.Failed)
+		case e.Kind == ErrandRetain:
+			t.retained(e, end.Failed)
 		case e.Kind == ErrandResume && end.Failed != "":
 			for _, name := range e.Nodes {
 				t.notCome(name, resumeFailed+": "+end.Failed)

@@ -340,6 +340,8 @@ type Config struct {
 	Source string `json:"source,omitempty"`
 	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
 	NCCLEnv bool `json:"nccl_env,omitempty"`
+	// Retention is how long history is kept (slurmdbd.conf).
+	Retention Retention `json:"retention,omitzero"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }

@@ -194,7 +194,7 @@ type mgrVerb struct {
 
 func (m *manager) verbs() []mgrVerb {
 	return []mgrVerb{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
-		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"dump", 1, m.dump}, {"load", 2, m.load},
+		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"archive", 2, m.archive}, {"dump", 1, m.dump}, {"load", 2, m.load},
 		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}}
 }
 

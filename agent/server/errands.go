@@ -119,9 +119,12 @@ func (s *Server) gather(ends <-chan cluster.ErrandEnd, first cluster.ErrandEnd) 
 // errand does one errand and says why it failed, if it did.
 func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Config) string {
 	var err error
-	if e.Kind == cluster.ErrandCall {
+	switch e.Kind {
+	case cluster.ErrandCall:
 		err = s.call(term, e, cfg)
-	} else {
+	case cluster.ErrandRetain:
+		err = s.forgetOld(term, e, cfg)
+	default:
 		err = s.runErrand(term, e, cfg)
 	}
 	if err == nil {

@@ -28,6 +28,7 @@ type History interface {
 	Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, error)
 	NodeSpans(context.Context, cluster.Span) ([]cluster.NodeSpan, error)
 	SQL(context.Context, string) (acct.Table, error)
+	Old(context.Context, cluster.Cutoff) iter.Seq2[cluster.Archived, error]
 	Run(context.Context) error
 	Restored(index uint64) error
 	Whole() bool
