@@ -33,6 +33,8 @@ type Program struct {
 	// File is what the program finds in the file that the variable FileVar names, if it is not empty.
 	FileVar string
 	File    []byte
+	// Append is a line for the file of that name, in place of a program.
+	Append, Line string
 }
 
 // ErrandKind is what an errand consists in.
@@ -48,6 +50,9 @@ const (
 	ErrandResume     ErrandKind = "resume"      // run ResumeProgram
 	ErrandResumeFail ErrandKind = "resume_fail" // run ResumeFailProgram
 	ErrandSuspend    ErrandKind = "suspend"     // run SuspendProgram
+
+	// ErrandJobComp records that a job has ended, as JobCompType says.
+	ErrandJobComp ErrandKind = "job_comp"
 
 	ErrandRetain ErrandKind = "retain" // archive old records of history, which go when it is done
 )
@@ -134,6 +139,9 @@ func (t *tx) announce(old, j *Job) {
 	}
 	if j.Phase == Ended && old.Phase > Pending && old.Phase != Ended && t.config.EpilogServer != "" {
 		t.send(Errand{Kind: ErrandEpilog, Job: j})
+	}
+	if _, full := t.ErrandCount(); j.Phase == Ended && old.Phase != Ended && !j.RequeueAfter && t.config.JobComp.Kind != "" && !full {
+		t.send(Errand{Kind: ErrandJobComp, Job: j})
 	}
 	if !j.Spec.tells() || j.Follows() {
 		return

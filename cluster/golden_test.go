@@ -497,7 +497,9 @@ func goldenPower(w *world) {
 func goldenRetain(w *world) {
 	cfg := *w.s.Config()
 	cfg.Retention = Retention{Dir: "/archive", Rules: []RetainRule{{JobRecords, Age{2, AgeMonths}, true}, {UsageRecords, Age{400, AgeDays}, false}}}
+	cfg.JobComp = JobComp{Kind: "filetxt", Loc: "/comp"}
 	w.ok(root, &Configure{Config: &cfg})
+	w.ok(alice, &Cancel{Ref: Ref{Job: w.submit(nil)}})
 	w.ok(sys, &Retain{})
 	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: w.s.LastErrand}}})
 	j := w.job(w.submit(nil))

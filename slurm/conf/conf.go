@@ -174,6 +174,8 @@ var (
 		{"resumeprogram", func(c *cluster.Config) *string { return &c.Power.Resume }},
 		{"suspendprogram", func(c *cluster.Config) *string { return &c.Power.Suspend }},
 		{"resumefailprogram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }},
+		{"jobcomploc", func(c *cluster.Config) *string { return &c.JobComp.Loc }},
+		{"jobcomptype", func(c *cluster.Config) *string { return &c.JobComp.Kind }},
 		{"srunprolog", func(c *cluster.Config) *string { return &c.Srun.Prolog }},
 		{"srunepilog", func(c *cluster.Config) *string { return &c.Srun.Epilog }},
 		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
@@ -582,6 +584,7 @@ func (r *reader) finish() {
 	}
 	r.settlePreempt()
 	r.settleRetention()
+	r.settleJobComp()
 	for _, p := range cfg.Partitions {
 		if p.Default {
 			return

@@ -31,7 +31,7 @@ var undone = [...]struct{ why, keys string }{
 	{"plugins of Slurm can not be loaded", "CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
 		"BurstBufferType BurstBufferParameters JobContainerType PrEpParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
-	{"no record of ended jobs is written besides the history; sacct has it", "JobCompHost JobCompLoc JobCompPass JobCompPort JobCompType JobCompUser"},
+	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
 	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef InteractiveStepOptions JobDefaults JobFileAppend " +
 		"LaunchParameters MaxStepCount MaxTasksPerNode MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin PriorityParameters " +
 		"PropagatePrioProcess ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +

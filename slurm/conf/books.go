@@ -88,3 +88,25 @@ func (r *reader) settleRetention() {
 		keep.Dir = cmp.Or(keep.Dir, "/tmp") // as in Slurm
 	}
 }
+
+// settleJobComp checks how ends of jobs are to be recorded.
+func (r *reader) settleJobComp() {
+	c := &r.cfg.JobComp
+	kind := strings.TrimPrefix(strings.ToLower(c.Kind), "jobcomp/")
+	switch {
+	case kind == "" || kind == "none":
+		*c = cluster.JobComp{}
+		return
+	case kind != "filetxt" && kind != "script":
+		r.notes = append(r.notes, "JobCompType="+c.Kind+" has no effect: muster has jobcomp/filetxt and jobcomp/script; --notify sends events to a URL, sacct has all of it")
+		*c = cluster.JobComp{}
+		return
+	case kind == "filetxt":
+		c.Loc = cmp.Or(c.Loc, "/var/log/slurm_jobcomp.log") // as in Slurm
+	case c.Loc == "":
+		r.notes = append(r.notes, "JobCompType=jobcomp/script has no effect without JobCompLoc, the path of the script")
+		*c = cluster.JobComp{}
+		return
+	}
+	c.Kind = kind
+}
