@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -85,5 +86,41 @@ func TestForgive(t *testing.T) {
 	}
 	if top, _ := w.s.AssocOf(RootName, "", ""); top.Spent.Raw != 0 {
 		t.Errorf("root has still used %v", top.Spent.Raw)
+	}
+}
+
+// TestRefund: what an attempt was charged that a node's failure ended is given back, as far as it has not faded, at the
+// association, those above and the QOS; what others used stays, and so does a job's own failure.
+func TestRefund(t *testing.T) {
+	w := ranked(t, func(cfg *Config) {
+		cfg.Priority.RefundFaults = true
+		cfg.Priority.HalfLife = 1000 * time.Second
+	})
+	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "high", UsageFactor: 1, UsageReset: ResetMonthly}}}})
+	w.ok(sys, &Decay{})
+	other := w.run(w.submit(nil), 5, "n1")
+	bad := w.run(w.submit(func(s *JobSpec) { s.QOS = "high" }), 3, "n0")
+	raw := func(account, user string) float64 { a, _ := w.s.AssocOf(account, user, ""); return a.Spent.Raw }
+	for range 3 {
+		w.pass(100 * time.Second)
+		w.ok(sys, &Decay{})
+	}
+	both, high := raw("team-a", "alice"), w.qosSpent("high", "cpu")
+	if high != 300*amountOf(w.s.AmountsOf(w.job(bad)), "cpu") {
+		t.Fatalf("QOS high has used %v", high)
+	}
+	w.pass(50 * time.Second)
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n0"}, Why: "power"})
+	w.ok(sys, &Decay{})
+	if got := w.qosSpent("high", "cpu"); got > 1e-6 {
+		t.Errorf("QOS high has still used %v", got)
+	}
+	if a, n := raw("team-a", "alice"), raw(RootName, ""); a >= both || a <= both/2 || math.Abs(a-n) > 1e-6 {
+		t.Errorf("alice has used %v of %v, root %v", a, both, n)
+	}
+	alone := raw("team-a", "alice")
+	w.over(other, 1)
+	if got := raw("team-a", "alice"); got < alone {
+		t.Errorf("a job that failed by itself was given back: %v, before %v", got, alone)
 	}
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // startLedger starts a cluster whose usage does not fade, with users daemon in science and bin in art.
-func startLedger(t *testing.T) *dev {
+func startLedger(t *testing.T, more ...string) *dev {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run jobs as several users")
 	}
-	file := confFile(t, "ClusterName=ledger", "PriorityType=priority/multifactor", "PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PriorityCalcPeriod=0:01",
-		"AccountingStorageEnforce=associations,limits,qos", "PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00")
+	file := confFile(t, append(more, "ClusterName=ledger", "PriorityType=priority/multifactor", "PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PriorityCalcPeriod=0:01",
+		"AccountingStorageEnforce=associations,limits,qos", "PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00")...)
 	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec", "--conf", file)
 	for _, line := range []string{"add account science", "add account art", "add user daemon account=science", "add user bin account=art"} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
@@ -170,5 +170,21 @@ func TestBudget(t *testing.T) {
 	d.must("sacctmgr", "-i", "modify", "qos", "gold", "set", "usageresetperiod=none")
 	if got := d.must("sacctmgr", "-nP", "show", "qos", "gold", "format=usageresetperiod"); got != "NONE" {
 		t.Errorf("after usageresetperiod=none: %q", got)
+	}
+}
+
+// TestRefund: with PriorityParameters=refund_faults nobody is charged for an attempt that a node's failure ended.
+func TestRefund(t *testing.T) {
+	d := startLedger(t, "PriorityParameters=refund_faults")
+	id := d.submitAs(binUID, "-N1", "-w", "node-001", "-n2", "--no-requeue", "-t5", "--wrap", "sleep 600")
+	raw := func() string { return d.must("sshare", "-nPU", "-u", "bin", "-o", "rawusage") }
+	d.wait("a charge", func() bool { return raw() != "0" })
+	d.must("scontrol", "update", "nodename=node-001", "state=down", "reason=power")
+	d.wait("the job's end", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", id, "-o", "%T") == "NODE_FAIL" })
+	if got := raw(); got != "0" {
+		t.Errorf("after the fault bin is charged %s", got)
+	}
+	if got := d.must("sreport", "-nP", "-t", "Seconds", "cluster", "goodput", "start=now-1hour", "end=now+1hour"); !strings.Contains(got, "|Lost|fault: NodeDown, not charged|cpu|") {
+		t.Errorf("goodput:\n%s", got)
 	}
 }
