@@ -87,6 +87,8 @@ func views() []view {
 		{"node_states", "node", "times in which a node stayed as it was", []viewColumn{
 			{"node", "name", "node"}, {"started", "started", "from when"}, {"ended", "nullif(ended, 0)", "until when, null: it still is"}, number("down", "down", "1: it was down"), number("drain", "drain", "1: it was drained"),
 			number("lost", "lost", "1: nothing was heard of it"), text("reason", "reason", "why"), text("set_by", "by", "who said so")}},
+		{"transactions", "txn", "changes of accounts, users, associations and QOS", []viewColumn{
+			{"at", "at / 1000000000", "when"}, field("action", "action", "what was done"), field("actor", "actor", "by whom"), field("place", "where", "to which record"), field("info", "info", "what was set")}},
 		{"reservations", "resv", "times of reservations", []viewColumn{
 			{"name", "name", "reservation"}, {"started", "started", "from when"}, {"ended", "ended", "until when"}, text("nodes", "nodes", "nodes, JSON"), text("users", "users", "users, JSON"), text("accounts", "accounts", "accounts, JSON")}},
 	}

@@ -49,7 +49,7 @@ func TestSQL(t *testing.T) {
 	defer d.stop()
 	n := &cluster.Node{Name: "n1", Up: true, Drain: true, Reason: "why not", Inventory: cluster.Inventory{CPUs: 8}}
 	r := &cluster.Reservation{Name: "maint", Start: epoch, End: epoch.Add(time.Hour)}
-	d.Apply(1, []cluster.Event{{Job: ranJob(1, cluster.TimedOut)}, {Job: job(2, cluster.Pending, 0)}, {Node: n, At: epoch}, {Resv: r, At: epoch},
+	d.Apply(1, []cluster.Event{{Change: &cluster.Transaction{At: epoch, Action: "Add QOS", Actor: "root", Where: "name='x'"}}, {Job: ranJob(1, cluster.TimedOut)}, {Job: job(2, cluster.Pending, 0)}, {Node: n, At: epoch}, {Resv: r, At: epoch},
 		{Step: &cluster.Step{ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Tasks: 2, Started: epoch, Ended: epoch.Add(time.Second), Outcome: cluster.Completed}}})
 	at := epoch.Unix()
 	for _, c := range []struct{ query, want string }{

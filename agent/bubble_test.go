@@ -51,7 +51,8 @@ func (forget) SQL(context.Context, string) (acct.Table, error)                  
 func (forget) Old(context.Context, cluster.Cutoff) iter.Seq2[cluster.Archived, error] {
 	return func(func(cluster.Archived, error) bool) {}
 }
-func (forget) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (forget) Changes(context.Context, cluster.Span) ([]cluster.Transaction, error) { return nil, nil }
+func (forget) Run(ctx context.Context) error                                        { <-ctx.Done(); return nil }
 
 // pipes is a listener whose connections are pipes of the process itself, by root.
 type pipes struct {

@@ -41,6 +41,7 @@ var (
 	Configure        = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
 	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	ListChanges      = Endpoint[ChangesQuery, ChangesResponse]{"GET", "/v1/accounts/changes", User, false}
 	ArchiveHistory   = Endpoint[cluster.Retain, WriteResponse]{"POST", "/v1/history/archive", User, true}
 	LoadHistory      = Endpoint[cluster.LoadHistory, WriteResponse]{"POST", "/v1/history/load", User, true}
 	AskHistory       = Endpoint[SQLRequest, SQLResponse]{"POST", "/v1/history/sql", User, false}
@@ -569,6 +570,16 @@ type HistoryQuery struct {
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
 	cluster.HistoryFilter
 	After uint64 `json:"after,omitempty"`
+}
+
+// ChangesQuery asks for the changes of the books in a time.
+type ChangesQuery struct {
+	Time cluster.Span `json:"time"`
+}
+
+// ChangesResponse lists them, oldest first.
+type ChangesResponse struct {
+	Changes []cluster.Transaction `json:"changes"`
 }
 
 // SQLRequest is a question in SQL about history, for operators.

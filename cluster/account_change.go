@@ -49,9 +49,14 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := change.apply(t); err != nil {
+		x, err := change.transaction(t)
+		if err == nil {
+			err = change.apply(t)
+		}
+		if err != nil {
 			return nil, err
 		}
+		t.events = append(t.events, Event{Change: x})
 	}
 	t.freshScale()
 	t.settleShares()

@@ -64,6 +64,8 @@ type Event struct {
 	// At is when it happened, and Idle that the node had no jobs then; of nodes and reservations alone.
 	At   time.Time `json:"at,omitzero"`
 	Idle bool      `json:"idle,omitempty"`
+	// Change tells of a change of the books.
+	Change *Transaction `json:"change,omitempty"`
 	// Forget says up to where old records of history go, and Load has archived ones that come back.
 	Forget []Cutoff   `json:"forget,omitempty"`
 	Load   []Archived `json:"load,omitempty"`

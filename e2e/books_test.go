@@ -188,3 +188,23 @@ func TestRefund(t *testing.T) {
 		t.Errorf("goodput:\n%s", got)
 	}
 }
+
+// TestTransactions: history knows who changed what of the books.
+func TestTransactions(t *testing.T) {
+	d := startLedger(t)
+	d.must("sacctmgr", "-i", "modify", "user", "daemon", "set", "adminlevel=admin")
+	if _, errs, code := d.as(daemonUID, "sacctmgr", "-i", "modify", "user", "bin", "where", "account=art", "set", "maxjobs=2"); code != 0 {
+		t.Fatal(errs)
+	}
+	d.must("sacctmgr", "-i", "delete", "user", "bin")
+	want := "Modify Associations|daemon|acct='art' user='bin'|limits=[{\"name\":\"MaxJobs\",\"max\":2}]\nRemove Users|root|name='bin'|"
+	if got := d.must("sacctmgr", "-nP", "show", "transactions", "format=action,actor,where,info"); !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "Add Accounts|root|name='science'|description=") {
+		t.Errorf("transactions:\n%s\nwant them to end with\n%s", got, want)
+	}
+	if got := d.must("sacctmgr", "-nP", "show", "txn", "actor=daemon", "start=now-1hour", "format=action"); got != "Modify Associations" {
+		t.Errorf("what daemon did: %q", got)
+	}
+	if got := d.must("sacctmgr", "-nP", "show", "transactions", "end=now-1hour"); got != "" {
+		t.Errorf("an hour ago: %q", got)
+	}
+}

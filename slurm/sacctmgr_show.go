@@ -329,6 +329,8 @@ func (m *manager) show(args []string) int {
 	switch entity {
 	case "event":
 		return m.events(q)
+	case "transaction":
+		return m.transactions(q)
 	case "problem":
 		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
 	case "runawayjobs":

@@ -70,6 +70,7 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.TopJobs)
 	write(m, s, api.ChangeAccounts)
 	handle(s, m, api.ListBooks, s.listBooks)
+	handle(s, m, api.ListChanges, s.listChanges)
 	handle(s, m, api.ListPriorities, s.listPriorities)
 	write(m, s, api.SetNodes)
 	write(m, s, api.CreateNodes)

@@ -28,7 +28,7 @@ const dbdNeedless = " authtype authinfo authalttypes authaltparameters commitdel
 var dbdElsewhere = [...]struct{ keys, why string }{
 	{"purgeeventafter purgeresvafter", "reports are summed from the records of nodes and reservations, which are kept as long as PurgeUsageAfter says"},
 	{"purgesuspendafter archivesuspend", "pauses are part of the jobs' records: see PurgeJobAfter and ArchiveJobs"},
-	{"purgetxnafter", "as many changes are kept as sacctmgr show transactions can show"},
+	{"purgetxnafter", "changes of accounts are kept for ever"},
 	{"archiveevents archiveresvs archivetxn archiveusage", "of such records no archive is made"},
 	{"archivescript", "no script is called: ArchiveDir has the files"},
 	{"privatedata trackwckey", "put it into slurm.conf"},
