@@ -365,6 +365,10 @@ type Config struct {
 	PrivateDirs []PrivateDirs `json:"private_dirs,omitempty"`
 	// RemoveIPC has nodes remove what a user left in their memory after the last of the user's jobs there (LaunchParameters=remove_ipc).
 	RemoveIPC bool `json:"remove_ipc,omitempty"`
+	// JobComp is how ends of jobs are recorded besides history.
+	JobComp JobComp `json:"job_comp,omitzero"`
+	// Retention is how long history is kept (slurmdbd.conf).
+	Retention Retention `json:"retention,omitzero"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }
@@ -382,6 +386,12 @@ type HealthCheck struct {
 // Of reports whether a node is checked of whose CPUs so many are in use.
 func (h *HealthCheck) Of(used, cpus int) bool {
 	return !h.Idle && !h.Mixed && !h.Alloc || h.Idle && used == 0 || h.Mixed && used > 0 && used < cpus || h.Alloc && used >= cpus
+}
+
+// JobComp is how ends of jobs are recorded besides history.
+type JobComp struct {
+	Kind string `json:"kind,omitempty"` // empty: not at all; filetxt: a line in the file Loc; script: by the program Loc
+	Loc  string `json:"loc,omitempty"`
 }
 
 // Constrain says what of a job's share on a node its processes are not held to (cgroup.conf).
