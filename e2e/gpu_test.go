@@ -99,7 +99,7 @@ func startGPUs(t *testing.T, lines string, args ...string) *gpus {
 	d.start()
 	d.wait("the node", func() bool {
 		out, _, code := d.run("sinfo", "-h", "-o", "%T")
-		return code == 0 && out != ""
+		return code == 0 && out != "" && !strings.HasPrefix(out, "unknown") // it may have a name before it has registered
 	})
 	return g
 }
