@@ -340,6 +340,8 @@ type ClusterResponse struct {
 	NextJob cluster.JobID  `json:"next_job"`
 	// LicensesUsed counts by name what live jobs hold.
 	LicensesUsed map[string]int `json:"licenses_used,omitempty"`
+	// LicensesReserved counts by name what reservations have now.
+	LicensesReserved map[string]int `json:"licenses_reserved,omitempty"`
 }
 
 // ReconfigureResponse tells what of a configuration that was read again is not as the file says.

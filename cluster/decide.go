@@ -105,7 +105,7 @@ func (t *tx) startOne(d Decision) error {
 			t.putJob(&left)
 		}
 	}
-	if j.Spec.Licenses != "" && !t.config.LicensesFree(j.Spec, t.LicensesUsed()) {
+	if j.Spec.Licenses != "" && !t.LicensesFree(j, t.at, t.LicensesUsed()) {
 		return Errorf(Conflict, ErrBusy, "job %d wants licenses %s that others hold", d.Job, j.Spec.Licenses)
 	}
 	j, _ = j.cut(d.Limit)

@@ -110,6 +110,7 @@ var commands = [...]struct {
 	{"node_reboot_due", func() Command { return &NodeRebootDue{} }},
 	{"reservation_put", func() Command { return &ReservationPut{} }},
 	{"reservation_drop", func() Command { return &ReservationDrop{} }},
+	{"reservation_nodes", func() Command { return &ReservationNodes{} }},
 	{"reservations_due", func() Command { return &ReservationsDue{} }},
 	{"partition_set", func() Command { return &PartitionSet{} }},
 	{"configure", func() Command { return &Configure{} }},

@@ -60,6 +60,7 @@ const (
 	ErrStepNodes     ErrKind = "step_nodes"
 	ErrStepGRES      ErrKind = "step_gres"
 	ErrStepBind      ErrKind = "step_bind"
+	ErrResvSkip      ErrKind = "resv_skip"
 	ErrMultiProg     ErrKind = "multi_prog"
 	ErrNoChange      ErrKind = "no_change"
 	ErrBeginTime     ErrKind = "begin_time"

@@ -329,6 +329,8 @@ func goldenReservations(w *world) {
 	put("idle", time.Hour, time.Hour, func(r *Reservation) { r.PurgeAfter = time.Minute; r.Count = 2 })
 	put("gone", time.Hour, time.Hour, func(r *Reservation) { r.Groups, r.GIDs, r.UsersNot = []string{"users"}, []uint32{100}, true })
 	w.ok(root, &ReservationDrop{Name: "gone"})
+	put("some", time.Hour, time.Hour, func(r *Reservation) { r.Count, r.Flags = 2, ResvOverlap|ResvReplace })
+	w.ok(root, &ReservationNodes{Name: "some", Drop: []NodeName{"n1"}})
 	w.pass(2 * time.Minute)
 	w.due()
 }

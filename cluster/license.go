@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // License is a number of licenses of one name that the jobs of a cluster share.
@@ -52,10 +53,37 @@ func (t *tables) LicensesUsed() map[string]int {
 	return used
 }
 
-// LicensesFree reports whether there are licenses for a job beside those in use.
-func (c *Config) LicensesFree(spec *JobSpec, used map[string]int) bool {
-	list, _ := ParseLicenses(spec.Licenses)
-	return !slices.ContainsFunc(list, func(l License) bool { return used[l.Name]+l.Total > c.license(l.Name) })
+// LicensesFree reports whether there are licenses for a job that starts at a time beside those in use, and those that
+// reservations keep from it.
+func (t *tables) LicensesFree(j *Job, at time.Time, used map[string]int) bool {
+	list, _ := ParseLicenses(j.Spec.Licenses)
+	if len(list) == 0 {
+		return true
+	}
+	kept := t.licensesKept(at, at.Add(min(j.Limit, Unlimited/2)), func(r *Reservation) bool {
+		return slices.Contains(j.Spec.ResvNames(), r.Name) && r.Allows(j.Spec)
+	})
+	return !slices.ContainsFunc(list, func(l License) bool { return used[l.Name]+kept[l.Name]+l.Total > t.config.license(l.Name) })
+}
+
+// licensesKept counts the licenses that reservations have at some moment of a span of time, but for those that are own.
+func (t *tables) licensesKept(from, to time.Time, own func(*Reservation) bool) map[string]int {
+	kept := map[string]int{}
+	for r := range valuesOf(t.resvs) {
+		if r.Licenses == "" || !r.At(from).Keeps(from, to) || own(r) {
+			continue
+		}
+		list, _ := ParseLicenses(r.Licenses)
+		for _, l := range list {
+			kept[l.Name] += l.Total
+		}
+	}
+	return kept
+}
+
+// LicensesReserved counts the licenses that reservations have at a moment, by name.
+func (t *tables) LicensesReserved(at time.Time) map[string]int {
+	return t.licensesKept(at, at.Add(1), func(*Reservation) bool { return false })
 }
 
 // license is how many licenses of a name the cluster has.

@@ -16,6 +16,7 @@ type Reservation struct {
 	Count     int        `json:"count,omitempty"` // how many nodes were asked for, if not by name
 	Partition string     `json:"partition,omitempty"`
 	Features  string     `json:"features,omitempty"`
+	Licenses  string     `json:"licenses,omitempty"` // that only its jobs may use: NAME:COUNT,...
 	// Who may use it. With Not, everybody but those. A job must be of the users or groups and of the accounts
 	// where both are given.
 	Users       []string  `json:"users,omitempty"`
@@ -51,7 +52,11 @@ const (
 	ResvNoHold    // its pending jobs may run elsewhere afterwards
 	ResvMagnetic  // jobs that may use it do so without asking
 	ResvUserDelete
-	ResvTimeFloat // it always begins as long from now as when it was made
+	ResvTimeFloat   // it always begins as long from now as when it was made
+	ResvAnyNodes    // it is about licenses: its jobs run on any nodes
+	ResvReplace     // nodes that fail, and those on which its jobs run, are replaced by idle ones
+	ResvReplaceDown // nodes that fail are replaced, as they are without it
+	ResvStatic      // it keeps the nodes that it was given
 )
 
 // resvRepeats are the flags that bring a reservation back.
@@ -146,6 +151,8 @@ func (s *JobSpec) ResvNames() []string {
 type ReservationPut struct {
 	Reservation
 	Update bool `json:"update,omitempty"`
+	// Skip has one that repeats leave out its present or next time.
+	Skip bool `json:"skip,omitempty"`
 }
 
 func (*ReservationPut) kind() string { return "reservation_put" }
@@ -168,13 +175,18 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 		return nil, Errorf(Invalid, ErrResvTime, "a reservation from %s can not end at %s", r.Start.Format(time.DateTime), r.End.Format(time.DateTime))
 	case !r.End.After(t.at) && r.Flags&resvRepeats == 0:
 		return nil, Errorf(Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime))
-	case len(r.Nodes) == 0 && r.Flags&ResvPartNodes == 0:
+	case c.Skip && r.Flags&resvRepeats == 0:
+		return nil, Errorf(Invalid, ErrResvSkip, "reservation %s does not repeat, so that no time of it can be skipped: delete it", r.Name)
+	case len(r.Nodes) == 0 && r.Flags&ResvPartNodes == 0 && (r.Licenses == "" || r.Flags&ResvAnyNodes == 0):
 		return nil, Errorf(Invalid, ErrNodeName, "a reservation needs nodes")
 	case len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0:
 		return nil, Errorf(Invalid, ErrUser, "a reservation needs users, groups or accounts")
 	}
 	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
 		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
+	}
+	if err := t.config.admitLicenses(r.Licenses); err != nil {
+		return nil, err
 	}
 	if r.FloatsFrom = (time.Time{}); r.Flags&ResvTimeFloat != 0 {
 		if !r.Start.After(t.at) || r.Flags&resvRepeats != 0 {
@@ -183,6 +195,9 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 		r.FloatsFrom = t.at
 	}
 	r.next(t.at)
+	if c.Skip {
+		r.next(r.End)
+	}
 	nodes := map[NodeName]bool{}
 	for _, n := range t.Reserved(&r) {
 		if _, ok := t.nodes.Get(n); !ok {
@@ -363,7 +378,7 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 	}
 	over := t.at.Add(min(j.Limit, Unlimited/2))
 	for r := range valuesOf(t.resvs) {
-		if r == own || !r.At(t.at).Keeps(t.at, over) || own != nil && r.Flags&ResvMaint == 0 {
+		if r == own || !r.At(t.at).Keeps(t.at, over) || own != nil && own.Flags&ResvAnyNodes == 0 && r.Flags&ResvMaint == 0 {
 			continue
 		}
 		if names := t.Reserved(r); slices.ContainsFunc(d.Start.Shares, func(sh Share) bool { return slices.Contains(names, sh.Node) }) {
@@ -407,4 +422,48 @@ func (t *tables) withNodes(r *Reservation) *Reservation {
 	c := *r
 	c.Nodes = t.Reserved(r)
 	return &c
+}
+
+// ReservationNodes gives a reservation other nodes for some that it has.
+type ReservationNodes struct {
+	Name string     `json:"name"`
+	Drop []NodeName `json:"drop"`
+	Add  []NodeName `json:"add"`
+}
+
+func (*ReservationNodes) kind() string { return "reservation_nodes" }
+
+func (c *ReservationNodes) apply(t *tx) (any, error) {
+	old, ok := t.resvs.Get(c.Name)
+	if !ok || !t.by.Operator() || !old.Replaces() {
+		return nil, Errorf(Conflict, ErrReservation, "the nodes of reservation %s can not be replaced", c.Name)
+	}
+	r := *old
+	r.Nodes = slices.DeleteFunc(slices.Clone(old.Nodes), func(n NodeName) bool { return slices.Contains(c.Drop, n) })
+	nodes := map[NodeName]bool{}
+	for _, name := range c.Add {
+		if n, ok := t.nodes.Get(name); !ok || !n.Usable() || slices.Contains(r.Nodes, name) {
+			return nil, Errorf(Conflict, ErrNodeName, "reservation %s can not get node %s now", c.Name, name)
+		}
+		nodes[name] = true
+	}
+	if err := t.clashes(&r, nodes); err != nil {
+		return nil, err
+	}
+	for _, n := range r.Nodes {
+		nodes[n] = true
+	}
+	r.Nodes = nil
+	for n := range t.Nodes() { // in their order
+		if nodes[n.Name] {
+			r.Nodes = append(r.Nodes, n.Name)
+		}
+	}
+	t.putReservation(r.Name, &r)
+	return nil, nil
+}
+
+// Replaces reports whether nodes that fail are replaced by others: those of a reservation that asked for a number of them.
+func (r *Reservation) Replaces() bool {
+	return r.Count > 0 && r.Flags&(ResvSpecNodes|ResvPartNodes|ResvStatic) == 0
 }

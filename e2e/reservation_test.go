@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // says calls a front-end and wants exactly this of it: what it prints, and its exit code if that is not 0.
@@ -86,4 +89,62 @@ func TestReservations(t *testing.T) {
 	control("", "delete", "reservation", "root_1")
 	control("", "delete", "reservationname=r2")
 	control("No reservations in the system", "show", "res")
+}
+
+// TestReservedLicenses: licenses are reserved as Slurm does it; a time of a reservation that repeats is skipped; a node that
+// fails is replaced.
+func TestReservedLicenses(t *testing.T) {
+	t.Parallel()
+	conf := writeFile(t, "slurm.conf", "ClusterName=c\nLicenses=lic:10\nPartitionName=train Nodes=ALL Default=YES\n")
+	d := startDev(t, "--conf", conf, "--hollow", "4x16c64g")
+	d.wait("four nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "4" })
+	create := []string{"create", "reservation", "users=root", "starttime=now", "duration=30"}
+	if out, errs, code := d.run("scontrol", append(create, "licenses=lic:4", "reservationname=l1")...); code != 1 || out+errs != "Error creating the reservation: Invalid node name specified\n" {
+		t.Errorf("licenses without any_nodes: %d %q", code, out+errs)
+	}
+	if out, errs, code := d.run("scontrol", append(create, "licenses=lic:11", "flags=any_nodes", "reservationname=l1")...); code != 1 {
+		t.Errorf("more licenses than there are: %d %q", code, out+errs)
+	}
+	d.must("scontrol", append(create, "licenses=lic:4", "flags=any_nodes", "reservationname=l2")...)
+	text := d.must("scontrol", "show", "res", "l2")
+	for _, want := range []string{"Nodes=(null) NodeCnt=0 CoreCnt=0 Features=(null) PartitionName=(null) Flags=ANY_NODES\n", "TRES=(null)\n", "Licenses=lic:4 State=ACTIVE"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("show lacks %q:\n%s", want, text)
+		}
+	}
+	expect(t, "licenses", d.must("scontrol", "show", "lic"), "LicenseName=lic\n    Total=10 Used=0 Free=10 Reserved=4 Remote=no")
+	many := d.must("sbatch", "--parsable", "-L", "lic:7", "-t5", "-o", "/dev/null", "--wrap", "sleep 60")
+	own := d.must("sbatch", "--parsable", "-L", "lic:4", "--reservation=l2", "-t5", "-o", "/dev/null", "--wrap", "sleep 60")
+	d.wait("the job in it", func() bool { return d.must("squeue", "-h", "-j", own, "-o", "%T") == "RUNNING" })
+	expect(t, "another", d.must("squeue", "-h", "-j", many, "-o", "%T %r"), "PENDING Licenses")
+
+	d.must("scontrol", "create", "reservation", "users=root", "starttime=now+1hour", "duration=30", "nodecnt=1", "flags=daily", "reservationname=d1")
+	begins := func() time.Time {
+		m := regexp.MustCompile(`StartTime=(\S+)`).FindStringSubmatch(d.must("scontrol", "show", "res", "d1"))
+		at, err := time.Parse("2006-01-02T15:04:05", m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	was := begins()
+	d.must("scontrol", "update", "reservationname=d1", "skip")
+	if now := begins(); now.Sub(was) != 24*time.Hour {
+		t.Errorf("skipped from %s to %s", was, now)
+	}
+	if out, errs, code := d.run("scontrol", "update", "reservationname=l2", "skip"); code != 1 || !strings.Contains(out+errs, "Reservation given is not skipable, try deleting instead") {
+		t.Errorf("skip of one that does not repeat: %d %q", code, out+errs)
+	}
+
+	d.must("scontrol", "create", "reservation", "users=root", "starttime=now+2hours", "duration=30", "nodecnt=2", "flags=replace_down", "reservationname=r")
+	nodes := func() string {
+		return regexp.MustCompile(` Nodes=(\S+) `).FindStringSubmatch(d.must("scontrol", "show", "res", "r"))[1]
+	}
+	first := nodes()
+	lost, _, _ := strings.Cut(d.must("scontrol", "show", "hostnames", first), "\n")
+	d.must("scontrol", "update", "nodename="+lost, "state=drain", "reason=broken")
+	d.wait("another node instead of "+lost, func() bool {
+		list := strings.Fields(d.must("scontrol", "show", "hostnames", nodes()))
+		return len(list) == 2 && !slices.Contains(list, lost)
+	})
 }

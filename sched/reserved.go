@@ -80,7 +80,7 @@ type offKey struct {
 
 // outside is the nodes that a job in a reservation must not use because they are not of it.
 func (c *cycle) outside(own *keptNodes) nodeSet {
-	if own == nil || own.Flags&cluster.ResvFlex != 0 {
+	if own == nil || own.Flags&(cluster.ResvFlex|cluster.ResvAnyNodes) != 0 {
 		return nil
 	}
 	set := make(nodeSet, len(c.free.spaces))
@@ -92,14 +92,15 @@ func (c *cycle) outside(own *keptNodes) nodeSet {
 
 func (c *cycle) offAt(own *keptNodes, from, to time.Time) nodeSet {
 	set := c.outside(own)
-	if set != nil && !own.Active(from) {
+	if own != nil && own.Flags&cluster.ResvFlex == 0 && !own.Active(from) {
+		set = make(nodeSet, len(c.free.spaces))
 		for i := range set {
 			set[i] = true
 		}
 		return set
 	}
 	for _, k := range c.reserved {
-		if k == own || !k.At(from).Keeps(from, to) || own != nil && k.Flags&cluster.ResvMaint == 0 {
+		if k == own || !k.At(from).Keeps(from, to) || own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 {
 			continue
 		}
 		set = union(set, k.nodes)
@@ -112,7 +113,7 @@ func notReserved(s *cluster.Snapshot, spec *cluster.JobSpec, p *pool) nodeSet {
 	var set nodeSet
 	for _, name := range spec.ResvNames() {
 		r, ok := s.Reservation(name)
-		if !ok || r.Flags&cluster.ResvFlex != 0 {
+		if !ok || r.Flags&(cluster.ResvFlex|cluster.ResvAnyNodes) != 0 {
 			return nil
 		}
 		if set == nil {
@@ -190,6 +191,11 @@ func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note strin
 // reservation has then, and that no job will have, if there are enough; in the order of a job's.
 // The error says what is missing.
 func ReserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) ([]cluster.NodeName, *cluster.Error) {
+	return reserveNodes(s, r, now, false)
+}
+
+// reserveNodes is ReserveNodes; more looks for usable nodes beside those that the reservation has.
+func reserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool) ([]cluster.NodeName, *cluster.Error) {
 	part, ok := s.Partition(r.Partition)
 	if r.Partition == "" {
 		part = s.DefaultPartition()
@@ -225,9 +231,14 @@ func ReserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) ([
 			}
 		}
 	}
+	if more {
+		for _, n := range r.Nodes {
+			mark(n)
+		}
+	}
 	d := newDemand(s, part, &cluster.JobSpec{Layout: cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Constraint: r.Features}}, nil)
 	d.exclusive = true
-	for pass := range 2 { // nodes that are up, if there are enough
+	for pass := range 2 - b2i(more) { // nodes that are up, if there are enough
 		off := taken
 		if pass == 0 {
 			off = slices.Clone(taken)
@@ -244,4 +255,44 @@ func ReserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) ([
 		}
 	}
 	return nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
+}
+
+// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used, and with
+// REPLACE those on which jobs run. What can not be replaced stays.
+func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
+	for _, r := range s.Reservations() {
+		if r = r.At(now); !r.Replaces() || !r.End.After(now) {
+			continue
+		}
+		var drop []cluster.NodeName
+		for _, name := range r.Nodes {
+			n, ok := s.Node(name)
+			if !ok || !n.Usable() || r.Flags&cluster.ResvReplace != 0 && len(s.Load(name).Jobs) > 0 {
+				drop = append(drop, name)
+			}
+		}
+		if len(drop) == 0 || !spare(s, r) {
+			continue
+		}
+		for ; len(drop) > 0; drop = drop[:len(drop)-1] { // as many as there are
+			want := *r
+			want.Count = len(drop)
+			add, err := reserveNodes(s, &want, now, true)
+			if err == nil {
+				out = append(out, &cluster.ReservationNodes{Name: r.Name, Drop: drop, Add: add})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// spare reports whether there is an idle node that the reservation has not: looking for one is not in vain.
+func spare(s *cluster.Snapshot, r *cluster.Reservation) bool {
+	for n := range s.Nodes() {
+		if n.Usable() && len(s.Load(n.Name).Jobs) == 0 && !slices.Contains(r.Nodes, n.Name) {
+			return true
+		}
+	}
+	return false
 }

@@ -91,6 +91,7 @@ var sayings = map[string]func(*scenario, []string){
 	"leaves":    func(s *scenario, _ []string) { s.configure(twoLeaves) },
 	"job":       (*scenario).job,
 	"resv":      (*scenario).resv,
+	"replenish": (*scenario).replenish,
 	"qos":       (*scenario).qos,
 	"select":    (*scenario).choose,
 	"gang":      func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.gang(c, w) }) },
@@ -266,7 +267,8 @@ func (s *scenario) array(text string) *cluster.ArraySpec {
 func (s *scenario) resv(words []string) {
 	r := cluster.Reservation{Name: words[0], Start: s.now, End: s.now.Add(time.Hour), Users: []string{"vip"}}
 	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap, "flex": cluster.ResvFlex,
-		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic, "no_hold": cluster.ResvNoHold, "time_float": cluster.ResvTimeFloat}
+		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic, "no_hold": cluster.ResvNoHold, "time_float": cluster.ResvTimeFloat,
+		"any_nodes": cluster.ResvAnyNodes, "replace": cluster.ResvReplace, "static": cluster.ResvStatic}
 	long := time.Hour
 	for _, w := range words[1:] {
 		key, val, _ := strings.Cut(w, "=")
@@ -281,6 +283,8 @@ func (s *scenario) resv(words []string) {
 			for n := range strings.SplitSeq(val, ",") {
 				r.Nodes = append(r.Nodes, cluster.NodeName(n))
 			}
+		case "licenses":
+			r.Licenses = val
 		case "count":
 			r.Count, _ = strconv.Atoi(val)
 		default:
@@ -302,6 +306,16 @@ func (s *scenario) resv(words []string) {
 		s.out = append(s.out, fmt.Sprintf("> %s", nodes))
 	}
 	s.do(&cluster.ReservationPut{Reservation: r})
+}
+
+// replenish replaces nodes of reservations, and shows what they have.
+func (s *scenario) replenish([]string) {
+	for _, c := range Replenish(s.s.Snapshot(), s.now) {
+		s.do(c)
+	}
+	for _, r := range s.s.Reservations() {
+		s.out = append(s.out, fmt.Sprintf("> %s has %s", r.Name, r.Nodes))
+	}
 }
 
 func (s *scenario) each(names []string, f func(cluster.JobID)) {

@@ -78,7 +78,7 @@ func (c *cycle) licensed(j *cluster.Job) bool {
 	if c.used == nil {
 		c.used = c.s.LicensesUsed()
 	}
-	return c.s.Config().LicensesFree(j.Spec, c.used)
+	return c.s.LicensesFree(j, c.now, c.used)
 }
 
 // license counts what a job that starts holds from now on.

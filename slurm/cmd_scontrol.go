@@ -310,7 +310,7 @@ func (c *control) showLicenses(arg string) int {
 		}
 		used := conf.LicensesUsed[l.Name]
 		_, _ = c.out.WriteString("LicenseName=" + l.Name + "\n    Total=" + strconv.Itoa(l.Total) + " Used=" + strconv.Itoa(used) +
-			" Free=" + strconv.Itoa(max(l.Total-used, 0)) + " Reserved=0 Remote=no\n")
+			" Free=" + strconv.Itoa(max(l.Total-used, 0)) + " Reserved=" + strconv.Itoa(conf.LicensesReserved[l.Name]) + " Remote=no\n")
 	}
 	return 0
 }

@@ -125,6 +125,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrDependency, 2029, "Job dependency problem"},
 	{cluster.ErrBatchOnly, 2030, "Only batch jobs are accepted or processed"},
 	{cluster.ErrTimeLimit, 2051, "Requested time limit is invalid (missing or exceeds some limit)"},
+	{cluster.ErrResvSkip, 0, "Reservation given is not skipable, try deleting instead"},
 	{cluster.ErrStepCPUs, 2045, "More processors requested than permitted"},
 	{cluster.ErrStepMem, 2044, "Memory required by task is not available"},
 	{cluster.ErrGRES, 2072, "Invalid generic resource (gres) specification"},

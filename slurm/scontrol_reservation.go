@@ -31,10 +31,8 @@ var resvFlags = [...]resvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.Res
 	{"IGNORE_JOBS", cluster.ResvIgnoreJobs}, {"HOURLY", cluster.ResvHourly}, {"DAILY", cluster.ResvDaily},
 	{"WEEKDAY", cluster.ResvWeekday}, {"WEEKEND", cluster.ResvWeekend}, {"WEEKLY", cluster.ResvWeekly},
 	{"SPEC_NODES", cluster.ResvSpecNodes}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold},
-	{"PART_NODES", cluster.ResvPartNodes}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}, {"TIME_FLOAT", cluster.ResvTimeFloat}}
-
-// resvFlagsElse are flags that say what happens anyway: nodes that were given by name stay.
-var resvFlagsElse = map[string]bool{"STATIC_ALLOC": true, "STATIC": true, "ANY_NODES": true}
+	{"PART_NODES", cluster.ResvPartNodes}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}, {"TIME_FLOAT", cluster.ResvTimeFloat},
+	{"ANY_NODES", cluster.ResvAnyNodes}, {"REPLACE", cluster.ResvReplace}, {"REPLACE_DOWN", cluster.ResvReplaceDown}, {"STATIC", cluster.ResvStatic}}
 
 // resvText is a reservation's flags as show prints them.
 func resvText(r *cluster.Reservation) string {
@@ -56,6 +54,7 @@ type resvEdit struct {
 	c        *control
 	now      time.Time
 	duration time.Duration
+	skip     bool   // its next time
 	unknown  string // refuses users or groups that there are not, after all else
 }
 
@@ -97,12 +96,14 @@ func resvKeys() []resvKey {
 		}},
 		{"flags", (*resvEdit).setFlags},
 		{"partitionname", func(e *resvEdit, s setting) string { e.Partition = s.value; return "" }},
+		{"skip", func(e *resvEdit, s setting) string { e.skip = s.value == "" || s.value == "1"; return "" }},
+		{"licenses", func(e *resvEdit, s setting) string { e.Licenses = s.value; return "" }},
 		{"features", func(e *resvEdit, s setting) string { e.Features = s.value; return "" }},
 	}
 }
 
 // resvKeysElse are Slurm's other keys: they are refused by name.
-var resvKeysElse = []string{"burstbuffer", "corecnt", "licenses", "maxstartdelay", "region", "skip", "tres", "trespernode", "watts"}
+var resvKeysElse = []string{"burstbuffer", "corecnt", "maxstartdelay", "region", "tres", "trespernode", "watts"}
 
 func (e *resvEdit) when(to *time.Time, s setting, word string) string {
 	t, pos, ok := ParseWhen(s.value, e.now)
@@ -188,7 +189,7 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 	switch {
 	case word == "":
 	case i < 0:
-		return resvFlagsElse[name]
+		return false
 	case sign == '-':
 		e.Flags &^= resvFlags[i].flag
 	default:
@@ -248,7 +249,7 @@ func (e *resvEdit) incomplete() string {
 		return "An end time or duration must be given"
 	case e.End.Before(e.Start):
 		return "Start time cannot be after end time"
-	case len(e.Nodes) == 0 && e.Count == 0 && e.Flags&cluster.ResvPartNodes == 0:
+	case len(e.Nodes) == 0 && e.Count == 0 && e.Flags&cluster.ResvPartNodes == 0 && e.Licenses == "":
 		return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
 	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
 		return "Either Users/Groups and/or Accounts must be specified"
@@ -318,7 +319,7 @@ func (c *control) updateReservation(name string, list []setting) int {
 		const lacks = "Reservation request lacks users, groups or accounts"
 		return c.complain(updateResvError+": "+lacks, "slurm_update error: "+lacks)
 	}
-	if _, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true}); err != nil {
+	if _, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true, Skip: e.skip}); err != nil {
 		c.failed(err, "", updateResvError)
 		return c.failed(err, "", "slurm_update error")
 	}
@@ -361,9 +362,9 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=", format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
 	o.line("Nodes=", hostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
 		" PartitionName=", format.Null(r.Partition), " Flags=", resvText(r))
-	o.line("TRES=cpu=", strconv.Itoa(cpus))
+	o.line("TRES=", choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
 	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
-		" Licenses=(null) State=", resvState(r, now), " BurstBuffer=(null) Watts=n/a")
+		" Licenses=", format.Null(r.Licenses), " State=", resvState(r, now), " BurstBuffer=(null) Watts=n/a")
 	o.line("MaxStartDelay=(null)")
 	c.print(o)
 }

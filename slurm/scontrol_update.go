@@ -22,7 +22,7 @@ type setting struct {
 func settings(args []string) (list []setting, bad string) {
 	for _, a := range args {
 		k, v, ok := strings.Cut(a, "=")
-		if !ok {
+		if !ok && !strings.EqualFold(k, "skip") { // of a reservation; all others have values
 			return list, a
 		}
 		s := setting{text: a, value: v}

@@ -323,7 +323,7 @@ func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.
 	snap := s.Snapshot()
 	cfg, w := *snap.Config(), snap.Wiring()
 	cfg.Topology, cfg.Blocks, cfg.BlockSizes = w.Switches, w.Blocks, w.BlockSizes // as they are in force
-	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
+	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(), LicensesReserved: snap.LicensesReserved(time.Now()), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
 		Now: time.Now(), NextJob: snap.NextID}, nil
 }
 

@@ -52,6 +52,7 @@ func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Sc
 		out = append(out, &cluster.Expire{Jobs: late, Why: cluster.EndLaunchFailure})
 	}
 	out = append(out, cluster.Due(s, now)...)
+	out = append(out, sched.Replenish(s, now)...)
 	if ds := scheduler.Schedule(s, now); len(ds) > 0 {
 		out = append(out, &cluster.Decide{Decisions: ds})
 	}
