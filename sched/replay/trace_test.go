@@ -190,3 +190,13 @@ func TestSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestCurve: a plot shows the mean of each span of time.
+func TestCurve(t *testing.T) {
+	at := func(k int) int64 { return int64(10 * k) }
+	runs := []Run{{Job: &Job{}, Start: 5, End: 30}, {Job: &Job{}, Start: 12, End: 14}}
+	c := curve(runs, func(*Job) int { return 2 }, at, func(r Run) int64 { return r.Start }, func(r Run) int64 { return r.End })
+	if len(c) != plotPoints || c[0] != 1 || c[1] != 2.4 || c[2] != 2 || c[3] != 0 {
+		t.Error(c[:4])
+	}
+}
