@@ -20,6 +20,13 @@ func lookCommands() []*cli.Command {
 		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
 			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: slurm.TopSorts()[0], Usage: "order of jobs: " + strings.Join(slurm.TopSorts(), ", ")}},
 			Action: func(c *cli.Context) error { return exit(slurm.Top(frontEnd("muster top"), c.String("sort"))) }},
+		{Name: "sql", Usage: "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'", ArgsUsage: "QUESTION",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"}, &cli.BoolFlag{Name: "csv", Usage: "print CSV"},
+				&cli.BoolFlag{Name: "json", Usage: "print JSON: a list of rows, cells by column"}, &cli.BoolFlag{Name: "noheader", Usage: "no line of headers"}},
+			Action: func(c *cli.Context) error {
+				o := slurm.SQLOptions{Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"), NoHeader: c.Bool("noheader"), Words: c.Args().Slice()}
+				return exit(slurm.SQL(frontEnd("muster sql"), o))
+			}},
 		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
 			cl := local()
 			defer cl.Close()

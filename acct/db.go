@@ -62,6 +62,10 @@ type DB struct {
 	moved  chan struct{}
 	more   chan struct{}
 	hurry  chan struct{} // somebody waits: do not gather
+
+	sweeping bool // rows may be left that are forgotten (retain.go); mu holds it
+
+	asking chan struct{} // has one for each question in SQL that is being answered
 }
 
 // batch is what one log index brought.
@@ -93,7 +97,10 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 const common = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
 
 func open(path string, log *slog.Logger) (*DB, error) {
-	d := &DB{log: log, path: path, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+	if err := sqlFunctions(); err != nil {
+		return nil, fmt.Errorf("prepare SQL: %w", err)
+	}
+	d := &DB{log: log, path: path, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1), asking: make(chan struct{}, sqlAtOnce)}
 	return d, d.reopen()
 }
 
@@ -118,6 +125,12 @@ func (d *DB) reopen() error {
 	defer d.mu.Unlock()
 	d.done, d.lacks = meta["applied"], meta["lacks"] != 0
 	d.index = max(d.index, d.done)
+	for _, s := range sweeps() {
+		d.sweeping = d.sweeping || meta[sweptKey(s.kind)] < meta[forgetKey(s.kind)]
+	}
+	if d.sweeping {
+		poke(d.more)
+	}
 	return nil
 }
 
@@ -221,7 +234,7 @@ func (d *DB) Run(ctx context.Context) error {
 		case <-d.hurry:
 		case <-time.After(gatherTime):
 		}
-		if err := d.write(math.MaxUint64); err != nil {
+		if err := errors.Join(d.write(math.MaxUint64), d.sweep()); err != nil {
 			d.log.Error("history could not be written; trying again", "err", err)
 			select {
 			case <-time.After(time.Second):
@@ -284,6 +297,10 @@ func (d *DB) writeNow(limit uint64) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if slices.ContainsFunc(events, func(e cluster.Event) bool { return e.Forget != nil }) {
+		d.sweeping = true
+		poke(d.more)
+	}
 	d.queue = slices.Delete(d.queue, 0, n)
 	if len(d.queue) == 0 {
 		d.queue = nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -158,4 +159,27 @@ func (d *DB) resvUse(ctx context.Context, s *cluster.ResvSpan, end int64) error 
 		s.Used = cluster.AddAmounts(s.Used, rows[i].Used, 1)
 	}
 	return err
+}
+
+// Changes lists the changes of the books in a time, oldest first.
+func (d *DB) Changes(ctx context.Context, t cluster.Span) (out []cluster.Transaction, err error) {
+	d.files.RLock()
+	defer d.files.RUnlock()
+	err = each(ctx, d.r, fmt.Sprintf("SELECT data FROM txn WHERE at >= %d AND at < %d ORDER BY id", t.From*int64(time.Second), t.To*int64(time.Second)), func(data []byte) error {
+		var x cluster.Transaction
+		if err := wire.Unmarshal(data, &x); err != nil {
+			return err
+		}
+		out = append(out, x)
+		return nil
+	})
+	return out, err
+}
+
+func (u *usage) putChange(x *cluster.Transaction) error {
+	data, err := wire.Marshal(x)
+	if err != nil {
+		return err
+	}
+	return u.exec("INSERT OR IGNORE INTO txn (at, data) VALUES (?, ?)", unix(x.At), string(data))
 }

@@ -16,7 +16,7 @@ import (
 // of each class, only what ended after the report's beginning. load has the step functions of Utilization: how
 // much of a resource runs, or is waited for, over time. A step of n at second s is kept in s's hour as n, and as n
 // times the seconds of the hour that were over: with what was before, that gives the hour's sum.
-// node and resv have a row for each time in which a node was as it was, or a reservation was.
+// txn has the changes of the books. node and resv have a row for each time in which a node was as it was, or a reservation was.
 const usageSchema = `
 CREATE TABLE IF NOT EXISTS class (id INTEGER PRIMARY KEY, data TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE IF NOT EXISTS run (
@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS node (
 CREATE INDEX IF NOT EXISTS node_ended ON node (ended, started);
 CREATE TABLE IF NOT EXISTS resv (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (name, started)) STRICT;
+CREATE TABLE IF NOT EXISTS txn (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL, UNIQUE (at, data)) STRICT;
 CREATE INDEX IF NOT EXISTS job_user ON job (uid, ended, submitted);`
 
 // hour is the grain of load.
@@ -113,8 +114,7 @@ func (u *usage) putJob(j *cluster.Job) error {
 	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &seq, &before)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		seq, err = u.insert("INSERT INTO job (job, submitted, array, uid, phase, started, ended, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data)
+		seq, err = u.insertJob(j, 0)
 	case err == nil:
 		var old cluster.Job
 		if err = wire.Unmarshal(before, &old); err == nil {
@@ -128,6 +128,20 @@ func (u *usage) putJob(j *cluster.Job) error {
 		return err
 	}
 	return u.count(seq, j.Footprint(), 1)
+}
+
+// insertJob stores the record of a job that has none, by a number, or with 0 by the next one, and returns that.
+func (u *usage) insertJob(j *cluster.Job, seq int64) (int64, error) {
+	data, err := wire.Marshal(j)
+	if err != nil {
+		return 0, err
+	}
+	const columns = "INSERT INTO job (seq, job, submitted, array, uid, phase, started, ended, data) VALUES "
+	values := []any{j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data}
+	if seq > 0 {
+		return u.insert(columns+"(?, ?, ?, ?, ?, ?, ?, ?, ?)", append([]any{seq}, values...)...)
+	}
+	return u.insert(columns+`(1 + max(ifnull((SELECT max(seq) FROM job), 0), ifnull((SELECT value FROM meta WHERE key = '`+seqKey+`'), 0)), ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
 }
 
 // count adds (sign 1) or takes away (-1) what a record leaves.
@@ -209,9 +223,15 @@ func (u *usage) flush() error {
 	return nil
 }
 
-// putEvent stores what an event says of a node or a reservation.
+// putEvent stores what an event says of a node or a reservation, or of what is to go from history or to come back.
 func (u *usage) putEvent(e *cluster.Event) error {
 	switch {
+	case e.Change != nil:
+		return u.putChange(e.Change)
+	case e.Forget != nil:
+		return u.forget(e.Forget)
+	case e.Load != nil:
+		return u.loadAll(e.Load)
 	case e.At.IsZero():
 		return nil
 	case e.Node != nil:

@@ -134,7 +134,7 @@ func (d *DB) Export(ctx context.Context, at func() (uint64, error)) (file string
 	// The connection sees the file as it was when pinned, whatever is written now.
 	if err := run(ctx, conn, "INSERT INTO copy.meta SELECT * FROM main.meta", "INSERT INTO copy.job SELECT * FROM main.job ORDER BY seq",
 		"INSERT INTO copy.step SELECT * FROM main.step", "INSERT INTO copy.class SELECT * FROM main.class", "INSERT INTO copy.run SELECT * FROM main.run",
-		"INSERT INTO copy.load SELECT * FROM main.load", "INSERT INTO copy.node SELECT * FROM main.node", "INSERT INTO copy.resv SELECT * FROM main.resv",
+		"INSERT INTO copy.load SELECT * FROM main.load", "INSERT INTO copy.node SELECT * FROM main.node", "INSERT INTO copy.resv SELECT * FROM main.resv", "INSERT INTO copy.txn SELECT * FROM main.txn",
 		"COMMIT", "DETACH copy"); err != nil {
 		return "", fmt.Errorf("copy history: %w", err)
 	}
@@ -318,10 +318,22 @@ func (d *DB) merge(ctx context.Context, base *sql.DB) error {
 			return u.putResv(s)
 		})
 	}
+	if err == nil {
+		err = each(ctx, d.r, "SELECT data FROM txn ORDER BY id", func(data []byte) error {
+			var x cluster.Transaction
+			if err := wire.Unmarshal(data, &x); err != nil {
+				return err
+			}
+			return u.putChange(&x)
+		})
+	}
 	if err != nil {
 		return err
 	}
 	if err := u.flush(); err != nil {
+		return err
+	}
+	if err := d.mergeForgotten(ctx, u); err != nil {
 		return err
 	}
 	var applied uint64
@@ -351,4 +363,22 @@ func each(ctx context.Context, from *sql.DB, query string, f func(data []byte) e
 		}
 	}
 	return rows.Err()
+}
+
+// mergeForgotten has a base forget what this file was told to.
+func (d *DB) mergeForgotten(ctx context.Context, base *usage) error {
+	for _, s := range sweeps() {
+		var before int64
+		err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", forgetKey(s.kind)).Scan(&before)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err == nil {
+			err = base.forget([]cluster.Cutoff{{Kind: s.kind, Before: before}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

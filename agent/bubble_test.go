@@ -47,7 +47,12 @@ func (forget) Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, e
 	return nil, nil
 }
 func (forget) NodeSpans(context.Context, cluster.Span) ([]cluster.NodeSpan, error) { return nil, nil }
-func (forget) Run(ctx context.Context) error                                       { <-ctx.Done(); return nil }
+func (forget) SQL(context.Context, string) (acct.Table, error)                     { return acct.Table{}, nil }
+func (forget) Old(context.Context, cluster.Cutoff) iter.Seq2[cluster.Archived, error] {
+	return func(func(cluster.Archived, error) bool) {}
+}
+func (forget) Changes(context.Context, cluster.Span) ([]cluster.Transaction, error) { return nil, nil }
+func (forget) Run(ctx context.Context) error                                        { <-ctx.Done(); return nil }
 
 // pipes is a listener whose connections are pipes of the process itself, by root.
 type pipes struct {

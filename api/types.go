@@ -41,6 +41,10 @@ var (
 	Configure        = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
 	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
+	ListChanges      = Endpoint[ChangesQuery, ChangesResponse]{"GET", "/v1/accounts/changes", User, false}
+	ArchiveHistory   = Endpoint[cluster.Retain, WriteResponse]{"POST", "/v1/history/archive", User, true}
+	LoadHistory      = Endpoint[cluster.LoadHistory, WriteResponse]{"POST", "/v1/history/load", User, true}
+	AskHistory       = Endpoint[SQLRequest, SQLResponse]{"POST", "/v1/history/sql", User, false}
 	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true}
 	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false}
 	WatchEvents      = Endpoint[EventQuery, Event]{"GET", "/v1/events", User, false} // a stream of lines
@@ -566,6 +570,31 @@ type HistoryQuery struct {
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
 	cluster.HistoryFilter
 	After uint64 `json:"after,omitempty"`
+}
+
+// ChangesQuery asks for the changes of the books in a time.
+type ChangesQuery struct {
+	Time cluster.Span `json:"time"`
+}
+
+// ChangesResponse lists them, oldest first.
+type ChangesResponse struct {
+	Changes []cluster.Transaction `json:"changes"`
+}
+
+// SQLRequest is a question in SQL about history, for operators.
+type SQLRequest struct {
+	Query string `json:"query,omitempty"`
+	// Tables asks for what there is to ask about instead: table, column and meaning.
+	Tables bool `json:"tables,omitempty"`
+}
+
+// SQLResponse is the answer. A cell is JSON: a number, a text or null.
+type SQLResponse struct {
+	Columns []string            `json:"columns"`
+	Rows    [][]wire.RawMessage `json:"rows"`
+	// More says that there were more rows than one answer has.
+	More bool `json:"more,omitempty"`
 }
 
 // HistoryState is a phase, for ended jobs with an outcome.

@@ -167,8 +167,14 @@ type QOS struct {
 	PreemptExempt  time.Duration `json:"preempt_exempt,omitempty"`
 	Flags          []string      `json:"flags,omitempty"` // as Slurm writes them: DenyOnLimit …
 	Limits         Limits        `json:"limits,omitempty"`
-	Spent          Spent         `json:"spent,omitzero"` // only Apply changes it
+	// UsageReset is how often the usage of the QOS is set to zero. With a period of its own it neither fades nor is set to
+	// zero with the cluster's: GrpTRESMins is a budget of that period. Without one it does as the cluster's does.
+	UsageReset Period `json:"usage_reset,omitempty"`
+	Spent      Spent  `json:"spent,omitzero"` // only Apply changes it
 }
+
+// budget reports whether the usage of the QOS is counted in periods of its own.
+func (q *QOS) budget() bool { return q.UsageReset != ResetNever }
 
 // Flag reports whether the QOS has a flag.
 func (q *QOS) Flag(name string) bool {

@@ -49,9 +49,14 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := change.apply(t); err != nil {
+		x, err := change.transaction(t)
+		if err == nil {
+			err = change.apply(t)
+		}
+		if err != nil {
 			return nil, err
 		}
+		t.events = append(t.events, Event{Change: x})
 	}
 	t.freshScale()
 	t.settleShares()
@@ -196,6 +201,9 @@ func (c *Change) changeQOS(t *tx) error {
 		putIn(t, t.qos, q.Name, nil)
 		return nil
 	}
+	if q.budget() && !slices.Contains(Periods(), q.UsageReset) {
+		return Errorf(Invalid, ErrQOS, "QOS %s: %q is no period of usage: it is one of %v, or nothing for the cluster's", q.Name, q.UsageReset, Periods())
+	}
 	for _, p := range q.Preempt {
 		if _, ok := t.qos.Get(p); !ok && p != q.Name {
 			return Errorf(NotFound, ErrQOS, "QOS %s may not preempt %s: there is no such QOS", q.Name, p)
@@ -237,6 +245,7 @@ func (c *Change) assoc(t *tx) error {
 		}
 		if c.Reset {
 			t.spend(a.Parent, a.Spent.negative())
+			t.forgive(a.ID)
 			a.Spent = Spent{}
 		}
 	} else {
@@ -244,6 +253,20 @@ func (c *Change) assoc(t *tx) error {
 	}
 	t.putAssoc(&a)
 	return nil
+}
+
+// forgive sets the usage of all associations below one to zero.
+func (t *tx) forgive(id AssocID) {
+	for _, below := range slices.Collect(t.Assocs()) {
+		for above := range t.Line(below.Parent) {
+			if above.ID == id {
+				n := *below
+				n.Spent = Spent{}
+				putIn(t, t.assocs, n.ID, &n)
+				break
+			}
+		}
+	}
 }
 
 func (c *Change) checkAssoc(t *tx, a *Association) error {

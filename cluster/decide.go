@@ -317,6 +317,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 	if c, _ := s.powerDue(now); c != nil {
 		out = append(out, c)
 	}
+	if c, _ := s.retainDue(now); c != nil {
+		out = append(out, c)
+	}
 	if c := s.turnsDue(now); c != nil {
 		out = append(out, c)
 	}

@@ -64,6 +64,11 @@ type Event struct {
 	// At is when it happened, and Idle that the node had no jobs then; of nodes and reservations alone.
 	At   time.Time `json:"at,omitzero"`
 	Idle bool      `json:"idle,omitempty"`
+	// Change tells of a change of the books.
+	Change *Transaction `json:"change,omitempty"`
+	// Forget says up to where old records of history go, and Load has archived ones that come back.
+	Forget []Cutoff   `json:"forget,omitempty"`
+	Load   []Archived `json:"load,omitempty"`
 }
 
 // envelope is what the log holds of an entry; its body is a Command, or not decoded yet.
@@ -120,6 +125,8 @@ var commands = [...]struct {
 	{"gossip_rotate", func() Command { return &GossipRotate{} }},
 	{"remind", func() Command { return &Remind{} }},
 	{"errands_done", func() Command { return &ErrandsDone{} }},
+	{"retain", func() Command { return &Retain{} }},
+	{"load_history", func() Command { return &LoadHistory{} }},
 	{"node_power", func() Command { return &NodePower{} }},
 }
 

@@ -20,6 +20,8 @@ type Errand struct {
 	// Nodes are to be switched; Jobs wait for them.
 	Nodes []NodeName `json:"nodes,omitempty"`
 	Jobs  []*Job     `json:"jobs,omitempty"`
+	// Retain is what of history is to be archived and to go.
+	Retain *Forgetting `json:"retain,omitempty"`
 	// Array sums up the tasks of the job's array, if the errand is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
 }
@@ -31,6 +33,8 @@ type Program struct {
 	// File is what the program finds in the file that the variable FileVar names, if it is not empty.
 	FileVar string
 	File    []byte
+	// Append is a line for the file of that name, in place of a program.
+	Append, Line string
 }
 
 // ErrandKind is what an errand consists in.
@@ -46,6 +50,11 @@ const (
 	ErrandResume     ErrandKind = "resume"      // run ResumeProgram
 	ErrandResumeFail ErrandKind = "resume_fail" // run ResumeFailProgram
 	ErrandSuspend    ErrandKind = "suspend"     // run SuspendProgram
+
+	// ErrandJobComp records that a job has ended, as JobCompType says.
+	ErrandJobComp ErrandKind = "job_comp"
+
+	ErrandRetain ErrandKind = "retain" // archive old records of history, which go when it is done
 )
 
 // JobEvent is what users can be told of a job, as --mail-type names it.
@@ -130,6 +139,9 @@ func (t *tx) announce(old, j *Job) {
 	}
 	if j.Phase == Ended && old.Phase > Pending && old.Phase != Ended && t.config.EpilogServer != "" {
 		t.send(Errand{Kind: ErrandEpilog, Job: j})
+	}
+	if _, full := t.ErrandCount(); j.Phase == Ended && old.Phase != Ended && !j.RequeueAfter && t.config.JobComp.Kind != "" && !full {
+		t.send(Errand{Kind: ErrandJobComp, Job: j})
 	}
 	if !j.Spec.tells() || j.Follows() {
 		return
@@ -286,6 +298,8 @@ func (c *ErrandsDone) apply(t *tx) (any, error) {
 		switch {
 		case e.Kind == ErrandProlog:
 			t.prepared(e, end.Failed)
+		case e.Kind == ErrandRetain:
+			t.retained(e, end.Failed)
 		case e.Kind == ErrandResume && end.Failed != "":
 			for _, name := range e.Nodes {
 				t.notCome(name, resumeFailed+": "+end.Failed)

@@ -36,6 +36,8 @@ type UsageClass struct {
 	// Outcome is how the attempt ended, and Cause a failure's.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Cause   Reason  `json:"cause,omitempty"`
+	// Refunded: nobody is charged for it, since the platform ended it.
+	Refunded bool `json:"refunded,omitempty"`
 }
 
 // Footprint is what the record of one attempt of a job leaves.
@@ -68,7 +70,7 @@ func (j *Job) Footprint() (f Footprint) {
 	f.Class = UsageClass{Account: j.Spec.Account, User: j.Spec.User, UID: j.Spec.UID, GID: j.Spec.GID, Partition: j.Alloc.Partition,
 		WCKey: j.Spec.WCKey, QOS: j.Spec.QOS, Reservation: j.Alloc.Reservation, TRES: j.Given()}
 	if j.Phase == Ended {
-		f.Class.Outcome = j.Outcome
+		f.Class.Outcome, f.Class.Refunded = j.Outcome, j.Refunded
 		if j.Outcome == NodeFailed {
 			f.Class.Cause = j.EndReason
 		}

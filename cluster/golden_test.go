@@ -225,6 +225,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenHet(w)
 	goldenErrands(w)
 	goldenPower(w)
+	goldenRetain(w)
 	goldenJobs(w)
 	goldenNodes(w)
 	goldenAccounts(w)
@@ -490,4 +491,21 @@ func goldenPower(w *world) {
 	w.pass(2 * time.Minute)
 	w.due()
 	w.start(w.submit(nil), TaskAny, 0, "c1")
+}
+
+// goldenRetain has history forgotten and loaded, and a QOS with a budget.
+func goldenRetain(w *world) {
+	cfg := *w.s.Config()
+	cfg.Retention = Retention{Dir: "/archive", Rules: []RetainRule{{JobRecords, Age{2, AgeMonths}, true}, {UsageRecords, Age{400, AgeDays}, false}}}
+	cfg.JobComp = JobComp{Kind: "filetxt", Loc: "/comp"}
+	w.ok(root, &Configure{Config: &cfg})
+	w.ok(alice, &Cancel{Ref: Ref{Job: w.submit(nil)}})
+	w.ok(sys, &Retain{})
+	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: w.s.LastErrand}}})
+	j := w.job(w.submit(nil))
+	ended := *j
+	ended.Phase, ended.Outcome, ended.Ended = Ended, Completed, w.now
+	w.ok(root, &LoadHistory{Records: []Archived{{Job: &ended, Seq: 3}, {Step: &Step{ID: StepID{Job: ended.ID}, Name: "s", Started: w.now}}}})
+	w.ok(root, &Retain{Retention{Dir: "/tmp", Rules: []RetainRule{{StepRecords, Age{5, AgeHours}, true}}}})
+	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "gold", UsageFactor: 1, UsageReset: ResetMonthly}}}})
 }

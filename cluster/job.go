@@ -225,6 +225,9 @@ type Job struct {
 	Assoc   AssocID       `json:"assoc,omitempty"`
 	Accrue  time.Time     `json:"accrue,omitzero"`
 	Charged time.Duration `json:"charged,omitempty"`
+	// Owed is what of that would be given back, if the site gives back what faults took; Refunded that it was.
+	Owed     *Owed `json:"owed,omitempty"`
+	Refunded bool  `json:"refunded,omitempty"`
 	// Noticed is how much of its time was over, in percent, when its user was told so last.
 	Noticed uint8 `json:"noticed,omitempty"`
 	// Contain: the cluster gave every job an external step when this one began.

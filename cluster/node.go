@@ -340,6 +340,10 @@ type Config struct {
 	Source string `json:"source,omitempty"`
 	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
 	NCCLEnv bool `json:"nccl_env,omitempty"`
+	// JobComp is how ends of jobs are recorded besides history.
+	JobComp JobComp `json:"job_comp,omitzero"`
+	// Retention is how long history is kept (slurmdbd.conf).
+	Retention Retention `json:"retention,omitzero"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }
@@ -357,6 +361,12 @@ type HealthCheck struct {
 // Of reports whether a node is checked of whose CPUs so many are in use.
 func (h *HealthCheck) Of(used, cpus int) bool {
 	return !h.Idle && !h.Mixed && !h.Alloc || h.Idle && used == 0 || h.Mixed && used > 0 && used < cpus || h.Alloc && used >= cpus
+}
+
+// JobComp is how ends of jobs are recorded besides history.
+type JobComp struct {
+	Kind string `json:"kind,omitempty"` // empty: not at all; filetxt: a line in the file Loc; script: by the program Loc
+	Loc  string `json:"loc,omitempty"`
 }
 
 // Constrain says what of a job's share on a node its processes are not held to (cgroup.conf).

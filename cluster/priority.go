@@ -15,8 +15,10 @@ type PriorityConfig struct {
 	HalfLife    time.Duration   `json:"half_life,omitempty"` // 0: usage does not fade
 	CalcPeriod  time.Duration   `json:"calc_period,omitempty"`
 	UsageReset  Period          `json:"usage_reset,omitempty"`
-	Dampening   int             `json:"dampening,omitempty"`
-	FavorSmall  bool            `json:"favor_small,omitempty"`
+	// RefundFaults gives back what attempts of jobs were charged that the platform has ended.
+	RefundFaults bool `json:"refund_faults,omitempty"`
+	Dampening    int  `json:"dampening,omitempty"`
+	FavorSmall   bool `json:"favor_small,omitempty"`
 
 	// PriorityFlags.
 	AccrueAlways        bool `json:"accrue_always,omitempty"`

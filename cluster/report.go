@@ -172,6 +172,7 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 	}
 	n.Phase, n.Outcome, n.Ended = Ended, n.EndingWhy, t.since(n.EndingAt)
 	t.charge(n)
+	t.refund(n)
 	t.putJob(n)
 	if n.RequeueAfter {
 		t.tell(n)

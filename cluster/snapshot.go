@@ -25,7 +25,8 @@ type snapshotHead struct {
 	NextAssoc AssocID   `json:"next_assoc,omitempty"`
 	Decayed   time.Time `json:"decayed,omitzero"`
 
-	LastErrand uint64 `json:"last_errand,omitempty"`
+	LastErrand uint64   `json:"last_errand,omitempty"`
+	Retained   Retained `json:"retained,omitzero"`
 
 	Config *Config `json:"config"`
 }
@@ -66,7 +67,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		return err == nil
 	}
 	put(&snapshotHead{Version: snapshotVersion, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
-		LastErrand: s.LastErrand, Config: s.config})
+		LastErrand: s.LastErrand, Retained: s.Retained, Config: s.config})
 	if s.ca != nil {
 		put(&record{CA: s.ca})
 	}
@@ -99,7 +100,7 @@ func Decode(r io.Reader) (*State, error) {
 	}
 	s := NewState()
 	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
-	s.NextAssoc, s.Decayed, s.LastErrand = head.NextAssoc, head.Decayed, head.LastErrand
+	s.NextAssoc, s.Decayed, s.LastErrand, s.Retained = head.NextAssoc, head.Decayed, head.LastErrand, head.Retained
 	var jobs []*Job
 	for lines.Scan() {
 		var rec record

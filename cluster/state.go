@@ -83,6 +83,7 @@ type tables struct {
 	NextAssoc  AssocID
 	Decayed    time.Time
 	LastErrand uint64
+	Retained   Retained
 	config     *Config
 	books
 
@@ -273,6 +274,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		at = x
 	}
 	if x := t.decayDue(); x.After(now) && (at.IsZero() || x.Before(at)) {
+		at = x
+	}
+	if _, x := t.retainDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
 	if _, x := t.powerDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {

@@ -87,22 +87,88 @@ func (t *tx) charge(j *Job) bool {
 	}
 	j.Charged += time.Duration(secs) * time.Second
 	q, hasQOS := t.qos.Get(j.Spec.QOS)
-	run := float64(float64(secs) * power(p.decayFactor(), secs))
+	whole, factor := float64(secs), 1.0
 	if hasQOS {
-		run = float64(run * q.UsageFactor)
+		factor = q.UsageFactor
 	}
-	amounts := t.AmountsOf(j)
-	s := Spent{Raw: float64(run * t.BillingOf(j.Alloc.Partition, amounts)), Wall: run}
-	for _, a := range amounts {
-		s = s.plus(Spent{TRES: []Amount{{a.TRES, float64(run * a.N)}}})
+	run := Owed{Assoc: float64(float64(whole*power(p.decayFactor(), secs)) * factor)}
+	if run.QOS = run.Assoc; hasQOS && q.budget() {
+		run.QOS = float64(whole * factor)
 	}
-	t.spend(j.Assoc, s)
-	if hasQOS {
-		n := *q
-		n.Spent = q.Spent.plus(s)
-		putIn(t, t.qos, n.Name, &n)
+	t.book(j, q, t.spentBy(j, run.Assoc), t.spentBy(j, run.QOS))
+	if p.RefundFaults {
+		if j.Owed != nil {
+			run = Owed{run.Assoc + j.Owed.Assoc, run.QOS + j.Owed.QOS}
+		}
+		j.Owed = &run
 	}
 	return true
+}
+
+// Owed is for how many seconds of a job's run it is charged, less what has faded: at its association and those above, and at
+// its QOS.
+type Owed struct {
+	Assoc float64 `json:"assoc"`
+	QOS   float64 `json:"qos"`
+}
+
+// book charges a job's association and those above, and its QOS, if there is one.
+func (t *tx) book(j *Job, q *QOS, atAssoc, atQOS Spent) {
+	t.spend(j.Assoc, atAssoc)
+	if q != nil {
+		n := *q
+		n.Spent = q.Spent.plus(atQOS)
+		putIn(t, t.qos, n.Name, &n)
+	}
+}
+
+// fadeOwed has what is charged for a running job fade as the usage does that it is part of; j is a copy.
+func (t *tx) fadeOwed(j *Job, f float64, reset bool, since time.Time) {
+	if j.Owed == nil {
+		return
+	}
+	if reset {
+		f = 0
+	}
+	o := Owed{Assoc: float64(j.Owed.Assoc * f), QOS: float64(j.Owed.QOS * f)}
+	switch q, _ := t.qos.Get(j.Spec.QOS); {
+	case q == nil:
+	case q.budget():
+		if o.QOS = j.Owed.QOS; !since.IsZero() && q.UsageReset.between(since, t.at) {
+			o.QOS = 0
+		}
+	case q.Flag("NoDecay") && !reset:
+		o.QOS = j.Owed.QOS
+	}
+	j.Owed = &o
+}
+
+// faulted reports whether the platform ended the attempt of a job that has ended: a node failed, or something that the
+// verdict blames.
+func (j *Job) faulted() bool {
+	return j.Outcome == NodeFailed || j.Outcome == BootFailed || j.Blame != nil && !j.Blame.Maybe && j.Outcome != Completed
+}
+
+// refund gives back what an attempt was charged that the platform has ended, if the site wants that; j is a copy.
+func (t *tx) refund(j *Job) {
+	o := j.Owed
+	j.Owed = nil
+	if o == nil || !t.config.Priority.RefundFaults || !j.faulted() {
+		return
+	}
+	q, _ := t.qos.Get(j.Spec.QOS)
+	t.book(j, q, t.spentBy(j, o.Assoc).negative(), t.spentBy(j, o.QOS).negative())
+	j.Refunded = true
+}
+
+// spentBy is what a job that has an allocation uses up in so many seconds.
+func (t *tables) spentBy(j *Job, secs float64) Spent {
+	amounts := t.AmountsOf(j)
+	s := Spent{Raw: float64(secs * t.BillingOf(j.Alloc.Partition, amounts)), Wall: secs}
+	for _, a := range amounts {
+		s = s.plus(Spent{TRES: []Amount{{a.TRES, float64(secs * a.N)}}})
+	}
+	return s
 }
 
 // AmountsOf lists what a job was given, or while it waits what it asks for.
@@ -264,10 +330,14 @@ func (c *Decay) apply(t *tx) (any, error) {
 	} else if secs = int64(t.at.Sub(old) / time.Second); secs > 0 {
 		t.Decayed = old.Add(time.Duration(secs) * time.Second)
 	}
-	t.fade(power(p.decayFactor(), secs), !old.IsZero() && p.UsageReset.between(old, t.at))
+	f, reset := power(p.decayFactor(), secs), !old.IsZero() && p.UsageReset.between(old, t.at)
+	t.fade(f, reset)
+	t.renewBudgets(old)
 	var charged []*Job
 	for j := range t.Live() {
-		if n := *j; t.charge(&n) {
+		n := *j
+		t.fadeOwed(&n, f, reset, old)
+		if t.charge(&n) || n.Owed != j.Owed {
 			charged = append(charged, &n)
 		}
 	}
@@ -295,12 +365,26 @@ func (t *tx) fade(f float64, reset bool) {
 		putIn(t, t.assocs, n.ID, &n)
 	}
 	for _, q := range slices.Collect(t.QOSes()) {
-		if q.Flag("NoDecay") && !reset {
+		if q.budget() || q.Flag("NoDecay") && !reset {
 			continue
 		}
 		n := *q
 		n.Spent = q.Spent.times(f)
 		putIn(t, t.qos, n.Name, &n)
+	}
+}
+
+// renewBudgets sets the usage of those QOS to zero whose own period began after a time, if that is known.
+func (t *tx) renewBudgets(since time.Time) {
+	if since.IsZero() {
+		return
+	}
+	for _, q := range slices.Collect(t.QOSes()) {
+		if q.UsageReset.between(since, t.at) {
+			n := *q
+			n.Spent = Spent{}
+			putIn(t, t.qos, n.Name, &n)
+		}
 	}
 }
 
@@ -317,6 +401,11 @@ const (
 	ResetQuarterly Period = "QUARTERLY"
 	ResetYearly    Period = "YEARLY"
 )
+
+// Periods are those that come again and again.
+func Periods() []Period {
+	return []Period{ResetDaily, ResetWeekly, ResetMonthly, ResetQuarterly, ResetYearly}
+}
 
 // between reports whether a period begins after a and not after b. Days are those of UTC: all servers
 // must agree on them.

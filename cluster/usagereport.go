@@ -39,7 +39,7 @@ func (q *UsageQuery) Key(c *UsageClass) UsageClass {
 	case BySize:
 		return UsageClass{Account: c.Account, User: c.User, UID: c.UID, WCKey: c.WCKey, TRES: c.TRES}
 	case ByOutcome:
-		return UsageClass{Outcome: c.Outcome, Cause: c.Cause}
+		return UsageClass{Outcome: c.Outcome, Cause: c.Cause, Refunded: c.Refunded}
 	}
 	return UsageClass{Account: c.Account, User: c.User, UID: c.UID, WCKey: c.WCKey}
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // startLedger starts a cluster whose usage does not fade, with users daemon in science and bin in art.
-func startLedger(t *testing.T) *dev {
+func startLedger(t *testing.T, more ...string) *dev {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run jobs as several users")
 	}
-	file := confFile(t, "ClusterName=ledger", "PriorityType=priority/multifactor", "PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PriorityCalcPeriod=0:01",
-		"AccountingStorageEnforce=associations,limits,qos", "PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00")
+	file := confFile(t, append(more, "ClusterName=ledger", "PriorityType=priority/multifactor", "PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PriorityCalcPeriod=0:01",
+		"AccountingStorageEnforce=associations,limits,qos", "PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00")...)
 	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec", "--conf", file)
 	for _, line := range []string{"add account science", "add account art", "add user daemon account=science", "add user bin account=art"} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
@@ -145,5 +145,66 @@ func TestBooksFile(t *testing.T) {
 	d.must("sacctmgr", "-i", "load", "file="+file)
 	if after := show(); after != before {
 		t.Errorf("after load:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// TestBudget: a QOS with a period of its own is a budget: what is used up holds jobs back until it begins anew.
+func TestBudget(t *testing.T) {
+	d := startLedger(t)
+	if out := d.must("sacctmgr", "-i", "add", "qos", "gold", "grptresmins=cpu=1", "UsageResetPeriod=monthly"); !strings.Contains(out, "UsageResetPeriod         = MONTHLY") {
+		t.Errorf("add qos says\n%s", out)
+	}
+	if got := d.must("sacctmgr", "-nP", "show", "qos", "format=name,grptresmins,usageresetperiod"); got != "normal||NONE\ngold|cpu=1|MONTHLY" {
+		t.Errorf("show qos:\n%s", got)
+	}
+	if _, errs, code := d.run("sacctmgr", "-i", "modify", "qos", "gold", "set", "usageresetperiod=hourly"); code != 1 || !strings.Contains(errs, "it is NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY") {
+		t.Errorf("a period that is none: exit code %d, %q", code, errs)
+	}
+	d.must("sacctmgr", "-i", "modify", "user", "bin", "set", "qos+=gold")
+	first := d.submitAs(binUID, "-q", "gold", "-N2", "--exclusive", "-t5", "--wrap", "sleep 600")
+	d.wait("the budget's end", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", first, "-o", "%T") == "TIMEOUT" })
+	next := d.submitAs(binUID, "-q", "gold", "-t5", "--wrap", "true")
+	d.wait("the reason", func() bool { return d.must("squeue", "-h", "-j", next, "-o", "%r") == "QOSGrpCPUMinutesLimit" })
+	d.must("sacctmgr", "-i", "modify", "qos", "gold", "set", "RawUsage=0")
+	d.wait("a job on a new budget", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", next, "-o", "%T") == "COMPLETED" })
+	d.must("sacctmgr", "-i", "modify", "qos", "gold", "set", "usageresetperiod=none")
+	if got := d.must("sacctmgr", "-nP", "show", "qos", "gold", "format=usageresetperiod"); got != "NONE" {
+		t.Errorf("after usageresetperiod=none: %q", got)
+	}
+}
+
+// TestRefund: with PriorityParameters=refund_faults nobody is charged for an attempt that a node's failure ended.
+func TestRefund(t *testing.T) {
+	d := startLedger(t, "PriorityParameters=refund_faults")
+	id := d.submitAs(binUID, "-N1", "-w", "node-001", "-n2", "--no-requeue", "-t5", "--wrap", "sleep 600")
+	raw := func() string { return d.must("sshare", "-nPU", "-u", "bin", "-o", "rawusage") }
+	d.wait("a charge", func() bool { return raw() != "0" })
+	d.must("scontrol", "update", "nodename=node-001", "state=down", "reason=power")
+	d.wait("the job's end", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", id, "-o", "%T") == "NODE_FAIL" })
+	if got := raw(); got != "0" {
+		t.Errorf("after the fault bin is charged %s", got)
+	}
+	if got := d.must("sreport", "-nP", "-t", "Seconds", "cluster", "goodput", "start=now-1hour", "end=now+1hour"); !strings.Contains(got, "|Lost|fault: NodeDown, not charged|cpu|") {
+		t.Errorf("goodput:\n%s", got)
+	}
+}
+
+// TestTransactions: history knows who changed what of the books.
+func TestTransactions(t *testing.T) {
+	d := startLedger(t)
+	d.must("sacctmgr", "-i", "modify", "user", "daemon", "set", "adminlevel=admin")
+	if _, errs, code := d.as(daemonUID, "sacctmgr", "-i", "modify", "user", "bin", "where", "account=art", "set", "maxjobs=2"); code != 0 {
+		t.Fatal(errs)
+	}
+	d.must("sacctmgr", "-i", "delete", "user", "bin")
+	want := "Modify Associations|daemon|acct='art' user='bin'|limits=[{\"name\":\"MaxJobs\",\"max\":2}]\nRemove Users|root|name='bin'|"
+	if got := d.must("sacctmgr", "-nP", "show", "transactions", "format=action,actor,where,info"); !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "Add Accounts|root|name='science'|description=") {
+		t.Errorf("transactions:\n%s\nwant them to end with\n%s", got, want)
+	}
+	if got := d.must("sacctmgr", "-nP", "show", "txn", "actor=daemon", "start=now-1hour", "format=action"); got != "Modify Associations" {
+		t.Errorf("what daemon did: %q", got)
+	}
+	if got := d.must("sacctmgr", "-nP", "show", "transactions", "end=now-1hour"); got != "" {
+		t.Errorf("an hour ago: %q", got)
 	}
 }

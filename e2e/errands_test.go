@@ -150,3 +150,46 @@ func TestServerScripts(t *testing.T) {
 	_, errs, code := d.run("srun", "-J", "bad", "true")
 	expect(t, "srun", fmt.Sprint(code, " ", errs), "1 srun: PrologSlurmctld failed, job killed\nsrun: error: Nodes node-001 are still not ready\nsrun: error: Something is wrong with the boot of the nodes.\n")
 }
+
+// TestJobComp: each job that has ended is in the file of jobcomp/filetxt once, also when it did while no server was there to
+// write it; a script gets it as well.
+func TestJobComp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	conf := func(kind, loc string) string {
+		file := dir + "/slurm.conf"
+		if err := os.WriteFile(file, []byte("ClusterName=c\nJobCompType=jobcomp/"+kind+"\nJobCompLoc="+loc+"\nPartitionName=main Nodes=ALL Default=YES\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf("filetxt", dir+"/comp"))
+	lines := func() string { return textOf(dir + "/comp") }
+	one := d.must("sbatch", "--parsable", "-J", "one", "-o", "/dev/null", "--wrap", "exit 3")
+	arr := d.must("sbatch", "--parsable", "-a", "1-2", "-o", "/dev/null", "--wrap", "true")
+	held := d.must("sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "true")
+	d.must("scancel", held)
+	d.wait("four records", func() bool { return strings.Count(lines(), "\n") == 4 })
+	for _, want := range []string{"JobId=" + one + " UserId=" + me(t) + "(", " Name=one JobState=FAILED Partition=main TimeLimit=UNLIMITED StartTime=20", " NodeList=node-001 NodeCnt=1 ProcCnt=1 ", "ExitCode=3:0 \n",
+		" ArrayJobId=" + arr + " ArrayTaskId=1 ", " ArrayJobId=" + arr + " ArrayTaskId=2 ", "JobId=" + held + " ", "JobState=CANCELLED "} {
+		if !strings.Contains(lines(), want) {
+			t.Errorf("the records lack %q:\n%s", want, lines())
+		}
+	}
+	last := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 1")
+	d.wait("it to run", func() bool { return d.must("squeue", "-h", "-t", "R", "-o", "%A") == last })
+	d.kill()
+	d.start()
+	d.wait("its record", func() bool { return strings.Contains(lines(), "JobId="+last+" ") })
+	if n := strings.Count(lines(), "\n"); n != 5 {
+		t.Errorf("%d records of five jobs:\n%s", n, lines())
+	}
+	script := dir + "/script"
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $JOBID $JOBSTATE $NODES $PROCS $EXITCODE >>"+dir+"/told\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf("script", script)
+	d.must("scontrol", "reconfigure")
+	next := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "exit 2")
+	d.wait("the script", func() bool { return textOf(dir+"/told") == next+" FAILED node-001 1 2:0\n" })
+}

@@ -54,7 +54,7 @@ const (
 func otherEntities() map[string]string {
 	return map[string]string{"configuration": "see scontrol show config", "federation": "there is one cluster",
 		"resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
-		"stats": "see sdiag", "transaction": "changes are in the servers' log",
+		"stats": "see sdiag",
 		"wckey": "jobs carry theirs: see sacct -o wckey and sreport cluster WCKeyUtilizationByUser", "job": "see scontrol update"}
 }
 
@@ -73,11 +73,14 @@ func (m *manager) noEntity(args []string, text string) int {
 // mgrEntity is what a word names, or "".
 func mgrEntity(word string) string {
 	w := strings.ToLower(word)
+	if w == "txn" {
+		return "transaction"
+	}
 	for _, e := range []struct {
 		name  string
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
-		{"event", 1}, {"problem", 1}, {"runawayjobs", 2}} {
+		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -194,7 +197,7 @@ type mgrVerb struct {
 
 func (m *manager) verbs() []mgrVerb {
 	return []mgrVerb{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
-		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"dump", 1, m.dump}, {"load", 2, m.load},
+		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"archive", 2, m.archive}, {"dump", 1, m.dump}, {"load", 2, m.load},
 		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}}
 }
 
@@ -242,12 +245,14 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 			q.tree = true
 		case !isSet && isKey(key, 5, "withcoordinator"):
 			q.withCoord = true
-		case isSet && isKey(key, 2, "start") && entity == "event":
+		case isSet && isKey(key, 2, "start") && timed(entity):
 			q.from = value
-		case isSet && isKey(key, 2, "end") && entity == "event":
+		case isSet && isKey(key, 2, "end") && timed(entity):
 			q.to = value
 		case isSet && isKey(key, 2, "nodes") && entity == "event":
 			q.where["event"] = append(q.where["event"], expandNames(value)...)
+		case isSet && (isKey(key, 4, "action") || isKey(key, 4, "actor")) && entity == "transaction":
+			q.where[key] = append(q.where[key], strings.ToLower(value))
 		case !isSet && isKey(key, 3, "all_time") && entity == "event":
 			q.from = "1970-01-02"
 		case !isSet && (isKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
@@ -274,6 +279,9 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 	}
 	return q, -1
 }
+
+// timed reports whether what is shown of an entity belongs to a time.
+func timed(entity string) bool { return entity == "event" || entity == "transaction" }
 
 // commit asks, and sends the changes.
 func (m *manager) commit(changes []cluster.Change, what string) int {

@@ -48,6 +48,8 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, nodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandSuspend:
 		p.Argv, p.Environ = []string{cfg.Power.Suspend, nodeText(e.Nodes)}, env.Switch(cfg)
+	case cluster.ErrandJobComp:
+		p = jobComp(e.Job, cfg)
 	case cluster.ErrandMail:
 		prog := cfg.MailProg
 		if _, err := os.Stat(prog); err != nil && prog == defaultMailProg {

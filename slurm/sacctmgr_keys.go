@@ -214,6 +214,8 @@ func setQOSKey(q *cluster.QOS, s setting) (label string, known bool, err error) 
 		}
 		q.PreemptExempt = d
 		return "PreemptExemptTime", true, nil
+	case s.key == "usageresetperiod":
+		return "UsageResetPeriod", true, setPeriod(&q.UsageReset, s)
 	case isKey(s.key, 6, "usagefactor"):
 		return "UsageFactor", true, number(&q.UsageFactor)
 	case isKey(s.key, 6, "usagethreshold"):
@@ -224,4 +226,16 @@ func setQOSKey(q *cluster.QOS, s setting) (label string, known bool, err error) 
 		return "LimitFactor", true, number(q.LimitFactor)
 	}
 	return setLimitKey(&q.Limits, true, s.key, s.value)
+}
+
+// setPeriod reads how often usage is set to zero; NONE is as the cluster's PriorityUsageResetPeriod says.
+func setPeriod(to *cluster.Period, s setting) error {
+	p := cluster.Period(strings.ToUpper(s.value))
+	if p == "NONE" || p == "-1" {
+		p = cluster.ResetNever
+	} else if !slices.Contains(cluster.Periods(), p) {
+		return fmt.Errorf(" Invalid value for %s (%s): it is NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY; RawUsage=0 sets usage to zero now", s.key, s.value)
+	}
+	*to = p
+	return nil
 }

@@ -223,6 +223,9 @@ func mgrQOSTexts() []reportColumn[mgrRow] {
 			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.UsageThreshold) })
 		}},
 		{"UsageFactor", "UsageFactor", 11, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return six(q.UsageFactor) }) }},
+		{"UsageResetPeriod", "UsageResetPeriod", 16, func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return cmp.Or(string(q.UsageReset), "NONE") })
+		}},
 		{"LimitFactor", "LimitFactor", 11, func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.LimitFactor) })
 		}},
@@ -326,6 +329,8 @@ func (m *manager) show(args []string) int {
 	switch entity {
 	case "event":
 		return m.events(q)
+	case "transaction":
+		return m.transactions(q)
 	case "problem":
 		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
 	case "runawayjobs":

@@ -120,6 +120,9 @@ func qosTold(q *cluster.QOS, named []string) []string {
 	if slices.Contains(named, "UsageFactor") {
 		t.add("UsageFactor", four(q.UsageFactor), 0)
 	}
+	if q.UsageReset != "" {
+		t.add("UsageResetPeriod", string(q.UsageReset), 0)
+	}
 	if q.UsageThreshold != nil {
 		t.add("UsageThreshold", four(*q.UsageThreshold), 0)
 	}

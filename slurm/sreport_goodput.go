@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,6 +13,24 @@ type goodputRow struct {
 	what, cause, tres string
 	secs              float64
 	jobs              int64
+}
+
+// lostTo says what attempts were lost to, and that their users were given back what they were charged; "" if to nothing.
+func lostTo(u *cluster.UsageRow) (cause string) {
+	switch {
+	case u.Outcome == cluster.Requeued:
+		cause = "requeued"
+	case u.Outcome == cluster.Preempted:
+		cause = "preempted"
+	case u.Outcome == cluster.NodeFailed, u.Outcome == cluster.BootFailed:
+		cause = "fault: " + cmp.Or(string(u.Cause), "boot failed")
+	case u.Refunded:
+		cause = "fault: blamed"
+	}
+	if u.Refunded {
+		cause += ", not charged"
+	}
+	return cause
 }
 
 // goodput tells how much of what was allocated went into attempts of jobs that were to no avail: which ended since
@@ -30,14 +49,9 @@ func (r *reporter) goodput(a *reportAsk) int {
 			u := &resp.Rows[i]
 			x := cluster.AmountOf(u.Used, t)
 			list[0].secs, list[0].jobs = list[0].secs+x, list[0].jobs+u.Jobs
-			switch u.Outcome {
-			case cluster.Requeued:
-				list = append(list, goodputRow{"Lost", "requeued", t, x, u.Jobs})
-			case cluster.Preempted:
-				list = append(list, goodputRow{"Lost", "preempted", t, x, u.Jobs})
-			case cluster.NodeFailed, cluster.BootFailed:
-				list = append(list, goodputRow{"Lost", "fault: " + choose(u.Cause == "", "boot failed", string(u.Cause)), t, x, u.Jobs})
-			default:
+			if cause := lostTo(u); cause != "" {
+				list = append(list, goodputRow{"Lost", cause, t, x, u.Jobs})
+			} else {
 				list[1].secs, list[1].jobs = list[1].secs+x, list[1].jobs+u.Jobs
 			}
 		}

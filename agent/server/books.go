@@ -91,3 +91,19 @@ func (s *Server) listPriorities(ctx context.Context, who api.Caller, q api.After
 	}
 	return out, nil
 }
+
+// listChanges answers with who changed the books. Where PrivateData hides users or usage, operators alone may know.
+func (s *Server) listChanges(ctx context.Context, who api.Caller, q api.ChangesQuery) (api.ChangesResponse, error) {
+	sees := sightOf(s.committed(), who)
+	if sees.hides(cluster.PrivateUsers) || sees.hides(cluster.PrivateUsage) {
+		return api.ChangesResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "changes of accounts are shown to operators only (PrivateData)")
+	}
+	if !s.hist.Whole() {
+		return api.ChangesResponse{}, ErrElsewhere
+	}
+	if err := s.hist.Flush(ctx); err != nil {
+		return api.ChangesResponse{}, err
+	}
+	list, err := s.hist.Changes(ctx, q.Time)
+	return api.ChangesResponse{Changes: list}, err
+}

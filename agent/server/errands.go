@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ import (
 // Bounds of what the leader does outside of the state.
 const (
 	errandsAtOnce = 64
-	mailLimit     = time.Minute           // one run of MailProg
+	mailLimit     = time.Minute           // one run of MailProg, or of the script of JobCompLoc
 	errandSays    = 1 << 10               // bytes of a program's output that are told of
 	errandGather  = 20 * time.Millisecond // what ends within this is told in one entry
 )
@@ -45,7 +46,7 @@ func (s *Server) errands(term context.Context) {
 		return
 	}
 	busy := map[uint64]bool{}
-	ends := make(chan cluster.ErrandEnd)
+	ends, began := make(chan cluster.ErrandEnd), time.Now()
 	running := 0
 	defer func() {
 		for ; running > 0; running-- {
@@ -67,7 +68,9 @@ func (s *Server) errands(term context.Context) {
 			}
 			busy[e.ID] = true
 			running++
-			go func() { ends <- cluster.ErrandEnd{ID: e.ID, Failed: s.errand(term, e, snap.Config())} }()
+			go func() {
+				ends <- cluster.ErrandEnd{ID: e.ID, Failed: s.errand(term, e, snap.Config(), e.At.Before(began))}
+			}()
 		}
 		select {
 		case <-term.Done():
@@ -116,13 +119,16 @@ func (s *Server) gather(ends <-chan cluster.ErrandEnd, first cluster.ErrandEnd) 
 	return out
 }
 
-// errand does one errand and says why it failed, if it did.
-func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Config) string {
+// errand does one errand and says why it failed, if it did. It may be one that an earlier leader has done and not told of.
+func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Config, again bool) string {
 	var err error
-	if e.Kind == cluster.ErrandCall {
+	switch e.Kind {
+	case cluster.ErrandCall:
 		err = s.call(term, e, cfg)
-	} else {
-		err = s.runErrand(term, e, cfg)
+	case cluster.ErrandRetain:
+		err = s.forgetOld(term, e, cfg)
+	default:
+		err = s.runErrand(term, e, cfg, again)
 	}
 	if err == nil {
 		return ""
@@ -138,8 +144,11 @@ func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Co
 }
 
 // runErrand runs an errand's program to its end.
-func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster.Config) error {
+func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster.Config, again bool) error {
 	p := s.cfg.Errands.Program(e, cfg)
+	if p.Append != "" {
+		return appendLine(p.Append, p.Line, again)
+	}
 	argv := p.Argv
 	if len(argv) == 0 || argv[0] == "" {
 		return fmt.Errorf("no program is configured for an errand of kind %s any more", e.Kind)
@@ -150,7 +159,7 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	}
 	limit := cfg.PrologTimeout
 	switch e.Kind {
-	case cluster.ErrandMail:
+	case cluster.ErrandMail, cluster.ErrandJobComp:
 		limit = mailLimit
 	case cluster.ErrandResume, cluster.ErrandResumeFail, cluster.ErrandSuspend:
 		limit = max(cfg.ResumeTimeout, cfg.Power.Leaving)
@@ -180,6 +189,36 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 		return nil
 	}
 	return err
+}
+
+// appendLine adds a line to a file in one piece, making the file if need be; of one that may have been added before, the end
+// of the file is looked through first.
+func appendLine(file, line string, again bool) error {
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if again {
+		there, err := endsWith(f, line)
+		if err != nil || there {
+			return errors.Join(err, f.Close())
+		}
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// fileEnd is how much of a file's end is looked through for a line: those of errandsAtOnce errands fit many times.
+const fileEnd = 1 << 20
+
+// endsWith reports whether a line is at the end of a file.
+func endsWith(f *os.File, line string) (bool, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	end, err := io.ReadAll(io.NewSectionReader(f, max(info.Size()-fileEnd, 0), fileEnd))
+	return strings.Contains("\n"+string(end), "\n"+line+"\n"), err
 }
 
 // textFile makes a file that the programs of SlurmUser may read; "" for no text.

@@ -28,6 +28,9 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ListSteps, s.listSteps)
 	api.HandleStream(m, api.WatchEvents, s.watchEvents)
 	handle(s, m, api.ListHistory, s.listHistory)
+	handle(s, m, api.AskHistory, s.askHistory)
+	handle(s, m, api.ArchiveHistory, s.archiveHistory)
+	write(m, s, api.LoadHistory)
 	handle(s, m, api.ShowUsage, s.showUsage)
 	handle(s, m, api.ShowStats, s.showStats)
 	handle(s, m, api.CreateLogin, s.createLogin)
@@ -67,6 +70,7 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.TopJobs)
 	write(m, s, api.ChangeAccounts)
 	handle(s, m, api.ListBooks, s.listBooks)
+	handle(s, m, api.ListChanges, s.listChanges)
 	handle(s, m, api.ListPriorities, s.listPriorities)
 	write(m, s, api.SetNodes)
 	write(m, s, api.CreateNodes)
@@ -103,11 +107,9 @@ func write[C any, P interface {
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		switch any(&c).(type) {
-		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, // their name is shown with the reason, or known to the books
+		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, *cluster.LoadHistory, // their name is shown with the reason, or known to the books
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
-			if u, err := lookupUser(who.UID); err == nil && !who.NodeRoot {
-				who.User = u.name
-			}
+			who.Identity = s.named(who)
 		}
 		values, index, err := s.propose(ctx, who.Identity, P(&c))
 		if err != nil {

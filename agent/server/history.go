@@ -27,6 +27,9 @@ type History interface {
 	Utilization(context.Context, cluster.Span) ([]cluster.Utilization, error)
 	Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, error)
 	NodeSpans(context.Context, cluster.Span) ([]cluster.NodeSpan, error)
+	SQL(context.Context, string) (acct.Table, error)
+	Old(context.Context, cluster.Cutoff) iter.Seq2[cluster.Archived, error]
+	Changes(context.Context, cluster.Span) ([]cluster.Transaction, error)
 	Run(context.Context) error
 	Restored(index uint64) error
 	Whole() bool

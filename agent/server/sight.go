@@ -27,17 +27,34 @@ func sightOf(snap *cluster.Snapshot, who api.Caller) sight {
 	if v.all {
 		return v
 	}
+	v.name()
+	v.all = v.leads()
+	return v
+}
+
+// name finds the caller's name where only the number is known.
+func (v *sight) name() {
 	if v.who.User == "" {
-		if u, err := lookupUser(who.UID); err == nil {
+		if u, err := lookupUser(v.who.UID); err == nil {
 			v.who.User, v.who.GID, v.who.Groups = u.name, u.gid, u.groups
 		}
 	}
-	for u := range snap.Users() {
-		if u.Name == v.who.User && u.Name != "" && (u.AdminLevel == "Operator" || u.AdminLevel == "Administrator") {
-			v.all = true
-		}
+}
+
+// leads reports whether the books name the caller as an operator or administrator.
+func (v *sight) leads() bool {
+	u, ok := v.snap.User(v.who.User)
+	return ok && v.who.User != "" && (u.AdminLevel == "Operator" || u.AdminLevel == "Administrator")
+}
+
+// operates reports whether a caller is an operator or administrator, or reads as one.
+func operates(snap *cluster.Snapshot, who api.Caller) bool {
+	v := sight{snap: snap, who: who}
+	if who.Operator() || who.Sees {
+		return true
 	}
-	return v
+	v.name()
+	return v.leads()
 }
 
 // sight is what a caller may see of the present. Where nothing is hidden no snapshot is made for it.

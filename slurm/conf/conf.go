@@ -35,7 +35,7 @@ type reader struct {
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
-// Load reads slurm.conf and, beside it, topology.conf, gres.conf and cgroup.conf if they are there. The notes
+// Load reads slurm.conf and, beside it, topology.conf, gres.conf, cgroup.conf and slurmdbd.conf if they are there. The notes
 // say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
@@ -54,7 +54,7 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 		return nil, nil, nil, err
 	}
 	dir := path.Dir(file)
-	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine} {
+	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine, "slurmdbd.conf": r.dbdLine} {
 		p := path.Join(dir, name)
 		if _, err := os.Stat(p); err == nil {
 			if err := r.read(p, f, 0); err != nil {
@@ -174,6 +174,8 @@ var (
 		{"resumeprogram", func(c *cluster.Config) *string { return &c.Power.Resume }},
 		{"suspendprogram", func(c *cluster.Config) *string { return &c.Power.Suspend }},
 		{"resumefailprogram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }},
+		{"jobcomploc", func(c *cluster.Config) *string { return &c.JobComp.Loc }},
+		{"jobcomptype", func(c *cluster.Config) *string { return &c.JobComp.Kind }},
 		{"srunprolog", func(c *cluster.Config) *string { return &c.Srun.Prolog }},
 		{"srunepilog", func(c *cluster.Config) *string { return &c.Srun.Epilog }},
 		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
@@ -278,7 +280,9 @@ func (r *reader) key(file string, n int, p pair) {
 		r.requeueExit(file, n, p)
 	case controllerKey, "privatedata":
 	default:
-		r.leave(file, n, p)
+		if !r.retention(file, n, p) {
+			r.leave(file, n, p)
+		}
 	}
 }
 
@@ -579,6 +583,8 @@ func (r *reader) finish() {
 		cfg.Partitions = cluster.DefaultConfig().Partitions
 	}
 	r.settlePreempt()
+	r.settleRetention()
+	r.settleJobComp()
 	for _, p := range cfg.Partitions {
 		if p.Default {
 			return

@@ -44,6 +44,12 @@ func priorityKey(c *cluster.Config, key, value string) (known bool, err error) {
 		return true, setPriorityFlags(p, value)
 	case "accountingstorageenforce":
 		return true, setEnforce(&c.Enforce, value)
+	case "priorityparameters":
+		for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
+			if p.RefundFaults = p.RefundFaults || word == "refund_faults"; word != "refund_faults" {
+				err = fmt.Errorf("priorityparameters=%s is not known: want refund_faults", word)
+			}
+		}
 	case "accountingstoragetres":
 		c.TRES = strings.Split(strings.ToLower(value), ",")
 	default:

@@ -31,9 +31,9 @@ var undone = [...]struct{ why, keys string }{
 	{"plugins of Slurm can not be loaded", "CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
 		"BurstBufferType BurstBufferParameters JobContainerType PrEpParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
-	{"no record of ended jobs is written besides the history; sacct has it", "JobCompHost JobCompLoc JobCompPass JobCompPort JobCompType JobCompUser"},
+	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
 	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef InteractiveStepOptions JobDefaults JobFileAppend " +
-		"LaunchParameters MaxStepCount MaxTasksPerNode MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin PriorityParameters " +
+		"LaunchParameters MaxStepCount MaxTasksPerNode MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin " +
 		"PropagatePrioProcess ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
 		"SlurmctldPrimaryOnProg SlurmctldParameters SlurmdParameters SwitchParameters TaskPluginParam TopologyParam TrackWCKey UsePam " +
 		"UnkillableStepProgram VSizeFactor X11Parameters"},
@@ -43,7 +43,7 @@ var undone = [...]struct{ why, keys string }{
 var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefMemPerCPU", "DefMemPerNode", "DependencyParameters",
 	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "JobAcctGatherFrequency", "JobRequeue", "KillOnBadExit", "Licenses", "MaxJobId",
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
-	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
+	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PrivateData", "PrologFlags", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerParameters", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
 	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin"}

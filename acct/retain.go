@@ -1,0 +1,287 @@
+package acct
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// Old records go as events say. An event only stores how far a kind is forgotten (meta "forget ..."); the rows go behind
+// that, some thousands at a time between other work, until "swept ..." has come up to it. Both are in the file, so that a
+// restart goes on, and a copy for another server goes on there.
+
+// sweepRows bounds how many rows go in one transaction.
+const sweepRows = 2000
+
+// sweep is how rows of a kind go: those that ended before a Unix nanosecond, at most so many; it says how many went.
+type sweep struct {
+	kind cluster.RecordKind
+	rows func(u *usage, before int64, limit int) (int64, error)
+}
+
+func sweeps() []sweep {
+	return []sweep{{cluster.StepRecords, sweepSteps}, {cluster.JobRecords, sweepJobs}, {cluster.UsageRecords, sweepUsage}}
+}
+
+func sweepSteps(u *usage, before int64, limit int) (int64, error) {
+	return u.remove(`DELETE FROM step WHERE (job, attempt, step, started) IN (SELECT job, attempt, step, started FROM step
+		WHERE started < ?1 AND json_extract(data, '$.ended') IS NOT NULL LIMIT ?2)`, before, limit)
+}
+
+// sweepJobs takes away jobs with their steps.
+func sweepJobs(u *usage, before int64, limit int) (int64, error) {
+	const old = " FROM job WHERE ended > 0 AND ended < ?1 ORDER BY ended, submitted LIMIT ?2"
+	if _, err := u.remove(`DELETE FROM step WHERE job IN (SELECT job`+old+`)
+		AND NOT EXISTS (SELECT 1 FROM job WHERE job.job = step.job AND (job.ended = 0 OR job.ended >= ?1))`, before, limit); err != nil {
+		return 0, err
+	}
+	return u.remove("DELETE FROM job WHERE seq IN (SELECT seq"+old+")", before, limit)
+}
+
+// sweepUsage takes away what reports sum up. Of load, which has steps up and down, what was before becomes one step.
+func sweepUsage(u *usage, before int64, limit int) (int64, error) {
+	secs := before / int64(time.Second)
+	n, err := u.remove("DELETE FROM run WHERE (class, s1, s0, seq, n) IN (SELECT class, s1, s0, seq, n FROM run WHERE s1 < ?1 LIMIT ?2)", secs, limit)
+	if err != nil || n > 0 {
+		return n, err
+	}
+	for _, statement := range []string{
+		`CREATE TEMP TABLE folded AS SELECT what, sum(n) AS n FROM load WHERE hour < ?1 GROUP BY what HAVING sum(n) != 0`,
+		"DELETE FROM load WHERE hour < ?1", "INSERT INTO load (what, hour, n, moment) SELECT what, ?1 - 1, n, 0 FROM folded"} {
+		if _, err := u.tx.Exec(statement, secs/hour); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := u.tx.Exec("DROP TABLE folded"); err != nil {
+		return 0, err
+	}
+	if _, err := u.remove("DELETE FROM node WHERE ended > 0 AND ended < ?1", secs, 0); err != nil {
+		return 0, err
+	}
+	_, err = u.remove("DELETE FROM resv WHERE ended < ?1", secs, 0)
+	return 0, err
+}
+
+// remove deletes rows and says how many.
+func (u *usage) remove(statement string, before int64, limit int) (int64, error) {
+	args := []any{before}
+	if limit > 0 {
+		args = append(args, limit)
+	}
+	r, err := u.tx.Exec(statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// meta reads a number that the file has of itself; 0 if it has none.
+func (u *usage) meta(key string) (n int64, err error) {
+	err = u.row("SELECT value FROM meta WHERE key = ?", []any{key}, &n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// raise makes a number of the file not less than n.
+func (u *usage) raise(key string, n int64) error {
+	return u.exec("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)", key, n)
+}
+
+func forgetKey(k cluster.RecordKind) string { return "forget " + string(k) }
+func sweptKey(k cluster.RecordKind) string  { return "swept " + string(k) }
+
+// seqKey is the highest number that a job's record had whose record may be gone: none has it again.
+const seqKey = "seq"
+
+// forget stores how far history is forgotten.
+func (u *usage) forget(cutoffs []cluster.Cutoff) error {
+	for _, c := range cutoffs {
+		if err := u.raise(forgetKey(c.Kind), c.Before); err != nil {
+			return err
+		}
+	}
+	var last int64
+	err := u.row("SELECT ifnull(max(seq), 0) FROM job", nil, &last)
+	if err == nil {
+		err = u.raise(seqKey, last)
+	}
+	return err
+}
+
+// sweepSome takes away rows of one kind that is forgotten; more says that there may be others.
+func (u *usage) sweepSome(limit int) (more bool, err error) {
+	for _, s := range sweeps() {
+		forget, err := u.meta(forgetKey(s.kind))
+		if err != nil {
+			return false, err
+		}
+		swept, err := u.meta(sweptKey(s.kind))
+		if err != nil {
+			return false, err
+		}
+		if swept >= forget {
+			continue
+		}
+		n, err := s.rows(u, forget*int64(time.Second), limit)
+		if err == nil && n == 0 {
+			err = u.raise(sweptKey(s.kind), forget)
+		}
+		return true, err
+	}
+	return false, nil
+}
+
+// sweep takes away some of what is forgotten, if there is any.
+func (d *DB) sweep() error {
+	d.mu.Lock()
+	due := d.sweeping
+	d.mu.Unlock()
+	if !due {
+		return nil
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	tx, err := d.w.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // no-op once committed
+	more, err := newUsage(tx).sweepSome(sweepRows)
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("remove old records: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sweeping = more
+	d.announce()
+	if more {
+		poke(d.more)
+	}
+	return nil
+}
+
+// Swept returns once nothing is left of what was forgotten before.
+func (d *DB) Swept(ctx context.Context) error {
+	for {
+		d.mu.Lock()
+		done, moved := d.done >= d.index && !d.sweeping, d.moved
+		d.mu.Unlock()
+		if done {
+			return nil
+		}
+		poke(d.hurry)
+		poke(d.more)
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// load puts an archived record back, unless it is there. What was used by the job is in the sums still, if they have its run;
+// so is how long it waited, if it never ran.
+func (u *usage) load(a *cluster.Archived) error {
+	if a.Step != nil {
+		data, err := wire.Marshal(a.Step)
+		if err != nil {
+			return err
+		}
+		return u.exec("INSERT OR IGNORE INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)", a.Step.ID.Job, a.Step.Attempt, a.Step.ID.Step, unix(a.Step.Started), data)
+	}
+	j := a.Job
+	var there, taken, counted int
+	if err := u.row("SELECT count(*) FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &there); err != nil || there > 0 {
+		return err
+	}
+	if err := u.row("SELECT count(*) FROM job WHERE seq = ?", []any{a.Seq}, &taken); err != nil {
+		return err
+	}
+	f := j.Footprint()
+	if taken == 0 && len(f.Runs) > 0 {
+		class, err := wire.Marshal(&f.Class)
+		if err == nil {
+			err = u.row("SELECT count(*) FROM run JOIN class ON class.id = run.class WHERE class.data = ? AND s1 = ? AND s0 = ? AND seq = ? AND n = 0",
+				[]any{string(class), f.Runs[0].To, f.Runs[0].From, a.Seq}, &counted)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	seq := a.Seq
+	if taken > 0 {
+		seq = 0
+	}
+	seq, err := u.insertJob(j, seq)
+	if err != nil || counted > 0 || len(f.Runs) == 0 {
+		return err
+	}
+	return u.count(seq, f, 1)
+}
+
+// loadAll puts archived records back, behind everything that was to go before.
+func (u *usage) loadAll(list []cluster.Archived) error {
+	for more := true; more; {
+		var err error
+		if more, err = u.sweepSome(math.MaxInt32); err != nil {
+			return err
+		}
+	}
+	for i := range list {
+		if err := u.load(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Old yields the records that a cutoff would take, in the order in which they entered history. An error ends the sequence.
+func (d *DB) Old(ctx context.Context, c cluster.Cutoff) iter.Seq2[cluster.Archived, error] {
+	return func(yield func(cluster.Archived, error) bool) {
+		d.files.RLock()
+		defer d.files.RUnlock()
+		query := "SELECT seq, data FROM job WHERE ended > 0 AND ended < ? ORDER BY seq"
+		if c.Kind == cluster.StepRecords {
+			query = "SELECT 0, data FROM step WHERE started < ? AND json_extract(data, '$.ended') IS NOT NULL ORDER BY job, attempt, started, step"
+		}
+		rows, err := d.r.QueryContext(ctx, query, c.Before*int64(time.Second))
+		if err != nil {
+			yield(cluster.Archived{}, fmt.Errorf("read old records: %w", err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var a cluster.Archived
+			var data []byte
+			if err = rows.Scan(&a.Seq, &data); err == nil && c.Kind == cluster.StepRecords {
+				a.Step = &cluster.Step{}
+				err = wire.Unmarshal(data, a.Step)
+			} else if err == nil {
+				a.Job = &cluster.Job{}
+				err = wire.Unmarshal(data, a.Job)
+			}
+			if err != nil {
+				yield(a, fmt.Errorf("read old records: %w", err))
+				return
+			}
+			if !yield(a, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(cluster.Archived{}, fmt.Errorf("read old records: %w", err))
+		}
+	}
+}

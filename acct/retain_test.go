@@ -1,0 +1,148 @@
+package acct
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+func swept(t *testing.T, d *DB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := d.Swept(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func usageOf(t *testing.T, d *DB, from, to time.Time) []cluster.UsageRow {
+	t.Helper()
+	rows, err := d.Usage(context.Background(), cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func counted(t *testing.T, d *DB, from, to time.Time) []cluster.Utilization {
+	t.Helper()
+	rows, err := d.Utilization(context.Background(), cluster.Span{From: from.Unix(), To: to.Unix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func old(t *testing.T, d *DB, kind cluster.RecordKind, before time.Time) (out []cluster.Archived) {
+	t.Helper()
+	for a, err := range d.Old(context.Background(), cluster.Cutoff{Kind: kind, Before: before.Unix()}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// TestForget: old jobs go with their steps and sums stay; archived ones come back as they were and are not counted twice;
+// then the sums go too.
+func TestForget(t *testing.T) {
+	dir := t.TempDir()
+	d := openDB(t, dir)
+	defer func() { d.stop() }()
+	n := &cluster.Node{Name: "n1", Up: true, Inventory: cluster.Inventory{CPUs: 64}}
+	events := []cluster.Event{{Node: n, At: epoch.Add(-time.Hour)}}
+	const jobs, gone = 9000, 7000 // job i was submitted in second i
+	for i := cluster.JobID(1); i <= jobs; i++ {
+		events = append(events, cluster.Event{Job: ranJob(i, cluster.Completed)},
+			cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: i}, Attempt: 1, Name: "s", Started: epoch.Add(time.Duration(i) * time.Second), Ended: epoch.Add(time.Duration(i+1) * time.Second)}})
+	}
+	d.Apply(1, events)
+	cut, end := epoch.Add(gone*time.Second+121*time.Second), epoch.Add(4*time.Hour)
+	swept(t, d.DB)
+	usage, load := usageOf(t, d.DB, epoch, end), counted(t, d.DB, epoch, end)
+	archive := append(old(t, d.DB, cluster.JobRecords, cut), old(t, d.DB, cluster.StepRecords, cut)...)
+	d.Apply(2, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix()}}}})
+	if err := d.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	copied := export(t, d.DB, 2) // perhaps while records go: the copy goes on with it
+	late := t.TempDir()
+	if err := os.Rename(copied, filepath.Join(late, "history.db")); err != nil {
+		t.Fatal(err)
+	}
+	d.stop()
+	d = openDB(t, dir) // as does a restart
+	swept(t, d.DB)
+	left := all(t, d.DB, Query{Steps: true})
+	if len(left) != jobs-gone || left[0].Job.ID != gone+1 || len(left[0].Steps) != 1 {
+		t.Fatalf("%d jobs are left, the first is %d", len(left), left[0].Job.ID)
+	}
+	if got := asked(t, d.DB, "SELECT count(*) FROM step"); got != "count(*)\n2000" {
+		t.Errorf("steps: %s", got)
+	}
+	if got := usageOf(t, d.DB, epoch, end); !reflect.DeepEqual(got, usage) {
+		t.Errorf("usage is %+v, was %+v", got, usage)
+	}
+	c := openDB(t, late)
+	defer c.stop()
+	swept(t, c.DB)
+	if got := all(t, c.DB, Query{}); len(got) != len(left) {
+		t.Errorf("a copy has %d jobs, the original %d", len(got), len(left))
+	}
+	var load3 []cluster.Event
+	for i := range archive {
+		load3 = append(load3, cluster.Event{Load: archive[i : i+1]})
+	}
+	d.Apply(3, load3)
+	d.Apply(4, load3)
+	back := all(t, d.DB, Query{Steps: true})
+	if len(back) != jobs || back[0].Job.ID != 1 || len(back[0].Steps) != 1 {
+		t.Errorf("%d jobs are there after the archive was loaded, the first is %d with %d steps", len(back), back[0].Job.ID, len(back[0].Steps))
+	}
+	if got := usageOf(t, d.DB, epoch, end); !reflect.DeepEqual(got, usage) {
+		t.Errorf("usage with the archive is %+v, was %+v", got, usage)
+	}
+	if got := counted(t, d.DB, epoch, end); !reflect.DeepEqual(got, load) {
+		t.Errorf("utilization with the archive is %+v, was %+v", got, load)
+	}
+	third := counted(t, d.DB, epoch.Add(2*time.Hour), end)
+	d.Apply(5, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.UsageRecords, Before: epoch.Add(2 * time.Hour).Unix()}}}})
+	swept(t, d.DB)
+	if got := usageOf(t, d.DB, epoch, epoch.Add(time.Hour)); len(got) != 0 {
+		t.Errorf("usage that was forgotten: %+v", got)
+	}
+	if got := counted(t, d.DB, epoch.Add(2*time.Hour), end); !reflect.DeepEqual(got, third) {
+		t.Errorf("utilization of what is kept is %+v, was %+v", got, third)
+	}
+}
+
+// TestForgetAll: numbers of records are not given again, so that an archive comes back to where it was.
+func TestForgetAll(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	d.Apply(1, []cluster.Event{{Job: ranJob(1, cluster.Completed)}, {Job: ranJob(2, cluster.Completed)}})
+	if err := d.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	cut := epoch.Add(24 * time.Hour)
+	archive := old(t, d.DB, cluster.JobRecords, cut)
+	d.Apply(2, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix()}}}})
+	swept(t, d.DB)
+	d.Apply(3, []cluster.Event{{Job: ranJob(3, cluster.Completed)}, {Load: archive}})
+	var got []cluster.JobID
+	for _, r := range all(t, d.DB, Query{}) {
+		got = append(got, r.Job.ID)
+	}
+	if len(got) != 3 || got[0] != 1 || got[2] != 3 {
+		t.Errorf("records %v, want 1, 2, 3", got)
+	}
+	if rows := usageOf(t, d.DB, epoch, cut); len(rows) != 1 || rows[0].Jobs != 3 {
+		t.Errorf("usage %+v, want that of three jobs", rows)
+	}
+}

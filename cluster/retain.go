@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// How long history is kept. The leader looks at the clock and makes an errand: to write what is too old into files, if the
+// site wants that, which comes first. When the errand is done, an event tells every server's history up to where its records
+// go, so that all of them, and one that comes late and copies another's, forget the same.
+
+// RecordKind is a kind of records of history that have an age of their own.
+type RecordKind string
+
+// The kinds. Usage is what reports sum up: of nodes, reservations and of jobs whose own records may be gone.
+const (
+	JobRecords   RecordKind = "job"
+	StepRecords  RecordKind = "step"
+	UsageRecords RecordKind = "usage"
+)
+
+// AgeUnit is what an age counts, and at whose beginnings records go.
+type AgeUnit string
+
+// The units. Days and months begin in UTC: all servers must agree on them.
+const (
+	AgeHours  AgeUnit = "hours"
+	AgeDays   AgeUnit = "days"
+	AgeMonths AgeUnit = "months"
+)
+
+// Age is how old records become.
+type Age struct {
+	N    int     `json:"n"`
+	Unit AgeUnit `json:"unit"`
+}
+
+// maxAge bounds the number of an age.
+const maxAge = 10_000
+
+// ParseAge reads 12, 12months, 30days or 48hours; without a unit it is months. ok is false for what is none of them.
+func ParseAge(text string) (a Age, ok bool) {
+	digits := strings.TrimRight(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz")
+	word := strings.ToLower(text[len(digits):])
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || n > maxAge {
+		return Age{}, false
+	}
+	for _, u := range []AgeUnit{AgeHours, AgeDays, AgeMonths} {
+		if word == string(u) || word == strings.TrimSuffix(string(u), "s") || word == "" && u == AgeMonths {
+			return Age{n, u}, true
+		}
+	}
+	return Age{}, false
+}
+
+// begin is when the hour, day or month that a time is in began, and the one n after it.
+func (a Age) begin(t time.Time, n int) time.Time {
+	y, m, d := t.UTC().Date()
+	switch a.Unit {
+	case AgeHours:
+		return t.UTC().Truncate(time.Hour).Add(time.Duration(n) * time.Hour)
+	case AgeDays:
+		return time.Date(y, m, d+n, 0, 0, 0, 0, time.UTC)
+	}
+	return time.Date(y, m+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// RetainRule is how long records of a kind are kept.
+type RetainRule struct {
+	Kind RecordKind `json:"kind"`
+	Age  Age        `json:"age"`
+	// Archive has what goes written into files before.
+	Archive bool `json:"archive,omitempty"`
+}
+
+// Retention is how long history is kept; without a rule a kind is kept for ever.
+type Retention struct {
+	Rules []RetainRule `json:"rules,omitempty"`
+	// Dir is the folder for archives on the server that leads.
+	Dir string `json:"dir,omitempty"`
+}
+
+// Cutoff is up to where records of a kind go: those that ended before.
+type Cutoff struct {
+	Kind    RecordKind `json:"kind"`
+	Before  int64      `json:"before"` // Unix seconds
+	Archive bool       `json:"archive,omitempty"`
+}
+
+// Forgetting is what an errand about old records does.
+type Forgetting struct {
+	Cutoffs []Cutoff `json:"cutoffs"`
+	Dir     string   `json:"dir,omitempty"`
+}
+
+// Retained is how far history was forgotten.
+type Retained struct {
+	Cutoffs []Cutoff `json:"cutoffs,omitempty"`
+	// Errand is the one under way, 0 for none; Tried is when the last one was made, and Failed why it failed, if it did.
+	Errand uint64    `json:"errand,omitempty"`
+	Tried  time.Time `json:"tried,omitzero"`
+	Failed string    `json:"failed,omitempty"`
+}
+
+// retainRetry is how long a failed errand about old records waits for another try.
+const retainRetry = time.Hour
+
+// cutoff is up to where records of a kind went.
+func (r *Retained) cutoff(k RecordKind) int64 {
+	for _, c := range r.Cutoffs {
+		if c.Kind == k {
+			return c.Before
+		}
+	}
+	return 0
+}
+
+// overdue lists what rules want to go at a time and has not gone.
+func (r *Retained) overdue(rules []RetainRule, now time.Time) (out []Cutoff) {
+	for _, rule := range rules {
+		if before := rule.Age.begin(now, -rule.Age.N).Unix(); before > r.cutoff(rule.Kind) {
+			out = append(out, Cutoff{rule.Kind, before, rule.Archive})
+		}
+	}
+	return out
+}
+
+// retainDue is what the clock alone demands of history, and when it is to be looked at next; zero if never.
+func (t *tables) retainDue(now time.Time) (c Command, next time.Time) {
+	rules := t.config.Retention.Rules
+	for _, rule := range rules {
+		if at := rule.Age.begin(now, 1); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	r := &t.Retained
+	if r.Errand != 0 || r.overdue(rules, now) == nil {
+		return nil, next
+	}
+	if again := r.Tried.Add(retainRetry); r.Failed != "" && again.After(now) {
+		return nil, again
+	}
+	return &Retain{}, next
+}
+
+// Retain has old records of history archived and forgotten: by the configuration, or once by rules of its own, for which
+// only what the configuration left is considered.
+type Retain struct {
+	Retention
+}
+
+func (*Retain) kind() string { return "retain" }
+
+func (c *Retain) apply(t *tx) (any, error) {
+	if !t.by.Operator() && !t.isAdmin(t.by.User) {
+		return nil, Errorf(Denied, ErrAccess, "only operators may archive history")
+	}
+	if t.Retained.Errand != 0 {
+		return nil, Errorf(Conflict, ErrNoChange, "history is being archived already")
+	}
+	rules, dir := c.Rules, c.Dir
+	if rules == nil {
+		rules = t.config.Retention.Rules
+	}
+	if dir == "" {
+		dir = t.config.Retention.Dir
+	}
+	for _, r := range rules {
+		if !slices.Contains([]RecordKind{JobRecords, StepRecords, UsageRecords}, r.Kind) || r.Age.N < 1 || r.Age.N > maxAge {
+			return nil, Errorf(Invalid, ErrNoChange, "records of kind %q can not be kept for %d %s", r.Kind, r.Age.N, r.Age.Unit)
+		}
+	}
+	cutoffs := t.Retained.overdue(rules, t.at)
+	if cutoffs == nil {
+		return uint64(0), nil
+	}
+	t.send(Errand{Kind: ErrandRetain, Retain: &Forgetting{Cutoffs: cutoffs, Dir: dir}})
+	t.setRetained(Retained{Cutoffs: t.Retained.Cutoffs, Errand: t.LastErrand, Tried: t.at})
+	return t.LastErrand, nil
+}
+
+func (t *tx) setRetained(r Retained) {
+	old := t.Retained
+	t.onUndo(func() { t.Retained = old })
+	t.Retained = r
+}
+
+// retained ends an errand about old records: if all was archived they go.
+func (t *tx) retained(e *Errand, failed string) {
+	r := Retained{Cutoffs: slices.Clone(t.Retained.Cutoffs), Tried: t.Retained.Tried, Failed: failed}
+	if failed == "" {
+		for _, c := range e.Retain.Cutoffs {
+			r.Cutoffs = slices.DeleteFunc(r.Cutoffs, func(o Cutoff) bool { return o.Kind == c.Kind })
+			r.Cutoffs = append(r.Cutoffs, c)
+		}
+		t.events = append(t.events, Event{Forget: e.Retain.Cutoffs})
+	}
+	t.setRetained(r)
+}
+
+// Archived is a record of history as a file has it: a job's, or a step's.
+type Archived struct {
+	Job *Job `json:"job,omitempty"`
+	// Seq is the job's place in history.
+	Seq  int64 `json:"seq,omitempty"`
+	Step *Step `json:"step,omitempty"`
+}
+
+// LoadHistory puts archived records back into history. The next time that records of their age go they go again.
+type LoadHistory struct {
+	Records []Archived `json:"records"`
+}
+
+// MaxLoaded bounds the records of one LoadHistory.
+const MaxLoaded = 500
+
+func (*LoadHistory) kind() string { return "load_history" }
+
+func (c *LoadHistory) apply(t *tx) (any, error) {
+	if !t.by.Operator() && !t.isAdmin(t.by.User) {
+		return nil, Errorf(Denied, ErrAccess, "only operators may load archived history")
+	}
+	if len(c.Records) == 0 || len(c.Records) > MaxLoaded {
+		return nil, Errorf(Invalid, ErrNoChange, "%d records at once: between 1 and %d can be loaded", len(c.Records), MaxLoaded)
+	}
+	for i := range c.Records {
+		switch a := &c.Records[i]; {
+		case a.Job != nil && (a.Job.Spec == nil || a.Job.ID == 0 || a.Job.Phase != Ended || a.Seq < 1),
+			a.Job == nil && (a.Step == nil || a.Step.ID.Job == 0):
+			return nil, Errorf(Invalid, ErrNoChange, "record %d is not that of an ended job or of a step", i+1)
+		}
+	}
+	t.events = append(t.events, Event{Load: c.Records})
+	return nil, nil
+}

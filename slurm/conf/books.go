@@ -1,0 +1,112 @@
+package conf
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// retentionKeys say how long records are kept, and whether they are archived.
+var retentionKeys = [...]struct {
+	key     string
+	kind    cluster.RecordKind
+	archive bool
+}{
+	{"purgejobafter", cluster.JobRecords, false}, {"archivejobs", cluster.JobRecords, true},
+	{"purgestepafter", cluster.StepRecords, false}, {"archivesteps", cluster.StepRecords, true},
+	{"purgeusageafter", cluster.UsageRecords, false},
+}
+
+// dbdNeedless are the keys of slurmdbd.conf that there is nothing to do for: each server keeps the history itself.
+const dbdNeedless = " authtype authinfo authalttypes authaltparameters commitdelay dbdaddr dbdbackuphost dbdhost dbdport debugflags debuglevel debuglevelsyslog " +
+	"defaultqos logfile logtimeformat maxquerytimerange messagetimeout parameters pidfile plugindir slurmuser storagebackuphost storagehost storageloc storageparameters " +
+	"storagepass storageport storagetype storageuser tcptimeout "
+
+// dbdElsewhere says what stands for the keys of slurmdbd.conf that do something else here.
+var dbdElsewhere = [...]struct{ keys, why string }{
+	{"purgeeventafter purgeresvafter", "reports are summed from the records of nodes and reservations, which are kept as long as PurgeUsageAfter says"},
+	{"purgesuspendafter archivesuspend", "pauses are part of the jobs' records: see PurgeJobAfter and ArchiveJobs"},
+	{"purgetxnafter", "changes of accounts are kept for ever"},
+	{"archiveevents archiveresvs archivetxn archiveusage", "of such records no archive is made"},
+	{"archivescript", "no script is called: ArchiveDir has the files"},
+	{"privatedata trackwckey", "put it into slurm.conf"},
+}
+
+// dbdLine reads a line of slurmdbd.conf.
+func (r *reader) dbdLine(file string, n int, ps []pair) {
+	for _, p := range ps {
+		i := slices.IndexFunc(dbdElsewhere[:], func(e struct{ keys, why string }) bool { return slices.Contains(strings.Fields(e.keys), p.key) })
+		switch {
+		case r.retention(file, n, p), strings.Contains(dbdNeedless, " "+p.key+" "):
+		case i >= 0:
+			r.note(file, n, "%s has no effect: %s", p.key, dbdElsewhere[i].why)
+		default:
+			r.note(file, n, "%s is no key of slurmdbd.conf", p.key)
+		}
+	}
+}
+
+// retention reads a key about how long history is kept, and reports whether it is one.
+func (r *reader) retention(file string, n int, p pair) bool {
+	keep := &r.cfg.Retention
+	if p.key == "archivedir" {
+		keep.Dir = p.value
+		return true
+	}
+	for _, k := range retentionKeys {
+		if k.key != p.key {
+			continue
+		}
+		i := slices.IndexFunc(keep.Rules, func(rule cluster.RetainRule) bool { return rule.Kind == k.kind })
+		if i < 0 {
+			i, keep.Rules = len(keep.Rules), append(keep.Rules, cluster.RetainRule{Kind: k.kind})
+		}
+		age, ok := cluster.ParseAge(p.value)
+		switch {
+		case k.archive:
+			keep.Rules[i].Archive = strings.EqualFold(p.value, "yes")
+		case ok:
+			keep.Rules[i].Age = age
+		default:
+			r.note(file, n, "%s=%s: want a number of months, or of hours or days as 48hours or 30days; ignored", p.key, p.value)
+		}
+		return true
+	}
+	return false
+}
+
+// settleRetention leaves the rules that have an age, in one order, and a folder for their archives.
+func (r *reader) settleRetention() {
+	keep := &r.cfg.Retention
+	keep.Rules = slices.DeleteFunc(keep.Rules, func(rule cluster.RetainRule) bool { return rule.Age.N == 0 })
+	slices.SortFunc(keep.Rules, func(a, b cluster.RetainRule) int { return cmp.Compare(a.Kind, b.Kind) })
+	if len(keep.Rules) == 0 {
+		*keep = cluster.Retention{}
+	} else {
+		keep.Dir = cmp.Or(keep.Dir, "/tmp") // as in Slurm
+	}
+}
+
+// settleJobComp checks how ends of jobs are to be recorded.
+func (r *reader) settleJobComp() {
+	c := &r.cfg.JobComp
+	kind := strings.TrimPrefix(strings.ToLower(c.Kind), "jobcomp/")
+	switch {
+	case kind == "" || kind == "none":
+		*c = cluster.JobComp{}
+		return
+	case kind != "filetxt" && kind != "script":
+		r.notes = append(r.notes, "JobCompType="+c.Kind+" has no effect: muster has jobcomp/filetxt and jobcomp/script; --notify sends events to a URL, sacct has all of it")
+		*c = cluster.JobComp{}
+		return
+	case kind == "filetxt":
+		c.Loc = cmp.Or(c.Loc, "/var/log/slurm_jobcomp.log") // as in Slurm
+	case c.Loc == "":
+		r.notes = append(r.notes, "JobCompType=jobcomp/script has no effect without JobCompLoc, the path of the script")
+		*c = cluster.JobComp{}
+		return
+	}
+	c.Kind = kind
+}

@@ -1,0 +1,157 @@
+package slurm
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// archive is sacctmgr archive dump and archive load.
+func (m *manager) archive(args []string) int {
+	if len(args) > 0 {
+		switch word := strings.ToLower(args[0]); {
+		case isKey(word, 1, "dump"):
+			return m.archiveDump(args[1:])
+		case isKey(word, 1, "load"):
+			return m.archiveLoad(args[1:])
+		}
+	}
+	return m.wrong("No valid entity in archive command", `Input line must include, "Dump", or "load"`)
+}
+
+// archiveRules are the words of archive dump: how long a kind is kept, and that it is written into a file.
+func archiveRules() []struct {
+	purge, archive string
+	kind           cluster.RecordKind
+} {
+	return []struct {
+		purge, archive string
+		kind           cluster.RecordKind
+	}{{"purgejobafter", "jobs", cluster.JobRecords}, {"purgestepafter", "steps", cluster.StepRecords}, {"purgeusageafter", "", cluster.UsageRecords}}
+}
+
+// archiveDump has what is too old written into files and taken out of history, now.
+func (m *manager) archiveDump(args []string) int {
+	var c cluster.Retain
+	archived := map[cluster.RecordKind]bool{}
+words:
+	for _, a := range args {
+		key, value, isSet := strings.Cut(a, "=")
+		key = strings.ToLower(key)
+		if isSet && isKey(key, 1, "directory") {
+			c.Dir = value
+			continue
+		}
+		for _, r := range archiveRules() {
+			switch {
+			case isSet && isKey(key, len("purgej"), r.purge):
+				age, ok := cluster.ParseAge(value)
+				if !ok {
+					return m.wrong(fmt.Sprintf(" Invalid value for %s (%s): it is a number of months, or of hours or days as 48hours or 30days", key, value))
+				}
+				c.Rules = append(c.Rules, cluster.RetainRule{Kind: r.kind, Age: age})
+				continue words
+			case !isSet && r.archive != "" && isKey(key, 2, r.archive):
+				archived[r.kind] = true
+				continue words
+			}
+		}
+		return m.wrong(" Unknown option: " + a + ": muster archives Jobs and Steps, and knows Directory=, PurgeJobAfter=, PurgeStepAfter= and PurgeUsageAfter=")
+	}
+	if c.Rules == nil && len(archived) > 0 {
+		return m.wrong(" Nothing is archived that does not go: say after what time with PurgeJobAfter= or PurgeStepAfter=")
+	}
+	for i := range c.Rules {
+		c.Rules[i].Archive = archived[c.Rules[i].Kind]
+	}
+	if !m.immediate {
+		m.tell(" This may result in loss of accounting database records (if Purge* options enabled).")
+		if !m.agreed() {
+			m.tell(" Changes Discarded")
+			return 0
+		}
+	}
+	resp, err := call(m.sys, api.ArchiveHistory, c)
+	if err != nil {
+		return m.wrong(" Problem dumping archive: " + err.Error())
+	}
+	m.after = resp.Index
+	m.tell("sacctmgr: SUCCESS")
+	return 0
+}
+
+// archiveLoad puts the records of a file that archive dump wrote back into history.
+func (m *manager) archiveLoad(args []string) int {
+	file := ""
+	for _, a := range args {
+		key, value, isSet := strings.Cut(a, "=")
+		switch {
+		case isSet && isKey(strings.ToLower(key), 1, "file"):
+			file = value
+		case !isSet && file == "":
+			file = a
+		default:
+			return m.wrong(" Unknown option: " + a + ": say file=F, a file that archive dump wrote")
+		}
+	}
+	if file == "" {
+		return m.wrong(" No filename given")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return m.wrong(fmt.Sprintf(" Unable to read \"%s\": %s", file, pathText(err)))
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, maxArchiveLine)
+	var head api.HistoryArchive
+	if !in.Scan() || wire.Unmarshal(in.Bytes(), &head) != nil || head.Format != api.ArchiveFormat {
+		return m.wrong(" " + file + " is no archive of muster's: those of Slurm can not be read")
+	}
+	if !m.immediate && !m.agreed() {
+		m.tell(" Changes Discarded")
+		return 0
+	}
+	total := 0
+	var list []cluster.Archived
+	send := func() error {
+		if len(list) == 0 {
+			return nil
+		}
+		resp, err := call(m.sys, api.LoadHistory, cluster.LoadHistory{Records: list})
+		m.after, total, list = resp.Index, total+len(list), nil
+		return err
+	}
+	for size := 0; in.Scan(); {
+		var a cluster.Archived
+		if err := wire.Unmarshal(in.Bytes(), &a); err != nil {
+			return m.wrong(fmt.Sprintf(" record %d of %s can not be read: %s; those before it are loaded", total+len(list)+1, file, err))
+		}
+		list, size = append(list, a), size+len(in.Bytes())
+		if len(list) == cluster.MaxLoaded || size > maxArchiveSend {
+			if err := send(); err != nil {
+				return m.wrong(" Problem loading archive: " + err.Error())
+			}
+			size = 0
+		}
+	}
+	if err := in.Err(); err != nil {
+		return m.wrong(" " + err.Error())
+	}
+	if err := send(); err != nil {
+		return m.wrong(" Problem loading archive: " + err.Error())
+	}
+	m.tell("sacctmgr: SUCCESS: %d %s records", total, head.Kind)
+	return 0
+}
+
+// Bounds of what is read from an archive: a line, and what one call carries.
+const (
+	maxArchiveLine = 64 << 20
+	maxArchiveSend = 512 << 10
+)

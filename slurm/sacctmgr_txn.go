@@ -1,0 +1,51 @@
+package slurm
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+)
+
+func txnColumns() []reportColumn[cluster.Transaction] {
+	return []reportColumn[cluster.Transaction]{
+		{"TimeStamp", "Time", 19, func(x *cluster.Transaction) string { return format.Stamp(x.At, "Unknown") }},
+		{"Action", "Action", 20, func(x *cluster.Transaction) string { return x.Action }},
+		{"Actor", "Actor", 10, func(x *cluster.Transaction) string { return x.Actor }},
+		{"Where", "Where", 20, func(x *cluster.Transaction) string { return x.Where }},
+		{"Info", "Info", 20, func(x *cluster.Transaction) string { return x.Info }},
+	}
+}
+
+// transactions is sacctmgr show transactions: who changed the books, and how.
+func (m *manager) transactions(q *mgrQuery) int {
+	if q.withAssoc {
+		return m.wrong("sacctmgr: error: muster's transactions have no associations beside them: leave withassoc out")
+	}
+	now := m.sys.Now().Local()
+	from, to := time.Unix(0, 0), now.Add(time.Second)
+	for _, e := range []struct {
+		text string
+		at   *time.Time
+	}{{q.from, &from}, {q.to, &to}} {
+		if e.text == "" {
+			continue
+		}
+		t, _, ok := ParseWhen(e.text, now)
+		if !ok {
+			return m.wrong(" Invalid time specification: " + e.text)
+		}
+		*e.at = t
+	}
+	resp, err := call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}})
+	if err != nil {
+		return m.wrong(" Problem with query: " + err.Error())
+	}
+	rows := slices.DeleteFunc(resp.Changes, func(x cluster.Transaction) bool {
+		return !q.has("account", x.Account) || !q.has("user", x.User) || !q.has("actor", strings.ToLower(x.Actor)) || !q.has("action", strings.ToLower(x.Action))
+	})
+	return showTable(m, q, txnColumns(), "TimeStamp%19,Action,Actor,Where,Info", rows)
+}
