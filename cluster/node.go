@@ -338,6 +338,8 @@ type Config struct {
 	SampleEvery time.Duration `json:"sample_every,omitempty"`
 	// Source names the file's content that this came from.
 	Source string `json:"source,omitempty"`
+	// Applied says that this is not a server's own file: servers do not put theirs in its place when they begin to lead.
+	Applied bool `json:"applied,omitempty"`
 	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
 	NCCLEnv bool `json:"nccl_env,omitempty"`
 	// JobComp is how ends of jobs are recorded besides history.
