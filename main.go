@@ -80,6 +80,7 @@ func app() *cli.App {
 	}
 	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(),
 		asker("why", "JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", slurm.Why),
+		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", slurm.Lint),
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health))
 	a.Commands = append(a.Commands, lookCommands()...)
 	for _, name := range slurm.FrontEnds() {

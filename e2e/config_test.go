@@ -106,3 +106,11 @@ func TestConfigWins(t *testing.T) {
 	g.must("s3", "muster", "config", "undo")
 	limit("s3", "00:20:00")
 }
+
+// TestLintAsks: with a cluster that answers a script is compared with its nodes and partitions.
+func TestLintAsks(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--hollow", "1x4c8g2gpu:h100", "--conf", writeFile(t, "s.conf", "PartitionName=main Nodes=ALL Default=YES DefaultTime=5\n"))
+	file := writeFile(t, "job.sh", "#!/bin/sh\n#SBATCH --gres=gpu:h100:4\ntrue\n")
+	expect(t, "notes", strings.ReplaceAll(d.must("muster", "lint", file), file, "F"), "F:2: asks for 4 h100 GPUs on a node, no node of this cluster has more than 2")
+}
