@@ -251,6 +251,11 @@ type Partition struct {
 	QOS               string         `json:"qos,omitempty"`          // whose limits count here too
 	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
 	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
+	// Of the partition's nodes, in place of the cluster's: Config.Power.After (Unlimited: never), Config.Power.Leaving and Config.ResumeTimeout;
+	// nil: the cluster's. Of a node's partitions the longest time counts.
+	SuspendTime    *time.Duration `json:"suspend_time,omitempty"`
+	SuspendTimeout *time.Duration `json:"suspend_timeout,omitempty"`
+	ResumeTimeout  *time.Duration `json:"resume_timeout,omitempty"`
 }
 
 // Config is the whole configuration: one value, replaced as a whole by Configure.

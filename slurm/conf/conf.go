@@ -275,6 +275,7 @@ func (r *reader) key(file string, n int, p pair) {
 		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
 	case "launchparameters":
 		c.NCCLEnv = hasAny(strings.ToLower(p.value), "nccl_env")
+		r.params(file, n, p)
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
 	case "selecttypeparameters":
@@ -299,7 +300,7 @@ func (r *reader) key(file string, n int, p pair) {
 		r.requeueExit(file, n, p)
 	case controllerKey, "privatedata":
 	default:
-		if !r.retention(file, n, p) {
+		if !r.retention(file, n, p) && !r.params(file, n, p) {
 			r.leave(file, n, p)
 		}
 	}

@@ -199,6 +199,9 @@ var partitionWords = [...]struct {
 	{"OverSubscribe", func(p *cluster.Partition) string { return p.OverSubscribe }},
 	{"PreemptMode", func(p *cluster.Partition) string { return p.PreemptMode }},
 	{"GraceTime", func(p *cluster.Partition) string { return unless(int64(p.GraceTime/time.Second), 0) }},
+	{"SuspendTime", func(p *cluster.Partition) string { return secondsText(p.SuspendTime) }},
+	{"SuspendTimeout", func(p *cluster.Partition) string { return secondsText(p.SuspendTimeout) }},
+	{"ResumeTimeout", func(p *cluster.Partition) string { return secondsText(p.ResumeTimeout) }},
 	{"QOS", func(p *cluster.Partition) string { return p.QOS }},
 	{"AllowGroups", func(p *cluster.Partition) string { return strings.Join(p.AllowGroups, ",") }},
 	{"AllowAccounts", func(p *cluster.Partition) string { return strings.Join(p.AllowAccounts, ",") }},
@@ -212,6 +215,17 @@ var partitionWords = [...]struct {
 		}
 		return strings.Join(out, ",")
 	}},
+}
+
+// secondsText is a time as a number of seconds, none for nil.
+func secondsText(d *time.Duration) string {
+	switch {
+	case d == nil:
+		return ""
+	case *d >= cluster.Unlimited:
+		return "INFINITE"
+	}
+	return strconv.Itoa(int(*d / time.Second))
 }
 
 func yesText(b bool) string {

@@ -60,7 +60,7 @@ func readsBack(t *testing.T, files map[string]string) {
 // confWords are values for the property test: each key with some of them.
 var confWords = map[string][]string{
 	"ClusterName": {"c", "big"}, "KillWait": {"5", "x"}, "SlurmctldHost": {"s1", "s2(10.0.0.2)"}, "DefMemPerCPU": {"100"}, "DefMemPerNode": {"5000", "0"},
-	"MaxMemPerCPU": {"7"}, "MaxMemPerNode": {"70000"}, "SuspendTime": {"600", "-1"}, "SuspendExcNodes": {"n[1-2],x"}, "SuspendExcParts": {"main"},
+	"MaxMemPerCPU": {"7"}, "MaxMemPerNode": {"70000"}, "SuspendTime": {"600", "-1"}, "SuspendExcNodes": {"n[1-2],x", "n[1-2,4]:2,x"}, "SuspendExcParts": {"main"},
 	"SchedulerParameters": {"bf_max_job_test=5,kill_invalid_depend", "assoc_limit_stop,max_switch_wait=60"}, "PriorityType": {"priority/multifactor"},
 	"PriorityWeightAge": {"1000"}, "PriorityWeightTRES": {"cpu=3,gres/gpu=5"}, "PreemptType": {"preempt/qos", "preempt/partition_prio"}, "PreemptMode": {"REQUEUE", "SUSPEND,GANG"},
 	"SelectTypeParameters": {"CR_Core_Memory", "CR_CPU"}, "RequeueExit": {"1-3,9"}, "Licenses": {"a:3,b"}, "MailProg": {`"/bin/mail -v"`}, "AccountingStorageEnforce": {"limits,safe"},
@@ -71,7 +71,7 @@ var confWords = map[string][]string{
 var (
 	partWords = []string{"Default=YES", "State=DOWN", "Hidden=YES", "MaxTime=1-2:03", "DefaultTime=10", "MinNodes=2", "MaxNodes=9", "PriorityTier=1", "PriorityTier=7", "PriorityJobFactor=4",
 		"Priority=3", "OverSubscribe=FORCE:2", "PreemptMode=CANCEL", "GraceTime=30", "QOS=q", "AllowGroups=a,b", "DenyQOS=x", "TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu=2.5",
-		"DefMemPerGPU=3", "DefMemPerCPU=2", "MaxMemPerNode=90", "MaxTime=UNLIMITED", "LLN=YES", "MaxCPUsPerNode=3", "ExclusiveUser=YES", "AllowAccounts=ALL"}
+		"DefMemPerGPU=3", "DefMemPerCPU=2", "MaxMemPerNode=90", "MaxTime=UNLIMITED", "LLN=YES", "SuspendTime=60", "SuspendTime=INFINITE", "SuspendTimeout=5", "ResumeTimeout=600", "MaxCPUsPerNode=3", "ExclusiveUser=YES", "AllowAccounts=ALL"}
 	nodeKeys = []string{"Sockets=2", "CoresPerSocket=4", "ThreadsPerCore=2", "CPUs=16", "RealMemory=64000", "TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2",
 		"CpuSpecList=0-1", "MemSpecLimit=100", "CoreSpecCount=1", "State=CLOUD", "State=FUTURE"}
 )
