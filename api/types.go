@@ -38,7 +38,8 @@ var (
 	DropReservation  = Endpoint[cluster.ReservationDrop, WriteResponse]{"POST", "/v1/reservations/drop", User, true}
 	ListReservations = Endpoint[ReservationQuery, ReservationsResponse]{"GET", "/v1/reservations", User, false}
 	SetPartition     = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
-	Configure        = Endpoint[cluster.Configure, WriteResponse]{"POST", "/v1/configure", User, true}
+	Configure        = Endpoint[cluster.Configure, ReconfigureResponse]{"POST", "/v1/configure", User, true}
+	ShowConfig       = Endpoint[ConfigQuery, ConfigResponse]{"GET", "/v1/config", User, true}
 	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
 	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
 	ListChanges      = Endpoint[ChangesQuery, ChangesResponse]{"GET", "/v1/accounts/changes", User, false}
@@ -348,6 +349,17 @@ type ClusterResponse struct {
 type ReconfigureResponse struct {
 	Index uint64   `json:"index"`
 	Notes []string `json:"notes,omitempty"`
+}
+
+// ConfigQuery asks for the configuration in force, or for one of its history.
+type ConfigQuery struct {
+	At *int `json:"at,omitempty"` // its number; nil: the one in force
+}
+
+// ConfigResponse is a configuration, and the changes that are remembered, the oldest first, without what was before them.
+type ConfigResponse struct {
+	Config  *cluster.Config        `json:"config"`
+	Changes []cluster.ConfigChange `json:"changes,omitempty"`
 }
 
 // AfterQuery asks for all there is, once an index is applied.

@@ -258,6 +258,11 @@ type Partition struct {
 	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
 	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
 	PerGPU            PerGPU         `json:"per_gpu,omitzero"`          // instead of the cluster's
+	// Of the partition's nodes, in place of the cluster's: Config.Power.After (Unlimited: never), Config.Power.Leaving and Config.ResumeTimeout;
+	// nil: the cluster's. Of a node's partitions the longest time counts.
+	SuspendTime    *time.Duration `json:"suspend_time,omitempty"`
+	SuspendTimeout *time.Duration `json:"suspend_timeout,omitempty"`
+	ResumeTimeout  *time.Duration `json:"resume_timeout,omitempty"`
 }
 
 // PerGPU is what jobs with GPUs get for each that do not say how many CPUs or how much memory they need (DefCpuPerGPU,
@@ -359,6 +364,8 @@ type Config struct {
 	SampleEvery time.Duration `json:"sample_every,omitempty"`
 	// Source names the file's content that this came from.
 	Source string `json:"source,omitempty"`
+	// Applied says that this is not a server's own file: servers do not put theirs in its place when they begin to lead.
+	Applied bool `json:"applied,omitempty"`
 	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
 	NCCLEnv bool `json:"nccl_env,omitempty"`
 	// PrivateDirs are the folders that jobs have for themselves (job_container.conf).

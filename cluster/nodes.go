@@ -63,7 +63,9 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 		cfg.Declared = slices.DeleteFunc(slices.Clone(cfg.Declared), func(d Node) bool { return d.Name == name })
 	}
 	if len(cfg.Declared) != len(t.config.Declared) {
+		old := t.config
 		t.putConfig(&cfg)
+		return nil, t.noteConfig("", c.kind(), old)
 	}
 	return nil, nil
 }

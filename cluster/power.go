@@ -44,6 +44,13 @@ type PowerConfig struct {
 	SuspendRate int        `json:"suspend_rate,omitempty"`
 	ExceptNodes []NodeName `json:"except_nodes,omitempty"` // are never suspended
 	ExceptParts []string   `json:"except_parts,omitempty"` // nor the nodes of these partitions
+	KeepOn      []KeepOn   `json:"keep_on,omitempty"`      // of these some are kept on
+}
+
+// KeepOn keeps a number of idle nodes of a set on (SuspendExcNodes=NODES:COUNT).
+type KeepOn struct {
+	Nodes []NodeName `json:"nodes"`
+	Count int        `json:"count"`
 }
 
 // Longest and shortest time that a node which did not come is left alone.
@@ -259,16 +266,17 @@ func (t *tables) waitFor(nodes []NodeName) (out []*Job) {
 
 // suspendAt is when a node that is on is to be suspended if it stays idle; false if never.
 func (t *tables) suspendAt(n *Node, exempt map[NodeName]bool) (time.Time, bool) {
+	idle := t.powerTime(n.Name, t.config.Power.After, func(p *Partition) *time.Duration { return p.SuspendTime })
 	switch {
 	case len(t.Load(n.Name).Jobs) > 0:
 		return time.Time{}, false
 	case n.Power != nil:
 		return n.Power.Since, n.Power.State == PowerEmpty
-	case t.config.Power.After == 0, n.Drain, n.Failing, n.Reboot != nil, exempt[n.Name],
+	case idle <= 0 || idle >= Unlimited, n.Drain, n.Failing, n.Reboot != nil, exempt[n.Name],
 		!n.Up && !(n.Down && n.ReasonBy == "slurm" && n.Expected == ExpectedCloud): // one that was lost is given back
 		return time.Time{}, false
 	}
-	return later(later(n.LastBusy, n.Registered), n.ReasonAt).Add(t.config.Power.After), true
+	return later(later(n.LastBusy, n.Registered), n.ReasonAt).Add(idle), true
 }
 
 // exempt are the nodes that are never suspended for being idle.
@@ -285,16 +293,54 @@ func (t *tables) exempt() map[NodeName]bool {
 			}
 		}
 	}
+	for _, keep := range p.KeepOn {
+		left := keep.Count
+		for _, name := range keep.Nodes {
+			if n, ok := t.nodes.Get(name); ok && left > 0 && n.Power == nil && n.Usable() && len(t.Load(name).Jobs) == 0 {
+				out[name], left = true, left-1
+			}
+		}
+	}
 	return out
+}
+
+// powerTime is a time of switching a node: the longest that its partitions say, else the cluster's.
+func (t *tables) powerTime(name NodeName, cluster time.Duration, of func(*Partition) *time.Duration) time.Duration {
+	said := false
+	for i := range t.config.Partitions {
+		p := &t.config.Partitions[i]
+		d := of(p)
+		switch {
+		case d == nil || !p.All && !slices.Contains(p.Nodes, name):
+		case !said:
+			cluster, said = *d, true
+		default:
+			cluster = max(cluster, *d)
+		}
+	}
+	return cluster
+}
+
+// LongestSwitch is the longest time that switching a node on or off may take.
+func (c *Config) LongestSwitch() time.Duration {
+	longest := max(c.ResumeTimeout, c.Power.Leaving)
+	for i := range c.Partitions {
+		for _, d := range []*time.Duration{c.Partitions[i].ResumeTimeout, c.Partitions[i].SuspendTimeout} {
+			if d != nil {
+				longest = max(longest, *d)
+			}
+		}
+	}
+	return longest
 }
 
 // powerEnd is when the clock moves a node between off and on.
 func (t *tables) powerEnd(n *Node) time.Time {
 	switch p := n.Power; {
 	case p.State == PowerUp:
-		return p.Since.Add(cmp.Or(t.config.ResumeTimeout, DefaultConfig().ResumeTimeout))
+		return p.Since.Add(t.powerTime(n.Name, cmp.Or(t.config.ResumeTimeout, DefaultConfig().ResumeTimeout), func(p *Partition) *time.Duration { return p.ResumeTimeout }))
 	case p.State == PowerDown:
-		return p.Since.Add(t.config.Power.Leaving)
+		return p.Since.Add(t.powerTime(n.Name, t.config.Power.Leaving, func(p *Partition) *time.Duration { return p.SuspendTimeout }))
 	case p.State == PowerOff && !p.Retry.IsZero():
 		return p.Retry
 	case p.State == PowerAsked:

@@ -235,3 +235,41 @@ func TestResumeRate(t *testing.T) {
 	w.due()
 	w.errand(ErrandResume, "", "c1")
 }
+
+// TestKeepOn: of a set as many idle nodes stay on as it says, and partitions have a time of their own, of which the longest counts.
+func TestKeepOn(t *testing.T) {
+	w := newWorld(t, 5)
+	cfg := *w.s.Config()
+	cfg.Power = PowerConfig{Resume: "/on", Suspend: "/off", After: 5 * time.Minute, Leaving: time.Minute, KeepOn: []KeepOn{{Nodes: []NodeName{"n0", "n1", "n2"}, Count: 1}}}
+	short, long, never := time.Minute, 10*time.Minute, time.Duration(Unlimited)
+	cfg.Partitions = append(cfg.Partitions, Partition{Name: "a", State: PartitionUp, Nodes: []NodeName{"n0", "n1", "n2"}, SuspendTime: &short, SuspendTimeout: &long},
+		Partition{Name: "b", State: PartitionUp, Nodes: []NodeName{"n2"}, SuspendTime: &long}, Partition{Name: "c", State: PartitionUp, Nodes: []NodeName{"n4"}, SuspendTime: &never})
+	w.ok(root, &Configure{Config: &cfg})
+	w.submitTo("n0", t)
+	w.pass(time.Minute)
+	w.due() // n0 has a job, so n1 is kept on; n2 is in b too
+	w.wantPower("n0", "", true)
+	w.wantPower("n1", "", true)
+	w.wantPower("n2", "", true)
+	w.pass(4 * time.Minute)
+	w.due()
+	w.wantPower("n1", "", true)
+	w.wantPower("n2", "", true)
+	w.errand(ErrandSuspend, "", "n3")
+	w.pass(5 * time.Minute)
+	w.due()
+	w.errand(ErrandSuspend, "", "n2")
+	w.pass(9 * time.Minute)
+	w.due()
+	w.wantPower("n2", PowerDown, false) // the SuspendTimeout of a
+	w.wantPower("n4", "", true)
+}
+
+// submitTo has a job begin on a node.
+func (w *world) submitTo(node NodeName, t *testing.T) {
+	t.Helper()
+	id := w.submit(func(s *JobSpec) { s.Limit = time.Hour })
+	w.start(id, TaskAny, 0, node)
+	w.report(node, id, NodeReady)
+	w.want(id, Running)
+}

@@ -524,7 +524,7 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 	if !t.by.Operator() {
 		return nil, Errorf(Denied, ErrUser, "only operators may change partitions")
 	}
-	cfg, old := *t.config, t.config.Partitions
+	cfg, old := *t.config, t.config
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	i := slices.IndexFunc(cfg.Partitions, func(p Partition) bool { return p.Name == c.Partition.Name })
 	switch {
@@ -543,13 +543,17 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 		}
 	}
 	t.putConfig(&cfg)
-	t.requeueAll(old)
-	return nil, nil
+	t.requeueAll(old.Partitions)
+	return nil, t.noteConfig("", c.kind(), old)
 }
 
 // Configure replaces the whole configuration and declares its nodes.
 type Configure struct {
 	Config *Config `json:"config"`
+	// How it came to that, for the history of the configuration: see ConfigChange.
+	How string `json:"how,omitempty"`
+	// Onto is the number of the last change that the proposer knew of: if there is a later one nothing is done; 0: whatever is there.
+	Onto int `json:"onto,omitempty"`
 }
 
 func (*Configure) kind() string { return "configure" }
@@ -561,8 +565,15 @@ func (c *Configure) apply(t *tx) (any, error) {
 	if c.Config == nil || c.Config.FirstJobID < 1 || c.Config.MaxJobID <= c.Config.FirstJobID {
 		return nil, Errorf(Invalid, "", "job numbers must begin above 0 and end above where they begin")
 	}
+	if k := len(t.configs); c.Onto > 0 && k > 0 && t.configs[k-1].N != c.Onto {
+		last := t.configs[k-1]
+		return nil, Errorf(Conflict, "", "%s has changed the configuration meanwhile (%s, number %d): look at it and try again", last.By, last.How, last.N)
+	}
 	cfg, old := *c.Config, t.config
 	t.putConfig(&cfg)
+	if err := t.noteConfig(c.How, c.kind(), old); err != nil {
+		return nil, err
+	}
 	if cfg.MinJobAge != old.MinJobAge || cfg.OverTimeLimit != old.OverTimeLimit {
 		t.touch(slices.Collect(t.Jobs())...) // their clocks depend on it
 	}

@@ -28,7 +28,8 @@ type snapshotHead struct {
 	LastErrand uint64   `json:"last_errand,omitempty"`
 	Retained   Retained `json:"retained,omitzero"`
 
-	Config *Config `json:"config"`
+	Config  *Config        `json:"config"`
+	Configs []ConfigChange `json:"configs,omitempty"` // its history
 }
 
 // record is one line behind the head; exactly one field is set.
@@ -67,7 +68,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		return err == nil
 	}
 	put(&snapshotHead{Version: snapshotVersion, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
-		LastErrand: s.LastErrand, Retained: s.Retained, Config: s.config})
+		LastErrand: s.LastErrand, Retained: s.Retained, Config: s.config, Configs: s.configs})
 	if s.ca != nil {
 		put(&record{CA: s.ca})
 	}
@@ -100,7 +101,7 @@ func Decode(r io.Reader) (*State, error) {
 	}
 	s := NewState()
 	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
-	s.NextAssoc, s.Decayed, s.LastErrand, s.Retained = head.NextAssoc, head.Decayed, head.LastErrand, head.Retained
+	s.NextAssoc, s.Decayed, s.LastErrand, s.Retained, s.configs = head.NextAssoc, head.Decayed, head.LastErrand, head.Retained, head.Configs
 	var jobs []*Job
 	for lines.Scan() {
 		var rec record

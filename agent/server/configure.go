@@ -31,8 +31,12 @@ func (s *Server) load() (*cluster.Config, []string, error) {
 }
 
 // putInForce gives the cluster the configuration of this server's file, if it has another one, and a
-// new cluster its first.
+// new cluster its first. One that somebody has applied stays: files of servers may well be older.
 func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
+	if s.cfg.Load != nil && snap.Config().Applied {
+		s.slog.Info("the file of --conf is not read: muster config apply has put another configuration in force; scontrol reconfigure goes back to the file")
+		return nil
+	}
 	cfg := cluster.DefaultConfig()
 	want := &cfg
 	if s.cfg.Load != nil {
@@ -45,8 +49,38 @@ func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 	if s.cfg.Load == nil && snap.Index > 0 || s.cfg.Load != nil && want.Source == snap.Config().Source {
 		return nil
 	}
-	_, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.Configure{Config: want})
+	_, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.Configure{Config: want, How: "file"})
 	return err
+}
+
+// configure puts a configuration in force that the caller has read.
+func (s *Server) configure(ctx context.Context, who api.Caller, c cluster.Configure) (api.ReconfigureResponse, error) {
+	old := s.Snapshot()
+	by := s.named(who)
+	_, index, err := s.propose(ctx, by, &c)
+	if err != nil {
+		return api.ReconfigureResponse{}, err
+	}
+	notes := unchanged(old, c.Config)
+	s.slog.Info("configuration put in force", "user", by.User, "how", c.How, "notes", len(notes))
+	return api.ReconfigureResponse{Index: index, Notes: notes}, nil
+}
+
+// showConfig tells the configuration and how it came about.
+func (s *Server) showConfig(_ context.Context, _ api.Caller, q api.ConfigQuery) (api.ConfigResponse, error) {
+	snap := s.Snapshot()
+	out := api.ConfigResponse{Config: snap.Config()}
+	if q.At != nil {
+		var err error
+		if out.Config, err = snap.ConfigAt(*q.At); err != nil {
+			return api.ConfigResponse{}, err
+		}
+	}
+	for _, c := range snap.ConfigHistory() {
+		c.Was = nil
+		out.Changes = append(out.Changes, c)
+	}
+	return out, nil
 }
 
 // reconfigure reads this server's file again and puts it in force, whatever was changed since.
@@ -56,16 +90,19 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 		return none, cluster.Errorf(cluster.Denied, cluster.ErrUser, "only an operator may reconfigure the cluster")
 	}
 	if s.cfg.Load == nil {
-		return none, cluster.Errorf(cluster.Conflict, "", "server %s, which leads, was started without --conf FILE: there is nothing to read again", s.cfg.Name)
+		return none, cluster.Errorf(cluster.Conflict, "", "server %s, which leads, was started without --conf FILE: there is nothing to read again; muster config apply FILE puts a file in force", s.cfg.Name)
 	}
 	want, notes, err := s.load()
 	if err != nil {
 		return none, cluster.Errorf(cluster.Invalid, "", "%v", err)
 	}
 	old := s.Snapshot()
-	_, index, err := s.propose(ctx, who.Identity, &cluster.Configure{Config: want})
+	_, index, err := s.propose(ctx, s.named(who), &cluster.Configure{Config: want, How: "reconfigure"})
 	if err != nil {
 		return none, err
+	}
+	if old.Config().Applied {
+		notes = append(notes, "the configuration that muster config apply had put in force is replaced by the file; muster config undo brings it back")
 	}
 	s.slog.Info("configuration read again", "notes", len(notes))
 	return api.ReconfigureResponse{Index: index, Notes: append(notes, unchanged(old, want)...)}, nil

@@ -162,7 +162,7 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	case cluster.ErrandMail, cluster.ErrandJobComp:
 		limit = mailLimit
 	case cluster.ErrandResume, cluster.ErrandResumeFail, cluster.ErrandSuspend:
-		limit = max(cfg.ResumeTimeout, cfg.Power.Leaving)
+		limit = cfg.LongestSwitch()
 	}
 	ctx, cancel := term, context.CancelFunc(func() {})
 	if limit > 0 {

@@ -80,7 +80,8 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.DropReservation)
 	handle(s, m, api.ListReservations, s.listReservations)
 	write(m, s, api.SetPartition)
-	write(m, s, api.Configure)
+	handle(s, m, api.Configure, s.configure)
+	handle(s, m, api.ShowConfig, s.showConfig)
 	handle(s, m, api.Reconfigure, s.reconfigure)
 }
 
@@ -107,7 +108,8 @@ func write[C any, P interface {
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		switch any(&c).(type) {
-		case *cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, *cluster.LoadHistory, // their name is shown with the reason, or known to the books
+		case *cluster.PartitionSet, *cluster.NodeDelete, // the history of the configuration tells who
+			*cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, *cluster.LoadHistory, // their name is shown with the reason, or known to the books
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
 			who.Identity = s.named(who)
 		}

@@ -39,6 +39,25 @@ type reader struct {
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
+// besides are the files that are read with a slurm.conf beside them.
+var besides = [...]struct {
+	name string
+	line func(r *reader, file string, n int, ps []pair)
+}{
+	{"topology.conf", (*reader).topologyLine}, {"gres.conf", (*reader).gresLine}, {"cgroup.conf", (*reader).cgroupLine},
+	{"job_container.conf", (*reader).containerLine}, {"slurmdbd.conf", (*reader).dbdLine},
+}
+
+// Beside reports whether a file of this name is read with the slurm.conf beside it.
+func Beside(name string) bool {
+	for _, f := range besides {
+		if f.name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Load reads slurm.conf and, beside it, topology.conf, gres.conf, cgroup.conf, job_container.conf and slurmdbd.conf if they
 // are there. The notes say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
@@ -58,11 +77,11 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 		return nil, nil, nil, err
 	}
 	dir := path.Dir(file)
-	for name, f := range map[string]func(string, int, []pair){"topology.conf": r.topologyLine, "gres.conf": r.gresLine, "cgroup.conf": r.cgroupLine,
-		"job_container.conf": r.containerLine, "slurmdbd.conf": r.dbdLine} {
-		p := path.Join(dir, name)
+	for _, f := range besides {
+		p := path.Join(dir, f.name)
 		if _, err := os.Stat(p); err == nil {
-			if err := r.read(p, f, 0); err != nil {
+			line := func(file string, n int, ps []pair) { f.line(r, file, n, ps) }
+			if err := r.read(p, line, 0); err != nil {
 				return nil, nil, nil, err
 			}
 		}
@@ -166,53 +185,53 @@ type place[T any] struct {
 // Keys whose value is kept as it stands, is a number, or a number of seconds.
 var (
 	textKeys = [...]place[string]{
-		{"clustername", func(c *cluster.Config) *string { return &c.ClusterName }},
-		{"rebootprogram", func(c *cluster.Config) *string { return &c.RebootProgram }},
-		{"healthcheckprogram", func(c *cluster.Config) *string { return &c.HealthCheck.Program }},
-		{"prolog", func(c *cluster.Config) *string { return &c.Prolog }},
-		{"epilog", func(c *cluster.Config) *string { return &c.Epilog }},
-		{"prologslurmctld", func(c *cluster.Config) *string { return &c.PrologServer }},
-		{"epilogslurmctld", func(c *cluster.Config) *string { return &c.EpilogServer }},
-		{"mailprog", func(c *cluster.Config) *string { return &c.MailProg }},
-		{"maildomain", func(c *cluster.Config) *string { return &c.MailDomain }},
-		{"slurmuser", func(c *cluster.Config) *string { return &c.ServerUser }},
-		{"resumeprogram", func(c *cluster.Config) *string { return &c.Power.Resume }},
-		{"suspendprogram", func(c *cluster.Config) *string { return &c.Power.Suspend }},
-		{"resumefailprogram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }},
-		{"jobcomploc", func(c *cluster.Config) *string { return &c.JobComp.Loc }},
-		{"jobcomptype", func(c *cluster.Config) *string { return &c.JobComp.Kind }},
-		{"srunprolog", func(c *cluster.Config) *string { return &c.Srun.Prolog }},
-		{"srunepilog", func(c *cluster.Config) *string { return &c.Srun.Epilog }},
-		{"taskprolog", func(c *cluster.Config) *string { return &c.TaskProlog }},
-		{"taskepilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
+		{"ClusterName", func(c *cluster.Config) *string { return &c.ClusterName }},
+		{"RebootProgram", func(c *cluster.Config) *string { return &c.RebootProgram }},
+		{"HealthCheckProgram", func(c *cluster.Config) *string { return &c.HealthCheck.Program }},
+		{"Prolog", func(c *cluster.Config) *string { return &c.Prolog }},
+		{"Epilog", func(c *cluster.Config) *string { return &c.Epilog }},
+		{"PrologSlurmctld", func(c *cluster.Config) *string { return &c.PrologServer }},
+		{"EpilogSlurmctld", func(c *cluster.Config) *string { return &c.EpilogServer }},
+		{"MailProg", func(c *cluster.Config) *string { return &c.MailProg }},
+		{"MailDomain", func(c *cluster.Config) *string { return &c.MailDomain }},
+		{"SlurmUser", func(c *cluster.Config) *string { return &c.ServerUser }},
+		{"ResumeProgram", func(c *cluster.Config) *string { return &c.Power.Resume }},
+		{"SuspendProgram", func(c *cluster.Config) *string { return &c.Power.Suspend }},
+		{"ResumeFailProgram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }},
+		{"JobCompLoc", func(c *cluster.Config) *string { return &c.JobComp.Loc }},
+		{"JobCompType", func(c *cluster.Config) *string { return &c.JobComp.Kind }},
+		{"SrunProlog", func(c *cluster.Config) *string { return &c.Srun.Prolog }},
+		{"SrunEpilog", func(c *cluster.Config) *string { return &c.Srun.Epilog }},
+		{"TaskProlog", func(c *cluster.Config) *string { return &c.TaskProlog }},
+		{"TaskEpilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
 	}
 	numberKeys = [...]place[int]{
-		{"maxarraysize", func(c *cluster.Config) *int { return &c.MaxArraySize }},
-		{"maxjobcount", func(c *cluster.Config) *int { return &c.MaxJobCount }},
-		{"resumerate", func(c *cluster.Config) *int { return &c.Power.ResumeRate }},
-		{"suspendrate", func(c *cluster.Config) *int { return &c.Power.SuspendRate }},
-		{"returntoservice", func(c *cluster.Config) *int { return &c.ReturnToService }},
-		{"maxtaskspernode", func(c *cluster.Config) *int { return &c.MaxTasksPerNode }},
-		{"maxstepcount", func(c *cluster.Config) *int { return &c.MaxStepCount }},
+		{"MaxArraySize", func(c *cluster.Config) *int { return &c.MaxArraySize }},
+		{"MaxJobCount", func(c *cluster.Config) *int { return &c.MaxJobCount }},
+		{"ResumeRate", func(c *cluster.Config) *int { return &c.Power.ResumeRate }},
+		{"SuspendRate", func(c *cluster.Config) *int { return &c.Power.SuspendRate }},
+		{"ReturnToService", func(c *cluster.Config) *int { return &c.ReturnToService }},
+		{"MaxTasksPerNode", func(c *cluster.Config) *int { return &c.MaxTasksPerNode }},
+		{"MaxStepCount", func(c *cluster.Config) *int { return &c.MaxStepCount }},
 	}
 	secondKeys = [...]place[time.Duration]{
-		{"batchstarttimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
-		{"inactivelimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
-		{"healthcheckinterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
-		{"prologepilogtimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
-		{"killwait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
-		{"minjobage", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
-		{"resumetimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
-		{"suspendtimeout", func(c *cluster.Config) *time.Duration { return &c.Power.Leaving }},
-		{"waittime", func(c *cluster.Config) *time.Duration { return &c.Srun.Wait }},
-		{"slurmdtimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }},
+		{"BatchStartTimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
+		{"InactiveLimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
+		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
+		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
+		{"KillWait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
+		{"MinJobAge", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
+		{"ResumeTimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
+		{"SuspendTimeout", func(c *cluster.Config) *time.Duration { return &c.Power.Leaving }},
+		{"WaitTime", func(c *cluster.Config) *time.Duration { return &c.Srun.Wait }},
+		{"SlurmdTimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }},
 	}
 )
 
 // placeOf finds a key's row.
 func placeOf[T any](rows []place[T], key string, c *cluster.Config) *T {
 	for _, p := range rows {
-		if p.key == key {
+		if strings.EqualFold(p.key, key) {
 			return p.of(c)
 		}
 	}
@@ -287,7 +306,7 @@ func (r *reader) key(file string, n int, p pair) {
 		r.requeueExit(file, n, p)
 	case controllerKey, "privatedata", "jobcontainertype":
 	default:
-		if !r.retention(file, n, p) {
+		if !r.retention(file, n, p) && !r.params(file, n, p) {
 			r.leave(file, n, p)
 		}
 	}
@@ -438,7 +457,10 @@ func Controllers(cfg *cluster.Config) (out []string) {
 }
 
 // expected are the states in which a line makes nodes known that have not registered.
-var expected = map[string]cluster.Expected{"cloud": cluster.ExpectedCloud, "future": cluster.ExpectedFuture}
+var expected = [...]struct {
+	word string
+	is   cluster.Expected
+}{{"CLOUD", cluster.ExpectedCloud}, {"FUTURE", cluster.ExpectedFuture}}
 
 // Nodes reads the words of one NodeName line. The notes say what was not understood.
 func Nodes(words []string) ([]cluster.Node, []string) {
@@ -466,7 +488,12 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
 		r.nodeKey(file, n, &inv, p)
 		if p.key == "state" {
-			state = expected[strings.ToLower(p.value)]
+			state = ""
+			for _, e := range expected {
+				if strings.EqualFold(e.word, p.value) {
+					state = e.is
+				}
+			}
 		}
 	}
 	if inv.CPUs == 0 {
@@ -588,6 +615,7 @@ func (r *reader) launchKey(file string, n int, p pair) {
 	switch p.key {
 	case "launchparameters":
 		c.NCCLEnv, r.interactive, c.RemoveIPC = hasAny(words, "nccl_env"), hasAny(words, "use_interactive_step"), hasAny(words, "remove_ipc")
+		r.params(file, n, p)
 	case "interactivestepoptions":
 		r.interactiveOptions = p.value
 	case "jobdefaults":

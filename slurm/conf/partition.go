@@ -58,6 +58,9 @@ var partitionKeys = [...]struct {
 	{"allowqos", func(p *cluster.Partition, _, v string) error { return list(&p.AllowQOS, v) }},
 	{"denyaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.DenyAccounts, v) }},
 	{"denyqos", func(p *cluster.Partition, _, v string) error { return list(&p.DenyQOS, v) }},
+	{"suspendtime", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTime, k, v) }},
+	{"suspendtimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTimeout, k, v) }},
+	{"resumetimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.ResumeTimeout, k, v) }},
 	{"gracetime", func(p *cluster.Partition, k, v string) error {
 		n := 0
 		err := number(&n, k, v)
@@ -118,6 +121,20 @@ func number(to *int, key, value string) error {
 		return fmt.Errorf("%s=%s is not a number", key, value)
 	}
 	*to = v
+	return nil
+}
+
+// setSeconds reads a number of seconds; INFINITE and -1 are no end of them.
+func setSeconds(to **time.Duration, key, value string) error {
+	d := time.Duration(cluster.Unlimited)
+	if !strings.EqualFold(value, "infinite") && value != "-1" {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%s=%s is not a number of seconds, INFINITE or -1", key, value)
+		}
+		d = max(time.Duration(n)*time.Second, time.Second)
+	}
+	*to = &d
 	return nil
 }
 

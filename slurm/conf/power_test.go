@@ -24,9 +24,22 @@ func TestSuspend(t *testing.T) {
 			t.Errorf("SuspendTime=%s is %v, want %v", text, cfg.Power.After, want)
 		}
 	}
-	for _, text := range []string{"SuspendTime=soon", "SuspendExcNodes=a:3", "SuspendExcStates=DOWN"} {
+	for _, text := range []string{"SuspendTime=soon", "SuspendExcNodes=a:x", "SuspendExcStates=DOWN"} {
 		if _, notes := load(t, text+"\n"); len(notes) != 1 {
 			t.Errorf("%s: notes %q, want one", text, notes)
 		}
+	}
+}
+
+// TestKeepOn: sets of which some are kept on stand between nodes that all are; partitions have times of their own.
+func TestKeepOn(t *testing.T) {
+	cfg, notes := load(t, "SuspendExcNodes=x,nid[10-12,14]:2,nid[80-90]:1,y[1-2]\nPartitionName=p SuspendTime=60 SuspendTimeout=5 ResumeTimeout=infinite\nPartitionName=q SuspendTime=-1\n")
+	p, parts := cfg.Power, cfg.Partitions
+	if len(notes) != 0 || !slices.Equal(p.ExceptNodes, []cluster.NodeName{"x", "y1", "y2"}) || len(p.KeepOn) != 2 || p.KeepOn[0].Count != 2 ||
+		!slices.Equal(p.KeepOn[0].Nodes, []cluster.NodeName{"nid10", "nid11", "nid12", "nid14"}) || len(p.KeepOn[1].Nodes) != 11 {
+		t.Errorf("%+v, notes %q", p, notes)
+	}
+	if *parts[0].SuspendTime != time.Minute || *parts[0].SuspendTimeout != 5*time.Second || *parts[0].ResumeTimeout != cluster.Unlimited || *parts[1].SuspendTime != cluster.Unlimited || parts[1].ResumeTimeout != nil {
+		t.Errorf("partitions %+v", parts)
 	}
 }

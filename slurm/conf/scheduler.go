@@ -73,7 +73,7 @@ func seconds(text string) (time.Duration, error) {
 
 // scheduler reads SchedulerParameters or DependencyParameters. What has no effect is told of in one note.
 func (r *reader) scheduler(file string, n int, key, value string) {
-	var tune, none []string
+	var tune []string
 	key = strings.NewReplacer("scheduler", "Scheduler", "dependency", "Dependency", "parameters", "Parameters").Replace(key)
 	for word := range strings.SplitSeq(value, ",") {
 		name, text, _ := strings.Cut(strings.TrimSpace(word), "=")
@@ -88,13 +88,10 @@ func (r *reader) scheduler(file string, n int, key, value string) {
 		case slices.Contains(needless, name):
 			tune = append(tune, name)
 		default:
-			none = append(none, name)
+			r.param(file, n, paramKeyOf("SchedulerParameters"), word)
 		}
 	}
 	if tune != nil {
 		r.note(file, n, "%s: not needed, as each event is followed by a cycle over all jobs: %s", key, strings.Join(tune, ", "))
-	}
-	if none != nil {
-		r.note(file, n, "%s: no effect: %s", key, strings.Join(none, ", "))
 	}
 }

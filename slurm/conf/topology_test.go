@@ -115,8 +115,8 @@ func TestSchedulerParameters(t *testing.T) {
 		t.Errorf("read %+v", cfg)
 	}
 	want := "slurm.conf:1: SchedulerParameters: bf_min_age_reserve=x is not a number of seconds; ignored\n" +
-		"slurm.conf:1: SchedulerParameters: no effect: colour\n" +
-		"slurm.conf:1: SchedulerParameters: not needed, as each event is followed by a cycle over all jobs: bf_interval, bf_continue"
+		"slurm.conf:1: SchedulerParameters: not needed, as each event is followed by a cycle over all jobs: bf_interval, bf_continue\n" +
+		"slurm.conf:1: SchedulerParameters=colour=blue is not known; ignored"
 	if notes != want {
 		t.Errorf("notes:\n%s\nwant:\n%s", notes, want)
 	}

@@ -35,7 +35,7 @@ var undone = [...]struct{ why, keys string }{
 	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef " +
 		"MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin " +
 		"PropagatePrioProcess ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
-		"SlurmctldPrimaryOnProg SlurmctldParameters SlurmdParameters SwitchParameters TaskPluginParam TopologyParam TrackWCKey UsePam " +
+		"SlurmctldPrimaryOnProg SwitchParameters TrackWCKey UsePam " +
 		"UnkillableStepProgram VSizeFactor X11Parameters"},
 }
 
@@ -45,7 +45,7 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "C
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
-	"PrivateData", "PrologFlags", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerParameters", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
+	"PrivateData", "PrologFlags", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
 	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
@@ -97,6 +97,9 @@ func knownKeys() (out []string) {
 		out = append(out, k.key)
 	}
 	for _, k := range secondKeys {
+		out = append(out, k.key)
+	}
+	for _, k := range paramKeys {
 		out = append(out, k.key)
 	}
 	return append(out, otherKeys...)
