@@ -283,33 +283,7 @@ func Follow[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q, f f
 // OpenStream asks for a stream, with an assertion if one is given: what is read of the connection are its lines, to the
 // end of the connection.
 func (c *Client) OpenStream(ctx context.Context, path, vouch string, body []byte) (Conn, error) {
-	extra := ""
-	if vouch != "" {
-		extra = VouchHeader + ": " + vouch + "\r\n"
-	}
-	raw, err := c.Dial(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
-	}
-	conn := &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}
-	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if err := conn.send("GET", path, extra, body); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	status, length, _, err := conn.head()
-	if err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	if status != 200 {
-		defer conn.Close()
-		text := make([]byte, length)
-		_, _ = io.ReadFull(conn.r, text)
-		return nil, errorOf("GET", path, status, text)
-	}
-	return conn, nil
+	return c.open(ctx, "GET", path, vouchLine(vouch), body, 200)
 }
 
 // Tunnel sends the request and, once the other side agrees to upgrade, returns the bare connection.
@@ -323,16 +297,28 @@ func Tunnel[Q any](ctx context.Context, c *Client, path, protocol string, q Q) (
 
 // ForwardTunnel opens a tunnel for a request as it stands, with an assertion if one is given.
 func (c *Client) ForwardTunnel(ctx context.Context, path, protocol, vouch string, body []byte) (Conn, error) {
-	extra := "Connection: Upgrade\r\nUpgrade: " + protocol + "\r\n"
-	if vouch != "" {
-		extra += VouchHeader + ": " + vouch + "\r\n"
+	return c.open(ctx, "POST", path, "Connection: Upgrade\r\nUpgrade: "+protocol+"\r\n"+vouchLine(vouch), body, 101)
+}
+
+// vouchLine is the header that carries an assertion, if there is one.
+func vouchLine(vouch string) string {
+	if vouch == "" {
+		return ""
 	}
+	return VouchHeader + ": " + vouch + "\r\n"
+}
+
+// open sends a request over a connection of its own, which it returns once the answer begins with the status that is
+// wanted. Any other answer is an error.
+func (c *Client) open(ctx context.Context, method, path, extra string, body []byte, want int) (Conn, error) {
 	raw, err := c.Dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
 	}
 	conn := &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}
-	if err := conn.send("POST", path, extra, body); err != nil {
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := conn.send(method, path, extra, body); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -341,11 +327,11 @@ func (c *Client) ForwardTunnel(ctx context.Context, path, protocol, vouch string
 		conn.Close()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	if status != 101 {
+	if status != want {
 		defer conn.Close()
 		text := make([]byte, length)
 		_, _ = io.ReadFull(conn.r, text)
-		return nil, errorOf("POST", path, status, text)
+		return nil, errorOf(method, path, status, text)
 	}
 	return conn, nil
 }

@@ -80,9 +80,9 @@ func (f Factors) Priority() uint32 {
 	return uint32(min(max(sum, 1), math.MaxUint32))
 }
 
-// scale is what factors are measured against: sums and highest values over all nodes, partitions,
+// Scale is what factors are measured against: sums and highest values over all nodes, partitions,
 // associations and QOS. It is derived, and made anew only after one of those has changed.
-type scale struct {
+type Scale struct {
 	nodes, cpus, gpus   float64
 	parts               map[string][]Amount
 	assoc, qos, jobPart int
@@ -94,8 +94,8 @@ func (n *Node) counts() bool {
 }
 
 // measure makes a scale. Only nodes that can be used count.
-func (t *tables) measure() *scale {
-	s := &scale{parts: map[string][]Amount{}}
+func (t *tables) measure() *Scale {
+	s := &Scale{parts: map[string][]Amount{}}
 	for n := range t.Nodes() {
 		if n.counts() {
 			s.nodes, s.cpus, s.gpus = s.nodes+1, s.cpus+float64(n.Inventory.CPUs), s.gpus+float64(len(n.Inventory.GPUs))
@@ -138,8 +138,8 @@ func (t *tx) freshScale() {
 	t.onUndo(func() { t.scale = nil })
 }
 
-// scaled is the scale in force.
-func (t *tables) scaled() *scale {
+// Scale is the one in force.
+func (t *tables) Scale() *Scale {
 	if t.scale != nil {
 		return t.scale
 	}
@@ -149,19 +149,19 @@ func (t *tables) scaled() *scale {
 // Ranker computes factors.
 type Ranker struct {
 	*tables
-	scale *scale
+	scale *Scale
 }
 
 // Ranker makes one; it is of use for many jobs.
-func (t *tables) Ranker() Ranker { return Ranker{t, t.scaled()} }
+func (t *tables) Ranker() Ranker { return Ranker{t, t.Scale()} }
 
 // Share is which part of the cluster a job asks for at least, of CPUs, GPUs or, with --exclusive, nodes, whichever is
 // most: more than 0, and 1 for a job that is larger than the cluster.
-func (t Ranker) Share(j *Job) float64 {
+func (s *Scale) Share(j *Job) float64 {
 	n := j.Spec.asks()
-	share := max(ratio(float64(n.cpus), t.scale.cpus), ratio(float64(n.gpus), t.scale.gpus))
+	share := max(ratio(float64(n.cpus), s.cpus), ratio(float64(n.gpus), s.gpus))
 	if j.Spec.Sharing == ShareExclusive {
-		share = max(share, ratio(float64(n.nodes), t.scale.nodes))
+		share = max(share, ratio(float64(n.nodes), s.nodes))
 	}
 	return min(max(share, 1e-9), 1)
 }
@@ -226,7 +226,7 @@ func (t *tables) assocPriority(a *Association) int {
 }
 
 // size is the factor of the job's size.
-func (c *PriorityConfig) size(s *scale, n asked, limit time.Duration) float64 {
+func (c *PriorityConfig) size(s *Scale, n asked, limit time.Duration) float64 {
 	nodes, cpus := float64(n.nodes), float64(n.cpus)
 	switch {
 	case s.nodes == 0 || s.cpus == 0:

@@ -117,7 +117,7 @@ type tables struct {
 	tallies *btree.BTreeG[*tally]           // what limits are compared with
 	leaves  *btree.BTreeG[groupKey]         // nodes by their leaf switches
 	cliques *btree.BTreeG[groupKey]         // and by their NVLink domains
-	scale   *scale                          // nil: to be made
+	scale   *Scale                          // nil: to be made
 	trail   trail
 }
 

@@ -11,12 +11,7 @@ import (
 func TestCloudNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return dir + "/" + name
-	}
+	write := func(name, text string) string { return writeProgram(t, dir, name, text) }
 	resume := write("resume", "#!/bin/sh\n[ ! -e "+dir+"/quota ] || { echo no more GPUs in this region; exit 1; }\n"+
 		"PATH="+bin+":$PATH\nfor n in $(scontrol show hostnames $1); do scontrol update nodename=$n nodeaddr=127.0.0.1; echo $n; done >>"+dir+"/on\ncat $SLURM_RESUME_FILE >"+dir+"/file\n")
 	suspend := write("suspend", "#!/bin/sh\necho $1 >>"+dir+"/off\n")

@@ -31,12 +31,7 @@ func me(t *testing.T) string {
 func TestMail(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return dir + "/" + name
-	}
+	write := func(name, text string) string { return writeProgram(t, dir, name, text) }
 	mailer := write("mailer", "#!/bin/sh\nwhile [ -e "+dir+"/wait ]; do echo $SLURM_JOB_ID >>"+dir+"/waits; sleep .05; done\n"+
 		`echo "$1|$2|$3|$SLURM_JOB_STATE|$SLURM_JOB_MAIL_TYPE|$SLURM_JOB_EXIT_CODE_MAX|$SLURM_CLUSTER_NAME|$SLURM_JOB_NODELIST" >>`+dir+"/mails\n")
 	conf := write("slurm.conf", "ClusterName=c\nMailProg="+mailer+"\nMailDomain=x.org\nPartitionName=main Nodes=ALL Default=YES\n")
@@ -127,12 +122,7 @@ func TestNotify(t *testing.T) {
 func TestServerScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return dir + "/" + name
-	}
+	write := func(name, text string) string { return writeProgram(t, dir, name, text) }
 	const line = `echo "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $SLURM_JOB_NAME $SLURM_JOB_NODELIST $SLURM_JOB_EXIT_CODE2" >>`
 	prolog := write("prolog", "#!/bin/sh\n"+line+dir+"/log\nwhile [ -e "+dir+"/wait ]; do sleep .05; done\nsqueue -h -j $SLURM_JOB_ID -o %i >>"+dir+"/asked\n[ $SLURM_JOB_NAME != bad ]\n")
 	epilog := write("epilog", "#!/bin/sh\n"+line+dir+"/log\n")

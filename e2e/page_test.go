@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,14 +16,7 @@ import (
 // view comes up without an error and asks no other host.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := freeAddr(t)
 	d := startDev(t, "--hollow", "4x8c16g8gpu:h100", "--hollow-exec", "--http", addr)
 	d.wait("four nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "4" })
 	get := func(path string) string {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -43,12 +42,7 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 		return strings.ReplaceAll(s, "server1:7480", targets[0])
 	})
 	ship("alerts.yml", func(s string) string { return regexp.MustCompile(`for: \w+`).ReplaceAllString(s, "for: 1s") })
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &prometheus{t, ln.Addr().String()}
-	ln.Close()
+	p := &prometheus{t, freeAddr(t)}
 	log, err := os.Create(dir + "/log")
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -90,14 +89,7 @@ func TestUI(t *testing.T) {
 // TestUILive: the output of a running job and what it uses are shown to its user, as far as the user may read them.
 func TestUILive(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := freeAddr(t)
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr)
 	id := d.must("sbatch", "--parsable", "-o", d.dir+"/out-%j", "--wrap", "echo '<b>hello</b>' $SLURM_JOB_ID; sleep 1000")
 	d.wait("its output", func() bool { return strings.Contains(d.soFar("out-"+id), "hello") })

@@ -36,14 +36,19 @@ func (d disk) exists(p string) bool {
 	return err == nil
 }
 
+// regular reports whether there is a plain file of these permissions.
+func (d disk) regular(p string, mode fs.FileMode) (bool, error) {
+	st, err := os.Lstat(d.path(p))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && st.Mode().IsRegular() && st.Mode().Perm() == mode, err
+}
+
 // file is an action that makes a file what it should be, in one moment.
 func (d disk) file(p string, mode fs.FileMode, text []byte) action {
 	return action{text: "write " + p, done: func() (bool, error) {
-		st, err := os.Lstat(d.path(p))
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		if err != nil || !st.Mode().IsRegular() || st.Mode().Perm() != mode {
+		if ok, err := d.regular(p, mode); !ok {
 			return false, err
 		}
 		have, err := os.ReadFile(d.path(p))
@@ -54,11 +59,7 @@ func (d disk) file(p string, mode fs.FileMode, text []byte) action {
 // copied is an action that makes a file the same as another one of this machine.
 func (d disk) copied(p string, mode fs.FileMode, from string) action {
 	return action{text: "write " + p, done: func() (bool, error) {
-		st, err := os.Lstat(d.path(p))
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		if err != nil || !st.Mode().IsRegular() || st.Mode().Perm() != mode {
+		if ok, err := d.regular(p, mode); !ok {
 			return false, err
 		}
 		return sameContent(d.path(p), from)

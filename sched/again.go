@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ const (
 func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.Decision {
 	if c := s.last; c != nil {
 		s.last = nil
-		if r := (&round{cycle: c, old: c.s, asks: map[cluster.JobID]why{}}); r.begin(snap, now) && r.pass() {
+		if r := (&round{cycle: c, old: c.s, asks: map[cluster.JobID]bool{}, done: map[cluster.JobID]bool{}}); r.begin(snap, now) && r.pass() {
 			if c.keeps() {
 				s.last = c
 			}
@@ -77,17 +78,14 @@ func (c *cycle) keeps() bool {
 // round is a cycle that goes on from the one before.
 type round struct {
 	*cycle
-	old   *cluster.Snapshot
-	asks  map[cluster.JobID]why // jobs to look at
-	open  []*question           // that may fit now
-	freed []int                 // places of nodes that may have more free than before
-	live  bool                  // what runs has changed
-}
-
-// why tells why a job is looked at.
-type why struct {
-	changed bool      // its question does not know it yet
-	by      *question // that may fit now; nil if there are several, or another cause
+	old    *cluster.Snapshot
+	asks   map[cluster.JobID]bool // jobs to look at by themselves; true: their questions do not know them yet
+	open   []*question            // that may fit now
+	freed  []int                  // places of nodes that may have more free than before
+	more   []int                  // these, and those of which a planned start keeps less
+	live   bool                   // what runs has changed
+	done   map[cluster.JobID]bool // looked at
+	headAt []cluster.Place        // of the jobs with planned starts
 }
 
 // begin takes over what has changed; false if that reaches too far.
@@ -128,7 +126,14 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	return r.settle(said) && r.reload(nodes)
 }
 
-func (r *round) touch(id cluster.JobID) { r.asks[id] = why{changed: true} }
+func (r *round) touch(id cluster.JobID) { r.asks[id] = true }
+
+// ask has a job looked at by itself.
+func (r *round) ask(id cluster.JobID) {
+	if _, ok := r.asks[id]; !ok {
+		r.asks[id] = false
+	}
+}
 
 // settle keeps of the jobs touched those to be looked at.
 func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
@@ -152,6 +157,7 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 		if queued && r.blocks(id) {
 			return false
 		}
+		r.touched[id] = r.rounds
 		shift += b2i(queues && r.within(to)) - b2i(queued && r.within(from))
 		if !queues {
 			delete(r.asks, id)
@@ -252,10 +258,12 @@ func (r *round) pass() bool {
 	}
 	c.fickle = c.fickle[:0]
 	c.known = false
-	for _, a := range r.inOrder() {
-		if !r.look(a) {
+	l := r.lineup()
+	for e := l.next(); e != nil; e = l.next() {
+		if !r.look(e) {
 			return false
 		}
+		l.seen()
 	}
 	c.sort(c.out)
 	return true
@@ -266,7 +274,7 @@ func (c *cycle) sort(list []cluster.Decision) {
 	slices.SortStableFunc(list, func(a, b cluster.Decision) int {
 		x, _ := c.s.PlaceOf(a.Job)
 		y, _ := c.s.PlaceOf(b.Job)
-		return byPlace(asked{place: x}, asked{place: y})
+		return byPlace(x, y)
 	})
 }
 
@@ -281,7 +289,7 @@ func (r *round) turns() bool {
 	line := func() { // the first in line are looked at, too
 		c.ends, c.waiting = nil, map[*cluster.Partition]*cluster.Job{}
 		for _, j := range firsts {
-			r.asks[j.ID] = why{changed: r.asks[j.ID].changed}
+			r.ask(j.ID)
 		}
 	}
 	if r.live {
@@ -293,25 +301,23 @@ func (r *round) turns() bool {
 		r.touch(id)
 	}
 	c.fickle = c.fickle[:0]
-	rank := c.s.Ranker()
-	var list []turn
-	order := r.inOrder()
-	for k, a := range order {
-		if j, _ := c.s.Job(a.id); j.Held == cluster.NotHeld {
-			if c.soonest(j); c.binding() {
-				return false
-			}
-			list = append(list, turn{job: j, at: k, merit: c.merit(j, rank.Share(j))})
+	l := r.lineup()
+	for _, e := range l.list {
+		if e.q == nil {
+			j, _ := c.s.Job(e.id)
+			c.soonest(j)
 		}
 	}
-	slices.SortFunc(list, byMerit)
-	for _, t := range list {
-		if c.known, c.turn = !order[t.at].changed, t; c.stays(order[t.at].why, t.job) {
-			continue
-		}
-		if c.consider(t.job); len(c.begun) >= maxStarts {
+	if c.binding() {
+		return false
+	}
+	for e := l.next(); e != nil; e = l.next() {
+		j, _ := c.s.Job(e.id)
+		c.known, c.turn = !e.changed, turn{share: c.sizes().Share(j)}
+		if r.consider(e, j); len(c.begun) >= maxStarts {
 			return false
 		}
+		l.seen()
 	}
 	if !r.live && (len(c.begun) > 0 || slices.ContainsFunc(c.blocked, func(b blocked) bool { return !c.ahead(b.job) })) {
 		line()
@@ -322,12 +328,12 @@ func (r *round) turns() bool {
 			}
 		}
 	}
-	stuck := make([]asked, len(c.blocked)) // in the order of the queue
+	stuck := make([]placed, len(c.blocked)) // in the order of the queue
 	for k, b := range c.blocked {
-		stuck[k].id, stuck[k].nth = b.job.ID, k
+		stuck[k].blocked = b
 		stuck[k].place, _ = c.s.PlaceOf(b.job.ID)
 	}
-	slices.SortFunc(stuck, byPlace)
+	slices.SortFunc(stuck, func(a, b placed) int { return byPlace(a.place, b.place) })
 	if len(c.waiting) == 0 {
 		for _, j := range firsts { // one that waits no more leaves its place to a job that is not looked at
 			if !c.isBlocked(j.ID) {
@@ -335,17 +341,16 @@ func (r *round) turns() bool {
 			}
 		}
 	}
-	for _, a := range stuck {
-		b := c.blocked[a.nth]
+	for _, b := range stuck {
 		for _, name := range b.job.Spec.Partitions {
 			p, _ := c.s.Partition(name)
 			if f := c.waiting[p]; f != nil && f.ID != b.job.ID {
-				if x, _ := c.s.PlaceOf(f.ID); a.place.Before(x) {
+				if x, _ := c.s.PlaceOf(f.ID); b.place.Before(x) {
 					return false
 				}
 			}
 		}
-		c.line(b)
+		c.line(b.blocked)
 	}
 	c.blocked = nil
 	c.sort(c.out)
@@ -363,32 +368,22 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 	if len(places) == 0 {
 		return
 	}
-	for _, q := range r.asked {
+	r.more = append(r.more, places...)
+	for _, q := range r.posed {
 		if !slices.ContainsFunc(q.failed, lost) || !slices.ContainsFunc(places, func(i int) bool { return q.uses(r.free, i) }) {
 			continue
 		}
-		q.failed = slices.DeleteFunc(q.failed, lost)
-		r.open = append(r.open, q)
-	}
-}
-
-// members asks for the jobs of the questions that fit now, beside the planned starts that the shortest of their jobs
-// must keep off at least.
-func (r *round) members() {
-	for _, q := range r.open {
-		mask, _ := r.maskOf(q.shortest)
-		if mask &= 1<<q.ahead - 1; !q.fickle && (q.fails(mask) || q.viewed(mask) && q.find(r.free, r.heads, mask, nil) == nil && q.fail(mask)) {
-			continue
+		if !q.open {
+			q.open, q.lost = true, q.lost[:0]
+			r.open = append(r.open, q)
 		}
-		for _, id := range q.jobs {
-			if w, ok := r.asks[id]; !ok {
-				r.asks[id] = why{by: q}
-			} else if !w.changed && w.by != q {
-				r.asks[id] = why{}
+		q.failed = slices.DeleteFunc(q.failed, func(mask uint64) bool {
+			if lost(mask) {
+				q.lost = append(q.lost, mask)
 			}
-		}
+			return lost(mask)
+		})
 	}
-	r.open = nil
 }
 
 // uses reports whether a task fits on a node.
@@ -397,7 +392,7 @@ func (q *question) uses(p *pool, i int) bool {
 	if !q.gauge.suits(p, sp.model) {
 		return false
 	}
-	if q.gauge.byNumbers() {
+	if q.gauge.numbers {
 		return q.gauge.fit(p.kindOf(sp)) > 0
 	}
 	return q.want.fits(sp) > 0
@@ -410,19 +405,16 @@ func (r *round) replan() bool {
 	old, firsts := c.heads, c.waiting
 	c.ends, c.heads, c.waiting = nil, nil, map[*cluster.Partition]*cluster.Job{}
 	c.known = true
-	var list []asked
+	list := map[cluster.JobID]cluster.Place{}
 	for _, j := range firsts {
-		if !slices.ContainsFunc(list, func(a asked) bool { return a.id == j.ID }) {
-			p, ok := c.s.PlaceOf(j.ID)
-			if !ok || !c.within(p) {
-				return false
-			}
-			list = append(list, asked{id: j.ID, place: p})
+		p, ok := c.s.PlaceOf(j.ID)
+		if !ok || !c.within(p) {
+			return false
 		}
+		list[j.ID] = p
 	}
-	slices.SortFunc(list, byPlace)
-	for _, a := range list {
-		j, _ := c.s.Job(a.id)
+	for _, id := range slices.SortedFunc(maps.Keys(list), func(a, b cluster.JobID) int { return byPlace(list[a], list[b]) }) {
+		j, _ := c.s.Job(id)
 		c.consider(j)
 		k := len(c.heads) - 1
 		if len(c.begun) > 0 || k >= len(old) {
@@ -457,42 +449,24 @@ func (r *round) replan() bool {
 // forget drops what has been derived from planned starts that have moved.
 func (c *cycle) forget(moved uint64) {
 	c.free.scenes = slices.DeleteFunc(c.free.scenes, func(s *scene) bool { return s.mask&moved != 0 })
-	for _, q := range c.asked {
+	for _, q := range c.posed {
 		q.views = slices.DeleteFunc(q.views, func(v *view) bool { return v.mask&moved != 0 })
 	}
 }
 
-// asked is a job to look at.
-type asked struct {
-	id    cluster.JobID
+// placed is a job that could start nowhere, with its place in the queue.
+type placed struct {
+	blocked
 	place cluster.Place
-	nth   int
-	why
 }
 
-func byPlace(a, b asked) int { return b2i(b.place.Before(a.place)) - b2i(a.place.Before(b.place)) }
-
-// inOrder lists the jobs to look at.
-func (r *round) inOrder() []asked {
-	r.members()
-	list := make([]asked, 0, len(r.asks))
-	for id, w := range r.asks {
-		if p, ok := r.s.PlaceOf(id); ok && r.within(p) && !r.blocks(id) {
-			list = append(list, asked{id: id, place: p, why: w})
-		}
-	}
-	slices.SortFunc(list, byPlace)
-	return list
-}
+func byPlace(a, b cluster.Place) int { return b2i(b.Before(a)) - b2i(a.Before(b)) }
 
 // look considers one job, with the planned starts of those ahead of it; false if that changes something for jobs
 // that are not looked at.
-func (r *round) look(a asked) bool {
+func (r *round) look(a *entry) bool {
 	c := r.cycle
 	j, _ := c.s.Job(a.id)
-	if j.Held != cluster.NotHeld {
-		return true
-	}
 	last := true // no first blocked job is behind it
 	for _, f := range c.waiting {
 		p, ok := c.s.PlaceOf(f.ID)
@@ -519,9 +493,7 @@ func (r *round) look(a asked) bool {
 		}
 		c.heads = all[:ahead:ahead]
 	}
-	if !c.stays(a.why, j) {
-		c.consider(j)
-	}
+	r.consider(a, j)
 	if !last {
 		c.heads = all
 	}
@@ -529,13 +501,16 @@ func (r *round) look(a asked) bool {
 	return len(c.begun) < maxStarts && (last || !started && len(c.waiting) == firsts)
 }
 
-// stays reports whether a job plainly can not start, whose record and reason are what they were.
-func (c *cycle) stays(w why, j *cluster.Job) bool {
-	if q := w.by; q != nil && !w.changed && !q.fickle {
-		mask, _ := c.mask(j)
-		return q.fails(mask) || q.find(c.free, c.heads, mask, nil) == nil && q.fail(mask)
+// consider decides a job, unless its question plainly fails: then its record and reason are what they were.
+func (r *round) consider(e *entry, j *cluster.Job) {
+	if q := e.q; q != nil {
+		mask, _ := r.mask(j)
+		if q.fails(mask) || q.find(r.free, r.heads, mask, nil) == nil && q.fail(mask) {
+			return
+		}
 	}
-	return false
+	r.done[j.ID] = true
+	r.cycle.consider(j)
 }
 
 // equal reports whether both keep the same.

@@ -197,6 +197,8 @@ type gauge struct {
 	known []int32 // tasks by kind, plus one; 0: not looked at yet
 	makes []int8  // by model, whether the job may use it: 1 yes, -1 no, 0 not looked at yet
 	least brief   // what a node must have at least
+	// numbers says that numbers alone tell how many tasks fit on a node.
+	numbers bool
 }
 
 func newGauge(d *demand, p *pool) *gauge {
@@ -210,13 +212,8 @@ func newGauge(d *demand, p *pool) *gauge {
 	if d.memAlloc && d.mem.Per == cluster.MemPerNode {
 		g.least.mem = d.mem.MB
 	}
+	g.numbers = !g.kinds.odd && d.perSocket == 0 && !(d.bound && d.gpus) && d.piece == nil && len(d.gpuSocket) == 0 && !d.alone
 	return g
-}
-
-// byNumbers reports whether numbers tell how many tasks fit on a node.
-func (g *gauge) byNumbers() bool {
-	d := g.d
-	return !g.kinds.odd && d.perSocket == 0 && !(d.bound && d.gpus) && d.piece == nil && len(d.gpuSocket) == 0 && !d.alone
 }
 
 // suits reports whether the job may use nodes of a model.
@@ -245,7 +242,7 @@ func (g *gauge) fit(kind int32) int32 {
 // hopeless reports that the nodes do not have enough, whichever are taken.
 func (g *gauge) hopeless(s *scene) bool {
 	d := g.d
-	if !g.byNumbers() {
+	if !g.numbers {
 		return false
 	}
 	n := s.census(d.part)

@@ -284,12 +284,12 @@ func (c *cycle) partitions(j *cluster.Job) []string {
 }
 
 // share is the part of the cluster that a job asks for, or a heterogeneous one as a whole.
-func (c *cycle) share(rank cluster.Ranker, j *cluster.Job) (sum float64) {
+func (c *cycle) share(j *cluster.Job) (sum float64) {
 	if j.Het == nil {
-		return rank.Share(j)
+		return c.sizes().Share(j)
 	}
 	for _, o := range c.s.Components(j) {
-		sum += rank.Share(o)
+		sum += c.sizes().Share(o)
 	}
 	return sum
 }

@@ -41,6 +41,7 @@ type turn struct {
 	job   *cluster.Job
 	at    int
 	merit float64
+	share float64
 	// patience is how much longer than by itself the job waits before nodes are kept free for it: its part of the queue.
 	patience time.Duration
 }
@@ -62,12 +63,19 @@ func (c *cycle) binds(j *cluster.Job, more time.Duration) bool {
 
 // waited is how long a job has waited, a second at least.
 func (c *cycle) waited(j *cluster.Job) time.Duration {
-	since := j.Eligible
-	if since.IsZero() {
-		since = j.Submitted
-	}
-	return max(c.now.Sub(since), time.Second)
+	return wait(c.now, waitsSince(j))
 }
+
+// waitsSince is when a job began to wait.
+func waitsSince(j *cluster.Job) time.Time {
+	if j.Eligible.IsZero() {
+		return j.Submitted
+	}
+	return j.Eligible
+}
+
+// wait is how long a job has waited that began to at a time, a second at least.
+func wait(now, since time.Time) time.Duration { return max(now.Sub(since), time.Second) }
 
 // ahead reports whether each of the job's partitions has a job for which nodes are kept free, or which is the first in line.
 func (c *cycle) ahead(j *cluster.Job) bool {
@@ -85,7 +93,6 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 	c.most = most
 	var tier []turn
 	level, tiers := 0, c.tiers()
-	rank := c.s.Ranker()
 	flush := func() {
 		c.turnsOf(tier, consider)
 		tier = tier[:0]
@@ -116,10 +123,10 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 			c.het = true
 			continue
 		}
-		share := c.share(rank, j)
+		share := c.share(j)
 		c.drain = min(c.drain+drains(j, share), longestQueue)
 		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain,
-			merit: c.merit(j, share)})
+			share: share, merit: merit(c.waited(j), share, j.Limit)})
 	}
 	flush()
 }
@@ -134,9 +141,17 @@ func byMerit(a, b turn) int {
 	return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit), a.at-b.at)
 }
 
-// merit ranks a job of this share.
-func (c *cycle) merit(j *cluster.Job, share float64) float64 {
-	return c.waited(j).Seconds() * share * share / max(min(j.Limit, longLimit), time.Second).Seconds()
+// merit ranks a job of this share and limit that has waited so long.
+func merit(waited time.Duration, share float64, limit time.Duration) float64 {
+	return waited.Seconds() * share * share / max(min(limit, longLimit), time.Second).Seconds()
+}
+
+// sizes tells jobs' shares of the cluster.
+func (c *cycle) sizes() *cluster.Scale {
+	if c.scale == nil {
+		c.scale = c.s.Scale()
+	}
+	return c.scale
 }
 
 // soonest notes that nodes may be kept free for a job from some time on.

@@ -30,7 +30,7 @@ func (c *cycle) plan(q *question, limit time.Duration) *reservation {
 	}
 	q.outlook = nil
 	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
-	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.byNumbers() {
+	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.numbers {
 		return r
 	}
 	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, kept: kept, plan: r, seen: len(c.free.changed)}

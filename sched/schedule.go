@@ -30,7 +30,8 @@ type cycle struct {
 	waiting map[*cluster.Partition]*cluster.Job // the first blocked job of each partition
 	stopped map[*cluster.Partition]bool         // start nothing any more, see Config.LimitStop
 	asked   map[shape]*question
-	begun   []release // starts of this cycle
+	posed   []*question // these, in turn
+	begun   []release   // starts of this cycle
 	out     []cluster.Decision
 	looked  int
 	used    map[string]int        // licenses; nil until it is asked for
@@ -45,9 +46,12 @@ type cycle struct {
 	most   int             // records looked at in it
 	edge   *cluster.Place  // the first job that was not looked at; nil if there is none
 	rounds int             // how often it was gone on from, see Scheduler
-	users  bool            // some job's nodes depend on whose it is
-	known  bool            // the job at hand was looked at before
-	het    bool            // there are heterogeneous jobs
+	// touched is the round in which a record last changed: what asked before it is no more.
+	touched map[cluster.JobID]int
+	scale   *cluster.Scale // nil until it is asked for
+	users   bool           // some job's nodes depend on whose it is
+	known   bool           // the job at hand was looked at before
+	het     bool           // there are heterogeneous jobs
 
 	responsive bool          // the order of turns
 	turn       turn          // of the job at hand
@@ -59,7 +63,7 @@ type cycle struct {
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
 	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}, evict: newEvictor(s)}
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}, evict: newEvictor(s)}
 	cfg := s.Config()
 	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
 	c.gatherReserved()

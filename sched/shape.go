@@ -30,18 +30,18 @@ type shape struct {
 
 // question is what jobs of one shape ask, and what this cycle has found out about it.
 type question struct {
-	want     *demand
-	gauge    *gauge
-	own      *keptNodes     // the reservation that it is about
-	why      cluster.Reason // if it can not run at all now
-	note     string
-	views    []*view // what the nodes can give, beside each set of reservations that was asked about
-	jobs     []cluster.JobID
-	shortest time.Duration // limit of these
-	ahead    int           // planned starts before the first of them
-	fickle   bool          // one of them may start with another limit, or become ready by itself
-	failed   []uint64      // sets of reservations to stay off with which it did not fit
-	outlook  *outlook      // what its planned start rests on
+	want    *demand
+	gauge   *gauge
+	own     *keptNodes     // the reservation that it is about
+	why     cluster.Reason // if it can not run at all now
+	note    string
+	views   []*view // what the nodes can give, beside each set of reservations that was asked about
+	jobs    []member
+	fickle  bool     // one of them may start with another limit, or become ready by itself
+	failed  []uint64 // sets of reservations to stay off with which it did not fit
+	lost    []uint64 // of these, those with which it may fit since nodes have more free
+	open    bool     // it may fit now, see round
+	outlook *outlook // what its planned start rests on
 }
 
 // ask finds the question of a job, or makes it.
@@ -64,14 +64,11 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 			q.why, q.note = q.want.possible(c.s, c.idle())
 		}
 		c.asked[key] = q
+		c.posed = append(c.posed, q)
 	}
 	if !c.known {
-		if len(q.jobs) == 0 {
-			q.shortest, q.ahead = j.Limit, len(c.heads)
-		}
-		q.shortest, q.ahead = min(q.shortest, j.Limit), min(q.ahead, len(c.heads))
 		q.fickle = q.fickle || j.Spec.LimitMin != 0 || fickle(j, c.now)
-		q.jobs = append(q.jobs, j.ID)
+		q.jobs = append(q.jobs, member{id: j.ID, round: c.rounds, nice: j.Spec.Nice, since: waitsSince(j), limit: j.Limit, share: c.turn.share})
 	}
 	return q
 }
@@ -113,7 +110,7 @@ func (c *cycle) switches(j *cluster.Job) int {
 // find is an allocation that fits now beside the reservations of the mask on nodes that are not to be avoided, or nil.
 func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid nodeSet) *cluster.Alloc {
 	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask && v.p == p })
-	if (at < 0 || len(q.want.gpuJob) > 0) && q.gauge.hopeless(p.scene(heads, mask)) {
+	if at >= 0 && q.views[at].short() || (at < 0 || len(q.want.gpuJob) > 0) && q.gauge.hopeless(p.scene(heads, mask)) {
 		return nil
 	}
 	if at >= 0 {
@@ -122,11 +119,6 @@ func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid nodeSe
 	v := q.gauge.view(p, heads, mask)
 	q.views = append(q.views, v)
 	return v.find(avoid)
-}
-
-// viewed reports whether it is known what the nodes can give beside these reservations.
-func (q *question) viewed(mask uint64) bool {
-	return slices.ContainsFunc(q.views, func(v *view) bool { return v.mask == mask })
 }
 
 // fails reports whether it did not fit beside these reservations, or fewer of them.

@@ -155,14 +155,7 @@ func (s *Sys) infoOnce(o *infoOptions) int {
 	if (o.wide || o.every > 0) && !o.noHeader {
 		_, _ = out.WriteString(v.now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
 	}
-	var line []byte
-	if !o.noHeader {
-		line = append(f.Header(line), '\n')
-	}
-	for i := range rows {
-		line = append(f.Row(line, &rows[i]), '\n')
-	}
-	_, _ = out.Write(line)
+	f.Table(out, !o.noHeader, rows)
 	return 0
 }
 

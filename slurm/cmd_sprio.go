@@ -251,14 +251,7 @@ func runSprio(sys *Sys, argv []string) int {
 	} else if code := o.order(sys, rows); code != 0 {
 		return code
 	}
-	if !o.noHeader {
-		out.Write(append(f.Header(nil), '\n'))
-	}
-	var line []byte
-	for i := range rows {
-		line = append(f.Row(line[:0], &rows[i]), '\n')
-		out.Write(line)
-	}
+	f.Table(out, !o.noHeader, rows)
 	return 0
 }
 

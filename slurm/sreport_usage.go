@@ -238,9 +238,14 @@ func (r *reporter) usersByAccount(a *reportAsk) int {
 	}
 	rows := sumOwners(resp.Rows, func(u *cluster.UsageRow) ownerRow { return ownerRow{account: u.Account, user: u.User} })
 	r.byUse(rows)
-	r.title(a, "Cluster/User/Account Utilization", true, r.usageTitle())
+	return r.printOwners(a, resp.Cluster, "Cluster/User/Account Utilization", r.used("Cluster,Login,Proper,Account"), rows)
+}
+
+// printOwners prints a report of a line per owner, or per owner and TRES that was asked for.
+func (r *reporter) printOwners(a *reportAsk, name, title, fields string, rows []ownerRow) int {
+	r.title(a, title, true, r.usageTitle())
 	rows = r.eachTRES(rows)
-	return printReport(r, a, r.ownerColumns(resp.Cluster, false, rows), r.used("Cluster,Login,Proper,Account"), rows)
+	return printReport(r, a, r.ownerColumns(name, false, rows), fields, rows)
 }
 
 // keyRows are the sums of runs that have a wckey.
@@ -257,9 +262,7 @@ func (r *reporter) usersByKey(a *reportAsk) int {
 	}
 	rows := r.keyRows(resp.Rows)
 	r.byUse(rows)
-	r.title(a, "Cluster/User/WCKey Utilization", true, r.usageTitle())
-	rows = r.eachTRES(rows)
-	return printReport(r, a, r.ownerColumns(resp.Cluster, false, rows), "Cluster,Login,Proper,WCKey"+choose(r.tresText == "", "", ",TresName")+",Used", rows)
+	return r.printOwners(a, resp.Cluster, "Cluster/User/WCKey Utilization", "Cluster,Login,Proper,WCKey"+choose(r.tresText == "", "", ",TresName")+",Used", rows)
 }
 
 // keysByUser is sreport cluster WCKeyUtilizationByUser: each key, and who used it.
@@ -279,9 +282,7 @@ func (r *reporter) keysByUser(a *reportAsk) int {
 		key.used = cluster.AddAmounts(key.used, u.used, 1)
 		rows = append(rows, u)
 	}
-	r.title(a, "Cluster/WCKey/User Utilization", true, r.usageTitle())
-	rows = r.eachTRES(rows)
-	return printReport(r, a, r.ownerColumns(resp.Cluster, false, rows), "Cluster,WCKey,Login,Proper"+choose(r.tresText == "", "", ",TresName")+",Used", rows)
+	return r.printOwners(a, resp.Cluster, "Cluster/WCKey/User Utilization", "Cluster,WCKey,Login,Proper"+choose(r.tresText == "", "", ",TresName")+",Used", rows)
 }
 
 // topUsers is sreport user TopUsage.

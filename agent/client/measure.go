@@ -18,26 +18,24 @@ const measureWidth = 32
 
 // measureSteps tells what the living steps of a job led here have used so far, on all its nodes.
 func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.MeasureRequest) (out api.MeasureResponse, err error) {
-	if err := c.await(ctx, c.known, c.told); err != nil {
+	var j *cluster.Job
+	var steps []cluster.Step
+	var here []cluster.NodeName
+	var groups []api.PartsGroup
+	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
+		j, steps = h.job, c.livingSteps(h, q.Step)
+		var all []step.ID
+		for _, sh := range j.Alloc.Shares {
+			all = append(all, step.ID{Node: sh.Node})
+			if c.local(sh.Node) {
+				here = append(here, sh.Node)
+			}
+		}
+		groups = c.groups(all)
+	})
+	if err != nil {
 		return out, err
 	}
-	c.mu.Lock()
-	h, herr := c.jobLedHere(q.Job, who)
-	if herr != nil {
-		c.mu.Unlock()
-		return out, herr
-	}
-	j, steps := h.job, c.livingSteps(h, q.Step)
-	var all []step.ID
-	var here []cluster.NodeName
-	for _, sh := range j.Alloc.Shares {
-		all = append(all, step.ID{Node: sh.Node})
-		if c.local(sh.Node) {
-			here = append(here, sh.Node)
-		}
-	}
-	groups := c.groups(all)
-	c.mu.Unlock()
 	pq := api.PartsQuery{Job: j.ID, Attempt: j.Attempt, Step: q.Step, Nodes: here}
 	parts, missing := c.askUsage(ctx, pq, groups)
 	c.measure(ctx, time.Now(), true)

@@ -100,6 +100,21 @@ func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Er
 	return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run here", id)
 }
 
+// lead looks at a live job that is led here, once the daemon knows what runs and what should: with mu held.
+func (c *Client) lead(ctx context.Context, who api.Caller, id cluster.JobID, look func(*jobHere)) error {
+	if err := c.await(ctx, c.known, c.told); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.jobLedHere(id, who)
+	if err != nil {
+		return err
+	}
+	look(h)
+	return nil
+}
+
 // Leads reports whether a job's first node is one of this client's.
 func (c *Client) Leads(id cluster.JobID) bool {
 	c.mu.Lock()

@@ -29,31 +29,29 @@ var tailing = make(chan struct{}, tailers)
 // tailOutput reads the end of what the script of a job led here has written, with the rights of the job's user: the file
 // is opened by a process of theirs.
 func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailRequest) (out api.TailResponse, err error) {
-	if err := c.await(ctx, c.known, c.told); err != nil {
+	var j *cluster.Job
+	l := &cluster.Launch{}
+	hollow := false
+	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
+		cfg, inv := c.config, c.nodes[h.node].Inventory
+		j, hollow = h.job, inv.Hollow && c.cfg.Sampler == nil
+		*l = cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node}
+	})
+	if err != nil {
 		return out, err
 	}
-	c.mu.Lock()
-	h, herr := c.jobLedHere(q.Job, who)
-	if herr != nil {
-		c.mu.Unlock()
-		return out, herr
-	}
-	j, cfg, inv := h.job, c.config, c.nodes[h.node].Inventory
-	hollow := inv.Hollow && c.cfg.Sampler == nil
-	c.mu.Unlock()
 	if j.Spec.Kind != cluster.Batch || j.Spec.Stdout == "" {
 		return out, cluster.Errorf(cluster.Invalid, cluster.ErrBatchOnly, "job %d has no script, so it writes no file of its own", j.ID)
 	}
 	if hollow {
-		return out, cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", h.node)
+		return out, cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", l.Node)
 	}
-	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node}
 	out.File = c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l))
 	select {
 	case tailing <- struct{}{}:
 		defer func() { <-tailing }()
 	default:
-		return out, cluster.Errorf(cluster.Unavailable, "", "%d readers of output are at work on node %s; try again", tailers, h.node)
+		return out, cluster.Errorf(cluster.Unavailable, "", "%d readers of output are at work on node %s; try again", tailers, l.Node)
 	}
 	text, err := readTail(ctx, j.Spec, out.File)
 	if err != nil {

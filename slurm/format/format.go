@@ -2,7 +2,10 @@
 // letters of -o and the names of -O, and everything here only turns values into text.
 package format
 
-import "strings"
+import (
+	"bufio"
+	"strings"
+)
 
 // LongWidth is how wide a field of -O is without a number.
 const LongWidth = 20
@@ -154,6 +157,22 @@ func (f *Format[T]) Header(b []byte) []byte {
 		b = append(b, x.text...)
 	}
 	return b
+}
+
+// Table writes a line per row, below the headers if they are wanted. What out could not write, its Flush tells.
+func (f *Format[T]) Table(out *bufio.Writer, header bool, rows []T) {
+	var line []byte
+	if header {
+		line = append(f.Header(line), '\n')
+	}
+	for i := range rows {
+		line = append(f.Row(line, &rows[i]), '\n')
+		if len(line) > 1<<15 {
+			_, _ = out.Write(line)
+			line = line[:0]
+		}
+	}
+	_, _ = out.Write(line)
 }
 
 // Row appends the line of one value, without a line feed.

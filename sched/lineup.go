@@ -1,0 +1,187 @@
+package sched
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// member is a job that asks a question, with what gives it its turn.
+type member struct {
+	id    cluster.JobID
+	round int // in which it was looked at, see Scheduler
+	nice  int
+	since time.Time // when it began to wait
+	limit time.Duration
+	share float64       // in the responsive order
+	place cluster.Place // in the queue; nothing until it is asked for
+}
+
+// entry is a job in line: one to be looked at by itself, or of those that ask a question that may fit now the one whose
+// turn comes first.
+type entry struct {
+	id      cluster.JobID
+	q       *question // nil: by itself
+	changed bool      // its question does not know it yet
+	nice    int
+	merit   float64
+	place   cluster.Place
+}
+
+// lineup is the jobs that a round looks at, by turn: a heap of its entries.
+type lineup struct {
+	r    *round
+	list []*entry
+}
+
+func (l *lineup) Len() int           { return len(l.list) }
+func (l *lineup) Less(i, k int) bool { return l.r.before(l.list[i], l.list[k]) }
+func (l *lineup) Swap(i, k int)      { l.list[i], l.list[k] = l.list[k], l.list[i] }
+func (l *lineup) Push(x any)         { l.list = append(l.list, x.(*entry)) }
+
+func (l *lineup) Pop() any {
+	e := l.list[len(l.list)-1]
+	l.list = l.list[:len(l.list)-1]
+	return e
+}
+
+// before reports whether one entry's turn comes before the other's: see byMerit.
+func (r *round) before(a, b *entry) bool {
+	if r.responsive {
+		if n := cmp.Or(cmp.Compare(a.nice, b.nice), cmp.Compare(b.merit, a.merit)); n != 0 {
+			return n < 0
+		}
+	}
+	return a.place.Before(b.place)
+}
+
+// lineup makes the line of the jobs to look at.
+func (r *round) lineup() *lineup {
+	l := &lineup{r: r, list: make([]*entry, 0, len(r.asks)+len(r.open))}
+	for _, q := range r.open {
+		if q.fickle {
+			for k := range q.jobs {
+				if m := &q.jobs[k]; r.current(m) {
+					r.ask(m.id)
+				}
+			}
+		}
+	}
+	room := make([]entry, len(r.open))
+	for k, q := range r.open {
+		q.open = false
+		if room[k].q = q; !q.fickle && r.foremost(&room[k]) {
+			l.list = append(l.list, &room[k])
+		}
+	}
+	for id, changed := range r.asks {
+		if changed {
+			r.touched[id] = r.rounds
+		}
+		p, ok := r.s.PlaceOf(id)
+		if !ok || !r.within(p) || r.blocks(id) {
+			continue
+		}
+		if j, _ := r.s.Job(id); j.Held == cluster.NotHeld {
+			e := &entry{id: id, changed: changed, place: p, nice: j.Spec.Nice}
+			if r.responsive {
+				e.merit = merit(r.waited(j), r.sizes().Share(j), j.Limit)
+			}
+			l.list = append(l.list, e)
+		}
+	}
+	heap.Init(l)
+	r.open = nil
+	return l
+}
+
+// current reports whether a member is a pending job as it was when it asked.
+func (r *round) current(m *member) bool { return m.round >= r.touched[m.id] }
+
+// placeOf is the place of a member that is current.
+func (r *round) placeOf(m *member) cluster.Place {
+	if m.place == (cluster.Place{}) {
+		m.place, _ = r.s.PlaceOf(m.id)
+	}
+	return m.place
+}
+
+// foremost makes the entry that of the job whose turn comes first of those of its question that have not been looked at
+// and are not known to fail; false if there is none. It forgets those that ask no more.
+func (r *round) foremost(e *entry) bool {
+	q, found := e.q, false
+	q.jobs = slices.DeleteFunc(q.jobs, func(m member) bool { return !r.current(&m) })
+	for k := range q.jobs {
+		m := &q.jobs[k]
+		if _, asks := r.asks[m.id]; asks || r.done[m.id] {
+			continue
+		}
+		now := entry{id: m.id, q: q, nice: m.nice}
+		if r.responsive {
+			now.merit = merit(wait(r.now, m.since), m.share, m.limit)
+			if found && cmp.Or(cmp.Compare(e.nice, now.nice), cmp.Compare(now.merit, e.merit)) < 0 {
+				continue // whatever its place
+			}
+		}
+		now.place = r.placeOf(m)
+		if found && !r.before(&now, e) || q.fails(r.maskAt(m.limit, now.place)) || r.blocks(m.id) || !r.within(now.place) {
+			continue
+		}
+		*e, found = now, true
+	}
+	return found
+}
+
+// maskAt is the planned starts that a job of this limit and place must keep off.
+func (r *round) maskAt(limit time.Duration, p cluster.Place) uint64 {
+	mask, _ := r.maskOf(limit)
+	if mask == 0 {
+		return 0
+	}
+	for k := len(r.headAt); k < len(r.heads); k++ {
+		at, _ := r.s.PlaceOf(r.heads[k].job)
+		r.headAt = append(r.headAt, at)
+	}
+	ahead := slices.IndexFunc(r.headAt, func(h cluster.Place) bool { return !h.Before(p) })
+	if ahead >= 0 {
+		mask &= 1<<ahead - 1
+	}
+	return mask
+}
+
+// next is the entry whose turn it is, or nil. Questions that fail plainly by now leave the line with all their jobs.
+func (l *lineup) next() *entry {
+	for len(l.list) > 0 {
+		switch e := l.list[0]; {
+		case l.r.done[e.id]: // in another partition
+			l.seen()
+		case e.q == nil || l.r.mayFit(e.q):
+			return e
+		default:
+			e.q.failed = append(e.q.failed, e.q.lost...)
+			heap.Pop(l)
+		}
+	}
+	return nil
+}
+
+// seen tells that the entry whose turn it was has been looked at: the next job of its question takes its place.
+func (l *lineup) seen() {
+	e := l.list[0]
+	if e.q != nil && l.r.foremost(e) {
+		heap.Fix(l, 0)
+	} else {
+		heap.Pop(l)
+	}
+}
+
+// fewPlaces is how many nodes a question that failed before they had more free is asked about one by one.
+const fewPlaces = 16
+
+// mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then.
+func (r *round) mayFit(q *question) bool {
+	return len(r.more) > fewPlaces || slices.ContainsFunc(r.more, func(i int) bool { return q.uses(r.free, i) })
+}
