@@ -135,7 +135,7 @@ appliance: bundle
 	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist)
 
 drill: build
-	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000
+	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000 -drill-history=200
 
 # Members of a cluster die and are cut off while callers submit, cancel and requeue.
 CHAOS ?= 30m
