@@ -592,6 +592,13 @@ func TestBrokenHistory(t *testing.T) {
 		{"deleted", func(f string) error { return errors.Join(os.Remove(f), os.Remove(f+"-wal")) }, false},
 		{"head overwritten", func(f string) error { return overwrite(f, 0, 100) }, true},
 		{"middle overwritten", func(f string) error { return overwrite(f, 4096, 1<<20) }, true},
+		{"a page overwritten", func(f string) error {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				return err
+			}
+			return overwrite(f, int64(bytes.LastIndex(data, []byte("exit 3"))&^4095), 64)
+		}, true},
 		{"cut", func(f string) error { return os.Truncate(f, 10_000) }, true},
 	} {
 		s := []string{"s2", "s3"}[i%2]
