@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched policy long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs
 
 build: bin/muster
 
@@ -111,6 +111,11 @@ bench-queue: build
 # How far apart the tasks of a step begin on 64 clients (a minute).
 bench-gang: build
 	$(GO) test -count=1 -run TestBenchGang -v -timeout 10m ./e2e -bench-gang=64
+
+# What a month of 100,000 jobs costs on disk and to be asked about; where SLURM_CONF names a cluster, in its slurmdbd too: its
+# jobs are replaced (a minute).
+bench-history: build
+	$(GO) test -count=1 -run TestBenchHistory -v -timeout 10m ./e2e -bench-history=100000
 
 # Passes of the scheduler over 10,000 nodes and 100,000 pending jobs, and the replay of two workloads (minutes).
 TRACES ?= $(abspath ../shared/traces)
