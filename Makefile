@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-sched policy long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs
 
 build: bin/muster
 
@@ -112,6 +112,11 @@ bench-queue: build
 bench-gang: build
 	$(GO) test -count=1 -run TestBenchGang -v -timeout 10m ./e2e -bench-gang=64
 
+# What a month of 100,000 jobs costs on disk and to be asked about; where SLURM_CONF names a cluster, in its slurmdbd too: its
+# jobs are replaced (a minute).
+bench-history: build
+	$(GO) test -count=1 -run TestBenchHistory -v -timeout 10m ./e2e -bench-history=100000
+
 # Passes of the scheduler over 10,000 nodes and 100,000 pending jobs, and the replay of two workloads (minutes).
 TRACES ?= $(abspath ../shared/traces)
 bench-sched:
@@ -135,7 +140,7 @@ appliance: bundle
 	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist)
 
 drill: build
-	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000
+	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000 -drill-history=200
 
 # Members of a cluster die and are cut off while callers submit, cancel and requeue.
 CHAOS ?= 30m

@@ -1,6 +1,7 @@
 package acct
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -177,6 +178,34 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 	d.stop()
 	if aside, _ := filepath.Glob(filepath.Join(dir, "history.db.damaged-*")); len(aside) != 1 {
 		t.Errorf("the damaged file is not kept: %v", aside)
+	}
+}
+
+// Damage far from the file's head shows when it is opened, not when somebody asks for that job.
+func TestDamagedPageIsFound(t *testing.T) {
+	dir := t.TempDir()
+	d := openDB(t, dir)
+	for i := range 500 {
+		d.Apply(uint64(i+1), []cluster.Event{{Job: job(cluster.JobID(i+1), cluster.Ended, cluster.Completed)}})
+	}
+	d.stop()
+	path := filepath.Join(dir, "history.db")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(data, []byte(`"id":250`)) &^ 4095 // the page that has the record
+	if at < 4096 {
+		t.Fatalf("no page of job 250 behind the first: %d", at)
+	}
+	copy(data[at:at+64], bytes.Repeat([]byte{0xa5}, 64))
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d = openDB(t, dir)
+	defer d.stop()
+	if aside, _ := filepath.Glob(path + ".damaged-*"); len(aside) != 1 || len(all(t, d.DB, Query{})) != 0 {
+		t.Errorf("a damaged page is not noticed: %v", aside)
 	}
 }
 

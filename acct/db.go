@@ -26,6 +26,7 @@ const (
 	gatherTime = 50 * time.Millisecond // events are gathered this long, then written together
 	maxQueued  = 1 << 16               // events waiting; beyond that the log waits for the disk
 	readers    = 4
+	checkTime  = 3 * time.Second // a file is checked for damage so long when it is opened: that is millions of jobs
 )
 
 const schema = `
@@ -83,14 +84,30 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 	path := filepath.Join(dir, "history.db")
 	d, err := open(path, log)
 	if err == nil {
-		return d, d.tidy()
+		if err = d.sound(); err == nil {
+			return d, d.tidy()
+		}
+		d.close()
 	}
 	aside := fmt.Sprintf("%s.damaged-%d", path, time.Now().Unix())
 	if rerr := os.Rename(path, aside); rerr != nil {
 		return nil, errors.Join(err, rerr)
 	}
+	remove(path) // what belonged to it
 	log.Error("history was damaged; a new file is begun", "err", err, "aside", aside)
 	return open(path, log)
+}
+
+// sound checks the file for damage. One that can not be read in checkTime is taken as it is: a server must not be away for that.
+func (d *DB) sound() error {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
+	err := checkFile(ctx, d.w)
+	if err != nil && ctx.Err() != nil {
+		d.log.Info("history is too large to be checked for damage at the start", "after", checkTime)
+		return nil
+	}
+	return err
 }
 
 // Options of every connection.

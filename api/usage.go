@@ -24,6 +24,8 @@ type UsageResponse struct {
 	Utilization  []cluster.Utilization `json:"utilization,omitempty"`
 	Reservations []cluster.ResvSpan    `json:"reservations,omitempty"`
 	Nodes        []cluster.NodeSpan    `json:"nodes,omitempty"`
+	// KeptSince is the Unix second before which records of use are gone, 0 if none are; the sums begin there at the earliest.
+	KeptSince int64 `json:"kept_since,omitempty"`
 }
 
 // StatsRequest asks what the leader has done since it was started, or its counts were reset.

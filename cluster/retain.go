@@ -118,6 +118,9 @@ func (r *Retained) cutoff(k RecordKind) int64 {
 	return 0
 }
 
+// UsageSince is the Unix second before which no sums of use are kept, 0 if all are.
+func (r *Retained) UsageSince() int64 { return r.cutoff(UsageRecords) }
+
 // overdue lists what rules want to go at a time and has not gone.
 func (r *Retained) overdue(rules []RetainRule, now time.Time) (out []Cutoff) {
 	for _, rule := range rules {

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -568,4 +570,84 @@ func TestSnapshot(t *testing.T) {
 	if b, _ := os.ReadFile(g.dir + "/long"); string(b) != "begin\nend\n" {
 		t.Errorf("the job that ran on: %q", b)
 	}
+}
+
+// TestBrokenHistory: a server that starts with a file of history that is damaged or gone gets the past from another one and
+// then tells what the others tell. What was damaged stays beside it, and the log says so.
+func TestBrokenHistory(t *testing.T) {
+	t.Parallel()
+	g := fullGroup(t, 1, "--snapshot-every", "20")
+	compacted := func(s string) bool {
+		list, _ := filepath.Glob(g.dir + "/" + s + "/d/raft/snapshots/*/state.bin")
+		return len(list) > 0
+	}
+	for !compacted("s2") || !compacted("s3") { // else the log alone brings everything again
+		for range 10 {
+			g.must("s1", "sbatch", "-o", "/dev/null", "--wrap", "exit 3")
+		}
+		g.drained("s1")
+	}
+	file := func(s string) string { return g.dir + "/" + s + "/d/acct/history.db" }
+	all := func(s string) string {
+		return g.must(s, "sacct", "-nPa", "-S", "now-1hours", "-o", sacctAll)
+	}
+	for i, c := range []struct {
+		name  string
+		spoil func(file string) error
+		aside bool
+	}{
+		{"deleted", func(f string) error { return errors.Join(os.Remove(f), os.Remove(f+"-wal")) }, false},
+		{"head overwritten", func(f string) error { return overwrite(f, 0, 100) }, true},
+		{"middle overwritten", func(f string) error { return overwrite(f, 4096, 1<<20) }, true},
+		{"a page overwritten", func(f string) error {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				return err
+			}
+			return overwrite(f, int64(bytes.LastIndex(data, []byte("exit 3"))&^4095), 64)
+		}, true},
+		{"cut", func(f string) error { return os.Truncate(f, 10_000) }, true},
+	} {
+		s := []string{"s2", "s3"}[i%2]
+		g.drained(s)
+		g.at[s].stop() // the file has all by then, and the log beside it is empty
+		if err := c.spoil(file(s)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		before := len(g.at[s].read("log"))
+		g.start(s)
+		g.must("s1", "sbatch", "-o", "/dev/null", "--wrap", "exit 4") // life goes on meanwhile
+		log := ""
+		g.wait(s+" to have the past again: "+c.name, func() bool {
+			log = g.at[s].read("log")[before:]
+			return strings.Contains(log, "history is whole")
+		})
+		g.drained("s1")
+		g.drained(s)
+		if got, want := all(s), all("s1"); got != want {
+			t.Errorf("%s: %s tells\n%s\nthe others\n%s", c.name, s, got, want)
+		}
+		list, _ := filepath.Glob(file(s) + ".damaged-*")
+		if told := strings.Contains(log, "history was damaged"); told != c.aside || (len(list) > 0) != c.aside {
+			t.Errorf("%s: set aside %v, the log says so: %v\n%s", c.name, list, told, log)
+		}
+		for _, f := range list {
+			if err := os.Remove(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// overwrite writes rubbish into a file, up to its end.
+func overwrite(file string, from, n int64) error {
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xa5}, int(min(n, info.Size()-from))), from)
+	}
+	return errors.Join(err, f.Close())
 }

@@ -95,4 +95,11 @@ func TestRetention(t *testing.T) {
 	if files, _ := filepath.Glob(filepath.Join(dir, "ledger_job_archive_*")); len(files) != 1 {
 		t.Errorf("archives in the configured folder: %v", files)
 	}
+	purged := []string{"-nP", "cluster", "utilization", "start=2024-03-01", "end=2024-04-01"}
+	if out, errs, code := d.run("sreport", purged...); code != 0 || out != "" || !strings.Contains(errs, "sreport: warning: records of use before 20") {
+		t.Errorf("a report of what is gone: exit code %d, %q, %q", code, out, errs)
+	}
+	if _, errs, _ := d.run("sreport", "-nP", "cluster", "utilization", "start=now-1hour", "end=now+1hour"); errs != "" {
+		t.Errorf("a report of what is kept: %q", errs)
+	}
 }

@@ -404,6 +404,9 @@ func (r *reporter) fetch(a *reportAsk) (*api.UsageResponse, int) {
 		text, _ := slurmText(err)
 		return nil, r.sys.fail("%s", text)
 	}
+	if a.from.Unix() < resp.KeptSince {
+		fmt.Fprintf(r.sys.Stderr, "sreport: warning: records of use before %s are gone (PurgeUsageAfter): the report has nothing of that time\n", stamp(time.Unix(resp.KeptSince, 0)))
+	}
 	if a.elsewhere {
 		resp.Rows, resp.Utilization, resp.Reservations = nil, nil, nil
 	}

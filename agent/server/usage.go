@@ -20,15 +20,16 @@ func (s *Server) showUsage(ctx context.Context, who api.Caller, q api.UsageReque
 	if err := s.hist.Flush(ctx); err != nil {
 		return api.UsageResponse{}, err
 	}
-	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName}
+	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName, KeptSince: snap.Retained.UsageSince()}
 	err = fillUsage(ctx, s.hist, &q, &out)
 	out.Rows = sightOf(snap, who).onlyOwn(out.Rows)
 	return out, err
 }
 
-// fillUsage gets what a request asks for.
+// fillUsage gets what a request asks for, as far as records are kept: where they are gone there is no idle time either.
 func fillUsage(ctx context.Context, h History, q *api.UsageRequest, out *api.UsageResponse) (err error) {
-	q.Time.From -= q.Time.From % 3600
+	const hour = 3600
+	q.Time.From = max(q.Time.From-q.Time.From%hour, (out.KeptSince+hour-1)/hour*hour)
 	q.Time.To = min(q.Time.To, out.Now.Unix())
 	if q.Time.To <= q.Time.From {
 		return nil
