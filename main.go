@@ -78,7 +78,7 @@ func app() *cli.App {
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
-	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(),
+	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),
 		asker("why", "JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", slurm.Why),
 		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", slurm.Lint),
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health))

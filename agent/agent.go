@@ -136,6 +136,7 @@ func Run(ctx context.Context, cfg Config) error {
 			run("client", c.Run)
 		}
 	}
+	run("debug", func(ctx context.Context) error { return serveDebug(ctx, cfg.Socket+DebugSuffix, cfg.Log) })
 	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, n.way(), cfg.Log) })
 	if n != nil {
 		for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
