@@ -76,6 +76,9 @@ type Config struct {
 	// GPUHelper is the command that becomes the GPU helper (gpu.HelperMain), GPUEvery how often it is asked.
 	GPUHelper []string
 	GPUEvery  time.Duration
+	// GPUMetrics is where a client shows the load of its GPUs (client.GPUMetrics), GPUJobs the folder for their jobs; empty: neither.
+	GPUMetrics string
+	GPUJobs    string
 	Sysfs     string // where the kernel shows its devices: /sys
 	Log       *slog.Logger
 	// Started is called once the socket answers.
@@ -134,6 +137,7 @@ func Run(ctx context.Context, cfg Config) error {
 		} else {
 			c.Routes(mux)
 			run("client", c.Run)
+			run("GPU metrics", func(ctx context.Context) error { return serveGPUs(ctx, &cfg, c.GPUMetrics) })
 		}
 	}
 	run("debug", func(ctx context.Context) error { return serveDebug(ctx, cfg.Socket+DebugSuffix, cfg.Log) })
@@ -255,7 +259,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}
