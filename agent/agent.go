@@ -79,8 +79,8 @@ type Config struct {
 	// GPUMetrics is where a client shows the load of its GPUs (client.GPUMetrics), GPUJobs the folder for their jobs; empty: neither.
 	GPUMetrics string
 	GPUJobs    string
-	Sysfs     string // where the kernel shows its devices: /sys
-	Log       *slog.Logger
+	Sysfs      string // where the kernel shows its devices: /sys
+	Log        *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
 }

@@ -54,5 +54,7 @@ func TestGPUMetricsScraped(t *testing.T) {
 	g := startGPUs(t, h100(2), "--gpu-metrics", addr)
 	p := startPrometheus(t, addr)
 	g.must("sbatch", "-n1", "--gres=gpu:1", "-o", "/dev/null", "--wrap", "sleep 600")
-	g.wait("a sample of the job's GPU", func() bool { return p.query(`DCGM_FI_DEV_FB_USED{hpc_job="1"}`) == 1 && p.query(`DCGM_FI_DEV_FB_USED`) == 2 })
+	g.wait("a sample of the job's GPU", func() bool {
+		return p.query(`DCGM_FI_DEV_FB_USED{hpc_job="1"}`) == 1 && p.query(`DCGM_FI_DEV_FB_USED`) == 2
+	})
 }
