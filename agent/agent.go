@@ -77,8 +77,11 @@ type Config struct {
 	// GPUHelper is the command that becomes the GPU helper (gpu.HelperMain), GPUEvery how often it is asked.
 	GPUHelper []string
 	GPUEvery  time.Duration
-	Sysfs     string // where the kernel shows its devices: /sys
-	Log       *slog.Logger
+	// GPUMetrics is where a client shows the load of its GPUs (client.GPUMetrics), GPUJobs the folder for their jobs; empty: neither.
+	GPUMetrics string
+	GPUJobs    string
+	Sysfs      string // where the kernel shows its devices: /sys
+	Log        *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
 }
@@ -135,8 +138,10 @@ func Run(ctx context.Context, cfg Config) error {
 		} else {
 			c.Routes(mux)
 			run("client", c.Run)
+			run("GPU metrics", func(ctx context.Context) error { return serveGPUs(ctx, &cfg, c.GPUMetrics) })
 		}
 	}
+	run("debug", func(ctx context.Context) error { return serveDebug(ctx, cfg.Socket+DebugSuffix, cfg.Log) })
 	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, n.way(), cfg.Log) })
 	if n != nil {
 		for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
@@ -255,7 +260,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

@@ -94,3 +94,26 @@ func serveWeb(ctx context.Context, cfg *Config, n *network, shown func(url strin
 	}
 	return nil
 }
+
+// serveGPUs shows the load of this machine's GPUs at /metrics until ctx ends, if that is asked for.
+func serveGPUs(ctx context.Context, cfg *Config, text func() string) error {
+	if cfg.GPUMetrics == "" {
+		return nil
+	}
+	ln, err := net.Listen("tcp", cfg.GPUMetrics)
+	if err != nil {
+		return fmt.Errorf("listen for the metrics of GPUs on %s (--gpu-metrics): %w", cfg.GPUMetrics, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write([]byte(text()))
+	})
+	srv := webServer(ctx, mux, cfg.Log)
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the metrics of GPUs: %w", err)
+	}
+	return nil
+}

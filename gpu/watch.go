@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/cluster"
@@ -55,6 +56,8 @@ type Watcher struct {
 	err    error // the last of them
 	last   Found
 
+	latest atomic.Pointer[Scan]
+
 	samples chan chan sampled // asked for by others while Run is under way
 }
 
@@ -83,6 +86,9 @@ func (w *Watcher) First(ctx context.Context) Found {
 	w.look(ctx)
 	return w.last
 }
+
+// Latest is the last look that gave an answer, nil before there was one. It is not to be changed; anybody may ask.
+func (w *Watcher) Latest() *Scan { return w.latest.Load() }
 
 // Look is one look for people: all that is known, and what is wrong.
 func (w *Watcher) Look(ctx context.Context) (*Scan, []cluster.Fault, error) {
@@ -191,6 +197,7 @@ func (w *Watcher) look(ctx context.Context) {
 	faults := Judge(w.before, scan, events)
 	w.last = Found{GPUs: scan.Devices(), Driver: scan.Driver, Faults: faults}
 	w.before = scan
+	w.latest.Store(scan)
 	if scan.Trouble != "" || len(scan.Readings) == 0 {
 		w.kill() // a new process loads the library anew; where there are no GPUs none needs to wait
 	}

@@ -64,6 +64,8 @@ type Config struct {
 	Daemon   string // address that front-ends inside jobs use
 	// GPUs watches those of this machine, which is the only node then; nil for hollow nodes.
 	GPUs *gpu.Watcher
+	// GPUJobs is a folder for a file of each GPU with the numbers of its jobs; empty: none.
+	GPUJobs string
 	// Machine looks at this machine's other parts; nil for hollow nodes.
 	Machine *Machine
 	// Sampler measures what the steps of Runner use; nil where these are no processes.
@@ -72,14 +74,15 @@ type Config struct {
 
 // Client is client mode.
 type Client struct {
-	cfg    Config
-	slog   *slog.Logger
-	box    *outbox
-	nodes  map[cluster.NodeName]*node
-	order  []cluster.NodeName
-	wakeup chan struct{}
-	known  chan struct{} // closed once the supervisor's steps are known here
-	told   chan struct{} // closed once the servers have said what to do
+	cfg       Config
+	slog      *slog.Logger
+	box       *outbox
+	nodes     map[cluster.NodeName]*node
+	order     []cluster.NodeName
+	gpusMoved chan struct{} // poked when the jobs of this machine have changed
+	wakeup    chan struct{}
+	known     chan struct{} // closed once the supervisor's steps are known here
+	told      chan struct{} // closed once the servers have said what to do
 
 	telling chan struct{} // something was added to untold
 	anew    chan struct{} // the nodes are to be registered again
@@ -136,7 +139,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1)}
+		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -187,6 +190,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.tell(ctx) })
 	wg.Go(func() { c.askParts(ctx) })
 	wg.Go(func() { c.watchGPUs(ctx) })
+	wg.Go(func() { c.tellGPUJobs(ctx) })
 	wg.Go(func() { c.watchMachine(ctx) })
 	wg.Go(func() { c.watchLeft(ctx) })
 	wg.Go(func() { c.findLeaves(ctx) })
@@ -309,6 +313,10 @@ func (c *Client) take(w api.Work) {
 		c.reboot(n, nw.Reboot)
 		named := map[runKey]bool{}
 		n.jobs = wanted(nw, n.jobs, c.over, c.begun, named)
+		select {
+		case c.gpusMoved <- struct{}{}:
+		default:
+		}
 		for _, h := range n.jobs {
 			h.staged = c.staged[runKey{h.job.ID, h.job.Attempt, nw.Node}]
 		}
