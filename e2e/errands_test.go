@@ -94,6 +94,12 @@ func TestNotify(t *testing.T) {
 	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
 	id := d.must("sbatch", "--parsable", "--notify="+web.URL+"/x", "-J", "one", "-o", "/dev/null", "--wrap", "exit 3")
 	calls := func() int { mu.Lock(); defer mu.Unlock(); return len(got) }
+	defer func() {
+		if mu.Lock(); t.Failed() {
+			t.Logf("calls that came: %v; %d more are to be refused", got, refuse)
+		}
+		mu.Unlock()
+	}()
 	d.wait("two calls", func() bool { return calls() == 2 })
 	events := map[any]map[string]any{}
 	for _, m := range got {

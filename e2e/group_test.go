@@ -160,12 +160,12 @@ func fullGroupOn(t *testing.T, h *hosts, clients int, args ...string) *group {
 	for i := range clients {
 		name := fmt.Sprintf("c%d", i+1)
 		g.join(name, "s1", "--hollow", "2x8c16g", "--hollow-prefix", name+"-", "--hollow-exec")
+		g.wait("its nodes", func() bool { // one client after the other: that is the order of nodes, and so of ranks
+			out, _, _ := g.run("s1", "sinfo", "-hN", "-t", "idle", "-o", "%N")
+			return strings.Count(out, "\n") == 2*(i+1)
+		})
 	}
 	g.wait("three voters", func() bool { return g.voters("s1") == 3 })
-	g.wait("all nodes", func() bool {
-		out, _, _ := g.run("s1", "sinfo", "-hN", "-t", "idle", "-o", "%N")
-		return strings.Count(out, "\n") == 2*clients
-	})
 	return g
 }
 

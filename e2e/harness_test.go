@@ -243,7 +243,17 @@ func (d *dev) wait(what string, ok func() bool) {
 			return
 		}
 	}
-	d.t.Fatalf("waited a minute for %s", what)
+	d.t.Fatalf("waited a minute for %s; meanwhile:\n%s", what, d.state())
+}
+
+// state is what the daemon says of nodes and jobs, for a test that goes wrong.
+func (d *dev) state() string {
+	var all strings.Builder
+	for _, c := range [][]string{{"sinfo", "-N", "-o", "%N %T %E"}, {"squeue", "-o", "%i %T %r %N"}, {"sacct", "-nPo", "jobid,state,exitcode,nodelist,start,end"}} {
+		out, errs, _ := d.run(c[0], c[1:]...)
+		fmt.Fprintf(&all, "%s:\n%s%s", c[0], out, errs)
+	}
+	return all.String()
 }
 
 func (d *dev) read(name string) string {
