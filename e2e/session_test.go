@@ -78,11 +78,20 @@ func TestSession(t *testing.T) {
 	}
 	d.must("scancel", "-s", "USR1", first) // is not for sessions
 	d.must("scancel", second)
+	gone := func(cmd *exec.Cmd) { // without its Wait, which nothing bounds
+		t.Helper()
+		d.wait("the end of session "+strconv.Itoa(cmd.Process.Pid), func() bool {
+			text, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat")
+			return err != nil || strings.Contains(string(text), ") Z ")
+		})
+	}
+	gone(two)
 	if err := two.Wait(); err == nil || two.ProcessState.Sys().(syscall.WaitStatus).Signal() == 0 {
 		t.Errorf("the session after its job: %v", err)
 	}
 	expect(t, "the session of the other job", group(one), first+".1@n1/step_extern")
 	d.must("scancel", first)
+	gone(one)
 	_ = one.Wait()
 	d.wait("the queue", func() bool { return d.must("squeue", "-h") == "" })
 	expect(t, "the end of the first", d.must("sacct", "-nXP", "-j", first, "-o", "State"), "CANCELLED by 0")
