@@ -160,23 +160,31 @@ func expandNames(list string) []string {
 	return names
 }
 
-// events shows when nodes were down or drained: since midnight, or in the time that is asked for.
-func (m *manager) events(q *mgrQuery) int {
-	now := m.sys.Now().Local()
-	y, mo, d := now.Date()
-	from, to := time.Date(y, mo, d, 0, 0, 0, 0, now.Location()), now
+// span sets the times that are asked for. If one can not be read, it is the answer, with the position of what is wrong.
+func (q *mgrQuery) span(now time.Time, from, to *time.Time) (bad string, pos int) {
 	for _, e := range []struct {
 		text string
 		at   *time.Time
-	}{{q.from, &from}, {q.to, &to}} {
+	}{{q.from, from}, {q.to, to}} {
 		if e.text == "" {
 			continue
 		}
 		t, pos, ok := ParseWhen(e.text, now)
 		if !ok {
-			return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, e.text))
+			return e.text, pos
 		}
 		*e.at = t
+	}
+	return "", 0
+}
+
+// events shows when nodes were down or drained: since midnight, or in the time that is asked for.
+func (m *manager) events(q *mgrQuery) int {
+	now := m.sys.Now().Local()
+	y, mo, d := now.Date()
+	from, to := time.Date(y, mo, d, 0, 0, 0, 0, now.Location()), now
+	if text, pos := q.span(now, &from, &to); text != "" {
+		return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text))
 	}
 	resp, err := call(m.sys, api.ShowUsage, api.UsageRequest{NodeSpans: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
 	if err != nil {

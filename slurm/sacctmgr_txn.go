@@ -27,18 +27,8 @@ func (m *manager) transactions(q *mgrQuery) int {
 	}
 	now := m.sys.Now().Local()
 	from, to := time.Unix(0, 0), now.Add(time.Second)
-	for _, e := range []struct {
-		text string
-		at   *time.Time
-	}{{q.from, &from}, {q.to, &to}} {
-		if e.text == "" {
-			continue
-		}
-		t, _, ok := ParseWhen(e.text, now)
-		if !ok {
-			return m.wrong(" Invalid time specification: " + e.text)
-		}
-		*e.at = t
+	if text, _ := q.span(now, &from, &to); text != "" {
+		return m.wrong(" Invalid time specification: " + text)
 	}
 	resp, err := call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}})
 	if err != nil {
