@@ -3,7 +3,7 @@
 //   init CODE                    what nvmlInit and nvmlDeviceGetCount return (nvmlReturn_t): 9 driver not loaded, 18 version mismatch
 //   driver 550.54.15
 //   hang MS                      every call about a device takes so long
-//   gpu I KEY VALUE              keys: see keys[] below (energy in millijoules); name, uuid, bus and fabric (UUID CLIQUE) are texts
+//   gpu I KEY VALUE              keys: see keys[] below (energy in millijoules); name, uuid, bus, serial and fabric (UUID CLIQUE) are texts
 //   link I LINK UP PEERBUS KIND  an NVLink: UP 0 or 1, KIND gpu or switch
 //   mig I K GI CI MEMMB UUID PROFILE
 //   proc I PID MEMMB SM
@@ -28,7 +28,7 @@
 struct slice { int used; unsigned gi, ci; unsigned long long mem; char uuid[96], profile[40]; };
 struct link { int used, up, is_switch; char peer[32]; };
 struct gpu {
-	char name[96], uuid[96], bus[32], fabric[64];
+	char name[96], uuid[96], bus[32], fabric[64], serial[32];
 	unsigned long long minor, numa, mem, mig, lost, ecc_unc, ecc_cor, remap_cor, remap_unc, remap_pending, remap_failed,
 		retire_pending, throttle, temp, slowdown, power, util, nverr, cpu_lo, cpu_hi, clique, fabric_state, energy;
 	struct link link[MAX_LINKS];
@@ -61,6 +61,7 @@ static void set(unsigned i, const char *key, const char *value) {
 	if (!strcmp(key, "name")) snprintf(g->name, sizeof g->name, "%.95s", value);
 	else if (!strcmp(key, "uuid")) snprintf(g->uuid, sizeof g->uuid, "%.95s", value);
 	else if (!strcmp(key, "bus")) snprintf(g->bus, sizeof g->bus, "%.31s", value);
+	else if (!strcmp(key, "serial")) snprintf(g->serial, sizeof g->serial, "%.31s", value);
 	else if (!strcmp(key, "fabric")) { sscanf(value, "%63s %llu", g->fabric, &g->clique); g->fabric_state = NVML_GPU_FABRIC_STATE_COMPLETED; }
 	for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
 		if (!strcmp(key, keys[k].name)) *(unsigned long long *)((char *)g + keys[k].at) = strtoull(value, 0, 0);
@@ -137,6 +138,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *out, unsigned n) {
 	return NVML_SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *out, unsigned n) { FIND(d); snprintf(out, n, "%s", m ? m->uuid : g->uuid); return NVML_SUCCESS; }
+EXPORT nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t d, char *out, unsigned n) { FIND(d); snprintf(out, n, "%s", g->serial); return *g->serial ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED; }
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, g->minor)
 NUMBER(nvmlDeviceGetNumaNodeId, unsigned, g->numa)
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, g->mig ? MAX_SLICES : 0)

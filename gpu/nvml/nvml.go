@@ -189,6 +189,11 @@ func (s *source) identity(d nvml.Device, out *gpu.Reading) nvml.Return {
 			g.Minor = m
 		}
 	}
+	if s.can("nvmlDeviceGetSerial") {
+		if text, r := d.GetSerial(); r == nvml.SUCCESS {
+			out.Serial = text
+		}
+	}
 	if s.can("nvmlDeviceGetMemoryInfo") {
 		if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
 			g.MemMB, out.MemUsedMB = cluster.MemMB(m.Total>>20), int64(m.Used>>20)
