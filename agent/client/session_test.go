@@ -6,7 +6,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/api"
@@ -40,49 +39,67 @@ func (r *startRunner) Signal(_ step.ID, sig syscall.Signal, _ step.Scope) error 
 	return nil
 }
 
-// TestAdoptNewest: sessions belong to the job that began last, also if its confirmation has not come back yet; one that is about to
-// arrive is waited for.
-func TestAdoptNewest(t *testing.T) {
+// A session waits for a job of its user that is about to arrive.
+func TestSessionAwaitsJob(t *testing.T) {
 	cl, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(id cluster.JobID, phase cluster.Phase, change func(*jobHere)) {
-		h := here(phase, self)
-		h.job.ID, h.job.Spec.User, h.job.Started = id, "alice", now.Add(time.Duration(id))
-		change(h)
-		cl.nodes[self].jobs[id] = h
-	}
-	want := func(job cluster.JobID, several bool) {
-		t.Helper()
-		h, more := cl.newest("alice")
-		got := cluster.JobID(0)
-		if h != nil {
-			got = h.job.ID
-		}
-		if got != job || more != several {
-			t.Errorf("job %d, several: %v; want %d, %v", got, more, job, several)
-		}
-	}
-	add(1, cluster.Running, func(h *jobHere) { h.done = true })
-	add(2, cluster.Starting, func(*jobHere) {}) // its prolog is under way
-	add(3, cluster.Ending, func(*jobHere) {})
-	want(0, false)
 	waited := make(chan struct{})
 	go func() {
 		cl.awaitJob(t.Context(), "alice")
 		close(waited)
 	}()
+	h := here(cluster.Starting, self)
+	h.job.Spec.User, h.confirmed = "alice", true
 	cl.mu.Lock()
-	add(4, cluster.Starting, func(h *jobHere) { h.confirmed = true })
+	cl.nodes[self].jobs[1] = h
 	close(cl.arrived)
 	cl.arrived = make(chan struct{})
 	cl.mu.Unlock()
 	<-waited
-	want(4, false)
-	add(5, cluster.Running, func(*jobHere) {})
-	add(6, cluster.Suspended, func(h *jobHere) { h.job.Started = now.Add(-time.Hour) })
-	want(5, true)
+	if got, _ := cl.newest("alice"); got != h {
+		t.Errorf("it has waited, and finds %+v", got)
+	}
+}
+
+// A job takes sessions in as soon as this client has confirmed it: users see that it runs before this client is told so.
+func TestNewest(t *testing.T) {
+	job := func(id cluster.JobID, phase cluster.Phase, confirmed bool) *jobHere {
+		h := here(phase, self)
+		h.job.ID, h.job.Started, h.confirmed = id, now, confirmed
+		h.job.Spec.User = "ann"
+		return h
+	}
+	for _, c := range []struct {
+		name    string
+		jobs    []*jobHere
+		want    cluster.JobID
+		several bool
+	}{
+		{"none", nil, 0, false},
+		{"not yet begun", []*jobHere{job(1, cluster.Starting, false)}, 0, false},
+		{"confirmed, the servers have not answered yet", []*jobHere{job(1, cluster.Starting, true)}, 1, false},
+		{"running", []*jobHere{job(1, cluster.Running, true)}, 1, false},
+		{"suspended", []*jobHere{job(1, cluster.Suspended, true)}, 1, false},
+		{"ending", []*jobHere{job(1, cluster.Ending, true)}, 0, false},
+		{"several", []*jobHere{job(1, cluster.Running, true), job(2, cluster.Starting, true), job(3, cluster.Ending, true)}, 2, true},
+		{"three", []*jobHere{job(1, cluster.Running, true), job(2, cluster.Running, true), job(3, cluster.Running, true)}, 3, true},
+	} {
+		n := &node{jobs: map[cluster.JobID]*jobHere{}}
+		for _, h := range c.jobs {
+			n.jobs[h.job.ID] = h
+		}
+		client := &Client{order: []cluster.NodeName{self}, nodes: map[cluster.NodeName]*node{self: n}}
+		h, several := client.newest("ann")
+		var got cluster.JobID
+		if h != nil {
+			got = h.job.ID
+		}
+		if got != c.want || several != c.several {
+			t.Errorf("%s: job %d, several %t; want %d, %t", c.name, got, several, c.want, c.several)
+		}
+	}
 }
 
 // TestAdoptOrder: the step that a session is put into is known before it begins, so that a job that ends meanwhile ends it too.
