@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +104,7 @@ func (s *Sys) burninSubmit(list string, options []string, output string) int {
 		}
 		line := "exec muster internal burnin " + strings.Join(options, " ")
 		argv := []string{"--job-name=burnin", "--nodelist=" + string(n.Name), "--nodes=1", "--ntasks=1", "--partition=" + partition, "--exclusive", "--mem=0", "--priority=1",
-			"--requeue", "--time=" + burninLimit, "--chdir=/", "--output=" + output, "--wrap=PATH=" + shellWord(filepath.Dir(self)) + `:"$PATH" ` + line}
+			"--requeue", "--time=" + burninLimit, "--chdir=/", "--output=" + output, "--wrap=PATH=" + shellWord(path.Dir(self)) + `:"$PATH" ` + line}
 		if gpus := len(n.Inventory.Found()); gpus > 0 {
 			argv = append(argv, "--gres=gpu:"+strconv.Itoa(gpus))
 		}
