@@ -3,6 +3,7 @@ package cluster
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -68,7 +69,7 @@ func (j *Job) Footprint() (f Footprint) {
 		return f
 	}
 	f.Class = UsageClass{Account: j.Spec.Account, User: j.Spec.User, UID: j.Spec.UID, GID: j.Spec.GID, Partition: j.Alloc.Partition,
-		WCKey: j.Spec.WCKey, QOS: j.Spec.QOS, Reservation: j.Alloc.Reservation, TRES: j.Given()}
+		WCKey: strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault), QOS: j.Spec.QOS, Reservation: j.Alloc.Reservation, TRES: j.Given()}
 	if j.Phase == Ended {
 		f.Class.Outcome, f.Class.Refunded = j.Outcome, j.Refunded
 		if j.Outcome == NodeFailed {
