@@ -54,7 +54,7 @@ const (
 func otherEntities() map[string]string {
 	return map[string]string{"configuration": "see scontrol show config", "federation": "there is one cluster",
 		"resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
-		"stats": "see sdiag", "job": "see scontrol update"}
+		"job": "see scontrol update"}
 }
 
 // noEntity answers a command about nothing that is known.
@@ -79,7 +79,7 @@ func mgrEntity(word string) string {
 		name  string
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
-		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}} {
+		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -196,7 +196,7 @@ type mgrVerb struct {
 
 func (m *manager) verbs() []mgrVerb {
 	return []mgrVerb{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
-		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"archive", 2, m.archive}, {"dump", 1, m.dump}, {"load", 2, m.load},
+		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"archive", 2, m.archive}, {"clear", 2, m.clear}, {"dump", 1, m.dump}, {"load", 2, m.load},
 		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}}
 }
 

@@ -333,6 +333,8 @@ func (m *manager) show(args []string) int {
 		return m.events(q)
 	case "transaction":
 		return m.transactions(q)
+	case "stats":
+		return m.stats()
 	case "wckey":
 		return m.wckeys(q)
 	case "problem":

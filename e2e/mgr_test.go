@@ -3,9 +3,32 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
+
+// TestMgrStats: sacctmgr shows the calls that sdiag counts, and has both count anew.
+func TestMgrStats(t *testing.T) {
+	d := startLedger(t)
+	d.submitAs(daemonUID, "--wrap", "true")
+	got := d.must("sacctmgr", "show", "stats")
+	if want := regexp.MustCompile(`^\*{67}\nsacctmgr show stats output at .* \([0-9]+\)\nData since                    .* \([0-9]+\)\nAll statistics are in microseconds\n\*{67}\n\n` +
+		`Remote Procedure Call statistics by message type\n(?s:.*)\t/v1/jobs/submit {25} count:1      ave_time:[0-9]+ +total_time:[0-9]+\n(?s:.*)` +
+		`\nRemote Procedure Call statistics by user\n(?s:.*)\tdaemon              \(         1\) count:1 `); !want.MatchString(got) {
+		t.Errorf("sacctmgr show stats:\n%s", got)
+	}
+	if _, errs, code := d.as(daemonUID, "sacctmgr", "clear", "stats"); code != 1 || !strings.Contains(errs, "only operators may reset the counts") {
+		t.Errorf("a user clears: exit code %d, %q", code, errs)
+	}
+	if _, errs, code := d.run("sacctmgr", "clear", "everything"); code != 1 || errs != "No valid entity in list command\nInput line must include \"Stats\"\n" {
+		t.Errorf("clear everything: exit code %d, %q", code, errs)
+	}
+	d.must("sacctmgr", "clear", "stats")
+	if got := d.must("sdiag"); strings.Contains(got, "/v1/jobs/submit ") {
+		t.Errorf("sdiag after sacctmgr clear stats:\n%s", got)
+	}
+}
 
 // TestWCKeys: users get workload characterization keys, jobs have their default one or one that they name, and with
 // AccountingStorageEnforce=wckeys no other; reports sum by them, and a dump keeps them.
