@@ -367,7 +367,7 @@ func each(ctx context.Context, from *sql.DB, query string, f func(data []byte) e
 
 // mergeForgotten has a base forget what this file was told to.
 func (d *DB) mergeForgotten(ctx context.Context, base *usage) error {
-	for _, s := range sweeps() {
+	for _, s := range keepings() {
 		var before int64
 		err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", forgetKey(s.kind)).Scan(&before)
 		if errors.Is(err, sql.ErrNoRows) {

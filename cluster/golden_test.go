@@ -508,6 +508,9 @@ func goldenRetain(w *world) {
 	ended := *j
 	ended.Phase, ended.Outcome, ended.Ended = Ended, Completed, w.now
 	w.ok(root, &LoadHistory{Records: []Archived{{Job: &ended, Seq: 3}, {Step: &Step{ID: StepID{Job: ended.ID}, Name: "s", Started: w.now}}}})
-	w.ok(root, &Retain{Retention{Dir: "/tmp", Rules: []RetainRule{{StepRecords, Age{5, AgeHours}, true}}}})
+	at := w.now.Unix()
+	w.ok(root, &LoadHistory{Records: []Archived{{Event: &NodeSpan{Node: "n0", From: at - 9, To: at, Down: true, Reason: "broken"}}, {Resv: &ResvSpan{Name: "r", From: at - 9, To: at, Users: []string{"alice"}}},
+		{Change: &Transaction{At: w.now, Action: "Add Users", Actor: "root", Where: "name='alice'"}}}})
+	w.ok(root, &Retain{Retention{Script: "/bin/archive", Rules: []RetainRule{{EventRecords, Age{5, AgeHours}, true}, {ResvRecords, Age{5, AgeHours}, true}, {StepRecords, Age{5, AgeHours}, true}, {TxnRecords, Age{5, AgeDays}, false}}}})
 	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "gold", UsageFactor: 1, UsageReset: ResetMonthly}}}})
 }
