@@ -19,8 +19,8 @@ func (d *DB) Usage(ctx context.Context, q cluster.UsageQuery) ([]cluster.UsageRo
 	}
 	d.files.RLock()
 	defer d.files.RUnlock()
-	// The tables' order makes this one range of run for each class.
-	rows, err := d.r.QueryContext(ctx, `SELECT class.data, sum(min(run.s1, ?2) - max(run.s0, ?1)), sum(run.n = 0)
+	// The tables' order makes this one range of run for each class. CASE costs half of min and max.
+	rows, err := d.r.QueryContext(ctx, `SELECT class.data, sum(CASE WHEN run.s1 > ?2 THEN ?2 ELSE run.s1 END - CASE WHEN run.s0 < ?1 THEN ?1 ELSE run.s0 END), sum(run.n = 0)
 		FROM class CROSS JOIN run ON run.class = class.id AND run.s1 > ?1 WHERE run.s0 < ?2 GROUP BY class.id`, q.Time.From, q.Time.To)
 	if err != nil {
 		return nil, fmt.Errorf("sum up history: %w", err)

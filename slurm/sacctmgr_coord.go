@@ -140,11 +140,14 @@ func (m *manager) problems() (rows []problem) {
 			rows = append(rows, problem{m.books.Cluster, a.Name, "", "Account has no users"})
 		}
 	}
-	for _, t := range treeOf(m.books.Assocs) {
-		if t.User == "" {
-			continue
-		}
-		if _, known := LookupUser(t.User); !known {
+	tree := treeOf(m.books.Assocs)
+	var names []string
+	for _, t := range tree {
+		names = append(names, t.User)
+	}
+	users := LookupUsers(names)
+	for _, t := range tree {
+		if _, known := users[t.User]; !known && t.User != "" {
 			rows = append(rows, problem{m.books.Cluster, t.Account, t.User, "User does not have a uid"})
 		}
 	}
