@@ -142,6 +142,9 @@ func (u *usage) forget(cutoffs []cluster.Cutoff) error {
 			return err
 		}
 	}
+	if err := u.dropLoaded(cutoffs); err != nil {
+		return err
+	}
 	var last int64
 	err := u.row("SELECT ifnull(max(seq), 0) FROM job", nil, &last)
 	if err == nil {
@@ -279,6 +282,70 @@ func (u *usage) restore(update string, record any, name any, started int64) erro
 		return err
 	}
 	return u.exec(update, data, name, started)
+}
+
+// takeLoaded puts archived records back. Whether they are counted still only the past knows: while that is on its way here
+// they wait for it.
+func (u *usage) takeLoaded(list []cluster.Archived) error {
+	lacks, err := u.meta("lacks")
+	if err != nil || lacks == 0 {
+		return errors.Join(err, u.loadAll(list))
+	}
+	for i := range list {
+		data, err := wire.Marshal(&list[i])
+		if err != nil {
+			return err
+		}
+		if err := u.exec("INSERT INTO loaded (data) VALUES (?)", string(data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropLoaded has records that wait go with all others of their age, a job's with its steps.
+func (u *usage) dropLoaded(cutoffs []cluster.Cutoff) error {
+	rows, err := u.tx.Query("SELECT id, data FROM loaded ORDER BY id")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var gone []int64
+	jobs, steps := map[cluster.JobID]bool{}, map[int64]cluster.JobID{}
+	for rows.Next() {
+		var id int64
+		var data []byte
+		var a cluster.Archived
+		if err := rows.Scan(&id, &data); err != nil {
+			return err
+		}
+		if err := wire.Unmarshal(data, &a); err != nil {
+			return err
+		}
+		switch over := slices.ContainsFunc(cutoffs, a.Over); {
+		case over:
+			gone = append(gone, id)
+			if a.Job != nil {
+				jobs[a.Job.ID] = true
+			}
+		case a.Step != nil:
+			steps[id] = a.Step.ID.Job
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for id, job := range steps {
+		if jobs[job] {
+			gone = append(gone, id)
+		}
+	}
+	for _, id := range gone {
+		if err := u.exec("DELETE FROM loaded WHERE id = ?", id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // loadAll puts archived records back, behind everything that was to go before.

@@ -220,3 +220,60 @@ func TestForgetRest(t *testing.T) {
 		t.Errorf("with the archive of what no report has: %s\nwant %s", got, want)
 	}
 }
+
+// TestLoadWhileFetching: an archive that is loaded while the past is on its way to a late server is counted once there too,
+// also if it goes again before that has come.
+func TestLoadWhileFetching(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		whole, late := openDB(t, t.TempDir()), openDB(t, t.TempDir())
+		cut, end := epoch.Add(130*time.Second), epoch.Add(4*time.Hour)
+		var events []cluster.Event
+		for i := cluster.JobID(1); i <= 20; i++ {
+			events = append(events, cluster.Event{Job: ranJob(i, cluster.Completed)},
+				cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: i}, Attempt: 1, Started: epoch.Add(time.Duration(i) * time.Second), Ended: epoch.Add(time.Duration(i+1) * time.Second)}})
+		}
+		gone := []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix()}}}}
+		whole.Apply(1, events)
+		swept(t, whole.DB)
+		archive := append(old(t, whole.DB, cluster.JobRecords, cut), old(t, whole.DB, cluster.StepRecords, epoch.Add(3*time.Second))...)
+		if len(archive) < 4 || len(archive) > 20 {
+			t.Fatalf("the archive has %d records", len(archive))
+		}
+		whole.Apply(2, gone)
+		swept(t, whole.DB)
+		if err := late.Restored(2); err != nil {
+			t.Fatal(err)
+		}
+		base, err := os.Open(export(t, whole.DB, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := [][]cluster.Event{{{Job: ranJob(30, cluster.Completed)}}, {{Load: archive}}, {{Job: ranJob(31, cluster.Completed)}}}
+		if again {
+			next = append(next, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix() + 5}}}})
+		}
+		for i, e := range next {
+			whole.Apply(uint64(3+i), e)
+			late.Apply(uint64(3+i), e)
+		}
+		swept(t, whole.DB)
+		if err := late.Flush(context.Background()); err != nil { // it is all in the file when the past comes
+			t.Fatal(err)
+		}
+		if err := late.Adopt(context.Background(), base); err != nil {
+			t.Fatal(err)
+		}
+		swept(t, late.DB)
+		if got, want := usageOf(t, late.DB, epoch, end), usageOf(t, whole.DB, epoch, end); !reflect.DeepEqual(got, want) {
+			t.Errorf("gone again %v: usage is %+v, elsewhere %+v", again, got, want)
+		}
+		for _, what := range []string{"SELECT id, submitted FROM jobs ORDER BY 1", "SELECT job, step FROM steps ORDER BY 1", "SELECT count(*), sum(seconds) FROM runs"} {
+			if got, want := asked(t, late.DB, what), asked(t, whole.DB, what); got != want {
+				t.Errorf("gone again %v: %s gives\n%s\nelsewhere\n%s", again, what, got, want)
+			}
+		}
+		whole.stop()
+		late.stop()
+		_ = base.Close()
+	}
+}

@@ -249,6 +249,24 @@ func (a *Archived) check() bool {
 	return a.Change != nil
 }
 
+// Over reports whether a cutoff takes the record.
+func (a *Archived) Over(c Cutoff) bool {
+	before := time.Unix(c.Before, 0)
+	switch c.Kind {
+	case EventRecords:
+		return a.Event != nil && a.Event.To < c.Before
+	case JobRecords:
+		return a.Job != nil && a.Job.Ended.Before(before)
+	case ResvRecords:
+		return a.Resv != nil && a.Resv.To < c.Before
+	case StepRecords:
+		return a.Step != nil && a.Step.Started.Before(before)
+	case TxnRecords:
+		return a.Change != nil && a.Change.At.Before(before)
+	}
+	return false
+}
+
 // Began is when what the record is about began: a job when it was submitted.
 func (a *Archived) Began() time.Time {
 	switch {
