@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -52,8 +53,9 @@ func gossiping(t *testing.T) *group {
 func TestSilentHost(t *testing.T) {
 	g := gossiping(t)
 	const node = "c1-001"
-	g.must("s1", "sbatch", "-w", node, "--requeue", "--wrap", "sleep 600")
-	g.wait("the job to run", func() bool { return g.state(node) == "mix" })
+	ran := filepath.Join(g.dir, "ran")
+	g.must("s1", "sbatch", "-w", node, "--requeue", "--wrap", "touch "+ran+"; sleep 600")
+	g.wait("the job to run", func() bool { _, err := os.Stat(ran); return err == nil && g.state(node) == "mix" })
 	g.hosts.cut(g.host("c1"))
 	began := time.Now()
 	g.wait("the node not to respond", func() bool { return g.state(node) == "mix*" })

@@ -45,14 +45,18 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 		err = c.cfg.Runner.Forget(id)
 	}
 	if err == nil {
-		err = c.cfg.Runner.Start(spec)
-	}
-	if err == nil {
 		c.mu.Lock()
 		if c.have[id] == nil || again {
 			c.have[id] = &step.Status{ID: id, State: step.Starting}
 		}
 		c.mu.Unlock()
+		if err = c.cfg.Runner.Start(spec); err != nil {
+			c.mu.Lock()
+			delete(c.have, id)
+			c.mu.Unlock()
+		}
+	}
+	if err == nil {
 		c.poke()
 		err = c.cfg.Runner.Adopt(id, q.PID)
 	}
@@ -68,7 +72,8 @@ func (c *Client) newest(user string) (best *jobHere, several bool) {
 	for _, name := range c.order {
 		for _, h := range c.nodes[name].jobs {
 			j := h.job
-			if j.Spec.User != user || h.done || j.Phase != cluster.Running && j.Phase != cluster.Suspended {
+			begun := j.Phase == cluster.Running || j.Phase == cluster.Suspended || j.Phase == cluster.Starting && (h.confirmed || h.before)
+			if j.Spec.User != user || h.done || !begun {
 				continue
 			}
 			several = best != nil

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -72,7 +73,7 @@ func readTail(ctx context.Context, s *cluster.JobSpec, file string) ([]byte, err
 	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, time.Second
 	switch own := os.Getuid(); {
 	case own == 0:
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.UID, Gid: s.GID, Groups: s.Groups}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: step.Credential(s.UID, s.GID, s.Groups)}
 	case uint32(own) != s.UID:
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the client of this node is not root's: it reads only files of user %d", own)
 	}

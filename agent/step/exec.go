@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -106,6 +107,17 @@ func lookPath(name, path string) (string, error) {
 	return "", &os.PathError{Op: "execve", Path: name, Err: err}
 }
 
+// Credential is how a child of root becomes a user. Where groups can not be set, it keeps those that it has: so it is in a
+// user namespace that an ordinary user has made (user_namespaces(7)).
+func Credential(uid, gid uint32, groups []uint32) *syscall.Credential {
+	return &syscall.Credential{Uid: uid, Gid: gid, Groups: groups, NoSetGroups: groupsFixed()}
+}
+
+var groupsFixed = sync.OnceValue(func() bool {
+	text, _ := os.ReadFile("/proc/self/setgroups")
+	return strings.TrimSpace(string(text)) == "deny"
+})
+
 func setgroups(g []uint32) {
 	var p unsafe.Pointer
 	if len(g) > 0 {
@@ -193,7 +205,7 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 		sys.Setctty, sys.Ctty = true, 0
 	}
 	if s.root {
-		sys.Credential = &syscall.Credential{Uid: sp.UID, Gid: sp.GID, Groups: sp.Groups}
+		sys.Credential = Credential(sp.UID, sp.GID, sp.Groups)
 	}
 	if j.r.grp != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, j.r.grp.fd
