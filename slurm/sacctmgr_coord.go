@@ -172,7 +172,7 @@ func (q *mgrQuery) span(now time.Time, from, to *time.Time) (bad string, pos int
 		if e.text == "" {
 			continue
 		}
-		t, pos, ok := ParseWhen(e.text, now)
+		t, pos, ok := ParsePast(e.text, now)
 		if !ok {
 			return e.text, pos
 		}
