@@ -30,17 +30,8 @@ func executable(file string) bool {
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
-// output runs a program and returns what it prints, "" if it fails.
-func output(name string, args ...string) string {
-	text, ok := outputOf(name, args...)
-	if !ok {
-		return ""
-	}
-	return text
-}
-
-// outputOf runs a program and returns what it prints, and whether it ended well.
-func outputOf(name string, args ...string) (text string, ok bool) {
+// output runs a program and returns what it prints, and whether it ended well.
+func output(name string, args ...string) (text string, ok bool) {
 	file, ok := lookPath(name, os.Getenv)
 	r, w, err := os.Pipe()
 	if !ok || err != nil {
