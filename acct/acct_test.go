@@ -44,7 +44,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func job(id cluster.JobID, phase cluster.Phase, outcome cluster.Outcome) *cluster.Job {
 	return &cluster.Job{ID: id, Task: cluster.TaskAny, Phase: phase, Outcome: outcome, Submitted: epoch.Add(time.Duration(id) * time.Second),
-		Attempt: 1, Spec: &cluster.JobSpec{Name: "j", User: "alice", UID: 1000, Account: "team", Partitions: []string{"main"}}}
+		Attempt: 1, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", User: "alice", UID: 1000, Account: "team", Partitions: []string{"main"}}}
 }
 
 func all(t *testing.T, d *DB, q Query) (out []Record) {

@@ -30,7 +30,7 @@ func benchMonth(b *testing.B) *DB {
 			j := &cluster.Job{ID: cluster.JobID(at), Task: cluster.TaskAny, Attempt: 1, Phase: cluster.Ended, Outcome: cluster.Completed,
 				Submitted: epoch.Add(time.Duration(at) * 30 * 24 * time.Hour / time.Duration(*benchJobs)),
 				Spec: &cluster.JobSpec{Name: "train", User: fmt.Sprintf("user%03d", user), UID: uint32(1000 + user), GID: 100, Account: fmt.Sprintf("team%02d", user%20),
-					Partitions: []string{"main"}, Layout: cluster.Layout{Tasks: size}}}
+					Partitions: []string{"main"}, Layout: &cluster.Layout{Tasks: size}}}
 			j.Eligible, j.Started = j.Submitted, j.Submitted.Add(time.Duration(r.Int64N(int64(time.Hour))))
 			j.Ended = j.Started.Add(time.Duration(r.Int64N(int64(4 * time.Hour))))
 			j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%04d", r.IntN(1000))),

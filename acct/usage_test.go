@@ -14,7 +14,7 @@ import (
 // randomJob is a job somewhere on its way: with so many cores and GPUs, perhaps suspended now and then.
 func randomJob(r *rand.Rand, id int) []*cluster.Job {
 	j := &cluster.Job{ID: cluster.JobID(id), Task: cluster.TaskAny, Attempt: 1, Submitted: epoch.Add(time.Duration(r.Int64N(int64(72 * time.Hour)))),
-		Spec: &cluster.JobSpec{User: fmt.Sprintf("u%d", r.IntN(4)), UID: uint32(r.IntN(4)), Account: fmt.Sprintf("a%d", r.IntN(3)), Layout: cluster.Layout{Tasks: 1 + r.IntN(8)}}}
+		Spec: &cluster.JobSpec{User: fmt.Sprintf("u%d", r.IntN(4)), UID: uint32(r.IntN(4)), Account: fmt.Sprintf("a%d", r.IntN(3)), Layout: &cluster.Layout{Tasks: 1 + r.IntN(8)}}}
 	j.Eligible = j.Submitted
 	life := []*cluster.Job{j}
 	next := func() *cluster.Job {

@@ -164,12 +164,12 @@ func TestBubbleRunsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "4x8c16g", 10*time.Second)
 		defer b.api.Close()
-		one := b.submit(cluster.JobSpec{})
+		one := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}})
 		time.Sleep(time.Second)
 		if j := b.job(one); j.Phase != cluster.Running { // else the gang, which is larger, might go first
 			t.Errorf("after a second the first job is in phase %d", j.Phase)
 		}
-		gang := b.submit(cluster.JobSpec{Layout: cluster.Layout{MinNodes: 4}, Sharing: cluster.ShareExclusive})
+		gang := b.submit(cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 4}, Sharing: cluster.ShareExclusive})
 		time.Sleep(time.Second)
 		if j := b.job(gang); j.Phase != cluster.Pending || j.Wait != cluster.WaitResources || j.PlannedStart.IsZero() == false && j.PlannedStart.Before(time.Now()) {
 			t.Errorf("the gang: phase %d, reason %q, planned %v", j.Phase, j.Wait, j.PlannedStart)
@@ -192,7 +192,7 @@ func TestBubbleTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "1x8c16g", time.Hour)
 		defer b.api.Close()
-		id := b.submit(cluster.JobSpec{Limit: time.Minute})
+		id := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, Limit: time.Minute})
 		time.Sleep(59 * time.Second)
 		if j := b.job(id); j.Phase != cluster.Running {
 			t.Errorf("before its limit the job is in phase %d", j.Phase)
@@ -209,7 +209,7 @@ func TestBubbleLostClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "1x8c16g", time.Hour)
 		defer b.api.Close()
-		id := b.submit(cluster.JobSpec{})
+		id := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}})
 		time.Sleep(time.Second)
 		b.stopClient()
 		time.Sleep(2 * time.Second)

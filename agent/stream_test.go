@@ -45,7 +45,7 @@ func TestEvents(t *testing.T) {
 		ended := func(e *api.Event) bool { return e.Job != nil && e.Job.State == "completed" }
 		go func() { got <- b.watch(api.EventQuery{}, ended) }()
 		synctest.Wait()
-		b.submit(cluster.JobSpec{})
+		b.submit(cluster.JobSpec{Layout: &cluster.Layout{}})
 		all := <-got
 		if all[0].Kind != api.EventBegin {
 			t.Fatalf("the stream begins with %+v", all[0])

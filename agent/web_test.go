@@ -98,7 +98,7 @@ func (b *bubble) submitAs(uid uint32) cluster.JobID {
 	b.t.Helper()
 	r, err := api.CallAs(func(method, path string, body []byte) (int, []byte, error) {
 		return b.handler.callAs(context.Background(), as(uid), method, path, body)
-	}, api.SubmitJob, api.SubmitRequest{Spec: cluster.JobSpec{Name: "job", UID: uid, GID: uid, WorkDir: "/", Stdout: "out"}, Script: cluster.BlobText("#!/bin/sh\n")})
+	}, api.SubmitJob, api.SubmitRequest{Spec: cluster.JobSpec{Layout: &cluster.Layout{}, Name: "job", UID: uid, GID: uid, WorkDir: "/", Stdout: "out"}, Script: cluster.BlobText("#!/bin/sh\n")})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -397,12 +397,12 @@ func TestWebEvents(t *testing.T) {
 		}
 		first := listen("")
 		until(first, `"kind":"begin"`)
-		b.submit(cluster.JobSpec{})
+		b.submit(cluster.JobSpec{Layout: &cluster.Layout{}})
 		at := until(first, `"state":"pending"`)
 		for began := time.Now(); time.Since(began) < 2*webWriteTime; { // longer than any other answer may take
 			until(first, `"kind":"beat"`)
 		}
-		b.submit(cluster.JobSpec{})
+		b.submit(cluster.JobSpec{Layout: &cluster.Layout{}})
 		until(first, `"id":2,`)
 		if id := until(listen("Last-Event-ID: "+at+"\r\n"), `"state":"running"`); id <= at {
 			t.Errorf("after %s came %s", at, id)

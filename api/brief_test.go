@@ -16,7 +16,7 @@ func TestBriefJobs(t *testing.T) {
 	r := JobsResponse{Index: 7, Now: at, Missing: []cluster.Ref{{Job: 99}}, Rest: []JobRange{{From: 5, To: 9}}}
 	for i := range 40 {
 		r.Jobs = append(r.Jobs, &cluster.Job{ID: cluster.JobID(i), Submitted: at, Wait: cluster.WaitPriority, Eligible: at,
-			Spec: &cluster.JobSpec{Name: fmt.Sprint("job", i/3%10), WorkDir: "/somewhere"}})
+			Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: fmt.Sprint("job", i/3%10), WorkDir: "/somewhere"}})
 	}
 	for _, brief := range []bool{false, true} {
 		want := r
@@ -32,7 +32,7 @@ func TestBriefJobs(t *testing.T) {
 		if brief {
 			want.Jobs = nil
 			for _, j := range r.Jobs {
-				c := &cluster.Job{Spec: &cluster.JobSpec{}}
+				c := &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}
 				j.Brief(c)
 				want.Jobs = append(want.Jobs, c)
 			}

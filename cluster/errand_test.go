@@ -138,7 +138,7 @@ func TestReminders(t *testing.T) {
 func TestErrandsAreBounded(t *testing.T) {
 	w := newWorld(t, 1)
 	tx := &tx{tables: &w.s.tables, at: w.now, by: sys}
-	j := &Job{ID: 1, Spec: &JobSpec{MailType: allEvents}}
+	j := &Job{ID: 1, Spec: &JobSpec{Layout: &Layout{}, MailType: allEvents}}
 	for range maxErrands + 5 {
 		tx.inform(EventEnd, j, nil)
 	}

@@ -90,6 +90,7 @@ func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 	out := make([]JobSpec, len(specs))
 	for k, spec := range specs {
 		one := *spec
+		one.Layout = one.Layout.Clone()
 		switch {
 		case one.Array != nil:
 			return nil, Errorf(Invalid, ErrArray, "a heterogeneous job can not be an array")

@@ -12,7 +12,7 @@ func (w *world) submitHet(size int, change func(k int, s *JobSpec)) JobID {
 	w.t.Helper()
 	c := &SubmitHet{}
 	for k := range size {
-		spec := &JobSpec{Name: "het", UID: alice.UID, GID: alice.GID, User: "alice"}
+		spec := &JobSpec{Layout: &Layout{}, Name: "het", UID: alice.UID, GID: alice.GID, User: "alice"}
 		if change != nil {
 			change(k, spec)
 		}
@@ -72,8 +72,8 @@ func TestHetSubmit(t *testing.T) {
 			t.Errorf("component %d is %+v and keeps off %v", k, *j.Het, j.Spec.Exclude)
 		}
 	}
-	ok := &JobSpec{Name: "x", UID: alice.UID, User: "alice"}
-	with := func(change func(*JobSpec)) *JobSpec { c := *ok; change(&c); return &c }
+	ok := &JobSpec{Layout: &Layout{}, Name: "x", UID: alice.UID, User: "alice"}
+	with := func(change func(*JobSpec)) *JobSpec { c := *ok; c.Layout = c.Layout.Clone(); change(&c); return &c }
 	count, next := w.s.JobCount(), w.s.NextID
 	for name, c := range map[string]struct {
 		specs []*JobSpec

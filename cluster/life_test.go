@@ -42,7 +42,7 @@ func TestSubmitRefusals(t *testing.T) {
 				Partition{Name: "admin", State: PartitionUp, RootOnly: true},
 				Partition{Name: "short", State: PartitionUp, MaxTime: time.Hour})
 			w.ok(root, &Configure{Config: &cfg})
-			spec := &JobSpec{Name: "job", UID: alice.UID, User: "alice"}
+			spec := &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID, User: "alice"}
 			c.change(spec)
 			if c.kind != "-" {
 				w.refused(c.by, &Submit{Spec: spec}, c.kind)
@@ -60,7 +60,7 @@ func TestSubmitRefusals(t *testing.T) {
 	cfg.MaxJobCount = 1
 	w.ok(root, &Configure{Config: &cfg})
 	w.submit(nil)
-	w.refused(alice, &Submit{Spec: &JobSpec{UID: alice.UID}}, ErrQueueFull)
+	w.refused(alice, &Submit{Spec: &JobSpec{Layout: &Layout{}, UID: alice.UID}}, ErrQueueFull)
 }
 
 func TestJobNumbersRunOut(t *testing.T) {
@@ -71,7 +71,7 @@ func TestJobNumbersRunOut(t *testing.T) {
 	for range 3 {
 		w.submit(nil)
 	}
-	w.refused(alice, &Submit{Spec: &JobSpec{UID: alice.UID}}, ErrQueueFull)
+	w.refused(alice, &Submit{Spec: &JobSpec{Layout: &Layout{}, UID: alice.UID}}, ErrQueueFull)
 	cfg.FirstJobID = 5
 	w.refused(root, &Configure{Config: &cfg}, "")
 	w.refused(root, &Configure{}, "")
@@ -472,7 +472,7 @@ func TestSubmitKey(t *testing.T) {
 	w := newWorld(t, 1)
 	submit := func(by Identity, key string) JobID {
 		t.Helper()
-		return w.ok(by, &Submit{Spec: &JobSpec{Name: "job", UID: by.UID, Array: &ArraySpec{Tasks: NewIDSet(1, 2)}}, Key: key}).Result.(JobID)
+		return w.ok(by, &Submit{Spec: &JobSpec{Layout: &Layout{}, Name: "job", UID: by.UID, Array: &ArraySpec{Tasks: NewIDSet(1, 2)}}, Key: key}).Result.(JobID)
 	}
 	first := submit(alice, "k")
 	for what, c := range map[string]struct {
@@ -488,7 +488,7 @@ func TestSubmitKey(t *testing.T) {
 	if got := submit(alice, "k"); got != first {
 		t.Errorf("after a task began: job %d, the first was %d", got, first)
 	}
-	w.refused(alice, &Submit{Spec: &JobSpec{Name: "job", UID: alice.UID}, Key: string(make([]byte, 1000))}, "")
+	w.refused(alice, &Submit{Spec: &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID}, Key: string(make([]byte, 1000))}, "")
 }
 
 // TestLossIsTold loses one node of a gang: the others must hear that the job ends.
@@ -550,7 +550,7 @@ func TestTimeMin(t *testing.T) {
 		cfg := DefaultConfig()
 		do(&Configure{Config: &cfg})
 		do(&NodeUp{Name: "a", Inventory: Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
-		id := do(&Submit{Spec: &JobSpec{Limit: time.Hour, LimitMin: c.least}}).(JobID)
+		id := do(&Submit{Spec: &JobSpec{Layout: &Layout{}, Limit: time.Hour, LimitMin: c.least}}).(JobID)
 		errs := do(&Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Limit: c.cut,
 			Start: &Alloc{Partition: "main", Shares: []Share{{Node: "a", CPUs: NewIDSet(0), Tasks: 1}}}}}}).([]*Error)
 		j, _ := s.Job(id)

@@ -10,11 +10,16 @@ import (
 // BenchmarkMemory measures what a state takes for pending jobs beside the texts that it stores for them, and for an
 // array of a million tasks of which some run. Specs come from the log, so no two share a string.
 func BenchmarkMemory(b *testing.B) {
+	var limits []Rlimit // as a shell gives them
+	for _, name := range []string{"CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS"} {
+		limits = append(limits, Rlimit{name, 1 << 63})
+	}
 	spec := func(i int) *JobSpec {
 		return &JobSpec{Name: fmt.Sprintf("train-%d", i), UID: 1000 + uint32(i%50), User: fmt.Sprint("user", i%50), Partitions: []string{"main"},
 			Account: "physics", Kind: Batch, WorkDir: fmt.Sprintf("/home/user%d/run/%d", i%50, i), Stdout: "/home/user/logs/%x-%j.out", Limit: time.Hour,
-			SubmitLine: fmt.Sprintf("sbatch --gpus=2 run-%d.sh", i),
-			Layout:     Layout{PerJob: []GRES{{Name: "gpu", Count: 2}}, CPUsPerTask: 4, Mem: Mem{Per: MemPerNode, MB: 16000}}}
+			SubmitLine: fmt.Sprintf("sbatch --gpus=2 run-%d.sh", i), SubmitHost: "login1", Group: "physics", Groups: []uint32{1000, 1001 + uint32(i%50)},
+			Rlimits: limits,
+			Layout:  &Layout{PerJob: []GRES{{Name: "gpu", Count: 2}}, CPUsPerTask: 1 + i%16, Mem: Mem{Per: MemPerNode, MB: MemMB(1000 * (i % 40))}}}
 	}
 	b.Run("pending", func(b *testing.B) {
 		const jobs = 20_000
@@ -33,7 +38,7 @@ func BenchmarkMemory(b *testing.B) {
 			before := inUse()
 			s, array := NewState(), spec(0)
 			fromLog(b, s, &NodeUp{Name: "n0", Inventory: Inventory{Sockets: 2, CoresPerSocket: 500, ThreadsPerCore: 1, CPUs: 1000, MemMB: 1 << 30}})
-			array.Array, array.Layout = &ArraySpec{Tasks: RangeIDSet(0, 999_999)}, Layout{}
+			array.Array, array.Layout = &ArraySpec{Tasks: RangeIDSet(0, 999_999)}, &Layout{}
 			id := fromLog(b, s, &Submit{Spec: array}).(JobID)
 			b.ReportMetric((inUse()-before)/(1<<20), "MiB-pending")
 			for k := range 1000 {

@@ -68,7 +68,7 @@ func TestParseOverSubscribe(t *testing.T) {
 
 // TestJobsPerCPU tells who shares CPUs with whom.
 func TestJobsPerCPU(t *testing.T) {
-	asks, does := &JobSpec{Sharing: ShareOver}, &JobSpec{}
+	asks, does := &JobSpec{Layout: &Layout{}, Sharing: ShareOver}, &JobSpec{Layout: &Layout{}}
 	for text, want := range map[string][2]int{"": {0, 0}, "NO": {0, 0}, "EXCLUSIVE": {0, 0}, "YES:3": {3, 0}, "YES:1": {0, 0}, "FORCE:2": {2, 2}, "FORCE:1": {0, 0}, "FORCE": {4, 4}} {
 		p := &Partition{OverSubscribe: text}
 		if got := [2]int{p.JobsPerCPU(asks), p.JobsPerCPU(does)}; !reflect.DeepEqual(got, want) {
@@ -82,7 +82,7 @@ func TestPartitionSharing(t *testing.T) {
 	for text, want := range map[string][2]Sharing{"": {ShareDefault, ShareUser}, "EXCLUSIVE": {ShareExclusive, ShareExclusive}, "YES:2": {ShareDefault, ShareUser},
 		"FORCE:2": {ShareOver, ShareOver}, "FORCE:1": {ShareDefault, ShareUser}} {
 		p := &Partition{OverSubscribe: text}
-		if got := [2]Sharing{p.Sharing(&JobSpec{}), p.Sharing(&JobSpec{Sharing: ShareUser})}; got != want {
+		if got := [2]Sharing{p.Sharing(&JobSpec{Layout: &Layout{}}), p.Sharing(&JobSpec{Layout: &Layout{}, Sharing: ShareUser})}; got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}

@@ -376,14 +376,14 @@ func TestAccounts(t *testing.T) {
 	w.refused(root, change(Change{}), ErrNoChange)
 	refuse := func(kind ErrKind, change func(*JobSpec)) {
 		t.Helper()
-		spec := &JobSpec{Name: "j", UID: 1000, User: "alice"}
+		spec := &JobSpec{Layout: &Layout{}, Name: "j", UID: 1000, User: "alice"}
 		change(spec)
 		w.refused(alice, &Submit{Spec: spec}, kind)
 	}
 	refuse(ErrAccount, func(s *JobSpec) { s.Account = "team-b" })
 	refuse(ErrAccount, func(s *JobSpec) { s.User = "dave" })
 	refuse(ErrQOS, func(s *JobSpec) { s.QOS = "gold" })
-	w.refused(bob, &Submit{Spec: &JobSpec{Name: "j", UID: 1001, User: "bob", QOS: "high"}}, ErrQOS)
+	w.refused(bob, &Submit{Spec: &JobSpec{Layout: &Layout{}, Name: "j", UID: 1001, User: "bob", QOS: "high"}}, ErrQOS)
 	id := w.submit(func(s *JobSpec) { s.QOS = "high" })
 	if j := w.job(id); j.Spec.Account != "team-a" || j.Spec.QOS != "high" {
 		t.Errorf("account %s, QOS %s", j.Spec.Account, j.Spec.QOS)

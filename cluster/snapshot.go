@@ -109,6 +109,7 @@ func Decode(r io.Reader) (*State, error) {
 			return nil, fmt.Errorf("decode snapshot: %w", err)
 		}
 		if rec.Job != nil {
+			s.alike.share(rec.Job.Spec)
 			s.jobs.Set(rec.Job.ID, rec.Job)
 			jobs = append(jobs, rec.Job)
 		}

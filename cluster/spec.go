@@ -182,11 +182,33 @@ type Layout struct {
 	Container   string `json:"container,omitempty"`
 	// Pyxis options (--container-*), kept as name → value for the issue that runs them.
 	Containers map[string]string `json:"containers,omitempty"`
+
+	// Of jobs only.
+	Features   string        `json:"cluster_features,omitempty"` // --cluster-constraint
+	Clusters   string        `json:"clusters,omitempty"`
+	Prefer     string        `json:"prefer,omitempty"`
+	Licenses   string        `json:"licenses,omitempty"`
+	TmpMB      int64         `json:"tmp_mb,omitempty"`
+	Switches   int           `json:"switches,omitempty"`
+	SwitchWait time.Duration `json:"switch_wait,omitempty"`
+	CoreSpec   *int          `json:"core_spec,omitempty"`
+	ThreadSpec *int          `json:"thread_spec,omitempty"`
+	Power      string        `json:"power,omitempty"`
+}
+
+// Clone is a copy to be changed; that of none asks for nothing.
+func (l *Layout) Clone() *Layout {
+	if l == nil {
+		return &Layout{}
+	}
+	c := *l
+	return &c
 }
 
 // JobSpec is what was asked. It never changes once admitted, but for Update.
 type JobSpec struct {
-	Layout
+	// Layout is never nil and, once the spec is in the state, never changed: jobs that ask alike share one.
+	*Layout
 	Kind         Kind     `json:"kind,omitempty"`
 	Name         string   `json:"name"`
 	UID          uint32   `json:"uid"`
@@ -201,10 +223,6 @@ type JobSpec struct {
 	Reservation  string   `json:"reservation,omitempty"`
 	Comment      string   `json:"comment,omitempty"`
 	AdminComment string   `json:"admin_comment,omitempty"`
-	Features     string   `json:"cluster_features,omitempty"` // --cluster-constraint
-	Clusters     string   `json:"clusters,omitempty"`
-	Prefer       string   `json:"prefer,omitempty"`
-	Licenses     string   `json:"licenses,omitempty"`
 	MCSLabel     string   `json:"mcs_label,omitempty"`
 
 	Script     BlobHash `json:"script,omitempty"`
@@ -240,9 +258,6 @@ type JobSpec struct {
 	Site              int           `json:"site,omitempty"` // the site's own part of the priority
 	Priority          *uint32       `json:"priority,omitempty"`
 	Sharing           Sharing       `json:"sharing,omitempty"`
-	CoreSpec          *int          `json:"core_spec,omitempty"`
-	ThreadSpec        *int          `json:"thread_spec,omitempty"`
-	TmpMB             int64         `json:"tmp_mb,omitempty"`
 	Requeue           *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
 	Reboot            bool          `json:"reboot,omitempty"`
 	NoKill            bool          `json:"no_kill,omitempty"`
@@ -250,10 +265,7 @@ type JobSpec struct {
 	MailType          []string      `json:"mail_type,omitempty"`
 	MailUser          string        `json:"mail_user,omitempty"`
 	Notify            string        `json:"notify,omitempty"` // URL that is called at the events of MailType
-	Switches          int           `json:"switches,omitempty"`
-	SwitchWait        time.Duration `json:"switch_wait,omitempty"`
 	WaitAllNodes      *bool         `json:"wait_all_nodes,omitempty"`
-	Power             string        `json:"power,omitempty"`
 	Immediate         time.Duration `json:"immediate,omitempty"` // allocations only; <0: none
 }
 

@@ -103,11 +103,15 @@ func (c *Submit) apply(t *tx) (any, error) {
 
 // enter puts a record of an admitted job into the queue, or with a reason among those that have ended.
 func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
-	for _, h := range []BlobHash{spec.Script, spec.Env} {
-		if err := t.refBlob(h, 1); err != nil {
+	for _, h := range []*BlobHash{&spec.Script, &spec.Env} {
+		if err := t.refBlob(*h, 1); err != nil {
 			return err
 		}
+		if b, ok := t.blobs.Get(*h); ok {
+			*h = b.Hash // the same characters
+		}
 	}
+	t.alike.share(spec)
 	j.Spec, j.Task, j.Submitted, j.Limit = spec, TaskAny, t.at, t.effectiveLimit(spec)
 	if a, ok := t.assocFor(spec); ok {
 		j.Assoc = a.ID
@@ -208,7 +212,7 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if len(spec.Name) > MaxNameBytes || len(spec.Comment) > MaxNameBytes*64 || len(spec.Depends.Terms) > maxDepends {
 		return spec, Errorf(Invalid, ErrTooBig, "job name, comment or dependency list is too long")
 	}
-	spec.Depends = spec.Depends.asked()
+	spec.Layout, spec.Depends = spec.Layout.Clone(), spec.Depends.asked()
 	if err := admitNumbers(&spec); err != nil {
 		return spec, err
 	}
@@ -308,7 +312,7 @@ const maxCount = 1 << 24
 
 // admitNumbers refuses counts that make no sense.
 func admitNumbers(spec *JobSpec) error {
-	l := &spec.Layout
+	l := spec.Layout
 	for _, n := range []int{l.MinNodes, l.MaxNodes, l.Tasks, l.TasksPerNode, l.TasksPerSocket, l.TasksPerCore, l.TasksPerGPU,
 		l.CPUsPerTask, l.CPUsPerGPU, l.MinCPUs, l.SocketsPerNode, l.CoresPerSocket, l.ThreadsPerCore} {
 		if n < 0 || n > maxCount {

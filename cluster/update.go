@@ -66,7 +66,7 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 	}
 	for _, j := range jobs {
 		n, spec := *j, *j.Spec
-		n.Spec = &spec
+		n.Spec, spec.Layout = &spec, spec.Layout.Clone()
 		if err := c.Patch.times(t, &n, &spec); err != nil {
 			return nil, err
 		}
@@ -96,6 +96,7 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 				t.rank(&n)
 			}
 		}
+		t.alike.share(&spec)
 		t.putJob(&n)
 		t.tell(&n)
 	}

@@ -117,7 +117,7 @@ func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
 
 func (w *world) submit(change func(*JobSpec)) JobID {
 	w.t.Helper()
-	spec := &JobSpec{Name: "job", UID: alice.UID, GID: alice.GID, User: "alice"}
+	spec := &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID, GID: alice.GID, User: "alice"}
 	if change != nil {
 		change(spec)
 	}

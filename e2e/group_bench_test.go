@@ -92,7 +92,7 @@ func (g *group) throughput(at ...string) float64 {
 		callers[i] = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
 		defer callers[i].Close()
 	}
-	q := api.SubmitRequest{Spec: cluster.JobSpec{Name: "bench", WorkDir: "/", Stdout: "/dev/null", Hold: true}, Script: cluster.BlobText("#!/bin/sh\n")}
+	q := api.SubmitRequest{Spec: cluster.JobSpec{Layout: &cluster.Layout{}, Name: "bench", WorkDir: "/", Stdout: "/dev/null", Hold: true}, Script: cluster.BlobText("#!/bin/sh\n")}
 	return g.rate(func(i int) error {
 		_, err := api.Call(context.Background(), callers[i], api.SubmitJob, q)
 		return err

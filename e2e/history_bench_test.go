@@ -38,7 +38,7 @@ func benchJob(r *rand.Rand, id, of int) *cluster.Job {
 	j := &cluster.Job{ID: cluster.JobID(id), Task: cluster.TaskAny, Attempt: 1, Phase: cluster.Ended, Outcome: cluster.Completed,
 		Submitted: benchMonth.Add(time.Duration(id) * apart).Truncate(time.Second),
 		Spec: &cluster.JobSpec{Name: "train", User: fmt.Sprintf("user%03d", user), UID: uint32(benchFirstUID + user), GID: 100, Account: fmt.Sprintf("team%02d", user%benchAccounts),
-			QOS: "normal", Partitions: []string{"main"}, WorkDir: "/home/user", Layout: cluster.Layout{Tasks: size}}}
+			QOS: "normal", Partitions: []string{"main"}, WorkDir: "/home/user", Layout: &cluster.Layout{Tasks: size}}}
 	j.Eligible, j.Started = j.Submitted, j.Submitted.Add(time.Duration(r.IntN(3600))*time.Second)
 	j.Ended = j.Started.Add(time.Duration(1+r.IntN(4*3600)) * time.Second)
 	j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%04d", r.IntN(1000))),

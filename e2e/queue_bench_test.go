@@ -75,7 +75,7 @@ func (g *group) submitFor(d *dev, during time.Duration, jobs int) (took []time.D
 			var own []time.Duration
 			for n := i; n < jobs || jobs == 0 && time.Since(began) < during; n += queueCallers {
 				q := api.SubmitRequest{Spec: cluster.JobSpec{Name: "bench", WorkDir: "/", Stdout: "/dev/null", Limit: time.Duration(1+n%100) * time.Hour,
-					Layout: cluster.Layout{CPUsPerTask: 1 + n%8}}, Script: cluster.BlobText("#!/bin/sh\n")}
+					Layout: &cluster.Layout{CPUsPerTask: 1 + n%8}}, Script: cluster.BlobText("#!/bin/sh\n")}
 				at := time.Now()
 				if _, err := api.Call(context.Background(), caller, api.SubmitJob, q); err != nil {
 					g.t.Errorf("submit: %v", err)

@@ -18,7 +18,7 @@ func oldArchive(t *testing.T) string {
 	t.Helper()
 	at := time.Date(2024, 3, 5, 10, 0, 0, 0, time.UTC)
 	j := &cluster.Job{ID: 4711, Task: cluster.TaskAny, Phase: cluster.Ended, Outcome: cluster.Completed, Attempt: 1, Submitted: at, Eligible: at, Started: at, Ended: at.Add(time.Minute),
-		Spec:  &cluster.JobSpec{Name: "old", User: "bin", UID: binUID, GID: binUID, Account: "art", QOS: "normal", Partitions: []string{"main"}},
+		Spec:  &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "old", User: "bin", UID: binUID, GID: binUID, Account: "art", QOS: "normal", Partitions: []string{"main"}},
 		Alloc: &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "node-001", CPUs: cluster.RangeIDSet(0, 3)}}}}
 	line, err := wire.Marshal(&cluster.Archived{Job: j, Seq: 1_000_000})
 	if err != nil {

@@ -75,7 +75,7 @@ func vouched[Q, R any](r rogue, c *api.Client, e api.Endpoint[Q, R], u trust.Use
 }
 
 func submission(uid uint32) api.SubmitRequest {
-	return api.SubmitRequest{Spec: cluster.JobSpec{UID: uid, GID: uid, Name: "rogue", WorkDir: "/", Stdout: "/dev/null"}, Script: cluster.BlobText("#!/bin/sh\n")}
+	return api.SubmitRequest{Spec: cluster.JobSpec{Layout: &cluster.Layout{}, UID: uid, GID: uid, Name: "rogue", WorkDir: "/", Stdout: "/dev/null"}, Script: cluster.BlobText("#!/bin/sh\n")}
 }
 
 func hollowNode(name cluster.NodeName) api.RegisterRequest {

@@ -52,7 +52,7 @@ func (h *history) step() {
 	case k < 9 && h.hets && r.IntN(10) == 0:
 		c := &cluster.SubmitHet{}
 		for range 2 + r.IntN(3) {
-			s := &cluster.JobSpec{Name: "h", User: "u"}
+			s := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "h", User: "u"}
 			h.randomJob(s)
 			s.UID, s.Kind, s.Array = 1, cluster.Batch, nil
 			c.Specs = append(c.Specs, s)
@@ -147,7 +147,7 @@ func (h *history) decide() bool {
 	full, last := newCycle(snap, h.now), h.again.last
 	want := full.pass(cmp.Or(h.again.most, full.depth()))
 	got := h.again.Schedule(snap, h.now)
-	spec := cluster.JobSpec{Partitions: []string{"main"}}
+	spec := cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
 	h.randomJob(&spec)
 	spec.MinNodes += h.r.IntN(2)
 	if a, b := fmt.Sprint(h.judge.Feasible(snap, &spec)), fmt.Sprint(new(Judge).Feasible(snap, &spec)); a != b {

@@ -56,7 +56,7 @@ func (b *bed) do(c cluster.Command) any {
 }
 
 func (b *bed) submit(change func(*cluster.JobSpec)) cluster.JobID {
-	spec := &cluster.JobSpec{Name: "j", UID: 1, User: "u", Limit: time.Hour}
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour}
 	if change != nil {
 		change(spec)
 	}

@@ -77,7 +77,7 @@ func TestForecast(t *testing.T) {
 				b.submit(change)
 				b.cycle()
 			}
-			spec := &cluster.JobSpec{Name: "j", UID: 1, User: "u", Limit: time.Hour}
+			spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour}
 			c.comes(spec)
 			st, id, err := Test(b.s.Snapshot(), b.now, cluster.Identity{UID: 1}, spec)
 			if err != nil {

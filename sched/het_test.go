@@ -11,7 +11,7 @@ import (
 func (b *bed) het(changes ...func(*cluster.JobSpec)) cluster.JobID {
 	c := &cluster.SubmitHet{}
 	for _, change := range changes {
-		spec := &cluster.JobSpec{Name: "h", UID: 1, User: "u", Limit: time.Hour}
+		spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "h", UID: 1, User: "u", Limit: time.Hour}
 		change(spec)
 		c.Specs = append(c.Specs, spec)
 	}
@@ -138,7 +138,7 @@ func TestHetReasons(t *testing.T) {
 	if e := Explain(b.s.Snapshot(), b.now, w); !e.StartsAt.Equal(end) || len(e.Causes) == 0 {
 		t.Errorf("it explains %+v", e)
 	}
-	starts, id, err := TestHet(b.s.Snapshot(), b.now, cluster.Identity{System: true}, []*cluster.JobSpec{{Name: "t", UID: 1, User: "u"}, {Name: "t", UID: 1, User: "u"}})
+	starts, id, err := TestHet(b.s.Snapshot(), b.now, cluster.Identity{System: true}, []*cluster.JobSpec{{Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"}, {Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"}})
 	if err != nil || len(starts) != 2 || id != next+2 || starts[0].Alloc == nil {
 		t.Errorf("a test says %+v %d %v", starts, id, err)
 	}

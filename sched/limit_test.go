@@ -62,7 +62,7 @@ func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string
 
 // ruledJob reads a job: "u 4cpu 2gpu 1000mb 2nodes 60min strict 3tasks".
 func ruledJob(text string) *cluster.JobSpec {
-	s := &cluster.JobSpec{Name: "j", UID: 1, User: "u", Limit: time.Hour}
+	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour}
 	s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 100}
 	for _, w := range strings.Fields(text) {
 		n, unit := 0, ""

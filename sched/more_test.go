@@ -35,7 +35,7 @@ func TestLicenses(t *testing.T) {
 	}
 	for _, text := range []string{"matlab:5", "abaqus", "matlab:x", "ansys,ansys"} {
 		b.n++
-		out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{Licenses: text}}})
+		out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{Licenses: text}}}})
 		if out.Err == nil || out.Err.Kind != cluster.ErrLicense {
 			t.Errorf("%s: %v", text, out.Err)
 		}

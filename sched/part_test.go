@@ -58,7 +58,7 @@ func TestPartsRefused(t *testing.T) {
 	gres := func(name string, n int64) []cluster.GRES { return []cluster.GRES{{Name: name, Count: n}} }
 	for name, l := range map[string]cluster.Layout{"more than a GPU has": {PerNode: gres("shard", 5)}, "for the job": {PerJob: gres("shard", 1)},
 		"with a whole GPU": {PerNode: append(gres("shard", 1), gres("gpu", 1)...)}, "two kinds": {PerNode: append(gres("shard", 1), gres("mps", 1)...)}} {
-		out := b.s.Apply(cluster.Entry{Index: b.n + 1, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{UID: 1, User: "u", Layout: l}}})
+		out := b.s.Apply(cluster.Entry{Index: b.n + 1, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{UID: 1, User: "u", Layout: &l}}})
 		b.n++
 		if out.Err == nil || out.Err.Kind != cluster.ErrGRES {
 			t.Errorf("%s: %v", name, out.Err)

@@ -151,7 +151,7 @@ func TestEveryPlacement(t *testing.T) {
 		if n := tr.b.s.Snapshot().NodeCount(); n < 4 && slices.ContainsFunc([]string{"-w", "-x"}, func(w string) bool { return contains(tr.line, w) }) {
 			continue // it would name nodes that are not there
 		}
-		spec := &cluster.JobSpec{Partitions: []string{"main"}}
+		spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
 		ask(t, tr.line)(spec)
 		snap := tr.b.s.Snapshot()
 		part, _ := snap.Partition("main")

@@ -236,7 +236,7 @@ func reserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, mo
 			mark(n)
 		}
 	}
-	d := newDemand(s, part, &cluster.JobSpec{Layout: cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Constraint: r.Features}}, nil)
+	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Constraint: r.Features}}, nil)
 	d.exclusive = true
 	for pass := range 2 - b2i(more) { // nodes that are up, if there are enough
 		off := taken

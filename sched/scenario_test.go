@@ -199,7 +199,7 @@ func (s *scenario) partition(words []string) {
 
 // job submits one: its name, and options as sbatch has them; -t and -b are minutes, -d names jobs.
 func (s *scenario) job(words []string) {
-	spec := &cluster.JobSpec{Name: words[0], UID: 1, User: "u", Limit: time.Hour}
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: words[0], UID: 1, User: "u", Limit: time.Hour}
 	for _, w := range words[1:] {
 		val := w[min(2, len(w)):]
 		_, long, _ := strings.Cut(w, "=")

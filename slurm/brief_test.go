@@ -11,7 +11,7 @@ import (
 // TestBriefSuffices: the columns that squeue shows from brief answers read the same from full ones.
 func TestBriefSuffices(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	spec := &cluster.JobSpec{Layout: cluster.Layout{MinNodes: 2, Tasks: 4, CPUsPerTask: 2, Mem: cluster.Mem{Per: cluster.MemPerCPU, MB: 100},
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 2, Tasks: 4, CPUsPerTask: 2, Mem: cluster.Mem{Per: cluster.MemPerCPU, MB: 100},
 		PerNode: []cluster.GRES{{Name: "gpu", Type: "h100", Count: 2}}}, Name: "n", UID: 7, GID: 8, User: "u", Group: "g", Account: "a", QOS: "q",
 		Partitions: []string{"p", "r"}, Limit: time.Hour, WorkDir: "/w", Command: "/c", Stdout: "o", Array: &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, 9), Limit: 3}}
 	jobs := []*cluster.Job{
@@ -29,7 +29,7 @@ func TestBriefSuffices(t *testing.T) {
 			continue
 		}
 		for _, j := range jobs {
-			c := &cluster.Job{Spec: &cluster.JobSpec{}}
+			c := &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}
 			j.Brief(c)
 			full, brief := newRow(v, j), newRow(v, c)
 			if a, b := col.Of(&full), col.Of(&brief); a != b {

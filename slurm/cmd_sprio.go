@@ -244,7 +244,7 @@ func runSprio(sys *Sys, argv []string) int {
 	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
 	defer out.Flush()
 	if o.weights {
-		rows = []prioRow{{JobPriority: &api.JobPriority{Job: &cluster.Job{Spec: &cluster.JobSpec{}}}, w: w, weights: true}}
+		rows = []prioRow{{JobPriority: &api.JobPriority{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}}, w: w, weights: true}}
 	} else if len(rows) == 0 && len(o.jobs) > 0 {
 		out.WriteString("Unable to find jobs matching user/id(s) specified\n")
 		return 0

@@ -11,7 +11,7 @@ import (
 func TestSubject(t *testing.T) {
 	began := time.Date(2026, 3, 1, 8, 0, 10, 0, time.UTC)
 	job := func(change func(*cluster.Job)) *cluster.Job {
-		j := &cluster.Job{ID: 9, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Name: "x"}, Phase: cluster.Running, Submitted: began.Add(-10 * time.Second), Started: began}
+		j := &cluster.Job{ID: 9, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "x"}, Phase: cluster.Running, Submitted: began.Add(-10 * time.Second), Started: began}
 		if change != nil {
 			change(j)
 		}

@@ -235,7 +235,7 @@ func (r *Request) finishStep() error {
 	if s.Relative != nil && r.Client.JobID == 0 {
 		return r.fatal("--relative option invalid for job allocation request")
 	}
-	s.Layout = j.Layout
+	s.Layout = *j.Layout
 	if strings.HasPrefix(strings.ToLower(s.Distribution), "arbitrary") && len(r.hosts) > len(s.NodeList) {
 		s.NodeList = r.hosts
 	}

@@ -15,10 +15,11 @@ func TestJobComp(t *testing.T) {
 	time.Local = time.UTC
 	defer func() { time.Local = was }()
 	at := time.Date(2026, 11, 22, 2, 37, 54, 0, time.UTC)
-	spec := cluster.JobSpec{Kind: cluster.Batch, Name: "wrap", User: "root", Group: "root", Account: "root", QOS: "normal", Partitions: []string{"train"}, WorkDir: "/tmp", Stdout: "/dev/null"}
+	spec := cluster.JobSpec{Layout: &cluster.Layout{}, Kind: cluster.Batch, Name: "wrap", User: "root", Group: "root", Account: "root", QOS: "normal", Partitions: []string{"train"}, WorkDir: "/tmp", Stdout: "/dev/null"}
 	spec.Mem, spec.CPUsPerTask = cluster.Mem{Per: cluster.MemPerCPU, MB: 2000}, 1
 	ran := func(change func(j *cluster.Job, s *cluster.JobSpec)) *cluster.Job {
 		s := spec
+		s.Layout = spec.Layout.Clone()
 		j := &cluster.Job{ID: 2, Task: cluster.TaskAny, Spec: &s, Phase: cluster.Ended, Outcome: cluster.Completed, Submitted: at, Eligible: at, Started: at, Ended: at, Limit: 5 * time.Minute, Attempt: 1,
 			Alloc: &cluster.Alloc{Partition: "train", Shares: []cluster.Share{{Node: "gpu-node-001", CPUs: cluster.RangeIDSet(0, 0), GPUs: cluster.RangeIDSet(0, 0), MemMB: 2000}, {Node: "gpu-node-002", CPUs: cluster.RangeIDSet(0, 0), GPUs: cluster.RangeIDSet(0, 0), MemMB: 2000}}}}
 		change(j, &s)

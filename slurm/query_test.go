@@ -64,7 +64,7 @@ func newFake() *fakeServer {
 
 func spec(name string, change func(*cluster.JobSpec)) *cluster.JobSpec {
 	yes := true
-	s := &cluster.JobSpec{Name: name, User: "root", Group: "root", Account: "root", QOS: "normal", Partitions: []string{"train"}, Requeue: &yes,
+	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: name, User: "root", Group: "root", Account: "root", QOS: "normal", Partitions: []string{"train"}, Requeue: &yes,
 		Command: "/tmp/ora/j.sh", WorkDir: "/tmp/ora", Stdout: "/dev/null", SubmitHost: "localhost", AllocSid: 21237}
 	change(s)
 	return s

@@ -211,7 +211,7 @@ func synopsis(prog opt.Prog) string {
 }
 
 func newRequest(prog opt.Prog, argv []string, sys *Sys) *Request {
-	r := &Request{sys: sys, prog: prog}
+	r := &Request{Job: cluster.JobSpec{Layout: &cluster.Layout{}}, sys: sys, prog: prog}
 	r.Job.SubmitLine = strings.Join(append([]string{sys.Prog}, argv...), " ")
 	r.Job.UID, r.Job.GID = sys.UID, sys.GID
 	return r

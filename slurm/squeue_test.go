@@ -11,14 +11,14 @@ import (
 // TestCombined: what waits of one array in one partition is one line, unless -r or a task is asked for.
 func TestCombined(t *testing.T) {
 	spec := func(part string) *cluster.JobSpec {
-		return &cluster.JobSpec{Partitions: []string{part}, Array: &cluster.ArraySpec{Limit: 2}}
+		return &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{part}, Array: &cluster.ArraySpec{Limit: 2}}
 	}
 	jobs := []*cluster.Job{
 		{ID: 13, ArrayID: 10, Task: 3, Spec: spec("train"), Wait: cluster.WaitHeldAdmin},
 		{ID: 10, ArrayID: 10, Task: cluster.TaskAny, Tasks: cluster.RangeIDSet(4, 9), Spec: spec("train"), Wait: cluster.WaitBegin},
 		{ID: 11, ArrayID: 10, Task: 1, Spec: spec("debug")},
 		{ID: 12, ArrayID: 10, Task: 2, Spec: spec("train"), Phase: cluster.Running},
-		{ID: 14, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Partitions: []string{"train"}}},
+		{ID: 14, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"train"}}},
 	}
 	for name, c := range map[string]struct {
 		o    queueOptions

@@ -42,7 +42,7 @@ func startHistory(t *testing.T) *acct.DB {
 func reportJob(id cluster.JobID, user string, uid uint32, account string, eligible, start, end, cpus, mem, nodes, gpus int, resv string) cluster.Event {
 	at := func(s int) time.Time { return reportDay.Add(time.Duration(s) * time.Second) }
 	j := &cluster.Job{ID: id, Task: cluster.TaskAny, Phase: cluster.Ended, Outcome: cluster.Completed, Attempt: 1, Submitted: at(eligible), Eligible: at(eligible),
-		Started: at(start), Ended: at(end), Spec: &cluster.JobSpec{Name: "j", User: user, UID: uid, GID: uid, Account: account, Layout: cluster.Layout{Tasks: cpus, MinNodes: nodes}, Partitions: []string{"train"}},
+		Started: at(start), Ended: at(end), Spec: &cluster.JobSpec{Name: "j", User: user, UID: uid, GID: uid, Account: account, Layout: &cluster.Layout{Tasks: cpus, MinNodes: nodes}, Partitions: []string{"train"}},
 		Alloc: &cluster.Alloc{Partition: "train", Reservation: resv}}
 	for n := range nodes {
 		share := func(all int) cluster.IDSet { return cluster.RangeIDSet(0, all/nodes-1) }

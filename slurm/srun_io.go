@@ -141,7 +141,7 @@ func (o *stepIO) terminal() int {
 func (o *stepIO) open(resp *api.StepResponse) error {
 	o.width = len(strconv.Itoa(max(resp.Step.Tasks-1, 0)))
 	st := &o.req.Step
-	job := &cluster.Job{ID: resp.Step.ID.Job, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Name: st.Name, User: st.User}}
+	job := &cluster.Job{ID: resp.Step.ID.Job, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: st.Name, User: st.User}}
 	if v, err := strconv.Atoi(o.sys.Getenv("SLURM_ARRAY_TASK_ID")); err == nil {
 		job.Task = v
 		a, _ := strconv.Atoi(o.sys.Getenv("SLURM_ARRAY_JOB_ID"))

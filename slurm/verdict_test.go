@@ -12,7 +12,7 @@ func TestVerdict(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	root := uint32(0)
 	job := func(how cluster.Outcome, change func(*cluster.Job)) *cluster.Job {
-		j := &cluster.Job{ID: 7, Spec: &cluster.JobSpec{}, Phase: cluster.Ended, Outcome: how, Limit: time.Hour,
+		j := &cluster.Job{ID: 7, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}, Phase: cluster.Ended, Outcome: how, Limit: time.Hour,
 			Alloc: &cluster.Alloc{Shares: []cluster.Share{{Node: "n1", MemMB: 100}, {Node: "n2", MemMB: 200}}}}
 		if change != nil {
 			change(j)
@@ -34,7 +34,7 @@ func TestVerdict(t *testing.T) {
 		node  cluster.NodeName
 	}{
 		"well":      {job(cluster.Completed, nil), nil, "", ""},
-		"lives":     {&cluster.Job{Phase: cluster.Running, Spec: &cluster.JobSpec{}}, nil, "", ""},
+		"lives":     {&cluster.Job{Phase: cluster.Running, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, nil, "", ""},
 		"gpu":       {job(cluster.NodeFailed, func(j *cluster.Job) { j.Blame = xid }), nil, "platform: n2: GPU 0: XID 79, fell off the bus", "n2"},
 		"requeued":  {job(cluster.Requeued, func(j *cluster.Job) { j.Blame = xid }), nil, "platform: n2: GPU 0: XID 79, fell off the bus", "n2"},
 		"script":    {job(cluster.Failed, func(j *cluster.Job) { j.Exit.Code = 3 }), nil, "program: its script ended with exit code 3", ""},

@@ -363,6 +363,7 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 	if err := d.open('{', "an object"); err != nil {
 		return err
 	}
+	behind := s.behindOf(v, true)
 	next := 0 // where the field that comes most likely is, or soon after
 	for i := 0; ; i++ {
 		more, err := d.more(i, '}')
@@ -380,7 +381,11 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 			}
 			continue
 		}
-		x := f.of(v)
+		in := v
+		if f.behind {
+			in = behind
+		}
+		x := f.of(in)
 		if f.shared && d.peek() == '{' {
 			err = d.share(f, x)
 		} else {

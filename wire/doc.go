@@ -14,8 +14,9 @@
 //   - The zero value of a type is zero for omitzero, whatever its IsZero says.
 //   - A field of pointer type with the tag wire:"shared" may get the same pointer as another element
 //     of the same text: lists of jobs repeat their specifications.
-//   - Not supported, and refused: the tag option "string", embedded pointers, two fields of one name
-//     at one depth. Numbers in an any are float64. A value must not contain itself.
+//   - An embedded pointer always leads to something after decoding, if none of its fields was there too.
+//   - Not supported, and refused: the tag option "string", several embedded pointers in a struct or one
+//     in an embedded struct, two fields of one name at one depth. Numbers in an any are float64. A value must not contain itself.
 package wire
 
 import "reflect"

@@ -213,12 +213,17 @@ func (s *structure) encode(b []byte, v reflect.Value) (_ []byte, err error) {
 		return nil, &Error{Offset: -1, Text: s.refuse}
 	}
 	b = append(b, '{')
-	empty, memory := len(b), v.Addr().UnsafePointer()
+	empty, behind := len(b), s.behindOf(v, false)
+	memory, memoryBehind := v.Addr().UnsafePointer(), behind.Addr().UnsafePointer()
 	for _, f := range s.fields {
-		if f.zero > 0 && zeroMemory(memory, f.offset, f.zero) {
+		in, at := v, memory
+		if f.behind {
+			in, at = behind, memoryBehind
+		}
+		if f.zero > 0 && zeroMemory(at, f.offset, f.zero) {
 			continue
 		}
-		x := f.of(v)
+		x := f.of(in)
 		if f.zero > 0 && f.omits(x) {
 			continue
 		}

@@ -127,12 +127,30 @@ func ownZero(v reflect.Value) bool { return v.Addr().Interface().(zeroer).IsZero
 type structure struct {
 	fields []*field
 	refuse string // why the type cannot be written or read
+	behind int    // which field is an embedded pointer, -1: none
+}
+
+// behindOf is the struct that the embedded pointer of v leads to. Where there is none yet, v gets one if it is to be filled.
+func (s *structure) behindOf(v reflect.Value, fill bool) reflect.Value {
+	if s.behind < 0 {
+		return v
+	}
+	p := v.Field(s.behind)
+	if p.IsNil() {
+		made := reflect.New(p.Type().Elem())
+		if fill {
+			p.Set(made)
+		}
+		p = made
+	}
+	return p.Elem()
 }
 
 type field struct {
 	name      string
 	key       string // as written: "name":
 	lazy             // of the field's type
+	behind    bool   // it is in what the embedded pointer leads to; the numbers below are of that
 	first     int    // index of the field in the struct
 	rest      []int  // and inside of embedded structs
 	omitEmpty bool
@@ -140,6 +158,14 @@ type field struct {
 	offset    uintptr // in the outermost struct
 	zero      uintptr // this many zeros there tell that the field is left out; 0: it never is
 	shared    bool    // equal texts may become one pointer
+}
+
+// depth tells in how many embedded structs the field is.
+func (f *field) depth() int {
+	if f.behind {
+		return len(f.rest) + 1
+	}
+	return len(f.rest)
 }
 
 func (f *field) of(v reflect.Value) reflect.Value {
@@ -181,14 +207,14 @@ func (f *field) omits(v reflect.Value) bool {
 // newStructure lists the fields of t and, in their place, those of embedded structs; what an outer
 // field of the same name hides is left out.
 func newStructure(t reflect.Type) *structure {
-	s := &structure{}
-	all := s.collect(make([]*field, 0, t.NumField()), t)
+	s := &structure{behind: -1}
+	all := s.collect(make([]*field, 0, t.NumField()), t, true)
 	at := make(map[string]int, len(all)) // the least deep of each name
 	for i, f := range all {
 		k, ok := at[f.name]
-		if !ok || len(f.rest) < len(all[k].rest) {
+		if !ok || f.depth() < all[k].depth() {
 			at[f.name] = i
-		} else if len(f.rest) == len(all[k].rest) {
+		} else if f.depth() == all[k].depth() {
 			s.refuse = "two fields of " + t.String() + " are named " + f.name
 		}
 	}
@@ -204,7 +230,7 @@ func newStructure(t reflect.Type) *structure {
 	return s
 }
 
-func (s *structure) collect(list []*field, t reflect.Type) []*field {
+func (s *structure) collect(list []*field, t reflect.Type, outermost bool) []*field {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		tag := sf.Tag.Get("json")
@@ -214,14 +240,23 @@ func (s *structure) collect(list []*field, t reflect.Type) []*field {
 		}
 		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct {
 			from := len(list)
-			list = s.collect(list, sf.Type)
+			list = s.collect(list, sf.Type, false)
 			for _, f := range list[from:] {
 				f.first, f.rest, f.offset = i, append([]int{f.first}, f.rest...), f.offset+sf.Offset
 			}
 			continue
 		}
 		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Pointer {
-			s.refuse = t.String() + " embeds a pointer"
+			if !outermost || s.behind >= 0 || !sf.IsExported() || sf.Type.Elem().Kind() != reflect.Struct {
+				s.refuse = t.String() + " embeds a pointer"
+				continue
+			}
+			from := len(list)
+			list, s.behind = s.collect(list, sf.Type.Elem(), false), i
+			for _, f := range list[from:] {
+				f.behind = true
+			}
+			continue
 		}
 		if sf.IsExported() {
 			list = append(list, s.field(t, &sf, name, options))

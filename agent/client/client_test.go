@@ -17,7 +17,7 @@ const self = cluster.NodeName("n1")
 
 // here is a job on this node, with nodes as its allocation.
 func here(phase cluster.Phase, nodes ...cluster.NodeName) *jobHere {
-	j := &cluster.Job{ID: 1, Attempt: 1, Phase: phase, Spec: &cluster.JobSpec{}, Alloc: &cluster.Alloc{}, Started: now.Add(-time.Minute),
+	j := &cluster.Job{ID: 1, Attempt: 1, Phase: phase, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}, Alloc: &cluster.Alloc{}, Started: now.Add(-time.Minute),
 		EndingAt: now, Limit: cluster.Unlimited}
 	for _, n := range nodes {
 		j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n})

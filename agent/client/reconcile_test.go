@@ -29,7 +29,7 @@ func TestRestartedMachine(t *testing.T) {
 		"ended here":                 {cluster.Ending, []cluster.NodeName{"a"}, nil, Tell, cluster.NodeDone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &cluster.Job{ID: 7, Attempt: 1, Phase: c.phase, Spec: &cluster.JobSpec{}, Alloc: &cluster.Alloc{}}
+			j := &cluster.Job{ID: 7, Attempt: 1, Phase: c.phase, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}, Alloc: &cluster.Alloc{}}
 			for _, n := range c.nodes {
 				j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n})
 			}

@@ -27,7 +27,7 @@ func TestReadTail(t *testing.T) {
 		}
 		return p
 	}
-	me := &cluster.JobSpec{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	me := &cluster.JobSpec{Layout: &cluster.Layout{}, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	long := strings.Repeat("0123456789\n", 20_000) + "end"
 	for name, c := range map[string]struct {
 		spec *cluster.JobSpec
@@ -39,7 +39,7 @@ func TestReadTail(t *testing.T) {
 		"long":      {me, write("long", long, 0o600), "end", ""},
 		"-option":   {me, write("-c", "x", 0o600), "x", ""},
 		"missing":   {me, filepath.Join(dir, "none"), "", "No such file"},
-		"another's": {&cluster.JobSpec{UID: 65534, GID: 65534}, write("secret", "secret", 0o600), "", map[bool]string{true: "Permission denied", false: "reads only files of user"}[os.Getuid() == 0]},
+		"another's": {&cluster.JobSpec{Layout: &cluster.Layout{}, UID: 65534, GID: 65534}, write("secret", "secret", 0o600), "", map[bool]string{true: "Permission denied", false: "reads only files of user"}[os.Getuid() == 0]},
 	} {
 		text, err := readTail(context.Background(), c.spec, c.file)
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || !strings.HasSuffix(string(text), c.ends) || len(text) > tailBytes+1 {

@@ -68,7 +68,7 @@ func TestEventWords(t *testing.T) {
 	_, state := pageServer(t, 1, 0)
 	sees := sightOf(state.Snapshot(), stranger)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	spec := &cluster.JobSpec{Name: "x", User: "ada", Partitions: []string{"a", "b"}}
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "x", User: "ada", Partitions: []string{"a", "b"}}
 	alloc := &cluster.Alloc{Partition: "a", Shares: []cluster.Share{{Node: "n1", GPUs: cluster.RangeIDSet(0, 3)}, {Node: "n2", GPUs: cluster.RangeIDSet(0, 3)}}}
 	list := []told{
 		{1, at, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Wait: cluster.WaitPriority}}},

@@ -26,7 +26,7 @@ func TestLateLaunch(t *testing.T) {
 	for _, n := range []cluster.NodeName{"a", "b", "c"} {
 		apply(&cluster.NodeUp{Name: n, Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
 	}
-	id := apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: cluster.Layout{MinNodes: 2}}}).Result.(cluster.JobID)
+	id := apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 2}}}).Result.(cluster.JobID)
 	var scheduler sched.Scheduler
 	step := func(since time.Duration) (out []cluster.Command) {
 		t.Helper()

@@ -15,7 +15,7 @@ import (
 func TestEventsView(t *testing.T) {
 	s, _ := pageServer(t, 1, 0)
 	at := time.Now()
-	spec := &cluster.JobSpec{Name: "training", UID: 1000, User: "ada", Partitions: []string{"a"}}
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "training", UID: 1000, User: "ada", Partitions: []string{"a"}}
 	s.feed.note([]told{
 		{1, at, cluster.Event{Node: &cluster.Node{Name: "n7", Drain: true, Registered: at, Up: true, Reason: "bad fan", ReasonBy: "root"}, Idle: true}},
 		{2, at, cluster.Event{Job: &cluster.Job{ID: 5, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Completed}}},
@@ -76,7 +76,7 @@ func TestTimeline(t *testing.T) {
 	at := func(min int) time.Time {
 		return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(time.Duration(min) * time.Minute)
 	}
-	spec := &cluster.JobSpec{}
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}}
 	j := &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running, Submitted: at(0), Eligible: at(10), Started: at(40), Restarts: 1}
 	s.feed.note([]told{
 		{1, at(0), cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {2, at(20), cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running}}},

@@ -41,7 +41,7 @@ func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 	}
 	for i := range jobs {
 		id := do(&cluster.Submit{Spec: &cluster.JobSpec{Name: "<script>alert(1)</script>", UID: 1000, User: `a"><img src=x>`, Partitions: []string{"main"}, Kind: cluster.Batch,
-			Limit: time.Hour, Layout: cluster.Layout{PerNode: []cluster.GRES{{Name: "gpu", Count: 8}}}}}).(cluster.JobID)
+			Limit: time.Hour, Layout: &cluster.Layout{PerNode: []cluster.GRES{{Name: "gpu", Count: 8}}}}}).(cluster.JobID)
 		if i < nodes {
 			do(&cluster.Decide{Decisions: []cluster.Decision{{Job: id, Task: cluster.TaskAny, Start: &cluster.Alloc{Partition: "main", Types: map[string]int64{"h100": 8},
 				Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%05d", i)), CPUs: cluster.RangeIDSet(0, 7), GPUs: cluster.RangeIDSet(0, 7), Tasks: 1}}}}}})

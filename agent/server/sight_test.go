@@ -24,7 +24,7 @@ func TestSight(t *testing.T) {
 	do(&cluster.Configure{Config: &cfg})
 	do(&cluster.ChangeAccounts{Changes: []cluster.Change{{Account: &cluster.Account{Name: "ml", Coordinators: []string{"boss"}}}, {Assoc: &cluster.Association{Account: "ml", Parent: 1, Shares: 1}},
 		{User: &cluster.User{Name: "oper", AdminLevel: "Operator", DefaultAccount: "ml"}}}})
-	job := &cluster.Job{ID: 1, Spec: &cluster.JobSpec{UID: 1000, User: "ada", Account: "ml"}}
+	job := &cluster.Job{ID: 1, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, UID: 1000, User: "ada", Account: "ml"}}
 	resv := &cluster.Reservation{Name: "r", Users: []string{"ada"}}
 	as := func(uid uint32, user string) api.Caller {
 		return api.Caller{Identity: cluster.Identity{UID: uid, User: user}}

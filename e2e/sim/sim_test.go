@@ -271,7 +271,7 @@ func (w *world) inject(f fault) {
 // spec draws a job.
 func (w *world) spec(last []cluster.JobID) *cluster.JobSpec {
 	r := w.rng
-	s := &cluster.JobSpec{Name: fmt.Sprint("job", r.IntN(50)), UID: uint32(1000 + r.IntN(5)), Limit: time.Duration(5+r.IntN(60)) * time.Minute}
+	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: fmt.Sprint("job", r.IntN(50)), UID: uint32(1000 + r.IntN(5)), Limit: time.Duration(5+r.IntN(60)) * time.Minute}
 	s.Hold = r.IntN(60) == 0
 	length := time.Duration(10+r.IntN(600)) * time.Second
 	if r.IntN(20) == 0 {

@@ -14,7 +14,7 @@ func TestHistory(t *testing.T) {
 	base := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }
 	past := func(id cluster.JobID, submit, eligible, start, end int, limit time.Duration, nodes ...cluster.NodeName) *cluster.Job {
-		j := &cluster.Job{ID: id, Spec: &cluster.JobSpec{User: "u", Account: "team", Layout: cluster.Layout{MinNodes: len(nodes)}}, Phase: cluster.Ended,
+		j := &cluster.Job{ID: id, Spec: &cluster.JobSpec{User: "u", Account: "team", Layout: &cluster.Layout{MinNodes: len(nodes)}}, Phase: cluster.Ended,
 			Submitted: at(submit), Eligible: at(eligible), Started: at(start), Ended: at(end), Limit: limit, Alloc: &cluster.Alloc{Partition: "main"}}
 		for _, n := range nodes {
 			j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n, CPUs: cluster.RangeIDSet(0, 3), MemMB: 1000})

@@ -152,7 +152,7 @@ func (r *real) build(config *cluster.Config) error {
 
 // spec is what the job's user would have asked for.
 func (r *real) spec(j *Job) *cluster.JobSpec {
-	s := &cluster.JobSpec{Kind: cluster.Batch, Name: j.ID, User: j.User, UID: uid(j.User), Account: j.Group, WorkDir: "/",
+	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Kind: cluster.Batch, Name: j.ID, User: j.User, UID: uid(j.User), Account: j.Group, WorkDir: "/",
 		Limit: time.Duration(j.Limit) * time.Second}
 	s.MinNodes, s.MaxNodes = j.Nodes, j.Nodes
 	if j.Partition != "" && slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Partition == j.Partition }) {
