@@ -51,7 +51,7 @@ func TestWCKeys(t *testing.T) {
 		{"root can not have any", false, true, "root", 0, "x", "", true},
 	} {
 		configure(c.track, c.enforce)
-		spec, err := Admit(w.s.Snapshot(), Identity{UID: c.uid}, JobSpec{UID: c.uid, User: c.user, WCKey: c.asked, Layout: Layout{MinNodes: 1, Tasks: 1}})
+		spec, err := Admit(w.s.Snapshot(), Identity{UID: c.uid}, JobSpec{UID: c.uid, User: c.user, WCKey: c.asked, Layout: &Layout{MinNodes: 1, Tasks: 1}})
 		if c.refused {
 			if e, ok := err.(*Error); !ok || e.Kind != ErrWCKey {
 				t.Errorf("%s: %v", c.name, err)
