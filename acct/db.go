@@ -142,7 +142,7 @@ func (d *DB) reopen() error {
 	defer d.mu.Unlock()
 	d.done, d.lacks = meta["applied"], meta["lacks"] != 0
 	d.index = max(d.index, d.done)
-	for _, s := range sweeps() {
+	for _, s := range keepings() {
 		d.sweeping = d.sweeping || meta[sweptKey(s.kind)] < meta[forgetKey(s.kind)]
 	}
 	if d.sweeping {

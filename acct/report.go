@@ -19,8 +19,8 @@ func (d *DB) Usage(ctx context.Context, q cluster.UsageQuery) ([]cluster.UsageRo
 	}
 	d.files.RLock()
 	defer d.files.RUnlock()
-	// The tables' order makes this one range of run for each class.
-	rows, err := d.r.QueryContext(ctx, `SELECT class.data, sum(min(run.s1, ?2) - max(run.s0, ?1)), sum(run.n = 0)
+	// The tables' order makes this one range of run for each class. CASE costs half of min and max.
+	rows, err := d.r.QueryContext(ctx, `SELECT class.data, sum(CASE WHEN run.s1 > ?2 THEN ?2 ELSE run.s1 END - CASE WHEN run.s0 < ?1 THEN ?1 ELSE run.s0 END), sum(run.n = 0)
 		FROM class CROSS JOIN run ON run.class = class.id AND run.s1 > ?1 WHERE run.s0 < ?2 GROUP BY class.id`, q.Time.From, q.Time.To)
 	if err != nil {
 		return nil, fmt.Errorf("sum up history: %w", err)
@@ -119,6 +119,7 @@ func (d *DB) NodeSpans(ctx context.Context, t cluster.Span) (out []cluster.NodeS
 // Reservations lists the reservations of a time by when they began, with what their jobs used of all of theirs.
 func (d *DB) Reservations(ctx context.Context, t cluster.Span) ([]cluster.ResvSpan, error) {
 	out, err := d.resvSpans(ctx, t)
+	out = slices.DeleteFunc(out, func(s cluster.ResvSpan) bool { return s.Forgotten })
 	for i := range out {
 		if err == nil {
 			err = d.resvUse(ctx, &out[i], t.To)
@@ -165,7 +166,7 @@ func (d *DB) resvUse(ctx context.Context, s *cluster.ResvSpan, end int64) error 
 func (d *DB) Changes(ctx context.Context, t cluster.Span) (out []cluster.Transaction, err error) {
 	d.files.RLock()
 	defer d.files.RUnlock()
-	err = each(ctx, d.r, fmt.Sprintf("SELECT data FROM txn WHERE at >= %d AND at < %d ORDER BY id", t.From*int64(time.Second), t.To*int64(time.Second)), func(data []byte) error {
+	err = each(ctx, d.r, fmt.Sprintf("SELECT data FROM txn WHERE at >= %d AND at < %d ORDER BY at, id", t.From*int64(time.Second), t.To*int64(time.Second)), func(data []byte) error {
 		var x cluster.Transaction
 		if err := wire.Unmarshal(data, &x); err != nil {
 			return err

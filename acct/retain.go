@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"dev.muster/cluster"
@@ -20,14 +21,46 @@ import (
 // sweepRows bounds how many rows go in one transaction.
 const sweepRows = 2000
 
-// sweep is how rows of a kind go: those that ended before a Unix nanosecond, at most so many; it says how many went.
-type sweep struct {
+// keeping is how records of a kind are read, in the order in which they entered history, and how they go: those that ended
+// before a time, at most so many; rows says how many went.
+type keeping struct {
 	kind cluster.RecordKind
-	rows func(u *usage, before int64, limit int) (int64, error)
+	old  string                                                       // number and data of those before ?1, Unix nanoseconds; empty: none is read
+	data func(a *cluster.Archived) any                                // what the data is
+	rows func(u *usage, before int64, limit int) (n int64, err error) // before: Unix nanoseconds
 }
 
-func sweeps() []sweep {
-	return []sweep{{cluster.StepRecords, sweepSteps}, {cluster.JobRecords, sweepJobs}, {cluster.UsageRecords, sweepUsage}}
+// Which rows of node are events that have a record still.
+const oldEvents = ` FROM node WHERE ended > 0 AND ended < ?1 / 1000000000 AND json_extract(CAST(data AS TEXT), '$.forgotten') IS NULL
+	AND (json_extract(CAST(data AS TEXT), '$.down') OR json_extract(CAST(data AS TEXT), '$.drain'))`
+
+const oldResvs = ` FROM resv WHERE ended < ?1 / 1000000000 AND json_extract(CAST(data AS TEXT), '$.forgotten') IS NULL`
+
+func keepings() []keeping {
+	return []keeping{
+		{cluster.StepRecords, "SELECT 0, data FROM step WHERE started < ? AND json_extract(data, '$.ended') IS NOT NULL ORDER BY job, attempt, started, step",
+			func(a *cluster.Archived) any { a.Step = &cluster.Step{}; return a.Step }, sweepSteps},
+		{cluster.JobRecords, "SELECT seq, data FROM job WHERE ended > 0 AND ended < ? ORDER BY seq",
+			func(a *cluster.Archived) any { a.Job = &cluster.Job{}; return a.Job }, sweepJobs},
+		{cluster.EventRecords, "SELECT 0, data" + oldEvents + " ORDER BY started, name",
+			func(a *cluster.Archived) any { a.Event = &cluster.NodeSpan{}; return a.Event }, func(u *usage, before int64, limit int) (int64, error) {
+				return u.strip("UPDATE node SET data = %s WHERE (name, started) IN (SELECT name, started"+oldEvents+" LIMIT ?2)", "'$.reason', '$.by', '$.by_uid'", before, limit)
+			}},
+		{cluster.ResvRecords, "SELECT 0, data" + oldResvs + " ORDER BY id",
+			func(a *cluster.Archived) any { a.Resv = &cluster.ResvSpan{}; return a.Resv }, func(u *usage, before int64, limit int) (int64, error) {
+				return u.strip("UPDATE resv SET data = %s WHERE id IN (SELECT id"+oldResvs+" LIMIT ?2)", "'$.nodes', '$.users', '$.accounts'", before, limit)
+			}},
+		{cluster.TxnRecords, "SELECT 0, data FROM txn WHERE at < ? ORDER BY at, id",
+			func(a *cluster.Archived) any { a.Change = &cluster.Transaction{}; return a.Change }, func(u *usage, before int64, limit int) (int64, error) {
+				return u.remove("DELETE FROM txn WHERE id IN (SELECT id FROM txn WHERE at < ?1 LIMIT ?2)", before, limit)
+			}},
+		{cluster.UsageRecords, "", nil, sweepUsage},
+	}
+}
+
+// strip takes fields out of records whose rows stay for reports.
+func (u *usage) strip(update, fields string, before int64, limit int) (int64, error) {
+	return u.remove(fmt.Sprintf(update, "CAST(json_set(json_remove(CAST(data AS TEXT), "+fields+"), '$.forgotten', json('true')) AS BLOB)"), before, limit)
 }
 
 func sweepSteps(u *usage, before int64, limit int) (int64, error) {
@@ -109,6 +142,9 @@ func (u *usage) forget(cutoffs []cluster.Cutoff) error {
 			return err
 		}
 	}
+	if err := u.dropLoaded(cutoffs); err != nil {
+		return err
+	}
 	var last int64
 	err := u.row("SELECT ifnull(max(seq), 0) FROM job", nil, &last)
 	if err == nil {
@@ -119,7 +155,7 @@ func (u *usage) forget(cutoffs []cluster.Cutoff) error {
 
 // sweepSome takes away rows of one kind that is forgotten; more says that there may be others.
 func (u *usage) sweepSome(limit int) (more bool, err error) {
-	for _, s := range sweeps() {
+	for _, s := range keepings() {
 		forget, err := u.meta(forgetKey(s.kind))
 		if err != nil {
 			return false, err
@@ -194,12 +230,19 @@ func (d *DB) Swept(ctx context.Context) error {
 // load puts an archived record back, unless it is there. What was used by the job is in the sums still, if they have its run;
 // so is how long it waited, if it never ran.
 func (u *usage) load(a *cluster.Archived) error {
-	if a.Step != nil {
+	switch {
+	case a.Step != nil:
 		data, err := wire.Marshal(a.Step)
 		if err != nil {
 			return err
 		}
 		return u.exec("INSERT OR IGNORE INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)", a.Step.ID.Job, a.Step.Attempt, a.Step.ID.Step, unix(a.Step.Started), data)
+	case a.Event != nil:
+		return u.restore("UPDATE node SET data = ? WHERE name = ? AND started = ?", a.Event, a.Event.Node, a.Event.From)
+	case a.Resv != nil:
+		return u.restore("UPDATE resv SET data = ? WHERE name = ? AND started = ?", a.Resv, a.Resv.Name, a.Resv.From)
+	case a.Change != nil:
+		return u.putChange(a.Change)
 	}
 	j := a.Job
 	var there, taken, counted int
@@ -231,6 +274,80 @@ func (u *usage) load(a *cluster.Archived) error {
 	return u.count(seq, f, 1)
 }
 
+// restore gives a row of reports its record back. Without the row, which went with the usage, it stays away: it would be
+// all that reports had of that time.
+func (u *usage) restore(update string, record any, name any, started int64) error {
+	data, err := wire.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return u.exec(update, data, name, started)
+}
+
+// takeLoaded puts archived records back. Whether they are counted still only the past knows: while that is on its way here
+// they wait for it.
+func (u *usage) takeLoaded(list []cluster.Archived) error {
+	lacks, err := u.meta("lacks")
+	if err != nil || lacks == 0 {
+		return errors.Join(err, u.loadAll(list))
+	}
+	for i := range list {
+		data, err := wire.Marshal(&list[i])
+		if err != nil {
+			return err
+		}
+		if err := u.exec("INSERT INTO loaded (data) VALUES (?)", string(data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropLoaded has records that wait go with all others of their age, a job's with its steps.
+func (u *usage) dropLoaded(cutoffs []cluster.Cutoff) error {
+	rows, err := u.tx.Query("SELECT id, data FROM loaded ORDER BY id")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var gone []int64
+	jobs, steps := map[cluster.JobID]bool{}, map[int64]cluster.JobID{}
+	for rows.Next() {
+		var id int64
+		var data []byte
+		var a cluster.Archived
+		if err := rows.Scan(&id, &data); err != nil {
+			return err
+		}
+		if err := wire.Unmarshal(data, &a); err != nil {
+			return err
+		}
+		switch over := slices.ContainsFunc(cutoffs, a.Over); {
+		case over:
+			gone = append(gone, id)
+			if a.Job != nil {
+				jobs[a.Job.ID] = true
+			}
+		case a.Step != nil:
+			steps[id] = a.Step.ID.Job
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for id, job := range steps {
+		if jobs[job] {
+			gone = append(gone, id)
+		}
+	}
+	for _, id := range gone {
+		if err := u.exec("DELETE FROM loaded WHERE id = ?", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // loadAll puts archived records back, behind everything that was to go before.
 func (u *usage) loadAll(list []cluster.Archived) error {
 	for more := true; more; {
@@ -252,11 +369,13 @@ func (d *DB) Old(ctx context.Context, c cluster.Cutoff) iter.Seq2[cluster.Archiv
 	return func(yield func(cluster.Archived, error) bool) {
 		d.files.RLock()
 		defer d.files.RUnlock()
-		query := "SELECT seq, data FROM job WHERE ended > 0 AND ended < ? ORDER BY seq"
-		if c.Kind == cluster.StepRecords {
-			query = "SELECT 0, data FROM step WHERE started < ? AND json_extract(data, '$.ended') IS NOT NULL ORDER BY job, attempt, started, step"
+		all := keepings()
+		i := slices.IndexFunc(all, func(k keeping) bool { return k.kind == c.Kind && k.old != "" })
+		if i < 0 {
+			yield(cluster.Archived{}, fmt.Errorf("records of kind %s can not be archived", c.Kind))
+			return
 		}
-		rows, err := d.r.QueryContext(ctx, query, c.Before*int64(time.Second))
+		rows, err := d.r.QueryContext(ctx, all[i].old, c.Before*int64(time.Second))
 		if err != nil {
 			yield(cluster.Archived{}, fmt.Errorf("read old records: %w", err))
 			return
@@ -265,12 +384,8 @@ func (d *DB) Old(ctx context.Context, c cluster.Cutoff) iter.Seq2[cluster.Archiv
 		for rows.Next() {
 			var a cluster.Archived
 			var data []byte
-			if err = rows.Scan(&a.Seq, &data); err == nil && c.Kind == cluster.StepRecords {
-				a.Step = &cluster.Step{}
-				err = wire.Unmarshal(data, a.Step)
-			} else if err == nil {
-				a.Job = &cluster.Job{}
-				err = wire.Unmarshal(data, a.Job)
+			if err = rows.Scan(&a.Seq, &data); err == nil {
+				err = wire.Unmarshal(data, all[i].data(&a))
 			}
 			if err != nil {
 				yield(a, fmt.Errorf("read old records: %w", err))

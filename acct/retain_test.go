@@ -2,6 +2,8 @@ package acct
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -144,5 +146,134 @@ func TestForgetAll(t *testing.T) {
 	}
 	if rows := usageOf(t, d.DB, epoch, cut); len(rows) != 1 || rows[0].Jobs != 3 {
 		t.Errorf("usage %+v, want that of three jobs", rows)
+	}
+}
+
+// TestForgetRest: why a node was down, for whom a reservation was and who changed the books goes and comes back; for how
+// long stays in reports.
+func TestForgetRest(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	hours := func(n int) time.Time { return epoch.Add(time.Duration(n) * time.Hour) }
+	n := func(down bool, reason string) *cluster.Node {
+		return &cluster.Node{Name: "n1", Up: true, Down: down, Reason: reason, ReasonBy: "ann", Inventory: cluster.Inventory{CPUs: 8}}
+	}
+	r := &cluster.Reservation{Name: "r1", Start: hours(4), End: hours(5), Nodes: []cluster.NodeName{"n1"}, Users: []string{"ann"}}
+	d.Apply(1, []cluster.Event{{Node: n(false, ""), At: hours(0)}, {Node: n(true, "burnt"), At: hours(1)}, {Node: n(false, ""), At: hours(2)}, {Node: n(true, "again"), At: hours(7)},
+		{Node: n(false, ""), At: hours(8)}, {Resv: r, At: hours(3)}, {Change: &cluster.Transaction{At: hours(1), Action: "Add Users", Where: "name='ann'"}}})
+	cut, end := hours(6), hours(9)
+	span := cluster.Span{From: epoch.Unix(), To: end.Unix()}
+	told := func() (text string) {
+		t.Helper()
+		swept(t, d.DB)
+		ctx := context.Background()
+		nodes, err := d.NodeSpans(ctx, span)
+		resvs, err2 := d.Reservations(ctx, span)
+		changes, err3 := d.Changes(ctx, span)
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range nodes {
+			text += fmt.Sprintf("%s %v %v|", s.Reason, s.By != "", s.Forgotten)
+		}
+		for _, s := range resvs {
+			text += fmt.Sprintf("%s %v|", s.Name, s.Users)
+		}
+		for _, x := range changes {
+			text += x.Where
+		}
+		return text
+	}
+	all, used := told(), counted(t, d.DB, epoch, end)
+	if want := " false false|burnt true false| false false|again true false| false false|r1 [ann]|name='ann'"; all != want {
+		t.Fatalf("history is %s\nwant %s", all, want)
+	}
+	kinds := []cluster.RecordKind{cluster.EventRecords, cluster.ResvRecords, cluster.TxnRecords}
+	var archive []cluster.Archived
+	var cutoffs []cluster.Cutoff
+	for _, k := range kinds {
+		archive, cutoffs = append(archive, old(t, d.DB, k, cut)...), append(cutoffs, cluster.Cutoff{Kind: k, Before: cut.Unix()})
+	}
+	if len(archive) != 3 || archive[0].Event.Reason != "burnt" || archive[1].Resv.Name != "r1" || archive[2].Change.Where != "name='ann'" {
+		t.Fatalf("the archive has %+v", archive)
+	}
+	d.Apply(2, []cluster.Event{{Forget: cutoffs}})
+	if got, want := told(), " false false| false true| false false|again true false| false false|"; got != want {
+		t.Errorf("after that %s\nwant %s", got, want)
+	}
+	for _, k := range kinds {
+		if again := old(t, d.DB, k, cut); again != nil {
+			t.Errorf("there is something to be archived again: %+v", again)
+		}
+	}
+	if got := counted(t, d.DB, epoch, end); !reflect.DeepEqual(got, used) {
+		t.Errorf("utilization is %+v, was %+v", got, used)
+	}
+	d.Apply(3, []cluster.Event{{Load: archive}})
+	d.Apply(4, []cluster.Event{{Load: archive}})
+	if got := told(); got != all {
+		t.Errorf("with the archive %s\nwant %s", got, all)
+	}
+	d.Apply(5, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.UsageRecords, Before: cut.Unix()}}}})
+	d.Apply(6, []cluster.Event{{Load: archive}})
+	if got, want := told(), " false false|again true false| false false|name='ann'"; got != want {
+		t.Errorf("with the archive of what no report has: %s\nwant %s", got, want)
+	}
+}
+
+// TestLoadWhileFetching: an archive that is loaded while the past is on its way to a late server is counted once there too,
+// also if it goes again before that has come.
+func TestLoadWhileFetching(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		whole, late := openDB(t, t.TempDir()), openDB(t, t.TempDir())
+		cut, end := epoch.Add(130*time.Second), epoch.Add(4*time.Hour)
+		var events []cluster.Event
+		for i := cluster.JobID(1); i <= 20; i++ {
+			events = append(events, cluster.Event{Job: ranJob(i, cluster.Completed)},
+				cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: i}, Attempt: 1, Started: epoch.Add(time.Duration(i) * time.Second), Ended: epoch.Add(time.Duration(i+1) * time.Second)}})
+		}
+		gone := []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix()}}}}
+		whole.Apply(1, events)
+		swept(t, whole.DB)
+		archive := append(old(t, whole.DB, cluster.JobRecords, cut), old(t, whole.DB, cluster.StepRecords, epoch.Add(3*time.Second))...)
+		if len(archive) < 4 || len(archive) > 20 {
+			t.Fatalf("the archive has %d records", len(archive))
+		}
+		whole.Apply(2, gone)
+		swept(t, whole.DB)
+		if err := late.Restored(2); err != nil {
+			t.Fatal(err)
+		}
+		base, err := os.Open(export(t, whole.DB, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := [][]cluster.Event{{{Job: ranJob(30, cluster.Completed)}}, {{Load: archive}}, {{Job: ranJob(31, cluster.Completed)}}}
+		if again {
+			next = append(next, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix() + 5}}}})
+		}
+		for i, e := range next {
+			whole.Apply(uint64(3+i), e)
+			late.Apply(uint64(3+i), e)
+		}
+		swept(t, whole.DB)
+		if err := late.Flush(context.Background()); err != nil { // it is all in the file when the past comes
+			t.Fatal(err)
+		}
+		if err := late.Adopt(context.Background(), base); err != nil {
+			t.Fatal(err)
+		}
+		swept(t, late.DB)
+		if got, want := usageOf(t, late.DB, epoch, end), usageOf(t, whole.DB, epoch, end); !reflect.DeepEqual(got, want) {
+			t.Errorf("gone again %v: usage is %+v, elsewhere %+v", again, got, want)
+		}
+		for _, what := range []string{"SELECT id, submitted FROM jobs ORDER BY 1", "SELECT job, step FROM steps ORDER BY 1", "SELECT count(*), sum(seconds) FROM runs"} {
+			if got, want := asked(t, late.DB, what), asked(t, whole.DB, what); got != want {
+				t.Errorf("gone again %v: %s gives\n%s\nelsewhere\n%s", again, what, got, want)
+			}
+		}
+		whole.stop()
+		late.stop()
+		_ = base.Close()
 	}
 }

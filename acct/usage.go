@@ -16,7 +16,8 @@ import (
 // of each class, only what ended after the report's beginning. load has the step functions of Utilization: how
 // much of a resource runs, or is waited for, over time. A step of n at second s is kept in s's hour as n, and as n
 // times the seconds of the hour that were over: with what was before, that gives the hour's sum.
-// txn has the changes of the books. node and resv have a row for each time in which a node was as it was, or a reservation was.
+// txn has the changes of the books. node and resv have a row for each time in which a node was as it was, or a reservation was. loaded
+// has archived records that are to come back once the past is here.
 const usageSchema = `
 CREATE TABLE IF NOT EXISTS class (id INTEGER PRIMARY KEY, data TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE IF NOT EXISTS run (
@@ -30,6 +31,7 @@ CREATE INDEX IF NOT EXISTS node_ended ON node (ended, started);
 CREATE TABLE IF NOT EXISTS resv (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (name, started)) STRICT;
 CREATE TABLE IF NOT EXISTS txn (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL, UNIQUE (at, data)) STRICT;
+CREATE TABLE IF NOT EXISTS loaded (id INTEGER PRIMARY KEY, data TEXT NOT NULL) STRICT;
 CREATE INDEX IF NOT EXISTS job_user ON job (uid, ended, submitted);`
 
 // hour is the grain of load.
@@ -231,7 +233,7 @@ func (u *usage) putEvent(e *cluster.Event) error {
 	case e.Forget != nil:
 		return u.forget(e.Forget)
 	case e.Load != nil:
-		return u.loadAll(e.Load)
+		return u.takeLoaded(e.Load)
 	case e.At.IsZero():
 		return nil
 	case e.Node != nil:

@@ -336,6 +336,9 @@ func (d *DB) merge(ctx context.Context, base *sql.DB) error {
 	if err := d.mergeForgotten(ctx, u); err != nil {
 		return err
 	}
+	if err := d.mergeLoaded(ctx, u); err != nil {
+		return err
+	}
 	var applied uint64
 	if err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = 'applied'").Scan(&applied); err != nil {
 		return err
@@ -367,7 +370,7 @@ func each(ctx context.Context, from *sql.DB, query string, f func(data []byte) e
 
 // mergeForgotten has a base forget what this file was told to.
 func (d *DB) mergeForgotten(ctx context.Context, base *usage) error {
-	for _, s := range sweeps() {
+	for _, s := range keepings() {
 		var before int64
 		err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", forgetKey(s.kind)).Scan(&before)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -381,4 +384,19 @@ func (d *DB) mergeForgotten(ctx context.Context, base *usage) error {
 		}
 	}
 	return nil
+}
+
+// mergeLoaded puts back into a base what was loaded here while it was on its way.
+func (d *DB) mergeLoaded(ctx context.Context, base *usage) error {
+	var list []cluster.Archived
+	err := each(ctx, d.r, "SELECT data FROM loaded ORDER BY id", func(data []byte) error {
+		var a cluster.Archived
+		err := wire.Unmarshal(data, &a)
+		list = append(list, a)
+		return err
+	})
+	if err == nil && list != nil {
+		err = errors.Join(base.loadAll(list), base.flush())
+	}
+	return err
 }

@@ -390,6 +390,8 @@ type BooksResponse struct {
 	Assocs   []*cluster.Association `json:"assocs"` // by rising number
 	QOS      []*cluster.QOS         `json:"qos"`    // by rising number
 	TRES     []string               `json:"tres,omitempty"`
+	// TrackWCKey says that jobs have one of their user's keys.
+	TrackWCKey bool `json:"track_wckey,omitempty"`
 	// Priority says how standings are computed.
 	Priority cluster.PriorityConfig `json:"priority,omitzero"`
 	// RunMins is what runs: resources times the minutes to the jobs' limits.

@@ -126,8 +126,10 @@ type Account struct {
 type User struct {
 	Name           string `json:"name"`
 	DefaultAccount string `json:"default_account,omitempty"`
-	DefaultWCKey   string `json:"default_wckey,omitempty"`
 	AdminLevel     string `json:"admin_level,omitempty"` // None, Operator, Administrator
+	// WCKeys are the user's keys by name; DefaultWCKey is one of them, or none.
+	WCKeys       []WCKey `json:"wckeys,omitempty"`
+	DefaultWCKey string  `json:"default_wckey,omitempty"`
 }
 
 // ShareParent as a number of shares is fairshare=parent.

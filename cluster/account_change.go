@@ -180,8 +180,13 @@ func (c *Change) account(t *tx) error {
 
 func (c *Change) user(t *tx) error {
 	name := c.User.Name
-	if err := named("a user", name); err != nil || !c.Delete {
-		putIn(t, t.users, name, c.User)
+	if err := named("a user", name); err != nil {
+		return err
+	}
+	if !c.Delete {
+		u := *c.User
+		err := t.numberWCKeys(&u)
+		putIn(t, t.users, name, &u)
 		return err
 	}
 	if err := t.removeAssocs(func(a *Association) bool { return a.User == name }); err != nil {

@@ -74,6 +74,7 @@ const (
 	ErrResvAccess    ErrKind = "reservation_access"
 	ErrAccount       ErrKind = "account"
 	ErrQOS           ErrKind = "qos"
+	ErrWCKey         ErrKind = "wckey"
 	ErrJobsActive    ErrKind = "jobs_active"
 	ErrHetPart       ErrKind = "het_component" // only the whole heterogeneous job
 	ErrHetLeader     ErrKind = "het_leader"    // only its leader

@@ -3,6 +3,7 @@ package cluster
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -68,7 +69,7 @@ func (j *Job) Footprint() (f Footprint) {
 		return f
 	}
 	f.Class = UsageClass{Account: j.Spec.Account, User: j.Spec.User, UID: j.Spec.UID, GID: j.Spec.GID, Partition: j.Alloc.Partition,
-		WCKey: j.Spec.WCKey, QOS: j.Spec.QOS, Reservation: j.Alloc.Reservation, TRES: j.Given()}
+		WCKey: strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault), QOS: j.Spec.QOS, Reservation: j.Alloc.Reservation, TRES: j.Given()}
 	if j.Phase == Ended {
 		f.Class.Outcome, f.Class.Refunded = j.Outcome, j.Refunded
 		if j.Outcome == NodeFailed {
@@ -132,6 +133,8 @@ type NodeSpan struct {
 	By     string   `json:"by,omitempty"`
 	ByUID  uint32   `json:"by_uid,omitempty"`
 	TRES   []Amount `json:"tres"`
+	// Forgotten says that the event's record is gone (PurgeEventAfter): why and by whom, but for how long.
+	Forgotten bool `json:"forgotten,omitempty"`
 }
 
 // Span is how the node of an event is from then on.
@@ -194,4 +197,6 @@ type ResvSpan struct {
 	Accounts []string   `json:"accounts,omitempty"`
 	TRES     []Amount   `json:"tres"` // what its nodes have
 	Used     []Amount   `json:"used"` // by its jobs, TRES-seconds; filled in for a report
+	// Forgotten says that the record is gone (PurgeResvAfter): where and for whom it was, but for how much and how long.
+	Forgotten bool `json:"forgotten,omitempty"`
 }

@@ -358,14 +358,14 @@ func goldenAccounts(w *world) {
 	cfg := *w.s.Config()
 	cfg.Priority = PriorityConfig{Multifactor: true, MaxAge: time.Hour, HalfLife: time.Hour, CalcPeriod: time.Minute, UsageReset: ResetYearly,
 		Weights: PriorityWeights{Age: 1000, Assoc: 10, FairShare: 5000, Size: 100, Partition: 10, QOS: 20, TRES: []Amount{{"cpu", 3}, {"gres/gpu", 5}}}}
-	cfg.Enforce, cfg.UserTop = Enforce{Associations: true, QOS: true, Limits: true}, true
+	cfg.Enforce, cfg.UserTop = Enforce{Associations: true, QOS: true, Limits: true, WCKeys: true}, true
 	cfg.Partitions = append(cfg.Partitions, Partition{Name: "billed", All: true, State: PartitionUp, PriorityTier: 2, PriorityJobFactor: 3,
 		BillingWeights: []Amount{{"cpu", 1.5}, {"mem", .25 / 1024}, {"gres/gpu", 7}}})
 	w.ok(root, &Configure{Config: &cfg})
 	limits := Limits{}.With(Limit{Name: "GrpTRES", TRES: "gres/gpu", Max: 8}).With(Limit{Name: "MaxJobs", Max: 100})
 	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "high", Priority: 10, UsageFactor: .5, Flags: []string{"DenyOnLimit"}, Preempt: []string{"normal"}}},
 		{Account: &Account{Name: "team", Description: "a team"}}, {Assoc: &Association{Account: "team", Shares: 3, Limits: limits}},
-		{User: &User{Name: "alice", DefaultAccount: "team"}}, {Assoc: &Association{Account: "team", User: "alice", Shares: 2, Priority: 4, QOS: []string{"normal", "high"}, DefaultQOS: "high"}}}})
+		{User: &User{Name: "alice", DefaultAccount: "team", WCKeys: []WCKey{{Name: "proj1"}, {Name: "proj2"}}, DefaultWCKey: "proj1"}}, {Assoc: &Association{Account: "team", User: "alice", Shares: 2, Priority: 4, QOS: []string{"normal", "high"}, DefaultQOS: "high"}}}})
 	w.refused(alice, &ChangeAccounts{Changes: []Change{{Account: &Account{Name: "other"}}}}, ErrAccess)
 	billed := func(s *JobSpec) { s.Partitions = []string{"billed"} }
 	w.due()
@@ -509,6 +509,9 @@ func goldenRetain(w *world) {
 	ended := *j
 	ended.Phase, ended.Outcome, ended.Ended = Ended, Completed, w.now
 	w.ok(root, &LoadHistory{Records: []Archived{{Job: &ended, Seq: 3}, {Step: &Step{ID: StepID{Job: ended.ID}, Name: "s", Started: w.now}}}})
-	w.ok(root, &Retain{Retention{Dir: "/tmp", Rules: []RetainRule{{StepRecords, Age{5, AgeHours}, true}}}})
+	at := w.now.Unix()
+	w.ok(root, &LoadHistory{Records: []Archived{{Event: &NodeSpan{Node: "n0", From: at - 9, To: at, Down: true, Reason: "broken"}}, {Resv: &ResvSpan{Name: "r", From: at - 9, To: at, Users: []string{"alice"}}},
+		{Change: &Transaction{At: w.now, Action: "Add Users", Actor: "root", Where: "name='alice'"}}}})
+	w.ok(root, &Retain{Retention{Script: "/bin/archive", Rules: []RetainRule{{EventRecords, Age{5, AgeHours}, true}, {ResvRecords, Age{5, AgeHours}, true}, {StepRecords, Age{5, AgeHours}, true}, {TxnRecords, Age{5, AgeDays}, false}}}})
 	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "gold", UsageFactor: 1, UsageReset: ResetMonthly}}}})
 }

@@ -339,6 +339,7 @@ type Config struct {
 	UserTop           bool           `json:"user_top,omitempty"`       // users may move their jobs to the top of theirs
 	Priority          PriorityConfig `json:"priority,omitzero"`
 	Enforce           Enforce        `json:"enforce,omitzero"`
+	TrackWCKey        bool           `json:"track_wckey,omitempty"` // jobs have one of their user's workload characterization keys
 	Preempt           PreemptConfig  `json:"preempt,omitzero"`
 	// StrictOrder tries jobs in the order of the queue, see package sched.
 	StrictOrder bool `json:"strict_order,omitempty"`
@@ -412,8 +413,9 @@ type Constrain struct {
 type Enforce struct {
 	Associations bool `json:"associations,omitempty"` // a job needs one
 	Limits       bool `json:"limits,omitempty"`
-	QOS          bool `json:"qos,omitempty"`  // a job's QOS is one that its association allows
-	Safe         bool `json:"safe,omitempty"` // no job starts that could not run to its end
+	QOS          bool `json:"qos,omitempty"`    // a job's QOS is one that its association allows
+	Safe         bool `json:"safe,omitempty"`   // no job starts that could not run to its end
+	WCKeys       bool `json:"wckeys,omitempty"` // a job's key is one that its user has
 }
 
 // Switch is one line of topology.conf.

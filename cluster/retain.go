@@ -14,12 +14,21 @@ import (
 // RecordKind is a kind of records of history that have an age of their own.
 type RecordKind string
 
-// The kinds. Usage is what reports sum up: of nodes, reservations and of jobs whose own records may be gone.
+// The kinds. Usage is what reports sum up: of nodes, reservations and of jobs whose own records may be gone. Events tell why
+// a node was down or drained and who said so, reservations for whom they were; how long goes with the usage.
 const (
+	EventRecords RecordKind = "event"
 	JobRecords   RecordKind = "job"
+	ResvRecords  RecordKind = "resv"
 	StepRecords  RecordKind = "step"
+	TxnRecords   RecordKind = "txn" // changes of the books
 	UsageRecords RecordKind = "usage"
 )
+
+// RecordKinds lists them.
+func RecordKinds() []RecordKind {
+	return []RecordKind{EventRecords, JobRecords, ResvRecords, StepRecords, TxnRecords, UsageRecords}
+}
 
 // AgeUnit is what an age counts, and at whose beginnings records go.
 type AgeUnit string
@@ -81,6 +90,8 @@ type Retention struct {
 	Rules []RetainRule `json:"rules,omitempty"`
 	// Dir is the folder for archives on the server that leads.
 	Dir string `json:"dir,omitempty"`
+	// Script is run there in place of writing archives (ArchiveScript).
+	Script string `json:"script,omitempty"`
 }
 
 // Cutoff is up to where records of a kind go: those that ended before.
@@ -94,6 +105,7 @@ type Cutoff struct {
 type Forgetting struct {
 	Cutoffs []Cutoff `json:"cutoffs"`
 	Dir     string   `json:"dir,omitempty"`
+	Script  string   `json:"script,omitempty"`
 }
 
 // Retained is how far history was forgotten.
@@ -161,6 +173,9 @@ func (c *Retain) apply(t *tx) (any, error) {
 	if !t.by.Operator() && !t.isAdmin(t.by.User) {
 		return nil, Errorf(Denied, ErrAccess, "only operators may archive history")
 	}
+	if c.Script != "" && !t.by.Operator() {
+		return nil, Errorf(Denied, ErrAccess, "only operators may name a script that a server runs: have it set as ArchiveScript")
+	}
 	if t.Retained.Errand != 0 {
 		return nil, Errorf(Conflict, ErrNoChange, "history is being archived already")
 	}
@@ -171,8 +186,12 @@ func (c *Retain) apply(t *tx) (any, error) {
 	if dir == "" {
 		dir = t.config.Retention.Dir
 	}
+	script := c.Script
+	if script == "" && c.Dir == "" {
+		script = t.config.Retention.Script
+	}
 	for _, r := range rules {
-		if !slices.Contains([]RecordKind{JobRecords, StepRecords, UsageRecords}, r.Kind) || r.Age.N < 1 || r.Age.N > maxAge {
+		if !slices.Contains(RecordKinds(), r.Kind) || r.Age.N < 1 || r.Age.N > maxAge {
 			return nil, Errorf(Invalid, ErrNoChange, "records of kind %q can not be kept for %d %s", r.Kind, r.Age.N, r.Age.Unit)
 		}
 	}
@@ -180,7 +199,7 @@ func (c *Retain) apply(t *tx) (any, error) {
 	if cutoffs == nil {
 		return uint64(0), nil
 	}
-	t.send(Errand{Kind: ErrandRetain, Retain: &Forgetting{Cutoffs: cutoffs, Dir: dir}})
+	t.send(Errand{Kind: ErrandRetain, Retain: &Forgetting{Cutoffs: cutoffs, Dir: dir, Script: script}})
 	t.setRetained(Retained{Cutoffs: t.Retained.Cutoffs, Errand: t.LastErrand, Tried: t.at})
 	return t.LastErrand, nil
 }
@@ -204,12 +223,63 @@ func (t *tx) retained(e *Errand, failed string) {
 	t.setRetained(r)
 }
 
-// Archived is a record of history as a file has it: a job's, or a step's.
+// Archived is a record of history as a file has it: one of these.
 type Archived struct {
 	Job *Job `json:"job,omitempty"`
 	// Seq is the job's place in history.
-	Seq  int64 `json:"seq,omitempty"`
-	Step *Step `json:"step,omitempty"`
+	Seq    int64        `json:"seq,omitempty"`
+	Step   *Step        `json:"step,omitempty"`
+	Event  *NodeSpan    `json:"event,omitempty"`
+	Resv   *ResvSpan    `json:"resv,omitempty"`
+	Change *Transaction `json:"change,omitempty"`
+}
+
+// check reports whether it is a record of something that is over.
+func (a *Archived) check() bool {
+	switch {
+	case a.Job != nil:
+		return a.Job.Spec != nil && a.Job.ID != 0 && a.Job.Phase == Ended && a.Seq > 0
+	case a.Step != nil:
+		return a.Step.ID.Job != 0
+	case a.Event != nil:
+		return a.Event.Node != "" && a.Event.To > 0
+	case a.Resv != nil:
+		return a.Resv.Name != ""
+	}
+	return a.Change != nil
+}
+
+// Over reports whether a cutoff takes the record.
+func (a *Archived) Over(c Cutoff) bool {
+	before := time.Unix(c.Before, 0)
+	switch c.Kind {
+	case EventRecords:
+		return a.Event != nil && a.Event.To < c.Before
+	case JobRecords:
+		return a.Job != nil && a.Job.Ended.Before(before)
+	case ResvRecords:
+		return a.Resv != nil && a.Resv.To < c.Before
+	case StepRecords:
+		return a.Step != nil && a.Step.Started.Before(before)
+	case TxnRecords:
+		return a.Change != nil && a.Change.At.Before(before)
+	}
+	return false
+}
+
+// Began is when what the record is about began: a job when it was submitted.
+func (a *Archived) Began() time.Time {
+	switch {
+	case a.Job != nil:
+		return a.Job.Submitted
+	case a.Step != nil:
+		return a.Step.Started
+	case a.Event != nil:
+		return time.Unix(a.Event.From, 0)
+	case a.Resv != nil:
+		return time.Unix(a.Resv.From, 0)
+	}
+	return a.Change.At
 }
 
 // LoadHistory puts archived records back into history. The next time that records of their age go they go again.
@@ -230,10 +300,8 @@ func (c *LoadHistory) apply(t *tx) (any, error) {
 		return nil, Errorf(Invalid, ErrNoChange, "%d records at once: between 1 and %d can be loaded", len(c.Records), MaxLoaded)
 	}
 	for i := range c.Records {
-		switch a := &c.Records[i]; {
-		case a.Job != nil && (a.Job.Spec == nil || a.Job.ID == 0 || a.Job.Phase != Ended || a.Seq < 1),
-			a.Job == nil && (a.Step == nil || a.Step.ID.Job == 0):
-			return nil, Errorf(Invalid, ErrNoChange, "record %d is not that of an ended job or of a step", i+1)
+		if !c.Records[i].check() {
+			return nil, Errorf(Invalid, ErrNoChange, "record %d is not one of history: of a job, step, event or reservation that is over, or a change of accounts", i+1)
 		}
 	}
 	t.events = append(t.events, Event{Load: c.Records})

@@ -82,6 +82,9 @@ func TestRetain(t *testing.T) {
 	w.refused(alice, &Retain{}, ErrAccess)
 	w.refused(alice, &LoadHistory{Records: []Archived{{Step: &Step{ID: StepID{Job: 1}}}}}, ErrAccess)
 	w.refused(root, &LoadHistory{Records: []Archived{{Job: &Job{ID: 1}}}}, ErrNoChange)
+	admin := Identity{UID: 1005, User: "ada"}
+	w.ok(root, &ChangeAccounts{Changes: []Change{{User: &User{Name: "ada", AdminLevel: "Administrator"}}}})
+	w.refused(admin, &Retain{Retention{Script: "/tmp/mine", Rules: []RetainRule{{TxnRecords, Age{1, AgeDays}, true}}}}, ErrAccess)
 	w.refused(root, &Retain{Retention{Rules: []RetainRule{{"nodes", Age{1, AgeDays}, false}}}}, ErrNoChange)
 	w.ok(root, &Retain{Retention{Rules: []RetainRule{{UsageRecords, Age{1, AgeHours}, false}}}})
 	if got := done(""); len(got) != 1 || got[0].Kind != UsageRecords {

@@ -256,6 +256,9 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if err := admitAccount(s, &spec); err != nil {
 		return spec, err
 	}
+	if err := admitWCKey(s, &spec); err != nil {
+		return spec, err
+	}
 	if err := admitPartLimits(s, &spec); err != nil {
 		return spec, err
 	}

@@ -77,8 +77,12 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 			return nil, Errorf(Conflict, ErrNotRunning, "the size of job %d can only change while it is pending", n.ID)
 		}
 		c.Patch.texts(&spec)
-		if _, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, spec); err != nil {
+		admitted, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, spec)
+		if err != nil {
 			return nil, err
+		}
+		if c.Patch.WCKey != nil {
+			spec.WCKey = admitted.WCKey
 		}
 		if a, ok := t.assocFor(&spec); ok {
 			n.Assoc = a.ID

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -101,5 +102,40 @@ func TestRetention(t *testing.T) {
 	}
 	if _, errs, _ := d.run("sreport", "-nP", "cluster", "utilization", "start=now-1hour", "end=now+1hour"); errs != "" {
 		t.Errorf("a report of what is kept: %q", errs)
+	}
+}
+
+// TestArchiveScript: a script of the site's is told what goes and archives it; if it fails nothing goes. Changes of the books go too.
+func TestArchiveScript(t *testing.T) {
+	d := startLedger(t)
+	dir := t.TempDir()
+	script, told := filepath.Join(dir, "archive"), filepath.Join(dir, "told")
+	write := func(end string) {
+		t.Helper()
+		if err := os.WriteFile(script, []byte("#!/bin/sh\nenv | grep ^SLURM_ARCHIVE | sort >"+told+"\n"+end+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.must("sacctmgr", "-i", "archive", "load", "file="+oldArchive(t))
+	dump := []string{"-i", "archive", "dump", "jobs", "txn", "PurgeJobAfter=12months", "PurgeTXNAfter=1hours", "Script=" + script}
+	write("echo no tape; exit 3")
+	if _, errs, code := d.run("sacctmgr", dump...); code != 1 || !strings.Contains(errs, "exit status 3: no tape; nothing was taken out of history") {
+		t.Errorf("a script that fails: exit code %d, %q", code, errs)
+	}
+	if got := d.must("sacct", "-anPX", "-S", "2024-01-01", "-o", "jobid"); got != "4711" {
+		t.Errorf("after that sacct has %q", got)
+	}
+	write("")
+	d.must("sacctmgr", dump...)
+	d.wait("the old job to go", func() bool { return d.must("sacct", "-anPX", "-S", "2024-01-01", "-o", "jobid") == "" })
+	text, err := os.ReadFile(told)
+	if got := regexp.MustCompile(`=[0-9]{10}`).ReplaceAllString(string(text), "=TIME"); err != nil || got != "SLURM_ARCHIVE_EVENTS=0\nSLURM_ARCHIVE_JOBS=1\nSLURM_ARCHIVE_LAST_JOB=TIME\n"+
+		"SLURM_ARCHIVE_LAST_TXN=TIME\nSLURM_ARCHIVE_RESERVATIONS=0\nSLURM_ARCHIVE_STEPS=0\nSLURM_ARCHIVE_TXN=1\nSLURM_ARCHIVE_USAGE=0\n" {
+		t.Errorf("the script was told %v\n%s", err, got)
+	}
+	for word, want := range map[string]string{"suspend": "pauses are part of the jobs' records", "PurgeSuspendAfter=1": "pauses are part of the jobs' records", "usage": "Unknown option: usage", "events": "say after what time"} {
+		if _, errs, code := d.run("sacctmgr", "-i", "archive", "dump", word); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("archive dump %s: exit code %d, %q", word, code, errs)
+		}
 	}
 }

@@ -26,7 +26,7 @@ type Scheduler struct {
 
 // Bounds of what is looked at again; beyond them a full pass is as quick.
 const (
-	maxRounds = 200 // cycles between full passes: what is kept grows a little with each
+	maxRounds = 2000 // cycles between full passes: what is kept grows a little with each
 	maxFickle = 1000
 	maxFreed  = 256 // nodes
 )
@@ -515,22 +515,35 @@ func (r *round) consider(e *entry, j *cluster.Job) {
 
 // equal reports whether both keep the same.
 func (r *reservation) equal(o *reservation) bool {
-	return r.job == o.job && r.at.Equal(o.at) && slices.Equal(r.list, o.list) && len(r.eases(o)) == 0 && len(o.eases(r)) == 0
+	return r.job == o.job && r.at.Equal(o.at) && slices.Equal(r.list, o.list) && slices.EqualFunc(r.rests, o.rests, func(x, y rest) bool {
+		return x.place == y.place && x.cpus == y.cpus && x.mem == y.mem && slices.Equal(x.gpus, y.gpus)
+	})
 }
 
 // eases lists the places of which it leaves more than another one did.
 func (r *reservation) eases(o *reservation) (out []int) {
-	for i, was := range o.beside {
-		is := r.beside[i]
-		more := is == nil || is.cpus > was.cpus || is.mem > was.mem
-		if !more {
-			for k, n := range is.gpus {
-				more = more || n > was.gpus[k]
-			}
+	k := 0
+	for i := range o.rests {
+		was := &o.rests[i]
+		for k < len(r.rests) && r.rests[k].place < was.place {
+			k++
 		}
-		if more {
-			out = append(out, i)
+		if k == len(r.rests) || r.rests[k].place > was.place || r.rests[k].more(was) {
+			out = append(out, was.place)
 		}
 	}
 	return out
+}
+
+// more reports whether it is more than another one, of anything.
+func (l *rest) more(was *rest) bool {
+	if l.cpus > was.cpus || l.mem > was.mem {
+		return true
+	}
+	for k, n := range l.gpus {
+		if n > was.gpus[k] {
+			return true
+		}
+	}
+	return false
 }

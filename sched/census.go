@@ -29,6 +29,7 @@ type kinds struct {
 type brief struct {
 	cpu, gpu int32 // at most
 	mem      cluster.MemMB
+	model    int
 }
 
 // stateOf is a node's state by what of it is free.
@@ -73,7 +74,7 @@ func (p *pool) kind(s state, sp *space) int32 {
 	n = int32(len(p.kinds.list))
 	p.kinds.of[s] = n
 	p.kinds.list = append(p.kinds.list, own)
-	p.kinds.brief = append(p.kinds.brief, brief{int32(max(own.cpu, own.free)), int32(own.gpu), own.mem})
+	p.kinds.brief = append(p.kinds.brief, brief{int32(max(own.cpu, own.free)), int32(own.gpu), own.mem, s.model})
 	return n
 }
 
@@ -100,6 +101,7 @@ type census struct {
 	in    []bool  // by place, which nodes; nil: all
 	count []int32 // by kind
 	kinds []int32 // that were met, in turn
+	gone  int     // at most so many of them have no node any more
 }
 
 func (n *census) add(kind, more int32) {
@@ -110,7 +112,23 @@ func (n *census) add(kind, more int32) {
 		n.count[kind] = 0
 		n.kinds = append(n.kinds, kind)
 	}
-	n.count[kind] += more
+	if n.count[kind] += more; n.count[kind] == 0 {
+		n.gone++
+	}
+}
+
+// met is the kinds of which there are nodes now, and perhaps others that are many no more.
+func (n *census) met() []int32 {
+	if n.gone > len(n.kinds)/4 {
+		n.kinds = slices.DeleteFunc(n.kinds, func(k int32) bool {
+			if n.count[k] == 0 {
+				n.count[k] = -1
+			}
+			return n.count[k] < 0
+		})
+		n.gone = 0
+	}
+	return n.kinds
 }
 
 // scene is the pool's nodes beside the reservations of the mask.
@@ -138,7 +156,7 @@ func (s *scene) look(i int) int32 {
 	var st state
 	cut := false
 	for k, h := range s.heads {
-		if l := h.beside[i]; s.mask>>k&1 != 0 && l != nil {
+		if l := h.beside(i); s.mask>>k&1 != 0 && l != nil {
 			if !cut {
 				st, cut = s.p.stateOf(sp), true
 			}
@@ -224,10 +242,23 @@ func (g *gauge) suits(p *pool, model int) bool {
 	return g.makes[model] > 0
 }
 
+// roomOn is how many tasks fit on a node of the kind.
+func (g *gauge) roomOn(p *pool, kind int32) int32 {
+	b := &g.kinds.brief[kind]
+	if g.exceeds(b) || !g.suits(p, b.model) {
+		return 0
+	}
+	return g.fit(kind)
+}
+
+// exceeds reports whether a task needs more than such nodes have.
+func (g *gauge) exceeds(b *brief) bool {
+	return b.cpu < g.least.cpu || b.gpu < g.least.gpu || b.mem < g.least.mem
+}
+
 // fit is how many tasks fit on a node of the kind, of a model that suits.
 func (g *gauge) fit(kind int32) int32 {
-	b := &g.kinds.brief[kind]
-	if b.cpu < g.least.cpu || b.gpu < g.least.gpu || b.mem < g.least.mem {
+	if g.exceeds(&g.kinds.brief[kind]) {
 		return 0
 	}
 	if int(kind) >= len(g.known) {
@@ -248,14 +279,12 @@ func (g *gauge) hopeless(s *scene) bool {
 	n := s.census(d.part)
 	most := d.most(len(s.p.members(d.part)))
 	nodes, tasks, best := 0, 0, 0
-	for _, k := range n.kinds {
-		count := int(n.count[k])
-		if count == 0 || !g.suits(s.p, g.kinds.list[k].model) {
+	for _, k := range n.met() {
+		count, t := int(n.count[k]), int(g.roomOn(s.p, k))
+		if count == 0 || t == 0 {
 			continue
 		}
-		if t := int(g.fit(k)); t > 0 {
-			nodes, tasks, best = nodes+count, tasks+count*t, max(best, t)
-		}
+		nodes, tasks, best = nodes+count, tasks+count*t, max(best, t)
 		if nodes >= d.minNodes && tasks >= d.tasks && min(most, nodes)*best >= d.tasks {
 			return slices.ContainsFunc(d.gpuJob, func(w cluster.GRES) bool { return g.short(n, s.p, w, most) })
 		}
@@ -266,9 +295,9 @@ func (g *gauge) hopeless(s *scene) bool {
 // short reports that so many nodes do not have as many GPUs as an entry of --gpus asks for.
 func (g *gauge) short(n *census, p *pool, want cluster.GRES, most int) bool {
 	var nodes []int // by how many GPUs they can give
-	for _, k := range n.kinds {
+	for _, k := range n.met() {
 		count := int(n.count[k])
-		if count == 0 || !g.suits(p, g.kinds.list[k].model) || g.fit(k) == 0 {
+		if count == 0 || g.roomOn(p, k) == 0 {
 			continue
 		}
 		gives := max(g.d.gives(&g.kinds.list[k], want.Type), 0)

@@ -240,15 +240,16 @@ func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cl
 			ends[i].at = later(ends[i].at, at)
 		}
 	}
-	whole := &reservation{at: at, nodes: make(nodeSet, len(c.free.spaces)), beside: map[int]*rest{}}
+	whole := &reservation{at: at, nodes: make(nodeSet, len(c.free.spaces))}
 	for _, p := range parts {
 		if !p.plan.at.Equal(at) {
 			return nil // they do not come together
 		}
 		whole.nodes, whole.list = union(whole.nodes, p.plan.nodes), append(whole.list, p.plan.list...)
-		maps.Copy(whole.beside, p.plan.beside)
+		whole.rests = append(whole.rests, p.plan.rests...)
 		whole.parts = append(whole.parts, p)
 	}
+	whole.arrange()
 	return whole
 }
 

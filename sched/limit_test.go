@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -205,7 +206,35 @@ func TestLimits(t *testing.T) {
 			if text := strings.Join(got, " "); text != c.want {
 				t.Errorf("got %s\nwant %s", text, c.want)
 			}
+			b.letsGo(c.limits, strings.Split(c.jobs, ","), jobs)
 		})
+	}
+}
+
+// letsGo wants what a limit held back to go on: for one on what is in use once that is over, for others once they are lifted.
+func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
+	b.t.Helper()
+	inUse := regexp.MustCompile(`^\w+: *(GrpJobs|GrpTRES|GrpTRESRunMins|MaxJobs|MaxSubmitJobs|GrpSubmitJobs|Max\w+Per(User|Account))=[^;]*$`).MatchString(limits) && !strings.Contains(texts[0], "tasks")
+	if !inUse {
+		b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Flags: []string{"PartitionTimeLimit"}}}, {QOS: &cluster.QOS{Name: "gate", UsageFactor: 1}},
+			{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}}}, {Assoc: &cluster.Association{Account: "group", Shares: 1}},
+			{Assoc: &cluster.Association{Account: "team", Shares: 1}, Under: "group"}, {Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1}}}})
+	}
+	for i, id := range jobs {
+		for range texts { // as many rounds as there are jobs that may wait for each other
+			for j := range b.s.Snapshot().Live() {
+				b.end(j.ID)
+			}
+			b.now = b.now.Add(time.Second)
+			b.cycle()
+		}
+		if id == 0 {
+			id = b.add(texts[i])
+			b.cycle()
+		}
+		if j, ok := b.s.Job(id); ok && j.Phase == cluster.Pending && j.ArrayID == 0 {
+			b.t.Errorf("job %d (%s) still waits for %s (lifted: %v)", id, texts[i], j.Wait, !inUse)
+		}
 	}
 }
 
@@ -322,5 +351,25 @@ func TestUsageThreshold(t *testing.T) {
 	b.cycle()
 	if got := b.where(id); got != "waits QOSUsageThreshold" {
 		t.Error(got)
+	}
+}
+
+// TestMinPrioThreshold: no nodes are kept free for a job whose priority is below the limit, so that a later one passes it;
+// without the limit they are.
+func TestMinPrioThreshold(t *testing.T) {
+	for _, c := range []struct {
+		user, qos string
+		passes    bool
+	}{{"", "", false}, {"MinPrioThreshold=4000000000", "", true}, {"", "MinPrioThreshold=4000000000", true}, {"MinPrioThreshold=1", "", false},
+		{"MinPrioThreshold=4000000000", "MinPrioThreshold=1", false}} {
+		b := newRuled(t, 1, "", "", "", c.user, c.qos, "")
+		b.add("u 12cpu 60min")
+		b.cycle()
+		big, small := b.add("u 16cpu 60min"), b.add("u 1cpu 600min")
+		b.cycle()
+		if passes := b.phase(small) != cluster.Pending; passes != c.passes || b.phase(big) != cluster.Pending {
+			j, _ := b.s.Job(small)
+			t.Errorf("limits of the user %q, of the QOS %q: a later job passes: %v, it waits for %s", c.user, c.qos, passes, j.Wait)
+		}
 	}
 }

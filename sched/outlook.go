@@ -56,7 +56,7 @@ func (o *outlook) holds(c *cycle, kept nodeSet) bool {
 	}
 	a := o.look.find(kept)
 	if a != nil {
-		o.kept, o.plan = kept, newReservation(o.then, o.at, a, o.look.d.wholeCore)
+		o.kept, o.plan = kept, newReservation(o.then, o.at, a, o.look.d.wholeCore, o.plan)
 	}
 	return a != nil
 }
@@ -173,7 +173,7 @@ func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSe
 			continue
 		}
 		if a := look.find(avoid(at)); a != nil {
-			return newReservation(future, at, a, want.wholeCore), look
+			return newReservation(future, at, a, want.wholeCore, nil), look
 		}
 	}
 	return nil, nil

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"dev.muster/cluster"
@@ -305,45 +306,84 @@ type reservation struct {
 	nodes nodeSet // where it will run
 	list  []cluster.NodeName
 	alloc *cluster.Alloc // as it would be then
-	// beside is what those nodes will have left beside it, for jobs that will still run then.
-	beside map[int]*rest
-	spent  bool    // less of it than when it was planned
-	parts  []*part // of a heterogeneous job, whose start this is
+	// rests is what those nodes will have left beside it, for jobs that will still run then; by place, rising.
+	rests []rest
+	spent bool    // less of it than when it was planned
+	parts []*part // of a heterogeneous job, whose start this is
+	pool  *pool   // as it will be then
+	seen  int     // changes of it that were known
 }
 
-// newReservation keeps an allocation of a pool, which stays as it is.
-func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool) *reservation {
+// newReservation keeps an allocation of a pool, which stays as it is. Where nothing has changed since an earlier one for the
+// same time, if there is one, that tells what is left.
+func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool, last *reservation) *reservation {
 	n := len(a.Shares)
-	r := &reservation{at: at, nodes: p.places(a), alloc: a, list: make([]cluster.NodeName, 0, n), beside: make(map[int]*rest, n)}
-	rests, types := make([]rest, n), 0
-	for _, sh := range a.Shares {
-		types += len(p.models[p.spaces[p.at[sh.Node]].model].types)
+	r := &reservation{at: at, nodes: make(nodeSet, len(p.spaces)), alloc: a, list: make([]cluster.NodeName, n), rests: make([]rest, n), pool: p, seen: len(p.changed)}
+	if last != nil && (last.spent || last.pool != p) {
+		last = nil
 	}
-	gpus := make([]int, types)
-	for k, sh := range a.Shares {
+	for k := range a.Shares {
+		sh := &a.Shares[k]
 		i := p.at[sh.Node]
+		r.list[k], r.nodes[i] = sh.Node, true
+		if was := last.unchanged(i, sh); was != nil {
+			r.rests[k] = *was
+			r.rests[k].share = sh
+			continue
+		}
 		sp := p.spaces[i]
-		sp.take(sh, a.Over > 0)
+		sp.take(*sh, a.Over > 0)
 		m := &p.models[sp.model]
-		l := &rests[k]
-		l.gpus, gpus = gpus[:len(m.types):len(m.types)], gpus[len(m.types):]
-		if l.cpus, l.mem = sp.cpu, sp.mem; cores {
+		l := rest{place: i, share: sh, cpus: sp.cpu, mem: sp.mem, gpus: make([]int, len(m.types))}
+		if cores {
 			l.cpus = sp.free
 		}
 		for id := range sp.gpus.All() {
 			l.gpus[m.typeOf[id]]++
 		}
-		r.list, r.beside[i] = append(r.list, sh.Node), l
+		r.rests[k] = l
 	}
+	r.arrange()
 	return r
+}
+
+// arrange puts what is left into the order of the nodes' places.
+func (r *reservation) arrange() {
+	slices.SortFunc(r.rests, func(a, b rest) int { return a.place - b.place })
+}
+
+// beside is what will be left on a node of the reservation, nil on others.
+func (r *reservation) beside(i int) *rest {
+	if !r.nodes.has(i) {
+		return nil
+	}
+	k := sort.Search(len(r.rests), func(k int) bool { return r.rests[k].place >= i })
+	if k == len(r.rests) || r.rests[k].place != i {
+		return nil
+	}
+	return &r.rests[k]
+}
+
+// unchanged is what will be left on a node beside the same share, if the node is as it was.
+func (r *reservation) unchanged(i int, sh *cluster.Share) *rest {
+	if r == nil || int(r.pool.latest[i]) > r.seen {
+		return nil
+	}
+	l := r.beside(i)
+	if l == nil || l.share.MemMB != sh.MemMB || l.share.Part != nil || sh.Part != nil || !l.share.CPUs.Equal(sh.CPUs) || !l.share.GPUs.Equal(sh.GPUs) {
+		return nil
+	}
+	return l
 }
 
 // rest is a part of a node, by amounts: which CPUs and GPUs it will be is open. Of CPUs only those of cores that
 // are free as a whole count where cores are given out.
 type rest struct {
-	cpus int
-	gpus []int // by type, see model
-	mem  cluster.MemMB
+	place int
+	share *cluster.Share // what the planned start takes there
+	cpus  int
+	gpus  []int // by type, see model
+	mem   cluster.MemMB
 }
 
 // trim takes from a space of the pool what is more than the rest.
@@ -379,11 +419,14 @@ func first(set cluster.IDSet, counts func(int) bool, n int) cluster.IDSet {
 func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 	for _, sh := range shares {
 		i, ok := p.at[sh.Node]
-		l := r.beside[i]
-		if !ok || l == nil {
+		if !ok {
 			continue
 		}
-		r.spent = true
+		l := r.beside(i)
+		if l == nil {
+			continue
+		}
+		r.spent, l.gpus = true, slices.Clone(l.gpus)
 		l.cpus, l.mem = l.cpus-sh.CPUs.Len(), l.mem-sh.MemMB
 		types := p.models[p.spaces[i].model].typeOf
 		for k := range sh.GPUs.All() {

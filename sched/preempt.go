@@ -299,7 +299,7 @@ func (c *cycle) fitIn(p *pool, q *question, j *cluster.Job) *cluster.Alloc {
 
 // hold keeps an allocation of a pool for a job, against all later ones of the cycle.
 func (c *cycle) hold(p *pool, q *question, j *cluster.Job, alloc *cluster.Alloc, at time.Time) *reservation {
-	r := newReservation(p, at, alloc, q.want.wholeCore)
+	r := newReservation(p, at, alloc, q.want.wholeCore, nil)
 	r.job = j.ID
 	p.take(alloc)
 	c.heads = append(c.heads, r)

@@ -65,7 +65,7 @@ func (v *view) count(i int32) int32 {
 	}
 	own := v.p.spaces[i]
 	for k, h := range v.heads {
-		if l := h.beside[int(i)]; v.mask>>k&1 != 0 && l != nil {
+		if l := h.beside(int(i)); v.mask>>k&1 != 0 && l != nil {
 			own.cpu, own.free, own.mem = min(own.cpu, l.cpus), min(own.free, l.cpus), min(own.mem, l.mem)
 		}
 	}
@@ -118,14 +118,18 @@ func (v *view) space(i int32) *space {
 	}
 	trimmed := sp
 	for k, h := range v.heads {
-		if v.mask>>k&1 == 0 || h.beside[int(i)] == nil {
+		if v.mask>>k&1 == 0 {
+			continue
+		}
+		l := h.beside(int(i))
+		if l == nil {
 			continue
 		}
 		if trimmed == sp {
 			own := *sp
 			trimmed = &own
 		}
-		h.beside[int(i)].trim(v.p, trimmed, v.d.wholeCore)
+		l.trim(v.p, trimmed, v.d.wholeCore)
 	}
 	return trimmed
 }

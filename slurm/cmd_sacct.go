@@ -396,7 +396,7 @@ func (o *sacctOptions) window() int {
 		if text == "" {
 			return 0
 		}
-		t, pos, ok := ParseWhen(text, now)
+		t, pos, ok := ParsePast(text, now)
 		if sec, isUTS := strings.CutPrefix(text, "uts"); isUTS {
 			n, err := strconv.ParseInt(sec, 10, 64)
 			t, ok = time.Unix(n, 0), err == nil

@@ -54,8 +54,7 @@ const (
 func otherEntities() map[string]string {
 	return map[string]string{"configuration": "see scontrol show config", "federation": "there is one cluster",
 		"resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
-		"stats": "see sdiag",
-		"wckey": "jobs carry theirs: see sacct -o wckey and sreport cluster WCKeyUtilizationByUser", "job": "see scontrol update"}
+		"job": "see scontrol update"}
 }
 
 // noEntity answers a command about nothing that is known.
@@ -80,7 +79,7 @@ func mgrEntity(word string) string {
 		name  string
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
-		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}} {
+		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -197,7 +196,7 @@ type mgrVerb struct {
 
 func (m *manager) verbs() []mgrVerb {
 	return []mgrVerb{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
-		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"archive", 2, m.archive}, {"dump", 1, m.dump}, {"load", 2, m.load},
+		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"archive", 2, m.archive}, {"clear", 2, m.clear}, {"dump", 1, m.dump}, {"load", 2, m.load},
 		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}}
 }
 
@@ -267,6 +266,10 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 			q.where["account"] = append(q.where["account"], mgrNameList(value)...)
 		case isKey(key, 1, "users"):
 			q.where["user"] = append(q.where["user"], mgrNameList(value)...)
+		case isKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey"):
+			q.where["wckey"] = append(q.where["wckey"], mgrNameList(value)...)
+		case key == "id" && entity == "wckey":
+			q.where["id"] = append(q.where["id"], splitList(value)...)
 		case isKey(key, 3, "partitions"):
 			q.where["partition"] = append(q.where["partition"], mgrNameList(value)...)
 		case isKey(key, 2, "clusters"):
@@ -456,82 +459,6 @@ func (b *mgrBooks) user(name string) *cluster.User {
 		return nil
 	}
 	return b.Users[i]
-}
-
-func (m *manager) addUsers(args []string) int {
-	names, list := mgrWords(args, "name", "names", "user", "users")
-	model, u := cluster.Association{Shares: 1}, cluster.User{}
-	var accounts, given []string
-	parts := []string{""}
-	for _, s := range list {
-		switch {
-		case isKey(s.key, 2, "accounts"):
-			accounts = mgrNameList(s.value)
-		case isKey(s.key, 8, "defaultaccount"):
-			u.DefaultAccount = strings.ToLower(s.value)
-		case isKey(s.key, 2, "adminlevel"):
-			u.AdminLevel = adminLevel(s.value)
-		case isKey(s.key, 3, "partitions"):
-			parts = splitList(s.value)
-		default:
-			label, code := m.setAssoc(&model, []string{cluster.NormalQOS}, s)
-			if code != 0 {
-				return code
-			}
-			given = append(given, label)
-		}
-	}
-	if accounts == nil && u.DefaultAccount != "" {
-		accounts = []string{u.DefaultAccount}
-	}
-	if accounts == nil {
-		return m.wrong(" Need name of account to add user to.")
-	}
-	var changes []cluster.Change
-	var fresh, places []string
-	for _, acct := range accounts {
-		if m.books.find(acct, "", "") == nil {
-			return m.wrong(" This account '"+acct+"' doesn't exist.", "        Contact your admin to add this account.", " No associations or wckeys created.")
-		}
-		for _, name := range names {
-			if m.books.user(name) == nil && !slices.Contains(fresh, name) {
-				user := u
-				user.Name, user.DefaultAccount = name, cmp.Or(u.DefaultAccount, accounts[0])
-				fresh, changes = append(fresh, name), append(changes, cluster.Change{User: &user})
-			}
-			for _, part := range parts {
-				if m.books.find(acct, name, part) != nil {
-					continue
-				}
-				as := model
-				as.Account, as.User, as.Partition = acct, name, part
-				changes = append(changes, cluster.Change{Assoc: &as})
-				place := fmt.Sprintf("  U = %-9.9s A = %-10.10s C = %-10.10s", name, acct, m.books.Cluster)
-				if part != "" {
-					place += fmt.Sprintf(" P = %-10.10s", part)
-				}
-				places = append(places, place)
-			}
-		}
-	}
-	if len(places) == 0 {
-		return m.nothing(" Nothing new added.")
-	}
-	if fresh != nil {
-		m.tell(" Adding User(s)\n  %s", strings.Join(fresh, "\n  "))
-		if u.DefaultAccount != "" || u.AdminLevel != "" {
-			m.tell(" Settings =")
-		}
-		if u.DefaultAccount != "" {
-			m.tell("  Default Account = %s", u.DefaultAccount)
-		}
-		if u.AdminLevel != "" {
-			m.tell("  Admin Level     = %s", u.AdminLevel)
-		}
-	}
-	m.tell(" Associations =\n%s", strings.Join(places, "\n"))
-	m.tell("%s", strings.Join(append([]string{" Non Default Settings"}, assocTold(&model, given, "")...), "\n"))
-	return m.commit(changes, "adding users")
 }
 
 // adminLevel reads the word of an administrator's rank.

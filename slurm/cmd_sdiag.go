@@ -80,22 +80,43 @@ func runSdiag(sys *Sys, argv []string) int {
 	return 0
 }
 
+// statWhen is a moment as the statistics have it.
+func statWhen(t time.Time) string {
+	if t.IsZero() {
+		return "N/A"
+	}
+	return fmt.Sprintf("%s (%d)", t.Local().Format("Mon Jan 02 15:04:05 2006"), t.Unix())
+}
+
+// printCalls writes who called what how often, and how long it took, in microseconds; widths are those of users' names and numbers.
+func printCalls(out *bufio.Writer, r *api.StatsResponse, name, id int) {
+	counts := func(x *api.CallCount) string {
+		return fmt.Sprintf("count:%-6d ave_time:%-6d total_time:%d\n", x.N, mean(x.Time, x.N), int64(x.Time/time.Microsecond))
+	}
+	fmt.Fprintln(out, "Remote Procedure Call statistics by message type")
+	for _, x := range r.Calls {
+		fmt.Fprintf(out, "\t%-40s %s", x.Name, counts(&x))
+	}
+	fmt.Fprintln(out, "\nRemote Procedure Call statistics by user")
+	for _, x := range r.Users {
+		user := "unknown"
+		if u, ok := userByID(x.UID); ok {
+			user = u.Name
+		}
+		fmt.Fprintf(out, "\t%-*s(%*d) %s", name, user, id, x.UID, counts(&x))
+	}
+}
+
 // printDiag writes the counts in the layout of Slurm. What muster has no queue for is zero: agents, the database's.
 func printDiag(out *bufio.Writer, r *api.StatsResponse) {
 	line := func(form string, args ...any) { fmt.Fprintf(out, form+"\n", args...) }
-	when := func(t time.Time) string {
-		if t.IsZero() {
-			return "N/A"
-		}
-		return fmt.Sprintf("%s (%d)", t.Local().Format("Mon Jan 02 15:04:05 2006"), t.Unix())
-	}
 	us := func(d time.Duration) int64 { return int64(d / time.Microsecond) }
 	rule := strings.Repeat("*", 55)
 	c := &r.Cycles
-	line("%s\nsdiag output at %s\nData since      %s\n%s", rule, when(r.Now), when(r.Since), rule)
+	line("%s\nsdiag output at %s\nData since      %s\n%s", rule, statWhen(r.Now), statWhen(r.Since), rule)
 	line("Server thread count:  %d\nAgent queue size:     0\nAgent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n", r.Threads)
 	line("Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\nJobs canceled:  %d\nJobs failed:    %d\n", r.Jobs.Submitted, r.Jobs.Started, r.Jobs.Completed, r.Jobs.Canceled, r.Jobs.Failed)
-	line("Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d\n", when(r.Now), r.Pending, r.Running)
+	line("Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d\n", statWhen(r.Now), r.Pending, r.Running)
 	line("Main schedule statistics (microseconds):\n\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d", us(c.Last), us(c.Max), c.Count)
 	if c.Count > 0 {
 		line("\tMean cycle:   %d\n\tMean depth cycle:  %d", mean(c.Sum, c.Count), c.Depth/c.Count)
@@ -106,18 +127,7 @@ func printDiag(out *bufio.Writer, r *api.StatsResponse) {
 	line("\tLast queue length: %d\n", c.Queue)
 	line("Backfilling stats\n\tTotal backfilled jobs (since last slurm start): %d\n\tTotal backfilled jobs (since last stats cycle start): %d", r.Jobs.Backfilled, r.Jobs.Backfilled)
 	line("\tTotal backfilled heterogeneous job components: 0\n\tTotal cycles: %d\n\tLast cycle when: %s\n\tLast cycle: %d\n\tMax cycle:  %d\n\tLast depth cycle: %d\n\tLast queue length: %d\n",
-		c.Count, when(c.At), us(c.Last), us(c.Max), c.Queue, c.Queue)
-	line("Remote Procedure Call statistics by message type")
-	for _, x := range r.Calls {
-		line("\t%-40s count:%-6d ave_time:%-6d total_time:%d", x.Name, x.N, mean(x.Time, x.N), us(x.Time))
-	}
-	line("\nRemote Procedure Call statistics by user")
-	for _, x := range r.Users {
-		name := "unknown"
-		if u, ok := userByID(x.UID); ok {
-			name = u.Name
-		}
-		line("\t%-16s(%8d) count:%-6d ave_time:%-6d total_time:%d", name, x.UID, x.N, mean(x.Time, x.N), us(x.Time))
-	}
+		c.Count, statWhen(c.At), us(c.Last), us(c.Max), c.Queue, c.Queue)
+	printCalls(out, r, 16, 8)
 	line("\nPending RPC statistics\n\tNo pending RPCs")
 }

@@ -353,7 +353,7 @@ func (r *reporter) window(a *reportAsk, from, to string) int {
 		if e.text == "" {
 			continue
 		}
-		t, pos, ok := ParseWhen(e.text, now)
+		t, pos, ok := ParsePast(e.text, now)
 		if !ok {
 			code = r.sys.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, e.text))
 			continue

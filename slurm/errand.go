@@ -50,6 +50,8 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{cfg.Power.Suspend, nodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandJobComp:
 		p = jobComp(e.Job, cfg)
+	case cluster.ErrandRetain:
+		p.Argv, p.Environ = []string{e.Retain.Script}, archiveEnv(e.Retain)
 	case cluster.ErrandMail:
 		prog := cfg.MailProg
 		if _, err := os.Stat(prog); err != nil && prog == defaultMailProg {
@@ -61,6 +63,19 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{prog, "-s", Subject(e), mailAddress(e.Job.Spec, cfg)}, append(env.Server(e.Job, cfg, ""), mailEnv(e)...)
 	}
 	return p
+}
+
+// archiveEnv tells ArchiveScript what goes and is to be archived, and up to where, Unix seconds.
+func archiveEnv(f *cluster.Forgetting) (list []string) {
+	for _, k := range archiveKinds() {
+		kind := strings.ToUpper(k.word)
+		i := slices.IndexFunc(f.Cutoffs, func(c cluster.Cutoff) bool { return c.Kind == k.kind && c.Archive })
+		list = append(list, "SLURM_ARCHIVE_"+kind+"="+strconv.Itoa(b2i(i >= 0)))
+		if i >= 0 {
+			list = append(list, "SLURM_ARCHIVE_LAST_"+strings.TrimSuffix(kind, "S")+"="+strconv.FormatInt(f.Cutoffs[i].Before, 10))
+		}
+	}
+	return append(list, "PATH=/bin:/usr/bin")
 }
 
 // resumeFile is what ResumeProgram finds in the file SLURM_RESUME_FILE: which nodes are wanted by which jobs. It has the

@@ -142,6 +142,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrLicense, 2048, "Invalid license specification"},
 	{cluster.ErrAccount, 2045, "Invalid account or account/partition combination specified"},
 	{cluster.ErrQOS, 2066, "Invalid qos specification"},
+	{cluster.ErrWCKey, 2057, "Invalid wckey specification"},
 	{cluster.ErrPolicy, 2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
 	{cluster.ErrNotHeld, 2033, "Job is in held state, pending scheduler release"},
 	{cluster.ErrPriorityReset, 2079, "Changes to job priority are not persistent, change nice instead"},

@@ -30,23 +30,20 @@ func executable(file string) bool {
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
-// output runs a program and returns what it prints, "" if it fails.
-func output(name string, args ...string) string {
+// output runs a program and returns what it prints, and whether it ended well.
+func output(name string, args ...string) (text string, ok bool) {
 	file, ok := lookPath(name, os.Getenv)
 	r, w, err := os.Pipe()
 	if !ok || err != nil {
-		return ""
+		return "", false
 	}
 	defer r.Close()
 	p, err := os.StartProcess(file, append([]string{name}, args...), &os.ProcAttr{Files: []*os.File{nil, w, nil}})
 	w.Close()
 	if err != nil {
-		return ""
+		return "", false
 	}
-	text, _ := io.ReadAll(io.LimitReader(r, 1<<20))
+	all, _ := io.ReadAll(io.LimitReader(r, 1<<20))
 	st, err := p.Wait()
-	if err != nil || !st.Success() {
-		return ""
-	}
-	return string(text)
+	return string(all), err == nil && st.Success()
 }

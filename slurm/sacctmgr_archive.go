@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"dev.muster/api"
@@ -24,50 +25,60 @@ func (m *manager) archive(args []string) int {
 	return m.wrong("No valid entity in archive command", `Input line must include, "Dump", or "load"`)
 }
 
-// archiveRules are the words of archive dump: how long a kind is kept, and that it is written into a file.
-func archiveRules() []struct {
-	purge, archive string
-	kind           cluster.RecordKind
-} {
-	return []struct {
-		purge, archive string
-		kind           cluster.RecordKind
-	}{{"purgejobafter", "jobs", cluster.JobRecords}, {"purgestepafter", "steps", cluster.StepRecords}, {"purgeusageafter", "", cluster.UsageRecords}}
+// archiveKind is what archive dump calls a kind of records: word has it written into a file, "purge"+purge says how old it becomes.
+type archiveKind struct {
+	kind        cluster.RecordKind
+	word, purge string
+}
+
+func archiveKinds() []archiveKind {
+	return []archiveKind{{cluster.EventRecords, "events", "eventafter"}, {cluster.JobRecords, "jobs", "jobafter"}, {cluster.ResvRecords, "reservations", "resvafter"},
+		{cluster.StepRecords, "steps", "stepafter"}, {cluster.TxnRecords, "txn", "txnafter"}, {cluster.UsageRecords, "usage", "usageafter"}}
+}
+
+// archiveAsked reads the words of archive dump.
+func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
+	archived := map[cluster.RecordKind]bool{}
+	for _, a := range args {
+		key, value, isSet := strings.Cut(a, "=")
+		key = strings.ToLower(key)
+		i := slices.IndexFunc(archiveKinds(), func(k archiveKind) bool {
+			purge, isPurge := strings.CutPrefix(key, "purge")
+			return isSet && isPurge && isKey(purge, 1, k.purge) || !isSet && isKey(key, 2, k.word)
+		})
+		switch {
+		case isSet && isKey(key, 1, "directory"):
+			c.Dir = value
+		case isSet && isKey(key, 2, "script"):
+			c.Script = value
+		case strings.HasPrefix("suspend", key) && len(key) > 1 || strings.HasPrefix(key, "purges") && isKey(key, 7, "purgesuspendafter"):
+			return c, m.wrong(" " + a + ": pauses are part of the jobs' records: see Jobs and PurgeJobAfter=")
+		case i < 0 || !isSet && archiveKinds()[i].kind == cluster.UsageRecords:
+			return c, m.wrong(" Unknown option: " + a + ": archive dump knows Events, Jobs, Reservations, Steps, TXN, Directory=, Script= and PurgeEventAfter=, PurgeJobAfter=, PurgeResvAfter=, PurgeStepAfter=, PurgeTXNAfter=, PurgeUsageAfter=")
+		case !isSet:
+			archived[archiveKinds()[i].kind] = true
+		default:
+			age, ok := cluster.ParseAge(value)
+			if !ok {
+				return c, m.wrong(fmt.Sprintf(" Invalid value for %s (%s): it is a number of months, or of hours or days as 48hours or 30days", key, value))
+			}
+			c.Rules = append(c.Rules, cluster.RetainRule{Kind: archiveKinds()[i].kind, Age: age})
+		}
+	}
+	if c.Rules == nil && len(archived) > 0 {
+		return c, m.wrong(" Nothing is archived that does not go: say after what time, as with PurgeJobAfter=")
+	}
+	for i := range c.Rules {
+		c.Rules[i].Archive = archived[c.Rules[i].Kind]
+	}
+	return c, 0
 }
 
 // archiveDump has what is too old written into files and taken out of history, now.
 func (m *manager) archiveDump(args []string) int {
-	var c cluster.Retain
-	archived := map[cluster.RecordKind]bool{}
-words:
-	for _, a := range args {
-		key, value, isSet := strings.Cut(a, "=")
-		key = strings.ToLower(key)
-		if isSet && isKey(key, 1, "directory") {
-			c.Dir = value
-			continue
-		}
-		for _, r := range archiveRules() {
-			switch {
-			case isSet && isKey(key, len("purgej"), r.purge):
-				age, ok := cluster.ParseAge(value)
-				if !ok {
-					return m.wrong(fmt.Sprintf(" Invalid value for %s (%s): it is a number of months, or of hours or days as 48hours or 30days", key, value))
-				}
-				c.Rules = append(c.Rules, cluster.RetainRule{Kind: r.kind, Age: age})
-				continue words
-			case !isSet && r.archive != "" && isKey(key, 2, r.archive):
-				archived[r.kind] = true
-				continue words
-			}
-		}
-		return m.wrong(" Unknown option: " + a + ": muster archives Jobs and Steps, and knows Directory=, PurgeJobAfter=, PurgeStepAfter= and PurgeUsageAfter=")
-	}
-	if c.Rules == nil && len(archived) > 0 {
-		return m.wrong(" Nothing is archived that does not go: say after what time with PurgeJobAfter= or PurgeStepAfter=")
-	}
-	for i := range c.Rules {
-		c.Rules[i].Archive = archived[c.Rules[i].Kind]
+	c, code := m.archiveAsked(args)
+	if code != 0 {
+		return code
 	}
 	if !m.immediate {
 		m.tell(" This may result in loss of accounting database records (if Purge* options enabled).")

@@ -140,11 +140,14 @@ func (m *manager) problems() (rows []problem) {
 			rows = append(rows, problem{m.books.Cluster, a.Name, "", "Account has no users"})
 		}
 	}
-	for _, t := range treeOf(m.books.Assocs) {
-		if t.User == "" {
-			continue
-		}
-		if _, known := LookupUser(t.User); !known {
+	tree := treeOf(m.books.Assocs)
+	var names []string
+	for _, t := range tree {
+		names = append(names, t.User)
+	}
+	users := LookupUsers(names)
+	for _, t := range tree {
+		if _, known := users[t.User]; !known && t.User != "" {
 			rows = append(rows, problem{m.books.Cluster, t.Account, t.User, "User does not have a uid"})
 		}
 	}
@@ -169,7 +172,7 @@ func (q *mgrQuery) span(now time.Time, from, to *time.Time) (bad string, pos int
 		if e.text == "" {
 			continue
 		}
-		t, pos, ok := ParseWhen(e.text, now)
+		t, pos, ok := ParsePast(e.text, now)
 		if !ok {
 			return e.text, pos
 		}
@@ -193,7 +196,7 @@ func (m *manager) events(q *mgrQuery) int {
 	}
 	var rows []cluster.NodeSpan
 	for _, s := range resp.Nodes {
-		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || !q.has("event", string(s.Node)) {
+		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || s.Forgotten || !q.has("event", string(s.Node)) {
 			continue
 		}
 		// A drained node that becomes empty is the same event still.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,13 +114,16 @@ func (m *manager) dumpUser(a *cluster.Association) (text string) {
 		return text
 	}
 	text += ":DefaultAccount='" + u.DefaultAccount + "'"
+	if u.DefaultWCKey != "" {
+		text += ":DefaultWCKey='" + u.DefaultWCKey + "'"
+	}
 	if u.AdminLevel != "" && u.AdminLevel != "None" {
 		text += ":AdminLevel='" + u.AdminLevel + "'"
 	}
 	if list := m.books.coordinated(u.Name); list != nil {
 		text += ":Coordinator='" + strings.Join(list, ",") + "'"
 	}
-	return text
+	return text + dumpWCKeys(u)
 }
 
 // dumpAssoc writes what is set at an association itself, limits by the names that Slurm's files have.
@@ -290,6 +294,7 @@ func (l *loader) user(name string, list []setting) int {
 		u, fresh = *old, false
 	}
 	before, part := u, ""
+	var keys []string
 	rest := slices.DeleteFunc(list, func(s setting) bool {
 		switch {
 		case isKey(s.key, 8, "defaultaccount"):
@@ -303,12 +308,19 @@ func (l *loader) user(name string, list []setting) int {
 				l.coords[a] = append(l.coords[a], name)
 			}
 		case isKey(s.key, 8, "defaultwckey"):
+			u.DefaultWCKey = strings.ToLower(s.value)
+		case isKey(s.key, 1, "wckeys"):
+			keys = mgrNameList(s.value)
 		default:
 			return false
 		}
 		return true
 	})
-	if fresh && !l.made["u "+name] || !fresh && u != before {
+	if u.DefaultWCKey != "" {
+		keys = append(keys, u.DefaultWCKey)
+	}
+	addWCKeys(&u, keys, u.DefaultWCKey)
+	if fresh && !l.made["u "+name] || !fresh && !reflect.DeepEqual(u, before) {
 		l.made["u "+name] = true
 		l.add("User "+name, fresh, cluster.Change{User: &u})
 	}

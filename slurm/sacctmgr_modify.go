@@ -128,8 +128,9 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 		}
 		for _, u := range m.books.Users {
 			if n := *u; entity == "user" && q.has("user", u.Name) {
-				if setOwn(own, &cluster.Account{}, &n); !m.books.has(n.DefaultAccount, n.Name) {
-					return m.nothing(" Can't modify because these users aren't associated with new default account '" + n.DefaultAccount + "'...\n  U = " + n.Name + " C = " + m.books.Cluster)
+				setOwn(own, &cluster.Account{}, &n)
+				if what := m.notOf(u, &n); what != "" {
+					return m.nothing(" Can't modify because these users aren't associated with new default " + what + "...\n  U = " + n.Name + " C = " + m.books.Cluster)
 				}
 				changes, names = append(changes, cluster.Change{User: &n}), append(names, "  "+n.Name)
 			}
@@ -169,6 +170,17 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 	return m.modified(" Modified "+entity+" associations...", places, changes)
 }
 
+// notOf is the new default account or wckey of a user that the user does not have, in Slurm's words, or "".
+func (m *manager) notOf(old, u *cluster.User) string {
+	switch {
+	case u.DefaultAccount != old.DefaultAccount && !m.books.has(u.DefaultAccount, u.Name):
+		return "account '" + u.DefaultAccount + "'"
+	case u.DefaultWCKey != old.DefaultWCKey && !u.HasWCKey(u.DefaultWCKey):
+		return "wckey '" + u.DefaultWCKey + "'"
+	}
+	return ""
+}
+
 // partPlace names the partition of an association that is for one alone.
 func partPlace(a *cluster.Association) string {
 	if a.Partition == "" {
@@ -191,7 +203,7 @@ func (m *manager) place(a *cluster.Association) string {
 // ownSettings parts the settings of the record itself from those of its associations.
 func (m *manager) ownSettings(entity string, sets []setting) (own, rest []setting) {
 	for _, s := range sets {
-		mine := entity == "user" && (isKey(s.key, 8, "defaultaccount") || isKey(s.key, 2, "adminlevel")) ||
+		mine := entity == "user" && (isKey(s.key, 8, "defaultaccount", "defaultwckey") || isKey(s.key, 2, "adminlevel")) ||
 			entity == "account" && (isKey(s.key, 3, "description") || isKey(s.key, 1, "organization"))
 		if mine {
 			own = append(own, s)
@@ -204,13 +216,17 @@ func (m *manager) ownSettings(entity string, sets []setting) (own, rest []settin
 
 func setOwn(own []setting, a *cluster.Account, u *cluster.User) {
 	for _, s := range own {
-		switch s.key[:2] {
-		case "ad":
+		switch {
+		case isKey(s.key, 2, "adminlevel"):
 			u.AdminLevel = adminLevel(s.value)
-		case "or":
+		case isKey(s.key, 1, "organization"):
 			a.Organization = strings.ToLower(s.value)
-		case "de":
-			u.DefaultAccount, a.Description = strings.ToLower(s.value), strings.ToLower(s.value)
+		case isKey(s.key, 3, "description"):
+			a.Description = strings.ToLower(s.value)
+		case isKey(s.key, 8, "defaultwckey"):
+			u.DefaultWCKey = strings.ToLower(s.value)
+		default:
+			u.DefaultAccount = strings.ToLower(s.value)
 		}
 	}
 }
@@ -243,6 +259,8 @@ func (m *manager) remove(args []string) int {
 	switch {
 	case entity == "account" && slices.Contains(q.where["account"], cluster.RootName):
 		return m.wrong(" You are not allowed to remove the root account.", " Use remove cluster instead.")
+	case entity == "user" && len(q.where["wckey"]) > 0:
+		return m.removeWCKeys(q)
 	case entity == "user" && len(q.where["account"]) > 0:
 		return m.removePlaces(q)
 	case entity == "user":

@@ -128,6 +128,7 @@ func mgrNames() []reportColumn[mgrRow] {
 		}},
 		{"Organization", "Org", 20, func(r *mgrRow) string { return r.account.Organization }},
 		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string { return r.user.DefaultAccount }},
+		{"DefaultWCKey", "Def WCKey", 10, func(r *mgrRow) string { return r.user.DefaultWCKey }},
 		{"AdminLevel", "Admin", 9, func(r *mgrRow) string { return cmp.Or(r.user.AdminLevel, "None") }},
 		{"Coordinators", "Coord Accounts", 20, func(r *mgrRow) string {
 			switch {
@@ -240,18 +241,19 @@ func sixOrNone(x *float64) string {
 }
 
 // entityFormat is what show prints of an entity unless format= says otherwise.
-func entityFormat(entity string, withAssoc, withCoord bool) string {
-	const user = "Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
+func (m *manager) entityFormat(entity string, q *mgrQuery) string {
+	coord := choose(q.withCoord, ",Coordinators", "")
+	user := "User,DefaultAccount" + choose(m.books.TrackWCKey, ",DefaultWCKey", "") + ",AdminLevel" + coord
 	switch {
-	case entity == "account" && withAssoc:
-		return "Account,Description,Organization" + choose(withCoord, ",Coordinators", "") + ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmitJobs,GrpWall,GrpCPUMins," +
+	case entity == "account" && q.withAssoc:
+		return "Account,Description,Organization" + coord + ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmitJobs,GrpWall,GrpCPUMins," +
 			"MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	case entity == "account":
-		return "Account,Description,Organization" + choose(withCoord, ",Coordinators", "")
-	case entity == "user" && withAssoc:
-		return "User,DefaultAccount,AdminLevel" + choose(withCoord, ",Coordinators", "") + ",Cluster,Account,Partition," + user
+		return "Account,Description,Organization" + coord
+	case entity == "user" && q.withAssoc:
+		return user + ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	case entity == "user":
-		return "User,DefaultAccount,AdminLevel" + choose(withCoord, ",Coordinators", "")
+		return user
 	case entity == "association":
 		return "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode," +
 			"MaxSubmitJobs,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
@@ -331,13 +333,17 @@ func (m *manager) show(args []string) int {
 		return m.events(q)
 	case "transaction":
 		return m.transactions(q)
+	case "stats":
+		return m.stats()
+	case "wckey":
+		return m.wckeys(q)
 	case "problem":
 		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
 	case "runawayjobs":
 		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
 		return 0
 	}
-	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, entityFormat(entity, q.withAssoc, q.withCoord))); bad != "" {
+	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
@@ -367,7 +373,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 		}
 	case "user":
 		for _, u := range b.Users {
-			if !q.has("user", u.Name) {
+			if !q.has("user", u.Name) || len(q.where["wckey"]) > 0 && !slices.ContainsFunc(u.WCKeys, func(k cluster.WCKey) bool { return q.has("wckey", k.Name) }) {
 				continue
 			}
 			if !q.withAssoc {

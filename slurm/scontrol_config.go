@@ -123,6 +123,7 @@ func configLines() []configLine {
 				choose(c.LLN, ",CR_LLN", "") + choose(c.PackNodes, ",CR_PACK_NODES", "")
 		}},
 		{"SlurmUser", always("root(0)")},
+		{"TrackWCKey", func(r *api.ClusterResponse) string { return choose(r.Config.TracksWCKey(), "Yes", "No") }},
 		{"SlurmctldPort", serverPort},
 		{"SlurmdPort", serverPort},
 		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},

@@ -3,6 +3,7 @@ package slurm
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"dev.muster/cluster"
 )
@@ -78,17 +79,13 @@ func (r *reporter) ownerColumns(cluster string, tree bool, rows []ownerRow) []re
 	for i := range rows {
 		largest = max(largest, rows[i].of(rows[i].tres))
 	}
-	names := map[string]string{}
-	proper := func(user string) string {
-		name, known := names[user]
-		if !known && user != "" {
-			if u, ok := LookupUser(user); ok {
-				name = u.Full
-			}
-			names[user] = name
+	known := sync.OnceValue(func() map[string]User { // only for those who want to see it
+		var names []string
+		for i := range rows {
+			names = append(names, rows[i].user)
 		}
-		return name
-	}
+		return LookupUsers(names)
+	})
 	account := reportColumn[ownerRow]{"Account Accounts", "Account", 15, func(o *ownerRow) string { return o.account }}
 	if tree {
 		account = reportColumn[ownerRow]{"Account Accounts", "Account", -20, func(o *ownerRow) string { return strings.Repeat(" ", o.depth) + o.account }}
@@ -97,7 +94,7 @@ func (r *reporter) ownerColumns(cluster string, tree bool, rows []ownerRow) []re
 		account,
 		{"Cluster", "Cluster", 9, func(*ownerRow) string { return cluster }},
 		{"Login", "Login", 9, func(o *ownerRow) string { return o.user }},
-		{"Proper", "Proper Name", 15, func(o *ownerRow) string { return proper(o.user) }},
+		{"Proper", "Proper Name", 15, func(o *ownerRow) string { return known()[o.user].Full }},
 		{"TresName", "TRES Name", 14, func(o *ownerRow) string { return o.tres }},
 		{"Used", "Used", r.unit.width(8, largest), func(o *ownerRow) string { return r.unit.write(o.of(o.tres), r.total[o.tres]) }},
 		{"Energy", "Energy", r.unit.width(8, 0), func(o *ownerRow) string { return r.unit.write(o.of("energy"), r.total["energy"]) }},

@@ -1,7 +1,9 @@
 package slurm
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,8 +21,16 @@ type User struct {
 // knows LDAP and the like, for what is not there.
 func LookupUser(key string) (User, bool) {
 	line, ok := account("passwd", key)
+	if !ok {
+		return User{}, false
+	}
+	return parseUser(line)
+}
+
+// parseUser reads a line of the database of users.
+func parseUser(line string) (User, bool) {
 	f := strings.Split(line, ":")
-	if !ok || len(f) < 7 {
+	if len(f) < 7 {
 		return User{}, false
 	}
 	uid, err1 := strconv.ParseUint(f[2], 10, 32)
@@ -42,31 +52,67 @@ func LookupGroup(key string) (uint32, bool) {
 	return uint32(gid), err == nil
 }
 
+// LookupUsers finds users by name or number, as LookupUser does, in one go: a name service may be slow, and so is starting
+// a program for each.
+func LookupUsers(keys []string) map[string]User {
+	out := map[string]User{}
+	for key, line := range accounts("passwd", keys) {
+		if u, ok := parseUser(line); ok {
+			out[key] = u
+		}
+	}
+	return out
+}
+
 // account returns the line of a database whose name or number is key.
 func account(database, key string) (string, bool) {
-	if key == "" || strings.ContainsAny(key, ":\n\x00") || key[0] == '-' {
-		return "", false
+	line, ok := accounts(database, []string{key})[key]
+	return line, ok
+}
+
+// maxGetent bounds the names that one call of getent is given.
+const maxGetent = 1000
+
+// accounts returns the lines of a database whose names or numbers are keys, by key. A name counts before a number.
+func accounts(database string, keys []string) map[string]string {
+	found, wanted := map[string]string{}, map[string]bool{}
+	for _, key := range keys {
+		if key != "" && !strings.ContainsAny(key, ":\n\x00") && key[0] != '-' {
+			wanted[key] = true
+		}
 	}
-	text, err := os.ReadFile("/etc/" + database)
-	if err == nil {
-		byID := ""
-		for line := range strings.SplitSeq(string(text), "\n") {
+	take := func(text string) {
+		byID := map[string]string{}
+		for line := range strings.SplitSeq(text, "\n") {
 			f := strings.SplitN(line, ":", 4)
 			if len(f) < 3 {
 				continue
 			}
-			if f[0] == key {
-				return line, true
+			if _, twice := found[f[0]]; wanted[f[0]] && !twice {
+				found[f[0]] = line
 			}
-			if f[2] == key && byID == "" {
-				byID = line
+			if _, twice := byID[f[2]]; wanted[f[2]] && !twice {
+				byID[f[2]] = line
 			}
 		}
-		if byID != "" {
-			return byID, true
+		for key, line := range byID {
+			if _, named := found[key]; !named {
+				found[key] = line
+			}
 		}
 	}
-	out := output("getent", database, key)
-	line, _, _ := strings.Cut(out, "\n")
-	return line, line != ""
+	if text, err := os.ReadFile("/etc/" + database); err == nil {
+		take(string(text))
+	}
+	var rest []string
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if _, ok := found[key]; !ok {
+			rest = append(rest, key)
+		}
+	}
+	for part := range slices.Chunk(rest, maxGetent) {
+		text, _ := output("getent", append([]string{database}, part...)...) // it fails if one is not known, and tells the others
+		take(text)
+	}
+	return found
 }

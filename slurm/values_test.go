@@ -140,6 +140,20 @@ func TestParseWhen(t *testing.T) {
 	}
 }
 
+// TestParsePast: of the past a time of day is today's, whether it is over or not, and a date the last such one.
+func TestParsePast(t *testing.T) {
+	now := time.Date(2026, 11, 21, 14, 30, 0, 0, time.UTC)
+	for in, want := range map[string]string{
+		"00:00": "2026-11-21T00:00:00", "midnight": "2026-11-21T00:00:00", "noon": "2026-11-21T12:00:00", "16:00": "2026-11-21T16:00:00",
+		"01/02": "2026-01-02T00:00:00", "12/25": "2025-12-25T00:00:00", "0102": "2026-01-02T00:00:00", "11/21": "2026-11-21T00:00:00",
+		"now-1hour": "2026-11-21T13:30:00", "tomorrow": "2026-11-22T00:00:00", "2030-01-02": "2030-01-02T00:00:00",
+	} {
+		if at, _, ok := ParsePast(in, now); !ok || at.Format("2006-01-02T15:04:05") != want {
+			t.Errorf("%q: got %s, %v, want %s", in, at, ok, want)
+		}
+	}
+}
+
 func TestDistribution(t *testing.T) {
 	for in, want := range map[string]string{
 		"block": "0", "BLOCK:cyclic:fcyclic": "0", "plane=4": "4", "*:*": "0", "cyclic,pack": "0", "arbitrary": "0", "block:": "0", "pack": "0",

@@ -9,7 +9,16 @@ import (
 // a time of day, midnight, noon, fika, teatime, today, tomorrow, a date, or a date and a
 // time. A time of day that has passed means tomorrow. pos is where it went wrong.
 func ParseWhen(s string, now time.Time) (t time.Time, pos int, ok bool) {
-	w := whenParser{text: s, now: now, day: -1, sec: -1}
+	return parseTime(s, now, false)
+}
+
+// ParsePast reads one as questions about the past take it: a time of day is today's, a date without a year the last such.
+func ParsePast(s string, now time.Time) (t time.Time, pos int, ok bool) {
+	return parseTime(s, now, true)
+}
+
+func parseTime(s string, now time.Time, past bool) (t time.Time, pos int, ok bool) {
+	w := whenParser{text: s, now: now, past: past, day: -1, sec: -1}
 	if len(strings.TrimSpace(s)) == 0 {
 		return time.Time{}, 0, false
 	}
@@ -25,6 +34,7 @@ type whenParser struct {
 	text   string
 	pos    int
 	now    time.Time
+	past   bool
 	day    int // day of the month, or -1
 	month  time.Month
 	year   int // 0: not said
@@ -300,7 +310,10 @@ func (w *whenParser) result() time.Time {
 		return at(w.year, w.month, w.day)
 	case w.day >= 0:
 		t := at(year, w.month, w.day)
-		if t.Before(w.now) && !(w.month == month && w.day == day && w.sec < 0) {
+		switch {
+		case w.past && t.After(w.now):
+			t = at(year-1, w.month, w.day)
+		case !w.past && t.Before(w.now) && !(w.month == month && w.day == day && w.sec < 0):
 			t = at(year+1, w.month, w.day)
 		}
 		return t
@@ -308,7 +321,7 @@ func (w *whenParser) result() time.Time {
 		return at(year, month, day+w.words)
 	}
 	t := at(year, month, day)
-	if t.Before(w.now) {
+	if t.Before(w.now) && !w.past {
 		t = at(year, month, day+1)
 	}
 	return t

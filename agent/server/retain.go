@@ -22,6 +22,9 @@ func (s *Server) forgetOld(ctx context.Context, e *cluster.Errand, cfg *cluster.
 	if err := s.hist.Flush(ctx); err != nil {
 		return err
 	}
+	if e.Retain.Script != "" {
+		return s.runErrand(ctx, e, cfg, false)
+	}
 	for _, c := range e.Retain.Cutoffs {
 		if !c.Archive || c.Kind == cluster.UsageRecords {
 			continue
@@ -59,7 +62,7 @@ func (s *Server) archive(ctx context.Context, c cluster.Cutoff, dir, name string
 		if err != nil {
 			return "", 0, errors.Join(err, f.Close())
 		}
-		if at := archivedAt(&a); n == 0 || at.Before(first) {
+		if at := a.Began(); n == 0 || at.Before(first) {
 			first = at
 		}
 		n++
@@ -74,14 +77,6 @@ func (s *Server) archive(ctx context.Context, c cluster.Cutoff, dir, name string
 		return "", 0, err
 	}
 	return to, n, nil
-}
-
-// archivedAt is when what a record is about began: a job when it was submitted.
-func archivedAt(a *cluster.Archived) time.Time {
-	if a.Job != nil {
-		return a.Job.Submitted
-	}
-	return a.Step.Started
 }
 
 // archiveHistory has old records archived and forgotten now, and answers when that is done.

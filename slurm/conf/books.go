@@ -14,8 +14,11 @@ var retentionKeys = [...]struct {
 	kind    cluster.RecordKind
 	archive bool
 }{
+	{"purgeeventafter", cluster.EventRecords, false}, {"archiveevents", cluster.EventRecords, true},
 	{"purgejobafter", cluster.JobRecords, false}, {"archivejobs", cluster.JobRecords, true},
+	{"purgeresvafter", cluster.ResvRecords, false}, {"archiveresvs", cluster.ResvRecords, true},
 	{"purgestepafter", cluster.StepRecords, false}, {"archivesteps", cluster.StepRecords, true},
+	{"purgetxnafter", cluster.TxnRecords, false}, {"archivetxn", cluster.TxnRecords, true},
 	{"purgeusageafter", cluster.UsageRecords, false},
 }
 
@@ -26,11 +29,8 @@ const dbdNeedless = " authtype authinfo authalttypes authaltparameters commitdel
 
 // dbdElsewhere says what stands for the keys of slurmdbd.conf that do something else here.
 var dbdElsewhere = [...]struct{ keys, why string }{
-	{"purgeeventafter purgeresvafter", "reports are summed from the records of nodes and reservations, which are kept as long as PurgeUsageAfter says"},
 	{"purgesuspendafter archivesuspend", "pauses are part of the jobs' records: see PurgeJobAfter and ArchiveJobs"},
-	{"purgetxnafter", "changes of accounts are kept for ever"},
-	{"archiveevents archiveresvs archivetxn archiveusage", "of such records no archive is made"},
-	{"archivescript", "no script is called: ArchiveDir has the files"},
+	{"archiveusage", "usage is summed from records of jobs: see ArchiveJobs"},
 	{"privatedata trackwckey", "put it into slurm.conf"},
 }
 
@@ -53,6 +53,10 @@ func (r *reader) retention(file string, n int, p pair) bool {
 	keep := &r.cfg.Retention
 	if p.key == "archivedir" {
 		keep.Dir = p.value
+		return true
+	}
+	if p.key == "archivescript" {
+		keep.Script = p.value
 		return true
 	}
 	for _, k := range retentionKeys {

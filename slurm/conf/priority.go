@@ -44,6 +44,8 @@ func priorityKey(c *cluster.Config, key, value string) (known bool, err error) {
 		return true, setPriorityFlags(p, value)
 	case "accountingstorageenforce":
 		return true, setEnforce(&c.Enforce, value)
+	case "trackwckey":
+		err = yes(&c.TrackWCKey, value)
 	case "priorityparameters":
 		for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
 			if p.RefundFaults = p.RefundFaults || word == "refund_faults"; word != "refund_faults" {
@@ -105,7 +107,7 @@ func setPriorityFlags(p *cluster.PriorityConfig, value string) error {
 	return nil
 }
 
-// setEnforce reads what of accounts binds users. Limits, QOS and safe need associations, safe needs limits.
+// setEnforce reads what of accounts binds users. All of them need associations, safe needs limits.
 func setEnforce(e *cluster.Enforce, value string) error {
 	*e = cluster.Enforce{}
 	var bad []string
@@ -119,8 +121,12 @@ func setEnforce(e *cluster.Enforce, value string) error {
 			e.Associations, e.Limits, e.Safe = true, true, true
 		case "qos":
 			e.Associations, e.QOS = true, true
-		case "all", "1", "yes":
-			*e = cluster.Enforce{Associations: true, Limits: true, QOS: true}
+		case "wckeys":
+			e.Associations, e.WCKeys = true, true
+		case "all":
+			*e = cluster.Enforce{Associations: true, Limits: true, QOS: true, Safe: true, WCKeys: true}
+		case "1":
+			e.Associations = true
 		case "0", "none", "":
 		default:
 			bad = append(bad, w)

@@ -35,7 +35,7 @@ var undone = [...]struct{ why, keys string }{
 	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef " +
 		"MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin " +
 		"PropagatePrioProcess ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
-		"SlurmctldPrimaryOnProg SwitchParameters TrackWCKey UsePam " +
+		"SlurmctldPrimaryOnProg SwitchParameters UsePam " +
 		"UnkillableStepProgram VSizeFactor X11Parameters"},
 }
 
@@ -46,7 +46,7 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "C
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PrivateData", "PrologFlags", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
-	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin"}
+	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
 // that is none of Slurm's has the ones that it resembles.
