@@ -125,7 +125,7 @@ bench-sched:
 
 # The textbook's policies and muster's own order on the shared traces (a minute).
 policy:
-	$(GO) test -count=1 -run 'TestPublished|TestRealIsEasy|TestBetterThanEasy' -v ./sched/replay -traces=$(TRACES)
+	$(GO) test -count=1 -run 'TestPublished|TestRealIsEasy|TestBetterThanEasy|TestPacking' -v ./sched/replay -traces=$(TRACES)
 
 # The users' example scripts, unchanged (minutes).
 EXAMPLES ?= $(abspath ../shared/examples)
