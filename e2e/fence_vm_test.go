@@ -17,7 +17,7 @@ import (
 var fenceKernel = flag.String("fence-vm", "", "kernel image that TestFenceVM boots")
 
 // fenceTests are what must pass there, and not be left out, on each kind of machine.
-var fenceTests = []string{"TestMemoryFence", "TestCPUFence", "TestPIDFence", "TestDeviceFence/as_the_machine_has_it", "TestFenceFromTheStart", "TestNoFenceNoLaunch", "TestFence", "TestSession"}
+var fenceTests = []string{"TestMemoryFence", "TestCPUFence", "TestPIDFence", "TestDeviceFence/as_the_machine_has_it", "TestFenceFromTheStart", "TestNoFenceNoLaunch", "TestFence", "TestFenceOfEveryPath", "TestSession"}
 
 // TestFenceVM runs the tests of fences on machines of their own, with all controllers in cgroup v2, with those of v1 beside v2, and with
 // v1 alone. Their only file system is made of busybox, the product and its tests.

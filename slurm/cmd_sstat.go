@@ -95,11 +95,9 @@ type statColumn struct {
 	of    func(*statRow) string
 }
 
-func statZero(*statRow) string { return "0" }
-
 // statColumns are the fields, in the order of sstat -e.
 var statColumns = [...]statColumn{
-	{"AveCPU", 10, nil}, {"AveCPUFreq", 10, statZero}, {"AveDiskRead", 12, nil}, {"AveDiskWrite", 12, nil},
+	{"AveCPU", 10, nil}, {"AveCPUFreq", 10, nil}, {"AveDiskRead", 12, nil}, {"AveDiskWrite", 12, nil},
 	{"AvePages", 10, nil}, {"AveRSS", 10, nil}, {"AveVMSize", 10, nil}, {"ConsumedEnergy", 14, nil}, {"ConsumedEnergyRaw", 17, nil},
 	{"JobID", -12, func(r *statRow) string { return uintText(uint32(r.ID.Job)) + "." + stepName(r.ID.Step) }},
 	{"MaxDiskRead", 12, nil}, {"MaxDiskReadNode", 15, nil}, {"MaxDiskReadTask", 15, nil},

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,13 @@ func reqFreq(s *cluster.Step) freq {
 	if s.ID.Step < 0 {
 		return freq{"0", "0", "0"}
 	}
-	list, governor, _ := strings.Cut(strings.ToLower(s.CPUFreq), ":")
+	f := parseFreq(s.CPUFreq)
+	return freq{freqText(f.min), freqText(f.max), freqText(f.governor)}
+}
+
+// parseFreq takes apart what --cpu-freq asks for, P1[-P2[:P3]]; what is not asked for is empty.
+func parseFreq(asked string) freq {
+	list, governor, _ := strings.Cut(strings.ToLower(asked), ":")
 	if isGovernor(list) {
 		list, governor = "", list
 	}
@@ -26,15 +33,34 @@ func reqFreq(s *cluster.Step) freq {
 	if !ranged {
 		low, high = "", low
 	}
-	return freq{freqText(low), freqText(high), freqText(governor)}
+	return freq{freqWord(low), freqWord(high), freqWord(governor)}
 }
 
-// freqText writes a word as Slurm does, and kHz as 2.40G.
-func freqText(word string) string {
+// shown is the line of scontrol; empty if nothing was asked for. Frequencies are in kHz.
+func (f freq) shown() string {
+	var parts []string
+	for _, p := range [...][2]string{{"CPU_min_freq=", f.min}, {"CPU_max_freq=", f.max}, {"Governor=", f.governor}} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+p[1])
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// freqWord spells a word as Slurm does; what is none stays.
+func freqWord(word string) string {
 	for _, w := range freqWords {
 		if strings.EqualFold(w, word) {
 			return w
 		}
+	}
+	return word
+}
+
+// freqText writes kHz as 2.40G.
+func freqText(word string) string {
+	if slices.Contains(freqWords[:], word) {
+		return word
 	}
 	khz, err := strconv.ParseFloat(word, 64)
 	if err != nil {

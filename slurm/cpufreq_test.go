@@ -6,6 +6,16 @@ import (
 	"dev.muster/cluster"
 )
 
+// TestFreqShown compares with the lines of scontrol show job and step of Slurm 22.05.
+func TestFreqShown(t *testing.T) {
+	for asked, want := range map[string]string{"": "", "2300000": "CPU_max_freq=2300000", "low-medium": "CPU_min_freq=Low CPU_max_freq=Medium",
+		"performance": "Governor=Performance", "highm1": "CPU_max_freq=Highm1", "low-high:ondemand": "CPU_min_freq=Low CPU_max_freq=High Governor=OnDemand"} {
+		if got := parseFreq(asked).shown(); got != want {
+			t.Errorf("--cpu-freq=%s: %q, want %q", asked, got, want)
+		}
+	}
+}
+
 // TestReqFreq compares with what sacct of Slurm 22.05 shows.
 func TestReqFreq(t *testing.T) {
 	for asked, want := range map[string]freq{

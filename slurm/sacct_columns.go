@@ -49,7 +49,7 @@ var acctColumns = [...]acctColumn{
 	{"Cluster", 10, func(r *acctRow) string { return r.v.clusterName() }, func(r *acctRow) string { return r.v.clusterName() }},
 	{"Comment", 14, func(r *acctRow) string { return r.Spec.Comment }, nil},
 	{"Constraints", 11, func(r *acctRow) string { return r.Spec.Constraint }, nil},
-	{"ConsumedEnergy", 14, func(r *acctRow) string { return joules(r.joule) }, nil},
+	{"ConsumedEnergy", 14, func(r *acctRow) string { return shortened(r.joule) }, nil},
 	{"ConsumedEnergyRaw", 17, func(r *acctRow) string { return decimal(r.joule) }, nil},
 	{"Container", 25, func(r *acctRow) string { return r.Spec.Container }, nil},
 	{"CPUTime", 10, func(r *acctRow) string { return format.Padded(r.cpuTime()) }, func(r *acctRow) string { return format.Padded(r.cpuTime()) }},

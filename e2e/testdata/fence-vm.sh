@@ -34,6 +34,6 @@ esac
 cd /tmp
 code=0
 /muster/step.test -test.v -test.run 'Fence|TestAdopt|TestIsolation' || code=1
-cd /muster && ./e2e.test -test.v -test.run '^(TestFence|TestSession)$' || code=1
+cd /muster && ./e2e.test -test.v -test.run '^(TestFence|TestFenceOfEveryPath|TestSession)$' || code=1
 echo "fence tests: $code"
 poweroff -f
