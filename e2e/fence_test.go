@@ -218,6 +218,7 @@ func TestFenceOfEveryPath(t *testing.T) {
 		{what: "a task's epilog", line: "srun ASKS --task-epilog=PROBE true"},
 		{what: "a step's prolog, on the submit host", line: "srun ASKS --prolog=PROBE true", outside: true},
 		{what: "a step's epilog, on the submit host", line: "srun ASKS --epilog=PROBE true", outside: true},
+		{what: "a script in its user's login environment", line: "sbatch -W -o out --export=NONE ASKS --wrap '[ -n \"$LOGNAME\" ] && PROBE'"},
 		{what: "a process that is detached", line: "srun ASKS sh -c 'setsid PROBE & wait'"},
 		{what: "a login", line: "srun ASKS --uid=1 -D / sleep 60 & sh -c 'until PAM_TYPE=account PAM_USER=daemon muster pam-adopt >/dev/null; do :; done; PROBE'; scancel -u daemon; wait"},
 	} {

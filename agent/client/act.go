@@ -437,13 +437,6 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	if err != nil {
 		return step.Spec{}, err
 	}
-	if j.Spec.UserEnv {
-		base, err := c.loginEnv(ctx, j.Spec.User)
-		if err != nil {
-			return step.Spec{}, err
-		}
-		env = slices.Concat(base, env) // of two values of a name the later counts
-	}
 	c.mu.Lock()
 	cfg, n := c.config, c.nodes[h.node]
 	inv, found := n.Inventory, n.detected
@@ -466,7 +459,8 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 		}
 	}
 	argv := append([]string{path}, j.Spec.Args...)
-	if around := c.around(&cfg, h.node, nil); !around.Empty() {
+	around := c.around(&cfg, h.node, nil)
+	if around.Login = j.Spec.UserEnv && c.cfg.Around != nil; !around.Empty() {
 		argv = around.Command(c.cfg.Around, argv)
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}

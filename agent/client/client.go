@@ -100,7 +100,6 @@ type Client struct {
 	held     map[heldKey]*heldParts // not begun: other nodes of the step are not ready
 	blobs    map[cluster.BlobHash]cluster.BlobText
 	blobAge  []cluster.BlobHash
-	logins   map[string]login
 	begun    map[runKey]bool   // attempts that an earlier life of this client confirmed
 	staged   map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
 	over     map[runKey]uint64 // attempts that are finished here → index from which the servers know
@@ -138,7 +137,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
 		known: make(chan struct{}), told: make(chan struct{}),
-		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
+		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
 		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {

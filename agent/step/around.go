@@ -24,6 +24,7 @@ import (
 type Around struct {
 	Node    cluster.NodeName
 	PIDEnv  string // variable that holds the task's process id
+	Login   bool   // the user's login environment lies under the task's
 	Prologs []AroundScript
 	Epilogs []AroundScript
 }
@@ -35,11 +36,11 @@ type AroundScript struct {
 }
 
 // Empty reports whether there is nothing to run around the task.
-func (a *Around) Empty() bool { return len(a.Prologs)+len(a.Epilogs) == 0 }
+func (a *Around) Empty() bool { return len(a.Prologs)+len(a.Epilogs) == 0 && !a.Login }
 
 // Command is argv run with these scripts around it; self is what calls TaskMain.
 func (a *Around) Command(self, argv []string) []string {
-	out := append(append([]string{}, self...), string(a.Node), a.PIDEnv)
+	out := append(append([]string{}, self...), string(a.Node), a.PIDEnv, strconv.FormatBool(a.Login))
 	for _, list := range [][]AroundScript{a.Prologs, a.Epilogs} {
 		out = append(out, strconv.Itoa(len(list)))
 		for _, s := range list {
@@ -52,10 +53,10 @@ func (a *Around) Command(self, argv []string) []string {
 // parseAround reads what Command wrote behind self.
 func parseAround(args []string) (a Around, argv []string, err error) {
 	bad := errors.New("the arguments are not those of a task with scripts around it")
-	if len(args) < 4 {
+	if len(args) < 5 {
 		return a, nil, bad
 	}
-	a.Node, a.PIDEnv, args = cluster.NodeName(args[0]), args[1], args[2:]
+	a.Node, a.PIDEnv, a.Login, args = cluster.NodeName(args[0]), args[1], args[2] == "true", args[3:]
 	for _, list := range []*[]AroundScript{&a.Prologs, &a.Epilogs} {
 		if len(args) == 0 {
 			return a, nil, bad
@@ -85,7 +86,14 @@ func TaskMain(self, args []string) int {
 	if len(a.Epilogs) > 0 {
 		return a.watch(self, argv)
 	}
-	env := mergeEnv(os.Environ(), a.PIDEnv+"="+strconv.Itoa(os.Getpid()))
+	env := os.Environ()
+	if a.Login {
+		if env, err = underLogin(env); err != nil {
+			a.say("no login environment: %v", err)
+			return 1
+		}
+	}
+	env = mergeEnv(env, a.PIDEnv+"="+strconv.Itoa(os.Getpid()))
 	for _, s := range a.Prologs {
 		var code int
 		if env, code = a.prolog(s, env, os.Stdout); code != 0 {
@@ -168,7 +176,7 @@ func applyProlog(text string, env []string, out io.Writer) []string {
 
 // watch runs the task as a child, then the epilogs, and ends as the task did.
 func (a *Around) watch(self, argv []string) int {
-	inner := Around{Node: a.Node, PIDEnv: a.PIDEnv, Prologs: a.Prologs}
+	inner := Around{Node: a.Node, PIDEnv: a.PIDEnv, Login: a.Login, Prologs: a.Prologs}
 	line := inner.Command(self, argv)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
