@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill fence-vm chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs
 
 build: bin/muster
 
@@ -125,7 +125,7 @@ bench-sched:
 
 # The textbook's policies and muster's own order on the shared traces (a minute).
 policy:
-	$(GO) test -count=1 -run 'TestPublished|TestRealIsEasy|TestBetterThanEasy' -v ./sched/replay -traces=$(TRACES)
+	$(GO) test -count=1 -run 'TestPublished|TestRealIsEasy|TestBetterThanEasy|TestPacking' -v ./sched/replay -traces=$(TRACES)
 
 # The users' example scripts, unchanged (minutes).
 EXAMPLES ?= $(abspath ../shared/examples)
@@ -139,6 +139,16 @@ appliance: bundle
 	if [ -n "$$miss" ]; then echo "installing$$miss"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
 	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist)
 
+# The fences of jobs on machines of their own: with cgroup v2 alone, with v1 beside it, and with v1 alone (minutes; x86-64). The kernel
+# is Debian's for virtual machines, unpacked and not installed; FENCE_KERNEL names another one.
+FENCE_KERNEL ?= /var/cache/muster-fence-vm/vmlinuz
+fence-vm: build
+	@miss=""; for p in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	if [ -n "$$miss" ]; then echo "installing$$miss"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
+	@[ -e $(FENCE_KERNEL) ] || { set -e; mkdir -p $(dir $(FENCE_KERNEL)); cd $(dir $(FENCE_KERNEL)); \
+	apt-get download -qq $$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $$2}'); dpkg-deb -x linux-image-*.deb .; mv boot/vmlinuz-* $(FENCE_KERNEL); rm -r boot lib usr linux-image-*.deb; }
+	$(GO) test -count=1 -run TestFenceVM -v -timeout 40m ./e2e -fence-vm=$(FENCE_KERNEL)
+
 drill: build
 	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000 -drill-history=200
 
@@ -148,7 +158,7 @@ chaos: needs build
 	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -clocks -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
 
 # All that takes minutes and must hold before a release.
-long: sim appliance drill chaos bench-group bench-nodes bench-gang
+long: sim appliance fence-vm drill chaos bench-group bench-nodes bench-gang
 
 clean:
 	rm -rf bin gpu/bin dist

@@ -39,6 +39,9 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "gpu-helper" {
 		os.Exit(gpu.HelperMain(os.Args[3:], library()))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "burnin" {
+		os.Exit(internalBurnin(os.Args[3:]))
+	}
 	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
 		os.Exit(step.TaskMain(os.Args[:3], os.Args[3:]))
 	}
@@ -82,7 +85,8 @@ func app() *cli.App {
 		asker("why", "JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", slurm.Why),
 		asker("pam-adopt", "[action_no_jobs=deny|ignore] …", "for pam_exec: put a session into the job that its user has on this node, or refuse it", slurm.Adopt),
 		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", slurm.Lint),
-		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health))
+		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health),
+		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]", "test nodes under load, each by a job that goes after all others, and show what tests found", slurm.Burnin))
 	a.Commands = append(a.Commands, lookCommands()...)
 	for _, name := range slurm.FrontEnds() {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,

@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "api", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
+	".":                 {"agent", "agent/client", "agent/step", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
 	"early":             {"api", "slurm"},
 	"packaging":         {"slurm", "slurm/opt"},
 	"wire":              {},
@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"gpu/nvml":          {"cluster", "gpu"},
 	"gpu/helper":        {"gpu", "gpu/nvml"},
 	"fabric":            {"cluster", "wire"},
+	"burnin":            {"cluster", "gpu"},
 	"agent/trust":       {"cluster", "wire"},
 	"agent/step":        {"cluster", "agent/step/stream", "wire"},
 	"agent/step/stream": {},

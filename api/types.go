@@ -37,6 +37,8 @@ var (
 	PutReservation   = Endpoint[cluster.ReservationPut, ReservationResponse]{"POST", "/v1/reservations/put", User, true}
 	DropReservation  = Endpoint[cluster.ReservationDrop, WriteResponse]{"POST", "/v1/reservations/drop", User, true}
 	ListReservations = Endpoint[ReservationQuery, ReservationsResponse]{"GET", "/v1/reservations", User, false}
+	RecordBurnin     = Endpoint[cluster.BurninDone, WriteResponse]{"POST", "/v1/burnins/record", User, true}
+	ListBurnins      = Endpoint[BurninQuery, BurninsResponse]{"GET", "/v1/burnins", User, false}
 	SetPartition     = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
 	Configure        = Endpoint[cluster.Configure, ReconfigureResponse]{"POST", "/v1/configure", User, true}
 	ShowConfig       = Endpoint[ConfigQuery, ConfigResponse]{"GET", "/v1/config", User, true}
@@ -308,6 +310,18 @@ type NodeInfo struct {
 type ReservationResponse struct {
 	Name  string `json:"name"`
 	Index uint64 `json:"index"`
+}
+
+// BurninQuery asks for tested parts: of nodes, by ids or by serial numbers; of all if none is named.
+type BurninQuery struct {
+	Names []string `json:"names,omitempty"`
+	After uint64   `json:"after,omitempty"`
+}
+
+// BurninsResponse lists parts by id.
+type BurninsResponse struct {
+	Index uint64                `json:"index"`
+	Parts []*cluster.TestedPart `json:"parts"`
 }
 
 // ReservationQuery asks for reservations as they are after an entry of the log.

@@ -129,6 +129,7 @@ var commands = [...]struct {
 	{"retain", func() Command { return &Retain{} }},
 	{"load_history", func() Command { return &LoadHistory{} }},
 	{"node_power", func() Command { return &NodePower{} }},
+	{"burnin_done", func() Command { return &BurninDone{} }},
 }
 
 func newCommand(kind string) Command {

@@ -68,16 +68,29 @@ func textOf(list []Fault) string {
 // does not drain it again. The reason names all for which it is drained; when the last of them has passed, the
 // node comes back. It is to be called with the node's new inventory; what follows for its jobs is for evictParts.
 func (n *Node) faulty(t *tx, old []Fault) {
-	ours := n.Drain && n.ReasonBy == "slurm" && len(n.DrainedFor) > 0 && n.Reason == textOf(n.DrainedFor)
-	if !ours {
-		n.DrainedFor = nil
-	}
 	now := n.Inventory.Faults
-	list := slices.DeleteFunc(slices.Clone(n.DrainedFor), func(f Fault) bool { return f.Passing && !f.isIn(now) })
+	list := slices.DeleteFunc(slices.Clone(n.faultsDrainedFor()), func(f Fault) bool { return f.Passing && !f.isIn(now) })
 	for _, f := range now {
 		if f.drains() && !f.isIn(old) && !f.isIn(list) {
 			list = append(list, f)
 		}
+	}
+	n.drainFor(t, list)
+}
+
+// faultsDrainedFor are the faults for which the node is drained, none if it is for another reason.
+func (n *Node) faultsDrainedFor() []Fault {
+	if n.Drain && n.ReasonBy == "slurm" && len(n.DrainedFor) > 0 && n.Reason == textOf(n.DrainedFor) {
+		return n.DrainedFor
+	}
+	return nil
+}
+
+// drainFor drains the node for faults, or has it come back from what it was drained for if there are none.
+func (n *Node) drainFor(t *tx, list []Fault) {
+	ours := len(n.faultsDrainedFor()) > 0
+	if !ours {
+		n.DrainedFor = nil
 	}
 	if n.Drain && !ours && n.ReasonBy == "slurm" && len(list) > 0 { // for another reason, which stays
 		list = slices.Insert(list, 0, Fault{Part: "node", Cause: "before", Text: n.Reason, Action: FaultDrain})

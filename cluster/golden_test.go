@@ -231,6 +231,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenAccounts(w)
 	goldenPreempt(w)
 	goldenTurns(w)
+	goldenBurnin(w)
 	return w.log
 }
 

@@ -321,6 +321,7 @@ type Step struct {
 	Tasks        int           `json:"tasks"`
 	Distribution string        `json:"distribution,omitempty"`
 	SubmitLine   string        `json:"submit_line,omitempty"`
+	CPUFreq      string        `json:"cpu_freq,omitempty"` // what --cpu-freq asked for; nothing sets it
 	SrunHost     string        `json:"srun_host,omitempty"`
 	SrunPID      int           `json:"srun_pid,omitempty"`
 	Started      time.Time     `json:"started"`

@@ -55,6 +55,7 @@ type TaskUsage struct {
 	Pages     int64         `json:"pages,omitempty"` // major faults
 	Read      int64         `json:"read,omitempty"`
 	Written   int64         `json:"written,omitempty"`
+	CPUFreq   int64         `json:"cpu_freq,omitempty"` // mean over the samples, kHz; 0: not sampled
 	// GPU is what it did to its GPUs; nil: that was not sampled.
 	GPU *GPUUsage `json:"gpu,omitempty"`
 }
@@ -81,6 +82,9 @@ func (t *TaskUsage) Join(o *TaskUsage) {
 	}
 	t.MaxRSS, t.MaxVM, t.Pages = max(t.MaxRSS, o.MaxRSS), max(t.MaxVM, o.MaxVM), max(t.Pages, o.Pages)
 	t.Read, t.Written = max(t.Read, o.Read), max(t.Written, o.Written)
+	if o.CPUFreq > 0 {
+		t.CPUFreq = o.CPUFreq
+	}
 	if o.GPU != nil {
 		t.GPU = o.GPU
 	}
@@ -88,8 +92,9 @@ func (t *TaskUsage) Join(o *TaskUsage) {
 
 // Names of what is measured of tasks, as TRES.
 const (
-	MeasuredCPU     = "cpu"    // milliseconds
-	MeasuredEnergy  = "energy" // joules
+	MeasuredCPU     = "cpu"     // milliseconds
+	MeasuredCPUFreq = "cpufreq" // kHz; no TRES of Slurm's
+	MeasuredEnergy  = "energy"  // joules
 	MeasuredDisk    = "fs/disk"
 	MeasuredGPUMem  = "gres/gpumem"
 	MeasuredGPUUtil = "gres/gpuutil" // hundredths of a percent, all GPUs together
@@ -120,6 +125,7 @@ type metric struct {
 
 func same(n int64) (int64, int64) { return n, n }
 
+func hasFreq(t *TaskUsage) bool { return t.CPUFreq > 0 }
 func hasGPU(t *TaskUsage) bool  { return t.GPU != nil }
 func hasUtil(t *TaskUsage) bool { return t.GPU != nil && !t.GPU.NoUtil }
 
@@ -127,6 +133,7 @@ func hasUtil(t *TaskUsage) bool { return t.GPU != nil && !t.GPU.NoUtil }
 var (
 	metricsIn = [...]metric{
 		{MeasuredCPU, nil, func(t *TaskUsage) (int64, int64) { return same(t.CPU().Milliseconds()) }},
+		{MeasuredCPUFreq, hasFreq, func(t *TaskUsage) (int64, int64) { return same(t.CPUFreq) }},
 		{MeasuredEnergy, hasGPU, func(t *TaskUsage) (int64, int64) { return same(t.GPU.Energy) }},
 		{MeasuredDisk, nil, func(t *TaskUsage) (int64, int64) { return same(t.Read) }},
 		{MeasuredGPUMem, hasGPU, func(t *TaskUsage) (int64, int64) { return t.GPU.Mem, t.GPU.MaxMem }},

@@ -345,6 +345,8 @@ type Config struct {
 	Preempt           PreemptConfig  `json:"preempt,omitzero"`
 	// StrictOrder tries jobs in the order of the queue, see package sched.
 	StrictOrder bool `json:"strict_order,omitempty"`
+	// BestFit gives jobs of one node the node that they leave least of.
+	BestFit bool `json:"best_fit,omitempty"`
 	// Power is how nodes are switched on and off.
 	Power PowerConfig `json:"power,omitzero"`
 	// HealthCheck is the site's own, on each node.

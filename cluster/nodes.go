@@ -59,6 +59,7 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 			return nil, Errorf(Conflict, "", "node %s is up and would come back at once: end its client first, or muster node revoke %s", name, n.Owner)
 		}
 		t.deleteNode(n)
+		t.forgetTested(name)
 		t.events = append(t.events, Event{Gone: name})
 		declared = slices.DeleteFunc(slices.Clone(declared), func(d Node) bool { return d.Name == name })
 	}

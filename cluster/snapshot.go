@@ -50,6 +50,7 @@ type record struct {
 
 	Reservation *Reservation `json:"reservation,omitempty"`
 	Errand      *Errand      `json:"errand,omitempty"`
+	Tested      *TestedPart  `json:"tested,omitempty"`
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
@@ -84,6 +85,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
 	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
 	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&record{Errand: e}) })
+	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&record{Tested: p}) })
 	return errors.Join(err, buf.Flush())
 }
 
@@ -159,6 +161,8 @@ func (t *tables) regainRecord(rec *record) {
 		t.setBlob(rec.Blob)
 	case rec.Errand != nil:
 		t.errands.Set(rec.Errand.ID, rec.Errand)
+	case rec.Tested != nil:
+		t.tested.Set(rec.Tested.ID, rec.Tested)
 	case rec.Step != nil:
 		t.steps.Set(rec.Step)
 	}

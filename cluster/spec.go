@@ -312,6 +312,7 @@ type StepSpec struct {
 	Umask          uint32        `json:"umask,omitempty"`
 	Rlimits        []Rlimit      `json:"rlimits,omitempty"`
 	OwnLimits      bool          `json:"own_limits,omitempty"` // see JobSpec
+	CPUFreq        string        `json:"cpu_freq,omitempty"`   // of --cpu-freq; empty: the job's
 	Relative       *int          `json:"relative,omitempty"`   // -r
 	Exact          bool          `json:"exact,omitempty"`
 	Overlap        bool          `json:"overlap,omitempty"`

@@ -100,6 +100,7 @@ type tables struct {
 	resvs  *btree.Map[string, *Reservation]
 
 	errands *btree.Map[uint64, *Errand]
+	tested  *btree.Map[string, *TestedPart]
 
 	queue   *btree.BTreeG[queueKey]
 	queueAt *btree.Map[JobID, queueKey] // each pending record's key in queue
@@ -139,7 +140,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: alike{},
+		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: alike{},
 	}
 }
 
@@ -152,7 +153,7 @@ func (t *tables) copy() tables {
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
-	c.errands, c.powers = t.errands.Copy(), t.powers.Copy()
+	c.errands, c.powers, c.tested = t.errands.Copy(), t.powers.Copy(), t.tested.Copy()
 	c.leaves, c.cliques, c.alike = t.leaves.Copy(), t.cliques.Copy(), nil
 	return c
 }

@@ -61,14 +61,20 @@ func TestSession(t *testing.T) {
 	expect(t, "its answer", d.read("root"), "code 0\n")
 
 	first := d.submitAs(daemonUID, "-c1", "--mem=10", "--wrap", "trap '' USR1; sleep 600 & wait; wait")
-	d.wait("the first job", func() bool { return d.must("squeue", "-h", "-t", "R", "-o", "%i") == first })
+	d.wait("the first job", func() bool { return d.must("squeue", "-h", "-t", "R", "-o", "%i") == first }) // its node may hear of it later
 	one := login("one", "daemon", "")
 	expect(t, "its answer", d.read("one"), "code 0\n")
 	expect(t, "its place", group(one), first+".1@n1/step_extern")
-	second := d.submitAs(daemonUID, "-c1", "--mem=10", "--wrap", "sleep 600")
-	d.wait("the second job", func() bool {
-		return d.must("squeue", "-h", "-t", "R", "-o", "%i") == second+"\n"+first || d.must("squeue", "-h", "-t", "R", "-o", "%i") == first+"\n"+second
-	})
+	open := filepath.Join(d.dir, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	began := open + "/began"
+	second := d.submitAs(daemonUID, "-c1", "--mem=10", "--wrap", "touch "+began+"; sleep 600")
+	d.wait("the second job", func() bool { _, err := os.Stat(began); return err == nil })
 	two := login("two", "daemon", "")
 	expect(t, "the newest", group(two), second+".1@n1/step_extern")
 	login("several", "daemon", "action_unknown=deny")

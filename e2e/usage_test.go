@@ -114,6 +114,13 @@ func TestUsageSampled(t *testing.T) {
 	if n := held(); n < 100e6 {
 		t.Errorf("sampled every second: %d", n)
 	}
+	want := "" // a machine may not tell
+	if text, _ := os.ReadFile("/proc/cpuinfo"); strings.Contains(string(text), "cpu MHz") {
+		want = "M"
+	}
+	if freq := d.must("sacct", "-nP", "-j", "1.batch", "-o", "AveCPUFreq"); !strings.Contains(freq, want) {
+		t.Errorf("the CPU's frequency: %q", freq)
+	}
 	if n := held("--acctg-freq=task=0"); n > 50e6 {
 		t.Errorf("sampled though the job asked not to: %d", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,16 +20,19 @@ type Source interface {
 	Scan() Scan
 	// Loads tells what runs on the GPUs that it sees; nil if it can not be asked.
 	Loads() []Load
+	// Set sets a GPU to a value of Settings, unless it has that.
+	Set(uuid, name string, want []int) error
 	// Events tells what the driver says, waiting at most so long in each call of it; it returns only with an error.
 	Events(wait time.Duration, tell func(Event)) error
 }
 
 // answer is one line that the helper writes: exactly one field is set. The Hello comes first, before any library is
-// loaded; a Scan follows each line that the helper reads, Loads the line "sample"; an Event comes by itself.
+// loaded; a Scan follows each line that the helper reads, Loads the line "sample", Kept one of setLine; an Event comes by itself.
 type answer struct {
 	Hello bool    `json:"hello,omitempty"`
 	Scan  *Scan   `json:"scan,omitempty"`
 	Loads *[]Load `json:"loads,omitempty"`
+	Kept  *[]Kept `json:"kept,omitempty"`
 	Event *Event  `json:"event,omitempty"`
 }
 
@@ -60,6 +64,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, src Source) {
 			if what == sampleLine {
 				loads := Loads(ctx, src)
 				say(answer{Loads: &loads})
+				continue
+			}
+			if want, ok := strings.CutPrefix(what, setLine); ok {
+				kept := set(src, want)
+				say(answer{Kept: &kept})
 				continue
 			}
 			s := Look(ctx, src)

@@ -9,49 +9,66 @@ import (
 	"time"
 )
 
-// Load is what runs on one GPU at a moment.
+// Load is what runs on one GPU, or one slice of one, at a moment.
 type Load struct {
 	UUID      string `json:"uuid"`
 	Util      int    `json:"util,omitempty"` // percent of the last moment in which kernels ran; -1: not told
 	MemUsedMB int64  `json:"mem_used_mb,omitempty"`
 	EnergyMJ  uint64 `json:"energy_mj,omitempty"` // millijoules since the driver was loaded; 0: not known
 	Procs     []Proc `json:"procs,omitempty"`
+	// Settings is what the GPU is set to; of whole ones alone.
+	Settings Settings `json:"settings,omitempty"`
 }
 
-// sampleLine asks the helper for a sample; any other line for a look.
+// sampleLine asks the helper for a sample; any other line, but one of setLine, for a look.
 const sampleLine = "sample"
 
-// Sample asks through the helper what runs on the GPUs now, whole ones; where there are none it is empty. Run has to
+// Sample asks through the helper what runs on the GPUs now, and on their slices; where there are none it is empty. Run has to
 // be under way: it is asked between its looks. An answer that does not come ends the helper.
 func (w *Watcher) Sample(ctx context.Context) ([]Load, error) {
-	reply := make(chan sampled, 1)
+	a, err := w.request(ctx, sampleLine)
+	if err != nil || a.Loads == nil {
+		return nil, err
+	}
+	return *a.Loads, nil
+}
+
+// request is a line for the helper, on behalf of others than Run, and the way back for its answer.
+type request struct {
+	line  string
+	reply chan replied
+}
+
+// replied is the answer to a request; empty where no helper runs.
+type replied struct {
+	answer answer
+	err    error
+}
+
+// request has Run ask the helper something.
+func (w *Watcher) request(ctx context.Context, line string) (answer, error) {
+	q := request{line, make(chan replied, 1)}
 	select {
-	case w.samples <- reply:
+	case w.requests <- q:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return answer{}, ctx.Err()
 	}
 	select {
-	case s := <-reply:
-		return s.loads, s.err
+	case r := <-q.reply:
+		return r.answer, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return answer{}, ctx.Err()
 	}
 }
 
-// sampled is the answer to a request for a sample.
-type sampled struct {
-	loads []Load
-	err   error
-}
-
-// sample gets a sample from the helper, if one runs. It reports whether the driver told news meanwhile.
-func (w *Watcher) sample(ctx context.Context) (s sampled, news bool) {
+// forward gets the answer to a request from the helper, if one runs. It reports whether the driver told news meanwhile.
+func (w *Watcher) forward(ctx context.Context, line string) (r replied, news bool) {
 	if w.h == nil {
-		return s, false // there are no GPUs, or they are in trouble
+		return r, false // there are no GPUs, or they are in trouble
 	}
-	if _, err := w.h.in.Write([]byte(sampleLine + "\n")); err != nil {
+	if _, err := w.h.in.Write([]byte(line + "\n")); err != nil {
 		w.kill()
-		return sampled{err: err}, false
+		return replied{err: err}, false
 	}
 	late := time.NewTimer(w.patience)
 	defer late.Stop()
@@ -61,17 +78,17 @@ func (w *Watcher) sample(ctx context.Context) (s sampled, news bool) {
 			switch {
 			case !ok:
 				w.kill()
-				return sampled{err: errors.New("the GPU helper ended")}, news
-			case a.Loads != nil:
-				return sampled{loads: *a.Loads}, news
+				return replied{err: errors.New("the GPU helper ended")}, news
+			case a.Loads != nil, a.Kept != nil:
+				return replied{answer: a}, news
 			default:
 				news = w.note(a) || news
 			}
 		case <-late.C:
 			w.kill()
-			return sampled{err: errors.New("no sample of the GPU helper in time")}, news
+			return replied{err: errors.New("no answer of the GPU helper in time")}, news
 		case <-ctx.Done():
-			return sampled{err: ctx.Err()}, news
+			return replied{err: ctx.Err()}, news
 		}
 	}
 }

@@ -13,7 +13,8 @@ type Reading struct {
 	Slices []cluster.GPU `json:"slices,omitempty"` // with MIG on: these are the devices, the GPU itself is none
 	MIG    bool          `json:"mig_mode,omitempty"`
 	// Lost says why the GPU does not answer; then only what was known before is known.
-	Lost string `json:"lost,omitempty"`
+	Lost   string `json:"lost,omitempty"`
+	Serial string `json:"serial,omitempty"` // of the board
 
 	ECCUncorrected uint64 `json:"ecc_uncorrected,omitempty"` // errors since the driver was loaded
 	ECCCorrected   uint64 `json:"ecc_corrected,omitempty"`

@@ -58,7 +58,7 @@ type Watcher struct {
 
 	latest atomic.Pointer[Scan]
 
-	samples chan chan sampled // asked for by others while Run is under way
+	requests chan request // of others while Run is under way
 }
 
 // event is one that was told, and when last.
@@ -78,7 +78,7 @@ type helper struct {
 
 // NewWatcher prepares to watch through a helper, a look every so often and at once when the driver tells something.
 func NewWatcher(command []string, every time.Duration, log *slog.Logger) *Watcher {
-	return &Watcher{command: command, every: every, patience: answerTime, slog: log, samples: make(chan chan sampled)}
+	return &Watcher{command: command, every: every, patience: answerTime, slog: log, requests: make(chan request)}
 }
 
 // First is the first look. It takes no longer than one answer may.
@@ -120,9 +120,9 @@ func (w *Watcher) Run(ctx context.Context, tell func(Found)) {
 			if !ok {
 				w.kill() // it ended by itself; the look starts another
 			}
-		case reply := <-w.samples:
-			s, news := w.sample(ctx)
-			if reply <- s; !news && s.err == nil {
+		case q := <-w.requests:
+			r, news := w.forward(ctx, q.line)
+			if q.reply <- r; !news && r.err == nil {
 				continue
 			}
 		case <-timer.C:

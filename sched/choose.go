@@ -130,7 +130,7 @@ func (c *choice) recount() {
 func (c *choice) plain() bool {
 	t, d := c.p.plan, c.d
 	return c.runs == 1 && d.wishes == nil && t.levels == nil && t.blocks == nil && !t.weight && c.avoid == nil && len(d.wanted) == 0 &&
-		!d.ranged() && !d.leastLoaded && !d.atEnd && !d.contiguous &&
+		!d.ranged() && !d.leastLoaded && !d.atEnd && !d.bestFit && !d.contiguous &&
 		(d.single || d.tasks <= 1 || c.max > d.tasks) // else see large
 }
 
@@ -426,6 +426,8 @@ func (c *choice) strategy() bool {
 		list := slices.Clone(c.cands)
 		slices.Reverse(list)
 		return c.fill(list)
+	case c.d.bestFit && !c.d.spread && c.try(c.bestFit):
+		return true
 	case t.levels != nil && !c.d.spread:
 		return c.tree()
 	case c.d.spread:

@@ -56,9 +56,9 @@ type demand struct {
 	apart      bool // no two segments in one base block
 	large      bool // it avoids nodes that had trouble of late, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
-	leastLoaded, atEnd bool
-	nodesAsked         bool // a number of nodes, or nodes by name
-	sized              bool // a number of nodes
+	leastLoaded, atEnd, bestFit bool
+	nodesAsked                  bool // a number of nodes, or nodes by name
+	sized                       bool // a number of nodes
 	// blockSockets fills one socket before the next (-m x:block).
 	blockSockets bool
 	unbound      bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
@@ -83,7 +83,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		user: spec.UID, alone: spec.Sharing == cluster.ShareUser, loads: s,
 		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
-		leastLoaded: cfg.LLN || p.LLN}
+		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit}
 	d.mostTasks = cfg.MaxTasksPerNode
 	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found keep no job waiting
 		d.segment = 0

@@ -58,6 +58,8 @@ var toDo = []struct {
 	{cluster.FaultSystem, "little space", "", "make space"},
 	{cluster.FaultSystem, "off", "", "look at chronyd or ntpd"},
 	{cluster.FaultSystem, "left", "", "end the process, or reset the GPU; the node returns by itself"},
+	{cluster.FaultSystem, "burnin", "", "repair it; then resume the node, and test it again by muster burnin"},
+	{cluster.FaultGPU, "burnin", "", "reset or replace the GPU; then resume the node, and test it again by muster burnin"},
 	{cluster.FaultSystem, "shared", "", "run the client as root, with its data and socket outside of the folders"},
 	{cluster.FaultGPU, "gres.conf", "", "correct gres.conf"},
 	{cluster.FaultGPU, "unknown", "", "look at the driver; the node returns by itself"},

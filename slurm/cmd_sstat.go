@@ -95,14 +95,9 @@ type statColumn struct {
 	of    func(*statRow) string
 }
 
-func statZero(*statRow) string { return "0" }
-
-// statFreq is a frequency that was asked for: of steps that are not srun's there is none to ask for.
-func statFreq(r *statRow) string { return choose(r.ID.Step < 0, "0", "Unknown") }
-
 // statColumns are the fields, in the order of sstat -e.
 var statColumns = [...]statColumn{
-	{"AveCPU", 10, nil}, {"AveCPUFreq", 10, statZero}, {"AveDiskRead", 12, nil}, {"AveDiskWrite", 12, nil},
+	{"AveCPU", 10, nil}, {"AveCPUFreq", 10, nil}, {"AveDiskRead", 12, nil}, {"AveDiskWrite", 12, nil},
 	{"AvePages", 10, nil}, {"AveRSS", 10, nil}, {"AveVMSize", 10, nil}, {"ConsumedEnergy", 14, nil}, {"ConsumedEnergyRaw", 17, nil},
 	{"JobID", -12, func(r *statRow) string { return uintText(uint32(r.ID.Job)) + "." + stepName(r.ID.Step) }},
 	{"MaxDiskRead", 12, nil}, {"MaxDiskReadNode", 15, nil}, {"MaxDiskReadTask", 15, nil},
@@ -114,7 +109,8 @@ var statColumns = [...]statColumn{
 	{"Nodelist", 20, func(r *statRow) string { return r.nodes }},
 	{"NTasks", 8, func(r *statRow) string { return strconv.Itoa(r.tasks) }},
 	{"Pids", 20, func(r *statRow) string { return pidList(r.pids) }},
-	{"ReqCPUFreq", 10, statFreq}, {"ReqCPUFreqMin", 13, statFreq}, {"ReqCPUFreqMax", 13, statFreq}, {"ReqCPUFreqGov", 13, statFreq},
+	{"ReqCPUFreq", 10, func(r *statRow) string { return reqFreq(r.Step).max }}, {"ReqCPUFreqMin", 13, func(r *statRow) string { return reqFreq(r.Step).min }},
+	{"ReqCPUFreqMax", 13, func(r *statRow) string { return reqFreq(r.Step).max }}, {"ReqCPUFreqGov", 13, func(r *statRow) string { return reqFreq(r.Step).governor }},
 	{"TRESUsageInAve", 14, nil}, {"TRESUsageInMax", 14, nil}, {"TRESUsageInMaxNode", 18, nil}, {"TRESUsageInMaxTask", 18, nil},
 	{"TRESUsageInMin", 14, nil}, {"TRESUsageInMinNode", 18, nil}, {"TRESUsageInMinTask", 18, nil}, {"TRESUsageInTot", 14, nil},
 	{"TRESUsageOutAve", 15, nil}, {"TRESUsageOutMax", 15, nil}, {"TRESUsageOutMaxNode", 19, nil}, {"TRESUsageOutMaxTask", 19, nil},

@@ -125,7 +125,7 @@ var optionsAtoE = []opt.Option[Request]{
 	{Long: "cpu-freq", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_CPU_FREQ_REQ",
 		Meta: "min[-max[:gov]]", Help: "requested CPU frequency and governor",
 		Set: func(r *Request, v string) error {
-			r.Job.CPUFreq = v
+			r.Job.CPUFreq, r.Step.CPUFreq = v, v
 			return CheckCPUFreq(v)
 		}},
 	{Long: "cpus-per-gpu", Arg: opt.Required, On: opt.All, Env: "CPUS_PER_GPU", Group: opt.GPU,

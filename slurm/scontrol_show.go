@@ -199,6 +199,9 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 		o.line("StdIn=", r.stdFile(0))
 		o.line("StdOut=", r.stdFile(1))
 	}
+	if asked := parseFreq(s.CPUFreq).shown(); asked != "" {
+		o.line(asked, " ")
+	}
 	if s.Switches > 0 {
 		o.line("Switches=", strconv.Itoa(s.Switches), "@", format.Padded(min(cmp.Or(s.SwitchWait, maxSwitchWait), maxSwitchWait)))
 	}
@@ -528,11 +531,11 @@ func (c *control) stepRecord(s *stepRow) {
 	}
 	o.line("TRES=", tres)
 	o.line("ResvPorts=(null)")
-	dist := ""
+	asked, dist := "", ""
 	if s.ID.Step >= 0 {
-		dist = " Dist=" + distribution(s.Distribution, s.Tasks, len(nodes))
+		asked, dist = parseFreq(s.CPUFreq).shown(), " Dist="+distribution(s.Distribution, s.Tasks, len(nodes))
 	}
-	o.line("CPUFreqReq=Default", dist)
+	o.line(cmp.Or(asked, "CPUFreqReq=Default"), dist)
 	o.line("SrunHost:Pid=", format.Null(s.SrunHost), ":", strconv.Itoa(s.SrunPID))
 	c.print(o)
 }

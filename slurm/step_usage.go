@@ -29,12 +29,13 @@ type stepUse struct {
 // usageColumns are the fields that sacct and sstat share.
 var usageColumns = [...]usageColumn{
 	{"AveCPU", func(u *stepUse) string { return seconds3(u.ave(cluster.MeasuredCPU, false)) }},
+	{"AveCPUFreq", func(u *stepUse) string { return shortened(u.ave(cluster.MeasuredCPUFreq, false)) }},
 	{"AveDiskRead", func(u *stepUse) string { return u.disk(u.ave(cluster.MeasuredDisk, false)) }},
 	{"AveDiskWrite", func(u *stepUse) string { return u.disk(u.ave(cluster.MeasuredDisk, true)) }},
 	{"AvePages", func(u *stepUse) string { return u.size(u.ave(cluster.MeasuredPages, false)) }},
 	{"AveRSS", func(u *stepUse) string { return u.size(u.ave(cluster.MeasuredMem, false)) }},
 	{"AveVMSize", func(u *stepUse) string { return u.size(u.ave(cluster.MeasuredVMem, false)) }},
-	{"ConsumedEnergy", func(u *stepUse) string { return joules(u.get(cluster.MeasuredEnergy, false).Tot) }},
+	{"ConsumedEnergy", func(u *stepUse) string { return shortened(u.get(cluster.MeasuredEnergy, false).Tot) }},
 	{"ConsumedEnergyRaw", func(u *stepUse) string { return decimal(u.get(cluster.MeasuredEnergy, false).Tot) }},
 	{"MaxDiskRead", func(u *stepUse) string { return u.disk(u.get(cluster.MeasuredDisk, false).Max) }},
 	{"MaxDiskReadNode", func(u *stepUse) string { return u.node(u.get(cluster.MeasuredDisk, false).MaxNode) }},
@@ -210,8 +211,8 @@ func inUnit(n int64, unit byte) string {
 	return fmt.Sprintf("%.2f%c", f, unit)
 }
 
-// joules writes an energy, shortened from a thousand on.
-func joules(n int64) string {
+// shortened writes a number of joules or kHz, shortened from a thousand on.
+func shortened(n int64) string {
 	if n < 1000 {
 		return decimal(n)
 	}

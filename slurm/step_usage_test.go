@@ -14,6 +14,7 @@ func measuredStep() *cluster.Step {
 		UserCPU: 26435 * time.Millisecond, SystemCPU: 241 * time.Millisecond, MaxRSS: 107737088,
 		In: []cluster.Measure{
 			{TRES: "cpu", Tot: 26676, Max: 12001, MaxTask: 1, Min: 4500},
+			{TRES: "cpufreq", Tot: 6900000, Max: 2300000, Min: 2300000},
 			{TRES: "fs/disk", Tot: 20630355, Max: 6876785, MaxTask: 1, Min: 6876785, MinTask: 1},
 			{TRES: "mem", Tot: 163045376, Max: 107737088, MaxTask: 1, MinNode: 1, MinTask: 2},
 			{TRES: "pages", Tot: 5, Max: 4, MaxTask: 1, MinNode: 1, MinTask: 2},
@@ -32,6 +33,8 @@ func TestUsageFields(t *testing.T) {
 		field, want string
 	}{
 		{stepUse{Step: measuredStep()}, "AveCPU", "00:00:08"},
+		{stepUse{Step: measuredStep()}, "AveCPUFreq", "2.30M"},
+		{stepUse{Step: old}, "AveCPUFreq", "0"},
 		{stepUse{Step: measuredStep()}, "MinCPU", "00:00:04"},
 		{stepUse{Step: measuredStep()}, "MinCPUTask", "0"},
 		{stepUse{Step: measuredStep()}, "AveRSS", "54348458"},

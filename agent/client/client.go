@@ -107,11 +107,12 @@ type Client struct {
 	steps    map[cluster.StepID]*liveStep
 	peers    map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
 	metered  map[step.ID]*metered
-	untold   map[step.ID]bool   // ended parts of steps that another client leads and has not heard of
-	arrived  chan struct{}      // closed and replaced when work has arrived
-	left     map[string]leftGPU // by UUID
-	hindered bool               // jobs lack the folders of their own that they should have
-	freed    chan struct{}      // closed and replaced when a step ends: waiting step requests look again
+	untold   map[step.ID]bool        // ended parts of steps that another client leads and has not heard of
+	arrived  chan struct{}           // closed and replaced when work has arrived
+	left     map[string]leftGPU      // by UUID
+	before   map[string]gpu.Settings // of GPUs that have jobs, by UUID (settings.go)
+	hindered bool                    // jobs lack the folders of their own that they should have
+	freed    chan struct{}           // closed and replaced when a step ends: waiting step requests look again
 }
 
 type node struct {
@@ -139,11 +140,12 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{}, logins: map[string]login{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
+		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
 	}
+	c.loadSettings()
 	c.begun = confirmedBy(box.pending())
 	for _, r := range box.pending() {
 		c.settle(r)
@@ -283,7 +285,7 @@ func (c *Client) poll(ctx context.Context) {
 			continue
 		}
 		wait, missing = 0, w.Unknown
-		c.take(w)
+		c.take(ctx, w)
 		if !informed && len(w.Nodes) > 0 {
 			informed = true
 			close(c.told)
@@ -294,7 +296,7 @@ func (c *Client) poll(ctx context.Context) {
 }
 
 // take replaces what the nodes should do by what the servers say.
-func (c *Client) take(w api.Work) {
+func (c *Client) take(ctx context.Context, w api.Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.Config != nil {
@@ -312,7 +314,11 @@ func (c *Client) take(w api.Work) {
 		n.index = nw.Index
 		c.reboot(n, nw.Reboot)
 		named := map[runKey]bool{}
-		n.jobs = wanted(nw, n.jobs, c.over, c.begun, named)
+		old := n.jobs
+		n.jobs = wanted(nw, old, c.over, c.begun, named)
+		if fresh := c.freshBoards(n, old); len(fresh) > 0 {
+			go c.noteSettings(ctx, fresh) // ends with ctx or the answer
+		}
 		select {
 		case c.gpusMoved <- struct{}{}:
 		default:

@@ -36,6 +36,8 @@ type leftGPU struct {
 	job   cluster.JobID
 	user  uint32
 	since time.Time // processes that are older are not the job's
+	// before is what the whole GPU was set to; nil: it is not known, or another job has it now.
+	before gpu.Settings
 }
 
 // mustSweep reports whether a job's GPUs are still to be looked at before its node is done. Called with mu held.
@@ -51,8 +53,9 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 	sh, _ := h.job.Share(h.node)
 	var list []leftGPU
 	for id := range sh.GPUs.All() {
-		if id < len(n.Inventory.GPUs) && n.Inventory.GPUs[id].MIG == nil { // what runs in a slice is told of its whole
-			list = append(list, leftGPU{n.Inventory.GPUs[id], h.job.ID, h.job.Spec.UID, h.job.Started})
+		if id < len(n.Inventory.GPUs) {
+			g := n.Inventory.GPUs[id]
+			list = append(list, leftGPU{g, h.job.ID, h.job.Spec.UID, h.job.Started, c.settingsToRestore(n, h, board(&g))})
 		}
 	}
 	c.mu.Unlock()
@@ -79,10 +82,21 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 		c.mu.Unlock()
 		c.tellLeft(ctx, faults)
 	}
+	c.forgetSettings(clean(list, faults))
 	c.mu.Lock()
 	h.swept = true
 	c.mu.Unlock()
 	c.poke()
+}
+
+// clean are the GPUs of which there is no fault.
+func clean(list []leftGPU, faults []cluster.Fault) (out []leftGPU) {
+	for _, l := range list {
+		if !slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.gpu.UUID }) {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -128,11 +142,11 @@ func (c *Client) watchLeft(ctx context.Context) {
 		if !known {
 			continue // it stays as it was
 		}
+		free := clean(list, faults)
+		c.forgetSettings(free)
 		c.mu.Lock()
-		for _, l := range list {
-			if !slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.gpu.UUID }) {
-				delete(c.left, l.gpu.UUID)
-			}
+		for _, l := range free {
+			delete(c.left, l.gpu.UUID)
 		}
 		c.mu.Unlock()
 		if text := fmt.Sprint(faults); text != told {
@@ -142,10 +156,14 @@ func (c *Client) watchLeft(ctx context.Context) {
 	}
 }
 
-// judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. It is not known
+// judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. Their settings are put back. It is not known
 // where the GPUs do not answer, of which the watch of the GPUs tells.
 func (c *Client) judgeLeft(ctx context.Context, list []leftGPU, kill bool) (out []cluster.Fault, known bool) {
 	loads, err := c.cfg.GPUs.Sample(ctx)
+	if err != nil {
+		return nil, false
+	}
+	kept, err := c.restoreSettings(ctx, list, loads)
 	if err != nil {
 		return nil, false
 	}
@@ -170,9 +188,12 @@ func (c *Client) judgeLeft(ctx context.Context, list []leftGPU, kill bool) (out 
 		if used := loads[i].MemUsedMB; text == "" && len(loads[i].Procs) == 0 && used > max(leftMB, int64(l.gpu.MemMB)/leftShare) {
 			text = fmt.Sprintf("%d MB are in use after job %d, and no process has them", used, l.job)
 		}
+		if k := slices.IndexFunc(kept, func(k gpu.Kept) bool { return k.UUID == board(&l.gpu) }); k >= 0 && text == "" {
+			text = fmt.Sprintf("after job %d its %s", l.job, kept[k].Text)
+		}
 		if text != "" {
 			out = append(out, cluster.Fault{Kind: cluster.FaultSystem, Part: l.gpu.UUID, Cause: leftCause,
-				Text: fmt.Sprintf("GPU %d (%s): %s", l.gpu.Number-1, l.gpu.UUID, text), Action: cluster.FaultDrain, Passing: true})
+				Text: fmt.Sprintf("GPU %d (%s): %s", l.gpu.Minor, l.gpu.UUID, text), Action: cluster.FaultDrain, Passing: true})
 		}
 	}
 	return out, true

@@ -47,6 +47,8 @@ type tally struct {
 	cluster.TaskUsage
 	seconds   float64 // in which its GPUs were sampled
 	util, mem float64 // of them, times seconds
+	freqs     int64   // the sum of the CPU frequencies seen, kHz
+	seen      int64   // how many these are
 }
 
 // meter makes the passes that are due, until ctx ends.
@@ -234,7 +236,12 @@ func (m *metered) tally(rank int) *tally {
 // add takes what a pass found of the part's processes.
 func (m *metered) add(ranks []int, found *step.Sampled) {
 	for i, s := range found.Tasks {
-		m.tally(ranks[i]).Join(&cluster.TaskUsage{UserCPU: s.User, SystemCPU: s.System, MaxRSS: s.RSS, MaxVM: s.VM, Pages: s.Pages, Read: s.Read, Written: s.Written})
+		t := m.tally(ranks[i])
+		t.Join(&cluster.TaskUsage{UserCPU: s.User, SystemCPU: s.System, MaxRSS: s.RSS, MaxVM: s.VM, Pages: s.Pages, Read: s.Read, Written: s.Written})
+		if s.CPUFreq > 0 {
+			t.freqs, t.seen = t.freqs+s.CPUFreq, t.seen+1
+			t.CPUFreq = t.freqs / t.seen
+		}
 	}
 	m.pids = m.pids[:0]
 	for _, p := range found.Procs {

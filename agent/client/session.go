@@ -1,7 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"syscall"
+	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/api"
@@ -22,6 +26,7 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 	if err := c.await(ctx, c.known, c.told); err != nil {
 		return out, err
 	}
+	c.awaitJob(ctx, q.User)
 	c.mu.Lock()
 	h, several := c.newest(q.User)
 	if several && q.Only {
@@ -36,6 +41,9 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.ExternStep, Node: h.node}
 	inv, found := n.Inventory, n.detected
 	again := c.have[id] != nil && c.have[id].State == step.Ended
+	if c.have[id] == nil || again { // known before it begins, so that the job does not end without it
+		c.have[id] = &step.Status{ID: id, State: step.Starting}
+	}
 	c.mu.Unlock()
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Fenced: fenced(&cfg, &inv)}
 	spec := step.Spec{ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
@@ -45,19 +53,20 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 		err = c.cfg.Runner.Forget(id)
 	}
 	if err == nil {
-		c.mu.Lock()
-		if c.have[id] == nil || again {
-			c.have[id] = &step.Status{ID: id, State: step.Starting}
-		}
-		c.mu.Unlock()
-		if err = c.cfg.Runner.Start(spec); err != nil {
-			c.mu.Lock()
-			delete(c.have, id)
-			c.mu.Unlock()
-		}
+		err = c.cfg.Runner.Start(spec)
 	}
+	c.mu.Lock()
+	switch st := c.have[id]; {
+	case err != nil && st != nil && st.State == step.Starting:
+		delete(c.have, id) // there is nothing to end
+	case err == nil && (n.jobs[j.ID] != h || h.done || h.job.Phase == cluster.Ending): // what ended it may have found nothing yet
+		c.have[id] = cmp.Or(st, &step.Status{ID: id, State: step.Starting})
+		c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
+		err = errors.New("the job has ended")
+	}
+	c.mu.Unlock()
+	c.poke()
 	if err == nil {
-		c.poke()
 		err = c.cfg.Runner.Adopt(id, q.PID)
 	}
 	if err != nil {
@@ -67,16 +76,52 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 	return api.AdoptResponse{Job: j.ID}, nil
 }
 
+// sessionWait is how long a session waits for a job that its user does not have here: the servers, and so squeue, know of what they
+// have just given a moment before its node does.
+const sessionWait = 2 * time.Second
+
+// awaitJob waits until a user has a job here, or should have.
+func (c *Client) awaitJob(ctx context.Context, user string) {
+	late := time.NewTimer(sessionWait)
+	defer late.Stop()
+	for {
+		c.mu.Lock()
+		h, _ := c.newest(user)
+		arrived := c.arrived
+		c.mu.Unlock()
+		if h != nil {
+			return
+		}
+		select {
+		case <-arrived:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// takesSessions reports whether a job has begun here, its prolog done: its confirmation may still be on its way.
+func (h *jobHere) takesSessions() bool {
+	switch h.job.Phase {
+	case cluster.Running, cluster.Suspended:
+		return !h.done
+	case cluster.Starting:
+		return !h.done && (h.confirmed || h.launching || h.before)
+	}
+	return false
+}
+
 // newest is the job of a user that began last on this client's nodes, nil if there is none, and whether there are several. Called with mu held.
 func (c *Client) newest(user string) (best *jobHere, several bool) {
 	for _, name := range c.order {
 		for _, h := range c.nodes[name].jobs {
 			j := h.job
-			begun := j.Phase == cluster.Running || j.Phase == cluster.Suspended || j.Phase == cluster.Starting && (h.confirmed || h.before)
-			if j.Spec.User != user || h.done || !begun {
+			if j.Spec.User != user || !h.takesSessions() {
 				continue
 			}
-			several = best != nil
+			several = several || best != nil
 			if best == nil || j.Started.After(best.job.Started) || j.Started.Equal(best.job.Started) && j.ID > best.job.ID {
 				best = h
 			}

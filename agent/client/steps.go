@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -277,7 +278,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 	j := h.job
 	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}, record: cluster.Step{
 		ID: cluster.StepID{Job: j.ID, Step: next}, Attempt: j.Attempt, Name: spec.Name, User: j.Spec.User, UID: j.Spec.UID,
-		Shares: shares, Distribution: spec.Distribution, SubmitLine: spec.SubmitLine, SrunHost: spec.SrunHost,
+		Shares: shares, Distribution: spec.Distribution, SubmitLine: spec.SubmitLine, CPUFreq: cmp.Or(spec.CPUFreq, j.Spec.CPUFreq), SrunHost: spec.SrunHost,
 		SrunPID: spec.SrunPID, Started: time.Now(), Limit: spec.Limit}}
 	for _, sh := range shares {
 		ls.record.Tasks += sh.Tasks

@@ -80,6 +80,8 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.PutReservation, s.putReservation)
 	write(m, s, api.DropReservation)
 	handle(s, m, api.ListReservations, s.listReservations)
+	write(m, s, api.RecordBurnin)
+	handle(s, m, api.ListBurnins, s.listBurnins)
 	write(m, s, api.SetPartition)
 	handle(s, m, api.Configure, s.configure)
 	handle(s, m, api.ShowConfig, s.showConfig)

@@ -54,6 +54,9 @@ func unifiedRoots() (roots []string) {
 			roots = append(roots, f[4])
 		}
 	}
+	if len(roots) == 0 {
+		return mountUnified()
+	}
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	for line := range strings.Lines(string(own)) {
 		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && p != "" {
@@ -63,6 +66,25 @@ func unifiedRoots() (roots []string) {
 		}
 	}
 	return roots
+}
+
+// unifiedDir is where the unified hierarchy is mounted on a machine that has those of cgroup v1 alone: by it processes are kept
+// together and killed, while the others' controllers limit them.
+const unifiedDir = "/run/muster-cgroup"
+
+// mountUnified mounts the unified hierarchy; without the right to do so, or before Linux 4.5, there is none.
+func mountUnified() []string {
+	if os.Geteuid() != 0 || len(oldMounts()) == 0 {
+		return nil
+	}
+	if err := os.Mkdir(unifiedDir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err := unix.Mount("cgroup2", unifiedDir, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		unix.Rmdir(unifiedDir)
+		return nil
+	}
+	return []string{unifiedDir}
 }
 
 func cgroupName(dir string) string {

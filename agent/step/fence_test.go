@@ -36,7 +36,7 @@ func needControl(t testing.TB, names ...string) *controllers {
 }
 
 // eats is a process with more than 100 MB.
-const eats = `sh -c 'x=$(head -c 100000000 /dev/zero | tr "\0" a); echo ${#x}'`
+const eats = `dd if=/dev/zero of=/dev/null bs=100000000 count=1 2>/dev/null`
 
 // TestMemoryFence: what a job uses beyond its memory is killed, and told of; its other steps go on.
 func TestMemoryFence(t *testing.T) {
@@ -201,5 +201,26 @@ func TestNoFenceNoLaunch(t *testing.T) {
 		if left, _ := filepath.Glob(m.at + "/*/" + job); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
+	}
+}
+
+// TestIsolation tells what the machine has, for whoever reads the test's output, and that groups are there where it says so.
+func TestIsolation(t *testing.T) {
+	needRoot(t)
+	kind := Isolation()
+	fmt.Printf("isolation: %s\n", kind)
+	c := openCgroups(t.TempDir())
+	if c == nil {
+		if kind != "none" {
+			t.Errorf("no groups, and yet %s", kind)
+		}
+		return
+	}
+	for _, d := range c.old {
+		unix.Rmdir(d)
+	}
+	unix.Rmdir(c.base)
+	if c.kind() != kind {
+		t.Errorf("the groups have %s, and the node says %s", c.kind(), kind)
 	}
 }

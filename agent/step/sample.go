@@ -24,6 +24,7 @@ type Sample struct {
 	Pages        int64 // major faults
 	Read         int64 // by all calls, from the page cache too
 	Written      int64
+	CPUFreq      int64 // kHz, of the CPU that the task was on; 0: the machine does not tell
 }
 
 // Sampled is what one pass found of a target: of each of its tasks, and which processes belong to them. Both are
@@ -43,6 +44,7 @@ type Sampler struct {
 	dir  string // of the supervisor
 	base string // of its cgroups, once found
 	proc string // /proc
+	cpus string // /sys/devices/system/cpu
 	page int64
 
 	text  [4096]byte
@@ -51,6 +53,8 @@ type Sampler struct {
 	index map[int]int // process id → place in rows
 	leads map[int]lead
 	out   []Sampled
+	freqs map[int]int64 // kHz by CPU, of one pass
+	fixed map[int]int64 // the same of a machine that does not tell them one by one; nil: not read yet
 }
 
 // lead is a task: which target's, and its place there.
@@ -70,6 +74,7 @@ type procTimes struct {
 	ppid, session, pgrp  int
 	faults, user, system int64 // with those of children that were waited for; times in ticks
 	vsize, rss           int64 // bytes; pages
+	cpu                  int   // where it ran last; -1: a kernel before 2.2.8
 }
 
 // tick is the unit of times in /proc: USER_HZ is 100 on every Linux that muster runs on.
@@ -80,12 +85,14 @@ const maxDepth = 256
 
 // NewSampler measures the steps that the supervisor of dir runs.
 func NewSampler(dir string) *Sampler {
-	return &Sampler{dir: dir, proc: "/proc", page: int64(os.Getpagesize()), index: map[int]int{}, leads: map[int]lead{}}
+	return &Sampler{dir: dir, proc: "/proc", cpus: "/sys/devices/system/cpu", page: int64(os.Getpagesize()), index: map[int]int{},
+		leads: map[int]lead{}, freqs: map[int]int64{}}
 }
 
 // Pass measures targets once, in their order.
 func (s *Sampler) Pass(targets []Target) []Sampled {
 	clear(s.leads)
+	clear(s.freqs)
 	for len(s.out) < len(targets) {
 		s.out = append(s.out, Sampled{})
 	}
@@ -225,7 +232,51 @@ func (s *Sampler) add(r *sampleRow, of lead) {
 	read, written := parseIO(s.file(r.pid, "/io"))
 	t.Read += read
 	t.Written += written
+	if _, own := s.leads[r.pid]; own {
+		t.CPUFreq = s.frequency(r.cpu)
+	}
 	o.Procs = append(o.Procs, SampledProc{r.pid, of.task})
+}
+
+// frequency is that of a CPU now, in kHz, as its driver tells it (cpufreq). On a machine without one it stays as /proc/cpuinfo
+// tells: that file makes the kernel ask all CPUs, and is read once.
+func (s *Sampler) frequency(cpu int) int64 {
+	if cpu < 0 {
+		return 0
+	}
+	if f, ok := s.freqs[cpu]; ok {
+		return f
+	}
+	text, err := os.ReadFile(s.cpus + "/cpu" + strconv.Itoa(cpu) + "/cpufreq/scaling_cur_freq")
+	f, ok := decimal(bytes.TrimSpace(text))
+	if err != nil || !ok {
+		if s.fixed == nil {
+			text, _ := os.ReadFile(s.proc + "/cpuinfo")
+			s.fixed = parseFrequencies(text)
+		}
+		f = s.fixed[cpu]
+	}
+	s.freqs[cpu] = f
+	return f
+}
+
+// parseFrequencies reads /proc/cpuinfo: kHz by CPU. Not all architectures tell.
+func parseFrequencies(text []byte) map[int]int64 {
+	out, cpu := map[int]int64{}, 0
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch string(bytes.TrimSpace(name)) {
+		case "processor":
+			n, _ := decimal(value)
+			cpu = int(n)
+		case "cpu MHz":
+			if mhz, err := strconv.ParseFloat(string(value), 64); err == nil {
+				out[cpu] = int64(mhz * 1000)
+			}
+		}
+	}
+	return out
 }
 
 // file is what one read of a process's file gives, valid until the next; nil if it can not be read.
@@ -243,9 +294,15 @@ func (s *Sampler) file(pid int, name string) []byte {
 	return s.text[:n]
 }
 
+// Fields of /proc/PID/stat behind the name (proc(5)): how many are needed, and which one is the CPU.
+const (
+	timesFields  = 22
+	lastCPUField = 36
+)
+
 // parseTimes reads the fields of /proc/PID/stat behind the name; the first is the state.
 func parseTimes(text []byte) (t procTimes, ok bool) {
-	var f [22]int64
+	var f [lastCPUField + 1]int64
 	n := 0
 	for word := range bytes.FieldsSeq(text) {
 		if n == len(f) {
@@ -254,10 +311,14 @@ func parseTimes(text []byte) (t procTimes, ok bool) {
 		f[n], _ = decimal(word)
 		n++
 	}
-	if n < len(f) {
+	if n < timesFields {
 		return t, false
 	}
-	return procTimes{ppid: int(f[1]), pgrp: int(f[2]), session: int(f[3]), faults: f[9] + f[10], user: f[11] + f[13], system: f[12] + f[14],
+	cpu := -1
+	if n == len(f) {
+		cpu = int(f[lastCPUField])
+	}
+	return procTimes{cpu: cpu, ppid: int(f[1]), pgrp: int(f[2]), session: int(f[3]), faults: f[9] + f[10], user: f[11] + f[13], system: f[12] + f[14],
 		vsize: f[20], rss: f[21]}, true
 }
 

@@ -11,14 +11,35 @@ import (
 )
 
 func TestParseTimes(t *testing.T) {
-	const line = " S 11 10 9 0 -1 4194560 500 600 7 8 1001 1002 1003 1004 20 -5 3 0 123456 104857600 2560 18446744073709551615 1 1 0\n"
+	const line = " S 11 10 9 0 -1 4194560 500 600 7 8 1001 1002 1003 1004 20 -5 3 0 123456 104857600 2560 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 3 0\n"
 	got, ok := parseTimes([]byte(line))
-	want := procTimes{ppid: 11, pgrp: 10, session: 9, faults: 15, user: 2004, system: 2006, vsize: 104857600, rss: 2560}
+	want := procTimes{ppid: 11, pgrp: 10, session: 9, faults: 15, user: 2004, system: 2006, vsize: 104857600, rss: 2560, cpu: 3}
 	if !ok || got != want {
 		t.Errorf("%v %+v", ok, got)
 	}
 	if _, ok := parseTimes([]byte(" S 1 2")); ok {
 		t.Error("a line that is cut off was taken")
+	}
+}
+
+// TestFrequency: a CPU's driver tells how fast it is now; without one it is as /proc/cpuinfo tells.
+func TestFrequency(t *testing.T) {
+	s := fakeSampler(t.TempDir())
+	s.cpus = t.TempDir()
+	dir := s.cpus + "/cpu1/cpufreq"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{dir + "/scaling_cur_freq": "3400000\n",
+		s.proc + "/cpuinfo": "processor\t: 0\nmodel name\t: x\ncpu MHz\t\t: 2300.125\n\nprocessor\t: 1\ncpu MHz\t\t: 800.000\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for cpu, want := range map[int]int64{0: 2300125, 1: 3400000, 2: 0, -1: 0} {
+		if got := s.frequency(cpu); got != want {
+			t.Errorf("CPU %d: %d kHz, want %d", cpu, got, want)
+		}
 	}
 }
 

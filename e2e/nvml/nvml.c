@@ -3,10 +3,12 @@
 //   init CODE                    what nvmlInit and nvmlDeviceGetCount return (nvmlReturn_t): 9 driver not loaded, 18 version mismatch
 //   driver 550.54.15
 //   hang MS                      every call about a device takes so long
-//   gpu I KEY VALUE              keys: see keys[] below (energy in millijoules); name, uuid, bus and fabric (UUID CLIQUE) are texts
+//   gpu I KEY VALUE              keys: see keys[] below (energy in millijoules); name, uuid, bus, serial and fabric (UUID CLIQUE) are texts
 //   link I LINK UP PEERBUS KIND  an NVLink: UP 0 or 1, KIND gpu or switch
 //   mig I K GI CI MEMMB UUID PROFILE
 //   proc I PID MEMMB SM
+//   Slices have processes of their own: proc I/K PID MEMMB SM. What nvmlDeviceSet… sets is appended as a line of key and value,
+//   unless the key denied is 1.
 //   xid SEQ I CODE               an event, delivered once, in the order of SEQ, if it was not there when listening began
 // Build: gcc -shared -fPIC -O2 -I DIR-OF-nvml.h -o libnvidia-ml.so.1 nvml.c
 #define _GNU_SOURCE
@@ -28,13 +30,13 @@
 struct slice { int used; unsigned gi, ci; unsigned long long mem; char uuid[96], profile[40]; };
 struct link { int used, up, is_switch; char peer[32]; };
 struct gpu {
-	char name[96], uuid[96], bus[32], fabric[64];
+	char name[96], uuid[96], bus[32], fabric[64], serial[32];
 	unsigned long long minor, numa, mem, mig, lost, ecc_unc, ecc_cor, remap_cor, remap_unc, remap_pending, remap_failed,
-		retire_pending, throttle, temp, slowdown, power, util, nverr, cpu_lo, cpu_hi, clique, fabric_state, energy;
+		retire_pending, throttle, temp, slowdown, power, util, nverr, cpu_lo, cpu_hi, clique, fabric_state, energy, compute_mode, persistence, power_limit, mem_clock, sm_clock, denied;
 	struct link link[MAX_LINKS];
 	struct slice slice[MAX_SLICES];
 };
-struct proc { unsigned gpu, pid, sm; unsigned long long mem; };
+struct proc { unsigned gpu, slice, pid, sm; unsigned long long mem; }; // slice: its number plus one, 0: none
 struct xid { unsigned long long seq, code; unsigned gpu; };
 
 static __thread struct state { // each thread reads for itself
@@ -52,7 +54,7 @@ static const struct { const char *name; size_t at; } keys[] = {
 #define KEY(k) {#k, offsetof(struct gpu, k)}
 	KEY(minor), KEY(numa), KEY(mem), KEY(mig), KEY(lost), KEY(ecc_unc), KEY(ecc_cor), KEY(remap_cor), KEY(remap_unc),
 	KEY(remap_pending), KEY(remap_failed), KEY(retire_pending), KEY(throttle), KEY(temp), KEY(slowdown), KEY(power), KEY(util),
-	KEY(nverr), KEY(cpu_lo), KEY(cpu_hi), KEY(clique), KEY(fabric_state), KEY(energy),
+	KEY(nverr), KEY(cpu_lo), KEY(cpu_hi), KEY(clique), KEY(fabric_state), KEY(energy), KEY(compute_mode), KEY(persistence), KEY(power_limit), KEY(mem_clock), KEY(sm_clock), KEY(denied),
 };
 
 static void set(unsigned i, const char *key, const char *value) {
@@ -61,6 +63,7 @@ static void set(unsigned i, const char *key, const char *value) {
 	if (!strcmp(key, "name")) snprintf(g->name, sizeof g->name, "%.95s", value);
 	else if (!strcmp(key, "uuid")) snprintf(g->uuid, sizeof g->uuid, "%.95s", value);
 	else if (!strcmp(key, "bus")) snprintf(g->bus, sizeof g->bus, "%.31s", value);
+	else if (!strcmp(key, "serial")) snprintf(g->serial, sizeof g->serial, "%.31s", value);
 	else if (!strcmp(key, "fabric")) { sscanf(value, "%63s %llu", g->fabric, &g->clique); g->fabric_state = NVML_GPU_FABRIC_STATE_COMPLETED; }
 	for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
 		if (!strcmp(key, keys[k].name)) *(unsigned long long *)((char *)g + keys[k].at) = strtoull(value, 0, 0);
@@ -86,7 +89,8 @@ static void load(void) {
 			*m = (struct slice){.used = 1, .gi = u, .ci = v, .mem = q << 20};
 			snprintf(m->uuid, sizeof m->uuid, "%.95s", a);
 			snprintf(m->profile, sizeof m->profile, "%.39s", b);
-		} else if (sscanf(line, "proc %u %u %llu %u", &i, &k, &q, &u) == 4 && S.np < MAX_LIST) S.p[S.np++] = (struct proc){i, k, u, q << 20};
+		} else if (sscanf(line, "proc %u/%u %u %llu %u", &i, &v, &k, &q, &u) == 5 && S.np < MAX_LIST) S.p[S.np++] = (struct proc){i, v + 1, k, u, q << 20};
+		else if (sscanf(line, "proc %u %u %llu %u", &i, &k, &q, &u) == 4 && S.np < MAX_LIST) S.p[S.np++] = (struct proc){i, 0, k, u, q << 20};
 		else if (sscanf(line, "xid %llu %u %llu", &q, &i, &r) == 3 && S.nx < MAX_LIST) S.x[S.nx++] = (struct xid){q, r, i};
 	}
 	fclose(f);
@@ -118,6 +122,7 @@ EXPORT const char *nvmlErrorString(nvmlReturn_t r) {
 	case NVML_SUCCESS: return "Success";
 	case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
 	case NVML_ERROR_GPU_IS_LOST: return "GPU is lost";
+	case NVML_ERROR_NO_PERMISSION: return "Insufficient Permissions";
 	case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return "Driver/library version mismatch";
 	default: snprintf(text, sizeof text, "error %d", r); return text;
 	}
@@ -137,6 +142,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *out, unsigned n) {
 	return NVML_SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *out, unsigned n) { FIND(d); snprintf(out, n, "%s", m ? m->uuid : g->uuid); return NVML_SUCCESS; }
+EXPORT nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t d, char *out, unsigned n) { FIND(d); snprintf(out, n, "%s", g->serial); return *g->serial ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED; }
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, g->minor)
 NUMBER(nvmlDeviceGetNumaNodeId, unsigned, g->numa)
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, g->mig ? MAX_SLICES : 0)
@@ -144,15 +150,44 @@ NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, g->throttle)
 NUMBER(nvmlDeviceGetPowerUsage, unsigned, g->power * 1000)
 NUMBER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, g->energy) // millijoules
 
-static unsigned long long used(struct gpu *g) {
+// on reports whether a process is on a GPU, or in a slice of it.
+static int on(struct proc *p, struct gpu *g, struct slice *m) { return &S.g[p->gpu] == g && (!m || p->slice == m - g->slice + 1); }
+
+static unsigned long long used(struct gpu *g, struct slice *m) {
 	unsigned long long sum = 0;
-	for (int i = 0; i < S.np; i++) if (&S.g[S.p[i].gpu] == g) sum += S.p[i].mem;
+	for (int i = 0; i < S.np; i++) if (on(&S.p[i], g, m)) sum += S.p[i].mem;
 	return sum;
+}
+
+// Settings. A change is told by a line at the end of the file, which is what counts.
+static nvmlReturn_t change(struct gpu *g, const char *key, unsigned long long value) {
+	if (g->denied) return NVML_ERROR_NO_PERMISSION;
+	FILE *f = fopen(getenv("STANDIN_NVML"), "a");
+	if (!f) return NVML_ERROR_UNKNOWN;
+	fprintf(f, "gpu %d %s %llu\n", (int)(g - S.g), key, value);
+	return fclose(f) ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
+}
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *d) {
+	load();
+	for (unsigned i = 0; i < S.n; i++) if (!strcmp(S.g[i].uuid, uuid)) { *d = handle(i, 0); return NVML_SUCCESS; }
+	return NVML_ERROR_NOT_FOUND;
+}
+NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, g->compute_mode)
+NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, g->persistence)
+NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, g->power_limit * 1000)
+EXPORT nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t d, nvmlComputeMode_t v) { FIND(d); return change(g, "compute_mode", v); }
+EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t d, nvmlEnableState_t v) { FIND(d); return change(g, "persistence", v); }
+EXPORT nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t d, unsigned mw) { FIND(d); return change(g, "power_limit", mw / 1000); }
+EXPORT nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t d, nvmlClockType_t t, unsigned *mhz) { FIND(d); *mhz = t == NVML_CLOCK_MEM ? g->mem_clock : g->sm_clock; return NVML_SUCCESS; }
+EXPORT nvmlReturn_t nvmlDeviceSetApplicationsClocks(nvmlDevice_t d, unsigned mem, unsigned sm) {
+	FIND(d);
+	nvmlReturn_t r = change(g, "mem_clock", mem);
+	return r == NVML_SUCCESS ? change(g, "sm_clock", sm) : r;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *out) {
 	FIND(d);
 	out->total = m ? m->mem : g->mem << 20;
-	out->used = m ? 0 : used(g);
+	out->used = used(g, m);
 	out->free = out->total - out->used;
 	return NVML_SUCCESS;
 }
@@ -225,7 +260,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsi
 	FIND(d);
 	unsigned k = 0, room = *n;
 	for (int i = 0; i < S.np; i++) {
-		if (&S.g[S.p[i].gpu] != g) continue;
+		if (!on(&S.p[i], g, m)) continue;
 		if (k < room) out[k] = (nvmlProcessInfo_t){.pid = S.p[i].pid, .usedGpuMemory = S.p[i].mem, .gpuInstanceId = ~0u, .computeInstanceId = ~0u};
 		k++;
 	}
@@ -236,7 +271,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t d, nvmlProcessU
 	FIND(d);
 	unsigned k = 0, room = *n;
 	for (int i = 0; i < S.np; i++) {
-		if (&S.g[S.p[i].gpu] != g) continue;
+		if (!on(&S.p[i], g, m)) continue;
 		if (out && k < room) out[k] = (nvmlProcessUtilizationSample_t){.pid = S.p[i].pid, .smUtil = S.p[i].sm, .timeStamp = since + 1};
 		k++;
 	}

@@ -5,6 +5,7 @@ package nvml
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"sync"
@@ -189,6 +190,11 @@ func (s *source) identity(d nvml.Device, out *gpu.Reading) nvml.Return {
 			g.Minor = m
 		}
 	}
+	if s.can("nvmlDeviceGetSerial") {
+		if text, r := d.GetSerial(); r == nvml.SUCCESS {
+			out.Serial = text
+		}
+	}
 	if s.can("nvmlDeviceGetMemoryInfo") {
 		if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
 			g.MemMB, out.MemUsedMB = cluster.MemMB(m.Total>>20), int64(m.Used>>20)
@@ -339,7 +345,27 @@ func (s *source) load(d nvml.Device, out *gpu.Reading) {
 	}
 }
 
-// Loads tells what runs on each GPU. With MIG on, that is what runs in all its slices together.
+// sliceLoads tells what runs in each slice of a GPU; of its utilisation the driver tells nothing.
+func (s *source) sliceLoads(d nvml.Device) (out []gpu.Load) {
+	var cut gpu.Reading
+	for k := range s.eachSlice(d, &cut) {
+		now := gpu.Reading{}
+		var r nvml.Return
+		if now.GPU.UUID, r = k.GetUUID(); r != nvml.SUCCESS {
+			continue
+		}
+		if s.can("nvmlDeviceGetMemoryInfo") {
+			if m, r := k.GetMemoryInfo(); r == nvml.SUCCESS {
+				now.MemUsedMB = int64(m.Used >> 20)
+			}
+		}
+		s.load(k, &now)
+		out = append(out, gpu.Load{UUID: now.GPU.UUID, Util: -1, MemUsedMB: now.MemUsedMB, Procs: now.Procs})
+	}
+	return out
+}
+
+// Loads tells what runs on each GPU, with MIG on that is what runs in all its slices together, and then in each slice.
 func (s *source) Loads() []gpu.Load {
 	if !s.started.Load() || !s.can("nvmlDeviceGetUUID") || !s.canAny("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") {
 		return nil
@@ -368,26 +394,34 @@ func (s *source) Loads() []gpu.Load {
 		if s.can("nvmlDeviceGetTotalEnergyConsumption") {
 			l.EnergyMJ, _ = d.GetTotalEnergyConsumption()
 		}
-		out = append(out, l)
+		l.Settings = s.settings(d)
+		out = append(append(out, l), s.sliceLoads(d)...)
 	}
 	return out
 }
 
+// eachSlice yields the MIG devices of a GPU, and notes whether MIG is on.
+func (s *source) eachSlice(d nvml.Device, out *gpu.Reading) iter.Seq[nvml.Device] {
+	return func(yield func(nvml.Device) bool) {
+		if !s.can("nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId") {
+			return
+		}
+		mode, _, r := d.GetMigMode()
+		if out.MIG = r == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE; !out.MIG {
+			return
+		}
+		n, _ := d.GetMaxMigDeviceCount()
+		for k := range n { // some numbers have no slice
+			if m, r := d.GetMigDeviceHandleByIndex(k); r == nvml.SUCCESS && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
 // slices reads the MIG devices of a GPU.
 func (s *source) slices(d nvml.Device, out *gpu.Reading) {
-	if !s.can("nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId") {
-		return
-	}
-	mode, _, r := d.GetMigMode()
-	if out.MIG = r == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE; !out.MIG {
-		return
-	}
-	n, _ := d.GetMaxMigDeviceCount()
-	for k := range n {
-		m, r := d.GetMigDeviceHandleByIndex(k)
-		if r != nvml.SUCCESS {
-			continue // no slice has this number
-		}
+	for m := range s.eachSlice(d, out) {
 		g := cluster.GPU{PCI: out.GPU.PCI, Minor: out.GPU.Minor, NUMA: out.GPU.NUMA, Cores: out.GPU.Cores, Model: out.GPU.Model, Fabric: out.GPU.Fabric,
 			MIG: &cluster.MIG{Parent: out.GPU.UUID}}
 		g.UUID, _ = m.GetUUID()

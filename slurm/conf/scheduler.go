@@ -41,6 +41,7 @@ var schedulerWords = []schedulerWord{
 	{"nohold_on_prolog_fail", func(c *cluster.Config, _, _ string) error { c.NoPrologHold = true; return nil }},
 	{"pack_serial_at_end", func(c *cluster.Config, _, _ string) error { c.SerialAtEnd = true; return nil }},
 	{"preempt_reorder_count", oldPreempt}, {"preempt_strict_order", oldPreempt}, {"preempt_youngest_first", oldPreempt},
+	{"best_fit", func(c *cluster.Config, _, _ string) error { c.BestFit = true; return nil }},
 	{"strict_order", func(c *cluster.Config, _, _ string) error { c.StrictOrder = true; return nil }},
 }
 
