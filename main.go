@@ -114,6 +114,7 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force"},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
+		&cli.StringFlag{Name: "feature", Usage: "features that this machine brings, A,B,…: of those are NodeSet lines, and jobs ask for them by --constraint (default: as configured)"},
 		&cli.StringFlag{Name: "bind", Value: bind, Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster"},
 		&cli.StringFlag{Name: "http", Value: agent.WebAuto, Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind"},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
@@ -158,7 +159,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		return err
 	}
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
-		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
+		NodeName: cluster.NodeName(c.String("node")), Features: strings.FieldsFunc(c.String("feature"), func(r rune) bool { return r == ',' }), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, BindLine: env.BindLine, Around: []string{self, "internal", "task"},
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},

@@ -42,6 +42,7 @@ type Config struct {
 	// HollowTime is how long a step of a hollow node without execution lasts.
 	HollowTime time.Duration
 	NodeName   cluster.NodeName // empty: the host name
+	Features   []string         // that this machine, or its hollow nodes, bring; nil: as configured
 	// Bind is where this process listens for other members, ADDRESS:PORT; empty for a cluster of one
 	// process. Advertise is the address they use, if it is another.
 	Bind, Advertise string
@@ -234,6 +235,12 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 			name = cluster.NodeName(inv.Host)
 		}
 		nodes = []client.NodeConfig{{Name: name, Inventory: inv}}
+	}
+	if len(cfg.Features) > 0 {
+		nodes = slices.Clone(nodes)
+		for i := range nodes {
+			nodes[i].Inventory.Features = cfg.Features
+		}
 	}
 	var runner step.Runner
 	var sampler *step.Sampler

@@ -23,6 +23,9 @@ const leadAge = 5 * time.Second
 // stepCall reports whether a path is answered by a job's first node.
 func stepCall(path string) bool { return strings.HasPrefix(path, "/v1/steps/") }
 
+// tailCall reports whether a path is answered for jobs that have ended, too.
+func tailCall(path string) bool { return path == api.TailOutput.Path }
+
 // relay finds the first nodes of jobs.
 type relay struct {
 	// local reports whether a job is led by this process.
@@ -52,8 +55,8 @@ func jobOf(body []byte) cluster.JobID {
 	return max(q.Job, q.ID.Job)
 }
 
-// to is the client of the job's first node, nil if it is this process.
-func (r *relay) to(ctx context.Context, id cluster.JobID) (*api.Client, error) {
+// to is the client of the job's first node, nil if it is this process. Where it was is found for past jobs only if asked for.
+func (r *relay) to(ctx context.Context, id cluster.JobID, past bool) (*api.Client, error) {
 	if r == nil || id == 0 || r.local(id) {
 		return nil, nil
 	}
@@ -61,7 +64,7 @@ func (r *relay) to(ctx context.Context, id cluster.JobID) (*api.Client, error) {
 	p, ok := r.known[id]
 	r.mu.Unlock()
 	if !ok || time.Since(p.at) > leadAge {
-		addr, err := r.find(ctx, id)
+		addr, err := r.find(ctx, id, past)
 		if err != nil {
 			return nil, cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d could not be found: %v", id, err)
 		}
@@ -90,13 +93,13 @@ func (r *relay) forgets(id cluster.JobID) {
 	delete(r.known, id)
 }
 
-func (r *relay) find(ctx context.Context, id cluster.JobID) (string, error) {
+func (r *relay) find(ctx context.Context, id cluster.JobID, past bool) (string, error) {
 	jobs, err := api.Call(ctx, r.near, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
 	if err != nil {
 		return "", err
 	}
 	for _, j := range jobs.Jobs {
-		if j.Het != nil && j.ID != id || j.Phase == cluster.Ended || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
+		if j.Het != nil && j.ID != id || j.Phase == cluster.Ended && !past || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
 			continue
 		}
 		nodes, err := api.Call(ctx, r.near, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{j.Alloc.Shares[0].Node}})
@@ -115,7 +118,7 @@ func (c *call) relayed() bool {
 		return false
 	}
 	id := jobOf(c.body)
-	to, err := c.door.relay.to(c.r.Context(), id)
+	to, err := c.door.relay.to(c.r.Context(), id, tailCall(c.r.URL.Path))
 	if err != nil && !c.known {
 		c.fail(c.w, err)
 		return true

@@ -60,7 +60,9 @@ var (
 	RegisterNodes = Endpoint[RegisterRequest, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
 	GetWork       = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
 	ReportWork    = Endpoint[ReportRequest, WriteResponse]{"POST", "/v1/nodes/report", Node, true}
-	GetBlob       = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false}
+	// LedJob is the record of a job whose first node is, or was, one of the member's.
+	LedJob  = Endpoint[LedQuery, LedResponse]{"GET", "/v1/nodes/led", Node, false}
+	GetBlob = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false}
 
 	// Members of the cluster. Join and Renew are for machines that have no valid certificate.
 	Join         = Endpoint[JoinRequest, JoinResponse]{"POST", "/v1/join", Joiner, false}
@@ -564,7 +566,17 @@ type MeasureRequest struct {
 	Step int           `json:"step"` // or cluster.AllSteps
 }
 
-// TailRequest asks for the end of the output of a running batch job.
+// LedQuery names a job.
+type LedQuery struct {
+	Job cluster.JobID `json:"job"`
+}
+
+// LedResponse is that job, running or ended.
+type LedResponse struct {
+	Job *cluster.Job `json:"job"`
+}
+
+// TailRequest asks for the end of the output of a batch job that runs or has ended.
 type TailRequest struct {
 	Job cluster.JobID `json:"job"`
 }

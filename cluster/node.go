@@ -228,6 +228,8 @@ type Partition struct {
 	Name              string         `json:"name"`
 	Nodes             []NodeName     `json:"nodes"` // with All, every node
 	All               bool           `json:"all,omitempty"`
+	Features          []string       `json:"features,omitempty"`   // nodes with one of these are among Nodes, too
+	Named             []NodeName     `json:"named,omitempty"`      // with Features: those of Nodes that are named
 	NodesText         string         `json:"nodes_text,omitempty"` // as configured
 	Default           bool           `json:"default,omitempty"`
 	State             PartitionState `json:"state"`

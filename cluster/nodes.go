@@ -47,7 +47,7 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 	if !t.by.Operator() {
 		return nil, Errorf(Denied, ErrUser, "only operators may delete nodes")
 	}
-	cfg := *t.config
+	declared := t.config.Declared
 	for _, name := range c.Nodes {
 		n, ok := t.nodes.Get(name)
 		switch {
@@ -61,10 +61,11 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 		t.deleteNode(n)
 		t.forgetTested(name)
 		t.events = append(t.events, Event{Gone: name})
-		cfg.Declared = slices.DeleteFunc(slices.Clone(cfg.Declared), func(d Node) bool { return d.Name == name })
+		declared = slices.DeleteFunc(slices.Clone(declared), func(d Node) bool { return d.Name == name })
 	}
-	if len(cfg.Declared) != len(t.config.Declared) {
-		old := t.config
+	if len(declared) != len(t.config.Declared) {
+		cfg, old := *t.config, t.config
+		cfg.Declared = declared
 		t.putConfig(&cfg)
 		return nil, t.noteConfig("", c.kind(), old)
 	}

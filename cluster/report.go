@@ -543,6 +543,7 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 		}
 	}
 	t.putConfig(&cfg)
+	t.gather()
 	t.requeueAll(old.Partitions)
 	return nil, t.noteConfig("", c.kind(), old)
 }
@@ -571,6 +572,7 @@ func (c *Configure) apply(t *tx) (any, error) {
 	}
 	cfg, old := *c.Config, t.config
 	t.putConfig(&cfg)
+	t.gather()
 	if err := t.noteConfig(c.How, c.kind(), old); err != nil {
 		return nil, err
 	}

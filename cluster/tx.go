@@ -292,6 +292,7 @@ func (t *tx) putNode(n *Node) {
 	old, _ := t.nodes.Get(n.Name)
 	t.setNode(old, n)
 	t.onUndo(func() { t.setNode(n, old) })
+	t.regather(old, n)
 }
 
 func (t *tables) setNode(old, n *Node) {
@@ -330,6 +331,7 @@ func (t *tx) deleteNode(n *Node) {
 			t.loads.Set(n.Name, load)
 		}
 	})
+	t.regather(n, nil)
 }
 
 func (t *tx) putLoad(l *Load) {

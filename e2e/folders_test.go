@@ -10,7 +10,7 @@ import (
 )
 
 // startPrivate starts a node whose jobs have folders of their own, from a folder that they can see.
-func startPrivate(t *testing.T, slurm string) (d *dev, base string) {
+func startPrivate(t *testing.T, slurm string, args ...string) (d *dev, base string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("folders of a job's own need root")
@@ -33,7 +33,7 @@ func startPrivate(t *testing.T, slurm string) (d *dev, base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = startDevAt(t, dir, "--node", "n1", "--gpu-every", "50ms", "--conf", dir+"/slurm.conf")
+	d = startDevAt(t, dir, append([]string{"--node", "n1", "--gpu-every", "50ms", "--conf", dir + "/slurm.conf"}, args...)...)
 	d.env = append(d.env, "PATH="+dir+":"+os.Getenv("PATH"))
 	return d, base
 }

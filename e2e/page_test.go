@@ -19,6 +19,8 @@ func TestPage(t *testing.T) {
 	addr := freeAddr(t)
 	d := startDev(t, "--hollow", "4x8c16g8gpu:h100", "--hollow-exec", "--http", addr)
 	d.wait("four nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "4" })
+	over := d.must("sbatch", "--parsable", "-n1", "--gpus=0", "-J", "over", "-o", d.dir+"/over-%j.out", "--wrap", "echo epoch 9: saved to model-9.pt")
+	d.wait("a job to be over", func() bool { return d.must("squeue", "-h", "-t", "CD", "-j", over, "-o", "%t") == "CD" })
 	get := func(path string) string {
 		t.Helper()
 		r, err := http.Get("http://" + addr + path)
@@ -72,7 +74,7 @@ func TestPage(t *testing.T) {
 	for _, c := range v.http.Jar.Cookies(u) {
 		b.call("Network.setCookie", map[string]any{"name": c.Name, "value": c.Value, "url": base, "httpOnly": true, "sameSite": "Strict"}, nil)
 	}
-	for name, path := range map[string]string{"overview": "/", "map": "/map", "queue": "/queue", "job": "/jobs/" + id, "live": "/jobs/" + id + "/live", "ask": "/nodes/gpu-node-001/drain",
+	for name, path := range map[string]string{"overview": "/", "map": "/map", "queue": "/queue", "job": "/jobs/" + id, "live": "/jobs/" + id + "/live", "output": "/jobs/" + over + "/live", "ask": "/nodes/gpu-node-001/drain",
 		"node": "/nodes/gpu-node-001", "accounts": "/accounts", "reservations": "/reservations", "events": "/events"} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 360, scheme)
@@ -80,6 +82,9 @@ func TestPage(t *testing.T) {
 				b.keep("overview-phone")
 			}
 			b.look(base, path, 1200, scheme)
+			if text := b.run("[document.body.innerText]"); name == "output" && !strings.Contains(text[0], "saved to model-9.pt") {
+				t.Errorf("the output of an ended job: %s", text)
+			}
 			b.keep(name + map[string]string{"light": "", "dark": "-dark"}[scheme])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -72,6 +73,21 @@ func TestUI(t *testing.T) {
 		t.Fatalf("cancel at a follower: %d %s", code, body)
 	}
 	g.wait("the job to end", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-t", "all", "-o", "%t") == "CA" })
+	past := g.must("s1", "sbatch", "--parsable", "-w", "c1-001", "-o", "out-%N-%j", "--wrap", "echo hello from $SLURMD_NODENAME")
+	g.wait("the job's end at "+follower, func() bool {
+		_, body := ask("GET", follower, "/jobs/"+past, nil)
+		return strings.Contains(body, "/jobs/"+past+"/live\">its output<")
+	})
+	if _, body := ask("GET", follower, "/jobs/"+past+"/live", nil); !strings.Contains(body, "hello from c1-001") || !strings.Contains(body, "out-c1-001-"+past) {
+		t.Errorf("the output of a job that has ended on c1: %s", body)
+	}
+	if _, errs, code := g.run("c1", "muster", "ui"); code == 0 || !strings.Contains(errs, "root") {
+		t.Errorf("root of a compute node got a link: %d %s", code, errs)
+	}
+	g.at["c1"].kill()
+	if _, body := ask("GET", follower, "/jobs/"+past+"/live", nil); !strings.Contains(body, "out-%N-%j, asked of node c1-001) can not be shown: ") {
+		t.Errorf("the output of a job whose node is away: %s", body)
+	}
 	if code, _ := ask("POST", "s3", "/logout", url.Values{"csrf": {token("s3", "/")}}); code != 303 {
 		t.Fatalf("logout: %d", code)
 	}
@@ -81,12 +97,9 @@ func TestUI(t *testing.T) {
 			t.Errorf("%s takes a session that has ended", s)
 		}
 	}
-	if _, errs, code := g.run("c1", "muster", "ui"); code == 0 || !strings.Contains(errs, "root") {
-		t.Errorf("root of a compute node got a link: %d %s", code, errs)
-	}
 }
 
-// TestUILive: the output of a running job and what it uses are shown to its user, as far as the user may read them.
+// TestUILive: the output of a job and what it uses while it runs are shown to its user, as far as the user may read them.
 func TestUILive(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
@@ -101,6 +114,45 @@ func TestUILive(t *testing.T) {
 		}
 	}
 	d.must("scancel", id)
+	d.wait("its end", func() bool { return d.must("squeue", "-h") == "" })
+	if body := v.get("/jobs/" + id); !strings.Contains(body, `<a href="/jobs/`+id+`/live">its output</a>`) {
+		t.Errorf("an ended job has no link to its output: %s", body)
+	}
+	body = v.get("/jobs/" + id + "/live")
+	for _, want := range []string{"&lt;b&gt;hello&lt;/b&gt; " + id, "out-" + id, "cancelled"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("once it has ended: %q is not in %s", want, body)
+		}
+	}
+	if err := os.Remove(d.dir + "/out-" + id); err != nil {
+		t.Fatal(err)
+	}
+	if body := v.get("/jobs/" + id + "/live"); !strings.Contains(body, "No such file") || !strings.Contains(body, "asked of node node-001") {
+		t.Errorf("a file that is gone: %s", body)
+	}
+}
+
+// TestUILivePrivate: what a job writes below its own /tmp is shown while the job has it.
+func TestUILivePrivate(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d, _ := startPrivate(t, "", "--http", addr)
+	v := logIn(t, d, addr)
+	for dir, want := range map[string][2]string{"/tmp": {"hello from job ", "went with the job"}, "/dev/shm": {"memory that only the job sees; srun --jobid ", "went with the job"}} {
+		id := d.must("sbatch", "--parsable", "-o", dir+"/muster-out-%j", "--wrap", "echo hello from job $SLURM_JOB_ID; exec sleep 1000")
+		d.wait("its output", func() bool {
+			out, _, _ := d.run("srun", "--jobid", id, "--overlap", "cat", dir+"/muster-out-"+id)
+			return strings.Contains(out, "hello")
+		})
+		if body := v.get("/jobs/" + id + "/live"); !strings.Contains(body, want[0]+id) {
+			t.Errorf("%s: %q is not in %s", dir, want[0]+id, body)
+		}
+		d.must("scancel", id)
+		d.wait("its end", func() bool { return d.must("squeue", "-h") == "" })
+		if body := v.get("/jobs/" + id + "/live"); !strings.Contains(body, want[1]) {
+			t.Errorf("%s, once it has ended: %q is not in %s", dir, want[1], body)
+		}
+	}
 }
 
 // visitor is somebody who has logged in to a page.

@@ -169,7 +169,7 @@ type One struct {
 	Bar      *Gauge // time used of its limit, in minutes
 	Actions  []Link // what the visitor may do
 	Did      string // what has just been done
-	Live     string // where to see what it uses and writes
+	Live     Link   // where to see what it uses and writes
 	Timeline *Timeline
 }
 
@@ -284,7 +284,7 @@ type Point struct {
 	Text string
 }
 
-// Live is what a running job uses, and the end of what it has written.
+// Live is what a running job uses, and the end of what a running or ended one has written.
 type Live struct {
 	Job, State, Note string
 	Steps            []Figures

@@ -81,8 +81,17 @@ func (c *Client) await(ctx context.Context, conditions ...chan struct{}) error {
 	return nil
 }
 
-// jobLedHere finds a live job whose first node is one of this client's.
+// jobLedHere finds a live job whose first node is one of this client's, and that is not ending.
 func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Error) {
+	h, err := c.jobKeptHere(id, who)
+	if err == nil && (h.job.Phase == cluster.Ending || h.told) {
+		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d is ending", id)
+	}
+	return h, err
+}
+
+// jobKeptHere finds a job whose first node is one of this client's, until the servers take it away.
+func (c *Client) jobKeptHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Error) {
 	for _, name := range c.order {
 		h, ok := c.nodes[name].jobs[id]
 		if !ok || h.job.Alloc.Shares[0].Node != name {
@@ -93,9 +102,6 @@ func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Er
 		}
 		if who.Role == cluster.RoleNode && !c.takesPart(who, h) {
 			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id)
-		}
-		if h.job.Phase == cluster.Ending || h.told {
-			return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d is ending", id)
 		}
 		return h, nil
 	}

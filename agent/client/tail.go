@@ -7,10 +7,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"dev.muster/agent/step"
 	"dev.muster/api"
@@ -27,34 +30,89 @@ const (
 // tailing holds a place for each reader.
 var tailing = make(chan struct{}, tailers)
 
-// tailOutput reads the end of what the script of a job led here has written, with the rights of the job's user: the file
-// is opened by a process of theirs.
-func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailRequest) (out api.TailResponse, err error) {
+// written is the file that a job's script writes, or has written.
+type written struct {
+	spec *cluster.JobSpec
+	node cluster.NodeName
+	path string // as the script sees it
+	own  string // what lies there for the job alone, on this machine; "" if it is the machine's own file
+	rest string // of path, below own
+}
+
+// writtenBy finds the output of the script of a job that is led here, or was.
+func (c *Client) writtenBy(ctx context.Context, who api.Caller, job cluster.JobID) (w written, err error) {
+	if err := c.await(ctx, c.known, c.told); err != nil {
+		return w, err
+	}
+	c.mu.Lock()
+	h, refused := c.jobKeptHere(job, who)
+	c.mu.Unlock()
 	var j *cluster.Job
-	l := &cluster.Launch{}
-	hollow := false
-	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
-		cfg, inv := c.config, c.nodes[h.node].Inventory
-		j, hollow = h.job, inv.Hollow && c.cfg.Sampler == nil
-		*l = cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node}
-	})
-	if err != nil {
-		return out, err
+	switch {
+	case refused == nil:
+		j = h.job
+	case refused.Code != cluster.NotFound || who.Role == cluster.RoleNode: // no node speaks for users whose jobs have ended
+		return w, refused
+	default:
+		r, err := api.Call(ctx, c.cfg.Server, api.LedJob, api.LedQuery{Job: job})
+		if err != nil {
+			return w, err
+		}
+		if j = r.Job; who.UID != j.Spec.UID && !who.Operator() {
+			return w, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", job, j.Spec.User)
+		}
 	}
 	if j.Spec.Kind != cluster.Batch || j.Spec.Stdout == "" {
-		return out, cluster.Errorf(cluster.Invalid, cluster.ErrBatchOnly, "job %d has no script, so it writes no file of its own", j.ID)
+		return w, cluster.Errorf(cluster.Invalid, cluster.ErrBatchOnly, "job %d has no script, so it writes no file of its own", j.ID)
 	}
-	if hollow {
-		return out, cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", l.Node)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.spec, w.node = j.Spec, j.Alloc.Shares[0].Node
+	n, ok := c.nodes[w.node]
+	if !ok {
+		return w, cluster.Errorf(cluster.NotFound, "", "node %s, which has led job %d, is no more here", w.node, job)
 	}
-	out.File = c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l))
+	if n.Inventory.Hollow && c.cfg.Sampler == nil {
+		return w, cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
+	}
+	l := &cluster.Launch{Job: j, Config: &c.config, Inventory: &n.Inventory, Node: w.node}
+	w.path = filepath.Clean(c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)))
+	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
+	return w, w.locate(c.private(n, id, l), refused == nil, id)
+}
+
+// locate finds a file that lies in one of the folders which the job has, or had, for itself.
+func (w *written) locate(p *step.Private, here bool, id step.ID) error {
+	if p == nil {
+		return nil
+	}
+	dir, at := p.Holder(id, w.path)
+	switch {
+	case dir == "":
+		return nil
+	case !here:
+		return cluster.Errorf(cluster.NotFound, "", "%s lay in the job's own %s, which went with the job", w.path, dir)
+	case at == "":
+		return cluster.Errorf(cluster.Unavailable, "", "%s lies in memory that only the job sees; srun --jobid %d --overlap tail %[1]s shows it", w.path, id.Job)
+	}
+	w.own, w.rest = at, strings.TrimPrefix(w.path, dir+"/")
+	return nil
+}
+
+// tailOutput reads the end of what the script of a job led here writes, or has written, with the rights of the job's user: the
+// file is opened by a process of theirs.
+func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailRequest) (out api.TailResponse, err error) {
+	w, err := c.writtenBy(ctx, who, q.Job)
+	if out.File = w.path; err != nil {
+		return out, err
+	}
 	select {
 	case tailing <- struct{}{}:
 		defer func() { <-tailing }()
 	default:
-		return out, cluster.Errorf(cluster.Unavailable, "", "%d readers of output are at work on node %s; try again", tailers, l.Node)
+		return out, cluster.Errorf(cluster.Unavailable, "", "%d readers of output are at work on node %s; try again", tailers, w.node)
 	}
-	text, err := readTail(ctx, j.Spec, out.File)
+	text, err := w.tail(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -65,11 +123,22 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 	return out, nil
 }
 
-// readTail reads one byte more than tailBytes of the end of a file, as a user.
-func readTail(ctx context.Context, s *cluster.JobSpec, file string) ([]byte, error) {
+// tail reads one byte more than tailBytes of the end of the file, as the job's user.
+func (w *written) tail(ctx context.Context) ([]byte, error) {
+	s, file, name := w.spec, w.path, w.path
+	var own []*os.File
+	if w.own != "" { // users can not get to it by its name
+		dir, err := os.OpenFile(w.own, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		defer dir.Close()
+		own, name = []*os.File{dir}, "/proc/self/fd/3/"+w.rest // the first of the files that are handed on
+	}
 	ctx, cancel := context.WithTimeout(ctx, tailTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "tail", "-c", strconv.Itoa(tailBytes+1), "--", file)
+	cmd := exec.CommandContext(ctx, "tail", "-c", strconv.Itoa(tailBytes+1), "--", name)
+	cmd.ExtraFiles = own
 	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, time.Second
 	switch own := os.Getuid(); {
 	case own == 0:
@@ -92,7 +161,7 @@ func readTail(ctx context.Context, s *cluster.JobSpec, file string) ([]byte, err
 	case ctx.Err() != nil:
 		return nil, cluster.Errorf(cluster.Unavailable, "", "%s could not be read in %v: is it a pipe, or its file system away?", file, tailTime)
 	case err != nil && why.Len() > 0:
-		return nil, cluster.Errorf(cluster.NotFound, "", "%s", strings.TrimSpace(strings.TrimPrefix(why.String(), "tail: ")))
+		return nil, cluster.Errorf(cluster.NotFound, "", "%s", strings.ReplaceAll(strings.TrimSpace(strings.TrimPrefix(why.String(), "tail: ")), name, file))
 	case err != nil || rerr != nil:
 		return nil, fmt.Errorf("read %s: %w", file, errors.Join(err, rerr))
 	}

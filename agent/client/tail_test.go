@@ -41,7 +41,7 @@ func TestReadTail(t *testing.T) {
 		"missing":   {me, filepath.Join(dir, "none"), "", "No such file"},
 		"another's": {&cluster.JobSpec{Layout: &cluster.Layout{}, UID: 65534, GID: 65534}, write("secret", "secret", 0o600), "", map[bool]string{true: "Permission denied", false: "reads only files of user"}[os.Getuid() == 0]},
 	} {
-		text, err := readTail(context.Background(), c.spec, c.file)
+		text, err := (&written{spec: c.spec, path: c.file}).tail(context.Background())
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || !strings.HasSuffix(string(text), c.ends) || len(text) > tailBytes+1 {
 			t.Errorf("%s: %d bytes, %v", name, len(text), err)
 		}
@@ -50,7 +50,7 @@ func TestReadTail(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readTail(context.Background(), me, fifo); err == nil || !strings.Contains(err.Error(), "is it a pipe") {
+	if _, err := (&written{spec: me, path: fifo}).tail(context.Background()); err == nil || !strings.Contains(err.Error(), "is it a pipe") {
 		t.Errorf("a pipe: %v", err)
 	}
 }

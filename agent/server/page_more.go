@@ -300,7 +300,7 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 	return t
 }
 
-// viewLive shows what a running job uses and the end of what it wrote, to whom it belongs and to operators.
+// viewLive shows what a running job uses and the end of what a job writes or has written, to whom it belongs and to operators.
 func (s *pages) viewLive(sees sight, r *http.Request) (string, string, any, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	j, ok := sees.snap.Job(cluster.JobID(id))
@@ -310,27 +310,42 @@ func (s *pages) viewLive(sees sight, r *http.Request) (string, string, any, erro
 	if sees.who.UID != j.Spec.UID && !sees.who.Operator() {
 		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the output of job %d is shown to %s and to operators, who have logged in (muster ui)", j.ID, j.Spec.User)
 	}
-	v := ui.Live{Job: strconv.Itoa(id), State: stateOf(j)}
-	if j.Phase != cluster.Running {
-		v.Note = "What a job uses, and the end of its output, are shown while it runs."
-		return "live", "Job " + jobID(j) + " now", v, nil
+	v, title := ui.Live{Job: strconv.Itoa(id), State: stateOf(j)}, "Job "+jobID(j)+" now"
+	if j.Phase == cluster.Ended {
+		title = "Output of job " + jobID(j)
+	}
+	if v.Note = showsNothing(j); v.Note != "" {
+		return "live", title, v, nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
 	defer cancel()
-	use, err := callAs(s, ctx, sees.who, api.MeasureSteps, api.MeasureRequest{Job: j.ID, Step: cluster.AllSteps})
-	if err != nil {
-		v.Note = "What it uses can not be said: " + api.AsError(err).Message
-	}
-	for _, st := range use.Steps {
-		v.Steps = append(v.Steps, stepFigures(&st.Step))
+	if j.Phase == cluster.Running {
+		use, err := callAs(s, ctx, sees.who, api.MeasureSteps, api.MeasureRequest{Job: j.ID, Step: cluster.AllSteps})
+		if err != nil {
+			v.Note = "What it uses can not be said: " + api.AsError(err).Message
+		}
+		for _, st := range use.Steps {
+			v.Steps = append(v.Steps, stepFigures(&st.Step))
+		}
 	}
 	if j.Spec.Kind == cluster.Batch {
 		tail, err := callAs(s, ctx, sees.who, api.TailOutput, api.TailRequest{Job: j.ID})
 		if v.File, v.Tail, v.Cut = tail.File, tail.Text, tail.Cut; err != nil {
-			v.NoTail = "Its output can not be shown: " + api.AsError(err).Message
+			v.NoTail = fmt.Sprintf("Its output (%s, asked of node %s) can not be shown: %s", cmp.Or(j.Spec.Stdout, "no file"), j.Alloc.Shares[0].Node, api.AsError(err).Message)
 		}
 	}
-	return "live", "Job " + jobID(j) + " now", v, nil
+	return "live", title, v, nil
+}
+
+// showsNothing says why there is neither use nor output of a job to be shown; "" if there is.
+func showsNothing(j *cluster.Job) string {
+	switch {
+	case j.Alloc == nil || len(j.Alloc.Shares) == 0 || j.Phase < cluster.Running:
+		return "What a job uses, and the end of its output, are shown once it runs."
+	case j.Phase == cluster.Ended && j.Spec.Kind != cluster.Batch:
+		return "The job had no script, so it wrote no file of its own."
+	}
+	return ""
 }
 
 // stepFigures words what a step uses.

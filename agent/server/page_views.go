@@ -419,8 +419,8 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 		return t.Format("2006-01-02 15:04:05")
 	}
 	v.Timeline = s.timeline(j, now)
-	if j.Phase == cluster.Running && (sees.who.UID == j.Spec.UID || sees.who.Operator()) {
-		v.Live = fmt.Sprintf("/jobs/%d/live", j.ID)
+	if showsNothing(j) == "" && (sees.who.UID == j.Spec.UID || sees.who.Operator()) {
+		v.Live = ui.Link{To: fmt.Sprintf("/jobs/%d/live", j.ID), Text: map[bool]string{true: "its output", false: "what it uses now, and its output"}[j.Phase == cluster.Ended]}
 	}
 	field("job", jobID(j))
 	field("account", row.Account)

@@ -180,6 +180,24 @@ func (l *launcher) newSpace(r *run) (int, error) {
 	return openSpace()
 }
 
+// seenAs is what a job sees in place of a folder.
+func seenAs(top, dir string) string {
+	return filepath.Join(top, strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"))
+}
+
+// Holder is the innermost of the job's own folders that a path lies in, and where that is on the machine; "" if it is in memory.
+func (p *Private) Holder(id ID, path string) (dir, at string) {
+	for _, d := range p.Dirs {
+		if strings.HasPrefix(path, d+"/") && len(d) > len(dir) {
+			dir = d
+		}
+	}
+	if dir == "" || dir == memoryDir {
+		return dir, ""
+	}
+	return dir, seenAs(filepath.Join(p.Base, id.JobName()), dir)
+}
+
 // folders makes what is to be seen in place of each folder. Nobody but root gets to it by its own name, so that each may be
 // as open as /tmp is.
 func (p *Private) folders(top string) (fds []int, err error) {
@@ -192,7 +210,7 @@ func (p *Private) folders(top string) (fds []int, err error) {
 		return nil, err
 	}
 	for _, dir := range p.Dirs {
-		name := filepath.Join(top, strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"))
+		name := seenAs(top, dir)
 		if err := os.Mkdir(name, 0o700); err != nil && !os.IsExist(err) {
 			return fds, err
 		}

@@ -36,6 +36,7 @@ type reader struct {
 	interactiveOptions string
 	// coreSpec is the CoreSpecCount of the node line that is being read.
 	coreSpec int
+	sets     map[string]nodeSet
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
@@ -167,7 +168,9 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 		r.nodeLine(file, n, ps)
 	case "partitionname":
 		r.partitionLine(file, n, ps)
-	case "nodeset", "downnodes", "frontendname":
+	case "nodeset":
+		r.nodeSetLine(file, n, ps)
+	case "downnodes", "frontendname":
 		r.note(file, n, "%s lines have no effect yet", ps[0].key)
 	default:
 		for _, p := range ps {
@@ -636,6 +639,7 @@ func (r *reader) finish() {
 		r.cfg.InteractiveStep = cmp.Or(r.interactiveOptions, "--interactive --preserve-env --pty $SHELL")
 	}
 	cfg := r.cfg
+	r.settleNodeSets()
 	r.settleTopology()
 	r.settleContainers()
 	settlePriority(&cfg.Priority)

@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestNodeSet: a node is in the partitions that are told by a feature which it has: as configured, from the moment that it joins
+// with it, and while an operator leaves it so; jobs run on it there.
+func TestNodeSet(t *testing.T) {
+	t.Parallel()
+	d := &dev{t: t, dir: t.TempDir()}
+	d.write("slurm.conf", "ClusterName=c\nSlurmctldHost=localhost\nNodeSet=fast Feature=h100\nNodeSet=mixed Nodes=n3 Feature=h100\n"+
+		"NodeName=n[1-2] CPUs=8 RealMemory=16000 Feature=h100,ib\nNodeName=n3 CPUs=8 RealMemory=16000\n"+
+		"PartitionName=all Nodes=ALL Default=YES\nPartitionName=fast Nodes=fast\nPartitionName=mixed Nodes=mixed\n")
+	d = startDev(t, "--conf", d.dir+"/slurm.conf", "--hollow", "conf", "--hollow-time", "100h")
+	nodes := func(partition string) string { return d.must("sinfo", "-h", "-p", partition, "-o", "%N") }
+	expect(t, "by feature", nodes("fast"), "n[1-2]")
+	expect(t, "by name and feature", nodes("mixed"), "n[1-3]")
+	if out := d.must("scontrol", "show", "partition", "fast"); !strings.Contains(out, "Nodes=n[1-2]") || !strings.Contains(out, "TotalNodes=2") {
+		t.Errorf("scontrol shows %s", out)
+	}
+	d.must("scontrol", "update", "nodename=n3", "features=h100")
+	d.must("scontrol", "update", "nodename=n1", "features=ib")
+	expect(t, "after a change", nodes("fast"), "n[2-3]")
+	expect(t, "a named node stays", nodes("mixed"), "n[2-3]")
+	d.must("sbatch", "-p", "fast", "-N2", "-o", "/dev/null", "--wrap", "true")
+	d.wait("a job on what is there now", func() bool { return d.must("squeue", "-h", "-o", "%t %N") == "R n[2-3]" })
+	d.must("scontrol", "reconfigure")
+	expect(t, "as configured", nodes("fast"), "n[1-2]")
+}
+
+// TestNodeSetJoin: a node that joins with a feature is in the partitions of its NodeSet, and a job that waits for it begins.
+func TestNodeSetJoin(t *testing.T) {
+	t.Parallel()
+	conf := &dev{t: t, dir: t.TempDir()}
+	conf.write("slurm.conf", "ClusterName=c\nNodeSet=fast Feature=h100\nPartitionName=fast Nodes=fast Default=YES\n")
+	g := newGroup(t, "--conf", conf.dir+"/slurm.conf")
+	id := g.must("s1", "sbatch", "--parsable", "-N2", "-o", "/dev/null", "--wrap", "true")
+	g.join("c1", "s1", "--hollow", "2x8c16g", "--feature", "h100,ib")
+	g.wait("the job to run there", func() bool {
+		return g.must("s1", "squeue", "-h", "-j", id, "-t", "all", "-o", "%N") == "node-[001-002]"
+	})
+	if out := g.must("s1", "scontrol", "show", "partition", "fast"); !strings.Contains(out, "Nodes=node-[001-002]") {
+		t.Errorf("scontrol shows %s", out)
+	}
+}
