@@ -46,6 +46,7 @@ func TestSrun(t *testing.T) {
 	}
 	for _, c := range cases {
 		out, errs, code := d.run("srun", c.args...)
+		d.wait("its end", func() bool { return d.must("squeue", "-h") == "" }) // the next one has all CPUs and GPUs to choose from
 		lines := strings.SplitAfter(out, "\n")
 		sortStrings(lines)
 		if got := strings.Join(lines, ""); got != c.out || code != c.code {

@@ -196,7 +196,7 @@ func TestUsageSlice(t *testing.T) {
 	g := startGPUs(t, mixed)
 	id := g.must("sbatch", "--parsable", "--gres=gpu:a100_3g.20gb:1", "-n1", "-o", "/dev/null", "--wrap", "srun sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600'")
 	g.wait("the task", func() bool { return g.soFar("pid") != "" })
-	g.set(mixed + fmt.Sprintf("proc 0 %s 2048 0\nproc 0 1 512 0\n", strings.TrimSpace(g.read("pid"))))
+	g.set(mixed + fmt.Sprintf("proc 0/0 %s 2048 0\nproc 0/1 1 512 0\n", strings.TrimSpace(g.read("pid"))))
 	g.wait("the memory of the task's process", func() bool { return strings.Contains(g.stat(id, "tresusageinmax")[0], "gres/gpumem=2G,mem=") })
 	g.must("scancel", id)
 	g.wait("the end", func() bool { return g.must("squeue", "-h") == "" })
