@@ -213,14 +213,7 @@ func (c *Client) poke() {
 // pause waits a while that doubles up to retryMax; it reports whether ctx goes on.
 func pause(ctx context.Context, d *time.Duration) bool {
 	*d = min(max(*d*2, retryMin), retryMax)
-	t := time.NewTimer(*d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, *d)
 }
 
 func (c *Client) register(ctx context.Context, names []cluster.NodeName, again bool) error {

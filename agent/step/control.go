@@ -110,6 +110,15 @@ func (s *supervisor) writeTo(c *control, done chan struct{}) {
 	}
 }
 
+// asked does what a request asks for; bad: it can not be read.
+func asked[Q any](body []byte, do func(Q) error) (rep reply, bad bool) {
+	var q Q
+	if wire.Unmarshal(body, &q) != nil {
+		return rep, true
+	}
+	return replyTo(do(q)), false
+}
+
 // request carries out one request; false ends the connection.
 func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool {
 	var rep reply
@@ -122,34 +131,19 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 			rep = replyTo(s.start(specs))
 		}
 	case msgSignal:
-		var q signalRequest
-		if bad = wire.Unmarshal(body, &q) != nil; !bad {
-			rep = replyTo(s.signal(q.ID, syscall.Signal(q.Sig), q.Scope))
-		}
+		rep, bad = asked(body, func(q signalRequest) error { return s.signal(q.ID, syscall.Signal(q.Sig), q.Scope) })
 	case msgFreeze:
-		var q freezeRequest
-		if bad = wire.Unmarshal(body, &q) != nil; !bad {
-			rep = replyTo(s.freeze(q.ID, q.Stop))
-		}
+		rep, bad = asked(body, func(q freezeRequest) error { return s.freeze(q.ID, q.Stop) })
 	case msgSay:
-		var q sayRequest
-		if bad = wire.Unmarshal(body, &q) != nil; !bad {
-			rep = replyTo(s.say(q.ID, q.Text))
-		}
+		rep, bad = asked(body, func(q sayRequest) error { return s.say(q.ID, q.Text) })
 	case msgList:
 		s.mu.Lock()
 		rep.List = s.list()
 		s.mu.Unlock()
 	case msgForget:
-		var ids []ID
-		if bad = wire.Unmarshal(body, &ids) != nil; !bad {
-			rep = replyTo(s.forget(ids))
-		}
+		rep, bad = asked(body, func(ids []ID) error { return s.forget(ids) })
 	case msgAdopt:
-		var q adoptRequest
-		if bad = wire.Unmarshal(body, &q) != nil; !bad {
-			rep = replyTo(s.takeIn(q.ID, q.PID))
-		}
+		rep, bad = asked(body, func(q adoptRequest) error { return s.takeIn(q.ID, q.PID) })
 	case msgRelease:
 		var id ID
 		if bad = wire.Unmarshal(body, &id) != nil; !bad {
