@@ -237,7 +237,13 @@ func BindMem(text string) MemBinding {
 	mode, arg, verbose := bindWords(text)
 	b := MemBinding{Mode: mode, Verbose: verbose}
 	if arg != "" {
-		b.Text = strings.Join(repeatList(arg), ",")
+		list := repeatList(arg)
+		for k := range list {
+			if mode == "mask_mem" { // hexadecimal anyway
+				list[k] = strings.TrimPrefix(list[k], "0x")
+			}
+		}
+		b.Text = strings.Join(list, ",")
 	}
 	for _, w := range strings.Split(strings.ToLower(text), ",") {
 		b.Prefer, b.Sort = b.Prefer || w == "p" || w == "prefer", b.Sort || w == "sort"

@@ -100,7 +100,8 @@ func TestBindMem(t *testing.T) {
 		{"verbose,prefer,local", "{local  true true false} [  ] true"},
 		{"v,rank", "{rank  true false false} [0 1 2] false"},
 		{"sort,map_mem:0*2,1", "{map_mem 0,0,1 false false true} [0 0 1] false"},
-		{"mask_mem:0x3,1", "{mask_mem 0x3,1 false false false} [0-1 0 0-1] false"},
+		{"map_mem:0x10", "{map_mem 0x10 false false false} [16 16 16] false"},
+		{"mask_mem:0x3,1", "{mask_mem 3,1 false false false} [0-1 0 0-1] false"},
 	} {
 		b := BindMem(c.bind)
 		var sets []IDSet
