@@ -140,6 +140,8 @@ type Inventory struct {
 	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
 	Interface      string    `json:"interface,omitempty"`   // the network interface that has Addr
 	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
+	Topology       string    `json:"topology,omitempty"`    // the leaf switch or block that it says it is in
+	Said           Hardware  `json:"said,omitzero"`         // what its client was told that it has
 }
 
 // LastCores are the CPUs of so many cores, the highest of the last socket first, then of the one before it,
@@ -229,7 +231,7 @@ type Partition struct {
 	Nodes             []NodeName     `json:"nodes"` // with All, every node
 	All               bool           `json:"all,omitempty"`
 	Features          []string       `json:"features,omitempty"`   // nodes with one of these are among Nodes, too
-	Named             []NodeName     `json:"named,omitempty"`      // with Features: those of Nodes that are named
+	Joined            []NodeName     `json:"joined,omitempty"`     // those of Nodes that are there by what they bring
 	NodesText         string         `json:"nodes_text,omitempty"` // as configured
 	Default           bool           `json:"default,omitempty"`
 	State             PartitionState `json:"state"`
@@ -315,6 +317,7 @@ type Config struct {
 	EnforcePartLimits string         `json:"enforce_part_limits,omitempty"`
 	BackfillDepth     int            `json:"backfill_depth,omitempty"`
 	Licenses          []License      `json:"licenses,omitempty"`
+	NodeSets          []NodeGroup    `json:"node_sets,omitempty"`
 	Topology          []Switch       `json:"topology,omitempty"`
 	Blocks            []Block        `json:"blocks,omitempty"`          // instead of switches
 	BlockSizes        []int          `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
@@ -424,16 +427,22 @@ type Enforce struct {
 
 // Switch is one line of topology.conf.
 type Switch struct {
-	Name     string     `json:"name"`
-	Switches []string   `json:"switches,omitempty"`
-	Nodes    []NodeName `json:"nodes,omitempty"`
+	Name      string     `json:"name"`
+	Switches  []string   `json:"switches,omitempty"`
+	Nodes     []NodeName `json:"nodes,omitempty"`
+	Features  []string   `json:"features,omitempty"`   // as a Partition's
+	Joined    []NodeName `json:"joined,omitempty"`     // as a Partition's
+	NodesText string     `json:"nodes_text,omitempty"` // as configured, where that names a set
 }
 
 // Block is one line of topology.conf with topology/block: nodes that belong together, an NVLink
 // domain say.
 type Block struct {
-	Name  string     `json:"name"`
-	Nodes []NodeName `json:"nodes"`
+	Name      string     `json:"name"`
+	Nodes     []NodeName `json:"nodes"`
+	Features  []string   `json:"features,omitempty"` // these three as a Switch's
+	Joined    []NodeName `json:"joined,omitempty"`
+	NodesText string     `json:"nodes_text,omitempty"`
 }
 
 // DefaultConfig is what a cluster without any configuration file uses: Slurm's own
