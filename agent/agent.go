@@ -42,7 +42,8 @@ type Config struct {
 	// HollowTime is how long a step of a hollow node without execution lasts.
 	HollowTime time.Duration
 	NodeName   cluster.NodeName // empty: the host name
-	Features   []string         // that this machine, or its hollow nodes, bring; nil: as configured
+	// Say adds what this machine, or its hollow nodes, was told of itself to what it found; nil: nothing.
+	Say func(cluster.Inventory) cluster.Inventory
 	// Bind is where this process listens for other members, ADDRESS:PORT; empty for a cluster of one
 	// process. Advertise is the address they use, if it is another.
 	Bind, Advertise string
@@ -236,10 +237,10 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 		nodes = []client.NodeConfig{{Name: name, Inventory: inv}}
 	}
-	if len(cfg.Features) > 0 {
+	if cfg.Say != nil {
 		nodes = slices.Clone(nodes)
 		for i := range nodes {
-			nodes[i].Inventory.Features = cfg.Features
+			nodes[i].Inventory = cfg.Say(nodes[i].Inventory)
 		}
 	}
 	var runner step.Runner

@@ -36,7 +36,6 @@ type reader struct {
 	interactiveOptions string
 	// coreSpec is the CoreSpecCount of the node line that is being read.
 	coreSpec int
-	sets     map[string]nodeSet
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
@@ -549,6 +548,13 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		number(&inv.Weight)
 	case "feature", "features":
 		inv.Features = strings.Split(p.value, ",")
+	case "topology":
+		unit := p.value[strings.LastIndexByte(p.value, ':')+1:]
+		if strings.Contains(p.value, ",") || unit == "" {
+			r.note(file, n, "Topology=%s: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored", p.value)
+			return
+		}
+		inv.Topology = unit
 	case "gres":
 		r.nodeGRES(file, n, inv, p.value)
 	case "state", "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":

@@ -154,7 +154,7 @@ func mem(to *cluster.Mem, per cluster.MemPer, key, value string) error {
 }
 
 func setNodes(p *cluster.Partition, value string) error {
-	p.NodesText, p.All, p.Nodes = value, strings.EqualFold(value, "ALL"), nil
+	p.NodesText, p.All, p.Nodes, p.Features, p.Joined = value, strings.EqualFold(value, "ALL"), nil, nil, nil
 	if p.All {
 		return nil
 	}
