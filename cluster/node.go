@@ -331,11 +331,18 @@ type Config struct {
 	NoPrologHold      bool           `json:"no_prolog_hold,omitempty"`  // a job whose prolog failed goes elsewhere, and is not held
 	PrologServer      string         `json:"prolog_server,omitempty"`   // runs at the leader before a job's nodes hear of it (PrologSlurmctld)
 	EpilogServer      string         `json:"epilog_server,omitempty"`   // and when it has ended
-	MailProg          string         `json:"mail_prog,omitempty"`       // sends mail; empty: none is sent
-	MailDomain        string         `json:"mail_domain,omitempty"`     // of users without an address
-	ServerUser        string         `json:"server_user,omitempty"`     // who these programs run as (SlurmUser); empty: as the server does
-	NotifyLocal       bool           `json:"notify_local,omitempty"`    // --notify may call addresses of the servers themselves
-	RequeueExit       IDSet          `json:"requeue_exit,omitzero"`     // exit codes after which batch jobs go back into the queue
+	LeadProgram       string         `json:"lead_program,omitempty"`    // runs at a server that begins to lead (SlurmctldPrimaryOnProg)
+	FollowProgram     string         `json:"follow_program,omitempty"`  // and at one that leads no longer (SlurmctldPrimaryOffProg)
+	Unkillable        Unkillable     `json:"unkillable,omitzero"`
+	ResvProlog        string         `json:"resv_prolog,omitempty"`   // runs at the leader when a reservation begins
+	ResvEpilog        string         `json:"resv_epilog,omitempty"`   // and when its time is over
+	ResvOverRun       time.Duration  `json:"resv_over_run,omitempty"` // how much longer its jobs may run
+	TopoOptional      bool           `json:"topo_optional,omitempty"` // switches matter only to jobs with --switches (TopologyParam)
+	MailProg          string         `json:"mail_prog,omitempty"`     // sends mail; empty: none is sent
+	MailDomain        string         `json:"mail_domain,omitempty"`   // of users without an address
+	ServerUser        string         `json:"server_user,omitempty"`   // who these programs run as (SlurmUser); empty: as the server does
+	NotifyLocal       bool           `json:"notify_local,omitempty"`  // --notify may call addresses of the servers themselves
+	RequeueExit       IDSet          `json:"requeue_exit,omitzero"`   // exit codes after which batch jobs go back into the queue
 	RequeueExitHold   IDSet          `json:"requeue_exit_hold,omitzero"`
 	TaskProlog        string         `json:"task_prolog,omitempty"` // runs before each task, as its user
 	TaskEpilog        string         `json:"task_epilog,omitempty"`
@@ -386,6 +393,12 @@ type Config struct {
 	Retention Retention `json:"retention,omitzero"`
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
+}
+
+// Unkillable says what follows when processes of a job outlive SIGKILL: the node is drained for as long as they do.
+type Unkillable struct {
+	Program string        `json:"program,omitempty"` // runs on the node for each step of which there are such (UnkillableStepProgram)
+	After   time.Duration `json:"after,omitempty"`   // 0: 60 s (UnkillableStepTimeout)
 }
 
 // HealthCheck is a program that looks at a node now and then (HealthCheckProgram).

@@ -194,6 +194,11 @@ var (
 		{"Epilog", func(c *cluster.Config) *string { return &c.Epilog }},
 		{"PrologSlurmctld", func(c *cluster.Config) *string { return &c.PrologServer }},
 		{"EpilogSlurmctld", func(c *cluster.Config) *string { return &c.EpilogServer }},
+		{"SlurmctldPrimaryOnProg", func(c *cluster.Config) *string { return &c.LeadProgram }},
+		{"SlurmctldPrimaryOffProg", func(c *cluster.Config) *string { return &c.FollowProgram }},
+		{"UnkillableStepProgram", func(c *cluster.Config) *string { return &c.Unkillable.Program }},
+		{"ResvProlog", func(c *cluster.Config) *string { return &c.ResvProlog }},
+		{"ResvEpilog", func(c *cluster.Config) *string { return &c.ResvEpilog }},
 		{"MailProg", func(c *cluster.Config) *string { return &c.MailProg }},
 		{"MailDomain", func(c *cluster.Config) *string { return &c.MailDomain }},
 		{"SlurmUser", func(c *cluster.Config) *string { return &c.ServerUser }},
@@ -218,6 +223,7 @@ var (
 	}
 	secondKeys = [...]place[time.Duration]{
 		{"BatchStartTimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
+		{"UnkillableStepTimeout", func(c *cluster.Config) *time.Duration { return &c.Unkillable.After }},
 		{"InactiveLimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
 		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
 		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
@@ -296,8 +302,12 @@ func (r *reader) key(file string, n int, p pair) {
 	case "jobacctgatherfrequency":
 		r.sampling(file, n, p.value)
 	case "overtimelimit":
-		number(&v)
-		c.OverTimeLimit = time.Duration(v) * time.Minute
+		r.minutes(file, n, p, &c.OverTimeLimit)
+	case "resvoverrun":
+		r.minutes(file, n, p, &c.ResvOverRun)
+	case "topologyparam":
+		c.TopoOptional = hasAny(strings.ToLower(p.value), "topooptional")
+		r.params(file, n, p)
 	case "dependencyparameters", "schedulerparameters":
 		r.scheduler(file, n, p.key, p.value)
 	case "killonbadexit":
@@ -385,6 +395,17 @@ func (r *reader) number(file string, n int, p pair, to *int) {
 		return
 	}
 	*to = v
+}
+
+// minutes reads a whole number of minutes, or UNLIMITED.
+func (r *reader) minutes(file string, n int, p pair, to *time.Duration) {
+	if strings.EqualFold(p.value, "UNLIMITED") {
+		*to = cluster.Unlimited
+		return
+	}
+	v := int(*to / time.Minute)
+	r.number(file, n, p, &v)
+	*to = time.Duration(v) * time.Minute
 }
 
 // healthStates reads in which states nodes are checked.
