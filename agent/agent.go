@@ -66,8 +66,10 @@ type Config struct {
 	ScriptEnv func(*cluster.Launch, bool) []string
 	OOMNote   func(cluster.StepID, cluster.NodeName) string
 	Errands   Errands
-	PIDEnv    string
-	MountEnv  string // see client.Config
+	// Verdict words why a job has ended; see server.Config.
+	Verdict  func(*cluster.Job, []*cluster.Step) string
+	PIDEnv   string
+	MountEnv string // see client.Config
 	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
 	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
@@ -181,7 +183,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Errands: cfg.Errands,
+	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Errands: cfg.Errands, Verdict: cfg.Verdict,
 		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if n == nil {
 		_, trans := raft.NewInmemTransport(raft.ServerAddress(name))
