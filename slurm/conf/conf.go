@@ -42,10 +42,35 @@ type reader struct {
 // besides are the files that are read with a slurm.conf beside them.
 var besides = [...]struct {
 	name string
-	line func(r *reader, file string, n int, ps []pair)
+	read func(r *reader, file string) error
 }{
-	{"topology.conf", (*reader).topologyLine}, {"gres.conf", (*reader).gresLine}, {"cgroup.conf", (*reader).cgroupLine},
-	{"job_container.conf", (*reader).containerLine}, {"slurmdbd.conf", (*reader).dbdLine},
+	{"topology.conf", byLine((*reader).topologyLine)}, {"topology.yaml", (*reader).topologyYAML}, {"gres.conf", byLine((*reader).gresLine)},
+	{"cgroup.conf", byLine((*reader).cgroupLine)}, {"job_container.conf", byLine((*reader).containerLine)}, {"slurmdbd.conf", byLine((*reader).dbdLine)},
+	{"plugstack.conf", (*reader).plugstack},
+}
+
+// byLine reads a file of lines of Key=Value.
+func byLine(line func(r *reader, file string, n int, ps []pair)) func(*reader, string) error {
+	return func(r *reader, file string) error {
+		return r.read(file, func(file string, n int, ps []pair) { line(r, file, n, ps) }, 0)
+	}
+}
+
+// plugstack tells that the plugins of a plugstack.conf have no effect.
+func (r *reader) plugstack(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		if words := strings.Fields(line); len(words) > 1 {
+			r.note(file, n, "SPANK plugin %s can not be loaded; TaskProlog, Prolog and Epilog run programs at the same points", words[1])
+		}
+	}
+	return nil
 }
 
 // Beside reports whether a file of this name is read with the slurm.conf beside it.
@@ -58,8 +83,8 @@ func Beside(name string) bool {
 	return false
 }
 
-// Load reads slurm.conf and, beside it, topology.conf, gres.conf, cgroup.conf, job_container.conf and slurmdbd.conf if they
-// are there. The notes say what was not understood or has no effect.
+// Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf, slurmdbd.conf
+// and plugstack.conf if they are there. The notes say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
 	return cfg, notes, err
@@ -80,8 +105,7 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 	for _, f := range besides {
 		p := path.Join(dir, f.name)
 		if _, err := os.Stat(p); err == nil {
-			line := func(file string, n int, ps []pair) { f.line(r, file, n, ps) }
-			if err := r.read(p, line, 0); err != nil {
+			if err := f.read(r, p); err != nil {
 				return nil, nil, nil, err
 			}
 		}
