@@ -36,6 +36,7 @@ type reader struct {
 	interactiveOptions string
 	// coreSpec is the CoreSpecCount of the node line that is being read.
 	coreSpec int
+	downs    []downLine
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
@@ -193,8 +194,10 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 		r.partitionLine(file, n, ps)
 	case "nodeset":
 		r.nodeSetLine(file, n, ps)
-	case "downnodes", "frontendname":
-		r.note(file, n, "%s lines have no effect yet", ps[0].key)
+	case "downnodes":
+		r.downNodes(file, n, ps)
+	case "frontendname":
+		r.note(file, n, "%s lines have no effect: each node runs its own client", ps[0].key)
 	default:
 		for _, p := range ps {
 			r.key(file, n, p)
@@ -503,12 +506,6 @@ func Controllers(cfg *cluster.Config) (out []string) {
 	return out
 }
 
-// expected are the states in which a line makes nodes known that have not registered.
-var expected = [...]struct {
-	word string
-	is   cluster.Expected
-}{{"CLOUD", cluster.ExpectedCloud}, {"FUTURE", cluster.ExpectedFuture}}
-
 // Nodes reads the words of one NodeName line. The notes say what was not understood.
 func Nodes(words []string) ([]cluster.Node, []string) {
 	r := &reader{cfg: &cluster.Config{}}
@@ -530,19 +527,20 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 		return
 	}
 	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
-	var state cluster.Expected
+	state, reason := "UNKNOWN", ""
 	r.coreSpec = 0
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
-		r.nodeKey(file, n, &inv, p)
-		if p.key == "state" {
-			state = ""
-			for _, e := range expected {
-				if strings.EqualFold(e.word, p.value) {
-					state = e.is
-				}
-			}
+		switch p.key {
+		case "state":
+			state = p.value
+		case "reason":
+			reason = p.value
+		default:
+			r.nodeKey(file, n, &inv, p)
 		}
 	}
+	like := cluster.Node{}
+	r.setState(file, n, &like, state, reason)
 	if inv.CPUs == 0 {
 		inv.CPUs = max(inv.Sockets*max(inv.CoresPerSocket, 1)*inv.ThreadsPerCore, 1)
 	}
@@ -559,7 +557,9 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 	for _, name := range names {
 		own := inv
 		own.Host = name
-		r.cfg.Declared = append(r.cfg.Declared, cluster.Node{Name: cluster.NodeName(name), Inventory: own, Expected: state})
+		node := like
+		node.Name, node.Inventory = cluster.NodeName(name), own
+		r.cfg.Declared = append(r.cfg.Declared, node)
 	}
 }
 
@@ -602,7 +602,7 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		inv.Topology = unit
 	case "gres":
 		r.nodeGRES(file, n, inv, p.value)
-	case "state", "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":
+	case "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":
 	case "memspeclimit":
 		v := 0
 		number(&v)
@@ -690,6 +690,7 @@ func (r *reader) finish() {
 		r.cfg.InteractiveStep = cmp.Or(r.interactiveOptions, "--interactive --preserve-env --pty $SHELL")
 	}
 	cfg := r.cfg
+	r.settleDown()
 	r.settleNodeSets()
 	r.settleTopology()
 	r.settleContainers()

@@ -142,16 +142,10 @@ func alike(a, b cluster.Node) bool {
 // nodeWords are what a NodeName line says of a node.
 func nodeWords(n *cluster.Node) string {
 	inv := &n.Inventory
-	state := ""
-	for _, e := range expected {
-		if e.is == n.Expected {
-			state = e.word
-		}
-	}
 	return strings.Join([]string{word("CPUs", strconv.Itoa(inv.CPUs)), word("Sockets", unless(inv.Sockets, 1)), word("CoresPerSocket", strconv.Itoa(inv.CoresPerSocket)),
 		word("ThreadsPerCore", unless(inv.ThreadsPerCore, 1)), word("RealMemory", unless(inv.MemMB, 1)), word("TmpDisk", unless(inv.TmpMB, 0)),
 		word("Weight", unless(inv.Weight, 1)), word("Feature", strings.Join(inv.Features, ",")), word("Topology", inv.Topology), word("Gres", gpuText(inv.GPUs)),
-		word("CpuSpecList", inv.SpecCPUs.String()), word("MemSpecLimit", unless(inv.SpecMemMB, 0)), word("State", state)}, "")
+		word("CpuSpecList", inv.SpecCPUs.String()), word("MemSpecLimit", unless(inv.SpecMemMB, 0)), word("State", stateWord(n)), word("Reason", n.Reason)}, "")
 }
 
 // gpuText has GPUs of one type that follow each other in one word.
