@@ -42,19 +42,12 @@ type reader struct {
 
 // besides are the files that are read with a slurm.conf beside them.
 var besides = [...]struct {
-	name string
-	read func(r *reader, file string) error
+	name  string
+	line  func(r *reader, file string, n int, ps []pair) // of one with lines of Key=Value
+	whole func(r *reader, file string) error             // of any other
 }{
-	{"topology.conf", byLine((*reader).topologyLine)}, {"topology.yaml", (*reader).topologyYAML}, {"gres.conf", byLine((*reader).gresLine)},
-	{"cgroup.conf", byLine((*reader).cgroupLine)}, {"job_container.conf", byLine((*reader).containerLine)}, {"slurmdbd.conf", byLine((*reader).dbdLine)},
-	{"plugstack.conf", (*reader).plugstack},
-}
-
-// byLine reads a file of lines of Key=Value.
-func byLine(line func(r *reader, file string, n int, ps []pair)) func(*reader, string) error {
-	return func(r *reader, file string) error {
-		return r.read(file, func(file string, n int, ps []pair) { line(r, file, n, ps) }, 0)
-	}
+	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
+	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {"plugstack.conf", nil, (*reader).plugstack},
 }
 
 // plugstack tells that the plugins of a plugstack.conf have no effect.
@@ -105,8 +98,13 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 	dir := path.Dir(file)
 	for _, f := range besides {
 		p := path.Join(dir, f.name)
-		if _, err := os.Stat(p); err == nil {
-			if err := f.read(r, p); err != nil {
+		if _, err = os.Stat(p); err == nil {
+			if f.whole != nil {
+				err = f.whole(r, p)
+			} else {
+				err = r.read(p, func(file string, n int, ps []pair) { f.line(r, file, n, ps) }, 0)
+			}
+			if err != nil {
 				return nil, nil, nil, err
 			}
 		}

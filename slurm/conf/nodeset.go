@@ -59,10 +59,10 @@ func nodeSetLines(list []cluster.NodeGroup) (out []string) {
 }
 
 // notInLine are keys of a NodeName line that a client is not told by it, and how it is.
-var notInLine = map[string]string{
-	"nodename": "--node names it", "nodehostname": "the machine has its own", "nodeaddr": "--advertise tells it", "port": "--bind tells it", "comment": "scontrol update nodename=NAME comment=TEXT tells it",
-	"state": "it is there when it has joined", "boards": "the machine finds it out", "socketsperboard": "the machine finds it out", "sockets": "the machine finds it out",
-	"corespersocket": "the machine finds it out", "threadspercore": "the machine finds it out", "tmpdisk": "the machine finds it out",
+var notInLine = [...]struct{ keys, why string }{
+	{"nodename", "--node names it"}, {"nodehostname", "the machine has its own"}, {"nodeaddr", "--advertise tells it"}, {"port", "--bind tells it"},
+	{"comment", "scontrol update nodename=NAME comment=TEXT tells it"}, {"state reason", "it is there when it has joined"},
+	{"boards socketsperboard sockets corespersocket threadspercore tmpdisk", "the machine finds it out"},
 }
 
 // Line reads the words of a NodeName line without the name, KEY=VALUE …, over what a machine has found itself to be:
@@ -73,8 +73,9 @@ func Line(text string, inv cluster.Inventory) (cluster.Inventory, []string) {
 	said.GPUs, said.CPUs, said.MemMB = nil, 0, 0
 	ps := r.pairs("--conf", 1, strings.Fields(text))
 	for _, p := range ps {
-		if why := notInLine[p.key]; why != "" {
-			r.notes = append(r.notes, p.key+"="+p.value+" is not for this: "+why)
+		i := slices.IndexFunc(notInLine[:], func(k struct{ keys, why string }) bool { return slices.Contains(strings.Fields(k.keys), p.key) })
+		if i >= 0 {
+			r.notes = append(r.notes, p.key+"="+p.value+" is not for this: "+notInLine[i].why)
 			continue
 		}
 		r.nodeKey("--conf", 1, &said, p)
