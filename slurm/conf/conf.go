@@ -17,8 +17,11 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
-// maxIncludes bounds nested Include lines.
-const maxIncludes = 16
+// maxIncludes bounds nested Include lines, maxLine the bytes of a line.
+const (
+	maxIncludes = 16
+	maxLine     = 1 << 20
+)
 
 // pair is one Key=Value of a line.
 type pair struct{ key, value string }
@@ -129,11 +132,14 @@ func (r *reader) read(file string, each func(string, int, []pair), depth int) er
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, maxLine)
 	n, text := 0, ""
-	for lines.Scan() {
-		n++
-		line := lines.Text()
+	for more := true; more; {
+		line := ""
+		if more = lines.Scan(); more {
+			n++
+			line = lines.Text()
+		}
 		if i := strings.IndexByte(line, '#'); i >= 0 {
 			line = line[:i]
 		}
@@ -153,13 +159,16 @@ func (r *reader) read(file string, each func(string, int, []pair), depth int) er
 				p = path.Join(path.Dir(file), p)
 			}
 			if err := r.read(p, each, depth+1); err != nil {
-				return err
+				return fmt.Errorf("%s:%d: Include: %w", file, n, err)
 			}
 			continue
 		}
 		each(file, n, r.pairs(file, n, words))
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s:%d: read configuration, of lines of at most %d bytes: %w", file, n+1, maxLine, err)
+	}
+	return nil
 }
 
 func (r *reader) pairs(file string, n int, words []string) (out []pair) {
@@ -621,20 +630,37 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	}
 }
 
+// maxNodeGPUs bounds the GPUs of a node.
+const maxNodeGPUs = 1024
+
+// nodeGRES reads Gres= of a node: NAME[:TYPE][:no_consume][:COUNT],…
 func (r *reader) nodeGRES(file string, n int, inv *cluster.Inventory, text string) {
-	for _, g := range strings.Split(text, ",") {
+	for g := range strings.SplitSeq(text, ",") {
 		words := strings.Split(g, ":")
-		if words[0] != "gpu" {
-			r.note(file, n, "Gres=%s: only gpu is known yet", g)
+		switch words[0] {
+		case "gpu":
+		case "mps", "shard":
+			r.fine = append(r.fine, fmt.Sprintf("%s:%d: Gres=%s needs no setting: gres.conf says how many there are", file, n, g))
+			continue
+		default:
+			r.note(file, n, "Gres=%s: only gpu, mps and shard are known; ignored", g)
 			continue
 		}
-		count, kind := 1, ""
-		for _, w := range words[1:] {
-			if v, err := strconv.Atoi(w); err == nil {
-				count = v
-			} else if w != "no_consume" {
-				kind = w
+		words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "no_consume" })
+		count, kind, err := 1, "", error(nil)
+		if k := len(words) - 1; k >= 0 {
+			if count, err = strconv.Atoi(words[k]); err == nil {
+				words = words[:k]
+			} else if k == 0 { // a type alone
+				count, err = 1, nil
 			}
+		}
+		if len(words) > 0 {
+			kind = words[0]
+		}
+		if err != nil || len(words) > 1 || count < 0 || len(inv.GPUs)+count > maxNodeGPUs {
+			r.note(file, n, "Gres=%s: want gpu, gpu:COUNT or gpu:TYPE:COUNT, and at most %d in all; ignored", g, maxNodeGPUs)
+			continue
 		}
 		for range count {
 			k := len(inv.GPUs)
