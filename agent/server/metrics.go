@@ -235,7 +235,8 @@ func nodeStates(m *series, snap *cluster.Snapshot) {
 		states[nodeWord(n, len(snap.Load(n.Name).Jobs) > 0)]++
 	}
 	m.put("slurm_nodes", "nodes", float64(snap.NodeCount()))
-	for _, w := range [][2]string{{"idle", "idle"}, {"running", "alloc"}, {"down", "down"}, {"drained", "drained"}, {"draining", "draining"}, {"silent", "not_responding"}, {"unknown", "unknown"}} {
+	for _, w := range [][2]string{{"idle", "idle"}, {"running", "alloc"}, {"down", "down"}, {"drained", "drained"}, {"draining", "draining"}, {"silent", "not_responding"}, {"unknown", "unknown"},
+		{"off", "powered_down"}, {"powering up", "powering_up"}, {"powering down", "powering_down"}} {
 		m.put("slurm_nodes_"+w[1], "nodes in this state", states[w[0]])
 	}
 }

@@ -51,6 +51,12 @@ func nodeWord(n *cluster.Node, busy bool) string {
 		return "draining"
 	case n.Drain:
 		return "drained"
+	case !n.Up && n.Leaving():
+		return "powering down"
+	case !n.Up && n.Off() && n.Power.State != cluster.PowerOff:
+		return "powering up"
+	case !n.Up && n.Off():
+		return "off"
 	case n.Registered.IsZero():
 		return "unknown"
 	case !n.Up:
