@@ -230,6 +230,30 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestOpenMetrics: a scraper gets the format that it asks for.
+func TestOpenMetrics(t *testing.T) {
+	s, _ := pageServer(t, 1, 1)
+	for accept, want := range map[string][2]string{
+		"": {"text/plain; version=0.0.4; charset=utf-8", "\n"}, "text/plain;version=0.0.4": {"text/plain; version=0.0.4; charset=utf-8", "\n"},
+		"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3": {"application/openmetrics-text; version=1.0.0; charset=utf-8", "\n# EOF\n"},
+	} {
+		r := httptest.NewRequest("GET", "/metrics", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, r)
+		if body := w.Body.String(); w.Header().Get("Content-Type") != want[0] || !strings.HasSuffix(body, want[1]) || strings.Count(body, "# EOF") != strings.Count(want[1], "# EOF") {
+			t.Errorf("%q: %s, it ends %q", accept, w.Header().Get("Content-Type"), body[max(0, len(body)-40):])
+		}
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text")
+	WriteMetrics(w, r, "# TYPE X_TOTAL counter\nX_TOTAL 1\n")
+	if got := w.Body.String(); got != "# TYPE X_TOTAL unknown\nX_TOTAL 1\n# EOF\n" {
+		t.Error(got)
+	}
+}
+
 // TestPagesLarge: each view of 10,000 nodes is there within a second.
 func TestPagesLarge(t *testing.T) {
 	if testing.Short() {
