@@ -49,9 +49,22 @@ func Scripts(l *cluster.Launch, epilog bool) []string {
 	e.set("SLURM_JOB_GROUP", l.Job.Spec.Group)
 	e.set("SLURM_JOB_CONSTRAINTS", l.Job.Spec.Constraint)
 	e.set("SLURM_JOB_COMMENT", l.Job.Spec.Comment)
+	e.set("SLURM_NODELIST", nodeList(l.Job.Alloc.Shares))
+	e.num("SLURM_UID", int(l.Job.Spec.UID))
+	e.num("SLURM_JOB_RESTART_COUNT", l.Job.Restarts)
+	e.num("SLURM_JOB_NTASKS", jobTasks(l.Job))
+	e.files(l.Job)
+	if h := l.Job.Het; h != nil {
+		e.num("SLURM_HET_JOB_ID", int(h.ID))
+		e.num("SLURM_PACK_JOB_ID", int(h.ID))
+	}
 	if gpus := jobGPUs(l); !gpus.Empty() {
 		e.set("SLURM_JOB_GPUS", commas(gpus))
-		e.set("CUDA_VISIBLE_DEVICES", visible(gpus, l.Inventory))
+		for _, v := range gpuVariables {
+			if shownBy(gpus, l.Inventory, v.flag) {
+				e.set(v.name, visible(gpus, l.Inventory))
+			}
+		}
 	}
 	if !epilog {
 		e.set("SLURM_SCRIPT_CONTEXT", "prolog_slurmd")
@@ -60,6 +73,7 @@ func Scripts(l *cluster.Launch, epilog bool) []string {
 	e.set("SLURM_SCRIPT_CONTEXT", "epilog_slurmd")
 	e.num("SLURM_JOB_EXIT_CODE", l.Job.Exit.Code<<8|l.Job.Exit.Signal)
 	e.set("SLURM_JOB_EXIT_CODE2", fmt.Sprintf("%d:%d", l.Job.Exit.Code, l.Job.Exit.Signal))
+	e.num("SLURM_JOB_DERIVED_EC", l.Job.Derived.Code)
 	return e
 }
 
@@ -547,6 +561,45 @@ func switchesAbove(topo []cluster.Switch, node cluster.NodeName) (path []string)
 		path = append([]string{below}, path...)
 	}
 	return path
+}
+
+// File is where one of the three standard files of a batch job is. A pending array's keeps %A and %a.
+func File(j *cluster.Job, fd int) string {
+	s := j.Spec
+	pattern := [...]string{s.Stdin, s.Stdout, cmp.Or(s.Stderr, s.Stdout)}[fd]
+	if pattern == "" {
+		switch {
+		case fd == 0:
+			return "/dev/null"
+		case s.Array != nil:
+			pattern = "slurm-%A_%a.out"
+		default:
+			pattern = "slurm-%j.out"
+		}
+	}
+	if j.ArrayID == 0 || j.Task >= 0 {
+		l := &cluster.Launch{Job: j}
+		if j.Alloc != nil {
+			l.Node = j.Alloc.Shares[0].Node
+		}
+		pattern = FileName(pattern, l)
+	}
+	if strings.HasPrefix(pattern, "/") {
+		return pattern
+	}
+	return s.WorkDir + "/" + pattern
+}
+
+// files tells where a batch job's output goes.
+func (e *list) files(j *cluster.Job) {
+	if !j.RunsScript() {
+		return
+	}
+	e.set("SLURM_JOB_STDIN", File(j, 0))
+	e.set("SLURM_JOB_STDOUT", File(j, 1))
+	if j.Spec.Stderr != "" {
+		e.set("SLURM_JOB_STDERR", File(j, 2))
+	}
 }
 
 // NoTask is what %a shows outside an array.
