@@ -139,12 +139,19 @@ EXAMPLES ?= $(abspath ../shared/examples)
 examples: needs build
 	$(GO) test -count=1 -run TestExamples -v -timeout 20m ./e2e -examples=$(EXAMPLES)
 
+# The program of an older commit, from which a cluster is upgraded.
+PREVIOUS ?= HEAD~1
+dist/muster-previous:
+	@rm -rf dist/previous; mkdir -p dist/previous; git archive $(PREVIOUS) | tar -x -C dist/previous; \
+	cd dist/previous && $(GO) build -ldflags '-s -w -X dev.muster/slurm.Version=$(shell git rev-parse --short $(PREVIOUS))' -o ../muster-previous . && rm -rf ../previous
+
 # The README's installation on machines booted by systemd-nspawn, and what people do then (a minute; the image is made once).
 APPLIANCE_IMAGE ?= /var/cache/muster-appliance
-appliance: bundle
+.PHONY: dist/muster-previous
+appliance: bundle dist/muster-previous
 	@miss=""; for p in systemd-nspawn:systemd-container debootstrap:debootstrap ip:iproute2 rpm:rpm; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
 	if [ -n "$$miss" ]; then echo "installing$$miss"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
-	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist)
+	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist) -previous=$(abspath dist/muster-previous)
 
 # The fences of jobs on machines of their own: with cgroup v2 alone, with v1 beside it, and with v1 alone (minutes; x86-64). The kernel
 # is Debian's for virtual machines, unpacked and not installed; FENCE_KERNEL names another one.

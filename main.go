@@ -112,9 +112,8 @@ func daemonFlags(bind string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "data", Value: dir, Usage: "data folder"},
 		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
-		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force"},
+		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force; client: or what this machine is, in the words of a NodeName line, e.g. \"Feature=h100 Topology=rack7\""},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
-		&cli.StringFlag{Name: "feature", Usage: "features that this machine brings, A,B,…: of those are NodeSet lines, and jobs ask for them by --constraint (default: as configured)"},
 		&cli.StringFlag{Name: "bind", Value: bind, Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster"},
 		&cli.StringFlag{Name: "http", Value: agent.WebAuto, Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind"},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
@@ -159,9 +158,10 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		return err
 	}
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
-		NodeName: cluster.NodeName(c.String("node")), Features: strings.FieldsFunc(c.String("feature"), func(r rune) bool { return r == ',' }), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
+		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, Greeting: env.Greeting, Around: []string{self, "internal", "task"},
+		Verdict: slurm.Verdict,
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
 		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), GPUMetrics: c.String("gpu-metrics"), GPUJobs: c.String("gpu-jobs"), Sysfs: c.String("sysfs"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
@@ -187,7 +187,18 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 // configure reads --conf and --hollow.
 func configure(c *cli.Context, cfg *agent.Config) error {
 	var declared []cluster.Node
-	if path := c.String("conf"); path != "" {
+	path := c.String("conf")
+	switch {
+	case path == "":
+	case !cfg.Server && strings.Contains(path, "="):
+		if _, notes := conf.Line(path, cluster.Inventory{}); len(notes) > 0 {
+			return fmt.Errorf("--conf %q: %s", path, strings.Join(notes, "; "))
+		}
+		cfg.Say = func(inv cluster.Inventory) cluster.Inventory {
+			inv, _ = conf.Line(path, inv)
+			return inv
+		}
+	default:
 		loaded, notes, err := conf.Load(path)
 		if err != nil {
 			return err

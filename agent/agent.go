@@ -42,7 +42,8 @@ type Config struct {
 	// HollowTime is how long a step of a hollow node without execution lasts.
 	HollowTime time.Duration
 	NodeName   cluster.NodeName // empty: the host name
-	Features   []string         // that this machine, or its hollow nodes, bring; nil: as configured
+	// Say adds what this machine, or its hollow nodes, was told of itself to what it found; nil: nothing.
+	Say func(cluster.Inventory) cluster.Inventory
 	// Bind is where this process listens for other members, ADDRESS:PORT; empty for a cluster of one
 	// process. Advertise is the address they use, if it is another.
 	Bind, Advertise string
@@ -65,8 +66,10 @@ type Config struct {
 	ScriptEnv func(*cluster.Launch, bool) []string
 	OOMNote   func(cluster.StepID, cluster.NodeName) string
 	Errands   Errands
-	PIDEnv    string
-	MountEnv  string // see client.Config
+	// Verdict words why a job has ended; see server.Config.
+	Verdict  func(*cluster.Job, []*cluster.Step) string
+	PIDEnv   string
+	MountEnv string // see client.Config
 	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
 	// machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
@@ -181,7 +184,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Errands: cfg.Errands,
+	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Errands: cfg.Errands, Verdict: cfg.Verdict,
 		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if n == nil {
 		_, trans := raft.NewInmemTransport(raft.ServerAddress(name))
@@ -237,10 +240,10 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 		nodes = []client.NodeConfig{{Name: name, Inventory: inv}}
 	}
-	if len(cfg.Features) > 0 {
+	if cfg.Say != nil {
 		nodes = slices.Clone(nodes)
 		for i := range nodes {
-			nodes[i].Inventory.Features = cfg.Features
+			nodes[i].Inventory = cfg.Say(nodes[i].Inventory)
 		}
 	}
 	var runner step.Runner

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"dev.muster/agent/server"
 )
 
 // The status page and the metrics have a port of their own, without TLS: browsers and scrapers have no certificate of the
@@ -105,10 +107,7 @@ func serveGPUs(ctx context.Context, cfg *Config, text func() string) error {
 		return fmt.Errorf("listen for the metrics of GPUs on %s (--gpu-metrics): %w", cfg.GPUMetrics, err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write([]byte(text()))
-	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { server.WriteMetrics(w, r, text()) })
 	srv := webServer(ctx, mux, cfg.Log)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()

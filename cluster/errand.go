@@ -20,6 +20,8 @@ type Errand struct {
 	// Nodes are to be switched; Jobs wait for them.
 	Nodes []NodeName `json:"nodes,omitempty"`
 	Jobs  []*Job     `json:"jobs,omitempty"`
+	// Reservation is which one has begun or is over.
+	Reservation string `json:"reservation,omitempty"`
 	// Retain is what of history is to be archived and to go.
 	Retain *Forgetting `json:"retain,omitempty"`
 	// Array sums up the tasks of the job's array, if the errand is about all of them.
@@ -50,6 +52,13 @@ const (
 	ErrandResume     ErrandKind = "resume"      // run ResumeProgram
 	ErrandResumeFail ErrandKind = "resume_fail" // run ResumeFailProgram
 	ErrandSuspend    ErrandKind = "suspend"     // run SuspendProgram
+
+	ErrandResvProlog ErrandKind = "resv_prolog" // run ResvProlog
+	ErrandResvEpilog ErrandKind = "resv_epilog" // run ResvEpilog
+
+	// These two are no part of the state: a server does them of itself.
+	ErrandLead   ErrandKind = "lead"   // run SlurmctldPrimaryOnProg
+	ErrandFollow ErrandKind = "follow" // run SlurmctldPrimaryOffProg
 
 	// ErrandJobComp records that a job has ended, as JobCompType says.
 	ErrandJobComp ErrandKind = "job_comp"

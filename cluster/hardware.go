@@ -81,15 +81,14 @@ func (n *Node) found(now Inventory, said declared) {
 			now.Faults = append(now.Faults, Fault{Part: "gpu", Cause: "gres.conf", Text: text, Action: FaultNote, Passing: true})
 		}
 	}
-	full := Hardware{max(n.Full.CPUs, old.CPUs, now.CPUs), max(n.Full.MemMB, old.MemMB, now.MemMB), max(n.Full.GPUs, len(gpus))}
+	full := Hardware{max(n.Full.CPUs, now.CPUs, now.Said.CPUs), max(n.Full.MemMB, now.MemMB, now.Said.MemMB), max(n.Full.GPUs, len(gpus))}
 	if n.Full == (Hardware{}) { // it is the first time
-		full.GPUs = max(full.GPUs, len(old.GPUs))
-	} else {
-		full.CPUs, full.MemMB = max(n.Full.CPUs, now.CPUs), max(n.Full.MemMB, now.MemMB)
+		full = Hardware{max(full.CPUs, old.CPUs), max(full.MemMB, old.MemMB), max(full.GPUs, len(old.GPUs))}
 	}
 	if spare > 0 || n.Full != (Hardware{}) && slices.ContainsFunc(slices.Concat(old.Found(), gpus), func(g GPU) bool { return g.MIG != nil }) {
 		full.GPUs = len(gpus) // how many there should be is the configuration's, or the slicing's, to say
 	}
+	full.GPUs = max(full.GPUs, now.Said.GPUs)
 	now.GPUs = number(old.GPUs, gpus)
 	now.keep(&old)
 	n.Inventory, n.Full = now, full
@@ -99,6 +98,7 @@ func (n *Node) found(now Inventory, said declared) {
 // keep takes over what a configuration or an operator has said of a node and its client does not find out.
 func (inv *Inventory) keep(old *Inventory) {
 	inv.Weight = cmp.Or(inv.Weight, old.Weight)
+	inv.Topology = cmp.Or(inv.Topology, old.Topology)
 	if inv.Features == nil {
 		inv.Features = old.Features
 	}

@@ -140,6 +140,8 @@ type Inventory struct {
 	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
 	Interface      string    `json:"interface,omitempty"`   // the network interface that has Addr
 	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
+	Topology       string    `json:"topology,omitempty"`    // the leaf switch or block that it says it is in
+	Said           Hardware  `json:"said,omitzero"`         // what its client was told that it has
 }
 
 // LastCores are the CPUs of so many cores, the highest of the last socket first, then of the one before it,
@@ -229,7 +231,7 @@ type Partition struct {
 	Nodes             []NodeName     `json:"nodes"` // with All, every node
 	All               bool           `json:"all,omitempty"`
 	Features          []string       `json:"features,omitempty"`   // nodes with one of these are among Nodes, too
-	Named             []NodeName     `json:"named,omitempty"`      // with Features: those of Nodes that are named
+	Joined            []NodeName     `json:"joined,omitempty"`     // those of Nodes that are there by what they bring
 	NodesText         string         `json:"nodes_text,omitempty"` // as configured
 	Default           bool           `json:"default,omitempty"`
 	State             PartitionState `json:"state"`
@@ -315,6 +317,7 @@ type Config struct {
 	EnforcePartLimits string         `json:"enforce_part_limits,omitempty"`
 	BackfillDepth     int            `json:"backfill_depth,omitempty"`
 	Licenses          []License      `json:"licenses,omitempty"`
+	NodeSets          []NodeGroup    `json:"node_sets,omitempty"`
 	Topology          []Switch       `json:"topology,omitempty"`
 	Blocks            []Block        `json:"blocks,omitempty"`          // instead of switches
 	BlockSizes        []int          `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
@@ -328,11 +331,18 @@ type Config struct {
 	NoPrologHold      bool           `json:"no_prolog_hold,omitempty"`  // a job whose prolog failed goes elsewhere, and is not held
 	PrologServer      string         `json:"prolog_server,omitempty"`   // runs at the leader before a job's nodes hear of it (PrologSlurmctld)
 	EpilogServer      string         `json:"epilog_server,omitempty"`   // and when it has ended
-	MailProg          string         `json:"mail_prog,omitempty"`       // sends mail; empty: none is sent
-	MailDomain        string         `json:"mail_domain,omitempty"`     // of users without an address
-	ServerUser        string         `json:"server_user,omitempty"`     // who these programs run as (SlurmUser); empty: as the server does
-	NotifyLocal       bool           `json:"notify_local,omitempty"`    // --notify may call addresses of the servers themselves
-	RequeueExit       IDSet          `json:"requeue_exit,omitzero"`     // exit codes after which batch jobs go back into the queue
+	LeadProgram       string         `json:"lead_program,omitempty"`    // runs at a server that begins to lead (SlurmctldPrimaryOnProg)
+	FollowProgram     string         `json:"follow_program,omitempty"`  // and at one that leads no longer (SlurmctldPrimaryOffProg)
+	Unkillable        Unkillable     `json:"unkillable,omitzero"`
+	ResvProlog        string         `json:"resv_prolog,omitempty"`   // runs at the leader when a reservation begins
+	ResvEpilog        string         `json:"resv_epilog,omitempty"`   // and when its time is over
+	ResvOverRun       time.Duration  `json:"resv_over_run,omitempty"` // how much longer its jobs may run
+	TopoOptional      bool           `json:"topo_optional,omitempty"` // switches matter only to jobs with --switches (TopologyParam)
+	MailProg          string         `json:"mail_prog,omitempty"`     // sends mail; empty: none is sent
+	MailDomain        string         `json:"mail_domain,omitempty"`   // of users without an address
+	ServerUser        string         `json:"server_user,omitempty"`   // who these programs run as (SlurmUser); empty: as the server does
+	NotifyLocal       bool           `json:"notify_local,omitempty"`  // --notify may call addresses of the servers themselves
+	RequeueExit       IDSet          `json:"requeue_exit,omitzero"`   // exit codes after which batch jobs go back into the queue
 	RequeueExitHold   IDSet          `json:"requeue_exit_hold,omitzero"`
 	TaskProlog        string         `json:"task_prolog,omitempty"` // runs before each task, as its user
 	TaskEpilog        string         `json:"task_epilog,omitempty"`
@@ -385,6 +395,12 @@ type Config struct {
 	Keys map[string]string `json:"keys,omitempty"`
 }
 
+// Unkillable says what follows when processes of a job outlive SIGKILL: the node is drained for as long as they do.
+type Unkillable struct {
+	Program string        `json:"program,omitempty"` // runs on the node for each step of which there are such (UnkillableStepProgram)
+	After   time.Duration `json:"after,omitempty"`   // 0: 60 s (UnkillableStepTimeout)
+}
+
 // HealthCheck is a program that looks at a node now and then (HealthCheckProgram).
 type HealthCheck struct {
 	Program  string        `json:"program,omitempty"`
@@ -424,16 +440,22 @@ type Enforce struct {
 
 // Switch is one line of topology.conf.
 type Switch struct {
-	Name     string     `json:"name"`
-	Switches []string   `json:"switches,omitempty"`
-	Nodes    []NodeName `json:"nodes,omitempty"`
+	Name      string     `json:"name"`
+	Switches  []string   `json:"switches,omitempty"`
+	Nodes     []NodeName `json:"nodes,omitempty"`
+	Features  []string   `json:"features,omitempty"`   // as a Partition's
+	Joined    []NodeName `json:"joined,omitempty"`     // as a Partition's
+	NodesText string     `json:"nodes_text,omitempty"` // as configured, where that names a set
 }
 
 // Block is one line of topology.conf with topology/block: nodes that belong together, an NVLink
 // domain say.
 type Block struct {
-	Name  string     `json:"name"`
-	Nodes []NodeName `json:"nodes"`
+	Name      string     `json:"name"`
+	Nodes     []NodeName `json:"nodes"`
+	Features  []string   `json:"features,omitempty"` // these three as a Switch's
+	Joined    []NodeName `json:"joined,omitempty"`
+	NodesText string     `json:"nodes_text,omitempty"`
 }
 
 // DefaultConfig is what a cluster without any configuration file uses: Slurm's own

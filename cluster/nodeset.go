@@ -5,12 +5,111 @@ import (
 	"slices"
 )
 
-// A partition may be told by features of nodes (NodeSet=… Feature=… in slurm.conf): then its list of nodes has those that
-// are named, and a node for as long as it has one of the features.
+// Partitions, switches and blocks may be told by what nodes bring: by a feature (NodeSet=NAME Feature=F in slurm.conf, the
+// set's name standing where names of nodes do), switches and blocks by their own name, too (Topology=NAME of a node). Their
+// lists then have the nodes that are named, and others for as long as they bring it: these are in Joined, too.
 
-// joins reports whether a node is in a partition by what it is.
-func (p *Partition) joins(n *Node) bool {
-	return n != nil && slices.ContainsFunc(p.Features, func(f string) bool { return slices.Contains(n.Inventory.Features, f) })
+// NodeGroup is a name for nodes (NodeSet=): those that are named, and those that have one of the features.
+type NodeGroup struct {
+	Name     string     `json:"name"`
+	Nodes    []NodeName `json:"nodes,omitempty"`
+	Features []string   `json:"features,omitempty"`
+}
+
+// roster is a list of nodes that follows what they bring.
+type roster struct {
+	unit          string // the switch or block that it is of, which a node may ask for; "": it is a partition's
+	nodes, joined *[]NodeName
+	features      *[]string
+}
+
+// rosters lists those of the configuration.
+func (c *Config) rosters() (out []roster) {
+	for i := range c.Partitions {
+		if p := &c.Partitions[i]; !p.All {
+			out = append(out, roster{"", &p.Nodes, &p.Joined, &p.Features})
+		}
+	}
+	for i := range c.Topology {
+		if s := &c.Topology[i]; len(s.Switches) == 0 {
+			out = append(out, roster{s.Name, &s.Nodes, &s.Joined, &s.Features})
+		}
+	}
+	for i := range c.Blocks {
+		b := &c.Blocks[i]
+		out = append(out, roster{b.Name, &b.Nodes, &b.Joined, &b.Features})
+	}
+	return out
+}
+
+// named are the nodes that are there by name.
+func (r roster) named() []NodeName { return Named(*r.nodes, *r.joined) }
+
+// Named are the nodes of a list but for those that have joined it.
+func Named(nodes, joined []NodeName) []NodeName {
+	if len(joined) == 0 {
+		return nodes
+	}
+	there := make(map[NodeName]bool, len(joined))
+	for _, n := range joined {
+		there[n] = true
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(n NodeName) bool { return there[n] })
+}
+
+// ResolveSets puts the nodes and features of sets where their names stand. What has none of those stays as it is.
+func (c *Config) ResolveSets() {
+	sets := make(map[NodeName]*NodeGroup, len(c.NodeSets))
+	for i := range c.NodeSets {
+		sets[NodeName(c.NodeSets[i].Name)] = &c.NodeSets[i]
+	}
+	for _, r := range c.rosters() {
+		if !slices.ContainsFunc(*r.nodes, func(n NodeName) bool { return sets[n] != nil }) {
+			continue
+		}
+		var nodes []NodeName
+		features := slices.Clone(*r.features)
+		there := map[NodeName]bool{}
+		add := func(list ...NodeName) {
+			for _, n := range list {
+				if !there[n] {
+					there[n], nodes = true, append(nodes, n)
+				}
+			}
+		}
+		for _, name := range *r.nodes {
+			if s := sets[name]; s != nil {
+				add(s.Nodes...)
+				features = append(features, s.Features...)
+				continue
+			}
+			add(name)
+		}
+		*r.nodes, *r.features = nodes, features
+	}
+}
+
+// joins lists the rosters, by their places, that a node gets into by what it brings. Of the topology that is one at most: the one
+// that it asks for, else the first with a feature of its; none if a name puts it somewhere, which inTopology reports.
+func joins(list []roster, n *Node, inTopology func(NodeName) bool) (out []int) {
+	if n == nil {
+		return nil
+	}
+	place := -1
+	for i, r := range list {
+		has := slices.ContainsFunc(*r.features, func(f string) bool { return slices.Contains(n.Inventory.Features, f) })
+		switch {
+		case r.unit == "" && has && (!slices.Contains(*r.nodes, n.Name) || slices.Contains(*r.joined, n.Name)):
+			out = append(out, i)
+		case r.unit == "":
+		case r.unit == n.Inventory.Topology, has && place < 0:
+			place = i
+		}
+	}
+	if place >= 0 && !inTopology(n.Name) {
+		out = append(out, place)
+	}
+	return out
 }
 
 // inOrder compares nodes by their order; what is no node yet comes last.
@@ -28,64 +127,74 @@ func (t *tx) inOrder(a, b NodeName) int {
 	return 0
 }
 
-// gather makes the lists of nodes of all such partitions anew, after the configuration has changed.
-func (t *tx) gather() {
-	cfg := *t.config
-	cfg.Partitions = slices.Clone(cfg.Partitions)
-	found := false
-	for i := range cfg.Partitions {
-		p := &cfg.Partitions[i]
-		if len(p.Features) == 0 {
-			continue
-		}
-		found, p.Nodes = true, slices.Clone(p.Named)
-		named := make(map[NodeName]bool, len(p.Named))
-		for _, name := range p.Named {
-			named[name] = true
-		}
-		for n := range t.Nodes() {
-			if p.joins(n) && !named[n.Name] {
-				p.Nodes = append(p.Nodes, n.Name)
-			}
-		}
-		slices.SortStableFunc(p.Nodes, t.inOrder)
-	}
-	if found {
-		t.putConfig(&cfg)
-	}
+// ownRosters is a copy of the configuration whose rosters may be changed.
+func (c *Config) ownRosters() *Config {
+	own := *c
+	own.Partitions, own.Topology, own.Blocks = slices.Clone(c.Partitions), slices.Clone(c.Topology), slices.Clone(c.Blocks)
+	return &own
 }
 
-// regather lets a node that has come, changed or gone into the partitions that its features tell, and out of others.
+// gather makes all rosters anew, after the configuration has changed.
+func (t *tx) gather() {
+	cfg := t.config.ownRosters()
+	cfg.ResolveSets()
+	list, home := cfg.rosters(), map[NodeName]bool{}
+	for _, r := range list {
+		*r.nodes, *r.joined = r.named(), nil
+		for _, n := range *r.nodes {
+			home[n] = home[n] || r.unit != ""
+		}
+	}
+	for n := range t.Nodes() {
+		for _, i := range joins(list, n, func(name NodeName) bool { return home[name] }) {
+			*list[i].joined = append(*list[i].joined, n.Name)
+		}
+	}
+	for _, r := range list {
+		if len(*r.joined) > 0 {
+			*r.nodes = slices.Concat(*r.nodes, *r.joined)
+			slices.SortStableFunc(*r.nodes, t.inOrder)
+		}
+	}
+	t.putConfig(cfg)
+}
+
+// regather lets a node that has come, changed or gone into the rosters that it now belongs to, and out of others.
 func (t *tx) regather(old, n *Node) {
-	if old != nil && n != nil && slices.Equal(old.Inventory.Features, n.Inventory.Features) {
+	if old != nil && n != nil && old.Inventory.Topology == n.Inventory.Topology && slices.Equal(old.Inventory.Features, n.Inventory.Features) {
 		return
 	}
+	name, list := cmp.Or(old, n).Name, t.config.rosters()
+	is := joins(list, n, func(name NodeName) bool {
+		return slices.ContainsFunc(list, func(r roster) bool {
+			return r.unit != "" && slices.Contains(*r.nodes, name) && !slices.Contains(*r.joined, name)
+		})
+	})
 	var cfg *Config
-	for i := range t.config.Partitions {
-		p := &t.config.Partitions[i]
-		was, is := p.joins(old), p.joins(n)
-		if was == is {
-			continue
-		}
-		name := cmp.Or(old, n).Name
-		at := slices.Index(p.Nodes, name)
-		if is == (at >= 0) || slices.Contains(p.Named, name) {
+	for i, r := range list {
+		if slices.Contains(is, i) == slices.Contains(*r.joined, name) {
 			continue
 		}
 		if cfg == nil {
-			c := *t.config
-			c.Partitions, cfg = slices.Clone(c.Partitions), &c
+			cfg = t.config.ownRosters()
 		}
-		nodes := slices.Clone(p.Nodes)
-		if is {
-			to, _ := slices.BinarySearchFunc(nodes, name, t.inOrder)
-			nodes = slices.Insert(nodes, to, name)
-		} else {
-			nodes = slices.Delete(nodes, at, at+1)
-		}
-		cfg.Partitions[i].Nodes = nodes
+		cfg.rosters()[i].turn(name, t.inOrder)
 	}
 	if cfg != nil {
 		t.putConfig(cfg)
+	}
+}
+
+// turn puts a node in that is not there, and takes it out if it is.
+func (r roster) turn(name NodeName, inOrder func(a, b NodeName) int) {
+	for _, list := range []*[]NodeName{r.nodes, r.joined} {
+		nodes := slices.Clone(*list)
+		if at := slices.Index(nodes, name); at >= 0 {
+			nodes = slices.Delete(nodes, at, at+1)
+		} else {
+			to, _ := slices.BinarySearchFunc(nodes, name, inOrder)
+			nodes = slices.Insert(nodes, to, name)
+		}
+		*list = nodes
 	}
 }

@@ -414,6 +414,7 @@ type NodeSet struct {
 	Action   NodeAction `json:"action,omitempty"`
 	Reason   *string    `json:"reason,omitempty"`
 	Features []string   `json:"features,omitempty"`
+	Topology *string    `json:"topology,omitempty"`
 	Weight   *int       `json:"weight,omitempty"`
 	Comment  *string    `json:"comment,omitempty"`
 	Extra    *string    `json:"extra,omitempty"`
@@ -493,6 +494,9 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 	}
 	if c.Features != nil {
 		n.Inventory.Features = c.Features
+	}
+	if c.Topology != nil {
+		n.Inventory.Topology = *c.Topology
 	}
 	if c.Weight != nil {
 		n.Inventory.Weight = *c.Weight
@@ -597,7 +601,7 @@ func (c *Configure) apply(t *tx) (any, error) {
 			continue
 		}
 		n, said := *old, &d.Inventory
-		n.Inventory.Weight, n.Inventory.Features = said.Weight, said.Features
+		n.Inventory.Weight, n.Inventory.Features, n.Inventory.Topology = said.Weight, said.Features, said.Topology
 		n.Inventory.SpecCPUs, n.Inventory.SpecMemMB = said.SpecCPUs, said.SpecMemMB
 		t.putNode(&n)
 	}

@@ -29,6 +29,7 @@ type Reservation struct {
 	// PurgeAfter ends it once no job has used it for so long (PURGE_COMP); 0: never.
 	PurgeAfter time.Duration `json:"purge_after,omitempty"`
 	UsedAt     time.Time     `json:"used_at,omitzero"` // when its last job ended
+	Begun      bool          `json:"begun,omitempty"`  // ResvProlog was asked for, of this time
 	// FloatsFrom is the moment at which one with ResvTimeFloat has this start; as time goes on it moves along, and never begins.
 	FloatsFrom time.Time `json:"floats_from,omitzero"`
 }
@@ -208,6 +209,8 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 	if err := t.clashes(&r, nodes); err != nil {
 		return nil, err
 	}
+	old, _ := t.resvs.Get(r.Name)
+	r.Begun = old != nil && old.Begun && r.Active(t.at)
 	t.putReservation(r.Name, &r)
 	return nil, nil
 }
@@ -270,8 +273,20 @@ func (*ReservationsDue) kind() string { return "reservations_due" }
 func (c *ReservationsDue) apply(t *tx) (any, error) {
 	for _, name := range c.Names {
 		old, ok := t.resvs.Get(name)
-		if !ok || old.Flags&ResvTimeFloat != 0 || t.resvEnd(old).After(t.at) {
+		if !ok || old.Flags&ResvTimeFloat != 0 {
 			continue
+		}
+		r := *old
+		if t.resvEnd(old).After(t.at) {
+			if t.begins(old, t.at) {
+				r.Begun = true
+				t.putReservation(name, &r)
+				t.send(Errand{Kind: ErrandResvProlog, Reservation: name})
+			}
+			continue
+		}
+		if t.config.ResvEpilog != "" {
+			t.send(Errand{Kind: ErrandResvEpilog, Reservation: name})
 		}
 		over := old.Flags&resvRepeats == 0 || old.End.After(t.at)
 		for _, j := range slices.Collect(t.Jobs()) {
@@ -283,17 +298,34 @@ func (c *ReservationsDue) apply(t *tx) (any, error) {
 			t.putReservation(name, nil)
 			continue
 		}
-		r := *old
 		r.next(t.at)
+		r.Begun = false
 		t.putReservation(name, &r)
 	}
 	return nil, nil
+}
+
+// begins reports whether a reservation's time has come and its ResvProlog has not been asked for.
+func (t *tables) begins(r *Reservation, now time.Time) bool {
+	return t.config.ResvProlog != "" && !r.Begun && r.Flags&ResvTimeFloat == 0 && r.Active(now)
+}
+
+// overrun has a job of a reservation that is over end ResvOverRun later, if it does not end before.
+func (j *Job) overrun(c *Config, r *Reservation) {
+	latest := r.End.Add(c.ResvOverRun)
+	if end := j.EndLimit(c); c.ResvOverRun != Unlimited && (end.IsZero() || end.After(latest)) {
+		j.Limit = max(latest.Sub(j.begun())-j.SuspendTotal-c.OverTimeLimit, time.Second)
+	}
 }
 
 // resvOver ends a job's time in a reservation; if that does not come back, what waits for it is held.
 func (t *tx) resvOver(j *Job, r *Reservation, over bool) {
 	n := *j
 	switch {
+	case j.Phase >= Starting && j.Phase < Ending && j.in(r.Name) && r.Flags&ResvFlex == 0 && t.config.ResvOverRun > 0:
+		n.overrun(t.config, r)
+		t.putJob(&n)
+		t.tell(&n)
 	case j.Phase >= Starting && j.Phase < Ending && j.in(r.Name) && r.Flags&ResvFlex == 0:
 		t.end(&n, TimedOut, EndTimeLimit)
 		t.putJob(&n)
@@ -334,7 +366,7 @@ func (t *tables) resvEnd(r *Reservation) time.Time {
 func (t *tables) resvsDue(now time.Time) Command {
 	var c ReservationsDue
 	for r := range valuesOf(t.resvs) {
-		if r.Flags&ResvTimeFloat == 0 && !t.resvEnd(r).After(now) {
+		if r.Flags&ResvTimeFloat == 0 && !t.resvEnd(r).After(now) || t.begins(r, now) {
 			c.Names = append(c.Names, r.Name)
 		}
 	}

@@ -50,7 +50,7 @@ func (n *Node) hosts(old *Node) bool {
 		a.Sockets == b.Sockets && a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && a.Weight == b.Weight &&
 		slices.Equal(a.Features, b.Features) && a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
 		len(a.GPUs) == len(b.GPUs) && (len(a.GPUs) == 0 || &a.GPUs[0] == &b.GPUs[0]) && // a list is never changed in place
-		(sameList(a.NICs, b.NICs) || n.leafGroup() == old.leafGroup())
+		a.Topology == b.Topology && (sameList(a.NICs, b.NICs) || n.leafGroup() == old.leafGroup())
 }
 
 // Place is a pending record's place in the queue.

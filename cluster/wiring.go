@@ -69,13 +69,19 @@ func (inv *Inventory) Clique() string {
 	return ""
 }
 
-// leafGroup names the set of leaves: nodes with the same one are under the same switch, or on the same rails.
-func (n *Node) leafGroup() string { return strings.Join(n.Inventory.Leaves(), "+") }
+// ports names the set of leaves that the ports lead to: nodes with the same one are under the same switch, or on the same rails.
+func (inv *Inventory) ports() string { return strings.Join(inv.Leaves(), "+") }
+
+// leafGroup is the leaf that the node says it is under, or the set of them that its ports lead to.
+func (n *Node) leafGroup() string { return cmp.Or(n.Inventory.Topology, n.Inventory.ports()) }
+
+// block is the block that the node says it is in, or its NVLink domain.
+func (n *Node) block() string { return cmp.Or(n.Inventory.Topology, n.Inventory.Clique()) }
 
 // regroup keeps the groups of nodes in step with a node's record.
 func (t *tables) regroup(old, n *Node) {
 	move := func(in *btree.BTreeG[groupKey], same func(a, b *Inventory) bool, group func(*Node) string) {
-		if old != nil && n != nil && old.Order == n.Order && same(&old.Inventory, &n.Inventory) {
+		if old != nil && n != nil && old.Order == n.Order && old.Inventory.Topology == n.Inventory.Topology && same(&old.Inventory, &n.Inventory) {
 			return
 		}
 		if old != nil {
@@ -87,7 +93,7 @@ func (t *tables) regroup(old, n *Node) {
 	}
 	// A list is never changed in place: the same one has the same content.
 	move(t.leaves, func(a, b *Inventory) bool { return sameList(a.NICs, b.NICs) }, (*Node).leafGroup)
-	move(t.cliques, func(a, b *Inventory) bool { return sameList(a.GPUs, b.GPUs) }, func(n *Node) string { return n.Inventory.Clique() })
+	move(t.cliques, func(a, b *Inventory) bool { return sameList(a.GPUs, b.GPUs) }, (*Node).block)
 }
 
 func sameList[T any](a, b []T) bool {
@@ -166,10 +172,11 @@ func groups(in *btree.BTreeG[groupKey], each func(name string, nodes []NodeName)
 	}
 }
 
-// Misplaced says of each node whose ports contradict topology.conf how: its ports lead to a switch that is there under
-// another name, or elsewhere than those of most of the nodes on its switch.
+// Misplaced says of each node what it says of its place that topology.conf contradicts: its ports lead to a switch that is there under
+// another name, or elsewhere than those of most of the nodes on its switch, or it asks for a switch or block that is not there.
 func (t *tables) Misplaced() map[NodeName]string {
 	out := map[NodeName]string{}
+	t.askElsewhere(out)
 	switches := map[string]bool{}
 	for i := range t.config.Topology {
 		switches[t.config.Topology[i].Name] = true
@@ -188,7 +195,7 @@ func (t *tables) Misplaced() map[NodeName]string {
 			case len(leaves) == 0, slices.Contains(leaves, s.Name):
 			case named:
 				out[name] = fmt.Sprintf("topology.conf puts %s below %s, its ports say %s", name, s.Name, text)
-			case usual != "" && n.leafGroup() != usual:
+			case usual != "" && n.Inventory.ports() != usual:
 				out[name] = fmt.Sprintf("topology.conf puts %s below %s, whose other nodes are on %s; its ports say %s", name, s.Name, strings.ReplaceAll(usual, "+", ", "), text)
 			}
 		}
@@ -200,15 +207,51 @@ func (t *tables) Misplaced() map[NodeName]string {
 func (t *tables) usualLeaves(names []NodeName) string {
 	count, known := map[string]int{}, 0
 	for _, name := range names {
-		if n, ok := t.nodes.Get(name); ok && n.leafGroup() != "" {
-			count[n.leafGroup()]++
+		if n, ok := t.nodes.Get(name); ok && n.Inventory.ports() != "" {
+			count[n.Inventory.ports()]++
 			known++
 		}
 	}
 	for _, name := range names {
-		if n, ok := t.nodes.Get(name); ok && 2*count[n.leafGroup()] > known {
-			return n.leafGroup()
+		if n, ok := t.nodes.Get(name); ok && 2*count[n.Inventory.ports()] > known {
+			return n.Inventory.ports()
 		}
 	}
 	return ""
+}
+
+// askElsewhere tells of nodes that say that they are in another place than they are, where topology.conf has places.
+func (t *tables) askElsewhere(out map[NodeName]string) {
+	if len(t.config.Topology)+len(t.config.Blocks) == 0 {
+		return
+	}
+	var home map[NodeName]string
+	for n := range t.Nodes() {
+		if n.Inventory.Topology == "" {
+			continue
+		}
+		if home == nil {
+			home = t.config.home()
+		}
+		switch asks, is := n.Inventory.Topology, home[n.Name]; is {
+		case asks:
+		case "":
+			out[n.Name] = fmt.Sprintf("%s asks for Topology=%s, but topology.conf has no such block, or switch above no others", n.Name, asks)
+		default:
+			out[n.Name] = fmt.Sprintf("%s asks for Topology=%s, but topology.conf names it below %s", n.Name, asks, is)
+		}
+	}
+}
+
+// home is the switch or block of each node.
+func (c *Config) home() map[NodeName]string {
+	home := map[NodeName]string{}
+	for _, r := range c.rosters() {
+		for _, name := range *r.nodes {
+			if r.unit != "" && home[name] == "" {
+				home[name] = r.unit
+			}
+		}
+	}
+	return home
 }

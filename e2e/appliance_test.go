@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -196,6 +197,82 @@ func checkUpgrade(t *testing.T, at map[string]*machine, vars []string) {
 	endJob(t, at, "upgraded", "c1", id)
 	if out := at["c1"].must("pgrep -f '[i]nternal supervisor' | xargs -I{} readlink /proc/{}/exe"); out != "/usr/local/bin/muster" {
 		t.Errorf("the supervisor runs %s", out)
+	}
+}
+
+var previousProgram = flag.String("previous", "", "a program built from an older commit: TestApplianceUpgrade upgrades a cluster from it")
+
+// TestApplianceUpgrade upgrades a cluster from the program of an older commit while jobs run and wait, and reboots a machine
+// with jobs: it comes back by itself, its jobs are requeued or failed for that.
+func TestApplianceUpgrade(t *testing.T) {
+	image := makeImage(t)
+	if *previousProgram == "" {
+		t.Skip("give -previous=FILE, a program built from an older commit")
+	}
+	h, err := newHosts(t, 2)
+	if err != nil {
+		t.Skipf("no network namespaces here: %v", err)
+	}
+	at := map[string]*machine{"s1": boot(t, h, 1, "s1", image), "c1": boot(t, h, 2, "c1", image)}
+	for _, m := range at {
+		m.booted()
+	}
+	s1, c1 := at["s1"], at["c1"]
+	s1.put(*previousProgram, "/root/muster")
+	k := regexp.MustCompile(`sh -s -- client --token (\S+)`).FindStringSubmatch(s1.must("./muster install server --and-client"))
+	if k == nil {
+		t.Fatal("no command for a client was printed")
+	}
+	vars := []string{"S1=10.77.0.1", "NODE_TOKEN=" + k[1]}
+	c1.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $NODE_TOKEN", vars...)
+	was := s1.must("muster --version")
+	past := s1.must("sbatch --parsable --wait -o /dev/null --wrap true")
+	waits := s1.must("sbatch --parsable -H -o /dev/null --wrap 'exit 4'")
+	ids := map[string]string{"c1": startJob(at, "oldc1", "c1"), "s1": startJob(at, "olds1", "s1")}
+
+	s1.put(filepath.Join(bin, "muster"), "/root/muster")
+	began := time.Now()
+	for name, out := range map[string]string{"s1": s1.must("./muster install server"), "c1": c1.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client", vars...)} {
+		if !strings.Contains(out, "; jobs run on") {
+			t.Errorf("the upgrade of %s did\n%s", name, out)
+		}
+	}
+	t.Logf("the upgrade of two machines from %s took %v", was, time.Since(began).Round(100*time.Millisecond))
+	now := c1.must("muster --version")
+	if now == was {
+		t.Errorf("both programs are %s", now)
+	}
+	s1.shows("sinfo -hN -n c1 -o %T", "mixed")
+	for name, id := range ids {
+		endJob(t, at, "old"+name, name, id)
+	}
+	if out := s1.must("sacct -nXP -j " + past + " -o State"); out != "COMPLETED" {
+		t.Errorf("a job of before is %s", out)
+	}
+	s1.must("scontrol release " + waits)
+	s1.shows("sacct -nXP -j "+waits+" -o State,ExitCode", "FAILED|4:0")
+	checkReboot(t, s1, c1)
+}
+
+// checkReboot reboots a machine on which one job runs that may be requeued and one that may not.
+func checkReboot(t *testing.T, s1, c1 *machine) {
+	s1.shows("sinfo -hN -n c1 -o %T", "idle")
+	again := s1.must("sbatch --parsable -w c1 -o /dev/null --wrap 'echo $SLURM_RESTART_COUNT >>/root/ran; [ -n \"$SLURM_RESTART_COUNT\" ] || sleep 600'")
+	never := s1.must("sbatch --parsable -w c1 --no-requeue -o /dev/null --wrap 'sleep 600'")
+	for _, id := range []string{again, never} {
+		s1.shows("squeue -h -j "+id+" -o %T", "RUNNING")
+	}
+	began := time.Now()
+	c1.reboot()
+	s1.shows("sacct -nXP -j "+never+" -o State", "NODE_FAIL")
+	s1.shows("sacct -nXP -j "+again+" -o State", "COMPLETED")
+	s1.shows("sinfo -hN -n c1 -o %T", "idle")
+	t.Logf("%v after the reboot began the node was idle and its job done", time.Since(began).Round(100*time.Millisecond))
+	if out := strings.TrimSpace(c1.must("cat /root/ran")); out != "1" { // the first time it had no number
+		t.Errorf("the job ran with restart counts %q", out)
+	}
+	if out := s1.must("muster why " + never); !strings.Contains(out, "c1") || !strings.Contains(out, "NODE_FAIL") {
+		t.Errorf("muster why %s: %s", never, out)
 	}
 }
 

@@ -199,3 +199,76 @@ func TestJobComp(t *testing.T) {
 	next := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "exit 2")
 	d.wait("the script", func() bool { return textOf(dir+"/told") == next+" FAILED node-001 1 2:0\n" })
 }
+
+// TestServerPrograms: the programs of a server that begins to lead and of reservations are called as the reference calls them,
+// also by a server that leads later.
+func TestServerPrograms(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var keys string
+	for _, name := range []string{"SlurmctldPrimaryOnProg", "SlurmctldPrimaryOffProg", "ResvProlog", "ResvEpilog"} {
+		keys += name + "=" + writeProgram(t, dir, name, "#!/bin/sh\necho \"$(basename $0) [$*] $SLURM_CLUSTER_NAME\" >>"+dir+"/log\n") + "\n"
+	}
+	conf := writeProgram(t, dir, "slurm.conf", "ClusterName=c\n"+keys+"PartitionName=main Nodes=ALL Default=YES\n")
+	g := newGroup(t, "--conf", conf)
+	logs := func(want string) {
+		t.Helper()
+		g.wait("the programs to say "+want, func() bool { return textOf(dir+"/log") == want })
+	}
+	want := "SlurmctldPrimaryOnProg [] c\n"
+	logs(want)
+	g.join("c1", "s1", "--hollow", "1x4c8g")
+	g.wait("the node", func() bool { return g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%N") == "node-001" })
+	g.must("s1", "scontrol", "create", "reservation", "reservationname=r1", "starttime=now", "duration=1", "users=root", "nodes=node-001", "flags=ignore_jobs")
+	want += "ResvProlog [r1] c\n"
+	logs(want)
+	g.must("s1", "scontrol", "delete", "reservation=r1")
+	expect(t, "after it was deleted", textOf(dir+"/log"), want)
+	for _, s := range []string{"s2", "s3"} {
+		g.join(s, "s1", "--conf", conf)
+	}
+	g.wait("three votes", func() bool { return g.voters("s1") == 3 })
+	g.must("s1", "muster", "server", "transfer", "s2")
+	g.wait("both programs", func() bool {
+		rest, ok := strings.CutPrefix(textOf(dir+"/log"), want)
+		on, off := strings.Count(rest, "SlurmctldPrimaryOnProg [] c\n"), strings.Count(rest, "SlurmctldPrimaryOffProg [] c\n")
+		return ok && on == 1 && off == 1 && strings.Count(rest, "\n") == 2
+	})
+}
+
+// TestUnkillable: a job whose processes outlive SIGKILL drains its node until they are gone, and the site's program is called.
+func TestUnkillable(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/sys/fs/cgroup/freezer/cgroup.procs"); err != nil || os.Getuid() != 0 {
+		t.Skip("needs root and the freezer of cgroup v1, in which processes outlive SIGKILL")
+	}
+	dir := t.TempDir()
+	program := writeProgram(t, dir, "program", "#!/bin/sh\necho $SLURM_JOB_ID $SLURM_STEP_ID $SLURMD_NODENAME >>"+dir+"/log\n")
+	conf := writeProgram(t, dir, "slurm.conf", "ClusterName=c\nUnkillableStepTimeout=1\nUnkillableStepProgram="+program+"\nKillWait=1\nPartitionName=main Nodes=ALL Default=YES\n")
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf)
+	id := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo $$ >"+dir+"/pid; exec sleep 600")
+	d.wait("it to run", func() bool { return textOf(dir+"/pid") != "" })
+	group := "/sys/fs/cgroup/freezer/unkillable-" + strings.TrimSpace(textOf(dir+"/pid"))
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(group+"/"+file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Remove(group) }()
+	write("cgroup.procs", textOf(dir+"/pid"))
+	write("freezer.state", "FROZEN")
+	defer func() { _ = os.WriteFile(group+"/freezer.state", []byte("THAWED"), 0o644) }()
+	d.must("scancel", id)
+	d.wait("the program", func() bool { return textOf(dir+"/log") == id+" -5 node-001\n" })
+	d.wait("the node to drain", func() bool {
+		return d.must("sinfo", "-h", "-o", "%t %E") == "drng Kill task failed: job "+id+" has processes that outlive SIGKILL by 1s"
+	})
+	write("freezer.state", "THAWED")
+	d.wait("the node to come back", func() bool { return d.must("sinfo", "-h", "-o", "%t %E") == "idle none" })
+	expect(t, "the job", d.must("sacct", "-nXP", "-j", id, "-o", "State"), "CANCELLED by 0")
+	expect(t, "the program's calls", textOf(dir+"/log"), id+" -5 node-001\n")
+}

@@ -57,6 +57,7 @@ func makeImage(t *testing.T) string {
 type machine struct {
 	t     *testing.T
 	name  string
+	net   string // its network namespace
 	dir   string // with its root, and what differs from the image
 	nsp   *exec.Cmd
 	init  int // its process 1, as seen from here
@@ -71,7 +72,7 @@ func (m *machine) root() string { return m.dir + "/root" }
 // boot starts a machine on a host of the test's network.
 func boot(t *testing.T, h *hosts, i int, name, image string) *machine {
 	t.Helper()
-	m := &machine{t: t, name: name, ended: make(chan struct{})}
+	m := &machine{t: t, name: name, net: "/run/netns/" + h.name(i)}
 	var err error
 	if m.dir, err = os.MkdirTemp("", "m"); err != nil {
 		t.Fatal(err)
@@ -92,17 +93,37 @@ func boot(t *testing.T, h *hosts, i int, name, image string) *machine {
 		}
 	}
 	m.groups = ownGroups(t, filepath.Base(m.dir)+"-"+name)
+	m.start()
+	return m
+}
+
+// start switches the machine on.
+func (m *machine) start() {
+	m.t.Helper()
+	m.init, m.ended = 0, make(chan struct{})
 	const inside = `for g in $0; do echo $$ >"$g/cgroup.procs" || exit; done; exec "$@"`
-	m.nsp = exec.Command("sh", "-c", inside, strings.Join(m.groups, " "), "systemd-nspawn", "-q", "-D", m.root(), "-b", "--register=no", "--keep-unit", "--machine="+name, "--hostname="+name,
-		"--network-namespace-path=/run/netns/"+h.name(i), "--console=read-only", "--resolv-conf=off", "--timezone=off")
+	m.nsp = exec.Command("sh", "-c", inside, strings.Join(m.groups, " "), "systemd-nspawn", "-q", "-D", m.root(), "-b", "--register=no", "--keep-unit", "--machine="+m.name, "--hostname="+m.name,
+		"--network-namespace-path="+m.net, "--console=read-only", "--resolv-conf=off", "--timezone=off")
 	m.nsp.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
 	m.nsp.Stdout, m.nsp.Stderr = &m.out, &m.out
 	m.nsp.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := m.nsp.Start(); err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	go func() { _ = m.nsp.Wait(); close(m.ended) }()
-	return m
+	go func(cmd *exec.Cmd, ended chan struct{}) { _ = cmd.Wait(); close(ended) }(m.nsp, m.ended)
+}
+
+// reboot restarts the machine as its administrator does.
+func (m *machine) reboot() {
+	m.t.Helper()
+	_, _ = m.run("systemctl reboot") // it goes away under the command
+	select {
+	case <-m.ended:
+	case <-time.After(90 * time.Second):
+		m.t.Fatalf("%s has not gone down", m.name)
+	}
+	m.start()
+	m.booted()
 }
 
 // ownGroups makes a control group in cgroup v2, and where systemd's own hierarchy of v1 is there, in that too.

@@ -34,14 +34,32 @@ func TestNodeSet(t *testing.T) {
 func TestNodeSetJoin(t *testing.T) {
 	t.Parallel()
 	conf := &dev{t: t, dir: t.TempDir()}
-	conf.write("slurm.conf", "ClusterName=c\nNodeSet=fast Feature=h100\nPartitionName=fast Nodes=fast Default=YES\n")
+	conf.write("slurm.conf", "ClusterName=c\nTopologyPlugin=topology/tree\nNodeSet=fast Feature=h100\nPartitionName=fast Nodes=fast Default=YES\nPartitionName=late Nodes=node-001\n")
+	conf.write("topology.conf", "SwitchName=rack1\nSwitchName=rack2\nSwitchName=top Switches=rack[1-2]\n")
 	g := newGroup(t, "--conf", conf.dir+"/slurm.conf")
 	id := g.must("s1", "sbatch", "--parsable", "-N2", "-o", "/dev/null", "--wrap", "true")
-	g.join("c1", "s1", "--hollow", "2x8c16g", "--feature", "h100,ib")
+	g.join("c1", "s1", "--hollow", "2x8c16g", "--conf", "Feature=h100,ib Topology=default:rack1 Gres=gpu:2")
 	g.wait("the job to run there", func() bool {
 		return g.must("s1", "squeue", "-h", "-j", id, "-t", "all", "-o", "%N") == "node-[001-002]"
 	})
 	if out := g.must("s1", "scontrol", "show", "partition", "fast"); !strings.Contains(out, "Nodes=node-[001-002]") {
 		t.Errorf("scontrol shows %s", out)
+	}
+	topology := func(want string) {
+		t.Helper()
+		expect(t, "the topology", g.must("s1", "scontrol", "show", "topology"), want)
+	}
+	topology("SwitchName=rack1 Level=0 LinkSpeed=1 Nodes=node-[001-002]\nSwitchName=rack2 Level=0 LinkSpeed=1\nSwitchName=top Level=1 LinkSpeed=1 Nodes=node-[001-002] Switches=rack[1-2]")
+	expect(t, "less than it was told", g.must("s1", "sinfo", "-h", "-n", "node-001", "-o", "%E"), "gpu: 0 of 2 found")
+	g.must("s1", "scontrol", "update", "nodename=node-002", "topology=rack2")
+	topology("SwitchName=rack1 Level=0 LinkSpeed=1 Nodes=node-001\nSwitchName=rack2 Level=0 LinkSpeed=1 Nodes=node-002\nSwitchName=top Level=1 LinkSpeed=1 Nodes=node-[001-002] Switches=rack[1-2]")
+	g.must("s1", "scontrol", "update", "partition=late", "nodes=fast")
+	expect(t, "a partition of a set", g.must("s1", "sinfo", "-h", "-p", "late", "-o", "%N"), "node-[001-002]")
+	if out := g.must("s1", "muster", "config", "show"); !strings.Contains(out, "NodeSet=fast Feature=h100\n") || !strings.Contains(out, "PartitionName=late Nodes=fast\n") {
+		t.Errorf("muster config show: %s", out)
+	}
+	g.must("s1", "scontrol", "update", "nodename=node-002", "topology=rack9")
+	if out := g.must("s1", "muster", "why", "node-002"); !strings.Contains(out, "node-002 asks for Topology=rack9, but topology.conf has no such block") {
+		t.Errorf("muster why: %s", out)
 	}
 }

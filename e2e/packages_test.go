@@ -71,8 +71,9 @@ func TestPackages(t *testing.T) {
 	}
 	at["c1"].must("test -e /var/lib/muster/trust/key.pem && dpkg --purge muster && rm muster.deb")
 	dpkg := regexp.MustCompile(`(?m)^/var/lib/dpkg.*\n?|^/var/cache/ldconfig.*\n?`)
-	if now := dpkg.ReplaceAllString(at["c1"].differs(), ""); strings.TrimSpace(now) != strings.TrimSpace(before) {
-		t.Errorf("the package left\n%s\nwhere there was\n%s", now, before)
+	now, was := dpkg.ReplaceAllString(at["c1"].differs(), ""), dpkg.ReplaceAllString(before, "")
+	if strings.TrimSpace(now) != strings.TrimSpace(was) {
+		t.Errorf("the package left\n%s\nwhere there was\n%s", now, was)
 	}
 	checkBundle(t, at, bundle)
 }

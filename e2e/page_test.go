@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,8 +79,8 @@ func TestPage(t *testing.T) {
 		"node": "/nodes/gpu-node-001", "accounts": "/accounts", "reservations": "/reservations", "events": "/events"} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 360, scheme)
-			if name == "overview" && scheme == "light" {
-				b.keep("overview-phone")
+			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job"}, name) {
+				b.keep(name + "-phone")
 			}
 			b.look(base, path, 1200, scheme)
 			if text := b.run("[document.body.innerText]"); name == "output" && !strings.Contains(text[0], "saved to model-9.pt") {

@@ -392,7 +392,7 @@ func (c *choice) explore(list []int32, steps *int) bool {
 // domains lists the candidates that may be used together: those under one root with a tree.
 func (c *choice) domains() [][]int32 {
 	t := c.p.plan
-	if t.levels == nil || c.d.spread {
+	if t.levels == nil || c.d.spread || c.d.flat() {
 		return [][]int32{slices.Clone(c.cands)}
 	}
 	roots := map[int32]int{}
@@ -428,7 +428,7 @@ func (c *choice) strategy() bool {
 		return c.fill(list)
 	case c.d.bestFit && !c.d.spread && c.try(c.bestFit):
 		return true
-	case t.levels != nil && !c.d.spread:
+	case t.levels != nil && !c.d.spread && !c.d.flat():
 		return c.tree()
 	case c.d.spread:
 		return c.fill(c.cands)

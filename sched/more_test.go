@@ -206,3 +206,31 @@ func TestExclusiveUser(t *testing.T) {
 		}
 	}
 }
+
+// TestTopoOptional: where switches matter only to jobs that ask, others go on nodes that no switch joins.
+func TestTopoOptional(t *testing.T) {
+	apart := func(optional bool) func(*cluster.Config) {
+		return func(cfg *cluster.Config) {
+			cfg.TopoOptional = optional
+			cfg.Topology = []cluster.Switch{{Name: "leaf1", Nodes: names(1, 4)}, {Name: "leaf2", Nodes: names(5, 8)}}
+		}
+	}
+	for _, c := range []struct {
+		optional  bool
+		ask, want string
+	}{{false, "-N5", "waits Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"}, {true, "-N5", "n1 0 n2 0 n3 0 n4 0 n5 0"}, {true, "-N3 --switches=1", "n5 0 n6 0 n7 0"}, {true, "-N3", "n2 0 n3 0 n4 0"}} {
+		b := eight(apart(c.optional), t)
+		if c.ask != "-N5" {
+			b.submit(ask(t, "--exclusive -wn1"))
+			if c.ask != "-N3" {
+				b.submit(ask(t, "--exclusive -wn2"))
+			}
+			b.cycle()
+		}
+		id := b.submit(ask(t, c.ask))
+		b.cycle()
+		if got := b.got(id); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

@@ -51,6 +51,7 @@ type demand struct {
 	contiguous bool
 	blocks     bool // nodes come in blocks
 	switches   int  // leaf switches at most, 0: any
+	optional   bool // switches matter only with that
 	segment    int  // nodes of a segment in a block, 0: all
 	together   bool // all segments in one higher block
 	apart      bool // no two segments in one base block
@@ -75,6 +76,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		cpusPer: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
 		exclusive: spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
 		over:      p.JobsPerCPU(spec),
+		optional:  cfg.TopoOptional,
 		blocks:    s.HasBlocks(), wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
 		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
@@ -158,6 +160,9 @@ func large(spec *cluster.JobSpec) bool {
 	}
 	return nodes >= largeNodes || gpus >= largeGPUs
 }
+
+// flat reports whether the job goes anywhere, whatever switches there are.
+func (d *demand) flat() bool { return d.optional && d.switches == 0 }
 
 // fussy reports whether nodes that suffice by numbers may be the wrong ones together.
 func (d *demand) fussy() bool { return d.contiguous || d.switches > 0 || d.blocks }

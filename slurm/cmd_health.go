@@ -102,7 +102,10 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	}
 	resume := "scontrol update nodename=" + string(n.Name) + " state=resume"
 	switch ours := n.ReasonBy == "" || n.ReasonBy == "slurm"; {
-	case hidden(state), n.Power != nil, n.Reboot != nil:
+	case hidden(state), n.Reboot != nil:
+	case n.Power != nil && n.Down && ours:
+		add("node", "power", cmp.Or(n.Reason, "it did not come"), "look at the servers' log and at the provider; it is tried again at "+stamp(n.Power.Retry)+", or by "+resume)
+	case n.Power != nil:
 	case n.Registered.IsZero():
 		add("node", "absent", "its client has never come", "start muster client there")
 	case n.Down && ours:

@@ -48,6 +48,14 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, nodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandSuspend:
 		p.Argv, p.Environ = []string{cfg.Power.Suspend, nodeText(e.Nodes)}, env.Switch(cfg)
+	case cluster.ErrandResvProlog:
+		p.Argv, p.Environ = []string{cfg.ResvProlog, e.Reservation}, env.Switch(cfg)
+	case cluster.ErrandResvEpilog:
+		p.Argv, p.Environ = []string{cfg.ResvEpilog, e.Reservation}, env.Switch(cfg)
+	case cluster.ErrandLead:
+		p.Argv, p.Environ = []string{cfg.LeadProgram}, env.Switch(cfg)
+	case cluster.ErrandFollow:
+		p.Argv, p.Environ = []string{cfg.FollowProgram}, env.Switch(cfg)
 	case cluster.ErrandJobComp:
 		p = jobComp(e.Job, cfg)
 	case cluster.ErrandRetain:

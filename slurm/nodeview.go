@@ -103,9 +103,11 @@ func powerFlag(p cluster.PowerState) int {
 	return flagPoweringUp
 }
 
-// hidden reports whether lists leave a node out that is not asked for: it has not come yet, or has gone to the cloud.
+// hidden reports whether lists leave a node out that is not asked for: it has not come yet, or has gone to the cloud, and not
+// because it could not be had from there.
 func hidden(s int) bool {
-	return s&stateBaseMask == baseFuture || s&flagPoweredDown != 0 && s&flagCloud != 0
+	base := s & stateBaseMask
+	return base == baseFuture || s&flagPoweredDown != 0 && s&flagCloud != 0 && base != baseDown
 }
 
 func busy(s int) bool {

@@ -326,6 +326,9 @@ func (c *control) updateNode(names string, rest []setting) int {
 			set.Reason = &v
 		case isKey(s.key, 3, "availablefeatures", "features", "activefeatures"):
 			set.Features = append([]string{}, splitList(v)...)
+		case isKey(s.key, 3, "topology"):
+			v = v[strings.LastIndexByte(v, ':')+1:] // TOPOLOGY:NAME
+			set.Topology = &v
 		case isKey(s.key, 3, "weight"):
 			if !setInt(&set.Weight, v) {
 				return c.complain("Invalid input: "+s.text, "Request aborted")

@@ -33,11 +33,12 @@ type clusterStatus struct {
 	wait      time.Duration // of the oldest pending job
 }
 
-// nodeCounts are numbers of nodes: Up may be used, Down and Drained not.
+// nodeCounts are numbers of nodes: Up may be used, those that are Off too, once they are switched on, Down and Drained not.
 type nodeCounts struct {
 	Total   int         `json:"total"`
 	Up      int         `json:"up"`
 	Busy    int         `json:"busy"` // with jobs
+	Off     int         `json:"off"`
 	Down    int         `json:"down"`
 	Drained int         `json:"drained"`
 	Out     []nodeGroup `json:"out,omitempty"`
@@ -146,11 +147,15 @@ func whyOut(n *api.NodeInfo) string {
 		return "draining"
 	case n.Drain:
 		return "drained"
+	case isOff(n):
 	case !n.Up || n.Registered.IsZero():
 		return "silent"
 	}
 	return ""
 }
+
+// isOff reports whether a node is switched off, or on its way on or off.
+func isOff(n *api.NodeInfo) bool { return !n.Up && (n.Off() || n.Leaving()) }
 
 func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 	type key struct{ state, reason, by string }
@@ -159,7 +164,8 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 		n := &nodes[i]
 		state := whyOut(n)
 		c := &st.Nodes
-		c.Total, c.Up, c.Busy = c.Total+1, c.Up+b2i(state == ""), c.Busy+b2i(len(n.Load.Jobs) > 0)
+		off := state == "" && isOff(n)
+		c.Total, c.Up, c.Off, c.Busy = c.Total+1, c.Up+b2i(state == "" && !off), c.Off+b2i(off), c.Busy+b2i(len(n.Load.Jobs) > 0)
 		c.Down, c.Drained = c.Down+b2i(state == "down" || state == "silent"), c.Drained+b2i(state == "drained" || state == "draining")
 		used := n.Load.CPUs.Len()
 		st.CPUs.Total, st.CPUs.Used, st.CPUs.Out = st.CPUs.Total+n.Inventory.CPUs, st.CPUs.Used+used, st.CPUs.Out+b2i(state != "")*(n.Inventory.CPUs-used)
@@ -242,9 +248,13 @@ func (st *clusterStatus) print(w io.Writer, p painter) {
 	if st.Quorum {
 		lead = st.Leader + " leads"
 	}
-	line("servers", "%s, %s", p.count(up, len(st.Servers), "up"), lead)
+	line("servers", "%s, %s", p.count(up, 0, len(st.Servers), "up"), lead)
 	if st.Nodes.Total > 0 {
-		line("nodes", "%s, %d with jobs%s%s", p.count(st.Nodes.Up, st.Nodes.Total, "up"), st.Nodes.Busy, p.some(st.Nodes.Down, "down"), p.some(st.Nodes.Drained, "drained"))
+		off := ""
+		if st.Nodes.Off > 0 {
+			off = fmt.Sprintf(", %d off", st.Nodes.Off)
+		}
+		line("nodes", "%s, %d with jobs%s%s%s", p.count(st.Nodes.Up, st.Nodes.Off, st.Nodes.Total, "up"), st.Nodes.Busy, off, p.some(st.Nodes.Down, "down"), p.some(st.Nodes.Drained, "drained"))
 	}
 	for _, g := range st.GPUs {
 		line("GPUs", "%s %d of %d in use%s  %s", cmp.Or(g.Type, "of any type:"), g.Used, g.Total, p.some(g.Out, "out of service"), p.bar(g, 20))
@@ -287,10 +297,10 @@ func (p painter) good(text string) string { return p.in("32", text) }
 func (p painter) bad(text string) string  { return p.in("31", text) }
 func (p painter) soft(text string) string { return p.in("2", text) }
 
-// count words so many of all, good or bad.
-func (p painter) count(n, all int, what string) string {
+// count words so many of all: good where all others are away for good reasons.
+func (p painter) count(n, away, all int, what string) string {
 	text := fmt.Sprintf("%d of %d %s", n, all, what)
-	if n < all {
+	if n+away < all {
 		return p.bad(text)
 	}
 	return p.good(text)

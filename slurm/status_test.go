@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/api"
+	"dev.muster/cluster"
 )
 
 // statusOf is the status of the fake cluster with servers, of which some are up.
@@ -48,6 +50,30 @@ func TestStatus(t *testing.T) {
 	st.print(&out, painter{true})
 	if !strings.Contains(out.String(), "\x1b[31m2 of 3 up\x1b[0m") {
 		t.Errorf("no colours: %q", out.String())
+	}
+}
+
+// TestStatusOff: nodes that are switched off can be had, and need no attention; one that could not be switched on does.
+func TestStatusOff(t *testing.T) {
+	f := newFake()
+	for i := range f.nodes {
+		n := &f.nodes[i]
+		n.Down, n.Drain, n.Lacks, n.Reason = false, false, "", ""
+		if n.Up = i < 2; !n.Up {
+			n.Registered, n.Power = time.Time{}, &cluster.Power{State: cluster.PowerOff}
+		}
+	}
+	failed := &f.nodes[7]
+	failed.Down, failed.Reason, failed.ReasonBy = true, "ResumeTimeout reached", "slurm"
+	var out bytes.Buffer
+	statusOf(f, &Sys{}, threeServers[:2]...).print(&out, painter{})
+	for _, want := range []string{"nodes    2 of 8 up, 0 with jobs, 5 off, 1 down\n", " 8 out of service", "gpu-node-008 down: ResumeTimeout reached (by slurm)"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "silent") {
+		t.Errorf("what is off is taken for silent:\n%s", out.String())
 	}
 }
 

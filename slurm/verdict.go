@@ -18,6 +18,9 @@ type verdict struct {
 	node cluster.NodeName
 }
 
+// Verdict words why a job has ended: KIND: TEXT, "" if it lives or ended well.
+func Verdict(j *cluster.Job, steps []*cluster.Step) string { return verdictOf(j, steps).String() }
+
 func (v verdict) String() string {
 	if v.kind == "" {
 		return ""

@@ -36,6 +36,16 @@ type Page struct {
 	User, CSRF string
 	Operator   bool
 	View       any
+	Path       string // of the view
+}
+
+// Nav lists the views that every page leads to.
+func (p Page) Nav() (out []Link) {
+	for _, l := range []Link{{"overview", "/", false}, {"nodes", "/map", false}, {"jobs", "/queue", false}, {"accounts", "/accounts", false}, {"reservations", "/reservations", false}, {"events", "/events", false}} {
+		l.Here = l.To == p.Path
+		out = append(out, l)
+	}
+	return out
 }
 
 // Link is a choice among views, and whether it is the one that is shown.
@@ -157,6 +167,7 @@ type Cause struct{ Reason, Text, Hint string }
 // One is the view of a job or a node.
 type One struct {
 	Head     string
+	Note     string
 	State    string
 	Rows     []Row
 	Causes   []Cause
@@ -232,9 +243,10 @@ type Day struct {
 
 // CalendarRow is one reservation, with a bar for each of its times.
 type CalendarRow struct {
-	Name string
-	Y    int
-	Bars []Bar
+	Name  string
+	NameX int
+	Y     int
+	Bars  []Bar
 }
 
 // Bar is a rectangle of a drawing, with what it stands for.

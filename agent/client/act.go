@@ -71,7 +71,13 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 				}
 				continue
 			}
+			if a.kind == stuck {
+				a.job.stuck = true
+			}
 			c.perform(n, a, now)
+			if a.job != nil && a.job.stuck && (a.kind == stuck || a.job.done) {
+				go c.tellStuck(ctx, a.job) // ends with ctx or with the site's program, within stuckLimit for a step
+			}
 		}
 	}
 	if len(launches) > 0 {
@@ -117,7 +123,7 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.signalAll(h, syscall.SIGTERM)
 		c.signalAll(h, syscall.SIGCONT)
 	case kill:
-		h.killed = now
+		h.kill(now)
 		c.signalAll(h, syscall.SIGKILL)
 	case freeze, thaw:
 		h.frozen = a.kind == freeze

@@ -2,11 +2,6 @@ package client
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
 	"dev.muster/cluster"
@@ -27,7 +22,7 @@ func (c *Client) check(ctx context.Context) {
 	defer t.Stop()
 	for {
 		for _, n := range c.due(last, time.Now()) {
-			c.checkNode(ctx, n)
+			c.siteProgram(ctx, n.program, checkLimit, "SLURMD_NODENAME="+string(n.name))
 			last[n.name] = time.Now()
 		}
 		select {
@@ -68,24 +63,4 @@ func (c *Client) due(last map[cluster.NodeName]time.Time, now time.Time) (out []
 		}
 	}
 	return out
-}
-
-// checkNode runs the program once.
-func (c *Client) checkNode(ctx context.Context, n dueCheck) {
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, n.program)
-	cmd.Dir = "/"
-	own := ""
-	if exe, err := os.Executable(); err == nil { // the front-ends lie beside it
-		own = filepath.Dir(exe) + ":"
-	}
-	cmd.Env = append(os.Environ(), "PATH="+own+os.Getenv("PATH"), "SLURMD_NODENAME="+string(n.name), "MUSTER_SOCKET="+c.cfg.Daemon)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil && ctx.Err() != context.Canceled {
-		c.slog.Warn("the health check failed", "node", n.name, "program", n.program, "err", err, "said", strings.TrimSpace(string(out[:min(len(out), checkSays)])))
-	}
 }

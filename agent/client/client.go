@@ -109,6 +109,7 @@ type Client struct {
 	metered  map[step.ID]*metered
 	untold   map[step.ID]bool        // ended parts of steps that another client leads and has not heard of
 	arrived  chan struct{}           // closed and replaced when work has arrived
+	stuckMu  sync.Mutex              // for telling what can not be killed: held before mu
 	left     map[string]leftGPU      // by UUID
 	before   map[string]gpu.Settings // of GPUs that have jobs, by UUID (settings.go)
 	hindered bool                    // jobs lack the folders of their own that they should have

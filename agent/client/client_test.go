@@ -60,6 +60,15 @@ func TestReconcile(t *testing.T) {
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"the script is over: what is left is killed at once", with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Completed }),
 			batchStep(step.Running), []actionKind{kill}},
+		{"then once more", with(here(cluster.Ending, self), func(h *jobHere) {
+			h.job.EndingWhy, h.killing, h.killed = cluster.Completed, now.Add(-59*time.Second), now.Add(-killAgain)
+		}), batchStep(step.Running), []actionKind{kill}},
+		{"then it is told", with(here(cluster.Ending, self), func(h *jobHere) {
+			h.job.EndingWhy, h.killing, h.killed = cluster.Completed, now.Add(-60*time.Second), now.Add(-killAgain)
+		}), batchStep(step.Running), []actionKind{stuck}},
+		{"once, and killed on", with(here(cluster.Ending, self), func(h *jobHere) {
+			h.job.EndingWhy, h.killing, h.killed, h.stuck = cluster.Completed, now.Add(-60*time.Second), now.Add(-killAgain), true
+		}), batchStep(step.Running), []actionKind{kill}},
 		{"clean", here(cluster.Ending, self), nil, []actionKind{finished}},
 		{"clean, and said so", with(here(cluster.Ending, self), func(h *jobHere) { h.done = true }), nil, nil},
 		{"suspended", here(cluster.Suspended, self), batchStep(step.Running), []actionKind{freeze}},

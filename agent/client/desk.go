@@ -104,8 +104,10 @@ func (d *Desk) Reconcile(have map[step.ID]*step.Status, cfg *cluster.Config, now
 		case term:
 			h.termed = true
 			out = append(out, Action{Do: Term, Job: h.job})
+		case stuck:
+			h.stuck = true // what follows is about the machine
 		case kill:
-			h.killed = now
+			h.kill(now)
 			out = append(out, Action{Do: Kill, Job: h.job})
 		case stray:
 			out = append(out, Action{Do: Stray, Step: a.step})

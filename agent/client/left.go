@@ -80,7 +80,7 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 			}
 		}
 		c.mu.Unlock()
-		c.tellLeft(ctx, faults)
+		c.tellFaults(ctx, c.order[0], leftCause, faults)
 	}
 	c.forgetSettings(clean(list, faults))
 	c.mu.Lock()
@@ -110,14 +110,15 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// tellLeft puts what is left on GPUs into the node's record, before anything else of the node is told.
-func (c *Client) tellLeft(ctx context.Context, faults []cluster.Fault) {
+// tellFaults puts what the client itself has found on a node into its record, in place of what it had found of the same cause,
+// before anything else of the node is told.
+func (c *Client) tellFaults(ctx context.Context, node cluster.NodeName, cause string, faults []cluster.Fault) {
 	if c.cfg.Machine != nil {
-		c.cfg.Machine.found(leftCause, faults)
+		c.cfg.Machine.found(cause, faults)
 	}
 	c.mu.Lock()
-	inv := &c.nodes[c.order[0]].Inventory
-	others := slices.DeleteFunc(faultsOf(inv, cluster.FaultSystem), func(f cluster.Fault) bool { return f.Cause == leftCause })
+	inv := &c.nodes[node].Inventory
+	others := slices.DeleteFunc(faultsOf(inv, cluster.FaultSystem), func(f cluster.Fault) bool { return f.Cause == cause })
 	inv.SetFaults(cluster.FaultSystem, append(others, faults...))
 	c.mu.Unlock()
 	if err := c.register(ctx, c.order, true); err != nil {
@@ -151,7 +152,7 @@ func (c *Client) watchLeft(ctx context.Context) {
 		c.mu.Unlock()
 		if text := fmt.Sprint(faults); text != told {
 			told = text
-			c.tellLeft(ctx, faults)
+			c.tellFaults(ctx, c.order[0], leftCause, faults)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"time"
 
 	"dev.muster/agent/step"
@@ -19,6 +20,8 @@ type jobHere struct {
 	launching bool      // the batch script is being fetched and started
 	termed    bool      // TERM was sent
 	killed    time.Time // KILL was sent last
+	killing   time.Time // and first
+	stuck     bool      // processes have outlived that for too long, and this is known
 	signalled int       // number of the last signal delivered
 	nextStep  int       // number of the next step
 	warned    bool      // --signal was sent
@@ -27,6 +30,14 @@ type jobHere struct {
 	done      bool // clean, and said so
 	sweeping  bool // its GPUs are being looked at
 	swept     bool // they are free, or it is known why not
+}
+
+// kill notes that everything is killed.
+func (h *jobHere) kill(now time.Time) {
+	h.killed = now
+	if h.killing.IsZero() {
+		h.killing = now
+	}
 }
 
 // actionKind is what to do next for a job on a node.
@@ -48,6 +59,7 @@ const (
 	startProlog
 	prologFailed
 	startEpilog
+	stuck      // processes outlive KILL: tell of them
 	killScript // the prolog or epilog takes too long
 	nothing    // wait
 )
@@ -190,6 +202,13 @@ func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, soone
 		sooner(deadline)
 		return nil
 	}
+	if at := h.killing.Add(cmp.Or(cfg.Unkillable.After, unkillable)); !h.killing.IsZero() && !h.stuck {
+		if !now.Before(at) {
+			sooner(h.killed.Add(killAgain))
+			return []action{{kind: stuck, job: h}}
+		}
+		sooner(at)
+	}
 	if now.Sub(h.killed) >= killAgain {
 		sooner(now.Add(killAgain))
 		return []action{{kind: kill, job: h}}
@@ -197,6 +216,9 @@ func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, soone
 	sooner(h.killed.Add(killAgain))
 	return nil
 }
+
+// unkillable is how long processes may outlive KILL before it is told, where nothing else is configured, as in Slurm.
+const unkillable = 60 * time.Second
 
 // killAgain is how long processes may take to vanish before they are killed once more.
 const killAgain = 5 * time.Second

@@ -137,10 +137,25 @@ func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Co
 		about := slog.Any("node", e.Nodes)
 		if e.Job != nil {
 			about = slog.Any("job", e.Job.ID)
+		} else if e.Reservation != "" {
+			about = slog.Any("reservation", e.Reservation)
 		}
 		s.slog.Warn("an errand failed", "kind", e.Kind, about, "err", err)
 	}
 	return err.Error()
+}
+
+// maxTurns bounds how many turns from one role to the other wait for their program.
+const maxTurns = 64
+
+// runTurns runs the programs of a server that begins to lead, or leads no longer, one after the other.
+func (s *Server) runTurns(ctx context.Context, turns <-chan cluster.ErrandKind) {
+	for kind := range turns {
+		e := &cluster.Errand{Kind: kind}
+		if cfg := s.Snapshot().Config(); kind == cluster.ErrandLead && cfg.LeadProgram != "" || kind == cluster.ErrandFollow && cfg.FollowProgram != "" {
+			s.errand(ctx, e, cfg, false)
+		}
+	}
 }
 
 // runErrand runs an errand's program to its end.
@@ -159,7 +174,7 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	}
 	limit := cfg.PrologTimeout
 	switch e.Kind {
-	case cluster.ErrandMail, cluster.ErrandJobComp:
+	case cluster.ErrandMail, cluster.ErrandJobComp, cluster.ErrandLead, cluster.ErrandFollow:
 		limit = mailLimit
 	case cluster.ErrandResume, cluster.ErrandResumeFail, cluster.ErrandSuspend:
 		limit = cfg.LongestSwitch()

@@ -82,6 +82,18 @@ func (s *Server) lead(ctx context.Context) {
 	defer tending.Wait()
 	defer s.endTerm()
 	leading, opened := false, false
+	turns := make(chan cluster.ErrandKind, maxTurns)
+	defer close(turns)
+	if s.cfg.Errands.Program != nil {
+		tending.Go(func() { s.runTurns(ctx, turns) })
+	}
+	turn := func(kind cluster.ErrandKind) {
+		select {
+		case turns <- kind:
+		default:
+			s.slog.Warn("the program of a change of roles is left out: too many wait", "kind", kind)
+		}
+	}
 	var scheduler sched.Scheduler
 	for {
 		select {
@@ -102,9 +114,11 @@ func (s *Server) lead(ctx context.Context) {
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
 			tending.Go(func() { s.errands(term) })
+			turn(cluster.ErrandLead)
 		}
 		if !self && leading {
 			s.slog.Info("no longer leading")
+			turn(cluster.ErrandFollow)
 			now := time.Now()
 			s.led.Store(&now)
 			s.endTerm()

@@ -69,6 +69,17 @@ func (m *series) text() string {
 	return b.String()
 }
 
+// WriteMetrics answers a scraper, in OpenMetrics 1.0 if it asks for that, else in the text format of Prometheus from which that came.
+func WriteMetrics(w http.ResponseWriter, r *http.Request, text string) {
+	kind := "text/plain; version=0.0.4; charset=utf-8"
+	if strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
+		kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+		text = strings.ReplaceAll(text, " counter\n", " unknown\n") + "# EOF\n" // counters have names in _total there: DCGM's have not
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write([]byte(text))
+}
+
 // metricRoutes are the paths; /metrics has all that do not grow with the number of nodes and users.
 func (s *pages) metricRoutes(mux *http.ServeMux) {
 	kinds := map[string][]func(*series, *cluster.Snapshot){
@@ -80,14 +91,13 @@ func (s *pages) metricRoutes(mux *http.ServeMux) {
 		"/jobs-users-accts": {jobsByOwner},
 	}
 	for path, fill := range kinds {
-		mux.HandleFunc("GET /metrics"+path, func(w http.ResponseWriter, _ *http.Request) {
+		mux.HandleFunc("GET /metrics"+path, func(w http.ResponseWriter, r *http.Request) {
 			var m series
 			snap := s.snapshot()
 			for _, f := range fill {
 				f(&m, snap)
 			}
-			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-			_, _ = w.Write([]byte(m.text()))
+			WriteMetrics(w, r, m.text())
 		})
 	}
 	say := func(path string, well func() error) {
@@ -235,7 +245,8 @@ func nodeStates(m *series, snap *cluster.Snapshot) {
 		states[nodeWord(n, len(snap.Load(n.Name).Jobs) > 0)]++
 	}
 	m.put("slurm_nodes", "nodes", float64(snap.NodeCount()))
-	for _, w := range [][2]string{{"idle", "idle"}, {"running", "alloc"}, {"down", "down"}, {"drained", "drained"}, {"draining", "draining"}, {"silent", "not_responding"}, {"unknown", "unknown"}} {
+	for _, w := range [][2]string{{"idle", "idle"}, {"running", "alloc"}, {"down", "down"}, {"drained", "drained"}, {"draining", "draining"}, {"silent", "not_responding"}, {"unknown", "unknown"},
+		{"off", "powered_down"}, {"powering up", "powering_up"}, {"powering down", "powering_down"}} {
 		m.put("slurm_nodes_"+w[1], "nodes in this state", states[w[0]])
 	}
 }

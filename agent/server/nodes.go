@@ -46,15 +46,15 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	return out, nil
 }
 
-// tellMisplaced logs how topology.conf contradicts what nodes found.
+// tellMisplaced logs how topology.conf contradicts what nodes say of their place.
 func (s *Server) tellMisplaced(snap *cluster.Snapshot, names []cluster.NodeName) {
-	if len(snap.Config().Topology) == 0 {
+	if cfg := snap.Config(); len(cfg.Topology)+len(cfg.Blocks) == 0 {
 		return
 	}
 	misplaced := snap.Misplaced()
 	for _, name := range names {
 		if text := misplaced[name]; text != "" {
-			s.slog.Warn("topology.conf contradicts the ports of a node", "node", name, "what", text)
+			s.slog.Warn("topology.conf contradicts a node", "node", name, "what", text)
 		}
 	}
 }

@@ -55,13 +55,14 @@ type pages struct {
 	call          CallAs
 	feed          *feed
 	hist          History
+	verdict       func(*cluster.Job, []*cluster.Step) string // why a job has ended that did not end well; nil: it is not said
 	daily         daily
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
 }
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, feed: s.feed, hist: s.hist}
+	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, feed: s.feed, hist: s.hist, verdict: s.cfg.Verdict}
 	return p.handler()
 }
 
@@ -77,6 +78,7 @@ func (s *pages) handler() http.Handler {
 	mux.HandleFunc("GET /live", s.live)
 	mux.HandleFunc("GET "+api.WatchEvents.Path, s.liveEvents)
 	mux.Handle("GET /static/", http.StripPrefix("/static/", ui.Static()))
+	mux.HandleFunc("GET /static/{$}", http.NotFound) // no list of them
 	s.metricRoutes(mux)
 	s.actionRoutes(mux)
 	own := http.NewCrossOriginProtection().Handler(mux)

@@ -282,7 +282,7 @@ func (s *pages) say(w http.ResponseWriter, r *http.Request, code int, title, tex
 // render writes a view around which the page is.
 func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session, code int, name, title string, data any) {
 	snap := s.snapshot()
-	p := ui.Page{Title: title, Cluster: cmp.Or(snap.Config().ClusterName, "cluster"), Version: s.version, Server: s.name, Now: time.Now(), Index: snap.Index, View: data}
+	p := ui.Page{Title: title, Cluster: cmp.Or(snap.Config().ClusterName, "cluster"), Version: s.version, Server: s.name, Now: time.Now(), Index: snap.Index, View: data, Path: r.URL.Path}
 	if in != nil {
 		p.User, p.CSRF, p.Operator = in.User, s.sessions.csrf(in), in.UID == 0 || in.Admin
 	}

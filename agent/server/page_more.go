@@ -133,6 +133,9 @@ func calendar(list []*cluster.Reservation, now time.Time) *ui.Calendar {
 			x := place(t[0], from, to)
 			row.Bars = append(row.Bars, ui.Bar{X: x, W: max(place(t[1], from, to)-x, 3), Title: fmt.Sprintf("%s: %s to %s", r.Name, t[0].Format("Jan 2 15:04"), t[1].Format("Jan 2 15:04"))})
 		}
+		if row.NameX = row.Bars[0].X + 6; 7*len(r.Name)+12 > row.Bars[0].W {
+			row.NameX = row.Bars[0].X + row.Bars[0].W + 4 // it does not fit in
+		}
 		c.Rows = append(c.Rows, row)
 	}
 	c.Height = 34 + 26*len(c.Rows)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/acct"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -80,9 +82,17 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: headers %v", path, w.Header())
 		}
 	}
-	for path, code := range map[string]int{"/jobs/99": 404, "/jobs/x": 404, "/nodes/none": 404, "/static/../page.go": 404, "/static/%2e%2e/ui.go": 404, "/nope": 404, "/static/page.css": 200, "/livez": 200} {
-		if w := get(t, h, "GET", path); w.Code != code && w.Code != 301 && w.Code != 307 || w.Code/100 == 3 && strings.Contains(w.Header().Get("Location"), "ui.go") {
-			t.Errorf("%s: %d, want %d", path, w.Code, code)
+	for path, code := range map[string]int{"/jobs/99": 404, "/jobs/x": 404, "/nodes/none": 404, "/static/../page.go": 404, "/static/%2e%2e/ui.go": 404, "/static/..%2fui.go": 404, "/static/%2e%2e%2fui.go": 404,
+		"/static/../../etc/passwd": 404, "/static//etc/passwd": 404, "/static/": 404, "/static": 404, "/nope": 404, "/static/page.css": 200, "/livez": 200} {
+		w, at := get(t, h, "GET", path), path
+		for range 3 { // where a browser would end up
+			if w.Code/100 == 3 {
+				at = w.Header().Get("Location")
+				w = get(t, h, "GET", at)
+			}
+		}
+		if w.Code != code || code != 200 && strings.Contains(w.Body.String(), "package ") {
+			t.Errorf("%s, from there %s: %d, want %d", path, at, w.Code, code)
 		}
 	}
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH"} {
@@ -90,6 +100,95 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %d", method, w.Code)
 		}
 	}
+}
+
+// TestPageFollowers: so many pages follow a server, and no more; each that goes makes room.
+func TestPageFollowers(t *testing.T) {
+	s, _ := pageServer(t, 1, 1)
+	h := s.handler()
+	s.watching.Store(maxLive)
+	for _, path := range []string{"/live", "/v1/events"} {
+		if w := get(t, h, "GET", path); w.Code != 503 || s.watching.Load() != maxLive {
+			t.Errorf("%s: %d, %d follow", path, w.Code, s.watching.Load())
+		}
+	}
+	s.watching.Store(maxLive - 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, httptest.NewRequest("GET", "/live", nil).WithContext(ctx)); w.Code != 200 || s.watching.Load() != maxLive-1 {
+		t.Errorf("%d, %d follow", w.Code, s.watching.Load())
+	}
+}
+
+// onePast is a history of one job and its step.
+type onePast struct {
+	History
+	whole bool
+	job   *cluster.Job
+	step  *cluster.Step
+}
+
+func (h *onePast) Whole() bool { return h.whole }
+func (h *onePast) Jobs(_ context.Context, q acct.Query) iter.Seq2[acct.Record, error] {
+	return func(yield func(acct.Record, error) bool) {
+		if len(q.Refs) == 1 && q.Refs[0].Job == h.job.ID {
+			yield(acct.Record{Job: h.job, Steps: []*cluster.Step{h.step}}, nil)
+		}
+	}
+}
+
+// TestPastJob: a job that has left the queue is shown from history, with its steps and the verdict, to those who may see it, and
+// nothing can be done to it.
+func TestPastJob(t *testing.T) {
+	s, state := pageServer(t, 1, 1)
+	began := time.Now().Add(-time.Hour)
+	j := &cluster.Job{ID: 77, Phase: cluster.Ended, Outcome: cluster.Failed, Exit: cluster.ExitStatus{Code: 3}, Submitted: began, Started: began.Add(time.Minute), Ended: began.Add(11 * time.Minute), Limit: time.Hour,
+		Spec: &cluster.JobSpec{Name: "<b>old", UID: 1000, User: "ada", Account: "ml", Kind: cluster.Batch, Layout: &cluster.Layout{}}, Contain: true, Alloc: &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n00000", CPUs: cluster.RangeIDSet(0, 3), Tasks: 1}}}}
+	h := &onePast{job: j, step: &cluster.Step{ID: cluster.StepID{Job: 77}, Name: "train", Tasks: 2, Started: j.Started, Ended: j.Ended, Outcome: cluster.Failed, Exit: cluster.ExitStatus{Code: 3}}}
+	s.hist, s.verdict = h, func(j *cluster.Job, steps []*cluster.Step) string {
+		return fmt.Sprintf("program: %d, %d steps", j.Exit.Code, len(steps))
+	}
+	if w := get(t, s.handler(), "GET", "/jobs/77"); w.Code != 503 || !strings.Contains(w.Body.String(), "history is still on its way") {
+		t.Errorf("before history is whole: %d %s", w.Code, w.Body)
+	}
+	if w := get(t, s.handler(), "GET", "/jobs/5"); w.Code != 503 {
+		t.Errorf("another job: %d", w.Code)
+	}
+	h.whole = true
+	body := get(t, s.handler(), "GET", "/jobs/77").Body.String()
+	for _, want := range []string{"This is from history", "&lt;b&gt;old, of ada", `class="state failed"`, "waited 1 min 0 s, ran 10 min 0 s", "4 CPUs, 1 node<", "n00000", "code 3, signal 0", "program: 3, 2 steps", "77.extern", "77.0 train", "2 tasks for 10 min 0 s"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q:\n%s", want, body)
+		}
+	}
+	for _, not := range []string{"/jobs/77/live", "/jobs/77/cancel", "/jobs/77/requeue"} {
+		if strings.Contains(body, not) {
+			t.Errorf("the page leads to %s", not)
+		}
+	}
+	if w := get(t, s.handler(), "GET", "/jobs/78"); w.Code != 404 || !strings.Contains(w.Body.String(), "there is no job 78, and history has none") {
+		t.Errorf("no such job: %d %s", w.Code, w.Body)
+	}
+	cfg := *state.Config()
+	cfg.Keys = map[string]string{"privatedata": "jobs"}
+	state.Apply(cluster.Entry{Index: 100, At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.Configure{Config: &cfg}})
+	if name, _, _, err := s.viewJob(sightOf(state.Snapshot(), as(1001, "bob")), pastRequest()); err == nil {
+		t.Errorf("somebody else sees %s", name)
+	}
+	if _, _, _, err := s.viewJob(sightOf(state.Snapshot(), as(1000, "ada")), pastRequest()); err != nil {
+		t.Errorf("its owner: %v", err)
+	}
+}
+
+func pastRequest() *http.Request {
+	r := httptest.NewRequest("GET", "/jobs/77", nil)
+	r.SetPathValue("id", "77")
+	return r
+}
+
+func as(uid uint32, user string) api.Caller {
+	return api.Caller{Identity: cluster.Identity{UID: uid, User: user}}
 }
 
 // TestPrivatePages: with PrivateData nothing is shown.
@@ -128,6 +227,30 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s: %q", path, l)
 			}
 		}
+	}
+}
+
+// TestOpenMetrics: a scraper gets the format that it asks for.
+func TestOpenMetrics(t *testing.T) {
+	s, _ := pageServer(t, 1, 1)
+	for accept, want := range map[string][2]string{
+		"": {"text/plain; version=0.0.4; charset=utf-8", "\n"}, "text/plain;version=0.0.4": {"text/plain; version=0.0.4; charset=utf-8", "\n"},
+		"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3": {"application/openmetrics-text; version=1.0.0; charset=utf-8", "\n# EOF\n"},
+	} {
+		r := httptest.NewRequest("GET", "/metrics", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, r)
+		if body := w.Body.String(); w.Header().Get("Content-Type") != want[0] || !strings.HasSuffix(body, want[1]) || strings.Count(body, "# EOF") != strings.Count(want[1], "# EOF") {
+			t.Errorf("%q: %s, it ends %q", accept, w.Header().Get("Content-Type"), body[max(0, len(body)-40):])
+		}
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text")
+	WriteMetrics(w, r, "# TYPE X_TOTAL counter\nX_TOTAL 1\n")
+	if got := w.Body.String(); got != "# TYPE X_TOTAL unknown\nX_TOTAL 1\n# EOF\n" {
+		t.Error(got)
 	}
 }
 

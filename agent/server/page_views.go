@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/acct"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/sched"
@@ -49,6 +51,12 @@ func nodeWord(n *cluster.Node, busy bool) string {
 		return "draining"
 	case n.Drain:
 		return "drained"
+	case !n.Up && n.Leaving():
+		return "powering down"
+	case !n.Up && n.Off() && n.Power.State != cluster.PowerOff:
+		return "powering up"
+	case !n.Up && n.Off():
+		return "off"
 	case n.Registered.IsZero():
 		return "unknown"
 	case !n.Up:
@@ -379,23 +387,64 @@ func size(snap *cluster.Snapshot, j *cluster.Job) string {
 		switch a.TRES {
 		case "node", "cpu", "gres/gpu":
 			if a.N > 0 {
-				out = append(out, fmt.Sprintf("%.0f %s", a.N, map[string]string{"node": "nodes", "cpu": "CPUs", "gres/gpu": "GPUs"}[a.TRES]))
+				out = append(out, several(a.N, map[string]string{"node": "node", "cpu": "CPU", "gres/gpu": "GPU"}[a.TRES]))
 			}
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
+// several words how many there are of something.
+func several(n float64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%.0f %ss", n, what)
+}
+
+// past is what history has of a job and its steps, unless it lives; nothing if there is none of it.
+func (s *pages) past(ctx context.Context, id cluster.JobID, lives bool) (found acct.Record, err error) {
+	if lives || s.hist == nil {
+		return found, nil
+	}
+	if !s.hist.Whole() {
+		return found, cluster.Errorf(cluster.Unavailable, "", "the history is still on its way to this server; ask another one")
+	}
+	for r, err := range s.hist.Jobs(ctx, acct.Query{Refs: []cluster.Ref{{Job: id}}, Steps: true}) {
+		if err != nil {
+			return found, err
+		}
+		if r.Job.ID == id {
+			found = r
+		}
+	}
+	if found.Job != nil {
+		found.Steps = append(ownSteps(found), found.Steps...)
+	}
+	return found, nil
+}
+
 func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error) {
-	snap := sees.snap
+	snap, now := sees.snap, time.Now()
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	j, ok := snap.Job(cluster.JobID(id))
-	if !ok || !sees.job(j) {
-		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "job %s is not in the queue; see sacct -j %s for its history", r.PathValue("id"), r.PathValue("id"))
+	past, err := s.past(r.Context(), cluster.JobID(id), ok && j.Phase < cluster.Ended)
+	if err != nil {
+		return "", "", nil, err
 	}
-	now := time.Now()
+	if !ok {
+		j = past.Job
+	}
+	if j == nil || !sees.job(j) {
+		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "there is no job %s, and history has none", r.PathValue("id"))
+	}
 	row := jobRow(snap, j, now)
-	v := ui.One{Did: did(r, "jobs", strconv.Itoa(id)), Actions: offered(sees, j, nil), State: row.State, Head: fmt.Sprintf("%s of %s", j.Spec.Name, j.Spec.User)}
+	v := ui.One{Did: did(r, "jobs", strconv.Itoa(id)), State: row.State, Head: fmt.Sprintf("%s, of %s", j.Spec.Name, j.Spec.User)}
+	if ok {
+		v.Actions = offered(sees, j, nil)
+	} else {
+		v.Note = "This is from history: the job has left the queue."
+	}
 	if j.Phase == cluster.Pending {
 		e := sched.Explain(snap, now, j.ID)
 		for _, c := range e.Causes {
@@ -419,7 +468,7 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 		return t.Format("2006-01-02 15:04:05")
 	}
 	v.Timeline = s.timeline(j, now)
-	if showsNothing(j) == "" && (sees.who.UID == j.Spec.UID || sees.who.Operator()) {
+	if ok && showsNothing(j) == "" && (sees.who.UID == j.Spec.UID || sees.who.Operator()) {
 		v.Live = ui.Link{To: fmt.Sprintf("/jobs/%d/live", j.ID), Text: map[bool]string{true: "its output", false: "what it uses now, and its output"}[j.Phase == cluster.Ended]}
 	}
 	field("job", jobID(j))
@@ -433,9 +482,22 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 	if j.Phase == cluster.Ended {
 		field("exit", fmt.Sprintf("code %d, signal %d", j.Exit.Code, j.Exit.Signal))
 		field("reason", string(j.EndReason))
+		if s.verdict != nil {
+			field("verdict", s.verdict(j, past.Steps))
+		}
+	}
+	step := func(st *cluster.Step, text string) {
+		name := fmt.Sprintf("%d.%s", j.ID, st.Name) // the job's own: batch, extern
+		if st.ID.Step >= 0 {
+			name = fmt.Sprintf("%d.%d %s", j.ID, st.ID.Step, st.Name)
+		}
+		v.Steps = append(v.Steps, ui.Row{Name: name, Value: several(float64(st.Tasks), "task") + text})
 	}
 	for st := range snap.Steps(j.ID) {
-		v.Steps = append(v.Steps, ui.Row{Name: fmt.Sprintf("%d.%d %s", j.ID, st.ID.Step, st.Name), Value: fmt.Sprintf("%d tasks since %s", st.Tasks, at(st.Started))})
+		step(st, " since "+at(st.Started))
+	}
+	for _, st := range past.Steps {
+		step(st, fmt.Sprintf(" for %s from %s, code %d, signal %d", span(st.Ended.Sub(st.Started)), at(st.Started), st.Exit.Code, st.Exit.Signal))
 	}
 	return "one", "Job " + jobID(j), v, nil
 }

@@ -36,6 +36,8 @@ type Config struct {
 	// Reach tells whether a machine answers at an address; nil where there is no gossip.
 	Reach   func(ctx context.Context, addr string) Answer
 	Errands Errands
+	// Verdict words why a job has ended, from its record and its steps'; "" if it ended well. nil: pages do not say it.
+	Verdict func(*cluster.Job, []*cluster.Step) string
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
 	DeadAfter time.Duration
 }

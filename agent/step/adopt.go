@@ -57,7 +57,7 @@ func (s *supervisor) adopt(id ID, p *past) {
 		}
 		t.st, t.ticks = st, p.ticks[st.Rank]
 		if st.Ended.IsZero() {
-			if s.adoptTask(t) {
+			if !p.gone && s.adoptTask(t) {
 				continue
 			}
 			t.st.Lost, t.st.Ended = true, time.Now()

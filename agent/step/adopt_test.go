@@ -2,6 +2,7 @@ package step
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,6 +52,28 @@ func TestAdopt(t *testing.T) {
 	}
 	again := g.spec("exit 1")
 	if st := g.run(again); st.Tasks[0].Exit.Code != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestAnotherBoot: after the machine was restarted a process with a task's number is somebody else's: the task is lost.
+func TestAnotherBoot(t *testing.T) {
+	g := newRig(t)
+	sp := g.spec("sleep 1000")
+	g.start(sp)
+	pid := g.await(sp.ID, isRunning).Tasks[0].PID
+	sup, file := g.supervisorPID(), filepath.Join(g.dir, journalName)
+	syscall.Kill(sup, syscall.SIGSTOP)
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), bootID()) {
+		t.Fatalf("%v, the journal does not name this boot: %s", err, text)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), bootID(), "another-boot", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clear(g.st)
+	syscall.Kill(sup, syscall.SIGKILL)
+	if st := g.await(sp.ID, isEnded); !st.Tasks[0].Lost || st.Tasks[0].PID != pid {
 		t.Errorf("%+v", st)
 	}
 }

@@ -3,10 +3,12 @@ package step
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"dev.muster/wire"
 	"golang.org/x/sys/unix"
@@ -25,7 +27,8 @@ type journal struct {
 
 // record is one line of the journal.
 type record struct {
-	Op     string      `json:"op"` // start task exit frozen ended forget
+	Op     string      `json:"op"`             // boot start task exit frozen ended forget
+	Boot   string      `json:"boot,omitempty"` // boot: of which boot of the machine the processes are; the kernel's boot_id
 	ID     ID          `json:"id"`
 	Spec   *Spec       `json:"spec,omitempty"` // start; without environment and script
 	Rank   int         `json:"rank,omitempty"`
@@ -42,13 +45,20 @@ type past struct {
 	ended  bool
 	tasks  map[int]TaskStatus
 	ticks  map[int]uint64
+	gone   bool // the machine was restarted meanwhile: its process numbers are others' now
+}
+
+// bootID names this boot of the machine; "" if the kernel does not tell.
+func bootID() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
 }
 
 // openJournal reads what an earlier supervisor left and begins a new journal.
 func (s *supervisor) openJournal(path string) (map[ID]*past, error) {
 	old := map[ID]*past{}
 	if b, err := os.ReadFile(path); err == nil {
-		old = readJournal(bytes.NewReader(b))
+		old = readJournal(bytes.NewReader(b), bootID())
 	} else if !os.IsNotExist(err) {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
@@ -62,16 +72,21 @@ func (s *supervisor) openJournal(path string) (map[ID]*past, error) {
 	return old, nil
 }
 
-func readJournal(r io.Reader) map[ID]*past {
-	m := map[ID]*past{}
+// readJournal replays a journal on a boot of the machine.
+func readJournal(r io.Reader, boot string) map[ID]*past {
+	m, was := map[ID]*past{}, ""
 	br := bufio.NewReader(r)
 	for {
 		line, err := br.ReadBytes('\n')
 		var rec record
 		if len(line) > 1 && wire.Unmarshal(line, &rec) == nil {
 			rec.replay(m)
+			was = cmp.Or(rec.Boot, was)
 		}
 		if err != nil {
+			for _, p := range m {
+				p.gone = was != "" && was != boot
+			}
 			return m
 		}
 	}
@@ -155,6 +170,7 @@ func (j *journal) rewrite(s *supervisor) error {
 		return err
 	}
 	fresh := &journal{path: j.path, f: f}
+	fresh.append(&record{Op: "boot", Boot: bootID()})
 	for _, r := range s.steps {
 		fresh.start(r)
 		for _, t := range r.tasks {

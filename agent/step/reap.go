@@ -2,6 +2,8 @@ package step
 
 import (
 	"log/slog"
+	"os"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -75,9 +77,19 @@ func (s *supervisor) taskExit(t *task, e earlyWait) {
 	st := t.st
 	st.Ended = time.Now()
 	st.Exit, st.Core = exitOf(e.ws)
+	if (st.Exit.Signal == int(unix.SIGTERM) || st.Exit.Signal == int(unix.SIGKILL)) && goingDown() {
+		os.Exit(0) // that was the shutdown: it is no end of the job's own, which is lost with the machine
+	}
 	st.Usage = usageOf(&e.ru)
 	st.OOM = st.Exit != (cluster.ExitStatus{}) && t.run.grp != nil && t.run.grp.oomKills() > 0
 	t.ended(st)
+}
+
+// goingDown reports whether the machine is on its way down: systemd is its own shutdown program by then, which ends all that is
+// left and waits for it.
+func goingDown() bool {
+	name, err := os.ReadFile("/proc/1/comm") // at most 15 letters
+	return err == nil && strings.HasPrefix(string(name), "systemd-shutdow")
 }
 
 // forkBegin and forkEnd bracket a fork, so that a child that ends at once is not lost.

@@ -91,6 +91,9 @@ func SupervisorMain(ctx context.Context, dir string) error {
 	}
 	go func() {
 		for sig := range sigs {
+			if sig == unix.SIGTERM && goingDown() {
+				os.Exit(0) // the shutdown waits for it; see taskExit
+			}
 			if sig == unix.SIGUSR2 {
 				if err := s.upgrade("", func() {}); err != nil {
 					slog.Error("upgrade failed", "err", err)

@@ -54,7 +54,7 @@ func TestJournalCutShort(t *testing.T) {
 {"op":"start","id":{"job":2},"spec":{"id":{"job":2}}}
 {"op":"forget","id":{"job":2}}
 {"op":"exit","id":{"jo`
-	m := readJournal(strings.NewReader(j + "\n{\"op\":\"frozen\",\"id\":{\"job\":1},\"frozen\":true}\n"))
+	m := readJournal(strings.NewReader(j+"\n{\"op\":\"frozen\",\"id\":{\"job\":1},\"frozen\":true}\n"), "")
 	p := m[ID{Job: 1}]
 	if len(m) != 1 || p == nil || p.tasks[0].PID != 7 || !p.frozen || p.ended {
 		t.Errorf("%+v", m)

@@ -17,8 +17,11 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
-// maxIncludes bounds nested Include lines.
-const maxIncludes = 16
+// maxIncludes bounds nested Include lines, maxLine the bytes of a line.
+const (
+	maxIncludes = 16
+	maxLine     = 1 << 20
+)
 
 // pair is one Key=Value of a line.
 type pair struct{ key, value string }
@@ -36,17 +39,35 @@ type reader struct {
 	interactiveOptions string
 	// coreSpec is the CoreSpecCount of the node line that is being read.
 	coreSpec int
-	sets     map[string]nodeSet
+	downs    []downLine
 	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
 // besides are the files that are read with a slurm.conf beside them.
 var besides = [...]struct {
-	name string
-	line func(r *reader, file string, n int, ps []pair)
+	name  string
+	line  func(r *reader, file string, n int, ps []pair) // of one with lines of Key=Value
+	whole func(r *reader, file string) error             // of any other
 }{
-	{"topology.conf", (*reader).topologyLine}, {"gres.conf", (*reader).gresLine}, {"cgroup.conf", (*reader).cgroupLine},
-	{"job_container.conf", (*reader).containerLine}, {"slurmdbd.conf", (*reader).dbdLine},
+	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
+	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {"plugstack.conf", nil, (*reader).plugstack},
+}
+
+// plugstack tells that the plugins of a plugstack.conf have no effect.
+func (r *reader) plugstack(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		if words := strings.Fields(line); len(words) > 1 {
+			r.note(file, n, "SPANK plugin %s can not be loaded; TaskProlog, Prolog and Epilog run programs at the same points", words[1])
+		}
+	}
+	return nil
 }
 
 // Beside reports whether a file of this name is read with the slurm.conf beside it.
@@ -59,8 +80,8 @@ func Beside(name string) bool {
 	return false
 }
 
-// Load reads slurm.conf and, beside it, topology.conf, gres.conf, cgroup.conf, job_container.conf and slurmdbd.conf if they
-// are there. The notes say what was not understood or has no effect.
+// Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf, slurmdbd.conf
+// and plugstack.conf if they are there. The notes say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
 	return cfg, notes, err
@@ -80,9 +101,13 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 	dir := path.Dir(file)
 	for _, f := range besides {
 		p := path.Join(dir, f.name)
-		if _, err := os.Stat(p); err == nil {
-			line := func(file string, n int, ps []pair) { f.line(r, file, n, ps) }
-			if err := r.read(p, line, 0); err != nil {
+		if _, err = os.Stat(p); err == nil {
+			if f.whole != nil {
+				err = f.whole(r, p)
+			} else {
+				err = r.read(p, func(file string, n int, ps []pair) { f.line(r, file, n, ps) }, 0)
+			}
+			if err != nil {
 				return nil, nil, nil, err
 			}
 		}
@@ -107,11 +132,14 @@ func (r *reader) read(file string, each func(string, int, []pair), depth int) er
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, maxLine)
 	n, text := 0, ""
-	for lines.Scan() {
-		n++
-		line := lines.Text()
+	for more := true; more; {
+		line := ""
+		if more = lines.Scan(); more {
+			n++
+			line = lines.Text()
+		}
 		if i := strings.IndexByte(line, '#'); i >= 0 {
 			line = line[:i]
 		}
@@ -131,13 +159,16 @@ func (r *reader) read(file string, each func(string, int, []pair), depth int) er
 				p = path.Join(path.Dir(file), p)
 			}
 			if err := r.read(p, each, depth+1); err != nil {
-				return err
+				return fmt.Errorf("%s:%d: Include: %w", file, n, err)
 			}
 			continue
 		}
 		each(file, n, r.pairs(file, n, words))
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s:%d: read configuration, of lines of at most %d bytes: %w", file, n+1, maxLine, err)
+	}
+	return nil
 }
 
 func (r *reader) pairs(file string, n int, words []string) (out []pair) {
@@ -170,8 +201,10 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 		r.partitionLine(file, n, ps)
 	case "nodeset":
 		r.nodeSetLine(file, n, ps)
-	case "downnodes", "frontendname":
-		r.note(file, n, "%s lines have no effect yet", ps[0].key)
+	case "downnodes":
+		r.downNodes(file, n, ps)
+	case "frontendname":
+		r.note(file, n, "%s lines have no effect: each node runs its own client", ps[0].key)
 	default:
 		for _, p := range ps {
 			r.key(file, n, p)
@@ -195,6 +228,11 @@ var (
 		{"Epilog", func(c *cluster.Config) *string { return &c.Epilog }},
 		{"PrologSlurmctld", func(c *cluster.Config) *string { return &c.PrologServer }},
 		{"EpilogSlurmctld", func(c *cluster.Config) *string { return &c.EpilogServer }},
+		{"SlurmctldPrimaryOnProg", func(c *cluster.Config) *string { return &c.LeadProgram }},
+		{"SlurmctldPrimaryOffProg", func(c *cluster.Config) *string { return &c.FollowProgram }},
+		{"UnkillableStepProgram", func(c *cluster.Config) *string { return &c.Unkillable.Program }},
+		{"ResvProlog", func(c *cluster.Config) *string { return &c.ResvProlog }},
+		{"ResvEpilog", func(c *cluster.Config) *string { return &c.ResvEpilog }},
 		{"MailProg", func(c *cluster.Config) *string { return &c.MailProg }},
 		{"MailDomain", func(c *cluster.Config) *string { return &c.MailDomain }},
 		{"SlurmUser", func(c *cluster.Config) *string { return &c.ServerUser }},
@@ -219,6 +257,7 @@ var (
 	}
 	secondKeys = [...]place[time.Duration]{
 		{"BatchStartTimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
+		{"UnkillableStepTimeout", func(c *cluster.Config) *time.Duration { return &c.Unkillable.After }},
 		{"InactiveLimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
 		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
 		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
@@ -297,8 +336,12 @@ func (r *reader) key(file string, n int, p pair) {
 	case "jobacctgatherfrequency":
 		r.sampling(file, n, p.value)
 	case "overtimelimit":
-		number(&v)
-		c.OverTimeLimit = time.Duration(v) * time.Minute
+		r.minutes(file, n, p, &c.OverTimeLimit)
+	case "resvoverrun":
+		r.minutes(file, n, p, &c.ResvOverRun)
+	case "topologyparam":
+		c.TopoOptional = hasAny(strings.ToLower(p.value), "topooptional")
+		r.params(file, n, p)
 	case "dependencyparameters", "schedulerparameters":
 		r.scheduler(file, n, p.key, p.value)
 	case "killonbadexit":
@@ -388,6 +431,17 @@ func (r *reader) number(file string, n int, p pair, to *int) {
 	*to = v
 }
 
+// minutes reads a whole number of minutes, or UNLIMITED.
+func (r *reader) minutes(file string, n int, p pair, to *time.Duration) {
+	if strings.EqualFold(p.value, "UNLIMITED") {
+		*to = cluster.Unlimited
+		return
+	}
+	v := int(*to / time.Minute)
+	r.number(file, n, p, &v)
+	*to = time.Duration(v) * time.Minute
+}
+
 // healthStates reads in which states nodes are checked.
 func (r *reader) healthStates(file string, n int, value string) {
 	h := &r.cfg.HealthCheck
@@ -459,12 +513,6 @@ func Controllers(cfg *cluster.Config) (out []string) {
 	return out
 }
 
-// expected are the states in which a line makes nodes known that have not registered.
-var expected = [...]struct {
-	word string
-	is   cluster.Expected
-}{{"CLOUD", cluster.ExpectedCloud}, {"FUTURE", cluster.ExpectedFuture}}
-
 // Nodes reads the words of one NodeName line. The notes say what was not understood.
 func Nodes(words []string) ([]cluster.Node, []string) {
 	r := &reader{cfg: &cluster.Config{}}
@@ -486,19 +534,20 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 		return
 	}
 	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
-	var state cluster.Expected
+	state, reason := "UNKNOWN", ""
 	r.coreSpec = 0
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
-		r.nodeKey(file, n, &inv, p)
-		if p.key == "state" {
-			state = ""
-			for _, e := range expected {
-				if strings.EqualFold(e.word, p.value) {
-					state = e.is
-				}
-			}
+		switch p.key {
+		case "state":
+			state = p.value
+		case "reason":
+			reason = p.value
+		default:
+			r.nodeKey(file, n, &inv, p)
 		}
 	}
+	like := cluster.Node{}
+	r.setState(file, n, &like, state, reason)
 	if inv.CPUs == 0 {
 		inv.CPUs = max(inv.Sockets*max(inv.CoresPerSocket, 1)*inv.ThreadsPerCore, 1)
 	}
@@ -515,7 +564,9 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 	for _, name := range names {
 		own := inv
 		own.Host = name
-		r.cfg.Declared = append(r.cfg.Declared, cluster.Node{Name: cluster.NodeName(name), Inventory: own, Expected: state})
+		node := like
+		node.Name, node.Inventory = cluster.NodeName(name), own
+		r.cfg.Declared = append(r.cfg.Declared, node)
 	}
 }
 
@@ -549,9 +600,16 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		number(&inv.Weight)
 	case "feature", "features":
 		inv.Features = strings.Split(p.value, ",")
+	case "topology":
+		unit := p.value[strings.LastIndexByte(p.value, ':')+1:]
+		if strings.Contains(p.value, ",") || unit == "" {
+			r.note(file, n, "Topology=%s: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored", p.value)
+			return
+		}
+		inv.Topology = unit
 	case "gres":
 		r.nodeGRES(file, n, inv, p.value)
-	case "state", "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":
+	case "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":
 	case "memspeclimit":
 		v := 0
 		number(&v)
@@ -572,20 +630,37 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	}
 }
 
+// maxNodeGPUs bounds the GPUs of a node.
+const maxNodeGPUs = 1024
+
+// nodeGRES reads Gres= of a node: NAME[:TYPE][:no_consume][:COUNT],…
 func (r *reader) nodeGRES(file string, n int, inv *cluster.Inventory, text string) {
-	for _, g := range strings.Split(text, ",") {
+	for g := range strings.SplitSeq(text, ",") {
 		words := strings.Split(g, ":")
-		if words[0] != "gpu" {
-			r.note(file, n, "Gres=%s: only gpu is known yet", g)
+		switch words[0] {
+		case "gpu":
+		case "mps", "shard":
+			r.fine = append(r.fine, fmt.Sprintf("%s:%d: Gres=%s needs no setting: gres.conf says how many there are", file, n, g))
+			continue
+		default:
+			r.note(file, n, "Gres=%s: only gpu, mps and shard are known; ignored", g)
 			continue
 		}
-		count, kind := 1, ""
-		for _, w := range words[1:] {
-			if v, err := strconv.Atoi(w); err == nil {
-				count = v
-			} else if w != "no_consume" {
-				kind = w
+		words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "no_consume" })
+		count, kind, err := 1, "", error(nil)
+		if k := len(words) - 1; k >= 0 {
+			if count, err = strconv.Atoi(words[k]); err == nil {
+				words = words[:k]
+			} else if k == 0 { // a type alone
+				count, err = 1, nil
 			}
+		}
+		if len(words) > 0 {
+			kind = words[0]
+		}
+		if err != nil || len(words) > 1 || count < 0 || len(inv.GPUs)+count > maxNodeGPUs {
+			r.note(file, n, "Gres=%s: want gpu, gpu:COUNT or gpu:TYPE:COUNT, and at most %d in all; ignored", g, maxNodeGPUs)
+			continue
 		}
 		for range count {
 			k := len(inv.GPUs)
@@ -639,6 +714,7 @@ func (r *reader) finish() {
 		r.cfg.InteractiveStep = cmp.Or(r.interactiveOptions, "--interactive --preserve-env --pty $SHELL")
 	}
 	cfg := r.cfg
+	r.settleDown()
 	r.settleNodeSets()
 	r.settleTopology()
 	r.settleContainers()

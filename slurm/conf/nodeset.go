@@ -8,17 +8,11 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
-// nodeSet is a line NodeSet=NAME Nodes=… Feature=…: the nodes that are named, and those that have the feature.
-type nodeSet struct {
-	nodes    []cluster.NodeName
-	features []string
-}
-
-// nodeSetLine reads such a line.
+// nodeSetLine reads a line NodeSet=NAME Nodes=… Feature=…
 func (r *reader) nodeSetLine(file string, n int, ps []pair) {
-	name, s := ps[0].value, nodeSet{}
-	if _, twice := r.sets[name]; twice || name == "" || strings.EqualFold(name, "ALL") {
-		r.note(file, n, "NodeSet=%s: a set needs a name of its own; ignored", name)
+	s := cluster.NodeGroup{Name: ps[0].value}
+	if s.Name == "" || strings.EqualFold(s.Name, "ALL") || slices.ContainsFunc(r.cfg.NodeSets, func(o cluster.NodeGroup) bool { return o.Name == s.Name }) {
+		r.note(file, n, "NodeSet=%s: a set needs a name of its own; ignored", s.Name)
 		return
 	}
 	for _, p := range ps[1:] {
@@ -26,50 +20,70 @@ func (r *reader) nodeSetLine(file string, n int, ps []pair) {
 		case "nodes":
 			names, err := hostlist.Expand(p.value)
 			if err != nil {
-				r.note(file, n, "NodeSet=%s: nodes=%s: %v", name, p.value, err)
+				r.note(file, n, "NodeSet=%s: nodes=%s: %v", s.Name, p.value, err)
 			}
 			for _, one := range names {
-				s.nodes = append(s.nodes, cluster.NodeName(one))
+				s.Nodes = append(s.Nodes, cluster.NodeName(one))
 			}
 		case "feature":
-			s.features = []string{p.value}
+			s.Features = []string{p.value}
 		default:
-			r.note(file, n, "NodeSet=%s: %s is neither Nodes nor Feature; ignored", name, p.key)
+			r.note(file, n, "NodeSet=%s: %s is neither Nodes nor Feature; ignored", s.Name, p.key)
 		}
 	}
-	if r.sets == nil {
-		r.sets = map[string]nodeSet{}
-	}
-	r.sets[name] = s
+	r.cfg.NodeSets = append(r.cfg.NodeSets, s)
 }
 
-// settleNodeSets puts what the sets stand for into the partitions that name them.
+// settleNodeSets puts what the sets stand for where their names stand; a switch or block keeps how that was written.
 func (r *reader) settleNodeSets() {
-	if len(r.sets) == 0 {
-		return
+	text := func(nodes []cluster.NodeName) string {
+		if slices.ContainsFunc(r.cfg.NodeSets, func(s cluster.NodeGroup) bool { return slices.Contains(nodes, cluster.NodeName(s.Name)) }) {
+			return hosts(nodes)
+		}
+		return ""
 	}
-	for i := range r.cfg.Partitions {
-		p := &r.cfg.Partitions[i]
-		names := p.Nodes
-		p.Nodes = nil
-		add := func(list ...cluster.NodeName) {
-			for _, name := range list {
-				if !slices.Contains(p.Nodes, name) {
-					p.Nodes = append(p.Nodes, name)
-				}
-			}
-		}
-		for _, name := range names {
-			s, ok := r.sets[string(name)]
-			if !ok {
-				add(name)
-				continue
-			}
-			add(s.nodes...)
-			p.Features = append(p.Features, s.features...)
-		}
-		if len(p.Features) > 0 {
-			p.Named = p.Nodes
-		}
+	for i := range r.cfg.Topology {
+		r.cfg.Topology[i].NodesText = text(r.cfg.Topology[i].Nodes)
 	}
+	for i := range r.cfg.Blocks {
+		r.cfg.Blocks[i].NodesText = text(r.cfg.Blocks[i].Nodes)
+	}
+	r.cfg.ResolveSets()
+}
+
+func nodeSetLines(list []cluster.NodeGroup) (out []string) {
+	for _, s := range list {
+		out = append(out, line(word("NodeSet", s.Name), word("Nodes", hosts(s.Nodes)), word("Feature", strings.Join(s.Features, ","))))
+	}
+	return out
+}
+
+// notInLine are keys of a NodeName line that a client is not told by it, and how it is.
+var notInLine = [...]struct{ keys, why string }{
+	{"nodename", "--node names it"}, {"nodehostname", "the machine has its own"}, {"nodeaddr", "--advertise tells it"}, {"port", "--bind tells it"},
+	{"comment", "scontrol update nodename=NAME comment=TEXT tells it"}, {"state reason", "it is there when it has joined"},
+	{"boards socketsperboard sockets corespersocket threadspercore tmpdisk", "the machine finds it out"},
+}
+
+// Line reads the words of a NodeName line without the name, KEY=VALUE …, over what a machine has found itself to be:
+// CPUs, RealMemory and Gres are what it should have at least. The notes say what was not understood.
+func Line(text string, inv cluster.Inventory) (cluster.Inventory, []string) {
+	r := &reader{cfg: &cluster.Config{}}
+	said := inv
+	said.GPUs, said.CPUs, said.MemMB = nil, 0, 0
+	ps := r.pairs("--conf", 1, strings.Fields(text))
+	for _, p := range ps {
+		i := slices.IndexFunc(notInLine[:], func(k struct{ keys, why string }) bool { return slices.Contains(strings.Fields(k.keys), p.key) })
+		if i >= 0 {
+			r.notes = append(r.notes, p.key+"="+p.value+" is not for this: "+notInLine[i].why)
+			continue
+		}
+		r.nodeKey("--conf", 1, &said, p)
+	}
+	inv.Said = cluster.Hardware{CPUs: said.CPUs, MemMB: said.MemMB, GPUs: len(said.GPUs)}
+	inv.Features, inv.Weight, inv.Topology, inv.SpecCPUs, inv.SpecMemMB = said.Features, said.Weight, said.Topology, said.SpecCPUs, said.SpecMemMB
+	if r.coreSpec > 0 {
+		inv.SpecCPUs = inv.SpecCPUs.Union(inv.LastCores(r.coreSpec))
+	}
+	return inv, r.notes
 }

@@ -17,13 +17,13 @@ var partitionKeys = [...]struct {
 }{
 	{"nodes", func(p *cluster.Partition, _, v string) error { return setNodes(p, v) }},
 	{"state", func(p *cluster.Partition, _, v string) error { return setState(p, v) }},
-	{"default", func(p *cluster.Partition, _, v string) error { return yes(&p.Default, v) }},
-	{"hidden", func(p *cluster.Partition, _, v string) error { return yes(&p.Hidden, v) }},
-	{"rootonly", func(p *cluster.Partition, _, v string) error { return yes(&p.RootOnly, v) }},
-	{"exclusiveuser", func(p *cluster.Partition, _, v string) error { return yes(&p.ExclusiveUser, v) }},
-	{"disablerootjobs", func(p *cluster.Partition, _, v string) error { return yes(&p.DisableRootJobs, v) }},
-	{"lln", func(p *cluster.Partition, _, v string) error { return yes(&p.LLN, v) }},
-	{"reqresv", func(p *cluster.Partition, _, v string) error { return yes(&p.ReqResv, v) }},
+	{"default", func(p *cluster.Partition, k, v string) error { return yes(&p.Default, k, v) }},
+	{"hidden", func(p *cluster.Partition, k, v string) error { return yes(&p.Hidden, k, v) }},
+	{"rootonly", func(p *cluster.Partition, k, v string) error { return yes(&p.RootOnly, k, v) }},
+	{"exclusiveuser", func(p *cluster.Partition, k, v string) error { return yes(&p.ExclusiveUser, k, v) }},
+	{"disablerootjobs", func(p *cluster.Partition, k, v string) error { return yes(&p.DisableRootJobs, k, v) }},
+	{"lln", func(p *cluster.Partition, k, v string) error { return yes(&p.LLN, k, v) }},
+	{"reqresv", func(p *cluster.Partition, k, v string) error { return yes(&p.ReqResv, k, v) }},
 	{"maxtime", func(p *cluster.Partition, k, v string) error { return setTime(&p.MaxTime, k, v) }},
 	{"defaulttime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
 	{"deftime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
@@ -109,7 +109,14 @@ func PartitionKey(p *cluster.Partition, key, value string) error {
 	return fmt.Errorf("%s has no effect yet", key)
 }
 
-func yes(to *bool, v string) error { *to = strings.EqualFold(v, "YES"); return nil }
+func yes(to *bool, key, v string) error {
+	switch strings.ToUpper(v) {
+	case "YES", "NO":
+		*to = strings.EqualFold(v, "YES")
+		return nil
+	}
+	return fmt.Errorf("%s=%s: want YES or NO", key, v)
+}
 
 func number(to *int, key, value string) error {
 	if strings.EqualFold(value, "UNLIMITED") {
@@ -154,7 +161,7 @@ func mem(to *cluster.Mem, per cluster.MemPer, key, value string) error {
 }
 
 func setNodes(p *cluster.Partition, value string) error {
-	p.NodesText, p.All, p.Nodes = value, strings.EqualFold(value, "ALL"), nil
+	p.NodesText, p.All, p.Nodes, p.Features, p.Joined = value, strings.EqualFold(value, "ALL"), nil, nil, nil
 	if p.All {
 		return nil
 	}

@@ -39,13 +39,13 @@ func priorityKey(c *cluster.Config, key, value string) (known bool, err error) {
 	case "priorityusageresetperiod":
 		return true, setReset(p, value)
 	case "priorityfavorsmall":
-		err = yes(&p.FavorSmall, value)
+		err = yes(&p.FavorSmall, key, value)
 	case "priorityflags":
 		return true, setPriorityFlags(p, value)
 	case "accountingstorageenforce":
 		return true, setEnforce(&c.Enforce, value)
 	case "trackwckey":
-		err = yes(&c.TrackWCKey, value)
+		err = yes(&c.TrackWCKey, key, value)
 	case "priorityparameters":
 		for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
 			if p.RefundFaults = p.RefundFaults || word == "refund_faults"; word != "refund_faults" {

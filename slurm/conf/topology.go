@@ -176,9 +176,16 @@ func above(up map[string]string, s, a string) bool {
 // homeless tells of nodes that topology.conf names but slurm.conf does not, and the other way round.
 func (r *reader) homeless(home map[cluster.NodeName]string, what string, note func(string, ...any)) {
 	var without []string
+	open := func(features []string) bool { // on something by one of them
+		has := func(list []string) bool {
+			return slices.ContainsFunc(list, func(f string) bool { return slices.Contains(features, f) })
+		}
+		return slices.ContainsFunc(r.cfg.Topology, func(s cluster.Switch) bool { return has(s.Features) }) ||
+			slices.ContainsFunc(r.cfg.Blocks, func(b cluster.Block) bool { return has(b.Features) })
+	}
 	declared := map[cluster.NodeName]bool{}
 	for _, d := range r.cfg.Declared {
-		if declared[d.Name] = true; home[d.Name] == "" {
+		if declared[d.Name] = true; home[d.Name] == "" && d.Inventory.Topology == "" && !open(d.Inventory.Features) {
 			without = append(without, string(d.Name))
 		}
 	}
@@ -203,7 +210,7 @@ func (r *reader) checkBlocks(note func(string, ...any)) {
 		return
 	}
 	home := map[cluster.NodeName]string{}
-	base := len(cfg.Blocks[0].Nodes)
+	base := 1
 	for _, b := range cfg.Blocks {
 		base = max(base, len(b.Nodes))
 		for _, n := range b.Nodes {

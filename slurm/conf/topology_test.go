@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -137,5 +138,47 @@ func TestCgroupConf(t *testing.T) {
 	}
 	if want := dir + "/cgroup.conf:4: allowedswapspace=10 has no effect: a job has the memory that it was given, and no swap beside it"; strings.Join(notes, "\n") != want {
 		t.Errorf("notes %q", notes)
+	}
+}
+
+// TestTopologyYAML: topology.yaml is read like the lines of topology.conf that say the same, one topology of it; what is not
+// understood is told by its line.
+func TestTopologyYAML(t *testing.T) {
+	nodes := "NodeName=n[1-8]\n"
+	tree := "---\n# racks\n- topology: t1\n  cluster_default: true\n  tree:\n    switches:\n      - switch: spine\n        children: leaf[1-2]\n" +
+		"      - switch: leaf1\n        nodes: \"n[1-4]\"\n      - switch: leaf2   # the other\n        nodes: n[5-8]\n"
+	block := "- topology: t2\n  block:\n    block_sizes:\n      - 4\n      - 8\n    blocks:\n      - block: b1\n        nodes: n[1-4]\n      - block: b2\n        nodes: n[5-8]\n"
+	for name, c := range map[string]struct{ yaml, conf, plugin, notes string }{
+		"tree":             {tree, "SwitchName=spine Switches=leaf[1-2]\nSwitchName=leaf1 Nodes=n[1-4]\nSwitchName=leaf2 Nodes=n[5-8]\n", "tree", ""},
+		"block":            {block, "BlockSizes=4,8\nBlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\n", "block", ""},
+		"sizes in a line":  {strings.Replace(block, "\n      - 4\n      - 8", " [4, 8]", 1), "BlockSizes=4,8\nBlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\n", "block", ""},
+		"the default":      {block + tree, "SwitchName=spine Switches=leaf[1-2]\nSwitchName=leaf1 Nodes=n[1-4]\nSwitchName=leaf2 Nodes=n[5-8]\n", "tree", "1: topology t2 is ignored: a cluster has one here, t1 (cluster_default)"},
+		"flat":             {"- topology: f\n  flat: true\n", "", "flat", ""},
+		"none":             {"# nothing\n", "", "", "1: there is no topology in it; ignored"},
+		"an unknown key":   {"- topology: f\n  flat: true\n  speed: 4\n", "", "flat", "3: speed is not known in a topology; ignored"},
+		"no pair":          {"- topology: f\n  flat: true\n  - x\n", "", "flat", `3: "- x" is not key: value; ignored`},
+		"before the first": {"tree:\n- topology: f\n  flat: true\n", "", "flat", `1: "tree:" comes before the first topology; ignored`},
+	} {
+		file := putDir(t, map[string]string{"slurm.conf": nodes, "topology.yaml": c.yaml})
+		got, notes, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(notes, "; "); !strings.HasSuffix(text, c.notes) || (c.notes == "") != (text == "") {
+			t.Errorf("%s: notes %q, want %q", name, text, c.notes)
+		}
+		plugin := ""
+		if c.plugin != "" {
+			plugin = "TopologyPlugin=topology/" + c.plugin + "\n"
+		}
+		if want := put(t, map[string]string{"slurm.conf": nodes + plugin, "topology.conf": c.conf}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n%+v\nwant\n%+v", name, got, want)
+		}
+	}
+	_, notes, err := Load(putDir(t, map[string]string{"slurm.conf": nodes + "TopologyPlugin=topology/tree\n", "topology.conf": "SwitchName=x Nodes=n[1-8]\n", "topology.yaml": tree,
+		"plugstack.conf": "# ours\nrequired /usr/lib/x.so a=1\n"}))
+	if text := strings.Join(notes, "; "); err != nil || !strings.Contains(text, "topology.yaml:3: it takes the place of topology.conf, which is ignored") ||
+		!strings.Contains(text, "plugstack.conf:2: SPANK plugin /usr/lib/x.so can not be loaded") {
+		t.Errorf("%v, %s", err, text)
 	}
 }

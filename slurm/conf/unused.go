@@ -22,7 +22,7 @@ var elsewhere = [...]struct{ why, keys string }{
 	{"it is always so here", "SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType GresTypes JobAcctGatherType CoreSpecPlugin MpiDefault " +
 		"TopologyPlugin PriorityType RoutePlugin PrEpPlugins GroupUpdateForce JobAcctGatherParams"},
 	{"calls and launches have limits of their own", "MessageTimeout TCPTimeout EioTimeout TreeWidth EpilogMsgTime GetEnvTimeout GroupUpdateTime BcastParameters " +
-		"BcastExclude MaxNodeCount UnkillableStepTimeout"},
+		"BcastExclude MaxNodeCount"},
 	{"the node's own folder for temporary files is used", "TmpFS"},
 }
 
@@ -32,17 +32,28 @@ var undone = [...]struct{ why, keys string }{
 		"BurstBufferType BurstBufferParameters PrEpParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
-	{"has no effect yet", "AllowSpecResourcesUsage CompleteWait CpuFreqDef CpuFreqGovernors FederationParameters GpuFreqDef " +
-		"MCSPlugin MCSParameters MpiParams PlugStackConfig PowerParameters PowerPlugin " +
-		"PropagatePrioProcess ReconfigFlags ResvEpilog ResvOverRun ResvProlog ScronParameters SlurmctldPrimaryOffProg " +
-		"SlurmctldPrimaryOnProg SwitchParameters UsePam " +
-		"UnkillableStepProgram VSizeFactor X11Parameters"},
+	{"has no effect: -S and --thread-spec are ignored with Slurm's message, as without it; CoreSpecCount, CpuSpecList and MemSpecLimit hold", "AllowSpecResourcesUsage"},
+	{"has no effect: a node is given out as soon as the epilog of its last job is over, and no job waits for others that are ending", "CompleteWait"},
+	{"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown", "CpuFreqDef CpuFreqGovernors"},
+	{"has no effect: GPUs keep the clocks that they have; --gpu-freq is kept and shown", "GpuFreqDef"},
+	{"has no effect: there are no federations, each cluster stands alone", "FederationParameters"},
+	{"has no effect: nodes are not kept for jobs of one --mcs-label; --exclusive=user and a partition's ExclusiveUser=YES keep them for one user", "MCSPlugin MCSParameters"},
+	{"has no effect: no ports are reserved for MPI, whose libraries find free ones", "MpiParams"},
+	{"has no effect: SPANK plugins can not be loaded; Prolog, TaskProlog, TaskEpilog and Epilog run programs at the same points", "PlugStackConfig"},
+	{"has no effect: the power of machines is not capped", "PowerParameters PowerPlugin"},
+	{"has no effect: tasks run at the priority (nice value) of the client, whatever that of sbatch or srun was", "PropagatePrioProcess"},
+	{"has no effect: scontrol reconfigure puts the files in force as they stand, and partitions that scontrol update has changed are as there; what it said of nodes stays", "ReconfigFlags"},
+	{"has no effect: there is no scrontab; use cron on a login host, or a job that submits its next one with --begin", "ScronParameters"},
+	{"has no effect: there is no plugin for an interconnect", "SwitchParameters"},
+	{"has no effect: jobs open no PAM session; their limits are the submitter's (PropagateResourceLimits), up to those of the client's unit", "UsePam"},
+	{"has no effect: memory in use is bounded (cgroup), virtual memory is not", "VSizeFactor"},
+	{"has no effect: X11 is not forwarded", "X11Parameters"},
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
 var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters",
 	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
-	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
+	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "ResvOverRun", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PrivateData", "PrologFlags", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",

@@ -63,9 +63,8 @@ var paramKeys = [...]paramKey{
 		{"threads", "it would bind tasks to threads where --cpu-bind says nothing", false},
 		{"verbose", "it would have --cpu-bind=verbose for all steps", false},
 	}},
-	{"TopologyParam", "", []paramWord{
+	{"TopologyParam", "topooptional", []paramWord{
 		{"dragonfly", "jobs are placed by leaf switches and those above, as in a tree", false},
-		{"topooptional", "jobs of several nodes are placed by topology whether or not they ask for --switches", false},
 	}},
 	{"SchedulerParameters", "", []paramWord{ // besides those of schedulerWords and needless
 		{"allow_zero_lic", "it would accept jobs that ask for more licenses than there are, and hold them back", false},
@@ -80,7 +79,7 @@ var paramKeys = [...]paramKey{
 		{"max_script_size", "it would bound scripts: here the bound is 4 MiB", false},
 		{"no_backup_scheduling", "the server that leads schedules", true},
 		{"no_env_cache", "it would fail jobs whose user's environment can not be loaded in time, in place of using a cached one", false},
-		{"reduce_completing_frag", "it would start no jobs in a partition while others end there (CompleteWait)", false},
+		{"reduce_completing_frag", "it would start no jobs in a partition while others end there, for CompleteWait: each node is given out as soon as its last job's epilog is over", false},
 		{"requeue_setup_env_fail", "it would requeue jobs whose user's environment can not be loaded", false},
 		{"salloc_wait_nodes", "a job begins when all its nodes have confirmed it", true},
 		{"sbatch_wait_nodes", "a job begins when all its nodes have confirmed it", true},

@@ -26,7 +26,7 @@ func (f *File) Text() string { return strings.Join(f.Lines, "\n") + "\n" }
 // Write is a configuration as files, slurm.conf first: Check reads the same from them. Files that would be empty are left out.
 func Write(cfg *cluster.Config) (out []File) {
 	for _, f := range []File{
-		{"slurm.conf", slices.Concat(keyLines(cfg), nodeLines(cfg.Declared), partitionLines(cfg.Partitions))},
+		{"slurm.conf", slices.Concat(keyLines(cfg), nodeLines(cfg.Declared), nodeSetLines(cfg.NodeSets), partitionLines(cfg.Partitions))},
 		{"topology.conf", topologyLines(cfg)},
 		{"gres.conf", gresLines(cfg.GRES)},
 		{"cgroup.conf", cgroupLines(&cfg.Constrain)},
@@ -142,16 +142,10 @@ func alike(a, b cluster.Node) bool {
 // nodeWords are what a NodeName line says of a node.
 func nodeWords(n *cluster.Node) string {
 	inv := &n.Inventory
-	state := ""
-	for _, e := range expected {
-		if e.is == n.Expected {
-			state = e.word
-		}
-	}
 	return strings.Join([]string{word("CPUs", strconv.Itoa(inv.CPUs)), word("Sockets", unless(inv.Sockets, 1)), word("CoresPerSocket", strconv.Itoa(inv.CoresPerSocket)),
 		word("ThreadsPerCore", unless(inv.ThreadsPerCore, 1)), word("RealMemory", unless(inv.MemMB, 1)), word("TmpDisk", unless(inv.TmpMB, 0)),
-		word("Weight", unless(inv.Weight, 1)), word("Feature", strings.Join(inv.Features, ",")), word("Gres", gpuText(inv.GPUs)),
-		word("CpuSpecList", inv.SpecCPUs.String()), word("MemSpecLimit", unless(inv.SpecMemMB, 0)), word("State", state)}, "")
+		word("Weight", unless(inv.Weight, 1)), word("Feature", strings.Join(inv.Features, ",")), word("Topology", inv.Topology), word("Gres", gpuText(inv.GPUs)),
+		word("CpuSpecList", inv.SpecCPUs.String()), word("MemSpecLimit", unless(inv.SpecMemMB, 0)), word("State", stateWord(n)), word("Reason", n.Reason)}, "")
 }
 
 // gpuText has GPUs of one type that follow each other in one word.
@@ -173,7 +167,7 @@ var partitionWords = [...]struct {
 	key string
 	of  func(*cluster.Partition) string
 }{
-	{"Nodes", func(p *cluster.Partition) string { return cmp.Or(p.NodesText, hosts(p.Nodes)) }},
+	{"Nodes", func(p *cluster.Partition) string { return cmp.Or(p.NodesText, hosts(cluster.Named(p.Nodes, p.Joined))) }},
 	{"Default", func(p *cluster.Partition) string { return yesText(p.Default) }},
 	{"State", func(p *cluster.Partition) string {
 		return strings.TrimPrefix(string(p.State), string(cluster.PartitionUp))
@@ -274,10 +268,10 @@ func partitionLines(list []cluster.Partition) (out []string) {
 
 func topologyLines(cfg *cluster.Config) (out []string) {
 	for _, s := range cfg.Topology {
-		out = append(out, line(word("SwitchName", s.Name), word("Switches", hosts(s.Switches)), word("Nodes", hosts(s.Nodes))))
+		out = append(out, line(word("SwitchName", s.Name), word("Switches", hosts(s.Switches)), word("Nodes", cmp.Or(s.NodesText, hosts(cluster.Named(s.Nodes, s.Joined))))))
 	}
 	for _, b := range cfg.Blocks {
-		out = append(out, line(word("BlockName", b.Name), word("Nodes", hosts(b.Nodes))))
+		out = append(out, line(word("BlockName", b.Name), word("Nodes", cmp.Or(b.NodesText, hosts(cluster.Named(b.Nodes, b.Joined))))))
 	}
 	if len(cfg.BlockSizes) > 0 {
 		out = append(out, "BlockSizes="+numbers(cfg.BlockSizes))

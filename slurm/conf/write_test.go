@@ -13,8 +13,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// put writes files into a new folder and reads them.
-func put(t *testing.T, files map[string]string) *cluster.Config {
+// putDir writes files into a new folder and tells where its slurm.conf is.
+func putDir(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -22,7 +22,13 @@ func put(t *testing.T, files map[string]string) *cluster.Config {
 			t.Fatal(err)
 		}
 	}
-	cfg, _, err := Load(filepath.Join(dir, "slurm.conf"))
+	return filepath.Join(dir, "slurm.conf")
+}
+
+// put writes files into a new folder and reads them.
+func put(t *testing.T, files map[string]string) *cluster.Config {
+	t.Helper()
+	cfg, _, err := Load(putDir(t, files))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +81,7 @@ var (
 		"Priority=3", "OverSubscribe=FORCE:2", "PreemptMode=CANCEL", "GraceTime=30", "QOS=q", "AllowGroups=a,b", "DenyQOS=x", "TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu=2.5",
 		"DefMemPerGPU=3", "DefCpuPerGPU=4", "DefMemPerCPU=2", "MaxMemPerNode=90", "MaxTime=UNLIMITED", "LLN=YES", "SuspendTime=60", "SuspendTime=INFINITE", "SuspendTimeout=5", "ResumeTimeout=600", "MaxCPUsPerNode=3", "ExclusiveUser=YES", "AllowAccounts=ALL"}
 	nodeKeys = []string{"Sockets=2", "CoresPerSocket=4", "ThreadsPerCore=2", "CPUs=16", "RealMemory=64000", "TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2",
-		"CpuSpecList=0-1", "MemSpecLimit=100", "CoreSpecCount=1", "State=CLOUD", "State=FUTURE"}
+		"CpuSpecList=0-1", "MemSpecLimit=100", "Topology=a", "CoreSpecCount=1", "State=CLOUD", "State=FUTURE", "State=DOWN", `State=DRAIN Reason="bad fan"`, "State=IDLE"}
 )
 
 func some(r *rand.Rand, words []string, n int) string {
@@ -102,11 +108,14 @@ func randomFiles(r *rand.Rand) map[string]string {
 		lines = append(lines, fmt.Sprintf("NodeName=%s %s", []string{"n[1-4]", "n10,n9", "x", "m[01-03]"}[i], some(r, nodeKeys, 6)))
 	}
 	for i := range r.IntN(4) {
-		lines = append(lines, fmt.Sprintf("PartitionName=p%d Nodes=%s %s", i, []string{"ALL", "n[1-4]", "x,n[9-10]"}[r.IntN(3)], some(r, partWords, 8)))
+		lines = append(lines, fmt.Sprintf("PartitionName=p%d Nodes=%s %s", i, []string{"ALL", "n[1-4]", "x,n[9-10]", "set,x"}[r.IntN(4)], some(r, partWords, 8)))
+	}
+	if r.IntN(2) > 0 {
+		lines = append(lines, "NodeSet=set Nodes=n[1-2] Feature=a")
 	}
 	files := map[string]string{"slurm.conf": strings.Join(lines, "\n") + "\n"}
 	if r.IntN(2) > 0 {
-		files["topology.conf"] = []string{"SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4],x\nSwitchName=top Switches=a,b\n", "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n"}[r.IntN(2)]
+		files["topology.conf"] = []string{"SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4],x,set\nSwitchName=c\nSwitchName=top Switches=a,b,c\n", "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3\nBlockName=b4 Nodes=set\nBlockSizes=2,4\n"}[r.IntN(2)]
 	}
 	if r.IntN(2) > 0 {
 		files["gres.conf"] = "AutoDetect=nvml\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-1\nName=shard Count=8 Links=-1,2 Flags=CountOnly\n"
