@@ -196,7 +196,7 @@ func (m *manager) events(q *mgrQuery) int {
 	}
 	var rows []cluster.NodeSpan
 	for _, s := range resp.Nodes {
-		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || s.Forgotten || !q.has("event", string(s.Node)) {
+		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || s.Forgotten || !q.has("event", string(s.Node)) || !q.has("node", string(s.Node)) {
 			continue
 		}
 		// A drained node that becomes empty is the same event still.

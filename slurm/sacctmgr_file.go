@@ -171,7 +171,7 @@ func (m *manager) load(args []string) int {
 			file = value
 		case isSet && isKey(strings.ToLower(key), 1, "cluster"):
 			if !strings.EqualFold(value, m.books.Cluster) {
-				return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form")
+				return m.otherCluster()
 			}
 		case !isSet && strings.EqualFold(w, "clean"):
 			return m.wrong(" muster's load takes nothing away: delete accounts before, and leave clean out")
@@ -235,7 +235,7 @@ func (l *loader) read(r io.Reader) int {
 		switch kind {
 		case "cluster", "machine":
 			if !strings.EqualFold(name, l.m.books.Cluster) {
-				return l.m.wrong(" There is one cluster, " + l.m.books.Cluster + ": it is what the servers of muster form")
+				return l.m.otherCluster()
 			}
 			cluster = true
 			l.m.tell("For cluster %s", name)

@@ -335,6 +335,10 @@ func (m *manager) show(args []string) int {
 		return m.transactions(q)
 	case "stats":
 		return m.stats()
+	case "configuration":
+		return m.configuration()
+	case "reservation":
+		return m.reservations(q)
 	case "wckey":
 		return m.wckeys(q)
 	case "problem":
@@ -406,7 +410,9 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			rows = append(rows, mgrRow{tres: name, number: n, books: b})
 		}
 	case "cluster":
-		rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+		if q.has("cluster", strings.ToLower(b.Cluster)) {
+			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+		}
 	}
 	return rows
 }
