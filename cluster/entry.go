@@ -69,6 +69,8 @@ type Event struct {
 	// Forget says up to where old records of history go, and Load has archived ones that come back.
 	Forget []Cutoff   `json:"forget,omitempty"`
 	Load   []Archived `json:"load,omitempty"`
+	// Amend is what is said of a job afterwards that is in history alone.
+	Amend *AmendedJob `json:"amend,omitempty"`
 }
 
 // envelope is what the log holds of an entry; its body is a Command, or not decoded yet.
@@ -130,6 +132,7 @@ var commands = [...]struct {
 	{"load_history", func() Command { return &LoadHistory{} }},
 	{"node_power", func() Command { return &NodePower{} }},
 	{"burnin_done", func() Command { return &BurninDone{} }},
+	{"amend", func() Command { return &AmendJobs{} }},
 }
 
 func newCommand(kind string) Command {

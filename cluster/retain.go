@@ -232,6 +232,8 @@ type Archived struct {
 	Event  *NodeSpan    `json:"event,omitempty"`
 	Resv   *ResvSpan    `json:"resv,omitempty"`
 	Change *Transaction `json:"change,omitempty"`
+	// Amend is no record, and in no file: it waits with those that come back while the past is on its way.
+	Amend *AmendedJob `json:"amend,omitempty"`
 }
 
 // check reports whether it is a record of something that is over.

@@ -25,6 +25,14 @@ type Transaction struct {
 // maxTransactionInfo bounds the text of one.
 const maxTransactionInfo = 4096
 
+// actor is who it was.
+func (id Identity) actor() string {
+	if id.User == "" {
+		return fmt.Sprintf("uid %d", id.UID)
+	}
+	return id.User
+}
+
 // record is what a change is about: the kind's name in Slurm, which one it is, and the record there and to be.
 func (c *Change) record(t *tx) (kind, where string, old, now any) {
 	switch {
@@ -69,15 +77,12 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Transaction{At: t.at, Actor: t.by.User, Where: where, Action: "Add " + kind}
+	x := &Transaction{At: t.at, Actor: t.by.actor(), Where: where, Action: "Add " + kind}
 	switch {
 	case c.Delete:
 		x.Action, after = "Remove "+kind, nil
 	case before != nil:
 		x.Action = "Modify " + kind
-	}
-	if x.Actor == "" {
-		x.Actor = fmt.Sprintf("uid %d", t.by.UID)
 	}
 	if c.Account != nil {
 		x.Account = c.Account.Name

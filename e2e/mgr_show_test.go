@@ -86,3 +86,61 @@ func TestMgrSession(t *testing.T) {
 		t.Errorf("a user in another cluster: exit code %d, %q", code, errs)
 	}
 }
+
+// TestMgrJobs: sacctmgr modify job says something of jobs, also of those that are history only; users speak of their own.
+func TestMgrJobs(t *testing.T) {
+	d := startLedger(t, "MinJobAge=2", "TrackWCKey=yes")
+	past, other, held := d.submitAs(daemonUID, "--wrap", "exit 3"), d.submitAs(binUID, "--wrap", "true"), d.submitAs(daemonUID, "-H", "--wrap", "true")
+	d.wait("two jobs to be history only", func() bool { return d.must("squeue", "-h", "-t", "all", "-o", "%A") == held })
+	submitted := func(id string) string {
+		return "  " + id + " submitted at " + d.must("sacct", "-nPX", "-j", id, "-o", "submit")
+	}
+	said := func(id, want string) {
+		t.Helper()
+		if got := d.must("sacct", "-nPX", "-j", id, "-o", "comment,derivedexitcode,admincomment,systemcomment,wckey"); got != want {
+			t.Errorf("sacct of job %s: %q, want %q", id, got, want)
+		}
+	}
+	says := func(uid uint32, want string, code int, args ...string) {
+		t.Helper()
+		if out, errs, got := d.as(uid, "sacctmgr", args...); got != code || strings.TrimRight(out+errs, "\n") != want {
+			t.Errorf("sacctmgr %q of user %d: exit code %d\n%s%s\nwant %d\n%s", args, uid, got, out, errs, code, want)
+		}
+	}
+	denied := "sacctmgr: error: Your user doesn't have privilege to perform this action\n Error with request: Access/permission denied\n  "
+	says(daemonUID, " Modified jobs...\n"+submitted(past), 0, "-i", "modify", "job", "where", "jobid="+past, "set", "comment=two words", "derivedexitcode=7")
+	said(past, "two words|7:0|||*")
+	says(binUID, denied+"job "+past+" is another user's", 1, "-i", "modify", "job", "jobid="+past, "set", "comment=mine")
+	says(daemonUID, denied+"only operators may set AdminComment of a job", 1, "-i", "modify", "job", "jobid="+past, "set", "admincomment=mine")
+	says(0, " Modified jobs...\n"+submitted(past)+"\n"+submitted(held), 0, "-i", "modify", "job", "user=daemon", "set", "AdminComment=checked", "SystemComment=sys", "NewWCKey=Proj")
+	said(past, "two words|7:0|checked|sys|proj")
+	said(held, "|0:0|checked|sys|proj")
+	said(other, "|0:0|||*")
+	if got := d.must("scontrol", "show", "job", held); !strings.Contains(got, "AdminComment=checked") || !strings.Contains(got, "SystemComment=sys") {
+		t.Errorf("the job that waits:\n%s", got)
+	}
+	says(daemonUID, " Modified jobs...\n"+submitted(past), 0, "-i", "modify", "job", "wckey=proj", "endtime=now", "set", "comment=over")
+	nothing := " Nothing modified\nsacctmgr: Request didn't affect anything or your user doesn't have privilege to perform this action"
+	says(0, nothing, 1, "-i", "modify", "job", "jobid=999", "set", "comment=x")
+	says(0, nothing, 1, "-i", "modify", "job", "starttime=now+1hour", "set", "comment=x")
+	says(0, nothing, 1, "-i", "modify", "job", "cluster=other", "set", "comment=x")
+	says(0, " You didn't give me anything to set", 1, "-i", "modify", "job", "jobid="+past)
+	says(0, " Unknown option: comment+=x\n Use keyword 'where' to modify condition", 1, "-i", "modify", "job", "jobid="+past, "set", "comment+=x")
+	says(0, "sacctmgr: fatal: Bad job/step specified: x", 1, "-i", "modify", "job", "jobid=x", "set", "comment=x")
+	says(0, " Unknown condition: 7\n Use keyword 'set' to modify value", 1, "-i", "modify", "job", "7", "set", "comment=x")
+	says(0, "sacctmgr: error: Invalid value for DerivedExitCode (300): want CODE or CODE:SIGNAL, from 0 to 255\n You didn't give me anything to set", 1, "-i", "modify", "job", "jobid="+past, "set", "derivedexitcode=300")
+	for _, tt := range []struct{ answer, comment, said string }{{"n", "never", "\n Changes Discarded\n"}, {"y", "asked", ""}} {
+		out, _, code := d.input(tt.answer+"\n", "sacctmgr", "modify", "job", "jobid="+past, "set", "comment="+tt.comment)
+		if code != 0 || !strings.HasPrefix(out, " Modified jobs...\n"+submitted(past)+"\nWould you like to commit") || !strings.HasSuffix(out, tt.said) {
+			t.Errorf("answer %s: exit code %d\n%s", tt.answer, code, out)
+		}
+	}
+	said(past, "asked|7:0|checked|sys|proj")
+	if got := d.must("sacctmgr", "-nP", "show", "txn", "action=modify job", "actor=daemon", "format=where,info"); !strings.HasSuffix(got, `|comment="over"`) || !strings.HasPrefix(got, "job="+past+" submitted=") {
+		t.Errorf("transactions:\n%s", got)
+	}
+	d.kill()
+	d.start()
+	d.wait("the daemon", func() bool { _, _, code := d.run("sinfo"); return code == 0 })
+	said(past, "asked|7:0|checked|sys|proj")
+}

@@ -80,7 +80,7 @@ func mgrEntity(word string) string {
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
 		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1},
-		{"configuration", 2}, {"reservation", 3}} {
+		{"configuration", 2}, {"reservation", 3}, {"job", 1}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -151,9 +151,9 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 			q.tree = true
 		case !isSet && isKey(key, 5, "withcoordinator"):
 			q.withCoord = true
-		case isSet && isKey(key, 2, "start") && timed(entity):
+		case isSet && isKey(key, 2, "start", "starttime") && timed(entity):
 			q.from = value
-		case isSet && isKey(key, 2, "end") && timed(entity):
+		case isSet && isKey(key, 2, "end", "endtime") && timed(entity):
 			q.to = value
 		case isSet && isKey(key, 2, "nodes") && timed(entity):
 			q.where["node"] = append(q.where["node"], expandNames(value)...)
@@ -163,17 +163,19 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 			q.from = "1970-01-02"
 		case !isSet && (isKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
 			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
-		case !isSet && entity != "reservation":
+		case !isSet && entity != "reservation" && entity != "job":
 			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
 		case isKey(key, 1, "format"):
 			q.format = value
 		case key == "name" || key == "names" || key == entity || key == entity+"s":
 			q.where[entity] = append(q.where[entity], mgrNameList(value)...)
+		case entity == "job" && isKey(key, 2, "jobid"):
+			q.where["job"] = append(q.where["job"], splitOutside(value)...)
 		case isKey(key, 2, "accounts", "acct"):
 			q.where["account"] = append(q.where["account"], mgrNameList(value)...)
 		case isKey(key, 1, "users"):
 			q.where["user"] = append(q.where["user"], mgrNameList(value)...)
-		case isKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey"):
+		case isKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey" || entity == "job"):
 			q.where["wckey"] = append(q.where["wckey"], mgrNameList(value)...)
 		case key == "id" && (entity == "wckey" || entity == "reservation"):
 			q.where["id"] = append(q.where["id"], splitList(value)...)
@@ -193,7 +195,7 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 
 // timed reports whether what is shown of an entity belongs to a time.
 func timed(entity string) bool {
-	return entity == "event" || entity == "transaction" || entity == "reservation"
+	return slices.Contains([]string{"event", "transaction", "reservation", "job"}, entity)
 }
 
 // commit asks, and sends the changes.

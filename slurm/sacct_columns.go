@@ -115,7 +115,7 @@ var acctColumns = [...]acctColumn{
 	{"Submit", 19, func(r *acctRow) string { return r.at(r.Submitted, "Unknown") }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
 	{"SubmitLine", 20, func(r *acctRow) string { return r.Spec.SubmitLine }, func(r *acctRow) string { return r.step.SubmitLine }},
 	{"Suspended", 10, func(r *acctRow) string { return format.Padded(r.SuspendTotal) }, func(r *acctRow) string { return format.Padded(0) }},
-	{"SystemComment", 14, none, nil},
+	{"SystemComment", 14, func(r *acctRow) string { return r.SystemComment }, nil},
 	{"SystemCPU", 10, func(r *acctRow) string { return millis(r.usage().SystemCPU) }, func(r *acctRow) string { return millis(r.usage().SystemCPU) }},
 	{"Timelimit", 10, func(r *acctRow) string { return r.limitText() }, nil},
 	{"TimelimitRaw", 12, func(r *acctRow) string { return r.limitRaw() }, nil},

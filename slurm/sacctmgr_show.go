@@ -321,7 +321,7 @@ func (m *manager) show(args []string) int {
 		return m.wrong(listInput)
 	}
 	entity := mgrEntity(args[0])
-	if entity == "" || entity == "coordinator" {
+	if entity == "" || entity == "coordinator" || entity == "job" {
 		return m.noEntity(args, listInput)
 	}
 	q, code := m.conditions(entity, args[1:])

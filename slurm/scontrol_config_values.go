@@ -115,7 +115,9 @@ func priorityLines() []configLine {
 		of("PriorityFavorSmall", func(p *cluster.PriorityConfig) string { return choose(p.FavorSmall, "Yes", "No") }),
 		of("PriorityFlags", priorityFlags),
 		of("PriorityMaxAge", func(p *cluster.PriorityConfig) string { return format.Padded(p.MaxAge) }),
-		of("PriorityUsageResetPeriod", func(p *cluster.PriorityConfig) string { return choose(p.UsageReset == "", "NONE", string(p.UsageReset)) }),
+		of("PriorityUsageResetPeriod", func(p *cluster.PriorityConfig) string {
+			return choose(p.UsageReset == "", "NONE", string(p.UsageReset))
+		}),
 		weight("PriorityWeightAge", func(w *cluster.PriorityWeights) uint32 { return w.Age }),
 		weight("PriorityWeightAssoc", func(w *cluster.PriorityWeights) uint32 { return w.Assoc }),
 		weight("PriorityWeightFairShare", func(w *cluster.PriorityWeights) uint32 { return w.FairShare }),
