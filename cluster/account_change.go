@@ -51,11 +51,13 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 		}
 		x, err := change.transaction(t)
 		if err == nil {
+			t.gone = nil
 			err = change.apply(t)
 		}
 		if err != nil {
 			return nil, err
 		}
+		x.Gone = t.gone
 		t.events = append(t.events, Event{Change: x})
 	}
 	t.freshScale()
@@ -174,6 +176,9 @@ func (c *Change) account(t *tx) error {
 	if err := t.removeAssocs(func(a *Association) bool { return a.Account == name }); err != nil {
 		return err
 	}
+	if old, had := t.accounts.Get(name); had {
+		t.gone = append(t.gone, Change{Account: old})
+	}
 	putIn(t, t.accounts, name, nil)
 	return nil
 }
@@ -192,6 +197,9 @@ func (c *Change) user(t *tx) error {
 	if err := t.removeAssocs(func(a *Association) bool { return a.User == name }); err != nil {
 		return err
 	}
+	if old, had := t.users.Get(name); had {
+		t.gone = append(t.gone, Change{User: old})
+	}
 	putIn(t, t.users, name, nil)
 	return nil
 }
@@ -203,6 +211,9 @@ func (c *Change) changeQOS(t *tx) error {
 	}
 	old, had := t.qos.Get(q.Name)
 	if c.Delete {
+		if had {
+			t.gone = append(t.gone, Change{QOS: old})
+		}
 		putIn(t, t.qos, q.Name, nil)
 		return nil
 	}
@@ -341,6 +352,7 @@ func (t *tx) removeAssocs(which func(*Association) bool) error {
 		}
 	}
 	for _, a := range gone {
+		t.gone = append(t.gone, Change{Assoc: a})
 		t.spend(a.Parent, t.spentAt(a.ID).negative())
 		t.deleteAssoc(a)
 	}

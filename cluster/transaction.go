@@ -20,6 +20,8 @@ type Transaction struct {
 	// Account and User are whom it concerns, if any.
 	Account string `json:"account,omitempty"`
 	User    string `json:"user,omitempty"`
+	// Gone are the records that it took away, as they were.
+	Gone []Change `json:"gone,omitempty"`
 }
 
 // maxTransactionInfo bounds the text of one.

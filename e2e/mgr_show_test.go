@@ -144,3 +144,29 @@ func TestMgrJobs(t *testing.T) {
 	d.wait("the daemon", func() bool { _, _, code := d.run("sinfo"); return code == 0 })
 	said(past, "asked|7:0|checked|sys|proj")
 }
+
+// TestMgrDeleted: withdeleted shows what was deleted too, whole branches with it, unless it was made anew.
+func TestMgrDeleted(t *testing.T) {
+	d := startLedger(t)
+	show := func(what string, want string, more ...string) {
+		t.Helper()
+		if got := d.must("sacctmgr", append([]string{"-nP", "show", what}, more...)...); got != want {
+			t.Errorf("show %s %q:\n%s\nwant\n%s", what, more, got, want)
+		}
+	}
+	for _, line := range []string{"add account deep parent=science grptres=cpu=5", "add user lp account=deep fairshare=3", "add qos gold priority=7",
+		"modify user daemon set maxjobs=3", "delete account deep,science", "delete user lp", "delete qos gold", "delete user bin", "add user bin account=art"} {
+		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
+	}
+	show("user", "bin|art|None\ndaemon|science|None\nroot|root|Administrator")
+	show("user", "bin|art|None\ndaemon|science|None\nlp|deep|None\nroot|root|Administrator", "withdeleted")
+	show("account", "art\nroot", "format=account")
+	show("account", "art\ndeep\nroot\nscience", "withdeleted", "format=account")
+	show("qos", "normal|0\ngold|7", "withdeleted", "format=name,priority")
+	show("assoc", "root|||\nroot|root||\nart||root|\nart|bin||\nscience||root|\nscience|daemon||\ndeep||science|cpu=5\ndeep|lp||", "withdeleted", "format=account,user,parentname,grptres")
+	show("assoc", "root|\nroot|root\nart|\nart|bin", "format=account,user")
+	show("cluster", "ledger", "withdeleted", "format=cluster")
+	if _, errs, code := d.run("sacctmgr", "show", "wckey", "withdeleted"); code != 1 || !strings.Contains(errs, "has no withdeleted") {
+		t.Errorf("show wckey withdeleted: exit code %d, %q", code, errs)
+	}
+}

@@ -124,6 +124,7 @@ type mgrQuery struct {
 	format          string
 	withAssoc, tree bool
 	withCoord       bool
+	withGone        bool // deleted ones too
 	from, to        string
 	elsewhere       bool // only of other clusters than this one: there are none
 }
@@ -161,6 +162,8 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 			q.where[key] = append(q.where[key], strings.ToLower(value))
 		case !isSet && isKey(key, 3, "all_time") && entity == "event":
 			q.from = "1970-01-02"
+		case !isSet && isKey(key, 5, "withdeleted") && slices.Contains([]string{"account", "association", "cluster", "qos", "user"}, entity):
+			q.withGone = true
 		case !isSet && (isKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
 			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
 		case !isSet && entity != "reservation" && entity != "job":
@@ -385,6 +388,26 @@ func (b *mgrBooks) user(name string) *cluster.User {
 		return nil
 	}
 	return b.Users[i]
+}
+
+func (b *mgrBooks) account(name string) *cluster.Account {
+	i := slices.IndexFunc(b.Accounts, func(a *cluster.Account) bool { return a.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return b.Accounts[i]
+}
+
+// above is the account that an account is below, "" if it is not there.
+func (b *mgrBooks) above(account string) string {
+	a := b.find(account, "", "")
+	if a == nil {
+		return ""
+	}
+	if p := b.assoc(a.Parent); p != nil {
+		return p.Account
+	}
+	return ""
 }
 
 // adminLevel reads the word of an administrator's rank.

@@ -140,14 +140,13 @@ var acctColumns = [...]acctColumn{
 	{"User", 9, func(r *acctRow) string { return r.Spec.User }, nil},
 	{"UserCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU) }, func(r *acctRow) string { return millis(r.usage().UserCPU) }},
 	{"WCKey", 10, func(r *acctRow) string { return r.Spec.WCKey }, nil},
-	{"WCKeyID", 8, noCount, nil},
+	{"WCKeyID", 10, func(r *acctRow) string { return uintText(r.v.wckeyID(r.Spec.User, r.Spec.WCKey)) }, nil},
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
 	{"Verdict", 40, func(r *acctRow) string { return r.why.String() }, nil}, // why it did not end well
 	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.node) }, nil},
 }
 
 func none(*acctRow) string    { return "" }
-func noCount(*acctRow) string { return "0" }
 func unknown(*acctRow) string { return "Unknown" }
 
 func wholeSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }

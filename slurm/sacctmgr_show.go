@@ -350,6 +350,11 @@ func (m *manager) show(args []string) int {
 	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
 	}
+	if q.withGone {
+		if code := m.addGone(); code != 0 {
+			return code
+		}
+	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
 	m.report.print(out, m.rows(entity, q))
 	_ = out.Flush()
