@@ -158,7 +158,7 @@ func TestMgrDeleted(t *testing.T) {
 		"modify user daemon set maxjobs=3", "delete account deep,science", "delete user lp", "delete qos gold", "delete user bin", "add user bin account=art"} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
 	}
-	show("user", "bin|art|None\ndaemon|science|None\nroot|root|Administrator")
+	show("user", "bin|art|None\ndaemon||None\nroot|root|Administrator")
 	show("user", "bin|art|None\ndaemon|science|None\nlp|deep|None\nroot|root|Administrator", "withdeleted")
 	show("account", "art\nroot", "format=account")
 	show("account", "art\ndeep\nroot\nscience", "withdeleted", "format=account")

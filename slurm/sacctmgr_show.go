@@ -127,7 +127,9 @@ func mgrNames() []reportColumn[mgrRow] {
 			return ofQOS(r, func(q *cluster.QOS) string { return q.Description })
 		}},
 		{"Organization", "Org", 20, func(r *mgrRow) string { return r.account.Organization }},
-		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string { return r.user.DefaultAccount }},
+		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string {
+			return choose(r.books.has(r.user.DefaultAccount, r.user.Name), r.user.DefaultAccount, "")
+		}},
 		{"DefaultWCKey", "Def WCKey", 10, func(r *mgrRow) string { return r.user.DefaultWCKey }},
 		{"AdminLevel", "Admin", 9, func(r *mgrRow) string { return cmp.Or(r.user.AdminLevel, "None") }},
 		{"Coordinators", "Coord Accounts", 20, func(r *mgrRow) string {
