@@ -74,6 +74,17 @@ func TestMgrSession(t *testing.T) {
 	if _, errs, code := d.run("sacctmgr", "!!"); code != 1 || errs != "invalid keyword: !!\n" {
 		t.Errorf("sacctmgr !!: exit code %d, %q", code, errs)
 	}
+	out, _, code = d.input("add account piped\ny\nquit\n", "sacctmgr")
+	if code != 0 || !strings.HasSuffix(out, "\n(N/y): \nsacctmgr: quit\n") || d.must("sacctmgr", "-nP", "show", "account", "piped", "format=account") != "piped" {
+		t.Errorf("an answer behind its command: exit code %d\n%s", code, out)
+	}
+	d.must("sacctmgr", "-i", "delete", "user", "bin", "account=art")
+	d.must("sacctmgr", "-i", "add", "user", "nosuchuser", "account=art")
+	d.must("sacctmgr", "-i", "add", "user", "lp", "wckey=some")
+	if got := d.must("sacctmgr", "-nP", "show", "problem"); got != "ledger|piped||Account has no users\n||lp|User has no Associations\n||nosuchuser|User does not have a uid" {
+		t.Errorf("problems:\n%s", got)
+	}
+	d.must("sacctmgr", "-i", "add", "user", "bin", "account=art")
 	for cond, want := range map[string]string{"ledger": "science", "other": ""} {
 		if got := d.must("sacctmgr", "-nP", "show", "account", "science", "cluster="+cond, "withassoc", "format=account"); strings.SplitN(got, "\n", 2)[0] != want {
 			t.Errorf("accounts of cluster %s: %q, want %q", cond, got, want)

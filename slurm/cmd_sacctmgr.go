@@ -3,10 +3,12 @@ package slurm
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -24,6 +26,7 @@ type manager struct {
 	modifies  bool
 	after     uint64 // the index of what it has changed itself
 	over      bool   // the session is to end
+	lines     *lines // of standard input
 }
 
 var sacctmgrOptions = []opt.Option[manager]{
@@ -90,7 +93,7 @@ func mgrEntity(word string) string {
 
 // runSacctmgr shows and changes accounts, users and QOS.
 func runSacctmgr(sys *Sys, argv []string) int {
-	m := &manager{sys: sys}
+	m := &manager{sys: sys, lines: &lines{in: bufio.NewReader(sys.Stdin)}}
 	rest, code := parseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv)
 	if code >= 0 {
 		return code
@@ -222,13 +225,19 @@ func (m *manager) commit(changes []cluster.Change, what string) int {
 	return m.wrong(" Problem " + what + ": " + text)
 }
 
+// commitTime is how long people have to answer.
+const commitTime = 30 * time.Second
+
 // agreed asks whether the changes are to be made.
 func (m *manager) agreed() bool {
 	defer fmt.Fprintln(m.sys.Stdout)
 	fmt.Fprint(m.sys.Stdout, "Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
-	for in := bufio.NewReader(m.sys.Stdin); ; {
-		line, err := in.ReadString('\n')
+	for end := time.NewTimer(commitTime); ; {
+		line, err := m.lines.next(end.C)
 		switch word := strings.ToLower(strings.TrimSpace(line)); {
+		case errors.Is(err, errNoAnswer):
+			fmt.Fprint(m.sys.Stdout, "timeout")
+			return false
 		case strings.HasPrefix(word, "y"):
 			return true
 		case err != nil, word == "", strings.HasPrefix(word, "n"):

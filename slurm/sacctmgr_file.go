@@ -151,6 +151,9 @@ func dumpAssoc(a *cluster.Association) string {
 	return text
 }
 
+// maxMgrLine bounds a line of a file.
+const maxMgrLine = 1 << 20
+
 // loader reads a file of dump line by line and gathers what it changes.
 type loader struct {
 	m       *manager

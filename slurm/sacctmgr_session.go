@@ -2,10 +2,12 @@ package slurm
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"dev.muster/api"
@@ -120,32 +122,61 @@ func (m *manager) run(words []string) int {
 	return v.run(words[1:])
 }
 
-// maxMgrLine bounds a line of commands.
-const maxMgrLine = 1 << 20
+// lines are those of an input that may not come in time.
+type lines struct {
+	in   *bufio.Reader
+	read chan line // of the one that is awaited, nil while none is
+}
+
+type line struct {
+	text string
+	err  error
+}
+
+// errNoAnswer says that nothing came in time.
+var errNoAnswer = errors.New("no answer in time")
+
+// next is the next line with its end, or errNoAnswer when a timer ends before; then the line is the next one still.
+func (l *lines) next(end <-chan time.Time) (string, error) {
+	if l.read == nil {
+		read := make(chan line, 1)
+		l.read = read
+		go func() { // ends with the input, at the latest with the program
+			text, err := l.in.ReadString('\n')
+			read <- line{text, err}
+		}()
+	}
+	select {
+	case r := <-l.read:
+		l.read = nil
+		return r.text, r.err
+	case <-end:
+		return "", errNoAnswer
+	}
+}
 
 // session does the commands of standard input, one a line, until quit or its end.
 func (m *manager) session() (code int) {
-	in := bufio.NewScanner(m.sys.Stdin)
-	in.Buffer(nil, maxMgrLine)
 	file, _ := m.sys.Stdin.(*os.File)
 	echo := file == nil || !isTerminal(file)
 	var last []string // the command before
 	for !m.over {
 		fmt.Fprint(m.sys.Stdout, "sacctmgr: ")
-		if !in.Scan() {
+		line, err := m.lines.next(nil)
+		if line = strings.TrimRight(line, "\r\n"); err != nil && line == "" {
 			fmt.Fprintln(m.sys.Stdout)
 			break
 		}
 		if echo { // as the line editor of Slurm does
-			fmt.Fprintln(m.sys.Stdout, in.Text())
+			fmt.Fprintln(m.sys.Stdout, line)
 		}
-		words, ok := mgrSplit(in.Text())
+		words, ok := mgrSplit(line)
 		if len(words) == 1 && words[0] == "!!" {
 			words = last
 		}
 		switch {
 		case !ok:
-			code = m.wrong("sacctmgr: error: a quote is not closed: " + in.Text())
+			code = m.wrong("sacctmgr: error: a quote is not closed: " + line)
 		case len(words) > 0:
 			code, last = max(code, m.run(words)), words
 		}
