@@ -58,7 +58,7 @@ func TestMgrSession(t *testing.T) {
 	ask(1, "sacctmgr: readonly\nsacctmgr: add account x\nsacctmgr: exit"+"Can't run this command in readonly mode.\n", "readonly", "add account x", "exit")
 	ask(0, "sacctmgr: associations\nsacctmgr: show user bin format=user,account\nbin|art\nsacctmgr: verbose\nsacctmgr: quiet\nsacctmgr: oneliner\nsacctmgr: exit",
 		"associations", "show user bin format=user,account", "verbose", "quiet", "oneliner", "exit")
-	ask(1, "sacctmgr: quit now\nsacctmgr:"+"too many arguments for keyword:quit\n", "quit now")
+	ask(1, "sacctmgr: quit now"+"too many arguments for keyword:quit\n", "quit now")
 	out, _, code := d.input("help\n", "sacctmgr")
 	if code != 0 || !strings.Contains(out, "\n  !!                                     in a session: repeat the last command\n") || !strings.Contains(out, "\n  load <FILE> [<SPECS>] ") {
 		t.Errorf("help: exit code %d\n%s", code, out)
@@ -136,7 +136,7 @@ func TestMgrJobs(t *testing.T) {
 	says(0, nothing, 1, "-i", "modify", "job", "starttime=now+1hour", "set", "comment=x")
 	says(0, nothing, 1, "-i", "modify", "job", "cluster=other", "set", "comment=x")
 	says(0, " You didn't give me anything to set", 1, "-i", "modify", "job", "jobid="+past)
-	says(0, " Unknown option: comment+=x\n Use keyword 'where' to modify condition", 1, "-i", "modify", "job", "jobid="+past, "set", "comment+=x")
+	says(0, " Unknown option: comment+=x\n Use keyword 'where' to modify condition\n You didn't give me anything to set", 1, "-i", "modify", "job", "jobid="+past, "set", "comment+=x")
 	says(0, "sacctmgr: fatal: Bad job/step specified: x", 1, "-i", "modify", "job", "jobid=x", "set", "comment=x")
 	says(0, " Unknown condition: 7\n Use keyword 'set' to modify value", 1, "-i", "modify", "job", "7", "set", "comment=x")
 	says(0, "sacctmgr: error: Invalid value for DerivedExitCode (300): want CODE or CODE:SIGNAL, from 0 to 255\n You didn't give me anything to set", 1, "-i", "modify", "job", "jobid="+past, "set", "derivedexitcode=300")

@@ -317,7 +317,7 @@ func (m *manager) unknown(s setting) int {
 	return m.wrong(" Unknown option: "+s.text, " Use keyword 'where' to modify condition")
 }
 
-// unknownQOS is the same for QOS: Slurm prints it where the answer goes.
+// unknownQOS is the same for QOS and jobs: Slurm prints it where the answer goes.
 func (m *manager) unknownQOS(s setting) int {
 	return m.nothing(" Unknown option: " + s.text + "\n Use keyword 'where' to modify condition")
 }

@@ -47,7 +47,8 @@ func (m *manager) said(sets []setting) (a cluster.Amendment, code int) {
 	for _, s := range sets {
 		i := slices.IndexFunc(jobSetters[:], func(r jobSetter) bool { return s.sign == 0 && isKey(s.key, r.least, r.name) })
 		if i < 0 {
-			return a, m.unknown(s)
+			m.wrong(" You didn't give me anything to set")
+			return a, m.unknownQOS(s)
 		}
 		if !jobSetters[i].set(&a, s.value) {
 			return a, m.wrong("sacctmgr: error: Invalid value for DerivedExitCode ("+s.value+"): want CODE or CODE:SIGNAL, from 0 to 255", " You didn't give me anything to set")

@@ -107,6 +107,7 @@ func (m *manager) run(words []string) int {
 	case v == nil:
 		return m.wrong("invalid keyword: " + words[0])
 	case v.args == "" && len(words) > 1:
+		m.over = v.name == "quit" || v.name == "exit"
 		return m.wrong("too many arguments for keyword:" + words[0])
 	case v.kind == wordVerb:
 		return v.run(nil)
