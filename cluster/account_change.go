@@ -36,15 +36,18 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 	case len(c.Changes) == 0 || len(c.Changes) > maxChanges:
 		return nil, Errorf(Invalid, ErrNoChange, "%d changes at once: between 1 and %d can be made", len(c.Changes), maxChanges)
 	}
-	free := t.by.Operator() || t.isAdmin(t.by.User)
+	free := t.keepsBooks(t.by)
 	if !free && !t.coordinatesAny(t.by.User) {
 		return nil, Errorf(Denied, ErrAccess, "only operators and coordinators may change accounts")
 	}
 	t.openBooks()
 	for i := range c.Changes {
 		change, err := t.under(c.Changes[i])
-		if err == nil && !free {
+		switch {
+		case err == nil && !free:
 			err = t.mayCoordinate(&change)
+		case err == nil && !t.by.Operator() && !t.isAdmin(t.by.User):
+			err = t.sameLevel(&change)
 		}
 		if err != nil {
 			return nil, err

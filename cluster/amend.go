@@ -113,7 +113,7 @@ func (c *AmendJobs) apply(t *tx) (any, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if !t.by.Operator() && !t.isAdmin(t.by.User) {
+	if !t.keepsBooks(t.by) {
 		if name := c.reserved(); name != "" {
 			return nil, Errorf(Denied, ErrAccess, "only operators may set %s of a job", name)
 		}

@@ -20,12 +20,19 @@ type Identity struct {
 	Admin bool `json:"admin,omitempty"`
 	// NodeRoot marks root of the machine Node, who may change the nodes that it is, and nothing else.
 	NodeRoot bool `json:"node_root,omitempty"`
+	// Deputy marks a user whom the books name an operator, in commands about the books and history.
+	Deputy bool `json:"deputy,omitempty"`
 	// System marks the leader's own proposals and reports of nodes.
 	System bool `json:"system,omitempty"`
 }
 
 // Operator reports whether the identity may act on everybody's jobs and on nodes.
 func (id Identity) Operator() bool { return id.System || id.Admin || id.UID == 0 }
+
+// keepsBooks reports whether the identity may change the books and history, all but the levels of users.
+func (t *tables) keepsBooks(id Identity) bool {
+	return id.Operator() || id.Deputy || t.isAdmin(id.User)
+}
 
 // Entry is one command with everything that is not determined by the state: the time and who.
 type Entry struct {

@@ -170,7 +170,7 @@ type Retain struct {
 func (*Retain) kind() string { return "retain" }
 
 func (c *Retain) apply(t *tx) (any, error) {
-	if !t.by.Operator() && !t.isAdmin(t.by.User) {
+	if !t.keepsBooks(t.by) {
 		return nil, Errorf(Denied, ErrAccess, "only operators may archive history")
 	}
 	if c.Script != "" && !t.by.Operator() {
@@ -295,7 +295,7 @@ const MaxLoaded = 500
 func (*LoadHistory) kind() string { return "load_history" }
 
 func (c *LoadHistory) apply(t *tx) (any, error) {
-	if !t.by.Operator() && !t.isAdmin(t.by.User) {
+	if !t.keepsBooks(t.by) {
 		return nil, Errorf(Denied, ErrAccess, "only operators may load archived history")
 	}
 	if len(c.Records) == 0 || len(c.Records) > MaxLoaded {

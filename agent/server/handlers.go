@@ -117,7 +117,7 @@ func write[C any, P interface {
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
 			who.Identity = s.named(who)
 		}
-		values, index, err := s.propose(ctx, who.Identity, P(&c))
+		values, index, err := s.propose(ctx, s.ranked(who, P(&c)), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}
