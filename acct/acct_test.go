@@ -71,16 +71,19 @@ func TestQuery(t *testing.T) {
 	other := job(3, cluster.Ended, cluster.Failed)
 	other.Spec.UID, other.Spec.Account, other.Ended = 1001, "else", epoch.Add(2*time.Hour)
 	step := &cluster.Step{ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Started: epoch}
-	d.Apply(1, []cluster.Event{{Job: ended}, {Job: running}, {Job: other}, {Step: step}})
+	ending := job(4, cluster.Ending, cluster.NoOutcome)
+	ending.EndingWhy, ending.EndingAt, ending.Waiting = cluster.TimedOut, epoch.Add(time.Minute), []cluster.NodeName{"n1"}
+	d.Apply(1, []cluster.Event{{Job: ended}, {Job: running}, {Job: other}, {Step: step}, {Job: ending}})
 	cases := []struct {
 		name string
 		q    Query
 		want []cluster.JobID
 	}{
-		{"everything", Query{}, []cluster.JobID{1, 2, 3}},
+		{"everything", Query{}, []cluster.JobID{1, 2, 3, 4}},
 		{"by id", Query{Refs: []cluster.Ref{{Job: 2}}}, []cluster.JobID{2}},
 		{"by user", Query{Users: []uint32{1001}}, []cluster.JobID{3}},
-		{"by account", Query{Accounts: []string{"team"}}, []cluster.JobID{1, 2}},
+		{"by account", Query{Accounts: []string{"team"}}, []cluster.JobID{1, 2, 4}},
+		{"over, though a node is not clean yet", Query{States: []State{{Phase: cluster.Ended, Outcome: cluster.TimedOut}}}, []cluster.JobID{4}},
 		{"by partition it ran in", Query{Partitions: []string{"gpu"}}, []cluster.JobID{2}},
 		{"by node", Query{Nodes: []cluster.NodeName{"n1"}}, []cluster.JobID{2}},
 		{"by state", Query{States: []State{{Phase: cluster.Ended, Outcome: cluster.Failed}}}, []cluster.JobID{3}},
@@ -95,6 +98,9 @@ func TestQuery(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+	if r := all(t, d.DB, Query{Refs: []cluster.Ref{{Job: 4}}}); len(r) != 1 || r[0].Job.Phase != cluster.Ended || !r[0].Job.Ended.Equal(ending.EndingAt) {
+		t.Errorf("a job that is being ended: %+v", r)
 	}
 	if r := all(t, d.DB, Query{Refs: []cluster.Ref{{Job: 1}}, Steps: true}); len(r) != 1 || len(r[0].Steps) != 1 || r[0].Steps[0].Name != "s" {
 		t.Errorf("steps: %+v", r)

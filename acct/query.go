@@ -68,7 +68,7 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 				yield(Record{}, fmt.Errorf("read history: %w", err))
 				return
 			}
-			if q.matches(j) {
+			if j = j.Settled(); q.matches(j) {
 				list = append(list, j)
 			}
 		}
@@ -190,7 +190,7 @@ func (q *Query) matches(j *cluster.Job) bool {
 	if len(q.Nodes) > 0 && !slices.ContainsFunc(j.AllocNodes(), func(n cluster.NodeName) bool { return slices.Contains(q.Nodes, n) }) {
 		return false
 	}
-	if !q.HistoryFilter.Matches(j) {
+	if !q.HistoryFilter.Matches(j) || !j.Ended.IsZero() && j.Ended.Before(q.From) {
 		return false
 	}
 	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(s State) bool {

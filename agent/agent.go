@@ -67,8 +67,9 @@ type Config struct {
 	Errands   Errands
 	PIDEnv    string
 	MountEnv  string // see client.Config
-	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
-	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
+	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
+	// machine's NUMA nodes.
+	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
 	Around []string
 	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.
@@ -267,7 +268,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, BindLine: cfg.BindLine, Around: cfg.Around, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Around: cfg.Around, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

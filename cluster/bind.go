@@ -5,51 +5,50 @@ import (
 	"strings"
 )
 
-// Binding is what the tasks of a step are bound to on one node. Kind is "mask_cpu", "map_cpu",
-// "rank" or "none"; Masks holds one set for each task, or a single one for all of them.
+// Binding is what the tasks of a step are bound to on one node. Kind is "mask_cpu", "map_cpu", "rank", or one of
+// "rank_ldom", "map_ldom" and "mask_ldom"; Masks holds one set for each task, or a single one for all of them.
 type Binding struct {
 	Kind    string
-	Text    string // the list as given, of map_cpu and mask_cpu
+	Text    string // the list, of maps and masks, with what is to be repeated written out
 	Verbose bool
 	Masks   []IDSet
 }
 
-// Bind works out --cpu-bind for a share of a step. Without a word, tasks are bound to cores if
-// they use all CPUs of the share, to sockets if there is a task for each socket of the whole
-// node, and else to all CPUs of the share, as Slurm's automatic binding does.
+// Bind works out --cpu-bind for a share of a step. Without a word, tasks are bound to sockets if several are meant for each,
+// to cores if they use all CPUs of the share, to sockets if there is a task for each socket of the whole
+// node, and else to all CPUs of the share, as Slurm's automatic binding does. A locality domain (ldom) is a socket.
 func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	b := Binding{Kind: "mask_cpu"}
-	mode, arg := "", ""
-	for _, w := range strings.Split(s.CPUBind, ",") {
-		switch name, rest, _ := strings.Cut(w, ":"); {
-		case arg != "" && name != "":
-			arg += "," + w // more of a list
-		case name == "v" || name == "verbose":
-			b.Verbose = true
-		case name == "q" || name == "quiet" || name == "":
-		default:
-			mode, arg = name, rest
-		}
-	}
+	mode, arg, verbose := bindWords(s.CPUBind)
+	b.Verbose = verbose
 	per := max(s.CPUsPerTask, 1)
 	switch mode {
 	case "none", "no", "off": // to nothing within the step's CPUs
-	case "map_cpu", "mask_cpu":
-		b.Kind, b.Text = mode, arg
+	case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
+		list := repeatList(arg)
+		b.Kind, b.Text = mode, strings.Join(list, ",")
 		for k := range sh.Tasks {
-			b.Masks = append(b.Masks, listed(mode, repeatList(arg), k))
+			set := listed(mode, list, k)
+			if strings.HasSuffix(mode, "ldom") {
+				set = sh.CPUs.Intersect(domains(set, inv))
+			}
+			b.Masks = append(b.Masks, set)
 		}
 	case "rank":
 		b.Kind = mode
 		for k := range sh.Tasks {
 			b.Masks = append(b.Masks, nth(sh.CPUs, k, per))
 		}
-	case "sockets":
+	case "rank_ldom":
+		b.Kind, b.Masks = mode, bySocket(sh, inv)
+	case "sockets", "socket", "ldoms", "ldom":
 		b.Masks = bySocket(sh, inv)
-	case "cores", "threads":
+	case "cores", "core", "threads", "thread", "one_thread", "one-thread":
 		b.Masks = byCore(s, sh, inv, per)
 	default:
 		switch {
+		case s.TasksPerSocket > 1:
+			b.Masks = bySocket(sh, inv)
 		case sh.Tasks*per == sh.CPUs.Len():
 			b.Masks = byCore(s, sh, inv, per)
 		case sh.Tasks == inv.Sockets && sh.CPUs.Len() == inv.CPUs:
@@ -67,8 +66,12 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 func CheckBind(s *StepSpec, sh Share, inv *Inventory) *Error {
 	b := Bind(s, sh, inv)
 	switch {
-	case b.Kind == "rank" && sh.CPUs.Len() < inv.CPUs:
-		return Errorf(Invalid, ErrStepBind, "Entire node must be allocated for %s,one_thread", strings.ToLower(s.CPUBind))
+	case (b.Kind == "rank" || strings.HasSuffix(b.Kind, "ldom")) && sh.CPUs.Len() < inv.CPUs:
+		kind := b.Kind
+		if b.Verbose {
+			kind = "verbose," + kind
+		}
+		return Errorf(Invalid, ErrStepBind, "Entire node must be allocated for %s,one_thread", kind)
 	case b.Kind != "map_cpu" && (b.Kind != "mask_cpu" || b.Text == ""):
 		return nil
 	}
@@ -78,6 +81,31 @@ func CheckBind(s *StepSpec, sh Share, inv *Inventory) *Error {
 		}
 	}
 	return nil
+}
+
+// bindWords reads a --cpu-bind or --mem-bind: its last mode, the list behind that, and whether to tell about it.
+func bindWords(text string) (mode, arg string, verbose bool) {
+	for _, w := range strings.Split(strings.ToLower(text), ",") {
+		switch name, rest, _ := strings.Cut(w, ":"); {
+		case arg != "" && name != "":
+			arg += "," + w // more of a list
+		case name == "v" || name == "verbose":
+			verbose = true
+		case name == "q" || name == "quiet" || name == "" || name == "sort" || name == "nosort" || name == "p" || name == "prefer":
+		default:
+			mode, arg = name, rest
+		}
+	}
+	return mode, arg, verbose
+}
+
+// domains are the CPUs of locality domains.
+func domains(ids IDSet, inv *Inventory) (out IDSet) {
+	size := socketSize(inv)
+	for i := range ids.All() {
+		out = out.Union(RangeIDSet(i*size, (i+1)*size-1))
+	}
+	return out
 }
 
 // hexMask writes a CPU set in hex: upper case, at least four digits.
@@ -95,6 +123,14 @@ func hexMask(s IDSet) string {
 	return string(digits)
 }
 
+// ShortMask is hexMask without leading zeros: at least one digit.
+func ShortMask(s IDSet) string {
+	if short := strings.TrimLeft(hexMask(s), "0"); short != "" {
+		return short
+	}
+	return "0"
+}
+
 // CPUMask is hexMask with its prefix, as SLURM_CPU_BIND_LIST holds it.
 func CPUMask(s IDSet) string { return "0x" + hexMask(s) }
 
@@ -103,7 +139,7 @@ func (b Binding) Of(local int) IDSet { return b.Masks[min(local, len(b.Masks)-1)
 
 func listed(mode string, list []string, local int) IDSet {
 	w := strings.ToLower(list[local%len(list)])
-	if mode == "map_cpu" {
+	if strings.HasPrefix(mode, "map_") {
 		k, err := strconv.ParseUint(w, 0, 16)
 		if err != nil {
 			return IDSet{}
@@ -149,17 +185,21 @@ func bySocket(sh Share, inv *Inventory) (out []IDSet) {
 	return out
 }
 
-// byCore gives each task CPUs of its own: sockets in turn, or one after the other with -m *:block.
+// byCore gives each task CPUs of its own: sockets in turn, or one after the other with -m *:block; with -m plane=N for so
+// many tasks at a time.
 func byCore(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
 	size, left := socketSize(inv), sh.CPUs
-	next := 0
-	for range sh.Tasks {
+	next, plane := 0, 0
+	if dist(s) == "plane" {
+		plane = s.PlaneSize
+	}
+	for k := range sh.Tasks {
 		var got IDSet
 		for try := range max(inv.Sockets, 1) {
 			i := (next + try) % max(inv.Sockets, 1)
 			part := left.Intersect(RangeIDSet(i*size, (i+1)*size-1))
 			if got = part.First(per); got.Len() == per {
-				if next = i + 1; BlockSockets(s.Distribution) {
+				if next = i + 1; BlockSockets(s.Distribution) || plane > 0 && (k+1)%plane != 0 {
 					next = i
 				}
 				break
@@ -181,4 +221,44 @@ func byCore(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
 func BlockSockets(distribution string) bool {
 	words := strings.Split(strings.ToLower(distribution), ":")
 	return len(words) > 1 && strings.HasPrefix(words[1], "block")
+}
+
+// MemBinding is what the memory of a step's tasks is bound to on one node, as --mem-bind says.
+type MemBinding struct {
+	Mode    string // none, local, rank, map_mem, mask_mem; empty: nothing was said
+	Text    string // the list, of maps and masks, with what is to be repeated written out
+	Verbose bool
+	Prefer  bool // other NUMA nodes serve when the task's own are full
+	Sort    bool // move free pages to the nodes before it starts
+}
+
+// BindMem reads a --mem-bind.
+func BindMem(text string) MemBinding {
+	mode, arg, verbose := bindWords(text)
+	b := MemBinding{Mode: mode, Verbose: verbose}
+	if arg != "" {
+		list := repeatList(arg)
+		for k := range list {
+			if mode == "mask_mem" { // hexadecimal anyway
+				list[k] = strings.TrimPrefix(list[k], "0x")
+			}
+		}
+		b.Text = strings.Join(list, ",")
+	}
+	for _, w := range strings.Split(strings.ToLower(text), ",") {
+		b.Prefer, b.Sort = b.Prefer || w == "p" || w == "prefer", b.Sort || w == "sort"
+	}
+	return b
+}
+
+// Of is the set of NUMA nodes of the node's task number local; whole says that it has no set of its own: it takes
+// memory where it runs, or anywhere.
+func (b MemBinding) Of(local int) (nodes IDSet, whole bool) {
+	switch b.Mode {
+	case "rank":
+		return NewIDSet(local), false
+	case "map_mem", "mask_mem":
+		return listed(b.Mode, strings.Split(b.Text, ","), local), false
+	}
+	return IDSet{}, true
 }

@@ -23,6 +23,15 @@ func TestBind(t *testing.T) {
 		{"v,map_cpu:3,5", "", 0, 2, "0-15", "map_cpu [3 5]"},
 		{"mask_cpu:0x3,c", "", 0, 2, "0-15", "mask_cpu [0-1 2-3]"},
 		{"rank", "", 0, 2, "0-15", "rank [0 1]"},
+		{"core", "", 0, 2, "0-15", "mask_cpu [0 8]"},
+		{"socket", "", 0, 3, "0-1,8", "mask_cpu [0-1 8 0-1]"},
+		{"ldoms", "", 0, 4, "0-1,8-9", "mask_cpu [0-1 8-9 0-1 8-9]"},
+		{"rank_ldom", "", 0, 3, "0-15", "rank_ldom [0-7 8-15 0-7]"},
+		{"map_ldom:1*2,0", "", 0, 3, "0-15", "map_ldom [8-15 8-15 0-7]"},
+		{"mask_ldom:0x3", "", 0, 2, "0-15", "mask_ldom [0-15 0-15]"},
+		{"map_cpu:0*2,3", "", 0, 3, "0-15", "map_cpu [0 0 3]"},
+		{"", "plane=2", 0, 4, "0-1,8-9", "mask_cpu [0 1 8 9]"},
+		{"", "plane=2", 0, 3, "0-2", "mask_cpu [0 1 2]"},
 	} {
 		cpus, err := ParseIDSet(c.cpus)
 		if err != nil {
@@ -30,6 +39,9 @@ func TestBind(t *testing.T) {
 		}
 		s := &StepSpec{}
 		s.CPUBind, s.Distribution, s.CPUsPerTask = c.bind, c.dist, c.per
+		if c.dist == "plane=2" {
+			s.PlaneSize = 2
+		}
 		b := Bind(s, Share{CPUs: cpus, Tasks: c.tasks}, inv)
 		if got := fmt.Sprint(b.Kind, " ", b.Masks); got != c.want {
 			t.Errorf("%q -m %q -c%d -n%d of %s: %s, want %s", c.bind, c.dist, c.per, c.tasks, c.cpus, got, c.want)
@@ -50,6 +62,8 @@ func TestCheckBind(t *testing.T) {
 		{"map_cpu:77", "0-15", "CPU binding outside of job step allocation, allocated CPUs are: 0xFFFF."},
 		{"verbose,rank", "0,8", "Entire node must be allocated for verbose,rank,one_thread"},
 		{"rank", "0-15", ""},
+		{"rank_ldom", "0-15", ""},
+		{"map_ldom:0,1", "0,8", "Entire node must be allocated for map_ldom,one_thread"},
 	} {
 		cpus, err := ParseIDSet(c.cpus)
 		if err != nil {
@@ -63,6 +77,42 @@ func TestCheckBind(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%q on %s: %q, want %q", c.bind, c.cpus, got, c.want)
+		}
+	}
+}
+
+// Several tasks for each socket are bound to the sockets.
+func TestBindTasksPerSocket(t *testing.T) {
+	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
+	cpus, _ := ParseIDSet("0-1,8-9")
+	for per, want := range map[int]string{1: "[0 8 1 9]", 2: "[0-1 8-9 0-1 8-9]"} {
+		s := &StepSpec{}
+		s.TasksPerSocket = per
+		if got := fmt.Sprint(Bind(s, Share{CPUs: cpus, Tasks: 4}, inv).Masks); got != want {
+			t.Errorf("--ntasks-per-socket=%d: %s, want %s", per, got, want)
+		}
+	}
+}
+
+func TestBindMem(t *testing.T) {
+	for _, c := range []struct{ bind, want string }{
+		{"local", "{local  false false false} [  ] true"},
+		{"verbose,prefer,local", "{local  true true false} [  ] true"},
+		{"v,rank", "{rank  true false false} [0 1 2] false"},
+		{"sort,map_mem:0*2,1", "{map_mem 0,0,1 false false true} [0 0 1] false"},
+		{"map_mem:0x10", "{map_mem 0x10 false false false} [16 16 16] false"},
+		{"mask_mem:0x3,1", "{mask_mem 3,1 false false false} [0-1 0 0-1] false"},
+	} {
+		b := BindMem(c.bind)
+		var sets []IDSet
+		whole := false
+		for k := range 3 {
+			var set IDSet
+			set, whole = b.Of(k)
+			sets = append(sets, set)
+		}
+		if got := fmt.Sprint(b, sets, whole); got != c.want {
+			t.Errorf("%s: %s, want %s", c.bind, got, c.want)
 		}
 	}
 }

@@ -177,7 +177,30 @@ func TestRankLayout(t *testing.T) {
 	}
 }
 
-func TestTaskGPUs(t *testing.T) {
+// What can not be met is told, and done as Slurm does.
+func TestBindGPUsNotes(t *testing.T) {
+	for _, c := range []struct{ bind, want string }{
+		{"map_gpu:5,6", "[0 0] [Bind request gpu:map_gpu:5,6 does not specify any devices within the allocation for task 0. Binding to the first device in the allocation instead." +
+			" Bind request gpu:map_gpu:5,6 does not specify any devices within the allocation for task 1. Binding to the first device in the allocation instead.]"},
+		{"single:0", "[0 1] [--gpu-bind=single:0 does not specify a valid number. Defaulting to 1. --gpu-bind=single:0 does not specify a valid number. Defaulting to 1.]"},
+		{"per_task:3", "[0-1 0] [Not enough gpus to bind for gpus per task Not enough gpus to bind for gpus per task" +
+			" Bind request gpu:per_task:3 does not specify any devices within the allocation for task 1. Binding to the first device in the allocation instead.]"},
+	} {
+		s := &StepSpec{}
+		s.GPUBind = c.bind
+		var sets []IDSet
+		var notes []string
+		for k := range 2 {
+			b := BindGPUs(s, RangeIDSet(0, 1), k, &Inventory{})
+			sets, notes = append(sets, b.GPUs), append(notes, b.Notes...)
+		}
+		if got := fmt.Sprint(sets, notes); got != c.want {
+			t.Errorf("%s: %s, want %s", c.bind, got, c.want)
+		}
+	}
+}
+
+func TestBindGPUs(t *testing.T) {
 	inv := &Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, GPUs: []GPU{{Cores: RangeIDSet(0, 7)}, {Cores: RangeIDSet(0, 7)},
 		{Cores: RangeIDSet(8, 15)}, {Cores: RangeIDSet(8, 15)}}}
 	all := RangeIDSet(0, 3)
@@ -194,13 +217,15 @@ func TestTaskGPUs(t *testing.T) {
 		{StepSpec{Layout: Layout{GPUBind: "mask_gpu:0x3,0x8"}}, "0-1 3 0-1 3"},
 		{StepSpec{Layout: Layout{GPUBind: "closest"}}, "0-1 2-3 0-1 2-3"},
 		{StepSpec{Layout: Layout{GPUBind: "none"}}, "0-3 0-3 0-3 0-3"},
+		{StepSpec{Layout: Layout{GPUBind: "verbose,per_task:1"}}, "0 1 2 3"},
+		{StepSpec{Layout: Layout{GPUBind: "map_gpu:0x3,5"}}, "3 0 3 0"}, // 5 is not among them: the first
 	} {
 		got := ""
 		for i := range 4 {
 			if i > 0 {
 				got += " "
 			}
-			got += TaskGPUs(&c.spec, all, i, inv).String()
+			got += BindGPUs(&c.spec, all, i, inv).GPUs.String()
 		}
 		if got != c.want {
 			t.Errorf("%q: %q, want %q", c.spec.GPUBind, got, c.want)

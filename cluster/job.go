@@ -266,10 +266,23 @@ func (j *Job) OwnSteps() (out []*Step) {
 		}
 		out = append(out, s)
 	}
-	if j.RunsScript() && j.Phase != Ended {
-		out = append(out, own(BatchStep, "batch", j.Alloc.Shares[:1]))
+	if j.RunsScript() && (j.Phase != Ended || len(j.Waiting) > 0) {
+		s := own(BatchStep, "batch", j.Alloc.Shares[:1])
+		s.Ended, s.Outcome = j.Ended, j.Outcome
+		out = append(out, s)
 	}
 	return out
+}
+
+// Settled is the job as accounting shows it: one that was told to end is over, though not every node is clean yet, as
+// Slurm's records say it. One that will wait again afterwards is not.
+func (j *Job) Settled() *Job {
+	if j.Phase != Ending || j.RequeueAfter {
+		return j
+	}
+	over := *j
+	over.Phase, over.Outcome, over.Ended = Ended, j.EndingWhy, j.EndingAt
+	return &over
 }
 
 // SignalScope says which processes of a job get a signal.

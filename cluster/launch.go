@@ -20,11 +20,11 @@ type Launch struct {
 	Spec      *StepSpec
 	Rank      int
 	LocalRank int
-	Ranks     [][]int  // ranks of every node of the step, by NodeID
-	TaskGPUs  IDSet    // devices the task may use
-	Fenced    bool     // the job's programs see no devices but its own, and number these from 0
-	Daemon    string   // address for clients inside the job
-	Own       BlobText // what the user brings: NAME=value, separated by NULs
+	Ranks     [][]int    // ranks of every node of the step, by NodeID
+	GPUs      GPUBinding // devices the task may use
+	Fenced    bool       // the job's programs see no devices but its own, and number these from 0
+	Daemon    string     // address for clients inside the job
+	Own       BlobText   // what the user brings: NAME=value, separated by NULs
 }
 
 // ShareHere is the job's share on the launch's node.

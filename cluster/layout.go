@@ -207,11 +207,16 @@ func exactCPUs(free Share, tasks int, s *StepSpec, inv *Inventory) (out IDSet) {
 // NoGRES is the hint of an error about a step that asks for devices of a job that has none.
 const NoGRES = "the job has no such devices"
 
-// stepGPUs picks a step's devices on one node: all of the job's unless it asked for a number.
+// stepGPUs picks a step's devices on one node: all of the job's unless it asked for a number. With --gres=none or a number of
+// zero it has none.
 func stepGPUs(sh, free Share, tasks int, left int64, s *StepSpec) (IDSet, *Error) {
 	want, asked := int64(0), false
+	none := func(g GRES) bool { return g.Name == "none" || g.Name == "gpu" && g.Count == 0 }
+	if slices.ContainsFunc(s.PerNode, none) || slices.ContainsFunc(s.PerJob, none) || slices.ContainsFunc(s.PerTask, none) {
+		return IDSet{}, nil
+	}
 	for _, g := range s.PerNode {
-		if g.Name == "none" || g.Name == "gpu" {
+		if g.Name == "gpu" {
 			want, asked = want+g.Count, true
 		}
 	}
@@ -289,41 +294,64 @@ func arbitraryRanks(counts []int, total int, s *StepSpec) [][]int {
 	return out
 }
 
-// TaskGPUs is which of the step's devices on a node one of its tasks sees: with a number per
-// task its own ones in rank order, with --gpu-bind what that says, else all of them.
-func TaskGPUs(s *StepSpec, gpus IDSet, local int, inv *Inventory) IDSet {
+// GPUBinding is which of the step's devices on a node one of its tasks sees.
+type GPUBinding struct {
+	GPUs    IDSet
+	Verbose bool     // tell about it
+	Notes   []string // what of --gpu-bind could not be met, and what was done instead
+}
+
+// BindGPUs works out --gpu-bind: with a number per task its own devices in rank order, with a word what that says, else all
+// of them. As every step is fenced, maps and masks count from the first device that the step has.
+func BindGPUs(s *StepSpec, gpus IDSet, local int, inv *Inventory) GPUBinding {
+	bind, verbose := strings.CutPrefix(strings.TrimPrefix(s.GPUBind, "gpu:"), "verbose,")
+	b := GPUBinding{GPUs: gpus, Verbose: verbose}
 	ids := slices.Collect(gpus.All())
 	if len(ids) == 0 {
-		return gpus
+		return b
 	}
-	mode, arg, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(s.GPUBind, "verbose,"), "v,"), ":")
-	switch mode {
-	case "none": // no binding: all that the step has
-		return gpus
-	case "map_gpu":
-		return fromList(ids, repeatList(arg), local)
-	case "mask_gpu":
-		return fromMask(ids, repeatList(arg), local)
-	case "single":
+	bind = strings.TrimPrefix(bind, "gpu:")
+	mode, arg, _ := strings.Cut(bind, ":")
+	number := func() int {
+		arg, _, _ = strings.Cut(arg, ",")
 		k, err := strconv.Atoi(arg)
 		if err != nil || k < 1 {
+			b.Notes = append(b.Notes, "--gpu-bind="+mode+":"+arg+" does not specify a valid number. Defaulting to 1.")
 			k = 1
 		}
-		return NewIDSet(ids[local/k%len(ids)])
-	case "closest":
-		return closest(gpus, local, inv)
+		return k
 	}
-	if n := len(s.PerTask); n > 0 || mode == "per_task" {
+	switch {
+	case mode == "none": // no binding: all that the step has
+		return b
+	case mode == "map_gpu":
+		b.GPUs = fromList(ids, repeatList(arg), local)
+	case mode == "mask_gpu":
+		b.GPUs = fromMask(ids, repeatList(arg), local)
+	case mode == "single":
+		b.GPUs = NewIDSet(ids[local/number()%len(ids)])
+	case mode == "closest":
+		b.GPUs = closest(gpus, local, inv)
+	case mode == "per_task" || len(s.PerTask) > 0:
 		per := 1
-		if n > 0 {
+		if len(s.PerTask) > 0 {
 			per = int(s.PerTask[0].Count)
 		}
-		return slice(ids, local*per, per)
+		if mode == "per_task" {
+			per = number()
+		}
+		if b.GPUs = slice(ids, local*per, per); b.GPUs.Len() < per {
+			b.Notes = append(b.Notes, "Not enough gpus to bind for gpus per task")
+		}
+	case s.TasksPerGPU > 0:
+		b.GPUs = NewIDSet(ids[local/s.TasksPerGPU%len(ids)])
 	}
-	if s.TasksPerGPU > 0 {
-		return NewIDSet(ids[local/s.TasksPerGPU%len(ids)])
+	if b.GPUs.Empty() {
+		b.GPUs = NewIDSet(ids[0])
+		b.Notes = append(b.Notes, "Bind request gpu:"+bind+" does not specify any devices within the allocation for task "+strconv.Itoa(local)+
+			". Binding to the first device in the allocation instead.")
 	}
-	return gpus
+	return b
 }
 
 func slice(ids []int, from, n int) IDSet {
@@ -350,21 +378,18 @@ func repeatList(text string) (out []string) {
 }
 
 func fromList(ids []int, list []string, local int) IDSet {
-	k, err := strconv.Atoi(list[local%len(list)])
-	if err != nil || k < 0 || k >= len(ids) {
-		return NewIDSet(ids...)
+	k, err := strconv.ParseUint(list[local%len(list)], 0, 16)
+	if err != nil || int(k) >= len(ids) {
+		return IDSet{}
 	}
 	return NewIDSet(ids[k])
 }
 
 func fromMask(ids []int, list []string, local int) IDSet {
 	mask, err := strconv.ParseUint(strings.TrimPrefix(list[local%len(list)], "0x"), 16, 64)
-	if err != nil {
-		return NewIDSet(ids...)
-	}
 	var out IDSet
 	for i, id := range ids {
-		if i < 64 && mask>>i&1 == 1 {
+		if err == nil && i < 64 && mask>>i&1 == 1 {
 			out.put(id)
 		}
 	}

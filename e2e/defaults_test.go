@@ -57,6 +57,7 @@ func TestInteractiveStep(t *testing.T) {
 	d.wait("two nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
 	out, errs, code := d.input(`echo on $SLURMD_NODENAME step $SLURM_STEP_ID, $SLURM_NTASKS tasks on $SLURM_NNODES nodes, $SLURM_STEP_NUM_TASKS here, $CUDA_VISIBLE_DEVICES
 srun hostname </dev/null | sort | uniq -c | xargs echo
+while squeue -hs -j $SLURM_JOB_ID -o %i | grep -q '0$'; do sleep .05; done
 squeue -hs -j $SLURM_JOB_ID -o %i
 srun true </dev/null; srun true </dev/null
 exit 3
@@ -65,6 +66,7 @@ exit 3
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	expect(t, "the shell", out, "on gpu-node-001 step 4294967290, 4 tasks on 2 nodes, 1 here, 0,1\n3 gpu-node-001 1 gpu-node-002\n1.interactive\n")
+	d.wait("the job's end", func() bool { return d.must("squeue", "-h") == "" })
 	expect(t, "sacct", d.must("sacct", "-nP", "-j", "1", "-o", "JobID,State,ExitCode"), "1|FAILED|3:0\n1.interactive|FAILED|3:0\n1.0|COMPLETED|0:0\n1.1|COMPLETED|0:0")
 	out, _, code = d.run("salloc", "-N1", "sh", "-c", "echo here $SLURM_STEP_ID")
 	if code != 0 || out != "here\n" {

@@ -36,7 +36,13 @@ func TestReservations(t *testing.T) {
 	control("!scontrol: error: Error parsing flags foo"+none, "create", "res", "start=now", "duration=60", "nodecnt=1", "user=root", "flags=foo")
 	control("!scontrol: error: Unknown parameter bla=3"+none, "create", "res", "start=now", "duration=60", "nodecnt=1", "user=root", "bla=3")
 	control("!scontrol: error: Invalid duration duration=foo"+none, "create", "res", "start=now", "duration=foo", "nodecnt=1", "user=root")
-	control("!scontrol: error: tres=cpu=4 is not supported by muster: reserve whole nodes"+none, "create", "res", "start=now", "duration=1", "nodecnt=1", "user=root", "tres=cpu=4")
+	control("!scontrol: error: cpu=4 of tres=node=1,cpu=4 is not supported by muster: reserve whole nodes (node=N) or licenses (license/NAME=N)"+none, "create", "res", "start=now", "duration=1", "user=root", "tres=node=1,cpu=4")
+	control("!scontrol: error: corecnt=4 is not supported by muster: reserve whole nodes"+none, "create", "res", "start=now", "duration=1", "nodecnt=1", "user=root", "corecnt=4")
+	control("Reservation created: byt", "create", "reservation=byt", "start=now+9hours", "duration=10", "user=root", "tres=node=2")
+	if out := d.must("scontrol", "-o", "show", "res", "byt"); !strings.Contains(out, " NodeCnt=2 ") {
+		t.Errorf("show res byt:\n%s", out)
+	}
+	control("", "delete", "reservation=byt")
 	control("!Error creating the reservation: Invalid time specified", "create", "res", "start=2020-01-01T00:00", "duration=60", "nodecnt=1", "user=root")
 	control("!Error creating the reservation: Invalid user id", "create", "res", "start=now", "duration=60", "nodecnt=1", "user=nouser_x")
 	control("!Error creating the reservation: Invalid group id", "create", "res", "start=now", "duration=60", "nodecnt=1", "group=nogroup_x")

@@ -23,7 +23,7 @@ func TestPrologEpilog(t *testing.T) {
 		b, _ := os.ReadFile(dir + "/log")
 		return string(b)
 	}
-	const line = `echo "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_JOB_PARTITION gpus=$CUDA_VISIBLE_DEVICES $SLURM_JOB_EXIT_CODE2 $(id -u)" >>` + "%s/log\n"
+	const line = `echo "$SLURM_SCRIPT_CONTEXT $SLURM_NODELIST $SLURM_UID $SLURM_JOB_NTASKS $SLURM_JOB_RESTART_COUNT ${SLURM_JOB_STDOUT##*/} $SLURM_JOB_DERIVED_EC $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_JOB_PARTITION gpus=$CUDA_VISIBLE_DEVICES $SLURM_JOB_EXIT_CODE2 $(id -u)" >>` + "%s/log\n"
 	script("prolog.1", fmt.Sprintf("while [ -e %s/wait ]; do sleep .05; done\n"+line+"[ ! -e %s/bad.$SLURMD_NODENAME ]\n", dir, dir, dir))
 	script("prolog.2", fmt.Sprintf("echo second >>%s/log\n", dir))
 	epilog := script("epilog", fmt.Sprintf("while [ -e %s/hold ]; do sleep .05; done\n"+line+"[ ! -e %s/worse ]\n", dir, dir, dir))
@@ -50,7 +50,8 @@ func TestPrologEpilog(t *testing.T) {
 	expect(t, "the node while its epilog runs", d.must("sinfo", "-h", "-n", "gpu-node-001", "-o", "%t"), "comp")
 	os.Remove(dir + "/hold")
 	d.wait("all to be over", func() bool { return d.must("squeue", "-h") == "" })
-	expect(t, "what ran", log(), "prolog_slurmd "+id+" gpu-node-001 main gpus=0  "+root+"\nsecond\njob\nepilog_slurmd "+id+" gpu-node-001 main gpus=0 4:0 "+root+"\n")
+	told := " gpu-node-001 " + root + " 1 0 o1 "
+	expect(t, "what ran", log(), "prolog_slurmd"+told+" "+id+" gpu-node-001 main gpus=0  "+root+"\nsecond\njob\nepilog_slurmd"+told+"0 "+id+" gpu-node-001 main gpus=0 4:0 "+root+"\n")
 
 	touch("bad.gpu-node-001")
 	id = d.must("sbatch", "--parsable", "-w", "gpu-node-001", "-o", "o2", "--wrap", "echo never >>"+dir+"/log")

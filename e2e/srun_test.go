@@ -43,6 +43,17 @@ func TestSrunBinding(t *testing.T) {
 			"srun: error: Entire node must be allocated for rank,one_thread\n" +
 			"srun: error: Task launch for StepId=ID.0 failed on node gpu-node-001: Unable to satisfy cpu bind request\n", 192},
 		{"--exclusive -n2 --gpus=2 --gpu-bind=none printenv CUDA_VISIBLE_DEVICES", "0,1\n0,1\n", "", 0},
+		{"--exclusive -n2 --gpus=4 --gpu-bind=per_task:2 printenv SLURM_STEP_GPUS", "0,1\n2,3\n", "", 0},
+		{"-n2 --gpus=2 --gpu-bind=verbose,single:1 true", "", "gpu-bind: usable_gres=0x1; bit_alloc=0x3; local_inx=0; global_list=0; local_list=0\n" +
+			"gpu-bind: usable_gres=0x2; bit_alloc=0x3; local_inx=0; global_list=1; local_list=1\n", 0},
+		{"-n1 --gpus=1 --gpu-bind=map_gpu:5 printenv SLURM_STEP_GPUS", "0\n", "slurmstepd-gpu-node-001: error: Bind request gpu:map_gpu:5 does not specify any devices " +
+			"within the allocation for task 0. Binding to the first device in the allocation instead.\n", 0},
+		{"-n4 --ntasks-per-gpu=2 printenv SLURM_GPUS_ON_NODE CUDA_VISIBLE_DEVICES", "0\n0\n1\n1\n2\n2\n2\n2\n", "", 0},
+		{"--gpus=1 --ntasks-per-gpu=2 printenv CUDA_VISIBLE_DEVICES", "0\n0\n", "", 0},
+		{"-n2 --mem-bind=verbose,map_mem:0 printenv SLURM_MEM_BIND", "verbose,map_mem:0\nverbose,map_mem:0\n",
+			"mem-bind=MAP - gpu-node-001, task  0  0 []: mask 0x1 set\nmem-bind=MAP - gpu-node-001, task  1  1 []: mask 0x1 set\n", 0},
+		{"-n1 --mem-bind=map_mem:99 true", "", "slurmstepd-gpu-node-001: error: NUMA node 99 does not exist; cannot bind local task 0 to it (--mem-bind=map_mem)\n" +
+			"srun: error: gpu-node-001: task 0: Exited with exit code 1\n", 1},
 		{"-N3 -n8 -O printenv SLURM_STEP_TASKS_PER_NODE", strings.Repeat("3(x2),2\n", 8), "", 0},
 	} {
 		d.wait("idle CPUs", func() bool { return d.must("squeue", "-h") == "" })
@@ -54,6 +65,27 @@ func TestSrunBinding(t *testing.T) {
 		}
 		if sorted(out) != c.out || errs != c.errs || code != c.code {
 			t.Errorf("srun %s: %d %q %q, want %d %q %q", c.args, code, out, errs, c.code, c.out, c.errs)
+		}
+	}
+}
+
+// TestStepGPUs: what a step's own line asks of the job's GPUs holds, whatever the environment of the job says.
+func TestStepGPUs(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	show := `bash -c 'echo "$CUDA_VISIBLE_DEVICES|$SLURM_STEP_GPUS|$SLURM_GPUS_ON_NODE"'`
+	for _, c := range []struct{ job, step, want string }{
+		{"-n4 --gpus=4", "-n1 --gpus=1", "0|0|1"},
+		{"-n4 --gpus=4", "-n1 --gres=none", "||"},
+		{"-n4 --gpus=4", "-n1 --gpus=0", "||"},
+		{"-n4 --gpus=4", "-n1", "0,1,2,3|0,1,2,3|4"},
+		{"-N1 -n2 --gpus-per-node=4", "-n1 --gpus=2", "0,1|0,1|2"},
+		{"-N1 -n2 --gpus-per-node=4", "-n2 --gpus-per-task=2", "0,1|0,1|4 2,3|2,3|4"},
+		{"-n2 --gres=gpu:2", "-n2 --gpus-per-task=1", "0|0|2 1|1|2"},
+	} {
+		got := d.shell("salloc -Q " + c.job + " srun " + c.step + " " + show + " 2>&1 | sort | xargs echo")
+		if strings.TrimSpace(got) != c.want {
+			t.Errorf("%s: %s: %q, want %q", c.job, c.step, got, c.want)
 		}
 	}
 }

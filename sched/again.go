@@ -223,20 +223,22 @@ func (r *round) reload(nodes map[cluster.NodeName]bool) bool {
 		return false
 	}
 	for name := range nodes {
-		if i, ok := c.free.at[name]; ok {
+		i, ok := c.free.at[name]
+		if !ok {
+			continue
+		}
+		sp := &c.free.spaces[i]
+		l := c.s.Load(name)
+		if l.Closed != 0 && !c.free.closed {
+			return false // questions are told apart by user from now on
+		}
+		now := c.free.models[sp.model].loaded(sp.node, sp.model, l)
+		now.shaky, sp.taken = sp.shaky, 0
+		if c.free.set(i, now) { // not as the last cycle left it
 			r.freed = append(r.freed, i)
 		}
 	}
 	slices.Sort(r.freed)
-	for _, i := range r.freed {
-		sp := &c.free.spaces[i]
-		l := c.s.Load(sp.node.Name)
-		*sp = c.free.models[sp.model].loaded(sp.node, sp.model, l)
-		if l.Closed != 0 && !c.free.closed {
-			return false // questions are told apart by user from now on
-		}
-		c.free.note(i, true)
-	}
 	r.live = r.live || len(nodes) > 0
 	return true
 }
@@ -370,7 +372,7 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 	}
 	r.more = append(r.more, places...)
 	for _, q := range r.posed {
-		if !slices.ContainsFunc(q.failed, lost) || !slices.ContainsFunc(places, func(i int) bool { return q.uses(r.free, i) }) {
+		if !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, places) {
 			continue
 		}
 		if !q.open {
@@ -386,16 +388,28 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 	}
 }
 
-// uses reports whether a task fits on a node.
-func (q *question) uses(p *pool, i int) bool {
+// gains reports whether some of the nodes are of use, and enough together with what else there is.
+func (q *question) gains(p *pool, places []int) bool {
+	most := 0
+	for _, i := range places {
+		most = max(most, q.room(p, i))
+	}
+	if most >= q.want.tasks && q.want.minNodes <= 1 {
+		return true
+	}
+	return most > 0 && !q.gauge.hopeless(p.scene(nil, 0))
+}
+
+// room is how many tasks fit on a node.
+func (q *question) room(p *pool, i int) int {
 	sp := &p.spaces[i]
 	if !q.gauge.suits(p, sp.model) {
-		return false
+		return 0
 	}
 	if q.gauge.numbers {
-		return q.gauge.fit(p.kindOf(sp)) > 0
+		return int(q.gauge.fit(p.kindOf(sp)))
 	}
-	return q.want.fits(sp) > 0
+	return q.want.fits(sp)
 }
 
 // replan plans the starts of the first blocked jobs anew. It holds on to a plan that has not changed; false

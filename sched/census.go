@@ -94,7 +94,12 @@ type scene struct {
 	kind   []int32 // by place
 	seen   int     // changes of the pool that are in it
 	counts map[*cluster.Partition]*census
+	moves  []move               // of nodes since it was made, in turn
+	sums   map[*gauge]*capacity // of those that were found hopeless
 }
+
+// move is a node that has become one of another kind.
+type move struct{ at, from, to int32 }
 
 // census counts the nodes of a partition by kind.
 type census struct {
@@ -179,6 +184,9 @@ func (s *scene) follow() {
 		old, now := s.kind[at], s.look(int(at))
 		if s.kind[at] = now; old == now {
 			continue
+		}
+		if len(s.sums) > 0 {
+			s.moves = append(s.moves, move{at, old, now})
 		}
 		for _, n := range s.counts {
 			if n.in == nil || n.in[at] {
@@ -270,7 +278,24 @@ func (g *gauge) fit(kind int32) int32 {
 	return g.known[kind] - 1
 }
 
-// hopeless reports that the nodes do not have enough, whichever are taken.
+// capacity is what the nodes of a scene can hold of a demand: how many have room, for how many tasks, and for how many one
+// has at most.
+type capacity struct {
+	nodes, tasks, best int
+	seen               int // moves of the scene that are in it
+}
+
+func (t *capacity) add(nodes, room int) {
+	t.nodes, t.tasks, t.best = t.nodes+nodes, t.tasks+nodes*room, max(t.best, room)
+}
+
+// lacks reports whether that is too little.
+func (t *capacity) lacks(d *demand, most int) bool {
+	return t.nodes < d.minNodes || t.tasks < d.tasks || min(most, t.nodes)*t.best < d.tasks
+}
+
+// hopeless reports that the nodes do not have enough, whichever are taken. Who asks again of the same scene has counted all
+// of it, and counts only what has changed from then on; as best may be too much then, it may see hope where there is none.
 func (g *gauge) hopeless(s *scene) bool {
 	d := g.d
 	if !g.numbers {
@@ -278,18 +303,43 @@ func (g *gauge) hopeless(s *scene) bool {
 	}
 	n := s.census(d.part)
 	most := d.most(len(s.p.members(d.part)))
-	nodes, tasks, best := 0, 0, 0
-	for _, k := range n.met() {
-		count, t := int(n.count[k]), int(g.roomOn(s.p, k))
-		if count == 0 || t == 0 {
-			continue
+	t, asked := s.sums[g]
+	if t == nil || len(s.moves)-t.seen > len(n.kinds) {
+		t = &capacity{seen: len(s.moves)}
+		for _, k := range n.met() {
+			if count, room := int(n.count[k]), int(g.roomOn(s.p, k)); count > 0 && room > 0 {
+				if t.add(count, room); !asked && !t.lacks(d, most) {
+					s.keep(g, nil)
+					return g.shortOfGPUs(n, s.p, most)
+				}
+			}
 		}
-		nodes, tasks, best = nodes+count, tasks+count*t, max(best, t)
-		if nodes >= d.minNodes && tasks >= d.tasks && min(most, nodes)*best >= d.tasks {
-			return slices.ContainsFunc(d.gpuJob, func(w cluster.GRES) bool { return g.short(n, s.p, w, most) })
+		s.keep(g, t)
+	}
+	for _, m := range s.moves[t.seen:] {
+		if from, to := int(g.roomOn(s.p, m.from)), int(g.roomOn(s.p, m.to)); from != to && (n.in == nil || n.in[m.at]) {
+			if t.tasks += to - from; from == 0 {
+				t.nodes++
+			} else if to == 0 {
+				t.nodes--
+			}
+			t.best = max(t.best, to)
 		}
 	}
-	return true
+	t.seen = len(s.moves)
+	return t.lacks(d, most) || g.shortOfGPUs(n, s.p, most)
+}
+
+func (s *scene) keep(g *gauge, t *capacity) {
+	if s.sums == nil {
+		s.sums = map[*gauge]*capacity{}
+	}
+	s.sums[g] = t
+}
+
+// shortOfGPUs reports whether the nodes do not have as many GPUs as --gpus asks for.
+func (g *gauge) shortOfGPUs(n *census, p *pool, most int) bool {
+	return slices.ContainsFunc(g.d.gpuJob, func(w cluster.GRES) bool { return g.short(n, p, w, most) })
 }
 
 // short reports that so many nodes do not have as many GPUs as an entry of --gpus asks for.

@@ -71,7 +71,7 @@ func (q *question) plainly(free *pool) bool {
 	}
 	rooms := make([]room, nodes)
 	for k := range rooms {
-		rooms[k] = room{sp, tasks}
+		rooms[k] = room{sp: sp, tasks: tasks, at: k}
 	}
 	return d.deal(rooms) != nil
 }

@@ -33,8 +33,9 @@ type entry struct {
 
 // lineup is the jobs that a round looks at, by turn: a heap of its entries.
 type lineup struct {
-	r    *round
-	list []*entry
+	r     *round
+	list  []*entry
+	begun int // starts of the cycle when the questions in it were last seen to fit, perhaps
 }
 
 func (l *lineup) Len() int           { return len(l.list) }
@@ -93,8 +94,9 @@ func (r *round) lineup() *lineup {
 			l.list = append(l.list, e)
 		}
 	}
-	heap.Init(l)
 	r.open = nil
+	l.sift()
+	heap.Init(l)
 	return l
 }
 
@@ -152,20 +154,34 @@ func (r *round) maskAt(limit time.Duration, p cluster.Place) uint64 {
 	return mask
 }
 
-// next is the entry whose turn it is, or nil. Questions that fail plainly by now leave the line with all their jobs.
+// next is the entry whose turn it is, or nil.
 func (l *lineup) next() *entry {
 	for len(l.list) > 0 {
-		switch e := l.list[0]; {
-		case l.r.done[e.id]: // in another partition
-			l.seen()
-		case e.q == nil || l.r.mayFit(e.q):
+		if l.begun != len(l.r.begun) {
+			l.sift()
+		} else if e := l.list[0]; !l.r.done[e.id] {
 			return e
-		default:
-			e.q.failed = append(e.q.failed, e.q.lost...)
-			heap.Pop(l)
+		} else { // in another partition
+			l.seen()
 		}
 	}
 	return nil
+}
+
+// sift has the questions leave the line, with all their jobs, that plainly do not fit any more.
+func (l *lineup) sift() {
+	l.begun = len(l.r.begun)
+	all := len(l.list)
+	l.list = slices.DeleteFunc(l.list, func(e *entry) bool {
+		gone := e.q != nil && !l.r.mayFit(e.q)
+		if gone {
+			e.q.failed = append(e.q.failed, e.q.lost...)
+		}
+		return gone
+	})
+	if len(l.list) < all {
+		heap.Init(l)
+	}
 }
 
 // seen tells that the entry whose turn it was has been looked at: the next job of its question takes its place.
@@ -183,5 +199,5 @@ const fewPlaces = 16
 
 // mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then.
 func (r *round) mayFit(q *question) bool {
-	return len(r.more) > fewPlaces || slices.ContainsFunc(r.more, func(i int) bool { return q.uses(r.free, i) })
+	return len(r.more) > fewPlaces || slices.ContainsFunc(r.more, func(i int) bool { return q.room(r.free, i) > 0 })
 }

@@ -17,6 +17,7 @@ type outlook struct {
 	then   *pool
 	look   *view // of then
 	kept   nodeSet
+	places []int32 // of the plan, in the order of their choice; nil: not known
 	plan   *reservation
 	seen   int // changes of the pool at hand that are in it
 }
@@ -54,9 +55,16 @@ func (o *outlook) holds(c *cycle, kept nodeSet) bool {
 	if same {
 		return true
 	}
-	a := o.look.find(kept)
+	choice := o.look.pick(kept)
+	if choice == nil {
+		return false
+	}
+	if o.kept = kept; !o.plan.spent && slices.Equal(choice.places, o.places) && !slices.ContainsFunc(o.places, o.plan.changed) {
+		return true
+	}
+	a := o.look.allot(choice.places)
 	if a != nil {
-		o.kept, o.plan = kept, newReservation(o.then, o.at, a, o.look.d.wholeCore, o.plan)
+		o.places, o.plan = choice.places, newReservation(o.then, o.at, a, o.look.d.wholeCore, o.plan)
 	}
 	return a != nil
 }

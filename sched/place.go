@@ -267,6 +267,7 @@ func (d *demand) suits(inv *cluster.Inventory) bool {
 type room struct {
 	sp    *space
 	tasks int // how many tasks fit
+	at    int // which share of the allocation is its
 }
 
 // place finds an allocation in the pool without the avoided nodes, or nil.
@@ -433,7 +434,7 @@ func (d *demand) tasksByGPU(sp *space) int {
 // deal gives each chosen node its share: first nodes are filled first, each gets a task. Nil if
 // the devices can not be dealt out after all.
 func (d *demand) deal(rooms []room) *cluster.Alloc {
-	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.over, Shares: make([]cluster.Share, 0, len(rooms))}
+	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.over, Shares: make([]cluster.Share, len(rooms))}
 	d.dealTasks(rooms)
 	gpus := d.split(rooms)
 	for i, r := range rooms {
@@ -464,7 +465,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 		for k := range devices.All() {
 			a.Types[r.sp.node.Inventory.GPUs[k].Type]++
 		}
-		a.Shares = append(a.Shares, sh)
+		a.Shares[r.at] = sh
 	}
 	return a
 }

@@ -50,6 +50,7 @@ type pool struct {
 	scenes  []*scene // that were asked for
 	changed []change // of spaces since the pool was made, in turn
 	latest  []int32  // by place, the number of its last change plus one
+	turns   []int32  // by place, scratch of allot
 	ranks   []int32  // by place, that among all nodes of the cluster, of service or not
 }
 
@@ -364,9 +365,12 @@ func (r *reservation) beside(i int) *rest {
 	return &r.rests[k]
 }
 
+// changed reports whether a node is not as it was when the start was planned.
+func (r *reservation) changed(i int32) bool { return int(r.pool.latest[i]) > r.seen }
+
 // unchanged is what will be left on a node beside the same share, if the node is as it was.
 func (r *reservation) unchanged(i int, sh *cluster.Share) *rest {
-	if r == nil || int(r.pool.latest[i]) > r.seen {
+	if r == nil || r.changed(int32(i)) {
 		return nil
 	}
 	l := r.beside(i)

@@ -153,30 +153,43 @@ func (v *view) short() bool {
 
 // find is an allocation that fits now on nodes that are not to be avoided, or nil.
 func (v *view) find(avoid nodeSet) *cluster.Alloc {
+	if c := v.pick(avoid); c != nil {
+		return v.allot(c.places)
+	}
+	return nil
+}
+
+// pick chooses the nodes of find; nil if there are not enough.
+func (v *view) pick(avoid nodeSet) *choice {
 	if v.short() || v.d.unbounded() {
 		return nil
 	}
-	c := &choice{view: v, avoid: avoid}
-	if !c.choose() {
-		return nil
+	if c := (&choice{view: v, avoid: avoid}); c.choose() {
+		return c
 	}
-	rooms := make([]room, len(c.places))
-	for k, i := range c.places {
-		rooms[k] = room{v.space(i), int(v.tasks[i])}
+	return nil
+}
+
+// allot deals what the job gets out to nodes in the order of their choice; nil if that does not come out even. The shares
+// are in the order of the nodes.
+func (v *view) allot(places []int32) *cluster.Alloc {
+	rooms := make([]room, len(places))
+	for k, i := range places {
+		rooms[k] = room{sp: v.space(i), tasks: int(v.tasks[i]), at: k}
 	}
-	a := v.d.deal(rooms)
-	if a == nil || slices.IsSorted(c.places) {
-		return a
+	if !slices.IsSorted(places) {
+		if v.p.turns == nil {
+			v.p.turns = make([]int32, len(v.tasks))
+		}
+		turns, at := v.p.turns[slices.Min(places):slices.Max(places)+1], 0
+		for k, i := range places {
+			v.p.turns[i] = int32(k + 1)
+		}
+		for i, k := range turns {
+			if k > 0 {
+				rooms[k-1].at, turns[i], at = at, 0, at+1
+			}
+		}
 	}
-	order := make([]int, len(c.places))
-	for k := range order {
-		order[k] = k
-	}
-	slices.SortFunc(order, func(x, y int) int { return int(c.places[x] - c.places[y]) })
-	shares := make([]cluster.Share, len(order))
-	for k, n := range order {
-		shares[k] = a.Shares[n]
-	}
-	a.Shares = shares
-	return a
+	return v.d.deal(rooms)
 }

@@ -445,13 +445,13 @@ func historyState(name string) ([]api.HistoryState, bool) {
 				out = append(out, api.HistoryState{Phase: p})
 			}
 		}
+		if s.long == "RUNNING" {
+			out = append(out, api.HistoryState{Phase: cluster.Ending}) // and will wait again
+		}
 		for oc := cluster.Completed; oc <= cluster.Requeued && out == nil; oc++ {
 			if s.is(&cluster.Job{Phase: cluster.Ended, Outcome: oc}) && (s.long != "REQUEUED" || oc == cluster.Requeued) {
 				out = append(out, api.HistoryState{Phase: cluster.Ended, Outcome: oc})
 			}
-		}
-		if s.long == "RUNNING" {
-			out = append(out, api.HistoryState{Phase: cluster.Ending})
 		}
 		return out, true
 	}

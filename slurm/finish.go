@@ -20,9 +20,13 @@ func (r *Request) finish() error {
 			return err
 		}
 	}
+	if r.prog == opt.Srun {
+		r.lineFirst()
+	}
 	if err := r.checkConflicts(); err != nil {
 		return err
 	}
+	r.tasksOfGPUs()
 	if r.From("nodes") != NotGiven && j.MinNodes == 0 && r.prog != opt.Sbatch {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
 	}
@@ -45,6 +49,48 @@ func (r *Request) finish() error {
 	r.mailDefaults()
 	r.rlimits()
 	return nil
+}
+
+// lineFirst forgets what the job's environment says of GPUs where srun's own line asks for some, or for none: they are the
+// step's then.
+func (r *Request) lineFirst() {
+	j := &r.Job
+	asks := []struct {
+		long string
+		list *[]cluster.GRES
+	}{
+		{"gres", &r.gres}, {"gpus-per-node", &r.gpusPerNode}, {"gpus", &j.PerJob}, {"gpus-per-task", &j.PerTask}, {"gpus-per-socket", &j.PerSocket},
+	}
+	own := false
+	for _, a := range asks {
+		own = own || r.From(a.long) == FromLine
+	}
+	some := int64(0)
+	for _, a := range asks {
+		if own && r.From(a.long) == FromEnv {
+			*a.list = nil
+		}
+		some += gresSum(*a.list)
+	}
+	r.noGPUs = own && some == 0
+}
+
+// tasksOfGPUs works out what --ntasks-per-gpu leaves open: of so many tasks how many GPUs they need, of GPUs how many tasks.
+func (r *Request) tasksOfGPUs() {
+	j := &r.Job
+	each := int64(j.TasksPerGPU)
+	if each == 0 {
+		return
+	}
+	node, all := gresSum(onlyGPUs(r.gres, r.gpusPerNode)), gresSum(j.PerJob)
+	switch {
+	case j.Tasks > 0 && node == 0 && all == 0:
+		j.PerJob = []cluster.GRES{{Name: "gpu", Count: (int64(j.Tasks) + each - 1) / each}}
+	case j.Tasks == 0 && all > 0:
+		j.Tasks = int(all * each)
+	case j.Tasks == 0 && node > 0:
+		j.Tasks = int(node*each) * max(j.MinNodes, 1)
+	}
 }
 
 // hostFile takes nodes and layout from the file that SLURM_HOSTFILE names: a node for each task.
@@ -245,6 +291,9 @@ func (r *Request) finishStep() error {
 			return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, badGRES))
 		}
 		s.PerNode = list
+	}
+	if r.noGPUs {
+		s.PerNode = append(slices.Clip(s.PerNode), cluster.GRES{Name: "none"})
 	}
 	if s.KeepCounts = r.Client.PreserveEnv; r.Client.Interactive {
 		s.Layout, s.Interactive, s.Overlap = cluster.Layout{MinNodes: 1, MaxNodes: 1, Tasks: 1, CPUBind: "none"}, true, true

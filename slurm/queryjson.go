@@ -207,9 +207,7 @@ func (r *jobRow) stateList() []string {
 	if r.Phase != cluster.Ending {
 		return []string{r.st.long}
 	}
-	ended := *r.Job
-	ended.Phase, ended.Outcome = cluster.Ended, r.EndingWhy
-	return []string{stateOf(&ended).long, r.st.long}
+	return []string{stateOf(r.Job.Settled()).long, r.st.long}
 }
 
 func (r *jobRow) plainReason() string {

@@ -50,6 +50,7 @@ type Request struct {
 	memFrom      [4]Source
 	gres         []cluster.GRES     // --gres
 	gpusPerNode  []cluster.GRES     // --gpus-per-node
+	noGPUs       bool               // srun's line asks for none, as in --gres=none
 	exportFile   []byte             // what --export-file names
 	hosts        []cluster.NodeName // -w, -F or SLURM_HOSTFILE with repetitions, for -m arbitrary
 	addedShebang bool               // the first line of Script is not the user's

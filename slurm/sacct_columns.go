@@ -298,7 +298,7 @@ func (r *acctRow) stateText() string {
 		if r.Outcome == cluster.Cancelled && r.CancelledBy != nil {
 			return "CANCELLED by " + uintText(*r.CancelledBy)
 		}
-		if r.Phase == cluster.Ending {
+		if r.Phase == cluster.Ending { // and will wait again
 			return "RUNNING"
 		}
 		return stateOf(r.Job).long

@@ -71,14 +71,8 @@ func resvKeys() []resvKey {
 		{"endtime", func(e *resvEdit, s setting) string { return e.when(&e.End, s, "end") }},
 		{"duration", (*resvEdit).setDuration},
 		{"nodes", (*resvEdit).setNodes},
-		{"nodecnt nodecount", func(e *resvEdit, s setting) string {
-			n, err := strconv.Atoi(s.value)
-			if err != nil || n <= 0 {
-				return "Invalid node count " + s.value
-			}
-			e.Count, e.Nodes, e.Flags = n, nil, e.Flags&^cluster.ResvSpecNodes
-			return ""
-		}},
+		{"nodecnt nodecount", (*resvEdit).setCount},
+		{"tres", (*resvEdit).setTRES},
 		{"users", func(e *resvEdit, s setting) string {
 			names, not, bad := edit(e.Users, e.UsersNot, s)
 			e.Users, e.UsersNot = names, not
@@ -103,7 +97,7 @@ func resvKeys() []resvKey {
 }
 
 // resvKeysElse are Slurm's other keys: they are refused by name.
-var resvKeysElse = []string{"burstbuffer", "corecnt", "maxstartdelay", "region", "tres", "trespernode", "watts"}
+var resvKeysElse = []string{"burstbuffer", "corecnt", "maxstartdelay", "region", "trespernode", "watts"}
 
 func (e *resvEdit) when(to *time.Time, s setting, word string) string {
 	t, pos, ok := ParseWhen(s.value, e.now)
@@ -133,6 +127,38 @@ func (e *resvEdit) setNodes(s setting) string {
 		return "Invalid node names " + s.value
 	}
 	e.Nodes, e.Count, e.Flags = names, 0, e.Flags|cluster.ResvSpecNodes
+	return ""
+}
+
+func (e *resvEdit) setCount(s setting) string {
+	n, err := strconv.Atoi(s.value)
+	if err != nil || n <= 0 {
+		return "Invalid node count " + s.value
+	}
+	e.Count, e.Nodes, e.Flags = n, nil, e.Flags&^cluster.ResvSpecNodes
+	return ""
+}
+
+// setTRES reads node=N and license/NAME=N.
+func (e *resvEdit) setTRES(s setting) string {
+	var licenses []string
+	for word := range strings.SplitSeq(s.value, ",") {
+		name, value, _ := strings.Cut(word, "=")
+		license, isLicense := strings.CutPrefix(strings.ToLower(name), "license/")
+		switch {
+		case strings.EqualFold(name, "node"):
+			if bad := e.setCount(setting{value: value}); bad != "" {
+				return bad
+			}
+		case isLicense && license != "" && value != "":
+			licenses = append(licenses, name[len("license/"):]+":"+value)
+		default:
+			return word + " of " + s.text + " is not supported by muster: reserve whole nodes (node=N) or licenses (license/NAME=N)"
+		}
+	}
+	if licenses != nil {
+		e.Licenses = strings.Join(licenses, ",")
+	}
 	return ""
 }
 

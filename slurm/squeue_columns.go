@@ -3,7 +3,6 @@ package slurm
 import (
 	"cmp"
 	"strconv"
-	"strings"
 	"time"
 
 	"dev.muster/cluster"
@@ -304,25 +303,5 @@ func (s *stepRow) cpus() (n int) {
 	return n
 }
 
-// stdFile is where one of the three standard files of a batch job is. A pending array's keeps %A and %a.
-func (r *jobRow) stdFile(fd int) string {
-	s := r.Spec
-	pattern := [...]string{s.Stdin, s.Stdout, cmp.Or(s.Stderr, s.Stdout)}[fd]
-	if pattern == "" {
-		switch {
-		case fd == 0:
-			return "/dev/null"
-		case s.Array != nil:
-			pattern = "slurm-%A_%a.out"
-		default:
-			pattern = "slurm-%j.out"
-		}
-	}
-	if r.ArrayID == 0 || r.Task >= 0 {
-		pattern = env.FileName(pattern, &cluster.Launch{Job: r.Job, Node: cluster.NodeName(r.firstNode())})
-	}
-	if strings.HasPrefix(pattern, "/") {
-		return pattern
-	}
-	return s.WorkDir + "/" + pattern
-}
+// stdFile is where one of the three standard files of a batch job is.
+func (r *jobRow) stdFile(fd int) string { return env.File(r.Job, fd) }

@@ -18,7 +18,7 @@ func (run *stepRun) script(what, path string) bool {
 		run.sys.say("Access denied for %s: %s", path, whyNotRun(path))
 		return true
 	}
-	attr := &os.ProcAttr{Files: files(run.sys.Stdin, run.sys.Stdout, run.sys.Stderr), Env: append(append([]string(nil), run.sys.Environ...), run.scriptEnv()...)}
+	attr := &os.ProcAttr{Files: files(run.sys.Stdin, run.sys.Stdout, run.sys.Stderr), Env: append(append([]string(nil), run.sys.Environ...), run.scriptEnv(what)...)}
 	p, err := os.StartProcess(path, []string{path}, attr)
 	if err != nil {
 		run.sys.say("Access denied for %s: %s", path, plainErr(err))
@@ -47,7 +47,7 @@ func whyNotRun(path string) string {
 }
 
 // scriptEnv tells the scripts which step they are run for.
-func (run *stepRun) scriptEnv() []string {
+func (run *stepRun) scriptEnv(what string) []string {
 	st := &run.resp.Step
 	nodes := make([]cluster.NodeName, len(st.Shares))
 	counts := make([]string, len(st.Shares))
@@ -55,8 +55,9 @@ func (run *stepRun) scriptEnv() []string {
 		nodes[i], counts[i] = sh.Node, strconv.Itoa(sh.Tasks)
 	}
 	id, list := strconv.FormatUint(uint64(st.ID.Job), 10), nodeText(nodes)
-	return []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_STEP_ID=" + strconv.Itoa(st.ID.Step), "SLURM_STEPID=" + strconv.Itoa(st.ID.Step),
+	per, tasks := env.PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks }), strconv.Itoa(st.Tasks)
+	return []string{"SLURM_SCRIPT_CONTEXT=" + what + "_srun", "SLURM_JOB_UID=" + uintText(st.UID), "SLURM_JOB_USER=" + st.User, "SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_STEP_ID=" + strconv.Itoa(st.ID.Step), "SLURM_STEPID=" + strconv.Itoa(st.ID.Step),
 		"SLURM_NODELIST=" + list, "SLURM_JOB_NODELIST=" + list, "SLURM_STEP_NODELIST=" + list, "SLURM_NNODES=" + strconv.Itoa(len(nodes)), "SLURM_JOB_NUM_NODES=" + strconv.Itoa(len(nodes)),
-		"SLURM_STEP_NUM_NODES=" + strconv.Itoa(len(nodes)), "SLURM_STEP_NUM_TASKS=" + strconv.Itoa(st.Tasks),
-		"SLURM_STEP_TASKS_PER_NODE=" + env.PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })}
+		"SLURM_STEP_NUM_NODES=" + strconv.Itoa(len(nodes)), "SLURM_STEP_NUM_TASKS=" + tasks, "SLURM_NTASKS=" + tasks, "SLURM_NPROCS=" + tasks,
+		"SLURM_STEP_TASKS_PER_NODE=" + per, "SLURM_TASKS_PER_NODE=" + per}
 }

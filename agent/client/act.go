@@ -444,7 +444,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Sisters: h.sisters,
 		Fenced: fenced(&cfg, &inv),
 		Ranks:  make([][]int, len(j.Alloc.Shares))}
-	l.TaskGPUs = l.ShareHere().GPUs
+	l.GPUs.GPUs = l.ShareHere().GPUs
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
 	appends := j.Spec.Append || cfg.AppendOutput && !j.Spec.Truncate
 	out := step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)), Append: appends}

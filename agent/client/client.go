@@ -54,8 +54,9 @@ type Config struct {
 	OOMNote func(id cluster.StepID, n cluster.NodeName) string
 	// EndNote is the dialect's line for the output of a job that is being ended; "" for none.
 	EndNote func(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
-	// BindLine tells what a task is bound to, with %d for its process id; "" for nothing.
-	BindLine func(b cluster.Binding, n cluster.NodeName, rank, local int) string
+	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
+	// machine's NUMA nodes.
+	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
 	Around []string
 	PIDEnv string // variable that holds a task's own process id

@@ -442,11 +442,11 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
-	bind, around := cluster.Bind(s, ls.record.Shares[i], &inv), c.around(&cfg, id.Node, s)
+	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
 			Fenced: fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
-		l.TaskGPUs = cluster.TaskGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
+		l.GPUs = cluster.BindGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
 		if out.Private == nil {
 			out.Private = c.private(n, id, l)
 		}
@@ -460,8 +460,9 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		if !inv.Hollow {
 			t.CPUs = bind.Of(local)
 		}
-		if c.cfg.BindLine != nil {
-			t.Greeting = c.cfg.BindLine(bind, id.Node, rank, local)
+		t.Memory, t.Refused = step.BindMemory(mem, local)
+		if c.cfg.Greeting != nil {
+			t.Greeting = c.cfg.Greeting(l, bind, mem, step.NUMANodes())
 		}
 		t.Stdin = c.stream(s, s.Stdin, rank, l, true)
 		t.Stdout = c.stream(s, s.Stdout, rank, l, false)

@@ -169,6 +169,21 @@ func ownSteps(r acct.Record) []*cluster.Step {
 	})
 }
 
+// overWith has the steps of a job that is over be over, too, whose end no node has told yet.
+func overWith(j *cluster.Job, steps []*cluster.Step) []*cluster.Step {
+	for k, st := range steps {
+		if j.Phase == cluster.Ended && st.Ended.IsZero() {
+			own := *st
+			own.Ended, own.Outcome = j.Ended, j.Outcome
+			if own.ID.Step < 0 { // the job's own: it ended as this did
+				own.Exit = j.Exit
+			}
+			steps[k] = &own
+		}
+	}
+	return steps
+}
+
 func (s *Server) listHistory(ctx context.Context, who api.Caller, q api.HistoryQuery) (api.HistoryResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
@@ -195,7 +210,7 @@ func (s *Server) listHistory(ctx context.Context, who api.Caller, q api.HistoryQ
 			continue
 		}
 		if q.Steps {
-			r.Steps = append(r.Steps, ownSteps(r)...)
+			r.Steps = overWith(r.Job, append(r.Steps, ownSteps(r)...))
 		}
 		out.Records = append(out.Records, api.JobHistory{Job: r.Job, Steps: r.Steps})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -134,6 +135,10 @@ func (j *job) start(t *task, io *stdio) {
 		s.notStarted(t, io, io.error)
 		return
 	}
+	if task.Refused != "" {
+		s.notStarted(t, io, errors.New(task.Refused))
+		return
+	}
 	env := j.env
 	if s.cg == nil || j.r.grp == nil {
 		env = append(env[:len(env):len(env)], markerEnv+"="+j.r.id.marker(s.owner))
@@ -163,6 +168,13 @@ func (j *job) start(t *task, io *stdio) {
 	}
 	if !task.CPUs.Empty() && j.l.setCPUs(task.CPUs) {
 		defer unix.SchedSetaffinity(0, &j.l.cpus)
+	}
+	if task.Memory != nil {
+		if err := task.Memory.take(); err != nil {
+			s.notStarted(t, io, fmt.Errorf("bind memory to NUMA nodes %s: %w", task.Memory.Nodes, err))
+			return
+		}
+		defer (&Memory{}).take()
 	}
 	j.fork(t, io, path, task.Argv, env, trace)
 }
@@ -243,7 +255,7 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 // greet writes the task's Greeting; a pipe that nobody reads yet has room for it.
 func (j *job) greet(t *task, io *stdio, pid int) {
 	if g := j.r.spec.Tasks[t.index].Greeting; g != "" && len(g) <= maxSay {
-		unix.Write(io.fd[2], []byte(strings.Replace(g, "%d", strconv.Itoa(pid), 1)))
+		unix.Write(io.fd[2], []byte(strings.ReplaceAll(g, "%d", strconv.Itoa(pid))))
 	}
 }
 

@@ -54,8 +54,12 @@ type Task struct {
 	Stdout IO            `json:"stdout,omitzero"`
 	Stderr IO            `json:"stderr,omitzero"`
 	CPUs   cluster.IDSet `json:"cpus,omitzero"` // affinity by real CPU number; empty: inherited
-	// Greeting is a line of the node's own on the task's standard error, before anything of the
-	// task itself; %d in it is the task's process id.
+	// Memory is where its memory comes from.
+	Memory *Memory `json:"memory,omitempty"`
+	// Refused says why it does not start; empty: it does.
+	Refused string `json:"refused,omitempty"`
+	// Greeting is lines of the node's own on the task's standard error, before anything of the
+	// task itself; %d in them is the task's process id.
 	Greeting string `json:"greeting,omitempty"`
 }
 

@@ -194,3 +194,33 @@ func TestAffinity(t *testing.T) {
 		t.Errorf("the next step is bound too: %q", got)
 	}
 }
+
+// TestMemoryPolicy: a task's memory is bound to its NUMA nodes, the next one's is not, and a node that is not there is told.
+func TestMemoryPolicy(t *testing.T) {
+	if _, err := os.Stat("/proc/self/numa_maps"); err != nil {
+		t.Skip("the kernel tells nothing of NUMA nodes")
+	}
+	g := newRig(t)
+	show := "cut -d' ' -f2 /proc/self/numa_maps | sort -u | xargs echo"
+	node := NUMANodes().First(1)
+	var ids []ID
+	for _, m := range []*Memory{{Nodes: node}, nil, {Nodes: node, Prefer: true}} {
+		sp := g.spec(show)
+		sp.Tasks[0].Memory = m
+		g.run(sp)
+		ids = append(ids, sp.ID)
+	}
+	for k, want := range []string{"bind:" + node.String(), "default", "prefer:" + node.String()} {
+		if got := strings.TrimSpace(g.text(ids[k])); got != want && !(k == 2 && strings.Contains(got, "prefer")) {
+			t.Errorf("step %d: %q, want %q", k, got, want)
+		}
+	}
+	sp := g.spec("true")
+	bind := cluster.BindMem("map_mem:4000")
+	if sp.Tasks[0].Memory, sp.Tasks[0].Refused = BindMemory(bind, 0); sp.Tasks[0].Refused == "" {
+		t.Fatal("node 4000 is taken for one that is there")
+	}
+	if k := g.run(sp).Tasks[0]; k.Error != "NUMA node 4000 does not exist; cannot bind local task 0 to it (--mem-bind=map_mem)" || k.PID != 0 {
+		t.Errorf("%+v", k)
+	}
+}

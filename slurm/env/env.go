@@ -49,9 +49,22 @@ func Scripts(l *cluster.Launch, epilog bool) []string {
 	e.set("SLURM_JOB_GROUP", l.Job.Spec.Group)
 	e.set("SLURM_JOB_CONSTRAINTS", l.Job.Spec.Constraint)
 	e.set("SLURM_JOB_COMMENT", l.Job.Spec.Comment)
+	e.set("SLURM_NODELIST", nodeList(l.Job.Alloc.Shares))
+	e.num("SLURM_UID", int(l.Job.Spec.UID))
+	e.num("SLURM_JOB_RESTART_COUNT", l.Job.Restarts)
+	e.num("SLURM_JOB_NTASKS", jobTasks(l.Job))
+	e.files(l.Job)
+	if h := l.Job.Het; h != nil {
+		e.num("SLURM_HET_JOB_ID", int(h.ID))
+		e.num("SLURM_PACK_JOB_ID", int(h.ID))
+	}
 	if gpus := jobGPUs(l); !gpus.Empty() {
 		e.set("SLURM_JOB_GPUS", commas(gpus))
-		e.set("CUDA_VISIBLE_DEVICES", visible(gpus, l.Inventory))
+		for _, v := range gpuVariables {
+			if shownBy(gpus, l.Inventory, v.flag) {
+				e.set(v.name, visible(gpus, l.Inventory))
+			}
+		}
 	}
 	if !epilog {
 		e.set("SLURM_SCRIPT_CONTEXT", "prolog_slurmd")
@@ -60,6 +73,7 @@ func Scripts(l *cluster.Launch, epilog bool) []string {
 	e.set("SLURM_SCRIPT_CONTEXT", "epilog_slurmd")
 	e.num("SLURM_JOB_EXIT_CODE", l.Job.Exit.Code<<8|l.Job.Exit.Signal)
 	e.set("SLURM_JOB_EXIT_CODE2", fmt.Sprintf("%d:%d", l.Job.Exit.Code, l.Job.Exit.Signal))
+	e.num("SLURM_JOB_DERIVED_EC", l.Job.Derived.Code)
 	return e
 }
 
@@ -308,10 +322,9 @@ func (e *list) step(l *cluster.Launch) {
 	}
 	if g := st.Shares[l.NodeID].GPUs; !g.Empty() {
 		if len(l.Spec.PerTask) > 0 {
-			g = l.TaskGPUs
 			e.set("SLURMD_TRES_BIND", "gpu:per_task:"+strconv.FormatInt(l.Spec.PerTask[0].Count, 10))
 		}
-		e.set("SLURM_STEP_GPUS", commas(g))
+		e.set("SLURM_STEP_GPUS", commas(l.GPUs.GPUs))
 	}
 }
 
@@ -330,6 +343,7 @@ func (e *list) chosen(l *cluster.Launch) {
 		e.set("SLURM_DISTRIBUTION", dist)
 	}
 	e.binding(cluster.Bind(l.Spec, st.Shares[l.NodeID], l.Inventory))
+	e.memBinding(cluster.BindMem(l.Spec.MemBind))
 	e.set("SRUN_DEBUG", "3")
 	if l.Spec.Label {
 		e.set("SLURM_LABELIO", "1")
@@ -346,40 +360,6 @@ func variable(env cluster.BlobText, name string) string {
 	return ""
 }
 
-// binding tells what the tasks of the node are bound to.
-func (e *list) binding(b cluster.Binding) {
-	kind, list, verbose := b.Kind, b.Text, "quiet"
-	if kind == "mask_cpu" {
-		masks := make([]string, len(b.Masks))
-		for i, m := range b.Masks {
-			masks[i] = cluster.CPUMask(m)
-		}
-		list = strings.Join(masks, ",")
-	}
-	if list != "" {
-		kind += ":"
-	}
-	if b.Verbose {
-		verbose = "verbose"
-	}
-	e.set("SLURM_CPU_BIND", verbose+","+kind+list)
-	e.set("SLURM_CPU_BIND_LIST", list)
-	e.set("SLURM_CPU_BIND_TYPE", kind)
-	e.set("SLURM_CPU_BIND_VERBOSE", verbose)
-}
-
-// bindKinds are the words of BindLine.
-var bindKinds = map[string]string{"mask_cpu": "MASK", "map_cpu": "MAP ", "rank": "RANK"}
-
-// BindLine is what --cpu-bind=verbose tells about a task, with %d for its process id; "" without it.
-func BindLine(b cluster.Binding, n cluster.NodeName, rank, local int) string {
-	if !b.Verbose {
-		return ""
-	}
-	mask := strings.ToLower(strings.TrimLeft(strings.TrimPrefix(cluster.CPUMask(b.Of(local)), "0x"), "0"))
-	return fmt.Sprintf("cpu-bind=%s - %s, task %2d %2d [%%d]: mask 0x%s set\n", bindKinds[b.Kind], n, rank, local, cmp.Or(mask, "0"))
-}
-
 // gpus sets what shows the devices to a script or task. Without a device fence the numbers are
 // those of the node.
 func (e *list) gpus(l *cluster.Launch) {
@@ -389,23 +369,36 @@ func (e *list) gpus(l *cluster.Launch) {
 	}
 	here := l.ShareHere().GPUs
 	if !here.Empty() {
-		e.num("SLURM_GPUS_ON_NODE", here.Len())
+		own := here
+		if l.Step != nil {
+			own = l.Step.Shares[l.NodeID].GPUs
+		}
+		if !own.Empty() {
+			e.num("SLURM_GPUS_ON_NODE", own.Len())
+		}
 		if l.Job.Spec.Kind != cluster.SrunJob {
 			e.set("SLURM_JOB_GPUS", commas(here))
 		}
 	}
-	if l.TaskGPUs.Empty() {
+	if l.GPUs.GPUs.Empty() {
 		return
 	}
-	e.show(l, l.TaskGPUs, jobGPUs(l))
+	e.show(l, l.GPUs.GPUs, jobGPUs(l))
+}
+
+// seenAs is how a task's own programs name its devices.
+func seenAs(l *cluster.Launch) string { return seenOf(l, l.GPUs.GPUs, jobGPUs(l)) }
+
+func seenOf(l *cluster.Launch, some, all cluster.IDSet) string {
+	if l.Fenced && (l.Inventory == nil || !l.Inventory.Renumbered()) { // a UUID is the same inside the fence
+		return within(some, all)
+	}
+	return visible(some, l.Inventory)
 }
 
 // show makes programs see some of the job's devices.
 func (e *list) show(l *cluster.Launch, some, all cluster.IDSet) {
-	seen := visible(some, l.Inventory)
-	if l.Fenced && (l.Inventory == nil || !l.Inventory.Renumbered()) { // a UUID is the same inside the fence
-		seen = within(some, all)
-	}
+	seen := seenOf(l, some, all)
 	for _, v := range gpuVariables {
 		if shownBy(some, l.Inventory, v.flag) {
 			e.set(v.name, seen)
@@ -568,6 +561,45 @@ func switchesAbove(topo []cluster.Switch, node cluster.NodeName) (path []string)
 		path = append([]string{below}, path...)
 	}
 	return path
+}
+
+// File is where one of the three standard files of a batch job is. A pending array's keeps %A and %a.
+func File(j *cluster.Job, fd int) string {
+	s := j.Spec
+	pattern := [...]string{s.Stdin, s.Stdout, cmp.Or(s.Stderr, s.Stdout)}[fd]
+	if pattern == "" {
+		switch {
+		case fd == 0:
+			return "/dev/null"
+		case s.Array != nil:
+			pattern = "slurm-%A_%a.out"
+		default:
+			pattern = "slurm-%j.out"
+		}
+	}
+	if j.ArrayID == 0 || j.Task >= 0 {
+		l := &cluster.Launch{Job: j}
+		if j.Alloc != nil {
+			l.Node = j.Alloc.Shares[0].Node
+		}
+		pattern = FileName(pattern, l)
+	}
+	if strings.HasPrefix(pattern, "/") {
+		return pattern
+	}
+	return s.WorkDir + "/" + pattern
+}
+
+// files tells where a batch job's output goes.
+func (e *list) files(j *cluster.Job) {
+	if !j.RunsScript() {
+		return
+	}
+	e.set("SLURM_JOB_STDIN", File(j, 0))
+	e.set("SLURM_JOB_STDOUT", File(j, 1))
+	if j.Spec.Stderr != "" {
+		e.set("SLURM_JOB_STDERR", File(j, 2))
+	}
 }
 
 // NoTask is what %a shows outside an array.

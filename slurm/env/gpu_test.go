@@ -33,7 +33,7 @@ func TestGPUVariables(t *testing.T) {
 		all := cluster.RangeIDSet(0, len(c.gpus)-1)
 		fence := strings.HasPrefix(c.name, "a slice") || c.name == "not the driver's first" // UUIDs are the same inside it
 		j := &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Kind: cluster.SrunJob}, Alloc: &cluster.Alloc{}}
-		e.gpus(&cluster.Launch{Job: j, TaskGPUs: all, Fenced: fence, Inventory: &cluster.Inventory{GPUs: c.gpus}})
+		e.gpus(&cluster.Launch{Job: j, GPUs: cluster.GPUBinding{GPUs: all}, Fenced: fence, Inventory: &cluster.Inventory{GPUs: c.gpus}})
 		if got := strings.Join(e, " "); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}

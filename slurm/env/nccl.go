@@ -18,11 +18,11 @@ type ncclHint struct {
 // nccl tells which ports are near the GPUs of a task. NCCL itself is only told if that was asked for (--nccl-env, or
 // LaunchParameters=nccl_env) and the user has not said otherwise.
 func (e *list) nccl(l *cluster.Launch) {
-	if l.TaskGPUs.Empty() || l.Inventory == nil {
+	if l.GPUs.GPUs.Empty() || l.Inventory == nil {
 		return
 	}
 	asked := l.Config.NCCLEnv || l.Job.Spec.NCCLEnv || l.Spec != nil && l.Spec.NCCLEnv
-	for _, h := range ncclHints(l.TaskGPUs, l.Inventory) {
+	for _, h := range ncclHints(l.GPUs.GPUs, l.Inventory) {
 		e.set("MUSTER_"+h.name, h.value)
 		theirs := variable(l.Own, h.name)
 		if asked && !h.own && (theirs == "" || theirs == variable(l.Own, "MUSTER_"+h.name)) { // the same: it is ours, of the job's script

@@ -51,7 +51,7 @@ func TestNCCL(t *testing.T) {
 		{name: "the script's is narrowed", inv: rails(), gpus: cluster.NewIDSet(0), job: true,
 			own: "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\x00MUSTER_NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\x00NCCL_SOCKET_IFNAME=ib0", want: strings.TrimSuffix(filled, " NCCL_SOCKET_IFNAME==eth0")},
 	} {
-		l := &cluster.Launch{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, Spec: &cluster.StepSpec{}, Config: &cluster.Config{NCCLEnv: c.all}, Inventory: c.inv, TaskGPUs: c.gpus, Own: cluster.BlobText(c.own)}
+		l := &cluster.Launch{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, Spec: &cluster.StepSpec{}, Config: &cluster.Config{NCCLEnv: c.all}, Inventory: c.inv, GPUs: cluster.GPUBinding{GPUs: c.gpus}, Own: cluster.BlobText(c.own)}
 		l.Job.Spec.NCCLEnv, l.Spec.NCCLEnv = c.job, c.step
 		var e list
 		e.nccl(l)

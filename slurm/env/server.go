@@ -34,10 +34,13 @@ func Server(j *cluster.Job, cfg *cluster.Config, context string) []string {
 		e.num("SLURM_JOB_NUM_NODES", len(j.Alloc.Shares))
 		e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
 	}
+	e.files(j)
 	e.array(j)
 	if j.Het != nil {
-		e.num("SLURM_HET_JOB_ID", int(j.Het.ID))
-		e.num("SLURM_HET_JOB_OFFSET", j.Het.Offset)
+		for _, name := range [...]string{"HET", "PACK"} { // by their older name, too
+			e.num("SLURM_"+name+"_JOB_ID", int(j.Het.ID))
+			e.num("SLURM_"+name+"_JOB_OFFSET", j.Het.Offset)
+		}
 	}
 	if j.Phase == cluster.Ended {
 		e.num("SLURM_JOB_EXIT_CODE", j.Exit.Code<<8|j.Exit.Signal)

@@ -1,0 +1,98 @@
+package env
+
+import (
+	"fmt"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// binding tells what the tasks of the node are bound to.
+func (e *list) binding(b cluster.Binding) {
+	kind, list, verbose := b.Kind, b.Text, "quiet"
+	if kind == "mask_cpu" {
+		masks := make([]string, len(b.Masks))
+		for i, m := range b.Masks {
+			masks[i] = cluster.CPUMask(m)
+		}
+		list = strings.Join(masks, ",")
+	}
+	if list != "" {
+		kind += ":"
+	}
+	if b.Verbose {
+		verbose = "verbose"
+	}
+	e.set("SLURM_CPU_BIND", verbose+","+kind+list)
+	e.set("SLURM_CPU_BIND_LIST", list)
+	e.set("SLURM_CPU_BIND_TYPE", kind)
+	e.set("SLURM_CPU_BIND_VERBOSE", verbose)
+}
+
+// memBinding tells what the memory of the tasks is bound to, if --mem-bind says.
+func (e *list) memBinding(b cluster.MemBinding) {
+	if b.Mode == "" {
+		return
+	}
+	kind, words := b.Mode, []string{"quiet"}
+	if b.Verbose {
+		words[0] = "verbose"
+	}
+	if b.Text != "" {
+		kind += ":"
+	}
+	e.set("SLURM_MEM_BIND_VERBOSE", words[0])
+	if b.Prefer {
+		words = append(words, "prefer")
+		e.set("SLURM_MEM_BIND_PREFER", "prefer")
+	}
+	if b.Sort {
+		e.set("SLURM_MEM_BIND_SORT", "sort")
+	}
+	e.set("SLURM_MEM_BIND", strings.Join(words, ",")+","+kind+b.Text)
+	e.set("SLURM_MEM_BIND_LIST", b.Text)
+	e.set("SLURM_MEM_BIND_TYPE", kind)
+}
+
+// bindKinds are the words of Greeting.
+var bindKinds = map[string]string{"mask_cpu": "MASK", "map_cpu": "MAP ", "rank": "RANK", "rank_ldom": "LDRANK", "map_ldom": "LDMAP ", "mask_ldom": "LDMASK"}
+
+// memKinds are those for memory.
+var memKinds = map[string]string{"none": "NONE", "local": "LOC", "rank": "RANK", "map_mem": "MAP", "mask_mem": "MASK"}
+
+// Greeting is what a task is told before it starts, with %d for its process id: what it is bound to where it asked for
+// that (verbose), and what could not be met. numa is the machine's NUMA nodes.
+func Greeting(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string {
+	out := ""
+	task := fmt.Sprintf("%s, task %2d %2d [%%d]: mask 0x", l.Node, l.Rank, l.LocalRank)
+	if cpus.Verbose {
+		out += "cpu-bind=" + bindKinds[cpus.Kind] + " - " + task + lowMask(cpus.Of(l.LocalRank)) + " set\n"
+	}
+	if mem.Verbose {
+		sign, set := "=", " set"
+		if mem.Prefer {
+			sign = " PREFER "
+		}
+		nodes, all := mem.Of(l.LocalRank)
+		if all {
+			nodes = numa
+		}
+		if mem.Mode == "none" {
+			set = ""
+		}
+		out += "mem-bind" + sign + memKinds[mem.Mode] + " - " + task + lowMask(nodes) + set + "\n"
+	}
+	if len(l.Step.Shares) <= l.NodeID {
+		return out
+	}
+	if all := l.Step.Shares[l.NodeID].GPUs; l.GPUs.Verbose && !all.Empty() {
+		out += fmt.Sprintf("gpu-bind: usable_gres=0x%s; bit_alloc=0x%s; local_inx=0; global_list=%s; local_list=%s\n",
+			cluster.ShortMask(l.GPUs.GPUs), cluster.ShortMask(all), commas(l.GPUs.GPUs), seenAs(l))
+	}
+	for _, n := range l.GPUs.Notes {
+		out += "slurmstepd-" + string(l.Node) + ": error: " + n + "\n"
+	}
+	return out
+}
+
+func lowMask(ids cluster.IDSet) string { return strings.ToLower(cluster.ShortMask(ids)) }
