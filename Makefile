@@ -119,10 +119,12 @@ bench-queue: build
 bench-gang: build
 	$(GO) test -count=1 -run TestBenchGang -v -timeout 10m ./e2e -bench-gang=64
 
-# What a month of 100,000 jobs costs on disk and to be asked about; where SLURM_CONF names a cluster, in its slurmdbd too: its
-# jobs are replaced (a minute).
+# What a month of jobs costs on disk and to be asked about; where SLURM_CONF names a cluster, in its slurmdbd too: its jobs are replaced
+# (a minute; with JOBS=1000000 half an hour, of which slurmdbd takes most). And how many jobs a second history takes.
+bench-history: JOBS = 100000
 bench-history: build
-	$(GO) test -count=1 -run TestBenchHistory -v -timeout 10m ./e2e -bench-history=100000
+	$(GO) test -count=1 -run '^$$' -bench Completions -benchtime 60000x ./acct
+	$(GO) test -count=1 -run TestBenchHistory -v -timeout 45m ./e2e -bench-history=$(JOBS)
 
 # Passes of the scheduler over 10,000 nodes and 100,000 pending jobs, and the replay of two workloads (minutes).
 TRACES ?= $(abspath ../shared/traces)

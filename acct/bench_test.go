@@ -88,3 +88,54 @@ func BenchmarkMonth(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCompletions measures how many jobs a second go into a history that has a month already, with all that happens to each: it is
+// submitted, starts, runs a step and ends, while thousands of others do. Nothing is queued for long: the log would wait.
+func BenchmarkCompletions(b *testing.B) {
+	const atOnce, perIndex = 2000, 50 // jobs between submission and end; events of one entry of the log
+	d := benchMonth(b)
+	ctx, end := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- d.Run(ctx) }()
+	index := uint64(*benchJobs + 1)
+	var events []cluster.Event
+	tell := func(e ...cluster.Event) {
+		if events = append(events, e...); len(events) >= perIndex {
+			index++
+			d.Apply(index, events)
+			events = nil
+		}
+	}
+	lives := func(i int, phase cluster.Phase) *cluster.Job {
+		at := epoch.AddDate(0, 1, 0).Add(time.Duration(i) * time.Millisecond / 2)
+		j := &cluster.Job{ID: cluster.JobID(*benchJobs + 1 + i), Task: cluster.TaskAny, Attempt: 1, Phase: phase, Submitted: at, Eligible: at,
+			Spec: &cluster.JobSpec{Name: "train", User: "user007", UID: 1007, GID: 100, Account: "team07", Partitions: []string{"main"}, Layout: &cluster.Layout{Tasks: 4}}}
+		if phase != cluster.Pending {
+			j.Started = at.Add(time.Second)
+			j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n0001", CPUs: cluster.RangeIDSet(0, 3), MemMB: 4096}}}
+		}
+		if phase == cluster.Ended {
+			j.Outcome, j.Ended = cluster.Completed, at.Add(2*time.Second)
+		}
+		return j
+	}
+	began := time.Now()
+	for i := range b.N + atOnce {
+		if i < b.N {
+			tell(cluster.Event{Job: lives(i, cluster.Pending)}, cluster.Event{Job: lives(i, cluster.Starting)}, cluster.Event{Job: lives(i, cluster.Running)})
+		}
+		if k := i - atOnce; k >= 0 {
+			j := lives(k, cluster.Ended)
+			tell(cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: 1, Started: j.Started, Ended: j.Ended}}, cluster.Event{Job: j})
+		}
+	}
+	d.Apply(index+1, events)
+	if err := d.Flush(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "jobs/s")
+	end()
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+}

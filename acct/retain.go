@@ -243,6 +243,8 @@ func (u *usage) load(a *cluster.Archived) error {
 		return u.restore("UPDATE resv SET data = ? WHERE name = ? AND started = ?", a.Resv, a.Resv.Name, a.Resv.From)
 	case a.Change != nil:
 		return u.putChange(a.Change)
+	case a.Amend != nil:
+		return u.amend(a.Amend)
 	}
 	j := a.Job
 	var there, taken, counted int
@@ -272,6 +274,24 @@ func (u *usage) load(a *cluster.Archived) error {
 		return err
 	}
 	return u.count(seq, f, 1)
+}
+
+// amend changes the record of a job as somebody says afterwards; one that is gone, or another user's, stays as it is.
+func (u *usage) amend(a *cluster.AmendedJob) error {
+	var data []byte
+	err := u.row("SELECT data FROM job WHERE job = ? AND submitted = ? AND uid = ?", []any{a.ID, unix(a.Submitted), a.UID}, &data)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	var j cluster.Job
+	if err == nil {
+		err = wire.Unmarshal(data, &j)
+	}
+	if err != nil {
+		return err
+	}
+	a.Of(&j)
+	return u.putJob(&j)
 }
 
 // restore gives a row of reports its record back. Without the row, which went with the usage, it stays away: it would be

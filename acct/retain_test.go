@@ -277,3 +277,47 @@ func TestLoadWhileFetching(t *testing.T) {
 		_ = base.Close()
 	}
 }
+
+// TestAmend: what is said of a job afterwards changes its record and moves its use to another wckey; a record of somebody else's stays.
+// On a late server it waits for the past, and comes out the same.
+func TestAmend(t *testing.T) {
+	whole, late := openDB(t, t.TempDir()), openDB(t, t.TempDir())
+	job := ranJob(1, cluster.Completed)
+	record := cluster.JobRecord{ID: job.ID, Submitted: job.Submitted, UID: job.Spec.UID}
+	whole.Apply(1, []cluster.Event{{Job: job}, {Job: ranJob(2, cluster.Completed)}})
+	if err := late.Restored(1); err != nil {
+		t.Fatal(err)
+	}
+	base, err := os.Open(export(t, whole.DB, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	say := func(text string, r cluster.JobRecord) cluster.Event {
+		return cluster.Event{Amend: &cluster.AmendedJob{JobRecord: r, Amendment: cluster.Amendment{Comment: &text, WCKey: &text}}}
+	}
+	others, unknown := record, record
+	others.UID++
+	unknown.ID = 99
+	for i, e := range [][]cluster.Event{{say("first", record)}, {say("key", record), say("other", others), say("nobody", unknown)}} {
+		whole.Apply(uint64(2+i), e)
+		late.Apply(uint64(2+i), e)
+	}
+	for _, d := range []opened{whole, late} {
+		if err := d.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := late.Adopt(context.Background(), base); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]opened{"whole": whole, "late": late} {
+		if got, want := asked(t, d.DB, "SELECT id, comment, wckey FROM jobs ORDER BY 1"), "id|comment|wckey\n1|key|key\n2||"; got != want {
+			t.Errorf("%s: jobs\n%s\nwant\n%s", name, got, want)
+		}
+		if got, want := asked(t, d.DB, "SELECT wckey, count(*) FROM runs GROUP BY 1 ORDER BY 1"), "wckey|count(*)\n|1\nkey|1"; got != want {
+			t.Errorf("%s: runs\n%s\nwant\n%s", name, got, want)
+		}
+		d.stop()
+	}
+}

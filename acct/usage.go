@@ -17,7 +17,7 @@ import (
 // much of a resource runs, or is waited for, over time. A step of n at second s is kept in s's hour as n, and as n
 // times the seconds of the hour that were over: with what was before, that gives the hour's sum.
 // txn has the changes of the books. node and resv have a row for each time in which a node was as it was, or a reservation was. loaded
-// has archived records that are to come back once the past is here.
+// has archived records that are to come back, and what is to be changed of jobs, once the past is here.
 const usageSchema = `
 CREATE TABLE IF NOT EXISTS class (id INTEGER PRIMARY KEY, data TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE IF NOT EXISTS run (
@@ -234,6 +234,8 @@ func (u *usage) putEvent(e *cluster.Event) error {
 		return u.forget(e.Forget)
 	case e.Load != nil:
 		return u.takeLoaded(e.Load)
+	case e.Amend != nil:
+		return u.takeLoaded([]cluster.Archived{{Amend: e.Amend}})
 	case e.At.IsZero():
 		return nil
 	case e.Node != nil:

@@ -9,9 +9,11 @@ import (
 // UsageRequest asks for sums over history, as sreport shows them. The time is cut at the present.
 type UsageRequest struct {
 	cluster.UsageQuery
-	// Utilization: where all of the cluster's time went; Reservations: those of the time; Nodes how nodes were.
+	// Utilization: where all of the cluster's time went; Reservations: those of the time, up to now; Ahead: also those to come;
+	// NodeSpans how nodes were.
 	Utilization  bool   `json:"utilization,omitempty"`
 	Reservations bool   `json:"reservations,omitempty"`
+	Ahead        bool   `json:"ahead,omitempty"`
 	NodeSpans    bool   `json:"node_spans,omitempty"`
 	After        uint64 `json:"after,omitempty"`
 }

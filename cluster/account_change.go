@@ -36,26 +36,31 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 	case len(c.Changes) == 0 || len(c.Changes) > maxChanges:
 		return nil, Errorf(Invalid, ErrNoChange, "%d changes at once: between 1 and %d can be made", len(c.Changes), maxChanges)
 	}
-	free := t.by.Operator() || t.isAdmin(t.by.User)
+	free := t.keepsBooks(t.by)
 	if !free && !t.coordinatesAny(t.by.User) {
 		return nil, Errorf(Denied, ErrAccess, "only operators and coordinators may change accounts")
 	}
 	t.openBooks()
 	for i := range c.Changes {
 		change, err := t.under(c.Changes[i])
-		if err == nil && !free {
+		switch {
+		case err == nil && !free:
 			err = t.mayCoordinate(&change)
+		case err == nil && !t.by.Operator() && !t.isAdmin(t.by.User):
+			err = t.sameLevel(&change)
 		}
 		if err != nil {
 			return nil, err
 		}
 		x, err := change.transaction(t)
 		if err == nil {
+			t.gone = nil
 			err = change.apply(t)
 		}
 		if err != nil {
 			return nil, err
 		}
+		x.Gone = t.gone
 		t.events = append(t.events, Event{Change: x})
 	}
 	t.freshScale()
@@ -174,6 +179,9 @@ func (c *Change) account(t *tx) error {
 	if err := t.removeAssocs(func(a *Association) bool { return a.Account == name }); err != nil {
 		return err
 	}
+	if old, had := t.accounts.Get(name); had {
+		t.gone = append(t.gone, Change{Account: old})
+	}
 	putIn(t, t.accounts, name, nil)
 	return nil
 }
@@ -192,6 +200,9 @@ func (c *Change) user(t *tx) error {
 	if err := t.removeAssocs(func(a *Association) bool { return a.User == name }); err != nil {
 		return err
 	}
+	if old, had := t.users.Get(name); had {
+		t.gone = append(t.gone, Change{User: old})
+	}
 	putIn(t, t.users, name, nil)
 	return nil
 }
@@ -203,6 +214,9 @@ func (c *Change) changeQOS(t *tx) error {
 	}
 	old, had := t.qos.Get(q.Name)
 	if c.Delete {
+		if had {
+			t.gone = append(t.gone, Change{QOS: old})
+		}
 		putIn(t, t.qos, q.Name, nil)
 		return nil
 	}
@@ -341,6 +355,7 @@ func (t *tx) removeAssocs(which func(*Association) bool) error {
 		}
 	}
 	for _, a := range gone {
+		t.gone = append(t.gone, Change{Assoc: a})
 		t.spend(a.Parent, t.spentAt(a.ID).negative())
 		t.deleteAssoc(a)
 	}

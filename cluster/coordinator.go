@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Coordinates reports whether a user is a coordinator of an account, or of one above it.
 func (t *tables) Coordinates(user, account string) bool {
@@ -68,6 +71,25 @@ func (t *tx) mayCoordinate(c *Change) error {
 		case there && old.DefaultAccount != c.User.DefaultAccount && !(t.Coordinates(me, old.DefaultAccount) && t.Coordinates(me, c.User.DefaultAccount)):
 			return refuse("the default account of user " + c.User.Name)
 		}
+	}
+	return nil
+}
+
+// sameLevel refuses a change of who is an operator or administrator.
+func (t *tables) sameLevel(c *Change) error {
+	if c.User == nil {
+		return nil
+	}
+	level := func(u *User) string { return strings.TrimSuffix(u.AdminLevel, "None") }
+	before, after := "", level(c.User)
+	if old, there := t.users.Get(c.User.Name); there {
+		before = level(old)
+	}
+	if c.Delete {
+		after = ""
+	}
+	if before != after {
+		return Errorf(Denied, ErrAccess, "only administrators may make or delete operators and administrators")
 	}
 	return nil
 }

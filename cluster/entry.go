@@ -20,12 +20,19 @@ type Identity struct {
 	Admin bool `json:"admin,omitempty"`
 	// NodeRoot marks root of the machine Node, who may change the nodes that it is, and nothing else.
 	NodeRoot bool `json:"node_root,omitempty"`
+	// Deputy marks a user whom the books name an operator, in commands about the books and history.
+	Deputy bool `json:"deputy,omitempty"`
 	// System marks the leader's own proposals and reports of nodes.
 	System bool `json:"system,omitempty"`
 }
 
 // Operator reports whether the identity may act on everybody's jobs and on nodes.
 func (id Identity) Operator() bool { return id.System || id.Admin || id.UID == 0 }
+
+// keepsBooks reports whether the identity may change the books and history, all but the levels of users.
+func (t *tables) keepsBooks(id Identity) bool {
+	return id.Operator() || id.Deputy || t.isAdmin(id.User)
+}
 
 // Entry is one command with everything that is not determined by the state: the time and who.
 type Entry struct {
@@ -69,6 +76,8 @@ type Event struct {
 	// Forget says up to where old records of history go, and Load has archived ones that come back.
 	Forget []Cutoff   `json:"forget,omitempty"`
 	Load   []Archived `json:"load,omitempty"`
+	// Amend is what is said of a job afterwards that is in history alone.
+	Amend *AmendedJob `json:"amend,omitempty"`
 }
 
 // envelope is what the log holds of an entry; its body is a Command, or not decoded yet.
@@ -130,6 +139,7 @@ var commands = [...]struct {
 	{"load_history", func() Command { return &LoadHistory{} }},
 	{"node_power", func() Command { return &NodePower{} }},
 	{"burnin_done", func() Command { return &BurninDone{} }},
+	{"amend", func() Command { return &AmendJobs{} }},
 }
 
 func newCommand(kind string) Command {

@@ -232,6 +232,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenPreempt(w)
 	goldenTurns(w)
 	goldenBurnin(w)
+	goldenAmend(w)
 	return w.log
 }
 

@@ -212,7 +212,9 @@ type Job struct {
 	EndingAt     time.Time  `json:"ending_at,omitzero"`
 	EndReason    Reason     `json:"end_reason,omitempty"`
 	Exit         ExitStatus `json:"exit,omitzero"`
-	Derived      ExitStatus `json:"derived,omitzero"` // worst step
+	Derived      ExitStatus `json:"derived,omitzero"` // worst step, or what was said afterwards
+	// SystemComment is what the site's programs say of it.
+	SystemComment string `json:"system_comment,omitempty"`
 	// Waiting lists the nodes whose confirmation (Starting) or clean end (Ending) is missing.
 	Waiting []NodeName `json:"waiting,omitempty"`
 	// Signals asked for by users that the nodes deliver once, by rising number.

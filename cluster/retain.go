@@ -170,7 +170,7 @@ type Retain struct {
 func (*Retain) kind() string { return "retain" }
 
 func (c *Retain) apply(t *tx) (any, error) {
-	if !t.by.Operator() && !t.isAdmin(t.by.User) {
+	if !t.keepsBooks(t.by) {
 		return nil, Errorf(Denied, ErrAccess, "only operators may archive history")
 	}
 	if c.Script != "" && !t.by.Operator() {
@@ -232,6 +232,8 @@ type Archived struct {
 	Event  *NodeSpan    `json:"event,omitempty"`
 	Resv   *ResvSpan    `json:"resv,omitempty"`
 	Change *Transaction `json:"change,omitempty"`
+	// Amend is no record, and in no file: it waits with those that come back while the past is on its way.
+	Amend *AmendedJob `json:"amend,omitempty"`
 }
 
 // check reports whether it is a record of something that is over.
@@ -293,7 +295,7 @@ const MaxLoaded = 500
 func (*LoadHistory) kind() string { return "load_history" }
 
 func (c *LoadHistory) apply(t *tx) (any, error) {
-	if !t.by.Operator() && !t.isAdmin(t.by.User) {
+	if !t.keepsBooks(t.by) {
 		return nil, Errorf(Denied, ErrAccess, "only operators may load archived history")
 	}
 	if len(c.Records) == 0 || len(c.Records) > MaxLoaded {

@@ -9,10 +9,11 @@ import (
 
 // Limits of what one submission may carry. Slurm's own figures where it has them.
 const (
-	MaxScriptBytes = 4 << 20  // Slurm's max_script_size
-	MaxEnvBytes    = 16 << 20 // environment of one job
-	MaxNameBytes   = 1024
-	maxDepends     = 1024
+	MaxScriptBytes  = 4 << 20  // Slurm's max_script_size
+	MaxEnvBytes     = 16 << 20 // environment of one job
+	MaxNameBytes    = 1024
+	maxCommentBytes = MaxNameBytes * 64
+	maxDepends      = 1024
 )
 
 // PutBlob stores a text that jobs of the same proposal refer to.
@@ -209,7 +210,7 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if s.JobCount() >= s.config.MaxJobCount {
 		return spec, Errorf(Unavailable, ErrQueueFull, "the cluster holds %d jobs, its MaxJobCount", s.JobCount())
 	}
-	if len(spec.Name) > MaxNameBytes || len(spec.Comment) > MaxNameBytes*64 || len(spec.Depends.Terms) > maxDepends {
+	if len(spec.Name) > MaxNameBytes || len(spec.Comment) > maxCommentBytes || len(spec.Depends.Terms) > maxDepends {
 		return spec, Errorf(Invalid, ErrTooBig, "job name, comment or dependency list is too long")
 	}
 	spec.Layout, spec.Depends = spec.Layout.Clone(), spec.Depends.asked()

@@ -20,10 +20,20 @@ type Transaction struct {
 	// Account and User are whom it concerns, if any.
 	Account string `json:"account,omitempty"`
 	User    string `json:"user,omitempty"`
+	// Gone are the records that it took away, as they were.
+	Gone []Change `json:"gone,omitempty"`
 }
 
 // maxTransactionInfo bounds the text of one.
 const maxTransactionInfo = 4096
+
+// actor is who it was.
+func (id Identity) actor() string {
+	if id.User == "" {
+		return fmt.Sprintf("uid %d", id.UID)
+	}
+	return id.User
+}
 
 // record is what a change is about: the kind's name in Slurm, which one it is, and the record there and to be.
 func (c *Change) record(t *tx) (kind, where string, old, now any) {
@@ -69,15 +79,12 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Transaction{At: t.at, Actor: t.by.User, Where: where, Action: "Add " + kind}
+	x := &Transaction{At: t.at, Actor: t.by.actor(), Where: where, Action: "Add " + kind}
 	switch {
 	case c.Delete:
 		x.Action, after = "Remove "+kind, nil
 	case before != nil:
 		x.Action = "Modify " + kind
-	}
-	if x.Actor == "" {
-		x.Actor = fmt.Sprintf("uid %d", t.by.UID)
 	}
 	if c.Account != nil {
 		x.Account = c.Account.Name

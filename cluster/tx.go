@@ -14,6 +14,7 @@ type tx struct {
 	at     time.Time
 	by     Identity
 	events []Event
+	gone   []Change // records of the books that the change at hand has taken away
 	undo   []func()
 
 	emptied []NodeName // nodes whose last job has left

@@ -148,6 +148,50 @@ func TestBooksFile(t *testing.T) {
 	}
 }
 
+// TestBooksClean: load with clean has the books be as the file is: what came since goes, what was changed or moved is as it was.
+func TestBooksClean(t *testing.T) {
+	d := startLedger(t)
+	for _, line := range []string{"add account deep parent=science grptres=cpu=5 maxwall=1:00:00", "add user nobody account=deep fairshare=3", "add user nobody account=art",
+		"add coordinator account=deep names=daemon", "modify user bin set adminlevel=operator"} {
+		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
+	}
+	file := filepath.Join(t.TempDir(), "books.cfg")
+	d.must("sacctmgr", "dump", "ledger", "file="+file)
+	if got := d.must("sacctmgr", "-i", "load", "file="+file, "clean"); got != "For cluster ledger\n Nothing new added." {
+		t.Errorf("load of what is there: %q", got)
+	}
+	show := func() string {
+		return d.must("sacctmgr", "-nP", "show", "assoc", "format=account,user,parentname,share,grptres,maxwall,maxjobs") +
+			"\n" + d.must("sacctmgr", "-nP", "show", "account", "withcoord") + "\n" + d.must("sacctmgr", "-nP", "show", "user", "withcoord")
+	}
+	before := show()
+	for _, line := range []string{"add account extra", "add account below parent=extra", "add user lp account=below", "add user daemon account=art", "modify account deep set parent=extra grptres=cpu=7 maxjobs=3",
+		"modify user daemon where account=science set maxjobs=1", "add coordinator account=science names=bin", "delete coordinator account=deep names=daemon", "modify user bin set adminlevel=none", "delete user nobody account=art"} {
+		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
+	}
+	got := d.must("sacctmgr", "-i", "load", file, "clean")
+	if after := show(); after != before {
+		t.Errorf("after load:\n%s\nbefore:\n%s\nload said:\n%s", after, before, got)
+	}
+	for _, want := range []string{"\n Deleted Account below\n", "\n Deleted User lp\n", "\n Deleted association of account art, user daemon", "\n Changed association of account deep\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("load says nothing of%s:\n%s", want, got)
+		}
+	}
+	held := d.submitAs(daemonUID, "-H", "-A", "science", "--wrap", "true")
+	if err := os.WriteFile(file, []byte("Cluster - 'ledger':QOS='normal'\nParent - 'root'\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := d.run("sacctmgr", "-i", "load", file, "clean"); code != 1 || !strings.Contains(errs, "Job(s) active") || show() != before {
+		t.Errorf("load without accounts that jobs have: exit code %d, %q", code, errs)
+	}
+	d.must("scancel", held)
+	d.must("sacctmgr", "-i", "load", file, "clean")
+	if got := d.must("sacctmgr", "-nP", "show", "assoc", "format=account,user"); got != "root|\nroot|root" {
+		t.Errorf("an empty file leaves\n%s", got)
+	}
+}
+
 // TestBudget: a QOS with a period of its own is a budget: what is used up holds jobs back until it begins anew.
 func TestBudget(t *testing.T) {
 	d := startLedger(t)

@@ -260,6 +260,12 @@ func historyServer(t *testing.T, jobs []*cluster.Job) (*dev, float64) {
 func (b *slurmBooks) rollUp() {
 	b.t.Helper()
 	began := time.Now()
-	b.call("sacctmgr", "-i", "roll")
+	_ = exec.Command("/usr/bin/sacctmgr", "-i", "roll").Run() // it waits 15 minutes at most
+	for end := benchMonth.AddDate(0, 1, 0).Unix(); ; time.Sleep(time.Second) {
+		var to int64
+		if _, _ = fmt.Sscan(b.sql("SELECT least(hourly_rollup, monthly_rollup) FROM CLUSTER_last_ran_table"), &to); to >= end {
+			break
+		}
+	}
 	b.t.Logf("slurmdbd summed the month up in %s", time.Since(began).Round(time.Millisecond))
 }

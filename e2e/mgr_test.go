@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -113,4 +114,46 @@ func TestWCKeys(t *testing.T) {
 	d.must("sacctmgr", "-i", "load", "file="+dump)
 	said("proj1|daemon\nproj2|daemon", "-nP", "show", "wckey", "user=daemon", "format=wckey,user")
 	said("daemon|proj2", "-nP", "show", "user", "daemon", "format=user,defaultwckey")
+}
+
+// TestMgrLevels: operators do with jobs, reservations and the books what root does, but for the levels of users; administrators do
+// that, and change nodes, partitions and the configuration too; both lose it with their level. So it is in Slurm.
+func TestMgrLevels(t *testing.T) {
+	d := startLedger(t)
+	d.must("sacctmgr", "-i", "add", "user", "nobody", "account=art")
+	const operator, administrator, plain = daemonUID, binUID, 65534
+	mine := d.submitAs(plain, "-H", "--begin=now+1hour", "--wrap", "true")
+	try := func(uid uint32, may bool, name string, args ...string) {
+		t.Helper()
+		if out, errs, code := d.as(uid, name, args...); code == 0 != may {
+			t.Errorf("%s %q of user %d: exit code %d, %s%s", name, args, uid, code, out, errs)
+		}
+	}
+	for _, level := range []string{"none", "given"} {
+		may := level == "given"
+		if may {
+			d.must("sacctmgr", "-i", "modify", "user", "daemon", "set", "adminlevel=operator")
+			d.must("sacctmgr", "-i", "modify", "user", "bin", "set", "adminlevel=admin")
+		}
+		for _, uid := range []uint32{operator, administrator} {
+			try(uid, may, "sacctmgr", "-i", "add", "account", fmt.Sprint("of", uid))
+			try(uid, may, "scontrol", "release", mine)
+			try(uid, may, "scontrol", "update", "jobid="+mine, "priority=5000")
+			try(uid, may, "scontrol", "hold", mine)
+			try(uid, may, "sacctmgr", "-i", "modify", "job", "jobid="+mine, "set", "admincomment=seen")
+			try(uid, may, "scontrol", "create", "reservation", "reservationname=r", "starttime=now+1hour", "duration=5", "nodes=node-001", "users=root")
+			try(uid, may, "scontrol", "delete", "reservationname=r")
+			for _, args := range [][]string{{"update", "nodename=node-002", "state=drain", "reason=x"}, {"update", "nodename=node-002", "state=resume"},
+				{"update", "partitionname=main", "state=down"}, {"update", "partitionname=main", "state=up"}, {"reconfigure"}} {
+				try(uid, may && uid == administrator, "scontrol", args...)
+			}
+			try(uid, may && uid == administrator, "sacctmgr", "-i", "modify", "user", "nobody", "set", "adminlevel=operator")
+			try(uid, false, "sacctmgr", "-i", "archive", "dump", "txn", "purgetxnafter=1hours", "script=/bin/true")
+		}
+	}
+	try(operator, true, "scancel", mine)
+	d.must("sacctmgr", "-i", "modify", "user", "daemon,bin,nobody", "set", "adminlevel=none")
+	try(operator, false, "sacctmgr", "-i", "add", "account", "more")
+	try(administrator, false, "scontrol", "update", "nodename=node-002", "state=drain", "reason=x")
+	try(plain, false, "sacctmgr", "-i", "add", "account", "more")
 }

@@ -613,7 +613,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 			"limit": map[string]any{"set": r.Limit != 0, "infinite": r.Limit == cluster.Unlimited, "number": int64(r.Limit / time.Minute)}},
 		"tres":              map[string]any{"allocated": r.allocTRES(), "requested": r.reqTRES()},
 		"required":          map[string]any{"CPUs": r.numCPUs(), "memory": r.totalMem()},
-		"working_directory": r.Spec.WorkDir, "submit_line": r.Spec.SubmitLine, "comment": map[string]any{"job": r.Spec.Comment}, "steps": steps,
+		"working_directory": r.Spec.WorkDir, "submit_line": r.Spec.SubmitLine, "comment": map[string]any{"administrator": r.Spec.AdminComment, "job": r.Spec.Comment, "system": r.SystemComment}, "steps": steps,
 	}
 }
 

@@ -3,12 +3,12 @@ package slurm
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-	"unicode"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -25,6 +25,8 @@ type manager struct {
 	books     *mgrBooks
 	modifies  bool
 	after     uint64 // the index of what it has changed itself
+	over      bool   // the session is to end
+	lines     *lines // of standard input
 }
 
 var sacctmgrOptions = []opt.Option[manager]{
@@ -52,9 +54,7 @@ const (
 
 // otherEntities are what Slurm's sacctmgr knows besides, with what there is in their place.
 func otherEntities() map[string]string {
-	return map[string]string{"configuration": "see scontrol show config", "federation": "there is one cluster",
-		"resource": "licenses are part of the configuration", "reservation": "see scontrol show reservation",
-		"job": "see scontrol update"}
+	return map[string]string{"federation": "there is one cluster", "resource": "licenses are part of the configuration"}
 }
 
 // noEntity answers a command about nothing that is known.
@@ -72,14 +72,18 @@ func (m *manager) noEntity(args []string, text string) int {
 // mgrEntity is what a word names, or "".
 func mgrEntity(word string) string {
 	w := strings.ToLower(word)
-	if w == "txn" {
+	switch w {
+	case "txn":
 		return "transaction"
+	case "resv":
+		return "reservation"
 	}
 	for _, e := range []struct {
 		name  string
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
-		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1}} {
+		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1},
+		{"configuration", 2}, {"reservation", 3}, {"job", 1}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -89,7 +93,7 @@ func mgrEntity(word string) string {
 
 // runSacctmgr shows and changes accounts, users and QOS.
 func runSacctmgr(sys *Sys, argv []string) int {
-	m := &manager{sys: sys}
+	m := &manager{sys: sys, lines: &lines{in: bufio.NewReader(sys.Stdin)}}
 	rest, code := parseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv)
 	if code >= 0 {
 		return code
@@ -98,106 +102,6 @@ func runSacctmgr(sys *Sys, argv []string) int {
 		return m.session()
 	}
 	return m.run(rest)
-}
-
-// run does one command.
-func (m *manager) run(words []string) int {
-	run := m.verb(strings.ToLower(words[0]))
-	if run == nil {
-		return m.wrong("invalid keyword: " + words[0])
-	}
-	if isKey(strings.ToLower(words[0]), 4, "version") {
-		return run(nil)
-	}
-	if m.readOnly && !isKey(strings.ToLower(words[0]), 1, "show", "list") {
-		return m.wrong("Can't run this command in readonly mode.")
-	}
-	resp, err := call(m.sys, api.ListBooks, api.AfterQuery{After: m.after})
-	if err != nil {
-		text, _ := slurmText(err)
-		return m.sys.fail("%s", text)
-	}
-	m.books, m.report.cols, m.modifies = &mgrBooks{resp}, nil, isKey(strings.ToLower(words[0]), 1, "modify", "update")
-	return run(words[1:])
-}
-
-// maxMgrLine bounds a line of commands.
-const maxMgrLine = 1 << 20
-
-// session does the commands of standard input, one a line, until quit or its end.
-func (m *manager) session() int {
-	in := bufio.NewScanner(m.sys.Stdin)
-	in.Buffer(nil, maxMgrLine)
-	file, _ := m.sys.Stdin.(*os.File)
-	echo := file == nil || !isTerminal(file)
-	for code := 0; ; {
-		fmt.Fprint(m.sys.Stdout, "sacctmgr: ")
-		if !in.Scan() {
-			fmt.Fprintln(m.sys.Stdout)
-			return code
-		}
-		if echo { // as the line editor of Slurm does
-			fmt.Fprintln(m.sys.Stdout, in.Text())
-		}
-		words, ok := mgrSplit(in.Text())
-		switch {
-		case !ok:
-			code = m.wrong("sacctmgr: error: a quote is not closed: " + in.Text())
-		case len(words) == 0:
-		case words[0] == "quit" || words[0] == "exit":
-			return code
-		default:
-			code = m.run(words)
-		}
-	}
-}
-
-// mgrSplit parts a line at blanks that are not in quotes; the quotes go.
-func mgrSplit(line string) (words []string, ok bool) {
-	var word strings.Builder
-	quote, open := rune(0), false
-	for _, r := range line {
-		switch {
-		case r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote, open = r, true
-		case quote == 0 && unicode.IsSpace(r):
-			if open || word.Len() > 0 {
-				words = append(words, word.String())
-			}
-			open = false
-			word.Reset()
-		default:
-			word.WriteRune(r)
-		}
-	}
-	if open || word.Len() > 0 {
-		words = append(words, word.String())
-	}
-	return words, quote == 0
-}
-
-func (m *manager) verb(word string) func([]string) int {
-	for _, v := range m.verbs() {
-		if word == v.name || len(word) >= v.least && strings.HasPrefix(v.name, word) {
-			return v.run
-		}
-	}
-	return nil
-}
-
-// mgrVerb is a command and how far its name may be cut short.
-type mgrVerb struct {
-	name  string
-	least int
-	run   func([]string) int
-}
-
-func (m *manager) verbs() []mgrVerb {
-	return []mgrVerb{{"add", 1, m.add}, {"create", 2, m.add}, {"show", 1, m.show}, {"list", 1, m.show}, {"modify", 1, m.modify}, {"update", 1, m.modify},
-		{"delete", 3, m.remove}, {"remove", 3, m.remove}, {"archive", 2, m.archive}, {"clear", 2, m.clear}, {"dump", 1, m.dump}, {"load", 2, m.load},
-		{"version", 4, func([]string) int { fmt.Fprintln(m.sys.Stdout, "slurm-wlm "+slurmVersion); return 0 }}}
 }
 
 // wrong prints lines as they are and fails.
@@ -223,11 +127,18 @@ type mgrQuery struct {
 	format          string
 	withAssoc, tree bool
 	withCoord       bool
+	withGone        bool // deleted ones too
 	from, to        string
+	elsewhere       bool // only of other clusters than this one: there are none
 }
 
 func (q *mgrQuery) has(what, name string) bool {
-	return len(q.where[what]) == 0 || slices.Contains(q.where[what], name)
+	return !q.elsewhere && (len(q.where[what]) == 0 || slices.Contains(q.where[what], name))
+}
+
+// elsewhere reports whether a list of clusters lacks this one.
+func (m *manager) elsewhere(list string) bool {
+	return list != "" && !slices.Contains(mgrNameList(list), strings.ToLower(m.books.Cluster))
 }
 
 // conditions reads names, key=value conditions and the words that go with show.
@@ -244,37 +155,42 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 			q.tree = true
 		case !isSet && isKey(key, 5, "withcoordinator"):
 			q.withCoord = true
-		case isSet && isKey(key, 2, "start") && timed(entity):
+		case isSet && isKey(key, 2, "start", "starttime") && timed(entity):
 			q.from = value
-		case isSet && isKey(key, 2, "end") && timed(entity):
+		case isSet && isKey(key, 2, "end", "endtime") && timed(entity):
 			q.to = value
-		case isSet && isKey(key, 2, "nodes") && entity == "event":
-			q.where["event"] = append(q.where["event"], expandNames(value)...)
+		case isSet && isKey(key, 2, "nodes") && timed(entity):
+			q.where["node"] = append(q.where["node"], expandNames(value)...)
 		case isSet && (isKey(key, 4, "action") || isKey(key, 4, "actor")) && entity == "transaction":
 			q.where[key] = append(q.where[key], strings.ToLower(value))
 		case !isSet && isKey(key, 3, "all_time") && entity == "event":
 			q.from = "1970-01-02"
+		case !isSet && isKey(key, 5, "withdeleted") && slices.Contains([]string{"account", "association", "cluster", "qos", "user"}, entity):
+			q.withGone = true
 		case !isSet && (isKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
 			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
-		case !isSet:
+		case !isSet && entity != "reservation" && entity != "job":
 			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
 		case isKey(key, 1, "format"):
 			q.format = value
 		case key == "name" || key == "names" || key == entity || key == entity+"s":
 			q.where[entity] = append(q.where[entity], mgrNameList(value)...)
+		case entity == "job" && isKey(key, 2, "jobid"):
+			q.where["job"] = append(q.where["job"], splitOutside(value)...)
 		case isKey(key, 2, "accounts", "acct"):
 			q.where["account"] = append(q.where["account"], mgrNameList(value)...)
 		case isKey(key, 1, "users"):
 			q.where["user"] = append(q.where["user"], mgrNameList(value)...)
-		case isKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey"):
+		case isKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey" || entity == "job"):
 			q.where["wckey"] = append(q.where["wckey"], mgrNameList(value)...)
-		case key == "id" && entity == "wckey":
+		case key == "id" && (entity == "wckey" || entity == "reservation"):
 			q.where["id"] = append(q.where["id"], splitList(value)...)
 		case isKey(key, 3, "partitions"):
 			q.where["partition"] = append(q.where["partition"], mgrNameList(value)...)
 		case isKey(key, 2, "clusters"):
+			q.elsewhere = q.elsewhere || m.elsewhere(value)
 		default:
-			if !m.modifies {
+			if !m.modifies && entity != "reservation" {
 				return nil, m.wrong(" Unknown condition: " + a)
 			}
 			return nil, m.wrong(" Unknown condition: "+a, " Use keyword 'set' to modify value")
@@ -284,7 +200,9 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 }
 
 // timed reports whether what is shown of an entity belongs to a time.
-func timed(entity string) bool { return entity == "event" || entity == "transaction" }
+func timed(entity string) bool {
+	return slices.Contains([]string{"event", "transaction", "reservation", "job"}, entity)
+}
 
 // commit asks, and sends the changes.
 func (m *manager) commit(changes []cluster.Change, what string) int {
@@ -307,13 +225,19 @@ func (m *manager) commit(changes []cluster.Change, what string) int {
 	return m.wrong(" Problem " + what + ": " + text)
 }
 
+// commitTime is how long people have to answer.
+const commitTime = 30 * time.Second
+
 // agreed asks whether the changes are to be made.
 func (m *manager) agreed() bool {
 	defer fmt.Fprintln(m.sys.Stdout)
 	fmt.Fprint(m.sys.Stdout, "Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
-	for in := bufio.NewReader(m.sys.Stdin); ; {
-		line, err := in.ReadString('\n')
+	for end := time.NewTimer(commitTime); ; {
+		line, err := m.lines.next(end.C)
 		switch word := strings.ToLower(strings.TrimSpace(line)); {
+		case errors.Is(err, errNoAnswer):
+			fmt.Fprint(m.sys.Stdout, "timeout")
+			return false
 		case strings.HasPrefix(word, "y"):
 			return true
 		case err != nil, word == "", strings.HasPrefix(word, "n"):
@@ -329,6 +253,11 @@ func (m *manager) add(args []string) int {
 	if len(args) > 0 {
 		entity = mgrEntity(args[0])
 	}
+	for _, a := range args {
+		if key, value, isSet := strings.Cut(a, "="); isSet && isKey(strings.ToLower(key), 2, "clusters") && m.elsewhere(value) {
+			return m.otherCluster()
+		}
+	}
 	switch entity {
 	case "account":
 		return m.addAccounts(args[1:])
@@ -339,12 +268,21 @@ func (m *manager) add(args []string) int {
 	case "coordinator":
 		return m.coordinators(args[1:], true)
 	case "cluster":
-		if len(args) == 2 && strings.EqualFold(args[1], m.books.Cluster) {
-			return m.nothing(" This cluster " + m.books.Cluster + " already exists.  Not adding.")
+		names, _ := mgrWords(args[1:], "name", "names", "cluster", "clusters")
+		switch {
+		case len(names) == 0:
+			return m.wrong(" Need name of cluster to add.")
+		case m.elsewhere(strings.Join(names, ",")):
+			return m.otherCluster()
 		}
-		return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form")
+		return m.nothing(" This cluster " + m.books.Cluster + " already exists.  Not adding.")
 	}
 	return m.noEntity(args, addInput)
+}
+
+// otherCluster refuses to do something to another cluster.
+func (m *manager) otherCluster() int {
+	return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form; another one has servers and books of its own")
 }
 
 // mgrNameList is a list of names; names are in lower case.
@@ -379,7 +317,7 @@ func (m *manager) unknown(s setting) int {
 	return m.wrong(" Unknown option: "+s.text, " Use keyword 'where' to modify condition")
 }
 
-// unknownQOS is the same for QOS: Slurm prints it where the answer goes.
+// unknownQOS is the same for QOS and jobs: Slurm prints it where the answer goes.
 func (m *manager) unknownQOS(s setting) int {
 	return m.nothing(" Unknown option: " + s.text + "\n Use keyword 'where' to modify condition")
 }
@@ -459,6 +397,26 @@ func (b *mgrBooks) user(name string) *cluster.User {
 		return nil
 	}
 	return b.Users[i]
+}
+
+func (b *mgrBooks) account(name string) *cluster.Account {
+	i := slices.IndexFunc(b.Accounts, func(a *cluster.Account) bool { return a.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return b.Accounts[i]
+}
+
+// above is the account that an account is below, "" if it is not there.
+func (b *mgrBooks) above(account string) string {
+	a := b.find(account, "", "")
+	if a == nil {
+		return ""
+	}
+	if p := b.assoc(a.Parent); p != nil {
+		return p.Account
+	}
+	return ""
 }
 
 // adminLevel reads the word of an administrator's rank.

@@ -20,6 +20,23 @@ type view struct {
 	unit    byte   // --units; 0: as it comes
 	timeFmt string // SLURM_TIME_FORMAT
 	conf    *api.ClusterResponse
+	books   *mgrBooks
+}
+
+// wckeyID is the number of a job's wckey, 0 if its user has none of that name. The books are asked for when a text first needs them.
+func (v *view) wckeyID(user, key string) uint32 {
+	if v.books == nil {
+		r, _ := call(v.sys, api.ListBooks, api.AfterQuery{})
+		v.books = &mgrBooks{r}
+	}
+	if u := v.books.user(user); u != nil {
+		for _, k := range u.WCKeys {
+			if k.Name == strings.TrimPrefix(key, cluster.WCKeyDefault) {
+				return k.ID
+			}
+		}
+	}
+	return 0
 }
 
 // config asks for the configuration when a text first needs it. An old or absent server leaves it empty.

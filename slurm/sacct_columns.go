@@ -115,7 +115,7 @@ var acctColumns = [...]acctColumn{
 	{"Submit", 19, func(r *acctRow) string { return r.at(r.Submitted, "Unknown") }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
 	{"SubmitLine", 20, func(r *acctRow) string { return r.Spec.SubmitLine }, func(r *acctRow) string { return r.step.SubmitLine }},
 	{"Suspended", 10, func(r *acctRow) string { return format.Padded(r.SuspendTotal) }, func(r *acctRow) string { return format.Padded(0) }},
-	{"SystemComment", 14, none, nil},
+	{"SystemComment", 14, func(r *acctRow) string { return r.SystemComment }, nil},
 	{"SystemCPU", 10, func(r *acctRow) string { return millis(r.usage().SystemCPU) }, func(r *acctRow) string { return millis(r.usage().SystemCPU) }},
 	{"Timelimit", 10, func(r *acctRow) string { return r.limitText() }, nil},
 	{"TimelimitRaw", 12, func(r *acctRow) string { return r.limitRaw() }, nil},
@@ -140,14 +140,13 @@ var acctColumns = [...]acctColumn{
 	{"User", 9, func(r *acctRow) string { return r.Spec.User }, nil},
 	{"UserCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU) }, func(r *acctRow) string { return millis(r.usage().UserCPU) }},
 	{"WCKey", 10, func(r *acctRow) string { return r.Spec.WCKey }, nil},
-	{"WCKeyID", 8, noCount, nil},
+	{"WCKeyID", 10, func(r *acctRow) string { return uintText(r.v.wckeyID(r.Spec.User, r.Spec.WCKey)) }, nil},
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
 	{"Verdict", 40, func(r *acctRow) string { return r.why.String() }, nil}, // why it did not end well
 	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.node) }, nil},
 }
 
 func none(*acctRow) string    { return "" }
-func noCount(*acctRow) string { return "0" }
 func unknown(*acctRow) string { return "Unknown" }
 
 func wholeSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }

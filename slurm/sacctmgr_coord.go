@@ -129,7 +129,7 @@ func problemColumns() []reportColumn[problem] {
 	}
 }
 
-// problems are accounts without users, and users whom this machine does not know, as Slurm looks for them.
+// problems are accounts without users, users without associations, and those whom this machine does not know, as Slurm looks for them.
 func (m *manager) problems() (rows []problem) {
 	for _, a := range m.books.Accounts {
 		used := slices.ContainsFunc(m.books.Assocs, func(x *cluster.Association) bool {
@@ -140,15 +140,16 @@ func (m *manager) problems() (rows []problem) {
 			rows = append(rows, problem{m.books.Cluster, a.Name, "", "Account has no users"})
 		}
 	}
-	tree := treeOf(m.books.Assocs)
 	var names []string
-	for _, t := range tree {
-		names = append(names, t.User)
+	for _, u := range m.books.Users {
+		if names = append(names, u.Name); !slices.ContainsFunc(m.books.Assocs, func(a *cluster.Association) bool { return a.User == u.Name }) {
+			rows = append(rows, problem{"", "", u.Name, "User has no Associations"})
+		}
 	}
-	users := LookupUsers(names)
-	for _, t := range tree {
-		if _, known := users[t.User]; !known && t.User != "" {
-			rows = append(rows, problem{m.books.Cluster, t.Account, t.User, "User does not have a uid"})
+	known := LookupUsers(names)
+	for _, name := range names {
+		if _, ok := known[name]; !ok {
+			rows = append(rows, problem{"", "", name, "User does not have a uid"})
 		}
 	}
 	return rows
@@ -196,7 +197,7 @@ func (m *manager) events(q *mgrQuery) int {
 	}
 	var rows []cluster.NodeSpan
 	for _, s := range resp.Nodes {
-		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || s.Forgotten || !q.has("event", string(s.Node)) {
+		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || s.Forgotten || !q.has("event", string(s.Node)) || !q.has("node", string(s.Node)) {
 			continue
 		}
 		// A drained node that becomes empty is the same event still.

@@ -151,6 +151,9 @@ func dumpAssoc(a *cluster.Association) string {
 	return text
 }
 
+// maxMgrLine bounds a line of a file.
+const maxMgrLine = 1 << 20
+
 // loader reads a file of dump line by line and gathers what it changes.
 type loader struct {
 	m       *manager
@@ -159,11 +162,16 @@ type loader struct {
 	told    []string
 	made    map[string]bool // accounts and users that the file makes
 	coords  map[string][]string
+	// clean has the books be as the file afterwards. What the file has is kept: by name, and associations by their number.
+	clean    bool
+	accounts map[string]bool
+	users    map[string]cluster.User // as far as the file has told of them
+	assocs   map[cluster.AssocID]bool
 }
 
-// load makes what a file has and the books lack, and changes what differs. Nothing is taken away.
+// load makes what a file has and the books lack, and changes what differs. With clean it takes away what the file lacks.
 func (m *manager) load(args []string) int {
-	file := ""
+	file, clean := "", false
 	for _, w := range args {
 		key, value, isSet := strings.Cut(w, "=")
 		switch {
@@ -171,10 +179,10 @@ func (m *manager) load(args []string) int {
 			file = value
 		case isSet && isKey(strings.ToLower(key), 1, "cluster"):
 			if !strings.EqualFold(value, m.books.Cluster) {
-				return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form")
+				return m.otherCluster()
 			}
 		case !isSet && strings.EqualFold(w, "clean"):
-			return m.wrong(" muster's load takes nothing away: delete accounts before, and leave clean out")
+			clean = true
 		case !isSet && file == "":
 			file = w
 		default:
@@ -189,11 +197,15 @@ func (m *manager) load(args []string) int {
 		return m.wrong(fmt.Sprintf(" Unable to read \"%s\": %s", strings.Join(args, " "), pathText(err)))
 	}
 	defer f.Close()
-	l := &loader{m: m, made: map[string]bool{}, coords: map[string][]string{}}
+	l := &loader{m: m, clean: clean, made: map[string]bool{}, coords: map[string][]string{},
+		accounts: map[string]bool{cluster.RootName: true}, users: map[string]cluster.User{}, assocs: map[cluster.AssocID]bool{}}
 	if code := l.read(f); code != 0 {
 		return code
 	}
 	l.coordinate()
+	if clean {
+		l.sweep()
+	}
 	if len(l.changes) == 0 {
 		m.tell(" Nothing new added.")
 		return 0
@@ -235,13 +247,13 @@ func (l *loader) read(r io.Reader) int {
 		switch kind {
 		case "cluster", "machine":
 			if !strings.EqualFold(name, l.m.books.Cluster) {
-				return l.m.wrong(" There is one cluster, " + l.m.books.Cluster + ": it is what the servers of muster form")
+				return l.m.otherCluster()
 			}
 			cluster = true
 			l.m.tell("For cluster %s", name)
 			code = l.place("root", "", "", list)
 		case "parent":
-			if l.m.books.find(name, "", "") == nil && !l.made["place "+name] {
+			if l.m.books.find(name, "", "") == nil && !l.made["place "+name] || l.clean && !l.accounts[name] {
 				return l.m.wrong(fmt.Sprintf(" line(%d) You need to add the parent before the account '%s'", n, name))
 			}
 			l.parent = name
@@ -263,11 +275,10 @@ func (l *loader) read(r io.Reader) int {
 }
 
 func (l *loader) account(name string, list []setting) int {
+	l.accounts[name] = true
 	a, fresh := cluster.Account{Name: name, Description: name, Organization: choose(l.parent == cluster.RootName, name, l.parent)}, true
-	for _, old := range l.m.books.Accounts {
-		if old.Name == name {
-			a, fresh = *old, false
-		}
+	if old := l.m.books.account(name); old != nil {
+		a, fresh = *old, false
 	}
 	before := a
 	rest := slices.DeleteFunc(list, func(s setting) bool {
@@ -290,10 +301,23 @@ func (l *loader) account(name string, list []setting) int {
 
 func (l *loader) user(name string, list []setting) int {
 	u, fresh := cluster.User{Name: name, DefaultAccount: l.parent}, true
-	if old := l.m.books.user(name); old != nil {
+	old := l.m.books.user(name)
+	told, again := l.users[name]
+	switch {
+	case again:
+		u, fresh = told, old == nil
+	case old != nil && !l.clean:
 		u, fresh = *old, false
+	case old != nil:
+		fresh = false
+		if cmp.Or(old.AdminLevel, "None") == "None" {
+			u.AdminLevel = old.AdminLevel
+		}
 	}
 	before, part := u, ""
+	if l.clean && !again && old != nil {
+		before = *old
+	}
 	var keys []string
 	rest := slices.DeleteFunc(list, func(s setting) bool {
 		switch {
@@ -320,6 +344,14 @@ func (l *loader) user(name string, list []setting) int {
 		keys = append(keys, u.DefaultWCKey)
 	}
 	addWCKeys(&u, keys, u.DefaultWCKey)
+	if l.clean && old != nil { // keys that stay keep their numbers
+		for i := range u.WCKeys {
+			if k := slices.IndexFunc(old.WCKeys, func(k cluster.WCKey) bool { return k.Name == u.WCKeys[i].Name }); k >= 0 {
+				u.WCKeys[i] = old.WCKeys[k]
+			}
+		}
+	}
+	l.users[name] = u
 	if fresh && !l.made["u "+name] || !fresh && !reflect.DeepEqual(u, before) {
 		l.made["u "+name] = true
 		l.add("User "+name, fresh, cluster.Change{User: &u})
@@ -335,21 +367,27 @@ func (l *loader) add(what string, fresh bool, c cluster.Change) {
 // place makes or changes an association.
 func (l *loader) place(account, user, part string, list []setting) int {
 	a, fresh, under := cluster.Association{Account: account, User: user, Partition: part, Shares: 1}, true, ""
+	before := a
 	if old := l.m.books.find(account, user, part); old != nil {
-		a, fresh = *old, false
+		l.assocs[old.ID] = true
+		fresh, before = false, *old
+		before.Limits = slices.Clone(old.Limits)
+		if a.Parent = old.Parent; !l.clean {
+			a = *old
+		} else if user == "" && account != cluster.RootName {
+			under = l.parent
+		}
 	} else if user == "" {
 		under = l.parent
 		l.made["place "+account] = true
 	}
-	before := a
-	before.Limits = slices.Clone(a.Limits)
 	for _, s := range list {
 		if _, code := l.m.setAssoc(&a, l.m.books.allowed(&a), s); code != 0 {
 			return code
 		}
 	}
 	same := !fresh && a.Shares == before.Shares && a.Priority == before.Priority && a.DefaultQOS == before.DefaultQOS &&
-		slices.Equal(a.QOS, before.QOS) && slices.Equal(a.Limits, before.Limits)
+		slices.Equal(a.QOS, before.QOS) && slices.Equal(a.Limits, before.Limits) && (under == "" || l.m.books.above(account) == under)
 	if same {
 		return 0
 	}
@@ -359,19 +397,25 @@ func (l *loader) place(account, user, part string, list []setting) int {
 
 // coordinate adds the coordinators that users' lines name.
 func (l *loader) coordinate() {
-	for _, name := range slices.Sorted(maps.Keys(l.coords)) {
+	names := slices.Collect(maps.Keys(l.coords))
+	if l.clean {
+		names = slices.Collect(maps.Keys(l.accounts))
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		a := cluster.Account{}
-		for _, old := range l.m.books.Accounts {
-			if old.Name == name {
-				a = *old
-			}
+		if old := l.m.books.account(name); old != nil {
+			a = *old
 		}
 		for i := range l.changes {
 			if x := l.changes[i].Account; x != nil && x.Name == name {
 				a = *x
 			}
 		}
-		have := slices.Clone(a.Coordinators)
+		var have []string
+		if !l.clean {
+			have = slices.Clone(a.Coordinators)
+		}
 		for _, u := range l.coords[name] {
 			if !slices.Contains(have, u) {
 				have = append(have, u)
@@ -381,6 +425,32 @@ func (l *loader) coordinate() {
 		if a.Name != "" && !slices.Equal(have, a.Coordinators) {
 			a.Coordinators = have
 			l.add("coordinators of account "+name, false, cluster.Change{Account: &a})
+		}
+	}
+}
+
+// sweep takes away what the books have and the file lacks. Root's own records stay.
+func (l *loader) sweep() {
+	gone := func(what string, c cluster.Change) {
+		c.Delete = true
+		l.changes, l.told = append(l.changes, c), append(l.told, " Deleted "+what)
+	}
+	b := l.m.books
+	l.users[cluster.RootName] = cluster.User{}
+	for _, u := range b.Users {
+		if _, told := l.users[u.Name]; !told {
+			gone("User "+u.Name, cluster.Change{User: u})
+		}
+	}
+	for _, a := range b.Accounts {
+		if !l.accounts[a.Name] {
+			gone("Account "+a.Name, cluster.Change{Account: a})
+		}
+	}
+	for _, a := range b.Assocs {
+		_, told := l.users[a.User]
+		if a.User != "" && told && l.accounts[a.Account] && !l.assocs[a.ID] && (a.User != cluster.RootName || a.Account != cluster.RootName) {
+			gone("association of account "+a.Account+", user "+a.User, cluster.Change{Assoc: a})
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (m *manager) modify(args []string) int {
 	if len(args) > 0 {
 		entity = mgrEntity(args[0])
 	}
-	if entity != "account" && entity != "user" && entity != "qos" && entity != "cluster" {
+	if entity != "account" && entity != "user" && entity != "qos" && entity != "cluster" && entity != "job" {
 		return m.noEntity(args, modifyInput)
 	}
 	var conds []string
@@ -48,6 +48,8 @@ func (m *manager) modify(args []string) int {
 		return m.modifyQOS(q, sets)
 	case "cluster":
 		return m.modifyRoot(q, sets)
+	case "job":
+		return m.modifyJobs(q, sets)
 	}
 	return m.modifyAssocs(entity, q, sets)
 }

@@ -127,7 +127,9 @@ func mgrNames() []reportColumn[mgrRow] {
 			return ofQOS(r, func(q *cluster.QOS) string { return q.Description })
 		}},
 		{"Organization", "Org", 20, func(r *mgrRow) string { return r.account.Organization }},
-		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string { return r.user.DefaultAccount }},
+		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string {
+			return choose(r.books.has(r.user.DefaultAccount, r.user.Name), r.user.DefaultAccount, "")
+		}},
 		{"DefaultWCKey", "Def WCKey", 10, func(r *mgrRow) string { return r.user.DefaultWCKey }},
 		{"AdminLevel", "Admin", 9, func(r *mgrRow) string { return cmp.Or(r.user.AdminLevel, "None") }},
 		{"Coordinators", "Coord Accounts", 20, func(r *mgrRow) string {
@@ -321,7 +323,7 @@ func (m *manager) show(args []string) int {
 		return m.wrong(listInput)
 	}
 	entity := mgrEntity(args[0])
-	if entity == "" || entity == "coordinator" {
+	if entity == "" || entity == "coordinator" || entity == "job" {
 		return m.noEntity(args, listInput)
 	}
 	q, code := m.conditions(entity, args[1:])
@@ -335,6 +337,10 @@ func (m *manager) show(args []string) int {
 		return m.transactions(q)
 	case "stats":
 		return m.stats()
+	case "configuration":
+		return m.configuration()
+	case "reservation":
+		return m.reservations(q)
 	case "wckey":
 		return m.wckeys(q)
 	case "problem":
@@ -345,6 +351,11 @@ func (m *manager) show(args []string) int {
 	}
 	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
+	}
+	if q.withGone {
+		if code := m.addGone(); code != 0 {
+			return code
+		}
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
 	m.report.print(out, m.rows(entity, q))
@@ -406,7 +417,9 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			rows = append(rows, mgrRow{tres: name, number: n, books: b})
 		}
 	case "cluster":
-		rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+		if q.has("cluster", strings.ToLower(b.Cluster)) {
+			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+		}
 	}
 	return rows
 }

@@ -13,8 +13,10 @@ import (
 	"dev.muster/slurm/format"
 )
 
-// configLine is one line of show config whose value does not come from the file itself; none if it is
-// empty.
+// noLine is the value of a line that is not there.
+const noLine = "\x00"
+
+// configLine is one line of show config whose value does not come from the file itself.
 type configLine struct {
 	key string
 	of  func(*api.ClusterResponse) string
@@ -47,7 +49,7 @@ func memLine(key string, of func(*cluster.Config) cluster.Mem) configLine {
 	return configLine{key, func(r *api.ClusterResponse) string {
 		name, value, _ := strings.Cut(partitionMem(key[:3], of(&r.Config)), "=")
 		if name != key {
-			return ""
+			return noLine
 		}
 		return value
 	}}
@@ -67,7 +69,8 @@ func choose(yes bool, a, b string) string {
 // configLines are what is in force, whatever the file says. It is a function so that other front-ends pay
 // nothing for it at start.
 func configLines() []configLine {
-	return []configLine{
+	return slices.Concat(priorityLines(), []configLine{
+		{"AccountingStorageEnforce", enforced},
 		{"AccountingStorageType", always("accounting_storage/sqlite")},
 		{"BatchStartTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.LaunchTimeout) }},
 		{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
@@ -81,6 +84,8 @@ func configLines() []configLine {
 		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
 		{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
 		{"GresTypes", always("gpu")},
+		{"HealthCheckInterval", func(r *api.ClusterResponse) string { return seconds(r.Config.HealthCheck.Interval) }},
+		{"HealthCheckNodeState", checkedStates},
 		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
 		{"JobAcctGatherFrequency", func(r *api.ClusterResponse) string {
 			return cmp.Or(r.Config.Keys["jobacctgatherfrequency"], strconv.Itoa(int(cluster.DefaultSampling/time.Second)))
@@ -88,6 +93,7 @@ func configLines() []configLine {
 		{"JobAcctGatherType", func(r *api.ClusterResponse) string {
 			return cmp.Or(r.Config.Keys["jobacctgathertype"], "jobacct_gather/linux")
 		}},
+		{"JobDefaults", func(r *api.ClusterResponse) string { return jobDefaults(r.Config.PerGPU) }},
 		{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
 		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
 		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
@@ -114,6 +120,7 @@ func configLines() []configLine {
 		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
 		{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
 		{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
+		{"SchedulerTimeSlice", turnLength},
 		{"SchedulerType", always("sched/backfill")},
 		{"SelectType", always("select/cons_tres")},
 		{"SelectTypeParameters", func(r *api.ClusterResponse) string {
@@ -129,13 +136,19 @@ func configLines() []configLine {
 		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
 		{"SlurmdUser", always("root(0)")},
 		{"SLURM_VERSION", always(slurmVersion)},
+		{"SuspendTime", suspendTime},
+		{"SuspendTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.Power.Leaving) }},
 		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
 		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
 		{"TopologyPlugin", func(r *api.ClusterResponse) string {
 			return choose(len(r.Config.Topology) > 0, "topology/tree", choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
 		}},
-	}
+		{"WaitTime", func(r *api.ClusterResponse) string { return seconds(r.Config.Srun.Wait) }},
+	})
 }
+
+// jobDefaultKeys are shown in the line JobDefaults.
+const jobDefaultKeys = " defcpupergpu defmempergpu "
 
 // configText collects the lines: what is in force, what the file says beside it, and Slurm's other keys,
 // which are not set.
@@ -144,11 +157,19 @@ func configText(r *api.ClusterResponse) map[string]string {
 	for k := range strings.FieldsSeq(configKeys) {
 		lines[k] = "(null)"
 	}
+	lines["AccountingStorageTRES"], lines["PrivateData"] = withTRES(""), "none"
+	forms := valueForms()
 	for k, v := range r.Config.Keys {
-		lines[spelt(k)] = v
+		key := spelt(k)
+		if form := forms[key]; form != nil {
+			v = form(v)
+		}
+		if !strings.Contains(jobDefaultKeys, " "+k+" ") {
+			lines[key] = v
+		}
 	}
 	for _, l := range configLines() {
-		if lines[l.key] = l.of(r); lines[l.key] == "" {
+		if lines[l.key] = l.of(r); lines[l.key] == noLine {
 			delete(lines, l.key)
 		}
 	}

@@ -191,6 +191,9 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 	if s.AdminComment != "" {
 		o.line("AdminComment=", s.AdminComment, " ")
 	}
+	if r.SystemComment != "" {
+		o.line("SystemComment=", r.SystemComment, " ")
+	}
 	if s.Comment != "" {
 		o.line("Comment=", s.Comment, " ")
 	}

@@ -230,7 +230,7 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []reportColumn[resvUse] 
 	wide := r.unit.width(20, 0)
 	return []reportColumn[resvUse]{
 		{"Allocated", "Allocated", wide, func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) }},
-		{"Associations", "Associations", 15, func(u *resvUse) string { return r.assocsOf(u.ResvSpan) }},
+		{"Associations", "Associations", 15, func(u *resvUse) string { return commaed((&mgrBooks{*r.books}).mayUse(u.ResvSpan)) }},
 		{"Cluster", "Cluster", 9, func(*resvUse) string { return resp.Cluster }},
 		{"TresCount Count", "TRES count", 10, func(u *resvUse) string { return plainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
 		{"TresTime CPUTime", "TRES Time", 9, func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) }},
@@ -246,16 +246,20 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []reportColumn[resvUse] 
 	}
 }
 
-// assocsOf lists the associations that may use a reservation.
-func (r *reporter) assocsOf(s *cluster.ResvSpan) string {
-	text := ","
-	for _, a := range r.books.Assocs {
+// mayUse lists the associations that may use a reservation.
+func (b *mgrBooks) mayUse(s *cluster.ResvSpan) (ids []string) {
+	for _, a := range b.Assocs {
 		if slices.Contains(s.Users, a.User) && a.User != "" || len(s.Users) == 0 && slices.Contains(s.Accounts, a.Account) && a.User == "" {
-			text += strconv.FormatUint(uint64(a.ID), 10) + ","
+			ids = append(ids, strconv.FormatUint(uint64(a.ID), 10))
 		}
 	}
-	if text == "," {
+	return ids
+}
+
+// commaed is a list with a comma before and behind each, as sreport has it.
+func commaed(list []string) string {
+	if len(list) == 0 {
 		return ""
 	}
-	return text
+	return "," + strings.Join(list, ",") + ","
 }

@@ -86,8 +86,8 @@ func (s *Server) showConfig(_ context.Context, _ api.Caller, q api.ConfigQuery) 
 // reconfigure reads this server's file again and puts it in force, whatever was changed since.
 func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (api.ReconfigureResponse, error) {
 	var none api.ReconfigureResponse
-	if !who.Operator() {
-		return none, cluster.Errorf(cluster.Denied, cluster.ErrUser, "only an operator may reconfigure the cluster")
+	if !who.Operator() && s.rank(who) != "Administrator" {
+		return none, cluster.Errorf(cluster.Denied, cluster.ErrUser, "only an administrator may reconfigure the cluster")
 	}
 	if s.cfg.Load == nil {
 		return none, cluster.Errorf(cluster.Conflict, "", "server %s, which leads, was started without --conf FILE: there is nothing to read again; muster config apply FILE puts a file in force", s.cfg.Name)
@@ -96,8 +96,9 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 	if err != nil {
 		return none, cluster.Errorf(cluster.Invalid, "", "%v", err)
 	}
-	old := s.Snapshot()
-	_, index, err := s.propose(ctx, s.named(who), &cluster.Configure{Config: want, How: "reconfigure"})
+	old, cmd := s.Snapshot(), &cluster.Configure{Config: want, How: "reconfigure"}
+	who.Identity = s.named(who)
+	_, index, err := s.propose(ctx, s.ranked(who, cmd), cmd)
 	if err != nil {
 		return none, err
 	}

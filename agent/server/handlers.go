@@ -70,6 +70,7 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.UpdateJob)
 	write(m, s, api.TopJobs)
 	write(m, s, api.ChangeAccounts)
+	write(m, s, api.AmendJobs)
 	handle(s, m, api.ListBooks, s.listBooks)
 	handle(s, m, api.ListChanges, s.listChanges)
 	handle(s, m, api.ListPriorities, s.listPriorities)
@@ -112,11 +113,11 @@ func write[C any, P interface {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		switch any(&c).(type) {
 		case *cluster.PartitionSet, *cluster.NodeDelete, // the history of the configuration tells who
-			*cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, *cluster.LoadHistory, // their name is shown with the reason, or known to the books
+			*cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, *cluster.LoadHistory, *cluster.AmendJobs, // their name is shown with the reason, or known to the books
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
 			who.Identity = s.named(who)
 		}
-		values, index, err := s.propose(ctx, who.Identity, P(&c))
+		values, index, err := s.propose(ctx, s.ranked(who, P(&c)), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}

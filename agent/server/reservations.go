@@ -23,7 +23,7 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 		}
 		q.Nodes = nodes
 	}
-	_, index, err := s.propose(ctx, who.Identity, &q)
+	_, index, err := s.propose(ctx, s.ranked(who, &q), &q)
 	if err != nil {
 		return api.ReservationResponse{}, err
 	}

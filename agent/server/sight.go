@@ -116,6 +116,11 @@ func (v sight) reservation(r *cluster.Reservation) bool {
 	return false
 }
 
+// span reports whether the caller may see a time of a reservation in history.
+func (v sight) span(r *cluster.ResvSpan) bool {
+	return v.reservation(&cluster.Reservation{Users: r.Users, Accounts: r.Accounts})
+}
+
 // owner reports whether the caller may see a kind of what is a user's in an account; user "" is the account itself.
 func (v sight) owner(what cluster.Private, user, account string) bool {
 	return !v.hides(what) || user == v.who.User || v.snap.Coordinates(v.who.User, account) ||

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dev.muster/api"
@@ -22,15 +23,23 @@ func (s *Server) showUsage(ctx context.Context, who api.Caller, q api.UsageReque
 	}
 	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName, KeptSince: snap.Retained.UsageSince()}
 	err = fillUsage(ctx, s.hist, &q, &out)
-	out.Rows = sightOf(snap, who).onlyOwn(out.Rows)
+	sees := sightOf(snap, who)
+	out.Rows = sees.onlyOwn(out.Rows)
+	out.Reservations = slices.DeleteFunc(out.Reservations, func(r cluster.ResvSpan) bool { return !sees.span(&r) })
 	return out, err
 }
 
 // fillUsage gets what a request asks for, as far as records are kept: where they are gone there is no idle time either.
 func fillUsage(ctx context.Context, h History, q *api.UsageRequest, out *api.UsageResponse) (err error) {
 	const hour = 3600
+	asked := q.Time.To
 	q.Time.From = max(q.Time.From-q.Time.From%hour, (out.KeptSince+hour-1)/hour*hour)
 	q.Time.To = min(q.Time.To, out.Now.Unix())
+	if q.Ahead {
+		if out.Reservations, err = h.Reservations(ctx, cluster.Span{From: q.Time.From, To: asked}); err != nil {
+			return err
+		}
+	}
 	if q.Time.To <= q.Time.From {
 		return nil
 	}

@@ -30,7 +30,7 @@ const dbdNeedless = " authtype authinfo authalttypes authaltparameters commitdel
 // dbdElsewhere says what stands for the keys of slurmdbd.conf that do something else here.
 var dbdElsewhere = [...]struct{ keys, why string }{
 	{"purgesuspendafter archivesuspend", "pauses are part of the jobs' records: see PurgeJobAfter and ArchiveJobs"},
-	{"archiveusage", "usage is summed from records of jobs: see ArchiveJobs"},
+	{"archiveusage", "sums of use follow from records of jobs: see ArchiveJobs; reports do not reach back beyond PurgeUsageAfter"},
 	{"privatedata trackwckey", "put it into slurm.conf"},
 }
 

@@ -80,6 +80,9 @@ func Beside(name string) bool {
 	return false
 }
 
+// secretKeys are not kept: all users see the configuration, and muster has no use for them.
+const secretKeys = " accountingstoragepass jobcomppass storagepass "
+
 // Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf, slurmdbd.conf
 // and plugstack.conf if they are there. The notes say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
@@ -285,7 +288,9 @@ func (r *reader) key(file string, n int, p pair) {
 	if old := c.Keys[p.key]; old != "" && p.key == controllerKey { // a line for each server
 		p.value = old + "," + p.value
 	}
-	c.Keys[p.key] = p.value
+	if !strings.Contains(secretKeys, " "+p.key+" ") {
+		c.Keys[p.key] = p.value
+	}
 	if r.simple(file, n, p) {
 		return
 	}

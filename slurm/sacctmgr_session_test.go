@@ -1,0 +1,47 @@
+package slurm
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestCommitPrompt: who is asked has thirty seconds; what comes later is the next line of the session.
+func TestCommitPrompt(t *testing.T) {
+	for _, tt := range []struct {
+		after time.Duration
+		typed string
+		want  bool
+		said  string
+		left  string
+	}{
+		{29 * time.Second, "y\nquit\n", true, "", "quit\n"},
+		{time.Second, "what\nyes\n", true, "Y or N please\n(N/y): ", ""},
+		{time.Second, "\nquit\n", false, "", "quit\n"},
+		{31 * time.Second, "y\nquit\n", false, "timeout", "y\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := io.Pipe()
+			defer w.Close()
+			go func() {
+				time.Sleep(tt.after)
+				_, _ = io.WriteString(w, tt.typed)
+				w.Close()
+			}()
+			var out strings.Builder
+			m := &manager{sys: &Sys{Stdin: r, Stdout: &out}, lines: &lines{in: bufio.NewReader(r)}}
+			if got := m.agreed(); got != tt.want {
+				t.Errorf("%q after %s: %v", tt.typed, tt.after, got)
+			}
+			if want := "Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): " + tt.said + "\n"; out.String() != want {
+				t.Errorf("%q after %s: said %q, want %q", tt.typed, tt.after, out.String(), want)
+			}
+			if got, _ := m.lines.next(nil); got != tt.left {
+				t.Errorf("%q after %s: %q is left, want %q", tt.typed, tt.after, got, tt.left)
+			}
+		})
+	}
+}
