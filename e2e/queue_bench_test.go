@@ -15,15 +15,16 @@ import (
 	"dev.muster/cluster"
 )
 
-var benchQueue = flag.Int("bench-queue", 0, "how many hollow nodes TestBenchQueue makes; 0: none")
+var (
+	benchQueue   = flag.Int("bench-queue", 0, "how many hollow nodes TestBenchQueue makes; 0: none")
+	queueCallers = flag.Int("bench-callers", 16, "how many submit at once in TestBenchQueue, each one job after the other")
+)
 
 // Bars of the figures below, with whatever number of jobs in the queue.
 const (
 	queueRate  = 2000 // submissions a second
 	queueWorst = 20 * time.Millisecond
 	queueEach  = 100 // nodes a member
-
-	queueCallers = 32
 )
 
 // TestBenchQueue measures submissions to the leader of three servers with many nodes, all of them busy, while its cycles go on: with
@@ -55,7 +56,7 @@ func TestBenchQueue(t *testing.T) {
 			t.Errorf("with %d jobs in the queue %.0f submissions a second, and p99 %v; want %d and %v", queued, rate, p99, queueRate, queueWorst)
 		}
 	}
-	t.Logf("%d nodes, %d callers%s", *benchQueue, queueCallers, out.String())
+	t.Logf("%d nodes, %d callers%s", *benchQueue, *queueCallers, out.String())
 }
 
 func (g *group) queued() int {
@@ -68,12 +69,12 @@ func (g *group) submitFor(d *dev, during time.Duration, jobs int) (took []time.D
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	began := time.Now()
-	for i := range queueCallers {
+	for i := range *queueCallers {
 		wg.Go(func() {
 			caller := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
 			defer caller.Close()
 			var own []time.Duration
-			for n := i; n < jobs || jobs == 0 && time.Since(began) < during; n += queueCallers {
+			for n := i; n < jobs || jobs == 0 && time.Since(began) < during; n += *queueCallers {
 				q := api.SubmitRequest{Spec: cluster.JobSpec{Name: "bench", WorkDir: "/", Stdout: "/dev/null", Limit: time.Duration(1+n%100) * time.Hour,
 					Layout: &cluster.Layout{CPUsPerTask: 1 + n%8}}, Script: cluster.BlobText("#!/bin/sh\n")}
 				at := time.Now()
