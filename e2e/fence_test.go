@@ -101,7 +101,9 @@ func startFences(t *testing.T, conf string) *fences {
 		}
 		f.dev = startGPUs(t, lines, "--conf", file).dev
 	}
-	t.Cleanup(func() { f.wait("the last epilog", func() bool { out, _, _ := f.run("squeue", "-h"); return out == "" }) }) // it writes into the folder
+	t.Cleanup(func() {
+		f.wait("the last epilog", func() bool { out, _, _ := f.run("squeue", "-h"); return out == "" })
+	}) // it writes into the folder
 	for _, parent := range []string{dir, filepath.Dir(dir)} { // a user of its own runs programs there
 		if err := os.Chmod(parent, 0o755); err != nil {
 			t.Fatal(err)
