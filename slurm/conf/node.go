@@ -1,0 +1,167 @@
+package conf
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+)
+
+// Nodes reads the words of one NodeName line. The notes say what was not understood.
+func Nodes(words []string) ([]cluster.Node, []string) {
+	r := &reader{cfg: &cluster.Config{}}
+	if ps := r.pairs("nodeline", 1, words); len(ps) > 0 && ps[0].key == "nodename" {
+		r.nodeLine("nodeline", 1, ps)
+	}
+	return r.cfg.Declared, r.notes
+}
+
+// nodeLine declares nodes; NodeName=DEFAULT sets what later lines leave out.
+func (r *reader) nodeLine(file string, n int, ps []pair) {
+	if strings.EqualFold(ps[0].value, "DEFAULT") {
+		r.nodeDef = append(r.nodeDef, ps[1:]...)
+		return
+	}
+	names, err := hostlist.Expand(ps[0].value)
+	if err != nil {
+		r.note(file, n, "NodeName=%s: %v; ignored", ps[0].value, err)
+		return
+	}
+	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
+	state, reason := "UNKNOWN", ""
+	r.coreSpec = 0
+	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
+		switch p.key {
+		case "state":
+			state = p.value
+		case "reason":
+			reason = p.value
+		default:
+			r.nodeKey(file, n, &inv, p)
+		}
+	}
+	like := cluster.Node{}
+	r.setState(file, n, &like, state, reason)
+	if inv.CPUs == 0 {
+		inv.CPUs = max(inv.Sockets*max(inv.CoresPerSocket, 1)*inv.ThreadsPerCore, 1)
+	}
+	if inv.CoresPerSocket == 0 {
+		inv.CoresPerSocket = max(inv.CPUs/inv.Sockets/inv.ThreadsPerCore, 1)
+	}
+	if r.coreSpec > 0 {
+		inv.SpecCPUs = inv.SpecCPUs.Union(inv.LastCores(r.coreSpec))
+	}
+	if inv.SpecCPUs.Len() >= inv.CPUs || inv.SpecMemMB > 0 && inv.SpecMemMB >= inv.MemMB {
+		r.note(file, n, "NodeName=%s: CpuSpecList, CoreSpecCount or MemSpecLimit leave nothing for jobs; ignored", ps[0].value)
+		inv.SpecCPUs, inv.SpecMemMB = cluster.IDSet{}, 0
+	}
+	for _, name := range names {
+		own := inv
+		own.Host = name
+		node := like
+		node.Name, node.Inventory = cluster.NodeName(name), own
+		r.cfg.Declared = append(r.cfg.Declared, node)
+	}
+}
+
+func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
+	number := func(to *int) {
+		v, err := strconv.Atoi(p.value)
+		if err != nil || v < 0 {
+			r.note(file, n, "%s=%s is not a number; ignored", p.key, p.value)
+			return
+		}
+		*to = v
+	}
+	switch p.key {
+	case "cpus", "procs":
+		number(&inv.CPUs)
+	case "sockets":
+		number(&inv.Sockets)
+	case "corespersocket":
+		number(&inv.CoresPerSocket)
+	case "threadspercore":
+		number(&inv.ThreadsPerCore)
+	case "realmemory":
+		v := 0
+		number(&v)
+		inv.MemMB = cluster.MemMB(v)
+	case "tmpdisk":
+		v := 0
+		number(&v)
+		inv.TmpMB = int64(v)
+	case "weight":
+		number(&inv.Weight)
+	case "feature", "features":
+		inv.Features = strings.Split(p.value, ",")
+	case "topology":
+		unit := p.value[strings.LastIndexByte(p.value, ':')+1:]
+		if strings.Contains(p.value, ",") || unit == "" {
+			r.note(file, n, "Topology=%s: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored", p.value)
+			return
+		}
+		inv.Topology = unit
+	case "gres":
+		r.nodeGRES(file, n, inv, p.value)
+	case "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":
+	case "memspeclimit":
+		v := 0
+		number(&v)
+		inv.SpecMemMB = cluster.MemMB(v)
+	case "cpuspeclist":
+		set, err := cluster.ParseIDSet(p.value)
+		if err != nil {
+			r.note(file, n, "CpuSpecList=%s: %v; ignored", p.value, err)
+			return
+		}
+		inv.SpecCPUs = set
+	case "corespeccount":
+		v := 0
+		number(&v)
+		r.coreSpec = v
+	default:
+		r.note(file, n, "%s on a node has no effect yet", p.key)
+	}
+}
+
+// maxNodeGPUs bounds the GPUs of a node.
+const maxNodeGPUs = 1024
+
+// nodeGRES reads Gres= of a node: NAME[:TYPE][:no_consume][:COUNT],…
+func (r *reader) nodeGRES(file string, n int, inv *cluster.Inventory, text string) {
+	for g := range strings.SplitSeq(text, ",") {
+		words := strings.Split(g, ":")
+		switch words[0] {
+		case "gpu":
+		case "mps", "shard":
+			r.fine = append(r.fine, fmt.Sprintf("%s:%d: Gres=%s needs no setting: gres.conf says how many there are", file, n, g))
+			continue
+		default:
+			r.note(file, n, "Gres=%s: only gpu, mps and shard are known; ignored", g)
+			continue
+		}
+		words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "no_consume" })
+		count, kind, err := 1, "", error(nil)
+		if k := len(words) - 1; k >= 0 {
+			if count, err = strconv.Atoi(words[k]); err == nil {
+				words = words[:k]
+			} else if k == 0 { // a type alone
+				count, err = 1, nil
+			}
+		}
+		if len(words) > 0 {
+			kind = words[0]
+		}
+		if err != nil || len(words) > 1 || count < 0 || len(inv.GPUs)+count > maxNodeGPUs {
+			r.note(file, n, "Gres=%s: want gpu, gpu:COUNT or gpu:TYPE:COUNT, and at most %d in all; ignored", g, maxNodeGPUs)
+			continue
+		}
+		for range count {
+			k := len(inv.GPUs)
+			inv.GPUs = append(inv.GPUs, cluster.GPU{Index: k, Minor: k, Type: kind})
+		}
+	}
+}
