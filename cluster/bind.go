@@ -19,13 +19,12 @@ type Binding struct {
 // node, and else to all CPUs of the share, as Slurm's automatic binding does. A locality domain (ldom) is a socket.
 func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	b := Binding{Kind: "mask_cpu"}
-	mode, arg, verbose := bindWords(s.CPUBind)
+	mode, list, verbose := bindMode(s.CPUBind)
 	b.Verbose = verbose
 	per := max(s.CPUsPerTask, 1)
 	switch mode {
 	case "none", "no", "off": // to nothing within the step's CPUs
 	case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
-		list := repeatList(arg)
 		b.Kind, b.Text = mode, strings.Join(list, ",")
 		for k := range sh.Tasks {
 			set := listed(mode, list, k)
@@ -83,20 +82,37 @@ func CheckBind(s *StepSpec, sh Share, inv *Inventory) *Error {
 	return nil
 }
 
-// bindWords reads a --cpu-bind or --mem-bind: its last mode, the list behind that, and whether to tell about it.
-func bindWords(text string) (mode, arg string, verbose bool) {
-	for _, w := range strings.Split(strings.ToLower(text), ",") {
-		switch name, rest, _ := strings.Cut(w, ":"); {
-		case arg != "" && name != "":
-			arg += "," + w // more of a list
-		case name == "v" || name == "verbose":
+// BindWords cuts a --cpu-bind or --mem-bind at the commas that do not belong to a map or mask, whose numbers may be
+// hexadecimal without a sign of it.
+func BindWords(text string) (words []string) {
+	for part := range strings.SplitSeq(text, ",") {
+		n := len(words)
+		if n > 0 && strings.Contains(words[n-1], ":") && part != "" && strings.Trim(part, "0123456789abcdefABCDEFx*") == "" {
+			words[n-1] += "," + part
+			continue
+		}
+		words = append(words, part)
+	}
+	return words
+}
+
+// bindMode reads a --cpu-bind or --mem-bind: its last mode, the list behind that, and whether to tell about it.
+func bindMode(text string) (mode string, list []string, verbose bool) {
+	for _, w := range BindWords(strings.ToLower(text)) {
+		switch name, rest, _ := strings.Cut(w, ":"); name {
+		case "v", "verbose":
 			verbose = true
-		case name == "q" || name == "quiet" || name == "" || name == "sort" || name == "nosort" || name == "p" || name == "prefer":
+		case "", "q", "quiet", "sort", "nosort", "p", "prefer":
 		default:
-			mode, arg = name, rest
+			mode, list = name, repeatList(rest)
 		}
 	}
-	return mode, arg, verbose
+	for k := range list {
+		if strings.HasPrefix(mode, "mask_") { // hexadecimal anyway, and so Slurm writes them
+			list[k] = strings.TrimPrefix(list[k], "0x")
+		}
+	}
+	return mode, list, verbose
 }
 
 // domains are the CPUs of locality domains.
@@ -234,17 +250,8 @@ type MemBinding struct {
 
 // BindMem reads a --mem-bind.
 func BindMem(text string) MemBinding {
-	mode, arg, verbose := bindWords(text)
-	b := MemBinding{Mode: mode, Verbose: verbose}
-	if arg != "" {
-		list := repeatList(arg)
-		for k := range list {
-			if mode == "mask_mem" { // hexadecimal anyway
-				list[k] = strings.TrimPrefix(list[k], "0x")
-			}
-		}
-		b.Text = strings.Join(list, ",")
-	}
+	mode, list, verbose := bindMode(text)
+	b := MemBinding{Mode: mode, Verbose: verbose, Text: strings.Join(list, ",")}
 	for _, w := range strings.Split(strings.ToLower(text), ",") {
 		b.Prefer, b.Sort = b.Prefer || w == "p" || w == "prefer", b.Sort || w == "sort"
 	}

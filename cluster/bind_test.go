@@ -22,6 +22,9 @@ func TestBind(t *testing.T) {
 		{"none", "", 0, 2, "0-15", "mask_cpu [0-15]"},
 		{"v,map_cpu:3,5", "", 0, 2, "0-15", "map_cpu [3 5]"},
 		{"mask_cpu:0x3,c", "", 0, 2, "0-15", "mask_cpu [0-1 2-3]"},
+		{"mask_cpu:f,F0,verbose", "", 0, 2, "0-15", "mask_cpu [0-3 4-7]"},
+		{"map_cpu", "", 0, 2, "0-15", "map_cpu [ ]"}, // no front-end asks for that
+		{"map_cpu:0,1,q", "", 0, 2, "0-15", "map_cpu [0 1]"},
 		{"rank", "", 0, 2, "0-15", "rank [0 1]"},
 		{"core", "", 0, 2, "0-15", "mask_cpu [0 8]"},
 		{"socket", "", 0, 3, "0-1,8", "mask_cpu [0-1 8 0-1]"},

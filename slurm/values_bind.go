@@ -3,12 +3,13 @@ package slurm
 import (
 	"strings"
 
+	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
 )
 
 // CheckCPUBind checks the syntax of --cpu-bind.
 func CheckCPUBind(s string) error {
-	for _, word := range bindWords(s) {
+	for _, word := range cluster.BindWords(s) {
 		name, list, _ := strings.Cut(word, ":")
 		switch strings.ToLower(name) {
 		case "help":
@@ -32,7 +33,7 @@ const errCPUBind = "fatal: Failed to parse --cpu-bind= values."
 
 // CheckMemBind checks the syntax of --mem-bind.
 func CheckMemBind(s string) error {
-	for _, word := range bindWords(s) {
+	for _, word := range cluster.BindWords(s) {
 		name, list, _ := strings.Cut(word, ":")
 		switch strings.ToLower(name) {
 		case "help":
@@ -48,20 +49,6 @@ func CheckMemBind(s string) error {
 		}
 	}
 	return nil
-}
-
-// bindWords cuts a binding at the commas that do not belong to a map or mask.
-func bindWords(s string) []string {
-	var words []string
-	for part := range strings.SplitSeq(s, ",") {
-		n := len(words)
-		if n > 0 && strings.Contains(words[n-1], ":") && part != "" && part[0] >= '0' && part[0] <= '9' {
-			words[n-1] += "," + part
-			continue
-		}
-		words = append(words, part)
-	}
-	return words
 }
 
 // checkBindList checks the numbers of a map or mask: decimal or 0x, with *REPEAT.

@@ -180,6 +180,7 @@ func TestBindings(t *testing.T) {
 		bad, err string
 	}{
 		{CheckCPUBind, "verbose,map_cpu:0,1,0x2*3", "x", "error: unrecognized --cpu-bind argument \"x\""},
+		{CheckCPUBind, "mask_cpu:f,F0,verbose", "verbose,map_cpu:", "error: missing list for \"--cpu-bind=map_cpu:<list>\""},
 		{CheckCPUBind, "quiet,mask_cpu:0x0001,0xFF", "map_cpu:", "error: missing list for \"--cpu-bind=map_cpu:<list>\""},
 		{CheckCPUBind, "cores", "mask_cpu:zz", "error: Failed to validate number: zz, the offending character is z"},
 		{CheckMemBind, "local,verbose", "x", "error: unrecognized --mem-bind argument \"x\""},

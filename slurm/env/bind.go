@@ -10,7 +10,7 @@ import (
 // binding tells what the tasks of the node are bound to.
 func (e *list) binding(b cluster.Binding) {
 	kind, list, verbose := b.Kind, b.Text, "quiet"
-	if kind == "mask_cpu" {
+	if kind == "mask_cpu" && list == "" {
 		masks := make([]string, len(b.Masks))
 		for i, m := range b.Masks {
 			masks[i] = cluster.CPUMask(m)
