@@ -71,6 +71,9 @@ const (
 	ErrResvOverlap   ErrKind = "reservation_overlap"
 	ErrResvBusy      ErrKind = "reservation_busy" // nodes to reserve are busy then
 	ErrResvInUse     ErrKind = "reservation_in_use"
+	ErrResvCores     ErrKind = "reservation_cores"      // what it has of nodes stays as it is
+	ErrResvCoreCount ErrKind = "reservation_core_count" // not one number for each node
+	ErrCPUCount      ErrKind = "cpu_count"
 	ErrResvAccess    ErrKind = "reservation_access"
 	ErrAccount       ErrKind = "account"
 	ErrQOS           ErrKind = "qos"

@@ -221,7 +221,7 @@ func (r *source) command(s *State) Command {
 		at := s.Now.Add(time.Duration(r.n(100)-50) * time.Minute)
 		return &ReservationPut{Update: r.yes(), Reservation: Reservation{Name: r.resv(), Start: at, End: at.Add(time.Duration(r.n(100)) * time.Minute),
 			Nodes: []NodeName{r.node(), r.node()}[:r.n(3)], Partition: []string{"", "main", "junk"}[r.n(3)], Users: []string{"alice", "root"}[:r.n(3)],
-			UsersNot: r.yes(), Accounts: []string{"physics"}[:r.n(2)], Flags: ResvFlags(r.n(1 << 19)), PurgeAfter: max(r.span(), 0), Count: r.n(3)}, Skip: r.n(8) == 0}
+			UsersNot: r.yes(), Accounts: []string{"physics"}[:r.n(2)], Flags: ResvFlags(r.n(1 << 20)), PurgeAfter: max(r.span(), 0), Count: r.n(3), Cores: []int{1, 2}[:r.n(3)], CPUs: []IDSet{r.set(8), r.set(8)}[:r.n(3)]}, Skip: r.n(8) == 0}
 	case "reservation_drop":
 		return &ReservationDrop{Name: r.resv()}
 	case "reservation_nodes":

@@ -333,6 +333,9 @@ func goldenReservations(w *world) {
 	w.ok(root, &ReservationDrop{Name: "gone"})
 	put("some", time.Hour, time.Hour, func(r *Reservation) { r.Count, r.Flags = 2, ResvOverlap|ResvReplace })
 	w.ok(root, &ReservationNodes{Name: "some", Drop: []NodeName{"n1"}})
+	put("cores", time.Hour, time.Hour, func(r *Reservation) {
+		r.Cores, r.CPUs, r.Flags = []int{2, 1}, []IDSet{NewIDSet(0, 1), NewIDSet(0)}, ResvOverlap|ResvSpecNodes|ResvFirstCores
+	})
 	w.pass(2 * time.Minute)
 	w.due()
 }

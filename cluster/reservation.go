@@ -7,16 +7,21 @@ import (
 	"time"
 )
 
-// Reservation keeps nodes for some users and accounts during a span of time.
+// Reservation keeps nodes, or some cores of them, for some users and accounts during a span of time.
 type Reservation struct {
-	Name      string     `json:"name"`
-	Start     time.Time  `json:"start"`
-	End       time.Time  `json:"end"`
-	Nodes     []NodeName `json:"nodes"`
-	Count     int        `json:"count,omitempty"` // how many nodes were asked for, if not by name
-	Partition string     `json:"partition,omitempty"`
-	Features  string     `json:"features,omitempty"`
-	Licenses  string     `json:"licenses,omitempty"` // that only its jobs may use: NAME:COUNT,...
+	Name  string     `json:"name"`
+	Start time.Time  `json:"start"`
+	End   time.Time  `json:"end"`
+	Nodes []NodeName `json:"nodes"`
+	Count int        `json:"count,omitempty"` // how many nodes were asked for, if not by name
+	// Cores is how many cores were asked for: one number for all of its nodes together, or with ResvFirstCores for
+	// each of them; or a number for each.
+	Cores []int `json:"cores,omitempty"`
+	// CPUs are what it has of each of Nodes in turn, whole cores; nil: all of them.
+	CPUs      []IDSet `json:"cpus,omitempty"`
+	Partition string  `json:"partition,omitempty"`
+	Features  string  `json:"features,omitempty"`
+	Licenses  string  `json:"licenses,omitempty"` // that only its jobs may use: NAME:COUNT,...
 	// Who may use it. With Not, everybody but those. A job must be of the users or groups and of the accounts
 	// where both are given.
 	Users       []string  `json:"users,omitempty"`
@@ -58,6 +63,7 @@ const (
 	ResvReplace     // nodes that fail, and those on which its jobs run, are replaced by idle ones
 	ResvReplaceDown // nodes that fail are replaced, as they are without it
 	ResvStatic      // it keeps the nodes that it was given
+	ResvFirstCores  // its cores are the lowest of a node
 )
 
 // resvRepeats are the flags that bring a reservation back.
@@ -140,6 +146,28 @@ func (t *tables) Reserved(r *Reservation) []NodeName {
 	return out
 }
 
+// on is what a reservation of cores has of one of its nodes.
+func (r *Reservation) on(n NodeName) IDSet { return r.CPUs[slices.Index(r.Nodes, n)] }
+
+// has reports whether it has some of these CPUs of one of its nodes.
+func (r *Reservation) has(n NodeName, cpus IDSet) bool {
+	return r.CPUs == nil || !r.on(n).Intersect(cpus).Empty()
+}
+
+// cut reports whether one that is to take its place has other nodes or cores, though one of them is of cores.
+func (r *Reservation) cut(by *Reservation) bool {
+	return len(r.Cores)+len(by.Cores) > 0 && (!slices.Equal(r.Cores, by.Cores) || r.Count != by.Count || !slices.Equal(r.Nodes, by.Nodes) ||
+		!slices.EqualFunc(r.CPUs, by.CPUs, IDSet.Equal))
+}
+
+// CoresOf are the cores that CPUs are of.
+func (inv *Inventory) CoresOf(cpus IDSet) (cores IDSet) {
+	for k := range cpus.All() {
+		cores.put(k / max(inv.ThreadsPerCore, 1))
+	}
+	return cores
+}
+
 // ResvNames are the reservations that a job asks for; one of them is enough.
 func (s *JobSpec) ResvNames() []string {
 	if s.Reservation == "" {
@@ -160,7 +188,7 @@ func (*ReservationPut) kind() string { return "reservation_put" }
 
 func (c *ReservationPut) apply(t *tx) (any, error) {
 	r := c.Reservation
-	_, exists := t.resvs.Get(r.Name)
+	old, exists := t.resvs.Get(r.Name)
 	switch {
 	case !t.by.Operator():
 		return nil, Errorf(Denied, ErrUser, "only operators may make reservations")
@@ -178,6 +206,10 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 		return nil, Errorf(Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime))
 	case c.Skip && r.Flags&resvRepeats == 0:
 		return nil, Errorf(Invalid, ErrResvSkip, "reservation %s does not repeat, so that no time of it can be skipped: delete it", r.Name)
+	case exists && old.cut(&r):
+		return nil, Errorf(Conflict, ErrResvCores, "reservation %s is of cores, or was not: its nodes and cores stay as they are; make another one", r.Name)
+	case len(r.Cores) > 0 && r.Flags&(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown) != 0:
+		return nil, Errorf(Invalid, ErrCPUCount, "a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced")
 	case len(r.Nodes) == 0 && r.Flags&ResvPartNodes == 0 && (r.Licenses == "" || r.Flags&ResvAnyNodes == 0):
 		return nil, Errorf(Invalid, ErrNodeName, "a reservation needs nodes")
 	case len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0:
@@ -200,16 +232,22 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 		r.next(r.End)
 	}
 	nodes := map[NodeName]bool{}
-	for _, n := range t.Reserved(&r) {
-		if _, ok := t.nodes.Get(n); !ok {
-			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", n)
+	if (len(r.Cores) > 0 || r.CPUs != nil) && len(r.CPUs) != len(r.Nodes) {
+		return nil, Errorf(Invalid, ErrResvCoreCount, "a reservation of cores of %d nodes can not have CPUs of %d", len(r.Nodes), len(r.CPUs))
+	}
+	for k, name := range t.Reserved(&r) {
+		n, ok := t.nodes.Get(name)
+		if !ok {
+			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
 		}
-		nodes[n] = true
+		if r.CPUs != nil && (r.CPUs[k].Empty() || r.CPUs[k].Max() >= n.Inventory.CPUs) {
+			return nil, Errorf(Invalid, ErrCPUCount, "CPUs %s of node %s can not be reserved: it has %d", r.CPUs[k], name, n.Inventory.CPUs)
+		}
+		nodes[name] = true
 	}
 	if err := t.clashes(&r, nodes); err != nil {
 		return nil, err
 	}
-	old, _ := t.resvs.Get(r.Name)
 	r.Begun = old != nil && old.Begun && r.Active(t.at)
 	t.putReservation(r.Name, &r)
 	return nil, nil
@@ -221,7 +259,7 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		if o.Name == r.Name || (o.Flags|r.Flags)&(ResvMaint|ResvOverlap) != 0 || !o.At(t.at).Keeps(r.Start, r.End) {
 			continue
 		}
-		if slices.ContainsFunc(t.Reserved(o), func(n NodeName) bool { return nodes[n] }) {
+		if slices.ContainsFunc(t.Reserved(o), func(n NodeName) bool { return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n))) }) {
 			return Errorf(Conflict, ErrResvOverlap, "reservation %s has some of the nodes then", o.Name)
 		}
 	}
@@ -232,7 +270,7 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		if end := j.EndLimit(t.config); slices.Contains(j.Spec.ResvNames(), r.Name) || !end.IsZero() && !end.After(r.Start) {
 			continue
 		}
-		if slices.ContainsFunc(j.AllocNodes(), func(n NodeName) bool { return nodes[n] }) {
+		if j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }) {
 			return Errorf(Conflict, ErrResvBusy, "job %d runs on some of the nodes then", j.ID)
 		}
 	}
@@ -413,7 +451,7 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 		if r == own || !r.At(t.at).Keeps(t.at, over) || own != nil && own.Flags&ResvAnyNodes == 0 && r.Flags&ResvMaint == 0 {
 			continue
 		}
-		if names := t.Reserved(r); slices.ContainsFunc(d.Start.Shares, func(sh Share) bool { return slices.Contains(names, sh.Node) }) {
+		if names := t.Reserved(r); slices.ContainsFunc(d.Start.Shares, func(sh Share) bool { return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs) }) {
 			return Errorf(Conflict, ErrReservation, "a node for job %d is reserved (%s)", j.ID, r.Name)
 		}
 	}
@@ -497,5 +535,5 @@ func (c *ReservationNodes) apply(t *tx) (any, error) {
 
 // Replaces reports whether nodes that fail are replaced by others: those of a reservation that asked for a number of them.
 func (r *Reservation) Replaces() bool {
-	return r.Count > 0 && r.Flags&(ResvSpecNodes|ResvPartNodes|ResvStatic) == 0
+	return r.Count > 0 && len(r.Cores) == 0 && r.Flags&(ResvSpecNodes|ResvPartNodes|ResvStatic) == 0
 }

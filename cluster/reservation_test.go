@@ -109,3 +109,59 @@ func TestResvOverRun(t *testing.T) {
 		}
 	}
 }
+
+// TestResvCores: reservations of cores share a node if they have different ones; they leave the others to jobs, and stay what
+// they are.
+func TestResvCores(t *testing.T) {
+	w := newWorld(t, 2)
+	put := func(name string, change func(*Reservation)) *ReservationPut {
+		r := Reservation{Name: name, Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"}, Users: []string{"root"}, Cores: []int{2}, CPUs: []IDSet{NewIDSet(0, 1)}}
+		if change != nil {
+			change(&r)
+		}
+		return &ReservationPut{Reservation: r}
+	}
+	cpus := func(ids ...int) func(*Reservation) {
+		return func(r *Reservation) { r.CPUs = []IDSet{NewIDSet(ids...)} }
+	}
+	whole := func(r *Reservation) { r.Cores, r.CPUs = nil, nil }
+	with := func(flags ResvFlags) func(*Reservation) { return func(r *Reservation) { r.Flags = flags } }
+	w.ok(root, put("a", nil))
+	w.ok(root, put("b", cpus(2, 3)))
+	w.refused(root, put("c", cpus(3, 4)), ErrResvOverlap)
+	w.refused(root, put("c", whole), ErrResvOverlap)
+	w.ok(root, put("m", func(r *Reservation) { r.CPUs, r.Flags = []IDSet{NewIDSet(3, 7)}, ResvMaint }))
+	w.refused(root, put("c", cpus(8)), ErrCPUCount)
+	w.refused(root, put("c", cpus()), ErrCPUCount)
+	w.refused(root, put("c", func(r *Reservation) { r.CPUs = nil }), ErrResvCoreCount)
+	w.refused(root, put("c", func(r *Reservation) { r.Nodes = []NodeName{"n0", "n1"} }), ErrResvCoreCount)
+	w.refused(root, put("c", with(ResvReplace)), ErrCPUCount)
+	w.refused(root, put("c", with(ResvAnyNodes)), ErrCPUCount)
+
+	update := func(change func(*Reservation)) Command {
+		c := put("a", change)
+		c.Update = true
+		return c
+	}
+	w.refused(root, update(cpus(4, 5)), ErrResvCores)
+	w.refused(root, update(whole), ErrResvCores)
+	w.refused(root, update(func(r *Reservation) { r.Nodes = []NodeName{"n1"} }), ErrResvCores)
+	w.ok(root, update(func(r *Reservation) { r.End = w.now.Add(2 * time.Hour) }))
+
+	w.ok(root, &ReservationDrop{Name: "m"})
+	refused := func(resv string, cpu ...int) bool {
+		id := w.submit(func(s *JobSpec) { s.User, s.Reservation, s.Limit = "root", resv, time.Minute })
+		return w.decide(Decision{Job: id, Task: TaskAny, Start: &Alloc{Partition: "main", Reservation: resv, Shares: []Share{{Node: "n0", CPUs: NewIDSet(cpu...), Tasks: 1}}}}) != nil
+	}
+	for _, c := range []struct {
+		resv  string
+		cpus  []int
+		taken bool
+	}{{"", []int{1, 4}, true}, {"", []int{3}, true}, {"", []int{4}, false}, {"a", []int{0, 1}, false}, {"b", []int{2}, false}} {
+		if refused(c.resv, c.cpus...) != c.taken {
+			t.Errorf("a job of reservation %q on CPUs %v: refused %v", c.resv, c.cpus, !c.taken)
+		}
+	}
+	w.refused(root, put("c", cpus(4, 5)), ErrResvBusy)
+	w.ok(root, put("c", cpus(5, 6)))
+}

@@ -519,7 +519,7 @@ func (r *round) look(a *entry) bool {
 func (r *round) consider(e *entry, j *cluster.Job) {
 	if q := e.q; q != nil {
 		mask, _ := r.mask(j)
-		if q.fails(mask) || q.find(r.free, r.heads, mask, nil) == nil && q.fail(mask) {
+		if q.fails(mask) || q.find(r.free, r.heads, mask, off{}) == nil && q.fail(mask) {
 			return
 		}
 	}

@@ -209,17 +209,18 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		e.away(c.s, p)
 		return
 	default:
-		e.add(q.why, "", "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle()))
+		e.add(q.why, "", "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle(), off{}))
 		e.away(c.s, p)
 		return
 	}
-	if q.want.place(c.row(q.want.over), c.off(own, c.now, until(c.now, j.Limit))) != nil {
+	away := c.off(own, c.now, until(c.now, j.Limit))
+	if q.want.place(c.row(q.want.over), away) != nil {
 		return
 	}
 	if note := c.reservedNote(q, j); note != "" {
 		e.reserved(c, q, j, note)
 	} else {
-		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.row(q.want.over)))
+		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.row(q.want.over), away))
 		e.away(c.s, p)
 	}
 }
@@ -287,13 +288,17 @@ func (e *Explanation) away(s *cluster.Snapshot, p *cluster.Partition) {
 	e.add(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
 }
 
-// shortage tells on how many nodes there is room and which resource is short on the others.
-func (d *demand) shortage(p *pool) string {
+// shortage tells on how many nodes there is room, beside what the job must keep off, and which resource is short on the others.
+func (d *demand) shortage(p *pool, away off) string {
 	room, tasks, nodes := 0, 0, 0
 	lack := map[string]int{}
 	for _, i := range p.members(d.part) {
 		nodes++
-		sp := &p.spaces[i]
+		if away.nodes.has(i) {
+			lack["reserved for others, or not of its reservation"]++
+			continue
+		}
+		sp := away.cpus.within(int32(i), &p.spaces[i])
 		if n := d.capacity(sp); n > 0 {
 			room, tasks = room+1, tasks+n
 			continue
@@ -301,7 +306,7 @@ func (d *demand) shortage(p *pool) string {
 		lack[d.lacking(sp)]++
 	}
 	var parts []string
-	for _, what := range []string{"excluded", "of another make or feature", "with jobs of other users", "in use (it wants whole nodes)", "short of CPUs", "short of GPUs", "short of memory"} {
+	for _, what := range []string{"reserved for others, or not of its reservation", "excluded", "of another make or feature", "with jobs of other users", "in use (it wants whole nodes)", "short of CPUs", "short of GPUs", "short of memory"} {
 		if n := lack[what]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}

@@ -31,7 +31,7 @@ func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, stri
 	}
 	patient := *d
 	patient.switches = 0 // that wait ends
-	if patient.place(idle, nil) == nil {
+	if patient.place(idle, off{}) == nil {
 		if d.outgrows(whole(s)) {
 			return cluster.WaitPartitionConfig, ""
 		}
@@ -113,12 +113,12 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Er
 		if d.minNodes > nodes || nodes == 0 || d.unbounded() {
 			return nil
 		}
-		off := notReserved(s, spec, all)
+		not := notReserved(s, spec, all)
 		q := &question{want: d, gauge: newGauge(d, all)}
-		if off == nil && q.plainly(all) || d.place(all, off) != nil {
+		if not == nil && q.plainly(all) || d.place(all, off{nodes: not}) != nil {
 			return nil
 		}
-		if off == nil && d.outgrows(all) {
+		if not == nil && d.outgrows(all) {
 			return nil
 		}
 		last = d.tooMuch(s, name)
@@ -129,12 +129,12 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Er
 // outgrows reports whether only the number of tasks is too much for the whole partition: one of
 // them would fit, and no number of nodes was asked for.
 func (d *demand) outgrows(all *pool) bool {
-	if d.nodesAsked || len(d.gpuJob) > 0 || d.place(all, nil) != nil {
+	if d.nodesAsked || len(d.gpuJob) > 0 || d.place(all, off{}) != nil {
 		return false
 	}
 	one := *d
 	one.tasks, one.minNodes = 1, 1
-	return one.place(all, nil) != nil
+	return one.place(all, off{}) != nil
 }
 
 // tooMuch words what of a demand no node of the partition can meet.

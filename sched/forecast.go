@@ -195,12 +195,12 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 			if q.why != cluster.NoReason {
 				continue
 			}
-			r, _ := plan(f.row(q.want.over), ends, q.want, func(at time.Time) nodeSet {
+			r, _ := plan(f.row(q.want.over), ends, q.want, func(at time.Time) off {
 				if at.Before(from) {
-					return f.all()
+					return off{nodes: f.all()}
 				}
 				over := until(at, j.Limit)
-				return union(f.off(own, at, over), f.beside(at, over))
+				return f.off(own, at, over).and(f.beside(at, over))
 			})
 			if r != nil && (best == nil || r.at.Before(best.at)) {
 				best = r
@@ -254,10 +254,4 @@ func (f *forecast) beside(from, to time.Time) nodeSet {
 	return set
 }
 
-func (f *forecast) all() nodeSet {
-	set := make(nodeSet, len(f.free.spaces))
-	for i := range set {
-		set[i] = true
-	}
-	return set
-}
+func (f *forecast) all() nodeSet { return slices.Repeat(nodeSet{true}, len(f.free.spaces)) }

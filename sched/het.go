@@ -140,11 +140,7 @@ func (c *cycle) fitEach(order []*part) int {
 func (c *cycle) fitPart(p *part, taken nodeSet, meter *cluster.Meter) bool {
 	mask, over := c.mask(p.job)
 	for _, q := range p.qs {
-		off := c.off(q.own, c.now, over)
-		if taken != nil {
-			off = union(off, taken)
-		}
-		a := c.find(q, mask, off)
+		a := c.find(q, mask, c.off(q.own, c.now, over).and(taken))
 		if a == nil || meter.Blocked(p.job, q.want.part.Name, a) != cluster.NoReason {
 			continue
 		}
@@ -210,8 +206,8 @@ func (c *cycle) reserveSet(lead *cluster.Job, parts []*part) *reservation {
 		return nil
 	}
 	kept := c.kept()
-	whole := c.planSet(parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) nodeSet {
-		return union(kept, c.off(q.own, at, until(at, j.Limit)))
+	whole := c.planSet(parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) off {
+		return c.off(q.own, at, until(at, j.Limit)).and(kept)
 	})
 	if whole != nil {
 		whole.job = lead.ID
@@ -225,7 +221,7 @@ const maxPlans = 16
 
 // planSet finds when all components will fit if every job runs to its limit: the latest of their times, as one
 // reservation; nil if none is found.
-func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) nodeSet) *reservation {
+func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) off) *reservation {
 	var at time.Time
 	for range maxPlans {
 		latest, ok := c.planEach(parts, ends, avoid)
@@ -254,12 +250,12 @@ func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cl
 }
 
 // planEach plans each component away from the nodes of those before it, and tells the latest time.
-func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) nodeSet) (latest time.Time, ok bool) {
+func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) off) (latest time.Time, ok bool) {
 	var taken nodeSet
 	for _, p := range ranked(parts) {
 		p.plan = nil
 		for _, q := range p.qs {
-			r, _ := plan(c.row(q.want.over), ends, q.want, func(at time.Time) nodeSet { return union(avoid(q, p.job, at), taken) })
+			r, _ := plan(c.row(q.want.over), ends, q.want, func(at time.Time) off { return avoid(q, p.job, at).and(taken) })
 			if r != nil && (p.plan == nil || r.at.Before(p.plan.at)) {
 				p.plan = r
 			}
@@ -361,12 +357,12 @@ func (f *forecast) laterSet(lead *cluster.Job) *reservation {
 		}
 		parts = append(parts, p)
 	}
-	return f.planSet(parts, f.moments(from), func(q *question, j *cluster.Job, at time.Time) nodeSet {
+	return f.planSet(parts, f.moments(from), func(q *question, j *cluster.Job, at time.Time) off {
 		if at.Before(from) {
-			return f.all()
+			return off{nodes: f.all()}
 		}
 		over := until(at, j.Limit)
-		return union(f.off(q.own, at, over), f.beside(at, over))
+		return f.off(q.own, at, over).and(f.beside(at, over))
 	})
 }
 

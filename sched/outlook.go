@@ -30,7 +30,7 @@ func (c *cycle) plan(q *question, limit time.Duration) *reservation {
 		return o.plan
 	}
 	q.outlook = nil
-	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) nodeSet { return union(kept, c.off(q.own, at, until(at, limit))) })
+	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) off { return c.off(q.own, at, until(at, limit)).and(kept) })
 	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.numbers {
 		return r
 	}
@@ -167,8 +167,8 @@ func releases(s *cluster.Snapshot) []release {
 }
 
 // plan finds when want will fit if every job runs to its limit, with a look at all nodes at that time; nil if it
-// never will. avoid tells which nodes are out of question at a time.
-func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSet) (*reservation, *view) {
+// never will. avoid tells what is out of question at a time.
+func plan(free *pool, ends []release, want *demand, avoid func(time.Time) off) (*reservation, *view) {
 	future := free.clone()
 	g := newGauge(want, future)
 	look := g.view(future, nil, 0)
@@ -181,7 +181,9 @@ func plan(free *pool, ends []release, want *demand, avoid func(time.Time) nodeSe
 			continue
 		}
 		if a := look.find(avoid(at)); a != nil {
-			return newReservation(future, at, a, want.wholeCore, nil), look
+			r := newReservation(future, at, a, want.wholeCore, nil)
+			r.barred = look.barred
+			return r, look
 		}
 	}
 	return nil, nil

@@ -84,7 +84,7 @@ func (c *cycle) pools(do func(*pool)) {
 }
 
 // find is that of the question, row by row.
-func (c *cycle) find(q *question, mask uint64, avoid nodeSet) *cluster.Alloc {
+func (c *cycle) find(q *question, mask uint64, avoid off) *cluster.Alloc {
 	for jobs := 1; ; jobs++ {
 		if a := q.find(c.row(jobs), c.heads, mask, avoid); a != nil || jobs >= q.want.over {
 			return a

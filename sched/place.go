@@ -275,8 +275,8 @@ type room struct {
 	at    int // which share of the allocation is its
 }
 
-// place finds an allocation in the pool without the avoided nodes, or nil.
-func (d *demand) place(p *pool, avoid nodeSet) *cluster.Alloc {
+// place finds an allocation in the pool that keeps off what it must, or nil.
+func (d *demand) place(p *pool, avoid off) *cluster.Alloc {
 	g := newGauge(d, p)
 	if g.hopeless(p.scene(nil, 0)) {
 		return nil

@@ -309,10 +309,12 @@ type reservation struct {
 	alloc *cluster.Alloc // as it would be then
 	// rests is what those nodes will have left beside it, for jobs that will still run then; by place, rising.
 	rests []rest
-	spent bool    // less of it than when it was planned
-	parts []*part // of a heterogeneous job, whose start this is
-	pool  *pool   // as it will be then
-	seen  int     // changes of it that were known
+	spent bool // less of it than when it was planned
+	// barred is CPUs that were kept from it: others may have them meanwhile and then.
+	barred *barred
+	parts  []*part // of a heterogeneous job, whose start this is
+	pool   *pool   // as it will be then
+	seen   int     // changes of it that were known
 }
 
 // newReservation keeps an allocation of a pool, which stays as it is. Where nothing has changed since an earlier one for the
@@ -335,7 +337,7 @@ func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool, last *r
 		sp := p.spaces[i]
 		sp.take(*sh, a.Over > 0)
 		m := &p.models[sp.model]
-		l := rest{place: i, share: sh, cpus: sp.cpu, mem: sp.mem, gpus: make([]int, len(m.types))}
+		l := rest{place: i, share: sh, cpus: sp.cpu, ids: sp.cpus, mem: sp.mem, gpus: make([]int, len(m.types))}
 		if cores {
 			l.cpus = sp.free
 		}
@@ -380,23 +382,27 @@ func (r *reservation) unchanged(i int, sh *cluster.Share) *rest {
 	return l
 }
 
-// rest is a part of a node, by amounts: which CPUs and GPUs it will be is open. Of CPUs only those of cores that
-// are free as a whole count where cores are given out.
+// rest is a part of a node, by amounts: which CPUs and GPUs it will be is open, but for those that are kept for jobs of
+// reservations. Of CPUs only those of cores that are free as a whole count where cores are given out.
 type rest struct {
 	place int
 	share *cluster.Share // what the planned start takes there
 	cpus  int
-	gpus  []int // by type, see model
+	ids   cluster.IDSet // the CPUs, as planned
+	gpus  []int         // by type, see model
 	mem   cluster.MemMB
 }
 
-// trim takes from a space of the pool what is more than the rest.
-func (l *rest) trim(p *pool, sp *space, cores bool) {
-	ids := sp.cpus
+// trim takes from a space of the pool what is more than the rest, for a job that some CPUs are kept from.
+func (l *rest) trim(p *pool, sp *space, cores bool, barred cluster.IDSet) {
+	ids, most := sp.cpus, l.cpus
 	if cores {
 		ids = wholeUnits(&sp.node.Inventory, ids, sp.unit)
 	}
-	sp.cpus = first(ids, func(int) bool { return true }, l.cpus)
+	if !barred.Empty() {
+		most = min(most, l.ids.Minus(barred).Len())
+	}
+	sp.cpus = first(ids, func(int) bool { return true }, most)
 	var gpus cluster.IDSet
 	for kind, n := range l.gpus {
 		gpus = gpus.Union(first(sp.gpus, func(k int) bool { return p.models[sp.model].typeOf[k] == kind }, n))
@@ -432,6 +438,11 @@ func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 		}
 		r.spent, l.gpus = true, slices.Clone(l.gpus)
 		l.cpus, l.mem = l.cpus-sh.CPUs.Len(), l.mem-sh.MemMB
+		if r.barred != nil { // for those of its own that are gone it will have others
+			gone := sh.CPUs.Minus(l.ids).Len()
+			l.ids = l.ids.Minus(sh.CPUs)
+			l.ids = l.ids.Minus(l.ids.Minus(r.barred.on(int32(i))).First(gone))
+		}
 		types := p.models[p.spaces[i].model].typeOf
 		for k := range sh.GPUs.All() {
 			l.gpus[types[k]]--

@@ -300,7 +300,8 @@ func (c *cycle) fitIn(p *pool, q *question, j *cluster.Job) *cluster.Alloc {
 // hold keeps an allocation of a pool for a job, against all later ones of the cycle.
 func (c *cycle) hold(p *pool, q *question, j *cluster.Job, alloc *cluster.Alloc, at time.Time) *reservation {
 	r := newReservation(p, at, alloc, q.want.wholeCore, nil)
-	r.job = j.ID
+	_, over := c.mask(j)
+	r.job, r.barred = j.ID, c.off(q.own, c.now, over).cpus
 	p.take(alloc)
 	c.heads = append(c.heads, r)
 	return r

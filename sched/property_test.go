@@ -156,7 +156,7 @@ func TestEveryPlacement(t *testing.T) {
 		snap := tr.b.s.Snapshot()
 		part, _ := snap.Partition("main")
 		d, p := newDemand(snap, part, spec, nil), newPool(snap)
-		a := d.place(p, nil)
+		a := d.place(p, off{})
 		if a == nil {
 			none++
 			for mask := 1; mask < 1<<len(p.all); mask++ {

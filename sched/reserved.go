@@ -8,13 +8,14 @@ import (
 	"dev.muster/cluster"
 )
 
-// Reservations that operators made: a job keeps off the nodes of those that it has no part in, at any
-// moment of the time that it may run; one that has a part in one stays on its nodes.
+// Reservations that operators made: a job keeps off the nodes, or the cores, of those that it has no part in, at any
+// moment of the time that it may run; one that has a part in one stays on its nodes, or its cores.
 
 // keptNodes is a reservation as a cycle sees it.
 type keptNodes struct {
 	*cluster.Reservation
 	nodes nodeSet
+	cpus  *barred // what it has of them; nil: all
 }
 
 // gatherReserved lists what is reserved, by start.
@@ -23,15 +24,37 @@ func (c *cycle) gatherReserved() {
 		if r = r.At(c.now); !r.End.After(c.now) {
 			continue
 		}
-		k := &keptNodes{r, make(nodeSet, len(c.free.spaces))}
-		for _, n := range c.s.Reserved(r) {
-			if i, ok := c.free.at[n]; ok {
-				k.nodes[i] = true
-			}
-		}
-		c.reserved = append(c.reserved, k)
+		c.reserved = append(c.reserved, c.free.keep(c.s, r))
 	}
 	slices.SortStableFunc(c.reserved, func(a, b *keptNodes) int { return a.Start.Compare(b.Start) })
+}
+
+// keep looks up where a reservation's nodes are.
+func (p *pool) keep(s *cluster.Snapshot, r *cluster.Reservation) *keptNodes {
+	k := &keptNodes{Reservation: r, nodes: make(nodeSet, len(p.spaces))}
+	if r.CPUs != nil {
+		k.cpus = &barred{}
+	}
+	for n, name := range s.Reserved(r) {
+		i, ok := p.at[name]
+		if !ok {
+			continue
+		}
+		k.nodes[i] = true
+		if r.CPUs != nil {
+			k.cpus.add(int32(i), r.CPUs[n])
+		}
+	}
+	return k
+}
+
+// bar adds the nodes of a reservation to those that a job must keep off, or the cores.
+func (o off) bar(k *keptNodes) off {
+	if k.cpus == nil {
+		return o.and(k.nodes)
+	}
+	o.cpus = o.cpus.with(k.cpus)
+	return o
 }
 
 // parts lists the reservations that a job may run in, nil standing for none of them, and why the
@@ -52,10 +75,10 @@ func (c *cycle) parts(j *cluster.Job, room []*keptNodes) ([]*keptNodes, cluster.
 	return room, cluster.WaitReservation
 }
 
-// off is the nodes that a job must not use in a span of time; nil if it may use all.
-func (c *cycle) off(own *keptNodes, from, to time.Time) nodeSet {
+// off is what a job must not use in a span of time.
+func (c *cycle) off(own *keptNodes, from, to time.Time) off {
 	if len(c.reserved) == 0 {
-		return nil
+		return off{}
 	}
 	if from.After(c.now) { // some may be over by then
 		return c.offAt(own, from, to)
@@ -64,48 +87,50 @@ func (c *cycle) off(own *keptNodes, from, to time.Time) nodeSet {
 	for key.upTo < len(c.reserved) && c.reserved[key.upTo].Start.Before(to) {
 		key.upTo++
 	}
-	set, ok := c.offs[key]
+	o, ok := c.offs[key]
 	if !ok {
-		set = c.offAt(own, from, to)
-		c.offs[key] = set
+		o = c.offAt(own, from, to)
+		c.offs[key] = o
 	}
-	return set
+	return o
 }
 
-// offKey names a set of nodes to keep off from now on: those of the first reservations, for jobs in one.
+// offKey names what to keep off from now on: those of the first reservations, for jobs in one.
 type offKey struct {
 	own  *keptNodes
 	upTo int
 }
 
-// outside is the nodes that a job in a reservation must not use because they are not of it.
-func (c *cycle) outside(own *keptNodes) nodeSet {
+// outside is what a job in a reservation must not use because it is not of it.
+func (c *cycle) outside(own *keptNodes) (o off) {
 	if own == nil || own.Flags&(cluster.ResvFlex|cluster.ResvAnyNodes) != 0 {
-		return nil
+		return o
 	}
-	set := make(nodeSet, len(c.free.spaces))
+	o.nodes = make(nodeSet, len(c.free.spaces))
 	for i, in := range own.nodes {
-		set[i] = !in
+		o.nodes[i] = !in
 	}
-	return set
+	if own.cpus != nil {
+		o.cpus = &barred{}
+		for _, i := range own.cpus.list() {
+			o.cpus.add(i, cluster.RangeIDSet(0, c.free.spaces[i].node.Inventory.CPUs-1).Minus(own.cpus.on(i)))
+		}
+	}
+	return o
 }
 
-func (c *cycle) offAt(own *keptNodes, from, to time.Time) nodeSet {
-	set := c.outside(own)
+func (c *cycle) offAt(own *keptNodes, from, to time.Time) off {
 	if own != nil && own.Flags&cluster.ResvFlex == 0 && !own.Active(from) {
-		set = make(nodeSet, len(c.free.spaces))
-		for i := range set {
-			set[i] = true
-		}
-		return set
+		return off{nodes: slices.Repeat(nodeSet{true}, len(c.free.spaces))}
 	}
+	o := c.outside(own)
 	for _, k := range c.reserved {
 		if k == own || !k.At(from).Keeps(from, to) || own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 {
 			continue
 		}
-		set = union(set, k.nodes)
+		o = o.bar(k)
 	}
-	return set
+	return o
 }
 
 // notReserved is the nodes that are of none of the reservations that a job asks for; nil if it may use all.
@@ -146,8 +171,7 @@ func union(a, b nodeSet) nodeSet {
 // reservedNote is what is said of a job that would start if nothing were reserved; of one that names its nodes Slurm
 // never says that it is for maintenance.
 func (c *cycle) reservedNote(q *question, j *cluster.Job) string {
-	off := c.off(q.own, c.now, until(c.now, j.Limit))
-	if off == nil || q.want.place(c.row(q.want.over), c.outside(q.own)) == nil {
+	if c.off(q.own, c.now, until(c.now, j.Limit)).none() || q.want.place(c.row(q.want.over), c.outside(q.own)) == nil {
 		return ""
 	}
 	for _, k := range c.reserved {
@@ -185,114 +209,4 @@ func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note strin
 		e.add(cluster.WaitNodeNotAvail, hint, "%s: reservation %s has %s from %s to %s, and the job may run until %s", note, k.Name,
 			count(len(c.s.Reserved(k.Reservation)), "node", "nodes"), k.Start.Format(time.DateTime), k.End.Format(time.DateTime), until(c.now, j.Limit).Format(time.DateTime))
 	}
-}
-
-// ReserveNodes chooses nodes for a reservation that asks for a number of them: those that no other
-// reservation has then, and that no job will have, if there are enough; in the order of a job's.
-// The error says what is missing.
-func ReserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) ([]cluster.NodeName, *cluster.Error) {
-	return reserveNodes(s, r, now, false)
-}
-
-// reserveNodes is ReserveNodes; more looks for usable nodes beside those that the reservation has.
-func reserveNodes(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool) ([]cluster.NodeName, *cluster.Error) {
-	part, ok := s.Partition(r.Partition)
-	if r.Partition == "" {
-		part = s.DefaultPartition()
-		ok = part != nil
-	}
-	if !ok {
-		return nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition, "partition %s does not exist", r.Partition)
-	}
-	c := newCycle(s, now)
-	all := whole(s)
-	taken := make(nodeSet, len(all.spaces))
-	mark := func(n cluster.NodeName) {
-		if i, ok := all.at[n]; ok {
-			taken[i] = true
-		}
-	}
-	if r.Flags&(cluster.ResvMaint|cluster.ResvOverlap) == 0 {
-		for _, k := range c.reserved {
-			if k.Name != r.Name && k.Keeps(r.Start, r.End) && k.Flags&(cluster.ResvMaint|cluster.ResvOverlap) == 0 {
-				for _, n := range s.Reserved(k.Reservation) {
-					mark(n)
-				}
-			}
-		}
-	}
-	if r.Flags&cluster.ResvIgnoreJobs == 0 {
-		for j := range s.Live() {
-			if end := j.EndLimit(s.Config()); !end.IsZero() && !end.After(r.Start) {
-				continue
-			}
-			for _, n := range j.AllocNodes() {
-				mark(n)
-			}
-		}
-	}
-	if more {
-		for _, n := range r.Nodes {
-			mark(n)
-		}
-	}
-	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Constraint: r.Features}}, nil)
-	d.exclusive = true
-	for pass := range 2 - b2i(more) { // nodes that are up, if there are enough
-		off := taken
-		if pass == 0 {
-			off = slices.Clone(taken)
-			for i := range all.spaces {
-				off[i] = off[i] || !all.spaces[i].node.Usable()
-			}
-		}
-		if a := d.place(all, off); a != nil {
-			var out []cluster.NodeName
-			for _, sh := range a.Shares {
-				out = append(out, sh.Node)
-			}
-			return out, nil
-		}
-	}
-	return nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
-}
-
-// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used, and with
-// REPLACE those on which jobs run. What can not be replaced stays.
-func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
-	for _, r := range s.Reservations() {
-		if r = r.At(now); !r.Replaces() || !r.End.After(now) {
-			continue
-		}
-		var drop []cluster.NodeName
-		for _, name := range r.Nodes {
-			n, ok := s.Node(name)
-			if !ok || !n.Usable() || r.Flags&cluster.ResvReplace != 0 && len(s.Load(name).Jobs) > 0 {
-				drop = append(drop, name)
-			}
-		}
-		if len(drop) == 0 || !spare(s, r) {
-			continue
-		}
-		for ; len(drop) > 0; drop = drop[:len(drop)-1] { // as many as there are
-			want := *r
-			want.Count = len(drop)
-			add, err := reserveNodes(s, &want, now, true)
-			if err == nil {
-				out = append(out, &cluster.ReservationNodes{Name: r.Name, Drop: drop, Add: add})
-				break
-			}
-		}
-	}
-	return out
-}
-
-// spare reports whether there is an idle node that the reservation has not: looking for one is not in vain.
-func spare(s *cluster.Snapshot, r *cluster.Reservation) bool {
-	for n := range s.Nodes() {
-		if n.Usable() && len(s.Load(n.Name).Jobs) == 0 && !slices.Contains(r.Nodes, n.Name) {
-			return true
-		}
-	}
-	return false
 }

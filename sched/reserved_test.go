@@ -158,7 +158,7 @@ func TestReserveNodes(t *testing.T) {
 	b.cycle()
 	ask := func(count int, in time.Duration, flags cluster.ResvFlags) string {
 		r := &cluster.Reservation{Name: "x", Count: count, Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Flags: flags}
-		names, err := ReserveNodes(b.s.Snapshot(), r, b.now)
+		names, _, err := Reserve(b.s.Snapshot(), r, b.now)
 		if err != nil {
 			return string(err.Kind)
 		}

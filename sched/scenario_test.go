@@ -263,12 +263,12 @@ func (s *scenario) array(text string) *cluster.ArraySpec {
 	return &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, n-1), Limit: most}
 }
 
-// resv makes a reservation: its name, in=MIN for=MIN, nodes=a,b or count=N, users=a,b, and flags.
+// resv makes a reservation: its name, in=MIN for=MIN, nodes=a,b or count=N, cores=N,M, users=a,b, and flags.
 func (s *scenario) resv(words []string) {
 	r := cluster.Reservation{Name: words[0], Start: s.now, End: s.now.Add(time.Hour), Users: []string{"vip"}}
 	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap, "flex": cluster.ResvFlex,
 		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic, "no_hold": cluster.ResvNoHold, "time_float": cluster.ResvTimeFloat,
-		"any_nodes": cluster.ResvAnyNodes, "replace": cluster.ResvReplace, "static": cluster.ResvStatic}
+		"any_nodes": cluster.ResvAnyNodes, "replace": cluster.ResvReplace, "static": cluster.ResvStatic, "first_cores": cluster.ResvFirstCores}
 	long := time.Hour
 	for _, w := range words[1:] {
 		key, val, _ := strings.Cut(w, "=")
@@ -287,6 +287,11 @@ func (s *scenario) resv(words []string) {
 			r.Licenses = val
 		case "count":
 			r.Count, _ = strconv.Atoi(val)
+		case "cores":
+			for n := range strings.SplitSeq(val, ",") {
+				cores, _ := strconv.Atoi(n)
+				r.Cores = append(r.Cores, cores)
+			}
 		default:
 			f, ok := flags[w]
 			if !ok {
@@ -296,16 +301,19 @@ func (s *scenario) resv(words []string) {
 		}
 	}
 	r.End = r.Start.Add(long)
-	if r.Count > 0 {
-		nodes, err := ReserveNodes(s.s.Snapshot(), &r, s.now)
+	if r.Count > 0 || r.Cores != nil {
+		nodes, cpus, err := Reserve(s.s.Snapshot(), &r, s.now)
 		if err != nil {
 			s.out = append(s.out, "> "+string(err.Kind))
 			return
 		}
-		r.Nodes = nodes
-		s.out = append(s.out, fmt.Sprintf("> %s", nodes))
+		r.Nodes, r.CPUs = nodes, cpus
+		s.out = append(s.out, strings.TrimSpace(fmt.Sprintf("> %s %s", nodes, strings.Trim(fmt.Sprint(cpus), "[]"))))
 	}
-	s.do(&cluster.ReservationPut{Reservation: r})
+	s.n++
+	if a := s.s.Apply(cluster.Entry{Index: s.n, At: s.now, By: cluster.Identity{System: true}, Cmd: &cluster.ReservationPut{Reservation: r}}); a.Err != nil {
+		s.out = append(s.out, "> "+string(a.Err.Kind))
+	}
 }
 
 // replenish replaces nodes of reservations, and shows what they have.

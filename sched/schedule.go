@@ -39,7 +39,7 @@ type cycle struct {
 	limits  *cluster.Meter        // of associations, QOS and partitions
 
 	reserved []*keptNodes // by operators, and not over, by start
-	offs     map[offKey]nodeSet
+	offs     map[offKey]off
 	evict    *evictor // nil where no job makes room for another
 
 	fickle []cluster.JobID // see there
@@ -63,7 +63,7 @@ type cycle struct {
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
 	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]nodeSet{}, evict: newEvictor(s)}
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]off{}, evict: newEvictor(s)}
 	cfg := s.Config()
 	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
 	c.gatherReserved()
@@ -293,11 +293,11 @@ func (c *cycle) maskOf(limit time.Duration) (mask uint64, over time.Time) {
 func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	mask, over := c.mask(j)
 	off := c.off(q.own, c.now, over)
-	if off == nil && q.fails(mask) {
+	if off.none() && q.fails(mask) {
 		return nil
 	}
 	alloc := c.find(q, mask, off)
-	if alloc == nil && off == nil {
+	if alloc == nil && off.none() {
 		q.fail(mask)
 	}
 	return alloc

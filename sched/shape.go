@@ -60,7 +60,7 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own}
 		q.want.switches = switches
 		q.gauge = newGauge(q.want, c.free)
-		if !q.plainly(c.free) && q.find(c.free, nil, 0, nil) == nil { // what fits now is possible
+		if !q.plainly(c.free) && q.find(c.free, nil, 0, off{}) == nil { // what fits now is possible
 			q.why, q.note = q.want.possible(c.s, c.idle())
 		}
 		c.asked[key] = q
@@ -107,9 +107,12 @@ func (c *cycle) switches(j *cluster.Job) int {
 	return j.Spec.Switches
 }
 
-// find is an allocation that fits now beside the reservations of the mask on nodes that are not to be avoided, or nil.
-func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid nodeSet) *cluster.Alloc {
+// find is an allocation that fits now beside the reservations of the mask and keeps off what it must, or nil.
+func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid off) *cluster.Alloc {
 	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask && v.p == p })
+	if at >= 0 {
+		q.views[at].bar(avoid.cpus)
+	}
 	if at >= 0 && q.views[at].short() || (at < 0 || len(q.want.gpuJob) > 0) && q.gauge.hopeless(p.scene(heads, mask)) {
 		return nil
 	}

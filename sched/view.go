@@ -14,6 +14,7 @@ type view struct {
 	beside *scene         // the nodes as numbers
 	heads  []*reservation // whose nodes are looked at with what they will have left
 	mask   uint64
+	barred *barred // CPUs that are kept from the job
 	tasks  []int32 // by place, how many tasks fit; -1: the job may not use the node
 	seen   int     // changes of the pool that are in it
 	nodes  int     // how many nodes have room
@@ -57,6 +58,9 @@ func (g *gauge) view(p *pool, heads []*reservation, mask uint64) *view {
 
 // count is how many tasks fit on a node that the job may use.
 func (v *view) count(i int32) int32 {
+	if v.barred.has(i) {
+		return int32(v.d.fits(v.space(i)))
+	}
 	if v.numbers {
 		return v.fit(v.beside.kind[i])
 	}
@@ -70,6 +74,21 @@ func (v *view) count(i int32) int32 {
 		}
 	}
 	return int32(v.d.fits(&own))
+}
+
+// bar keeps CPUs from the job, and no others.
+func (v *view) bar(b *barred) {
+	if v.barred == b {
+		return
+	}
+	v.follow()
+	old := v.barred
+	v.barred = b
+	for _, list := range [...][]int32{old.list(), b.list()} {
+		for _, i := range list {
+			v.look(i)
+		}
+	}
 }
 
 // look takes a node's present state into account.
@@ -113,10 +132,10 @@ func (v *view) room(a, i, step int32) bool {
 // space is what of a node may be used: with reservations, a copy with what they leave.
 func (v *view) space(i int32) *space {
 	sp := &v.p.spaces[i]
-	if v.mask == 0 {
+	if v.mask == 0 && !v.barred.has(i) {
 		return sp
 	}
-	trimmed := sp
+	trimmed := v.barred.within(i, sp)
 	for k, h := range v.heads {
 		if v.mask>>k&1 == 0 {
 			continue
@@ -129,7 +148,7 @@ func (v *view) space(i int32) *space {
 			own := *sp
 			trimmed = &own
 		}
-		l.trim(v.p, trimmed, v.d.wholeCore)
+		l.trim(v.p, trimmed, v.d.wholeCore, v.barred.on(i))
 	}
 	return trimmed
 }
@@ -151,9 +170,10 @@ func (v *view) short() bool {
 	return v.nodes < v.d.minNodes || v.sum < v.d.tasks
 }
 
-// find is an allocation that fits now on nodes that are not to be avoided, or nil.
-func (v *view) find(avoid nodeSet) *cluster.Alloc {
-	if c := v.pick(avoid); c != nil {
+// find is an allocation that fits now and keeps off what it must, or nil.
+func (v *view) find(avoid off) *cluster.Alloc {
+	v.bar(avoid.cpus)
+	if c := v.pick(avoid.nodes); c != nil {
 		return v.allot(c.places)
 	}
 	return nil

@@ -1,0 +1,213 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Reserve chooses what a reservation gets that asks for a number of nodes or of cores: what no other one has then, and no
+// job will have; in the order of a job's, nodes that are up first if there are enough. With cores, cpus tells what it gets of
+// each node. The error says what is missing.
+func Reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
+	return reserve(s, r, now, false)
+}
+
+// reserve is Reserve; more looks for usable nodes beside those that the reservation has.
+func reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
+	part, ok := s.Partition(r.Partition)
+	if r.Partition == "" {
+		part = s.DefaultPartition()
+		ok = part != nil
+	}
+	if !ok {
+		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition, "partition %s does not exist", r.Partition)
+	}
+	all := whole(s)
+	taken := all.taken(s, r, now)
+	if more {
+		taken = taken.bar(all.keep(s, r))
+	}
+	if len(r.Cores) > 0 {
+		return reserveCores(s, r, part, all, taken)
+	}
+	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Constraint: r.Features}}, nil)
+	d.exclusive = true
+	for pass := range 2 - b2i(more) {
+		if a := d.place(all, all.inService(taken, pass == 0)); a != nil {
+			return nodesOf(a), nil, nil
+		}
+	}
+	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
+}
+
+// taken is what others have while a reservation lasts: other reservations, and jobs, if it does not overlap or ignore them.
+func (p *pool) taken(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) off {
+	o := off{nodes: make(nodeSet, len(p.spaces))}
+	const shares = cluster.ResvMaint | cluster.ResvOverlap
+	for _, k := range s.Reservations() {
+		if k = k.At(now); k.Name != r.Name && (k.Flags|r.Flags)&shares == 0 && k.End.After(now) && k.Keeps(r.Start, r.End) {
+			o = o.bar(p.keep(s, k))
+		}
+	}
+	busy := &barred{}
+	for j := range s.Live() {
+		if end := j.EndLimit(s.Config()); r.Flags&cluster.ResvIgnoreJobs != 0 || !end.IsZero() && !end.After(r.Start) {
+			continue
+		}
+		for _, sh := range j.Alloc.Shares {
+			if i, ok := p.at[sh.Node]; ok {
+				busy.add(int32(i), sh.CPUs)
+			}
+		}
+	}
+	o.cpus = o.cpus.with(busy)
+	return o
+}
+
+// inService is that and, if asked for, the nodes that are not usable.
+func (p *pool) inService(o off, only bool) off {
+	if only {
+		o.nodes = slices.Clone(o.nodes)
+		for i := range p.spaces {
+			o.nodes[i] = o.nodes[i] || !p.spaces[i].node.Usable()
+		}
+	}
+	return o
+}
+
+func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {
+	for _, sh := range a.Shares {
+		out = append(out, sh.Node)
+	}
+	return out
+}
+
+// reserveCores chooses cores: of each node the lowest that are free, and with FIRST_CORES the lowest that there are. A number
+// for all nodes is dealt out as tasks are; over a number of nodes evenly.
+func reserveCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *pool, taken off) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
+	each, nodes, firsts := r.Cores, len(r.Nodes), r.Flags&cluster.ResvFirstCores != 0
+	if nodes == 0 && firsts {
+		if nodes = max(r.Count, 1); len(each) == 1 {
+			each = slices.Repeat(each, nodes)
+		}
+	}
+	if len(each) != max(nodes, 1) {
+		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrResvCoreCount, "%s of cores for %s: give one for each", count(len(each), "number", "numbers"), count(max(nodes, 1), "node", "nodes"))
+	}
+	if nodes > 0 && len(r.Nodes) == 0 {
+		for i := range all.spaces {
+			if _, ok := all.lowest(i, slices.Max(each), taken, true); !ok {
+				taken.nodes[i] = true
+			}
+		}
+	}
+	busy := cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "there are no %s cores that are free from %s on", strings.Trim(fmt.Sprint(r.Cores), "[]"), r.Start.Format(time.DateTime))
+	if slices.Min(each) <= 0 {
+		return nil, nil, busy
+	}
+	names := r.Nodes
+	if names == nil {
+		a := anyCores(s, r, part, all, taken, each)
+		if a == nil {
+			return nil, nil, busy
+		}
+		if names = nodesOf(a); !firsts {
+			each = nil
+			for _, sh := range a.Shares {
+				each = append(each, sh.Tasks)
+			}
+		}
+	}
+	cpus := make([]cluster.IDSet, len(names))
+	for k, name := range names {
+		i, ok := all.at[name]
+		switch {
+		case !ok:
+			return nil, nil, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "node %s does not exist", name)
+		case taken.nodes[i]:
+			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap, "another reservation has node %s then", name)
+		}
+		if cpus[k], ok = all.lowest(i, each[k], taken, firsts); !ok {
+			return nil, nil, busy
+		}
+	}
+	return names, cpus, nil
+}
+
+// anyCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not there.
+func anyCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *pool, taken off, each []int) *cluster.Alloc {
+	l := &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features}
+	if nodes := max(r.Count, len(each)); r.Count > 0 || r.Flags&cluster.ResvFirstCores != 0 {
+		l.MinNodes, l.MaxNodes, l.TasksPerNode = nodes, nodes, (each[0]+nodes-1)/nodes
+		if r.Flags&cluster.ResvFirstCores != 0 {
+			l.TasksPerNode = slices.Max(each)
+			l.Tasks = nodes * l.TasksPerNode
+		}
+	}
+	d := newDemand(s, part, &cluster.JobSpec{Layout: l}, nil)
+	d.wholeCore, d.memAlloc = true, false
+	for pass := range 2 {
+		if a := d.place(all, all.inService(taken, pass == 0)); a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// lowest is so many whole cores of a node, the lowest that others do not have; with firsts the lowest that jobs may have at
+// all. False if they are not free.
+func (p *pool) lowest(i, cores int, taken off, firsts bool) (cluster.IDSet, bool) {
+	all := &p.spaces[i]
+	free := taken.cpus.within(int32(i), all)
+	t := max(all.node.Inventory.ThreadsPerCore, 1)
+	of := free
+	if firsts {
+		of = all
+	}
+	set := wholeUnits(&all.node.Inventory, of.cpus, t).First(cores * t)
+	return set, set.Len() == cores*t && free.cpus.Contains(set)
+}
+
+// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used, and with
+// REPLACE those on which jobs run. What can not be replaced stays.
+func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
+	for _, r := range s.Reservations() {
+		if r = r.At(now); !r.Replaces() || !r.End.After(now) {
+			continue
+		}
+		var drop []cluster.NodeName
+		for _, name := range r.Nodes {
+			n, ok := s.Node(name)
+			if !ok || !n.Usable() || r.Flags&cluster.ResvReplace != 0 && len(s.Load(name).Jobs) > 0 {
+				drop = append(drop, name)
+			}
+		}
+		if len(drop) == 0 || !spare(s, r) {
+			continue
+		}
+		for ; len(drop) > 0; drop = drop[:len(drop)-1] { // as many as there are
+			want := *r
+			want.Count = len(drop)
+			add, _, err := reserve(s, &want, now, true)
+			if err == nil {
+				out = append(out, &cluster.ReservationNodes{Name: r.Name, Drop: drop, Add: add})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// spare reports whether there is an idle node that the reservation has not: looking for one is not in vain.
+func spare(s *cluster.Snapshot, r *cluster.Reservation) bool {
+	for n := range s.Nodes() {
+		if n.Usable() && len(s.Load(n.Name).Jobs) == 0 && !slices.Contains(r.Nodes, n.Name) {
+			return true
+		}
+	}
+	return false
+}
