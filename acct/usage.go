@@ -294,7 +294,7 @@ func (u *usage) storeNode(s *cluster.NodeSpan) error {
 	return err
 }
 
-// resv stores a time of a reservation; what it has is what its nodes have now.
+// resv stores a time of a reservation; what it has is what its nodes have now, or of cores these alone.
 func (u *usage) resv(e *cluster.Event) error {
 	r := e.Resv
 	s := cluster.ResvSpan{Name: r.Name, From: r.Start.Unix(), To: r.End.Unix(), Nodes: r.Nodes, Flags: r.Flags, Users: r.Users, Accounts: r.Accounts}
@@ -304,7 +304,11 @@ func (u *usage) resv(e *cluster.Event) error {
 			return err
 		}
 	}
-	for _, n := range r.Nodes {
+	for k, n := range r.Nodes {
+		if r.CPUs != nil {
+			s.TRES = cluster.AddAmounts(s.TRES, []cluster.Amount{{TRES: "cpu", N: float64(r.CPUs[k].Len())}}, 1)
+			continue
+		}
 		last, _, err := u.lastNode(n)
 		if err != nil {
 			return err

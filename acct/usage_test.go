@@ -204,6 +204,31 @@ func TestUtilization(t *testing.T) {
 	}
 }
 
+// TestUtilizationOfCores: a reservation of cores counts with these, not with its node.
+func TestUtilizationOfCores(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	r := &cluster.Reservation{Name: "r", Start: epoch, End: epoch.Add(time.Hour), Nodes: []cluster.NodeName{"n1"}, Cores: []int{2}, CPUs: []cluster.IDSet{cluster.RangeIDSet(0, 1)}}
+	d.Apply(1, []cluster.Event{{Node: &cluster.Node{Name: "n1", Up: true, Inventory: cluster.Inventory{CPUs: 8, MemMB: 100}}, At: epoch, Idle: true}, {Resv: r, At: epoch}})
+	if err := d.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	span := cluster.Span{From: epoch.Unix(), To: epoch.Add(time.Hour).Unix()}
+	got, err := d.Utilization(t.Context(), span)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range got {
+		if want := map[string]float64{"cpu": 2 * 3600, "mem": 0}[u.TRES]; u.Allocated != want {
+			t.Errorf("%s: %v allocated, want %v", u.TRES, u.Allocated, want)
+		}
+	}
+	spans, err := d.Reservations(t.Context(), span)
+	if err != nil || len(spans) != 1 || !slices.Equal(spans[0].TRES, []cluster.Amount{{TRES: "cpu", N: 2}}) {
+		t.Errorf("%v %+v, want one reservation of 2 CPUs", err, spans)
+	}
+}
+
 // TestOlderHistory: a file of the first schema gets the tables of usage from its records.
 func TestOlderHistory(t *testing.T) {
 	dir := t.TempDir()

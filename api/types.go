@@ -335,8 +335,10 @@ type ReservationsResponse struct {
 	Index        uint64                `json:"index"`
 	Now          time.Time             `json:"now"`
 	Reservations []cluster.Reservation `json:"reservations"`
-	Cores        []int                 `json:"cores"` // of each reservation's nodes, together
+	Cores        []int                 `json:"cores"` // of each reservation, together
 	CPUs         []int                 `json:"cpus"`
+	// CoreIDs are what reservations of cores have of each of their nodes, by name.
+	CoreIDs map[string][]cluster.IDSet `json:"core_ids,omitempty"`
 }
 
 // NodesResponse lists nodes in their order.

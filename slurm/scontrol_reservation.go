@@ -19,6 +19,7 @@ const (
 	deleteResvError = "delete_reservation"
 	noReservations  = "No reservations in the system\n"
 	purgeDefault    = 5 * time.Minute
+	purgeWord       = "PURGE_COMP" // a flag with a value
 )
 
 // resvFlag is a row: a flag's word, in the order in which show prints them.
@@ -30,20 +31,20 @@ type resvFlag struct {
 var resvFlags = [...]resvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.ResvFlex}, {"OVERLAP", cluster.ResvOverlap},
 	{"IGNORE_JOBS", cluster.ResvIgnoreJobs}, {"HOURLY", cluster.ResvHourly}, {"DAILY", cluster.ResvDaily},
 	{"WEEKDAY", cluster.ResvWeekday}, {"WEEKEND", cluster.ResvWeekend}, {"WEEKLY", cluster.ResvWeekly},
-	{"SPEC_NODES", cluster.ResvSpecNodes}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold},
-	{"PART_NODES", cluster.ResvPartNodes}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}, {"TIME_FLOAT", cluster.ResvTimeFloat},
-	{"ANY_NODES", cluster.ResvAnyNodes}, {"REPLACE", cluster.ResvReplace}, {"REPLACE_DOWN", cluster.ResvReplaceDown}, {"STATIC", cluster.ResvStatic}}
+	{"ANY_NODES", cluster.ResvAnyNodes}, {"SPEC_NODES", cluster.ResvSpecNodes}, {"STATIC", cluster.ResvStatic}, {"PART_NODES", cluster.ResvPartNodes},
+	{"FIRST_CORES", cluster.ResvFirstCores}, {"TIME_FLOAT", cluster.ResvTimeFloat}, {"REPLACE", cluster.ResvReplace}, {"REPLACE_DOWN", cluster.ResvReplaceDown},
+	{purgeWord, 0}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}}
 
 // resvText is a reservation's flags as show prints them.
 func resvText(r *cluster.Reservation) string {
 	var words []string
 	for _, f := range resvFlags {
-		if r.Flags&f.flag != 0 {
+		switch {
+		case r.Flags&f.flag != 0:
 			words = append(words, f.word)
+		case f.word == purgeWord && r.PurgeAfter > 0:
+			words = append(words, purgeWord+"="+format.Padded(r.PurgeAfter))
 		}
-	}
-	if r.PurgeAfter > 0 {
-		words = append(words, "PURGE_COMP="+format.Padded(r.PurgeAfter))
 	}
 	return strings.Join(words, ",")
 }
@@ -55,6 +56,7 @@ type resvEdit struct {
 	now      time.Time
 	duration time.Duration
 	skip     bool   // its next time
+	plain    bool   // the complaint says all: Slurm adds nothing to it
 	unknown  string // refuses users or groups that there are not, after all else
 }
 
@@ -71,7 +73,8 @@ func resvKeys() []resvKey {
 		{"endtime", func(e *resvEdit, s setting) string { return e.when(&e.End, s, "end") }},
 		{"duration", (*resvEdit).setDuration},
 		{"nodes", (*resvEdit).setNodes},
-		{"nodecnt nodecount", (*resvEdit).setCount},
+		{"nodecnt nodecount", func(e *resvEdit, s setting) string { return e.setCount(s.value, "Invalid node count ") }},
+		{"corecnt corecount", (*resvEdit).setCores},
 		{"tres", (*resvEdit).setTRES},
 		{"users", func(e *resvEdit, s setting) string {
 			names, not, bad := edit(e.Users, e.UsersNot, s)
@@ -96,8 +99,12 @@ func resvKeys() []resvKey {
 	}
 }
 
-// resvKeysElse are Slurm's other keys: they are refused by name.
-var resvKeysElse = []string{"burstbuffer", "corecnt", "maxstartdelay", "region", "trespernode", "watts"}
+// resvKeysElse are Slurm's other keys: they are refused by name, with what there is in their place.
+var resvKeysElse = [...]struct{ key, instead string }{
+	{"burstbuffer", "there are no burst buffers"}, {"region", "there is no BlueGene"}, {"watts", "there is no power cap"},
+	{"trespernode", "reserve nodes (NodeCnt) or cores (CoreCnt)"},
+	{"maxstartdelay", "no job (--signal=R:) is let into a reservation to leave it when it is needed; a reservation may overlap another one (FLAGS=OVERLAP)"},
+}
 
 func (e *resvEdit) when(to *time.Time, s setting, word string) string {
 	t, pos, ok := ParseWhen(s.value, e.now)
@@ -126,40 +133,79 @@ func (e *resvEdit) setNodes(s setting) string {
 	if err != nil || len(names) == 0 {
 		return "Invalid node names " + s.value
 	}
-	e.Nodes, e.Count, e.Flags = names, 0, e.Flags|cluster.ResvSpecNodes
+	e.Nodes, e.Count, e.CPUs, e.Flags = names, 0, nil, e.Flags|cluster.ResvSpecNodes
 	return ""
 }
 
-func (e *resvEdit) setCount(s setting) string {
-	n, err := strconv.Atoi(s.value)
+// refuse is a complaint to which nothing is added.
+func (e *resvEdit) refuse(text string) string {
+	e.plain = true
+	return text
+}
+
+func (e *resvEdit) setCount(value, bad string) string {
+	n, err := strconv.Atoi(value)
 	if err != nil || n <= 0 {
-		return "Invalid node count " + s.value
+		return e.refuse(bad + value)
 	}
-	e.Count, e.Nodes, e.Flags = n, nil, e.Flags&^cluster.ResvSpecNodes
+	e.Count, e.Nodes, e.CPUs, e.Flags = n, nil, nil, e.Flags&^cluster.ResvSpecNodes
 	return ""
 }
 
-// setTRES reads node=N and license/NAME=N.
+// setCores reads N,N,...
+func (e *resvEdit) setCores(s setting) string {
+	if s.sign != 0 {
+		return "The +=/-= notation is not supported when updating corecnt"
+	}
+	var cores []int
+	for _, word := range splitList(s.value) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return e.refuse("Invalid core count " + word)
+		}
+		cores = append(cores, n)
+	}
+	if cores != nil {
+		e.Cores, e.CPUs = cores, nil
+	}
+	return ""
+}
+
+// setTRES reads cpu=N,N,... and node=N and license/NAME=N.
 func (e *resvEdit) setTRES(s setting) string {
-	var licenses []string
+	if s.sign != 0 {
+		return "The +=/-= notation is not supported when updating tres"
+	}
+	var licenses, cores []string
 	for word := range strings.SplitSeq(s.value, ",") {
-		name, value, _ := strings.Cut(word, "=")
+		name, value, valued := strings.Cut(word, "=")
+		_, err := strconv.Atoi(word)
 		license, isLicense := strings.CutPrefix(strings.ToLower(name), "license/")
 		switch {
+		case word == "":
+		case err == nil && len(cores) > 0:
+			cores = append(cores, word)
+		case !valued:
+			return e.refuse("invalid TRES '" + word + "'")
 		case strings.EqualFold(name, "node"):
-			if bad := e.setCount(setting{value: value}); bad != "" {
+			if bad := e.setCount(value, "Invalid TRES node count "); bad != "" {
 				return bad
 			}
+		case strings.EqualFold(name, "cpu"):
+			if _, err := strconv.Atoi(value); err != nil {
+				return e.refuse("invalid TRES cpu value '" + value + "'")
+			}
+			cores = append(cores, value)
 		case isLicense && license != "" && value != "":
 			licenses = append(licenses, name[len("license/"):]+":"+value)
 		default:
-			return word + " of " + s.text + " is not supported by muster: reserve whole nodes (node=N) or licenses (license/NAME=N)"
+			return e.refuse("TRES type '" + name + "' not supported with reservations")
 		}
 	}
 	if licenses != nil {
 		e.Licenses = strings.Join(licenses, ",")
 	}
-	return ""
+	return e.setCores(setting{value: strings.Join(cores, ",")})
 }
 
 func (e *resvEdit) setGroups(s setting) string {
@@ -188,7 +234,7 @@ func (e *resvEdit) setFlags(s setting) string {
 			word, sign = w, '-'
 		}
 		if !e.flag(strings.TrimPrefix(word, "+"), sign) {
-			return "Error parsing flags " + s.value
+			return "Error parsing flags " + strings.Trim(string(s.sign), "\x00") + s.value
 		}
 	}
 	return ""
@@ -197,7 +243,7 @@ func (e *resvEdit) setFlags(s setting) string {
 // flag sets or clears one.
 func (e *resvEdit) flag(word string, sign byte) bool {
 	name, value, valued := strings.Cut(strings.ToUpper(word), "=")
-	if name == "PURGE_COMP" {
+	if len(name) > 3 && strings.HasPrefix(purgeWord, name) {
 		e.PurgeAfter = purgeDefault
 		if valued {
 			d, ok := ParseTimeLimit(value)
@@ -215,6 +261,8 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 	switch {
 	case word == "":
 	case i < 0:
+		return false
+	case sign == '-' && resvFlags[i].flag == cluster.ResvFirstCores: // as in Slurm: its cores stay what they are
 		return false
 	case sign == '-':
 		e.Flags &^= resvFlags[i].flag
@@ -251,9 +299,12 @@ func (e *resvEdit) read(list []setting) string {
 	for _, s := range list {
 		i := slices.IndexFunc(keys, func(k resvKey) bool { return isKey(s.key, 3, strings.Fields(k.names)...) })
 		switch {
-		case i < 0 && slices.ContainsFunc(resvKeysElse, func(k string) bool { return isKey(s.key, 3, k) }):
-			return s.text + " is not supported by muster: reserve whole nodes"
 		case i < 0:
+			for _, k := range resvKeysElse {
+				if isKey(s.key, 3, k.key) {
+					return s.text + " is not supported by muster: " + k.instead
+				}
+			}
 			return "Unknown parameter " + s.text
 		}
 		if bad := keys[i].set(e, s); bad != "" {
@@ -275,7 +326,7 @@ func (e *resvEdit) incomplete() string {
 		return "An end time or duration must be given"
 	case e.End.Before(e.Start):
 		return "Start time cannot be after end time"
-	case len(e.Nodes) == 0 && e.Count == 0 && e.Flags&cluster.ResvPartNodes == 0 && e.Licenses == "":
+	case len(e.Nodes) == 0 && e.Count == 0 && len(e.Cores) == 0 && e.Flags&cluster.ResvPartNodes == 0 && e.Licenses == "":
 		return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
 	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
 		return "Either Users/Groups and/or Accounts must be specified"
@@ -295,7 +346,7 @@ func (c *control) createReservation(list []setting) int {
 	})
 	bad := cmp.Or(e.read(list), e.incomplete())
 	if bad != "" {
-		return c.complain("scontrol: error: " + bad + ".  No reservation created.")
+		return c.complain("scontrol: error: " + bad + choose(e.plain, "", ".  No reservation created."))
 	}
 	if e.unknown != "" {
 		return c.complain(createResvError + ": " + e.unknown)
@@ -330,7 +381,7 @@ func (c *control) updateReservation(name string, list []setting) int {
 	e := &resvEdit{c: c, now: time.Now(), Reservation: resp.Reservations[i]}
 	span := e.End.Sub(e.Start)
 	if bad := e.read(list); bad != "" {
-		return c.complain("scontrol: error: "+bad+".  No reservation update.", "slurm_update error: No error")
+		return c.complain("scontrol: error: "+bad+choose(e.plain, "", ".  No reservation update."), "slurm_update error: No error")
 	}
 	if e.unknown != "" {
 		return c.complain(updateResvError+": "+e.unknown, "slurm_update error: "+e.unknown)
@@ -363,7 +414,7 @@ func (c *control) showReservations(name string) int {
 	for i := range resp.Reservations {
 		if r := &resp.Reservations[i]; name == "" || r.Name == name {
 			shown++
-			c.reservationRecord(r, resp.Now, resp.Cores[i], resp.CPUs[i])
+			c.reservationRecord(r, resp.Now, resp.Cores[i], resp.CPUs[i], resp.CoreIDs[r.Name])
 		}
 	}
 	switch {
@@ -377,7 +428,7 @@ func (c *control) showReservations(name string) int {
 	return 0
 }
 
-func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores, cpus int) {
+func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores, cpus int, coreIDs []cluster.IDSet) {
 	o := c.record()
 	names := func(list []string, not bool) string {
 		if not {
@@ -388,6 +439,9 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=", format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
 	o.line("Nodes=", hostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
 		" PartitionName=", format.Null(r.Partition), " Flags=", resvText(r))
+	for i, ids := range coreIDs {
+		o.line("  NodeName=", string(r.Nodes[i]), " CoreIDs=", ids.String())
+	}
 	o.line("TRES=", choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
 	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
 		" Licenses=", format.Null(r.Licenses), " State=", resvState(r, now), " BurstBuffer=(null) Watts=n/a")

@@ -16,12 +16,15 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 	if q.Name == "" {
 		q.Name = freshName(snap, &q.Reservation)
 	}
-	if len(q.Nodes) == 0 && q.Count > 0 {
-		nodes, err := sched.ReserveNodes(snap, &q.Reservation, time.Now())
+	if !q.Update && len(q.Cores) > 0 || len(q.Nodes) == 0 && q.Count > 0 && len(q.Cores) == 0 {
+		nodes, cpus, err := sched.Reserve(snap, &q.Reservation, time.Now())
 		if err != nil {
 			return api.ReservationResponse{}, err
 		}
-		q.Nodes = nodes
+		q.Nodes, q.CPUs = nodes, cpus
+		if p := snap.DefaultPartition(); q.Partition == "" && p != nil {
+			q.Partition = p.Name
+		}
 	}
 	_, index, err := s.propose(ctx, s.ranked(who, &q), &q)
 	if err != nil {
@@ -52,17 +55,24 @@ func (s *Server) listReservations(ctx context.Context, who api.Caller, q api.Res
 	if err != nil {
 		return api.ReservationsResponse{}, err
 	}
-	out := api.ReservationsResponse{Index: snap.Index, Now: time.Now()}
+	out := api.ReservationsResponse{Index: snap.Index, Now: time.Now(), CoreIDs: map[string][]cluster.IDSet{}}
 	sees := sightOf(snap, who)
 	for _, r := range snap.Reservations() {
 		if !sees.reservation(r) {
 			continue
 		}
-		c, cores, cpus := *r.At(out.Now), 0, 0
+		c := *r.At(out.Now)
 		c.Nodes = snap.Reserved(r)
-		for _, name := range c.Nodes {
-			if n, ok := snap.Node(name); ok {
+		cores, cpus := 0, 0
+		for k, name := range c.Nodes {
+			n, ok := snap.Node(name)
+			switch {
+			case !ok:
+			case c.CPUs == nil:
 				cores, cpus = cores+n.Inventory.Sockets*n.Inventory.CoresPerSocket, cpus+n.Inventory.CPUs
+			default:
+				ids := n.Inventory.CoresOf(c.CPUs[k])
+				cores, cpus, out.CoreIDs[c.Name] = cores+ids.Len(), cpus+c.CPUs[k].Len(), append(out.CoreIDs[c.Name], ids)
 			}
 		}
 		out.Reservations, out.Cores, out.CPUs = append(out.Reservations, c), append(out.Cores, cores), append(out.CPUs, cpus)
