@@ -36,8 +36,6 @@ func TestReservations(t *testing.T) {
 	control("!scontrol: error: Error parsing flags foo"+none, "create", "res", "start=now", "duration=60", "nodecnt=1", "user=root", "flags=foo")
 	control("!scontrol: error: Unknown parameter bla=3"+none, "create", "res", "start=now", "duration=60", "nodecnt=1", "user=root", "bla=3")
 	control("!scontrol: error: Invalid duration duration=foo"+none, "create", "res", "start=now", "duration=foo", "nodecnt=1", "user=root")
-	control("!scontrol: error: cpu=4 of tres=node=1,cpu=4 is not supported by muster: reserve whole nodes (node=N) or licenses (license/NAME=N)"+none, "create", "res", "start=now", "duration=1", "user=root", "tres=node=1,cpu=4")
-	control("!scontrol: error: corecnt=4 is not supported by muster: reserve whole nodes"+none, "create", "res", "start=now", "duration=1", "nodecnt=1", "user=root", "corecnt=4")
 	control("Reservation created: byt", "create", "reservation=byt", "start=now+9hours", "duration=10", "user=root", "tres=node=2")
 	if out := d.must("scontrol", "-o", "show", "res", "byt"); !strings.Contains(out, " NodeCnt=2 ") {
 		t.Errorf("show res byt:\n%s", out)
@@ -95,6 +93,64 @@ func TestReservations(t *testing.T) {
 	control("", "delete", "reservation", "root_1")
 	control("", "delete", "reservationname=r2")
 	control("No reservations in the system", "show", "res")
+}
+
+// TestReservedCores: a reservation has cores of a node; its jobs use these alone, and others the rest; reports count them.
+func TestReservedCores(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--hollow", "2x16c64g", "--hollow-exec")
+	d.wait("two nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
+	control := func(want string, args ...string) { t.Helper(); d.says(t, 0, want, "scontrol", args...) }
+	create := func(want, name string, more ...string) {
+		t.Helper()
+		control(want, append([]string{"create", "reservation", "reservationname=" + name, "users=root", "starttime=now", "duration=30"}, more...)...)
+	}
+	create("!Error creating the reservation: Core count for reservation node list is not consistent!", "c", "nodes=node-001,node-002", "corecnt=4")
+	create("!Error creating the reservation: CPU count specification invalid", "c", "corecnt=4", "flags=replace")
+	create("!Error creating the reservation: Requested nodes are busy\nNote, unless nodes are directly requested a reservation must exist in a single partition.\n"+
+		"If no partition is requested the default partition is assumed.", "c", "corecnt=33")
+	create("!scontrol: error: Invalid core count abc", "c", "corecnt=abc")
+	create("Reservation created: c", "c", "corecnt=4")
+	create("Reservation created: e", "e", "tres=cpu=3,node=2")
+	create("!Error creating the reservation: Requested reservation overlaps with another reservation", "w", "nodes=node-001")
+	const fixed = "Core-based reservation can not be updated"
+	for _, change := range []string{"corecnt=6", "nodecnt=2", "nodes=node-002", "tres=cpu=7"} {
+		control("!Error updating the reservation: "+fixed+"\nslurm_update error: "+fixed, "update", "reservationname=c", change)
+	}
+	control("Reservation updated.", "update", "reservationname=c", "duration=60")
+	for name, want := range map[string]string{"c": "Nodes=node-001 NodeCnt=1 CoreCnt=4 Features=(null) PartitionName=main Flags=   NodeName=node-001 CoreIDs=0-3 TRES=cpu=4 ",
+		"e": "Nodes=node-[001-002] NodeCnt=2 CoreCnt=3 Features=(null) PartitionName=main Flags=   NodeName=node-001 CoreIDs=4-5   NodeName=node-002 CoreIDs=0 TRES=cpu=3 "} {
+		if out := d.must("scontrol", "-o", "show", "res", name); !strings.Contains(out, want) {
+			t.Errorf("show res %s lacks %q:\n%s", name, want, out)
+		}
+	}
+	expect(t, "states", d.must("sinfo", "-h", "-N", "-o", "%N %t"), "node-001 resv\nnode-002 resv")
+
+	job := func(args ...string) string {
+		return d.must("sbatch", append([]string{"--parsable", "-t5", "-o", "/dev/null"}, append(args, "--wrap", "sleep 600")...)...)
+	}
+	in, out := job("-n4", "--reservation=c"), job("-n10", "-w", "node-001")
+	late, more, whole := job("-n1", "--reservation=c"), job("-n1", "-w", "node-001"), job("-N1", "--exclusive", "-w", "node-002")
+	for id, want := range map[string]string{in: "R None c", out: "R None ", late: "PD Priority c", more: "PD ReqNodeNotAvail, May be reserved for other job ",
+		whole: "PD ReqNodeNotAvail, May be reserved for other job "} {
+		d.wait("job "+id+" to be "+want, func() bool {
+			return d.must("squeue", "-h", "-j", id, "-o", "%t %r %v") == strings.TrimSpace(want) || strings.HasPrefix(d.must("squeue", "-h", "-j", id, "-o", "%t %r %v"), want)
+		})
+	}
+	for id, want := range map[string]string{in: "CPU_IDs=0-3 ", out: "CPU_IDs=6-15 "} {
+		if out := d.must("scontrol", "-d", "show", "job", id); !strings.Contains(out, want) {
+			t.Errorf("job %s lacks %s:\n%s", id, want, out)
+		}
+	}
+	d.must("scancel", in, out, more, whole)
+	d.wait("the next job inside to run", func() bool { return d.must("squeue", "-h", "-j", late, "-o", "%t") == "R" })
+	d.must("scancel", late)
+	d.wait("all to be over", func() bool { return d.must("squeue", "-h") == "" })
+	d.wait("history to have them", func() bool {
+		return d.must("sacctmgr", "-nP", "show", "reservation", "format=name,tres") == "c|cpu=4\ne|cpu=3"
+	})
+	control("", "delete", "reservationname=c")
+	control("", "delete", "reservationname=e")
 }
 
 // TestReservedLicenses: licenses are reserved as Slurm does it; a time of a reservation that repeats is skipped; a node that

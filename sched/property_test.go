@@ -9,11 +9,12 @@ import (
 	"dev.muster/cluster"
 )
 
-// trial is a small random cluster with jobs on it, and a job to place.
+// trial is a small random cluster with jobs on it, and a job to place that must keep off some of it.
 type trial struct {
 	b    *bed
 	line string
 	kind string
+	off  off
 }
 
 func newTrial(t *testing.T, r *rand.Rand) trial {
@@ -49,7 +50,16 @@ func newTrial(t *testing.T, r *rand.Rand) trial {
 		b.submit(ask(t, fmt.Sprintf("-N1 -n%d --gpus-per-node=%d", 1+r.IntN(12), r.IntN(3))))
 	}
 	b.cycle()
-	return trial{b, randomLine(r), kind}
+	tr := trial{b: b, line: randomLine(r), kind: kind}
+	if r.IntN(2) == 0 {
+		tr.off.cpus = &barred{}
+		for i := range count {
+			if from := r.IntN(24); from < 16 {
+				tr.off.cpus.add(int32(i), cluster.RangeIDSet(from, from+r.IntN(16-from)))
+			}
+		}
+	}
+	return tr
 }
 
 // randomLine asks for something that the brute force below can judge.
@@ -87,13 +97,14 @@ func (tr trial) allowed(d *demand, p *pool, set []int) bool {
 	}
 	tasks, gpus := 0, make([]int64, len(d.gpuJob))
 	for _, i := range set {
-		n := d.capacity(&p.spaces[i])
+		sp := tr.off.cpus.within(int32(i), &p.spaces[i])
+		n := d.capacity(sp)
 		if n == 0 {
 			return false
 		}
 		tasks += n
 		for k, g := range d.gpuJob {
-			gpus[k] += int64(d.gives(&p.spaces[i], g.Type))
+			gpus[k] += int64(d.gives(sp, g.Type))
 		}
 	}
 	for k, g := range d.gpuJob {
@@ -156,7 +167,7 @@ func TestEveryPlacement(t *testing.T) {
 		snap := tr.b.s.Snapshot()
 		part, _ := snap.Partition("main")
 		d, p := newDemand(snap, part, spec, nil), newPool(snap)
-		a := d.place(p, off{})
+		a := d.place(p, tr.off)
 		if a == nil {
 			none++
 			for mask := 1; mask < 1<<len(p.all); mask++ {
@@ -197,7 +208,7 @@ func (tr trial) wrong(d *demand, p *pool, a *cluster.Alloc) string {
 	tasks, gpus := 0, 0
 	for _, sh := range a.Shares {
 		i := p.at[sh.Node]
-		sp := &p.spaces[i]
+		sp := tr.off.cpus.within(int32(i), &p.spaces[i])
 		set = append(set, i)
 		tasks, gpus = tasks+sh.Tasks, gpus+sh.GPUs.Len()
 		switch {

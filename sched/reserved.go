@@ -48,6 +48,19 @@ func (p *pool) keep(s *cluster.Snapshot, r *cluster.Reservation) *keptNodes {
 	return k
 }
 
+// what tells how much a reservation has.
+func (k *keptNodes) what(s *cluster.Snapshot) string {
+	text := count(len(s.Reserved(k.Reservation)), "node", "nodes")
+	if k.CPUs == nil {
+		return text
+	}
+	n := 0
+	for _, ids := range k.CPUs {
+		n += ids.Len()
+	}
+	return count(n, "CPU", "CPUs") + " of " + text
+}
+
 // bar adds the nodes of a reservation to those that a job must keep off, or the cores.
 func (o off) bar(k *keptNodes) off {
 	if k.cpus == nil {
@@ -207,6 +220,6 @@ func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note strin
 			hint = fmt.Sprintf("scontrol update jobid=%d timelimit=%d", j.ID, int(left.Minutes()))
 		}
 		e.add(cluster.WaitNodeNotAvail, hint, "%s: reservation %s has %s from %s to %s, and the job may run until %s", note, k.Name,
-			count(len(c.s.Reserved(k.Reservation)), "node", "nodes"), k.Start.Format(time.DateTime), k.End.Format(time.DateTime), until(c.now, j.Limit).Format(time.DateTime))
+			k.what(c.s), k.Start.Format(time.DateTime), k.End.Format(time.DateTime), until(c.now, j.Limit).Format(time.DateTime))
 	}
 }

@@ -1,6 +1,9 @@
 package sched
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +186,97 @@ func TestReserveNodes(t *testing.T) {
 	} {
 		if got := ask(c.count, c.in, c.flags); got != c.want {
 			t.Errorf("%d in %v: %s, want %s", c.count, c.in, got, c.want)
+		}
+	}
+}
+
+// TestCoresApart plays random reservations of cores and jobs: what is given keeps off the cores of all reservations that a
+// job has no part in while it may run, and stays within its own; and some jobs of either kind run at all.
+func TestCoresApart(t *testing.T) {
+	seed, inside, beside := rand.Uint64(), 0, 0
+	for round := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, round))
+		b := newBed(t, 1+r.IntN(3))
+		for k := range 1 + r.IntN(4) {
+			in := time.Duration(r.IntN(3)*30) * time.Minute
+			res := cluster.Reservation{Name: fmt.Sprint("r", k), Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Users: []string{"vip"}, Cores: []int{1 + r.IntN(12)}}
+			if nodes, cpus, err := Reserve(b.s.Snapshot(), &res, b.now); err == nil {
+				res.Nodes, res.CPUs = nodes, cpus
+				b.do(&cluster.ReservationPut{Reservation: res})
+			}
+		}
+		for range 12 {
+			list := b.s.Reservations()
+			b.submit(func(s *cluster.JobSpec) {
+				s.Tasks, s.Limit, s.User = 1+r.IntN(10), time.Duration(10+r.IntN(9)*10)*time.Minute, "vip"
+				if len(list) > 0 && r.IntN(2) == 0 {
+					s.Reservation = list[r.IntN(len(list))].Name
+				}
+				if r.IntN(5) == 0 {
+					s.Sharing = cluster.ShareExclusive
+				}
+			})
+		}
+		for range 6 {
+			b.cycle()
+			in, out := b.apart(t, fmt.Sprintf("seed %d round %d", seed, round))
+			inside, beside = inside+in, beside+out
+			b.now = b.now.Add(15 * time.Minute)
+			b.do(&cluster.ReservationsDue{Names: []string{"r0", "r1", "r2", "r3"}})
+		}
+	}
+	if inside < 100 || beside < 100 {
+		t.Errorf("%d jobs seen within reservations, %d beside them: the trials say little", inside, beside)
+	}
+}
+
+// apart checks what has been started just now, and counts the jobs within reservations and on the nodes of others.
+func (b *bed) apart(t *testing.T, when string) (inside, beside int) {
+	t.Helper()
+	for j := range b.s.Live() {
+		if !j.Started.Equal(b.now) {
+			continue
+		}
+		for _, k := range b.s.Reservations() {
+			own := j.Alloc.Reservation == k.Name
+			for _, sh := range j.Alloc.Shares {
+				n := slices.Index(k.Nodes, sh.Node)
+				switch {
+				case own && (n < 0 || !k.CPUs[n].Contains(sh.CPUs)):
+					t.Fatalf("%s: job %d has CPUs %s of %s, which reservation %s has not", when, j.ID, sh.CPUs, sh.Node, k.Name)
+				case own:
+					inside++
+				case n >= 0 && k.Keeps(b.now, b.now.Add(j.Limit)) && j.Alloc.Reservation == "":
+					if beside++; !k.CPUs[n].Intersect(sh.CPUs).Empty() {
+						t.Fatalf("%s: job %d has CPUs %s of %s, of which reservation %s has %s", when, j.ID, sh.CPUs, sh.Node, k.Name, k.CPUs[n])
+					}
+				}
+			}
+		}
+	}
+	return inside, beside
+}
+
+// TestWhyCores: what keeps a job off cores, or has too few of them, is told.
+func TestWhyCores(t *testing.T) {
+	b := newBed(t, 1)
+	r := cluster.Reservation{Name: "r", Start: b.now, End: b.now.Add(time.Hour), Users: []string{"vip"}, Cores: []int{4}}
+	nodes, cpus, err := Reserve(b.s.Snapshot(), &r, b.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Nodes, r.CPUs = nodes, cpus
+	b.do(&cluster.ReservationPut{Reservation: r})
+	tasks := func(n int) func(*cluster.JobSpec) { return func(s *cluster.JobSpec) { s.Tasks = n } }
+	out, in := b.submit(tasks(13)), b.submit(lasts(time.Minute, tasks(5), inside("r")))
+	b.cycle()
+	for id, want := range map[cluster.JobID]string{out: "reservation r has 4 CPUs of 1 node from", in: "of 1 nodes in service 1 has room now (for 4 tasks)"} {
+		text := ""
+		for _, c := range Explain(b.s.Snapshot(), b.now, id).Causes {
+			text += c.Text + "\n"
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("job %d: %s\nlacks %q", id, text, want)
 		}
 	}
 }

@@ -630,7 +630,11 @@ func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, a
 		if r.Active(now) {
 			state = "active"
 		}
-		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodesText(snap.Reserved(r)), Who: strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
+		nodes := nodesText(snap.Reserved(r))
+		if len(r.Cores) > 0 {
+			nodes += ", some cores"
+		}
+		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodes, Who: strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
 			State: state, Flags: resvFlags(r), Start: r.Start, End: r.End})
 	}
 	slices.SortFunc(v.Rows, func(a, b ui.Reservation) int {
