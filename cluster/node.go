@@ -144,6 +144,14 @@ type Inventory struct {
 	Said           Hardware  `json:"said,omitzero"`         // what its client was told that it has
 }
 
+// CoresOf are the cores that CPUs are of.
+func (inv *Inventory) CoresOf(cpus IDSet) (cores IDSet) {
+	for k := range cpus.All() {
+		cores.put(k / max(inv.ThreadsPerCore, 1))
+	}
+	return cores
+}
+
 // LastCores are the CPUs of so many cores, the highest of the last socket first, then of the one before it,
 // and so on in turn: those that CoreSpecCount keeps from jobs.
 func (inv *Inventory) LastCores(n int) IDSet {

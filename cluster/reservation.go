@@ -160,14 +160,6 @@ func (r *Reservation) cut(by *Reservation) bool {
 		!slices.EqualFunc(r.CPUs, by.CPUs, IDSet.Equal))
 }
 
-// CoresOf are the cores that CPUs are of.
-func (inv *Inventory) CoresOf(cpus IDSet) (cores IDSet) {
-	for k := range cpus.All() {
-		cores.put(k / max(inv.ThreadsPerCore, 1))
-	}
-	return cores
-}
-
 // ResvNames are the reservations that a job asks for; one of them is enough.
 func (s *JobSpec) ResvNames() []string {
 	if s.Reservation == "" {
@@ -232,8 +224,8 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 		r.next(r.End)
 	}
 	nodes := map[NodeName]bool{}
-	if (len(r.Cores) > 0 || r.CPUs != nil) && len(r.CPUs) != len(r.Nodes) {
-		return nil, Errorf(Invalid, ErrResvCoreCount, "a reservation of cores of %d nodes can not have CPUs of %d", len(r.Nodes), len(r.CPUs))
+	if (len(r.Cores) > 0) != (r.CPUs != nil) || r.CPUs != nil && len(r.CPUs) != len(r.Nodes) {
+		return nil, Errorf(Invalid, ErrResvCoreCount, "a reservation that asks for %d numbers of cores of %d nodes can not have CPUs of %d", len(r.Cores), len(r.Nodes), len(r.CPUs))
 	}
 	for k, name := range t.Reserved(&r) {
 		n, ok := t.nodes.Get(name)
