@@ -107,8 +107,8 @@ func TestReservedCores(t *testing.T) {
 	}
 	create("!Error creating the reservation: Core count for reservation node list is not consistent!", "c", "nodes=node-001,node-002", "corecnt=4")
 	create("!Error creating the reservation: CPU count specification invalid", "c", "corecnt=4", "flags=replace")
-	create("!Error creating the reservation: Requested nodes are busy\nNote, unless nodes are directly requested a reservation must exist in a single partition.\n"+
-		"If no partition is requested the default partition is assumed.", "c", "corecnt=33")
+	create("!Note, unless nodes are directly requested a reservation must exist in a single partition.\nIf no partition is requested the default partition is assumed.\n"+
+		"Error creating the reservation: Requested nodes are busy", "c", "corecnt=33")
 	create("!scontrol: error: Invalid core count abc", "c", "corecnt=abc")
 	create("Reservation created: c", "c", "corecnt=4")
 	create("Reservation created: e", "e", "tres=cpu=3,node=2")

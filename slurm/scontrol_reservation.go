@@ -358,8 +358,8 @@ func (c *control) createReservation(list []setting) int {
 	if err != nil {
 		code := c.failed(err, "", createResvError)
 		if isKind(err, cluster.ErrResvBusy) {
-			c.complain("Note, unless nodes are directly requested a reservation must exist in a single partition.",
-				"If no partition is requested the default partition is assumed.")
+			_, _ = c.out.WriteString("Note, unless nodes are directly requested a reservation must exist in a single partition.\n" +
+				"If no partition is requested the default partition is assumed.\n")
 		}
 		return code
 	}
