@@ -357,6 +357,8 @@ type Config struct {
 	StrictOrder bool `json:"strict_order,omitempty"`
 	// BestFit gives jobs of one node the node that they leave least of.
 	BestFit bool `json:"best_fit,omitempty"`
+	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit gives them.
+	Gradient bool `json:"gradient,omitempty"`
 	// Power is how nodes are switched on and off.
 	Power PowerConfig `json:"power,omitzero"`
 	// HealthCheck is the site's own, on each node.
