@@ -23,8 +23,10 @@ import (
 
 // Limits of the projection.
 const (
-	gatherTime = 50 * time.Millisecond // events are gathered this long, then written together
-	maxQueued  = 1 << 16               // events waiting; beyond that the log waits for the disk
+	gatherTime = 500 * time.Millisecond // events are gathered this long, unless somebody waits, then written together
+	maxQueued  = 1 << 16                // events waiting; beyond that the log waits for the disk
+	maxRested  = 4096                   // events that are written with rests
+	workTime   = 2 * time.Millisecond   // between rests
 	readers    = 4
 	checkTime  = 3 * time.Second // a file is checked for damage so long when it is opened: that is millions of jobs
 )
@@ -350,6 +352,7 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 			lastStep[keyOfStep(e.Step)] = e.Step
 		}
 	}
+	pause := d.pauser(len(events))
 	for _, e := range events { // records enter with the first event, so that their order does not depend on what was gathered
 		if e.Job != nil {
 			if j, ok := lastJob[keyOfJob(e.Job)]; ok {
@@ -360,7 +363,7 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 		if e.Step != nil && err == nil {
 			if st, ok := lastStep[keyOfStep(e.Step)]; ok {
 				delete(lastStep, keyOfStep(e.Step))
-				err = putStep(tx, st)
+				err = u.putStep(st)
 			}
 		}
 		if err == nil {
@@ -369,6 +372,7 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 		if err != nil {
 			return err
 		}
+		pause()
 	}
 	if err := u.flush(); err != nil {
 		return err
@@ -379,6 +383,21 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 	return tx.Commit()
 }
 
+// pauser returns what is called after each of so many events are written: it rests as long as it works, so that history
+// takes half a core at most from what answers callers, unless somebody waits for it or there is very much to write.
+func (d *DB) pauser(events int) func() {
+	if events > maxRested {
+		return func() {}
+	}
+	began := time.Now()
+	return func() {
+		if took := time.Since(began); took >= workTime && len(d.hurry) == 0 {
+			time.Sleep(took)
+			began = time.Now()
+		}
+	}
+}
+
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -386,12 +405,11 @@ func unix(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-func putStep(tx *sql.Tx, s *cluster.Step) error {
+func (u *usage) putStep(s *cluster.Step) error {
 	data, err := wire.Marshal(s)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(`INSERT INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)
+	return u.exec(`INSERT INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET data = excluded.data`, s.ID.Job, s.Attempt, s.ID.Step, unix(s.Started), data)
-	return err
 }

@@ -269,8 +269,11 @@ func (u *usage) load(a *cluster.Archived) error {
 	if taken > 0 {
 		seq = 0
 	}
-	seq, err := u.insertJob(j, seq)
-	if err != nil || counted > 0 || len(f.Runs) == 0 {
+	data, err := wire.Marshal(j)
+	if err != nil {
+		return err
+	}
+	if seq, err = u.insertJob(j, data, seq); err != nil || counted > 0 || len(f.Runs) == 0 {
 		return err
 	}
 	return u.count(seq, f, 1)

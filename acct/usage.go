@@ -83,7 +83,7 @@ func (u *usage) exec(query string, args ...any) error {
 	return err
 }
 
-// insert adds a row and returns its number. (RETURNING would have SQLite keep a journal of each statement.)
+// insert adds a row and returns its number, 0 if there is such a one. (RETURNING would have SQLite keep a journal of each statement.)
 func (u *usage) insert(query string, args ...any) (id int64, err error) {
 	s, err := u.stmt(query)
 	if err != nil {
@@ -91,6 +91,9 @@ func (u *usage) insert(query string, args ...any) (id int64, err error) {
 	}
 	r, err := s.Exec(args...)
 	if err != nil {
+		return 0, err
+	}
+	if n, err := r.RowsAffected(); n == 0 {
 		return 0, err
 	}
 	return r.LastInsertId()
@@ -111,39 +114,48 @@ func (u *usage) putJob(j *cluster.Job) error {
 	if err != nil {
 		return err
 	}
-	var seq int64
-	var before []byte
-	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &seq, &before)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		seq, err = u.insertJob(j, 0)
-	case err == nil:
-		var old cluster.Job
-		if err = wire.Unmarshal(before, &old); err == nil {
-			err = u.count(seq, old.Footprint(), -1)
-		}
-		if err == nil {
-			err = u.exec("UPDATE job SET phase = ?, started = ?, ended = ?, data = ? WHERE seq = ?", j.Phase, unix(j.Started), unix(j.Ended), data, seq)
+	seq := int64(0)
+	if j.Phase == cluster.Pending { // most likely new
+		if seq, err = u.insertJob(j, data, 0); err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		return err
+	if seq == 0 {
+		if seq, err = u.updateJob(j, data); err != nil {
+			return err
+		}
 	}
 	return u.count(seq, j.Footprint(), 1)
 }
 
-// insertJob stores the record of a job that has none, by a number, or with 0 by the next one, and returns that.
-func (u *usage) insertJob(j *cluster.Job, seq int64) (int64, error) {
-	data, err := wire.Marshal(j)
+// updateJob stores the record of a job that may have one, data on the wire, and returns its number.
+func (u *usage) updateJob(j *cluster.Job, data []byte) (seq int64, err error) {
+	var before []byte
+	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &seq, &before)
+	if errors.Is(err, sql.ErrNoRows) {
+		return u.insertJob(j, data, 0)
+	}
+	var old cluster.Job
+	if err == nil {
+		err = wire.Unmarshal(before, &old)
+	}
+	if err == nil {
+		err = u.count(seq, old.Footprint(), -1)
+	}
 	if err != nil {
 		return 0, err
 	}
+	return seq, u.exec("UPDATE job SET phase = ?, started = ?, ended = ?, data = ? WHERE seq = ?", j.Phase, unix(j.Started), unix(j.Ended), data, seq)
+}
+
+// insertJob stores the record of a job, data on the wire, by a number, or with 0 by the next one, and returns that; 0 if the job has one.
+func (u *usage) insertJob(j *cluster.Job, data []byte, seq int64) (int64, error) {
 	const columns = "INSERT INTO job (seq, job, submitted, array, uid, phase, started, ended, data) VALUES "
 	values := []any{j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data}
 	if seq > 0 {
 		return u.insert(columns+"(?, ?, ?, ?, ?, ?, ?, ?, ?)", append([]any{seq}, values...)...)
 	}
-	return u.insert(columns+`(1 + max(ifnull((SELECT max(seq) FROM job), 0), ifnull((SELECT value FROM meta WHERE key = '`+seqKey+`'), 0)), ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
+	return u.insert(columns+`(1 + max(ifnull((SELECT max(seq) FROM job), 0), ifnull((SELECT value FROM meta WHERE key = '`+seqKey+`'), 0)), ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, submitted) DO NOTHING`, values...)
 }
 
 // count adds (sign 1) or takes away (-1) what a record leaves.
@@ -289,7 +301,7 @@ func (u *usage) endNode(name cluster.NodeName, at int64) error {
 func (u *usage) storeNode(s *cluster.NodeSpan) error {
 	data, err := wire.Marshal(s)
 	if err == nil {
-		_, err = u.tx.Exec("INSERT OR REPLACE INTO node (name, started, ended, data) VALUES (?, ?, ?, ?)", s.Node, s.From, s.To, data)
+		err = u.exec("INSERT OR REPLACE INTO node (name, started, ended, data) VALUES (?, ?, ?, ?)", s.Node, s.From, s.To, data)
 	}
 	return err
 }

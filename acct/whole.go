@@ -297,7 +297,7 @@ func (d *DB) merge(ctx context.Context, base *sql.DB) error {
 			if err := wire.Unmarshal(data, s); err != nil {
 				return err
 			}
-			return putStep(tx, s)
+			return u.putStep(s)
 		})
 	}
 	if err == nil {

@@ -21,10 +21,10 @@ import (
 
 // Limits of the log.
 const (
-	maxBatchEntries  = 1024    // proposals packed into one raft entry
-	maxBatchBytes    = 8 << 20 // and their size; a single larger proposal goes alone
-	maxInFlight      = 2       // raft entries not yet committed; the rest waits and is packed
-	maxWaiting       = 4096    // proposals waiting to be packed
+	maxBatchEntries  = 1024                 // proposals packed into one raft entry
+	maxBatchBytes    = 8 << 20              // and their size; a single larger proposal goes alone
+	maxGather        = 2 * time.Millisecond // how long an entry waits for more proposals
+	maxWaiting       = 4096                 // proposals waiting to be packed
 	logCacheEntries  = 512
 	maxAppendEntries = 1024
 	snapshotsKept    = 2
@@ -63,7 +63,7 @@ type Config struct {
 
 type proposal struct {
 	entries [][]byte
-	done    chan result
+	done    chan result // holds one
 }
 
 type result struct {
@@ -156,27 +156,21 @@ func (l *Log) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// Run packs proposals into raft entries until ctx ends, then stops raft.
+// Run packs proposals into raft entries until ctx ends, then stops raft. One entry is on its way at a time, and what
+// is proposed meanwhile goes with the next: each costs the disks and the network of all servers a round.
 func (l *Log) Run(ctx context.Context) error {
-	slots := make(chan struct{}, maxInFlight)
-	var flying sync.WaitGroup
+	last, round := 1, time.Duration(0) // how many proposals the last entry had, and how long it took
 	for {
 		select {
 		case <-ctx.Done():
-			flying.Wait()
 			err := l.raft.Shutdown().Error()
 			l.drain()
 			return errors.Join(err, l.closeAll())
 		case first := <-l.queue:
-			slots <- struct{}{}
-			batch := l.collect(first)
-			future := l.raft.Apply(encode(batch), 0)
-			flying.Add(1)
-			go func() { // ends when raft answers, which it also does at shutdown
-				defer flying.Done()
-				defer func() { <-slots }()
-				deliver(batch, future)
-			}()
+			batch := l.collect(first, last, min(round/2, maxGather))
+			began := time.Now()
+			deliver(batch, l.raft.Apply(encode(batch), 0)) // raft answers at shutdown, too
+			last, round = len(batch), time.Since(began)
 		}
 	}
 }
@@ -192,17 +186,31 @@ func (l *Log) drain() {
 	}
 }
 
-func (l *Log) collect(first proposal) []proposal {
+// collect takes what waits, and waits itself as long as patience for so many proposals: those who were answered by the
+// last entry are likely to propose again.
+func (l *Log) collect(first proposal, likely int, patience time.Duration) []proposal {
 	batch := []proposal{first}
 	count, size := len(first.entries), sizeOf(first)
+	var late <-chan time.Time
 	for count < maxBatchEntries && size < maxBatchBytes {
+		var p proposal
 		select {
-		case p := <-l.queue:
-			batch = append(batch, p)
-			count, size = count+len(p.entries), size+sizeOf(p)
+		case p = <-l.queue:
 		default:
-			return batch
+			if len(batch) >= likely {
+				return batch
+			}
+			if late == nil {
+				late = time.After(patience)
+			}
+			select {
+			case p = <-l.queue:
+			case <-late:
+				return batch
+			}
 		}
+		batch = append(batch, p)
+		count, size = count+len(p.entries), size+sizeOf(p)
 	}
 	return batch
 }

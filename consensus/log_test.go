@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -163,5 +164,42 @@ func TestProposeAfterEnd(t *testing.T) {
 	defer cancel()
 	if _, err := l.Propose(ctx, []byte("x")); err == nil {
 		t.Error("a proposal to a stopped log was acknowledged")
+	}
+}
+
+// An entry waits for as many proposals as the last one had, but not for long.
+func TestCollect(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		likely int
+		after  []time.Duration // when others propose
+		want   int
+		took   time.Duration
+	}{
+		{"one proposes alone", 1, nil, 1, 0},
+		{"those who wait go with it", 1, []time.Duration{0, 0}, 3, 0},
+		{"they come again", 3, []time.Duration{200 * time.Microsecond, 700 * time.Microsecond}, 3, 700 * time.Microsecond},
+		{"fewer come", 3, []time.Duration{200 * time.Microsecond}, 2, time.Millisecond},
+		{"nobody comes", 9, nil, 1, time.Millisecond},
+		{"they come too late", 3, []time.Duration{2 * time.Millisecond, 2 * time.Millisecond}, 1, time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &Log{queue: make(chan proposal, 8)}
+				var others sync.WaitGroup
+				defer others.Wait()
+				for _, d := range c.after {
+					if d == 0 {
+						l.queue <- proposal{}
+					} else {
+						others.Go(func() { time.Sleep(d); l.queue <- proposal{} })
+					}
+				}
+				began := time.Now()
+				if got := len(l.collect(proposal{}, c.likely, time.Millisecond)); got != c.want || time.Since(began) != c.took {
+					t.Errorf("%d proposals after %v, want %d after %v", got, time.Since(began), c.want, c.took)
+				}
+			})
+		})
 	}
 }

@@ -26,9 +26,9 @@ type Scheduler struct {
 
 // Bounds of what is looked at again; beyond them a full pass is as quick.
 const (
-	maxRounds = 2000 // cycles between full passes: what is kept grows a little with each
 	maxFickle = 1000
 	maxFreed  = 256 // nodes
+	maxGrown  = 1 << 17
 )
 
 // Schedule decides like the function of this name.
@@ -44,6 +44,7 @@ func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.De
 	}
 	c := newCycle(snap, now)
 	c.pass(cmp.Or(s.most, c.depth()))
+	c.first = len(c.posed)
 	if c.keeps() {
 		s.last = c
 	}
@@ -75,6 +76,13 @@ func (c *cycle) keeps() bool {
 	return true
 }
 
+// grown is how much is kept that only a full pass forgets: of jobs that have
+// changed, questions that came since, changes of nodes, states that nodes were in.
+func (c *cycle) grown() int {
+	const each = 64 // cycles go through all questions
+	return len(c.touched) + c.members - c.looked + each*(len(c.posed)-c.first) + len(c.free.changed) + len(c.free.kinds.list)
+}
+
 // round is a cycle that goes on from the one before.
 type round struct {
 	*cycle
@@ -92,7 +100,7 @@ type round struct {
 func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	c := r.cycle
 	touched, ok := s.Since(r.old)
-	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.rounds >= maxRounds {
+	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.grown() > maxGrown {
 		return false
 	}
 	if c.responsive && !c.bindAt.IsZero() && !now.Before(c.bindAt) {

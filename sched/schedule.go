@@ -34,6 +34,8 @@ type cycle struct {
 	begun   []release   // starts of this cycle
 	out     []cluster.Decision
 	looked  int
+	members int                   // that have asked
+	first   int                   // how many questions were posed in the full pass
 	used    map[string]int        // licenses; nil until it is asked for
 	running map[cluster.JobID]int // array tasks started in this cycle
 	limits  *cluster.Meter        // of associations, QOS and partitions

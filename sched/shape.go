@@ -68,6 +68,7 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 	}
 	if !c.known {
 		q.fickle = q.fickle || j.Spec.LimitMin != 0 || fickle(j, c.now)
+		c.members++
 		q.jobs = append(q.jobs, member{id: j.ID, round: c.rounds, nice: j.Spec.Nice, since: waitsSince(j), limit: j.Limit, share: c.turn.share})
 	}
 	return q

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -12,17 +13,31 @@ import (
 
 // Pace of the leader's loop.
 const (
-	minCycle    = 2 * time.Millisecond // cycles are at least this far apart
+	minCycle    = 2 * time.Millisecond   // cycles begin at least this far apart, and think half of the time at most,
+	maxRest     = 200 * time.Millisecond // up to this: a server has its callers to answer, too
 	maxSleep    = 30 * time.Second
 	leaseChecks = 250 * time.Millisecond // how often silence is looked for while some node is silent
 	patience    = 2 * time.Second        // a new leader takes no node for quiet so long: all have to find it first
 	never       = 100 * 365 * 24 * time.Hour
 )
 
-// Step is the whole leader: which commands follow from the state, the leases and the clock. What the scheduler
-// remembers of its last cycle makes it quicker, and changes nothing else.
+// Step is the whole leader: which commands follow from the state, the leases and the clock. Without leases nobody's
+// silence is looked at. What the scheduler remembers of its last cycle makes it quicker, and changes nothing else.
 func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Scheduler) []cluster.Command {
 	var out []cluster.Command
+	if leases != nil {
+		out = silences(s, leases, now)
+	}
+	out = append(out, cluster.Due(s, now)...)
+	out = append(out, sched.Replenish(s, now)...)
+	if ds := scheduler.Schedule(s, now); len(ds) > 0 {
+		out = append(out, &cluster.Decide{Decisions: ds})
+	}
+	return out
+}
+
+// silences says which nodes are down, which do not respond and which do again, and which launches are late.
+func silences(s *cluster.Snapshot, leases Leases, now time.Time) (out []cluster.Command) {
 	var lost, quiet, heard []cluster.NodeName
 	for n := range s.Nodes() {
 		l, ok := leases[n.Name]
@@ -50,11 +65,6 @@ func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Sc
 	}
 	if late := unconfirmed(s, leases, now); late != nil {
 		out = append(out, &cluster.Expire{Jobs: late, Why: cluster.EndLaunchFailure})
-	}
-	out = append(out, cluster.Due(s, now)...)
-	out = append(out, sched.Replenish(s, now)...)
-	if ds := scheduler.Schedule(s, now); len(ds) > 0 {
-		out = append(out, &cluster.Decide{Decisions: ds})
 	}
 	return out
 }
@@ -182,8 +192,13 @@ func (s *Server) establish(ctx context.Context, snap *cluster.Snapshot) error {
 func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Duration {
 	began := time.Now()
 	snap := s.Snapshot()
-	cmds := Step(snap, s.pulse.Leases(snap, began), began, scheduler)
-	s.stats.cycle(time.Since(began), snap.QueueLen(), began)
+	var leases Leases
+	if s.pulse.Due(began) || some(snap.Unconfirmed(began)) {
+		leases = s.pulse.Leases(snap, began)
+	}
+	cmds := Step(snap, leases, began, scheduler)
+	thought := time.Since(began)
+	s.stats.cycle(thought, snap.QueueLen(), began)
 	if len(cmds) > 0 {
 		if down, ok := cmds[0].(*cluster.NodeDown); ok {
 			s.slog.Warn("nodes are lost", "nodes", down.Nodes, "why", down.Why)
@@ -192,7 +207,7 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 			s.slog.Warn("decisions not taken", "err", err)
 		}
 	}
-	if rest := minCycle - time.Since(began); rest > 0 && len(cmds) > 0 {
+	if rest := min(max(minCycle, 2*thought), maxRest) - time.Since(began); rest > 0 {
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():
@@ -202,8 +217,15 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 	if at := snap.NextTimer(began); !at.IsZero() {
 		sleep = min(sleep, max(time.Until(at), time.Millisecond))
 	}
-	if s.pulse.anySilent() {
+	if s.pulse.Astir() {
 		sleep = min(sleep, leaseChecks)
 	}
 	return sleep
+}
+
+func some[T any](seq iter.Seq[T]) bool {
+	for range seq {
+		return true
+	}
+	return false
 }

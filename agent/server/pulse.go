@@ -26,6 +26,10 @@ type Pulse struct {
 	mu    sync.Mutex
 	nodes map[cluster.NodeName]*beat
 	came  time.Time // when a node last called this leader for the first time
+
+	looked time.Time // when Leases last went through all of them
+	news   bool      // since then one came back, or its host fell silent: that is looked at soon
+	astir  bool      // some node has no call open or a silent host, as far as is known
 }
 
 type beat struct {
@@ -47,7 +51,7 @@ func NewPulse() *Pulse { return &Pulse{nodes: map[cluster.NodeName]*beat{}} }
 func (p *Pulse) Grace(s *cluster.Snapshot, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.came = now
+	p.came, p.news = now, true
 	for n := range s.Nodes() {
 		if n.Up {
 			b := p.beat(n.Name)
@@ -72,6 +76,8 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 		defer p.mu.Unlock()
 		for _, n := range nodes {
 			b := p.beat(n)
+			p.astir = p.astir || b.open+d == 0
+			p.news = p.news || d > 0 && (b.since.IsZero() || !b.silent.IsZero() || b.open == 0 && now.Sub(b.heard) >= quietAfter)
 			b.open, b.heard, b.hold = b.open+d, now, hold
 			if d > 0 {
 				b.silent = time.Time{}
@@ -85,10 +91,19 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 	return func(now time.Time) { mark(-1, now) }
 }
 
+// Due reports whether it is time to go through all nodes again: news are looked at once, silence that grows every
+// leaseChecks. Nothing of that is said of a node whose call is open, so most cycles need not look.
+func (p *Pulse) Due(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.news || p.astir && now.Sub(p.looked) >= leaseChecks
+}
+
 // Leases are those of the nodes heard of.
 func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.looked, p.news, p.astir = now, false, false
 	out := make(Leases, len(p.nodes))
 	timeout := min(s.Config().NodeTimeout, never) // sums with it must not overflow
 	for n, b := range p.nodes {
@@ -103,18 +118,15 @@ func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
 			l = Lease{Until: b.heard.Add(timeout + b.hold)}
 		}
 		l.Since = b.since
+		p.astir = p.astir || b.open == 0 || !b.silent.IsZero()
 		out[n] = b.cut(l, timeout)
 	}
 	return out
 }
 
-func (p *Pulse) anySilent() bool {
+// Astir reports whether some node may have no call open, or a host that is silent.
+func (p *Pulse) Astir() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, b := range p.nodes {
-		if b.open == 0 || !b.silent.IsZero() {
-			return true
-		}
-	}
-	return false
+	return p.astir
 }

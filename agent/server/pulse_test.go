@@ -29,3 +29,42 @@ func TestGraceWhileNodesCome(t *testing.T) {
 		}
 	}
 }
+
+// Nodes are gone through when there is something to find, and not in each cycle.
+func TestPulseDue(t *testing.T) {
+	f := newField(t, "a", "b")
+	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	p, a := NewPulse(), []cluster.NodeName{"a"}
+	p.Grace(f.Snapshot(), now)
+	p.Open([]cluster.NodeName{"b"}, time.Minute, now)
+	over := p.Open(a, time.Minute, now)
+	want := func(what string, after time.Duration, due bool) {
+		t.Helper()
+		now = now.Add(after)
+		if p.Due(now) != due {
+			t.Errorf("%s: due %v, want %v", what, !due, due)
+		}
+		if p.Leases(f.Snapshot(), now); p.Due(now) {
+			t.Errorf("%s: due right after", what)
+		}
+	}
+	want("both came", 0, true)
+	want("both calls are open", time.Hour, false)
+	over(now)
+	want("a call is over", leaseChecks-1, false)
+	want("it stays over", leaseChecks, true)
+	over = p.Open(a, time.Minute, now)
+	want("the next call came in time", 0, false)
+	over(now)
+	now = now.Add(quietAfter)
+	p.Open(a, time.Minute, now)
+	want("the next call came late", 0, true)
+	p.silence(a, now)
+	want("its host is silent", 0, true)
+	p.silence(a, now)
+	want("its host is still silent", 0, false)
+	want("and for longer", leaseChecks, true)
+	p.answer(a)
+	want("its host is back", 0, true)
+	want("all is well", time.Hour, false)
+}

@@ -107,7 +107,7 @@ func (s *Server) archiveHistory(ctx context.Context, who api.Caller, c cluster.R
 
 // named is a caller with the name that the books may know.
 func (s *Server) named(who api.Caller) cluster.Identity {
-	if u, err := lookupUser(who.UID); err == nil && !who.NodeRoot {
+	if u, err := users.get(who.UID); err == nil && !who.NodeRoot {
 		who.User = u.name
 	}
 	return who.Identity

@@ -35,7 +35,7 @@ func sightOf(snap *cluster.Snapshot, who api.Caller) sight {
 // name finds the caller's name where only the number is known.
 func (v *sight) name() {
 	if v.who.User == "" {
-		if u, err := lookupUser(v.who.UID); err == nil {
+		if u, err := users.get(v.who.UID); err == nil {
 			v.who.User, v.who.GID, v.who.Groups = u.name, u.gid, u.groups
 		}
 	}

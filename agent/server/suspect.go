@@ -231,7 +231,7 @@ func (p *Pulse) silence(nodes []cluster.NodeName, now time.Time) {
 	defer p.mu.Unlock()
 	for _, n := range nodes {
 		if b := p.beat(n); b.silent.IsZero() {
-			b.silent = now
+			b.silent, p.news, p.astir = now, true, true
 		}
 	}
 }
@@ -242,7 +242,9 @@ func (p *Pulse) answer(nodes []cluster.NodeName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
-		p.beat(n).silent = time.Time{}
+		b := p.beat(n)
+		p.news = p.news || !b.silent.IsZero()
+		b.silent = time.Time{}
 	}
 }
 

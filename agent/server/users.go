@@ -16,42 +16,73 @@ type account struct {
 	name   string
 	gid    uint32
 	groups []uint32
-	at     time.Time
 }
 
-var users struct {
-	sync.Mutex
-	byUID map[uint32]account
+// memory keeps what was found in the system's database for userAge; what was not found is looked for again.
+type memory[K comparable, V any] struct {
+	mu   sync.Mutex
+	kept map[K]kept[V]
+	look func(K) (V, error)
 }
+
+type kept[V any] struct {
+	value V
+	at    time.Time
+}
+
+func (m *memory[K, V]) get(key K) (V, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k, ok := m.kept[key]; ok && time.Since(k.at) < userAge {
+		return k.value, nil
+	}
+	v, err := m.look(key)
+	if err != nil {
+		return v, err
+	}
+	if m.kept == nil {
+		m.kept = map[K]kept[V]{}
+	}
+	m.kept[key] = kept[V]{v, time.Now()}
+	return v, nil
+}
+
+var (
+	users      = memory[uint32, account]{look: findUser}
+	groupNames = memory[uint32, string]{look: func(gid uint32) (string, error) {
+		g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
+		if err != nil {
+			return "", err
+		}
+		return g.Name, nil
+	}}
+	groupIDs = memory[string, uint32]{look: func(name string) (uint32, error) {
+		g, err := user.LookupGroup(name)
+		if err != nil {
+			return 0, err
+		}
+		return number(g.Gid), nil
+	}}
+)
 
 // LookupUser finds a user's name, group and groups in the system's database.
 func LookupUser(uid uint32) (name string, gid uint32, groups []uint32, err error) {
-	a, err := lookupUser(uid)
+	a, err := users.get(uid)
 	return a.name, a.gid, a.groups, err
 }
 
-// lookupUser finds a user's name and groups in the system's database.
-func lookupUser(uid uint32) (account, error) {
-	users.Lock()
-	defer users.Unlock()
-	if a, ok := users.byUID[uid]; ok && time.Since(a.at) < userAge {
-		return a, nil
-	}
+func findUser(uid uint32) (account, error) {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if err != nil {
 		return account{}, cluster.Errorf(cluster.Invalid, cluster.ErrUser, "user %d does not exist on this machine", uid)
 	}
-	a := account{name: u.Username, gid: number(u.Gid), at: time.Now()}
+	a := account{name: u.Username, gid: number(u.Gid)}
 	ids, err := u.GroupIds()
 	if err == nil {
 		for _, g := range ids {
 			a.groups = append(a.groups, number(g))
 		}
 	}
-	if users.byUID == nil {
-		users.byUID = map[uint32]account{}
-	}
-	users.byUID[uid] = a
 	return a, nil
 }
 
@@ -61,11 +92,11 @@ func number(s string) uint32 {
 }
 
 func groupName(gid uint32) string {
-	g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
+	name, err := groupNames.get(gid)
 	if err != nil {
 		return strconv.FormatUint(uint64(gid), 10)
 	}
-	return g.Name
+	return name
 }
 
 // groupID finds a group by name in the system's database; a number stands for itself.
@@ -73,9 +104,6 @@ func groupID(name string) (uint32, bool) {
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return uint32(n), true
 	}
-	g, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, false
-	}
-	return number(g.Gid), true
+	gid, err := groupIDs.get(name)
+	return gid, err == nil
 }
