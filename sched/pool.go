@@ -110,7 +110,7 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 	load func(cluster.NodeName) *cluster.Load) *pool {
 	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{},
 		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
-	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64)}
+	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64), work: &workload{s: s}}
 	none, rank, kind := &cluster.Load{}, -1, 0
 	p.shared, p.sockets = oversubscribed(s), s.Config().SocketAlloc
 	for n := range s.Nodes() {
