@@ -35,7 +35,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	}
 	cfg := *h.s.Config()
 	cfg.Licenses = []cluster.License{{Name: "lic", Total: 2}}
-	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
+	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst, cfg.PlanWhole = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
 	h.do(&cluster.Configure{Config: &cfg})
 	return h
 }
