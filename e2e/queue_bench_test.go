@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -37,11 +39,16 @@ func TestBenchQueue(t *testing.T) {
 	if *benchQueue == 0 {
 		t.Skip("see make bench-queue")
 	}
-	g := fullGroup(t, 0)
+	conf := filepath.Join(t.TempDir(), "slurm.conf") // one process is the whole fleet: that it is late says nothing of a node
+	if err := os.WriteFile(conf, []byte("ClusterName=bench\nPartitionName=main Nodes=ALL Default=YES\nSlurmdTimeout=60\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := fullGroup(t, 0, "--conf", conf)
 	g.fleet(*benchQueue/queueEach, queueEach, 100*time.Hour)
-	g.wait("all nodes to be idle", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) == *benchQueue })
+	g.awaitAll("idle", *benchQueue)
 	g.must("s1", "sbatch", "-Q", "--exclusive", fmt.Sprintf("--array=1-%d", *benchQueue), "-o", "/dev/null", "--wrap", "sleep 100000")
-	g.wait("all nodes to be busy", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "alloc", "-o", "%D")) == *benchQueue })
+	g.awaitAll("alloc", *benchQueue)
+	g.awaitCalm()
 	d := g.at[g.awaitLeader("s1")]
 	var out strings.Builder
 	for _, queued := range []int{0, 10_000, 50_000} {
@@ -61,6 +68,30 @@ func TestBenchQueue(t *testing.T) {
 		}
 	}
 	t.Logf("%d nodes, %d callers%s", *benchQueue, *queueCallers, out.String())
+}
+
+// awaitAll waits for so many nodes to be in a state. To ask for it is work for the servers, too.
+func (g *group) awaitAll(state string, nodes int) {
+	g.t.Helper()
+	for end := time.Now().Add(5 * time.Minute); count(g.must("s1", "sinfo", "-h", "-t", state, "-o", "%D")) != nodes; time.Sleep(time.Second) {
+		if time.Now().After(end) {
+			g.t.Fatalf("waited five minutes for %d nodes in state %s", nodes, state)
+		}
+	}
+}
+
+// awaitCalm waits until the servers have little to do: what ten thousand starts have to report takes its time.
+func (g *group) awaitCalm() {
+	g.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; {
+		before := g.cpu()
+		if time.Sleep(time.Second); g.cpu()-before < 200*time.Millisecond {
+			return
+		}
+		if time.Now().After(end) {
+			g.t.Fatal("the servers were busy for two minutes after the last start")
+		}
+	}
 }
 
 // rank is what so many percent of a sorted list do not exceed.
