@@ -326,7 +326,7 @@ func (r *reader) key(file string, n int, p pair) {
 		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
 		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
-	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend":
+	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend", "allowspecresourcesusage":
 		r.launchKey(file, n, p)
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
@@ -546,6 +546,8 @@ func (r *reader) launchKey(file string, n int, p pair) {
 		r.interactiveOptions = p.value
 	case "jobdefaults":
 		err = jobDefaults(&c.PerGPU, p.value)
+	case "allowspecresourcesusage":
+		err = yes(&c.SpecUse, p.key, p.value)
 	case "jobfileappend":
 		c.AppendOutput = p.value == "1"
 	default:
