@@ -523,7 +523,7 @@ func goldenRetain(w *world) {
 
 func goldenLeaves(w *world) {
 	cfg := *w.s.Config()
-	cfg.SpecUse = true
+	cfg.SpecUse, cfg.CompleteWait, cfg.CompleteLocal = true, time.Minute, true
 	w.ok(root, &Configure{Config: &cfg})
 	w.ok(sys, &NodeUp{Name: "z2", Inventory: smallNode()})
 	cores, threads := 1, 2

@@ -263,6 +263,7 @@ var (
 		{"InactiveLimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
 		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
 		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
+		{"CompleteWait", func(c *cluster.Config) *time.Duration { return &c.CompleteWait }},
 		{"KillWait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
 		{"MinJobAge", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
 		{"ResumeTimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},

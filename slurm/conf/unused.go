@@ -32,7 +32,6 @@ var undone = [...]struct{ why, keys string }{
 		"BurstBufferType BurstBufferParameters PrEpParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
-	{"has no effect: a node is given out as soon as the epilog of its last job is over, and no job waits for others that are ending", "CompleteWait"},
 	{"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown", "CpuFreqDef CpuFreqGovernors"},
 	{"has no effect: GPUs keep the clocks that they have; --gpu-freq is kept and shown", "GpuFreqDef"},
 	{"has no effect: there are no federations, each cluster stands alone", "FederationParameters"},
