@@ -30,7 +30,8 @@ func simCommand() *cli.Command {
 	places := slices.Sorted(maps.Keys(replay.Placements))
 	return &cli.Command{Name: "sim", Usage: "replay a workload through schedulers in virtual time and compare them", ArgsUsage: "TRACE | --from accounting",
 		Description: "TRACE is a log in the Standard Workload Format (.swf) or a table with the columns job_id, submit, nodes, cpus, gpus,\n" +
-			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz).\n" +
+			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz). " + replay.Real + " gives out parts of a GPU (gpu_milli), and\n" +
+			"counts cpus and mem_mb of jobs with GPUs where nodes is 1; the other policies count whole GPUs.\n" +
 			"With --from accounting it is the cluster's own past: the jobs that ran, as given, on the nodes that it has now.\n" +
 			"The same input gives the same bytes.",
 		Flags: []cli.Flag{

@@ -354,8 +354,14 @@ type Config struct {
 	Preempt           PreemptConfig  `json:"preempt,omitzero"`
 	// StrictOrder tries jobs in the order of the queue, see package sched.
 	StrictOrder bool `json:"strict_order,omitempty"`
+	// ShortestFirst tries jobs by their limits where it is neither that order nor that of priorities.
+	ShortestFirst bool `json:"shortest_first,omitempty"`
 	// BestFit gives jobs of one node the node that they leave least of.
 	BestFit bool `json:"best_fit,omitempty"`
+	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them beside.
+	PlanWhole bool `json:"plan_whole,omitempty"`
+	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit gives them.
+	Gradient bool `json:"gradient,omitempty"`
 	// Power is how nodes are switched on and off.
 	Power PowerConfig `json:"power,omitzero"`
 	// HealthCheck is the site's own, on each node.

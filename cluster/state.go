@@ -209,6 +209,13 @@ func (t *tables) JobsFrom(id JobID) iter.Seq[*Job] {
 	}
 }
 
+// Latest yields the records by falling id.
+func (t *tables) Latest() iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		t.jobs.Reverse(func(_ JobID, j *Job) bool { return yield(j) })
+	}
+}
+
 // JobCount is the number of records.
 func (t *tables) JobCount() int { return t.jobs.Len() }
 

@@ -120,6 +120,7 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 		r.touch(d.Job)
 	}
 	c.s, c.now, c.out, c.begun, c.used, c.limits = s, now, nil, nil, nil, s.Meter(now)
+	c.free.kinds.work = &workload{s: s}
 	clear(c.running)
 	c.rounds++
 	for _, t := range touched {
@@ -248,7 +249,7 @@ func (r *round) reload(nodes map[cluster.NodeName]bool) bool {
 		}
 	}
 	slices.Sort(r.freed)
-	r.live = r.live || len(nodes) > 0
+	r.live = r.live || len(nodes) > 0 || c.s.Config().Gradient // plans follow the jobs of late
 	return true
 }
 

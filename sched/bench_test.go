@@ -255,3 +255,59 @@ func BenchmarkCycle(b *testing.B) {
 		bed.cycle()
 	}
 }
+
+// fitWords are how jobs of one node may choose it.
+var fitWords = []struct {
+	name string
+	set  func(*cluster.Config)
+}{
+	{"usual", func(*cluster.Config) {}},
+	{"best_fit", func(cfg *cluster.Config) { cfg.BestFit = true }},
+	{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }},
+}
+
+// BenchmarkFit measures what it costs to choose one of 10,000 nodes for a job of one GPU, by each of the words: an event that
+// starts one job, and a pass that starts five hundred of two shapes.
+func BenchmarkFit(b *testing.B) {
+	var bed *bed
+	for _, word := range fitWords {
+		for _, jobs := range []int{1, 500} {
+			b.Run(fmt.Sprintf("%s/starts=%d", word.name, jobs), func(b *testing.B) {
+				if bed == nil {
+					bed = plant(b, 10_000, 1)
+					bed.settle()
+				}
+				cfg := *bed.s.Config()
+				cfg.BestFit, cfg.Gradient = false, false
+				word.set(&cfg)
+				bed.do(&cluster.Configure{Config: &cfg})
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				var s Scheduler
+				s.Schedule(bed.s.Snapshot(), bed.now)
+				starts, used := 0, time.Duration(0)
+				for b.Loop() {
+					for k := range jobs {
+						bed.submit(func(s *cluster.JobSpec) {
+							s.Limit, s.PerNode, s.CPUsPerTask = time.Minute, []cluster.GRES{{Name: "gpu", Count: 1}}, 1+k%2
+						})
+					}
+					snap, before := bed.s.Snapshot(), threadTime()
+					ds := s.Schedule(snap, bed.now)
+					used += threadTime() - before
+					bed.do(&cluster.Decide{Decisions: ds})
+					for _, d := range ds {
+						if d.Start != nil {
+							starts++
+							bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: d.Job}})
+							bed.end(d.Job)
+						}
+					}
+					s.Schedule(bed.s.Snapshot(), bed.now) // and sees that they have ended
+				}
+				b.ReportMetric(float64(used.Nanoseconds())/float64(starts), "cpu-ns/start")
+				b.ReportMetric(float64(starts)/float64(b.N), "starts/op")
+			})
+		}
+	}
+}

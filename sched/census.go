@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"dev.muster/cluster"
 )
@@ -13,6 +15,7 @@ type state struct {
 	cpu, free int
 	mem       cluster.MemMB
 	gpus      [4]int16 // by type, see model
+	parts     int32    // number of the set of parts given out; 0: none
 	busy      bool
 	closed    int64
 }
@@ -20,9 +23,11 @@ type state struct {
 // kinds numbers the states that nodes are met in.
 type kinds struct {
 	of    map[state]int32
-	list  []space // an example of each
-	brief []brief // of each, too
-	odd   bool    // there are nodes with more types of GPUs than a state tells apart
+	list  []space          // an example of each
+	brief []brief          // of each, too
+	odd   bool             // there are nodes with more types of GPUs than a state tells apart
+	parts map[string]int32 // numbers of sets of parts of GPUs, whichever these are
+	work  *workload
 }
 
 // brief is what a look at a state begins with.
@@ -36,6 +41,9 @@ type brief struct {
 func (p *pool) stateOf(sp *space) state {
 	m := &p.models[sp.model]
 	s := state{model: sp.model, cpu: sp.cpu, free: sp.free, mem: sp.mem, busy: sp.busy, closed: sp.closed}
+	if len(sp.parts) > 0 {
+		s.parts = p.kinds.partsOf(m, sp.parts)
+	}
 	switch {
 	case len(m.types) == 1:
 		s.gpus[0] = int16(sp.gpu)
@@ -47,9 +55,28 @@ func (p *pool) stateOf(sp *space) state {
 	return s
 }
 
-// within is the state of which no more may be used than a rest.
+// partsOf numbers a set of parts given out.
+func (k *kinds) partsOf(m *model, list []cluster.GPUPart) int32 {
+	text := make([]string, len(list))
+	for i, p := range list {
+		text[i] = fmt.Sprintf("%s:%d:%d:%t ", p.Name, p.Count, m.typeOf[p.GPU], m.of.GPUs[p.GPU].Missing)
+	}
+	slices.Sort(text)
+	key := strings.Join(text, "")
+	n, ok := k.parts[key]
+	if !ok {
+		if k.parts == nil {
+			k.parts = map[string]int32{}
+		}
+		n = int32(len(k.parts) + 1)
+		k.parts[key] = n
+	}
+	return n
+}
+
+// within is the state of which no more may be used than a rest: whole GPUs alone.
 func (s state) within(l *rest, m *model) state {
-	s.cpu, s.free, s.mem = min(s.cpu, l.cpus), min(s.free, l.cpus), min(s.mem, l.mem)
+	s.cpu, s.free, s.mem, s.parts = min(s.cpu, l.cpus), min(s.free, l.cpus), min(s.mem, l.mem), 0
 	for k := range m.types {
 		s.gpus[k] = min(s.gpus[k], int16(max(l.gpus[k], 0)))
 	}
@@ -69,7 +96,7 @@ func (p *pool) kind(s state, sp *space) int32 {
 		for k := range m.types {
 			gpus = gpus.Union(first(sp.gpus, func(id int) bool { return m.typeOf[id] == k }, int(s.gpus[k])))
 		}
-		own.gpus, own.gpu = gpus, gpus.Len()
+		own.gpus, own.gpu, own.parts = gpus, gpus.Len(), nil
 	}
 	n = int32(len(p.kinds.list))
 	p.kinds.of[s] = n
@@ -225,6 +252,8 @@ type gauge struct {
 	least brief   // what a node must have at least
 	// numbers says that numbers alone tell how many tasks fit on a node.
 	numbers bool
+	rated   *workload // that the ratings are of
+	ratings []rating  // by kind; see there
 }
 
 func newGauge(d *demand, p *pool) *gauge {
@@ -240,7 +269,7 @@ func newGauge(d *demand, p *pool) *gauge {
 	if d.memAlloc && d.mem.Per == cluster.MemPerNode {
 		g.least.mem = d.mem.MB
 	}
-	g.numbers = !g.kinds.odd && d.perSocket == 0 && !(d.bound && d.gpus) && d.piece == nil && len(d.gpuSocket) == 0 && !d.alone
+	g.numbers = !g.kinds.odd && d.perSocket == 0 && !(d.bound && d.gpus) && len(d.gpuSocket) == 0 && !d.alone
 	return g
 }
 

@@ -89,7 +89,7 @@ func (r *round) lineup() *lineup {
 		if j, _ := r.s.Job(id); j.Held == cluster.NotHeld {
 			e := &entry{id: id, changed: changed, place: p, nice: j.Spec.Nice}
 			if r.responsive {
-				e.merit = merit(r.waited(j), r.sizes().Share(j), j.Limit)
+				e.merit = r.merit(r.waited(j), r.sizes().Share(j), j.Limit)
 			}
 			l.list = append(l.list, e)
 		}
@@ -123,7 +123,7 @@ func (r *round) foremost(e *entry) bool {
 		}
 		now := entry{id: m.id, q: q, nice: m.nice}
 		if r.responsive {
-			now.merit = merit(wait(r.now, m.since), m.share, m.limit)
+			now.merit = r.merit(wait(r.now, m.since), m.share, m.limit)
 			if found && cmp.Or(cmp.Compare(e.nice, now.nice), cmp.Compare(now.merit, e.merit)) < 0 {
 				continue // whatever its place
 			}

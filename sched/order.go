@@ -126,7 +126,7 @@ func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked))
 		share := c.share(j)
 		c.drain = min(c.drain+drains(j, share), longestQueue)
 		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain,
-			share: share, merit: merit(c.waited(j), share, j.Limit)})
+			share: share, merit: c.merit(c.waited(j), share, j.Limit)})
 	}
 	flush()
 }
@@ -141,8 +141,11 @@ func byMerit(a, b turn) int {
 	return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit), a.at-b.at)
 }
 
-// merit ranks a job of this share and limit that has waited so long.
-func merit(waited time.Duration, share float64, limit time.Duration) float64 {
+// merit ranks a job of this share and limit that has waited so long; with SchedulerParameters=shortest_first by its limit alone.
+func (c *cycle) merit(waited time.Duration, share float64, limit time.Duration) float64 {
+	if c.s.Config().ShortestFirst {
+		return 1 / max(limit, time.Second).Seconds()
+	}
 	return waited.Seconds() * share * share / max(min(limit, longLimit), time.Second).Seconds()
 }
 

@@ -36,6 +36,26 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestShortestFirst: with the word a short job goes before a wider one that has waited longer.
+func TestShortestFirst(t *testing.T) {
+	for _, shortest := range []bool{false, true} {
+		b := newBed(t, 1)
+		b.respond()
+		cfg := *b.s.Config()
+		cfg.ShortestFirst = shortest
+		b.do(&cluster.Configure{Config: &cfg})
+		wide := b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 16, 2*time.Hour })
+		b.now = b.now.Add(time.Hour)
+		short := b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 1, time.Hour })
+		b.cycle()
+		for id, starts := range map[cluster.JobID]bool{wide: !shortest, short: shortest} {
+			if j, _ := b.s.Job(id); (j.Alloc != nil) != starts {
+				t.Errorf("shortest_first %t: job %d %s", shortest, id, b.where(id))
+			}
+		}
+	}
+}
+
 // BenchmarkDecay measures one Decay over 100,000 pending jobs, of which every one's priority changes: 0.5 s beside other work.
 func BenchmarkDecay(b *testing.B) {
 	bed := crowd(b, 100_000)

@@ -48,7 +48,7 @@ func (c *cycle) plan(q *question, limit time.Duration) *reservation {
 
 // holds brings the plan up to date; false if another moment comes into question.
 func (o *outlook) holds(c *cycle, kept nodeSet) bool {
-	same := o.follow(c) && slices.Equal(o.kept, kept) && !o.plan.spent
+	same := o.follow(c) && slices.Equal(o.kept, kept) && !o.plan.spent && !o.look.d.gradient // which follows the jobs of late
 	if !o.look.hopeless(o.before.scene(nil, 0)) {
 		return false
 	}

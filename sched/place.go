@@ -59,6 +59,7 @@ type demand struct {
 	large      bool // it avoids nodes that had trouble of late, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd, bestFit bool
+	gradient                    bool // and it is the one that spoils least
 	nodesAsked                  bool // a number of nodes, or nodes by name
 	sized                       bool // a number of nodes
 	// blockSockets fills one socket before the next (-m x:block).
@@ -66,6 +67,7 @@ type demand struct {
 	unbound      bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
 	bound        bool               // they must be (enforce-binding)
 	wanted       []cluster.NodeName // -w: these must all be part of it
+	wants        need               // of a node
 	// What -B and its like ask of a node's make.
 	sockets, cores, threads int
 }
@@ -86,7 +88,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		user: spec.UID, alone: spec.Sharing == cluster.ShareUser, loads: s,
 		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
-		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit}
+		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit || cfg.Gradient, wants: needOf(s, p, spec)}
 	d.mostTasks = cfg.MaxTasksPerNode
 	if spec.Specializes() {
 		d.leaves, d.exclusive, d.over = spec.Layout, true, 0
@@ -134,6 +136,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		d.minNodes = max(d.minNodes, d.least)
 		d.tasks = max(d.tasks, d.minNodes)
 	}
+	d.gradient = cfg.Gradient && d.minNodes <= 1
 	d.single = d.maxNodes == 1 || d.upTo == 1
 	d.atEnd = cfg.SerialAtEnd && d.minNodes == 1 && d.tasks*d.cpusPer == 1 && d.minCPUs <= 1
 	return d

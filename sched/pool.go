@@ -44,14 +44,16 @@ type pool struct {
 	models  []model
 	sockets bool // CPUs are given as whole sockets
 	shared  bool // a CPU may have several jobs
-	closed  bool // there are nodes that are for one user's jobs
-	plan    *topology
-	kinds   *kinds
-	scenes  []*scene // that were asked for
-	changed []change // of spaces since the pool was made, in turn
-	latest  []int32  // by place, the number of its last change plus one
-	turns   []int32  // by place, scratch of allot
-	ranks   []int32  // by place, that among all nodes of the cluster, of service or not
+	// wholePlans says that planned starts leave nothing of their nodes.
+	wholePlans bool
+	closed     bool // there are nodes that are for one user's jobs
+	plan       *topology
+	kinds      *kinds
+	scenes     []*scene // that were asked for
+	changed    []change // of spaces since the pool was made, in turn
+	latest     []int32  // by place, the number of its last change plus one
+	turns      []int32  // by place, scratch of allot
+	ranks      []int32  // by place, that among all nodes of the cluster, of service or not
 }
 
 // nodeSet is a set of places in a pool; nil is empty.
@@ -110,9 +112,9 @@ func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*
 	load func(cluster.NodeName) *cluster.Load) *pool {
 	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{},
 		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
-	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64)}
+	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64), work: &workload{s: s}}
 	none, rank, kind := &cluster.Load{}, -1, 0
-	p.shared, p.sockets = oversubscribed(s), s.Config().SocketAlloc
+	p.shared, p.sockets, p.wholePlans = oversubscribed(s), s.Config().SocketAlloc, s.Config().PlanWhole
 	for n := range s.Nodes() {
 		if rank++; !counts(n) {
 			continue
@@ -204,7 +206,7 @@ func (p *pool) members(part *cluster.Partition) []int {
 }
 
 func (p *pool) clone() *pool {
-	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds, shared: p.shared}
+	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds, shared: p.shared, wholePlans: p.wholePlans}
 }
 
 func (p *pool) take(a *cluster.Alloc) {
@@ -335,8 +337,11 @@ func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool, last *r
 			continue
 		}
 		sp := p.spaces[i]
-		sp.take(*sh, a.Over > 0)
 		m := &p.models[sp.model]
+		if sp.take(*sh, a.Over > 0); p.wholePlans {
+			r.rests[k] = rest{place: i, share: sh, gpus: make([]int, len(m.types))}
+			continue
+		}
 		l := rest{place: i, share: sh, cpus: sp.cpu, ids: sp.cpus, mem: sp.mem, gpus: make([]int, len(m.types))}
 		if cores {
 			l.cpus = sp.free

@@ -116,6 +116,7 @@ var sayings = map[string]func(*scenario, []string){
 	"drain":      func(s *scenario, w []string) { s.set(w, cluster.NodeDrain) },
 	"resume":     func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
 	"limit":      func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
+	"plan":       func(s *scenario, _ []string) { s.configure(func(c *cluster.Config) { c.PlanWhole = true }) },
 	"responsive": func(s *scenario, _ []string) { s.respond() },
 	"show":       (*scenario).show,
 	"why":        (*scenario).why,

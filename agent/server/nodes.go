@@ -212,13 +212,14 @@ func addPeers(snap *cluster.Snapshot, others []cluster.Share, own []cluster.Node
 }
 
 func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportRequest) (api.WriteResponse, error) {
-	cmds := make([]cluster.Command, len(q.Reports))
+	cmds, names := make([]cluster.Command, len(q.Reports)), make([]cluster.NodeName, len(q.Reports))
 	for i := range q.Reports {
 		if err := s.owns(who, q.Reports[i].Node); err != nil {
 			return api.WriteResponse{}, err
 		}
-		cmds[i] = &q.Reports[i]
+		cmds[i], names[i] = &q.Reports[i], q.Reports[i].Node
 	}
+	s.pulse.Hear(names, time.Now())
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	return api.WriteResponse{Index: index}, err
 }

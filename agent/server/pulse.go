@@ -77,18 +77,31 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 		for _, n := range nodes {
 			b := p.beat(n)
 			p.astir = p.astir || b.open+d == 0
-			p.news = p.news || d > 0 && (b.since.IsZero() || !b.silent.IsZero() || b.open == 0 && now.Sub(b.heard) >= quietAfter)
-			b.open, b.heard, b.hold = b.open+d, now, hold
 			if d > 0 {
-				b.silent = time.Time{}
-				if b.since.IsZero() {
-					b.since, p.came = now, now
-				}
+				p.hear(b, now)
+			}
+			b.open, b.heard, b.hold = b.open+d, now, hold
+			if d > 0 && b.since.IsZero() {
+				b.since, p.came, p.news = now, now, true
 			}
 		}
 	}
 	mark(1, now)
 	return func(now time.Time) { mark(-1, now) }
+}
+
+// Hear notes another sign of life of these nodes' client: one that has much to report may take its time to ask for work.
+func (p *Pulse) Hear(nodes []cluster.NodeName, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range nodes {
+		p.hear(p.beat(n), now)
+	}
+}
+
+func (p *Pulse) hear(b *beat, now time.Time) {
+	p.news = p.news || !b.silent.IsZero() || b.open == 0 && now.Sub(b.heard) >= quietAfter
+	b.heard, b.silent = now, time.Time{}
 }
 
 // Due reports whether it is time to go through all nodes again: news are looked at once, silence that grows every

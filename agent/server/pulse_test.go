@@ -30,6 +30,30 @@ func TestGraceWhileNodesCome(t *testing.T) {
 	}
 }
 
+// A client that reports is alive, whether it has a call open or not; an open call's time stays what it was.
+func TestPulseHear(t *testing.T) {
+	f := newField(t, "a", "b")
+	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	timeout := f.Snapshot().Config().NodeTimeout
+	p := NewPulse()
+	p.Open([]cluster.NodeName{"a"}, 0, began)(began)
+	p.Open([]cluster.NodeName{"b"}, time.Minute, began)
+	now := began.Add(timeout - time.Second)
+	p.Hear([]cluster.NodeName{"a", "b"}, now)
+	l := p.Leases(f.Snapshot(), now)
+	if a := (Lease{Until: now.Add(timeout), Quiet: now.Add(quietAfter), Since: began}); l["a"] != a {
+		t.Errorf("between calls: %+v, want %+v", l["a"], a)
+	}
+	if b := (Lease{Until: now.Add(timeout + time.Minute), Since: began}); l["b"] != b {
+		t.Errorf("in a call: %+v, want %+v", l["b"], b)
+	}
+	p.silence([]cluster.NodeName{"a"}, now)
+	p.Leases(f.Snapshot(), now)
+	if p.Hear([]cluster.NodeName{"a"}, now); !p.Due(now) || !p.Leases(f.Snapshot(), now)["a"].Quiet.After(now) {
+		t.Error("a host that speaks is still silent")
+	}
+}
+
 // Nodes are gone through when there is something to find, and not in each cycle.
 func TestPulseDue(t *testing.T) {
 	f := newField(t, "a", "b")

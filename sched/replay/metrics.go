@@ -50,7 +50,7 @@ func (t *Trace) Summarize(runs []Run) Summary {
 			users[r.Job.User] = u
 		}
 		u.sum, u.n = u.sum+slow, u.n+1
-		busy += int64(units(r.Job)) * max(0, min(r.End, last)-max(r.Start, first))
+		busy += int64(units(r.Job)*r.Job.share()) * max(0, min(r.End, last)-max(r.Start, first))
 	}
 	slices.Sort(waits)
 	rank := func(p float64) float64 { return float64(waits[max(int(math.Ceil(p*float64(len(waits))))-1, 0)]) }
@@ -59,7 +59,7 @@ func (t *Trace) Summarize(runs []Run) Summary {
 	out.P50, out.P95, out.P99, out.Worst = rank(.5), rank(.95), rank(.99), rank(1)
 	out.Makespan = end - first
 	if last > first {
-		out.Utilization = float64(busy) / float64(int64(all)*(last-first))
+		out.Utilization = float64(busy) / float64(int64(all*whole)*(last-first))
 	}
 	names := make([]string, 0, len(users))
 	for name := range users {

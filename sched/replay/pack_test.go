@@ -19,12 +19,17 @@ func TestPacking(t *testing.T) {
 		t.Skip("no -traces folder given")
 	}
 	for _, c := range []struct {
-		fit   bool
+		name  string
+		word  func(*cluster.Config)
 		least float64
-	}{{false, 0.87}, {true, 0.925}} {
-		t.Run(map[bool]string{false: "usual", true: "best fit"}[c.fit], func(t *testing.T) {
+	}{
+		{"usual", func(*cluster.Config) {}, 0.87},
+		{"best fit", func(cfg *cluster.Config) { cfg.BestFit = true }, 0.925},
+		{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }, 0.935},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := pack(t, c.fit); got < c.least {
+			if got := pack(t, c.word); got < c.least {
 				t.Errorf("%.3f of the GPUs are given out, want %.3f", got, c.least)
 			} else {
 				t.Logf("%.3f of the GPUs are given out", got)
@@ -33,7 +38,7 @@ func TestPacking(t *testing.T) {
 	}
 }
 
-func pack(t *testing.T, fit bool) float64 {
+func pack(t *testing.T, word func(*cluster.Config)) float64 {
 	s, index := cluster.NewState(), uint64(0)
 	apply := func(c cluster.Command) any {
 		index++
@@ -44,7 +49,8 @@ func pack(t *testing.T, fit bool) float64 {
 		return a.Result
 	}
 	cfg := cluster.DefaultConfig()
-	cfg.BestFit, cfg.MaxJobCount = fit, 100_000
+	cfg.MaxJobCount = 100_000
+	word(&cfg)
 	nodes, milli := numbers(t, "openb_nodes.csv"), 0
 	for _, r := range nodes {
 		milli += 1000 * r[3]

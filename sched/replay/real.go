@@ -27,6 +27,8 @@ type real struct {
 	ends  realEnds
 	seq   []uint64 // of each node's last report
 	out   []Run
+
+	scheduler sched.Scheduler
 }
 
 // realEnd is when a job's work is done.
@@ -133,6 +135,13 @@ func (r *real) build(config *cluster.Config) error {
 			cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: cmp.Or(name, "main"), Nodes: parts[name], Default: len(cfg.Partitions) == 0})
 		}
 	}
+	if slices.ContainsFunc(r.Jobs, func(j Job) bool { return j.share() < whole }) {
+		for i := range r.Nodes {
+			if n := &r.Nodes[i]; n.GPUs > 0 {
+				cfg.GRES = append(cfg.GRES, cluster.GRESLine{Nodes: []cluster.NodeName{cluster.NodeName(n.Name)}, Name: "shard", Count: whole * n.GPUs})
+			}
+		}
+	}
 	if _, err := r.apply(&cluster.Configure{Config: &cfg}); err != nil {
 		return err
 	}
@@ -167,6 +176,13 @@ func (r *real) spec(j *Job) *cluster.JobSpec {
 		s.MaxNodes = s.MinNodes
 	}
 	s.Tasks = s.MinNodes
+	if j.Nodes == 1 { // else nobody says what of it is on which node
+		s.CPUsPerTask, s.Mem = j.CPUs, cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(j.MemMB)}
+	}
+	if n := j.share(); n < whole {
+		s.PerNode = []cluster.GRES{{Name: "shard", Type: j.GPUType, Count: int64(n)}}
+		return s
+	}
 	s.PerJob = []cluster.GRES{{Name: "gpu", Type: j.GPUType, Count: int64(j.GPUs)}}
 	return s
 }
@@ -204,7 +220,7 @@ func (r *real) end(id cluster.JobID) error {
 // pass lets the scheduler decide until nothing more starts.
 func (r *real) pass() error {
 	for {
-		decisions := sched.Schedule(r.state.Snapshot(), r.time())
+		decisions := r.scheduler.Schedule(r.state.Snapshot(), r.time())
 		if len(decisions) == 0 {
 			return nil
 		}

@@ -29,6 +29,17 @@ type Job struct {
 	GPUMilli           int // share of one GPU in thousandths; 1000 is a whole one
 }
 
+// whole is a GPU in the parts of which jobs ask for some.
+const whole = 1000
+
+// share is what the job uses of each of its GPUs, in thousandths. The textbook's policies know whole ones only.
+func (j *Job) share() int {
+	if j.GPUs == 1 && j.GPUMilli > 0 {
+		return min(j.GPUMilli, whole)
+	}
+	return whole
+}
+
 // Node is a machine of the trace's cluster.
 type Node struct {
 	Name       string
