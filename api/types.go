@@ -137,6 +137,8 @@ type HetRequest struct {
 type SubmitResponse struct {
 	Job   cluster.JobID `json:"job"`
 	Index uint64        `json:"index"`
+	// Ignored names what was asked for that the site does not allow, by the JSON names of the spec: core_spec, thread_spec.
+	Ignored []string `json:"ignored,omitempty"`
 }
 
 // TestResponse says when and where a job would start (--test-only).
@@ -145,7 +147,8 @@ type TestResponse struct {
 	Nodes     []cluster.NodeName `json:"nodes,omitempty"`
 	CPUs      int                `json:"cpus"`
 	Partition string             `json:"partition"`
-	Job       cluster.JobID      `json:"job"` // the id it would get
+	Job       cluster.JobID      `json:"job"`               // the id it would get
+	Ignored   []string           `json:"ignored,omitempty"` // see SubmitResponse
 }
 
 // WriteResponse answers every other command.

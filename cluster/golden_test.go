@@ -231,6 +231,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenAccounts(w)
 	goldenPreempt(w)
 	goldenTurns(w)
+	goldenLeaves(w)
 	goldenBurnin(w)
 	goldenAmend(w)
 	return w.log
@@ -518,4 +519,26 @@ func goldenRetain(w *world) {
 		{Change: &Transaction{At: w.now, Action: "Add Users", Actor: "root", Where: "name='alice'"}}}})
 	w.ok(root, &Retain{Retention{Script: "/bin/archive", Rules: []RetainRule{{EventRecords, Age{5, AgeHours}, true}, {ResvRecords, Age{5, AgeHours}, true}, {StepRecords, Age{5, AgeHours}, true}, {TxnRecords, Age{5, AgeDays}, false}}}})
 	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "gold", UsageFactor: 1, UsageReset: ResetMonthly}}}})
+}
+
+func goldenLeaves(w *world) {
+	cfg := *w.s.Config()
+	cfg.SpecUse, cfg.CompleteWait, cfg.CompleteLocal = true, time.Minute, true
+	w.ok(root, &Configure{Config: &cfg})
+	w.ok(sys, &NodeUp{Name: "z2", Inventory: smallNode()})
+	cores, threads := 1, 2
+	id := w.submit(func(s *JobSpec) { s.ThreadSpec, s.Sharing = &threads, ShareExclusive })
+	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{ThreadSpec: &threads}})
+	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{CoreSpec: &cores}})
+	start := func(usable IDSet) *Error {
+		return w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Start: &Alloc{Partition: "main", Shares: []Share{{Node: "z2", CPUs: RangeIDSet(0, 3), Usable: usable, MemMB: 100, Tasks: 1}}}}}}).Result.([]*Error)[0]
+	}
+	if out := start(RangeIDSet(0, 99)); out == nil {
+		w.t.Fatal("a job may use CPUs that its node has not")
+	}
+	if out := start(RangeIDSet(0, 2)); out != nil {
+		w.t.Fatal(out)
+	}
+	w.report("z2", id, NodeReady)
+	w.want(id, Running)
 }

@@ -116,6 +116,8 @@ type Share struct {
 	Part  *GPUPart `json:"part,omitempty"`
 	MemMB MemMB    `json:"mem_mb,omitempty"`
 	Tasks int      `json:"tasks,omitempty"` // how many tasks are meant to run here
+	// Usable are the CPUs on which tasks run where these are not CPUs, see UsableBy.
+	Usable IDSet `json:"usable,omitzero"`
 }
 
 // Avoided is a node that could not launch a job, and why.

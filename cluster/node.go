@@ -152,18 +152,6 @@ func (inv *Inventory) CoresOf(cpus IDSet) (cores IDSet) {
 	return cores
 }
 
-// LastCores are the CPUs of so many cores, the highest of the last socket first, then of the one before it,
-// and so on in turn: those that CoreSpecCount keeps from jobs.
-func (inv *Inventory) LastCores(n int) IDSet {
-	t, per, sockets := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1), max(inv.Sockets, 1)
-	var out IDSet
-	for k := range min(n, per*sockets) {
-		core := (sockets-1-k%sockets)*per + per - 1 - k/sockets
-		out = out.Union(RangeIDSet(core*t, core*t+t-1))
-	}
-	return out
-}
-
 // Node is one compute node: what it is and whether it may be used. What is in use there is
 // its Load, kept beside it.
 type Node struct {
@@ -295,6 +283,7 @@ type Config struct {
 	PerGPU          PerGPU `json:"per_gpu,omitzero"`
 	MaxTasksPerNode int    `json:"max_tasks_per_node,omitempty"` // of a job; 0: no limit
 	MaxStepCount    int    `json:"max_step_count,omitempty"`     // of a job; 0: no limit
+	SpecUse         bool   `json:"spec_use,omitempty"`           // jobs may say what they leave of their nodes for the system (AllowSpecResourcesUsage)
 	AppendOutput    bool   `json:"append_output,omitempty"`      // batch jobs add to output files that there are (JobFileAppend)
 	// InteractiveStep is the options with which salloc, given no command, calls srun to begin a shell on the job's first
 	// node (InteractiveStepOptions, where LaunchParameters has use_interactive_step); empty: the shell begins where salloc is.
@@ -305,6 +294,8 @@ type Config struct {
 	MaxJobID          JobID          `json:"max_job_id"`
 	MinJobAge         time.Duration  `json:"min_job_age"`
 	KillWait          time.Duration  `json:"kill_wait"`
+	CompleteWait      time.Duration  `json:"complete_wait,omitempty"`  // how long at most a job that ends keeps others from starting; 0: it does not
+	CompleteLocal     bool           `json:"complete_local,omitempty"` // only where its partition has nodes (reduce_completing_frag)
 	InactiveLimit     time.Duration  `json:"inactive_limit,omitempty"`
 	RequeueDelay      time.Duration  `json:"requeue_delay"` // from a requeue to BeginTime
 	JobRequeue        bool           `json:"job_requeue"`

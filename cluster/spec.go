@@ -191,8 +191,8 @@ type Layout struct {
 	TmpMB      int64         `json:"tmp_mb,omitempty"`
 	Switches   int           `json:"switches,omitempty"`
 	SwitchWait time.Duration `json:"switch_wait,omitempty"`
-	CoreSpec   *int          `json:"core_spec,omitempty"`
-	ThreadSpec *int          `json:"thread_spec,omitempty"`
+	CoreSpec   *int          `json:"core_spec,omitempty"`   // cores of each node that the job leaves for the system
+	ThreadSpec *int          `json:"thread_spec,omitempty"` // threads, instead
 	Power      string        `json:"power,omitempty"`
 }
 

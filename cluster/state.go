@@ -266,6 +266,27 @@ func (t *tables) Members(array JobID) iter.Seq[*Job] {
 // RunningTasks is the number of an array's tasks that hold resources.
 func (t *tables) RunningTasks(array JobID) int { n, _ := t.running.Get(array); return n }
 
+// SettlesUntil is how long a job that ends keeps others from starting (CompleteWait); zero: it does not.
+func (c *Config) SettlesUntil(j *Job) time.Time {
+	if c.CompleteWait == 0 || j.Phase != Ending {
+		return time.Time{}
+	}
+	return j.EndingAt.Add(c.CompleteWait)
+}
+
+// nextSettled is when the next job that ends does so no more, if it has not ended by then; zero: none does.
+func (t *tables) nextSettled(now time.Time) (at time.Time) {
+	if t.config.CompleteWait == 0 {
+		return at
+	}
+	for j := range t.Live() {
+		if x := t.config.SettlesUntil(j); x.After(now) && (at.IsZero() || x.Before(at)) {
+			at = x
+		}
+	}
+	return at
+}
+
 // NextTimer is the first moment after now at which the clock alone changes something; zero if never.
 func (t *tables) NextTimer(now time.Time) (at time.Time) {
 	t.timers.Ascend(timerKey{at: now.Add(1)}, func(k timerKey) bool {
@@ -290,6 +311,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		at = x
 	}
 	if _, x := t.powerDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {
+		at = x
+	}
+	if x := t.nextSettled(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
 	for n := range valuesOf(t.reboots) {

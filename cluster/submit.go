@@ -320,6 +320,11 @@ func admitNumbers(spec *JobSpec) error {
 			return Errorf(Invalid, ErrNodeCount, "%d is not a number of nodes, tasks or CPUs", n)
 		}
 	}
+	for _, n := range []*int{l.CoreSpec, l.ThreadSpec} {
+		if n != nil && (*n < 0 || *n > maxCount) {
+			return Errorf(Invalid, ErrNodeConfig, "%d is not a number of cores or threads to leave for the system", *n)
+		}
+	}
 	for _, list := range [][]GRES{l.PerNode, l.PerJob, l.PerSocket, l.PerTask} {
 		for _, g := range list {
 			if g.Count < 0 || g.Count > maxCount {

@@ -446,6 +446,9 @@ func (t *tx) give(j *Job) error {
 			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) || !n.Inventory.mayGive(&l, sh.Part) {
 			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 		}
+		if !j.Spec.mayUse(&n.Inventory, &sh) {
+			return Errorf(Conflict, ErrBusy, "job %d: its tasks can not run on CPUs %s of node %s", j.ID, sh.Usable, sh.Node)
+		}
 		if !t.mayJoin(&l, j.Spec) {
 			return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
 		}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -49,6 +50,8 @@ type Patch struct {
 	Switches     *int           `json:"switches,omitempty"`
 	Sharing      *Sharing       `json:"sharing,omitempty"`
 	Contiguous   *bool          `json:"contiguous,omitempty"`
+	CoreSpec     *int           `json:"core_spec,omitempty"`   // below 0: what the node keeps
+	ThreadSpec   *int           `json:"thread_spec,omitempty"` // so, too
 }
 
 // UpdateJob changes pending jobs, and of running ones what may still change.
@@ -179,8 +182,8 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	if p.AdminComment != nil && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may set an admin comment")
 	}
-	if p.Sharing != nil && !t.by.Operator() || p.Contiguous != nil && !t.by.Operator() {
-		return Errorf(Denied, ErrAccess, "only operators may change sharing or contiguity")
+	if (p.Sharing != nil || p.Contiguous != nil || p.CoreSpec != nil || p.ThreadSpec != nil) && !t.by.Operator() {
+		return Errorf(Denied, ErrAccess, "only operators may change sharing, contiguity, or what a job leaves of its nodes")
 	}
 	return nil
 }
@@ -209,6 +212,7 @@ func (p *Patch) shape(s *JobSpec) bool {
 	count(set(&s.Switches, p.Switches))
 	count(set(&s.Sharing, p.Sharing))
 	count(set(&s.Contiguous, p.Contiguous))
+	count(p.leaves(s))
 	count(set(&s.Licenses, p.Licenses))
 	count(set(&s.Reservation, p.Reservation))
 	if p.Partitions != nil {
@@ -216,6 +220,22 @@ func (p *Patch) shape(s *JobSpec) bool {
 		n++
 	}
 	return n > 0
+}
+
+// leaves changes what a job leaves of its nodes, cores or threads; it reports whether it was asked.
+func (p *Patch) leaves(s *JobSpec) bool {
+	if p.CoreSpec == nil && p.ThreadSpec == nil {
+		return false
+	}
+	s.CoreSpec, s.ThreadSpec = p.CoreSpec, nil
+	if p.CoreSpec == nil {
+		s.ThreadSpec = p.ThreadSpec
+	}
+	if n := cmp.Or(p.CoreSpec, p.ThreadSpec); *n < 0 {
+		s.CoreSpec, s.ThreadSpec = nil, nil
+	}
+	s.Sharing = ShareExclusive
+	return true
 }
 
 func (p *Patch) texts(s *JobSpec) {

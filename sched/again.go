@@ -60,7 +60,8 @@ func fickle(j *cluster.Job, now time.Time) bool {
 
 // steady reports whether the cluster is one whose cycles may go on from each other.
 func (c *cycle) steady() bool {
-	return !c.free.shared && !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && c.limits.Off() && len(c.s.Reservations()) == 0
+	return !c.free.shared && !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && c.limits.Off() && len(c.s.Reservations()) == 0 &&
+		len(c.settling) == 0
 }
 
 // keeps reports whether the next cycle can go on from this one.
@@ -100,7 +101,7 @@ type round struct {
 func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	c := r.cycle
 	touched, ok := s.Since(r.old)
-	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.grown() > maxGrown {
+	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.grown() > maxGrown || len(settling(s, now)) > 0 {
 		return false
 	}
 	if c.responsive && !c.bindAt.IsZero() && !now.Before(c.bindAt) {

@@ -35,6 +35,9 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	}
 	cfg := *h.s.Config()
 	cfg.Licenses = []cluster.License{{Name: "lic", Total: 2}}
+	if r.IntN(5) == 0 {
+		cfg.CompleteWait, cfg.CompleteLocal = time.Minute, r.IntN(2) == 0
+	}
 	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst, cfg.PlanWhole = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
 	h.do(&cluster.Configure{Config: &cfg})
 	return h

@@ -259,7 +259,9 @@ type gauge struct {
 func newGauge(d *demand, p *pool) *gauge {
 	g := &gauge{d: d, kinds: p.kinds, makes: make([]int8, len(p.models))}
 	g.least.cpu = int32(max(d.minCPUs, 1))
-	if !d.overcommit {
+	if d.leaves != nil { // perhaps more than nodes seem to have
+		g.least.cpu = 1
+	} else if !d.overcommit {
 		g.least.cpu = max(g.least.cpu, int32(d.cpusPer))
 	}
 	g.least.gpu = int32(sum(d.gpuNode))

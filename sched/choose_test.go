@@ -85,6 +85,10 @@ func set(t *testing.T, s *cluster.JobSpec, w string) {
 		return out
 	}
 	switch key {
+	case "-S":
+		s.CoreSpec = new(number())
+	case "--thread-spec":
+		s.ThreadSpec = new(number())
 	case "-N":
 		if n, _ := fmt.Sscanf(val, "%d-%d", &s.MinNodes, &s.MaxNodes); n == 1 {
 			s.MaxNodes = s.MinNodes

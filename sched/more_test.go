@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -231,6 +232,42 @@ func TestTopoOptional(t *testing.T) {
 		b.cycle()
 		if got := b.got(id); got != c.want {
 			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// TestLeaves has jobs say themselves what they leave of their nodes, in place of what these keep. The figures are Slurm's.
+func TestLeaves(t *testing.T) {
+	last, first := machine(), machine()
+	last.SpecCPUs, first.SpecCPUs = last.LastCores(2), cluster.RangeIDSet(0, 1)
+	threads := machine()
+	threads.CoresPerSocket, threads.ThreadsPerCore, threads.GPUs = 4, 2, nil
+	for _, c := range []struct {
+		node cluster.Inventory
+		ask  string
+		want string // charged, usable, memory at 1000 MB a CPU
+	}{
+		{last, "-S0", "0-6,8-14 0-15 16000"}, {last, "-S1", "0-6,8-14 0-6,8-15 15000"}, {last, "-S2", "0-6,8-14 0-6,8-14 14000"},
+		{last, "-S3", "0-6,8-14 0-6,8-13 13000"}, {last, "-S15", "0-6,8-14 0 1000"}, {last, "-S16", "waits"}, {last, "-S1 -n16 -N1", "waits"}, {last, "-S1 -n15 -N1", "0-6,8-14 0-6,8-15 15000"},
+		{last, "-S99999", "waits"}, {last, "-S0 -c16", "0-6,8-14 0-15 16000"}, {last, "-S0 --mincpus=15", "0-6,8-14 0-15 16000"},
+		{first, "-S0", "2-15 0-15 16000"}, {first, "-S1", "2-15 1-15 15000"}, {first, "-S3", "2-15 2-14 13000"}, {first, "--thread-spec=1", "2-15 1-15 15000"},
+		{machine(), "-S4", "0-15 0-5,8-13 12000"}, {machine(), "--thread-spec=3", "0-15 0-6,8-13 13000"}, {machine(), "--thread-spec=16", "waits"},
+		{threads, "-S3", "0-15 0-5,8-11 10000"}, {threads, "-S8", "waits"}, {threads, "--thread-spec=3", "0-15 0-6,8-13 13000"}, {threads, "-S0", "0-15 0-15 16000"},
+	} {
+		b := namedBed(t, nil, c.node)
+		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: cluster.MemPerCPU, MB: 1000} })
+		other := b.submit(func(s *cluster.JobSpec) { s.Priority = nil })
+		b.cycle()
+		got := "waits"
+		if j, _ := b.s.Job(id); j.Alloc != nil {
+			sh := j.Alloc.Shares[0]
+			got = fmt.Sprintf("%s %s %d", sh.CPUs, sh.Usable, sh.MemMB)
+			if o, _ := b.s.Job(other); o.Alloc != nil {
+				t.Errorf("%s: another job is beside it", c.ask)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s with %s kept: %s, want %s", c.ask, c.node.SpecCPUs, got, c.want)
 		}
 	}
 }

@@ -33,8 +33,9 @@ type demand struct {
 	gpus       bool          // of any of these
 	piece      *cluster.GRES // of one GPU of each node
 	exclusive  bool
-	evenly     bool // of its whole nodes or sockets all get as many tasks
-	over       int  // how many jobs may be on one CPU; 0: it alone
+	leaves     *cluster.Layout // what it leaves of its nodes for the system, in place of what they keep; nil: what they do
+	evenly     bool            // of its whole nodes or sockets all get as many tasks
+	over       int             // how many jobs may be on one CPU; 0: it alone
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore  bool
@@ -89,6 +90,9 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
 		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit || cfg.Gradient, wants: needOf(s, p, spec)}
 	d.mostTasks = cfg.MaxTasksPerNode
+	if spec.Specializes() {
+		d.leaves, d.exclusive, d.over = spec.Layout, true, 0
+	}
 	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found keep no job waiting
 		d.segment = 0
 	}
@@ -346,8 +350,15 @@ func (d *demand) fits(sp *space) int {
 			return 0
 		}
 	}
+	if d.exclusive && (sp.busy && d.over == 0 || cpus < sp.all) {
+		return 0
+	}
+	if d.leaves != nil {
+		sp = d.usable(sp)
+		cpus = sp.cpu
+	}
 	per := d.per(&sp.node.Inventory)
-	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit || d.exclusive && (sp.busy && d.over == 0 || cpus < sp.all) {
+	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit {
 		return 0
 	}
 	cpus = d.cpusByMem(sp, cpus)
@@ -384,6 +395,15 @@ func (d *demand) fits(sp *space) int {
 		n = min(n, d.perNode)
 	}
 	return n
+}
+
+// usable is a node without jobs as the tasks of a job may use it that says itself what it leaves for the system.
+func (d *demand) usable(sp *space) *space {
+	own := *sp
+	own.cpus = sp.node.Inventory.UsableBy(d.leaves)
+	own.cpu = own.cpus.Len()
+	own.free, own.all, own.unit = own.cpu, own.cpu, unitOf(&sp.node.Inventory, false)
+	return &own
 }
 
 // cpusByMem lowers a number of CPUs to what memory allows; 0 if there is not enough at all.
@@ -443,6 +463,12 @@ func (d *demand) tasksByGPU(sp *space) int {
 // the devices can not be dealt out after all.
 func (d *demand) deal(rooms []room) *cluster.Alloc {
 	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.over, Shares: make([]cluster.Share, len(rooms))}
+	if d.leaves != nil {
+		rooms = slices.Clone(rooms)
+		for i := range rooms {
+			rooms[i].sp = d.usable(rooms[i].sp)
+		}
+	}
 	d.dealTasks(rooms)
 	gpus := d.split(rooms)
 	for i, r := range rooms {
@@ -469,6 +495,9 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 		sh.MemMB = d.memory(r.sp, sh)
 		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < want {
 			return nil
+		}
+		if d.leaves != nil {
+			sh.CPUs, sh.Usable = r.sp.node.Inventory.JobCPUs(), sh.CPUs
 		}
 		for k := range devices.All() {
 			a.Types[r.sp.node.Inventory.GPUs[k].Type]++
@@ -509,6 +538,9 @@ func (d *demand) cpusOn(r room) int {
 func (d *demand) gives(sp *space, kind string) int {
 	n := gpuCount(sp, kind)
 	if d.cpusPerGPU > 0 {
+		if d.leaves != nil {
+			sp = d.usable(sp)
+		}
 		n = min(n, sp.free/d.cpusPerGPU)
 	}
 	return n

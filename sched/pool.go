@@ -92,7 +92,7 @@ func (p *pool) modelOf(inv *cluster.Inventory, last int, devices func(*cluster.I
 			return k
 		}
 	}
-	m := model{of: inv, kind: -1, cpus: cluster.RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs), gpus: devices(inv)}
+	m := model{of: inv, kind: -1, cpus: inv.JobCPUs(), gpus: devices(inv)}
 	m.unit = unitOf(inv, p.sockets)
 	m.free = freeInUnits(inv, m.cpus, m.unit)
 	for _, g := range inv.GPUs {

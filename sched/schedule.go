@@ -59,7 +59,8 @@ type cycle struct {
 	turn       turn          // of the job at hand
 	drain      time.Duration // of the queue so far
 	blocked    []blocked
-	bindAt     time.Time // from when on nodes may be kept free for a job, if not since now; zero: never
+	settling   map[*cluster.Partition]bool // in which nothing starts yet
+	bindAt     time.Time                   // from when on nodes may be kept free for a job, if not since now; zero: never
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
@@ -69,6 +70,7 @@ func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	cfg := s.Config()
 	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
 	c.gatherReserved()
+	c.settling = settling(s, now)
 	return c
 }
 
@@ -121,6 +123,9 @@ func (c *cycle) consider(j *cluster.Job) {
 	if c.evict != nil {
 		c.goOn(j)
 	}
+	if c.settles(j) {
+		return
+	}
 	if j.Het != nil {
 		c.set(j)
 		return
@@ -160,7 +165,7 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 	for _, own := range parts {
 		for _, name := range j.Spec.Partitions {
 			p, ok := c.s.Partition(name)
-			if !ok {
+			if !ok || c.settling[p] {
 				continue
 			}
 			if r := c.closed(p, j); r != cluster.NoReason {

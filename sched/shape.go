@@ -136,6 +136,17 @@ func (q *question) fail(mask uint64) bool {
 	return true
 }
 
+// leaves tells apart what jobs leave of their nodes for the system: cores above 0, threads below, 0 for what the nodes keep.
+func leaves(l *cluster.Layout) int32 {
+	switch {
+	case l.ThreadSpec != nil:
+		return -1 - int32(*l.ThreadSpec)
+	case l.CoreSpec != nil:
+		return 1 + int32(*l.CoreSpec)
+	}
+	return 0
+}
+
 func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {
 	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
 	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: cluster.BlockSockets(s.Distribution), constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
@@ -143,7 +154,7 @@ func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, 
 			int32(s.MinNodes), int32(s.MaxNodes), int32(s.Tasks), int32(s.TasksPerNode), int32(s.TasksPerGPU),
 			int32(s.CPUsPerTask), int32(s.CPUsPerGPU), int32(s.MinCPUs), int32(s.SocketsPerNode), int32(s.CoresPerSocket),
 			int32(s.ThreadsPerCore), int32(switches), int32(s.Segment), int32(flags), int32(s.TasksPerSocket),
-			int32(s.TasksPerCore)}}
+			int32(s.TasksPerCore), leaves(s.Layout)}}
 	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.PerSocket)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
 		return k
 	}

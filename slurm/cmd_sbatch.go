@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,10 +68,25 @@ func submit[Q any](s *Sys, to api.Endpoint[Q, api.SubmitResponse], q Q) (api.Sub
 // submitAll hands over a job with all of its components.
 func (s *Sys) submitAll(r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
 	q.Key = s.requestKey()
+	var resp api.SubmitResponse
+	var err error
 	if len(r.Parts) == 0 {
-		return submit(s, api.SubmitJob, q)
+		resp, err = submit(s, api.SubmitJob, q)
+	} else {
+		resp, err = submit(s, api.SubmitHet, s.hetRequest(r, q))
 	}
-	return submit(s, api.SubmitHet, s.hetRequest(r, q))
+	s.ignored(resp.Ignored)
+	return resp, err
+}
+
+// ignored says what of a job's request was left out because the site does not allow it.
+func (s *Sys) ignored(names []string) {
+	for _, name := range slices.Compact(names) {
+		if name = "--" + strings.ReplaceAll(name, "_", "-"); name == "--core-spec" {
+			name = "-S"
+		}
+		s.say("error: Ignoring %s since it's not allowed by configuration (AllowSpecResourcesUsage = No)", name)
+	}
 }
 
 // hetRequest is the request for a heterogeneous job; q is that for its first component.
@@ -160,6 +176,7 @@ func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
 		return 1
 	}
+	s.ignored(resp.Ignored)
 	s.say("Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
 		stamp(resp.StartsAt), resp.CPUs, nodeText(resp.Nodes), resp.Partition)
 	return 0

@@ -35,6 +35,7 @@ func runSrun(sys *Sys, argv []string) int {
 		return sys.testOnly(r, q)
 	}
 	if r.Client.JobID != 0 {
+		sys.stepLeaves(r)
 		return sys.stepOf(r, cluster.JobID(r.Client.JobID))
 	}
 	job, code := sys.allocate(r)
@@ -51,6 +52,18 @@ func runSrun(sys *Sys, argv []string) int {
 		sys.say("error: job %d could not be ended: %s", job.ID, text)
 	}
 	return rc
+}
+
+// stepLeaves says that what a job leaves of its nodes is not for its steps to say. Slurm says nothing of threads.
+func (s *Sys) stepLeaves(r *Request) {
+	for _, p := range r.all() {
+		switch {
+		case p.Job.CoreSpec != nil:
+			s.say("error: Ignoring --core-spec value for a job step within an existing job. Set specialized cores at job allocation time.")
+		case p.Job.ThreadSpec != nil:
+			s.say("error: Ignoring --thread-spec value for a job step within an existing job. Set specialized threads at job allocation time.")
+		}
+	}
 }
 
 // allocate submits an allocation and waits until its nodes are ready.

@@ -39,7 +39,9 @@ func (r *Request) finish() error {
 	if slices.ContainsFunc(j.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
 	}
-	r.noSpecResources()
+	if j.Specializes() {
+		j.Sharing = cluster.ShareExclusive
+	}
 	if err := r.places(); err != nil {
 		return err
 	}
@@ -322,17 +324,4 @@ func (r *Request) finishStep() error {
 	}
 	s.MultiProgFile, s.MultiProg = true, string(text)
 	return nil
-}
-
-// noSpecResources leaves out cores and threads that a job would keep from itself, as Slurm does where
-// AllowSpecResourcesUsage is not set: muster does not know it.
-func (r *Request) noSpecResources() {
-	const why = " since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
-	if r.Job.CoreSpec != nil {
-		r.warn("error: Ignoring -S" + why)
-	}
-	if r.Job.ThreadSpec != nil {
-		r.warn("error: Ignoring --thread-spec" + why)
-	}
-	r.Job.CoreSpec, r.Job.ThreadSpec = nil, nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -196,15 +196,26 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestNoSpecResources: what is not allowed is left out, and told of as Slurm does; the job shares its node.
-func TestNoSpecResources(t *testing.T) {
-	const why = " since it's not allowed by configuration (AllowSpecResourcesUsage = No)"
-	for arg, want := range map[string]string{"-S2": "error: Ignoring -S" + why, "--thread-spec=2": "error: Ignoring --thread-spec" + why} {
-		r, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir()))
-		if err != nil || !slices.Equal(r.Notes, []string{want}) || r.Job.CoreSpec != nil || r.Job.ThreadSpec != nil || r.Job.Sharing != cluster.ShareDefault {
+// TestLeaves: a job that says what it leaves of its nodes has them whole.
+func TestLeaves(t *testing.T) {
+	for arg, want := range map[string][2]string{"-S0": {"0", "nil"}, "-S2": {"2", "nil"}, "--thread-spec=2": {"nil", "2"}} {
+		r, err := ParseSbatch([]string{arg, "--oversubscribe", "--wrap", "true"}, testSys("sbatch", t.TempDir()))
+		if err != nil || len(r.Notes) > 0 || r.Job.Sharing != cluster.ShareExclusive || pointed(r.Job.CoreSpec) != want[0] || pointed(r.Job.ThreadSpec) != want[1] {
 			t.Errorf("%s: %v %+v", arg, err, r)
 		}
 	}
+	for _, arg := range []string{"-Sx", "-S-1", "--thread-spec=0"} {
+		if _, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir())); err == nil || !strings.Contains(err.Error(), "Invalid numeric value") {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+}
+
+func pointed(n *int) string {
+	if n == nil {
+		return "nil"
+	}
+	return strconv.Itoa(*n)
 }
 
 func TestSrunStep(t *testing.T) {

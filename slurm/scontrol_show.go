@@ -131,8 +131,11 @@ func (c *control) jobSizes(o *record, r *jobRow) {
 	o.line("NumNodes=", nodes, " NumCPUs=", strconv.Itoa(r.numCPUs()), " NumTasks=", strconv.Itoa(r.numTasks()),
 		" CPUs/Task=", strconv.Itoa(r.cpusPerTask()), " ReqB:S:C:T=0:", zero(s.SocketsPerNode), ":", star(s.CoresPerSocket), ":", star(s.ThreadsPerCore))
 	o.line("TRES=", r.tres())
-	o.line("Socks/Node=", star(s.SocketsPerNode), " NtasksPerN:B:S:C=", zero(s.TasksPerNode), ":0:", star(s.TasksPerSocket), ":", star(s.TasksPerCore),
-		" CoreSpec=", strings.ReplaceAll(r.coreSpec(), "N/A", "*"))
+	left := " CoreSpec=" + strings.ReplaceAll(r.coreSpec(), "N/A", "*")
+	if s.ThreadSpec != nil {
+		left = " ThreadSpec=" + strconv.Itoa(*s.ThreadSpec)
+	}
+	o.line("Socks/Node=", star(s.SocketsPerNode), " NtasksPerN:B:S:C=", zero(s.TasksPerNode), ":0:", star(s.TasksPerSocket), ":", star(s.TasksPerCore), left)
 	if c.details && r.Alloc != nil {
 		c.jobNodes(o, r)
 	}
@@ -162,7 +165,7 @@ func (c *control) jobNodes(o *record, r *jobRow) {
 	shares := r.Alloc.Shares
 	for i := 0; i < len(shares); {
 		k := i + 1
-		for k < len(shares) && shares[k].MemMB == shares[i].MemMB && shares[k].CPUs.Equal(shares[i].CPUs) && shares[k].GPUs.Equal(shares[i].GPUs) {
+		for k < len(shares) && shares[k].MemMB == shares[i].MemMB && shares[k].TaskCPUs().Equal(shares[i].TaskCPUs()) && shares[k].GPUs.Equal(shares[i].GPUs) {
 			k++
 		}
 		var names []cluster.NodeName
@@ -173,7 +176,7 @@ func (c *control) jobNodes(o *record, r *jobRow) {
 		if g := shares[i].GPUs; !g.Empty() && r.Phase != cluster.Ended {
 			text = "gpu:" + kind + strconv.Itoa(g.Len()) + "(IDX:" + g.String() + ")"
 		}
-		o.line("  Nodes=", nodeText(names), " CPU_IDs=", shares[i].CPUs.String(), " Mem=", strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
+		o.line("  Nodes=", nodeText(names), " CPU_IDs=", shares[i].TaskCPUs().String(), " Mem=", strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
 		i = k
 	}
 }

@@ -164,6 +164,8 @@ var jobKeys = []jobKey{
 		p.Sharing = &share
 		return true
 	}},
+	{"corespec", func(p *cluster.Patch, v setting, _ time.Time) bool { return setSpec(&p.CoreSpec, v.value) }},
+	{"threadspec", func(p *cluster.Patch, v setting, _ time.Time) bool { return setSpec(&p.ThreadSpec, v.value) }},
 	{"partition", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		p.Partitions = splitList(v.value)
 		return v.value != ""
@@ -222,6 +224,16 @@ func setInt(to **int, v string) bool {
 	n, err := strconv.Atoi(v)
 	*to = &n
 	return err == nil && n >= 0
+}
+
+// setSpec reads how many cores or threads a job leaves of its nodes; below 0 or * what the nodes keep.
+func setSpec(to **int, v string) bool {
+	if v == "*" {
+		v = "-1"
+	}
+	n, err := strconv.Atoi(v)
+	*to = &n
+	return err == nil
 }
 
 func setBool(to **bool, v string) bool {

@@ -193,7 +193,7 @@ func (r *jobRow) coreSpec() string {
 	case s.CoreSpec != nil:
 		return strconv.Itoa(*s.CoreSpec)
 	case s.ThreadSpec != nil:
-		return strconv.Itoa(*s.ThreadSpec) + "T"
+		return strconv.Itoa(*s.ThreadSpec) + " Threads"
 	}
 	return "N/A"
 }

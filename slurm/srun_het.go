@@ -117,7 +117,7 @@ func oldGroups(jobs []*cluster.Job) []byte {
 	var b strings.Builder
 	for k, j := range jobs {
 		for _, v := range [][2]string{{"JOB_ID", strconv.FormatUint(uint64(j.ID), 10)}, {"JOB_ACCOUNT", j.Spec.Account}, {"JOB_PARTITION", j.Alloc.Partition},
-			{"JOB_QOS", j.Spec.QOS}, {"JOB_CPUS_PER_NODE", env.PerNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() })},
+			{"JOB_QOS", j.Spec.QOS}, {"JOB_CPUS_PER_NODE", env.PerNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.TaskCPUs().Len() })},
 			{"JOB_NODELIST", nodeText(j.AllocNodes())}} {
 			fmt.Fprintf(&b, "SLURM_%s_PACK_GROUP_%d=%s\x00", v[0], k, v[1])
 		}

@@ -156,7 +156,7 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	}
 	id := values[len(values)-1].(cluster.JobID)
 	s.slog.Info("job submitted", "job", id, "user", spec.User, "name", spec.Name)
-	return api.SubmitResponse{Job: id, Index: index}, nil
+	return api.SubmitResponse{Job: id, Index: index, Ignored: ignored(&q.Spec, &spec)}, nil
 }
 
 // putBlob adds a command that stores a text, if it is not stored.
@@ -171,7 +171,21 @@ func putBlob(snap *cluster.Snapshot, cmds *[]cluster.Command, text cluster.BlobT
 	return h
 }
 
-// complete fills in who the job runs as.
+// ignored names what was asked for that is left out of what is submitted.
+func ignored(asked, is *cluster.JobSpec) (out []string) {
+	if asked.Layout == nil {
+		return nil
+	}
+	if asked.CoreSpec != nil && is.CoreSpec == nil {
+		out = append(out, "core_spec")
+	}
+	if asked.ThreadSpec != nil && is.ThreadSpec == nil {
+		out = append(out, "thread_spec")
+	}
+	return out
+}
+
+// complete fills in who the job runs as, and leaves out what the site does not allow.
 func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec, error) {
 	if spec.UID != who.UID && !who.Operator() {
 		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
@@ -185,6 +199,11 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %s is not in group %d", u.name, spec.GID)
 	}
 	spec.Group = groupName(spec.GID)
+	if spec.Layout = spec.Layout.Clone(); !s.Snapshot().Config().SpecUse {
+		spec.CoreSpec, spec.ThreadSpec = nil, nil
+	} else if spec.Specializes() {
+		spec.Sharing = cluster.ShareExclusive
+	}
 	return spec, s.admitGroups(who, &spec)
 }
 
@@ -246,7 +265,9 @@ func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest)
 	if bad := s.feasible(snap, &spec); bad != nil {
 		return api.TestResponse{}, bad
 	}
-	return s.testStart(snap, who, &spec)
+	out, err := s.testStart(snap, who, &spec)
+	out.Ignored = ignored(&q.Spec, &spec)
+	return out, err
 }
 
 // waitAfter returns the snapshot once the given index is applied.

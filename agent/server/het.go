@@ -28,7 +28,11 @@ func (s *Server) submitHet(ctx context.Context, who api.Caller, q api.HetRequest
 	}
 	id := values[len(values)-1].(cluster.JobID)
 	s.slog.Info("heterogeneous job submitted", "job", id, "user", c.Specs[0].User, "components", len(c.Specs))
-	return api.SubmitResponse{Job: id, Index: index}, nil
+	out := api.SubmitResponse{Job: id, Index: index}
+	for k, spec := range c.Specs {
+		out.Ignored = append(out.Ignored, ignored(&q.Specs[k], spec)...)
+	}
+	return out, nil
 }
 
 // completeHet fills in who the components run as, and refuses what can never run.
@@ -69,6 +73,7 @@ func (s *Server) testHet(_ context.Context, who api.Caller, q api.HetRequest) (a
 	}
 	out.Job = lead
 	for k, st := range starts {
+		out.Ignored = append(out.Ignored, ignored(&q.Specs[k], c.Specs[k])...)
 		if st.Alloc == nil {
 			return out, cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig, "component %d can not start in the foreseeable future: it would wait for %s", k, st.Why)
 		}

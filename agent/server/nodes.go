@@ -159,7 +159,7 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 		}
 		for _, id := range snap.Load(name).Jobs {
 			if j, ok := snap.Job(id); ok && !j.Preparing() {
-				nw.Jobs = append(nw.Jobs, j)
+				nw.Jobs = append(nw.Jobs, j.ForTasks())
 				nw.Peers = peersOf(snap, j, name, names, nw.Peers)
 				if j.Het != nil && j.Alloc.Shares[0].Node == name {
 					addSisters(snap, j, names, &nw)
@@ -176,11 +176,13 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 func addSisters(snap *cluster.Snapshot, j *cluster.Job, own []cluster.NodeName, nw *api.NodeWork) {
 	all := snap.Components(j)
 	if !j.Follows() {
-		nw.Sisters = append(nw.Sisters, all[1:]...)
+		for _, o := range all[1:] {
+			nw.Sisters = append(nw.Sisters, o.ForTasks())
+		}
 		return
 	}
 	if lead := all[0]; !lead.Follows() && lead.Alloc != nil && len(lead.Alloc.Shares) > 0 {
-		nw.Sisters = append(nw.Sisters, lead)
+		nw.Sisters = append(nw.Sisters, lead.ForTasks())
 		nw.Peers = addPeers(snap, lead.Alloc.Shares[:1], own, nw.Peers)
 	}
 }

@@ -263,6 +263,7 @@ var (
 		{"InactiveLimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
 		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
 		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
+		{"CompleteWait", func(c *cluster.Config) *time.Duration { return &c.CompleteWait }},
 		{"KillWait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
 		{"MinJobAge", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
 		{"ResumeTimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
@@ -326,7 +327,7 @@ func (r *reader) key(file string, n int, p pair) {
 		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
 		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
-	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend":
+	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend", "allowspecresourcesusage":
 		r.launchKey(file, n, p)
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
@@ -546,6 +547,8 @@ func (r *reader) launchKey(file string, n int, p pair) {
 		r.interactiveOptions = p.value
 	case "jobdefaults":
 		err = jobDefaults(&c.PerGPU, p.value)
+	case "allowspecresourcesusage":
+		err = yes(&c.SpecUse, p.key, p.value)
 	case "jobfileappend":
 		c.AppendOutput = p.value == "1"
 	default:

@@ -32,8 +32,6 @@ var undone = [...]struct{ why, keys string }{
 		"BurstBufferType BurstBufferParameters PrEpParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
-	{"has no effect: -S and --thread-spec are ignored with Slurm's message, as without it; CoreSpecCount, CpuSpecList and MemSpecLimit hold", "AllowSpecResourcesUsage"},
-	{"has no effect: a node is given out as soon as the epilog of its last job is over, and no job waits for others that are ending", "CompleteWait"},
 	{"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown", "CpuFreqDef CpuFreqGovernors"},
 	{"has no effect: GPUs keep the clocks that they have; --gpu-freq is kept and shown", "GpuFreqDef"},
 	{"has no effect: there are no federations, each cluster stands alone", "FederationParameters"},
@@ -51,7 +49,7 @@ var undone = [...]struct{ why, keys string }{
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
-var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters",
+var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters",
 	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "ResvOverRun", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",

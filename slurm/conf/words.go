@@ -79,7 +79,6 @@ var paramKeys = [...]paramKey{
 		{"max_script_size", "it would bound scripts: here the bound is 4 MiB", false},
 		{"no_backup_scheduling", "the server that leads schedules", true},
 		{"no_env_cache", "it would fail jobs whose user's environment can not be loaded in time, in place of using a cached one", false},
-		{"reduce_completing_frag", "it would start no jobs in a partition while others end there, for CompleteWait: each node is given out as soon as its last job's epilog is over", false},
 		{"requeue_setup_env_fail", "it would requeue jobs whose user's environment can not be loaded", false},
 		{"salloc_wait_nodes", "a job begins when all its nodes have confirmed it", true},
 		{"sbatch_wait_nodes", "a job begins when all its nodes have confirmed it", true},

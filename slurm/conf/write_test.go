@@ -72,7 +72,7 @@ var confWords = map[string][]string{
 	"SelectTypeParameters": {"CR_Core_Memory", "CR_CPU"}, "RequeueExit": {"1-3,9"}, "Licenses": {"a:3,b"}, "MailProg": {`"/bin/mail -v"`}, "AccountingStorageEnforce": {"limits,safe"},
 	"Prolog": {"/etc/prolog.d/*"}, "PrologFlags": {"Contain"}, "PropagateResourceLimits": {"NONE"}, "JobCompType": {"jobcomp/filetxt"}, "TopologyPlugin": {"topology/tree", "topology/block"},
 	"DefCpuPerGPU": {"3"}, "DefMemPerGPU": {"77"}, "LaunchParameters": {"use_interactive_step,nccl_env"}, "InteractiveStepOptions": {`"--interactive --mpi=none --pty bash"`},
-	"JobContainerType": {"job_container/tmpfs"}, "JobFileAppend": {"1"}, "MaxTasksPerNode": {"20"}, "MaxStepCount": {"7"},
+	"JobContainerType": {"job_container/tmpfs"}, "JobFileAppend": {"1"}, "AllowSpecResourcesUsage": {"yes", "no"}, "CompleteWait": {"7"}, "MaxTasksPerNode": {"20"}, "MaxStepCount": {"7"},
 	"Florbl": {"1"}, "PurgeJobAfter": {"12", "30days"}, "FirstJobId": {"100"}, "MaxJobId": {"5000"}, "OverTimeLimit": {"3"}, "PrivateData": {"jobs,nodes"},
 }
 

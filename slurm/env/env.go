@@ -111,7 +111,7 @@ func (e *list) job(l *cluster.Launch) {
 	e.set("SLURM_JOB_PARTITION", j.Alloc.Partition)
 	e.set("SLURM_JOB_NODELIST", nodes)
 	e.num("SLURM_JOB_NUM_NODES", len(j.Alloc.Shares))
-	e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+	e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, cpusOf))
 	e.set("SLURM_CLUSTER_NAME", l.Config.ClusterName)
 	e.set("SLURM_SUBMIT_DIR", cmp.Or(s.SubmitDir, s.WorkDir))
 	e.set("MUSTER_SOCKET", l.Daemon)
@@ -263,7 +263,7 @@ func (e *list) tasks(j *cluster.Job) {
 	s := j.Spec
 	e.set("SLURM_TASKS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int {
 		if s.Sharing == cluster.ShareExclusive && s.Tasks == 0 && s.TasksPerNode == 0 { // whole nodes: as many as they have room for
-			return max(sh.CPUs.Len()/max(s.CPUsPerTask, 1), 1)
+			return max(cpusOf(sh)/max(s.CPUsPerTask, 1), 1)
 		}
 		return max(sh.Tasks, 1)
 	}))
@@ -311,7 +311,7 @@ func (e *list) step(l *cluster.Launch) {
 	e.set("SLURM_SRUN_COMM_HOST", "127.0.0.1")
 	e.set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
 	if l.Job.Spec.Kind != cluster.SrunJob && l.Job.Het == nil {
-		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", PerNode(l.Job.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", PerNode(l.Job.Alloc.Shares, cpusOf))
 	}
 	e.num("SLURM_CPUS_ON_NODE", st.Shares[l.NodeID].CPUs.Len())
 	if !l.Spec.Interactive { // what would bind the steps that begin in it

@@ -70,7 +70,7 @@ func (e *list) component(l *cluster.Launch, j *cluster.Job, batch bool) {
 	}
 }
 
-func cpusOf(sh cluster.Share) int  { return sh.CPUs.Len() }
+func cpusOf(sh cluster.Share) int  { return sh.TaskCPUs().Len() }
 func tasksOf(sh cluster.Share) int { return sh.Tasks }
 
 // HetAllocation returns what salloc adds to its command's environment for a heterogeneous job; l is the leader's.

@@ -32,7 +32,7 @@ func Server(j *cluster.Job, cfg *cluster.Config, context string) []string {
 		e.set("SLURM_JOB_PARTITION", j.Alloc.Partition)
 		e.set("SLURM_JOB_NODELIST", nodeList(j.Alloc.Shares))
 		e.num("SLURM_JOB_NUM_NODES", len(j.Alloc.Shares))
-		e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.CPUs.Len() }))
+		e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, cpusOf))
 	}
 	e.files(j)
 	e.array(j)

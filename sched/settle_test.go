@@ -1,0 +1,54 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// TestCompleteWait has jobs wait while another one ends: in all partitions, or where its own has nodes; for so long at most.
+func TestCompleteWait(t *testing.T) {
+	part := func(name string, nodes ...cluster.NodeName) cluster.Partition {
+		return cluster.Partition{Name: name, Nodes: nodes, State: cluster.PartitionUp}
+	}
+	for _, local := range []bool{false, true} {
+		b := newBed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)), part("apart", nodeName(2)))
+		cfg := *b.s.Snapshot().Config()
+		cfg.CompleteWait, cfg.CompleteLocal = 30*time.Second, local
+		b.do(&cluster.Configure{Config: &cfg})
+		to := func(parts ...string) cluster.JobID {
+			return b.submit(func(s *cluster.JobSpec) { s.Partitions = parts })
+		}
+		ends := to("own")
+		b.cycle()
+		j, _ := b.s.Job(ends)
+		n, _ := b.s.Node(nodeName(0))
+		b.do(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.BatchOver, Job: ends, Attempt: j.Attempt, At: b.now}}})
+		if j, _ = b.s.Job(ends); j.Phase != cluster.Ending {
+			t.Fatalf("phase %d", j.Phase)
+		}
+		jobs := map[string]cluster.JobID{"own": to("own"), "beside": to("beside"), "apart": to("apart"), "either": to("own", "apart")}
+		runs := func(name string) bool { j, _ := b.s.Job(jobs[name]); return j.Alloc != nil }
+		if at := b.s.Snapshot().NextTimer(b.now); !at.Equal(b.now.Add(30 * time.Second)) {
+			t.Errorf("the next cycle is at %s", at)
+		}
+		b.now = b.now.Add(29 * time.Second)
+		b.cycle()
+		for name := range jobs {
+			if want := local && (name == "apart" || name == "either"); runs(name) != want {
+				t.Errorf("local %t, while a job ends: the job for %s runs %t", local, name, !want)
+			}
+			if j, _ := b.s.Job(jobs[name]); j.Alloc == nil && j.Wait != cluster.NoReason {
+				t.Errorf("%s waits for %s", name, j.Wait)
+			}
+		}
+		b.now = b.now.Add(time.Second)
+		b.cycle()
+		for name := range jobs {
+			if !runs(name) {
+				t.Errorf("local %t, when the time is over: the job for %s waits", local, name)
+			}
+		}
+	}
+}
