@@ -205,8 +205,11 @@ func (p *pool) members(part *cluster.Partition) []int {
 	return list
 }
 
+// clone is a pool of the same nodes that changes by itself; what was derived from their states stays behind.
 func (p *pool) clone() *pool {
-	return &pool{spaces: slices.Clone(p.spaces), at: p.at, all: p.all, parts: p.parts, models: p.models, ranks: p.ranks, plan: p.plan, kinds: p.kinds, shared: p.shared, wholePlans: p.wholePlans}
+	own := *p
+	own.spaces, own.scenes, own.changed, own.latest, own.turns = slices.Clone(p.spaces), nil, nil, nil, nil
+	return &own
 }
 
 func (p *pool) take(a *cluster.Alloc) {
