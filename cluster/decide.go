@@ -19,12 +19,19 @@ type Decision struct {
 	// StartsAt and Nodes are the planned start, zero if none is known.
 	StartsAt time.Time  `json:"starts_at,omitzero"`
 	Nodes    []NodeName `json:"nodes,omitempty"`
-	// Evict are jobs that make room for it now, so that it can start in Partition.
-	Evict     []JobID `json:"evict,omitempty"`
-	Partition string  `json:"partition,omitempty"`
-	Resume    bool    `json:"resume,omitempty"`
-	// With are the starts of the other components of a heterogeneous job, by offset: all of it starts or nothing does.
+	// Evict are jobs that make room for it now, so that it can start in Partition, and in Reservation if that is named.
+	Evict       []JobID `json:"evict,omitempty"`
+	Partition   string  `json:"partition,omitempty"`
+	Reservation string  `json:"reservation,omitempty"`
+	Resume      bool    `json:"resume,omitempty"`
+	// With is the same for the other components of a heterogeneous job, by offset: all of it starts or nothing does, and
+	// others leave for all of it.
 	With []Decision `json:"with,omitempty"`
+}
+
+// evicts reports whether jobs are to leave.
+func (d *Decision) evicts() bool {
+	return len(d.Evict) > 0 || slices.ContainsFunc(d.With, func(o Decision) bool { return len(o.Evict) > 0 })
 }
 
 // Decide carries one cycle's decisions. Each is checked alone against the present state.
@@ -45,7 +52,7 @@ func (c *Decide) apply(t *tx) (any, error) {
 			err = t.goOn(d.Job)
 		case d.Start != nil:
 			err = t.start(d)
-		case len(d.Evict) > 0:
+		case d.evicts():
 			err = t.preempt(d)
 		default:
 			t.wait(d)
@@ -67,8 +74,12 @@ func (c *Decide) apply(t *tx) (any, error) {
 }
 
 func (t *tx) start(d Decision) error {
-	if j, ok := t.jobs.Get(d.Job); ok && j.Het != nil || len(d.With) > 0 {
-		return t.startSet(d)
+	all, err := t.together(d)
+	if err != nil {
+		return err
+	}
+	if len(all) > 1 {
+		return t.startSet(all)
 	}
 	return t.startOne(d)
 }

@@ -94,6 +94,9 @@ func (r *source) decision() Decision {
 		return d
 	case 1, 2:
 		d.Evict, d.Partition, d.Wait = []JobID{r.id(), r.id()}[:1+r.n(2)], []string{"main", "two", "junk"}[r.n(3)], WaitResources
+		for k := range r.n(3) {
+			d.With = append(d.With, Decision{Job: d.Job + JobID(k) + 1, Task: TaskAny, Evict: []JobID{r.id()}[:r.n(2)], Partition: d.Partition, Wait: WaitResources})
+		}
 		return d
 	}
 	d.Start = &Alloc{Partition: []string{"main", "two"}[r.n(2)]}

@@ -149,24 +149,36 @@ func (t *tx) allotIDs(n int) JobID {
 	panic(Errorf(Unavailable, ErrQueueFull, "no %d job numbers up to %d are free in a row", n, last))
 }
 
-// startSet starts all components of a heterogeneous job at once.
-func (t *tx) startSet(d Decision) error {
+// together lists what is decided for a record: for a heterogeneous job for all of its components.
+func (t *tx) together(d Decision) ([]Decision, error) {
 	j, ok := t.jobs.Get(d.Job)
-	if !ok {
-		return Errorf(Conflict, ErrJobID, "job %d is not pending", d.Job)
-	}
 	all := append([]Decision{d}, d.With...)
-	if j.Het == nil || j.Follows() || len(all) != j.Het.Size {
-		return Errorf(Conflict, ErrBusy, "job %d starts with all of its components or not at all", d.Job)
+	switch {
+	case !ok:
+		return nil, Errorf(Conflict, ErrJobID, "job %d is not pending", d.Job)
+	case j.Het == nil && len(all) == 1:
+		return all, nil
+	case j.Het == nil || j.Follows() || len(all) != j.Het.Size:
+		return nil, Errorf(Conflict, ErrBusy, "job %d starts with all of its components or not at all", d.Job)
 	}
+	for k, one := range all {
+		if one.Job != d.Job+JobID(k) {
+			return nil, Errorf(Internal, "", "for component %d of job %d nothing was decided", k, d.Job)
+		}
+	}
+	return all, nil
+}
+
+// startSet starts all components of a heterogeneous job at once.
+func (t *tx) startSet(all []Decision) error {
 	seen := map[NodeName]bool{}
 	for k, one := range all {
-		if one.Job != d.Job+JobID(k) || one.Start == nil {
-			return Errorf(Internal, "", "component %d of job %d was given nothing", k, d.Job)
+		if one.Start == nil {
+			return Errorf(Internal, "", "component %d of job %d was given nothing", k, all[0].Job)
 		}
 		for _, sh := range one.Start.Shares {
 			if seen[sh.Node] {
-				return Errorf(Internal, "", "node %s was given to two components of job %d", sh.Node, d.Job)
+				return Errorf(Internal, "", "node %s was given to two components of job %d", sh.Node, all[0].Job)
 			}
 			seen[sh.Node] = true
 		}

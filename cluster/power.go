@@ -431,22 +431,13 @@ func (t *tx) reclaim(node *Node, grace time.Duration) {
 		}
 		n := *j
 		mode := PreemptRequeue
-		if n.Spec.Kind != Batch || n.Spec.Requeue != nil && !*n.Spec.Requeue {
+		if !n.requeuable() {
 			mode = PreemptCancel
 		}
 		n.blamed(Blame{Node: node.Name, Text: "the node was " + reclaimReason})
 		n.Preempt = &Preemption{At: t.since(n.Started), Mode: mode}
 		if grace > 0 && n.Phase == Running {
-			n.Preempt.Until = n.Preempt.At.Add(grace)
-			_ = t.addSignal(&n, &Cancel{Sig: sigCont})
-			warn := Cancel{Sig: sigTerm}
-			if s := n.Spec.Signal; s.Num != 0 {
-				warn.Sig = s.Num
-				if s.BatchOnly {
-					warn.Scope = SignalBatchShell
-				}
-			}
-			_ = t.addSignal(&n, &warn) // it holds nodes, so it can be signalled
+			t.warn(&n, grace, true)
 		} else {
 			t.preempted(&n)
 		}

@@ -163,25 +163,87 @@ func (t *tables) PreemptRank(v *Job) int {
 
 const maxPreemptRank = 65535
 
-// Preempts tells what a job that would run in a partition may do to another one: PreemptOff if nothing.
-func (t *tables) Preempts(j *Job, part *Partition, v *Job, now time.Time) PreemptMode {
-	if v.Phase < Starting || v.Phase > Suspended || v.Alloc == nil || !v.Preempt.until().IsZero() || v.ID == j.ID {
+// Whole are the records that leave with one that runs: it alone, or all components of a heterogeneous job that run.
+func (t *tables) Whole(v *Job) []*Job {
+	if v.Het == nil {
+		return []*Job{v}
+	}
+	return slices.DeleteFunc(t.Components(v), func(o *Job) bool { return !o.occupies() })
+}
+
+// occupies reports whether a job has nodes and was not told to end.
+func (j *Job) occupies() bool { return j.Phase >= Starting && j.Phase <= Suspended && j.Alloc != nil }
+
+// mildest are the modes in the order in which one of them stands for all components of a heterogeneous job.
+var mildest = []PreemptMode{PreemptSuspend, PreemptRequeue, PreemptCancel}
+
+// Preempts tells what a job that would run in a partition, and in a reservation if it has one, may do to another one:
+// PreemptOff if nothing. A heterogeneous job leaves as a whole, if each of its components may be made to, in the mildest of
+// their modes.
+func (t *tables) Preempts(j *Job, part *Partition, own *Reservation, v *Job, now time.Time) PreemptMode {
+	if v.ID == j.ID || v.partnerOf(j) || !v.occupies() || !v.Preempt.until().IsZero() {
 		return PreemptOff
 	}
+	all := t.Whole(v)
+	over := t.overlapping(all, own)
+	best := len(mildest)
+	for _, o := range all {
+		mode := t.preempts(j, part, o, now)
+		if over {
+			mode = t.swept(o)
+		}
+		k := slices.Index(mildest, mode)
+		if k < 0 {
+			return PreemptOff
+		}
+		best = min(best, k)
+	}
+	switch mode := mildest[best]; {
+	case mode == PreemptSuspend && v.Het != nil: // turns and what goes on know of single jobs
+		return PreemptOff
+	case mode == PreemptRequeue && slices.ContainsFunc(all, func(o *Job) bool { return !o.requeuable() }):
+		return PreemptCancel
+	default:
+		return mode
+	}
+}
+
+// requeuable reports whether a job that made room may come back.
+func (j *Job) requeuable() bool {
+	return j.Spec.Kind == Batch && (j.Spec.Requeue == nil || *j.Spec.Requeue)
+}
+
+// preempts judges one record.
+func (t *tables) preempts(j *Job, part *Partition, v *Job, now time.Time) PreemptMode {
 	own, _ := t.Partition(v.Alloc.Partition)
 	mode, flags := t.preemptMode(v, own)
-	if mode == PreemptOff || !t.outranks(j, part, v, own, flags) {
-		return PreemptOff
-	}
 	switch {
-	case mode == PreemptSuspend && (!v.suspendable() || v.Het != nil): // its other components would run on
+	case mode == PreemptOff || !t.outranks(j, part, v, own, flags):
+		return PreemptOff
+	case mode == PreemptSuspend && !v.suspendable():
 		return PreemptOff
 	case mode != PreemptSuspend && t.PreemptEligible(v).After(now):
 		return PreemptOff
-	case mode == PreemptRequeue && (v.Spec.Kind != Batch || v.Spec.Requeue != nil && !*v.Spec.Requeue):
-		return PreemptCancel
 	}
 	return mode
+}
+
+// swept is the mode of a job that has what is of a reservation until it is wanted: whether jobs preempt each other or not, it leaves.
+func (t *tables) swept(v *Job) PreemptMode {
+	own, _ := t.Partition(v.Alloc.Partition)
+	if mode, _ := t.preemptMode(v, own); mode == PreemptCancel {
+		return mode
+	}
+	return PreemptRequeue
+}
+
+// overlapping reports whether one of the records has what is of a reservation only until a job of that one wants it.
+func (t *tables) overlapping(all []*Job, r *Reservation) bool {
+	return r != nil && r.MaxStartDelay > 0 && slices.ContainsFunc(all, func(v *Job) bool { return t.overlaps(v, r) })
+}
+
+func (t *tables) overlaps(v *Job, r *Reservation) bool {
+	return v.Spec.Signal.Reservation && !v.in(r.Name) && t.holdsOf(r, v.Alloc.Shares)
 }
 
 // outranks reports whether a job comes before one that runs, by the type of preemption that is in force.
@@ -237,40 +299,26 @@ func (t *tables) grace(v *Job) time.Duration {
 	return 0
 }
 
-// preempt carries out a decision that makes jobs leave. All of it is judged again: if only one of
-// them may stay now, nothing happens.
+// preempt carries out a decision that makes jobs leave, for a job or for all components of a heterogeneous one. All of it
+// is judged again: if only one of them may stay now, nothing happens.
 func (t *tx) preempt(d Decision) error {
-	j, ok := t.jobs.Get(d.Job)
-	if !ok || j.Phase != Pending {
-		return Errorf(Conflict, ErrJobID, "job %d is not pending", d.Job)
+	all, err := t.together(d)
+	if err != nil {
+		return err
 	}
-	if _, why := t.Ready(j, t.at); why != NoReason {
-		return Errorf(Conflict, ErrBusy, "job %d is not ready: %s", d.Job, why)
-	}
+	j, _ := t.jobs.Get(d.Job)
 	if next := j.Evicted.Next(); next.After(t.at) {
 		return Errorf(Conflict, ErrBusy, "job %d made others leave %d times and may again from %s on", d.Job, j.Evicted.Count, next.Format(time.DateTime))
 	}
-	part, ok := t.Partition(d.Partition)
-	if !ok || !slices.Contains(j.Spec.Partitions, d.Partition) {
-		return Errorf(Conflict, ErrPartition, "job %d does not ask for partition %s", d.Job, d.Partition)
-	}
 	var left []*Job
-	for _, id := range d.Evict {
-		v, ok := t.jobs.Get(id)
-		if !ok {
-			return Errorf(Conflict, ErrJobID, "job %d does not exist", id)
+	for _, one := range all {
+		if left, err = t.vacate(one, d.Job, left); err != nil {
+			return err
 		}
-		if slices.ContainsFunc(left, func(o *Job) bool { return o.partnerOf(v) }) {
-			continue // it left with another component
-		}
-		mode := t.Preempts(j, part, v, t.at)
-		if mode == PreemptOff {
-			return Errorf(Conflict, ErrBusy, "job %d need not make room for job %d", id, d.Job)
-		}
-		t.leave(v, d.Job, mode)
-		left = append(left, v)
 	}
-	t.wait(d)
+	for _, one := range all {
+		t.wait(one)
+	}
 	j, _ = t.jobs.Get(d.Job)
 	n := *j
 	n.Evicted = Evictions{n.Evicted.Count + 1, t.at}
@@ -278,25 +326,88 @@ func (t *tx) preempt(d Decision) error {
 	return nil
 }
 
-// leave makes one job leave, or tells it to when it has grace.
-func (t *tx) leave(v *Job, by JobID, mode PreemptMode) {
-	n := *v
-	n.Preempt = &Preemption{By: by, At: t.since(n.Started), Mode: mode}
-	switch grace := t.grace(v); {
-	case mode == PreemptSuspend:
-		t.suspend(&n)
-	case grace > 0 && n.Phase == Running:
-		n.Preempt.Until = n.Preempt.At.Add(grace)
-		for _, sig := range []int{sigCont, sigTerm} {
-			_ = t.addSignal(&n, &Cancel{Sig: sig}) // it holds nodes, so it can be signalled
-		}
-	default:
-		t.preempted(&n)
+// vacate makes those leave that a decision names, for a record that must be ready, and adds them to those that have left.
+func (t *tx) vacate(d Decision, by JobID, left []*Job) ([]*Job, error) {
+	j, ok := t.jobs.Get(d.Job)
+	if !ok || j.Phase != Pending {
+		return nil, Errorf(Conflict, ErrJobID, "job %d is not pending", d.Job)
 	}
-	t.putJob(&n)
-	t.tell(&n)
-	if n.Phase == Ending {
-		t.endRest(&n)
+	if _, why := t.Ready(j, t.at); why != NoReason {
+		return nil, Errorf(Conflict, ErrBusy, "job %d is not ready: %s", d.Job, why)
+	}
+	part, ok := t.Partition(d.Partition)
+	if !ok || !slices.Contains(j.Spec.Partitions, d.Partition) {
+		return nil, Errorf(Conflict, ErrPartition, "job %d does not ask for partition %s", d.Job, d.Partition)
+	}
+	own, err := t.entered(j, d.Reservation)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range d.Evict {
+		v, ok := t.jobs.Get(id)
+		if !ok {
+			return nil, Errorf(Conflict, ErrJobID, "job %d does not exist", id)
+		}
+		if slices.ContainsFunc(left, func(o *Job) bool { return o.ID == id || o.partnerOf(v) }) {
+			continue // it left with another component
+		}
+		mode := t.Preempts(j, part, own, v, t.at)
+		if mode == PreemptOff {
+			return nil, Errorf(Conflict, ErrBusy, "job %d need not make room for job %d", id, d.Job)
+		}
+		t.leave(v, by, own, mode)
+		left = append(left, v)
+	}
+	return left, nil
+}
+
+// leave makes one job leave with all its components, or tells them to when there is grace: for all the longest of any.
+func (t *tx) leave(v *Job, by JobID, own *Reservation, mode PreemptMode) {
+	all := t.Whole(v)
+	over := t.overlapping(all, own)
+	grace := time.Duration(0)
+	for _, o := range all {
+		switch {
+		case !over:
+			grace = max(grace, t.grace(o))
+		case t.overlaps(o, own):
+			grace = max(grace, o.Spec.Signal.Before)
+		}
+	}
+	if grace == 0 || mode == PreemptSuspend || slices.ContainsFunc(all, func(o *Job) bool { return o.Phase != Running }) {
+		all = []*Job{v} // the others end with it
+	}
+	for _, o := range all {
+		n := *o
+		n.Preempt = &Preemption{By: by, At: t.since(n.Started), Mode: mode}
+		switch {
+		case mode == PreemptSuspend:
+			t.suspend(&n)
+		case grace > 0 && n.Phase == Running:
+			t.warn(&n, grace, over)
+		default:
+			t.preempted(&n)
+		}
+		t.putJob(&n)
+		t.tell(&n)
+		if n.Phase == Ending {
+			t.endRest(&n)
+		}
+	}
+}
+
+// warn tells a job that holds nodes when it must leave them; if asked for by the signal that it asked for (--signal).
+func (t *tx) warn(n *Job, grace time.Duration, asked bool) {
+	n.Preempt.Until = n.Preempt.At.Add(grace)
+	warning := Cancel{Sig: sigTerm}
+	if s := n.Spec.Signal; asked && s.Num != 0 {
+		warning.Sig = s.Num
+		if s.BatchOnly {
+			warning.Scope = SignalBatchShell
+		}
+	}
+	for _, c := range []*Cancel{{Sig: sigCont}, &warning} {
+		_ = t.addSignal(n, c) // it holds nodes, so it can be signalled
 	}
 }
 

@@ -94,6 +94,155 @@ func TestPreempt(t *testing.T) {
 	}
 }
 
+// highSet is a heterogeneous job of the partition high that waits, and the decision that jobs leave for it: for each
+// component some.
+func (w *world) highSet(victims ...[]JobID) (lead JobID, d Decision) {
+	lead = w.submitHet(len(victims), func(_ int, s *JobSpec) { inHigh(s) })
+	for k, ids := range victims {
+		one := Decision{Job: lead + JobID(k), Task: TaskAny, Wait: WaitResources, Evict: ids, Partition: "high"}
+		if k == 0 {
+			d = one
+		} else {
+			d.With = append(d.With, one)
+		}
+	}
+	return lead, d
+}
+
+// TestPreemptForSet makes others leave for all components of a heterogeneous job, or nobody.
+func TestPreemptForSet(t *testing.T) {
+	w := preemptWorld(t, PreemptRequeue, 0)
+	a, b := w.run(w.submit(nil), 0, "n0"), w.run(w.submit(nil), 0, "n1")
+	w.pass(time.Minute)
+	other := w.start(w.submit(inHigh), TaskAny, 1, "n1")
+	lead, d := w.highSet([]JobID{a}, []JobID{a, b})
+	none, alone, follower, mixed, elsewhere := d, d, d.With[0], d, d
+	none.Evict, none.With = nil, []Decision{{Job: lead + 1, Task: TaskAny, Evict: []JobID{other}, Partition: "high"}}
+	alone.With = nil
+	mixed.With = []Decision{{Job: lead + 2, Task: TaskAny, Evict: []JobID{b}, Partition: "high"}}
+	elsewhere.With = []Decision{{Job: lead + 1, Task: TaskAny, Evict: []JobID{b}, Partition: "main"}}
+	for name, bad := range map[string]Decision{"one that may stay": none, "for the leader alone": alone, "for the other alone": follower,
+		"for a job that is not of it": mixed, "for a partition that it does not ask for": elsewhere} {
+		if err := w.decide(bad); err == nil || w.job(a).Preempt != nil || w.job(b).Preempt != nil {
+			t.Errorf("%s: %v, %+v, %+v", name, err, w.job(a).Preempt, w.job(b).Preempt)
+		}
+	}
+	w.ok(alice, &HoldJobs{Ref: Ref{Job: lead, Part: 2}, Hold: HeldUser})
+	if w.decide(d) == nil {
+		t.Error("others leave though a component is held")
+	}
+	w.ok(alice, &HoldJobs{Ref: Ref{Job: lead, Part: 2}})
+	if err := w.decide(d); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []JobID{a, b} {
+		if j := w.want(v, Ending); j.Preempt.By != lead || j.Preempt.Mode != PreemptRequeue {
+			t.Errorf("%+v", j.Preempt)
+		}
+	}
+	if x, y := w.job(lead), w.job(lead+1); x.Evicted != (Evictions{1, w.now}) || y.Evicted.Count != 0 || x.Wait != WaitResources || y.Wait != WaitResources {
+		t.Errorf("%+v %s, %+v %s", x.Evicted, x.Wait, y.Evicted, y.Wait)
+	}
+	for k, v := range []JobID{a, b} {
+		w.report(nodeName(k), v, NodeDone)
+		if w.want(v, Pending); !w.s.Yields(w.job(v), w.now) {
+			t.Errorf("job %d does not let the other go first", v)
+		}
+	}
+	again := w.run(w.submit(nil), 0, "n0")
+	d.Evict, d.With[0].Evict = []JobID{again}, nil
+	w.pass(29 * time.Second)
+	if err := w.decide(d); err == nil {
+		t.Error("others leave again at once")
+	}
+}
+
+// TestPreemptSet has a heterogeneous job leave as a whole.
+func TestPreemptSet(t *testing.T) {
+	set := func(mode PreemptMode, grace, own time.Duration, change func(k int, s *JobSpec)) (*world, JobID, JobID) {
+		w := preemptWorld(t, mode, grace)
+		cfg := *w.s.Config()
+		cfg.Partitions = append(cfg.Partitions, Partition{Name: "kept", All: true, State: PartitionUp, PreemptMode: "REQUEUE", GraceTime: own},
+			Partition{Name: "off", All: true, State: PartitionUp, PreemptMode: "OFF"})
+		w.ok(root, &Configure{Config: &cfg})
+		lead := w.submitHet(2, change)
+		d := w.setOf(lead, 0)
+		for k, one := range []*Decision{&d, &d.With[0]} {
+			if p := w.job(lead + JobID(k)).Spec.Partitions; len(p) > 0 {
+				one.Start.Partition = p[0]
+			}
+		}
+		if err := w.decide(d); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 2 {
+			w.report(nodeName(k), lead+JobID(k), NodeReady)
+		}
+		w.pass(time.Minute)
+		return w, lead, w.submit(inHigh)
+	}
+	second := func(part string) func(int, *JobSpec) {
+		return func(k int, s *JobSpec) {
+			if k == 1 {
+				s.Partitions = []string{part}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		mode       PreemptMode
+		grace, own time.Duration
+		change     func(int, *JobSpec)
+		named      JobID // by its place in the set
+		want       PreemptMode
+		until      time.Duration
+	}{
+		{"cancelled", PreemptCancel, 0, 0, nil, 0, PreemptCancel, 0},
+		{"by its second component", PreemptRequeue, 0, 0, nil, 1, PreemptRequeue, 0},
+		{"the mildest mode of any", PreemptCancel, 0, 0, second("kept"), 0, PreemptRequeue, 0},
+		{"the longest grace of any", PreemptCancel, time.Minute, 2 * time.Minute, second("kept"), 0, PreemptRequeue, 2 * time.Minute},
+		{"one must not come back", PreemptRequeue, 0, 0, func(k int, s *JobSpec) {
+			if k == 1 {
+				s.Requeue = new(bool)
+			}
+		}, 0, PreemptCancel, 0},
+		{"one is left alone, so all are", PreemptCancel, 0, 0, second("off"), 0, PreemptOff, 0},
+		{"one is not outranked, so none is", PreemptCancel, 0, 0, second("high"), 0, PreemptOff, 0},
+		{"none is suspended", PreemptSuspend, 0, 0, nil, 0, PreemptOff, 0},
+	} {
+		w, lead, job := set(c.mode, c.grace, c.own, c.change)
+		err := w.preempt(job, lead+c.named)
+		if c.want == PreemptOff {
+			if err == nil || w.job(lead).Preempt != nil || w.job(lead+1).Preempt != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		phases := "44"
+		if c.until > 0 {
+			phases = "22"
+		}
+		w.phases(lead, phases)
+		for k := range JobID(2) {
+			p := w.job(lead + k).Preempt
+			if p == nil || p.Mode != c.want || p.By != job || c.until > 0 && p.Until.Sub(w.now) != c.until {
+				t.Errorf("%s: component %d: %+v", c.name, k, p)
+			}
+		}
+		if c.until > 0 {
+			w.pass(c.until)
+			w.due()
+			w.phases(lead, "44")
+		}
+		w.report("n0", lead, NodeDone)
+		w.report("n1", lead+1, NodeDone)
+		w.phases(lead, map[PreemptMode]string{PreemptCancel: "55", PreemptRequeue: "00"}[c.want])
+	}
+}
+
 // A job that was suspended to make room goes on if its CPUs are free; one that an operator has suspended does not.
 func TestPreemptResume(t *testing.T) {
 	w := preemptWorld(t, PreemptSuspend, 0)

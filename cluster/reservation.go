@@ -31,6 +31,9 @@ type Reservation struct {
 	Accounts    []string  `json:"accounts,omitempty"`
 	AccountsNot bool      `json:"accounts_not,omitempty"`
 	Flags       ResvFlags `json:"flags,omitempty"`
+	// MaxStartDelay is how long at most a job of it waits for others that have its nodes meanwhile: those with
+	// --signal=R: whose warning comes no earlier before their end; 0: it lets nobody have them.
+	MaxStartDelay time.Duration `json:"max_start_delay,omitempty"`
 	// PurgeAfter ends it once no job has used it for so long (PURGE_COMP); 0: never.
 	PurgeAfter time.Duration `json:"purge_after,omitempty"`
 	UsedAt     time.Time     `json:"used_at,omitzero"` // when its last job ended
@@ -87,6 +90,11 @@ func (r *Reservation) Active(now time.Time) bool { return !now.Before(r.Start) &
 
 // Keeps reports whether jobs that have no part in it must stay off its nodes at some moment of a span.
 func (r *Reservation) Keeps(from, to time.Time) bool { return r.Start.Before(to) && r.End.After(from) }
+
+// Lets reports whether a job that has no part in it may have its nodes until a job of it wants them.
+func (r *Reservation) Lets(s *JobSpec) bool {
+	return r.MaxStartDelay > 0 && s.Signal.Reservation && s.Signal.Before <= r.MaxStartDelay
+}
 
 // Allows reports whether a job's user and account may use it.
 func (r *Reservation) Allows(s *JobSpec) bool {
@@ -206,6 +214,8 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 		return nil, Errorf(Invalid, ErrNodeName, "a reservation needs nodes")
 	case len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0:
 		return nil, Errorf(Invalid, ErrUser, "a reservation needs users, groups or accounts")
+	case r.MaxStartDelay < 0:
+		return nil, Errorf(Invalid, ErrResvTime, "a job of a reservation can not wait for %s: the longest delay is 0, for none, or more", r.MaxStartDelay)
 	}
 	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
 		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
@@ -259,7 +269,7 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		return nil
 	}
 	for j := range t.Live() {
-		if end := j.EndLimit(t.config); slices.Contains(j.Spec.ResvNames(), r.Name) || !end.IsZero() && !end.After(r.Start) {
+		if end := j.EndLimit(t.config); slices.Contains(j.Spec.ResvNames(), r.Name) || !end.IsZero() && !end.After(r.Start) || r.Lets(j.Spec) {
 			continue
 		}
 		if j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }) {
@@ -421,33 +431,45 @@ func (t *tables) nextResv(now time.Time) (at time.Time) {
 	return at
 }
 
+// entered is the reservation in which a job is to start, nil for none; an error if it can not start in it now, or asks for another.
+func (t *tx) entered(j *Job, name string) (*Reservation, error) {
+	own, ok := t.resvs.Get(name)
+	switch {
+	case name == "" && j.Spec.Reservation != "":
+		return nil, Errorf(Conflict, ErrReservation, "job %d asks for reservation %s", j.ID, j.Spec.Reservation)
+	case name == "":
+		return nil, nil
+	case !ok || !own.At(t.at).Active(t.at) && own.Flags&ResvFlex == 0 || !own.Allows(j.Spec):
+		return nil, Errorf(Conflict, ErrReservation, "job %d can not use reservation %s now", j.ID, name)
+	}
+	return own, nil
+}
+
 // mayHave checks that a start keeps off other people's reservations.
 func (t *tx) mayHave(j *Job, d *Decision) error {
-	if t.resvs.Len() == 0 {
-		if d.Start.Reservation != "" {
-			return Errorf(Conflict, ErrReservation, "there is no reservation %s", d.Start.Reservation)
-		}
+	if t.resvs.Len() == 0 && d.Start.Reservation == "" {
 		return nil
 	}
-	own, ok := t.resvs.Get(d.Start.Reservation)
-	switch {
-	case d.Start.Reservation == "":
-		if j.Spec.Reservation != "" {
-			return Errorf(Conflict, ErrReservation, "job %d asks for reservation %s", j.ID, j.Spec.Reservation)
-		}
-	case !ok || !own.At(t.at).Active(t.at) && own.Flags&ResvFlex == 0 || !own.Allows(j.Spec):
-		return Errorf(Conflict, ErrReservation, "job %d can not use reservation %s now", j.ID, d.Start.Reservation)
+	own, err := t.entered(j, d.Start.Reservation)
+	if err != nil {
+		return err
 	}
 	over := t.at.Add(min(j.Limit, Unlimited/2))
 	for r := range valuesOf(t.resvs) {
-		if r == own || !r.At(t.at).Keeps(t.at, over) || own != nil && own.Flags&ResvAnyNodes == 0 && r.Flags&ResvMaint == 0 {
+		if r == own || !r.At(t.at).Keeps(t.at, over) || own != nil && own.Flags&ResvAnyNodes == 0 && r.Flags&ResvMaint == 0 || r.Lets(j.Spec) {
 			continue
 		}
-		if names := t.Reserved(r); slices.ContainsFunc(d.Start.Shares, func(sh Share) bool { return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs) }) {
+		if t.holdsOf(r, d.Start.Shares) {
 			return Errorf(Conflict, ErrReservation, "a node for job %d is reserved (%s)", j.ID, r.Name)
 		}
 	}
 	return nil
+}
+
+// holdsOf reports whether some of the shares are of what a reservation has.
+func (t *tables) holdsOf(r *Reservation, shares []Share) bool {
+	names := t.Reserved(r)
+	return slices.ContainsFunc(shares, func(sh Share) bool { return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs) })
 }
 
 func (t *tx) putReservation(name string, r *Reservation) {

@@ -213,7 +213,7 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		e.away(c.s, p)
 		return
 	}
-	away := c.off(own, c.now, until(c.now, j.Limit))
+	away := c.off(own, j, c.now, until(c.now, j.Limit))
 	if q.want.place(c.row(q.want.over), away) != nil {
 		return
 	}

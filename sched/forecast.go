@@ -200,7 +200,7 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 					return off{nodes: f.all()}
 				}
 				over := until(at, j.Limit)
-				return f.off(own, at, over).and(f.beside(at, over))
+				return f.off(own, j, at, over).and(f.beside(at, over))
 			})
 			if r != nil && (best == nil || r.at.Before(best.at)) {
 				best = r

@@ -19,11 +19,14 @@ const maxSwaps = 8
 
 // part is a component, and what it asks of each partition that it may start in.
 type part struct {
-	job   *cluster.Job
+	job   *cluster.Job   // to end before its deadline, if it may be cut
 	why   cluster.Reason // if it may not start now whatever is free
 	note  string
 	qs    []*question
+	may   []map[cluster.JobID]bool // by question, those that it may make leave
+	k     int                      // the question that it fits
 	alloc *cluster.Alloc
+	limit time.Duration // with which it fits
 	plan  *reservation
 }
 
@@ -37,8 +40,11 @@ func (c *cycle) set(lead *cluster.Job) {
 	if !ok {
 		return
 	}
-	if c.fitSet(parts) {
+	if c.fitSet(parts, c.fitNow) {
 		c.startSet(parts)
+		return
+	}
+	if c.makeRoomSet(lead, parts) {
 		return
 	}
 	if b := (blocked{job: lead, at: c.turn.at, parts: parts}); !c.responsive || c.binds(lead, c.turn.patience) && !c.ahead(lead) {
@@ -58,7 +64,7 @@ func (c *cycle) components(lead *cluster.Job) (parts []*part, ok bool) {
 	defer func() { c.used = used }()
 	ok = true
 	for _, o := range all {
-		p := &part{job: o}
+		p := &part{job: c.beforeDeadline(o)}
 		p.why, p.note = c.barred(p, meter)
 		parts, ok = append(parts, p), ok && p.why == cluster.NoReason
 	}
@@ -101,12 +107,14 @@ func (c *cycle) barred(p *part, meter *cluster.Meter) (cluster.Reason, string) {
 	return why, ""
 }
 
-// fitSet finds allocations for all components that are free now and delay no planned start. One that finds
-// nothing beside those before it is tried first.
-func (c *cycle) fitSet(parts []*part) bool {
+// finder finds nodes for what a component asks by its question k, away from some that are taken, and the time limit for it.
+type finder func(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc)
+
+// fitSet finds allocations for all components. One that finds nothing beside those before it is tried first.
+func (c *cycle) fitSet(parts []*part, find finder) bool {
 	order := ranked(parts)
 	for range maxSwaps {
-		k := c.fitEach(order)
+		k := c.fitEach(order, find)
 		if k < 0 {
 			return true
 		}
@@ -124,33 +132,46 @@ func ranked(parts []*part) []*part {
 }
 
 // fitEach gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
-func (c *cycle) fitEach(order []*part) int {
+func (c *cycle) fitEach(order []*part, find finder) int {
 	var taken nodeSet
 	meter := c.limits.Fork()
 	for k, p := range order {
-		if p.alloc = nil; !c.fitPart(p, taken, meter) {
+		if p.alloc = nil; !p.fits(taken, meter, find) {
 			return k
 		}
-		meter.Start(p.job, p.alloc)
 		taken = union(taken, c.free.places(p.alloc))
 	}
 	return -1
 }
 
-func (c *cycle) fitPart(p *part, taken nodeSet, meter *cluster.Meter) bool {
-	mask, over := c.mask(p.job)
-	for _, q := range p.qs {
-		a := c.find(q, mask, c.off(q.own, c.now, over).and(taken))
-		if a == nil || meter.Blocked(p.job, q.want.part.Name, a) != cluster.NoReason {
+// fits finds nodes for a component, where limits let it have them beside those before it.
+func (p *part) fits(taken nodeSet, meter *cluster.Meter, find finder) bool {
+	for k, q := range p.qs {
+		j, a := find(p, k, taken)
+		if a == nil || meter.Blocked(j, q.want.part.Name, a) != cluster.NoReason {
 			continue
 		}
 		if q.own != nil {
 			a.Reservation = q.own.Name
 		}
-		p.alloc = a
+		p.k, p.alloc, p.limit = k, a, j.Limit
+		meter.Start(j, a)
 		return true
 	}
 	return false
+}
+
+// fitNow finds what is free now and delays no planned start, with a shorter time limit if that helps.
+func (c *cycle) fitNow(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
+	q := p.qs[k]
+	fit := func(j *cluster.Job) *cluster.Alloc {
+		mask, over := c.mask(j)
+		return c.find(q, mask, c.off(q.own, j, c.now, over).and(taken))
+	}
+	if a := fit(p.job); a != nil || p.job.Spec.LimitMin == 0 {
+		return p.job, a
+	}
+	return c.shorter(p.job, fit)
 }
 
 // startSet starts all components by one decision.
@@ -160,8 +181,18 @@ func (c *cycle) startSet(parts []*part) {
 		c.used = c.s.LicensesUsed()
 	}
 	for _, p := range parts {
-		c.start(p.job, cluster.TaskAny, p.alloc)
+		short := *p.job
+		short.Limit = p.limit
+		c.start(&short, cluster.TaskAny, p.alloc)
+		if full, _ := c.s.Job(p.job.ID); full.Limit != p.limit {
+			c.out[len(c.out)-1].Limit = p.limit
+		}
 	}
+	c.oneDecision(at)
+}
+
+// oneDecision makes what was decided from a place on for components one decision.
+func (c *cycle) oneDecision(at int) {
 	c.out[at].With = slices.Clone(c.out[at+1:])
 	c.out = c.out[:at+1]
 }
@@ -206,14 +237,13 @@ func (c *cycle) reserveSet(lead *cluster.Job, parts []*part) *reservation {
 		return nil
 	}
 	kept := c.kept()
-	whole := c.planSet(parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) off {
-		return c.off(q.own, at, until(at, j.Limit)).and(kept)
+	all := c.planSet(lead, parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) off {
+		return c.off(q.own, j, at, until(at, j.Limit)).and(kept)
 	})
-	if whole != nil {
-		whole.job = lead.ID
-		c.heads = append(c.heads, whole)
+	if all != nil {
+		c.heads = append(c.heads, all)
 	}
-	return whole
+	return all
 }
 
 // maxPlans bounds how often the components' plans are brought together.
@@ -221,7 +251,7 @@ const maxPlans = 16
 
 // planSet finds when all components will fit if every job runs to its limit: the latest of their times, as one
 // reservation; nil if none is found.
-func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) off) *reservation {
+func (c *cycle) planSet(lead *cluster.Job, parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) off) *reservation {
 	var at time.Time
 	for range maxPlans {
 		latest, ok := c.planEach(parts, ends, avoid)
@@ -236,17 +266,28 @@ func (c *cycle) planSet(parts []*part, ends []release, avoid func(*question, *cl
 			ends[i].at = later(ends[i].at, at)
 		}
 	}
-	whole := &reservation{at: at, nodes: make(nodeSet, len(c.free.spaces))}
-	for _, p := range parts {
-		if !p.plan.at.Equal(at) {
-			return nil // they do not come together
-		}
-		whole.nodes, whole.list = union(whole.nodes, p.plan.nodes), append(whole.list, p.plan.list...)
-		whole.rests = append(whole.rests, p.plan.rests...)
-		whole.parts = append(whole.parts, p)
+	if slices.ContainsFunc(parts, func(p *part) bool { return !p.plan.at.Equal(at) }) {
+		return nil // they do not come together
 	}
-	whole.arrange()
-	return whole
+	return asOne(lead, parts, at)
+}
+
+// asOne is the start of all components as one.
+func asOne(lead *cluster.Job, parts []*part, at time.Time) *reservation {
+	all := &reservation{job: lead.ID, at: at, parts: parts}
+	var kept barred
+	for _, p := range parts {
+		all.nodes, all.list = union(all.nodes, p.plan.nodes), append(all.list, p.plan.list...)
+		all.rests = append(all.rests, p.plan.rests...)
+		for _, l := range p.plan.rests {
+			kept.add(int32(l.place), p.plan.barred.on(int32(l.place)))
+		}
+	}
+	if kept.places != nil {
+		all.barred = &kept
+	}
+	all.arrange()
+	return all
 }
 
 // planEach plans each component away from the nodes of those before it, and tells the latest time.
@@ -268,13 +309,17 @@ func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *c
 	return latest, true
 }
 
-// partitions lists those that a job, or any component of a heterogeneous one, may start in.
-func (c *cycle) partitions(j *cluster.Job) []string {
+// whole lists the components of a job's heterogeneous job, or the job alone.
+func (c *cycle) whole(j *cluster.Job) []*cluster.Job {
 	if j.Het == nil {
-		return j.Spec.Partitions
+		return []*cluster.Job{j}
 	}
-	var out []string
-	for _, o := range c.s.Components(j) {
+	return c.s.Components(j)
+}
+
+// partitions lists those that a job, or any component of a heterogeneous one, may start in.
+func (c *cycle) partitions(j *cluster.Job) (out []string) {
+	for _, o := range c.whole(j) {
 		out = append(out, o.Spec.Partitions...)
 	}
 	return out
@@ -282,10 +327,7 @@ func (c *cycle) partitions(j *cluster.Job) []string {
 
 // share is the part of the cluster that a job asks for, or a heterogeneous one as a whole.
 func (c *cycle) share(j *cluster.Job) (sum float64) {
-	if j.Het == nil {
-		return c.sizes().Share(j)
-	}
-	for _, o := range c.s.Components(j) {
+	for _, o := range c.whole(j) {
 		sum += c.sizes().Share(o)
 	}
 	return sum
@@ -307,13 +349,15 @@ func (f *forecast) noteSet(lead *cluster.Job, must bool, look func()) {
 		if o, ok := f.s.Job(d.Job); !ok || o.Het == nil || o.Het.ID != lead.ID {
 			continue
 		}
-		if d.Start != nil {
-			for _, one := range append([]cluster.Decision{d}, d.With...) {
+		for _, one := range append([]cluster.Decision{d}, d.With...) {
+			f.starts[one.Job] = Start{Why: one.Wait, Note: one.Note}
+			if one.Start != nil {
 				f.starts[one.Job] = Start{At: f.now, Alloc: one.Start}
 			}
+		}
+		if d.Start != nil {
 			return
 		}
-		f.starts[d.Job] = Start{Why: d.Wait, Note: d.Note}
 	}
 	var r *reservation
 	if len(f.heads) > heads {
@@ -357,12 +401,12 @@ func (f *forecast) laterSet(lead *cluster.Job) *reservation {
 		}
 		parts = append(parts, p)
 	}
-	return f.planSet(parts, f.moments(from), func(q *question, j *cluster.Job, at time.Time) off {
+	return f.planSet(lead, parts, f.moments(from), func(q *question, j *cluster.Job, at time.Time) off {
 		if at.Before(from) {
 			return off{nodes: f.all()}
 		}
 		over := until(at, j.Limit)
-		return f.off(q.own, at, over).and(f.beside(at, over))
+		return f.off(q.own, j, at, over).and(f.beside(at, over))
 	})
 }
 

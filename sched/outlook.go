@@ -22,15 +22,15 @@ type outlook struct {
 	seen   int // changes of the pool at hand that are in it
 }
 
-// plan finds when what a question asks will fit for so long if every job runs to its limit, away from the nodes of
+// plan finds when what a question asks will fit for a job's time if every job runs to its limit, away from the nodes of
 // planned starts and of reservations; nil if it never will.
-func (c *cycle) plan(q *question, limit time.Duration) *reservation {
+func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 	kept := c.kept()
 	if o := q.outlook; o != nil && o.holds(c, kept) {
 		return o.plan
 	}
 	q.outlook = nil
-	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) off { return c.off(q.own, at, until(at, limit)).and(kept) })
+	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) off { return c.off(q.own, j, at, until(at, j.Limit)).and(kept) })
 	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.numbers {
 		return r
 	}

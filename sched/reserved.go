@@ -89,12 +89,12 @@ func (c *cycle) parts(j *cluster.Job, room []*keptNodes) ([]*keptNodes, cluster.
 }
 
 // off is what a job must not use in a span of time.
-func (c *cycle) off(own *keptNodes, from, to time.Time) off {
+func (c *cycle) off(own *keptNodes, j *cluster.Job, from, to time.Time) off {
 	if len(c.reserved) == 0 {
 		return off{}
 	}
-	if from.After(c.now) { // some may be over by then
-		return c.offAt(own, from, to)
+	if from.After(c.now) || j.Spec.Signal.Reservation { // some may be over by then, or let it in
+		return c.offAt(own, j, from, to)
 	}
 	key := offKey{own: own}
 	for key.upTo < len(c.reserved) && c.reserved[key.upTo].Start.Before(to) {
@@ -102,7 +102,7 @@ func (c *cycle) off(own *keptNodes, from, to time.Time) off {
 	}
 	o, ok := c.offs[key]
 	if !ok {
-		o = c.offAt(own, from, to)
+		o = c.offAt(own, j, from, to)
 		c.offs[key] = o
 	}
 	return o
@@ -132,13 +132,13 @@ func (c *cycle) outside(own *keptNodes) (o off) {
 	return o
 }
 
-func (c *cycle) offAt(own *keptNodes, from, to time.Time) off {
+func (c *cycle) offAt(own *keptNodes, j *cluster.Job, from, to time.Time) off {
 	if own != nil && own.Flags&cluster.ResvFlex == 0 && !own.Active(from) {
 		return off{nodes: slices.Repeat(nodeSet{true}, len(c.free.spaces))}
 	}
 	o := c.outside(own)
 	for _, k := range c.reserved {
-		if k == own || !k.At(from).Keeps(from, to) || own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 {
+		if k == own || !k.At(from).Keeps(from, to) || own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 || k.Lets(j.Spec) {
 			continue
 		}
 		o = o.bar(k)
@@ -184,11 +184,11 @@ func union(a, b nodeSet) nodeSet {
 // reservedNote is what is said of a job that would start if nothing were reserved; of one that names its nodes Slurm
 // never says that it is for maintenance.
 func (c *cycle) reservedNote(q *question, j *cluster.Job) string {
-	if c.off(q.own, c.now, until(c.now, j.Limit)).none() || q.want.place(c.row(q.want.over), c.outside(q.own)) == nil {
+	if c.off(q.own, j, c.now, until(c.now, j.Limit)).none() || q.want.place(c.row(q.want.over), c.outside(q.own)) == nil {
 		return ""
 	}
 	for _, k := range c.reserved {
-		if len(j.Spec.NodeList) == 0 && k != q.own && k.Flags&cluster.ResvMaint != 0 && k.Keeps(c.now, until(c.now, j.Limit)) {
+		if len(j.Spec.NodeList) == 0 && k != q.own && k.Flags&cluster.ResvMaint != 0 && !k.Lets(j.Spec) && k.Keeps(c.now, until(c.now, j.Limit)) {
 			return "Reserved for maintenance"
 		}
 	}
@@ -212,7 +212,7 @@ func (e *Explanation) noReservation(s *cluster.Snapshot, j *cluster.Job) {
 // reserved explains which reservations keep a job from nodes that are free, and what would help.
 func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note string) {
 	for _, k := range c.reserved {
-		if k == q.own || !k.Keeps(c.now, until(c.now, j.Limit)) {
+		if k == q.own || !k.Keeps(c.now, until(c.now, j.Limit)) || k.Lets(j.Spec) {
 			continue
 		}
 		hint := ""

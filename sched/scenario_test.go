@@ -90,6 +90,13 @@ var sayings = map[string]func(*scenario, []string){
 	"license":   func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.license(c, w) }) },
 	"leaves":    func(s *scenario, _ []string) { s.configure(twoLeaves) },
 	"job":       (*scenario).job,
+	"het":       (*scenario).het,
+	"preempt":   (*scenario).preempt,
+	"clear":     func(s *scenario, _ []string) { s.confirm(); s.due(); s.settle(); s.cycle(); s.confirm() },
+	"requeue": func(s *scenario, w []string) { // and hold
+		s.each(w, func(id cluster.JobID) { s.do(&cluster.Requeue{Ref: cluster.Ref{Job: id}, Hold: true}) })
+	},
+	"explain":   (*scenario).explain,
 	"resv":      (*scenario).resv,
 	"replenish": (*scenario).replenish,
 	"qos":       (*scenario).qos,
@@ -160,7 +167,7 @@ func (s *scenario) nodes(words []string) {
 	}
 }
 
-// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N accounts=a,b qos=a,b down inactive default.
+// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N accounts=a,b qos=a,b mode=PREEMPTMODE grace=MIN down inactive default.
 func (s *scenario) partition(words []string) {
 	p := cluster.Partition{Name: words[0], All: true, State: cluster.PartitionUp}
 	for _, w := range words[1:] {
@@ -181,6 +188,10 @@ func (s *scenario) partition(words []string) {
 			p.MaxNodes, _ = strconv.Atoi(val)
 		case "over":
 			p.OverSubscribe = val
+		case "mode":
+			p.PreemptMode = val
+		case "grace":
+			p.GraceTime = s.minutes(val)
 		case "down":
 			p.State = cluster.PartitionDown
 		case "inactive":
@@ -200,6 +211,21 @@ func (s *scenario) partition(words []string) {
 
 // job submits one: its name, and options as sbatch has them; -t and -b are minutes, -d names jobs.
 func (s *scenario) job(words []string) {
+	spec := s.spec(words)
+	if _, err := cluster.Admit(s.s.Snapshot(), cluster.Identity{System: true}, *spec); err != nil {
+		s.out = append(s.out, "> "+err.Error())
+		return
+	}
+	submit := &cluster.Submit{Spec: spec}
+	if slices.Contains(words, "dead") {
+		submit.Dead = cluster.EndBadConstraints
+	}
+	s.jobs[words[0]] = s.do(submit).(cluster.JobID)
+	s.names = append(s.names, words[0])
+}
+
+// spec reads what a job asks.
+func (s *scenario) spec(words []string) *cluster.JobSpec {
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: words[0], UID: 1, User: "u", Limit: time.Hour}
 	for _, w := range words[1:] {
 		val := w[min(2, len(w)):]
@@ -224,6 +250,11 @@ func (s *scenario) job(words []string) {
 			spec.LimitMin = s.minutes(long)
 		case strings.HasPrefix(w, "--deadline="):
 			spec.Deadline = s.now.Add(s.minutes(long))
+		case strings.HasPrefix(w, "--signal="): // R:SECONDS
+			at, _ := strconv.Atoi(strings.TrimPrefix(long, "R:"))
+			spec.Signal = cluster.Signal{Num: 10, Before: time.Duration(at) * time.Second, Reservation: strings.HasPrefix(long, "R:")}
+		case w == "--no-requeue":
+			spec.Requeue = new(bool)
 		case w == "dead": // refused, and kept for history
 		case w == "-H":
 			spec.Hold = true
@@ -244,16 +275,7 @@ func (s *scenario) job(words []string) {
 			set(s.t.(*testing.T), spec, w)
 		}
 	}
-	if _, err := cluster.Admit(s.s.Snapshot(), cluster.Identity{System: true}, *spec); err != nil {
-		s.out = append(s.out, "> "+err.Error())
-		return
-	}
-	submit := &cluster.Submit{Spec: spec}
-	if slices.Contains(words, "dead") {
-		submit.Dead = cluster.EndBadConstraints
-	}
-	s.jobs[words[0]] = s.do(submit).(cluster.JobID)
-	s.names = append(s.names, words[0])
+	return spec
 }
 
 // array reads 4%2: four tasks, two at once.
@@ -264,7 +286,7 @@ func (s *scenario) array(text string) *cluster.ArraySpec {
 	return &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, n-1), Limit: most}
 }
 
-// resv makes a reservation: its name, in=MIN for=MIN, nodes=a,b or count=N, cores=N,M, users=a,b, and flags.
+// resv makes a reservation: its name, in=MIN for=MIN, nodes=a,b or count=N, cores=N,M, users=a,b, delay=MIN, and flags.
 func (s *scenario) resv(words []string) {
 	r := cluster.Reservation{Name: words[0], Start: s.now, End: s.now.Add(time.Hour), Users: []string{"vip"}}
 	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap, "flex": cluster.ResvFlex,
@@ -286,6 +308,8 @@ func (s *scenario) resv(words []string) {
 			}
 		case "licenses":
 			r.Licenses = val
+		case "delay":
+			r.MaxStartDelay = s.minutes(val)
 		case "count":
 			r.Count, _ = strconv.Atoi(val)
 		case "cores":
@@ -373,10 +397,18 @@ func (s *scenario) due() {
 	}
 }
 
-// qos makes one: its name and flags. From then on limits are held.
+// qos makes one: its name, flags, and behind a > those that make room for it. From then on limits are held.
 func (s *scenario) qos(words []string) {
 	s.configure(func(c *cluster.Config) { c.Enforce.Limits = true })
-	s.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: words[0], UsageFactor: 1, Flags: words[1:]}}}})
+	q := &cluster.QOS{Name: words[0], UsageFactor: 1}
+	for _, w := range words[1:] {
+		if name, ok := strings.CutPrefix(w, ">"); ok {
+			q.Preempt = append(q.Preempt, name)
+		} else {
+			q.Flags = append(q.Flags, w)
+		}
+	}
+	s.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: q}}})
 }
 
 // choose is SelectTypeParameters.
@@ -488,7 +520,7 @@ func (s *scenario) cpus(words []string) {
 }
 
 var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled",
-	cluster.TimedOut: "timed out", cluster.OutOfMemory: "out of memory", cluster.DeadlineMissed: "deadline"}
+	cluster.TimedOut: "timed out", cluster.Preempted: "preempted", cluster.OutOfMemory: "out of memory", cluster.DeadlineMissed: "deadline"}
 
 func (s *scenario) line(j *cluster.Job) string {
 	task := ""
@@ -507,6 +539,9 @@ func (s *scenario) line(j *cluster.Job) string {
 	case j.Alloc != nil && j.Phase != cluster.Pending:
 		if j.Limit < j.Spec.Limit {
 			task += fmt.Sprintf(" for %d min", int(j.Limit.Minutes()))
+		}
+		if j.Preempt != nil && j.Phase != cluster.Suspended {
+			return fmt.Sprintf("%s %s leaves in %d min: %s", task, s.on(j.ID), max(int(j.Preempt.Until.Sub(s.now).Minutes()), 0), j.Preempt.Mode)
 		}
 		if j.Phase == cluster.Suspended {
 			return fmt.Sprintf("%s %s stopped after %d min", task, s.on(j.ID), int(j.PreSuspend.Minutes()))

@@ -209,7 +209,7 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 		own := j
 		alloc := c.fit(q, j) // 4, 5
 		if alloc == nil && j.Spec.LimitMin > 0 {
-			own, alloc = c.shorter(q, j)
+			own, alloc = c.shorter(j, func(short *cluster.Job) *cluster.Alloc { return c.fit(q, short) })
 		}
 		if alloc == nil {
 			open = append(open, q)
@@ -299,7 +299,7 @@ func (c *cycle) maskOf(limit time.Duration) (mask uint64, over time.Time) {
 // when a reserved start comes takes of its nodes only what they will have left beside it.
 func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	mask, over := c.mask(j)
-	off := c.off(q.own, c.now, over)
+	off := c.off(q.own, j, c.now, over)
 	if off.none() && q.fails(mask) {
 		return nil
 	}
@@ -342,7 +342,7 @@ func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reserv
 		if len(c.heads) >= maxHeads || !c.limits.Reserves(j, q.want.part.Name) {
 			continue
 		}
-		if r := c.plan(q, j.Limit); r != nil && (best == nil || r.at.Before(best.at)) {
+		if r := c.plan(q, j); r != nil && (best == nil || r.at.Before(best.at)) {
 			best = r
 		}
 	}

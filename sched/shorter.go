@@ -32,7 +32,7 @@ func (c *cycle) beforeDeadline(j *cluster.Job) *cluster.Job {
 }
 
 // shorter finds the longest limit with which a job that does not fit would.
-func (c *cycle) shorter(q *question, j *cluster.Job) (*cluster.Job, *cluster.Alloc) {
+func (c *cycle) shorter(j *cluster.Job, fit func(*cluster.Job) *cluster.Alloc) (*cluster.Job, *cluster.Alloc) {
 	var ends []time.Time
 	for _, h := range c.heads {
 		ends = append(ends, h.at)
@@ -43,7 +43,7 @@ func (c *cycle) shorter(q *question, j *cluster.Job) (*cluster.Job, *cluster.All
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 	for _, at := range slices.CompactFunc(ends, time.Time.Equal) {
 		if short := withLimit(j, at.Sub(c.now)); short != nil {
-			if a := c.fit(q, short); a != nil {
+			if a := fit(short); a != nil {
 				return short, a
 			}
 		}
