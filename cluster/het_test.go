@@ -265,3 +265,29 @@ func TestHetAsAWhole(t *testing.T) {
 	w.wantWait(single, NoReason)
 	w.wantWait(single+1, NoReason)
 }
+
+// TestHetLimits gives components shorter limits, each within its own bounds, or starts nothing.
+func TestHetLimits(t *testing.T) {
+	w := newWorld(t, 2)
+	lead := w.submitHet(2, func(k int, s *JobSpec) {
+		if s.Limit = time.Hour; k == 1 {
+			s.LimitMin = 30 * time.Minute
+		}
+	})
+	for _, limits := range [][2]time.Duration{{30 * time.Minute, 0}, {0, 29 * time.Minute}, {0, 2 * time.Hour}} {
+		d := w.setOf(lead, 0)
+		d.Limit, d.With[0].Limit = limits[0], limits[1]
+		if err := w.decide(d); err == nil {
+			t.Errorf("it starts with the limits %v", limits)
+		}
+		w.phases(lead, "00")
+	}
+	d := w.setOf(lead, 0)
+	d.With[0].Limit = 30 * time.Minute
+	if err := w.decide(d); err != nil {
+		t.Fatal(err)
+	}
+	if x, y := w.job(lead).Limit, w.job(lead+1).Limit; x != time.Hour || y != 30*time.Minute {
+		t.Errorf("the limits are %v and %v", x, y)
+	}
+}
