@@ -234,6 +234,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenLeaves(w)
 	goldenBurnin(w)
 	goldenAmend(w)
+	goldenPreemptSet(w)
 	return w.log
 }
 
@@ -422,6 +423,45 @@ func goldenPreempt(w *world) {
 	w.want(kind, Pending)
 	w.want(gone, Ended)
 	w.want(asleep, Running)
+}
+
+// goldenPreemptSet has jobs leave for a heterogeneous one in a reservation, and heterogeneous ones leave.
+func goldenPreemptSet(w *world) {
+	w.ok(sys, &NodeUp{Name: "z3", Inventory: smallNode()})
+	nodes := []NodeName{"z0", "z3"}
+	w.ok(root, &ReservationPut{Reservation: Reservation{Name: "lent", Start: w.now, End: w.now.Add(time.Hour), Nodes: nodes[1:], Users: []string{"alice"},
+		Flags: ResvOverlap, MaxStartDelay: time.Minute}})
+	set := func(change func(int, *JobSpec)) JobID {
+		lead := w.submitHet(2, change)
+		d := w.setOf(lead, 3)
+		d.Start.Shares[0].Node, d.With[0].Start.Shares[0].Node = nodes[0], nodes[1]
+		if err := w.decide(d); err != nil {
+			w.t.Fatal(err)
+		}
+		for k, n := range nodes {
+			w.report(n, lead+JobID(k), NodeReady)
+		}
+		return lead
+	}
+	leaves := set(func(_ int, s *JobSpec) { s.Signal = Signal{Num: 10, Before: 30 * time.Second, Reservation: true} })
+	lead := w.submitHet(2, func(k int, s *JobSpec) {
+		s.Partitions = []string{"billed"}
+		if k == 1 {
+			s.Partitions, s.Reservation = []string{"main"}, "lent"
+		}
+	})
+	w.pass(time.Minute)
+	if err := w.decide(Decision{Job: lead, Task: TaskAny, Wait: WaitResources, Partition: "billed", With: []Decision{
+		{Job: lead + 1, Task: TaskAny, Wait: WaitResources, Partition: "main", Reservation: "lent", Evict: []JobID{leaves}}}}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.phases(leaves, "22")
+	w.pass(30 * time.Second)
+	w.due()
+	for k, n := range nodes {
+		w.report(n, leaves+JobID(k), NodeDone)
+	}
+	w.phases(leaves, "00")
 }
 
 func goldenTurns(w *world) {

@@ -126,12 +126,12 @@ func (e Evictions) Next() time.Time {
 	return e.Last.Add(min(pause, evictPauseMax))
 }
 
-// preemptYield is for how long a job that made room lets the other go first.
+// preemptYield is for how long a job that made room, and left or was suspended, lets the other go first.
 const preemptYield = 2 * time.Minute
 
 // Yields reports whether a job that made room for another still waits for that one to start.
 func (t *tables) Yields(v *Job, now time.Time) bool {
-	if v.Preempt == nil || !now.Before(v.Preempt.At.Add(preemptYield)) {
+	if v.Preempt == nil || !now.Before(later(v.Preempt.At, v.Submitted).Add(preemptYield)) { // a grace is over when it is submitted anew
 		return false
 	}
 	j, ok := t.jobs.Get(v.Preempt.By)

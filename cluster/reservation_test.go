@@ -165,3 +165,78 @@ func TestResvCores(t *testing.T) {
 	w.refused(root, put("c", cpus(4, 5)), ErrResvBusy)
 	w.ok(root, put("c", cpus(5, 6)))
 }
+
+// TestMaxStartDelay: a job that may be warned in time has what is reserved until a job of the reservation wants it.
+func TestMaxStartDelay(t *testing.T) {
+	w := newWorld(t, 2)
+	cfg := DefaultConfig()
+	cfg.Partitions = append(cfg.Partitions, Partition{Name: "hard", All: true, State: PartitionUp, PreemptMode: "CANCEL"})
+	w.ok(root, &Configure{Config: &cfg})
+	warned := func(seconds int, more ...func(*JobSpec)) JobID {
+		return w.submit(func(s *JobSpec) {
+			s.Limit, s.Signal = time.Hour, Signal{Num: 10, Before: time.Duration(seconds) * time.Second, Reservation: true, BatchOnly: true}
+			for _, f := range more {
+				f(s)
+			}
+		})
+	}
+	there := w.run(warned(60), 0, "n0")
+	put := &ReservationPut{Reservation: Reservation{Name: "r", Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"}, Users: []string{"alice"}}}
+	w.refused(root, put, ErrResvBusy)
+	put.MaxStartDelay = -1
+	w.refused(root, put, ErrResvTime)
+	put.MaxStartDelay = 2 * time.Minute
+	w.ok(root, put)
+
+	start := func(id JobID, cpu int, resv, part string) *Error {
+		return w.decide(Decision{Job: id, Task: TaskAny, Start: &Alloc{Partition: part, Reservation: resv, Shares: []Share{{Node: "n0", CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}}}})
+	}
+	if start(warned(121), 1, "", "main") == nil || start(w.submit(nil), 1, "", "main") == nil {
+		t.Error("jobs are let onto reserved nodes that can not leave in time")
+	}
+	late := w.start(warned(120), TaskAny, 1, "n0")
+	hard := warned(0, func(s *JobSpec) { s.Partitions = []string{"hard"} })
+	if err := start(hard, 2, "", "hard"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []JobID{late, hard} {
+		w.report("n0", id, NodeReady)
+	}
+	own := w.submit(func(s *JobSpec) { s.Reservation = "r" })
+	if err := start(own, 3, "r", "main"); err != nil {
+		t.Fatal(err)
+	}
+	next, other := w.submit(func(s *JobSpec) { s.Reservation = "r" }), w.submit(nil)
+	evict := func(id JobID, resv string, victims ...JobID) *Error {
+		return w.decide(Decision{Job: id, Task: TaskAny, Wait: WaitResources, Partition: "main", Reservation: resv, Evict: victims})
+	}
+	for name, err := range map[string]*Error{"for none of it": evict(other, "", there), "for one that is not there": evict(next, "gone", there),
+		"out of it": evict(next, "r", own), "for no reservation": evict(next, "", there)} {
+		if err == nil {
+			t.Errorf("a job leaves %s", name)
+		}
+	}
+	if err := evict(next, "r", there, late, hard); err != nil {
+		t.Fatal(err)
+	}
+	for id, grace := range map[JobID]time.Duration{there: time.Minute, late: 2 * time.Minute} {
+		j := w.want(id, Running)
+		if p := j.Preempt; p.By != next || p.Mode != PreemptRequeue || p.Until.Sub(w.now) != grace {
+			t.Errorf("job %d: %+v", id, p)
+		}
+		if n := len(j.Signals); n != 2 || j.Signals[0].Sig != sigCont || j.Signals[1].Sig != 10 || j.Signals[1].Scope != SignalBatchShell {
+			t.Errorf("job %d gets the signals %+v", id, j.Signals)
+		}
+	}
+	if j := w.want(hard, Ending); j.Preempt.Mode != PreemptCancel {
+		t.Errorf("%+v", j.Preempt)
+	}
+	w.pass(time.Minute)
+	w.due()
+	w.want(there, Ending)
+	w.want(late, Running)
+	w.report("n0", there, NodeDone)
+	if w.want(there, Pending); !w.s.Yields(w.job(there), w.now.Add(preemptYield-1)) || w.s.Yields(w.job(there), w.now.Add(preemptYield)) {
+		t.Error("it lets the other go first, from when its grace is over for two minutes")
+	}
+}

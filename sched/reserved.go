@@ -218,6 +218,8 @@ func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note strin
 		hint := ""
 		if left := k.Start.Sub(c.now).Truncate(time.Minute); left > 0 {
 			hint = fmt.Sprintf("scontrol update jobid=%d timelimit=%d", j.ID, int(left.Minutes()))
+		} else if k.MaxStartDelay > 0 {
+			hint = fmt.Sprintf("sbatch --signal=R:SIGNAL@%d or less: it may run there until a job of the reservation wants its nodes", int(k.MaxStartDelay.Seconds()))
 		}
 		e.add(cluster.WaitNodeNotAvail, hint, "%s: reservation %s has %s from %s to %s, and the job may run until %s", note, k.Name,
 			k.what(c.s), k.Start.Format(time.DateTime), k.End.Format(time.DateTime), until(c.now, j.Limit).Format(time.DateTime))

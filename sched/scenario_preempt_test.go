@@ -45,6 +45,9 @@ func (s *scenario) explain(names []string) {
 	s.each(names, func(id cluster.JobID) {
 		for _, c := range Explain(s.s.Snapshot(), s.now, id).Causes {
 			s.out = append(s.out, "> "+string(c.Reason)+": "+c.Text)
+			if strings.HasPrefix(c.Hint, "sbatch ") {
+				s.out = append(s.out, ">   hint: "+c.Hint)
+			}
 		}
 	})
 }

@@ -17,6 +17,7 @@ const (
 	createResvError = "Error creating the reservation"
 	updateResvError = "Error updating the reservation"
 	deleteResvError = "delete_reservation"
+	noSigns         = "The +=/-= notation is not supported when updating "
 	noReservations  = "No reservations in the system\n"
 	purgeDefault    = 5 * time.Minute
 	purgeWord       = "PURGE_COMP" // a flag with a value
@@ -72,6 +73,7 @@ func resvKeys() []resvKey {
 		{"starttime", func(e *resvEdit, s setting) string { return e.when(&e.Start, s, "start") }},
 		{"endtime", func(e *resvEdit, s setting) string { return e.when(&e.End, s, "end") }},
 		{"duration", (*resvEdit).setDuration},
+		{"maxstartdelay", (*resvEdit).setDelay},
 		{"nodes", (*resvEdit).setNodes},
 		{"nodecnt nodecount", func(e *resvEdit, s setting) string { return e.setCount(s.value, "Invalid node count ") }},
 		{"corecnt corecount", (*resvEdit).setCores},
@@ -103,7 +105,6 @@ func resvKeys() []resvKey {
 var resvKeysElse = [...]struct{ key, instead string }{
 	{"burstbuffer", "there are no burst buffers"}, {"region", "there is no BlueGene"}, {"watts", "there is no power cap"},
 	{"trespernode", "reserve nodes (NodeCnt) or cores (CoreCnt)"},
-	{"maxstartdelay", "no job (--signal=R:) is let into a reservation to leave it when it is needed; a reservation may overlap another one (FLAGS=OVERLAP)"},
 }
 
 func (e *resvEdit) when(to *time.Time, s setting, word string) string {
@@ -125,9 +126,23 @@ func (e *resvEdit) setDuration(s setting) string {
 	return ""
 }
 
+// setDelay reads MaxStartDelay, to the second; 0 takes it away.
+func (e *resvEdit) setDelay(s setting) string {
+	key, _, _ := strings.Cut(s.text, "=")
+	if s.sign != 0 {
+		return noSigns + strings.TrimRight(key, "+-")
+	}
+	d, ok := ParseSpan(s.value)
+	if !ok {
+		return "Invalid duration " + s.text
+	}
+	e.MaxStartDelay = d
+	return ""
+}
+
 func (e *resvEdit) setNodes(s setting) string {
 	if s.sign != 0 {
-		return "The +=/-= notation is not supported when updating nodes"
+		return noSigns + "nodes"
 	}
 	names, err := e.c.nodeList(s.value)
 	if err != nil || len(names) == 0 {
@@ -155,7 +170,7 @@ func (e *resvEdit) setCount(value, bad string) string {
 // setCores reads N,N,...
 func (e *resvEdit) setCores(s setting) string {
 	if s.sign != 0 {
-		return "The +=/-= notation is not supported when updating corecnt"
+		return noSigns + "corecnt"
 	}
 	var cores []int
 	for _, word := range splitList(s.value) {
@@ -174,7 +189,7 @@ func (e *resvEdit) setCores(s setting) string {
 // setTRES reads cpu=N,N,... and node=N and license/NAME=N.
 func (e *resvEdit) setTRES(s setting) string {
 	if s.sign != 0 {
-		return "The +=/-= notation is not supported when updating tres"
+		return noSigns + "tres"
 	}
 	var licenses, cores []string
 	for word := range strings.SplitSeq(s.value, ",") {
@@ -445,7 +460,7 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 	o.line("TRES=", choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
 	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
 		" Licenses=", format.Null(r.Licenses), " State=", resvState(r, now), " BurstBuffer=(null) Watts=n/a")
-	o.line("MaxStartDelay=(null)")
+	o.line("MaxStartDelay=", choose(r.MaxStartDelay == 0, "(null)", format.Padded(r.MaxStartDelay)))
 	c.print(o)
 }
 

@@ -27,7 +27,10 @@ func TestReservationWords(t *testing.T) {
 		{"tres=mem=4", "TRES type 'mem' not supported with reservations"}, {"tres=gres/gpu=4", "TRES type 'gres/gpu' not supported with reservations"},
 		{"flags-=first_cores", "Error parsing flags -first_cores" + more},
 		{"watts=3", "watts=3 is not supported by muster: there is no power cap" + more},
-		{"maxstartdelay=3", "maxstartdelay=3 is not supported by muster: no job (--signal=R:) is let into a reservation to leave it when it is needed; a reservation may overlap another one (FLAGS=OVERLAP)" + more},
+		{"maxstartdelay=3", "0 [] 3m0s"}, {"MaxStartDelay=4:61", "0 [] 5m1s"}, {"maxst=1-0", "0 [] 24h0m0s"}, {"maxstartdelay=0", "0 []"},
+		{"maxstartdelay=", "Invalid duration maxstartdelay=" + more}, {"MaxStartDelay=-1", "Invalid duration MaxStartDelay=-1" + more},
+		{"maxstartdelay=UNLIMITED", "Invalid duration maxstartdelay=UNLIMITED" + more},
+		{"MaxStartDelay+=1", "The +=/-= notation is not supported when updating MaxStartDelay" + more},
 	} {
 		list, _ := settings(strings.Fields(c.words))
 		e := &resvEdit{now: time.Now()}
@@ -35,6 +38,9 @@ func TestReservationWords(t *testing.T) {
 		switch {
 		case got == "":
 			got = fmt.Sprint(e.Count, " ", e.Cores)
+			if e.MaxStartDelay > 0 {
+				got += " " + e.MaxStartDelay.String()
+			}
 			for _, text := range []string{e.Licenses, resvText(&e.Reservation)} {
 				if text != "" {
 					got += " " + text
@@ -53,7 +59,7 @@ func TestReservationWords(t *testing.T) {
 func TestReservationOfCores(t *testing.T) {
 	start := time.Date(2026, 11, 22, 12, 13, 43, 0, time.Local)
 	r := &cluster.Reservation{Name: "a", Start: start, End: start.Add(time.Hour), Nodes: []cluster.NodeName{"n2", "n3"}, Users: []string{"root"}, Partition: "train",
-		Flags: cluster.ResvFlex | cluster.ResvSpecNodes | cluster.ResvFirstCores}
+		Flags: cluster.ResvFlex | cluster.ResvSpecNodes | cluster.ResvFirstCores, MaxStartDelay: 24*time.Hour + 301*time.Second}
 	ids := []cluster.IDSet{cluster.RangeIDSet(0, 3), cluster.RangeIDSet(0, 5)}
 	for oneLine, want := range map[bool]string{
 		false: `ReservationName=a StartTime=2026-11-22T12:13:43 EndTime=2026-11-22T13:13:43 Duration=01:00:00
@@ -62,10 +68,10 @@ func TestReservationOfCores(t *testing.T) {
      NodeName=n3 CoreIDs=0-5
    TRES=cpu=20
    Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a
-   MaxStartDelay=(null)
+   MaxStartDelay=1-00:05:01
 
 `,
-		true: `ReservationName=a StartTime=2026-11-22T12:13:43 EndTime=2026-11-22T13:13:43 Duration=01:00:00 Nodes=n[2-3] NodeCnt=2 CoreCnt=10 Features=(null) PartitionName=train Flags=FLEX,SPEC_NODES,FIRST_CORES   NodeName=n2 CoreIDs=0-3   NodeName=n3 CoreIDs=0-5 TRES=cpu=20 Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=(null)
+		true: `ReservationName=a StartTime=2026-11-22T12:13:43 EndTime=2026-11-22T13:13:43 Duration=01:00:00 Nodes=n[2-3] NodeCnt=2 CoreCnt=10 Features=(null) PartitionName=train Flags=FLEX,SPEC_NODES,FIRST_CORES   NodeName=n2 CoreIDs=0-3   NodeName=n3 CoreIDs=0-5 TRES=cpu=20 Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a MaxStartDelay=1-00:05:01
 `} {
 		var b bytes.Buffer
 		c := &control{out: bufio.NewWriter(&b), oneLine: oneLine}

@@ -29,6 +29,15 @@ func ParseTimeLimit(s string) (time.Duration, bool) {
 		_, ok := digits(rest)
 		return cluster.Unlimited, ok
 	}
+	d, ok := ParseSpan(s)
+	if d = (d + time.Minute - 1).Truncate(time.Minute); ok && (d == 0 || d > maxMinutes*time.Minute) {
+		return cluster.Unlimited, true
+	}
+	return d, ok
+}
+
+// ParseSpan reads a time that something takes, as a time limit is written: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, to the second.
+func ParseSpan(s string) (time.Duration, bool) {
 	dayText, clock, hasDays := strings.Cut(s, "-")
 	var days int64
 	if hasDays {
@@ -62,11 +71,7 @@ func ParseTimeLimit(s string) (time.Duration, bool) {
 	default: // M, M:S
 		sec = part[0]*60 + part[1]
 	}
-	minutes := days*24*60 + (sec+59)/60
-	if minutes == 0 || minutes > maxMinutes {
-		return cluster.Unlimited, true
-	}
-	return time.Duration(minutes) * time.Minute, true
+	return time.Duration(min(days*24*3600+sec, maxMinutes*60+1)) * time.Second, true
 }
 
 const (
