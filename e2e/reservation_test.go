@@ -208,3 +208,37 @@ func TestReservedLicenses(t *testing.T) {
 		return len(list) == 2 && !slices.Contains(list, lost)
 	})
 }
+
+// TestMaxStartDelay: a job that asks for a warning has reserved nodes until a job of the reservation wants them, gets its signal then, and
+// comes back afterwards.
+func TestMaxStartDelay(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec")
+	d.wait("a node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	d.must("scontrol", "create", "reservation", "reservationname=r", "users=root", "starttime=now", "duration=30", "nodes=node-001", "maxstartdelay=0:02")
+	job := func(script string, args ...string) string {
+		return d.must("sbatch", append(append([]string{"--parsable", "-t5"}, args...), "--wrap", script)...)
+	}
+	state := func(id, want string) {
+		t.Helper()
+		d.wait("job "+id+" to be "+want, func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == want })
+	}
+	said := t.TempDir() + "/said"
+	late := job("sleep 600", "-n1", "--signal=R:USR1@3", "-o", "/dev/null")
+	lent := job("trap 'echo warned' USR1; echo begun; while :; do sleep .1; done", "-n1", "--signal=RB:USR1@2", "-o", said, "--open-mode=append")
+	state(lent, "R None")
+	state(late, "PD ReqNodeNotAvail, May be reserved for other job")
+	d.wait("the script to have begun", func() bool { text, _ := os.ReadFile(said); return string(text) == "begun\n" })
+	own := job("sleep 600", "-N1", "--exclusive", "--reservation=r", "-o", "/dev/null")
+	d.wait("the other to be told to leave", func() bool { return strings.Contains(d.must("muster", "why", own), "1 job is to leave for it: "+lent) })
+	state(own, "R None")
+	if text, _ := os.ReadFile(said); !strings.HasPrefix(string(text), "begun\nwarned\n") {
+		t.Errorf("the job that left says %q", text)
+	}
+	if out := d.must("scontrol", "-o", "show", "job", lent); !strings.Contains(out, " JobState=PENDING ") || !strings.Contains(out, " Restarts=1 ") {
+		t.Errorf("the job that left: %s", out)
+	}
+	d.must("scancel", own)
+	state(lent, "R None")
+	d.must("scancel", lent, late)
+}
