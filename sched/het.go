@@ -212,7 +212,10 @@ func (c *cycle) lineSet(b blocked) {
 	for _, p := range b.parts {
 		note, own := "", why
 		if len(c.reserved) > 0 {
-			if note = c.reservedNote(p.qs[0], p.job); note != "" {
+			if _, alone := c.fitNow(p, 0, nil); alone == nil {
+				note = c.reservedNote(p.qs[0], p.job)
+			}
+			if note != "" {
 				own = cluster.WaitNodeNotAvail
 			}
 		}

@@ -191,12 +191,16 @@ func TestReserveNodes(t *testing.T) {
 }
 
 // TestCoresApart plays random reservations of cores and jobs: what is given keeps off the cores of all reservations that a
-// job has no part in while it may run, and stays within its own; and some jobs of either kind run at all.
+// job has no part in while it may run, and stays within its own; and some jobs of either kind run at all. Some nodes have two
+// threads a core, some jobs are heterogeneous, some may do with less time.
 func TestCoresApart(t *testing.T) {
 	seed, inside, beside := rand.Uint64(), 0, 0
 	for round := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, round))
-		b := newBed(t, 1+r.IntN(3))
+		b := newBed(t, 0)
+		for i := range 1 + r.IntN(3) {
+			b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1 + r.IntN(2))})
+		}
 		for k := range 1 + r.IntN(4) {
 			in := time.Duration(r.IntN(3)*30) * time.Minute
 			res := cluster.Reservation{Name: fmt.Sprint("r", k), Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Users: []string{"vip"}, Cores: []int{1 + r.IntN(12)}}
@@ -207,7 +211,7 @@ func TestCoresApart(t *testing.T) {
 		}
 		for range 12 {
 			list := b.s.Reservations()
-			b.submit(func(s *cluster.JobSpec) {
+			some := func(s *cluster.JobSpec) {
 				s.Tasks, s.Limit, s.User = 1+r.IntN(10), time.Duration(10+r.IntN(9)*10)*time.Minute, "vip"
 				if len(list) > 0 && r.IntN(2) == 0 {
 					s.Reservation = list[r.IntN(len(list))].Name
@@ -215,7 +219,15 @@ func TestCoresApart(t *testing.T) {
 				if r.IntN(5) == 0 {
 					s.Sharing = cluster.ShareExclusive
 				}
-			})
+				if r.IntN(4) == 0 {
+					s.LimitMin = 10 * time.Minute
+				}
+			}
+			if r.IntN(3) == 0 {
+				b.het(some, some)
+			} else {
+				b.submit(some)
+			}
 		}
 		for range 6 {
 			b.cycle()
