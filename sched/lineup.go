@@ -140,8 +140,8 @@ func (r *round) foremost(e *entry) bool {
 // maskAt is the planned starts that a job of this limit and place must keep off.
 func (r *round) maskAt(limit time.Duration, p cluster.Place) uint64 {
 	mask, _ := r.maskOf(limit)
-	if mask == 0 {
-		return 0
+	if mask == 0 || r.responsive {
+		return mask
 	}
 	for k := len(r.headAt); k < len(r.heads); k++ {
 		at, _ := r.s.PlaceOf(r.heads[k].job)
