@@ -411,8 +411,9 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 		return
 	}
 	r.more = append(r.more, places...)
-	for _, q := range r.posed {
-		if !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, places) {
+	most := r.free.most(places)
+	for k, q := range r.posed {
+		if r.least[k].exceeds(&most) || !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, places) {
 			continue
 		}
 		if !q.open {

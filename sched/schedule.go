@@ -31,6 +31,7 @@ type cycle struct {
 	stopped map[*cluster.Partition]bool         // start nothing any more, see Config.LimitStop
 	asked   map[shape]*question
 	posed   []*question // these, in turn
+	least   []brief     // what they need of a node, in one row: events ask all of them
 	begun   []release   // starts of this cycle
 	out     []cluster.Decision
 	looked  int
