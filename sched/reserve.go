@@ -44,7 +44,7 @@ func reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bo
 	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
 }
 
-// taken is what others have while a reservation lasts: other reservations, and jobs, if it does not overlap or ignore them.
+// taken is what others have while a reservation lasts: other reservations, and jobs, if it does not overlap, ignore or let them.
 func (p *pool) taken(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) off {
 	o := off{nodes: make(nodeSet, len(p.spaces))}
 	const shares = cluster.ResvMaint | cluster.ResvOverlap
@@ -55,7 +55,7 @@ func (p *pool) taken(s *cluster.Snapshot, r *cluster.Reservation, now time.Time)
 	}
 	busy := &barred{}
 	for j := range s.Live() {
-		if end := j.EndLimit(s.Config()); r.Flags&cluster.ResvIgnoreJobs != 0 || !end.IsZero() && !end.After(r.Start) {
+		if end := j.EndLimit(s.Config()); r.Flags&cluster.ResvIgnoreJobs != 0 || !end.IsZero() && !end.After(r.Start) || r.Lets(j.Spec) {
 			continue
 		}
 		for _, sh := range j.Alloc.Shares {
