@@ -330,6 +330,9 @@ func (c *cycle) partitions(j *cluster.Job) (out []string) {
 
 // share is the part of the cluster that a job asks for, or a heterogeneous one as a whole.
 func (c *cycle) share(j *cluster.Job) (sum float64) {
+	if j.Het == nil { // of each job of the queue, in each pass
+		return c.sizes().Share(j)
+	}
 	for _, o := range c.whole(j) {
 		sum += c.sizes().Share(o)
 	}
