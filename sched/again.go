@@ -355,7 +355,9 @@ func (r *round) turns() bool {
 	}
 	for e := l.next(); e != nil; e = l.next() {
 		j, _ := c.s.Job(e.id)
-		c.known, c.turn = !e.changed, turn{share: c.sizes().Share(j), patience: longestQueue}
+		if c.known, c.turn = !e.changed, (turn{patience: longestQueue}); e.changed {
+			c.turn.share = c.sizes().Share(j)
+		}
 		if r.consider(e, j); len(c.begun) >= maxStarts {
 			return false
 		}
