@@ -322,7 +322,10 @@ func (c *cycle) whole(j *cluster.Job) []*cluster.Job {
 
 // partitions lists those that a job, or any component of a heterogeneous one, may start in.
 func (c *cycle) partitions(j *cluster.Job) (out []string) {
-	for _, o := range c.whole(j) {
+	if j.Het == nil {
+		return j.Spec.Partitions
+	}
+	for _, o := range c.s.Components(j) {
 		out = append(out, o.Spec.Partitions...)
 	}
 	return out
@@ -330,10 +333,10 @@ func (c *cycle) partitions(j *cluster.Job) (out []string) {
 
 // share is the part of the cluster that a job asks for, or a heterogeneous one as a whole.
 func (c *cycle) share(j *cluster.Job) (sum float64) {
-	if j.Het == nil { // of each job of the queue, in each pass
+	if j.Het == nil {
 		return c.sizes().Share(j)
 	}
-	for _, o := range c.whole(j) {
+	for _, o := range c.s.Components(j) {
 		sum += c.sizes().Share(o)
 	}
 	return sum
