@@ -52,7 +52,7 @@ func nodeState(n *api.NodeInfo) int {
 		return baseIdle | flagCloud | flagPoweredDown
 	case !n.Up && n.Registered.IsZero() && n.Power == nil:
 		s = baseUnknown
-	case used > 0 && used >= n.Inventory.CPUs:
+	case used > 0 && used >= n.Inventory.JobCPUCount():
 		s = baseAllocated
 	case used > 0:
 		s = baseMixed

@@ -40,3 +40,21 @@ func TestSpecNode(t *testing.T) {
 		}
 	}
 }
+
+// TestSpecNodeState: a node whose CPUs for jobs are all given out is allocated, though some are not given to anybody.
+func TestSpecNodeState(t *testing.T) {
+	for _, c := range []struct {
+		used                cluster.IDSet
+		word, counts, nodes string
+	}{
+		{cluster.IDSet{}, "idle", "0/16/0/16", "0/1/0/1"},
+		{cluster.RangeIDSet(0, 1), "mixed", "2/14/0/16", "1/0/0/1"},
+		{cluster.RangeIDSet(0, 6).Union(cluster.RangeIDSet(8, 14)), "allocated", "14/2/0/16", "1/0/0/1"},
+	} {
+		f := newFake()
+		f.nodes[7].Inventory.SpecCPUs, f.nodes[7].Load.CPUs, f.nodes[7].Drain = cluster.NewIDSet(7, 15), c.used, false
+		if got, want := f.run(t, 0, nil, "sinfo", "-h", "-p", "train", "-n", "gpu-node-008", "-o", "%T %C %F"), c.word+" "+c.counts+" "+c.nodes+"\n"; got != want {
+			t.Errorf("%s in use: got %q, want %q", c.used, got, want)
+		}
+	}
+}
