@@ -211,6 +211,16 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
+// TestNoMemory: 0 MB per CPU are all of each node's, 0 MB per GPU the default.
+func TestNoMemory(t *testing.T) {
+	for arg, want := range map[string]cluster.MemPer{"--mem=0": cluster.MemPerNode, "--mem-per-cpu=0": cluster.MemPerNode, "--mem-per-gpu=0": cluster.MemDefault, "-n1": cluster.MemDefault} {
+		r, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir()))
+		if err != nil || r.Job.Mem != (cluster.Mem{Per: want}) {
+			t.Errorf("%s: %v %+v", arg, err, r)
+		}
+	}
+}
+
 func pointed(n *int) string {
 	if n == nil {
 		return "nil"
