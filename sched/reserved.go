@@ -90,12 +90,14 @@ func (c *cycle) parts(j *cluster.Job, room []*keptNodes) ([]*keptNodes, cluster.
 
 // off is what a job must not use in a span of time.
 func (c *cycle) off(own *keptNodes, from, to time.Time) off {
-	if len(c.reserved) == 0 {
-		return off{}
-	}
 	if from.After(c.now) { // some may be over by then
 		return c.offAt(own, from, to)
 	}
+	return c.offNow(own, from, to).and(c.resting)
+}
+
+// offNow is what is reserved from now on.
+func (c *cycle) offNow(own *keptNodes, from, to time.Time) off {
 	key := offKey{own: own}
 	for key.upTo < len(c.reserved) && c.reserved[key.upTo].Start.Before(to) {
 		key.upTo++
@@ -133,6 +135,9 @@ func (c *cycle) outside(own *keptNodes) (o off) {
 }
 
 func (c *cycle) offAt(own *keptNodes, from, to time.Time) off {
+	if len(c.reserved) == 0 {
+		return off{}
+	}
 	if own != nil && own.Flags&cluster.ResvFlex == 0 && !own.Active(from) {
 		return off{nodes: slices.Repeat(nodeSet{true}, len(c.free.spaces))}
 	}
