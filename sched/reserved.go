@@ -143,12 +143,35 @@ func (c *cycle) offAt(own *keptNodes, from, to time.Time) off {
 	}
 	o := c.outside(own)
 	for _, k := range c.reserved {
-		if k == own || !k.At(from).Keeps(from, to) || own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 {
+		if k == own || !k.At(from).Keeps(from, to) {
 			continue
+		}
+		if own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 {
+			if own.Flags&cluster.ResvFlex == 0 { // it stays on its own nodes
+				continue
+			}
+			k = k.beyond(own)
 		}
 		o = o.bar(k)
 	}
 	return o
+}
+
+// beyond is what a reservation has that is not of the other one too.
+func (k *keptNodes) beyond(other *keptNodes) *keptNodes {
+	rest := &keptNodes{Reservation: k.Reservation, nodes: slices.Clone(k.nodes)}
+	for i, in := range other.nodes {
+		rest.nodes[i] = rest.nodes[i] && !in
+	}
+	if k.cpus != nil {
+		rest.cpus = &barred{}
+		for _, i := range k.cpus.list() {
+			if rest.nodes[i] {
+				rest.cpus.add(i, k.cpus.on(i))
+			}
+		}
+	}
+	return rest
 }
 
 // notReserved is the nodes that are of none of the reservations that a job asks for; nil if it may use all.
