@@ -3,6 +3,7 @@ package slurm
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -207,6 +208,34 @@ func TestLeaves(t *testing.T) {
 	for _, arg := range []string{"-Sx", "-S-1", "--thread-spec=0"} {
 		if _, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir())); err == nil || !strings.Contains(err.Error(), "Invalid numeric value") {
 			t.Errorf("%s: %v", arg, err)
+		}
+	}
+}
+
+// TestTasksPerNode: srun leaves it out, and says so, where it does not match the numbers of tasks and nodes. The cases are Slurm's.
+func TestTasksPerNode(t *testing.T) {
+	for _, c := range []struct {
+		args, env   string
+		said, nodes int // in the warning; 0: none
+	}{
+		{"-n4 --ntasks-per-node=2", "", 0, 0}, {"-N1 -n4 --ntasks-per-node=2", "", 2, 1}, {"-N2 -n4 --ntasks-per-node=2", "", 0, 0}, {"-N2 -n6 --ntasks-per-node=2", "", 2, 2},
+		{"-N2 -n3 --ntasks-per-node=2", "", 2, 2}, {"-N2 -n2 --ntasks-per-node=2", "", 0, 0}, {"-N1 -n1 --ntasks-per-node=2", "", 0, 0}, {"-N2 --ntasks-per-node=2", "", 0, 0},
+		{"-N1-2 -n6 --ntasks-per-node=2", "", 2, 1}, {"-N1 -n3", "SLURM_NTASKS_PER_NODE=2", 2, 1}, {"-n4", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 0, 0},
+		{"-N1", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 4, 1}, {"--ntasks-per-node=2", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 2, 2},
+		{"-n5 --ntasks-per-node=2", "SLURM_NNODES=2 SLURM_NTASKS=4", 0, 0}, {"-n4 --ntasks-per-node=1", "SLURM_NNODES=2 SLURM_NTASKS=4", 1, 2},
+	} {
+		sys := testSys("srun", t.TempDir())
+		sys.Environ = append(sys.Environ, strings.Fields(c.env)...)
+		r, err := ParseSrun(append(strings.Fields(c.args), "true"), sys)
+		if err != nil {
+			t.Fatalf("%s: %v", c.args, err)
+		}
+		want := ""
+		if c.said > 0 {
+			want = fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.", c.said, r.Job.Tasks, c.nodes)
+		}
+		if got := strings.Join(r.Notes, "; "); got != want || (r.Job.TasksPerNode == 0) != (c.said > 0) {
+			t.Errorf("%s %s: %q, want %q; %d a node", c.env, c.args, got, want, r.Job.TasksPerNode)
 		}
 	}
 }
