@@ -297,6 +297,24 @@ func TestJobEnviron(t *testing.T) {
 	}
 }
 
+// TestStepEnviron: what shows a batch script its job's GPUs is not passed on to steps, which have their own or none; what a user sets where
+// the job has no GPUs is.
+func TestStepEnviron(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"A=1 SLURM_JOB_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 GPU_DEVICE_ORDINAL=0,1 SLURM_GPUS_ON_NODE=2", "A=1|SLURM_JOB_GPUS=0,1"},
+		{"A=1 CUDA_VISIBLE_DEVICES=0,1", "A=1|CUDA_VISIBLE_DEVICES=0,1"},
+	} {
+		r, err := ParseSrun([]string{"true"}, testSys("srun", t.TempDir()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := JobEnviron(r, strings.Fields(c.env))
+		if got := strings.ReplaceAll(strings.TrimSuffix(string(out), "\x00"), "\x00", "|"); err != nil || !strings.HasPrefix(got, c.want) || strings.Contains(got, "ORDINAL") {
+			t.Errorf("%s: %s %v, want %s", c.env, got, err, c.want)
+		}
+	}
+}
+
 // TestRows checks what every row must have, and that no name is taken twice.
 func TestRows(t *testing.T) {
 	for _, prog := range []opt.Prog{opt.Sbatch, opt.Srun, opt.Salloc} {
