@@ -126,11 +126,12 @@ bench-history: build
 	$(GO) test -count=1 -run '^$$' -bench Completions -benchtime 60000x ./acct
 	$(GO) test -count=1 -run TestBenchHistory -v -timeout 45m ./e2e -bench-history=$(JOBS)
 
-# Passes of the scheduler over 10,000 nodes and 100,000 pending jobs, and the replay of two workloads (minutes).
+# Passes of the scheduler over 10,000 nodes and 100,000 pending jobs, and the replay of two workloads, with muster sim's GOGC (minutes).
 TRACES ?= $(abspath ../shared/traces)
 bench-sched:
-	$(GO) test -run '^$$' -bench 'Pass|Event|Cycle|Limits' -benchtime 5x -timeout 30m ./sched
-	$(GO) test -run '^$$' -bench 'Log|Replay' -benchtime 1x -timeout 30m ./sched/replay -traces=$(TRACES)
+	$(GO) test -run '^$$' -bench 'Pass|Cycle|Limits' -benchtime 5x -timeout 30m ./sched
+	$(GO) test -run '^$$' -bench Event -benchtime 300x -timeout 30m ./sched
+	GOGC=300 $(GO) test -run '^$$' -bench 'Log|Replay' -benchtime 1x -timeout 30m ./sched/replay -traces=$(TRACES)
 
 # The textbook's policies and muster's own order on the shared traces (a minute).
 policy:

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"dev.muster/agent"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched/replay"
@@ -80,6 +81,7 @@ func simulate(c *cli.Context) error {
 	if t.Dropped > 0 {
 		fmt.Fprintf(os.Stderr, "muster sim: %d entries have no run time, no size, or more than the cluster: left out\n", t.Dropped)
 	}
+	agent.SpendMemory()
 	var sums []replay.Summary
 	var schedules [][]replay.Run
 	for _, name := range names {

@@ -127,6 +127,7 @@ func Run(ctx context.Context, cfg Config) error {
 		})
 	}
 	if cfg.Server {
+		SpendMemory()
 		s, err := newServer(cfg, name, n)
 		if err != nil {
 			return errors.Join(err, ln.Close())

@@ -66,7 +66,7 @@ func (c *cycle) steady() bool {
 
 // keeps reports whether the next cycle can go on from this one.
 func (c *cycle) keeps() bool {
-	if !c.steady() || c.het || c.responsive && c.binding() || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
+	if !c.steady() || c.het || c.strays || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
 		return false
 	}
 	for _, j := range c.waiting {
@@ -104,9 +104,6 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.grown() > maxGrown || len(settling(s, now)) > 0 {
 		return false
 	}
-	if c.responsive && !c.bindAt.IsZero() && !now.Before(c.bindAt) {
-		return false
-	}
 	said := make(map[cluster.JobID]*cluster.Decision, len(c.out))
 	nodes := map[cluster.NodeName]bool{}
 	for i := range c.out {
@@ -133,7 +130,7 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 			r.touch(t.Job)
 		}
 	}
-	return r.settle(said) && r.reload(nodes)
+	return r.settle(said) && !c.binding() && r.reload(nodes)
 }
 
 func (r *round) touch(id cluster.JobID) { r.asks[id] = true }
@@ -167,6 +164,10 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 		if queued && r.blocks(id) {
 			return false
 		}
+		if queues && r.delays(to) {
+			return false
+		}
+		r.hasten(was, queued, is, queues)
 		r.touched[id] = r.rounds
 		shift += b2i(queues && r.within(to)) - b2i(queued && r.within(from))
 		if !queues {
@@ -183,6 +184,31 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 		}
 	}
 	return true
+}
+
+// delays reports whether a job at this place has its turn before one for which nodes are kept free.
+func (r *round) delays(p cluster.Place) bool {
+	for _, j := range r.binders {
+		if at, _ := r.s.PlaceOf(j.ID); p.Before(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasten notes that a change of a record may make the queue shorter, and others wait longer than is their part of it.
+func (r *round) hasten(was *cluster.Job, queued bool, is *cluster.Job, queues bool) {
+	if r.bindAt.IsZero() {
+		return
+	}
+	var less time.Duration
+	if queued && was.Held == cluster.NotHeld {
+		less = drains(was, r.share(was))
+	}
+	if queues && is.Held == cluster.NotHeld {
+		less -= drains(is, r.share(is))
+	}
+	r.bindAt = r.bindAt.Add(-patience * max(less, 0))
 }
 
 // shake notes that a job may leave its nodes at another time than was planned.
@@ -290,34 +316,38 @@ func (c *cycle) sort(list []cluster.Decision) {
 	})
 }
 
-// binding reports whether nodes are kept free for some job.
+// binding reports whether nodes may have to be kept free for another job than before.
 func (c *cycle) binding() bool { return !c.bindAt.IsZero() && !c.now.Before(c.bindAt) }
 
-// turns is pass in the responsive order, where no planned start binds anybody: those asked are tried by their merit,
-// and the first in line of each partition are planned anew if anything runs that did not.
+// turns is pass in the responsive order. The jobs for which nodes are kept free are planned anew if anything runs that
+// did not; then those asked are tried by their merit, and the first in line of the other partitions are planned.
 func (r *round) turns() bool {
 	c := r.cycle
-	firsts := c.waiting
+	firsts, lined := maps.Clone(c.waiting), false
+	maps.DeleteFunc(firsts, func(p *cluster.Partition, _ *cluster.Job) bool { return c.binders[p] != nil })
 	line := func() { // the first in line are looked at, too
-		c.ends, c.waiting = nil, map[*cluster.Partition]*cluster.Job{}
+		c.ends, c.waiting, lined = nil, maps.Clone(c.binders), true
 		for _, j := range firsts {
 			r.ask(j.ID)
 		}
 	}
+	c.heads = c.heads[:c.bound]
 	if r.live {
 		r.again(r.freed, func(uint64) bool { return true })
+		if c.waiting = c.binders; !r.replan() {
+			return false
+		}
 		line()
 	}
-	c.heads = nil
 	for _, id := range c.fickle {
 		r.touch(id)
 	}
 	c.fickle = c.fickle[:0]
 	l := r.lineup()
 	for _, e := range l.list {
-		if e.q == nil {
+		if e.changed {
 			j, _ := c.s.Job(e.id)
-			c.soonest(j)
+			c.soonest(j, 0)
 		}
 	}
 	if c.binding() {
@@ -325,13 +355,15 @@ func (r *round) turns() bool {
 	}
 	for e := l.next(); e != nil; e = l.next() {
 		j, _ := c.s.Job(e.id)
-		c.known, c.turn = !e.changed, turn{share: c.sizes().Share(j)}
+		if c.known, c.turn = !e.changed, (turn{patience: longestQueue}); e.changed {
+			c.turn.share = c.sizes().Share(j)
+		}
 		if r.consider(e, j); len(c.begun) >= maxStarts {
 			return false
 		}
 		l.seen()
 	}
-	if !r.live && (len(c.begun) > 0 || slices.ContainsFunc(c.blocked, func(b blocked) bool { return !c.ahead(b.job) })) {
+	if !lined && (len(c.begun) > 0 || slices.ContainsFunc(c.blocked, func(b blocked) bool { return !c.ahead(b.job) })) {
 		line()
 		c.known = true
 		for _, j := range firsts {
@@ -346,7 +378,7 @@ func (r *round) turns() bool {
 		stuck[k].place, _ = c.s.PlaceOf(b.job.ID)
 	}
 	slices.SortFunc(stuck, func(a, b placed) int { return byPlace(a.place, b.place) })
-	if len(c.waiting) == 0 {
+	if lined {
 		for _, j := range firsts { // one that waits no more leaves its place to a job that is not looked at
 			if !c.isBlocked(j.ID) {
 				return false
@@ -356,7 +388,7 @@ func (r *round) turns() bool {
 	for _, b := range stuck {
 		for _, name := range b.job.Spec.Partitions {
 			p, _ := c.s.Partition(name)
-			if f := c.waiting[p]; f != nil && f.ID != b.job.ID {
+			if f := c.waiting[p]; f != nil && c.binders[p] == nil && f.ID != b.job.ID {
 				if x, _ := c.s.PlaceOf(f.ID); b.place.Before(x) {
 					return false
 				}
@@ -381,8 +413,9 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 		return
 	}
 	r.more = append(r.more, places...)
-	for _, q := range r.posed {
-		if !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, places) {
+	most := r.free.most(places)
+	for k, q := range r.posed {
+		if r.least[k].exceeds(&most) || !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, places) {
 			continue
 		}
 		if !q.open {
@@ -428,7 +461,7 @@ func (r *round) replan() bool {
 	c := r.cycle
 	old, firsts := c.heads, c.waiting
 	c.ends, c.heads, c.waiting = nil, nil, map[*cluster.Partition]*cluster.Job{}
-	c.known = true
+	c.known, c.turn = true, turn{}
 	list := map[cluster.JobID]cluster.Place{}
 	for _, j := range firsts {
 		p, ok := c.s.PlaceOf(j.ID)

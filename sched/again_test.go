@@ -16,8 +16,11 @@ type history struct {
 	*bed
 	r      *rand.Rand
 	again  Scheduler
-	rounds int // cycles that went on from the last one
-	starts int // in these
+	rounds int  // cycles that went on from the last one
+	starts int  // in these
+	bound  int  // of these, while nodes were kept free in the responsive order
+	pace   int  // how much time goes by at most, minutes
+	calm   bool // jobs and nodes are of the usual kind only
 	judge  Judge
 	seen   []cluster.JobID
 	hets   bool // there are heterogeneous jobs
@@ -29,7 +32,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	if r.IntN(2) == 0 {
 		parts = append(parts, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{nodeName(0), nodeName(1)}, State: cluster.PartitionUp, PriorityTier: r.IntN(2)})
 	}
-	h := &history{bed: newBed(t, nodes, parts...), r: r, hets: r.IntN(3) == 0}
+	h := &history{bed: newBed(t, nodes, parts...), r: r, hets: r.IntN(3) == 0, pace: 40 << r.IntN(4), calm: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
 		h.again.most = 3 + r.IntN(20)
 	}
@@ -83,7 +86,7 @@ func (h *history) step() {
 			hold = cluster.HeldAdmin
 		}
 		try(&cluster.HoldJobs{Ref: cluster.Ref{Job: some()}, Hold: hold})
-	case k == 16:
+	case k == 16 && !h.calm:
 		set, why := cluster.NodeDrain, "x"
 		if r.IntN(3) > 0 {
 			set = cluster.NodeResume
@@ -92,9 +95,12 @@ func (h *history) step() {
 	case k == 17:
 		limit := time.Duration(1+r.IntN(300)) * time.Minute
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Limit: &limit}})
+	case k == 18 && r.IntN(4) == 0:
+		first := uint32(1 << 31)
+		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Priority: &first}})
 	}
 	if r.IntN(2) == 0 {
-		h.now = h.now.Add(time.Duration(r.IntN(40)) * time.Minute)
+		h.now = h.now.Add(time.Duration(r.IntN(h.pace)) * time.Minute)
 		for _, c := range cluster.Due(h.s.Snapshot(), h.now) {
 			try(c)
 		}
@@ -124,6 +130,15 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 	default:
 		s.CPUsPerTask = 1 + r.IntN(16)
 	}
+	if one(10) {
+		s.Nice = r.IntN(100) - 50
+	}
+	if one(8) && !h.calm {
+		s.Kind, s.Array = cluster.Batch, &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 1+r.IntN(6)), Limit: r.IntN(3)}
+	}
+	if h.calm {
+		return
+	}
 	if one(8) {
 		s.Licenses = "lic"
 	}
@@ -135,12 +150,6 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 	}
 	if one(300) {
 		s.Sharing = cluster.ShareUser
-	}
-	if one(10) {
-		s.Nice = r.IntN(100) - 50
-	}
-	if one(8) {
-		s.Kind, s.Array = cluster.Batch, &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 1+r.IntN(6)), Limit: r.IntN(3)}
 	}
 }
 
@@ -165,6 +174,7 @@ func (h *history) decide() bool {
 	}
 	if last != nil && last == h.again.last {
 		h.rounds++
+		h.bound += b2i(last.bound > 0)
 		for _, d := range got {
 			h.starts += b2i(d.Start != nil)
 		}
@@ -196,7 +206,7 @@ func dump(ds []cluster.Decision) (out []string) {
 
 // TestAgain holds that a scheduler which goes on from its last cycle decides what a full pass would.
 func TestAgain(t *testing.T) {
-	seed, rounds, starts := rand.Uint64(), 0, 0
+	seed, rounds, starts, bound := rand.Uint64(), 0, 0, 0
 	for k := range uint64(300) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
@@ -205,14 +215,14 @@ func TestAgain(t *testing.T) {
 				for n := 0; h.decide() && n < 3; n++ {
 				}
 			}
-			rounds, starts = rounds+h.rounds, starts+h.starts
+			rounds, starts, bound = rounds+h.rounds, starts+h.starts, bound+h.bound
 		})
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("%d cycles went on from the last one, and started %d jobs", rounds, starts)
-	if rounds < 1000 || starts < 100 {
+	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free, and started %d jobs", rounds, bound, starts)
+	if rounds < 1000 || starts < 100 || bound < 300 {
 		t.Error("the histories say little")
 	}
 }

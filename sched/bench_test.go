@@ -174,7 +174,8 @@ func BenchmarkEvent(b *testing.B) {
 	for _, size := range []struct {
 		nodes, pending int
 		responsive     bool
-	}{{1000, 1000, false}, {10_000, 1000, false}, {10_000, 10_000, false}, {10_000, 10_000, true}} {
+		waited         time.Duration // of all pending jobs: after long enough, nodes are kept free for some
+	}{{1000, 1000, false, 0}, {10_000, 1000, false, 0}, {10_000, 10_000, false, 0}, {10_000, 10_000, true, 0}, {10_000, 10_000, true, 20 * time.Hour}, {10_000, 10_000, true, 100 * 24 * time.Hour}} {
 		var bed *bed
 		var s Scheduler
 		for name, event := range map[string]func(){
@@ -191,12 +192,13 @@ func BenchmarkEvent(b *testing.B) {
 				}
 			},
 		} {
-			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/%s", size.nodes, size.pending, size.responsive, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/waited=%v/%s", size.nodes, size.pending, size.responsive, size.waited, name), func(b *testing.B) {
 				if bed == nil {
 					bed = plant(b, size.nodes, size.pending)
 					if size.responsive {
 						bed.respond()
 					}
+					bed.now = bed.now.Add(size.waited)
 				}
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()

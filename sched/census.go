@@ -37,6 +37,22 @@ type brief struct {
 	model    int
 }
 
+// exceeds reports whether it is more than another one, of anything.
+func (b *brief) exceeds(o *brief) bool { return b.cpu > o.cpu || b.gpu > o.gpu || b.mem > o.mem }
+
+// most is the most that any of these nodes has.
+func (p *pool) most(places []int) brief {
+	out := anything
+	for _, i := range places {
+		b := &p.kinds.brief[p.kindOf(&p.spaces[i])]
+		out.cpu, out.gpu, out.mem = max(out.cpu, b.cpu), max(out.gpu, b.gpu), max(out.mem, b.mem)
+	}
+	return out
+}
+
+// anything is no more than what any node has.
+var anything = brief{mem: math.MinInt64}
+
 // stateOf is a node's state by what of it is free.
 func (p *pool) stateOf(sp *space) state {
 	m := &p.models[sp.model]
@@ -284,20 +300,23 @@ func (g *gauge) suits(p *pool, model int) bool {
 // roomOn is how many tasks fit on a node of the kind.
 func (g *gauge) roomOn(p *pool, kind int32) int32 {
 	b := &g.kinds.brief[kind]
-	if g.exceeds(b) || !g.suits(p, b.model) {
+	if g.least.exceeds(b) || !g.suits(p, b.model) {
 		return 0
 	}
 	return g.fit(kind)
 }
 
-// exceeds reports whether a task needs more than such nodes have.
-func (g *gauge) exceeds(b *brief) bool {
-	return b.cpu < g.least.cpu || b.gpu < g.least.gpu || b.mem < g.least.mem
+// needs is what a node must have at least for a task to fit, as far as numbers tell.
+func (g *gauge) needs() *brief {
+	if g.numbers {
+		return &g.least
+	}
+	return &anything
 }
 
 // fit is how many tasks fit on a node of the kind, of a model that suits.
 func (g *gauge) fit(kind int32) int32 {
-	if g.exceeds(&g.kinds.brief[kind]) {
+	if g.least.exceeds(&g.kinds.brief[kind]) {
 		return 0
 	}
 	if int(kind) >= len(g.known) {

@@ -140,8 +140,8 @@ func (r *round) foremost(e *entry) bool {
 // maskAt is the planned starts that a job of this limit and place must keep off.
 func (r *round) maskAt(limit time.Duration, p cluster.Place) uint64 {
 	mask, _ := r.maskOf(limit)
-	if mask == 0 {
-		return 0
+	if mask == 0 || r.responsive {
+		return mask
 	}
 	for k := len(r.headAt); k < len(r.heads); k++ {
 		at, _ := r.s.PlaceOf(r.heads[k].job)
@@ -171,9 +171,9 @@ func (l *lineup) next() *entry {
 // sift has the questions leave the line, with all their jobs, that plainly do not fit any more.
 func (l *lineup) sift() {
 	l.begun = len(l.r.begun)
-	all := len(l.list)
+	all, most := len(l.list), l.r.free.most(l.r.more)
 	l.list = slices.DeleteFunc(l.list, func(e *entry) bool {
-		gone := e.q != nil && !l.r.mayFit(e.q)
+		gone := e.q != nil && !l.r.mayFit(e.q, &most)
 		if gone {
 			e.q.failed = append(e.q.failed, e.q.lost...)
 		}
@@ -197,7 +197,7 @@ func (l *lineup) seen() {
 // fewPlaces is how many nodes a question that failed before they had more free is asked about one by one.
 const fewPlaces = 16
 
-// mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then.
-func (r *round) mayFit(q *question) bool {
-	return len(r.more) > fewPlaces || slices.ContainsFunc(r.more, func(i int) bool { return q.room(r.free, i) > 0 })
+// mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then, most at most.
+func (r *round) mayFit(q *question, most *brief) bool {
+	return len(r.more) > fewPlaces || !q.gauge.needs().exceeds(most) && slices.ContainsFunc(r.more, func(i int) bool { return q.room(r.free, i) > 0 })
 }

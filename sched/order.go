@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -157,11 +158,11 @@ func (c *cycle) sizes() *cluster.Scale {
 	return c.scale
 }
 
-// soonest notes that nodes may be kept free for a job from some time on.
-func (c *cycle) soonest(j *cluster.Job) {
+// soonest notes that nodes may be kept free for a job from some time on, if it waits so much longer than by itself.
+func (c *cycle) soonest(j *cluster.Job, more time.Duration) {
 	at := c.now
 	if j.Spec.Priority == nil {
-		at = at.Add(patientFor + min(j.Limit, longLimit) - c.waited(j))
+		at = at.Add(patientFor + min(j.Limit, longLimit) + more - c.waited(j))
 	}
 	if c.bindAt.IsZero() || at.Before(c.bindAt) {
 		c.bindAt = at
@@ -182,16 +183,18 @@ func (c *cycle) turnsOf(tier []turn, consider func(*cluster.Job)) {
 	}
 	rest := make([]turn, 0, len(tier))
 	for _, t := range tier {
-		j := t.job
-		if c.soonest(j); c.binds(j, t.patience) {
-			c.bindAt = c.now
-			if !c.ahead(j) && len(c.begun) < maxStarts {
+		if j := t.job; !c.ahead(j) && len(c.begun) < maxStarts {
+			if c.binds(j, t.patience) {
+				begun := len(c.begun)
 				look(t)
+				c.strays = c.strays || !c.blocks(j.ID) && (len(c.begun) == begun || !j.Tasks.Empty())
 				continue
 			}
+			c.soonest(j, t.patience)
 		}
 		rest = append(rest, t)
 	}
+	c.bound, c.binders = len(c.heads), maps.Clone(c.waiting)
 	slices.SortFunc(rest, byMerit)
 	for _, t := range rest {
 		if len(c.begun) >= maxStarts {

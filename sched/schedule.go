@@ -31,6 +31,7 @@ type cycle struct {
 	stopped map[*cluster.Partition]bool         // start nothing any more, see Config.LimitStop
 	asked   map[shape]*question
 	posed   []*question // these, in turn
+	least   []brief     // what they need of a node, in one row: events ask all of them
 	begun   []release   // starts of this cycle
 	out     []cluster.Decision
 	looked  int
@@ -61,7 +62,12 @@ type cycle struct {
 	blocked    []blocked
 	settling   map[*cluster.Partition]*cluster.Job // in which nothing starts yet, for these end
 	resting    nodeSet                             // nodes of these, which others do not get either
-	bindAt     time.Time                           // from when on nodes may be kept free for a job, if not since now; zero: never
+
+	// In the responsive order, of the last full pass:
+	bound   int                                 // planned starts that bind others; those behind them are of the first in line
+	binders map[*cluster.Partition]*cluster.Job // the jobs for which nodes are kept free
+	bindAt  time.Time                           // from when on nodes may be kept free for another one; zero: never
+	strays  bool                                // for a job nodes would be kept free, if it could use them
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {

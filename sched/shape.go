@@ -64,7 +64,7 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 			q.why, q.note = q.want.possible(c.s, c.idle())
 		}
 		c.asked[key] = q
-		c.posed = append(c.posed, q)
+		c.posed, c.least = append(c.posed, q), append(c.least, *q.gauge.needs())
 	}
 	if !c.known {
 		q.fickle = q.fickle || j.Spec.LimitMin != 0 || fickle(j, c.now)

@@ -11,13 +11,19 @@ import (
 	"strings"
 )
 
-// WriteSchedule writes job_id,start,end,nodes; the names of nodes are parted by blanks.
+// WriteSchedule writes job_id,start,end,nodes by start and place in the trace; the names of nodes are parted by blanks.
 func (t *Trace) WriteSchedule(w io.Writer, runs []Run) error {
 	out := csv.NewWriter(w)
 	if err := out.Write([]string{"job_id", "start", "end", "nodes"}); err != nil {
 		return err
 	}
-	for _, r := range runs {
+	place := make(map[*Job]int, len(t.Jobs))
+	for i := range t.Jobs {
+		place[&t.Jobs[i]] = i
+	}
+	for _, r := range slices.SortedStableFunc(slices.Values(runs), func(a, b Run) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(place[a.Job], place[b.Job]))
+	}) {
 		names := make([]string, len(r.Nodes))
 		for i, n := range r.Nodes {
 			names[i] = t.Nodes[n].Name
