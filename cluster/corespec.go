@@ -13,6 +13,9 @@ import (
 // JobCPUs are the CPUs of a node that it does not keep from jobs.
 func (inv *Inventory) JobCPUs() IDSet { return RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs) }
 
+// JobCPUCount is how many these are.
+func (inv *Inventory) JobCPUCount() int { return inv.CPUs - inv.SpecCPUs.Len() }
+
 // Specializes reports whether a job says itself what it leaves of its nodes.
 func (l *Layout) Specializes() bool { return l.CoreSpec != nil || l.ThreadSpec != nil }
 

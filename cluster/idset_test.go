@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -102,8 +103,9 @@ func TestPlaceStep(t *testing.T) {
 	node := func(i, cpus int) Share {
 		return Share{Node: NodeName(fmt.Sprint("n", i)), CPUs: RangeIDSet(0, cpus-1), GPUs: NewIDSet(0, 1)}
 	}
-	big := &Job{Alloc: &Alloc{Shares: []Share{node(0, 16), node(1, 2)}}}
-	gang := &Job{Alloc: &Alloc{Shares: []Share{node(0, 3), node(1, 1)}}}
+	spec := &JobSpec{Layout: &Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}
+	big := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 16), node(1, 2)}}}
+	gang := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 3), node(1, 1)}}}
 	one := 1
 	bad := -1
 	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
@@ -130,6 +132,9 @@ func TestPlaceStep(t *testing.T) {
 		"-w n1":                   {job: big, spec: StepSpec{Layout: Layout{NodeList: []NodeName{"n1"}, MinNodes: 1}}, want: "n1:1:0-1"},
 		"-w of a strange node":    {job: big, spec: StepSpec{Layout: Layout{NodeList: []NodeName{"zz"}}}, kind: ErrNodeConfig},
 		"-N3 of two":              {job: big, spec: StepSpec{Layout: Layout{MinNodes: 3}}, kind: ErrStepNodes},
+		"-N1-2 -n6":               {job: big, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 2, Tasks: 6}}, want: "n0:4:0-15 n1:2:0-1"},
+		"-N1-5 -n18":              {job: big, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 5, Tasks: 18}}, want: "n0:16:0-15 n1:2:0-1"},
+		"-N1-2 -n1":               {job: big, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 2, Tasks: 1}}, want: "n0:1:0-15"},
 		"beside a whole step":     {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, kind: ErrBusy},
 		"exact beside it":         {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 2}}, want: "n0:1:1 n1:1:0"},
 		"overlap":                 {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Overlap: true}, want: "n0:1:0-2 n1:1:0"},
@@ -155,6 +160,46 @@ func TestPlaceStep(t *testing.T) {
 				t.Errorf("got %q %v, want %q", got, err, c.want)
 			}
 		})
+	}
+}
+
+// TestStepsOfWholeNodes: a step of a job that has its nodes' GPUs all has those that the job asked for, a shell in it all. The cases
+// are Slurm's.
+func TestStepsOfWholeNodes(t *testing.T) {
+	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
+	for i := range 8 {
+		inv.GPUs = append(inv.GPUs, GPU{Index: i, Type: []string{"a", "b"}[i/4]})
+	}
+	gpus := func(n int64) []GRES { return []GRES{{Name: "gpu", Count: n}} }
+	for name, c := range map[string]struct {
+		job, step Layout
+		shell     bool
+		nodes     int
+		want      string
+	}{
+		"none":                {nodes: 1, want: ""},
+		"a shell":             {nodes: 1, shell: true, want: "0-7"},
+		"the step asks":       {nodes: 1, step: Layout{PerNode: gpus(3)}, want: "0-2"},
+		"a node":              {nodes: 2, job: Layout{PerNode: gpus(3)}, want: "0-2 0-2"},
+		"of a type":           {nodes: 1, job: Layout{PerNode: []GRES{{Name: "gpu", Type: "b", Count: 2}}}, want: "4-5"},
+		"in all, two nodes":   {nodes: 2, job: Layout{PerJob: gpus(4)}, want: "0-2 0"},
+		"in all, one a node":  {nodes: 2, job: Layout{PerJob: gpus(2)}, want: "0 0"},
+		"a task":              {nodes: 1, job: Layout{Tasks: 2, PerTask: gpus(1)}, want: "0-1"},
+		"a socket":            {nodes: 1, job: Layout{PerSocket: gpus(1)}, want: "0-7"},
+		"none, though it has": {nodes: 1, job: Layout{PerNode: gpus(3)}, step: Layout{PerNode: []GRES{{Name: "none"}}}, want: ""},
+	} {
+		j := &Job{Spec: &JobSpec{Layout: &c.job, Sharing: ShareExclusive}, Alloc: &Alloc{}}
+		for n := range c.nodes {
+			j.Alloc.Shares = append(j.Alloc.Shares, Share{Node: NodeName(fmt.Sprint("n", n)), CPUs: RangeIDSet(0, 15), GPUs: RangeIDSet(0, 7), Tasks: max(c.job.Tasks, 1)})
+		}
+		shares, err := PlaceStep(j, nil, &StepSpec{Layout: c.step, Interactive: c.shell}, func(NodeName) *Inventory { return inv })
+		var got []string
+		for _, sh := range shares {
+			got = append(got, sh.GPUs.String())
+		}
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)
+		}
 	}
 }
 

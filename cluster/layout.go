@@ -60,7 +60,7 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName
 	if !ok {
 		return nil, Errorf(Conflict, ErrBusy, "other steps hold the CPUs")
 	}
-	return dealStep(shares, free, counts, s, exact, inv)
+	return dealStep(j, shares, free, counts, s, exact, inv)
 }
 
 // stepTasks is how many tasks the step has: as asked, or one a node.
@@ -85,6 +85,9 @@ func stepNodes(j *Job, s *StepSpec) ([]Share, *Error) {
 	}
 	shares = slices.DeleteFunc(shares, func(sh Share) bool { return slices.Contains(s.Exclude, sh.Node) })
 	want := s.MinNodes
+	if s.MaxNodes > want && want > 0 { // as many as it may have
+		want = max(want, min(s.MaxNodes, len(shares)))
+	}
 	if len(s.NodeList) > 0 {
 		var named, rest []Share
 		for _, sh := range shares {
@@ -170,18 +173,19 @@ func dist(s *StepSpec) string {
 }
 
 // dealStep gives each node its CPUs, GPUs and memory.
-func dealStep(shares, free []Share, counts []int, s *StepSpec, exact bool, inv func(NodeName) *Inventory) ([]Share, *Error) {
+func dealStep(j *Job, shares, free []Share, counts []int, s *StepSpec, exact bool, inv func(NodeName) *Inventory) ([]Share, *Error) {
 	out := make([]Share, len(shares))
 	left := int64(0)
 	for _, g := range s.PerJob {
 		left += g.Count
 	}
+	asked := j.askedGPUs(inv)
 	for i, sh := range shares {
 		o := Share{Node: sh.Node, Tasks: counts[i], CPUs: sh.CPUs, MemMB: sh.MemMB}
 		if exact {
 			o.CPUs = exactCPUs(free[i], counts[i], s, inv(sh.Node))
 		}
-		gpus, err := stepGPUs(sh, free[i], counts[i], left-int64(len(shares)-1-i), s)
+		gpus, err := stepGPUs(sh, free[i], asked[shareIndex(j, sh.Node)], counts[i], left-int64(len(shares)-1-i), s)
 		if err != nil {
 			return nil, err
 		}
@@ -207,9 +211,47 @@ func exactCPUs(free Share, tasks int, s *StepSpec, inv *Inventory) (out IDSet) {
 // NoGRES is the hint of an error about a step that asks for devices of a job that has none.
 const NoGRES = "the job has no such devices"
 
-// stepGPUs picks a step's devices on one node: all of the job's unless it asked for a number. With --gres=none or a number of
-// zero it has none.
-func stepGPUs(sh, free Share, tasks int, left int64, s *StepSpec) (IDSet, *Error) {
+// askedGPUs are those GPUs of each of a job's nodes that it has asked for: one that has whole nodes has all of theirs.
+func (j *Job) askedGPUs(inv func(NodeName) *Inventory) []IDSet {
+	s, left := j.Spec, int64(0)
+	for _, g := range s.PerJob {
+		left += g.Count
+	}
+	out := make([]IDSet, len(j.Alloc.Shares))
+	for i, sh := range j.Alloc.Shares {
+		if len(s.PerSocket) > 0 || sh.Part != nil {
+			out[i] = sh.GPUs
+			continue
+		}
+		take := func(g GRES, n int64) {
+			for id := range sh.GPUs.Minus(out[i]).All() {
+				if n > 0 && (g.Type == "" || inv(sh.Node).GPUs[id].Type == g.Type) {
+					out[i], n = out[i].Union(NewIDSet(id)), n-1
+				}
+			}
+		}
+		for _, g := range gpuRequests(s.PerNode) {
+			take(g, g.Count)
+		}
+		for _, g := range gpuRequests(s.PerTask) {
+			take(g, g.Count*int64(sh.Tasks))
+		}
+		if len(s.PerJob) > 0 && len(s.PerTask) == 0 { // nodes are filled in turn, each has one at least
+			take(GRES{}, max(left-int64(len(out)-1-i), 1))
+			left -= int64(out[i].Len())
+		}
+	}
+	return out
+}
+
+// gpuRequests are those of a list of requests that are for whole GPUs.
+func gpuRequests(list []GRES) []GRES {
+	return slices.DeleteFunc(slices.Clone(list), func(g GRES) bool { return g.Name != "gpu" })
+}
+
+// stepGPUs picks a step's devices on one node: all that the job asked for unless the step asks for a number, and all that the job
+// has for a shell in it. With --gres=none or a number of zero it has none.
+func stepGPUs(sh, free Share, own IDSet, tasks int, left int64, s *StepSpec) (IDSet, *Error) {
 	want, asked := int64(0), false
 	none := func(g GRES) bool { return g.Name == "none" || g.Name == "gpu" && g.Count == 0 }
 	if slices.ContainsFunc(s.PerNode, none) || slices.ContainsFunc(s.PerJob, none) || slices.ContainsFunc(s.PerTask, none) {
@@ -226,8 +268,11 @@ func stepGPUs(sh, free Share, tasks int, left int64, s *StepSpec) (IDSet, *Error
 	if len(s.PerJob) > 0 && len(s.PerTask) == 0 { // nodes are filled in turn, each has one at least
 		want, asked = want+max(min(left, int64(sh.GPUs.Len())), 1), true
 	}
-	if !asked {
+	switch {
+	case !asked && s.Interactive:
 		return sh.GPUs, nil
+	case !asked:
+		return own, nil
 	}
 	if sh.GPUs.Empty() && want > 0 {
 		e := Errorf(Invalid, ErrStepGRES, "the job has no GPUs on node %s, the step asks for %d", sh.Node, want)

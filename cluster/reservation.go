@@ -67,6 +67,7 @@ const (
 	ResvReplaceDown // nodes that fail are replaced, as they are without it
 	ResvStatic      // it keeps the nodes that it was given
 	ResvFirstCores  // its cores are the lowest of a node
+	ResvAllNodes    // all nodes of the cluster, whichever these are
 )
 
 // resvRepeats are the flags that bring a reservation back.
@@ -141,10 +142,13 @@ func (t *tables) Reservations() []*Reservation { return slices.Collect(valuesOf(
 // Reservation finds one by name.
 func (t *tables) Reservation(name string) (*Reservation, bool) { return t.resvs.Get(name) }
 
-// Reserved are the nodes of a reservation now: of a whole partition, those that it has.
+// Reserved are the nodes of a reservation now: of the whole cluster or of a whole partition, those that it has.
 func (t *tables) Reserved(r *Reservation) []NodeName {
 	p, ok := t.Partition(r.Partition)
-	if r.Flags&ResvPartNodes == 0 || !ok {
+	switch {
+	case r.Flags&ResvAllNodes != 0 && r.CPUs == nil:
+		p = &Partition{All: true}
+	case r.Flags&ResvPartNodes == 0 || !ok:
 		return r.Nodes
 	}
 	var out []NodeName

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,21 @@ func TestResvOverRun(t *testing.T) {
 		}
 		if j := w.want(id, Ending); j.EndingWhy != TimedOut {
 			t.Errorf("%+v: it ends as %v", c, j.EndingWhy)
+		}
+	}
+}
+
+// TestResvAllNodes: a reservation of all nodes has those that come later too.
+func TestResvAllNodes(t *testing.T) {
+	w := newWorld(t, 2)
+	for _, flags := range []ResvFlags{0, ResvAllNodes} {
+		w.ok(root, &ReservationPut{Reservation: Reservation{Name: "r" + strconv.Itoa(int(flags)), Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0", "n1"}, Users: []string{"root"}, Flags: flags | ResvOverlap}})
+	}
+	w.ok(Identity{System: true}, &NodeUp{Name: "n2", Inventory: Inventory{CPUs: 4, Sockets: 1, CoresPerSocket: 4, ThreadsPerCore: 1, MemMB: 1000}})
+	for flags, want := range map[ResvFlags]int{0: 2, ResvAllNodes: 3} {
+		r, _ := w.s.Reservation("r" + strconv.Itoa(int(flags)))
+		if got := w.s.Reserved(r); len(got) != want {
+			t.Errorf("flags %d: %v, want %d nodes", flags, got, want)
 		}
 	}
 }

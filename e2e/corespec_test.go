@@ -1,9 +1,14 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+
+	"dev.muster/cluster"
 )
 
 // TestCoreSpec has jobs say themselves what they leave of their nodes, where the site allows it. The figures are Slurm's.
@@ -47,6 +52,39 @@ PartitionName=main Nodes=ALL Default=YES
 	expect(t, "the node", d.must("sinfo", "-h", "-o", "%C %t"), "16/0/0/16 alloc")
 	_, errs, _ = d.run("srun", "--jobid="+id, "--overlap", "-S2", "true")
 	expect(t, "a step", errs, "srun: error: Ignoring --core-spec value for a job step within an existing job. Set specialized cores at job allocation time.\n")
+}
+
+// TestSpecBound: tasks run on the CPUs that the node does not keep from jobs, or on those that their job says.
+func TestSpecBound(t *testing.T) {
+	t.Parallel()
+	all := runtime.NumCPU()
+	if all < 2 {
+		t.Skip("a node that keeps a CPU must have two")
+	}
+	d := startDev(t, "--node", "n1", "--conf", confFile(t, fmt.Sprintf(`
+ClusterName=bound
+AllowSpecResourcesUsage=yes
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+NodeName=n1 CPUs=%d CpuSpecList=%d
+PartitionName=main Nodes=ALL Default=YES
+`, all, all-1)))
+	d.wait("an idle node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	whole, rest := cluster.RangeIDSet(0, all-1).String(), cluster.RangeIDSet(0, all-2).String()
+	const see = `exec grep Cpus_allowed_list: /proc/self/status`
+	for opts, want := range map[string]string{"--exclusive": rest, "-n" + strconv.Itoa(all-1): rest, "-S1": rest, "--thread-spec=1": rest, "-S0": whole} {
+		for _, line := range []string{see, "srun -n1 -c$SLURM_CPUS_ON_NODE sh -c '" + see + "'"} {
+			file := t.TempDir() + "/out"
+			d.must("sbatch", "-W", opts, "-o", file, "--wrap", line)
+			if got := contents(t, file); got != "Cpus_allowed_list:\t"+want {
+				t.Errorf("%s, %s: %q, want %s", opts, line, got, want)
+			}
+		}
+	}
+	out, errs, code := d.run("sbatch", "-N1", "-n", strconv.Itoa(all), "-o", "/dev/null", "--wrap", "true")
+	if code != 1 || !strings.Contains(errs, "Requested node configuration is not available") {
+		t.Errorf("more than jobs may have: %d %q %q", code, out, errs)
+	}
 }
 
 // TestNoCoreSpec leaves out what the site does not allow, and says so as Slurm does: the job shares its node.

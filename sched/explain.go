@@ -60,6 +60,7 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 			e.add(cluster.WaitPartitionDown, "", "partition %s does not exist any more", name)
 			continue
 		}
+		e.settling(c, p)
 		for _, own := range parts {
 			e.partition(c, p, j, own)
 		}

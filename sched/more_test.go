@@ -137,6 +137,42 @@ func TestSpecialized(t *testing.T) {
 	}
 }
 
+// TestWholeNodesMemory: memory per CPU or GPU is that of all the node's, and a node that has less is no node for the job. The figures
+// are Slurm's.
+func TestWholeNodesMemory(t *testing.T) {
+	plain, keeps := machine(), machine()
+	keeps.SpecCPUs, keeps.SpecMemMB = keeps.LastCores(2), 1000
+	cpu, gpu := cluster.MemPerCPU, cluster.MemPerGPU
+	for _, c := range []struct {
+		node cluster.Inventory
+		ask  string
+		per  cluster.MemPer
+		mb   cluster.MemMB
+		want cluster.MemMB // 0: refused
+	}{
+		{plain, "--exclusive", cpu, 4000, 64000}, {plain, "--exclusive", cpu, 4001, 0}, {plain, "--exclusive -c16", cpu, 4001, 0}, {plain, "--exclusive", cluster.MemPerNode, 0, 64000},
+		{plain, "-n1", cpu, 4001, 4001}, {plain, "-n1", cpu, 64001, 0}, {plain, "-S1", cpu, 4266, 63990}, {plain, "-S1", cpu, 4267, 0},
+		{keeps, "--exclusive", cpu, 4500, 63000}, {keeps, "--exclusive", cpu, 4501, 0},
+		{plain, "--exclusive --gpus=1", gpu, 8000, 64000}, {plain, "--exclusive --gpus=1", gpu, 8001, 0}, {plain, "--gpus=1", gpu, 8001, 8001},
+	} {
+		b := namedBed(t, nil, c.node)
+		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: c.per, MB: c.mb} })
+		j, _ := b.s.Job(id)
+		err := new(Judge).Feasible(b.s.Snapshot(), j.Spec)
+		b.cycle()
+		got := cluster.MemMB(0)
+		if j, _ = b.s.Job(id); j.Alloc != nil {
+			got = j.Alloc.Shares[0].MemMB
+		}
+		if (err == nil) != (got > 0) {
+			t.Errorf("%s with %d MB per %v: feasible: %v, but it got %d MB", c.ask, c.mb, c.per, err, got)
+		}
+		if got != c.want {
+			t.Errorf("%s with %d MB per %v: got %d MB, want %d", c.ask, c.mb, c.per, got, c.want)
+		}
+	}
+}
+
 // TestNodeKeeps keeps weight, features and what jobs may not have when a client registers that does
 // not know of them; a new configuration changes them.
 func TestNodeKeeps(t *testing.T) {

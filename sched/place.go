@@ -414,6 +414,8 @@ func (d *demand) cpusByMem(sp *space, cpus int) int {
 	switch {
 	case d.mem.Per == cluster.MemPerNode && (sp.mem < d.mem.MB || d.mem.MB == 0 && sp.mem < usable(sp.node)): // --mem=0: all of it
 		return 0
+	case d.exclusive && sp.mem < d.memory(sp, cpus, sp.gpu): // that of all its CPUs or GPUs
+		return 0
 	case d.mem.Per == cluster.MemPerCPU && d.mem.MB > 0 && !d.exclusive:
 		allowed := int(sp.mem / d.mem.MB)
 		if d.wholeCore {
@@ -492,7 +494,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			}
 			sh.Part = &p
 		}
-		sh.MemMB = d.memory(r.sp, sh)
+		sh.MemMB = d.memory(r.sp, sh.CPUs.Len(), devices.Len())
 		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < want {
 			return nil
 		}
@@ -589,7 +591,8 @@ func (d *demand) devices(r room, cpus int, job []int64) (cluster.IDSet, bool) {
 // usable is the memory of a node that jobs may have.
 func usable(n *cluster.Node) cluster.MemMB { return n.Inventory.MemMB - n.Inventory.SpecMemMB }
 
-func (d *demand) memory(sp *space, sh cluster.Share) cluster.MemMB {
+// memory is what a job gets of a node with so many of its CPUs and GPUs.
+func (d *demand) memory(sp *space, cpus, gpus int) cluster.MemMB {
 	if !d.memAlloc {
 		return 0
 	}
@@ -600,9 +603,12 @@ func (d *demand) memory(sp *space, sh cluster.Share) cluster.MemMB {
 		}
 		return d.mem.MB
 	case cluster.MemPerCPU:
-		return min(d.mem.MB*cluster.MemMB(sh.CPUs.Len()), usable(sp.node))
+		if all := d.mem.MB * cluster.MemMB(cpus); d.exclusive || all < usable(sp.node) {
+			return all
+		}
+		return usable(sp.node) // with CPUs that it did not ask for, of its GPUs or sockets
 	case cluster.MemPerGPU:
-		return d.mem.MB * cluster.MemMB(max(sh.GPUs.Len(), 1))
+		return d.mem.MB * cluster.MemMB(max(gpus, 1))
 	}
 	return 0
 }

@@ -90,10 +90,15 @@ func (c *cycle) parts(j *cluster.Job, room []*keptNodes) ([]*keptNodes, cluster.
 
 // off is what a job must not use in a span of time.
 func (c *cycle) off(own *keptNodes, j *cluster.Job, from, to time.Time) off {
-	if len(c.reserved) == 0 {
-		return off{}
+	if from.After(c.now) { // some may be over by then
+		return c.offAt(own, j, from, to)
 	}
-	if from.After(c.now) || j.Spec.Signal.Reservation { // some may be over by then, or let it in
+	return c.offNow(own, j, from, to).and(c.resting)
+}
+
+// offNow is what is reserved from now on.
+func (c *cycle) offNow(own *keptNodes, j *cluster.Job, from, to time.Time) off {
+	if len(c.reserved) == 0 || j.Spec.Signal.Reservation { // some may let it in
 		return c.offAt(own, j, from, to)
 	}
 	key := offKey{own: own}
@@ -133,17 +138,43 @@ func (c *cycle) outside(own *keptNodes) (o off) {
 }
 
 func (c *cycle) offAt(own *keptNodes, j *cluster.Job, from, to time.Time) off {
+	if len(c.reserved) == 0 {
+		return off{}
+	}
 	if own != nil && own.Flags&cluster.ResvFlex == 0 && !own.Active(from) {
 		return off{nodes: slices.Repeat(nodeSet{true}, len(c.free.spaces))}
 	}
 	o := c.outside(own)
 	for _, k := range c.reserved {
-		if k == own || !k.At(from).Keeps(from, to) || own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 || k.Lets(j.Spec) {
+		if k == own || !k.At(from).Keeps(from, to) || k.Lets(j.Spec) {
 			continue
+		}
+		if own != nil && own.Flags&cluster.ResvAnyNodes == 0 && k.Flags&cluster.ResvMaint == 0 {
+			if own.Flags&cluster.ResvFlex == 0 { // it stays on its own nodes
+				continue
+			}
+			k = k.beyond(own)
 		}
 		o = o.bar(k)
 	}
 	return o
+}
+
+// beyond is what a reservation has that is not of the other one too.
+func (k *keptNodes) beyond(other *keptNodes) *keptNodes {
+	rest := &keptNodes{Reservation: k.Reservation, nodes: slices.Clone(k.nodes)}
+	for i, in := range other.nodes {
+		rest.nodes[i] = rest.nodes[i] && !in
+	}
+	if k.cpus != nil {
+		rest.cpus = &barred{}
+		for _, i := range k.cpus.list() {
+			if rest.nodes[i] {
+				rest.cpus.add(i, k.cpus.on(i))
+			}
+		}
+	}
+	return rest
 }
 
 // notReserved is the nodes that are of none of the reservations that a job asks for; nil if it may use all.

@@ -60,7 +60,8 @@ type cycle struct {
 	turn       turn          // of the job at hand
 	drain      time.Duration // of the queue so far
 	blocked    []blocked
-	settling   map[*cluster.Partition]bool // in which nothing starts yet
+	settling   map[*cluster.Partition]*cluster.Job // in which nothing starts yet, for these end
+	resting    nodeSet                             // nodes of these, which others do not get either
 
 	// In the responsive order, of the last full pass:
 	bound   int                                 // planned starts that bind others; those behind them are of the first in line
@@ -77,6 +78,7 @@ func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
 	c.gatherReserved()
 	c.settling = settling(s, now)
+	c.resting = c.rests()
 	return c
 }
 
@@ -171,7 +173,7 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 	for _, own := range parts {
 		for _, name := range j.Spec.Partitions {
 			p, ok := c.s.Partition(name)
-			if !ok || c.settling[p] {
+			if !ok || c.settling[p] != nil {
 				continue
 			}
 			if r := c.closed(p, j); r != cluster.NoReason {

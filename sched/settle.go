@@ -1,43 +1,76 @@
 package sched
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"dev.muster/cluster"
 )
 
-// settling finds the partitions in which nothing starts yet, for jobs end there (CompleteWait): a job that waits gets the
-// nodes of one that ended together, not one after the other. Without reduce_completing_frag these are all partitions, with
-// it those that have nodes in common with the partition of a job that ends.
-func settling(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]bool {
+// settling finds the partitions in which nothing starts yet, for jobs end there (CompleteWait), and of these jobs the one that
+// does so longest: a job that waits gets the nodes of one that ended together, not one after the other. Without
+// reduce_completing_frag these are all partitions, with it those that have nodes in common with the partition of a job that ends.
+func settling(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]*cluster.Job {
 	cfg := s.Config()
 	if cfg.CompleteWait == 0 {
 		return nil
 	}
-	var out map[*cluster.Partition]bool
+	last := map[*cluster.Partition]*cluster.Job{} // by its partition; nil: by any
 	for j := range s.Live() {
-		if !now.Before(cfg.SettlesUntil(j)) {
+		until := cfg.SettlesUntil(j)
+		if !now.Before(until) {
 			continue
 		}
-		own, ok := s.Partition(j.Alloc.Partition)
-		if cfg.CompleteLocal && !ok {
-			continue
-		}
-		for i := range cfg.Partitions {
-			p, ok := s.Partition(cfg.Partitions[i].Name)
-			if ok && (!cfg.CompleteLocal || overlaps(p, own)) {
-				if out == nil {
-					out = map[*cluster.Partition]bool{}
-				}
-				out[p] = true
+		var own *cluster.Partition
+		if cfg.CompleteLocal {
+			if own, _ = s.Partition(j.Alloc.Partition); own == nil {
+				continue
 			}
 		}
-		if !cfg.CompleteLocal {
-			break
+		if l := last[own]; l == nil || cfg.SettlesUntil(l).Before(until) {
+			last[own] = j
+		}
+	}
+	if len(last) == 0 {
+		return nil
+	}
+	out := map[*cluster.Partition]*cluster.Job{}
+	for i := range cfg.Partitions {
+		p, ok := s.Partition(cfg.Partitions[i].Name)
+		if !ok {
+			continue
+		}
+		longest := func(j *cluster.Job) {
+			if l := out[p]; j != nil && (l == nil || cfg.SettlesUntil(l).Before(cfg.SettlesUntil(j))) {
+				out[p] = j
+			}
+		}
+		longest(last[nil])
+		for k := range cfg.Partitions {
+			if o, ok := s.Partition(cfg.Partitions[k].Name); ok && last[o] != nil && overlaps(p, o) {
+				longest(last[o])
+			}
 		}
 	}
 	return out
+}
+
+// rests are the nodes of partitions in which nothing starts while in others something may: these do not get them either.
+func (c *cycle) rests() (nodes nodeSet) {
+	for i := range c.s.Config().Partitions {
+		p, ok := c.s.Partition(c.s.Config().Partitions[i].Name)
+		if !ok || !c.s.Config().CompleteLocal || c.settling[p] == nil {
+			continue
+		}
+		if nodes == nil {
+			nodes = make(nodeSet, len(c.free.spaces))
+		}
+		for _, at := range c.free.members(p) {
+			nodes[at] = true
+		}
+	}
+	return nodes
 }
 
 // overlaps reports whether partitions have nodes in common.
@@ -55,6 +88,28 @@ func (c *cycle) settles(j *cluster.Job) bool {
 		all = c.s.Components(j)
 	}
 	return slices.ContainsFunc(all, func(o *cluster.Job) bool {
-		return !slices.ContainsFunc(o.Spec.Partitions, func(name string) bool { p, ok := c.s.Partition(name); return ok && !c.settling[p] })
+		return !slices.ContainsFunc(o.Spec.Partitions, func(name string) bool { p, ok := c.s.Partition(name); return ok && c.settling[p] == nil })
 	})
+}
+
+// settling explains that others that end are waited for, in the partition itself or where it has nodes of.
+func (e *Explanation) settling(c *cycle, p *cluster.Partition) {
+	cfg := c.s.Config()
+	at := slices.IndexFunc(cfg.Partitions, func(o cluster.Partition) bool {
+		q, ok := c.s.Partition(o.Name)
+		return ok && c.settling[q] != nil && (q == p || c.settling[p] == nil && overlaps(p, q))
+	})
+	if at < 0 {
+		return
+	}
+	own, _ := c.s.Partition(cfg.Partitions[at].Name)
+	j, what := c.settling[own], "nothing starts in partition "+p.Name
+	if own != p {
+		what = fmt.Sprintf("nothing starts on nodes of partition %s that are of partition %s too", p.Name, own.Name)
+	}
+	if cfg.CompleteLocal {
+		what += " (reduce_completing_frag)"
+	}
+	e.add("None", fmt.Sprintf("scontrol show job %d", j.ID), "%s while a job ends (CompleteWait=%d in slurm.conf): job %d of %s does, and is waited for until %s at most",
+		what, int(cfg.CompleteWait.Seconds()), j.ID, j.Spec.User, cfg.SettlesUntil(j).Format(time.DateTime))
 }

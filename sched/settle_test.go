@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +15,9 @@ func TestCompleteWait(t *testing.T) {
 		return cluster.Partition{Name: name, Nodes: nodes, State: cluster.PartitionUp}
 	}
 	for _, local := range []bool{false, true} {
-		b := newBed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)), part("apart", nodeName(2)))
+		b := newBed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)), part("apart", nodeName(2)), part("next", nodeName(1), nodeName(2)))
 		cfg := *b.s.Snapshot().Config()
-		cfg.CompleteWait, cfg.CompleteLocal = 30*time.Second, local
+		cfg.CompleteWait, cfg.CompleteLocal, cfg.Partitions = 30*time.Second, local, cfg.Partitions[1:] // not that of all nodes, in which each job ends
 		b.do(&cluster.Configure{Config: &cfg})
 		to := func(parts ...string) cluster.JobID {
 			return b.submit(func(s *cluster.JobSpec) { s.Partitions = parts })
@@ -28,7 +30,8 @@ func TestCompleteWait(t *testing.T) {
 		if j, _ = b.s.Job(ends); j.Phase != cluster.Ending {
 			t.Fatalf("phase %d", j.Phase)
 		}
-		jobs := map[string]cluster.JobID{"own": to("own"), "beside": to("beside"), "apart": to("apart"), "either": to("own", "apart")}
+		jobs := map[string]cluster.JobID{"own": to("own"), "beside": to("beside"), "apart": to("apart"), "either": to("own", "apart"), "next": to("next"),
+			"next, there": b.submit(func(s *cluster.JobSpec) { s.Partitions, s.NodeList = []string{"next"}, []cluster.NodeName{nodeName(1)} })}
 		runs := func(name string) bool { j, _ := b.s.Job(jobs[name]); return j.Alloc != nil }
 		if at := b.s.Snapshot().NextTimer(b.now); !at.Equal(b.now.Add(30 * time.Second)) {
 			t.Errorf("the next cycle is at %s", at)
@@ -36,11 +39,16 @@ func TestCompleteWait(t *testing.T) {
 		b.now = b.now.Add(29 * time.Second)
 		b.cycle()
 		for name := range jobs {
-			if want := local && (name == "apart" || name == "either"); runs(name) != want {
+			if want := local && (name == "apart" || name == "either" || name == "next"); runs(name) != want {
 				t.Errorf("local %t, while a job ends: the job for %s runs %t", local, name, !want)
 			}
-			if j, _ := b.s.Job(jobs[name]); j.Alloc == nil && j.Wait != cluster.NoReason {
+			if j, _ := b.s.Job(jobs[name]); j.Alloc == nil && j.Wait != cluster.NoReason && name != "next, there" {
 				t.Errorf("%s waits for %s", name, j.Wait)
+			}
+			told := Explain(b.s.Snapshot(), b.now, jobs[name]).Causes
+			says := len(told) > 0 && strings.Contains(told[0].Text, fmt.Sprintf("(CompleteWait=30 in slurm.conf): job %d of u does, and is waited for until %s at most", ends, b.now.Add(time.Second).Format(time.DateTime)))
+			if !runs(name) && !says {
+				t.Errorf("local %t: why %s waits: %v", local, name, told)
 			}
 		}
 		b.now = b.now.Add(time.Second)

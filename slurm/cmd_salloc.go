@@ -45,14 +45,17 @@ func runSalloc(sys *Sys, argv []string) int {
 		}
 		command = []string{"/bin/sh", "-c", "exec srun " + options}
 	}
-	rc, revoked := sys.runHere(r, job, &resp.Config, command)
-	if revoked {
+	rc, end := sys.runHere(r, job, &resp.Config, command)
+	if end == revoked {
 		return rc
 	}
 	if !quiet {
 		sys.say("Relinquishing job allocation %d", job.ID)
 	}
 	exit := cluster.ExitStatus{Code: rc}
+	if end == hungUp {
+		exit.Code = 0
+	}
 	if _, err = call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
 		text, _ := slurmText(err)
 		sys.say("error: job %d could not be ended: %s", job.ID, text)
@@ -85,12 +88,19 @@ func isOpen(f *os.File) bool {
 	return err == nil
 }
 
+// salloc ends with its command, unless the allocation was taken away before (revoked) or its terminal has gone (hungUp).
+const (
+	ended = iota
+	revoked
+	hungUp
+)
+
 // runHere runs the command with the allocation in its environment. If the allocation is taken
-// away first, the command runs to its own end unless -K says otherwise.
-func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc int, revoked bool) {
+// away first, the command runs to its own end unless -K says otherwise; SIGHUP is passed on, and not waited for.
+func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc, end int) {
 	file, ok := lookPath(argv[0], s.Getenv)
 	if !ok {
-		return s.fail("_fork_command: Unable to find command \"%s\"", argv[0]), false
+		return s.fail("_fork_command: Unable to find command \"%s\"", argv[0]), ended
 	}
 	attr := &os.ProcAttr{Files: files(s.Stdin, s.Stdout, s.Stderr), Env: append(append([]string(nil), s.Environ...), s.allocEnv(job, cfg)...)}
 	if r.Client.Chdir != "" {
@@ -98,7 +108,7 @@ func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []
 	}
 	p, err := os.StartProcess(file, argv, attr)
 	if err != nil {
-		return s.fail("_fork_command: %v", err), false
+		return s.fail("_fork_command: %v", err), ended
 	}
 	sigs, stop := notifySignals()
 	defer stop()
@@ -111,20 +121,29 @@ func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []
 	for {
 		select {
 		case st := <-done:
-			return exitOf(st), revoked
+			return exitOf(st), end
 		case why := <-gone:
-			revoked, gone = true, nil
-			if why.Outcome == cluster.TimedOut || why.EndingWhy == cluster.TimedOut {
+			end, gone = revoked, nil
+			switch {
+			case r.Client.Quiet > 0:
+			case why.Outcome == cluster.TimedOut || why.EndingWhy == cluster.TimedOut:
 				s.say("Job %d has exceeded its time limit and its allocation has been revoked.", job.ID)
-			} else {
+			default:
 				s.say("Job allocation %d has been revoked.", job.ID)
 			}
 			if k := r.Client.KillCommand; k != 0 {
 				_ = p.Signal(syscall.Signal(k))
 			}
 		case sig := <-sigs:
-			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+			switch sig {
+			case syscall.SIGTERM:
 				_ = p.Signal(sig)
+			case syscall.SIGHUP:
+				_ = p.Signal(sig)
+				if end == ended {
+					end = hungUp
+				}
+				return 1, end
 			} // the terminal sends the others to the command itself
 		}
 	}

@@ -108,11 +108,10 @@ func (s *Sys) requestKey() string {
 
 // notes says what parsing remarked, unless -Q.
 func (s *Sys) notes(r *Request) {
-	if r.Client.Quiet > 0 {
-		return
-	}
 	for _, n := range r.Notes {
-		s.say("%s", n)
+		if r.Client.Quiet == 0 || strings.HasPrefix(n, "Warning: ") || strings.HasPrefix(n, "error: ") { // these Slurm tells with -Q too
+			s.say("%s", n)
+		}
 	}
 }
 

@@ -146,7 +146,7 @@ func whyNode(sys *Sys, name cluster.NodeName) int {
 		say("way out", "its client does not answer: look at the machine, and at the log of muster client there")
 	}
 	inv := &n.Inventory
-	say("in use", "%d of %d CPUs, %d of %d GPUs, %d of %d MB", n.Load.CPUs.Len(), inv.CPUs, n.Load.GPUs.Len(), len(inv.Found()), n.Load.MemMB, inv.MemMB)
+	say("in use", "%d of %d CPUs, %d of %d GPUs, %d of %d MB", n.Load.CPUs.Len(), inv.JobCPUCount(), n.Load.GPUs.Len(), len(inv.Found()), n.Load.MemMB, inv.MemMB-inv.SpecMemMB)
 	if inv.Isolation != "" {
 		say("jobs held by", "%s", inv.Isolation)
 	}

@@ -4,10 +4,25 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"dev.muster/slurm/opt"
 )
+
+// ofJobsGPUs are what shows a batch script the GPUs of its job; a step's own are set where it has some.
+const ofJobsGPUs = " CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK GPU_DEVICE_ORDINAL SLURM_GPUS_ON_NODE SLURM_STEP_GPUS "
+
+// ofStep is a job's environment without what shows the job's GPUs.
+func ofStep(environ []string) []string {
+	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "SLURM_JOB_GPUS=") }) {
+		return environ
+	}
+	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return strings.Contains(ofJobsGPUs, " "+name+" ")
+	})
+}
 
 // JobEnviron chooses from environ what --export passes on, as NAME=value entries that
 // each end in a NUL. For a batch job that does not get everything, and for
@@ -20,6 +35,9 @@ func JobEnviron(req *Request, environ []string) ([]byte, error) {
 	all := !file && (!req.Client.ExportGiven || len(words) == 0)
 	for _, w := range words {
 		all = all || strings.EqualFold(w, "ALL")
+	}
+	if req.prog == opt.Srun {
+		environ = ofStep(environ)
 	}
 	for _, e := range environ {
 		if name, _, ok := strings.Cut(e, "="); ok && name != "" && (all || (!file || len(words) > 0) && strings.HasPrefix(name, "SLURM_")) {

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -35,6 +36,9 @@ func (r *Request) finish() error {
 		j.MinNodes = j.Tasks
 		j.MaxNodes = max(j.MinNodes, min(j.MaxNodes, j.Tasks))
 	}
+	if r.prog == opt.Srun {
+		r.checkPerNode()
+	}
 	j.PerNode = slices.Concat(r.gres, r.gpusPerNode)
 	if slices.ContainsFunc(j.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
@@ -51,6 +55,20 @@ func (r *Request) finish() error {
 	r.mailDefaults()
 	r.rlimits()
 	return nil
+}
+
+// checkPerNode leaves --ntasks-per-node out where as many tasks as are asked for do not come to that many on each node; what the job's
+// environment says of it only where they are more.
+func (r *Request) checkPerNode() {
+	j := &r.Job
+	if j.TasksPerNode == 0 || j.MinNodes == 0 || j.Tasks <= j.MinNodes {
+		return
+	}
+	if each := j.Tasks / j.MinNodes; each > j.TasksPerNode || each < j.TasksPerNode && r.From("ntasks-per-node") == FromLine {
+		r.warn(fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.",
+			j.TasksPerNode, j.Tasks, j.MinNodes))
+		j.TasksPerNode = 0
+	}
 }
 
 // lineFirst forgets what the job's environment says of GPUs where srun's own line asks for some, or for none: they are the

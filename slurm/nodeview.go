@@ -52,7 +52,7 @@ func nodeState(n *api.NodeInfo) int {
 		return baseIdle | flagCloud | flagPoweredDown
 	case !n.Up && n.Registered.IsZero() && n.Power == nil:
 		s = baseUnknown
-	case used > 0 && used >= n.Inventory.CPUs:
+	case used > 0 && used >= n.Inventory.JobCPUCount():
 		s = baseAllocated
 	case used > 0:
 		s = baseMixed
@@ -444,7 +444,7 @@ func nodeTRES(n *api.NodeInfo, used bool) string {
 	if used {
 		t.CPUs, t.Mem, t.GPUs = n.Load.CPUs.Len(), n.Load.MemMB, n.Load.GPUs.Len()
 	} else {
-		t.CPUs, t.Mem, t.GPUs = n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.Found())
+		t.CPUs, t.Mem, t.GPUs = n.Inventory.JobCPUCount(), n.Inventory.MemMB, len(n.Inventory.Found())
 	}
 	for _, g := range n.Inventory.GPUs {
 		if used && n.Load.GPUs.Has(g.Index) || !used && !g.Missing {

@@ -223,18 +223,19 @@ func (f *fakeServer) mux() *api.Mux {
 	logged(m, f, api.DeleteNodes)
 	logged(m, f, api.RebootNodes)
 	logged(m, f, api.SetPartition)
+	logged(m, f, api.PutReservation)
 	return m
 }
 
 // logged registers a command that is only written down; job 99999 does not exist.
-func logged[C any](m *api.Mux, f *fakeServer, e api.Endpoint[C, api.WriteResponse]) {
-	api.Handle(m, e, func(_ context.Context, _ api.Caller, c C) (api.WriteResponse, error) {
+func logged[C, R any](m *api.Mux, f *fakeServer, e api.Endpoint[C, R]) {
+	api.Handle(m, e, func(_ context.Context, _ api.Caller, c C) (none R, _ error) {
 		text, _ := json.Marshal(c)
 		f.log = append(f.log, string(text))
 		if strings.Contains(string(text), "99999") {
-			return api.WriteResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job 99999 does not exist")
+			return none, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job 99999 does not exist")
 		}
-		return api.WriteResponse{}, nil
+		return none, nil
 	})
 }
 
@@ -340,7 +341,9 @@ var goldens = []struct {
 		"scontrol update partition=debug foo=bar", "scontrol create partition=new nodes=gpu-node-001", "scontrol create partition=debug", "scontrol delete partition=debug", "scontrol delete foo", "scontrol delete jobid=3",
 		"scontrol create NodeName=new[1-2] CPUs=2 RealMemory=100 State=CLOUD", "scontrol create NodeName=new1 CPUs=2", "scontrol create nodename=new1 Foo=2 State=CLOUD", "scontrol create node new1",
 		"scontrol delete NodeName=new[1-2]", "scontrol delete node new1", "scontrol reboot", "scontrol reboot gpu-node-001", "scontrol reboot nextstate=foo a", "scontrol reboot a b",
-		"scontrol cancel_reboot", "scontrol cancel_reboot a b", "scontrol cancel_reboot gpu-node-001", "scontrol update nodename=gpu-node-001 state=cancel_reboot", "scontrol ping foo"}},
+		"scontrol cancel_reboot", "scontrol cancel_reboot a b", "scontrol cancel_reboot gpu-node-001", "scontrol update nodename=gpu-node-001 state=cancel_reboot", "scontrol ping foo",
+		"scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL flags=maint", "scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL partitionname=debug",
+		"scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL nodecnt=2", "scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL flags=all_nodes"}},
 }
 
 func TestQueryGolden(t *testing.T) {

@@ -3,6 +3,7 @@ package slurm
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -211,6 +212,44 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
+// TestTasksPerNode: srun leaves it out, and says so, where it does not match the numbers of tasks and nodes. The cases are Slurm's.
+func TestTasksPerNode(t *testing.T) {
+	for _, c := range []struct {
+		args, env   string
+		said, nodes int // in the warning; 0: none
+	}{
+		{"-n4 --ntasks-per-node=2", "", 0, 0}, {"-N1 -n4 --ntasks-per-node=2", "", 2, 1}, {"-N2 -n4 --ntasks-per-node=2", "", 0, 0}, {"-N2 -n6 --ntasks-per-node=2", "", 2, 2},
+		{"-N2 -n3 --ntasks-per-node=2", "", 2, 2}, {"-N2 -n2 --ntasks-per-node=2", "", 0, 0}, {"-N1 -n1 --ntasks-per-node=2", "", 0, 0}, {"-N2 --ntasks-per-node=2", "", 0, 0},
+		{"-N1-2 -n6 --ntasks-per-node=2", "", 2, 1}, {"-N1 -n3", "SLURM_NTASKS_PER_NODE=2", 2, 1}, {"-n4", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 0, 0},
+		{"-N1", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 4, 1}, {"--ntasks-per-node=2", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 2, 2},
+		{"-n5 --ntasks-per-node=2", "SLURM_NNODES=2 SLURM_NTASKS=4", 0, 0}, {"-n4 --ntasks-per-node=1", "SLURM_NNODES=2 SLURM_NTASKS=4", 1, 2},
+	} {
+		sys := testSys("srun", t.TempDir())
+		sys.Environ = append(sys.Environ, strings.Fields(c.env)...)
+		r, err := ParseSrun(append(strings.Fields(c.args), "true"), sys)
+		if err != nil {
+			t.Fatalf("%s: %v", c.args, err)
+		}
+		want := ""
+		if c.said > 0 {
+			want = fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.", c.said, r.Job.Tasks, c.nodes)
+		}
+		if got := strings.Join(r.Notes, "; "); got != want || (r.Job.TasksPerNode == 0) != (c.said > 0) {
+			t.Errorf("%s %s: %q, want %q; %d a node", c.env, c.args, got, want, r.Job.TasksPerNode)
+		}
+	}
+}
+
+// TestNoMemory: 0 MB per CPU are all of each node's, 0 MB per GPU the default.
+func TestNoMemory(t *testing.T) {
+	for arg, want := range map[string]cluster.MemPer{"--mem=0": cluster.MemPerNode, "--mem-per-cpu=0": cluster.MemPerNode, "--mem-per-gpu=0": cluster.MemDefault, "-n1": cluster.MemDefault} {
+		r, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir()))
+		if err != nil || r.Job.Mem != (cluster.Mem{Per: want}) {
+			t.Errorf("%s: %v %+v", arg, err, r)
+		}
+	}
+}
+
 func pointed(n *int) string {
 	if n == nil {
 		return "nil"
@@ -254,6 +293,24 @@ func TestJobEnviron(t *testing.T) {
 		got := strings.ReplaceAll(strings.TrimSuffix(string(out), "\x00"), "\x00", "|")
 		if err != nil || got != c.want || r.Job.UserEnv != c.login {
 			t.Errorf("%q: %v %v\n got %s\nwant %s", c.line, err, r.Job.UserEnv, got, c.want)
+		}
+	}
+}
+
+// TestStepEnviron: what shows a batch script its job's GPUs is not passed on to steps, which have their own or none; what a user sets where
+// the job has no GPUs is.
+func TestStepEnviron(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"A=1 SLURM_JOB_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 GPU_DEVICE_ORDINAL=0,1 SLURM_GPUS_ON_NODE=2", "A=1|SLURM_JOB_GPUS=0,1"},
+		{"A=1 CUDA_VISIBLE_DEVICES=0,1", "A=1|CUDA_VISIBLE_DEVICES=0,1"},
+	} {
+		r, err := ParseSrun([]string{"true"}, testSys("srun", t.TempDir()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := JobEnviron(r, strings.Fields(c.env))
+		if got := strings.ReplaceAll(strings.TrimSuffix(string(out), "\x00"), "\x00", "|"); err != nil || !strings.HasPrefix(got, c.want) || strings.Contains(got, "ORDINAL") {
+			t.Errorf("%s: %s %v, want %s", c.env, got, err, c.want)
 		}
 	}
 }

@@ -157,7 +157,11 @@ func configText(r *api.ClusterResponse) map[string]string {
 	for k := range strings.FieldsSeq(configKeys) {
 		lines[k] = "(null)"
 	}
-	lines["AccountingStorageTRES"], lines["PrivateData"] = withTRES(""), "none"
+	for line := range strings.SplitSeq(unset, "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		lines[key] = value
+	}
+	lines["AccountingStorageTRES"] = withTRES("")
 	forms := valueForms()
 	for k, v := range r.Config.Keys {
 		key := spelt(k)

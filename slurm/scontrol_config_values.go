@@ -11,6 +11,36 @@ import (
 	"dev.muster/slurm/format"
 )
 
+// unset is what Slurm prints of keys that the file does not have, where that holds here too: what is not done, and what is
+// done by default.
+const unset = `AcctGatherEnergyType=acct_gather_energy/none
+AcctGatherFilesystemType=acct_gather_filesystem/none
+AcctGatherInterconnectType=acct_gather_interconnect/none
+AcctGatherNodeFreq=0 sec
+AcctGatherProfileType=acct_gather_profile/none
+AllowSpecResourcesUsage=No
+CompleteWait=0 sec
+CoreSpecPlugin=core_spec/none
+ExtSensorsFreq=0 sec
+ExtSensorsType=ext_sensors/none
+JobCompPort=0
+JobCompType=jobcomp/none
+JobContainerType=job_container/none
+JobFileAppend=0
+KillOnBadExit=0
+MCSPlugin=mcs/none
+PrivateData=none
+PrologEpilogTimeout=65534
+PropagatePrioProcess=0
+ResumeRate=300 nodes/min
+ResvOverRun=0 min
+SrunPortRange=0-0
+SuspendRate=60 nodes/min
+SwitchType=switch/none
+UnkillableStepTimeout=60 sec
+UsePam=No
+VSizeFactor=0 percent`
+
 // valueForms are how Slurm prints values that muster has as the file says them, by key.
 func valueForms() map[string]func(string) string {
 	forms := map[string]func(string) string{"AccountingStorageTRES": withTRES, "AccountingStoreFlags": sortedList, "PrivateData": sortedList, "HealthCheckNodeState": sortedList}

@@ -32,7 +32,7 @@ type resvFlag struct {
 var resvFlags = [...]resvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.ResvFlex}, {"OVERLAP", cluster.ResvOverlap},
 	{"IGNORE_JOBS", cluster.ResvIgnoreJobs}, {"HOURLY", cluster.ResvHourly}, {"DAILY", cluster.ResvDaily},
 	{"WEEKDAY", cluster.ResvWeekday}, {"WEEKEND", cluster.ResvWeekend}, {"WEEKLY", cluster.ResvWeekly},
-	{"ANY_NODES", cluster.ResvAnyNodes}, {"SPEC_NODES", cluster.ResvSpecNodes}, {"STATIC", cluster.ResvStatic}, {"PART_NODES", cluster.ResvPartNodes},
+	{"ANY_NODES", cluster.ResvAnyNodes}, {"SPEC_NODES", cluster.ResvSpecNodes}, {"ALL_NODES", cluster.ResvAllNodes}, {"STATIC", cluster.ResvStatic}, {"PART_NODES", cluster.ResvPartNodes},
 	{"FIRST_CORES", cluster.ResvFirstCores}, {"TIME_FLOAT", cluster.ResvTimeFloat}, {"REPLACE", cluster.ResvReplace}, {"REPLACE_DOWN", cluster.ResvReplaceDown},
 	{purgeWord, 0}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}}
 
@@ -148,7 +148,10 @@ func (e *resvEdit) setNodes(s setting) string {
 	if err != nil || len(names) == 0 {
 		return "Invalid node names " + s.value
 	}
-	e.Nodes, e.Count, e.CPUs, e.Flags = names, 0, nil, e.Flags|cluster.ResvSpecNodes
+	e.Nodes, e.Count, e.CPUs, e.Flags = names, 0, nil, e.Flags&^cluster.ResvAllNodes|cluster.ResvSpecNodes
+	if strings.EqualFold(s.value, "ALL") {
+		e.Flags |= cluster.ResvAllNodes
+	}
 	return ""
 }
 
@@ -163,7 +166,7 @@ func (e *resvEdit) setCount(value, bad string) string {
 	if err != nil || n <= 0 {
 		return e.refuse(bad + value)
 	}
-	e.Count, e.Nodes, e.CPUs, e.Flags = n, nil, nil, e.Flags&^cluster.ResvSpecNodes
+	e.Count, e.Nodes, e.CPUs, e.Flags = n, nil, nil, e.Flags&^(cluster.ResvSpecNodes|cluster.ResvAllNodes)
 	return ""
 }
 
@@ -241,7 +244,7 @@ func (e *resvEdit) setGroups(s setting) string {
 
 func (e *resvEdit) setFlags(s setting) string {
 	if s.sign == 0 {
-		e.Flags, e.PurgeAfter = e.Flags&cluster.ResvSpecNodes, 0
+		e.Flags, e.PurgeAfter = e.Flags&(cluster.ResvSpecNodes|cluster.ResvAllNodes), 0
 	}
 	for word := range strings.SplitSeq(s.value, ",") {
 		sign := s.sign
@@ -275,7 +278,7 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 	i := slices.IndexFunc(resvFlags[:], func(f resvFlag) bool { return f.word == name || len(name) > 3 && strings.HasPrefix(f.word, name) })
 	switch {
 	case word == "":
-	case i < 0:
+	case i < 0 || resvFlags[i].flag == cluster.ResvAllNodes: // nodes=ALL says it
 		return false
 	case sign == '-' && resvFlags[i].flag == cluster.ResvFirstCores: // as in Slurm: its cores stay what they are
 		return false
@@ -360,6 +363,9 @@ func (c *control) createReservation(list []setting) int {
 		return named
 	})
 	bad := cmp.Or(e.read(list), e.incomplete())
+	if all := cluster.ResvAllNodes; e.Flags&all != 0 && e.Partition != "" { // those of the partition
+		e.Flags = e.Flags&^all | cluster.ResvPartNodes
+	}
 	if bad != "" {
 		return c.complain("scontrol: error: " + bad + choose(e.plain, "", ".  No reservation created."))
 	}

@@ -271,8 +271,7 @@ func (c *control) showJobs(arg string) int {
 func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	o, inv := c.record(), &n.Inventory
 	o.line("NodeName=", string(n.Name), arch(inv.Arch), " CoresPerSocket=", strconv.Itoa(inv.CoresPerSocket), " ")
-	cpus := strconv.Itoa(inv.CPUs)
-	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", cpus, " CPUTot=", cpus, " CPULoad=N/A")
+	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", strconv.Itoa(inv.JobCPUCount()), " CPUTot=", strconv.Itoa(inv.CPUs), " CPULoad=N/A")
 	o.line("AvailableFeatures=", joined(inv.Features, "(null)"))
 	o.line("ActiveFeatures=", joined(inv.Features, "(null)"))
 	o.line("Gres=", gresText(inv))
@@ -293,6 +292,9 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	}
 	o.line("RealMemory=", strconv.FormatInt(int64(inv.MemMB), 10), " AllocMem=", strconv.FormatInt(int64(n.Load.MemMB), 10), " FreeMem=", free,
 		" Sockets=", strconv.Itoa(inv.Sockets), " Boards=1")
+	if kept := keptText(inv); kept != "" {
+		o.line(kept)
+	}
 	o.line("State=", stateFlags(nodeState(n)), " ThreadsPerCore=", strconv.Itoa(inv.ThreadsPerCore), " TmpDisk=", strconv.FormatInt(inv.TmpMB, 10),
 		" Weight=", strconv.Itoa(max(inv.Weight, 1)), " Owner=N/A MCS_label=N/A", nextState(n))
 	var names []string
@@ -321,6 +323,17 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 		o.line("Reason=", n.Reason, " [", n.ReasonBy, "@", format.Stamp(n.ReasonAt, "Unknown"), "]")
 	}
 	c.print(o)
+}
+
+// keptText is what a node keeps from jobs.
+func keptText(inv *cluster.Inventory) (text string) {
+	if !inv.SpecCPUs.Empty() {
+		text = "CoreSpecCount=" + strconv.Itoa(inv.CoresOf(inv.SpecCPUs).Len()) + " CPUSpecList=" + inv.SpecCPUs.String() + " "
+	}
+	if inv.SpecMemMB > 0 {
+		text += "MemSpecLimit=" + strconv.FormatInt(int64(inv.SpecMemMB), 10)
+	}
+	return text
 }
 
 // maxSwitchWait is the longest wait for switches unless a cluster says otherwise, and the default.

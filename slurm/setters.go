@@ -393,6 +393,12 @@ func (r *Request) setMem(v string, per cluster.MemPer) error {
 	}
 	r.memFrom[per] = r.from
 	r.Job.Mem = cluster.Mem{Per: per, MB: mb}
+	switch {
+	case mb == 0 && per == cluster.MemPerCPU: // all of each node's, as with --mem=0
+		r.Job.Mem.Per = cluster.MemPerNode
+	case mb == 0 && per == cluster.MemPerGPU:
+		r.Job.Mem.Per = cluster.MemDefault
+	}
 	return nil
 }
 
