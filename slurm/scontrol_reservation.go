@@ -56,6 +56,8 @@ type resvEdit struct {
 	c        *control
 	now      time.Time
 	duration time.Duration
+	exists   bool   // it is being changed
+	count    int    // how many nodes this command asks for; 0: it does not say
 	skip     bool   // its next time
 	plain    bool   // the complaint says all: Slurm adds nothing to it
 	unknown  string // refuses users or groups that there are not, after all else
@@ -166,8 +168,16 @@ func (e *resvEdit) setCount(value, bad string) string {
 	if err != nil || n <= 0 {
 		return e.refuse(bad + value)
 	}
-	e.Count, e.Nodes, e.CPUs, e.Flags = n, nil, nil, e.Flags&^(cluster.ResvSpecNodes|cluster.ResvAllNodes)
+	e.count = n
 	return ""
+}
+
+// counted settles NODES= and NODECNT= in one command, in whichever order: nodes by name make a new reservation; of one that
+// there is, the number says how many of its nodes stay, or how many it gets.
+func (e *resvEdit) counted() {
+	if e.count > 0 && (e.exists || len(e.Nodes) == 0) {
+		e.Count, e.CPUs, e.Flags = e.count, nil, e.Flags&^(cluster.ResvAllNodes|cluster.ResvPartNodes)
+	}
 }
 
 // setCores reads N,N,...
@@ -332,6 +342,7 @@ func (e *resvEdit) read(list []setting) string {
 	if e.duration > 0 {
 		e.End = e.Start.Add(e.duration)
 	}
+	e.counted()
 	return ""
 }
 
@@ -399,7 +410,7 @@ func (c *control) updateReservation(name string, list []setting) int {
 		c.failed(err, "", updateResvError)
 		return c.failed(err, "", "slurm_update error")
 	}
-	e := &resvEdit{c: c, now: time.Now(), Reservation: resp.Reservations[i]}
+	e := &resvEdit{c: c, now: time.Now(), exists: true, Reservation: resp.Reservations[i]}
 	span := e.End.Sub(e.Start)
 	if bad := e.read(list); bad != "" {
 		return c.complain("scontrol: error: "+bad+choose(e.plain, "", ".  No reservation update."), "slurm_update error: No error")
