@@ -327,6 +327,8 @@ func (e *resvEdit) read(list []setting) string {
 	for _, s := range list {
 		i := slices.IndexFunc(keys, func(k resvKey) bool { return isKey(s.key, 3, strings.Fields(k.names)...) })
 		switch {
+		case s.bare && s.key != "skip":
+			return "Misformatted parameter '" + s.text + "', most options have a parameter after '='"
 		case i < 0:
 			for _, k := range resvKeysElse {
 				if isKey(s.key, 3, k.key) {
@@ -400,23 +402,28 @@ func (c *control) createReservation(list []setting) int {
 }
 
 // updateReservation is scontrol update reservationname=NAME KEY=VALUE...
-func (c *control) updateReservation(name string, list []setting) int {
+func (c *control) updateReservation(who setting, list []setting) int {
 	resp, err := call(c.sys, api.ListReservations, api.ReservationQuery{})
-	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == name })
-	if err == nil && i < 0 {
-		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", name)
+	e := &resvEdit{c: c, now: time.Now(), exists: true}
+	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == who.value })
+	if i >= 0 {
+		e.Reservation = resp.Reservations[i]
+	}
+	span := e.End.Sub(e.Start)
+	switch bad := e.read(list); {
+	case bad != "":
+		return c.complain("scontrol: error: "+bad+choose(e.plain, "", ".  No reservation update."), updateError+noError)
+	case who.value == "":
+		return c.complain("scontrol: error: Reservation must be given.  No reservation update.")
+	case err == nil && i < 0:
+		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", who.value)
 	}
 	if err != nil {
 		c.failed(err, "", updateResvError)
-		return c.failed(err, "", "slurm_update error")
-	}
-	e := &resvEdit{c: c, now: time.Now(), exists: true, Reservation: resp.Reservations[i]}
-	span := e.End.Sub(e.Start)
-	if bad := e.read(list); bad != "" {
-		return c.complain("scontrol: error: "+bad+choose(e.plain, "", ".  No reservation update."), "slurm_update error: No error")
+		return c.failed(err, "", updateError)
 	}
 	if e.unknown != "" {
-		return c.complain(updateResvError+": "+e.unknown, "slurm_update error: "+e.unknown)
+		return c.complain(updateResvError+": "+e.unknown, updateError+": "+e.unknown)
 	}
 	moved := func(word string) bool {
 		return slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, word) })
@@ -426,11 +433,11 @@ func (c *control) updateReservation(name string, list []setting) int {
 	}
 	if len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0 {
 		const lacks = "Reservation request lacks users, groups or accounts"
-		return c.complain(updateResvError+": "+lacks, "slurm_update error: "+lacks)
+		return c.complain(updateResvError+": "+lacks, updateError+": "+lacks)
 	}
 	if _, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true, Skip: e.skip}); err != nil {
 		c.failed(err, "", updateResvError)
-		return c.failed(err, "", "slurm_update error")
+		return c.failed(err, "", updateError)
 	}
 	_, _ = c.out.WriteString("Reservation updated.\n")
 	return 0
