@@ -31,11 +31,15 @@ func TestUsableBy(t *testing.T) {
 	}
 }
 
-// TestLeaves changes what a job leaves of its nodes: operators may, and it has them whole from then on.
+// TestLeaves changes what a job leaves of its nodes: operators may where the site allows it, and it has them whole from then on.
 func TestLeaves(t *testing.T) {
 	n := func(k int) *int { return &k }
 	w := newWorld(t, 1)
 	id := w.submit(nil)
+	w.refused(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{CoreSpec: n(1)}}, ErrAccess)
+	cfg := *w.s.Config()
+	cfg.SpecUse = true
+	w.ok(root, &Configure{Config: &cfg})
 	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{CoreSpec: n(1)}}, ErrAccess)
 	for _, c := range []struct {
 		patch          Patch

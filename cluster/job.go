@@ -179,8 +179,8 @@ type Job struct {
 	Het *HetPart `json:"het,omitempty"`
 
 	Held         Hold       `json:"held,omitempty"`
-	HeldWhy      Reason     `json:"held_why,omitempty"`
 	SpecialExit  bool       `json:"special_exit,omitempty"`
+	HeldWhy      Reason     `json:"held_why,omitempty"`
 	Wait         Reason     `json:"wait,omitempty"`
 	WaitNote     string     `json:"wait_note,omitempty"` // text behind the reason, e.g. the unavailable nodes
 	Depends      Depends    `json:"depends,omitzero"`    // what is still unmet of Spec.Depends
@@ -208,9 +208,9 @@ type Job struct {
 
 	// Kill is set in Ending: what to send and why.
 	EndingWhy    Outcome    `json:"ending_why,omitempty"`
-	CancelledBy  *uint32    `json:"cancelled_by,omitempty"`
 	RequeueAfter bool       `json:"requeue_after,omitempty"` // Ending leads back to Pending
 	RequeueHold  bool       `json:"requeue_hold,omitempty"`
+	CancelledBy  *uint32    `json:"cancelled_by,omitempty"`
 	EndingAt     time.Time  `json:"ending_at,omitzero"`
 	EndReason    Reason     `json:"end_reason,omitempty"`
 	Exit         ExitStatus `json:"exit,omitzero"`

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // BenchmarkMemory measures what a state takes for pending jobs beside the texts that it stores for them, and for an
@@ -74,4 +75,13 @@ func inUse() float64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
+}
+
+// TestJobSize holds the records of a pending job to what is allocated for them: blocks of 768 bytes, of which eight are the
+// allocator's. The next larger ones are of 896.
+func TestJobSize(t *testing.T) {
+	const most = 768 - 8
+	if job, spec := unsafe.Sizeof(Job{}), unsafe.Sizeof(JobSpec{}); job > most || spec > most {
+		t.Errorf("a Job has %d bytes, a JobSpec %d: want %d at most; put small fields side by side", job, spec, most)
+	}
 }

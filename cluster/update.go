@@ -182,6 +182,9 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	if p.AdminComment != nil && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may set an admin comment")
 	}
+	if (p.CoreSpec != nil || p.ThreadSpec != nil) && !t.config.SpecUse {
+		return Errorf(Denied, ErrAccess, "no job may say what it leaves of its nodes: AllowSpecResourcesUsage=yes in slurm.conf lets them")
+	}
 	if (p.Sharing != nil || p.Contiguous != nil || p.CoreSpec != nil || p.ThreadSpec != nil) && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may change sharing, contiguity, or what a job leaves of its nodes")
 	}

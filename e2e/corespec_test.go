@@ -94,7 +94,7 @@ func TestNoCoreSpec(t *testing.T) {
 	for opt, name := range map[string]string{"-S2": "-S", "--thread-spec=2": "--thread-spec"} {
 		out, errs, code := d.run("sbatch", "-Q", "--parsable", opt, "-o", "/dev/null", "--wrap", "true")
 		expect(t, opt, errs, "sbatch: error: Ignoring "+name+" since it's not allowed by configuration (AllowSpecResourcesUsage = No)\n")
-		if code != 0 || d.must("squeue", "-h", "-t", "all", "-j", strings.TrimSpace(out), "-o", "%X") != "N/A" {
+		if code != 0 || d.must("squeue", "-h", "-t", "all", "-j", strings.TrimSpace(out), "-o", "%X %h %C") != "N/A OK 1" {
 			t.Errorf("%s: %d, job %s", opt, code, out)
 		}
 	}

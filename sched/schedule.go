@@ -3,6 +3,7 @@
 package sched
 
 import (
+	"runtime"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ const (
 	maxWide   = 100_000 // where the next cycles look only at what has changed
 	maxHeads  = 64      // reservations: one a partition at most, and one for each job that others leave for
 	maxRooms  = 16      // jobs that make others leave; the next cycle follows at once
+	breath    = 128     // records looked at between which others may use the processor
 )
 
 // cycle is the working state of one pass.
@@ -35,6 +37,7 @@ type cycle struct {
 	begun   []release   // starts of this cycle
 	out     []cluster.Decision
 	looked  int
+	steps   int                   // records considered, ever
 	members int                   // that have asked
 	first   int                   // how many questions were posed in the full pass
 	used    map[string]int        // licenses; nil until it is asked for
@@ -128,6 +131,9 @@ func (c *cycle) inOrder(most int) {
 
 // consider decides one record; of an array record as many tasks as fit now.
 func (c *cycle) consider(j *cluster.Job) {
+	if c.steps++; c.steps%breath == 0 { // else who serves a caller may wait for ten milliseconds, at each of several steps
+		runtime.Gosched()
+	}
 	if c.evict != nil {
 		c.goOn(j)
 	}

@@ -43,9 +43,6 @@ func (r *Request) finish() error {
 	if slices.ContainsFunc(j.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
 	}
-	if j.Specializes() {
-		j.Sharing = cluster.ShareExclusive
-	}
 	if err := r.places(); err != nil {
 		return err
 	}

@@ -197,11 +197,11 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestLeaves: a job that says what it leaves of its nodes has them whole.
+// TestLeaves: a job says what it leaves of its nodes; that it has them whole then is for the server, where the site allows it.
 func TestLeaves(t *testing.T) {
 	for arg, want := range map[string][2]string{"-S0": {"0", "nil"}, "-S2": {"2", "nil"}, "--thread-spec=2": {"nil", "2"}} {
 		r, err := ParseSbatch([]string{arg, "--oversubscribe", "--wrap", "true"}, testSys("sbatch", t.TempDir()))
-		if err != nil || len(r.Notes) > 0 || r.Job.Sharing != cluster.ShareExclusive || pointed(r.Job.CoreSpec) != want[0] || pointed(r.Job.ThreadSpec) != want[1] {
+		if err != nil || len(r.Notes) > 0 || r.Job.Sharing != cluster.ShareOver || pointed(r.Job.CoreSpec) != want[0] || pointed(r.Job.ThreadSpec) != want[1] {
 			t.Errorf("%s: %v %+v", arg, err, r)
 		}
 	}
