@@ -500,6 +500,8 @@ type NodeWork struct {
 	Node  cluster.NodeName `json:"node"`
 	Index uint64           `json:"index"`
 	Jobs  []*cluster.Job   `json:"jobs"`
+	// JobCPUs is how many CPUs jobs can have of it; 0: from a server that does not tell.
+	JobCPUs int `json:"job_cpus,omitempty"`
 	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
 	Peers []NodePeer `json:"peers,omitempty"`
 	// Sisters are other components of heterogeneous jobs: for the leader's first node all, for others' first ones the leader.

@@ -42,6 +42,9 @@ type Reservation struct {
 	FloatsFrom time.Time `json:"floats_from,omitzero"`
 }
 
+// OutsideReservation is the hint of an error about a job that names nodes outside of its reservation.
+const OutsideReservation = "Problem using reservation"
+
 // ResvFlags say how a reservation behaves.
 type ResvFlags uint32
 
@@ -96,6 +99,9 @@ func (r *Reservation) Keeps(from, to time.Time) bool { return r.Start.Before(to)
 func (r *Reservation) Lets(s *JobSpec) bool {
 	return r.MaxStartDelay > 0 && s.Signal.Reservation && s.Signal.Before <= r.MaxStartDelay
 }
+
+// Beyond reports whether its jobs may use other nodes too.
+func (r *Reservation) Beyond() bool { return r.Flags&(ResvFlex|ResvAnyNodes) != 0 }
 
 // Allows reports whether a job's user and account may use it.
 func (r *Reservation) Allows(s *JobSpec) bool {

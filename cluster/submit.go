@@ -113,7 +113,7 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 		}
 	}
 	t.alike.share(spec)
-	j.Spec, j.Task, j.Submitted, j.Limit = spec, TaskAny, t.at, t.effectiveLimit(spec)
+	j.Spec, j.Task, j.Submitted, j.Limit = spec, TaskAny, t.at, t.TimeLimit(spec)
 	if a, ok := t.assocFor(spec); ok {
 		j.Assoc = a.ID
 	}
@@ -186,8 +186,8 @@ func (t *tx) setHold(j *Job, h Hold) {
 	t.rank(j)
 }
 
-// effectiveLimit is the time limit that will be enforced: the asked one, else the partition's.
-func (t *tables) effectiveLimit(s *JobSpec) time.Duration {
+// TimeLimit is the time limit that will be enforced: the asked one, else the partition's.
+func (t *tables) TimeLimit(s *JobSpec) time.Duration {
 	if s.Limit != 0 {
 		return s.Limit
 	}

@@ -93,7 +93,7 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 			n.Assoc = 0
 		}
 		if n.Phase == Pending {
-			n.Limit = t.effectiveLimit(&spec)
+			n.Limit = t.TimeLimit(&spec)
 			t.evaluate(&n)
 			if n.Held == NotHeld {
 				t.rank(&n)

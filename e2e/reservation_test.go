@@ -72,6 +72,8 @@ func TestReservations(t *testing.T) {
 	d.says(t, 0, "!sbatch: error: Batch job submission failed: Requested reservation is invalid", "sbatch", "--reservation=nosuch", "--wrap", "true")
 	d.says(t, 1, "!sbatch: error: Batch job submission failed: Access denied to requested reservation", "sbatch", "--reservation=r1", "--wrap", "true")
 	d.says(t, 0, "!sbatch: error: Batch job submission failed: Requested node configuration is not available", "sbatch", "--reservation=r1", "-N2", "--wrap", "true")
+	d.says(t, 0, "!sbatch: error: Problem using reservation\nsbatch: error: Batch job submission failed: Requested node configuration is not available", "sbatch", "--reservation=r1", "-w", "node-001", "--wrap", "true")
+	d.says(t, 0, "!allocation failure: Requested reservation is invalid", "sbatch", "--test-only", "--reservation=r1", "-w", "node-001", "--wrap", "true")
 	inside := d.must("sbatch", "--parsable", "--reservation=r1", "-t5", "-o", "/dev/null", "--wrap", "sleep 600")
 	outside := d.must("sbatch", "--parsable", "-w", "node-003", "-t", "30", "-o", "/dev/null", "--wrap", "true")
 	early := d.must("sbatch", "--parsable", "--reservation=root_1", "-t5", "-o", "/dev/null", "--wrap", "true")

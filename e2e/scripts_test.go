@@ -100,6 +100,27 @@ func TestHealthCheck(t *testing.T) {
 	}
 }
 
+// TestHealthCheckOfKeptCPUs: a node is in full use when jobs have all that it does not keep.
+func TestHealthCheckOfKeptCPUs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/check", []byte("#!/bin/sh\necho $SLURMD_NODENAME >>"+dir+"/ran\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf := "HealthCheckProgram=" + dir + "/check\nHealthCheckInterval=1\nHealthCheckNodeState=ALLOC\nNodeName=k[1-2] CPUs=4 RealMemory=4000 CoreSpecCount=1 State=UNKNOWN\n" +
+		"PartitionName=main Nodes=ALL Default=YES\n"
+	if err := os.WriteFile(dir+"/slurm.conf", []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d := startDev(t, "--hollow", "conf", "--hollow-exec", "--conf", dir+"/slurm.conf")
+	d.must("sbatch", "-w", "k1", "-n2", "-o", "/dev/null", "--wrap", "sleep 600")
+	d.must("sbatch", "-w", "k2", "-n3", "-o", "/dev/null", "--wrap", "sleep 600")
+	d.wait("the full node to be looked at", func() bool { b, _ := os.ReadFile(dir + "/ran"); return len(b) > 0 })
+	if b, _ := os.ReadFile(dir + "/ran"); strings.Contains(string(b), "k1") {
+		t.Errorf("ran on %q, of which only k2 is full", b)
+	}
+}
+
 // TestNodeTellsOfItself: root of a compute node may take that node out of service, as health checks do, and no other one.
 func TestNodeTellsOfItself(t *testing.T) {
 	if os.Getuid() != 0 {

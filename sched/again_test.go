@@ -162,7 +162,7 @@ func (h *history) decide() bool {
 	spec := cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
 	h.randomJob(&spec)
 	spec.MinNodes += h.r.IntN(2)
-	if a, b := fmt.Sprint(h.judge.Feasible(snap, &spec)), fmt.Sprint(new(Judge).Feasible(snap, &spec)); a != b {
+	if a, b := fmt.Sprint(h.judge.Feasible(snap, &spec, h.now)), fmt.Sprint(new(Judge).Feasible(snap, &spec, h.now)); a != b {
 		h.t.Fatalf("a judge who knows the nodes says of %+v %v, a new one %v", spec, a, b)
 	}
 	if c := (&cycle{s: snap}); !snap.Config().StrictOrder {

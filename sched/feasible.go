@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -100,7 +101,7 @@ func (u *Judge) whole(s *cluster.Snapshot) *pool {
 // Feasible reports whether the nodes of some partition of the job could ever run it: nil, or
 // what can not be met. More nodes than a partition has, asked for or needed for so many tasks, is
 // not an error here (the job waits).
-func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
+func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Time) *cluster.Error {
 	var last *cluster.Error
 	all := u.whole(s)
 	for _, name := range spec.Partitions {
@@ -113,15 +114,17 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Er
 		if d.minNodes > nodes || nodes == 0 || d.unbounded() {
 			return nil
 		}
-		not := notReserved(s, spec, all)
+		not := notReserved(s, spec, all, now)
 		q := &question{want: d, gauge: newGauge(d, all)}
 		if not == nil && q.plainly(all) || d.place(all, off{nodes: not}) != nil {
 			return nil
 		}
-		if not == nil && d.outgrows(all) {
+		if d.outgrows(all) {
 			return nil
 		}
-		last = d.tooMuch(s, name)
+		if last = d.tooMuch(s, name); slices.ContainsFunc(d.wanted, func(n cluster.NodeName) bool { return not != nil && not[all.at[n]] }) {
+			last.Hint = outsideHint(s, spec)
+		}
 	}
 	return last
 }

@@ -158,7 +158,7 @@ func TestWholeNodesMemory(t *testing.T) {
 		b := namedBed(t, nil, c.node)
 		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: c.per, MB: c.mb} })
 		j, _ := b.s.Job(id)
-		err := new(Judge).Feasible(b.s.Snapshot(), j.Spec)
+		err := new(Judge).Feasible(b.s.Snapshot(), j.Spec, b.now)
 		b.cycle()
 		got := cluster.MemMB(0)
 		if j, _ = b.s.Job(id); j.Alloc != nil {

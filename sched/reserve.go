@@ -11,9 +11,29 @@ import (
 
 // Reserve chooses what a reservation gets that asks for a number of nodes or of cores: what no other one has then, and no
 // job will have; in the order of a job's, nodes that are up first if there are enough. With cores, cpus tells what it gets of
-// each node. The error says what is missing.
+// each node. One that has nodes keeps of them as many as it asks for, those with jobs first. The error says what is missing.
 func Reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
-	return reserve(s, r, now, false)
+	if len(r.Nodes) == 0 || len(r.Cores) > 0 {
+		return reserve(s, r, now, false)
+	}
+	want := *r
+	if want.Count -= len(r.Nodes); want.Count > 0 {
+		nodes, _, err = reserve(s, &want, now, true)
+	}
+	var kept []cluster.NodeName
+	for n := range s.Nodes() { // in their order
+		if slices.Contains(r.Nodes, n.Name) || slices.Contains(nodes, n.Name) {
+			kept = append(kept, n.Name)
+		}
+	}
+	for _, idle := range []bool{true, false} {
+		kept = slices.DeleteFunc(kept, func(n cluster.NodeName) bool {
+			drop := want.Count < 0 && idle == (len(s.Load(n).Jobs) == 0)
+			want.Count += b2i(drop)
+			return drop
+		})
+	}
+	return kept, nil, err
 }
 
 // reserve is Reserve; more looks for usable nodes beside those that the reservation has.

@@ -121,7 +121,7 @@ type offKey struct {
 
 // outside is what a job in a reservation must not use because it is not of it.
 func (c *cycle) outside(own *keptNodes) (o off) {
-	if own == nil || own.Flags&(cluster.ResvFlex|cluster.ResvAnyNodes) != 0 {
+	if own == nil || own.Beyond() {
 		return o
 	}
 	o.nodes = make(nodeSet, len(c.free.spaces))
@@ -177,27 +177,55 @@ func (k *keptNodes) beyond(other *keptNodes) *keptNodes {
 	return rest
 }
 
-// notReserved is the nodes that are of none of the reservations that a job asks for; nil if it may use all.
-func notReserved(s *cluster.Snapshot, spec *cluster.JobSpec, p *pool) nodeSet {
-	var set nodeSet
+// notReserved is the nodes that a job can not have for the reservations that it asks for: those of none of them or, if it may
+// go beyond and says where, those of others; nil if it may use all.
+func notReserved(s *cluster.Snapshot, spec *cluster.JobSpec, p *pool, now time.Time) nodeSet {
+	if spec.Reservation == "" {
+		return nil
+	}
+	beyond, set := false, slices.Repeat(nodeSet{true}, len(p.spaces))
 	for _, name := range spec.ResvNames() {
 		r, ok := s.Reservation(name)
-		if !ok || r.Flags&(cluster.ResvFlex|cluster.ResvAnyNodes) != 0 {
+		if !ok {
 			return nil
 		}
-		if set == nil {
-			set = make(nodeSet, len(p.spaces))
-			for i := range set {
-				set[i] = true
-			}
-		}
-		for _, n := range s.Reserved(r) {
-			if i, ok := p.at[n]; ok {
-				set[i] = false
-			}
+		beyond = beyond || r.Beyond()
+		p.mark(set, s.Reserved(r), false)
+	}
+	switch {
+	case !beyond:
+		return set
+	case len(spec.NodeList) == 0: // it waits for others to end
+		return nil
+	}
+	others := make(nodeSet, len(p.spaces))
+	for _, r := range s.Reservations() {
+		if r.CPUs == nil && r.At(now).Keeps(now, until(now, s.TimeLimit(spec))) {
+			p.mark(others, s.Reserved(r), true)
 		}
 	}
-	return set
+	for i := range others {
+		others[i] = others[i] && set[i]
+	}
+	return others
+}
+
+// mark puts nodes into a set, or takes them out of it.
+func (p *pool) mark(set nodeSet, names []cluster.NodeName, in bool) {
+	for _, n := range names {
+		if i, ok := p.at[n]; ok {
+			set[i] = in
+		}
+	}
+}
+
+// outsideHint is what Slurm says of a job that names nodes outside of its reservations: it tries one after the other.
+func outsideHint(s *cluster.Snapshot, spec *cluster.JobSpec) string {
+	names := spec.ResvNames()
+	if r, ok := s.Reservation(names[len(names)-1]); ok && r.Beyond() {
+		return "Required nodes outside of the reservation"
+	}
+	return cluster.OutsideReservation
 }
 
 // union is the nodes of either set.

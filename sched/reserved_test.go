@@ -153,6 +153,76 @@ func TestReservedMagnetic(t *testing.T) {
 	b.wantOn(foreign, "n001")
 }
 
+// A reservation that is to have another number of nodes keeps those that have jobs, then the last ones, and gets the first that are free. The
+// choice is that of Slurm 22.05.
+func TestReserveOtherCount(t *testing.T) {
+	b := newBed(t, 6)
+	b.reserve("x", 0, time.Hour, 4, nil)
+	b.submit(lasts(time.Hour, wants(1), inside("x"))) // n000
+	b.cycle()
+	b.reserve("o", time.Hour/2, time.Hour, 0, func(r *cluster.Reservation) { r.Nodes = []cluster.NodeName{nodeName(4)} })
+	for count, want := range map[int]string{1: "[n000]", 2: "[n000 n003]", 3: "[n000 n002 n003]", 4: "[n000 n001 n002 n003]", 5: "[n000 n001 n002 n003 n005]", 6: "reservation_busy"} {
+		r, _ := b.s.Reservation("x")
+		more := *r
+		more.Nodes = slices.Clone(r.Nodes)
+		slices.Reverse(more.Nodes)
+		more.Count = count
+		names, _, err := Reserve(b.s.Snapshot(), &more, b.now)
+		got := fmt.Sprint(names)
+		if err != nil {
+			got = string(err.Kind)
+		}
+		if got != want {
+			t.Errorf("%d nodes: %s, want %s", count, got, want)
+		}
+	}
+}
+
+// What asks for nodes outside of its reservations can never run; one that may go beyond its own is told of those of others only,
+// with the words of Slurm 22.05.
+func TestRequiredOutside(t *testing.T) {
+	b := newBed(t, 8)
+	at := func(name string, in time.Duration, node int, flags cluster.ResvFlags) {
+		b.reserve(name, in, time.Hour, 0, func(r *cluster.Reservation) { r.Nodes, r.Flags = []cluster.NodeName{nodeName(node)}, flags })
+	}
+	at("flex", 0, 1, cluster.ResvFlex)
+	at("flex2", 0, 2, cluster.ResvFlex)
+	at("own", 0, 3, 0)
+	at("other", 0, 4, cluster.ResvMaint)
+	at("later", 30*time.Minute, 5, 0)
+	at("any", 0, 6, cluster.ResvAnyNodes)
+	b.reserve("cores", 0, time.Hour, 0, func(r *cluster.Reservation) {
+		r.Nodes, r.Cores, r.CPUs = []cluster.NodeName{nodeName(7)}, []int{2}, []cluster.IDSet{cluster.RangeIDSet(0, 1)}
+	})
+	const outside, problem = "Required nodes outside of the reservation", "Problem using reservation"
+	for _, c := range []struct {
+		resv, nodes string
+		minutes     time.Duration
+		want        string
+	}{
+		{"flex", "1", 60, ""}, {"flex", "0", 60, ""}, {"flex", "4", 60, outside}, {"flex", "14", 60, outside}, {"flex", "2", 60, outside}, {"flex", "5", 60, outside},
+		{"flex", "5", 30, ""}, {"flex", "7", 60, ""}, {"any", "0", 60, ""}, {"any", "3", 60, outside}, {"flex,flex2", "2", 60, ""}, {"flex,flex2", "3", 60, outside},
+		{"own", "3", 60, ""}, {"own", "4", 60, problem}, {"own", "0", 60, problem}, {"own", "", 60, ""}, {"cores", "7", 60, ""}, {"cores", "0", 60, problem},
+		{"flex,own", "0", 60, ""}, {"flex,own", "3", 60, ""}, {"flex,own", "4", 60, problem}, {"own,flex", "4", 60, outside}, {"", "4", 60, ""},
+	} {
+		spec := &cluster.JobSpec{Partitions: []string{"main"}, Reservation: c.resv, Limit: c.minutes * time.Minute, Layout: &cluster.Layout{MinNodes: max(1, len(c.nodes))}}
+		for _, n := range c.nodes {
+			spec.NodeList = append(spec.NodeList, nodeName(int(n-'0')))
+		}
+		got := ""
+		if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err != nil {
+			got = err.Hint
+		}
+		if got != c.want {
+			t.Errorf("--reservation=%s -w n%s for %d minutes: %q, want %q", c.resv, c.nodes, c.minutes, got, c.want)
+		}
+	}
+	many := &cluster.JobSpec{Partitions: []string{"main"}, Reservation: "own", Limit: time.Hour, Layout: &cluster.Layout{Tasks: 1000}}
+	if err := new(Judge).Feasible(b.s.Snapshot(), many, b.now); err != nil {
+		t.Errorf("more tasks than the partition has CPUs: %v; they wait", err)
+	}
+}
+
 // The nodes of a reservation by number are those that nobody will have then.
 func TestReserveNodes(t *testing.T) {
 	b := newBed(t, 4)

@@ -30,7 +30,7 @@ func runSbatch(sys *Sys, argv []string) int {
 	resp, err := sys.submitAll(r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		sys.beforeRefusal(err, r.about(err))
+		sys.beforeRefusal(err, r)
 		if isKind(err, cluster.ErrGRES) {
 			return sys.fail("%s", text)
 		}
@@ -149,13 +149,13 @@ func (s *Sys) settle(r *Request) {
 	}
 }
 
-// beforeRefusal prints what Slurm says before some refusals.
-func (s *Sys) beforeRefusal(err error, spec *cluster.JobSpec) {
+// beforeRefusal prints what Slurm says before some refusals; of a job that is only tested it does not say what nodes lack.
+func (s *Sys) beforeRefusal(err error, r *Request) {
 	var e *api.Error
 	switch {
 	case isKind(err, cluster.ErrPartition):
-		s.say("error: invalid partition specified: %s", strings.Join(spec.Partitions, ","))
-	case (isKind(err, cluster.ErrNodeConfig) || isKind(err, cluster.ErrPolicy)) && errors.As(err, &e) && e.Hint != "":
+		s.say("error: invalid partition specified: %s", strings.Join(r.about(err).Partitions, ","))
+	case (isKind(err, cluster.ErrNodeConfig) && !r.Client.TestOnly || isKind(err, cluster.ErrPolicy)) && errors.As(err, &e) && e.Hint != "":
 		s.say("error: %s", e.Hint)
 	}
 }
@@ -170,8 +170,12 @@ func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
 		resp, err = call(s, api.TestHet, s.hetRequest(r, q))
 	}
 	if err != nil {
+		var e *api.Error
+		if errors.As(err, &e) && e.Hint == cluster.OutsideReservation {
+			err = cluster.Errorf(e.Code, cluster.ErrReservation, "%s", e.Message)
+		}
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, r.about(err))
+		s.beforeRefusal(err, r)
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
 		return 1
 	}

@@ -75,7 +75,7 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 	resp, err := s.submitAll(r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, r.about(err))
+		s.beforeRefusal(err, r)
 		if s.Prog == "salloc" {
 			return nil, s.fail("Job submit/allocate failed: %s", text)
 		}

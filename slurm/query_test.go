@@ -344,6 +344,14 @@ var goldens = []struct {
 		"scontrol cancel_reboot", "scontrol cancel_reboot a b", "scontrol cancel_reboot gpu-node-001", "scontrol update nodename=gpu-node-001 state=cancel_reboot", "scontrol ping foo",
 		"scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL flags=maint", "scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL partitionname=debug",
 		"scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL nodecnt=2", "scontrol create reservation reservationname=r starttime=2027-01-01T00:00 duration=60 users=root nodes=ALL flags=all_nodes"}},
+	{"scontrol-words", []string{"scontrol update reservationname=MISSING badword", "scontrol update reservationname=MISSING badword=1", "scontrol update reservationname=MISSING duration=x badword", "scontrol update reservationname=MISSING duration",
+		"scontrol update reservationname=MISSING skip", "scontrol update reservationname=MISSING =5", "scontrol update reservationname", "scontrol update reservation ra badword", "scontrol update badword=1 reservationname=ra",
+		"scontrol update badword nodename=gpu-node-001", "scontrol update badword", "scontrol update badword=3", "scontrol update nodename=nope comment=x badword", "scontrol update nodename=nope badword=1", "scontrol update nodename=gpu-node-001 state",
+		"scontrol update nodename foo", "scontrol update node gpu-node-001 badword", "scontrol update partitionname=nope badword", "scontrol update partitionname=nope badword=1", "scontrol update partitionname=nope =5", "scontrol update partitionname=debug state",
+		"scontrol update partitionname=nope state=up", "scontrol update partition debug badword", "scontrol update jobid=999999 badword", "scontrol update jobid=999999 badword=1", "scontrol update jobid=999999 timelimit=5 badword", "scontrol update jobid=734 timelimit",
+		"scontrol update job 734 badword", "scontrol update job badword", "scontrol update jobid", "scontrol create reservation", "scontrol create reservation badword", "scontrol create reservationname=ra badword", "scontrol create reservationname=ra badword=1",
+		"scontrol create res duration=x badword", "scontrol create reservationname", "scontrol create partitionname=pa badword", "scontrol create partitionname=pa badword=1", "scontrol create partitionname=debug nodes", "scontrol create partition pa badword",
+		"scontrol create partitionname", "scontrol create badword", "scontrol create badword=1", "scontrol create badword partitionname=pa", "scontrol create badword=1 partitionname=pa", "scontrol create node badword"}},
 }
 
 func TestQueryGolden(t *testing.T) {

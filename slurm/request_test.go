@@ -336,3 +336,31 @@ func TestRows(t *testing.T) {
 		}
 	}
 }
+
+// TestHints: what nodes lack is said of a job that is submitted; of one that is only tested, only of limits and partitions.
+func TestHints(t *testing.T) {
+	hinted := func(k cluster.ErrKind, hint string) error {
+		e := cluster.Errorf(cluster.Invalid, k, "refused")
+		e.Hint = hint
+		return e
+	}
+	for _, c := range []struct {
+		err          error
+		submit, test string
+	}{
+		{hinted(cluster.ErrNodeConfig, "Memory specification can not be satisfied"), "sbatch: error: Memory specification can not be satisfied\n", ""},
+		{hinted(cluster.ErrNodeConfig, ""), "", ""},
+		{hinted(cluster.ErrPolicy, "QOSMaxCpuPerJobLimit"), "sbatch: error: QOSMaxCpuPerJobLimit\n", "sbatch: error: QOSMaxCpuPerJobLimit\n"},
+		{hinted(cluster.ErrPartition, ""), "sbatch: error: invalid partition specified: a,b\n", "sbatch: error: invalid partition specified: a,b\n"},
+	} {
+		for test, want := range map[bool]string{false: c.submit, true: c.test} {
+			var b strings.Builder
+			r := &Request{Job: cluster.JobSpec{Partitions: []string{"a", "b"}}}
+			r.Client.TestOnly = test
+			(&Sys{Prog: "sbatch", Stderr: &b}).beforeRefusal(c.err, r)
+			if b.String() != want {
+				t.Errorf("%v, only tested: %v: %q, want %q", c.err, test, b.String(), want)
+			}
+		}
+	}
+}

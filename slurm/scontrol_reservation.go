@@ -56,6 +56,8 @@ type resvEdit struct {
 	c        *control
 	now      time.Time
 	duration time.Duration
+	exists   bool   // it is being changed
+	count    int    // how many nodes this command asks for; 0: it does not say
 	skip     bool   // its next time
 	plain    bool   // the complaint says all: Slurm adds nothing to it
 	unknown  string // refuses users or groups that there are not, after all else
@@ -166,8 +168,16 @@ func (e *resvEdit) setCount(value, bad string) string {
 	if err != nil || n <= 0 {
 		return e.refuse(bad + value)
 	}
-	e.Count, e.Nodes, e.CPUs, e.Flags = n, nil, nil, e.Flags&^(cluster.ResvSpecNodes|cluster.ResvAllNodes)
+	e.count = n
 	return ""
+}
+
+// counted settles NODES= and NODECNT= in one command, in whichever order: nodes by name make a new reservation; of one that
+// there is, the number says how many of its nodes stay, or how many it gets.
+func (e *resvEdit) counted() {
+	if e.count > 0 && (e.exists || len(e.Nodes) == 0) {
+		e.Count, e.CPUs, e.Flags = e.count, nil, e.Flags&^(cluster.ResvAllNodes|cluster.ResvPartNodes)
+	}
 }
 
 // setCores reads N,N,...
@@ -317,6 +327,8 @@ func (e *resvEdit) read(list []setting) string {
 	for _, s := range list {
 		i := slices.IndexFunc(keys, func(k resvKey) bool { return isKey(s.key, 3, strings.Fields(k.names)...) })
 		switch {
+		case s.bare && s.key != "skip":
+			return "Misformatted parameter '" + s.text + "', most options have a parameter after '='"
 		case i < 0:
 			for _, k := range resvKeysElse {
 				if isKey(s.key, 3, k.key) {
@@ -332,6 +344,7 @@ func (e *resvEdit) read(list []setting) string {
 	if e.duration > 0 {
 		e.End = e.Start.Add(e.duration)
 	}
+	e.counted()
 	return ""
 }
 
@@ -389,23 +402,28 @@ func (c *control) createReservation(list []setting) int {
 }
 
 // updateReservation is scontrol update reservationname=NAME KEY=VALUE...
-func (c *control) updateReservation(name string, list []setting) int {
+func (c *control) updateReservation(who setting, list []setting) int {
 	resp, err := call(c.sys, api.ListReservations, api.ReservationQuery{})
-	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == name })
-	if err == nil && i < 0 {
-		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", name)
+	e := &resvEdit{c: c, now: time.Now(), exists: true}
+	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == who.value })
+	if i >= 0 {
+		e.Reservation = resp.Reservations[i]
+	}
+	span := e.End.Sub(e.Start)
+	switch bad := e.read(list); {
+	case bad != "":
+		return c.complain("scontrol: error: "+bad+choose(e.plain, "", ".  No reservation update."), updateError+noError)
+	case who.value == "":
+		return c.complain("scontrol: error: Reservation must be given.  No reservation update.")
+	case err == nil && i < 0:
+		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", who.value)
 	}
 	if err != nil {
 		c.failed(err, "", updateResvError)
-		return c.failed(err, "", "slurm_update error")
-	}
-	e := &resvEdit{c: c, now: time.Now(), Reservation: resp.Reservations[i]}
-	span := e.End.Sub(e.Start)
-	if bad := e.read(list); bad != "" {
-		return c.complain("scontrol: error: "+bad+choose(e.plain, "", ".  No reservation update."), "slurm_update error: No error")
+		return c.failed(err, "", updateError)
 	}
 	if e.unknown != "" {
-		return c.complain(updateResvError+": "+e.unknown, "slurm_update error: "+e.unknown)
+		return c.complain(updateResvError+": "+e.unknown, updateError+": "+e.unknown)
 	}
 	moved := func(word string) bool {
 		return slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, word) })
@@ -415,11 +433,11 @@ func (c *control) updateReservation(name string, list []setting) int {
 	}
 	if len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0 {
 		const lacks = "Reservation request lacks users, groups or accounts"
-		return c.complain(updateResvError+": "+lacks, "slurm_update error: "+lacks)
+		return c.complain(updateResvError+": "+lacks, updateError+": "+lacks)
 	}
 	if _, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true, Skip: e.skip}); err != nil {
 		c.failed(err, "", updateResvError)
-		return c.failed(err, "", "slurm_update error")
+		return c.failed(err, "", updateError)
 	}
 	_, _ = c.out.WriteString("Reservation updated.\n")
 	return 0

@@ -17,6 +17,8 @@ func TestReservationWords(t *testing.T) {
 	for _, c := range []struct{ words, want string }{
 		{"corecnt=4", "0 [4]"}, {"corecnt=4,6", "0 [4 6]"}, {"corecnt=4,", "0 [4]"}, {"corecnt=", "0 []"}, {"core=4", "0 [4]"},
 		{"nodecnt=2 corecnt=5", "2 [5]"}, {"corecnt=5 nodecnt=2", "2 [5]"},
+		{"nodecnt=2 nodes=n1", "0 [] SPEC_NODES"}, {"nodes=n1 tres=node=2", "0 [] SPEC_NODES"},
+		{"update: nodecnt=2 nodes=n1", "2 [] SPEC_NODES"}, {"update: nodecnt=3 tres=node=2", "2 [] SPEC_NODES"}, {"update: nodes=n1", "0 [] SPEC_NODES"},
 		{"tres=cpu=4", "0 [4]"}, {"tres=cpu=4,node=2", "2 [4]"}, {"tres=node=2,cpu=4", "2 [4]"}, {"tres=cpu=2,3,1,node=3", "3 [2 3 1]"},
 		{"tres=cpu=4,license/a=3", "0 [4] a:3"}, {"tres=", "0 []"}, {"tres=cpu=4 corecnt=6", "0 [6]"}, {"corecnt=6 tres=cpu=4", "0 [4]"},
 		{"corecnt=4 flags=FIRST_CORES,purge", "0 [4] FIRST_CORES,PURGE_COMP=00:05:00"},
@@ -32,8 +34,12 @@ func TestReservationWords(t *testing.T) {
 		{"maxstartdelay=UNLIMITED", "Invalid duration maxstartdelay=UNLIMITED" + more},
 		{"MaxStartDelay+=1", "The +=/-= notation is not supported when updating MaxStartDelay" + more},
 	} {
-		list, _ := settings(strings.Fields(c.words))
-		e := &resvEdit{now: time.Now()}
+		words, update := strings.CutPrefix(c.words, "update: ")
+		list, _ := settings(strings.Fields(words))
+		e := &resvEdit{now: time.Now(), exists: update, c: &control{}}
+		if update {
+			e.Nodes, e.Flags = []cluster.NodeName{"n1", "n2", "n3"}, cluster.ResvSpecNodes|cluster.ResvAllNodes
+		}
 		got := e.read(list)
 		switch {
 		case got == "":

@@ -12,25 +12,32 @@ import (
 	"dev.muster/slurm/conf"
 )
 
-// setting is one key=value of a command line; sign is the + or - of key+=value.
+// setting is one key=value of a command line; sign is the + or - of key+=value, bare that it is a key alone.
 type setting struct {
 	key, value, text string
 	sign             byte
+	bare             bool
 }
 
-// settings reads key=value words; keys are lower case afterwards. bad is a word without =.
-func settings(args []string) (list []setting, bad string) {
+// words reads key=value words, and keys alone; keys are lower case afterwards.
+func words(args []string) (list []setting) {
 	for _, a := range args {
-		k, v, ok := strings.Cut(a, "=")
-		if !ok && !strings.EqualFold(k, "skip") { // of a reservation; all others have values
-			return list, a
-		}
-		s := setting{text: a, value: v}
+		k, v, valued := strings.Cut(a, "=")
+		s := setting{text: a, value: v, bare: !valued}
 		if n := len(k); n > 0 && (k[n-1] == '+' || k[n-1] == '-') {
 			s.sign, k = k[n-1], k[:n-1]
 		}
 		s.key = strings.ToLower(k)
 		list = append(list, s)
+	}
+	return list
+}
+
+// settings reads key=value words. bad is the first word without =.
+func settings(args []string) (list []setting, bad string) {
+	list = words(args)
+	if i := slices.IndexFunc(list, func(s setting) bool { return s.bare }); i >= 0 {
+		return list[:i], list[i].text
 	}
 	return list, ""
 }
@@ -42,44 +49,49 @@ func isKey(key string, least int, names ...string) bool {
 	})
 }
 
-// update is scontrol update KEY=VALUE...
+// The words of refusals.
+const (
+	updateError     = "slurm_update error"
+	createPartError = "Error creating the partition"
+	badPartition    = ": Invalid partition name specified"
+	noError         = ": No error" // what is said of a word that was not understood
+	noChanges       = "No changes specified"
+	misread         = "scontrol: error: Invalid input: "
+	aborted         = "  Request aborted"
+)
+
+// updates are what can be changed, by the keys that name it. Earlier rows win: those of later ones are keys of theirs.
+func updates() []struct {
+	keys []string
+	run  func(c *control, who setting, rest []setting) int
+} {
+	return []struct {
+		keys []string
+		run  func(c *control, who setting, rest []setting) int
+	}{
+		{[]string{"jobid", "job", "jobidname"}, (*control).updateJob},
+		{[]string{"jobname"}, (*control).updateJob},
+		{[]string{"reservation", "reservationname", "res", "resname"}, (*control).updateReservation},
+		{[]string{"partitionname", "partition"}, (*control).updatePartition},
+		{[]string{"nodename", "node"}, (*control).updateNode},
+		{[]string{"stepid", "slurmctlddebug"}, func(c *control, _ setting, _ []setting) int { return c.unsupported(nil) }},
+	}
+}
+
+// update is scontrol update KEY=VALUE... The words are read before anything is asked for.
 func (c *control) update(args []string) int {
-	if len(args) > 1 && !strings.Contains(args[0], "=") { // update job 42 ...
-		args = append([]string{args[0] + "name=" + args[1]}, args[2:]...)
+	if len(args) > 1 && strings.EqualFold(args[0], "job") { // update job 42 ...
+		args = append([]string{args[0] + "=" + args[1]}, args[2:]...)
 	}
-	list, bad := settings(args)
-	if bad != "" {
-		return c.complain("Update of this parameter is not supported: "+bad, "Request aborted")
+	list := words(args)
+	named := list
+	if list[0].bare {
+		named = list[:1]
 	}
-	for i, s := range list {
-		rest := slices.Delete(slices.Clone(list), i, i+1)
-		switch s.key {
-		case "jobid", "job", "jobname", "jobidname":
-			if s.key == "jobname" && slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" || x.key == "job" }) {
-				continue
-			}
-			return c.updateJob(s, rest)
-		case "name":
-			if i == 0 && slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" }) {
-				continue
-			}
-		case "nodename", "node", "nodenamename":
-			if s.key == "node" && i > 0 {
-				continue
-			}
-			return c.updateNode(s.value, rest)
-		case "partitionname", "partition":
-			if slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" || x.key == "job" || x.key == "jobname" }) {
-				continue
-			}
-			return c.updatePartition(s.value, rest)
-		case "reservation", "reservationname", "res", "resname":
-			if slices.ContainsFunc(list, func(x setting) bool { return x.key == "jobid" || x.key == "job" || x.key == "jobname" }) {
-				continue
-			}
-			return c.updateReservation(s.value, rest)
-		case "stepid", "slurmctlddebug":
-			return c.unsupported(nil)
+	for _, u := range updates() {
+		i := slices.IndexFunc(named, func(s setting) bool { return slices.Contains(u.keys, s.key) && (!s.bare || list[0].bare) })
+		if i >= 0 {
+			return u.run(c, list[i], slices.Delete(slices.Clone(list), i, i+1))
 		}
 	}
 	return c.complain("No valid entity in update command",
@@ -272,14 +284,13 @@ func setHostNames(to **[]cluster.NodeName, v string) bool {
 
 // updateJob changes jobs.
 func (c *control) updateJob(who setting, rest []setting) int {
-	refs, words, bad := c.refs([]string{who.value})
-	if bad != "" {
-		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
-	}
 	var p cluster.Patch
-	for _, s := range rest {
+	for _, s := range append([]setting{who}, rest...) {
 		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return isKey(s.key, 4, strings.Fields(k.names)...) })
 		switch {
+		case s.bare:
+			return c.complain("Invalid input: "+s.text, "Request aborted")
+		case s == who:
 		case i < 0:
 			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
 		case !jobKeys[i].set(&p, s, c.sys.Now()):
@@ -290,12 +301,16 @@ func (c *control) updateJob(who setting, rest []setting) int {
 		}
 	}
 	if len(rest) == 0 {
-		return c.complain("No changes specified")
+		return c.complain(noChanges)
+	}
+	refs, words, bad := c.refs([]string{who.value})
+	if bad != "" {
+		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
 	}
 	code := 0
 	for i, t := range refs {
 		if _, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: t.ref, Patch: p}); err != nil {
-			code = c.failed(err, words[i], "slurm_update error")
+			code = c.failed(err, words[i], updateError)
 		}
 	}
 	return code
@@ -310,15 +325,14 @@ var nodeActions = [...]struct {
 	{"power_down_asap", cluster.NodePowerDown}, {"power_down_force", cluster.NodePowerDownForce}}
 
 // updateNode changes nodes.
-func (c *control) updateNode(names string, rest []setting) int {
-	set := cluster.NodeSet{}
-	var err error
-	if set.Nodes, err = c.nodeList(names); err != nil {
-		return c.failed(err, "", "slurm_update error")
-	}
-	for _, s := range rest {
+func (c *control) updateNode(who setting, rest []setting) int {
+	set, names := cluster.NodeSet{}, who.value
+	for _, s := range append([]setting{who}, rest...) {
 		v := s.value
 		switch {
+		case s.bare:
+			return c.complain(misread+s.text+aborted, updateError+noError)
+		case s == who:
 		case isKey(s.key, 1, "state") && strings.EqualFold(v, "cancel_reboot"):
 			return c.cancelReboot([]string{names})
 		case isKey(s.key, 1, "state"):
@@ -361,39 +375,55 @@ func (c *control) updateNode(names string, rest []setting) int {
 		return c.complain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 	}
 	if len(rest) == 0 {
-		return c.complain("No changes specified")
+		return c.complain(noChanges)
+	}
+	var err error
+	if set.Nodes, err = c.nodeList(names); err != nil {
+		return c.failed(err, "", updateError)
 	}
 	if _, err := call(c.sys, api.SetNodes, set); err != nil {
-		return c.failed(err, "", "slurm_update error")
+		return c.failed(err, "", updateError)
 	}
 	return 0
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
+// deref is what p points at; nil: nothing.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	return *s
+	return v
 }
 
-// setPartition applies keys to a partition and stores it.
-func (c *control) setPartition(p cluster.Partition, rest []setting, what string) int {
-	for _, s := range rest {
+// partitionWords applies keys to a partition. It answers with a complaint, lines of text.
+func partitionWords(p *cluster.Partition, list []setting) []string {
+	for _, s := range list {
 		key := s.key
-		if key == "allocnodes" && strings.EqualFold(s.value, "all") {
+		switch {
+		case s.bare:
+			return []string{misread + s.text + aborted}
+		case key == "partitionname" || key == "partition":
+			p.Name = s.value
+			continue
+		case key == "allocnodes" && strings.EqualFold(s.value, "all"):
 			continue // they are
 		}
-		if err := conf.PartitionKey(&p, key, s.value); err != nil {
+		if err := conf.PartitionKey(p, key, s.value); err != nil {
 			if strings.HasSuffix(err.Error(), "has no effect yet") {
-				return c.complain("scontrol: error: Update of this parameter is not supported: "+s.text+"\n", "scontrol: error: Request aborted", what+": No error")
+				return []string{"scontrol: error: Update of this parameter is not supported: " + s.text + "\n", "scontrol: error: Request aborted"}
 			}
 			help := "Request aborted"
 			if key == "oversubscribe" || key == "shared" {
 				help = "Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"
 			}
-			return c.complain("scontrol: error: Invalid input: "+s.text, "scontrol: error: "+help, what+": No error")
+			return []string{misread + s.text, "scontrol: error: " + help}
 		}
 	}
+	return nil
+}
+
+// setPartition stores a partition.
+func (c *control) setPartition(p cluster.Partition, what string) int {
 	if _, err := call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: p}); err != nil {
 		return c.failed(err, "", what)
 	}
@@ -401,60 +431,64 @@ func (c *control) setPartition(p cluster.Partition, rest []setting, what string)
 }
 
 // updatePartition changes one partition.
-func (c *control) updatePartition(name string, rest []setting) int {
-	if len(rest) == 0 {
-		return c.complain("No changes specified")
+func (c *control) updatePartition(who setting, rest []setting) int {
+	old, err := c.partition(who.value)
+	p := deref(old)
+	if bad := partitionWords(&p, append([]setting{who}, rest...)); bad != nil {
+		return c.complain(append(bad, updateError+noError)...)
 	}
+	switch {
+	case len(rest) == 0:
+		return c.complain(noChanges)
+	case err != nil:
+		return c.failed(err, "", updateError)
+	case old == nil:
+		return c.complain(updateError + badPartition)
+	}
+	return c.setPartition(p, updateError)
+}
+
+// partition is one of the configuration; nil: there is none.
+func (c *control) partition(name string) (*cluster.Partition, error) {
 	r, err := c.cluster()
 	if err != nil {
-		return c.failed(err, "", "slurm_update error")
+		return nil, err
 	}
 	i := slices.IndexFunc(r.Config.Partitions, func(p cluster.Partition) bool { return p.Name == name })
 	if i < 0 {
-		return c.complain("slurm_update error: Invalid partition name specified")
+		return nil, nil
 	}
-	return c.setPartition(r.Config.Partitions[i], rest, "slurm_update error")
+	return &r.Config.Partitions[i], nil
 }
 
-// create is scontrol create partition=NAME ... and scontrol create nodename=LIST ...
+// create is scontrol create partition=NAME ..., reservation[name=NAME] ... and nodename=LIST ...
 func (c *control) create(args []string) int {
-	if strings.HasPrefix(strings.ToLower(args[0]), "node") {
+	first := words(args[:1])[0]
+	if strings.HasPrefix(first.key, "node") {
 		return c.createNodes(args)
 	}
-	if word := strings.ToLower(args[0]); strings.HasPrefix("reservation", word) && len(word) > 2 { // create reservation ...
-		list, bad := settings(args[1:])
-		if bad != "" {
-			return c.complain("scontrol: error: Unknown parameter " + bad + ".  No reservation created.")
-		}
-		return c.createReservation(list)
+	if first.bare && isKey(first.key, 3, "reservationname") { // create reservation ...
+		args = args[1:]
 	}
-	if len(args) > 1 && !strings.Contains(args[0], "=") {
-		if k, _, ok := strings.Cut(args[1], "="); ok && strings.HasPrefix(strings.ToLower(k), strings.ToLower(args[0])) {
-			args = args[1:] // create partition partitionname=x
-		} else {
-			args = append([]string{args[0] + "=" + args[1]}, args[2:]...)
-		}
-	}
-	list, bad := settings(args)
-	if bad != "" {
-		return c.complain("scontrol: error: Invalid creation entity: " + bad)
-	}
+	list := words(args)
 	i := slices.IndexFunc(list, func(s setting) bool { return s.key == "partitionname" || s.key == "partition" })
-	if i < 0 && slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, "reservationname") }) {
+	switch {
+	case isKey(first.key, 3, "reservationname") || i < 0 && slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, "reservationname") }):
 		return c.createReservation(list)
+	case i < 0:
+		return c.complain("scontrol: error: Invalid creation entity: " + first.text)
 	}
-	if i < 0 {
-		return c.complain("scontrol: error: Invalid creation entity: " + list[0].text)
+	p := cluster.Partition{State: cluster.PartitionUp}
+	if bad := partitionWords(&p, list); bad != nil {
+		return c.complain(bad...)
 	}
-	r, err := c.cluster()
-	if err != nil {
-		return c.failed(err, "", "Error creating the partition")
+	switch old, err := c.partition(p.Name); {
+	case err != nil:
+		return c.failed(err, "", createPartError)
+	case old != nil:
+		return c.complain(createPartError + badPartition)
 	}
-	name := list[i].value
-	if slices.ContainsFunc(r.Config.Partitions, func(p cluster.Partition) bool { return p.Name == name }) {
-		return c.complain("Error creating the partition: Invalid partition name specified")
-	}
-	return c.setPartition(cluster.Partition{Name: name, State: cluster.PartitionUp}, slices.Delete(list, i, i+1), "Error creating the partition")
+	return c.setPartition(p, createPartError)
 }
 
 // remove is scontrol delete partition=NAME or nodename=LIST.

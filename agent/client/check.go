@@ -58,7 +58,7 @@ func (c *Client) due(last map[cluster.NodeName]time.Time, now time.Time) (out []
 			}
 		}
 		at, ran := last[name]
-		if n.index != 0 && (!ran || h.Interval > 0 && now.Sub(at) >= h.Interval) && h.Of(used, n.Inventory.CPUs) {
+		if n.index != 0 && (!ran || h.Interval > 0 && now.Sub(at) >= h.Interval) && h.Of(used, n.jobCPUs) {
 			out = append(out, dueCheck{name, h.Program})
 		}
 	}

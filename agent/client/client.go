@@ -4,6 +4,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,6 +120,7 @@ type Client struct {
 type node struct {
 	NodeConfig
 	index    uint64 // of the work
+	jobCPUs  int    // that jobs can have, as the servers say
 	jobs     map[cluster.JobID]*jobHere
 	rebooted time.Time     // the reboot that was begun here
 	detected []cluster.GPU // what the machine has, as the driver numbers it; Inventory has the cluster's numbers
@@ -305,7 +307,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		if !ok {
 			continue
 		}
-		n.index = nw.Index
+		n.index, n.jobCPUs = nw.Index, cmp.Or(nw.JobCPUs, n.Inventory.CPUs)
 		c.reboot(n, nw.Reboot)
 		named := map[runKey]bool{}
 		old := n.jobs

@@ -249,7 +249,7 @@ func (s *Server) userOf(who api.Caller, uid uint32) (account, error) {
 func (s *Server) feasible(snap *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
 	s.judging.Lock()
 	defer s.judging.Unlock()
-	return s.judge.Feasible(snap, spec)
+	return s.judge.Feasible(snap, spec, time.Now())
 }
 
 func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest) (api.TestResponse, error) {

@@ -228,7 +228,7 @@ func nodeMetrics(m *series, snap *cluster.Snapshot) {
 	for n := range snap.Nodes() {
 		l := snap.Load(n.Name)
 		name := string(n.Name)
-		m.put("slurm_node_cpus", "CPUs of the node", float64(n.Inventory.CPUs), "node", name)
+		m.put("slurm_node_cpus", "CPUs of the node that jobs can have", float64(n.Inventory.JobCPUCount()), "node", name)
 		m.put("slurm_node_cpus_alloc", "CPUs in use", float64(l.CPUs.Len()), "node", name)
 		m.put("slurm_node_memory_bytes", "memory of the node", float64(n.Inventory.MemMB)*(1<<20), "node", name)
 		m.put("slurm_node_memory_alloc_bytes", "memory in use", float64(l.MemMB)*(1<<20), "node", name)
@@ -292,10 +292,10 @@ func partitionMetrics(m *series, snap *cluster.Snapshot) {
 		p := &snap.Config().Partitions[i]
 		nodes, cpus, used := 0.0, 0.0, 0.0
 		for n := range snap.PartitionNodes(p) {
-			nodes, cpus, used = nodes+1, cpus+float64(n.Inventory.CPUs), used+float64(snap.Load(n.Name).CPUs.Len())
+			nodes, cpus, used = nodes+1, cpus+float64(n.Inventory.JobCPUCount()), used+float64(snap.Load(n.Name).CPUs.Len())
 		}
 		m.put("slurm_partition_nodes", "nodes of the partition", nodes, "partition", p.Name)
-		m.put("slurm_partition_cpus", "CPUs of the partition", cpus, "partition", p.Name)
+		m.put("slurm_partition_cpus", "CPUs of the partition that jobs can have", cpus, "partition", p.Name)
 		m.put("slurm_partition_cpus_alloc", "CPUs in use", used, "partition", p.Name)
 		m.put("slurm_partition_jobs_pending", "jobs that wait for it", pending[p.Name], "partition", p.Name)
 		m.put("slurm_partition_jobs_running", "jobs that run in it", running[p.Name], "partition", p.Name)

@@ -153,7 +153,7 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 		if changed <= after[name] {
 			continue
 		}
-		nw := api.NodeWork{Node: name, Index: max(snap.Index, changed)}
+		nw := api.NodeWork{Node: name, Index: max(snap.Index, changed), JobCPUs: n.Inventory.JobCPUCount()}
 		if n.Reboot.Issued() {
 			nw.Reboot = &api.Reboot{Program: snap.Config().RebootProgram, Issued: n.Reboot.IssuedAt}
 		}

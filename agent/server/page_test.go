@@ -35,6 +35,7 @@ func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 		return out.Result
 	}
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, CPUs: 64, MemMB: 512_000}
+	inv.SpecCPUs = inv.LastCores(4) // which jobs can not have
 	for i := range 8 {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Type: "h100", Cores: cluster.RangeIDSet(0, 63)})
 	}
@@ -65,7 +66,7 @@ func TestPages(t *testing.T) {
 	h := s.handler()
 	views := map[string]string{"/": "3 <small>of 3</small>", "/map": "n00001", "/map?by=health": "well", "/map?by=nonsense": "n00001", "/queue": "1 to 5 of 5",
 		"/queue?state=pending&user=nobody": "none", "/queue?from=99999": "of 5", "/queue?from=-4": "1 to 5", "/jobs/1": "starting", "/jobs/5": "Why it waits",
-		"/nodes/n00001": "GPU 7 h100", "/accounts": "There are no accounts", "/reservations": "none"}
+		"/nodes/n00001": "GPU 7 h100", "/nodes/n00002": "8 of 60", "/accounts": "There are no accounts", "/reservations": "none"}
 	for path, want := range views {
 		w := get(t, h, "GET", path)
 		body := w.Body.String()
@@ -209,6 +210,12 @@ func TestMetrics(t *testing.T) {
 	s, _ := pageServer(t, 3, 5)
 	h := s.handler()
 	line := regexp.MustCompile(`^[a-z_]+(\{[a-z]+="([^"\\\n]|\\.)*"(,[a-z]+="([^"\\\n]|\\.)*")*\})? [-+0-9.e]+$`)
+	if body := get(t, h, "GET", "/metrics/nodes").Body.String(); !strings.Contains(body, "slurm_node_cpus{node=\"n00001\"} 60\n") {
+		t.Errorf("a node keeps 4 of 64 CPUs, but jobs can have, of\n%s", body)
+	}
+	if body := get(t, h, "GET", "/metrics/partitions").Body.String(); !strings.Contains(body, "slurm_partition_cpus{partition=\"main\"} 180\n") {
+		t.Errorf("3 nodes keep 4 of 64 CPUs each, but jobs can have, of\n%s", body)
+	}
 	for path, want := range map[string]string{"/metrics": "slurm_jobs_running 0", "/metrics/jobs": "slurm_jobs_configuring 3", "/metrics/nodes": `slurm_node_gpus_alloc{node="n00001"} 8`,
 		"/metrics/partitions": `slurm_partition_jobs_pending{partition="main"} 2`, "/metrics/scheduler": "slurm_sched_queue_len 2", "/metrics/jobs-users-accts": `slurm_user_jobs_gpus_alloc{user="a\"><img src=x>"} 24`} {
 		body := get(t, h, "GET", path).Body.String()

@@ -87,9 +87,9 @@ func (s *pages) viewOverview(sees sight, _ *http.Request) (string, string, any, 
 		l := snap.Load(n.Name)
 		out := !n.Usable()
 		nodes.Have, nodes.Used, nodes.Out = nodes.Have+1, nodes.Used+b2i(len(l.Jobs) > 0), nodes.Out+b2i(out && len(l.Jobs) == 0)
-		cpus.Have, cpus.Used = cpus.Have+n.Inventory.CPUs, cpus.Used+l.CPUs.Len()
+		cpus.Have, cpus.Used = cpus.Have+n.Inventory.JobCPUCount(), cpus.Used+l.CPUs.Len()
 		if out {
-			cpus.Out += n.Inventory.CPUs - l.CPUs.Len()
+			cpus.Out += n.Inventory.JobCPUCount() - l.CPUs.Len()
 			if len(v.Sick) < pageSick && sees.nodes() == nil {
 				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason})
 			}
@@ -249,7 +249,7 @@ func tile(sees sight, n *cluster.Node, colour palette, cells bool) ui.Node {
 	snap := sees.snap
 	l, inv := snap.Load(n.Name), &n.Inventory
 	t := ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason, Jobs: len(l.Jobs),
-		CPUs: ui.Gauge{Used: l.CPUs.Len(), Have: inv.CPUs}, GPU: ui.Gauge{Used: l.GPUs.Len(), Have: len(inv.GPUs)}}
+		CPUs: ui.Gauge{Used: l.CPUs.Len(), Have: inv.JobCPUCount()}, GPU: ui.Gauge{Used: l.GPUs.Len(), Have: len(inv.GPUs)}}
 	if !cells {
 		return t
 	}
@@ -514,7 +514,7 @@ func (s *pages) viewNode(sees sight, r *http.Request) (string, string, any, erro
 	l, inv, now := snap.Load(n.Name), &n.Inventory, time.Now()
 	t := tile(sees, n, painter(sees, "user"), true)
 	v := ui.One{Did: did(r, "nodes", string(n.Name)), Actions: offered(sees, nil, n), State: t.State, Head: n.Reason}
-	for _, f := range [][2]string{{"CPUs in use", fmt.Sprintf("%d of %d", l.CPUs.Len(), inv.CPUs)}, {"memory in use", fmt.Sprintf("%d of %d MB", l.MemMB, inv.MemMB)},
+	for _, f := range [][2]string{{"CPUs in use", fmt.Sprintf("%d of %d", l.CPUs.Len(), inv.JobCPUCount())}, {"memory in use", fmt.Sprintf("%d of %d MB", l.MemMB, inv.MemMB)},
 		{"sockets", fmt.Sprintf("%d of %d cores with %d threads", inv.Sockets, inv.CoresPerSocket, inv.ThreadsPerCore)}, {"features", strings.Join(inv.Features, ", ")},
 		{"system", strings.TrimSpace(inv.OS + " " + inv.Arch)}, {"client", inv.Version}, {"address", inv.Addr}, {"jobs are held by", inv.Isolation}, {"lacks", n.Lacks}} {
 		if f[1] != "" {

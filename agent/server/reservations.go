@@ -16,13 +16,13 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 	if q.Name == "" {
 		q.Name = freshName(snap, &q.Reservation)
 	}
-	if !q.Update && len(q.Cores) > 0 || len(q.Nodes) == 0 && q.Count > 0 && len(q.Cores) == 0 {
+	if !q.Update && len(q.Cores) > 0 || q.Count > 0 && len(q.Nodes) != q.Count && len(q.Cores) == 0 {
 		nodes, cpus, err := sched.Reserve(snap, &q.Reservation, time.Now())
 		if err != nil {
 			return api.ReservationResponse{}, err
 		}
 		q.Nodes, q.CPUs = nodes, cpus
-		if p := snap.DefaultPartition(); q.Partition == "" && p != nil {
+		if p := snap.DefaultPartition(); q.Partition == "" && p != nil && !q.Update {
 			q.Partition = p.Name
 		}
 	}
