@@ -18,7 +18,7 @@ func TestMgrReservations(t *testing.T) {
 	if got := d.must("sacctmgr", "-P", "list", "resv", "names=maint"); !regexp.MustCompile(`^Cluster\|Name\|TRES\|TimeStart\|TimeEnd\|UnusedWall\nledger\|maint\|cpu=16\|20..-..-..T..:..:..\|20..-..-..T..:..:..\|\d+\.\d{6}$`).MatchString(got) {
 		t.Errorf("all of it:\n%s", got)
 	}
-	if got := d.must("sacctmgr", "-nP", "show", "reservation", "end=now+3days", "format=name,assoc,nodenames,flags,id"); got != "maint|5|node-[001-002]|SPEC_NODES|1\nlater|4|node-001||2" {
+	if got := d.must("sacctmgr", "-nP", "show", "reservation", "end=now+3days", "format=name,assoc,nodenames,flags,id"); got != "maint|5|node-[001-002]|SPEC_NODES,ALL_NODES|1\nlater|4|node-001||2" {
 		t.Errorf("with those to come:\n%s", got)
 	}
 	for cond, want := range map[string]string{"id=2": "later", "nodes=node-002": "maint", "name=none": "", "cluster=other": "", "start=now+1day": "later"} {
