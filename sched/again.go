@@ -413,9 +413,9 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 		return
 	}
 	r.more = append(r.more, places...)
-	most := r.free.most(places)
+	spots, most := r.free.spots(places)
 	for k, q := range r.posed {
-		if r.least[k].exceeds(&most) || !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, places) {
+		if r.least[k].exceeds(&most) || !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, spots) {
 			continue
 		}
 		if !q.open {
@@ -432,10 +432,10 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 }
 
 // gains reports whether some of the nodes are of use, and enough together with what else there is.
-func (q *question) gains(p *pool, places []int) bool {
+func (q *question) gains(p *pool, spots []spot) bool {
 	most := 0
-	for _, i := range places {
-		most = max(most, q.room(p, i))
+	for _, s := range spots {
+		most = max(most, q.room(p, s))
 	}
 	if most >= q.want.tasks && q.want.minNodes <= 1 {
 		return true
@@ -444,15 +444,14 @@ func (q *question) gains(p *pool, places []int) bool {
 }
 
 // room is how many tasks fit on a node.
-func (q *question) room(p *pool, i int) int {
-	sp := &p.spaces[i]
-	if !q.gauge.suits(p, sp.model) {
-		return 0
-	}
+func (q *question) room(p *pool, s spot) int {
 	if q.gauge.numbers {
-		return int(q.gauge.fit(p.kindOf(sp)))
+		return int(q.gauge.roomOn(p, s.kind))
 	}
-	return q.want.fits(sp)
+	if sp := &p.spaces[s.at]; q.gauge.suits(p, sp.model) {
+		return q.want.fits(sp)
+	}
+	return 0
 }
 
 // replan plans the starts of the first blocked jobs anew. It holds on to a plan that has not changed; false

@@ -22,7 +22,7 @@ type view struct {
 	runs   int     // in how many runs of consecutive nodes
 	first  int32   // no place before it has room
 	list   []int32 // the places with room, rising
-	cut    []run   // the runs that they make; nil if not known
+	cut    []run   // the runs that they make, by length; nil if not known
 }
 
 // view looks at all nodes of the demand's partition.
@@ -37,7 +37,7 @@ func (g *gauge) view(p *pool, heads []*reservation, mask uint64) *view {
 	v.beside = p.scene(heads, mask)
 	for _, i := range p.members(d.part) {
 		n := int32(-1)
-		if sp := &p.spaces[i]; g.suits(p, sp.model) && (d.not == nil || !d.not[sp.node.Name]) {
+		if g.suits(p, p.kinds.brief[v.beside.kind[i]].model) && (d.not == nil || !d.not[p.spaces[i].node.Name]) {
 			n = v.count(int32(i))
 		}
 		if v.tasks[i] = n; n > 0 {
