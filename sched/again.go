@@ -486,9 +486,9 @@ func (r *round) replan() bool {
 		case h.equal(was):
 			c.heads[k] = was
 		default:
-			moved := uint64(1) << k
-			c.forget(moved)
-			r.again(h.eases(was), func(mask uint64) bool { return mask&moved != 0 })
+			less, other := h.against(was)
+			c.free.moved(k, h, other)
+			r.again(less, func(mask uint64) bool { return mask>>k&1 != 0 })
 		}
 	}
 	if len(c.heads) != len(old) || len(c.waiting) != len(firsts) {
@@ -500,14 +500,6 @@ func (r *round) replan() bool {
 		}
 	}
 	return true
-}
-
-// forget drops what has been derived from planned starts that have moved.
-func (c *cycle) forget(moved uint64) {
-	c.free.scenes = slices.DeleteFunc(c.free.scenes, func(s *scene) bool { return s.mask&moved != 0 })
-	for _, q := range c.posed {
-		q.views = slices.DeleteFunc(q.views, func(v *view) bool { return v.mask&moved != 0 })
-	}
 }
 
 // placed is a job that could start nowhere, with its place in the queue.
@@ -576,19 +568,24 @@ func (r *reservation) equal(o *reservation) bool {
 	})
 }
 
-// eases lists the places of which it leaves more than another one did.
-func (r *reservation) eases(o *reservation) (out []int) {
-	k := 0
-	for i := range o.rests {
-		was := &o.rests[i]
-		for k < len(r.rests) && r.rests[k].place < was.place {
-			k++
+// against lists the places of which it leaves more than another one did, and all of which it leaves something else.
+func (r *reservation) against(was *reservation) (more, other []int) {
+	for a, b := r.rests, was.rests; len(a) > 0 || len(b) > 0; {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].place < b[0].place:
+			other, a = append(other, a[0].place), a[1:]
+			continue
+		case len(a) == 0 || a[0].place > b[0].place:
+			more, other, b = append(more, b[0].place), append(other, b[0].place), b[1:]
+			continue
+		case a[0].more(&b[0]):
+			more, other = append(more, a[0].place), append(other, a[0].place)
+		case b[0].more(&a[0]):
+			other = append(other, a[0].place)
 		}
-		if k == len(r.rests) || r.rests[k].place > was.place || r.rests[k].more(was) {
-			out = append(out, was.place)
-		}
+		a, b = a[1:], b[1:]
 	}
-	return out
+	return more, other
 }
 
 // more reports whether it is more than another one, of anything.

@@ -227,10 +227,11 @@ func (s *scene) look(i int) int32 {
 // follow takes the changes of the pool into account.
 func (s *scene) follow() {
 	for ; s.seen < len(s.p.changed); s.seen++ {
-		at := s.p.changed[s.seen].at
-		if int(s.p.latest[at]) != s.seen+1 {
+		ch, news := s.p.news(s.seen, s.mask)
+		if !news {
 			continue
 		}
+		at := ch.at
 		old, now := s.kind[at], s.look(int(at))
 		if s.kind[at] = now; old == now {
 			continue
