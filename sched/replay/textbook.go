@@ -7,6 +7,9 @@ import (
 	"slices"
 )
 
+// never is later than all that happens.
+const never int64 = math.MaxInt64
+
 // Run is one job's place in a schedule.
 type Run struct {
 	Job        *Job
@@ -143,18 +146,9 @@ func (h *endHeap) Pop() any {
 
 // run goes from instant to instant: ends first, then submissions, then one pass.
 func (s *textbook) run(jobs []*Job) []Run {
-	for next := 0; next < len(jobs) || len(s.ends) > 0; {
-		s.now = math.MaxInt64
-		if next < len(jobs) {
-			s.now = jobs[next].Submit
-		}
-		if len(s.ends) > 0 {
-			s.now = min(s.now, s.ends[0].end)
-		}
-		if s.fill == fillAll {
-			for _, w := range s.queue {
-				s.now = min(s.now, w.start)
-			}
+	for next := 0; ; {
+		if s.now = s.soonest(jobs[next:]); s.now == never {
+			return s.out
 		}
 		early := false
 		for len(s.ends) > 0 && s.ends[0].end == s.now {
@@ -174,7 +168,23 @@ func (s *textbook) run(jobs []*Job) []Run {
 		}
 		s.tick(len(s.out))
 	}
-	return s.out
+}
+
+// soonest is when something happens next: a submission of those to come, an end, or a promised start.
+func (s *textbook) soonest(coming []*Job) int64 {
+	at := never
+	if len(coming) > 0 {
+		at = coming[0].Submit
+	}
+	if len(s.ends) > 0 {
+		at = min(at, s.ends[0].end)
+	}
+	if s.fill == fillAll {
+		for _, w := range s.queue {
+			at = min(at, w.start)
+		}
+	}
+	return at
 }
 
 func (s *textbook) start(j *Job, at []piece) {
@@ -268,7 +278,7 @@ func (s *textbook) pass() {
 // will then be free beside it.
 func (s *textbook) reserve(head *Job) (shadow int64, future []int) {
 	if s.fill != fillEasy {
-		return math.MaxInt64, nil
+		return never, nil
 	}
 	future = slices.Clone(s.free)
 	ends := s.releases()
@@ -282,7 +292,7 @@ func (s *textbook) reserve(head *Job) (shadow int64, future []int) {
 			return at, future
 		}
 	}
-	return math.MaxInt64, future // it never fits
+	return never, future // it never fits
 }
 
 // Named finds a policy of the textbook; its name is empty if there is none.

@@ -65,6 +65,8 @@ func TestSmall(t *testing.T) {
 			map[string][]int64{"easy": {0, 10, 33, 3}, "conservative": {0, 10, 20, 30}}},
 		{"an early end lets the queue move up", []job{{0, 4, 5, 20}, {1, 4, 10, 10}},
 			map[string][]int64{"fifo": {0, 5}, "easy": {0, 5}, "conservative": {0, 5}}},
+		{"a promise is kept when nothing else happens at its time", []job{{0, 2, 10, 20}, {0, 2, 10, 40}, {1, 3, 15, 15}, {2, 2, 20, 20}},
+			map[string][]int64{"fifo": {0, 0, 10, 25}, "easy": {0, 0, 10, 25}, "conservative": {0, 0, 40, 10}}},
 		{"sjbf: of two that may pass the shorter does", []job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 6, 6}, {2, 1, 4, 4}},
 			map[string][]int64{"easy": {0, 10, 2, 20}, "sjbf": {0, 10, 20, 2}}},
 		{"sjf: the shortest first", []job{{0, 4, 10, 10}, {1, 4, 9, 9}, {2, 4, 3, 3}}, map[string][]int64{"sjf": {0, 13, 10}, "fifo": {0, 10, 19}}},
