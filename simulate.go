@@ -78,8 +78,8 @@ func simulate(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}
-	if t.Dropped > 0 {
-		fmt.Fprintf(os.Stderr, "muster sim: %d entries have no run time, no size, or more than the cluster: left out\n", t.Dropped)
+	for _, left := range t.Left {
+		fmt.Fprintf(os.Stderr, "muster sim: left out: %s\n", left)
 	}
 	agent.SpendMemory()
 	var sums []replay.Summary

@@ -62,26 +62,15 @@ func byWFP(now int64, units func(*Job) int) func(a, b *Job) int {
 // Textbook replays the trace under one policy. Where nodes belong to partitions, each partition is a cluster of
 // its own with its own queue. tick, if not nil, is called with the number of jobs that have started.
 func (t *Trace) Textbook(p Policy, better Placement, tick func(int)) []Run {
-	units, has := t.units()
-	groups := map[string][]int{}
-	var names []string
-	for i := range t.Nodes {
-		name := t.Nodes[i].Partition
-		if groups[name] == nil {
-			names = append(names, name)
-		}
-		groups[name] = append(groups[name], i)
-	}
+	units, _ := t.units()
+	parts := t.parts()
 	var out []Run
-	for _, name := range names {
-		s := &textbook{Policy: p, units: units, better: better, nodes: groups[name], live: map[int]*running{}}
-		for _, i := range groups[name] {
-			s.has = append(s.has, has(&t.Nodes[i]))
-		}
-		s.most, s.free = slices.Max(s.has), slices.Clone(s.has)
+	for _, part := range parts {
+		s := &textbook{Policy: p, machine: part.machine, units: units, better: better, nodes: part.nodes, live: map[int]*running{}}
+		s.free = slices.Clone(s.has)
 		var jobs []*Job
 		for i := range t.Jobs {
-			if j := &t.Jobs[i]; len(names) == 1 || j.Partition == name {
+			if j := &t.Jobs[i]; home(parts, j) == part {
 				jobs = append(jobs, j)
 			}
 		}
