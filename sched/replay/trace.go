@@ -82,13 +82,20 @@ func (t *Trace) scarce() string {
 	return "CPUs"
 }
 
-// open reads a file, unpacking it if its name ends in .gz.
+// open reads a file, unpacking it if it begins as gzip does, whatever its name.
 func open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
-	if err != nil || !strings.HasSuffix(path, ".gz") {
-		return f, err
+	if err != nil {
+		return nil, err
 	}
-	z, err := gzip.NewReader(f)
+	in := bufio.NewReader(f)
+	if magic, _ := in.Peek(2); string(magic) != "\x1f\x8b" {
+		return struct {
+			io.Reader
+			io.Closer
+		}{in, f}, nil
+	}
+	z, err := gzip.NewReader(in)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}

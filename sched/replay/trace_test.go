@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -42,7 +43,8 @@ func TestLoad(t *testing.T) {
 		{"x.csv", columns, "", "--nodes"},
 		{"x.csv", columns + "a,1,0,6,many,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: gpus"},
 		{"x.csv", columns + "a,1\n", nodes, "wrong number of fields"},
-		{"x.csv.gz", "no gzip", nodes, "x.csv.gz"},
+		{"x.csv.gz", "no gzip", nodes, "x.csv.gz:1: no column job_id"},
+		{"x.csv", "\x1f\x8b0", nodes, "x.csv: unexpected EOF"},
 		{"x.csv", "job_id,submit_time,gpus,walltime,runtime\na,1,1,60,30\n", nodes, "x.csv:1: no column submit"},
 		{"x.csv", "job_id,submit,walltime,runtime\na,1,60,30\n", nodes, "no column cpus or gpus"},
 		{"x.csv", columns + "a,1,-2,6,8,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: nodes is -2"},
@@ -70,6 +72,23 @@ func TestHeader(t *testing.T) {
 		tr, err := Load(write(t, "a.swf", header+"\n1 0 -1 10 4 -1 -1 -1 20 -1 1 7 2 -1 1 1 -1 -1 \r\n"), "")
 		if err != nil || tr.Nodes[0].CPUs != want {
 			t.Errorf("%q: %+v %v, want %d", header, tr, err, want)
+		}
+	}
+}
+
+// TestPacked: what is in a file counts, not its name.
+func TestPacked(t *testing.T) {
+	text := "; MaxProcs: 4\n1 0 -1 10 4 -1 -1 -1 20 -1 1 7 2 -1 1 1 -1 -1\n"
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.swf", "a.swf.gz"} {
+		for _, content := range []string{text, b.String()} {
+			if tr, err := Load(write(t, name, content), ""); err != nil || len(tr.Jobs) != 1 {
+				t.Errorf("%s: %+v %v", name, tr, err)
+			}
 		}
 	}
 }
@@ -105,6 +124,15 @@ func TestImpossible(t *testing.T) {
 				t.Errorf("%s: %s runs %v, want %s, %v", tc.name, p.Name, ids, tc.runs, err)
 			}
 		}
+	}
+}
+
+// TestNeverStarts names a job that the real scheduler never starts, and why that may be.
+func TestNeverStarts(t *testing.T) {
+	tr := &Trace{Nodes: []Node{{Name: "n", GPUs: 8, GPUType: "a100"}}, Jobs: []Job{
+		{ID: "a", GPUs: 1, Run: 1, Limit: 1}, {ID: "b", GPUs: 1, Run: 1, Limit: 1, GPUType: "h100"}}}
+	if _, err := tr.Replay(nil, nil); err == nil || !strings.Contains(err.Error(), "job b") {
+		t.Errorf("%v, want job b named", err)
 	}
 }
 
