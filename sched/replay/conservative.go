@@ -16,6 +16,10 @@ type profile struct {
 // earliest start that delays nobody, in order of submission, if that is earlier than its own (compression).
 // The jobs behind old are new.
 func (s *textbook) conservative(old int, early bool) {
+	if !early && len(s.queue) == old { // promises come true, no more
+		s.begin(&old)
+		return
+	}
 	p := s.profile(s.queue[:old])
 	if early {
 		for _, w := range s.queue[:old] {
@@ -124,13 +128,16 @@ next:
 		if before >= 0 && start >= before {
 			return before, nil
 		}
-		copy(least, p.free[k])
-		for m := k; m < len(p.times) && p.times[m] < start+j.Limit; m++ {
-			if p.total[m] < units {
-				k = m // nothing that begins before this moment's end fits
+		end := k
+		for ; end < len(p.times) && p.times[end] < start+j.Limit; end++ {
+			if p.total[end] < units {
+				k = end // nothing that begins before this moment's end fits
 				continue next
 			}
-			for i, f := range p.free[m] {
+		}
+		copy(least, p.free[k])
+		for _, free := range p.free[k+1 : end] {
+			for i, f := range free {
 				least[i] = min(least[i], f)
 			}
 		}
