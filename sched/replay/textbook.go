@@ -67,7 +67,7 @@ func (t *Trace) Textbook(p Policy, better Placement, tick func(int)) []Run {
 	var out []Run
 	for _, part := range parts {
 		s := &textbook{Policy: p, machine: part.machine, units: units, better: better, nodes: part.nodes, live: map[int]*running{}}
-		s.free = slices.Clone(s.has)
+		s.free, s.plan = slices.Clone(s.has), s.empty()
 		var jobs []*Job
 		for i := range t.Jobs {
 			if j := &t.Jobs[i]; home(parts, j) == part {
@@ -109,6 +109,7 @@ type textbook struct {
 	better Placement
 	nodes  []int
 	free   []int
+	plan   *profile // the conservative policy's
 	now    int64
 	queue  []*waiting
 	ends   endHeap
@@ -139,12 +140,14 @@ func (s *textbook) run(jobs []*Job) []Run {
 		if s.now = s.soonest(jobs[next:]); s.now == never {
 			return s.out
 		}
-		early := false
+		var early []*running // what ended before its limit
 		for len(s.ends) > 0 && s.ends[0].end == s.now {
 			r := heap.Pop(&s.ends).(*running)
 			give(s.free, r.at)
 			delete(s.live, r.seq)
-			early = early || r.until > s.now
+			if r.until > s.now {
+				early = append(early, r)
+			}
 		}
 		old := len(s.queue)
 		for ; next < len(jobs) && jobs[next].Submit == s.now; next++ {
