@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"dev.muster/api"
 )
 
 func expect(t *testing.T, what, got, want string) {
@@ -220,14 +223,36 @@ func TestEndNote(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	d := startDev(t)
-	d.must("sbatch", "-N4", "--exclusive", "-t", "10", "-o", "/dev/null", "--wrap", "sleep 60")
+	holds := d.must("sbatch", "--parsable", "-N4", "--exclusive", "-t", "10", "-o", "/dev/null", "--wrap", "sleep 60")
 	id := d.must("sbatch", "--parsable", "-N2", "--exclusive", "-t", "10", "-o", "/dev/null", "--wrap", "true")
 	d.wait("a plan", func() bool { return strings.Contains(d.must("muster", "why", id), "expected start") })
 	out := d.must("muster", "why", id)
 	if !strings.Contains(out, "is PENDING") || !strings.Contains(out, "Resources") {
 		t.Errorf("muster why: %q", out)
 	}
+	if want := "    job " + holds + " (wrap) of "; !strings.Contains(out, want) || !strings.Contains(out, " holds gpu-node-[001-002] until ") {
+		t.Errorf("who holds what it is to get: %s", out)
+	}
+	var told api.WhyResponse
+	if err := json.Unmarshal([]byte(d.must("muster", "why", "--json", id)), &told); err != nil || told.Job.ID == 0 || len(told.Causes) == 0 || len(told.Holders) != 1 || told.StartsAt.IsZero() {
+		t.Errorf("--json: %v, %+v", err, told)
+	}
+	details := d.must("scontrol", "-d", "show", "job", id)
+	if !strings.Contains(details, "   Why=Resources: ") || !strings.Contains(details, "   HeldBy=gpu-node-[001-002] JobId="+holds+" Until=") {
+		t.Errorf("scontrol -d show job: %s", details)
+	}
+	if plain := d.must("scontrol", "show", "job", id) + d.must("scontrol", "-d", "show", "job"); strings.Contains(plain, "Why=") {
+		t.Errorf("without -d, or of all: %s", plain)
+	}
 	d.must("scancel", "--me")
+	d.wait("the end", func() bool { return d.must("squeue", "-h") == "" })
+	ended := d.must("muster", "why", "--json", id)
+	if err := json.Unmarshal([]byte(ended), &map[string]any{}); err != nil || !strings.Contains(ended, `"state": "CANCELLED"`) {
+		t.Errorf("--json of a job that is over: %v, %s", err, ended)
+	}
+	if text := d.must("muster", "why", "--json", "gpu-node-001"); !strings.Contains(text, `"name": "gpu-node-001"`) {
+		t.Errorf("--json of a node: %s", text)
+	}
 }
 
 func TestSalloc(t *testing.T) {

@@ -79,6 +79,13 @@ func TestExplain(t *testing.T) {
 		if !e.StartsAt.IsZero() {
 			fmt.Fprintf(&out, "  expected %s on %v\n", e.StartsAt.Format(time.DateTime), e.Nodes)
 		}
+		for _, h := range e.Holders {
+			fmt.Fprintf(&out, "    job %d on %v until %s", h.Job.ID, h.Nodes, h.Until.Format(time.DateTime))
+			if !h.From.IsZero() {
+				fmt.Fprintf(&out, ", from %s", h.From.Format(time.DateTime))
+			}
+			out.WriteByte('\n')
+		}
 	}
 	path := filepath.Join("testdata", "explain.txt")
 	if *update {

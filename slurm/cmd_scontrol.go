@@ -22,6 +22,7 @@ type control struct {
 	sys              *Sys
 	out              *bufio.Writer
 	oneLine, details bool
+	explains         bool // why a job waits
 	quiet, json      bool
 	all, future      bool
 	conf             *api.ClusterResponse

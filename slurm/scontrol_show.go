@@ -79,8 +79,36 @@ func (c *control) jobRecord(r *jobRow) {
 	}
 	c.jobSizes(o, r)
 	c.jobFiles(o, r)
+	if c.explains && r.Phase == cluster.Pending {
+		c.jobCauses(o, r)
+	}
 	o.line("")
 	c.print(o)
+}
+
+// jobCauses writes what -d adds for a pending job that is asked for by its number: what muster why says.
+func (c *control) jobCauses(o *record, r *jobRow) {
+	resp, err := call(c.sys, api.WhyJob, api.WhyRequest{Job: r.ID})
+	if err != nil {
+		return // what it waits for is told all the same
+	}
+	for _, x := range resp.Causes {
+		o.line("Why=", string(x.Reason), ": ", x.Text)
+	}
+	for _, h := range resp.Holders {
+		job := ""
+		if h.Job != nil {
+			job = " JobId=" + uintText(uint32(h.Job.ID))
+		}
+		o.line("HeldBy=", nodeText(h.Nodes), job, " Until=", stamp(h.Until))
+	}
+	for _, x := range resp.Changes {
+		when := stamp(x.StartsAt)
+		if x.Now {
+			when = "now"
+		}
+		o.line("Sooner=", x.Change, ": ", when)
+	}
 }
 
 func wckey(s *cluster.JobSpec) string {
@@ -231,7 +259,7 @@ func (c *control) showJobs(arg string) int {
 		if !ok {
 			return c.complain("scontrol_print_job error: Invalid job id specified")
 		}
-		q.Refs, q.Starts = []cluster.Ref{t.ref}, true
+		q.Refs, q.Starts, c.explains = []cluster.Ref{t.ref}, true, c.details
 	}
 	resp, err := call(c.sys, api.ListJobs, q)
 	if err != nil {

@@ -173,6 +173,7 @@ type One struct {
 	Causes   []Cause
 	Changes  []Cause // what would let it start sooner
 	Starts   string
+	Holders  []Row // jobs that hold what it is to get there
 	Steps    []Row
 	Jobs     []Job
 	GPUs     []Row

@@ -360,6 +360,24 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d s", d/time.Second)
 }
 
+// maxHolders is how many of the jobs that hold something are shown, those that are over last.
+const maxHolders = 5
+
+// holderRows are the jobs that hold what another one is to get, as far as the visitor may see them.
+func holderRows(sees sight, list []sched.Holder) (out []ui.Row) {
+	for _, h := range list[max(len(list)-maxHolders, 0):] {
+		row := ui.Row{Name: "another user", Value: nodesText(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}
+		if !h.From.IsZero() {
+			row.Value += ", from " + h.From.Format("2006-01-02 15:04")
+		}
+		if sees.job(h.Job) {
+			row.Name, row.To = fmt.Sprintf("job %s of %s", jobID(h.Job), h.Job.Spec.User), fmt.Sprintf("/jobs/%d", h.Job.ID)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
 func nodesText(list []cluster.NodeName) string {
 	names := make([]string, len(list))
 	for i, n := range list {
@@ -453,6 +471,7 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 		if !e.StartsAt.IsZero() {
 			v.Starts = e.StartsAt.Format("2006-01-02 15:04") + " on " + nodesText(e.Nodes)
 		}
+		v.Holders = holderRows(sees, e.Holders)
 	} else if j.Limit > 0 && j.Limit < cluster.Unlimited && !j.Started.IsZero() {
 		v.Bar = &ui.Gauge{Name: "minutes", Used: int(j.RunTime(now).Minutes()), Have: int(j.Limit.Minutes())}
 	}
