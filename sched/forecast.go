@@ -43,8 +43,8 @@ func Forecast(s *cluster.Snapshot, now time.Time) map[cluster.JobID]Start {
 
 func forecastOf(s *cluster.Snapshot, now time.Time, id cluster.JobID) Start {
 	upTo := id
-	if j, ok := s.Job(id); ok && j.Het != nil {
-		upTo = j.Het.ID
+	if j, ok := s.Job(id); ok {
+		upTo = leaderOf(j)
 	}
 	return newForecast(s, now).run(upTo)[id]
 }

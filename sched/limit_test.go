@@ -83,6 +83,8 @@ func ruledJob(text string) *cluster.JobSpec {
 		default:
 			if w == "v" {
 				s.User, s.UID = "v", 2
+			} else if w == "whole" {
+				s.Sharing = cluster.ShareExclusive
 			} else if w != "u" {
 				s.Partitions = []string{w}
 			}
