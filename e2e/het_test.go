@@ -72,7 +72,14 @@ func TestHetLife(t *testing.T) {
 			t.Errorf("scancel %s: %d %s", one, code, errs)
 		}
 	}
-	d.must("scontrol", "release", id)
+	_, errs, code := d.run("scontrol", "suspend", id)
+	if want := "Job is pending execution for job 1\n"; errs != want || code != 1 {
+		t.Errorf("scontrol suspend: %d %s", code, errs)
+	}
+	d.must("scontrol", "update", "job=1+[0-1]", "timelimit=7")
+	d.must("scontrol", "update", "job=1+1", "timelimit=6")
+	expect(t, "limits", d.must("squeue", "-h", "-S", "i", "-o", "%i %l"), "1+0 7:00\n1+1 6:00")
+	d.must("scontrol", "release", "1+0,1+1")
 	states := func() string {
 		return strings.ReplaceAll(d.must("squeue", "-h", "-S", "i", "-j", id, "-o", "%i %T"), "\n", " ")
 	}
