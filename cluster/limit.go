@@ -105,6 +105,7 @@ func (r *limitRow) reason(qos bool, tres string) Reason {
 
 // bound is one limit that holds for a job: it may not go above max.
 type bound struct {
+	name   string // in the table
 	what   measure
 	tres   string
 	max    float64
@@ -166,7 +167,7 @@ func (t *tables) levels(k gateKey) (out []level) {
 func (t *tables) gateOf(k gateKey) *gate {
 	g := &gate{}
 	if p, ok := t.Partition(k.part); ok && p.MaxCPUsPerUser > 0 {
-		g.bounds = append(g.bounds, bound{ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", nil, 1})
+		g.bounds = append(g.bounds, bound{"MaxCPUsPerUser", ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", nil, 1})
 	}
 	if !t.config.Enforce.Limits {
 		return g
@@ -226,7 +227,7 @@ func (g *gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 			if !group || l.qos != nil {
 				done = append(done, x.TRES)
 			}
-			b := bound{what: r.what, tres: x.TRES, max: float64(x.Max), reason: r.reason(l.qos != nil, x.TRES)}
+			b := bound{name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max), reason: r.reason(l.qos != nil, x.TRES)}
 			switch {
 			case l.qos == nil && group:
 				b.scope, b.spent = scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}, &l.assoc.Spent
@@ -389,41 +390,54 @@ func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
 
 // over reports whether the job would go over a bound.
 func (m *Meter) over(b *bound, j *Job, ask *asking) bool {
+	switch b.what {
+	case ofRunMins, ofHeld, ofSpentMins:
+		if amountOf(ask.tres, b.tres) <= 0 || m.plain && b.what == ofRunMins {
+			return false
+		}
+	}
+	used, asks := m.figures(b, j, ask)
+	switch b.what {
+	case ofLeast:
+		return asks < b.max
+	case ofSpentMins, ofSpentWall:
+		return used >= b.max || used+asks > b.max
+	}
+	return used+asks > b.max
+}
+
+// figures is what counts against a bound already, where others count, and what the job would add: jobs; amounts of a
+// resource; minutes of them; seconds of time.
+func (m *Meter) figures(b *bound, j *Job, ask *asking) (used, asks float64) {
 	minutes := func() float64 { return min(j.Limit, endless).Minutes() }
 	switch b.what {
 	case ofRunning:
-		return float64(m.tally(b.scope).running+1) > b.max
+		return float64(m.tally(b.scope).running), 1
 	case ofWall:
-		return min(j.Limit, Unlimited).Seconds() > b.max
-	case ofJob:
-		return amountOf(ask.tres, b.tres) > b.max
+		return 0, min(j.Limit, Unlimited).Seconds()
+	case ofJob, ofLeast:
+		return 0, amountOf(ask.tres, b.tres)
 	case ofNode:
-		return amountOf(ask.node, b.tres) > b.max
-	case ofLeast:
-		return amountOf(ask.tres, b.tres) < b.max
+		return 0, amountOf(ask.node, b.tres)
 	case ofJobMins:
-		return float64(amountOf(ask.tres, b.tres)*minutes()) > b.max
+		return 0, amountOf(ask.tres, b.tres) * minutes()
 	case ofHeld:
-		return amountOf(ask.tres, b.tres) > 0 && amountOf(m.tally(b.scope).tres, b.tres)+amountOf(ask.tres, b.tres) > b.max
+		return amountOf(m.tally(b.scope).tres, b.tres), amountOf(ask.tres, b.tres)
 	case ofRunMins:
-		return !m.plain && amountOf(ask.tres, b.tres) > 0 && m.runMins(b)+float64(amountOf(ask.tres, b.tres)*minutes()) > b.max
+		return m.runMins(b), amountOf(ask.tres, b.tres) * minutes()
 	case ofSpentMins:
-		used, more := amountOf(b.spent.TRES, b.tres)/60, 0.0
-		if b.tres == "billing" {
+		if used = amountOf(b.spent.TRES, b.tres) / 60; b.tres == "billing" {
 			used = b.spent.Raw / 60
 		}
 		if m.t.config.Enforce.Safe {
-			more = float64(amountOf(ask.tres, b.tres) * minutes() * b.safe)
+			asks = amountOf(ask.tres, b.tres) * minutes() * b.safe
 		}
-		return amountOf(ask.tres, b.tres) > 0 && (used >= b.max || used+more > b.max)
 	case ofSpentWall:
-		more := 0.0
-		if m.t.config.Enforce.Safe {
-			more = float64(min(j.Limit, endless).Seconds() * b.safe)
+		if used = b.spent.Wall; m.t.config.Enforce.Safe {
+			asks = min(j.Limit, endless).Seconds() * b.safe
 		}
-		return b.spent.Wall >= b.max || b.spent.Wall+more > b.max
 	}
-	return false
+	return used, asks
 }
 
 func (m *Meter) tally(s scope) *tally {

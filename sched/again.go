@@ -413,9 +413,9 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 		return
 	}
 	r.more = append(r.more, places...)
-	most := r.free.most(places)
+	spots, most := r.free.spots(places)
 	for k, q := range r.posed {
-		if r.least[k].exceeds(&most) || !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, places) {
+		if r.least[k].exceeds(&most) || !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, spots) {
 			continue
 		}
 		if !q.open {
@@ -432,10 +432,10 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 }
 
 // gains reports whether some of the nodes are of use, and enough together with what else there is.
-func (q *question) gains(p *pool, places []int) bool {
+func (q *question) gains(p *pool, spots []spot) bool {
 	most := 0
-	for _, i := range places {
-		most = max(most, q.room(p, i))
+	for _, s := range spots {
+		most = max(most, q.room(p, s))
 	}
 	if most >= q.want.tasks && q.want.minNodes <= 1 {
 		return true
@@ -444,15 +444,14 @@ func (q *question) gains(p *pool, places []int) bool {
 }
 
 // room is how many tasks fit on a node.
-func (q *question) room(p *pool, i int) int {
-	sp := &p.spaces[i]
-	if !q.gauge.suits(p, sp.model) {
-		return 0
-	}
+func (q *question) room(p *pool, s spot) int {
 	if q.gauge.numbers {
-		return int(q.gauge.fit(p.kindOf(sp)))
+		return int(q.gauge.roomOn(p, s.kind))
 	}
-	return q.want.fits(sp)
+	if sp := &p.spaces[s.at]; q.gauge.suits(p, sp.model) {
+		return q.want.fits(sp)
+	}
+	return 0
 }
 
 // replan plans the starts of the first blocked jobs anew. It holds on to a plan that has not changed; false
@@ -487,9 +486,9 @@ func (r *round) replan() bool {
 		case h.equal(was):
 			c.heads[k] = was
 		default:
-			moved := uint64(1) << k
-			c.forget(moved)
-			r.again(h.eases(was), func(mask uint64) bool { return mask&moved != 0 })
+			less, other := h.against(was)
+			c.free.moved(k, h, other)
+			r.again(less, func(mask uint64) bool { return mask>>k&1 != 0 })
 		}
 	}
 	if len(c.heads) != len(old) || len(c.waiting) != len(firsts) {
@@ -501,14 +500,6 @@ func (r *round) replan() bool {
 		}
 	}
 	return true
-}
-
-// forget drops what has been derived from planned starts that have moved.
-func (c *cycle) forget(moved uint64) {
-	c.free.scenes = slices.DeleteFunc(c.free.scenes, func(s *scene) bool { return s.mask&moved != 0 })
-	for _, q := range c.posed {
-		q.views = slices.DeleteFunc(q.views, func(v *view) bool { return v.mask&moved != 0 })
-	}
 }
 
 // placed is a job that could start nowhere, with its place in the queue.
@@ -577,19 +568,24 @@ func (r *reservation) equal(o *reservation) bool {
 	})
 }
 
-// eases lists the places of which it leaves more than another one did.
-func (r *reservation) eases(o *reservation) (out []int) {
-	k := 0
-	for i := range o.rests {
-		was := &o.rests[i]
-		for k < len(r.rests) && r.rests[k].place < was.place {
-			k++
+// against lists the places of which it leaves more than another one did, and all of which it leaves something else.
+func (r *reservation) against(was *reservation) (more, other []int) {
+	for a, b := r.rests, was.rests; len(a) > 0 || len(b) > 0; {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].place < b[0].place:
+			other, a = append(other, a[0].place), a[1:]
+			continue
+		case len(a) == 0 || a[0].place > b[0].place:
+			more, other, b = append(more, b[0].place), append(other, b[0].place), b[1:]
+			continue
+		case a[0].more(&b[0]):
+			more, other = append(more, a[0].place), append(other, a[0].place)
+		case b[0].more(&a[0]):
+			other = append(other, a[0].place)
 		}
-		if k == len(r.rests) || r.rests[k].place > was.place || r.rests[k].more(was) {
-			out = append(out, was.place)
-		}
+		a, b = a[1:], b[1:]
 	}
-	return out
+	return more, other
 }
 
 // more reports whether it is more than another one, of anything.

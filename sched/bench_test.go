@@ -229,6 +229,12 @@ func BenchmarkEvent(b *testing.B) {
 					round()
 				}
 				b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/op") // of the one thread: what others do on the machine does not count
+				b.StopTimer()
+				runtime.GC()
+				var mem runtime.MemStats
+				runtime.ReadMemStats(&mem)
+				runtime.KeepAlive(&s)
+				b.ReportMetric(float64(mem.HeapAlloc)/(1<<20), "MiB")
 				b.ReportMetric(float64(cycles)/float64(b.N), "cycles/op")
 				b.ReportMetric(float64(full)/float64(b.N), "full/op")
 				b.ReportMetric(float64(starts)/float64(b.N), "starts/op")

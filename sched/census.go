@@ -40,14 +40,21 @@ type brief struct {
 // exceeds reports whether it is more than another one, of anything.
 func (b *brief) exceeds(o *brief) bool { return b.cpu > o.cpu || b.gpu > o.gpu || b.mem > o.mem }
 
-// most is the most that any of these nodes has.
-func (p *pool) most(places []int) brief {
-	out := anything
-	for _, i := range places {
-		b := &p.kinds.brief[p.kindOf(&p.spaces[i])]
-		out.cpu, out.gpu, out.mem = max(out.cpu, b.cpu), max(out.gpu, b.gpu), max(out.mem, b.mem)
+// spot is a node and its kind.
+type spot struct {
+	at   int
+	kind int32
+}
+
+// spots tells what these nodes are now, and the most that any of them has.
+func (p *pool) spots(places []int) (list []spot, most brief) {
+	list, most = make([]spot, len(places)), anything
+	for k, i := range places {
+		list[k] = spot{i, p.kindOf(&p.spaces[i])}
+		b := &p.kinds.brief[list[k].kind]
+		most.cpu, most.gpu, most.mem = max(most.cpu, b.cpu), max(most.gpu, b.gpu), max(most.mem, b.mem)
 	}
-	return out
+	return list, most
 }
 
 // anything is no more than what any node has.
@@ -220,10 +227,11 @@ func (s *scene) look(i int) int32 {
 // follow takes the changes of the pool into account.
 func (s *scene) follow() {
 	for ; s.seen < len(s.p.changed); s.seen++ {
-		at := s.p.changed[s.seen].at
-		if int(s.p.latest[at]) != s.seen+1 {
+		ch, news := s.p.news(s.seen, s.mask)
+		if !news {
 			continue
 		}
+		at := ch.at
 		old, now := s.kind[at], s.look(int(at))
 		if s.kind[at] = now; old == now {
 			continue
@@ -303,7 +311,7 @@ func (g *gauge) roomOn(p *pool, kind int32) int32 {
 	if g.least.exceeds(b) || !g.suits(p, b.model) {
 		return 0
 	}
-	return g.fit(kind)
+	return g.tasksOn(kind)
 }
 
 // needs is what a node must have at least for a task to fit, as far as numbers tell.
@@ -319,6 +327,11 @@ func (g *gauge) fit(kind int32) int32 {
 	if g.least.exceeds(&g.kinds.brief[kind]) {
 		return 0
 	}
+	return g.tasksOn(kind)
+}
+
+// tasksOn is fit of a node that has what it must have at least.
+func (g *gauge) tasksOn(kind int32) int32 {
 	if int(kind) >= len(g.known) {
 		g.known = append(g.known, make([]int32, len(g.kinds.list)-len(g.known))...)
 	}

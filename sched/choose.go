@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"dev.muster/cluster"
 )
@@ -464,48 +465,62 @@ func (c *choice) sequences(list []int32) (out []run) {
 // ones first; within a run the lowest.
 func (c *choice) byRuns() bool {
 	usual := len(c.cands) > 0 && len(c.list) == len(c.cands) && &c.list[0] == &c.cands[0]
-	list := c.cut
-	if !usual || list == nil {
-		list = c.sequences(c.cands)
+	runs := c.cut
+	if !usual || runs == nil {
+		runs = byLength(c.sequences(c.cands))
 	}
 	if usual {
-		c.cut = list
+		c.cut = runs
 	}
-	for copied := false; len(list) > 0; {
-		k := c.bestRun(list)
-		if c.fill(list[k]) {
+	for len(runs) > 0 {
+		if c.oneOf(runs) {
 			return true
 		}
-		if !copied {
-			list, copied = slices.Clone(list), true
+		last := len(runs) - 1
+		if c.fill(runs[last]) {
+			return true
 		}
-		list = slices.Delete(list, k, k+1)
+		runs = runs[:last]
 	}
 	return false
 }
 
-// bestRun is the shortest run that suffices, or the longest.
-func (c *choice) bestRun(list []run) int {
-	longest, nodes := 0, c.min-len(c.places)
-	for last := -1; ; {
-		best := -1
-		for k, r := range list {
-			if len(r) > len(list[longest]) {
-				longest = k
-			}
-			tried := last >= 0 && (len(r) < len(list[last]) || len(r) == len(list[last]) && k <= last)
-			if !tried && len(r) >= nodes && (best < 0 || len(r) < len(list[best])) {
-				best = k
-			}
-		}
-		if best < 0 {
-			return longest
-		}
-		if c.try(func() bool { return c.fill(list[best]) }, true) {
-			return best
-		}
-		last = best
+// oneOf takes the shortest run that suffices.
+func (c *choice) oneOf(runs []run) bool {
+	longer := func(list []run, nodes int) int {
+		return sort.Search(len(list), func(k int) bool { return len(list[k]) >= nodes })
 	}
+	for rest := runs[longer(runs, c.min-len(c.places)):]; len(rest) > 0; {
+		alike := longer(rest, len(rest[0])+1)
+		for k := alike - 1; k >= 0; k-- {
+			if c.try(func() bool { return c.fill(rest[k]) }) {
+				return true
+			}
+		}
+		rest = rest[alike:]
+	}
+	return false
+}
+
+// byLength sorts runs, the shortest first, of equal ones the last.
+func byLength(list []run) []run {
+	longest := 0
+	for _, r := range list {
+		longest = max(longest, len(r))
+	}
+	ends := make([]int32, longest+1) // by length
+	for _, r := range list {
+		ends[len(r)]++
+	}
+	for n := 1; n <= longest; n++ {
+		ends[n] += ends[n-1]
+	}
+	out := make([]run, len(list))
+	for _, r := range list {
+		ends[len(r)]--
+		out[ends[len(r)]] = r
+	}
+	return out
 }
 
 // single takes nodes of one run only (--contiguous), the lowest that suffice; nodes asked for by

@@ -192,9 +192,7 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		e.add(r, "scontrol update partition, or another account or QOS", "%s", r)
 		return
 	}
-	if r := c.limits.Blocked(j, p.Name, nil); r != cluster.NoReason {
-		e.add(r, "sacctmgr show assoc, sacctmgr show qos", "partition %s: limit %s of user %s, account %s, QOS %s is reached", p.Name, r, j.Spec.User, j.Spec.Account, j.Spec.QOS)
-	}
+	over := e.overruns(c, p, j, nil)
 	q := c.ask(p, j, own)
 	switch q.why {
 	case cluster.NoReason:
@@ -217,7 +215,10 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		return
 	}
 	away := c.off(own, j, c.now, until(c.now, j.Limit))
-	if q.want.place(c.row(q.want.over), away) != nil {
+	if a := q.want.place(c.row(q.want.over), away); a != nil {
+		if !over {
+			e.overruns(c, p, j, a)
+		}
 		return
 	}
 	if note := c.reservedNote(q, j); note != "" {

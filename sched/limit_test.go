@@ -173,12 +173,7 @@ func TestLimits(t *testing.T) {
 		{"flags: PartitionTimeLimit", "u 60min short", "-"},
 	} {
 		t.Run(c.limits+"/"+c.jobs, func(t *testing.T) {
-			set := map[string]string{}
-			for _, part := range strings.Split(c.limits, ";") {
-				where, text, _ := strings.Cut(strings.TrimSpace(part), ":")
-				set[where] = text
-			}
-			b := newRuled(t, 4, set["root"], set["group"], set["team"], set["user"], set["qos"], set["gate"], strings.Fields(set["flags"])...)
+			b := rules(t, c.limits)
 			var jobs []cluster.JobID
 			var got []string
 			for _, text := range strings.Split(c.jobs, ",") {
@@ -201,6 +196,7 @@ func TestLimits(t *testing.T) {
 			for i, id := range jobs {
 				if j, ok := b.s.Job(id); ok && j.Phase == cluster.Pending {
 					got[i] = string(j.Wait)
+					b.told(j)
 				} else if ok {
 					got[i] = "-"
 				}
@@ -211,6 +207,58 @@ func TestLimits(t *testing.T) {
 			b.letsGo(c.limits, strings.Split(c.jobs, ","), jobs)
 		})
 	}
+}
+
+// told wants the limit that a job waits for among the causes that are told.
+func (b ruled) told(j *cluster.Job) {
+	b.t.Helper()
+	causes := Explain(b.s.Snapshot(), b.now, j.ID).Causes
+	if (strings.HasPrefix(string(j.Wait), "Assoc") || strings.HasPrefix(string(j.Wait), "QOS")) && !slices.ContainsFunc(causes, func(c Cause) bool { return c.Reason == j.Wait }) {
+		b.t.Errorf("job %d waits for %s, told is %+v", j.ID, j.Wait, causes)
+	}
+}
+
+// TestOverrun: of a limit that is in the way is told whose it is, its figures, and when there is room.
+func TestOverrun(t *testing.T) {
+	for _, c := range []struct{ limits, jobs, want, hint string }{
+		{"user: MaxJobs=2", "u 30min, u 90min, u", "MaxJobs=2 of user u in account team: 2 jobs run now; there is room at 2026-03-01 08:30:00 when job 1 is over", "sacctmgr show assoc where account=team user=u"},
+		{"group: GrpJobs=1", "v, u", "GrpJobs=1 of account group: 1 job runs now; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show assoc where account=group"},
+		{"team: GrpTRES=cpu=8", "u 3cpu 50min, v 4cpu 20min, v 5cpu", "GrpTRES=cpu=8 of account team: 7 in use, the job asks for 5; there is room at 2026-03-01 08:20:00 when job 2 is over", "sacctmgr show assoc where account=team"},
+		{"team: GrpTRES=cpu=8", "u 3cpu 50min, v 4cpu 20min, v 8cpu", "GrpTRES=cpu=8 of account team: 7 in use, the job asks for 8; there is room at 2026-03-01 08:50:00 when job 1 is over", "sacctmgr show assoc where account=team"},
+		{"team: GrpTRES=cpu=8", "u 3cpu, v 9cpu", "GrpTRES=cpu=8 of account team: 3 in use, the job asks for 9; it never fits", "sacctmgr show assoc where account=team"},
+		{"qos: GrpTRES=mem=300", "u 200mb, v 200mb", "GrpTRES=mem=300MB of QOS normal: 200 MB in use, the job asks for 200 MB; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show qos normal"},
+		{"team: GrpTRESRunMins=cpu=100", "u 60min, v 50min", "GrpTRESRunMins=cpu=100 of account team: what runs has 60 minutes left, the job asks for 50 minutes", "sacctmgr show assoc where account=team"},
+		{"team: GrpTRESMins=cpu=0", "u", "GrpTRESMins=cpu=0 of account team: 0 minutes used up", "sacctmgr show assoc where account=team"},
+		{"user: MaxWall=1800", "u 60min", "MaxWall=30min of user u in account team: the job asks for 1 h; it never fits", "sacctmgr show assoc where account=team user=u"},
+		{"user: MaxTRES=gres/gpu=1", "u 2gpu", "MaxTRES=gres/gpu=1 of user u in account team: the job asks for 2; it never fits", "sacctmgr show assoc where account=team user=u"},
+		{"qos: MinTRES=cpu=2", "u", "MinTRES=cpu=2 of QOS normal: the job asks for 1", "sacctmgr show qos normal"},
+		{"qos: MaxTRESPerUser=cpu=4", "u 3cpu, u 2cpu", "MaxTRESPerUser=cpu=4 of QOS normal for user u: 3 in use, the job asks for 2; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show qos normal"},
+		{"qos: MaxJobsPerAccount=1", "v, u", "MaxJobsPerAccount=1 of QOS normal for account team: 1 job runs now; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show qos normal"},
+		{"user: MaxJobs=9", "u 3cpu few, u 2cpu few", "MaxCPUsPerUser=4 of partition few for user u: 3 in use, the job asks for 2; there is room at 2026-03-01 09:00:00 when job 1 is over", "scontrol show partition few"},
+		{"team: GrpTRES=cpu=18", "u 3cpu, u 2cpu whole", "GrpTRES=cpu=18 of account team: 3 in use, the job asks for 16; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show assoc where account=team"},
+	} {
+		b := rules(t, c.limits)
+		var last cluster.JobID
+		for _, text := range strings.Split(c.jobs, ",") {
+			last = b.add(text)
+		}
+		b.cycle()
+		j, _ := b.s.Job(last)
+		list := Explain(b.s.Snapshot(), b.now, last).Causes
+		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != (Cause{j.Wait, "partition " + j.Spec.Partitions[0] + ": " + c.want, c.hint}) {
+			t.Errorf("%s; %s\ngot  %+v\nwant %s, %s", c.limits, c.jobs, list, c.want, c.hint)
+		}
+	}
+}
+
+// rules is newRuled with limits in one line, as in "team: GrpJobs=2; user: MaxJobs=1".
+func rules(t testing.TB, limits string) ruled {
+	set := map[string]string{}
+	for _, part := range strings.Split(limits, ";") {
+		where, text, _ := strings.Cut(strings.TrimSpace(part), ":")
+		set[where] = text
+	}
+	return newRuled(t, 4, set["root"], set["group"], set["team"], set["user"], set["qos"], set["gate"], strings.Fields(set["flags"])...)
 }
 
 // letsGo wants what a limit held back to go on: for one on what is in use once that is over, for others once they are lifted.
@@ -351,6 +399,9 @@ func TestUsageThreshold(t *testing.T) {
 	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, UsageThreshold: &most, Flags: []string{"EnforceUsageThreshold"}}}}})
 	id := b.do(&cluster.Submit{Spec: ruledJob("u")}).(cluster.JobID)
 	b.cycle()
+	if c := Explain(b.s.Snapshot(), b.now, id).Causes; len(c) != 1 || c[0].Text != "partition main: UsageThreshold=2 of QOS normal: the fair share of the job's association is 1" {
+		t.Errorf("told is %+v", c)
+	}
 	if got := b.where(id); got != "waits QOSUsageThreshold" {
 		t.Error(got)
 	}

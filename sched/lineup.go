@@ -168,12 +168,17 @@ func (l *lineup) next() *entry {
 	return nil
 }
 
-// sift has the questions leave the line, with all their jobs, that plainly do not fit any more.
+// sift has the questions leave the line, with all their jobs, that plainly do not fit any more, where these can be asked
+// about each node that has more free.
 func (l *lineup) sift() {
 	l.begun = len(l.r.begun)
-	all, most := len(l.list), l.r.free.most(l.r.more)
+	if len(l.r.more) > fewPlaces {
+		return
+	}
+	all := len(l.list)
+	spots, most := l.r.free.spots(l.r.more)
 	l.list = slices.DeleteFunc(l.list, func(e *entry) bool {
-		gone := e.q != nil && !l.r.mayFit(e.q, &most)
+		gone := e.q != nil && !e.q.mayFit(l.r.free, spots, &most)
 		if gone {
 			e.q.failed = append(e.q.failed, e.q.lost...)
 		}
@@ -198,6 +203,6 @@ func (l *lineup) seen() {
 const fewPlaces = 16
 
 // mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then, most at most.
-func (r *round) mayFit(q *question, most *brief) bool {
-	return len(r.more) > fewPlaces || !q.gauge.needs().exceeds(most) && slices.ContainsFunc(r.more, func(i int) bool { return q.room(r.free, i) > 0 })
+func (q *question) mayFit(p *pool, spots []spot, most *brief) bool {
+	return !q.gauge.needs().exceeds(most) && slices.ContainsFunc(spots, func(s spot) bool { return q.room(p, s) > 0 })
 }

@@ -71,12 +71,13 @@ func (o *outlook) holds(c *cycle, kept nodeSet) bool {
 
 // follow takes the changes of the nodes at hand into account; it reports whether they make no difference at the start.
 func (o *outlook) follow(c *cycle) bool {
-	same, all := true, c.free.changed
-	for ; o.seen < len(all); o.seen++ {
-		i := int(all[o.seen].at)
-		if int(c.free.latest[i]) != o.seen+1 {
+	same := true
+	for ; o.seen < len(c.free.changed); o.seen++ {
+		ch, news := c.free.news(o.seen, 0)
+		if !news {
 			continue
 		}
+		i := int(ch.at)
 		o.before.set(i, c.expected(i, o.at.Add(-1)))
 		same = !o.then.set(i, c.expected(i, o.at)) && same
 	}

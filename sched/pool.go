@@ -249,8 +249,9 @@ func (p *pool) start(a *cluster.Alloc, spec *cluster.JobSpec) {
 
 // change tells that a node has more free than before, or less.
 type change struct {
-	at   int32
-	more bool
+	at    int32
+	more  bool
+	heads uint64 // not 0: what it will have left beside these planned starts is something else, not what is free
 }
 
 // note tells that a node has changed.
@@ -262,8 +263,31 @@ func (p *pool) note(i int, more bool) {
 	if last := p.latest[i]; last > 0 && p.changed[last-1].more {
 		more = true // who sees only the last change must look
 	}
-	p.changed = append(p.changed, change{int32(i), more})
+	p.changed = append(p.changed, change{at: int32(i), more: more})
 	p.latest[i] = int32(len(p.changed))
+}
+
+// moved tells that one of the planned starts is another now, of which these nodes will have something else left.
+func (p *pool) moved(k int, now *reservation, places []int) {
+	for _, s := range p.scenes {
+		if s.mask>>k&1 != 0 {
+			s.heads = slices.Clone(s.heads)
+			s.heads[k] = now
+		}
+	}
+	for _, i := range places {
+		p.changed = append(p.changed, change{int32(i), true, 1 << k})
+	}
+}
+
+// news is one of the changes, if who keeps off the planned starts of the mask has to look at its node: a node that has changed
+// more often is looked at for the last time alone.
+func (p *pool) news(n int, mask uint64) (change, bool) {
+	ch := p.changed[n]
+	if ch.heads != 0 {
+		return ch, ch.heads&mask != 0
+	}
+	return ch, int(p.latest[ch.at]) == n+1
 }
 
 // places is the set of the allocation's nodes.

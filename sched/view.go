@@ -11,8 +11,7 @@ import (
 type view struct {
 	*gauge
 	p      *pool
-	beside *scene         // the nodes as numbers
-	heads  []*reservation // whose nodes are looked at with what they will have left
+	beside *scene // the nodes as numbers, beside the planned starts of the mask
 	mask   uint64
 	barred *barred // CPUs that are kept from the job
 	tasks  []int32 // by place, how many tasks fit; -1: the job may not use the node
@@ -22,13 +21,13 @@ type view struct {
 	runs   int     // in how many runs of consecutive nodes
 	first  int32   // no place before it has room
 	list   []int32 // the places with room, rising
-	cut    []run   // the runs that they make; nil if not known
+	cut    []run   // the runs that they make, by length; nil if not known
 }
 
 // view looks at all nodes of the demand's partition.
 func (g *gauge) view(p *pool, heads []*reservation, mask uint64) *view {
 	d := g.d
-	v := &view{gauge: g, p: p, heads: heads, mask: mask, tasks: make([]int32, len(p.spaces)), seen: len(p.changed), first: int32(len(p.spaces))}
+	v := &view{gauge: g, p: p, mask: mask, tasks: make([]int32, len(p.spaces)), seen: len(p.changed), first: int32(len(p.spaces))}
 	if !d.part.All {
 		for i := range v.tasks {
 			v.tasks[i] = -1
@@ -37,7 +36,7 @@ func (g *gauge) view(p *pool, heads []*reservation, mask uint64) *view {
 	v.beside = p.scene(heads, mask)
 	for _, i := range p.members(d.part) {
 		n := int32(-1)
-		if sp := &p.spaces[i]; g.suits(p, sp.model) && (d.not == nil || !d.not[sp.node.Name]) {
+		if g.suits(p, p.kinds.brief[v.beside.kind[i]].model) && (d.not == nil || !d.not[p.spaces[i].node.Name]) {
 			n = v.count(int32(i))
 		}
 		if v.tasks[i] = n; n > 0 {
@@ -68,7 +67,7 @@ func (v *view) count(i int32) int32 {
 		return int32(v.d.fits(v.space(i)))
 	}
 	own := v.p.spaces[i]
-	for k, h := range v.heads {
+	for k, h := range v.beside.heads {
 		if l := h.beside(int(i)); v.mask>>k&1 != 0 && l != nil {
 			own.cpu, own.free, own.mem = min(own.cpu, l.cpus), min(own.free, l.cpus), min(own.mem, l.mem)
 		}
@@ -136,7 +135,7 @@ func (v *view) space(i int32) *space {
 		return sp
 	}
 	trimmed := v.barred.within(i, sp)
-	for k, h := range v.heads {
+	for k, h := range v.beside.heads {
 		if v.mask>>k&1 == 0 {
 			continue
 		}
@@ -157,8 +156,8 @@ func (v *view) space(i int32) *space {
 func (v *view) follow() {
 	v.beside.follow()
 	for ; v.seen < len(v.p.changed); v.seen++ {
-		ch := v.p.changed[v.seen]
-		if old := v.tasks[ch.at]; (old > 0 || old == 0 && ch.more) && int(v.p.latest[ch.at]) == v.seen+1 {
+		ch, news := v.p.news(v.seen, v.mask)
+		if old := v.tasks[ch.at]; news && (old > 0 || old == 0 && ch.more) {
 			v.look(ch.at)
 		}
 	}

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Overrun is a limit that keeps a job from starting, with its figures: numbers of jobs or of a resource (of memory MB); where
+// Minutes says so, minutes of it; where Seconds does, a time.
+type Overrun struct {
+	Reason  Reason
+	Limit   string  // as sacctmgr or slurm.conf name it, as in GrpTRES=cpu
+	TRES    string  // the resource, if it is of one
+	Of      string  // whose it is
+	Show    string  // the command that shows it
+	Max     float64 // not more than so much, or with Least not less
+	Used    float64 // of that already
+	Asks    float64 // what the job would add
+	Minutes bool
+	Seconds bool
+	Least   bool
+	One     bool     // each job by itself is held to it
+	Spent   bool     // what has been used up counts, and not what runs
+	Holders []Holder // of that in use, where it is given back when a job is over
+}
+
+// Holder is a live job that counts against a limit, with how much.
+type Holder struct {
+	Job *Job
+	N   float64
+}
+
+// Overruns tells of all limits that keep a job from starting in a partition, with what it asks for or with an allocation, in
+// the order in which they are looked at.
+func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
+	if m.Off() {
+		return nil
+	}
+	g := m.gate(j, part)
+	if g.always != NoReason {
+		out = append(out, m.t.unfair(g.always, j, part))
+	}
+	ask := m.t.askingOf(j, part, alloc)
+	for i := range g.bounds {
+		b := &g.bounds[i]
+		if b.what == ofSubmits || !m.over(b, j, &ask) {
+			continue
+		}
+		o := Overrun{Reason: b.reason, Limit: b.name, TRES: b.tres, Max: b.max, Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
+			Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast, Spent: b.what == ofSpentMins || b.what == ofSpentWall}
+		switch b.what {
+		case ofWall, ofJob, ofNode, ofLeast, ofJobMins:
+			o.One = true
+		case ofHeld, ofRunning:
+			o.Holders = m.holders(b)
+		}
+		if b.tres != "" && b.name != "MaxCPUsPerUser" {
+			o.Limit += "=" + b.tres
+		}
+		o.Used, o.Asks = m.figures(b, j, &ask)
+		o.Of, o.Show = m.t.nameOf(b.scope, j)
+		out = append(out, o)
+	}
+	return out
+}
+
+// unfair is a threshold of a QOS that the fair share of the job's association does not reach.
+func (t *tables) unfair(why Reason, j *Job, part string) Overrun {
+	o := Overrun{Reason: why, Limit: "UsageThreshold", Least: true, One: true}
+	if a, ok := t.Assoc(j.Assoc); ok {
+		o.Asks = a.FairShare
+	}
+	for _, l := range t.levels(gateKey{j.Assoc, j.Spec.QOS, j.Spec.Account, j.Spec.UID, part}) {
+		if q := l.qos; q != nil && q.UsageThreshold != nil && q.Flag("EnforceUsageThreshold") && o.Asks < *q.UsageThreshold {
+			o.Of, o.Show, o.Max = "QOS "+q.Name, "sshare -l, sacctmgr show qos "+q.Name, *q.UsageThreshold
+		}
+	}
+	return o
+}
+
+// holders lists the jobs that count against a bound because they run.
+func (m *Meter) holders(b *bound) (out []Holder) {
+	for j := range m.t.Live() {
+		c := m.t.counts(j)
+		if c.runs == 0 || !slices.Contains(m.t.scopes(c), b.scope) {
+			continue
+		}
+		n := 1.0
+		if b.what == ofHeld {
+			n = amountOf(m.t.held(j), b.tres)
+		}
+		if n > 0 {
+			out = append(out, Holder{j, n})
+		}
+	}
+	return out
+}
+
+// nameOf tells whose limit a scope's is, for a job that it holds for, and the command that shows it.
+func (t *tables) nameOf(s scope, j *Job) (name, show string) {
+	qos, _, _ := strings.Cut(s.name, "\x00")
+	switch s.kind {
+	case scopeAssoc:
+		a, ok := t.Assoc(AssocID(s.id))
+		if !ok {
+			break
+		}
+		show = "sacctmgr show assoc where account=" + a.Account
+		if a.User == "" {
+			return "account " + a.Account, show
+		}
+		name, show = fmt.Sprintf("user %s in account %s", a.User, a.Account), show+" user="+a.User
+		if a.Partition != "" {
+			name += ", partition " + a.Partition
+		}
+		return name, show
+	case scopeUser:
+		return fmt.Sprintf("QOS %s for user %s", qos, j.Spec.User), "sacctmgr show qos " + qos
+	case scopeAccount:
+		return fmt.Sprintf("QOS %s for account %s", qos, j.Spec.Account), "sacctmgr show qos " + qos
+	case scopePartition:
+		return fmt.Sprintf("partition %s for user %s", s.name, j.Spec.User), "scontrol show partition " + s.name
+	}
+	return "QOS " + qos, "sacctmgr show qos " + qos
+}

@@ -1,0 +1,78 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// overruns explains the limits that the job would go over, with what it asks for or with an allocation; false if there are none.
+func (e *Explanation) overruns(c *cycle, p *cluster.Partition, j *cluster.Job, a *cluster.Alloc) bool {
+	list := c.limits.Overruns(j, p.Name, a)
+	for k := range list {
+		e.overrun(c, p, &list[k])
+	}
+	return len(list) > 0
+}
+
+// overrun explains a limit that the job would go over: whose it is, what counts against it, and when there will be room.
+func (e *Explanation) overrun(c *cycle, p *cluster.Partition, o *cluster.Overrun) {
+	number := func(n float64) string {
+		switch {
+		case o.Seconds:
+			return spanText(time.Duration(n) * time.Second)
+		case o.TRES == "mem" && !o.Minutes:
+			return fmt.Sprintf("%.0f MB", n)
+		case o.Least && o.TRES == "": // a share
+			return fmt.Sprintf("%.3g", n)
+		}
+		return fmt.Sprintf("%.0f", n)
+	}
+	unit := map[bool]string{true: " minutes"}[o.Minutes]
+	asks := fmt.Sprintf("the job asks for %s%s", number(o.Asks), unit)
+	text := fmt.Sprintf("partition %s: %s=%s of %s: ", p.Name, o.Limit, strings.ReplaceAll(number(o.Max), " ", ""), o.Of)
+	switch {
+	case o.Limit == "UsageThreshold":
+		text += fmt.Sprintf("the fair share of the job's association is %s", number(o.Asks))
+	case o.One:
+		text += asks
+	case o.Spent:
+		text += fmt.Sprintf("%s%s used up", number(o.Used), unit)
+		if o.Asks > 0 {
+			text += ", " + asks
+		}
+	case o.TRES == "" && o.Limit != "MaxCPUsPerUser":
+		text += fmt.Sprintf("%s now", count(int(o.Used), "job runs", "jobs run"))
+	case o.Minutes:
+		text += fmt.Sprintf("what runs has %s%s left, %s", number(o.Used), unit, asks)
+	default:
+		text += fmt.Sprintf("%s in use, %s", number(o.Used), asks)
+	}
+	if never := !o.Least && o.Asks > o.Max; never {
+		text += "; it never fits"
+	} else if at, id := c.yields(o); id != 0 {
+		text += fmt.Sprintf("; there is room at %s when job %d is over", at.Format(time.DateTime), id)
+	}
+	e.add(o.Reason, o.Show, "%s", text)
+}
+
+// yields is when enough of what counts against a limit is given back, if all run to their limits, and the job that is the last
+// of these; 0 if that would not do, or if that job is not planned to end.
+func (c *cycle) yields(o *cluster.Overrun) (time.Time, cluster.JobID) {
+	over := func(h cluster.Holder) time.Time { return overAt(h.Job, c.s.Config()) }
+	slices.SortStableFunc(o.Holders, func(a, b cluster.Holder) int { return over(a).Compare(over(b)) })
+	used := o.Used
+	for _, h := range o.Holders {
+		if used -= h.N; used+o.Asks > o.Max {
+			continue
+		}
+		if at := over(h); at.Before(c.now.Add(endless / 2)) {
+			return at, h.Job.ID
+		}
+		break
+	}
+	return time.Time{}, 0
+}
