@@ -155,7 +155,7 @@ func TestHetLimits(t *testing.T) {
 		{"GrpJobs=1", "u 3cpu", "u 3cpu", "waits , waits QOSGrpJobsLimit", "QOSGrpJobsLimit lets each of its 2 components start, and not all of them at once", q0 + "; " + q1},
 		{"GrpTRES=cpu=17", "u 1cpu whole", "u 1cpu whole", "waits QOSGrpCpuLimit, waits ", "QOSGrpCpuLimit lets each of its 2 components start, and not all of them at once",
 			"component 0 without --exclusive; component 1 without --exclusive; " + q0 + "; " + q1},
-		{"GrpTRES=cpu=2", "u 3cpu", "u 3cpu", "waits QOSGrpCpuLimit, waits QOSGrpCpuLimit", "partition main: limit QOSGrpCpuLimit of user u, account team, QOS normal is reached", "components 0-1 with 1 CPU a task instead of 3; " + q01},
+		{"GrpTRES=cpu=2", "u 3cpu", "u 3cpu", "waits QOSGrpCpuLimit, waits QOSGrpCpuLimit", "partition main: GrpTRES=cpu=2 of QOS normal: 0 in use, the job asks for 3; it never fits", "components 0-1 with 1 CPU a task instead of 3; " + q01},
 		{"MaxTRES=cpu=4", "u 2cpu", "u 6cpu", "waits , waits QOSMaxCpuPerJobLimit", "it starts together with component 1 of heterogeneous job 1, which waits: QOSMaxCpuPerJobLimit",
 			"component 1 with 4 CPUs a task instead of 6; " + q1},
 	} {
