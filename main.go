@@ -82,7 +82,7 @@ func app() *cli.App {
 		},
 	}
 	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),
-		asker("why", "JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", slurm.Why),
+		asker("why", "[--json] JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", slurm.Why),
 		asker("pam-adopt", "[action_no_jobs=deny|ignore] …", "for pam_exec: put a session into the job that its user has on this node, or refuse it", slurm.Adopt),
 		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", slurm.Lint),
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", slurm.Health),

@@ -34,7 +34,8 @@ func simCommand() *cli.Command {
 			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz). " + replay.Real + " gives out parts of a GPU (gpu_milli), and\n" +
 			"counts cpus and mem_mb of jobs with GPUs where nodes is 1; the other policies count whole GPUs.\n" +
 			"With --from accounting it is the cluster's own past: the jobs that ran, as given, on the nodes that it has now.\n" +
-			"The same input gives the same bytes.",
+			"Entries without run time, limit or size, and what the empty cluster could not run, are left out and told; runs are cut at their limits.\n" +
+			"At one instant: ends, then submissions in order of the file, then one pass. All rules: docs/simulator.md. The same input gives the same bytes.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history in place of a TRACE"},
 			&cli.StringFlag{Name: "since", Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05"},
@@ -78,8 +79,8 @@ func simulate(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}
-	if t.Dropped > 0 {
-		fmt.Fprintf(os.Stderr, "muster sim: %d entries have no run time, no size, or more than the cluster: left out\n", t.Dropped)
+	for _, left := range t.Left {
+		fmt.Fprintf(os.Stderr, "muster sim: left out: %s\n", left)
 	}
 	agent.SpendMemory()
 	var sums []replay.Summary

@@ -261,8 +261,18 @@ type WhyResponse struct {
 	Causes   []Cause            `json:"causes"`
 	StartsAt time.Time          `json:"starts_at,omitzero"`
 	Nodes    []cluster.NodeName `json:"nodes,omitempty"`
+	// Holders are the jobs that hold what it is to get there, the last to be over last.
+	Holders []Holder `json:"holders,omitempty"`
 	// Changes are single changes with which it would start sooner, soonest first.
 	Changes []Change `json:"changes,omitempty"`
+}
+
+// Holder is a job that holds some of what another one is to get.
+type Holder struct {
+	Job   *cluster.Job       `json:"job,omitempty"` // nil: the caller may not see it
+	Nodes []cluster.NodeName `json:"nodes"`
+	From  time.Time          `json:"from,omitzero"` // of a planned start; zero: it has them now
+	Until time.Time          `json:"until"`         // at most
 }
 
 // Change is a change of a job, in words and where there is one as a command, and when the job would start with it.

@@ -23,6 +23,7 @@ type Explanation struct {
 	Causes   []Cause
 	StartsAt time.Time
 	Nodes    []cluster.NodeName
+	Holders  []Holder // of what it is to get there
 }
 
 func (e *Explanation) add(r cluster.Reason, hint, format string, args ...any) {
@@ -69,9 +70,7 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	if j.Het != nil {
 		e.together(c, j)
 	}
-	if st := forecastOf(s, now, id); st.At.After(now) {
-		e.StartsAt, e.Nodes = st.At, st.Nodes()
-	}
+	e.expected(s, now, id)
 	if ahead := aheadOf(s, j); ahead > 0 && j.Held == cluster.NotHeld {
 		e.add(cluster.WaitPriority, "", "%s ahead in the queue", count(ahead, "job is", "jobs are"))
 	}

@@ -42,11 +42,16 @@ func Forecast(s *cluster.Snapshot, now time.Time) map[cluster.JobID]Start {
 }
 
 func forecastOf(s *cluster.Snapshot, now time.Time, id cluster.JobID) Start {
+	return forecastTo(s, now, id)[id]
+}
+
+// forecastTo tells of a job when it will start, and of those that go before it.
+func forecastTo(s *cluster.Snapshot, now time.Time, id cluster.JobID) map[cluster.JobID]Start {
 	upTo := id
 	if j, ok := s.Job(id); ok {
 		upTo = leaderOf(j)
 	}
-	return newForecast(s, now).run(upTo)[id]
+	return newForecast(s, now).run(upTo)
 }
 
 // Test says when and where a job would start if it were submitted now (--test-only), and which number it would get.

@@ -13,7 +13,6 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
-	"dev.muster/wire"
 )
 
 const burninUsage = `usage: muster burnin [--seconds N] [--memory MB] [--disk MB] [--output FILE] NODES
@@ -172,11 +171,9 @@ func (s *Sys) burninShow(names []string, json bool) int {
 	}
 	switch {
 	case json:
-		text, err := wire.AppendIndent(nil, map[string]any{"parts": append([]*cluster.TestedPart{}, resp.Parts...)}, "", "  ")
-		if err != nil {
-			return s.fail("%v", err)
+		if failed := s.json(map[string]any{"parts": append([]*cluster.TestedPart{}, resp.Parts...)}); failed != 0 {
+			return failed
 		}
-		fmt.Fprintln(s.Stdout, string(text))
 	case len(resp.Parts) == 0 && len(names) == 0:
 		fmt.Fprintln(s.Stdout, "nothing was tested yet; muster burnin NODES does")
 	case len(resp.Parts) == 0:

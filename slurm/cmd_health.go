@@ -13,7 +13,6 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
-	"dev.muster/wire"
 )
 
 // finding is something about a node that people should look at.
@@ -164,11 +163,9 @@ func Health(sys *Sys, argv []string) int {
 	}
 	switch {
 	case json:
-		text, err := wire.AppendIndent(nil, map[string]any{"nodes": all}, "", "  ")
-		if err != nil {
-			return sys.fail("%v", err)
+		if code := sys.json(map[string]any{"nodes": all}); code != 0 {
+			return code
 		}
-		fmt.Fprintln(sys.Stdout, string(text))
 	case len(all) == 1 && len(argv) == 1:
 		sys.healthNode(&all[0])
 	default:

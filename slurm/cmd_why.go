@@ -5,32 +5,41 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/wire"
 )
 
-// Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why JOB|NODE). It
+// Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
 // returns the exit code.
 func Why(sys *Sys, argv []string) int {
+	json := len(argv) > 0 && argv[0] == "--json"
+	if json {
+		argv = argv[1:]
+	}
 	if len(argv) != 1 || strings.HasPrefix(argv[0], "-") {
-		fmt.Fprintln(sys.Stderr, "usage: muster why JOB|NODE")
+		fmt.Fprintln(sys.Stderr, "usage: muster why [--json] JOB|NODE")
 		return 2
 	}
 	t, ok := parseTarget(argv[0])
 	if !ok {
-		return whyNode(sys, cluster.NodeName(argv[0]))
+		return whyNode(sys, cluster.NodeName(argv[0]), json)
 	}
 	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.One()})
 	past := isKind(err, cluster.ErrJobID) || err == nil && resp.Job.Phase == cluster.Ended
 	if past {
-		if said := whyEnded(sys, t.ref); said || err == nil {
+		if said := whyEnded(sys, t.ref, json); said || err == nil {
 			return 0
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return sys.fail("%v", err)
+	case json:
+		return sys.json(resp)
 	}
 	j := resp.Job
 	r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
@@ -56,6 +65,7 @@ func Why(sys *Sys, argv []string) int {
 	if !resp.StartsAt.IsZero() {
 		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", stamp(resp.StartsAt), nodeText(resp.Nodes))
 	}
+	sys.holders(resp.Holders)
 	for i, c := range resp.Changes {
 		if i == 0 {
 			fmt.Fprintln(sys.Stdout, "  it would start sooner")
@@ -72,28 +82,84 @@ func Why(sys *Sys, argv []string) int {
 	return 0
 }
 
+// maxHolders is how many of the jobs that hold something are told, those that are over last.
+const maxHolders = 5
+
+// holders prints which jobs hold what another one is to get.
+func (s *Sys) holders(list []api.Holder) {
+	if n := len(list) - maxHolders; n > 0 {
+		fmt.Fprintf(s.Stdout, "    %d more jobs are to be over there before then\n", n)
+		list = list[n:]
+	}
+	for _, h := range list {
+		who := "a job of another user"
+		if h.Job != nil {
+			r := jobRow{Job: h.Job, v: &view{sys: s, now: s.Now()}}
+			who = fmt.Sprintf("job %s (%s) of %s", r.id(), h.Job.Spec.Name, h.Job.Spec.User)
+		}
+		verb := "holds"
+		if !h.From.IsZero() {
+			verb = "is to have"
+		}
+		fmt.Fprintf(s.Stdout, "    %s %s %s until %s at most\n", who, verb, nodeText(h.Nodes), stamp(h.Until))
+	}
+}
+
+// json prints a value as JSON; it returns the exit code.
+func (s *Sys) json(v any) int {
+	text, err := wire.AppendIndent(nil, v, "", "  ")
+	if err != nil {
+		return s.fail("%v", err)
+	}
+	fmt.Fprintln(s.Stdout, string(text))
+	return 0
+}
+
+// death is how a job ended.
+type death struct {
+	Job      string           `json:"job"`
+	Name     string           `json:"name"`
+	User     string           `json:"user"`
+	State    string           `json:"state"`
+	Ended    time.Time        `json:"ended,omitzero"`
+	ExitCode string           `json:"exit_code"`
+	Verdict  string           `json:"verdict,omitempty"` // whose doing it was
+	Text     string           `json:"text,omitempty"`
+	Node     cluster.NodeName `json:"node,omitempty"`
+}
+
 // whyEnded prints how the jobs of the past ended that a word names, and reports whether there are any.
-func whyEnded(sys *Sys, ref cluster.Ref) bool {
+func whyEnded(sys *Sys, ref cluster.Ref, json bool) bool {
 	resp, err := call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
 	if err != nil || len(resp.Records) == 0 {
 		return false
 	}
-	for _, rec := range resp.Records {
-		j := rec.Job
-		r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
-		state := stateOf(j).long
-		if j.Phase != cluster.Ended {
-			fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s\n", r.id(), j.Spec.Name, j.Spec.User, state)
+	list := make([]death, len(resp.Records))
+	for i, rec := range resp.Records {
+		r := jobRow{Job: rec.Job, v: &view{sys: sys, now: sys.Now()}}
+		list[i] = death{Job: r.id(), Name: rec.Job.Spec.Name, User: rec.Job.Spec.User, State: stateOf(rec.Job).long, Ended: rec.Job.Ended, ExitCode: exitText(rec.Job.Exit)}
+		if v := verdictOf(rec.Job, rec.Steps); rec.Job.Phase == cluster.Ended {
+			list[i].Verdict, list[i].Text, list[i].Node = v.kind, v.text, v.node
+		}
+	}
+	if json {
+		sys.json(map[string]any{"ended": list})
+		return true
+	}
+	for i := range list {
+		d := &list[i]
+		fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", d.Job, d.Name, d.User, d.State)
+		if resp.Records[i].Job.Phase != cluster.Ended {
+			fmt.Fprintln(sys.Stdout)
 			continue
 		}
-		fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s since %s, exit code %s\n", r.id(), j.Spec.Name, j.Spec.User, state, stamp(j.Ended), exitText(j.Exit))
-		v := verdictOf(j, rec.Steps)
-		if v.kind == "" {
+		fmt.Fprintf(sys.Stdout, " since %s, exit code %s\n", stamp(d.Ended), d.ExitCode)
+		if d.Verdict == "" {
 			continue
 		}
-		fmt.Fprintf(sys.Stdout, "  %-12s %s\n", v.kind, v.text)
-		if v.kind == "platform" && v.node != "" {
-			fmt.Fprintf(sys.Stdout, "  %-12s muster why %s\n", "", v.node)
+		fmt.Fprintf(sys.Stdout, "  %-12s %s\n", d.Verdict, d.Text)
+		if d.Verdict == "platform" && d.Node != "" {
+			fmt.Fprintf(sys.Stdout, "  %-12s muster why %s\n", "", d.Node)
 		}
 	}
 	return true
@@ -114,7 +180,7 @@ func lastAttempt(sys *Sys, ref cluster.Ref) {
 }
 
 // whyNode prints what a node is, what is wrong with it, and what runs there until when.
-func whyNode(sys *Sys, name cluster.NodeName) int {
+func whyNode(sys *Sys, name cluster.NodeName, json bool) int {
 	resp, err := call(sys, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{name}})
 	if err != nil {
 		return sys.fail("%v", err)
@@ -123,6 +189,9 @@ func whyNode(sys *Sys, name cluster.NodeName) int {
 		return sys.fail("%s is neither a job id nor a node; see squeue and sinfo", name)
 	}
 	n := &resp.Nodes[0]
+	if json {
+		return sys.json(n)
+	}
 	state := nodeState(n)
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(sys.Stdout, "  %-12s %s\n", what, fmt.Sprintf(format, args...))

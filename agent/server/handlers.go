@@ -322,6 +322,14 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 	for _, c := range e.Causes {
 		out.Causes = append(out.Causes, api.Cause{Reason: c.Reason, Text: c.Text, Hint: c.Hint})
 	}
+	sees := sightOf(snap, who)
+	for _, h := range e.Holders {
+		held := api.Holder{Nodes: h.Nodes, From: h.From, Until: h.Until}
+		if sees.job(h.Job) {
+			held.Job = h.Job
+		}
+		out.Holders = append(out.Holders, held)
+	}
 	out.Changes = s.changes(snap, who, jobs[0], now)
 	return out, nil
 }

@@ -1,7 +1,7 @@
 package replay
 
 import (
-	"cmp"
+	"math"
 	"slices"
 )
 
@@ -15,9 +15,13 @@ type profile struct {
 // conservative keeps a promise to every job of the queue. When a job ends before its limit, each gets the
 // earliest start that delays nobody, in order of submission, if that is earlier than its own (compression).
 // The jobs behind old are new.
-func (s *textbook) conservative(old int, early bool) {
-	p := s.profile(s.queue[:old])
-	if early {
+func (s *textbook) conservative(old int, early []*running) {
+	p := s.plan
+	p.advance(s.now)
+	for _, r := range early {
+		p.add(s.now, r.until, r.at, 1)
+	}
+	if len(early) > 0 {
 		for _, w := range s.queue[:old] {
 			p.add(w.start, w.start+w.Limit, w.at, 1)
 			if start, at := s.earliest(p, w.Job, w.start); start < w.start {
@@ -49,38 +53,22 @@ func (s *textbook) begin(n *int) {
 	s.queue = kept
 }
 
-func (s *textbook) profile(promised []*waiting) *profile {
-	type change struct {
-		at   int64
-		p    []piece
-		sign int
-	}
-	var list []change
-	for _, r := range s.live {
-		list = append(list, change{r.until, r.at, 1})
-	}
-	for _, w := range promised {
-		list = append(list, change{w.start, w.at, -1}, change{w.start + w.Limit, w.at, 1})
-	}
-	slices.SortFunc(list, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	p := &profile{}
-	free := slices.Clone(s.free)
-	p.times, p.free, p.total = append(p.times, s.now), append(p.free, free), append(p.total, sum(free))
-	for i := 0; i < len(list); {
-		at := list[i].at
-		if at > p.times[len(p.times)-1] {
-			p.times, p.free = append(p.times, at), append(p.free, slices.Clone(p.free[len(p.free)-1]))
-			p.total = append(p.total, 0)
+// empty is the profile of a machine without jobs.
+func (m *machine) empty() *profile {
+	return &profile{times: []int64{math.MinInt64}, free: [][]int{slices.Clone(m.has)}, total: []int{sum(m.has)}}
+}
+
+// advance forgets what was before a moment, and moments at which nothing changes.
+func (p *profile) advance(now int64) {
+	n := 0
+	for k := p.cut(now); k < len(p.times); k++ {
+		if n > 0 && p.total[k] == p.total[n-1] && slices.Equal(p.free[k], p.free[n-1]) {
+			continue
 		}
-		last := len(p.free) - 1
-		for ; i < len(list) && list[i].at == at; i++ {
-			for _, x := range list[i].p {
-				p.free[last][x.node] += list[i].sign * x.units
-			}
-		}
-		p.total[last] = sum(p.free[last])
+		p.times[n], p.free[n], p.total[n] = p.times[k], p.free[k], p.total[k]
+		n++
 	}
-	return p
+	p.times, p.free, p.total = p.times[:n], p.free[:n], p.total[:n]
 }
 
 func sum(list []int) (n int) {
@@ -124,13 +112,16 @@ next:
 		if before >= 0 && start >= before {
 			return before, nil
 		}
-		copy(least, p.free[k])
-		for m := k; m < len(p.times) && p.times[m] < start+j.Limit; m++ {
-			if p.total[m] < units {
-				k = m // nothing that begins before this moment's end fits
+		end := k
+		for ; end < len(p.times) && p.times[end] < start+j.Limit; end++ {
+			if p.total[end] < units {
+				k = end // nothing that begins before this moment's end fits
 				continue next
 			}
-			for i, f := range p.free[m] {
+		}
+		copy(least, p.free[k])
+		for _, free := range p.free[k+1 : end] {
+			for i, f := range free {
 				least[i] = min(least[i], f)
 			}
 		}

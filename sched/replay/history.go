@@ -13,11 +13,10 @@ import (
 // first start. nodes is a file with a table of nodes, or empty for those that the cluster has now.
 func History(jobs []*cluster.Job, nodes string, now []*cluster.Node, parts []cluster.Partition) (*Trace, error) {
 	t := &Trace{}
-	if nodes != "" {
-		if err := table(nodes, func(r record) error { return t.addNodes(r) }); err != nil {
-			return nil, err
-		}
-	} else {
+	if err := t.nodeTable(nodes); err != nil {
+		return nil, err
+	}
+	if nodes == "" {
 		t.liveNodes(now, parts)
 	}
 	if len(t.Nodes) == 0 {
@@ -39,7 +38,7 @@ func History(jobs []*cluster.Job, nodes string, now []*cluster.Node, parts []clu
 	}
 	found := len(t.Jobs)
 	t.clean()
-	t.Dropped += never
+	t.leave(never, "that have not run and ended")
 	switch {
 	case len(jobs) == 0:
 		return nil, fmt.Errorf("accounting has no job of that time: give an earlier --since or a later --until")

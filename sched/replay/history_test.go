@@ -33,8 +33,8 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tr.Dropped != 2 || fmt.Sprint(tr.Nodes) != "[{a 4 0 2000   } {b 4 0 2000   }]" {
-		t.Errorf("%d dropped, nodes %v", tr.Dropped, tr.Nodes)
+	if fmt.Sprint(tr.Left) != "[2 that have not run and ended]" || fmt.Sprint(tr.Nodes) != "[{a 4 0 2000   } {b 4 0 2000   }]" {
+		t.Errorf("left out %v, nodes %v", tr.Left, tr.Nodes)
 	}
 	if got := fmt.Sprint(tr.Jobs); got != "[{1 0 100 3600 2 8 0 2000 u team main  1000} {2 50 60 31536000 1 4 0 1000 u team main  1000}]" {
 		t.Errorf("jobs %s", got)

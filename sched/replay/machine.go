@@ -24,7 +24,7 @@ var Placements = map[string]Placement{
 // place finds nodes for so many units, or nil. With nodes = 0 they are as few as possible: whole nodes, and one
 // for what remains; else so many, of equal parts (the first ones get one more if it does not come out even).
 func (m *machine) place(free []int, units, nodes int, better Placement) []piece {
-	if nodes > 1 {
+	if nodes > 0 {
 		return m.spread(free, units, nodes, better)
 	}
 	whole, rest := units/m.most, units%m.most

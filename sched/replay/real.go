@@ -106,7 +106,16 @@ func (t *Trace) Replay(config *cluster.Config, tick func(int)) ([]Run, error) {
 		}
 	}
 	if len(r.out) < len(t.Jobs) {
-		return nil, fmt.Errorf("%d jobs of %d never start under this configuration", len(t.Jobs)-len(r.out), len(t.Jobs))
+		started := map[*Job]bool{}
+		for _, run := range r.out {
+			started[run.Job] = true
+		}
+		for i := range t.Jobs {
+			if j := &t.Jobs[i]; !started[j] {
+				return nil, fmt.Errorf("%d jobs of %d never start, the first is job %s: no node has its CPUs, memory or gpu_type, or --conf forbids it; "+
+					"correct it, or leave %s out of --policy", len(t.Jobs)-len(r.out), len(t.Jobs), j.ID, Real)
+			}
+		}
 	}
 	return r.out, nil
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 )
 
+// never is later than all that happens.
+const never int64 = math.MaxInt64
+
 // Run is one job's place in a schedule.
 type Run struct {
 	Job        *Job
@@ -59,26 +62,15 @@ func byWFP(now int64, units func(*Job) int) func(a, b *Job) int {
 // Textbook replays the trace under one policy. Where nodes belong to partitions, each partition is a cluster of
 // its own with its own queue. tick, if not nil, is called with the number of jobs that have started.
 func (t *Trace) Textbook(p Policy, better Placement, tick func(int)) []Run {
-	units, has := t.units()
-	groups := map[string][]int{}
-	var names []string
-	for i := range t.Nodes {
-		name := t.Nodes[i].Partition
-		if groups[name] == nil {
-			names = append(names, name)
-		}
-		groups[name] = append(groups[name], i)
-	}
+	units, _ := t.units()
+	parts := t.parts()
 	var out []Run
-	for _, name := range names {
-		s := &textbook{Policy: p, units: units, better: better, nodes: groups[name], live: map[int]*running{}}
-		for _, i := range groups[name] {
-			s.has = append(s.has, has(&t.Nodes[i]))
-		}
-		s.most, s.free = slices.Max(s.has), slices.Clone(s.has)
+	for _, part := range parts {
+		s := &textbook{Policy: p, machine: part.machine, units: units, better: better, nodes: part.nodes, live: map[int]*running{}}
+		s.free, s.plan = slices.Clone(s.has), s.empty()
 		var jobs []*Job
 		for i := range t.Jobs {
-			if j := &t.Jobs[i]; len(names) == 1 || j.Partition == name {
+			if j := &t.Jobs[i]; home(parts, j) == part {
 				jobs = append(jobs, j)
 			}
 		}
@@ -117,6 +109,7 @@ type textbook struct {
 	better Placement
 	nodes  []int
 	free   []int
+	plan   *profile // the conservative policy's
 	now    int64
 	queue  []*waiting
 	ends   endHeap
@@ -143,25 +136,18 @@ func (h *endHeap) Pop() any {
 
 // run goes from instant to instant: ends first, then submissions, then one pass.
 func (s *textbook) run(jobs []*Job) []Run {
-	for next := 0; next < len(jobs) || len(s.ends) > 0; {
-		s.now = math.MaxInt64
-		if next < len(jobs) {
-			s.now = jobs[next].Submit
+	for next := 0; ; {
+		if s.now = s.soonest(jobs[next:]); s.now == never {
+			return s.out
 		}
-		if len(s.ends) > 0 {
-			s.now = min(s.now, s.ends[0].end)
-		}
-		if s.fill == fillAll {
-			for _, w := range s.queue {
-				s.now = min(s.now, w.start)
-			}
-		}
-		early := false
+		var early []*running // what ended before its limit
 		for len(s.ends) > 0 && s.ends[0].end == s.now {
 			r := heap.Pop(&s.ends).(*running)
 			give(s.free, r.at)
 			delete(s.live, r.seq)
-			early = early || r.until > s.now
+			if r.until > s.now {
+				early = append(early, r)
+			}
 		}
 		old := len(s.queue)
 		for ; next < len(jobs) && jobs[next].Submit == s.now; next++ {
@@ -174,7 +160,23 @@ func (s *textbook) run(jobs []*Job) []Run {
 		}
 		s.tick(len(s.out))
 	}
-	return s.out
+}
+
+// soonest is when something happens next: a submission of those to come, an end, or a promised start.
+func (s *textbook) soonest(coming []*Job) int64 {
+	at := never
+	if len(coming) > 0 {
+		at = coming[0].Submit
+	}
+	if len(s.ends) > 0 {
+		at = min(at, s.ends[0].end)
+	}
+	if s.fill == fillAll {
+		for _, w := range s.queue {
+			at = min(at, w.start)
+		}
+	}
+	return at
 }
 
 func (s *textbook) start(j *Job, at []piece) {
@@ -268,7 +270,7 @@ func (s *textbook) pass() {
 // will then be free beside it.
 func (s *textbook) reserve(head *Job) (shadow int64, future []int) {
 	if s.fill != fillEasy {
-		return math.MaxInt64, nil
+		return never, nil
 	}
 	future = slices.Clone(s.free)
 	ends := s.releases()
@@ -282,7 +284,7 @@ func (s *textbook) reserve(head *Job) (shadow int64, future []int) {
 			return at, future
 		}
 	}
-	return math.MaxInt64, future // it never fits
+	return never, future // it never fits
 }
 
 // Named finds a policy of the textbook; its name is empty if there is none.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -46,34 +47,55 @@ type Node struct {
 	CPUs, GPUs int
 	MemMB      int64
 	GPUType    string
-	Partition  string // empty: of all
+	Partition  string // empty: of the one without a name
 	Switch     string
 }
 
 // Trace is a workload and the cluster that it runs on. Jobs are in order of submission.
 type Trace struct {
-	Jobs    []Job
-	Nodes   []Node
-	Dropped int // entries that are no jobs: no run time, no size, or larger than the cluster
+	Jobs  []Job
+	Nodes []Node
+	Left  []Left
 }
+
+// Left is a number of entries that can not be replayed, and why.
+type Left struct {
+	Count int
+	Why   string
+}
+
+func (l Left) String() string { return fmt.Sprintf("%d %s", l.Count, l.Why) }
 
 // units is how much of the scarce thing, GPUs if there are any, a job wants or a node has.
 func (t *Trace) units() (job func(*Job) int, node func(*Node) int) {
-	for i := range t.Nodes {
-		if t.Nodes[i].GPUs > 0 {
-			return func(j *Job) int { return j.GPUs }, func(n *Node) int { return n.GPUs }
-		}
+	if t.scarce() == "GPUs" {
+		return func(j *Job) int { return j.GPUs }, func(n *Node) int { return n.GPUs }
 	}
 	return func(j *Job) int { return j.CPUs }, func(n *Node) int { return n.CPUs }
 }
 
-// open reads a file, unpacking it if its name ends in .gz.
+// scarce names that thing.
+func (t *Trace) scarce() string {
+	if slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.GPUs > 0 }) {
+		return "GPUs"
+	}
+	return "CPUs"
+}
+
+// open reads a file, unpacking it if it begins as gzip does, whatever its name.
 func open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
-	if err != nil || !strings.HasSuffix(path, ".gz") {
-		return f, err
+	if err != nil {
+		return nil, err
 	}
-	z, err := gzip.NewReader(f)
+	in := bufio.NewReader(f)
+	if magic, _ := in.Peek(2); string(magic) != "\x1f\x8b" {
+		return struct {
+			io.Reader
+			io.Closer
+		}{in, f}, nil
+	}
+	z, err := gzip.NewReader(in)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
@@ -88,54 +110,25 @@ func open(path string) (io.ReadCloser, error) {
 // needs a table of nodes; SWF takes its machine from MaxProcs unless nodes are given.
 func Load(path, nodes string) (*Trace, error) {
 	t := &Trace{}
-	if nodes != "" {
-		if err := table(nodes, func(r record) error { return t.addNodes(r) }); err != nil {
-			return nil, err
-		}
+	if err := t.nodeTable(nodes); err != nil {
+		return nil, err
 	}
 	var err error
 	if base := strings.TrimSuffix(path, ".gz"); strings.HasSuffix(base, ".swf") {
 		err = t.swf(path)
 	} else if nodes == "" {
-		return nil, fmt.Errorf("%s: a table of jobs needs one of nodes: give --nodes FILE", path)
+		return nil, fmt.Errorf("%s: a table of jobs needs one of nodes: give --nodes FILE (a log in SWF has a name that ends in .swf or .swf.gz)", path)
 	} else {
-		err = table(path, func(r record) error { return t.addJob(r) })
+		err = table(path, t.addJob, "job_id", "submit", "walltime", "runtime", "cpus or gpus")
 	}
 	if err != nil {
 		return nil, err
 	}
 	t.clean()
 	if len(t.Jobs) == 0 {
-		return nil, fmt.Errorf("%s: no job that could run", path)
+		return nil, fmt.Errorf("%s: no job that could run; its entries: %s", path, t.without())
 	}
 	return t, nil
-}
-
-// clean does what is standard: entries without run time, limit or size, or larger than the cluster, go; a run is
-// cut at its limit.
-func (t *Trace) clean() {
-	want, have := t.units()
-	total := map[string]int{}
-	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		total[n.Partition] += have(n)
-		if n.Partition != "" {
-			total[""] += have(n)
-		}
-	}
-	room := func(j *Job) int {
-		if n, ok := total[j.Partition]; ok {
-			return n
-		}
-		return total[""]
-	}
-	all := len(t.Jobs)
-	t.Jobs = slices.DeleteFunc(t.Jobs, func(j Job) bool { return j.Run <= 0 || j.Limit <= 0 || want(&j) <= 0 || want(&j) > room(&j) })
-	t.Dropped = all - len(t.Jobs)
-	for i := range t.Jobs {
-		t.Jobs[i].Run = min(t.Jobs[i].Run, t.Jobs[i].Limit)
-	}
-	slices.SortStableFunc(t.Jobs, func(a, b Job) int { return int(min(max(a.Submit-b.Submit, -1), 1)) })
 }
 
 // swf reads the Standard Workload Format (D. Feitelson, Parallel Workloads Archive): header lines begin with ;,
@@ -146,14 +139,20 @@ func (t *Trace) swf(path string) error {
 		return err
 	}
 	defer f.Close()
-	procs := 0
+	procs, hosts := 0, 0
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 1<<20)
 	for line := 1; in.Scan(); line++ {
 		text := strings.TrimSpace(in.Text())
 		if rest, ok := strings.CutPrefix(text, ";"); ok {
-			if v, ok := strings.CutPrefix(strings.TrimSpace(rest), "MaxProcs:"); ok {
-				procs, _ = strconv.Atoi(strings.TrimSpace(v))
+			for name, to := range map[string]*int{"MaxProcs": &procs, "MaxNodes": &hosts} {
+				v, ok := strings.CutPrefix(strings.TrimSpace(rest), name+":")
+				if !ok {
+					continue
+				}
+				if *to, err = headerSize(v); err != nil {
+					return fmt.Errorf("%s:%d: %s is %q, want a number: correct it, or give --nodes FILE", path, line, name, strings.TrimSpace(v))
+				}
 			}
 			continue
 		}
@@ -167,7 +166,7 @@ func (t *Trace) swf(path string) error {
 		num := make([]int64, len(words))
 		for i, w := range words {
 			v, err := strconv.ParseFloat(w, 64) // some logs have fractions
-			if err != nil {
+			if err != nil || !(math.Abs(v) <= largest) {
 				return fmt.Errorf("%s:%d: column %d is %q, want a number", path, line, i+1, w)
 			}
 			num[i] = int64(v)
@@ -184,11 +183,23 @@ func (t *Trace) swf(path string) error {
 	}
 	if len(t.Nodes) == 0 {
 		if procs <= 0 {
-			return fmt.Errorf("%s: the header does not say MaxProcs: give --nodes FILE", path)
+			procs = hosts
+		}
+		if procs <= 0 {
+			return fmt.Errorf("%s: the header says neither MaxProcs nor MaxNodes: give --nodes FILE", path)
 		}
 		t.Nodes = []Node{{Name: "machine", CPUs: procs}}
 	}
 	return nil
+}
+
+// largest is the most that a number of a log may be: sums of so many seconds are still exact.
+const largest = 1 << 40
+
+// headerSize reads the first number of a header's value: 1024, 1,024 or 1024 (512 of 2).
+func headerSize(value string) (int, error) {
+	first, _, _ := strings.Cut(strings.TrimSpace(strings.ReplaceAll(value, "\t", " ")), " ")
+	return strconv.Atoi(strings.ReplaceAll(first, ",", ""))
 }
 
 // record is one line of a table, by column.
@@ -200,7 +211,7 @@ type record struct {
 
 func (r record) text(column string) string {
 	if i, ok := r.at[column]; ok {
-		return r.cells[i]
+		return strings.TrimSpace(r.cells[i])
 	}
 	return ""
 }
@@ -211,7 +222,7 @@ func (r record) number(column string) (int64, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
+	if err != nil || n > largest || n < -largest {
 		return 0, fmt.Errorf("%s: %s is %q, want a whole number", r.where, column, s)
 	}
 	return n, nil
@@ -234,8 +245,9 @@ func (r record) numbers(columns map[string]any) error {
 	return nil
 }
 
-// table reads a file of comma-separated values with a header; lines that begin with # are comments.
-func table(path string, each func(record) error) error {
+// table reads a file of comma-separated values with a header; lines that begin with # are comments. It must have
+// the needed columns; of "a or b" one.
+func table(path string, each func(record) error, needed ...string) error {
 	f, err := open(path)
 	if err != nil {
 		return err
@@ -258,6 +270,11 @@ func table(path string, each func(record) error) error {
 			for i, name := range cells {
 				at[strings.TrimSpace(name)] = i
 			}
+			for _, name := range needed {
+				if !slices.ContainsFunc(strings.Split(name, " or "), func(s string) bool { _, ok := at[s]; return ok }) {
+					return fmt.Errorf("%s:%d: no column %s; there are %s", path, line, name, strings.Join(cells, ","))
+				}
+			}
 			continue
 		}
 		if err := each(record{fmt.Sprintf("%s:%d", path, line), at, cells}); err != nil {
@@ -273,8 +290,25 @@ func (t *Trace) addJob(r record) error {
 	}
 	err := r.numbers(map[string]any{"submit": &j.Submit, "nodes": &j.Nodes, "cpus": &j.CPUs, "gpus": &j.GPUs, "mem_mb": &j.MemMB,
 		"walltime": &j.Limit, "runtime": &j.Run, "gpu_milli": &j.GPUMilli})
+	if err == nil && j.Nodes < 0 {
+		err = fmt.Errorf("%s: nodes is %d, want how many, or 0 for as few as possible", r.where, j.Nodes)
+	}
 	t.Jobs = append(t.Jobs, j)
 	return err
+}
+
+// nodeTable reads the nodes of a file, if one is named.
+func (t *Trace) nodeTable(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := table(path, t.addNodes, "name", "cpus or gpus"); err != nil {
+		return err
+	}
+	if len(t.Nodes) == 0 {
+		return fmt.Errorf("%s: no node: want a header with name, count, cpus, gpus, mem_mb, gpu_type, partition, switch and a line for each kind", path)
+	}
+	return nil
 }
 
 func (t *Trace) addNodes(r record) error {
@@ -285,6 +319,9 @@ func (t *Trace) addNodes(r record) error {
 	}
 	if n.Name == "" {
 		return fmt.Errorf("%s: no name", r.where)
+	}
+	if count < 0 {
+		return fmt.Errorf("%s: count is %d, want how many nodes the line is for", r.where, count)
 	}
 	if count <= 1 {
 		t.Nodes = append(t.Nodes, n)

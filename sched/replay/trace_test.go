@@ -2,10 +2,12 @@ package replay
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,7 +27,7 @@ func TestLoad(t *testing.T) {
 		return fmt.Sprintf("%d %d -1 %d -1 -1 -1 %d %d -1 1 7 2 -1 1 1 -1 -1\n", id, submit, run, procs, limit)
 	}
 	tr, err := Load(write(t, "a.swf", header+line(2, 5, 100, 4, 50)+line(1, 0, 10, 8, 20)+line(3, 6, 0, 1, 1)+line(4, 6, 1, 9, 1)), "")
-	if err != nil || len(tr.Jobs) != 2 || tr.Dropped != 2 || tr.Jobs[0].ID != "1" || tr.Jobs[1].Run != 50 || tr.Jobs[1].User != "7" {
+	if err != nil || len(tr.Jobs) != 2 || fmt.Sprint(tr.Left) != "[1 without run time 1 larger than the empty cluster]" || tr.Jobs[0].ID != "1" || tr.Jobs[1].Run != 50 || tr.Jobs[1].User != "7" {
 		t.Errorf("%+v, %v", tr, err)
 	}
 	nodes := write(t, "n.csv", "name,count,cpus,gpus,mem_mb,gpu_type,partition,switch\nn,3,48,8,0,,,s\n")
@@ -41,11 +43,96 @@ func TestLoad(t *testing.T) {
 		{"x.csv", columns, "", "--nodes"},
 		{"x.csv", columns + "a,1,0,6,many,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: gpus"},
 		{"x.csv", columns + "a,1\n", nodes, "wrong number of fields"},
-		{"x.csv.gz", "no gzip", nodes, "x.csv.gz"},
+		{"x.csv.gz", "no gzip", nodes, "x.csv.gz:1: no column job_id"},
+		{"x.csv", "\x1f\x8b0", nodes, "x.csv: unexpected EOF"},
+		{"x.csv", "job_id,submit_time,gpus,walltime,runtime\na,1,1,60,30\n", nodes, "x.csv:1: no column submit"},
+		{"x.csv", "job_id,submit,walltime,runtime\na,1,60,30\n", nodes, "no column cpus or gpus"},
+		{"x.csv", columns + "a,1,-2,6,8,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: nodes is -2"},
+		{"x.csv", columns + "a,1,0,6,99,0,60,30,u,g,,,1000\n", nodes, "1 larger than the empty cluster"},
+		{"x.swf", header + line(1, 0, 1, 1, -1), "", "1 without limit"},
+		{"x.swf", header + "1 2 3 NaN" + strings.Repeat(" 1", 14), "", "column 4 is \"NaN\""},
+		{"x.swf", header + "1 1e30 3 4" + strings.Repeat(" 1", 14), "", "column 2 is \"1e30\""},
+		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "none.csv", ""), "none.csv: no node"},
+		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "minus.csv", "name,count,cpus\nn,-1,8\n"), "minus.csv:2: count is -1"},
+		{"x.swf", "; MaxProcs: some\n" + line(1, 0, 1, 1, 1), "", "x.swf:1: MaxProcs is \"some\""},
+		{"x.txt", header + line(1, 0, 1, 1, 1), "", ".swf"},
 	} {
 		if _, err := Load(write(t, tc.name, tc.text), tc.nodes); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s %q: %v, want %s", tc.name, tc.text, err, tc.want)
 		}
+	}
+}
+
+// TestHeader: the size of a log's machine, as archives write it.
+func TestHeader(t *testing.T) {
+	for header, want := range map[string]int{
+		"; MaxProcs: 430": 430, ";MaxProcs:\t1024 (512 nodes)\r": 1024, "; MaxProcs: 1,024": 1024, "; MaxNodes: 64": 64,
+		"; MaxNodes: 64\n; MaxProcs: 128": 128, "; MaxProcs: 128\n; MaxNodes: 64": 128, "; MaxProcs: -1\n; MaxNodes: 64": 64,
+	} {
+		tr, err := Load(write(t, "a.swf", header+"\n1 0 -1 10 4 -1 -1 -1 20 -1 1 7 2 -1 1 1 -1 -1 \r\n"), "")
+		if err != nil || tr.Nodes[0].CPUs != want {
+			t.Errorf("%q: %+v %v, want %d", header, tr, err, want)
+		}
+	}
+}
+
+// TestPacked: what is in a file counts, not its name.
+func TestPacked(t *testing.T) {
+	text := "; MaxProcs: 4\n1 0 -1 10 4 -1 -1 -1 20 -1 1 7 2 -1 1 1 -1 -1\n"
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.swf", "a.swf.gz"} {
+		for _, content := range []string{text, b.String()} {
+			if tr, err := Load(write(t, name, content), ""); err != nil || len(tr.Jobs) != 1 {
+				t.Errorf("%s: %+v %v", name, tr, err)
+			}
+		}
+	}
+}
+
+// TestImpossible: what the empty cluster could not run is left out and told, not waited for.
+func TestImpossible(t *testing.T) {
+	const columns = "job_id,submit,nodes,gpus,walltime,runtime,partition\n"
+	for _, tc := range []struct{ name, nodes, jobs, left, runs string }{
+		{"one large node, small ones for the rest", "name,count,gpus\nbig,1,8\nsmall,4,2\n", "a,0,0,16,9,5,\nb,0,0,10,9,5,\n", "1 larger than the empty cluster", "b"},
+		{"more nodes than there are, more GPUs than a node has", "name,count,gpus\nn,2,8\n", "a,0,3,6,9,5,\nb,0,1,9,9,5,\nc,0,2,9,9,5,\n", "2 larger than the empty cluster", "c"},
+		{"partitions", "name,count,gpus,partition\nx,1,8,px\ny,2,8,py\n", "a,0,0,16,9,5,px\nb,0,0,16,9,5,py\nc,0,0,1,9,5,pz\nd,0,0,1,9,5,\n",
+			"1 of a partition without nodes 1 larger than the empty cluster", "b d"},
+		{"one partition has all jobs", "name,count,gpus,partition\nx,1,8,px\n", "a,0,0,1,9,5,pz\nb,0,0,0,9,5,\n", "1 without GPUs", "a"},
+	} {
+		tr, err := Load(write(t, "j.csv", columns+tc.jobs), write(t, "n.csv", tc.nodes))
+		if err != nil {
+			t.Fatal(tc.name, err)
+		}
+		if left := strings.Trim(fmt.Sprint(tr.Left), "[]"); left != tc.left {
+			t.Errorf("%s: left out %s, want %s", tc.name, left, tc.left)
+		}
+		for _, p := range append(Textbook, Policy{Name: Real}) {
+			runs, err := tr.Replay(nil, nil)
+			if p.Name != Real {
+				runs = tr.Textbook(p, Placements["best"], nil)
+			}
+			var ids []string
+			for _, r := range runs {
+				ids = append(ids, r.Job.ID)
+			}
+			slices.Sort(ids)
+			if strings.Join(ids, " ") != tc.runs {
+				t.Errorf("%s: %s runs %v, want %s, %v", tc.name, p.Name, ids, tc.runs, err)
+			}
+		}
+	}
+}
+
+// TestNeverStarts names a job that the real scheduler never starts, and why that may be.
+func TestNeverStarts(t *testing.T) {
+	tr := &Trace{Nodes: []Node{{Name: "n", GPUs: 8, GPUType: "a100"}}, Jobs: []Job{
+		{ID: "a", GPUs: 1, Run: 1, Limit: 1}, {ID: "b", GPUs: 1, Run: 1, Limit: 1, GPUType: "h100"}}}
+	if _, err := tr.Replay(nil, nil); err == nil || !strings.Contains(err.Error(), "job b") {
+		t.Errorf("%v, want job b named", err)
 	}
 }
 
@@ -65,6 +152,8 @@ func TestSmall(t *testing.T) {
 			map[string][]int64{"easy": {0, 10, 33, 3}, "conservative": {0, 10, 20, 30}}},
 		{"an early end lets the queue move up", []job{{0, 4, 5, 20}, {1, 4, 10, 10}},
 			map[string][]int64{"fifo": {0, 5}, "easy": {0, 5}, "conservative": {0, 5}}},
+		{"a promise is kept when nothing else happens at its time", []job{{0, 2, 10, 20}, {0, 2, 10, 40}, {1, 3, 15, 15}, {2, 2, 20, 20}},
+			map[string][]int64{"fifo": {0, 0, 10, 25}, "easy": {0, 0, 10, 25}, "conservative": {0, 0, 40, 10}}},
 		{"sjbf: of two that may pass the shorter does", []job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 6, 6}, {2, 1, 4, 4}},
 			map[string][]int64{"easy": {0, 10, 2, 20}, "sjbf": {0, 10, 20, 2}}},
 		{"sjf: the shortest first", []job{{0, 4, 10, 10}, {1, 4, 9, 9}, {2, 4, 3, 3}}, map[string][]int64{"sjf": {0, 13, 10}, "fifo": {0, 10, 19}}},
