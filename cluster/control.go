@@ -402,6 +402,9 @@ func (c *Suspend) apply(t *tx) (any, error) {
 		if others := len(jobs) > 1 && (j.Het == nil || j.Follows()); others && (c.Resume && !n.suspended() || !c.Resume && !n.suspendable()) {
 			continue // another task of the array is meant
 		}
+		if n.Phase == Pending {
+			return nil, Errorf(Conflict, ErrPending, "job %d is pending, and has nothing to stop", n.ID)
+		}
 		if c.Resume {
 			if !n.suspended() {
 				return nil, Errorf(Conflict, ErrNotSuspended, "job %d is not suspended", n.ID)

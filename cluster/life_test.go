@@ -249,6 +249,9 @@ func TestSuspend(t *testing.T) {
 	w := newWorld(t, 1)
 	id := w.run(w.submit(func(s *JobSpec) { s.Limit = time.Hour }), 0, "n0")
 	w.refused(alice, &Suspend{Ref: Ref{Job: id}}, ErrAccess)
+	for _, resume := range []bool{false, true} {
+		w.refused(root, &Suspend{Ref: Ref{Job: w.submit(nil)}, Resume: resume}, ErrPending)
+	}
 	w.refused(root, &Suspend{Ref: Ref{Job: id}, Resume: true}, ErrNotSuspended)
 	w.pass(10 * time.Minute)
 	w.ok(root, &Suspend{Ref: Ref{Job: id}})

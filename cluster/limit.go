@@ -456,13 +456,14 @@ func (m *Meter) runMins(b *bound) float64 {
 	return amountOf(list, b.tres)
 }
 
-// Start counts a job that the pass has started.
-func (m *Meter) Start(j *Job, alloc *Alloc) {
+// Start counts a job that the pass has started in a partition: with its allocation, or where there is none yet with what it
+// asks for.
+func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 	if m.Off() {
 		return
 	}
-	ask := m.t.askingOf(j, alloc.Partition, alloc)
-	c := counted{runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: alloc.Partition, alloc: alloc}
+	ask := m.t.askingOf(j, part, alloc)
+	c := counted{runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: part, alloc: alloc}
 	for _, s := range m.t.scopes(c) {
 		m.started[s] = m.tally(s).plus(c, ask.tres, 1)
 		if list, ok := m.minutes[s]; ok {

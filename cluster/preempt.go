@@ -199,8 +199,8 @@ func (t *tables) Preempts(j *Job, part *Partition, own *Reservation, v *Job, now
 		best = min(best, k)
 	}
 	switch mode := mildest[best]; {
-	case mode == PreemptSuspend && v.Het != nil: // turns and what goes on know of single jobs
-		return PreemptOff
+	case mode == PreemptSuspend && slices.ContainsFunc(all, func(o *Job) bool { return !o.suspendable() }):
+		return PreemptOff // it is suspended, and goes on, as a whole
 	case mode == PreemptRequeue && slices.ContainsFunc(all, func(o *Job) bool { return !o.requeuable() }):
 		return PreemptCancel
 	default:
@@ -374,7 +374,7 @@ func (t *tx) leave(v *Job, by JobID, own *Reservation, mode PreemptMode) {
 			grace = max(grace, o.Spec.Signal.Before)
 		}
 	}
-	if grace == 0 || mode == PreemptSuspend || slices.ContainsFunc(all, func(o *Job) bool { return o.Phase != Running }) {
+	if mode != PreemptSuspend && (grace == 0 || slices.ContainsFunc(all, func(o *Job) bool { return o.Phase != Running })) {
 		all = []*Job{v} // the others end with it
 	}
 	for _, o := range all {
@@ -417,17 +417,28 @@ func (t *tx) preempted(n *Job) {
 	n.RequeueAfter, n.RequeueHold, n.SpecialExit = n.Preempt.Mode == PreemptRequeue, false, false
 }
 
-// goOn resumes a job that was suspended to make room.
+// goOn resumes a job that was suspended to make room, a heterogeneous one with all its components.
 func (t *tx) goOn(id JobID) error {
 	v, ok := t.jobs.Get(id)
-	if !ok || v.Phase != Suspended || v.Preempt == nil || v.Preempt.Mode != PreemptSuspend {
+	if !ok {
+		return Errorf(Conflict, ErrJobID, "job %d does not exist", id)
+	}
+	all := t.Whole(v)
+	if len(all) == 0 || slices.ContainsFunc(all, func(o *Job) bool { return !o.asleep() }) {
 		return Errorf(Conflict, ErrNotSuspended, "job %d is not suspended to make room", id)
 	}
-	n := *v
-	if err := t.resume(&n); err != nil {
-		return err
+	for _, o := range all {
+		n := *o
+		if err := t.resume(&n); err != nil {
+			return err
+		}
+		t.putJob(&n)
+		t.tell(&n)
 	}
-	t.putJob(&n)
-	t.tell(&n)
 	return nil
+}
+
+// asleep reports whether a job was suspended to make room.
+func (j *Job) asleep() bool {
+	return j.Phase == Suspended && j.Preempt != nil && j.Preempt.Mode == PreemptSuspend
 }

@@ -208,7 +208,7 @@ func TestPreemptSet(t *testing.T) {
 		}, 0, PreemptCancel, 0},
 		{"one is left alone, so all are", PreemptCancel, 0, 0, second("off"), 0, PreemptOff, 0},
 		{"one is not outranked, so none is", PreemptCancel, 0, 0, second("high"), 0, PreemptOff, 0},
-		{"none is suspended", PreemptSuspend, 0, 0, nil, 0, PreemptOff, 0},
+		{"one is not suspended, so none is", PreemptSuspend, 0, 0, second("off"), 0, PreemptOff, 0},
 	} {
 		w, lead, job := set(c.mode, c.grace, c.own, c.change)
 		err := w.preempt(job, lead+c.named)
@@ -265,6 +265,51 @@ func TestPreemptResume(t *testing.T) {
 	}
 	if j := w.want(v, Running); j.Preempt != nil {
 		t.Errorf("%+v is left", j.Preempt)
+	}
+}
+
+// TestPreemptResumeSet has a heterogeneous job suspended to make room for one node's sake, and go on as a whole once the CPUs of
+// all its components are free; also if another mode than SUSPEND is that of one of them.
+func TestPreemptResumeSet(t *testing.T) {
+	for _, part := range []string{"main", "kept"} {
+		w := preemptWorld(t, PreemptSuspend, time.Minute)
+		cfg := *w.s.Config()
+		cfg.Partitions = append(cfg.Partitions, Partition{Name: "kept", All: true, State: PartitionUp, PreemptMode: "REQUEUE"})
+		w.ok(root, &Configure{Config: &cfg})
+		lead := w.submitHet(2, func(k int, s *JobSpec) { s.Partitions = []string{[]string{"main", part}[k]} })
+		d := w.setOf(lead, 0)
+		d.Start.Partition, d.With[0].Start.Partition = "main", part
+		if err := w.decide(d); err != nil {
+			t.Fatal(err)
+		}
+		w.report("n0", lead, NodeReady)
+		if err := w.preempt(w.submit(inHigh), lead+1); err == nil {
+			t.Error("a heterogeneous job is suspended that has not begun")
+		}
+		w.report("n1", lead+1, NodeReady)
+		w.pass(time.Hour)
+		job := w.submit(inHigh)
+		if err := w.preempt(job, lead+1); err != nil {
+			t.Fatal(err)
+		}
+		w.phases(lead, "33")
+		w.run(job, 0, "n1")
+		goOn := func(id JobID) *Error { return w.decide(Decision{Job: id, Task: TaskAny, Resume: true}) }
+		if goOn(lead) == nil {
+			t.Error("it goes on with the CPUs of one component taken")
+		}
+		w.phases(lead, "33")
+		w.pass(time.Hour)
+		w.over(job, 0)
+		if err := goOn(lead); err != nil {
+			t.Fatal(err)
+		}
+		w.phases(lead, "22")
+		for k := range JobID(2) {
+			if j := w.job(lead + k); j.Preempt != nil || j.SuspendTotal != time.Hour {
+				t.Errorf("component %d stood still for %s, %+v is left", k, j.SuspendTotal, j.Preempt)
+			}
+		}
 	}
 }
 

@@ -72,7 +72,14 @@ func TestHetLife(t *testing.T) {
 			t.Errorf("scancel %s: %d %s", one, code, errs)
 		}
 	}
-	d.must("scontrol", "release", id)
+	_, errs, code := d.run("scontrol", "suspend", id)
+	if want := "Job is pending execution for job 1\n"; errs != want || code != 1 {
+		t.Errorf("scontrol suspend: %d %s", code, errs)
+	}
+	d.must("scontrol", "update", "job=1+[0-1]", "timelimit=7")
+	d.must("scontrol", "update", "job=1+1", "timelimit=6")
+	expect(t, "limits", d.must("squeue", "-h", "-S", "i", "-o", "%i %l"), "1+0 7:00\n1+1 6:00")
+	d.must("scontrol", "release", "1+0,1+1")
 	states := func() string {
 		return strings.ReplaceAll(d.must("squeue", "-h", "-S", "i", "-j", id, "-o", "%i %T"), "\n", " ")
 	}
@@ -135,4 +142,33 @@ func TestHetAcross(t *testing.T) {
 	g.at["s1"].wait("both components' steps", func() bool { return strings.Count(g.must("s1", "squeue", "-h", "-s", "-o", "%i"), ".0") == 2 })
 	g.must("s1", "scancel", id)
 	g.drained("s1")
+}
+
+// TestHetSuspended: a heterogeneous job is stopped as a whole to make room on one of its nodes, goes on as a whole, and has
+// another one stopped for it.
+func TestHetSuspended(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	text := "ClusterName=c\nPreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\nSelectTypeParameters=CR_Core_Memory\n" +
+		"NodeName=n[1-2] CPUs=4 RealMemory=4000\nPartitionName=low Nodes=ALL Default=YES OverSubscribe=FORCE:1\nPartitionName=high Nodes=ALL PriorityTier=5 OverSubscribe=FORCE:1\n"
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d := startDev(t, "--conf", conf, "--hollow", "conf", "--hollow-exec")
+	states := func() string {
+		return strings.ReplaceAll(d.must("squeue", "-h", "-S", "i", "-t", "all", "-o", "%i %T"), "\n", ", ")
+	}
+	d.must("sbatch", "-n4", "--mem=10", "-w", "n1", "-o", "first", ":", "-n4", "--mem=10", "-w", "n2", "--wrap", "srun --het-group=1 sh -c 'while :; do echo x >>ticks; sleep 0.05; done'")
+	d.wait("its step to run", func() bool { return d.soFar("ticks") != "" })
+	still := "while a=$(wc -c <ticks); sleep 0.3; [ $a != $(wc -c <ticks) ]; do :; done" // six of its turns long
+	d.must("sbatch", "-p", "high", "-n4", "--mem=10", "-w", "n1", "-o", "second", "--wrap", still+"; echo still; until [ -e go ]; do sleep 0.05; done")
+	d.wait("its step on the other node to stand still", func() bool { return d.soFar("second") == "still\n" })
+	expect(t, "states", states(), "1+0 SUSPENDED, 1+1 SUSPENDED, 3 RUNNING")
+	stood := d.read("ticks")
+	d.write("go", "")
+	d.wait("the whole to go on", func() bool { return strings.HasPrefix(states(), "1+0 RUNNING, 1+1 RUNNING") })
+	d.wait("its step to go on", func() bool { return d.read("ticks") != stood })
+	d.must("sbatch", "-p", "high", "-n4", "--mem=10", "-o", "third", ":", "-p", "high", "-n4", "--mem=10", "--wrap", "true")
+	d.wait("the other to have run in its place", func() bool { return strings.HasSuffix(states(), "4+0 COMPLETED, 4+1 COMPLETED") })
+	d.wait("the whole to go on again", func() bool { return strings.HasPrefix(states(), "1+0 RUNNING, 1+1 RUNNING") })
+	d.must("scancel", "1")
 }

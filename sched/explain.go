@@ -68,7 +68,7 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	}
 	e.preemption(c, j)
 	if j.Het != nil {
-		e.together(s, now, j)
+		e.together(c, j)
 	}
 	e.expected(s, now, id)
 	if ahead := aheadOf(s, j); ahead > 0 && j.Held == cluster.NotHeld {
@@ -77,12 +77,14 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	return e
 }
 
+// aheadOf counts the jobs that go before one, a heterogeneous one as its leader.
 func aheadOf(s *cluster.Snapshot, j *cluster.Job) (n int) {
+	first := leaderOf(j)
 	for o := range s.Queue() {
-		if o.ID == j.ID {
+		if o.ID == first {
 			break
 		}
-		if o.Held == cluster.NotHeld {
+		if o.Held == cluster.NotHeld && !o.Follows() {
 			n++
 		}
 	}
@@ -108,7 +110,7 @@ func (e *Explanation) notReady(s *cluster.Snapshot, j *cluster.Job, why cluster.
 	case cluster.WaitDependency, cluster.WaitDependencyNever:
 		hint := ""
 		if why == cluster.WaitDependencyNever {
-			hint = fmt.Sprintf("scancel %d, or change it: scontrol update jobid=%d dependency=", j.ID, j.ID)
+			hint = fmt.Sprintf("scancel %d, or change it: %s", leaderOf(j), updateHint([]*cluster.Job{j}, "dependency="))
 		}
 		var terms []string
 		for _, d := range j.Depends.Terms {

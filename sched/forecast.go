@@ -48,8 +48,8 @@ func forecastOf(s *cluster.Snapshot, now time.Time, id cluster.JobID) Start {
 // forecastTo tells of a job when it will start, and of those that go before it.
 func forecastTo(s *cluster.Snapshot, now time.Time, id cluster.JobID) map[cluster.JobID]Start {
 	upTo := id
-	if j, ok := s.Job(id); ok && j.Het != nil {
-		upTo = j.Het.ID
+	if j, ok := s.Job(id); ok {
+		upTo = leaderOf(j)
 	}
 	return newForecast(s, now).run(upTo)
 }

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,7 +19,7 @@ const maxSwaps = 8
 // part is a component, and what it asks of each partition that it may start in.
 type part struct {
 	job   *cluster.Job   // to end before its deadline, if it may be cut
-	why   cluster.Reason // if it may not start now whatever is free
+	why   cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
 	note  string
 	qs    []*question
 	may   []map[cluster.JobID]bool // by question, those that it may make leave
@@ -42,6 +41,10 @@ func (c *cycle) set(lead *cluster.Job) {
 	}
 	if c.fitSet(parts, c.fitNow) {
 		c.startSet(parts)
+		return
+	}
+	if slices.ContainsFunc(parts, func(p *part) bool { return p.why != cluster.NoReason }) {
+		c.bar(parts)
 		return
 	}
 	if c.makeRoomSet(lead, parts) {
@@ -68,15 +71,22 @@ func (c *cycle) components(lead *cluster.Job) (parts []*part, ok bool) {
 		p.why, p.note = c.barred(p, meter)
 		parts, ok = append(parts, p), ok && p.why == cluster.NoReason
 	}
-	for _, p := range parts {
-		if !ok && p.job.Held == cluster.NotHeld { // the others have no reason of their own
-			c.wait(p.job, p.why, p.note, nil)
-		}
+	if !ok {
+		c.bar(parts)
 	}
 	return parts, ok
 }
 
-// barred finds a component's questions, or why it has none.
+// bar notes why components may not start whatever is free; the others have no reason of their own.
+func (c *cycle) bar(parts []*part) {
+	for _, p := range parts {
+		if p.job.Held == cluster.NotHeld {
+			c.wait(p.job, p.why, p.note, nil)
+		}
+	}
+}
+
+// barred finds a component's questions, or why it has none beside those before it, which the meter has counted.
 func (c *cycle) barred(p *part, meter *cluster.Meter) (cluster.Reason, string) {
 	_, why := c.s.Ready(p.job, c.now)
 	if why == cluster.NoReason && c.evict != nil && c.s.Yields(p.job, c.now) {
@@ -101,10 +111,14 @@ func (c *cycle) barred(p *part, meter *cluster.Meter) (cluster.Reason, string) {
 			p.qs = append(p.qs, q)
 		}
 	}
-	if len(p.qs) > 0 {
-		why = cluster.NoReason
+	if len(p.qs) == 0 {
+		return why, ""
 	}
-	return why, ""
+	one := p.qs[0].want.part
+	if !slices.ContainsFunc(p.qs, func(q *question) bool { return q.want.part != one }) { // else nobody knows whose limits count
+		meter.Start(p.job, one.Name, nil) // the next ones run beside it
+	}
+	return cluster.NoReason, ""
 }
 
 // finder finds nodes for what a component asks by its question k, away from some that are taken, and the time limit for it.
@@ -144,19 +158,28 @@ func (c *cycle) fitEach(order []*part, find finder) int {
 	return -1
 }
 
-// fits finds nodes for a component, where limits let it have them beside those before it.
+// fits finds nodes for a component, where limits let it have them beside those before it; else why is the limit, if it is
+// limits alone that do not.
 func (p *part) fits(taken nodeSet, meter *cluster.Meter, find finder) bool {
+	p.why = cluster.NoReason
+	full := false
 	for k, q := range p.qs {
 		j, a := find(p, k, taken)
-		if a == nil || meter.Blocked(j, q.want.part.Name, a) != cluster.NoReason {
+		if full = full || a == nil; a == nil {
+			continue
+		}
+		if p.why = meter.Blocked(j, q.want.part.Name, a); p.why != cluster.NoReason {
 			continue
 		}
 		if q.own != nil {
 			a.Reservation = q.own.Name
 		}
 		p.k, p.alloc, p.limit = k, a, j.Limit
-		meter.Start(j, a)
+		meter.Start(j, a.Partition, a)
 		return true
+	}
+	if full {
+		p.why = cluster.NoReason
 	}
 	return false
 }
@@ -312,6 +335,14 @@ func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *c
 	return latest, true
 }
 
+// leaderOf is the number of a job, of a heterogeneous one that of its leader.
+func leaderOf(j *cluster.Job) cluster.JobID {
+	if j.Het == nil {
+		return j.ID
+	}
+	return j.Het.ID
+}
+
 // whole lists the components of a job's heterogeneous job, or the job alone.
 func (c *cycle) whole(j *cluster.Job) []*cluster.Job {
 	if j.Het == nil {
@@ -417,20 +448,4 @@ func (f *forecast) laterSet(lead *cluster.Job) *reservation {
 		over := until(at, j.Limit)
 		return f.off(q.own, j, at, over).and(f.beside(at, over))
 	})
-}
-
-// together explains that a component starts with the others.
-func (e *Explanation) together(s *cluster.Snapshot, now time.Time, j *cluster.Job) {
-	for _, o := range s.Components(j) {
-		if o.ID == j.ID {
-			continue
-		}
-		why := o.Wait
-		if _, own := s.Ready(o, now); own != cluster.NoReason {
-			why = own
-		}
-		if why != cluster.NoReason {
-			e.add(why, fmt.Sprintf("muster why %d", o.ID), "it starts together with component %d of heterogeneous job %d, which waits: %s", o.Het.Offset, o.Het.ID, why)
-		}
-	}
 }

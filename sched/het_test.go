@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,5 +143,39 @@ func TestHetReasons(t *testing.T) {
 	starts, id, err := TestHet(b.s.Snapshot(), b.now, cluster.Identity{System: true}, []*cluster.JobSpec{{Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"}, {Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"}})
 	if err != nil || len(starts) != 2 || id != next+2 || starts[0].Alloc == nil {
 		t.Errorf("a test says %+v %d %v", starts, id, err)
+	}
+}
+
+// TestHetLimits tells of limits that keep a component, or all of them together, and what would help.
+func TestHetLimits(t *testing.T) {
+	const fewer0, fewer1 = "component 0 with 1 CPU a task instead of 3", "component 1 with 1 CPU a task instead of 3"
+	const q0, q1, q01 = "component 0 with QOS gate instead of normal", "component 1 with QOS gate instead of normal", "components 0-1 with QOS gate instead of normal"
+	for _, c := range []struct{ qos, first, second, where, cause, changes string }{
+		{"GrpTRES=cpu=4", "u 3cpu", "u 3cpu", "waits , waits QOSGrpCpuLimit", "QOSGrpCpuLimit lets each of its 2 components start, and not all of them at once", fewer0 + "; " + fewer1 + "; " + q0 + "; " + q1},
+		{"GrpJobs=1", "u 3cpu", "u 3cpu", "waits , waits QOSGrpJobsLimit", "QOSGrpJobsLimit lets each of its 2 components start, and not all of them at once", q0 + "; " + q1},
+		{"GrpTRES=cpu=17", "u 1cpu whole", "u 1cpu whole", "waits QOSGrpCpuLimit, waits ", "QOSGrpCpuLimit lets each of its 2 components start, and not all of them at once",
+			"component 0 without --exclusive; component 1 without --exclusive; " + q0 + "; " + q1},
+		{"GrpTRES=cpu=2", "u 3cpu", "u 3cpu", "waits QOSGrpCpuLimit, waits QOSGrpCpuLimit", "partition main: GrpTRES=cpu=2 of QOS normal: 0 in use, the job asks for 3; it never fits", "components 0-1 with 1 CPU a task instead of 3; " + q01},
+		{"MaxTRES=cpu=4", "u 2cpu", "u 6cpu", "waits , waits QOSMaxCpuPerJobLimit", "it starts together with component 1 of heterogeneous job 1, which waits: QOSMaxCpuPerJobLimit",
+			"component 1 with 4 CPUs a task instead of 6; " + q1},
+	} {
+		r := newRuled(t, 2, "", "", "", "", c.qos, "")
+		h := r.do(&cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}}).(cluster.JobID)
+		r.cycle()
+		s := r.s.Snapshot()
+		var causes, changes []string
+		for _, x := range Explain(s, r.now, h).Causes {
+			causes = append(causes, x.Text)
+		}
+		for _, x := range Changes(s, r.now, h, func(p *cluster.Partition) bool { return p.Name == "main" }) {
+			changes = append(changes, x.Text)
+		}
+		if where := r.where(h) + ", " + r.where(h+1); where != c.where || !slices.Contains(causes, c.cause) || strings.Join(changes, "; ") != c.changes {
+			t.Errorf("%s: it %s\n%s\n%s", c.qos, where, strings.Join(causes, "\n"), strings.Join(changes, "\n"))
+		}
+		small := r.submit(func(j *cluster.JobSpec) { *j = *ruledJob("u 1cpu") }) // nothing is kept for what may not start
+		if r.cycle(); !strings.HasPrefix(r.where(small), "n000") {
+			t.Errorf("%s: %s", c.qos, r.where(small))
+		}
 	}
 }

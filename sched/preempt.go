@@ -112,16 +112,21 @@ func newEvictor(s *cluster.Snapshot) *evictor {
 		}
 		return cmp.Or(young, cmp.Compare(ranks[a.ID], ranks[b.ID]), cmp.Compare(len(a.Alloc.Shares), len(b.Alloc.Shares)), cmp.Compare(a.ID, b.ID))
 	})
+	e.others, e.asleep = firsts(e.others), firsts(e.asleep)
+	return e
+}
+
+// firsts leaves of each heterogeneous job the first component alone.
+func firsts(jobs []*cluster.Job) []*cluster.Job {
 	sets := map[cluster.JobID]bool{}
-	e.others = slices.DeleteFunc(e.others, func(v *cluster.Job) bool {
-		if v.Het == nil {
+	return slices.DeleteFunc(jobs, func(j *cluster.Job) bool {
+		if j.Het == nil {
 			return false
 		}
-		known := sets[v.Het.ID]
-		sets[v.Het.ID] = true
+		known := sets[j.Het.ID]
+		sets[j.Het.ID] = true
 		return known
 	})
-	return e
 }
 
 // left is what a job that ends still holds.
@@ -130,21 +135,18 @@ func left(j *cluster.Job) []cluster.Share {
 }
 
 // goOn resumes those that were suspended to make room, before the first job that they need not make
-// room for, nil at the end of the queue; if nobody has taken their CPUs.
+// room for, nil at the end of the queue; if nobody has taken their CPUs. A heterogeneous job goes on as a whole.
 func (c *cycle) goOn(j *cluster.Job) {
 	c.evict.asleep = slices.DeleteFunc(c.evict.asleep, func(v *cluster.Job) bool {
-		if j != nil && slices.ContainsFunc(c.whole(j), func(o *cluster.Job) bool { return c.s.ComesBefore(o, v) }) {
+		all := c.s.Whole(v)
+		if j != nil && slices.ContainsFunc(c.whole(j), func(o *cluster.Job) bool {
+			return slices.ContainsFunc(all, func(w *cluster.Job) bool { return c.s.ComesBefore(o, w) })
+		}) {
 			return false
 		}
-		if !c.s.Yields(v, c.now) && c.mayGoOn(v) {
-			for _, sh := range v.Alloc.Shares {
-				if i, ok := c.free.at[sh.Node]; ok {
-					c.pools(func(p *pool) {
-						p.spaces[i].giveOut(sh.CPUs, v.Alloc.Over > 0)
-						p.spaces[i].settle()
-						p.note(i, false)
-					})
-				}
+		if !slices.ContainsFunc(all, func(w *cluster.Job) bool { return !c.mayGoOn(w) }) {
+			for _, w := range all {
+				c.regain(w)
 			}
 			c.out = append(c.out, cluster.Decision{Job: v.ID, Task: cluster.TaskAny, Resume: true})
 		}
@@ -152,7 +154,24 @@ func (c *cycle) goOn(j *cluster.Job) {
 	})
 }
 
+// regain takes of what is free the CPUs of a job that goes on.
+func (c *cycle) regain(v *cluster.Job) {
+	for _, sh := range v.Alloc.Shares {
+		if i, ok := c.free.at[sh.Node]; ok {
+			c.pools(func(p *pool) {
+				p.spaces[i].giveOut(sh.CPUs, v.Alloc.Over > 0)
+				p.spaces[i].settle()
+				p.note(i, false)
+			})
+		}
+	}
+}
+
+// mayGoOn reports whether a job that was suspended waits for nobody, and its CPUs are free.
 func (c *cycle) mayGoOn(v *cluster.Job) bool {
+	if c.s.Yields(v, c.now) {
+		return false
+	}
 	for _, sh := range v.Alloc.Shares {
 		i, ok := c.free.at[sh.Node]
 		taken := c.s.Load(sh.Node).Taken(v.Alloc.Over).Intersect(sh.CPUs)

@@ -259,7 +259,7 @@ func (e *Explanation) noReservation(s *cluster.Snapshot, j *cluster.Job) {
 	for _, name := range j.Spec.ResvNames() {
 		switch r, ok := s.Reservation(name); {
 		case !ok:
-			e.add(cluster.WaitReservation, fmt.Sprintf("scontrol update jobid=%d reservationname=", j.ID), "reservation %s does not exist any more", name)
+			e.add(cluster.WaitReservation, updateHint([]*cluster.Job{j}, "reservationname="), "reservation %s does not exist any more", name)
 		case !r.Allows(j.Spec):
 			e.add(cluster.WaitReservation, "", "reservation %s is not for user %s and account %s", name, j.Spec.User, j.Spec.Account)
 		default:
@@ -276,7 +276,7 @@ func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note strin
 		}
 		hint := ""
 		if left := k.Start.Sub(c.now).Truncate(time.Minute); left > 0 {
-			hint = fmt.Sprintf("scontrol update jobid=%d timelimit=%d", j.ID, int(left.Minutes()))
+			hint = updateHint(c.detained(j, k), fmt.Sprintf("timelimit=%d", int(left.Minutes())))
 		} else if k.MaxStartDelay > 0 {
 			hint = fmt.Sprintf("sbatch --signal=R:SIGNAL@%d or less: it may run there until a job of the reservation wants its nodes", int(k.MaxStartDelay.Seconds()))
 		}

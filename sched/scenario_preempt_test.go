@@ -45,7 +45,7 @@ func (s *scenario) explain(names []string) {
 	s.each(names, func(id cluster.JobID) {
 		for _, c := range Explain(s.s.Snapshot(), s.now, id).Causes {
 			s.out = append(s.out, "> "+string(c.Reason)+": "+c.Text)
-			if strings.HasPrefix(c.Hint, "sbatch ") {
+			if strings.HasPrefix(c.Hint, "sbatch ") || strings.HasPrefix(c.Hint, "scontrol update jobid") {
 				s.out = append(s.out, ">   hint: "+c.Hint)
 			}
 		}

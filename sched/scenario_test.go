@@ -495,6 +495,9 @@ func (s *scenario) why(names []string) {
 				when = fmt.Sprintf("in %d min", int(c.At.Sub(s.now).Minutes()))
 			}
 			s.out = append(s.out, fmt.Sprintf("> %s: %s on %v", c.Text, when, c.Nodes()))
+			if c.Hint != "" {
+				s.out = append(s.out, ">   "+c.Hint)
+			}
 		}
 	})
 }

@@ -327,7 +327,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.pools(func(p *pool) { p.start(alloc, j.Spec) })
 	c.license(j)
-	c.limits.Start(j, alloc)
+	c.limits.Start(j, alloc.Partition, alloc)
 	for _, h := range c.heads {
 		if until(c.now, j.Limit).After(h.at) {
 			h.outlives(c.free, alloc.Shares)

@@ -421,11 +421,15 @@ func (c *control) failed(err error, id, what string) int {
 
 const holdError = "slurm_suspend error"
 
-// refs reads a list of jobs: ids with commas or blanks between, or names.
+// refs reads a list of jobs: ids with commas or blanks between, some components of a heterogeneous one (42+[0-2]), or names.
 func (c *control) refs(args []string) (list []target, words []string, bad string) {
 	for _, a := range args {
 		a = strings.TrimPrefix(strings.TrimPrefix(a, "jobid="), "JobId=")
+		var own []string
 		for _, w := range splitOutside(a) {
+			own = append(own, splitParts(w)...)
+		}
+		for _, w := range own {
 			if t, ok := parseTarget(w); ok && t.step == nil {
 				list, words = append(list, t), append(words, w)
 				continue

@@ -51,11 +51,11 @@ var sprioOptions = []opt.Option[prioOptions]{
 
 func setPrioJobs(o *prioOptions, v string) error {
 	for _, w := range splitList(v) {
-		n, err := strconv.ParseUint(w, 10, 32)
-		if err != nil || n == 0 {
+		t, ok := parseTarget(w)
+		if !ok || t.step != nil || !t.ref.Tasks.Empty() {
 			return opt.Errorf(opt.CodeError, "error: Invalid job id: %s", w)
 		}
-		o.jobs = append(o.jobs, cluster.JobID(n))
+		o.jobs = append(o.jobs, t.ref.One())
 	}
 	return nil
 }

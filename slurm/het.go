@@ -100,7 +100,36 @@ func (r *Request) complete(env []opt.Found[Request], lines [][]opt.Found[Request
 		}
 		before = p
 	}
+	r.waitTogether()
 	return nil
+}
+
+// waitTogether has components that were not told what to wait for wait for the same as the next one: those after it have
+// inherited it.
+func (r *Request) waitTogether() {
+	for i, all := len(r.Parts), r.all(); i > 0; i-- {
+		j, next := &all[i-1].Job, &all[i].Job
+		j.Hold = j.Hold || next.Hold
+		if j.Begin.IsZero() {
+			j.Begin = next.Begin
+		}
+		if len(j.Depends.Terms) == 0 {
+			j.Depends = next.Depends
+		}
+	}
+}
+
+// splitParts cuts a list of some components, 42+[0-2,4], into one word for each; other words stay.
+func splitParts(w string) (out []string) {
+	lead, list, ok := strings.Cut(w, "+[")
+	list, ends := strings.CutSuffix(list, "]")
+	if set, err := cluster.ParseIDSet(list); ok && ends && err == nil && set.Max() < cluster.MaxHetSize {
+		for k := range set.All() {
+			out = append(out, lead+"+"+strconv.Itoa(k))
+		}
+		return out
+	}
+	return []string{w}
 }
 
 // finishParts is finish for the components after the first.

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +50,49 @@ func TestHetComponents(t *testing.T) {
 	}
 }
 
+// TestHetWaits: what one component waits for, all that were not told otherwise do, as in Slurm.
+func TestHetWaits(t *testing.T) {
+	for line, want := range map[string]string{
+		"-n1 : -n1 --wrap true":                                     "- -",
+		"-n1 -H : -n1 --wrap true":                                  "held held",
+		"-n1 : -n1 : -n1 -H --wrap true":                            "held held held",
+		"-n1 : -b 2031-01-01 : -n1 --wrap true":                     "2031 2031 2031",
+		"-b 2032-01-01 : -b 2031-01-01 : -n1 --wrap true":           "2032 2031 2031",
+		"-n1 : -d afterok:7 --wrap true":                            "7 7",
+		"-d afterok:6 : -n1 : -d afterany:7 : --wrap true":          "6 6 7 7",
+		"-n1 : -n1 -d afterok:7 : -H -b 2031-01-01 --wrap true -n1": "2031,7,held 2031,7,held 2031,7,held",
+	} {
+		r, err := parse(testSys("sbatch", t.TempDir()), strings.Fields(line)...)
+		if err != nil {
+			t.Errorf("%s: %s", line, refusal(err))
+			continue
+		}
+		var got []string
+		for _, p := range r.all() {
+			var one []string
+			if !p.Job.Begin.IsZero() {
+				one = append(one, fmt.Sprint(p.Job.Begin.Year()))
+			}
+			for _, d := range p.Job.Depends.Terms {
+				one = append(one, fmt.Sprint(d.Job))
+			}
+			if p.Job.Hold {
+				one = append(one, "held")
+			}
+			got = append(got, cmp.Or(strings.Join(one, ","), "-"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
 func TestHetTargets(t *testing.T) {
+	for w, want := range map[string]string{"42+[0-1,3]": "42+0 42+1 42+3", "42+[2]": "42+2", "42+1": "42+1", "42_[1-2]": "42_[1-2]", "42+[x]": "42+[x]", "42+[0-1": "42+[0-1", "42+[0-500]": "42+[0-500]", "a+[b]": "a+[b]"} {
+		if got := strings.Join(splitParts(w), " "); got != want {
+			t.Errorf("%s is %s", w, got)
+		}
+	}
 	for w, want := range map[string]string{"42+1": "42 2", "42+0": "42 1", "42": "42 0", "42+1.3": "42 2 3", "42+x": "", "42+1_2": ""} {
 		got := ""
 		if x, ok := parseTarget(w); ok {
@@ -59,6 +102,18 @@ func TestHetTargets(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s is %q, want %q", w, got, want)
+		}
+	}
+}
+
+func TestHetPriorities(t *testing.T) {
+	var o prioOptions
+	if err := setPrioJobs(&o, "42+1,7"); err != nil || fmt.Sprint(o.jobs) != "[43 7]" {
+		t.Errorf("sprio asks for %v: %v", o.jobs, err)
+	}
+	for _, bad := range []string{"42+x", "42.1", "42_1", "0"} {
+		if setPrioJobs(&o, bad) == nil {
+			t.Errorf("sprio takes %s", bad)
 		}
 	}
 }

@@ -73,7 +73,11 @@ func (c *control) jobRecord(r *jobRow) {
 	c.jobTimes(o, r)
 	o.line("Partition=", r.partition(), " AllocNode:Sid=", s.SubmitHost, ":", strconv.Itoa(s.AllocSid))
 	o.line("ReqNodeList=", format.Null(nodeText(s.NodeList)), " ExcNodeList=", format.Null(nodeText(s.Exclude)))
-	o.line("NodeList=", r.nodes())
+	planned := ""
+	if len(r.PlannedNodes) > 0 {
+		planned = " SchedNodeList=" + nodeText(r.PlannedNodes)
+	}
+	o.line("NodeList=", r.nodes(), planned)
 	if n := r.firstNode(); n != "" && s.Kind == cluster.Batch {
 		o.line("BatchHost=", n)
 	}

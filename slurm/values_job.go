@@ -112,13 +112,13 @@ func dependType(name string) (cluster.DependType, bool) {
 	return "", false
 }
 
-// dependTerm reads ID, ID_TASK or ID_*, each with +MINUTES, which counts for after only.
+// dependTerm reads ID, ID_TASK or ID_*, each with +MINUTES of one at least, which counts for after only.
 func dependTerm(kind cluster.DependType, s string) (cluster.Depend, bool) {
 	t := cluster.Depend{Type: kind, Task: cluster.TaskAny}
 	s, plus, timed := strings.Cut(s, "+")
 	if timed {
 		n, ok := digits(plus)
-		if !ok {
+		if !ok || n == 0 {
 			return t, false
 		}
 		t.Plus = time.Duration(n) * time.Minute

@@ -1,0 +1,98 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+
+	"dev.muster/cluster"
+)
+
+// What is told of heterogeneous jobs: what keeps a component may be another one, or that all of them want what each would get.
+
+// idText is a job's number as users write it: 17+1 for one component, since that of the leader stands for all of them.
+func idText(j *cluster.Job) string {
+	if j.Het != nil {
+		return fmt.Sprintf("%d+%d", j.Het.ID, j.Het.Offset)
+	}
+	return fmt.Sprint(j.ID)
+}
+
+// componentsText tells which components are meant: "component 1", "components 0-2,4"; nothing of a plain job.
+func componentsText(jobs []*cluster.Job) string {
+	var set cluster.IDSet
+	for _, j := range jobs {
+		if j.Het == nil {
+			return ""
+		}
+		set = set.Union(cluster.NewIDSet(j.Het.Offset))
+	}
+	if len(jobs) == 1 {
+		return "component " + set.String()
+	}
+	return "components " + set.String()
+}
+
+// together explains that a component starts with the others.
+func (e *Explanation) together(c *cycle, j *cluster.Job) {
+	var whys []cluster.Reason
+	others := map[cluster.Reason][]*cluster.Job{}
+	for _, o := range c.s.Components(j) {
+		if o.ID == j.ID {
+			continue
+		}
+		why := o.Wait
+		if _, own := c.s.Ready(o, c.now); own != cluster.NoReason {
+			why = own
+		}
+		if others[why] == nil && why != cluster.NoReason {
+			whys = append(whys, why)
+		}
+		others[why] = append(others[why], o)
+	}
+	for _, why := range whys {
+		list := others[why]
+		verb := "waits"
+		if len(list) > 1 {
+			verb = "wait"
+		}
+		e.add(why, "muster why "+idText(list[0]), "it starts together with %s of heterogeneous job %d, which %s: %s", componentsText(list), j.Het.ID, verb, why)
+	}
+	e.crowded(c, j)
+}
+
+// crowded explains that each component alone could start, and not all of them at once.
+func (e *Explanation) crowded(c *cycle, j *cluster.Job) {
+	parts, ok := c.components(c.whole(j)[0])
+	if ok = ok && c.fitSet(parts, c.fitNow); ok || slices.ContainsFunc(parts, func(p *part) bool { return !c.alone(p.job) }) {
+		return
+	}
+	nodes := 0
+	for _, p := range parts {
+		if p.why != cluster.NoReason {
+			e.add(p.why, "", "%s lets each of its %d components start, and not all of them at once", p.why, len(parts))
+			return
+		}
+		nodes += p.qs[0].want.minNodes
+	}
+	e.add(cluster.WaitResources, "", "there is room for each of its %d components, and not for all at once: they want %d nodes of their own", len(parts), nodes)
+}
+
+// alone reports whether a component could start now if it were the only one.
+func (c *cycle) alone(j *cluster.Job) bool {
+	p := &part{job: c.beforeDeadline(j)}
+	defer func(used map[string]int) { c.used = used }(c.used)
+	why, _ := c.barred(p, c.limits.Fork())
+	return why == cluster.NoReason && p.fits(nil, c.limits.Fork(), c.fitNow)
+}
+
+// detained are the components that may run into a reservation which keeps them from nodes that are free; a plain job is
+// its own only one.
+func (c *cycle) detained(j *cluster.Job, k *keptNodes) []*cluster.Job {
+	return slices.DeleteFunc(c.whole(j), func(o *cluster.Job) bool {
+		if !k.Keeps(c.now, until(c.now, o.Limit)) || k.Lets(o.Spec) {
+			return true
+		}
+		qs, _, _ := c.questions(o, nil)
+		return !slices.ContainsFunc(qs, func(q *question) bool { return k != q.own && c.reservedNote(q, o) != "" })
+	})
+}
