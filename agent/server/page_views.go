@@ -472,6 +472,9 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 			v.Starts = e.StartsAt.Format("2006-01-02 15:04") + " on " + nodesText(e.Nodes)
 		}
 		v.Holders = holderRows(sees, e.Holders)
+		if sees.who.UID == j.Spec.UID || sees.who.Operator() {
+			v.Sooner = ui.Link{To: fmt.Sprintf("/jobs/%d/sooner", j.ID), Text: "what would start it sooner"}
+		}
 	} else if j.Limit > 0 && j.Limit < cluster.Unlimited && !j.Started.IsZero() {
 		v.Bar = &ui.Gauge{Name: "minutes", Used: int(j.RunTime(now).Minutes()), Have: int(j.Limit.Minutes())}
 	}
