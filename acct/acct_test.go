@@ -369,3 +369,53 @@ func TestFlushEnds(t *testing.T) {
 		t.Error("it waits for the second, too")
 	}
 }
+
+// TestArrayQueue: of the tasks of an array that wait, the first and the last record are queued, however many start between
+// them; the last is stored, in the order of the first.
+func TestArrayQueue(t *testing.T) {
+	d, err := Open(t.TempDir(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	const tasks = 50
+	rest := func(from int) cluster.Event {
+		j := job(1, cluster.Pending, 0)
+		j.ArrayID, j.Tasks = 1, cluster.RangeIDSet(from, tasks)
+		return cluster.Event{Job: j}
+	}
+	for k := range tasks {
+		d.Apply(uint64(k+1), []cluster.Event{rest(k), {Job: job(cluster.JobID(k+2), cluster.Running, 0)}})
+		if k == tasks/2 {
+			if err := d.write(uint64(tasks / 4)); err != nil { // others come while some are stored
+				t.Fatal(err)
+			}
+		}
+	}
+	held := 0
+	for _, b := range d.queue {
+		for _, e := range b.events {
+			if e.Job != nil && e.Job.Phase == cluster.Pending {
+				held++
+			}
+		}
+	}
+	if held > 3 {
+		t.Errorf("%d records of what waits are queued", held)
+	}
+	if err := d.write(tasks); err != nil {
+		t.Fatal(err)
+	}
+	var ids []cluster.JobID
+	for r, err := range d.Jobs(t.Context(), Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids = append(ids, r.Job.ID); r.Job.ID == 1 && r.Job.Tasks.Min() != tasks-1 {
+			t.Errorf("stored is %s", r.Job.Tasks)
+		}
+	}
+	if len(ids) != tasks+1 || ids[0] != 1 {
+		t.Errorf("stored are %v", ids)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -58,10 +59,12 @@ type DB struct {
 
 	mu     sync.Mutex
 	queue  []batch
-	queued int    // events in queue
-	index  uint64 // of the newest events queued
-	done   uint64 // of the newest events on disk
-	lacks  bool   // the past before this file began is not here yet (whole.go)
+	queued int               // events in queue
+	gone   int               // batches that were in it before
+	rests  map[jobKey][2]int // of arrays, the batches with the first and the last record of what still waits, counted with those gone
+	index  uint64            // of the newest events queued
+	done   uint64            // of the newest events on disk
+	lacks  bool              // the past before this file began is not here yet (whole.go)
 	moved  chan struct{}
 	more   chan struct{}
 	hurry  chan struct{} // somebody waits: do not gather
@@ -119,7 +122,7 @@ func open(path string, log *slog.Logger) (*DB, error) {
 	if err := sqlFunctions(); err != nil {
 		return nil, fmt.Errorf("prepare SQL: %w", err)
 	}
-	d := &DB{log: log, path: path, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1), asking: make(chan struct{}, sqlAtOnce)}
+	d := &DB{log: log, path: path, rests: map[jobKey][2]int{}, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1), asking: make(chan struct{}, sqlAtOnce)}
 	return d, d.reopen()
 }
 
@@ -207,11 +210,41 @@ func (d *DB) Apply(index uint64, events []cluster.Event) {
 		poke(d.hurry)
 		<-moved
 	}
-	d.queue = append(d.queue, batch{index, events})
+	d.queue = append(d.queue, batch{index, d.newest(events)})
 	d.queued += len(events)
 	d.index = index
 	d.mu.Unlock()
 	poke(d.more)
+}
+
+// newest returns the events of a batch that joins the queue, and takes out of it what was told between the first and these of
+// the tasks of an array that wait: each start tells of them anew, of an array of a million they are a bit each, and the last
+// record of a job is what is stored. Called with mu held.
+func (d *DB) newest(events []cluster.Event) []cluster.Event {
+	own, here := false, d.gone+len(d.queue)
+	for i := range events {
+		j := events[i].Job
+		if j == nil || j.Phase != cluster.Pending || j.Tasks.Empty() {
+			continue
+		}
+		if !own {
+			events, own = slices.Clone(events), true
+		}
+		key := keyOfJob(j)
+		at, ok := d.rests[key]
+		if !ok {
+			at = [2]int{here, here}
+		} else if last := at[1]; last > at[0] && last < here {
+			for k, e := range d.queue[last-d.gone].events {
+				if e.Job != nil && keyOfJob(e.Job) == key {
+					d.queue[last-d.gone].events[k].Job = nil
+				}
+			}
+		}
+		at[1] = here
+		d.rests[key] = at
+	}
+	return events
 }
 
 func poke(c chan struct{}) {
@@ -324,9 +357,10 @@ func (d *DB) writeNow(limit uint64) error {
 		poke(d.more)
 	}
 	d.queue = slices.Delete(d.queue, 0, n)
-	if len(d.queue) == 0 {
+	if d.gone += n; len(d.queue) == 0 {
 		d.queue = nil
 	}
+	maps.DeleteFunc(d.rests, func(_ jobKey, at [2]int) bool { return at[0] < d.gone })
 	d.queued -= count
 	d.done = index
 	d.announce()

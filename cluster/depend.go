@@ -23,13 +23,20 @@ func (t *tables) judge(j *Job, d Depend, task int) verdict {
 	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
 		d.Task, d.Type = task, AfterOK
 	}
-	parents := t.parents(d)
+	if c, ok := t.arrays.Get(d.Job); ok && d.Task == TaskAny && d.Plus == 0 {
+		return c.judge(d.Type)
+	}
+	return judgeAll(d, t.parents(d), t.Now)
+}
+
+// judgeAll tells where a term on these records stands.
+func judgeAll(d Depend, parents []*Job, now time.Time) verdict {
 	if len(parents) == 0 {
 		return met // unknown ids count as met, as in Slurm
 	}
 	v, anyBad := met, false
 	for _, p := range parents {
-		switch one := judgeOne(d, p, t.Now); {
+		switch one := judgeOne(d, p, now); {
 		case one == never:
 			anyBad = true
 		case one == unmet:
@@ -49,6 +56,24 @@ func (t *tables) judge(j *Job, d Depend, task int) verdict {
 		return never
 	}
 	return v
+}
+
+// judge tells where a term on a whole array stands.
+func (c census) judge(kind DependType) verdict {
+	switch {
+	case kind == After:
+		if c.pending > 0 {
+			return unmet
+		}
+		return met
+	case (kind == AfterOK || kind == AfterCorr) && c.failed > 0:
+		return never
+	case !c.over():
+		return unmet
+	case kind == AfterNotOK && c.failed == 0:
+		return never
+	}
+	return met
 }
 
 func anyFailed(parents []*Job) bool {
@@ -93,10 +118,8 @@ func judgeOne(d Depend, p *Job, now time.Time) verdict {
 }
 
 func (t *tables) isArray(id JobID) bool {
-	for range t.Members(id) {
-		return true
-	}
-	return false
+	_, is := t.arrays.Get(id)
+	return is
 }
 
 // parents are the records a term speaks of.
@@ -139,8 +162,11 @@ func (t *tx) evaluate(j *Job) {
 	if len(j.Depends.Terms) > 0 {
 		j.Eligible = time.Time{}
 		for _, d := range j.Depends.Terms { // a term that only waits for the clock
+			if d.Type != After || d.Plus == 0 {
+				continue
+			}
 			for _, p := range t.parents(d) {
-				if d.Type == After && d.Plus > 0 && p.Phase > Pending && !p.Started.IsZero() {
+				if p.Phase > Pending && !p.Started.IsZero() {
 					j.Eligible = later(j.Eligible, p.Started.Add(d.Plus))
 				}
 			}
@@ -162,7 +188,7 @@ func later(a, b time.Time) time.Time {
 func (t *tx) remaining(j *Job) Depends {
 	var left []Depend
 	for _, d := range j.Depends.Terms {
-		if d.Failed && d.Type != SingletonOf && len(t.parents(d)) == 0 {
+		if d.Failed && d.Type != SingletonOf && (d.Task != TaskAny || !t.isArray(d.Job)) && len(t.parents(d)) == 0 {
 			left = append(left, d) // failed before its job was purged
 			continue
 		}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -122,6 +124,40 @@ func TestDependArrays(t *testing.T) {
 	}
 	if tasks, _ := w.s.Ready(w.job(corr), w.now); tasks.String() != "1" {
 		t.Errorf("aftercorr: tasks %q may start, task 0 failed", tasks)
+	}
+}
+
+// TestDependCensus: what is counted of an array tells of a term on all of it what a look at each record tells.
+func TestDependCensus(t *testing.T) {
+	const tasks = 5
+	seen := map[verdict]bool{}
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t, 1)
+		p := w.submit(func(s *JobSpec) { s.Array = &ArraySpec{Tasks: RangeIDSet(0, tasks-1)} })
+		var running []JobID
+		for next := 0; next < tasks || len(running) > 0; {
+			if next < tasks && r.IntN(2) == 0 {
+				id := w.start(p, next, next, "n0")
+				w.report("n0", id, NodeReady)
+				running, next = append(running, id), next+1
+			} else if n := len(running); n > 0 {
+				i := r.IntN(n)
+				w.over(running[i], b2i(r.IntN(6) == 0))
+				running = slices.Delete(running, i, i+1)
+			}
+			for _, kind := range []DependType{After, AfterAny, AfterOK, AfterNotOK, AfterCorr, AfterBurst} {
+				d := Depend{Type: kind, Job: p, Task: TaskAny}
+				got := w.s.judge(&Job{}, d, TaskAny)
+				if want := judgeAll(d, w.s.parents(d), w.s.Now); got != want {
+					t.Fatalf("seed %d: %s is %d, its records make it %d", seed, kind, got, want)
+				}
+				seen[got] = true
+			}
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("seen were %v", seen)
 	}
 }
 

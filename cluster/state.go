@@ -112,7 +112,7 @@ type tables struct {
 	timerAt *btree.Map[JobID, [2]time.Time] // each record's keys in timers
 	names   *btree.BTreeG[nameKey]          // not ended
 	order   *btree.Map[int, *Node]          // nodes by Order
-	running *btree.Map[JobID, int]          // array id → its records in live
+	arrays  *btree.Map[JobID, census]       // array id → its records, counted
 	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
 	powers  *btree.Map[NodeName, *Node]     // nodes with a Power
@@ -139,7 +139,7 @@ func newTables() tables {
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
-		running: btree.NewMap[JobID, int](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
+		arrays: btree.NewMap[JobID, census](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
 		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: alike{},
 	}
 }
@@ -151,7 +151,7 @@ func (t *tables) copy() tables {
 	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
 	c.keys, c.queueAt, c.books = t.keys.Copy(), t.queueAt.Copy(), t.copyBooks()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
-	c.order, c.running, c.idle, c.timerAt = t.order.Copy(), t.running.Copy(), t.idle.Copy(), t.timerAt.Copy()
+	c.order, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
 	c.errands, c.powers, c.tested = t.errands.Copy(), t.powers.Copy(), t.tested.Copy()
 	c.leaves, c.cliques, c.alike = t.leaves.Copy(), t.cliques.Copy(), nil
@@ -264,7 +264,38 @@ func (t *tables) Members(array JobID) iter.Seq[*Job] {
 }
 
 // RunningTasks is the number of an array's tasks that hold resources.
-func (t *tables) RunningTasks(array JobID) int { n, _ := t.running.Get(array); return n }
+func (t *tables) RunningTasks(array JobID) int { n, _ := t.arrays.Get(array); return n.live }
+
+// census counts the records of an array: an array may have a hundred thousand, and each that ends has others ask.
+type census struct {
+	pending, live, ended int
+	failed               int // of those that ended
+}
+
+// over reports whether no task is pending or live.
+func (c census) over() bool { return c.pending+c.live == 0 }
+
+// countTask takes a record into the census of its array, or with -1 out of it.
+func (t *tables) countTask(j *Job, d int) {
+	if j.ArrayID == 0 {
+		return
+	}
+	c, _ := t.arrays.Get(j.ArrayID)
+	switch {
+	case j.Phase == Pending:
+		c.pending += d
+	case j.holds():
+		c.live += d
+	default:
+		c.ended += d
+		c.failed += d * b2i(j.Outcome != Completed)
+	}
+	if c == (census{}) {
+		t.arrays.Delete(j.ArrayID)
+	} else {
+		t.arrays.Set(j.ArrayID, c)
+	}
+}
 
 // SettlesUntil is how long a job that ends keeps others from starting (CompleteWait); zero: it does not.
 func (c *Config) SettlesUntil(j *Job) time.Time {

@@ -148,8 +148,8 @@ func (t *tables) unindex(j *Job) {
 		}
 	case j.holds():
 		t.live.Delete(j.ID)
-		t.countRunning(j.ArrayID, -1)
 	}
+	t.countTask(j, -1)
 	if j.Phase != Ended {
 		t.names.Delete(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
 	}
@@ -177,8 +177,8 @@ func (t *tables) index(j *Job) {
 		}
 	case j.holds():
 		t.live.Set(j.ID, j)
-		t.countRunning(j.ArrayID, 1)
 	}
+	t.countTask(j, 1)
 	if j.Phase != Ended {
 		t.names.Set(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
 	}
@@ -195,18 +195,6 @@ func (t *tables) index(j *Job) {
 				t.timers.Set(timerKey{at, j.ID})
 			}
 		}
-	}
-}
-
-func (t *tables) countRunning(array JobID, d int) {
-	if array == 0 {
-		return
-	}
-	n, _ := t.running.Get(array)
-	if n += d; n == 0 {
-		t.running.Delete(array)
-	} else {
-		t.running.Set(array, n)
 	}
 }
 
@@ -278,15 +266,8 @@ func (j *Job) deadline() time.Time {
 
 // arrayOver reports whether no task of the array is pending or live.
 func (t *tables) arrayOver(array JobID) bool {
-	over := t.RunningTasks(array) == 0
-	if over {
-		for m := range t.Members(array) {
-			if m.Phase != Ended {
-				return false
-			}
-		}
-	}
-	return over
+	c, _ := t.arrays.Get(array)
+	return c.over()
 }
 
 func (t *tx) putNode(n *Node) {

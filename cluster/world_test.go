@@ -295,6 +295,6 @@ func sameDerived(a, b *tables) error {
 }
 
 func pairs(t *tables) (out []string) {
-	t.running.Scan(func(id JobID, n int) bool { out = append(out, fmt.Sprint(id, "=", n)); return true })
+	t.arrays.Scan(func(id JobID, n census) bool { out = append(out, fmt.Sprint(id, "=", n)); return true })
 	return out
 }

@@ -90,6 +90,9 @@ func stepEvent(st *cluster.Step) *api.StepEvent {
 
 // follows reports whether somebody who asks so gets an event.
 func follows(q *api.EventQuery, sees sight, t *told) bool {
+	if t.past {
+		return false
+	}
 	if q.Jobs != nil && t.Purged == 0 {
 		return t.Job != nil && sees.job(t.Job) && matchJob(q.Jobs, t.Job) &&
 			(len(q.Jobs.Refs) == 0 || slices.ContainsFunc(q.Jobs.Refs, func(r cluster.Ref) bool { return r.Names(t.Job) }))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -19,6 +20,7 @@ const maxBatch = 512
 type told struct {
 	index uint64
 	at    time.Time
+	past  bool // a later one tells of the same, and more
 	cluster.Event
 }
 
@@ -31,7 +33,7 @@ func appendTold(list []told, index uint64, at time.Time, events []cluster.Event)
 		if e.Job != nil && slices.ContainsFunc(events[i+1:], func(o cluster.Event) bool { return o.Job == e.Job }) {
 			continue
 		}
-		list = append(list, told{index, at, e})
+		list = append(list, told{index: index, at: at, Event: e})
 	}
 	return list
 }
@@ -42,12 +44,16 @@ type feed struct {
 	size int
 
 	mu    sync.Mutex
-	list  []told        // at most 2×size; the older half is dropped when it is full
-	floor uint64        // up to this index something may be missing
-	moved chan struct{} // closed when there is more
+	list  []told                // at most 2×size; the older half is dropped when it is full
+	gone  int                   // how many were dropped
+	rests map[cluster.JobID]int // of arrays, where the last event of what still waits is, counted with those dropped
+	floor uint64                // up to this index something may be missing
+	moved chan struct{}         // closed when there is more
 }
 
-func newFeed(size int) *feed { return &feed{size: size, moved: make(chan struct{})} }
+func newFeed(size int) *feed {
+	return &feed{size: size, rests: map[cluster.JobID]int{}, moved: make(chan struct{})}
+}
 
 // note adds the events of one index.
 func (f *feed) note(events []told) {
@@ -56,21 +62,42 @@ func (f *feed) note(events []told) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, events...)
+	for _, e := range events {
+		f.supersede(e.Job)
+		f.list = append(f.list, e)
+	}
 	if len(f.list) > 2*f.size {
 		old := len(f.list) - f.size
-		f.floor = f.list[old-1].index
+		f.floor, f.gone = f.list[old-1].index, f.gone+old
 		f.list = slices.Clone(f.list[old:])
+		maps.DeleteFunc(f.rests, func(_ cluster.JobID, at int) bool { return at < f.gone })
 	}
 	close(f.moved)
 	f.moved = make(chan struct{})
+}
+
+// supersede forgets what was told last of the tasks of an array that wait, if the new record differs in these alone: each start
+// tells of them anew, and of an array of a million they are a bit each. Called with mu held.
+func (f *feed) supersede(j *cluster.Job) {
+	if j == nil || j.Phase != cluster.Pending || j.Tasks.Empty() {
+		return
+	}
+	at, known := f.rests[j.ID]
+	if known && j.Spec.Array != nil {
+		if old := &f.list[at-f.gone]; old.Job.Spec == j.Spec && old.Job.Held == j.Held && old.Job.Wait == j.Wait && old.Job.Priority == j.Priority &&
+			old.Job.Limit == j.Limit && old.Job.Eligible.Equal(j.Eligible) && old.Job.Attempt == j.Attempt && !old.Job.Tasks.Equal(j.Tasks) && !old.Job.Tasks.Equal(j.Spec.Array.Tasks) { // but not its submission
+			old.past, old.Event = true, cluster.Event{}
+		}
+	}
+	f.rests[j.ID] = f.gone + len(f.list)
 }
 
 // restart forgets all: the state came in one piece.
 func (f *feed) restart(index uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list, f.floor = nil, index
+	f.list, f.floor, f.gone = nil, index, 0
+	clear(f.rests)
 	close(f.moved)
 	f.moved = make(chan struct{})
 }
@@ -88,17 +115,16 @@ func (f *feed) after(index uint64) (events []told, more <-chan struct{}, ok bool
 	for to > from && to < len(f.list) && f.list[to].index == f.list[to-1].index {
 		to++
 	}
-	return f.list[from:to:to], f.moved, true
+	return slices.Clone(f.list[from:to]), f.moved, true
 }
 
 // latest are the last events, newest first, that keep lets through.
 func (f *feed) latest(most int, keep func(*told) bool) (out []told) {
 	f.mu.Lock()
-	list := f.list
-	f.mu.Unlock()
-	for i := len(list) - 1; i >= 0 && len(out) < most; i-- {
-		if keep(&list[i]) {
-			out = append(out, list[i])
+	defer f.mu.Unlock()
+	for i := len(f.list) - 1; i >= 0 && len(out) < most; i-- {
+		if !f.list[i].past && keep(&f.list[i]) {
+			out = append(out, f.list[i])
 		}
 	}
 	return out

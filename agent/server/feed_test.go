@@ -71,13 +71,13 @@ func TestEventWords(t *testing.T) {
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "x", User: "ada", Partitions: []string{"a", "b"}}
 	alloc := &cluster.Alloc{Partition: "a", Shares: []cluster.Share{{Node: "n1", GPUs: cluster.RangeIDSet(0, 3)}, {Node: "n2", GPUs: cluster.RangeIDSet(0, 3)}}}
 	list := []told{
-		{1, at, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Wait: cluster.WaitPriority}}},
-		{1, at, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Phase: cluster.Running, Alloc: alloc}}},
-		{2, at, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Failed, Exit: cluster.ExitStatus{Code: 3}, EndReason: cluster.EndNonZeroExit, Alloc: alloc}}},
-		{3, at, cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: 7}, Name: "train", Shares: alloc.Shares[:1]}}},
-		{4, at, cluster.Event{Node: &cluster.Node{Name: "n1", Drain: true, Reason: "bad fan", ReasonBy: "root"}}},
-		{5, at, cluster.Event{Resv: &cluster.Reservation{Name: "maint", Start: at, End: at.Add(time.Hour), Nodes: []cluster.NodeName{"n1"}}}},
-		{6, at, cluster.Event{Purged: 7}},
+		{1, at, false, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Wait: cluster.WaitPriority}}},
+		{1, at, false, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Phase: cluster.Running, Alloc: alloc}}},
+		{2, at, false, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Failed, Exit: cluster.ExitStatus{Code: 3}, EndReason: cluster.EndNonZeroExit, Alloc: alloc}}},
+		{3, at, false, cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: 7}, Name: "train", Shares: alloc.Shares[:1]}}},
+		{4, at, false, cluster.Event{Node: &cluster.Node{Name: "n1", Drain: true, Reason: "bad fan", ReasonBy: "root"}}},
+		{5, at, false, cluster.Event{Resv: &cluster.Reservation{Name: "maint", Start: at, End: at.Add(time.Hour), Nodes: []cluster.NodeName{"n1"}}}},
+		{6, at, false, cluster.Event{Purged: 7}},
 	}
 	text, err := sseText(wordEvents(&api.EventQuery{}, sees, list))
 	if err != nil {
@@ -105,5 +105,39 @@ id: 6
 `
 	if string(text) != want {
 		t.Errorf("got\n%s", text)
+	}
+}
+
+// TestFeedOfArray: of the tasks of an array that wait, the submission and the last record are kept, and each start.
+func TestFeedOfArray(t *testing.T) {
+	const tasks = 100
+	f := newFeed(8 * tasks)
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Array: &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, tasks-1)}}
+	rest := func(from int, held cluster.Hold) told {
+		return told{index: uint64(from + 1), Event: cluster.Event{Job: &cluster.Job{ID: 1, ArrayID: 1, Spec: spec, Held: held, Tasks: cluster.RangeIDSet(from, tasks-1)}}}
+	}
+	f.note([]told{rest(0, cluster.NotHeld)})
+	for k := 1; k < tasks-1; k++ {
+		one := told{index: uint64(k + 1), Event: cluster.Event{Job: &cluster.Job{ID: cluster.JobID(k + 1), ArrayID: 1, Spec: spec, Task: k, Phase: cluster.Starting}}}
+		f.note([]told{rest(k, cluster.NotHeld), one})
+	}
+	f.note([]told{rest(tasks-1, cluster.HeldUser)})
+	events, _, _ := f.after(0)
+	var rests, starts []int
+	for i := range events {
+		switch e := &events[i]; {
+		case e.past && e.Job != nil:
+			t.Errorf("event %d is past and kept", e.index)
+		case !e.past && e.Job.Phase == cluster.Pending:
+			rests = append(rests, e.Job.Tasks.Min())
+		case !e.past:
+			starts = append(starts, e.Job.Task)
+		}
+	}
+	if !slices.Equal(rests, []int{0, tasks - 2, tasks - 1}) || len(starts) != tasks-2 {
+		t.Errorf("of the rest are told %v, and %d starts", rests, len(starts))
+	}
+	if list := f.latest(1000, func(*told) bool { return true }); len(list) != tasks+1 {
+		t.Errorf("%d are the latest", len(list))
 	}
 }

@@ -17,10 +17,10 @@ func TestEventsView(t *testing.T) {
 	at := time.Now()
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "training", UID: 1000, User: "ada", Partitions: []string{"a"}}
 	s.feed.note([]told{
-		{1, at, cluster.Event{Node: &cluster.Node{Name: "n7", Drain: true, Registered: at, Up: true, Reason: "bad fan", ReasonBy: "root"}, Idle: true}},
-		{2, at, cluster.Event{Job: &cluster.Job{ID: 5, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Completed}}},
-		{3, at, cluster.Event{Job: &cluster.Job{ID: 6, Spec: spec, Phase: cluster.Ended, Outcome: cluster.OutOfMemory, Exit: cluster.ExitStatus{Signal: 125}}}},
-		{4, at, cluster.Event{Resv: &cluster.Reservation{Name: "maint", Start: at, End: at.Add(time.Hour)}}},
+		{1, at, false, cluster.Event{Node: &cluster.Node{Name: "n7", Drain: true, Registered: at, Up: true, Reason: "bad fan", ReasonBy: "root"}, Idle: true}},
+		{2, at, false, cluster.Event{Job: &cluster.Job{ID: 5, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Completed}}},
+		{3, at, false, cluster.Event{Job: &cluster.Job{ID: 6, Spec: spec, Phase: cluster.Ended, Outcome: cluster.OutOfMemory, Exit: cluster.ExitStatus{Signal: 125}}}},
+		{4, at, false, cluster.Event{Resv: &cluster.Reservation{Name: "maint", Start: at, End: at.Add(time.Hour)}}},
 	})
 	for path, want := range map[string][4]bool{ // node, job 5, job 6, reservation
 		"/events": {true, false, true, true}, "/events?kind=nodes": {true, false, false, false}, "/events?kind=failed": {false, false, true, false}, "/events?kind=jobs": {false, true, true, false},
@@ -79,8 +79,8 @@ func TestTimeline(t *testing.T) {
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}}
 	j := &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running, Submitted: at(0), Eligible: at(10), Started: at(40), Restarts: 1}
 	s.feed.note([]told{
-		{1, at(0), cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {2, at(20), cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running}}},
-		{3, at(30), cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {4, at(40), cluster.Event{Job: j}},
+		{1, at(0), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {2, at(20), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running}}},
+		{3, at(30), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {4, at(40), false, cluster.Event{Job: j}},
 	})
 	line := s.timeline(j, at(160))
 	var got []string
