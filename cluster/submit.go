@@ -339,7 +339,7 @@ func admitNumbers(spec *JobSpec) error {
 		return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit)
 	}
 	if spec.Limit > 0 && spec.LimitMin > spec.Limit {
-		return Errorf(Invalid, ErrTimeLimit, "a least time limit of %s is above the time limit, %s: give --time-min less than --time", spec.LimitMin, spec.Limit)
+		return Errorf(Invalid, ErrTimeMin, "a least time limit of %s is above the time limit, %s: give --time-min less than --time", spec.LimitMin, spec.Limit)
 	}
 	return nil
 }
@@ -393,8 +393,11 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 	if err := admitParts(s, spec); err != nil {
 		return err
 	}
-	for _, text := range []string{spec.Constraint, spec.Prefer} {
-		_, names, err := ParseConstraint(text)
+	for _, ask := range []struct {
+		text string
+		kind ErrKind
+	}{{spec.Constraint, ErrFeature}, {spec.Prefer, ErrPrefer}} {
+		_, names, err := ParseConstraint(ask.text)
 		if err != nil {
 			return err
 		}
@@ -404,7 +407,7 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 				found = found || slices.Contains(n.Inventory.Features, name)
 			}
 			if !found {
-				return Errorf(Invalid, ErrFeature, "no node has the feature %s", name)
+				return Errorf(Invalid, ask.kind, "no node has the feature %s", name)
 			}
 		}
 	}

@@ -157,8 +157,8 @@ func (c *choice) sizes() []int {
 		return []int{d.minNodes}
 	}
 	top := min(c.max, len(c.places)+len(c.cands))
-	if d.asked > 0 {
-		top = min(top, max(d.asked, d.minNodes))
+	if d.counted || d.spread && !d.sized { // no node without a task
+		top = min(top, max(d.tasks, d.minNodes))
 	}
 	var out []int
 	for n := top; n > d.minNodes && (n == top || d.fussy()); n-- { // else fewer nodes do not give more

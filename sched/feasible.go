@@ -109,6 +109,10 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Ti
 		if !ok {
 			continue
 		}
+		if p.MaxTime > 0 && spec.LimitMin > p.MaxTime {
+			last = cluster.Errorf(cluster.Invalid, cluster.ErrTimeMin, "a least time limit of %s is above that of partition %s, %s: give a shorter --time-min", spec.LimitMin, name, p.MaxTime)
+			continue
+		}
 		d := newDemand(s, p, spec, nil)
 		nodes := len(all.members(p))
 		if d.minNodes > nodes || nodes == 0 || d.unbounded() {
@@ -142,9 +146,10 @@ func (d *demand) outgrows(all *pool) bool {
 
 // tooMuch words what of a demand no node of the partition can meet.
 func (d *demand) tooMuch(s *cluster.Snapshot, name string) *cluster.Error {
-	cpus, mem := 0, cluster.MemMB(0)
+	cpus, mem, disk, made := 0, cluster.MemMB(0), int64(0), false
 	for n := range s.PartitionNodes(d.part) {
-		cpus, mem = max(cpus, n.Inventory.CPUs), max(mem, n.Inventory.MemMB)
+		cpus, mem, disk = max(cpus, n.Inventory.CPUs), max(mem, n.Inventory.MemMB), max(disk, n.Inventory.TmpMB)
+		made = made || d.madeSo(&n.Inventory)
 	}
 	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job", name)
 	switch {
@@ -152,6 +157,10 @@ func (d *demand) tooMuch(s *cluster.Snapshot, name string) *cluster.Error {
 		e.Hint = "CPU count per node can not be satisfied"
 	case d.mem.MB > mem:
 		e.Hint = "Memory specification can not be satisfied"
+	case d.tmpMB > disk:
+		e.Hint = "Temporary disk specification can not be satisfied"
+	case !made:
+		e.Hint = "Socket, core and/or thread specification can not be satisfied"
 	}
 	return e
 }

@@ -1,7 +1,9 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -169,6 +171,36 @@ func TestWholeNodesMemory(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s with %d MB per %v: got %d MB, want %d", c.ask, c.mb, c.per, got, c.want)
+		}
+	}
+}
+
+// TestTooMuch: what no node of the partition has is named. The words and their order are Slurm's.
+func TestTooMuch(t *testing.T) {
+	b := namedBed(t, nil, machine())
+	for _, c := range []struct {
+		set  func(*cluster.JobSpec)
+		want string
+	}{
+		{func(s *cluster.JobSpec) { s.SocketsPerNode = 3 }, "Socket, core and/or thread specification can not be satisfied"},
+		{func(s *cluster.JobSpec) { s.CoresPerSocket = 9 }, "Socket, core and/or thread specification can not be satisfied"},
+		{func(s *cluster.JobSpec) { s.TmpMB = 1 << 30 }, "Temporary disk specification can not be satisfied"},
+		{func(s *cluster.JobSpec) { s.CPUsPerTask, s.TmpMB = 40, 1<<30 }, "CPU count per node can not be satisfied"},
+		{func(s *cluster.JobSpec) { s.LimitMin, s.Limit = 48*time.Hour, 72*time.Hour }, "a least time limit of 48h0m0s is above that of partition main, 24h0m0s: give a shorter --time-min"},
+	} {
+		id := b.submit(c.set)
+		j, _ := b.s.Job(id)
+		snap := b.s.Snapshot()
+		if j.Spec.LimitMin > 0 {
+			cfg := *snap.Config()
+			cfg.Partitions = slices.Clone(cfg.Partitions)
+			cfg.Partitions[0].MaxTime = 24 * time.Hour
+			b.do(&cluster.Configure{Config: &cfg})
+			snap = b.s.Snapshot()
+		}
+		err := new(Judge).Feasible(snap, j.Spec, b.now)
+		if err == nil || cmp.Or(err.Hint, err.Message) != c.want {
+			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type demand struct {
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
-	asked      int // tasks asked for
+	counted    bool // a number of tasks was asked for
 	user       uint32
 	alone      bool // beside jobs of the same user only
 	loads      *cluster.Snapshot
@@ -72,6 +72,11 @@ type demand struct {
 	sockets, cores, threads int
 }
 
+// inBlocks reports whether a distribution fills one socket before the next: -m x:block, and planes.
+func inBlocks(distribution string) bool {
+	return cluster.BlockSockets(distribution) || strings.HasPrefix(strings.ToLower(distribution), "plane")
+}
+
 // newDemand works out what a spec asks of a partition, away from some nodes.
 func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec, avoid []cluster.Avoided) *demand {
 	cfg := s.Config()
@@ -83,10 +88,10 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		blocks:    s.HasBlocks(), wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
 		sized:        spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
-		blockSockets: cluster.BlockSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
+		blockSockets: inBlocks(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
 		unbound:      strings.Contains(spec.GRESFlags, "disable-binding"), bound: strings.Contains(spec.GRESFlags, "enforce-binding"),
 		user: spec.UID, alone: spec.Sharing == cluster.ShareUser, loads: s,
-		asked: spec.Tasks, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
+		counted: spec.Tasks > 0, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
 		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit || cfg.Gradient, wants: needOf(s, p, spec)}
 	d.mostTasks = cfg.MaxTasksPerNode
@@ -113,9 +118,6 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	}
 	hint := strings.ToLower(spec.Hint)
 	d.oneThread = spec.ThreadsPerCore == 1 || strings.Contains(hint, "nomultithread") || strings.Contains(hint, "compute_bound") || strings.Contains(hint, "memory_bound")
-	if strings.Contains(hint, "memory_bound") {
-		d.perSocket = 1
-	}
 	d.wanted, d.large = spec.NodeList, large(spec)
 	d.sockets, d.cores, d.threads = spec.SocketsPerNode, spec.CoresPerSocket, spec.ThreadsPerCore
 	for _, n := range spec.Exclude {
@@ -271,8 +273,12 @@ func (d *demand) meets(features []string) bool {
 
 // suits reports whether the job may use nodes of that make.
 func (d *demand) suits(inv *cluster.Inventory) bool {
-	return d.meets(inv.Features) && inv.TmpMB >= d.tmpMB &&
-		inv.Sockets >= d.sockets && inv.CoresPerSocket >= d.cores && inv.ThreadsPerCore >= d.threads
+	return d.meets(inv.Features) && inv.TmpMB >= d.tmpMB && d.madeSo(inv)
+}
+
+// madeSo reports whether that make has as many sockets, cores and threads as -B and its like ask for.
+func (d *demand) madeSo(inv *cluster.Inventory) bool {
+	return inv.Sockets >= d.sockets && inv.CoresPerSocket >= d.cores && inv.ThreadsPerCore >= d.threads
 }
 
 // room is what one node gives to the job.

@@ -28,6 +28,8 @@ func (r *Request) finish() error {
 		return err
 	}
 	r.tasksOfGPUs()
+	r.tasksOfMake()
+	r.hinted()
 	if r.From("nodes") != NotGiven && j.MinNodes == 0 && r.prog != opt.Sbatch {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
 	}
@@ -107,6 +109,30 @@ func (r *Request) tasksOfGPUs() {
 		j.Tasks = int(all * each)
 	case j.Tasks == 0 && node > 0:
 		j.Tasks = int(node*each) * max(j.MinNodes, 1)
+	}
+}
+
+// tasksOfMake makes a task for each thread, or core or socket, that -B names, on each node, unless the tasks are counted.
+func (r *Request) tasksOfMake() {
+	j := &r.Job
+	if r.From("extra-node-info") != NotGiven && j.Tasks == 0 && j.TasksPerNode == 0 {
+		j.Tasks = max(j.MinNodes, 1) * max(j.SocketsPerNode, 1) * max(j.CoresPerSocket, 1) * max(j.ThreadsPerCore, 1)
+	}
+}
+
+// hinted asks of cores what --hint stands for, unless options say it in detail.
+func (r *Request) hinted() {
+	j := &r.Job
+	if j.ThreadsPerCore > 0 || j.TasksPerCore > 0 {
+		return
+	}
+	for word := range strings.SplitSeq(strings.ToLower(j.Hint), ",") {
+		switch word {
+		case "memory_bound":
+			j.CoresPerSocket, j.ThreadsPerCore = max(j.CoresPerSocket, 1), 1
+		case "compute_bound", "nomultithread":
+			j.ThreadsPerCore = 1
+		}
 	}
 }
 
@@ -272,6 +298,16 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 		text = "error: --gpus-per-socket option requires --sockets-per-node specification"
 	case given("gpus-per-task") && len(j.PerTask) > 0 && len(j.PerJob) == 0 && j.Tasks == 0 && !(j.TasksPerNode > 0 && j.MinNodes > 0):
 		text = "error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
+	}
+	some := len(onlyGPUs(r.gres, r.gpusPerNode, j.PerJob, j.PerTask, j.PerSocket)) > 0
+	switch each := j.TasksPerGPU; {
+	case text != "" || some || r.prog == opt.Srun && r.sys.Getenv("SLURM_JOB_ID") != "":
+	case r.From("mem-per-gpu") != NotGiven && j.Mem.Per == cluster.MemPerGPU:
+		text = fmt.Sprintf("error: Requested mem_per_tres=gres:gpu:%d but did not request any GPU.", j.Mem.MB)
+	case each > 0 && j.Tasks == 0 && j.MinNodes == 0:
+		text = "error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"
+	case each > 0 && j.Tasks%each != 0:
+		text = "error: Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu."
 	}
 	if n := gresSum(j.PerTask); n > 0 && text == "" && j.Tasks > 0 && len(j.PerJob) > 0 && given("gpus") && gresSum(j.PerJob) != n*int64(j.Tasks) {
 		text = "error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."

@@ -63,6 +63,13 @@ func TestRefusals(t *testing.T) {
 		{"sbatch", "--uid=root --wrap=x", "", "255 sbatch: error: --uid only permitted by root user"},
 		{"sbatch", "--begin=4PM --wrap=x", "", "255 Invalid time specification (pos=1): 4PM / sbatch: error: Invalid --begin specification"},
 		{"sbatch", "--gpus-per-task=1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
+		{"sbatch", "--mem-per-gpu=5 --wrap=x", "", "1 sbatch: error: Requested mem_per_tres=gres:gpu:5 but did not request any GPU." + gres},
+		{"sbatch", "--mem-per-gpu=5 --gres=gpu:1 --wrap=x", "", ""},
+		{"sbatch", "--mem-per-gpu=0 --wrap=x", "", ""},
+		{"sbatch", "--ntasks-per-gpu=2 --wrap=x", "", "1 sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification" + gres},
+		{"sbatch", "--ntasks-per-gpu=2 -n3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu." + gres},
+		{"sbatch", "--ntasks-per-gpu=2 -n4 --wrap=x", "", ""},
+		{"sbatch", "--ntasks-per-gpu=2 --gpus=1 --wrap=x", "", ""},
 		{"sbatch", "--wrap=x", "SBATCH_WAIT_ALL_NODES=2", "255 sbatch: error: Invalid --wait-all-nodes specification"},
 		{"sbatch", "-marbitrary --wrap=x", "", "1 sbatch: error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"},
 		{"sbatch", "-N1 : -Nx job", "", `255 sbatch: error: "x" is not a valid node count`},
@@ -236,6 +243,24 @@ func TestTasksPerNode(t *testing.T) {
 		}
 		if got := strings.Join(r.Notes, "; "); got != want || (r.Job.TasksPerNode == 0) != (c.said > 0) {
 			t.Errorf("%s %s: %q, want %q; %d a node", c.env, c.args, got, want, r.Job.TasksPerNode)
+		}
+	}
+}
+
+// TestMake: -B makes a task for each thread that it names, --hint asks for one thread of a core. The cases are Slurm's.
+func TestMake(t *testing.T) {
+	for line, want := range map[string][4]int{ // tasks, sockets, cores, threads
+		"-B2:8": {16, 2, 8, 0}, "-B*:4": {4, 0, 4, 0}, "-B1": {1, 1, 0, 0}, "-B2:*:2": {4, 2, 0, 2}, "-B2 -N2": {4, 2, 0, 0}, "-B2:8 -n4": {4, 2, 8, 0},
+		"-B2 --ntasks-per-node=3": {0, 2, 0, 0}, "--sockets-per-node=2 --cores-per-socket=4": {0, 2, 4, 0},
+		"--hint=compute_bound": {0, 0, 0, 1}, "--hint=nomultithread": {0, 0, 0, 1}, "--hint=memory_bound": {0, 0, 1, 1}, "--hint=multithread": {},
+		"--hint=memory_bound --ntasks-per-core=2": {}, "--hint=compute_bound --threads-per-core=2": {0, 0, 0, 2},
+	} {
+		r, err := ParseSbatch(append(strings.Fields(line), "--wrap", "true"), testSys("sbatch", t.TempDir()))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if got := [4]int{r.Job.Tasks, r.Job.SocketsPerNode, r.Job.CoresPerSocket, r.Job.ThreadsPerCore}; got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
 		}
 	}
 }

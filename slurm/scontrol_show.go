@@ -161,7 +161,7 @@ func (c *control) jobSizes(o *record, r *jobRow) {
 		nodes += "-" + strconv.Itoa(max(s.MaxNodes, r.numNodes()))
 	}
 	o.line("NumNodes=", nodes, " NumCPUs=", strconv.Itoa(r.numCPUs()), " NumTasks=", strconv.Itoa(r.numTasks()),
-		" CPUs/Task=", strconv.Itoa(r.cpusPerTask()), " ReqB:S:C:T=0:", zero(s.SocketsPerNode), ":", star(s.CoresPerSocket), ":", star(s.ThreadsPerCore))
+		" CPUs/Task=", strconv.Itoa(r.cpusPerTask()), " ReqB:S:C:T=0:0:", star(s.CoresPerSocket), ":", star(s.ThreadsPerCore))
 	o.line("TRES=", r.tres())
 	left := " CoreSpec=" + strings.ReplaceAll(r.coreSpec(), "N/A", "*")
 	if s.ThreadSpec != nil {
@@ -178,6 +178,9 @@ func (c *control) jobSizes(o *record, r *jobRow) {
 	}
 	o.line("MinCPUsNode=", strconv.Itoa(r.minCPUs()), " MinMemory", per, "=", r.v.mem(r.minMemory()), " MinTmpDiskNode=", r.v.mem(cluster.MemMB(s.TmpMB)))
 	o.line("Features=", format.Null(s.Constraint), " DelayBoot=", format.Padded(s.DelayBoot))
+	if s.Prefer != "" {
+		o.line("Prefer=", s.Prefer)
+	}
 	if s.Reservation != "" {
 		o.line("Reservation=", s.Reservation)
 	}
@@ -244,15 +247,42 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 		o.line("Switches=", strconv.Itoa(s.Switches), "@", format.Padded(min(cmp.Or(s.SwitchWait, maxSwitchWait), maxSwitchWait)))
 	}
 	o.line("Power=", s.Power)
+	if kept := bindingKept(s.GRESFlags); kept != "" || s.Spread {
+		spread := ""
+		if s.Spread {
+			spread = "SpreadJob=Yes"
+		}
+		o.line(kept, spread)
+	}
 	optional("CpusPerTres", r.cpusPerTRES())
 	optional("MemPerTres", r.memPerTRES())
+	if s.GPUBind != "" {
+		o.line("TresBind=gpu:", s.GPUBind)
+	}
+	if s.GPUFreq != "" {
+		o.line("TresFreq=gpu:", s.GPUFreq)
+	}
 	optional("TresPerJob", format.GRES(s.PerJob))
 	optional("TresPerNode", format.GRES(s.PerNode))
 	optional("TresPerSocket", format.GRES(s.PerSocket))
 	optional("TresPerTask", format.GRES(s.PerTask))
+	if s.TasksPerGPU > 0 {
+		o.line("NtasksPerTRES=", strconv.Itoa(s.TasksPerGPU))
+	}
 	if len(s.MailType) > 0 {
 		o.line("MailUser=", format.Null(s.MailUser), " MailType=", strings.Join(s.MailType, ","))
 	}
+}
+
+// bindingKept tells whether a job's GPUs must be near its CPUs, if --gres-flags said so; 22.05 leaves no blank behind it.
+func bindingKept(flags string) string {
+	switch {
+	case strings.Contains(flags, "enforce-binding"):
+		return "GresEnforceBind=Yes"
+	case strings.Contains(flags, "disable-binding"):
+		return "GresEnforceBind=No"
+	}
+	return ""
 }
 
 // showJobs is scontrol show job [ID].

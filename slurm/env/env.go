@@ -190,11 +190,7 @@ func (e *list) asked(s *cluster.JobSpec) {
 	if s.ByDefault&cluster.CPUsPerGPUByDefault == 0 {
 		positive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
 	}
-	threads := s.ThreadsPerCore
-	if s.Hint == "nomultithread" {
-		threads = max(threads, 1)
-	}
-	positive("SLURM_THREADS_PER_CORE", threads)
+	positive("SLURM_THREADS_PER_CORE", s.ThreadsPerCore)
 	gres := func(name string, list []cluster.GRES) {
 		if len(list) > 0 {
 			e.set(name, gpuText(list))
@@ -213,7 +209,8 @@ func (e *list) asked(s *cluster.JobSpec) {
 			e.set(name, v)
 		}
 	}
-	text("SLURM_DISTRIBUTION", s.Distribution)
+	text("SLURM_DISTRIBUTION", distribution(s.Distribution))
+	positive("SLURM_DIST_PLANESIZE", s.PlaneSize)
 	text("SLURM_HINT", s.Hint)
 	text("SLURM_GPU_BIND", s.GPUBind)
 	text("SLURM_GPU_FREQ", s.GPUFreq)
@@ -233,6 +230,15 @@ func (e *list) asked(s *cluster.JobSpec) {
 	if s.UserEnv {
 		e.set("SLURM_GET_USER_ENV", "1")
 	}
+}
+
+// distribution writes --distribution as Slurm tells it: in small letters, the default of nodes by its name, a plane without its size.
+func distribution(typed string) string {
+	s, _, _ := strings.Cut(strings.ToLower(typed), "=")
+	if strings.HasPrefix(s, "*,") || strings.HasPrefix(s, "*:") {
+		s = "block" + s[1:]
+	}
+	return s
 }
 
 // gpuText writes "2" or "h100:2", as given.
@@ -262,7 +268,7 @@ func (e *list) batch(l *cluster.Launch) {
 func (e *list) tasks(j *cluster.Job) {
 	s := j.Spec
 	e.set("SLURM_TASKS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int {
-		if s.Sharing == cluster.ShareExclusive && s.Tasks == 0 && s.TasksPerNode == 0 { // whole nodes: as many as they have room for
+		if s.Tasks == 0 && s.TasksPerNode == 0 && s.TasksPerGPU == 0 { // not counted: as many as its CPUs are for
 			return max(cpusOf(sh)/max(s.CPUsPerTask, 1), 1)
 		}
 		return max(sh.Tasks, 1)
