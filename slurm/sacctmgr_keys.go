@@ -19,7 +19,7 @@ func limitAliases() map[string]string {
 		"maxtrespu": "MaxTRESPerUser", "maxtrespa": "MaxTRESPerAccount", "maxjobspu": "MaxJobsPerUser", "maxjobspa": "MaxJobsPerAccount",
 		"maxsubmitpu": "MaxSubmitJobsPerUser", "maxsubmitpa": "MaxSubmitJobsPerAccount", "maxsubmitjobspu": "MaxSubmitJobsPerUser",
 		"maxsubmitjobspa": "MaxSubmitJobsPerAccount", "maxtresrunminspu": "MaxTRESRunMinsPerUser", "maxtresrunminspa": "MaxTRESRunMinsPerAccount",
-		"maxjobsaccruepu": "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount", "mintresperjob": "MinTRES", "maxnodespernode": "MaxTRESPerNode",
+		"maxjobsaccruepu": "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount", "mintresperjob": "MinTRES", "minpriothresh": "MinPrioThreshold", "maxnodespernode": "MaxTRESPerNode",
 	}
 }
 
