@@ -344,3 +344,28 @@ func TestExportIsExact(t *testing.T) {
 		t.Errorf("the original has %d records", len(got))
 	}
 }
+
+// TestFlushEnds: who waits for what was applied does not wait for what is applied meanwhile, which may never end.
+func TestFlushEnds(t *testing.T) {
+	d, err := Open(t.TempDir(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	d.Apply(1, []cluster.Event{{Job: job(1, cluster.Pending, 0)}})
+	flushed := make(chan error)
+	go func() { flushed <- d.Flush(t.Context()) }()
+	<-d.hurry // it waits
+	d.Apply(2, []cluster.Event{{Job: job(2, cluster.Pending, 0)}})
+	if err := d.write(1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-flushed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-d.hurry:
+		t.Error("it waits for the second, too")
+	}
+}

@@ -223,9 +223,12 @@ func poke(c chan struct{}) {
 
 // Flush returns once everything applied before is stored.
 func (d *DB) Flush(ctx context.Context) error {
+	d.mu.Lock()
+	want := d.index // what comes meanwhile may never end
+	d.mu.Unlock()
 	for {
 		d.mu.Lock()
-		done, moved := d.done >= d.index, d.moved
+		done, moved := d.done >= want, d.moved
 		d.mu.Unlock()
 		if done {
 			return nil

@@ -144,8 +144,8 @@ func reasonConsts(t *testing.T) map[string]Reason {
 
 func reasonsText() string {
 	var b strings.Builder
-	b.WriteString("# Why a job waits, and how it ended\n\nThe words that `squeue` (%r, %R) and `scontrol show job` show as a job's reason. `muster why JOB` tells all causes with numbers,\n" +
-		"and what would start it sooner. None stands for a job that no cycle has looked at yet. This file is printed from a table: `go test ./cluster -run TestReasons -rewrite`.\n")
+	b.WriteString("# Why a job waits, and how it ended\n\nThe words that `squeue` (%r, %R) and `scontrol show job` show as a job's reason. `muster why JOB` (and `scontrol -d show job JOB`) tells all causes with numbers, who holds what\n" +
+		"it is to get and until when, and what would start it sooner. None stands for a job that no cycle has looked at yet. This file is printed from a table: `go test ./cluster -run TestReasons -rewrite`.\n")
 	for _, ended := range []bool{false, true} {
 		b.WriteString(map[bool]string{false: "\n## Jobs that wait\n", true: "\n## Jobs that ended\n"}[ended])
 		b.WriteString("\n| reason | what it means | what to do | shown by |\n|---|---|---|---|\n")

@@ -132,6 +132,38 @@ func TestUILive(t *testing.T) {
 	}
 }
 
+// TestUISooner: who holds what a job is to get is shown to all, what would start it sooner to its user.
+func TestUISooner(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "2x8c16g", "--hollow-time", "1h", "--http", addr)
+	holds := d.must("sbatch", "--parsable", "-N2", "--exclusive", "-t", "60", "-o", "/dev/null", "--wrap", "sleep 1000")
+	d.wait("its start", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" })
+	short := d.must("sbatch", "--parsable", "-N1", "--exclusive", "-t", "60", "-w", "node-001", "-o", "/dev/null", "--wrap", "true")
+	d.must("scontrol", "update", "jobid="+holds, "timelimit=90")
+	d.must("scontrol", "create", "reservation=later", "starttime=now+2hours", "duration=600", "nodes=ALL", "users=nobody", "flags=ignore_jobs")
+	v := logIn(t, d, addr)
+	body := v.get("/jobs/" + short)
+	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`, "node-001 until ", `<a href="/jobs/` + short + `/sooner">`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in %s", want, body)
+		}
+	}
+	body = v.get("/jobs/" + short + "/sooner")
+	for _, want := range []string{"It would start sooner", "data-still", "with 30 min instead of 1 h", "scontrol update jobid=" + short + " timelimit=30"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in %s", want, body)
+		}
+	}
+	r, err := http.Get("http://" + addr + "/jobs/" + short + "/sooner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Body.Close(); r.StatusCode != http.StatusForbidden {
+		t.Errorf("who has not logged in gets %s", r.Status)
+	}
+}
+
 // TestUILivePrivate: what a job writes below its own /tmp is shown while the job has it.
 func TestUILivePrivate(t *testing.T) {
 	t.Parallel()

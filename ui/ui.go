@@ -171,7 +171,9 @@ type One struct {
 	State    string
 	Rows     []Row
 	Causes   []Cause
-	Changes  []Cause // what would let it start sooner
+	Sooner   Link    // where to see what would let it start sooner
+	Changes  []Cause // that
+	Still    bool    // it is not shown anew when the cluster changes
 	Starts   string
 	Holders  []Row // jobs that hold what it is to get there
 	Steps    []Row

@@ -50,7 +50,7 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 		if n.index == 0 {
 			continue // what it should do is not known yet: nothing here is a stray
 		}
-		actions, again := reconcile(n.jobs, c.have, name, &c.config, now)
+		actions, again := reconcile(n.jobs, c.have[name], &c.config, now)
 		if !again.IsZero() {
 			next = min(next, max(again.Sub(now), time.Millisecond))
 		}
@@ -159,7 +159,7 @@ func (c *Client) update(h *jobHere, kind cluster.UpdateKind) cluster.Update {
 // try logs a runner's refusal; a step it no longer knows is dropped here too. Called with mu held.
 func (c *Client) try(what string, id step.ID, err error) {
 	if errors.Is(err, step.ErrUnknown) {
-		delete(c.have, id)
+		c.have.drop(id)
 		return
 	}
 	if err != nil {
@@ -177,8 +177,8 @@ func (c *Client) stepsOf(h *jobHere) map[step.ID]*step.Status {
 // allOf yields these, and the node's own for the job.
 func (c *Client) allOf(h *jobHere) map[step.ID]*step.Status {
 	out := map[step.ID]*step.Status{}
-	for id, st := range c.have {
-		if id.Job == h.job.ID && id.Attempt == h.job.Attempt && id.Node == h.node {
+	for id, st := range c.have[h.node] {
+		if id.Job == h.job.ID && id.Attempt == h.job.Attempt {
 			out[id] = st
 		}
 	}
@@ -200,7 +200,7 @@ func (c *Client) forget(h *jobHere) {
 	for id := range c.allOf(h) {
 		if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; !live {
 			ids = append(ids, id)
-			delete(c.have, id)
+			c.have.drop(id)
 		}
 	}
 	if len(ids) > 0 {
@@ -209,14 +209,14 @@ func (c *Client) forget(h *jobHere) {
 }
 
 func (c *Client) stray(id step.ID) {
-	if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; live && c.have[id].State == step.Ended {
+	if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; live && c.have.get(id).State == step.Ended {
 		return // its output is still being taken
 	}
-	if c.have[id].State != step.Ended {
+	if c.have.get(id).State != step.Ended {
 		c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 		return
 	}
-	delete(c.have, id)
+	c.have.drop(id)
 	c.try("forget", id, c.cfg.Runner.Forget(id))
 }
 
@@ -224,7 +224,7 @@ func (c *Client) stray(id step.ID) {
 // done with the same report.
 func (c *Client) batchOver(n *node, h *jobHere) {
 	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
-	st := c.have[id]
+	st := c.have.get(id)
 	u := c.update(h, cluster.BatchOver)
 	if len(st.Tasks) > 0 {
 		t := st.Tasks[0]
@@ -269,7 +269,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 
 // batchEnd is the record of a script that ended because its job was ended.
 func (c *Client) batchEnd(h *jobHere) (u cluster.Update, ok bool) {
-	st := c.have[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}]
+	st := c.have.get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node})
 	if st == nil || st.State != step.Ended || h.told || len(st.Tasks) == 0 || st.Tasks[0].Started.IsZero() {
 		return u, false
 	}
@@ -285,7 +285,7 @@ func (c *Client) batchRecord(h *jobHere, u cluster.Update) *cluster.Step {
 	s := &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: j.Attempt, Name: "batch",
 		UID: j.Spec.UID, User: j.Spec.User, Shares: j.Alloc.Shares[:1], Tasks: 1, Started: j.Started, Ended: u.At,
 		Exit: u.Exit, Usage: u.Usage, Outcome: outcomeOf(u.Exit)}
-	if st := c.have[step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}]; st != nil && len(st.Tasks) > 0 {
+	if st := c.have.get(step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}); st != nil && len(st.Tasks) > 0 {
 		s.Usage = cluster.SumUsage([]cluster.RankUsage{{TaskUsage: st.Tasks[0].Usage}})
 	}
 	if u.OOM {
@@ -385,8 +385,8 @@ func (c *Client) launch(ctx context.Context, hs []*jobHere) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, h := range jobs {
-		if _, ok := c.have[specs[i].ID]; !ok {
-			c.have[specs[i].ID] = &step.Status{ID: specs[i].ID, State: step.Starting}
+		if c.have.get(specs[i].ID) == nil {
+			c.have.put(specs[i].ID, &step.Status{ID: specs[i].ID, State: step.Starting})
 		}
 		h.launching = false
 		if !h.confirmed && h.job.Phase == cluster.Starting {

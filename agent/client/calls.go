@@ -52,7 +52,7 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 		c.poke()
 	default:
 		for _, id := range ls.ids {
-			if h := c.have[id]; h != nil && h.State != step.Ended {
+			if h := c.have.get(id); h != nil && h.State != step.Ended {
 				c.signalPart(id, syscall.Signal(q.Sig), step.Groups)
 			}
 		}
@@ -95,7 +95,7 @@ func (c *Client) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (
 func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
 	ls.killed = ls.killed || sig == syscall.SIGKILL || sig == syscall.SIGTERM
 	for _, id := range ls.ids {
-		if h := c.have[id]; h != nil && h.State != step.Ended {
+		if h := c.have.get(id); h != nil && h.State != step.Ended {
 			c.signalPart(id, sig, step.All)
 		}
 	}
@@ -105,7 +105,7 @@ func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
 func (c *Client) announceCancel(ls *liveStep) {
 	first := ls.ids[0]
 	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
-	if st := c.have[first]; h == nil || c.cfg.EndNote == nil || st == nil || st.State == step.Ended {
+	if st := c.have.get(first); h == nil || c.cfg.EndNote == nil || st == nil || st.State == step.Ended {
 		return
 	}
 	ended := *h.job

@@ -98,7 +98,7 @@ type Client struct {
 	mu       sync.Mutex // guards everything below and nodes' content
 	config   cluster.Config
 	confAt   uint64 // index of config
-	have     map[step.ID]*step.Status
+	have     statuses
 	held     map[heldKey]*heldParts // not begun: other nodes of the step are not ready
 	blobs    map[cluster.BlobHash]cluster.BlobText
 	blobAge  []cluster.BlobHash
@@ -141,7 +141,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
 		known: make(chan struct{}), told: make(chan struct{}),
-		have: map[step.ID]*step.Status{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
+		have: statuses{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
 		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
@@ -182,7 +182,7 @@ func (c *Client) Run(ctx context.Context) error {
 		return err
 	}
 	for i := range list {
-		c.have[list[i].ID] = &list[i]
+		c.have.put(list[i].ID, &list[i])
 		c.recoverStep(&list[i])
 	}
 	c.mu.Unlock()
@@ -302,18 +302,18 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		c.config, c.confAt = *w.Config, w.ConfigIndex
 		c.tellHindrances()
 	}
+	named, fresh := map[runKey]bool{}, map[cluster.NodeName]uint64{} // which attempts; of which nodes, as of which index of the log
 	for _, nw := range w.Nodes {
 		n, ok := c.nodes[nw.Node]
 		if !ok {
 			continue
 		}
-		n.index, n.jobCPUs = nw.Index, cmp.Or(nw.JobCPUs, n.Inventory.CPUs)
+		n.index, n.jobCPUs, fresh[nw.Node] = nw.Index, cmp.Or(nw.JobCPUs, n.Inventory.CPUs), nw.Index
 		c.reboot(n, nw.Reboot)
-		named := map[runKey]bool{}
 		old := n.jobs
 		n.jobs = wanted(nw, old, c.over, c.begun, named)
-		if fresh := c.freshBoards(n, old); len(fresh) > 0 {
-			go c.noteSettings(ctx, fresh) // ends with ctx or the answer
+		if boards := c.freshBoards(n, old); len(boards) > 0 {
+			go c.noteSettings(ctx, boards) // ends with ctx or the answer
 		}
 		select {
 		case c.gpusMoved <- struct{}{}:
@@ -322,21 +322,29 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		for _, h := range n.jobs {
 			h.staged = c.staged[runKey{h.job.ID, h.job.Attempt, nw.Node}]
 		}
-		c.unstage(nw.Node, named)
 		for _, p := range nw.Peers {
 			c.peers[p.Node] = p
 		}
-		c.settleParts(nw.Node, named)
-		for key, index := range c.over {
-			if key.node == nw.Node && index != 0 && index < nw.Index && !named[key] {
-				delete(c.over, key)
-			}
-		}
+	}
+	if len(fresh) > 0 {
+		c.catchUp(fresh, named)
 	}
 	if len(w.Nodes) > 0 {
 		close(c.arrived)
 		c.arrived = make(chan struct{})
 		c.poke()
+	}
+}
+
+// catchUp forgets of nodes what the servers name no more, and looks for parts that were lost or must be told of.
+// Called with mu held.
+func (c *Client) catchUp(fresh map[cluster.NodeName]uint64, named map[runKey]bool) {
+	c.unstage(fresh, named)
+	c.settleParts(fresh, named)
+	for key, index := range c.over {
+		if at, ok := fresh[key.node]; ok && index != 0 && index < at && !named[key] {
+			delete(c.over, key)
+		}
 	}
 }
 
@@ -390,7 +398,7 @@ func (c *Client) watch(ctx context.Context) {
 			c.mu.Lock()
 			c.finish(&st)
 			c.metersNow(&st)
-			c.have[st.ID] = &st
+			c.have.put(st.ID, &st)
 			c.stepChanged(&st)
 			c.mustTell(&st)
 			c.mu.Unlock()

@@ -82,7 +82,7 @@ func TestReconcile(t *testing.T) {
 			[]actionKind{stray, startBatch}},
 	}
 	for _, c := range cases {
-		actions, _ := reconcile(map[cluster.JobID]*jobHere{1: c.job}, c.have, self, &cfg, now)
+		actions, _ := reconcile(map[cluster.JobID]*jobHere{1: c.job}, c.have, &cfg, now)
 		var got []actionKind
 		for _, a := range actions {
 			got = append(got, a.kind)
@@ -91,7 +91,7 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("%s: actions %v, want %v", c.name, got, c.want)
 		}
 	}
-	if actions, _ := reconcile(nil, batchStep(step.Running), self, &cfg, now); len(actions) != 1 || actions[0].kind != stray {
+	if actions, _ := reconcile(nil, batchStep(step.Running), &cfg, now); len(actions) != 1 || actions[0].kind != stray {
 		t.Errorf("a step nobody wants: %+v", actions)
 	}
 }
@@ -103,11 +103,11 @@ func TestReconcileWarns(t *testing.T) {
 	h.confirmed = true
 	h.job.Limit, h.job.Spec.Signal = 2*time.Minute, cluster.Signal{Num: 10, Before: 30 * time.Second}
 	jobs := map[cluster.JobID]*jobHere{1: h}
-	actions, again := reconcile(jobs, batchStep(step.Running), self, &cfg, now)
+	actions, again := reconcile(jobs, batchStep(step.Running), &cfg, now)
 	if len(actions) != 0 || !again.Equal(now.Add(30*time.Second)) {
 		t.Errorf("before it is due: %+v, again at %v", actions, again)
 	}
-	if actions, _ = reconcile(jobs, batchStep(step.Running), self, &cfg, now.Add(30*time.Second)); len(actions) != 1 || actions[0].kind != warn {
+	if actions, _ = reconcile(jobs, batchStep(step.Running), &cfg, now.Add(30*time.Second)); len(actions) != 1 || actions[0].kind != warn {
 		t.Errorf("when it is due: %+v", actions)
 	}
 }

@@ -70,7 +70,7 @@ type Action struct {
 // What it says is taken as done.
 func (d *Desk) Reconcile(have map[step.ID]*step.Status, cfg *cluster.Config, now time.Time) ([]Action, time.Time) {
 	var out []Action
-	todo, again := reconcile(d.jobs, have, d.Node, cfg, now)
+	todo, again := reconcile(d.jobs, have, cfg, now)
 	for _, a := range todo {
 		h := a.job
 		tell := func(kinds ...cluster.UpdateKind) {

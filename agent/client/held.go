@@ -43,7 +43,7 @@ func (c *Client) hold(k heldKey, specs []step.Spec) {
 	})
 	c.held[k] = h
 	for _, sp := range specs {
-		c.have[sp.ID] = &step.Status{ID: sp.ID, State: step.Starting}
+		c.have.put(sp.ID, &step.Status{ID: sp.ID, State: step.Starting})
 	}
 }
 
@@ -56,15 +56,16 @@ func (c *Client) letGo(k heldKey) {
 	h.late.Stop()
 	delete(c.held, k)
 	for _, sp := range h.specs {
-		delete(c.have, sp.ID)
+		c.have.drop(sp.ID)
 	}
 	c.poke()
 }
 
-// checkHeld drops parts of a node whose job is over. Called with mu held.
-func (c *Client) checkHeld(n cluster.NodeName) {
+// checkHeld drops parts of nodes whose job is over. Called with mu held.
+func (c *Client) checkHeld(fresh map[cluster.NodeName]uint64) {
 	for k, h := range c.held {
-		if h.specs[0].ID.Node != n {
+		n := h.specs[0].ID.Node
+		if _, ok := fresh[n]; !ok {
 			continue
 		}
 		if j := c.nodes[n].jobs[k.step.Job]; j == nil || j.job.Attempt != k.attempt || j.job.Phase == cluster.Ending {

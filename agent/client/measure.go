@@ -52,7 +52,7 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 // livingSteps are the records of a job's steps that run, by number: the script and those of srun. Called with mu held.
 func (c *Client) livingSteps(h *jobHere, only int) (out []cluster.Step) {
 	for _, s := range h.job.OwnSteps() {
-		if st := c.have[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: s.ID.Step, Node: h.node}]; s.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
+		if st := c.have.get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: s.ID.Step, Node: h.node}); s.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
 			out = append(out, *s)
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 // usedHere is what was measured of the parts here that a query names. Tasks that have ended count with all they used.
 // Called with mu held.
 func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
-	for id, st := range c.have {
+	for id, st := range c.have.all() {
 		if id.Job != q.Job || id.Attempt != q.Attempt || q.Step != cluster.AllSteps && id.Step != q.Step || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
 			continue
 		}

@@ -140,11 +140,11 @@ func (c *Client) measure(ctx context.Context, now time.Time, asked bool) (next t
 // that are gone are forgotten. Called with mu held.
 func (c *Client) targets(now time.Time, all bool) (out []step.Target, ranks [][]int, gpus bool, next time.Time) {
 	for id := range c.metered {
-		if c.have[id] == nil {
+		if c.have.get(id) == nil {
 			delete(c.metered, id)
 		}
 	}
-	for id, st := range c.have {
+	for id, st := range c.have.all() {
 		if st.State != step.Running || !c.local(id.Node) {
 			continue
 		}
@@ -216,8 +216,8 @@ func (c *Client) newMetered(id step.ID, st *step.Status) *metered {
 
 // alone reports whether nothing but its script runs of a job here. Called with mu held.
 func (c *Client) alone(batch step.ID) bool {
-	for id, st := range c.have {
-		if id.Job == batch.Job && id.Attempt == batch.Attempt && id.Node == batch.Node && id.Step != batch.Step && st.State == step.Running {
+	for id, st := range c.have[batch.Node] {
+		if id.Job == batch.Job && id.Attempt == batch.Attempt && id.Step != batch.Step && st.State == step.Running {
 			return false
 		}
 	}

@@ -97,7 +97,7 @@ func runs(c *Client, number int, pids ...int) step.ID {
 	for i, pid := range pids {
 		st.Tasks = append(st.Tasks, step.TaskStatus{Rank: i, PID: pid})
 	}
-	c.have[id] = st
+	c.have.put(id, st)
 	return id
 }
 
@@ -133,7 +133,7 @@ func TestMeterDue(t *testing.T) {
 				t.Errorf("%q: %d targets when due; then at %v, want %v", k.freq, len(out), next, when(k.then))
 			}
 		}
-		delete(c.have, id)
+		c.have.drop(id)
 		if _, _, _, next := c.targets(at(100), false); len(c.metered) != 0 || !next.IsZero() {
 			t.Errorf("%q: %d parts are kept, next at %v", k.freq, len(c.metered), next)
 		}

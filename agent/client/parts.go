@@ -205,8 +205,8 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 	}
 	c.mu.Lock()
 	for _, sp := range specs {
-		if c.have[sp.ID] == nil {
-			c.have[sp.ID] = &step.Status{ID: sp.ID, State: step.Starting}
+		if c.have.get(sp.ID) == nil {
+			c.have.put(sp.ID, &step.Status{ID: sp.ID, State: step.Starting})
 		}
 	}
 	c.mu.Unlock()
@@ -236,8 +236,8 @@ func (c *Client) each(who api.Caller, q api.PartsQuery, f func(step.ID, *step.St
 		if !c.takesPart(who, h) {
 			return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, q.Job)
 		}
-		for id, st := range c.have {
-			if id.Job == q.Job && id.Attempt == q.Attempt && id.Node == n && id.Step >= 0 && (q.Step == cluster.AllSteps || id.Step == q.Step) {
+		for id, st := range c.have[n] {
+			if id.Job == q.Job && id.Attempt == q.Attempt && id.Step >= 0 && (q.Step == cluster.AllSteps || id.Step == q.Step) {
 				f(id, st)
 			}
 		}
@@ -274,7 +274,7 @@ func (c *Client) forgetParts(_ context.Context, who api.Caller, q api.PartsQuery
 		}
 	})
 	for _, id := range ids {
-		delete(c.have, id)
+		c.have.drop(id)
 		delete(c.untold, id)
 		c.try("forget", id, c.cfg.Runner.Forget(id))
 	}
@@ -316,8 +316,8 @@ func (c *Client) tellParts(_ context.Context, who api.Caller, q api.PartsReport)
 
 // heard takes a status of a part elsewhere. Called with mu held.
 func (c *Client) heard(st *step.Status) {
-	if known := c.have[st.ID]; known != nil && known.State != step.Ended {
-		c.have[st.ID] = st
+	if known := c.have.get(st.ID); known != nil && known.State != step.Ended {
+		c.have.put(st.ID, st)
 		c.stepChanged(st)
 	}
 }
@@ -387,7 +387,7 @@ func (c *Client) untoldBy() map[string][]step.ID {
 	out := map[string][]step.ID{}
 	for id := range c.untold {
 		p, elsewhere := c.ledElsewhere(id)
-		if st := c.have[id]; st == nil || !elsewhere {
+		if st := c.have.get(id); st == nil || !elsewhere {
 			delete(c.untold, id)
 			continue
 		}
@@ -400,7 +400,7 @@ func (c *Client) tellOne(ctx context.Context, addr string, ids []step.ID) error 
 	var q api.PartsReport
 	c.mu.Lock()
 	for _, id := range ids {
-		if st := c.have[id]; st != nil {
+		if st := c.have.get(id); st != nil {
 			if text, err := wire.Marshal(st); err == nil {
 				q.Statuses = append(q.Statuses, text)
 			}
@@ -461,7 +461,7 @@ func (c *Client) sayPart(id step.ID, text string) {
 
 // forgetPart drops one node's part. Called with mu held.
 func (c *Client) forgetPart(id step.ID) {
-	delete(c.have, id)
+	c.have.drop(id)
 	c.orParts("forget", id, func() error { return c.cfg.Runner.Forget(id) },
 		func(ctx context.Context, p *api.Client, q api.PartsQuery) error {
 			_, err := api.Call(ctx, p, api.ForgetParts, q)
@@ -477,7 +477,7 @@ func (c *Client) loseParts(j *cluster.Job) {
 			continue
 		}
 		for _, id := range ls.ids {
-			st := c.have[id]
+			st := c.have.get(id)
 			if c.local(id.Node) || st == nil || st.State == step.Ended || slices.Contains(j.Waiting, id.Node) {
 				continue
 			}
@@ -490,24 +490,24 @@ func (c *Client) loseParts(j *cluster.Job) {
 	}
 }
 
-// settleParts looks, after work for a node has arrived, for parts that were lost or must be told of.
+// settleParts looks, after work for nodes has arrived, for parts that were lost or must be told of.
 // Called with mu held.
-func (c *Client) settleParts(n cluster.NodeName, named map[runKey]bool) {
-	for _, h := range c.nodes[n].jobs {
-		if h.job.Phase == cluster.Ending && h.job.Alloc.Shares[0].Node == n && len(h.job.Alloc.Shares) > 1 {
-			c.loseParts(h.job)
+func (c *Client) settleParts(fresh map[cluster.NodeName]uint64, named map[runKey]bool) {
+	for n := range fresh {
+		for _, h := range c.nodes[n].jobs {
+			if h.job.Phase == cluster.Ending && h.job.Alloc.Shares[0].Node == n && len(h.job.Alloc.Shares) > 1 {
+				c.loseParts(h.job)
+			}
+		}
+		for _, st := range c.have[n] {
+			c.mustTell(st)
 		}
 	}
-	c.checkHeld(n)
+	c.checkHeld(fresh)
 	for _, ls := range c.steps {
 		rec := &ls.record
-		if ls.lead == n && ls.endedAt.IsZero() && !named[runKey{rec.ID.Job, rec.Attempt, n}] {
+		if _, ok := fresh[ls.lead]; ok && ls.endedAt.IsZero() && !named[runKey{rec.ID.Job, rec.Attempt, ls.lead}] {
 			c.loseParts(&cluster.Job{ID: rec.ID.Job, Attempt: rec.Attempt})
-		}
-	}
-	for id, st := range c.have {
-		if id.Node == n {
-			c.mustTell(st)
 		}
 	}
 }
@@ -628,6 +628,6 @@ func (c *Client) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 func (c *Client) gone(id step.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := c.have[id]
+	st := c.have.get(id)
 	return st == nil || st.State == step.Ended
 }

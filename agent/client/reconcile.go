@@ -73,7 +73,7 @@ type action struct {
 
 // reconcile compares what one node should do with what its steps are and says what to do, and
 // when to look again if nothing happens before. Doing an action twice does no harm.
-func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, node cluster.NodeName,
+func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status,
 	cfg *cluster.Config, now time.Time) (out []action, again time.Time) {
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (again.IsZero() || t.Before(again)) {
@@ -83,9 +83,6 @@ func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, n
 	alive := map[cluster.JobID]int{} // steps with processes
 	batch, scripts := map[cluster.JobID]*step.Status{}, map[step.ID]*step.Status{}
 	for id, st := range have {
-		if id.Node != node {
-			continue
-		}
 		h := jobs[id.Job]
 		if h == nil || h.job.Attempt != id.Attempt {
 			out = append(out, action{kind: stray, step: id})
@@ -105,7 +102,7 @@ func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status, n
 	for _, id := range sortedJobs(jobs) {
 		h := jobs[id]
 		script := func(which int) *step.Status {
-			return scripts[step.ID{Job: id, Attempt: h.job.Attempt, Step: which, Node: node}]
+			return scripts[step.ID{Job: id, Attempt: h.job.Attempt, Step: which, Node: h.node}]
 		}
 		switch h.job.Phase {
 		case cluster.Starting, cluster.Running, cluster.Suspended:

@@ -84,18 +84,18 @@ func (c *Client) startScripts(h *jobHere, which int) {
 	err := c.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022, HostName: c.hostName(n), Hosts: c.hosts(n),
 		Tasks: []step.Task{{Argv: slices.Concat(runsScripts, paths), Env: c.cfg.ScriptEnv(l, which == epilogStep)}}})
 	if err != nil {
-		c.have[id] = &step.Status{ID: id, State: step.Ended, Tasks: []step.TaskStatus{{Error: err.Error()}}} // as if it had failed
+		c.have.put(id, &step.Status{ID: id, State: step.Ended, Tasks: []step.TaskStatus{{Error: err.Error()}}}) // as if it had failed
 		c.poke()
 		return
 	}
-	if c.have[id] == nil {
-		c.have[id] = &step.Status{ID: id, State: step.Starting}
+	if c.have.get(id) == nil {
+		c.have.put(id, &step.Status{ID: id, State: step.Starting})
 	}
 }
 
 // script is the status of a job's prolog or epilog here. Called with mu held.
 func (c *Client) script(h *jobHere, which int) *step.Status {
-	return c.have[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}]
+	return c.have.get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node})
 }
 
 // takeBackProlog tells that a job can not run here: the prolog failed. Called with mu held.

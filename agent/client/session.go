@@ -40,9 +40,9 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 	j, n, cfg := h.job, c.nodes[h.node], c.config
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.ExternStep, Node: h.node}
 	inv, found := n.Inventory, n.detected
-	again := c.have[id] != nil && c.have[id].State == step.Ended
-	if c.have[id] == nil || again { // known before it begins, so that the job does not end without it
-		c.have[id] = &step.Status{ID: id, State: step.Starting}
+	again := c.have.get(id) != nil && c.have.get(id).State == step.Ended
+	if c.have.get(id) == nil || again { // known before it begins, so that the job does not end without it
+		c.have.put(id, &step.Status{ID: id, State: step.Starting})
 	}
 	c.mu.Unlock()
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Fenced: fenced(&cfg, &inv)}
@@ -56,11 +56,11 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 		err = c.cfg.Runner.Start(spec)
 	}
 	c.mu.Lock()
-	switch st := c.have[id]; {
+	switch st := c.have.get(id); {
 	case err != nil && st != nil && st.State == step.Starting:
-		delete(c.have, id) // there is nothing to end
+		c.have.drop(id) // there is nothing to end
 	case err == nil && (n.jobs[j.ID] != h || h.done || h.job.Phase == cluster.Ending): // what ended it may have found nothing yet
-		c.have[id] = cmp.Or(st, &step.Status{ID: id, State: step.Starting})
+		c.have.put(id, cmp.Or(st, &step.Status{ID: id, State: step.Starting}))
 		c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 		err = errors.New("the job has ended")
 	}

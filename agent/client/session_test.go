@@ -119,7 +119,7 @@ func TestAdoptOrder(t *testing.T) {
 		{name: "the job ends meanwhile", start: func(_ *Client, h *jobHere) error { h.job.Phase = cluster.Ending; return nil }, calls: []string{"start", "killed"}, known: true, fails: true},
 		{name: "the job is over and forgotten meanwhile", start: func(c *Client, h *jobHere) error {
 			h.done = true
-			delete(c.have, id)
+			c.have.drop(id)
 			return nil
 		}, calls: []string{"start", "killed"}, known: true, fails: true},
 	} {
@@ -135,20 +135,20 @@ func TestAdoptOrder(t *testing.T) {
 			close(cl.told)
 			cl.nodes[self].jobs[1] = h
 			if c.before != nil {
-				cl.have[id] = c.before
+				cl.have.put(id, c.before)
 			}
 			run.start = func(got step.ID) error {
 				cl.mu.Lock()
 				defer cl.mu.Unlock()
-				if st := cl.have[got]; st == nil || st.State != step.Starting {
+				if st := cl.have.get(got); st == nil || st.State != step.Starting {
 					t.Errorf("when it begins this is known of it: %+v", st)
 				}
 				return c.start(cl, h)
 			}
 			who := api.Caller{Identity: cluster.Identity{Admin: true}, PID: 1}
 			_, err = cl.adoptSession(t.Context(), who, api.AdoptRequest{User: "alice", PID: 4711})
-			if (err != nil) != c.fails || !slices.Equal(run.calls, c.calls) || (cl.have[id] != nil) != c.known {
-				t.Errorf("error %v, calls %v, known: %+v", err, run.calls, cl.have[id])
+			if (err != nil) != c.fails || !slices.Equal(run.calls, c.calls) || (cl.have.get(id) != nil) != c.known {
+				t.Errorf("error %v, calls %v, known: %+v", err, run.calls, cl.have.get(id))
 			}
 		})
 	}

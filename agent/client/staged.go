@@ -59,10 +59,10 @@ func (c *Client) stage(k runKey) {
 	c.staged[k] = true
 }
 
-// unstage forgets the attempts of a node that the servers name no more. Called with mu held.
-func (c *Client) unstage(n cluster.NodeName, named map[runKey]bool) {
+// unstage forgets the attempts of nodes that the servers name no more. Called with mu held.
+func (c *Client) unstage(fresh map[cluster.NodeName]uint64, named map[runKey]bool) {
 	for k := range c.staged {
-		if k.node == n && !named[k] {
+		if _, ok := fresh[k.node]; ok && !named[k] {
 			delete(c.staged, k)
 			_ = os.Remove(filepath.Join(c.cfg.Dir, stagedDir, k.file())) // if it stays, the next start removes it
 		}

@@ -199,7 +199,7 @@ func (c *Client) unplace(h *jobHere, ls *liveStep, keep bool) {
 	}
 	delete(c.steps, ls.record.ID)
 	for _, id := range ls.ids {
-		delete(c.have, id)
+		c.have.drop(id)
 	}
 }
 
@@ -286,7 +286,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 	}
 	c.steps[ls.record.ID] = ls
 	for _, id := range ls.ids {
-		c.have[id] = &step.Status{ID: id, State: step.Starting}
+		c.have.put(id, &step.Status{ID: id, State: step.Starting})
 	}
 	return ls, nil
 }
@@ -407,7 +407,7 @@ func (c *Client) dropStep(ls *liveStep) {
 	defer c.mu.Unlock()
 	delete(c.steps, ls.record.ID)
 	for _, id := range ls.ids {
-		delete(c.have, id)
+		c.have.drop(id)
 	}
 	c.free()
 }
@@ -503,7 +503,7 @@ func (c *Client) stepChanged(st *step.Status) {
 		return
 	}
 	for _, id := range ls.ids {
-		if h := c.have[id]; h == nil || h.State != step.Ended {
+		if h := c.have.get(id); h == nil || h.State != step.Ended {
 			return
 		}
 	}
@@ -512,7 +512,7 @@ func (c *Client) stepChanged(st *step.Status) {
 	rec.Ended = ls.endedAt
 	var used []cluster.RankUsage
 	for i, id := range ls.ids {
-		for _, t := range c.have[id].Tasks {
+		for _, t := range c.have.get(id).Tasks {
 			e := t.Exit
 			if t.Errno != 0 {
 				e = cluster.ExitStatus{Code: int(min(t.Errno, 255))}
@@ -531,7 +531,7 @@ func (c *Client) stepChanged(st *step.Status) {
 	}
 	rec.Usage = cluster.SumUsage(used)
 	rec.Outcome, rec.CancelledBy = outcomeOf(rec.Exit), ls.endedBy
-	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have[id].OOMKills > 0 }) {
+	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have.get(id).OOMKills > 0 }) {
 		rec.Outcome, rec.Exit = cluster.OutOfMemory, cluster.OOMExit
 	}
 	c.tellStep(ls)
@@ -555,7 +555,7 @@ func (c *Client) drop(ls *liveStep) {
 	for _, id := range ls.ids {
 		if c.local(id.Node) {
 			here = append(here, id)
-			delete(c.have, id)
+			c.have.drop(id)
 		} else {
 			c.forgetPart(id)
 		}
@@ -625,7 +625,7 @@ func (c *Client) recoverStep(st *step.Status) {
 	}
 	for _, id := range n.IDs {
 		if !c.local(id.Node) {
-			c.have[id] = &step.Status{ID: id, State: step.Running} // until its client tells
+			c.have.put(id, &step.Status{ID: id, State: step.Running}) // until its client tells
 		}
 	}
 	c.steps[n.Record.ID] = &liveStep{record: n.Record, spec: n.Spec, ids: n.IDs, lead: n.Lead, key: n.Key, drained: map[cluster.NodeName]bool{}}

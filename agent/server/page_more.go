@@ -340,6 +340,35 @@ func (s *pages) viewLive(sees sight, r *http.Request) (string, string, any, erro
 	return "live", title, v, nil
 }
 
+// viewSooner shows what would start a pending job sooner, to whom it belongs and to operators. Trying that out takes as long as
+// many passes, so it is not done anew whenever the cluster changes.
+func (s *pages) viewSooner(sees sight, r *http.Request) (string, string, any, error) {
+	id, _ := strconv.Atoi(r.PathValue("id"))
+	j, ok := sees.snap.Job(cluster.JobID(id))
+	if !ok || !sees.job(j) || j.Phase != cluster.Pending {
+		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "no job %s waits", r.PathValue("id"))
+	}
+	if sees.who.UID != j.Spec.UID && !sees.who.Operator() {
+		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "what would start job %d sooner is shown to %s and to operators, who have logged in (muster ui)", j.ID, j.Spec.User)
+	}
+	told, err := callAs(s, r.Context(), sees.who, api.WhyJob, api.WhyRequest{Job: j.ID})
+	if err != nil {
+		return "", "", nil, err
+	}
+	v := ui.One{State: stateOf(j), Head: fmt.Sprintf("%s, of %s", j.Spec.Name, j.Spec.User), Still: true}
+	for _, c := range told.Changes {
+		when := c.StartsAt.Format("2006-01-02 15:04")
+		if c.Now {
+			when = "now"
+		}
+		v.Changes = append(v.Changes, ui.Cause{Reason: when, Text: c.Change, Hint: c.Hint})
+	}
+	if v.Changes == nil {
+		v.Note = "No single change of the job would start it sooner."
+	}
+	return "one", "Sooner: job " + jobID(j), v, nil
+}
+
 // showsNothing says why there is neither use nor output of a job to be shown; "" if there is.
 func showsNothing(j *cluster.Job) string {
 	switch {

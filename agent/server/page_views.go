@@ -360,6 +360,21 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d s", d/time.Second)
 }
 
+// waits fills in why a job waits, and when and where it is planned to start.
+func waits(v *ui.One, sees sight, j *cluster.Job, now time.Time) {
+	e := sched.Explain(sees.snap, now, j.ID)
+	for _, c := range e.Causes {
+		v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
+	}
+	if !e.StartsAt.IsZero() {
+		v.Starts = e.StartsAt.Format("2006-01-02 15:04") + " on " + nodesText(e.Nodes)
+	}
+	v.Holders = holderRows(sees, e.Holders)
+	if sees.who.UID == j.Spec.UID || sees.who.Operator() {
+		v.Sooner = ui.Link{To: fmt.Sprintf("/jobs/%d/sooner", j.ID), Text: "what would start it sooner"}
+	}
+}
+
 // maxHolders is how many of the jobs that hold something are shown, those that are over last.
 const maxHolders = 5
 
@@ -464,14 +479,7 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 		v.Note = "This is from history: the job has left the queue."
 	}
 	if j.Phase == cluster.Pending {
-		e := sched.Explain(snap, now, j.ID)
-		for _, c := range e.Causes {
-			v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
-		}
-		if !e.StartsAt.IsZero() {
-			v.Starts = e.StartsAt.Format("2006-01-02 15:04") + " on " + nodesText(e.Nodes)
-		}
-		v.Holders = holderRows(sees, e.Holders)
+		waits(&v, sees, j, now)
 	} else if j.Limit > 0 && j.Limit < cluster.Unlimited && !j.Started.IsZero() {
 		v.Bar = &ui.Gauge{Name: "minutes", Used: int(j.RunTime(now).Minutes()), Have: int(j.Limit.Minutes())}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -18,10 +19,18 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 		s.CatchUp(ctx) // it may have been submitted elsewhere a moment ago
 		snap = s.Snapshot()
 	}
+	out := selectJobs(snap, &q, sightOf(snap, who))
+	if q.Starts {
+		s.foretell(snap, out.Jobs)
+	}
+	return out, nil
+}
+
+// selectJobs answers a query with the jobs of a snapshot that the caller may see, by rising id unless jobs are named.
+func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees sight) api.JobsResponse {
 	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief}
-	sees := sightOf(snap, who)
 	add := func(j *cluster.Job) {
-		if matchJob(&q, j) && sees.job(j) {
+		if (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && matchJob(q, j) && sees.job(j) {
 			out.Jobs = append(out.Jobs, j)
 		}
 	}
@@ -57,12 +66,10 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 		}
 	}
 	if q.Pages {
+		slices.SortFunc(out.Jobs, func(a, b *cluster.Job) int { return cmp.Compare(a.ID, b.ID) })
 		out.Jobs, out.Rest = firstPage(out.Jobs)
 	}
-	if q.Starts {
-		s.foretell(snap, out.Jobs)
-	}
-	return out, nil
+	return out
 }
 
 // firstPage cuts a list (by rising id) after the first page, which is short since nothing is done

@@ -3,7 +3,7 @@ const main = document.getElementById("main"), live = document.getElementById("li
 let busy = false, again = false;
 
 async function renew() {
-  if (main.querySelector("form[method=post]")) return; // a question stays as it is until it is answered
+  if (main.querySelector("form[method=post], [data-still]")) return; // a question stays as it is until it is answered, and what is dear to find out
   if (busy) { again = true; return; }
   busy = true;
   try {

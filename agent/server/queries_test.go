@@ -1,0 +1,60 @@
+package server
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// TestJobPages: the first page of an answer and the ranges that it names of the rest have every job once, whatever is asked.
+func TestJobPages(t *testing.T) {
+	const tasks = 3*api.PageJobs + api.FirstJobs + 7
+	s := cluster.NewState()
+	at, n := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), uint64(0)
+	do := func(c cluster.Command) any {
+		n++
+		out := s.Apply(cluster.Entry{Index: n, At: at, By: cluster.Identity{System: true}, Cmd: c})
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		return out.Result
+	}
+	inv := cluster.Inventory{CPUs: tasks, Sockets: 1, CoresPerSocket: tasks, ThreadsPerCore: 1, MemMB: tasks}
+	do(&cluster.NodeUp{Name: "n1", Inventory: inv})
+	array := do(&cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "a", Partitions: []string{"main"}, Array: &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, tasks-1)}}}).(cluster.JobID)
+	for task := range tasks {
+		do(&cluster.Decide{Decisions: []cluster.Decision{{Job: array, Task: task, Start: &cluster.Alloc{Partition: "main",
+			Shares: []cluster.Share{{Node: "n1", CPUs: cluster.NewIDSet(task), MemMB: 1}}}}}})
+	}
+	snap := s.Snapshot()
+	for name, q := range map[string]api.JobQuery{
+		"all":          {},
+		"what runs":    {Phases: []cluster.Phase{cluster.Starting, cluster.Running}},
+		"by number":    {Refs: []cluster.Ref{{Job: array}}},
+		"nothing":      {Phases: []cluster.Phase{cluster.Suspended}},
+		"by task, two": {Refs: []cluster.Ref{{Job: array, Tasks: cluster.RangeIDSet(3000, tasks-1)}, {Job: array, Tasks: cluster.RangeIDSet(0, 2999)}}},
+	} {
+		want := len(selectJobs(snap, &q, sight{all: true}).Jobs)
+		q.Pages = true
+		first := selectJobs(snap, &q, sight{all: true})
+		var got []cluster.JobID
+		add := func(list []*cluster.Job) {
+			for _, j := range list {
+				got = append(got, j.ID)
+			}
+		}
+		add(first.Jobs)
+		for _, r := range first.Rest {
+			part := q
+			part.Pages, part.From, part.To = false, r.From, r.To
+			add(selectJobs(snap, &part, sight{all: true}).Jobs)
+		}
+		slices.Sort(got)
+		if once := slices.Compact(slices.Clone(got)); len(got) != want || len(once) != want || name != "nothing" && want < tasks {
+			t.Errorf("%s: %d jobs, %d different ones, want %d", name, len(got), len(once), want)
+		}
+	}
+}
