@@ -280,14 +280,14 @@ func (b *books) AllowedQOS(id AssocID) []string {
 	return nil
 }
 
-// DefaultQOS is what jobs that ask for no QOS get.
+// DefaultQOS is what jobs that ask for no QOS get: the default one, else the only one that is allowed, else normal, allowed or not.
 func (b *books) DefaultQOS(id AssocID) string {
 	for a := range b.Line(id) {
 		if a.DefaultQOS != "" {
 			return a.DefaultQOS
 		}
 	}
-	if list := b.AllowedQOS(id); len(list) > 0 && !slices.Contains(list, NormalQOS) {
+	if list := b.AllowedQOS(id); len(list) == 1 {
 		return list[0]
 	}
 	return NormalQOS

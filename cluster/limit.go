@@ -357,6 +357,24 @@ func (m *Meter) Blocked(j *Job, part string, alloc *Alloc) Reason {
 	return NoReason
 }
 
+// Regardless is why limits keep a job from starting in a partition whatever it asks for: those on jobs, on time and on fair
+// share; NoReason if they do not. Slurm looks at them before it asks whether the partition takes the account and the QOS.
+func (m *Meter) Regardless(j *Job, part string) Reason {
+	if m.Off() {
+		return NoReason
+	}
+	g := m.gate(j, part)
+	for i := range g.bounds {
+		switch b := &g.bounds[i]; b.what {
+		case ofRunning, ofWall, ofSpentWall:
+			if m.over(b, j, nil) {
+				return b.reason
+			}
+		}
+	}
+	return g.always
+}
+
 // asking is what a job asks for or was given, in all and of the node that gives most.
 type asking struct {
 	tres, node []Amount

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -71,13 +72,15 @@ func (f Factors) Weigh(w *PriorityWeights) Factors {
 }
 
 // Priority is the sum of weighed factors, cut to a whole number. 0 would mean held.
-func (f Factors) Priority() uint32 {
+func (f Factors) Priority() uint32 { return uint32(min(max(f.Total(), 1), math.MaxUint32)) }
+
+// Total is the sum of weighed factors.
+func (f Factors) Total() float64 {
 	sum := float64(f.Site) + f.Age + f.Assoc + f.FairShare + f.Size + f.Partition + f.QOS
 	for _, a := range f.TRES {
 		sum += a.N
 	}
-	sum -= float64(f.Nice)
-	return uint32(min(max(sum, 1), math.MaxUint32))
+	return sum - float64(f.Nice)
 }
 
 // Scale is what factors are measured against: sums and highest values over all nodes, partitions,
@@ -119,6 +122,11 @@ func (t *tables) measure() *Scale {
 				}
 			}
 		}
+		var all []Amount
+		for _, name := range slices.Sorted(maps.Keys(has)) {
+			all = append(all, Amount{name, has[name]})
+		}
+		has["billing"] = math.Floor(Billing(&t.config.Priority, p, all))
 		for _, w := range t.config.Priority.Weights.TRES {
 			s.parts[p.Name] = append(s.parts[p.Name], Amount{w.TRES, has[w.TRES]})
 		}
@@ -194,7 +202,7 @@ func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
 	}
 	f.Size = c.size(s, n, j.Limit)
 	if len(c.Weights.TRES) > 0 {
-		asks := j.Amounts(t.config, p)
+		asks := t.withBilling(part, j.Amounts(t.config, p))
 		for _, w := range c.Weights.TRES {
 			x := amountOf(asks, w.TRES)
 			if !c.RawTRES {

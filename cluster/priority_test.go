@@ -173,6 +173,24 @@ func TestPriorityExample(t *testing.T) {
 	}
 }
 
+// TestBillingFactor: what a job is billed counts against what its partition would be, both in whole numbers.
+func TestBillingFactor(t *testing.T) {
+	for weights, want := range map[string]float64{"": 20.0 / 128, "cpu": 26.0 / 166, "gres/gpu": 10.0 / 83} { // 20 CPUs and 8 GPUs of 128 and 64, weighed by 1.3
+		w := ranked(t, func(cfg *Config) {
+			cfg.Priority.Weights.TRES = []Amount{{"billing", 1000}}
+			if weights != "" {
+				cfg.Partitions[0].BillingWeights = []Amount{{weights, 1.3}}
+			}
+		})
+		id := w.submit(func(s *JobSpec) {
+			s.MinNodes, s.MaxNodes, s.Tasks, s.QOS, s.PerNode = 2, 2, 20, "high", []GRES{{Name: "gpu", Count: 4}}
+		})
+		if f := w.s.Ranker().Factors(w.job(id), "main", w.now); len(f.TRES) != 1 || f.TRES[0].N != want {
+			t.Errorf("weight %q: the factor is %v, want %v", weights, f.TRES, want)
+		}
+	}
+}
+
 // TestPriorityFlags: what each flag makes of one factor.
 func TestPriorityFlags(t *testing.T) {
 	for _, c := range []struct {

@@ -186,19 +186,49 @@ func (t *tx) setHold(j *Job, h Hold) {
 	t.rank(j)
 }
 
-// TimeLimit is the time limit that will be enforced: the asked one, else the partition's.
+// TimeLimit is the time limit that will be enforced: the asked one, else the default of the partition, else the longest
+// that its limits and the partition allow.
 func (t *tables) TimeLimit(s *JobSpec) time.Duration {
 	if s.Limit != 0 {
 		return s.Limit
 	}
 	for _, name := range s.Partitions {
-		if p, ok := t.Partition(name); ok {
-			if l := cmp.Or(p.DefaultTime, p.MaxTime); l != 0 {
-				return l
-			}
+		p, ok := t.Partition(name)
+		if !ok {
+			continue
+		}
+		most, wall := cmp.Or(p.MaxTime, Unlimited), t.longest(s, name)
+		if wall < most || t.lifted(s) && wall < Unlimited {
+			most = wall
+		}
+		if l := cmp.Or(p.DefaultTime, most); l != Unlimited {
+			return l
 		}
 	}
 	return Unlimited
+}
+
+// longest is for how long limits let a job of no time limit of its own run at most: MaxWall, and where its QOS denies what is
+// above MaxTRESMins, as long as that is enough for what it asks for.
+func (t *tables) longest(s *JobSpec, part string) time.Duration {
+	if !t.config.Enforce.Limits {
+		return Unlimited
+	}
+	j := &Job{Spec: s}
+	if a, ok := t.assocFor(s); ok {
+		j.Assoc = a.ID
+	}
+	g, most := t.Meter(t.Now).gate(j, part), Unlimited
+	ask := t.askingOf(j, part, nil)
+	for _, b := range g.bounds {
+		switch amount := amountOf(ask.tres, b.tres); {
+		case b.what == ofWall:
+			most = min(most, time.Duration(b.max)*time.Second)
+		case b.what == ofJobMins && g.deny && amount > 0:
+			most = min(most, time.Duration(b.max/amount)*time.Minute)
+		}
+	}
+	return max(most, time.Minute)
 }
 
 // Admit fills defaults and refuses what can never be accepted. The handler calls it for a quick

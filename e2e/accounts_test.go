@@ -129,6 +129,9 @@ func TestAccountsLimits(t *testing.T) {
 	d.wait("the account's limit", func() bool { return d.must("squeue", "-h", "-j", big, "-o", "%r") == "AssocGrpCpuLimit" })
 	d.must("sacctmgr", "-i", "modify", "account", "science", "set", "grptres=cpu=-1")
 	d.wait("its end without it", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", big, "-o", "%T") == "COMPLETED" })
+	if _, errs, code := d.run("sacctmgr", "-i", "delete", "account", "science"); code != 1 || !strings.HasPrefix(errs, " Error with request: You can not remove the default account of a user\n  C = ") {
+		t.Errorf("deleting the default account of users: exit code %d, %q", code, errs)
+	}
 	if out, _, code := d.run("sacctmgr", "-i", "delete", "user", "nobody"); code != 1 || out != " Nothing deleted\n" {
 		t.Errorf("deleting a user that is not there: exit code %d, %q", code, out)
 	}

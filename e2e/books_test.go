@@ -140,8 +140,8 @@ func TestBooksFile(t *testing.T) {
 		return d.must("sacctmgr", "-nP", "show", "assoc", "format=account,user,parentname,share,grptres,maxwall") + d.must("sacctmgr", "-nP", "show", "account", "withcoord")
 	}
 	before := show()
-	d.must("sacctmgr", "-i", "delete", "account", "science")
 	d.must("sacctmgr", "-i", "delete", "user", "daemon,nobody")
+	d.must("sacctmgr", "-i", "delete", "account", "science")
 	d.must("sacctmgr", "-i", "load", "file="+file)
 	if after := show(); after != before {
 		t.Errorf("after load:\n%s\nbefore:\n%s", after, before)

@@ -45,7 +45,9 @@ func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string
 	cfg.Priority = cluster.PriorityConfig{Multifactor: true, CalcPeriod: time.Minute, HalfLife: time.Hour, MaxAge: time.Hour}
 	cfg.Partitions = append(slices.Clone(cfg.Partitions), cluster.Partition{Name: "strict", All: true, State: cluster.PartitionUp, QOS: "gate"},
 		cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 30 * time.Minute},
-		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4})
+		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4},
+		cluster.Partition{Name: "brief", All: true, State: cluster.PartitionUp, DefaultTime: 15 * time.Minute},
+		cluster.Partition{Name: "shut", All: true, State: cluster.PartitionUp, AllowAccounts: []string{"others"}})
 	b.do(&cluster.Configure{Config: &cfg})
 	lim := func(s string) cluster.Limits { return limitsOf(t, s) }
 	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{
@@ -60,7 +62,7 @@ func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string
 	return ruled{b}
 }
 
-// ruledJob reads a job: "u 4cpu 2gpu 1000mb 2nodes 60min strict 3tasks".
+// ruledJob reads a job: "u 4cpu 2gpu 1000mb 2nodes 60min strict 3tasks"; 0min leaves the time limit open.
 func ruledJob(text string) *cluster.JobSpec {
 	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour}
 	s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 100}
@@ -389,6 +391,49 @@ func BenchmarkLimits(t *testing.B) {
 	snap := b.s.Snapshot()
 	for t.Loop() {
 		Schedule(snap, b.now)
+	}
+}
+
+// TestLimitsBeforeAccounts: limits are the reason before the accounts that a partition takes, but for limits on resources.
+func TestLimitsBeforeAccounts(t *testing.T) {
+	for limits, want := range map[string]string{"GrpJobs=0": "AssocGrpJobsLimit", "GrpWall=0": "AssocGrpWallLimit", "MaxWall=60": "AssocMaxWallDurationPerJobLimit",
+		"GrpTRES=cpu=0": "Job's account not permitted to use this partition (shut allows others not team)"} {
+		b := newRuled(t, 1, "", "", limits, "", "", "")
+		id := b.do(&cluster.Submit{Spec: ruledJob("u shut")}).(cluster.JobID)
+		b.cycle()
+		if got := b.where(id); got != "waits "+want {
+			t.Errorf("%s: it %s", limits, got)
+		}
+	}
+}
+
+// TestDefaultTimeLimit: a job that asks for no time limit gets its partition's default one, or the longest that is allowed.
+func TestDefaultTimeLimit(t *testing.T) {
+	for _, c := range []struct{ qos, gate, user, flags, job, want string }{
+		{"", "", "", "", "u 0min", "none"},
+		{"", "", "MaxWall=3000", "", "u 0min", "50m0s"},
+		{"MaxWall=4200", "", "MaxWall=3000", "", "u 0min", "1h10m0s"},
+		{"MaxWall=4200", "MaxWall=3000", "", "", "u 0min strict", "50m0s"},
+		{"MaxWall=4200", "MaxWall=3000", "", "OverPartQOS", "u 0min strict", "1h10m0s"},
+		{"MaxWall=3000", "", "", "", "u 0min brief", "15m0s"},
+		{"MaxWall=3000", "", "", "", "u 0min short", "30m0s"},
+		{"MaxWall=600", "", "", "", "u 0min short", "10m0s"},
+		{"MaxWall=3000", "", "", "PartitionTimeLimit", "u 0min short", "50m0s"},
+		{"", "", "", "PartitionTimeLimit", "u 0min short", "30m0s"},
+		{"MaxTRESMins=cpu=40", "", "", "DenyOnLimit", "u 0min 4cpu", "10m0s"},
+		{"MaxTRESMins=cpu=40", "", "", "", "u 0min 4cpu", "none"},
+		{"MaxWall=3000", "", "", "", "u 5min", "5m0s"},
+	} {
+		b := newRuled(t, 1, "", "", "", c.user, c.qos, c.gate, c.flags)
+		id := b.do(&cluster.Submit{Spec: ruledJob(c.job)}).(cluster.JobID)
+		j, _ := b.s.Job(id)
+		got := j.Limit.String()
+		if j.Limit == cluster.Unlimited {
+			got = "none"
+		}
+		if got != c.want {
+			t.Errorf("%+v: the time limit is %s", c, got)
+		}
 	}
 }
 

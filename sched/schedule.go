@@ -3,6 +3,7 @@
 package sched
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"time"
@@ -293,7 +294,11 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j):
 		return cluster.WaitPartitionTime
 	}
-	return p.Barred(j.Spec)
+	barred := p.Barred(j.Spec)
+	if barred != cluster.NoReason {
+		return cmp.Or(c.limits.Regardless(j, p.Name), barred)
+	}
+	return cluster.NoReason
 }
 
 // mask tells of which planned starts a job must keep off if it starts now, and until when it may run.

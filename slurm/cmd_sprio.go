@@ -87,10 +87,21 @@ func (r *prioRow) part(of func(*cluster.Factors) float64, weight uint32, norm bo
 	switch {
 	case r.weights:
 		return uintText(weight)
+	case norm && weight == 0: // which Slurm does not work out
+		return strconv.FormatFloat(0, 'f', 7, 64)
 	case norm:
 		return strconv.FormatFloat(of(&r.Factors), 'f', 7, 64)
 	}
-	return strconv.FormatFloat(math.Trunc(of(&r.weighed)), 'f', 0, 64)
+	return strconv.FormatFloat(of(&r.weighed), 'f', 0, 64)
+}
+
+// share is the priority as a part of the highest one there is; with the fraction that the number itself lacks.
+func (r *prioRow) share() string {
+	sum := float64(r.Sum)
+	if exact := r.weighed.Total(); math.Floor(exact) == sum {
+		sum = exact
+	}
+	return strconv.FormatFloat(sum/math.MaxUint32, 'f', 14, 64)
 }
 
 // words is a text that the line of weights leaves empty.
@@ -120,16 +131,23 @@ func (r *prioRow) tresParts(norm bool) string {
 		list, digits = r.Factors.TRES, 2
 	}
 	var parts []string
-	for _, a := range list {
-		n := a.N
-		if digits == 0 {
-			n = math.Trunc(n)
-		}
-		if n > 0 {
-			parts = append(parts, a.TRES+"="+strconv.FormatFloat(n, 'f', digits, 64))
+	for _, a := range inTRESOrder(list) {
+		if a.N > 0 {
+			parts = append(parts, a.TRES+"="+strconv.FormatFloat(a.N, 'f', digits, 64))
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// inTRESOrder is a list in the order of Slurm's own resources; those of the cluster come last, by name.
+func inTRESOrder(list []cluster.Amount) []cluster.Amount {
+	at := func(a cluster.Amount) int {
+		if i := slices.Index(slurmTRES(), a.TRES); i >= 0 {
+			return i
+		}
+		return len(slurmTRES())
+	}
+	return slices.SortedStableFunc(slices.Values(list), func(a, b cluster.Amount) int { return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.TRES, b.TRES)) })
 }
 
 // prioColumns are the letters of sprio. A function: nothing is laid out at start.
@@ -166,7 +184,7 @@ func prioColumns() []format.Column[prioRow] {
 		{Code: 'T', Head: "TRES", Of: func(r *prioRow) string { return r.tresParts(false) }},
 		{Code: 'u', Head: "USER", Of: func(r *prioRow) string { return r.words(func() string { return r.Job.Spec.User }) }},
 		{Code: 'y', Head: "PRIORITY", Of: func(r *prioRow) string {
-			return r.words(func() string { return strconv.FormatFloat(float64(r.Sum)/math.MaxUint32, 'f', 14, 64) })
+			return r.words(r.share)
 		}},
 		{Code: 'Y', Head: "PRIORITY", Of: func(r *prioRow) string { return r.words(func() string { return uintText(r.Sum) }) }},
 	}

@@ -19,7 +19,7 @@ func limitAliases() map[string]string {
 		"maxtrespu": "MaxTRESPerUser", "maxtrespa": "MaxTRESPerAccount", "maxjobspu": "MaxJobsPerUser", "maxjobspa": "MaxJobsPerAccount",
 		"maxsubmitpu": "MaxSubmitJobsPerUser", "maxsubmitpa": "MaxSubmitJobsPerAccount", "maxsubmitjobspu": "MaxSubmitJobsPerUser",
 		"maxsubmitjobspa": "MaxSubmitJobsPerAccount", "maxtresrunminspu": "MaxTRESRunMinsPerUser", "maxtresrunminspa": "MaxTRESRunMinsPerAccount",
-		"maxjobsaccruepu": "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount", "mintresperjob": "MinTRES", "maxnodespernode": "MaxTRESPerNode",
+		"maxjobsaccruepu": "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount", "mintresperjob": "MinTRES", "minpriothresh": "MinPrioThreshold", "maxnodespernode": "MaxTRESPerNode",
 	}
 }
 
@@ -60,7 +60,10 @@ func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, 
 				if !ok {
 					return row.Name, true, fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00", key, value)
 				}
-				if n = int64(d / time.Second); d == cluster.Unlimited {
+				switch n = int64(d / time.Second); {
+				case value == "0": // nothing at all, which as a job's time limit means no limit
+					n = 0
+				case d == cluster.Unlimited:
 					n = -1
 				}
 			}

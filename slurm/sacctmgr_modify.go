@@ -162,9 +162,15 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 		}
 		c.Assoc = &n
 		changes, places = append(changes, c), append(places, m.place(a))
+		if a.User == "" {
+			places = append(places, m.below(&n, m.books.with([]cluster.Change{c}))...)
+		}
 	}
 	if places == nil {
 		return m.modified(" Modified "+entity+"s...", names, changes)
+	}
+	if m.noAccess(changes) {
+		return 0 // as Slurm's
 	}
 	if names != nil {
 		m.tell(" Modified %ss...\n%s", entity, strings.Join(names, "\n"))
@@ -286,6 +292,9 @@ func (m *manager) remove(args []string) int {
 	}
 	if len(changes) == 0 {
 		return m.nothing(" Nothing deleted")
+	}
+	if code := m.stillDefault(entity, q); code != 0 {
+		return code
 	}
 	m.tell(" Deleting %s...\n%s", map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity], strings.Join(names, "\n"))
 	return m.commit(changes, "deleting records")

@@ -185,10 +185,10 @@ func mgrAssocTexts() []reportColumn[mgrRow] {
 				return strconv.Itoa(r.qos.Priority)
 			}
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if a.Priority == 0 {
-					return ""
+				if n := r.books.priority(a); n != 0 {
+					return strconv.Itoa(n)
 				}
-				return strconv.Itoa(a.Priority)
+				return ""
 			})
 		}},
 		{"QOS QOSLevel", "QOS", 20, func(r *mgrRow) string {
@@ -315,6 +315,16 @@ func (b *mgrBooks) defaultQOS(a *cluster.Association) string {
 		}
 	}
 	return ""
+}
+
+// priority is the association's, or the next one's above that has any.
+func (b *mgrBooks) priority(a *cluster.Association) int {
+	for ; a != nil; a = b.assoc(a.Parent) {
+		if a.Priority != 0 {
+			return a.Priority
+		}
+	}
+	return 0
 }
 
 // show prints the records of an entity that the conditions select.

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -475,7 +476,7 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	}
 	o.line("PartitionName=", p.Name)
 	o.line("AllowGroups=", joined(p.AllowGroups, "ALL"), allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
-	o.line("AllocNodes=ALL Default=", upperYesNo(p.Default), " QoS=N/A")
+	o.line("AllocNodes=ALL Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
 	deflt := "NONE"
 	if p.DefaultTime != 0 {
 		deflt = format.Padded(p.DefaultTime)
@@ -502,9 +503,39 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 		}
 	}
 	if cpus > 0 {
-		o.line("TRES=", t.String())
+		o.line("TRES=", c.billedAs(p, t))
+	}
+	if w := billingWeights(p); w != "" {
+		o.line("TRESBillingWeights=", w)
 	}
 	c.print(o)
+}
+
+// billingWeights writes cpu=1,mem=0.25G,gres/gpu=2; memory is weighed by the gibibyte.
+func billingWeights(p *cluster.Partition) string {
+	var words []string
+	for _, a := range p.BillingWeights {
+		n, unit := a.N, ""
+		if a.TRES == "mem" {
+			n, unit = n*1024, "G"
+		}
+		words = append(words, a.TRES+"="+strconv.FormatFloat(n, 'f', -1, 64)+unit)
+	}
+	return strings.Join(words, ",")
+}
+
+// billedAs writes what a partition has, billed by its weights.
+func (c *control) billedAs(p *cluster.Partition, t format.TRES) string {
+	text := t.String()
+	if conf, err := c.cluster(); err == nil && len(p.BillingWeights) > 0 {
+		list := []cluster.Amount{{TRES: "cpu", N: float64(t.CPUs)}, {TRES: "mem", N: float64(t.Mem)}, {TRES: "node", N: float64(t.Nodes)}, {TRES: "gres/gpu", N: float64(t.GPUs)}}
+		for kind, n := range t.Types {
+			list = append(list, cluster.Amount{TRES: "gres/gpu:" + kind, N: float64(n)})
+		}
+		billing := int64(cluster.Billing(&conf.Config.Priority, p, list))
+		text = strings.Replace(text, fmt.Sprintf("billing=%d", t.CPUs), fmt.Sprintf("billing=%d", billing), 1)
+	}
+	return text
 }
 
 func allow(name string, yes, no []string) string {
