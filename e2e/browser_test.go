@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -55,6 +56,7 @@ func startBrowser(t *testing.T, dir string) *browser {
 	}
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir="+filepath.Join(dir, "browser"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -85,9 +87,12 @@ func startBrowser(t *testing.T, dir string) *browser {
 	}()
 	t.Cleanup(func() {
 		in.Close()
-		_ = cmd.Process.Kill()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 		out.Close()
+		for end := time.Now().Add(browserTime); syscall.Kill(-cmd.Process.Pid, 0) == nil && time.Now().Before(end); { // its children write to dir
+			time.Sleep(10 * time.Millisecond)
+		}
 	})
 	var target struct{ TargetID, SessionID string }
 	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)

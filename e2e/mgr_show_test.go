@@ -166,10 +166,10 @@ func TestMgrDeleted(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"add account deep parent=science grptres=cpu=5", "add user lp account=deep fairshare=3", "add qos gold priority=7",
-		"modify user daemon set maxjobs=3", "delete account deep,science", "delete user lp", "delete qos gold", "delete user bin", "add user bin account=art"} {
+		"modify user daemon set maxjobs=3", "delete user lp", "delete user daemon", "delete account deep,science", "delete qos gold", "delete user bin", "add user bin account=art"} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
 	}
-	show("user", "bin|art|None\ndaemon||None\nroot|root|Administrator")
+	show("user", "bin|art|None\nroot|root|Administrator")
 	show("user", "bin|art|None\ndaemon|science|None\nlp|deep|None\nroot|root|Administrator", "withdeleted")
 	show("account", "art\nroot", "format=account")
 	show("account", "art\ndeep\nroot\nscience", "withdeleted", "format=account")
