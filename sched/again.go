@@ -486,9 +486,9 @@ func (r *round) replan() bool {
 		case h.equal(was):
 			c.heads[k] = was
 		default:
-			less, other := h.against(was)
+			eased, other := h.against(was)
 			c.free.moved(k, h, other)
-			r.again(less, func(mask uint64) bool { return mask>>k&1 != 0 })
+			r.again(eased, func(mask uint64) bool { return mask>>k&1 != 0 })
 		}
 	}
 	if len(c.heads) != len(old) || len(c.waiting) != len(firsts) {

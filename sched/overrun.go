@@ -44,14 +44,14 @@ func (e *Explanation) overrun(c *cycle, p *cluster.Partition, o *cluster.Overrun
 		if o.Asks > 0 {
 			text += ", " + asks
 		}
-	case o.TRES == "" && o.Limit != "MaxCPUsPerUser":
+	case o.TRES == "":
 		text += fmt.Sprintf("%s now", count(int(o.Used), "job runs", "jobs run"))
 	case o.Minutes:
 		text += fmt.Sprintf("what runs has %s%s left, %s", number(o.Used), unit, asks)
 	default:
 		text += fmt.Sprintf("%s in use, %s", number(o.Used), asks)
 	}
-	if never := !o.Least && o.Asks > o.Max; never {
+	if !o.Least && o.Asks > o.Max {
 		text += "; it never fits"
 	} else if at, id := c.yields(o); id != 0 {
 		text += fmt.Sprintf("; there is room at %s when job %d is over", at.Format(time.DateTime), id)
