@@ -12,7 +12,6 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
-	"dev.muster/wire"
 )
 
 // sacctOptions is what sacct's line asks for.
@@ -575,15 +574,8 @@ func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
 		}
 		jobs = append(jobs, historyJSON(&rows[0], steps))
 	}
-	text, err := wire.AppendIndent(nil, map[string]any{"meta": map[string]any{"slurm": map[string]any{"release": "22.05.8", "cluster": v.clusterName()}},
-		"errors": []any{}, "warnings": []any{}, "jobs": jobs}, "", "  ")
-	if err == nil {
-		_, err = o.sys.Stdout.Write(append(text, '\n'))
-	}
-	if err != nil {
-		return o.sys.fail("%v", err)
-	}
-	return 0
+	return o.sys.json(map[string]any{"meta": map[string]any{"slurm": map[string]any{"release": "22.05.8", "cluster": v.clusterName()}},
+		"errors": []any{}, "warnings": []any{}, "jobs": jobs})
 }
 
 func exitJSON(e cluster.ExitStatus) map[string]any {

@@ -10,7 +10,6 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
-	"dev.muster/wire"
 )
 
 // Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
@@ -103,16 +102,6 @@ func (s *Sys) holders(list []api.Holder) {
 		}
 		fmt.Fprintf(s.Stdout, "    %s %s %s until %s at most\n", who, verb, nodeText(h.Nodes), stamp(h.Until))
 	}
-}
-
-// json prints a value as JSON; it returns the exit code.
-func (s *Sys) json(v any) int {
-	text, err := wire.AppendIndent(nil, v, "", "  ")
-	if err != nil {
-		return s.fail("%v", err)
-	}
-	fmt.Fprintln(s.Stdout, string(text))
-	return 0
 }
 
 // death is how a job ended.

@@ -8,6 +8,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // frontEnd is one command. Its function gets the arguments without the name and returns the exit code.
@@ -88,6 +89,18 @@ func (s *Sys) say(format string, args ...any) {
 func (s *Sys) fail(format string, args ...any) int {
 	s.say("error: "+format, args...)
 	return 1
+}
+
+// json prints a value as JSON; it returns the exit code.
+func (s *Sys) json(v any) int {
+	text, err := wire.AppendIndent(nil, v, "", "  ")
+	if err == nil {
+		_, err = s.Stdout.Write(append(text, '\n'))
+	}
+	if err != nil {
+		return s.fail("%v", err)
+	}
+	return 0
 }
 
 // usage prints what a refused or answered command line says, and returns its exit code.
