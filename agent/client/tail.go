@@ -78,7 +78,7 @@ func (c *Client) writtenBy(ctx context.Context, who api.Caller, job cluster.JobI
 	l := &cluster.Launch{Job: j, Config: &c.config, Inventory: &n.Inventory, Node: w.node}
 	w.path = filepath.Clean(c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)))
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
-	return w, w.locate(c.private(n, id, l), refused == nil, id)
+	return w, w.locate(c.private(n, id, l), refused == nil && !h.done, id)
 }
 
 // locate finds a file that lies in one of the folders which the job has, or had, for itself.

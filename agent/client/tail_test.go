@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"dev.muster/agent/step"
+	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
@@ -52,5 +54,31 @@ func TestReadTail(t *testing.T) {
 	}
 	if _, err := (&written{spec: me, path: fifo}).tail(context.Background()); err == nil || !strings.Contains(err.Error(), "is it a pipe") {
 		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// TestOwnFolderOver: a job that is clean is kept until the servers take it away, but the folders it had for itself are gone.
+func TestOwnFolderOver(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("jobs have folders of their own only where the client is root's")
+	}
+	ready := make(chan struct{})
+	close(ready)
+	for dir, runs := range map[string]string{"/tmp": "", "/dev/shm": "memory that only the job sees"} {
+		h := here(cluster.Running, self)
+		h.job.Spec.Kind, h.job.Spec.Stdout = cluster.Batch, dir+"/out"
+		c := &Client{known: ready, told: ready, order: []cluster.NodeName{self}, nodes: map[cluster.NodeName]*node{self: {jobs: map[cluster.JobID]*jobHere{1: h}}},
+			config: cluster.Config{PrivateDirs: []cluster.PrivateDirs{{Base: "/var/lib/own", Dirs: []string{"/tmp", "/dev/shm"}}}},
+			cfg:    Config{FileName: func(p string, _ *cluster.Launch) string { return p }, Sampler: &step.Sampler{}}}
+		for _, done := range []bool{false, true} {
+			want := runs
+			if h.done = done; done {
+				want = "went with the job"
+			}
+			w, err := c.writtenBy(context.Background(), api.Caller{}, 1)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && w.own == "" {
+				t.Errorf("%s, clean %t: %+v, %v; want %q", dir, done, w, err, want)
+			}
+		}
 	}
 }
