@@ -127,6 +127,8 @@ func set(t *testing.T, s *cluster.JobSpec, w string) {
 		s.CPUsPerGPU = number()
 	case "--mincpus":
 		s.MinCPUs = number()
+	case "--threads-per-core":
+		s.ThreadsPerCore = number()
 	case "--hint":
 		s.Hint = val
 	case "--ntasks-per-node":

@@ -38,7 +38,7 @@ type demand struct {
 	over       int             // how many jobs may be on one CPU; 0: it alone
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
-	wholeCore  bool
+	wholeCore  bool           // it has all threads of its cores, not only the CPUs that it asks for
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
@@ -146,8 +146,11 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 
 // ranged reports whether as many nodes as possible are wanted, of a range.
 func (d *demand) ranged() bool {
-	return d.spread || !d.useMin && d.maxNodes > d.minNodes
+	return d.spread || !d.useMin && d.maxNodes > d.minNodes && !d.dense()
 }
+
+// dense reports whether the job's GPUs, which are not asked for by node, are to be on few nodes.
+func (d *demand) dense() bool { return len(d.gpuJob)+len(d.gpuTask) > 0 }
 
 // From how many nodes or GPUs on a job is large: the more it has, the likelier one of them ends it.
 const (
@@ -337,17 +340,27 @@ func (d *demand) per(inv *cluster.Inventory) int {
 	case d.oneThread:
 		return d.cpusPer * t
 	case d.perCore > 0 && d.perCore < t:
-		return max(d.cpusPer, t/d.perCore)
+		each := t / d.perCore
+		return (d.cpusPer + each - 1) / each * each
 	}
 	return d.cpusPer
+}
+
+// used is how many threads of a core the job uses: all of them, or fewer where a task is to have the core to itself.
+func (d *demand) used(inv *cluster.Inventory) int {
+	t := max(inv.ThreadsPerCore, 1)
+	switch {
+	case d.oneThread:
+		return 1
+	case d.perCore > 0 && d.cpusPer == 1:
+		return min(d.perCore, t)
+	}
+	return t
 }
 
 // fits is how many tasks fit on a node that the job may use.
 func (d *demand) fits(sp *space) int {
 	cpus := sp.free
-	if !d.wholeCore {
-		cpus = sp.cpu
-	}
 	if sp.closed != 0 && sp.closed != int64(d.user)+1 || d.alone && !d.own(sp) {
 		return 0
 	}
@@ -423,9 +436,12 @@ func (d *demand) cpusByMem(sp *space, cpus int) int {
 	case d.exclusive && sp.mem < d.memory(sp, cpus, sp.gpu): // that of all its CPUs or GPUs
 		return 0
 	case d.mem.Per == cluster.MemPerCPU && d.mem.MB > 0 && !d.exclusive:
-		allowed := int(sp.mem / d.mem.MB)
-		if d.wholeCore {
-			allowed -= allowed % max(sp.node.Inventory.ThreadsPerCore, 1)
+		allowed, t := int(sp.mem/d.mem.MB), max(sp.node.Inventory.ThreadsPerCore, 1)
+		switch {
+		case d.oneThread:
+			allowed *= t
+		case d.wholeCore:
+			allowed -= allowed % t
 		}
 		return min(cpus, allowed)
 	}
@@ -501,7 +517,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			sh.Part = &p
 		}
 		sh.MemMB = d.memory(r.sp, sh.CPUs.Len(), devices.Len())
-		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < want {
+		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < d.held(&r.sp.node.Inventory, want) {
 			return nil
 		}
 		if d.leaves != nil {
@@ -542,6 +558,14 @@ func (d *demand) cpusOn(r room) int {
 	return max(r.tasks*d.per(&r.sp.node.Inventory), d.minCPUs)
 }
 
+// held is how many CPUs the job has of cores with so many.
+func (d *demand) held(inv *cluster.Inventory, cpus int) int {
+	if t := max(inv.ThreadsPerCore, 1); !d.wholeCore && !d.exclusive {
+		return cpus * d.used(inv) / t
+	}
+	return cpus
+}
+
 // gives is how many free GPUs of a type a node can give to --gpus: for each it needs its CPUs.
 func (d *demand) gives(sp *space, kind string) int {
 	n := gpuCount(sp, kind)
@@ -564,7 +588,7 @@ func (d *demand) split(rooms []room) [][]int64 {
 	for k, g := range d.gpuJob {
 		left := g.Count
 		for i, r := range rooms {
-			n := min(beside(r.sp, d.cpusOn(r), g.Type, d), int64(d.gives(r.sp, g.Type)), left-int64(len(rooms)-i-1))
+			n := min(max(beside(r.sp, d.cpusOn(r), g.Type, d), 1), int64(d.gives(r.sp, g.Type)), left-int64(len(rooms)-i-1))
 			out[i] = append(out[i], max(n, 0))
 			left -= out[i][k]
 		}
@@ -609,6 +633,9 @@ func (d *demand) memory(sp *space, cpus, gpus int) cluster.MemMB {
 		}
 		return d.mem.MB
 	case cluster.MemPerCPU:
+		if d.oneThread && (d.wholeCore || d.exclusive) { // the other threads of its cores are idle
+			cpus /= max(sp.node.Inventory.ThreadsPerCore, 1)
+		}
 		if all := d.mem.MB * cluster.MemMB(cpus); d.exclusive || all < usable(sp.node) {
 			return all
 		}
