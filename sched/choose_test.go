@@ -247,6 +247,8 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 		{"--switches=1 -N3", "n1 0 n2 0 n3 0", nil},
 		{"--switches=1 -N5", "waits Resources", nil},
 		{"-n8 --gpus-per-task=1", "n1 0-3,8-11/0-7", nil},
+		{"-n4 --gpus-per-task=1 --gpus-per-node=2", "n1 0-1/0-1 n2 0-1/0-1", nil},
+		{"-N2 -n4 --gpus-per-task=2 --gpus-per-node=4", "n1 0-1/0-3 n2 0-1/0-3", nil},
 		{"-n4 --gpus-per-node=6", "n1 0-1,8-9/0-5", nil},
 		{"-N1 -n12 --gpus=2", "n1 0-11/0-1", nil},
 		{"-N1 -n12 --gpus-per-node=2 --gres-flags=enforce-binding", "waits " + string(cluster.WaitNodesDown), nil},

@@ -185,6 +185,9 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	if total := sum(d.gpuJob); total > 0 && sum(d.gpuTask) > 0 && d.tasks == 0 {
 		d.tasks = int(total / sum(d.gpuTask))
 	}
+	if node, task := sum(d.gpuNode), sum(d.gpuTask); node > 0 && task > 0 { // so many tasks on each
+		d.perNode, d.gpuTask = int(node/task), nil
+	}
 	if per := spec.TasksPerGPU; per > 0 && d.tasks == 0 {
 		d.tasks = per * int(cmp.Or(sum(d.gpuJob), sum(d.gpuNode)*int64(d.minNodes)))
 	}
