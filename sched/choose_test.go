@@ -257,6 +257,8 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 		{"-n3 --ntasks-per-socket=2", "n1 0-1,8", nil},
 		{"-n4 --ntasks-per-core=1", "n1 0-1,8-9", nil},
 		{"-n2 --sockets-per-node=2 --gpus-per-socket=1", "n1 0,8/0,4", nil},
+		{"--sockets-per-node=1 --gpus-per-socket=2 --gpus=2", "n1 0/0-1", nil},
+		{"--sockets-per-node=2 --gpus-per-socket=1 --gpus=4", "n1 0/0,4 n2 0/0,4", nil},
 		{"-n4 --hint=compute_bound", "n1 0-1,8-9", nil},
 		{"-n4 --hint=memory_bound", "n1 0-1,8-9", nil},
 		{"--mincpus=9", "n1 0-4,8-11", nil},

@@ -203,7 +203,7 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	if d.tasks == 0 {
 		d.tasks = d.minNodes
 	}
-	if node, job := sum(d.gpuNode), sum(d.gpuJob); node > 0 && job > 0 && len(d.gpuTask) == 0 && job%node == 0 { // so many nodes
+	if node, job := sum(d.gpuNode)+sum(d.gpuSocket)*int64(max(d.sockets, 1)), sum(d.gpuJob); node > 0 && job > 0 && len(d.gpuTask) == 0 && job%node == 0 { // so many nodes
 		d.minNodes = max(d.minNodes, int(job/node))
 		d.maxNodes, d.gpuJob = d.minNodes, nil
 		d.tasks = max(d.tasks, d.minNodes)
@@ -279,7 +279,7 @@ func (d *demand) meets(features []string) bool {
 
 // suits reports whether the job may use nodes of that make.
 func (d *demand) suits(inv *cluster.Inventory) bool {
-	return d.meets(inv.Features) && inv.TmpMB >= d.tmpMB && d.madeSo(inv)
+	return d.meets(inv.Features) && inv.TmpMB >= d.tmpMB && d.madeSo(inv) && (d.mem.Per != cluster.MemPerNode || inv.MemMB >= d.mem.MB)
 }
 
 // madeSo reports whether that make has as many sockets, cores and threads as -B and its like ask for.

@@ -136,3 +136,13 @@ func TestGPUsOnFewNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestDistributionsApart: jobs that differ only in that one says -m block:cyclic are not one question where blocks are the default.
+func TestDistributionsApart(t *testing.T) {
+	b := namedBed(t, func(cfg *cluster.Config) { cfg.DistBlock = true }, machine(), machine())
+	first, second := b.submit(ask(t, "-n4 -wn1")), b.submit(ask(t, "-n4 -wn1 -mblock:cyclic"))
+	b.cycle()
+	if a, c := b.got(first), b.got(second); a != "n1 0-3" || c != "n1 4-5,8-9" {
+		t.Errorf("blocks by default: %s, and said to be cyclic: %s", a, c)
+	}
+}
