@@ -535,22 +535,30 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 }
 
 // dealTasks tells of each node how many tasks are meant for it: the first are filled first, or with evenly all get as many
-// as they hold, in turn; each gets one.
+// as they hold, in turn; each gets one, or as many as fill a core while there are enough.
 func (d *demand) dealTasks(rooms []room) {
 	left := d.tasks
 	evenly := d.overcommit || d.evenly // where CPUs do not limit it
 	for i := range rooms {
-		after, later := len(rooms)-i-1, 0
-		for k := i + 1; evenly && k < len(rooms); k++ {
-			later += rooms[k].tasks
+		after, later, cores := len(rooms)-i-1, 0, 0
+		for k := i + 1; k < len(rooms); k++ {
+			later, cores = later+rooms[k].tasks, cores+min(rooms[k].tasks, d.perWholeCore(rooms[k].sp))
 		}
-		n := max(left-after, 1)
+		n := max(left-cores, min(d.perWholeCore(rooms[i].sp), left-after), 1)
 		if evenly {
 			n = max((left+after)/(after+1), left-later, 1)
 		}
 		rooms[i].tasks = min(rooms[i].tasks, n)
 		left -= rooms[i].tasks
 	}
+}
+
+// perWholeCore is how many tasks fill a core that the job gets as a whole.
+func (d *demand) perWholeCore(sp *space) int {
+	if !d.wholeCore {
+		return 1
+	}
+	return max(d.used(&sp.node.Inventory)/d.cpusPer, 1)
 }
 
 // cpusOn is how many CPUs the tasks of one node get.

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"dev.muster/cluster"
@@ -144,5 +146,33 @@ func TestDistributionsApart(t *testing.T) {
 	b.cycle()
 	if a, c := b.got(first), b.got(second); a != "n1 0-3" || c != "n1 4-5,8-9" {
 		t.Errorf("blocks by default: %s, and said to be cyclic: %s", a, c)
+	}
+}
+
+// TestTasksFillCores: of cores that a job gets as a whole no thread is left idle that another node needs a core for, as in Slurm 22.05.
+func TestTasksFillCores(t *testing.T) {
+	for ask1, want := range map[string]string{
+		"-N2 -n2":                       "1 1",
+		"-N2 -n3":                       "2 1",
+		"-N3 -n4":                       "2 1 1",
+		"-N2 -n5":                       "3 2",
+		"-N2 -n12":                      "10 2",
+		"-n17":                          "15 2",
+		"-N3 -n33":                      "16 15 2",
+		"-N2-4 -n6":                     "2 2 1 1",
+		"-N2 -n12 --threads-per-core=1": "8 4",
+		"-N2 -n3 -c3":                   "2 1",
+	} {
+		b := namedBed(t, nil, threaded(), threaded(), threaded(), threaded())
+		id := b.submit(ask(t, ask1))
+		b.cycle()
+		j, _ := b.s.Job(id)
+		var got []string
+		for _, sh := range j.Alloc.Shares {
+			got = append(got, fmt.Sprint(sh.Tasks))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: tasks %v, want %s", ask1, got, want)
+		}
 	}
 }
