@@ -61,31 +61,32 @@ func (t *tx) recordsOf(r Ref, owner ErrKind) ([]*Job, error) {
 			out = append(out, j)
 			continue
 		}
-		for task := range j.Tasks.Intersect(r.Tasks).All() {
-			out = append(out, t.split(j.ID, task))
-		}
+		out = append(out, t.split(j.ID, j.Tasks.Intersect(r.Tasks))...)
 	}
 	return out, nil
 }
 
-// split makes one task of an array record a record of its own with a fresh id; the last task
-// that remains keeps the array's.
-func (t *tx) split(id JobID, task int) *Job {
+// split makes tasks of an array record records of their own with fresh ids; the last task that remains keeps the array's.
+func (t *tx) split(id JobID, tasks IDSet) (out []*Job) {
 	rest, _ := t.jobs.Get(id)
-	one := *rest
-	one.Task, one.Tasks = task, IDSet{}
-	if rest.Tasks.Len() > 1 {
-		one.ID = t.allotID()
-		left := *rest
-		left.Tasks = rest.Tasks.Minus(NewIDSet(task))
+	left := *rest
+	if left.Tasks = rest.Tasks.Minus(tasks); !left.Tasks.Empty() {
 		t.putJob(&left)
 		t.tell(&left)
-		for _, h := range []BlobHash{one.Spec.Script, one.Spec.Env} {
-			_ = t.refBlob(h, 1) // the array's own record holds it, so it is there
-		}
 	}
-	t.putJob(&one)
-	return &one
+	for task := range tasks.All() {
+		one := *rest
+		one.Task, one.Tasks = task, IDSet{}
+		if task != tasks.Max() || !left.Tasks.Empty() {
+			one.ID = t.allotID()
+			for _, h := range []BlobHash{one.Spec.Script, one.Spec.Env} {
+				_ = t.refBlob(h, 1) // the array's own record holds it, so it is there
+			}
+		}
+		t.putJob(&one)
+		out = append(out, &one)
+	}
+	return out
 }
 
 // Cancel ends jobs, or sends a signal to running ones. Result: []JobID of the jobs it touched.

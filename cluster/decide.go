@@ -109,7 +109,7 @@ func (t *tx) startOne(d Decision) error {
 		if l := j.Spec.Array.Limit; l > 0 && t.RunningTasks(j.ArrayID) >= l {
 			return Errorf(Conflict, ErrBusy, "array %d runs %d tasks, its limit", j.ArrayID, l)
 		}
-		j = t.split(j.ID, d.Task)
+		j = t.split(j.ID, NewIDSet(d.Task))[0]
 		if rest, ok := t.jobs.Get(d.Job); ok && rest.ID != j.ID && rest.Evicted.Count > 0 { // they were for this task
 			left := *rest
 			left.Evicted = Evictions{}

@@ -30,17 +30,30 @@ func NewIDSet(ids ...int) IDSet {
 // RangeIDSet returns the set lo..hi, both included.
 func RangeIDSet(lo, hi int) IDSet {
 	var s IDSet
-	for i := lo; i <= hi; i++ {
-		s.put(i)
-	}
+	s.putRun(lo, hi)
 	return s
 }
 
-func (s *IDSet) put(i int) {
-	for len(s.w) <= i/64 {
-		s.w = append(s.w, 0)
+func (s *IDSet) put(i int) { s.putRun(i, i) }
+
+// putRun puts lo..hi, both included, a word at a time.
+func (s *IDSet) putRun(lo, hi int) {
+	if hi < lo {
+		return
 	}
-	s.w[i/64] |= 1 << (i % 64)
+	if n := hi/64 + 1 - len(s.w); n > 0 {
+		s.w = append(s.w, make([]uint64, n)...)
+	}
+	for i := lo / 64; i <= hi/64; i++ {
+		w := ^uint64(0)
+		if i == lo/64 {
+			w <<= lo % 64
+		}
+		if i == hi/64 {
+			w &= ^uint64(0) >> (63 - hi%64)
+		}
+		s.w[i] |= w
+	}
 }
 
 // Has reports whether i is in the set.
@@ -95,6 +108,33 @@ func (s IDSet) All() iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// runs yields first and last of each run of neighbours, in rising order.
+func (s IDSet) runs() iter.Seq2[int, int] {
+	return func(yield func(lo, hi int) bool) {
+		for at := s.next(0, 0); at < len(s.w)*64; {
+			end := s.next(at, ^uint64(0))
+			if !yield(at, end-1) {
+				return
+			}
+			at = s.next(end, 0)
+		}
+	}
+}
+
+// next is the first number from at on whose membership is not what the bits of like say; behind the last word if there is none.
+func (s IDSet) next(at int, like uint64) int {
+	for i := at / 64; i < len(s.w); i++ {
+		w := s.w[i] ^ like
+		if i == at/64 {
+			w &= ^uint64(0) << (at % 64)
+		}
+		if w != 0 {
+			return i*64 + bits.TrailingZeros64(w)
+		}
+	}
+	return len(s.w) * 64
 }
 
 // First returns the n smallest members (all if there are fewer).
@@ -156,30 +196,17 @@ func (s IDSet) Equal(t IDSet) bool { return s.Contains(t) && t.Contains(s) }
 
 // String writes the set as ranges: "0-3,8".
 func (s IDSet) String() string {
-	var b strings.Builder
-	lo, hi := -1, -2
-	flush := func() {
-		if lo < 0 {
-			return
+	var b []byte
+	for lo, hi := range s.runs() {
+		if len(b) > 0 {
+			b = append(b, ',')
 		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(lo))
+		b = strconv.AppendInt(b, int64(lo), 10)
 		if hi > lo {
-			b.WriteByte('-')
-			b.WriteString(strconv.Itoa(hi))
+			b = strconv.AppendInt(append(b, '-'), int64(hi), 10)
 		}
 	}
-	for i := range s.All() {
-		if i != hi+1 {
-			flush()
-			lo = i
-		}
-		hi = i
-	}
-	flush()
-	return b.String()
+	return string(b)
 }
 
 // ParseIDSet reads "0-3,8,10-20:5"; members are at most MaxID.
@@ -206,6 +233,10 @@ func ParseIDSet(text string) (IDSet, error) {
 		}
 		if err1 != nil || err2 != nil || hi < lo || hi > MaxID {
 			return IDSet{}, fmt.Errorf("invalid range %q", part)
+		}
+		if step == 1 {
+			s.putRun(int(lo), int(hi))
+			continue
 		}
 		for i := lo; i <= hi; i += step {
 			s.put(int(i))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,14 @@ func TestIDSetAgainstMaps(t *testing.T) {
 			m[i] = true
 			s = s.Union(NewIDSet(i))
 		}
+		if r.IntN(3) == 0 {
+			lo := r.IntN(200)
+			hi := lo + r.IntN(200) - 20 // an empty one now and then
+			s = s.Union(RangeIDSet(lo, hi))
+			for i := lo; i <= hi; i++ {
+				m[i] = true
+			}
+		}
 		return s, m
 	}
 	same := func(what string, s IDSet, m map[int]bool) {
@@ -29,6 +38,14 @@ func TestIDSetAgainstMaps(t *testing.T) {
 		}
 		if len(want) > 0 && (s.Min() != want[0] || s.Max() != want[len(want)-1]) {
 			t.Fatalf("%s: min %d max %d of %v", what, s.Min(), s.Max(), want)
+		}
+		for _, run := range strings.Split(s.String(), ",") { // each is as long as can be
+			lo, hi, more := strings.Cut(run, "-")
+			first, _ := strconv.Atoi(lo)
+			last, _ := strconv.Atoi(hi)
+			if run != "" && (m[first-1] || m[max(first, last)+1] || more && last <= first) {
+				t.Fatalf("%s: %q of %v", what, run, want)
+			}
 		}
 		back, err := ParseIDSet(s.String())
 		if err != nil || !back.Equal(s) {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -225,6 +226,11 @@ func sizeOf(p proposal) (n int) {
 // encode joins the entries as lines.
 func encode(batch []proposal) []byte {
 	var b bytes.Buffer
+	size := 0
+	for _, p := range batch {
+		size += sizeOf(p) + len(p.entries)
+	}
+	b.Grow(size)
 	for _, p := range batch {
 		for _, e := range p.entries {
 			b.Write(e)
@@ -239,6 +245,8 @@ func decode(data []byte) [][]byte {
 	return lines[:len(lines)-1]
 }
 
+// deliver answers the proposals of an entry. What Apply returned is taken away from the future: raft's cache of the latest
+// entries points into their futures, and would keep it for as long.
 func deliver(batch []proposal, future raft.ApplyFuture) {
 	err := future.Error()
 	var values []any
@@ -252,7 +260,9 @@ func deliver(batch []proposal, future raft.ApplyFuture) {
 	for _, p := range batch {
 		r := result{err: err}
 		if err == nil {
-			r.values, values = values[:len(p.entries)], values[len(p.entries):]
+			own := values[:len(p.entries)]
+			r.values, values = slices.Clone(own), values[len(p.entries):]
+			clear(own)
 		}
 		p.done <- r
 	}

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/hashicorp/raft"
 )
@@ -82,6 +84,44 @@ func start(t *testing.T, dir string, m Machine) (*Log, func()) {
 		}
 	}
 	return l, stop
+}
+
+// giver is a machine whose answers are large.
+type giver struct {
+	recorder
+	given []weak.Pointer[[1 << 20]byte]
+}
+
+func (g *giver) Apply(index uint64, entries [][]byte) []any {
+	out := g.recorder.Apply(index, entries)
+	for i := range out {
+		large := new([1 << 20]byte)
+		out[i], g.given = large, append(g.given, weak.Make(large))
+	}
+	return out
+}
+
+// TestAnswersGo: what Apply returned is not kept beside the latest entries once it was told.
+func TestAnswersGo(t *testing.T) {
+	g := &giver{}
+	l, stop := start(t, t.TempDir(), g)
+	const n = 50
+	for range n {
+		if got, err := l.Propose(t.Context(), []byte("a"), []byte("b")); err != nil || len(got) != 2 || got[1].(*[1 << 20]byte) == nil {
+			t.Fatal(got, err)
+		}
+	}
+	runtime.GC()
+	kept := 0
+	for _, p := range g.given {
+		if p.Value() != nil {
+			kept++
+		}
+	}
+	stop()
+	if len(g.given) != 2*n || kept > 4 { // the last answer may lie on a stack
+		t.Errorf("%d of %d answers are kept", kept, len(g.given))
+	}
 }
 
 func TestProposeTogether(t *testing.T) {

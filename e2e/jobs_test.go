@@ -366,3 +366,36 @@ func TestExternStep(t *testing.T) {
 		t.Errorf("--env-vars: %q", out)
 	}
 }
+
+// TestScancelMany: many jobs are ended together; what there is to say comes in the order of the jobs, and who is asked is
+// asked for each.
+func TestScancelMany(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	const n = 70
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = d.must("sbatch", "--parsable", "-H", "--wrap", "true")
+	}
+	out, errs, code := d.input("y\nn\ny\n"+strings.Repeat("n\n", n), "scancel", "-i", "--me")
+	if left := strings.Fields(d.must("squeue", "-h", "-o", "%i")); code != 0 || len(left) != n-2 || strings.Count(out, "[y/n]? ") != n {
+		t.Errorf("asked %d times, %d of %d jobs are left; exit code %d, %s", strings.Count(out, "[y/n]? "), len(left), n, code, errs)
+	}
+	want := ""
+	for _, id := range ids {
+		want += "scancel: Terminating job " + id + "\n"
+	}
+	if _, errs, code := d.run("scancel", append([]string{"-v", "x" + ids[0]}, ids...)...); code != 1 || !strings.Contains(errs, "Invalid job id x"+ids[0]) {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	_, errs, code = d.run("scancel", append([]string{"-v"}, ids...)...)
+	said := ""
+	for line := range strings.Lines(errs) {
+		if strings.Contains(line, "Terminating") {
+			said += line
+		}
+	}
+	if left := d.must("squeue", "-h"); code != 0 || said != want || left != "" {
+		t.Errorf("exit code %d, left %q, said %s", code, left, errs)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -153,9 +154,25 @@ func runScancel(sys *Sys, argv []string) int {
 	if filtered || o.interactive {
 		return sys.cancelMatching(&o, targets)
 	}
+	return sys.cancelAll(&o, targets)
+}
+
+// cancelsAtOnce is how many calls are under way together: servers write down together what comes together.
+const cancelsAtOnce = 32
+
+// cancelAll ends or signals many; what there is to say of them is said in their order.
+func (s *Sys) cancelAll(o *cancelOptions, targets []target) int {
 	worst := 0
-	for _, t := range targets {
-		worst = max(worst, sys.cancelOne(&o, t))
+	for some := range slices.Chunk(targets, cancelsAtOnce) {
+		errs := make([]error, len(some))
+		var calls sync.WaitGroup
+		for i, t := range some {
+			calls.Go(func() { _, errs[i] = call(s, api.CancelJob, o.command(t)) })
+		}
+		calls.Wait()
+		for i, t := range some {
+			worst = max(worst, s.sayCancelled(o, t, errs[i]))
+		}
 	}
 	return worst
 }
@@ -212,7 +229,8 @@ func splitOutside(w string) (out []string) {
 	return append(out, w[start:])
 }
 
-func (s *Sys) cancelOne(o *cancelOptions, t target) int {
+// command is what the servers are to do with a target.
+func (o *cancelOptions) command(t target) cluster.Cancel {
 	q := cluster.Cancel{Ref: t.ref, Sig: o.signal, Step: t.step}
 	switch {
 	case o.batch:
@@ -225,17 +243,21 @@ func (s *Sys) cancelOne(o *cancelOptions, t target) int {
 	if (o.batch || o.full) && q.Sig == 0 {
 		q.Sig = 9
 	}
+	if t.ref.Part == 1 && t.step == nil { // the leader stands for all
+		q.Ref.Part = 0
+	}
+	return q
+}
+
+// sayCancelled tells how it went with a target, and what that makes of the exit status.
+func (s *Sys) sayCancelled(o *cancelOptions, t target, err error) int {
 	id := strconv.FormatUint(uint64(t.ref.Job), 10)
 	if t.ref.Part > 0 {
 		id += "+" + strconv.Itoa(t.ref.Part-1)
 	}
-	if t.ref.Part == 1 && t.step == nil { // the leader stands for all
-		q.Ref.Part = 0
-	}
-	if o.verbose > 0 && q.Sig == 0 {
+	if o.verbose > 0 && o.command(t).Sig == 0 {
 		s.say("Terminating job %s", id)
 	}
-	_, err := call(s, api.CancelJob, q)
 	if err == nil || t.step != nil && isKind(err, cluster.ErrPending) {
 		return 0
 	}
@@ -271,7 +293,7 @@ func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
 		return s.fail("%s", text)
 	}
 	in := bufio.NewReader(s.Stdin)
-	worst := 0
+	worst, targets := 0, targets[:0]
 	for _, j := range resp.Jobs {
 		if o.me || s.UID != 0 {
 			if j.Spec.UID != s.UID && !slices.Contains(o.filter.Users, j.Spec.UID) {
@@ -290,10 +312,12 @@ func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
 		} else if j.ArrayID == j.ID {
 			t.ref.Tasks = j.Tasks
 		}
-		worst = max(worst, s.cancelOne(o, t))
+		if targets = append(targets, t); o.interactive { // who says yes means now
+			worst, targets = max(worst, s.cancelAll(o, targets)), targets[:0]
+		}
 	}
 	if len(resp.Jobs) == 0 && o.verbose > 0 {
 		s.say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
 	}
-	return worst
+	return max(worst, s.cancelAll(o, targets))
 }

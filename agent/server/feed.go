@@ -26,11 +26,17 @@ type told struct {
 
 // appendTold adds the events of one command; an object that is told of twice as it is, is told of once.
 func appendTold(list []told, index uint64, at time.Time, events []cluster.Event) []told {
+	last := map[*cluster.Job]int{}
+	for i, e := range events {
+		if e.Job != nil {
+			last[e.Job] = i
+		}
+	}
 	for i, e := range events {
 		if e.Forget != nil || e.Load != nil || e.Change != nil || e.Amend != nil {
 			continue // of history's records alone
 		}
-		if e.Job != nil && slices.ContainsFunc(events[i+1:], func(o cluster.Event) bool { return o.Job == e.Job }) {
+		if e.Job != nil && last[e.Job] > i {
 			continue
 		}
 		list = append(list, told{index: index, at: at, Event: e})

@@ -139,21 +139,19 @@ func (s *Server) configAfter(index uint64) (*cluster.Config, uint64) {
 
 // workOf collects the nodes whose work is newer than the client knows.
 func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uint64) api.Work {
+	changed := s.workChanged(names) // before the snapshot: a client that is told an index asks for nothing up to it again
 	snap := s.Snapshot()
 	var w api.Work
-	for _, name := range names {
+	for i, name := range names {
 		n, ok := snap.Node(name)
 		if !ok || !n.Up {
 			w.Unknown = append(w.Unknown, name)
 			continue
 		}
-		s.mu.Lock()
-		changed := max(s.work[name], s.floor, 1)
-		s.mu.Unlock()
-		if changed <= after[name] {
+		if changed[i] <= after[name] {
 			continue
 		}
-		nw := api.NodeWork{Node: name, Index: max(snap.Index, changed), JobCPUs: n.Inventory.JobCPUCount()}
+		nw := api.NodeWork{Node: name, Index: max(snap.Index, changed[i]), JobCPUs: n.Inventory.JobCPUCount()}
 		if n.Reboot.Issued() {
 			nw.Reboot = &api.Reboot{Program: snap.Config().RebootProgram, Issued: n.Reboot.IssuedAt}
 		}
@@ -169,6 +167,17 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 		w.Nodes = append(w.Nodes, nw)
 	}
 	return w
+}
+
+// workChanged is the index at which the work of each node last changed.
+func (s *Server) workChanged(names []cluster.NodeName) []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]uint64, len(names))
+	for i, name := range names {
+		out[i] = max(s.work[name], s.floor, 1)
+	}
+	return out
 }
 
 // addSisters adds other components of a heterogeneous job: to its leader all, to the others the leader, with where its

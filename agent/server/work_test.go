@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// noHistory is told of everything and keeps nothing.
+type noHistory struct{ History }
+
+func (noHistory) Apply(uint64, []cluster.Event) {}
+
+// TestWorkAsOf: work that is told as of an index of the log has every job that was started up to it, however much is started
+// meanwhile: clients do not ask for it again.
+func TestWorkAsOf(t *testing.T) {
+	const nodes = 300
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: noHistory{}, hub: newHub(), feed: newFeed(maxFeed), stats: newStats(),
+		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, wake: make(chan struct{}, 1)}
+	at, index := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), uint64(0)
+	apply := func(cmd cluster.Command) cluster.Applied {
+		line, err := cluster.EncodeEntry(cluster.Entry{At: at, By: cluster.Identity{System: true}, Cmd: cmd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		index++
+		a := machine{s}.Apply(index, [][]byte{line})[0].(applied).Applied
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		return a
+	}
+	config := cluster.DefaultConfig()
+	apply(&cluster.Configure{Config: &config})
+	names, jobs, started := make([]cluster.NodeName, nodes), make([]cluster.JobID, nodes), make([]uint64, nodes)
+	for i := range nodes {
+		names[i] = cluster.NodeName(fmt.Sprintf("n%03d", i))
+		apply(&cluster.NodeUp{Name: names[i], Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+		jobs[i] = apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 1}}}).Result.(cluster.JobID)
+	}
+	var starting sync.WaitGroup
+	starting.Go(func() {
+		for i := range nodes {
+			apply(&cluster.Decide{Decisions: []cluster.Decision{{Job: jobs[i], Task: cluster.TaskAny, Start: &cluster.Alloc{
+				Partition: "main", Shares: []cluster.Share{{Node: names[i], CPUs: cluster.NewIDSet(0), Tasks: 1}}}}}})
+			started[i] = index
+		}
+	})
+	told := map[cluster.NodeName][]uint64{}
+	has := map[cluster.NodeName]bool{} // by the last that was told
+	known := map[cluster.NodeName]uint64{}
+	ask := func() {
+		for _, nw := range s.workOf(names, known).Nodes {
+			known[nw.Node], has[nw.Node] = nw.Index, len(nw.Jobs) > 0
+			told[nw.Node] = append(told[nw.Node], nw.Index)
+		}
+	}
+	over := make(chan struct{})
+	go func() { starting.Wait(); close(over) }()
+	for done := false; !done; ask() {
+		select {
+		case <-over:
+			done = true
+		default:
+		}
+	}
+	for i, name := range names {
+		if !has[name] {
+			t.Errorf("node %s was told of its work as of %v; its job started at %d, and it does not know", name, told[name], started[i])
+		}
+	}
+	if !slices.IsSorted(started) || started[0] == 0 {
+		t.Errorf("the jobs started at %v", started)
+	}
+}
