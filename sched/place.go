@@ -539,12 +539,14 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 func (d *demand) dealTasks(rooms []room) {
 	left := d.tasks
 	evenly := d.overcommit || d.evenly // where CPUs do not limit it
-	for i := range rooms {
-		after, later, cores := len(rooms)-i-1, 0, 0
-		for k := i + 1; k < len(rooms); k++ {
-			later, cores = later+rooms[k].tasks, cores+min(rooms[k].tasks, d.perWholeCore(rooms[k].sp))
-		}
-		n := max(left-cores, min(d.perWholeCore(rooms[i].sp), left-after), 1)
+	later, cores := 0, 0               // tasks that the nodes after this one hold, and those that fill a core of each
+	for _, r := range rooms {
+		later, cores = later+r.tasks, cores+min(r.tasks, d.perWholeCore(r.sp))
+	}
+	for i, r := range rooms {
+		after, own := len(rooms)-i-1, d.perWholeCore(r.sp)
+		later, cores = later-r.tasks, cores-min(r.tasks, own)
+		n := max(left-cores, min(own, left-after), 1)
 		if evenly {
 			n = max((left+after)/(after+1), left-later, 1)
 		}
