@@ -70,7 +70,7 @@ func (m *manager) noAccess(changes []cluster.Change) bool {
 		}
 	}
 	if lines != nil {
-		m.tell(" These associations don't have access to their default qos.\n Please give them access before they the default can be set to this.\n%s", strings.Join(lines, "\n"))
+		m.wrong(slices.Concat([]string{" These associations don't have access to their default qos.\n Please give them access before they the default can be set to this."}, lines)...)
 	}
 	return lines != nil
 }
@@ -92,7 +92,11 @@ func (m *manager) stillDefault(entity string, q *mgrQuery) int {
 		case entity == "account" && u != nil && q.has("account", a.Account) && u.DefaultAccount == a.Account:
 			lines = append(lines, fmt.Sprintf("  C = %-15.15s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User))
 		case entity == "qos" && a.DefaultQOS != "" && q.has("qos", a.DefaultQOS):
-			lines = append(lines, m.defaultPlace(a.DefaultQOS, a))
+			line := m.defaultPlace(a.DefaultQOS, a)
+			if a.User == "" { // here a column ends there
+				line = strings.TrimSuffix(line, " ")
+			}
+			lines = append(lines, line)
 		}
 	}
 	if lines == nil {
