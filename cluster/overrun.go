@@ -47,16 +47,13 @@ func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
 		if b.what == ofSubmits || !m.over(b, j, &ask) {
 			continue
 		}
-		o := Overrun{Reason: b.reason, Limit: b.name, TRES: b.tres, Max: b.max, Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
+		o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max, Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
 			Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast, Spent: b.what == ofSpentMins || b.what == ofSpentWall}
 		switch b.what {
 		case ofWall, ofJob, ofNode, ofLeast, ofJobMins:
 			o.One = true
 		case ofHeld, ofRunning:
 			o.Holders = m.holders(b)
-		}
-		if b.tres != "" && b.name != "MaxCPUsPerUser" {
-			o.Limit += "=" + b.tres
 		}
 		o.Used, o.Asks = m.figures(b, j, &ask)
 		o.Of, o.Show = m.t.nameOf(b.scope, j)

@@ -179,3 +179,46 @@ func TestHetLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestHetDenied refuses what the components together can never keep where a QOS denies that, and what they are too many for.
+// Slurm 22.05 refuses the same, without the name of the limit, but those on jobs that run.
+func TestHetDenied(t *testing.T) {
+	const none = ""
+	for _, c := range []struct{ limits, flags, first, second, hint string }{
+		{"GrpTRES=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", "QOSGrpCpuLimit: GrpTRES=cpu=4 of QOS normal, the components together ask for 6"},
+		{"GrpTRES=cpu=4", "DenyOnLimit", "u 5cpu", "u 3cpu", "QOSGrpCpuLimit"},
+		{"GrpTRES=cpu=6", "DenyOnLimit", "u 3cpu", "u 3cpu", none},
+		{"GrpTRES=cpu=4", "", "u 3cpu", "u 3cpu", none},
+		{"GrpTRES=mem=300", "DenyOnLimit", "u 200mb", "u 200mb", "QOSGrpMemLimit: GrpTRES=mem=300 of QOS normal, the components together ask for 400"},
+		{"GrpTRES=gres/gpu=3", "DenyOnLimit", "u 2gpu", "u 2gpu", "QOSGrpGRES: GrpTRES=gres/gpu=3 of QOS normal, the components together ask for 4"},
+		{"MaxTRES=node=1", "DenyOnLimit", "u", "u", "QOSMaxNodePerJobLimit: MaxTRES=node=1 of QOS normal, the components together ask for 2"},
+		{"MaxTRESPerUser=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", "QOSMaxCpuPerUserLimit: MaxTRESPerUser=cpu=4 of QOS normal for user u, the components together ask for 6"},
+		{"MaxTRESPerAccount=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", "MaxCpuPerAccount: MaxTRESPerAccount=cpu=4 of QOS normal for account team, the components together ask for 6"},
+		{"MaxTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min", "QOSMaxCpuMinutesPerJobLimit: MaxTRESMins=cpu=100 of QOS normal, the components together ask for 120"},
+		{"MaxTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 30min", none},
+		{"GrpTRESRunMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min", "QOSGrpCPURunMinutesLimit: GrpTRESRunMins=cpu=100 of QOS normal, the components together ask for 120"},
+		{"GrpTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min", "QOSGrpCPUMinutesLimit: GrpTRESMins=cpu=100 of QOS normal, the components together ask for 120"},
+		{"GrpTRES=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu strict", "QOSGrpCpuLimit: GrpTRES=cpu=4 of QOS normal, the components together ask for 6"},
+		{"GrpWall=5400", "DenyOnLimit", "u 60min", "u 60min", none}, // each is held to these alone
+		{"MaxWall=5400", "DenyOnLimit", "u 60min", "u 60min", none},
+		{"MaxTRESPerNode=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", none},
+		{"MinTRES=cpu=2", "DenyOnLimit", "u 1cpu", "u 1cpu", "QOSMinCpuNotSatisfied"},
+		{"GrpJobs=1", "DenyOnLimit", "u", "u", "QOSGrpJobsLimit: GrpJobs=1 of QOS normal, the components together ask for 2"},
+		{"MaxJobsPerUser=1", "DenyOnLimit", "u", "u", "QOSMaxJobsPerUserLimit: MaxJobsPerUser=1 of QOS normal for user u, the components together ask for 2"},
+		{"GrpJobs=0", "DenyOnLimit", "u", "u", none},
+		{"GrpJobs=1", "", "u", "u", none},
+		{"GrpSubmitJobs=1", "", "u", "u", "QOSGrpSubmitJobsLimit"},
+		{"MaxSubmitJobsPerUser=1", "", "u", "u", "QOSMaxSubmitJobPerUserLimit"},
+		{"MaxSubmitJobsPerAccount=1", "", "u", "u", "MaxSubmitJobsPerAccount"},
+	} {
+		r := newRuled(t, 2, "", "", "", "", c.limits, "", strings.Fields(c.flags)...)
+		r.n++
+		out := r.s.Apply(cluster.Entry{Index: r.n, At: r.now, By: cluster.Identity{System: true}, Cmd: &cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}}})
+		if c.hint == none != (out.Err == nil) || out.Err != nil && (out.Err.Kind != cluster.ErrPolicy || out.Err.Hint != c.hint) {
+			t.Errorf("%s %s (%s : %s): %v, want %s", c.limits, c.flags, c.first, c.second, out.Err, c.hint)
+		}
+		if out.Err != nil && r.s.JobCount() > 0 {
+			t.Errorf("%s: %d jobs are left of what was refused", c.limits, r.s.JobCount())
+		}
+	}
+}

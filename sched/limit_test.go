@@ -170,6 +170,10 @@ func TestLimits(t *testing.T) {
 		{"qos: MaxWall=1800; flags: DenyOnLimit", "u 60min", "refused:QOSMaxWallDurationPerJobLimit"},
 		{"user: MaxTRES=cpu=2; flags: DenyOnLimit", "u 3cpu", "refused:AssocMaxCpuPerJobLimit"},
 		{"qos: MinTRES=cpu=2; flags: DenyOnLimit", "u", "refused:QOSMinCpuNotSatisfied"},
+		{"qos: GrpTRESRunMins=cpu=100; flags: DenyOnLimit", "u 2cpu, u", "refused:QOSGrpCPURunMinutesLimit -"},
+		{"qos: GrpTRESMins=cpu=100; flags: DenyOnLimit", "u 2cpu, u", "refused:QOSGrpCPUMinutesLimit -"},
+		{"qos: GrpWall=1800; flags: DenyOnLimit", "u 60min, u 30min", "refused:QOSGrpWallLimit -"},
+		{"qos: GrpJobs=0; flags: DenyOnLimit", "u", "QOSGrpJobsLimit"},
 		// a partition's time limit, and a QOS that lifts it
 		{"", "u 60min short, u 10min short", "PartitionTimeLimit -"},
 		{"flags: PartitionTimeLimit", "u 60min short", "-"},
