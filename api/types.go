@@ -248,6 +248,8 @@ type WaitRequest struct {
 type WaitResponse struct {
 	Reached bool           `json:"reached"`
 	Jobs    []*cluster.Job `json:"jobs"`
+	// Gone sums up tasks of an array that have ended and are not among Jobs any more.
+	Gone *cluster.GoneTasks `json:"gone,omitempty"`
 }
 
 // WhyRequest asks why a job waits.

@@ -199,11 +199,8 @@ func (t *tx) ended(n *Job) {
 	t.endSteps(n)
 	t.usedResv(n)
 	t.wakeDependents(n)
-	if n.ArrayID != 0 && t.arrayOver(n.ArrayID) {
-		t.touch(slices.Collect(t.Members(n.ArrayID))...) // now their clocks start
-	}
 	if n.Het != nil && t.hetOver(n) {
-		t.touch(t.Components(n)...)
+		t.touch(t.Components(n)...) // now their clocks start
 	}
 }
 
@@ -351,7 +348,6 @@ func (t *tx) requeued(n *Job) {
 	if n.EndReason == EndLaunchFailure {
 		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
 	}
-	wasOver := n.Phase == Ended && n.ArrayID != 0 && t.arrayOver(n.ArrayID)
 	hetOver := n.Phase == Ended && n.Het != nil && t.hetOver(n)
 	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
 		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.TimeLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
@@ -371,10 +367,7 @@ func (t *tx) requeued(n *Job) {
 	}
 	t.putJob(n)
 	t.tell(n)
-	if wasOver { // the clocks of its other tasks stop
-		t.touch(slices.Collect(t.Members(n.ArrayID))...)
-	}
-	if hetOver {
+	if hetOver { // the clocks of its other components stop
 		t.touch(t.Components(n)...)
 	}
 }

@@ -253,7 +253,7 @@ func (c *Purge) apply(t *tx) (any, error) {
 				return nil, err
 			}
 		}
-		t.deleteJob(j)
+		t.purge(j)
 		t.events = append(t.events, Event{Purged: id})
 	}
 	for _, h := range c.Blobs {

@@ -23,8 +23,11 @@ func (t *tables) judge(j *Job, d Depend, task int) verdict {
 	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
 		d.Task, d.Type = task, AfterOK
 	}
-	if c, ok := t.arrays.Get(d.Job); ok && d.Task == TaskAny && d.Plus == 0 {
+	switch c, ok := t.arrays.Get(d.Job); {
+	case ok && d.Task == TaskAny && d.Plus == 0:
 		return c.judge(d.Type)
+	case ok && d.Task != TaskAny && d.Type != After: // of what has not begun the records know
+		return c.judgeTask(d.Type, d.Task)
 	}
 	return judgeAll(d, t.parents(d), t.Now)
 }
@@ -56,24 +59,6 @@ func judgeAll(d Depend, parents []*Job, now time.Time) verdict {
 		return never
 	}
 	return v
-}
-
-// judge tells where a term on a whole array stands.
-func (c census) judge(kind DependType) verdict {
-	switch {
-	case kind == After:
-		if c.pending > 0 {
-			return unmet
-		}
-		return met
-	case (kind == AfterOK || kind == AfterCorr) && c.failed > 0:
-		return never
-	case !c.over():
-		return unmet
-	case kind == AfterNotOK && c.failed == 0:
-		return never
-	}
-	return met
 }
 
 func anyFailed(parents []*Job) bool {
@@ -198,9 +183,7 @@ func (t *tx) remaining(j *Job) Depends {
 			if j.Depends.Any {
 				return Depends{}
 			}
-			if d.Type != AfterCorr || j.Task != TaskAny || !t.anyUnmetCorr(j, d) {
-				continue
-			}
+			continue
 		case never:
 			if d.Type != AfterCorr || j.Task != TaskAny || j.Tasks.Empty() {
 				d.Failed = true
@@ -218,16 +201,6 @@ func (d Depends) asked() Depends {
 		d.Terms[i].Failed = false
 	}
 	return d
-}
-
-// anyUnmetCorr reports whether some task of the record still waits for its counterpart.
-func (t *tables) anyUnmetCorr(j *Job, d Depend) bool {
-	for k := range j.Tasks.All() {
-		if t.judge(j, d, k) != met {
-			return true
-		}
-	}
-	return false
 }
 
 // DependNever reports whether the record's dependency can never be satisfied.
@@ -288,23 +261,44 @@ func (t *tables) startable(j *Job) IDSet {
 	if len(j.Depends.Terms) == 0 {
 		return j.Tasks
 	}
-	corr := false
-	for _, d := range j.Depends.Terms {
-		corr = corr || d.Type == AfterCorr
-	}
-	if !corr {
-		if t.dependsMet(j, TaskAny) {
-			return j.Tasks
-		}
-		return IDSet{}
-	}
 	var out IDSet
-	for k := range j.Tasks.All() {
-		if t.dependsMet(j, k) {
-			out.put(k)
+	for i, d := range j.Depends.Terms {
+		var these IDSet
+		if c, ok := t.arrays.Get(d.Job); ok && d.Type == AfterCorr {
+			these = c.corrMet(j.Tasks)
+		} else if t.judge(j, d, TaskAny) == met {
+			these = j.Tasks
+		}
+		switch {
+		case i == 0:
+			out = these
+		case j.Depends.Any:
+			out = out.Union(these)
+		default:
+			out = out.Intersect(these)
 		}
 	}
 	return out
+}
+
+// partNever makes tasks that will never start, for their counterparts have failed, records of their own, as Slurm does.
+func (t *tx) partNever(id JobID) {
+	j, ok := t.jobs.Get(id)
+	if !ok || j.Phase != Pending || j.Tasks.Empty() {
+		return
+	}
+	var never IDSet
+	for _, d := range j.Depends.Terms {
+		if c, ok := t.arrays.Get(d.Job); ok && d.Type == AfterCorr {
+			never = never.Union(c.failed.Intersect(j.Tasks))
+		}
+	}
+	if never.Empty() {
+		return
+	}
+	for _, one := range t.split(id, never) {
+		t.reevaluate(one.ID)
+	}
 }
 
 // Ready tells whether a pending record may start at now as far as holds, begin time and
@@ -394,4 +388,5 @@ func (t *tx) reevaluate(id JobID) {
 	if len(j.Depends.Terms) != len(old.Depends.Terms) || j.DependNever() != old.DependNever() {
 		t.tell(&j)
 	}
+	t.partNever(id)
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -127,6 +128,100 @@ func TestDependArrays(t *testing.T) {
 	}
 }
 
+// TestDependTasksGone: how a task ended is known for as long as any record of its array is left, and what waits for a
+// counterpart that has failed never starts, not even once all is forgotten (as 22.05 does, which tells so at once).
+func TestDependTasksGone(t *testing.T) {
+	w := newWorld(t, 1)
+	yes := true
+	array := func(s *JobSpec) { s.Array = &ArraySpec{Tasks: RangeIDSet(1, 4)} }
+	p := w.submit(array)
+	ran := func(task, code int) {
+		id := w.start(p, task, task, "n0")
+		w.report("n0", id, NodeReady)
+		w.over(id, code)
+	}
+	corr := func(change func(*JobSpec)) JobID {
+		return w.submit(func(s *JobSpec) { array(s); after(AfterCorr, p)(s); change(s) })
+	}
+	nameOf := func(array JobID, task int) *Job {
+		for m := range w.s.Members(array) {
+			if m.Task == task || m.Tasks.Has(task) {
+				return m
+			}
+		}
+		return nil
+	}
+	early := corr(func(*JobSpec) {})
+	killed := corr(func(s *JobSpec) { s.KillInvalidDepend = &yes })
+	ran(1, 3)
+	ran(2, 0)
+	late := corr(func(*JobSpec) {})
+	check := func(when string) {
+		t.Helper()
+		for _, a := range []JobID{early, late} {
+			if j := nameOf(a, 1); j == nil || !j.Tasks.Empty() || j.Wait != WaitDependencyNever || w.ready(j.ID) {
+				t.Errorf("%s, task 1 of array %d, whose counterpart failed: %+v", when, a, j)
+			}
+			if j := nameOf(a, 3); j == nil || j.Wait == WaitDependencyNever {
+				t.Errorf("%s, task 3 of array %d, whose counterpart waits: %+v", when, a, j)
+			}
+		}
+	}
+	check("at once")
+	w.due()
+	if j := nameOf(killed, 1); j == nil || j.Phase != Ended || j.Outcome != Cancelled {
+		t.Errorf("--kill-on-invalid-dep: %+v", j)
+	}
+	if j := nameOf(killed, 3); j == nil || j.Phase != Pending {
+		t.Errorf("the others of it: %+v", j)
+	}
+	w.pass(time.Hour)
+	w.due()
+	if n := len(slices.Collect(w.s.Members(p))); n != 1 {
+		t.Fatalf("%d records of the array are left, of tasks 3 and 4 one should be", n)
+	}
+	check("after an hour")
+	one := func(kind DependType, task int) JobID {
+		return w.submit(func(s *JobSpec) { after(kind, p)(s); s.Depends.Terms[0].Task = task })
+	}
+	for _, c := range []struct {
+		kind DependType
+		task int
+		wait Reason
+	}{
+		{AfterOK, 1, WaitDependencyNever}, {AfterNotOK, 1, NoReason}, {AfterAny, 1, NoReason}, {After, 1, NoReason},
+		{AfterOK, 2, NoReason}, {AfterNotOK, 2, WaitDependencyNever}, {AfterOK, 3, WaitDependency},
+		{AfterOK, TaskAny, WaitDependencyNever}, {AfterNotOK, TaskAny, WaitDependency}, {AfterAny, TaskAny, WaitDependency},
+	} {
+		if j := w.job(one(c.kind, c.task)); j.Wait != c.wait {
+			t.Errorf("%s of task %d: %q, want %q", c.kind, c.task, j.Wait, c.wait)
+		}
+	}
+	if j := corr(func(*JobSpec) {}); nameOf(j, 1).Wait != WaitDependencyNever || nameOf(j, 2).Wait != NoReason {
+		t.Errorf("who comes late: %+v, %+v", nameOf(j, 1), nameOf(j, 2))
+	}
+	failed := w.submit(after(AfterNotOK, p))
+	ran(3, 0)
+	ran(4, 0)
+	if !w.ready(failed) {
+		t.Error("a task of the array had failed")
+	}
+	if tasks, _ := w.s.Ready(nameOf(early, 3), w.now); tasks.String() != "2-4" {
+		t.Errorf("tasks %s may start", tasks)
+	}
+	w.pass(time.Hour)
+	w.due()
+	if n := len(slices.Collect(w.s.Members(p))); n != 0 || w.s.Gone(p) != nil {
+		t.Errorf("%d records of the array are left, %+v", n, w.s.Gone(p))
+	}
+	if j := nameOf(early, 1); j.Wait != WaitDependencyNever || w.ready(j.ID) {
+		t.Errorf("once all is forgotten: %+v", j)
+	}
+	if tasks, _ := w.s.Ready(nameOf(early, 3), w.now); tasks.String() != "2-4" {
+		t.Errorf("once all is forgotten tasks %s may start", tasks)
+	}
+}
+
 // TestDependCensus: what is counted of an array tells of a term on all of it what a look at each record tells.
 func TestDependCensus(t *testing.T) {
 	const tasks = 5
@@ -223,4 +318,13 @@ func TestDependencyOnItself(t *testing.T) {
 	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Depends: &Depends{Terms: []Depend{{Type: AfterOK, Job: id, Task: TaskAny}}}}}, ErrDependency)
 	w.ok(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Depends: &Depends{Terms: []Depend{{Type: AfterOK, Job: 77, Task: TaskAny, Failed: true}}}}})
 	w.wantWait(id, NoReason) // users do not say what has failed
+}
+
+// String tells what tests compare: a census that is counted anew says the same.
+func (c census) String() string {
+	gone := ""
+	if c.gone != nil {
+		gone = fmt.Sprintf(" gone %+v %t %t", c.gone.Sum, c.gone.Begun, c.gone.Unwell)
+	}
+	return fmt.Sprintf("%d pending %d live %d ended of %s ok %s failed %s%s", c.pending, c.live, c.ended, c.all, c.ok, c.failed, gone)
 }

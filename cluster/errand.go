@@ -180,6 +180,9 @@ func (t *tx) announceBegin(j *Job) {
 		t.inform(EventBegin, j, nil)
 		return
 	}
+	if g := t.Gone(j.ArrayID); g != nil && g.Begun {
+		return
+	}
 	for m := range t.Members(j.ArrayID) {
 		if m.ID != j.ID && m.Attempt > 0 && m.Phase != Starting {
 			return
@@ -205,15 +208,15 @@ func (t *tx) announceEnd(j *Job) {
 		return
 	}
 	sum, ok, first := ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code}, true, j
+	if g := t.Gone(j.ArrayID); g != nil {
+		sum, ok = g.Sum, !g.Unwell
+	}
 	for m := range t.Members(j.ArrayID) {
 		if m.ID == j.ArrayID {
 			first = m
 		}
-		if m.Outcome != sum.Outcome {
-			sum.Outcome = NoOutcome
-		}
 		ok = ok && fine(m.Outcome)
-		sum.MinExit, sum.MaxExit, sum.MaxSignal = min(sum.MinExit, m.Exit.Code), max(sum.MaxExit, m.Exit.Code), max(sum.MaxSignal, m.Exit.Signal)
+		sum.add(m)
 	}
 	t.inform(event(ok), first, &sum)
 }

@@ -105,6 +105,21 @@ func TestMailOfArrays(t *testing.T) {
 	w.wantTold("while tasks run", "")
 	w.over(tasks[2], 2)
 	w.wantTold("at the end", fmt.Sprintf("mail FAIL %d all [0-4] 0", a))
+	a = array(allEvents...)
+	for i, code := range []int{3, 0, 1} {
+		id := w.start(a, i, i, "n0")
+		w.report("n0", id, NodeReady)
+		if i == 0 {
+			w.wantTold("at the start", fmt.Sprintf("mail BEGIN %d all [0-0] 0", id))
+		}
+		w.over(id, code)
+		w.pass(time.Hour)
+		w.due() // its record leaves
+		if i < 2 {
+			w.wantTold("of a task alone", "")
+		}
+	}
+	w.wantTold("at the end, of those that have left as well", fmt.Sprintf("mail FAIL %d all [0-3] 0", a))
 	a = array("BEGIN", "ARRAY_TASKS")
 	for i := range 2 {
 		w.report("n0", w.start(a, i, i, "n0"), NodeReady)

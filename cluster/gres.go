@@ -157,10 +157,7 @@ func (m *match) name(i int, l *GRESLine) {
 		m.rename(i, []string{l.Type})
 	}
 	g.Env = slices.DeleteFunc(slices.Clone(l.Flags), func(f string) bool { return !strings.HasSuffix(f, "_env") })
-	var cpus IDSet
-	for c := range l.Cores.All() {
-		cpus = cpus.Union(RangeIDSet(c*m.cores, c*m.cores+m.cores-1))
-	}
+	cpus := CPUsOf(l.Cores, m.cores)
 	switch {
 	case cpus.Empty():
 	case g.Cores.Empty() || cpus.Minus(g.Cores).Empty():
@@ -238,4 +235,12 @@ func kindText(kind string) string {
 		return ""
 	}
 	return " of Type=" + kind
+}
+
+// CPUsOf are the CPUs of cores that have so many threads.
+func CPUsOf(cores IDSet, threads int) (cpus IDSet) {
+	for c := range cores.All() {
+		cpus = cpus.Union(RangeIDSet(c*threads, c*threads+threads-1))
+	}
+	return cpus
 }

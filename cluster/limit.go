@@ -496,6 +496,14 @@ func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 	}
 }
 
+// Size is how many nodes a partition has.
+func (p *Partition) Size(s *Snapshot) int {
+	if p.All {
+		return s.NodeCount()
+	}
+	return len(p.Nodes)
+}
+
 // Barred is why a partition takes no jobs of an account or QOS; NoReason if it does.
 func (p *Partition) Barred(s *JobSpec) Reason {
 	has := func(list []string, name string) bool {

@@ -51,6 +51,7 @@ type record struct {
 	Reservation *Reservation `json:"reservation,omitempty"`
 	Errand      *Errand      `json:"errand,omitempty"`
 	Tested      *TestedPart  `json:"tested,omitempty"`
+	Gone        *GoneTasks   `json:"gone,omitempty"`
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
@@ -83,6 +84,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.resvs.Scan(func(_ string, r *Reservation) bool { return put(&record{Reservation: r}) })
 	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
 	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
+	s.arrays.Scan(func(id JobID, c census) bool { return c.gone == nil || put(&record{Gone: s.Gone(id)}) })
 	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
 	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&record{Errand: e}) })
 	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&record{Tested: p}) })
@@ -125,8 +127,8 @@ func Decode(r io.Reader) (*State, error) {
 		s.regain(j)
 	}
 	s.tally()
-	for _, j := range jobs { // an array's clocks depend on all its records
-		if j.Phase == Ended && (j.ArrayID != 0 || j.Het != nil) {
+	for _, j := range jobs { // a heterogeneous job's clocks depend on all its records
+		if j.Phase == Ended && j.Het != nil {
 			s.unindex(j)
 			s.index(j)
 		}
@@ -161,6 +163,9 @@ func (t *tables) regainRecord(rec *record) {
 		t.setBlob(rec.Blob)
 	case rec.Errand != nil:
 		t.errands.Set(rec.Errand.ID, rec.Errand)
+	case rec.Gone != nil:
+		g := rec.Gone
+		t.arrays.Set(g.Array, census{ok: g.OK, failed: g.Failed, gone: g})
 	case rec.Tested != nil:
 		t.tested.Set(rec.Tested.ID, rec.Tested)
 	case rec.Step != nil:

@@ -266,37 +266,6 @@ func (t *tables) Members(array JobID) iter.Seq[*Job] {
 // RunningTasks is the number of an array's tasks that hold resources.
 func (t *tables) RunningTasks(array JobID) int { n, _ := t.arrays.Get(array); return n.live }
 
-// census counts the records of an array: an array may have a hundred thousand, and each that ends has others ask.
-type census struct {
-	pending, live, ended int
-	failed               int // of those that ended
-}
-
-// over reports whether no task is pending or live.
-func (c census) over() bool { return c.pending+c.live == 0 }
-
-// countTask takes a record into the census of its array, or with -1 out of it.
-func (t *tables) countTask(j *Job, d int) {
-	if j.ArrayID == 0 {
-		return
-	}
-	c, _ := t.arrays.Get(j.ArrayID)
-	switch {
-	case j.Phase == Pending:
-		c.pending += d
-	case j.holds():
-		c.live += d
-	default:
-		c.ended += d
-		c.failed += d * b2i(j.Outcome != Completed)
-	}
-	if c == (census{}) {
-		t.arrays.Delete(j.ArrayID)
-	} else {
-		t.arrays.Set(j.ArrayID, c)
-	}
-}
-
 // SettlesUntil is how long a job that ends keeps others from starting (CompleteWait); zero: it does not.
 func (c *Config) SettlesUntil(j *Job) time.Time {
 	if c.CompleteWait == 0 || j.Phase != Ending {

@@ -99,6 +99,7 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if err := t.enter(j, &spec, c.Dead); err != nil {
 		return nil, err
 	}
+	t.partNever(j.ID)
 	return j.ID, nil
 }
 

@@ -118,8 +118,14 @@ func (t *tables) replaceJob(old, j *Job) {
 	t.trail.note(Touch{Job: cmp.Or(old, j).ID})
 	if old != nil {
 		t.unindex(old)
+		if old.Phase == Ended && j != nil && j.Phase != Ended && j.ArrayID != 0 {
+			t.unend(old)
+		}
 		if j == nil {
 			t.jobs.Delete(old.ID)
+			if c, ok := t.arrays.Get(old.ArrayID); ok && c.pending+c.live+c.ended == 0 {
+				t.arrays.Delete(old.ArrayID)
+			}
 		}
 	}
 	if j != nil {
@@ -219,7 +225,7 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 	case Suspended:
 		at[0] = j.Preempt.until()
 	case Ended:
-		if (j.ArrayID == 0 || t.arrayOver(j.ArrayID)) && t.hetOver(j) {
+		if t.hetOver(j) {
 			at[0] = j.Ended.Add(t.config.MinJobAge)
 		}
 	}

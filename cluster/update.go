@@ -102,6 +102,7 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 		t.alike.share(&spec)
 		t.putJob(&n)
 		t.tell(&n)
+		t.partNever(n.ID)
 	}
 	return nil, nil
 }

@@ -27,6 +27,7 @@ const (
 	maxGather        = 2 * time.Millisecond // how long an entry waits for more proposals
 	maxWaiting       = 4096                 // proposals waiting to be packed
 	logCacheEntries  = 512
+	maxCachedBytes   = 256 << 10 // larger entries are not kept in memory
 	maxAppendEntries = 1024
 	snapshotsKept    = 2
 	snapshotChecks   = time.Second // how often a log of few entries is looked at
@@ -146,7 +147,7 @@ func (l *Log) stores(cfg Config) (raft.LogStore, raft.StableStore, raft.Snapshot
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("open snapshots in %s: %w", cfg.Dir, err)
 	}
-	return &retaining{LogStore: cache}, store, snaps, nil
+	return &retaining{LogStore: &thrifty{LogStore: cache, disk: store}}, store, snaps, nil
 }
 
 func (l *Log) closeAll() error {

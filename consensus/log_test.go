@@ -243,3 +243,41 @@ func TestCollect(t *testing.T) {
 		})
 	}
 }
+
+// TestLargeEntriesGo: entries of megabytes lie on the disk, not in memory, and are there for who needs them.
+func TestLargeEntriesGo(t *testing.T) {
+	m := &recorder{}
+	l, stop := start(t, t.TempDir(), m)
+	used := func() uint64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	large := bytes.Repeat([]byte("x"), 4<<20)
+	before := used()
+	const n = 16
+	for i := range n {
+		if _, err := l.Propose(t.Context(), large); err != nil {
+			t.Fatal(err)
+		}
+		m.mu.Lock()
+		if got := m.entries[len(m.entries)-1]; len(m.entries) != i+1 || got != string(large) {
+			t.Errorf("entry %d has %d bytes", i, len(got))
+		}
+		m.entries[i] = ""
+		m.mu.Unlock()
+	}
+	if more := int64(used()) - int64(before); more > 4*int64(len(large)) {
+		t.Errorf("%d entries of %d bytes take %d bytes of memory", n, len(large), more)
+	}
+	var e raft.Log
+	last, err := l.logs.LastIndex()
+	if err == nil {
+		err = l.logs.GetLog(last, &e)
+	}
+	if err != nil || len(e.Data) != len(large)+1 {
+		t.Errorf("the last entry: %d bytes, %v", len(e.Data), err)
+	}
+	stop()
+}

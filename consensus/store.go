@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -66,4 +67,21 @@ func (s *retaining) StoreLogs(list []*raft.Log) error {
 	s.cut = nil
 	s.mu.Unlock()
 	return nil
+}
+
+// thrifty is a cache of a log's latest entries that leaves out large ones: with scripts of megabytes it would hold gigabytes.
+type thrifty struct {
+	raft.LogStore // the cache, before the disk
+	disk          raft.LogStore
+}
+
+// StoreLog implements raft.LogStore.
+func (s *thrifty) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore. What the cache does not hold by an index it reads from the disk.
+func (s *thrifty) StoreLogs(logs []*raft.Log) error {
+	if slices.ContainsFunc(logs, func(l *raft.Log) bool { return len(l.Data) > maxCachedBytes }) {
+		return s.disk.StoreLogs(logs)
+	}
+	return s.LogStore.StoreLogs(logs)
 }

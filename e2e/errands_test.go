@@ -272,3 +272,13 @@ func TestUnkillable(t *testing.T) {
 	expect(t, "the job", d.must("sacct", "-nXP", "-j", id, "-o", "State"), "CANCELLED by 0")
 	expect(t, "the program's calls", textOf(dir+"/log"), id+" -5 node-001\n")
 }
+
+// TestWaitForGoneTasks: sbatch --wait knows how tasks ended whose records have left before the array was over.
+func TestWaitForGoneTasks(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--conf", writeFile(t, "slurm.conf", "ClusterName=c\nMinJobAge=2\nPartitionName=p Nodes=ALL Default=YES\n"))
+	script := "if [ $SLURM_ARRAY_TASK_ID = 1 ]; then exit 3; fi; while squeue -h -t all -r -o %K | grep -qx 1; do sleep .1; done"
+	if out, errs, code := d.run("sbatch", "-W", "--parsable", "--array=1-2", "-o", "/dev/null", "--wrap", script); code != 3 {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}

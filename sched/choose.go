@@ -131,7 +131,7 @@ func (c *choice) recount() {
 func (c *choice) plain() bool {
 	t, d := c.p.plan, c.d
 	return c.runs == 1 && d.wishes == nil && t.levels == nil && t.blocks == nil && !t.weight && c.avoid == nil && len(d.wanted) == 0 &&
-		!d.ranged() && !d.leastLoaded && !d.atEnd && !d.bestFit && !d.contiguous &&
+		!d.ranged() && !d.dense() && !d.leastLoaded && !d.atEnd && !d.bestFit && !d.contiguous &&
 		(d.single || d.tasks <= 1 || c.max > d.tasks) // else see large
 }
 
@@ -327,7 +327,7 @@ func (c *choice) patient() bool {
 		return true
 	}
 	defer func() { c.cands = all }()
-	if c.try(c.strategy) {
+	if c.try(c.densest) || c.try(c.strategy) {
 		return true
 	}
 	if len(c.places)+len(all) <= c.max && !c.d.fussy() {
@@ -411,6 +411,48 @@ func (c *choice) domains() [][]int32 {
 		out[k] = append(out[k], i)
 	}
 	return out
+}
+
+// densest takes for a job with GPUs, of which tasks or all have some and whose number of nodes is open, as few nodes as will do: one that
+// has all it needs, else those with most of its GPUs.
+func (c *choice) densest() bool {
+	d := c.d
+	if !d.dense() || c.max == c.min || d.spread || d.leastLoaded || d.contiguous {
+		return false
+	}
+	all := c.cands
+	defer func() { c.cands = all }()
+	need, levels := int(sum(d.gpuJob)), []int(nil)
+	gives := make([]int, len(all))
+	for k, i := range all {
+		for _, g := range d.gpuJob {
+			gives[k] += min(d.gives(c.space(i), g.Type), int(g.Count))
+		}
+		if len(d.gpuTask) > 0 {
+			need, gives[k] = d.tasks, min(int(c.tasks[i]), d.tasks)
+		}
+		levels = append(levels, gives[k])
+	}
+	from := func(enough func(k int) bool) bool {
+		c.cands = nil
+		for k, i := range all {
+			if enough(k) {
+				c.cands = append(c.cands, i)
+			}
+		}
+		return len(c.cands) > 0 && c.try(c.strategy)
+	}
+	if c.min <= 1 && len(c.places) == 0 && from(func(k int) bool { return gives[k] >= need && int(c.tasks[all[k]]) >= d.tasks }) {
+		return true
+	}
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	for _, least := range slices.Backward(levels) {
+		if from(func(k int) bool { return gives[k] >= least }) {
+			return true
+		}
+	}
+	return false
 }
 
 // strategy is how the configuration and the job want nodes chosen.

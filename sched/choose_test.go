@@ -127,6 +127,8 @@ func set(t *testing.T, s *cluster.JobSpec, w string) {
 		s.CPUsPerGPU = number()
 	case "--mincpus":
 		s.MinCPUs = number()
+	case "--threads-per-core":
+		s.ThreadsPerCore = number()
 	case "--hint":
 		s.Hint = val
 	case "--ntasks-per-node":
@@ -245,6 +247,8 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 		{"--switches=1 -N3", "n1 0 n2 0 n3 0", nil},
 		{"--switches=1 -N5", "waits Resources", nil},
 		{"-n8 --gpus-per-task=1", "n1 0-3,8-11/0-7", nil},
+		{"-n4 --gpus-per-task=1 --gpus-per-node=2", "n1 0-1/0-1 n2 0-1/0-1", nil},
+		{"-N2 -n4 --gpus-per-task=2 --gpus-per-node=4", "n1 0-1/0-3 n2 0-1/0-3", nil},
 		{"-n4 --gpus-per-node=6", "n1 0-1,8-9/0-5", nil},
 		{"-N1 -n12 --gpus=2", "n1 0-11/0-1", nil},
 		{"-N1 -n12 --gpus-per-node=2 --gres-flags=enforce-binding", "waits " + string(cluster.WaitNodesDown), nil},
@@ -253,6 +257,8 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 		{"-n3 --ntasks-per-socket=2", "n1 0-1,8", nil},
 		{"-n4 --ntasks-per-core=1", "n1 0-1,8-9", nil},
 		{"-n2 --sockets-per-node=2 --gpus-per-socket=1", "n1 0,8/0,4", nil},
+		{"--sockets-per-node=1 --gpus-per-socket=2 --gpus=2", "n1 0/0-1", nil},
+		{"--sockets-per-node=2 --gpus-per-socket=1 --gpus=4", "n1 0/0,4 n2 0/0,4", nil},
 		{"-n4 --hint=compute_bound", "n1 0-1,8-9", nil},
 		{"-n4 --hint=memory_bound", "n1 0-1,8-9", nil},
 		{"--mincpus=9", "n1 0-4,8-11", nil},

@@ -11,7 +11,11 @@ import (
 func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 	inv := &sp.node.Inventory
 	t := max(inv.ThreadsPerCore, 1)
-	if n >= sp.cpu && sp.cpu == sp.all {
+	keep := t
+	if !d.wholeCore && !d.exclusive {
+		keep = d.used(inv)
+	}
+	if n >= sp.cpu && sp.cpu == sp.all && keep == t {
 		return sp.cpus
 	}
 	var ids []int
@@ -22,14 +26,17 @@ func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 		}
 	}
 	for _, c := range coreOrder(sp, n, gpus, d) {
-		if len(ids) >= n || !near.Empty() && !near.Has(c*t) {
+		if n <= 0 || !near.Empty() && !near.Has(c*t) {
 			break
 		}
-		for k := c * t; k < c*t+t; k++ {
-			if sp.cpus.Has(k) && (d.wholeCore || len(ids) < n) {
-				ids = append(ids, k)
-			}
+		most := keep
+		if !d.wholeCore {
+			most = min(keep, n)
 		}
+		for k := c * t; k < c*t+most; k++ {
+			ids = append(ids, k)
+		}
+		n -= t
 	}
 	set := cluster.NewIDSet(ids...)
 	if sp.unit == t {
@@ -91,7 +98,7 @@ func wholeUnits(inv *cluster.Inventory, cpus cluster.IDSet, unit int) (out clust
 
 // freeCores lists the cores of each socket that a job can have; what is beyond the last socket is
 // counted to that.
-func freeCores(sp *space, d *demand) [][]int {
+func freeCores(sp *space) [][]int {
 	inv := &sp.node.Inventory
 	t, per, sockets := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1), max(inv.Sockets, 1)
 	out, cpus := make([][]int, sockets), sp.cpus
@@ -103,7 +110,7 @@ func freeCores(sp *space, d *demand) [][]int {
 		for k := c * t; k < c*t+t; k++ {
 			n += b2i(cpus.Has(k))
 		}
-		if n == t || n > 0 && !d.wholeCore {
+		if n == t {
 			s := min(c/per, sockets-1)
 			out[s] = append(out[s], c)
 		}
@@ -115,7 +122,7 @@ func freeCores(sp *space, d *demand) [][]int {
 func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	inv := &sp.node.Inventory
 	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
-	free := freeCores(sp, d)
+	free := freeCores(sp)
 	var near cluster.IDSet
 	if !d.unbound {
 		for k := range gpus.All() {
@@ -128,6 +135,14 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 		for s, cores := range free {
 			free[s] = cores[:min(len(cores), d.perSocket*need)]
 		}
+	}
+	if g := int(sum(d.gpuTask)); g > 0 && gpus.Len()%g == 0 {
+		besideTasks(inv, free, gpus, g, (c+t-1)/t)
+	}
+	if !d.wholeCore {
+		order := slices.Concat(free...)
+		slices.SortStableFunc(order, func(a, b int) int { return b2i(!near.Empty() && !isNear(a)) - b2i(!near.Empty() && !isNear(b)) })
+		return order
 	}
 	if d.cpusPer > 1 && c <= per*t || d.blockSockets || sp.unit > t && d.gpus { // devices keep a job on few sockets
 		order := wholeTasks(free, (c+t-1)/t)
@@ -153,6 +168,23 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	}
 	slices.SortStableFunc(first, func(a, b []int) int { return len(b) - len(a) })
 	return inTurn(rest, inTurn(first, nil))
+}
+
+// besideTasks leaves of each socket's free cores those of as many tasks as it has so many GPUs for, if they are enough for all.
+func besideTasks(inv *cluster.Inventory, free [][]int, gpus cluster.IDSet, each, need int) {
+	count, tasks := make([]int, len(free)), 0
+	for k := range gpus.All() {
+		count[socketOf(inv, k)]++
+	}
+	for s, cores := range free {
+		tasks += min(count[s]/each, len(cores)/need)
+	}
+	if tasks < gpus.Len()/each {
+		return
+	}
+	for s, cores := range free {
+		free[s] = cores[:count[s]/each*need]
+	}
 }
 
 // inTurn takes one core of each socket in turn.
@@ -184,18 +216,23 @@ type socket struct {
 	gpus []int // near it, rising
 }
 
-// sockets lists those of a node with what is free, the one with most CPUs first. A GPU of which it
-// is not known what it is near to is near the first one.
+// socketOf is the socket that a GPU is at: the first if that is not known.
+func socketOf(inv *cluster.Inventory, gpu int) int {
+	cpus := max(inv.CoresPerSocket, 1) * max(inv.ThreadsPerCore, 1)
+	return min(max(inv.GPUs[gpu].Cores.Min(), 0)/cpus, max(inv.Sockets, 1)-1)
+}
+
+// sockets lists those of a node with what is free, the one with most CPUs first.
 func sockets(sp *space, d *demand) []socket {
 	inv := &sp.node.Inventory
-	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
-	free := freeCores(sp, d)
+	t := max(inv.ThreadsPerCore, 1)
+	free := freeCores(sp)
 	out := make([]socket, len(free))
 	for s, cores := range free {
 		out[s].cpus = len(cores) * t
 	}
 	for k := range sp.gpus.All() {
-		s := min(max(inv.GPUs[k].Cores.Min(), 0)/(per*t), len(out)-1)
+		s := socketOf(inv, k)
 		out[s].gpus = append(out[s].gpus, k)
 	}
 	if !d.unbound {
@@ -229,7 +266,38 @@ func pickGPUs(sp *space, want []cluster.GRES, cpus int, d *demand) (cluster.IDSe
 		}
 		all.gpus = append(all.gpus, s.gpus...)
 	}
+	if got, ok := eachTask(sp, list, cpus, d); ok && len(want) == 1 && len(d.gpuTask) == 1 {
+		return got, true
+	}
 	return pickOf(sp, all.gpus, want)
+}
+
+// eachTask takes the GPUs of so many CPUs' tasks from the sockets that these tasks are on: in turn, or filling one before the next.
+func eachTask(sp *space, list []socket, cpus int, d *demand) (cluster.IDSet, bool) {
+	var got cluster.IDSet
+	each, per := sum(d.gpuTask), d.per(&sp.node.Inventory)
+	if each == 0 {
+		return got, false
+	}
+	tasks, left := make([]int64, len(list)), cpus/per
+	for more := true; left > 0 && more; {
+		more = false
+		for i, s := range list {
+			for left > 0 && s.cpus >= per*int(tasks[i]+1) && len(s.gpus) >= int(each*(tasks[i]+1)) {
+				tasks[i], left, more = tasks[i]+1, left-1, true
+				if d.wholeCore && !d.blockSockets {
+					break
+				}
+			}
+		}
+	}
+	for i, s := range list {
+		set, ok := pickOf(sp, s.gpus, []cluster.GRES{{Name: "gpu", Type: d.gpuTask[0].Type, Count: each * tasks[i]}})
+		if got = got.Union(set); !ok {
+			return got, false
+		}
+	}
+	return got, left == 0
 }
 
 // pickOf takes of some GPUs the first that satisfy the requests, or, where some are linked straight to each other, those
@@ -295,7 +363,7 @@ func beside(sp *space, cpus int, kind string, d *demand) (n int64) {
 // tasksBySocket is how many tasks fit if each socket takes no more than its number.
 func (d *demand) tasksBySocket(sp *space, per int) (n int) {
 	t := max(sp.node.Inventory.ThreadsPerCore, 1)
-	for _, cores := range freeCores(sp, d) {
+	for _, cores := range freeCores(sp) {
 		n += min(d.perSocket, len(cores)*t/per)
 	}
 	return n

@@ -355,10 +355,7 @@ func (d *demand) gpuText() string {
 
 // lacking names the first thing that keeps a task off the node.
 func (d *demand) lacking(sp *space) string {
-	cpus := sp.cpus.Len()
-	if d.wholeCore {
-		cpus = sp.free
-	}
+	cpus := sp.free
 	switch {
 	case d.not[sp.node.Name]:
 		return "excluded"

@@ -11,11 +11,7 @@ import (
 // possible tells why the cluster as configured, even empty, does not start the job now:
 // NoReason if it could. The second text goes behind the reason. idle is the usable nodes without load.
 func (d *demand) possible(s *cluster.Snapshot, idle *pool) (cluster.Reason, string) {
-	nodes := len(d.part.Nodes)
-	if d.part.All {
-		nodes = s.NodeCount()
-	}
-	if d.minNodes > nodes {
+	if d.minNodes > d.part.Size(s) {
 		return cluster.WaitPartitionNodes, ""
 	}
 	if d.unbounded() {

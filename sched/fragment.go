@@ -127,10 +127,7 @@ func (w *workload) spoils(p *pool, sp *space, d *demand) int64 {
 	if !w.known {
 		w.gather()
 	}
-	r := remains{m: &p.models[sp.model], cpus: sp.cpu, mem: sp.mem, gpus: int64(sp.gpu), parts: w.room[:0]}
-	if d.wholeCore {
-		r.cpus = sp.free
-	}
+	r := remains{m: &p.models[sp.model], cpus: sp.free, mem: sp.mem, gpus: int64(sp.gpu), parts: w.room[:0]}
 	for _, part := range sp.parts {
 		if all := r.m.of.PartsOf(part.Name); all > 0 {
 			r.parts = append(r.parts, milli-part.Count*milli/all)

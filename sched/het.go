@@ -197,10 +197,11 @@ func (c *cycle) fitNow(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Al
 		mask, over := c.mask(j)
 		return c.find(q, mask, c.off(q.own, j, c.now, over).and(taken))
 	}
-	if a := fit(p.job); a != nil || p.job.Spec.LimitMin == 0 {
-		return p.job, a
+	j := c.allowed(q.want.part, p.job)
+	if a := fit(j); a != nil || j.Spec.LimitMin == 0 {
+		return j, a
 	}
-	return c.shorter(p.job, fit)
+	return c.shorter(j, fit)
 }
 
 // startSet starts all components by one decision.

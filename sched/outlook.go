@@ -64,7 +64,7 @@ func (o *outlook) holds(c *cycle, kept nodeSet) bool {
 	}
 	a := o.look.allot(choice.places)
 	if a != nil {
-		o.places, o.plan = choice.places, newReservation(o.then, o.at, a, o.look.d.wholeCore, o.plan)
+		o.places, o.plan = choice.places, newReservation(o.then, o.at, a, o.plan)
 	}
 	return a != nil
 }
@@ -182,7 +182,7 @@ func plan(free *pool, ends []release, want *demand, avoid func(time.Time) off) (
 			continue
 		}
 		if a := look.find(avoid(at)); a != nil {
-			r := newReservation(future, at, a, want.wholeCore, nil)
+			r := newReservation(future, at, a, nil)
 			r.barred = look.barred
 			return r, look
 		}

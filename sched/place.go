@@ -38,7 +38,7 @@ type demand struct {
 	over       int             // how many jobs may be on one CPU; 0: it alone
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
-	wholeCore  bool
+	wholeCore  bool           // it has all threads of its cores, not only the CPUs that it asks for
 	memAlloc   bool
 	tmpMB      int64
 	overcommit bool
@@ -146,8 +146,11 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 
 // ranged reports whether as many nodes as possible are wanted, of a range.
 func (d *demand) ranged() bool {
-	return d.spread || !d.useMin && d.maxNodes > d.minNodes
+	return d.spread || !d.useMin && d.maxNodes > d.minNodes && !d.dense()
 }
+
+// dense reports whether the job's GPUs, which are not asked for by node, are to be on few nodes.
+func (d *demand) dense() bool { return len(d.gpuJob)+len(d.gpuTask) > 0 }
 
 // From how many nodes or GPUs on a job is large: the more it has, the likelier one of them ends it.
 const (
@@ -182,6 +185,9 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	if total := sum(d.gpuJob); total > 0 && sum(d.gpuTask) > 0 && d.tasks == 0 {
 		d.tasks = int(total / sum(d.gpuTask))
 	}
+	if node, task := sum(d.gpuNode), sum(d.gpuTask); node > 0 && task > 0 { // so many tasks on each
+		d.perNode, d.gpuTask = int(node/task), nil
+	}
 	if per := spec.TasksPerGPU; per > 0 && d.tasks == 0 {
 		d.tasks = per * int(cmp.Or(sum(d.gpuJob), sum(d.gpuNode)*int64(d.minNodes)))
 	}
@@ -197,7 +203,7 @@ func (d *demand) count(spec *cluster.JobSpec) {
 	if d.tasks == 0 {
 		d.tasks = d.minNodes
 	}
-	if node, job := sum(d.gpuNode), sum(d.gpuJob); node > 0 && job > 0 && len(d.gpuTask) == 0 && job%node == 0 { // so many nodes
+	if node, job := sum(d.gpuNode)+sum(d.gpuSocket)*int64(max(d.sockets, 1)), sum(d.gpuJob); node > 0 && job > 0 && len(d.gpuTask) == 0 && job%node == 0 { // so many nodes
 		d.minNodes = max(d.minNodes, int(job/node))
 		d.maxNodes, d.gpuJob = d.minNodes, nil
 		d.tasks = max(d.tasks, d.minNodes)
@@ -273,7 +279,7 @@ func (d *demand) meets(features []string) bool {
 
 // suits reports whether the job may use nodes of that make.
 func (d *demand) suits(inv *cluster.Inventory) bool {
-	return d.meets(inv.Features) && inv.TmpMB >= d.tmpMB && d.madeSo(inv)
+	return d.meets(inv.Features) && inv.TmpMB >= d.tmpMB && d.madeSo(inv) && (d.mem.Per != cluster.MemPerNode || inv.MemMB >= d.mem.MB)
 }
 
 // madeSo reports whether that make has as many sockets, cores and threads as -B and its like ask for.
@@ -337,17 +343,27 @@ func (d *demand) per(inv *cluster.Inventory) int {
 	case d.oneThread:
 		return d.cpusPer * t
 	case d.perCore > 0 && d.perCore < t:
-		return max(d.cpusPer, t/d.perCore)
+		each := t / d.perCore
+		return (d.cpusPer + each - 1) / each * each
 	}
 	return d.cpusPer
+}
+
+// used is how many threads of a core the job uses: all of them, or fewer where a task is to have the core to itself.
+func (d *demand) used(inv *cluster.Inventory) int {
+	t := max(inv.ThreadsPerCore, 1)
+	switch {
+	case d.oneThread:
+		return 1
+	case d.perCore > 0 && d.cpusPer == 1:
+		return min(d.perCore, t)
+	}
+	return t
 }
 
 // fits is how many tasks fit on a node that the job may use.
 func (d *demand) fits(sp *space) int {
 	cpus := sp.free
-	if !d.wholeCore {
-		cpus = sp.cpu
-	}
 	if sp.closed != 0 && sp.closed != int64(d.user)+1 || d.alone && !d.own(sp) {
 		return 0
 	}
@@ -423,9 +439,12 @@ func (d *demand) cpusByMem(sp *space, cpus int) int {
 	case d.exclusive && sp.mem < d.memory(sp, cpus, sp.gpu): // that of all its CPUs or GPUs
 		return 0
 	case d.mem.Per == cluster.MemPerCPU && d.mem.MB > 0 && !d.exclusive:
-		allowed := int(sp.mem / d.mem.MB)
-		if d.wholeCore {
-			allowed -= allowed % max(sp.node.Inventory.ThreadsPerCore, 1)
+		allowed, t := int(sp.mem/d.mem.MB), max(sp.node.Inventory.ThreadsPerCore, 1)
+		switch {
+		case d.oneThread:
+			allowed *= t
+		case d.wholeCore:
+			allowed -= allowed % t
 		}
 		return min(cpus, allowed)
 	}
@@ -501,7 +520,7 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			sh.Part = &p
 		}
 		sh.MemMB = d.memory(r.sp, sh.CPUs.Len(), devices.Len())
-		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < want {
+		if sh.MemMB > max(r.sp.mem, 0) || sh.CPUs.Len() < d.held(&r.sp.node.Inventory, want) {
 			return nil
 		}
 		if d.leaves != nil {
@@ -516,16 +535,18 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 }
 
 // dealTasks tells of each node how many tasks are meant for it: the first are filled first, or with evenly all get as many
-// as they hold, in turn; each gets one.
+// as they hold, in turn; each gets one, or as many as fill a core while there are enough.
 func (d *demand) dealTasks(rooms []room) {
 	left := d.tasks
 	evenly := d.overcommit || d.evenly // where CPUs do not limit it
-	for i := range rooms {
-		after, later := len(rooms)-i-1, 0
-		for k := i + 1; evenly && k < len(rooms); k++ {
-			later += rooms[k].tasks
-		}
-		n := max(left-after, 1)
+	later, cores := 0, 0               // tasks that the nodes after this one hold, and those that fill a core of each
+	for _, r := range rooms {
+		later, cores = later+r.tasks, cores+min(r.tasks, d.perWholeCore(r.sp))
+	}
+	for i, r := range rooms {
+		after, own := len(rooms)-i-1, d.perWholeCore(r.sp)
+		later, cores = later-r.tasks, cores-min(r.tasks, own)
+		n := max(left-cores, min(own, left-after), 1)
 		if evenly {
 			n = max((left+after)/(after+1), left-later, 1)
 		}
@@ -534,12 +555,28 @@ func (d *demand) dealTasks(rooms []room) {
 	}
 }
 
+// perWholeCore is how many tasks fill a core that the job gets as a whole.
+func (d *demand) perWholeCore(sp *space) int {
+	if !d.wholeCore {
+		return 1
+	}
+	return max(d.used(&sp.node.Inventory)/d.cpusPer, 1)
+}
+
 // cpusOn is how many CPUs the tasks of one node get.
 func (d *demand) cpusOn(r room) int {
 	if d.overcommit { // what one task wants, however many there are
 		return max(min(max(d.cpusPer, d.minCPUs), r.sp.cpu), 1)
 	}
 	return max(r.tasks*d.per(&r.sp.node.Inventory), d.minCPUs)
+}
+
+// held is how many CPUs the job has of cores with so many.
+func (d *demand) held(inv *cluster.Inventory, cpus int) int {
+	if t := max(inv.ThreadsPerCore, 1); !d.wholeCore && !d.exclusive {
+		return cpus * d.used(inv) / t
+	}
+	return cpus
 }
 
 // gives is how many free GPUs of a type a node can give to --gpus: for each it needs its CPUs.
@@ -564,7 +601,7 @@ func (d *demand) split(rooms []room) [][]int64 {
 	for k, g := range d.gpuJob {
 		left := g.Count
 		for i, r := range rooms {
-			n := min(beside(r.sp, d.cpusOn(r), g.Type, d), int64(d.gives(r.sp, g.Type)), left-int64(len(rooms)-i-1))
+			n := min(max(beside(r.sp, d.cpusOn(r), g.Type, d), 1), int64(d.gives(r.sp, g.Type)), left-int64(len(rooms)-i-1))
 			out[i] = append(out[i], max(n, 0))
 			left -= out[i][k]
 		}
@@ -609,6 +646,9 @@ func (d *demand) memory(sp *space, cpus, gpus int) cluster.MemMB {
 		}
 		return d.mem.MB
 	case cluster.MemPerCPU:
+		if d.oneThread && (d.wholeCore || d.exclusive) { // the other threads of its cores are idle
+			cpus /= max(sp.node.Inventory.ThreadsPerCore, 1)
+		}
 		if all := d.mem.MB * cluster.MemMB(cpus); d.exclusive || all < usable(sp.node) {
 			return all
 		}

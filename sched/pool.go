@@ -348,7 +348,7 @@ type reservation struct {
 
 // newReservation keeps an allocation of a pool, which stays as it is. Where nothing has changed since an earlier one for the
 // same time, if there is one, that tells what is left.
-func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool, last *reservation) *reservation {
+func newReservation(p *pool, at time.Time, a *cluster.Alloc, last *reservation) *reservation {
 	n := len(a.Shares)
 	r := &reservation{at: at, nodes: make(nodeSet, len(p.spaces)), alloc: a, list: make([]cluster.NodeName, n), rests: make([]rest, n), pool: p, seen: len(p.changed)}
 	if last != nil && (last.spent || last.pool != p) {
@@ -369,10 +369,7 @@ func newReservation(p *pool, at time.Time, a *cluster.Alloc, cores bool, last *r
 			r.rests[k] = rest{place: i, share: sh, gpus: make([]int, len(m.types))}
 			continue
 		}
-		l := rest{place: i, share: sh, cpus: sp.cpu, ids: sp.cpus, mem: sp.mem, gpus: make([]int, len(m.types))}
-		if cores {
-			l.cpus = sp.free
-		}
+		l := rest{place: i, share: sh, cpus: sp.free, ids: sp.cpus, mem: sp.mem, gpus: make([]int, len(m.types))}
 		for id := range sp.gpus.All() {
 			l.gpus[m.typeOf[id]]++
 		}
@@ -415,7 +412,7 @@ func (r *reservation) unchanged(i int, sh *cluster.Share) *rest {
 }
 
 // rest is a part of a node, by amounts: which CPUs and GPUs it will be is open, but for those that are kept for jobs of
-// reservations. Of CPUs only those of cores that are free as a whole count where cores are given out.
+// reservations. Of CPUs those of cores that are free as a whole count.
 type rest struct {
 	place int
 	share *cluster.Share // what the planned start takes there
@@ -426,11 +423,8 @@ type rest struct {
 }
 
 // trim takes from a space of the pool what is more than the rest, for a job that some CPUs are kept from.
-func (l *rest) trim(p *pool, sp *space, cores bool, barred cluster.IDSet) {
-	ids, most := sp.cpus, l.cpus
-	if cores {
-		ids = wholeUnits(&sp.node.Inventory, ids, sp.unit)
-	}
+func (l *rest) trim(p *pool, sp *space, barred cluster.IDSet) {
+	ids, most := wholeUnits(&sp.node.Inventory, sp.cpus, sp.unit), l.cpus
 	if !barred.Empty() {
 		most = min(most, l.ids.Minus(barred).Len())
 	}

@@ -419,7 +419,7 @@ func (c *cycle) hold(p *pool, at claim, when time.Time) *reservation {
 
 // planned is the start of a claim.
 func (c *cycle) planned(p *pool, at claim, when time.Time) *reservation {
-	r := newReservation(p, when, at.alloc, at.q.want.wholeCore, nil)
+	r := newReservation(p, when, at.alloc, nil)
 	_, over := c.mask(at.job)
 	r.job, r.barred = at.job.ID, c.off(at.q.own, at.job, c.now, over).cpus
 	return r

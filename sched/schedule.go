@@ -218,13 +218,13 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	var room [4]*question
 	open := room[:0] // those in which no limit holds it back
 	for _, q := range qs {
-		if why = c.limits.Blocked(j, q.want.part.Name, nil); why != cluster.NoReason { // 2
+		own := c.allowed(q.want.part, j)
+		if why = c.limits.Blocked(own, q.want.part.Name, nil); why != cluster.NoReason { // 2
 			continue
 		}
-		own := j
-		alloc := c.fit(q, j) // 4, 5
+		alloc := c.fit(q, own) // 4, 5
 		if alloc == nil && j.Spec.LimitMin > 0 {
-			own, alloc = c.shorter(j, func(short *cluster.Job) *cluster.Alloc { return c.fit(q, short) })
+			own, alloc = c.shorter(own, func(short *cluster.Job) *cluster.Alloc { return c.fit(q, short) })
 		}
 		if alloc == nil {
 			open = append(open, q)
@@ -291,7 +291,10 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 		return cluster.WaitPartitionInactive
 	case c.stopped[p]:
 		return cluster.WaitPriority
-	case p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j):
+	case c.tooLong(p, j) && c.allowed(p, j) == j:
+		if j.Spec.MinNodes > p.Size(c.s) {
+			return cluster.WaitPartitionNodes
+		}
 		return cluster.WaitPartitionTime
 	}
 	barred := p.Barred(j.Spec)

@@ -19,7 +19,7 @@ type shape struct {
 	tmp        int64
 	sharing    cluster.Sharing
 	overcommit bool
-	sockets    bool // fill one socket before the next
+	sockets    int // whether to fill one socket before the next: said so, or not said
 	constraint string
 	prefer     string
 	gres       string // --gres-flags
@@ -149,7 +149,7 @@ func leaves(l *cluster.Layout) int32 {
 
 func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {
 	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
-	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: inBlocks(s.Distribution), constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
+	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: b2i(inBlocks(s.Distribution)) | b2i(s.Distribution == "")<<1, constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
 		numbers: [19]int32{ // Admit bounds them
 			int32(s.MinNodes), int32(s.MaxNodes), int32(s.Tasks), int32(s.TasksPerNode), int32(s.TasksPerGPU),
 			int32(s.CPUsPerTask), int32(s.CPUsPerGPU), int32(s.MinCPUs), int32(s.SocketsPerNode), int32(s.CoresPerSocket),

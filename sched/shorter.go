@@ -8,7 +8,7 @@ import (
 )
 
 // Jobs with a least time limit (--time-min) get a shorter one if that lets them start at once: what is left until the next
-// planned start, reservation or their own deadline. They are planned with their whole limit.
+// planned start, reservation or their own deadline, or what the partition allows. They are planned with their whole limit.
 
 // withLimit is a job with a shorter time limit, in whole minutes; nil if that is less than it can do with.
 func withLimit(j *cluster.Job, limit time.Duration) *cluster.Job {
@@ -25,6 +25,21 @@ func withLimit(j *cluster.Job, limit time.Duration) *cluster.Job {
 func (c *cycle) beforeDeadline(j *cluster.Job) *cluster.Job {
 	if at := j.Spec.Deadline; j.Spec.LimitMin > 0 && !at.IsZero() {
 		if short := withLimit(j, at.Sub(c.now)); short != nil {
+			return short
+		}
+	}
+	return j
+}
+
+// tooLong reports whether a partition does not allow the job's limit.
+func (c *cycle) tooLong(p *cluster.Partition, j *cluster.Job) bool {
+	return p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j)
+}
+
+// allowed cuts a job's limit to what the partition allows, if it may be cut.
+func (c *cycle) allowed(p *cluster.Partition, j *cluster.Job) *cluster.Job {
+	if j.Spec.LimitMin > 0 && c.tooLong(p, j) {
+		if short := withLimit(j, p.MaxTime); short != nil {
 			return short
 		}
 	}

@@ -147,7 +147,7 @@ func (v *view) space(i int32) *space {
 			own := *sp
 			trimmed = &own
 		}
-		l.trim(v.p, trimmed, v.d.wholeCore, v.barred.on(i))
+		l.trim(v.p, trimmed, v.barred.on(i))
 	}
 	return trimmed
 }

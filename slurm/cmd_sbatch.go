@@ -207,6 +207,11 @@ func (s *Sys) waitJob(id cluster.JobID) int {
 			continue
 		}
 		worst := 0
+		if g := resp.Gone; g != nil {
+			if worst = g.Sum.MaxExit; worst == 0 && !g.Failed.Empty() {
+				worst = 1
+			}
+		}
 		for _, j := range resp.Jobs {
 			code := j.Exit.Code
 			if j.Exit.Signal != 0 || j.Outcome != cluster.Completed && code == 0 {

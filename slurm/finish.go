@@ -94,24 +94,6 @@ func (r *Request) lineFirst() {
 	r.noGPUs = own && some == 0
 }
 
-// tasksOfGPUs works out what --ntasks-per-gpu leaves open: of so many tasks how many GPUs they need, of GPUs how many tasks.
-func (r *Request) tasksOfGPUs() {
-	j := &r.Job
-	each := int64(j.TasksPerGPU)
-	if each == 0 {
-		return
-	}
-	node, all := gresSum(onlyGPUs(r.gres, r.gpusPerNode)), gresSum(j.PerJob)
-	switch {
-	case j.Tasks > 0 && node == 0 && all == 0:
-		j.PerJob = []cluster.GRES{{Name: "gpu", Count: (int64(j.Tasks) + each - 1) / each}}
-	case j.Tasks == 0 && all > 0:
-		j.Tasks = int(all * each)
-	case j.Tasks == 0 && node > 0:
-		j.Tasks = int(node*each) * max(j.MinNodes, 1)
-	}
-}
-
 // tasksOfMake makes a task for each thread, or core or socket, that -B names, on each node, unless the tasks are counted.
 func (r *Request) tasksOfMake() {
 	j := &r.Job
@@ -268,7 +250,10 @@ func (r *Request) checkConflicts() error {
 			}
 		}
 	}
-	return r.checkGPUs(given)
+	if err := r.checkGPUs(given); err != nil {
+		return err
+	}
+	return r.checkPlaces()
 }
 
 func gresSum(list []cluster.GRES) (n int64) {
@@ -288,41 +273,13 @@ func onlyGPUs(lists ...[]cluster.GRES) (out []cluster.GRES) {
 	return out
 }
 
-func (r *Request) checkGPUs(given func(string) bool) error {
-	j := &r.Job
-	text := ""
-	switch {
-	case given("cpus-per-gpu") && r.From("cpus-per-gpu") == r.From("cpus-per-task"):
-		text = "error: --cpus-per-gpu is mutually exclusive with --cpus-per-task"
-	case len(j.PerSocket) > 0 && j.SocketsPerNode == 0:
-		text = "error: --gpus-per-socket option requires --sockets-per-node specification"
-	case given("gpus-per-task") && len(j.PerTask) > 0 && len(j.PerJob) == 0 && j.Tasks == 0 && !(j.TasksPerNode > 0 && j.MinNodes > 0):
-		text = "error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
-	}
-	some := len(onlyGPUs(r.gres, r.gpusPerNode, j.PerJob, j.PerTask, j.PerSocket)) > 0
-	switch each := j.TasksPerGPU; {
-	case text != "" || some || r.prog == opt.Srun && r.sys.Getenv("SLURM_JOB_ID") != "":
-	case r.From("mem-per-gpu") != NotGiven && j.Mem.Per == cluster.MemPerGPU:
-		text = fmt.Sprintf("error: Requested mem_per_tres=gres:gpu:%d but did not request any GPU.", j.Mem.MB)
-	case each > 0 && j.Tasks == 0 && j.MinNodes == 0:
-		text = "error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"
-	case each > 0 && j.Tasks%each != 0:
-		text = "error: Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu."
-	}
-	if n := gresSum(j.PerTask); n > 0 && text == "" && j.Tasks > 0 && len(j.PerJob) > 0 && given("gpus") && gresSum(j.PerJob) != n*int64(j.Tasks) {
-		text = "error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."
-	}
-	if node, job := gresSum(onlyGPUs(r.gres, r.gpusPerNode)), gresSum(j.PerJob); text == "" && node > 0 && job%node != 0 && given("gpus") {
-		text = "error: Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"
-	}
-	if text != "" {
-		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{text, badGRES}})
-	}
-	if strings.HasPrefix(strings.ToLower(j.Distribution), "arbitrary") && len(j.NodeList) == 0 {
+// checkPlaces refuses a layout that needs nodes by name without them.
+func (r *Request) checkPlaces() error {
+	if strings.HasPrefix(strings.ToLower(r.Job.Distribution), "arbitrary") && len(r.Job.NodeList) == 0 {
 		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
 			"error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"))
 	}
-	if r.Client.NoAllocate && len(j.NodeList) == 0 {
+	if r.Client.NoAllocate && len(r.Job.NodeList) == 0 {
 		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: must specify a node list with -Z, --no-allocate."))
 	}
 	return nil

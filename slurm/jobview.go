@@ -359,7 +359,7 @@ func (r *jobRow) numNodes() int {
 		return len(r.Alloc.Shares)
 	}
 	s := r.Spec
-	n := max(s.MinNodes, 1)
+	n := max(s.MinNodes, len(s.NodeList), 1)
 	if s.MinNodes == 0 && s.TasksPerNode > 0 && s.Tasks > 0 {
 		n = (s.Tasks + s.TasksPerNode - 1) / s.TasksPerNode
 	}

@@ -63,6 +63,22 @@ func TestRefusals(t *testing.T) {
 		{"sbatch", "--uid=root --wrap=x", "", "255 sbatch: error: --uid only permitted by root user"},
 		{"sbatch", "--begin=4PM --wrap=x", "", "255 Invalid time specification (pos=1): 4PM / sbatch: error: Invalid --begin specification"},
 		{"sbatch", "--gpus-per-task=1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
+		{"sbatch", "--gpus-per-task=1 -N2-4 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
+		{"sbatch", "--gpus-per-task=1 --ntasks-per-node=2 -N2-3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
+		{"sbatch", "--gpus-per-task=2 --gpus-per-node=3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
+		{"sbatch", "--gpus-per-task=2 --gpus-per-node=1 -c8 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gpus-per-task" + gres},
+		{"sbatch", "--gpus-per-task=2 --gpus=1 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres},
+		{"sbatch", "--gpus-per-task=2 --gpus-per-node=3 -n4 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task." + gres},
+		{"sbatch", "--gpus-per-task=2 --gpus=3 -n1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gpus not multiple of --gpus-per-task" + gres},
+		{"sbatch", "--gpus-per-task=2 --gpus=2 -N2 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks." + gres},
+		{"sbatch", "--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node." + gres},
+		{"sbatch", "--gpus=2 -N3-4 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gpus < -N" + gres},
+		{"sbatch", "--gpus=2 -N3 -n2 --wrap=x", "", ""},
+		{"sbatch", "--gpus=2 -N1-4 --wrap=x", "", ""},
+		{"sbatch", "--gpus-per-task=1 -N2 --wrap=x", "", ""},
+		{"sbatch", "--gpus-per-task=1 --ntasks-per-node=2 --wrap=x", "", ""},
+		{"sbatch", "--gpus-per-task=2 --gpus-per-node=4 -n4 --wrap=x", "", ""},
+		{"sbatch", "--ntasks-per-gpu=1 -N2-4 --wrap=x", "", "1 sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification" + gres},
 		{"sbatch", "--mem-per-gpu=5 --wrap=x", "", "1 sbatch: error: Requested mem_per_tres=gres:gpu:5 but did not request any GPU." + gres},
 		{"sbatch", "--mem-per-gpu=5 --gres=gpu:1 --wrap=x", "", ""},
 		{"sbatch", "--mem-per-gpu=0 --wrap=x", "", ""},
@@ -386,6 +402,32 @@ func TestHints(t *testing.T) {
 			if b.String() != want {
 				t.Errorf("%v, only tested: %v: %q, want %q", c.err, test, b.String(), want)
 			}
+		}
+	}
+}
+
+// TestTasksOfGPUs: how many tasks, and GPUs in all, options of GPUs make where they are not counted.
+func TestTasksOfGPUs(t *testing.T) {
+	for _, c := range []struct {
+		line  string
+		tasks int
+		gpus  int64
+	}{
+		{"--gpus-per-task=2 --gpus=8", 4, 8},
+		{"--gpus-per-task=1 -N4", 4, 0},
+		{"--gpus-per-task=1 --ntasks-per-node=2", 2, 0},
+		{"--gpus-per-task=1 --ntasks-per-node=2 -N3", 6, 0},
+		{"--gpus-per-task=2 --gpus-per-node=4 -N2", 4, 0},
+		{"--gpus-per-task=2 --gpus-per-node=4 -n3", 3, 0},
+		{"--ntasks-per-gpu=2 -n4", 4, 2},
+		{"--ntasks-per-gpu=2 --gpus=2", 4, 2},
+		{"--ntasks-per-gpu=2 --gpus-per-node=2 -N2", 8, 0},
+		{"--ntasks-per-gpu=1 -N2", 2, 2},
+		{"--gpus=8", 0, 8},
+	} {
+		r, err := ParseSbatch(append(strings.Fields(c.line), "--wrap=x"), testSys("sbatch", t.TempDir()))
+		if err != nil || r.Job.Tasks != c.tasks || gresSum(r.Job.PerJob) != c.gpus {
+			t.Errorf("%s: %d tasks, %d GPUs, %v", c.line, r.Job.Tasks, gresSum(r.Job.PerJob), err)
 		}
 	}
 }

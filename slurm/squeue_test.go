@@ -99,3 +99,21 @@ func TestSacctShows(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesOfPending: a job that waits is told to want as many nodes as it names, or its tasks need.
+func TestNodesOfPending(t *testing.T) {
+	for _, c := range []struct {
+		spec cluster.Layout
+		want int
+	}{
+		{cluster.Layout{}, 1},
+		{cluster.Layout{MinNodes: 3}, 3},
+		{cluster.Layout{NodeList: []cluster.NodeName{"n1", "n2"}, TasksPerNode: 8}, 2},
+		{cluster.Layout{Tasks: 9, TasksPerNode: 4}, 3},
+	} {
+		r := jobRow{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &c.spec}}}
+		if got := r.numNodes(); got != c.want {
+			t.Errorf("%+v: %d nodes, want %d", c.spec, got, c.want)
+		}
+	}
+}

@@ -286,19 +286,23 @@ func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest)
 	}
 	hold := time.NewTimer(min(max(q.Timeout, 0), maxWaitHold))
 	defer hold.Stop()
-	for {
+	var jobs []*cluster.Job
+	for known := false; ; {
 		moved := s.hub.await(topicJob(q.Job))
 		snap := s.Snapshot()
-		jobs := snap.Find(cluster.Ref{Job: q.Job})
-		if len(jobs) == 0 || !sightOf(snap, who).job(jobs[0]) {
-			return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
-		}
-		reached := true
-		for _, j := range jobs {
-			reached = reached && j.Phase >= q.Phase && !(j.Phase == cluster.Ending && j.RequeueAfter)
-		}
-		if reached {
-			return api.WaitResponse{Reached: true, Jobs: jobs}, nil
+		if !known || q.Phase < cluster.Ended || snap.TasksLeft(q.Job) == 0 { // an array may have very many
+			jobs = snap.Find(cluster.Ref{Job: q.Job})
+			if len(jobs) == 0 || !sightOf(snap, who).job(jobs[0]) {
+				return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
+			}
+			reached := true
+			for _, j := range jobs {
+				reached = reached && j.Phase >= q.Phase && !(j.Phase == cluster.Ending && j.RequeueAfter)
+			}
+			if reached {
+				return api.WaitResponse{Reached: true, Jobs: jobs, Gone: snap.Gone(q.Job)}, nil
+			}
+			known = true
 		}
 		select {
 		case <-moved:

@@ -138,7 +138,7 @@ func (r *reader) place(l *cluster.GRESLine) {
 		for k := range d.Inventory.GPUs {
 			g := &d.Inventory.GPUs[k]
 			if left > 0 && !r.placed[d.Name].Has(k) && (l.Type == "" || g.Type == l.Type) {
-				g.Cores, left = l.Cores, left-1
+				g.Cores, left = cluster.CPUsOf(l.Cores, max(d.Inventory.ThreadsPerCore, 1)), left-1
 				r.placed[d.Name] = r.placed[d.Name].Union(cluster.NewIDSet(k))
 			}
 		}

@@ -54,3 +54,21 @@ AutoDetect=magic
 		t.Errorf("cores of n2's second GPU: %s", c)
 	}
 }
+
+// TestCoresOfThreads: Cores= of a GPU counts cores (gres.conf(5)); of a node with threads each is several CPUs.
+func TestCoresOfThreads(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"slurm.conf": "ClusterName=c\nNodeName=n1 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 Gres=gpu:2\n",
+		"gres.conf": "NodeName=n1 Name=gpu File=/dev/nvidia0 Cores=0-1\nNodeName=n1 Name=gpu File=/dev/nvidia1 Cores=2-3\n"} {
+		if err := os.WriteFile(path.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, _, err := Load(path.Join(dir, "slurm.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := cfg.Declared[0].Inventory.GPUs; g[0].Cores.String() != "0-3" || g[1].Cores.String() != "4-7" {
+		t.Errorf("CPUs of the GPUs: %s and %s", g[0].Cores, g[1].Cores)
+	}
+}

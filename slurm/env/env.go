@@ -111,7 +111,8 @@ func (e *list) job(l *cluster.Launch) {
 	e.set("SLURM_JOB_PARTITION", j.Alloc.Partition)
 	e.set("SLURM_JOB_NODELIST", nodes)
 	e.num("SLURM_JOB_NUM_NODES", len(j.Alloc.Shares))
-	e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, cpusOf))
+	cpus := usedCPUs(l)
+	e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, cpus))
 	e.set("SLURM_CLUSTER_NAME", l.Config.ClusterName)
 	e.set("SLURM_SUBMIT_DIR", cmp.Or(s.SubmitDir, s.WorkDir))
 	e.set("MUSTER_SOCKET", l.Daemon)
@@ -122,7 +123,7 @@ func (e *list) job(l *cluster.Launch) {
 	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", topologyPattern(l.Config.Topology, l.Node))
 	e.set("SLURM_PRIO_PROCESS", "0")
 	e.num("SLURM_NODEID", l.NodeID)
-	e.num("SLURM_CPUS_ON_NODE", l.ShareHere().CPUs.Len())
+	e.num("SLURM_CPUS_ON_NODE", cpus(cluster.Share{CPUs: l.ShareHere().CPUs}))
 	e.array(j)
 	if j.Restarts > 0 {
 		e.num("SLURM_RESTART_COUNT", j.Restarts)
@@ -258,18 +259,28 @@ func (e *list) batch(l *cluster.Launch) {
 	shares := l.Job.Alloc.Shares
 	e.set("SLURM_NODELIST", nodeList(shares))
 	e.num("SLURM_NNODES", len(shares))
-	e.tasks(l.Job)
+	e.tasks(l.Job, usedCPUs(l))
 	e.set("SLURM_PROCID", "0")
 	e.set("SLURM_LOCALID", "0")
 	e.set("SLURM_GTIDS", "0")
 }
 
+// usedCPUs counts the CPUs of a job's share that its tasks use: one of each core if they want no more threads of it. Its nodes
+// have as many as this one.
+func usedCPUs(l *cluster.Launch) func(cluster.Share) int {
+	threads := 1
+	if l.Job.Spec.ThreadsPerCore == 1 && l.Config.CoreAlloc && l.Inventory != nil {
+		threads = max(l.Inventory.ThreadsPerCore, 1)
+	}
+	return func(sh cluster.Share) int { return cpusOf(sh) / threads }
+}
+
 // tasks tells how many are asked for, and how many go on each node.
-func (e *list) tasks(j *cluster.Job) {
+func (e *list) tasks(j *cluster.Job, cpus func(cluster.Share) int) {
 	s := j.Spec
 	e.set("SLURM_TASKS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int {
 		if s.Tasks == 0 && s.TasksPerNode == 0 && s.TasksPerGPU == 0 { // not counted: as many as its CPUs are for
-			return max(cpusOf(sh)/max(s.CPUsPerTask, 1), 1)
+			return max(cpus(sh)/max(s.CPUsPerTask, 1), 1)
 		}
 		return max(sh.Tasks, 1)
 	}))

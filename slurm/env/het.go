@@ -55,7 +55,7 @@ func (e *list) component(l *cluster.Launch, j *cluster.Job, batch bool) {
 	if j.Spec.Reservation != "" {
 		e.set("SLURM_JOB_RESERVATION", j.Spec.Reservation)
 	}
-	e.tasks(j)
+	e.tasks(j, cpusOf)
 	e.asked(j.Spec)
 	if batch {
 		e.memory(&cluster.Launch{Job: j, Config: l.Config})

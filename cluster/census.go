@@ -1,0 +1,157 @@
+package cluster
+
+// census counts the records of an array and knows how its tasks ended: an array may have a hundred thousand, and each that
+// ends has others ask. What is known of a task outlives its record (MinJobAge) for as long as any record of the array is left.
+type census struct {
+	pending, live, ended int // records
+	all                  IDSet
+	ok, failed           IDSet      // tasks that have ended
+	gone                 *GoneTasks // nil: no record has left
+}
+
+// GoneTasks is what is kept of the tasks of an array whose records have left live state while others are left. It is never changed.
+type GoneTasks struct {
+	Array JobID `json:"array"`
+	// OK and Failed are the tasks that have ended, those with records included.
+	OK     IDSet `json:"ok,omitzero"`
+	Failed IDSet `json:"failed,omitzero"`
+	// Begun: one of those that left had begun. Sum sums them up; Unwell: it was no good end for one of them.
+	Begun  bool     `json:"begun,omitempty"`
+	Sum    ArraySum `json:"sum"`
+	Unwell bool     `json:"unwell,omitempty"`
+}
+
+// over reports whether no task is pending or live.
+func (c census) over() bool { return c.pending+c.live == 0 }
+
+// tasks are the task numbers that a record stands for.
+func (j *Job) tasks() IDSet {
+	if j.Tasks.Empty() {
+		return NewIDSet(j.Task)
+	}
+	return j.Tasks
+}
+
+// countTask takes a record into the census of its array, or with -1 out of it.
+func (t *tables) countTask(j *Job, d int) {
+	if j.ArrayID == 0 {
+		return
+	}
+	c, _ := t.arrays.Get(j.ArrayID)
+	switch {
+	case j.Phase == Pending:
+		c.pending += d
+	case j.holds():
+		c.live += d
+	default:
+		if c.ended += d; d > 0 {
+			c.note(j)
+		}
+	}
+	if c.all.Empty() && j.Spec.Array != nil {
+		c.all = j.Spec.Array.Tasks
+	}
+	t.arrays.Set(j.ArrayID, c)
+}
+
+// note remembers how tasks ended.
+func (c *census) note(j *Job) {
+	tasks := j.tasks()
+	here, other := &c.ok, &c.failed
+	if j.Outcome != Completed {
+		here, other = other, here
+	}
+	if !here.Contains(tasks) {
+		*here = here.Union(tasks)
+	}
+	if !other.Intersect(tasks).Empty() {
+		*other = other.Minus(tasks)
+	}
+}
+
+// unend forgets how tasks ended that are to run again.
+func (t *tables) unend(j *Job) {
+	if c, ok := t.arrays.Get(j.ArrayID); ok {
+		c.ok, c.failed = c.ok.Minus(j.tasks()), c.failed.Minus(j.tasks())
+		t.arrays.Set(j.ArrayID, c)
+	}
+}
+
+// purge takes the record of a job that has ended away.
+func (t *tx) purge(j *Job) {
+	before, counted := t.arrays.Get(j.ArrayID)
+	t.onUndo(func() {
+		if counted {
+			t.arrays.Set(j.ArrayID, before)
+		}
+	})
+	t.deleteJob(j)
+	if c, ok := t.arrays.Get(j.ArrayID); ok && j.ArrayID != 0 {
+		g := GoneTasks{Array: j.ArrayID, Sum: ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code}}
+		if c.gone != nil {
+			g = *c.gone
+		}
+		g.Begun, g.Unwell = g.Begun || j.Attempt > 0, g.Unwell || j.Outcome != Completed && j.Outcome != Cancelled
+		g.Sum.add(j)
+		c.gone = &g
+		t.arrays.Set(j.ArrayID, c)
+	}
+}
+
+// add takes a task into the sum.
+func (s *ArraySum) add(j *Job) {
+	if j.Outcome != s.Outcome {
+		s.Outcome = NoOutcome
+	}
+	s.MinExit, s.MaxExit, s.MaxSignal = min(s.MinExit, j.Exit.Code), max(s.MaxExit, j.Exit.Code), max(s.MaxSignal, j.Exit.Signal)
+}
+
+// Gone is what is kept of tasks of an array whose records have left live state; nil: none has, or all have.
+func (t *tables) Gone(array JobID) *GoneTasks {
+	c, _ := t.arrays.Get(array)
+	if c.gone == nil {
+		return nil
+	}
+	g := *c.gone
+	g.OK, g.Failed = c.ok, c.failed
+	return &g
+}
+
+// TasksLeft is how many records of an array's tasks have not ended.
+func (t *tables) TasksLeft(array JobID) int {
+	c, _ := t.arrays.Get(array)
+	return c.pending + c.live
+}
+
+// judge tells where a term on a whole array stands.
+func (c census) judge(kind DependType) verdict {
+	switch {
+	case kind == After:
+		if c.pending > 0 {
+			return unmet
+		}
+		return met
+	case (kind == AfterOK || kind == AfterCorr) && !c.failed.Empty():
+		return never
+	case !c.over():
+		return unmet
+	case kind == AfterNotOK && c.failed.Empty():
+		return never
+	}
+	return met
+}
+
+// judgeTask tells where a term on the end of one task stands; unknown ones count as met, as in Slurm.
+func (c census) judgeTask(kind DependType, task int) verdict {
+	ok, failed := c.ok.Has(task), c.failed.Has(task)
+	switch {
+	case !ok && !failed && c.all.Has(task):
+		return unmet
+	case failed && (kind == AfterOK || kind == AfterCorr), ok && kind == AfterNotOK:
+		return never
+	}
+	return met
+}
+
+// corrMet are those of some tasks whose counterparts in the array let them start.
+func (c census) corrMet(tasks IDSet) IDSet { return tasks.Minus(c.all.Minus(c.ok)) }

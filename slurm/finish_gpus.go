@@ -1,0 +1,87 @@
+package slurm
+
+import (
+	"fmt"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// asksGPUs is how many GPUs a request wants of each kind of thing, and of so many tasks and nodes.
+type asksGPUs struct {
+	node, job, task int64
+	fixed           bool // the number of nodes is
+}
+
+func (r *Request) asksGPUs() asksGPUs {
+	j := &r.Job
+	return asksGPUs{node: gresSum(onlyGPUs(r.gres, r.gpusPerNode)), job: gresSum(onlyGPUs(j.PerJob)), task: gresSum(onlyGPUs(j.PerTask)),
+		fixed: j.MinNodes > 0 && j.MinNodes == j.MaxNodes}
+}
+
+// known reports whether it can be told how many tasks GPUs are asked for.
+func (a asksGPUs) known(j *cluster.JobSpec) bool {
+	return j.Tasks > 0 || a.job > 0 || a.fixed || j.MinNodes == 0 && j.TasksPerNode > 0
+}
+
+// tasksOfGPUs works out what options of GPUs and tasks leave open: of so many tasks how many GPUs they need, of GPUs how many tasks.
+func (r *Request) tasksOfGPUs() {
+	j, a := &r.Job, r.asksGPUs()
+	nodes, each := max(j.MinNodes, 1), int64(j.TasksPerGPU)
+	switch {
+	case a.task > 0 && j.Tasks > 0 || a.task == 0 && each == 0:
+	case a.task > 0 && a.job > 0:
+		j.Tasks = int(a.job / a.task)
+	case a.task > 0 && a.node > 0:
+		j.Tasks = int(a.node/a.task) * nodes
+	case a.task > 0:
+		j.Tasks = max(j.TasksPerNode, 1) * nodes
+	case j.Tasks == 0 && a.job > 0:
+		j.Tasks = int(a.job * each)
+	case j.Tasks == 0 && a.node > 0:
+		j.Tasks = int(a.node*each) * nodes
+	case a.node == 0 && a.job == 0:
+		j.Tasks = max(j.Tasks, nodes)
+		j.PerJob = []cluster.GRES{{Name: "gpu", Count: (int64(j.Tasks) + each - 1) / each}}
+	}
+}
+
+// multiple reports whether n is a multiple of each; it is if one of them was not given.
+func multiple(n, each int64) bool { return n == 0 || each == 0 || n%each == 0 }
+
+// checkGPUs refuses options of GPUs that say different things, in Slurm's words, which are not always of the options meant.
+func (r *Request) checkGPUs(given func(string) bool) error {
+	j, a := &r.Job, r.asksGPUs()
+	nodes := int64(j.MinNodes)
+	if j.Tasks > 0 {
+		nodes = min(nodes, int64(j.Tasks))
+	}
+	inJob := r.prog == opt.Srun && r.sys.Getenv("SLURM_JOB_ID") != ""
+	none := !inJob && a.node+a.job+a.task == 0 && len(j.PerSocket) == 0
+	for _, c := range [...]struct {
+		wrong bool
+		text  string
+	}{
+		{given("cpus-per-gpu") && r.From("cpus-per-gpu") == r.From("cpus-per-task"), "--cpus-per-gpu is mutually exclusive with --cpus-per-task"},
+		{len(j.PerSocket) > 0 && j.SocketsPerNode == 0, "--gpus-per-socket option requires --sockets-per-node specification"},
+		{none && r.From("mem-per-gpu") != NotGiven && j.Mem.Per == cluster.MemPerGPU, fmt.Sprintf("Requested mem_per_tres=gres:gpu:%d but did not request any GPU.", j.Mem.MB)},
+		{none && j.TasksPerGPU > 0 && j.Tasks == 0 && !a.fixed, "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"},
+		{none && j.TasksPerGPU > 0 && !multiple(int64(j.Tasks), int64(j.TasksPerGPU)), "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu."},
+		{a.node > 0 && a.node < a.task, "Failed to ensure --gpus >= --gpus-per-task"},
+		{a.job > 0 && a.job < a.task, "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"},
+		{given("gpus-per-task") && a.task > 0 && !a.known(j), "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."},
+		{!multiple(a.node, a.task), "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task."},
+		{!multiple(a.job, a.task), "Failed to validate job spec, --gpus not multiple of --gpus-per-task"},
+		{a.task > 0 && a.job > 0 && given("gpus") && (j.Tasks > 0 && a.job != a.task*int64(j.Tasks) || a.job < a.task*nodes),
+			"Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."},
+		{a.task > 0 && a.node > 0 && j.TasksPerNode > 0 && a.node != a.task*int64(j.TasksPerNode),
+			"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node."},
+		{given("gpus") && !multiple(a.job, a.node), "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"},
+		{given("gpus") && a.job > 0 && a.job < nodes && !inJob, "Failed to validate job spec, --gpus < -N"},
+	} {
+		if c.wrong {
+			return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: " + c.text, badGRES}})
+		}
+	}
+	return nil
+}
