@@ -64,6 +64,11 @@ func simulate(c *cli.Context) error {
 			return fmt.Errorf("sim: --policy %s is not known; see muster sim --help", name)
 		}
 	}
+	for _, o := range []string{"out", "svg"} {
+		if err := checkFolder(o, c.String(o)); err != nil {
+			return fmt.Errorf("sim: %w", err)
+		}
+	}
 	var config *cluster.Config
 	if path := c.String("conf"); path != "" {
 		loaded, notes, err := conf.Load(path)
@@ -105,6 +110,25 @@ func simulate(c *cli.Context) error {
 		}
 	}
 	return compare(names, sums)
+}
+
+// checkFolder checks that there is a folder for what an option says is written at the end.
+func checkFolder(option, path string) error {
+	if path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	at, err := os.Stat(dir)
+	if err == nil && !at.IsDir() {
+		err = errors.New("it is no folder")
+	}
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s %s can not be written in %s: %w; make that folder, or name another one", option, path, dir, err)
+	}
+	return nil
 }
 
 // checkSource checks that there is one workload.

@@ -67,6 +67,7 @@ func (c *SubmitHet) apply(t *tx) (any, error) {
 		return nil, err
 	}
 	lead := t.allotIDs(len(specs))
+	jobs := make([]*Job, len(specs))
 	for k := range specs {
 		j := &Job{ID: lead + JobID(k), Het: &HetPart{ID: lead, Offset: k, Size: len(specs)}}
 		if k == 0 {
@@ -75,6 +76,10 @@ func (c *SubmitHet) apply(t *tx) (any, error) {
 		if err := t.enter(j, &specs[k], NoReason); err != nil {
 			return nil, err
 		}
+		jobs[k] = j
+	}
+	if err := t.Meter(t.Now).deny(jobs); err != nil {
+		return nil, err
 	}
 	return lead, nil
 }

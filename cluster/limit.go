@@ -424,35 +424,41 @@ func (m *Meter) over(b *bound, j *Job, ask *asking) bool {
 	return used+asks > b.max
 }
 
-// figures is what counts against a bound already, where others count, and what the job would add: jobs; amounts of a
-// resource; minutes of them; seconds of time.
+// takes is what a job by itself comes to: jobs; amounts of a resource; minutes of them; seconds of time.
+func (b *bound) takes(j *Job, ask *asking) float64 {
+	switch b.what {
+	case ofWall:
+		return min(j.Limit, Unlimited).Seconds()
+	case ofSpentWall:
+		return min(j.Limit, endless).Seconds()
+	case ofJob, ofLeast, ofHeld:
+		return amountOf(ask.tres, b.tres)
+	case ofNode:
+		return amountOf(ask.node, b.tres)
+	case ofJobMins, ofRunMins, ofSpentMins:
+		return amountOf(ask.tres, b.tres) * min(j.Limit, endless).Minutes()
+	}
+	return 1
+}
+
+// figures is what counts against a bound already, where others count, and what the job would add.
 func (m *Meter) figures(b *bound, j *Job, ask *asking) (used, asks float64) {
-	minutes := func() float64 { return min(j.Limit, endless).Minutes() }
+	asks = b.takes(j, ask)
 	switch b.what {
 	case ofRunning:
-		return float64(m.tally(b.scope).running), 1
-	case ofWall:
-		return 0, min(j.Limit, Unlimited).Seconds()
-	case ofJob, ofLeast:
-		return 0, amountOf(ask.tres, b.tres)
-	case ofNode:
-		return 0, amountOf(ask.node, b.tres)
-	case ofJobMins:
-		return 0, amountOf(ask.tres, b.tres) * minutes()
+		used = float64(m.tally(b.scope).running)
 	case ofHeld:
-		return amountOf(m.tally(b.scope).tres, b.tres), amountOf(ask.tres, b.tres)
+		used = amountOf(m.tally(b.scope).tres, b.tres)
 	case ofRunMins:
-		return m.runMins(b), amountOf(ask.tres, b.tres) * minutes()
-	case ofSpentMins:
-		if used = amountOf(b.spent.TRES, b.tres) / 60; b.tres == "billing" {
+		used = m.runMins(b)
+	case ofSpentMins, ofSpentWall:
+		if used = b.spent.Wall; b.what == ofSpentMins && b.tres == "billing" {
 			used = b.spent.Raw / 60
+		} else if b.what == ofSpentMins {
+			used = amountOf(b.spent.TRES, b.tres) / 60
 		}
-		if m.t.config.Enforce.Safe {
-			asks = amountOf(ask.tres, b.tres) * minutes() * b.safe
-		}
-	case ofSpentWall:
-		if used = b.spent.Wall; m.t.config.Enforce.Safe {
-			asks = min(j.Limit, endless).Seconds() * b.safe
+		if asks *= b.safe; !m.t.config.Enforce.Safe { // else it may begin as long as something is left
+			asks = 0
 		}
 	}
 	return used, asks
@@ -488,41 +494,6 @@ func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 			m.minutes[s] = Spent{TRES: list}.plus(Spent{TRES: Spent{TRES: ask.tres}.times(min(j.Limit, endless).Minutes()).TRES}).TRES
 		}
 	}
-}
-
-// admitLimits refuses a submission that a limit on submitted jobs forbids, or where its QOS denies on limits
-// one that alone goes over another.
-func (t *tables) admitLimits(j *Job) error {
-	if !t.config.counting() {
-		return nil
-	}
-	refuse := func(why Reason) error {
-		e := Errorf(Denied, ErrPolicy, "limit %s does not allow this job of user %s, account %s, QOS %s", why, j.Spec.User, j.Spec.Account, j.Spec.QOS)
-		e.Hint = string(why)
-		return e
-	}
-	m := t.Meter(t.Now)
-	g := m.gate(j, j.Spec.firstPartition())
-	n := 1
-	if j.Spec.Array != nil {
-		n = max(j.Spec.Array.Tasks.Len(), 1)
-	}
-	alone := &Meter{t: &tables{config: t.config, tallies: newTallies(), books: t.books}, now: t.Now, plain: true}
-	ask := t.askingOf(j, j.Spec.firstPartition(), nil)
-	for i := range g.bounds {
-		switch b := &g.bounds[i]; b.what {
-		case ofSubmits:
-			if float64(m.tally(b.scope).submitted+n) > b.max {
-				return refuse(b.reason)
-			}
-		case ofRunning, ofSpentMins, ofSpentWall, ofRunMins:
-		default:
-			if g.deny && alone.over(b, j, &ask) {
-				return refuse(b.reason)
-			}
-		}
-	}
-	return nil
 }
 
 // Size is how many nodes a partition has.

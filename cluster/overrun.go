@@ -23,6 +23,7 @@ type Overrun struct {
 	One     bool     // each job by itself is held to it
 	Spent   bool     // what has been used up counts, and not what runs
 	Holders []Holder // of that in use, where it is given back when a job is over
+	Jobs    []*Job   // those of a heterogeneous job's components for which it holds: what they ask for together
 }
 
 // Holder is a live job that counts against a limit, with how much.
@@ -32,7 +33,7 @@ type Holder struct {
 }
 
 // Overruns tells of all limits that keep a job from starting in a partition, with what it asks for or with an allocation, in
-// the order in which they are looked at.
+// the order in which they are looked at; of a component of a heterogeneous job those that it is held to by itself.
 func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
 	if m.Off() {
 		return nil
@@ -44,25 +45,71 @@ func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
 	ask := m.t.askingOf(j, part, alloc)
 	for i := range g.bounds {
 		b := &g.bounds[i]
-		if b.what == ofSubmits || !m.over(b, j, &ask) {
+		if b.what == ofSubmits || j.Het != nil && !b.single() || !m.over(b, j, &ask) {
 			continue
 		}
-		o := Overrun{Reason: b.reason, Limit: b.name, TRES: b.tres, Max: b.max, Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
-			Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast, Spent: b.what == ofSpentMins || b.what == ofSpentWall}
-		switch b.what {
-		case ofWall, ofJob, ofNode, ofLeast, ofJobMins:
-			o.One = true
-		case ofHeld, ofRunning:
-			o.Holders = m.holders(b)
-		}
-		if b.tres != "" && b.name != "MaxCPUsPerUser" {
-			o.Limit += "=" + b.tres
-		}
+		o := m.overrun(b, j)
 		o.Used, o.Asks = m.figures(b, j, &ask)
-		o.Of, o.Show = m.t.nameOf(b.scope, j)
 		out = append(out, o)
 	}
 	return out
+}
+
+// Claim is what a component of a heterogeneous job would get where, or with nil what it asks for.
+type Claim struct {
+	Job   *Job
+	Part  string
+	Alloc *Alloc
+}
+
+// Jointly tells of all limits on what runs or was used up that keep the components of a heterogeneous job from starting together.
+func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
+	if m.Off() {
+		return nil
+	}
+	var seen []*bound
+	for k, first := range claims {
+		g := m.gate(first.Job, first.Part)
+		for i := range g.bounds {
+			b := &g.bounds[i]
+			if b.what == ofSubmits || b.single() || slices.ContainsFunc(seen, b.same) {
+				continue
+			}
+			seen = append(seen, b)
+			o, over := m.overrun(b, first.Job), false
+			for _, c := range claims[k:] {
+				if !slices.ContainsFunc(m.gate(c.Job, c.Part).bounds, func(x bound) bool { return x.same(b) }) {
+					continue
+				}
+				ask := m.t.askingOf(c.Job, c.Part, c.Alloc)
+				used, asks := m.figures(b, c.Job, &ask)
+				over = over || m.over(b, c.Job, &ask)
+				if o.Used, o.Asks = used, o.Asks+asks; asks > 0 {
+					o.Jobs = append(o.Jobs, c.Job)
+				}
+			}
+			if over || o.Used+o.Asks > o.Max {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// single reports whether a bound holds each job by itself, whatever else runs.
+func (b *bound) single() bool {
+	return b.what == ofWall || b.what == ofJob || b.what == ofNode || b.what == ofLeast || b.what == ofJobMins
+}
+
+// overrun tells of a bound for a job, without what it is about.
+func (m *Meter) overrun(b *bound, j *Job) Overrun {
+	o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max, Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
+		Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast, Spent: b.what == ofSpentMins || b.what == ofSpentWall, One: b.single()}
+	if b.what == ofHeld || b.what == ofRunning {
+		o.Holders = m.holders(b)
+	}
+	o.Of, o.Show = m.t.nameOf(b.scope, j)
+	return o
 }
 
 // unfair is a threshold of a QOS that the fair share of the job's association does not reach.

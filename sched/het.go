@@ -18,15 +18,16 @@ const maxSwaps = 8
 
 // part is a component, and what it asks of each partition that it may start in.
 type part struct {
-	job   *cluster.Job   // to end before its deadline, if it may be cut
-	why   cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
-	note  string
-	qs    []*question
-	may   []map[cluster.JobID]bool // by question, those that it may make leave
-	k     int                      // the question that it fits
-	alloc *cluster.Alloc
-	limit time.Duration // with which it fits
-	plan  *reservation
+	job     *cluster.Job   // to end before its deadline, if it may be cut
+	why     cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
+	note    string
+	qs      []*question
+	limited []*question              // in none of which a limit lets it start; nil if it is not limits that keep it
+	may     []map[cluster.JobID]bool // by question, those that it may make leave
+	k       int                      // the question that it fits
+	alloc   *cluster.Alloc
+	limit   time.Duration // with which it fits
+	plan    *reservation
 }
 
 // set looks at a heterogeneous job, once for all its components: when its leader's turn comes.
@@ -36,10 +37,10 @@ func (c *cycle) set(lead *cluster.Job) {
 		return
 	}
 	parts, ok := c.components(lead)
-	if !ok {
+	if parts == nil {
 		return
 	}
-	if c.fitSet(parts, c.fitNow) {
+	if ok && c.fitSet(parts, c.fitNow) {
 		c.startSet(parts)
 		return
 	}
@@ -57,11 +58,12 @@ func (c *cycle) set(lead *cluster.Job) {
 	}
 }
 
-// components are those of a job whose turn has come; false if one of them may not start now whatever is free.
+// components are those of a job whose turn has come, none while some are not back yet; false if one of them may not start now
+// whatever is free.
 func (c *cycle) components(lead *cluster.Job) (parts []*part, ok bool) {
 	all := c.s.Components(lead)
 	if len(all) != lead.Het.Size || slices.ContainsFunc(all, func(o *cluster.Job) bool { return o.Phase != cluster.Pending }) {
-		return nil, false // they come back one by one
+		return nil, false
 	}
 	meter, used := c.limits.Fork(), maps.Clone(c.used)
 	defer func() { c.used = used }()
@@ -71,14 +73,17 @@ func (c *cycle) components(lead *cluster.Job) (parts []*part, ok bool) {
 		p.why, p.note = c.barred(p, meter)
 		parts, ok = append(parts, p), ok && p.why == cluster.NoReason
 	}
-	if !ok {
-		c.bar(parts)
-	}
 	return parts, ok
 }
 
-// bar notes why components may not start whatever is free; the others have no reason of their own.
+// bar notes why components may not start whatever is free; the others have no reason of their own. If it is limits alone, they
+// may hold back others in the partitions of those that they keep, as those of plain jobs do.
 func (c *cycle) bar(parts []*part) {
+	if c.s.Config().LimitStop && !slices.ContainsFunc(parts, func(p *part) bool { return p.why != cluster.NoReason && p.limited == nil }) {
+		for _, p := range parts {
+			c.stop(p.limited)
+		}
+	}
 	for _, p := range parts {
 		if p.job.Held == cluster.NotHeld {
 			c.wait(p.job, p.why, p.note, nil)
@@ -112,6 +117,7 @@ func (c *cycle) barred(p *part, meter *cluster.Meter) (cluster.Reason, string) {
 		}
 	}
 	if len(p.qs) == 0 {
+		p.limited = qs
 		return why, ""
 	}
 	one := p.qs[0].want.part
@@ -161,7 +167,7 @@ func (c *cycle) fitEach(order []*part, find finder) int {
 // fits finds nodes for a component, where limits let it have them beside those before it; else why is the limit, if it is
 // limits alone that do not.
 func (p *part) fits(taken nodeSet, meter *cluster.Meter, find finder) bool {
-	p.why = cluster.NoReason
+	p.why, p.limited = cluster.NoReason, p.qs
 	full := false
 	for k, q := range p.qs {
 		j, a := find(p, k, taken)
@@ -174,12 +180,12 @@ func (p *part) fits(taken nodeSet, meter *cluster.Meter, find finder) bool {
 		if q.own != nil {
 			a.Reservation = q.own.Name
 		}
-		p.k, p.alloc, p.limit = k, a, j.Limit
+		p.k, p.alloc, p.limit, p.limited = k, a, j.Limit, nil
 		meter.Start(j, a.Partition, a)
 		return true
 	}
 	if full {
-		p.why = cluster.NoReason
+		p.why, p.limited = cluster.NoReason, nil
 	}
 	return false
 }

@@ -34,6 +34,10 @@ func componentsText(jobs []*cluster.Job) string {
 
 // together explains that a component starts with the others.
 func (e *Explanation) together(c *cycle, j *cluster.Job) {
+	parts, ok := c.components(c.whole(j)[0])
+	told := len(e.Causes)
+	joint := parts != nil && e.jointly(c, parts)
+	limits := e.Causes[told:]
 	var whys []cluster.Reason
 	others := map[cluster.Reason][]*cluster.Job{}
 	for _, o := range c.s.Components(j) {
@@ -50,6 +54,9 @@ func (e *Explanation) together(c *cycle, j *cluster.Job) {
 		others[why] = append(others[why], o)
 	}
 	for _, why := range whys {
+		if slices.ContainsFunc(limits, func(x Cause) bool { return x.Reason == why }) {
+			continue
+		}
 		list := others[why]
 		verb := "waits"
 		if len(list) > 1 {
@@ -57,21 +64,18 @@ func (e *Explanation) together(c *cycle, j *cluster.Job) {
 		}
 		e.add(why, "muster why "+idText(list[0]), "it starts together with %s of heterogeneous job %d, which %s: %s", componentsText(list), j.Het.ID, verb, why)
 	}
-	e.crowded(c, j)
+	if ok && !joint {
+		e.crowded(c, parts)
+	}
 }
 
 // crowded explains that each component alone could start, and not all of them at once.
-func (e *Explanation) crowded(c *cycle, j *cluster.Job) {
-	parts, ok := c.components(c.whole(j)[0])
-	if ok = ok && c.fitSet(parts, c.fitNow); ok || slices.ContainsFunc(parts, func(p *part) bool { return !c.alone(p.job) }) {
+func (e *Explanation) crowded(c *cycle, parts []*part) {
+	if c.fitSet(parts, c.fitNow) || slices.ContainsFunc(parts, func(p *part) bool { return !c.alone(p.job) }) {
 		return
 	}
 	nodes := 0
 	for _, p := range parts {
-		if p.why != cluster.NoReason {
-			e.add(p.why, "", "%s lets each of its %d components start, and not all of them at once", p.why, len(parts))
-			return
-		}
 		nodes += p.qs[0].want.minNodes
 	}
 	e.add(cluster.WaitResources, "", "there is room for each of its %d components, and not for all at once: they want %d nodes of their own", len(parts), nodes)

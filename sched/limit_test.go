@@ -85,6 +85,8 @@ func ruledJob(text string) *cluster.JobSpec {
 		default:
 			if w == "v" {
 				s.User, s.UID = "v", 2
+			} else if w == "hold" {
+				s.Hold = true
 			} else if w == "whole" {
 				s.Sharing = cluster.ShareExclusive
 			} else if w != "u" {
@@ -170,6 +172,10 @@ func TestLimits(t *testing.T) {
 		{"qos: MaxWall=1800; flags: DenyOnLimit", "u 60min", "refused:QOSMaxWallDurationPerJobLimit"},
 		{"user: MaxTRES=cpu=2; flags: DenyOnLimit", "u 3cpu", "refused:AssocMaxCpuPerJobLimit"},
 		{"qos: MinTRES=cpu=2; flags: DenyOnLimit", "u", "refused:QOSMinCpuNotSatisfied"},
+		{"qos: GrpTRESRunMins=cpu=100; flags: DenyOnLimit", "u 2cpu, u", "refused:QOSGrpCPURunMinutesLimit -"},
+		{"qos: GrpTRESMins=cpu=100; flags: DenyOnLimit", "u 2cpu, u", "refused:QOSGrpCPUMinutesLimit -"},
+		{"qos: GrpWall=1800; flags: DenyOnLimit", "u 60min, u 30min", "refused:QOSGrpWallLimit -"},
+		{"qos: GrpJobs=0; flags: DenyOnLimit", "u", "QOSGrpJobsLimit"},
 		// a partition's time limit, and a QOS that lifts it
 		{"", "u 60min short, u 10min short", "PartitionTimeLimit -"},
 		{"flags: PartitionTimeLimit", "u 60min short", "-"},
@@ -303,6 +309,66 @@ func TestLimitsPass(t *testing.T) {
 	if b.phase(second) == cluster.Pending {
 		t.Error("the second does not start when the first is over")
 	}
+}
+
+// TestLimitStop: a job that a limit holds back, a heterogeneous one as well as a plain one, holds back those behind it in its
+// partitions if it is to (assoc_limit_stop); one that waits for something else does not.
+func TestLimitStop(t *testing.T) {
+	for _, c := range []struct{ limits, jobs, want string }{
+		{"qos: GrpTRES=cpu=4", "u 5cpu, u, v, u brief", "QOSGrpCpuLimit Priority Priority -"},
+		{"qos: GrpTRES=cpu=4", "u 5cpu : u, u, v, u brief", "QOSGrpCpuLimit+ Priority Priority -"},
+		{"qos: GrpTRES=cpu=4", "u 3cpu : u 3cpu, u, v, u brief", "+QOSGrpCpuLimit Priority Priority -"},
+		{"user: MaxJobs=1", "u : u, u", "+AssocMaxJobsLimit Priority"},
+		{"qos: GrpTRES=cpu=4", "u 3cpu : u 3cpu brief, u brief, u", "+QOSGrpCpuLimit Priority -"}, // as the one that the limit keeps
+		{"qos: GrpTRES=cpu=17", "u 1cpu whole : u 1cpu whole, u", "QOSGrpCpuLimit+ Priority"},     // for what it would get
+		{"qos: GrpTRES=cpu=4", "u 3cpu : u 3cpu hold, u", "+JobHeldUser -"},
+		{"qos: GrpTRES=cpu=90", "u 5nodes : u, u", "PartitionNodeLimit+ -"},
+	} {
+		for _, stop := range []bool{true, false} {
+			b := rules(t, c.limits)
+			cfg := *b.s.Config()
+			cfg.LimitStop = stop
+			b.do(&cluster.Configure{Config: &cfg})
+			var got []string
+			var jobs []cluster.JobID
+			for _, text := range strings.Split(c.jobs, ",") {
+				jobs = append(jobs, b.addHet(text))
+			}
+			b.cycle()
+			for k, id := range jobs {
+				j, _ := b.s.Job(id)
+				word := string(j.Wait)
+				if j.Phase != cluster.Pending {
+					word = "-"
+				}
+				if o, _ := b.s.Job(id + 1); k == 0 && j.Het != nil {
+					word += "+" + string(o.Wait)
+				}
+				got = append(got, word)
+			}
+			want := strings.Fields(c.want)
+			if !stop { // then the first one's reason changes as others start
+				got[0], want = want[0], strings.Fields(strings.ReplaceAll(c.want, "Priority", "-"))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s; %s, stop %v: got %s, want %s", c.limits, c.jobs, stop, got, want)
+			}
+		}
+	}
+}
+
+// addHet is add for a job whose components a colon separates.
+func (b ruled) addHet(text string) cluster.JobID {
+	b.t.Helper()
+	parts := strings.Split(text, ":")
+	if len(parts) == 1 {
+		return b.add(text)
+	}
+	c := &cluster.SubmitHet{}
+	for _, one := range parts {
+		c.Specs = append(c.Specs, ruledJob(one))
+	}
+	return b.do(c).(cluster.JobID)
 }
 
 func (b ruled) add(text string) cluster.JobID {

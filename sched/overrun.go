@@ -13,13 +13,13 @@ import (
 func (e *Explanation) overruns(c *cycle, p *cluster.Partition, j *cluster.Job, a *cluster.Alloc) bool {
 	list := c.limits.Overruns(j, p.Name, a)
 	for k := range list {
-		e.overrun(c, p, &list[k])
+		e.overrun(c, "partition "+p.Name, &list[k])
 	}
 	return len(list) > 0
 }
 
 // overrun explains a limit that the job would go over: whose it is, what counts against it, and when there will be room.
-func (e *Explanation) overrun(c *cycle, p *cluster.Partition, o *cluster.Overrun) {
+func (e *Explanation) overrun(c *cycle, where string, o *cluster.Overrun) {
 	number := func(n float64) string {
 		switch {
 		case o.Seconds:
@@ -32,8 +32,13 @@ func (e *Explanation) overrun(c *cycle, p *cluster.Partition, o *cluster.Overrun
 		return fmt.Sprintf("%.0f", n)
 	}
 	unit := map[bool]string{true: " minutes"}[o.Minutes]
-	asks := fmt.Sprintf("the job asks for %s%s", number(o.Asks), unit)
-	text := fmt.Sprintf("partition %s: %s=%s of %s: ", p.Name, o.Limit, strings.ReplaceAll(number(o.Max), " ", ""), o.Of)
+	who, more := "the job asks", ""
+	if o.Jobs != nil {
+		who = componentsText(o.Jobs) + map[bool]string{true: " asks", false: " ask"}[len(o.Jobs) == 1]
+		more = ", " + who + " for " + count(len(o.Jobs), "more", "more")
+	}
+	asks := fmt.Sprintf("%s for %s%s", who, number(o.Asks), unit)
+	text := fmt.Sprintf("%s: %s=%s of %s: ", where, o.Limit, strings.ReplaceAll(number(o.Max), " ", ""), o.Of)
 	switch {
 	case o.Limit == "UsageThreshold":
 		text += fmt.Sprintf("the fair share of the job's association is %s", number(o.Asks))
@@ -45,7 +50,7 @@ func (e *Explanation) overrun(c *cycle, p *cluster.Partition, o *cluster.Overrun
 			text += ", " + asks
 		}
 	case o.TRES == "":
-		text += fmt.Sprintf("%s now", count(int(o.Used), "job runs", "jobs run"))
+		text += fmt.Sprintf("%s now", count(int(o.Used), "job runs", "jobs run")) + more
 	case o.Minutes:
 		text += fmt.Sprintf("what runs has %s%s left, %s", number(o.Used), unit, asks)
 	default:
@@ -57,6 +62,28 @@ func (e *Explanation) overrun(c *cycle, p *cluster.Partition, o *cluster.Overrun
 		text += fmt.Sprintf("; there is room at %s when job %d is over", at.Format(time.DateTime), id)
 	}
 	e.add(o.Reason, o.Show, "%s", text)
+}
+
+// jointly explains the limits that the components of a heterogeneous job would go over if they started now; false if there are
+// none.
+func (e *Explanation) jointly(c *cycle, parts []*part) bool {
+	var claims []cluster.Claim
+	for _, p := range parts {
+		one := cluster.Claim{Job: p.job, Part: p.job.Spec.Partitions[0]}
+		for _, q := range slices.Concat(p.qs, p.limited) {
+			one.Part = q.want.part.Name
+			if a := q.want.place(c.row(q.want.over), c.off(q.own, p.job, c.now, until(c.now, p.job.Limit))); a != nil {
+				one.Alloc = a
+				break
+			}
+		}
+		claims = append(claims, one)
+	}
+	list := c.limits.Jointly(claims)
+	for k := range list {
+		e.overrun(c, fmt.Sprintf("heterogeneous job %d", parts[0].job.Het.ID), &list[k])
+	}
+	return len(list) > 0
 }
 
 // yields is when enough of what counts against a limit is given back, if all run to their limits, and the job that is the last
