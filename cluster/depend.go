@@ -177,7 +177,7 @@ func (t *tx) remaining(j *Job) Depends {
 			left = append(left, d) // failed before its job was purged
 			continue
 		}
-		d.Failed = false
+		d.Failed, d.Array = false, d.Array || d.Task == TaskAny && t.isArray(d.Job)
 		switch t.judge(j, d, j.Task) {
 		case met:
 			if j.Depends.Any {

@@ -107,6 +107,9 @@ func TestDependArrays(t *testing.T) {
 	all, bad := w.submit(after(AfterOK, p)), w.submit(after(AfterNotOK, p))
 	corr := w.submit(func(s *JobSpec) { array(s); after(AfterCorr, p)(s) })
 	one := w.submit(func(s *JobSpec) { after(AfterOK, p)(s); s.Depends.Terms[0].Task = 1 })
+	if !w.job(all).Depends.Terms[0].Array || w.job(one).Depends.Terms[0].Array || !w.job(corr).Depends.Terms[0].Array {
+		t.Error("an array as a whole is told of as N_*, a task is not")
+	}
 	t1 := w.start(p, 1, 0, "n0")
 	w.report("n0", t1, NodeReady)
 	w.over(t1, 0)
