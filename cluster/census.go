@@ -24,6 +24,17 @@ type GoneTasks struct {
 // over reports whether no task is pending or live.
 func (c census) over() bool { return c.pending+c.live == 0 }
 
+func (t *tables) isArray(id JobID) bool {
+	_, is := t.arrays.Get(id)
+	return is
+}
+
+// RunningTasks is the number of an array's tasks that hold resources.
+func (t *tables) RunningTasks(array JobID) int { c, _ := t.arrays.Get(array); return c.live }
+
+// TasksOver reports whether no task of an array is pending or live; so it is of what is no array.
+func (t *tables) TasksOver(array JobID) bool { c, _ := t.arrays.Get(array); return c.over() }
+
 // tasks are the task numbers that a record stands for.
 func (j *Job) tasks() IDSet {
 	if j.Tasks.Empty() {
@@ -87,16 +98,22 @@ func (t *tx) purge(j *Job) {
 	})
 	t.deleteJob(j)
 	if c, ok := t.arrays.Get(j.ArrayID); ok && j.ArrayID != 0 {
-		g := GoneTasks{Array: j.ArrayID, Sum: ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code}}
+		g := GoneTasks{Array: j.ArrayID, Sum: sumFrom(j)}
 		if c.gone != nil {
 			g = *c.gone
 		}
-		g.Begun, g.Unwell = g.Begun || j.Attempt > 0, g.Unwell || j.Outcome != Completed && j.Outcome != Cancelled
+		g.Begun, g.Unwell = g.Begun || j.Attempt > 0, g.Unwell || !j.Outcome.well()
 		g.Sum.add(j)
 		c.gone = &g
 		t.arrays.Set(j.ArrayID, c)
 	}
 }
+
+// sumFrom is a sum to which tasks are added, this one among them.
+func sumFrom(j *Job) ArraySum { return ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code} }
+
+// well reports whether users are told of an end, and not of a failure.
+func (o Outcome) well() bool { return o == Completed || o == Cancelled }
 
 // add takes a task into the sum.
 func (s *ArraySum) add(j *Job) {
@@ -115,12 +132,6 @@ func (t *tables) Gone(array JobID) *GoneTasks {
 	g := *c.gone
 	g.OK, g.Failed = c.ok, c.failed
 	return &g
-}
-
-// TasksLeft is how many records of an array's tasks have not ended.
-func (t *tables) TasksLeft(array JobID) int {
-	c, _ := t.arrays.Get(array)
-	return c.pending + c.live
 }
 
 // judge tells where a term on a whole array stands.

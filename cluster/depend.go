@@ -102,11 +102,6 @@ func judgeOne(d Depend, p *Job, now time.Time) verdict {
 	}
 }
 
-func (t *tables) isArray(id JobID) bool {
-	_, is := t.arrays.Get(id)
-	return is
-}
-
 // parents are the records a term speaks of.
 func (t *tables) parents(d Depend) (out []*Job) {
 	for m := range t.Members(d.Job) {

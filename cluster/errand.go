@@ -199,15 +199,14 @@ func (t *tx) announceEnd(j *Job) {
 		}
 		return EventFail
 	}
-	fine := func(o Outcome) bool { return o == Completed || o == Cancelled }
 	if !j.asWhole() {
-		t.inform(event(fine(j.Outcome)), j, nil)
+		t.inform(event(j.Outcome.well()), j, nil)
 		return
 	}
-	if !t.arrayOver(j.ArrayID) {
+	if !t.TasksOver(j.ArrayID) {
 		return
 	}
-	sum, ok, first := ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code}, true, j
+	sum, ok, first := sumFrom(j), true, j
 	if g := t.Gone(j.ArrayID); g != nil {
 		sum, ok = g.Sum, !g.Unwell
 	}
@@ -215,7 +214,7 @@ func (t *tx) announceEnd(j *Job) {
 		if m.ID == j.ArrayID {
 			first = m
 		}
-		ok = ok && fine(m.Outcome)
+		ok = ok && m.Outcome.well()
 		sum.add(m)
 	}
 	t.inform(event(ok), first, &sum)

@@ -263,9 +263,6 @@ func (t *tables) Members(array JobID) iter.Seq[*Job] {
 	}
 }
 
-// RunningTasks is the number of an array's tasks that hold resources.
-func (t *tables) RunningTasks(array JobID) int { n, _ := t.arrays.Get(array); return n.live }
-
 // SettlesUntil is how long a job that ends keeps others from starting (CompleteWait); zero: it does not.
 func (c *Config) SettlesUntil(j *Job) time.Time {
 	if c.CompleteWait == 0 || j.Phase != Ending {

@@ -270,12 +270,6 @@ func (j *Job) deadline() time.Time {
 	return at
 }
 
-// arrayOver reports whether no task of the array is pending or live.
-func (t *tables) arrayOver(array JobID) bool {
-	c, _ := t.arrays.Get(array)
-	return c.over()
-}
-
 func (t *tx) putNode(n *Node) {
 	old, _ := t.nodes.Get(n.Name)
 	t.setNode(old, n)

@@ -290,7 +290,7 @@ func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest)
 	for known := false; ; {
 		moved := s.hub.await(topicJob(q.Job))
 		snap := s.Snapshot()
-		if !known || q.Phase < cluster.Ended || snap.TasksLeft(q.Job) == 0 { // an array may have very many
+		if !known || q.Phase < cluster.Ended || snap.TasksOver(q.Job) { // an array may have very many
 			jobs = snap.Find(cluster.Ref{Job: q.Job})
 			if len(jobs) == 0 || !sightOf(snap, who).job(jobs[0]) {
 				return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
