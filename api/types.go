@@ -252,9 +252,9 @@ type WaitResponse struct {
 	Gone *cluster.GoneTasks `json:"gone,omitempty"`
 }
 
-// WhyRequest asks why a job waits.
+// WhyRequest asks why a job, some tasks of an array or a component of a heterogeneous job wait.
 type WhyRequest struct {
-	Job cluster.JobID `json:"job"`
+	cluster.Ref
 }
 
 // WhyResponse lists every cause with numbers, most decisive first.
@@ -267,6 +267,9 @@ type WhyResponse struct {
 	Holders []Holder `json:"holders,omitempty"`
 	// Changes are single changes with which it would start sooner, soonest first.
 	Changes []Change `json:"changes,omitempty"`
+	// Others are further records that were asked for and wait, each for reasons of its own: the first ones by id; More: and how many after them.
+	Others []*cluster.Job `json:"others,omitempty"`
+	More   int            `json:"more,omitempty"`
 }
 
 // Holder is a job that holds some of what another one is to get.

@@ -255,6 +255,25 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// A task of an array that has a record of its own is explained, not the first of the array, which is over.
+func TestWhyTask(t *testing.T) {
+	d := startDev(t)
+	first := d.must("sbatch", "--parsable", "--array=1-4", "-o", "/dev/null", "--wrap", "test $SLURM_ARRAY_TASK_ID = 2")
+	id := d.must("sbatch", "--parsable", "--array=1-4", "-d", "aftercorr:"+first, "-o", "/dev/null", "--wrap", "true")
+	gone := func() string {
+		return d.must("squeue", "-h", "-r", "-t", "PD", "-o", "%K %r", "-j", id)
+	}
+	d.wait("tasks that never start", func() bool { return strings.Count(gone(), "DependencyNeverSatisfied") == 3 })
+	out := d.must("muster", "why", id+"_3")
+	if !strings.Contains(out, "job "+id+"_3 (wrap) of ") || !strings.Contains(out, "DependencyNeverSatisfied") || strings.Contains(out, id+"_4") {
+		t.Errorf("of one task: %s", out)
+	}
+	out = d.must("muster", "why", id)
+	if !strings.Contains(out, "DependencyNeverSatisfied") || !strings.Contains(out, "muster why "+id+"_3\n") || strings.Count(out, " waits for reasons of its own") != 2 {
+		t.Errorf("of the array: %s", out)
+	}
+}
+
 func TestSalloc(t *testing.T) {
 	d := startDev(t)
 	out, errs, code := d.run("salloc", "-N2", "sh", "-c", "srun -l hostname; exit 4")

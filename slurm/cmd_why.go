@@ -27,7 +27,7 @@ func Why(sys *Sys, argv []string) int {
 	if !ok {
 		return whyNode(sys, cluster.NodeName(argv[0]), json)
 	}
-	resp, err := call(sys, api.WhyJob, api.WhyRequest{Job: t.ref.One()})
+	resp, err := call(sys, api.WhyJob, api.WhyRequest{Ref: t.ref})
 	past := isKind(err, cluster.ErrJobID) || err == nil && resp.Job.Phase == cluster.Ended
 	if past {
 		if said := whyEnded(sys, t.ref, json); said || err == nil {
@@ -78,7 +78,23 @@ func Why(sys *Sys, argv []string) int {
 			fmt.Fprintf(sys.Stdout, "      %s\n", c.Hint)
 		}
 	}
+	sys.others(resp.Others, resp.More)
 	return 0
+}
+
+// others names the records beside the one that was explained that wait as well.
+func (s *Sys) others(list []*cluster.Job, more int) {
+	for _, j := range list {
+		r := jobRow{Job: j, v: &view{sys: s, now: s.Now()}}
+		own := uintText(uint32(j.ID))
+		if j.Task >= 0 {
+			own = r.id()
+		}
+		fmt.Fprintf(s.Stdout, "  job %s waits for reasons of its own: muster why %s\n", r.id(), own)
+	}
+	if more > 0 {
+		fmt.Fprintf(s.Stdout, "  and so do %d more: squeue -r -t PENDING -j %d\n", more, list[0].ArrayID)
+	}
 }
 
 // maxHolders is how many of the jobs that hold something are told, those that are over last.

@@ -93,7 +93,7 @@ func (c *control) jobRecord(r *jobRow) {
 
 // jobCauses writes what -d adds for a pending job that is asked for by its number: what muster why says.
 func (c *control) jobCauses(o *record, r *jobRow) {
-	resp, err := call(c.sys, api.WhyJob, api.WhyRequest{Job: r.ID})
+	resp, err := call(c.sys, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: r.ID}})
 	if err != nil {
 		return // what it waits for is told all the same
 	}

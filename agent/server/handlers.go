@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -314,19 +315,28 @@ func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest)
 	}
 }
 
+// maxOthers is how many records beside the one that is explained an answer names.
+const maxOthers = 5
+
+// whyJob explains one record of those that are asked for: the first that waits, else the first that is not over.
 func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
 	snap := s.Snapshot()
-	jobs := snap.Find(cluster.Ref{Job: q.Job})
-	if len(jobs) == 0 || !sightOf(snap, who).job(jobs[0]) {
+	jobs, sees := snap.Find(q.Ref), sightOf(snap, who)
+	if len(jobs) == 0 || !sees.job(jobs[0]) {
 		return api.WhyResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 	}
-	now := time.Now()
-	e := sched.Explain(snap, now, jobs[0].ID)
-	out := api.WhyResponse{Job: jobs[0], StartsAt: e.StartsAt, Nodes: e.Nodes}
+	slices.SortStableFunc(jobs, func(a, b *cluster.Job) int { return cmp.Compare(a.Phase, b.Phase) })
+	j, now := jobs[0], time.Now()
+	e := sched.Explain(snap, now, j.ID)
+	out := api.WhyResponse{Job: j, StartsAt: e.StartsAt, Nodes: e.Nodes}
+	if j.Het == nil { // the components of one are explained with its leader
+		out.Others = slices.DeleteFunc(jobs[1:], func(o *cluster.Job) bool { return o.Phase != cluster.Pending })
+		out.More = max(len(out.Others)-maxOthers, 0)
+		out.Others = out.Others[:len(out.Others)-out.More]
+	}
 	for _, c := range e.Causes {
 		out.Causes = append(out.Causes, api.Cause{Reason: c.Reason, Text: c.Text, Hint: c.Hint})
 	}
-	sees := sightOf(snap, who)
 	for _, h := range e.Holders {
 		held := api.Holder{Nodes: h.Nodes, From: h.From, Until: h.Until}
 		if sees.job(h.Job) {
@@ -334,7 +344,7 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 		}
 		out.Holders = append(out.Holders, held)
 	}
-	out.Changes = s.changes(snap, who, jobs[0], now)
+	out.Changes = s.changes(snap, who, j, now)
 	return out, nil
 }
 

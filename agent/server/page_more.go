@@ -351,7 +351,7 @@ func (s *pages) viewSooner(sees sight, r *http.Request) (string, string, any, er
 	if sees.who.UID != j.Spec.UID && !sees.who.Operator() {
 		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "what would start job %d sooner is shown to %s and to operators, who have logged in (muster ui)", j.ID, j.Spec.User)
 	}
-	told, err := callAs(s, r.Context(), sees.who, api.WhyJob, api.WhyRequest{Job: j.ID})
+	told, err := callAs(s, r.Context(), sees.who, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: j.ID}})
 	if err != nil {
 		return "", "", nil, err
 	}
