@@ -9,12 +9,24 @@ import (
 
 // What is told of heterogeneous jobs: what keeps a component may be another one, or that all of them want what each would get.
 
-// idText is a job's number as users write it: 17+1 for one component, since that of the leader stands for all of them.
+// idText is a job's number as users write it: 17_4 for a task of an array, and 17+1 for one component, since that of the leader
+// stands for all of them.
 func idText(j *cluster.Job) string {
-	if j.Het != nil {
+	switch {
+	case j.Het != nil:
 		return fmt.Sprintf("%d+%d", j.Het.ID, j.Het.Offset)
+	case j.Task != cluster.TaskAny:
+		return fmt.Sprintf("%d_%d", j.ArrayID, j.Task)
 	}
 	return fmt.Sprint(j.ID)
+}
+
+// wholeText is idText, but for all of a heterogeneous job.
+func wholeText(j *cluster.Job) string {
+	if j.Het != nil {
+		return fmt.Sprint(j.Het.ID)
+	}
+	return idText(j)
 }
 
 // componentsText tells which components are meant: "component 1", "components 0-2,4"; nothing of a plain job.

@@ -53,7 +53,12 @@ func Why(sys *Sys, argv []string) int {
 		fmt.Fprintf(sys.Stdout, " on %s\n", r.nodes())
 	}
 	for _, c := range resp.Causes {
-		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", c.Reason, c.Text)
+		label := string(c.Reason)
+		if len(label) > 26 { // of several words
+			fmt.Fprintf(sys.Stdout, "  %s\n", label)
+			label = ""
+		}
+		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", label, c.Text)
 		if c.Hint != "" {
 			fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "", c.Hint)
 		}
