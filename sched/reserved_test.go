@@ -352,7 +352,7 @@ func TestWhyCores(t *testing.T) {
 	tasks := func(n int) func(*cluster.JobSpec) { return func(s *cluster.JobSpec) { s.Tasks = n } }
 	out, in := b.submit(tasks(13)), b.submit(lasts(time.Minute, tasks(5), inside("r")))
 	b.cycle()
-	for id, want := range map[cluster.JobID]string{out: "reservation r has 4 CPUs of 1 node from", in: "of 1 nodes in service 1 has room now (for 4 tasks)"} {
+	for id, want := range map[cluster.JobID]string{out: "reservation r has 4 CPUs of 1 node from", in: "of 1 node in service 1 has room (for 4 tasks)"} {
 		text := ""
 		for _, c := range Explain(b.s.Snapshot(), b.now, id).Causes {
 			text += c.Text + "\n"

@@ -91,8 +91,11 @@ var (
 	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackGPUType, lackGPUs, lackMemory}
 )
 
-// shortage tells on how many nodes of a pool there is room, beside what the job must keep off, and what the others lack.
-func (d *demand) shortage(p *pool, away off) string {
+// shortage is the shortage of a pool of the nodes that are in service.
+func (d *demand) shortage(p *pool, away off) string { return d.shortageOf(p, away, " in service") }
+
+// shortageOf tells on how many nodes of a pool there is room, beside what the job must keep off, and what the others lack.
+func (d *demand) shortageOf(p *pool, away off, which string) string {
 	room, tasks, nodes := 0, 0, 0
 	lacking, most := map[*lack]int{}, map[*lack]int{}
 	for _, i := range p.members(d.part) {
@@ -115,7 +118,7 @@ func (d *demand) shortage(p *pool, away off) string {
 	if g := d.gpuText(); g != "" {
 		text += " and " + g
 	}
-	text += d.memText() + fmt.Sprintf("; of %s in service ", count(nodes, "node", "nodes"))
+	text += d.memText() + fmt.Sprintf("; of %s%s ", count(nodes, "node", "nodes"), which)
 	if room == 0 {
 		text += "none has room"
 	} else {

@@ -50,7 +50,14 @@ func Why(sys *Sys, argv []string) int {
 			lastAttempt(sys, t.ref)
 		}
 	default:
-		fmt.Fprintf(sys.Stdout, " on %s\n", r.nodes())
+		fmt.Fprintf(sys.Stdout, " on %s", r.nodes())
+		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() && j.Phase == cluster.Running {
+			fmt.Fprintf(sys.Stdout, ", until %s at most", stamp(at))
+		}
+		fmt.Fprintln(sys.Stdout)
+		if what := unconfirmed[j.Phase]; what != "" && len(j.Waiting) > 0 {
+			fmt.Fprintf(sys.Stdout, "  %-26s %s: muster why %s\n", what, nodeText(j.Waiting), j.Waiting[0])
+		}
 	}
 	for _, c := range resp.Causes {
 		label := string(c.Reason)
@@ -86,6 +93,9 @@ func Why(sys *Sys, argv []string) int {
 	sys.others(resp.Others, resp.More)
 	return 0
 }
+
+// unconfirmed is what nodes have not told of a job, by its phase.
+var unconfirmed = map[cluster.Phase]string{cluster.Starting: "not begun on", cluster.Ending: "not over on"}
 
 // others names the records beside the one that was explained that wait as well.
 func (s *Sys) others(list []*cluster.Job, more int) {
