@@ -179,8 +179,8 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		}
 		return
 	}
-	if note := c.reservedNote(q, j); note != "" {
-		e.reserved(c, q, j, note)
+	if c.reservedNote(q, j) != "" {
+		e.reserved(c, q, j)
 	} else {
 		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.row(q.want.over), away))
 		e.away(c.s, p)

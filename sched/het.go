@@ -271,7 +271,7 @@ func (c *cycle) reserveSet(lead *cluster.Job, parts []*part) *reservation {
 	}
 	kept := c.kept()
 	all := c.planSet(lead, parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) off {
-		return c.off(q.own, j, at, until(at, j.Limit)).and(kept)
+		return c.offFrom(q.own, j, at).and(kept)
 	})
 	if all != nil {
 		c.heads = append(c.heads, all)

@@ -187,6 +187,8 @@ func (d *demand) lacking(sp *space) *lack {
 	switch {
 	case d.not[sp.node.Name]:
 		return lackExcluded
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB > sp.node.Inventory.MemMB:
+		return lackMemory
 	case !d.may(sp.node):
 		return lackMake
 	case sp.closed != 0 && sp.closed != int64(d.user)+1, d.alone && !d.own(sp):
