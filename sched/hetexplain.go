@@ -66,8 +66,8 @@ func (e *Explanation) together(c *cycle, j *cluster.Job) {
 		others[why] = append(others[why], o)
 	}
 	for _, why := range whys {
-		if slices.ContainsFunc(limits, func(x Cause) bool { return x.Reason == why }) {
-			continue
+		if why == cluster.WaitPriority || slices.ContainsFunc(limits, func(x Cause) bool { return x.Reason == why }) {
+			continue // those ahead are told anyway
 		}
 		list := others[why]
 		verb := "waits"
@@ -81,16 +81,24 @@ func (e *Explanation) together(c *cycle, j *cluster.Job) {
 	}
 }
 
-// crowded explains that each component alone could start, and not all of them at once.
+// crowded explains that there is room for each component alone, and not for all of them at once: now, or even if nothing ran.
 func (e *Explanation) crowded(c *cycle, parts []*part) {
-	if c.fitSet(parts, c.fitNow) || slices.ContainsFunc(parts, func(p *part) bool { return !c.alone(p.job) }) {
-		return
-	}
 	nodes := 0
 	for _, p := range parts {
 		nodes += p.qs[0].want.minNodes
 	}
-	e.add(cluster.WaitResources, "", "there is room for each of its %d components, and not for all at once: they want %d nodes of their own", len(parts), nodes)
+	room := "there is room for each of its %d components, and not for all at once: they want %d nodes of their own"
+	empty := func(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
+		return p.job, p.qs[k].want.place(c.idle(), off{nodes: taken})
+	}
+	switch {
+	case !c.fitSet(parts, empty):
+		if !slices.ContainsFunc(parts, func(p *part) bool { return p.why != cluster.NoReason }) { // else limits are told
+			e.add(cluster.WaitNodesDown, "", "even if nothing ran "+room+", and %s in service", len(parts), nodes, count(len(c.idle().spaces), "node is", "nodes are"))
+		}
+	case !c.fitSet(parts, c.fitNow) && !slices.ContainsFunc(parts, func(p *part) bool { return !c.alone(p.job) }):
+		e.add(cluster.WaitResources, "", room, len(parts), nodes)
+	}
 }
 
 // alone reports whether a component could start now if it were the only one.
