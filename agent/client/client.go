@@ -267,7 +267,7 @@ func (c *Client) poll(ctx context.Context) {
 			}
 		}
 		c.mu.Lock()
-		q := api.WorkRequest{Nodes: map[cluster.NodeName]uint64{}, Hold: workHold, Config: c.confAt}
+		q := api.WorkRequest{Nodes: map[cluster.NodeName]uint64{}, Hold: workHold, Config: c.confAt, Gather: true}
 		for _, name := range c.order {
 			q.Nodes[name] = c.nodes[name].index
 		}
@@ -280,6 +280,7 @@ func (c *Client) poll(ctx context.Context) {
 			}
 			continue
 		}
+		w.Spread()
 		wait, missing = 0, w.Unknown
 		c.take(ctx, w)
 		if !informed && len(w.Nodes) > 0 {
