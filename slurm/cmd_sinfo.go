@@ -223,7 +223,11 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 	}
 	// A partition without nodes to show has a row only where its name is shown.
 	named := slices.ContainsFunc(f.Columns(), func(c *format.Column[infoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
-	index := map[string]int{}
+	type member struct {
+		row  int
+		node *api.NodeInfo
+	}
+	index, has := map[string]int{}, make(map[member]bool, len(cells)) // a node may come by several partitions
 	var rows []infoRow
 	var key []byte
 	for _, c := range cells {
@@ -238,14 +242,15 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 			key = append(append(append(key, c.first().Name...), 0), c.part.Name...) // one row in each of its partitions
 		}
 		i, old := index[string(key)]
-		if !old {
-			index[string(key)] = len(rows)
+		at := member{i, c.first()}
+		switch {
+		case !old:
+			at.row, index[string(key)] = len(rows), len(rows)
 			rows = append(rows, c)
-			continue
+		case at.node != nil && !has[at]:
+			rows[i].nodes = append(rows[i].nodes, at.node)
 		}
-		if n := c.first(); n != nil && !slices.Contains(rows[i].nodes, n) {
-			rows[i].nodes = append(slices.Clip(rows[i].nodes), n)
-		}
+		has[at] = true
 	}
 	return rows
 }
