@@ -118,7 +118,7 @@ func runSinfo(sys *Sys, argv []string) int {
 func (s *Sys) infoOnce(o *infoOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
-	resp, err := call(s, api.ListNodes, api.NodeQuery{})
+	resp, err := call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
 		return s.loadFailed("slurm_load_node", err)
@@ -193,7 +193,7 @@ func (o *infoOptions) cells(v *view, resp api.NodesResponse) (cells []infoRow) {
 }
 
 func (o *infoOptions) keeps(n *api.NodeInfo) bool {
-	if len(o.nodes) > 0 && !slices.Contains(o.nodes, n.Name) || o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
+	if o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
 		return false
 	}
 	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && hidden(nodeState(n)) {
