@@ -1,7 +1,6 @@
 package api
 
 import (
-	"slices"
 	"time"
 
 	"dev.muster/cluster"
@@ -499,7 +498,7 @@ type WorkRequest struct {
 	Hold  time.Duration               `json:"hold"`
 	// Config is the index of the configuration that the client has.
 	Config uint64 `json:"config,omitempty"`
-	// Gather: jobs of several nodes are to come once, see Work.Jobs.
+	// Gather: jobs of several nodes are to come as Work.Jobs.
 	Gather bool `json:"gather,omitempty"`
 }
 
@@ -511,50 +510,8 @@ type Work struct {
 	// Config is a configuration that the client does not have yet, without what no client needs, and its index.
 	Config      *cluster.Config `json:"config,omitempty"`
 	ConfigIndex uint64          `json:"config_index,omitempty"`
-	// Jobs are those of several of the nodes, which have their numbers (NodeWork.Gathered): the size of a job grows with its nodes, so
-	// that of the answer would with their square.
-	Jobs []*cluster.Job `json:"jobs,omitempty"`
-}
-
-// Gather moves jobs of several nodes to Jobs.
-func (w *Work) Gather() {
-	nodes := map[cluster.JobID]int{}
-	for i := range w.Nodes {
-		for _, j := range w.Nodes[i].Jobs {
-			nodes[j.ID]++
-		}
-	}
-	for i := range w.Nodes {
-		nw := &w.Nodes[i]
-		nw.Jobs = slices.DeleteFunc(nw.Jobs, func(j *cluster.Job) bool {
-			switch n := nodes[j.ID]; {
-			case n == 1:
-				return false
-			case n > 1:
-				w.Jobs, nodes[j.ID] = append(w.Jobs, j), 0
-			}
-			nw.Gathered = append(nw.Gathered, j.ID)
-			return true
-		})
-	}
-}
-
-// Spread gives each node all its jobs again.
-func (w *Work) Spread() {
-	jobs := map[cluster.JobID]*cluster.Job{}
-	for _, j := range w.Jobs {
-		jobs[j.ID] = j
-	}
-	for i := range w.Nodes {
-		nw := &w.Nodes[i]
-		for _, id := range nw.Gathered {
-			if j, ok := jobs[id]; ok {
-				nw.Jobs = append(nw.Jobs, j)
-			}
-		}
-		nw.Gathered = nil
-	}
-	w.Jobs = nil
+	// Jobs are those of several nodes, each once; its nodes have its number (NodeWork.Gathered).
+	Jobs []GatheredJob `json:"jobs,omitempty"`
 }
 
 // NodeWork is the whole set of one node's jobs.

@@ -273,6 +273,9 @@ func (c *Client) poll(ctx context.Context) {
 		}
 		c.mu.Unlock()
 		w, err := api.Call(ctx, c.cfg.Server, api.GetWork, q)
+		if err == nil {
+			err = w.Spread()
+		}
 		if err != nil {
 			c.slog.Debug("asking for work failed", "err", err)
 			if !pause(ctx, &wait) {
@@ -280,7 +283,6 @@ func (c *Client) poll(ctx context.Context) {
 			}
 			continue
 		}
-		w.Spread()
 		wait, missing = 0, w.Unknown
 		c.take(ctx, w)
 		if !informed && len(w.Nodes) > 0 {
