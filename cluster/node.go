@@ -156,7 +156,7 @@ func (inv *Inventory) CoresOf(cpus IDSet) (cores IDSet) {
 // its Load, kept beside it.
 type Node struct {
 	Name       NodeName  `json:"name"`
-	Order      int       `json:"order"` // rank in every listing and in node choice
+	Order      int       `json:"order"` // in which it became known, see CompareNodes
 	Inventory  Inventory `json:"inventory"`
 	Owner      string    `json:"owner,omitempty"` // the member whose client it is; empty on the servers' own machine
 	Up         bool      `json:"up"`              // its client holds a lease

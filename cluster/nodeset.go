@@ -112,13 +112,13 @@ func joins(list []roster, n *Node, inTopology func(NodeName) bool) (out []int) {
 	return out
 }
 
-// inOrder compares nodes by their order; what is no node yet comes last.
+// inOrder compares nodes by their names; what is no node yet comes last.
 func (t *tx) inOrder(a, b NodeName) int {
-	x, here := t.nodes.Get(a)
-	y, there := t.nodes.Get(b)
+	_, here := t.nodes.Get(a)
+	_, there := t.nodes.Get(b)
 	switch {
 	case here && there:
-		return cmp.Compare(x.Order, y.Order)
+		return CompareNodes(a, b)
 	case here:
 		return -1
 	case there:

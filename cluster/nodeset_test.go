@@ -63,12 +63,12 @@ func TestRosters(t *testing.T) {
 	is("a place counts more than a feature", "p=[n0 n2] q=[n0 n2 n3] a=[n0][] b=[][] c=[n2][] top=[][a b c]")
 	up(1, bringing("h100", ""))
 	up(3, bringing("", "a"))
-	is("more of them", "p=[n0 n2 n1] q=[n0 n2 n1 n3] a=[n0 n3][] b=[n1][] c=[n2][] top=[][a b c]")
+	is("more of them", "p=[n0 n1 n2] q=[n0 n1 n2 n3] a=[n0 n3][] b=[n1][] c=[n2][] top=[][a b c]")
 	w.ok(root, &PartitionSet{Partition: Partition{Name: "r", Nodes: []NodeName{"n3", "fast"}}})
 	w.ok(root, &PartitionSet{Partition: Partition{Name: "q", Nodes: []NodeName{"n3"}}})
 	place := "b"
 	w.ok(root, &NodeSet{Nodes: []NodeName{"n2"}, Topology: &place, Features: []string{"old"}})
-	is("moved", "p=[n0 n1] q=[n3] r=[n0 n1 n3] a=[n0 n3][] b=[n2 n1][] c=[][] top=[][a b c]")
+	is("moved", "p=[n0 n1] q=[n3] r=[n0 n1 n3] a=[n0 n3][] b=[n1 n2][] c=[][] top=[][a b c]")
 	place = "nowhere"
 	w.ok(root, &NodeSet{Nodes: []NodeName{"n3"}, Topology: &place})
 	if got := fmt.Sprint(w.s.Misplaced()); got != "map[n0:n0 asks for Topology=c, but topology.conf names it below a "+

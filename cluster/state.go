@@ -112,6 +112,7 @@ type tables struct {
 	timerAt *btree.Map[JobID, [2]time.Time] // each record's keys in timers
 	names   *btree.BTreeG[nameKey]          // not ended
 	order   *btree.Map[int, *Node]          // nodes by Order
+	listed  *btree.BTreeG[*Node]            // nodes by name
 	arrays  *btree.Map[JobID, census]       // array id → its records, counted
 	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
@@ -137,7 +138,7 @@ func newTables() tables {
 		queueAt: btree.NewMap[JobID, queueKey](32),
 		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
-		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32),
+		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		arrays: btree.NewMap[JobID, census](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
 		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: alike{},
@@ -151,7 +152,7 @@ func (t *tables) copy() tables {
 	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
 	c.keys, c.queueAt, c.books = t.keys.Copy(), t.queueAt.Copy(), t.copyBooks()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
-	c.order, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
+	c.order, c.listed, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.listed.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
 	c.errands, c.powers, c.tested = t.errands.Copy(), t.powers.Copy(), t.tested.Copy()
 	c.leaves, c.cliques, c.alike = t.leaves.Copy(), t.cliques.Copy(), nil
@@ -222,8 +223,8 @@ func (t *tables) JobCount() int { return t.jobs.Len() }
 // Live yields the records that hold resources, by rising id.
 func (t *tables) Live() iter.Seq[*Job] { return valuesOf(t.live) }
 
-// Nodes yields the nodes in their order.
-func (t *tables) Nodes() iter.Seq[*Node] { return valuesOf(t.order) }
+// Nodes yields the nodes by CompareNodes.
+func (t *tables) Nodes() iter.Seq[*Node] { return t.listed.Scan }
 
 // NodeCount is the number of nodes.
 func (t *tables) NodeCount() int { return t.nodes.Len() }

@@ -287,6 +287,7 @@ func (t *tables) setNode(old, n *Node) {
 	t.regroup(old, n)
 	if old != nil {
 		t.order.Delete(old.Order)
+		t.listed.Delete(old)
 		t.reboots.Delete(old.Name)
 		t.powers.Delete(old.Name)
 	}
@@ -296,6 +297,7 @@ func (t *tables) setNode(old, n *Node) {
 	}
 	t.nodes.Set(n.Name, n)
 	t.order.Set(n.Order, n)
+	t.listed.Set(n)
 	if n.Reboot != nil {
 		t.reboots.Set(n.Name, n)
 	}

@@ -27,7 +27,6 @@ const (
 // groupKey puts a node into a group: of those with the same leaves, or of an NVLink domain.
 type groupKey struct {
 	group string
-	order int
 	node  NodeName
 }
 
@@ -35,7 +34,7 @@ func groupLess(x, y groupKey) bool {
 	if c := cmp.Compare(x.group, y.group); c != 0 {
 		return c < 0
 	}
-	return x.order < y.order
+	return CompareNodes(x.node, y.node) < 0
 }
 
 func newGroups() *btree.BTreeG[groupKey] {
@@ -81,14 +80,14 @@ func (n *Node) block() string { return cmp.Or(n.Inventory.Topology, n.Inventory.
 // regroup keeps the groups of nodes in step with a node's record.
 func (t *tables) regroup(old, n *Node) {
 	move := func(in *btree.BTreeG[groupKey], same func(a, b *Inventory) bool, group func(*Node) string) {
-		if old != nil && n != nil && old.Order == n.Order && old.Inventory.Topology == n.Inventory.Topology && same(&old.Inventory, &n.Inventory) {
+		if old != nil && n != nil && old.Inventory.Topology == n.Inventory.Topology && same(&old.Inventory, &n.Inventory) {
 			return
 		}
 		if old != nil {
-			in.Delete(groupKey{group(old), old.Order, old.Name})
+			in.Delete(groupKey{group(old), old.Name})
 		}
 		if n != nil {
-			in.Set(groupKey{group(n), n.Order, n.Name})
+			in.Set(groupKey{group(n), n.Name})
 		}
 	}
 	// A list is never changed in place: the same one has the same content.

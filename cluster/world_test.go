@@ -260,6 +260,7 @@ func sameDerived(a, b *tables) error {
 	same("running", pairs(a), pairs(b))
 	same("idle", a.idle.Keys(), b.idle.Keys())
 	same("order", a.order.Keys(), b.order.Keys())
+	same("listed", namesOf(a), namesOf(b))
 	same("reboots", a.reboots.Keys(), b.reboots.Keys())
 	same("powers", a.powers.Keys(), b.powers.Keys())
 	after := func(t *tables) (out []timerKey) {
@@ -296,5 +297,12 @@ func sameDerived(a, b *tables) error {
 
 func pairs(t *tables) (out []string) {
 	t.arrays.Scan(func(id JobID, n census) bool { out = append(out, fmt.Sprint(id, "=", n)); return true })
+	return out
+}
+
+func namesOf(t *tables) (out []NodeName) {
+	for n := range t.Nodes() {
+		out = append(out, n.Name)
+	}
 	return out
 }

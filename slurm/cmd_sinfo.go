@@ -329,7 +329,11 @@ func compareStates(a, b *infoRow) int {
 }
 
 func compareNames(a, b *infoRow) int {
-	return firstNumber(a, b, func(n *api.NodeInfo) int { return n.Order })
+	x, y := a.first(), b.first()
+	if x == nil || y == nil {
+		return cmp.Compare(len(a.nodes), len(b.nodes))
+	}
+	return cluster.CompareNodes(x.Name, y.Name)
 }
 
 // infoMembers are the members of one group of nodes in --json.
