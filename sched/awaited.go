@@ -63,7 +63,7 @@ func fatesText(s *cluster.Snapshot, id string, d cluster.Depend) string {
 		one, all = "component", "components"
 	}
 	var parts []string
-	for _, f := range allFates {
+	for _, f := range slices.Concat(stages[:], fates[1:]) {
 		n := tally[f]
 		switch {
 		case n == 0:
@@ -103,7 +103,6 @@ var (
 		cluster.NodeFailed: {"was lost with its node", "were lost with their nodes"}, cluster.Preempted: {"was preempted", "were preempted"},
 		cluster.OutOfMemory: {"has run out of memory", "have run out of memory"}, cluster.DeadlineMissed: {"has missed its deadline", "have missed their deadlines"},
 		cluster.BootFailed: {"was lost when its node started", "were lost when their nodes started"}, cluster.Requeued: {"was requeued", "were requeued"}}
-	allFates = slices.Concat(stages[:], fates[1:])
 )
 
 func fateOf(j *cluster.Job) fate {

@@ -99,13 +99,21 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// held words whose doing it is that a job is held; any other reason stands for itself.
-var held = map[cluster.Reason]string{
-	cluster.WaitHeldUser:         "it is held",
-	cluster.WaitHeldAdmin:        "it is held by an administrator, who alone can release it",
-	cluster.WaitRequeueHeld:      "it was put back into the queue and is held there",
-	cluster.WaitLaunchFailedHeld: "it is held, because no node could launch it",
-	cluster.WaitResvDeleted:      "its reservation is over or was deleted, and it is held by the system since; an administrator can release it",
+// heldText words whose doing it is that a job is held; any other reason stands for itself.
+func heldText(why cluster.Reason) string {
+	switch why {
+	case cluster.WaitHeldUser:
+		return "it is held"
+	case cluster.WaitHeldAdmin:
+		return "it is held by an administrator, who alone can release it"
+	case cluster.WaitRequeueHeld:
+		return "it was put back into the queue and is held there"
+	case cluster.WaitLaunchFailedHeld:
+		return "it is held, because no node could launch it"
+	case cluster.WaitResvDeleted:
+		return "its reservation is over or was deleted, and it is held by the system since; an administrator can release it"
+	}
+	return fmt.Sprintf("it is held: %s", why)
 }
 
 // notReady explains what follows from the record itself.
@@ -128,11 +136,7 @@ func (e *Explanation) notReady(s *cluster.Snapshot, j *cluster.Job, why cluster.
 		}
 		e.add(why, hint, "%s", strings.Join(terms, map[bool]string{false: ", and ", true: ", or "}[j.Depends.Any]))
 	default:
-		text, ok := held[why]
-		if !ok {
-			text = fmt.Sprintf("it is held: %s", why)
-		}
-		e.add(why, "scontrol release "+wholeText(j), "%s", text)
+		e.add(why, "scontrol release "+wholeText(j), "%s", heldText(why))
 	}
 }
 

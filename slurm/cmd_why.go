@@ -95,7 +95,7 @@ func Why(sys *Sys, argv []string) int {
 }
 
 // unconfirmed is what nodes have not told of a job, by its phase.
-var unconfirmed = map[cluster.Phase]string{cluster.Starting: "not begun on", cluster.Ending: "not over on"}
+var unconfirmed = [...]string{cluster.Starting: "not begun on", cluster.Ending: "not over on", cluster.Ended: ""}
 
 // others names the records beside the one that was explained that wait as well.
 func (s *Sys) others(list []*cluster.Job, more int) {
