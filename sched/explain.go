@@ -365,7 +365,7 @@ func (d *demand) lacking(sp *space) string {
 		return "with jobs of other users"
 	case d.exclusive && sp.busy:
 		return "in use (it wants whole nodes)"
-	case cpus < max(d.minCPUs, 1) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
+	case cpus < d.leastCPUs(sp) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
 		return "short of CPUs"
 	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
 		return "short of memory"
