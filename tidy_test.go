@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"consensus":         {},
 	"consensus/gossip":  {},
 	"acct":              {"cluster", "wire"},
-	"api":               {"cluster", "wire"},
+	"api":               {"cluster", "cluster/hostlist", "wire"},
 	"gpu":               {"cluster", "wire"},
 	"gpu/nvml":          {"cluster", "gpu"},
 	"gpu/helper":        {"gpu", "gpu/nvml"},

@@ -498,6 +498,8 @@ type WorkRequest struct {
 	Hold  time.Duration               `json:"hold"`
 	// Config is the index of the configuration that the client has.
 	Config uint64 `json:"config,omitempty"`
+	// Gather: jobs of several nodes are to come as Work.Jobs.
+	Gather bool `json:"gather,omitempty"`
 }
 
 // Work has the nodes whose work changed, each with the whole set of what it should be doing.
@@ -508,6 +510,8 @@ type Work struct {
 	// Config is a configuration that the client does not have yet, without what no client needs, and its index.
 	Config      *cluster.Config `json:"config,omitempty"`
 	ConfigIndex uint64          `json:"config_index,omitempty"`
+	// Jobs are those of several nodes, each once; its nodes have its number (NodeWork.Gathered).
+	Jobs []GatheredJob `json:"jobs,omitempty"`
 }
 
 // NodeWork is the whole set of one node's jobs.
@@ -515,6 +519,8 @@ type NodeWork struct {
 	Node  cluster.NodeName `json:"node"`
 	Index uint64           `json:"index"`
 	Jobs  []*cluster.Job   `json:"jobs"`
+	// Gathered are the numbers of others, which are in Work.Jobs.
+	Gathered []cluster.JobID `json:"gathered,omitempty"`
 	// JobCPUs is how many CPUs jobs can have of it; 0: from a server that does not tell.
 	JobCPUs int `json:"job_cpus,omitempty"`
 	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
@@ -115,20 +116,53 @@ func (t *tables) parents(d Depend) (out []*Job) {
 	return out
 }
 
+// Counterpart is the task that a term of a record speaks of, TaskAny for whole jobs: of aftercorr the one of its own number.
+func (t *tables) Counterpart(j *Job, d Depend) int {
+	if d.Type == AfterCorr && d.Task == TaskAny && t.isArray(d.Job) {
+		return j.Task
+	}
+	return d.Task
+}
+
+// Awaited lists the records that a term speaks of, and the tasks whose records have left live state: those that ended well, and
+// the others.
+func (t *tables) Awaited(d Depend) (list []*Job, ok, failed IDSet) {
+	list = t.parents(d)
+	if c, is := t.arrays.Get(d.Job); is && c.gone != nil {
+		ok, failed = c.gone.OK, c.gone.Failed
+		for _, o := range list {
+			one := NewIDSet(max(o.Task, 0))
+			if o.Task != TaskAny {
+				ok, failed = ok.Minus(one), failed.Minus(one)
+			}
+		}
+		if d.Task != TaskAny {
+			ok, failed = ok.Intersect(NewIDSet(d.Task)), failed.Intersect(NewIDSet(d.Task))
+		}
+	}
+	return list, ok, failed
+}
+
 // judgeSingleton: no older job of the same user and name may be alive.
 func (t *tables) judgeSingleton(j *Job) verdict {
-	v := met
-	t.names.Ascend(nameKey{uid: j.Spec.UID, name: j.Spec.Name}, func(k nameKey) bool {
-		if k.uid != j.Spec.UID || k.name != j.Spec.Name || k.id >= j.ID {
-			return false
-		}
-		if o, _ := t.jobs.Get(k.id); (o.ArrayID == 0 || o.ArrayID != j.ArrayID) && !o.partnerOf(j) {
-			v = unmet
-			return false
-		}
-		return true
-	})
-	return v
+	for range t.Namesakes(j) {
+		return unmet
+	}
+	return met
+}
+
+// Namesakes yields the older jobs of the same user and name that are not over, but for tasks of its array and components of its
+// heterogeneous job.
+func (t *tables) Namesakes(j *Job) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		t.names.Ascend(nameKey{uid: j.Spec.UID, name: j.Spec.Name}, func(k nameKey) bool {
+			if k.uid != j.Spec.UID || k.name != j.Spec.Name || k.id >= j.ID {
+				return false
+			}
+			o, _ := t.jobs.Get(k.id)
+			return o.ArrayID != 0 && o.ArrayID == j.ArrayID || o.partnerOf(j) || yield(o)
+		})
+	}
 }
 
 // evaluate drops the terms of a pending record that are met, marks those that can never be,

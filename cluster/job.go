@@ -120,6 +120,12 @@ type Share struct {
 	Usable IDSet `json:"usable,omitzero"`
 }
 
+// Same reports whether two shares differ in nothing but their nodes.
+func (sh *Share) Same(o *Share) bool {
+	return sh.CPUs.Equal(o.CPUs) && sh.GPUs.Equal(o.GPUs) && sh.MemMB == o.MemMB && sh.Tasks == o.Tasks && sh.Usable.Equal(o.Usable) &&
+		(sh.Part == nil) == (o.Part == nil) && (sh.Part == nil || *sh.Part == *o.Part)
+}
+
 // Avoided is a node that could not launch a job, and why.
 type Avoided struct {
 	Node NodeName `json:"node"`

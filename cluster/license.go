@@ -56,14 +56,44 @@ func (t *tables) LicensesUsed() map[string]int {
 // LicensesFree reports whether there are licenses for a job that starts at a time beside those in use, and those that
 // reservations keep from it.
 func (t *tables) LicensesFree(j *Job, at time.Time, used map[string]int) bool {
+	return len(t.licensesShort(j, at, used)) == 0
+}
+
+// LicenseShort is a license of which too few are free for a job.
+type LicenseShort struct {
+	Name                  string
+	Asks, Has, Used, Kept int      // Has: of the cluster; Kept: by reservations
+	Holders               []Holder // live jobs, by id
+}
+
+// LicensesShort lists the licenses of which too few are free for a job that starts at a time, with who holds them.
+func (t *tables) LicensesShort(j *Job, at time.Time, used map[string]int) []LicenseShort {
+	out := t.licensesShort(j, at, used)
+	for o := range t.Live() {
+		list, _ := ParseLicenses(o.Spec.Licenses)
+		for i := range out {
+			if k := slices.IndexFunc(list, func(l License) bool { return l.Name == out[i].Name }); k >= 0 {
+				out[i].Holders = append(out[i].Holders, Holder{o, float64(list[k].Total)})
+			}
+		}
+	}
+	return out
+}
+
+func (t *tables) licensesShort(j *Job, at time.Time, used map[string]int) (out []LicenseShort) {
 	list, _ := ParseLicenses(j.Spec.Licenses)
 	if len(list) == 0 {
-		return true
+		return nil
 	}
 	kept := t.licensesKept(at, at.Add(min(j.Limit, Unlimited/2)), func(r *Reservation) bool {
 		return slices.Contains(j.Spec.ResvNames(), r.Name) && r.Allows(j.Spec)
 	})
-	return !slices.ContainsFunc(list, func(l License) bool { return used[l.Name]+kept[l.Name]+l.Total > t.config.license(l.Name) })
+	for _, l := range list {
+		if has := t.config.license(l.Name); used[l.Name]+kept[l.Name]+l.Total > has {
+			out = append(out, LicenseShort{l.Name, l.Total, has, used[l.Name], kept[l.Name], nil})
+		}
+	}
+	return out
 }
 
 // licensesKept counts the licenses that reservations have at some moment of a span of time, but for those that are own.
@@ -104,7 +134,7 @@ func (c *Config) admitLicenses(text string) error {
 	}
 	for _, l := range list {
 		if have := c.license(l.Name); have < l.Total || have == 0 {
-			return Errorf(Invalid, ErrLicense, "the cluster has %d licenses %s, the job asks for %d: see scontrol show licenses", have, l.Name, l.Total)
+			return Errorf(Invalid, ErrLicense, "the cluster has %d of license %s, the job asks for %d: see scontrol show licenses", have, l.Name, l.Total)
 		}
 	}
 	return nil

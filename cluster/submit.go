@@ -424,7 +424,7 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 			return Errorf(Invalid, ErrReservation, "there is no reservation %s", name)
 		}
 		if !r.Allows(spec) {
-			return Errorf(Denied, ErrResvAccess, "user %s and account %s may not use reservation %s", spec.User, spec.Account, name)
+			return Errorf(Denied, ErrResvAccess, "user %s and account %q may not use reservation %s", spec.User, spec.Account, name)
 		}
 	}
 	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {

@@ -148,8 +148,15 @@ func (c *TokenPut) apply(t *tx) (any, error) {
 		return nil, Errorf(Denied, ErrAccess, "only an operator may make join tokens")
 	}
 	k := c.Token
-	if k.ID == "" || !k.Role.Valid() || !isHash(k.Verifier) || k.Uses < 1 || !k.Expires.After(t.at) {
-		return nil, Errorf(Invalid, "", "token %q: want an id, a role (server, node or login), uses and an expiry in the future", k.ID)
+	switch {
+	case k.ID == "" || !isHash(k.Verifier):
+		return nil, Errorf(Invalid, "", "token %q has no id or verifier", k.ID)
+	case !k.Role.Valid():
+		return nil, Errorf(Invalid, "", "%q is no role of a member: want server, node or login", k.Role)
+	case k.Uses < 1:
+		return nil, Errorf(Invalid, "", "a token for %d machines is good for none: want one at least", k.Uses)
+	case !k.Expires.After(t.at):
+		return nil, Errorf(Invalid, "", "the token would expire at %s, which is over", k.Expires.Format(time.DateTime))
 	}
 	if _, twice := t.tokens.Get(k.ID); twice {
 		return nil, Errorf(Conflict, "", "there is a token %s already", k.ID)

@@ -108,7 +108,7 @@ func TestAccountsTop(t *testing.T) {
 func TestAccountsLimits(t *testing.T) {
 	d := startBooks(t)
 	_, errs, code := d.as(binUID, "sbatch", "-o", "/dev/null", "-a", "1-4", "--wrap", "true")
-	if want := "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n"; code != 1 || errs != want {
+	if want := "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n"; code != 1 || slurmWords(errs) != want {
 		t.Errorf("four tasks with maxsubmitjobs=3: exit code %d\n%swant\n%s", code, errs, want)
 	}
 	if _, errs, code := d.as(binUID, "sbatch", "-q", "fast", "--wrap", "true"); code != 1 || !strings.Contains(errs, "Invalid qos specification") {

@@ -35,7 +35,11 @@ PartitionName=main Nodes=ALL Default=YES
 		})
 	}
 	out, errs, code := d.run("sbatch", "-S16", "--wrap", "true")
-	expect(t, "too many", errs, "sbatch: error: Batch job submission failed: Requested node configuration is not available\n")
+	first, why, _ := strings.Cut(errs, "\n")
+	expect(t, "too many", first, "sbatch: error: Batch job submission failed: Requested node configuration is not available")
+	if !strings.HasPrefix(why, "sbatch: why: no set of nodes of partition main can ever run this job: it wants ") {
+		t.Errorf("why it is refused: %q", why)
+	}
 	if code != 1 || out != "" {
 		t.Errorf("too many: %d %q", code, out)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -234,6 +235,12 @@ func (d *dev) must(name string, args ...string) string {
 	}
 	return strings.TrimSuffix(out, "\n")
 }
+
+// whyLine is what is added to Slurm's words for a refusal (docs/slurm-compat.md).
+var whyLine = regexp.MustCompile(`(?m)^(sbatch|srun|salloc): why: .*\n`)
+
+// slurmWords is what a command said in Slurm's words.
+func slurmWords(errs string) string { return whyLine.ReplaceAllString(errs, "") }
 
 // wait polls until ok holds; the product offers no event for what tests wait for from outside.
 func (d *dev) wait(what string, ok func() bool) {

@@ -108,7 +108,7 @@ func TestHetLife(t *testing.T) {
 		{"-n1 : -p none --wrap true", "sbatch: error: invalid partition specified: none\nsbatch: error: Batch job submission failed: Invalid partition name specified\n"},
 		{"-w gpu-node-001 : -w gpu-node-001 --wrap true", "sbatch: error: Batch job submission failed: Invalid node name specified\n"},
 	} {
-		if _, errs, code := d.run("sbatch", strings.Fields(bad.line)...); errs != bad.want || code != 1 {
+		if _, errs, code := d.run("sbatch", strings.Fields(bad.line)...); slurmWords(errs) != bad.want || code != 1 {
 			t.Errorf("sbatch %s: %d %s", bad.line, code, errs)
 		}
 	}

@@ -224,6 +224,9 @@ func TestEndNote(t *testing.T) {
 func TestWhy(t *testing.T) {
 	d := startDev(t)
 	holds := d.must("sbatch", "--parsable", "-N4", "--exclusive", "-t", "10", "-o", "/dev/null", "--wrap", "sleep 60")
+	d.wait("the first to run", func() bool {
+		return strings.Contains(d.must("muster", "why", holds), " is RUNNING on gpu-node-[001-004], until 20")
+	})
 	id := d.must("sbatch", "--parsable", "-N2", "--exclusive", "-t", "10", "-o", "/dev/null", "--wrap", "true")
 	d.wait("a plan", func() bool { return strings.Contains(d.must("muster", "why", id), "expected start") })
 	out := d.must("muster", "why", id)

@@ -73,7 +73,7 @@ func TestWCKeys(t *testing.T) {
 
 	rewrite(t, file, append(lines, "AccountingStorageEnforce=wckeys")...)
 	d.must("scontrol", "reconfigure")
-	if _, errs, code := d.as(daemonUID, "sbatch", "--wckey=other", "--wrap", "true"); code != 1 || errs != "sbatch: error: Batch job submission failed: Invalid wckey specification\n" {
+	if _, errs, code := d.as(daemonUID, "sbatch", "--wckey=other", "--wrap", "true"); code != 1 || slurmWords(errs) != "sbatch: error: Batch job submission failed: Invalid wckey specification\n" {
 		t.Errorf("another user's key: exit code %d, %q", code, errs)
 	}
 	if _, errs, code := d.as(daemonUID, "srun", "--wckey=other", "true"); code != 1 || !strings.Contains(errs, "srun: error: Unable to allocate resources: Invalid wckey specification") {

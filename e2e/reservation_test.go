@@ -13,7 +13,7 @@ import (
 func (d *dev) says(t *testing.T, uid uint32, want string, name string, args ...string) {
 	t.Helper()
 	out, errs, code := d.as(uid, name, args...)
-	got := strings.TrimSuffix(out+errs, "\n")
+	got := strings.TrimSuffix(out+slurmWords(errs), "\n")
 	if (code == 0) != !strings.HasPrefix(want, "!") || got != strings.TrimPrefix(want, "!") {
 		t.Errorf("%s %q: exit code %d\n got %q\nwant %q", name, args, code, got, strings.TrimPrefix(want, "!"))
 	}

@@ -118,7 +118,7 @@ func TestSrunScripts(t *testing.T) {
 		{"-N9 -I true", "", "srun: error: Unable to allocate resources: Requested partition configuration not available now\n", 1},
 	} {
 		out, errs, code := d.run("srun", strings.Fields(c.args)...)
-		if sorted(out) != c.out || sorted(errs) != c.errs || code != c.code {
+		if sorted(out) != c.out || slurmWords(sorted(errs)) != c.errs || code != c.code {
 			t.Errorf("srun %s: %d %q %q, want %d %q %q", c.args, code, out, errs, c.code, c.out, c.errs)
 		}
 	}

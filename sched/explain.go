@@ -3,7 +3,6 @@ package sched
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +41,7 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	}
 	if a := j.Spec.Array; a != nil && !j.Tasks.Empty() && a.Limit > 0 && s.RunningTasks(j.ArrayID) >= a.Limit {
 		e.add(cluster.WaitArrayLimit, fmt.Sprintf("scontrol update jobid=%d arraytaskthrottle=N", j.ArrayID),
-			"the array runs %d tasks at once, its limit is %d; %d tasks wait", s.RunningTasks(j.ArrayID), a.Limit, j.Tasks.Len())
+			"%s of the array, at most %d run at once; %s", count(s.RunningTasks(j.ArrayID), "task runs", "tasks run"), a.Limit, count(j.Tasks.Len(), "task waits", "tasks wait"))
 	}
 	for _, a := range j.Avoid {
 		e.add(cluster.EndLaunchFailure, fmt.Sprintf("scontrol release %d", j.ID), "node %s could not launch it, it does not go there again: %s", a.Node, a.Why)
@@ -52,13 +51,11 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	if len(parts) == 0 {
 		e.noReservation(s, j)
 	}
-	if j.Spec.Licenses != "" && !c.licensed(j) {
-		e.add(cluster.WaitLicenses, "scontrol show licenses", "it wants licenses %s, others hold too many of them", j.Spec.Licenses)
-	}
+	e.licenses(c, j)
 	for _, name := range j.Spec.Partitions {
 		p, ok := s.Partition(name)
 		if !ok {
-			e.add(cluster.WaitPartitionDown, "", "partition %s does not exist any more", name)
+			e.add(cluster.WaitPartitionDown, elsewhere(j), "partition %s does not exist any more", name)
 			continue
 		}
 		e.settling(c, p)
@@ -92,25 +89,38 @@ func aheadOf(s *cluster.Snapshot, j *cluster.Job) (n int) {
 }
 
 func count(n int, one, many string) string {
+	return fmt.Sprintf("%d %s", n, plural(n, one, many))
+}
+
+func plural(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return one
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return many
+}
+
+// held words whose doing it is that a job is held; any other reason stands for itself.
+var held = map[cluster.Reason]string{
+	cluster.WaitHeldUser:         "it is held",
+	cluster.WaitHeldAdmin:        "it is held by an administrator, who alone can release it",
+	cluster.WaitRequeueHeld:      "it was put back into the queue and is held there",
+	cluster.WaitLaunchFailedHeld: "it is held, because no node could launch it",
+	cluster.WaitResvDeleted:      "its reservation is over or was deleted, and it is held by the system since; an administrator can release it",
 }
 
 // notReady explains what follows from the record itself.
 func (e *Explanation) notReady(s *cluster.Snapshot, j *cluster.Job, why cluster.Reason) {
 	switch why {
 	case cluster.WaitBegin:
-		begin := j.Eligible
-		if j.Spec.Begin.After(begin) {
-			begin = j.Spec.Begin
+		hint := "" // a requeued job waits all the same
+		if j.Spec.Begin.After(j.Eligible.Add(-1)) {
+			hint = updateHint([]*cluster.Job{j}, "starttime=now")
 		}
-		e.add(why, "", "it may not start before %s", begin.Format(time.DateTime))
+		e.add(why, hint, "it may not start before %s", later(j.Eligible, j.Spec.Begin).Format(time.DateTime))
 	case cluster.WaitDependency, cluster.WaitDependencyNever:
 		hint := ""
 		if why == cluster.WaitDependencyNever {
-			hint = fmt.Sprintf("scancel %d, or change it: %s", leaderOf(j), updateHint([]*cluster.Job{j}, "dependency="))
+			hint = fmt.Sprintf("scancel %s, or change it: %s", wholeText(j), updateHint([]*cluster.Job{j}, "dependency="))
 		}
 		var terms []string
 		for _, d := range j.Depends.Terms {
@@ -118,63 +128,12 @@ func (e *Explanation) notReady(s *cluster.Snapshot, j *cluster.Job, why cluster.
 		}
 		e.add(why, hint, "%s", strings.Join(terms, map[bool]string{false: ", and ", true: ", or "}[j.Depends.Any]))
 	default:
-		e.add(why, fmt.Sprintf("scontrol release %d", j.ID), "it is held")
-	}
-}
-
-// termText tells one dependency term with the states of the jobs it waits for.
-func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {
-	if d.Type == cluster.SingletonOf {
-		return fmt.Sprintf("singleton: an older job named %s of user %s is not over", j.Spec.Name, j.Spec.User)
-	}
-	head := fmt.Sprintf("%s:%d", d.Type, d.Job)
-	if d.Task != cluster.TaskAny {
-		head += fmt.Sprintf("_%d", d.Task)
-	}
-	if d.Plus > 0 {
-		head += fmt.Sprintf("+%d", int(d.Plus.Minutes()))
-	}
-	tally := map[string]int{}
-	for _, p := range s.Find(cluster.Ref{Job: d.Job}) {
-		if d.Task == cluster.TaskAny || p.Task == d.Task || p.Tasks.Has(d.Task) {
-			tally[stateText(p)] += max(p.Tasks.Len(), 1)
+		text, ok := held[why]
+		if !ok {
+			text = fmt.Sprintf("it is held: %s", why)
 		}
+		e.add(why, "scontrol release "+wholeText(j), "%s", text)
 	}
-	var states []string
-	for _, name := range stateOrder {
-		if n := tally[name]; n > 1 {
-			states = append(states, fmt.Sprintf("%d %s", n, name))
-		} else if n == 1 {
-			states = append(states, name)
-		}
-	}
-	if len(states) == 0 {
-		states = []string{"gone"}
-	}
-	text := fmt.Sprintf("%s: job %d is %s", head, d.Job, strings.Join(states, ", "))
-	if d.Failed {
-		text += ", so it can never be met"
-	}
-	return text
-}
-
-var stateOrder = []string{"pending", "starting", "running", "suspended", "ending", "completed", "failed", "cancelled", "timed out", "over"}
-
-func stateText(j *cluster.Job) string {
-	if j.Phase != cluster.Ended {
-		return stateOrder[j.Phase]
-	}
-	switch j.Outcome {
-	case cluster.Completed:
-		return "completed"
-	case cluster.Failed, cluster.NodeFailed, cluster.OutOfMemory:
-		return "failed"
-	case cluster.Cancelled:
-		return "cancelled"
-	case cluster.TimedOut:
-		return "timed out"
-	}
-	return "over"
 }
 
 // partition explains what keeps the job from starting in one partition.
@@ -182,13 +141,20 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 	switch r := c.closed(p, j); r {
 	case cluster.NoReason:
 	case cluster.WaitPartitionTime:
-		e.add(r, "", "partition %s allows %s, the job asks for %s", p.Name, limitText(p.MaxTime), limitText(j.Limit))
+		e.add(r, updateHint([]*cluster.Job{j}, fmt.Sprintf("timelimit=%d", int(p.MaxTime.Minutes()))), "partition %s allows %s, the job asks for %s", p.Name, spanText(p.MaxTime), spanText(j.Limit))
+		return
+	case cluster.WaitPartitionNodes:
+		e.size(c, p, j, p.Size(c.s), 0)
 		return
 	case cluster.WaitPartitionDown, cluster.WaitPartitionInactive:
-		e.add(r, "", "partition %s is %s", p.Name, p.State)
+		e.add(r, fmt.Sprintf("%s; an administrator: scontrol update partitionname=%s state=up", elsewhere(j), p.Name), "partition %s is %s, it starts no jobs", p.Name, p.State)
 		return
 	default:
-		e.add(r, "scontrol update partition, or another account or QOS", "%s", r)
+		if _, who, ok := strings.Cut(string(p.Barred(j.Spec)), "("); ok {
+			e.add(r, elsewhere(j)+", or account=NAME, or qos=NAME", "partition %s", strings.TrimSuffix(who, ")"))
+			return
+		}
+		e.add(r, "", "%s", r)
 		return
 	}
 	over := e.overruns(c, p, j, nil)
@@ -196,20 +162,13 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 	switch q.why {
 	case cluster.NoReason:
 	case cluster.WaitPartitionNodes:
-		if q.want.minNodes < q.want.least {
-			e.add(q.why, "", "partition %s wants %s a job at least, the job asks for %d", p.Name, count(q.want.least, "node", "nodes"), q.want.minNodes)
-		} else if q.want.upTo > 0 {
-			e.add(q.why, "", "partition %s allows %s a job, the job asks for %d", p.Name, count(q.want.upTo, "node", "nodes"), q.want.minNodes)
-		} else {
-			e.add(q.why, "", "partition %s has %s, the job asks for %d", p.Name, count(countNodes(c.s, p), "node", "nodes"), q.want.minNodes)
-		}
+		e.size(c, p, j, cmp.Or(q.want.upTo, p.Size(c.s)), q.want.least)
 		return
 	case cluster.WaitNodeNotAvail:
-		e.add(q.why, "", "it must run on %s, not all of which are in service", strings.Trim(fmt.Sprint(q.want.wanted), "[]"))
-		e.away(c.s, p)
+		e.unusable(c.s, j, q.want.wanted)
 		return
 	default:
-		e.add(q.why, "", "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle(), off{}))
+		e.add(q.why, "ask for less, or for another partition: "+elsewhere(j), "partition %s can not run it even when empty: %s", p.Name, q.want.shortage(c.idle(), off{}))
 		e.away(c.s, p)
 		return
 	}
@@ -220,155 +179,32 @@ func (e *Explanation) partition(c *cycle, p *cluster.Partition, j *cluster.Job, 
 		}
 		return
 	}
-	if note := c.reservedNote(q, j); note != "" {
-		e.reserved(c, q, j, note)
+	if c.reservedNote(q, j) != "" {
+		e.reserved(c, q, j)
 	} else {
 		e.add(cluster.WaitResources, "", "partition %s: %s", p.Name, q.want.shortage(c.row(q.want.over), away))
 		e.away(c.s, p)
 	}
 }
 
+// size explains that a partition takes jobs of other numbers of nodes: at least some, at most some.
+func (e *Explanation) size(c *cycle, p *cluster.Partition, j *cluster.Job, most, least int) {
+	n, verb := most, fmt.Sprintf("allows %s a job", count(most, "node", "nodes"))
+	switch {
+	case j.Spec.MinNodes < least:
+		n, verb = least, fmt.Sprintf("wants %s a job at least", count(least, "node", "nodes"))
+	case most == p.Size(c.s):
+		verb = "has " + count(most, "node", "nodes")
+	}
+	e.add(cluster.WaitPartitionNodes, updateHint([]*cluster.Job{j}, fmt.Sprintf("numnodes=%d", n))+", or another partition: partition=NAME", "partition %s %s, the job asks for %d", p.Name, verb, j.Spec.MinNodes)
+}
+
+// elsewhere is the command that takes a job to other partitions.
+func elsewhere(j *cluster.Job) string { return updateHint([]*cluster.Job{j}, "partition=NAME") }
+
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
-}
-
-func limitText(d time.Duration) string {
-	if d == 0 || d == cluster.Unlimited {
-		return "unlimited time"
-	}
-	return d.String()
-}
-
-func countNodes(s *cluster.Snapshot, p *cluster.Partition) (n int) {
-	for range s.PartitionNodes(p) {
-		n++
-	}
-	return n
-}
-
-// away names the partition's nodes that are out of service, grouped by why.
-func (e *Explanation) away(s *cluster.Snapshot, p *cluster.Partition) {
-	groups := map[string][]string{}
-	n := 0
-	for node := range s.PartitionNodes(p) {
-		if node.Usable() {
-			continue
-		}
-		what := "not responding"
-		switch {
-		case node.Down:
-			what = "down"
-		case node.Drain:
-			what = "drained"
-		case node.Failing:
-			what = "failing"
-		}
-		if node.Reason != "" {
-			what += " (" + node.Reason + ")"
-		}
-		groups[what] = append(groups[what], string(node.Name))
-		n++
-	}
-	if n == 0 {
-		return
-	}
-	var keys, parts []string
-	for k := range groups {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		names := groups[k]
-		text := strings.Join(names[:min(len(names), 3)], ",")
-		if len(names) > 3 {
-			text += fmt.Sprintf(" and %d more", len(names)-3)
-		}
-		parts = append(parts, text+" "+k)
-	}
-	e.add(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
-}
-
-// shortage tells on how many nodes there is room, beside what the job must keep off, and which resource is short on the others.
-func (d *demand) shortage(p *pool, away off) string {
-	room, tasks, nodes := 0, 0, 0
-	lack := map[string]int{}
-	for _, i := range p.members(d.part) {
-		nodes++
-		if away.nodes.has(i) {
-			lack["reserved for others, or not of its reservation"]++
-			continue
-		}
-		sp := away.cpus.within(int32(i), &p.spaces[i])
-		if n := d.capacity(sp); n > 0 {
-			room, tasks = room+1, tasks+n
-			continue
-		}
-		lack[d.lacking(sp)]++
-	}
-	var parts []string
-	for _, what := range []string{"reserved for others, or not of its reservation", "excluded", "of another make or feature", "with jobs of other users", "in use (it wants whole nodes)", "short of CPUs", "short of GPUs", "short of memory"} {
-		if n := lack[what]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
-		}
-	}
-	text := fmt.Sprintf("it wants %s with %s of %s each", count(d.minNodes, "node", "nodes"), count(d.tasks, "task", "tasks"), count(d.cpusPer, "CPU", "CPUs"))
-	if g := d.gpuText(); g != "" {
-		text += " and " + g
-	}
-	text += d.memText() + fmt.Sprintf("; of %d nodes in service %s room now", nodes, count(room, "has", "have"))
-	if room > 0 {
-		text += fmt.Sprintf(" (for %s)", count(min(tasks, 1<<30), "task", "tasks"))
-	}
-	if parts != nil {
-		text += ", " + strings.Join(parts, ", ")
-	}
-	return text
-}
-
-func (d *demand) memText() string {
-	switch {
-	case !d.memAlloc:
-		return ""
-	case d.mem.Per == cluster.MemPerNode && d.mem.MB == 0:
-		return ", with all memory of a node"
-	case d.mem.MB == 0:
-		return ""
-	}
-	return fmt.Sprintf(", with %d MB a %s", d.mem.MB, [...]string{"node", "node", "CPU", "GPU"}[d.mem.Per&3])
-}
-
-func (d *demand) gpuText() string {
-	var parts []string
-	add := func(list []cluster.GRES, per string) {
-		for _, g := range list {
-			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", g.Count, cmp.Or(g.Type, "")))+" GPUs "+per)
-		}
-	}
-	add(d.gpuNode, "a node")
-	add(d.gpuTask, "a task")
-	add(d.gpuJob, "in all")
-	return strings.Join(parts, ", ")
-}
-
-// lacking names the first thing that keeps a task off the node.
-func (d *demand) lacking(sp *space) string {
-	cpus := sp.free
-	switch {
-	case d.not[sp.node.Name]:
-		return "excluded"
-	case !d.may(sp.node):
-		return "of another make or feature"
-	case sp.closed != 0 && sp.closed != int64(d.user)+1, d.alone && !d.own(sp):
-		return "with jobs of other users"
-	case d.exclusive && sp.busy:
-		return "in use (it wants whole nodes)"
-	case cpus < d.leastCPUs(sp) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
-		return "short of CPUs"
-	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
-		return "short of memory"
-	}
-	return "short of GPUs"
 }

@@ -122,7 +122,7 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Ti
 		if d.outgrows(all) {
 			return nil
 		}
-		if last = d.tooMuch(s, name); slices.ContainsFunc(d.wanted, func(n cluster.NodeName) bool { return not != nil && not[all.at[n]] }) {
+		if last = d.tooMuch(s, all); slices.ContainsFunc(d.wanted, func(n cluster.NodeName) bool { return not != nil && not[all.at[n]] }) {
 			last.Hint = outsideHint(s, spec)
 		}
 	}
@@ -141,13 +141,13 @@ func (d *demand) outgrows(all *pool) bool {
 }
 
 // tooMuch words what of a demand no node of the partition can meet.
-func (d *demand) tooMuch(s *cluster.Snapshot, name string) *cluster.Error {
+func (d *demand) tooMuch(s *cluster.Snapshot, all *pool) *cluster.Error {
 	cpus, mem, disk, made := 0, cluster.MemMB(0), int64(0), false
 	for n := range s.PartitionNodes(d.part) {
 		cpus, mem, disk = max(cpus, n.Inventory.CPUs), max(mem, n.Inventory.MemMB), max(disk, n.Inventory.TmpMB)
 		made = made || d.madeSo(&n.Inventory)
 	}
-	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job", name)
+	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job: %s", d.part.Name, d.shortageOf(all, off{}, ""))
 	switch {
 	case max(d.cpusPer, d.minCPUs) > cpus:
 		e.Hint = "CPU count per node can not be satisfied"

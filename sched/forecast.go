@@ -94,10 +94,11 @@ type forecast struct {
 	extra  int
 }
 
-// span is nodes that a planned start will have.
+// span is nodes that a planned start will have, of a job that goes before others from some time on.
 type span struct {
 	from, to time.Time
 	nodes    nodeSet
+	first    time.Time
 }
 
 func newForecast(s *cluster.Snapshot, now time.Time) *forecast {
@@ -129,8 +130,17 @@ func (f *forecast) run(only cluster.JobID) map[cluster.JobID]Start {
 
 // turns is run in the responsive order.
 func (f *forecast) turns(only cluster.JobID) map[cluster.JobID]Start {
-	f.cycle.turns(maxLooked, func(j *cluster.Job) { f.consider(j, j.ID == only) },
-		func(b blocked) { f.note(b.job, b.job.ID == only, func() { f.line(b) }) })
+	var last []*cluster.Job // those that begin later
+	f.cycle.turns(maxLooked, func(j *cluster.Job) {
+		if _, why := f.s.Ready(j, f.now); why == cluster.WaitBegin {
+			last = append(last, j)
+			return
+		}
+		f.consider(j, j.ID == only)
+	}, func(b blocked) { f.note(b.job, b.job.ID == only, func() { f.line(b) }) })
+	for _, j := range last {
+		f.consider(j, j.ID == only)
+	}
 	if j, ok := f.s.Job(only); ok && f.starts[only] == (Start{}) && j.Held == cluster.NotHeld {
 		f.responsive = false // it is too far back to be looked at
 		f.consider(j, true)
@@ -173,7 +183,7 @@ func (f *forecast) note(j *cluster.Job, must bool, look func()) {
 	if r != nil {
 		st.At, st.Alloc = later(r.at, f.now), r.alloc
 		if len(f.taken) < 64 {
-			f.taken = append(f.taken, span{st.At, until(st.At, j.Limit), r.nodes})
+			f.taken = append(f.taken, span{st.At, until(st.At, j.Limit), r.nodes, begins(j)})
 		}
 	}
 	f.starts[j.ID] = st
@@ -185,7 +195,7 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 	switch why {
 	case cluster.WaitPriority, cluster.WaitResources, cluster.WaitNodeNotAvail, cluster.WaitReservation:
 	case cluster.WaitBegin:
-		from = later(later(from, j.Eligible), j.Spec.Begin)
+		from = later(from, begins(j))
 	default:
 		return nil
 	}
@@ -239,11 +249,14 @@ func (f *forecast) coming(j *cluster.Job) (out []*keptNodes) {
 	return out
 }
 
-// beside is the nodes that others will have in a span of time.
+// begins is from when on a job is looked at.
+func begins(j *cluster.Job) time.Time { return later(j.Eligible, j.Spec.Begin) }
+
+// beside is the nodes that others will have in a span of time, but for those that will not be looked at before it.
 func (f *forecast) beside(from, to time.Time) nodeSet {
 	mask := uint64(0)
 	for i, t := range f.taken {
-		if t.from.Before(to) && from.Before(t.to) {
+		if t.from.Before(to) && from.Before(t.to) && !t.first.After(from) {
 			mask |= 1 << i
 		}
 	}

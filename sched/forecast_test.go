@@ -27,6 +27,9 @@ func TestForecast(t *testing.T) {
 			}
 		}
 	}
+	begin := func(in, hours int) func(*cluster.JobSpec) {
+		return with(nodes(1, hours), func(s *cluster.JobSpec) { s.Begin = epoch.Add(time.Duration(in) * time.Hour) })
+	}
 	part := func(name string) func(*cluster.JobSpec) {
 		return func(s *cluster.JobSpec) { s.Partitions = []string{name} }
 	}
@@ -56,6 +59,8 @@ func TestForecast(t *testing.T) {
 			with(nodes(1, 1), func(s *cluster.JobSpec) { s.Reservation = "r" }), "2 [n000]"},
 		{"at its begin", cluster.PreemptConfig{}, nil, jobs{nodes(2, 1)},
 			with(nodes(1, 1), func(s *cluster.JobSpec) { s.Begin = epoch.Add(90 * time.Minute) }), "1.5 [n000]"},
+		{"before one that begins later", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(1, 2), begin(6, 1000)}, nodes(2, 2), "5 [n000 n001]"},
+		{"behind one that has begun by then", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(2, 3), begin(4, 9)}, nodes(2, 2), "15 [n000 n001] | 6 [n000 n001]"},
 		{"a limit", cluster.PreemptConfig{}, []cluster.Command{&cluster.PartitionSet{Partition: cluster.Partition{Name: "main", All: true, Default: true, State: cluster.PartitionUp, MaxCPUsPerUser: 20}}},
 			jobs{nodes(1, 1)}, nodes(1, 1), "QOSMaxCpuPerUserLimit"},
 		{"a partition's time limit", cluster.PreemptConfig{}, nil, nil, with(part("short"), hour(2)), "PartitionTimeLimit"},

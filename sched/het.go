@@ -271,7 +271,7 @@ func (c *cycle) reserveSet(lead *cluster.Job, parts []*part) *reservation {
 	}
 	kept := c.kept()
 	all := c.planSet(lead, parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) off {
-		return c.off(q.own, j, at, until(at, j.Limit)).and(kept)
+		return c.offFrom(q.own, j, at).and(kept)
 	})
 	if all != nil {
 		c.heads = append(c.heads, all)
@@ -423,7 +423,7 @@ func (f *forecast) noteSet(lead *cluster.Job, must bool, look func()) {
 		f.starts[p.job.ID] = st
 	}
 	if len(f.taken) < 64 {
-		f.taken = append(f.taken, span{at, until(at, longest), r.nodes})
+		f.taken = append(f.taken, span{at, until(at, longest), r.nodes, begins(lead)})
 	}
 }
 
@@ -435,7 +435,7 @@ func (f *forecast) laterSet(lead *cluster.Job) *reservation {
 		switch f.starts[o.ID].Why {
 		case cluster.NoReason, cluster.WaitPriority, cluster.WaitResources, cluster.WaitNodeNotAvail, cluster.WaitReservation:
 		case cluster.WaitBegin:
-			from = later(later(from, o.Eligible), o.Spec.Begin)
+			from = later(from, begins(o))
 		default:
 			return nil
 		}

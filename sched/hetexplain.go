@@ -9,12 +9,24 @@ import (
 
 // What is told of heterogeneous jobs: what keeps a component may be another one, or that all of them want what each would get.
 
-// idText is a job's number as users write it: 17+1 for one component, since that of the leader stands for all of them.
+// idText is a job's number as users write it: 17_4 for a task of an array, and 17+1 for one component, since that of the leader
+// stands for all of them.
 func idText(j *cluster.Job) string {
-	if j.Het != nil {
+	switch {
+	case j.Het != nil:
 		return fmt.Sprintf("%d+%d", j.Het.ID, j.Het.Offset)
+	case j.Task != cluster.TaskAny:
+		return fmt.Sprintf("%d_%d", j.ArrayID, j.Task)
 	}
 	return fmt.Sprint(j.ID)
+}
+
+// wholeText is idText, but for all of a heterogeneous job.
+func wholeText(j *cluster.Job) string {
+	if j.Het != nil {
+		return fmt.Sprint(j.Het.ID)
+	}
+	return idText(j)
 }
 
 // componentsText tells which components are meant: "component 1", "components 0-2,4"; nothing of a plain job.
@@ -54,8 +66,8 @@ func (e *Explanation) together(c *cycle, j *cluster.Job) {
 		others[why] = append(others[why], o)
 	}
 	for _, why := range whys {
-		if slices.ContainsFunc(limits, func(x Cause) bool { return x.Reason == why }) {
-			continue
+		if why == cluster.WaitPriority || slices.ContainsFunc(limits, func(x Cause) bool { return x.Reason == why }) {
+			continue // those ahead are told anyway
 		}
 		list := others[why]
 		verb := "waits"
@@ -69,16 +81,24 @@ func (e *Explanation) together(c *cycle, j *cluster.Job) {
 	}
 }
 
-// crowded explains that each component alone could start, and not all of them at once.
+// crowded explains that there is room for each component alone, and not for all of them at once: now, or even if nothing ran.
 func (e *Explanation) crowded(c *cycle, parts []*part) {
-	if c.fitSet(parts, c.fitNow) || slices.ContainsFunc(parts, func(p *part) bool { return !c.alone(p.job) }) {
-		return
-	}
 	nodes := 0
 	for _, p := range parts {
 		nodes += p.qs[0].want.minNodes
 	}
-	e.add(cluster.WaitResources, "", "there is room for each of its %d components, and not for all at once: they want %d nodes of their own", len(parts), nodes)
+	room := "there is room for each of its %d components, and not for all at once: they want %d nodes of their own"
+	empty := func(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
+		return p.job, p.qs[k].want.place(c.idle(), off{nodes: taken})
+	}
+	switch {
+	case !c.fitSet(parts, empty):
+		if !slices.ContainsFunc(parts, func(p *part) bool { return p.why != cluster.NoReason }) { // else limits are told
+			e.add(cluster.WaitNodesDown, "", "even if nothing ran "+room+", and %s in service", len(parts), nodes, count(len(c.idle().spaces), "node is", "nodes are"))
+		}
+	case !c.fitSet(parts, c.fitNow) && !slices.ContainsFunc(parts, func(p *part) bool { return !c.alone(p.job) }):
+		e.add(cluster.WaitResources, "", room, len(parts), nodes)
+	}
 }
 
 // alone reports whether a component could start now if it were the only one.

@@ -30,7 +30,7 @@ func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 		return o.plan
 	}
 	q.outlook = nil
-	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) off { return c.off(q.own, j, at, until(at, j.Limit)).and(kept) })
+	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) off { return c.offFrom(q.own, j, at).and(kept) })
 	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.numbers {
 		return r
 	}
@@ -44,6 +44,12 @@ func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 	}
 	q.outlook = o
 	return r
+}
+
+// offFrom is what a job must keep off that starts at a time, or now if that has passed: jobs may end later than is planned.
+func (c *cycle) offFrom(own *keptNodes, j *cluster.Job, at time.Time) off {
+	at = later(at, c.now)
+	return c.off(own, j, at, until(at, j.Limit))
 }
 
 // holds brings the plan up to date; false if another moment comes into question.

@@ -269,7 +269,7 @@ func (e *Explanation) noReservation(s *cluster.Snapshot, j *cluster.Job) {
 }
 
 // reserved explains which reservations keep a job from nodes that are free, and what would help.
-func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note string) {
+func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job) {
 	for _, k := range c.reserved {
 		if k == q.own || !k.Keeps(c.now, until(c.now, j.Limit)) || k.Lets(j.Spec) {
 			continue
@@ -280,7 +280,7 @@ func (e *Explanation) reserved(c *cycle, q *question, j *cluster.Job, note strin
 		} else if k.MaxStartDelay > 0 {
 			hint = fmt.Sprintf("sbatch --signal=R:SIGNAL@%d or less: it may run there until a job of the reservation wants its nodes", int(k.MaxStartDelay.Seconds()))
 		}
-		e.add(cluster.WaitNodeNotAvail, hint, "%s: reservation %s has %s from %s to %s, and the job may run until %s", note, k.Name,
+		e.add(cluster.WaitNodeNotAvail, hint, "reservation %s%s has %s from %s to %s, and the job may run until %s", k.Name, map[bool]string{true: ", for maintenance,"}[k.Flags&cluster.ResvMaint != 0],
 			k.what(c.s), k.Start.Format(time.DateTime), k.End.Format(time.DateTime), until(c.now, j.Limit).Format(time.DateTime))
 	}
 }

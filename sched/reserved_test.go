@@ -339,6 +339,26 @@ func (b *bed) apart(t *testing.T, when string) (inside, beside int) {
 	return inside, beside
 }
 
+// TestLateEnd: a job that is to get the node of one that has not ended in time is planned to start now at the earliest, so that a
+// reservation is in its way which its limit reaches.
+func TestLateEnd(t *testing.T) {
+	b := newBed(t, 1)
+	late := b.submit(wants(1))
+	b.cycle()
+	b.confirm(late)
+	b.do(&cluster.Cancel{Ref: cluster.Ref{Job: late}})
+	b.now = b.now.Add(30 * time.Second)
+	b.reserve("r", time.Hour-10*time.Second, time.Hour, 1, nil)
+	id := b.submit(lasts(time.Hour, wants(1)))
+	b.cycle()
+	if want, got := b.now.Add(2*time.Hour-10*time.Second), forecastOf(b.s.Snapshot(), b.now, id).At; !got.Equal(want) {
+		t.Errorf("it is to start at %s, want %s", got, want)
+	}
+	if list := Changes(b.s.Snapshot(), b.now, id, func(*cluster.Partition) bool { return true }); len(list) != 1 || list[0].Text != "with 59 min instead of 1 h" {
+		t.Errorf("what would start it sooner: %+v", list)
+	}
+}
+
 // TestWhyCores: what keeps a job off cores, or has too few of them, is told.
 func TestWhyCores(t *testing.T) {
 	b := newBed(t, 1)
@@ -352,7 +372,7 @@ func TestWhyCores(t *testing.T) {
 	tasks := func(n int) func(*cluster.JobSpec) { return func(s *cluster.JobSpec) { s.Tasks = n } }
 	out, in := b.submit(tasks(13)), b.submit(lasts(time.Minute, tasks(5), inside("r")))
 	b.cycle()
-	for id, want := range map[cluster.JobID]string{out: "reservation r has 4 CPUs of 1 node from", in: "of 1 nodes in service 1 has room now (for 4 tasks)"} {
+	for id, want := range map[cluster.JobID]string{out: "reservation r has 4 CPUs of 1 node from", in: "of 1 node in service 1 has room (for 4 tasks)"} {
 		text := ""
 		for _, c := range Explain(b.s.Snapshot(), b.now, id).Causes {
 			text += c.Text + "\n"

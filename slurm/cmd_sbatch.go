@@ -31,6 +31,7 @@ func runSbatch(sys *Sys, argv []string) int {
 	if err != nil {
 		text, _ := slurmText(err)
 		sys.beforeRefusal(err, r)
+		defer sys.afterRefusal(err)
 		if isKind(err, cluster.ErrGRES) {
 			return sys.fail("%s", text)
 		}
@@ -160,6 +161,14 @@ func (s *Sys) beforeRefusal(err error, r *Request) {
 	}
 }
 
+// afterRefusal prints in our words, with numbers, what Slurm's words for a refusal leave open.
+func (s *Sys) afterRefusal(err error) {
+	var e *api.Error
+	if text, no := slurmText(err); no != 0 && errors.As(err, &e) && e.Message != text {
+		s.say("why: %s", e.Message)
+	}
+}
+
 // testOnly says when and where the job would start, on stderr as Slurm does.
 func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
 	var resp api.TestResponse
@@ -177,6 +186,7 @@ func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
 		text, _ := slurmText(err)
 		s.beforeRefusal(err, r)
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
+		s.afterRefusal(err)
 		return 1
 	}
 	s.ignored(resp.Ignored)

@@ -118,7 +118,7 @@ func runSinfo(sys *Sys, argv []string) int {
 func (s *Sys) infoOnce(o *infoOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
-	resp, err := call(s, api.ListNodes, api.NodeQuery{})
+	resp, err := call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
 		return s.loadFailed("slurm_load_node", err)
@@ -193,7 +193,7 @@ func (o *infoOptions) cells(v *view, resp api.NodesResponse) (cells []infoRow) {
 }
 
 func (o *infoOptions) keeps(n *api.NodeInfo) bool {
-	if len(o.nodes) > 0 && !slices.Contains(o.nodes, n.Name) || o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
+	if o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
 		return false
 	}
 	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && hidden(nodeState(n)) {
@@ -223,7 +223,11 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 	}
 	// A partition without nodes to show has a row only where its name is shown.
 	named := slices.ContainsFunc(f.Columns(), func(c *format.Column[infoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
-	index := map[string]int{}
+	type member struct {
+		row  int
+		node *api.NodeInfo
+	}
+	index, has := map[string]int{}, make(map[member]bool, len(cells)) // a node may come by several partitions
 	var rows []infoRow
 	var key []byte
 	for _, c := range cells {
@@ -238,14 +242,15 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 			key = append(append(append(key, c.first().Name...), 0), c.part.Name...) // one row in each of its partitions
 		}
 		i, old := index[string(key)]
-		if !old {
-			index[string(key)] = len(rows)
+		at := member{i, c.first()}
+		switch {
+		case !old:
+			at.row, index[string(key)] = len(rows), len(rows)
 			rows = append(rows, c)
-			continue
+		case at.node != nil && !has[at]:
+			rows[i].nodes = append(rows[i].nodes, at.node)
 		}
-		if n := c.first(); n != nil && !slices.Contains(rows[i].nodes, n) {
-			rows[i].nodes = append(slices.Clip(rows[i].nodes), n)
-		}
+		has[at] = true
 	}
 	return rows
 }

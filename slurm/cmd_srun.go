@@ -76,6 +76,7 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 	if err != nil {
 		text, _ := slurmText(err)
 		s.beforeRefusal(err, r)
+		defer s.afterRefusal(err)
 		if s.Prog == "salloc" {
 			return nil, s.fail("Job submit/allocate failed: %s", text)
 		}

@@ -50,10 +50,22 @@ func Why(sys *Sys, argv []string) int {
 			lastAttempt(sys, t.ref)
 		}
 	default:
-		fmt.Fprintf(sys.Stdout, " on %s\n", r.nodes())
+		fmt.Fprintf(sys.Stdout, " on %s", r.nodes())
+		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() && j.Phase == cluster.Running {
+			fmt.Fprintf(sys.Stdout, ", until %s at most", stamp(at))
+		}
+		fmt.Fprintln(sys.Stdout)
+		if what := unconfirmed[j.Phase]; what != "" && len(j.Waiting) > 0 {
+			fmt.Fprintf(sys.Stdout, "  %-26s %s: muster why %s\n", what, nodeText(j.Waiting), j.Waiting[0])
+		}
 	}
 	for _, c := range resp.Causes {
-		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", c.Reason, c.Text)
+		label := string(c.Reason)
+		if len(label) > 26 { // of several words
+			fmt.Fprintf(sys.Stdout, "  %s\n", label)
+			label = ""
+		}
+		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", label, c.Text)
 		if c.Hint != "" {
 			fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "", c.Hint)
 		}
@@ -81,6 +93,9 @@ func Why(sys *Sys, argv []string) int {
 	sys.others(resp.Others, resp.More)
 	return 0
 }
+
+// unconfirmed is what nodes have not told of a job, by its phase.
+var unconfirmed = map[cluster.Phase]string{cluster.Starting: "not begun on", cluster.Ending: "not over on"}
 
 // others names the records beside the one that was explained that wait as well.
 func (s *Sys) others(list []*cluster.Job, more int) {

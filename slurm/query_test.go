@@ -190,8 +190,13 @@ func (f *fakeServer) mux() *api.Mux {
 	})
 	api.Handle(m, api.ListNodes, func(_ context.Context, _ api.Caller, q api.NodeQuery) (api.NodesResponse, error) {
 		out := api.NodesResponse{Now: f.now, Nodes: f.nodes, Partitions: f.conf.Partitions}
+		if len(q.Names) > 0 {
+			out.Nodes = nil
+		}
 		for _, n := range q.Names {
-			if !slices.ContainsFunc(f.nodes, func(x api.NodeInfo) bool { return x.Name == n }) {
+			if i := slices.IndexFunc(f.nodes, func(x api.NodeInfo) bool { return x.Name == n }); i >= 0 {
+				out.Nodes = append(out.Nodes, f.nodes[i])
+			} else {
 				out.Missing = append(out.Missing, n)
 			}
 		}

@@ -423,14 +423,21 @@ func arch(text string) string {
 
 // showNodes is scontrol show node [LIST].
 func (c *control) showNodes(arg string) int {
-	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
-	if err != nil {
+	var q api.NodeQuery
+	all := arg == "" || strings.EqualFold(arg, "ALL")
+	names, bad := hostlist.Expand(arg)
+	if !all && bad == nil && !c.json {
+		for _, name := range names {
+			q.Names = append(q.Names, cluster.NodeName(name))
+		}
+	}
+	resp, err := call(c.sys, api.ListNodes, q)
+	switch {
+	case err != nil:
 		return c.sys.loadFailed("slurm_load_node error", err)
-	}
-	if c.json {
+	case c.json:
 		return c.nodesJSON(resp)
-	}
-	if arg == "" || strings.EqualFold(arg, "ALL") {
+	case all:
 		if len(resp.Nodes) == 0 {
 			_, _ = c.out.WriteString("No nodes in the system\n")
 		}
@@ -440,20 +447,22 @@ func (c *control) showNodes(arg string) int {
 			}
 		}
 		return 0
-	}
-	names, err := hostlist.Expand(arg)
-	if err != nil {
+	case bad != nil:
 		return c.complain("Node " + arg + " not found")
 	}
+	found := make(map[cluster.NodeName]*api.NodeInfo, len(resp.Nodes))
+	for i := range resp.Nodes {
+		found[resp.Nodes[i].Name] = &resp.Nodes[i]
+	}
 	code := 0
-	for _, name := range names {
-		i := slices.IndexFunc(resp.Nodes, func(n api.NodeInfo) bool { return string(n.Name) == name })
-		if i < 0 {
-			_, _ = c.out.WriteString("Node " + name + " not found\n")
+	for _, name := range q.Names {
+		n, ok := found[name]
+		if !ok {
+			_, _ = c.out.WriteString("Node " + string(name) + " not found\n")
 			code = 1
 			continue
 		}
-		c.nodeRecord(&resp.Nodes[i], resp.Partitions)
+		c.nodeRecord(n, resp.Partitions)
 	}
 	return code
 }
@@ -468,9 +477,12 @@ func upperYesNo(b bool) string { return strings.ToUpper(yesNo(b)) }
 // partitionRecord writes one partition as scontrol show partition does.
 func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse) {
 	o := c.record()
-	row := infoRow{part: p}
+	row, of := infoRow{part: p}, make(map[cluster.NodeName]bool, len(p.Nodes))
+	for _, name := range p.Nodes {
+		of[name] = true
+	}
 	for i := range resp.Nodes {
-		if n := &resp.Nodes[i]; p.All || slices.Contains(p.Nodes, n.Name) {
+		if n := &resp.Nodes[i]; p.All || of[n.Name] {
 			row.nodes = append(row.nodes, n)
 		}
 	}

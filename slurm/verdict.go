@@ -116,6 +116,8 @@ func failed(j *cluster.Job, steps []*cluster.Step) verdict {
 		v.node, v.text = s.Failed.Node, fmt.Sprintf("task %d of step %d failed first, on %s, with %s", s.Failed.Rank, s.ID.Step, s.Failed.Node, endText(s.Failed.Exit))
 	case j.EndReason == cluster.EndLaunchFailure:
 		v.text = "it could not be started: " + j.WaitNote
+	case j.EndReason == cluster.EndBadConstraints:
+		v.kind, v.text = "user", "it was refused when it was submitted: no nodes can ever run what it asked for"
 	default:
 		v.text = "its script ended with " + endText(j.Exit)
 	}

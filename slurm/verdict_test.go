@@ -33,11 +33,13 @@ func TestVerdict(t *testing.T) {
 		want  string
 		node  cluster.NodeName
 	}{
-		"well":      {job(cluster.Completed, nil), nil, "", ""},
-		"lives":     {&cluster.Job{Phase: cluster.Running, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, nil, "", ""},
-		"gpu":       {job(cluster.NodeFailed, func(j *cluster.Job) { j.Blame = xid }), nil, "platform: n2: GPU 0: XID 79, fell off the bus", "n2"},
-		"requeued":  {job(cluster.Requeued, func(j *cluster.Job) { j.Blame = xid }), nil, "platform: n2: GPU 0: XID 79, fell off the bus", "n2"},
-		"script":    {job(cluster.Failed, func(j *cluster.Job) { j.Exit.Code = 3 }), nil, "program: its script ended with exit code 3", ""},
+		"well":     {job(cluster.Completed, nil), nil, "", ""},
+		"lives":    {&cluster.Job{Phase: cluster.Running, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, nil, "", ""},
+		"gpu":      {job(cluster.NodeFailed, func(j *cluster.Job) { j.Blame = xid }), nil, "platform: n2: GPU 0: XID 79, fell off the bus", "n2"},
+		"requeued": {job(cluster.Requeued, func(j *cluster.Job) { j.Blame = xid }), nil, "platform: n2: GPU 0: XID 79, fell off the bus", "n2"},
+		"script":   {job(cluster.Failed, func(j *cluster.Job) { j.Exit.Code = 3 }), nil, "program: its script ended with exit code 3", ""},
+		"refused": {job(cluster.Failed, func(j *cluster.Job) { j.Exit.Code, j.EndReason = 1, cluster.EndBadConstraints }), nil,
+			"user: it was refused when it was submitted: no nodes can ever run what it asked for", ""},
 		"signal":    {job(cluster.Failed, func(j *cluster.Job) { j.Exit.Signal = 11 }), nil, "program: its script ended with signal 11 (segmentation fault)", ""},
 		"rank":      {job(cluster.Failed, nil), []*cluster.Step{step(0, 5, "n2", time.Second, nil), step(1, 0, "n1", time.Minute, nil)}, "program: task 5 of step 0 failed first, on n2, with exit code 1", "n2"},
 		"not begun": {job(cluster.Failed, nil), []*cluster.Step{step(0, 1, "n2", 0, func(s *cluster.Step) { s.Failed.Error = "no such file" })}, "program: task 1 of step 0 could not be started on n2: no such file", "n2"},

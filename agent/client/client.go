@@ -267,12 +267,15 @@ func (c *Client) poll(ctx context.Context) {
 			}
 		}
 		c.mu.Lock()
-		q := api.WorkRequest{Nodes: map[cluster.NodeName]uint64{}, Hold: workHold, Config: c.confAt}
+		q := api.WorkRequest{Nodes: map[cluster.NodeName]uint64{}, Hold: workHold, Config: c.confAt, Gather: true}
 		for _, name := range c.order {
 			q.Nodes[name] = c.nodes[name].index
 		}
 		c.mu.Unlock()
 		w, err := api.Call(ctx, c.cfg.Server, api.GetWork, q)
+		if err == nil {
+			err = w.Spread()
+		}
 		if err != nil {
 			c.slog.Debug("asking for work failed", "err", err)
 			if !pause(ctx, &wait) {

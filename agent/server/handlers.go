@@ -325,7 +325,9 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 	if len(jobs) == 0 || !sees.job(jobs[0]) {
 		return api.WhyResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 	}
-	slices.SortStableFunc(jobs, func(a, b *cluster.Job) int { return cmp.Compare(a.Phase, b.Phase) })
+	slices.SortStableFunc(jobs, func(a, b *cluster.Job) int {
+		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(firstTask(a), firstTask(b)))
+	})
 	j, now := jobs[0], time.Now()
 	e := sched.Explain(snap, now, j.ID)
 	out := api.WhyResponse{Job: j, StartsAt: e.StartsAt, Nodes: e.Nodes}
@@ -346,6 +348,17 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 	}
 	out.Changes = s.changes(snap, who, j, now)
 	return out, nil
+}
+
+// firstTask is the task of an array by which its records are told in order; 0 of other jobs.
+func firstTask(j *cluster.Job) int {
+	switch {
+	case !j.Tasks.Empty():
+		return j.Tasks.Min()
+	case j.Task != cluster.TaskAny:
+		return j.Task
+	}
+	return 0
 }
 
 func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptRequest) (api.ScriptResponse, error) {

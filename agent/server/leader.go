@@ -121,6 +121,7 @@ func (s *Server) lead(ctx context.Context) {
 				continue
 			}
 			term := s.beginTerm(ctx)
+			tending.Go(func() { s.pulse.Watch(term) })
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
 			tending.Go(func() { s.errands(term) })

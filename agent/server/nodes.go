@@ -110,6 +110,9 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 		w := s.workOf(names, q.Nodes)
 		w.Config, w.ConfigIndex = s.configAfter(q.Config)
 		if len(w.Nodes) > 0 || len(w.Unknown) > 0 || w.Config != nil {
+			if q.Gather {
+				w.Gather()
+			}
 			return w, nil
 		}
 		select {

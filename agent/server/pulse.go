@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type Pulse struct {
 	nodes map[cluster.NodeName]*beat
 	came  time.Time // when a node last called this leader for the first time
 
+	ticked time.Time // when the leader was last seen to be awake; zero: nobody looks
 	looked time.Time // when Leases last went through all of them
 	news   bool      // since then one came back, or its host fell silent: that is looked at soon
 	astir  bool      // some node has no call open or a silent host, as far as is known
@@ -112,10 +114,59 @@ func (p *Pulse) Due(now time.Time) bool {
 	return p.news || p.astir && now.Sub(p.looked) >= leaseChecks
 }
 
+// A leader that sleeps hears nobody. It is seen to be awake every tickEvery; what goes beyond stall is not held against nodes.
+const (
+	tickEvery = 500 * time.Millisecond
+	stall     = 3 * tickEvery
+)
+
+// Watch notes that the leader is awake until the context ends.
+func (p *Pulse) Watch(ctx context.Context) {
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for p.Tick(time.Now()); ; p.Tick(time.Now()) {
+		select {
+		case <-ctx.Done():
+			p.Tick(time.Time{})
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Tick notes that the leader is awake, with the zero time that nobody looks any more.
+func (p *Pulse) Tick(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !now.IsZero() {
+		p.wake(now)
+	}
+	p.ticked = now
+}
+
+// wake leaves out of every silence the time for which the leader has not been awake: a machine that stood still, or a process that
+// did not get to run, must not give up all nodes before it has looked what they have sent meanwhile.
+func (p *Pulse) wake(now time.Time) {
+	slept := now.Sub(p.ticked)
+	if p.ticked.IsZero() || slept < stall {
+		return
+	}
+	p.ticked, p.astir = now, true
+	for _, b := range p.nodes {
+		if b.heard = b.heard.Add(slept); b.heard.After(now) {
+			b.heard = now
+		}
+		if !b.silent.IsZero() {
+			b.silent = now
+		}
+	}
+}
+
 // Leases are those of the nodes heard of.
 func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.wake(now)
 	p.looked, p.news, p.astir = now, false, false
 	out := make(Leases, len(p.nodes))
 	timeout := min(s.Config().NodeTimeout, never) // sums with it must not overflow

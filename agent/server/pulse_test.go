@@ -54,6 +54,28 @@ func TestPulseHear(t *testing.T) {
 	}
 }
 
+// A leader that did not run gives nobody up for that time.
+func TestPulseStall(t *testing.T) {
+	f := newField(t, "a", "b")
+	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	timeout := f.Snapshot().Config().NodeTimeout
+	p := NewPulse()
+	p.Open([]cluster.NodeName{"a"}, 0, began)(began)
+	p.Open([]cluster.NodeName{"b"}, time.Minute, began)
+	p.Tick(began.Add(time.Second))
+	woke := began.Add(time.Hour) // a has been silent for a second of which the leader knows
+	for at := woke; !at.After(woke.Add(2 * timeout)); at = at.Add(tickEvery) {
+		l := p.Leases(f.Snapshot(), at)
+		if lost, due := l["a"].Until.Before(at), at.After(woke.Add(timeout-time.Second)); lost != due {
+			t.Errorf("%v after it ran again: a is lost %v, want %v", at.Sub(woke), lost, due)
+		}
+		if l["b"].Until.Before(at) {
+			t.Errorf("%v after it ran again: b is lost, whose call is open", at.Sub(woke))
+		}
+		p.Tick(at)
+	}
+}
+
 // Nodes are gone through when there is something to find, and not in each cycle.
 func TestPulseDue(t *testing.T) {
 	f := newField(t, "a", "b")

@@ -82,6 +82,7 @@ func TestReplace(t *testing.T) {
 		{"JobState=RUNNING Reason=Prolog x\n", "JobState=RUNNING Reason=None x\n"},
 		{"a Scheduler=Backfill\n", "a Scheduler=ANY\n"},
 		{"FAILED|SchedBackfill,StartRecieved\n", "FAILED|SchedANY,StartRecieved\n"},
+		{"sbatch: error: Batch job submission failed: X\nsbatch: why: too many\n", "sbatch: error: Batch job submission failed: X\n"},
 		{"/tmp/x/s/001/out\n", "/DIR/out\n"},
 	} {
 		if got := r.replace(c.in); got != c.want {

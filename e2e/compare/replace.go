@@ -34,8 +34,10 @@ var (
 	scheduler = regexp.MustCompile(`\bScheduler=(Main|Backfill)\b`)
 	prolog    = regexp.MustCompile(`(RUNNING Reason=|\|)Prolog\b`)
 	revoked   = regexp.MustCompile(`(?m)^salloc: (Job allocation \d+ has been revoked\.|Waiting for resource configuration|Nodes \S+ are ready for job)\n`)
-	started   = regexp.MustCompile(`\bSched(Main|Backfill)\b`)
-	spool     = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)
+	// What muster adds to Slurm's words for a refusal.
+	why     = regexp.MustCompile(`(?m)^(sbatch|srun|salloc): why: .*\n?`)
+	started = regexp.MustCompile(`\bSched(Main|Backfill)\b`)
+	spool   = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)
 )
 
 func (r replacer) replace(s string) string {
@@ -55,6 +57,7 @@ func (r replacer) replace(s string) string {
 		return m
 	})
 	s = revoked.ReplaceAllString(s, "")
+	s = why.ReplaceAllString(s, "")
 	s = scheduler.ReplaceAllString(s, "Scheduler=ANY")
 	s = started.ReplaceAllString(s, "SchedANY")
 	s = prolog.ReplaceAllString(s, "${1}None")

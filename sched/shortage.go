@@ -1,0 +1,235 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// What is told of nodes: which are out of service, and what those that are not lack.
+
+// outage says why a node is out of service.
+func outage(n *cluster.Node) string {
+	what := "not responding"
+	switch {
+	case n.Down:
+		what = "down"
+	case n.Drain:
+		what = "drained"
+	case n.Failing:
+		what = "failing"
+	}
+	if n.Reason != "" {
+		what += " (" + n.Reason + ")"
+	}
+	return what
+}
+
+// unusable explains which of the nodes that a job names are out of service.
+func (e *Explanation) unusable(s *cluster.Snapshot, j *cluster.Job, wanted []cluster.NodeName) {
+	var names, out []string
+	for _, name := range wanted {
+		names = append(names, string(name))
+		if n, ok := s.Node(name); ok && !n.Usable() {
+			out = append(out, string(name)+" is "+outage(n))
+		}
+	}
+	e.add(cluster.WaitNodeNotAvail, updateHint([]*cluster.Job{j}, "reqnodelist=NODES")+", or none: reqnodelist=", "it must run on %s, and %s", strings.Join(names, ","), strings.Join(out, ", "))
+}
+
+// away names the partition's nodes that are out of service, grouped by why.
+func (e *Explanation) away(s *cluster.Snapshot, p *cluster.Partition) {
+	groups := map[string][]string{}
+	n := 0
+	for node := range s.PartitionNodes(p) {
+		if node.Usable() {
+			continue
+		}
+		what := outage(node)
+		groups[what] = append(groups[what], string(node.Name))
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	var keys, parts []string
+	for k := range groups {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		names := groups[k]
+		text := strings.Join(names[:min(len(names), 3)], ",")
+		if len(names) > 3 {
+			text += fmt.Sprintf(" and %d more", len(names)-3)
+		}
+		parts = append(parts, text+" "+k)
+	}
+	e.add(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
+}
+
+// lack is one of the things that keep a task off a node.
+type lack struct {
+	text string                    // of the nodes that it keeps off
+	left func(*demand, *space) int // how much of it a node has left; nil: it is no amount
+	unit string                    // of that
+}
+
+// The lacks, as they are told.
+var (
+	lackReserved = &lack{text: "reserved for others, or not of its reservation"}
+	lackExcluded = &lack{text: "excluded"}
+	lackMake     = &lack{text: "of another make or feature"}
+	lackCompany  = &lack{text: "with jobs of other users"}
+	lackWhole    = &lack{text: "in use (it wants whole nodes)"}
+	lackCPUs     = &lack{"short of CPUs", func(_ *demand, sp *space) int { return sp.free }, ""}
+	lackGPUType  = &lack{text: "without such GPUs"}
+	lackGPUs     = &lack{"short of GPUs", (*demand).gpusLeft, ""}
+	lackMemory   = &lack{"short of memory", func(_ *demand, sp *space) int { return int(sp.mem) }, " MB"}
+	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackGPUType, lackGPUs, lackMemory}
+)
+
+// shortage is the shortage of a pool of the nodes that are in service.
+func (d *demand) shortage(p *pool, away off) string { return d.shortageOf(p, away, " in service") }
+
+// shortageOf tells on how many nodes of a pool there is room, beside what the job must keep off, and what the others lack.
+func (d *demand) shortageOf(p *pool, away off, which string) string {
+	room, tasks, nodes := 0, 0, 0
+	lacking, most := map[*lack]int{}, map[*lack]int{}
+	for _, i := range p.members(d.part) {
+		nodes++
+		if away.nodes.has(i) {
+			lacking[lackReserved]++
+			continue
+		}
+		sp := away.cpus.within(int32(i), &p.spaces[i])
+		if n := d.capacity(sp); n > 0 {
+			room, tasks = room+1, tasks+n
+			continue
+		}
+		l := d.lacking(sp)
+		if lacking[l]++; l.left != nil {
+			most[l] = max(most[l], l.left(d, sp))
+		}
+	}
+	text := fmt.Sprintf("it wants %s with %s of %s each", count(d.minNodes, "node", "nodes"), count(d.tasks, "task", "tasks"), count(d.cpusPer, "CPU", "CPUs"))
+	if g := d.gpuText(); g != "" {
+		text += " and " + g
+	}
+	text += d.memText() + fmt.Sprintf("; of %s%s ", count(nodes, "node", "nodes"), which)
+	if room == 0 {
+		text += "none has room"
+	} else {
+		text += count(room, "has", "have") + " room"
+		text += fmt.Sprintf(" (for %s)", count(min(tasks, 1<<30), "task", "tasks"))
+	}
+	if room >= d.minNodes && tasks >= d.tasks && away.none() {
+		if how := d.arrangement(); how != "" {
+			text += ", which do not lie as " + how + " wants"
+		}
+	}
+	for _, l := range lacks {
+		if lacking[l] == 0 {
+			continue
+		}
+		text += fmt.Sprintf(", %d %s", lacking[l], l.text)
+		if l.left != nil {
+			text += fmt.Sprintf(" (%d%s free at most)", most[l], l.unit)
+		}
+	}
+	return text
+}
+
+// arrangement names what a job asks of how its nodes lie, as options of sbatch.
+func (d *demand) arrangement() string {
+	var out []string
+	for _, o := range []struct {
+		asked bool
+		name  string
+	}{{d.contiguous, "--contiguous"}, {d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)}, {d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)}} {
+		if o.asked {
+			out = append(out, o.name)
+		}
+	}
+	return strings.Join(out, " and ")
+}
+
+func (d *demand) memText() string {
+	switch {
+	case !d.memAlloc:
+		return ""
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB == 0:
+		return ", with all memory of a node"
+	case d.mem.MB == 0:
+		return ""
+	}
+	return fmt.Sprintf(", with %d MB a %s", d.mem.MB, [...]string{"node", "node", "CPU", "GPU"}[d.mem.Per&3])
+}
+
+func (d *demand) gpuText() string {
+	var parts []string
+	add := func(list []cluster.GRES, per string) {
+		for _, g := range list {
+			parts = append(parts, fmt.Sprintf("%s %s", count(int(g.Count), strings.TrimSpace(g.Type+" GPU"), strings.TrimSpace(g.Type+" GPUs")), per))
+		}
+	}
+	add(d.gpuNode, "a node")
+	add(d.gpuTask, "a task")
+	add(d.gpuJob, "in all")
+	return strings.Join(parts, ", ")
+}
+
+// lacking names the first thing that keeps a task off the node.
+func (d *demand) lacking(sp *space) *lack {
+	cpus := sp.free
+	switch {
+	case d.not[sp.node.Name]:
+		return lackExcluded
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB > sp.node.Inventory.MemMB:
+		return lackMemory
+	case !d.may(sp.node):
+		return lackMake
+	case sp.closed != 0 && sp.closed != int64(d.user)+1, d.alone && !d.own(sp):
+		return lackCompany
+	case d.exclusive && sp.busy:
+		return lackWhole
+	case cpus < d.leastCPUs(sp) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
+		return lackCPUs
+	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
+		return lackMemory
+	case !d.typed(sp.node):
+		return lackGPUType
+	}
+	return lackGPUs
+}
+
+// types lists the GPUs that are asked for, by type.
+func (d *demand) types() []cluster.GRES {
+	return slices.Concat(d.gpuNode, d.gpuTask, d.gpuSocket, d.gpuJob)
+}
+
+// typed reports whether a node has GPUs of the types that are asked for, however many.
+func (d *demand) typed(n *cluster.Node) bool {
+	return !slices.ContainsFunc(d.types(), func(g cluster.GRES) bool { return ofType(n, g.Type, n.Inventory.Devices()) == 0 })
+}
+
+// gpusLeft is how many GPUs a node has left of the type of which it has the fewest of those that are asked for.
+func (d *demand) gpusLeft(sp *space) int {
+	least := sp.gpu
+	for _, g := range d.types() {
+		least = min(least, ofType(sp.node, g.Type, sp.gpus))
+	}
+	return least
+}
+
+// ofType counts those of some GPUs of a node that are of a type, "" any.
+func ofType(n *cluster.Node, kind string, of cluster.IDSet) (count int) {
+	for _, g := range n.Inventory.GPUs {
+		if of.Has(g.Index) && (kind == "" || strings.EqualFold(kind, g.Type)) {
+			count++
+		}
+	}
+	return count
+}
