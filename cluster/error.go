@@ -30,6 +30,7 @@ const (
 	ErrPartitionDown ErrKind = "partition_down"
 	ErrNodeName      ErrKind = "node_name"
 	ErrNodeCount     ErrKind = "node_count"
+	ErrTaskCount     ErrKind = "task_count"
 	ErrNodeConfig    ErrKind = "node_config"
 	ErrTooBig        ErrKind = "too_big"
 	ErrDependency    ErrKind = "dependency"

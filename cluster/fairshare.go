@@ -52,12 +52,13 @@ func FairShares(all iter.Seq[*Association], classic bool, damp int) map[AssocID]
 	}
 	root.stand.Usage = ratio(root.Spent.Raw, root.Spent.Raw)
 	if classic {
-		root.stand.NormShares = 1
+		root.stand.NormShares, root.stand.Usage = 1, 1 // also while there is no usage
+		root.stand.FairShare = half(1 / float64(max(damp, 1)))
 		root.classic(true, max(damp, 1))
 		return out
 	}
 	w := &ranker{rank: users, next: users, users: users}
-	w.visit(root.level(), false)
+	w.visit(root.fairTree(), false)
 	return out
 }
 
@@ -68,41 +69,45 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// level are the children of an account, with their standing in it. An account with the parent's shares
-// passes its own children on to the level.
-func (b *branch) level() []*branch {
-	var out []*branch
+// level are those who share what an account has: its users and accounts, and in place of an account with the parent's shares those
+// below it. stand says where each of them stands among the level's shares, and each account so passed over.
+func (b *branch) level(stand func(c *branch, shares int)) (in []*branch) {
+	var passed []*branch
 	var add func(*branch)
 	sum := 0
 	add = func(p *branch) {
 		for _, c := range p.children {
 			if c.User == "" && c.Shares == ShareParent {
-				c.stand.LevelFS = math.Inf(1)
+				passed = append(passed, c)
 				add(c)
 				continue
 			}
 			sum += max(c.Shares, 0)
-			out = append(out, c)
+			in = append(in, c)
 		}
 	}
 	add(b)
-	for _, c := range out {
+	for _, c := range slices.Concat(in, passed) {
+		stand(c, sum)
+	}
+	return in
+}
+
+// fairTree is the level of Fair Tree: shares and usage count among siblings. Who has the parent's shares shows those of the parent.
+func (b *branch) fairTree() []*branch {
+	return b.level(func(c *branch, shares int) {
 		s := c.stand
-		s.Usage = ratio(c.Spent.Raw, b.Spent.Raw)
-		if c.Shares == ShareParent {
-			s.LevelFS = math.Inf(1)
-			continue
-		}
-		s.NormShares = ratio(float64(c.Shares), float64(sum))
+		s.NormShares, s.Usage = ratio(float64(c.Shares), float64(shares)), ratio(c.Spent.Raw, b.Spent.Raw)
 		switch {
+		case c.Shares == ShareParent:
+			s.NormShares, s.LevelFS = b.stand.NormShares, math.Inf(1)
 		case c.Shares == 0:
 		case s.Usage == 0:
 			s.LevelFS = math.Inf(1)
 		default:
 			s.LevelFS = s.NormShares / s.Usage
 		}
-	}
-	return out
+	})
 }
 
 // ranker numbers the users from the most deserving down.
@@ -125,10 +130,10 @@ func (w *ranker) visit(level []*branch, tied bool) {
 			w.next--
 			continue
 		}
-		merged := c.level()
+		merged := c.fairTree()
 		for i+1 < len(level) && level[i+1].stand.LevelFS == c.stand.LevelFS {
 			i++
-			merged = append(merged, level[i].level()...)
+			merged = append(merged, level[i].fairTree()...)
 		}
 		w.visit(merged, tied)
 	}
@@ -142,27 +147,26 @@ func b2i(b bool) int {
 }
 
 // classic is the fair share as it was before Fair Tree: a parent's effective usage counts for its children
-// by their shares.
+// by their shares, and in full for those who have the parent's, or where nobody has any.
 func (b *branch) classic(top bool, damp int) {
-	level := b.level()
-	sum := 0
-	for _, c := range level {
-		sum += max(c.Shares, 0)
-	}
-	for _, c := range level {
+	for _, c := range b.level(func(c *branch, shares int) {
+		part := ratio(float64(c.Shares), float64(shares))
+		felt := part
+		switch {
+		case c.Shares == ShareParent:
+			part, felt = 1, 1
+		case shares == 0:
+			felt = 1
+		}
 		s := c.stand
-		if c.Shares == ShareParent {
-			s.NormShares, s.Usage = b.stand.NormShares, b.stand.Usage
-		} else {
-			part := ratio(float64(c.Shares), float64(sum))
-			s.NormShares, s.Usage = float64(b.stand.NormShares*part), s.NormUsage
-			if !top {
-				s.Usage = s.NormUsage + float64((b.stand.Usage-s.NormUsage)*part)
-			}
+		s.NormShares, s.Usage = float64(b.stand.NormShares*part), s.NormUsage
+		if !top {
+			s.Usage += float64((b.stand.Usage - s.NormUsage) * felt)
 		}
 		if s.NormShares > 0 {
 			s.FairShare = half(s.Usage / s.NormShares / float64(damp))
 		}
+	}) {
 		c.classic(false, damp)
 	}
 }

@@ -12,13 +12,39 @@ func (t *tables) admitLimits(j *Job) error {
 		return nil
 	}
 	m := t.Meter(t.Now)
+	if err := m.submits(j, nil); err != nil {
+		return err
+	}
+	return m.deny([]*Job{j})
+}
+
+// admitMove holds a job that its user moves to another QOS or association to the limits on submitted jobs there, and to those that
+// the new QOS denies; of these to the time limit only if that is new too: as in Slurm it may be put right by another update.
+// Operators may move any job; it waits for the limits then.
+func (t *tx) admitMove(was, j *Job, limit bool) error {
+	if t.by.Operator() || !t.config.counting() || was.Spec.QOS == j.Spec.QOS && was.Assoc == j.Assoc {
+		return nil
+	}
+	m := t.Meter(t.Now)
+	if err := m.submits(j, t.scopes(t.counts(was))); err != nil || was.Spec.QOS == j.Spec.QOS {
+		return err
+	}
+	n := *j
+	if !limit {
+		n.Limit = 0
+	}
+	return m.deny([]*Job{&n})
+}
+
+// submits refuses a job whose submission a limit on submitted jobs forbids; in some scopes it may be counted already.
+func (m *Meter) submits(j *Job, counted []scope) error {
 	n := max(j.Tasks.Len(), 1)
 	for _, b := range m.gate(j, j.Spec.firstPartition()).bounds {
-		if b.what == ofSubmits && float64(m.tally(b.scope).submitted+n) > b.max {
+		if b.what == ofSubmits && !slices.Contains(counted, b.scope) && float64(m.tally(b.scope).submitted+n) > b.max {
 			return refusal(&b, j)
 		}
 	}
-	return m.deny([]*Job{j})
+	return nil
 }
 
 // refusal is the error of a submission that a limit does not allow; its hint is Slurm's word for the limit.

@@ -209,6 +209,19 @@ func (t *tables) TimeLimit(s *JobSpec) time.Duration {
 	return Unlimited
 }
 
+// partitionTime is the longest time limit of the partitions of a job.
+func (t *tables) partitionTime(s *JobSpec) (most time.Duration) {
+	if t.lifted(s) {
+		return Unlimited
+	}
+	for _, name := range s.Partitions {
+		if p, ok := t.Partition(name); ok {
+			most = max(most, cmp.Or(p.MaxTime, Unlimited))
+		}
+	}
+	return most
+}
+
 // longest is for how long limits let a job of no time limit of its own run at most: MaxWall, and where its QOS denies what is
 // above MaxTRESMins, as long as that is enough for what it asks for.
 func (t *tables) longest(s *JobSpec, part string) time.Duration {

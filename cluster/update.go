@@ -80,17 +80,8 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 			return nil, Errorf(Conflict, ErrNotRunning, "the size of job %d can only change while it is pending", n.ID)
 		}
 		c.Patch.texts(&spec)
-		admitted, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, spec)
-		if err != nil {
+		if err := c.Patch.admit(t, j, &n); err != nil {
 			return nil, err
-		}
-		if c.Patch.WCKey != nil {
-			spec.WCKey = admitted.WCKey
-		}
-		if a, ok := t.assocFor(&spec); ok {
-			n.Assoc = a.ID
-		} else if c.Patch.Account != nil || c.Patch.Partitions != nil {
-			n.Assoc = 0
 		}
 		if n.Phase == Pending {
 			n.Limit = t.TimeLimit(&spec)
@@ -105,6 +96,30 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 		t.partNever(n.ID)
 	}
 	return nil, nil
+}
+
+// admit holds what became of a job to what is asked of a submission, and finds its association.
+func (p *Patch) admit(t *tx, was, n *Job) error {
+	spec := n.Spec
+	admitted, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, *spec)
+	switch {
+	case err != nil:
+		return err
+	case p.Account != nil && *p.Account == "" && t.Accounting():
+		return Errorf(Invalid, ErrAccount, "job %d can not be without an account: name one", n.ID)
+	}
+	if p.WCKey != nil {
+		spec.WCKey = admitted.WCKey
+	}
+	if p.QOS != nil { // none: the default one
+		spec.QOS = admitted.QOS
+	}
+	if a, ok := t.assocFor(spec); ok {
+		n.Assoc = a.ID
+	} else if p.Account != nil || p.Partitions != nil {
+		n.Assoc = 0
+	}
+	return t.admitMove(was, n, p.Limit != nil || p.LimitDelta != 0)
 }
 
 func set[T any](to *T, from *T) bool {
@@ -131,6 +146,9 @@ func (p *Patch) times(t *tx, n *Job, s *JobSpec) error {
 		if n.Phase != Pending && limit > n.Limit && !t.by.Operator() {
 			return Errorf(Denied, ErrAccess, "only operators may raise the time limit of running job %d", n.ID)
 		}
+		if most := t.partitionTime(s); s.Limit != 0 && limit > max(s.Limit, most) && !t.by.Operator() {
+			return Errorf(Denied, ErrAccess, "only operators may raise the time limit of job %d above that of its partition, %s", n.ID, most)
+		}
 		s.Limit, n.Limit = limit, limit
 	}
 	set(&s.LimitMin, p.LimitMin)
@@ -149,11 +167,25 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	if s.Priority == nil || !t.config.Priority.Multifactor {
 		set(&s.Nice, p.Nice)
 	}
+	switch {
+	case p.MinNodes != nil && *p.MinNodes == 0:
+		return Errorf(Invalid, ErrNodeCount, "job %d needs a node at least", n.ID)
+	case p.Tasks != nil && *p.Tasks == 0:
+		return Errorf(Invalid, ErrTaskCount, "job %d needs a task at least", n.ID)
+	}
 	if p.Site != nil && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may set the site's part of a priority")
 	}
 	set(&s.Site, p.Site)
-	if p.Priority != nil {
+	switch {
+	case p.Priority == nil:
+	case *p.Priority == 0 && n.Phase == Pending: // as Slurm: a hold
+		hold := HeldUser
+		if t.by.Operator() {
+			hold = HeldAdmin
+		}
+		t.setHold(n, max(hold, n.Held))
+	default:
 		if n.Held != NotHeld {
 			return Errorf(Conflict, ErrNotHeld, "job %d is held; release it instead", n.ID)
 		}
@@ -203,6 +235,9 @@ func (p *Patch) shape(s *JobSpec) bool {
 	count(set(&s.MinNodes, p.MinNodes))
 	count(set(&s.MaxNodes, p.MaxNodes))
 	count(set(&s.Tasks, p.Tasks))
+	if p.MinNodes != nil && s.Tasks > 0 { // one for each node at least
+		s.Tasks = max(s.Tasks, s.MinNodes)
+	}
 	count(set(&s.TasksPerNode, p.TasksPerNode))
 	count(set(&s.CPUsPerTask, p.CPUsPerTask))
 	count(set(&s.MinCPUs, p.MinCPUs))

@@ -206,6 +206,25 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
+// TestCPUsOfAllGPUs: --exclusive gives all GPUs of a node, and --cpus-per-gpu counts for each of them: what comes to more CPUs than the
+// node has is refused, in Slurm too.
+func TestCPUsOfAllGPUs(t *testing.T) {
+	b := namedBed(t, nil, machine())
+	for _, c := range []struct {
+		each    int
+		sharing cluster.Sharing
+		runs    bool
+	}{{3, cluster.ShareExclusive, false}, {2, cluster.ShareExclusive, true}, {3, cluster.ShareDefault, true}, {3, cluster.ShareUser, true}} {
+		id := b.submit(func(s *cluster.JobSpec) {
+			s.Sharing, s.CPUsPerGPU, s.PerJob = c.sharing, c.each, []cluster.GRES{{Name: "gpu", Count: 1}}
+		})
+		j, _ := b.s.Job(id)
+		if err := new(Judge).Feasible(b.s.Snapshot(), j.Spec, b.now); (err == nil) != c.runs {
+			t.Errorf("%d CPUs for each GPU, sharing %v: %v", c.each, c.sharing, err)
+		}
+	}
+}
+
 // TestNodeKeeps keeps weight, features and what jobs may not have when a client registers that does
 // not know of them; a new configuration changes them.
 func TestNodeKeeps(t *testing.T) {

@@ -66,6 +66,7 @@ type demand struct {
 	blockSockets bool
 	unbound      bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
 	bound        bool               // they must be (enforce-binding)
+	allGPUs      bool               // it has all GPUs of its nodes, and CPUs for each
 	wanted       []cluster.NodeName // -w: these must all be part of it
 	wants        need               // of a node
 	// What -B and its like ask of a node's make.
@@ -113,6 +114,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	d.evenly = (d.exclusive || cfg.SocketAlloc) && !cfg.PackNodes && len(d.gpuTask)+len(d.gpuSocket) == 0
 	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
 	d.perSocket, d.perCore, d.cpusPerGPU = spec.TasksPerSocket, spec.TasksPerCore, spec.CPUsPerGPU
+	d.allGPUs = d.gpus && d.cpusPerGPU > 0 && spec.Sharing == cluster.ShareExclusive
 	if cfg.OneTaskPerCore && d.perCore == 0 {
 		d.perCore = 1
 	}
@@ -380,11 +382,12 @@ func (d *demand) fits(sp *space) int {
 		cpus = sp.cpu
 	}
 	per := d.per(&sp.node.Inventory)
-	if cpus < max(d.minCPUs, 1) || cpus < per && !d.overcommit {
+	least := d.leastCPUs(sp)
+	if cpus < least || cpus < per && !d.overcommit {
 		return 0
 	}
 	cpus = d.cpusByMem(sp, cpus)
-	if cpus < max(d.minCPUs, 1) {
+	if cpus < least {
 		return 0
 	}
 	n := cpus
@@ -417,6 +420,16 @@ func (d *demand) fits(sp *space) int {
 		n = min(n, d.perNode)
 	}
 	return n
+}
+
+// leastCPUs is how many CPUs of a node the job must have. A job with --exclusive has all of its GPUs, and --cpus-per-gpu counts for
+// each of them.
+func (d *demand) leastCPUs(sp *space) int {
+	least := max(d.minCPUs, 1)
+	if d.allGPUs {
+		least = max(least, d.cpusPerGPU*len(sp.node.Inventory.GPUs))
+	}
+	return least
 }
 
 // usable is a node without jobs as the tasks of a job may use it that says itself what it leaves for the system.

@@ -195,7 +195,7 @@ func (d *demand) lacking(sp *space) *lack {
 		return lackCompany
 	case d.exclusive && sp.busy:
 		return lackWhole
-	case cpus < max(d.minCPUs, 1) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
+	case cpus < d.leastCPUs(sp) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
 		return lackCPUs
 	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
 		return lackMemory

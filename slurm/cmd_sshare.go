@@ -2,6 +2,8 @@ package slurm
 
 import (
 	"bufio"
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -18,25 +20,41 @@ type shareOptions struct {
 	accounts, users             []string
 	all, long, parts, usersOnly bool
 	report                      report[shareRow]
-	format                      string
+	format                      *string
 	helpFormat                  bool
 	clusters                    string
 	verbose                     int
 }
 
 var sshareOptions = []opt.Option[shareOptions]{
-	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these accounts", Set: func(o *shareOptions, v string) error { o.accounts = splitList(v); return nil }},
-	{Long: "all", Short: 'a', On: opt.Sshare, Help: "all users", Set: func(o *shareOptions, _ string) error { o.all = true; return nil }},
+	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these accounts", Set: func(o *shareOptions, v string) error {
+		if o.accounts == nil {
+			o.accounts = []string{} // not all of them, even if no name follows
+		}
+		o.accounts = append(o.accounts, splitList(strings.ToLower(v))...)
+		return nil
+	}},
+	{Long: "all", Short: 'a', On: opt.Sshare, Help: "all users", Set: func(o *shareOptions, _ string) error { o.all, o.users = true, nil; return nil }},
 	{Long: "helpformat", Short: 'e', On: opt.Sshare, Help: "list the fields of --format", Set: func(o *shareOptions, _ string) error { o.helpFormat = true; return nil }},
 	{Long: "long", Short: 'l', On: opt.Sshare, Help: "more fields", Set: func(o *shareOptions, _ string) error { o.long = true; return nil }},
 	{Long: "partition", Short: 'm', On: opt.Sshare, Help: "the associations' partitions", Set: func(o *shareOptions, _ string) error { o.parts = true; return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sshare, Env: "sshare=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *shareOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sshare, Alias: "clusters"},
 	{Long: "noheader", Short: 'n', On: opt.Sshare, Help: "no line of headers", Set: func(o *shareOptions, _ string) error { o.report.noHeader = true; return nil }},
-	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sshare, Meta: "fields", Help: "what to show, as name[%width],...", Set: func(o *shareOptions, v string) error { o.format = v; return nil }},
+	{Long: "noheader", Short: 'h', On: opt.Sshare, Alias: "noheader", Hidden: true, Set: func(o *shareOptions, _ string) error { o.report.noHeader = true; return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sshare, Meta: "fields", Help: "what to show, as name[%width],...", Set: func(o *shareOptions, v string) error {
+		if o.format != nil {
+			v = *o.format + "," + v
+		}
+		o.format = &v
+		return nil
+	}},
 	{Long: "parsable", Short: 'p', On: opt.Sshare, Help: "fields end with |", Set: func(o *shareOptions, _ string) error { o.report.parse = 1; return nil }},
 	{Long: "parsable2", Short: 'P', On: opt.Sshare, Help: "fields are separated by |", Set: func(o *shareOptions, _ string) error { o.report.parse = 2; return nil }},
-	{Long: "users", Short: 'u', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these users", Set: func(o *shareOptions, v string) error { o.users = splitList(v); return nil }},
+	{Long: "users", Short: 'u', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these users, names or numbers", Set: func(o *shareOptions, v string) error {
+		o.users, o.all = append(o.users, splitList(strings.ToLower(v))...), false
+		return nil
+	}},
 	{Long: "Users", Short: 'U', On: opt.Sshare, Help: "users alone, no accounts", Set: func(o *shareOptions, _ string) error { o.usersOnly = true; return nil }},
 	{Long: "verbose", Short: 'v', On: opt.Sshare, Help: "more messages", Set: func(o *shareOptions, _ string) error { o.verbose++; return nil }},
 	{Long: "version", Short: 'V', On: opt.Sshare, Group: opt.HelpGroup, Help: "print the version"},
@@ -77,12 +95,7 @@ func shareColumns() []reportColumn[shareRow] {
 			}
 			return strconv.Itoa(r.Shares)
 		}},
-		{"NormShares", "NormShares", 11, func(r *shareRow) string {
-			if r.Shares == cluster.ShareParent && !r.books.Priority.NoFairTree {
-				return ""
-			}
-			return six(r.stand.NormShares)
-		}},
+		{"NormShares", "NormShares", 11, func(r *shareRow) string { return six(r.stand.NormShares) }},
 		{"RawUsage", "RawUsage", 11, func(r *shareRow) string { return strconv.FormatInt(int64(r.Spent.Raw), 10) }},
 		{"NormUsage", "NormUsage", 11, func(r *shareRow) string {
 			if r.root() {
@@ -104,6 +117,10 @@ func shareColumns() []reportColumn[shareRow] {
 		}},
 		{"LevelFS", "LevelFS", 10, func(r *shareRow) string {
 			switch {
+			case r.Shares == cluster.ShareParent:
+				return ""
+			case r.books.Priority.NoFairTree: // which knows no levels
+				return six(0)
 			case r.root():
 				return ""
 			case math.IsInf(r.stand.LevelFS, 1):
@@ -144,12 +161,12 @@ func runSshare(sys *Sys, argv []string) int {
 		columnNames(out, shareColumns())
 		return 0
 	}
-	spec := o.format
-	if spec == "" {
-		spec = choose(o.long, shareLongFormat, shareFormat)
-		if o.parts {
-			spec = strings.Replace(spec, "User,", "User,Partition,", 1)
-		}
+	spec := choose(o.long, shareLongFormat, shareFormat)
+	switch {
+	case o.format != nil:
+		spec = cmp.Or(strings.Trim(*o.format, ","), "Account") // nothing is the beginning of the first name
+	case o.parts:
+		spec = strings.Replace(spec, "User,", "User,Partition,", 1)
 	}
 	if bad := o.report.pick(shareColumns(), spec); bad != "" {
 		return sys.fail("Invalid field requested: %q", bad)
@@ -166,7 +183,15 @@ func runSshare(sys *Sys, argv []string) int {
 	if code := sys.onlyCluster(o.clusters); code != 0 {
 		return code
 	}
-	o.report.print(out, o.rows(sys, &resp))
+	users := o.whose(sys)
+	if o.verbose > 0 {
+		list := func(all bool, names []string) string { return choose(all, "all", strings.Join(names, "\n\t: ")) }
+		fmt.Fprintf(sys.Stderr, "Users requested:\n\t: %s\nAccounts requested:\n\t: %s\n", list(o.all, users), list(o.accounts == nil, o.accounts))
+	}
+	if o.clusters != "" {
+		_, _ = out.WriteString("CLUSTER: " + resp.Cluster + "\n")
+	}
+	o.report.print(out, o.rows(users, &resp))
 	return 0
 }
 
@@ -205,26 +230,33 @@ func columnNames[T any](out *bufio.Writer, cols []reportColumn[T]) {
 	}
 }
 
-// rows walks the tree: an account's users, then the accounts below it, by name.
-func (o *shareOptions) rows(sys *Sys, resp *api.BooksResponse) (rows []shareRow) {
-	stands := cluster.FairShares(slices.Values(resp.Assocs), resp.Priority.NoFairTree, resp.Priority.Dampening)
-	me := ""
-	if u, ok := LookupUser(strconv.FormatUint(uint64(sys.UID), 10)); ok {
-		me = u.Name
+// whose are the users to show: those of -u, who asks without one.
+func (o *shareOptions) whose(sys *Sys) (users []string) {
+	list := o.users
+	if len(list) == 0 {
+		list = []string{strconv.FormatUint(uint64(sys.UID), 10)}
 	}
+	for _, name := range list {
+		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+			if u, ok := LookupUser(name); ok {
+				name = u.Name
+			}
+		}
+		users = append(users, name)
+	}
+	return users
+}
+
+// rows walks the tree: an account's users, then the accounts below it, by name.
+func (o *shareOptions) rows(users []string, resp *api.BooksResponse) (rows []shareRow) {
+	stands := cluster.FairShares(slices.Values(resp.Assocs), resp.Priority.NoFairTree, resp.Priority.Dampening)
 	shown := map[cluster.AssocID]int{} // at which depth
 	for _, t := range treeOf(resp.Assocs) {
 		a := t.Association
-		users := o.users
-		if len(users) == 0 && !o.all && len(o.accounts) == 0 {
-			users = []string{me}
-		}
 		switch {
-		case len(o.accounts) > 0 && !slices.Contains(o.accounts, a.Account):
+		case o.accounts != nil && !slices.Contains(o.accounts, a.Account):
 			continue
 		case a.User == "" && o.usersOnly:
-			continue
-		case a.User != "" && len(o.accounts) > 0 && len(users) == 0 && !o.all:
 			continue
 		case a.User != "" && !o.all && !slices.Contains(users, a.User):
 			continue

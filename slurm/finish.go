@@ -29,7 +29,9 @@ func (r *Request) finish() error {
 	}
 	r.tasksOfGPUs()
 	r.tasksOfMake()
-	r.hinted()
+	if err := r.hinted(); err != nil {
+		return err
+	}
 	if r.From("nodes") != NotGiven && j.MinNodes == 0 && r.prog != opt.Sbatch {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
 	}
@@ -102,11 +104,17 @@ func (r *Request) tasksOfMake() {
 	}
 }
 
-// hinted asks of cores what --hint stands for, unless options say it in detail.
-func (r *Request) hinted() {
+// hinted asks of cores what --hint stands for, unless options say it in detail: then it counts for nothing, as in Slurm.
+func (r *Request) hinted() error {
 	j := &r.Job
 	if j.ThreadsPerCore > 0 || j.TasksPerCore > 0 {
-		return
+		j.Hint = ""
+	}
+	if j.Hint == "" {
+		return nil
+	}
+	if err := CheckHint(j.Hint); err != nil {
+		return opt.Named(r.prog, "hint", j.Hint, err)
 	}
 	for word := range strings.SplitSeq(strings.ToLower(j.Hint), ",") {
 		switch word {
@@ -116,6 +124,7 @@ func (r *Request) hinted() {
 			j.ThreadsPerCore = 1
 		}
 	}
+	return nil
 }
 
 // hostFile takes nodes and layout from the file that SLURM_HOSTFILE names: a node for each task.

@@ -9,13 +9,13 @@ import (
 
 // asksGPUs is how many GPUs a request wants of each kind of thing, and of so many tasks and nodes.
 type asksGPUs struct {
-	node, job, task int64
-	fixed           bool // the number of nodes is
+	node, job, task, socket int64
+	fixed                   bool // the number of nodes is
 }
 
 func (r *Request) asksGPUs() asksGPUs {
 	j := &r.Job
-	return asksGPUs{node: gresSum(onlyGPUs(r.gres, r.gpusPerNode)), job: gresSum(onlyGPUs(j.PerJob)), task: gresSum(onlyGPUs(j.PerTask)),
+	return asksGPUs{node: gresSum(onlyGPUs(r.gres, r.gpusPerNode)), job: gresSum(onlyGPUs(j.PerJob)), task: gresSum(onlyGPUs(j.PerTask)), socket: gresSum(onlyGPUs(j.PerSocket)),
 		fixed: j.MinNodes > 0 && j.MinNodes == j.MaxNodes}
 }
 
@@ -67,9 +67,13 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 		{none && r.From("mem-per-gpu") != NotGiven && j.Mem.Per == cluster.MemPerGPU, fmt.Sprintf("Requested mem_per_tres=gres:gpu:%d but did not request any GPU.", j.Mem.MB)},
 		{none && j.TasksPerGPU > 0 && j.Tasks == 0 && !a.fixed, "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"},
 		{none && j.TasksPerGPU > 0 && !multiple(int64(j.Tasks), int64(j.TasksPerGPU)), "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu."},
-		{a.node > 0 && a.node < a.task, "Failed to ensure --gpus >= --gpus-per-task"},
+		{a.node > 0 && a.node < max(a.task, a.socket), "Failed to ensure --gpus >= --gpus-per-task"},
 		{a.job > 0 && a.job < a.task, "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"},
 		{given("gpus-per-task") && a.task > 0 && !a.known(j), "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."},
+		{!multiple(a.node, a.socket), "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."},
+		{a.node > 0 && a.socket > 0 && a.node != a.socket*int64(j.SocketsPerNode),
+			"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of sockets differ from --sockets-per-node."},
+		{!multiple(a.socket, a.task), "Failed to validate job spec, --gpus-per-socket not multiple of --gpus-per-task."},
 		{!multiple(a.node, a.task), "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task."},
 		{!multiple(a.job, a.task), "Failed to validate job spec, --gpus not multiple of --gpus-per-task"},
 		{a.task > 0 && a.job > 0 && given("gpus") && (j.Tasks > 0 && a.job != a.task*int64(j.Tasks) || a.job < a.task*nodes),

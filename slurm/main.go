@@ -127,6 +127,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrNoPartition, 2001, "No partition specified or system default partition"},
 	{cluster.ErrAccess, 2002, "Access/permission denied"},
 	{cluster.ErrNodeCount, 2006, "Node count specification invalid"},
+	{cluster.ErrTaskCount, 0, "Task count specification invalid"},
 	{cluster.ErrNodeName, 2009, "Invalid node name specified"},
 	{cluster.ErrTooBig, 2011, "Pathname of a file, directory or other parameter too long"},
 	{cluster.ErrNodeConfig, 2014, "Requested node configuration is not available"},

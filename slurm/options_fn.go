@@ -55,7 +55,10 @@ var optionsFtoN = []opt.Option[Request]{
 		Meta: "type", Help: "bind tasks by what the application is bound by (see --hint=help)",
 		Set: func(r *Request, v string) error {
 			r.Job.Hint = v
-			return CheckHint(v)
+			if v == "help" {
+				return CheckHint(v)
+			}
+			return nil // hinted looks at it: one that options overrule may be anything
 		}},
 	{Long: "hold", Short: 'H', On: opt.All,
 		Help: "submit job in held state",

@@ -104,6 +104,27 @@ type jobKey struct {
 	set   func(p *cluster.Patch, v setting, now time.Time) bool
 }
 
+// jobComplaints are Slurm's words for values of keys that it does not take; %s is the value.
+var jobComplaints = [...]struct{ key, text string }{
+	{"nice", "Nice value out of range (+/- 2147483645). Value ignored"},
+	{"numcpus", "Invalid NumCPUs value: %s"},
+	{"priority", "Invalid Priority value: %s"},
+	{"timelimit", "Invalid TimeLimit value"},
+}
+
+// complaint is what is said of a value that the key does not take.
+func (k *jobKey) complaint(s setting) []string {
+	for _, c := range jobComplaints {
+		if slices.Contains(strings.Fields(k.names), c.key) {
+			return []string{"scontrol: error: " + strings.ReplaceAll(c.text, "%s", s.value)}
+		}
+	}
+	return []string{"scontrol: error: Invalid " + s.key + " value: " + s.value, "Request aborted"}
+}
+
+// maxPriority is the highest priority that can be set by hand.
+const maxPriority = 1<<32 - 3
+
 // jobKeys are the keys of update job. A set function returns false for a value it can not read.
 var jobKeys = []jobKey{
 	{"account", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Account = &v.value; return true }},
@@ -152,14 +173,14 @@ var jobKeys = []jobKey{
 		return ok
 	}},
 	{"nice", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		n, err := ParseNice(v.value, v.value != "")
+		n, err := ParseNice(v.value, !v.bare)
 		p.Nice = &n
 		return err == nil
 	}},
 	{"nodelist reqnodelist", func(p *cluster.Patch, v setting, _ time.Time) bool { return setHostNames(&p.NodeList, v.value) }},
 	{"numcpus", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		lo, _, _ := strings.Cut(v.value, "-")
-		return setInt(&p.Tasks, lo)
+		return setInt(&p.Tasks, lo) && *p.Tasks > 0
 	}},
 	{"numnodes reqnodes", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		lo, hi, err := ParseNodes(v.value)
@@ -179,14 +200,14 @@ var jobKeys = []jobKey{
 	{"corespec", func(p *cluster.Patch, v setting, _ time.Time) bool { return setSpec(&p.CoreSpec, v.value) }},
 	{"threadspec", func(p *cluster.Patch, v setting, _ time.Time) bool { return setSpec(&p.ThreadSpec, v.value) }},
 	{"partition", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		p.Partitions = splitList(v.value)
-		return v.value != ""
+		p.Partitions = strings.Split(v.value, ",")
+		return true
 	}},
 	{"priority", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		n, err := strconv.ParseUint(v.value, 10, 32)
 		k := uint32(n)
 		p.Priority = &k
-		return err == nil
+		return err == nil && n <= maxPriority
 	}},
 	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { p.QOS = &v.value; return true }},
 	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
@@ -288,16 +309,13 @@ func (c *control) updateJob(who setting, rest []setting) int {
 	for _, s := range append([]setting{who}, rest...) {
 		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return isKey(s.key, 4, strings.Fields(k.names)...) })
 		switch {
-		case s.bare:
+		case s.bare && s.key != "nice":
 			return c.complain("Invalid input: "+s.text, "Request aborted")
 		case s == who:
 		case i < 0:
 			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
 		case !jobKeys[i].set(&p, s, c.sys.Now()):
-			if s.key == "timelimit" {
-				return c.complain("scontrol: error: Invalid TimeLimit value")
-			}
-			return c.complain("scontrol: error: Invalid "+s.key+" value: "+s.value, "Request aborted")
+			return c.complain(jobKeys[i].complaint(s)...)
 		}
 	}
 	if len(rest) == 0 {

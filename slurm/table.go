@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bufio"
+	"slices"
 	"strings"
 )
 
@@ -33,9 +34,13 @@ func findReport[T any](all []reportColumn[T], word string) *reportColumn[T] {
 	return nil
 }
 
-// pick reads a format: names, each with an optional %width.
+// pick reads a format: names, each with an optional %width. Of equal words the last counts.
 func (r *report[T]) pick(all []reportColumn[T], spec string) (bad string) {
-	for word := range strings.SplitSeq(spec, ",") {
+	words := strings.Split(spec, ",")
+	for i, word := range words {
+		if slices.ContainsFunc(words[i+1:], func(w string) bool { return strings.EqualFold(w, word) }) {
+			continue
+		}
 		name, width, sized := strings.Cut(strings.TrimSpace(word), "%")
 		if name == "" {
 			continue
