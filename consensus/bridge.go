@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log"
@@ -19,7 +20,11 @@ type slogWriter struct{ l *slog.Logger }
 var _ io.Writer = slogWriter{}
 
 func (w slogWriter) Write(b []byte) (int, error) {
-	w.l.Log(context.Background(), slog.LevelWarn, "raft", "text", string(trimNewline(b)))
+	level := slog.LevelWarn
+	if bytes.Contains(b, []byte("starting election: last-leader-addr= ")) {
+		level = slog.LevelDebug // there was no leader: a server has started, which is nothing to warn of
+	}
+	w.l.Log(context.Background(), level, "raft", "text", string(trimNewline(b)))
 	return len(b), nil
 }
 
