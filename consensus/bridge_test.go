@@ -9,7 +9,7 @@ import (
 // TestBridge: raft's words are warnings, but for the first election of a server that has started.
 func TestBridge(t *testing.T) {
 	for text, want := range map[string]string{
-		"[WARN]  heartbeat timeout reached, starting election: last-leader-addr= last-leader-id=\n":         "",
+		"[WARN]  heartbeat timeout reached, starting election: last-leader-addr= last-leader-id=\n":           "",
 		"[WARN]  heartbeat timeout reached, starting election: last-leader-addr=10.0.0.1 last-leader-id=s1\n": "level=WARN msg=raft text=\"[WARN]  heartbeat timeout reached, starting election: last-leader-addr=10.0.0.1 last-leader-id=s1\"\n",
 	} {
 		var b bytes.Buffer
