@@ -129,13 +129,13 @@ func (t *tables) Counterpart(j *Job, d Depend) int {
 func (t *tables) Awaited(d Depend) (list []*Job, ok, failed IDSet) {
 	list = t.parents(d)
 	if c, is := t.arrays.Get(d.Job); is && c.gone != nil {
-		ok, failed = c.gone.OK, c.gone.Failed
+		var here []int
 		for _, o := range list {
-			one := NewIDSet(max(o.Task, 0))
 			if o.Task != TaskAny {
-				ok, failed = ok.Minus(one), failed.Minus(one)
+				here = append(here, o.Task)
 			}
 		}
+		ok, failed = c.ok.Minus(NewIDSet(here...)), c.failed.Minus(NewIDSet(here...))
 		if d.Task != TaskAny {
 			ok, failed = ok.Intersect(NewIDSet(d.Task)), failed.Intersect(NewIDSet(d.Task))
 		}

@@ -184,6 +184,16 @@ func TestDependTasksGone(t *testing.T) {
 		t.Fatalf("%d records of the array are left, of tasks 3 and 4 one should be", n)
 	}
 	check("after an hour")
+	awaited := func(task int, want string) {
+		t.Helper()
+		list, ok, failed := w.s.Awaited(Depend{Type: AfterAny, Job: p, Task: task})
+		if got := fmt.Sprintf("%d records, %s well, %s not", len(list), ok, failed); got != want {
+			t.Errorf("what is known of task %d: %s, want %s", task, got, want)
+		}
+	}
+	awaited(TaskAny, "1 records, 2 well, 1 not")
+	awaited(1, "0 records,  well, 1 not")
+	awaited(3, "1 records,  well,  not")
 	one := func(kind DependType, task int) JobID {
 		return w.submit(func(s *JobSpec) { after(kind, p)(s); s.Depends.Terms[0].Task = task })
 	}
@@ -205,6 +215,7 @@ func TestDependTasksGone(t *testing.T) {
 	}
 	failed := w.submit(after(AfterNotOK, p))
 	ran(3, 0)
+	awaited(TaskAny, "2 records, 2 well, 1 not")
 	ran(4, 0)
 	if !w.ready(failed) {
 		t.Error("a task of the array had failed")
