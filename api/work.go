@@ -2,10 +2,78 @@ package api
 
 import (
 	"fmt"
+	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 )
+
+// What a client and the servers tell each other of its nodes and of what they are to do.
+
+// RegisterRequest brings up the nodes of one client (several when they are hollow).
+type RegisterRequest struct {
+	Nodes []cluster.NodeUp `json:"nodes"`
+}
+
+// RegisterResponse tells a client what it needs of the configuration.
+type RegisterResponse struct {
+	Index  uint64         `json:"index"`
+	Config cluster.Config `json:"config"`
+	// GPUs are the devices of nodes whose driver has other numbers for them than jobs have.
+	GPUs map[cluster.NodeName][]cluster.GPU `json:"gpus,omitempty"`
+}
+
+// ReportRequest carries the reports of one client's nodes.
+type ReportRequest struct {
+	Reports []cluster.Report `json:"reports"`
+}
+
+// WorkRequest is a long poll of one client for its nodes: it answers as soon as the work of some
+// node is newer than the index given for it, or with nothing after Hold. The open call is the
+// nodes' lease: when it breaks and no other follows, they are lost.
+type WorkRequest struct {
+	Nodes map[cluster.NodeName]uint64 `json:"nodes"`
+	Hold  time.Duration               `json:"hold"`
+	// Config is the index of the configuration that the client has.
+	Config uint64 `json:"config,omitempty"`
+	// Gather: jobs of several nodes are to come as Work.Jobs.
+	Gather bool `json:"gather,omitempty"`
+}
+
+// Work has the nodes whose work changed, each with the whole set of what it should be doing.
+type Work struct {
+	Nodes []NodeWork `json:"nodes"`
+	// Unknown nodes must register again.
+	Unknown []cluster.NodeName `json:"unknown,omitempty"`
+	// Config is a configuration that the client does not have yet, without what no client needs, and its index.
+	Config      *cluster.Config `json:"config,omitempty"`
+	ConfigIndex uint64          `json:"config_index,omitempty"`
+	// Jobs are those of several nodes, each once; its nodes have its number (NodeWork.Gathered).
+	Jobs []GatheredJob `json:"jobs,omitempty"`
+}
+
+// NodeWork is the whole set of one node's jobs.
+type NodeWork struct {
+	Node  cluster.NodeName `json:"node"`
+	Index uint64           `json:"index"`
+	Jobs  []*cluster.Job   `json:"jobs"`
+	// Gathered are the numbers of others, which are in Work.Jobs.
+	Gathered []cluster.JobID `json:"gathered,omitempty"`
+	// JobCPUs is how many CPUs jobs can have of it; 0: from a server that does not tell.
+	JobCPUs int `json:"job_cpus,omitempty"`
+	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
+	Peers []NodePeer `json:"peers,omitempty"`
+	// Sisters are other components of heterogeneous jobs: for the leader's first node all, for others' first ones the leader.
+	Sisters []*cluster.Job `json:"sisters,omitempty"`
+	// Reboot is the restart of the node's machine that is due.
+	Reboot *Reboot `json:"reboot,omitempty"`
+}
+
+// Reboot tells a node to restart its machine by a program, once.
+type Reboot struct {
+	Program string    `json:"program"`
+	Issued  time.Time `json:"issued"`
+}
 
 // A job has a share for each of its nodes, and each of them is told of it: what a large one costs would grow with the square of its
 // nodes. So it comes once for all nodes of a client, and shares that differ in nothing but their node come as one.
@@ -47,7 +115,7 @@ func (w *Work) Gather() {
 func gathered(j *cluster.Job) GatheredJob {
 	n, a := *j, *j.Alloc
 	n.Alloc, a.Shares = &a, nil
-	out := GatheredJob{Job: &n, Waiting: hosts(j.Waiting)}
+	out := GatheredJob{Job: &n, Waiting: hostlist.CompressNames(j.Waiting)}
 	n.Waiting = nil
 	var names []cluster.NodeName
 	for i, shares := 0, j.Alloc.Shares; i < len(shares); {
@@ -57,7 +125,7 @@ func gathered(j *cluster.Job) GatheredJob {
 			names = append(names, shares[i].Node)
 		}
 		run.Node = ""
-		out.Runs = append(out.Runs, ShareRun{hosts(names), run})
+		out.Runs = append(out.Runs, ShareRun{hostlist.CompressNames(names), run})
 	}
 	return out
 }
@@ -109,13 +177,4 @@ func (g *GatheredJob) spread() (*cluster.Job, error) {
 		g.Job.Waiting = append(g.Job.Waiting, cluster.NodeName(name))
 	}
 	return g.Job, nil
-}
-
-// hosts is nodes as a host list, in their order.
-func hosts(nodes []cluster.NodeName) string {
-	names := make([]string, len(nodes))
-	for i, n := range nodes {
-		names[i] = string(n)
-	}
-	return hostlist.Compress(names)
 }

@@ -11,12 +11,12 @@ import (
 
 // What is told of things that a job waits for beside nodes: other jobs, and licenses.
 
-// maxNamed is how many jobs of a kind a text names.
+// maxNamed is how many jobs or nodes of a kind a text names.
 const maxNamed = 3
 
 // named joins the first of a list of names.
-func named(names []string) string {
-	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
+func named(names []string, between string) string {
+	text := strings.Join(names[:min(len(names), maxNamed)], between)
 	if n := len(names) - maxNamed; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
@@ -30,7 +30,7 @@ func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {
 		for o := range s.Namesakes(j) {
 			names = append(names, idText(o))
 		}
-		return fmt.Sprintf("singleton: %s %s of user %s, named %s too, %s not over", plural(len(names), "job", "jobs"), named(names), j.Spec.User, j.Spec.Name, plural(len(names), "is", "are"))
+		return fmt.Sprintf("singleton: %s %s of user %s, named %s too, %s not over", plural(len(names), "job", "jobs"), named(names, ", "), j.Spec.User, j.Spec.Name, plural(len(names), "is", "are"))
 	}
 	d.Task = s.Counterpart(j, d)
 	id := fmt.Sprint(d.Job)
@@ -51,13 +51,17 @@ func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {
 // fatesText tells what has become of the job, or of the tasks or components, that a term speaks of.
 func fatesText(s *cluster.Snapshot, id string, d cluster.Depend) string {
 	list, ok, failed := s.Awaited(d)
-	tally := map[fate]int{}
+	tally, total := map[fate]int{}, 0
+	add := func(f fate, n int) { tally[f], total = tally[f]+n, total+n }
 	for _, o := range list {
-		tally[fateOf(o)] += max(o.Tasks.Len(), 1)
+		if d.Task != cluster.TaskAny {
+			add(fateOf(o), 1)
+		} else {
+			add(fateOf(o), max(o.Tasks.Len(), 1))
+		}
 	}
-	tally[fates[cluster.Completed]] += ok.Len()
-	tally[fates[cluster.Failed]] += failed.Len()
-	delete(tally, fate{})
+	add(fates[cluster.Completed], ok.Len())
+	add(fates[cluster.Failed], failed.Len())
 	one, all := "task", "tasks"
 	if len(list) > 0 && list[0].Het != nil {
 		one, all = "component", "components"
@@ -68,7 +72,7 @@ func fatesText(s *cluster.Snapshot, id string, d cluster.Depend) string {
 		switch {
 		case n == 0:
 			continue
-		case len(list)+ok.Len()+failed.Len() == 1 && (d.Task != cluster.TaskAny || list[0].Tasks.Empty()):
+		case total == 1:
 			return fmt.Sprintf("job %s %s%s", id, f.one, untilText(s, list))
 		case parts == nil:
 			parts = append(parts, count(n, one, all)+" "+plural(n, f.one, f.all))
@@ -131,23 +135,9 @@ func (e *Explanation) licenses(c *cycle, j *cluster.Job) {
 		if l.Kept > 0 {
 			text += fmt.Sprintf(", %d kept for reservations", l.Kept)
 		}
-		if at, id := c.frees(l); id != "" {
-			text += fmt.Sprintf("; there are enough at %s when job %s is over", at.Format(time.DateTime), id)
+		if at, last := c.givenBack(l.Holders, float64(l.Used), float64(l.Asks+l.Kept), float64(l.Has)); last != nil {
+			text += fmt.Sprintf("; there are enough at %s when job %s is over", at.Format(time.DateTime), idText(last))
 		}
 		e.add(cluster.WaitLicenses, "scontrol show licenses", "%s", text)
 	}
-}
-
-// frees is when enough of a license is given back, if all run to their limits, and the job that is the last of these; "" if that
-// would not do, or if that job is not planned to end.
-func (c *cycle) frees(l cluster.LicenseShort) (at time.Time, last string) {
-	slices.SortStableFunc(l.Holders, func(a, b cluster.Holder) int { return overAt(a.Job, c.s.Config()).Compare(overAt(b.Job, c.s.Config())) })
-	used := l.Used
-	for _, h := range l.Holders {
-		if used -= int(h.N); used+l.Kept+l.Asks <= l.Has {
-			at = overAt(h.Job, c.s.Config())
-			return at, map[bool]string{true: idText(h.Job)}[at.Before(c.now.Add(endless/2))]
-		}
-	}
-	return at, ""
 }

@@ -58,8 +58,8 @@ func (e *Explanation) overrun(c *cycle, where string, o *cluster.Overrun) {
 	}
 	if !o.Least && o.Asks > o.Max {
 		text += "; it never fits"
-	} else if at, id := c.yields(o); id != 0 {
-		text += fmt.Sprintf("; there is room at %s when job %d is over", at.Format(time.DateTime), id)
+	} else if at, last := c.givenBack(o.Holders, o.Used, o.Asks, o.Max); last != nil {
+		text += fmt.Sprintf("; there is room at %s when job %d is over", at.Format(time.DateTime), last.ID)
 	}
 	e.add(o.Reason, o.Show, "%s", text)
 }
@@ -86,20 +86,19 @@ func (e *Explanation) jointly(c *cycle, parts []*part) bool {
 	return len(list) > 0
 }
 
-// yields is when enough of what counts against a limit is given back, if all run to their limits, and the job that is the last
-// of these; 0 if that would not do, or if that job is not planned to end.
-func (c *cycle) yields(o *cluster.Overrun) (time.Time, cluster.JobID) {
+// givenBack is when enough of what is used is given back for what is asked, if all that hold some run to their limits, and the job
+// that is the last of these; nil if that would not do, or if that job is not planned to end.
+func (c *cycle) givenBack(holders []cluster.Holder, used, asked, most float64) (time.Time, *cluster.Job) {
 	over := func(h cluster.Holder) time.Time { return overAt(h.Job, c.s.Config()) }
-	slices.SortStableFunc(o.Holders, func(a, b cluster.Holder) int { return over(a).Compare(over(b)) })
-	used := o.Used
-	for _, h := range o.Holders {
-		if used -= h.N; used+o.Asks > o.Max {
+	slices.SortStableFunc(holders, func(a, b cluster.Holder) int { return over(a).Compare(over(b)) })
+	for _, h := range holders {
+		if used -= h.N; used+asked > most {
 			continue
 		}
 		if at := over(h); at.Before(c.now.Add(endless / 2)) {
-			return at, h.Job.ID
+			return at, h.Job
 		}
 		break
 	}
-	return time.Time{}, 0
+	return time.Time{}, nil
 }

@@ -60,12 +60,7 @@ func (e *Explanation) away(s *cluster.Snapshot, p *cluster.Partition) {
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		names := groups[k]
-		text := strings.Join(names[:min(len(names), 3)], ",")
-		if len(names) > 3 {
-			text += fmt.Sprintf(" and %d more", len(names)-3)
-		}
-		parts = append(parts, text+" "+k)
+		parts = append(parts, named(groups[k], ",")+" "+k)
 	}
 	e.add(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
 }
@@ -122,8 +117,7 @@ func (d *demand) shortageOf(p *pool, away off, which string) string {
 	if room == 0 {
 		text += "none has room"
 	} else {
-		text += count(room, "has", "have") + " room"
-		text += fmt.Sprintf(" (for %s)", count(min(tasks, 1<<30), "task", "tasks"))
+		text += fmt.Sprintf("%s room (for %s)", count(room, "has", "have"), count(min(tasks, 1<<30), "task", "tasks"))
 	}
 	if room >= d.minNodes && tasks >= d.tasks && away.none() {
 		if how := d.arrangement(); how != "" {

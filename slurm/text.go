@@ -16,13 +16,7 @@ const stampForm = "2006-01-02T15:04:05"
 func stamp(t time.Time) string { return t.Local().Format(stampForm) }
 
 // nodeText folds node names into a host list.
-func nodeText(nodes []cluster.NodeName) string {
-	names := make([]string, len(nodes))
-	for i, n := range nodes {
-		names[i] = string(n)
-	}
-	return hostlist.Compress(names)
-}
+func nodeText(nodes []cluster.NodeName) string { return hostlist.CompressNames(nodes) }
 
 func isKind(err error, kind cluster.ErrKind) bool {
 	var e *api.Error

@@ -12,6 +12,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
 	"dev.muster/wire"
 )
 
@@ -49,7 +50,7 @@ func eventOf(t *told) api.Event {
 		} else if t.Resv.Active(t.at) {
 			state = "active"
 		}
-		e.Kind, e.Reservation = api.EventReservation, &api.ReservationEvent{Name: t.Resv.Name, State: state, Start: t.Resv.Start, End: t.Resv.End, Nodes: nodesText(t.Resv.Nodes)}
+		e.Kind, e.Reservation = api.EventReservation, &api.ReservationEvent{Name: t.Resv.Name, State: state, Start: t.Resv.Start, End: t.Resv.End, Nodes: hostlist.CompressNames(t.Resv.Nodes)}
 	}
 	return e
 }
@@ -64,7 +65,7 @@ func jobEvent(j *cluster.Job) *api.JobEvent {
 		e.Tasks = strconv.Itoa(j.Task)
 	}
 	if j.Alloc != nil {
-		e.Nodes, e.Reason = nodesText(j.AllocNodes()), ""
+		e.Nodes, e.Reason = hostlist.CompressNames(j.AllocNodes()), ""
 		for _, sh := range j.Alloc.Shares {
 			e.GPUs += sh.GPUs.Len()
 		}
@@ -81,7 +82,7 @@ func stepEvent(st *cluster.Step) *api.StepEvent {
 	for i, sh := range st.Shares {
 		names[i] = sh.Node
 	}
-	e.Nodes = nodesText(names)
+	e.Nodes = hostlist.CompressNames(names)
 	if !st.Ended.IsZero() {
 		e.State, e.Exit = outcomeText(st.Outcome), &st.Exit.Code
 	}

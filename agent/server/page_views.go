@@ -367,7 +367,7 @@ func waits(v *ui.One, sees sight, j *cluster.Job, now time.Time) {
 		v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
 	}
 	if !e.StartsAt.IsZero() {
-		v.Starts = e.StartsAt.Format("2006-01-02 15:04") + " on " + nodesText(e.Nodes)
+		v.Starts = e.StartsAt.Format("2006-01-02 15:04") + " on " + hostlist.CompressNames(e.Nodes)
 	}
 	v.Holders = holderRows(sees, e.Holders)
 	if sees.who.UID == j.Spec.UID || sees.who.Operator() {
@@ -381,7 +381,7 @@ const maxHolders = 5
 // holderRows are the jobs that hold what another one is to get, as far as the visitor may see them.
 func holderRows(sees sight, list []sched.Holder) (out []ui.Row) {
 	for _, h := range list[max(len(list)-maxHolders, 0):] {
-		row := ui.Row{Name: "another user", Value: nodesText(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}
+		row := ui.Row{Name: "another user", Value: hostlist.CompressNames(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}
 		if !h.From.IsZero() {
 			row.Value += ", from " + h.From.Format("2006-01-02 15:04")
 		}
@@ -393,19 +393,11 @@ func holderRows(sees sight, list []sched.Holder) (out []ui.Row) {
 	return out
 }
 
-func nodesText(list []cluster.NodeName) string {
-	names := make([]string, len(list))
-	for i, n := range list {
-		names[i] = string(n)
-	}
-	return hostlist.Compress(names)
-}
-
 func jobRow(snap *cluster.Snapshot, j *cluster.Job, now time.Time) ui.Job {
 	row := ui.Job{ID: strconv.Itoa(int(j.ID)), Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, Partition: strings.Join(partitionsOf(j), ","),
 		State: stateOf(j), Size: size(snap, j), Limit: span(j.Limit), For: span(now.Sub(j.Submitted))}
 	if j.Alloc != nil {
-		row.Nodes, row.For = nodesText(j.AllocNodes()), span(j.RunTime(now))
+		row.Nodes, row.For = hostlist.CompressNames(j.AllocNodes()), span(j.RunTime(now))
 	}
 	if row.Reason = strings.TrimSpace(string(j.Wait) + " " + j.WaitNote); !j.PlannedStart.IsZero() {
 		row.Reason += ", planned for " + j.PlannedStart.Format("Jan 2 15:04")
@@ -657,7 +649,7 @@ func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, a
 		if r.Active(now) {
 			state = "active"
 		}
-		nodes := nodesText(snap.Reserved(r))
+		nodes := hostlist.CompressNames(snap.Reserved(r))
 		if len(r.Cores) > 0 {
 			nodes += ", some cores"
 		}

@@ -30,14 +30,18 @@ func TestGraceWhileNodesCome(t *testing.T) {
 	}
 }
 
-// A client that reports is alive, whether it has a call open or not; an open call's time stays what it was.
-func TestPulseHear(t *testing.T) {
-	f := newField(t, "a", "b")
-	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	timeout := f.Snapshot().Config().NodeTimeout
-	p := NewPulse()
+// callers are two nodes that have called: the call of a is over, that of b is open.
+func callers(t *testing.T) (f *field, p *Pulse, began time.Time) {
+	p, began = NewPulse(), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	p.Open([]cluster.NodeName{"a"}, 0, began)(began)
 	p.Open([]cluster.NodeName{"b"}, time.Minute, began)
+	return newField(t, "a", "b"), p, began
+}
+
+// A client that reports is alive, whether it has a call open or not; an open call's time stays what it was.
+func TestPulseHear(t *testing.T) {
+	f, p, began := callers(t)
+	timeout := f.Snapshot().Config().NodeTimeout
 	now := began.Add(timeout - time.Second)
 	p.Hear([]cluster.NodeName{"a", "b"}, now)
 	l := p.Leases(f.Snapshot(), now)
@@ -56,12 +60,8 @@ func TestPulseHear(t *testing.T) {
 
 // A leader that did not run gives nobody up for that time.
 func TestPulseStall(t *testing.T) {
-	f := newField(t, "a", "b")
-	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	f, p, began := callers(t)
 	timeout := f.Snapshot().Config().NodeTimeout
-	p := NewPulse()
-	p.Open([]cluster.NodeName{"a"}, 0, began)(began)
-	p.Open([]cluster.NodeName{"b"}, time.Minute, began)
 	p.Tick(began.Add(time.Second))
 	woke := began.Add(time.Hour) // a has been silent for a second of which the leader knows
 	for at := woke; !at.After(woke.Add(2 * timeout)); at = at.Add(tickEvery) {

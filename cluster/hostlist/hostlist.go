@@ -245,6 +245,15 @@ func Compress(names []string) string {
 	return b.String()
 }
 
+// CompressNames is Compress of names of a type of their own.
+func CompressNames[S ~string](names []S) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = string(n)
+	}
+	return Compress(list)
+}
+
 // writeSpans writes the numbers of names, which share their first skip bytes.
 func writeSpans(b *strings.Builder, names []string, skip int) {
 	for i := 0; i < len(names); {
