@@ -57,17 +57,17 @@ type caller struct {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, ok := r.Context().Value(callerKey{}).(caller)
 	if !ok {
-		h.fail(w, cluster.Errorf(cluster.Denied, "", "the caller is not known"))
+		h.fail(w, r, cluster.Errorf(cluster.Denied, "", "the caller is not known"))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
 	if err != nil {
-		h.fail(w, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "request body: %v", err))
+		h.fail(w, r, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "request body: %v", err))
 		return
 	}
 	if r.Method == http.MethodGet && r.URL.RawQuery != "" {
 		if body, err = requestOf(r.URL.Query()); err != nil {
-			h.fail(w, err)
+			h.fail(w, r, err)
 			return
 		}
 	}
@@ -75,17 +75,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known && h.door != nil && from.Member == "" && from.Exported == nil {
 		var there bool
 		if route, there = h.door.remote.Lookup(r.Method, r.URL.Path); !there {
-			h.fail(w, noSuchCall(r))
+			h.fail(w, r, noSuchCall(r))
 			return
 		}
 	} else if !known {
-		h.fail(w, noSuchCall(r))
+		h.fail(w, r, noSuchCall(r))
 		return
 	}
 	c := call{handler: h, w: w, r: r, from: from, body: body, route: route, known: known, vouch: r.Header.Get(api.VouchHeader)}
 	if c.who, err = h.authorise(&c); err != nil {
 		h.log.Warn("call refused", "call", r.Method+" "+r.URL.Path, "uid", from.UID, "member", from.Member, "err", err)
-		h.fail(w, err)
+		h.fail(w, r, err)
 		return
 	}
 	if c.relayed() {
@@ -169,7 +169,7 @@ func (c *call) answer() {
 			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
 				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
 			}
-			c.fail(c.w, err)
+			c.fail(c.w, c.r, err)
 			return
 		}
 		c.door.breathe(c.r.Context())
@@ -215,9 +215,9 @@ func (c *call) reply(status int, text []byte) {
 	_, _ = c.w.Write(text)
 }
 
-func (h *handler) fail(w http.ResponseWriter, err error) {
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := api.AsError(err)
-	if e.Code == cluster.Internal && !errors.Is(err, context.Canceled) { // else the caller has gone
+	if e.Code == cluster.Internal && r.Context().Err() == nil { // else the caller has gone
 		h.log.Error("call failed", "err", err)
 	}
 	text, _ := wire.Marshal(e)
@@ -227,18 +227,18 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 // tunnel hands the bare connection to the route. The first bytes behind the request stay readable.
 func (c *call) tunnel() {
 	if c.r.Header.Get("Upgrade") == "" {
-		c.fail(c.w, cluster.Errorf(cluster.Invalid, "", "%s needs an Upgrade header", c.r.URL.Path))
+		c.fail(c.w, c.r, cluster.Errorf(cluster.Invalid, "", "%s needs an Upgrade header", c.r.URL.Path))
 		return
 	}
 	if check := c.route.Check; check != nil {
 		if err := check(c.who, c.body); err != nil {
-			c.fail(c.w, err)
+			c.fail(c.w, c.r, err)
 			return
 		}
 	}
 	conn, buf, err := http.NewResponseController(c.w).Hijack()
 	if err != nil {
-		c.fail(c.w, err)
+		c.fail(c.w, c.r, err)
 		return
 	}
 	defer conn.Close()

@@ -120,7 +120,7 @@ func (c *call) relayed() bool {
 	id := jobOf(c.body)
 	to, err := c.door.relay.to(c.r.Context(), id, tailCall(c.r.URL.Path))
 	if err != nil && !c.known {
-		c.fail(c.w, err)
+		c.fail(c.w, c.r, err)
 		return true
 	}
 	if to == nil {
@@ -128,7 +128,7 @@ func (c *call) relayed() bool {
 	}
 	vouch, err := c.door.vouchFor(c)
 	if err != nil {
-		c.fail(c.w, err)
+		c.fail(c.w, c.r, err)
 		return true
 	}
 	if protocol := c.r.Header.Get("Upgrade"); protocol != "" {
@@ -137,7 +137,7 @@ func (c *call) relayed() bool {
 	}
 	status, reply, err := to.Forward(c.r.Context(), c.r.Method, c.r.URL.Path, vouch, c.body)
 	if err != nil {
-		c.fail(c.w, c.away(id, err))
+		c.fail(c.w, c.r, c.away(id, err))
 		return true
 	}
 	c.reply(status, reply)
@@ -156,13 +156,13 @@ func (c *call) away(id cluster.JobID, err error) error {
 func (c *call) relayTunnel(id cluster.JobID, to *api.Client, protocol, vouch string) {
 	far, err := to.ForwardTunnel(c.ctx, c.r.URL.Path, protocol, vouch, c.body)
 	if err != nil {
-		c.fail(c.w, c.away(id, err))
+		c.fail(c.w, c.r, c.away(id, err))
 		return
 	}
 	defer far.Close()
 	conn, buf, err := http.NewResponseController(c.w).Hijack()
 	if err != nil {
-		c.fail(c.w, err)
+		c.fail(c.w, c.r, err)
 		return
 	}
 	defer conn.Close()

@@ -74,7 +74,7 @@ func (c *call) stream() {
 	case out.begun:
 		c.log.Debug("stream ended", "call", c.name(), "err", err)
 	case err != nil && c.r.Context().Err() == nil:
-		c.fail(c.w, err)
+		c.fail(c.w, c.r, err)
 	}
 }
 
