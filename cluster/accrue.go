@@ -28,7 +28,7 @@ func (t *tables) accrueBounds(j *Job) []bound {
 	if len(j.Spec.Partitions) > 0 {
 		k.part = j.Spec.Partitions[0]
 	}
-	g, levels, rows := &gate{}, t.levels(k), accrueTable()
+	g, levels, rows := &Gate{}, t.levels(k), accrueTable()
 	if !slices.ContainsFunc(levels, func(l level) bool { return l.limits.accrue() }) {
 		return nil
 	}

@@ -111,7 +111,6 @@ type bound struct {
 	max    float64
 	scope  scope
 	reason Reason
-	spent  *Spent  // what was used up in the scope
 	safe   float64 // with safe limits the job's own usage counts so much
 }
 
@@ -124,11 +123,12 @@ type gateKey struct {
 	part    string
 }
 
-// gate is what holds back jobs of one kind.
-type gate struct {
+// Gate is what holds back jobs of one kind.
+type Gate struct {
 	bounds    []bound
-	deny      bool   // what the job alone can not keep is refused when it is submitted
-	always    Reason // nothing of this kind starts
+	assoc     AssocID
+	deny      bool      // what the job alone can not keep is refused when it is submitted
+	least     []float64 // fair share, below which nothing of this kind starts
 	noReserve bool
 	minPrio   uint32   // to be given a planned start
 	usage     *float64 // the QOS's factor, where it counts for safe limits
@@ -164,10 +164,10 @@ func (t *tables) levels(k gateKey) (out []level) {
 }
 
 // gateOf works out the bounds of a kind of job.
-func (t *tables) gateOf(k gateKey) *gate {
-	g := &gate{}
+func (t *tables) gateOf(k gateKey) *Gate {
+	g := &Gate{assoc: k.assoc}
 	if p, ok := t.Partition(k.part); ok && p.MaxCPUsPerUser > 0 {
-		g.bounds = append(g.bounds, bound{"MaxCPUsPerUser", ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", nil, 1})
+		g.bounds = append(g.bounds, bound{"MaxCPUsPerUser", ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", 1})
 	}
 	if !t.config.Enforce.Limits {
 		return g
@@ -175,7 +175,7 @@ func (t *tables) gateOf(k gateKey) *gate {
 	rows, levels, factor := limitTable(), t.levels(k), 1.0
 	for _, l := range levels {
 		if l.qos != nil {
-			g.qos(t, k, l.qos)
+			g.qos(k, l.qos)
 			if f := l.qos.LimitFactor; f != nil && *f > 0 && factor == 1 {
 				factor = *f
 			}
@@ -198,21 +198,35 @@ func (t *tables) gateOf(k gateKey) *gate {
 	return g
 }
 
-func (g *gate) qos(t *tables, k gateKey, q *QOS) {
+func (g *Gate) qos(k gateKey, q *QOS) {
 	g.deny = g.deny || q.Flag("DenyOnLimit")
 	g.noReserve = g.noReserve || q.Flag("NoReserve")
 	if q.Name == k.qos && q.Flag("UsageFactorSafe") {
 		g.usage = &q.UsageFactor
 	}
-	a, ok := t.assocs.Get(k.assoc)
-	if ok && q.UsageThreshold != nil && q.Flag("EnforceUsageThreshold") && a.FairShare < *q.UsageThreshold {
-		g.always = "QOSUsageThreshold"
+	if q.UsageThreshold != nil && q.Flag("EnforceUsageThreshold") {
+		g.least = append(g.least, *q.UsageThreshold)
 	}
+}
+
+// spentIn is what was used up in a scope.
+func (t *tables) spentIn(s scope) *Spent {
+	switch s.kind {
+	case scopeAssoc:
+		if a, ok := t.assocs.Get(AssocID(s.id)); ok {
+			return &a.Spent
+		}
+	case scopeQOS:
+		if q, ok := t.qos.Get(s.name); ok {
+			return &q.Spent
+		}
+	}
+	return &Spent{}
 }
 
 // add adds the bounds of one row: of limits for each job or user those of the first place that sets one; of
 // those of groups a QOS's, or all of the associations'.
-func (g *gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
+func (g *Gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 	group := strings.HasPrefix(r.name, "Grp")
 	var done []string // resources that are decided
 	for _, l := range levels {
@@ -230,7 +244,7 @@ func (g *gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 			b := bound{name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max), reason: r.reason(l.qos != nil, x.TRES)}
 			switch {
 			case l.qos == nil && group:
-				b.scope, b.spent = scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}, &l.assoc.Spent
+				b.scope = scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}
 			case l.qos == nil:
 				b.scope = scope{kind: scopeAssoc, id: uint32(k.assoc)}
 			case r.whose == scopeUser:
@@ -238,7 +252,7 @@ func (g *gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 			case r.whose == scopeAccount:
 				b.scope = scope{kind: scopeAccount, name: l.qos.Name + "\x00" + k.account}
 			default:
-				b.scope, b.spent = scope{kind: scopeQOS, name: l.qos.Name}, &l.qos.Spent
+				b.scope = scope{kind: scopeQOS, name: l.qos.Name}
 			}
 			if l.qos == nil && x.TRES != "" {
 				b.max *= factor
@@ -266,32 +280,38 @@ type Meter struct {
 	t       *tables
 	now     time.Time
 	plain   bool // without limits that need a look at all running jobs
-	gates   map[gateKey]*gate
+	gates   map[gateKey]*Gate
 	started map[scope]*tally
-	minutes map[scope][]Amount
+	minutes map[scope][]Amount // nil until it is asked for
+
+	watched  map[scope][]*Gate // those that look at what runs there
+	restless []*Gate           // those for which time alone makes a difference, or what was used up
+	stirred  map[*Gate]bool    // since it was last asked
 }
 
 // Meter makes one for a pass at a time.
 func (t *tables) Meter(now time.Time) *Meter {
-	return &Meter{t: t, now: now, gates: map[gateKey]*gate{}, started: map[scope]*tally{}, minutes: map[scope][]Amount{}}
+	return &Meter{t: t, now: now, gates: map[gateKey]*Gate{}, started: map[scope]*tally{}, watched: map[scope][]*Gate{}, stirred: map[*Gate]bool{}}
 }
 
 // Fork is a meter that counts on from here by itself: to try what several starts would come to.
 func (m *Meter) Fork() *Meter {
 	f := *m
-	f.started, f.minutes = maps.Clone(m.started), maps.Clone(m.minutes)
+	f.started, f.minutes, f.stirred = maps.Clone(m.started), maps.Clone(m.minutes), maps.Clone(m.stirred)
 	return &f
 }
 
 // Off reports whether there are no limits at all.
 func (m *Meter) Off() bool { return !m.t.config.counting() }
 
-func (m *Meter) gate(j *Job, part string) *gate {
+// Gate is what holds back jobs like this one in a partition.
+func (m *Meter) Gate(j *Job, part string) *Gate {
 	k := gateKey{j.Assoc, j.Spec.QOS, j.Spec.Account, j.Spec.UID, part}
 	g, ok := m.gates[k]
 	if !ok {
 		g = m.t.gateOf(k)
 		m.gates[k] = g
+		m.watch(g)
 	}
 	return g
 }
@@ -301,7 +321,7 @@ func (m *Meter) Reserves(j *Job, part string) bool {
 	if m.Off() {
 		return true
 	}
-	g := m.gate(j, part)
+	g := m.Gate(j, part)
 	return !g.noReserve && j.Priority >= g.minPrio
 }
 
@@ -337,21 +357,47 @@ func (m *Meter) Blocked(j *Job, part string, alloc *Alloc) Reason {
 	if m.Off() {
 		return NoReason
 	}
-	g := m.gate(j, part)
-	if len(g.bounds) == 0 || g.always != NoReason {
-		return g.always
+	return m.Verdict(m.Gate(j, part), j.Limit, &Asking{Like: j, Part: part, Alloc: alloc})
+}
+
+// Verdict is Blocked for a job of this time limit whose gate is known, and what jobs like it ask for.
+func (m *Meter) Verdict(g *Gate, limit time.Duration, ask *Asking) Reason {
+	return m.verdict(g, limit, ask, func(i int) float64 { return m.used(&g.bounds[i]) })
+}
+
+func (m *Meter) verdict(g *Gate, limit time.Duration, ask *Asking, used func(bound int) float64) Reason {
+	if why := m.always(g); why != NoReason {
+		return why
 	}
-	var ask asking
 	for i := range g.bounds {
 		b := &g.bounds[i]
 		if b.what == ofSubmits {
 			continue
 		}
-		if b.what > ofWall && ask.tres == nil {
-			ask = m.t.askingOf(j, part, alloc)
+		if b.what > ofWall && !ask.known {
+			ask.asking, ask.known = m.t.askingOf(ask.Like, ask.Part, ask.Alloc), true
 		}
-		if m.over(b, j, &ask) {
+		if m.concerns(b, &ask.asking) && m.exceeds(b, used(i), limit, &ask.asking) {
 			return b.reason
+		}
+	}
+	return NoReason
+}
+
+// Asking is what jobs of one kind ask of a partition, or what one was given; worked out when it is needed.
+type Asking struct {
+	Like  *Job // one of them
+	Part  string
+	Alloc *Alloc
+	asking
+	known bool
+}
+
+// always is why nothing gets past a gate, whatever it asks for.
+func (m *Meter) always(g *Gate) Reason {
+	for _, least := range g.least {
+		if a, ok := m.t.assocs.Get(g.assoc); ok && a.FairShare < least {
+			return "QOSUsageThreshold"
 		}
 	}
 	return NoReason
@@ -363,16 +409,16 @@ func (m *Meter) Regardless(j *Job, part string) Reason {
 	if m.Off() {
 		return NoReason
 	}
-	g := m.gate(j, part)
+	g := m.Gate(j, part)
 	for i := range g.bounds {
 		switch b := &g.bounds[i]; b.what {
 		case ofRunning, ofWall, ofSpentWall:
-			if m.over(b, j, nil) {
+			if m.over(b, j.Limit, &asking{}) {
 				return b.reason
 			}
 		}
 	}
-	return g.always
+	return m.always(g)
 }
 
 // asking is what a job asks for or was given, in all and of the node that gives most.
@@ -406,15 +452,23 @@ func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
 	return a
 }
 
-// over reports whether the job would go over a bound.
-func (m *Meter) over(b *bound, j *Job, ask *asking) bool {
+// over reports whether a job of this time limit would go over a bound.
+func (m *Meter) over(b *bound, limit time.Duration, ask *asking) bool {
+	return m.concerns(b, ask) && m.exceeds(b, m.used(b), limit, ask)
+}
+
+// concerns reports whether a bound is about something that is asked for.
+func (m *Meter) concerns(b *bound, ask *asking) bool {
 	switch b.what {
 	case ofRunMins, ofHeld, ofSpentMins:
-		if amountOf(ask.tres, b.tres) <= 0 || m.plain && b.what == ofRunMins {
-			return false
-		}
+		return amountOf(ask.tres, b.tres) > 0 && !(m.plain && b.what == ofRunMins)
 	}
-	used, asks := m.figures(b, j, ask)
+	return true
+}
+
+// exceeds reports whether what is asked for is too much where so much counts against the bound already.
+func (m *Meter) exceeds(b *bound, used float64, limit time.Duration, ask *asking) bool {
+	asks := m.adds(b, limit, ask)
 	switch b.what {
 	case ofLeast:
 		return asks < b.max
@@ -424,44 +478,53 @@ func (m *Meter) over(b *bound, j *Job, ask *asking) bool {
 	return used+asks > b.max
 }
 
-// takes is what a job by itself comes to: jobs; amounts of a resource; minutes of them; seconds of time.
-func (b *bound) takes(j *Job, ask *asking) float64 {
+// takes is what a job of this time limit comes to by itself: jobs; amounts of a resource; minutes of them; seconds of time.
+func (b *bound) takes(limit time.Duration, ask *asking) float64 {
 	switch b.what {
 	case ofWall:
-		return min(j.Limit, Unlimited).Seconds()
+		return min(limit, Unlimited).Seconds()
 	case ofSpentWall:
-		return min(j.Limit, endless).Seconds()
+		return min(limit, endless).Seconds()
 	case ofJob, ofLeast, ofHeld:
 		return amountOf(ask.tres, b.tres)
 	case ofNode:
 		return amountOf(ask.node, b.tres)
 	case ofJobMins, ofRunMins, ofSpentMins:
-		return amountOf(ask.tres, b.tres) * min(j.Limit, endless).Minutes()
+		return amountOf(ask.tres, b.tres) * min(limit, endless).Minutes()
 	}
 	return 1
 }
 
-// figures is what counts against a bound already, where others count, and what the job would add.
-func (m *Meter) figures(b *bound, j *Job, ask *asking) (used, asks float64) {
-	asks = b.takes(j, ask)
-	switch b.what {
-	case ofRunning:
-		used = float64(m.tally(b.scope).running)
-	case ofHeld:
-		used = amountOf(m.tally(b.scope).tres, b.tres)
-	case ofRunMins:
-		used = m.runMins(b)
-	case ofSpentMins, ofSpentWall:
-		if used = b.spent.Wall; b.what == ofSpentMins && b.tres == "billing" {
-			used = b.spent.Raw / 60
-		} else if b.what == ofSpentMins {
-			used = amountOf(b.spent.TRES, b.tres) / 60
-		}
-		if asks *= b.safe; !m.t.config.Enforce.Safe { // else it may begin as long as something is left
+// adds is what a job would add to what counts against a bound.
+func (m *Meter) adds(b *bound, limit time.Duration, ask *asking) float64 {
+	asks := b.takes(limit, ask)
+	if b.what == ofSpentMins || b.what == ofSpentWall {
+		if asks *= b.safe; !m.t.config.Enforce.Safe { // it may begin as long as something is left
 			asks = 0
 		}
 	}
-	return used, asks
+	return asks
+}
+
+// used is what counts against a bound already, where others count.
+func (m *Meter) used(b *bound) float64 {
+	switch b.what {
+	case ofRunning:
+		return float64(m.tally(b.scope).running)
+	case ofHeld:
+		return amountOf(m.tally(b.scope).tres, b.tres)
+	case ofRunMins:
+		return m.runMins(b)
+	case ofSpentWall:
+		return m.t.spentIn(b.scope).Wall
+	case ofSpentMins:
+		spent := m.t.spentIn(b.scope)
+		if b.tres == "billing" {
+			return spent.Raw / 60
+		}
+		return amountOf(spent.TRES, b.tres) / 60
+	}
+	return 0
 }
 
 func (m *Meter) tally(s scope) *tally {
@@ -472,12 +535,10 @@ func (m *Meter) tally(s scope) *tally {
 }
 
 func (m *Meter) runMins(b *bound) float64 {
-	list, ok := m.minutes[b.scope]
-	if !ok {
-		list = m.t.runMinutes(b.scope, m.now)
-		m.minutes[b.scope] = list
+	if m.minutes == nil {
+		m.minutes = m.t.runMinutes(m.now)
 	}
-	return amountOf(list, b.tres)
+	return amountOf(m.minutes[b.scope], b.tres)
 }
 
 // Start counts a job that the pass has started in a partition: with its allocation, or where there is none yet with what it
@@ -489,9 +550,10 @@ func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 	ask := m.t.askingOf(j, part, alloc)
 	c := counted{runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: part, alloc: alloc}
 	for _, s := range m.t.scopes(c) {
+		m.stir(s)
 		m.started[s] = m.tally(s).plus(c, ask.tres, 1)
-		if list, ok := m.minutes[s]; ok {
-			m.minutes[s] = Spent{TRES: list}.plus(Spent{TRES: Spent{TRES: ask.tres}.times(min(j.Limit, endless).Minutes()).TRES}).TRES
+		if m.minutes != nil {
+			m.minutes[s] = Spent{TRES: m.minutes[s]}.plus(Spent{TRES: Spent{TRES: ask.tres}.times(min(j.Limit, endless).Minutes()).TRES}).TRES
 		}
 	}
 }
@@ -547,13 +609,13 @@ func (t *tx) endSpent() {
 
 // spent reports whether a job that runs has used up one of its limits.
 func (m *Meter) spent(j *Job) bool {
-	g := m.gate(j, j.Alloc.Partition)
+	g := m.Gate(j, j.Alloc.Partition)
 	for i := range g.bounds {
 		b := &g.bounds[i]
 		has := amountOf(m.t.held(j), b.tres)
 		switch {
-		case b.what == ofSpentWall && b.spent.Wall >= b.max,
-			b.what == ofSpentMins && has > 0 && amountOf(b.spent.TRES, b.tres)/60 >= b.max,
+		case b.what == ofSpentWall && m.t.spentIn(b.scope).Wall >= b.max,
+			b.what == ofSpentMins && has > 0 && amountOf(m.t.spentIn(b.scope).TRES, b.tres)/60 >= b.max,
 			b.what == ofJobMins && float64(has*j.RunTime(m.now).Minutes()) >= b.max:
 			return true
 		}

@@ -39,7 +39,7 @@ func (t *tx) admitMove(was, j *Job, limit bool) error {
 // submits refuses a job whose submission a limit on submitted jobs forbids; in some scopes it may be counted already.
 func (m *Meter) submits(j *Job, counted []scope) error {
 	n := max(j.Tasks.Len(), 1)
-	for _, b := range m.gate(j, j.Spec.firstPartition()).bounds {
+	for _, b := range m.Gate(j, j.Spec.firstPartition()).bounds {
 		if b.what == ofSubmits && !slices.Contains(counted, b.scope) && float64(m.tally(b.scope).submitted+n) > b.max {
 			return refusal(&b, j)
 		}
@@ -66,13 +66,13 @@ func (m *Meter) deny(jobs []*Job) error {
 		asks[k] = m.t.askingOf(j, j.Spec.firstPartition(), nil)
 	}
 	for k, j := range jobs {
-		g := m.gate(j, j.Spec.firstPartition())
+		g := m.Gate(j, j.Spec.firstPartition())
 		if !g.deny {
 			continue
 		}
 		for i := range g.bounds {
 			b := &g.bounds[i]
-			own := b.takes(j, &asks[k])
+			own := b.takes(j.Limit, &asks[k])
 			switch b.what {
 			case ofSubmits:
 				continue
@@ -124,8 +124,8 @@ func (b *bound) same(o *bound) bool {
 // sum is what those of several jobs for which a bound holds take.
 func (m *Meter) sum(b *bound, jobs []*Job, asks []asking) (sum float64) {
 	for k, j := range jobs {
-		if slices.ContainsFunc(m.gate(j, j.Spec.firstPartition()).bounds, func(o bound) bool { return o.same(b) }) {
-			sum += b.takes(j, &asks[k])
+		if slices.ContainsFunc(m.Gate(j, j.Spec.firstPartition()).bounds, func(o bound) bool { return o.same(b) }) {
+			sum += b.takes(j.Limit, &asks[k])
 		}
 	}
 	return sum

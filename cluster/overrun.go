@@ -38,18 +38,18 @@ func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
 	if m.Off() {
 		return nil
 	}
-	g := m.gate(j, part)
-	if g.always != NoReason {
-		out = append(out, m.t.unfair(g.always, j, part))
+	g := m.Gate(j, part)
+	if why := m.always(g); why != NoReason {
+		out = append(out, m.t.unfair(why, j, part))
 	}
 	ask := m.t.askingOf(j, part, alloc)
 	for i := range g.bounds {
 		b := &g.bounds[i]
-		if b.what == ofSubmits || j.Het != nil && !b.single() || !m.over(b, j, &ask) {
+		if b.what == ofSubmits || j.Het != nil && !b.single() || !m.over(b, j.Limit, &ask) {
 			continue
 		}
 		o := m.overrun(b, j)
-		o.Used, o.Asks = m.figures(b, j, &ask)
+		o.Used, o.Asks = m.used(b), m.adds(b, j.Limit, &ask)
 		out = append(out, o)
 	}
 	return out
@@ -69,7 +69,7 @@ func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 	}
 	var seen []*bound
 	for k, first := range claims {
-		g := m.gate(first.Job, first.Part)
+		g := m.Gate(first.Job, first.Part)
 		for i := range g.bounds {
 			b := &g.bounds[i]
 			if b.what == ofSubmits || b.single() || slices.ContainsFunc(seen, b.same) {
@@ -78,12 +78,12 @@ func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 			seen = append(seen, b)
 			o, over := m.overrun(b, first.Job), false
 			for _, c := range claims[k:] {
-				if !slices.ContainsFunc(m.gate(c.Job, c.Part).bounds, func(x bound) bool { return x.same(b) }) {
+				if !slices.ContainsFunc(m.Gate(c.Job, c.Part).bounds, func(x bound) bool { return x.same(b) }) {
 					continue
 				}
 				ask := m.t.askingOf(c.Job, c.Part, c.Alloc)
-				used, asks := m.figures(b, c.Job, &ask)
-				over = over || m.over(b, c.Job, &ask)
+				used, asks := m.used(b), m.adds(b, c.Job.Limit, &ask)
+				over = over || m.over(b, c.Job.Limit, &ask)
 				if o.Used, o.Asks = used, o.Asks+asks; asks > 0 {
 					o.Jobs = append(o.Jobs, c.Job)
 				}

@@ -232,7 +232,7 @@ func (t *tables) longest(s *JobSpec, part string) time.Duration {
 	if a, ok := t.assocFor(s); ok {
 		j.Assoc = a.ID
 	}
-	g, most := t.Meter(t.Now).gate(j, part), Unlimited
+	g, most := t.Meter(t.Now).Gate(j, part), Unlimited
 	ask := t.askingOf(j, part, nil)
 	for _, b := range g.bounds {
 		switch amount := amountOf(ask.tres, b.tres); {

@@ -200,14 +200,17 @@ func (t *tables) checkTallies() error {
 	return err
 }
 
-// runMinutes sums for a scope what runs there times the minutes to the jobs' limits.
-func (t *tables) runMinutes(s scope, now time.Time) []Amount {
-	var sum Spent
+// runMinutes sums for each scope what runs there times the minutes to the jobs' limits.
+func (t *tables) runMinutes(now time.Time) map[scope][]Amount {
+	sums := map[scope][]Amount{}
 	for j := range t.Live() {
-		if j.Limit == Unlimited || !slices.Contains(t.scopes(t.counts(j)), s) {
+		if j.Limit == Unlimited {
 			continue
 		}
-		sum = sum.plus(Spent{TRES: Spent{TRES: t.held(j)}.times(max(j.Limit-j.RunTime(now), 0).Minutes()).TRES})
+		more := Spent{TRES: t.held(j)}.times(max(j.Limit-j.RunTime(now), 0).Minutes())
+		for _, s := range t.scopes(t.counts(j)) {
+			sums[s] = Spent{TRES: sums[s]}.plus(more).TRES
+		}
 	}
-	return sum.TRES
+	return sums
 }

@@ -9,6 +9,7 @@ type Touch struct {
 	Job  JobID    // a record
 	Load NodeName // what is given out on a node
 	Node NodeName // a node, in a way that matters to where jobs may run
+	Book bool     // the accounts, users, associations or QOS, and not only what they have used
 }
 
 // trail is the last changes of a state. Whoever has derived something from an older snapshot need look at no more
@@ -33,7 +34,7 @@ func (t *trail) note(c Touch) {
 	t.list = append(t.list, c)
 }
 
-// Since lists what has changed since an older snapshot besides the configuration and the books; false if that is
+// Since lists what has changed since an older snapshot besides the configuration; false if that is
 // not known any more. The same may be there several times, and what was undone is there too.
 func (s *Snapshot) Since(old *Snapshot) ([]Touch, bool) {
 	at := old.trail.past + len(old.trail.list) - s.trail.past

@@ -60,7 +60,7 @@ func fickle(j *cluster.Job, now time.Time) bool {
 
 // steady reports whether the cluster is one whose cycles may go on from each other.
 func (c *cycle) steady() bool {
-	return !c.free.shared && !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && c.limits.Off() && len(c.s.Reservations()) == 0 &&
+	return !c.free.shared && !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && (c.limits.Off() || !c.s.Config().LimitStop) && len(c.s.Reservations()) == 0 &&
 		len(c.settling) == 0
 }
 
@@ -88,13 +88,20 @@ func (c *cycle) grown() int {
 type round struct {
 	*cycle
 	old    *cluster.Snapshot
-	asks   map[cluster.JobID]bool // jobs to look at by themselves; true: their questions do not know them yet
-	open   []*question            // that may fit now
-	freed  []int                  // places of nodes that may have more free than before
-	more   []int                  // these, and those of which a planned start keeps less
-	live   bool                   // what runs has changed
-	done   map[cluster.JobID]bool // looked at
-	headAt []cluster.Place        // of the jobs with planned starts
+	asks   map[cluster.JobID]bool              // jobs to look at by themselves; true: their questions do not know them yet
+	open   []*question                         // that may fit now
+	freed  []int                               // places of nodes that may have more free than before
+	more   []int                               // these, and those of which a planned start keeps less
+	live   bool                                // what runs has changed
+	done   map[cluster.JobID]bool              // looked at
+	firsts map[*cluster.Partition]*cluster.Job // that were blocked as the first of their partitions
+
+	// In the strict order:
+	anew   bool            // starts are planned anew from here on
+	was    []*reservation  // the planned starts that the last cycle has left
+	owners []cluster.JobID // whose they are
+	plans  []*reservation  // these, or those that have taken their places
+	headAt []cluster.Place // of the jobs whose these are
 }
 
 // begin takes over what has changed; false if that reaches too far.
@@ -112,17 +119,21 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 			for _, sh := range d.Start.Shares {
 				nodes[sh.Node] = true
 			}
+			if j, ok := r.old.Job(d.Job); ok {
+				c.limits.Stir(j, d.Start)
+			}
 		}
 		said[d.Job] = d
 		r.touch(d.Job)
 	}
-	c.s, c.now, c.out, c.begun, c.used, c.limits = s, now, nil, nil, nil, s.Meter(now)
+	c.s, c.now, c.out, c.begun, c.used = s, now, nil, nil, nil
+	c.limits.GoOn(s, now)
 	c.free.kinds.work = &workload{s: s}
 	clear(c.running)
 	c.rounds++
 	for _, t := range touched {
 		switch {
-		case t.Node != "":
+		case t.Node != "", t.Book && !c.limits.Off():
 			return false
 		case t.Load != "":
 			nodes[t.Load] = true
@@ -130,7 +141,7 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 			r.touch(t.Job)
 		}
 	}
-	return r.settle(said) && !c.binding() && r.reload(nodes)
+	return r.settle(said) && !c.binding() && r.reload(nodes) && r.unhold()
 }
 
 func (r *round) touch(id cluster.JobID) { r.asks[id] = true }
@@ -154,6 +165,11 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 		if runs(was) || runs(is) {
 			r.live = true
 			r.shake(is)
+			for _, j := range []*cluster.Job{was, is} {
+				if runs(j) {
+					r.limits.Stir(j, j.Alloc)
+				}
+			}
 		}
 		from, queued := r.old.PlaceOf(id)
 		to, queues := r.s.PlaceOf(id)
@@ -161,7 +177,7 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 			delete(r.asks, id)
 			continue
 		}
-		if queued && r.blocks(id) {
+		if queued && (r.blocks(id) || r.early[id]) {
 			return false
 		}
 		if queues && r.delays(to) {
@@ -190,6 +206,11 @@ func (r *round) settle(said map[cluster.JobID]*cluster.Decision) bool {
 func (r *round) delays(p cluster.Place) bool {
 	for _, j := range r.binders {
 		if at, _ := r.s.PlaceOf(j.ID); p.Before(at) {
+			return true
+		}
+	}
+	for id := range r.early {
+		if at, _ := r.s.PlaceOf(id); p.Before(at) {
 			return true
 		}
 	}
@@ -281,30 +302,10 @@ func (r *round) reload(nodes map[cluster.NodeName]bool) bool {
 
 // pass looks at the jobs that may start now; false if there is more to look at.
 func (r *round) pass() bool {
-	c := r.cycle
-	if c.responsive {
+	if r.responsive {
 		return r.turns()
 	}
-	if r.live {
-		r.again(r.freed, func(uint64) bool { return true })
-		if !r.replan() {
-			return false
-		}
-	}
-	for _, id := range c.fickle {
-		r.touch(id)
-	}
-	c.fickle = c.fickle[:0]
-	c.known = false
-	l := r.lineup()
-	for e := l.next(); e != nil; e = l.next() {
-		if !r.look(e) {
-			return false
-		}
-		l.seen()
-	}
-	c.sort(c.out)
-	return true
+	return r.inLine()
 }
 
 // sort puts decisions into the order of the queue.
@@ -331,7 +332,7 @@ func (r *round) turns() bool {
 			r.ask(j.ID)
 		}
 	}
-	c.heads = c.heads[:c.bound]
+	c.heads, r.firsts = c.heads[:c.bound], firsts
 	if r.live {
 		r.again(r.freed, func(uint64) bool { return true })
 		if c.waiting = c.binders; !r.replan() {
@@ -358,7 +359,8 @@ func (r *round) turns() bool {
 		if c.known, c.turn = !e.changed, (turn{patience: longestQueue}); e.changed {
 			c.turn.share = c.sizes().Share(j)
 		}
-		if r.consider(e, j); len(c.begun) >= maxStarts {
+		begun := len(c.begun)
+		if r.consider(e, j); len(c.begun) >= maxStarts || len(c.begun) > begun && !r.rehold(l, e) {
 			return false
 		}
 		l.seen()
@@ -419,8 +421,11 @@ func (r *round) again(places []int, lost func(mask uint64) bool) {
 			continue
 		}
 		if !q.open {
-			q.open, q.lost = true, q.lost[:0]
+			q.open = true
 			r.open = append(r.open, q)
+		}
+		if q.opened != r.rounds {
+			q.opened, q.lost = r.rounds, q.lost[:0]
 		}
 		q.failed = slices.DeleteFunc(q.failed, func(mask uint64) bool {
 			if lost(mask) {
@@ -454,7 +459,7 @@ func (q *question) room(p *pool, s spot) int {
 	return 0
 }
 
-// replan plans the starts of the first blocked jobs anew. It holds on to a plan that has not changed; false
+// replan plans the starts of the jobs anew for which nodes are kept free. It holds on to a plan that has not changed; false
 // if one comes later than before, or the jobs are others.
 func (r *round) replan() bool {
 	c := r.cycle
@@ -488,7 +493,7 @@ func (r *round) replan() bool {
 		default:
 			eased, other := h.against(was)
 			c.free.moved(k, h, other)
-			r.again(eased, func(mask uint64) bool { return mask>>k&1 != 0 })
+			r.again(eased, hasBit(k))
 		}
 	}
 	if len(c.heads) != len(old) || len(c.waiting) != len(firsts) {
@@ -509,45 +514,6 @@ type placed struct {
 }
 
 func byPlace(a, b cluster.Place) int { return b2i(b.Before(a)) - b2i(a.Before(b)) }
-
-// look considers one job, with the planned starts of those ahead of it; false if that changes something for jobs
-// that are not looked at.
-func (r *round) look(a *entry) bool {
-	c := r.cycle
-	j, _ := c.s.Job(a.id)
-	last := true // no first blocked job is behind it
-	for _, f := range c.waiting {
-		p, ok := c.s.PlaceOf(f.ID)
-		last = last && ok && p.Before(a.place)
-	}
-	c.known = !a.changed
-	all, firsts, begun := c.heads, len(c.waiting), len(c.begun)
-	if !last {
-		for _, name := range j.Spec.Partitions {
-			p, _ := c.s.Partition(name)
-			f := c.waiting[p]
-			if f == nil {
-				return false
-			}
-			if at, _ := c.s.PlaceOf(f.ID); !at.Before(a.place) {
-				return false
-			}
-		}
-		ahead := 0
-		for ; ahead < len(all); ahead++ {
-			if p, _ := c.s.PlaceOf(all[ahead].job); !p.Before(a.place) {
-				break
-			}
-		}
-		c.heads = all[:ahead:ahead]
-	}
-	r.consider(a, j)
-	if !last {
-		c.heads = all
-	}
-	started := len(c.begun) > begun
-	return len(c.begun) < maxStarts && (last || !started && len(c.waiting) == firsts)
-}
 
 // consider decides a job, unless its question plainly fails: then its record and reason are what they were.
 func (r *round) consider(e *entry, j *cluster.Job) {

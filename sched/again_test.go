@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,9 @@ type history struct {
 	judge  Judge
 	seen   []cluster.JobID
 	hets   bool // there are heterogeneous jobs
+	ruled  bool // there are accounts with limits
+	freed  int  // jobs that had waited for limits and started in cycles that went on
+	held   int  // jobs that wait for limits from then on
 }
 
 func newHistory(t *testing.T, r *rand.Rand) *history {
@@ -43,7 +48,65 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	}
 	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst, cfg.PlanWhole = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
 	h.do(&cluster.Configure{Config: &cfg})
+	if h.ruled = r.IntN(2) == 0; h.ruled {
+		h.rule()
+	}
 	return h
+}
+
+// rule sets up accounts with limits at random: users u and v in team, two QOS, one of them perhaps that of a partition too.
+func (h *history) rule() {
+	r, cfg := h.r, *h.s.Config()
+	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true, Safe: r.IntN(3) == 0}
+	cfg.Priority = cluster.PriorityConfig{Multifactor: r.IntN(2) == 0, CalcPeriod: time.Hour, HalfLife: time.Hour, MaxAge: time.Hour, Weights: cluster.PriorityWeights{Age: 1000, FairShare: 1000}}
+	cfg.Partitions = slices.Clone(cfg.Partitions)
+	main := &cfg.Partitions[0]
+	if r.IntN(4) == 0 {
+		main.MaxCPUsPerUser = 1 + r.IntN(40)
+	}
+	if r.IntN(4) == 0 {
+		main.QOS = "long"
+	}
+	if r.IntN(8) == 0 {
+		cfg.Partitions[len(cfg.Partitions)-1].DenyQOS = []string{"long"}
+	}
+	h.do(&cluster.Configure{Config: &cfg})
+	team := &cluster.Association{Account: "team", Shares: 1, QOS: []string{"normal", "long"}, Limits: h.someLimits()}
+	h.do(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS("normal"), h.someQOS("long"), {Account: &cluster.Account{Name: "team"}}, {Assoc: team, Under: "root"}}})
+	for _, user := range []string{"u", "v"} {
+		h.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{User: &cluster.User{Name: user, DefaultAccount: "team"}}, h.someUser(user)}})
+	}
+}
+
+func (h *history) someQOS(name string) cluster.Change {
+	q := &cluster.QOS{Name: name, UsageFactor: 1, Limits: h.someLimits()}
+	if least := 0.3; h.r.IntN(12) == 0 {
+		q.UsageThreshold, q.Flags = &least, []string{"EnforceUsageThreshold"}
+	}
+	if h.r.IntN(12) == 0 {
+		q.Flags = append(q.Flags, "NoReserve")
+	}
+	return cluster.Change{QOS: q}
+}
+
+func (h *history) someUser(name string) cluster.Change {
+	return cluster.Change{Assoc: &cluster.Association{Account: "team", User: name, Shares: 1, QOS: []string{"normal", "long"}, Limits: h.someLimits()}, Under: "team"}
+}
+
+// someLimits are a few that hold back some of randomJob's jobs.
+func (h *history) someLimits() cluster.Limits {
+	text, nodes := "", h.s.Snapshot().NodeCount()
+	for _, l := range []struct {
+		name string
+		most int
+	}{{"GrpTRES=cpu", 16 * nodes}, {"GrpTRES=node", nodes}, {"GrpTRES=gres/gpu", 4 * nodes}, {"GrpJobs", 3 * nodes}, {"MaxJobs", 2 * nodes}, {"MaxTRES=cpu", 60}, {"MaxTRESPerUser=cpu", 16 * nodes},
+		{"MaxTRESPerAccount=mem", 64000 * nodes}, {"MaxJobsPerUser", 3 * nodes}, {"GrpTRESRunMins=cpu", 2000 * nodes}, {"MaxTRESRunMinsPerUser=cpu", 1000 * nodes}, {"GrpTRESMins=cpu", 20000 * nodes},
+		{"GrpWall", 600000}, {"MaxWall", 12000}, {"MaxTRESMins=cpu", 6000}, {"MinTRES=cpu", 2}} {
+		if h.r.IntN(8) == 0 {
+			text += fmt.Sprintf(" %s=%d", l.name, 1+h.r.IntN(l.most))
+		}
+	}
+	return limitsOf(h.t, text)
 }
 
 // step changes something.
@@ -95,6 +158,8 @@ func (h *history) step() {
 	case k == 17:
 		limit := time.Duration(1+r.IntN(300)) * time.Minute
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Limit: &limit}})
+	case k == 19 && h.ruled && r.IntN(4) == 0:
+		try(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS([]string{"normal", "long"}[r.IntN(2)])}})
 	case k == 18 && r.IntN(4) == 0:
 		first := uint32(1 << 31)
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Priority: &first}})
@@ -110,6 +175,9 @@ func (h *history) step() {
 func (h *history) randomJob(s *cluster.JobSpec) {
 	r := h.r
 	s.UID = uint32(1 + r.IntN(2))
+	if h.ruled {
+		s.User, s.Account, s.QOS = []string{"u", "v"}[s.UID-1], "team", []string{"normal", "long"}[r.IntN(2)]
+	}
 	s.Limit = time.Duration(5+r.IntN(200)) * time.Minute
 	if len(h.s.Config().Partitions) > 1 {
 		s.Partitions = [][]string{{"main"}, {"half"}, {"main", "half"}}[r.IntN(3)]
@@ -177,6 +245,9 @@ func (h *history) decide() bool {
 		h.bound += b2i(last.bound > 0)
 		for _, d := range got {
 			h.starts += b2i(d.Start != nil)
+			j, _ := h.s.Job(d.Job)
+			h.freed += b2i(d.Start != nil && limiting(j.Wait))
+			h.held += b2i(d.Start == nil && limiting(d.Wait))
 		}
 	}
 	if h.r.IntN(20) == 0 {
@@ -186,6 +257,11 @@ func (h *history) decide() bool {
 		h.do(&cluster.Decide{Decisions: want})
 	}
 	return len(want) > 0
+}
+
+// limiting reports whether a reason is one of limits.
+func limiting(why cluster.Reason) bool {
+	return strings.HasPrefix(string(why), "Assoc") || strings.HasPrefix(string(why), "QOS")
 }
 
 func dump(ds []cluster.Decision) (out []string) {
@@ -206,7 +282,7 @@ func dump(ds []cluster.Decision) (out []string) {
 
 // TestAgain holds that a scheduler which goes on from its last cycle decides what a full pass would.
 func TestAgain(t *testing.T) {
-	seed, rounds, starts, bound := rand.Uint64(), 0, 0, 0
+	seed, rounds, starts, bound, freed, held := rand.Uint64(), 0, 0, 0, 0, 0
 	for k := range uint64(300) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
@@ -215,14 +291,15 @@ func TestAgain(t *testing.T) {
 				for n := 0; h.decide() && n < 3; n++ {
 				}
 			}
-			rounds, starts, bound = rounds+h.rounds, starts+h.starts, bound+h.bound
+			rounds, starts, bound, freed, held = rounds+h.rounds, starts+h.starts, bound+h.bound, freed+h.freed, held+h.held
 		})
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free, and started %d jobs", rounds, bound, starts)
-	if rounds < 1000 || starts < 100 || bound < 300 {
+	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free, and started %d jobs, %d of these held back by limits before; limits came to hold back %d",
+		rounds, bound, starts, freed, held)
+	if rounds < 1000 || starts < 100 || bound < 300 || freed < 30 || held < 100 {
 		t.Error("the histories say little")
 	}
 }

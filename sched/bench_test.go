@@ -58,7 +58,11 @@ func BenchmarkSchedule(b *testing.B) {
 
 // plant is a cluster of nodes with 64 CPUs and 8 GPUs, nine tenths of it busy, and a queue of mixed shapes behind
 // a job that waits for a third of all nodes. No two of the jobs that name their memory are alike but by chance.
-func plant(b testing.TB, nodes, pending int) *bed {
+func plant(b testing.TB, nodes, pending int) *bed { return plantOf(b, nodes, pending, 0) }
+
+// plantOf is plant with jobs of so many users, in accounts of ten. The GPUs that each of them may have are as many as each has
+// on the average; and each account may have one and a half times as many of the CPUs as are its part.
+func plantOf(b testing.TB, nodes, pending, users int) *bed {
 	bed := newBed(b, 0)
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, CPUs: 64, MemMB: 512_000}
 	for i := range 8 {
@@ -68,7 +72,27 @@ func plant(b testing.TB, nodes, pending int) *bed {
 		bed.do(&cluster.NodeUp{Name: cluster.NodeName(fmt.Sprintf("n%05d", i)), Inventory: inv})
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
+	if users > 0 {
+		cfg := *bed.s.Config()
+		cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
+		bed.do(&cluster.Configure{Config: &cfg})
+		bed.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1}}}})
+		for u := range users {
+			account, user := fmt.Sprintf("a%02d", u/10), fmt.Sprintf("u%03d", u)
+			var changes []cluster.Change
+			if u%10 == 0 {
+				changes = append(changes, cluster.Change{Account: &cluster.Account{Name: account}}, cluster.Change{Under: "root", Assoc: &cluster.Association{Account: account,
+					Shares: 1, QOS: []string{"normal"}, Limits: cluster.Limits{{Name: "GrpTRES", TRES: "cpu", Max: int64(nodes * 64 / users * 15)}}}})
+			}
+			bed.do(&cluster.ChangeAccounts{Changes: append(changes, cluster.Change{User: &cluster.User{Name: user, DefaultAccount: account}},
+				cluster.Change{Under: account, Assoc: &cluster.Association{Account: account, User: user, Shares: 1, QOS: []string{"normal"}}})})
+		}
+	}
 	mixed := func(s *cluster.JobSpec) {
+		if users > 0 {
+			u := rng.IntN(users)
+			s.UID, s.User, s.Account, s.QOS = uint32(1+u), fmt.Sprintf("u%03d", u), fmt.Sprintf("a%02d", u/10), "normal"
+		}
 		s.Limit = time.Duration(1+rng.IntN(48)) * time.Hour
 		gpus := func(n int) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(n)}} }
 		switch rng.IntN(8) {
@@ -106,8 +130,13 @@ func plant(b testing.TB, nodes, pending int) *bed {
 	for j := range bed.s.Snapshot().Queue() {
 		bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 	}
+	if users > 0 {
+		bed.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1,
+			Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: int64(nodes * 8 * 9 / 10 / users)}}}}}})
+	}
 	bed.submit(func(s *cluster.JobSpec) {
-		s.MinNodes = nodes / 3
+		mixed(s)
+		s.Layout = &cluster.Layout{MinNodes: nodes / 3}
 		s.MaxNodes, s.CPUsPerTask, s.Limit = s.MinNodes, 64, 24*time.Hour
 	})
 	for range pending - 1 {
@@ -175,15 +204,22 @@ func BenchmarkEvent(b *testing.B) {
 		nodes, pending int
 		responsive     bool
 		waited         time.Duration // of all pending jobs: after long enough, nodes are kept free for some
-	}{{1000, 1000, false, 0}, {10_000, 1000, false, 0}, {10_000, 10_000, false, 0}, {10_000, 10_000, true, 0}, {10_000, 10_000, true, 20 * time.Hour}, {10_000, 10_000, true, 100 * 24 * time.Hour}} {
+		users          int           // whose jobs are held to limits
+	}{{1000, 1000, false, 0, 0}, {10_000, 1000, false, 0, 0}, {10_000, 10_000, false, 0, 0}, {10_000, 10_000, false, 0, 200}, {10_000, 10_000, true, 0, 0},
+		{10_000, 10_000, true, 0, 200}, {10_000, 10_000, true, 20 * time.Hour, 0}, {10_000, 10_000, true, 100 * 24 * time.Hour, 0}} {
 		var bed *bed
 		var s Scheduler
+		whose := func(s *cluster.JobSpec) {
+			if size.users > 0 {
+				s.User, s.Account, s.QOS = "u000", "a00", "normal"
+			}
+		}
 		for name, event := range map[string]func(){
 			"idle": func() {},
 			"waits": func() {
-				bed.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.MinNodes, s.Limit = 64, 2, 48*time.Hour })
+				bed.submit(func(s *cluster.JobSpec) { whose(s); s.CPUsPerTask, s.MinNodes, s.Limit = 64, 2, 48*time.Hour })
 			},
-			"starts": func() { bed.submit(func(s *cluster.JobSpec) { s.Limit = time.Minute }) },
+			"starts": func() { bed.submit(func(s *cluster.JobSpec) { whose(s); s.Limit = time.Minute }) },
 			"ended": func() {
 				for j := range bed.s.Snapshot().Live() {
 					bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
@@ -192,9 +228,9 @@ func BenchmarkEvent(b *testing.B) {
 				}
 			},
 		} {
-			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/waited=%v/%s", size.nodes, size.pending, size.responsive, size.waited, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/waited=%v/users=%d/%s", size.nodes, size.pending, size.responsive, size.waited, size.users, name), func(b *testing.B) {
 				if bed == nil {
-					bed = plant(b, size.nodes, size.pending)
+					bed = plantOf(b, size.nodes, size.pending, size.users)
 					if size.responsive {
 						bed.respond()
 					}

@@ -16,8 +16,9 @@ type member struct {
 	nice  int
 	since time.Time // when it began to wait
 	limit time.Duration
-	share float64       // in the responsive order
-	place cluster.Place // in the queue; nothing until it is asked for
+	share float64        // in the responsive order
+	place cluster.Place  // in the queue; nothing until it is asked for
+	held  cluster.Reason // why limits keep it from starting, as far as is known
 }
 
 // entry is a job in line: one to be looked at by itself, or of those that ask a question that may fit now the one whose
@@ -63,19 +64,10 @@ func (r *round) before(a, b *entry) bool {
 func (r *round) lineup() *lineup {
 	l := &lineup{r: r, list: make([]*entry, 0, len(r.asks)+len(r.open))}
 	for _, q := range r.open {
-		if q.fickle {
-			for k := range q.jobs {
-				if m := &q.jobs[k]; r.current(m) {
-					r.ask(m.id)
-				}
+		for _, m := range q.jobs {
+			if q.fickle && r.current(m) {
+				r.ask(m.id)
 			}
-		}
-	}
-	room := make([]entry, len(r.open))
-	for k, q := range r.open {
-		q.open = false
-		if room[k].q = q; !q.fickle && r.foremost(&room[k]) {
-			l.list = append(l.list, &room[k])
 		}
 	}
 	for id, changed := range r.asks {
@@ -83,7 +75,7 @@ func (r *round) lineup() *lineup {
 			r.touched[id] = r.rounds
 		}
 		p, ok := r.s.PlaceOf(id)
-		if !ok || !r.within(p) || r.blocks(id) {
+		if !ok || !r.within(p) || r.apart(id) {
 			continue
 		}
 		if j, _ := r.s.Job(id); j.Held == cluster.NotHeld {
@@ -94,10 +86,42 @@ func (r *round) lineup() *lineup {
 			l.list = append(l.list, e)
 		}
 	}
-	r.open = nil
-	l.sift()
 	heap.Init(l)
+	l.join()
+	l.sift()
 	return l
+}
+
+// join has the questions join the line that may fit now.
+func (l *lineup) join() {
+	r := l.r
+	room := make([]entry, len(r.open))
+	for k, q := range r.open {
+		if q.open = false; !q.fickle {
+			if room[k].q = q; r.foremost(&room[k]) {
+				heap.Push(l, &room[k])
+			}
+			continue
+		}
+		for _, m := range q.jobs { // each by itself
+			if _, asks := r.asks[m.id]; !asks && r.current(m) && !r.apart(m.id) {
+				r.ask(m.id)
+				e := r.entryOf(m)
+				e.place = r.placeOf(m)
+				l.add(&e)
+			}
+		}
+	}
+	r.open = nil
+}
+
+// add has a job join the line by itself; false if others are ahead that are not looked at.
+func (l *lineup) add(e *entry) bool {
+	if !l.r.within(e.place) {
+		return false
+	}
+	heap.Push(l, e)
+	return true
 }
 
 // current reports whether a member is a pending job as it was when it asked.
@@ -115,21 +139,22 @@ func (r *round) placeOf(m *member) cluster.Place {
 // and are not known to fail; false if there is none. It forgets those that ask no more.
 func (r *round) foremost(e *entry) bool {
 	q, found := e.q, false
-	q.jobs = slices.DeleteFunc(q.jobs, func(m member) bool { return !r.current(&m) })
-	for k := range q.jobs {
-		m := &q.jobs[k]
-		if _, asks := r.asks[m.id]; asks || r.done[m.id] {
+	q.jobs = slices.DeleteFunc(q.jobs, func(m *member) bool { return !r.current(m) })
+	for _, m := range q.jobs {
+		if m.held != cluster.NoReason || r.done[m.id] {
 			continue
 		}
-		now := entry{id: m.id, q: q, nice: m.nice}
+		if _, asks := r.asks[m.id]; asks {
+			continue
+		}
+		now := r.entryOf(m)
+		now.q = q
 		if r.responsive {
-			now.merit = r.merit(wait(r.now, m.since), m.share, m.limit)
 			if found && cmp.Or(cmp.Compare(e.nice, now.nice), cmp.Compare(now.merit, e.merit)) < 0 {
 				continue // whatever its place
 			}
 		}
-		now.place = r.placeOf(m)
-		if found && !r.before(&now, e) || q.fails(r.maskAt(m.limit, now.place)) || r.blocks(m.id) || !r.within(now.place) {
+		if now.place = r.placeOf(m); found && !r.before(&now, e) || q.fails(r.maskAt(m.limit, now.place)) || r.apart(m.id) || !r.within(now.place) {
 			continue
 		}
 		*e, found = now, true
@@ -137,19 +162,26 @@ func (r *round) foremost(e *entry) bool {
 	return found
 }
 
-// maskAt is the planned starts that a job of this limit and place must keep off.
-func (r *round) maskAt(limit time.Duration, p cluster.Place) uint64 {
-	mask, _ := r.maskOf(limit)
-	if mask == 0 || r.responsive {
+// entryOf is the entry of a member by itself, but for its place.
+func (r *round) entryOf(m *member) entry {
+	e := entry{id: m.id, nice: m.nice}
+	if r.responsive {
+		e.merit = r.merit(wait(r.now, m.since), m.share, m.limit)
+	}
+	return e
+}
+
+// maskAt is the planned starts that a job of this limit and place must keep off, as far as they are known.
+func (r *round) maskAt(limit time.Duration, p cluster.Place) (mask uint64) {
+	if r.responsive {
+		mask, _ = r.maskOf(limit)
 		return mask
 	}
-	for k := len(r.headAt); k < len(r.heads); k++ {
-		at, _ := r.s.PlaceOf(r.heads[k].job)
-		r.headAt = append(r.headAt, at)
-	}
-	ahead := slices.IndexFunc(r.headAt, func(h cluster.Place) bool { return !h.Before(p) })
-	if ahead >= 0 {
-		mask &= 1<<ahead - 1
+	over := until(r.now, limit)
+	for k, h := range r.plans {
+		if over.After(h.at) && r.headAt[k].Before(p) {
+			mask |= 1 << k
+		}
 	}
 	return mask
 }

@@ -187,7 +187,11 @@ func (c *cycle) turnsOf(tier []turn, consider func(*cluster.Job)) {
 			if c.binds(j, t.patience) {
 				begun := len(c.begun)
 				look(t)
-				c.strays = c.strays || !c.blocks(j.ID) && (len(c.begun) == begun || !j.Tasks.Empty())
+				if c.held && !c.blocks(j.ID) {
+					c.early[j.ID] = true
+				} else {
+					c.strays = c.strays || !c.blocks(j.ID) && (len(c.begun) == begun || !j.Tasks.Empty())
+				}
 				continue
 			}
 			c.soonest(j, t.patience)

@@ -37,6 +37,9 @@ type cycle struct {
 	least   []brief     // what they need of a node, in one row: events ask all of them
 	begun   []release   // starts of this cycle
 	out     []cluster.Decision
+	gated   map[*cluster.Gate][]*group
+	groups  map[groupKey]*group
+	held    bool // limits hold back the job at hand
 	looked  int
 	steps   int                   // records considered, ever
 	members int                   // that have asked
@@ -72,12 +75,13 @@ type cycle struct {
 	binders map[*cluster.Partition]*cluster.Job // the jobs for which nodes are kept free
 	bindAt  time.Time                           // from when on nodes may be kept free for another one; zero: never
 	strays  bool                                // for a job nodes would be kept free, if it could use them
+	early   map[cluster.JobID]bool              // for these they would be, if limits did not hold them back
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
 	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), offs: map[offKey]off{}, evict: newEvictor(s)}
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), gated: map[*cluster.Gate][]*group{}, groups: map[groupKey]*group{}, early: map[cluster.JobID]bool{}, offs: map[offKey]off{}, evict: newEvictor(s)}
 	cfg := s.Config()
 	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
 	c.gatherReserved()
@@ -138,6 +142,7 @@ func (c *cycle) consider(j *cluster.Job) {
 	if c.evict != nil {
 		c.goOn(j)
 	}
+	c.held = false
 	if c.settles(j) {
 		return
 	}
@@ -219,7 +224,7 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 	open := room[:0] // those in which no limit holds it back
 	for _, q := range qs {
 		own := c.allowed(q.want.part, j)
-		if why = c.limits.Blocked(own, q.want.part.Name, nil); why != cluster.NoReason { // 2
+		if why = c.holds(q, own); why != cluster.NoReason { // 2
 			continue
 		}
 		alloc := c.fit(q, own) // 4, 5
@@ -237,9 +242,12 @@ func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason
 				c.out[len(c.out)-1].Limit = own.Limit
 			}
 			return true
+		} else { // with other nodes it may be none
+			c.fickle = append(c.fickle, j.ID)
 		}
 	}
 	if len(open) == 0 { // others may pass it
+		c.held = true
 		if c.s.Config().LimitStop {
 			c.stop(qs)
 		}
@@ -299,6 +307,9 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	}
 	barred := p.Barred(j.Spec)
 	if barred != cluster.NoReason {
+		if !c.limits.Off() {
+			c.fickle = append(c.fickle, j.ID)
+		}
 		return cmp.Or(c.limits.Regardless(j, p.Name), barred)
 	}
 	return cluster.NoReason

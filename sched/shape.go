@@ -36,12 +36,14 @@ type question struct {
 	why     cluster.Reason // if it can not run at all now
 	note    string
 	views   []*view // what the nodes can give, beside each set of reservations that was asked about
-	jobs    []member
-	fickle  bool     // one of them may start with another limit, or become ready by itself
-	failed  []uint64 // sets of reservations to stay off with which it did not fit
-	lost    []uint64 // of these, those with which it may fit since nodes have more free
-	open    bool     // it may fit now, see round
-	outlook *outlook // what its planned start rests on
+	jobs    []*member
+	asks    cluster.Asking // what each of them comes to
+	fickle  bool           // one of them may start with another limit, or become ready by itself
+	failed  []uint64       // sets of reservations to stay off with which it did not fit
+	open    bool           // it may fit now, see round
+	opened  int            // the last round in which it may
+	lost    []uint64       // the sets with which it may fit since then
+	outlook *outlook       // what its planned start rests on
 }
 
 // ask finds the question of a job, or makes it.
@@ -57,7 +59,7 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 	}
 	q, ok := c.asked[key]
 	if !ok {
-		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own}
+		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own, asks: cluster.Asking{Like: j, Part: p.Name}}
 		q.want.switches = switches
 		q.gauge = newGauge(q.want, c.free)
 		if !q.plainly(c.free) && q.find(c.free, nil, 0, off{}) == nil { // what fits now is possible
@@ -69,7 +71,8 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 	if !c.known {
 		q.fickle = q.fickle || j.Spec.LimitMin != 0 || fickle(j, c.now)
 		c.members++
-		q.jobs = append(q.jobs, member{id: j.ID, round: c.rounds, nice: j.Spec.Nice, since: waitsSince(j), limit: j.Limit, share: c.turn.share})
+		q.jobs = append(q.jobs, &member{id: j.ID, round: c.rounds, nice: j.Spec.Nice, since: waitsSince(j), limit: j.Limit, share: c.turn.share})
+		c.heldTo(q, j)
 	}
 	return q
 }
