@@ -423,8 +423,9 @@ type BooksResponse struct {
 
 // PrioritiesResponse lists what the priorities of pending jobs are made of, by rising id.
 type PrioritiesResponse struct {
-	Priority cluster.PriorityConfig `json:"priority,omitzero"`
-	Jobs     []JobPriority          `json:"jobs"`
+	Priority    cluster.PriorityConfig `json:"priority,omitzero"`
+	TRESWeights string                 `json:"tres_weights,omitempty"` // as configured
+	Jobs        []JobPriority          `json:"jobs"`
 }
 
 // JobPriority is one pending job in one of its partitions, as it was last ranked.

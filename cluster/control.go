@@ -253,7 +253,7 @@ func (t *tx) living(r Ref) ([]*Job, error) {
 	first := jobs[0].ID
 	jobs = slices.DeleteFunc(jobs, func(j *Job) bool { return j.Phase == Ended })
 	if len(jobs) == 0 {
-		return nil, Errorf(Conflict, ErrFinished, "job %d has ended", first)
+		return nil, Errorf(Conflict, ErrEnded, "job %d has ended", first)
 	}
 	return jobs, nil
 }
@@ -278,7 +278,7 @@ func (c *HoldJobs) apply(t *tx) (any, error) {
 		n := *j
 		t.setHold(&n, c.Hold)
 		if n.Phase == Pending && c.Hold == NotHeld {
-			if n.Eligible.Before(t.at) {
+			if n.Eligible.Before(t.at) && len(n.Depends.Terms) == 0 {
 				n.Eligible = t.at
 			}
 			n.Wait, n.Avoid = t.waitOf(&n), nil
@@ -398,6 +398,9 @@ func (c *Suspend) apply(t *tx) (any, error) {
 		}
 		if n.Phase == Pending {
 			return nil, Errorf(Conflict, ErrPending, "job %d is pending, and has nothing to stop", n.ID)
+		}
+		if n.Phase == Ended {
+			return nil, Errorf(Conflict, ErrFinished, "job %d has ended", n.ID)
 		}
 		if c.Resume {
 			if !n.suspended() {

@@ -45,6 +45,7 @@ const (
 	ErrNotPending    ErrKind = "job_not_pending"
 	ErrNotRunning    ErrKind = "job_not_running"
 	ErrFinished      ErrKind = "job_finished"
+	ErrEnded         ErrKind = "job_ended" // what was to be changed of it
 	ErrNotSuspended  ErrKind = "job_not_suspended"
 	ErrBatchOnly     ErrKind = "batch_only"
 	ErrDisabled      ErrKind = "disabled"

@@ -62,8 +62,8 @@ func (j *Job) Footprint() (f Footprint) {
 			f.Wait.To = f.Wait.From
 		}
 		f.Wait.To = max(f.Wait.To, f.Wait.From)
-		n := j.Spec.asks()
-		f.Waits = int64(n.cpus) * int64(max(j.Tasks.Len(), 1))
+		n := j.Spec.Asks()
+		f.Waits = int64(n.CPUs) * int64(max(j.Tasks.Len(), 1))
 	}
 	if j.Started.IsZero() || j.Alloc == nil {
 		return f

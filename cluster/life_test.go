@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -14,6 +15,9 @@ func TestSubmitRefusals(t *testing.T) {
 	}{
 		"for another user":    {func(s *JobSpec) { s.UID = bob.UID }, alice, ErrAccess},
 		"unknown partition":   {func(s *JobSpec) { s.Partitions = []string{"nope"} }, alice, ErrPartition},
+		"one that takes jobs": {func(s *JobSpec) { s.Partitions = []string{"closed", "main"} }, alice, "-"},
+		"more than it has":    {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 2, 2 }, alice, ErrNodeCount},
+		"its memory":          {func(s *JobSpec) { s.Partitions, s.Mem = []string{"lean"}, Mem{MemPerNode, 200} }, alice, ErrStepMem},
 		"drained partition":   {func(s *JobSpec) { s.Partitions = []string{"closed"} }, alice, ErrPartitionDown},
 		"root's partition":    {func(s *JobSpec) { s.Partitions = []string{"admin"} }, alice, ErrAccess},
 		"array beyond size":   {func(s *JobSpec) { s.Array = &ArraySpec{Tasks: NewIDSet(1001)} }, alice, ErrArray},
@@ -38,9 +42,10 @@ func TestSubmitRefusals(t *testing.T) {
 			w := newWorld(t, 1)
 			cfg := DefaultConfig()
 			cfg.MaxArraySize, cfg.EnforcePartLimits = 1001, "ALL"
-			cfg.Partitions = append(cfg.Partitions, Partition{Name: "closed", State: PartitionDrain},
+			cfg.Partitions = append(cfg.Partitions, Partition{Name: "closed", All: true, State: PartitionDrain},
+				Partition{Name: "lean", All: true, State: PartitionUp, MaxMem: Mem{MemPerNode, 100}},
 				Partition{Name: "admin", State: PartitionUp, RootOnly: true},
-				Partition{Name: "short", State: PartitionUp, MaxTime: time.Hour})
+				Partition{Name: "short", All: true, State: PartitionUp, MaxTime: time.Hour})
 			w.ok(root, &Configure{Config: &cfg})
 			spec := &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID, User: "alice"}
 			c.change(spec)
@@ -469,6 +474,105 @@ func TestHold(t *testing.T) {
 	out := w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Start: &Alloc{Shares: []Share{{Node: "n0", CPUs: NewIDSet(0)}}}}}})
 	if out.Result.([]*Error)[0] == nil {
 		t.Error("a held job started")
+	}
+}
+
+// TestReleaseDependent: what waits for another job does not become eligible by being released.
+func TestReleaseDependent(t *testing.T) {
+	w := newWorld(t, 1)
+	first := w.submit(nil)
+	id := w.submit(func(s *JobSpec) { s.Depends = Depends{Terms: []Depend{{Type: AfterOK, Job: first, Task: TaskAny}}} })
+	for _, hold := range []Hold{HeldUser, NotHeld} {
+		w.pass(time.Minute)
+		w.ok(alice, &HoldJobs{Ref: Ref{Job: id}, Hold: hold})
+	}
+	if j := w.wantWait(id, WaitDependency); !j.Eligible.IsZero() || !j.Accrue.IsZero() {
+		t.Errorf("eligible %v, grows older from %v", j.Eligible, j.Accrue)
+	}
+}
+
+// TestUpdateRunning has what a Slurm 22.05 let be changed of a running job, by its owner and by root.
+func TestUpdateRunning(t *testing.T) {
+	text, five, zero, no := "x", 5, uint32(0), false
+	some := uint32(77)
+	for name, c := range map[string]struct {
+		patch Patch
+		by    Identity
+		want  ErrKind
+	}{
+		"name": {Patch{Name: &text}, alice, ""}, "comment": {Patch{Comment: &text}, alice, ""}, "requeue": {Patch{Requeue: &no}, alice, ""},
+		"account": {Patch{Account: &text}, root, ErrNotPending}, "qos": {Patch{QOS: &text}, root, ErrNotPending}, "wckey": {Patch{WCKey: &text}, alice, ErrNotPending},
+		"dependency": {Patch{Depends: &Depends{}}, root, ErrNotPending}, "begin": {Patch{Begin: &epoch}, alice, ErrNotPending}, "stdout": {Patch{Stdout: &text}, root, ErrNotPending},
+		"directory": {Patch{WorkDir: &text}, alice, ErrNotPending}, "tasks": {Patch{Tasks: &five}, root, ErrNotPending}, "contiguous": {Patch{Contiguous: &no}, alice, ErrNotPending},
+		"its partition": {Patch{Partitions: []string{"main"}}, alice, ""}, "partition": {Patch{Partitions: []string{"wide"}}, alice, ErrNotPending},
+		"no reservation": {Patch{Reservation: new(string)}, alice, ""}, "priority": {Patch{Priority: &some}, root, ""}, "owner's priority": {Patch{Priority: &some}, alice, ErrPriorityReset},
+		"hold": {Patch{Priority: &zero}, alice, ""}, "nice": {Patch{Nice: &five}, alice, ""},
+	} {
+		w := ranked(t, func(cfg *Config) { cfg.Priority.Weights.Age, cfg.Priority.Weights.TRES = 0, nil })
+		id := w.submit(nil)
+		w.run(id, 0, "n0")
+		before := w.job(id).Priority
+		if c.want != "" {
+			w.refused(c.by, &UpdateJob{Ref: Ref{Job: id}, Patch: c.patch}, c.want)
+			continue
+		}
+		w.ok(c.by, &UpdateJob{Ref: Ref{Job: id}, Patch: c.patch})
+		want := map[string]uint32{"priority": 77, "hold": 0, "nice": before - 5}
+		if p, ok := want[name]; !ok {
+			want[name] = before
+		} else if p == 0 && w.job(id).Wait != WaitHeldUser {
+			t.Errorf("%s: reason %s", name, w.job(id).Wait)
+		}
+		if got := w.job(id).Priority; got != want[name] {
+			t.Errorf("%s: priority %d, want %d", name, got, want[name])
+		}
+	}
+}
+
+// TestUpdateInDrained: a job whose partition has been closed can still be changed, but not moved into one.
+func TestUpdateInDrained(t *testing.T) {
+	w := ranked(t, nil)
+	id := w.submit(nil)
+	cfg := *w.s.config
+	cfg.Partitions = slices.Clone(cfg.Partitions)
+	cfg.Partitions[0].State, cfg.Partitions[1].State = PartitionDrain, PartitionInactive
+	w.ok(root, &Configure{Config: &cfg})
+	text := "x"
+	w.ok(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Comment: &text}})
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Partitions: []string{"wide"}}}, ErrPartitionDown)
+}
+
+// TestUpdateEnd sets the end of a running job: its limit follows; over a pending one nothing is known.
+func TestUpdateEnd(t *testing.T) {
+	w := newWorld(t, 1)
+	id, waits := w.submit(func(s *JobSpec) { s.Limit = time.Hour }), w.submit(nil)
+	end := func(d time.Duration) *UpdateJob {
+		at := w.now.Add(d)
+		return &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{End: &at}}
+	}
+	w.run(id, 0, "n0")
+	w.pass(10 * time.Minute)
+	w.ok(alice, end(20*time.Minute))
+	want := w.now.Add(20 * time.Minute)
+	if got := w.job(id).EndLimit(w.s.config); !got.Equal(want) {
+		t.Errorf("ends at %v, want %v", got, want)
+	}
+	w.refused(alice, end(time.Hour), ErrAccess)
+	w.ok(root, end(time.Hour))
+	w.refused(alice, end(-2*time.Minute), ErrBeginTime)
+	w.refused(root, &UpdateJob{Ref: Ref{Job: waits}, Patch: Patch{End: &want}}, ErrNotRunning)
+}
+
+// TestUpdateArray: of an array with running tasks those that wait are changed; of one that only runs nothing.
+func TestUpdateArray(t *testing.T) {
+	w := newWorld(t, 1)
+	id := w.submit(func(s *JobSpec) { s.Array = &ArraySpec{Tasks: NewIDSet(1, 2)} })
+	name := "low"
+	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: name, UsageFactor: 1}}}})
+	one := w.start(id, 1, 0, "n0")
+	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Comment: &name, Stdout: &name}})
+	if run, rest := w.job(one).Spec, w.job(id).Spec; one == id || run.Stdout == name || rest.Stdout != name {
+		t.Errorf("the running task %d has %q, the others %q", one, run.Stdout, rest.Stdout)
 	}
 }
 

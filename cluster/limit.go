@@ -478,6 +478,9 @@ func (m *Meter) exceeds(b *bound, used float64, limit time.Duration, ask *asking
 	return used+asks > b.max
 }
 
+// endless is how long a job without a limit counts: Slurm's year.
+const endless = 365 * 24 * time.Hour
+
 // takes is what a job of this time limit comes to by itself: jobs; amounts of a resource; minutes of them; seconds of time.
 func (b *bound) takes(limit time.Duration, ask *asking) float64 {
 	switch b.what {

@@ -88,6 +88,7 @@ func (f Factors) Total() float64 {
 type Scale struct {
 	nodes, cpus, gpus   float64
 	parts               map[string][]Amount
+	nodeMem             map[string]float64 // of a node of the partition, in MB, on average
 	assoc, qos, jobPart int
 }
 
@@ -98,7 +99,7 @@ func (n *Node) counts() bool {
 
 // measure makes a scale. Only nodes that can be used count.
 func (t *tables) measure() *Scale {
-	s := &Scale{parts: map[string][]Amount{}}
+	s := &Scale{parts: map[string][]Amount{}, nodeMem: map[string]float64{}}
 	for n := range t.Nodes() {
 		if n.counts() {
 			s.nodes, s.cpus, s.gpus = s.nodes+1, s.cpus+float64(n.Inventory.CPUs), s.gpus+float64(len(n.Inventory.GPUs))
@@ -127,6 +128,7 @@ func (t *tables) measure() *Scale {
 			all = append(all, Amount{name, has[name]})
 		}
 		has["billing"] = math.Floor(Billing(&t.config.Priority, p, all))
+		s.nodeMem[p.Name] = ratio(has["mem"], has["node"])
 		for _, w := range t.config.Priority.Weights.TRES {
 			s.parts[p.Name] = append(s.parts[p.Name], Amount{w.TRES, has[w.TRES]})
 		}
@@ -166,17 +168,17 @@ func (t *tables) Ranker() Ranker { return Ranker{t, t.Scale()} }
 // Share is which part of the cluster a job asks for at least, of CPUs, GPUs or, with --exclusive, nodes, whichever is
 // most: more than 0, and 1 for a job that is larger than the cluster.
 func (s *Scale) Share(j *Job) float64 {
-	n := j.Spec.asks()
-	share := max(ratio(float64(n.cpus), s.cpus), ratio(float64(n.gpus), s.gpus))
+	n := j.Spec.Asks()
+	share := max(ratio(float64(n.CPUs), s.cpus), ratio(float64(n.GPUs), s.gpus))
 	if j.Spec.Sharing == ShareExclusive {
-		share = max(share, ratio(float64(n.nodes), s.nodes))
+		share = max(share, ratio(float64(n.Nodes), s.nodes))
 	}
 	return min(max(share, 1e-9), 1)
 }
 
 // Factors computes what a job's priority is made of in a partition at a time.
 func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
-	c, s, n := &t.config.Priority, t.scale, j.Spec.asks()
+	c, s, n := &t.config.Priority, t.scale, j.Spec.Asks()
 	f.Site, f.Nice = j.Spec.Site, j.Spec.Nice
 	if from := j.ages(c); !from.IsZero() && c.MaxAge > 0 {
 		f.Age = min(max(float64(at.Sub(from)/time.Second)/c.MaxAge.Seconds(), 0), 1)
@@ -199,10 +201,13 @@ func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
 	p, _ := t.Partition(part)
 	if p != nil {
 		f.Partition = norm(c.RawPart, p.PriorityJobFactor, s.jobPart)
+		if least, _ := t.NodeBounds(p, j.Spec); j.Spec.MinNodes == 0 {
+			n.Nodes = max(n.Nodes, least)
+		}
 	}
 	f.Size = c.size(s, n, j.Limit)
 	if len(c.Weights.TRES) > 0 {
-		asks := t.withBilling(part, j.Amounts(t.config, p))
+		asks := t.amounts(j, p, part, n)
 		for _, w := range c.Weights.TRES {
 			x := amountOf(asks, w.TRES)
 			if !c.RawTRES {
@@ -212,6 +217,23 @@ func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
 		}
 	}
 	return f
+}
+
+// amounts is what a job was given, or asks for in a partition; --mem=0 is for the memory of whole nodes.
+func (t Ranker) amounts(j *Job, p *Partition, part string, n Asked) []Amount {
+	list := j.Amounts(t.config, p)
+	for i := range list {
+		switch a := &list[i]; {
+		case j.Alloc != nil:
+		case a.TRES == "node":
+			a.N = float64(n.Nodes)
+		case a.TRES == "mem" && j.Spec.Mem == Mem{Per: MemPerNode}:
+			a.N = float64(t.scale.nodeMem[part] * float64(n.Nodes))
+		case a.TRES == "mem":
+			a.N = float64(j.Spec.memory(t.config, p, n))
+		}
+	}
+	return t.withBilling(part, list)
 }
 
 func (t *tables) parentShare(a *Association) float64 {
@@ -234,13 +256,16 @@ func (t *tables) assocPriority(a *Association) int {
 }
 
 // size is the factor of the job's size.
-func (c *PriorityConfig) size(s *Scale, n asked, limit time.Duration) float64 {
-	nodes, cpus := float64(n.nodes), float64(n.cpus)
+func (c *PriorityConfig) size(s *Scale, n Asked, limit time.Duration) float64 {
+	nodes, cpus := float64(n.Nodes), float64(n.CPUs)
 	switch {
 	case s.nodes == 0 || s.cpus == 0:
 		return 0
 	case c.SmallRelativeToTime:
-		minutes := max(math.Ceil(min(limit, endless).Minutes()), 1)
+		minutes := max(math.Ceil(limit.Minutes()), 1)
+		if limit >= Unlimited {
+			minutes = math.MaxUint32 // as Slurm's INFINITE
+		}
 		x := min(max(float64(nodes*s.cpus)/s.nodes, cpus)/minutes/s.cpus, 1)
 		if c.FavorSmall {
 			return 1 - x
@@ -251,9 +276,6 @@ func (c *PriorityConfig) size(s *Scale, n asked, limit time.Duration) float64 {
 	}
 	return min((nodes/s.nodes+cpus/s.cpus)/2, 1)
 }
-
-// endless is how long a job without a limit counts: Slurm's year.
-const endless = 365 * 24 * time.Hour
 
 // ages is since when a pending job grows older; zero if it does not.
 func (j *Job) ages(c *PriorityConfig) time.Time {
@@ -292,9 +314,6 @@ func (t *tx) rank(j *Job) {
 	for _, part := range j.Spec.Partitions {
 		best = max(best, r.Factors(j, part, t.at).Weigh(&c.Weights).Priority())
 	}
-	if c.IncrOnly {
-		best = max(best, j.Priority)
-	}
 	j.Priority = max(best, 1)
 }
 
@@ -303,7 +322,11 @@ func (t *tx) rankAll() {
 	var moved []*Job
 	again := func(j *Job) {
 		n := *j
-		if t.rank(&n); n.Priority != j.Priority {
+		t.rank(&n)
+		if t.config.Priority.IncrOnly { // as time passes; what is changed of a job may lower it
+			n.Priority = max(n.Priority, j.Priority)
+		}
+		if n.Priority != j.Priority {
 			moved = append(moved, &n)
 		}
 	}

@@ -221,6 +221,66 @@ func TestPriorityFlags(t *testing.T) {
 	}
 }
 
+// TestPrioritySize has 22.05's figures (sprio %j and %J): a limit of more than a year counts as it is, none as 2³²-1 minutes, and named nodes
+// are asked for.
+func TestPrioritySize(t *testing.T) {
+	for _, c := range []struct {
+		weight   float64
+		relative bool
+		change   func(*JobSpec)
+		want     string
+	}{
+		{4e9, true, func(s *JobSpec) { s.Tasks, s.Limit = 128, Unlimited }, "0.9313"},
+		{4e9, true, func(s *JobSpec) { s.Tasks, s.Limit = 128, 365*24*time.Hour }, "7610.3501"},
+		{4e9, true, func(s *JobSpec) { s.Tasks, s.Limit = 128, 5000*24*time.Hour }, "555.5556"},
+		{4e9, true, func(s *JobSpec) { s.Tasks, s.Limit = 5, 90*time.Second }, "250000000.0000"},
+		{1, false, func(s *JobSpec) { s.NodeList = []NodeName{"n1", "n2"} }, "0.1328"},
+		{1, false, func(s *JobSpec) { s.Partitions = []string{"three"} }, "0.1914"},
+		{1, false, func(s *JobSpec) {
+			s.PerJob, s.PerNode = []GRES{{Name: "gpu", Count: 20}}, []GRES{{Name: "gpu", Count: 4}}
+		}, "0.3164"},
+	} {
+		w := ranked(t, func(cfg *Config) {
+			cfg.Priority.SmallRelativeToTime, cfg.Partitions[0].MaxTime = c.relative, Unlimited
+			cfg.Partitions = append(cfg.Partitions, Partition{Name: "three", All: true, State: PartitionUp, MinNodes: 3})
+		})
+		id := w.submit(func(s *JobSpec) { s.Tasks, s.MinNodes, s.MaxNodes = 0, 0, 0; c.change(s) })
+		if got := fmt.Sprintf("%.4f", c.weight*w.s.Ranker().Factors(w.job(id), w.job(id).Spec.Partitions[0], w.now).Size); got != c.want {
+			t.Errorf("%+v: %s, want %s", w.job(id).Spec, got, c.want)
+		}
+	}
+}
+
+// TestIncrOnly: with INCR_ONLY the clock does not lower a priority, an update does, as in 22.05.
+func TestIncrOnly(t *testing.T) {
+	w := ranked(t, func(cfg *Config) { cfg.Priority.IncrOnly = true })
+	id := w.submit(nil)
+	first := w.job(id).Priority
+	w.ok(root, &ChangeAccounts{Changes: []Change{{Assoc: &Association{Account: "team-b", Shares: 40, Priority: 4000}}}}) // others' weighs more
+	w.pass(time.Hour)
+	w.ok(sys, &Decay{})
+	if got := w.job(id).Priority; got < first {
+		t.Errorf("recomputed: %d, was %d", got, first)
+	}
+	nice := 30
+	before := w.job(id).Priority
+	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Nice: &nice}})
+	if got := w.job(id).Priority; got != before-30 {
+		t.Errorf("after nice=30: %d, was %d", got, before)
+	}
+}
+
+// TestPriorityMemory: --mem=0 counts as the memory of whole nodes, as 22.05 has it.
+func TestPriorityMemory(t *testing.T) {
+	w := ranked(t, nil)
+	for want, nodes := range map[string]int{"128000": 2, "64000": 0} {
+		id := w.submit(func(s *JobSpec) { s.MinNodes, s.MaxNodes, s.Mem = nodes, nodes, Mem{Per: MemPerNode} })
+		if got := fmt.Sprint(amountOf(w.s.Ranker().Factors(w.job(id), "main", w.now).TRES, "mem") * 8 * 64000); got != want {
+			t.Errorf("%d nodes: %s MB, want %s", nodes, got, want)
+		}
+	}
+}
+
 // TestUsage: a running job is charged at each Decay and at its end, to its association, all above, and its
 // QOS; usage fades by Slurm's own figure.
 func TestUsage(t *testing.T) {

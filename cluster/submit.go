@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -471,12 +472,12 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		if !ok {
 			return Errorf(Invalid, ErrPartition, "partition %s does not exist", name)
 		}
-		if p.State == PartitionDrain || p.State == PartitionInactive {
-			return Errorf(Unavailable, ErrPartitionDown, "partition %s is %s", name, p.State)
-		}
 		if p.RootOnly && !by.Operator() {
 			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
 		}
+	}
+	if err := s.closed(spec.Partitions); err != nil && !by.System { // what is changed of a job that is there already: see UpdateJob
+		return err
 	}
 	if spec.Sharing == ShareMCS {
 		return Errorf(Invalid, ErrUnsupported, "--exclusive=mcs: there are no MCS labels: ask for --exclusive or --exclusive=user")
@@ -485,6 +486,19 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		spec.Sharing = ShareUser
 	}
 	return nil
+}
+
+// closed is an error if none of the partitions takes jobs; of several one is enough, as in Slurm.
+func (t *tables) closed(names []string) error {
+	var why []string
+	for _, name := range names {
+		p, _ := t.Partition(name)
+		if p.State != PartitionDrain && p.State != PartitionInactive {
+			return nil
+		}
+		why = append(why, fmt.Sprintf("partition %s is %s", name, p.State))
+	}
+	return Errorf(Unavailable, ErrPartitionDown, "%s", strings.Join(why, ", "))
 }
 
 // admitPartLimits refuses what the partitions can never run: with EnforcePartLimits=ALL if one of them can
@@ -498,6 +512,9 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) error {
 	for _, name := range spec.Partitions {
 		p, _ := s.Partition(name)
 		err := s.fits(p, spec)
+		if size, nodes := p.Size(s), spec.Asks().Nodes; nodes > size && s.NodeCount() > 0 {
+			err = Errorf(Invalid, ErrNodeCount, "partition %s has %d nodes, not %d", name, size, nodes)
+		}
 		switch {
 		case err == nil && must == "ANY":
 			return nil
@@ -510,13 +527,15 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) error {
 
 // fits tells what of a partition's limits a job goes over that its QOS does not lift.
 func (t *tables) fits(p *Partition, spec *JobSpec) error {
-	nodes := spec.asks().nodes
+	nodes := spec.Asks().Nodes
 	least, most := t.NodeBounds(p, spec)
 	switch why := p.Barred(spec); {
 	case !t.lifted(spec) && p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
 		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s", spec.Limit, p.Name, p.MaxTime)
 	case most > 0 && nodes > most, nodes < least && (spec.MinNodes > 0 || spec.MaxNodes > 0):
 		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name, p.MinNodes, p.MaxNodes, nodes)
+	case p.MaxMem.Per == MemPerNode && p.MaxMem.MB > 0 && spec.Mem.Per == MemPerNode && spec.Mem.MB > p.MaxMem.MB:
+		return Errorf(Invalid, ErrStepMem, "partition %s gives a job %d MB a node, not %d", p.Name, p.MaxMem.MB, spec.Mem.MB)
 	case strings.HasPrefix(string(why), "Job's account"):
 		return Errorf(Invalid, ErrAccount, "%s", why)
 	case why != NoReason:

@@ -18,6 +18,7 @@ type Patch struct {
 	Limit        *time.Duration `json:"limit,omitempty"`
 	LimitDelta   time.Duration  `json:"limit_delta,omitempty"`
 	LimitMin     *time.Duration `json:"limit_min,omitempty"`
+	End          *time.Time     `json:"end,omitempty"` // when the limit of a running job is to end it
 	Begin        *time.Time     `json:"begin,omitempty"`
 	Deadline     *time.Time     `json:"deadline,omitempty"`
 	Nice         *int           `json:"nice,omitempty"`
@@ -46,7 +47,7 @@ type Patch struct {
 	Stderr       *string        `json:"stderr,omitempty"`
 	WorkDir      *string        `json:"work_dir,omitempty"`
 	MailUser     *string        `json:"mail_user,omitempty"`
-	MailType     []string       `json:"mail_type,omitempty"`
+	MailType     []string       `json:"mail_type,omitempty"` // NONE: no mail
 	Switches     *int           `json:"switches,omitempty"`
 	Sharing      *Sharing       `json:"sharing,omitempty"`
 	Contiguous   *bool          `json:"contiguous,omitempty"`
@@ -67,7 +68,14 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	waiting := slices.ContainsFunc(jobs, func(j *Job) bool { return j.Phase == Pending })
 	for _, j := range jobs {
+		if what := c.Patch.early(j.Spec); what != "" && j.Phase != Pending {
+			if waiting {
+				continue // the tasks of an array that wait are meant
+			}
+			return nil, Errorf(Conflict, ErrNotPending, "%s of job %d can only change while it is pending", what, j.ID)
+		}
 		n, spec := *j, *j.Spec
 		n.Spec, spec.Layout = &spec, spec.Layout.Clone()
 		if err := c.Patch.times(t, &n, &spec); err != nil {
@@ -76,9 +84,7 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 		if err := c.Patch.order(t, &n, &spec); err != nil {
 			return nil, err
 		}
-		if c.Patch.shape(&spec) && n.Phase != Pending {
-			return nil, Errorf(Conflict, ErrNotRunning, "the size of job %d can only change while it is pending", n.ID)
-		}
+		c.Patch.shape(&spec)
 		c.Patch.texts(&spec)
 		if err := c.Patch.admit(t, j, &n); err != nil {
 			return nil, err
@@ -89,6 +95,8 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 			if n.Held == NotHeld {
 				t.rank(&n)
 			}
+		} else if c.Patch.Nice != nil || c.Patch.Site != nil || c.Patch.Priority != nil {
+			t.rank(&n)
 		}
 		t.alike.share(&spec)
 		t.putJob(&n)
@@ -96,6 +104,30 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 		t.partNever(n.ID)
 	}
 	return nil, nil
+}
+
+// early names what the patch changes that only a pending job can have changed, "" if nothing.
+func (p *Patch) early(s *JobSpec) string {
+	q, probe := *p, *s
+	probe.Layout = s.Layout.Clone()
+	if slices.Equal(q.Partitions, s.Partitions) {
+		q.Partitions = nil
+	}
+	if q.Reservation != nil && *q.Reservation == s.Reservation {
+		q.Reservation = nil
+	}
+	for _, x := range []struct {
+		what  string
+		asked bool
+	}{
+		{"the account", p.Account != nil}, {"the QOS", p.QOS != nil}, {"the wckey", p.WCKey != nil}, {"the dependency", p.Depends != nil}, {"the begin time", p.Begin != nil},
+		{"the files", p.Stdin != nil || p.Stdout != nil || p.Stderr != nil}, {"the working directory", p.WorkDir != nil}, {"the size", q.shape(&probe)},
+	} {
+		if x.asked {
+			return x.what
+		}
+	}
+	return ""
 }
 
 // admit holds what became of a job to what is asked of a submission, and finds its association.
@@ -107,6 +139,11 @@ func (p *Patch) admit(t *tx, was, n *Job) error {
 		return err
 	case p.Account != nil && *p.Account == "" && t.Accounting():
 		return Errorf(Invalid, ErrAccount, "job %d can not be without an account: name one", n.ID)
+	}
+	if p.Partitions != nil && n.Phase == Pending {
+		if err := t.closed(spec.Partitions); err != nil {
+			return err
+		}
 	}
 	if p.WCKey != nil {
 		spec.WCKey = admitted.WCKey
@@ -138,6 +175,15 @@ func (p *Patch) times(t *tx, n *Job, s *JobSpec) error {
 	changed := set(&limit, p.Limit)
 	if p.LimitDelta != 0 && limit != Unlimited {
 		limit, changed = limit+p.LimitDelta, true
+	}
+	if p.End != nil {
+		switch {
+		case n.Started.IsZero():
+			return Errorf(Conflict, ErrNotRunning, "job %d has not begun, so its end can not be set: set its time limit", n.ID)
+		case p.End.Before(t.at.Add(-time.Minute)):
+			return Errorf(Invalid, ErrBeginTime, "job %d can not end at %s, which is over", n.ID, p.End.Format(time.DateTime))
+		}
+		limit, changed = max(p.End.Sub(n.begun())-n.SuspendTotal, time.Second), true
 	}
 	if changed {
 		if limit <= 0 {
@@ -179,7 +225,7 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	set(&s.Site, p.Site)
 	switch {
 	case p.Priority == nil:
-	case *p.Priority == 0 && n.Phase == Pending: // as Slurm: a hold
+	case *p.Priority == 0: // as Slurm: a hold
 		hold := HeldUser
 		if t.by.Operator() {
 			hold = HeldAdmin
@@ -290,7 +336,10 @@ func (p *Patch) texts(s *JobSpec) {
 	set(&s.WorkDir, p.WorkDir)
 	set(&s.MailUser, p.MailUser)
 	if p.MailType != nil {
-		s.MailType = p.MailType
+		if s.MailType = p.MailType; slices.Equal(p.MailType, []string{"NONE"}) {
+			s.MailType = nil
+		}
+		s.MailUser = cmp.Or(s.MailUser, s.User)
 	}
 	if p.Requeue != nil {
 		r := *p.Requeue

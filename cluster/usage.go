@@ -197,8 +197,8 @@ func (j *Job) Amounts(c *Config, p *Partition) []Amount {
 			types = append(types, GRES{Type: name, Count: j.Alloc.Types[name]})
 		}
 	} else {
-		n := j.Spec.asks()
-		nodes, cpus, gpus = int64(n.nodes), int64(n.cpus), n.gpus
+		n := j.Spec.Asks()
+		nodes, cpus, gpus = int64(n.Nodes), int64(n.CPUs), n.GPUs
 		mem = j.Spec.memory(c, p, n)
 		for _, g := range slices.Concat(j.Spec.PerNode, j.Spec.PerJob, j.Spec.PerTask) {
 			if g.Name == "gpu" && g.Type != "" && types == nil {
@@ -229,47 +229,56 @@ func sortedNames(m map[string]int64) (names []string) {
 	return names
 }
 
-// asked is the size of a request: what was asked for, or follows from it.
-type asked struct {
-	nodes, tasks, cpus int
-	gpus               int64
+// Asked is the size of a request: what was asked for, or follows from it.
+type Asked struct {
+	Nodes, Tasks, CPUs int
+	GPUs               int64
 }
 
-func (s *JobSpec) asks() (n asked) {
-	n.nodes = max(s.MinNodes, 1)
+// Asks works it out.
+func (s *JobSpec) Asks() (n Asked) {
+	n.Nodes = max(s.MinNodes, len(s.NodeList), 1)
 	if s.MinNodes == 0 && s.TasksPerNode > 0 && s.Tasks > 0 {
-		n.nodes = (s.Tasks + s.TasksPerNode - 1) / s.TasksPerNode
+		n.Nodes = (s.Tasks + s.TasksPerNode - 1) / s.TasksPerNode
 	}
-	n.tasks = n.nodes
+	n.Tasks = n.Nodes
 	switch {
 	case s.Tasks > 0:
-		n.tasks = s.Tasks
+		n.Tasks = s.Tasks
 	case s.TasksPerNode > 0:
-		n.tasks = s.TasksPerNode * n.nodes
+		n.Tasks = s.TasksPerNode * n.Nodes
 	}
-	count := func(list []GRES) (k int64) {
-		for _, g := range list {
-			if g.Name == "gpu" {
-				k += g.Count
-			}
-		}
-		return k
+	if on := gpuCount(s.PerNode); s.MinNodes == 0 && on > 0 {
+		n.Nodes = max(n.Nodes, int((gpuCount(s.PerJob)+on-1)/on))
 	}
-	n.gpus = max(count(s.PerJob), count(s.PerNode)*int64(n.nodes), count(s.PerTask)*int64(n.tasks),
-		count(s.PerSocket)*int64(max(s.SocketsPerNode, 1)*n.nodes))
-	per := max(s.CPUsPerTask, 1)
-	if s.CPUsPerTask == 0 && s.CPUsPerGPU > 0 && len(s.PerTask) > 0 {
-		per = s.CPUsPerGPU * int(count(s.PerTask))
-	}
-	n.cpus = max(n.tasks*per, s.MinCPUs*n.nodes)
+	n.GPUs = max(gpuCount(s.PerJob), gpuCount(s.PerNode)*int64(n.Nodes), gpuCount(s.PerTask)*int64(n.Tasks),
+		gpuCount(s.PerSocket)*int64(max(s.SocketsPerNode, 1)*n.Nodes))
+	n.CPUs = max(n.Tasks*s.TaskCPUs(), s.MinCPUs*n.Nodes)
 	if s.CPUsPerGPU > 0 && len(s.PerTask) == 0 {
-		n.cpus = max(n.cpus, s.CPUsPerGPU*int(n.gpus))
+		n.CPUs = max(n.CPUs, s.CPUsPerGPU*int(n.GPUs))
+	}
+	return n
+}
+
+// TaskCPUs is how many CPUs a task asks for; --cpus-per-gpu counts with GPUs per task, too.
+func (s *JobSpec) TaskCPUs() int {
+	if s.CPUsPerTask == 0 && s.CPUsPerGPU > 0 && len(s.PerTask) > 0 {
+		return s.CPUsPerGPU * int(gpuCount(s.PerTask))
+	}
+	return max(s.CPUsPerTask, 1)
+}
+
+func gpuCount(list []GRES) (n int64) {
+	for _, g := range list {
+		if g.Name == "gpu" {
+			n += g.Count
+		}
 	}
 	return n
 }
 
 // memory is the request for memory in all, in MB: as asked, else the partition's or the cluster's default.
-func (s *JobSpec) memory(c *Config, p *Partition, n asked) int64 {
+func (s *JobSpec) memory(c *Config, p *Partition, n Asked) int64 {
 	m := s.Mem
 	if m.Per == MemDefault {
 		m = c.DefMem
@@ -279,11 +288,11 @@ func (s *JobSpec) memory(c *Config, p *Partition, n asked) int64 {
 	}
 	switch m.Per {
 	case MemPerNode:
-		return int64(m.MB) * int64(n.nodes)
+		return int64(m.MB) * int64(n.Nodes)
 	case MemPerGPU:
-		return int64(m.MB) * n.gpus
+		return int64(m.MB) * n.GPUs
 	}
-	return int64(m.MB) * int64(n.cpus)
+	return int64(m.MB) * int64(n.CPUs)
 }
 
 // BillingOf is what amounts are billed in a partition, each second.

@@ -413,7 +413,7 @@ func (c *control) failed(err error, id, what string) int {
 		return c.complain(what + ": " + text)
 	}
 	lines := []string{text + " for job " + id}
-	if (isKind(err, cluster.ErrJobID) || isKind(err, cluster.ErrUser)) && what == holdError {
+	if (isKind(err, cluster.ErrJobID) || isKind(err, cluster.ErrUser) || isKind(err, cluster.ErrEnded)) && what == holdError {
 		lines = append(lines, what+": "+text)
 	}
 	return c.complain(lines...)

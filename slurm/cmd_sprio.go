@@ -3,6 +3,8 @@ package slurm
 import (
 	"bufio"
 	"cmp"
+	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -17,6 +19,8 @@ import (
 // prioOptions is what sprio's line and variables ask for.
 type prioOptions struct {
 	jobs                          []cluster.JobID
+	jobWord, jobsGiven            bool // -j without an argument: it may be the next word; with one, that none is in
+	jobText, userText, partText   string
 	users                         []uint32
 	named                         bool     // -u: with the users
 	strangers                     []string // that there are not
@@ -32,13 +36,13 @@ var sprioOptions = []opt.Option[prioOptions]{
 	{Long: "local", On: opt.Sprio, Env: "LOCAL", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
 	{Long: "sibling", On: opt.Sprio, Env: "SIBLING", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sprio, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter", Set: func(o *prioOptions, v string) error { o.format = v; return nil }},
-	{Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sprio, Meta: "ids", Help: "only these jobs", Set: setPrioJobs},
+	{Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Sprio, Meta: "ids", Help: "only these jobs", Set: setPrioJobs},
 	{Long: "long", Short: 'l', On: opt.Sprio, Help: "more columns", Set: func(o *prioOptions, _ string) error { o.long = true; return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sprio, Env: "sprio=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *prioOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sprio, Alias: "clusters"},
 	{Long: "noheader", Short: 'h', On: opt.Sprio, Help: "no line of headers", Set: func(o *prioOptions, _ string) error { o.noHeader = true; return nil }},
 	{Long: "norm", Short: 'n', On: opt.Sprio, Help: "factors before they are weighed", Set: func(o *prioOptions, _ string) error { o.norm = true; return nil }},
-	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sprio, Meta: "names", Help: "only jobs in these partitions", Set: func(o *prioOptions, v string) error { o.parts = splitList(v); return nil }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sprio, Meta: "names", Help: "only jobs in these partitions", Set: func(o *prioOptions, v string) error { o.partText, o.parts = v, splitList(v); return nil }},
 	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sprio, Meta: "fields", Help: "letters to sort by, - before one for the other direction", Set: func(o *prioOptions, v string) error { o.sort = v; return nil }},
 	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sprio, Meta: "users", Help: "only jobs of these users", Set: setPrioUsers},
 	{Long: "users", Arg: opt.Required, On: opt.Sprio, Alias: "user"},
@@ -50,6 +54,7 @@ var sprioOptions = []opt.Option[prioOptions]{
 }
 
 func setPrioJobs(o *prioOptions, v string) error {
+	o.jobWord, o.jobsGiven, o.jobText = v == "", o.jobsGiven || v != "", v
 	for _, w := range splitList(v) {
 		t, ok := parseTarget(w)
 		if !ok || t.step != nil || !t.ref.Tasks.Empty() {
@@ -61,12 +66,10 @@ func setPrioJobs(o *prioOptions, v string) error {
 }
 
 func setPrioUsers(o *prioOptions, v string) error {
-	o.named = true
+	o.named, o.userText = true, v
 	for _, w := range splitList(v) {
 		if u, ok := LookupUser(w); ok {
 			o.users = append(o.users, u.UID)
-		} else if n, err := strconv.ParseUint(w, 10, 32); err == nil {
-			o.users = append(o.users, uint32(n))
 		} else {
 			o.strangers = append(o.strangers, w)
 		}
@@ -79,7 +82,9 @@ type prioRow struct {
 	*api.JobPriority
 	weighed cluster.Factors
 	w       *cluster.PriorityWeights
-	weights bool
+
+	weights     bool
+	tresWeights string // as configured
 }
 
 // part is one factor: as it comes, weighed, or its weight.
@@ -119,14 +124,14 @@ func sizeOf(f *cluster.Factors) float64  { return f.Size }
 func partOf(f *cluster.Factors) float64  { return f.Partition }
 func qosOf(f *cluster.Factors) float64   { return f.QOS }
 
-// tresParts writes cpu=156,gres/gpu=375.
+// tresParts writes cpu=156,gres/gpu=375; of the weights, what the configuration says.
 func (r *prioRow) tresParts(norm bool) string {
 	list, digits := r.weighed.TRES, 0
 	switch {
-	case r.weights && len(r.w.TRES) == 0:
-		return "(null)"
+	case r.weights && norm:
+		return ""
 	case r.weights:
-		list = r.w.TRES
+		return cmp.Or(r.tresWeights, "(null)")
 	case norm:
 		list, digits = r.Factors.TRES, 2
 	}
@@ -215,7 +220,7 @@ func (o *prioOptions) defaultFormat(w *cluster.PriorityWeights) string {
 	for i, show := range has {
 		switch {
 		case show && i == len(has)-1:
-			out += " %20" + letters[i:i+1]
+			out += strings.Replace(size, "10", "20", 1) + letters[i:i+1]
 		case show:
 			out += size + letters[i:i+1]
 		}
@@ -234,6 +239,16 @@ func runSprio(sys *Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
+	if o.jobWord && len(rest) > 0 {
+		if err := setPrioJobs(&o, rest[0]); err != nil {
+			return sys.usage(opt.Named(opt.Sprio, "jobs", rest[0], err))
+		}
+		o.jobsGiven, rest = true, rest[1:]
+	}
+	if o.format != "" && o.long {
+		sys.say("fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+		return 1
+	}
 	if len(rest) > 0 {
 		sys.say("error: Unrecognized option: %s", rest[0])
 		return sys.usage(&UsageError{Code: opt.CodeError, Stdout: true, Lines: []string{prioUsage}})
@@ -244,6 +259,7 @@ func runSprio(sys *Sys, argv []string) int {
 	if code := sys.onlyCluster(o.clusters); code != 0 {
 		return code
 	}
+	o.tell(sys.Stdout)
 	resp, err := call(sys, api.ListPriorities, api.AfterQuery{})
 	if err != nil {
 		text, _ := slurmText(err)
@@ -255,19 +271,25 @@ func runSprio(sys *Sys, argv []string) int {
 	}
 	w := &resp.Priority.Weights
 	f, bad := format.Parse(prioColumns(), cmp.Or(o.format, o.defaultFormat(w)), "")
+	f.DropUnknown()
 	for _, c := range bad {
 		sys.say("error: Invalid job format specification: %s", c)
 	}
 	rows := o.rows(&resp)
 	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
 	defer out.Flush()
-	if o.weights {
-		rows = []prioRow{{JobPriority: &api.JobPriority{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}}, w: w, weights: true}}
-	} else if len(rows) == 0 && len(o.jobs) > 0 {
+	switch {
+	case len(rows) == 0 && o.jobsGiven:
 		out.WriteString("Unable to find jobs matching user/id(s) specified\n")
 		return 0
-	} else if code := o.order(sys, rows); code != 0 {
-		return code
+	case o.weights:
+		rows = []prioRow{{JobPriority: &api.JobPriority{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}}, w: w, weights: true, tresWeights: resp.TRESWeights}}
+	default:
+		if bad := o.order(rows); bad != "" {
+			f.Table(out, !o.noHeader, nil)
+			out.Flush()
+			return sys.fail("Invalid sort specification: %s", bad)
+		}
 	}
 	f.Table(out, !o.noHeader, rows)
 	return 0
@@ -279,7 +301,7 @@ func (o *prioOptions) rows(resp *api.PrioritiesResponse) (rows []prioRow) {
 	for i := range resp.Jobs {
 		p := &resp.Jobs[i]
 		switch {
-		case len(o.jobs) > 0 && !slices.Contains(o.jobs, p.Job.ID) && !slices.Contains(o.jobs, p.Job.ArrayID):
+		case o.jobsGiven && !slices.Contains(o.jobs, p.Job.ID) && !slices.Contains(o.jobs, p.Job.ArrayID):
 		case o.named && !slices.Contains(o.users, p.Job.Spec.UID):
 		case len(o.parts) > 0 && !slices.Contains(o.parts, p.Partition):
 		default:
@@ -289,8 +311,8 @@ func (o *prioOptions) rows(resp *api.PrioritiesResponse) (rows []prioRow) {
 	return rows
 }
 
-// order sorts by the letters of -S: numbers as numbers.
-func (o *prioOptions) order(sys *Sys, rows []prioRow) int {
+// order sorts by the letters of -S: numbers as numbers. bad is a word that names no column.
+func (o *prioOptions) order(rows []prioRow) (bad string) {
 	for _, key := range slices.Backward(strings.Split(o.sort, ",")) {
 		letter, down := strings.TrimLeft(key, "+-"), strings.HasPrefix(key, "-")
 		if letter == "" {
@@ -298,7 +320,7 @@ func (o *prioOptions) order(sys *Sys, rows []prioRow) int {
 		}
 		c := format.Find(prioColumns(), letter[0])
 		if c == nil {
-			return sys.fail("Invalid sort specification: %s", key)
+			return key
 		}
 		slices.SortStableFunc(rows, func(a, b prioRow) int {
 			x, y := c.Of(&a), c.Of(&b)
@@ -313,5 +335,32 @@ func (o *prioOptions) order(sys *Sys, rows []prioRow) int {
 			return d
 		})
 	}
-	return 0
+	return ""
+}
+
+// tell prints with -v what was asked for, in Slurm's layout; with -vv, what numbers that came to.
+func (o *prioOptions) tell(out io.Writer) {
+	if o.verbose == 0 {
+		return
+	}
+	var b strings.Builder
+	line := strings.Repeat("-", 29) + "\n"
+	b.WriteString(line)
+	asked := 0
+	if o.jobsGiven {
+		asked = 1
+	}
+	null := func(s string) string { return cmp.Or(s, "(null)") }
+	fmt.Fprintf(&b, "format     = %s\njob_flag   = %d\njobs       = %s\npartition  = %s\nusers      = %s\nverbose    = %d\n",
+		null(o.format), asked, null(o.jobText), null(o.partText), null(o.userText), o.verbose)
+	if o.verbose > 1 {
+		for i, id := range o.jobs {
+			fmt.Fprintf(&b, "job_list[%d] = %d\n", i, id)
+		}
+		for i, uid := range o.users {
+			fmt.Fprintf(&b, "user_list[%d] = %d\n", i, uid)
+		}
+	}
+	b.WriteString(line + "\n\n")
+	_, _ = io.WriteString(out, b.String())
 }

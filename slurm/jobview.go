@@ -358,12 +358,7 @@ func (r *jobRow) numNodes() int {
 	if r.Alloc != nil {
 		return len(r.Alloc.Shares)
 	}
-	s := r.Spec
-	n := max(s.MinNodes, len(s.NodeList), 1)
-	if s.MinNodes == 0 && s.TasksPerNode > 0 && s.Tasks > 0 {
-		n = (s.Tasks + s.TasksPerNode - 1) / s.TasksPerNode
-	}
-	return n
+	return r.Spec.Asks().Nodes
 }
 
 // numTasks is how many tasks were asked for, or follow from what was.
@@ -378,18 +373,6 @@ func (r *jobRow) numTasks() int {
 	return r.numNodes()
 }
 
-// cpusPerTask counts what --cpus-per-gpu asks for with GPUs per task too.
-func (r *jobRow) cpusPerTask() int {
-	s := r.Spec
-	if s.CPUsPerTask > 0 {
-		return s.CPUsPerTask
-	}
-	if s.CPUsPerGPU > 0 && len(s.PerTask) > 0 {
-		return s.CPUsPerGPU * int(gpuCount(s.PerTask))
-	}
-	return 1
-}
-
 func (r *jobRow) numCPUs() int {
 	n := 0
 	if r.Alloc != nil {
@@ -398,20 +381,7 @@ func (r *jobRow) numCPUs() int {
 		}
 		return n
 	}
-	n = r.numTasks() * r.cpusPerTask()
-	if k := r.Spec.CPUsPerGPU; k > 0 && len(r.Spec.PerTask) == 0 {
-		n = max(n, k*r.numGPUs())
-	}
-	return max(n, r.Spec.MinCPUs*r.numNodes())
-}
-
-func gpuCount(list []cluster.GRES) (n int64) {
-	for _, g := range list {
-		if g.Name == "gpu" {
-			n += g.Count
-		}
-	}
-	return n
+	return r.Spec.Asks().CPUs
 }
 
 func (r *jobRow) numGPUs() int {
@@ -422,11 +392,7 @@ func (r *jobRow) numGPUs() int {
 		}
 		return n
 	}
-	s := r.Spec
-	n := gpuCount(s.PerJob)
-	n = max(n, gpuCount(s.PerNode)*int64(r.numNodes()), gpuCount(s.PerTask)*int64(r.numTasks()))
-	n = max(n, gpuCount(s.PerSocket)*int64(max(s.SocketsPerNode, 1)*r.numNodes()))
-	return int(n)
+	return int(r.Spec.Asks().GPUs)
 }
 
 // gpuTypes counts the GPUs by type, as far as it is known.
@@ -486,7 +452,7 @@ func (r *jobRow) tres() string {
 
 // minCPUs is MinCPUsNode: what one node has to have.
 func (r *jobRow) minCPUs() int {
-	return max(r.Spec.MinCPUs, r.cpusPerTask()*max(r.Spec.TasksPerNode, 1))
+	return max(r.Spec.MinCPUs, r.Spec.TaskCPUs()*max(r.Spec.TasksPerNode, 1))
 }
 
 // sharing is what --exclusive and --oversubscribe made of the job.

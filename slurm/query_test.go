@@ -464,3 +464,27 @@ func TestQueryJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdateWords has what a Slurm 22.05 said of values of update job, and what it took.
+func TestUpdateWords(t *testing.T) {
+	f := &fakeServer{}
+	for line, want := range map[string]string{
+		"endtime=bad":   "Invalid time specification (pos=0): bad\n",
+		"starttime=bad": "Invalid time specification (pos=0): bad\n",
+		"mailtype=nope": "Invalid MailType: nope\n",
+		"numnodes=abc":  "scontrol: error: Invalid numeric value \"abc\" for requested node count.\n",
+		"tres=cpu:1":    "Update of this parameter is not supported: tres=cpu:1\nRequest aborted\n",
+		"mailtype=NONE": "", "endtime=2027-01-01T00:00:00": "",
+	} {
+		got := f.run(t, 0, nil, "scontrol", "update", "jobid=734", line)
+		if want != "" {
+			want = "--- stderr\n" + want + "--- rc 1\n"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	if got := strings.Join(f.log, " "); !strings.Contains(got, `"mail_type":["NONE"]`) || !strings.Contains(got, `"end":"2027-01-01T00:00:00`) {
+		t.Errorf("asked for %s", got)
+	}
+}

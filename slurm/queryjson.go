@@ -101,7 +101,7 @@ var jobMembers = []member[jobRow]{
 	{"contiguous", func(r *jobRow) any { return r.Spec.Contiguous }},
 	{"cores_per_socket", func(r *jobRow) any { return maybe(r.Spec.CoresPerSocket) }},
 	{"cpus", func(r *jobRow) any { return num(r.numCPUs()) }},
-	{"cpus_per_task", func(r *jobRow) any { return num(r.cpusPerTask()) }},
+	{"cpus_per_task", func(r *jobRow) any { return num(r.Spec.TaskCPUs()) }},
 	{"cpus_per_tres", func(r *jobRow) any { return r.cpusPerTRES() }},
 	{"current_working_directory", func(r *jobRow) any { return r.Spec.WorkDir }},
 	{"deadline", func(r *jobRow) any { return unixTime(r.Spec.Deadline) }},

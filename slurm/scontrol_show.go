@@ -162,7 +162,7 @@ func (c *control) jobSizes(o *record, r *jobRow) {
 		nodes += "-" + strconv.Itoa(max(s.MaxNodes, r.numNodes()))
 	}
 	o.line("NumNodes=", nodes, " NumCPUs=", strconv.Itoa(r.numCPUs()), " NumTasks=", strconv.Itoa(r.numTasks()),
-		" CPUs/Task=", strconv.Itoa(r.cpusPerTask()), " ReqB:S:C:T=0:0:", star(s.CoresPerSocket), ":", star(s.ThreadsPerCore))
+		" CPUs/Task=", strconv.Itoa(s.TaskCPUs()), " ReqB:S:C:T=0:0:", star(s.CoresPerSocket), ":", star(s.ThreadsPerCore))
 	o.line("TRES=", r.tres())
 	left := " CoreSpec=" + strings.ReplaceAll(r.coreSpec(), "N/A", "*")
 	if s.ThreadSpec != nil {

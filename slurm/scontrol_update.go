@@ -104,19 +104,26 @@ type jobKey struct {
 	set   func(p *cluster.Patch, v setting, now time.Time) bool
 }
 
+const badTime = "Invalid time specification (pos=0): %s"
+
 // jobComplaints are Slurm's words for values of keys that it does not take; %s is the value.
 var jobComplaints = [...]struct{ key, text string }{
-	{"nice", "Nice value out of range (+/- 2147483645). Value ignored"},
-	{"numcpus", "Invalid NumCPUs value: %s"},
-	{"priority", "Invalid Priority value: %s"},
-	{"timelimit", "Invalid TimeLimit value"},
+	{"deadline", badTime},
+	{"endtime", badTime},
+	{"starttime", badTime},
+	{"mailtype", "Invalid MailType: %s"},
+	{"numnodes", `scontrol: error: Invalid numeric value "%s" for requested node count.`},
+	{"nice", "scontrol: error: Nice value out of range (+/- 2147483645). Value ignored"},
+	{"numcpus", "scontrol: error: Invalid NumCPUs value: %s"},
+	{"priority", "scontrol: error: Invalid Priority value: %s"},
+	{"timelimit", "scontrol: error: Invalid TimeLimit value"},
 }
 
 // complaint is what is said of a value that the key does not take.
 func (k *jobKey) complaint(s setting) []string {
 	for _, c := range jobComplaints {
 		if slices.Contains(strings.Fields(k.names), c.key) {
-			return []string{"scontrol: error: " + strings.ReplaceAll(c.text, "%s", s.value)}
+			return []string{strings.ReplaceAll(c.text, "%s", s.value)}
 		}
 	}
 	return []string{"scontrol: error: Invalid " + s.key + " value: " + s.value, "Request aborted"}
@@ -143,6 +150,7 @@ var jobKeys = []jobKey{
 		p.Depends = &d
 		return ok
 	}},
+	{"endtime", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.End, v.value, now) }},
 	{"excnodelist", func(p *cluster.Patch, v setting, _ time.Time) bool { return setHostNames(&p.Exclude, v.value) }},
 	{"features", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Constraint = &v.value; return true }},
 	{"gres tres-per-node trespernode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.value) }},
@@ -156,7 +164,9 @@ var jobKeys = []jobKey{
 	{"mailuser", func(p *cluster.Patch, v setting, _ time.Time) bool { p.MailUser = &v.value; return true }},
 	{"mailtype", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		list, ok := ParseMailTypes(v.value)
-		p.MailType = append([]string{}, list...)
+		if p.MailType = list; len(list) == 0 {
+			p.MailType = []string{"NONE"}
+		}
 		return ok
 	}},
 	{"mincpusnode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.MinCPUs, v.value) }},
@@ -308,6 +318,9 @@ func (c *control) updateJob(who setting, rest []setting) int {
 	var p cluster.Patch
 	for _, s := range append([]setting{who}, rest...) {
 		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return isKey(s.key, 4, strings.Fields(k.names)...) })
+		if s.key == "tres" { // the beginning of more than one
+			i = -1
+		}
 		switch {
 		case s.bare && s.key != "nice":
 			return c.complain("Invalid input: "+s.text, "Request aborted")

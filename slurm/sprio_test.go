@@ -1,6 +1,11 @@
 package slurm
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"dev.muster/api"
@@ -29,6 +34,51 @@ func TestSprioRounding(t *testing.T) {
 		f, bad := format.Parse(prioColumns(), "%i|%A|%a|%B|%b|%F|%f|%J|%j|%P|%p|%Q|%q|%N|%r|%u|%Y|%y|%T|%t", "")
 		if got := string(f.Row(nil, &row)); len(bad) > 0 || got != c.want {
 			t.Errorf("%v\ngot  %s\nwant %s", bad, got, c.want)
+		}
+	}
+}
+
+// prioMux answers with three jobs, as the 22.05 did that printed testdata/sprio.txt: PriorityWeightJobSize=1000, -Partition=10, the
+// resources below, eight nodes of 16 CPUs and 8 GPUs, partitions train and big with PriorityJobFactor 1 and 4.
+func prioMux() *api.Mux {
+	m := api.NewMux()
+	api.Handle(m, api.ListPriorities, func(context.Context, api.Caller, api.AfterQuery) (out api.PrioritiesResponse, _ error) {
+		out.Priority.Multifactor, out.TRESWeights = true, "CPU=5000,GRES/gpu=7000,Mem=3000"
+		out.Priority.Weights = cluster.PriorityWeights{Size: 1000, Partition: 10, TRES: []cluster.Amount{{TRES: "cpu", N: 5000}, {TRES: "gres/gpu", N: 7000}, {TRES: "mem", N: 3000}}}
+		add := func(id cluster.JobID, uid uint32, user, part string, nice int, f cluster.Factors) {
+			f.Nice = nice
+			j := &cluster.Job{ID: id, Spec: &cluster.JobSpec{User: user, UID: uid, Layout: &cluster.Layout{}}}
+			out.Jobs = append(out.Jobs, api.JobPriority{Job: j, Partition: part, Factors: f, Sum: f.Weigh(&out.Priority.Weights).Priority()})
+		}
+		tres := func(cpu, gpu, mem float64) []cluster.Amount {
+			return []cluster.Amount{{TRES: "cpu", N: cpu}, {TRES: "gres/gpu", N: gpu}, {TRES: "mem", N: mem}}
+		}
+		add(71, 0, "root", "train", 0, cluster.Factors{Size: .09375, Partition: .25, TRES: tres(8./128, 0, 16./512)})
+		add(72, 1, "daemon", "train", 7, cluster.Factors{Size: .0664062, Partition: .25, TRES: tres(1./128, 4./64, 2./512)})
+		add(72, 1, "daemon", "big", 7, cluster.Factors{Size: .0664062, Partition: 1, TRES: tres(1./128, 4./64, 2./512)})
+		add(73, 2, "bin", "big", 0, cluster.Factors{Size: .1875, Partition: 1, TRES: tres(32./128, 0, 128./512)})
+		return out, nil
+	})
+	return m
+}
+
+// TestSprioGolden prints each line of testdata/sprio.txt, which a Slurm 22.05 printed of the same jobs (other numbers and users).
+func TestSprioGolden(t *testing.T) {
+	text, err := os.ReadFile("testdata/sprio.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeServer{own: prioMux()}
+	dial := f.dial(t)
+	for _, part := range strings.Split(string(text), "$ sprio")[1:] {
+		line, want, _ := strings.Cut(part, "\n")
+		var both bytes.Buffer
+		sys := &Sys{Prog: "sprio", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial}
+		if code := Main(append([]string{"sprio"}, strings.Fields(line)...), sys); code != 0 {
+			fmt.Fprintln(&both, "rc", code)
+		}
+		if got := both.String(); got != want {
+			t.Errorf("sprio %s\n%swant\n%s", line, got, want)
 		}
 	}
 }

@@ -85,7 +85,7 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "cluster", Head: "CLUSTER", Of: func(r *jobRow) string { return r.v.config().Config.ClusterName }},
 	{Long: "clusterfeature", Head: "CLUSTER_FEATURES", Of: func(r *jobRow) string { return format.Null(r.Spec.Features) }},
 	{Long: "container", Head: "CONTAINER", Of: func(r *jobRow) string { return format.Null(r.Spec.Container) }},
-	{Long: "cpus-per-task", Head: "CPUS_PER_TASK", Of: func(r *jobRow) string { return strconv.Itoa(r.cpusPerTask()) }},
+	{Long: "cpus-per-task", Head: "CPUS_PER_TASK", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.TaskCPUs()) }},
 	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(r *jobRow) string { return orNA(r.cpusPerTRES()) }},
 	{Long: "deadline", Head: "DEADLINE", Of: func(r *jobRow) string { return r.v.when(r.Spec.Deadline) }},
 	{Long: "delayboot", Head: "DELAY_BOOT", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.Spec.DelayBoot) }},

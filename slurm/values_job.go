@@ -193,9 +193,9 @@ func arrayRange(word string) (lo, hi, step int, ok bool) {
 	return int(n), int(m), int(step64), ok
 }
 
-// mailTypes are the words of --mail-type in Slurm's order of bits.
-var mailTypes = [...]string{"BEGIN", "END", "FAIL", "REQUEUE", "TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80", "TIME_LIMIT_50",
-	"STAGE_OUT", "ARRAY_TASKS", "INVALID_DEPEND"}
+// mailTypes are the words of --mail-type in the order in which Slurm shows them.
+var mailTypes = [...]string{"ARRAY_TASKS", "INVALID_DEPEND", "BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT",
+	"TIME_LIMIT_50", "TIME_LIMIT_80", "TIME_LIMIT_90", "TIME_LIMIT"}
 
 // ParseMailTypes reads a comma list of events. Unknown words next to known ones are
 // dropped; NONE wins over all others.
@@ -207,7 +207,7 @@ func ParseMailTypes(s string) ([]string, bool) {
 			return nil, true
 		}
 		for i, name := range mailTypes {
-			all := word == "ALL" && (i < 4 || name == "STAGE_OUT" || name == "INVALID_DEPEND")
+			all := word == "ALL" && name != "ARRAY_TASKS" && !strings.HasPrefix(name, "TIME_LIMIT")
 			if word == name || all {
 				on[i], known = true, true
 			}

@@ -107,7 +107,7 @@ func TestParseLists(t *testing.T) {
 		{signal, "RB:1@0", "{num:1,batch_only:true,reservation:true}"},
 		{signal, "Q:1", "bad"}, {signal, "0", "bad"}, {signal, "@5", "bad"}, {signal, "10@99999", "bad"}, {signal, "FOO", "bad"}, {signal, "", "bad"},
 		{mail, "end,FAIL", "[END,FAIL]"},
-		{mail, "ALL", "[BEGIN,END,FAIL,REQUEUE,STAGE_OUT,INVALID_DEPEND]"},
+		{mail, "ALL", "[INVALID_DEPEND,BEGIN,END,FAIL,REQUEUE,STAGE_OUT]"},
 		{mail, "END,x", "[END]"}, {mail, "none,END", "null"}, {mail, "x", "bad"}, {mail, "", "bad"},
 	} {
 		if got := c.f(c.in); got != c.want {

@@ -66,13 +66,13 @@ func (s *Server) listPriorities(ctx context.Context, who api.Caller, q api.After
 		return api.PrioritiesResponse{}, err
 	}
 	p := snap.Config().Priority
-	out := api.PrioritiesResponse{Priority: p}
+	out := api.PrioritiesResponse{Priority: p, TRESWeights: snap.Config().Keys["priorityweighttres"]}
 	if !p.Multifactor {
 		return out, nil
 	}
 	r, now, sees := snap.Ranker(), time.Now(), sightOf(snap, who)
 	for j := range snap.Jobs() {
-		if j.Phase != cluster.Pending || j.Held != cluster.NotHeld || j.Accrue.IsZero() || j.Accrue.After(now) || !sees.job(j) {
+		if !ranked(j, &p, now) || !sees.job(j) {
 			continue
 		}
 		at := j.Submitted
@@ -82,14 +82,25 @@ func (s *Server) listPriorities(ctx context.Context, who api.Caller, q api.After
 		brief := cluster.Job{Spec: &cluster.JobSpec{}}
 		j.Brief(&brief)
 		for _, part := range j.Spec.Partitions {
-			row := api.JobPriority{Job: &brief, Partition: part, Factors: r.Factors(j, part, at), Sum: j.Priority}
-			if j.Spec.Priority == nil && len(j.Spec.Partitions) > 1 {
-				row.Sum = row.Factors.Weigh(&p.Weights).Priority()
+			row := api.JobPriority{Job: &brief, Partition: part, Sum: j.Priority}
+			if j.Spec.Priority == nil {
+				row.Factors = r.Factors(j, part, at)
+				if len(j.Spec.Partitions) > 1 {
+					row.Sum = row.Factors.Weigh(&p.Weights).Priority()
+				}
 			}
 			out.Jobs = append(out.Jobs, row)
 		}
 	}
 	return out, nil
+}
+
+// ranked reports whether a job is one whose priority is computed: it may start, or with CALCULATE_RUNNING it runs.
+func ranked(j *cluster.Job, p *cluster.PriorityConfig, now time.Time) bool {
+	if j.Held != cluster.NotHeld || j.Accrue.IsZero() || j.Accrue.After(now) {
+		return false
+	}
+	return j.Phase == cluster.Pending || p.CalculateRunning && j.Phase != cluster.Ended
 }
 
 // listChanges answers with who changed the books. Where PrivateData hides users or usage, operators alone may know.

@@ -4,6 +4,7 @@ package format
 
 import (
 	"bufio"
+	"slices"
 	"strings"
 )
 
@@ -82,7 +83,7 @@ func FindLong[T any](cols []Column[T], name string) *Column[T] {
 }
 
 // Parse reads a format string of -o: text, and fields %[[.]WIDTH]LETTER with text behind them. all
-// is the format that %all stands for. bad lists the letters that are no columns; they are shown as
+// is the format that %all stands for. bad lists the letters that are no columns, "" where there is none; they are shown as
 // they were written.
 func Parse[T any](cols []Column[T], spec, all string) (f Format[T], bad []string) {
 	f.prefix, spec, _ = strings.Cut(spec, "%")
@@ -96,12 +97,12 @@ func Parse[T any](cols []Column[T], spec, all string) (f Format[T], bad []string
 			continue
 		}
 		x, rest := sized[T](token)
-		if rest == "" {
-			f.fields = append(f.fields, field[T]{text: "%" + token})
-			continue
+		letter := rest[:min(1, len(rest))]
+		if letter != "" {
+			x.col = Find(cols, letter[0])
 		}
-		if x.col = Find(cols, rest[0]); x.col == nil {
-			bad = append(bad, rest[:1])
+		if x.col == nil {
+			bad = append(bad, letter)
 			x = field[T]{text: "%" + token}
 		} else {
 			x.text = rest[1:]
@@ -144,6 +145,11 @@ func ParseLong[T any](cols []Column[T], spec string) (f Format[T], bad []string)
 		f.fields = append(f.fields, x)
 	}
 	return f, bad
+}
+
+// DropUnknown takes out the places that are no columns, with the text behind them: sprio's way.
+func (f *Format[T]) DropUnknown() {
+	f.fields = slices.DeleteFunc(f.fields, func(x field[T]) bool { return x.col == nil })
 }
 
 // Header appends the line of headers, without a line feed.
