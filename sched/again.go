@@ -60,13 +60,13 @@ func fickle(j *cluster.Job, now time.Time) bool {
 
 // steady reports whether the cluster is one whose cycles may go on from each other.
 func (c *cycle) steady() bool {
-	return !c.free.shared && !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && (c.limits.Off() || !c.s.Config().LimitStop) && len(c.s.Reservations()) == 0 &&
+	return !c.free.shared && !(c.responsive && c.tiers()) && c.s.Config().ReserveAge == nil && c.evict == nil && (c.limits.Off() || !c.s.Config().LimitStop) &&
 		len(c.settling) == 0
 }
 
 // keeps reports whether the next cycle can go on from this one.
 func (c *cycle) keeps() bool {
-	if !c.steady() || c.het || c.strays || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
+	if !c.steady() || c.near || c.het || c.strays || c.users || c.free.closed || len(c.fickle) > maxFickle || len(c.begun) >= maxStarts {
 		return false
 	}
 	for _, j := range c.waiting {
@@ -108,7 +108,7 @@ type round struct {
 func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	c := r.cycle
 	touched, ok := s.Since(r.old)
-	if !ok || s.Config() != r.old.Config() || len(s.Reservations()) > 0 || now.Before(c.now) || c.grown() > maxGrown || len(settling(s, now)) > 0 {
+	if !ok || s.Config() != r.old.Config() || !c.outOfReach(s, now) || now.Before(c.now) || c.grown() > maxGrown || len(settling(s, now)) > 0 {
 		return false
 	}
 	said := make(map[cluster.JobID]*cluster.Decision, len(c.out))

@@ -16,19 +16,21 @@ import (
 // its last cycle, and the function that knows nothing.
 type history struct {
 	*bed
-	r      *rand.Rand
-	again  Scheduler
-	rounds int  // cycles that went on from the last one
-	starts int  // in these
-	bound  int  // of these, while nodes were kept free in the responsive order
-	pace   int  // how much time goes by at most, minutes
-	calm   bool // jobs and nodes are of the usual kind only
-	judge  Judge
-	seen   []cluster.JobID
-	hets   bool // there are heterogeneous jobs
-	ruled  bool // there are accounts with limits
-	freed  int  // jobs that had waited for limits and started in cycles that went on
-	held   int  // jobs that wait for limits from then on
+	r        *rand.Rand
+	again    Scheduler
+	rounds   int  // cycles that went on from the last one
+	starts   int  // in these
+	bound    int  // of these, while nodes were kept free in the responsive order
+	pace     int  // how much time goes by at most, minutes
+	calm     bool // jobs and nodes are of the usual kind only
+	judge    Judge
+	seen     []cluster.JobID
+	hets     bool // there are heterogeneous jobs
+	ruled    bool // there are accounts with limits
+	reserves bool // there are reservations at times
+	beside   int  // cycles that went on while there was one
+	freed    int  // jobs that had waited for limits and started in cycles that went on
+	held     int  // jobs that wait for limits from then on
 }
 
 func newHistory(t *testing.T, r *rand.Rand) *history {
@@ -48,6 +50,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	}
 	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst, cfg.PlanWhole = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
 	h.do(&cluster.Configure{Config: &cfg})
+	h.reserves = r.IntN(3) == 0
 	if h.ruled = r.IntN(2) == 0; h.ruled {
 		h.rule()
 	}
@@ -160,6 +163,17 @@ func (h *history) step() {
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Limit: &limit}})
 	case k == 19 && h.ruled && r.IntN(4) == 0:
 		try(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS([]string{"normal", "long"}[r.IntN(2)])}})
+	case k == 18 && h.reserves && r.IntN(2) == 0:
+		start := h.now.Add(time.Duration(r.IntN(3*h.pace)) * time.Minute)
+		v := cluster.Reservation{Name: fmt.Sprint("r", r.IntN(3)), Start: start, End: start.Add(time.Duration(1+r.IntN(300)) * time.Minute), Users: []string{"u"}}
+		if v.Nodes = []cluster.NodeName{nodeName(r.IntN(2))}; r.IntN(2) == 0 {
+			v.Flags = cluster.ResvMaint
+		}
+		if r.IntN(4) == 0 {
+			try(&cluster.ReservationDrop{Name: v.Name})
+		} else {
+			try(&cluster.ReservationPut{Reservation: v})
+		}
 	case k == 18 && r.IntN(4) == 0:
 		first := uint32(1 << 31)
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Priority: &first}})
@@ -216,6 +230,9 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 	if one(8) && len(h.seen) > 0 {
 		s.Depends.Terms = []cluster.Depend{{Type: cluster.AfterAny, Job: h.seen[len(h.seen)-1], Task: cluster.TaskAny}}
 	}
+	if list := h.s.Snapshot().Reservations(); one(10) && len(list) > 0 && s.User != "v" {
+		s.Reservation = list[0].Name
+	}
 	if one(300) {
 		s.Sharing = cluster.ShareUser
 	}
@@ -242,6 +259,7 @@ func (h *history) decide() bool {
 	}
 	if last != nil && last == h.again.last {
 		h.rounds++
+		h.beside += b2i(len(snap.Reservations()) > 0)
 		h.bound += b2i(last.bound > 0)
 		for _, d := range got {
 			h.starts += b2i(d.Start != nil)
@@ -282,7 +300,7 @@ func dump(ds []cluster.Decision) (out []string) {
 
 // TestAgain holds that a scheduler which goes on from its last cycle decides what a full pass would.
 func TestAgain(t *testing.T) {
-	seed, rounds, starts, bound, freed, held := rand.Uint64(), 0, 0, 0, 0, 0
+	seed, rounds, starts, bound, freed, held, beside := rand.Uint64(), 0, 0, 0, 0, 0, 0
 	for k := range uint64(300) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
@@ -291,15 +309,15 @@ func TestAgain(t *testing.T) {
 				for n := 0; h.decide() && n < 3; n++ {
 				}
 			}
-			rounds, starts, bound, freed, held = rounds+h.rounds, starts+h.starts, bound+h.bound, freed+h.freed, held+h.held
+			rounds, starts, bound, freed, held, beside = rounds+h.rounds, starts+h.starts, bound+h.bound, freed+h.freed, held+h.held, beside+h.beside
 		})
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free, and started %d jobs, %d of these held back by limits before; limits came to hold back %d",
-		rounds, bound, starts, freed, held)
-	if rounds < 1000 || starts < 100 || bound < 300 || freed < 30 || held < 100 {
+	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free and %d beside reservations, and started %d jobs, %d of these held back by limits before; limits came to hold back %d",
+		rounds, bound, beside, starts, freed, held)
+	if rounds < 1000 || starts < 100 || bound < 300 || freed < 30 || held < 100 || beside < 100 {
 		t.Error("the histories say little")
 	}
 }

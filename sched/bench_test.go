@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -145,6 +146,25 @@ func plantOf(b testing.TB, nodes, pending, users int) *bed {
 	return bed
 }
 
+// quick adds a partition of so many nodes of its own, which are free.
+func (b *bed) quick(nodes int) {
+	cfg := *b.s.Config()
+	cfg.Partitions = slices.Clone(cfg.Partitions)
+	main, quick := &cfg.Partitions[0], cluster.Partition{Name: "quick", State: cluster.PartitionUp}
+	for n := range b.s.Snapshot().Nodes() {
+		main.Nodes = append(main.Nodes, n.Name)
+	}
+	for i := range nodes {
+		quick.Nodes = append(quick.Nodes, cluster.NodeName(fmt.Sprintf("quick%d", i)))
+	}
+	main.All = false
+	cfg.Partitions = append(cfg.Partitions, quick)
+	b.do(&cluster.Configure{Config: &cfg})
+	for _, name := range quick.Nodes {
+		b.do(&cluster.NodeUp{Name: name, Inventory: node(2)})
+	}
+}
+
 // settle lets passes follow each other until nothing more starts.
 func (b *bed) settle() {
 	for {
@@ -205,8 +225,9 @@ func BenchmarkEvent(b *testing.B) {
 		responsive     bool
 		waited         time.Duration // of all pending jobs: after long enough, nodes are kept free for some
 		users          int           // whose jobs are held to limits
-	}{{1000, 1000, false, 0, 0}, {10_000, 1000, false, 0, 0}, {10_000, 10_000, false, 0, 0}, {10_000, 10_000, false, 0, 200}, {10_000, 10_000, true, 0, 0},
-		{10_000, 10_000, true, 0, 200}, {10_000, 10_000, true, 20 * time.Hour, 0}, {10_000, 10_000, true, 100 * 24 * time.Hour, 0}} {
+		resv           time.Duration // until maintenance begins; 0: there is none
+	}{{1000, 1000, false, 0, 0, 0}, {10_000, 1000, false, 0, 0, 0}, {10_000, 10_000, false, 0, 0, 0}, {10_000, 10_000, false, 0, 0, 14 * 24 * time.Hour}, {10_000, 10_000, false, 0, 200, 0},
+		{10_000, 10_000, true, 0, 0, 0}, {10_000, 10_000, true, 0, 200, 0}, {10_000, 10_000, true, 20 * time.Hour, 0, 0}, {10_000, 10_000, true, 100 * 24 * time.Hour, 0, 0}} {
 		var bed *bed
 		var s Scheduler
 		whose := func(s *cluster.JobSpec) {
@@ -219,7 +240,9 @@ func BenchmarkEvent(b *testing.B) {
 			"waits": func() {
 				bed.submit(func(s *cluster.JobSpec) { whose(s); s.CPUsPerTask, s.MinNodes, s.Limit = 64, 2, 48*time.Hour })
 			},
-			"starts": func() { bed.submit(func(s *cluster.JobSpec) { whose(s); s.Limit = time.Minute }) },
+			"starts": func() {
+				bed.submit(func(s *cluster.JobSpec) { whose(s); s.Limit, s.Partitions = time.Minute, []string{"quick"} })
+			},
 			"ended": func() {
 				for j := range bed.s.Snapshot().Live() {
 					bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
@@ -228,11 +251,16 @@ func BenchmarkEvent(b *testing.B) {
 				}
 			},
 		} {
-			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/waited=%v/users=%d/%s", size.nodes, size.pending, size.responsive, size.waited, size.users, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/waited=%v/users=%d/resv=%v/%s", size.nodes, size.pending, size.responsive, size.waited, size.users, size.resv, name), func(b *testing.B) {
 				if bed == nil {
 					bed = plantOf(b, size.nodes, size.pending, size.users)
 					if size.responsive {
 						bed.respond()
+					}
+					bed.quick(100)
+					if at := bed.now.Add(size.resv); size.resv > 0 {
+						bed.do(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance", Partition: "main", Nodes: []cluster.NodeName{"n00001"},
+							Start: at, End: at.Add(time.Hour), Users: []string{"root"}, Flags: cluster.ResvMaint}})
 					}
 					bed.now = bed.now.Add(size.waited)
 				}

@@ -26,12 +26,12 @@ type outlook struct {
 // planned starts and of reservations; nil if it never will.
 func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 	kept := c.kept()
-	if o := q.outlook; o != nil && o.holds(c, kept) {
+	if o := q.outlook; o != nil && c.unreserved(q, j, o.at) && o.holds(c, kept) {
 		return o.plan
 	}
 	q.outlook = nil
 	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) off { return c.offFrom(q.own, j, at).and(kept) })
-	if r == nil || len(c.reserved) > 0 || c.free.shared || !look.numbers {
+	if r == nil || !c.unreserved(q, j, r.at) || c.free.shared || !look.numbers {
 		return r
 	}
 	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, kept: kept, plan: r, seen: len(c.free.changed)}
@@ -44,6 +44,12 @@ func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 	}
 	q.outlook = o
 	return r
+}
+
+// unreserved reports whether a job has nothing to do with reservations wherever it starts until a time.
+func (c *cycle) unreserved(q *question, j *cluster.Job, at time.Time) bool {
+	over := until(later(at, c.now), j.Limit)
+	return q.own == nil && !slices.ContainsFunc(c.reserved, func(k *keptNodes) bool { return k.Start.Before(over) })
 }
 
 // offFrom is what a job must keep off that starts at a time, or now if that has passed: jobs may end later than is planned.

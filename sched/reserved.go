@@ -29,6 +29,17 @@ func (c *cycle) gatherReserved() {
 	slices.SortStableFunc(c.reserved, func(a, b *keptNodes) int { return a.Start.Compare(b.Start) })
 }
 
+// outOfReach reports whether the reservations are what they were when this cycle was last gone on from, and still no job that has
+// looked for nodes can have to do with one, though time has gone by.
+func (c *cycle) outOfReach(s *cluster.Snapshot, now time.Time) bool {
+	for _, k := range c.reserved {
+		if !k.End.After(now) || k.Start.After(c.now) && k.Start.Before(now.Add(c.longest)) {
+			return false
+		}
+	}
+	return slices.Equal(s.Reservations(), c.s.Reservations())
+}
+
 // keep looks up where a reservation's nodes are.
 func (p *pool) keep(s *cluster.Snapshot, r *cluster.Reservation) *keptNodes {
 	k := &keptNodes{Reservation: r, nodes: make(nodeSet, len(p.spaces))}

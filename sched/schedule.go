@@ -50,7 +50,9 @@ type cycle struct {
 
 	reserved []*keptNodes // by operators, and not over, by start
 	offs     map[offKey]off
-	evict    *evictor // nil where no job makes room for another
+	near     bool          // some job keeps off one of them, or would run in it
+	longest  time.Duration // for which a job may run that has looked for nodes
+	evict    *evictor      // nil where no job makes room for another
 
 	fickle []cluster.JobID // see there
 	most   int             // records looked at in it
@@ -99,7 +101,7 @@ func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 
 // depth is how many records of the queue are looked at.
 func (c *cycle) depth() int {
-	if c.steady() {
+	if c.steady() && len(c.reserved) == 0 {
 		return maxWide
 	}
 	return maxLooked
@@ -333,6 +335,8 @@ func (c *cycle) maskOf(limit time.Duration) (mask uint64, over time.Time) {
 func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	mask, over := c.mask(j)
 	off := c.off(q.own, j, c.now, over)
+	c.near = c.near || q.own != nil || !off.none()
+	c.longest = max(c.longest, over.Sub(c.now))
 	if off.none() && q.fails(mask) {
 		return nil
 	}
