@@ -146,8 +146,8 @@ func plantOf(b testing.TB, nodes, pending, users int) *bed {
 	return bed
 }
 
-// quick adds a partition of so many nodes of its own, which are free.
-func (b *bed) quick(nodes int) {
+// parts adds partition long with the nodes of main, and partition quick with so many nodes of its own, which are free.
+func (b *bed) parts(nodes int) {
 	cfg := *b.s.Config()
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	main, quick := &cfg.Partitions[0], cluster.Partition{Name: "quick", State: cluster.PartitionUp}
@@ -158,7 +158,7 @@ func (b *bed) quick(nodes int) {
 		quick.Nodes = append(quick.Nodes, cluster.NodeName(fmt.Sprintf("quick%d", i)))
 	}
 	main.All = false
-	cfg.Partitions = append(cfg.Partitions, quick)
+	cfg.Partitions = append(cfg.Partitions, quick, cluster.Partition{Name: "long", State: cluster.PartitionUp, Nodes: main.Nodes})
 	b.do(&cluster.Configure{Config: &cfg})
 	for _, name := range quick.Nodes {
 		b.do(&cluster.NodeUp{Name: name, Inventory: node(2)})
@@ -223,11 +223,18 @@ func BenchmarkEvent(b *testing.B) {
 	for _, size := range []struct {
 		nodes, pending int
 		responsive     bool
+		what           string
 		waited         time.Duration // of all pending jobs: after long enough, nodes are kept free for some
 		users          int           // whose jobs are held to limits
 		resv           time.Duration // until maintenance begins; 0: there is none
-	}{{1000, 1000, false, 0, 0, 0}, {10_000, 1000, false, 0, 0, 0}, {10_000, 10_000, false, 0, 0, 0}, {10_000, 10_000, false, 0, 0, 14 * 24 * time.Hour}, {10_000, 10_000, false, 0, 200, 0},
-		{10_000, 10_000, true, 0, 0, 0}, {10_000, 10_000, true, 0, 200, 0}, {10_000, 10_000, true, 20 * time.Hour, 0, 0}, {10_000, 10_000, true, 100 * 24 * time.Hour, 0, 0}} {
+		long           int           // nodes of the job that is the first of a second partition with the same nodes
+	}{
+		{nodes: 1000, pending: 1000, what: "plain"}, {nodes: 10_000, pending: 1000, what: "plain"}, {nodes: 10_000, pending: 10_000, what: "plain"},
+		{nodes: 10_000, pending: 10_000, what: "maintenance", resv: 14 * 24 * time.Hour}, {nodes: 10_000, pending: 10_000, what: "overlap", long: 5000},
+		{nodes: 10_000, pending: 10_000, what: "limits", users: 200}, {nodes: 10_000, pending: 10_000, what: "limits", responsive: true, users: 200},
+		{nodes: 10_000, pending: 10_000, what: "plain", responsive: true}, {nodes: 10_000, pending: 10_000, what: "20h", responsive: true, waited: 20 * time.Hour},
+		{nodes: 10_000, pending: 10_000, what: "100d", responsive: true, waited: 100 * 24 * time.Hour},
+	} {
 		var bed *bed
 		var s Scheduler
 		whose := func(s *cluster.JobSpec) {
@@ -251,13 +258,19 @@ func BenchmarkEvent(b *testing.B) {
 				}
 			},
 		} {
-			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/waited=%v/users=%d/resv=%v/%s", size.nodes, size.pending, size.responsive, size.waited, size.users, size.resv, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/%s/%s", size.nodes, size.pending, size.responsive, size.what, name), func(b *testing.B) {
 				if bed == nil {
 					bed = plantOf(b, size.nodes, size.pending, size.users)
 					if size.responsive {
 						bed.respond()
 					}
-					bed.quick(100)
+					bed.parts(100)
+					if size.long > 0 {
+						bed.submit(func(s *cluster.JobSpec) {
+							s.Partitions, s.MinNodes, s.CPUsPerTask, s.Limit = []string{"long"}, size.long, 64, 24*time.Hour
+							s.MaxNodes = size.long
+						})
+					}
 					if at := bed.now.Add(size.resv); size.resv > 0 {
 						bed.do(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance", Partition: "main", Nodes: []cluster.NodeName{"n00001"},
 							Start: at, End: at.Add(time.Hour), Users: []string{"root"}, Flags: cluster.ResvMaint}})

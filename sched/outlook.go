@@ -13,7 +13,7 @@ import (
 // moment comes into question.
 type outlook struct {
 	at     time.Time
-	before *pool
+	before *pool // with nothing on nodes that are kept free for others
 	then   *pool
 	look   *view // of then
 	kept   nodeSet
@@ -34,14 +34,15 @@ func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 	if r == nil || !c.unreserved(q, j, r.at) || c.free.shared || !look.numbers {
 		return r
 	}
-	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, kept: kept, plan: r, seen: len(c.free.changed)}
+	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, plan: r, seen: len(c.free.changed)}
 	for _, e := range c.timeline() {
 		for _, sh := range e.shares {
 			if i, ok := c.free.at[sh.Node]; ok && e.at.Equal(r.at) {
-				o.before.set(i, c.expected(i, o.at.Add(-1)))
+				o.before.set(i, o.ahead(c, i))
 			}
 		}
 	}
+	o.keep(c, kept)
 	q.outlook = o
 	return r
 }
@@ -60,7 +61,8 @@ func (c *cycle) offFrom(own *keptNodes, j *cluster.Job, at time.Time) off {
 
 // holds brings the plan up to date; false if another moment comes into question.
 func (o *outlook) holds(c *cycle, kept nodeSet) bool {
-	same := o.follow(c) && slices.Equal(o.kept, kept) && !o.plan.spent && !o.look.d.gradient // which follows the jobs of late
+	same, others := o.follow(c), o.keep(c, kept)
+	same = same && !others && !o.plan.spent && !o.look.d.gradient // which follows the jobs of late
 	if !o.look.hopeless(o.before.scene(nil, 0)) {
 		return false
 	}
@@ -71,7 +73,7 @@ func (o *outlook) holds(c *cycle, kept nodeSet) bool {
 	if choice == nil {
 		return false
 	}
-	if o.kept = kept; !o.plan.spent && slices.Equal(choice.places, o.places) && !slices.ContainsFunc(o.places, o.plan.changed) {
+	if !o.plan.spent && slices.Equal(choice.places, o.places) && !slices.ContainsFunc(o.places, o.plan.changed) {
 		return true
 	}
 	a := o.look.allot(choice.places)
@@ -90,10 +92,35 @@ func (o *outlook) follow(c *cycle) bool {
 			continue
 		}
 		i := int(ch.at)
-		o.before.set(i, c.expected(i, o.at.Add(-1)))
+		o.before.set(i, o.ahead(c, i))
 		same = !o.then.set(i, c.expected(i, o.at)) && same
 	}
 	return same
+}
+
+// keep has other nodes kept free for others; it reports whether they are other ones.
+func (o *outlook) keep(c *cycle, kept nodeSet) bool {
+	if slices.Equal(o.kept, kept) {
+		return false
+	}
+	was := o.kept
+	o.kept = kept
+	for i := range o.before.spaces {
+		if was.has(i) != kept.has(i) {
+			o.before.set(i, o.ahead(c, i))
+		}
+	}
+	return true
+}
+
+// ahead is what is expected of a node just before the start, which is nothing where it is kept free for others.
+func (o *outlook) ahead(c *cycle, i int) space {
+	sp := c.expected(i, o.at.Add(-1))
+	if o.kept.has(i) {
+		sp.cpus, sp.gpus, sp.mem = cluster.IDSet{}, cluster.IDSet{}, 0
+		sp.settle()
+	}
+	return sp
 }
 
 // set replaces what is free on a node; it reports whether that is something else.
