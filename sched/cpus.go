@@ -144,7 +144,7 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 		slices.SortStableFunc(order, func(a, b int) int { return b2i(!near.Empty() && !isNear(a)) - b2i(!near.Empty() && !isNear(b)) })
 		return order
 	}
-	if d.cpusPer > 1 && c <= per*t || d.blockSockets || sp.unit > t && d.gpus { // devices keep a job on few sockets
+	if d.cpusPer > 1 && c <= per*t || d.blockSockets || sp.unit > t && d.gpus && sameSocket(inv, gpus) { // devices of one socket keep a job there
 		order := wholeTasks(free, (c+t-1)/t)
 		if !near.Empty() {
 			slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })
@@ -220,6 +220,16 @@ type socket struct {
 func socketOf(inv *cluster.Inventory, gpu int) int {
 	cpus := max(inv.CoresPerSocket, 1) * max(inv.ThreadsPerCore, 1)
 	return min(max(inv.GPUs[gpu].Cores.Min(), 0)/cpus, max(inv.Sockets, 1)-1)
+}
+
+// sameSocket reports whether all GPUs are at one socket.
+func sameSocket(inv *cluster.Inventory, gpus cluster.IDSet) bool {
+	for k := range gpus.All() {
+		if socketOf(inv, k) != socketOf(inv, gpus.Min()) {
+			return false
+		}
+	}
+	return true
 }
 
 // sockets lists those of a node with what is free, the one with most CPUs first.
