@@ -124,10 +124,8 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
 	free := freeCores(sp)
 	var near cluster.IDSet
-	if !d.unbound {
-		for k := range gpus.All() {
-			near = near.Union(inv.GPUs[k].Cores)
-		}
+	for k := range gpus.All() {
+		near = near.Union(inv.GPUs[k].Cores)
 	}
 	isNear := func(c int) bool { return near.Has(c * t) }
 	c := d.per(inv)
@@ -138,6 +136,9 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	}
 	if g := int(sum(d.gpuTask)); g > 0 && gpus.Len()%g == 0 {
 		besideTasks(inv, free, gpus, g, (c+t-1)/t)
+	}
+	if !d.wholeCore || d.blockSockets {
+		bySocket(free, (n+t-1)/t)
 	}
 	if !d.wholeCore {
 		order := slices.Concat(free...)
@@ -185,6 +186,19 @@ func besideTasks(inv *cluster.Inventory, free [][]int, gpus cluster.IDSet, each,
 	for s, cores := range free {
 		free[s] = cores[:count[s]/each*need]
 	}
+}
+
+// bySocket puts the socket first that has just enough free for so many cores, or, where none has, those with most.
+func bySocket(free [][]int, cores int) {
+	slices.SortStableFunc(free, func(a, b []int) int {
+		if whole := b2i(len(b) >= cores) - b2i(len(a) >= cores); whole != 0 {
+			return whole
+		}
+		if len(a) >= cores {
+			return len(a) - len(b)
+		}
+		return len(b) - len(a)
+	})
 }
 
 // inTurn takes one core of each socket in turn.
