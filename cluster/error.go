@@ -29,6 +29,7 @@ const (
 	ErrNoPartition   ErrKind = "no_partition"
 	ErrPartitionDown ErrKind = "partition_down"
 	ErrNodeName      ErrKind = "node_name"
+	ErrNodesOutside  ErrKind = "nodes_outside" // of the partition
 	ErrNodeCount     ErrKind = "node_count"
 	ErrTaskCount     ErrKind = "task_count"
 	ErrNodeConfig    ErrKind = "node_config"

@@ -16,34 +16,42 @@ func TestSubmitRefusals(t *testing.T) {
 		"for another user":    {func(s *JobSpec) { s.UID = bob.UID }, alice, ErrAccess},
 		"unknown partition":   {func(s *JobSpec) { s.Partitions = []string{"nope"} }, alice, ErrPartition},
 		"one that takes jobs": {func(s *JobSpec) { s.Partitions = []string{"closed", "main"} }, alice, "-"},
-		"more than it has":    {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 2, 2 }, alice, ErrNodeCount},
-		"its memory":          {func(s *JobSpec) { s.Partitions, s.Mem = []string{"lean"}, Mem{MemPerNode, 200} }, alice, ErrStepMem},
-		"drained partition":   {func(s *JobSpec) { s.Partitions = []string{"closed"} }, alice, ErrPartitionDown},
-		"root's partition":    {func(s *JobSpec) { s.Partitions = []string{"admin"} }, alice, ErrAccess},
-		"array beyond size":   {func(s *JobSpec) { s.Array = &ArraySpec{Tasks: NewIDSet(1001)} }, alice, ErrArray},
-		"empty array":         {func(s *JobSpec) { s.Array = &ArraySpec{} }, alice, ErrArray},
-		"negative nice":       {func(s *JobSpec) { s.Nice = -1 }, alice, ErrNice},
-		"max below min":       {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 3, 2 }, alice, ErrNodeCount},
-		"negative nodes":      {func(s *JobSpec) { s.MinNodes = -1 }, alice, ErrNodeCount},
-		"endless tasks":       {func(s *JobSpec) { s.Tasks = 1 << 60 }, alice, ErrNodeCount},
-		"negative GPUs":       {func(s *JobSpec) { s.PerNode = []GRES{{Name: "gpu", Count: -1}} }, alice, ErrGRES},
-		"negative memory":     {func(s *JobSpec) { s.Mem = Mem{MemPerNode, -5} }, alice, ErrNodeConfig},
-		"negative limit":      {func(s *JobSpec) { s.Limit = -1 }, alice, ErrTimeLimit},
-		"unknown node":        {func(s *JobSpec) { s.NodeList = []NodeName{"zz"} }, alice, ErrNodeName},
-		"unknown excluded":    {func(s *JobSpec) { s.Exclude = []NodeName{"zz"} }, alice, ErrNodeName},
-		"deadline in past":    {func(s *JobSpec) { s.Deadline = epoch.Add(-time.Hour) }, alice, ErrBeginTime},
-		"script not stored":   {func(s *JobSpec) { s.Script = "abc" }, alice, ""},
-		"name too long":       {func(s *JobSpec) { s.Name = string(make([]byte, 2000)) }, alice, ErrTooBig},
-		"more than MaxTime":   {func(s *JobSpec) { s.Partitions, s.Limit = []string{"short"}, 2*time.Hour }, alice, ErrTimeLimit},
-		"priority is dropped": {func(s *JobSpec) { s.Priority = &yes }, alice, "-"},
-		"root may be nice":    {func(s *JobSpec) { s.Nice = -1 }, root, "-"},
+		"more than it has":    {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 3, 3 }, alice, ErrNodeCount},
+		"more CPUs":           {func(s *JobSpec) { s.Tasks = 100_000 }, alice, ErrStepCPUs},
+		"nodes of another":    {func(s *JobSpec) { s.Partitions, s.NodeList = []string{"main", "other"}, []NodeName{"n0"} }, alice, ErrNodesOutside},
+		"the first that lacks": {func(s *JobSpec) {
+			s.Partitions, s.Limit, s.Mem = []string{"main", "short", "lean"}, 2*time.Hour, Mem{MemPerNode, 200}
+		}, alice, ErrTimeLimit},
+		"partition, then feature": {func(s *JobSpec) { s.Partitions, s.Limit, s.Constraint = []string{"short"}, 2*time.Hour, "nope" }, alice, ErrTimeLimit},
+		"no such feature":         {func(s *JobSpec) { s.Constraint = "nope" }, alice, ErrFeature},
+		"its memory":              {func(s *JobSpec) { s.Partitions, s.Mem = []string{"lean"}, Mem{MemPerNode, 200} }, alice, ErrStepMem},
+		"drained partition":       {func(s *JobSpec) { s.Partitions = []string{"closed"} }, alice, ErrPartitionDown},
+		"root's partition":        {func(s *JobSpec) { s.Partitions = []string{"admin"} }, alice, ErrAccess},
+		"array beyond size":       {func(s *JobSpec) { s.Array = &ArraySpec{Tasks: NewIDSet(1001)} }, alice, ErrArray},
+		"empty array":             {func(s *JobSpec) { s.Array = &ArraySpec{} }, alice, ErrArray},
+		"negative nice":           {func(s *JobSpec) { s.Nice = -1 }, alice, ErrNice},
+		"max below min":           {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 3, 2 }, alice, ErrNodeCount},
+		"negative nodes":          {func(s *JobSpec) { s.MinNodes = -1 }, alice, ErrNodeCount},
+		"endless tasks":           {func(s *JobSpec) { s.Tasks = 1 << 60 }, alice, ErrNodeCount},
+		"negative GPUs":           {func(s *JobSpec) { s.PerNode = []GRES{{Name: "gpu", Count: -1}} }, alice, ErrGRES},
+		"negative memory":         {func(s *JobSpec) { s.Mem = Mem{MemPerNode, -5} }, alice, ErrNodeConfig},
+		"negative limit":          {func(s *JobSpec) { s.Limit = -1 }, alice, ErrTimeLimit},
+		"unknown node":            {func(s *JobSpec) { s.NodeList = []NodeName{"zz"} }, alice, ErrNodeName},
+		"unknown excluded":        {func(s *JobSpec) { s.Exclude = []NodeName{"zz"} }, alice, ErrNodeName},
+		"deadline in past":        {func(s *JobSpec) { s.Deadline = epoch.Add(-time.Hour) }, alice, ErrBeginTime},
+		"script not stored":       {func(s *JobSpec) { s.Script = "abc" }, alice, ""},
+		"name too long":           {func(s *JobSpec) { s.Name = string(make([]byte, 2000)) }, alice, ErrTooBig},
+		"more than MaxTime":       {func(s *JobSpec) { s.Partitions, s.Limit = []string{"short"}, 2*time.Hour }, alice, ErrTimeLimit},
+		"priority is dropped":     {func(s *JobSpec) { s.Priority = &yes }, alice, "-"},
+		"root may be nice":        {func(s *JobSpec) { s.Nice = -1 }, root, "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 1)
+			w := newWorld(t, 2)
 			cfg := DefaultConfig()
 			cfg.MaxArraySize, cfg.EnforcePartLimits = 1001, "ALL"
 			cfg.Partitions = append(cfg.Partitions, Partition{Name: "closed", All: true, State: PartitionDrain},
 				Partition{Name: "lean", All: true, State: PartitionUp, MaxMem: Mem{MemPerNode, 100}},
+				Partition{Name: "other", Nodes: []NodeName{"n1"}, State: PartitionUp},
 				Partition{Name: "admin", State: PartitionUp, RootOnly: true},
 				Partition{Name: "short", All: true, State: PartitionUp, MaxTime: time.Hour})
 			w.ok(root, &Configure{Config: &cfg})
@@ -66,6 +74,22 @@ func TestSubmitRefusals(t *testing.T) {
 	w.ok(root, &Configure{Config: &cfg})
 	w.submit(nil)
 	w.refused(alice, &Submit{Spec: &JobSpec{Layout: &Layout{}, UID: alice.UID}}, ErrQueueFull)
+}
+
+// TestAnyPartLimits: with EnforcePartLimits=ANY one partition is enough, and where there is none the refusal is the last one's.
+func TestAnyPartLimits(t *testing.T) {
+	w := newWorld(t, 1)
+	cfg := DefaultConfig()
+	cfg.EnforcePartLimits = "ANY"
+	cfg.Partitions = append(cfg.Partitions, Partition{Name: "lean", All: true, State: PartitionUp, MaxMem: Mem{MemPerNode, 100}},
+		Partition{Name: "short", All: true, State: PartitionUp, MaxTime: time.Hour})
+	w.ok(root, &Configure{Config: &cfg})
+	big := func(parts ...string) *Submit {
+		return &Submit{Spec: &JobSpec{Layout: &Layout{Mem: Mem{MemPerNode, 200}}, UID: alice.UID, Partitions: parts, Limit: 2 * time.Hour}}
+	}
+	w.refused(alice, big("lean", "short"), ErrTimeLimit)
+	w.refused(alice, big("short", "lean"), ErrStepMem)
+	w.ok(alice, big("short", "lean", "main"))
 }
 
 func TestJobNumbersRunOut(t *testing.T) {

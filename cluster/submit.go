@@ -308,6 +308,9 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if err := admitPartLimits(s, &spec); err != nil {
 		return spec, err
 	}
+	if err := admitFeatures(s, &spec); err != nil {
+		return spec, err
+	}
 	if spec.Requeue == nil {
 		r := s.config.JobRequeue
 		spec.Requeue = &r
@@ -414,7 +417,7 @@ func admitParts(s *Snapshot, spec *JobSpec) error {
 }
 
 // admitResources refuses what no configuration of this version can name: licenses and reservations that
-// are not there, generic resources other than GPUs, and features that no node has.
+// are not there, and generic resources other than GPUs.
 func admitResources(s *Snapshot, spec *JobSpec) error {
 	if err := s.config.admitLicenses(spec.Licenses); err != nil {
 		return err
@@ -435,9 +438,11 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 			}
 		}
 	}
-	if err := admitParts(s, spec); err != nil {
-		return err
-	}
+	return admitParts(s, spec)
+}
+
+// admitFeatures refuses features that no node has.
+func admitFeatures(s *Snapshot, spec *JobSpec) error {
 	for _, ask := range []struct {
 		text string
 		kind ErrKind
@@ -502,27 +507,47 @@ func (t *tables) closed(names []string) error {
 }
 
 // admitPartLimits refuses what the partitions can never run: with EnforcePartLimits=ALL if one of them can
-// not, with ANY if none of them can. Otherwise such jobs wait.
-func admitPartLimits(s *Snapshot, spec *JobSpec) error {
+// not, for what the first of these lacks, with ANY if none of them can, for what the last one lacks, as Slurm does. Otherwise such jobs wait.
+func admitPartLimits(s *Snapshot, spec *JobSpec) (err error) {
 	must := strings.ToUpper(s.config.EnforcePartLimits)
 	if must == "" || must == "NO" {
 		return nil
 	}
-	var first error
 	for _, name := range spec.Partitions {
 		p, _ := s.Partition(name)
-		err := s.fits(p, spec)
-		if size, nodes := p.Size(s), spec.Asks().Nodes; nodes > size && s.NodeCount() > 0 {
-			err = Errorf(Invalid, ErrNodeCount, "partition %s has %d nodes, not %d", name, size, nodes)
+		if err = s.holds(p, spec); err == nil {
+			err = s.fits(p, spec)
 		}
-		switch {
-		case err == nil && must == "ANY":
-			return nil
-		case err != nil && first == nil:
-			first = err
+		if (err == nil) == (must == "ANY") {
+			return err
 		}
 	}
-	return first
+	return err
+}
+
+// holds tells what of the nodes that a job wants a partition does not have.
+func (s *Snapshot) holds(p *Partition, spec *JobSpec) error {
+	asks := spec.Asks()
+	if size := p.Size(s); asks.Nodes > size && s.NodeCount() > 0 {
+		return Errorf(Invalid, ErrNodeCount, "partition %s has %d nodes, not %d", p.Name, size, asks.Nodes)
+	}
+	cpus, known, named := 0, true, 0
+	for n := range s.PartitionNodes(p) {
+		cpus, known = cpus+n.Inventory.CPUs, known && n.Inventory.CPUs > 0
+		if slices.Contains(spec.NodeList, n.Name) {
+			named++
+		}
+		if cpus >= asks.CPUs && named == len(spec.NodeList) {
+			return nil
+		}
+	}
+	switch {
+	case cpus < asks.CPUs && known && cpus > 0 && !spec.Overcommit:
+		return Errorf(Invalid, ErrStepCPUs, "partition %s has %d CPUs, not %d", p.Name, cpus, asks.CPUs)
+	case named < len(spec.NodeList):
+		return Errorf(Invalid, ErrNodesOutside, "partition %s has %d of the %d nodes that are named: see sinfo -p %s", p.Name, named, len(spec.NodeList), p.Name)
+	}
+	return nil
 }
 
 // fits tells what of a partition's limits a job goes over that its QOS does not lift.

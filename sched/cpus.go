@@ -124,10 +124,8 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
 	free := freeCores(sp)
 	var near cluster.IDSet
-	if !d.unbound {
-		for k := range gpus.All() {
-			near = near.Union(inv.GPUs[k].Cores)
-		}
+	for k := range gpus.All() {
+		near = near.Union(inv.GPUs[k].Cores)
 	}
 	isNear := func(c int) bool { return near.Has(c * t) }
 	c := d.per(inv)
@@ -139,12 +137,15 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	if g := int(sum(d.gpuTask)); g > 0 && gpus.Len()%g == 0 {
 		besideTasks(inv, free, gpus, g, (c+t-1)/t)
 	}
+	if !d.wholeCore || d.blockSockets {
+		bySocket(free, (n+t-1)/t)
+	}
 	if !d.wholeCore {
 		order := slices.Concat(free...)
 		slices.SortStableFunc(order, func(a, b int) int { return b2i(!near.Empty() && !isNear(a)) - b2i(!near.Empty() && !isNear(b)) })
 		return order
 	}
-	if d.cpusPer > 1 && c <= per*t || d.blockSockets || sp.unit > t && d.gpus { // devices keep a job on few sockets
+	if d.cpusPer > 1 && c <= per*t || d.blockSockets || sp.unit > t && d.gpus && sameSocket(inv, gpus) { // devices of one socket keep a job there
 		order := wholeTasks(free, (c+t-1)/t)
 		if !near.Empty() {
 			slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })
@@ -187,6 +188,19 @@ func besideTasks(inv *cluster.Inventory, free [][]int, gpus cluster.IDSet, each,
 	}
 }
 
+// bySocket puts the socket first that has just enough free for so many cores, or, where none has, those with most.
+func bySocket(free [][]int, cores int) {
+	slices.SortStableFunc(free, func(a, b []int) int {
+		if whole := b2i(len(b) >= cores) - b2i(len(a) >= cores); whole != 0 {
+			return whole
+		}
+		if len(a) >= cores {
+			return len(a) - len(b)
+		}
+		return len(b) - len(a)
+	})
+}
+
 // inTurn takes one core of each socket in turn.
 func inTurn(sockets [][]int, order []int) []int {
 	for i, more := 0, true; more; i++ {
@@ -220,6 +234,16 @@ type socket struct {
 func socketOf(inv *cluster.Inventory, gpu int) int {
 	cpus := max(inv.CoresPerSocket, 1) * max(inv.ThreadsPerCore, 1)
 	return min(max(inv.GPUs[gpu].Cores.Min(), 0)/cpus, max(inv.Sockets, 1)-1)
+}
+
+// sameSocket reports whether all GPUs are at one socket.
+func sameSocket(inv *cluster.Inventory, gpus cluster.IDSet) bool {
+	for k := range gpus.All() {
+		if socketOf(inv, k) != socketOf(inv, gpus.Min()) {
+			return false
+		}
+	}
+	return true
 }
 
 // sockets lists those of a node with what is free, the one with most CPUs first.

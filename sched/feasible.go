@@ -129,14 +129,14 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Ti
 	return last
 }
 
-// outgrows reports whether only the number of tasks is too much for the whole partition: one of
-// them would fit, and no number of nodes was asked for.
+// outgrows reports whether only the number of tasks is too much for the whole partition: those of
+// one node would fit, and no number of nodes was asked for.
 func (d *demand) outgrows(all *pool) bool {
 	if d.nodesAsked || len(d.gpuJob) > 0 || d.place(all, off{}) != nil {
 		return false
 	}
 	one := *d
-	one.tasks, one.minNodes = 1, 1
+	one.tasks, one.minNodes = max(min(d.perNode, d.tasks), 1), 1
 	return one.place(all, off{}) != nil
 }
 
@@ -149,7 +149,7 @@ func (d *demand) tooMuch(s *cluster.Snapshot, all *pool) *cluster.Error {
 	}
 	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job: %s", d.part.Name, d.shortageOf(all, off{}, ""))
 	switch {
-	case max(d.cpusPer, d.minCPUs) > cpus:
+	case max(d.cpusPer*max(min(d.perNode, d.tasks)*b2i(!d.overcommit), 1), d.minCPUs) > cpus:
 		e.Hint = "CPU count per node can not be satisfied"
 	case d.mem.MB > mem:
 		e.Hint = "Memory specification can not be satisfied"

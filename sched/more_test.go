@@ -186,6 +186,9 @@ func TestTooMuch(t *testing.T) {
 		{func(s *cluster.JobSpec) { s.CoresPerSocket = 9 }, "Socket, core and/or thread specification can not be satisfied"},
 		{func(s *cluster.JobSpec) { s.TmpMB = 1 << 30 }, "Temporary disk specification can not be satisfied"},
 		{func(s *cluster.JobSpec) { s.CPUsPerTask, s.TmpMB = 40, 1<<30 }, "CPU count per node can not be satisfied"},
+		{func(s *cluster.JobSpec) { s.TasksPerNode, s.CPUsPerTask, s.Tasks = 8, 4, 0 }, "CPU count per node can not be satisfied"},
+		{func(s *cluster.JobSpec) { s.TasksPerNode, s.CPUsPerTask, s.Tasks = 4, 5, 4 }, "CPU count per node can not be satisfied"},
+		{func(s *cluster.JobSpec) { s.TasksPerNode, s.Tasks = 17, 17 }, "CPU count per node can not be satisfied"},
 		{func(s *cluster.JobSpec) { s.LimitMin, s.Limit = 48*time.Hour, 72*time.Hour }, "a least time limit of 48h0m0s is above that of partition main, 24h0m0s: give a shorter --time-min"},
 		{func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 65000} }, "Memory specification can not be satisfied"},
 	} {

@@ -35,6 +35,7 @@ type demand struct {
 	exclusive  bool
 	leaves     *cluster.Layout // what it leaves of its nodes for the system, in place of what they keep; nil: what they do
 	evenly     bool            // of its whole nodes or sockets all get as many tasks
+	everyNode  bool            // the tasks per node count on each that it gets, of a range of nodes too
 	over       int             // how many jobs may be on one CPU; 0: it alone
 	not        map[cluster.NodeName]bool
 	wishes     []cluster.Wish // ways to meet --prefer and --constraint, the best first
@@ -194,7 +195,8 @@ func (d *demand) count(spec *cluster.JobSpec) {
 		d.tasks = per * int(cmp.Or(sum(d.gpuJob), sum(d.gpuNode)*int64(d.minNodes)))
 	}
 	if d.tasks == 0 && d.perNode > 0 {
-		d.tasks = d.perNode * d.minNodes
+		d.tasks, d.everyNode = d.perNode*d.minNodes, true
+		d.maxNodes = min(d.maxNodes, max(d.tasks, d.minNodes)) // no more nodes of a range than tasks are counted, as in Slurm
 	}
 	if d.tasks > 0 && d.mostTasks > 0 {
 		d.minNodes = max(d.minNodes, (d.tasks+d.mostTasks-1)/d.mostTasks)
@@ -509,6 +511,10 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			rooms[i].sp = d.usable(rooms[i].sp)
 		}
 	}
+	holds := make([]int, len(rooms)) // tasks
+	for i, r := range rooms {
+		holds[i] = r.tasks
+	}
 	d.dealTasks(rooms)
 	gpus := d.split(rooms)
 	for i, r := range rooms {
@@ -543,16 +549,44 @@ func (d *demand) deal(rooms []room) *cluster.Alloc {
 			a.Types[r.sp.node.Inventory.GPUs[k].Type]++
 		}
 		a.Shares[r.at] = sh
+		holds[i] = max(min(holds[i], sh.CPUs.Len()/d.per(&r.sp.node.Inventory)), 1)
+	}
+	if d.evenly && !d.overcommit {
+		layEvenly(a, rooms, holds)
 	}
 	return a
 }
 
-// dealTasks tells of each node how many tasks are meant for it: the first are filled first, or with evenly all get as many
-// as they hold, in turn; each gets one, or as many as fill a core while there are enough.
+// layEvenly gives each node of an allocation one of its tasks in turn, to each no more than its CPUs hold.
+func layEvenly(a *cluster.Alloc, rooms []room, holds []int) {
+	left := 0
+	for i := range rooms {
+		left += rooms[i].tasks
+		rooms[i].tasks = 0
+	}
+	for open := len(rooms); left > 0 && open > 0; {
+		each := max(left/open, 1)
+		open = 0
+		for i := range rooms {
+			n := min(each, holds[i]-rooms[i].tasks, left)
+			rooms[i].tasks, left = rooms[i].tasks+n, left-n
+			open += b2i(rooms[i].tasks < holds[i])
+		}
+	}
+	for _, r := range rooms {
+		a.Shares[r.at].Tasks = r.tasks
+	}
+}
+
+// dealTasks tells of each node for how many tasks it gives CPUs: the first are filled first, or where CPUs do not limit it all get as
+// many as they hold; each gets one, or as many as fill a core while there are enough.
 func (d *demand) dealTasks(rooms []room) {
 	left := d.tasks
-	evenly := d.overcommit || d.evenly // where CPUs do not limit it
-	later, cores := 0, 0               // tasks that the nodes after this one hold, and those that fill a core of each
+	if d.everyNode {
+		left = d.perNode * len(rooms)
+	}
+	evenly := d.overcommit || d.evenly && (d.exclusive || d.gpus || d.blockSockets && d.sized)
+	later, cores := 0, 0 // tasks that the nodes after this one hold, and those that fill a core of each
 	for _, r := range rooms {
 		later, cores = later+r.tasks, cores+min(r.tasks, d.perWholeCore(r.sp))
 	}

@@ -48,10 +48,38 @@ func TestCPUsAsUnits(t *testing.T) {
 		}
 	}
 	b := namedBed(t, byCPU, threaded())
-	for _, want := range []string{"n1 0", "n1 2-3", "n1 4-14", "waits Resources"} {
-		id := b.submit(ask(t, map[string]string{"n1 0": "-n1", "n1 2-3": "-n2", "n1 4-14": "-n11"}[want]))
+	for _, want := range []string{"n1 0", "n1 2-3", "n1 4-6,8-15", "waits Resources"} {
+		id := b.submit(ask(t, map[string]string{"n1 0": "-n1", "n1 2-3": "-n2", "n1 4-6,8-15": "-n11"}[want]))
 		if b.cycle(); b.got(id) != want {
 			t.Errorf("one after the other: %s, want %s", b.got(id), want)
+		}
+	}
+}
+
+// TestOneSocketThatFits: CPUs that are not taken of the sockets in turn are of the socket that has just enough of them, else of that
+// with most free and then of the other. The cases are Slurm's, under CR_CPU and of -m block:block under CR_Core.
+func TestOneSocketThatFits(t *testing.T) {
+	for _, cores := range []bool{false, true} {
+		dist := map[bool]string{true: " -mblock:block"}[cores]
+		for _, c := range []struct{ busy, ask, want string }{
+			{"0-2", "-n2", "n1 3-4"}, {"0-2", "-n5", "n1 3-7"}, {"0-2", "-n6", "n1 8-13"}, {"0-2", "-n9", "n1 3,8-15"}, {"0-2", "-n13", "n1 3-15"},
+			{"8-10", "-n2", "n1 11-12"}, {"8-10", "-n5", "n1 11-15"}, {"8-10", "-n6", "n1 0-5"}, {"8-10", "-n9", "n1 0-7,11"}, {"8-10", "-c5", "n1 11-15"},
+		} {
+			b := namedBed(t, func(cfg *cluster.Config) { cfg.CoreAlloc = cores }, machine())
+			first := cluster.JobID(0)
+			if c.busy == "8-10" { // the first socket was full then
+				first = b.submit(ask(t, "-n8"+dist))
+				b.cycle()
+			}
+			b.submit(ask(t, "-n3"+dist))
+			if b.cycle(); first > 0 {
+				b.end(first)
+			}
+			id := b.submit(ask(t, c.ask+dist))
+			b.cycle()
+			if got := b.got(id); got != c.want {
+				t.Errorf("%s%s beside %s: %s, want %s", c.ask, dist, c.busy, got, c.want)
+			}
 		}
 	}
 }

@@ -80,10 +80,11 @@ var (
 	lackCompany  = &lack{text: "with jobs of other users"}
 	lackWhole    = &lack{text: "in use (it wants whole nodes)"}
 	lackCPUs     = &lack{"short of CPUs", func(_ *demand, sp *space) int { return sp.free }, ""}
+	lackSockets  = &lack{text: "on whose sockets not so many tasks may be (--ntasks-per-socket)"}
 	lackGPUType  = &lack{text: "without such GPUs"}
 	lackGPUs     = &lack{"short of GPUs", (*demand).gpusLeft, ""}
 	lackMemory   = &lack{"short of memory", func(_ *demand, sp *space) int { return int(sp.mem) }, " MB"}
-	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackGPUType, lackGPUs, lackMemory}
+	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets, lackGPUType, lackGPUs, lackMemory}
 )
 
 // shortage is the shortage of a pool of the nodes that are in service.
@@ -189,14 +190,24 @@ func (d *demand) lacking(sp *space) *lack {
 		return lackCompany
 	case d.exclusive && sp.busy:
 		return lackWhole
-	case cpus < d.leastCPUs(sp) || cpus < max(d.cpusPer, 1)*max(min(d.perNode, d.tasks), b2i(d.single)*d.tasks, 1) && !d.overcommit:
+	case cpus < d.leastCPUs(sp) || cpus < max(d.cpusPer, 1)*d.onOne() && !d.overcommit:
 		return lackCPUs
 	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
 		return lackMemory
+	case d.perSocket > 0 && d.tasksBySocket(sp, d.per(&sp.node.Inventory)) < d.onOne():
+		return lackSockets
 	case !d.typed(sp.node):
 		return lackGPUType
 	}
 	return lackGPUs
+}
+
+// onOne is how many tasks a node must hold to be of use.
+func (d *demand) onOne() int {
+	if d.single {
+		return d.tasks
+	}
+	return max(min(d.perNode, d.tasks), 1)
 }
 
 // types lists the GPUs that are asked for, by type.

@@ -24,16 +24,19 @@ func (r *Request) finish() error {
 	if r.prog == opt.Srun {
 		r.lineFirst()
 	}
+	r.tasksOfMake()
 	if err := r.checkConflicts(); err != nil {
 		return err
 	}
 	r.tasksOfGPUs()
-	r.tasksOfMake()
 	if err := r.hinted(); err != nil {
 		return err
 	}
 	if r.From("nodes") != NotGiven && j.MinNodes == 0 && r.prog != opt.Sbatch {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
+	}
+	if named := len(j.NodeList); r.prog != opt.Srun && j.MaxNodes > 0 && named > j.MaxNodes {
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: invalid number of nodes (-N %d-%d)", max(named, j.MinNodes), j.MaxNodes))
 	}
 	if j.Tasks > 0 && j.MinNodes > j.Tasks && r.From("ntasks") >= r.From("nodes") {
 		r.warn("Warning: can't run " + strconv.Itoa(j.Tasks) + " processes on " + strconv.Itoa(j.MinNodes) + " nodes, setting nnodes to " + strconv.Itoa(j.Tasks))
@@ -100,7 +103,7 @@ func (r *Request) lineFirst() {
 func (r *Request) tasksOfMake() {
 	j := &r.Job
 	if r.From("extra-node-info") != NotGiven && j.Tasks == 0 && j.TasksPerNode == 0 {
-		j.Tasks = max(j.MinNodes, 1) * max(j.SocketsPerNode, 1) * max(j.CoresPerSocket, 1) * max(j.ThreadsPerCore, 1)
+		j.Tasks = max(j.MinNodes, len(j.NodeList), 1) * max(j.SocketsPerNode, 1) * max(j.CoresPerSocket, 1) * max(j.ThreadsPerCore, 1)
 	}
 }
 

@@ -68,7 +68,7 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 		{none && j.TasksPerGPU > 0 && j.Tasks == 0 && !a.fixed, "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"},
 		{none && j.TasksPerGPU > 0 && !multiple(int64(j.Tasks), int64(j.TasksPerGPU)), "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu."},
 		{a.node > 0 && a.node < max(a.task, a.socket), "Failed to ensure --gpus >= --gpus-per-task"},
-		{a.job > 0 && a.job < a.task, "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"},
+		{a.job > 0 && a.job < max(a.task, a.node, a.socket), "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"},
 		{given("gpus-per-task") && a.task > 0 && !a.known(j), "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."},
 		{!multiple(a.node, a.socket), "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."},
 		{a.node > 0 && a.socket > 0 && a.node != a.socket*int64(j.SocketsPerNode),

@@ -126,6 +126,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrPartition, 2000, "Invalid partition name specified"},
 	{cluster.ErrNoPartition, 2001, "No partition specified or system default partition"},
 	{cluster.ErrAccess, 2002, "Access/permission denied"},
+	{cluster.ErrNodesOutside, 2004, "Requested nodes not in this partition"},
 	{cluster.ErrNodeCount, 2006, "Node count specification invalid"},
 	{cluster.ErrTaskCount, 0, "Task count specification invalid"},
 	{cluster.ErrNodeName, 2009, "Invalid node name specified"},

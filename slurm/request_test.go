@@ -89,6 +89,13 @@ func TestRefusals(t *testing.T) {
 		{"sbatch", "--gpus-per-task=2 --gpus=3 -n1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gpus not multiple of --gpus-per-task" + gres},
 		{"sbatch", "--gpus-per-task=2 --gpus=2 -N2 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks." + gres},
 		{"sbatch", "--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node." + gres},
+		{"sbatch", "--gpus=1 --gpus-per-node=3 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres},
+		{"sbatch", "--gpus=1 --gpus-per-socket=2 --sockets-per-node=1 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres},
+		{"sbatch", "--gpus=4 --gpus-per-node=3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node" + gres},
+		{"sbatch", "--gpus-per-task=1 -B2 --wrap=x", "", ""},
+		{"sbatch", "-wn1,n2 -N1 --wrap=x", "", "1 sbatch: error: invalid number of nodes (-N 2-1)"},
+		{"salloc", "-wn[1-3] -N1-2", "", "1 salloc: error: invalid number of nodes (-N 3-2)"},
+		{"sbatch", "-wn1,n2 -N2-3 --wrap=x", "", ""},
 		{"sbatch", "--gpus=2 -N3-4 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gpus < -N" + gres},
 		{"sbatch", "--gpus=2 -N3 -n2 --wrap=x", "", ""},
 		{"sbatch", "--gpus=2 -N1-4 --wrap=x", "", ""},
@@ -284,6 +291,8 @@ func TestTasksPerNode(t *testing.T) {
 func TestMake(t *testing.T) {
 	for line, want := range map[string][4]int{ // tasks, sockets, cores, threads
 		"-B2:8": {16, 2, 8, 0}, "-B*:4": {4, 0, 4, 0}, "-B1": {1, 1, 0, 0}, "-B2:*:2": {4, 2, 0, 2}, "-B2 -N2": {4, 2, 0, 0}, "-B2:8 -n4": {4, 2, 8, 0},
+		"--cores-per-socket=9 --threads-per-core=2 -B2": {2, 2, 0, 0}, "--sockets-per-node=3 -B*:4": {4, 0, 4, 0}, "-B2 --cores-per-socket=4": {8, 2, 4, 0},
+		"-B2:8 -wn1,n2": {32, 2, 8, 0}, "-B1:4 --gpus-per-task=1 -N2": {8, 1, 4, 0},
 		"-B2 --ntasks-per-node=3": {0, 2, 0, 0}, "--sockets-per-node=2 --cores-per-socket=4": {0, 2, 4, 0},
 		"--hint=compute_bound": {0, 0, 0, 1}, "--hint=nomultithread": {0, 0, 0, 1}, "--hint=memory_bound": {0, 0, 1, 1}, "--hint=multithread": {},
 		"--hint=memory_bound --ntasks-per-core=2": {}, "--hint=compute_bound --threads-per-core=2": {0, 0, 0, 2},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"dev.muster/api"
@@ -208,18 +209,21 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 	return spec, s.admitGroups(who, &spec)
 }
 
-// admitGroups refuses a job all of whose partitions are for other groups (AllowGroups). Groups are known to
+// admitGroups refuses a job all of whose partitions are for other groups (AllowGroups), with EnforcePartLimits=ALL one of which one is. Groups are known to
 // the system's database alone, so this is not part of the cluster's state; root may use every partition.
 func (s *Server) admitGroups(who api.Caller, spec *cluster.JobSpec) error {
 	snap := s.Snapshot()
 	in := func(p *cluster.Partition) bool { return who.UID == 0 || inGroups(p, spec) }
-	closed := ""
+	closed, all := "", strings.EqualFold(snap.Config().EnforcePartLimits, "ALL")
 	for _, name := range spec.Partitions {
-		p, ok := snap.Partition(name)
-		if !ok || in(p) {
+		switch p, ok := snap.Partition(name); {
+		case !ok:
+			return nil
+		case !in(p):
+			closed = name
+		case !all:
 			return nil
 		}
-		closed = name
 	}
 	if p := snap.DefaultPartition(); len(spec.Partitions) == 0 && p != nil && !in(p) {
 		closed = p.Name
