@@ -15,10 +15,11 @@ import (
 // Between two cycles it holds that every job looked at waits, and would wait again in a full pass over the same
 // snapshot: a pass that is over has tried each job with the nodes that are free and the planned starts of those
 // ahead of it, and as time goes on a job may only have to keep off more of these. So after a change only these
-// jobs may start: those whose record has changed; those whose turn may come without that (see fickle); and, where
-// nodes have more free or a planned start keeps less of them, those whose question can use such a node.
-// They are looked at in the order of the queue. Where the change reaches farther - to the first blocked job of a
-// partition, or to anything that is not watched here - the pass is a full one.
+// jobs may start: those whose record has changed; those whose turn may come without that (see fickle); those that limits
+// hold back no longer (see held.go); and, where nodes have more free or a planned start keeps less of them, those whose
+// question can use such a node. They are looked at in the order of the queue, with the first blocked job of each partition,
+// or the next in line where that has started (see inLine). Where the change reaches farther - to a reservation that a job
+// could reach, to preemption, to anything that is not watched here - the pass is a full one.
 type Scheduler struct {
 	last *cycle // nil: nothing is known
 	most int    // records looked at in one cycle; 0: see depth
