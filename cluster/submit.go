@@ -515,7 +515,7 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) (err error) {
 	}
 	for _, name := range spec.Partitions {
 		p, _ := s.Partition(name)
-		if err = s.holds(p, spec); err == nil {
+		if err = s.lacks(p, spec); err == nil {
 			err = s.fits(p, spec)
 		}
 		if (err == nil) == (must == "ANY") {
@@ -525,8 +525,8 @@ func admitPartLimits(s *Snapshot, spec *JobSpec) (err error) {
 	return err
 }
 
-// holds tells what of the nodes that a job wants a partition does not have.
-func (s *Snapshot) holds(p *Partition, spec *JobSpec) error {
+// lacks tells what of the nodes that a job wants a partition does not have.
+func (s *Snapshot) lacks(p *Partition, spec *JobSpec) error {
 	asks := spec.Asks()
 	if size := p.Size(s); asks.Nodes > size && s.NodeCount() > 0 {
 		return Errorf(Invalid, ErrNodeCount, "partition %s has %d nodes, not %d", p.Name, size, asks.Nodes)

@@ -210,12 +210,7 @@ func (r *round) delays(p cluster.Place) bool {
 			return true
 		}
 	}
-	for id := range r.early {
-		if at, _ := r.s.PlaceOf(id); p.Before(at) {
-			return true
-		}
-	}
-	return false
+	return len(r.early) > 0 && p.Before(r.earlyTo)
 }
 
 // hasten notes that a change of a record may make the queue shorter, and others wait longer than is their part of it.
@@ -262,8 +257,10 @@ func same(was, is *cluster.Job, said *cluster.Decision) bool {
 }
 
 // blocks reports whether a job is the first blocked one of a partition.
-func (c *cycle) blocks(id cluster.JobID) bool {
-	for _, j := range c.waiting {
+func (c *cycle) blocks(id cluster.JobID) bool { return among(c.waiting, id) }
+
+func among(list map[*cluster.Partition]*cluster.Job, id cluster.JobID) bool {
+	for _, j := range list {
 		if j.ID == id {
 			return true
 		}
@@ -492,9 +489,7 @@ func (r *round) replan() bool {
 		case h.equal(was):
 			c.heads[k] = was
 		default:
-			eased, other := h.against(was)
-			c.free.moved(k, h, other)
-			r.again(eased, hasBit(k))
+			r.shift(k, h, was)
 		}
 	}
 	if len(c.heads) != len(old) || len(c.waiting) != len(firsts) {
@@ -506,6 +501,13 @@ func (r *round) replan() bool {
 		}
 	}
 	return true
+}
+
+// shift has one of the planned starts be another one, which comes no later.
+func (r *round) shift(k int, h, was *reservation) {
+	eased, other := h.against(was)
+	r.free.moved(k, h, other)
+	r.again(eased, hasBit(k))
 }
 
 // placed is a job that could start nowhere, with its place in the queue.

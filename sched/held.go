@@ -10,29 +10,16 @@ import (
 // hold it back, if they do, and compares again only where what they look at has changed: jobs of which that makes a difference
 // are looked at by themselves.
 
-// group is the jobs that ask one question and are held to the same limits.
-type group struct {
-	q       *question
-	members []*member
-}
-
-type groupKey struct {
-	gate *cluster.Gate
-	q    *question
-}
-
 // heldTo notes to which limits the job is held that has just joined a question.
 func (c *cycle) heldTo(q *question, j *cluster.Job) {
 	if c.limits.Off() {
 		return
 	}
-	key := groupKey{c.limits.Gate(j, q.want.part.Name), q}
-	g, ok := c.groups[key]
-	if !ok {
-		g = &group{q: q}
-		c.groups[key], c.gated[key.gate] = g, append(c.gated[key.gate], g)
+	g := c.limits.Gate(j, q.want.part.Name)
+	if c.gated[g] == nil {
+		c.gated[g] = map[*question][]*member{}
 	}
-	g.members = append(g.members, q.jobs[len(q.jobs)-1])
+	c.gated[g][q] = append(c.gated[g][q], q.jobs[len(q.jobs)-1])
 	if j.Spec.LimitMin > 0 { // its time limit may be another, as time goes on
 		c.fickle = append(c.fickle, j.ID)
 	}
@@ -54,7 +41,7 @@ func (c *cycle) holds(q *question, own *cluster.Job) cluster.Reason {
 // reaches farther.
 func (r *round) unhold() bool {
 	near := true
-	r.reheld(true, func(q *question, m *member, why cluster.Reason) {
+	r.reheld(true, func(m *member, why cluster.Reason) {
 		m.held = why
 		if r.blocks(m.id) {
 			near, r.live = near && !r.responsive, true
@@ -69,33 +56,33 @@ func (r *round) unhold() bool {
 // responsive order the first in line are looked at when all others were.
 func (r *round) rehold(l *lineup, begun *entry) bool {
 	near := true
-	r.reheld(false, func(q *question, m *member, why cluster.Reason) {
-		e := r.entryOf(m)
-		e.place = r.placeOf(m)
+	r.reheld(false, func(m *member, why cluster.Reason) {
+		e := r.alone(m)
 		switch {
 		case r.responsive && r.isFirst(m.id):
 			near = false
-		case r.before(begun, &e) && !r.blocks(m.id) && !r.early[m.id]:
+		case r.before(begun, e) && !r.blocks(m.id) && !r.early[m.id]:
 			m.held = why
-			l.add(&e)
+			l.add(e)
 		}
 	})
 	return near
 }
 
 // reheld calls a function with each job of which limits say something else than is known. Those that ask no more are forgotten.
-func (r *round) reheld(restless bool, f func(*question, *member, cluster.Reason)) {
+func (r *round) reheld(restless bool, f func(*member, cluster.Reason)) {
 	for _, gate := range r.limits.Stirred(restless) {
 		now := r.limits.Fill(gate)
-		for _, g := range r.gated[gate] {
-			why := now.Verdict(0, &g.q.asks)
-			g.members = slices.DeleteFunc(g.members, func(m *member) bool { return !r.current(m) })
-			for _, m := range g.members {
+		for q, list := range r.gated[gate] {
+			why := now.Verdict(0, &q.asks)
+			list = slices.DeleteFunc(list, func(m *member) bool { return !r.current(m) })
+			r.gated[gate][q] = list
+			for _, m := range list {
 				if now.Timed {
-					why = now.Verdict(m.limit, &g.q.asks)
+					why = now.Verdict(m.limit, &q.asks)
 				}
 				if why != m.held {
-					f(g.q, m, why)
+					f(m, why)
 				}
 			}
 		}

@@ -63,13 +63,6 @@ func (r *round) before(a, b *entry) bool {
 // lineup makes the line of the jobs to look at.
 func (r *round) lineup() *lineup {
 	l := &lineup{r: r, list: make([]*entry, 0, len(r.asks)+len(r.open))}
-	for _, q := range r.open {
-		for _, m := range q.jobs {
-			if q.fickle && r.current(m) {
-				r.ask(m.id)
-			}
-		}
-	}
 	for id, changed := range r.asks {
 		if changed {
 			r.touched[id] = r.rounds
@@ -106,9 +99,7 @@ func (l *lineup) join() {
 		for _, m := range q.jobs { // each by itself
 			if _, asks := r.asks[m.id]; !asks && r.current(m) && !r.apart(m.id) {
 				r.ask(m.id)
-				e := r.entryOf(m)
-				e.place = r.placeOf(m)
-				l.add(&e)
+				l.add(r.alone(m))
 			}
 		}
 	}
@@ -169,6 +160,13 @@ func (r *round) entryOf(m *member) entry {
 		e.merit = r.merit(wait(r.now, m.since), m.share, m.limit)
 	}
 	return e
+}
+
+// alone is the entry of a member by itself.
+func (r *round) alone(m *member) *entry {
+	e := r.entryOf(m)
+	e.place = r.placeOf(m)
+	return &e
 }
 
 // maskAt is the planned starts that a job of this limit and place must keep off, as far as they are known.

@@ -189,6 +189,7 @@ func (c *cycle) turnsOf(tier []turn, consider func(*cluster.Job)) {
 				look(t)
 				if c.held && !c.blocks(j.ID) {
 					c.early[j.ID] = true
+					c.earlyTo, _ = c.s.PlaceOf(j.ID)
 				} else {
 					c.strays = c.strays || !c.blocks(j.ID) && (len(c.begun) == begun || !j.Tasks.Empty())
 				}

@@ -37,9 +37,8 @@ type cycle struct {
 	least   []brief     // what they need of a node, in one row: events ask all of them
 	begun   []release   // starts of this cycle
 	out     []cluster.Decision
-	gated   map[*cluster.Gate][]*group
-	groups  map[groupKey]*group
-	held    bool // limits hold back the job at hand
+	gated   map[*cluster.Gate]map[*question][]*member // jobs by what limits them and what they ask
+	held    bool                                      // limits hold back the job at hand
 	looked  int
 	steps   int                   // records considered, ever
 	members int                   // that have asked
@@ -78,12 +77,13 @@ type cycle struct {
 	bindAt  time.Time                           // from when on nodes may be kept free for another one; zero: never
 	strays  bool                                // for a job nodes would be kept free, if it could use them
 	early   map[cluster.JobID]bool              // for these they would be, if limits did not hold them back
+	earlyTo cluster.Place                       // of the last of these
 }
 
 func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
 	free := newPool(s)
 	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), gated: map[*cluster.Gate][]*group{}, groups: map[groupKey]*group{}, early: map[cluster.JobID]bool{}, offs: map[offKey]off{}, evict: newEvictor(s)}
+		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), gated: map[*cluster.Gate]map[*question][]*member{}, early: map[cluster.JobID]bool{}, offs: map[offKey]off{}, evict: newEvictor(s)}
 	cfg := s.Config()
 	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
 	c.gatherReserved()
@@ -191,7 +191,9 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 				continue
 			}
 			if r := c.closed(p, j); r != cluster.NoReason {
-				why, note = r, ""
+				if why, note = r, ""; !c.limits.Off() && p.Barred(j.Spec) != cluster.NoReason { // limits come before that
+					c.fickle = append(c.fickle, j.ID)
+				}
 				continue
 			}
 			q := c.ask(p, j, own)
@@ -309,9 +311,6 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	}
 	barred := p.Barred(j.Spec)
 	if barred != cluster.NoReason {
-		if !c.limits.Off() {
-			c.fickle = append(c.fickle, j.ID)
-		}
 		return cmp.Or(c.limits.Regardless(j, p.Name), barred)
 	}
 	return cluster.NoReason

@@ -109,19 +109,17 @@ func (r *round) keep(j *cluster.Job) bool {
 
 // planned notes that a start was planned for the job of an entry, in the place of one of those before.
 func (r *round) planned(k int, e *entry) {
-	h, was, lost := r.heads[k], r.was[k], hasBit(k)
+	h, was := r.heads[k], r.was[k]
 	switch own := r.owners[k] == e.id; {
 	case h == was:
 	case own && h.equal(was):
 		h, r.heads[k] = was, was
 	case own && !h.at.After(was.at):
-		eased, other := h.against(was)
-		r.free.moved(k, h, other)
-		r.again(eased, lost)
+		r.shift(k, h, was)
 	default:
 		places := was.places()
 		r.free.moved(k, h, append(h.places(), places...))
-		r.again(places, lost)
+		r.again(places, hasBit(k))
 	}
 	r.plans[k], r.headAt[k] = h, e.place
 }
@@ -155,14 +153,7 @@ func (r *round) succeed(l *lineup, e *entry) {
 }
 
 // isFirst reports whether a job is the first blocked one of a partition, or comes next where that is so no more.
-func (r *round) isFirst(id cluster.JobID) bool {
-	for _, j := range r.firsts {
-		if j.ID == id {
-			return true
-		}
-	}
-	return false
-}
+func (r *round) isFirst(id cluster.JobID) bool { return among(r.firsts, id) }
 
 // apart reports whether a job is looked at anyhow.
 func (r *round) apart(id cluster.JobID) bool {
