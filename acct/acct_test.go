@@ -3,6 +3,7 @@ package acct
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -367,6 +368,26 @@ func TestFlushEnds(t *testing.T) {
 		}
 	case <-d.hurry:
 		t.Error("it waits for the second, too")
+	}
+}
+
+// TestSync: what was applied is in the file, the disk was waited for, and later commits are as quick as before.
+func TestSync(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	d.Apply(7, []cluster.Event{{Job: job(1, cluster.Pending, 0)}})
+	for n := 1; n <= 2; n++ {
+		if err := d.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.writing.Lock()
+		meta, err := prepare(d.w)
+		var level int
+		err = errors.Join(err, d.w.QueryRow("PRAGMA synchronous").Scan(&level))
+		d.writing.Unlock()
+		if err != nil || meta["applied"] != 7 || meta["synced"] != uint64(n) || level != 1 { // NORMAL
+			t.Errorf("after %d: %v, synchronous %d, %v", n, meta, level, err)
+		}
 	}
 }
 

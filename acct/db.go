@@ -254,7 +254,7 @@ func poke(c chan struct{}) {
 	}
 }
 
-// Flush returns once everything applied before is stored.
+// Flush returns once everything applied before is in the file; a loss of power may take the newest of it away.
 func (d *DB) Flush(ctx context.Context) error {
 	d.mu.Lock()
 	want := d.index // what comes meanwhile may never end
@@ -273,6 +273,24 @@ func (d *DB) Flush(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Sync returns once everything applied before is on the disk for good: a commit whose synchronous is FULL waits for it and for
+// all commits before it (https://www.sqlite.org/pragma.html#pragma_synchronous).
+func (d *DB) Sync(ctx context.Context) error {
+	if err := d.Flush(ctx); err != nil {
+		return err
+	}
+	d.files.RLock()
+	defer d.files.RUnlock()
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	for _, q := range []string{"PRAGMA synchronous = FULL", "INSERT INTO meta VALUES ('synced', 1) ON CONFLICT (key) DO UPDATE SET value = value + 1", "PRAGMA synchronous = NORMAL"} {
+		if _, err := d.w.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("sync history: %w", err)
+		}
+	}
+	return nil
 }
 
 // Run writes queued events until ctx ends, the rest included.

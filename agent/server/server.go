@@ -252,13 +252,17 @@ func (s *Server) noteWork(index uint64, events []cluster.Event) {
 	}
 }
 
+// Snapshot has history on disk before the state is: what the log forgets after a snapshot, history could never be told again.
 func (m machine) Snapshot() (func(io.Writer) error, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if err := m.s.hist.Flush(ctx); err != nil {
-		return nil, fmt.Errorf("flush history before a snapshot: %w", err)
-	}
-	return m.s.committed().Encode, nil
+	snap := m.s.committed()
+	return func(w io.Writer) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := m.s.hist.Sync(ctx); err != nil {
+			return fmt.Errorf("have history on disk before a snapshot: %w", err)
+		}
+		return snap.Encode(w)
+	}, nil
 }
 
 func (m machine) Restore(r io.Reader) error {

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +19,43 @@ import (
 type noHistory struct{ History }
 
 func (noHistory) Apply(uint64, []cluster.Event) {}
+
+// slowHistory is on the disk once that is allowed.
+type slowHistory struct {
+	noHistory
+	disk chan error
+}
+
+func (h slowHistory) Sync(context.Context) error { return <-h.disk }
+
+// TestSnapshotWaits: a snapshot, after which the log forgets, is written once history is on the disk, and not if it can not be; the state
+// goes on meanwhile, and is not in it.
+func TestSnapshotWaits(t *testing.T) {
+	h := slowHistory{disk: make(chan error, 2)}
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: h, hub: newHub(), feed: newFeed(maxFeed), stats: newStats(),
+		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, wake: make(chan struct{}, 1)}
+	write, err := machine{s}.Snapshot() // does not wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := cluster.EncodeEntry(cluster.Entry{At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.NodeUp{Name: "n1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine{s}.Apply(1, [][]byte{line})
+	var file bytes.Buffer
+	h.disk <- errors.New("disk full")
+	if err := write(&file); err == nil || file.Len() > 0 {
+		t.Errorf("%d bytes were written, %v", file.Len(), err)
+	}
+	h.disk <- nil
+	if err := write(&file); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := cluster.Decode(&file); err != nil || st.Index != 0 || st.NodeCount() != 0 {
+		t.Errorf("%v, %v", st, err)
+	}
+}
 
 // TestWorkAsOf: work that is told as of an index of the log has every job that was started up to it, however much is started
 // meanwhile: clients do not ask for it again.
