@@ -28,12 +28,15 @@ const (
 	reclaimTime = 5 * time.Second // then another address may take a failed member's name
 	streamTime  = 5 * time.Second
 	failedKept  = time.Hour // failed members are remembered this long
+	maxPatience = 4         // times probeTime a member that is late itself gives others (A. Dadgar et al., "Lifeguard", 2017)
 )
 
 // Config says who this member is and how it reaches others.
 type Config struct {
 	Cluster string // its id: the gossip of other clusters is not listened to
 	Self    Member
+	// Role is of the members that Members lists and Changes tells of; empty means all.
+	Role string
 	// Keys are those of the cluster, 32 bytes each; the first encrypts, all decrypt.
 	Keys [][]byte
 	// Packets is the UDP socket and Streams the listener of the one port; Dial makes a stream.
@@ -54,6 +57,7 @@ type Member struct {
 type Gossip struct {
 	list    *memberlist.Memberlist
 	keys    *memberlist.Keyring
+	role    string
 	changes chan struct{}
 
 	mu      sync.Mutex
@@ -71,7 +75,7 @@ func Open(cfg Config) (*Gossip, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip keys: %w", err)
 	}
-	g := &Gossip{keys: ring, self: cfg.Self, changes: make(chan struct{}, 1), members: map[string]Member{}}
+	g := &Gossip{keys: ring, self: cfg.Self, role: cfg.Role, changes: make(chan struct{}, 1), members: map[string]Member{}}
 	if n := len(g.NodeMeta(memberlist.MetaMaxSize)); n == 0 {
 		return nil, fmt.Errorf("what gossip says of %s (%s) has more than %d bytes", cfg.Self.Name, cfg.Self.Addr, memberlist.MetaMaxSize)
 	}
@@ -83,7 +87,7 @@ func Open(cfg Config) (*Gossip, error) {
 	c.Name, c.Label, c.Keyring, c.Transport = cfg.Self.Name, cfg.Cluster, ring, t
 	c.AdvertiseAddr, c.AdvertisePort, c.BindPort = t.ip.String(), t.port, t.port
 	c.ProbeInterval, c.ProbeTimeout, c.GossipInterval, c.TCPTimeout = probeEvery, probeTime, spreadEvery, streamTime
-	c.SuspicionMult, c.AwarenessMaxMultiplier = 1, 1
+	c.SuspicionMult, c.AwarenessMaxMultiplier = 1, maxPatience
 	c.DeadNodeReclaimTime, c.EnableCompression = reclaimTime, false
 	c.Delegate, c.Events = g, events{g}
 	c.Logger = log.New(bridge{cfg.Log}, "", 0)
@@ -203,6 +207,9 @@ func (g *Gossip) note(n *memberlist.Node, gone bool) {
 		return
 	}
 	words := append(strings.Split(string(n.Meta), "\n"), "", "", "")
+	if g.role != "" && words[0] != g.role {
+		return
+	}
 	switch leaves := slices.Contains(words, leavingMark); {
 	case gone && leaves:
 		delete(g.members, n.Name)

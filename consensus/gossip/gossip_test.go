@@ -63,6 +63,12 @@ func (l deafListener) Accept() (net.Conn, error) {
 
 func open(t *testing.T, name, cluster string, keys ...[]byte) *instance {
 	t.Helper()
+	return openAs(t, Config{Cluster: cluster, Self: Member{Name: name, Role: "node", Version: "1." + name}, Keys: keys})
+}
+
+// openAs opens a member on a free port of loopback.
+func openAs(t *testing.T, cfg Config) *instance {
+	t.Helper()
 	var ln net.Listener
 	var udp net.PacketConn
 	for try := 0; udp == nil; try++ { // the port must be free for both
@@ -78,15 +84,15 @@ func open(t *testing.T, name, cluster string, keys ...[]byte) *instance {
 		}
 	}
 	i := &instance{addr: ln.Addr().String(), wire: &wire{PacketConn: udp}}
-	g, err := Open(Config{Cluster: cluster, Self: Member{Name: name, Role: "node", Addr: i.addr, Version: "1." + name}, Keys: keys,
-		Packets: i.wire, Streams: deafListener{ln, &i.deaf}, Log: quiet,
-		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
-			if i.deaf.Load() {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
-		}})
+	cfg.Self.Addr, cfg.Packets, cfg.Streams, cfg.Log = i.addr, i.wire, deafListener{ln, &i.deaf}, quiet
+	cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+		if i.deaf.Load() {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	g, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +154,28 @@ func TestJoinAndMeta(t *testing.T) {
 	if _, err := Open(long); err == nil {
 		t.Error("data of 600 bytes was taken")
 	}
+}
+
+// TestRole: a member that wants to know of servers alone is not told of thousands of others.
+func TestRole(t *testing.T) {
+	as := func(name, role, wants string) *instance {
+		return openAs(t, Config{Cluster: "one", Self: Member{Name: name, Role: role}, Keys: [][]byte{key(1)}, Role: wants})
+	}
+	a, b, s := as("a", "node", "server"), as("b", "node", ""), as("s", "server", "")
+	if err := a.Join([]string{b.addr}); err != nil {
+		t.Fatal(err)
+	}
+	b.awaits(t, "a", alive("a"))
+	select {
+	case <-a.Changes():
+		t.Errorf("a was told of %+v", a.Members())
+	default:
+	}
+	if err := s.Join([]string{b.addr}); err != nil {
+		t.Fatal(err)
+	}
+	a.awaits(t, "the server", alive("s"))
+	b.awaits(t, "all", alive("a", "s"))
 }
 
 func TestStrangersStayOut(t *testing.T) {
