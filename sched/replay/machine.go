@@ -55,6 +55,17 @@ func (m *machine) place(free []int, units, nodes int, better Placement) []piece 
 	return append(out, piece{best, rest})
 }
 
+// parts is on how many nodes place puts so many units, and the smallest part.
+func (m *machine) parts(units, nodes int) (n, least int) {
+	if nodes > 0 {
+		return nodes, units / nodes
+	}
+	if rest := units % m.most; rest > 0 {
+		return units/m.most + 1, rest
+	}
+	return units / m.most, m.most
+}
+
 func (m *machine) spread(free []int, units, nodes int, better Placement) []piece {
 	var out []piece
 	left := slices.Clone(free)

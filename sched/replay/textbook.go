@@ -99,6 +99,7 @@ type waiting struct {
 	*Job
 	start int64
 	at    []piece
+	seen  int // of what was left in the last compression, how much it has seen
 }
 
 // textbook is one replay at work.
@@ -110,6 +111,7 @@ type textbook struct {
 	nodes  []int
 	free   []int
 	plan   *profile // the conservative policy's
+	left   []span   // by those that moved in its last compression, in their order
 	now    int64
 	queue  []*waiting
 	ends   endHeap
