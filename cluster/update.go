@@ -59,6 +59,8 @@ type Patch struct {
 type UpdateJob struct {
 	Ref   Ref   `json:"ref"`
 	Patch Patch `json:"patch"`
+	// Resize: jobs that run give nodes back if they are to have fewer. Logs of before refuse that.
+	Resize bool `json:"resize,omitempty"`
 }
 
 func (*UpdateJob) kind() string { return "update" }
@@ -70,23 +72,28 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 	}
 	waiting := slices.ContainsFunc(jobs, func(j *Job) bool { return j.Phase == Pending })
 	for _, j := range jobs {
-		if what := c.Patch.early(j.Spec); what != "" && j.Phase != Pending {
+		n, spec, p := *j, *j.Spec, c.Patch
+		n.Spec, spec.Layout = &spec, spec.Layout.Clone()
+		if c.Resize && p.resizes(j) {
+			if p, err = t.resize(&n, p); err != nil {
+				return nil, err
+			}
+		}
+		if what := p.early(j.Spec); what != "" && j.Phase != Pending {
 			if waiting {
 				continue // the tasks of an array that wait are meant
 			}
 			return nil, Errorf(Conflict, ErrNotPending, "%s of job %d can only change while it is pending", what, j.ID)
 		}
-		n, spec := *j, *j.Spec
-		n.Spec, spec.Layout = &spec, spec.Layout.Clone()
-		if err := c.Patch.times(t, &n, &spec); err != nil {
+		if err := p.times(t, &n, &spec); err != nil {
 			return nil, err
 		}
-		if err := c.Patch.order(t, &n, &spec); err != nil {
+		if err := p.order(t, &n, &spec); err != nil {
 			return nil, err
 		}
-		c.Patch.shape(&spec)
-		c.Patch.texts(&spec)
-		if err := c.Patch.admit(t, j, &n); err != nil {
+		p.shape(&spec)
+		p.texts(&spec)
+		if err := p.admit(t, j, &n); err != nil {
 			return nil, err
 		}
 		if n.Phase == Pending {
@@ -95,7 +102,7 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 			if n.Held == NotHeld {
 				t.rank(&n)
 			}
-		} else if c.Patch.Nice != nil || c.Patch.Site != nil || c.Patch.Priority != nil {
+		} else if p.Nice != nil || p.Site != nil || p.Priority != nil {
 			t.rank(&n)
 		}
 		t.alike.share(&spec)

@@ -340,7 +340,7 @@ func (c *control) updateJob(who setting, rest []setting) int {
 	}
 	code := 0
 	for i, t := range refs {
-		if _, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: t.ref, Patch: p}); err != nil {
+		if _, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: t.ref, Patch: p, Resize: true}); err != nil {
 			code = c.failed(err, words[i], updateError)
 		}
 	}
