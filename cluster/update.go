@@ -221,6 +221,8 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 		set(&s.Nice, p.Nice)
 	}
 	switch {
+	case p.MinNodes != nil && p.MaxNodes == nil && *p.MinNodes > s.MaxNodes && s.MaxNodes > 0, p.MinNodes != nil && p.MaxNodes != nil && *p.MaxNodes > 0 && *p.MinNodes > *p.MaxNodes:
+		return Errorf(Invalid, ErrNodeCount, "job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID, *p.MinNodes)
 	case p.MinNodes != nil && *p.MinNodes == 0:
 		return Errorf(Invalid, ErrNodeCount, "job %d needs a node at least", n.ID)
 	case p.Tasks != nil && *p.Tasks == 0:

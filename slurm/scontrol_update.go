@@ -192,11 +192,7 @@ var jobKeys = []jobKey{
 		lo, _, _ := strings.Cut(v.value, "-")
 		return setInt(&p.Tasks, lo) && *p.Tasks > 0
 	}},
-	{"numnodes reqnodes", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		lo, hi, err := ParseNodes(v.value)
-		p.MinNodes, p.MaxNodes = &lo, &hi
-		return err == nil
-	}},
+	{"numnodes reqnodes", setNodeCount},
 	{"numtasks reqprocs", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.Tasks, v.value) }},
 	{"ntaskspernode taskspernode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.TasksPerNode, v.value) }},
 	{"oversubscribe shared", func(p *cluster.Patch, v setting, _ time.Time) bool {
@@ -263,6 +259,22 @@ func setLimit(p *cluster.Patch, v setting, _ time.Time) bool {
 	return ok
 }
 
+// setNodeCount reads a number of nodes, the most being left as it is, or a range; none: any number.
+func setNodeCount(p *cluster.Patch, v setting, _ time.Time) bool {
+	lo, hi, err := 1, 0, error(nil)
+	least, most, ranged := strings.Cut(v.value, "-")
+	if v.value != "" {
+		lo, err = nodeNumber(least, ranged)
+	}
+	if ranged && err == nil {
+		hi, err = nodeNumber(most, false)
+	}
+	if p.MinNodes = &lo; ranged || v.value == "" {
+		p.MaxNodes = &hi
+	}
+	return err == nil
+}
+
 func setInt(to **int, v string) bool {
 	n, err := strconv.Atoi(v)
 	*to = &n
@@ -311,40 +323,6 @@ func setHostNames(to **[]cluster.NodeName, v string) bool {
 	names := []cluster.NodeName{}
 	*to = &names
 	return v == "" || setNodeList(&names, v) == nil
-}
-
-// updateJob changes jobs.
-func (c *control) updateJob(who setting, rest []setting) int {
-	var p cluster.Patch
-	for _, s := range append([]setting{who}, rest...) {
-		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return isKey(s.key, 4, strings.Fields(k.names)...) })
-		if s.key == "tres" { // the beginning of more than one
-			i = -1
-		}
-		switch {
-		case s.bare && s.key != "nice":
-			return c.complain("Invalid input: "+s.text, "Request aborted")
-		case s == who:
-		case i < 0:
-			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
-		case !jobKeys[i].set(&p, s, c.sys.Now()):
-			return c.complain(jobKeys[i].complaint(s)...)
-		}
-	}
-	if len(rest) == 0 {
-		return c.complain(noChanges)
-	}
-	refs, words, bad := c.refs([]string{who.value})
-	if bad != "" {
-		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
-	}
-	code := 0
-	for i, t := range refs {
-		if _, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: t.ref, Patch: p, Resize: true}); err != nil {
-			code = c.failed(err, words[i], updateError)
-		}
-	}
-	return code
 }
 
 // nodeActions are the words of update node state=.
