@@ -9,7 +9,7 @@ import (
 
 // resizeTo asks for so many nodes, or those named.
 func resizeTo(id JobID, k int, names ...NodeName) *UpdateJob {
-	u := &UpdateJob{Ref: Ref{Job: id}, Resize: true}
+	u := &UpdateJob{Ref: Ref{Job: id}, Runs: true}
 	if k > 0 {
 		u.Patch.MinNodes = &k
 	}
@@ -86,13 +86,13 @@ func TestResizeRefused(t *testing.T) {
 	w.refused(bob, resizeTo(id, 1), ErrUser)
 	w.refused(alice, resizeTo(id, 0, "n0", "n3"), ErrNodeName)
 	old := resizeTo(id, 2)
-	old.Resize = false
+	old.Runs = false
 	w.refused(alice, old, ErrNotPending)                       // a log of before
 	w.refused(alice, resizeTo(id, 0, "n1", "n2"), ErrNodeName) // its first node manages its steps
 	none, one, two := 0, 1, 2
-	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Resize: true, Patch: Patch{MinNodes: &one, MaxNodes: &two}}, ErrNotPending)
-	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Resize: true, Patch: Patch{MinNodes: &none}}, ErrNodeCount)
-	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Resize: true, Patch: Patch{NodeList: &[]NodeName{}}}, ErrNodeName)
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Runs: true, Patch: Patch{MinNodes: &one, MaxNodes: &two}}, ErrNotPending)
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Runs: true, Patch: Patch{MinNodes: &none}}, ErrNodeCount)
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Runs: true, Patch: Patch{NodeList: &[]NodeName{}}}, ErrNodeName)
 	cfg := *w.s.Config()
 	cfg.NoShrink = true
 	w.ok(root, &Configure{Config: &cfg})
@@ -164,4 +164,41 @@ func TestResizeCounts(t *testing.T) {
 	if got := int(acct.Spent.Raw + .5); got != 1200 {
 		t.Errorf("%d CPU seconds were charged, want 8 x 100 and 4 x 100", got)
 	}
+}
+
+// TestUpdateOfRunning: licenses of a job that runs are the operators' to change, and what it holds follows.
+func TestUpdateOfRunning(t *testing.T) {
+	w := newWorld(t, 1)
+	cfg := *w.s.Config()
+	cfg.Licenses, cfg.Priority = []License{{"foo", 4}}, PriorityConfig{Multifactor: true}
+	w.ok(root, &Configure{Config: &cfg})
+	id := running(w, 1)
+	licenses := func(text string) *UpdateJob {
+		return &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Licenses: &text}, Runs: true}
+	}
+	w.ok(alice, licenses("")) // as they are
+	w.refused(alice, licenses("foo:9"), ErrLicense)
+	w.refused(alice, licenses("foo"), ErrAccess)
+	w.ok(root, licenses("foo:3"))
+	if got := w.s.LicensesUsed()["foo"]; got != 3 {
+		t.Errorf("%d licenses are in use", got)
+	}
+	delay, prefer, per := time.Minute, "a", 2
+	w.ok(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{DelayBoot: &delay}})
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Prefer: &prefer}}, ErrNotPending)
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{CPUsPerGPU: &per}}, ErrNotPending)
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{ResetAccrue: true}}, ErrNotPending)
+	waits := w.submit(nil)
+	held := w.submit(func(s *JobSpec) { s.Hold = true })
+	w.pass(time.Hour)
+	for _, id := range []JobID{waits, held} {
+		w.ok(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{ResetAccrue: true, CPUsPerGPU: &per, DelayBoot: &delay}})
+	}
+	if j := w.job(waits); !j.Accrue.Equal(w.now) || j.Spec.CPUsPerGPU != 2 || j.Spec.DelayBoot != time.Minute {
+		t.Errorf("the job that waits: %+v", j)
+	}
+	if j := w.job(held); !j.Accrue.IsZero() {
+		t.Errorf("one that is held accrues since %v", j.Accrue)
+	}
+	w.refused(alice, &UpdateJob{Ref: Ref{Job: waits}, Patch: Patch{Prefer: &prefer}}, ErrPrefer)
 }

@@ -23,7 +23,9 @@ sleep 600`)
 	if out := g.must("s2", "srun", "-N3", "--exclusive", "-x", "c1-001", "-l", "hostname"); strings.Count(out, "\n") != 2 {
 		t.Errorf("the next job on what was given back: %q", out)
 	}
-	g.wait("the end of what ran there", func() bool { return strings.Count(g.read(t, "resize.out"), ": Killed") >= 2 && !strings.Contains(steps(), "gone") })
+	g.wait("the end of what ran there", func() bool {
+		return strings.Count(g.read(t, "resize.out"), ": Killed") >= 2 && !strings.Contains(steps(), "gone")
+	})
 	if out := steps(); !strings.Contains(out, "kept c1-001") || !strings.Contains(out, "all c1-") {
 		t.Errorf("steps that go on: %q", out)
 	}

@@ -12,6 +12,9 @@ import (
 	"dev.muster/slurm/env"
 )
 
+// resetAccrue is a key without a value.
+const resetAccrue = "resetaccruetime"
+
 // updateJob changes jobs.
 func (c *control) updateJob(who setting, rest []setting) int {
 	var p cluster.Patch
@@ -21,10 +24,10 @@ func (c *control) updateJob(who setting, rest []setting) int {
 			i = -1
 		}
 		switch {
-		case s.bare && s.key != "nice":
+		case s.bare && s.key != "nice" && s.key != resetAccrue:
 			return c.complain("Invalid input: "+s.text, "Request aborted")
 		case s == who:
-		case i < 0:
+		case i < 0 || s.key == resetAccrue && !s.bare:
 			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
 		case !jobKeys[i].set(&p, s, c.sys.Now()):
 			code := c.complain(jobKeys[i].complaint(s)...)
@@ -60,7 +63,7 @@ func (c *control) updateJob(who setting, rest []setting) int {
 // updateOne changes a job, or tasks of an array record by record; what is said of these names the tasks.
 func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	update := func(r cluster.Ref) error {
-		_, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: r, Patch: p, Resize: p.MinNodes != nil || p.NodeList != nil})
+		_, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: r, Patch: p, Runs: p.MinNodes != nil || p.NodeList != nil || p.Licenses != nil})
 		return err
 	}
 	var jobs []*cluster.Job

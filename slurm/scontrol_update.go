@@ -109,6 +109,7 @@ const badTime = "Invalid time specification (pos=0): %s"
 // jobComplaints are Slurm's words for values of keys that it does not take; %s is the value.
 var jobComplaints = [...]struct{ key, text string }{
 	{"deadline", badTime},
+	{"delayboot", "scontrol: error: Invalid DelayBoot value"},
 	{"endtime", badTime},
 	{"starttime", badTime},
 	{"mailtype", "Invalid MailType: %s"},
@@ -140,7 +141,13 @@ var jobKeys = []jobKey{
 	{"comment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Comment = &v.value; return true }},
 	{"contiguous", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Contiguous, v.value) }},
 	{"cpuspertask cpus/task", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.value) }},
+	{"cpuspertres", setCPUsPerTRES},
 	{"deadline", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Deadline, v.value, now) }},
+	{"delayboot", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		d, ok := ParseTimeLimit(v.value)
+		p.DelayBoot = &d
+		return ok
+	}},
 	{"dependency", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		d := cluster.Depends{}
 		ok := v.value == ""
@@ -209,6 +216,7 @@ var jobKeys = []jobKey{
 		p.Partitions = strings.Split(v.value, ",")
 		return true
 	}},
+	{"prefer", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Prefer = &v.value; return true }},
 	{"priority", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		n, err := strconv.ParseUint(v.value, 10, 32)
 		k := uint32(n)
@@ -217,6 +225,7 @@ var jobKeys = []jobKey{
 	}},
 	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { p.QOS = &v.value; return true }},
 	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
+	{resetAccrue, func(p *cluster.Patch, _ setting, _ time.Time) bool { p.ResetAccrue = true; return true }},
 	{"reservationname", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Reservation = &v.value; return true }},
 	{"sitefactor adminprio", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		n, err := strconv.Atoi(v.value)
@@ -273,6 +282,18 @@ func setNodeCount(p *cluster.Patch, v setting, _ time.Time) bool {
 		p.MaxNodes = &hi
 	}
 	return err == nil
+}
+
+// setCPUsPerTRES reads the CPUs of each GPU, as gres:gpu:2 or gres/gpu=2; nothing takes it back.
+func setCPUsPerTRES(p *cluster.Patch, v setting, _ time.Time) bool {
+	text := v.value
+	for _, prefix := range []string{"gres:", "gres/", "gpu:", "gpu="} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	if v.value == "" {
+		text = "0"
+	}
+	return (text != v.value || v.value == "") && setInt(&p.CPUsPerGPU, text)
 }
 
 func setInt(to **int, v string) bool {
