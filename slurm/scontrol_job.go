@@ -162,7 +162,11 @@ func (c *control) resized(ref cluster.Ref) {
 	name := "slurm_job_" + strconv.Itoa(int(ref.Job)) + "_resize"
 	var csh, sh bytes.Buffer
 	for _, v := range env.Size(j) {
-		if _, ok := c.sys.LookupEnv(v.Name); !ok {
+		given := v.Name
+		if v.Value == "" { // these go together
+			given = "SLURM_TASKS_PER_NODE"
+		}
+		if _, ok := c.sys.LookupEnv(given); !ok {
 			continue
 		}
 		if v.Value == "" {

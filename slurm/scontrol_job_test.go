@@ -62,13 +62,13 @@ func TestResizeScripts(t *testing.T) {
 		t.Errorf("outside of a job: %q", got)
 	}
 	want := "To reset Slurm environment variables, execute\n  For bash or sh shells:  . ./slurm_job_735_resize.sh\n  For csh shells:         source ./slurm_job_735_resize.csh\n"
-	if got := run("SLURM_JOBID=735", "SLURM_NODELIST=x", "SLURM_JOB_NUM_NODES=9", "SLURM_NTASKS=3"); got != want {
+	if got := run("SLURM_JOBID=735", "SLURM_NODELIST=x", "SLURM_JOB_NUM_NODES=9", "SLURM_TASKS_PER_NODE=3"); got != want {
 		t.Errorf("inside of one: %q", got)
 	}
 	nodes := strings.Join([]string{"SLURM_NODELIST", `"gpu-node-[002-003]"`}, "=")
 	for name, want := range map[string]string{
-		"slurm_job_735_resize.sh":  "export " + nodes + "\nexport SLURM_JOB_NUM_NODES=2\nunset SLURM_NTASKS\n",
-		"slurm_job_735_resize.csh": "setenv " + strings.Replace(nodes, "=", " ", 1) + "\nsetenv SLURM_JOB_NUM_NODES 2\nunsetenv SLURM_NTASKS\n",
+		"slurm_job_735_resize.sh":  "export " + nodes + "\nexport SLURM_JOB_NUM_NODES=2\nunset SLURM_NPROCS\nunset SLURM_NTASKS\nunset SLURM_TASKS_PER_NODE\n",
+		"slurm_job_735_resize.csh": "setenv " + strings.Replace(nodes, "=", " ", 1) + "\nsetenv SLURM_JOB_NUM_NODES 2\nunsetenv SLURM_NPROCS\nunsetenv SLURM_NTASKS\nunsetenv SLURM_TASKS_PER_NODE\n",
 	} {
 		if got, err := os.ReadFile(name); err != nil || string(got) != want {
 			t.Errorf("%s: %v %q, want %q", name, err, got, want)
