@@ -43,3 +43,15 @@ func TestContiguousBesideBusy(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitOfTasks: a task that has a record of its own, as it was changed, counts for the array's limit, too.
+func TestLimitOfTasks(t *testing.T) {
+	b := newBed(t, 2)
+	id := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 5), Limit: 2} })
+	name := "other"
+	b.do(&cluster.UpdateJob{Ref: cluster.Ref{Job: id, Tasks: cluster.RangeIDSet(2, 4)}, Patch: cluster.Patch{Name: &name}})
+	b.cycle()
+	if n := b.s.RunningTasks(id); n != 2 {
+		t.Errorf("%d tasks run, want 2", n)
+	}
+}
