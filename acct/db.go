@@ -336,6 +336,17 @@ type stepKey struct {
 	started int64
 }
 
+// recordOf is the record of a job that an event tells of, if any.
+func recordOf(e *cluster.Event) *cluster.Job {
+	switch {
+	case e.Sized != nil:
+		return e.Sized.Record()
+	case e.Job != nil:
+		return e.Job.Record()
+	}
+	return nil
+}
+
 func keyOfJob(j *cluster.Job) jobKey { return jobKey{j.ID, j.Submitted.UnixNano()} }
 
 func keyOfStep(s *cluster.Step) stepKey { return stepKey{s.ID, s.Attempt, s.Started.UnixNano()} }
@@ -400,8 +411,8 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 	u := newUsage(tx)
 	lastJob, lastStep := map[jobKey]*cluster.Job{}, map[stepKey]*cluster.Step{}
 	for _, e := range events {
-		if e.Job != nil {
-			lastJob[keyOfJob(e.Job)] = e.Job
+		if j := recordOf(&e); j != nil {
+			lastJob[keyOfJob(j)] = j
 		}
 		if e.Step != nil {
 			lastStep[keyOfStep(e.Step)] = e.Step
@@ -409,10 +420,10 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 	}
 	pause := d.pauser(len(events))
 	for _, e := range events { // records enter with the first event, so that their order does not depend on what was gathered
-		if e.Job != nil {
-			if j, ok := lastJob[keyOfJob(e.Job)]; ok {
-				delete(lastJob, keyOfJob(e.Job))
-				err = u.putJob(j)
+		if j := recordOf(&e); j != nil {
+			if last, ok := lastJob[keyOfJob(j)]; ok {
+				delete(lastJob, keyOfJob(j))
+				err = u.putJob(last)
 			}
 		}
 		if e.Step != nil && err == nil {

@@ -128,13 +128,16 @@ func (d *DB) components(ctx context.Context, q *Query) error {
 	return rows.Err()
 }
 
-// newest keeps the last attempt of each job.
+// newest keeps the last attempt of each job, with all sizes that it had.
 func newest(list []*cluster.Job) []*cluster.Job {
 	last := map[cluster.JobID]*cluster.Job{}
 	for _, j := range list {
 		last[j.ID] = j
 	}
-	return slices.DeleteFunc(list, func(j *cluster.Job) bool { return last[j.ID] != j })
+	return slices.DeleteFunc(list, func(j *cluster.Job) bool {
+		l := last[j.ID]
+		return l != j && (j.Outcome != cluster.Resized || j.Attempt != l.Attempt)
+	})
 }
 
 func (q *Query) where() (string, []any) {
@@ -220,6 +223,9 @@ func (d *DB) steps(ctx context.Context, j *cluster.Job) ([]*cluster.Step, error)
 		}
 		if err := wire.Unmarshal(data, s); err != nil {
 			return nil, err
+		}
+		if s.Started.Before(j.ResizedAt()) || j.Outcome == cluster.Resized && !s.Started.Before(j.Ended) {
+			continue // it began while the job had another size
 		}
 		out = append(out, s)
 	}

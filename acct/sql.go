@@ -100,7 +100,7 @@ func stateWord(p cluster.Phase, o cluster.Outcome) string {
 		return map[cluster.Phase]string{cluster.Pending: "PENDING", cluster.Starting: "RUNNING", cluster.Running: "RUNNING", cluster.Suspended: "SUSPENDED", cluster.Ending: "COMPLETING"}[p]
 	}
 	return map[cluster.Outcome]string{cluster.NoOutcome: "RUNNING", cluster.Completed: "COMPLETED", cluster.Failed: "FAILED", cluster.Cancelled: "CANCELLED", cluster.TimedOut: "TIMEOUT",
-		cluster.NodeFailed: "NODE_FAIL", cluster.Preempted: "PREEMPTED", cluster.OutOfMemory: "OUT_OF_MEMORY", cluster.DeadlineMissed: "DEADLINE", cluster.BootFailed: "BOOT_FAIL", cluster.Requeued: "REQUEUED"}[o]
+		cluster.NodeFailed: "NODE_FAIL", cluster.Preempted: "PREEMPTED", cluster.OutOfMemory: "OUT_OF_MEMORY", cluster.DeadlineMissed: "DEADLINE", cluster.BootFailed: "BOOT_FAIL", cluster.Requeued: "REQUEUED", cluster.Resized: "RESIZING"}[o]
 }
 
 // jobValue is a column of jobs that is worked out.

@@ -98,7 +98,7 @@ func (w *Work) Gather() {
 		nw := &w.Nodes[i]
 		own := nw.Jobs[:0:0]
 		for _, j := range nw.Jobs {
-			if j.Alloc == nil || len(j.Alloc.Shares) < 2 {
+			if j.Alloc == nil || len(j.Alloc.Shares) < 2 || j.EndingWhy == cluster.Resized { // this is how that node alone is to see it
 				own = append(own, j)
 				continue
 			}

@@ -125,7 +125,7 @@ func (c *AmendJobs) apply(t *tx) (any, error) {
 		t.events = append(t.events, Event{Change: &Transaction{At: t.at, Action: "Modify Job", Actor: t.by.actor(), Where: fmt.Sprintf("job=%d submitted=%d", r.ID, r.Submitted.Unix()), Info: c.text()}})
 		j, here := t.jobs.Get(r.ID)
 		switch {
-		case !here || !j.Submitted.Equal(r.Submitted):
+		case !here || !j.Recorded().Equal(r.Submitted):
 			t.events = append(t.events, Event{Amend: &AmendedJob{r, c.Amendment}})
 		case j.Spec.UID != r.UID:
 			return nil, Errorf(Invalid, ErrAccess, "job %d is not of user %d", r.ID, r.UID)

@@ -187,7 +187,7 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 		if n.Phase == Suspended {
 			n.paused(n.SuspendedAt, t.since(n.SuspendedAt))
 		}
-		n.Phase, n.EndingWhy, n.EndingAt, n.Waiting = Ending, how, t.since(n.Started), n.AllocNodes()
+		n.Phase, n.EndingWhy, n.EndingAt, n.Waiting = Ending, how, t.since(n.since()), n.AllocNodes()
 	case Ending:
 		n.EndingWhy = how
 	}
@@ -423,11 +423,12 @@ func (c *Suspend) apply(t *tx) (any, error) {
 
 // suspend stops a job and frees its CPUs; one that waits for its turn is stopped already.
 func (t *tx) suspend(n *Job) {
-	for _, sh := range n.Alloc.Shares {
+	for _, sh := range append(slices.Clip(n.Alloc.Shares), n.Leaving()...) {
 		l := *t.Load(sh.Node)
 		l.TakeBack(sh.CPUs)
 		t.putLoad(&l)
 	}
+	n.Shrunk = n.Shrunk.withoutCPUs()
 	if n.Phase != Suspended {
 		n.pause(t.since(n.Started))
 	}

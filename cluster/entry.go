@@ -61,6 +61,8 @@ type Event struct {
 	Job  *Job  `json:"job,omitempty"`
 	Step *Step `json:"step,omitempty"`
 	Node *Node `json:"node,omitempty"`
+	// Sized is a job as it was before it gave nodes back: that record of history is over.
+	Sized *Job `json:"sized,omitempty"`
 	// Purged names a job that left live state.
 	Purged JobID `json:"purged,omitempty"`
 	// Gone names a node that was deleted.

@@ -170,7 +170,7 @@ func (r *source) command(s *State) Command {
 				set()
 			}
 		}
-		return &UpdateJob{Ref: r.ref(), Patch: p}
+		return &UpdateJob{Ref: r.ref(), Patch: p, Runs: true}
 	case "hold":
 		return &HoldJobs{Ref: r.ref(), Hold: Hold(r.n(3))}
 	case "requeue":

@@ -49,6 +49,7 @@ const (
 	DeadlineMissed
 	BootFailed
 	Requeued // an attempt ended because the job was requeued
+	Resized  // the job goes on with fewer nodes
 )
 
 // Reason is why a job waits, or a detail of how it ended. It is the domain's word;
@@ -251,14 +252,16 @@ type Job struct {
 	Blame *Blame `json:"blame,omitempty"`
 	// Turn: it takes turns with others on its CPUs; nil: it has not had to yet.
 	Turn *Turn `json:"turn,omitempty"`
+	// Shrunk: it has given nodes back while it ran.
+	Shrunk *Shrunk `json:"shrunk,omitempty"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for
 // what others start on its nodes, and the batch script while it runs (its end is reported like that
 // of any step). They are records only; no process stands for the external step.
 func (j *Job) OwnSteps() (out []*Step) {
-	if j.Alloc == nil || j.Started.IsZero() || j.Phase < Running {
-		return nil
+	if j.Alloc == nil || j.Started.IsZero() || j.Phase < Running || j.Shrunk != nil && j.Submitted.Equal(j.Shrunk.At) {
+		return nil // it has them, or had them as it had another size
 	}
 	own := func(number int, name string, shares []Share) *Step {
 		return &Step{ID: StepID{j.ID, number}, Attempt: j.Attempt, Name: name, User: j.Spec.User, UID: j.Spec.UID, Shares: shares,
@@ -268,13 +271,13 @@ func (j *Job) OwnSteps() (out []*Step) {
 		s := own(ExternStep, "extern", j.Alloc.Shares)
 		if j.Phase == Ended {
 			s.Ended, s.Outcome = j.Ended, Completed
-			if j.Outcome == NodeFailed {
-				s.Outcome = NodeFailed
+			if j.Outcome == NodeFailed || j.Outcome == Resized {
+				s.Outcome = j.Outcome
 			}
 		}
 		out = append(out, s)
 	}
-	if j.RunsScript() && (j.Phase != Ended || len(j.Waiting) > 0) {
+	if j.RunsScript() && (j.Phase != Ended || len(j.Waiting) > 0 || j.Outcome == Resized) {
 		s := own(BatchStep, "batch", j.Alloc.Shares[:1])
 		s.Ended, s.Outcome = j.Ended, j.Outcome
 		out = append(out, s)

@@ -295,6 +295,7 @@ type Config struct {
 	MinJobAge         time.Duration  `json:"min_job_age"`
 	KillWait          time.Duration  `json:"kill_wait"`
 	CompleteWait      time.Duration  `json:"complete_wait,omitempty"`  // how long at most a job that ends keeps others from starting; 0: it does not
+	NoShrink          bool           `json:"no_shrink,omitempty"`      // jobs that run give no nodes back (disable_job_shrink)
 	CompleteLocal     bool           `json:"complete_local,omitempty"` // only where its partition has nodes (reduce_completing_frag)
 	InactiveLimit     time.Duration  `json:"inactive_limit,omitempty"`
 	RequeueDelay      time.Duration  `json:"requeue_delay"` // from a requeue to BeginTime

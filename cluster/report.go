@@ -118,7 +118,7 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 		t.lost(&n, node)
 		return
 	case NodeDone:
-		if n.Phase != Ending {
+		if n.Phase != Ending && !n.leaves(node) {
 			return
 		}
 		if t.doneOn(&n, node); u.Fault {
@@ -156,17 +156,18 @@ func (t *tx) batchOver(n *Job, u Update) {
 		n.RequeueHold, n.SpecialExit = hold, hold
 	}
 	t.end(n, how, why)
-	n.EndingAt = later(cmp.Or(u.At, t.at), n.Started)
+	n.EndingAt = later(cmp.Or(u.At, t.at), n.since())
 }
 
-// doneOn frees the job's share on a node that is clean, and ends the job when all are.
+// doneOn frees the job's share on a node that is clean, and if it ends, ends it when all are.
 func (t *tx) doneOn(n *Job, node NodeName) {
-	if !slices.Contains(n.Waiting, node) {
+	if !slices.Contains(n.Waiting, node) && !n.leaves(node) {
 		return
 	}
 	t.take(n, node)
 	n.Waiting = without(n.Waiting, node)
-	if len(n.Waiting) > 0 {
+	n.Shrunk = n.Shrunk.without(node)
+	if n.Phase != Ending || len(n.Waiting)+len(n.Leaving()) > 0 {
 		t.putJob(n)
 		return
 	}
@@ -201,6 +202,10 @@ func (t *tx) whyLost(node NodeName) string {
 // lost deals with a job one of whose nodes is gone.
 func (t *tx) lost(n *Job, node NodeName) {
 	requeue := n.Spec.Kind == Batch && n.Spec.Requeue != nil && *n.Spec.Requeue
+	if n.leaves(node) {
+		t.doneOn(n, node)
+		return
+	}
 	lives := n.Phase != Ending
 	if lives {
 		n.RequeueAfter = requeue

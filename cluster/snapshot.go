@@ -178,10 +178,7 @@ func (t *tables) regain(j *Job) {
 	if !j.holds() || j.Alloc == nil {
 		return
 	}
-	for _, sh := range j.Alloc.Shares {
-		if !j.heldBy(sh.Node) {
-			continue
-		}
+	for _, sh := range j.HeldShares() {
 		l := *t.Load(sh.Node)
 		if j.HoldsCPUs() {
 			l.Give(sh.CPUs, j.Alloc.Over > 0)

@@ -371,10 +371,7 @@ func (t *tables) Check() error {
 		if !j.holds() {
 			continue
 		}
-		for _, sh := range j.Alloc.Shares {
-			if !j.heldBy(sh.Node) {
-				continue
-			}
+		for _, sh := range j.HeldShares() {
 			l := used[sh.Node]
 			if l == nil {
 				l = &Load{Node: sh.Node}

@@ -139,10 +139,6 @@ func (t *tables) replaceJob(old, j *Job) {
 
 func (j *Job) holds() bool { return j.Phase >= Starting && j.Phase <= Ending }
 
-// heldBy reports whether the job's share on the node is still its own: nodes of an ending
-// job are free as soon as they have reported that they are clean.
-func (j *Job) heldBy(n NodeName) bool { return j.Phase != Ending || slices.Contains(j.Waiting, n) }
-
 func (t *tables) unindex(j *Job) {
 	switch {
 	case j.Phase == Pending:
@@ -468,7 +464,7 @@ func (t *tables) AllOf(l *Load, uid uint32) bool {
 }
 
 func (t *tx) take(j *Job, nodes ...NodeName) {
-	for _, sh := range j.Alloc.Shares {
+	for _, sh := range append(slices.Clip(j.Alloc.Shares), j.Leaving()...) {
 		if !slices.Contains(nodes, sh.Node) {
 			continue
 		}

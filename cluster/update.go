@@ -53,12 +53,18 @@ type Patch struct {
 	Contiguous   *bool          `json:"contiguous,omitempty"`
 	CoreSpec     *int           `json:"core_spec,omitempty"`   // below 0: what the node keeps
 	ThreadSpec   *int           `json:"thread_spec,omitempty"` // so, too
+	CPUsPerGPU   *int           `json:"cpus_per_gpu,omitempty"`
+	Prefer       *string        `json:"prefer,omitempty"`
+	DelayBoot    *time.Duration `json:"delay_boot,omitempty"`
+	ResetAccrue  bool           `json:"reset_accrue,omitempty"` // its age counts anew
 }
 
 // UpdateJob changes pending jobs, and of running ones what may still change.
 type UpdateJob struct {
 	Ref   Ref   `json:"ref"`
 	Patch Patch `json:"patch"`
+	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses. Logs of before refuse both.
+	Runs bool `json:"runs,omitempty"`
 }
 
 func (*UpdateJob) kind() string { return "update" }
@@ -70,32 +76,45 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 	}
 	waiting := slices.ContainsFunc(jobs, func(j *Job) bool { return j.Phase == Pending })
 	for _, j := range jobs {
-		if what := c.Patch.early(j.Spec); what != "" && j.Phase != Pending {
+		n, spec, p := *j, *j.Spec, c.Patch
+		n.Spec, spec.Layout = &spec, spec.Layout.Clone()
+		if c.Runs && p.resizes(j) {
+			if p, err = t.resize(&n, p); err != nil {
+				return nil, err
+			}
+		}
+		if c.Runs && p.Licenses != nil && j.holds() && j.Phase != Ending {
+			if p, err = t.license(&n, p); err != nil {
+				return nil, err
+			}
+		}
+		if what := p.early(j.Spec); what != "" && j.Phase != Pending {
 			if waiting {
 				continue // the tasks of an array that wait are meant
 			}
 			return nil, Errorf(Conflict, ErrNotPending, "%s of job %d can only change while it is pending", what, j.ID)
 		}
-		n, spec := *j, *j.Spec
-		n.Spec, spec.Layout = &spec, spec.Layout.Clone()
-		if err := c.Patch.times(t, &n, &spec); err != nil {
+		if err := p.times(t, &n, &spec); err != nil {
 			return nil, err
 		}
-		if err := c.Patch.order(t, &n, &spec); err != nil {
+		if err := p.order(t, &n, &spec); err != nil {
 			return nil, err
 		}
-		c.Patch.shape(&spec)
-		c.Patch.texts(&spec)
-		if err := c.Patch.admit(t, j, &n); err != nil {
+		p.shape(&spec)
+		p.texts(&spec)
+		if err := p.admit(t, j, &n); err != nil {
 			return nil, err
 		}
 		if n.Phase == Pending {
 			n.Limit = t.TimeLimit(&spec)
 			t.evaluate(&n)
+			if p.ResetAccrue && !n.Accrue.IsZero() {
+				n.Accrue = later(n.Accrue, t.at)
+			}
 			if n.Held == NotHeld {
 				t.rank(&n)
 			}
-		} else if c.Patch.Nice != nil || c.Patch.Site != nil || c.Patch.Priority != nil {
+		} else if p.Nice != nil || p.Site != nil || p.Priority != nil {
 			t.rank(&n)
 		}
 		t.alike.share(&spec)
@@ -104,6 +123,22 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 		t.partNever(n.ID)
 	}
 	return nil, nil
+}
+
+// license gives a job that runs other licenses; n is a copy. It returns what is left of the patch.
+func (t *tx) license(n *Job, p Patch) (Patch, error) {
+	want := *p.Licenses
+	if p.Licenses = nil; want == n.Spec.Licenses {
+		return p, nil
+	}
+	if err := t.config.admitLicenses(want); err != nil {
+		return p, err
+	}
+	if !t.by.Operator() {
+		return p, Errorf(Denied, ErrAccess, "only operators may change the licenses of job %d while it runs", n.ID)
+	}
+	n.Spec.Licenses = want
+	return p, nil
 }
 
 // early names what the patch changes that only a pending job can have changed, "" if nothing.
@@ -120,7 +155,7 @@ func (p *Patch) early(s *JobSpec) string {
 		what  string
 		asked bool
 	}{
-		{"the account", p.Account != nil}, {"the QOS", p.QOS != nil}, {"the wckey", p.WCKey != nil}, {"the dependency", p.Depends != nil}, {"the begin time", p.Begin != nil},
+		{"the age", p.ResetAccrue}, {"the account", p.Account != nil}, {"the QOS", p.QOS != nil}, {"the wckey", p.WCKey != nil}, {"the dependency", p.Depends != nil}, {"the begin time", p.Begin != nil},
 		{"the files", p.Stdin != nil || p.Stdout != nil || p.Stderr != nil}, {"the working directory", p.WorkDir != nil}, {"the size", q.shape(&probe)},
 	} {
 		if x.asked {
@@ -198,6 +233,7 @@ func (p *Patch) times(t *tx, n *Job, s *JobSpec) error {
 		s.Limit, n.Limit = limit, limit
 	}
 	set(&s.LimitMin, p.LimitMin)
+	set(&s.DelayBoot, p.DelayBoot)
 	set(&s.Begin, p.Begin)
 	if p.Deadline != nil && !t.by.Operator() {
 		return Errorf(Denied, ErrAccess, "only operators may change a deadline")
@@ -214,6 +250,8 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 		set(&s.Nice, p.Nice)
 	}
 	switch {
+	case p.MinNodes != nil && p.MaxNodes == nil && *p.MinNodes > s.MaxNodes && s.MaxNodes > 0, p.MinNodes != nil && p.MaxNodes != nil && *p.MaxNodes > 0 && *p.MinNodes > *p.MaxNodes:
+		return Errorf(Invalid, ErrNodeCount, "job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID, *p.MinNodes)
 	case p.MinNodes != nil && *p.MinNodes == 0:
 		return Errorf(Invalid, ErrNodeCount, "job %d needs a node at least", n.ID)
 	case p.Tasks != nil && *p.Tasks == 0:
@@ -291,7 +329,9 @@ func (p *Patch) shape(s *JobSpec) bool {
 	count(set(&s.Mem, p.Mem))
 	count(set(&s.PerNode, p.PerNode))
 	count(set(&s.PerJob, p.PerJob))
+	count(set(&s.CPUsPerGPU, p.CPUsPerGPU))
 	count(set(&s.Constraint, p.Constraint))
+	count(set(&s.Prefer, p.Prefer))
 	count(set(&s.NodeList, p.NodeList))
 	count(set(&s.Exclude, p.Exclude))
 	count(set(&s.Switches, p.Switches))

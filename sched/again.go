@@ -231,7 +231,7 @@ func (r *round) hasten(was *cluster.Job, queued bool, is *cluster.Job, queues bo
 // shake notes that a job may leave its nodes at another time than was planned.
 func (r *round) shake(j *cluster.Job) {
 	if runs(j) && j.Alloc != nil {
-		for _, sh := range j.Alloc.Shares {
+		for _, sh := range j.HeldShares() {
 			if i, ok := r.free.at[sh.Node]; ok {
 				r.free.note(i, false)
 			}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 
@@ -49,12 +50,30 @@ func (c *choice) choose() bool {
 	}
 	c.collect()
 	c.cands = c.large()
-	for _, c.min = range c.sizes() {
-		if c.wished() {
-			return true
+	for _, c.cands = range c.reach() {
+		for _, c.min = range c.sizes() {
+			if c.wished() {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// reach lists the candidates to try one after the other: of a range of nodes those of the lowest rank first, then with these
+// those of the next, so that more nodes than must be are never of a higher one.
+func (c *choice) reach() (out [][]int32) {
+	if !c.p.plan.weight || !c.d.ranged() || c.d.spread {
+		return [][]int32{c.cands}
+	}
+	ranks := map[int]bool{}
+	for _, i := range c.cands {
+		ranks[rank(c.p.spaces[i].node)] = true
+	}
+	for _, most := range slices.Sorted(maps.Keys(ranks)) {
+		out = append(out, slices.DeleteFunc(slices.Clone(c.cands), func(i int32) bool { return rank(c.p.spaces[i].node) > most }))
+	}
+	return out
 }
 
 // wished takes the first way to meet the constraint that there are nodes for.

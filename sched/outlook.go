@@ -197,9 +197,10 @@ func overAt(j *cluster.Job, cfg *cluster.Config) time.Time {
 func releases(s *cluster.Snapshot) []release {
 	out := make([]release, 0, 256)
 	for j := range s.Live() {
-		shares := j.Alloc.Shares
-		if j.Phase == cluster.Ending && len(j.Waiting) < len(shares) { // part of it is free already
-			shares = slices.DeleteFunc(slices.Clone(shares), func(sh cluster.Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
+		shares := j.HeldShares()
+		if n := len(shares) - len(j.Leaving()); n < len(shares) { // given back, though not clean yet
+			out = append(out, release{j.ResizedAt(), shares[n:], !j.HoldsCPUs()})
+			shares = shares[:n]
 		}
 		out = append(out, release{overAt(j, s.Config()), shares, !j.HoldsCPUs()})
 	}

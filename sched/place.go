@@ -110,7 +110,12 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		}
 	}
 	d.gpuNode, d.gpuJob, d.gpuTask = gpusOf(spec.PerNode), gpusOf(spec.PerJob), gpusOf(spec.PerTask)
-	d.gpuSocket = gpusOf(spec.PerSocket)
+	if d.gpuSocket = gpusOf(spec.PerSocket); len(d.gpuSocket) > 0 && len(d.gpuJob) > 0 { // each socket has its own, in whatever sum, as in Slurm
+		if each := int(max(sum(d.gpuSocket), 1)) * max(spec.SocketsPerNode, 1); spec.MinNodes == 0 {
+			d.minNodes = max(d.minNodes, min((int(sum(d.gpuJob))+each-1)/each, cmp.Or(spec.Tasks, math.MaxInt)))
+		}
+		d.gpuJob, d.useMin = nil, true
+	}
 	d.piece = cluster.Part(spec.PerNode)
 	d.evenly = (d.exclusive || cfg.SocketAlloc) && !cfg.PackNodes && len(d.gpuTask)+len(d.gpuSocket) == 0
 	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0

@@ -89,7 +89,7 @@ func newEvictor(s *cluster.Snapshot) *evictor {
 	for j := range s.Live() {
 		switch {
 		case j.Phase == cluster.Ending:
-			e.soon = append(e.soon, release{j.EndingAt, left(j), !j.HoldsCPUs()})
+			e.soon = append(e.soon, release{j.EndingAt, j.HeldShares(), !j.HoldsCPUs()})
 		case j.Preempt == nil:
 			ranks[j.ID], e.others = s.PreemptRank(j), append(e.others, j)
 			continue
@@ -127,11 +127,6 @@ func firsts(jobs []*cluster.Job) []*cluster.Job {
 		sets[j.Het.ID] = true
 		return known
 	})
-}
-
-// left is what a job that ends still holds.
-func left(j *cluster.Job) []cluster.Share {
-	return slices.DeleteFunc(slices.Clone(j.Alloc.Shares), func(sh cluster.Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
 }
 
 // goOn resumes those that were suspended to make room, before the first job that they need not make

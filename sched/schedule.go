@@ -209,7 +209,7 @@ func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.
 
 // one tries to start a job or one task of an array record; it reports whether it did.
 func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason, note string) bool {
-	if a := j.Spec.Array; task != cluster.TaskAny && a != nil && a.Limit > 0 &&
+	if a := j.Spec.Array; j.ArrayID != 0 && a != nil && a.Limit > 0 &&
 		c.s.RunningTasks(j.ArrayID)+c.running[j.ArrayID] >= a.Limit {
 		c.wait(j, cluster.WaitArrayLimit, "", nil)
 		return false

@@ -447,7 +447,7 @@ func historyState(name string) ([]api.HistoryState, bool) {
 		if s.long == "RUNNING" {
 			out = append(out, api.HistoryState{Phase: cluster.Ending}) // and will wait again
 		}
-		for oc := cluster.Completed; oc <= cluster.Requeued && out == nil; oc++ {
+		for oc := cluster.Completed; oc <= cluster.Resized && out == nil; oc++ {
 			if s.is(&cluster.Job{Phase: cluster.Ended, Outcome: oc}) && (s.long != "REQUEUED" || oc == cluster.Requeued) {
 				out = append(out, api.HistoryState{Phase: cluster.Ended, Outcome: oc})
 			}

@@ -38,9 +38,10 @@ func runSbatch(sys *Sys, argv []string) int {
 		return sys.fail("Batch job submission failed: %s", text)
 	}
 	switch {
+	case r.Client.Quiet > 0: // with --parsable, too
 	case r.Client.Parsable:
 		fmt.Fprintf(sys.Stdout, "%d\n", resp.Job)
-	case r.Client.Quiet == 0:
+	default:
 		fmt.Fprintf(sys.Stdout, "Submitted batch job %d\n", resp.Job)
 	}
 	if r.Client.Wait {

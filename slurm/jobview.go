@@ -180,6 +180,7 @@ var jobStates = [...]jobState{
 	{"OOM", "OUT_OF_MEMORY", func(j *cluster.Job) bool { return j.Outcome == cluster.OutOfMemory }},
 	{"DL", "DEADLINE", func(j *cluster.Job) bool { return j.Outcome == cluster.DeadlineMissed }},
 	{"BF", "BOOT_FAIL", func(j *cluster.Job) bool { return j.Outcome == cluster.BootFailed }},
+	{"RS", "RESIZING", func(j *cluster.Job) bool { return j.Phase == cluster.Ended && j.Outcome == cluster.Resized }},
 	{"RQ", "REQUEUED", func(*cluster.Job) bool { return true }},
 }
 

@@ -135,6 +135,9 @@ func (c *control) jobTimes(o *record, r *jobRow) {
 	o.line("RunTime=", format.Padded(r.runTime()), " TimeLimit=", format.Padded(r.Limit), " TimeMin=", limitMin)
 	o.line("SubmitTime=", unknown(r.Submitted), " EligibleTime=", unknown(r.eligible()))
 	o.line("AccrueTime=", unknown(r.accrue()))
+	if at := r.ResizedAt(); !at.IsZero() {
+		o.line("ResizeTime=", unknown(at))
+	}
 	o.line("StartTime=", unknown(r.start()), " EndTime=", unknown(r.end()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
 	if !r.Started.IsZero() && r.Phase != cluster.Pending {
 		var at time.Time

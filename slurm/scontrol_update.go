@@ -109,6 +109,7 @@ const badTime = "Invalid time specification (pos=0): %s"
 // jobComplaints are Slurm's words for values of keys that it does not take; %s is the value.
 var jobComplaints = [...]struct{ key, text string }{
 	{"deadline", badTime},
+	{"delayboot", "scontrol: error: Invalid DelayBoot value"},
 	{"endtime", badTime},
 	{"starttime", badTime},
 	{"mailtype", "Invalid MailType: %s"},
@@ -140,7 +141,13 @@ var jobKeys = []jobKey{
 	{"comment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Comment = &v.value; return true }},
 	{"contiguous", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Contiguous, v.value) }},
 	{"cpuspertask cpus/task", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.value) }},
+	{"cpuspertres", setCPUsPerTRES},
 	{"deadline", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Deadline, v.value, now) }},
+	{"delayboot", func(p *cluster.Patch, v setting, _ time.Time) bool {
+		d, ok := ParseTimeLimit(v.value)
+		p.DelayBoot = &d
+		return ok
+	}},
 	{"dependency", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		d := cluster.Depends{}
 		ok := v.value == ""
@@ -192,11 +199,7 @@ var jobKeys = []jobKey{
 		lo, _, _ := strings.Cut(v.value, "-")
 		return setInt(&p.Tasks, lo) && *p.Tasks > 0
 	}},
-	{"numnodes reqnodes", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		lo, hi, err := ParseNodes(v.value)
-		p.MinNodes, p.MaxNodes = &lo, &hi
-		return err == nil
-	}},
+	{"numnodes reqnodes", setNodeCount},
 	{"numtasks reqprocs", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.Tasks, v.value) }},
 	{"ntaskspernode taskspernode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.TasksPerNode, v.value) }},
 	{"oversubscribe shared", func(p *cluster.Patch, v setting, _ time.Time) bool {
@@ -213,6 +216,7 @@ var jobKeys = []jobKey{
 		p.Partitions = strings.Split(v.value, ",")
 		return true
 	}},
+	{"prefer", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Prefer = &v.value; return true }},
 	{"priority", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		n, err := strconv.ParseUint(v.value, 10, 32)
 		k := uint32(n)
@@ -221,6 +225,7 @@ var jobKeys = []jobKey{
 	}},
 	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { p.QOS = &v.value; return true }},
 	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
+	{resetAccrue, func(p *cluster.Patch, _ setting, _ time.Time) bool { p.ResetAccrue = true; return true }},
 	{"reservationname", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Reservation = &v.value; return true }},
 	{"sitefactor adminprio", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		n, err := strconv.Atoi(v.value)
@@ -261,6 +266,34 @@ func setLimit(p *cluster.Patch, v setting, _ time.Time) bool {
 		p.Limit = &d
 	}
 	return ok
+}
+
+// setNodeCount reads a number of nodes, the most being left as it is, or a range; none: any number.
+func setNodeCount(p *cluster.Patch, v setting, _ time.Time) bool {
+	lo, hi, err := 1, 0, error(nil)
+	least, most, ranged := strings.Cut(v.value, "-")
+	if v.value != "" {
+		lo, err = nodeNumber(least, ranged)
+	}
+	if ranged && err == nil {
+		hi, err = nodeNumber(most, false)
+	}
+	if p.MinNodes = &lo; ranged || v.value == "" {
+		p.MaxNodes = &hi
+	}
+	return err == nil
+}
+
+// setCPUsPerTRES reads the CPUs of each GPU, as gres:gpu:2 or gres/gpu=2; nothing takes it back.
+func setCPUsPerTRES(p *cluster.Patch, v setting, _ time.Time) bool {
+	text := v.value
+	for _, prefix := range []string{"gres:", "gres/", "gpu:", "gpu="} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	if v.value == "" {
+		text = "0"
+	}
+	return (text != v.value || v.value == "") && setInt(&p.CPUsPerGPU, text)
 }
 
 func setInt(to **int, v string) bool {
@@ -311,40 +344,6 @@ func setHostNames(to **[]cluster.NodeName, v string) bool {
 	names := []cluster.NodeName{}
 	*to = &names
 	return v == "" || setNodeList(&names, v) == nil
-}
-
-// updateJob changes jobs.
-func (c *control) updateJob(who setting, rest []setting) int {
-	var p cluster.Patch
-	for _, s := range append([]setting{who}, rest...) {
-		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return isKey(s.key, 4, strings.Fields(k.names)...) })
-		if s.key == "tres" { // the beginning of more than one
-			i = -1
-		}
-		switch {
-		case s.bare && s.key != "nice":
-			return c.complain("Invalid input: "+s.text, "Request aborted")
-		case s == who:
-		case i < 0:
-			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
-		case !jobKeys[i].set(&p, s, c.sys.Now()):
-			return c.complain(jobKeys[i].complaint(s)...)
-		}
-	}
-	if len(rest) == 0 {
-		return c.complain(noChanges)
-	}
-	refs, words, bad := c.refs([]string{who.value})
-	if bad != "" {
-		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
-	}
-	code := 0
-	for i, t := range refs {
-		if _, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: t.ref, Patch: p}); err != nil {
-			code = c.failed(err, words[i], updateError)
-		}
-	}
-	return code
 }
 
 // nodeActions are the words of update node state=.

@@ -125,7 +125,7 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "reboot", Head: "REBOOT", Of: func(r *jobRow) string { return bit(r.Spec.Reboot) }},
 	{Long: "reqswitch", Head: "REQ_SWITCH", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.Switches) }},
 	{Long: "requeue", Head: "REQUEUE", Of: func(r *jobRow) string { return bit(r.requeues()) }},
-	{Long: "resizetime", Head: "RESIZE_TIME", Of: func(r *jobRow) string { return "N/A" }},
+	{Long: "resizetime", Head: "RESIZE_TIME", Of: func(r *jobRow) string { return r.v.when(r.ResizedAt()) }},
 	{Long: "restartcnt", Head: "RESTART_COUNT", Of: func(r *jobRow) string { return strconv.Itoa(r.Restarts) }},
 	{Long: "siblingsactive", Head: "ACTIVE_SIBLINGS", Of: func(r *jobRow) string { return "NA" }},
 	{Long: "siblingsactiveraw", Head: "ACTIVE_SIBLINGS_RAW", Of: func(r *jobRow) string { return "NA" }},

@@ -198,7 +198,11 @@ func (c *Client) forget(h *jobHere) {
 	c.leave(h)
 	var ids []step.ID
 	for id := range c.allOf(h) {
-		if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; !live {
+		_, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]
+		if h.job.EndingWhy == cluster.Resized && id.Step >= 0 {
+			live = true // the job goes on elsewhere, and what leads the step takes the output and says when
+		}
+		if !live {
 			ids = append(ids, id)
 			c.have.drop(id)
 		}

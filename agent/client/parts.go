@@ -472,13 +472,19 @@ func (c *Client) forgetPart(id step.ID) {
 // loseParts ends the parts of a job's steps on nodes that the job has no more: they were lost.
 // Called with mu held.
 func (c *Client) loseParts(j *cluster.Job) {
+	kept := map[cluster.NodeName]bool{}
+	if j.Alloc != nil {
+		for _, sh := range j.HeldShares() {
+			kept[sh.Node] = true
+		}
+	}
 	for _, ls := range c.steps {
 		if ls.record.ID.Job != j.ID || ls.record.Attempt != j.Attempt || !ls.endedAt.IsZero() {
 			continue
 		}
 		for _, id := range ls.ids {
 			st := c.have.get(id)
-			if c.local(id.Node) || st == nil || st.State == step.Ended || slices.Contains(j.Waiting, id.Node) {
+			if c.local(id.Node) || st == nil || st.State == step.Ended || kept[id.Node] {
 				continue
 			}
 			gone := &step.Status{ID: id, State: step.Ended}
@@ -495,8 +501,8 @@ func (c *Client) loseParts(j *cluster.Job) {
 func (c *Client) settleParts(fresh map[cluster.NodeName]uint64, named map[runKey]bool) {
 	for n := range fresh {
 		for _, h := range c.nodes[n].jobs {
-			if h.job.Phase == cluster.Ending && h.job.Alloc.Shares[0].Node == n && len(h.job.Alloc.Shares) > 1 {
-				c.loseParts(h.job)
+			if j := h.job; j.Alloc.Shares[0].Node == n && (j.Phase == cluster.Ending && len(j.Alloc.Shares) > 1 || j.Shrunk != nil) {
+				c.loseParts(j)
 			}
 		}
 		for _, st := range c.have[n] {

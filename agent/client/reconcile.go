@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"dev.muster/agent/step"
@@ -189,7 +190,7 @@ func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, soone
 	if alive == 0 {
 		return []action{{kind: finished, job: h}}
 	}
-	gentle := h.job.EndingWhy != cluster.Completed && h.job.EndingWhy != cluster.Failed && h.job.EndingWhy != cluster.OutOfMemory
+	gentle := !slices.Contains([]cluster.Outcome{cluster.Completed, cluster.Failed, cluster.OutOfMemory, cluster.Resized}, h.job.EndingWhy)
 	deadline := h.job.EndingAt.Add(cfg.KillWait)
 	if gentle && !h.termed {
 		sooner(deadline)

@@ -73,7 +73,7 @@ func (h *hub) publish(events []cluster.Event) {
 			if e.Job.Follows() {
 				h.fire(topicJob(e.Job.Het.ID))
 			}
-			for i, n := range e.Job.AllocNodes() {
+			for i, n := range e.Job.AllNodes() {
 				if i == 0 {
 					h.fire(topicNodes)
 				}

@@ -160,6 +160,7 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 		}
 		for _, id := range snap.Load(name).Jobs {
 			if j, ok := snap.Job(id); ok && !j.Preparing() {
+				j = j.On(name)
 				nw.Jobs = append(nw.Jobs, j.ForTasks())
 				nw.Peers = peersOf(snap, j, name, names, nw.Peers)
 				if j.Het != nil && j.Alloc.Shares[0].Node == name {
@@ -201,12 +202,9 @@ func addSisters(snap *cluster.Snapshot, j *cluster.Job, own []cluster.NodeName, 
 
 // peersOf adds where the job's nodes of other clients are: for its first node all, else the first.
 func peersOf(snap *cluster.Snapshot, j *cluster.Job, name cluster.NodeName, own []cluster.NodeName, out []api.NodePeer) []api.NodePeer {
-	if len(j.Alloc.Shares) < 2 {
-		return out
-	}
 	others := j.Alloc.Shares[:1]
 	if others[0].Node == name {
-		others = j.Alloc.Shares[1:]
+		others = append(slices.Clip(j.Alloc.Shares[1:]), j.Leaving()...)
 	}
 	return addPeers(snap, others, own, out)
 }

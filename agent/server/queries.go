@@ -127,7 +127,7 @@ func (s *Server) listNodes(ctx context.Context, who api.Caller, q api.NodeQuery)
 		l := snap.Load(n.Name)
 		info := api.NodeInfo{Node: *n, Load: *l, Misplaced: misplaced[n.Name]}
 		for _, id := range l.Jobs {
-			if j, ok := snap.Job(id); ok && j.Phase == cluster.Ending {
+			if j, ok := snap.Job(id); ok && j.On(n.Name).Phase == cluster.Ending {
 				info.Ending = true
 			}
 		}

@@ -244,9 +244,9 @@ func (s *Server) noteWork(index uint64, events []cluster.Event) {
 		if e.Node != nil {
 			s.work[e.Node.Name] = index
 		}
-		if e.Job != nil && e.Job.Alloc != nil {
-			for _, sh := range e.Job.Alloc.Shares {
-				s.work[sh.Node] = index
+		if e.Job != nil {
+			for _, name := range e.Job.AllNodes() {
+				s.work[name] = index
 			}
 		}
 	}

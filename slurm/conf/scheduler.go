@@ -29,6 +29,7 @@ var schedulerWords = []schedulerWord{
 		c.ReservePriority = uint32(v)
 		return nil
 	}},
+	{"disable_job_shrink", func(c *cluster.Config, _, _ string) error { c.NoShrink = true; return nil }},
 	{"enable_user_top", func(c *cluster.Config, _, _ string) error { c.UserTop = true; return nil }},
 	{"kill_invalid_depend", func(c *cluster.Config, _, _ string) error { c.KillInvalidDepend = true; return nil }},
 	{"max_switch_wait", func(c *cluster.Config, _, text string) error {

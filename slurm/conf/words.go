@@ -72,7 +72,6 @@ var paramKeys = [...]paramKey{
 		{"bf_job_part_count_reserve", "it would keep nodes free for so many jobs of each partition only", false},
 		{"delay_boot", "it would be the --delay-boot of jobs without one", false},
 		{"disable_hetjob_steps", "it would forbid steps over several components", false},
-		{"disable_job_shrink", "it would forbid jobs to give nodes back", false},
 		{"enable_hetjob_steps", "steps may always go over several components", true},
 		{"ignore_prefer_validation", "it would accept a --prefer that no node can fulfil", false},
 		{"max_array_tasks", "it would bound the number of an array's tasks below MaxArraySize", false},

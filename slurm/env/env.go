@@ -477,3 +477,16 @@ func OOMNote(id cluster.StepID, n cluster.NodeName) string {
 	}
 	return fmt.Sprintf("slurmstepd-%s: error: Detected %%d oom-kill event(s) in StepId=%s. Some of your processes may have been killed by the cgroup out-of-memory handler.\n", n, name)
 }
+
+// Variable is one that follows from a job's size; without a value it is to be unset.
+type Variable struct {
+	Name, Value string
+	Number      bool
+}
+
+// Size lists the variables of a job that follow from its size.
+func Size(j *cluster.Job) []Variable {
+	nodes, count := nodeList(j.Alloc.Shares), strconv.Itoa(len(j.Alloc.Shares))
+	return []Variable{{"SLURM_NODELIST", nodes, false}, {"SLURM_JOB_NODELIST", nodes, false}, {"SLURM_NNODES", count, true}, {"SLURM_JOB_NUM_NODES", count, true},
+		{"SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, cpusOf), false}, {Name: "SLURM_NPROCS"}, {Name: "SLURM_NTASKS"}, {Name: "SLURM_TASKS_PER_NODE"}}
+}

@@ -1,0 +1,231 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// A running job may give nodes back. They are free for others once they are clean of it; until then the job holds its share
+// there. What it is charged, its limits and history follow the new size at once: history has a record for each.
+
+// Shrunk is when a job last gave nodes back, and what it still holds of those that are not clean of it.
+type Shrunk struct {
+	At      time.Time `json:"at"`
+	Leaving []Share   `json:"leaving,omitempty"`
+}
+
+// ResizedAt is when the job last gave nodes back, zero if it has not.
+func (j *Job) ResizedAt() (at time.Time) {
+	if j.Shrunk != nil {
+		at = j.Shrunk.At
+	}
+	return at
+}
+
+// Leaving lists the shares that the job has given back on nodes that are not clean of it.
+func (j *Job) Leaving() []Share {
+	if j.Shrunk == nil {
+		return nil
+	}
+	return j.Shrunk.Leaving
+}
+
+// resizes reports whether the patch asks a job that runs for another size.
+func (p *Patch) resizes(j *Job) bool {
+	return (p.MinNodes != nil || p.NodeList != nil) && (j.Phase == Running || j.Phase == Suspended)
+}
+
+// resize gives back what the patch asks for; n is a copy. It returns what is left of the patch.
+func (t *tx) resize(n *Job, p Patch) (Patch, error) {
+	shares := n.Alloc.Shares
+	if p.NodeList != nil {
+		var err error
+		if shares, err = n.keeping(t.config, *p.NodeList); err != nil {
+			return p, err
+		}
+	}
+	if p.MinNodes != nil {
+		switch k := *p.MinNodes; {
+		case k > len(shares):
+			return p, Errorf(Invalid, ErrUnsupported, "job %d runs on %d nodes and can not get more while it runs: numnodes=%d or less", n.ID, len(shares), len(shares))
+		case p.MaxNodes != nil:
+			return p, Errorf(Conflict, ErrNotPending, "job %d runs, so it needs one number of nodes, not a range: numnodes=%d", n.ID, k)
+		case k == 0:
+			return p, Errorf(Invalid, ErrNodeCount, "job %d needs a node at least", n.ID)
+		case k < len(shares) && t.config.NoShrink:
+			return p, Errorf(Denied, ErrUnsupported, "jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
+		default:
+			shares = shares[:k]
+			n.Spec.MinNodes, n.Spec.MaxNodes = k, k // what it asks for if it comes back
+		}
+	}
+	p.NodeList, p.MinNodes = nil, nil
+	if len(shares) < len(n.Alloc.Shares) {
+		t.shrink(n, shares)
+	}
+	return p, nil
+}
+
+// keeping lists the shares of some of the job's nodes, in its order. Its first node manages its steps, so it stays.
+func (j *Job) keeping(c *Config, names []NodeName) (out []Share, err error) {
+	for _, sh := range j.Alloc.Shares {
+		if slices.Contains(names, sh.Node) {
+			out = append(out, sh)
+		}
+	}
+	all, first := len(j.Alloc.Shares), j.Alloc.Shares[0].Node
+	if c.NoShrink && (len(out) < all || len(names) > all) {
+		return nil, Errorf(Denied, ErrUnsupported, "jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(out, func(sh Share) bool { return sh.Node == name }) {
+			return nil, Errorf(Invalid, ErrNodeName, "node %s is none of job %d, which can not get others while it runs", name, j.ID)
+		}
+	}
+	if len(out) == 0 || out[0].Node != first {
+		return nil, Errorf(Invalid, ErrNodeName, "job %d must keep its first node, %s: name it, too", j.ID, first)
+	}
+	return out, nil
+}
+
+// shrink leaves a job these of its shares; n is a copy.
+func (t *tx) shrink(n *Job, kept []Share) {
+	at := later(t.at, n.since().Add(1)) // records of history are told apart by it
+	t.charge(n)
+	was := *n
+	was.Phase, was.Outcome, was.Ended = Ended, Resized, at
+	if was.Shrunk != nil {
+		was.Shrunk = &Shrunk{At: was.Shrunk.At}
+	}
+	if n.Phase == Suspended {
+		was.paused(n.SuspendedAt, at)
+	}
+	t.events = append(t.events, Event{Sized: &was})
+
+	leaving := slices.Clone(n.Leaving())
+	for _, sh := range n.Alloc.Shares {
+		if slices.ContainsFunc(kept, func(k Share) bool { return k.Node == sh.Node }) {
+			continue
+		}
+		if !n.HoldsCPUs() {
+			sh.CPUs = IDSet{}
+		}
+		leaving = append(leaving, sh)
+	}
+	alloc := *n.Alloc
+	alloc.Shares, alloc.Types = slices.Clone(kept), t.typesIn(kept, alloc.Types)
+	n.Alloc, n.Shrunk = &alloc, &Shrunk{at, leaving}
+	billing := t.BillingOf(alloc.Partition, n.Amounts(t.config, nil))
+	alloc.Billing = &billing
+}
+
+// since is when the job began to be what it is: it started, or gave nodes back.
+func (j *Job) since() time.Time { return later(j.Started, j.ResizedAt()) }
+
+// typesIn counts the GPUs of shares by type, for those types that are counted.
+func (t *tables) typesIn(shares []Share, of map[string]int64) map[string]int64 {
+	if of == nil {
+		return nil
+	}
+	out := map[string]int64{}
+	for _, sh := range shares {
+		n, ok := t.nodes.Get(sh.Node)
+		if !ok {
+			continue
+		}
+		for i := range n.Inventory.GPUs {
+			g := &n.Inventory.GPUs[i]
+			if _, counted := of[g.Type]; counted && sh.GPUs.Has(g.Index) {
+				out[g.Type]++
+			}
+		}
+	}
+	return out
+}
+
+// leaves reports whether the job has given its share of a node back and the node is not clean yet.
+func (j *Job) leaves(n NodeName) bool {
+	return slices.ContainsFunc(j.Leaving(), func(sh Share) bool { return sh.Node == n })
+}
+
+// HeldShares lists the shares that are still the job's: where it ends, those on nodes that are not clean, and what it has given back
+// on such nodes.
+func (j *Job) HeldShares() []Share {
+	shares := j.Alloc.Shares
+	if j.Phase == Ending && len(j.Waiting) < len(shares) {
+		shares = slices.DeleteFunc(slices.Clone(shares), func(sh Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
+	}
+	return append(slices.Clip(shares), j.Leaving()...)
+}
+
+// AllNodes lists the nodes of the allocation and those that it leaves.
+func (j *Job) AllNodes() []NodeName {
+	names := j.AllocNodes()
+	for _, sh := range j.Leaving() {
+		names = append(names, sh.Node)
+	}
+	return names
+}
+
+// On is the job as one of its nodes is to see it: over, if it has given that one back.
+func (j *Job) On(n NodeName) *Job {
+	if !j.leaves(n) {
+		return j
+	}
+	c, a := *j, *j.Alloc
+	a.Shares = append(slices.Clip(a.Shares), j.Leaving()...)
+	c.Alloc, c.Shrunk, c.Phase, c.EndingWhy, c.EndingAt, c.RequeueAfter = &a, nil, Ending, Resized, j.Shrunk.At, false
+	c.Waiting = nil
+	for _, sh := range j.Leaving() {
+		c.Waiting = append(c.Waiting, sh.Node)
+	}
+	return &c
+}
+
+// Record is the job as history has it: of one that has given nodes back, what it is since then.
+func (j *Job) Record() *Job {
+	at := j.ResizedAt()
+	if at.IsZero() || j.Submitted.Equal(at) {
+		return j
+	}
+	c := *j
+	c.Submitted, c.Eligible, c.Started, c.Shrunk = at, at, at, &Shrunk{At: at}
+	c.Pauses, c.SuspendTotal = nil, 0
+	for _, p := range j.Pauses {
+		if from := later(p.From, at); from.Before(p.To) {
+			c.Pauses, c.SuspendTotal = append(c.Pauses, Pause{from, p.To}), c.SuspendTotal+p.To.Sub(from)
+		}
+	}
+	if !c.SuspendedAt.IsZero() {
+		c.SuspendedAt = later(c.SuspendedAt, at)
+	}
+	return &c
+}
+
+// Recorded is when history's record of the job begins, by which it is told from others of the same id.
+func (j *Job) Recorded() time.Time {
+	if j.Shrunk != nil {
+		return j.Shrunk.At
+	}
+	return j.Submitted
+}
+
+// without is the job's standing without what it held on a node that is clean now; nil stays so.
+func (s *Shrunk) without(n NodeName) *Shrunk {
+	if s == nil {
+		return nil
+	}
+	return &Shrunk{s.At, slices.DeleteFunc(slices.Clone(s.Leaving), func(sh Share) bool { return sh.Node == n })}
+}
+
+// withoutCPUs is that without the CPUs: a job that stops frees them, and does not get these again.
+func (s *Shrunk) withoutCPUs() *Shrunk {
+	if s == nil {
+		return nil
+	}
+	c := &Shrunk{s.At, slices.Clone(s.Leaving)}
+	for i := range c.Leaving {
+		c.Leaving[i].CPUs = IDSet{}
+	}
+	return c
+}

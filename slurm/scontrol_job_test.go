@@ -1,0 +1,80 @@
+package slurm
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// updating is a server that refuses to change running jobs other than in size.
+func updating() *fakeServer {
+	f := newFake()
+	f.own = api.NewMux()
+	api.Handle(f.own, api.ListJobs, f.listJobs)
+	api.Handle(f.own, api.UpdateJob, func(_ context.Context, _ api.Caller, c cluster.UpdateJob) (api.WriteResponse, error) {
+		jobs, _ := f.listJobs(context.Background(), api.Caller{}, api.JobQuery{Refs: []cluster.Ref{c.Ref}})
+		if len(jobs.Jobs) == 1 && jobs.Jobs[0].Phase != cluster.Pending && c.Patch.Account != nil {
+			return api.WriteResponse{}, cluster.Errorf(cluster.Conflict, cluster.ErrNotPending, "it runs")
+		}
+		return api.WriteResponse{}, nil
+	})
+	return f
+}
+
+// TestUpdateTasks has what a Slurm 22.05 says of the tasks of an array that it does not change, and of the others.
+func TestUpdateTasks(t *testing.T) {
+	f := updating()
+	for _, c := range []struct{ line, want string }{
+		{"jobid=737 comment=x", ""},
+		{"jobid=737_[1,3] comment=x", ""},
+		{"jobid=737 account=a", "737_1: Job is no longer pending execution\n737_3-9: No error\n"},
+		{"jobid=737_1 account=a", "737_1: Job is no longer pending execution\n"},
+		{"jobid=737_[3-4] account=a", ""},
+		{"jobid=737_[8-11] comment=x", "737_8-9: No error\n737_10-11: Invalid job id specified\n"},
+		{"jobid=737_30 comment=x", "737_30: Invalid job id specified\n"},
+		{"jobid=735 account=a", "Job is no longer pending execution for job 735\n"},
+		{"jobid=735,736 numnodes=1", "scontrol: error: Invalid job ID 735,736\n"},
+		{"jobid=737_1-3 numnodes=1", "scontrol: error: Invalid job ID 737_1-3\n"},
+		{"jobid=735+1 numnodes=1", "scontrol: error: Invalid job ID 735+1\n"},
+		{"jobid=737 numnodes=1", "scontrol: error: Job resizing not supported for job arrays\n"},
+		{"jobid=99 numnodes=1", "scontrol: error: Could not load state information for job 99: Invalid job id specified\n"},
+	} {
+		want := c.want
+		if want != "" {
+			want = "--- stderr\n" + want + "--- rc 1\n"
+		}
+		if got := f.run(t, 0, nil, append([]string{"scontrol", "update"}, strings.Fields(c.line)...)...); got != want {
+			t.Errorf("%s: %q, want %q", c.line, got, want)
+		}
+	}
+}
+
+// TestResizeScripts: inside of a job, what sets the variables anew that are set.
+func TestResizeScripts(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := updating()
+	run := func(env ...string) string { return f.run(t, 0, env, "scontrol", "update", "jobid=735", "numnodes=1") }
+	if got := run("SLURM_JOB_ID=735"); got != "" {
+		t.Errorf("outside of a job: %q", got)
+	}
+	want := "To reset Slurm environment variables, execute\n  For bash or sh shells:  . ./slurm_job_735_resize.sh\n  For csh shells:         source ./slurm_job_735_resize.csh\n"
+	if got := run("SLURM_JOBID=735", "SLURM_NODELIST=x", "SLURM_JOB_NUM_NODES=9", "SLURM_TASKS_PER_NODE=3"); got != want {
+		t.Errorf("inside of one: %q", got)
+	}
+	nodes := strings.Join([]string{"SLURM_NODELIST", `"gpu-node-[002-003]"`}, "=")
+	for name, want := range map[string]string{
+		"slurm_job_735_resize.sh":  "export " + nodes + "\nexport SLURM_JOB_NUM_NODES=2\nunset SLURM_NPROCS\nunset SLURM_NTASKS\nunset SLURM_TASKS_PER_NODE\n",
+		"slurm_job_735_resize.csh": "setenv " + strings.Replace(nodes, "=", " ", 1) + "\nsetenv SLURM_JOB_NUM_NODES 2\nunsetenv SLURM_NPROCS\nunsetenv SLURM_NTASKS\nunsetenv SLURM_TASKS_PER_NODE\n",
+	} {
+		if got, err := os.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("%s: %v %q, want %q", name, err, got, want)
+		}
+	}
+	if got := f.run(t, 0, []string{"SLURM_JOBID=1"}, "scontrol", "update", "jobid=740", "numnodes=1"); got != "--- stderr\nslurm_allocation_lookup: Job is pending execution\n" {
+		t.Errorf("of a job that waits: %q", got)
+	}
+}
