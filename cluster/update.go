@@ -63,7 +63,8 @@ type Patch struct {
 type UpdateJob struct {
 	Ref   Ref   `json:"ref"`
 	Patch Patch `json:"patch"`
-	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses. Logs of before refuse both.
+	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses; no job is to have more nodes at least than at
+	// most. Logs of before have neither.
 	Runs bool `json:"runs,omitempty"`
 }
 
@@ -87,6 +88,9 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 			if p, err = t.license(&n, p); err != nil {
 				return nil, err
 			}
+		}
+		if c.Runs && p.misranged(&spec) {
+			return nil, Errorf(Invalid, ErrNodeCount, "job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID, *p.MinNodes)
 		}
 		if what := p.early(j.Spec); what != "" && j.Phase != Pending {
 			if waiting {
@@ -139,6 +143,15 @@ func (t *tx) license(n *Job, p Patch) (Patch, error) {
 	}
 	n.Spec.Licenses = want
 	return p, nil
+}
+
+// misranged reports whether a job would need more nodes at least than it may have at most.
+func (p *Patch) misranged(s *JobSpec) bool {
+	most := s.MaxNodes
+	if p.MaxNodes != nil {
+		most = *p.MaxNodes
+	}
+	return p.MinNodes != nil && most > 0 && *p.MinNodes > most
 }
 
 // early names what the patch changes that only a pending job can have changed, "" if nothing.
@@ -250,8 +263,6 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 		set(&s.Nice, p.Nice)
 	}
 	switch {
-	case p.MinNodes != nil && p.MaxNodes == nil && *p.MinNodes > s.MaxNodes && s.MaxNodes > 0, p.MinNodes != nil && p.MaxNodes != nil && *p.MaxNodes > 0 && *p.MinNodes > *p.MaxNodes:
-		return Errorf(Invalid, ErrNodeCount, "job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID, *p.MinNodes)
 	case p.MinNodes != nil && *p.MinNodes == 0:
 		return Errorf(Invalid, ErrNodeCount, "job %d needs a node at least", n.ID)
 	case p.Tasks != nil && *p.Tasks == 0:

@@ -60,7 +60,7 @@ func (c *control) updateJob(who setting, rest []setting) int {
 	return code
 }
 
-// updateOne changes a job, or tasks of an array record by record; what is said of these names the tasks.
+// updateOne changes a job, or tasks of an array.
 func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	update := func(r cluster.Ref) error {
 		_, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: r, Patch: p, Runs: p.MinNodes != nil || p.NodeList != nil || p.Licenses != nil})
@@ -76,43 +76,8 @@ func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 		}
 		return 0
 	}
-	type said struct {
-		text  string
-		tasks cluster.IDSet
-	}
-	var all []said
-	failed := false
-	say := func(text string, tasks cluster.IDSet) {
-		failed = failed || text != noErrorText
-		i := slices.IndexFunc(all, func(s said) bool { return s.text == text })
-		if i < 0 {
-			all, i = append(all, said{text: text}), len(all)
-		}
-		all[i].tasks = all[i].tasks.Union(tasks)
-	}
-	lives := slices.ContainsFunc(jobs, func(j *cluster.Job) bool { return j.Phase != cluster.Ended })
-	missing := ref.Tasks
-	for _, j := range jobs {
-		tasks := j.Tasks
-		if tasks.Empty() {
-			tasks = cluster.NewIDSet(j.Task)
-		}
-		if missing = missing.Minus(tasks); !ref.Tasks.Empty() {
-			tasks = tasks.Intersect(ref.Tasks)
-		}
-		if j.Phase == cluster.Ended && lives {
-			continue
-		}
-		text := noErrorText
-		if err := update(cluster.Ref{Job: j.ArrayID, Tasks: tasks}); err != nil {
-			text, _ = slurmText(err)
-		}
-		say(text, tasks)
-	}
-	if !missing.Empty() {
-		say("Invalid job id specified", missing)
-	}
-	if !failed {
+	all := updateTasks(ref, jobs, update)
+	if !slices.ContainsFunc(all, func(s said) bool { return s.text != noErrorText }) {
 		return 0
 	}
 	slices.SortFunc(all, func(a, b said) int { return a.tasks.Min() - b.tasks.Min() })
@@ -121,6 +86,66 @@ func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 		lines = append(lines, strconv.Itoa(int(ref.Job))+"_"+s.tasks.String()+": "+s.text)
 	}
 	return c.complain(lines...)
+}
+
+// said is what is to be said of some tasks.
+type said struct {
+	text  string
+	tasks cluster.IDSet
+}
+
+// updateTasks changes tasks of an array, whose records are given: those that wait at once and the others at once, and where some
+// are refused record by record.
+func updateTasks(ref cluster.Ref, jobs []*cluster.Job, update func(cluster.Ref) error) (all []said) {
+	say := func(text string, tasks cluster.IDSet) {
+		i := slices.IndexFunc(all, func(s said) bool { return s.text == text })
+		if i < 0 {
+			i, all = len(all), append(all, said{text: text})
+		}
+		all[i].tasks = all[i].tasks.Union(tasks)
+	}
+	tasksOf := func(jobs ...*cluster.Job) (tasks cluster.IDSet) {
+		for _, j := range jobs {
+			own := j.Tasks
+			if own.Empty() {
+				own = cluster.NewIDSet(j.Task)
+			}
+			tasks = tasks.Union(own)
+		}
+		if !ref.Tasks.Empty() {
+			tasks = tasks.Intersect(ref.Tasks)
+		}
+		return tasks
+	}
+	lives := slices.ContainsFunc(jobs, func(j *cluster.Job) bool { return j.Phase != cluster.Ended })
+	var waits, others []*cluster.Job
+	for _, j := range jobs {
+		switch {
+		case j.Phase == cluster.Pending:
+			waits = append(waits, j)
+		case j.Phase != cluster.Ended || !lives:
+			others = append(others, j)
+		}
+	}
+	for _, group := range [][]*cluster.Job{waits, others} {
+		if len(group) > 1 {
+			if tasks := tasksOf(group...); update(cluster.Ref{Job: group[0].ArrayID, Tasks: tasks}) == nil {
+				say(noErrorText, tasks)
+				continue
+			}
+		}
+		for _, j := range group {
+			text := noErrorText
+			if err := update(cluster.Ref{Job: j.ArrayID, Tasks: tasksOf(j)}); err != nil {
+				text, _ = slurmText(err)
+			}
+			say(text, tasksOf(j))
+		}
+	}
+	if missing := ref.Tasks.Minus(tasksOf(jobs...)); !missing.Empty() {
+		say("Invalid job id specified", missing)
+	}
+	return all
 }
 
 // noErrorText is what is said of tasks that were changed while others were not.
