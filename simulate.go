@@ -23,11 +23,16 @@ import (
 )
 
 // simCommand replays a workload through schedulers in virtual time.
-func simCommand() *cli.Command {
-	policies := []string{replay.Real}
+// policyNames are what --policy may name.
+func policyNames() []string {
+	names := []string{replay.Real}
 	for _, p := range replay.Textbook {
-		policies = append(policies, p.Name)
+		names = append(names, p.Name)
 	}
+	return names
+}
+
+func simCommand() *cli.Command {
 	places := slices.Sorted(maps.Keys(replay.Placements))
 	return &cli.Command{Name: "sim", Usage: "replay a workload through schedulers in virtual time and compare them", ArgsUsage: "TRACE | --from accounting",
 		Description: "TRACE is a log in the Standard Workload Format (.swf) or a table with the columns job_id, submit, nodes, cpus, gpus,\n" +
@@ -41,7 +46,7 @@ func simCommand() *cli.Command {
 			&cli.StringFlag{Name: "since", Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05"},
 			&cli.StringFlag{Name: "until", Usage: "of the history: jobs submitted up to this time"},
 			&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch (SWF: default is the log's machine; history: the cluster's)"},
-			&cli.StringFlag{Name: "policy", Value: "fifo,easy,conservative," + replay.Real, Usage: "what to compare, of " + strings.Join(policies, ", ")},
+			&cli.StringFlag{Name: "policy", Value: "fifo,easy,conservative," + replay.Real, Usage: "what to compare, of " + strings.Join(policyNames(), ", ")},
 			&cli.StringFlag{Name: "conf", Usage: "slurm.conf for " + replay.Real + "; nodes and partitions are the trace's"},
 			&cli.StringFlag{Name: "place", Value: "best", Usage: "which node takes a part of a node: " + strings.Join(places, ", ")},
 			&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,nodes"},
@@ -61,7 +66,7 @@ func simulate(c *cli.Context) error {
 	names := strings.Split(strings.ReplaceAll(c.String("policy"), " ", ""), ",")
 	for _, name := range names {
 		if name != replay.Real && replay.Named(name).Name == "" {
-			return fmt.Errorf("sim: --policy %s is not known; see muster sim --help", name)
+			return fmt.Errorf("sim: --policy %q is not known: want some of %s", name, strings.Join(policyNames(), ", "))
 		}
 	}
 	for _, o := range []string{"out", "svg"} {

@@ -4,6 +4,8 @@ package replay
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/csv"
 	"errors"
@@ -56,7 +58,11 @@ type Trace struct {
 	Jobs  []Job
 	Nodes []Node
 	Left  []Left
+	named map[string]bool // nodes
 }
+
+// maxNodes is how many nodes a cluster has at most.
+const maxNodes = 100_000
 
 // Left is a number of entries that can not be replayed, and why.
 type Left struct {
@@ -89,20 +95,23 @@ func open(path string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	in := bufio.NewReader(f)
-	if magic, _ := in.Peek(2); string(magic) != "\x1f\x8b" {
-		return struct {
-			io.Reader
-			io.Closer
-		}{in, f}, nil
+	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+		}
+		in = bufio.NewReader(z)
 	}
-	z, err := gzip.NewReader(in)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	switch mark, _ := in.Peek(3); { // of the order of bytes, as some editors write it
+	case bytes.Equal(mark, []byte("\ufeff")):
+		_, _ = in.Discard(len(mark))
+	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
+		return nil, errors.Join(fmt.Errorf("%s is in UTF-16: save it as UTF-8", path), f.Close())
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{z, f}, nil
+	}{in, f}, nil
 }
 
 // Load reads a trace: SWF by the ending .swf, else a table with a header line (README of the format: job_id,
@@ -114,7 +123,7 @@ func Load(path, nodes string) (*Trace, error) {
 		return nil, err
 	}
 	var err error
-	if base := strings.TrimSuffix(path, ".gz"); strings.HasSuffix(base, ".swf") {
+	if base := strings.TrimSuffix(strings.ToLower(path), ".gz"); strings.HasSuffix(base, ".swf") {
 		err = t.swf(path)
 	} else if nodes == "" {
 		return nil, fmt.Errorf("%s: a table of jobs needs one of nodes: give --nodes FILE (a log in SWF has a name that ends in .swf or .swf.gz)", path)
@@ -139,57 +148,81 @@ func (t *Trace) swf(path string) error {
 		return err
 	}
 	defer f.Close()
-	procs, hosts := 0, 0
+	sizes := map[string]int{}
 	in := bufio.NewScanner(f)
-	in.Buffer(nil, 1<<20)
-	for line := 1; in.Scan(); line++ {
+	in.Buffer(nil, longestLine)
+	line := 1
+	for ; in.Scan(); line++ {
 		text := strings.TrimSpace(in.Text())
-		if rest, ok := strings.CutPrefix(text, ";"); ok {
-			for name, to := range map[string]*int{"MaxProcs": &procs, "MaxNodes": &hosts} {
-				v, ok := strings.CutPrefix(strings.TrimSpace(rest), name+":")
-				if !ok {
-					continue
-				}
-				if *to, err = headerSize(v); err != nil {
-					return fmt.Errorf("%s:%d: %s is %q, want a number: correct it, or give --nodes FILE", path, line, name, strings.TrimSpace(v))
-				}
+		if rest, ok := strings.CutPrefix(text, ";"); ok && len(t.Nodes) == 0 {
+			err = header(sizes, rest)
+		} else if !ok && text != "" {
+			err = t.swfLine(strings.Fields(text))
+		}
+		if err != nil {
+			if !in.Scan() && in.Err() != nil { // the line is what there is of it
+				err = in.Err()
 			}
-			continue
+			return fmt.Errorf("%s:%d: %w", path, line, err)
 		}
-		words := strings.Fields(text)
-		if len(words) == 0 {
-			continue
-		}
-		if len(words) < 13 {
-			return fmt.Errorf("%s:%d: %d columns, SWF has 18", path, line, len(words))
-		}
-		num := make([]int64, len(words))
-		for i, w := range words {
-			v, err := strconv.ParseFloat(w, 64) // some logs have fractions
-			if err != nil || !(math.Abs(v) <= largest) {
-				return fmt.Errorf("%s:%d: column %d is %q, want a number", path, line, i+1, w)
-			}
-			num[i] = int64(v)
-		}
-		size := num[7]
-		if size <= 0 {
-			size = num[4]
-		}
-		t.Jobs = append(t.Jobs, Job{ID: words[0], Submit: num[1], Run: num[3], Limit: num[8], CPUs: int(size),
-			User: words[11], Group: words[12], GPUMilli: 1000})
 	}
-	if err := in.Err(); err != nil {
+	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("%s:%d: a line has more than %d bytes: a log in SWF has 18 numbers a line, and a newline behind each", path, line, longestLine)
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	procs := cmp.Or(max(sizes["MaxProcs"], 0), max(sizes["MaxNodes"], 0))
 	if len(t.Nodes) == 0 {
-		if procs <= 0 {
-			procs = hosts
-		}
-		if procs <= 0 {
+		if procs == 0 {
 			return fmt.Errorf("%s: the header says neither MaxProcs nor MaxNodes: give --nodes FILE", path)
 		}
 		t.Nodes = []Node{{Name: "machine", CPUs: procs}}
 	}
+	return nil
+}
+
+// longestLine is how many bytes a line of a log in SWF has at most.
+const longestLine = 1 << 20
+
+// header notes the size of the machine, if a line of the header tells it, by its name.
+func header(sizes map[string]int, text string) error {
+	name, value, ok := strings.Cut(text, ":")
+	if name = strings.TrimSpace(name); !ok || name != "MaxProcs" && name != "MaxNodes" {
+		return nil
+	}
+	n, err := headerSize(value)
+	if err != nil {
+		return fmt.Errorf("%s is %q, want a number: correct it, or give --nodes FILE", name, strings.TrimSpace(value))
+	}
+	if before, ok := sizes[name]; ok && before != n {
+		return fmt.Errorf("%s is %d here and was %d before: correct it, or give --nodes FILE", name, n, before)
+	}
+	sizes[name] = n
+	return nil
+}
+
+// swfLine reads the columns of a job.
+func (t *Trace) swfLine(words []string) error {
+	if len(words) < 13 {
+		return fmt.Errorf("%d columns, SWF has 18", len(words))
+	}
+	num := make([]int64, len(words))
+	for i, w := range words {
+		v, err := strconv.ParseFloat(w, 64) // some logs have fractions
+		if strings.Trim(w, "0123456789+-.eE") != "" || err != nil {
+			return fmt.Errorf("column %d is %.40q, want a number", i+1, w)
+		}
+		if math.Abs(v) > largest {
+			return fmt.Errorf("column %d is %.40q: that is too large, %d is the most", i+1, w, int64(largest))
+		}
+		num[i] = int64(v)
+	}
+	size := num[7]
+	if size <= 0 {
+		size = num[4]
+	}
+	t.Jobs = append(t.Jobs, Job{ID: words[0], Submit: num[1], Run: num[3], Limit: num[8], CPUs: int(size),
+		User: words[11], Group: words[12], GPUMilli: 1000})
 	return nil
 }
 
@@ -222,7 +255,10 @@ func (r record) number(column string) (int64, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n > largest || n < -largest {
+	switch {
+	case errors.Is(err, strconv.ErrRange) || err == nil && (n > largest || n < -largest):
+		return 0, fmt.Errorf("%s: %s is %q: that is too large, %d is the most", r.where, column, s, int64(largest))
+	case err != nil:
 		return 0, fmt.Errorf("%s: %s is %q, want a whole number", r.where, column, s)
 	}
 	return n, nil
@@ -254,7 +290,7 @@ func table(path string, each func(record) error, needed ...string) error {
 	}
 	defer f.Close()
 	in := csv.NewReader(f)
-	in.Comment = '#'
+	in.Comment, in.FieldsPerRecord = '#', -1
 	var at map[string]int
 	for {
 		cells, err := in.Read()
@@ -264,29 +300,54 @@ func table(path string, each func(record) error, needed ...string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		line, _ := in.FieldPos(0)
-		if at == nil {
-			at = map[string]int{}
-			for i, name := range cells {
-				at[strings.TrimSpace(name)] = i
-			}
-			for _, name := range needed {
-				if !slices.ContainsFunc(strings.Split(name, " or "), func(s string) bool { _, ok := at[s]; return ok }) {
-					return fmt.Errorf("%s:%d: no column %s; there are %s", path, line, name, strings.Join(cells, ","))
-				}
-			}
+		row, _ := in.FieldPos(0)
+		where := fmt.Sprintf("%s:%d", path, row)
+		first := strings.TrimSpace(cells[0])
+		switch {
+		case first == "" && len(cells) == 1, strings.HasPrefix(first, "#"):
 			continue
-		}
-		if err := each(record{fmt.Sprintf("%s:%d", path, line), at, cells}); err != nil {
-			return err
+		case at == nil:
+			if at, err = columns(cells, needed); err != nil {
+				return fmt.Errorf("%s: %w", where, err)
+			}
+		case len(cells) != len(at):
+			if _, rest := in.Read(); errors.Is(rest, io.ErrUnexpectedEOF) { // the line is what there is of it
+				return fmt.Errorf("%s: %w", where, rest)
+			}
+			return fmt.Errorf("%s: %d values, the header has %d columns", where, len(cells), len(at))
+		default:
+			if err := each(record{where, at, cells}); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// columns tells where each column of a header is. It must have the needed ones; of "a or b" one.
+func columns(cells, needed []string) (map[string]int, error) {
+	at := map[string]int{}
+	for i, name := range cells {
+		name = strings.TrimSpace(name)
+		if _, twice := at[name]; twice {
+			return nil, fmt.Errorf("two columns %q", name)
+		}
+		at[name] = i
+	}
+	for _, name := range needed {
+		if !slices.ContainsFunc(strings.Split(name, " or "), func(s string) bool { _, ok := at[s]; return ok }) {
+			return nil, fmt.Errorf("no column %s; there are %s", name, strings.Join(cells, ","))
+		}
+	}
+	return at, nil
 }
 
 func (t *Trace) addJob(r record) error {
 	j := Job{ID: r.text("job_id"), User: r.text("user"), Group: r.text("group"), Partition: r.text("partition"), GPUType: r.text("gpu_type")}
 	if j.ID == "" {
 		return fmt.Errorf("%s: no job_id", r.where)
+	}
+	if strings.ContainsAny(j.ID, "\r\n") {
+		return fmt.Errorf("%s: job_id %q goes over several lines", r.where, j.ID)
 	}
 	err := r.numbers(map[string]any{"submit": &j.Submit, "nodes": &j.Nodes, "cpus": &j.CPUs, "gpus": &j.GPUs, "mem_mb": &j.MemMB,
 		"walltime": &j.Limit, "runtime": &j.Run, "gpu_milli": &j.GPUMilli})
@@ -317,19 +378,32 @@ func (t *Trace) addNodes(r record) error {
 	if err := r.numbers(map[string]any{"count": &count, "cpus": &n.CPUs, "gpus": &n.GPUs, "mem_mb": &n.MemMB}); err != nil {
 		return err
 	}
-	if n.Name == "" {
+	switch {
+	case n.Name == "":
 		return fmt.Errorf("%s: no name", r.where)
+	case strings.ContainsAny(n.Name, " \t\r\n"):
+		return fmt.Errorf("%s: name is %q: names of nodes stand one behind the other in schedules, so they have no blanks", r.where, n.Name)
+	case n.CPUs < 0 || n.GPUs < 0 || n.MemMB < 0:
+		return fmt.Errorf("%s: node %s has %d cpus, %d gpus and %d mem_mb: none of them can be below 0", r.where, n.Name, n.CPUs, n.GPUs, n.MemMB)
+	case count < 0 || len(t.Nodes)+count > maxNodes:
+		return fmt.Errorf("%s: count is %d, want how many nodes the line is for: %d at most in all", r.where, count, maxNodes)
 	}
-	if count < 0 {
-		return fmt.Errorf("%s: count is %d, want how many nodes the line is for", r.where, count)
+	names := []string{n.Name}
+	if count > 1 {
+		names = names[:0]
+		for i := range count {
+			names = append(names, fmt.Sprintf("%s%04d", n.Name, i))
+		}
 	}
-	if count <= 1 {
-		t.Nodes = append(t.Nodes, n)
-		return nil
+	if t.named == nil {
+		t.named = map[string]bool{}
 	}
-	for i := range count {
+	for _, name := range names {
+		if t.named[name] {
+			return fmt.Errorf("%s: a second node %s", r.where, name)
+		}
 		one := n
-		one.Name = fmt.Sprintf("%s%04d", n.Name, i)
+		one.Name, t.named[name] = name, true
 		t.Nodes = append(t.Nodes, one)
 	}
 	return nil

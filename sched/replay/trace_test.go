@@ -42,7 +42,7 @@ func TestLoad(t *testing.T) {
 		{"x.swf", header, "", "no job"},
 		{"x.csv", columns, "", "--nodes"},
 		{"x.csv", columns + "a,1,0,6,many,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: gpus"},
-		{"x.csv", columns + "a,1\n", nodes, "wrong number of fields"},
+		{"x.csv", columns + "a,1\n", nodes, "x.csv:3: 2 values, the header has 13 columns"},
 		{"x.csv.gz", "no gzip", nodes, "x.csv.gz:1: no column job_id"},
 		{"x.csv", "\x1f\x8b0", nodes, "x.csv: unexpected EOF"},
 		{"x.csv", "job_id,submit_time,gpus,walltime,runtime\na,1,1,60,30\n", nodes, "x.csv:1: no column submit"},
@@ -55,11 +55,39 @@ func TestLoad(t *testing.T) {
 		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "none.csv", ""), "none.csv: no node"},
 		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "minus.csv", "name,count,cpus\nn,-1,8\n"), "minus.csv:2: count is -1"},
 		{"x.swf", "; MaxProcs: some\n" + line(1, 0, 1, 1, 1), "", "x.swf:1: MaxProcs is \"some\""},
+		{"x.swf", "; MaxProcs: 8\n; MaxProcs: 9\n" + line(1, 0, 1, 1, 1), "", "x.swf:2: MaxProcs is 9 here and was 8 before"},
+		{"x.swf", header + "1 1_0 3 4" + strings.Repeat(" 1", 14), "", "column 2 is \"1_0\", want a number"},
+		{"x.swf", header + strings.Repeat("x", 2<<20), "", "x.swf:2: a line has more than 1048576 bytes"},
+		{"x.swf", "\xff\xfe;\x00", "", "UTF-16"},
+		{"x.csv", columns + "a,9999999999999,0,6,8,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: submit is \"9999999999999\": that is too large"},
+		{"x.csv", columns + "\"a\nb\",1,0,6,8,0,60,30,u,g,,,1000\n", nodes, "several lines"},
+		{"x.csv", columns + "a,1,2,6,1,0,60,30,u,g,,,1000\n", nodes, "1 with fewer GPUs than nodes"},
+		{"x.csv", "job_id,submit,walltime,runtime,cpus,cpus\n", nodes, "x.csv:1: two columns \"cpus\""},
+		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "many.csv", "name,count,cpus\nn,1000000000,8\n"), "many.csv:2: count is 1000000000, want how many nodes the line is for: 100000 at most"},
+		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "twice.csv", "name,count,cpus\nn0001,1,8\nn,2,8\n"), "twice.csv:3: a second node n0001"},
+		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "blank.csv", "name,cpus\na b,8\n"), "blank.csv:2: name is \"a b\""},
+		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "less.csv", "name,cpus\na,-8\n"), "less.csv:2: node a has -8 cpus"},
 		{"x.txt", header + line(1, 0, 1, 1, 1), "", ".swf"},
 	} {
 		if _, err := Load(write(t, tc.name, tc.text), tc.nodes); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s %q: %v, want %s", tc.name, tc.text, err, tc.want)
 		}
+	}
+}
+
+// TestOdd: what editors and other programs add to tables and logs does no harm.
+func TestOdd(t *testing.T) {
+	const jobs = "\ufeffjob_id,submit,gpus,walltime,runtime\r\n  # a note, of some words\r\n \r\na,1,1,60,30\r\n"
+	tr, err := Load(write(t, "j.csv", jobs), write(t, "n.csv", "\ufeffname,gpus\nn,8\n"))
+	if err != nil || len(tr.Jobs) != 1 || tr.Jobs[0].ID != "a" || len(tr.Nodes) != 1 {
+		t.Errorf("%+v, %v", tr, err)
+	}
+	const log = "\ufeff; MaxProcs : 8\r\n1 0 -1 5 -1 -1 -1 2 9 -1 1 1 1 -1 1 1 -1 -1 \r\n; MaxProcs: 8"
+	if tr, err = Load(write(t, "J.SWF", log), ""); err != nil || len(tr.Jobs) != 1 || tr.Nodes[0].CPUs != 8 {
+		t.Errorf("%+v, %v", tr, err)
+	}
+	if tr, err = Load(write(t, "j.swf", "; MaxProcs: many\n"+log[len("\ufeff"):]), write(t, "n.csv", "name,cpus\nn,16\n")); err != nil || tr.Nodes[0].CPUs != 16 {
+		t.Errorf("a header beside a table of nodes: %+v, %v", tr, err)
 	}
 }
 
@@ -79,15 +107,31 @@ func TestHeader(t *testing.T) {
 // TestPacked: what is in a file counts, not its name.
 func TestPacked(t *testing.T) {
 	text := "; MaxProcs: 4\n1 0 -1 10 4 -1 -1 -1 20 -1 1 7 2 -1 1 1 -1 -1\n"
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
-		t.Fatal(err)
+	pack := func(text string) *bytes.Buffer {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
+			t.Fatal(err)
+		}
+		return &b
 	}
+	b := pack(text)
 	for _, name := range []string{"a.swf", "a.swf.gz"} {
 		for _, content := range []string{text, b.String()} {
 			if tr, err := Load(write(t, name, content), ""); err != nil || len(tr.Jobs) != 1 {
 				t.Errorf("%s: %+v %v", name, tr, err)
+			}
+		}
+	}
+	nodes := write(t, "n.csv", "name,cpus\nn,8\n")
+	for name, text := range map[string]string{"a.swf.gz": strings.Repeat(text, 400), "a.csv.gz": "job_id,submit,cpus,walltime,runtime\n" + strings.Repeat("a,1,1,60,30\n", 400)} {
+		whole := pack(text).Bytes()
+		for n := range whole[:len(whole)-1] {
+			if n < 2 {
+				continue // no mark of gzip: it is text
+			}
+			if _, err := Load(write(t, name, string(whole[:n])), nodes); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
+				t.Errorf("%s, %d of %d bytes: %v", name, n, len(whole), err)
 			}
 		}
 	}
