@@ -222,6 +222,7 @@ func keptAt(at string, old, now any) error {
 func goldenStory(t *testing.T) [][]byte {
 	w := newWorld(t, 3)
 	goldenTrust(w)
+	goldenResize(w)
 	goldenHet(w)
 	goldenErrands(w)
 	goldenPower(w)

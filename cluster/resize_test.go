@@ -29,6 +29,23 @@ func running(w *world, n int) JobID {
 	return w.run(id, 0, names...)
 }
 
+// goldenResize has a job of three nodes give two back, which become clean of it one after the other, and end.
+func goldenResize(w *world) {
+	id := running(w, 3)
+	w.pass(10 * time.Second)
+	w.ok(alice, resizeTo(id, 1))
+	w.report("n2", id, NodeDone)
+	license := ""
+	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Licenses: &license}, Runs: true})
+	waits, least, prefer := w.submit(nil), 2, ""
+	w.ok(alice, &UpdateJob{Ref: Ref{Job: waits}, Patch: Patch{ResetAccrue: true, Prefer: &prefer, DelayBoot: new(time.Duration), CPUsPerGPU: &least}})
+	w.ok(alice, &Cancel{Ref: Ref{Job: waits}})
+	w.pass(time.Minute)
+	w.report("n1", id, NodeDone)
+	w.ok(alice, &Cancel{Ref: Ref{Job: id}})
+	w.report("n0", id, NodeDone)
+}
+
 func TestResize(t *testing.T) {
 	w := newWorld(t, 4)
 	id := running(w, 4)
