@@ -426,7 +426,7 @@ func (n *Node) reclaimed(t *tx) {
 func (t *tx) reclaim(node *Node, grace time.Duration) {
 	for _, id := range slices.Clone(t.Load(node.Name).Jobs) {
 		j, ok := t.jobs.Get(id)
-		if !ok || j.Phase == Ending || !j.Preempt.until().IsZero() {
+		if !ok || j.On(node.Name).Phase == Ending || !j.Preempt.until().IsZero() {
 			continue
 		}
 		n := *j

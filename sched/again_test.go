@@ -29,6 +29,7 @@ type history struct {
 	ruled    bool // there are accounts with limits
 	reserves bool // there are reservations at times
 	beside   int  // cycles that went on while there was one
+	shrunk   int  // nodes that jobs gave back and were clean of
 	freed    int  // jobs that had waited for limits and started in cycles that went on
 	held     int  // jobs that wait for limits from then on
 }
@@ -120,7 +121,7 @@ func (h *history) step() {
 		h.n++
 		h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c})
 	}
-	switch k := r.IntN(20); {
+	switch k := r.IntN(22); {
 	case k < 9 && h.hets && r.IntN(10) == 0:
 		c := &cluster.SubmitHet{}
 		for range 2 + r.IntN(3) {
@@ -158,6 +159,25 @@ func (h *history) step() {
 			set = cluster.NodeResume
 		}
 		try(&cluster.NodeSet{Nodes: []cluster.NodeName{nodeName(r.IntN(3))}, Action: set, Reason: &why})
+	case k >= 20: // some of those that run give nodes back, which are clean of them at once or when they end
+		tell := func(j *cluster.Job, name cluster.NodeName, what cluster.UpdateKind) {
+			n, _ := h.s.Node(name)
+			try(&cluster.Report{Node: name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: what, Job: j.ID, Attempt: j.Attempt}}})
+		}
+		for j := range h.s.Snapshot().Live() {
+			if len(j.AllocNodes()) < 2 || j.Phase == cluster.Ending {
+				continue
+			}
+			for _, name := range j.Waiting {
+				tell(j, name, cluster.NodeReady)
+			}
+			least := 1 + r.IntN(len(j.AllocNodes()))
+			try(&cluster.UpdateJob{Ref: cluster.Ref{Job: j.ID}, Patch: cluster.Patch{MinNodes: &least}, Runs: true})
+			if j, _ = h.s.Job(j.ID); r.IntN(2) == 0 && len(j.Leaving()) > 0 {
+				tell(j, j.Leaving()[0].Node, cluster.NodeDone)
+				h.shrunk++
+			}
+		}
 	case k == 17:
 		limit := time.Duration(1+r.IntN(300)) * time.Minute
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Limit: &limit}})
@@ -300,8 +320,8 @@ func dump(ds []cluster.Decision) (out []string) {
 
 // TestAgain holds that a scheduler which goes on from its last cycle decides what a full pass would.
 func TestAgain(t *testing.T) {
-	seed, rounds, starts, bound, freed, held, beside := rand.Uint64(), 0, 0, 0, 0, 0, 0
-	for k := range uint64(300) {
+	seed, rounds, starts, bound, freed, held, beside, shrunk := rand.Uint64(), 0, 0, 0, 0, 0, 0, 0
+	for k := range uint64(330) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
 			for range 60 {
@@ -309,15 +329,15 @@ func TestAgain(t *testing.T) {
 				for n := 0; h.decide() && n < 3; n++ {
 				}
 			}
-			rounds, starts, bound, freed, held, beside = rounds+h.rounds, starts+h.starts, bound+h.bound, freed+h.freed, held+h.held, beside+h.beside
+			rounds, starts, bound, freed, held, beside, shrunk = rounds+h.rounds, starts+h.starts, bound+h.bound, freed+h.freed, held+h.held, beside+h.beside, shrunk+h.shrunk
 		})
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free and %d beside reservations, and started %d jobs, %d of these held back by limits before; limits came to hold back %d",
-		rounds, bound, beside, starts, freed, held)
-	if rounds < 1000 || starts < 100 || bound < 300 || freed < 30 || held < 100 || beside < 100 {
+	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free and %d beside reservations, and started %d jobs, %d of these held back by limits before; limits came to hold back %d; %d nodes were given back",
+		rounds, bound, beside, starts, freed, held, shrunk)
+	if rounds < 1000 || starts < 100 || bound < 200 || freed < 30 || held < 100 || beside < 100 || shrunk < 30 {
 		t.Error("the histories say little")
 	}
 }

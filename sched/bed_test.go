@@ -107,7 +107,7 @@ func (b *bed) where(id cluster.JobID) string {
 // end finishes a job everywhere.
 func (b *bed) end(id cluster.JobID) {
 	j, _ := b.s.Job(id)
-	for i, n := range j.AllocNodes() {
+	for i, n := range j.AllNodes() {
 		nd, _ := b.s.Node(n)
 		us := []cluster.Update{{Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: b.now}, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}
 		if i > 0 {

@@ -33,12 +33,12 @@ func (e *Explanation) expected(s *cluster.Snapshot, now time.Time, id cluster.Jo
 			lacks[sh.Node] = sh
 		}
 	}
-	add := func(j *cluster.Job, a *cluster.Alloc, from, until time.Time) {
+	add := func(j *cluster.Job, shares []cluster.Share, from, until time.Time) {
 		if until.After(st.At) {
 			return // it stays beside it
 		}
 		var on []cluster.NodeName
-		for _, sh := range a.Shares {
+		for _, sh := range shares {
 			if p := lacks[sh.Node]; p != nil && meets(p, &sh) {
 				on = append(on, sh.Node)
 			}
@@ -48,13 +48,13 @@ func (e *Explanation) expected(s *cluster.Snapshot, now time.Time, id cluster.Jo
 		}
 	}
 	for j := range s.Live() {
-		if j.Alloc != nil {
-			add(j, j.Alloc, time.Time{}, overAt(j, s.Config()))
+		for _, r := range releasesOf(j, s.Config()) {
+			add(j, r.shares, time.Time{}, r.at)
 		}
 	}
 	for o, first := range starts {
 		if j, ok := s.Job(o); ok && o != id && first.Alloc != nil && first.At.Before(st.At) {
-			add(j, first.Alloc, first.At, until(first.At, j.Limit))
+			add(j, first.Alloc.Shares, first.At, until(first.At, j.Limit))
 		}
 	}
 	slices.SortFunc(e.Holders, func(a, b Holder) int {

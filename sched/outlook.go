@@ -139,7 +139,10 @@ func (c *cycle) expected(i int, by time.Time) space {
 	sp := c.free.spaces[i]
 	for _, id := range c.s.Load(sp.node.Name).Jobs {
 		j, ok := c.s.Job(id)
-		if !ok || j.Alloc == nil || overAt(j, c.s.Config()).After(by) || j.Phase == cluster.Ending && !slices.Contains(j.Waiting, sp.node.Name) {
+		if !ok || j.Alloc == nil {
+			continue
+		}
+		if j = j.On(sp.node.Name); overAt(j, c.s.Config()).After(by) || j.Phase == cluster.Ending && !slices.Contains(j.Waiting, sp.node.Name) {
 			continue
 		}
 		sp.giveOf(j.Alloc.Shares, !j.HoldsCPUs())
@@ -197,12 +200,19 @@ func overAt(j *cluster.Job, cfg *cluster.Config) time.Time {
 func releases(s *cluster.Snapshot) []release {
 	out := make([]release, 0, 256)
 	for j := range s.Live() {
-		shares := j.HeldShares()
-		if n := len(shares) - len(j.Leaving()); n < len(shares) { // given back, though not clean yet
-			out = append(out, release{j.ResizedAt(), shares[n:], !j.HoldsCPUs()})
-			shares = shares[:n]
-		}
-		out = append(out, release{overAt(j, s.Config()), shares, !j.HoldsCPUs()})
+		out = append(out, releasesOf(j, s.Config())...)
+	}
+	return out
+}
+
+// releasesOf lists when a live job is planned to give back what it holds: what it has given back on nodes that are not clean of it
+// yet, and the rest.
+func releasesOf(j *cluster.Job, cfg *cluster.Config) []release {
+	shares := j.HeldShares()
+	n := len(shares) - len(j.Leaving())
+	out := []release{{overAt(j, cfg), shares[:n], !j.HoldsCPUs()}}
+	if n < len(shares) {
+		out = append(out, release{j.ResizedAt(), shares[n:], !j.HoldsCPUs()})
 	}
 	return out
 }
