@@ -29,6 +29,7 @@ type forget struct{}
 
 func (forget) Apply(uint64, []cluster.Event) {}
 func (forget) Flush(context.Context) error   { return nil }
+func (forget) Sync(context.Context) error    { return nil }
 func (forget) Restored(uint64) error         { return nil }
 func (forget) Whole() bool                   { return true }
 func (forget) Export(context.Context, func() (uint64, error)) (string, error) {

@@ -351,6 +351,9 @@ func (w *world) meddle(ref cluster.Ref) {
 	case 3:
 		cmd = &cluster.Suspend{Ref: ref}
 		w.after(later+time.Minute, func() { w.resume(ref) })
+	case 4: // it gives nodes back if it runs
+		least := 1
+		cmd = &cluster.UpdateJob{Ref: ref, Patch: cluster.Patch{MinNodes: &least}, Runs: true}
 	default:
 		return
 	}
