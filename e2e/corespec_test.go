@@ -96,7 +96,7 @@ func TestNoCoreSpec(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "1x16c8g", "--hollow-exec")
 	for opt, name := range map[string]string{"-S2": "-S", "--thread-spec=2": "--thread-spec"} {
-		out, errs, code := d.run("sbatch", "-Q", "--parsable", opt, "-o", "/dev/null", "--wrap", "true")
+		out, errs, code := d.run("sbatch", "--parsable", opt, "-o", "/dev/null", "--wrap", "true")
 		expect(t, opt, errs, "sbatch: error: Ignoring "+name+" since it's not allowed by configuration (AllowSpecResourcesUsage = No)\n")
 		if code != 0 || d.must("squeue", "-h", "-t", "all", "-j", strings.TrimSpace(out), "-o", "%X %h %C") != "N/A OK 1" {
 			t.Errorf("%s: %d, job %s", opt, code, out)

@@ -37,7 +37,7 @@ func newHistoryLoad(d *dev) *historyLoad {
 					return
 				default:
 				}
-				out, _, rc := d.run("sbatch", "--parsable", "-Q", "--no-requeue", "-o", "/dev/null", "--array=0-2", "--wrap", "[ $SLURM_ARRAY_TASK_ID = 0 ] && sleep 1; exit $SLURM_ARRAY_TASK_ID")
+				out, _, rc := d.run("sbatch", "--parsable", "--no-requeue", "-o", "/dev/null", "--array=0-2", "--wrap", "[ $SLURM_ARRAY_TASK_ID = 0 ] && sleep 1; exit $SLURM_ARRAY_TASK_ID")
 				if rc != 0 { // the server is away
 					time.Sleep(10 * time.Millisecond)
 					continue
