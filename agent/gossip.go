@@ -32,12 +32,12 @@ func (n *network) gossip(ctx context.Context) {
 	}
 	conf := trust.ClientTLS(n.ring, trust.ProtoGossip, cluster.RoleServer, cluster.RoleNode, cluster.RoleLogin)
 	cr := n.ring.Credentials()
-	role := cluster.RoleServer // others only want to know where the servers are
+	role := string(cluster.RoleServer) // others only want to know where the servers are
 	if n.door.server != nil {
 		role = ""
 	}
 	g, err := gossip.Open(gossip.Config{Cluster: keys.Cluster, Keys: keys.Keys, Packets: n.port.packets, Streams: n.port.kinds[trust.ProtoGossip],
-		Self: gossip.Member{Name: cr.Name, Role: string(cr.Role), Addr: n.addr, Version: n.cfg.Version}, Role: string(role), Log: n.cfg.Log,
+		Self: gossip.Member{Name: cr.Name, Role: string(cr.Role), Addr: n.addr, Version: n.cfg.Version}, Role: role, Log: n.cfg.Log,
 		Dial: func(dial context.Context, addr string) (net.Conn, error) {
 			dial, cancel := context.WithCancel(dial)
 			defer cancel()

@@ -58,7 +58,6 @@ type Trace struct {
 	Jobs  []Job
 	Nodes []Node
 	Left  []Left
-	named map[string]bool // nodes
 }
 
 // maxNodes is how many nodes a cluster has at most.
@@ -363,7 +362,8 @@ func (t *Trace) nodeTable(path string) error {
 	if path == "" {
 		return nil
 	}
-	if err := table(path, t.addNodes, "name", "cpus or gpus"); err != nil {
+	named := map[string]bool{}
+	if err := table(path, func(r record) error { return t.addNodes(r, named) }, "name", "cpus or gpus"); err != nil {
 		return err
 	}
 	if len(t.Nodes) == 0 {
@@ -372,7 +372,8 @@ func (t *Trace) nodeTable(path string) error {
 	return nil
 }
 
-func (t *Trace) addNodes(r record) error {
+// addNodes adds the nodes of a line, whose names are not among those before.
+func (t *Trace) addNodes(r record, named map[string]bool) error {
 	n := Node{Name: r.text("name"), GPUType: r.text("gpu_type"), Partition: r.text("partition"), Switch: r.text("switch")}
 	count := 0
 	if err := r.numbers(map[string]any{"count": &count, "cpus": &n.CPUs, "gpus": &n.GPUs, "mem_mb": &n.MemMB}); err != nil {
@@ -395,15 +396,12 @@ func (t *Trace) addNodes(r record) error {
 			names = append(names, fmt.Sprintf("%s%04d", n.Name, i))
 		}
 	}
-	if t.named == nil {
-		t.named = map[string]bool{}
-	}
 	for _, name := range names {
-		if t.named[name] {
+		if named[name] {
 			return fmt.Errorf("%s: a second node %s", r.where, name)
 		}
 		one := n
-		one.Name, t.named[name] = name, true
+		one.Name, named[name] = name, true
 		t.Nodes = append(t.Nodes, one)
 	}
 	return nil
