@@ -116,7 +116,7 @@ func startDevAt(t *testing.T, dir string, args ...string) *dev {
 	t.Cleanup(d.cleanup)
 	d.start()
 	d.wait("idle nodes", func() bool {
-		out, _, code := d.run("sinfo", "-h", "-t", "idle")
+		out, _, code := d.run("sinfo", "-h", "-N", "-t", "idle") // without -N a partition has a line even without nodes
 		return code == 0 && out != ""
 	})
 	return d
