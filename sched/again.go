@@ -90,7 +90,7 @@ type round struct {
 	*cycle
 	old    *cluster.Snapshot
 	asks   map[cluster.JobID]bool              // jobs to look at by themselves; true: their questions do not know them yet
-	open   []*question                         // that may fit now
+	open   []int                               // numbers of questions that may fit now, to join the line
 	freed  []int                               // places of nodes that may have more free than before
 	more   []int                               // these, and those of which a planned start keeps less
 	live   bool                                // what runs has changed
@@ -129,6 +129,7 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	}
 	c.s, c.now, c.out, c.begun, c.used = s, now, nil, nil, nil
 	c.limits.GoOn(s, now)
+	c.doubts = nil
 	c.free.kinds.work = &workload{s: s}
 	clear(c.running)
 	c.rounds++
@@ -406,44 +407,70 @@ func (c *cycle) isBlocked(id cluster.JobID) bool {
 	return slices.ContainsFunc(c.blocked, func(b blocked) bool { return b.job.ID == id })
 }
 
-// again asks for the jobs of those questions that can use one of the nodes, and forgets what is known of sets of
-// planned starts with which they failed.
+// doubt is nodes that have more free, or of which a planned start keeps less: a question that can use one of them may fit now
+// beside sets of planned starts with which it failed.
+type doubt struct {
+	places []int
+	most   brief                  // that any of them had
+	lost   func(mask uint64) bool // tells of which sets
+}
+
+// again asks for the jobs of those questions that can use one of the nodes. Only numbers are looked at here: most of these
+// questions will be out of the way when their turn comes, see lineup.
 func (r *round) again(places []int, lost func(mask uint64) bool) {
 	if len(places) == 0 {
 		return
 	}
 	r.more = append(r.more, places...)
-	spots, most := r.free.spots(places)
-	for k, q := range r.posed {
-		if r.least[k].exceeds(&most) || !slices.ContainsFunc(q.failed, lost) || !q.gains(r.free, spots) {
-			continue
+	d := doubt{places: places, lost: lost}
+	_, d.most = r.free.spots(places)
+	r.doubts = append(r.doubts, d)
+	for k := range r.least {
+		if !r.least[k].exceeds(&d.most) {
+			r.open = append(r.open, k)
 		}
-		if !q.open {
-			q.open = true
-			r.open = append(r.open, q)
-		}
-		if q.opened != r.rounds {
-			q.opened, q.lost = r.rounds, q.lost[:0]
-		}
-		q.failed = slices.DeleteFunc(q.failed, func(mask uint64) bool {
-			if lost(mask) {
-				q.lost = append(q.lost, mask)
-			}
-			return lost(mask)
-		})
 	}
 }
 
-// gains reports whether some of the nodes are of use, and enough together with what else there is.
-func (q *question) gains(p *pool, spots []spot) bool {
-	most := 0
-	for _, s := range spots {
-		most = max(most, q.room(p, s))
+// fails reports whether a question did not fit beside these planned starts, or fewer of them, and nothing is known by which it
+// may fit now.
+func (c *cycle) fails(q *question, mask uint64) bool {
+	c.reopen(q)
+	return slices.ContainsFunc(q.failed, func(m uint64) bool { return m&mask == m })
+}
+
+// reopen forgets what is in doubt of a question; it reports whether that was anything in this round.
+func (c *cycle) reopen(q *question) bool {
+	if q.opened != c.rounds {
+		q.opened, q.doubts, q.lost = c.rounds, 0, q.lost[:0]
 	}
-	if most >= q.want.tasks && q.want.minNodes <= 1 {
-		return true
+	for ; q.doubts < len(c.doubts); q.doubts++ {
+		d := &c.doubts[q.doubts]
+		if c.least[q.number].exceeds(&d.most) || !slices.ContainsFunc(q.failed, d.lost) || !q.gains(c.free, d.places) {
+			continue
+		}
+		q.failed = slices.DeleteFunc(q.failed, func(mask uint64) bool {
+			if d.lost(mask) {
+				q.lost = append(q.lost, mask)
+			}
+			return d.lost(mask)
+		})
 	}
-	return most > 0 && !q.gauge.hopeless(p.scene(nil, 0))
+	return len(q.lost) > 0
+}
+
+// gains reports whether some of the places are of use now, and enough together with what else there is.
+func (q *question) gains(p *pool, places []int) bool {
+	useful := false
+	for _, i := range places {
+		if n := q.room(p, spot{i, p.kindOf(&p.spaces[i])}); n > 0 {
+			if n >= q.want.tasks && q.want.minNodes <= 1 {
+				return true
+			}
+			useful = true
+		}
+	}
+	return useful && !q.gauge.hopeless(p.scene(nil, 0))
 }
 
 // room is how many tasks fit on a node.
@@ -522,7 +549,7 @@ func byPlace(a, b cluster.Place) int { return b2i(b.Before(a)) - b2i(a.Before(b)
 func (r *round) consider(e *entry, j *cluster.Job) {
 	if q := e.q; q != nil {
 		mask, _ := r.mask(j)
-		if q.fails(mask) || q.find(r.free, r.heads, mask, off{}) == nil && q.fail(mask) {
+		if r.fails(q, mask) || q.find(r.free, r.heads, mask, off{}) == nil && q.fail(mask) {
 			return
 		}
 	}

@@ -21,11 +21,38 @@ type member struct {
 	held  cluster.Reason // why limits keep it from starting, as far as is known
 }
 
+// bound is a turn that no job of a question comes before.
+type bound struct {
+	nice  int
+	since time.Time
+	limit time.Duration
+	share float64
+	place cluster.Place // in the strict order
+}
+
+// add has one more job be in it.
+func (b *bound) add(m *member, only bool) {
+	if only {
+		*b = bound{m.nice, m.since, m.limit, m.share, m.place}
+		return
+	}
+	b.nice, b.limit, b.share = min(b.nice, m.nice), min(b.limit, m.limit), max(b.share, m.share)
+	if m.since.Before(b.since) {
+		b.since = m.since
+	}
+	if m.place != (cluster.Place{}) && m.place.Before(b.place) {
+		b.place = m.place
+	}
+}
+
 // entry is a job in line: one to be looked at by itself, or of those that ask a question that may fit now the one whose
 // turn comes first.
 type entry struct {
 	id      cluster.JobID
 	q       *question // nil: by itself
+	number  int       // of the question
+	unseen  bool      // its jobs are not known to come before the bound of them all
+	begun   int       // starts of the cycle when the question was last seen to fit, perhaps
 	changed bool      // its question does not know it yet
 	nice    int
 	merit   float64
@@ -36,7 +63,10 @@ type entry struct {
 type lineup struct {
 	r     *round
 	list  []*entry
-	begun int // starts of the cycle when the questions in it were last seen to fit, perhaps
+	begun int    // starts of the cycle when it was last sifted
+	more  int    // nodes that had more free then
+	spots []spot // these
+	most  brief  // that any of them had
 }
 
 func (l *lineup) Len() int           { return len(l.list) }
@@ -55,6 +85,9 @@ func (r *round) before(a, b *entry) bool {
 	if r.responsive {
 		if n := cmp.Or(cmp.Compare(a.nice, b.nice), cmp.Compare(b.merit, a.merit)); n != 0 {
 			return n < 0
+		}
+		if a.unseen != b.unseen {
+			return a.unseen
 		}
 	}
 	return a.place.Before(b.place)
@@ -79,31 +112,28 @@ func (r *round) lineup() *lineup {
 			l.list = append(l.list, e)
 		}
 	}
+	l.begun, l.more = len(r.begun), len(r.more)
 	heap.Init(l)
 	l.join()
-	l.sift()
 	return l
 }
 
-// join has the questions join the line that may fit now.
+// join has the questions join the line that may fit now, each where the first of its jobs may be.
 func (l *lineup) join() {
 	r := l.r
 	room := make([]entry, len(r.open))
-	for k, q := range r.open {
-		if q.open = false; !q.fickle {
-			if room[k].q = q; r.foremost(&room[k]) {
-				heap.Push(l, &room[k])
-			}
-			continue
+	for k, n := range r.open {
+		b := &r.bounds[n]
+		room[k] = entry{q: r.posed[n], number: n, unseen: true, begun: len(r.begun), nice: b.nice, place: b.place}
+		if r.responsive {
+			room[k].merit = r.merit(wait(r.now, b.since), b.share, b.limit)
 		}
-		for _, m := range q.jobs { // each by itself
-			if _, asks := r.asks[m.id]; !asks && r.current(m) && !r.apart(m.id) {
-				r.ask(m.id)
-				l.add(r.alone(m))
-			}
-		}
+		l.list = append(l.list, &room[k])
 	}
-	r.open = nil
+	if len(r.open) > 0 {
+		heap.Init(l)
+	}
+	r.open = r.open[:0]
 }
 
 // add has a job join the line by itself; false if others are ahead that are not looked at.
@@ -131,7 +161,11 @@ func (r *round) placeOf(m *member) cluster.Place {
 func (r *round) foremost(e *entry) bool {
 	q, found := e.q, false
 	q.jobs = slices.DeleteFunc(q.jobs, func(m *member) bool { return !r.current(m) })
-	for _, m := range q.jobs {
+	for k, m := range q.jobs {
+		if !r.responsive {
+			r.placeOf(m)
+		}
+		r.bounds[q.number].add(m, k == 0)
 		if m.held != cluster.NoReason || r.done[m.id] {
 			continue
 		}
@@ -139,13 +173,13 @@ func (r *round) foremost(e *entry) bool {
 			continue
 		}
 		now := r.entryOf(m)
-		now.q = q
+		now.q, now.number, now.begun = q, q.number, e.begun
 		if r.responsive {
 			if found && cmp.Or(cmp.Compare(e.nice, now.nice), cmp.Compare(now.merit, e.merit)) < 0 {
 				continue // whatever its place
 			}
 		}
-		if now.place = r.placeOf(m); found && !r.before(&now, e) || q.fails(r.maskAt(m.limit, now.place)) || r.apart(m.id) || !r.within(now.place) {
+		if now.place = r.placeOf(m); found && !r.before(&now, e) || r.fails(q, r.maskAt(m.limit, now.place)) || r.apart(m.id) || !r.within(now.place) {
 			continue
 		}
 		*e, found = now, true
@@ -187,36 +221,80 @@ func (r *round) maskAt(limit time.Duration, p cluster.Place) (mask uint64) {
 // next is the entry whose turn it is, or nil.
 func (l *lineup) next() *entry {
 	for len(l.list) > 0 {
-		if l.begun != len(l.r.begun) {
+		if l.begun != len(l.r.begun) || l.more != len(l.r.more) {
 			l.sift()
-		} else if e := l.list[0]; !l.r.done[e.id] {
-			return e
-		} else { // in another partition
+			continue
+		}
+		switch e := l.list[0]; {
+		case e.q != nil && !l.mayFit(e):
+			l.drop(e)
+			heap.Pop(l)
+		case e.unseen:
+			l.open(e)
+		case l.r.done[e.id]: // in another partition
 			l.seen()
+		default:
+			return e
 		}
 	}
 	return nil
 }
 
-// sift has the questions leave the line, with all their jobs, that plainly do not fit any more, where these can be asked
-// about each node that has more free.
+// open looks into the question of the first entry: if it may fit, its first job gets its place in line.
+func (l *lineup) open(e *entry) {
+	r := l.r
+	if e.unseen = false; r.reopen(e.q) && !e.q.fickle {
+		l.seen()
+		return
+	}
+	heap.Pop(l)
+	if len(e.q.lost) == 0 {
+		return
+	}
+	for _, m := range e.q.jobs { // each by itself
+		if _, asks := r.asks[m.id]; !asks && r.current(m) && !r.apart(m.id) {
+			r.ask(m.id)
+			l.add(r.alone(m))
+		}
+	}
+}
+
+// sift has the questions leave the line, with all their jobs, that need more than any node has that has more free than
+// before, where these are few.
 func (l *lineup) sift() {
-	l.begun = len(l.r.begun)
-	if len(l.r.more) > fewPlaces {
+	l.begun, l.more = len(l.r.begun), len(l.r.more)
+	if l.more > fewPlaces {
 		return
 	}
 	all := len(l.list)
-	spots, most := l.r.free.spots(l.r.more)
+	l.spots, l.most = l.r.free.spots(l.r.more)
 	l.list = slices.DeleteFunc(l.list, func(e *entry) bool {
-		gone := e.q != nil && !e.q.mayFit(l.r.free, spots, &most)
+		gone := e.q != nil && l.r.least[e.number].exceeds(&l.most)
 		if gone {
-			e.q.failed = append(e.q.failed, e.q.lost...)
+			l.drop(e)
 		}
 		return gone
 	})
 	if len(l.list) < all {
 		heap.Init(l)
 	}
+}
+
+// drop has a question be known to fail as before.
+func (l *lineup) drop(e *entry) {
+	if q := e.q; q.opened == l.r.rounds {
+		q.failed, q.lost = append(q.failed, q.lost...), q.lost[:0]
+	}
+}
+
+// mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then, where these
+// are few: then it can be asked about each.
+func (l *lineup) mayFit(e *entry) bool {
+	if e.begun == l.begun || l.more > fewPlaces {
+		return true
+	}
+	e.begun = l.begun
+	return !l.r.least[e.number].exceeds(&l.most) && slices.ContainsFunc(l.spots, func(s spot) bool { return e.q.room(l.r.free, s) > 0 })
 }
 
 // seen tells that the entry whose turn it was has been looked at: the next job of its question takes its place.
@@ -231,8 +309,3 @@ func (l *lineup) seen() {
 
 // fewPlaces is how many nodes a question that failed before they had more free is asked about one by one.
 const fewPlaces = 16
-
-// mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then, most at most.
-func (q *question) mayFit(p *pool, spots []spot, most *brief) bool {
-	return !q.gauge.needs().exceeds(most) && slices.ContainsFunc(spots, func(s spot) bool { return q.room(p, s) > 0 })
-}

@@ -35,6 +35,8 @@ type cycle struct {
 	asked   map[shape]*question
 	posed   []*question // these, in turn
 	least   []brief     // what they need of a node, in one row: events ask all of them
+	bounds  []bound     // of the turns of their jobs
+	doubts  []doubt     // of this round
 	begun   []release   // starts of this cycle
 	out     []cluster.Decision
 	gated   map[*cluster.Gate]map[*question][]*member // jobs by what limits them and what they ask
@@ -336,7 +338,7 @@ func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
 	off := c.off(q.own, j, c.now, over)
 	c.near = c.near || q.own != nil || !off.none()
 	c.longest = max(c.longest, over.Sub(c.now))
-	if off.none() && q.fails(mask) {
+	if off.none() && c.fails(q, mask) {
 		return nil
 	}
 	alloc := c.find(q, mask, off)

@@ -40,8 +40,9 @@ type question struct {
 	asks    cluster.Asking // what each of them comes to
 	fickle  bool           // one of them may start with another limit, or become ready by itself
 	failed  []uint64       // sets of reservations to stay off with which it did not fit
-	open    bool           // it may fit now, see round
-	opened  int            // the last round in which it may
+	number  int            // among those posed
+	opened  int            // the last round in which it was looked into
+	doubts  int            // of that round that were
 	lost    []uint64       // the sets with which it may fit since then
 	outlook *outlook       // what its planned start rests on
 }
@@ -65,13 +66,18 @@ func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *quest
 		if !q.plainly(c.free) && q.find(c.free, nil, 0, off{}) == nil { // what fits now is possible
 			q.why, q.note = q.want.possible(c.s, c.idle())
 		}
-		c.asked[key] = q
-		c.posed, c.least = append(c.posed, q), append(c.least, *q.gauge.needs())
+		c.asked[key], q.number = q, len(c.posed)
+		c.posed, c.least, c.bounds = append(c.posed, q), append(c.least, *q.gauge.needs()), append(c.bounds, bound{})
 	}
 	if !c.known {
 		q.fickle = q.fickle || j.Spec.LimitMin != 0 || fickle(j, c.now)
 		c.members++
-		q.jobs = append(q.jobs, &member{id: j.ID, round: c.rounds, nice: j.Spec.Nice, since: waitsSince(j), limit: j.Limit, share: c.turn.share})
+		m := &member{id: j.ID, round: c.rounds, nice: j.Spec.Nice, since: waitsSince(j), limit: j.Limit, share: c.turn.share}
+		if !c.responsive && (c.rounds > 0 || len(q.jobs) == 0) { // the others of a full pass come behind
+			m.place, _ = c.s.PlaceOf(j.ID)
+		}
+		c.bounds[q.number].add(m, len(q.jobs) == 0)
+		q.jobs = append(q.jobs, m)
 		c.heldTo(q, j)
 	}
 	return q
@@ -126,11 +132,6 @@ func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid off) *
 	v := q.gauge.view(p, heads, mask)
 	q.views = append(q.views, v)
 	return v.find(avoid)
-}
-
-// fails reports whether it did not fit beside these reservations, or fewer of them.
-func (q *question) fails(mask uint64) bool {
-	return slices.ContainsFunc(q.failed, func(m uint64) bool { return m&mask == m })
 }
 
 // fail notes that it does not fit beside these reservations.
