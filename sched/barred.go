@@ -9,10 +9,11 @@ import (
 // Reservations of cores keep CPUs of a node from some jobs and leave them the others. A pool knows nothing of that: who
 // looks at a node for such a job leaves them out, and so do views, see there.
 
-// off is what a job must keep off: nodes, and CPUs of others.
+// off is what a job must keep off: nodes, CPUs of others, and what else has been planned on some.
 type off struct {
 	nodes nodeSet
 	cpus  *barred
+	less  []lessened // what is left of these; in forecasts alone
 }
 
 // none reports whether it may use all.

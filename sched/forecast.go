@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"dev.muster/cluster"
@@ -89,16 +90,30 @@ func TestHet(s *cluster.Snapshot, now time.Time, by cluster.Identity, specs []*c
 type forecast struct {
 	*cycle
 	starts map[cluster.JobID]Start
-	taken  []span
+	taken  []*span
 	offs   map[uint64]nodeSet // of the spans of a mask
+	stays  []*stay            // by place
 	extra  int
 }
 
-// span is nodes that a planned start will have, of a job that goes before others from some time on.
+// span is a planned start of a job that goes before others from some time on, and the nodes that it will have as a whole.
 type span struct {
 	from, to time.Time
 	nodes    nodeSet
 	first    time.Time
+}
+
+// crosses reports whether it lasts at some time of another, of a job that heeds it.
+func (t *span) crosses(from, to time.Time) bool {
+	return t.from.Before(to) && from.Before(t.to) && !t.first.After(from)
+}
+
+// stay is a planned start on a node that leaves some of it to others.
+type stay struct {
+	*span
+	place int
+	share cluster.Share
+	left  space // when it begins
 }
 
 func newForecast(s *cluster.Snapshot, now time.Time) *forecast {
@@ -182,9 +197,7 @@ func (f *forecast) note(j *cluster.Job, must bool, look func()) {
 	}
 	if r != nil {
 		st.At, st.Alloc = later(r.at, f.now), r.alloc
-		if len(f.taken) < 64 {
-			f.taken = append(f.taken, span{st.At, until(st.At, j.Limit), r.nodes, begins(j)})
-		}
+		f.take(&span{from: st.At, to: until(st.At, j.Limit), first: begins(j)}, part{job: j, plan: r})
 	}
 	f.starts[j.ID] = st
 }
@@ -210,12 +223,11 @@ func (f *forecast) later(j *cluster.Job, why cluster.Reason) (best *reservation)
 			if q.why != cluster.NoReason {
 				continue
 			}
-			r, _ := plan(f.row(q.want.over), ends, q.want, func(at time.Time) off {
+			r, _ := plan(f.row(q.want.over), ends, q.want, func(p *pool, at time.Time) off {
 				if at.Before(from) {
 					return off{nodes: f.all()}
 				}
-				over := until(at, j.Limit)
-				return f.off(own, j, at, over).and(f.beside(at, over))
+				return f.beside(p, f.off(own, j, at, until(at, j.Limit)), at, until(at, j.Limit))
 			})
 			if r != nil && (best == nil || r.at.Before(best.at)) {
 				best = r
@@ -252,13 +264,63 @@ func (f *forecast) coming(j *cluster.Job) (out []*keptNodes) {
 // begins is from when on a job is looked at.
 func begins(j *cluster.Job) time.Time { return later(j.Eligible, j.Spec.Begin) }
 
-// beside is the nodes that others will have in a span of time, but for those that will not be looked at before it.
-func (f *forecast) beside(from, to time.Time) nodeSet {
+// maxSpans is how many planned starts others keep off.
+const maxSpans = 64
+
+// take has others keep off what a planned start, or each part of one, will have.
+func (f *forecast) take(t *span, parts ...part) {
+	if len(f.taken) >= maxSpans {
+		return
+	}
+	f.taken = append(f.taken, t)
+	t.nodes = make(nodeSet, len(f.free.spaces))
+	for _, p := range parts {
+		for k := range p.plan.alloc.Shares {
+			sh := &p.plan.alloc.Shares[k]
+			i, ok := f.free.at[sh.Node]
+			if !ok {
+				continue
+			}
+			sp := &f.free.spaces[i]
+			t.nodes[i] = f.free.shared || f.free.wholePlans || p.job.Spec.Sharing == cluster.ShareUser || sh.Part != nil || len(sp.parts) > 0 ||
+				sh.CPUs.Len() == f.free.models[sp.model].cpus.Len()
+			if !t.nodes[i] {
+				f.stay(&stay{span: t, place: i, share: *sh})
+			}
+		}
+	}
+}
+
+// stay adds one to those on its node.
+func (f *forecast) stay(n *stay) {
+	n.left = f.expected(n.place, n.from)
+	n.left.take(n.share, false)
+	from, upTo := f.on(n.place)
+	for _, o := range f.stays[from:upTo] {
+		if !o.from.After(n.from) && n.from.Before(o.to) {
+			n.left.take(o.share, false)
+		}
+		if !o.from.Before(n.from) && o.from.Before(n.to) {
+			o.left.take(n.share, false)
+		}
+	}
+	f.stays = slices.Insert(f.stays, upTo, n)
+}
+
+// on tells which of the stays are those on a node.
+func (f *forecast) on(place int) (from, upTo int) {
+	from = sort.Search(len(f.stays), func(k int) bool { return f.stays[k].place >= place })
+	for upTo = from; upTo < len(f.stays) && f.stays[upTo].place == place; upTo++ {
+	}
+	return from, upTo
+}
+
+// beside is what a job must keep off that runs in a span of time, with what others will have in it, but for those that will
+// not be looked at before it.
+func (f *forecast) beside(p *pool, o off, from, to time.Time) off {
 	mask := uint64(0)
 	for i, t := range f.taken {
-		if t.from.Before(to) && from.Before(t.to) && !t.first.After(from) {
-			mask |= 1 << i
-		}
+		mask |= uint64(b2i(t.crosses(from, to))) << i
 	}
 	set, ok := f.offs[mask]
 	if !ok {
@@ -269,7 +331,26 @@ func (f *forecast) beside(from, to time.Time) nodeSet {
 		}
 		f.offs[mask] = set
 	}
-	return set
+	o = o.and(set)
+	for k := 0; k < len(f.stays); {
+		i := f.stays[k].place
+		sp, less := p.spaces[i], false
+		for ; k < len(f.stays) && f.stays[k].place == i; k++ {
+			switch n := f.stays[k]; {
+			case !n.crosses(from, to):
+				continue
+			case n.from.After(from):
+				sp.atMost(&n.left)
+			default:
+				sp.take(n.share, false)
+			}
+			less = true
+		}
+		if less {
+			o.less = append(o.less, lessened{i, sp})
+		}
+	}
+	return o
 }
 
 func (f *forecast) all() nodeSet { return slices.Repeat(nodeSet{true}, len(f.free.spaces)) }

@@ -270,7 +270,7 @@ func (c *cycle) reserveSet(lead *cluster.Job, parts []*part) *reservation {
 		return nil
 	}
 	kept := c.kept()
-	all := c.planSet(lead, parts, c.timeline(), func(q *question, j *cluster.Job, at time.Time) off {
+	all := c.planSet(lead, parts, c.timeline(), func(_ *pool, q *question, j *cluster.Job, at time.Time) off {
 		return c.offFrom(q.own, j, at).and(kept)
 	})
 	if all != nil {
@@ -284,7 +284,7 @@ const maxPlans = 16
 
 // planSet finds when all components will fit if every job runs to its limit: the latest of their times, as one
 // reservation; nil if none is found.
-func (c *cycle) planSet(lead *cluster.Job, parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) off) *reservation {
+func (c *cycle) planSet(lead *cluster.Job, parts []*part, ends []release, avoid func(*pool, *question, *cluster.Job, time.Time) off) *reservation {
 	var at time.Time
 	for range maxPlans {
 		latest, ok := c.planEach(parts, ends, avoid)
@@ -324,12 +324,12 @@ func asOne(lead *cluster.Job, parts []*part, at time.Time) *reservation {
 }
 
 // planEach plans each component away from the nodes of those before it, and tells the latest time.
-func (c *cycle) planEach(parts []*part, ends []release, avoid func(*question, *cluster.Job, time.Time) off) (latest time.Time, ok bool) {
+func (c *cycle) planEach(parts []*part, ends []release, avoid func(*pool, *question, *cluster.Job, time.Time) off) (latest time.Time, ok bool) {
 	var taken nodeSet
 	for _, p := range ranked(parts) {
 		p.plan = nil
 		for _, q := range p.qs {
-			r, _ := plan(c.row(q.want.over), ends, q.want, func(at time.Time) off { return avoid(q, p.job, at).and(taken) })
+			r, _ := plan(c.row(q.want.over), ends, q.want, func(then *pool, at time.Time) off { return avoid(then, q, p.job, at).and(taken) })
 			if r != nil && (p.plan == nil || r.at.Before(p.plan.at)) {
 				p.plan = r
 			}
@@ -417,14 +417,14 @@ func (f *forecast) noteSet(lead *cluster.Job, must bool, look func()) {
 		return
 	}
 	at, longest := later(r.at, f.now), time.Duration(0)
+	var parts []part
 	for _, p := range r.parts {
+		parts = append(parts, *p)
 		st := f.starts[p.job.ID]
 		st.At, st.Alloc, longest = at, p.plan.alloc, max(longest, p.job.Limit)
 		f.starts[p.job.ID] = st
 	}
-	if len(f.taken) < 64 {
-		f.taken = append(f.taken, span{at, until(at, longest), r.nodes, begins(lead)})
-	}
+	f.take(&span{from: at, to: until(at, longest), first: begins(lead)}, parts...)
 }
 
 // laterSet is later for a heterogeneous job.
@@ -448,11 +448,10 @@ func (f *forecast) laterSet(lead *cluster.Job) *reservation {
 		}
 		parts = append(parts, p)
 	}
-	return f.planSet(lead, parts, f.moments(from), func(q *question, j *cluster.Job, at time.Time) off {
+	return f.planSet(lead, parts, f.moments(from), func(p *pool, q *question, j *cluster.Job, at time.Time) off {
 		if at.Before(from) {
 			return off{nodes: f.all()}
 		}
-		over := until(at, j.Limit)
-		return f.off(q.own, j, at, over).and(f.beside(at, over))
+		return f.beside(p, f.off(q.own, j, at, until(at, j.Limit)), at, until(at, j.Limit))
 	})
 }

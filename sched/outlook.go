@@ -30,7 +30,7 @@ func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 		return o.plan
 	}
 	q.outlook = nil
-	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(at time.Time) off { return c.offFrom(q.own, j, at).and(kept) })
+	r, look := plan(c.row(q.want.over), c.timeline(), q.want, func(_ *pool, at time.Time) off { return c.offFrom(q.own, j, at).and(kept) })
 	if r == nil || !c.unreserved(q, j, r.at) || c.free.shared || !look.numbers {
 		return r
 	}
@@ -134,6 +134,22 @@ func (p *pool) set(i int, sp space) bool {
 	return true
 }
 
+// lessened is what may be used of a node.
+type lessened struct {
+	place int
+	space
+}
+
+// lessen has nodes have what is told, and tells what they had.
+func (p *pool) lessen(list []lessened) (had []lessened) {
+	for k := range list {
+		i := list[k].place
+		had = append(had, lessened{i, p.spaces[i]})
+		p.set(i, list[k].space)
+	}
+	return had
+}
+
 // expected is what will be free on a node when all is over there that is planned to be over by a time.
 func (c *cycle) expected(i int, by time.Time) space {
 	sp := c.free.spaces[i]
@@ -218,8 +234,8 @@ func releasesOf(j *cluster.Job, cfg *cluster.Config) []release {
 }
 
 // plan finds when want will fit if every job runs to its limit, with a look at all nodes at that time; nil if it
-// never will. avoid tells what is out of question at a time.
-func plan(free *pool, ends []release, want *demand, avoid func(time.Time) off) (*reservation, *view) {
+// never will. avoid tells what is out of question at a time, at which the nodes are as the pool has them.
+func plan(free *pool, ends []release, want *demand, avoid func(then *pool, at time.Time) off) (*reservation, *view) {
 	future := free.clone()
 	g := newGauge(want, future)
 	look := g.view(future, nil, 0)
@@ -231,11 +247,14 @@ func plan(free *pool, ends []release, want *demand, avoid func(time.Time) off) (
 		if g.hopeless(future.scene(nil, 0)) {
 			continue
 		}
-		if a := look.find(avoid(at)); a != nil {
+		o := avoid(future, at)
+		more := future.lessen(o.less)
+		if a := look.find(o); a != nil {
 			r := newReservation(future, at, a, nil)
 			r.barred = look.barred
 			return r, look
 		}
+		future.lessen(more)
 	}
 	return nil, nil
 }

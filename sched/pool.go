@@ -35,6 +35,12 @@ func (sp *space) settle() {
 	sp.cpu, sp.gpu, sp.free, sp.busy = sp.cpus.Len(), sp.gpus.Len(), freeInUnits(&sp.node.Inventory, sp.cpus, sp.unit), sp.jobs > 0
 }
 
+// atMost takes away what another state of the node does not have free.
+func (sp *space) atMost(o *space) {
+	sp.cpus, sp.gpus, sp.mem, sp.jobs = sp.cpus.Intersect(o.cpus), sp.gpus.Intersect(o.gpus), min(sp.mem, o.mem), max(sp.jobs, o.jobs)
+	sp.settle()
+}
+
 // pool is what is free on every node that counts, in node order.
 type pool struct {
 	spaces  []space
