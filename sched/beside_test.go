@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,8 +66,8 @@ func TestForecastBeside(t *testing.T) {
 // TestForecastHolds: whatever is told to run at the same time has room beside each other, at each moment.
 func TestForecastHolds(t *testing.T) {
 	seed, starts, shared := rand.Uint64(), 0, 0
-	for k := range uint64(300) {
-		h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
+	for round := range uint64(300) {
+		h := newHistory(t, rand.New(rand.NewPCG(seed, round)))
 		for range 40 {
 			h.step()
 			h.decide()
@@ -90,14 +91,15 @@ func TestForecastHolds(t *testing.T) {
 				}
 			}
 		}
-		for id, st := range Forecast(snap, h.now) {
+		f := newForecast(snap, h.now)
+		for id, st := range f.run(0) {
 			j, _ := snap.Job(id)
 			if st.Alloc == nil || !st.At.After(h.now) { // who starts now does not heed those that only will
 				continue
 			}
 			starts++
 			for _, sh := range st.Alloc.Shares {
-				on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("planned %d", id), st.At, until(st.At, j.Limit), begins(j), st.Why == cluster.WaitResources, sh})
+				on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("planned %d", id), st.At, until(st.At, j.Limit), begins(j), slices.ContainsFunc(f.heads, func(r *reservation) bool { return r.job == leaderOf(j) }), sh})
 			}
 		}
 		for name, list := range on {
@@ -114,14 +116,14 @@ func TestForecastHolds(t *testing.T) {
 					}
 					shared++
 					if meets := a.sh.CPUs.Intersect(o.sh.CPUs); !meets.Empty() {
-						t.Errorf("seed %d/%d, %s: %s has at %v CPUs %s of %s", seed, k, name, a.what, a.from, meets, o.what)
+						t.Errorf("seed %d/%d, %s: %s has at %v CPUs %s of %s", seed, round, name, a.what, a.from, meets, o.what)
 					}
 					if meets := devicesOf(&a.sh).Intersect(devicesOf(&o.sh)); !meets.Empty() && (a.sh.Part == nil || o.sh.Part == nil) {
-						t.Errorf("seed %d/%d, %s: %s has at %v GPUs %s of %s", seed, k, name, a.what, a.from, meets, o.what)
+						t.Errorf("seed %d/%d, %s: %s has at %v GPUs %s of %s", seed, round, name, a.what, a.from, meets, o.what)
 					}
 				}
 				if mem > n.Inventory.MemMB {
-					t.Errorf("seed %d/%d, %s has %d MB, and %d are given out when %s starts", seed, k, name, n.Inventory.MemMB, mem, a.what)
+					t.Errorf("seed %d/%d, %s has %d MB, and %d are given out when %s starts", seed, round, name, n.Inventory.MemMB, mem, a.what)
 				}
 			}
 			if t.Failed() {
