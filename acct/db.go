@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS job (
   phase INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (job, submitted)) STRICT;
 CREATE INDEX IF NOT EXISTS job_array ON job (array) WHERE array != 0;
 CREATE INDEX IF NOT EXISTS job_ended ON job (ended, submitted);
-CREATE INDEX IF NOT EXISTS job_uid ON job (uid, submitted);
+DROP INDEX IF EXISTS job_uid; -- of earlier versions: job_user has what it had
 CREATE TABLE IF NOT EXISTS step (
   job INTEGER NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, started INTEGER NOT NULL, data BLOB NOT NULL,
   PRIMARY KEY (job, attempt, step, started)) STRICT, WITHOUT ROWID;`

@@ -122,7 +122,7 @@ type tables struct {
 	cliques *btree.BTreeG[groupKey]         // and by their NVLink domains
 	scale   *Scale                          // nil: to be made
 	trail   trail
-	alike   alike
+	alike   *alike
 }
 
 func newTables() tables {
@@ -141,7 +141,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		arrays: btree.NewMap[JobID, census](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: alike{},
+		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: newAlike(),
 	}
 }
 
