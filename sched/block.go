@@ -56,8 +56,31 @@ func (b *blocks) level(nodes int) int {
 }
 
 // block chooses as topology/block does: a job, or each segment of it, in one block of the smallest
-// size that can hold it.
+// size that can hold it; or all of it on nodes that no block has.
 func (c *choice) block() bool {
+	return c.try(c.inBlocks) || c.outside()
+}
+
+// outside takes nodes that no block has, without segments.
+func (c *choice) outside() bool {
+	if k := c.d.segment; k > 0 && k < c.min {
+		return false
+	}
+	homeless := func(i int32) bool { return c.p.plan.blocks.of[i] < 0 }
+	if slices.ContainsFunc(c.places, func(i int32) bool { return !homeless(i) }) {
+		return false
+	}
+	var list []int32
+	for _, i := range c.cands {
+		if homeless(i) {
+			list = append(list, i)
+		}
+	}
+	return c.try(func() bool { return c.fill(list) }) || c.anyOf(list)
+}
+
+// inBlocks takes nodes of blocks.
+func (c *choice) inBlocks() bool {
 	d, b := c.d, c.p.plan.blocks
 	free := make([][]int32, b.count) // candidates of each base block
 	for _, i := range c.cands {

@@ -3,12 +3,13 @@ package sched
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/cluster"
 )
 
 // TestBlocks places jobs on six base blocks of four nodes, of which two and four make larger ones.
-// A letter of busy is a node in use.
+// A letter of busy is a node in use; those behind the six are in no block.
 func TestBlocks(t *testing.T) {
 	config := func(cfg *cluster.Config) {
 		cfg.BlockSizes = []int{4, 8, 16}
@@ -34,19 +35,32 @@ func TestBlocks(t *testing.T) {
 		{"tasks without nodes go up a level", ".... .... .... .... .... ....", "-n80", "n1 n2 n3 n4 n5"},
 		{"more nodes than asked for at least, in the larger block that they need", "...x x... .... .... .... ....", "-N4-5 -wn1", "n1 n2 n6 n7 n8"},
 		{"a node by name says which block", ".... .... .... .... .... ....", "-N3 -wn10", "n9 n10 n11"},
+		{"a node that no block has", "xxxx xxxx xxxx xxxx xxxx xxxx ...", "-N1", "n25"},
+		{"blocks before nodes that none has", "xxxx xxxx xxxx xxxx x.xx xxxx ...", "-N1", "n18"},
+		{"all of them in no block", "xxxx xxx. xxxx xxxx x.xx xxxx ...", "-N3", "n25 n26 n27"},
+		{"in no block by name", ".... .... .... .... .... .... ...", "-N2 -wn25,n27", "n25 n27"},
+		{"by name in a block and in none", ".... .... .... .... .... .... ...", "-N2 -wn1,n27", ""},
+		{"blocks are not filled up with others", "xxxx xxx. xxxx xxxx x.xx xxxx ..x", "-N3", ""},
+		{"no block has segments", "xxxx xxxx xxxx xxxx xxxx xxxx ...", "-N4 --segment=2", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var nodes []cluster.Inventory
-			for range 24 {
+			marks := strings.ReplaceAll(c.busy, " ", "")
+			for range marks {
 				nodes = append(nodes, machine())
 			}
 			b := namedBed(t, config, nodes...)
-			for i, mark := range strings.ReplaceAll(c.busy, " ", "") {
+			for i, mark := range marks {
 				if mark == 'x' {
 					b.submit(ask(t, "-N1 --exclusive -w"+string(numbered(i+1))))
 				}
 			}
 			b.cycle()
+			spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour, Partitions: []string{"main"}}
+			ask(t, c.ask)(spec)
+			if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err != nil && c.want != "" {
+				t.Errorf("%s is refused: %v", c.ask, err)
+			}
 			id := b.submit(ask(t, c.ask))
 			b.cycle()
 			j, _ := b.s.Job(id)

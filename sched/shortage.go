@@ -121,7 +121,7 @@ func (d *demand) shortageOf(p *pool, away off, which string) string {
 		text += fmt.Sprintf("%s room (for %s)", count(room, "has", "have"), count(min(tasks, 1<<30), "task", "tasks"))
 	}
 	if room >= d.minNodes && tasks >= d.tasks && away.none() {
-		if how := d.arrangement(); how != "" {
+		if how := d.arrangement(p); how != "" {
 			text += ", which do not lie as " + how + " wants"
 		}
 	}
@@ -137,13 +137,14 @@ func (d *demand) shortageOf(p *pool, away off, which string) string {
 	return text
 }
 
-// arrangement names what a job asks of how its nodes lie, as options of sbatch.
-func (d *demand) arrangement() string {
+// arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of blocks.
+func (d *demand) arrangement(p *pool) string {
 	var out []string
 	for _, o := range []struct {
 		asked bool
 		name  string
-	}{{d.contiguous, "--contiguous"}, {d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)}, {d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)}} {
+	}{{d.contiguous, "--contiguous"}, {d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)}, {d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
+		{p.plan.blocks != nil && d.minNodes > 1, "topology/block"}} {
 		if o.asked {
 			out = append(out, o.name)
 		}
