@@ -74,3 +74,22 @@ func TestBlocks(t *testing.T) {
 		})
 	}
 }
+
+// TestApart: a job that never starts for how the nodes lie is told so.
+func TestApart(t *testing.T) {
+	for want, config := range map[string]func(*cluster.Config){
+		"of 4 nodes 4 have room (for 64 tasks), which do not lie as topology/block wants": func(cfg *cluster.Config) {
+			cfg.Blocks = []cluster.Block{{Name: "b1", Nodes: names(1, 3)}}
+		},
+		"of 4 nodes 4 have room (for 64 tasks), which do not lie as topology/tree wants": func(cfg *cluster.Config) {
+			cfg.Topology = []cluster.Switch{{Name: "s1", Nodes: names(1, 3)}}
+		},
+	} {
+		b := namedBed(t, config, machine(), machine(), machine(), machine())
+		spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
+		ask(t, "-N4")(spec)
+		if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func (d *demand) arrangement(p *pool) string {
 		asked bool
 		name  string
 	}{{d.contiguous, "--contiguous"}, {d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)}, {d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
-		{p.plan.blocks != nil && d.minNodes > 1, "topology/block"}} {
+		{p.plan.blocks != nil && d.minNodes > 1, "topology/block"}, {p.plan.levels != nil && d.minNodes > 1 && d.switches == 0, "topology/tree"}} {
 		if o.asked {
 			out = append(out, o.name)
 		}
