@@ -51,6 +51,7 @@ func (n *Node) hosts(old *Node) bool {
 		a.Sockets == b.Sockets && a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && a.Weight == b.Weight &&
 		slices.Equal(a.Features, b.Features) && a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
 		len(a.GPUs) == len(b.GPUs) && (len(a.GPUs) == 0 || &a.GPUs[0] == &b.GPUs[0]) && // a list is never changed in place
+		n.Trouble == old.Trouble && slices.Equal(a.Faults, b.Faults) && // by which large jobs avoid it
 		a.Topology == b.Topology && (sameList(a.NICs, b.NICs) || n.leafGroup() == old.leafGroup())
 }
 

@@ -109,7 +109,7 @@ type round struct {
 func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	c := r.cycle
 	touched, ok := s.Since(r.old)
-	if !ok || s.Config() != r.old.Config() || !c.outOfReach(s, now) || now.Before(c.now) || c.grown() > maxGrown || len(settling(s, now)) > 0 {
+	if !ok || s.Config() != r.old.Config() || !c.outOfReach(s, now) || now.Before(c.now) || c.grown() > maxGrown || len(settling(s, now)) > 0 || c.free.calmed(s.Now) {
 		return false
 	}
 	said := make(map[cluster.JobID]*cluster.Decision, len(c.out))
@@ -144,6 +144,11 @@ func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 		}
 	}
 	return r.settle(said) && !c.binding() && r.reload(nodes) && r.unhold()
+}
+
+// calmed reports whether trouble that some node had is long enough ago by now.
+func (p *pool) calmed(now time.Time) bool {
+	return p.plan.shaky && slices.ContainsFunc(p.spaces, func(sp space) bool { return sp.shaky && !sp.node.Shaky(now) })
 }
 
 func (r *round) touch(id cluster.JobID) { r.asks[id] = true }

@@ -3,6 +3,7 @@ package sched
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -73,4 +74,40 @@ func TestShaky(t *testing.T) {
 			t.Errorf("%s got %q, want %q", c.ask, got, c.want)
 		}
 	}
+}
+
+// TestTroubleBetweenCycles: a scheduler that goes on sees that a node has had trouble, and that this was long enough ago.
+func TestTroubleBetweenCycles(t *testing.T) {
+	b := namedBed(t, nil)
+	for i := range 9 {
+		b.do(&cluster.NodeUp{Name: numbered(i + 1), Inventory: machine(), Scored: true})
+	}
+	var s Scheduler
+	large := func(want string) {
+		t.Helper()
+		id := b.submit(ask(t, "-N8"))
+		snap := b.s.Snapshot()
+		got, full := s.Schedule(snap, b.now), Schedule(snap, b.now)
+		if len(got) != 1 || len(full) != 1 || got[0].Start == nil || words(nodesOf(got[0].Start)) != want || words(nodesOf(full[0].Start)) != want {
+			t.Errorf("it decides %v, a full pass %v, want %s", dump(got), dump(full), want)
+		}
+		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		s.Schedule(b.s.Snapshot(), b.now)
+	}
+	large("n1 n2 n3 n4 n5 n6 n7 n8")
+	for range 3 { // jobs could not be started there
+		id := b.submit(ask(t, "-N1 -wn1"))
+		b.cycle()
+		n, _ := b.s.Node("n1")
+		j, _ := b.s.Job(id)
+		b.do(&cluster.Report{Node: "n1", Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.LaunchFailed, Job: id, Attempt: j.Attempt}}})
+		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		s.Schedule(b.s.Snapshot(), b.now)
+	}
+	if n, _ := b.s.Node("n1"); !n.Shaky(b.now) {
+		t.Fatal("n1 has had no trouble")
+	}
+	large("n2 n3 n4 n5 n6 n7 n8 n9")
+	b.now = b.now.Add(24 * time.Hour)
+	large("n1 n2 n3 n4 n5 n6 n7 n8")
 }
