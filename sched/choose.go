@@ -63,7 +63,7 @@ func (c *choice) choose() bool {
 // reach lists the candidates to try one after the other: of a range of nodes those of the lowest rank first, then with these
 // those of the next, so that more nodes than must be are never of a higher one.
 func (c *choice) reach() (out [][]int32) {
-	if !c.p.plan.weight || !c.d.ranged() || c.d.spread {
+	if !c.p.plan.weight || !c.d.ranged() || c.d.spread || len(c.cands) == 0 {
 		return [][]int32{c.cands}
 	}
 	ranks := map[int]bool{}

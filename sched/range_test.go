@@ -12,7 +12,7 @@ func TestRangeOfWeights(t *testing.T) {
 	for line, want := range map[string]string{
 		"-N2-8": "[n4 n5 n6 n7 n8]", "-N2-6": "[n4 n5 n6 n7 n8]", "-N2-3": "[n5 n6 n7]", "-N6-7": "[n3 n4 n5 n6 n7 n8]", "-N6-8": "[n3 n4 n5 n6 n7 n8]",
 		"-N2-8 -n8": "[n4 n5 n6 n7 n8]", "-N2-8 --exclusive": "[n4 n5 n6 n7 n8]",
-		"-N2-8 --spread-job": "[n1 n2 n3 n4 n5 n6 n7 n8]",
+		"-N2-8 --spread-job": "[n1 n2 n3 n4 n5 n6 n7 n8]", "-N1-2 -wn1 -xn2,n3,n4,n5,n6,n7,n8": "[n1]", // nothing is left to choose from
 	} {
 		b := eight(twoLeaves, t)
 		for i, w := range []int{100, 100, 50} {
