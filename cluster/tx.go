@@ -282,12 +282,14 @@ func (t *tables) setNode(old, n *Node) {
 	}
 	t.regroup(old, n)
 	if old != nil {
-		t.order.Delete(old.Order)
-		t.listed.Delete(old)
+		if n == nil || n.Order != old.Order {
+			t.order.Delete(old.Order)
+		}
 		t.reboots.Delete(old.Name)
 		t.powers.Delete(old.Name)
 	}
 	if n == nil {
+		t.listed.Delete(old)
 		t.nodes.Delete(old.Name)
 		return
 	}

@@ -57,7 +57,7 @@ func newTopology(w cluster.Wiring, p *pool) *topology {
 		}
 		l := leaf{}
 		for _, name := range s.Nodes {
-			if i, ok := p.at[name]; ok && t.leafOf[i] < 0 {
+			if i, ok := p.at(name); ok && t.leafOf[i] < 0 {
 				t.leafOf[i] = int32(len(t.leaves))
 				l.nodes = append(l.nodes, int32(i))
 			}
