@@ -287,6 +287,7 @@ func (t *tables) setNode(old, n *Node) {
 		}
 		t.reboots.Delete(old.Name)
 		t.powers.Delete(old.Name)
+		t.mute.Delete(old.Name)
 	}
 	if n == nil {
 		t.listed.Delete(old)
@@ -301,6 +302,9 @@ func (t *tables) setNode(old, n *Node) {
 	}
 	if n.Power != nil {
 		t.powers.Set(n.Name, n)
+	}
+	if n.Quiet {
+		t.mute.Set(n.Name, n)
 	}
 }
 

@@ -87,7 +87,7 @@ func alike(a, b *cluster.Inventory) bool {
 
 // empty is the space of a node without jobs.
 func (m *model) empty(n *cluster.Node, kind int) space {
-	return space{node: n, model: kind, kind: m.kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
+	return space{node: n, model: kind, kind: m.kind, mem: m.of.MemMB - m.of.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
 		unit: m.unit, cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
 }
 

@@ -23,6 +23,7 @@ type seat struct {
 	node   *cluster.Node
 	load   *cluster.Load
 	make   int32
+	rank   int // see there
 	usable bool
 	frail  bool // it may be shaky
 }
@@ -73,7 +74,7 @@ func (r *roster) goOn(s *cluster.Snapshot) bool {
 
 // seat is that of a node which is most likely of the same make as the one in another seat.
 func (r *roster) seat(s *cluster.Snapshot, n *cluster.Node, like int) seat {
-	st := seat{node: n, load: noLoad, usable: r.whole || n.Usable(), frail: n.Trouble != nil || len(n.Inventory.Faults) > 0}
+	st := seat{node: n, load: noLoad, rank: rank(n), usable: r.whole || n.Usable(), frail: n.Trouble != nil || len(n.Inventory.Faults) > 0}
 	if !r.whole {
 		st.load = s.Load(n.Name)
 	}
@@ -99,6 +100,7 @@ func (r *roster) pool(s *cluster.Snapshot) *pool {
 	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64), work: &workload{s: s}}
 	p.shared, p.sockets, p.wholePlans = oversubscribed(s), s.Config().SocketAlloc, s.Config().PlanWhole
 	models := make([]int, len(r.makes)) // by make, the number plus one
+	weight, first := false, -1
 	for k := range r.seats {
 		st := &r.seats[k]
 		p.placeOf[k] = -1
@@ -111,11 +113,15 @@ func (r *roster) pool(s *cluster.Snapshot) *pool {
 		}
 		p.seat(st, models[st.make]-1)
 		p.spaces[len(p.spaces)-1].shaky = st.frail && st.node.Shaky(s.Now)
+		if first < 0 {
+			first = st.rank
+		}
+		weight = weight || st.rank != first
 		p.placeOf[k] = int32(len(p.all))
 		p.all = append(p.all, len(p.all))
 		p.ranks = append(p.ranks, int32(k))
 	}
-	p.plan = newTopology(s.Wiring(), p)
+	p.plan = newTopology(s.Wiring(), p, weight)
 	return p
 }
 

@@ -140,6 +140,7 @@ func (w *world) offer(n *node) {
 	if w.leads < 0 {
 		return
 	}
+	dbgOffers++
 	nw := api.NodeWork{Node: n.name, Index: uint64(w.end())}
 	for _, id := range w.s.Load(n.name).Jobs {
 		if j, ok := w.s.Job(id); ok {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ var (
 	fullFlag = flag.Bool("full", false, "simulate 10,000 nodes")
 )
 
+var dbgOffers int
 var epoch = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 // fault is one thing that goes wrong at a time.
@@ -410,7 +412,14 @@ func (w *world) play() {
 	w.users()
 	w.attended()
 	end := epoch.Add(w.plan.span + 48*time.Hour)
+	dbgT := time.Now()
 	for w.now.Before(end) {
+		if time.Since(dbgT) > 10*time.Second { //DBG
+			dbgT = time.Now()
+			up := 0
+			for range w.s.Live() { up++ }
+			fmt.Println("DBG", dbgT.Format("15:04:05"), w.now.Sub(epoch), "todo", len(w.todo), "events", w.seq, "entries", w.seen, "steps", w.steps, "queue", w.s.QueueLen(), "live", up, "offers", dbgOffers, "refused", w.refused, "inflight", len(w.flight))
+		}
 		e := heap.Pop(&w.todo).(event)
 		w.now = e.at
 		e.do()
@@ -461,6 +470,12 @@ func draw(name string, seed uint64, nodes, jobs, check int, span time.Duration) 
 }
 
 func TestSim(t *testing.T) {
+	if e := os.Getenv("DBGSIZE"); e != "" {
+		var n, j int
+		fmt.Sscanf(e, "%d,%d", &n, &j)
+		newWorld(t, draw("mid", *seedFlag, n, j, 5000, 3*time.Hour)).play()
+		return
+	}
 	if *fullFlag {
 		newWorld(t, draw("full", *seedFlag, 10_000, 60_000, 5000, 3*time.Hour)).play()
 		return
