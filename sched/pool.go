@@ -94,11 +94,17 @@ func (m *model) empty(n *cluster.Node, kind int) space {
 // loaded is the space of a node with jobs.
 func (m *model) loaded(n *cluster.Node, kind int, l *cluster.Load) space {
 	sp := m.empty(n, kind)
-	if sp.jobs = len(l.Jobs); sp.jobs > 0 {
-		sp.cpus, sp.gpus, sp.mem, sp.closed, sp.parts = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB, l.Closed, l.Parts
-		sp.settle()
+	if len(l.Jobs) > 0 {
+		sp.load(l)
 	}
 	return sp
+}
+
+// load takes what jobs have of an empty node.
+func (sp *space) load(l *cluster.Load) {
+	sp.jobs = len(l.Jobs)
+	sp.cpus, sp.gpus, sp.mem, sp.closed, sp.parts = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB, l.Closed, l.Parts
+	sp.settle()
 }
 
 // emptied is the same nodes without any job.

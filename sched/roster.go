@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -111,8 +112,7 @@ func (r *roster) pool(s *cluster.Snapshot) *pool {
 			p.addModel(&st.node.Inventory, r.whole)
 			models[st.make] = len(p.models)
 		}
-		p.seat(st, models[st.make]-1)
-		p.spaces[len(p.spaces)-1].shaky = st.frail && st.node.Shaky(s.Now)
+		p.seat(st, models[st.make]-1, s.Now)
 		if first < 0 {
 			first = st.rank
 		}
@@ -126,23 +126,24 @@ func (r *roster) pool(s *cluster.Snapshot) *pool {
 }
 
 // seat adds the space of a node.
-func (p *pool) seat(st *seat, number int) {
+func (p *pool) seat(st *seat, number int, now time.Time) {
 	m, l := &p.models[number], st.load
-	sp := m.empty(st.node, number)
 	if m.kind < 0 {
+		sp := m.empty(st.node, number)
 		m.kind = p.kind(p.stateOf(&sp), &sp)
-		sp.kind = m.kind
 	}
-	if len(l.Jobs) > 0 {
-		sp = m.loaded(st.node, number, l)
+	p.spaces = append(p.spaces, space{})
+	sp := &p.spaces[len(p.spaces)-1]
+	if *sp = m.empty(st.node, number); len(l.Jobs) > 0 {
+		sp.load(l)
 		p.closed = p.closed || l.Closed != 0
 		p.shared = p.shared || !l.Shared.Empty()
-		sp.kind = p.kind(p.stateOf(&sp), &sp)
+		sp.kind = p.kind(p.stateOf(sp), sp)
 	}
 	if p.shared {
 		sp.overlaps(l.CPUUse, m.cpus, 1)
 	}
-	p.spaces = append(p.spaces, sp)
+	sp.shaky = st.frail && st.node.Shaky(now)
 }
 
 // addModel adds the model that nodes of one make have.

@@ -38,7 +38,7 @@ type Pulse struct {
 
 // wholeChecks is how often the leases of all nodes are made. In a large cluster there is always a node of which something may be
 // said; to look for it among all of them each time costs more than all else that a cycle does.
-const wholeChecks = 5 * time.Second
+const wholeChecks = 10 * time.Second
 
 type beat struct {
 	open  int       // calls open now
