@@ -131,3 +131,21 @@ func TestLaunchOfAllocation(t *testing.T) {
 		t.Errorf("given up: %+v", j)
 	}
 }
+
+// Of a gang's confirmations only the last one is news: with each event all its nodes ask for their work, of
+// which nothing has changed.
+func TestConfirmationsAreNoNews(t *testing.T) {
+	w := newWorld(t, 3)
+	id := w.submit(func(s *JobSpec) { s.MinNodes = 3 })
+	w.start(id, TaskAny, 0, "n0", "n1", "n2")
+	for i, n := range []NodeName{"n1", "n0", "n2"} {
+		w.seq[n]++
+		out := w.apply(sys, &Report{Node: n, Seq: w.seq[n], Updates: []Update{{Kind: NodeReady, Job: id, Attempt: 1, At: w.now}}})
+		if told, last := len(out.Events) > 0, i == 2; told != last {
+			t.Errorf("confirmation by %s: events %+v", n, out.Events)
+		}
+		if j := w.job(id); len(j.Waiting) != 2-i || (j.Phase == Running) != (i == 2) {
+			t.Errorf("after %s it waits for %v in phase %d", n, j.Waiting, j.Phase)
+		}
+	}
+}

@@ -89,6 +89,8 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 		n.Waiting = without(n.Waiting, node)
 		switch {
 		case len(n.Waiting) > 0:
+			t.putJob(&n)
+			return // no news: on which all nodes of the job would ask for their work, for each of them
 		case n.Het != nil:
 			t.confirmed(&n)
 		default:

@@ -117,6 +117,7 @@ type tables struct {
 	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
 	powers  *btree.Map[NodeName, *Node]     // nodes with a Power
+	mute    *btree.Map[NodeName, *Node]     // nodes that are Quiet
 	tallies *btree.BTreeG[*tally]           // what limits are compared with
 	leaves  *btree.BTreeG[groupKey]         // nodes by their leaf switches
 	cliques *btree.BTreeG[groupKey]         // and by their NVLink domains
@@ -140,7 +141,7 @@ func newTables() tables {
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
-		arrays: btree.NewMap[JobID, census](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
+		arrays: btree.NewMap[JobID, census](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32), mute: btree.NewMap[NodeName, *Node](32),
 		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: newAlike(),
 	}
 }
@@ -154,7 +155,7 @@ func (t *tables) copy() tables {
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.listed, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.listed.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
-	c.errands, c.powers, c.tested = t.errands.Copy(), t.powers.Copy(), t.tested.Copy()
+	c.errands, c.powers, c.mute, c.tested = t.errands.Copy(), t.powers.Copy(), t.mute.Copy(), t.tested.Copy()
 	c.leaves, c.cliques, c.alike = t.leaves.Copy(), t.cliques.Copy(), nil
 	return c
 }
@@ -225,6 +226,9 @@ func (t *tables) Live() iter.Seq[*Job] { return valuesOf(t.live) }
 
 // Nodes yields the nodes by CompareNodes.
 func (t *tables) Nodes() iter.Seq[*Node] { return t.listed.Scan }
+
+// Mute yields the nodes that are Quiet, by name.
+func (t *tables) Mute() iter.Seq[*Node] { return valuesOf(t.mute) }
 
 // NodeCount is the number of nodes.
 func (t *tables) NodeCount() int { return t.nodes.Len() }

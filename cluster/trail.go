@@ -34,11 +34,20 @@ func (t *trail) note(c Touch) {
 	t.list = append(t.list, c)
 }
 
+// Moment is when a snapshot was taken, as far as its changes go.
+type Moment struct {
+	state *origin
+	past  int // changes until then
+}
+
+// Moment tells of which a snapshot is: it may be kept for long, and the snapshot with all that is no more may go.
+func (s *Snapshot) Moment() Moment { return Moment{s.trail.state, s.trail.past + len(s.trail.list)} }
+
 // Since lists what has changed since an older snapshot besides the configuration; false if that is
 // not known any more. The same may be there several times, and what was undone is there too.
-func (s *Snapshot) Since(old *Snapshot) ([]Touch, bool) {
-	at := old.trail.past + len(old.trail.list) - s.trail.past
-	if s.trail.state != old.trail.state || at < 0 || at > len(s.trail.list) {
+func (s *Snapshot) Since(m Moment) ([]Touch, bool) {
+	at := m.past - s.trail.past
+	if s.trail.state != m.state || at < 0 || at > len(s.trail.list) {
 		return nil, false
 	}
 	return s.trail.list[at:], true

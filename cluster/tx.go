@@ -282,12 +282,15 @@ func (t *tables) setNode(old, n *Node) {
 	}
 	t.regroup(old, n)
 	if old != nil {
-		t.order.Delete(old.Order)
-		t.listed.Delete(old)
+		if n == nil || n.Order != old.Order {
+			t.order.Delete(old.Order)
+		}
 		t.reboots.Delete(old.Name)
 		t.powers.Delete(old.Name)
+		t.mute.Delete(old.Name)
 	}
 	if n == nil {
+		t.listed.Delete(old)
 		t.nodes.Delete(old.Name)
 		return
 	}
@@ -299,6 +302,9 @@ func (t *tables) setNode(old, n *Node) {
 	}
 	if n.Power != nil {
 		t.powers.Set(n.Name, n)
+	}
+	if n.Quiet {
+		t.mute.Set(n.Name, n)
 	}
 }
 

@@ -21,8 +21,9 @@ import (
 // or the next in line where that has started (see inLine). Where the change reaches farther - to a reservation that a job
 // could reach, to preemption, to anything that is not watched here - the pass is a full one.
 type Scheduler struct {
-	last *cycle // nil: nothing is known
-	most int    // records looked at in one cycle; 0: see depth
+	last  *cycle // nil: nothing is known
+	nodes roster // as of the last full pass
+	most  int    // records looked at in one cycle; 0: see depth
 }
 
 // Bounds of what is looked at again; beyond them a full pass is as quick.
@@ -43,7 +44,7 @@ func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.De
 			return c.out
 		}
 	}
-	c := newCycle(snap, now)
+	c := cycleOn(s.nodes.pool(snap), snap, now)
 	c.pass(cmp.Or(s.most, c.depth()))
 	c.first = len(c.posed)
 	if c.keeps() {
@@ -108,7 +109,7 @@ type round struct {
 // begin takes over what has changed; false if that reaches too far.
 func (r *round) begin(s *cluster.Snapshot, now time.Time) bool {
 	c := r.cycle
-	touched, ok := s.Since(r.old)
+	touched, ok := s.Since(r.old.Moment())
 	if !ok || s.Config() != r.old.Config() || !c.outOfReach(s, now) || now.Before(c.now) || c.grown() > maxGrown || len(settling(s, now)) > 0 || c.free.calmed(s.Now) {
 		return false
 	}
@@ -238,7 +239,7 @@ func (r *round) hasten(was *cluster.Job, queued bool, is *cluster.Job, queues bo
 func (r *round) shake(j *cluster.Job) {
 	if runs(j) && j.Alloc != nil {
 		for _, sh := range j.HeldShares() {
-			if i, ok := r.free.at[sh.Node]; ok {
+			if i, ok := r.free.at(sh.Node); ok {
 				r.free.note(i, false)
 			}
 		}
@@ -284,7 +285,7 @@ func (r *round) reload(nodes map[cluster.NodeName]bool) bool {
 		return false
 	}
 	for name := range nodes {
-		i, ok := c.free.at[name]
+		i, ok := c.free.at(name)
 		if !ok {
 			continue
 		}

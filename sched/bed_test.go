@@ -108,7 +108,10 @@ func (b *bed) where(id cluster.JobID) string {
 func (b *bed) end(id cluster.JobID) {
 	j, _ := b.s.Job(id)
 	for i, n := range j.AllNodes() {
-		nd, _ := b.s.Node(n)
+		nd, ok := b.s.Node(n)
+		if !ok {
+			continue // it was given back, and is deleted
+		}
 		us := []cluster.Update{{Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: b.now}, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}
 		if i > 0 {
 			us = us[1:]

@@ -320,6 +320,41 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
+// BenchmarkQuiet is the cycle after one of so many nodes has fallen silent or was heard of again, as happens all the time in a large
+// cluster: nothing waits, or jobs that do not fit.
+func BenchmarkQuiet(b *testing.B) {
+	for _, size := range []struct{ nodes, pending int }{{1000, 0}, {10_000, 0}, {10_000, 1000}} {
+		var bed *bed
+		b.Run(fmt.Sprintf("nodes=%d/pending=%d", size.nodes, size.pending), func(b *testing.B) {
+			if bed == nil {
+				bed = plant(b, size.nodes, max(size.pending, 1))
+				bed.respond()
+				for j := range bed.s.Snapshot().Queue() {
+					if size.pending == 0 {
+						bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+					}
+				}
+				for n := range bed.s.Snapshot().Nodes() { // as it came from the log: with a list of its own
+					inv := n.Inventory
+					inv.GPUs = slices.Clone(inv.GPUs)
+					bed.do(&cluster.NodeUp{Name: n.Name, Inventory: inv})
+				}
+				bed.settle()
+			}
+			var s Scheduler
+			s.Schedule(bed.s.Snapshot(), bed.now)
+			k := 0
+			for b.Loop() {
+				b.StopTimer()
+				bed.do(&cluster.NodeQuiet{Nodes: []cluster.NodeName{cluster.NodeName(fmt.Sprintf("n%05d", k/2*7%size.nodes))}, Quiet: k%2 == 0})
+				k++
+				b.StartTimer()
+				s.Schedule(bed.s.Snapshot(), bed.now)
+			}
+		})
+	}
+}
+
 // threadTime is the CPU time that the calling thread has used.
 func threadTime() time.Duration {
 	var u unix.Rusage

@@ -24,7 +24,7 @@ func newBlocks(w cluster.Wiring, p *pool) *blocks {
 	for k, block := range w.Blocks {
 		b.base = max(b.base, len(block.Nodes))
 		for _, name := range block.Nodes {
-			if i, ok := p.at[name]; ok {
+			if i, ok := p.at(name); ok {
 				b.of[i] = int32(k)
 			}
 		}

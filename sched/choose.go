@@ -189,7 +189,7 @@ func (c *choice) sizes() []int {
 // named takes the nodes that were asked for by name; false if one of them has no room.
 func (c *choice) named() bool {
 	for _, name := range c.d.wanted {
-		i, ok := c.p.at[name]
+		i, ok := c.p.at(name)
 		if !ok || c.avoid.has(i) || c.tasks[i] <= 0 {
 			return false
 		}

@@ -84,7 +84,7 @@ type Judge struct {
 func (u *Judge) whole(s *cluster.Snapshot) *pool {
 	same := u.of != nil && u.of.Config() == s.Config()
 	if same {
-		touched, known := s.Since(u.of)
+		touched, known := s.Since(u.of.Moment())
 		same = known && !slices.ContainsFunc(touched, func(t cluster.Touch) bool { return t.Node != "" })
 	}
 	if !same {
@@ -122,7 +122,7 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Ti
 		if d.outgrows(all) {
 			return nil
 		}
-		if last = d.tooMuch(s, all); slices.ContainsFunc(d.wanted, func(n cluster.NodeName) bool { return not != nil && not[all.at[n]] }) {
+		if last = d.tooMuch(s, all); slices.ContainsFunc(d.wanted, func(n cluster.NodeName) bool { i, _ := all.at(n); return not.has(i) }) {
 			last.Hint = outsideHint(s, spec)
 		}
 	}

@@ -277,7 +277,7 @@ func (f *forecast) take(t *span, parts ...part) {
 	for _, p := range parts {
 		for k := range p.plan.alloc.Shares {
 			sh := &p.plan.alloc.Shares[k]
-			i, ok := f.free.at[sh.Node]
+			i, ok := f.free.at(sh.Node)
 			if !ok {
 				continue
 			}

@@ -37,7 +37,7 @@ func (c *cycle) plan(q *question, j *cluster.Job) *reservation {
 	o := &outlook{at: r.at, before: look.p.clone(), then: look.p, look: look, plan: r, seen: len(c.free.changed)}
 	for _, e := range c.timeline() {
 		for _, sh := range e.shares {
-			if i, ok := c.free.at[sh.Node]; ok && e.at.Equal(r.at) {
+			if i, ok := c.free.at(sh.Node); ok && e.at.Equal(r.at) {
 				o.before.set(i, o.ahead(c, i))
 			}
 		}

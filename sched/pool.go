@@ -44,7 +44,8 @@ func (sp *space) atMost(o *space) {
 // pool is what is free on every node that counts, in node order.
 type pool struct {
 	spaces  []space
-	at      map[cluster.NodeName]int
+	rank    map[cluster.NodeName]int32 // of every node of the cluster, of service or not
+	placeOf []int32                    // by rank; -1: it is not in the pool
 	all     []int
 	parts   map[*cluster.Partition][]int // places of each partition's nodes, in node order
 	models  []model
@@ -59,7 +60,7 @@ type pool struct {
 	changed    []change // of spaces since the pool was made, in turn
 	latest     []int32  // by place, the number of its last change plus one
 	turns      []int32  // by place, scratch of allot
-	ranks      []int32  // by place, that among all nodes of the cluster, of service or not
+	ranks      []int32  // by place, its rank
 }
 
 // nodeSet is a set of places in a pool; nil is empty.
@@ -90,86 +91,26 @@ func alike(a, b *cluster.Inventory) bool {
 		})
 }
 
-// modelOf finds the model of a node, most likely that of the node before, or makes it.
-func (p *pool) modelOf(inv *cluster.Inventory, last int, devices func(*cluster.Inventory) cluster.IDSet) int {
-	for n := range len(p.models) {
-		k := (last + n) % len(p.models)
-		if alike(p.models[k].of, inv) {
-			return k
-		}
-	}
-	m := model{of: inv, kind: -1, cpus: inv.JobCPUs(), gpus: devices(inv)}
-	m.unit = unitOf(inv, p.sockets)
-	m.free = freeInUnits(inv, m.cpus, m.unit)
-	for _, g := range inv.GPUs {
-		k := slices.Index(m.types, g.Type)
-		if k < 0 {
-			k, m.types = len(m.types), append(m.types, g.Type)
-		}
-		m.typeOf = append(m.typeOf, k)
-	}
-	p.kinds.odd = p.kinds.odd || len(m.types) > len(state{}.gpus)
-	p.models = append(p.models, m)
-	return len(p.models) - 1
-}
-
-// gather makes a pool of the nodes that count, with what load leaves free.
-func gather(s *cluster.Snapshot, counts func(*cluster.Node) bool, devices func(*cluster.Inventory) cluster.IDSet,
-	load func(cluster.NodeName) *cluster.Load) *pool {
-	p := &pool{at: make(map[cluster.NodeName]int, s.NodeCount()), parts: map[*cluster.Partition][]int{},
-		spaces: make([]space, 0, s.NodeCount()), all: make([]int, 0, s.NodeCount())}
-	p.kinds = &kinds{of: map[state]int32{}, list: make([]space, 0, 64), brief: make([]brief, 0, 64), work: &workload{s: s}}
-	none, rank, kind := &cluster.Load{}, -1, 0
-	p.shared, p.sockets, p.wholePlans = oversubscribed(s), s.Config().SocketAlloc, s.Config().PlanWhole
-	for n := range s.Nodes() {
-		if rank++; !counts(n) {
-			continue
-		}
-		l := none
-		if load != nil {
-			l = load(n.Name)
-		}
-		inv := &n.Inventory
-		kind = p.modelOf(inv, kind, devices)
-		m := &p.models[kind]
-		sp := m.empty(n, kind)
-		if m.kind < 0 {
-			m.kind = p.kind(p.stateOf(&sp), &sp)
-			sp.kind = m.kind
-		}
-		if len(l.Jobs) > 0 {
-			sp = m.loaded(n, kind, l)
-			p.closed = p.closed || l.Closed != 0
-			p.shared = p.shared || !l.Shared.Empty()
-			sp.kind = p.kind(p.stateOf(&sp), &sp)
-		}
-		sp.shaky = n.Shaky(s.Now)
-		if p.shared {
-			sp.overlaps(l.CPUUse, m.cpus, 1)
-		}
-		p.at[n.Name] = len(p.spaces)
-		p.all = append(p.all, len(p.spaces))
-		p.spaces = append(p.spaces, sp)
-		p.ranks = append(p.ranks, int32(rank))
-	}
-	p.plan = newTopology(s.Wiring(), p)
-	return p
-}
-
 // empty is the space of a node without jobs.
 func (m *model) empty(n *cluster.Node, kind int) space {
-	return space{node: n, model: kind, kind: m.kind, mem: n.Inventory.MemMB - n.Inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
+	return space{node: n, model: kind, kind: m.kind, mem: m.of.MemMB - m.of.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
 		unit: m.unit, cpu: m.cpus.Len(), all: m.free, gpu: m.gpus.Len(), free: m.free}
 }
 
 // loaded is the space of a node with jobs.
 func (m *model) loaded(n *cluster.Node, kind int, l *cluster.Load) space {
 	sp := m.empty(n, kind)
-	if sp.jobs = len(l.Jobs); sp.jobs > 0 {
-		sp.cpus, sp.gpus, sp.mem, sp.closed, sp.parts = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB, l.Closed, l.Parts
-		sp.settle()
+	if len(l.Jobs) > 0 {
+		sp.load(l)
 	}
 	return sp
+}
+
+// load takes what jobs have of an empty node.
+func (sp *space) load(l *cluster.Load) {
+	sp.jobs = len(l.Jobs)
+	sp.cpus, sp.gpus, sp.mem, sp.closed, sp.parts = sp.cpus.Minus(l.CPUs), sp.gpus.Minus(l.GPUs), sp.mem-l.MemMB, l.Closed, l.Parts
+	sp.settle()
 }
 
 // emptied is the same nodes without any job.
@@ -182,17 +123,6 @@ func (p *pool) emptied() *pool {
 	return out
 }
 
-// newPool is what is free now on the nodes that may be used.
-func newPool(s *cluster.Snapshot) *pool {
-	return gather(s, (*cluster.Node).Usable, (*cluster.Inventory).Devices, s.Load)
-}
-
-// whole is every node, of service or not, as if nothing ran; with the devices that may come back.
-func whole(s *cluster.Snapshot) *pool {
-	return gather(s, func(*cluster.Node) bool { return true },
-		func(inv *cluster.Inventory) cluster.IDSet { return cluster.RangeIDSet(0, len(inv.GPUs)-1) }, nil)
-}
-
 // members lists the places of a partition's nodes.
 func (p *pool) members(part *cluster.Partition) []int {
 	if part.All {
@@ -201,7 +131,7 @@ func (p *pool) members(part *cluster.Partition) []int {
 	list, ok := p.parts[part]
 	if !ok {
 		for _, name := range part.Nodes {
-			if i, ok := p.at[name]; ok {
+			if i, ok := p.at(name); ok {
 				list = append(list, i)
 			}
 		}
@@ -220,7 +150,7 @@ func (p *pool) clone() *pool {
 
 func (p *pool) take(a *cluster.Alloc) {
 	for _, sh := range a.Shares {
-		if i, ok := p.at[sh.Node]; ok {
+		if i, ok := p.at(sh.Node); ok {
 			p.spaces[i].take(sh, a.Over > 0)
 			p.note(i, false)
 		}
@@ -242,13 +172,14 @@ func (p *pool) start(a *cluster.Alloc, spec *cluster.JobSpec) {
 	p.take(a)
 	who := int64(spec.UID) + 1
 	for _, sh := range a.Shares {
-		sp := &p.spaces[p.at[sh.Node]]
+		i, _ := p.at(sh.Node)
+		sp := &p.spaces[i]
 		if sp.taken != 0 && sp.taken != who {
 			who = -1
 		}
 		if sp.taken = who; spec.Sharing == cluster.ShareUser {
 			sp.closed, p.closed = who, true
-			p.note(p.at[sh.Node], false)
+			p.note(i, false)
 		}
 	}
 }
@@ -300,7 +231,7 @@ func (p *pool) news(n int, mask uint64) (change, bool) {
 func (p *pool) places(a *cluster.Alloc) nodeSet {
 	set := make(nodeSet, len(p.spaces))
 	for _, sh := range a.Shares {
-		if i, ok := p.at[sh.Node]; ok {
+		if i, ok := p.at(sh.Node); ok {
 			set[i] = true
 		}
 	}
@@ -310,7 +241,7 @@ func (p *pool) places(a *cluster.Alloc) nodeSet {
 // give returns shares to the pool.
 func (p *pool) give(r release) {
 	for _, sh := range r.shares {
-		if i, ok := p.at[sh.Node]; ok {
+		if i, ok := p.at(sh.Node); ok {
 			p.spaces[i].give(sh, r.noCPUs)
 			p.note(i, true)
 		}
@@ -362,7 +293,7 @@ func newReservation(p *pool, at time.Time, a *cluster.Alloc, last *reservation) 
 	}
 	for k := range a.Shares {
 		sh := &a.Shares[k]
-		i := p.at[sh.Node]
+		i, _ := p.at(sh.Node)
 		r.list[k], r.nodes[i] = sh.Node, true
 		if was := last.unchanged(i, sh); was != nil {
 			r.rests[k] = *was
@@ -460,7 +391,7 @@ func first(set cluster.IDSet, counts func(int) bool, n int) cluster.IDSet {
 // outlives notes that a job with these shares still runs when the reserved start comes.
 func (r *reservation) outlives(p *pool, shares []cluster.Share) {
 	for _, sh := range shares {
-		i, ok := p.at[sh.Node]
+		i, ok := p.at(sh.Node)
 		if !ok {
 			continue
 		}

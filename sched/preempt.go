@@ -152,7 +152,7 @@ func (c *cycle) goOn(j *cluster.Job) {
 // regain takes of what is free the CPUs of a job that goes on.
 func (c *cycle) regain(v *cluster.Job) {
 	for _, sh := range v.Alloc.Shares {
-		if i, ok := c.free.at[sh.Node]; ok {
+		if i, ok := c.free.at(sh.Node); ok {
 			c.pools(func(p *pool) {
 				p.spaces[i].giveOut(sh.CPUs, v.Alloc.Over > 0)
 				p.spaces[i].settle()
@@ -168,7 +168,7 @@ func (c *cycle) mayGoOn(v *cluster.Job) bool {
 		return false
 	}
 	for _, sh := range v.Alloc.Shares {
-		i, ok := c.free.at[sh.Node]
+		i, ok := c.free.at(sh.Node)
 		taken := c.s.Load(sh.Node).Taken(v.Alloc.Over).Intersect(sh.CPUs)
 		if ok {
 			taken = sh.CPUs.Minus(c.row(v.Alloc.Over).spaces[i].cpus)
@@ -337,7 +337,7 @@ func (c *cycle) rivals(j *cluster.Job, q *question) []victim {
 	}
 	var out []victim
 	for _, v := range list {
-		if !c.evict.gone[v.ID] && v.on(func(n cluster.NodeName) bool { i, ok := c.free.at[n]; return ok && here[i] }) {
+		if !c.evict.gone[v.ID] && v.on(func(n cluster.NodeName) bool { i, ok := c.free.at(n); return ok && here[i] }) {
 			out = append(out, v)
 		}
 	}
@@ -386,7 +386,7 @@ func (c *cycle) back(p *pool, v victim) {
 			continue
 		}
 		for _, sh := range j.Alloc.Shares {
-			if i, ok := p.at[sh.Node]; ok {
+			if i, ok := p.at(sh.Node); ok {
 				sp := &p.spaces[i]
 				sp.takeBack(sh.CPUs)
 				sp.settle()

@@ -113,7 +113,7 @@ func (tr trial) allowed(d *demand, p *pool, set []int) bool {
 		}
 	}
 	for _, name := range d.wanted {
-		if !slices.Contains(set, p.at[name]) {
+		if i, ok := p.at(name); !ok || !slices.Contains(set, i) {
 			return false
 		}
 	}
@@ -207,7 +207,7 @@ func (tr trial) wrong(d *demand, p *pool, a *cluster.Alloc) string {
 	var set []int
 	tasks, gpus := 0, 0
 	for _, sh := range a.Shares {
-		i := p.at[sh.Node]
+		i, _ := p.at(sh.Node)
 		sp := tr.off.cpus.within(int32(i), &p.spaces[i])
 		set = append(set, i)
 		tasks, gpus = tasks+sh.Tasks, gpus+sh.GPUs.Len()

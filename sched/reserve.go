@@ -79,7 +79,7 @@ func (p *pool) taken(s *cluster.Snapshot, r *cluster.Reservation, now time.Time)
 			continue
 		}
 		for _, sh := range j.Alloc.Shares {
-			if i, ok := p.at[sh.Node]; ok {
+			if i, ok := p.at(sh.Node); ok {
 				busy.add(int32(i), sh.CPUs)
 			}
 		}
@@ -144,7 +144,7 @@ func reserveCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Par
 	}
 	cpus := make([]cluster.IDSet, len(names))
 	for k, name := range names {
-		i, ok := all.at[name]
+		i, ok := all.at(name)
 		switch {
 		case !ok:
 			return nil, nil, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "node %s does not exist", name)

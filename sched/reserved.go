@@ -47,7 +47,7 @@ func (p *pool) keep(s *cluster.Snapshot, r *cluster.Reservation) *keptNodes {
 		k.cpus = &barred{}
 	}
 	for n, name := range s.Reserved(r) {
-		i, ok := p.at[name]
+		i, ok := p.at(name)
 		if !ok {
 			continue
 		}
@@ -224,7 +224,7 @@ func notReserved(s *cluster.Snapshot, spec *cluster.JobSpec, p *pool, now time.T
 // mark puts nodes into a set, or takes them out of it.
 func (p *pool) mark(set nodeSet, names []cluster.NodeName, in bool) {
 	for _, n := range names {
-		if i, ok := p.at[n]; ok {
+		if i, ok := p.at(n); ok {
 			set[i] = in
 		}
 	}

@@ -82,8 +82,10 @@ type cycle struct {
 	earlyTo cluster.Place                       // of the last of these
 }
 
-func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
-	free := newPool(s)
+func newCycle(s *cluster.Snapshot, now time.Time) *cycle { return cycleOn(newPool(s), s, now) }
+
+// cycleOn is a cycle with what is free.
+func cycleOn(free *pool, s *cluster.Snapshot, now time.Time) *cycle {
 	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
 		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), gated: map[*cluster.Gate]map[*question][]*member{}, early: map[cluster.JobID]bool{}, offs: map[offKey]off{}, evict: newEvictor(s)}
 	cfg := s.Config()

@@ -25,11 +25,10 @@ type leaf struct {
 // branch is a switch above others: which leaves are under it, in the order of the configuration.
 type branch struct{ leaves []int32 }
 
-// newTopology lays switches or blocks over the nodes of a pool.
-func newTopology(w cluster.Wiring, p *pool) *topology {
-	t := &topology{}
+// newTopology lays switches or blocks over the nodes of a pool, which differ in weight or not.
+func newTopology(w cluster.Wiring, p *pool, weight bool) *topology {
+	t := &topology{weight: weight}
 	for i := range p.spaces {
-		t.weight = t.weight || rank(p.spaces[i].node) != rank(p.spaces[0].node)
 		t.shaky = t.shaky || p.spaces[i].shaky
 	}
 	if len(w.Blocks) > 0 {
@@ -57,7 +56,7 @@ func newTopology(w cluster.Wiring, p *pool) *topology {
 		}
 		l := leaf{}
 		for _, name := range s.Nodes {
-			if i, ok := p.at[name]; ok && t.leafOf[i] < 0 {
+			if i, ok := p.at(name); ok && t.leafOf[i] < 0 {
 				t.leafOf[i] = int32(len(t.leaves))
 				l.nodes = append(l.nodes, int32(i))
 			}

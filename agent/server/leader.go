@@ -39,8 +39,8 @@ func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Sc
 // silences says which nodes are down, which do not respond and which do again, and which launches are late.
 func silences(s *cluster.Snapshot, leases Leases, now time.Time) (out []cluster.Command) {
 	var lost, quiet, heard []cluster.NodeName
-	for n := range s.Nodes() {
-		l, ok := leases[n.Name]
+	for name, l := range leases {
+		n, ok := s.Node(name)
 		if !ok || !n.Up {
 			continue
 		}
@@ -53,6 +53,9 @@ func silences(s *cluster.Snapshot, leases Leases, now time.Time) (out []cluster.
 		case n.Quiet && !silent:
 			heard = append(heard, n.Name)
 		}
+	}
+	for _, list := range [][]cluster.NodeName{lost, quiet, heard} {
+		slices.SortFunc(list, cluster.CompareNodes)
 	}
 	if lost != nil {
 		out = append(out, &cluster.NodeDown{Nodes: lost, Why: "Not responding"})

@@ -11,7 +11,7 @@ import (
 // quietAfter is how long after its last call a node counts as not responding.
 const quietAfter = 500 * time.Millisecond
 
-// Leases say which nodes have been heard of. They are the leader's memory only.
+// Leases say which nodes have been heard of. They are the leader's memory only. A node that is not among them is left alone.
 type Leases map[cluster.NodeName]Lease
 
 // Lease is how long a node is trusted.
@@ -29,10 +29,16 @@ type Pulse struct {
 	came  time.Time // when a node last called this leader for the first time
 
 	ticked time.Time // when the leader was last seen to be awake; zero: nobody looks
-	looked time.Time // when Leases last went through all of them
+	looked time.Time // when Leases were last made
+	whole  time.Time // and those of all nodes; zero: not since all of them changed
 	news   bool      // since then one came back, or its host fell silent: that is looked at soon
-	astir  bool      // some node has no call open or a silent host, as far as is known
+	// loose are the nodes that have no call open or a silent host: all others are well, as far as is known.
+	loose map[cluster.NodeName]*beat
 }
+
+// wholeChecks is how often the leases of all nodes are made. In a large cluster there is always a node of which something may be
+// said; to look for it among all of them each time costs more than all else that a cycle does.
+const wholeChecks = 10 * time.Second
 
 type beat struct {
 	open  int       // calls open now
@@ -45,7 +51,9 @@ type beat struct {
 }
 
 // NewPulse has heard of nobody.
-func NewPulse() *Pulse { return &Pulse{nodes: map[cluster.NodeName]*beat{}} }
+func NewPulse() *Pulse {
+	return &Pulse{nodes: map[cluster.NodeName]*beat{}, loose: map[cluster.NodeName]*beat{}}
+}
 
 // Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
 // lease of a node that has not called this leader begins anew with each other node that does: a large
@@ -53,11 +61,12 @@ func NewPulse() *Pulse { return &Pulse{nodes: map[cluster.NodeName]*beat{}} }
 func (p *Pulse) Grace(s *cluster.Snapshot, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.came, p.news = now, true
+	p.came, p.news, p.whole = now, true, time.Time{}
 	for n := range s.Nodes() {
 		if n.Up {
 			b := p.beat(n.Name)
 			b.heard, b.grace, b.silent, b.since = now, now.Add(min(s.Config().NodeTimeout/2, patience)), time.Time{}, time.Time{}
+			p.settle(n.Name, b)
 		}
 	}
 }
@@ -71,6 +80,15 @@ func (p *Pulse) beat(n cluster.NodeName) *beat {
 	return b
 }
 
+// settle notes whether a node is loose now.
+func (p *Pulse) settle(n cluster.NodeName, b *beat) {
+	if b.open == 0 || !b.silent.IsZero() {
+		p.loose[n] = b
+	} else {
+		delete(p.loose, n)
+	}
+}
+
 // Open notes that a call of these nodes' client is open; the returned function that it is over.
 func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time) (over func(now time.Time)) {
 	mark := func(d int, now time.Time) {
@@ -78,7 +96,6 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 		defer p.mu.Unlock()
 		for _, n := range nodes {
 			b := p.beat(n)
-			p.astir = p.astir || b.open+d == 0
 			if d > 0 {
 				p.hear(b, now)
 			}
@@ -86,6 +103,7 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 			if d > 0 && b.since.IsZero() {
 				b.since, p.came, p.news = now, now, true
 			}
+			p.settle(n, b)
 		}
 	}
 	mark(1, now)
@@ -97,7 +115,9 @@ func (p *Pulse) Hear(nodes []cluster.NodeName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
-		p.hear(p.beat(n), now)
+		b := p.beat(n)
+		p.hear(b, now)
+		p.settle(n, b)
 	}
 }
 
@@ -111,7 +131,7 @@ func (p *Pulse) hear(b *beat, now time.Time) {
 func (p *Pulse) Due(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.news || p.astir && now.Sub(p.looked) >= leaseChecks
+	return p.news || len(p.loose) > 0 && now.Sub(p.looked) >= leaseChecks
 }
 
 // A leader that sleeps hears nobody. It is seen to be awake every tickEvery; what goes beyond stall is not held against nodes.
@@ -151,7 +171,7 @@ func (p *Pulse) wake(now time.Time) {
 	if p.ticked.IsZero() || slept < stall {
 		return
 	}
-	p.ticked, p.astir = now, true
+	p.ticked, p.whole = now, time.Time{}
 	for _, b := range p.nodes {
 		if b.heard = b.heard.Add(slept); b.heard.After(now) {
 			b.heard = now
@@ -162,35 +182,52 @@ func (p *Pulse) wake(now time.Time) {
 	}
 }
 
-// Leases are those of the nodes heard of.
+// Leases are those of the nodes of which something may follow: that are loose, or that the state says are quiet. At times they are
+// those of all nodes heard of, and always while a job waits for nodes that do not confirm it.
 func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wake(now)
-	p.looked, p.news, p.astir = now, false, false
-	out := make(Leases, len(p.nodes))
+	p.looked, p.news = now, false
 	timeout := min(s.Config().NodeTimeout, never) // sums with it must not overflow
-	for n, b := range p.nodes {
-		l := Lease{Until: b.heard.Add(timeout), Quiet: b.heard.Add(quietAfter)}
-		if end := p.came.Add(timeout); b.since.IsZero() && end.After(l.Until) {
-			l.Until = end
+	if p.whole.IsZero() || now.Sub(p.whole) >= wholeChecks || some(s.Unconfirmed(now)) {
+		p.whole = now
+		out := make(Leases, len(p.nodes))
+		for n, b := range p.nodes {
+			out[n] = p.lease(b, timeout)
 		}
-		if b.grace.After(l.Quiet) {
-			l.Quiet = b.grace
+		return out
+	}
+	out := make(Leases, len(p.loose))
+	for n, b := range p.loose {
+		out[n] = p.lease(b, timeout)
+	}
+	for n := range s.Mute() {
+		if b, ok := p.nodes[n.Name]; ok {
+			out[n.Name] = p.lease(b, timeout)
 		}
-		if b.open > 0 {
-			l = Lease{Until: b.heard.Add(timeout + b.hold)}
-		}
-		l.Since = b.since
-		p.astir = p.astir || b.open == 0 || !b.silent.IsZero()
-		out[n] = b.cut(l, timeout)
 	}
 	return out
 }
 
-// Astir reports whether some node may have no call open, or a host that is silent.
+func (p *Pulse) lease(b *beat, timeout time.Duration) Lease {
+	l := Lease{Until: b.heard.Add(timeout), Quiet: b.heard.Add(quietAfter)}
+	if end := p.came.Add(timeout); b.since.IsZero() && end.After(l.Until) {
+		l.Until = end
+	}
+	if b.grace.After(l.Quiet) {
+		l.Quiet = b.grace
+	}
+	if b.open > 0 {
+		l = Lease{Until: b.heard.Add(timeout + b.hold)}
+	}
+	l.Since = b.since
+	return b.cut(l, timeout)
+}
+
+// Astir reports whether some node has no call open, or a host that is silent.
 func (p *Pulse) Astir() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.astir
+	return len(p.loose) > 0
 }

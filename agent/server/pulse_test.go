@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -69,7 +71,7 @@ func TestPulseStall(t *testing.T) {
 		if lost, due := l["a"].Until.Before(at), at.After(woke.Add(timeout-time.Second)); lost != due {
 			t.Errorf("%v after it ran again: a is lost %v, want %v", at.Sub(woke), lost, due)
 		}
-		if l["b"].Until.Before(at) {
+		if b, ok := l["b"]; ok && b.Until.Before(at) {
 			t.Errorf("%v after it ran again: b is lost, whose call is open", at.Sub(woke))
 		}
 		p.Tick(at)
@@ -113,4 +115,65 @@ func TestPulseDue(t *testing.T) {
 	p.answer(a)
 	want("its host is back", 0, true)
 	want("all is well", time.Hour, false)
+}
+
+// fleet is so many nodes with a call open, of which the last one is quiet and heard of again.
+func fleet(t testing.TB, nodes int) (s *cluster.State, p *Pulse, now time.Time) {
+	s, p, now = cluster.NewState(), NewPulse(), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	do := func(c cluster.Command) {
+		if a := s.Apply(cluster.Entry{Index: s.Index + 1, At: now, By: cluster.Identity{System: true}, Cmd: c}); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	last := []cluster.NodeName{""}
+	for i := range nodes {
+		last[0] = cluster.NodeName(fmt.Sprintf("n%05d", i))
+		do(&cluster.NodeUp{Name: last[0], Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+		p.Open([]cluster.NodeName{last[0]}, time.Minute, now)
+	}
+	do(&cluster.NodeQuiet{Nodes: last, Quiet: true})
+	return s, p, now
+}
+
+// Between two looks at all nodes those are found that have fallen silent, that the state takes for quiet though they are
+// there, and whose time is over; a call that never ends is found by the look at all.
+func TestLeasesBetweenLooks(t *testing.T) {
+	s, p, now := fleet(t, 5)
+	timeout := s.Config().NodeTimeout
+	expect := func(after time.Duration, want ...cluster.Command) {
+		t.Helper()
+		now = now.Add(after)
+		if got := silences(s.Snapshot(), p.Leases(s.Snapshot(), now), now); !reflect.DeepEqual(got, want) {
+			t.Errorf("after %v: %+v, want %+v", now.Sub(p.whole), got, want)
+		}
+	}
+	back := &cluster.NodeQuiet{Nodes: []cluster.NodeName{"n00004"}}
+	expect(0, back)
+	expect(time.Second, back) // it was not taken: it is said again
+	p.Open([]cluster.NodeName{"n00001"}, time.Minute, now)(now)
+	over := p.Open([]cluster.NodeName{"n00002"}, time.Minute, now)
+	p.nodes["n00001"].open, p.nodes["n00002"].open = 1, 1
+	over(now)
+	p.silence([]cluster.NodeName{"n00001"}, now.Add(-time.Millisecond))
+	expect(quietAfter, &cluster.NodeQuiet{Nodes: []cluster.NodeName{"n00001"}, Quiet: true}, back)
+	expect(time.Millisecond, &cluster.NodeQuiet{Nodes: []cluster.NodeName{"n00001", "n00002"}, Quiet: true}, back)
+	p.answer([]cluster.NodeName{"n00001"})
+	expect(time.Second, &cluster.NodeQuiet{Nodes: []cluster.NodeName{"n00002"}, Quiet: true}, back)
+	p.whole = now.Add(timeout + 2*time.Minute)
+	if now = p.whole.Add(wholeChecks - 1); len(p.Leases(s.Snapshot(), now)) != 2 {
+		t.Error("all nodes are looked at before it is time")
+	}
+	expect(1, &cluster.NodeDown{Nodes: []cluster.NodeName{"n00000", "n00001", "n00002", "n00003", "n00004"}, Why: "Not responding"})
+}
+
+// BenchmarkSilences is a look for nodes of which something is to be said, among 10,000 of which one is between two calls.
+func BenchmarkSilences(b *testing.B) {
+	s, p, now := fleet(b, 10_000)
+	p.Open([]cluster.NodeName{"n00000"}, time.Minute, now)
+	p.nodes["n00000"].open = 0
+	snap := s.Snapshot()
+	for b.Loop() {
+		now = now.Add(leaseChecks)
+		silences(snap, p.Leases(snap, now), now)
+	}
 }

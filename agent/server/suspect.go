@@ -231,7 +231,8 @@ func (p *Pulse) silence(nodes []cluster.NodeName, now time.Time) {
 	defer p.mu.Unlock()
 	for _, n := range nodes {
 		if b := p.beat(n); b.silent.IsZero() {
-			b.silent, p.news, p.astir = now, true, true
+			b.silent, p.news = now, true
+			p.settle(n, b)
 		}
 	}
 }
@@ -245,6 +246,7 @@ func (p *Pulse) answer(nodes []cluster.NodeName) {
 		b := p.beat(n)
 		p.news = p.news || !b.silent.IsZero()
 		b.silent = time.Time{}
+		p.settle(n, b)
 	}
 }
 

@@ -69,6 +69,7 @@ func (f *field) answer(addr string, a Answer) {
 // marked reports whether node a counts as not responding, and when its lease ends at the latest.
 func (f *field) marked() (quiet bool, lease time.Duration) {
 	now := time.Now()
+	f.pulse.whole = time.Time{} // that of a node which is well is asked for, too
 	l := f.pulse.Leases(f.Snapshot(), now)["a"]
 	return !l.Quiet.IsZero(), l.Until.Sub(now)
 }

@@ -21,10 +21,11 @@ type node struct {
 	w    *world
 	name cluster.NodeName
 	inv  cluster.Inventory
-	cut  bool // from the network
-	off  bool // rebooting
-	life int  // counts reboots: what was begun in an earlier life does not happen
-	call int  // counts calls for work: only the last one is open
+	cut  bool   // from the network
+	off  bool   // rebooting
+	life int    // counts reboots: what was begun in an earlier life does not happen
+	call int    // counts calls for work: only the last one is open
+	work uint64 // index of the last entry that changed what it should do
 	// trouble is when it was last cut or off.
 	trouble time.Time
 
@@ -82,10 +83,10 @@ func (n *node) later(d time.Duration, do func()) {
 func (n *node) beat() {
 	w := n.w
 	n.call++
-	call := n.call
+	call, known := n.call, n.desk.Index()
 	if n.off || !w.send(n, func() {
 		if n.call == call && !n.off {
-			n.called()
+			n.called(known)
 		}
 	}) {
 		n.hungUp()
@@ -109,8 +110,8 @@ func (n *node) hungUp() {
 	})
 }
 
-// called is its call at the leader.
-func (n *node) called() {
+// called is its call at the leader, which answers at once if its work is not what it knows.
+func (n *node) called(known uint64) {
 	w := n.w
 	if w.leads < 0 {
 		n.hungUp()
@@ -119,7 +120,9 @@ func (n *node) called() {
 	over := w.pulse.Open([]cluster.NodeName{n.name}, hold, w.now)
 	w.after(hold, func() { over(w.now) })
 	if old, ok := w.s.Node(n.name); ok && old.Up {
-		w.offer(n)
+		if known < max(n.work, 1) {
+			w.offer(n)
+		}
 		return
 	}
 	seq := n.seq
@@ -140,7 +143,7 @@ func (w *world) offer(n *node) {
 	if w.leads < 0 {
 		return
 	}
-	nw := api.NodeWork{Node: n.name, Index: uint64(w.end())}
+	nw := api.NodeWork{Node: n.name, Index: uint64(w.servers[w.leads].at)}
 	for _, id := range w.s.Load(n.name).Jobs {
 		if j, ok := w.s.Job(id); ok {
 			nw.Jobs = append(nw.Jobs, j)

@@ -1,0 +1,87 @@
+package sched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// TestRoster has a roster follow histories in which nodes come, go, fall silent and change, and jobs start and end on
+// them: what it says is always what one says that has just been made.
+func TestRoster(t *testing.T) {
+	seed, kept, anew := rand.Uint64(), 0, 0
+	for k := range uint64(60) {
+		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
+			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
+			free, all := roster{}, roster{whole: true}
+			for range 60 {
+				h.step()
+				h.changeNode()
+				if h.r.IntN(3) == 0 {
+					continue // a roster may follow several changes at once
+				}
+				snap := h.s.Snapshot()
+				snap.Now = h.now
+				rank := reflect.ValueOf(free.rank).Pointer()
+				if got, want := free.pool(snap), newPool(snap); !reflect.DeepEqual(got, want) {
+					t.Fatalf("the roster that followed makes\n%+v\na new one\n%+v", got, want)
+				}
+				if reflect.ValueOf(free.rank).Pointer() == rank {
+					kept++
+				} else {
+					anew++
+				}
+				if got, want := all.pool(snap), whole(snap); !reflect.DeepEqual(got, want) {
+					t.Fatalf("the roster of all nodes that followed makes\n%+v\na new one\n%+v", got, want)
+				}
+				if ds := Schedule(h.s.Snapshot(), h.now); len(ds) > 0 {
+					h.do(&cluster.Decide{Decisions: ds})
+				}
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	if kept < 1000 || anew < 300 {
+		t.Errorf("%d rosters went on and %d were made anew: the histories say little", kept, anew)
+	}
+}
+
+// changeNode has something happen to a node, perhaps.
+func (h *history) changeNode() {
+	r := h.r
+	try := func(c cluster.Command) { // it may be refused
+		h.n++
+		h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c})
+	}
+	name := nodeName(r.IntN(h.s.Snapshot().NodeCount()))
+	switch r.IntN(8) {
+	case 0, 1:
+		try(&cluster.NodeQuiet{Nodes: []cluster.NodeName{name}, Quiet: r.IntN(2) == 0})
+	case 2: // of another make, or with faults
+		inv := node(1 + r.IntN(2))
+		if inv.MemMB += cluster.MemMB(r.IntN(3)); r.IntN(3) == 0 {
+			inv.Faults = []cluster.Fault{{Part: "gpu", Cause: "ecc", Text: "x", Action: cluster.FaultShun}}
+		}
+		if r.IntN(4) == 0 {
+			inv.GPUs[r.IntN(4)].Missing = true
+		}
+		if r.IntN(4) == 0 {
+			name = cluster.NodeName(fmt.Sprintf("n%03d-%d", r.IntN(3), r.IntN(3))) // between others
+		}
+		try(&cluster.NodeUp{Name: name, Inventory: inv})
+	case 3:
+		try(&cluster.NodeDown{Nodes: []cluster.NodeName{name}, Why: "x"})
+		if r.IntN(2) == 0 {
+			try(&cluster.NodeDelete{Nodes: []cluster.NodeName{name}})
+			try(&cluster.NodeUp{Name: nodeName(r.IntN(12)), Inventory: node(1)})
+		}
+	case 4:
+		h.now = h.now.Add(time.Duration(r.IntN(12)) * time.Hour) // trouble fades
+	}
+}
