@@ -81,7 +81,7 @@ test: parts build lint
 e2e: parts build
 	$(GO) test -count=1 ./e2e/...
 
-# 10,000 nodes and 60,000 jobs in virtual time, three servers' states kept and compared (about eight minutes of one core). SEED=… replays a run.
+# 10,000 nodes and 60,000 jobs in virtual time, three servers' states kept and compared (more than a quarter of an hour). SEED=… replays a run.
 sim:
 	$(GO) test -count=1 -run 'TestSim' -v -timeout 60m ./e2e/sim -full $(if $(SEED),-seed=$(SEED))
 
