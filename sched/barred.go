@@ -17,7 +17,7 @@ type off struct {
 }
 
 // none reports whether it may use all.
-func (o off) none() bool { return o.nodes == nil && o.cpus == nil }
+func (o off) none() bool { return o.nodes == nil && o.cpus == nil && o.less == nil }
 
 // and is that and some nodes more.
 func (o off) and(nodes nodeSet) off {

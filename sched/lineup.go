@@ -50,7 +50,7 @@ func (b *bound) add(m *member, only bool) {
 type entry struct {
 	id      cluster.JobID
 	q       *question // nil: by itself
-	number  int       // of the question
+	number  int       // of the question, so that who sifts need not look at that
 	unseen  bool      // its jobs are not known to come before the bound of them all
 	begun   int       // starts of the cycle when the question was last seen to fit, perhaps
 	changed bool      // its question does not know it yet
@@ -243,14 +243,16 @@ func (l *lineup) next() *entry {
 // open looks into the question of the first entry: if it may fit, its first job gets its place in line.
 func (l *lineup) open(e *entry) {
 	r := l.r
-	if e.unseen = false; r.reopen(e.q) && !e.q.fickle {
+	e.unseen = false
+	if !r.reopen(e.q) {
+		heap.Pop(l)
+		return
+	}
+	if !e.q.fickle {
 		l.seen()
 		return
 	}
 	heap.Pop(l)
-	if len(e.q.lost) == 0 {
-		return
-	}
 	for _, m := range e.q.jobs { // each by itself
 		if _, asks := r.asks[m.id]; !asks && r.current(m) && !r.apart(m.id) {
 			r.ask(m.id)

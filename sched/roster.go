@@ -24,7 +24,7 @@ type seat struct {
 	node   *cluster.Node
 	load   *cluster.Load
 	make   int32
-	rank   int // see there
+	weight int // see rank
 	usable bool
 	frail  bool // it may be shaky
 }
@@ -75,7 +75,7 @@ func (r *roster) goOn(s *cluster.Snapshot) bool {
 
 // seat is that of a node which is most likely of the same make as the one in another seat.
 func (r *roster) seat(s *cluster.Snapshot, n *cluster.Node, like int) seat {
-	st := seat{node: n, load: noLoad, rank: rank(n), usable: r.whole || n.Usable(), frail: n.Trouble != nil || len(n.Inventory.Faults) > 0}
+	st := seat{node: n, load: noLoad, weight: rank(n), usable: r.whole || n.Usable(), frail: n.Trouble != nil || len(n.Inventory.Faults) > 0}
 	if !r.whole {
 		st.load = s.Load(n.Name)
 	}
@@ -114,9 +114,9 @@ func (r *roster) pool(s *cluster.Snapshot) *pool {
 		}
 		p.seat(st, models[st.make]-1, s.Now)
 		if first < 0 {
-			first = st.rank
+			first = st.weight
 		}
-		weight = weight || st.rank != first
+		weight = weight || st.weight != first
 		p.placeOf[k] = int32(len(p.all))
 		p.all = append(p.all, len(p.all))
 		p.ranks = append(p.ranks, int32(k))

@@ -137,7 +137,7 @@ func (d *demand) shortageOf(p *pool, away off, which string) string {
 	return text
 }
 
-// arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of blocks.
+// arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of the topology plugin.
 func (d *demand) arrangement(p *pool) string {
 	var out []string
 	for _, o := range []struct {
