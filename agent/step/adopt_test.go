@@ -155,7 +155,7 @@ func TestUpgrade(t *testing.T) {
 		t.Error("another process")
 	}
 	st := g.await(sp.ID, isEnded)
-	if st.Tasks[0].Lost || st.Tasks[0].Usage.MaxRSS == 0 {
+	if st.Tasks[0].Lost || st.Tasks[0].Usage.UserCPU+st.Tasks[0].Usage.SystemCPU == 0 {
 		t.Errorf("%+v", st)
 	}
 }

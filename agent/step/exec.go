@@ -81,7 +81,8 @@ func getenv(env []string, name string) string {
 	return ""
 }
 
-// lookPath finds a bare program name as execvp does, with this thread's rights.
+// lookPath finds a bare program name as execvp does, with this thread's rights, and if it is nowhere in the path, in the
+// working directory, as Slurm does.
 func lookPath(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -104,6 +105,9 @@ func lookPath(name, path string) (string, error) {
 			continue
 		}
 		return p, nil
+	}
+	if err == unix.ENOENT && unix.Access(name, unix.F_OK) == nil {
+		return name, nil
 	}
 	return "", &os.PathError{Op: "execve", Path: name, Err: err}
 }

@@ -81,8 +81,21 @@ func (s *supervisor) taskExit(t *task, e earlyWait) {
 		os.Exit(0) // that was the shutdown: it is no end of the job's own, which is lost with the machine
 	}
 	st.Usage = usageOf(&e.ru)
+	if st.Usage.MaxRSS <= ownPeak() {
+		st.Usage.MaxRSS = 0 // it may be this process's: what was measured while the task ran stands
+	}
 	st.OOM = st.Exit != (cluster.ExitStatus{}) && t.run.grp != nil && t.run.grp.oomKills() > 0
 	t.ended(st)
+}
+
+// ownPeak is the most memory that this process has had, in bytes. A child counts from it: the kernel adds what a process had
+// before its exec, and until then a child shares this one's memory.
+func ownPeak() int64 {
+	var ru unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
+		return 0
+	}
+	return ru.Maxrss * 1024
 }
 
 // goingDown reports whether the machine is on its way down: systemd is its own shutdown program by then, which ends all that is

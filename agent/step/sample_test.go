@@ -134,7 +134,7 @@ func TestSampleStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	st = g.await(sp.ID, func(st Status) bool { return st.State == Ended })
-	if u := st.Tasks[1].Usage; u.MaxRSS == 0 {
+	if u := st.Tasks[1].Usage; u.UserCPU+u.SystemCPU == 0 {
 		t.Errorf("of the task's end: %+v", u)
 	}
 }

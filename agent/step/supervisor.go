@@ -137,8 +137,26 @@ func ordinary() error {
 	return os.WriteFile(file, []byte("0"), 0)
 }
 
+// keepToSelf has no task inherit descriptors that whoever started the daemon left open.
+func keepToSelf() error {
+	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	if err != unix.ENOSYS && err != unix.EINVAL {
+		return err
+	}
+	open, err := os.ReadDir("/proc/self/fd") // Linux before 5.11
+	for _, f := range open {
+		if fd, _ := strconv.Atoi(f.Name()); fd >= 3 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
+}
+
 func openSupervisor(dir string) (*supervisor, error) {
 	unix.Umask(0o022)
+	if err := keepToSelf(); err != nil {
+		slog.Warn("tasks may inherit open files", "err", err)
+	}
 	if err := ordinary(); err != nil {
 		slog.Warn("tasks are killed sooner or later than others when memory runs out", "err", err)
 	}
