@@ -363,7 +363,10 @@ type exitGroup struct {
 func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
 	run := &stepRun{sys: s, req: r, resp: api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults}, io: sio, events: make(chan nodeEvent, 16)}
 	run.resp.Step.Tasks = 0
-	for _, part := range made {
+	for i, part := range made {
+		if i < len(sio.parts) {
+			sio.parts[i].first = run.resp.Step.Tasks
+		}
 		for _, n := range part.Nodes {
 			run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
 			run.streams = append(run.streams, stream.New(s.attach(part.Step.ID, n.Node), 0))

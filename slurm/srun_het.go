@@ -46,9 +46,9 @@ func (s *Sys) stepOf(r *Request, id cluster.JobID) int {
 	if code != 0 {
 		return code
 	}
-	for _, p := range r.Parts { // srun's own side of the streams is one for all
-		p.Step.Stdin, p.Step.Stdout, p.Step.Stderr = r.Step.Stdin, r.Step.Stdout, r.Step.Stderr
-		p.Step.StdinOpen, p.Step.Label = r.Step.StdinOpen, r.Step.Label
+	for _, p := range r.Parts { // srun's input is one for all, and so is how it writes
+		p.Step.Stdin, p.Step.StdinOpen = r.Step.Stdin, r.Step.StdinOpen
+		p.Step.Label, p.Step.Unbuffered = r.Step.Label, r.Step.Unbuffered
 	}
 	made, code := s.createParts(r, jobs)
 	if code != 0 {

@@ -24,20 +24,30 @@ type stepIO struct {
 	inTask  int32     // which task reads it
 	closers []io.Closer
 	restore func()
-	outName string // pattern of a file that srun writes for all tasks
-	errName string
 
 	mu    sync.Mutex
-	out   io.Writer
-	err   io.Writer
-	width int                // of the rank in labels
-	parts map[partKey][]byte // beginnings of lines, with labels
+	parts []*partIO // one a component
+	width int       // of the rank in labels
+	begun map[streamKey][]byte
 }
 
-type partKey struct {
+// partIO is where the output of one component of the step goes.
+type partIO struct {
+	first   int    // rank of its first task
+	outName string // pattern of a file that srun writes for all of its tasks
+	errName string
+	out     io.Writer
+	err     io.Writer
+}
+
+// streamKey names one of the two output streams of a task, whose unfinished line is kept.
+type streamKey struct {
 	task int32
 	err  bool
 }
+
+// longestLine is how many bytes of a line are kept until its end comes, as in Slurm.
+const longestLine = 1024
 
 // perTask reports whether a name differs from task to task, so that the nodes open the files.
 func perTask(pattern string) bool {
@@ -64,18 +74,19 @@ func isFile(mode string) bool {
 
 // newStepIO decides who opens what and tells the step's spec.
 func newStepIO(s *Sys, r *Request) (*stepIO, int) {
-	o := &stepIO{sys: s, req: r, inTask: stream.AllTasks, out: s.Stdout, err: s.Stderr, parts: map[partKey][]byte{}}
+	o := &stepIO{sys: s, req: r, inTask: stream.AllTasks, begun: map[streamKey][]byte{}}
 	st := &r.Step
 	if r.Client.PTY {
 		if code := o.terminal(); code != 0 {
 			return nil, code
 		}
 	}
-	if isFile(st.Stdout) && !perTask(st.Stdout) {
-		o.outName, st.Stdout = st.Stdout, ""
-	}
-	if isFile(st.Stderr) && !perTask(st.Stderr) {
-		o.errName, st.Stderr = st.Stderr, ""
+	out, errs := st.Stdout, st.Stderr
+	for _, p := range r.all() {
+		if p.Step.Stdout == "" && p.Step.Stderr == "" {
+			p.Step.Stdout, p.Step.Stderr = out, errs
+		}
+		o.parts = append(o.parts, newPartIO(s, &p.Step))
 	}
 	switch {
 	case st.Stdin == "none":
@@ -95,6 +106,18 @@ func newStepIO(s *Sys, r *Request) (*stepIO, int) {
 		}
 	}
 	return o, 0
+}
+
+// newPartIO decides who opens the files of a component.
+func newPartIO(s *Sys, st *cluster.StepSpec) *partIO {
+	p := &partIO{out: s.Stdout, err: s.Stderr}
+	if isFile(st.Stdout) && !perTask(st.Stdout) {
+		p.outName, st.Stdout = st.Stdout, ""
+	}
+	if isFile(st.Stderr) && !perTask(st.Stderr) {
+		p.errName, st.Stderr = st.Stderr, ""
+	}
+	return p
 }
 
 // isNull recognises /dev/null, so that steps of batch scripts need no input stream.
@@ -151,24 +174,36 @@ func (o *stepIO) open(resp *api.StepResponse) error {
 		job.Spec.Name = v
 	}
 	l := &cluster.Launch{Job: job, Step: &resp.Step, Spec: st}
-	if o.outName != "" {
-		f, err := o.create(env.FileName(o.outName, l))
-		if err != nil {
-			return err
+	opened := map[string]io.Writer{} // components may write to one file
+	open := func(name string) (io.Writer, error) {
+		name = o.path(env.FileName(name, l))
+		if f := opened[name]; f != nil {
+			return f, nil
 		}
-		o.out = f
-		if o.errName == "" {
-			o.err = f
-		}
+		f, err := o.create(name)
+		opened[name] = f
+		return f, err
 	}
-	if o.errName != "" {
-		f, err := o.create(env.FileName(o.errName, l))
-		if err != nil {
+	for _, p := range o.parts {
+		if err := p.open(open); err != nil {
 			return err
 		}
-		o.err = f
 	}
 	return nil
+}
+
+// open opens the files that srun writes for a component.
+func (p *partIO) open(open func(string) (io.Writer, error)) (err error) {
+	if p.outName != "" {
+		if p.out, err = open(p.outName); err != nil {
+			return err
+		}
+		p.err = p.out
+	}
+	if p.errName != "" {
+		p.err, err = open(p.errName)
+	}
+	return err
 }
 
 func (o *stepIO) create(name string) (io.Writer, error) {
@@ -176,7 +211,7 @@ func (o *stepIO) create(name string) (io.Writer, error) {
 	if o.req.Step.Append {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	}
-	f, err := os.OpenFile(o.path(name), flags, 0o666)
+	f, err := os.OpenFile(name, flags, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("could not open stdout file: %w", err)
 	}
@@ -187,12 +222,9 @@ func (o *stepIO) create(name string) (io.Writer, error) {
 func (o *stepIO) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for k, rest := range o.parts {
-		if len(rest) > 0 {
-			o.line(k, append(rest, '\n'))
-		}
+	for k := range o.begun {
+		o.endLine(k)
 	}
-	o.parts = map[partKey][]byte{}
 	if o.restore != nil {
 		o.restore()
 	}
@@ -201,49 +233,78 @@ func (o *stepIO) close() {
 	}
 }
 
-// write puts a task's output where it belongs, by lines when they are labelled.
+// write puts a task's output where it belongs, in whole lines unless -u asks for what there is.
 func (o *stepIO) write(f stream.Frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	k := partKey{f.Task, f.Kind == stream.Stderr}
-	if !o.req.Step.Label {
-		w := o.out
-		if k.err {
-			w = o.err
-		}
-		_, _ = w.Write(f.Data)
+	k := streamKey{f.Task, f.Kind == stream.Stderr}
+	if o.req.Step.Unbuffered && !o.req.Step.Label {
+		_, _ = o.to(k).Write(f.Data)
 		return
 	}
-	rest := append(o.parts[k], f.Data...)
-	for {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			break
+	rest := append(o.begun[k], f.Data...)
+	if o.req.Step.Label {
+		rest = o.labelled(k, rest)
+	} else {
+		rest = o.whole(k, rest)
+	}
+	o.begun[k] = bytes.Clone(rest)
+}
+
+// to is where a stream of a task goes. Called with mu held.
+func (o *stepIO) to(k streamKey) io.Writer {
+	p := o.parts[0]
+	for _, next := range o.parts[1:] {
+		if int(k.task) >= next.first {
+			p = next
 		}
-		o.line(k, rest[:i+1])
-		rest = rest[i+1:]
 	}
-	o.parts[k] = bytes.Clone(rest)
-}
-
-// line writes one labelled line. Called with mu held.
-func (o *stepIO) line(k partKey, line []byte) {
-	w := o.out
 	if k.err {
-		w = o.err
+		return p.err
 	}
-	fmt.Fprintf(w, "%*d: %s", o.width, k.task, line)
+	return p.out
 }
 
-// eof ends a task's stream: an unfinished labelled line gets its end.
+// whole writes all whole lines at once, and of a line that is too long its beginning; it returns what is left.
+func (o *stepIO) whole(k streamKey, text []byte) []byte {
+	n := bytes.LastIndexByte(text, '\n') + 1
+	n += (len(text) - n) / longestLine * longestLine
+	if n > 0 {
+		_, _ = o.to(k).Write(text[:n])
+	}
+	return text[n:]
+}
+
+// labelled writes whole lines with the rank before each; it returns what is left.
+func (o *stepIO) labelled(k streamKey, text []byte) []byte {
+	for {
+		i := bytes.IndexByte(text, '\n')
+		if i < 0 {
+			return text
+		}
+		fmt.Fprintf(o.to(k), "%*d: %s", o.width, k.task, text[:i+1])
+		text = text[i+1:]
+	}
+}
+
+// endLine writes what a task began and did not end; a labelled line gets its end.
+func (o *stepIO) endLine(k streamKey) {
+	rest := o.begun[k]
+	delete(o.begun, k)
+	switch {
+	case len(rest) == 0:
+	case o.req.Step.Label:
+		fmt.Fprintf(o.to(k), "%*d: %s\n", o.width, k.task, rest)
+	default:
+		_, _ = o.to(k).Write(rest)
+	}
+}
+
+// eof ends a task's stream.
 func (o *stepIO) eof(f stream.Frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	k := partKey{f.Task, f.FD() == 2}
-	if rest := o.parts[k]; len(rest) > 0 {
-		o.line(k, append(rest, '\n'))
-	}
-	delete(o.parts, k)
+	o.endLine(streamKey{f.Task, f.FD() == 2})
 }
 
 // feed sends srun's input to the tasks.
