@@ -107,6 +107,11 @@ bench-group: build
 compare: build
 	e2e/compare/run.sh
 
+# How jobs live and die, beside a real Slurm: signals, times, ends, records (ten minutes). COMPARE_ONLY=TEXT: only these cells.
+.PHONY: compare-life
+compare-life: build
+	COMPARE_LIFE=yes e2e/compare/run.sh
+
 # A thousand hollow nodes join three servers, as members of their own and a hundred a member (minutes).
 bench-nodes: build
 	$(GO) test -count=1 -run TestBenchNodes -v -timeout 20m ./e2e -bench-nodes=1000

@@ -246,9 +246,11 @@ func (c *call) tunnel() {
 	if _, err := io.WriteString(conn, upgraded(c.r.Header.Get("Upgrade"))); err != nil {
 		return
 	}
-	if err := c.route.Tunnel(c.ctx, c.who, c.body, &bufferedConn{conn, buf.Reader}); err != nil {
+	caller := &listener{Reader: buf.Reader}
+	if err := c.route.Tunnel(c.ctx, c.who, c.body, &bufferedConn{conn, caller}); err != nil {
 		c.log.Debug("tunnel ended", "path", c.r.URL.Path, "err", err)
 	}
+	c.srunEnded(caller)
 }
 
 // bufferedConn reads what net/http had read ahead first.

@@ -172,10 +172,10 @@ func (c *call) relayTunnel(id cluster.JobID, to *api.Client, protocol, vouch str
 	}
 	stop := context.AfterFunc(c.ctx, func() { far.Close(); conn.Close() })
 	defer stop()
-	done := make(chan struct{})
+	caller, done := &listener{Reader: buf.Reader}, make(chan struct{})
 	go func() { // ends when either connection is closed, below at the latest
 		defer close(done)
-		_, _ = io.Copy(far, buf.Reader)
+		_, _ = io.Copy(far, caller)
 		far.Close()
 		conn.Close()
 	}()
@@ -183,6 +183,7 @@ func (c *call) relayTunnel(id cluster.JobID, to *api.Client, protocol, vouch str
 	far.Close()
 	conn.Close()
 	<-done
+	c.srunEnded(caller)
 }
 
 func upgraded(protocol string) string {

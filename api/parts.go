@@ -66,6 +66,7 @@ type PartsSignal struct {
 	Sig   int    `json:"sig,omitempty"`
 	Scope uint8  `json:"scope,omitempty"` // of package agent/step
 	Say   string `json:"say,omitempty"`
+	Note  bool   `json:"note,omitempty"` // what is said does not tell of the step's end
 }
 
 // PartsReport tells how parts stand: statuses of package agent/step, as it encodes them.

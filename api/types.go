@@ -84,6 +84,7 @@ var (
 	// Steps: answered by the client of the job's first node.
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false}
 	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
+	UpdateStep = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false}
 	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false}
 	// MeasureSteps measures what the job's living steps use now.
 	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false}
@@ -502,12 +503,21 @@ type StepResponse struct {
 	Step     cluster.Step         `json:"step"`
 	Nodes    []StepNode           `json:"nodes"`
 	Defaults cluster.SrunDefaults `json:"defaults,omitzero"`
+	// KillWait is how long its tasks may go on after TERM when it is ended.
+	KillWait time.Duration `json:"kill_wait,omitempty"`
 }
 
 // StepNode is one node's part in a step: which ranks run there.
 type StepNode struct {
 	Node  cluster.NodeName `json:"node"`
 	Ranks []int            `json:"ranks"`
+}
+
+// StepUpdate changes the time limit of a step, or of all live steps of a job.
+type StepUpdate struct {
+	ID    cluster.StepID `json:"id"` // with Step AllSteps all of them
+	Limit time.Duration  `json:"limit"`
+	Delta bool           `json:"delta,omitempty"` // Limit is added to the limit that there is
 }
 
 // StepSignal sends a signal to a step's tasks. Kill ends it with SIGKILL everywhere, Term with
@@ -517,6 +527,7 @@ type StepSignal struct {
 	Sig  int            `json:"sig"`
 	Kill bool           `json:"kill,omitempty"`
 	Term bool           `json:"term,omitempty"`
+	Gone bool           `json:"gone,omitempty"` // its srun has died: it is killed, if it is not over
 }
 
 // StepWait waits until what a step had of its job is free again; a step that is gone has nothing.

@@ -232,7 +232,11 @@ func (c *Finish) apply(t *tx) (any, error) {
 		return nil, Errorf(Conflict, ErrFinished, "job %d is over", n.ID)
 	}
 	how, why := Completed, NoReason
-	if c.Exit != (ExitStatus{}) {
+	switch c.Exit {
+	case ExitStatus{}:
+	case OOMExit:
+		how, why = OutOfMemory, EndOutOfMemory
+	default:
 		how, why = Failed, EndNonZeroExit
 	}
 	n.Exit = c.Exit

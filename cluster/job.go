@@ -304,6 +304,7 @@ const (
 	SignalSteps      SignalScope = iota // the steps, not the batch shell
 	SignalBatchShell                    // only the batch shell's own process (-b)
 	SignalFull                          // batch shell, its children and all steps (-f)
+	SignalBatchFull                     // batch shell and its children (-b -f)
 )
 
 // Numbers of the signals that ask a job to end, continue and stop it.

@@ -16,112 +16,257 @@ type StepUse struct {
 // PlaceStep finds which part of the job's allocation a step gets, with the number of tasks on
 // each node. An error of kind ErrBusy means that it would fit if other steps ended.
 // Steps without --exact, -c or --exclusive take all CPUs of their nodes, as in Slurm; the others
-// take CPUs of the sockets in turn.
+// take CPUs of the sockets in turn. Of the nodes that have room now those of the least index are taken.
 func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName) *Inventory) ([]Share, *Error) {
-	shares, err := stepNodes(j, s)
+	n, err := stepNodes(j, s)
 	if err != nil {
 		return nil, err
 	}
-	per := max(s.CPUsPerTask, 1)
 	exact := s.Exact || s.CPUsPerTask > 0
-	tasks := stepTasks(s, shares)
-	free := make([]Share, len(shares))
-	room := make([]int, len(shares)) // tasks that would fit if no other step ran
-	now := make([]int, len(shares))  // tasks that fit beside the other steps
-	for i, sh := range shares {
+	free := make([]Share, len(n.shares))
+	now := make([]stepRoom, len(n.shares))
+	room := make([]stepRoom, len(n.shares))
+	for i, sh := range n.shares {
 		u := used[sh.Node]
 		if s.Overlap {
 			u = StepUse{}
 		}
-		free[i] = Share{Node: sh.Node, CPUs: sh.CPUs.Minus(u.CPUs), GPUs: sh.GPUs.Minus(u.GPUs), MemMB: sh.MemMB}
-		room[i], now[i] = sh.CPUs.Len()/per, free[i].CPUs.Len()/per
+		free[i] = sh
+		free[i].CPUs, free[i].GPUs, free[i].MemMB = sh.CPUs.Minus(u.CPUs), sh.GPUs.Minus(u.GPUs), max(sh.MemMB-u.MemMB, 0)
+		room[i], now[i] = roomFor(s, sh), roomFor(s, free[i])
 		if !exact && !s.Overlap && !u.CPUs.Empty() {
-			now[i] = 0 // it wants the whole node of the job
+			now[i].cpus = 0 // it wants the whole node of the job
 		}
-		if k := s.TasksPerNode; k > 0 {
-			room[i], now[i] = min(room[i], k), min(now[i], k)
-		}
-		if s.Overcommit {
-			room[i] = tasks
-			if !free[i].CPUs.Empty() {
-				now[i] = tasks
-			}
+		if sh.MemMB == 0 { // memory is not counted
+			room[i].mem, now[i].mem = unbounded, unbounded
 		}
 	}
-	for _, sh := range shares {
-		if m := s.Mem; m.Per == MemPerNode && m.MB > sh.MemMB && sh.MemMB > 0 || m.Per == MemPerCPU && m.MB > sh.MemMB && sh.MemMB > 0 {
-			return nil, Errorf(Invalid, ErrStepMem, "the job has %d MB on node %s, the step asks for %d", sh.MemMB, sh.Node, m.MB)
-		}
+	if _, _, ok := n.pick(s, room, stepRoom.all); !ok {
+		return nil, n.refuse(s, room)
 	}
-	if _, ok := spread(tasks, room, s); !ok {
-		return nil, Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation", tasks, per)
-	}
-	counts, ok := spread(tasks, now, s)
+	chosen, counts, ok := n.pick(s, now, stepRoom.all)
 	if !ok {
-		return nil, Errorf(Conflict, ErrBusy, "other steps hold the CPUs")
+		return nil, Errorf(Conflict, ErrBusy, "other steps hold what the step asks for")
 	}
-	return dealStep(j, shares, free, counts, s, exact, inv)
+	var shares, rest []Share
+	for _, i := range chosen {
+		shares, rest = append(shares, n.shares[i]), append(rest, free[i])
+	}
+	return dealStep(j, shares, rest, counts, s, exact, inv)
 }
 
-// stepTasks is how many tasks the step has: as asked, or one a node.
-func stepTasks(s *StepSpec, shares []Share) int {
+// stepRoom is how many tasks of a step a node has room for, by what bounds them.
+type stepRoom struct{ cpus, mem, gpus int }
+
+// unbounded is room for more tasks than a step can have.
+const unbounded = 1 << 30
+
+func (r stepRoom) all() int      { return min(r.cpus, r.mem, r.gpus) }
+func (r stepRoom) noGPUs() int   { return min(r.cpus, r.mem) }
+func (r stepRoom) onlyCPUs() int { return r.cpus }
+
+// roomFor is how many tasks of a step a part of a node has room for.
+func roomFor(s *StepSpec, sh Share) stepRoom {
+	per := max(s.CPUsPerTask, 1)
+	r := stepRoom{cpus: sh.CPUs.Len() / per, mem: unbounded, gpus: gpuRoom(s, sh.GPUs.Len())}
+	if s.Overcommit && !sh.CPUs.Empty() {
+		r.cpus = unbounded
+	}
+	if k := s.TasksPerNode; k > 0 {
+		r.cpus = min(r.cpus, k)
+	}
+	switch m := s.Mem; {
+	case m.MB == 0:
+	case m.Per == MemPerNode && m.MB > sh.MemMB:
+		r.mem = 0
+	case m.Per == MemPerCPU:
+		r.mem = int(sh.MemMB / m.MB / MemMB(per))
+	}
+	return r
+}
+
+// gpuRoom is how many tasks of a step GPUs of a node are enough for.
+func gpuRoom(s *StepSpec, have int) int {
+	if s.withoutGPUs() {
+		return unbounded
+	}
+	node := int(gpuCount(s.PerNode))
+	if have < node || have == 0 && gpuCount(s.PerJob) > 0 {
+		return 0
+	}
+	if task := int(gpuCount(s.PerTask)); task > 0 {
+		if node > 0 {
+			have = node
+		}
+		return have / task
+	}
+	return unbounded
+}
+
+// withoutGPUs: --gres=none, or a number of zero.
+func (s *StepSpec) withoutGPUs() bool {
+	none := func(g GRES) bool { return g.Name == "none" || g.Name == "gpu" && g.Count == 0 }
+	return slices.ContainsFunc(s.PerNode, none) || slices.ContainsFunc(s.PerJob, none) || slices.ContainsFunc(s.PerTask, none)
+}
+
+// StepMem is how much of a node's memory a step has for itself: 0 where it names none.
+func StepMem(s *StepSpec, sh Share) MemMB {
+	switch s.Mem.Per {
+	case MemPerCPU:
+		return s.Mem.MB * MemMB(sh.CPUs.Len())
+	case MemPerGPU:
+		return s.Mem.MB * MemMB(sh.GPUs.Len())
+	}
+	return s.Mem.MB
+}
+
+// stepTasks is how many tasks the step has on a number of nodes: as asked, or one a node.
+func stepTasks(s *StepSpec, nodes int) int {
 	switch {
 	case s.Tasks > 0:
 		return s.Tasks
 	case s.TasksPerNode > 0:
-		return s.TasksPerNode * len(shares)
+		return s.TasksPerNode * nodes
 	}
-	return len(shares)
+	return nodes
 }
 
-// stepNodes picks the nodes of the step from the job's.
-func stepNodes(j *Job, s *StepSpec) ([]Share, *Error) {
-	shares := slices.Clone(j.Alloc.Shares)
+// stepChoice is the nodes of a job that a step may have: those named first, each of which it has, then the others.
+type stepChoice struct {
+	shares   []Share
+	index    []int // in the job
+	named    int
+	min, max int // how many it has
+}
+
+// pick chooses nodes with room for all tasks, most of them first, and deals the tasks to them.
+func (n *stepChoice) pick(s *StepSpec, room []stepRoom, bound func(stepRoom) int) (chosen, counts []int, ok bool) {
+	have := make([]int, len(room))
+	for i := range room {
+		have[i] = bound(room[i])
+	}
+	for want := n.max; want >= n.min && want > 0; want-- {
+		tasks := stepTasks(s, want)
+		for _, chosen := range [][]int{n.first(have, want), n.largest(have, want)} {
+			if len(chosen) < want {
+				continue
+			}
+			slices.SortFunc(chosen, func(a, b int) int { return n.index[a] - n.index[b] })
+			there := make([]int, want)
+			for k, i := range chosen {
+				there[k] = have[i]
+			}
+			if counts, ok := spread(tasks, there, s); ok {
+				return chosen, counts, true
+			}
+		}
+	}
+	return nil, nil, false
+}
+
+// first are the named nodes, and those of the least index that have room.
+func (n *stepChoice) first(have []int, want int) (out []int) {
+	for i := range have {
+		if len(out) < want && (i < n.named || have[i] > 0) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// largest are the named nodes, and those with the most room.
+func (n *stepChoice) largest(have []int, want int) []int {
+	out := make([]int, len(have))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out[n.named:], func(a, b int) int { return have[b] - have[a] })
+	return out[:min(want, len(out))]
+}
+
+// refuse says why a step fits nowhere in its job, even alone.
+func (n *stepChoice) refuse(s *StepSpec, room []stepRoom) *Error {
+	if _, _, ok := n.pick(s, room, stepRoom.onlyCPUs); !ok {
+		return Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation", stepTasks(s, n.max), max(s.CPUsPerTask, 1))
+	}
+	if _, _, ok := n.pick(s, room, stepRoom.noGPUs); !ok {
+		return Errorf(Invalid, ErrStepMem, "the step asks for %d MB, which no node of the job has for it", s.Mem.MB)
+	}
+	most := 0
+	for _, sh := range n.shares {
+		most = max(most, sh.GPUs.Len())
+	}
+	e := Errorf(Invalid, ErrStepGRES, "the job has at most %d GPUs on a node, which are too few for the step", most)
+	if most == 0 {
+		e.Hint = NoGRES
+	}
+	return e
+}
+
+// stepNodes says which nodes of the job the step may have.
+func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
+	n := &stepChoice{shares: slices.Clone(j.Alloc.Shares)}
 	if s.Relative != nil {
-		if *s.Relative < 0 || *s.Relative >= len(shares) {
-			return nil, Errorf(Invalid, ErrStepNodes, "the job has %d nodes, number %d is beyond", len(shares), *s.Relative)
+		if *s.Relative < 0 || *s.Relative >= len(n.shares) {
+			return nil, Errorf(Invalid, ErrStepNodes, "the job has %d nodes, number %d is beyond", len(n.shares), *s.Relative)
 		}
-		shares = shares[*s.Relative:]
+		n.shares = n.shares[*s.Relative:]
 	}
-	shares = slices.DeleteFunc(shares, func(sh Share) bool { return slices.Contains(s.Exclude, sh.Node) })
-	want := s.MinNodes
-	if s.MaxNodes > want && want > 0 { // as many as it may have
-		want = max(want, min(s.MaxNodes, len(shares)))
+	n.shares = slices.DeleteFunc(n.shares, func(sh Share) bool { return slices.Contains(s.Exclude, sh.Node) })
+	if err := n.putNamedFirst(s); err != nil {
+		return nil, err
 	}
-	if len(s.NodeList) > 0 {
-		var named, rest []Share
-		for _, sh := range shares {
-			if slices.Contains(s.NodeList, sh.Node) {
-				named = append(named, sh)
-			} else {
-				rest = append(rest, sh)
-			}
-		}
-		for _, n := range s.NodeList {
-			if !slices.ContainsFunc(named, func(sh Share) bool { return sh.Node == n }) {
-				return nil, Errorf(Invalid, ErrNodeConfig, "node %s is not part of the job", n)
-			}
-		}
-		shares = append(named, rest...)
-		if s.Tasks == 0 || s.MinNodes == 0 {
-			want = max(want, len(named))
-		}
+	for _, sh := range n.shares {
+		n.index = append(n.index, shareIndex(j, sh.Node))
 	}
-	if want > len(shares) {
-		return nil, Errorf(Invalid, ErrStepNodes, "Only allocated %d nodes asked for %d", len(shares), want)
+	n.min = s.MinNodes
+	if n.named > 0 && (s.Tasks == 0 || s.MinNodes == 0) {
+		n.min = max(n.min, n.named)
 	}
-	if s.Tasks > 0 && (want == 0 || want > s.Tasks) {
-		want = min(s.Tasks, len(shares))
+	if n.min > len(n.shares) {
+		return nil, Errorf(Invalid, ErrStepNodes, "Only allocated %d nodes asked for %d", len(n.shares), n.min)
+	}
+	n.max = n.min
+	if s.MaxNodes > n.max && n.min > 0 { // as many as it may have
+		n.max = min(s.MaxNodes, len(n.shares))
+	}
+	if s.Tasks > 0 && (n.max == 0 || n.max > s.Tasks) {
+		n.max = min(s.Tasks, len(n.shares))
 		if s.TasksPerNode > 0 {
-			want = min((s.Tasks+s.TasksPerNode-1)/s.TasksPerNode, len(shares))
+			n.max = min((s.Tasks+s.TasksPerNode-1)/s.TasksPerNode, len(n.shares))
+		}
+		n.min = min(n.min, n.max)
+		if n.min == 0 {
+			n.min = n.max
 		}
 	}
-	if want == 0 {
-		want = len(shares)
+	if n.max == 0 {
+		n.min, n.max = len(n.shares), len(n.shares)
 	}
-	out := shares[:want]
-	slices.SortStableFunc(out, func(a, b Share) int { return shareIndex(j, a.Node) - shareIndex(j, b.Node) })
-	return out, nil
+	n.named = min(n.named, n.max)
+	return n, nil
+}
+
+// putNamedFirst puts the nodes that the step names before the others.
+func (n *stepChoice) putNamedFirst(s *StepSpec) *Error {
+	if len(s.NodeList) == 0 {
+		return nil
+	}
+	var named, rest []Share
+	for _, sh := range n.shares {
+		if slices.Contains(s.NodeList, sh.Node) {
+			named = append(named, sh)
+		} else {
+			rest = append(rest, sh)
+		}
+	}
+	for _, name := range s.NodeList {
+		if !slices.ContainsFunc(named, func(sh Share) bool { return sh.Node == name }) {
+			return Errorf(Invalid, ErrNodeConfig, "node %s is not part of the job", name)
+		}
+	}
+	n.shares, n.named = append(named, rest...), len(named)
+	return nil
 }
 
 func shareIndex(j *Job, n NodeName) int {
@@ -172,25 +317,22 @@ func dist(s *StepSpec) string {
 	return strings.ToLower(name)
 }
 
-// dealStep gives each node its CPUs, GPUs and memory.
+// dealStep gives each node its CPUs and GPUs.
 func dealStep(j *Job, shares, free []Share, counts []int, s *StepSpec, exact bool, inv func(NodeName) *Inventory) ([]Share, *Error) {
 	out := make([]Share, len(shares))
-	left := int64(0)
-	for _, g := range s.PerJob {
-		left += g.Count
-	}
+	left := int(gpuCount(s.PerJob))
 	asked := j.askedGPUs(inv)
 	for i, sh := range shares {
 		o := Share{Node: sh.Node, Tasks: counts[i], CPUs: sh.CPUs, MemMB: sh.MemMB}
 		if exact {
 			o.CPUs = exactCPUs(free[i], counts[i], s, inv(sh.Node))
 		}
-		gpus, err := stepGPUs(sh, free[i], asked[shareIndex(j, sh.Node)], counts[i], left-int64(len(shares)-1-i), s)
+		gpus, err := stepGPUs(sh, free[i], asked[shareIndex(j, sh.Node)], counts[i], left-(len(shares)-1-i), s)
 		if err != nil {
 			return nil, err
 		}
 		o.GPUs = gpus
-		left -= int64(gpus.Len())
+		left -= gpus.Len()
 		out[i] = o
 	}
 	return out, nil
@@ -234,9 +376,9 @@ func (j *Job) askedGPUs(inv func(NodeName) *Inventory) []IDSet {
 			take(g, g.Count)
 		}
 		for _, g := range gpuRequests(s.PerTask) {
-			take(g, g.Count*int64(sh.Tasks))
+			take(g, g.Count*int64(sh.Tasks)-int64(out[i].Len()))
 		}
-		if len(s.PerJob) > 0 && len(s.PerTask) == 0 { // nodes are filled in turn, each has one at least
+		if len(s.PerJob) > 0 && out[i].Empty() { // nodes are filled in turn, each has one at least
 			take(GRES{}, max(left-int64(len(out)-1-i), 1))
 			left -= int64(out[i].Len())
 		}
@@ -250,42 +392,26 @@ func gpuRequests(list []GRES) []GRES {
 }
 
 // stepGPUs picks a step's devices on one node: all that the job asked for unless the step asks for a number, and all that the job
-// has for a shell in it. With --gres=none or a number of zero it has none.
-func stepGPUs(sh, free Share, own IDSet, tasks int, left int64, s *StepSpec) (IDSet, *Error) {
-	want, asked := int64(0), false
-	none := func(g GRES) bool { return g.Name == "none" || g.Name == "gpu" && g.Count == 0 }
-	if slices.ContainsFunc(s.PerNode, none) || slices.ContainsFunc(s.PerJob, none) || slices.ContainsFunc(s.PerTask, none) {
+// has for a shell in it. With --gres=none or a number of zero it has none. Where it asks in several ways it has what the
+// largest of them needs.
+func stepGPUs(sh, free Share, own IDSet, tasks, left int, s *StepSpec) (IDSet, *Error) {
+	if s.withoutGPUs() {
 		return IDSet{}, nil
 	}
-	for _, g := range s.PerNode {
-		if g.Name == "gpu" {
-			want, asked = want+g.Count, true
-		}
-	}
-	for _, g := range s.PerTask {
-		want, asked = want+g.Count*int64(tasks), true
-	}
-	if len(s.PerJob) > 0 && len(s.PerTask) == 0 { // nodes are filled in turn, each has one at least
-		want, asked = want+max(min(left, int64(sh.GPUs.Len())), 1), true
+	node, task, whole := int(gpuCount(s.PerNode)), int(gpuCount(s.PerTask)), int(gpuCount(s.PerJob))
+	want := max(node, task*tasks)
+	if want == 0 && whole > 0 { // nodes are filled in turn, each has one at least
+		want = max(min(left, free.GPUs.Len()), 1)
 	}
 	switch {
-	case !asked && s.Interactive:
+	case want == 0 && s.Interactive:
 		return sh.GPUs, nil
-	case !asked:
+	case want == 0:
 		return own, nil
-	}
-	if sh.GPUs.Empty() && want > 0 {
-		e := Errorf(Invalid, ErrStepGRES, "the job has no GPUs on node %s, the step asks for %d", sh.Node, want)
-		e.Hint = NoGRES
-		return IDSet{}, e
-	}
-	if int64(sh.GPUs.Len()) < want {
-		return IDSet{}, Errorf(Invalid, ErrStepGRES, "the job has %d GPUs on node %s, the step asks for %d", sh.GPUs.Len(), sh.Node, want)
-	}
-	if int64(free.GPUs.Len()) < want {
+	case free.GPUs.Len() < want:
 		return IDSet{}, Errorf(Conflict, ErrBusy, "other steps hold the GPUs of node %s", sh.Node)
 	}
-	return free.GPUs.First(int(want)), nil
+	return free.GPUs.First(want), nil
 }
 
 // RankLayout says which ranks run on which node, for the counts of each node.

@@ -40,6 +40,16 @@ type PreemptConfig struct {
 	Reorders int `json:"reorders,omitempty"`
 	// TurnLength is how long a turn of jobs on the same CPUs is (SchedulerTimeSlice); 0: 30 s.
 	TurnLength time.Duration `json:"turn_length,omitempty"`
+	// SuspendGrace is how long a job that is to be suspended goes on after SIGTSTP (suspend_grace_time); 0: 2 s, negative: not at all.
+	SuspendGrace time.Duration `json:"suspend_grace,omitempty"`
+}
+
+// suspendGrace is that of Slurm where nothing else is configured.
+const suspendGrace = 2 * time.Second
+
+// StopsAfter is how long the tasks of a job that is to be suspended go on after they were told.
+func (p *PreemptConfig) StopsAfter() time.Duration {
+	return max(cmp.Or(p.SuspendGrace, suspendGrace), 0)
 }
 
 // preemptGang is the word of PreemptMode that has jobs on the same CPUs take turns.

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -95,6 +96,9 @@ const (
 	hungUp
 )
 
+// allocEnders are the signals that end the allocation where there is no terminal that has sent them to the command, too.
+var allocEnders = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+
 // runHere runs the command with the allocation in its environment. If the allocation is taken
 // away first, the command runs to its own end unless -K says otherwise; SIGHUP is passed on, and not waited for.
 func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc, end int) {
@@ -110,6 +114,8 @@ func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []
 	if err != nil {
 		return s.fail("_fork_command: %v", err), ended
 	}
+	in, _ := s.Stdin.(*os.File)
+	interactive := in != nil && isTerminal(in)
 	sigs, stop := notifySignals()
 	defer stop()
 	done := make(chan *os.ProcessState, 1)
@@ -135,10 +141,12 @@ func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []
 				_ = p.Signal(syscall.Signal(k))
 			}
 		case sig := <-sigs:
-			switch sig {
-			case syscall.SIGTERM:
+			switch {
+			case !interactive && slices.Contains(allocEnders, sig): // the command ends with its job
+				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: job.ID}})
+			case sig == syscall.SIGTERM:
 				_ = p.Signal(sig)
-			case syscall.SIGHUP:
+			case sig == syscall.SIGHUP:
 				_ = p.Signal(sig)
 				if end == ended {
 					end = hungUp

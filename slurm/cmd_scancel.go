@@ -233,6 +233,8 @@ func splitOutside(w string) (out []string) {
 func (o *cancelOptions) command(t target) cluster.Cancel {
 	q := cluster.Cancel{Ref: t.ref, Sig: o.signal, Step: t.step}
 	switch {
+	case o.batch && o.full:
+		q.Scope = cluster.SignalBatchFull
 	case o.batch:
 		q.Scope = cluster.SignalBatchShell
 	case o.full:

@@ -44,7 +44,10 @@ func runSrun(sys *Sys, argv []string) int {
 	}
 	rc := sys.stepOf(r, job.ID)
 	exit := cluster.ExitStatus{Code: rc}
-	if rc > 128 {
+	switch {
+	case r.outOfMemory:
+		exit = cluster.OOMExit
+	case rc > 128:
 		exit = cluster.ExitStatus{Signal: rc - 128}
 	}
 	if _, err := call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
@@ -361,7 +364,7 @@ type exitGroup struct {
 }
 
 func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
-	run := &stepRun{sys: s, req: r, resp: api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults}, io: sio, events: make(chan nodeEvent, 16)}
+	run := &stepRun{sys: s, req: r, resp: api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}, io: sio, events: make(chan nodeEvent, 16)}
 	run.resp.Step.Tasks = 0
 	for i, part := range made {
 		if i < len(sio.parts) {
@@ -454,10 +457,13 @@ func (run *stepRun) listen(i int) {
 			run.events <- nodeEvent{node: i, over: true, err: err}
 			return
 		}
-		if f.Kind == stream.Stderr && f.Task == stream.AllTasks { // of the node itself: the step is being ended
+		if f.Kind == stream.Stderr && f.Task < 0 { // of the node itself
+			ends := f.Task == stream.AllTasks
 			f.Task = int32(run.resp.Nodes[i].Ranks[0])
 			run.io.write(f)
-			run.events <- nodeEvent{node: i, notice: true}
+			if ends {
+				run.events <- nodeEvent{node: i, notice: true}
+			}
 			continue
 		}
 		if f.Kind == stream.Stdout || f.Kind == stream.Stderr {
@@ -515,6 +521,7 @@ func (run *stepRun) exit(e nodeEvent) {
 		text = fmt.Sprintf("Exited with exit code %d", code)
 	case x.OOM:
 		code, text = 1, "Out Of Memory"
+		run.req.outOfMemory = true
 	case x.Signal != 0:
 		code, text = 128+x.Signal, signalText(x.Signal, x.Core)
 		run.forced = run.forced || x.Signal == 9 || x.Signal == 15
@@ -586,8 +593,7 @@ func (run *stepRun) waitOver() {
 // its user is told too.
 func (run *stepRun) noticed() {
 	if !run.told && !run.killed {
-		run.told = true
-		run.sys.say(abortText)
+		run.sayAbort()
 	}
 }
 

@@ -304,6 +304,9 @@ func (r *Request) finishStep() error {
 		return r.fatal("--relative option invalid for job allocation request")
 	}
 	s.Layout = *j.Layout
+	if r.From("mem") == FromEnv && s.Mem.Per == cluster.MemPerNode { // the job's own: its steps share that
+		s.Mem = cluster.Mem{}
+	}
 	if strings.HasPrefix(strings.ToLower(s.Distribution), "arbitrary") && len(r.hosts) > len(s.NodeList) {
 		s.NodeList = r.hosts
 	}

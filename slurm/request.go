@@ -54,6 +54,7 @@ type Request struct {
 	exportFile   []byte             // what --export-file names
 	hosts        []cluster.NodeName // -w, -F or SLURM_HOSTFILE with repetitions, for -m arbitrary
 	addedShebang bool               // the first line of Script is not the user's
+	outOfMemory  bool               // a task of srun's step was killed for want of memory
 }
 
 // ClientOptions are the options that the front-end acts on itself.

@@ -74,7 +74,8 @@ func updates() []struct {
 		{[]string{"reservation", "reservationname", "res", "resname"}, (*control).updateReservation},
 		{[]string{"partitionname", "partition"}, (*control).updatePartition},
 		{[]string{"nodename", "node"}, (*control).updateNode},
-		{[]string{"stepid", "slurmctlddebug"}, func(c *control, _ setting, _ []setting) int { return c.unsupported(nil) }},
+		{[]string{"stepid"}, (*control).updateStep},
+		{[]string{"slurmctlddebug"}, func(c *control, _ setting, _ []setting) int { return c.unsupported(nil) }},
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
 )
 
 // onInterrupt watches for a signal that means "give up".
@@ -23,11 +26,10 @@ func notifySignals() (<-chan os.Signal, func()) {
 }
 
 // interrupts is what Ctrl-C has done so far: once shows the state, twice within a second sends it
-// to the tasks, once more ends the step.
+// to the tasks and ends the step.
 type interrupts struct {
 	run  *stepRun
 	last time.Time
-	sent bool
 }
 
 // again is how close together two Ctrl-C must be.
@@ -55,13 +57,13 @@ func (c *interrupts) interrupt() {
 	quick := now.Sub(c.last) < again
 	c.last = now
 	switch {
-	case c.sent && quick:
+	case quick || run.req.Client.QuitOnInt:
+		c.sendOn()
 		run.sys.say("forcing job termination")
 		run.abort()
-	case quick || run.req.Client.QuitOnInt || run.req.Client.DisableStatus:
-		c.sent = true
-		run.sys.say("sending Ctrl-C to StepId=%s", run.stepText())
-		run.send(int(syscall.SIGINT))
+		run.cancelJob()
+	case run.req.Client.DisableStatus:
+		c.sendOn()
 	default:
 		run.sys.say("interrupt (one more within 1 sec to abort)")
 		if !run.running.Empty() {
@@ -70,12 +72,31 @@ func (c *interrupts) interrupt() {
 	}
 }
 
-const abortText = "Job step aborted: Waiting up to 32 seconds for job step to finish."
+// sendOn passes Ctrl-C on to the tasks.
+func (c *interrupts) sendOn() {
+	c.run.sys.say("sending Ctrl-C to StepId=%s", c.run.stepText())
+	c.run.send(int(syscall.SIGINT))
+}
+
+// cancelJob cancels the job that this srun has made for its step.
+func (run *stepRun) cancelJob() {
+	if run.req.Client.JobID == 0 {
+		_, _ = call(run.sys, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: run.resp.Step.ID.Job}})
+	}
+}
+
+// abortSlack is how much longer than its tasks may take a step is waited for.
+const abortSlack = 2 * time.Second
+
+// sayAbort tells once that the step is being ended, and how long that may take.
+func (run *stepRun) sayAbort() {
+	run.told = true
+	run.sys.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int((run.resp.KillWait + abortSlack).Seconds()))
+}
 
 func (run *stepRun) abort() {
 	if !run.told {
-		run.told = true
-		run.sys.say(abortText)
+		run.sayAbort()
 	}
 	run.kill()
 }

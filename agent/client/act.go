@@ -119,17 +119,24 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		say(c.update(h, cluster.JobLost))
 	case term:
 		h.termed = true
+		if h.frozen {
+			c.freeze(h, false) // else it would not hear of it
+		}
 		c.announceEnd(h, now)
-		c.signalAll(h, syscall.SIGTERM)
-		c.signalAll(h, syscall.SIGCONT)
+		c.signalTasks(h, syscall.SIGTERM)
+		c.signalTasks(h, syscall.SIGCONT)
 	case kill:
 		h.kill(now)
-		c.signalAll(h, syscall.SIGKILL)
-	case freeze, thaw:
-		h.frozen = a.kind == freeze
-		for id := range c.stepsOf(h) {
-			c.try("freeze", id, c.cfg.Runner.Freeze(id, h.frozen))
-		}
+		c.killAll(h)
+	case stop:
+		h.stopping = now
+		c.signalTasks(h, syscall.SIGTSTP)
+		c.poke()
+	case freeze:
+		c.freeze(h, true)
+	case thaw:
+		c.freeze(h, false)
+		c.signalTasks(h, syscall.SIGCONT)
 	case deliver:
 		c.deliver(h)
 	case warn:
@@ -185,10 +192,36 @@ func (c *Client) allOf(h *jobHere) map[step.ID]*step.Status {
 	return out
 }
 
-func (c *Client) signalAll(h *jobHere, sig syscall.Signal) {
+// signalTasks signals the job's tasks and its script, and not what they have started: that is theirs to end. Sessions that were put
+// into the job have no task of their own; all of theirs hear it.
+func (c *Client) signalTasks(h *jobHere, sig syscall.Signal) {
+	for id, st := range c.stepsOf(h) {
+		scope := step.Leaders
+		if id.Step == cluster.ExternStep {
+			scope = step.All
+		}
+		if st.State != step.Ended {
+			c.try("signal", id, c.cfg.Runner.Signal(id, sig, scope))
+		}
+	}
+}
+
+// freeze stops all of the job without its knowing, or lets it go on.
+func (c *Client) freeze(h *jobHere, on bool) {
+	h.frozen = on
+	if !on {
+		h.stopping = time.Time{}
+	}
+	for id := range c.stepsOf(h) {
+		c.try("freeze", id, c.cfg.Runner.Freeze(id, on))
+	}
+}
+
+// killAll kills every process of the job.
+func (c *Client) killAll(h *jobHere) {
 	for id, st := range c.stepsOf(h) {
 		if st.State != step.Ended {
-			c.try("signal", id, c.cfg.Runner.Signal(id, sig, step.All))
+			c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 		}
 	}
 }
@@ -320,7 +353,7 @@ func (c *Client) deliver(h *jobHere) {
 				continue
 			}
 			batch := id.Step == cluster.BatchStep
-			scope, wanted := step.Groups, false
+			scope, wanted := step.Leaders, false
 			switch {
 			case id.Step == cluster.ExternStep: // what is in it ends with the job, and is told of nothing before
 			case s.Step != cluster.AllSteps:
@@ -329,17 +362,24 @@ func (c *Client) deliver(h *jobHere) {
 					if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil && ls.endedBy == nil {
 						uid := s.UID
 						ls.endedBy = &uid
-						c.announceCancel(ls)
+						c.announceEndOf(ls, cluster.Cancelled)
 					}
 					c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 					continue
 				}
 			case s.Scope == cluster.SignalBatchShell:
-				wanted, scope = batch, step.Leaders
-			case s.Scope == cluster.SignalFull:
+				wanted = batch
+			case s.Scope == cluster.SignalBatchFull:
+				wanted, scope = batch, step.All
+			case s.Scope == cluster.SignalFull && batch: // the script with what it has started
 				wanted, scope = true, step.All
+			case s.Scope == cluster.SignalFull:
+				wanted = true
 			default:
 				wanted = !batch
+			}
+			if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; wanted && ls != nil && ls.lead == h.node && s.Sig == int(syscall.SIGTERM) {
+				c.sayEnd(ls, cluster.Cancelled, false)
 			}
 			if wanted {
 				c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(s.Sig), scope))
@@ -353,11 +393,7 @@ func (c *Client) warn(h *jobHere) {
 	sig := h.job.Spec.Signal
 	for id, st := range c.stepsOf(h) {
 		if st.State != step.Ended && id.Step != cluster.ExternStep && (id.Step == cluster.BatchStep) == sig.BatchOnly {
-			scope := step.Groups
-			if sig.BatchOnly {
-				scope = step.Leaders
-			}
-			c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(sig.Num), scope))
+			c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(sig.Num), step.Leaders))
 		}
 	}
 }

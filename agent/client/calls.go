@@ -40,23 +40,57 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 	if err != nil {
 		return api.Empty{}, err
 	}
+	h := c.nodes[ls.lead].jobs[q.ID.Job]
+	ending := h != nil && h.job.Phase == cluster.Ending
 	switch {
-	case q.Kill:
-		c.announceCancel(ls)
+	case q.Gone && !ls.endedAt.IsZero():
+		return api.Empty{}, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "step %d.%d is over", q.ID.Job, q.ID.Step)
+	case (q.Kill || q.Term || q.Gone) && ending: // its tasks have the time that the job's end gives them
+	case q.Kill, q.Gone:
+		ls.endedBy = &who.UID
+		c.announceEndOf(ls, cluster.Cancelled)
 		c.signalStepNow(ls, syscall.SIGKILL)
 	case q.Term:
-		c.announceCancel(ls)
-		c.signalStepNow(ls, syscall.SIGTERM)
-		c.signalStepNow(ls, syscall.SIGCONT)
-		ls.killAt = time.Now().Add(c.config.KillWait)
+		c.endStep(ls, cluster.Cancelled)
 		c.poke()
 	default:
 		for _, id := range ls.ids {
 			if h := c.have.get(id); h != nil && h.State != step.Ended {
-				c.signalPart(id, syscall.Signal(q.Sig), step.Groups)
+				c.signalPart(id, syscall.Signal(q.Sig), step.Leaders)
 			}
 		}
 	}
+	return api.Empty{}, nil
+}
+
+// updateStep changes the time limits of live steps. An ErrJobID says that there is none.
+func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdate) (api.Empty, error) {
+	if err := c.await(ctx, c.known); err != nil {
+		return api.Empty{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := false
+	for id := range c.steps {
+		if id.Job != q.ID.Job || q.ID.Step != cluster.AllSteps && id.Step != q.ID.Step {
+			continue
+		}
+		ls, err := c.liveStep(id, who)
+		if err != nil {
+			return api.Empty{}, err
+		}
+		found = true
+		limit := q.Limit
+		if q.Delta && ls.record.Limit > 0 {
+			limit = max(ls.record.Limit+q.Limit, time.Minute)
+		}
+		ls.record.Limit = limit
+		c.tellStep(ls)
+	}
+	if !found {
+		return api.Empty{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run", q.ID.Job, q.ID.Step)
+	}
+	c.poke()
 	return api.Empty{}, nil
 }
 
@@ -91,26 +125,43 @@ func (c *Client) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (
 	}
 }
 
-// signalStepNow sends a signal to every process of a step. Called with mu held.
+// signalStepNow sends a signal to a step's tasks, KILL to every process. Called with mu held.
 func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
 	ls.killed = ls.killed || sig == syscall.SIGKILL || sig == syscall.SIGTERM
+	scope := step.Leaders
+	if sig == syscall.SIGKILL {
+		scope = step.All
+	}
 	for _, id := range ls.ids {
 		if h := c.have.get(id); h != nil && h.State != step.Ended {
-			c.signalPart(id, sig, step.All)
+			c.signalPart(id, sig, scope)
 		}
 	}
 }
 
-// announceCancel tells the readers of a step's output that it is being ended. Called with mu held.
-func (c *Client) announceCancel(ls *liveStep) {
+// endStep has a step's tasks end in their own way, and kills them KillWait later. Called with mu held.
+func (c *Client) endStep(ls *liveStep, why cluster.Outcome) {
+	c.announceEndOf(ls, why)
+	c.signalStepNow(ls, syscall.SIGTERM)
+	c.signalStepNow(ls, syscall.SIGCONT)
+	ls.killAt = time.Now().Add(c.config.KillWait)
+}
+
+// announceEndOf tells the readers of a step's output why it is being ended. Called with mu held.
+func (c *Client) announceEndOf(ls *liveStep, why cluster.Outcome) {
+	c.sayEnd(ls, why, true)
+}
+
+// sayEnd writes the line about a step's end into its output; a signal that may be its end is told of, too. Called with mu held.
+func (c *Client) sayEnd(ls *liveStep, why cluster.Outcome, ends bool) {
 	first := ls.ids[0]
 	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
 	if st := c.have.get(first); h == nil || c.cfg.EndNote == nil || st == nil || st.State == step.Ended {
 		return
 	}
 	ended := *h.job
-	ended.EndingWhy = cluster.Cancelled
-	c.sayPart(first, c.cfg.EndNote(&ended, first.Step, first.Node, time.Now()))
+	ended.EndingWhy = why
+	c.sayPart(first, c.cfg.EndNote(&ended, first.Step, first.Node, time.Now()), ends)
 }
 
 // checkAttach refuses what can not be attached to.
@@ -192,7 +243,7 @@ func (c *Client) announceEnd(h *jobHere, now time.Time) {
 	for id, st := range c.stepsOf(h) {
 		if st.State != step.Ended {
 			if text := c.cfg.EndNote(h.job, id.Step, id.Node, now); text != "" {
-				c.try("note", id, c.cfg.Runner.Say(id, text))
+				c.try("note", id, c.cfg.Runner.Say(id, text, true))
 			}
 		}
 	}

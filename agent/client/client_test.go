@@ -58,20 +58,25 @@ func TestReconcile(t *testing.T) {
 		{"then KILL", with(here(cluster.Ending, self), func(h *jobHere) {
 			h.job.EndingWhy, h.termed, h.job.EndingAt = cluster.Cancelled, true, now.Add(-time.Minute)
 		}), batchStep(step.Running), []actionKind{kill}},
-		{"the script is over: what is left is killed at once", with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Completed }),
+		{"the script is over: what is left of it may end in its own way", with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Completed }),
+			batchStep(step.Running), []actionKind{term}},
+		{"given back: what is left on the node is killed at once", with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Resized }),
 			batchStep(step.Running), []actionKind{kill}},
 		{"then once more", with(here(cluster.Ending, self), func(h *jobHere) {
-			h.job.EndingWhy, h.killing, h.killed = cluster.Completed, now.Add(-59*time.Second), now.Add(-killAgain)
+			h.job.EndingWhy, h.killing, h.killed = cluster.Resized, now.Add(-59*time.Second), now.Add(-killAgain)
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"then it is told", with(here(cluster.Ending, self), func(h *jobHere) {
-			h.job.EndingWhy, h.killing, h.killed = cluster.Completed, now.Add(-60*time.Second), now.Add(-killAgain)
+			h.job.EndingWhy, h.killing, h.killed = cluster.Resized, now.Add(-60*time.Second), now.Add(-killAgain)
 		}), batchStep(step.Running), []actionKind{stuck}},
 		{"once, and killed on", with(here(cluster.Ending, self), func(h *jobHere) {
-			h.job.EndingWhy, h.killing, h.killed, h.stuck = cluster.Completed, now.Add(-60*time.Second), now.Add(-killAgain), true
+			h.job.EndingWhy, h.killing, h.killed, h.stuck = cluster.Resized, now.Add(-60*time.Second), now.Add(-killAgain), true
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"clean", here(cluster.Ending, self), nil, []actionKind{finished}},
 		{"clean, and said so", with(here(cluster.Ending, self), func(h *jobHere) { h.done = true }), nil, nil},
-		{"suspended", here(cluster.Suspended, self), batchStep(step.Running), []actionKind{freeze}},
+		{"suspended: first TSTP", here(cluster.Suspended, self), batchStep(step.Running), []actionKind{stop}},
+		{"then patience", with(here(cluster.Suspended, self), func(h *jobHere) { h.stopping = now.Add(-time.Second) }), batchStep(step.Running), nil},
+		{"then it is frozen", with(here(cluster.Suspended, self), func(h *jobHere) { h.stopping = now.Add(-2 * time.Second) }), batchStep(step.Running), []actionKind{freeze}},
+		{"resumed before that", with(here(cluster.Running, self), func(h *jobHere) { h.stopping = now.Add(-time.Second) }), batchStep(step.Running), []actionKind{thaw}},
 		{"resumed", with(here(cluster.Running, self), func(h *jobHere) { h.frozen = true }), batchStep(step.Running), []actionKind{thaw}},
 		{"a signal", with(here(cluster.Running, self), func(h *jobHere) { h.job.Signals = []cluster.JobSignal{{Num: 1, Sig: 10}} }),
 			batchStep(step.Running), []actionKind{deliver}},

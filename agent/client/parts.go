@@ -257,7 +257,7 @@ func (c *Client) signalParts(_ context.Context, who api.Caller, q api.PartsSigna
 				c.letGo(held)
 			}
 		case q.Say != "":
-			c.try("note", id, c.cfg.Runner.Say(id, q.Say))
+			c.try("note", id, c.cfg.Runner.Say(id, q.Say, !q.Note))
 		default:
 			c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(q.Sig), step.Scope(q.Scope)))
 		}
@@ -451,10 +451,10 @@ func (c *Client) signalPart(id step.ID, sig syscall.Signal, scope step.Scope) {
 }
 
 // sayPart writes a line on the standard error of one node's part. Called with mu held.
-func (c *Client) sayPart(id step.ID, text string) {
-	c.orParts("note", id, func() error { return c.cfg.Runner.Say(id, text) },
+func (c *Client) sayPart(id step.ID, text string, ends bool) {
+	c.orParts("note", id, func() error { return c.cfg.Runner.Say(id, text, ends) },
 		func(ctx context.Context, p *api.Client, q api.PartsQuery) error {
-			_, err := api.Call(ctx, p, api.SignalParts, api.PartsSignal{PartsQuery: q, Say: text})
+			_, err := api.Call(ctx, p, api.SignalParts, api.PartsSignal{PartsQuery: q, Say: text, Note: !ends})
 			return err
 		})
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"dev.muster/agent/step"
@@ -26,6 +25,7 @@ type jobHere struct {
 	signalled int       // number of the last signal delivered
 	nextStep  int       // number of the next step
 	warned    bool      // --signal was sent
+	stopping  time.Time // TSTP was sent: it will be frozen
 	frozen    bool
 	told      bool // the batch script's end was reported
 	done      bool // clean, and said so
@@ -50,8 +50,9 @@ const (
 	term                         // TERM, then CONT, to everything
 	kill                         // KILL everything
 	batchOver                    // the batch script ended: report it
+	stop                         // TSTP to the tasks, ahead of freeze
 	freeze                       // stop everything
-	thaw                         // continue
+	thaw                         // continue, and say so
 	deliver                      // signals that users asked for
 	warn                         // the signal ahead of the time limit
 	lost                         // the attempt should run here but nothing is known of it
@@ -154,12 +155,10 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 	case j.Phase == cluster.Starting && !h.confirmed && !h.launching && (!isBatch || batch != nil || !mayStart):
 		add(confirm)
 	}
-	if j.Phase == cluster.Suspended != h.frozen {
-		if h.frozen {
-			add(thaw)
-		} else {
-			add(freeze)
-		}
+	if k, at := suspension(h, cfg, now); k != nothing {
+		add(k)
+	} else {
+		sooner(at)
 	}
 	if n := len(j.Signals); n > 0 && j.Signals[n-1].Num > h.signalled {
 		add(deliver)
@@ -172,6 +171,23 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 		}
 	}
 	return out
+}
+
+// suspension is what to do for a job to be suspended as it should be, or when. Its tasks are told a while before they are stopped.
+func suspension(h *jobHere, cfg *cluster.Config, now time.Time) (k actionKind, at time.Time) {
+	suspended := h.job.Phase == cluster.Suspended
+	switch {
+	case suspended && h.frozen || !suspended && !h.frozen && h.stopping.IsZero():
+		return nothing, at
+	case !suspended:
+		return thaw, at
+	case h.stopping.IsZero():
+		return stop, at
+	}
+	if at = h.stopping.Add(cfg.Preempt.StopsAfter()); at.After(now) {
+		return nothing, at
+	}
+	return freeze, at
 }
 
 // warnAt is when --signal is due, zero if never.
@@ -190,7 +206,7 @@ func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, soone
 	if alive == 0 {
 		return []action{{kind: finished, job: h}}
 	}
-	gentle := !slices.Contains([]cluster.Outcome{cluster.Completed, cluster.Failed, cluster.OutOfMemory, cluster.Resized}, h.job.EndingWhy)
+	gentle := h.job.EndingWhy != cluster.Resized // also where the script has ended by itself, and left steps behind
 	deadline := h.job.EndingAt.Add(cfg.KillWait)
 	if gentle && !h.termed {
 		sooner(deadline)

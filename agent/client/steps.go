@@ -34,6 +34,7 @@ type liveStep struct {
 	killAt   time.Time        // TERM was sent; then what is left gets KILL
 	killed   bool             // KILL or TERM was sent to all of it: nothing of it begins any more
 	endedBy  *uint32          // the user who cancelled it
+	limited  bool             // its time limit has ended it
 	attached int              // connections taking its output
 	drained  map[cluster.NodeName]bool
 }
@@ -56,6 +57,7 @@ func (c *Client) Routes(m *api.Mux) {
 		return c.createStep(ctx, who, q)
 	})
 	api.Handle(m, api.SignalStep, c.signalStep)
+	api.Handle(m, api.UpdateStep, c.updateStep)
 	api.Handle(m, api.WaitStep, c.waitStep)
 	api.Handle(m, api.MeasureSteps, c.measureSteps)
 	api.Handle(m, api.TailOutput, c.tailOutput)
@@ -184,7 +186,7 @@ func (c *Client) madeBy(q api.StepRequest) *liveStep {
 
 // describe answers with a step and which ranks run where. Called with mu held.
 func (c *Client) describe(ls *liveStep) api.StepResponse {
-	out := api.StepResponse{Step: ls.record, Defaults: c.config.Srun}
+	out := api.StepResponse{Step: ls.record, Defaults: c.config.Srun, KillWait: c.config.KillWait}
 	for i, ranks := range ls.ranks() {
 		out.Nodes = append(out.Nodes, api.StepNode{Node: ls.ids[i].Node, Ranks: ranks})
 	}
@@ -247,6 +249,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 			if len(ls.spec.PerNode)+len(ls.spec.PerTask)+len(ls.spec.PerJob) > 0 {
 				u.GPUs = u.GPUs.Union(sh.GPUs)
 			}
+			u.MemMB += cluster.StepMem(&ls.spec, sh)
 			used[sh.Node] = u
 		}
 	}
@@ -531,6 +534,9 @@ func (c *Client) stepChanged(st *step.Status) {
 	}
 	rec.Usage = cluster.SumUsage(used)
 	rec.Outcome, rec.CancelledBy = outcomeOf(rec.Exit), ls.endedBy
+	if ls.limited {
+		rec.Outcome = cluster.TimedOut
+	}
 	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have.get(id).OOMKills > 0 }) {
 		rec.Outcome, rec.Exit = cluster.OutOfMemory, cluster.OOMExit
 	}
@@ -598,11 +604,33 @@ func (c *Client) expireSteps(now time.Time) (again time.Time) {
 				c.signalStepNow(ls, syscall.SIGKILL)
 			}
 		}
+		if at := c.stepExpires(ls); !at.IsZero() {
+			if at.After(now) {
+				again = sooner(again, at)
+			} else {
+				ls.limited = true
+				c.endStep(ls, cluster.TimedOut)
+				again = sooner(again, ls.killAt)
+			}
+		}
 		if !ls.endedAt.IsZero() {
 			again = sooner(again, ls.endedAt.Add(drainTime))
 		}
 	}
 	return again
+}
+
+// stepExpires is when a step's own time limit is over, zero: it has none, or is ending. The limit of srun's own job is the job's.
+func (c *Client) stepExpires(ls *liveStep) time.Time {
+	rec := &ls.record
+	h := c.nodes[ls.lead].jobs[rec.ID.Job]
+	switch {
+	case rec.Limit <= 0 || ls.limited || ls.killed || !ls.endedAt.IsZero() || rec.Started.IsZero():
+		return time.Time{}
+	case h == nil || h.job.Phase != cluster.Running || h.job.Spec.Kind == cluster.SrunJob:
+		return time.Time{}
+	}
+	return rec.Started.Add(rec.Limit)
 }
 
 // recoverStep brings back a step that ran before this daemon started. Called with mu held.

@@ -64,7 +64,6 @@ func TestEndKillsTheRest(t *testing.T) {
 func TestSignals(t *testing.T) {
 	g := newRig(t)
 	in := g.fifo("in")
-	// Leaders: only the shell hears it. Groups: its sleeping child too.
 	sp := g.spec("trap 'echo got' USR1; echo up >" + in + "; while :; do sleep 1000; done")
 	g.start(sp)
 	g.readFifo(in)
@@ -75,17 +74,18 @@ func TestSignals(t *testing.T) {
 	if st := g.await(sp.ID, isEnded); st.Tasks[0].Exit.Signal != 15 {
 		t.Errorf("%+v", st.Tasks[0])
 	}
-	group := g.spec("trap 'echo got; exit 5' USR1; sh -c 'echo up >" + in + "; exec sleep 1000'; exit 6")
-	g.start(group)
+	// The task hears it and goes on: its child has not, and ends when it is told.
+	own := g.spec("trap 'kill -USR2 $child' USR1; sh -c 'trap \"exit 5\" USR2; echo up >" + in + "; while :; do read x <" + in + "; done' & child=$!; wait; wait $child")
+	g.start(own)
 	g.readFifo(in)
-	g.await(group.ID, isRunning)
-	if err := g.r.Signal(group.ID, syscall.SIGUSR1, Groups); err != nil {
+	g.await(own.ID, isRunning)
+	if err := g.r.Signal(own.ID, syscall.SIGUSR1, Leaders); err != nil {
 		t.Fatal(err)
 	}
-	if st := g.await(group.ID, isEnded); st.Tasks[0].Exit.Code != 5 {
+	if st := g.await(own.ID, isEnded); st.Tasks[0].Exit.Code != 5 {
 		t.Errorf("%+v", st.Tasks[0])
 	}
-	if err := g.r.Signal(group.ID, syscall.SIGUSR1, Groups); err != syscall.ESRCH && !strings.Contains(err.Error(), "no such process") {
+	if err := g.r.Signal(own.ID, syscall.SIGUSR1, Leaders); err != syscall.ESRCH && !strings.Contains(err.Error(), "no such process") {
 		t.Errorf("signal to an ended step: %v", err)
 	}
 	// Told right behind the start: kept until the processes are there.

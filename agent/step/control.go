@@ -135,7 +135,7 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 	case msgFreeze:
 		rep, bad = asked(body, func(q freezeRequest) error { return s.freeze(q.ID, q.Stop) })
 	case msgSay:
-		rep, bad = asked(body, func(q sayRequest) error { return s.say(q.ID, q.Text) })
+		rep, bad = asked(body, func(q sayRequest) error { return s.say(q.ID, q.Text, !q.Only) })
 	case msgList:
 		s.mu.Lock()
 		rep.List = s.list()

@@ -157,7 +157,7 @@ func (s *supervisor) toldOOM(r *run) {
 	if r.spec.OOMText == "" {
 		close(done)
 	} else {
-		s.tell(r, fmt.Sprintf(r.spec.OOMText, kills), done)
+		s.tell(r, fmt.Sprintf(r.spec.OOMText, kills), false, done)
 	}
 	s.mu.Unlock()
 	<-done
@@ -211,7 +211,7 @@ func (s *supervisor) signal(id ID, sig syscall.Signal, scope Scope) error {
 		return nil
 	case scope != All:
 		defer s.mu.Unlock()
-		return r.send(sig, scope)
+		return r.send(sig)
 	}
 	g := r.grp
 	s.mu.Unlock()
@@ -224,19 +224,16 @@ func (s *supervisor) signal(id ID, sig syscall.Signal, scope Scope) error {
 	return s.signalAll(r, g, sig)
 }
 
-// send signals leaders or their groups; mu is held, so no pid is reaped meanwhile.
-func (r *run) send(sig syscall.Signal, scope Scope) (err error) {
+// send signals the tasks' own processes; mu is held, so no pid is reaped meanwhile.
+func (r *run) send(sig syscall.Signal) (err error) {
 	for _, t := range r.tasks {
 		if !t.live {
 			continue
 		}
 		var e error
-		switch {
-		case scope == Groups:
-			e = unix.Kill(-t.st.PID, sig)
-		case t.pidfd >= 0:
+		if t.pidfd >= 0 {
 			e = unix.PidfdSendSignal(t.pidfd, sig, nil, 0)
-		default:
+		} else {
 			e = unix.Kill(t.st.PID, sig)
 		}
 		if e != nil && e != unix.ESRCH {
@@ -251,7 +248,7 @@ func (s *supervisor) signalAll(r *run, g *group, sig syscall.Signal) error {
 	sent := map[int]bool{}
 	if sig == unix.SIGKILL { // the tasks first: they are not to report their children's deaths
 		s.mu.Lock()
-		r.send(sig, Leaders)
+		r.send(sig)
 		s.mu.Unlock()
 	}
 	for range 10 {

@@ -13,32 +13,33 @@ const maxSay = 4 << 10
 type sayRequest struct {
 	ID   ID     `json:"id"`
 	Text string `json:"text"`
+	Only bool   `json:"only,omitempty"` // it does not say that the step is being ended
 }
 
 // Say implements Runner.
-func (r *Remote) Say(id ID, text string) error {
-	_, err := r.callJSON(msgSay, sayRequest{id, text}, false)
+func (r *Remote) Say(id ID, text string, ends bool) error {
+	_, err := r.callJSON(msgSay, sayRequest{id, text, !ends}, false)
 	return err
 }
 
 // Say implements Runner: there is nobody to read it.
-func (*Timers) Say(ID, string) error { return nil }
+func (*Timers) Say(ID, string, bool) error { return nil }
 
 // say writes text where the standard error of the step's first task leads: into its stream, or,
 // by a launcher with the user's rights, at the end of its file.
-func (s *supervisor) say(id ID, text string) error {
+func (s *supervisor) say(id ID, text string, ends bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.steps[id]
 	if r == nil {
 		return ErrUnknown
 	}
-	s.tell(r, text, nil)
+	s.tell(r, text, ends, nil)
 	return nil
 }
 
 // tell is say for a step; done is closed when it is said, or need not be. mu is held.
-func (s *supervisor) tell(r *run, text string, done chan struct{}) {
+func (s *supervisor) tell(r *run, text string, ends bool, done chan struct{}) {
 	if len(r.tasks) == 0 || text == "" || len(text) > maxSay {
 		text = ""
 	}
@@ -51,7 +52,7 @@ func (s *supervisor) tell(r *run, text string, done chan struct{}) {
 	}
 	switch to.Kind {
 	case Stream:
-		r.out.say([]byte(text))
+		r.out.say([]byte(text), ends)
 	case File:
 		s.queue(chore{r: r, text: text, done: done})
 		return
@@ -81,10 +82,14 @@ func (l *launcher) say(r *run, text string) {
 }
 
 // say adds a line of the node's own to the stream: output of no single task.
-func (o *output) say(text []byte) {
+func (o *output) say(text []byte, ends bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	task := int32(stream.OfNode)
+	if ends {
+		task = stream.AllTasks
+	}
 	if !o.done {
-		o.put(stream.Stderr, stream.AllTasks, text)
+		o.put(stream.Stderr, task, text)
 	}
 }

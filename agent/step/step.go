@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/step/stream"
 	"dev.muster/cluster"
 )
 
@@ -96,6 +97,9 @@ type Spec struct {
 	Note []byte `json:"note,omitempty"`
 }
 
+// Bye is what a client of a step's stream sends last once it has all of it.
+var Bye = stream.AppendFrame(nil, stream.Frame{Kind: stream.Bye})
+
 // State is where a step's part on this node stands.
 type State uint8
 
@@ -140,9 +144,8 @@ type Scope uint8
 
 // The scopes.
 const (
-	Leaders Scope = iota // the tasks' own processes
-	Groups               // the tasks' process groups
-	All                  // every process of the step
+	Leaders Scope = 0 // the tasks' own processes
+	All     Scope = 2 // every process of the step
 )
 
 // Runner runs steps on this machine. Start is idempotent by ID. All methods may be called
@@ -156,8 +159,8 @@ type Runner interface {
 	Signal(id ID, sig syscall.Signal, scope Scope) error
 	// Freeze stops (or continues) every process of the step without their knowing.
 	Freeze(id ID, stop bool) error
-	// Say writes a line of the node's own to the standard error of the step's first task.
-	Say(id ID, text string) error
+	// Say writes a line of the node's own to the standard error of the step's first task; ends: that tells of the step's end.
+	Say(id ID, text string, ends bool) error
 	// Instance names what holds the steps: as long as it is the same, no step was lost. "" if unknown.
 	Instance() string
 	// List tells of every step not yet forgotten.

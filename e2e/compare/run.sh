@@ -2,6 +2,7 @@
 # run.sh: one list of commands against a real Slurm and against muster, side by side.
 # The reference is the cluster of SLURM_CONF, or that of ../shared/oracle/oracle (as root).
 # COMPARE_ONLY=TEXT or numbers: only these commands.  COMPARE_ARGS: further options of the program.
+# COMPARE_LIFE=yes: the lives of jobs (life/) instead of the list of commands, beside a reference with the lines of life/slurm.conf.
 set -u
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
 export PATH=$PATH:/usr/local/go/bin CGO_ENABLED=0
@@ -21,16 +22,23 @@ end_supervisors() {
 finish() {
 	[ -n "$mine" ] && kill "$mine" 2>/dev/null && wait "$mine" 2>/dev/null
 	[ -n "$dir" ] && end_supervisors "$dir"
-	[ -n "$down" ] && bash "$oracle" down >/dev/null 2>&1
+	[ -n "$down" ] && bash "$oracle" down "${of[@]}" >/dev/null 2>&1
 	[ -n "$dir" ] && rm -rf "$dir"
 }
 trap finish EXIT
 
+of=() program=./e2e/compare
+if [ -n "${COMPARE_LIFE:-}" ]; then
+	program=./e2e/compare/life of=(/tmp/oracle-life)
+	export ORACLE_PORT_BASE=${ORACLE_PORT_BASE:-27900} ORACLE_EXTRA_CONF=$PWD/e2e/compare/life/slurm.conf
+	grep -qs KillWait=8 "${SLURM_CONF:-}" || unset SLURM_CONF
+fi
+
 up() { [ -n "${SLURM_CONF:-}" ] && PATH=/usr/bin:/bin SLURM_CONF=$SLURM_CONF timeout 5 /usr/bin/sinfo -h >/dev/null 2>&1; }
 
 if ! up && [ -f "$oracle" ] && [ "$(id -u)" = 0 ]; then
-	found=$(bash "$oracle" env 2>/dev/null) && eval "$found"
-	up || { eval "$(bash "$oracle" up)" && down=yes; }
+	found=$(bash "$oracle" env "${of[@]}" 2>/dev/null) && eval "$found"
+	up || { eval "$(bash "$oracle" up "${of[@]}")" && down=yes; }
 fi
 if ! up; then
 	echo "compare: no reference is here: neither SLURM_CONF nor $oracle leads to a real Slurm. The commands would be:"
@@ -66,4 +74,4 @@ done
 ref assoc format=user,account,fairshare,qos | while IFS='|' read -r u a f q; do
 	case $u in '') ;; root) own modify user root set qos="$q" ;; *) own add user "$u" account="$a" fairshare="$f" qos="$q" ;; esac
 done
-go run ./e2e/compare -dir "$dir" -slurm-conf "$SLURM_CONF" -bin "$PWD/bin" -socket "$dir/s.sock" -only "${COMPARE_ONLY:-}" ${COMPARE_ARGS:-}
+go run $program -dir "$dir" -slurm-conf "$SLURM_CONF" -bin "$PWD/bin" -socket "$dir/s.sock" -only "${COMPARE_ONLY:-}" ${COMPARE_ARGS:-}

@@ -77,6 +77,15 @@ func preemptWord(p *cluster.PreemptConfig, word string) (known bool, err error) 
 			return true, fmt.Errorf("reorder_count=%s: want a number from 0 to %d", text, maxReorders)
 		}
 		p.Reorders = n
+	case "suspend_grace_time":
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > maxTurn {
+			return true, fmt.Errorf("suspend_grace_time=%s: want a number of seconds from 0 to %d", text, maxTurn)
+		}
+		p.SuspendGrace = time.Duration(n) * time.Second
+		if n == 0 {
+			p.SuspendGrace = -1
+		}
 	default:
 		return false, nil
 	}

@@ -82,6 +82,7 @@ func (s *Stream) Next() (Frame, error) {
 			s.unacked += len(f.Data)
 			if f.Kind == Done {
 				s.ack()
+				s.send(Frame{Kind: Bye})
 				s.fail(io.EOF)
 			}
 			return f, nil

@@ -32,10 +32,14 @@ const (
 	StdinEOF Kind = 35 // from the client, numbered: no more input for Task or AllTasks
 	Winsize  Kind = 36 // from the client: Data is rows and columns, two bytes each
 	Signal   Kind = 37 // from the client: Data is the signal number, four bytes
+	Bye      Kind = 38 // from the client, last: it has seen Done. A connection that ends without it was cut, or its client has died
 )
 
 // AllTasks as a frame's Task means every task of the step on this node.
 const AllTasks = -1
+
+// OfNode as a Stderr frame's Task means a line of the node's own. With AllTasks there such a line says that the step is being ended.
+const OfNode = -2
 
 // Limits of the protocol.
 const (
