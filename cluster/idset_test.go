@@ -123,6 +123,12 @@ func TestPlaceStep(t *testing.T) {
 	spec := &JobSpec{Layout: &Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}
 	big := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 16), node(1, 2)}}}
 	gang := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 3), node(1, 1)}}}
+	for i := range 2 {
+		big.Alloc.Shares[i].MemMB, gang.Alloc.Shares[i].MemMB = 1000, 1000
+	}
+	uneven := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 1), node(1, 3)}}}
+	gpu := func(n int64) []GRES { return []GRES{{Name: "gpu", Count: n}} }
+	mem := func(mb MemMB) Mem { return Mem{Per: MemPerNode, MB: mb} }
 	one := 1
 	bad := -1
 	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
@@ -155,6 +161,21 @@ func TestPlaceStep(t *testing.T) {
 		"beside a whole step":     {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, kind: ErrBusy},
 		"exact beside it":         {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 2}}, want: "n0:1:1 n1:1:0"},
 		"overlap":                 {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Overlap: true}, want: "n0:1:0-2 n1:1:0"},
+		"-N1 where there is room": {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{MinNodes: 1, Tasks: 1}}, want: "n1:1:0"},
+		"-N1 -n3 of 1,3":          {job: uneven, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 3}}, want: "n1:3:0-2"},
+		"-N1 -n4 of 1,3":          {job: uneven, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 4}}, kind: ErrStepCPUs},
+		"-N1-2 where one is full": {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 2}}, want: "n1:1:0"},
+		"the full one by name":    {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{MinNodes: 1, Tasks: 1, NodeList: []NodeName{"n0"}}}, kind: ErrBusy},
+		"memory in use":           {job: gang, used: map[NodeName]StepUse{"n0": {MemMB: 900}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1, Mem: mem(200)}}, want: "n1:1:0"},
+		"in use on both":          {job: gang, used: map[NodeName]StepUse{"n0": {MemMB: 900}, "n1": {MemMB: 900}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1, Mem: mem(200)}}, kind: ErrBusy},
+		"no memory named":         {job: gang, used: map[NodeName]StepUse{"n0": {MemMB: 1000}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1}}, want: "n0:1:0"},
+		"more than there is":      {job: gang, spec: StepSpec{Layout: Layout{Mem: mem(1001)}}, kind: ErrStepMem},
+		"memory by CPU":           {job: gang, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 3, Mem: Mem{Per: MemPerCPU, MB: 400}}}, kind: ErrStepMem},
+		"-c alone fills":          {job: big, spec: StepSpec{Exact: true, Layout: Layout{CPUsPerTask: 2}}, want: "n0:8:0-15 n1:1:0-1"},
+		"-c alone on one":         {job: big, spec: StepSpec{Exact: true, Layout: Layout{CPUsPerTask: 4, MinNodes: 1}}, want: "n0:4:0-15"},
+		"GPU where one is free":   {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0, 1)}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1, PerJob: gpu(1)}}, want: "n1:1:0"},
+		"GPUs of node and task":   {job: gang, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 2, PerNode: gpu(2), PerTask: gpu(2)}}, want: "n0:1:0 n1:1:0"},
+		"and too many tasks":      {job: big, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 3, PerNode: gpu(2), PerTask: gpu(2)}}, kind: ErrStepGRES},
 		"three GPUs of two":       {job: gang, spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 3}}}}, kind: ErrStepGRES},
 		"GPUs held by other step": {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}, kind: ErrBusy},
 	} {

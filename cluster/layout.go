@@ -41,7 +41,7 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName
 			room[i].mem, now[i].mem = unbounded, unbounded
 		}
 	}
-	if _, _, ok := n.pick(s, room, stepRoom.all); !ok {
+	if _, _, ok := n.pick(s, room, stepRoom.all); !ok || !n.enoughGPUs(s) {
 		return nil, n.refuse(s, room)
 	}
 	chosen, counts, ok := n.pick(s, now, stepRoom.all)
@@ -136,7 +136,8 @@ type stepChoice struct {
 	shares   []Share
 	index    []int // in the job
 	named    int
-	min, max int // how many it has
+	min, max int  // how many it has
+	fills    bool // it has as many tasks as there is room for
 }
 
 // pick chooses nodes with room for all tasks, most of them first, and deals the tasks to them.
@@ -146,7 +147,6 @@ func (n *stepChoice) pick(s *StepSpec, room []stepRoom, bound func(stepRoom) int
 		have[i] = bound(room[i])
 	}
 	for want := n.max; want >= n.min && want > 0; want-- {
-		tasks := stepTasks(s, want)
 		for _, chosen := range [][]int{n.first(have, want), n.largest(have, want)} {
 			if len(chosen) < want {
 				continue
@@ -155,6 +155,10 @@ func (n *stepChoice) pick(s *StepSpec, room []stepRoom, bound func(stepRoom) int
 			there := make([]int, want)
 			for k, i := range chosen {
 				there[k] = have[i]
+			}
+			tasks := stepTasks(s, want)
+			if n.fills {
+				tasks = max(sum(there), want)
 			}
 			if counts, ok := spread(tasks, there, s); ok {
 				return chosen, counts, true
@@ -184,6 +188,15 @@ func (n *stepChoice) largest(have []int, want int) []int {
 	return out[:min(want, len(out))]
 }
 
+// enoughGPUs reports whether the nodes have as many GPUs as the step wants in all.
+func (n *stepChoice) enoughGPUs(s *StepSpec) bool {
+	have := 0
+	for _, sh := range n.shares {
+		have += sh.GPUs.Len()
+	}
+	return s.withoutGPUs() || have >= int(gpuCount(s.PerJob))
+}
+
 // refuse says why a step fits nowhere in its job, even alone.
 func (n *stepChoice) refuse(s *StepSpec, room []stepRoom) *Error {
 	if _, _, ok := n.pick(s, room, stepRoom.onlyCPUs); !ok {
@@ -205,7 +218,7 @@ func (n *stepChoice) refuse(s *StepSpec, room []stepRoom) *Error {
 
 // stepNodes says which nodes of the job the step may have.
 func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
-	n := &stepChoice{shares: slices.Clone(j.Alloc.Shares)}
+	n := &stepChoice{shares: slices.Clone(j.Alloc.Shares), fills: fillsNodes(j, s)}
 	if s.Relative != nil {
 		if *s.Relative < 0 || *s.Relative >= len(n.shares) {
 			return nil, Errorf(Invalid, ErrStepNodes, "the job has %d nodes, number %d is beyond", len(n.shares), *s.Relative)
@@ -245,6 +258,22 @@ func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
 	}
 	n.named = min(n.named, n.max)
 	return n, nil
+}
+
+// fillsNodes: -c alone says how large tasks are, and not how many: then there are as many as the nodes have room for. srun's own job
+// was made for one a node, unless it has whole nodes.
+func fillsNodes(j *Job, s *StepSpec) bool {
+	if s.CPUsPerTask == 0 || s.Tasks > 0 || s.TasksPerNode > 0 || s.Overcommit {
+		return false
+	}
+	return j.Spec.Kind != SrunJob || j.Spec.Sharing == ShareExclusive
+}
+
+func sum(list []int) (n int) {
+	for _, v := range list {
+		n += v
+	}
+	return n
 }
 
 // putNamedFirst puts the nodes that the step names before the others.

@@ -180,8 +180,6 @@ type Layout struct {
 	AcctgFreq   string `json:"acctg_freq,omitempty"`
 	BurstBuffer string `json:"burst_buffer,omitempty"`
 	Container   string `json:"container,omitempty"`
-	// Pyxis options (--container-*), kept as name → value for the issue that runs them.
-	Containers map[string]string `json:"containers,omitempty"`
 
 	// Of jobs only.
 	Features   string        `json:"cluster_features,omitempty"` // --cluster-constraint

@@ -215,8 +215,6 @@ func TestFenceOfEveryPath(t *testing.T) {
 		{what: "the interactive step of salloc", line: "echo exec PROBE | salloc -Q ASKS"},
 		{what: "a command of salloc, on the submit host", line: "salloc -Q ASKS PROBE", outside: true},
 		{what: "srun --multi-prog", line: "echo '* PROBE' >programs; srun ASKS --multi-prog programs"},
-		{what: "a program that is copied", line: "srun ASKS --bcast=DIR/copied PROBE"},
-		{what: "srun --mpi", line: "srun ASKS --mpi=pmi2 PROBE"},
 		{what: "a task's prolog", line: "srun ASKS --task-prolog=PROBE true"},
 		{what: "a task's epilog", line: "srun ASKS --task-epilog=PROBE true"},
 		{what: "a step's prolog, on the submit host", line: "srun ASKS --prolog=PROBE true", outside: true},

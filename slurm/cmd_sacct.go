@@ -19,6 +19,7 @@ type sacctOptions struct {
 	sys      *Sys
 	query    api.HistoryQuery
 	format   string
+	clusters string
 	header   bool
 	parse    int // 1: | at the end too (-p), 2: between (-P)
 	delim    string
@@ -90,7 +91,8 @@ var sacctRows = []sacctOption{
 	{Long: "local", On: opt.Sacct, Help: "this cluster only: always so", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "long", Short: 'l', On: opt.Sacct, Help: "many fields", Set: func(o *sacctOptions, _ string) error { o.long = true; return nil }},
 	{Long: "allclusters", Short: 'L', On: opt.Sacct, Help: "all clusters: there is one", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sacct, Help: "these clusters", Meta: "list", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sacct, Env: "sacct=SLURM_CLUSTERS", Help: "these clusters", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "noheader", Short: 'n', On: opt.Sacct, Help: "no header", Set: func(o *sacctOptions, _ string) error { o.header = false; return nil }},
 	{Long: "name", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these names", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.Names = splitList(v); return nil }},
@@ -286,6 +288,9 @@ func runSacct(sys *Sys, argv []string) int {
 		return code
 	}
 	if code := o.window(); code != 0 {
+		return code
+	}
+	if _, code := sys.ownCluster(o.clusters); code != 0 {
 		return code
 	}
 	if o.script || o.env {

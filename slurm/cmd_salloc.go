@@ -19,6 +19,9 @@ func runSalloc(sys *Sys, argv []string) int {
 		return sys.usage(err)
 	}
 	sys.notes(r)
+	if _, code := sys.ownCluster(r.Job.Clusters); code != 0 {
+		return code
+	}
 	command, code := sys.sallocCommand(r)
 	if code != 0 {
 		return code

@@ -20,6 +20,10 @@ func runSbatch(sys *Sys, argv []string) int {
 		return sys.usage(err)
 	}
 	sys.notes(r)
+	own, code := sys.ownCluster(r.Job.Clusters)
+	if code != 0 {
+		return code
+	}
 	q, code := sys.submission(r)
 	if code != 0 {
 		return code
@@ -40,9 +44,9 @@ func runSbatch(sys *Sys, argv []string) int {
 	switch {
 	case r.Client.Quiet > 0: // with --parsable, too
 	case r.Client.Parsable:
-		fmt.Fprintf(sys.Stdout, "%d\n", resp.Job)
+		fmt.Fprintf(sys.Stdout, "%d%s\n", resp.Job, prefixed(";", own))
 	default:
-		fmt.Fprintf(sys.Stdout, "Submitted batch job %d\n", resp.Job)
+		fmt.Fprintf(sys.Stdout, "Submitted batch job %d%s\n", resp.Job, prefixed(" on cluster ", own))
 	}
 	if r.Client.Wait {
 		return sys.waitJob(resp.Job)

@@ -23,6 +23,7 @@ type cancelOptions struct {
 	quiet       bool
 	verbose     int
 	me          bool
+	clusters    string
 	filters     []string // for -v: name=value
 }
 
@@ -71,8 +72,8 @@ var scancelOptions = []opt.Option[cancelOptions]{
 		Set: setCancelSignal},
 	{Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this state", Meta: "states", Set: setCancelState},
 	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this user", Meta: "user_name", Set: setCancelUser},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Help: "clusters to act on", Meta: "names",
-		Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Env: "scancel=SLURM_CLUSTERS", Help: "clusters to act on", Meta: "names",
+		Set: func(o *cancelOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers", Set: func(*cancelOptions, string) error { return nil }},
 	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Help: "federations: no effect", Meta: "name", Set: func(*cancelOptions, string) error { return nil }},
 	{Long: "wckey", Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this key", Meta: "wckey",
@@ -131,6 +132,9 @@ func runScancel(sys *Sys, argv []string) int {
 	var o cancelOptions
 	rest, code := parseQuery(sys, opt.Scancel, scancelOptions, &o, argv)
 	if code >= 0 {
+		return code
+	}
+	if _, code := sys.ownCluster(o.clusters); code != 0 {
 		return code
 	}
 	if o.me {

@@ -26,6 +26,7 @@ type control struct {
 	quiet, json      bool
 	all, future      bool
 	conf             *api.ClusterResponse
+	clusters         string
 }
 
 var scontrolOptions = []opt.Option[control]{
@@ -36,7 +37,8 @@ var scontrolOptions = []opt.Option[control]{
 	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions", Set: func(*control, string) error { return nil }},
 	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Newer: true, Help: "print JSON", Set: func(c *control, _ string) error { c.json = true; return nil }},
 	{Long: "local", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Meta: "names", Help: "clusters to act on", Set: func(*control, string) error { return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Env: "scontrol=SLURM_CLUSTERS", Meta: "names", Help: "clusters to act on",
+		Set: func(c *control, v string) error { c.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Scontrol, Alias: "clusters"},
 	{Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record", Set: func(c *control, _ string) error { c.oneLine = true; return nil }},
 	{Long: "quiet", Short: 'Q', On: opt.Scontrol, Help: "no messages but errors", Set: func(c *control, _ string) error { c.quiet = true; return nil }},
@@ -120,6 +122,9 @@ func runScontrol(sys *Sys, argv []string) int {
 	defer func() { _ = c.out.Flush() }()
 	rest, code := parseQuery(sys, opt.Scontrol, scontrolOptions, c, argv)
 	if code >= 0 {
+		return code
+	}
+	if _, code := sys.ownCluster(c.clusters); code != 0 {
 		return code
 	}
 	if len(rest) > 0 {

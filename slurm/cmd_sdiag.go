@@ -57,7 +57,7 @@ func runSdiag(sys *Sys, argv []string) int {
 	if len(rest) > 0 {
 		return sys.fail("%q is not understood", rest[0])
 	}
-	if code := sys.onlyCluster(o.clusters); code != 0 {
+	if _, code := sys.ownCluster(o.clusters); code != 0 {
 		return code
 	}
 	resp, err := call(sys, api.ShowStats, api.StatsRequest{Reset: o.reset})

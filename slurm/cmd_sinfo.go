@@ -127,8 +127,12 @@ func (s *Sys) infoOnce(o *infoOptions) int {
 		return s.loadFailed("slurm_load_partitions", err)
 	}
 	v := &view{sys: s, now: resp.Now, raw: o.raw}
-	if o.clusters != "" && !o.noHeader {
-		_, _ = out.WriteString("CLUSTER: " + o.clusters + "\n")
+	own, code := s.ownCluster(o.clusters)
+	if code != 0 {
+		return code
+	}
+	if own != "" && !o.noHeader {
+		_, _ = out.WriteString("CLUSTER: " + own + "\n")
 	}
 	cells := o.cells(v, resp)
 	if o.json {

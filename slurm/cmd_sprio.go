@@ -256,7 +256,7 @@ func runSprio(sys *Sys, argv []string) int {
 	for _, w := range o.strangers {
 		sys.say("error: Invalid user: %s\n", w)
 	}
-	if code := sys.onlyCluster(o.clusters); code != 0 {
+	if _, code := sys.ownCluster(o.clusters); code != 0 {
 		return code
 	}
 	o.tell(sys.Stdout)

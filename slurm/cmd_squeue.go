@@ -293,8 +293,12 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
 	v := &view{sys: s, raw: o.raw, timeFmt: s.Getenv("SLURM_TIME_FORMAT")}
-	if o.clusters != "" && !o.noHeader {
-		_, _ = out.WriteString("CLUSTER: " + o.clusters + "\n")
+	own, code := s.ownCluster(o.clusters)
+	if code != 0 {
+		return code
+	}
+	if own != "" && !o.noHeader {
+		_, _ = out.WriteString("CLUSTER: " + own + "\n")
 	}
 	if o.steps {
 		return s.queueSteps(o, v, out)

@@ -22,6 +22,9 @@ func runSrun(sys *Sys, argv []string) int {
 		return sys.usage(err)
 	}
 	sys.notes(r)
+	if _, code := sys.ownCluster(r.Job.Clusters); code != 0 {
+		return code
+	}
 	for _, p := range r.all() {
 		if p.Step.Env, err = JobEnviron(p, sys.Environ); err != nil {
 			return sys.usage(err)
@@ -350,10 +353,12 @@ type stepRun struct {
 	ended   cluster.IDSet
 	exits   []exitGroup // not told yet
 	worst   int
-	killed  bool      // this srun ends it
-	forced  bool      // a task was killed or terminated
-	told    bool      // the user knows that the step is being ended
-	first   time.Time // when the first task ended
+	killed  bool // this srun ends it
+	forced  bool // a task was killed or terminated
+	// interrupted: its user has ended it by Ctrl-C.
+	interrupted bool
+	told        bool      // the user knows that the step is being ended
+	first       time.Time // when the first task ended
 }
 
 // exitGroup is several tasks of a node that ended alike.
@@ -554,6 +559,9 @@ func (run *stepRun) group(node int, text string, rank int) {
 
 func (run *stepRun) tellExits() {
 	for _, g := range run.exits {
+		if run.interrupted && g.text == signalText(9, false) {
+			continue // the user has asked for it
+		}
 		if run.req.Client.Quiet == 0 {
 			run.sys.say("error: %s: %s: %s", run.resp.Nodes[g.node].Node, plural(g.rank), g.text)
 		}

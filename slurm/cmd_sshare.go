@@ -180,7 +180,7 @@ func runSshare(sys *Sys, argv []string) int {
 		sys.say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
 		return 1
 	}
-	if code := sys.onlyCluster(o.clusters); code != 0 {
+	if _, code := sys.ownCluster(o.clusters); code != 0 {
 		return code
 	}
 	users := o.whose(sys)
@@ -192,25 +192,6 @@ func runSshare(sys *Sys, argv []string) int {
 		_, _ = out.WriteString("CLUSTER: " + resp.Cluster + "\n")
 	}
 	o.report.print(out, o.rows(users, &resp))
-	return 0
-}
-
-// onlyCluster refuses -M with another cluster than this one; it returns 0 or an exit code.
-func (s *Sys) onlyCluster(names string) int {
-	if names == "" {
-		return 0
-	}
-	resp, err := call(s, api.ShowCluster, api.Empty{})
-	if err != nil {
-		text, _ := slurmText(err)
-		return s.fail("%s", text)
-	}
-	for _, n := range splitList(names) {
-		if n != resp.Config.ClusterName && n != "all" {
-			s.say("error: No cluster '%s' known by database.", n)
-			return s.fail("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", names)
-		}
-	}
 	return 0
 }
 

@@ -46,7 +46,10 @@ func (r *Request) finish() error {
 	if r.prog == opt.Srun {
 		r.checkPerNode()
 	}
-	j.PerNode = slices.Concat(r.gres, r.gpusPerNode)
+	if err := r.checkPyxis(); err != nil {
+		return err
+	}
+	r.mergePerNode()
 	if slices.ContainsFunc(j.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
 	}
@@ -73,30 +76,6 @@ func (r *Request) checkPerNode() {
 			j.TasksPerNode, j.Tasks, j.MinNodes))
 		j.TasksPerNode = 0
 	}
-}
-
-// lineFirst forgets what the job's environment says of GPUs where srun's own line asks for some, or for none: they are the
-// step's then.
-func (r *Request) lineFirst() {
-	j := &r.Job
-	asks := []struct {
-		long string
-		list *[]cluster.GRES
-	}{
-		{"gres", &r.gres}, {"gpus-per-node", &r.gpusPerNode}, {"gpus", &j.PerJob}, {"gpus-per-task", &j.PerTask}, {"gpus-per-socket", &j.PerSocket},
-	}
-	own := false
-	for _, a := range asks {
-		own = own || r.From(a.long) == FromLine
-	}
-	some := int64(0)
-	for _, a := range asks {
-		if own && r.From(a.long) == FromEnv {
-			*a.list = nil
-		}
-		some += gresSum(*a.list)
-	}
-	r.noGPUs = own && some == 0
 }
 
 // tasksOfMake makes a task for each thread, or core or socket, that -B names, on each node, unless the tasks are counted.

@@ -27,17 +27,12 @@ var optionsAtoE = []opt.Option[Request]{
 	{Long: "batch", Arg: opt.Required, On: opt.Sbatch, Env: "BATCH",
 		Meta: "list", Help: "features of the node that runs the script", Ignored: "the script runs on the first node of the allocation"},
 	{Long: "bcast", Arg: opt.Optional, On: opt.Srun, Env: "BCAST",
-		Meta: "path", Help: "copy the program to the nodes first",
-		Set: func(r *Request, v string) error {
-			r.Client.Bcast = dash(v)
-			return nil
+		Meta: "path", Help: "refused until programs can be copied to the nodes",
+		Set: func(r *Request, _ string) error {
+			return r.cannot("--bcast", "the program would run from where it is", "put the program where all nodes see it, or have each node fetch it: srun --ntasks-per-node=1 cp FILE /tmp/")
 		}},
 	{Long: "bcast-exclude", Arg: opt.Required, On: opt.Srun, Env: "BCAST_EXCLUDE",
-		Meta: "paths", Help: "libraries that --bcast does not copy",
-		Set: func(r *Request, v string) error {
-			r.Client.BcastExclude = v
-			return nil
-		}},
+		Meta: "paths", Ignored: "it is of use with --bcast alone"},
 	{Long: "begin", Short: 'b', Arg: opt.Required, On: opt.All,
 		Meta: "time", Help: "defer job until HH:MM MM/DD/YY",
 		Set: setBegin},
@@ -84,17 +79,10 @@ var optionsAtoE = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "compress", Arg: opt.Optional, On: opt.Srun, Env: "COMPRESS",
-		Meta: "library", Help: "compress what --bcast copies",
-		Set: func(r *Request, v string) error {
-			r.Client.Compress = v
-			return nil
-		}},
+		Meta: "library", Ignored: "it is of use with --bcast alone"},
 	{Long: "container", Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_CONTAINER srun=SRUN_CONTAINER salloc=SALLOC_CONTAINER", Group: opt.Containers,
-		Meta: "path", Help: "OCI container bundle",
-		Set: func(r *Request, v string) error {
-			r.Job.Container = v
-			return nil
-		}},
+		Meta: "path", Help: "OCI container bundle: refused until containers are run",
+		Set: func(r *Request, v string) error { return r.noContainer("--container=" + v) }},
 	{Long: "context", Arg: opt.Required, On: opt.All, Hidden: true,
 		Ignored: "SELinux contexts are not set"},
 	{Long: "contiguous", On: opt.All, Group: opt.Constraints,

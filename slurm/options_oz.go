@@ -132,11 +132,8 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "count", Ignored: "ports are not reserved",
 		Set: func(r *Request, v string) error { return checkResvPorts(v) }},
 	{Long: "send-libs", Arg: opt.Optional, On: opt.Srun, Env: "SEND_LIBS",
-		Meta: "yes|no", Help: "let --bcast copy shared libraries too",
-		Set: func(r *Request, v string) error {
-			r.Client.SendLibs = dash(v)
-			return checkYesNo(v)
-		}},
+		Meta: "yes|no", Ignored: "it is of use with --bcast alone",
+		Set: func(r *Request, v string) error { return checkYesNo(v) }},
 	{Long: "signal", Arg: opt.Required, On: opt.All, Env: "SIGNAL",
 		Meta: "[R][B:]num[@time]", Help: "send a signal this many seconds before the end",
 		Set: setSignal},

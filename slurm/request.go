@@ -79,10 +79,6 @@ type ClientOptions struct {
 	Label          bool
 	Unbuffered     bool
 	MultiProg      bool
-	Bcast          string // "-" if given without an argument
-	BcastExclude   string
-	SendLibs       string
-	Compress       string
 	Prolog, Epilog string // of srun, on its own host
 	OpenMode       byte   // 'a', 't' or 0
 	Input          string
@@ -280,7 +276,8 @@ func (r *Request) checkMPI() error {
 		return answer(0, mpiList)
 	case name == "" || name == "none" || name == "openmpi":
 	case name == "pmi2" || name == "cray_shasta" || strings.HasPrefix(name, "pmix"):
-		r.note("option --mpi=" + name + " has no effect: tasks start without a process manager interface yet")
+		return r.cannot("--mpi="+name, "each task would be an MPI world of its own",
+			"in sbatch or salloc start the program by the mpirun or mpiexec of its MPI library, which finds the job's nodes, or by srun --mpi=none if it is no MPI program")
 	default:
 		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
 			"error: Couldn't find the specified plugin name for mpi/" + name + " looking at all files",
@@ -288,6 +285,12 @@ func (r *Request) checkMPI() error {
 			"error: MPI: Unable to load any plugin", "error: Invalid MPI type '" + name + "', --mpi=list for acceptable types"}})
 	}
 	return nil
+}
+
+// cannot refuses an option that changes what a program does and can not be done yet: with what would happen, and the way out.
+func (r *Request) cannot(option, otherwise, wayOut string) error {
+	return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
+		"error: " + option + " can not be done yet: " + otherwise, "error: the way out: " + wayOut}})
 }
 
 // isBindHelp reports whether an answer is that to --cpu-bind=help.

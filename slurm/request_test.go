@@ -48,6 +48,11 @@ func refusal(err error) string {
 }
 
 func TestRefusals(t *testing.T) {
+	const mpirun = "in sbatch or salloc start the program by the mpirun or mpiexec of its MPI library, which finds the job's nodes, or by srun --mpi=none if it is no MPI program"
+	noContainer := func(prog string) string {
+		return " can not be done yet: the program would run on the node itself, with other libraries and files / " + prog +
+			": error: the way out: run the image by apptainer, enroot or podman in the job: apptainer exec --nv IMAGE COMMAND"
+	}
 	const gres = " / PROG: error: Invalid generic resource (gres) specification"
 	for _, c := range []struct{ prog, line, env, want string }{
 		{"sbatch", "--mem=x --wrap=y", "", "255 sbatch: error: Invalid --mem specification"},
@@ -68,6 +73,21 @@ func TestRefusals(t *testing.T) {
 			"1 sbatch: error: Failed to validate job spec, --gpus-per-socket not multiple of --gpus-per-task." + gres},
 		{"sbatch", "--gpus-per-node=4 --gpus-per-socket=2 --sockets-per-node=2 --wrap=y", "", ""},
 		{"sbatch", "--gpus=3 --gpus-per-socket=2 --sockets-per-node=2 --wrap=y", "", ""},
+		{"sbatch", "--gpus=4 --gres=gpu:2 -N1 --wrap=y", "",
+			"1 sbatch: error: Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (2) doesn't fall between min_nodes (1) and max_nodes (1) boundaries." + gres},
+		{"sbatch", "--gpus=4 --gpus-per-node=2 -N2 --wrap=y", "", ""},
+		{"sbatch", "--gpus=4 --gpus-per-node=2 -N1-4 --wrap=y", "", ""},
+		{"sbatch", "--gpus=h100:4 --gpus-per-node=4 --wrap=y", "", "1 sbatch: error: Invalid GRES specification (with and without type identification)"},
+		{"srun", "--gres=gpu:h100:1,gpu:2 y", "", "1 srun: error: Invalid GRES specification (with and without type identification)"},
+		{"srun", "--mpi=pmi2 y", "", "1 srun: error: --mpi=pmi2 can not be done yet: each task would be an MPI world of its own / srun: error: the way out: " + mpirun},
+		{"srun", "y", "SLURM_MPI_TYPE=pmix_v4", "1 srun: error: --mpi=pmix_v4 can not be done yet: each task would be an MPI world of its own / srun: error: the way out: " + mpirun},
+		{"srun", "--mpi=none y", "", ""},
+		{"srun", "--container-image=x y", "", "1 srun: error: --container-image" + noContainer("srun")},
+		{"sbatch", "--no-container-mount-home --wrap=y", "", "1 sbatch: error: --no-container-mount-home" + noContainer("sbatch")},
+		{"salloc", "y", "PYXIS_CONTAINER_IMAGE=x", "1 salloc: error: PYXIS_CONTAINER_IMAGE=x" + noContainer("salloc")},
+		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", "1 sbatch: error: --container=b" + noContainer("sbatch")},
+		{"srun", "--bcast=/tmp/x y", "", "1 srun: error: --bcast can not be done yet: the program would run from where it is / srun: error: the way out: " +
+			"put the program where all nodes see it, or have each node fetch it: srun --ntasks-per-node=1 cp FILE /tmp/"},
 		{"sbatch", "--mem=1 --mem-per-cpu=1 --wrap=y", "", "1 sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."},
 		{"sbatch", "--wrap=y", "SBATCH_MEM_PER_CPU=1 SBATCH_MEM_PER_NODE=1", "1 sbatch: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."},
 		{"sbatch", "--mem=3 --wrap=y", "SBATCH_MEM_PER_CPU=1", ""},

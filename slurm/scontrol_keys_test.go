@@ -15,7 +15,11 @@ func TestKnownKeys(t *testing.T) {
 	var text strings.Builder
 	for k := range strings.FieldsSeq(configKeys) {
 		if !slices.Contains(shown, k) {
-			text.WriteString(k + "=1\n")
+			value := "1"
+			if k == "MpiDefault" { // any other is refused
+				value = "none"
+			}
+			text.WriteString(k + "=" + value + "\n")
 		}
 	}
 	file := t.TempDir() + "/slurm.conf"

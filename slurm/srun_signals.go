@@ -60,6 +60,7 @@ func (c *interrupts) interrupt() {
 	case quick || run.req.Client.QuitOnInt:
 		c.sendOn()
 		run.sys.say("forcing job termination")
+		run.interrupted = true
 		run.abort()
 		run.cancelJob()
 	case run.req.Client.DisableStatus:

@@ -46,6 +46,10 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 	case q.Gone && !ls.endedAt.IsZero():
 		return api.Empty{}, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "step %d.%d is over", q.ID.Job, q.ID.Step)
 	case (q.Kill || q.Term || q.Gone) && ending: // its tasks have the time that the job's end gives them
+	case q.Gone && h != nil && h.job.RunsScript():
+		ls.goneAt = time.Now().Add(scriptTime)
+		ls.endedBy = &who.UID
+		c.poke()
 	case q.Kill, q.Gone:
 		ls.endedBy = &who.UID
 		c.announceEndOf(ls, cluster.Cancelled)
@@ -93,6 +97,10 @@ func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdat
 	c.poke()
 	return api.Empty{}, nil
 }
+
+// scriptTime is how long it may take until it is known that a script has ended: the sruns that die with it do not end their steps,
+// which have the time that the job's end gives them.
+const scriptTime = time.Second
 
 // maxStepWait bounds how long one call waits for a step's end.
 const maxStepWait = 10 * time.Second

@@ -32,6 +32,7 @@ type liveStep struct {
 	told     bool             // its start was reported
 	endedAt  time.Time        // all nodes are over
 	killAt   time.Time        // TERM was sent; then what is left gets KILL
+	goneAt   time.Time        // its srun has died; it is killed then, unless the script has ended, too
 	killed   bool             // KILL or TERM was sent to all of it: nothing of it begins any more
 	endedBy  *uint32          // the user who cancelled it
 	limited  bool             // its time limit has ended it
@@ -604,6 +605,14 @@ func (c *Client) expireSteps(now time.Time) (again time.Time) {
 				c.signalStepNow(ls, syscall.SIGKILL)
 			}
 		}
+		if at := ls.goneAt; !at.IsZero() && ls.endedAt.IsZero() {
+			if at.After(now) {
+				again = sooner(again, at)
+			} else {
+				ls.goneAt = time.Time{}
+				c.killOrphan(ls)
+			}
+		}
 		if at := c.stepExpires(ls); !at.IsZero() {
 			if at.After(now) {
 				again = sooner(again, at)
@@ -618,6 +627,17 @@ func (c *Client) expireSteps(now time.Time) (again time.Time) {
 		}
 	}
 	return again
+}
+
+// killOrphan kills a step whose srun has died while its script goes on.
+func (c *Client) killOrphan(ls *liveStep) {
+	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
+	if h == nil || h.job.Phase != cluster.Running || h.told {
+		ls.endedBy = nil
+		return
+	}
+	c.announceEndOf(ls, cluster.Cancelled)
+	c.signalStepNow(ls, syscall.SIGKILL)
 }
 
 // stepExpires is when a step's own time limit is over, zero: it has none, or is ending. The limit of srun's own job is the job's.

@@ -5,6 +5,7 @@ package conf
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -30,6 +31,7 @@ type reader struct {
 	cfg     *cluster.Config
 	notes   []string
 	fine    []string // what need not be told
+	refused []error  // what can not be done and changes what programs compute
 	nodeDef []pair   // NodeName=DEFAULT
 	partDef []pair
 	tiered  bool // some partition has a PriorityTier
@@ -115,6 +117,9 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 		}
 	}
 	r.finish()
+	if err := errors.Join(r.refused...); err != nil {
+		return nil, nil, nil, err
+	}
 	slices.Sort(r.notes)
 	return &cfg, r.notes, r.fine, nil
 }
@@ -404,6 +409,10 @@ func hasAny(text string, words ...string) bool {
 
 // leave tells of a key that nothing reads.
 func (r *reader) leave(file string, n int, p pair) {
+	if err := unfit(p); err != nil {
+		r.refused = append(r.refused, fmt.Errorf("%s:%d: %w", file, n, err))
+		return
+	}
 	why, fine := unread(p.key)
 	if text := fmt.Sprintf("%s:%d: %s %s", file, n, p.key, why); fine {
 		r.fine = append(r.fine, strings.Replace(text, p.key+" ", p.key+" needs no setting: ", 1))

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -8,7 +9,7 @@ import (
 // elsewhere are the keys of Slurm that change nothing here because what they are for is done in another way, and asks for
 // nothing. Only a check of a configuration tells of them.
 var elsewhere = [...]struct{ why, keys string }{
-	{"members know each other by certificates, there is no munge", "AuthType AuthInfo AuthAltTypes AuthAltParameters CredType CryptoType " +
+	{"members know each other by certificates, there is no munge", "AuthType AuthInfo CredType CryptoType " +
 		"JobCredentialPrivateKey JobCredentialPublicCertificate DisableRootJobs"},
 	{"the servers replicate the state among themselves, no folder is shared", "StateSaveLocation SlurmctldTimeout SlurmctldAddr BackupController BackupAddr ControlMachine ControlAddr"},
 	{"all goes over one port: --bind", "SlurmctldPort SlurmdPort SrunPortRange"},
@@ -30,6 +31,7 @@ var elsewhere = [...]struct{ why, keys string }{
 var undone = [...]struct{ why, keys string }{
 	{"plugins of Slurm can not be loaded", "CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
 		"BurstBufferType BurstBufferParameters PrEpParameters"},
+	{"has no effect: there are no tokens for users yet, who are known by the socket of their host", "AuthAltTypes AuthAltParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
 	{"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown", "CpuFreqDef CpuFreqGovernors"},
@@ -46,6 +48,15 @@ var undone = [...]struct{ why, keys string }{
 	{"has no effect: jobs open no PAM session; their limits are the submitter's (PropagateResourceLimits), up to those of the client's unit", "UsePam"},
 	{"has no effect: memory in use is bounded (cgroup), virtual memory is not", "VSizeFactor"},
 	{"has no effect: X11 is not forwarded", "X11Parameters"},
+}
+
+// unfit refuses a key with which programs would compute something else than they do elsewhere, because it can not be done.
+func unfit(p pair) error {
+	if p.key != "mpidefault" || slices.Contains([]string{"none", "openmpi"}, strings.ToLower(p.value)) {
+		return nil
+	}
+	return fmt.Errorf("MpiDefault=%s can not be done yet: each task of an MPI program would be a world of its own. "+
+		"Set MpiDefault=none, and have jobs start MPI programs by the mpirun or mpiexec of their library, which finds the job's nodes", p.value)
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.

@@ -10,7 +10,11 @@ preempt() {
 	fin "$p"
 }
 # over ID: the job holds nothing any more.
-over() { ! squeue -h -t all -o %T -j "$1" 2>/dev/null | grep -qE 'RUNNING|COMPLETING|SUSPENDED|CONFIGURING|STOPPED|SPECIAL|REQUEUE|PENDING'; }
+over() {
+	local s
+	s=$(squeue -h -t all -o %T -j "$1" 2>&1) || { [[ $s == *"Invalid job id"* ]]; return; }
+	! grep -qE 'RUNNING|COMPLETING|SUSPENDED|CONFIGURING|STOPPED|SPECIAL|REQUEUE|PENDING' <<<"$s"
+}
 # rows ID: its records, once they are whole.
 rows() {
 	until_ 150 acct_ended "$1"
