@@ -113,15 +113,17 @@ func TestRequeuedJob(t *testing.T) {
 	d := openDB(t, t.TempDir())
 	defer d.stop()
 	first := job(7, cluster.Ended, cluster.NodeFailed)
+	first.Started = epoch.Add(time.Minute)
 	second := job(7, cluster.Pending, cluster.NoOutcome)
 	second.Submitted, second.Restarts = epoch.Add(time.Hour), 1
-	d.Apply(1, []cluster.Event{{Job: first}})
+	step := &cluster.Step{ID: cluster.StepID{Job: 7, Step: 0}, Attempt: 1, Name: "s", Started: first.Started}
+	d.Apply(1, []cluster.Event{{Step: step}, {Job: first}})
 	d.Apply(2, []cluster.Event{{Job: second}})
 	if got := all(t, d.DB, Query{}); len(got) != 1 || got[0].Job.Restarts != 1 {
 		t.Errorf("last attempt: %+v", got)
 	}
-	if got := all(t, d.DB, Query{Duplicates: true}); len(got) != 2 {
-		t.Errorf("all attempts: %d", len(got))
+	if got := all(t, d.DB, Query{Duplicates: true, Steps: true}); len(got) != 2 || len(got[0].Steps)+len(got[1].Steps) != 1 {
+		t.Errorf("all attempts, the step with one of them: %+v", got)
 	}
 }
 

@@ -209,6 +209,9 @@ func partitions(j *cluster.Job) []string {
 }
 
 func (d *DB) steps(ctx context.Context, j *cluster.Job) ([]*cluster.Step, error) {
+	if j.Started.IsZero() {
+		return nil, nil // it waits again: the steps are of the time before, and of that record
+	}
 	rows, err := d.r.QueryContext(ctx, "SELECT data FROM step WHERE job = ? AND attempt = ? ORDER BY started, step", j.ID, j.Attempt)
 	if err != nil {
 		return nil, fmt.Errorf("read steps of job %d: %w", j.ID, err)

@@ -57,6 +57,8 @@ const (
 	ErrNodeState     ErrKind = "node_state"
 	ErrUnsupported   ErrKind = "unsupported"
 	ErrQueueFull     ErrKind = "queue_full"
+	ErrCircular      ErrKind = "circular_dependency"
+	ErrPartInUse     ErrKind = "partition_in_use"
 	ErrNotHeld       ErrKind = "priority_held"
 	ErrPriorityReset ErrKind = "priority_reset"
 	ErrGroup         ErrKind = "group" // a partition does not let the user's groups in

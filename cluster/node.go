@@ -283,6 +283,7 @@ type Config struct {
 	PerGPU          PerGPU `json:"per_gpu,omitzero"`
 	MaxTasksPerNode int    `json:"max_tasks_per_node,omitempty"` // of a job; 0: no limit
 	MaxStepCount    int    `json:"max_step_count,omitempty"`     // of a job; 0: no limit
+	NoRootJobs      bool   `json:"no_root_jobs,omitempty"`       // root may not run jobs (DisableRootJobs)
 	SpecUse         bool   `json:"spec_use,omitempty"`           // jobs may say what they leave of their nodes for the system (AllowSpecResourcesUsage)
 	AppendOutput    bool   `json:"append_output,omitempty"`      // batch jobs add to output files that there are (JobFileAppend)
 	// InteractiveStep is the options with which salloc, given no command, calls srun to begin a shell on the job's first

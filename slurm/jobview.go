@@ -249,10 +249,18 @@ func (r *jobRow) reason() string {
 		return "None"
 	case note == "" || r.Phase != cluster.Pending || why != cluster.WaitNodeNotAvail:
 		return string(why)
-	case strings.Contains(note, ":") || strings.Contains(note, " "):
-		return string(why) + ", " + note
+	case strings.HasPrefix(note, "["): // the nodes that it names and that are out of service
+		return string(why) + ", UnavailableNodes:" + nodeText(noteNodes(strings.Trim(note, "[]")))
 	}
-	return string(why) + ", UnavailableNodes:" + note
+	return string(why) + ", " + note
+}
+
+// noteNodes are the names in a note, with blanks between.
+func noteNodes(text string) (out []cluster.NodeName) {
+	for _, name := range strings.Fields(text) {
+		out = append(out, cluster.NodeName(name))
+	}
+	return out
 }
 
 // failed says whether squeue shows a job's reason in the place of its nodes.

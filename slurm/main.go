@@ -138,6 +138,8 @@ var slurmErrors = [...]struct {
 	{cluster.ErrEnded, 0, "Job has already finished"},
 	{cluster.ErrBusy, 2015, "Requested nodes are busy"},
 	{cluster.ErrPartitionDown, 2013, "Required partition not available (inactive or drain)"},
+	{cluster.ErrCircular, 2041, "Circular job dependency"},
+	{cluster.ErrPartInUse, 2047, "Partition is in use"},
 	{cluster.ErrDependency, 2029, "Job dependency problem"},
 	{cluster.ErrBatchOnly, 2030, "Only batch jobs are accepted or processed"},
 	{cluster.ErrTimeLimit, 2051, "Requested time limit is invalid (missing or exceeds some limit)"},

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -99,6 +100,21 @@ func mgrTitle(key string) string {
 	return strings.ToUpper(key[:1]) + key[1:]
 }
 
+// isTRES reports whether something is counted by that name: Slurm's own resources, and devices and licences by theirs.
+func isTRES(name string) bool {
+	kind, _, named := strings.Cut(name, "/")
+	return slices.Contains(slurmTRES(), name) || named && slices.Contains([]string{"gres", "license", "bb", "fs", "ic"}, kind)
+}
+
+// unknownTRES refuses a name that nothing is counted by: a limit on it would hold nothing.
+func unknownTRES(name string) error {
+	text := "sacctmgr: error: slurmdb_format_tres_str: no TRES known by type " + name
+	if name == "gpu" || name == "gpus" {
+		text += "\n GPUs are gres/gpu: write gres/gpu=NUMBER"
+	}
+	return errors.New(text)
+}
+
 // setLimitTRES reads cpu=4,gres/gpu=2; memory may have a unit.
 func setLimitTRES(l *cluster.Limits, name, key, value string) error {
 	if value == "" || value == "-1" {
@@ -110,6 +126,9 @@ func setLimitTRES(l *cluster.Limits, name, key, value string) error {
 	for _, w := range splitList(value) {
 		tres, text, ok := strings.Cut(w, "=")
 		tres = strings.ToLower(tres)
+		if !isTRES(tres) {
+			return unknownTRES(tres)
+		}
 		n, err := limitNumber(tres, text)
 		if m, isMem := ParseMem(text); tres == "mem" && err != nil && isMem {
 			n, err = int64(m), nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dev.muster/cluster"
 )
 
 // TestCommitPrompt: who is asked has thirty seconds; what comes later is the next line of the session.
@@ -43,5 +45,27 @@ func TestCommitPrompt(t *testing.T) {
 				t.Errorf("%q after %s: %q is left, want %q", tt.typed, tt.after, got, tt.left)
 			}
 		})
+	}
+}
+
+// TestFieldsOfEntities: no field of any entity brings a listing down, whatever it lists.
+func TestFieldsOfEntities(t *testing.T) {
+	books := &mgrBooks{}
+	books.Assocs = []*cluster.Association{{ID: 1, Account: "root"}}
+	rows := map[string]mgrRow{"account": {account: &cluster.Account{Name: "a"}}, "user": {user: &cluster.User{Name: "u"}},
+		"association": {assoc: books.Assocs[0]}, "qos": {qos: &cluster.QOS{Name: "q"}}, "tres": {tres: "cpu", number: 1}, "cluster": {assoc: books.Assocs[0]}}
+	for entity, row := range rows {
+		row.books = books
+		for _, c := range columnsOf(entity) {
+			c.of(&row) // a field of another entity has no value here, and is none of these
+		}
+		if len(columnsOf(entity)) < 20 {
+			t.Errorf("%s has only %d fields", entity, len(columnsOf(entity)))
+		}
+	}
+	for _, c := range columnsOf("association") {
+		if c.name == "AdminLevel" || c.name == "Organization" {
+			t.Errorf("an association has the field %s", c.name)
+		}
 	}
 }

@@ -65,6 +65,18 @@ func mgrColumns() []reportColumn[mgrRow] {
 	return slices.Concat(mgrNames(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
 }
 
+// ownFields are the fields that lines of some entities alone have.
+var ownFields = map[string][]string{"Description": {"account", "qos"}, "Organization": {"account"},
+	"DefaultAccount": {"user"}, "DefaultWCKey": {"user"}, "AdminLevel": {"user"}}
+
+// columnsOf are the fields of an entity.
+func columnsOf(entity string) []reportColumn[mgrRow] {
+	return slices.DeleteFunc(mgrColumns(), func(c reportColumn[mgrRow]) bool {
+		owners, own := ownFields[c.name]
+		return own && !slices.Contains(owners, entity)
+	})
+}
+
 func mgrLimits() []reportColumn[mgrRow] {
 	return []reportColumn[mgrRow]{
 		limitColumn("GrpTRES", "GrpTRES", 13, "GrpTRES"), limitColumn("GrpTRESMins", "GrpTRESMins", 13, "GrpTRESMins"),
@@ -359,7 +371,7 @@ func (m *manager) show(args []string) int {
 		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
 		return 0
 	}
-	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
+	if bad := m.report.pick(columnsOf(entity), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
 	}
 	if q.withGone {

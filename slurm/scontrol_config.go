@@ -80,7 +80,7 @@ func configLines() []configLine {
 		{"DependencyParameters", func(r *api.ClusterResponse) string {
 			return choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
 		}},
-		{"DisableRootJobs", always("No")},
+		{"DisableRootJobs", func(r *api.ClusterResponse) string { return choose(r.Config.NoRootJobs, "Yes", "No") }},
 		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
 		{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
 		{"GresTypes", always("gpu")},

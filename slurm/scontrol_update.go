@@ -357,7 +357,7 @@ var nodeActions = [...]struct {
 
 // updateNode changes nodes.
 func (c *control) updateNode(who setting, rest []setting) int {
-	set, names := cluster.NodeSet{}, who.value
+	set, names, idle := cluster.NodeSet{}, who.value, false
 	for _, s := range append([]setting{who}, rest...) {
 		v := s.value
 		switch {
@@ -377,7 +377,7 @@ func (c *control) updateNode(who setting, rest []setting) int {
 				return c.complain("Invalid input: "+s.text, "Request aborted", "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN",
 					"Not all states are valid given a node's prior state")
 			}
-			set.Action = nodeActions[i].action
+			set.Action, idle = nodeActions[i].action, strings.EqualFold(v, "idle")
 		case isKey(s.key, 3, "reason"):
 			v = strings.Trim(v, `"'`)
 			set.Reason = &v
@@ -412,10 +412,26 @@ func (c *control) updateNode(who setting, rest []setting) int {
 	if set.Nodes, err = c.nodeList(names); err != nil {
 		return c.failed(err, "", updateError)
 	}
-	if _, err := call(c.sys, api.SetNodes, set); err != nil {
+	if err := c.setNodes(set); err != nil && !(idle && isKind(err, cluster.ErrNodeState)) {
 		return c.failed(err, "", updateError)
 	}
 	return 0
+}
+
+// setNodes changes nodes. Of a list not all of which can be resumed those are that can, and the last error says that some were not.
+func (c *control) setNodes(set cluster.NodeSet) error {
+	_, err := call(c.sys, api.SetNodes, set)
+	if set.Action != cluster.NodeResume || len(set.Nodes) < 2 || !isKind(err, cluster.ErrNodeState) {
+		return err
+	}
+	for _, n := range set.Nodes {
+		one := set
+		one.Nodes = []cluster.NodeName{n}
+		if _, e := call(c.sys, api.SetNodes, one); e != nil {
+			err = e
+		}
+	}
+	return err
 }
 
 // deref is what p points at; nil: nothing.

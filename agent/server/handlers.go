@@ -119,6 +119,9 @@ func write[C any, P interface {
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
 			who.Identity = s.named(who)
 		}
+		if err := cluster.Check(s.Snapshot(), P(&c)); err != nil {
+			return api.WriteResponse{}, err
+		}
 		values, index, err := s.propose(ctx, s.ranked(who, P(&c)), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
@@ -205,6 +208,12 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 		spec.CoreSpec, spec.ThreadSpec = nil, nil
 	} else if spec.Specializes() {
 		spec.Sharing = cluster.ShareExclusive
+	}
+	if err := cluster.CheckEntry(s.Snapshot(), &spec); err != nil {
+		return spec, err
+	}
+	if err := cluster.LimitMemory(s.Snapshot(), &spec); err != nil {
+		return spec, err
 	}
 	return spec, s.admitGroups(who, &spec)
 }

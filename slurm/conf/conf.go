@@ -312,6 +312,10 @@ func (r *reader) key(file string, n int, p pair) {
 			return
 		}
 		c.MaxJobID = cluster.JobID(v)
+	case "disablerootjobs":
+		if err := yes(&c.NoRootJobs, "DisableRootJobs", p.value); err != nil {
+			r.note(file, n, "%v", err)
+		}
 	case "jobrequeue":
 		c.JobRequeue = p.value != "0"
 	case "defmempercpu", "defmempernode", "maxmempercpu", "maxmempernode":
@@ -405,6 +409,16 @@ func (r *reader) sampling(file string, n int, value string) {
 // hasAny reports whether a text has one of some words in it.
 func hasAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// closes tells of a limit of a partition that holds nothing: with MaxNodes=0 the configuration is refused, since the partition would
+// be open.
+func (r *reader) closes(file string, n int, name string, p pair) {
+	if p.key == "maxcpuspernode" {
+		r.note(file, n, "PartitionName=%s: MaxCPUsPerNode=%s is shown and holds nothing yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own", name, p.value)
+		return
+	}
+	r.refused = append(r.refused, fmt.Errorf("%s:%d: PartitionName=%s: MaxNodes=0 would leave it open: close it by State=DRAIN, or State=DOWN", file, n, name))
 }
 
 // leave tells of a key that nothing reads.
@@ -536,6 +550,9 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 		p := cluster.Partition{Name: name, State: cluster.PartitionUp, PriorityTier: 1, PriorityJobFactor: 1}
 		for _, kv := range append(slices.Clone(r.partDef), ps[1:]...) {
 			r.tiered = r.tiered || kv.key == "prioritytier" || kv.key == "priority"
+			if kv.key == "maxnodes" && kv.value == "0" || kv.key == "maxcpuspernode" {
+				r.closes(file, n, name, kv)
+			}
 			if err := PartitionKey(&p, kv.key, kv.value); err != nil {
 				r.note(file, n, "PartitionName=%s: %v", name, err)
 			}

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,7 +29,12 @@ var partitionKeys = [...]struct {
 	{"defaulttime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
 	{"deftime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
 	{"minnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MinNodes, k, v) }},
-	{"maxnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MaxNodes, k, v) }},
+	{"maxnodes", func(p *cluster.Partition, k, v string) error {
+		if v == "0" {
+			return errors.New("MaxNodes=0 does not close a partition here: say State=DRAIN, or State=DOWN")
+		}
+		return number(&p.MaxNodes, k, v)
+	}},
 	{"maxcpuspernode", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerNode, k, v) }},
 	{"maxcpusperuser", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerUser, k, v) }},
 	{"prioritytier", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityTier, k, v) }},

@@ -10,7 +10,7 @@ import (
 // nothing. Only a check of a configuration tells of them.
 var elsewhere = [...]struct{ why, keys string }{
 	{"members know each other by certificates, there is no munge", "AuthType AuthInfo CredType CryptoType " +
-		"JobCredentialPrivateKey JobCredentialPublicCertificate DisableRootJobs"},
+		"JobCredentialPrivateKey JobCredentialPublicCertificate"},
 	{"the servers replicate the state among themselves, no folder is shared", "StateSaveLocation SlurmctldTimeout SlurmctldAddr BackupController BackupAddr ControlMachine ControlAddr"},
 	{"all goes over one port: --bind", "SlurmctldPort SlurmdPort SrunPortRange"},
 	{"the daemons log to stderr, for the journal; --log-level says how much", "SlurmctldDebug SlurmctldLogFile SlurmdDebug SlurmdLogFile SlurmctldSyslogDebug " +
@@ -60,7 +60,7 @@ func unfit(p pair) error {
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
-var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters",
+var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters", "DisableRootJobs",
 	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "ResvOverRun", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",

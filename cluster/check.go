@@ -1,0 +1,138 @@
+package cluster
+
+import "slices"
+
+// What a server refuses before it proposes a command. It is no part of Apply: entries of older logs that it would refuse mean
+// what they meant.
+
+// Check refuses a command that would leave the cluster in a state that its user can not have meant.
+func Check(s *Snapshot, cmd Command) error {
+	switch c := cmd.(type) {
+	case *PartitionSet:
+		return c.check(s)
+	case *UpdateJob:
+		return c.check(s)
+	}
+	return nil
+}
+
+// check: a partition that jobs are in stays, and what it names is there.
+func (c *PartitionSet) check(s *Snapshot) error {
+	p := &c.Partition
+	if c.Delete {
+		return partitionInUse(s, p.Name)
+	}
+	old, _ := s.Partition(p.Name)
+	if _, known := s.QOS(p.QOS); p.QOS != "" && !known {
+		return Errorf(Invalid, ErrQOS, "partition %s: there is no QOS %s", p.Name, p.QOS)
+	}
+	for _, name := range p.Nodes {
+		if old != nil && slices.Contains(old.Nodes, name) || knownNode(s, name) {
+			continue
+		}
+		return Errorf(Invalid, ErrNodeName, "partition %s: there is no node or node set %s", p.Name, name)
+	}
+	return nil
+}
+
+func knownNode(s *Snapshot, name NodeName) bool {
+	_, known := s.Node(name)
+	of := func(n Node) bool { return n.Name == name }
+	set := func(g NodeGroup) bool { return g.Name == string(name) }
+	return known || slices.ContainsFunc(s.config.Declared, of) || slices.ContainsFunc(s.config.NodeSets, set)
+}
+
+func partitionInUse(s *Snapshot, name string) error {
+	for j := range s.Jobs() {
+		if j.Phase != Ended && (slices.Contains(j.Spec.Partitions, name) || j.Alloc != nil && j.Alloc.Partition == name) {
+			return Errorf(Conflict, ErrPartInUse, "partition %s is in use, by job %d: cancel its jobs or move them first", name, j.ID)
+		}
+	}
+	return nil
+}
+
+// check: no job waits for one that waits for it.
+func (c *UpdateJob) check(s *Snapshot) error {
+	if c.Patch.Depends == nil {
+		return nil
+	}
+	seen := map[JobID]bool{}
+	ahead := idsOf(c.Patch.Depends.Terms)
+	if slices.Contains(ahead, c.Ref.Job) {
+		return nil // Apply refuses that
+	}
+	for len(ahead) > 0 {
+		id := ahead[0]
+		ahead = ahead[1:]
+		if id == c.Ref.Job {
+			return Errorf(Invalid, ErrCircular, "job %d would wait for itself", c.Ref.Job)
+		}
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		for _, j := range s.Find(Ref{Job: id}) {
+			ahead = append(ahead, idsOf(j.Depends.Terms)...)
+		}
+	}
+	return nil
+}
+
+func idsOf(terms []Depend) (out []JobID) {
+	for _, d := range terms {
+		if d.Job != 0 {
+			out = append(out, d.Job)
+		}
+	}
+	return out
+}
+
+// CheckEntry refuses a job that one of its partitions is closed to: for root's (DisableRootJobs), and without a reservation (ReqResv).
+func CheckEntry(s *Snapshot, spec *JobSpec) error {
+	names := spec.Partitions
+	if p := s.DefaultPartition(); len(names) == 0 && p != nil {
+		names = []string{p.Name}
+	}
+	if spec.UID == 0 && s.config.NoRootJobs {
+		return Errorf(Denied, ErrUser, "DisableRootJobs: root may not run jobs: submit them as a user")
+	}
+	for _, name := range names {
+		p, known := s.Partition(name)
+		switch {
+		case !known:
+		case spec.UID == 0 && p.DisableRootJobs:
+			return Errorf(Denied, ErrUser, "partition %s has DisableRootJobs: root may not run jobs there: submit them as a user", name)
+		case p.ReqResv && spec.Reservation == "":
+			return Errorf(Denied, ErrAccess, "partition %s takes jobs of reservations alone: name one by --reservation", name)
+		}
+	}
+	return nil
+}
+
+// LimitMemory keeps a job within MaxMemPerCPU, of its partition or of the cluster, as Slurm does: what it asks for beyond comes with
+// more CPUs. It refuses one that asks for more than MaxMemPerNode.
+func LimitMemory(s *Snapshot, spec *JobSpec) error {
+	p := s.DefaultPartition()
+	if len(spec.Partitions) > 0 {
+		p, _ = s.Partition(spec.Partitions[0])
+	}
+	most, whose := s.config.MaxMem, "the cluster"
+	if p != nil && p.MaxMem.MB > 0 {
+		most, whose = p.MaxMem, "partition "+p.Name
+	}
+	m := &spec.Mem
+	switch {
+	case most.MB == 0 || m.MB == 0:
+	case most.Per == MemPerNode && m.Per == MemPerNode && m.MB > most.MB:
+		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), not %d", whose, most.MB, m.MB)
+	case most.Per == MemPerCPU && m.Per == MemPerNode:
+		spec.MinCPUs = max(spec.MinCPUs, int(upTo(m.MB, most.MB)))
+	case most.Per == MemPerCPU && m.Per == MemPerCPU && m.MB > most.MB:
+		times := upTo(m.MB, most.MB)
+		spec.CPUsPerTask, m.MB = max(spec.CPUsPerTask, 1)*int(times), upTo(m.MB, times)
+	}
+	return nil
+}
+
+// upTo is how many parts of a size make an amount.
+func upTo(amount, size MemMB) MemMB { return (amount + size - 1) / size }
