@@ -65,18 +65,6 @@ func mgrColumns() []reportColumn[mgrRow] {
 	return slices.Concat(mgrNames(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
 }
 
-// ownFields are the fields that lines of some entities alone have.
-var ownFields = map[string][]string{"Description": {"account", "qos"}, "Organization": {"account"},
-	"DefaultAccount": {"user"}, "DefaultWCKey": {"user"}, "AdminLevel": {"user"}}
-
-// columnsOf are the fields of an entity.
-func columnsOf(entity string) []reportColumn[mgrRow] {
-	return slices.DeleteFunc(mgrColumns(), func(c reportColumn[mgrRow]) bool {
-		owners, own := ownFields[c.name]
-		return own && !slices.Contains(owners, entity)
-	})
-}
-
 func mgrLimits() []reportColumn[mgrRow] {
 	return []reportColumn[mgrRow]{
 		limitColumn("GrpTRES", "GrpTRES", 13, "GrpTRES"), limitColumn("GrpTRESMins", "GrpTRESMins", 13, "GrpTRESMins"),
@@ -109,6 +97,13 @@ func ofAssoc(r *mgrRow, text func(*cluster.Association) string) string {
 	return text(r.assoc)
 }
 
+func ofUser(r *mgrRow, text func(*cluster.User) string) string {
+	if r.user == nil {
+		return ""
+	}
+	return text(r.user)
+}
+
 func ofQOS(r *mgrRow, text func(*cluster.QOS) string) string {
 	if r.qos == nil {
 		return ""
@@ -138,12 +133,21 @@ func mgrNames() []reportColumn[mgrRow] {
 			}
 			return ofQOS(r, func(q *cluster.QOS) string { return q.Description })
 		}},
-		{"Organization", "Org", 20, func(r *mgrRow) string { return r.account.Organization }},
-		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string {
-			return choose(r.books.has(r.user.DefaultAccount, r.user.Name), r.user.DefaultAccount, "")
+		{"Organization", "Org", 20, func(r *mgrRow) string {
+			if r.account == nil {
+				return ""
+			}
+			return r.account.Organization
 		}},
-		{"DefaultWCKey", "Def WCKey", 10, func(r *mgrRow) string { return r.user.DefaultWCKey }},
-		{"AdminLevel", "Admin", 9, func(r *mgrRow) string { return cmp.Or(r.user.AdminLevel, "None") }},
+		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string {
+			return ofUser(r, func(u *cluster.User) string {
+				return choose(r.books.has(u.DefaultAccount, u.Name), u.DefaultAccount, "")
+			})
+		}},
+		{"DefaultWCKey", "Def WCKey", 10, func(r *mgrRow) string { return ofUser(r, func(u *cluster.User) string { return u.DefaultWCKey }) }},
+		{"AdminLevel", "Admin", 9, func(r *mgrRow) string {
+			return ofUser(r, func(u *cluster.User) string { return cmp.Or(u.AdminLevel, "None") })
+		}},
 		{"Coordinators", "Coord Accounts", 20, func(r *mgrRow) string {
 			switch {
 			case r.account != nil:
@@ -371,7 +375,7 @@ func (m *manager) show(args []string) int {
 		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
 		return 0
 	}
-	if bad := m.report.pick(columnsOf(entity), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
+	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
 	}
 	if q.withGone {
