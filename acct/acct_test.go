@@ -66,7 +66,7 @@ func TestQuery(t *testing.T) {
 	d := openDB(t, t.TempDir())
 	defer d.stop()
 	ended := job(1, cluster.Ended, cluster.Completed)
-	ended.Ended = epoch.Add(time.Hour)
+	ended.Started, ended.Ended = epoch, epoch.Add(time.Hour)
 	running := job(2, cluster.Running, cluster.NoOutcome)
 	running.Alloc = &cluster.Alloc{Partition: "gpu", Shares: []cluster.Share{{Node: "n1"}}}
 	other := job(3, cluster.Ended, cluster.Failed)

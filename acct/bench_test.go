@@ -139,3 +139,39 @@ func BenchmarkCompletions(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// BenchmarkList is what sacct asks for: all of a day's 10,000 jobs, without and with their steps.
+func BenchmarkList(b *testing.B) {
+	ctx := context.Background()
+	d, err := Open(b.TempDir(), quiet)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var events []cluster.Event
+	for i := range 10000 {
+		j := job(cluster.JobID(i+1), cluster.Ended, cluster.Completed)
+		j.Started, j.Ended = j.Submitted.Add(time.Second), j.Submitted.Add(2*time.Second)
+		j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n0001", CPUs: cluster.RangeIDSet(0, 3), MemMB: 4096}}}
+		step := &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: 1, Name: "batch", Started: j.Started, Ended: j.Ended, Shares: j.Alloc.Shares}
+		events = append(events, cluster.Event{Step: step}, cluster.Event{Job: j})
+	}
+	if err := d.store(events, 1); err != nil {
+		b.Fatal(err)
+	}
+	for _, q := range []Query{{}, {Steps: true}} {
+		b.Run(fmt.Sprintf("steps=%v", q.Steps), func(b *testing.B) {
+			for b.Loop() {
+				n := 0
+				for _, err := range d.Jobs(ctx, q) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+				if n != 10000 {
+					b.Fatal(n, "jobs")
+				}
+			}
+		})
+	}
+}

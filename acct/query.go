@@ -80,19 +80,30 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 		if !q.Duplicates {
 			list = newest(list)
 		}
-		for _, j := range list {
-			rec := Record{Job: j}
+		for some := range slices.Chunk(list, jobsAtOnce) {
+			var steps map[jobRun][]*cluster.Step
 			if q.Steps {
-				if rec.Steps, err = d.steps(ctx, j); err != nil {
+				if steps, err = d.steps(ctx, some); err != nil {
 					yield(Record{}, err)
 					return
 				}
 			}
-			if !yield(rec, nil) {
-				return
+			for _, j := range some {
+				if !yield(Record{Job: j, Steps: stepsOf(j, steps[jobRun{j.ID, j.Attempt}])}, nil) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// jobsAtOnce is of how many jobs the steps are read by one question.
+const jobsAtOnce = 500
+
+// jobRun is one attempt of a job.
+type jobRun struct {
+	job     cluster.JobID
+	attempt int
 }
 
 // components adds references to the components of heterogeneous jobs that are named by their leader, or as a whole.
@@ -208,29 +219,45 @@ func partitions(j *cluster.Job) []string {
 	return j.Spec.Partitions
 }
 
-func (d *DB) steps(ctx context.Context, j *cluster.Job) ([]*cluster.Step, error) {
-	if j.Started.IsZero() {
-		return nil, nil // it waits again: the steps are of the time before, and of that record
+// steps reads the steps of jobs, of all their attempts.
+func (d *DB) steps(ctx context.Context, jobs []*cluster.Job) (map[jobRun][]*cluster.Step, error) {
+	ids := make([]any, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
 	}
-	rows, err := d.r.QueryContext(ctx, "SELECT data FROM step WHERE job = ? AND attempt = ? ORDER BY started, step", j.ID, j.Attempt)
+	marks := strings.TrimSuffix(strings.Repeat("?,", len(ids)), ",")
+	rows, err := d.r.QueryContext(ctx, "SELECT job, attempt, data FROM step WHERE job IN ("+marks+") ORDER BY job, attempt, started, step", ids...)
 	if err != nil {
-		return nil, fmt.Errorf("read steps of job %d: %w", j.ID, err)
+		return nil, fmt.Errorf("read steps of %d jobs: %w", len(jobs), err)
 	}
 	defer rows.Close()
-	var out []*cluster.Step
+	out := map[jobRun][]*cluster.Step{}
 	for rows.Next() {
+		var of jobRun
 		var data []byte
-		s := &cluster.Step{}
-		if err := rows.Scan(&data); err != nil {
+		if err := rows.Scan(&of.job, &of.attempt, &data); err != nil {
 			return nil, err
 		}
+		s := &cluster.Step{}
 		if err := wire.Unmarshal(data, s); err != nil {
 			return nil, err
 		}
+		out[of] = append(out[of], s)
+	}
+	return out, rows.Err()
+}
+
+// stepsOf are those of an attempt's steps that belong to this record of it: one that waits again has none, and one of a job that has
+// changed its size those that began while it had this one.
+func stepsOf(j *cluster.Job, all []*cluster.Step) (out []*cluster.Step) {
+	if j.Started.IsZero() {
+		return nil
+	}
+	for _, s := range all {
 		if s.Started.Before(j.ResizedAt()) || j.Outcome == cluster.Resized && !s.Started.Before(j.Ended) {
-			continue // it began while the job had another size
+			continue
 		}
 		out = append(out, s)
 	}
-	return out, rows.Err()
+	return out
 }

@@ -152,9 +152,8 @@ type Layout struct {
 	PerSocket      []GRES     `json:"per_socket,omitempty"`    // --gpus-per-socket
 	PerTask        []GRES     `json:"per_task,omitempty"`      // --gpus-per-task
 	GPUsPerNode    bool       `json:"gpus_per_node,omitempty"` // PerNode came from --gpus-per-node
-	TRESPerTask    string     `json:"tres_per_task,omitempty"`
-	NodeList       []NodeName `json:"node_list,omitempty"` // -w
-	Exclude        []NodeName `json:"exclude,omitempty"`   // -x
+	NodeList       []NodeName `json:"node_list,omitempty"`     // -w
+	Exclude        []NodeName `json:"exclude,omitempty"`       // -x
 	Constraint     string     `json:"constraint,omitempty"`
 	Contiguous     bool       `json:"contiguous,omitempty"`
 	Spread         bool       `json:"spread,omitempty"`
@@ -179,7 +178,6 @@ type Layout struct {
 	Profile     string `json:"profile,omitempty"`
 	AcctgFreq   string `json:"acctg_freq,omitempty"`
 	BurstBuffer string `json:"burst_buffer,omitempty"`
-	Container   string `json:"container,omitempty"`
 
 	// Of jobs only.
 	Features   string        `json:"cluster_features,omitempty"` // --cluster-constraint
@@ -258,12 +256,10 @@ type JobSpec struct {
 	Sharing           Sharing       `json:"sharing,omitempty"`
 	Requeue           *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
 	Reboot            bool          `json:"reboot,omitempty"`
-	NoKill            bool          `json:"no_kill,omitempty"`
 	Signal            Signal        `json:"signal,omitzero"`
 	MailType          []string      `json:"mail_type,omitempty"`
 	MailUser          string        `json:"mail_user,omitempty"`
-	Notify            string        `json:"notify,omitempty"` // URL that is called at the events of MailType
-	WaitAllNodes      *bool         `json:"wait_all_nodes,omitempty"`
+	Notify            string        `json:"notify,omitempty"`    // URL that is called at the events of MailType
 	Immediate         time.Duration `json:"immediate,omitempty"` // allocations only; <0: none
 }
 
@@ -336,7 +332,6 @@ type StepSpec struct {
 	TaskEpilog     string        `json:"task_epilog,omitempty"`
 	MPI            string        `json:"mpi,omitempty"`
 	Comment        string        `json:"comment,omitempty"`
-	NoKill         bool          `json:"no_kill,omitempty"`
 	Export         string        `json:"export,omitempty"`
 	SrunHost       string        `json:"srun_host,omitempty"`
 	SrunPID        int           `json:"srun_pid,omitempty"`

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -29,6 +30,9 @@ func runSalloc(sys *Sys, argv []string) int {
 	job, code := sys.allocate(r)
 	if code != 0 {
 		return code
+	}
+	if b := r.Client.Bell; b != nil && *b {
+		fmt.Fprint(sys.Stderr, "\a")
 	}
 	quiet := r.Client.Quiet > 0
 	if !quiet {

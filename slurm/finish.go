@@ -311,7 +311,7 @@ func (r *Request) finishStep() error {
 	s.Stdin, s.Stdout, s.Stderr = j.Stdin, j.Stdout, j.Stderr
 	s.Append, s.Truncate = j.Append, j.Truncate
 	s.Label, s.Unbuffered = r.Client.Label, r.Client.Unbuffered || r.Client.PTY
-	s.Limit, s.Signal, s.NoKill, s.Comment = j.Limit, j.Signal, j.NoKill, j.Comment
+	s.Limit, s.Signal, s.Comment = j.Limit, j.Signal, j.Comment
 	s.MPI, s.Export, s.SubmitLine = r.Client.MPI, j.Export, j.SubmitLine
 	s.SrunHost, s.SrunPID = j.SubmitHost, os.Getpid()
 	if w := r.Client.WaitSeconds; w != nil {

@@ -249,7 +249,7 @@ func (r *jobRow) reason() string {
 		return "None"
 	case note == "" || r.Phase != cluster.Pending || why != cluster.WaitNodeNotAvail:
 		return string(why)
-	case strings.HasPrefix(note, "["): // the nodes that it names and that are out of service
+	case strings.HasPrefix(note, "["), !strings.ContainsAny(note, ": "): // nodes that it names, out of service
 		return string(why) + ", UnavailableNodes:" + nodeText(noteNodes(strings.Trim(note, "[]")))
 	}
 	return string(why) + ", " + note

@@ -47,10 +47,7 @@ var optionsFtoN = []opt.Option[Request]{
 		Help: "show this help message"},
 	{Long: "het-group", Arg: opt.Required, On: opt.Srun,
 		Meta: "value", Help: "components of a heterogeneous job",
-		Set: func(r *Request, v string) error {
-			r.Client.HetGroup = v
-			return nil
-		}},
+		Set: readAhead},
 	{Long: "hint", Arg: opt.Required, On: opt.All, Env: "HINT sbatch=SLURM_HINT salloc=SLURM_HINT", Group: opt.Affinity,
 		Meta: "type", Help: "bind tasks by what the application is bound by (see --hint=help)",
 		Set: func(r *Request, v string) error {
@@ -181,8 +178,8 @@ var optionsFtoN = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "no-kill", Short: 'k', Arg: opt.Optional, On: opt.All, Env: "NO_KILL",
-		Meta: "off", Help: "keep the job when a node fails",
-		Set: setNoKill},
+		Meta: "off", Ignored: "a job that loses a node ends, and goes back into the queue where that is asked for",
+		Set: checkNoKill},
 	{Long: "no-requeue", On: opt.Sbatch, Env: "NO_REQUEUE",
 		Help: "do not permit the job to be requeued",
 		Set: func(r *Request, v string) error {

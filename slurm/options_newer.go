@@ -90,7 +90,6 @@ var optionsNewer = []opt.Option[Request]{
 	{Long: "tres-per-task", Arg: opt.Required, On: opt.All, Env: "TRES_PER_TASK", Newer: true,
 		Meta: "list", Help: "resources required per task",
 		Set: func(r *Request, v string) error {
-			r.Job.TRESPerTask = v
 			return checkTRESPerTask(r, v)
 		}},
 	{Long: "autocomplete", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true,

@@ -226,8 +226,8 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "seconds", Help: "end the step this long after its first task",
 		Set: setWait},
 	{Long: "wait-all-nodes", Arg: opt.Required, On: opt.Sbatch | opt.Salloc, Env: "WAIT_ALL_NODES",
-		Meta: "0|1", Help: "start when all nodes are up",
-		Set: setWaitAllNodes},
+		Meta: "0|1", Ignored: "a job always begins when all of its nodes are ready",
+		Set: checkWaitAllNodes},
 	{Long: "wckey", Arg: opt.Required, On: opt.All, Env: "WCKEY",
 		Meta: "wckey", Help: "wckey to run job under",
 		Set: func(r *Request, v string) error {
@@ -242,7 +242,7 @@ var optionsOtoZ = []opt.Option[Request]{
 		}},
 	{Long: "wrap", Arg: opt.Required, On: opt.Sbatch,
 		Meta: "command", Help: "make a script of a command",
-		Set: setWrap},
+		Set: readAhead},
 	{Long: "x11", Arg: opt.Optional, On: opt.Srun | opt.Salloc,
 		Meta: "all|first|last", Ignored: "X11 is not forwarded"},
 }

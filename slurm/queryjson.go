@@ -97,7 +97,7 @@ var jobMembers = []member[jobRow]{
 	{"cluster_features", func(r *jobRow) any { return r.Spec.Features }},
 	{"command", func(r *jobRow) any { return r.command() }},
 	{"comment", func(r *jobRow) any { return r.Spec.Comment }},
-	{"container", func(r *jobRow) any { return r.Spec.Container }},
+	{"container", func(*jobRow) any { return "" }},
 	{"contiguous", func(r *jobRow) any { return r.Spec.Contiguous }},
 	{"cores_per_socket", func(r *jobRow) any { return maybe(r.Spec.CoresPerSocket) }},
 	{"cpus", func(r *jobRow) any { return num(r.numCPUs()) }},

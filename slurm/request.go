@@ -63,16 +63,13 @@ type ClientOptions struct {
 	Parsable       bool
 	Wait           bool // sbatch -W
 	TestOnly       bool
-	Wrap           string
 	IgnorePBS      bool
 	UID, GID       *uint32 // --uid, --gid
 	User           string  // the name behind --uid
 	Clusters       []string
-	HetGroup       string
 	Export         string // --export as written
 	ExportGiven    bool
 	ExportFile     string
-	GetUserEnv     string // "-" if given without an argument
 	Chdir          string
 	JobID          uint32 // srun --jobid
 	PTY            bool
@@ -97,7 +94,6 @@ type ClientOptions struct {
 	Interactive    bool
 	Whole          bool
 	WaitSeconds    *int // srun -W
-	NodeFile       string
 }
 
 // From says where an option was given last, by its long name.

@@ -51,7 +51,7 @@ var acctColumns = [...]acctColumn{
 	{"Constraints", 11, func(r *acctRow) string { return r.Spec.Constraint }, nil},
 	{"ConsumedEnergy", 14, func(r *acctRow) string { return shortened(r.joule) }, nil},
 	{"ConsumedEnergyRaw", 17, func(r *acctRow) string { return decimal(r.joule) }, nil},
-	{"Container", 25, func(r *acctRow) string { return r.Spec.Container }, nil},
+	{"Container", 25, func(r *acctRow) string { return "" }, nil},
 	{"CPUTime", 10, func(r *acctRow) string { return format.Padded(r.cpuTime()) }, func(r *acctRow) string { return format.Padded(r.cpuTime()) }},
 	{"CPUTimeRAW", 10, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }},
 	{"DBIndex", -20, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) }},

@@ -165,7 +165,6 @@ func readHostFile(path string, dst, all *[]cluster.NodeName) error {
 }
 
 func setNodeFile(r *Request, v string) error {
-	r.Client.NodeFile = v
 	err := readHostFile(v, &r.Job.NodeList, &r.hosts)
 	if u, ok := err.(*opt.UsageError); ok {
 		u.Code = opt.CodeUsage
@@ -228,7 +227,6 @@ func setNodeInfo(r *Request, v string) error {
 func setGetUserEnv(r *Request, v string) error {
 	switch strings.Trim(v, "0123456789") {
 	case "", "s", "S", "l", "L":
-		r.Client.GetUserEnv = dash(v)
 		r.Job.UserEnv = true
 		return nil
 	}
@@ -416,12 +414,10 @@ func (r *Request) checkNoAllocate() error {
 	return nil
 }
 
-func setNoKill(r *Request, v string) error {
-	off := strings.EqualFold(v, "off")
-	if v != "" && !off && !strings.EqualFold(v, "set") {
+func checkNoKill(_ *Request, v string) error {
+	if v != "" && !strings.EqualFold(v, "off") && !strings.EqualFold(v, "set") {
 		return opt.ErrSpec
 	}
-	r.Job.NoKill = !off
 	return nil
 }
 
@@ -513,7 +509,7 @@ func setTmp(r *Request, v string) error {
 
 func setWait(r *Request, v string) error { return setOptional(v, &r.Client.WaitSeconds) }
 
-func setWaitAllNodes(r *Request, v string) error {
+func checkWaitAllNodes(_ *Request, v string) error {
 	var n int
 	if err := parseCount(v, 0, &n); err != nil {
 		return err
@@ -521,18 +517,11 @@ func setWaitAllNodes(r *Request, v string) error {
 	if n > 1 {
 		return opt.ErrSpec
 	}
-	yes := n == 1
-	r.Job.WaitAllNodes = &yes
 	return nil
 }
 
-// setWrap takes the script from the command line; a script cannot wrap itself.
-func setWrap(r *Request, v string) error {
-	if r.from == FromLine {
-		r.Client.Wrap = v
-	}
-	return nil
-}
+// readAhead is of options that are looked for before the others are read.
+func readAhead(*Request, string) error { return nil }
 
 // pyxis refuses a --container-* option.
 func (r *Request) pyxis(name string) error { return r.noContainer("--" + name) }

@@ -84,7 +84,7 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "burstbufferstate", Head: "BURST_BUFFER_STATE", Of: func(r *jobRow) string { return "(null)" }},
 	{Long: "cluster", Head: "CLUSTER", Of: func(r *jobRow) string { return r.v.config().Config.ClusterName }},
 	{Long: "clusterfeature", Head: "CLUSTER_FEATURES", Of: func(r *jobRow) string { return format.Null(r.Spec.Features) }},
-	{Long: "container", Head: "CONTAINER", Of: func(r *jobRow) string { return format.Null(r.Spec.Container) }},
+	{Long: "container", Head: "CONTAINER", Of: func(*jobRow) string { return format.Null("") }},
 	{Long: "cpus-per-task", Head: "CPUS_PER_TASK", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.TaskCPUs()) }},
 	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(r *jobRow) string { return orNA(r.cpusPerTRES()) }},
 	{Long: "deadline", Head: "DEADLINE", Of: func(r *jobRow) string { return r.v.when(r.Spec.Deadline) }},

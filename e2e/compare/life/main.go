@@ -14,9 +14,8 @@ import (
 
 // side is one implementation: an environment in which the commands are found.
 type side struct {
-	name string
-	dir  string
-	env  []string
+	dir string
+	env []string
 }
 
 func main() {
@@ -49,8 +48,8 @@ func main() {
 	check(err)
 	common := []string{"HOME=" + *dir, "LANG=C.UTF-8", "TZ=UTC", "USER=root", "LOGNAME=root", "SHELL=/bin/bash", "BASH_ENV=" + prelude, "TERM=dumb"}
 	sides := []*side{
-		{"slurm", *dir + "/s", append([]string{"PATH=" + *slurmPath, "SLURM_CONF=" + *slurmConf}, common...)},
-		{"muster", *dir + "/m", append([]string{"PATH=" + *bin + ":" + *slurmPath, "MUSTER_SOCKET=" + *socket}, common...)},
+		{*dir + "/s", append([]string{"PATH=" + *slurmPath, "SLURM_CONF=" + *slurmConf}, common...)},
+		{*dir + "/m", append([]string{"PATH=" + *bin + ":" + *slurmPath, "MUSTER_SOCKET=" + *socket}, common...)},
 	}
 	r := &runner{sides: sides, probe: *dir + "/probe", results: make([][2]life, len(cells))}
 	r.run(cells, *slots)
