@@ -16,14 +16,6 @@ import (
 
 // The Set functions of rows that do more than keep a word.
 
-// dash stands for an optional argument that was not given.
-func dash(v string) string {
-	if v == "" {
-		return "-"
-	}
-	return v
-}
-
 func setArray(r *Request, v string) error {
 	a, ok := ParseArray(v)
 	if !ok {
