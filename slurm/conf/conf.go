@@ -312,10 +312,6 @@ func (r *reader) key(file string, n int, p pair) {
 			return
 		}
 		c.MaxJobID = cluster.JobID(v)
-	case "disablerootjobs":
-		if err := yes(&c.NoRootJobs, "DisableRootJobs", p.value); err != nil {
-			r.note(file, n, "%v", err)
-		}
 	case "jobrequeue":
 		c.JobRequeue = p.value != "0"
 	case "defmempercpu", "defmempernode", "maxmempercpu", "maxmempernode":
@@ -336,7 +332,7 @@ func (r *reader) key(file string, n int, p pair) {
 		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
 	case "prologflags":
 		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
-	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend", "allowspecresourcesusage":
+	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend", "allowspecresourcesusage", "disablerootjobs":
 		r.launchKey(file, n, p)
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
@@ -575,6 +571,8 @@ func (r *reader) launchKey(file string, n int, p pair) {
 		err = jobDefaults(&c.PerGPU, p.value)
 	case "allowspecresourcesusage":
 		err = yes(&c.SpecUse, p.key, p.value)
+	case "disablerootjobs":
+		err = yes(&c.NoRootJobs, p.key, p.value)
 	case "jobfileappend":
 		c.AppendOutput = p.value == "1"
 	default:

@@ -20,3 +20,21 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedToRoot: DisableRootJobs of the cluster is in force, and what would leave a partition open that is to be closed is refused.
+func TestClosedToRoot(t *testing.T) {
+	cfg, notes := load(t, "DisableRootJobs=YES\n")
+	if !cfg.NoRootJobs || len(notes) > 0 {
+		t.Errorf("%v, notes %q", cfg.NoRootJobs, notes)
+	}
+	if _, notes = load(t, "PartitionName=p Nodes=ALL MaxCPUsPerNode=3\n"); len(notes) != 1 || !strings.Contains(notes[0], "MaxCPUsPerNode=3 is shown and holds nothing yet") {
+		t.Errorf("a limit that holds nothing: %q", notes)
+	}
+	file := filepath.Join(t.TempDir(), "slurm.conf")
+	if err := os.WriteFile(file, []byte("PartitionName=p Nodes=ALL MaxNodes=0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Load(file); err == nil || !strings.Contains(err.Error(), "State=DRAIN") {
+		t.Errorf("MaxNodes=0: %v", err)
+	}
+}
