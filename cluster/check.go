@@ -53,8 +53,8 @@ func partitionInUse(s *Snapshot, name string) error {
 
 // check: no job waits for one that waits for it.
 func (c *UpdateJob) check(s *Snapshot) error {
-	if c.Patch.Depends == nil {
-		return nil
+	if err := c.checkMove(s); err != nil || c.Patch.Depends == nil {
+		return err
 	}
 	seen := map[JobID]bool{}
 	ahead := idsOf(c.Patch.Depends.Terms)
@@ -73,6 +73,38 @@ func (c *UpdateJob) check(s *Snapshot) error {
 		seen[id] = true
 		for _, j := range s.Find(Ref{Job: id}) {
 			ahead = append(ahead, idsOf(j.Depends.Terms)...)
+		}
+	}
+	return nil
+}
+
+// checkMove: what a job may not be submitted as it may not become.
+func (c *UpdateJob) checkMove(s *Snapshot) error {
+	p := &c.Patch
+	if p.Partitions == nil && p.Mem == nil && p.Reservation == nil {
+		return nil
+	}
+	for _, j := range s.Find(c.Ref) {
+		spec := *j.Spec
+		spec.Layout = spec.Layout.Clone()
+		if p.Partitions != nil {
+			spec.Partitions = p.Partitions
+		}
+		if p.Reservation != nil {
+			spec.Reservation = *p.Reservation
+		}
+		if p.Mem != nil {
+			spec.Mem = *p.Mem
+		}
+		if err := CheckEntry(s, &spec); err != nil {
+			return err
+		}
+		asked := *spec.Layout
+		if err := LimitMemory(s, &spec); err != nil {
+			return err
+		}
+		if p.Mem != nil && (spec.CPUsPerTask != asked.CPUsPerTask || spec.MinCPUs != asked.MinCPUs) {
+			return Errorf(Invalid, ErrStepMem, "job %d has too few CPUs for that memory (MaxMemPerCPU): submit it again with more", j.ID)
 		}
 	}
 	return nil
@@ -125,6 +157,8 @@ func LimitMemory(s *Snapshot, spec *JobSpec) error {
 	case most.MB == 0 || m.MB == 0:
 	case most.Per == MemPerNode && m.Per == MemPerNode && m.MB > most.MB:
 		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), not %d", whose, most.MB, m.MB)
+	case most.Per == MemPerNode && m.Per == MemPerCPU && m.MB*MemMB(max(spec.CPUsPerTask, 1)) > most.MB: // one task is on some node
+		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), which is too little for a task of %d CPUs with %d MB each", whose, most.MB, max(spec.CPUsPerTask, 1), m.MB)
 	case most.Per == MemPerCPU && m.Per == MemPerNode:
 		spec.MinCPUs = max(spec.MinCPUs, int(upTo(m.MB, most.MB)))
 	case most.Per == MemPerCPU && m.Per == MemPerCPU && m.MB > most.MB:

@@ -61,6 +61,12 @@ func TestCheckEntry(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.spec, got, c.want)
 		}
 	}
+	id := w.submit(nil)
+	for name, want := range map[string]ErrKind{"booked": ErrAccess, "users": "", "main": ""} { // nor may a job that waits be moved there
+		if got := kindOf(Check(w.s.Snapshot(), &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Partitions: []string{name}}})); got != want {
+			t.Errorf("a job moved to %s: %q, want %q", name, got, want)
+		}
+	}
 }
 
 // TestLimitMemory has Slurm's figures for MaxMemPerCPU=3000 and MaxMemPerNode=4000.
@@ -78,6 +84,8 @@ func TestLimitMemory(t *testing.T) {
 		{Mem{MemPerCPU, 3000}, Mem{MemPerNode, 9000}, 0, 9000, 0, 3, ""},
 		{Mem{MemPerNode, 4000}, Mem{MemPerNode, 4000}, 0, 4000, 0, 0, ""},
 		{Mem{MemPerNode, 4000}, Mem{MemPerNode, 5000}, 0, 5000, 0, 0, ErrStepMem},
+		{Mem{MemPerNode, 4000}, Mem{MemPerCPU, 3000}, 2, 3000, 2, 0, ErrStepMem},
+		{Mem{MemPerNode, 4000}, Mem{MemPerCPU, 2000}, 2, 2000, 2, 0, ""},
 		{Mem{}, Mem{MemPerNode, 5000}, 0, 5000, 0, 0, ""},
 	} {
 		w := newWorld(t, 2)
