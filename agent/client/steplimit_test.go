@@ -1,0 +1,66 @@
+package client
+
+import (
+	"fmt"
+	"log/slog"
+	"syscall"
+	"testing"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/cluster"
+)
+
+// toldRunner writes down what it is asked to signal.
+type toldRunner struct {
+	step.Runner
+	told []string
+}
+
+func (r *toldRunner) Signal(_ step.ID, sig syscall.Signal, scope step.Scope) error {
+	r.told = append(r.told, fmt.Sprint(int(sig), "/", scope))
+	return nil
+}
+
+func (r *toldRunner) Say(step.ID, string, bool) error { return nil }
+
+// TestStepExpires: at its limit a step's tasks get TERM and CONT, KillWait later all that is left gets KILL, and it has timed out. srun's
+// own job has the limit itself, and a job that ends gives its steps their time.
+func TestStepExpires(t *testing.T) {
+	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		kind  cluster.Kind
+		phase cluster.Phase
+		limit time.Duration
+		want  []string
+	}{
+		"in a script":    {cluster.Batch, cluster.Running, time.Minute, []string{"15/0", "18/0"}},
+		"not yet":        {cluster.Batch, cluster.Running, time.Hour, nil},
+		"none":           {cluster.Batch, cluster.Running, 0, nil},
+		"srun's own job": {cluster.SrunJob, cluster.Running, time.Minute, nil},
+		"the job ends":   {cluster.Batch, cluster.Ending, time.Minute, nil},
+	} {
+		run := &toldRunner{}
+		cl, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
+		j := &cluster.Job{ID: 1, Attempt: 1, Phase: c.phase, Spec: &cluster.JobSpec{Kind: c.kind, Layout: &cluster.Layout{}}}
+		cl.nodes[self].jobs = map[cluster.JobID]*jobHere{1: {node: self, job: j}}
+		ls := &liveStep{record: cluster.Step{ID: cluster.StepID{Job: 1}, Attempt: 1, Started: began, Limit: c.limit}, ids: []step.ID{id}, lead: self}
+		cl.steps[ls.record.ID] = ls
+		cl.have.put(id, &step.Status{ID: id, State: step.Running})
+		cl.expireSteps(began.Add(2 * time.Minute))
+		if fmt.Sprint(run.told) != fmt.Sprint(c.want) || ls.limited != (c.want != nil) {
+			t.Errorf("%s: signals %v, want %v; limited %v", name, run.told, c.want, ls.limited)
+		}
+		if c.want == nil {
+			continue
+		}
+		cl.expireSteps(ls.killAt.Add(time.Second))
+		if last := run.told[len(run.told)-1]; last != "9/2" {
+			t.Errorf("%s: at last %s, want KILL for all", name, last)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestGrace: tasks of a script's srun that save on SIGTERM have the time for it when their job is cancelled, and the step has completed.
+func TestGrace(t *testing.T) {
+	d := startDev(t)
+	id := strings.TrimSpace(d.must("sbatch", "--parsable", "-n2", "-o", "out", "--wrap",
+		`srun -n2 sh -c 'trap "sleep 1; echo saved; exit 0" TERM; echo up; while :; do sleep .1; done'`))
+	d.wait("both tasks", func() bool { return strings.Count(d.soFar("out"), "up") == 2 })
+	d.must("scancel", id)
+	d.wait("the end", func() bool { return strings.Contains(d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state"), id+".0|COMPLETED") })
+	if rows := d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state,exitcode"); !strings.Contains(rows, id+".0|COMPLETED|0:0") || !strings.Contains(rows, id+"|CANCELLED by") {
+		t.Errorf("rows:\n%s", rows)
+	}
+}
+
+// TestSignalsGoToTasks: a signal for a step, and one that srun passes on, is for its tasks and not for what they have started.
+func TestSignalsGoToTasks(t *testing.T) {
+	d := startDev(t)
+	id := strings.TrimSpace(d.must("sbatch", "--parsable", "-n1", "-o", "out", "--wrap",
+		`srun sh -c 'sleep 100 & c=$!; trap "kill -0 $c && echo child lives" USR1; echo up; while :; do sleep .1; done'`))
+	d.wait("the task", func() bool { return strings.Contains(d.soFar("out"), "up") })
+	for n, target := range []string{id, id + ".0"} {
+		d.must("scancel", "-s", "USR1", target)
+		d.wait("the signal to "+target, func() bool { return strings.Count(d.soFar("out"), "child lives") == n+1 })
+	}
+}
+
+// TestSrunDies: the step of an srun that was killed ends, and so does the job that it had made for it.
+func TestSrunDies(t *testing.T) {
+	d := startDev(t)
+	cmd := exec.Command(filepath.Join(bin, "srun"), "-J", "orphan", "-n2", "sleep", "100")
+	cmd.Dir, cmd.Env = d.work, d.env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("the step", func() bool { return d.must("squeue", "-h", "-s", "-o", "%i") != "" })
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	d.wait("the end", func() bool { return strings.Contains(d.must("sacct", "-n", "-X", "-P", "-o", "jobname,state"), "orphan|CANCELLED by") })
+	if rows := d.must("sacct", "-n", "-P", "-o", "jobid,state,exitcode"); !strings.Contains(rows, ".0|CANCELLED by 0|0:9") && os.Getuid() == 0 {
+		t.Errorf("rows:\n%s", rows)
+	}
+}
+
+// TestStepsUseAllNodes: steps of one task each are spread over what the job's nodes have room for, none waits.
+func TestStepsUseAllNodes(t *testing.T) {
+	d := startDev(t)
+	d.must("sbatch", "-W", "-N2", "--ntasks-per-node=2", "-o", "out", "--wrap",
+		`for i in 1 2 3 4; do srun --exact -N1 -n1 --mem=10 sh -c 'hostname; sleep 1' & done; wait`)
+	if out := d.soFar("out"); strings.Count(out, "gpu-node-001\n") != 2 || strings.Count(out, "gpu-node-002\n") != 2 || strings.Contains(out, "srun:") {
+		t.Errorf("four steps on two nodes:\n%s", out)
+	}
+}
+
+// TestStepLimit: a step has a time limit of its own, which scontrol can change.
+func TestStepLimit(t *testing.T) {
+	d := startDev(t)
+	id := strings.TrimSpace(d.must("sbatch", "--parsable", "-n1", "-o", "out", "--wrap", `srun -t 30 sleep 100`))
+	shows := func(limit string) func() bool {
+		return func() bool { return strings.Contains(d.must("squeue", "-h", "-s", "-o", "%i %l"), id+".0 "+limit) }
+	}
+	d.wait("the step", shows("30:00"))
+	d.must("scontrol", "update", "stepid="+id+".0", "timelimit=5")
+	d.wait("the new limit", shows("5:00"))
+	d.must("scontrol", "update", "stepid="+id, "timelimit=+2")
+	d.wait("a longer one", shows("7:00"))
+	if _, errs, code := d.run("scontrol", "update", "stepid="+id+".7", "timelimit=5"); code != 1 || !strings.Contains(errs, "Invalid job id specified") {
+		t.Errorf("a step that is not: %d %s", code, errs)
+	}
+}
