@@ -60,6 +60,18 @@ func TestTerminal(t *testing.T) {
 	})
 	typed("echo code-$?")
 	shows("code-7")
+	typed("srun sh -c 'echo beside-$((6*7))' & wait $!; echo waited-$?") // in the background it reads nothing, and is not stopped
+	shows("beside-42")
+	shows("waited-0")
+	typed("srun cat &")
+	d.wait("its step", func() bool { return strings.Contains(d.must("squeue", "-h", "-s", "-o", "%j"), "cat") })
+	typed("fg; echo after-$((6*7))")
+	typed("for the step")
+	mux("send-keys", "C-d")
+	shows("after-42")
+	if strings.Count(mux("capture-pane", "-p", "-S", "-"), "for the step") < 2 {
+		t.Error("in the foreground again its input did not reach the step")
+	}
 	if left := d.must("squeue", "-h"); left != "" {
 		t.Errorf("still in the queue: %s", left)
 	}

@@ -2,13 +2,17 @@ package slurm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"dev.muster/agent/step/stream"
 	"dev.muster/api"
@@ -103,6 +107,7 @@ func newStepIO(s *Sys, r *Request) (*stepIO, int) {
 		}
 		if !isNull(s.Stdin) {
 			o.in, st.StdinOpen = s.Stdin, true
+			signal.Ignore(syscall.SIGTTIN)
 		}
 	}
 	return o, 0
@@ -322,6 +327,10 @@ func (o *stepIO) feed(streams []*stream.Stream, resp api.StepResponse) {
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := o.in.Read(buf)
+			if o.inBackground(err) {
+				time.Sleep(backgroundPause)
+				continue
+			}
 			for _, s := range to {
 				if n > 0 && s.Input(o.inTask, buf[:n]) != nil {
 					return
@@ -335,6 +344,16 @@ func (o *stepIO) feed(streams []*stream.Stream, resp api.StepResponse) {
 			}
 		}
 	}()
+}
+
+// backgroundPause is how often an srun in the background looks whether it is in the foreground again.
+const backgroundPause = 200 * time.Millisecond
+
+// inBackground reports whether a read failed because srun runs in the background of its terminal: there is no input then, until it is
+// brought to the foreground. SIGTTIN, which would stop it, is ignored.
+func (o *stepIO) inBackground(err error) bool {
+	f, ok := o.in.(*os.File)
+	return ok && errors.Is(err, syscall.EIO) && isTerminal(f) && !inForeground(f)
 }
 
 func contains(list []int, v int) bool {

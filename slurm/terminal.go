@@ -23,6 +23,12 @@ func isTerminal(f *os.File) bool {
 	return ioctl(f, syscall.TCGETS, unsafe.Pointer(&mode)) == nil
 }
 
+// inForeground reports whether this process is in the foreground of the terminal.
+func inForeground(f *os.File) bool {
+	var group int32
+	return ioctl(f, syscall.TIOCGPGRP, unsafe.Pointer(&group)) == nil && int(group) == syscall.Getpgrp()
+}
+
 func terminalSize(f *os.File) (cluster.Winsize, error) {
 	var size struct{ rows, cols, width, height uint16 }
 	err := ioctl(f, syscall.TIOCGWINSZ, unsafe.Pointer(&size))
