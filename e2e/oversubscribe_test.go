@@ -59,6 +59,7 @@ func TestGang(t *testing.T) {
 ClusterName=gang
 PreemptMode=GANG
 SchedulerTimeSlice=5
+PreemptParameters=suspend_grace_time=0
 PartitionName=force Nodes=ALL OverSubscribe=FORCE:2 Default=YES
 `)
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", file)
