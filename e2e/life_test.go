@@ -16,7 +16,9 @@ func TestGrace(t *testing.T) {
 		`srun -n2 sh -c 'trap "sleep 1; echo saved; exit 0" TERM; echo up; while :; do sleep .1; done'`))
 	d.wait("both tasks", func() bool { return strings.Count(d.soFar("out"), "up") == 2 })
 	d.must("scancel", id)
-	d.wait("the end", func() bool { return strings.Contains(d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state"), id+".0|COMPLETED") })
+	d.wait("the end", func() bool {
+		return strings.Contains(d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state"), id+".0|COMPLETED")
+	})
 	if rows := d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state,exitcode"); !strings.Contains(rows, id+".0|COMPLETED|0:0") || !strings.Contains(rows, id+"|CANCELLED by") {
 		t.Errorf("rows:\n%s", rows)
 	}
@@ -47,7 +49,9 @@ func TestSrunDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	d.wait("the end", func() bool { return strings.Contains(d.must("sacct", "-n", "-X", "-P", "-o", "jobname,state"), "orphan|CANCELLED by") })
+	d.wait("the end", func() bool {
+		return strings.Contains(d.must("sacct", "-n", "-X", "-P", "-o", "jobname,state"), "orphan|CANCELLED by")
+	})
 	if rows := d.must("sacct", "-n", "-P", "-o", "jobid,state,exitcode"); !strings.Contains(rows, ".0|CANCELLED by 0|0:9") && os.Getuid() == 0 {
 		t.Errorf("rows:\n%s", rows)
 	}
