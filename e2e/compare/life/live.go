@@ -191,8 +191,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\S+/slurm_script`), "SCRIPT"},
 	{regexp.MustCompile(`/tmp/cmp\.\w+/`), "DIR/"},
 	{regexp.MustCompile(`DIR/[sm]/`), "DIR/"},
-	{regexp.MustCompile(`(JOB|STEP|StepId=) ?\d+`), "${1} J"},
-	{regexp.MustCompile(`tasks? [-0-9,]+:`), "TASKS:"}, // how many end at once is chance
+	{regexp.MustCompile(`(JOB |STEP |StepId=)(J'*|\d+)`), "${1}J"}, // tasks of an array get their numbers in any order
+	{regexp.MustCompile(`tasks? [-0-9,]+:`), "TASKS:"},             // how many end at once is chance
 	{regexp.MustCompile(`srun: job J (queued and waiting for|has been allocated) resources\n`), ""},
 	{regexp.MustCompile(`\x00`), ""},
 }

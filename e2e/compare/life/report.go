@@ -74,7 +74,7 @@ func differences(a, b life, racing bool) (out []string) {
 
 // racingLines are what the srun of a script tells about an end that is its own, too: how many of them it still writes is left to
 // chance, on both sides.
-var racingLines = regexp.MustCompile(`\*\*\* STEP |srun: (Job step aborted|Force Terminated|error: node: tasks? [-0-9,]+: (Killed|Terminated))`)
+var racingLines = regexp.MustCompile(`\*\*\* STEP |srun: (Job step aborted|Force Terminated|error: node: TASKS: (Killed|Terminated))`)
 
 func withoutRacing(text string) string {
 	lines := slices.DeleteFunc(strings.Split(text, "\n"), racingLines.MatchString)
