@@ -122,7 +122,8 @@ func TestRequeuedJob(t *testing.T) {
 	if got := all(t, d.DB, Query{}); len(got) != 1 || got[0].Job.Restarts != 1 {
 		t.Errorf("last attempt: %+v", got)
 	}
-	if got := all(t, d.DB, Query{Duplicates: true, Steps: true}); len(got) != 2 || len(got[0].Steps)+len(got[1].Steps) != 1 {
+	got := all(t, d.DB, Query{Duplicates: true, Steps: true})
+	if len(got) != 2 || len(got[0].Steps)+len(got[1].Steps) != 1 {
 		t.Errorf("all attempts, the step with one of them: %+v", got)
 	}
 }

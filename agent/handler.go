@@ -246,7 +246,7 @@ func (c *call) tunnel() {
 	if _, err := io.WriteString(conn, upgraded(c.r.Header.Get("Upgrade"))); err != nil {
 		return
 	}
-	caller := &listener{Reader: buf.Reader}
+	caller := &byeReader{Reader: buf.Reader}
 	if err := c.route.Tunnel(c.ctx, c.who, c.body, &bufferedConn{conn, caller}); err != nil {
 		c.log.Debug("tunnel ended", "path", c.r.URL.Path, "err", err)
 	}

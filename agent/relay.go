@@ -172,7 +172,7 @@ func (c *call) relayTunnel(id cluster.JobID, to *api.Client, protocol, vouch str
 	}
 	stop := context.AfterFunc(c.ctx, func() { far.Close(); conn.Close() })
 	defer stop()
-	caller, done := &listener{Reader: buf.Reader}, make(chan struct{})
+	caller, done := &byeReader{Reader: buf.Reader}, make(chan struct{})
 	go func() { // ends when either connection is closed, below at the latest
 		defer close(done)
 		_, _ = io.Copy(far, caller)

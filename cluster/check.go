@@ -44,9 +44,13 @@ func knownNode(s *Snapshot, name NodeName) bool {
 
 func partitionInUse(s *Snapshot, name string) error {
 	for j := range s.Jobs() {
-		if j.Phase != Ended && (slices.Contains(j.Spec.Partitions, name) || j.Alloc != nil && j.Alloc.Partition == name) {
-			return Errorf(Conflict, ErrPartInUse, "partition %s is in use, by job %d: cancel its jobs or move them first", name, j.ID)
+		asked := slices.Contains(j.Spec.Partitions, name)
+		there := j.Alloc != nil && j.Alloc.Partition == name
+		if j.Phase == Ended || !asked && !there {
+			continue
 		}
+		return Errorf(Conflict, ErrPartInUse,
+			"partition %s is in use, by job %d: cancel its jobs or move them first", name, j.ID)
 	}
 	return nil
 }
@@ -104,7 +108,8 @@ func (c *UpdateJob) checkMove(s *Snapshot) error {
 			return err
 		}
 		if p.Mem != nil && (spec.CPUsPerTask != asked.CPUsPerTask || spec.MinCPUs != asked.MinCPUs) {
-			return Errorf(Invalid, ErrStepMem, "job %d has too few CPUs for that memory (MaxMemPerCPU): submit it again with more", j.ID)
+			return Errorf(Invalid, ErrStepMem,
+				"job %d has too few CPUs for that memory (MaxMemPerCPU): submit it again with more", j.ID)
 		}
 	}
 	return nil
@@ -119,7 +124,8 @@ func idsOf(terms []Depend) (out []JobID) {
 	return out
 }
 
-// CheckEntry refuses a job that one of its partitions is closed to: for root's (DisableRootJobs), and without a reservation (ReqResv).
+// CheckEntry refuses a job that one of its partitions is closed to: a job of root's (DisableRootJobs), and one without a
+// reservation (ReqResv).
 func CheckEntry(s *Snapshot, spec *JobSpec) error {
 	names := spec.Partitions
 	if p := s.DefaultPartition(); len(names) == 0 && p != nil {
@@ -133,7 +139,8 @@ func CheckEntry(s *Snapshot, spec *JobSpec) error {
 		switch {
 		case !known:
 		case spec.UID == 0 && p.DisableRootJobs:
-			return Errorf(Denied, ErrUser, "partition %s has DisableRootJobs: root may not run jobs there: submit them as a user", name)
+			return Errorf(Denied, ErrUser,
+				"partition %s has DisableRootJobs: root may not run jobs there: submit them as a user", name)
 		case p.ReqResv && spec.Reservation == "":
 			return Errorf(Denied, ErrAccess, "partition %s takes jobs of reservations alone: name one by --reservation", name)
 		}
@@ -141,8 +148,8 @@ func CheckEntry(s *Snapshot, spec *JobSpec) error {
 	return nil
 }
 
-// LimitMemory keeps a job within MaxMemPerCPU, of its partition or of the cluster, as Slurm does: what it asks for beyond comes with
-// more CPUs. It refuses one that asks for more than MaxMemPerNode.
+// LimitMemory keeps a job within MaxMemPerCPU, of its partition or of the cluster, as Slurm does: what it asks for beyond
+// comes with more CPUs. It refuses one that asks for more than MaxMemPerNode.
 func LimitMemory(s *Snapshot, spec *JobSpec) error {
 	p := s.DefaultPartition()
 	if len(spec.Partitions) > 0 {
@@ -153,17 +160,20 @@ func LimitMemory(s *Snapshot, spec *JobSpec) error {
 		most, whose = p.MaxMem, "partition "+p.Name
 	}
 	m := &spec.Mem
+	task := max(spec.CPUsPerTask, 1)
 	switch {
 	case most.MB == 0 || m.MB == 0:
 	case most.Per == MemPerNode && m.Per == MemPerNode && m.MB > most.MB:
 		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), not %d", whose, most.MB, m.MB)
-	case most.Per == MemPerNode && m.Per == MemPerCPU && m.MB*MemMB(max(spec.CPUsPerTask, 1)) > most.MB: // one task is on some node
-		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), which is too little for a task of %d CPUs with %d MB each", whose, most.MB, max(spec.CPUsPerTask, 1), m.MB)
+	case most.Per == MemPerNode && m.Per == MemPerCPU && m.MB*MemMB(task) > most.MB: // one task is on some node
+		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), "+
+			"which is too little for a task of %d CPUs with %d MB each", whose, most.MB, task, m.MB)
 	case most.Per == MemPerCPU && m.Per == MemPerNode:
 		spec.MinCPUs = max(spec.MinCPUs, int(upTo(m.MB, most.MB)))
 	case most.Per == MemPerCPU && m.Per == MemPerCPU && m.MB > most.MB:
 		times := upTo(m.MB, most.MB)
-		spec.CPUsPerTask, m.MB = max(spec.CPUsPerTask, 1)*int(times), upTo(m.MB, times)
+		spec.CPUsPerTask = task * int(times)
+		m.MB = upTo(m.MB, times)
 	}
 	return nil
 }

@@ -129,6 +129,13 @@ func TestPlaceStep(t *testing.T) {
 	uneven := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 1), node(1, 3)}}}
 	gpu := func(n int64) []GRES { return []GRES{{Name: "gpu", Count: n}} }
 	mem := func(mb MemMB) Mem { return Mem{Per: MemPerNode, MB: mb} }
+	within := func(l Layout) StepSpec { return StepSpec{Layout: l} }
+	exactly := func(l Layout) StepSpec { return StepSpec{Exact: true, Layout: l} }
+	taken := map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}
+	takenGPUs := map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0, 1)}}
+	fullMem := map[NodeName]StepUse{"n0": {MemMB: 900}}
+	fullMemOnBoth := map[NodeName]StepUse{"n0": {MemMB: 900}, "n1": {MemMB: 900}}
+	memPerCPU := Mem{Per: MemPerCPU, MB: 400}
 	one := 1
 	bad := -1
 	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
@@ -139,44 +146,44 @@ func TestPlaceStep(t *testing.T) {
 		want string // node:tasks:cpus …
 		kind ErrKind
 	}{
-		"-n18 is 16+2":            {job: big, spec: StepSpec{Layout: Layout{Tasks: 18}}, want: "n0:16:0-15 n1:2:0-1"},
-		"-n6 is 4+2":              {job: big, spec: StepSpec{Layout: Layout{Tasks: 6}}, want: "n0:4:0-15 n1:2:0-1"},
-		"-n4 is 2+2":              {job: big, spec: StepSpec{Layout: Layout{Tasks: 4}}, want: "n0:2:0-15 n1:2:0-1"},
-		"-n4 of 3,1":              {job: gang, spec: StepSpec{Layout: Layout{Tasks: 4}}, want: "n0:3:0-2 n1:1:0"},
-		"fewer tasks than nodes":  {job: big, spec: StepSpec{Layout: Layout{Tasks: 1}}, want: "n0:1:0-15"},
+		"-n18 is 16+2":            {job: big, spec: within(Layout{Tasks: 18}), want: "n0:16:0-15 n1:2:0-1"},
+		"-n6 is 4+2":              {job: big, spec: within(Layout{Tasks: 6}), want: "n0:4:0-15 n1:2:0-1"},
+		"-n4 is 2+2":              {job: big, spec: within(Layout{Tasks: 4}), want: "n0:2:0-15 n1:2:0-1"},
+		"-n4 of 3,1":              {job: gang, spec: within(Layout{Tasks: 4}), want: "n0:3:0-2 n1:1:0"},
+		"fewer tasks than nodes":  {job: big, spec: within(Layout{Tasks: 1}), want: "n0:1:0-15"},
 		"nothing asked":           {job: big, want: "n0:1:0-15 n1:1:0-1"},
-		"too many":                {job: big, spec: StepSpec{Layout: Layout{Tasks: 19}}, kind: ErrStepCPUs},
-		"overcommit":              {job: gang, spec: StepSpec{Layout: Layout{Tasks: 10, Overcommit: true}}, want: "n0:5:0-2 n1:5:0"},
-		"overcommit, one a node":  {job: gang, spec: StepSpec{Layout: Layout{Overcommit: true}}, want: "n0:1:0-2 n1:1:0"},
-		"-c2 is exact":            {job: big, spec: StepSpec{Layout: Layout{Tasks: 2, CPUsPerTask: 2}}, want: "n0:1:0-1 n1:1:0-1"},
-		"--exact, two sockets":    {job: big, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 3, NodeList: []NodeName{"n0"}, MinNodes: 1, MaxNodes: 1}}, want: "n0:3:0-1,8"},
+		"too many":                {job: big, spec: within(Layout{Tasks: 19}), kind: ErrStepCPUs},
+		"overcommit":              {job: gang, spec: within(Layout{Tasks: 10, Overcommit: true}), want: "n0:5:0-2 n1:5:0"},
+		"overcommit, one a node":  {job: gang, spec: within(Layout{Overcommit: true}), want: "n0:1:0-2 n1:1:0"},
+		"-c2 is exact":            {job: big, spec: within(Layout{Tasks: 2, CPUsPerTask: 2}), want: "n0:1:0-1 n1:1:0-1"},
+		"--exact, two sockets":    {job: big, spec: exactly(Layout{Tasks: 3, NodeList: []NodeName{"n0"}, MinNodes: 1, MaxNodes: 1}), want: "n0:3:0-1,8"},
 		"-r1":                     {job: big, spec: StepSpec{Relative: &one}, want: "n1:1:0-1"},
 		"-r-1":                    {job: big, spec: StepSpec{Relative: &bad}, kind: ErrStepNodes},
-		"-w n1":                   {job: big, spec: StepSpec{Layout: Layout{NodeList: []NodeName{"n1"}, MinNodes: 1}}, want: "n1:1:0-1"},
-		"-w of a strange node":    {job: big, spec: StepSpec{Layout: Layout{NodeList: []NodeName{"zz"}}}, kind: ErrNodeConfig},
-		"-N3 of two":              {job: big, spec: StepSpec{Layout: Layout{MinNodes: 3}}, kind: ErrStepNodes},
-		"-N1-2 -n6":               {job: big, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 2, Tasks: 6}}, want: "n0:4:0-15 n1:2:0-1"},
-		"-N1-5 -n18":              {job: big, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 5, Tasks: 18}}, want: "n0:16:0-15 n1:2:0-1"},
-		"-N1-2 -n1":               {job: big, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 2, Tasks: 1}}, want: "n0:1:0-15"},
-		"beside a whole step":     {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, kind: ErrBusy},
-		"exact beside it":         {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 2}}, want: "n0:1:1 n1:1:0"},
-		"overlap":                 {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Overlap: true}, want: "n0:1:0-2 n1:1:0"},
-		"-N1 where there is room": {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{MinNodes: 1, Tasks: 1}}, want: "n1:1:0"},
-		"-N1 -n3 of 1,3":          {job: uneven, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 3}}, want: "n1:3:0-2"},
-		"-N1 -n4 of 1,3":          {job: uneven, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 4}}, kind: ErrStepCPUs},
-		"-N1-2 where one is full": {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{MinNodes: 1, MaxNodes: 2}}, want: "n1:1:0"},
-		"the full one by name":    {job: gang, used: map[NodeName]StepUse{"n0": {CPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{MinNodes: 1, Tasks: 1, NodeList: []NodeName{"n0"}}}, kind: ErrBusy},
-		"memory in use":           {job: gang, used: map[NodeName]StepUse{"n0": {MemMB: 900}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1, Mem: mem(200)}}, want: "n1:1:0"},
-		"in use on both":          {job: gang, used: map[NodeName]StepUse{"n0": {MemMB: 900}, "n1": {MemMB: 900}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1, Mem: mem(200)}}, kind: ErrBusy},
-		"no memory named":         {job: gang, used: map[NodeName]StepUse{"n0": {MemMB: 1000}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1}}, want: "n0:1:0"},
-		"more than there is":      {job: gang, spec: StepSpec{Layout: Layout{Mem: mem(1001)}}, kind: ErrStepMem},
-		"memory by CPU":           {job: gang, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 3, Mem: Mem{Per: MemPerCPU, MB: 400}}}, kind: ErrStepMem},
-		"-c alone fills":          {job: big, spec: StepSpec{Exact: true, Layout: Layout{CPUsPerTask: 2}}, want: "n0:8:0-15 n1:1:0-1"},
-		"-c alone on one":         {job: big, spec: StepSpec{Exact: true, Layout: Layout{CPUsPerTask: 4, MinNodes: 1}}, want: "n0:4:0-15"},
-		"GPU where one is free":   {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0, 1)}}, spec: StepSpec{Exact: true, Layout: Layout{MinNodes: 1, Tasks: 1, PerJob: gpu(1)}}, want: "n1:1:0"},
-		"GPUs of node and task":   {job: gang, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 2, PerNode: gpu(2), PerTask: gpu(2)}}, want: "n0:1:0 n1:1:0"},
-		"and too many tasks":      {job: big, spec: StepSpec{Exact: true, Layout: Layout{Tasks: 3, PerNode: gpu(2), PerTask: gpu(2)}}, kind: ErrStepGRES},
-		"three GPUs of two":       {job: gang, spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 3}}}}, kind: ErrStepGRES},
+		"-w n1":                   {job: big, spec: within(Layout{NodeList: []NodeName{"n1"}, MinNodes: 1}), want: "n1:1:0-1"},
+		"-w of a strange node":    {job: big, spec: within(Layout{NodeList: []NodeName{"zz"}}), kind: ErrNodeConfig},
+		"-N3 of two":              {job: big, spec: within(Layout{MinNodes: 3}), kind: ErrStepNodes},
+		"-N1-2 -n6":               {job: big, spec: within(Layout{MinNodes: 1, MaxNodes: 2, Tasks: 6}), want: "n0:4:0-15 n1:2:0-1"},
+		"-N1-5 -n18":              {job: big, spec: within(Layout{MinNodes: 1, MaxNodes: 5, Tasks: 18}), want: "n0:16:0-15 n1:2:0-1"},
+		"-N1-2 -n1":               {job: big, spec: within(Layout{MinNodes: 1, MaxNodes: 2, Tasks: 1}), want: "n0:1:0-15"},
+		"beside a whole step":     {job: gang, used: taken, kind: ErrBusy},
+		"exact beside it":         {job: gang, used: taken, spec: exactly(Layout{Tasks: 2}), want: "n0:1:1 n1:1:0"},
+		"overlap":                 {job: gang, used: taken, spec: StepSpec{Overlap: true}, want: "n0:1:0-2 n1:1:0"},
+		"-N1 where there is room": {job: gang, used: taken, spec: within(Layout{MinNodes: 1, Tasks: 1}), want: "n1:1:0"},
+		"-N1 -n3 of 1,3":          {job: uneven, spec: exactly(Layout{MinNodes: 1, Tasks: 3}), want: "n1:3:0-2"},
+		"-N1 -n4 of 1,3":          {job: uneven, spec: exactly(Layout{MinNodes: 1, Tasks: 4}), kind: ErrStepCPUs},
+		"-N1-2 where one is full": {job: gang, used: taken, spec: within(Layout{MinNodes: 1, MaxNodes: 2}), want: "n1:1:0"},
+		"the full one by name":    {job: gang, used: taken, spec: within(Layout{MinNodes: 1, Tasks: 1, NodeList: []NodeName{"n0"}}), kind: ErrBusy},
+		"memory in use":           {job: gang, used: fullMem, spec: exactly(Layout{MinNodes: 1, Tasks: 1, Mem: mem(200)}), want: "n1:1:0"},
+		"in use on both":          {job: gang, used: fullMemOnBoth, spec: exactly(Layout{MinNodes: 1, Tasks: 1, Mem: mem(200)}), kind: ErrBusy},
+		"no memory named":         {job: gang, used: map[NodeName]StepUse{"n0": {MemMB: 1000}}, spec: exactly(Layout{MinNodes: 1, Tasks: 1}), want: "n0:1:0"},
+		"more than there is":      {job: gang, spec: within(Layout{Mem: mem(1001)}), kind: ErrStepMem},
+		"memory by CPU":           {job: gang, spec: exactly(Layout{MinNodes: 1, Tasks: 3, Mem: memPerCPU}), kind: ErrStepMem},
+		"-c alone fills":          {job: big, spec: exactly(Layout{CPUsPerTask: 2}), want: "n0:8:0-15 n1:1:0-1"},
+		"-c alone on one":         {job: big, spec: exactly(Layout{CPUsPerTask: 4, MinNodes: 1}), want: "n0:4:0-15"},
+		"GPU where one is free":   {job: gang, used: takenGPUs, spec: exactly(Layout{MinNodes: 1, Tasks: 1, PerJob: gpu(1)}), want: "n1:1:0"},
+		"GPUs of node and task":   {job: gang, spec: exactly(Layout{Tasks: 2, PerNode: gpu(2), PerTask: gpu(2)}), want: "n0:1:0 n1:1:0"},
+		"and too many tasks":      {job: big, spec: exactly(Layout{Tasks: 3, PerNode: gpu(2), PerTask: gpu(2)}), kind: ErrStepGRES},
+		"three GPUs of two":       {job: gang, spec: within(Layout{PerNode: []GRES{{Name: "gpu", Count: 3}}}), kind: ErrStepGRES},
 		"GPUs held by other step": {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0)}}, spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}, kind: ErrBusy},
 	} {
 		t.Run(name, func(t *testing.T) {

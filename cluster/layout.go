@@ -32,13 +32,17 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName
 			u = StepUse{}
 		}
 		free[i] = sh
-		free[i].CPUs, free[i].GPUs, free[i].MemMB = sh.CPUs.Minus(u.CPUs), sh.GPUs.Minus(u.GPUs), max(sh.MemMB-u.MemMB, 0)
-		room[i], now[i] = roomFor(s, sh), roomFor(s, free[i])
+		free[i].CPUs = sh.CPUs.Minus(u.CPUs)
+		free[i].GPUs = sh.GPUs.Minus(u.GPUs)
+		free[i].MemMB = max(sh.MemMB-u.MemMB, 0)
+		room[i] = roomFor(s, sh)
+		now[i] = roomFor(s, free[i])
 		if !exact && !s.Overlap && !u.CPUs.Empty() {
 			now[i].cpus = 0 // it wants the whole node of the job
 		}
 		if sh.MemMB == 0 { // memory is not counted
-			room[i].mem, now[i].mem = unbounded, unbounded
+			room[i].mem = unbounded
+			now[i].mem = unbounded
 		}
 	}
 	if _, _, ok := n.pick(s, room, stepRoom.all); !ok || !n.enoughGPUs(s) {
@@ -50,7 +54,8 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName
 	}
 	var shares, rest []Share
 	for _, i := range chosen {
-		shares, rest = append(shares, n.shares[i]), append(rest, free[i])
+		shares = append(shares, n.shares[i])
+		rest = append(rest, free[i])
 	}
 	return dealStep(j, shares, rest, counts, s, exact, inv)
 }
@@ -106,7 +111,7 @@ func gpuRoom(s *StepSpec, have int) int {
 // withoutGPUs: --gres=none, or a number of zero.
 func (s *StepSpec) withoutGPUs() bool {
 	none := func(g GRES) bool { return g.Name == "none" || g.Name == "gpu" && g.Count == 0 }
-	return slices.ContainsFunc(s.PerNode, none) || slices.ContainsFunc(s.PerJob, none) || slices.ContainsFunc(s.PerTask, none)
+	return slices.ContainsFunc(slices.Concat(s.PerNode, s.PerJob, s.PerTask), none)
 }
 
 // StepMem is how much of a node's memory a step has for itself: 0 where it names none.
@@ -200,7 +205,8 @@ func (n *stepChoice) enoughGPUs(s *StepSpec) bool {
 // refuse says why a step fits nowhere in its job, even alone.
 func (n *stepChoice) refuse(s *StepSpec, room []stepRoom) *Error {
 	if _, _, ok := n.pick(s, room, stepRoom.onlyCPUs); !ok {
-		return Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation", stepTasks(s, n.max), max(s.CPUsPerTask, 1))
+		return Errorf(Invalid, ErrStepCPUs, "%d tasks of %d CPUs do not fit in the allocation",
+			stepTasks(s, n.max), max(s.CPUsPerTask, 1))
 	}
 	if _, _, ok := n.pick(s, room, stepRoom.noGPUs); !ok {
 		return Errorf(Invalid, ErrStepMem, "the step asks for %d MB, which no node of the job has for it", s.Mem.MB)
@@ -260,8 +266,8 @@ func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
 	return n, nil
 }
 
-// fillsNodes: -c alone says how large tasks are, and not how many: then there are as many as the nodes have room for. srun's own job
-// was made for one a node, unless it has whole nodes.
+// fillsNodes: -c alone says how large tasks are, and not how many: then there are as many as the nodes have room for. srun's
+// own job was made for one a node, unless it has whole nodes.
 func fillsNodes(j *Job, s *StepSpec) bool {
 	if s.CPUsPerTask == 0 || s.Tasks > 0 || s.TasksPerNode > 0 || s.Overcommit {
 		return false
@@ -427,9 +433,8 @@ func stepGPUs(sh, free Share, own IDSet, tasks, left int, s *StepSpec) (IDSet, *
 	if s.withoutGPUs() {
 		return IDSet{}, nil
 	}
-	node, task, whole := int(gpuCount(s.PerNode)), int(gpuCount(s.PerTask)), int(gpuCount(s.PerJob))
-	want := max(node, task*tasks)
-	if want == 0 && whole > 0 { // nodes are filled in turn, each has one at least
+	want := max(int(gpuCount(s.PerNode)), int(gpuCount(s.PerTask))*tasks)
+	if want == 0 && gpuCount(s.PerJob) > 0 { // nodes are filled in turn, each has one at least
 		want = max(min(left, free.GPUs.Len()), 1)
 	}
 	switch {

@@ -19,7 +19,8 @@ func TestGrace(t *testing.T) {
 	d.wait("the end", func() bool {
 		return strings.Contains(d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state"), id+".0|COMPLETED")
 	})
-	if rows := d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state,exitcode"); !strings.Contains(rows, id+".0|COMPLETED|0:0") || !strings.Contains(rows, id+"|CANCELLED by") {
+	rows := d.must("sacct", "-n", "-P", "-j", id, "-o", "jobid,state,exitcode")
+	if !strings.Contains(rows, id+".0|COMPLETED|0:0") || !strings.Contains(rows, id+"|CANCELLED by") {
 		t.Errorf("rows:\n%s", rows)
 	}
 }
@@ -52,7 +53,8 @@ func TestSrunDies(t *testing.T) {
 	d.wait("the end", func() bool {
 		return strings.Contains(d.must("sacct", "-n", "-X", "-P", "-o", "jobname,state"), "orphan|CANCELLED by")
 	})
-	if rows := d.must("sacct", "-n", "-P", "-o", "jobid,state,exitcode"); !strings.Contains(rows, ".0|CANCELLED by 0|0:9") && os.Getuid() == 0 {
+	rows := d.must("sacct", "-n", "-P", "-o", "jobid,state,exitcode")
+	if os.Getuid() == 0 && !strings.Contains(rows, ".0|CANCELLED by 0|0:9") {
 		t.Errorf("rows:\n%s", rows)
 	}
 }
@@ -62,7 +64,10 @@ func TestStepsUseAllNodes(t *testing.T) {
 	d := startDev(t)
 	d.must("sbatch", "-W", "-N2", "--ntasks-per-node=2", "-o", "out", "--wrap",
 		`for i in 1 2 3 4; do srun --exact -N1 -n1 --mem=10 sh -c 'hostname; sleep 1' & done; wait`)
-	if out := d.soFar("out"); strings.Count(out, "gpu-node-001\n") != 2 || strings.Count(out, "gpu-node-002\n") != 2 || strings.Contains(out, "srun:") {
+	out := d.soFar("out")
+	first := strings.Count(out, "gpu-node-001\n")
+	second := strings.Count(out, "gpu-node-002\n")
+	if first != 2 || second != 2 || strings.Contains(out, "srun:") {
 		t.Errorf("four steps on two nodes:\n%s", out)
 	}
 }
@@ -79,7 +84,8 @@ func TestStepLimit(t *testing.T) {
 	d.wait("the new limit", shows("5:00"))
 	d.must("scontrol", "update", "stepid="+id, "timelimit=+2")
 	d.wait("a longer one", shows("7:00"))
-	if _, errs, code := d.run("scontrol", "update", "stepid="+id+".7", "timelimit=5"); code != 1 || !strings.Contains(errs, "Invalid job id specified") {
+	_, errs, code := d.run("scontrol", "update", "stepid="+id+".7", "timelimit=5")
+	if code != 1 || !strings.Contains(errs, "Invalid job id specified") {
 		t.Errorf("a step that is not: %d %s", code, errs)
 	}
 }

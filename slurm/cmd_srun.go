@@ -369,7 +369,8 @@ type exitGroup struct {
 }
 
 func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
-	run := &stepRun{sys: s, req: r, resp: api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}, io: sio, events: make(chan nodeEvent, 16)}
+	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}
+	run := &stepRun{sys: s, req: r, resp: first, io: sio, events: make(chan nodeEvent, 16)}
 	run.resp.Step.Tasks = 0
 	for i, part := range made {
 		if i < len(sio.parts) {

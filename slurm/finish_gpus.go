@@ -17,8 +17,13 @@ type asksGPUs struct {
 
 func (r *Request) asksGPUs() asksGPUs {
 	j := &r.Job
-	return asksGPUs{node: gresSum(onlyGPUs(r.gres, r.gpusPerNode)), job: gresSum(onlyGPUs(j.PerJob)), task: gresSum(onlyGPUs(j.PerTask)), socket: gresSum(onlyGPUs(j.PerSocket)),
-		fixed: j.MinNodes > 0 && j.MinNodes == j.MaxNodes}
+	return asksGPUs{
+		node:   gresSum(onlyGPUs(r.gres, r.gpusPerNode)),
+		job:    gresSum(onlyGPUs(j.PerJob)),
+		task:   gresSum(onlyGPUs(j.PerTask)),
+		socket: gresSum(onlyGPUs(j.PerSocket)),
+		fixed:  j.MinNodes > 0 && j.MinNodes == j.MaxNodes,
+	}
 }
 
 // lineFirst forgets what the job's environment says of GPUs where srun's own line asks for some, or for none: they are the
@@ -29,7 +34,11 @@ func (r *Request) lineFirst() {
 		long string
 		list *[]cluster.GRES
 	}{
-		{"gres", &r.gres}, {"gpus-per-node", &r.gpusPerNode}, {"gpus", &j.PerJob}, {"gpus-per-socket", &j.PerSocket}, {"gpus-per-task", &j.PerTask},
+		{"gres", &r.gres},
+		{"gpus-per-node", &r.gpusPerNode},
+		{"gpus", &j.PerJob},
+		{"gpus-per-socket", &j.PerSocket},
+		{"gpus-per-task", &j.PerTask},
 	}
 	own := false
 	for _, a := range asks {
@@ -37,7 +46,8 @@ func (r *Request) lineFirst() {
 	}
 	some := int64(0)
 	for _, a := range asks {
-		if own && r.From(a.long) == FromEnv && !(a.list == &j.PerTask && some > 0 && r.enoughForTasks()) {
+		stays := a.list == &j.PerTask && some > 0 && r.enoughForTasks()
+		if own && r.From(a.long) == FromEnv && !stays {
 			*a.list = nil
 		}
 		some += gresSum(*a.list)
@@ -50,11 +60,17 @@ func (r *Request) enoughForTasks() bool {
 	j, a := &r.Job, r.asksGPUs()
 	nodes := max(j.MinNodes, 1)
 	each := int64((max(j.Tasks, 1) + nodes - 1) / nodes)
-	return r.From("ntasks-per-gpu") == NotGiven && multiple(a.node, a.task) && (a.node == 0 || a.task*each <= a.node) && (a.job == 0 || a.task*int64(j.Tasks) <= a.job)
+	switch {
+	case r.From("ntasks-per-gpu") != NotGiven || !multiple(a.node, a.task):
+		return false
+	case a.node > 0 && a.node < a.task*each:
+		return false
+	}
+	return a.job == 0 || a.task*int64(j.Tasks) <= a.job
 }
 
-// mergePerNode makes one list of what nodes have. --gres and --gpus-per-node are two words for the same GPUs: the nearer source
-// counts, and of two on one line --gres, as in Slurm.
+// mergePerNode makes one list of what nodes have. --gres and --gpus-per-node are two words for the same GPUs: the nearer
+// source counts, and of two on one line --gres, as in Slurm.
 func (r *Request) mergePerNode() {
 	isGPU := func(g cluster.GRES) bool { return g.Name == "gpu" }
 	if slices.ContainsFunc(r.gres, isGPU) && len(r.gpusPerNode) > 0 {
@@ -116,13 +132,15 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 	inJob := r.prog == opt.Srun && r.sys.Getenv("SLURM_JOB_ID") != ""
 	none := !inJob && a.node+a.job+a.task == 0 && len(j.PerSocket) == 0
 	if !inJob && r.mixesTypes() {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: Invalid GRES specification (with and without type identification)"))
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
+			"error: Invalid GRES specification (with and without type identification)"))
 	}
 	least, most := max(j.MinNodes, 1), cmp.Or(j.MaxNodes, j.MinNodes)
 	need := 0
 	if a.node > 0 {
 		need = int(a.job / a.node)
 	}
+	between := need >= least && (most == 0 || need <= most)
 	for _, c := range [...]struct {
 		wrong bool
 		text  string
@@ -147,8 +165,9 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 			"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node."},
 		{given("gpus") && !multiple(a.job, a.node), "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"},
 		{given("gpus") && a.job > 0 && a.job < nodes && !inJob, "Failed to validate job spec, --gpus < -N"},
-		{given("gpus") && !inJob && need > 0 && (need < least || most > 0 && need > most),
-			fmt.Sprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", need, least, most)},
+		{given("gpus") && !inJob && need > 0 && !between,
+			fmt.Sprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) "+
+				"doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", need, least, most)},
 	} {
 		if c.wrong {
 			return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: " + c.text, badGRES}})

@@ -378,7 +378,9 @@ func (c *Client) deliver(h *jobHere) {
 			default:
 				wanted = !batch
 			}
-			if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; wanted && ls != nil && ls.lead == h.node && s.Sig == int(syscall.SIGTERM) {
+			ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]
+			leads := ls != nil && ls.lead == h.node
+			if wanted && leads && s.Sig == int(syscall.SIGTERM) {
 				c.sayEnd(ls, cluster.Cancelled, false)
 			}
 			if wanted {

@@ -63,13 +63,20 @@ func TestReconcile(t *testing.T) {
 		{"given back: what is left on the node is killed at once", with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Resized }),
 			batchStep(step.Running), []actionKind{kill}},
 		{"then once more", with(here(cluster.Ending, self), func(h *jobHere) {
-			h.job.EndingWhy, h.killing, h.killed = cluster.Resized, now.Add(-59*time.Second), now.Add(-killAgain)
+			h.job.EndingWhy = cluster.Resized
+			h.killing = now.Add(-59 * time.Second)
+			h.killed = now.Add(-killAgain)
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"then it is told", with(here(cluster.Ending, self), func(h *jobHere) {
-			h.job.EndingWhy, h.killing, h.killed = cluster.Resized, now.Add(-60*time.Second), now.Add(-killAgain)
+			h.job.EndingWhy = cluster.Resized
+			h.killing = now.Add(-60 * time.Second)
+			h.killed = now.Add(-killAgain)
 		}), batchStep(step.Running), []actionKind{stuck}},
 		{"once, and killed on", with(here(cluster.Ending, self), func(h *jobHere) {
-			h.job.EndingWhy, h.killing, h.killed, h.stuck = cluster.Resized, now.Add(-60*time.Second), now.Add(-killAgain), true
+			h.job.EndingWhy = cluster.Resized
+			h.killing = now.Add(-60 * time.Second)
+			h.killed = now.Add(-killAgain)
+			h.stuck = true
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"clean", here(cluster.Ending, self), nil, []actionKind{finished}},
 		{"clean, and said so", with(here(cluster.Ending, self), func(h *jobHere) { h.done = true }), nil, nil},

@@ -22,8 +22,10 @@ var shapes = map[string]shape{
 	"srun":   {true, batch(`srun $P; echo "rc \$?"`) + `-n2 job`, 2},
 	"last":   {true, batch(`exec srun $P`) + `-n2 job`, 2},
 	"wide":   {true, batch(`srun $P; echo "rc \$?"`) + `-N2 -n2 job`, 2},
-	"trap":   {true, batch(`trap 'echo script TERM' TERM; trap 'echo script USR1' USR1; srun $P & while ! wait -f \$!; do kill -0 \$! 2>/dev/null || break; done; echo over`) + `-n2 job`, 2},
-	"steps":  {true, batch(`srun --exact -N1 -n1 --mem=150 $P & srun --exact -N1 -n1 --mem=150 $P & wait; echo over`) + `-N1 -n2 --mem=400 job`, 2},
+	"trap": {true, batch(`trap 'echo script TERM' TERM; trap 'echo script USR1' USR1; srun $P & `+
+		`while ! wait -f \$!; do kill -0 \$! 2>/dev/null || break; done; echo over`) + `-n2 job`, 2},
+	"steps": {true, batch(`srun --exact -N1 -n1 --mem=150 $P & srun --exact -N1 -n1 --mem=150 $P & wait; echo over`) +
+		`-N1 -n2 --mem=400 job`, 2},
 	"stept":  {true, batch(`srun -t 1 $P; echo "rc \$?"`) + `-n2 job`, 2},
 	"bad":    {true, batch(`srun -K $P; echo "rc \$?"`) + `-n2 job`, 2},
 	"array":  {true, batch(`srun $P; echo "rc \$?"`) + `-n1 -a 0-1 -o out.%a -e err.%a job`, 2},
