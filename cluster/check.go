@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // What a server refuses before it proposes a command. It is no part of Apply: entries of older logs that it would refuse mean
 // what they meant.
@@ -146,6 +149,16 @@ func CheckEntry(s *Snapshot, spec *JobSpec) error {
 		}
 	}
 	return nil
+}
+
+// CheckTimes refuses a job whose least time limit is longer than what is left until its deadline.
+func CheckTimes(now time.Time, spec *JobSpec) error {
+	left := spec.Deadline.Sub(now)
+	if spec.Deadline.IsZero() || spec.LimitMin <= left {
+		return nil
+	}
+	return Errorf(Invalid, ErrTimeMin, "a least time limit of %s is more than the %s that are left until the deadline: "+
+		"give a shorter --time-min", spec.LimitMin, left.Round(time.Second))
 }
 
 // LimitMemory keeps a job within MaxMemPerCPU, of its partition or of the cluster, as Slurm does: what it asks for beyond

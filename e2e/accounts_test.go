@@ -132,6 +132,17 @@ func TestAccountsLimits(t *testing.T) {
 	if _, errs, code := d.run("sacctmgr", "-i", "delete", "account", "science"); code != 1 || !strings.HasPrefix(errs, " Error with request: You can not remove the default account of a user\n  C = ") {
 		t.Errorf("deleting the default account of users: exit code %d, %q", code, errs)
 	}
+	d.must("sacctmgr", "-i", "add", "qos", "brief")
+	d.must("sacctmgr", "-i", "add", "qos", "over", "preempt=brief")
+	d.must("sacctmgr", "-i", "modify", "user", "daemon", "set", "qos+=brief")
+	d.must("sacctmgr", "-i", "delete", "qos", "brief")
+	lists := d.must("sacctmgr", "-nP", "show", "assoc", "format=qos") + d.must("sacctmgr", "-nP", "show", "qos", "format=preempt")
+	if strings.Contains(lists, "brief") {
+		t.Errorf("a deleted QOS is still in lists:\n%s", lists)
+	}
+	if _, errs, code := d.run("sacct", "-q", "brief"); code != 1 || !strings.Contains(errs, "You gave a bad qos 'brief'. Valid QOS's are normal,") {
+		t.Errorf("history of a QOS that is not there: exit code %d, %q", code, errs)
+	}
 	if out, _, code := d.run("sacctmgr", "-i", "delete", "user", "nobody"); code != 1 || out != " Nothing deleted\n" {
 		t.Errorf("deleting a user that is not there: exit code %d, %q", code, out)
 	}

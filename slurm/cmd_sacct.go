@@ -18,6 +18,7 @@ import (
 type sacctOptions struct {
 	sys      *Sys
 	query    api.HistoryQuery
+	assocs   []string // numbers of associations
 	format   string
 	clusters string
 	header   bool
@@ -60,7 +61,7 @@ type sacctOption = opt.Option[sacctOptions]
 var sacctRows = []sacctOption{
 	{Long: "allusers", Short: 'a', On: opt.Sacct, Help: "jobs of all users", Set: func(o *sacctOptions, _ string) error { o.all = true; return nil }},
 	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these accounts", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Accounts = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.Accounts = splitList(strings.ToLower(v)); return nil }},
 	{Long: "brief", Short: 'b', On: opt.Sacct, Help: "only jobid, state and exit code", Set: func(o *sacctOptions, _ string) error { o.brief = true; return nil }},
 	{Long: "batch-script", Short: 'B', On: opt.Sacct, Help: "print the batch script of -j", Set: func(o *sacctOptions, _ string) error { o.script = true; return nil }},
 	{Long: "completion", Short: 'c', On: opt.Sacct, Help: "job completion records: the same as history here", Set: func(*sacctOptions, string) error { return nil }},
@@ -105,10 +106,11 @@ var sacctRows = []sacctOption{
 		Set: func(o *sacctOptions, v string) error { return setNodeList(&o.query.Nodes, v) }},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sacct, Env: "FORMAT", Help: "the fields to print", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.format = v; return nil }},
+	{Long: "fields", Arg: opt.Required, On: opt.Sacct, Alias: "format"},
 	{Long: "parsable", Short: 'p', On: opt.Sacct, Help: "fields end with |", Set: func(o *sacctOptions, _ string) error { o.parse = 1; return nil }},
 	{Long: "parsable2", Short: 'P', On: opt.Sacct, Help: "fields are separated by |", Set: func(o *sacctOptions, _ string) error { o.parse = 2; return nil }},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these QOS", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.QOS = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.QOS = splitList(strings.ToLower(v)); return nil }},
 	{Long: "partition", Short: 'r', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these partitions", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.Partitions = splitList(v); return nil }},
 	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct, Help: "jobs that waited for these reasons", Meta: "list",
@@ -123,7 +125,8 @@ var sacctRows = []sacctOption{
 	{Long: "units", Arg: opt.Required, On: opt.Sacct, Help: "unit of memory", Meta: "[KMGTP]",
 		Set: setSacctUnits},
 	{Long: "use-local-uid", On: opt.Sacct, Help: "user names of this machine: always so", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations", Meta: "list", Ignored: "associations come with accounting"},
+	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations", Meta: "list",
+		Set: func(o *sacctOptions, v string) error { o.assocs = splitList(v); return nil }},
 	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = splitList(v); return nil }},
 	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Meta: "yes|no", Help: "all components of a heterogeneous job, or only those named", Set: setWholeHet},
@@ -293,6 +296,9 @@ func runSacct(sys *Sys, argv []string) int {
 	if _, code := sys.ownCluster(o.clusters); code != 0 {
 		return code
 	}
+	if code := o.checkQOS(); code != 0 {
+		return code
+	}
 	if o.script || o.env {
 		return o.printScripts()
 	}
@@ -308,10 +314,39 @@ func runSacct(sys *Sys, argv []string) int {
 		text, _ := slurmText(err)
 		return sys.fail("%s", text)
 	}
+	if len(o.assocs) > 0 {
+		resp.Records = slices.DeleteFunc(resp.Records, func(h api.JobHistory) bool {
+			return !slices.Contains(o.assocs, uintText(uint32(h.Job.Assoc)))
+		})
+	}
 	if o.json {
 		return o.printJSON(&resp)
 	}
 	o.print(cols, &resp)
+	return 0
+}
+
+// checkQOS refuses names of QOS that are not there.
+func (o *sacctOptions) checkQOS() int {
+	if len(o.query.QOS) == 0 {
+		return 0
+	}
+	books, err := call(o.sys, api.ListBooks, api.AfterQuery{})
+	if err != nil {
+		text, _ := slurmText(err)
+		return o.sys.fail("%s", text)
+	}
+	var names []string
+	for _, q := range books.QOS {
+		names = append(names, q.Name)
+	}
+	for _, name := range o.query.QOS {
+		if !slices.Contains(names, name) {
+			o.sys.say("error: You gave a bad qos '%s'. Valid QOS's are %s", name, strings.Join(names, ","))
+			o.sys.say("fatal: problem processing qos list")
+			return 1
+		}
+	}
 	return 0
 }
 

@@ -32,6 +32,7 @@ type manager struct {
 var sacctmgrOptions = []opt.Option[manager]{
 	{Long: "immediate", Short: 'i', On: opt.Sacctmgr, Help: "commit without asking", Set: func(m *manager, _ string) error { m.immediate = true; return nil }},
 	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.noHeader = true; return nil }},
+	{Long: "oneliner", Short: 'o', On: opt.Sacctmgr, Help: "one line a record: always so", Set: func(*manager, string) error { return nil }},
 	{Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |", Set: func(m *manager, _ string) error { m.report.parse = 1; return nil }},
 	{Long: "parsable2", Short: 'P', On: opt.Sacctmgr, Help: "fields are separated by |", Set: func(m *manager, _ string) error { m.report.parse = 2; return nil }},
 	{Long: "quiet", Short: 'Q', On: opt.Sacctmgr, Help: "fewer messages", Ignored: "there are none that could be left out", Set: func(*manager, string) error { return nil }},

@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/format"
 )
 
 // runSbatch submits a batch script.
@@ -160,7 +161,7 @@ func (s *Sys) beforeRefusal(err error, r *Request) {
 	var e *api.Error
 	switch {
 	case isKind(err, cluster.ErrPartition):
-		s.say("error: invalid partition specified: %s", strings.Join(r.about(err).Partitions, ","))
+		s.say("error: invalid partition specified: %s", format.Null(strings.Join(r.about(err).Partitions, ",")))
 	case (isKind(err, cluster.ErrNodeConfig) && !r.Client.TestOnly || isKind(err, cluster.ErrPolicy)) && errors.As(err, &e) && e.Hint != "":
 		s.say("error: %s", e.Hint)
 	}

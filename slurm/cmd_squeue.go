@@ -47,7 +47,7 @@ type queueOptions struct {
 
 var squeueOptions = []opt.Option[queueOptions]{
 	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts", Help: "only jobs of these accounts",
-		Set: func(o *queueOptions, v string) error { o.query.Accounts = splitList(v); return nil }},
+		Set: func(o *queueOptions, v string) error { o.query.Accounts = splitList(strings.ToLower(v)); return nil }},
 	{Long: "accounts", Arg: opt.Required, On: opt.Squeue, Alias: "account"},
 	{Long: "all", Short: 'a', On: opt.Squeue, Env: "ALL", Help: "jobs in hidden partitions too",
 		Set: func(o *queueOptions, _ string) error { o.hidden = true; return nil }},
@@ -88,10 +88,11 @@ var squeueOptions = []opt.Option[queueOptions]{
 	{Long: "noheader", Short: 'h', On: opt.Squeue, Help: "no line of headers", Set: func(o *queueOptions, _ string) error { o.noHeader = true; return nil }},
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names", Help: "only jobs in these partitions",
 		Set: func(o *queueOptions, v string) error { o.query.Partitions = splitList(v); return nil }},
+	{Long: "partitions", Arg: opt.Required, On: opt.Squeue, Alias: "partition"},
 	{Long: "priority", Short: 'P', On: opt.Squeue, Env: "PRIORITY", Help: "a line for each partition of a pending job",
 		Set: func(o *queueOptions, _ string) error { o.perPart = true; return nil }},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Squeue, Env: "QOS", Meta: "names", Help: "only jobs with these QOS",
-		Set: func(o *queueOptions, v string) error { o.query.QOS = splitList(v); return nil }},
+		Set: func(o *queueOptions, v string) error { o.query.QOS = splitList(strings.ToLower(v)); return nil }},
 	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name", Help: "only jobs in this reservation",
 		Set: func(o *queueOptions, v string) error { o.reservation = v; return nil }},
 	{Long: "sibling", On: opt.Squeue, Env: "SIB SIBLING", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
@@ -246,11 +247,13 @@ func runSqueue(sys *Sys, argv []string) int {
 // badSort is the first letter of --sort that stands for no field, "" for none.
 func (o *queueOptions) badSort() string {
 	for _, c := range []byte(o.sort) {
-		known := strings.IndexByte("-+,# ", c) >= 0
+		if strings.IndexByte("-+,# ", c) >= 0 {
+			continue
+		}
+		job := format.Find(jobColumns, c)
+		known := job != nil && job.Head != "" // selectjobinfo has nothing to sort by
 		if o.steps {
-			known = known || format.Find(stepColumns, c) != nil
-		} else {
-			known = known || format.Find(jobColumns, c) != nil
+			known = format.Find(stepColumns, c) != nil
 		}
 		if !known {
 			return string(c)

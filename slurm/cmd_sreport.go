@@ -23,6 +23,7 @@ type reporter struct {
 	unit        reportUnit
 	tresText    string // of --tres; empty: CPUs
 	allClusters bool
+	cluster     string
 	last        []string // the last command, for !!
 
 	books *api.BooksResponse
@@ -32,6 +33,8 @@ type reporter struct {
 
 var sreportOptions = []opt.Option[reporter]{
 	{Long: "all_clusters", Short: 'a', On: opt.Sreport, Help: "all clusters", Set: func(r *reporter, _ string) error { r.allClusters = true; return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Sreport, Meta: "names", Help: "these clusters",
+		Set: func(r *reporter, v string) error { r.cluster = v; return nil }},
 	{Long: "federation", On: opt.Sreport, Help: "all of the federation", Ignored: "there is one cluster", Set: func(*reporter, string) error { return nil }},
 	{Long: "local", On: opt.Sreport, Help: "this cluster", Set: func(*reporter, string) error { return nil }},
 	{Long: "noheader", Short: 'n', On: opt.Sreport, Help: "no headers", Set: func(r *reporter, _ string) error { r.noHeader = true; return nil }},
@@ -255,6 +258,9 @@ func (r *reporter) report(row *reportRow, words []string) int {
 	}
 	r.books = &resp
 	flags := map[string]*bool{"tree": &a.tree, "group": &a.group, "flatview": &a.flat, "flat_view": &a.flat, "acctasparent": &a.asParent, "printjobcount": &a.counts}
+	if r.cluster != "" {
+		words = append([]string{"cluster=" + r.cluster}, words...)
+	}
 	for _, w := range words {
 		key, value, isSet := strings.Cut(w, "=")
 		key = strings.ToLower(key)

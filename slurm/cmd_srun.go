@@ -281,7 +281,7 @@ func (s *Sys) createStepAs(r *Request, q api.StepRequest) (api.StepResponse, int
 	default:
 		s.say("error: Unable to create step for job %d: %s", id, text)
 	}
-	return resp, 1
+	return resp, s.errorExit()
 }
 
 func (s *Sys) sayErrors(lines string) {

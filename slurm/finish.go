@@ -23,6 +23,7 @@ func (r *Request) finish() error {
 	}
 	if r.prog == opt.Srun {
 		r.lineFirst()
+		r.namedNodes()
 	}
 	r.tasksOfMake()
 	if err := r.checkConflicts(); err != nil {
@@ -32,7 +33,7 @@ func (r *Request) finish() error {
 	if err := r.hinted(); err != nil {
 		return err
 	}
-	if r.From("nodes") != NotGiven && j.MinNodes == 0 && r.prog != opt.Sbatch {
+	if r.From("nodes") != NotGiven && j.MinNodes == 0 && (r.prog != opt.Sbatch || j.MaxNodes == 0) {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
 	}
 	if named := len(j.NodeList); r.prog != opt.Srun && j.MaxNodes > 0 && named > j.MaxNodes {
@@ -56,6 +57,9 @@ func (r *Request) finish() error {
 	if err := r.places(); err != nil {
 		return err
 	}
+	if err := r.checkDeadline(); err != nil {
+		return err
+	}
 	if r.Client.ExportGiven && !strings.EqualFold(r.Client.Export, "ALL") { // a plain ALL leaves no trace
 		j.Export = r.Client.Export
 	}
@@ -75,6 +79,39 @@ func (r *Request) checkPerNode() {
 		r.warn(fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.",
 			j.TasksPerNode, j.Tasks, j.MinNodes))
 		j.TasksPerNode = 0
+	}
+}
+
+// checkDeadline refuses a deadline before the job may begin. A job that names no limit of its own has what is left until its
+// deadline, a minute at least.
+func (r *Request) checkDeadline() error {
+	j := &r.Job
+	if j.Deadline.IsZero() {
+		return nil
+	}
+	if j.Begin.After(j.Deadline) {
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: Incompatible begin and deadline time specification"))
+	}
+	if j.Limit == 0 && j.LimitMin == 0 {
+		j.LimitMin = time.Minute
+	}
+	return nil
+}
+
+// namedNodes makes a task for each line of a host file with -m arbitrary, and otherwise leaves out what -w names beyond the
+// largest number of nodes.
+func (r *Request) namedNodes() {
+	j := &r.Job
+	named := len(j.NodeList)
+	switch {
+	case strings.HasPrefix(strings.ToLower(j.Distribution), "arbitrary"):
+		if j.Tasks == 0 {
+			j.Tasks = len(r.hosts)
+		}
+	case j.MaxNodes > 0 && named > j.MaxNodes:
+		r.warn(fmt.Sprintf("error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). "+
+			"Eliminating nodes from the nodelist.", named, j.MaxNodes))
+		j.NodeList = j.NodeList[:j.MaxNodes]
 	}
 }
 
@@ -162,7 +199,9 @@ func (r *Request) places() error {
 			return opt.Errorf(opt.CodeError, "salloc: error: chdir(%s): %s", r.Client.Chdir, plainErr(err))
 		}
 	}
-	j.Stdin, j.Stdout, j.Stderr = r.Client.Input, r.Client.Output, r.Client.Error
+	j.Stdin = r.fileName(r.Client.Input)
+	j.Stdout = r.fileName(r.Client.Output)
+	j.Stderr = r.fileName(r.Client.Error)
 	j.Append, j.Truncate = r.Client.OpenMode == 'a', r.Client.OpenMode == 't'
 	j.Umask = r.sys.Umask
 	j.AllocSid = r.sys.Sid
@@ -173,6 +212,18 @@ func (r *Request) places() error {
 		j.Name = r.defaultName()
 	}
 	return nil
+}
+
+// fileName is the file that a word for a stream means: a batch job's "none" is nothing, and ~/ is where the user lives.
+func (r *Request) fileName(word string) string {
+	if r.prog == opt.Sbatch && strings.EqualFold(word, "none") {
+		return os.DevNull
+	}
+	home := r.sys.Getenv("HOME")
+	if rest, of := strings.CutPrefix(word, "~/"); of && path.IsAbs(home) {
+		return path.Join(home, rest)
+	}
+	return word
 }
 
 // defaultName is what a job is called without --job-name; sbatch knows its script's.
@@ -231,7 +282,7 @@ func (r *Request) checkConflicts() error {
 		return r.fatal("SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive.")
 	case kinds > 1:
 		return r.fatal("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.")
-	case given("core-spec") && given("thread-spec"):
+	case given("core-spec") && r.From("core-spec") == r.From("thread-spec"):
 		return r.fatal("-S/--core-spec and --thred-spec options are mutually exclusive")
 	}
 	if j.TasksPerGPU > 0 {

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"strconv"
 	"strings"
 
 	"dev.muster/slurm/opt"
@@ -165,29 +166,46 @@ func (r *Request) pbsResources(v string) error {
 	return nil
 }
 
-// pbsNodes reads COUNT[:ppn=N][:ncpus=N][:mpiprocs=N][:gpus=N], or names of nodes
-// joined by +.
+// pbsParts are what pbsNodes reads of nodes, and the options that they stand for.
+var pbsParts = map[string]string{
+	"ppn": "ntasks-per-node", "mpiprocs": "ntasks-per-node", "ncpus": "mincpus", "gpus": "gres", "ngpus": "gres",
+}
+
+// pbsNodes reads chunks joined by +: COUNT or NAME, then :ppn=N, :ncpus=N, :mpiprocs=N, :gpus=N. What several chunks say is
+// added up, as in Slurm.
 func (r *Request) pbsNodes(v string) error {
-	part := strings.Split(v, ":")
-	long, value := "nodes", part[0]
-	if _, ok := digits(part[0]); !ok {
-		long, value = "nodelist", strings.ReplaceAll(part[0], "+", ",")
-	}
-	if err := r.setForeign(long, value); err != nil {
-		return err
-	}
-	for _, p := range part[1:] {
-		name, n, _ := strings.Cut(p, "=")
-		var err error
-		switch name {
-		case "ppn", "mpiprocs":
-			err = r.setForeign("ntasks-per-node", n)
-		case "ncpus":
-			err = r.setForeign("mincpus", n)
-		case "gpus", "ngpus":
-			err = r.setForeign("gres", "gpu:"+n)
+	count := int64(0)
+	var names []string
+	each := map[string]int64{}
+	for word := range strings.FieldsFuncSeq(v, func(c rune) bool { return c == '+' || c == ':' }) {
+		name, number, part := strings.Cut(word, "=")
+		n, counted := digits(name)
+		switch {
+		case part:
+			more, _ := digits(number)
+			each[pbsParts[name]] += more
+		case counted:
+			count += n
+		default:
+			names = append(names, name)
 		}
-		if err != nil {
+	}
+	given := map[string]string{"nodelist": strings.Join(names, ",")}
+	if count > 0 {
+		given["nodes"] = strconv.FormatInt(count+int64(len(names)), 10)
+	}
+	for long, n := range each {
+		given[long] = strconv.FormatInt(n, 10)
+	}
+	for _, long := range [...]string{"nodes", "nodelist", "ntasks-per-node", "mincpus", "gres"} {
+		value := given[long]
+		if value == "" {
+			continue
+		}
+		if long == "gres" {
+			value = "gpu:" + value
+		}
+		if err := r.setForeign(long, value); err != nil {
 			return err
 		}
 	}
@@ -204,7 +222,10 @@ func (r *Request) bsubOption(c byte, v string) error {
 		return r.setForeign("job-name", v)
 	case 'm':
 		return r.setForeign("nodelist", strings.ReplaceAll(v, " ", ","))
-	case 'M':
+	case 'M': // kilobytes
+		if kb, ok := digits(v); ok {
+			v = strconv.FormatInt((kb+1023)/1024, 10)
+		}
 		return r.setForeign("mem-per-cpu", v)
 	case 'n':
 		return r.setForeign("ntasks", v)

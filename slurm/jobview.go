@@ -23,13 +23,19 @@ type view struct {
 	books   *mgrBooks
 }
 
-// wckeyID is the number of a job's wckey, 0 if its user has none of that name. The books are asked for when a text first needs them.
-func (v *view) wckeyID(user, key string) uint32 {
-	if v.books == nil {
-		r, _ := call(v.sys, api.ListBooks, api.AfterQuery{})
-		v.books = &mgrBooks{r}
+// qosID is the number of a QOS, 0: there is none of that name any more.
+func (v *view) qosID(name string) uint32 {
+	for _, q := range v.allBooks().QOS {
+		if q.Name == name {
+			return q.ID
+		}
 	}
-	if u := v.books.user(user); u != nil {
+	return 0
+}
+
+// wckeyID is the number of a job's wckey, 0 if its user has none of that name.
+func (v *view) wckeyID(user, key string) uint32 {
+	if u := v.allBooks().user(user); u != nil {
 		for _, k := range u.WCKeys {
 			if k.Name == strings.TrimPrefix(key, cluster.WCKeyDefault) {
 				return k.ID
@@ -37,6 +43,15 @@ func (v *view) wckeyID(user, key string) uint32 {
 		}
 	}
 	return 0
+}
+
+// allBooks asks for the books when a text first needs them.
+func (v *view) allBooks() *mgrBooks {
+	if v.books == nil {
+		r, _ := call(v.sys, api.ListBooks, api.AfterQuery{})
+		v.books = &mgrBooks{r}
+	}
+	return v.books
 }
 
 // config asks for the configuration when a text first needs it. An old or absent server leaves it empty.

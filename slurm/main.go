@@ -8,6 +8,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
 	"dev.muster/wire"
 )
 
@@ -85,9 +86,21 @@ func (s *Sys) say(format string, args ...any) {
 	fmt.Fprintf(s.Stderr, s.Prog+": "+format+"\n", args...)
 }
 
-// fail prints an error with the program's name and returns exit code 1.
+// fail prints an error with the program's name and returns the exit code for it.
 func (s *Sys) fail(format string, args ...any) int {
 	s.say("error: "+format, args...)
+	return s.errorExit()
+}
+
+// errorExit is the exit code of an error that is not the command line's nor a task's: 1, or what SLURM_EXIT_ERROR says to
+// the programs that submit.
+func (s *Sys) errorExit() int {
+	if s.Prog != "sbatch" && s.Prog != "salloc" && s.Prog != "srun" {
+		return 1
+	}
+	if n, ok := opt.Number(s.Getenv("SLURM_EXIT_ERROR")); ok && n != 0 {
+		return n & 0xff
+	}
 	return 1
 }
 
@@ -114,6 +127,9 @@ func (s *Sys) usage(err error) int {
 		out = s.Stdout
 	}
 	fmt.Fprintln(out, strings.Join(u.Lines, "\n"))
+	if u.Refused {
+		return s.errorExit()
+	}
 	return u.Code
 }
 

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"dev.muster/slurm/opt"
+	"strings"
 )
 
 // optionsAtoE are the options A to E, in the order that getopt lists them.
@@ -12,7 +13,7 @@ var optionsAtoE = []opt.Option[Request]{
 	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.All, Env: "ACCOUNT",
 		Meta: "name", Help: "charge job to specified account",
 		Set: func(r *Request, v string) error {
-			r.Job.Account = v
+			r.Job.Account = strings.ToLower(v) // names of accounts know no case
 			return nil
 		}},
 	{Long: "acctg-freq", Arg: opt.Required, On: opt.All, Env: "ACCTG_FREQ",

@@ -3,6 +3,7 @@ package slurm
 import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
+	"strings"
 )
 
 // optionsOtoZ are the options O to Z.
@@ -44,7 +45,9 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.All, Env: "PARTITION",
 		Meta: "names", Help: "partitions requested",
 		Set: func(r *Request, v string) error {
-			r.Job.Partitions = splitList(v)
+			if r.Job.Partitions = splitList(v); v == "" {
+				r.Job.Partitions = []string{""} // an unset variable, say: refused, as one that is not there
+			}
 			return nil
 		}},
 	{Long: "power", Arg: opt.Required, On: opt.All, Env: "POWER",
@@ -91,7 +94,7 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.All, Env: "QOS",
 		Meta: "qos", Help: "quality of service",
 		Set: func(r *Request, v string) error {
-			r.Job.QOS = v
+			r.Job.QOS = strings.ToLower(v)
 			return nil
 		}},
 	{Long: "quiet", Short: 'Q', On: opt.All,
@@ -109,8 +112,7 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "reboot", On: opt.All,
 		Help: "reboot the nodes before the job starts",
 		Set: func(r *Request, v string) error {
-			r.Job.Reboot = true
-			return nil
+			return r.cannot("--reboot", "the nodes would not be rebooted", "have an administrator reboot them: scontrol reboot ASAP NODES")
 		}},
 	{Long: "relative", Short: 'r', Arg: opt.Required, On: opt.Srun,
 		Meta: "n", Help: "run the step from node n of the allocation on",

@@ -26,10 +26,12 @@ func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		return nil, sys.usage(out)
 	}
 	if err != nil {
-		if u, ok := err.(*UsageError); ok && prog&(opt.Sacct|opt.Sstat) != 0 && len(u.Lines) > 1 { // these are shorter about it
-			err = &UsageError{Code: opt.CodeError, Lines: u.Lines[:1]}
-		} else if ok && prog&(opt.Sacctmgr|opt.Sprio|opt.Sshare|opt.Sreport|opt.Sdiag|opt.Seff) != 0 {
-			err = &UsageError{Code: opt.CodeError, Lines: u.Lines}
+		if u, ok := err.(*UsageError); ok {
+			lines := u.Lines
+			if prog&(opt.Sacct|opt.Sstat) != 0 { // these are shorter about it
+				lines = lines[:1]
+			}
+			err = &UsageError{Code: opt.CodeError, Lines: lines}
 		}
 		return nil, sys.usage(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,6 +96,14 @@ func TestRefusals(t *testing.T) {
 		{"sbatch", "nofile", "", "1 sbatch: error: Unable to open file nofile"},
 		{"sbatch", "/", "", "1 sbatch: error: Batch script is empty!"},
 		{"sbatch", "--wrap=x y", "", "1 sbatch: error: Script arguments not permitted with --wrap option"},
+		{"sbatch", "-N0 --wrap=y", "", "1 sbatch: error: Batch job submission failed: Node count specification invalid"},
+		{"sbatch", "-N0-1 --wrap=y", "", ""},
+		{"sbatch", "--array= --wrap=y", "", ""},
+		{"sbatch", "-d expand:1 --wrap=y", "", "1 sbatch: error: Batch job submission failed: Requested operation not supported on this system"},
+		{"srun", "--begin=now+20 --deadline=now+10 y", "", "1 srun: error: Incompatible begin and deadline time specification"},
+		{"salloc", "--reboot y", "", "1 salloc: error: --reboot can not be done yet: the nodes would not be rebooted / " +
+			"salloc: error: the way out: have an administrator reboot them: scontrol reboot ASAP NODES"},
+		{"sbatch", "--core-spec=1 --wrap=y", "SBATCH_THREAD_SPEC=2", ""},
 		{"sbatch", "-d x --wrap=x", "", "1 sbatch: error: Batch job submission failed: Job dependency problem"},
 		{"sbatch", "--test-only -d x --wrap=x", "", "1 allocation failure: Job dependency problem"},
 		{"sbatch", "--uid=root --wrap=x", "", "255 sbatch: error: --uid only permitted by root user"},
@@ -183,6 +192,8 @@ func TestDirectives(t *testing.T) {
 		{"#PBS -N foo -l nodes=2:ppn=4,walltime=1:00:00\n#PBS -j oe", "J=foo N=2 t=1h0m0s", ""},
 		{"#PBS -N foo\n#SBATCH -J bar", "J=bar", ""},
 		{"#SBATCH --ignore-pbs\n#PBS -N foo", "", ""},
+		{"#PBS -l nodes=3+ppn=2", "N=3", ""},
+		{"#PBS -l nodes=2:ppn=2+gpu-node-001", "N=3", ""},
 		{"#BSUB -J foo -n 4", "n=4 J=foo", ""},
 		{"#SBATCH -N2 foo", "", "255 sbatch: error: Invalid directive found in batch script: foo"},
 		{"#SBATCH --x", "", "255 sbatch: unrecognized option '--x' / Try \"sbatch --help\" for more information"},
@@ -236,6 +247,74 @@ func TestPrecedence(t *testing.T) {
 	}
 	if r.Job.Command != filepath.Join(dir, "job.sh") || strings.Join(r.Job.Args, " ") != "-p arg" || r.Job.WorkDir != dir {
 		t.Errorf("command %q %q in %q", r.Job.Command, r.Job.Args, r.Job.WorkDir)
+	}
+}
+
+// TestSubmitted: what a line makes of a request, where the words say it in another way.
+func TestSubmitted(t *testing.T) {
+	for line, want := range map[string]string{
+		"-o none -e ~/x":                 "out /dev/null err /home/u/x min 0s nodes [] parts []",
+		"-o NONE -e x":                   "out /dev/null err x min 0s nodes [] parts []",
+		"--deadline=now+10":              "out  err  min 1m0s nodes [] parts []",
+		"--deadline=now+10 -t5":          "out  err  min 0s nodes [] parts []",
+		"--deadline=now+10 --time-min=2": "out  err  min 2m0s nodes [] parts []",
+		"-p=":                            "out  err  min 0s nodes [] parts [=]",
+		"--partition=":                   "out  err  min 0s nodes [] parts []",
+		"-N2 -w n[1-2]":                  "out  err  min 0s nodes [n1 n2] parts []",
+	} {
+		r, err := ParseSbatch(append(strings.Fields(line), "--wrap=y"), testSys("sbatch", t.TempDir(), "HOME=/home/u"))
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		j := &r.Job
+		got := fmt.Sprintf("out %s err %s min %s nodes %v parts %v", j.Stdout, j.Stderr, j.LimitMin, j.NodeList, j.Partitions)
+		if got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	r, err := ParseSbatch([]string{"-A", "TEAM-a", "-q", "High", "--wrap=y"}, testSys("sbatch", t.TempDir()))
+	if err != nil || r.Job.Account != "team-a" || r.Job.QOS != "high" {
+		t.Errorf("names with capitals: %v, %+v", err, r)
+	}
+	if r, err := ParseSbatch([]string{"-p", "", "--wrap=y"}, testSys("sbatch", t.TempDir())); err != nil || len(r.Job.Partitions) != 1 {
+		t.Errorf("an empty partition is %v, %v: the server is to refuse it", r.Job.Partitions, err)
+	}
+	for line, want := range map[string]string{
+		"-N1 -w n[3-4] y":           "[n3] 0 [error: Required nodelist includes more nodes than permitted by max-node count (2 > 1). Eliminating nodes from the nodelist.]",
+		"-w n[3-4] y":               "[n3 n4] 0 []",
+		"-m arbitrary -w ./hosts y": "[b a] 3 []",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "hosts"), []byte("b\na\nb\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(dir)
+		r, err := ParseSrun(strings.Fields(line), testSys("srun", dir))
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		if got := fmt.Sprint(r.Job.NodeList, r.Job.Tasks, r.Notes); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// TestErrorExit: SLURM_EXIT_ERROR is the code of what the server refuses, and of no wrong command line.
+func TestErrorExit(t *testing.T) {
+	for prog, want := range map[string]int{"sbatch": 42, "srun": 42, "salloc": 42, "squeue": 1} {
+		sys := testSys(prog, t.TempDir(), "SLURM_EXIT_ERROR=42")
+		sys.Stderr = io.Discard
+		if got := sys.fail("x"); got != want {
+			t.Errorf("%s: %d, want %d", prog, got, want)
+		}
+		if got := sys.usage(opt.Refuse(opt.Sbatch, false, "x")); got != want {
+			t.Errorf("%s: %d for a refusal, want %d", prog, got, want)
+		}
+		if got := sys.usage(opt.Errorf(opt.CodeError, "x")); got != 1 {
+			t.Errorf("%s: %d for a wrong line, want 1", prog, got)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ var acctColumns = [...]acctColumn{
 	{"AllocGRES", 12, func(r *acctRow) string { return r.oldGRES() }, func(r *acctRow) string { return r.oldGRES() }},
 	{"AllocNodes", 10, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
 	{"AllocTRES", 10, func(r *acctRow) string { return r.allocTRES() }, func(r *acctRow) string { return r.allocTRES() }},
-	{"AssocID", 7, none, nil},
+	{"AssocID", 7, func(r *acctRow) string { return assocText(r.Job.Assoc) }, func(r *acctRow) string { return assocText(r.Job.Assoc) }},
 	{"AveCPU", 10, none, nil},
 	{"AveCPUFreq", 10, none, nil},
 	{"AveDiskRead", 14, none, nil},
@@ -94,7 +94,7 @@ var acctColumns = [...]acctColumn{
 	{"Partition", 10, func(r *acctRow) string { return strings.Join(r.partitions(), ",") }, nil},
 	{"Priority", 10, func(r *acctRow) string { return uintText(r.Job.Priority) }, nil},
 	{"QOS", 10, func(r *acctRow) string { return r.Spec.QOS }, nil},
-	{"QOSRAW", 6, func(*acctRow) string { return "1" }, nil},
+	{"QOSRAW", 6, func(r *acctRow) string { return uintText(r.v.qosID(r.Spec.QOS)) }, nil},
 	{"Reason", 22, func(r *acctRow) string { return r.whyText() }, nil},
 	{"ReqCPUFreq", 10, unknown, func(r *acctRow) string { return reqFreq(r.step).max }},
 	{"ReqCPUFreqGov", 13, unknown, func(r *acctRow) string { return reqFreq(r.step).governor }},
@@ -474,4 +474,12 @@ func (r *acctRow) reqGRES() string {
 		}
 	}
 	return strings.Join(out, ",")
+}
+
+// assocText is the number of an association, "" for none.
+func assocText(id cluster.AssocID) string {
+	if id == 0 {
+		return ""
+	}
+	return uintText(uint32(id))
 }

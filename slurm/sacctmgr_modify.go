@@ -289,8 +289,9 @@ func (m *manager) remove(args []string) int {
 				add(x.Name, cluster.Change{QOS: x})
 			}
 		}
+		changes = append(m.forgetQOS(q), changes...)
 	}
-	if len(changes) == 0 {
+	if len(names) == 0 {
 		return m.nothing(" Nothing deleted")
 	}
 	if code := m.stillDefault(entity, q); code != 0 {
@@ -301,6 +302,26 @@ func (m *manager) remove(args []string) int {
 }
 
 // removePlaces takes users out of accounts; those who are in none any more go.
+// forgetQOS takes QOS that are to be deleted out of the lists that name them, so that a later one of that name is nobody's.
+func (m *manager) forgetQOS(q *mgrQuery) (changes []cluster.Change) {
+	gone := func(name string) bool { return q.has("qos", name) }
+	for _, a := range m.books.Assocs {
+		if slices.ContainsFunc(a.QOS, gone) {
+			n := *a
+			n.QOS = slices.DeleteFunc(slices.Clone(a.QOS), gone)
+			changes = append(changes, cluster.Change{Assoc: &n})
+		}
+	}
+	for _, other := range m.books.QOS {
+		if !gone(other.Name) && slices.ContainsFunc(other.Preempt, gone) {
+			n := *other
+			n.Preempt = slices.DeleteFunc(slices.Clone(other.Preempt), gone)
+			changes = append(changes, cluster.Change{QOS: &n})
+		}
+	}
+	return changes
+}
+
 func (m *manager) removePlaces(q *mgrQuery) int {
 	var changes []cluster.Change
 	var places, gone []string

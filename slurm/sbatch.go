@@ -91,7 +91,7 @@ func (r *Request) wrap(command string) {
 
 // fail is one line with sbatch's name and exit code 1.
 func (r *Request) fail(lines ...string) error {
-	e := &opt.UsageError{Code: opt.CodeError}
+	e := &opt.UsageError{Code: opt.CodeError, Refused: true}
 	for _, l := range lines {
 		e.Lines = append(e.Lines, "error: "+l)
 	}

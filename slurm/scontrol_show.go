@@ -250,6 +250,7 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 	if s.Switches > 0 {
 		o.line("Switches=", strconv.Itoa(s.Switches), "@", format.Padded(min(cmp.Or(s.SwitchWait, maxSwitchWait), maxSwitchWait)))
 	}
+	optional("BurstBuffer", s.BurstBuffer)
 	o.line("Power=", s.Power)
 	if kept := bindingKept(s.GRESFlags); kept != "" || s.Spread {
 		spread := ""
@@ -326,6 +327,9 @@ func (c *control) showJobs(arg string) int {
 		if len(q.Refs) == 1 && !q.Refs[0].Tasks.Empty() && !j.Tasks.Empty() {
 			one := *j
 			one.Tasks = j.Tasks.Intersect(q.Refs[0].Tasks)
+			if one.Tasks.Len() == 1 {
+				one.Task, one.Tasks = one.Tasks.Min(), cluster.IDSet{}
+			}
 			r = newRow(v, &one)
 		}
 		c.jobRecord(&r)

@@ -136,7 +136,7 @@ const maxPriority = 1<<32 - 3
 
 // jobKeys are the keys of update job. A set function returns false for a value it can not read.
 var jobKeys = []jobKey{
-	{"account", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Account = &v.value; return true }},
+	{"account", func(p *cluster.Patch, v setting, _ time.Time) bool { return setName(&p.Account, v.value) }},
 	{"admincomment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.AdminComment = &v.value; return true }},
 	{"arraytaskthrottle", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.ArrayLimit, v.value) }},
 	{"comment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Comment = &v.value; return true }},
@@ -202,7 +202,6 @@ var jobKeys = []jobKey{
 	}},
 	{"numnodes reqnodes", setNodeCount},
 	{"numtasks reqprocs", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.Tasks, v.value) }},
-	{"ntaskspernode taskspernode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.TasksPerNode, v.value) }},
 	{"oversubscribe shared", func(p *cluster.Patch, v setting, _ time.Time) bool {
 		share := cluster.ShareExclusive
 		if yes, ok := flagArg(v.value); ok && yes {
@@ -224,7 +223,7 @@ var jobKeys = []jobKey{
 		p.Priority = &k
 		return err == nil && n <= maxPriority
 	}},
-	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { p.QOS = &v.value; return true }},
+	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { return setName(&p.QOS, v.value) }},
 	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
 	{resetAccrue, func(p *cluster.Patch, _ setting, _ time.Time) bool { p.ResetAccrue = true; return true }},
 	{"reservationname", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Reservation = &v.value; return true }},
@@ -295,6 +294,13 @@ func setCPUsPerTRES(p *cluster.Patch, v setting, _ time.Time) bool {
 		text = "0"
 	}
 	return (text != v.value || v.value == "") && setInt(&p.CPUsPerGPU, text)
+}
+
+// setName reads the name of an account or a QOS, which know no case.
+func setName(to **string, v string) bool {
+	name := strings.ToLower(v)
+	*to = &name
+	return true
 }
 
 func setInt(to **int, v string) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,9 @@ import (
 // The Set functions of rows that do more than keep a word.
 
 func setArray(r *Request, v string) error {
+	if v == "" { // an unset variable: a plain job, as in Slurm
+		return nil
+	}
 	a, ok := ParseArray(v)
 	if !ok {
 		return opt.Refused("Invalid job array specification")
@@ -76,12 +80,21 @@ func setOptional(v string, dst **int) error {
 func setDelayBoot(r *Request, v string) error { return parseLimit(v, &r.Job.DelayBoot) }
 
 func setDepends(r *Request, v string) error {
+	if growsJob(v) {
+		return opt.Refused("Requested operation not supported on this system")
+	}
 	d, ok := ParseDepends(v)
 	if !ok {
 		return opt.Refused("Job dependency problem")
 	}
 	r.Job.Depends = d
 	return nil
+}
+
+// growsJob reports whether a dependency would add its job's nodes to another job.
+func growsJob(v string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(v), func(c rune) bool { return c == ',' || c == '?' }),
+		func(word string) bool { return strings.HasPrefix(word, string(cluster.ExpandJob)+":") })
 }
 
 func setDistribution(r *Request, v string) error {

@@ -77,7 +77,7 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "admin_comment", Head: "ADMIN_COMMENT", Of: func(r *jobRow) string { return format.Null(r.Spec.AdminComment) }},
 	{Long: "allocnodes", Head: "ALLOC_NODES", Of: func(r *jobRow) string { return r.Spec.SubmitHost }},
 	{Long: "allocsid", Head: "ALLOC_SID", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.AllocSid) }},
-	{Long: "associd", Head: "ASSOC_ID", Of: func(r *jobRow) string { return "0" }},
+	{Long: "associd", Head: "ASSOC_ID", Of: func(r *jobRow) string { return uintText(uint32(r.Job.Assoc)) }},
 	{Long: "batchflag", Head: "BATCH_FLAG", Of: func(r *jobRow) string { return bit(r.Spec.Kind == cluster.Batch) }},
 	{Long: "boardspernode", Head: "BOARDS_PER_NODE", Of: func(r *jobRow) string { return "0" }},
 	{Long: "burstbuffer", Head: "BURST_BUFFER", Of: func(r *jobRow) string { return format.Null(r.Spec.BurstBuffer) }},

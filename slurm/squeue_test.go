@@ -40,7 +40,7 @@ func TestCombined(t *testing.T) {
 }
 
 func TestBadSort(t *testing.T) {
-	for sort, want := range map[string]string{"": "", "P,-i": "", "#P,+t": "", "%": "%", "-P,%": "%"} {
+	for sort, want := range map[string]string{"": "", "P,-i": "", "#P,+t": "", "%": "%", "-P,%": "%", "bogus": "s"} {
 		if got := (&queueOptions{sort: sort}).badSort(); got != want {
 			t.Errorf("--sort=%s: %q, want %q", sort, got, want)
 		}

@@ -67,7 +67,7 @@ func ParseSignal(s string) (cluster.Signal, bool) {
 
 // dependTypes are the conditions that name jobs.
 var dependTypes = [...]cluster.DependType{cluster.After, cluster.AfterAny, cluster.AfterOK, cluster.AfterNotOK,
-	cluster.AfterCorr, cluster.AfterBurst, cluster.ExpandJob}
+	cluster.AfterCorr, cluster.AfterBurst}
 
 // ParseDepends reads TYPE:ID[+MINUTES][:ID...][,...], with ? in place of , for "any of
 // them", "singleton", and bare job numbers, which mean afterany.

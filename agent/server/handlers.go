@@ -215,6 +215,9 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 	if err := cluster.LimitMemory(s.Snapshot(), &spec); err != nil {
 		return spec, err
 	}
+	if err := cluster.CheckTimes(time.Now(), &spec); err != nil {
+		return spec, err
+	}
 	return spec, s.admitGroups(who, &spec)
 }
 

@@ -19,6 +19,8 @@ type UsageError struct {
 	Lines  []string
 	Code   int
 	Stdout bool // the lines are an answer, not a complaint
+	// Refused marks what Slurm's server would refuse: the user's SLURM_EXIT_ERROR is the code then.
+	Refused bool
 }
 
 // Error joins the lines.
@@ -63,7 +65,7 @@ func Named(prog Prog, long, value string, err error) error {
 	default:
 		return err
 	}
-	named := &UsageError{Code: u.Code, Stdout: u.Stdout, Lines: make([]string, len(u.Lines))}
+	named := &UsageError{Code: u.Code, Stdout: u.Stdout, Refused: u.Refused, Lines: make([]string, len(u.Lines))}
 	for i, l := range u.Lines {
 		if strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "fatal: ") {
 			l = prog.Name() + ": " + l
@@ -75,15 +77,18 @@ func Named(prog Prog, long, value string, err error) error {
 
 // Refuse words a server's refusal as the program's user sees it.
 func Refuse(prog Prog, testOnly bool, reason string) *UsageError {
+	what := prog.Name() + ": error: Unable to allocate resources"
 	switch {
 	case testOnly:
-		return Errorf(CodeError, "allocation failure: %s", reason)
+		what = "allocation failure"
 	case prog == Sbatch:
-		return Errorf(CodeError, "sbatch: error: Batch job submission failed: %s", reason)
+		what = "sbatch: error: Batch job submission failed"
 	case prog == Salloc:
-		return Errorf(CodeError, "salloc: error: Job submit/allocate failed: %s", reason)
+		what = "salloc: error: Job submit/allocate failed"
 	}
-	return Errorf(CodeError, "%s: error: Unable to allocate resources: %s", prog.Name(), reason)
+	e := Errorf(CodeError, "%s: %s", what, reason)
+	e.Refused = true
+	return e
 }
 
 // Number reads a whole number as C's strtol does: an optional sign, then digits, and
