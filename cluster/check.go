@@ -29,6 +29,10 @@ func (c *PartitionSet) check(s *Snapshot) error {
 	if _, known := s.QOS(p.QOS); p.QOS != "" && !known {
 		return Errorf(Invalid, ErrQOS, "partition %s: there is no QOS %s", p.Name, p.QOS)
 	}
+	if n := p.MaxCPUsPerNode; n > 0 && (old == nil || old.MaxCPUsPerNode != n) {
+		return Errorf(Invalid, ErrUnsupported,
+			"partition %s: MaxCPUsPerNode=%d can not be held yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own", p.Name, n)
+	}
 	for _, name := range p.Nodes {
 		if old != nil && slices.Contains(old.Nodes, name) || knownNode(s, name) {
 			continue

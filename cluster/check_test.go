@@ -20,6 +20,7 @@ func TestCheck(t *testing.T) {
 		"a partition in use":     {&PartitionSet{Partition: Partition{Name: "busy"}, Delete: true}, ErrPartInUse},
 		"one that is not":        {&PartitionSet{Partition: Partition{Name: "none"}, Delete: true}, ""},
 		"a QOS that is not":      {&PartitionSet{Partition: Partition{Name: "main", QOS: "nosuch"}}, ErrQOS},
+		"CPUs of a node":         {&PartitionSet{Partition: Partition{Name: "main", MaxCPUsPerNode: 2}}, ErrUnsupported},
 		"a node that is not":     {&PartitionSet{Partition: Partition{Name: "main", Nodes: []NodeName{"nosuch"}}}, ErrNodeName},
 		"nodes that are":         {&PartitionSet{Partition: Partition{Name: "main", Nodes: []NodeName{"n0"}}}, ""},
 		"for itself":             {&UpdateJob{Ref: Ref{Job: first}, Patch: Patch{Depends: after(first)}}, ""},

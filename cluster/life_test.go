@@ -695,3 +695,35 @@ func TestTimeMin(t *testing.T) {
 		}
 	}
 }
+
+// TestSilentNode: the reason of a drained node outlives its silence; one without a reason has its own, until it is back.
+func TestSilentNode(t *testing.T) {
+	w := newWorld(t, 3)
+	reason := "nr"
+	op := Identity{User: "alice"}
+	w.ok(op, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeDrain, Reason: &reason})
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n0", "n1", "n2"}, Keep: true})
+	w.ok(op, &NodeSet{Nodes: []NodeName{"n2"}, Action: NodeDrain, Reason: &reason})
+	want := func(name NodeName, down bool, reason, by string) {
+		t.Helper()
+		n, _ := w.s.Node(name)
+		if n.Down != down || n.Reason != reason || n.ReasonBy != by {
+			t.Errorf("%s: down %v, %q by %q, want %v, %q by %q", name, n.Down, n.Reason, n.ReasonBy, down, reason, by)
+		}
+	}
+	want("n0", true, "nr", "alice")
+	want("n1", true, notResponding, "slurm")
+	want("n2", true, "nr", "alice")
+	for _, name := range []NodeName{"n0", "n1", "n2"} {
+		n, _ := w.s.Node(name)
+		w.ok(sys, &NodeUp{Name: name, Inventory: n.Inventory, Owner: n.Owner})
+	}
+	want("n0", false, "nr", "alice")
+	want("n1", false, "", "")
+	want("n2", false, "nr", "alice")
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n0"}, Keep: true})
+	w.ok(op, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeSetDown, Reason: &reason})
+	n, _ := w.s.Node("n0")
+	w.ok(sys, &NodeUp{Name: "n0", Inventory: n.Inventory, Owner: n.Owner})
+	want("n0", true, "nr", "alice") // an operator's word stays
+}

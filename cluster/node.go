@@ -170,6 +170,7 @@ type Node struct {
 	ReasonAt   time.Time `json:"reason_at,omitzero"`
 	Registered time.Time `json:"registered,omitzero"`
 	LastBusy   time.Time `json:"last_busy,omitzero"`
+	Silent     bool      `json:"silent,omitempty"` // down since it fell silent, whatever reason it is drained for
 	Comment    string    `json:"comment,omitempty"`
 	Extra      string    `json:"extra,omitempty"`
 	Full       Hardware  `json:"full,omitzero"`         // what it should have

@@ -114,8 +114,8 @@ func (t *tx) poweredUp(n *Node) {
 	if n.Power == nil || n.Leaving() {
 		return
 	}
-	if n.Down && n.ReasonBy == "slurm" {
-		n.Down, n.Reason, n.ReasonBy = false, "", ""
+	if n.lost() {
+		n.isBack()
 	}
 	n.Power, n.LastBusy = nil, t.at
 	for _, id := range t.Load(n.Name).Jobs {
@@ -241,8 +241,10 @@ func (t *tx) switchNode(name NodeName, to PowerState, may func(*Node) bool) bool
 	if old.Power != nil && n.Power != nil {
 		n.Power.Fails = old.Power.Fails
 	}
-	if n.Down && n.ReasonBy == "slurm" { // it is off now, and may come again
-		n.Down, n.Reason, n.ReasonBy, n.ReasonAt = false, "", "", time.Time{}
+	if n.lost() { // it is off now, and may come again
+		if n.isBack(); n.Reason == "" {
+			n.ReasonAt = time.Time{}
+		}
 	}
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
@@ -273,7 +275,7 @@ func (t *tables) suspendAt(n *Node, exempt map[NodeName]bool) (time.Time, bool) 
 	case n.Power != nil:
 		return n.Power.Since, n.Power.State == PowerEmpty
 	case idle <= 0 || idle >= Unlimited, n.Drain, n.Failing, n.Reboot != nil, exempt[n.Name],
-		!n.Up && !(n.Down && n.ReasonBy == "slurm" && n.Expected == ExpectedCloud): // one that was lost is given back
+		!n.Up && !(n.lost() && n.Expected == ExpectedCloud): // one that was lost is given back
 		return time.Time{}, false
 	}
 	return later(later(n.LastBusy, n.Registered), n.ReasonAt).Add(idle), true
@@ -463,8 +465,8 @@ func (c *NodeSet) setPower(t *tx, n *Node) error {
 			return Errorf(Conflict, ErrNodeState, "node %s is not powered down", n.Name)
 		}
 		n.Power = &Power{State: PowerAsked, Since: t.at, Fails: n.Power.Fails}
-		if n.Down && n.ReasonBy == "slurm" {
-			n.Down, n.Reason, n.ReasonBy = false, "", ""
+		if n.lost() {
+			n.isBack()
 		}
 	case NodePowerDown, NodePowerDownForce:
 		if n.Power != nil {

@@ -284,8 +284,8 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		}
 	}
 	n.Owner = c.Owner
-	if n.Down && n.ReasonBy == "slurm" && t.config.ReturnToService > 0 {
-		n.Down, n.Reason, n.ReasonBy = false, "", ""
+	if n.lost() && t.config.ReturnToService > 0 {
+		n.isBack()
 	}
 	n.confirmsAgain()
 	if n.Reboot.Issued() && restarted(&n.Inventory, &c.Inventory, n.Reboot) {
@@ -344,9 +344,23 @@ func (t *tx) nextOrder() int {
 type NodeDown struct {
 	Nodes []NodeName `json:"nodes"`
 	Why   string     `json:"why,omitempty"`
+	// Keep leaves the reason of a drained node as it is. Logs of before wrote over it.
+	Keep bool `json:"keep,omitempty"`
 }
 
 func (*NodeDown) kind() string { return "node_down" }
+
+// lost reports whether a node is down since it was lost, and not by an operator's word.
+func (n *Node) lost() bool { return n.Down && (n.Silent || n.ReasonBy == "slurm") }
+
+// isBack takes a node back that was lost. Why it is drained stays.
+func (n *Node) isBack() {
+	drained := n.Silent && n.Drain
+	n.Down, n.Silent = false, false
+	if n.ReasonBy == "slurm" && !drained {
+		n.Reason, n.ReasonBy = "", ""
+	}
+}
 
 func (c *NodeDown) apply(t *tx) (any, error) {
 	for _, name := range c.Nodes {
@@ -357,8 +371,10 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 		n := *old
 		n.Up, n.Quiet = false, false
 		if !n.Down && !n.Reboot.Issued() && !n.Leaving() { // then it is expected
-			n.Down, n.ReasonBy, n.ReasonAt = true, "slurm", t.at
-			n.Reason = cmp.Or(c.Why, notResponding)
+			n.Down, n.Silent = true, c.Keep
+			if !c.Keep || !n.Drain || n.Reason == "" {
+				n.Reason, n.ReasonBy, n.ReasonAt = cmp.Or(c.Why, notResponding), "slurm", t.at
+			}
 			n.troubled(troubleLost, t.at)
 		}
 		t.putNode(&n)
@@ -472,7 +488,7 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 	case NodeDrain:
 		n.Drain = true
 	case NodeSetDown:
-		n.Down = true
+		n.Down, n.Silent = true, false
 	case NodeFail:
 		n.Failing = true
 	case NodeResume:
@@ -491,7 +507,8 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 			p := *n.Power
 			p.Fails, p.Retry, n.Power = 0, time.Time{}, &p
 		}
-		n.Drain, n.Down, n.Failing, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = false, false, false, "", "", 0, time.Time{}
+		n.Drain, n.Down, n.Silent, n.Failing = false, false, false, false
+		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = "", "", 0, time.Time{}
 		if n.Lacks != "" {
 			n.Reason, n.ReasonBy, n.ReasonAt = n.Lacks, "slurm", t.at
 		}

@@ -58,7 +58,7 @@ func silences(s *cluster.Snapshot, leases Leases, now time.Time) (out []cluster.
 		slices.SortFunc(list, cluster.CompareNodes)
 	}
 	if lost != nil {
-		out = append(out, &cluster.NodeDown{Nodes: lost, Why: "Not responding"})
+		out = append(out, &cluster.NodeDown{Nodes: lost, Why: "Not responding", Keep: true})
 	}
 	if quiet != nil {
 		out = append(out, &cluster.NodeQuiet{Nodes: quiet, Quiet: true})

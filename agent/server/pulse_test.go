@@ -163,7 +163,7 @@ func TestLeasesBetweenLooks(t *testing.T) {
 	if now = p.whole.Add(wholeChecks - 1); len(p.Leases(s.Snapshot(), now)) != 2 {
 		t.Error("all nodes are looked at before it is time")
 	}
-	expect(1, &cluster.NodeDown{Nodes: []cluster.NodeName{"n00000", "n00001", "n00002", "n00003", "n00004"}, Why: "Not responding"})
+	expect(1, &cluster.NodeDown{Nodes: []cluster.NodeName{"n00000", "n00001", "n00002", "n00003", "n00004"}, Why: "Not responding", Keep: true})
 }
 
 // BenchmarkSilences is a look for nodes of which something is to be said, among 10,000 of which one is between two calls.

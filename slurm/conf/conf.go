@@ -407,14 +407,15 @@ func hasAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// closes tells of a limit of a partition that holds nothing: with MaxNodes=0 the configuration is refused, since the partition would
-// be open.
-func (r *reader) closes(file string, n int, name string, p pair) {
-	if p.key == "maxcpuspernode" {
-		r.note(file, n, "PartitionName=%s: MaxCPUsPerNode=%s is shown and holds nothing yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own", name, p.value)
-		return
+// holdsNothing says why a limit of a partition would not be held, "" if it is: a configuration with one is refused.
+func holdsNothing(p pair) string {
+	switch {
+	case p.key == "maxnodes" && p.value == "0":
+		return "MaxNodes=0 would leave it open: close it by State=DRAIN, or State=DOWN"
+	case p.key == "maxcpuspernode" && !strings.EqualFold(p.value, "UNLIMITED"):
+		return "MaxCPUsPerNode=" + p.value + " can not be held yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own"
 	}
-	r.refused = append(r.refused, fmt.Errorf("%s:%d: PartitionName=%s: MaxNodes=0 would leave it open: close it by State=DRAIN, or State=DOWN", file, n, name))
+	return ""
 }
 
 // leave tells of a key that nothing reads.
@@ -546,8 +547,8 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 		p := cluster.Partition{Name: name, State: cluster.PartitionUp, PriorityTier: 1, PriorityJobFactor: 1}
 		for _, kv := range append(slices.Clone(r.partDef), ps[1:]...) {
 			r.tiered = r.tiered || kv.key == "prioritytier" || kv.key == "priority"
-			if kv.key == "maxnodes" && kv.value == "0" || kv.key == "maxcpuspernode" {
-				r.closes(file, n, name, kv)
+			if why := holdsNothing(kv); why != "" {
+				r.refused = append(r.refused, fmt.Errorf("%s:%d: PartitionName=%s: %s", file, n, name, why))
 			}
 			if err := PartitionKey(&p, kv.key, kv.value); err != nil {
 				r.note(file, n, "PartitionName=%s: %v", name, err)

@@ -30,14 +30,18 @@ func TestClosedToRoot(t *testing.T) {
 	if !cfg.NoRootJobs || len(notes) > 0 {
 		t.Errorf("%v, notes %q", cfg.NoRootJobs, notes)
 	}
-	if _, notes = load(t, "PartitionName=p Nodes=ALL MaxCPUsPerNode=3\n"); len(notes) != 1 || !strings.Contains(notes[0], "MaxCPUsPerNode=3 is shown and holds nothing yet") {
-		t.Errorf("a limit that holds nothing: %q", notes)
-	}
-	file := filepath.Join(t.TempDir(), "slurm.conf")
-	if err := os.WriteFile(file, []byte("PartitionName=p Nodes=ALL MaxNodes=0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := Load(file); err == nil || !strings.Contains(err.Error(), "State=DRAIN") {
-		t.Errorf("MaxNodes=0: %v", err)
+	for key, want := range map[string]string{
+		"MaxNodes=0":               "MaxNodes=0 would leave it open: close it by State=DRAIN",
+		"MaxCPUsPerNode=3":         "MaxCPUsPerNode=3 can not be held yet: keep CPUs for GPU jobs by CoreSpecCount",
+		"MaxCPUsPerNode=UNLIMITED": "<nil>",
+		"MaxNodes=1":               "<nil>",
+	} {
+		file := filepath.Join(t.TempDir(), "slurm.conf")
+		if err := os.WriteFile(file, []byte("PartitionName=p Nodes=ALL "+key+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Load(file); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want %s", key, err, want)
+		}
 	}
 }
