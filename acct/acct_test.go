@@ -62,6 +62,41 @@ func all(t *testing.T, d *DB, q Query) (out []Record) {
 	return out
 }
 
+// TestWindow: a state with a window is what a job was in at some time of it. The table is 22.05's answer, for a job that was
+// submitted at -8 s, began at 0 and ended at 6.
+func TestWindow(t *testing.T) {
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
+	j := job(1, cluster.Ended, cluster.Completed)
+	j.Submitted, j.Started, j.Ended = at(-8), at(0), at(6)
+	pending := State{Phase: cluster.Pending}
+	running := State{Phase: cluster.Running}
+	completed := State{Phase: cluster.Ended, Outcome: cluster.Completed}
+	failed := State{Phase: cluster.Ended, Outcome: cluster.Failed}
+	for _, c := range []struct {
+		from, to int
+		want     []State
+	}{
+		{-8, -1, []State{pending}},
+		{1, 3, []State{running}},
+		{-2, 8, []State{pending, running, completed}},
+		{7, 10, nil},
+		{1, 8, []State{running, completed}},
+		{-2, 1, []State{pending, running}},
+	} {
+		for _, s := range []State{pending, running, completed, failed} {
+			q := Query{From: at(c.from), To: at(c.to), States: []State{s}}
+			if got := q.matches(j); got != slices.Contains(c.want, s) {
+				t.Errorf("from %d to %d, %v: %v", c.from, c.to, s, got)
+			}
+		}
+	}
+	waits := job(2, cluster.Pending, cluster.NoOutcome)
+	waits.Submitted, waits.Started = at(0), time.Time{}
+	if q := (&Query{From: at(5), States: []State{pending}}); !q.matches(waits) || (&Query{States: []State{running}}).matches(waits) {
+		t.Error("a job that waits is pending, and did not run")
+	}
+}
+
 func TestQuery(t *testing.T) {
 	d := openDB(t, t.TempDir())
 	defer d.stop()

@@ -207,9 +207,29 @@ func (q *Query) matches(j *cluster.Job) bool {
 	if !q.HistoryFilter.Matches(j) || !j.Ended.IsZero() && j.Ended.Before(q.From) {
 		return false
 	}
-	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(s State) bool {
-		return s.Phase == j.Phase && (j.Phase != cluster.Ended || s.Outcome == j.Outcome)
-	})
+	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(s State) bool { return q.wasIn(j, s) })
+}
+
+// wasIn reports whether a job was in a state at some time of the window, as sacct's -s, -S and -E mean it.
+func (q *Query) wasIn(j *cluster.Job, s State) bool {
+	until := func(end time.Time) bool { return end.IsZero() || end.After(q.From) }
+	since := func(begin time.Time) bool { return !begin.IsZero() && (q.To.IsZero() || !begin.After(q.To)) }
+	switch s.Phase {
+	case cluster.Pending:
+		begin, end := j.Eligible, j.Started
+		if begin.IsZero() {
+			begin = j.Submitted
+		}
+		if end.IsZero() {
+			end = j.Ended
+		}
+		return since(begin) && until(end)
+	case cluster.Running:
+		return since(j.Started) && until(j.Ended)
+	case cluster.Ended:
+		return j.Phase == cluster.Ended && s.Outcome == j.Outcome && since(j.Ended)
+	}
+	return s.Phase == j.Phase
 }
 
 func partitions(j *cluster.Job) []string {

@@ -33,7 +33,7 @@ func (c *cycle) gatherReserved() {
 // looked for nodes can have to do with one, though time has gone by.
 func (c *cycle) outOfReach(s *cluster.Snapshot, now time.Time) bool {
 	for _, k := range c.reserved {
-		if !k.End.After(now) || k.Start.After(c.now) && k.Start.Before(now.Add(c.longest)) {
+		if !k.End.After(now) || k.Start.After(c.now) && !k.Start.After(now.Add(c.longest)) {
 			return false
 		}
 	}

@@ -382,3 +382,25 @@ func TestWhyCores(t *testing.T) {
 		}
 	}
 }
+
+// TestBeginsOnTime: a scheduler that goes on starts what waits for a reservation at the very moment when that begins, though
+// no other job has looked for nodes.
+func TestBeginsOnTime(t *testing.T) {
+	b := newBed(t, 2)
+	b.reserve("r", time.Hour, time.Hour, 1, nil)
+	id := b.submit(lasts(10*time.Minute, inside("r")))
+	var s Scheduler
+	cycle := func() []cluster.Decision {
+		list := s.Schedule(b.s.Snapshot(), b.now)
+		if len(list) > 0 {
+			b.do(&cluster.Decide{Decisions: list})
+		}
+		return list
+	}
+	for len(cycle()) > 0 {
+	}
+	b.wantOn(id, string(cluster.WaitReservation))
+	b.now = b.now.Add(time.Hour)
+	cycle()
+	b.wantOn(id, "n000")
+}

@@ -450,9 +450,6 @@ func (o *sacctOptions) window() int {
 	if parse(o.from, "starttime", &o.query.From)+parse(o.to, "endtime", &o.query.To) > 0 {
 		return 1
 	}
-	if !o.query.To.IsZero() && o.query.From.After(o.query.To) {
-		return o.sys.fail("Start time (%s) requested is after end time (%s).", stamp(o.query.From), stamp(o.query.To))
-	}
 	for _, s := range o.states {
 		st, ok := historyState(s)
 		if !ok {
@@ -467,6 +464,9 @@ func (o *sacctOptions) window() int {
 		if len(o.states) > 0 {
 			o.query.From = now
 		}
+	}
+	if !o.query.To.IsZero() && o.query.From.After(o.query.To) {
+		return o.sys.fail("Start time (%s) requested is after end time (%s).", stamp(o.query.From), stamp(o.query.To))
 	}
 	return 0
 }
