@@ -287,6 +287,9 @@ func slurmTRES() []string {
 	return []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}
 }
 
+// firstOwnTRES is the number of the first resource that the configuration names.
+const firstOwnTRES = 1001
+
 // trackedTRES are all that are: Slurm's own and those of the configuration.
 func trackedTRES(resp *api.BooksResponse) []string { return append(slurmTRES(), resp.TRES...) }
 

@@ -438,7 +438,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 		for i, name := range trackedTRES(&b.BooksResponse) {
 			n := i + 1
 			if i >= len(slurmTRES()) {
-				n = 1001 + i - len(slurmTRES())
+				n = firstOwnTRES + i - len(slurmTRES())
 			}
 			rows = append(rows, mgrRow{tres: name, number: n, books: b})
 		}

@@ -1,0 +1,141 @@
+package slurm
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// printJSON writes the records in the shape of today's clients.
+func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
+	v := &view{sys: o.sys, now: resp.Now, raw: true}
+	jobs := []any{}
+	for i := range resp.Records {
+		rows := o.rows(v, &resp.Records[i])
+		steps := []any{}
+		for k := range rows[1:] {
+			steps = append(steps, stepJSON(&rows[k+1]))
+		}
+		jobs = append(jobs, historyJSON(&rows[0], steps))
+	}
+	return o.sys.json(map[string]any{"meta": map[string]any{"slurm": map[string]any{"version": map[string]any{"major": "25", "minor": "05", "micro": "0"}, "release": "25.05.0",
+		"cluster": v.clusterName()}},
+		"errors": []any{}, "warnings": []any{}, "jobs": jobs})
+}
+
+func exitJSON(e cluster.ExitStatus) map[string]any {
+	status := "SUCCESS"
+	if e.Code != 0 || e.Signal != 0 {
+		status = "ERROR"
+	}
+	return map[string]any{"status": []string{status}, "return_code": map[string]any{"set": true, "infinite": false, "number": e.Code},
+		"signal": map[string]any{"id": map[string]any{"set": e.Signal != 0, "infinite": false, "number": e.Signal}}}
+}
+
+func historyJSON(r *acctRow, steps []any) map[string]any {
+	unix := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.Unix()
+	}
+	array := map[string]any{"job_id": r.ArrayID, "task_id": map[string]any{"set": r.Task >= 0, "infinite": false, "number": max(r.Task, 0)}}
+	return map[string]any{
+		"job_id": r.ID, "name": r.Spec.Name, "user": r.Spec.User, "group": r.group(), "account": r.Spec.Account,
+		"partition": strings.Join(r.partitions(), ","), "qos": r.Spec.QOS, "cluster": r.v.clusterName(), "nodes": r.nodeText(),
+		"allocation_nodes": r.nodeCount(), "array": array, "het": map[string]any{"job_id": hetOf(&r.jobRow).ID, "job_offset": hetOf(&r.jobRow).Offset}, "exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
+		"state": map[string]any{"current": []string{stateOf(r.Job).long}, "reason": r.whyText()},
+		"time": map[string]any{"submission": unix(r.Submitted), "eligible": unix(r.Job.Eligible), "start": unix(r.Job.Started),
+			"end": unix(r.Job.Ended), "elapsed": int64(r.elapsed() / time.Second), "suspended": int64(r.SuspendTotal / time.Second),
+			"system": timeJSON(r.total.SystemCPU), "user": timeJSON(r.total.UserCPU), "total": timeJSON(r.total.SystemCPU + r.total.UserCPU),
+			"limit": map[string]any{"set": r.Limit != 0, "infinite": r.Limit == cluster.Unlimited, "number": int64(r.Limit / time.Minute)}},
+		"tres": map[string]any{"allocated": r.v.tresList(r.allocTRES()), "requested": r.v.tresList(r.reqTRES())},
+		"association": map[string]any{"account": r.Spec.Account, "cluster": r.v.clusterName(), "partition": "", "user": r.Spec.User,
+			"id": r.Job.Assoc},
+		"wckey":       map[string]any{"wckey": strings.TrimPrefix(r.Spec.WCKey, cluster.WCKeyDefault), "flags": wckeyFlags(r.Spec.WCKey)},
+		"priority":    map[string]any{"set": true, "infinite": false, "number": r.Job.Priority},
+		"reservation": map[string]any{"id": 0, "name": r.Spec.Reservation},
+		"flags":       startFlags(r),
+		"constraints": r.Spec.Constraint, "container": "", "mcs": map[string]any{"label": r.Spec.MCSLabel}, "licenses": r.Spec.Licenses,
+		"restart_cnt":       r.Restarts,
+		"required":          map[string]any{"CPUs": r.numCPUs(), "memory": r.totalMem()},
+		"working_directory": r.Spec.WorkDir, "submit_line": r.Spec.SubmitLine, "comment": map[string]any{"administrator": r.Spec.AdminComment, "job": r.Spec.Comment, "system": r.SystemComment}, "steps": steps,
+	}
+}
+
+func stepJSON(r *acctRow) map[string]any {
+	u, energy := r.step.Usage, int64(0)
+	if m, ok := u.Measured(cluster.MeasuredEnergy, false); ok {
+		energy = m.Tot
+	}
+	tres := usageJSON(&stepUse{Step: r.step})
+	tres["allocated"] = r.v.tresList(r.allocTRES())
+	nodes := make([]string, 0, len(r.step.Shares))
+	for _, sh := range r.step.Shares {
+		nodes = append(nodes, string(sh.Node))
+	}
+	ended := int64(0)
+	if !r.step.Ended.IsZero() {
+		ended = r.step.Ended.Unix()
+	}
+	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
+		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
+		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText(), "list": nodes},
+		"time": map[string]any{"start": r.step.Started.Unix(), "end": ended, "elapsed": int64(r.elapsed() / time.Second),
+			"system": timeJSON(u.SystemCPU), "user": timeJSON(u.UserCPU), "total": timeJSON(u.SystemCPU + u.UserCPU)},
+		"statistics": map[string]any{"energy": map[string]any{"consumed": energy}},
+		"tres":       tres}
+}
+
+func timeJSON(d time.Duration) map[string]any {
+	return map[string]any{"seconds": int64(d / time.Second), "microseconds": int64(d % time.Second / time.Microsecond)}
+}
+
+// tresList is a text of amounts as a list: {type, name, id, count} each, memory in megabytes.
+func (v *view) tresList(text string) []any {
+	out := []any{}
+	for _, word := range splitList(text) {
+		tres, amount, _ := strings.Cut(word, "=")
+		count, err := strconv.ParseInt(strings.TrimSuffix(amount, "M"), 10, 64)
+		if err != nil {
+			continue
+		}
+		kind, name, _ := strings.Cut(tres, "/")
+		out = append(out, map[string]any{"type": kind, "name": name, "id": v.tresID(tres), "count": count})
+	}
+	return out
+}
+
+// tresID is the number of a resource, as sacctmgr show tres has it; 0: it is not tracked.
+func (v *view) tresID(tres string) int {
+	if k := slices.Index(slurmTRES(), tres); k >= 0 {
+		return k + 1
+	}
+	if k := slices.Index(v.allBooks().TRES, tres); k >= 0 {
+		return firstOwnTRES + k
+	}
+	return 0
+}
+
+// wckeyFlags tells a wckey that is its user's default.
+func wckeyFlags(key string) []string {
+	if strings.HasPrefix(key, cluster.WCKeyDefault) {
+		return []string{"ASSIGNED_DEFAULT"}
+	}
+	return []string{}
+}
+
+// startFlags tells which part of the scheduler has started a job, in the words of the JSON.
+func startFlags(r *acctRow) []string {
+	switch {
+	case r.Job.Started.IsZero():
+		return []string{}
+	case r.Backfilled:
+		return []string{"STARTED_ON_BACKFILL", "START_RECEIVED"}
+	}
+	return []string{"STARTED_ON_SCHEDULE", "START_RECEIVED"}
+}
