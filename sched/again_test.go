@@ -318,6 +318,19 @@ func dump(ds []cluster.Decision) (out []string) {
 	return out
 }
 
+// TestRoundEnds: this history once kept the scheduler busy for good: a job whose question failed beside the starts planned
+// at its turn was taken for one that may fit, over and over.
+func TestRoundEnds(t *testing.T) {
+	h := newHistory(t, rand.New(rand.NewPCG(5139, 135)))
+	for range 40 {
+		h.step()
+		h.decide()
+	}
+	if h.rounds == 0 {
+		t.Error("the history says nothing")
+	}
+}
+
 // TestAgain holds that a scheduler which goes on from its last cycle decides what a full pass would.
 func TestAgain(t *testing.T) {
 	seed, rounds, starts, bound, freed, held, beside, shrunk := rand.Uint64(), 0, 0, 0, 0, 0, 0, 0

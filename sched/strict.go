@@ -62,6 +62,9 @@ func (r *round) visit(l *lineup, e *entry) bool {
 	}
 	c.known = !e.changed
 	r.consider(e, j)
+	if r.turnsAgain(e, j) {
+		return false
+	}
 	if len(c.begun) >= maxStarts || len(c.begun) > begun && !r.rehold(l, e) {
 		return false
 	}
@@ -80,6 +83,12 @@ func (r *round) visit(l *lineup, e *entry) bool {
 		r.succeed(l, e)
 	}
 	return true
+}
+
+// turnsAgain reports whether a job that was passed over, since its question plainly fails, would have its turn again: it was
+// found beside other planned starts than those that hold now.
+func (r *round) turnsAgain(e *entry, j *cluster.Job) bool {
+	return e.q != nil && !r.done[e.id] && !r.fails(e.q, r.maskAt(j.Limit, e.place))
 }
 
 // keep has the first blocked job of partitions stay that with the start that was planned, where nothing that came before it in
