@@ -89,3 +89,19 @@ func TestStepLimit(t *testing.T) {
 		t.Errorf("a step that is not: %d %s", code, errs)
 	}
 }
+
+// TestBadInterpreter: a script whose interpreter is missing says so in its output, and fails with the error's number.
+func TestBadInterpreter(t *testing.T) {
+	d := startDev(t)
+	script := filepath.Join(t.TempDir(), "job.sh")
+	if err := os.WriteFile(script, []byte("#!/no/such/sh\ntrue\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, _, code := d.run("sbatch", "-W", "-o", "out", script)
+	if out := d.soFar("out"); code != 2 || !strings.Contains(out, "error: execve(): bad interpreter(/no/such/sh): No such file or directory\n") {
+		t.Errorf("exit code %d, %q", code, out)
+	}
+	if rows := d.must("sacct", "-n", "-P", "-o", "state,exitcode"); !strings.HasPrefix(rows, "FAILED|2:0\nFAILED|2:0") {
+		t.Errorf("history: %s", rows)
+	}
+}

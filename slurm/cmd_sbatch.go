@@ -230,7 +230,8 @@ func (s *Sys) waitJob(id cluster.JobID) int {
 		}
 		for _, j := range resp.Jobs {
 			code := j.Exit.Code
-			if j.Exit.Signal != 0 || j.Outcome != cluster.Completed && code == 0 {
+			begun := j.Outcome != cluster.Cancelled || !j.Started.IsZero() // 0 for one that was cancelled while it waited
+			if begun && (j.Exit.Signal != 0 || j.Outcome != cluster.Completed && code == 0) {
 				code = 1
 			}
 			worst = max(worst, code)

@@ -60,6 +60,22 @@ func runSrun(sys *Sys, argv []string) int {
 	return rc
 }
 
+// noAllocation says why a job has nothing to run a step in.
+func (s *Sys) noAllocation(id cluster.JobID) {
+	why := "Invalid job id specified"
+	resp, _ := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
+	if len(resp.Jobs) == 1 {
+		switch resp.Jobs[0].Phase {
+		case cluster.Ended:
+			s.say("error: Slurm job %d has expired", id)
+			return
+		case cluster.Pending:
+			why = "Job is pending execution"
+		}
+	}
+	s.say("error: Unable to confirm allocation for job %d: %s", id, why)
+}
+
 // stepLeaves says that what a job leaves of its nodes is not for its steps to say. Slurm says nothing of threads.
 func (s *Sys) stepLeaves(r *Request) {
 	for _, p := range r.all() {
@@ -264,7 +280,7 @@ func (s *Sys) createStepAs(r *Request, q api.StepRequest) (api.StepResponse, int
 	text, _ := slurmText(err)
 	switch {
 	case isKind(err, cluster.ErrJobID), isKind(err, cluster.ErrFinished):
-		s.say("error: Unable to confirm allocation for job %d: %s", id, "Invalid job id specified")
+		s.noAllocation(id)
 		s.say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
 	case isKind(err, cluster.ErrStepGRES):
 		var e *api.Error

@@ -364,6 +364,7 @@ var nodeActions = [...]struct {
 // updateNode changes nodes.
 func (c *control) updateNode(who setting, rest []setting) int {
 	set, names, idle := cluster.NodeSet{}, who.value, false
+	var available, active []string
 	for _, s := range append([]setting{who}, rest...) {
 		v := s.value
 		switch {
@@ -387,8 +388,10 @@ func (c *control) updateNode(who setting, rest []setting) int {
 		case isKey(s.key, 3, "reason"):
 			v = strings.Trim(v, `"'`)
 			set.Reason = &v
-		case isKey(s.key, 3, "availablefeatures", "features", "activefeatures"):
-			set.Features = append([]string{}, splitList(v)...)
+		case isKey(s.key, 3, "availablefeatures", "features"):
+			available = append([]string{}, splitList(v)...)
+		case isKey(s.key, 3, "activefeatures"):
+			active = append([]string{}, splitList(v)...)
 		case isKey(s.key, 3, "topology"):
 			v = v[strings.LastIndexByte(v, ':')+1:] // TOPOLOGY:NAME
 			set.Topology = &v
@@ -418,10 +421,30 @@ func (c *control) updateNode(who setting, rest []setting) int {
 	if set.Nodes, err = c.nodeList(names); err != nil {
 		return c.failed(err, "", updateError)
 	}
+	if !c.featuresOf(&set, available, active) {
+		return c.complain("slurm_update error: Active features not subset of available features")
+	}
 	if err := c.setNodes(set); err != nil && !(idle && isKind(err, cluster.ErrNodeState)) {
 		return c.failed(err, "", updateError)
 	}
 	return 0
+}
+
+// featuresOf sets what nodes have, which is what is active there; false: that is more than what is available.
+func (c *control) featuresOf(set *cluster.NodeSet, available, active []string) bool {
+	set.Features = available
+	if active == nil {
+		return true
+	}
+	set.Features = active
+	within := func(have []string) bool {
+		return !slices.ContainsFunc(active, func(f string) bool { return !slices.Contains(have, f) })
+	}
+	if available != nil {
+		return within(available)
+	}
+	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes})
+	return err != nil || !slices.ContainsFunc(resp.Nodes, func(n api.NodeInfo) bool { return !within(n.Inventory.Features) })
 }
 
 // setNodes changes nodes. Of a list not all of which can be resumed those are that can, and the last error says that some were not.

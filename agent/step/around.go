@@ -104,7 +104,7 @@ func TaskMain(self, args []string) int {
 	if err == nil {
 		err = &os.PathError{Op: "execve", Path: path, Err: syscall.Exec(path, argv, env)}
 	}
-	a.say("%s", startError(err))
+	a.say("%s", startError(err, "."))
 	var no unix.Errno
 	if asErrno(err, &no) {
 		return int(no)

@@ -3,10 +3,12 @@ package step
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -212,10 +214,15 @@ func (s *supervisor) launched(r *run) {
 }
 
 // notStarted records why a task has not begun.
-func (s *supervisor) notStarted(t *task, io *stdio, err error) {
-	io.close()
+func (s *supervisor) notStarted(t *task, std *stdio, err error) {
+	sp := &t.run.spec
+	text := startError(err, sp.Dir)
+	if sp.Script != nil && isExec(err) { // nobody else reads it: a step's is told by its srun
+		_, _ = unix.Write(std.fd[2], []byte("slurmstepd-"+string(sp.ID.Node)+": error: "+text+"\n"))
+	}
+	std.close()
 	st := t.st
-	st.Error = startError(err)
+	st.Error = text
 	st.Ended = time.Now()
 	var no unix.Errno
 	if asErrno(err, &no) {
@@ -227,14 +234,45 @@ func (s *supervisor) notStarted(t *task, io *stdio, err error) {
 	t.run.out.noTask(int32(st.Rank))
 }
 
-// startError words a failed start as Slurm does: "execve(): NAME: No such file or directory".
-func startError(err error) string {
+// isExec reports whether a start failed when the program was to be run.
+func isExec(err error) bool {
+	var p *os.PathError
+	return errors.As(err, &p) && p.Op == "execve"
+}
+
+// startError words a failed start in a directory as Slurm does: "execve(): NAME: No such file or directory", or
+// "execve(): bad interpreter(NAME): ..." where that of a script is missing.
+func startError(err error, dir string) string {
 	var p *os.PathError
 	var no unix.Errno
 	if !errors.As(err, &p) || p.Op != "execve" || !asErrno(err, &no) {
 		return err.Error()
 	}
-	return "execve(): " + p.Path + ": " + strerror(no)
+	name := p.Path
+	if i := interpreter(name, dir); i != "" && no == unix.ENOENT {
+		name = "bad interpreter(" + i + ")"
+	}
+	return "execve(): " + name + ": " + strerror(no)
+}
+
+// interpreter is what the first line of a script names, "" if it names nothing.
+func interpreter(name, dir string) string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 256) // as the kernel reads
+	n, _ := io.ReadFull(f, head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+		return ""
+	}
+	return words[0]
 }
 
 // prepare makes what the step needs before its tasks: its group and its script.

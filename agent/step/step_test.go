@@ -37,7 +37,16 @@ func TestProgramInWorkingDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{"a.out": "7 ", "true": "0 ", "data": "0 execve(): data: Permission denied", "none": "0 execve(): none: No such file or directory"} {
+	if err := os.WriteFile(filepath.Join(g.own, "lost"), []byte("#! /no/such/sh -e\nexit 7\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"a.out": "7 ",
+		"true":  "0 ",
+		"data":  "0 execve(): data: Permission denied",
+		"none":  "0 execve(): none: No such file or directory",
+		"lost":  "0 execve(): bad interpreter(/no/such/sh): No such file or directory",
+	} {
 		sp := g.spec("")
 		sp.Dir, sp.Tasks[0].Argv = g.own, []string{name}
 		st := g.run(sp).Tasks[0]

@@ -190,10 +190,12 @@ func setOverSubscribe(p *cluster.Partition, value string) error {
 }
 
 func setState(p *cluster.Partition, value string) error {
-	switch s := cluster.PartitionState(strings.ToUpper(value)); s {
-	case cluster.PartitionUp, cluster.PartitionDown, cluster.PartitionDrain, cluster.PartitionInactive:
-		p.State = s
-		return nil
+	states := []cluster.PartitionState{cluster.PartitionUp, cluster.PartitionDown, cluster.PartitionDrain, cluster.PartitionInactive}
+	for _, s := range states {
+		if len(value) > 1 && strings.HasPrefix(string(s), strings.ToUpper(value)) { // INACT, say
+			p.State = s
+			return nil
+		}
 	}
 	return fmt.Errorf("state=%s: want UP, DOWN, DRAIN or INACTIVE", value)
 }
