@@ -84,7 +84,7 @@ func (c *control) jobRecord(r *jobRow) {
 	}
 	c.jobSizes(o, r)
 	c.jobFiles(o, r)
-	if c.explains && r.Phase == cluster.Pending {
+	if c.explains && !c.oneLine && r.Phase == cluster.Pending { // scripts take a line apart: one JobId= in it
 		c.jobCauses(o, r)
 	}
 	o.line("")

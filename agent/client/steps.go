@@ -468,15 +468,22 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		if c.cfg.Greeting != nil {
 			t.Greeting = c.cfg.Greeting(l, bind, mem, step.NUMANodes())
 		}
-		t.Stdin = c.stream(s, s.Stdin, rank, l, true)
-		t.Stdout = c.stream(s, s.Stdout, rank, l, false)
-		t.Stderr = c.stream(s, s.Stderr, rank, l, false)
-		if s.Stderr == "" && t.Stdout.Kind == step.File || s.Stderr == s.Stdout && t.Stdout.Kind == step.File {
-			t.Stderr = step.IO{Kind: step.Same}
+		if s.PTY == nil || rank == 0 { // the others have no terminal: they read and write nothing
+			c.streams(&t, s, l)
 		}
 		out.Tasks = append(out.Tasks, t)
 	}
 	return out
+}
+
+// streams says where those of a task lead.
+func (c *Client) streams(t *step.Task, s *cluster.StepSpec, l *cluster.Launch) {
+	t.Stdin = c.stream(s, s.Stdin, t.Rank, l, true)
+	t.Stdout = c.stream(s, s.Stdout, t.Rank, l, false)
+	t.Stderr = c.stream(s, s.Stderr, t.Rank, l, false)
+	if t.Stdout.Kind == step.File && (s.Stderr == "" || s.Stderr == s.Stdout) {
+		t.Stderr = step.IO{Kind: step.Same}
+	}
 }
 
 // stream says where one stream of a task leads: to srun, nowhere, or to a file of the task's own.

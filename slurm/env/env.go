@@ -279,15 +279,20 @@ func usedCPUs(l *cluster.Launch) func(cluster.Share) int {
 func (e *list) tasks(j *cluster.Job, cpus func(cluster.Share) int) {
 	s := j.Spec
 	e.set("SLURM_TASKS_PER_NODE", PerNode(j.Alloc.Shares, func(sh cluster.Share) int {
-		if s.Tasks == 0 && s.TasksPerNode == 0 && s.TasksPerGPU == 0 { // not counted: as many as its CPUs are for
+		if !countsTasks(s) { // not counted: as many as its CPUs are for
 			return max(cpus(sh)/max(s.CPUsPerTask, 1), 1)
 		}
 		return max(sh.Tasks, 1)
 	}))
-	if n := jobTasks(j); s.Tasks > 0 || s.TasksPerNode > 0 || s.TasksPerGPU > 0 {
+	if n := jobTasks(j); countsTasks(s) {
 		e.num("SLURM_NTASKS", n)
 		e.num("SLURM_NPROCS", n)
 	}
+}
+
+// countsTasks reports whether a request says how many tasks it is for.
+func countsTasks(s *cluster.JobSpec) bool {
+	return s.Tasks > 0 || s.TasksPerNode > 0 || s.TasksPerGPU > 0
 }
 
 func jobTasks(j *cluster.Job) (n int) {
@@ -326,6 +331,10 @@ func (e *list) step(l *cluster.Launch) {
 	e.num("SLURM_LOCALID", l.LocalRank)
 	e.set("SLURM_GTIDS", joinInts(l.Ranks[l.NodeID]))
 	e.set("SLURM_SRUN_COMM_HOST", "127.0.0.1")
+	if p := l.Spec.PTY; p != nil && p.Rows > 0 && p.Cols > 0 {
+		e.set("SLURM_PTY_WIN_ROW", strconv.Itoa(int(p.Rows)))
+		e.set("SLURM_PTY_WIN_COL", strconv.Itoa(int(p.Cols)))
+	}
 	e.set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1")
 	if l.Job.Spec.Kind != cluster.SrunJob && l.Job.Het == nil {
 		e.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", PerNode(l.Job.Alloc.Shares, cpusOf))

@@ -65,7 +65,7 @@ func (e *list) component(l *cluster.Launch, j *cluster.Job, batch bool) {
 	e.num("SLURM_NNODES", len(j.Alloc.Shares))
 	e.set("SLURM_NODELIST", nodeList(j.Alloc.Shares))
 	e.set("SLURM_NODE_ALIASES", "(null)")
-	if j.Spec.Mem.Per == cluster.MemPerNode {
+	if j.Spec.Mem.Per != cluster.MemDefault {
 		e.memory(&cluster.Launch{Job: j, Config: l.Config})
 	}
 }
@@ -83,10 +83,14 @@ func HetAllocation(l *cluster.Launch) []string {
 	e.set("MUSTER_SOCKET", l.Daemon)
 	tasks := 0
 	for _, j := range append([]*cluster.Job{l.Job}, l.Sisters...) {
-		tasks += jobTasks(j)
+		if countsTasks(j.Spec) {
+			tasks += jobTasks(j)
+		}
 	}
-	e.num("SLURM_NTASKS", tasks)
-	e.num("SLURM_NPROCS", tasks)
+	if tasks > 0 { // else each step says how many
+		e.num("SLURM_NTASKS", tasks)
+		e.num("SLURM_NPROCS", tasks)
+	}
 	e.groups(l, false)
 	return e
 }
