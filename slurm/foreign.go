@@ -166,9 +166,17 @@ func (r *Request) pbsResources(v string) error {
 	return nil
 }
 
-// pbsParts are what pbsNodes reads of nodes, and the options that they stand for.
-var pbsParts = map[string]string{
-	"ppn": "ntasks-per-node", "mpiprocs": "ntasks-per-node", "ncpus": "mincpus", "gpus": "gres", "ngpus": "gres",
+// pbsPart is the option that a part of nodes stands for, "" for none.
+func pbsPart(name string) string {
+	switch name {
+	case "ppn", "mpiprocs":
+		return "ntasks-per-node"
+	case "ncpus":
+		return "mincpus"
+	case "gpus", "ngpus":
+		return "gres"
+	}
+	return ""
 }
 
 // pbsNodes reads chunks joined by +: COUNT or NAME, then :ppn=N, :ncpus=N, :mpiprocs=N, :gpus=N. What several chunks say is
@@ -183,7 +191,7 @@ func (r *Request) pbsNodes(v string) error {
 		switch {
 		case part:
 			more, _ := digits(number)
-			each[pbsParts[name]] += more
+			each[pbsPart(name)] += more
 		case counted:
 			count += n
 		default:
