@@ -424,7 +424,7 @@ func (r *reporter) fetch(a *reportAsk) (*api.UsageResponse, int) {
 }
 
 // reportRule is the line of dashes around the titles.
-var reportRule = strings.Repeat("-", 80)
+const reportRule = "--------------------------------------------------------------------------------"
 
 // title writes the head of a report.
 func (r *reporter) title(a *reportAsk, name string, secs bool, lines ...string) {

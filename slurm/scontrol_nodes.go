@@ -66,8 +66,16 @@ func (c *control) deleteNodes(list, word string) int {
 	return c.failed(err, "", "delete_node "+word)
 }
 
-// rebootNext are the words of reboot nextstate=.
-var rebootNext = map[string]cluster.NodeAction{"resume": cluster.NodeResume, "down": cluster.NodeSetDown}
+// rebootNext reads the words of reboot nextstate=.
+func rebootNext(word string) (next cluster.NodeAction, known bool) {
+	switch strings.ToLower(word) {
+	case "resume":
+		return cluster.NodeResume, true
+	case "down":
+		return cluster.NodeSetDown, true
+	}
+	return "", false
+}
 
 // reboot is scontrol reboot [ASAP] [nextstate=S] [reason=TEXT] ALL|LIST.
 func (c *control) reboot(args []string) int {
@@ -86,7 +94,7 @@ func (c *control) reboot(args []string) int {
 		}
 		return true
 	})
-	next, known := rebootNext[strings.ToLower(string(q.Next))]
+	next, known := rebootNext(string(q.Next))
 	switch {
 	case q.Next != "" && !known:
 		return c.complain("Invalid state: "+string(q.Next), "Valid states: DOWN, RESUME")

@@ -54,11 +54,35 @@ func (e *list) memBinding(b cluster.MemBinding) {
 	e.set("SLURM_MEM_BIND_TYPE", kind)
 }
 
-// bindKinds are the words of Greeting.
-var bindKinds = map[string]string{"mask_cpu": "MASK", "map_cpu": "MAP ", "rank": "RANK", "rank_ldom": "LDRANK", "map_ldom": "LDMAP ", "mask_ldom": "LDMASK"}
+// kindOf is the word of Greeting for a kind of binding to CPUs.
+func kindOf(binding string) string {
+	switch binding {
+	case "mask_cpu":
+		return "MASK"
+	case "map_cpu":
+		return "MAP "
+	case "rank_ldom":
+		return "LDRANK"
+	case "map_ldom":
+		return "LDMAP "
+	case "mask_ldom":
+		return "LDMASK"
+	}
+	return strings.ToUpper(binding) // rank
+}
 
-// memKinds are those for memory.
-var memKinds = map[string]string{"none": "NONE", "local": "LOC", "rank": "RANK", "map_mem": "MAP", "mask_mem": "MASK"}
+// memKindOf is that for memory.
+func memKindOf(mode string) string {
+	switch mode {
+	case "local":
+		return "LOC"
+	case "map_mem":
+		return "MAP"
+	case "mask_mem":
+		return "MASK"
+	}
+	return strings.ToUpper(mode) // none, rank
+}
 
 // Greeting is what a task is told before it starts, with %d for its process id: what it is bound to where it asked for
 // that (verbose), and what could not be met. numa is the machine's NUMA nodes.
@@ -66,7 +90,7 @@ func Greeting(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, n
 	out := ""
 	task := fmt.Sprintf("%s, task %2d %2d [%%d]: mask 0x", l.Node, l.Rank, l.LocalRank)
 	if cpus.Verbose {
-		out += "cpu-bind=" + bindKinds[cpus.Kind] + " - " + task + lowMask(cpus.Of(l.LocalRank)) + " set\n"
+		out += "cpu-bind=" + kindOf(cpus.Kind) + " - " + task + lowMask(cpus.Of(l.LocalRank)) + " set\n"
 	}
 	if mem.Verbose {
 		sign, set := "=", " set"
@@ -80,7 +104,7 @@ func Greeting(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, n
 		if mem.Mode == "none" {
 			set = ""
 		}
-		out += "mem-bind" + sign + memKinds[mem.Mode] + " - " + task + lowMask(nodes) + set + "\n"
+		out += "mem-bind" + sign + memKindOf(mem.Mode) + " - " + task + lowMask(nodes) + set + "\n"
 	}
 	if len(l.Step.Shares) <= l.NodeID {
 		return out
