@@ -727,3 +727,19 @@ func TestSilentNode(t *testing.T) {
 	w.ok(sys, &NodeUp{Name: "n0", Inventory: n.Inventory, Owner: n.Owner})
 	want("n0", true, "nr", "alice") // an operator's word stays
 }
+
+// TestLateStep: a step of the attempt before that is told of after the requeue does not count for the next one.
+func TestLateStep(t *testing.T) {
+	w := newWorld(t, 1)
+	id := w.run(w.submit(nil), 0, "n0")
+	j, _ := w.s.Job(id)
+	step := &Step{ID: StepID{Job: id}, Attempt: j.Attempt, Started: w.now, Ended: w.now, Exit: ExitStatus{Code: 3}}
+	w.ok(root, &Requeue{Ref: Ref{Job: id}})
+	w.report("n0", id, NodeDone)
+	w.want(id, Pending)
+	w.seq["n0"]++
+	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: id, Attempt: j.Attempt, Step: step}}})
+	if j, _ := w.s.Job(id); j.NextStep != 0 || j.Derived != (ExitStatus{}) {
+		t.Errorf("next step %d, derived exit %+v", j.NextStep, j.Derived)
+	}
+}

@@ -240,7 +240,8 @@ func (t *tx) stepNow(j *Job, u Update) {
 		c.Ended = later(c.Ended, c.Started)
 		s = &c
 	}
-	if s.ID.Step >= j.NextStep || worse(s.Exit, j.Derived) && s.ID.Step >= 0 {
+	late := j.Phase == Pending // of the attempt before: the next one counts anew
+	if !late && (s.ID.Step >= j.NextStep || worse(s.Exit, j.Derived) && s.ID.Step >= 0) {
 		n := *j
 		n.NextStep = max(n.NextStep, s.ID.Step+1)
 		if s.ID.Step >= 0 && worse(s.Exit, n.Derived) {

@@ -198,8 +198,8 @@ func TestEnvironment(t *testing.T) {
 	d.env = append(d.env, "MINE=1", "BASH_FUNC_hello%%=() {  echo hello from a function\n}")
 	d.must("sbatch", "-W", "-o", "all", "--wrap", "echo $MINE")
 	expect(t, "--export by default", d.read("all"), "1\n")
-	d.must("sbatch", "-W", "-o", "none", "--export=NONE", "--wrap", "echo [$MINE] $HOME; command -v sort >/dev/null && echo path")
-	if got := d.read("none"); !strings.HasPrefix(got, "[] /") || !strings.HasSuffix(got, "path\n") {
+	d.must("sbatch", "-W", "-o", "bare", "--export=NONE", "--wrap", "echo [$MINE] $HOME; command -v sort >/dev/null && echo path")
+	if got := d.read("bare"); !strings.HasPrefix(got, "[] /") || !strings.HasSuffix(got, "path\n") {
 		t.Errorf("--export=NONE: %q, want the login environment without MINE", got)
 	}
 	d.write("fn.sh", "#!/bin/bash\nhello\n")

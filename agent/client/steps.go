@@ -239,7 +239,9 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		if ls.record.ID.Job != h.job.ID {
 			continue
 		}
-		next = max(next, ls.record.ID.Step+1)
+		if ls.record.Attempt == h.job.Attempt { // each attempt counts its own
+			next = max(next, ls.record.ID.Step+1)
+		}
 		live++
 		if ls.spec.Overlap || !ls.endedAt.IsZero() {
 			continue
@@ -258,6 +260,9 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
 	}
 	next = max(next, h.nextStep)
+	for c.takenBefore(h, next) {
+		next++
+	}
 	if w := spec.World; w != nil {
 		_, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: w.Number}]
 		if h.job.Het == nil || h.job.Het.ID != w.Job || lives {
@@ -551,6 +556,18 @@ func (c *Client) stepChanged(st *step.Status) {
 	c.tellStep(ls)
 	c.free()
 	c.drop(ls)
+}
+
+// takenBefore reports whether a step of an attempt before still has a number. One that has ended gives it up, though nobody
+// came for its output. Called with mu held.
+func (c *Client) takenBefore(h *jobHere, number int) bool {
+	ls := c.steps[cluster.StepID{Job: h.job.ID, Step: number}]
+	if ls == nil || ls.endedAt.IsZero() || ls.record.Attempt == h.job.Attempt {
+		return ls != nil
+	}
+	c.orphaned(ls)
+	delete(c.steps, ls.record.ID)
+	return false
 }
 
 // drop forgets an ended step once its output was taken, or nobody came for it.
