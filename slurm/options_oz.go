@@ -110,7 +110,7 @@ var optionsOtoZ = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "reboot", On: opt.All,
-		Help: "reboot the nodes before the job starts",
+		Help: "refused: have an administrator reboot the nodes",
 		Set: func(r *Request, v string) error {
 			return r.cannot("--reboot", "the nodes would not be rebooted", "have an administrator reboot them: scontrol reboot ASAP NODES")
 		}},

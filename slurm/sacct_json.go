@@ -47,7 +47,9 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 	return map[string]any{
 		"job_id": r.ID, "name": r.Spec.Name, "user": r.Spec.User, "group": r.group(), "account": r.Spec.Account,
 		"partition": strings.Join(r.partitions(), ","), "qos": r.Spec.QOS, "cluster": r.v.clusterName(), "nodes": r.nodeText(),
-		"allocation_nodes": r.nodeCount(), "array": array, "het": map[string]any{"job_id": hetOf(&r.jobRow).ID, "job_offset": hetOf(&r.jobRow).Offset}, "exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
+		"allocation_nodes": r.nodeCount(), "array": array,
+		"het":       map[string]any{"job_id": hetOf(&r.jobRow).ID, "job_offset": hetOf(&r.jobRow).Offset},
+		"exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
 		"state": map[string]any{"current": []string{stateOf(r.Job).long}, "reason": r.whyText()},
 		"time": map[string]any{"submission": unix(r.Submitted), "eligible": unix(r.Job.Eligible), "start": unix(r.Job.Started),
 			"end": unix(r.Job.Ended), "elapsed": int64(r.elapsed() / time.Second), "suspended": int64(r.SuspendTotal / time.Second),
@@ -63,7 +65,9 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 		"constraints": r.Spec.Constraint, "container": "", "mcs": map[string]any{"label": r.Spec.MCSLabel}, "licenses": r.Spec.Licenses,
 		"restart_cnt":       r.Restarts,
 		"required":          map[string]any{"CPUs": r.numCPUs(), "memory": r.totalMem()},
-		"working_directory": r.Spec.WorkDir, "submit_line": r.Spec.SubmitLine, "comment": map[string]any{"administrator": r.Spec.AdminComment, "job": r.Spec.Comment, "system": r.SystemComment}, "steps": steps,
+		"working_directory": r.Spec.WorkDir, "submit_line": r.Spec.SubmitLine,
+		"comment": map[string]any{"administrator": r.Spec.AdminComment, "job": r.Spec.Comment, "system": r.SystemComment},
+		"steps":   steps,
 	}
 }
 
