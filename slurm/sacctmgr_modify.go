@@ -301,7 +301,6 @@ func (m *manager) remove(args []string) int {
 	return m.commit(changes, "deleting records")
 }
 
-// removePlaces takes users out of accounts; those who are in none any more go.
 // forgetQOS takes QOS that are to be deleted out of the lists that name them, so that a later one of that name is nobody's.
 func (m *manager) forgetQOS(q *mgrQuery) (changes []cluster.Change) {
 	gone := func(name string) bool { return q.has("qos", name) }
@@ -322,6 +321,7 @@ func (m *manager) forgetQOS(q *mgrQuery) (changes []cluster.Change) {
 	return changes
 }
 
+// removePlaces takes users out of accounts; those who are in none any more go.
 func (m *manager) removePlaces(q *mgrQuery) int {
 	var changes []cluster.Change
 	var places, gone []string
