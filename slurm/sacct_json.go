@@ -32,43 +32,86 @@ func exitJSON(e cluster.ExitStatus) map[string]any {
 	if e.Code != 0 || e.Signal != 0 {
 		status = "ERROR"
 	}
-	return map[string]any{"status": []string{status}, "return_code": map[string]any{"set": true, "infinite": false, "number": e.Code},
-		"signal": map[string]any{"id": map[string]any{"set": e.Signal != 0, "infinite": false, "number": e.Signal}}}
+	return map[string]any{
+		"status":      []string{status},
+		"return_code": num(int64(e.Code)),
+		"signal":      map[string]any{"id": number{Set: e.Signal != 0, Number: int64(e.Signal)}},
+	}
 }
 
 func historyJSON(r *acctRow, steps []any) map[string]any {
-	unix := func(t time.Time) int64 {
-		if t.IsZero() {
-			return 0
-		}
-		return t.Unix()
-	}
-	array := map[string]any{"job_id": r.ArrayID, "task_id": map[string]any{"set": r.Task >= 0, "infinite": false, "number": max(r.Task, 0)}}
+	het := hetOf(&r.jobRow)
 	return map[string]any{
-		"job_id": r.ID, "name": r.Spec.Name, "user": r.Spec.User, "group": r.group(), "account": r.Spec.Account,
-		"partition": strings.Join(r.partitions(), ","), "qos": r.Spec.QOS, "cluster": r.v.clusterName(), "nodes": r.nodeText(),
-		"allocation_nodes": r.nodeCount(), "array": array,
-		"het":       map[string]any{"job_id": hetOf(&r.jobRow).ID, "job_offset": hetOf(&r.jobRow).Offset},
-		"exit_code": exitJSON(r.Exit), "derived_exit_code": exitJSON(r.Derived),
-		"state": map[string]any{"current": []string{stateOf(r.Job).long}, "reason": r.whyText()},
-		"time": map[string]any{"submission": unix(r.Submitted), "eligible": unix(r.Job.Eligible), "start": unix(r.Job.Started),
-			"end": unix(r.Job.Ended), "elapsed": int64(r.elapsed() / time.Second), "suspended": int64(r.SuspendTotal / time.Second),
-			"system": timeJSON(r.total.SystemCPU), "user": timeJSON(r.total.UserCPU), "total": timeJSON(r.total.SystemCPU + r.total.UserCPU),
-			"limit": map[string]any{"set": r.Limit != 0, "infinite": r.Limit == cluster.Unlimited, "number": int64(r.Limit / time.Minute)}},
-		"tres": map[string]any{"allocated": r.v.tresList(r.allocTRES()), "requested": r.v.tresList(r.reqTRES())},
-		"association": map[string]any{"account": r.Spec.Account, "cluster": r.v.clusterName(), "partition": "", "user": r.Spec.User,
-			"id": r.Job.Assoc},
-		"wckey":       map[string]any{"wckey": strings.TrimPrefix(r.Spec.WCKey, cluster.WCKeyDefault), "flags": wckeyFlags(r.Spec.WCKey)},
-		"priority":    map[string]any{"set": true, "infinite": false, "number": r.Job.Priority},
-		"reservation": map[string]any{"id": 0, "name": r.Spec.Reservation},
-		"flags":       startFlags(r),
-		"constraints": r.Spec.Constraint, "container": "", "mcs": map[string]any{"label": r.Spec.MCSLabel}, "licenses": r.Spec.Licenses,
+		"job_id":           r.ID,
+		"name":             r.Spec.Name,
+		"user":             r.Spec.User,
+		"group":            r.group(),
+		"account":          r.Spec.Account,
+		"partition":        strings.Join(r.partitions(), ","),
+		"qos":              r.Spec.QOS,
+		"cluster":          r.v.clusterName(),
+		"nodes":            r.nodeText(),
+		"allocation_nodes": r.nodeCount(),
+		"array":            map[string]any{"job_id": r.ArrayID, "task_id": number{Set: r.Task >= 0, Number: int64(max(r.Task, 0))}},
+		"het":              map[string]any{"job_id": het.ID, "job_offset": het.Offset},
+		"exit_code":        exitJSON(r.Exit),
+
+		"derived_exit_code": exitJSON(r.Derived),
+		"state":             map[string]any{"current": []string{stateOf(r.Job).long}, "reason": r.whyText()},
+		"time":              historyTimes(r),
+		"tres":              map[string]any{"allocated": r.v.tresList(r.allocTRES()), "requested": r.v.tresList(r.reqTRES())},
+		"association": map[string]any{
+			"account":   r.Spec.Account,
+			"cluster":   r.v.clusterName(),
+			"partition": "",
+			"user":      r.Spec.User,
+			"id":        r.Job.Assoc,
+		},
+		"wckey": map[string]any{
+			"wckey": strings.TrimPrefix(r.Spec.WCKey, cluster.WCKeyDefault),
+			"flags": wckeyFlags(r.Spec.WCKey),
+		},
+		"priority":          num(int64(r.Job.Priority)),
+		"reservation":       map[string]any{"id": 0, "name": r.Spec.Reservation},
+		"flags":             startFlags(r),
+		"constraints":       r.Spec.Constraint,
+		"container":         "",
+		"mcs":               map[string]any{"label": r.Spec.MCSLabel},
+		"licenses":          r.Spec.Licenses,
 		"restart_cnt":       r.Restarts,
 		"required":          map[string]any{"CPUs": r.numCPUs(), "memory": r.totalMem()},
-		"working_directory": r.Spec.WorkDir, "submit_line": r.Spec.SubmitLine,
-		"comment": map[string]any{"administrator": r.Spec.AdminComment, "job": r.Spec.Comment, "system": r.SystemComment},
-		"steps":   steps,
+		"working_directory": r.Spec.WorkDir,
+		"submit_line":       r.Spec.SubmitLine,
+		"comment": map[string]any{
+			"administrator": r.Spec.AdminComment,
+			"job":           r.Spec.Comment,
+			"system":        r.SystemComment,
+		},
+		"steps": steps,
 	}
+}
+
+// historyTimes are a job's times, in seconds since 1970 and seconds.
+func historyTimes(r *acctRow) map[string]any {
+	return map[string]any{
+		"submission": unixOrZero(r.Submitted),
+		"eligible":   unixOrZero(r.Job.Eligible),
+		"start":      unixOrZero(r.Job.Started),
+		"end":        unixOrZero(r.Job.Ended),
+		"elapsed":    int64(r.elapsed() / time.Second),
+		"suspended":  int64(r.SuspendTotal / time.Second),
+		"system":     timeJSON(r.total.SystemCPU),
+		"user":       timeJSON(r.total.UserCPU),
+		"total":      timeJSON(r.total.SystemCPU + r.total.UserCPU),
+		"limit":      number{Set: r.Limit != 0, Infinite: r.Limit == cluster.Unlimited, Number: int64(r.Limit / time.Minute)},
+	}
+}
+
+func unixOrZero(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
 }
 
 func stepJSON(r *acctRow) map[string]any {
@@ -82,14 +125,10 @@ func stepJSON(r *acctRow) map[string]any {
 	for _, sh := range r.step.Shares {
 		nodes = append(nodes, string(sh.Node))
 	}
-	ended := int64(0)
-	if !r.step.Ended.IsZero() {
-		ended = r.step.Ended.Unix()
-	}
 	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
 		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
 		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText(), "list": nodes},
-		"time": map[string]any{"start": r.step.Started.Unix(), "end": ended, "elapsed": int64(r.elapsed() / time.Second),
+		"time": map[string]any{"start": r.step.Started.Unix(), "end": unixOrZero(r.step.Ended), "elapsed": int64(r.elapsed() / time.Second),
 			"system": timeJSON(u.SystemCPU), "user": timeJSON(u.UserCPU), "total": timeJSON(u.SystemCPU + u.UserCPU)},
 		"statistics": map[string]any{"energy": map[string]any{"consumed": energy}},
 		"tres":       tres}
