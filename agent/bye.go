@@ -36,7 +36,8 @@ func (b *byeReader) died() bool { return b.ended && !bytes.Equal(b.tail, step.By
 
 // srunEnded looks, after a tunnel has ended, whether the srun at its end has died, and ends what that has left.
 func (c *call) srunEnded(b *byeReader) {
-	if c.r.URL.Path != api.AttachStep || c.from.Member != "" || c.ctx.Err() != nil || !b.died() {
+	attached := c.r.URL.Path == api.AttachStep && c.from.Member == ""
+	if !attached || c.ctx.Err() != nil || !b.died() {
 		return
 	}
 	var q api.AttachRequest

@@ -75,7 +75,8 @@ func TestTerminal(t *testing.T) {
 	typed("srun -n3 --pty sh -c 'echo rank$SLURM_PROCID-$((6*7)) of $SLURM_PTY_WIN_ROW; sleep .2'; echo three-$((6*7))")
 	shows("three-42")
 	shows("rank0-42 of 23")
-	if seen := mux("capture-pane", "-p", "-S", "-"); strings.Contains(seen, "rank1-42") || strings.Contains(seen, "rank2-42") {
+	seen := mux("capture-pane", "-p", "-S", "-")
+	if strings.Contains(seen, "rank1-42") || strings.Contains(seen, "rank2-42") {
 		t.Errorf("of three tasks one has the terminal: %s", seen)
 	}
 	if left := d.must("squeue", "-h"); left != "" {

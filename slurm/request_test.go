@@ -277,11 +277,13 @@ func TestSubmitted(t *testing.T) {
 	if err != nil || r.Job.Account != "team-a" || r.Job.QOS != "high" {
 		t.Errorf("names with capitals: %v, %+v", err, r)
 	}
-	if r, err := ParseSbatch([]string{"-p", "", "--wrap=y"}, testSys("sbatch", t.TempDir())); err != nil || len(r.Job.Partitions) != 1 {
+	r, err = ParseSbatch([]string{"-p", "", "--wrap=y"}, testSys("sbatch", t.TempDir()))
+	if err != nil || len(r.Job.Partitions) != 1 {
 		t.Errorf("an empty partition is %v, %v: the server is to refuse it", r.Job.Partitions, err)
 	}
 	for line, want := range map[string]string{
-		"-N1 -w n[3-4] y":           "[n3] 0 [error: Required nodelist includes more nodes than permitted by max-node count (2 > 1). Eliminating nodes from the nodelist.]",
+		"-N1 -w n[3-4] y": "[n3] 0 [error: Required nodelist includes more nodes than permitted by max-node count (2 > 1). " +
+			"Eliminating nodes from the nodelist.]",
 		"-w n[3-4] y":               "[n3 n4] 0 []",
 		"-m arbitrary -w ./hosts y": "[b a] 3 []",
 	} {

@@ -22,7 +22,8 @@ func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
 		}
 		jobs = append(jobs, historyJSON(&rows[0], steps))
 	}
-	return o.sys.json(map[string]any{"meta": map[string]any{"slurm": map[string]any{"version": map[string]any{"major": "25", "minor": "05", "micro": "0"}, "release": "25.05.0",
+	version := map[string]any{"major": "25", "minor": "05", "micro": "0"}
+	return o.sys.json(map[string]any{"meta": map[string]any{"slurm": map[string]any{"version": version, "release": "25.05.0",
 		"cluster": v.clusterName()}},
 		"errors": []any{}, "warnings": []any{}, "jobs": jobs})
 }
@@ -41,6 +42,7 @@ func exitJSON(e cluster.ExitStatus) map[string]any {
 
 func historyJSON(r *acctRow, steps []any) map[string]any {
 	het := hetOf(&r.jobRow)
+	task := number{Set: r.Task >= 0, Number: int64(max(r.Task, 0))}
 	return map[string]any{
 		"job_id":           r.ID,
 		"name":             r.Spec.Name,
@@ -52,7 +54,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 		"cluster":          r.v.clusterName(),
 		"nodes":            r.nodeText(),
 		"allocation_nodes": r.nodeCount(),
-		"array":            map[string]any{"job_id": r.ArrayID, "task_id": number{Set: r.Task >= 0, Number: int64(max(r.Task, 0))}},
+		"array":            map[string]any{"job_id": r.ArrayID, "task_id": task},
 		"het":              map[string]any{"job_id": het.ID, "job_offset": het.Offset},
 		"exit_code":        exitJSON(r.Exit),
 
@@ -125,13 +127,23 @@ func stepJSON(r *acctRow) map[string]any {
 	for _, sh := range r.step.Shares {
 		nodes = append(nodes, string(sh.Node))
 	}
-	return map[string]any{"step": map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
-		"state": []string{r.stateText()}, "exit_code": exitJSON(r.step.Exit), "tasks": map[string]any{"count": r.step.Tasks},
-		"nodes": map[string]any{"count": r.nodeCount(), "range": r.nodeText(), "list": nodes},
-		"time": map[string]any{"start": r.step.Started.Unix(), "end": unixOrZero(r.step.Ended), "elapsed": int64(r.elapsed() / time.Second),
-			"system": timeJSON(u.SystemCPU), "user": timeJSON(u.UserCPU), "total": timeJSON(u.SystemCPU + u.UserCPU)},
+	return map[string]any{
+		"step":       map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
+		"state":      []string{r.stateText()},
+		"exit_code":  exitJSON(r.step.Exit),
+		"tasks":      map[string]any{"count": r.step.Tasks},
+		"nodes":      map[string]any{"count": r.nodeCount(), "range": r.nodeText(), "list": nodes},
 		"statistics": map[string]any{"energy": map[string]any{"consumed": energy}},
-		"tres":       tres}
+		"tres":       tres,
+		"time": map[string]any{
+			"start":   r.step.Started.Unix(),
+			"end":     unixOrZero(r.step.Ended),
+			"elapsed": int64(r.elapsed() / time.Second),
+			"system":  timeJSON(u.SystemCPU),
+			"user":    timeJSON(u.UserCPU),
+			"total":   timeJSON(u.SystemCPU + u.UserCPU),
+		},
+	}
 }
 
 func timeJSON(d time.Duration) map[string]any {

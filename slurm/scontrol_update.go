@@ -443,8 +443,13 @@ func (c *control) featuresOf(set *cluster.NodeSet, available, active []string) b
 	if available != nil {
 		return within(available)
 	}
-	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes})
-	return err != nil || !slices.ContainsFunc(resp.Nodes, func(n api.NodeInfo) bool { return !within(n.Inventory.Features) })
+	resp, _ := call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes}) // an error is met again by the change itself
+	for _, n := range resp.Nodes {
+		if !within(n.Inventory.Features) {
+			return false
+		}
+	}
+	return true
 }
 
 // setNodes changes nodes. Of a list not all of which can be resumed those are that can, and the last error says that some were not.

@@ -8,7 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestHetAllocation: a heterogeneous allocation tells of tasks in all where some were asked for: else each step says how many.
+// TestHetAllocation: a heterogeneous allocation tells of tasks in all where some were asked for: else each step says how
+// many.
 func TestHetAllocation(t *testing.T) {
 	part := func(tasks int, mem cluster.Mem) *cluster.Job {
 		return &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{Tasks: tasks, Mem: mem}},
@@ -26,11 +27,15 @@ func TestHetAllocation(t *testing.T) {
 		lead, other := part(c.first, perCPU), part(c.second, cluster.Mem{})
 		lead.Het = &cluster.HetPart{Size: 2}
 		got := HetAllocation(&cluster.Launch{Job: lead, Sisters: []*cluster.Job{other}, Config: &cluster.Config{}})
-		counts := slices.DeleteFunc(slices.Clone(got), func(v string) bool { return !strings.HasPrefix(v, "SLURM_NTASKS") || strings.Contains(v, "PACK") })
+		counts := slices.DeleteFunc(slices.Clone(got), func(v string) bool {
+			return !strings.HasPrefix(v, "SLURM_NTASKS") || strings.Contains(v, "PACK")
+		})
 		if slices.Sort(counts); !slices.Equal(counts, c.want) {
 			t.Errorf("%s: %v, want %v", name, counts, c.want)
 		}
-		if !slices.Contains(got, "SLURM_MEM_PER_CPU_HET_GROUP_0=10") || slices.Contains(got, "SLURM_MEM_PER_CPU_HET_GROUP_1=10") {
+		first := slices.Contains(got, "SLURM_MEM_PER_CPU_HET_GROUP_0=10")
+		second := slices.Contains(got, "SLURM_MEM_PER_CPU_HET_GROUP_1=10")
+		if !first || second {
 			t.Errorf("%s: memory of the components: %v", name, got)
 		}
 	}
