@@ -68,14 +68,17 @@ func freeInUnits(inv *cluster.Inventory, cpus cluster.IDSet, unit int) int {
 	if t == 1 {
 		return cpus.Len()
 	}
-	n, run := 0, 0
+	n, run, last := 0, 0, -1
 	for k := range cpus.All() {
-		if k%t == 0 || run > 0 && k%t == run {
-			run = k%t + 1
-		} else {
+		switch {
+		case k%t == 0:
+			run = 1
+		case run > 0 && k == last+1: // of the same core
+			run++
+		default:
 			run = 0
 		}
-		if run == t {
+		if last = k; run == t {
 			n, run = n+t, 0
 		}
 	}

@@ -206,3 +206,19 @@ func TestBesideTheHead(t *testing.T) {
 		}
 	}
 }
+
+// TestFreeInUnits: CPUs of cores that are free as a whole. What is left of two cores is none.
+func TestFreeInUnits(t *testing.T) {
+	inv := &cluster.Inventory{CPUs: 32, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 2}
+	for text, want := range map[string]int{
+		"": 0, "0-31": 32, "0-1": 2, "1-2": 0, "0,3": 0, "2,9": 0, "0-2,9-15,28-31": 12, "0,2,4": 0, "31": 0,
+	} {
+		cpus, err := cluster.ParseIDSet(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := freeInUnits(inv, cpus, 2); got != want || got != wholeUnits(inv, cpus, 2).Len() {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
