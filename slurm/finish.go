@@ -29,6 +29,7 @@ func (r *Request) finish() error {
 	if err := r.checkConflicts(); err != nil {
 		return err
 	}
+	r.nearerSpec()
 	r.tasksOfGPUs()
 	if err := r.hinted(); err != nil {
 		return err
@@ -79,6 +80,18 @@ func (r *Request) checkPerNode() {
 		r.warn(fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.",
 			j.TasksPerNode, j.Tasks, j.MinNodes))
 		j.TasksPerNode = 0
+	}
+}
+
+// nearerSpec leaves of --core-spec and --thread-spec, of which a job has one, that of the nearer source.
+func (r *Request) nearerSpec() {
+	j := &r.Job
+	switch {
+	case j.CoreSpec == nil || j.ThreadSpec == nil:
+	case r.From("core-spec") > r.From("thread-spec"):
+		j.ThreadSpec = nil
+	default:
+		j.CoreSpec = nil
 	}
 }
 

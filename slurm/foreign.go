@@ -179,41 +179,49 @@ func pbsPart(name string) string {
 	return ""
 }
 
-// pbsNodes reads chunks joined by +: COUNT or NAME, then :ppn=N, :ncpus=N, :mpiprocs=N, :gpus=N. What several chunks say is
-// added up, as in Slurm.
+// addedTo is the sum of two numbers, or the second text if they are none.
+func addedTo(a, b string) string {
+	x, first := digits(a)
+	y, second := digits(b)
+	if !first || !second {
+		return b
+	}
+	return strconv.FormatInt(x+y, 10)
+}
+
+// pbsNodes reads chunks joined by +: COUNT or NAME, then :ppn=N, :ncpus=N, :mpiprocs=N, :gpus=[TYPE:]N and properties, which
+// are read over. Numbers of several chunks are added up, as in Slurm.
 func (r *Request) pbsNodes(v string) error {
 	count := int64(0)
 	var names []string
-	each := map[string]int64{}
-	for word := range strings.FieldsFuncSeq(v, func(c rune) bool { return c == '+' || c == ':' }) {
-		name, number, part := strings.Cut(word, "=")
-		n, counted := digits(name)
-		switch {
-		case part:
-			more, _ := digits(number)
-			each[pbsPart(name)] += more
-		case counted:
-			count += n
-		default:
-			names = append(names, name)
+	given := map[string]string{}
+	for chunk := range strings.SplitSeq(v, "+") {
+		for k, word := range strings.Split(chunk, ":") {
+			name, value, part := strings.Cut(word, "=")
+			n, counted := digits(name)
+			switch {
+			case part:
+				given[pbsPart(name)] = addedTo(given[pbsPart(name)], value)
+			case k > 0: // a property
+			case counted:
+				count += n
+			default:
+				names = append(names, name)
+			}
 		}
 	}
-	given := map[string]string{"nodelist": strings.Join(names, ",")}
+	given["nodelist"] = strings.Join(names, ",")
 	if count > 0 {
 		given["nodes"] = strconv.FormatInt(count+int64(len(names)), 10)
 	}
-	for long, n := range each {
-		given[long] = strconv.FormatInt(n, 10)
+	if n := given["gres"]; n != "" {
+		given["gres"] = "gpu:" + n
 	}
 	for _, long := range [...]string{"nodes", "nodelist", "ntasks-per-node", "mincpus", "gres"} {
-		value := given[long]
-		if value == "" {
+		if given[long] == "" {
 			continue
 		}
-		if long == "gres" {
-			value = "gpu:" + value
-		}
-		if err := r.setForeign(long, value); err != nil {
+		if err := r.setForeign(long, given[long]); err != nil {
 			return err
 		}
 	}

@@ -194,6 +194,8 @@ func TestDirectives(t *testing.T) {
 		{"#SBATCH --ignore-pbs\n#PBS -N foo", "", ""},
 		{"#PBS -l nodes=3+ppn=2", "N=3", ""},
 		{"#PBS -l nodes=2:ppn=2+gpu-node-001", "N=3", ""},
+		{"#PBS -l nodes=2:ppn=4:fast", "N=2", ""},
+		{"#PBS -l nodes=2:ppn=x", "", `1 sbatch: error: Invalid numeric value "x" for --ntasks-per-node.`},
 		{"#BSUB -J foo -n 4", "n=4 J=foo", ""},
 		{"#SBATCH -N2 foo", "", "255 sbatch: error: Invalid directive found in batch script: foo"},
 		{"#SBATCH --x", "", "255 sbatch: unrecognized option '--x' / Try \"sbatch --help\" for more information"},
@@ -273,7 +275,11 @@ func TestSubmitted(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
-	r, err := ParseSbatch([]string{"-A", "TEAM-a", "-q", "High", "--wrap=y"}, testSys("sbatch", t.TempDir()))
+	r, err := ParseSbatch([]string{"-S", "1", "--wrap=y"}, testSys("sbatch", t.TempDir(), "SBATCH_THREAD_SPEC=2"))
+	if err != nil || r.Job.CoreSpec == nil || r.Job.ThreadSpec != nil {
+		t.Errorf("the line and the environment leave something to the system: %v, %+v", err, r)
+	}
+	r, err = ParseSbatch([]string{"-A", "TEAM-a", "-q", "High", "--wrap=y"}, testSys("sbatch", t.TempDir()))
 	if err != nil || r.Job.Account != "team-a" || r.Job.QOS != "high" {
 		t.Errorf("names with capitals: %v, %+v", err, r)
 	}

@@ -278,7 +278,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		if t.Error != "" {
 			u.Error = t.Error
 			u.Exit = cluster.ExitStatus{Signal: 53} // Slurm's code of a failed launch
-			if t.Errno != 0 && strings.HasPrefix(t.Error, "execve(): ") {
+			if t.NotRun() {
 				u.Exit = cluster.ExitStatus{Code: int(min(t.Errno, 255))}
 			}
 			c.slog.Warn("a batch script could not be run", "job", h.job.ID, "node", h.node, "err", t.Error)

@@ -234,6 +234,12 @@ func (s *supervisor) notStarted(t *task, std *stdio, err error) {
 	t.run.out.noTask(int32(st.Rank))
 }
 
+// execFailed is what the error of a task starts with whose program could not be run.
+const execFailed = "execve(): "
+
+// NotRun reports whether the task's program could not be run; Errno says why.
+func (t *TaskStatus) NotRun() bool { return t.Errno != 0 && strings.HasPrefix(t.Error, execFailed) }
+
 // isExec reports whether a start failed when the program was to be run.
 func isExec(err error) bool {
 	var p *os.PathError
@@ -249,10 +255,12 @@ func startError(err error, dir string) string {
 		return err.Error()
 	}
 	name := p.Path
-	if i := interpreter(name, dir); i != "" && no == unix.ENOENT {
-		name = "bad interpreter(" + i + ")"
+	if no == unix.ENOENT {
+		if i := interpreter(name, dir); i != "" {
+			name = "bad interpreter(" + i + ")"
+		}
 	}
-	return "execve(): " + name + ": " + strerror(no)
+	return execFailed + name + ": " + strerror(no)
 }
 
 // interpreter is what the first line of a script names, "" if it names nothing.
@@ -260,7 +268,7 @@ func interpreter(name, dir string) string {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // whatever may be there by now: it is not waited for
 	if err != nil {
 		return ""
 	}
