@@ -105,3 +105,22 @@ func TestBadInterpreter(t *testing.T) {
 		t.Errorf("history: %s", rows)
 	}
 }
+
+// TestStepsOfAttempts: each attempt of a job counts its steps from 0.
+func TestStepsOfAttempts(t *testing.T) {
+	d := startDev(t)
+	id := strings.TrimSpace(d.must("sbatch", "--parsable", "--requeue", "--open-mode=append", "-o", "out", "--wrap",
+		"srun -n1 true; srun -n1 sh -c 'echo begun; exec sleep 100'"))
+	d.wait("the first attempt", func() bool { return strings.Count(d.soFar("out"), "begun") == 1 })
+	d.must("scontrol", "requeue", id)
+	d.wait("the second", func() bool {
+		d.run("scontrol", "update", "jobid="+id, "starttime=now")
+		return strings.Count(d.soFar("out"), "begun") == 2
+	})
+	d.must("scancel", id)
+	d.wait("the end", func() bool { return d.must("squeue", "-h") == "" })
+	rows := d.must("sacct", "-D", "-n", "-P", "-j", id, "-o", "jobid")
+	if strings.Count(rows, id+".0\n") != 2 || strings.Contains(rows, id+".2") {
+		t.Errorf("steps of both attempts:\n%s", rows)
+	}
+}
