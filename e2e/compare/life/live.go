@@ -185,7 +185,7 @@ var varying = []struct {
 	find *regexp.Regexp
 	by   string
 }{
-	{regexp.MustCompile(`gpu-node-\d+`), "node"},
+	{regexp.MustCompile(`gpu-node-(\d+|\[[-0-9,]+\])`), "node"}, // one or two for two tasks is chance
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`line \d+: +\d+ `), "line N: PID "},
 	{regexp.MustCompile(`\S+/slurm_script`), "SCRIPT"},
@@ -194,7 +194,7 @@ var varying = []struct {
 	{regexp.MustCompile(`(JOB |STEP |StepId=)(J'*|\d+)`), "${1}J"}, // tasks of an array get their numbers in any order
 	{regexp.MustCompile(`tasks? [-0-9,]+:`), "TASKS:"},             // how many end at once is chance
 	{regexp.MustCompile(`srun: job J (queued and waiting for|has been allocated) resources\n`), ""},
-	{regexp.MustCompile(`\x00`), ""},
+	{regexp.MustCompile(`\x00|\^@`), ""}, // as a terminal shows it
 }
 
 // replaceVarying takes the job's number, nodes and times out of a text, and sorts its lines, each once: several processes write it.
@@ -204,10 +204,11 @@ func replaceVarying(text, id string) string {
 			text = regexp.MustCompile(`(^|\D)`+strconv.Itoa(n+k)+`(\D|$)`).ReplaceAllString(text, "${1}J"+strings.Repeat("'", k)+"${2}")
 		}
 	}
+	text = strings.ReplaceAll(text, "\r", "")
 	for _, v := range varying {
 		text = v.find.ReplaceAllString(text, v.by)
 	}
-	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r", ""), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "\n")
 }
