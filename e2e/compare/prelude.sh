@@ -7,7 +7,7 @@ until_() { local n=$1 i; shift; for ((i = 0; i < n; i++)); do "$@" >/dev/null 2>
 state_is() { local s; s=$(squeue -h -t all -o %T -j "$2" 2>/dev/null | sort -u | tr '\n' ' '); [[ $s =~ ^($1)\ $ ]]; }
 # state ID STATE: wait until the job is in the state.  fin ID...: until it has ended.
 state() { until_ 100 state_is "$2" "$1"; }
-all_ended() { ! squeue -h -t all -o %T -j "$1" 2>/dev/null | grep -qE 'PENDING|RUNNING|COMPLETING|SUSPENDED|CONFIGURING|STOPPED|SPECIAL|REQUEUE'; }
+all_ended() { ! squeue -h -t all -o %T -j "$1" 2>/dev/null | grep -qE 'PENDING|RUNNING|COMPLETING|SUSPENDED|CONFIGURING|STOPPED|SPECIAL|REQUEUE|SIGNALING|RESIZING'; }
 fin() { local j; for j; do until_ 150 all_ended "$j"; done; }
 # acct ID: wait until history has the end of the job and of its steps.
 acct_ended() { local s; s=$(sacct -n -P -o state -j "$1" 2>/dev/null) && [ -n "$s" ] && ! grep -qE 'PENDING|RUNNING' <<<"$s"; }

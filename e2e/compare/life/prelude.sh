@@ -13,7 +13,7 @@ preempt() {
 over() {
 	local s
 	s=$(squeue -h -t all -o %T -j "$1" 2>&1) || { [[ $s == *"Invalid job id"* ]]; return; }
-	! grep -qE 'RUNNING|COMPLETING|SUSPENDED|CONFIGURING|STOPPED|SPECIAL|REQUEUE|PENDING' <<<"$s"
+	! grep -qE 'RUNNING|COMPLETING|SUSPENDED|CONFIGURING|STOPPED|SPECIAL|REQUEUE|PENDING|SIGNALING|RESIZING' <<<"$s"
 }
 # rows ID: its records, once they are whole.
 rows() {
