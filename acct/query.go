@@ -2,6 +2,7 @@ package acct
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"iter"
 	"slices"
@@ -58,11 +59,12 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 		}
 		defer rows.Close()
 		var list []*cluster.Job
+		var data sql.RawBytes
+		var dec wire.Decoder
 		for rows.Next() {
-			var data []byte
 			j := &cluster.Job{}
 			if err = rows.Scan(&data); err == nil {
-				err = wire.Unmarshal(data, j)
+				err = dec.Decode(data, j)
 			}
 			if err != nil {
 				yield(Record{}, fmt.Errorf("read history: %w", err))
@@ -252,14 +254,15 @@ func (d *DB) steps(ctx context.Context, jobs []*cluster.Job) (map[jobRun][]*clus
 	}
 	defer rows.Close()
 	out := map[jobRun][]*cluster.Step{}
+	var data sql.RawBytes
+	var dec wire.Decoder
 	for rows.Next() {
 		var of jobRun
-		var data []byte
 		if err := rows.Scan(&of.job, &of.attempt, &data); err != nil {
 			return nil, err
 		}
 		s := &cluster.Step{}
-		if err := wire.Unmarshal(data, s); err != nil {
+		if err := dec.Decode(data, s); err != nil {
 			return nil, err
 		}
 		out[of] = append(out[of], s)

@@ -45,3 +45,30 @@ func TestBriefJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestBriefHistory: so does a brief answer of history, with the steps as they are.
+func TestBriefHistory(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "n", WorkDir: "/somewhere"}
+	r := HistoryResponse{Now: at, Brief: true}
+	want := HistoryResponse{Now: at, Brief: true}
+	for i := range 3 {
+		j := &cluster.Job{ID: cluster.JobID(i), Submitted: at, Spec: spec, Key: "k"}
+		c := &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}
+		j.Brief(c)
+		steps := []*cluster.Step{{ID: cluster.StepID{Job: j.ID, Step: 1}, Name: "s", Started: at}}
+		r.Records = append(r.Records, JobHistory{Job: j, Steps: steps})
+		want.Records = append(want.Records, JobHistory{Job: c, Steps: steps})
+	}
+	text, err := wire.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got HistoryResponse
+	if err := wire.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read\n%+v\nwant\n%+v", got, want)
+	}
+}

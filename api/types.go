@@ -602,6 +602,7 @@ type HistoryQuery struct {
 	To         time.Time          `json:"to,omitzero"`
 	Duplicates bool               `json:"duplicates,omitempty"`
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
+	Brief      bool               `json:"brief,omitempty"` // without what only the full record shows, as of JobQuery
 	cluster.HistoryFilter
 	After uint64 `json:"after,omitempty"`
 }
@@ -641,6 +642,38 @@ type HistoryState struct {
 type HistoryResponse struct {
 	Now     time.Time    `json:"now"`
 	Records []JobHistory `json:"records"`
+	Brief   bool         `json:"brief,omitempty"` // the jobs travel as brief ones
+}
+
+// AppendJSON writes the answer.
+func (r *HistoryResponse) AppendJSON(b []byte) ([]byte, error) {
+	type plain HistoryResponse
+	if !r.Brief {
+		return wire.Append(b, (*plain)(r))
+	}
+	return wire.Append(b, &struct {
+		plain
+		Records briefHistory `json:"records"`
+	}{plain(*r), r.Records})
+}
+
+// briefHistory is written as briefJobs are.
+type briefHistory []JobHistory
+
+// AppendJSON writes a list of records of brief jobs.
+func (l briefHistory) AppendJSON(b []byte) (_ []byte, err error) {
+	brief := cluster.Job{Spec: &cluster.JobSpec{}}
+	b = append(b, '[')
+	for i, r := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		r.Job.Brief(&brief)
+		if b, err = wire.Append(b, &JobHistory{Job: &brief, Steps: r.Steps}); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
 }
 
 // JobHistory is one attempt of one job with its steps.

@@ -48,7 +48,10 @@ type sacctOptions struct {
 const (
 	sacctDefault = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 	sacctBrief   = "JobID,State,ExitCode"
-	sacctLong    = "JobID,JobIDRaw,JobName,Partition,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask," +
+	// briefFields are the fields that brief records tell, beside those of what steps use.
+	briefFields = " Account AllocCPUS AllocNodes AllocTRES AssocID Cluster CPUTime CPUTimeRAW DerivedExitCode Elapsed ElapsedRaw End ExitCode" +
+		" JobID JobIDRaw JobName NCPUS NodeList NTasks Partition Priority QOS Start State Submit Suspended Timelimit TimelimitRaw UID User "
+	sacctLong = "JobID,JobIDRaw,JobName,Partition,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask," +
 		"AveRSS,MaxPages,MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,AllocCPUS,Elapsed,State," +
 		"ExitCode,AveCPUFreq,ReqCPUFreqMin,ReqCPUFreqMax,ReqCPUFreqGov,ReqMem,ConsumedEnergy,MaxDiskRead,MaxDiskReadNode," +
 		"MaxDiskReadTask,AveDiskRead,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,AveDiskWrite,ReqTRES,AllocTRES,TRESUsageInAve," +
@@ -309,6 +312,7 @@ func runSacct(sys *Sys, argv []string) int {
 		o.query.Minutes.Max = o.maxMinutes
 	}
 	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols, func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" })
+	o.query.Brief = !o.json && !slices.ContainsFunc(cols, func(c sizedColumn) bool { return !c.brief() })
 	resp, err := call(sys, api.ListHistory, o.query)
 	if err != nil {
 		text, _ := slurmText(err)
@@ -374,6 +378,11 @@ type sizedColumn struct {
 }
 
 func (c *acctColumn) sized(width int) sizedColumn { return sizedColumn{c, width, usageField(c.name)} }
+
+// brief reports whether brief records tell the field.
+func (c *sizedColumn) brief() bool {
+	return c.use != nil || strings.Contains(briefFields, " "+c.name+" ")
+}
 
 // cell is the field of a row. What a step uses is known with its end.
 func (c *sizedColumn) cell(r *acctRow) string {

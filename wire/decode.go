@@ -437,6 +437,9 @@ func (d *decoder) share(f *field, v reflect.Value) error {
 		return err
 	}
 	s := shared{f, d.in[from:d.at], reflect.ValueOf(v.Interface())}
+	if d.copies {
+		s.text = bytes.Clone(s.text)
+	}
 	if len(d.shared) < sharedTexts {
 		d.shared = append(d.shared, s)
 	} else {

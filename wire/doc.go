@@ -75,16 +75,34 @@ func AppendIndent(dst []byte, v any, prefix, indent string) ([]byte, error) {
 
 // Unmarshal decodes one JSON value into what v points to.
 func Unmarshal(in []byte, v any) error {
+	var d decoder
+	if len(in) >= internFrom {
+		d.seen = new([internSlots]string)
+	}
+	return d.value(in, v)
+}
+
+// Decoder decodes texts that resemble each other, one after the other: a shared field of one gets the pointer of an equal one
+// before it. The zero value is ready for use, by one caller at a time.
+type Decoder struct{ d decoder }
+
+// Decode decodes one JSON value into what v points to. The text may change afterwards.
+func (x *Decoder) Decode(in []byte, v any) error {
+	if x.d.seen == nil {
+		x.d.seen, x.d.copies = new([internSlots]string), true
+	}
+	x.d.at, x.d.depth = 0, 0
+	return x.d.value(in, v)
+}
+
+func (d *decoder) value(in []byte, v any) error {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
 		return &Error{Offset: -1, Text: "cannot decode into what is no pointer"}
 	}
-	d := decoder{in: in}
-	if len(in) >= internFrom {
-		d.seen = new([internSlots]string)
-	}
+	d.in = in
 	d.space()
-	if err := planOf(rv.Type().Elem()).dec(&d, rv.Elem()); err != nil {
+	if err := planOf(rv.Type().Elem()).dec(d, rv.Elem()); err != nil {
 		return err
 	}
 	return d.end()

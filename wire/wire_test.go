@@ -204,7 +204,10 @@ func TestAgainstEncodingJSON(t *testing.T) {
 			for range 100 {
 				v := reflect.New(typ)
 				r.fill(v.Elem(), 0)
-				if list, ok := v.Interface().(*api.JobsResponse); ok {
+				switch list := v.Interface().(type) { // brief ones are tested with their types
+				case *api.JobsResponse:
+					list.Brief = false
+				case *api.HistoryResponse:
 					list.Brief = false
 				}
 				want, werr := json.Marshal(v.Interface())
@@ -557,5 +560,31 @@ func TestBehind(t *testing.T) {
 		if !reflect.DeepEqual(back, v) {
 			t.Errorf("%s became %+v", got, back)
 		}
+	}
+}
+
+// TestDecoder: texts that come one after the other in the same memory share what is equal, and one that is wrong harms no other.
+func TestDecoder(t *testing.T) {
+	var d wire.Decoder
+	buf := make([]byte, 0, 1<<10)
+	decode := func(text string) (*cluster.Job, error) {
+		buf = append(buf[:0], text...)
+		j := &cluster.Job{}
+		return j, d.Decode(buf, j)
+	}
+	text := func(id int, name string) string { return fmt.Sprintf(`{"id":%d,"spec":{"name":%q,"uid":7}}`, id, name) }
+	var jobs []*cluster.Job
+	for i, name := range []string{"a", "b", "a"} {
+		j, err := decode(text(i, name))
+		if err != nil || j.Spec.Name != name {
+			t.Fatal(j, err)
+		}
+		jobs = append(jobs, j)
+		if _, err := decode(`{"id":1,"spec":{"name":[`); err == nil {
+			t.Fatal("what ends too early was read")
+		}
+	}
+	if jobs[0].Spec != jobs[2].Spec || jobs[0].Spec == jobs[1].Spec {
+		t.Errorf("%p %p %p, want the first and the last the same", jobs[0].Spec, jobs[1].Spec, jobs[2].Spec)
 	}
 }
