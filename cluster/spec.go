@@ -259,8 +259,7 @@ type JobSpec struct {
 	Signal            Signal        `json:"signal,omitzero"`
 	MailType          []string      `json:"mail_type,omitempty"`
 	MailUser          string        `json:"mail_user,omitempty"`
-	Notify            string        `json:"notify,omitempty"`    // URL that is called at the events of MailType
-	Immediate         time.Duration `json:"immediate,omitempty"` // allocations only; <0: none
+	Notify            string        `json:"notify,omitempty"` // URL that is called at the events of MailType
 }
 
 // Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without
@@ -299,10 +298,7 @@ type StepSpec struct {
 	Argv           []string      `json:"argv"`
 	Env            BlobText      `json:"env,omitempty"` // NUL-separated
 	WorkDir        string        `json:"work_dir,omitempty"`
-	UID            uint32        `json:"uid"`
-	GID            uint32        `json:"gid"`
 	User           string        `json:"user"`
-	Groups         []uint32      `json:"groups,omitempty"`
 	Umask          uint32        `json:"umask,omitempty"`
 	Rlimits        []Rlimit      `json:"rlimits,omitempty"`
 	OwnLimits      bool          `json:"own_limits,omitempty"` // see JobSpec
@@ -312,13 +308,11 @@ type StepSpec struct {
 	Overlap        bool          `json:"overlap,omitempty"`
 	Interactive    bool          `json:"interactive,omitempty"` // one task on the first node that takes nothing from other steps
 	KeepCounts     bool          `json:"keep_counts,omitempty"` // the environment given says how many tasks and nodes there are (-E)
-	Whole          bool          `json:"whole,omitempty"`
-	StdinOpen      bool          `json:"stdin_open,omitempty"` // srun sends its own input
-	Stdin          string        `json:"stdin,omitempty"`      // pattern, "all", "none" or a task number; empty: all
-	Stdout         string        `json:"stdout,omitempty"`     // pattern, "all", "none" or a task number
+	StdinOpen      bool          `json:"stdin_open,omitempty"`  // srun sends its own input
+	Stdin          string        `json:"stdin,omitempty"`       // pattern, "all", "none" or a task number; empty: all
+	Stdout         string        `json:"stdout,omitempty"`      // pattern, "all", "none" or a task number
 	Stderr         string        `json:"stderr,omitempty"`
 	Append         bool          `json:"append,omitempty"`
-	Truncate       bool          `json:"truncate,omitempty"`
 	Label          bool          `json:"label,omitempty"`
 	Unbuffered     bool          `json:"unbuffered,omitempty"`
 	PTY            *Winsize      `json:"pty,omitempty"`
@@ -327,12 +321,8 @@ type StepSpec struct {
 	KillOnBadExit  *bool         `json:"kill_on_bad_exit,omitempty"`
 	WaitAfterFirst time.Duration `json:"wait_after_first,omitempty"`
 	Limit          time.Duration `json:"limit,omitempty"`
-	Signal         Signal        `json:"signal,omitzero"`
 	TaskProlog     string        `json:"task_prolog,omitempty"`
 	TaskEpilog     string        `json:"task_epilog,omitempty"`
-	MPI            string        `json:"mpi,omitempty"`
-	Comment        string        `json:"comment,omitempty"`
-	Export         string        `json:"export,omitempty"`
 	SrunHost       string        `json:"srun_host,omitempty"`
 	SrunPID        int           `json:"srun_pid,omitempty"`
 	SubmitLine     string        `json:"submit_line,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 // TestAdoptOptions: who is let in without a daemon, and which options are known.
 func TestAdoptOptions(t *testing.T) {
+	t.Setenv("HOME", os.Getenv("HOME")) // which is unset for good, else
 	for _, c := range []struct {
 		what, user, kind, args string
 		code                   int

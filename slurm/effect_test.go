@@ -1,10 +1,10 @@
 package slurm
 
 import (
+	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"os"
+	"go/types"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,72 +13,136 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
+	"golang.org/x/tools/go/packages"
 )
 
 // onlyShown are the fields that do nothing but to be told again: by squeue, scontrol and sacct, or to programs of the site.
 var onlyShown = map[string]string{
-	"JobSpec.AllocSid": "of the submitting shell", "JobSpec.MCSLabel": "a label; --exclusive=mcs is refused",
-	"Layout.GPUFreq": "GPUs keep the clocks that they have; its use is noted", "Layout.BurstBuffer": "there is no burst buffer; shown as in Slurm without its plugin",
+	"JobSpec.AllocSid": "of the submitting shell", "JobSpec.MCSLabel": "a label; --exclusive=mcs is refused", "JobSpec.Reboot": "refused; jobs of earlier versions may have it",
+	"Layout.BurstBuffer": "there is no burst buffer; shown as in Slurm without its plugin", "Layout.Network": "of Cray's and IBM's switches; shown as in Slurm without them",
+	"Layout.Features": "of a federation's clusters; shown as in Slurm without one", "Layout.Power": "its use is noted",
+	"ClientOptions.Verbose": "what happens is not told in more words yet",
+	"Config.InactiveLimit":  "its use is noted", "Config.BackfillDepth": "of earlier versions, whose logs have it",
+	"Partition.NodesText": "Nodes, as written", "Switch.NodesText": "Nodes, as written", "Block.NodesText": "Nodes, as written",
+	"Association.Comment": "a comment",
 }
 
-// settersAndShows are the files whose reading of a field does not count.
-var settersAndShows = []string{"options_", "setters.go", "finish", "values", "scontrol_show.go", "squeue_columns.go", "queryjson.go", "sacct_columns.go", "jobview.go", "lint.go"}
+// settersAndShows are the files whose reading of a field does not count: they read options and configurations, or show them.
+var settersAndShows = []string{"slurm/options_", "slurm/setters.go", "slurm/values", "slurm/scontrol_show.go", "slurm/squeue_columns.go", "slurm/queryjson.go",
+	"slurm/sacct_columns.go", "slurm/sacct_json.go", "slurm/jobview.go", "slurm/lint.go", "slurm/conf/", "slurm/sacctmgr_", "slurm/scontrol_"}
 
-// TestOptionsAreRead: whatever an option sets is read by something that acts, or only told again and known to be.
-func TestOptionsAreRead(t *testing.T) {
-	readers := fieldReaders(t, "..")
-	for _, of := range []any{cluster.JobSpec{}, cluster.StepSpec{}, cluster.Layout{}, ClientOptions{}} {
+// TestFieldsAreRead: whatever an option, a key of the configuration or a field of scontrol and sacctmgr sets is read by something
+// that acts, or only told again and known to be.
+func TestFieldsAreRead(t *testing.T) {
+	readers := fieldReaders(t)
+	for _, of := range []any{cluster.JobSpec{}, cluster.StepSpec{}, cluster.Layout{}, ClientOptions{},
+		cluster.Config{}, cluster.Partition{}, cluster.PriorityConfig{}, cluster.PreemptConfig{}, cluster.PowerConfig{}, cluster.Constrain{}, cluster.Enforce{},
+		cluster.GRESLine{}, cluster.Switch{}, cluster.Block{}, cluster.HealthCheck{}, cluster.Unkillable{}, cluster.JobComp{},
+		cluster.Patch{}, cluster.Reservation{}, cluster.Limit{}, cluster.Account{}, cluster.User{}, cluster.Association{}, cluster.QOS{}} {
 		typ := reflect.TypeOf(of)
 		for i := range typ.NumField() {
 			f := typ.Field(i)
 			if f.Anonymous {
 				continue
 			}
-			read := slices.ContainsFunc(readers[f.Name], func(file string) bool {
-				return !slices.ContainsFunc(settersAndShows, func(p string) bool { return strings.HasPrefix(file, "slurm/"+p) }) ||
-					typ == reflect.TypeFor[ClientOptions]() && strings.HasPrefix(file, "slurm/finish")
-			})
 			name := typ.Name() + "." + f.Name
+			read := slices.ContainsFunc(readers[name], func(file string) bool {
+				return typ == reflect.TypeFor[ClientOptions]() && strings.HasPrefix(file, "slurm/finish") || acts(file)
+			})
 			if why, known := onlyShown[name]; !read && !known {
 				t.Errorf("%s is set and nothing reads it: refuse its option, say that it is ignored, or name it among those that are told again", name)
 			} else if known && why == "" {
 				t.Errorf("%s: say why", name)
+			} else if known && read {
+				t.Errorf("%s is read by %v: it is more than shown", name, readers[name])
 			}
 		}
 	}
 }
 
-// fieldReaders are the files that read a field of each name: selectors that nothing is assigned to.
-func fieldReaders(t *testing.T, root string) map[string][]string {
+// acts reports whether what a file reads may change what is done.
+func acts(file string) bool {
+	return !strings.HasPrefix(file, "slurm/finish") && !slices.ContainsFunc(settersAndShows, func(p string) bool { return strings.HasPrefix(file, p) })
+}
+
+// fieldReaders are the files that read each field, Type.Field: selectors of that field that nothing is assigned to.
+func fieldReaders(t *testing.T) map[string][]string {
 	t.Helper()
-	out := map[string][]string{}
-	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
-		set := map[ast.Node]bool{}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if a, ok := n.(*ast.AssignStmt); ok {
-				for _, l := range a.Lhs {
-					set[l] = true
-				}
-			}
-			if s, ok := n.(*ast.SelectorExpr); ok && !set[s] {
-				name, _ := filepath.Rel(root, path)
-				out[s.Sel.Name] = append(out[s.Sel.Name], name)
-			}
-			return true
-		})
-		return nil
-	})
+	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	const mode = packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedFiles | packages.NeedCompiledGoFiles
+	pkgs, err := packages.Load(&packages.Config{Mode: mode, Dir: root}, "./...")
+	if err != nil || len(pkgs) == 0 {
+		t.Fatal(len(pkgs), "packages", err)
+	}
+	names := map[string]string{} // of fields by where they are declared, which all packages agree on
+	for _, p := range pkgs {
+		if len(p.Errors) > 0 {
+			t.Fatalf("%s: %v", p.PkgPath, p.Errors)
+		}
+		for _, name := range p.Types.Scope().Names() {
+			if s, ok := p.Types.Scope().Lookup(name).Type().Underlying().(*types.Struct); ok {
+				for f := range s.Fields() {
+					names[placeOf(p.Fset, f)] = name + "." + f.Name()
+				}
+			}
+		}
+	}
+	out := map[string][]string{}
+	for _, p := range pkgs {
+		for _, file := range p.Syntax {
+			path, _ := filepath.Rel(root, p.Fset.Position(file.Pos()).Filename)
+			for _, f := range fieldsRead(p, file) {
+				if name := names[placeOf(p.Fset, f)]; name != "" && !slices.Contains(out[name], path) {
+					out[name] = append(out[name], path)
+				}
+			}
+		}
+	}
 	return out
+}
+
+func placeOf(fset *token.FileSet, f types.Object) string {
+	at := fset.Position(f.Pos())
+	return fmt.Sprintf("%s:%d:%s", at.Filename, at.Line, f.Name())
+}
+
+// fieldsRead are the fields that a file reads. What copies all of a struct field by field reads none.
+func fieldsRead(p *packages.Package, file *ast.File) (out []types.Object) {
+	set := map[ast.Node]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			return n.Name.Name != "Brief"
+		case *ast.AssignStmt:
+			for _, l := range n.Lhs {
+				markSet(set, l)
+			}
+		case *ast.SelectorExpr:
+			if s := p.TypesInfo.Selections[n]; s != nil && s.Kind() == types.FieldVal && !set[n] {
+				out = append(out, s.Obj())
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// markSet marks the fields that an assignment to x sets, or sets a part of.
+func markSet(set map[ast.Node]bool, x ast.Expr) {
+	for {
+		switch e := x.(type) {
+		case *ast.SelectorExpr:
+			set[e] = true
+			x = e.X
+		case *ast.IndexExpr:
+			x = e.X
+		default:
+			return
+		}
+	}
 }
 
 // TestOptionRows: each option sets something, or says when it is used that it has no effect, and why.

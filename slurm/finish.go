@@ -346,6 +346,9 @@ func (r *Request) finishStep() error {
 	if s.Relative != nil && r.Client.JobID == 0 {
 		return r.fatal("--relative option invalid for job allocation request")
 	}
+	if s.Exact && r.Client.Whole {
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: --exact and --whole are mutually exclusive."))
+	}
 	s.Layout = *j.Layout
 	if r.From("mem") == FromEnv && s.Mem.Per == cluster.MemPerNode { // the job's own: its steps share that
 		s.Mem = cluster.Mem{}
@@ -367,16 +370,15 @@ func (r *Request) finishStep() error {
 		s.Layout, s.Interactive, s.Overlap = cluster.Layout{MinNodes: 1, MaxNodes: 1, Tasks: 1, CPUBind: "none"}, true, true
 	}
 	s.Exact = s.Exact || r.From("cpus-per-task") == FromLine
-	s.Argv, s.Whole = r.Argv, r.Client.Whole
+	s.Argv = r.Argv
 	if s.Name = j.Name; !r.named {
 		s.Name = path.Base(r.Argv[0])
 	}
-	s.WorkDir, s.UID, s.GID, s.User, s.Umask, s.Rlimits, s.OwnLimits = j.WorkDir, j.UID, j.GID, j.User, j.Umask, j.Rlimits, j.OwnLimits
+	s.WorkDir, s.User, s.Umask, s.Rlimits, s.OwnLimits = j.WorkDir, j.User, j.Umask, j.Rlimits, j.OwnLimits
 	s.Stdin, s.Stdout, s.Stderr = j.Stdin, j.Stdout, j.Stderr
-	s.Append, s.Truncate = j.Append, j.Truncate
+	s.Append = j.Append
 	s.Label, s.Unbuffered = r.Client.Label, r.Client.Unbuffered || r.Client.PTY
-	s.Limit, s.Signal, s.Comment = j.Limit, j.Signal, j.Comment
-	s.MPI, s.Export, s.SubmitLine = r.Client.MPI, j.Export, j.SubmitLine
+	s.Limit, s.SubmitLine = j.Limit, j.SubmitLine
 	s.SrunHost, s.SrunPID = j.SubmitHost, os.Getpid()
 	if w := r.Client.WaitSeconds; w != nil {
 		s.WaitAfterFirst = time.Duration(*w) * time.Second

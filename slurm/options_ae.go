@@ -69,7 +69,6 @@ var optionsAtoE = []opt.Option[Request]{
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.All, Env: "CLUSTERS sbatch=SLURM_CLUSTERS salloc=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to issue commands to",
 		Set: func(r *Request, v string) error {
-			r.Client.Clusters = splitList(v)
 			r.Job.Clusters = v
 			return nil
 		}},

@@ -65,9 +65,7 @@ type ClientOptions struct {
 	TestOnly       bool
 	IgnorePBS      bool
 	UID, GID       *uint32 // --uid, --gid
-	User           string  // the name behind --uid
-	Clusters       []string
-	Export         string // --export as written
+	Export         string  // --export as written
 	ExportGiven    bool
 	ExportFile     string
 	Chdir          string

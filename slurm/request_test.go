@@ -152,6 +152,8 @@ func TestRefusals(t *testing.T) {
 		{"srun", "--het-group=1,x true", "SLURM_JOB_ID=4", "1 srun: error: _parse_single_range: Invalid range: `x' / srun: error: Invalid --het-group value: 1,x"},
 		{"srun", "--het-group=1 true : --het-group=0,1 true", "SLURM_JOB_ID=4", "1 srun: fatal: Duplicate het groups in single srun not supported"},
 		{"srun", "--multi-prog /nofile", "", "1 srun: error: Could not open multi_prog config file /nofile"},
+		{"srun", "--exact --whole true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
+		{"srun", "--whole --exclusive true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
 		{"srun", "--cpus-per-gpu=2 -c2 true", "", "1 srun: error: --cpus-per-gpu is mutually exclusive with --cpus-per-task" + gres},
 		{"salloc", "--test-only", "", "255 salloc: unrecognized option '--test-only' / Try \"salloc --help\" for more information"},
 		{"salloc", "-Kx", "", "255 salloc: error: Invalid --kill-command specification"},
@@ -441,7 +443,7 @@ func TestSrunStep(t *testing.T) {
 	if s.Tasks != 2 || s.CPUsPerTask != 3 || !s.Label || !s.Exact || s.Limit != 5*time.Minute || s.Stdout != "x" || s.WaitAfterFirst != 3*time.Second {
 		t.Errorf("step %+v", s)
 	}
-	if s.Name != "hostname" || strings.Join(s.Argv, " ") != "/bin/hostname -f" || s.PerNode[0].Count != 1 || s.Export != "NONE" || r.Client.JobID != 7 {
+	if s.Name != "hostname" || strings.Join(s.Argv, " ") != "/bin/hostname -f" || s.PerNode[0].Count != 1 || r.Job.Export != "NONE" || r.Client.JobID != 7 {
 		t.Errorf("step %+v", s)
 	}
 }

@@ -246,7 +246,7 @@ func setUID(r *Request, v string) error {
 	if !ok {
 		return opt.ErrSpec
 	}
-	r.Client.UID, r.Client.User = &u.UID, u.Name
+	r.Client.UID = &u.UID
 	r.Job.UID = u.UID
 	if r.Client.GID == nil {
 		r.Job.GID = u.GID
@@ -306,9 +306,6 @@ func setImmediate(r *Request, v string) error {
 	}
 	d := time.Duration(n) * time.Second
 	r.Client.Immediate = &d
-	if r.Job.Immediate = d; d == 0 {
-		r.Job.Immediate = -1
-	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -22,6 +23,7 @@ func (r *reader) cgroupLine(file string, n int, ps []pair) {
 		case p.key == "constrainramspace":
 			c.NoMemory = no
 		case slices.Contains(cgroupNeedless, p.key):
+			r.fine = append(r.fine, fmt.Sprintf("%s:%d: %s=%s needs no setting: cgroups are found, and kernel memory counts as memory", file, n, p.key, p.value))
 		default:
 			r.note(file, n, "%s=%s has no effect: a job has the memory that it was given, and no swap beside it", p.key, p.value)
 		}

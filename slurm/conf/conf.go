@@ -38,10 +38,10 @@ type reader struct {
 	// interactive: salloc begins its shell by srun, with these options.
 	interactive        bool
 	interactiveOptions string
-	// coreSpec is the CoreSpecCount of the node line that is being read.
-	coreSpec int
-	downs    []downLine
-	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
+	// coreSpec and boards are CoreSpecCount and Boards of the node line that is being read.
+	coreSpec, boards int
+	downs            []downLine
+	placed           map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
 // besides are the files that are read with a slurm.conf beside them.
@@ -265,7 +265,6 @@ var (
 	secondKeys = [...]place[time.Duration]{
 		{"BatchStartTimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
 		{"UnkillableStepTimeout", func(c *cluster.Config) *time.Duration { return &c.Unkillable.After }},
-		{"InactiveLimit", func(c *cluster.Config) *time.Duration { return &c.InactiveLimit }},
 		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
 		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
 		{"CompleteWait", func(c *cluster.Config) *time.Duration { return &c.CompleteWait }},
@@ -328,10 +327,8 @@ func (r *reader) key(file string, n int, p pair) {
 		r.healthStates(file, n, p.value)
 	case "suspendtime", "suspendexcnodes", "suspendexcparts", "suspendexcstates":
 		r.suspend(file, n, p)
-	case "communicationparameters":
-		c.NotifyLocal = strings.Contains(strings.ToLower(p.value), "notify_local")
-	case "prologflags":
-		c.Contain = hasAny(strings.ToLower(p.value), "contain", "x11")
+	case "communicationparameters", "prologflags":
+		r.wordKey(file, n, p)
 	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend", "allowspecresourcesusage", "disablerootjobs":
 		r.launchKey(file, n, p)
 	case "enforcepartlimits":
@@ -360,12 +357,34 @@ func (r *reader) key(file string, n int, p pair) {
 		r.propagate(file, n, p)
 	case "requeueexit", "requeueexithold":
 		r.requeueExit(file, n, p)
-	case controllerKey, "privatedata", "jobcontainertype":
+	case "inactivelimit":
+		r.inactiveLimit(file, n, p)
+	case controllerKey, "jobcontainertype":
 	default:
 		if !r.retention(file, n, p) && !r.params(file, n, p) {
 			r.leave(file, n, p)
 		}
 	}
+}
+
+// wordKey reads a key of many words of which some are honoured.
+func (r *reader) wordKey(file string, n int, p pair) {
+	words := strings.ToLower(p.value)
+	if p.key == "prologflags" {
+		r.cfg.Contain = hasAny(words, "contain", "x11")
+	} else {
+		r.cfg.NotifyLocal = strings.Contains(words, "notify_local")
+	}
+	r.params(file, n, p)
+}
+
+// inactiveLimit reads how long Slurm lets a job be whose srun or salloc is gone.
+func (r *reader) inactiveLimit(file string, n int, p pair) {
+	v := 0
+	if r.number(file, n, p, &v); v > 0 {
+		r.note(file, n, "InactiveLimit=%s has no effect: a job whose srun is gone ends at once, one whose salloc is gone keeps its nodes up to its time limit", p.value)
+	}
+	r.cfg.InactiveLimit = time.Duration(v) * time.Second
 }
 
 // simple reads a key whose value is kept as it stands, or is about the order and the rank of jobs, and reports whether it is one.

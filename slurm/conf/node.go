@@ -32,7 +32,7 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 	}
 	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
 	state, reason := "UNKNOWN", ""
-	r.coreSpec = 0
+	r.coreSpec, r.boards = 0, 1
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
 		switch p.key {
 		case "state":
@@ -42,6 +42,9 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 		default:
 			r.nodeKey(file, n, &inv, p)
 		}
+	}
+	if inv.Sockets *= max(r.boards, 1); inv.Sockets == 0 {
+		inv.Sockets = 1
 	}
 	like := cluster.Node{}
 	r.setState(file, n, &like, state, reason)
@@ -81,6 +84,10 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		number(&inv.CPUs)
 	case "sockets":
 		number(&inv.Sockets)
+	case "socketsperboard":
+		number(&inv.Sockets)
+	case "boards":
+		number(&r.boards)
 	case "corespersocket":
 		number(&inv.CoresPerSocket)
 	case "threadspercore":
@@ -106,7 +113,8 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		inv.Topology = unit
 	case "gres":
 		r.nodeGRES(file, n, inv, p.value)
-	case "nodeaddr", "nodehostname", "port", "boards", "socketsperboard", "comment":
+	case "nodeaddr", "nodehostname", "port":
+		r.fine = append(r.fine, fmt.Sprintf("%s:%d: %s=%s needs no setting: nodes tell where they are", file, n, p.key, p.value))
 	case "memspeclimit":
 		v := 0
 		number(&v)

@@ -59,6 +59,7 @@ func (r *reader) switchLine(file string, n int, ps []pair) {
 				}
 			}
 		case "linkspeed":
+			r.fine = append(r.fine, fmt.Sprintf("%s:%d: LinkSpeed=%s needs no setting: Slurm does not use it either", file, n, text))
 		default:
 			r.note(file, n, "%s on a switch is not known; ignored", p.key)
 		}

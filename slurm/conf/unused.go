@@ -60,12 +60,12 @@ func unfit(p pair) error {
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
-var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "CommunicationParameters", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters", "DisableRootJobs",
-	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
+var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters", "DisableRootJobs",
+	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InactiveLimit", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
 	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "ResvOverRun", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
-	"PrivateData", "PrologFlags", "PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
+	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
 	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
