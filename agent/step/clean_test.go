@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -75,7 +76,9 @@ func TestSignals(t *testing.T) {
 		t.Errorf("%+v", st.Tasks[0])
 	}
 	// The task hears it and goes on: its child has not, and ends when it is told.
-	own := g.spec("trap 'kill -USR2 $child' USR1; sh -c 'trap \"exit 5\" USR2; echo up >" + in + "; while :; do read x <" + in + "; done' & child=$!; wait; wait $child")
+	ready, hold := g.fifo("ready"), g.fifo("hold")
+	own := g.spec("trap 'got=1; kill -USR2 $child' USR1; sh -c 'trap \"exit 5\" USR2; echo up >" + ready + "; while :; do read x <" + hold + "; done' & child=$!; read x <" + ready +
+		"; echo up >" + in + "; code=200; until [ \"$got\" ] && [ $code -lt 128 ]; do wait $child; code=$?; done; exit $code")
 	g.start(own)
 	g.readFifo(in)
 	g.await(own.ID, isRunning)
@@ -96,6 +99,39 @@ func TestSignals(t *testing.T) {
 	}
 	if st := g.await(early.ID, isEnded); st.Tasks[0].Exit.Signal != 9 {
 		t.Errorf("%+v", st.Tasks[0])
+	}
+}
+
+// TestScriptOfNextAttempt: what an attempt leaves is taken away without the script of the next one, which may run already: a
+// node that comes back after a silence ends the one and begins the other.
+func TestScriptOfNextAttempt(t *testing.T) {
+	g := newRig(t)
+	first := g.spec("")
+	first.ScriptPath = filepath.Join(g.own, "spool", "job00001", "slurm_script")
+	first.Tasks[0].Argv = []string{first.ScriptPath}
+	first.Script = cluster.BlobText("#!/bin/sh\nexit 3\n")
+	next := first
+	next.ID.Attempt++
+	next.Script = cluster.BlobText("#!/bin/sh\nsleep 1000\n")
+	next.Tasks = slices.Clone(first.Tasks)
+	g.run(first)
+	g.start(next)
+	g.await(next.ID, isRunning)
+	if err := g.r.Forget(first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(next.ScriptPath); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.r.Signal(next.ID, syscall.SIGKILL, All); err != nil {
+		t.Fatal(err)
+	}
+	g.await(next.ID, isEnded)
+	if err := g.r.Forget(next.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(next.ScriptPath)); !os.IsNotExist(err) {
+		t.Errorf("the script's folder is left: %v", err)
 	}
 }
 

@@ -226,5 +226,5 @@ func (s *supervisor) drop(id ID) {
 	delete(s.steps, id)
 	s.jour.forget(id)
 	r.out.close()
-	r.removeScript()
+	s.removeScript(r)
 }

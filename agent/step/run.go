@@ -35,6 +35,7 @@ type run struct {
 	grp      *group
 	out      *output
 	madeDir  bool // the script's directory is ours
+	leftDir  bool // and was made for an attempt before this
 	oomKills int
 }
 
@@ -334,12 +335,20 @@ func (s *supervisor) launchDone(r *run) {
 	}
 }
 
-func (r *run) removeScript() {
+// removeScript removes the script of a step that is forgotten, unless the job's next attempt has put its own there: then the
+// folder is that one's to remove. mu is held.
+func (s *supervisor) removeScript(r *run) {
 	if r.spec.ScriptPath == "" {
 		return
 	}
+	for _, other := range s.steps {
+		if other.spec.ScriptPath == r.spec.ScriptPath {
+			other.leftDir = r.madeDir || r.leftDir
+			return
+		}
+	}
 	os.Remove(r.spec.ScriptPath)
-	if r.madeDir {
+	if r.madeDir || r.leftDir {
 		os.Remove(filepath.Dir(r.spec.ScriptPath))
 	}
 }

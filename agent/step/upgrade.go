@@ -205,7 +205,7 @@ func (o *output) pause() {
 
 func (r *run) save() savedRun {
 	sv := savedRun{Spec: r.spec, Env: r.spec.Env, Script: r.spec.Script, State: r.state, Frozen: r.frozen,
-		Launched: r.launched, Killed: r.killed, MadeDir: r.madeDir}
+		Launched: r.launched, Killed: r.killed, MadeDir: r.madeDir || r.leftDir}
 	sv.Spec.Env, sv.Spec.Script = nil, nil
 	for _, p := range r.pending {
 		sv.Pending = append(sv.Pending, [2]int{int(p.sig), int(p.scope)})
