@@ -22,7 +22,7 @@ func parseTime(s string, now time.Time, past bool) (t time.Time, pos int, ok boo
 	if len(strings.TrimSpace(s)) == 0 {
 		return time.Time{}, 0, false
 	}
-	for w.skip(); w.pos < len(w.text); w.skip() {
+	for w.next(); w.pos < len(w.text); w.next() {
 		if !w.term() {
 			return time.Time{}, w.pos, false
 		}
@@ -47,6 +47,19 @@ type whenParser struct {
 
 func (w *whenParser) skip() {
 	for w.pos < len(w.text) && (w.text[w.pos] == ' ' || w.text[w.pos] == '\t') {
+		w.pos++
+	}
+}
+
+// next goes to the next term, over what may stand between two: blanks, hyphens, and a T before a number.
+func (w *whenParser) next() {
+	for w.pos < len(w.text) {
+		switch c := w.text[w.pos]; {
+		case c == ' ', c == '\t', c == '-':
+		case c == 'T' && w.pos > 0 && w.pos+1 < len(w.text) && isDigits(w.text[w.pos+1:w.pos+2]):
+		default:
+			return
+		}
 		w.pos++
 	}
 }
