@@ -343,7 +343,7 @@ func (s *supervisor) removeScript(r *run) {
 	}
 	for _, other := range s.steps {
 		if other.spec.ScriptPath == r.spec.ScriptPath {
-			other.leftDir = r.madeDir || r.leftDir
+			other.leftDir = other.leftDir || r.madeDir || r.leftDir
 			return
 		}
 	}
