@@ -18,27 +18,43 @@ import (
 
 // onlyShown are the fields that do nothing but to be told again: by squeue, scontrol and sacct, or to programs of the site.
 var onlyShown = map[string]string{
-	"JobSpec.AllocSid": "of the submitting shell", "JobSpec.MCSLabel": "a label; --exclusive=mcs is refused", "JobSpec.Reboot": "refused; jobs of earlier versions may have it",
-	"Layout.BurstBuffer": "there is no burst buffer; shown as in Slurm without its plugin", "Layout.Network": "of Cray's and IBM's switches; shown as in Slurm without them",
-	"Layout.Features": "of a federation's clusters; shown as in Slurm without one", "Layout.Power": "its use is noted",
-	"ClientOptions.Verbose": "what happens is not told in more words yet",
-	"Config.InactiveLimit":  "its use is noted", "Config.BackfillDepth": "of earlier versions, whose logs have it",
-	"Partition.NodesText": "Nodes, as written", "Switch.NodesText": "Nodes, as written", "Block.NodesText": "Nodes, as written",
-	"Association.Comment": "a comment",
+	"JobSpec.AllocSid":     "of the submitting shell",
+	"JobSpec.MCSLabel":     "a label; --exclusive=mcs is refused",
+	"JobSpec.Reboot":       "refused; jobs of earlier versions may have it",
+	"Layout.BurstBuffer":   "there is no burst buffer; shown as in Slurm without its plugin",
+	"Layout.Network":       "of Cray's and IBM's switches; shown as in Slurm without them",
+	"Layout.Features":      "of a federation's clusters; shown as in Slurm without one",
+	"Layout.Power":         "its use is noted",
+	"Config.InactiveLimit": "its use is noted",
+	"Config.BackfillDepth": "of earlier versions, whose logs have it",
+	"Partition.NodesText":  "Nodes, as written",
+	"Switch.NodesText":     "Nodes, as written",
+	"Block.NodesText":      "Nodes, as written",
+	"Association.Comment":  "a comment",
 }
 
-// settersAndShows are the files whose reading of a field does not count: they read options and configurations, or show them.
-var settersAndShows = []string{"slurm/options_", "slurm/setters.go", "slurm/values", "slurm/scontrol_show.go", "slurm/squeue_columns.go", "slurm/queryjson.go",
-	"slurm/sacct_columns.go", "slurm/sacct_json.go", "slurm/jobview.go", "slurm/lint.go", "slurm/conf/", "slurm/sacctmgr_", "slurm/scontrol_"}
+// settersAndShows are how the files begin whose reading of a field does not count: they read options and configurations, or show them.
+var settersAndShows = []string{
+	"slurm/options_", "slurm/setters.go", "slurm/values", "slurm/finish", "slurm/conf/",
+	"slurm/scontrol_", "slurm/sacctmgr_", "slurm/sacct_", "slurm/squeue_columns.go",
+	"slurm/queryjson.go", "slurm/jobview.go", "slurm/lint.go",
+}
+
+// setByUsers are the structs that options, configurations, scontrol and sacctmgr fill.
+var setByUsers = []any{
+	cluster.JobSpec{}, cluster.StepSpec{}, cluster.Layout{}, ClientOptions{},
+	cluster.Config{}, cluster.Partition{}, cluster.PriorityConfig{}, cluster.PreemptConfig{},
+	cluster.PowerConfig{}, cluster.Constrain{}, cluster.Enforce{}, cluster.GRESLine{},
+	cluster.Switch{}, cluster.Block{}, cluster.HealthCheck{}, cluster.Unkillable{}, cluster.JobComp{},
+	cluster.Patch{}, cluster.Reservation{}, cluster.Limit{}, cluster.Account{}, cluster.User{},
+	cluster.Association{}, cluster.QOS{},
+}
 
 // TestFieldsAreRead: whatever an option, a key of the configuration or a field of scontrol and sacctmgr sets is read by something
 // that acts, or only told again and known to be.
 func TestFieldsAreRead(t *testing.T) {
 	readers := fieldReaders(t)
-	for _, of := range []any{cluster.JobSpec{}, cluster.StepSpec{}, cluster.Layout{}, ClientOptions{},
-		cluster.Config{}, cluster.Partition{}, cluster.PriorityConfig{}, cluster.PreemptConfig{}, cluster.PowerConfig{}, cluster.Constrain{}, cluster.Enforce{},
-		cluster.GRESLine{}, cluster.Switch{}, cluster.Block{}, cluster.HealthCheck{}, cluster.Unkillable{}, cluster.JobComp{},
-		cluster.Patch{}, cluster.Reservation{}, cluster.Limit{}, cluster.Account{}, cluster.User{}, cluster.Association{}, cluster.QOS{}} {
+	for _, of := range setByUsers {
 		typ := reflect.TypeOf(of)
 		for i := range typ.NumField() {
 			f := typ.Field(i)
@@ -46,9 +62,10 @@ func TestFieldsAreRead(t *testing.T) {
 				continue
 			}
 			name := typ.Name() + "." + f.Name
-			read := slices.ContainsFunc(readers[name], func(file string) bool {
-				return typ == reflect.TypeFor[ClientOptions]() && strings.HasPrefix(file, "slurm/finish") || acts(file)
-			})
+			read := slices.ContainsFunc(readers[name], acts)
+			if typ == reflect.TypeFor[ClientOptions]() { // what becomes of them is worked out there
+				read = read || slices.ContainsFunc(readers[name], finishes)
+			}
 			if why, known := onlyShown[name]; !read && !known {
 				t.Errorf("%s is set and nothing reads it: refuse its option, say that it is ignored, or name it among those that are told again", name)
 			} else if known && why == "" {
@@ -62,8 +79,10 @@ func TestFieldsAreRead(t *testing.T) {
 
 // acts reports whether what a file reads may change what is done.
 func acts(file string) bool {
-	return !strings.HasPrefix(file, "slurm/finish") && !slices.ContainsFunc(settersAndShows, func(p string) bool { return strings.HasPrefix(file, p) })
+	return !slices.ContainsFunc(settersAndShows, func(p string) bool { return strings.HasPrefix(file, p) })
 }
+
+func finishes(file string) bool { return strings.HasPrefix(file, "slurm/finish") }
 
 // fieldReaders are the files that read each field, Type.Field: selectors of that field that nothing is assigned to.
 func fieldReaders(t *testing.T) map[string][]string {
@@ -72,7 +91,8 @@ func fieldReaders(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const mode = packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedFiles | packages.NeedCompiledGoFiles
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles |
+		packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo
 	pkgs, err := packages.Load(&packages.Config{Mode: mode, Dir: root}, "./...")
 	if err != nil || len(pkgs) == 0 {
 		t.Fatal(len(pkgs), "packages", err)
@@ -82,8 +102,9 @@ func fieldReaders(t *testing.T) map[string][]string {
 		if len(p.Errors) > 0 {
 			t.Fatalf("%s: %v", p.PkgPath, p.Errors)
 		}
-		for _, name := range p.Types.Scope().Names() {
-			if s, ok := p.Types.Scope().Lookup(name).Type().Underlying().(*types.Struct); ok {
+		scope := p.Types.Scope()
+		for _, name := range scope.Names() {
+			if s, ok := scope.Lookup(name).Type().Underlying().(*types.Struct); ok {
 				for f := range s.Fields() {
 					names[placeOf(p.Fset, f)] = name + "." + f.Name()
 				}

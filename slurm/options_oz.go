@@ -209,11 +209,7 @@ var optionsOtoZ = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "verbose", Short: 'v', On: opt.All, Env: "DEBUG",
-		Help: "say more; may be given several times",
-		Set: func(r *Request, v string) error {
-			r.Client.Verbose++
-			return nil
-		}},
+		Help: "say more", Ignored: "what happens is not told in more words yet"},
 	{Long: "version", Short: 'V', On: opt.All, Group: opt.Other,
 		Help: "print the version"},
 	{Long: "usage", On: opt.All, Group: opt.HelpGroup,

@@ -59,7 +59,7 @@ type Request struct {
 
 // ClientOptions are the options that the front-end acts on itself.
 type ClientOptions struct {
-	Verbose, Quiet int
+	Quiet          int
 	Parsable       bool
 	Wait           bool // sbatch -W
 	TestOnly       bool

@@ -38,10 +38,12 @@ type reader struct {
 	// interactive: salloc begins its shell by srun, with these options.
 	interactive        bool
 	interactiveOptions string
-	// coreSpec and boards are CoreSpecCount and Boards of the node line that is being read.
-	coreSpec, boards int
-	downs            []downLine
-	placed           map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
+	// coreSpec, boards and perBoard are CoreSpecCount, Boards and SocketsPerBoard of the node line that is being read.
+	coreSpec int
+	boards   int
+	perBoard int
+	downs    []downLine
+	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
 }
 
 // besides are the files that are read with a slurm.conf beside them.

@@ -30,9 +30,11 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 		r.note(file, n, "NodeName=%s: %v; ignored", ps[0].value, err)
 		return
 	}
-	inv := cluster.Inventory{Sockets: 1, CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
+	inv := cluster.Inventory{CoresPerSocket: 0, ThreadsPerCore: 1, MemMB: 1, Weight: 1}
 	state, reason := "UNKNOWN", ""
-	r.coreSpec, r.boards = 0, 1
+	r.coreSpec = 0
+	r.boards = 1
+	r.perBoard = 1
 	for _, p := range append(slices.Clone(r.nodeDef), ps[1:]...) {
 		switch p.key {
 		case "state":
@@ -43,8 +45,8 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 			r.nodeKey(file, n, &inv, p)
 		}
 	}
-	if inv.Sockets *= max(r.boards, 1); inv.Sockets == 0 {
-		inv.Sockets = 1
+	if inv.Sockets == 0 {
+		inv.Sockets = max(r.boards*r.perBoard, 1)
 	}
 	like := cluster.Node{}
 	r.setState(file, n, &like, state, reason)
@@ -85,7 +87,7 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	case "sockets":
 		number(&inv.Sockets)
 	case "socketsperboard":
-		number(&inv.Sockets)
+		number(&r.perBoard)
 	case "boards":
 		number(&r.boards)
 	case "corespersocket":

@@ -55,7 +55,7 @@ var paramKeys = [...]paramKey{
 		{"noinaddrany", "--bind says which addresses daemons listen at", false},
 		{"host_unreach_retry_count", "calls are tried again until their time is over", true},
 	}},
-	{"PrivateData", "events jobs nodes reservations usage users none all", []paramWord{
+	{"PrivateData", "events jobs nodes reservations usage users none", []paramWord{
 		{"accounts", "all users see which accounts there are; users keeps who is in them", false},
 		{"cloud", "nodes of clouds are shown, also while they are off", true},
 		{"partitions", "all users see the partitions; Hidden=YES leaves one out of lists", false},
