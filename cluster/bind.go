@@ -201,9 +201,78 @@ func bySocket(sh Share, inv *Inventory) (out []IDSet) {
 	return out
 }
 
-// byCore gives each task CPUs of its own: sockets in turn, or one after the other with -m *:block; with -m plane=N for so
-// many tasks at a time.
-func byCore(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
+// byCore gives each task CPUs of its own, as the second word of -m says: those of the sockets in turn, one after the other
+// (block), or each CPU of a task from the next socket (fcyclic). With -m plane=N so many tasks at a time share a socket.
+func byCore(s *StepSpec, sh Share, inv *Inventory, per int) []IDSet {
+	switch {
+	case BlockSockets(s.Distribution):
+		return inARow(sh, per)
+	case socketWord(s.Distribution) == "fcyclic":
+		return scattered(sh, inv, per)
+	}
+	return socketsInTurn(s, sh, inv, per)
+}
+
+// inARow gives each task the next CPUs, whatever sockets these are of.
+func inARow(sh Share, per int) (out []IDSet) {
+	left := sh.CPUs
+	for range sh.Tasks {
+		got := left.First(per)
+		if got.Empty() {
+			return nil
+		}
+		left = left.Minus(got)
+		out = append(out, got)
+	}
+	return out
+}
+
+// scattered takes each CPU of a task from the next socket that has one left.
+func scattered(sh Share, inv *Inventory, per int) (out []IDSet) {
+	left, sockets := socketParts(sh.CPUs, inv), max(inv.Sockets, 1)
+	next := 0
+	for range sh.Tasks {
+		var got IDSet
+		for got.Len() < per {
+			i := nextWithCPU(left, next)
+			if i < 0 {
+				break
+			}
+			cpu := left[i].First(1)
+			left[i] = left[i].Minus(cpu)
+			got = got.Union(cpu)
+			next = (i + 1) % sockets
+		}
+		if got.Empty() {
+			return nil
+		}
+		out = append(out, got)
+	}
+	return out
+}
+
+// nextWithCPU is the first socket from number next on, in a circle, that has a CPU; -1 if none has.
+func nextWithCPU(sockets []IDSet, next int) int {
+	for k := range sockets {
+		if i := (next + k) % len(sockets); !sockets[i].Empty() {
+			return i
+		}
+	}
+	return -1
+}
+
+// socketParts are a set's CPUs of each socket.
+func socketParts(cpus IDSet, inv *Inventory) []IDSet {
+	size := socketSize(inv)
+	out := make([]IDSet, max(inv.Sockets, 1))
+	for i := range out {
+		out[i] = cpus.Intersect(RangeIDSet(i*size, (i+1)*size-1))
+	}
+	return out
+}
+
+// socketsInTurn gives each task CPUs of one socket, of the next one for the next task.
+func socketsInTurn(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
 	size, left := socketSize(inv), sh.CPUs
 	next, plane := 0, 0
 	if dist(s) == "plane" {
@@ -215,7 +284,7 @@ func byCore(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
 			i := (next + try) % max(inv.Sockets, 1)
 			part := left.Intersect(RangeIDSet(i*size, (i+1)*size-1))
 			if got = part.First(per); got.Len() == per {
-				if next = i + 1; BlockSockets(s.Distribution) || plane > 0 && (k+1)%plane != 0 {
+				if next = i + 1; plane > 0 && (k+1)%plane != 0 {
 					next = i
 				}
 				break
@@ -235,8 +304,17 @@ func byCore(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
 
 // BlockSockets reports whether a distribution fills one socket before the next (-m x:block).
 func BlockSockets(distribution string) bool {
+	return strings.HasPrefix(socketWord(distribution), "block")
+}
+
+// socketWord is the second word of a distribution: that over sockets.
+func socketWord(distribution string) string {
 	words := strings.Split(strings.ToLower(distribution), ":")
-	return len(words) > 1 && strings.HasPrefix(words[1], "block")
+	if len(words) < 2 {
+		return ""
+	}
+	word, _, _ := strings.Cut(words[1], ",")
+	return word
 }
 
 // MemBinding is what the memory of a step's tasks is bound to on one node, as --mem-bind says.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,14 +39,20 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName
 		room[i] = roomFor(s, sh)
 		now[i] = roomFor(s, free[i])
 		if !exact && !s.Overlap && !u.CPUs.Empty() {
-			now[i].cpus = 0 // it wants the whole node of the job
+			now[i] = stepRoom{} // it wants the whole node of the job
 		}
 		if sh.MemMB == 0 { // memory is not counted
 			room[i].mem = unbounded
 			now[i].mem = unbounded
 		}
 	}
-	if _, _, ok := n.pick(s, room, stepRoom.all); !ok || !n.enoughGPUs(s) {
+	_, _, fits := n.pick(s, room, stepRoom.all)
+	if !fits && n.enoughCPUs(s) {
+		n.squeeze(room)
+		n.squeeze(now)
+		_, _, fits = n.pick(s, room, stepRoom.all)
+	}
+	if !fits || !n.enoughGPUs(s) {
 		return nil, n.refuse(s, room)
 	}
 	chosen, counts, ok := n.pick(s, now, stepRoom.all)
@@ -60,8 +67,11 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName
 	return dealStep(j, shares, rest, counts, s, exact, inv)
 }
 
-// stepRoom is how many tasks of a step a node has room for, by what bounds them.
-type stepRoom struct{ cpus, mem, gpus int }
+// stepRoom is how many tasks of a step a node has room for, by what bounds them; some: it has a CPU at all.
+type stepRoom struct {
+	cpus, mem, gpus int
+	some            bool
+}
 
 // unbounded is room for more tasks than a step can have.
 const unbounded = 1 << 30
@@ -73,7 +83,7 @@ func (r stepRoom) onlyCPUs() int { return r.cpus }
 // roomFor is how many tasks of a step a part of a node has room for.
 func roomFor(s *StepSpec, sh Share) stepRoom {
 	per := max(s.CPUsPerTask, 1)
-	r := stepRoom{cpus: sh.CPUs.Len() / per, mem: unbounded, gpus: gpuRoom(s, sh.GPUs.Len())}
+	r := stepRoom{cpus: sh.CPUs.Len() / per, mem: unbounded, gpus: gpuRoom(s, sh.GPUs.Len()), some: !sh.CPUs.Empty()}
 	if s.Overcommit && !sh.CPUs.Empty() {
 		r.cpus = unbounded
 	}
@@ -200,6 +210,25 @@ func (n *stepChoice) enoughGPUs(s *StepSpec) bool {
 		have += sh.GPUs.Len()
 	}
 	return s.withoutGPUs() || have >= int(gpuCount(s.PerJob))
+}
+
+// enoughCPUs reports whether the nodes together have what so many tasks of -c CPUs want.
+func (n *stepChoice) enoughCPUs(s *StepSpec) bool {
+	have := 0
+	for _, sh := range n.shares {
+		have += sh.CPUs.Len()
+	}
+	return s.Tasks > 0 && s.Tasks*s.CPUsPerTask <= have
+}
+
+// squeeze gives a node that has fewer CPUs than a task wants room for one all the same, as Slurm does where the job's nodes
+// have enough of them in all.
+func (n *stepChoice) squeeze(room []stepRoom) {
+	for i := range room {
+		if room[i].cpus == 0 && room[i].some {
+			room[i].cpus = 1
+		}
+	}
 }
 
 // refuse says why a step fits nowhere in its job, even alone.
@@ -484,6 +513,12 @@ func RankLayout(counts []int, s *StepSpec) [][]int {
 		}
 	}
 	return out
+}
+
+// RankLabel is what stands before each line of a task with srun -l: its rank, as wide as the last rank of the step.
+func RankLabel(rank, tasks int) string {
+	width := len(strconv.Itoa(max(tasks-1, 0)))
+	return fmt.Sprintf("%*d: ", width, rank)
 }
 
 func arbitraryRanks(counts []int, total int, s *StepSpec) [][]int {

@@ -222,6 +222,7 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 		{"-c9", "n1 0-4,8-11", nil},
 		{"-n4 -mblock:block", "n1 0-3", nil},
 		{"-n4 -mplane=2", "n1 0-3", nil},
+		{"-n3 -c3 -mblock:block", "n1 0-8", nil}, // tasks lie across sockets
 		{"-n10 -mblock:block", "n1 0-9", nil},
 		{"-N5", "n1 0 n2 0 n3 0 n4 0 n5 0", nil},
 		{"-N1", "n3 0", heavy},

@@ -143,17 +143,11 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	if !d.wholeCore || d.blockSockets {
 		bySocket(free, (n+t-1)/t)
 	}
-	if !d.wholeCore {
-		order := slices.Concat(free...)
-		slices.SortStableFunc(order, func(a, b int) int { return b2i(!near.Empty() && !isNear(a)) - b2i(!near.Empty() && !isNear(b)) })
-		return order
+	if !d.wholeCore || d.blockSockets { // tasks may lie across sockets
+		return nearFirst(slices.Concat(free...), near, isNear)
 	}
-	if d.cpusPer > 1 && c <= per*t || d.blockSockets || sp.unit > t && d.gpus && sameSocket(inv, gpus) { // devices of one socket keep a job there
-		order := wholeTasks(free, (c+t-1)/t)
-		if !near.Empty() {
-			slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })
-		}
-		return order
+	if d.cpusPer > 1 && c <= per*t || sp.unit > t && d.gpus && sameSocket(inv, gpus) { // devices of one socket keep a job there
+		return nearFirst(wholeTasks(free, (c+t-1)/t), near, isNear)
 	}
 	if near.Empty() {
 		return inTurn(free, nil)
@@ -172,6 +166,14 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 	}
 	slices.SortStableFunc(first, func(a, b []int) int { return len(b) - len(a) })
 	return inTurn(rest, inTurn(first, nil))
+}
+
+// nearFirst puts the cores near the job's GPUs, where it has some, before the others.
+func nearFirst(order []int, near cluster.IDSet, isNear func(core int) bool) []int {
+	if !near.Empty() {
+		slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })
+	}
+	return order
 }
 
 // besideTasks leaves of each socket's free cores those of as many tasks as it has so many GPUs for, if they are enough for all.

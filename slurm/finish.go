@@ -16,15 +16,15 @@ import (
 // finish checks what single options cannot see and fills in what was not said.
 func (r *Request) finish() error {
 	j := &r.Job
-	if r.prog == opt.Srun && len(j.NodeList) == 0 {
+	if len(j.NodeList) == 0 {
 		if err := r.hostFile(); err != nil {
 			return err
 		}
 	}
 	if r.prog == opt.Srun {
 		r.lineFirst()
-		r.namedNodes()
 	}
+	r.namedNodes()
 	r.tasksOfMake()
 	if err := r.checkConflicts(); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (r *Request) checkDeadline() error {
 	return nil
 }
 
-// namedNodes makes a task for each line of a host file with -m arbitrary, and otherwise leaves out what -w names beyond the
-// largest number of nodes.
+// namedNodes makes a task for each line of a host file with -m arbitrary, and otherwise has srun leave out what -w names
+// beyond the largest number of nodes.
 func (r *Request) namedNodes() {
 	j := &r.Job
 	named := len(j.NodeList)
@@ -121,7 +121,7 @@ func (r *Request) namedNodes() {
 		if j.Tasks == 0 {
 			j.Tasks = len(r.hosts)
 		}
-	case j.MaxNodes > 0 && named > j.MaxNodes:
+	case r.prog == opt.Srun && j.MaxNodes > 0 && named > j.MaxNodes:
 		r.warn(fmt.Sprintf("error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). "+
 			"Eliminating nodes from the nodelist.", named, j.MaxNodes))
 		j.NodeList = j.NodeList[:j.MaxNodes]

@@ -31,7 +31,7 @@ type stepIO struct {
 
 	mu    sync.Mutex
 	parts []*partIO // one a component
-	width int       // of the rank in labels
+	tasks int       // of the step
 	begun map[streamKey][]byte
 }
 
@@ -167,7 +167,7 @@ func (o *stepIO) terminal() int {
 
 // open opens the files that srun writes itself, now that the step has a number.
 func (o *stepIO) open(resp *api.StepResponse) error {
-	o.width = len(strconv.Itoa(max(resp.Step.Tasks-1, 0)))
+	o.tasks = resp.Step.Tasks
 	st := &o.req.Step
 	job := &cluster.Job{ID: resp.Step.ID.Job, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: st.Name, User: st.User}}
 	if v, err := strconv.Atoi(o.sys.Getenv("SLURM_ARRAY_TASK_ID")); err == nil {
@@ -287,10 +287,12 @@ func (o *stepIO) labelled(k streamKey, text []byte) []byte {
 		if i < 0 {
 			return text
 		}
-		fmt.Fprintf(o.to(k), "%*d: %s", o.width, k.task, text[:i+1])
+		fmt.Fprintf(o.to(k), "%s%s", o.label(k), text[:i+1])
 		text = text[i+1:]
 	}
 }
+
+func (o *stepIO) label(k streamKey) string { return cluster.RankLabel(int(k.task), o.tasks) }
 
 // endLine writes what a task began and did not end; a labelled line gets its end.
 func (o *stepIO) endLine(k streamKey) {
@@ -299,7 +301,7 @@ func (o *stepIO) endLine(k streamKey) {
 	switch {
 	case len(rest) == 0:
 	case o.req.Step.Label:
-		fmt.Fprintf(o.to(k), "%*d: %s\n", o.width, k.task, rest)
+		fmt.Fprintf(o.to(k), "%s%s\n", o.label(k), rest)
 	default:
 		_, _ = o.to(k).Write(rest)
 	}

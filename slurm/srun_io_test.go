@@ -30,7 +30,7 @@ func TestLinesStayWhole(t *testing.T) {
 			var out bytes.Buffer
 			r := &Request{}
 			r.Step.Unbuffered, r.Step.Label = c.unbuffered, c.label
-			o := &stepIO{req: r, width: 1, parts: []*partIO{{out: &out, err: &out}}, begun: map[streamKey][]byte{}}
+			o := &stepIO{req: r, tasks: 2, parts: []*partIO{{out: &out, err: &out}}, begun: map[streamKey][]byte{}}
 			for _, f := range strings.Split(c.frames, "|") {
 				task, text, _ := strings.Cut(f, ":")
 				var k int32

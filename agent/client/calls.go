@@ -89,6 +89,7 @@ func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdat
 			limit = max(ls.record.Limit+q.Limit, time.Minute)
 		}
 		ls.record.Limit = limit
+		c.keepRecord(ls)
 		c.tellStep(ls)
 	}
 	if !found {

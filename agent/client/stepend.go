@@ -188,6 +188,20 @@ func (c *Client) stepExpires(ls *liveStep) time.Time {
 	return rec.Started.Add(rec.Limit)
 }
 
+// keepRecord has the parts here carry what a step's record is now, for a daemon that comes after this one. Called with mu held.
+func (c *Client) keepRecord(ls *liveStep) {
+	memo, err := ls.memo()
+	if err != nil {
+		c.slog.Error("a step's record was not kept", "job", ls.record.ID.Job, "step", ls.record.ID.Step, "err", err)
+		return
+	}
+	for _, id := range ls.ids {
+		if c.local(id.Node) {
+			c.try("record", id, c.cfg.Runner.SetNote(id, memo))
+		}
+	}
+}
+
 // recoverStep brings back a step that ran before this daemon started. Called with mu held.
 func (c *Client) recoverStep(st *step.Status) {
 	if len(st.Note) == 0 {

@@ -307,7 +307,11 @@ func (c *Client) stream(s *cluster.StepSpec, mode string, rank int, l *cluster.L
 		}
 		return step.IO{Kind: step.Null}
 	}
-	return step.IO{Kind: step.File, Path: c.absolute(s.WorkDir, c.cfg.FileName(mode, l)), Append: s.Append}
+	file := step.IO{Kind: step.File, Path: c.absolute(s.WorkDir, c.cfg.FileName(mode, l)), Append: s.Append}
+	if s.Label && !input {
+		file.Label = cluster.RankLabel(rank, l.Step.Tasks)
+	}
+	return file
 }
 
 // takenBefore reports whether a step of an attempt before still has a number. One that has ended gives it up, though nobody

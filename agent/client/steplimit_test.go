@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dev.muster/agent/step"
+	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
@@ -62,5 +63,39 @@ func TestStepExpires(t *testing.T) {
 		if last := run.told[len(run.told)-1]; last != "9/2" {
 			t.Errorf("%s: at last %s, want KILL for all", name, last)
 		}
+	}
+}
+
+// TestChangedLimitIsKept: a daemon that comes after this one knows what a step's limit was changed to.
+func TestChangedLimitIsKept(t *testing.T) {
+	run := step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return time.Hour, cluster.ExitStatus{} })
+	defer run.Close()
+	open := func() *Client {
+		cl, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cl
+	}
+	cl := open()
+	close(cl.known)
+	id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
+	ls := &liveStep{record: cluster.Step{ID: cluster.StepID{Job: 1}, Limit: time.Minute}, ids: []step.ID{id}, lead: self}
+	cl.steps[ls.record.ID] = ls
+	if err := run.Start(step.Spec{ID: id}); err != nil {
+		t.Fatal(err)
+	}
+	root := api.Caller{Identity: cluster.Identity{UID: 0}}
+	if _, err := cl.updateStep(t.Context(), root, api.StepUpdate{ID: ls.record.ID, Limit: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := run.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := open()
+	next.recoverStep(&list[0])
+	if got := next.steps[ls.record.ID]; got == nil || got.record.Limit != time.Hour {
+		t.Errorf("after a restart the step is %+v, want a limit of an hour", got)
 	}
 }

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -227,13 +228,24 @@ func TestReopen(t *testing.T) {
 	if err := g.r.Start(g.spec("")); err != ErrClosed {
 		t.Errorf("start after close: %v", err)
 	}
-	os.WriteFile(in, []byte("\n"), 0)
 	clear(g.st)
 	g.open()
+	if st := g.await(runs.ID, isRunning); string(st.Note) != "note" {
+		t.Errorf("%+v", st)
+	}
+	if err := g.r.SetNote(runs.ID, []byte("changed")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(g.dir, journalName)); err != nil {
+		t.Fatal(err)
+	} else if p := readJournal(bytes.NewReader(b), bootID())[runs.ID]; p == nil || string(p.spec.Note) != "changed" {
+		t.Errorf("after a death of the supervisor %+v would be known", p)
+	}
+	os.WriteFile(in, []byte("\n"), 0)
 	if st := g.await(done.ID, isEnded); st.Tasks[0].Exit.Code != 9 {
 		t.Errorf("%+v", st)
 	}
-	if st := g.await(runs.ID, isEnded); st.Tasks[0].Exit.Code != 8 || string(st.Note) != "note" {
+	if st := g.await(runs.ID, isEnded); st.Tasks[0].Exit.Code != 8 || string(st.Note) != "changed" {
 		t.Errorf("%+v", st)
 	}
 }

@@ -134,6 +134,8 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 		rep, bad = asked(body, func(q signalRequest) error { return s.signal(q.ID, syscall.Signal(q.Sig), q.Scope) })
 	case msgFreeze:
 		rep, bad = asked(body, func(q freezeRequest) error { return s.freeze(q.ID, q.Stop) })
+	case msgSetNote:
+		rep, bad = asked(body, func(q noteRequest) error { return s.setNote(q.ID, q.Note) })
 	case msgSay:
 		rep, bad = asked(body, func(q sayRequest) error { return s.say(q.ID, q.Text, !q.Only) })
 	case msgList:

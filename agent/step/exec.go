@@ -290,7 +290,7 @@ func (s *supervisor) streams(t *task, io *stdio) {
 	o.addSink(rank, io.in, io.tty)
 	for n := 1; n <= 2; n++ {
 		if io.outs[n] != nil {
-			o.addSource(rank, n, io.outs[n], io.tty)
+			o.addSource(&source{rank: rank, fd: n, f: io.outs[n], tty: io.tty, labelled: io.labelled[n]})
 		}
 	}
 	s.mu.Lock()

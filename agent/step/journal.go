@@ -27,7 +27,7 @@ type journal struct {
 
 // record is one line of the journal.
 type record struct {
-	Op     string      `json:"op"`             // boot start task exit frozen ended forget
+	Op     string      `json:"op"`             // boot start task exit frozen note ended forget
 	Boot   string      `json:"boot,omitempty"` // boot: of which boot of the machine the processes are; the kernel's boot_id
 	ID     ID          `json:"id"`
 	Spec   *Spec       `json:"spec,omitempty"` // start; without environment and script
@@ -36,6 +36,7 @@ type record struct {
 	Ticks  uint64      `json:"ticks,omitempty"`  // task: not started after this, in clock ticks since boot
 	Status *TaskStatus `json:"status,omitempty"` // exit
 	Frozen bool        `json:"frozen,omitempty"`
+	Note   []byte      `json:"note,omitempty"` // note: that of Spec from now on
 }
 
 // past is what a journal tells of one step.
@@ -109,6 +110,8 @@ func (rec *record) replay(m map[ID]*past) {
 		}
 	case "frozen":
 		p.frozen = rec.Frozen
+	case "note":
+		p.spec.Note = rec.Note
 	case "ended":
 		p.ended = true
 	case "forget":
@@ -151,6 +154,7 @@ func (j *journal) exit(t *task) {
 }
 
 func (j *journal) frozen(r *run) { j.append(&record{Op: "frozen", ID: r.id, Frozen: r.frozen}) }
+func (j *journal) note(r *run)   { j.append(&record{Op: "note", ID: r.id, Note: r.spec.Note}) }
 func (j *journal) ended(r *run)  { j.append(&record{Op: "ended", ID: r.id}) }
 func (j *journal) forget(id ID)  { j.append(&record{Op: "forget", ID: id}) }
 

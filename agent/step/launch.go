@@ -384,6 +384,8 @@ type stdio struct {
 	in    *os.File
 	outs  [3]*os.File // [1], [2]
 	tty   bool
+	// labelled are the files that the supervisor writes of outs.
+	labelled [3]*labelledFile
 	error error
 }
 
@@ -395,6 +397,11 @@ func (io *stdio) close() {
 	for _, f := range []*os.File{io.in, io.outs[1], io.outs[2]} {
 		if f != nil {
 			f.Close()
+		}
+	}
+	for _, w := range io.labelled {
+		if w != nil {
+			w.f.Close()
 		}
 	}
 }
@@ -436,24 +443,11 @@ func (j *job) open1(io *stdio, n int, what IO) (err error) {
 			return nil
 		}
 	case Stream:
-		var p [2]int
-		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-			return os.NewSyscallError("pipe", err)
-		}
-		ours, theirs := p[0], p[1]
-		if n == 0 {
-			ours, theirs = p[1], p[0]
-		}
-		unix.SetNonblock(ours, true)
-		f := os.NewFile(uintptr(ours), "pipe")
-		if io.fd[n] = theirs; n == 0 {
-			io.in = f
-		} else {
-			io.outs[n] = f
-		}
-		io.own = append(io.own, theirs)
-		return nil
+		return j.openPipe(io, n)
 	case File:
+		if what.Label != "" {
+			return j.openLabelled(io, n, what)
+		}
 		io.fd[n], err = j.openFile(n, what)
 		if n == 0 && err == nil {
 			io.own = append(io.own, io.fd[0])
@@ -462,6 +456,27 @@ func (j *job) open1(io *stdio, n int, what IO) (err error) {
 	}
 	io.fd[n], err = j.openNull()
 	return err
+}
+
+// openPipe gives a task one end of a pipe, of which the supervisor has the other.
+func (j *job) openPipe(io *stdio, n int) error {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return os.NewSyscallError("pipe", err)
+	}
+	ours, theirs := p[0], p[1]
+	if n == 0 {
+		ours, theirs = p[1], p[0]
+	}
+	unix.SetNonblock(ours, true)
+	f := os.NewFile(uintptr(ours), "pipe")
+	if io.fd[n] = theirs; n == 0 {
+		io.in = f
+	} else {
+		io.outs[n] = f
+	}
+	io.own = append(io.own, theirs)
+	return nil
 }
 
 func (j *job) openFile(n int, what IO) (int, error) {

@@ -58,6 +58,8 @@ type source struct {
 	fd   int // 1 or 2
 	f    *os.File
 	tty  bool
+	// labelled is where the lines go; nil: into frames.
+	labelled *labelledFile
 }
 
 // flying is one input frame and how many tasks have it still before them.
@@ -106,17 +108,16 @@ func (o *output) put(kind stream.Kind, rank int32, data []byte) {
 }
 
 // addSource begins to read a descriptor of a task.
-func (o *output) addSource(rank int32, fd int, f *os.File, tty bool) {
+func (o *output) addSource(s *source) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		f.Close()
+		s.f.Close()
 		return
 	}
 	if o.sources == nil {
 		o.sources = map[*source]bool{}
 	}
-	s := &source{rank: rank, fd: fd, f: f, tty: tty}
 	o.sources[s] = true
 	o.wg.Go(func() { o.pump(s) })
 }
@@ -130,7 +131,7 @@ func (o *output) pump(s *source) {
 	rc, err := s.f.SyscallConn()
 	for err == nil {
 		o.mu.Lock()
-		for !o.closed && !o.paused && o.bytes >= MaxUnacked {
+		for !o.closed && !o.paused && o.bytes >= MaxUnacked && s.labelled == nil {
 			o.moved.Wait()
 		}
 		stop := o.closed || o.paused
@@ -139,21 +140,40 @@ func (o *output) pump(s *source) {
 			break
 		}
 		var data []byte
-		if data, err = readSome(rc); len(data) > 0 {
+		data, err = readSome(rc)
+		switch {
+		case len(data) == 0 && err == nil:
+			o.end(s)
+			return
+		case len(data) == 0:
+		case s.labelled != nil:
+			s.labelled.write(data)
+		default:
 			o.mu.Lock()
 			o.put(kind, s.rank, data)
 			o.mu.Unlock()
-		} else if err == nil {
-			break
 		}
+	}
+	o.end(s)
+}
+
+// end lets go of a descriptor that was read to its end, or that the next process goes on with.
+func (o *output) end(s *source) {
+	o.mu.Lock()
+	handedOver := o.paused && !o.closed
+	o.mu.Unlock()
+	if handedOver {
+		return
+	}
+	if s.labelled != nil { // its file may be slow: without the lock
+		s.labelled.end()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.paused && !o.closed {
-		return // the next process goes on
-	}
 	delete(o.sources, s)
-	o.put(stream.EOF, s.rank, []byte{byte(s.fd)})
+	if s.labelled == nil {
+		o.put(stream.EOF, s.rank, []byte{byte(s.fd)})
+	}
 	if s.tty {
 		o.dropSink(s.rank)
 		o.pty = nil

@@ -362,6 +362,12 @@ func (r *Remote) Freeze(id ID, stop bool) error {
 	return err
 }
 
+// SetNote implements Runner. A supervisor of a version before this keeps the old note, and breaks the connection.
+func (r *Remote) SetNote(id ID, note []byte) error {
+	_, err := r.callJSON(msgSetNote, noteRequest{id, note}, false)
+	return err
+}
+
 // List implements Runner.
 func (r *Remote) List() ([]Status, error) {
 	rep, err := r.call(msgList, nil, true)

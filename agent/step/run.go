@@ -297,6 +297,19 @@ func (s *supervisor) freeze(id ID, stop bool) error {
 	return s.applyFreeze(r, g, stop)
 }
 
+// setNote replaces the daemon's own record of a step.
+func (s *supervisor) setNote(id ID, note []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.steps[id]
+	if r == nil {
+		return ErrUnknown
+	}
+	r.spec.Note = note
+	s.jour.note(r)
+	return nil
+}
+
 func (s *supervisor) applyFreeze(r *run, g *group, stop bool) error {
 	if g != nil {
 		return g.freeze(stop)

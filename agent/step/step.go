@@ -44,6 +44,7 @@ type IO struct {
 	Kind   IOKind `json:"kind,omitempty"`
 	Path   string `json:"path,omitempty"`   // absolute; missing directories are created as the user
 	Append bool   `json:"append,omitempty"` // do not truncate
+	Label  string `json:"label,omitempty"`  // of an output file: what stands before each line
 }
 
 // Task is one process to start: rank and what differs from the others of the step.
@@ -159,6 +160,8 @@ type Runner interface {
 	Signal(id ID, sig syscall.Signal, scope Scope) error
 	// Freeze stops (or continues) every process of the step without their knowing.
 	Freeze(id ID, stop bool) error
+	// SetNote replaces the caller's own record of a step, Spec.Note.
+	SetNote(id ID, note []byte) error
 	// Say writes a line of the node's own to the standard error of the step's first task; ends: that tells of the step's end.
 	Say(id ID, text string, ends bool) error
 	// Instance names what holds the steps: as long as it is the same, no step was lost. "" if unknown.

@@ -134,6 +134,18 @@ func (t *Timers) Signal(id ID, sig syscall.Signal, _ Scope) error {
 	return nil
 }
 
+// SetNote implements Runner.
+func (t *Timers) SetNote(id ID, note []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.steps[id]
+	if s == nil {
+		return ErrUnknown
+	}
+	s.st.Note = note
+	return nil
+}
+
 // Freeze implements Runner: a stopped step's time stands still.
 func (t *Timers) Freeze(id ID, stop bool) error {
 	t.mu.Lock()

@@ -67,6 +67,10 @@ type savedSource struct {
 	FD   int   `json:"fd"`
 	File int   `json:"file"`
 	TTY  bool  `json:"tty,omitempty"`
+	// Of a labelled file: its number, its label, and the line that was begun.
+	To    int    `json:"to,omitempty"`
+	Label string `json:"label,omitempty"`
+	Begun []byte `json:"begun,omitempty"`
 }
 
 type savedSink struct {
@@ -219,7 +223,11 @@ func (r *run) save() savedRun {
 	sv.Frames, sv.Seq, sv.Adopted, sv.Over, sv.Done = o.frames, o.seq, o.adopted, o.over, o.done
 	sv.Taken, sv.Written, sv.Dead = o.taken, o.written, o.dead
 	for s := range o.sources {
-		sv.Sources = append(sv.Sources, savedSource{Rank: s.rank, FD: s.fd, File: keepFD(s.f), TTY: s.tty})
+		saved := savedSource{Rank: s.rank, FD: s.fd, File: keepFD(s.f), TTY: s.tty}
+		if w := s.labelled; w != nil {
+			saved.To, saved.Label, saved.Begun = keepFD(w.f), w.label, w.begun
+		}
+		sv.Sources = append(sv.Sources, saved)
 	}
 	for _, f := range o.flying {
 		sv.Flying = append(sv.Flying, [3]uint64{f.seq, uint64(f.size), uint64(f.left)})
@@ -284,6 +292,10 @@ func (o *output) resume(sv *savedRun) {
 	for _, ss := range sv.Sources {
 		unix.CloseOnExec(ss.File)
 		s := &source{rank: ss.Rank, fd: ss.FD, f: os.NewFile(uintptr(ss.File), "pipe"), tty: ss.TTY}
+		if ss.Label != "" {
+			unix.CloseOnExec(ss.To)
+			s.labelled = &labelledFile{f: os.NewFile(uintptr(ss.To), "output"), label: ss.Label, begun: ss.Begun}
+		}
 		o.sources[s] = true
 		if s.tty {
 			ttys[s.rank], o.pty = s.f, s.f

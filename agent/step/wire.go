@@ -34,6 +34,7 @@ const (
 	msgReply   = 20 // supervisor: number + reply
 	msgPush    = 21 // supervisor: changed []Status
 	msgFull    = 22 // supervisor: every Status, first on a connection
+	msgSetNote = 23
 )
 
 // Limits of the control connection.
@@ -155,6 +156,11 @@ type signalRequest struct {
 	ID    ID    `json:"id"`
 	Sig   int   `json:"sig"`
 	Scope Scope `json:"scope"`
+}
+
+type noteRequest struct {
+	ID   ID     `json:"id"`
+	Note []byte `json:"note"`
 }
 
 type freezeRequest struct {

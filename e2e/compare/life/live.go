@@ -53,7 +53,7 @@ func (r *runner) live(s *side, c cell, number int, node string) life {
 		words += " --mem-per-cpu=100"
 	}
 	words = strings.ReplaceAll(words, "$N", node)
-	vars := []string{"NAME=" + name, "P=" + r.probe + " " + dir + " " + c.program + " task", "W=" + words, "N=" + node}
+	vars := []string{"NAME=" + name, "P=" + r.probe + " " + dir + " " + c.program + " task", "W=" + words, "N=" + node, "SHAPE=" + c.shape}
 	w := watchLog(dir + "/log")
 	defer w.stop()
 	b := &bash{side: s, dir: dir, env: vars}
@@ -194,7 +194,9 @@ var varying = []struct {
 	{regexp.MustCompile(`(JOB |STEP |StepId=)(J'*|\d+)`), "${1}J"}, // tasks of an array get their numbers in any order
 	{regexp.MustCompile(`tasks? [-0-9,]+:`), "TASKS:"},             // how many end at once is chance
 	{regexp.MustCompile(`srun: job J (queued and waiting for|has been allocated) resources\n`), ""},
-	{regexp.MustCompile(`\x00|\^@`), ""}, // as a terminal shows it
+	{regexp.MustCompile(`srun: Required node not available \(down, drained or reserved\)\n`), ""}, // said or not, by chance
+	{regexp.MustCompile(`\[1:open\]\[0:open\]`), "[0:open][1:open]"},                              // which of two tasks dies first
+	{regexp.MustCompile(`\x00|\^@`), ""},                                                          // as a terminal shows it
 }
 
 // replaceVarying takes the job's number, nodes and times out of a text, and sorts its lines, each once: several processes write it.
