@@ -220,6 +220,7 @@ func ParseGRES(s string) ([]cluster.GRES, bool) {
 				g.Count = n
 			} else {
 				g.Type = part[1]
+				ok = g.Type != ""
 			}
 		case 3:
 			g.Type = part[1]
