@@ -619,7 +619,7 @@ type ChangesResponse struct {
 
 // SQLRequest is a question in SQL about history, for operators.
 type SQLRequest struct {
-	Query string `json:"query,omitempty"`
+	Query string `json:"query,omitempty" text:"65536,lines"`
 	// Tables asks for what there is to ask about instead: table, column and meaning.
 	Tables bool `json:"tables,omitempty"`
 }

@@ -436,13 +436,13 @@ const (
 type NodeSet struct {
 	Nodes    []NodeName `json:"nodes"`
 	Action   NodeAction `json:"action,omitempty"`
-	Reason   *string    `json:"reason,omitempty"`
+	Reason   *string    `json:"reason,omitempty" text:"4096"`
 	Features []string   `json:"features,omitempty"` // that are available, all of them active unless Active says more
 	Active   []string   `json:"active,omitempty"`
 	Topology *string    `json:"topology,omitempty"`
 	Weight   *int       `json:"weight,omitempty"`
-	Comment  *string    `json:"comment,omitempty"`
-	Extra    *string    `json:"extra,omitempty"`
+	Comment  *string    `json:"comment,omitempty" text:"4096,lines"`
+	Extra    *string    `json:"extra,omitempty" text:"65536,lines"`
 	Addr     *string    `json:"addr,omitempty"` // until the node says where it is
 	Host     *string    `json:"host,omitempty"`
 	// Grace is what jobs have left with NodeReclaim.
@@ -588,7 +588,7 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 
 // Configure replaces the whole configuration and declares its nodes.
 type Configure struct {
-	Config *Config `json:"config"`
+	Config *Config `json:"config" text:"-"`
 	// How it came to that, for the history of the configuration: see ConfigChange.
 	How string `json:"how,omitempty"`
 	// Onto is the number of the last change that the proposer knew of: if there is a later one nothing is done; 0: whatever is there.

@@ -195,6 +195,9 @@ func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec
 	if spec.UID != who.UID && !who.Operator() {
 		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
 	}
+	if err := cluster.CheckRights(who.Identity, &spec); err != nil {
+		return spec, err
+	}
 	u, err := s.userOf(who, spec.UID)
 	if err != nil {
 		return spec, err
