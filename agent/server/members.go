@@ -136,6 +136,10 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 	if !ok || !trust.CheckProof(tok, who.Exported, trust.JoinText(q.Token, q.Role, q.Name, q.Addr, q.CSR), q.Proof) {
 		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the token is unknown, revoked, expired or not whole: make one with muster token create")
 	}
+	if owner := s.otherOwner(q.Name); owner != "" && !tok.Replace {
+		return none, cluster.Errorf(cluster.Conflict, "",
+			"node %s is one of member %s: choose another name with --node, or use a token made with --replace", q.Name, owner)
+	}
 	cert, public, err := trust.Issue(ca, q.CSR, q.Role, q.Name, time.Now())
 	if err != nil {
 		return none, err
@@ -146,6 +150,18 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 		return none, err
 	}
 	return api.JoinResponse{Cert: cert, CA: []byte(ca.Cert), Servers: s.servers()}, nil
+}
+
+// otherOwner is the member that a node belongs to which has another name, "" if there is none: a hollow node's.
+func (s *Server) otherOwner(node string) string {
+	n, ok := s.Snapshot().Node(cluster.NodeName(node))
+	if !ok || n.Owner == "" || n.Owner == node {
+		return ""
+	}
+	if _, lives := s.Member(n.Owner); !lives {
+		return ""
+	}
+	return n.Owner
 }
 
 // asServer proposes a member's admission here, or has the leader do it.
