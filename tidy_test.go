@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"agent":             {"agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
 	"slurm/opt":         {},
 	"slurm/format":      {"cluster"},
-	"slurm/conf":        {"cluster", "cluster/hostlist"},
+	"slurm/conf":        {"cluster", "cluster/hostlist", "slurm/opt"},
 	"slurm/env":         {"cluster", "cluster/hostlist"},
 	"slurm":             {"api", "cluster", "cluster/hostlist", "slurm/opt", "slurm/format", "slurm/conf", "slurm/env", "agent/step/stream", "wire"},
 }

@@ -77,8 +77,7 @@ type jobCounts struct {
 func Status(sys *Sys, json bool) int {
 	st, err := sys.clusterStatus()
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		return sys.failed(err)
 	}
 	if json {
 		text, err := wire.Marshal(st)
