@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,6 +274,8 @@ func (s *Sys) sayCancelled(o *cancelOptions, t target, err error) int {
 	case gone && t.step == nil:
 		if o.verbose > 0 {
 			s.say("error: Kill job error on job id %s: %s", id, text)
+		} else if f, ok := s.Stderr.(*os.File); ok && isTerminal(f) && !o.quiet { // Slurm is silent, for scripts
+			s.say("why: nothing to cancel: %v", err)
 		}
 		return 0
 	case errors.Is(err, api.ErrUnreachable):

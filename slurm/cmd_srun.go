@@ -126,12 +126,12 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 		}()
 		return c
 	}
-	began, told := time.Now(), false
+	began, told, explained := time.Now(), false, false
 	hold := quietWait
 	if im := r.Client.Immediate; im != nil {
 		hold = max(*im, quietWait)
 	}
-	for c := ask(hold); ; c = ask(waitHold) {
+	for c := ask(hold); ; c = ask(hold) {
 		select {
 		case <-interrupted:
 			_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
@@ -146,6 +146,7 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 			switch {
 			case isUnreachable(a.err):
 				time.Sleep(100 * time.Millisecond)
+				hold = waitHold
 				continue
 			case a.err != nil:
 				text, _ := slurmText(a.err)
@@ -173,6 +174,7 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 				return nil, s.refused(never)
 			}
 			if preparing {
+				hold = waitHold
 				continue
 			}
 			if !told && r.Client.Quiet == 0 {
@@ -185,8 +187,31 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 				s.say("job %d queued and waiting for resources", id)
 			}
 			told = true
+			if hold = whyWait - time.Since(began); hold > 0 {
+				continue
+			}
+			if hold = waitHold; !explained && r.Client.Quiet == 0 {
+				s.explainWait(id)
+			}
+			explained = true
 		}
 	}
+}
+
+// whyWait is how long an allocation may take before srun and salloc say what it waits for.
+const whyWait = 5 * time.Second
+
+// explainWait says what a job waits for, and when it may begin, as far as that is known.
+func (s *Sys) explainWait(id cluster.JobID) {
+	resp, err := call(s, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: id}})
+	if err != nil || len(resp.Causes) == 0 {
+		return
+	}
+	text := resp.Causes[0].Text
+	if !resp.StartsAt.IsZero() {
+		text += "; it may begin " + stamp(resp.StartsAt)
+	}
+	s.say("why: %s; muster why %d says more", text, id)
 }
 
 // partConfig is what a request is told that no partition as configured can meet.

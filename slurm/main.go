@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -73,7 +74,7 @@ func Main(argv []string, sys *Sys) int {
 	for _, f := range frontEnds() {
 		if f.name == sys.Prog {
 			code := f.run(sys, argv[1:])
-			if code != 0 && sys.away {
+			if code != 0 && atomic.LoadUint32(&sys.away) == 1 {
 				sys.say("why: %s", NoDaemon(sys.Getenv))
 			}
 			return code
@@ -247,6 +248,10 @@ func call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 	c := s.client()
 	defer c.Close()
 	r, err := api.Call(context.Background(), c, e, q)
-	s.away = errors.Is(err, api.ErrUnreachable)
+	away := uint32(0)
+	if errors.Is(err, api.ErrUnreachable) {
+		away = 1
+	}
+	atomic.StoreUint32(&s.away, away)
 	return r, err
 }

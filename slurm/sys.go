@@ -34,7 +34,7 @@ type Sys struct {
 	Hostname       func() (string, error)
 	Sid            int // session id of the calling shell
 
-	away bool // the daemon did not answer the last call
+	away uint32 // 1: the daemon did not answer the last call; atomic
 }
 
 // Sockets lists where the local daemon may listen, in the order of search.
