@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
+	".":                 {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
 	"early":             {"api", "slurm"},
 	"packaging":         {"slurm", "slurm/opt"},
 	"wire":              {},

@@ -84,6 +84,9 @@ func (s *Sys) burninSubmit(list string, options []string, output string) int {
 	if len(resp.Missing) > 0 {
 		return s.fail("there is no node %s; see sinfo", nodeText(resp.Missing))
 	}
+	if _, err := call(s, api.ListTokens, api.Empty{}); s.UID != 0 && isKind(err, cluster.ErrAccess) { // as only operators may
+		return s.fail("only operators may test nodes: what a user's test finds would count for nothing")
+	}
 	info, err := call(s, api.ShowCluster, api.Empty{})
 	if err != nil {
 		return s.failed(err)

@@ -44,6 +44,7 @@ func (s *Server) Routes(m *api.Mux) {
 	api.Handle(m, api.GossipKeys, s.gossipKeys)
 	write(m, s, api.AdmitMember)
 	handle(s, m, api.RevokeMember, s.revoke)
+	handle(s, m, api.LeaveMember, s.leaveMember)
 	handle(s, m, api.MayVouch, s.mayVouch)
 	write(m, s, api.RevokeToken)
 	handle(s, m, api.ListMembers, s.listMembers)

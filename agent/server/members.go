@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -221,6 +222,34 @@ func (s *Server) revoke(ctx context.Context, who api.Caller, q cluster.MemberRev
 		}
 	}
 	_, index, err := s.propose(ctx, who.Identity, &q)
+	return api.WriteResponse{Index: index}, err
+}
+
+// leaveMember lets the member that calls go: nobody else can be meant. Its node goes with it, unless a configuration speaks of
+// that or jobs have it.
+func (s *Server) leaveMember(ctx context.Context, who api.Caller, _ api.Empty) (api.WriteResponse, error) {
+	if who.Member == "" || who.Role == cluster.RoleServer {
+		return api.WriteResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"compute nodes and login hosts leave by themselves; servers by muster server leave")
+	}
+	_, index, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.MemberRevoke{Name: who.Member})
+	if err != nil {
+		return api.WriteResponse{}, err
+	}
+	s.slog.Info("member has left", "name", who.Member)
+	snap := s.Snapshot()
+	declared := func(name cluster.NodeName) bool {
+		return slices.ContainsFunc(snap.Config().Declared, func(n cluster.Node) bool { return n.Name == name })
+	}
+	var gone cluster.NodeDelete
+	for n := range snap.Nodes() {
+		if n.Owner == who.Member && !declared(n.Name) && len(snap.Load(n.Name).Jobs) == 0 {
+			gone.Nodes = append(gone.Nodes, n.Name)
+		}
+	}
+	if gone.Nodes != nil {
+		_, index, err = s.propose(ctx, cluster.Identity{System: true}, &gone)
+	}
 	return api.WriteResponse{Index: index}, err
 }
 
