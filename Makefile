@@ -32,6 +32,7 @@ endef
 SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/*) go.mod
 
 bin/muster: $(SOURCES)
+	@[ -e bin/muster ] || echo "building muster: the first time this takes one to five minutes, in silence"
 	$(call program,$@)
 	@for n in $(FRONTENDS); do ln -sf muster bin/$$n; done
 
@@ -77,7 +78,13 @@ parts: needs
 unit:
 	$(GO) test ./...
 
-test: parts build lint
+# What make test will do is said first: it is silent for minutes at a time.
+.PHONY: about-test
+about-test:
+	@echo "make test: installs what is missing, builds, checks the house rules, then runs the tests of all packages and of the built"; \
+	echo "program. On two cores it takes 8 to 10 minutes, more where nothing is compiled yet; each package says so when it is through."
+
+test: about-test parts build lint
 	$(GO) test $(TESTFLAGS) ./...
 
 e2e: parts build
