@@ -2,6 +2,8 @@ package replay
 
 import (
 	"flag"
+	"maps"
+	"slices"
 	"testing"
 )
 
@@ -9,9 +11,10 @@ var seeds = flag.Int("seeds", 2, "how many workloads of each kind the orders are
 
 // figures compare a schedule with EASY's of the same trace.
 type figures struct {
-	slowdown, p99 float64 // parts of EASY's
-	points        float64 // of utilization more than EASY
-	worst         float64 // the mean wait of the user who waits longest, as part of EASY's
+	slowdown, p99 float64   // parts of EASY's
+	points        float64   // of utilization more than EASY
+	worst         float64   // the mean wait of the user who waits longest, as part of EASY's
+	bySize        []float64 // the mean waits of the classes of sizes, the smallest first
 }
 
 // versusEasy works out the figures of a schedule.
@@ -22,6 +25,7 @@ func (t *Trace) versusEasy(easy, own []Run) figures {
 		p99:      is.P99 / was.P99,
 		points:   100 * (is.Utilization - was.Utilization),
 		worst:    longestMean(own) / longestMean(easy),
+		bySize:   t.sizesVersus(easy, own),
 	}
 }
 
@@ -46,6 +50,12 @@ func mean(list []figures) (out figures) {
 		out.p99 += f.p99 / n
 		out.points += f.points / n
 		out.worst += f.worst / n
+		for k, wait := range f.bySize {
+			if k == len(out.bySize) {
+				out.bySize = append(out.bySize, 0)
+			}
+			out.bySize[k] += wait / n
+		}
 	}
 	return out
 }
@@ -72,6 +82,40 @@ func TestOrderOnLoads(t *testing.T) {
 			if f.slowdown > most || f.p99 > 1.25 || f.points < -1 || f.worst > 1.5 {
 				t.Errorf("slowdown, p99, points of utilization, worst user's wait: %.2f of EASY's; want %.2f, 1.25, -1 and 1.5", f, most)
 			}
+			if kind == "gangs" && slices.Max(f.bySize) > 1.1 {
+				t.Errorf("jobs of the sizes 1, 2, 4, … wait %.2f times as long as with EASY, want 1.10 at most", f.bySize)
+			}
 		})
 	}
+}
+
+// sizeClass is the least power of two that a job does not exceed.
+func sizeClass(units int) (most int) {
+	for most = 1; most < units; most *= 2 {
+	}
+	return most
+}
+
+// waitsBySize are the mean waits of the jobs of each class.
+func (t *Trace) waitsBySize(runs []Run) map[int]float64 {
+	units, _ := t.units()
+	waits, jobs := map[int]float64{}, map[int]float64{}
+	for _, r := range runs {
+		class := sizeClass(units(r.Job))
+		waits[class] += float64(r.Start - r.Job.Submit)
+		jobs[class]++
+	}
+	for class, n := range jobs {
+		waits[class] /= n
+	}
+	return waits
+}
+
+// sizesVersus compares these with EASY's, class by class.
+func (t *Trace) sizesVersus(easy, own []Run) (out []float64) {
+	was, is := t.waitsBySize(easy), t.waitsBySize(own)
+	for _, class := range slices.Sorted(maps.Keys(was)) {
+		out = append(out, is[class]/was[class])
+	}
+	return out
 }
