@@ -16,10 +16,8 @@ type profile struct {
 // blockSize is how many moments are passed over at once where too little is free.
 const blockSize = 64
 
-// span is the time in which some of the plan was given back: none if it ends before it begins.
+// span is the time in which some of the plan was given back.
 type span struct{ from, to int64 }
-
-var nothing = span{math.MaxInt64, math.MinInt64}
 
 func (a span) with(b span) span { return span{min(a.from, b.from), max(a.to, b.to)} }
 

@@ -24,22 +24,9 @@ func (t *Trace) versusEasy(easy, own []Run) figures {
 		slowdown: is.Slowdown / was.Slowdown,
 		p99:      is.P99 / was.P99,
 		points:   100 * (is.Utilization - was.Utilization),
-		worst:    longestMean(own) / longestMean(easy),
+		worst:    is.WorstUser / was.WorstUser,
 		bySize:   t.sizesVersus(easy, own),
 	}
-}
-
-// longestMean is the mean wait of the user who waits longest.
-func longestMean(runs []Run) (longest float64) {
-	sums, jobs := map[string]float64{}, map[string]float64{}
-	for _, r := range runs {
-		sums[r.Job.User] += float64(r.Start - r.Job.Submit)
-		jobs[r.Job.User]++
-	}
-	for user, sum := range sums {
-		longest = max(longest, sum/jobs[user])
-	}
-	return longest
 }
 
 // mean is that of several workloads.
@@ -89,31 +76,10 @@ func TestOrderOnLoads(t *testing.T) {
 	}
 }
 
-// sizeClass is the least power of two that a job does not exceed.
-func sizeClass(units int) (most int) {
-	for most = 1; most < units; most *= 2 {
-	}
-	return most
-}
-
-// waitsBySize are the mean waits of the jobs of each class.
-func (t *Trace) waitsBySize(runs []Run) map[int]float64 {
-	units, _ := t.units()
-	waits, jobs := map[int]float64{}, map[int]float64{}
-	for _, r := range runs {
-		class := sizeClass(units(r.Job))
-		waits[class] += float64(r.Start - r.Job.Submit)
-		jobs[class]++
-	}
-	for class, n := range jobs {
-		waits[class] /= n
-	}
-	return waits
-}
-
 // sizesVersus compares these with EASY's, class by class.
 func (t *Trace) sizesVersus(easy, own []Run) (out []float64) {
-	was, is := t.waitsBySize(easy), t.waitsBySize(own)
+	was, _ := t.waitsBySize(easy)
+	is, _ := t.waitsBySize(own)
 	for _, class := range slices.Sorted(maps.Keys(was)) {
 		out = append(out, is[class]/was[class])
 	}
