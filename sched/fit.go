@@ -58,9 +58,12 @@ func (c *choice) tightest() []int32 {
 	var best []int32 // kinds, all of one rating
 	least := rating{}
 	for _, k := range kinds {
+		if !slices.ContainsFunc(own.nodesOf(k), c.alone) {
+			continue
+		}
 		r := c.rateKind(k)
 		order := r.compare(least)
-		if len(best) > 0 && order > 0 || !slices.ContainsFunc(own.nodesOf(k), c.alone) {
+		if len(best) > 0 && order > 0 {
 			continue
 		}
 		if order != 0 {

@@ -193,3 +193,15 @@ func TestKindsTellPartsApart(t *testing.T) {
 		t.Error("numbers do not tell where a part of a GPU fits")
 	}
 }
+
+// TestGrains: what is spoiled counts in steps, alike above and below nothing.
+func TestGrains(t *testing.T) {
+	for spoilt, want := range map[int64]int64{0: 0, 190: 0, 200: 1, 590: 1, 600: 2, -190: 0, -200: -1, -600: -2} {
+		if got := grains(spoilt, 10); got != want {
+			t.Errorf("%d thousandths over ten jobs are %d grains, want %d", spoilt, got, want)
+		}
+	}
+	if got := grains(100, 0); got != 2+1 {
+		t.Errorf("without jobs %d", got)
+	}
+}
