@@ -40,7 +40,9 @@ bin/muster: $(SOURCES)
 ARCHES ?= amd64 arm64
 CC_amd64 ?= $(if $(filter x86_64,$(shell uname -m)),cc,x86_64-linux-gnu-gcc)
 CC_arm64 ?= $(if $(filter aarch64,$(shell uname -m)),cc,aarch64-linux-gnu-gcc)
-PKGVERSION ?= $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/; s/-/./g; /^[0-9]+[.]/!s/^/0.0+/')
+# Without a tag the number of commits orders versions: a later one is a newer package.
+COMMITS = $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
+PKGVERSION ?= $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/; s/-/./g; /^[0-9]+[.]/!s/^/0.0.$(COMMITS)+g/')
 
 dist/muster-linux-%: $(SOURCES)
 	@GOARCH=$* $(MAKE) --no-print-directory one CC=$(CC_$*) OUT=$@

@@ -125,7 +125,8 @@ type Inventory struct {
 	TmpMB          int64     `json:"tmp_mb,omitempty"`
 	GPUs           []GPU     `json:"gpus,omitempty"`
 	NICs           []NIC     `json:"nics,omitempty"`
-	Features       []string  `json:"features,omitempty"`
+	Features       []string  `json:"features,omitempty"`          // those that are active
+	Inactive       []string  `json:"inactive_features,omitempty"` // that are available beside them
 	OS             string    `json:"os,omitempty"`
 	Arch           string    `json:"arch,omitempty"`
 	Version        string    `json:"version,omitempty"`

@@ -63,6 +63,23 @@ func TestMemoryFence(t *testing.T) {
 	}
 }
 
+// TestStepMemory: a step that names its own memory is held to that, within its job's; the next one is not.
+func TestStepMemory(t *testing.T) {
+	needControl(t, memoryControl)
+	g := newRig(t)
+	greedy := g.spec(eats)
+	greedy.Fence = Fence{MemMB: 400, StepMemMB: 64}
+	next := g.spec(eats)
+	next.Fence, next.ID.Job, next.ID.Step = Fence{MemMB: 400}, greedy.ID.Job, greedy.ID.Step+1
+	g.start(greedy, next)
+	if st := g.await(greedy.ID, isEnded); st.OOMKills != 1 || !st.Tasks[0].OOM {
+		t.Errorf("with 64 MB: %+v", st)
+	}
+	if st := g.await(next.ID, isEnded); st.OOMKills != 0 || st.Tasks[0].Exit.Code != 0 {
+		t.Errorf("with its job's: %+v", st)
+	}
+}
+
 // TestCPUFence: a job can not leave its CPUs.
 func TestCPUFence(t *testing.T) {
 	needControl(t, cpusetControl)
