@@ -360,8 +360,10 @@ type Config struct {
 	StrictOrder bool `json:"strict_order,omitempty"`
 	// ShortestFirst tries jobs by their limits where it is neither that order nor that of priorities.
 	ShortestFirst bool `json:"shortest_first,omitempty"`
-	// BestFit gives jobs of one node the node that they leave least of.
-	BestFit bool `json:"best_fit,omitempty"`
+	// BestFit gives jobs of one node the node that they leave least of; NoBestFit has none of that where it is usual, see
+	// package sched.
+	BestFit   bool `json:"best_fit,omitempty"`
+	NoBestFit bool `json:"no_best_fit,omitempty"`
 	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them beside.
 	PlanWhole bool `json:"plan_whole,omitempty"`
 	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit gives them.
