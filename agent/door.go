@@ -2,15 +2,9 @@ package agent
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +19,10 @@ import (
 const (
 	retryTime  = 20 * time.Second // an election takes well under a second; a restart of all servers some
 	retryPause = 20 * time.Millisecond
+	// memberTime is how long a member's call waits for a leader: about as long as an election takes.
+	memberTime = 500 * time.Millisecond
+	// lateAnswer is how long the answer of a server is waited for that leads no more: it may have done the call as its last.
+	lateAnswer = 300 * time.Millisecond
 	// ownWriteTime is how long a read waits for what was written by the same server.
 	ownWriteTime = time.Second
 )
@@ -169,22 +167,31 @@ func (d *door) forward(c *call) (int, []byte, error) {
 	if d == nil {
 		return 0, nil, noLeader()
 	}
-	to := d.fleet.client
-	if d.server != nil {
+	ctx, to, first := c.r.Context(), d.fleet.client, ""
+	if d.server == nil {
+		first = d.fleet.first()
+	} else {
+		moved := d.server.LeadMoved()
 		addr := d.server.LeaderAddr()
 		if addr == "" || d.server.Leads() || c.passed {
 			return 0, nil, noLeader()
 		}
 		to = d.peers.at(addr)
+		var cancel context.CancelFunc
+		ctx, cancel = whileLeading(ctx, moved)
+		defer cancel()
 	}
 	vouch, err := d.vouchFor(c)
 	if err != nil {
 		return 0, nil, err
 	}
-	status, reply, err := to.Forward(c.r.Context(), c.r.Method, c.r.URL.Path, vouch, c.body)
+	status, reply, err := to.Forward(ctx, c.r.Method, c.r.URL.Path, vouch, c.body)
+	if err != nil && ctx.Err() != nil && c.r.Context().Err() == nil {
+		err = uncertain()
+	}
 	if err != nil {
 		if d.server == nil {
-			d.fleet.next()
+			d.fleet.leave(first)
 		}
 		return 0, nil, err
 	}
@@ -192,7 +199,7 @@ func (d *door) forward(c *call) (int, []byte, error) {
 		var e api.Error
 		if wire.Unmarshal(reply, &e) == nil && again(&e, c.repeatable()) {
 			if d.server == nil {
-				d.fleet.next()
+				d.fleet.leave(first)
 			}
 			return 0, nil, &e
 		}
@@ -201,6 +208,29 @@ func (d *door) forward(c *call) (int, []byte, error) {
 		d.noteWrite(reply)
 	}
 	return status, reply, nil
+}
+
+// whileLeading is a context that ends with the caller's, and a while after the lead has moved.
+func whileLeading(ctx context.Context, moved <-chan struct{}) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-moved:
+		case <-out.Done():
+			return
+		}
+		select {
+		case <-time.After(lateAnswer):
+		case <-out.Done():
+		}
+	}()
+	return out, cancel
+}
+
+// uncertain is the error of a call that another server may have done.
+func uncertain() error {
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost while this was written: look whether it was done")
 }
 
 // noteWrite remembers the index of an answer that has one.
@@ -226,99 +256,4 @@ func (d *door) ownWrites(ctx context.Context) {
 
 func noLeader() error {
 	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
-}
-
-// fleet is the list of servers that a member knows, kept in a file.
-type fleet struct {
-	file   string
-	client *api.Client // of whichever server answers
-
-	mu    sync.Mutex
-	addrs []string // the one in use first
-}
-
-// openFleet reads the file; first are the addresses to begin with.
-func openFleet(file string, conf *tls.Config, first []string) (*fleet, error) {
-	f := &fleet{file: file, addrs: slices.Clone(first)}
-	text, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	for _, a := range strings.Fields(string(text)) {
-		if !slices.Contains(f.addrs, a) {
-			f.addrs = append(f.addrs, a)
-		}
-	}
-	f.client = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
-		var last error = cluster.Errorf(cluster.Unavailable, "", "no server is known; give one with --join")
-		for _, addr := range f.list() {
-			conn, err := dialTLS(ctx, addr, conf)
-			if err == nil {
-				return conn, nil
-			}
-			last = err
-			f.next()
-		}
-		return nil, last
-	}}
-	return f, nil
-}
-
-func (f *fleet) list() []string { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.addrs) }
-
-// next turns to another server.
-func (f *fleet) next() {
-	f.mu.Lock()
-	if len(f.addrs) > 1 {
-		f.addrs = append(f.addrs[1:], f.addrs[0])
-	}
-	f.mu.Unlock()
-	f.client.Close()
-}
-
-// add puts servers that are new at the end of the list.
-func (f *fleet) add(addrs []string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out := slices.Clone(f.addrs)
-	for _, a := range addrs {
-		if a != "" && !slices.Contains(out, a) {
-			out = append(out, a)
-		}
-	}
-	return f.keep(out)
-}
-
-// learn replaces the list by what a server says, keeping the order of those that stay.
-func (f *fleet) learn(servers []api.Server) error {
-	var fresh []string
-	for _, s := range servers {
-		fresh = append(fresh, s.Addr)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var out []string
-	for _, a := range f.addrs {
-		if slices.Contains(fresh, a) {
-			out = append(out, a)
-		}
-	}
-	for _, a := range fresh {
-		if a != "" && !slices.Contains(out, a) {
-			out = append(out, a)
-		}
-	}
-	return f.keep(out)
-}
-
-// keep writes the list to the file if it has changed. Called with mu held.
-func (f *fleet) keep(out []string) error {
-	if len(out) == 0 || slices.Equal(out, f.addrs) {
-		return nil
-	}
-	f.addrs = out
-	if err := os.MkdirAll(filepath.Dir(f.file), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(f.file, []byte(strings.Join(out, "\n")+"\n"), 0o600)
 }

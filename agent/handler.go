@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -51,7 +50,8 @@ type handler struct {
 // caller is who is at the other end of a connection.
 type caller struct {
 	api.Caller
-	peer trust.Peer // of a member's connection
+	peer  trust.Peer  // of a member's connection
+	beats *memberConn // its connection, if it wants to see that a call is worked on
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -82,6 +82,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, noSuchCall(r))
 		return
 	}
+	w, end := beatFor(&from, w)
+	defer end()
 	c := call{handler: h, w: w, r: r, from: from, body: body, route: route, known: known, vouch: r.Header.Get(api.VouchHeader)}
 	if c.who, err = h.authorise(&c); err != nil {
 		h.log.Warn("call refused", "call", r.Method+" "+r.URL.Path, "uid", from.UID, "member", from.Member, "err", err)
@@ -145,7 +147,7 @@ func (h *handler) authorise(c *call) (api.Caller, error) {
 }
 
 func (c *call) answer() {
-	for end := time.Now().Add(retryTime); ; {
+	for end := time.Now().Add(c.patience()); ; {
 		var status int
 		var reply []byte
 		var err error
@@ -176,9 +178,23 @@ func (c *call) answer() {
 	}
 }
 
-// repeatable reports whether the call does no harm when it is done twice: it reads, or is a
-// submission, which names itself by a key.
-func (c *call) repeatable() bool { return c.r.Method == "GET" || c.r.URL.Path == api.SubmitJob.Path }
+// patience is for how long a call is tried again. A member asks another server itself, which may know a leader.
+func (c *call) patience() time.Duration {
+	if c.from.Member != "" {
+		return memberTime
+	}
+	return retryTime
+}
+
+// repeatable reports whether the call does no harm when it is done twice: it reads, is a submission, which names itself by
+// a key, or tells of a node what is so until it tells something else, or by a number.
+func (c *call) repeatable() bool {
+	switch c.r.URL.Path {
+	case api.SubmitJob.Path, api.RegisterNodes.Path, api.ReportWork.Path:
+		return true
+	}
+	return c.r.Method == http.MethodGet
+}
 
 // again reports whether a failed call may be made once more: it can not have done anything, or may be
 // done twice.
@@ -261,13 +277,17 @@ type bufferedConn struct {
 
 func (c *bufferedConn) Read(b []byte) (int, error) { return c.r.Read(b) }
 
-// tlsCaller says who is at the other end of a connection of the port.
-func tlsCaller(conn *tls.Conn) (caller, error) {
-	s := conn.ConnectionState()
+// memberCaller says who is at the other end of a connection of the port.
+func memberCaller(conn *memberConn) (caller, error) {
+	s := conn.tls().ConnectionState()
 	if s.NegotiatedProtocol == trust.ProtoJoin {
 		secret, err := trust.Exported(&s)
 		return caller{Caller: api.Caller{Exported: secret}}, err
 	}
 	p, err := trust.PeerOf(&s)
-	return caller{Caller: api.Caller{Member: p.Name, Role: p.Role}, peer: p}, err
+	out := caller{Caller: api.Caller{Member: p.Name, Role: p.Role}, peer: p}
+	if s.NegotiatedProtocol == trust.ProtoBeat {
+		out.beats = conn
+	}
+	return out, err
 }

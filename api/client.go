@@ -37,13 +37,26 @@ type Conn interface {
 type Client struct {
 	Dial func(context.Context) (Conn, error)
 
-	mu   sync.Mutex
-	idle []*clientConn
+	mu     sync.Mutex
+	idle   []*clientConn
+	closed int // how often Close was called
 }
 
 type clientConn struct {
 	Conn
-	r *bufio.Reader
+	r      *bufio.Reader
+	lively *lively // of a connection whose other side beats
+	era    int     // how often the client had been closed when it was made
+}
+
+func newClientConn(raw Conn) *clientConn {
+	c := &clientConn{Conn: raw}
+	if b, ok := raw.(Beating); ok && b.Beats() {
+		c.lively = &lively{Conn: raw}
+		c.Conn = c.lively
+	}
+	c.r = bufio.NewReaderSize(c.Conn, 1<<14)
+	return c
 }
 
 // ErrUnreachable wraps every failure to reach the daemon at all.
@@ -102,6 +115,7 @@ func (c *Client) Forward(ctx context.Context, method, path, vouch string, body [
 		if err != nil {
 			return 0, nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
 		}
+		conn.watch(ctx)
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 		reply, status, keep, err := conn.roundTrip(method, path, extra, body)
 		if !stop() {
@@ -124,6 +138,7 @@ func (c *Client) Forward(ctx context.Context, method, path, vouch string, body [
 
 func (c *Client) conn(ctx context.Context) (conn *clientConn, fresh bool, err error) {
 	c.mu.Lock()
+	era := c.closed
 	if n := len(c.idle); n > 0 {
 		conn, c.idle = c.idle[n-1], c.idle[:n-1]
 	}
@@ -135,20 +150,22 @@ func (c *Client) conn(ctx context.Context) (conn *clientConn, fresh bool, err er
 	if err != nil {
 		return nil, false, err
 	}
-	return &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}, true, nil
+	conn = newClientConn(raw)
+	conn.era = era
+	return conn, true, nil
 }
 
 func (c *Client) release(conn *clientConn, keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !keep || len(c.idle) >= idleConns {
+	if !keep || conn.era != c.closed || len(c.idle) >= idleConns {
 		conn.Close()
 		return
 	}
 	c.idle = append(c.idle, conn)
 }
 
-// Close closes the idle connections.
+// Close closes the idle connections, and those in use once their calls are over.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,6 +173,7 @@ func (c *Client) Close() {
 		conn.Close()
 	}
 	c.idle = nil
+	c.closed++
 }
 
 var errNoAnswer = errors.New("connection closed without an answer")
@@ -177,6 +195,9 @@ func (c *clientConn) roundTrip(method, path, extra string, body []byte) (reply [
 		if rerr == nil {
 			return reply, status, false, nil
 		}
+		if errors.Is(err, errSilent) {
+			return nil, 0, false, err
+		}
 		return nil, 0, false, errNoAnswer
 	}
 	return c.receive()
@@ -194,9 +215,23 @@ func (c *clientConn) receive() (reply []byte, status int, keep bool, err error) 
 	return reply, status, keep, nil
 }
 
-// head reads the status line and the headers.
+// interim is the status by which the other side says that it still works on a call.
+const interim = 102
+
+// head reads the status line and the headers of an answer.
 func (c *clientConn) head() (status, length int, keep bool, err error) {
+	for status = interim; status == interim && err == nil; {
+		status, length, keep, err = c.headers()
+	}
+	return status, length, keep, err
+}
+
+// headers reads one status line, and the headers below it.
+func (c *clientConn) headers() (status, length int, keep bool, err error) {
 	line, err := c.r.ReadString('\n')
+	if errors.Is(err, errSilent) {
+		return 0, 0, false, err
+	}
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
@@ -315,7 +350,8 @@ func (c *Client) open(ctx context.Context, method, path, extra string, body []by
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
 	}
-	conn := &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}
+	conn := newClientConn(raw)
+	conn.watch(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := conn.send(method, path, extra, body); err != nil {
@@ -326,6 +362,9 @@ func (c *Client) open(ctx context.Context, method, path, extra string, body []by
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if stop() {
+		conn.unwatch()
 	}
 	if status != want {
 		defer conn.Close()

@@ -59,8 +59,9 @@ type Config struct {
 	Timeout time.Duration
 	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
 	SnapshotEvery uint64
-	// Memory keeps the log in memory only (tests).
+	// Memory keeps the log in memory only (tests), and wrap puts something before it.
 	Memory bool
+	wrap   func(raft.LogStore) raft.LogStore
 }
 
 type proposal struct {
@@ -82,19 +83,24 @@ type Log struct {
 	queue   chan proposal
 	close   []func() error
 
-	mu      sync.Mutex
-	applied uint64
-	moved   chan struct{} // closed and replaced when applied grows
+	mu        sync.Mutex
+	applied   uint64
+	moved     chan struct{} // closed and replaced when applied grows
+	leadMoved chan struct{} // and when another server leads
 }
 
 // Open starts this server's raft. Run must be called to serve proposals.
 func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Log, error) {
-	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), moved: make(chan struct{})}
+	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), moved: make(chan struct{}), leadMoved: make(chan struct{})}
 	logs, stable, snaps, err := l.stores(cfg)
 	if err != nil {
 		return nil, errors.Join(err, l.closeAll())
 	}
-	l.logs = logs
+	if cfg.wrap != nil {
+		logs = cfg.wrap(logs)
+	}
+	watched := newStopwatch(logs)
+	l.logs = watched
 	rc := raft.DefaultConfig()
 	rc.LocalID = raft.ServerID(cfg.ID)
 	rc.Logger = bridge(logger)
@@ -119,7 +125,7 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 			}
 		}
 	}
-	if l.raft, err = raft.NewRaft(rc, fsm{l}, logs, stable, snaps, careful{trans}); err != nil {
+	if l.raft, err = raft.NewRaft(rc, fsm{l}, watched, stable, snaps, careful{trans, watched}); err != nil {
 		return nil, errors.Join(fmt.Errorf("start raft: %w", err), l.closeAll())
 	}
 	return l, nil
@@ -161,6 +167,9 @@ func (l *Log) closeAll() error {
 // Run packs proposals into raft entries until ctx ends, then stops raft. One entry is on its way at a time, and what
 // is proposed meanwhile goes with the next: each costs the disks and the network of all servers a round.
 func (l *Log) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { l.watchLead(ctx.Done()) })
 	last, round := 1, time.Duration(0) // how many proposals the last entry had, and how long it took
 	for {
 		select {

@@ -46,12 +46,13 @@ func (s *Server) servers() []api.Server {
 	return out
 }
 
-// beginTerm marks that this server leads; calls that live as long as its term end with it.
-func (s *Server) beginTerm(ctx context.Context) context.Context {
+// beginTerm marks that this server leads, as a majority said after a time; calls that live as long as its term end with it.
+func (s *Server) beginTerm(ctx context.Context, asked time.Time) context.Context {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()
 	if s.term == nil {
 		s.term, s.ended = context.WithCancel(ctx)
+		s.beginReign(asked)
 	}
 	return s.term
 }
@@ -61,16 +62,17 @@ func (s *Server) endTerm() {
 	defer s.termMu.Unlock()
 	if s.term != nil {
 		s.ended()
+		s.reign.end(nil)
 		s.term, s.ended = nil, nil
 	}
 }
 
-// leading is the term, ended already if this server does not lead.
+// leading lasts as long as this server is sure that it leads; it is over already if it is not.
 func (s *Server) leading() context.Context {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()
-	if s.term != nil {
-		return s.term
+	if s.isSure(time.Now()) {
+		return s.reign.sure
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

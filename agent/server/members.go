@@ -22,19 +22,25 @@ const (
 
 var memberName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// Leads reports whether this server leads and its state is current.
+// Leads reports whether this server is sure that it leads, and its state is current.
 func (s *Server) Leads() bool {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()
-	return s.term != nil
+	return s.isSure(time.Now())
 }
+
+// LeadMoved is closed when another server leads than now, or none.
+func (s *Server) LeadMoved() <-chan struct{} { return s.log.LeadMoved() }
 
 // Applied returns once the entry with this index is applied here.
 func (s *Server) Applied(ctx context.Context, index uint64) error { return s.log.Applied(ctx, index) }
 
-// LeaderAddr is where the leader listens, empty if none is known.
+// LeaderAddr is where another server listens that leads, empty if none is known.
 func (s *Server) LeaderAddr() string {
-	addr, _ := s.log.Leader()
+	addr, self := s.log.Leader()
+	if self || addr == s.cfg.Log.Addr {
+		return ""
+	}
 	return addr
 }
 

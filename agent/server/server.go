@@ -69,6 +69,7 @@ type Server struct {
 	termMu sync.Mutex
 	term   context.Context // ends when this server stops leading
 	ended  context.CancelFunc
+	reign  reign
 
 	mu    sync.Mutex // guards state and snap
 	state *cluster.State
@@ -158,9 +159,14 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 		}
 		lines[i] = line
 	}
+	ctx, done, err := s.underReign(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
 	values, err := s.log.Propose(ctx, lines...)
-	if errors.Is(err, consensus.ErrUncertain) {
-		return nil, 0, cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost while this was written: look whether it was done")
+	if errors.Is(err, consensus.ErrUncertain) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, 0, uncertain()
 	}
 	if errors.Is(err, consensus.ErrNotLeader) {
 		return nil, 0, noLeader()
