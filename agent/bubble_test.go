@@ -223,3 +223,38 @@ func TestBubbleLostClient(t *testing.T) {
 		}
 	})
 }
+
+// A submission that is made again is answered with its job, whatever has become of what would take it now; one that was
+// refused is refused again.
+func TestBubbleSubmitAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "1x8c16g", time.Hour)
+		defer b.api.Close()
+		time.Sleep(time.Second)
+		submit := func(key string, cpus int) (cluster.JobID, error) {
+			spec := cluster.JobSpec{Layout: &cluster.Layout{CPUsPerTask: cpus}, Name: "job", WorkDir: "/", Stdout: "out"}
+			r, err := api.Call(t.Context(), b.api, api.SubmitJob, api.SubmitRequest{Spec: spec, Script: cluster.BlobText("#!/bin/sh\n"), Key: key})
+			return r.Job, err
+		}
+		id, err := submit("k", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := submit("large", 100); err == nil {
+				t.Error("a job was taken that can never run")
+			}
+		}
+		closed := cluster.DefaultConfig().Partitions[0]
+		closed.State = cluster.PartitionDrain
+		if _, err := api.Call(t.Context(), b.api, api.SetPartition, cluster.PartitionSet{Partition: closed}); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := submit("k", 1); err != nil || again != id {
+			t.Errorf("made again: job %d, %v, was %d", again, err, id)
+		}
+		if other, err := submit("other", 1); err == nil {
+			t.Errorf("job %d was taken by a partition that takes none", other)
+		}
+	})
+}

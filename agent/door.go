@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -165,7 +166,7 @@ func (d *door) vouchFor(c *call) (string, error) {
 // forward carries a call to the leader, or from a host without a server to any server.
 func (d *door) forward(c *call) (int, []byte, error) {
 	if d == nil {
-		return 0, nil, noLeader()
+		return 0, nil, server.NoLeader()
 	}
 	ctx, to, first := c.r.Context(), d.fleet.client, ""
 	if d.server == nil {
@@ -174,7 +175,7 @@ func (d *door) forward(c *call) (int, []byte, error) {
 		moved := d.server.LeadMoved()
 		addr := d.server.LeaderAddr()
 		if addr == "" || d.server.Leads() || c.passed {
-			return 0, nil, noLeader()
+			return 0, nil, server.NoLeader()
 		}
 		to = d.peers.at(addr)
 		var cancel context.CancelFunc
@@ -186,10 +187,8 @@ func (d *door) forward(c *call) (int, []byte, error) {
 		return 0, nil, err
 	}
 	status, reply, err := to.Forward(ctx, c.r.Method, c.r.URL.Path, vouch, c.body)
-	if err != nil && ctx.Err() != nil && c.r.Context().Err() == nil {
-		err = uncertain()
-	}
 	if err != nil {
+		err = c.lost(ctx, err)
 		if d.server == nil {
 			d.fleet.leave(first)
 		}
@@ -228,9 +227,22 @@ func whileLeading(ctx context.Context, moved <-chan struct{}) (context.Context, 
 	return out, cancel
 }
 
-// uncertain is the error of a call that another server may have done.
-func uncertain() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost while this was written: look whether it was done")
+// lost words the error of a call that was carried on: of one that changes something, and that was sent, nobody knows whether
+// it is done. A context of its own ends when the lead moves.
+func (c *call) lost(own context.Context, err error) error {
+	switch {
+	case errors.Is(err, api.ErrNotSent) && c.ctx.Err() != nil:
+		return cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "this daemon is stopping; nothing was done, try again")
+	case errors.Is(err, api.ErrNotSent):
+		return err
+	case c.r.Context().Err() != nil:
+		return c.stopped(err)
+	case c.r.Method != http.MethodGet:
+		return server.Uncertain(err.Error())
+	case own.Err() != nil:
+		return server.NoLeader()
+	}
+	return err
 }
 
 // noteWrite remembers the index of an answer that has one.
@@ -252,8 +264,4 @@ func (d *door) ownWrites(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ownWriteTime)
 	defer cancel()
 	_ = d.server.Applied(ctx, d.written.Load()) // what is there is answered
-}
-
-func noLeader() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
 }

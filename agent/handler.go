@@ -147,6 +147,7 @@ func (h *handler) authorise(c *call) (api.Caller, error) {
 }
 
 func (c *call) answer() {
+	doubt := false // an earlier try may have done it
 	for end := time.Now().Add(c.patience()); ; {
 		var status int
 		var reply []byte
@@ -157,7 +158,7 @@ func (c *call) answer() {
 			if errors.Is(err, server.ErrElsewhere) {
 				status, reply, err = c.door.forward(c)
 			} else if err != nil {
-				err = api.AsError(err) // a call that it made in turn and that was not sent does not make it undone
+				err = api.AsError(c.stopped(err)) // a call that it made in turn and that was not sent does not make it undone
 			}
 		} else {
 			status, reply, err = c.door.forward(c)
@@ -167,15 +168,27 @@ func (c *call) answer() {
 			answers.Put(&reply)
 			return
 		}
+		doubt = doubt || inDoubt(err)
 		if c.door == nil || c.passed || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
 			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
 				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
 			}
-			c.fail(c.w, c.r, err)
+			c.fail(c.w, c.r, c.verdict(err, doubt))
 			return
 		}
 		c.door.breathe(c.r.Context())
 	}
+}
+
+// stopped words the error of a call that ended because this process does.
+func (c *call) stopped(err error) error {
+	switch {
+	case c.ctx.Err() == nil, !errors.Is(err, context.Canceled):
+		return err
+	case c.r.Method == http.MethodGet:
+		return cluster.Errorf(cluster.Unavailable, "", "this daemon is stopping; try again")
+	}
+	return server.Uncertain("this daemon is stopping")
 }
 
 // patience is for how long a call is tried again. A member asks another server itself, which may know a leader.
@@ -190,7 +203,12 @@ func (c *call) patience() time.Duration {
 // a key, or tells of a node what is so until it tells something else, or by a number.
 func (c *call) repeatable() bool {
 	switch c.r.URL.Path {
-	case api.SubmitJob.Path, api.RegisterNodes.Path, api.ReportWork.Path:
+	case api.SubmitJob.Path, api.SubmitHet.Path:
+		var named struct {
+			Key string `json:"key"`
+		}
+		return wire.Unmarshal(c.body, &named) == nil && named.Key != ""
+	case api.RegisterNodes.Path, api.ReportWork.Path:
 		return true
 	}
 	return c.r.Method == http.MethodGet
@@ -204,6 +222,26 @@ func again(err error, repeatable bool) bool {
 		return e.Code == cluster.Unavailable && (e.Kind == cluster.ErrNoLeader || e.Kind == cluster.ErrUncertain && repeatable)
 	}
 	return errors.Is(err, api.ErrNotSent) || errors.Is(err, api.ErrUnreachable) && repeatable
+}
+
+// inDoubt reports whether nobody knows what became of a failed call.
+func inDoubt(err error) bool {
+	var e *api.Error
+	if errors.As(err, &e) {
+		return e.Kind == cluster.ErrUncertain
+	}
+	return errors.Is(err, api.ErrUnreachable) && !errors.Is(err, api.ErrNotSent)
+}
+
+// verdict is the last error of a call that may have been done by an earlier try: that it is refused now is what is so, but not
+// that nothing was done.
+func (c *call) verdict(err error, doubt bool) error {
+	var e *api.Error
+	told := errors.As(err, &e)
+	if !doubt || c.r.Method == http.MethodGet || told && (e.Code != cluster.Unavailable || e.Kind == cluster.ErrUncertain) {
+		return err
+	}
+	return server.Uncertain("no server answers now, and an earlier try may have been taken")
 }
 
 // handle lets this process answer.

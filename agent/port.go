@@ -292,6 +292,25 @@ type calledConn struct {
 // Beats reports whether the member shows that it is there while it works on a call (api.Beating).
 func (c *calledConn) Beats() bool { return c.ConnectionState().NegotiatedProtocol == trust.ProtoBeat }
 
+// Dead reports whether the member has hung up while nothing was asked of it: a server that was started again, say. It never
+// says anything by itself, so what there is to read is its end.
+func (c *calledConn) Dead() bool {
+	tcp, ok := c.NetConn().(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return true
+	}
+	dead := true
+	err = raw.Control(func(fd uintptr) {
+		_, _, perr := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		dead = !errors.Is(perr, unix.EAGAIN)
+	})
+	return dead || err != nil
+}
+
 // dialMember connects to a member for calls.
 func dialMember(ctx context.Context, addr string, conf *tls.Config) (api.Conn, error) {
 	conn, err := dialTLS(ctx, addr, conf)

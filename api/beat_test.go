@@ -129,3 +129,65 @@ func TestBeatsTunnel(t *testing.T) {
 		}
 	})
 }
+
+// usedConn is an idle connection whose other side may have hung up.
+type usedConn struct {
+	net.Conn
+	dead *bool
+}
+
+func (c usedConn) Dead() bool { return *c.dead }
+
+// TestSentOnce: a request that may have been read is not sent again by itself: not one that changes something, nor one with an
+// assertion, which is good for one use. One on a connection that had been closed before is.
+func TestSentOnce(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		dead          bool // the connection is known to be
+		method, vouch string
+		requests      int  // that arrive, after the first
+		failed        bool // the second call
+	}{
+		{"its end is known", true, "POST", "", 1, false},
+		{"its end is known, with an assertion", true, "GET", "v", 1, false},
+		{"it breaks when it is used", false, "POST", "", 1, true},
+		{"an assertion", false, "GET", "v", 1, true},
+		{"a read", false, "GET", "", 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			requests, conns, dead := 0, 0, false
+			cl := &Client{Dial: func(context.Context) (Conn, error) {
+				near, far := net.Pipe()
+				conns++
+				first := conns == 1
+				go func() {
+					defer far.Close()
+					for in, n := bufio.NewReader(far), 0; ; n++ {
+						r, err := http.ReadRequest(in)
+						if err != nil {
+							return
+						}
+						if _, err := io.Copy(io.Discard, r.Body); err != nil {
+							return
+						}
+						requests++
+						if first && n > 0 {
+							return // it dies with the request
+						}
+						_, _ = io.WriteString(far, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+					}
+				}()
+				return usedConn{near, &dead}, nil
+			}}
+			defer cl.Close()
+			if _, _, err := cl.Forward(t.Context(), "GET", "/v1/x", "", nil); err != nil {
+				t.Fatal(err)
+			}
+			requests, dead = 0, c.dead
+			_, _, err := cl.Forward(t.Context(), c.method, "/v1/x", c.vouch, []byte("{}"))
+			if (err != nil) != c.failed || errors.Is(err, ErrNotSent) || requests != c.requests {
+				t.Errorf("%d requests arrived, %v", requests, err)
+			}
+		})
+	}
+}

@@ -44,13 +44,14 @@ type Client struct {
 
 type clientConn struct {
 	Conn
+	raw    Conn // as it was made
 	r      *bufio.Reader
 	lively *lively // of a connection whose other side beats
 	era    int     // how often the client had been closed when it was made
 }
 
 func newClientConn(raw Conn) *clientConn {
-	c := &clientConn{Conn: raw}
+	c := &clientConn{Conn: raw, raw: raw}
 	if b, ok := raw.(Beating); ok && b.Beats() {
 		c.lively = &lively{Conn: raw}
 		c.Conn = c.lively
@@ -104,7 +105,9 @@ func errorOf(method, path string, status int, reply []byte) error {
 const VouchHeader = "Muster-Vouch"
 
 // Forward makes one request as it stands, with an assertion if one is given, and returns the answer
-// whatever its status. ErrNotSent says that nobody can have got the request.
+// whatever its status. ErrNotSent says that nobody can have got the request. It is not sent again by
+// itself once it may have been read, as it may be done by then, and an assertion is good for one use;
+// but a caller who only reads and needs none may.
 func (c *Client) Forward(ctx context.Context, method, path, vouch string, body []byte) (status int, reply []byte, err error) {
 	extra := ""
 	if vouch != "" {
@@ -126,7 +129,7 @@ func (c *Client) Forward(ctx context.Context, method, path, vouch string, body [
 			if ctx.Err() != nil {
 				return 0, nil, ctx.Err()
 			}
-			if !fresh && errors.Is(err, errNoAnswer) {
+			if !fresh && (errors.Is(err, errNotTaken) || errors.Is(err, errNoAnswer) && method == "GET" && vouch == "") {
 				continue // an idle connection had been closed by the other side
 			}
 			return 0, nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -137,15 +140,15 @@ func (c *Client) Forward(ctx context.Context, method, path, vouch string, body [
 }
 
 func (c *Client) conn(ctx context.Context) (conn *clientConn, fresh bool, err error) {
+	for conn = c.takeIdle(); conn != nil; conn = c.takeIdle() {
+		if d, ok := conn.raw.(Dying); !ok || !d.Dead() {
+			return conn, false, nil
+		}
+		conn.Close()
+	}
 	c.mu.Lock()
 	era := c.closed
-	if n := len(c.idle); n > 0 {
-		conn, c.idle = c.idle[n-1], c.idle[:n-1]
-	}
 	c.mu.Unlock()
-	if conn != nil {
-		return conn, false, nil
-	}
 	raw, err := c.Dial(ctx)
 	if err != nil {
 		return nil, false, err
@@ -153,6 +156,22 @@ func (c *Client) conn(ctx context.Context) (conn *clientConn, fresh bool, err er
 	conn = newClientConn(raw)
 	conn.era = era
 	return conn, true, nil
+}
+
+// Dying is a connection that knows whether the other side has closed it while it was idle.
+type Dying interface{ Dead() bool }
+
+// takeIdle is a connection that was used before; nil: there is none.
+func (c *Client) takeIdle() *clientConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.idle)
+	if n == 0 {
+		return nil
+	}
+	conn := c.idle[n-1]
+	c.idle = c.idle[:n-1]
+	return conn
 }
 
 func (c *Client) release(conn *clientConn, keep bool) {
@@ -176,7 +195,10 @@ func (c *Client) Close() {
 	c.closed++
 }
 
-var errNoAnswer = errors.New("connection closed without an answer")
+var (
+	errNoAnswer = errors.New("connection closed without an answer")
+	errNotTaken = errors.New("connection closed before the request was taken")
+)
 
 func (c *clientConn) send(method, path, extra string, body []byte) error {
 	if method == "GET" && len(body) > 0 {
@@ -198,7 +220,7 @@ func (c *clientConn) roundTrip(method, path, extra string, body []byte) (reply [
 		if errors.Is(err, errSilent) {
 			return nil, 0, false, err
 		}
-		return nil, 0, false, errNoAnswer
+		return nil, 0, false, errNotTaken
 	}
 	return c.receive()
 }

@@ -209,6 +209,9 @@ const contactText = "Unable to contact slurm controller (connect failure)"
 // slurmText words an error as Slurm does, with its number (0 if it has none).
 func slurmText(err error) (string, int) {
 	var e *api.Error
+	if isDoubt(err) {
+		return err.Error(), 0
+	}
 	if errors.Is(err, api.ErrUnreachable) {
 		return contactText, 1800
 	}

@@ -118,14 +118,14 @@ func (s *Server) underReign(ctx context.Context) (context.Context, context.Cance
 	}
 	sure := s.reign.sure
 	if sure.Err() != nil {
-		return nil, nil, noLeader()
+		return nil, nil, NoLeader()
 	}
 	out, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(sure, cancel)
 	return out, func() { stop(); cancel() }, nil
 }
 
-// uncertain is the error of a write of which nobody here knows whether it will be done.
-func uncertain() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost while this was written: look whether it was done")
+// Uncertain is the error of a write of which nobody here knows whether it is or will be done.
+func Uncertain(why string) error {
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "%s: look whether it was done", why)
 }

@@ -162,7 +162,7 @@ func (s *Server) asServer(ctx context.Context, cmd *cluster.MemberJoin) error {
 	}
 	addr := s.LeaderAddr()
 	if addr == "" {
-		return noLeader()
+		return NoLeader()
 	}
 	r, err := api.Call(ctx, s.cfg.Peer(addr), api.AdmitMember, *cmd)
 	if err != nil {
@@ -361,11 +361,12 @@ func (s *Server) transfer(to consensus.Voter) (err error) {
 // asLeader makes it known to callers that another server leads by now.
 func asLeader(err error) error {
 	if errors.Is(err, consensus.ErrNotLeader) {
-		return noLeader()
+		return NoLeader()
 	}
 	return err
 }
 
-func noLeader() error {
+// NoLeader is the error of a call that waits for a leader in vain, and of which nothing was done.
+func NoLeader() error {
 	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
 }

@@ -166,10 +166,10 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	defer done()
 	values, err := s.log.Propose(ctx, lines...)
 	if errors.Is(err, consensus.ErrUncertain) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil, 0, uncertain()
+		return nil, 0, Uncertain("the lead was lost while this was written")
 	}
 	if errors.Is(err, consensus.ErrNotLeader) {
-		return nil, 0, noLeader()
+		return nil, 0, NoLeader()
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("propose: %w", err)
