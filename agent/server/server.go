@@ -205,8 +205,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	for i, line := range lines {
 		e, err := cluster.DecodeEntry(line)
 		if err != nil {
-			s.slog.Error("log entry can not be applied; stopping", "index", index, "err", err)
-			panic(err) // never skip: this server would differ from the others
+			s.stop(unreadable(index, err)) // never skip: this server would differ from the others
 		}
 		e.Index = index
 		a := s.state.Apply(e)
@@ -242,6 +241,23 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	}
 	s.poke()
 	return out
+}
+
+// unreadable words why an entry of the log can not be applied.
+func unreadable(index uint64, err error) error {
+	if errors.Is(err, cluster.ErrNewer) {
+		return fmt.Errorf("entry %d of the log: %w; upgrade this server too", index, err)
+	}
+	return fmt.Errorf("%w: entry %d: %w", consensus.ErrDamaged, index, err)
+}
+
+// stop ends this server, which can not go on, and does not return.
+func (s *Server) stop(err error) {
+	s.slog.Error("this server can not go on", "err", err)
+	if s.cfg.Log.Fatal != nil {
+		s.cfg.Log.Fatal(err)
+	}
+	panic(err)
 }
 
 // noteWork remembers for which nodes the work has changed. Called with mu held.
