@@ -258,3 +258,37 @@ func TestBubbleSubmitAgain(t *testing.T) {
 		}
 	})
 }
+
+// What is refused is not written to the log; what is not, is.
+func TestBubbleRefusedNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "1x8c16g", time.Hour)
+		defer b.api.Close()
+		id := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, Hold: true})
+		index := func() uint64 {
+			r, err := api.Call(t.Context(), b.api, api.PingServer, api.Empty{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Applied
+		}
+		before := index()
+		for range 20 {
+			_, none := api.Call(t.Context(), b.api, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: 999}})
+			_, nice := api.Call(t.Context(), b.api, api.UpdateJob, cluster.UpdateJob{Ref: cluster.Ref{Job: 999}})
+			_, drop := api.Call(t.Context(), b.api, api.DropReservation, cluster.ReservationDrop{Name: "none"})
+			if none == nil || nice == nil || drop == nil {
+				t.Fatalf("%v, %v, %v", none, nice, drop)
+			}
+		}
+		if grown := index() - before; grown > 0 {
+			t.Errorf("60 refused calls are %d entries of the log", grown)
+		}
+		if _, err := api.Call(t.Context(), b.api, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}}); err != nil {
+			t.Fatal(err)
+		}
+		if j := b.job(id); j.Phase != cluster.Ended || index() == before {
+			t.Errorf("the job is in phase %d, the log grew by %d", j.Phase, index()-before)
+		}
+	})
+}

@@ -122,7 +122,7 @@ func write[C any, P interface {
 		if err := cluster.Check(s.Snapshot(), P(&c)); err != nil {
 			return api.WriteResponse{}, err
 		}
-		values, index, err := s.propose(ctx, s.ranked(who, P(&c)), P(&c))
+		values, index, err := s.proposeOf(ctx, s.ranked(who, P(&c)), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}

@@ -187,6 +187,18 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	return out, index, first
 }
 
+// proposeOf proposes a user's command unless it would be refused now: anybody may ask for what is refused, and as often as they
+// like, so that is no reason to write to the log of all servers. What it says counts for this moment; Apply decides.
+func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster.Command) ([]any, uint64, error) {
+	s.mu.Lock()
+	trial := s.state.Trial()
+	s.mu.Unlock()
+	if a := trial.Apply(cluster.Entry{Index: trial.Index, At: time.Now(), By: by, Cmd: cmd}); a.Err != nil {
+		return nil, trial.Index, a.Err
+	}
+	return s.propose(ctx, by, cmd)
+}
+
 type applied struct {
 	cluster.Applied
 	index uint64
