@@ -24,8 +24,9 @@ const (
 	memberTime = 500 * time.Millisecond
 	// lateAnswer is how long the answer of a server is waited for that leads no more: it may have done the call as its last.
 	lateAnswer = 300 * time.Millisecond
-	// ownWriteTime is how long a read waits for what was written by the same server.
+	// ownWriteTime is how long a read waits for what was written by the same server, and looks whether anybody leads then.
 	ownWriteTime = time.Second
+	ownWriteMost = 5 * time.Second
 )
 
 // memberVouch is what a server writes instead of an assertion when it forwards a node's own call.
@@ -164,9 +165,9 @@ func (d *door) vouchFor(c *call) (string, error) {
 }
 
 // forward carries a call to the leader, or from a host without a server to any server.
-func (d *door) forward(c *call) (int, []byte, error) {
+func (d *door) forward(c *call) (none api.Reply, err error) {
 	if d == nil {
-		return 0, nil, server.NoLeader()
+		return none, server.NoLeader()
 	}
 	ctx, to, first := c.r.Context(), d.fleet.client, ""
 	if d.server == nil {
@@ -175,7 +176,7 @@ func (d *door) forward(c *call) (int, []byte, error) {
 		moved := d.server.LeadMoved()
 		addr := d.server.LeaderAddr()
 		if addr == "" || d.server.Leads() || c.passed {
-			return 0, nil, server.NoLeader()
+			return none, server.NoLeader()
 		}
 		to = d.peers.at(addr)
 		var cancel context.CancelFunc
@@ -184,29 +185,30 @@ func (d *door) forward(c *call) (int, []byte, error) {
 	}
 	vouch, err := d.vouchFor(c)
 	if err != nil {
-		return 0, nil, err
+		return none, err
 	}
-	status, reply, err := to.Forward(ctx, c.r.Method, c.r.URL.Path, vouch, c.body)
+	q := api.Request{Method: c.r.Method, Path: c.r.URL.Path, Vouch: vouch, After: c.after(), Body: c.body}
+	reply, err := to.Forward(ctx, q)
 	if err != nil {
 		err = c.lost(ctx, err)
 		if d.server == nil {
 			d.fleet.leave(first)
 		}
-		return 0, nil, err
+		return none, err
 	}
-	if status == api.Status(cluster.Unavailable) {
+	if reply.Status == api.Status(cluster.Unavailable) {
 		var e api.Error
-		if wire.Unmarshal(reply, &e) == nil && again(&e, c.repeatable()) {
+		if wire.Unmarshal(reply.Body, &e) == nil && again(&e, c.repeatable()) {
 			if d.server == nil {
 				d.fleet.leave(first)
 			}
-			return 0, nil, &e
+			return none, &e
 		}
 	}
-	if c.route.Leader && status == http.StatusOK {
-		d.noteWrite(reply)
+	if c.route.Leader && reply.Status == http.StatusOK {
+		d.noteWrite(reply.Body)
 	}
-	return status, reply, nil
+	return reply, nil
 }
 
 // whileLeading is a context that ends with the caller's, and a while after the lead has moved.
@@ -248,20 +250,39 @@ func (c *call) lost(own context.Context, err error) error {
 // noteWrite remembers the index of an answer that has one.
 func (d *door) noteWrite(reply []byte) {
 	var w api.WriteResponse
-	if d.server == nil || wire.Unmarshal(reply, &w) != nil {
+	if wire.Unmarshal(reply, &w) != nil {
 		return
 	}
 	for old := d.written.Load(); w.Index > old && !d.written.CompareAndSwap(old, w.Index); old = d.written.Load() {
 	}
 }
 
-// ownWrites waits until this server has what was written through it; not for long, since it may be
-// cut off from the leader.
-func (d *door) ownWrites(ctx context.Context) {
+// ownWrites waits until this server has what was written through it, or through the daemon that calls. Where no leader is known
+// it does not for long; what is there is answered then, and how old it is.
+func (d *door) ownWrites(ctx context.Context, seen uint64) {
 	if d == nil || d.server == nil || d.leads() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, ownWriteTime)
-	defer cancel()
-	_ = d.server.Applied(ctx, d.written.Load()) // what is there is answered
+	seen = max(seen, d.written.Load())
+	for waited := time.Duration(0); waited < ownWriteMost; waited += ownWriteTime {
+		one, cancel := context.WithTimeout(ctx, ownWriteTime)
+		err := d.server.Applied(one, seen)
+		cancel()
+		if err == nil || ctx.Err() != nil || d.server.LeaderAddr() == "" {
+			return
+		}
+	}
+}
+
+// after is the index of the log that the caller has seen: of a daemon without a server what was written through it, by whom it may
+// have been, and what another daemon that passes the call on says.
+func (c *call) after() uint64 {
+	if c.r.Method != http.MethodGet || c.door == nil {
+		return 0
+	}
+	seen := c.seen
+	if c.from.Member == "" {
+		seen = max(seen, c.door.written.Load())
+	}
+	return seen
 }

@@ -85,6 +85,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w, end := beatFor(&from, w)
 	defer end()
 	c := call{handler: h, w: w, r: r, from: from, body: body, route: route, known: known, vouch: r.Header.Get(api.VouchHeader)}
+	if from.Member != "" {
+		c.seen, _ = strconv.ParseUint(r.Header.Get(api.AfterHeader), 10, 64) // none, mostly
+	}
 	if c.who, err = h.authorise(&c); err != nil {
 		h.log.Warn("call refused", "call", r.Method+" "+r.URL.Path, "uid", from.UID, "member", from.Member, "err", err)
 		h.fail(w, r, err)
@@ -119,6 +122,7 @@ type call struct {
 	route api.Route
 	known bool   // a mode of this process serves it
 	vouch string // header
+	seen  uint64 // index of the log that the caller has seen
 	// passed says that another server has sent the call on: it tries again, this one does not pass it
 	// further.
 	passed bool
@@ -149,23 +153,21 @@ func (h *handler) authorise(c *call) (api.Caller, error) {
 func (c *call) answer() {
 	doubt := false // an earlier try may have done it
 	for end := time.Now().Add(c.patience()); ; {
-		var status int
-		var reply []byte
+		var reply api.Reply
 		var err error
 		if c.known && (!c.route.Leader || c.door.leads()) {
-			c.door.ownWrites(c.r.Context())
-			status, reply, err = c.handle()
+			reply, err = c.handle()
 			if errors.Is(err, server.ErrElsewhere) {
-				status, reply, err = c.door.forward(c)
+				reply, err = c.door.forward(c)
 			} else if err != nil {
 				err = api.AsError(c.stopped(err)) // a call that it made in turn and that was not sent does not make it undone
 			}
 		} else {
-			status, reply, err = c.door.forward(c)
+			reply, err = c.door.forward(c)
 		}
 		if err == nil {
-			c.reply(status, reply)
-			answers.Put(&reply)
+			c.reply(reply)
+			answers.Put(&reply.Body)
 			return
 		}
 		doubt = doubt || inDoubt(err)
@@ -245,28 +247,50 @@ func (c *call) verdict(err error, doubt bool) error {
 }
 
 // handle lets this process answer.
-func (c *call) handle() (int, []byte, error) {
+func (c *call) handle() (api.Reply, error) {
+	c.door.ownWrites(c.r.Context(), c.seen)
+	own := c.reads()
+	if own != nil {
+		own.Freshen(c.r.Context())
+	}
 	v, err := c.route.Handle(c.r.Context(), c.who, c.body)
 	if err != nil {
-		return 0, nil, err
+		return api.Reply{}, err
 	}
 	var buf []byte
 	if used, ok := answers.Get().(*[]byte); ok {
 		buf = (*used)[:0]
 	}
 	text, err := wire.Append(buf, v)
-	return http.StatusOK, text, err
+	out := api.Reply{Status: http.StatusOK, Body: text}
+	if own != nil {
+		out.Age = own.Age()
+	}
+	return out, err
+}
+
+// reads is the server of this process if its state is what the call is about; nil if the call changes something, or the leader
+// alone can answer it.
+func (c *call) reads() *server.Server {
+	if c.door == nil || c.route.Access != api.User || c.route.Leader || c.r.Method != http.MethodGet {
+		return nil
+	}
+	return c.door.server
 }
 
 // answers are buffers that were written and may be used again. Those of long lists, thrown away,
 // would soon bring about a garbage collection, which looks at every job.
 var answers sync.Pool
 
-func (c *call) reply(status int, text []byte) {
-	c.w.Header().Set("Content-Type", "application/json")
-	c.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(text)
+func (c *call) reply(r api.Reply) {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(r.Body)))
+	if r.Age > 0 {
+		h.Set(api.AgeHeader, strconv.FormatInt(r.Age.Milliseconds(), 10))
+	}
+	c.w.WriteHeader(r.Status)
+	_, _ = c.w.Write(r.Body)
 }
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -275,7 +299,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.log.Error("call failed", "err", err)
 	}
 	text, _ := wire.Marshal(e)
-	(&call{w: w}).reply(api.Status(e.Code), text)
+	(&call{w: w}).reply(api.Reply{Status: api.Status(e.Code), Body: text})
 }
 
 // tunnel hands the bare connection to the route. The first bytes behind the request stay readable.

@@ -180,11 +180,11 @@ func TestSentOnce(t *testing.T) {
 				return usedConn{near, &dead}, nil
 			}}
 			defer cl.Close()
-			if _, _, err := cl.Forward(t.Context(), "GET", "/v1/x", "", nil); err != nil {
+			if _, err := cl.Forward(t.Context(), Request{Method: "GET", Path: "/v1/x"}); err != nil {
 				t.Fatal(err)
 			}
 			requests, dead = 0, c.dead
-			_, _, err := cl.Forward(t.Context(), c.method, "/v1/x", c.vouch, []byte("{}"))
+			_, err := cl.Forward(t.Context(), Request{Method: c.method, Path: "/v1/x", Vouch: c.vouch, Body: []byte("{}")})
 			if (err != nil) != c.failed || errors.Is(err, ErrNotSent) || requests != c.requests {
 				t.Errorf("%d requests arrived, %v", requests, err)
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -79,7 +81,17 @@ func Main(argv []string, sys *Sys) int {
 	return 1
 }
 
-func (s *Sys) client() *api.Client { return &api.Client{Dial: s.Dial} }
+func (s *Sys) client() *api.Client { return &api.Client{Dial: s.Dial, Aged: s.aged} }
+
+// toldAge is that a command has said how old its answers are.
+var toldAge sync.Once
+
+// aged says once that what a command tells is old.
+func (s *Sys) aged(age time.Duration) {
+	toldAge.Do(func() {
+		s.say("as of %v ago: the server that answers does not keep up with the one that leads, or none leads", age.Round(time.Second))
+	})
+}
 
 // say prints a line with the program's name, as Slurm's commands do.
 func (s *Sys) say(format string, args ...any) {

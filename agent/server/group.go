@@ -41,7 +41,7 @@ func (s *Server) servers() []api.Server {
 	}
 	var out []api.Server
 	for _, v := range group {
-		out = append(out, api.Server{Name: v.ID, Addr: v.Addr, Leader: v.Leader, Voter: v.Voter})
+		out = append(out, api.Server{Name: v.ID, Addr: v.Addr, Leader: v.Leader, Voter: v.Voter, Silent: s.others.silent(v.ID)})
 	}
 	return out
 }
@@ -156,8 +156,10 @@ func (s *Server) CatchUp(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
+	asked := time.Now()
 	if r, err := api.Call(ctx, s.cfg.Peer(addr), api.PingServer, api.Empty{}); err == nil {
-		_ = s.log.Applied(ctx, r.Applied) // then it is refused
+		s.others.leads(progress{asked, r.Applied})
+		_ = s.log.Applied(ctx, r.Applied) // then it is refused, or says how old it is
 	}
 }
 

@@ -56,6 +56,7 @@ type Server struct {
 	page      atomic.Pointer[string] // where this server's page is
 	pulse     *Pulse
 	rumours   *rumours
+	others    *others
 	wake      chan struct{} // something changed: the leader looks again
 	gap       chan struct{} // history may lack something
 	booted    time.Time
@@ -89,7 +90,7 @@ type Server struct {
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), feed: newFeed(maxFeed), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), feed: newFeed(maxFeed), pulse: NewPulse(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		stats: newStats(), booted: time.Now(), current: make(chan struct{})}
 	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
@@ -112,6 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 	wg.Go(func() { histErr <- s.hist.Run(histCtx) })
 	poke(s.gap) // an earlier life may have ended before history was whole
 	wg.Go(func() { s.fillGaps(ctx) })
+	wg.Go(func() { s.listenToServers(ctx) })
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
