@@ -188,8 +188,21 @@ CHAOS ?= 30m
 chaos: needs build
 	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -clocks -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
 
+# The leader is stopped, cut off in part, and waits for its disk, ROUNDS times each (an hour and a half); BUSY processes run beside.
+.PHONY: stall
+ROUNDS ?= 20
+BUSY ?= 0
+stall: needs build
+	$(GO) test -count=1 -run TestStalls -v -timeout 4h ./e2e -stall=$(ROUNDS) -stall-load=$(BUSY)
+
+# What sbatch says of so many submissions while the lead changes all the time, beside what is in the queue (minutes).
+.PHONY: told
+SUBMISSIONS ?= 10000
+told: needs build
+	$(GO) test -count=1 -run TestSubmissionsTold -v -timeout 1h ./e2e -submissions=$(SUBMISSIONS)
+
 # All that takes minutes and must hold before a release.
-long: sim appliance fence-vm drill chaos bench-group bench-nodes bench-gang
+long: sim appliance fence-vm drill chaos stall told bench-group bench-nodes bench-gang
 
 clean:
 	rm -rf bin gpu/bin dist

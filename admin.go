@@ -125,6 +125,8 @@ func serverCommands() []*cli.Command {
 				for _, s := range r.Servers {
 					state := "follows, catching up"
 					switch {
+					case !s.Silent.IsZero():
+						state = "silent since " + s.Silent.Local().Format(time.TimeOnly)
 					case s.Leader:
 						state = "leads"
 					case s.Voter:

@@ -165,6 +165,10 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
 		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), GPUMetrics: c.String("gpu-metrics"), GPUJobs: c.String("gpu-jobs"), Sysfs: c.String("sysfs"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+	cfg.Fatal = func(err error) {
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		os.Exit(1)
+	}
 	if err := configure(c, &cfg); err != nil {
 		return err
 	}

@@ -57,6 +57,8 @@ type Config struct {
 	SnapshotEvery uint64
 	// Plain answers callers of the port who do not speak TLS; nil: nobody does.
 	Plain http.Handler
+	// Fatal is told why this process can not go on, in the midst of its work, and ends it; nil: it panics.
+	Fatal func(error)
 	// Founded is called once if this process has made a new cluster, with its address.
 	Founded func(addr string)
 	// The dialect's functions, so that this package need not know it.
@@ -185,18 +187,33 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
+	logDir := filepath.Join(cfg.Dir, "raft")
 	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Errands: cfg.Errands, Verdict: cfg.Verdict,
-		Log: consensus.Config{Dir: filepath.Join(cfg.Dir, "raft"), ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
+		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
+	if cfg.Fatal != nil {
+		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }
+	}
 	if n == nil {
 		_, trans := raft.NewInmemTransport(raft.ServerAddress(name))
 		return server.New(sc, trans, hist, cfg.Log)
 	}
 	trans := n.serverConfig(&sc)
 	s, err := server.New(sc, trans, hist, cfg.Log)
-	if err == nil {
-		n.attach(s)
+	if err != nil {
+		return nil, withWayOut(err, cfg.Dir, sc.Name)
 	}
-	return s, err
+	n.attach(s)
+	return s, nil
+}
+
+// withWayOut adds what to do to an error that only another log ends.
+func withWayOut(err error, dir, name string) error {
+	if !errors.Is(err, consensus.ErrDamaged) && !errors.Is(err, consensus.ErrLost) {
+		return err
+	}
+	return fmt.Errorf("%w. The cluster goes on where a majority of its servers does; have this one replaced: there muster server leave %s and "+
+		"muster node revoke %s, then empty %s here and join again with a token (muster token create --role server). "+
+		"Where no majority is left, restore what was saved (muster snapshot restore)", err, name, name, dir)
 }
 
 // nearby is the client of this process's own socket.

@@ -223,3 +223,72 @@ func TestBubbleLostClient(t *testing.T) {
 		}
 	})
 }
+
+// A submission that is made again is answered with its job, whatever has become of what would take it now; one that was
+// refused is refused again.
+func TestBubbleSubmitAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "1x8c16g", time.Hour)
+		defer b.api.Close()
+		time.Sleep(time.Second)
+		submit := func(key string, cpus int) (cluster.JobID, error) {
+			spec := cluster.JobSpec{Layout: &cluster.Layout{CPUsPerTask: cpus}, Name: "job", WorkDir: "/", Stdout: "out"}
+			r, err := api.Call(t.Context(), b.api, api.SubmitJob, api.SubmitRequest{Spec: spec, Script: cluster.BlobText("#!/bin/sh\n"), Key: key})
+			return r.Job, err
+		}
+		id, err := submit("k", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := submit("large", 100); err == nil {
+				t.Error("a job was taken that can never run")
+			}
+		}
+		closed := cluster.DefaultConfig().Partitions[0]
+		closed.State = cluster.PartitionDrain
+		if _, err := api.Call(t.Context(), b.api, api.SetPartition, cluster.PartitionSet{Partition: closed}); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := submit("k", 1); err != nil || again != id {
+			t.Errorf("made again: job %d, %v, was %d", again, err, id)
+		}
+		if other, err := submit("other", 1); err == nil {
+			t.Errorf("job %d was taken by a partition that takes none", other)
+		}
+	})
+}
+
+// What is refused is not written to the log; what is not, is.
+func TestBubbleRefusedNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "1x8c16g", time.Hour)
+		defer b.api.Close()
+		id := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, Hold: true})
+		index := func() uint64 {
+			r, err := api.Call(t.Context(), b.api, api.PingServer, api.Empty{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Applied
+		}
+		before := index()
+		for range 20 {
+			_, none := api.Call(t.Context(), b.api, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: 999}})
+			_, nice := api.Call(t.Context(), b.api, api.UpdateJob, cluster.UpdateJob{Ref: cluster.Ref{Job: 999}})
+			_, drop := api.Call(t.Context(), b.api, api.DropReservation, cluster.ReservationDrop{Name: "none"})
+			if none == nil || nice == nil || drop == nil {
+				t.Fatalf("%v, %v, %v", none, nice, drop)
+			}
+		}
+		if grown := index() - before; grown > 0 {
+			t.Errorf("60 refused calls are %d entries of the log", grown)
+		}
+		if _, err := api.Call(t.Context(), b.api, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}}); err != nil {
+			t.Fatal(err)
+		}
+		if j := b.job(id); j.Phase != cluster.Ended || index() == before {
+			t.Errorf("the job is in phase %d, the log grew by %d", j.Phase, index()-before)
+		}
+	})
+}

@@ -2,15 +2,10 @@ package agent
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +20,13 @@ import (
 const (
 	retryTime  = 20 * time.Second // an election takes well under a second; a restart of all servers some
 	retryPause = 20 * time.Millisecond
-	// ownWriteTime is how long a read waits for what was written by the same server.
+	// memberTime is how long a member's call waits for a leader: about as long as an election takes.
+	memberTime = 500 * time.Millisecond
+	// lateAnswer is how long the answer of a server is waited for that leads no more: it may have done the call as its last.
+	lateAnswer = 300 * time.Millisecond
+	// ownWriteTime is how long a read waits for what was written by the same server, and looks whether anybody leads then.
 	ownWriteTime = time.Second
+	ownWriteMost = 5 * time.Second
 )
 
 // memberVouch is what a server writes instead of an assertion when it forwards a node's own call.
@@ -165,160 +165,124 @@ func (d *door) vouchFor(c *call) (string, error) {
 }
 
 // forward carries a call to the leader, or from a host without a server to any server.
-func (d *door) forward(c *call) (int, []byte, error) {
+func (d *door) forward(c *call) (none api.Reply, err error) {
 	if d == nil {
-		return 0, nil, noLeader()
+		return none, server.NoLeader()
 	}
-	to := d.fleet.client
-	if d.server != nil {
+	ctx, to, first := c.r.Context(), d.fleet.client, ""
+	if d.server == nil {
+		first = d.fleet.first()
+	} else {
+		moved := d.server.LeadMoved()
 		addr := d.server.LeaderAddr()
 		if addr == "" || d.server.Leads() || c.passed {
-			return 0, nil, noLeader()
+			return none, server.NoLeader()
 		}
 		to = d.peers.at(addr)
+		var cancel context.CancelFunc
+		ctx, cancel = whileLeading(ctx, moved)
+		defer cancel()
 	}
 	vouch, err := d.vouchFor(c)
 	if err != nil {
-		return 0, nil, err
+		return none, err
 	}
-	status, reply, err := to.Forward(c.r.Context(), c.r.Method, c.r.URL.Path, vouch, c.body)
+	q := api.Request{Method: c.r.Method, Path: c.r.URL.Path, Vouch: vouch, After: c.after(), Body: c.body}
+	reply, err := to.Forward(ctx, q)
 	if err != nil {
+		err = c.lost(ctx, err)
 		if d.server == nil {
-			d.fleet.next()
+			d.fleet.leave(first)
 		}
-		return 0, nil, err
+		return none, err
 	}
-	if status == api.Status(cluster.Unavailable) {
+	if reply.Status == api.Status(cluster.Unavailable) {
 		var e api.Error
-		if wire.Unmarshal(reply, &e) == nil && again(&e, c.repeatable()) {
+		if wire.Unmarshal(reply.Body, &e) == nil && again(&e, c.repeatable()) {
 			if d.server == nil {
-				d.fleet.next()
+				d.fleet.leave(first)
 			}
-			return 0, nil, &e
+			return none, &e
 		}
 	}
-	if c.route.Leader && status == http.StatusOK {
-		d.noteWrite(reply)
+	if c.route.Leader && reply.Status == http.StatusOK {
+		d.noteWrite(reply.Body)
 	}
-	return status, reply, nil
+	return reply, nil
+}
+
+// whileLeading is a context that ends with the caller's, and a while after the lead has moved.
+func whileLeading(ctx context.Context, moved <-chan struct{}) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-moved:
+		case <-out.Done():
+			return
+		}
+		select {
+		case <-time.After(lateAnswer):
+		case <-out.Done():
+		}
+	}()
+	return out, cancel
+}
+
+// lost words the error of a call that was carried on: of one that changes something, and that was sent, nobody knows whether
+// it is done. A context of its own ends when the lead moves.
+func (c *call) lost(own context.Context, err error) error {
+	switch {
+	case errors.Is(err, api.ErrNotSent) && c.ctx.Err() != nil:
+		return cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "this daemon is stopping; nothing was done, try again")
+	case errors.Is(err, api.ErrNotSent):
+		return err
+	case c.r.Context().Err() != nil:
+		return c.stopped(err)
+	case c.r.Method != http.MethodGet:
+		return server.Uncertain(err.Error())
+	case own.Err() != nil:
+		return server.NoLeader()
+	}
+	return err
 }
 
 // noteWrite remembers the index of an answer that has one.
 func (d *door) noteWrite(reply []byte) {
 	var w api.WriteResponse
-	if d.server == nil || wire.Unmarshal(reply, &w) != nil {
+	if wire.Unmarshal(reply, &w) != nil {
 		return
 	}
 	for old := d.written.Load(); w.Index > old && !d.written.CompareAndSwap(old, w.Index); old = d.written.Load() {
 	}
 }
 
-// ownWrites waits until this server has what was written through it; not for long, since it may be
-// cut off from the leader.
-func (d *door) ownWrites(ctx context.Context) {
+// ownWrites waits until this server has what was written through it, or through the daemon that calls. Where no leader is known
+// it does not for long; what is there is answered then, and how old it is.
+func (d *door) ownWrites(ctx context.Context, seen uint64) {
 	if d == nil || d.server == nil || d.leads() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, ownWriteTime)
-	defer cancel()
-	_ = d.server.Applied(ctx, d.written.Load()) // what is there is answered
-}
-
-func noLeader() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
-}
-
-// fleet is the list of servers that a member knows, kept in a file.
-type fleet struct {
-	file   string
-	client *api.Client // of whichever server answers
-
-	mu    sync.Mutex
-	addrs []string // the one in use first
-}
-
-// openFleet reads the file; first are the addresses to begin with.
-func openFleet(file string, conf *tls.Config, first []string) (*fleet, error) {
-	f := &fleet{file: file, addrs: slices.Clone(first)}
-	text, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	for _, a := range strings.Fields(string(text)) {
-		if !slices.Contains(f.addrs, a) {
-			f.addrs = append(f.addrs, a)
+	seen = max(seen, d.written.Load())
+	for waited := time.Duration(0); waited < ownWriteMost; waited += ownWriteTime {
+		one, cancel := context.WithTimeout(ctx, ownWriteTime)
+		err := d.server.Applied(one, seen)
+		cancel()
+		if err == nil || ctx.Err() != nil || d.server.LeaderAddr() == "" {
+			return
 		}
 	}
-	f.client = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
-		var last error = cluster.Errorf(cluster.Unavailable, "", "no server is known; give one with --join")
-		for _, addr := range f.list() {
-			conn, err := dialTLS(ctx, addr, conf)
-			if err == nil {
-				return conn, nil
-			}
-			last = err
-			f.next()
-		}
-		return nil, last
-	}}
-	return f, nil
 }
 
-func (f *fleet) list() []string { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.addrs) }
-
-// next turns to another server.
-func (f *fleet) next() {
-	f.mu.Lock()
-	if len(f.addrs) > 1 {
-		f.addrs = append(f.addrs[1:], f.addrs[0])
+// after is the index of the log that the caller has seen: of a daemon without a server what was written through it, by whom it may
+// have been, and what another daemon that passes the call on says.
+func (c *call) after() uint64 {
+	if c.r.Method != http.MethodGet || c.door == nil {
+		return 0
 	}
-	f.mu.Unlock()
-	f.client.Close()
-}
-
-// add puts servers that are new at the end of the list.
-func (f *fleet) add(addrs []string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out := slices.Clone(f.addrs)
-	for _, a := range addrs {
-		if a != "" && !slices.Contains(out, a) {
-			out = append(out, a)
-		}
+	seen := c.seen
+	if c.from.Member == "" {
+		seen = max(seen, c.door.written.Load())
 	}
-	return f.keep(out)
-}
-
-// learn replaces the list by what a server says, keeping the order of those that stay.
-func (f *fleet) learn(servers []api.Server) error {
-	var fresh []string
-	for _, s := range servers {
-		fresh = append(fresh, s.Addr)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var out []string
-	for _, a := range f.addrs {
-		if slices.Contains(fresh, a) {
-			out = append(out, a)
-		}
-	}
-	for _, a := range fresh {
-		if a != "" && !slices.Contains(out, a) {
-			out = append(out, a)
-		}
-	}
-	return f.keep(out)
-}
-
-// keep writes the list to the file if it has changed. Called with mu held.
-func (f *fleet) keep(out []string) error {
-	if len(out) == 0 || slices.Equal(out, f.addrs) {
-		return nil
-	}
-	f.addrs = out
-	if err := os.MkdirAll(filepath.Dir(f.file), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(f.file, []byte(strings.Join(out, "\n")+"\n"), 0o600)
+	return seen
 }

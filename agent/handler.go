@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -53,7 +52,8 @@ type handler struct {
 // caller is who is at the other end of a connection.
 type caller struct {
 	api.Caller
-	peer trust.Peer // of a member's connection
+	peer  trust.Peer  // of a member's connection
+	beats *memberConn // its connection, if it wants to see that a call is worked on
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	w, end := beatFor(&from, w)
+	defer end()
 	c := call{handler: h, w: w, r: r, from: from, body: body, route: route, known: known, vouch: r.Header.Get(api.VouchHeader)}
+	if from.Member != "" {
+		c.seen, _ = strconv.ParseUint(r.Header.Get(api.AfterHeader), 10, 64) // none, mostly
+	}
 	if c.who, err = h.authorise(&c); err != nil {
 		h.log.Warn("call refused", "call", r.Method+" "+r.URL.Path, "uid", from.UID, "member", from.Member, "err", err)
 		h.fail(w, r, err)
@@ -120,6 +125,7 @@ type call struct {
 	route api.Route
 	known bool   // a mode of this process serves it
 	vouch string // header
+	seen  uint64 // index of the log that the caller has seen
 	// passed says that another server has sent the call on: it tries again, this one does not pass it
 	// further.
 	passed bool
@@ -148,40 +154,70 @@ func (h *handler) authorise(c *call) (api.Caller, error) {
 }
 
 func (c *call) answer() {
-	for end := time.Now().Add(retryTime); ; {
-		var status int
-		var reply []byte
+	doubt := false // an earlier try may have done it
+	for end := time.Now().Add(c.patience()); ; {
+		var reply api.Reply
 		var err error
 		if c.known && (!c.route.Leader || c.door.leads()) {
-			c.door.ownWrites(c.r.Context())
-			status, reply, err = c.handle()
+			reply, err = c.handle()
 			if errors.Is(err, server.ErrElsewhere) {
-				status, reply, err = c.door.forward(c)
+				reply, err = c.door.forward(c)
 			} else if err != nil {
-				err = api.AsError(err) // a call that it made in turn and that was not sent does not make it undone
+				err = api.AsError(c.stopped(err)) // a call that it made in turn and that was not sent does not make it undone
 			}
 		} else {
-			status, reply, err = c.door.forward(c)
+			reply, err = c.door.forward(c)
 		}
 		if err == nil {
-			c.reply(status, reply)
-			answers.Put(&reply)
+			c.reply(reply)
+			answers.Put(&reply.Body)
 			return
 		}
+		doubt = doubt || inDoubt(err)
 		if c.door == nil || c.passed || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
 			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
 				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
 			}
-			c.fail(c.w, c.r, err)
+			c.fail(c.w, c.r, c.verdict(err, doubt))
 			return
 		}
 		c.door.breathe(c.r.Context())
 	}
 }
 
-// repeatable reports whether the call does no harm when it is done twice: it reads, or is a
-// submission, which names itself by a key.
-func (c *call) repeatable() bool { return c.r.Method == "GET" || c.r.URL.Path == api.SubmitJob.Path }
+// stopped words the error of a call that ended because this process does.
+func (c *call) stopped(err error) error {
+	switch {
+	case c.ctx.Err() == nil, !errors.Is(err, context.Canceled):
+		return err
+	case c.r.Method == http.MethodGet:
+		return cluster.Errorf(cluster.Unavailable, "", "this daemon is stopping; try again")
+	}
+	return server.Uncertain("this daemon is stopping")
+}
+
+// patience is for how long a call is tried again. A member asks another server itself, which may know a leader.
+func (c *call) patience() time.Duration {
+	if c.from.Member != "" {
+		return memberTime
+	}
+	return retryTime
+}
+
+// repeatable reports whether the call does no harm when it is done twice: it reads, is a submission, which names itself by
+// a key, or tells of a node what is so until it tells something else, or by a number.
+func (c *call) repeatable() bool {
+	switch c.r.URL.Path {
+	case api.SubmitJob.Path, api.SubmitHet.Path:
+		var named struct {
+			Key string `json:"key"`
+		}
+		return wire.Unmarshal(c.body, &named) == nil && named.Key != ""
+	case api.RegisterNodes.Path, api.ReportWork.Path:
+		return true
+	}
+	return c.r.Method == http.MethodGet
+}
 
 // again reports whether a failed call may be made once more: it can not have done anything, or may be
 // done twice.
@@ -193,29 +229,71 @@ func again(err error, repeatable bool) bool {
 	return errors.Is(err, api.ErrNotSent) || errors.Is(err, api.ErrUnreachable) && repeatable
 }
 
+// inDoubt reports whether nobody knows what became of a failed call.
+func inDoubt(err error) bool {
+	var e *api.Error
+	if errors.As(err, &e) {
+		return e.Kind == cluster.ErrUncertain
+	}
+	return errors.Is(err, api.ErrUnreachable) && !errors.Is(err, api.ErrNotSent)
+}
+
+// verdict is the last error of a call that may have been done by an earlier try: that it is refused now is what is so, but not
+// that nothing was done.
+func (c *call) verdict(err error, doubt bool) error {
+	var e *api.Error
+	told := errors.As(err, &e)
+	if !doubt || c.r.Method == http.MethodGet || told && (e.Code != cluster.Unavailable || e.Kind == cluster.ErrUncertain) {
+		return err
+	}
+	return server.Uncertain("no server answers now, and an earlier try may have been taken")
+}
+
 // handle lets this process answer.
-func (c *call) handle() (int, []byte, error) {
+func (c *call) handle() (api.Reply, error) {
+	c.door.ownWrites(c.r.Context(), c.seen)
+	own := c.reads()
+	if own != nil {
+		own.Freshen(c.r.Context())
+	}
 	v, err := c.route.Handle(c.r.Context(), c.who, c.body)
 	if err != nil {
-		return 0, nil, err
+		return api.Reply{}, err
 	}
 	var buf []byte
 	if used, ok := answers.Get().(*[]byte); ok {
 		buf = (*used)[:0]
 	}
 	text, err := wire.Append(buf, v)
-	return http.StatusOK, text, err
+	out := api.Reply{Status: http.StatusOK, Body: text}
+	if own != nil {
+		out.Age = own.Age()
+	}
+	return out, err
+}
+
+// reads is the server of this process if its state is what the call is about; nil if the call changes something, or the leader
+// alone can answer it.
+func (c *call) reads() *server.Server {
+	if c.door == nil || c.route.Access != api.User || c.route.Leader || c.r.Method != http.MethodGet {
+		return nil
+	}
+	return c.door.server
 }
 
 // answers are buffers that were written and may be used again. Those of long lists, thrown away,
 // would soon bring about a garbage collection, which looks at every job.
 var answers sync.Pool
 
-func (c *call) reply(status int, text []byte) {
-	c.w.Header().Set("Content-Type", "application/json")
-	c.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(text)
+func (c *call) reply(r api.Reply) {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(r.Body)))
+	if r.Age > 0 {
+		h.Set(api.AgeHeader, strconv.FormatInt(r.Age.Milliseconds(), 10))
+	}
+	c.w.WriteHeader(r.Status)
+	_, _ = c.w.Write(r.Body)
 }
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -224,7 +302,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.log.Error("call failed", "err", err)
 	}
 	text, _ := wire.Marshal(e)
-	(&call{w: w}).reply(api.Status(e.Code), text)
+	(&call{w: w}).reply(api.Reply{Status: api.Status(e.Code), Body: text})
 }
 
 // tunnel hands the bare connection to the route. The first bytes behind the request stay readable.
@@ -264,13 +342,17 @@ type bufferedConn struct {
 
 func (c *bufferedConn) Read(b []byte) (int, error) { return c.r.Read(b) }
 
-// tlsCaller says who is at the other end of a connection of the port.
-func tlsCaller(conn *tls.Conn) (caller, error) {
-	s := conn.ConnectionState()
+// memberCaller says who is at the other end of a connection of the port.
+func memberCaller(conn *memberConn) (caller, error) {
+	s := conn.tls().ConnectionState()
 	if s.NegotiatedProtocol == trust.ProtoJoin {
 		secret, err := trust.Exported(&s)
 		return caller{Caller: api.Caller{Exported: secret}}, err
 	}
 	p, err := trust.PeerOf(&s)
-	return caller{Caller: api.Caller{Member: p.Name, Role: p.Role}, peer: p}, err
+	out := caller{Caller: api.Caller{Member: p.Name, Role: p.Role}, peer: p}
+	if s.NegotiatedProtocol == trust.ProtoBeat {
+		out.beats = conn
+	}
+	return out, err
 }

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"dev.muster/agent/server"
 	"dev.muster/api"
+	"dev.muster/cluster"
 )
 
 // TestFailureLogged: a call that fails for a reason of its own is an error in the log, one whose caller has gone is not.
@@ -33,6 +35,31 @@ func TestFailureLogged(t *testing.T) {
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, ask.Method, ask.Path, nil))
 			if said := strings.Contains(log.String(), "level=ERROR"); said == gone {
 				t.Errorf("the log: %q", log.String())
+			}
+		})
+	}
+}
+
+// TestVerdict: what is said of a call at last depends on its earlier tries.
+func TestVerdict(t *testing.T) {
+	lost := cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost: look whether it was done")
+	for _, c := range []struct {
+		name, method string
+		err          error
+		doubt        bool
+		want         string
+	}{
+		{"nobody leads", "POST", server.NoLeader(), false, "nothing was done"},
+		{"nobody leads any more", "POST", server.NoLeader(), true, "look whether it was done"},
+		{"a read", "GET", server.NoLeader(), true, "nothing was done"},
+		{"it is uncertain itself", "POST", lost, true, "the lead was lost: look whether it was done"},
+		{"refused", "POST", cluster.Errorf(cluster.Denied, "", "not yours"), true, "not yours"},
+		{"not sent at last", "POST", fmt.Errorf("%w: %w", api.ErrUnreachable, api.ErrNotSent), true, "look whether it was done"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := &call{r: httptest.NewRequest(c.method, "/v1/x", nil)}
+			if got := k.verdict(c.err, c.doubt).Error(); !strings.Contains(got, c.want) || strings.Count(got, "look whether") > 1 {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}

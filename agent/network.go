@@ -49,6 +49,7 @@ const (
 	trustDir      = "trust"
 	authorityFile = "authority.json" // of a new cluster, until the log holds it
 	serversFile   = "servers"
+	begunFile     = "log-begun" // this member has a log, without which it is not itself
 )
 
 // openNetwork joins or makes a cluster if this machine is of none yet, and opens the port.
@@ -251,6 +252,7 @@ func (n *network) serverConfig(c *server.Config) raft.Transport {
 		c.Authority = n.authority
 		c.Self = cluster.Member{Name: cr.Name, Role: cluster.RoleServer, Key: cr.Key, Public: cr.Public(), Addr: n.addr}
 	}
+	c.Log.Mark = filepath.Join(n.cfg.Dir, trustDir, begunFile)
 	conf := n.door.shut.clientTLS(n.ring, trust.ProtoRaft, cluster.RoleServer)
 	return consensus.Network(n.port.kinds[trust.ProtoRaft], func(addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)

@@ -21,6 +21,8 @@ type doorstep struct {
 	t  *testing.T
 	ln *pipes
 	p  *port
+	// ring has the credentials of the server.
+	ring *keyring
 }
 
 func newDoorstep(t *testing.T, plain http.Handler) *doorstep {
@@ -33,8 +35,8 @@ func newDoorstep(t *testing.T, plain http.Handler) *doorstep {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &doorstep{t: t, ln: newPipes()}
-	d.p = newPort(d.ln, "s1:7440", plain != nil, newKeyring(creds), func(trust.Peer, string) error { return nil }, quiet)
+	d := &doorstep{t: t, ln: newPipes(), ring: newKeyring(creds)}
+	d.p = newPort(d.ln, "s1:7440", plain != nil, d.ring, func(trust.Peer, string) error { return nil }, quiet)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- d.p.Run(ctx) }()

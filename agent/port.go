@@ -11,11 +11,13 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
 )
 
 // Times of the network.
@@ -173,7 +175,8 @@ func (p *port) greet(ctx context.Context, raw net.Conn) {
 		return
 	}
 	state := conn.ConnectionState()
-	l, ok := p.kinds[state.NegotiatedProtocol]
+	proto := trust.Lane(state.NegotiatedProtocol)
+	l, ok := p.kinds[proto]
 	if !ok {
 		conn.Close()
 		return
@@ -183,7 +186,7 @@ func (p *port) greet(ctx context.Context, raw net.Conn) {
 		p.mu.Lock()
 		p.open[member] = who
 		p.mu.Unlock()
-		if err := p.admit(who, state.NegotiatedProtocol); err != nil { // revoked just now: recheck may not have seen it
+		if err := p.admit(who, proto); err != nil { // revoked just now: recheck may not have seen it
 			member.Close()
 			return
 		}
@@ -201,7 +204,7 @@ func (p *port) recheck() {
 	open := maps.Clone(p.open)
 	p.mu.Unlock()
 	for c, who := range open {
-		if err := p.admit(who, c.tls().ConnectionState().NegotiatedProtocol); err != nil {
+		if err := p.admit(who, trust.Lane(c.tls().ConnectionState().NegotiatedProtocol)); err != nil {
 			p.log.Warn("connection cut", "member", who.Name, "from", c.RemoteAddr().String(), "err", err)
 			c.Close()
 		}
@@ -212,6 +215,7 @@ func (p *port) recheck() {
 type memberConn struct {
 	net.Conn
 	port *port
+	heed sync.Once // of mustAnswer
 }
 
 func (c *memberConn) tls() *tls.Conn { return c.Conn.(*tls.Conn) }
@@ -221,6 +225,23 @@ func (c *memberConn) Close() error {
 	delete(c.port.open, c)
 	c.port.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// mustAnswer has the kernel break the connection when the other side takes nothing for as long as a silent connection's
+// probes go unanswered: what is written to a host that is gone would keep these from being sent.
+func (c *memberConn) mustAnswer() {
+	tcp, ok := c.tls().NetConn().(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return
+	}
+	const most = 3 * keepAlive
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(most.Milliseconds()))
+	})
 }
 
 // shut are the members that were revoked, by key, as this process knows.
@@ -262,6 +283,43 @@ func (s *shut) clientTLS(ring trust.Keyring, proto string, roles ...cluster.Role
 	return conf
 }
 
+// calledConn is a connection to a member.
+type calledConn struct {
+	*tls.Conn
+	addr string
+}
+
+// Beats reports whether the member shows that it is there while it works on a call (api.Beating).
+func (c *calledConn) Beats() bool { return c.ConnectionState().NegotiatedProtocol == trust.ProtoBeat }
+
+// Dead reports whether the member has hung up while nothing was asked of it: a server that was started again, say. It never
+// says anything by itself, so what there is to read is its end.
+func (c *calledConn) Dead() bool {
+	tcp, ok := c.NetConn().(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return true
+	}
+	dead := true
+	err = raw.Control(func(fd uintptr) {
+		_, _, perr := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		dead = !errors.Is(perr, unix.EAGAIN)
+	})
+	return dead || err != nil
+}
+
+// dialMember connects to a member for calls.
+func dialMember(ctx context.Context, addr string, conf *tls.Config) (api.Conn, error) {
+	conn, err := dialTLS(ctx, addr, conf)
+	if err != nil {
+		return nil, err
+	}
+	return &calledConn{conn, addr}, nil
+}
+
 // dialTLS connects to a member at an address.
 func dialTLS(ctx context.Context, addr string, conf *tls.Config) (*tls.Conn, error) {
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTime, KeepAliveConfig: probes()}, Config: conf}
@@ -291,7 +349,7 @@ func (p *peers) at(addr string) *api.Client {
 	defer p.mu.Unlock()
 	c, ok := p.by[addr]
 	if !ok {
-		c = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return dialTLS(ctx, addr, p.conf) }}
+		c = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return dialMember(ctx, addr, p.conf) }}
 		p.by[addr] = c
 	}
 	return c

@@ -135,12 +135,12 @@ func (c *call) relayed() bool {
 		c.relayTunnel(id, to, protocol, vouch)
 		return true
 	}
-	status, reply, err := to.Forward(c.r.Context(), c.r.Method, c.r.URL.Path, vouch, c.body)
+	reply, err := to.Forward(c.r.Context(), api.Request{Method: c.r.Method, Path: c.r.URL.Path, Vouch: vouch, Body: c.body})
 	if err != nil {
 		c.fail(c.w, c.r, c.away(id, err))
 		return true
 	}
-	c.reply(status, reply)
+	c.reply(reply)
 	return true
 }
 

@@ -55,7 +55,7 @@ func peer(conn net.Conn) (caller, error) {
 		return caller{Caller: k.Caller()}, nil
 	}
 	if m, ok := conn.(*memberConn); ok {
-		return tlsCaller(m.tls())
+		return memberCaller(m)
 	}
 	u, ok := conn.(*net.UnixConn)
 	if !ok {

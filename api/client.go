@@ -37,14 +37,30 @@ type Conn interface {
 // ends need and nothing more. It may be used from many goroutines.
 type Client struct {
 	Dial func(context.Context) (Conn, error)
+	// Aged is told how old an answer is that is old; nil: nobody is.
+	Aged func(time.Duration)
 
-	mu   sync.Mutex
-	idle []*clientConn
+	mu     sync.Mutex
+	idle   []*clientConn
+	closed int // how often Close was called
 }
 
 type clientConn struct {
 	Conn
-	r *bufio.Reader
+	raw    Conn // as it was made
+	r      *bufio.Reader
+	lively *lively // of a connection whose other side beats
+	era    int     // how often the client had been closed when it was made
+}
+
+func newClientConn(raw Conn) *clientConn {
+	c := &clientConn{Conn: raw, raw: raw}
+	if b, ok := raw.(Beating); ok && b.Beats() {
+		c.lively = &lively{Conn: raw}
+		c.Conn = c.lively
+	}
+	c.r = bufio.NewReaderSize(c.Conn, 1<<14)
+	return c
 }
 
 // ErrUnreachable wraps every failure to reach the daemon at all.
@@ -60,11 +76,14 @@ func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, e
 	if err != nil {
 		return r, fmt.Errorf("encode request for %s: %w", e.Path, err)
 	}
-	status, reply, err := c.Forward(ctx, e.Method, e.Path, "", body)
+	reply, err := c.Forward(ctx, Request{Method: e.Method, Path: e.Path, Body: body})
 	if err != nil {
 		return r, err
 	}
-	err = answer(e.Method, e.Path, status, reply, &r)
+	if reply.Age > 0 && c.Aged != nil {
+		c.Aged(reply.Age)
+	}
+	err = answer(e.Method, e.Path, reply.Status, reply.Body, &r)
 	return r, err
 }
 
@@ -88,68 +107,115 @@ func errorOf(method, path string, status int, reply []byte) error {
 	return &e
 }
 
-// VouchHeader carries an assertion about the user who calls (package agent/trust).
-const VouchHeader = "Muster-Vouch"
+// Headers of calls between daemons.
+const (
+	VouchHeader = "Muster-Vouch" // an assertion about the user who calls (package agent/trust)
+	AfterHeader = "Muster-After" // the index of the log that the caller has seen: the answer is to be no older
+	AgeHeader   = "Muster-Age"   // of an answer that is old, in milliseconds
+)
+
+// Request is a call as it stands.
+type Request struct {
+	Method, Path string
+	Vouch        string // an assertion, if one is given
+	After        uint64 // 0: what there is
+	Body         []byte
+}
+
+// headers are those that a call has besides.
+func (r *Request) headers() string {
+	out := vouchLine(r.Vouch)
+	if r.After > 0 {
+		out += AfterHeader + ": " + strconv.FormatUint(r.After, 10) + "\r\n"
+	}
+	return out
+}
+
+// Reply is the answer as it stands.
+type Reply struct {
+	Status int
+	Body   []byte
+	Age    time.Duration // of what it tells; 0: nothing to speak of
+}
 
 // Forward makes one request as it stands, with an assertion if one is given, and returns the answer
-// whatever its status. ErrNotSent says that nobody can have got the request.
-func (c *Client) Forward(ctx context.Context, method, path, vouch string, body []byte) (status int, reply []byte, err error) {
-	extra := ""
-	if vouch != "" {
-		extra = VouchHeader + ": " + vouch + "\r\n"
-	}
+// whatever its status. ErrNotSent says that nobody can have got the request. It is not sent again by
+// itself once it may have been read, as it may be done by then, and an assertion is good for one use;
+// but a caller who only reads and needs none may.
+func (c *Client) Forward(ctx context.Context, q Request) (Reply, error) {
 	for {
 		conn, fresh, err := c.conn(ctx)
 		if err != nil {
-			return 0, nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
+			return Reply{}, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
 		}
+		conn.watch(ctx)
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-		reply, status, keep, err := conn.roundTrip(method, path, extra, body)
+		reply, keep, err := conn.roundTrip(&q)
 		if !stop() {
 			keep = false
 		}
 		if err != nil {
 			conn.Close()
 			if ctx.Err() != nil {
-				return 0, nil, ctx.Err()
+				return Reply{}, ctx.Err()
 			}
-			if !fresh && errors.Is(err, errNoAnswer) {
+			harmless := errors.Is(err, errNotTaken) || errors.Is(err, errNoAnswer) && q.Method == "GET" && q.Vouch == ""
+			if !fresh && harmless {
 				continue // an idle connection had been closed by the other side
 			}
-			return 0, nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+			return Reply{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		c.release(conn, keep)
-		return status, reply, nil
+		return reply, nil
 	}
 }
 
 func (c *Client) conn(ctx context.Context) (conn *clientConn, fresh bool, err error) {
+	for conn = c.takeIdle(); conn != nil; conn = c.takeIdle() {
+		if d, ok := conn.raw.(Dying); !ok || !d.Dead() {
+			return conn, false, nil
+		}
+		conn.Close()
+	}
 	c.mu.Lock()
-	if n := len(c.idle); n > 0 {
-		conn, c.idle = c.idle[n-1], c.idle[:n-1]
-	}
+	era := c.closed
 	c.mu.Unlock()
-	if conn != nil {
-		return conn, false, nil
-	}
 	raw, err := c.Dial(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	return &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}, true, nil
+	conn = newClientConn(raw)
+	conn.era = era
+	return conn, true, nil
+}
+
+// Dying is a connection that knows whether the other side has closed it while it was idle.
+type Dying interface{ Dead() bool }
+
+// takeIdle is a connection that was used before; nil: there is none.
+func (c *Client) takeIdle() *clientConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.idle)
+	if n == 0 {
+		return nil
+	}
+	conn := c.idle[n-1]
+	c.idle = c.idle[:n-1]
+	return conn
 }
 
 func (c *Client) release(conn *clientConn, keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !keep || len(c.idle) >= idleConns {
+	if !keep || conn.era != c.closed || len(c.idle) >= idleConns {
 		conn.Close()
 		return
 	}
 	c.idle = append(c.idle, conn)
 }
 
-// Close closes the idle connections.
+// Close closes the idle connections, and those in use once their calls are over.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,9 +223,13 @@ func (c *Client) Close() {
 		conn.Close()
 	}
 	c.idle = nil
+	c.closed++
 }
 
-var errNoAnswer = errors.New("connection closed without an answer")
+var (
+	errNoAnswer = errors.New("connection closed without an answer")
+	errNotTaken = errors.New("connection closed before the request was taken")
+)
 
 func (c *clientConn) send(method, path, extra string, body []byte) error {
 	if method == "GET" && len(body) > 0 {
@@ -171,65 +241,100 @@ func (c *clientConn) send(method, path, extra string, body []byte) error {
 	return err
 }
 
-func (c *clientConn) roundTrip(method, path, extra string, body []byte) (reply []byte, status int, keep bool, err error) {
-	if err := c.send(method, path, extra, body); err != nil {
+func (c *clientConn) roundTrip(q *Request) (reply Reply, keep bool, err error) {
+	if err := c.send(q.Method, q.Path, q.headers(), q.Body); err != nil {
 		// The other side may have answered and closed before reading all (too large a body).
-		reply, status, _, rerr := c.receive()
+		reply, _, rerr := c.receive()
 		if rerr == nil {
-			return reply, status, false, nil
+			return reply, false, nil
 		}
-		return nil, 0, false, errNoAnswer
+		if errors.Is(err, errSilent) {
+			return Reply{}, false, err
+		}
+		return Reply{}, false, errNotTaken
 	}
 	return c.receive()
 }
 
-func (c *clientConn) receive() (reply []byte, status int, keep bool, err error) {
-	status, length, keep, err := c.head()
+func (c *clientConn) receive() (reply Reply, keep bool, err error) {
+	h, err := c.head()
 	if err != nil {
-		return nil, 0, false, err
+		return Reply{}, false, err
 	}
-	reply = make([]byte, length)
-	if _, err := io.ReadFull(c.r, reply); err != nil {
-		return nil, 0, false, fmt.Errorf("read answer: %w", err)
+	reply = Reply{Status: h.status, Body: make([]byte, h.length), Age: h.age}
+	if _, err := io.ReadFull(c.r, reply.Body); err != nil {
+		return Reply{}, false, fmt.Errorf("read answer: %w", err)
 	}
-	return reply, status, keep, nil
+	return reply, !h.close, nil
 }
 
-// head reads the status line and the headers.
-func (c *clientConn) head() (status, length int, keep bool, err error) {
+// interim is the status by which the other side says that it still works on a call.
+const interim = 102
+
+// head is what comes before the body of an answer.
+type head struct {
+	status, length int
+	close          bool // the connection is not to be used again
+	age            time.Duration
+}
+
+// head reads the status line and the headers of an answer.
+func (c *clientConn) head() (h head, err error) {
+	for h.status = interim; h.status == interim && err == nil; {
+		h, err = c.headers()
+	}
+	return h, err
+}
+
+// headers reads one status line, and the headers below it.
+func (c *clientConn) headers() (head, error) {
+	var h head
 	line, err := c.r.ReadString('\n')
+	if errors.Is(err, errSilent) {
+		return h, err
+	}
 	if err != nil {
-		return 0, 0, false, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return h, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	proto, rest, _ := strings.Cut(line, " ")
 	if !strings.HasPrefix(proto, "HTTP/1.") || len(rest) < 3 {
-		return 0, 0, false, fmt.Errorf("not an HTTP answer: %q", line)
+		return h, fmt.Errorf("not an HTTP answer: %q", line)
 	}
-	if status, err = strconv.Atoi(rest[:3]); err != nil {
-		return 0, 0, false, fmt.Errorf("not an HTTP answer: %q", line)
+	if h.status, err = strconv.Atoi(rest[:3]); err != nil {
+		return h, fmt.Errorf("not an HTTP answer: %q", line)
 	}
-	keep = true
 	for range maxHeaders {
 		line, err := c.r.ReadString('\n')
 		if err != nil {
-			return 0, 0, false, fmt.Errorf("read headers: %w", err)
+			return h, fmt.Errorf("read headers: %w", err)
 		}
 		line = strings.TrimRight(line, "\r\n")
 		if line == "" {
-			return status, length, keep, nil
+			return h, nil
 		}
-		name, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch strings.ToLower(name) {
-		case "content-length":
-			if length, err = strconv.Atoi(value); err != nil || length < 0 || length > MaxReply {
-				return 0, 0, false, fmt.Errorf("bad content length %q", value)
-			}
-		case "connection":
-			keep = !strings.EqualFold(value, "close")
+		if err := h.take(line); err != nil {
+			return h, err
 		}
 	}
-	return 0, 0, false, errors.New("too many headers")
+	return h, errors.New("too many headers")
+}
+
+// take reads one header.
+func (h *head) take(line string) (err error) {
+	name, value, _ := strings.Cut(line, ":")
+	value = strings.TrimSpace(value)
+	switch {
+	case strings.EqualFold(name, "content-length"):
+		if h.length, err = strconv.Atoi(value); err != nil || h.length < 0 || h.length > MaxReply {
+			return fmt.Errorf("bad content length %q", value)
+		}
+	case strings.EqualFold(name, "connection"):
+		h.close = strings.EqualFold(value, "close")
+	case strings.EqualFold(name, AgeHeader):
+		ms, _ := strconv.ParseInt(value, 10, 64) // else it is not known
+		h.age = time.Duration(ms) * time.Millisecond
+	}
+	return nil
 }
 
 // escape makes a JSON text safe in a query.
@@ -316,23 +421,27 @@ func (c *Client) open(ctx context.Context, method, path, extra string, body []by
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
 	}
-	conn := &clientConn{raw, bufio.NewReaderSize(raw, 1<<14)}
+	conn := newClientConn(raw)
+	conn.watch(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := conn.send(method, path, extra, body); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	status, length, _, err := conn.head()
+	h, err := conn.head()
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	if status != want {
+	if stop() {
+		conn.unwatch()
+	}
+	if h.status != want {
 		defer conn.Close()
-		text := make([]byte, length)
+		text := make([]byte, h.length)
 		_, _ = io.ReadFull(conn.r, text)
-		return nil, errorOf(method, path, status, text)
+		return nil, errorOf(method, path, h.status, text)
 	}
 	return conn, nil
 }

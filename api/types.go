@@ -446,6 +446,8 @@ type Server struct {
 	Leader bool   `json:"leader"`
 	Voter  bool   `json:"voter"`
 	Up     bool   `json:"up,omitempty"` // it answers, as far as somebody has just asked (Ping)
+	// Silent is since when it does not answer the server that tells; zero if it does.
+	Silent time.Time `json:"silent,omitzero"`
 }
 
 // StepQuery selects live steps.

@@ -353,7 +353,7 @@ func (t *tx) requeued(n *Job) {
 		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
 	}
 	hetOver := n.Phase == Ended && n.Het != nil && t.hetOver(n)
-	*n = Job{ID: n.ID, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
+	*n = Job{ID: n.ID, Key: n.Key, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
 		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.TimeLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
 		Preempt: n.Preempt, Evicted: n.Evicted}
 	if n.Preempt != nil { // the grace was that of the attempt

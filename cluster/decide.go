@@ -243,11 +243,13 @@ type Purge struct {
 func (*Purge) kind() string { return "purge" }
 
 func (c *Purge) apply(t *tx) (any, error) {
+	t.forgetKeys()
 	for _, id := range c.Jobs {
 		j, ok := t.jobs.Get(id)
 		if !ok || j.Phase != Ended {
 			continue
 		}
+		t.keepKey(j)
 		for _, h := range []BlobHash{j.Spec.Script, j.Spec.Env} {
 			if err := t.refBlob(h, -1); err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -171,6 +172,9 @@ func EncodeEntry(e Entry) ([]byte, error) {
 	return b, nil
 }
 
+// ErrNewer says that a command is not known here.
+var ErrNewer = errors.New("it was written by a newer muster")
+
 // DecodeEntry reads what EncodeEntry wrote. An unknown version or kind is an error: a server
 // that does not know a command must stop, never skip it.
 func DecodeEntry(b []byte) (Entry, error) {
@@ -183,7 +187,7 @@ func DecodeEntry(b []byte) (Entry, error) {
 	}
 	cmd := newCommand(env.Kind)
 	if cmd == nil {
-		return Entry{}, fmt.Errorf("log entry has unknown kind %q: it was written by a newer muster", env.Kind)
+		return Entry{}, fmt.Errorf("log entry has unknown kind %q: %w", env.Kind, ErrNewer)
 	}
 	if err := wire.UnmarshalStrict(env.Body, cmd); err != nil {
 		return Entry{}, fmt.Errorf("decode %s: %w", env.Kind, err)

@@ -52,6 +52,7 @@ type record struct {
 	Errand      *Errand      `json:"errand,omitempty"`
 	Tested      *TestedPart  `json:"tested,omitempty"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
+	Spent       *SpentKey    `json:"spent,omitempty"`
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
@@ -88,6 +89,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
 	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&record{Errand: e}) })
 	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&record{Tested: p}) })
+	s.spent.Scan(func(k *SpentKey) bool { return put(&record{Spent: k}) })
 	return errors.Join(err, buf.Flush())
 }
 
@@ -168,6 +170,8 @@ func (t *tables) regainRecord(rec *record) {
 		t.arrays.Set(g.Array, census{ok: g.OK, failed: g.Failed, gone: g})
 	case rec.Tested != nil:
 		t.tested.Set(rec.Tested.ID, rec.Tested)
+	case rec.Spent != nil:
+		t.spent.Set(rec.Spent)
 	case rec.Step != nil:
 		t.steps.Set(rec.Step)
 	}

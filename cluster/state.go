@@ -101,6 +101,7 @@ type tables struct {
 
 	errands *btree.Map[uint64, *Errand]
 	tested  *btree.Map[string, *TestedPart]
+	spent   *btree.BTreeG[*SpentKey]
 
 	queue   *btree.BTreeG[queueKey]
 	queueAt *btree.Map[JobID, queueKey] // each pending record's key in queue
@@ -136,6 +137,7 @@ func newTables() tables {
 		steps: btree.NewBTreeGOptions(stepLess, opt), queue: btree.NewBTreeGOptions(queueLess, opt),
 		live: btree.NewMap[JobID, *Job](32), members: btree.NewBTreeGOptions(pairLess, opt),
 		keys:    btree.NewBTreeGOptions(submitKeyLess, opt),
+		spent:   newSpent(),
 		queueAt: btree.NewMap[JobID, queueKey](32),
 		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
@@ -151,7 +153,8 @@ func (t *tables) copy() tables {
 	c.jobs, c.nodes, c.loads, c.blobs = t.jobs.Copy(), t.nodes.Copy(), t.loads.Copy(), t.blobs.Copy()
 	c.steps, c.queue, c.live, c.members = t.steps.Copy(), t.queue.Copy(), t.live.Copy(), t.members.Copy()
 	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
-	c.keys, c.queueAt, c.books = t.keys.Copy(), t.queueAt.Copy(), t.copyBooks()
+	c.keys, c.spent = t.keys.Copy(), t.spent.Copy()
+	c.queueAt, c.books = t.queueAt.Copy(), t.copyBooks()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.listed, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.listed.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
@@ -171,6 +174,13 @@ func NewState() *State { return &State{newTables()} }
 
 // Snapshot copies the state in time independent of its size.
 func (s *State) Snapshot() *Snapshot { return &Snapshot{s.copy()} }
+
+// Trial is a state of its own that is as this one is now: what is applied to it shows what would be, and changes nothing here.
+func (s *State) Trial() *State {
+	c := &State{s.copy()}
+	c.trail = trail{state: new(origin)} // the list of changes is shared by snapshots, which add nothing to it
+	return c
+}
 
 // Config is the configuration in force.
 func (t *tables) Config() *Config { return t.config }

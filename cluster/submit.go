@@ -74,6 +74,9 @@ func (t *tables) SubmittedAs(uid uint32, key string) (id JobID, ok bool) {
 		}
 		return false
 	})
+	if k, spent := t.spent.Get(&SpentKey{UID: uid, Key: key}); !ok && spent {
+		return k.Job, true
+	}
 	return id, ok
 }
 

@@ -14,7 +14,12 @@ import (
 // reads what is committed: a request that was made ready just as the leader took the lead, and held up, may bring no
 // entries and the news that some are committed since. The follower would then apply its own old ones in their
 // place, and differ from the others for ever.
-type careful struct{ raft.Transport }
+//
+// Nor does it tell them that there is a leader while that one's disk hangs.
+type careful struct {
+	raft.Transport
+	disk *stopwatch
+}
 
 // upTo bounds what a request calls committed by what its sender and receiver are known to share.
 func upTo(q *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
@@ -23,6 +28,9 @@ func upTo(q *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 }
 
 func (t careful) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) error {
+	if t.disk.hangs() {
+		return errDiskHangs
+	}
 	return t.Transport.AppendEntries(id, to, upTo(q), r)
 }
 
@@ -31,12 +39,18 @@ func (t careful) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) 
 	if err != nil {
 		return nil, err
 	}
-	return carefulPipeline{p}, nil
+	return carefulPipeline{p, t.disk}, nil
 }
 
-type carefulPipeline struct{ raft.AppendPipeline }
+type carefulPipeline struct {
+	raft.AppendPipeline
+	disk *stopwatch
+}
 
 func (p carefulPipeline) AppendEntries(q *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if p.disk.hangs() {
+		return nil, errDiskHangs
+	}
 	return p.AppendPipeline.AppendEntries(upTo(q), r)
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,8 +60,13 @@ type Config struct {
 	Timeout time.Duration
 	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
 	SnapshotEvery uint64
-	// Memory keeps the log in memory only (tests).
+	// Mark is a file that is made when the log begins. Where it is and the log is not, that was lost (ErrLost); empty: nobody looks.
+	Mark string
+	// Fatal is told why this server can not go on, and does not return; nil: it panics.
+	Fatal func(error)
+	// Memory keeps the log in memory only (tests), and wrap puts something before it.
 	Memory bool
+	wrap   func(raft.LogStore) raft.LogStore
 }
 
 type proposal struct {
@@ -82,19 +88,56 @@ type Log struct {
 	queue   chan proposal
 	close   []func() error
 
-	mu      sync.Mutex
-	applied uint64
-	moved   chan struct{} // closed and replaced when applied grows
+	mu        sync.Mutex
+	applied   uint64
+	moved     chan struct{} // closed and replaced when applied grows
+	leadMoved chan struct{} // and when another server leads
 }
 
 // Open starts this server's raft. Run must be called to serve proposals.
 func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Log, error) {
-	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), moved: make(chan struct{})}
-	logs, stable, snaps, err := l.stores(cfg)
-	if err != nil {
+	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), moved: make(chan struct{}), leadMoved: make(chan struct{})}
+	if err := l.open(cfg, trans); err != nil {
 		return nil, errors.Join(err, l.closeAll())
 	}
-	l.logs = logs
+	return l, nil
+}
+
+func (l *Log) open(cfg Config, trans raft.Transport) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = damaged(cfg.Dir, r)
+		}
+	}()
+	logs, stable, snaps, err := l.stores(cfg)
+	if err != nil {
+		return err
+	}
+	if cfg.wrap != nil {
+		logs = cfg.wrap(logs)
+	}
+	watched := newStopwatch(logs)
+	l.logs = watched
+	rc := raftConfig(cfg, l.log)
+	if cfg.Bootstrap {
+		if err := bootstrap(cfg, rc, logs, stable, snaps, trans); err != nil {
+			return err
+		}
+	}
+	l.raft, err = raft.NewRaft(rc, fsm{l}, watched, stable, snaps, careful{trans, watched})
+	if err != nil && strings.Contains(err.Error(), "snapshot") {
+		return fmt.Errorf("%w: %s: %w; the log has said why", ErrDamaged, filepath.Join(cfg.Dir, "snapshots"), err)
+	}
+	if err != nil {
+		return fmt.Errorf("start raft in %s: %w", cfg.Dir, err)
+	}
+	if g, ok := stable.(*guarded); ok {
+		g.opened.Store(true)
+	}
+	return nil
+}
+
+func raftConfig(cfg Config, logger *slog.Logger) *raft.Config {
 	rc := raft.DefaultConfig()
 	rc.LocalID = raft.ServerID(cfg.ID)
 	rc.Logger = bridge(logger)
@@ -107,22 +150,23 @@ func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Lo
 	if n := cfg.SnapshotEvery; n > 0 {
 		rc.SnapshotThreshold, rc.TrailingLogs, rc.SnapshotInterval = n, n, snapshotChecks
 	}
-	if cfg.Bootstrap {
-		has, err := raft.HasExistingState(logs, stable, snaps)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("read raft state in %s: %w", cfg.Dir, err), l.closeAll())
-		}
-		if !has {
-			group := raft.Configuration{Servers: []raft.Server{{ID: rc.LocalID, Address: raft.ServerAddress(cfg.Addr)}}}
-			if err := raft.BootstrapCluster(rc, logs, stable, snaps, trans, group); err != nil {
-				return nil, errors.Join(fmt.Errorf("bootstrap raft: %w", err), l.closeAll())
-			}
-		}
+	return rc
+}
+
+// bootstrap makes a group of this server alone, unless it has a log.
+func bootstrap(cfg Config, rc *raft.Config, logs raft.LogStore, stable raft.StableStore, snaps raft.SnapshotStore, trans raft.Transport) error {
+	has, err := raft.HasExistingState(logs, stable, snaps)
+	if err != nil {
+		return fmt.Errorf("read raft state in %s: %w", cfg.Dir, err)
 	}
-	if l.raft, err = raft.NewRaft(rc, fsm{l}, logs, stable, snaps, careful{trans}); err != nil {
-		return nil, errors.Join(fmt.Errorf("start raft: %w", err), l.closeAll())
+	if has {
+		return nil
 	}
-	return l, nil
+	group := raft.Configuration{Servers: []raft.Server{{ID: rc.LocalID, Address: raft.ServerAddress(cfg.Addr)}}}
+	if err := raft.BootstrapCluster(rc, logs, stable, snaps, trans, group); err != nil {
+		return fmt.Errorf("bootstrap raft: %w", err)
+	}
+	return nil
 }
 
 func (l *Log) stores(cfg Config) (raft.LogStore, raft.StableStore, raft.SnapshotStore, error) {
@@ -133,13 +177,11 @@ func (l *Log) stores(cfg Config) (raft.LogStore, raft.StableStore, raft.Snapshot
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, nil, nil, fmt.Errorf("make raft folder: %w", err)
 	}
-	path := filepath.Join(cfg.Dir, "raft.db")
-	store, err := boltdb.New(boltdb.Options{Path: path, BoltOptions: &bbolt.Options{NoFreelistSync: true, Timeout: 5 * time.Second}})
+	disk, err := l.openStore(cfg)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("open raft store %s: %w", path, err)
+		return nil, nil, nil, err
 	}
-	l.close = append(l.close, store.Close)
-	cache, err := raft.NewLogCache(logCacheEntries, store)
+	cache, err := raft.NewLogCache(logCacheEntries, disk)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -147,7 +189,32 @@ func (l *Log) stores(cfg Config) (raft.LogStore, raft.StableStore, raft.Snapshot
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("open snapshots in %s: %w", cfg.Dir, err)
 	}
-	return &retaining{LogStore: &thrifty{LogStore: cache, disk: store}}, store, snaps, nil
+	if err := checkSnapshots(cfg.Dir, disk, snaps); err != nil {
+		return nil, nil, nil, err
+	}
+	return &retaining{LogStore: &thrifty{LogStore: cache, disk: disk}}, disk, snaps, nil
+}
+
+// openStore opens the file of the log.
+func (l *Log) openStore(cfg Config) (*guarded, error) {
+	path := filepath.Join(cfg.Dir, "raft.db")
+	if err := checkStore(path); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	}
+	store, err := boltdb.New(boltdb.Options{Path: path, BoltOptions: &bbolt.Options{NoFreelistSync: true, Timeout: 5 * time.Second}})
+	if err != nil {
+		return nil, fmt.Errorf("open raft store %s: %w", path, err)
+	}
+	l.close = append(l.close, store.Close)
+	g := &guarded{store: store, path: path, mark: cfg.Mark, fatal: cfg.Fatal}
+	if g.fatal == nil {
+		g.fatal = func(error) {} // it panics then
+	}
+	lost, err := g.lost()
+	if err == nil && lost {
+		err = fmt.Errorf("%w: %s is missing or empty", ErrLost, path)
+	}
+	return g, err
 }
 
 func (l *Log) closeAll() error {
@@ -161,6 +228,9 @@ func (l *Log) closeAll() error {
 // Run packs proposals into raft entries until ctx ends, then stops raft. One entry is on its way at a time, and what
 // is proposed meanwhile goes with the next: each costs the disks and the network of all servers a round.
 func (l *Log) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { l.watchLead(ctx.Done()) })
 	last, round := 1, time.Duration(0) // how many proposals the last entry had, and how long it took
 	for {
 		select {

@@ -335,8 +335,9 @@ func (c *chaos) check() {
 		}
 		if bad != "" {
 			wrong++
-			t.Errorf("job %s (token %d, %d requeues, cancel tried %v, acknowledged %v): %s; it ran %q with output %q; history: %s", id, j.token, j.requeues,
-				j.tried, j.canceled, bad, text, c.output(j.token), r.line)
+			attempts, _, _ := c.run("s1", "sacct", "-nXPD", "-j", id, "-o", "JobID,State,ExitCode,Start,End,NodeList,Verdict")
+			t.Errorf("job %s (token %d, %d requeues, cancel tried %v, acknowledged %v): %s; it ran %q with output %q; history: %sits attempts:\n%s", id, j.token,
+				j.requeues, j.tried, j.canceled, bad, text, c.output(j.token), r.line, attempts)
 		}
 	}
 	for token := 1; token <= c.token; token++ { // what nobody was told of ran once or not at all

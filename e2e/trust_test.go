@@ -50,7 +50,8 @@ func call[Q, R any](c *api.Client, e api.Endpoint[Q, R], vouch string, q Q) erro
 func post(c *api.Client, method, path, vouch string, body []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	status, reply, err := c.Forward(ctx, method, path, vouch, body)
+	r, err := c.Forward(ctx, api.Request{Method: method, Path: path, Vouch: vouch, Body: body})
+	status, reply := r.Status, r.Body
 	if err != nil || status == 200 {
 		return err
 	}

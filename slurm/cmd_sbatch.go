@@ -37,6 +37,9 @@ func runSbatch(sys *Sys, argv []string) int {
 		text, _ := slurmText(err)
 		sys.beforeRefusal(err, r)
 		defer sys.afterRefusal(err)
+		if isDoubt(err) {
+			return sys.fail("%s", text)
+		}
 		if isKind(err, cluster.ErrGRES) {
 			return sys.fail("%s", text)
 		}
@@ -58,16 +61,53 @@ func runSbatch(sys *Sys, argv []string) int {
 // submitAgain is how long a submission whose answer was lost is made again.
 const submitAgain = 10 * time.Second
 
+// submitKeyEnv names a submission, so that it may be made again.
+const submitKeyEnv = "MUSTER_SUBMIT_KEY"
+
+// doubtError says that a submission may have been taken or not.
+type doubtError struct {
+	prog, key string
+	err       error
+}
+
+func (d *doubtError) Error() string {
+	text, _ := slurmText(d.err)
+	out := "no answer came, and the job may have been taken: "
+	if d.prog != "sbatch" { // an allocation is of no use to another process
+		return out + fmt.Sprintf("look for it by squeue --me, and cancel it (%s)", text)
+	}
+	return out + fmt.Sprintf("the same command again with %s=%s tells its number, or submits it if it was not (%s)", submitKeyEnv, d.key, text)
+}
+
+func isDoubt(err error) bool {
+	var d *doubtError
+	return errors.As(err, &d)
+}
+
+// answerLost reports whether a submission failed in a way that says nothing of whether it was taken.
+func answerLost(err error) bool {
+	return errors.Is(err, api.ErrUnreachable) && !errors.Is(err, api.ErrNotSent) || isKind(err, cluster.ErrUncertain)
+}
+
+// answerLacks reports whether the daemon may yet answer a submission that has failed.
+func answerLacks(err error) bool {
+	return isUnreachable(err) || isKind(err, cluster.ErrUncertain)
+}
+
 // submit hands a job over. If the daemon dies before it has answered, the same submission is made
 // again: its key keeps it from becoming two jobs.
-func submit[Q any](s *Sys, to api.Endpoint[Q, api.SubmitResponse], q Q) (api.SubmitResponse, error) {
+func submit[Q any](s *Sys, to api.Endpoint[Q, api.SubmitResponse], key string, q Q) (api.SubmitResponse, error) {
+	end := time.Now().Add(submitAgain)
 	resp, err := call(s, to, q)
-	if errors.Is(err, api.ErrNotSent) {
-		return resp, err // nobody is there
-	}
-	for end := time.Now().Add(submitAgain); errors.Is(err, api.ErrUnreachable) && time.Now().Before(end); {
+	doubt := answerLost(err)
+	back := doubt || isKind(err, cluster.ErrAway) // the daemon is likely to be
+	for back && answerLacks(err) && time.Now().Before(end) {
 		time.Sleep(50 * time.Millisecond)
 		resp, err = call(s, to, q)
+		doubt = doubt || answerLost(err)
+	}
+	if doubt && (answerLacks(err) || isKind(err, cluster.ErrNoLeader)) {
+		return resp, &doubtError{s.Prog, key, err}
 	}
 	return resp, err
 }
@@ -75,12 +115,15 @@ func submit[Q any](s *Sys, to api.Endpoint[Q, api.SubmitResponse], q Q) (api.Sub
 // submitAll hands over a job with all of its components.
 func (s *Sys) submitAll(r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
 	q.Key = s.requestKey()
+	if key := s.Getenv(submitKeyEnv); key != "" && s.Prog == "sbatch" {
+		q.Key = key
+	}
 	var resp api.SubmitResponse
 	var err error
 	if len(r.Parts) == 0 {
-		resp, err = submit(s, api.SubmitJob, q)
+		resp, err = submit(s, api.SubmitJob, q.Key, q)
 	} else {
-		resp, err = submit(s, api.SubmitHet, s.hetRequest(r, q))
+		resp, err = submit(s, api.SubmitHet, q.Key, s.hetRequest(r, q))
 	}
 	s.ignored(resp.Ignored)
 	return resp, err
@@ -107,10 +150,10 @@ func (s *Sys) hetRequest(r *Request, q api.SubmitRequest) api.HetRequest {
 	return out
 }
 
-// requestKey names one request of this process.
+// requestKey names one request of this process, in a word.
 func (s *Sys) requestKey() string {
 	host, _ := s.Hostname()
-	return fmt.Sprintf("%s %d %d", host, os.Getpid(), time.Now().UnixNano())
+	return fmt.Sprintf("%s.%d.%d", host, os.Getpid(), time.Now().UnixNano())
 }
 
 // notes says what parsing remarked, unless -Q.

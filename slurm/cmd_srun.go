@@ -99,6 +99,9 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 		text, _ := slurmText(err)
 		s.beforeRefusal(err, r)
 		defer s.afterRefusal(err)
+		if isDoubt(err) {
+			return nil, s.fail("%s", text)
+		}
 		if s.Prog == "salloc" {
 			return nil, s.fail("Job submit/allocate failed: %s", text)
 		}

@@ -40,7 +40,11 @@ func JobEnviron(req *Request, environ []string) ([]byte, error) {
 		environ = ofStep(environ)
 	}
 	for _, e := range environ {
-		if name, _, ok := strings.Cut(e, "="); ok && name != "" && (all || (!file || len(words) > 0) && strings.HasPrefix(name, "SLURM_")) {
+		name, _, ok := strings.Cut(e, "=")
+		if name == submitKeyEnv { // it names this submission, not those that the job makes
+			continue
+		}
+		if ok && name != "" && (all || (!file || len(words) > 0) && strings.HasPrefix(name, "SLURM_")) {
 			env.set(name, e)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -84,7 +86,17 @@ func Main(argv []string, sys *Sys) int {
 	return 1
 }
 
-func (s *Sys) client() *api.Client { return &api.Client{Dial: s.Dial} }
+func (s *Sys) client() *api.Client { return &api.Client{Dial: s.Dial, Aged: s.aged} }
+
+// toldAge is that a command has said how old its answers are.
+var toldAge sync.Once
+
+// aged says once that what a command tells is old.
+func (s *Sys) aged(age time.Duration) {
+	toldAge.Do(func() {
+		s.say("as of %v ago: the server that answers does not keep up with the one that leads, or none leads", age.Round(time.Second))
+	})
+}
 
 // say prints a line with the program's name, as Slurm's commands do.
 func (s *Sys) say(format string, args ...any) {
@@ -229,6 +241,9 @@ const contactText = "Unable to contact slurm controller (connect failure)"
 // slurmText words an error as Slurm does, with its number (0 if it has none).
 func slurmText(err error) (string, int) {
 	var e *api.Error
+	if isDoubt(err) {
+		return err.Error(), 0
+	}
 	if errors.Is(err, api.ErrUnreachable) {
 		return contactText, 1800
 	}

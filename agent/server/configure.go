@@ -57,7 +57,7 @@ func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 func (s *Server) configure(ctx context.Context, who api.Caller, c cluster.Configure) (api.ReconfigureResponse, error) {
 	old := s.Snapshot()
 	by := s.named(who)
-	_, index, err := s.propose(ctx, by, &c)
+	_, index, err := s.proposeOf(ctx, by, &c)
 	if err != nil {
 		return api.ReconfigureResponse{}, err
 	}
@@ -98,7 +98,7 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 	}
 	old, cmd := s.Snapshot(), &cluster.Configure{Config: want, How: "reconfigure"}
 	who.Identity = s.named(who)
-	_, index, err := s.propose(ctx, s.ranked(who, cmd), cmd)
+	_, index, err := s.proposeOf(ctx, s.ranked(who, cmd), cmd)
 	if err != nil {
 		return none, err
 	}

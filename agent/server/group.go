@@ -41,17 +41,18 @@ func (s *Server) servers() []api.Server {
 	}
 	var out []api.Server
 	for _, v := range group {
-		out = append(out, api.Server{Name: v.ID, Addr: v.Addr, Leader: v.Leader, Voter: v.Voter})
+		out = append(out, api.Server{Name: v.ID, Addr: v.Addr, Leader: v.Leader, Voter: v.Voter, Silent: s.others.silent(v.ID)})
 	}
 	return out
 }
 
-// beginTerm marks that this server leads; calls that live as long as its term end with it.
-func (s *Server) beginTerm(ctx context.Context) context.Context {
+// beginTerm marks that this server leads, as a majority said after a time; calls that live as long as its term end with it.
+func (s *Server) beginTerm(ctx context.Context, asked time.Time) context.Context {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()
 	if s.term == nil {
 		s.term, s.ended = context.WithCancel(ctx)
+		s.beginReign(asked)
 	}
 	return s.term
 }
@@ -61,16 +62,17 @@ func (s *Server) endTerm() {
 	defer s.termMu.Unlock()
 	if s.term != nil {
 		s.ended()
+		s.reign.end(nil)
 		s.term, s.ended = nil, nil
 	}
 }
 
-// leading is the term, ended already if this server does not lead.
+// leading lasts as long as this server is sure that it leads; it is over already if it is not.
 func (s *Server) leading() context.Context {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()
-	if s.term != nil {
-		return s.term
+	if s.isSure(time.Now()) {
+		return s.reign.sure
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -154,8 +156,10 @@ func (s *Server) CatchUp(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
+	asked := time.Now()
 	if r, err := api.Call(ctx, s.cfg.Peer(addr), api.PingServer, api.Empty{}); err == nil {
-		_ = s.log.Applied(ctx, r.Applied) // then it is refused
+		s.others.leads(progress{asked, r.Applied})
+		_ = s.log.Applied(ctx, r.Applied) // then it is refused, or says how old it is
 	}
 }
 

@@ -123,7 +123,7 @@ func write[C any, P interface {
 		if err := cluster.Check(s.Snapshot(), P(&c)); err != nil {
 			return api.WriteResponse{}, err
 		}
-		values, index, err := s.propose(ctx, s.ranked(who, P(&c)), P(&c))
+		values, index, err := s.proposeOf(ctx, s.ranked(who, P(&c)), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}
@@ -136,6 +136,9 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if len(q.Script) > cluster.MaxScriptBytes {
 		return api.SubmitResponse{}, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig,
 			"the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
+	}
+	if made, ok := s.submitted(who, q.Spec.UID, q.Key); ok {
+		return made, nil
 	}
 	spec, err := s.complete(who, q.Spec)
 	if err != nil {
@@ -163,6 +166,21 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	id := values[len(values)-1].(cluster.JobID)
 	s.slog.Info("job submitted", "job", id, "user", spec.User, "name", spec.Name)
 	return api.SubmitResponse{Job: id, Index: index, Ignored: ignored(&q.Spec, &spec)}, nil
+}
+
+// submitted finds what a submission with this key has made, when it is made again: before it is looked at whether the job
+// would be taken now, since that may have changed. What was recorded as never to run is refused anew.
+func (s *Server) submitted(who api.Caller, uid uint32, key string) (api.SubmitResponse, bool) {
+	if uid != who.UID && !who.Operator() {
+		return api.SubmitResponse{}, false
+	}
+	snap := s.Snapshot()
+	id, ok := snap.SubmittedAs(uid, key)
+	if j, there := snap.Job(id); !ok || there && j.EndReason == cluster.EndBadConstraints {
+		return api.SubmitResponse{}, false
+	}
+	s.slog.Info("job was submitted before", "job", id, "key", key)
+	return api.SubmitResponse{Job: id, Index: snap.Index}, true
 }
 
 // putBlob adds a command that stores a text, if it is not stored.

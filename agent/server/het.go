@@ -15,6 +15,11 @@ func (s *Server) submitHet(ctx context.Context, who api.Caller, q api.HetRequest
 	if len(q.Script) > cluster.MaxScriptBytes {
 		return none, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
 	}
+	if len(q.Specs) > 0 {
+		if made, ok := s.submitted(who, q.Specs[0].UID, q.Key); ok {
+			return made, nil
+		}
+	}
 	snap := s.Snapshot()
 	c, err := s.completeHet(snap, who, q)
 	if err != nil {

@@ -118,12 +118,15 @@ func (s *Server) lead(ctx context.Context) {
 		}
 		_, self := s.log.Leader()
 		if self && !leading {
+			asked := time.Now()
 			if err := s.takeOver(ctx); err != nil {
 				s.slog.Warn("taking the lead failed", "err", err)
 				timer.Reset(100 * time.Millisecond)
 				continue
 			}
-			term := s.beginTerm(ctx)
+			term := s.beginTerm(ctx, asked)
+			tending.Go(func() { s.confirm(term) })
+			tending.Go(func() { s.findPaths(term) })
 			tending.Go(func() { s.pulse.Watch(term) })
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
@@ -195,6 +198,9 @@ func (s *Server) establish(ctx context.Context, snap *cluster.Snapshot) error {
 // cycle does one step and tells how long to sleep unless woken.
 func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Duration {
 	began := time.Now()
+	if !s.Leads() { // it may be somebody else by now who decides
+		return leaseChecks
+	}
 	snap := s.Snapshot()
 	var leases Leases
 	if s.pulse.Due(began) || some(snap.Unconfirmed(began)) {

@@ -23,19 +23,25 @@ const (
 
 var memberName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// Leads reports whether this server leads and its state is current.
+// Leads reports whether this server is sure that it leads, and its state is current.
 func (s *Server) Leads() bool {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()
-	return s.term != nil
+	return s.isSure(time.Now())
 }
+
+// LeadMoved is closed when another server leads than now, or none.
+func (s *Server) LeadMoved() <-chan struct{} { return s.log.LeadMoved() }
 
 // Applied returns once the entry with this index is applied here.
 func (s *Server) Applied(ctx context.Context, index uint64) error { return s.log.Applied(ctx, index) }
 
-// LeaderAddr is where the leader listens, empty if none is known.
+// LeaderAddr is where another server listens that leads, empty if none is known.
 func (s *Server) LeaderAddr() string {
-	addr, _ := s.log.Leader()
+	addr, self := s.log.Leader()
+	if self || addr == s.cfg.Log.Addr {
+		return ""
+	}
 	return addr
 }
 
@@ -173,7 +179,7 @@ func (s *Server) asServer(ctx context.Context, cmd *cluster.MemberJoin) error {
 	}
 	addr := s.LeaderAddr()
 	if addr == "" {
-		return noLeader()
+		return NoLeader()
 	}
 	r, err := api.Call(ctx, s.cfg.Peer(addr), api.AdmitMember, *cmd)
 	if err != nil {
@@ -400,11 +406,12 @@ func (s *Server) transfer(to consensus.Voter) (err error) {
 // asLeader makes it known to callers that another server leads by now.
 func asLeader(err error) error {
 	if errors.Is(err, consensus.ErrNotLeader) {
-		return noLeader()
+		return NoLeader()
 	}
 	return err
 }
 
-func noLeader() error {
+// NoLeader is the error of a call that waits for a leader in vain, and of which nothing was done.
+func NoLeader() error {
 	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
 }

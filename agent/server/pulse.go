@@ -27,6 +27,7 @@ type Pulse struct {
 	mu    sync.Mutex
 	nodes map[cluster.NodeName]*beat
 	came  time.Time // when a node last called this leader for the first time
+	began time.Time // when this leader began
 
 	ticked time.Time // when the leader was last seen to be awake; zero: nobody looks
 	looked time.Time // when Leases were last made
@@ -45,9 +46,12 @@ type beat struct {
 	since time.Time // first call
 	heard time.Time // last sign of life
 	grace time.Time // until then its silence is not remarked on: the leader has just changed
+	path  time.Time // when its host was first found to be there by this leader; zero: it was not
 	hold  time.Duration
 	// silent is since when its host does not answer, as gossip and a probe agree; see suspect.go.
 	silent time.Time
+	// around says that it has called since then: it reaches the leader through another server.
+	around bool
 }
 
 // NewPulse has heard of nobody.
@@ -57,15 +61,17 @@ func NewPulse() *Pulse {
 
 // Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
 // lease of a node that has not called this leader begins anew with each other node that does: a large
-// fleet takes its time to come over, and as long as it does nobody is given up who may be on his way.
+// fleet takes its time to come over, and as long as it does nobody is given up who may be on his way. And it begins
+// when the node's host is found (paths.go): who can not be reached can not come either, so that is waited for, for a while.
 func (p *Pulse) Grace(s *cluster.Snapshot, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.came, p.news, p.whole = now, true, time.Time{}
+	p.came, p.began, p.news, p.whole = now, now, true, time.Time{}
 	for n := range s.Nodes() {
 		if n.Up {
 			b := p.beat(n.Name)
-			b.heard, b.grace, b.silent, b.since = now, now.Add(min(s.Config().NodeTimeout/2, patience)), time.Time{}, time.Time{}
+			b.heard, b.grace = now, now.Add(min(s.Config().NodeTimeout/2, patience))
+			b.silent, b.since, b.path, b.around = time.Time{}, time.Time{}, time.Time{}, false
 			p.settle(n.Name, b)
 		}
 	}
@@ -100,6 +106,7 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 				p.hear(b, now)
 			}
 			b.open, b.heard, b.hold = b.open+d, now, hold
+			b.around = b.around && b.open > 0
 			if d > 0 && b.since.IsZero() {
 				b.since, p.came, p.news = now, now, true
 			}
@@ -123,6 +130,7 @@ func (p *Pulse) Hear(nodes []cluster.NodeName, now time.Time) {
 
 func (p *Pulse) hear(b *beat, now time.Time) {
 	p.news = p.news || !b.silent.IsZero() || b.open == 0 && now.Sub(b.heard) >= quietAfter
+	b.around = b.around || !b.silent.IsZero()
 	b.heard, b.silent = now, time.Time{}
 }
 
@@ -212,7 +220,7 @@ func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
 
 func (p *Pulse) lease(b *beat, timeout time.Duration) Lease {
 	l := Lease{Until: b.heard.Add(timeout), Quiet: b.heard.Add(quietAfter)}
-	if end := p.came.Add(timeout); b.since.IsZero() && end.After(l.Until) {
+	if end := p.firstCall(b, timeout); b.since.IsZero() && end.After(l.Until) {
 		l.Until = end
 	}
 	if b.grace.After(l.Quiet) {
@@ -223,6 +231,19 @@ func (p *Pulse) lease(b *beat, timeout time.Duration) Lease {
 	}
 	l.Since = b.since
 	return b.cut(l, timeout)
+}
+
+// firstCall is until when a node is waited for that has not called this leader yet.
+func (p *Pulse) firstCall(b *beat, timeout time.Duration) time.Time {
+	end := p.came.Add(timeout)
+	open := b.path.Add(timeout)
+	if b.path.IsZero() {
+		open = p.began.Add(timeout + max(2*timeout, pathTime))
+	}
+	if open.After(end) {
+		return open
+	}
+	return end
 }
 
 // Astir reports whether some node has no call open, or a host that is silent.

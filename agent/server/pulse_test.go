@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ func TestGraceWhileNodesCome(t *testing.T) {
 	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	p := NewPulse()
 	p.Grace(f.Snapshot(), began)
+	p.found([]cluster.NodeName{"a", "b", "c"}, began)
 	at := began
 	for _, n := range []cluster.NodeName{"a", "b"} {
 		at = at.Add(timeout - time.Second)
@@ -29,6 +31,69 @@ func TestGraceWhileNodesCome(t *testing.T) {
 		if lost := p.Leases(f.Snapshot(), now)["c"].Until.Before(now); lost != c.lost {
 			t.Errorf("%v after the last node came: lost %v", c.after, lost)
 		}
+	}
+}
+
+// A new leader's time for a node that does not come begins when its host is found; one that is not found has longer, and not
+// for ever.
+func TestGraceFromPath(t *testing.T) {
+	f := newField(t, "a", "b", "c")
+	timeout := f.Snapshot().Config().NodeTimeout
+	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	p := NewPulse()
+	p.Grace(f.Snapshot(), began)
+	p.Open([]cluster.NodeName{"a"}, time.Minute, began)
+	if got := p.missing(); len(got) != 2 {
+		t.Errorf("neither have called nor were found: %v", got)
+	}
+	p.found([]cluster.NodeName{"b"}, began.Add(timeout-time.Second))
+	p.found([]cluster.NodeName{"b"}, began.Add(timeout)) // again, which changes nothing
+	if got := p.missing(); !slices.Equal(got, []cluster.NodeName{"c"}) {
+		t.Errorf("neither have called nor were found: %v", got)
+	}
+	for _, c := range []struct {
+		node  cluster.NodeName
+		after time.Duration
+		lost  bool
+	}{
+		{"b", timeout + time.Second, false}, {"b", 2*timeout - 2*time.Second, false}, {"b", 2 * timeout, true},
+		{"c", 2 * timeout, false}, {"c", timeout + pathTime, false}, {"c", timeout + pathTime + time.Second, true},
+		{"a", time.Minute, false},
+	} {
+		now := began.Add(c.after)
+		l, known := p.Leases(f.Snapshot(), now)[c.node]
+		if lost := known && l.Until.Before(now); lost != c.lost {
+			t.Errorf("%s, %v after the new leader began: lost %v", c.node, c.after, lost)
+		}
+	}
+	p.Grace(f.Snapshot(), began.Add(time.Hour)) // and the next leader, or this one again, begins anew
+	if got := p.missing(); len(got) != 2 {
+		t.Errorf("after another beginning: %v", got)
+	}
+}
+
+// A host that gives the leader no answer is not silent while its node calls through another server.
+func TestSilentToOne(t *testing.T) {
+	f, p, began := callers(t)
+	b := []cluster.NodeName{"b"}
+	silent := func(after time.Duration) bool {
+		now := began.Add(after)
+		p.silence(b, now)
+		l, known := p.Leases(f.Snapshot(), now)["b"]
+		return known && !l.Quiet.IsZero()
+	}
+	if !silent(time.Second) {
+		t.Error("its call was open before its host fell silent: nothing says that it lives")
+	}
+	over := p.Open(b, time.Minute, began.Add(2*time.Second))
+	if silent(3 * time.Second) {
+		t.Error("it has called since")
+	}
+	over(began.Add(4 * time.Second))
+	p.nodes["b"].open = 0 // the first call is over too
+	p.Open(b, time.Minute, began.Add(4*time.Second))(began.Add(4 * time.Second))
+	if !silent(5 * time.Second) {
+		t.Error("it calls no more")
 	}
 }
 

@@ -26,7 +26,7 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 			q.Partition = p.Name
 		}
 	}
-	_, index, err := s.propose(ctx, s.ranked(who, &q), &q)
+	_, index, err := s.proposeOf(ctx, s.ranked(who, &q), &q)
 	if err != nil {
 		return api.ReservationResponse{}, err
 	}

@@ -56,6 +56,7 @@ type Server struct {
 	page      atomic.Pointer[string] // where this server's page is
 	pulse     *Pulse
 	rumours   *rumours
+	others    *others
 	wake      chan struct{} // something changed: the leader looks again
 	gap       chan struct{} // history may lack something
 	booted    time.Time
@@ -69,6 +70,7 @@ type Server struct {
 	termMu sync.Mutex
 	term   context.Context // ends when this server stops leading
 	ended  context.CancelFunc
+	reign  reign
 
 	mu    sync.Mutex // guards state and snap
 	state *cluster.State
@@ -88,7 +90,7 @@ type Server struct {
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), feed: newFeed(maxFeed), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), feed: newFeed(maxFeed), pulse: NewPulse(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		stats: newStats(), booted: time.Now(), current: make(chan struct{})}
 	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
@@ -111,6 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 	wg.Go(func() { histErr <- s.hist.Run(histCtx) })
 	poke(s.gap) // an earlier life may have ended before history was whole
 	wg.Go(func() { s.fillGaps(ctx) })
+	wg.Go(func() { s.listenToServers(ctx) })
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
@@ -158,12 +161,17 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 		}
 		lines[i] = line
 	}
+	ctx, done, err := s.underReign(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
 	values, err := s.log.Propose(ctx, lines...)
-	if errors.Is(err, consensus.ErrUncertain) {
-		return nil, 0, cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost while this was written: look whether it was done")
+	if errors.Is(err, consensus.ErrUncertain) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, 0, Uncertain("the lead was lost while this was written")
 	}
 	if errors.Is(err, consensus.ErrNotLeader) {
-		return nil, 0, noLeader()
+		return nil, 0, NoLeader()
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("propose: %w", err)
@@ -179,6 +187,18 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 		}
 	}
 	return out, index, first
+}
+
+// proposeOf proposes a user's command unless it would be refused now: anybody may ask for what is refused, and as often as they
+// like, so that is no reason to write to the log of all servers. What it says counts for this moment; Apply decides.
+func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster.Command) ([]any, uint64, error) {
+	s.mu.Lock()
+	trial := s.state.Trial()
+	s.mu.Unlock()
+	if a := trial.Apply(cluster.Entry{Index: trial.Index, At: time.Now(), By: by, Cmd: cmd}); a.Err != nil {
+		return nil, trial.Index, a.Err
+	}
+	return s.propose(ctx, by, cmd)
 }
 
 type applied struct {
@@ -199,8 +219,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	for i, line := range lines {
 		e, err := cluster.DecodeEntry(line)
 		if err != nil {
-			s.slog.Error("log entry can not be applied; stopping", "index", index, "err", err)
-			panic(err) // never skip: this server would differ from the others
+			s.stop(unreadable(index, err)) // never skip: this server would differ from the others
 		}
 		e.Index = index
 		a := s.state.Apply(e)
@@ -236,6 +255,23 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	}
 	s.poke()
 	return out
+}
+
+// unreadable words why an entry of the log can not be applied.
+func unreadable(index uint64, err error) error {
+	if errors.Is(err, cluster.ErrNewer) {
+		return fmt.Errorf("entry %d of the log: %w; upgrade this server too", index, err)
+	}
+	return fmt.Errorf("%w: entry %d: %w", consensus.ErrDamaged, index, err)
+}
+
+// stop ends this server, which can not go on, and does not return.
+func (s *Server) stop(err error) {
+	s.slog.Error("this server can not go on", "err", err)
+	if s.cfg.Log.Fatal != nil {
+		s.cfg.Log.Fatal(err)
+	}
+	panic(err)
 }
 
 // noteWork remembers for which nodes the work has changed. Called with mu held.

@@ -198,20 +198,11 @@ func (w *watch) conclude(asked []Rumour, answers []Answer, trusted bool) time.Du
 
 // ask looks for some members at once.
 func (w *watch) ask(ctx context.Context, list []Rumour) []Answer {
-	out := make([]Answer, len(list))
-	slots := make(chan struct{}, maxLooks)
-	var wg sync.WaitGroup
+	addrs := make([]string, len(list))
 	for i, m := range list {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			one, cancel := context.WithTimeout(ctx, lookTime)
-			defer cancel()
-			out[i] = w.cfg.Reach(one, m.Addr)
-		})
+		addrs[i] = m.Addr
 	}
-	wg.Wait()
-	return out
+	return lookFor(ctx, w.cfg.Reach, addrs)
 }
 
 // nodesOf lists the nodes that are up by the member whose they are.
@@ -230,7 +221,7 @@ func (p *Pulse) silence(nodes []cluster.NodeName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
-		if b := p.beat(n); b.silent.IsZero() {
+		if b := p.beat(n); b.silent.IsZero() && !b.around {
 			b.silent, p.news = now, true
 			p.settle(n, b)
 		}
@@ -245,7 +236,7 @@ func (p *Pulse) answer(nodes []cluster.NodeName) {
 	for _, n := range nodes {
 		b := p.beat(n)
 		p.news = p.news || !b.silent.IsZero()
-		b.silent = time.Time{}
+		b.silent, b.around = time.Time{}, false
 		p.settle(n, b)
 	}
 }

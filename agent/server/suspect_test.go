@@ -23,7 +23,7 @@ type field struct {
 func newField(t *testing.T, members ...string) *field {
 	t.Helper()
 	f := &field{answers: map[string]Answer{}, asked: map[string]int{}}
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), pulse: NewPulse(), rumours: newRumours(), wake: make(chan struct{}, 1),
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), pulse: NewPulse(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState()}
 	s.cfg.Reach = func(_ context.Context, addr string) Answer {
 		f.mu.Lock()

@@ -17,7 +17,17 @@ const (
 	ProtoRaft   = "muster-raft"   // the log, between servers
 	ProtoJoin   = "muster-join"   // joining and renewing: the caller shows no certificate
 	ProtoGossip = "muster-gossip" // streams of the gossip, between all members
+	// ProtoBeat is ProtoAPI where the called side beats (api.BeatEvery). Members of older versions do not know it.
+	ProtoBeat = "muster-api-beat"
 )
+
+// Lane is the protocol that a connection is served as.
+func Lane(proto string) string {
+	if proto == ProtoBeat {
+		return ProtoAPI
+	}
+	return proto
+}
 
 // exporterLabel binds a proof to its connection (RFC 5705).
 const exporterLabel = "EXPORTER-muster-join"
@@ -54,7 +64,7 @@ type Keyring interface{ Credentials() *Credentials }
 // ServerTLS is the configuration of the one port. admit decides of a caller that has a valid
 // certificate whether it still is a member.
 func ServerTLS(ring Keyring, admit func(Peer, string) error) *tls.Config {
-	base := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ProtoAPI, ProtoRaft, ProtoJoin, ProtoGossip},
+	base := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ProtoBeat, ProtoAPI, ProtoRaft, ProtoJoin, ProtoGossip},
 		ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return ring.Credentials().certificate(), nil },
 		VerifyConnection: func(s tls.ConnectionState) error {
@@ -62,7 +72,7 @@ func ServerTLS(ring Keyring, admit func(Peer, string) error) *tls.Config {
 			if err != nil {
 				return err
 			}
-			return admit(p, s.NegotiatedProtocol)
+			return admit(p, Lane(s.NegotiatedProtocol))
 		}}
 	open := base.Clone()
 	open.NextProtos, open.ClientAuth, open.VerifyConnection = []string{ProtoJoin}, tls.NoClientCert, nil
@@ -77,7 +87,11 @@ func ServerTLS(ring Keyring, admit func(Peer, string) error) *tls.Config {
 
 // ClientTLS is the configuration of a call to a member of one of the roles.
 func ClientTLS(ring Keyring, proto string, want ...cluster.Role) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{proto},
+	offer := []string{proto}
+	if proto == ProtoAPI {
+		offer = []string{ProtoBeat, ProtoAPI}
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: offer,
 		InsecureSkipVerify: true, // names are not host names: VerifyConnection does it all
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return ring.Credentials().certificate(), nil
@@ -90,7 +104,7 @@ func ClientTLS(ring Keyring, proto string, want ...cluster.Role) *tls.Config {
 			if !slices.Contains(want, p.Role) {
 				return fmt.Errorf("%s is a %s, want %v", p.Name, p.Role, want)
 			}
-			if s.NegotiatedProtocol != proto {
+			if Lane(s.NegotiatedProtocol) != proto {
 				return fmt.Errorf("%s does not speak %s", p.Name, proto)
 			}
 			return nil

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// TestLease: a leader that does not hear of its majority for a while is none: held calls end, nothing is proposed. When it is
+// heard of again, nodes begin anew.
+func TestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newField(t, "a")
+		s := f.Server
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if s.Leads() || s.leading().Err() == nil {
+			t.Error("it leads before its term")
+		}
+		term := s.beginTerm(ctx, time.Now())
+		held := s.leading()
+		wants := func(what string, leads bool) {
+			t.Helper()
+			if _, done, err := s.underReign(ctx); (err == nil) != leads || s.Leads() != leads || (held.Err() == nil) != leads {
+				t.Errorf("%s: leads %v, held calls %v, proposals %v", what, s.Leads(), held.Err(), err)
+			} else if err == nil {
+				done()
+			}
+		}
+		answers := make(chan error, 1)
+		awaited := make(chan error, 1)
+		await := func() { awaited <- s.await(term, answers) }
+		wants("at first", true)
+		time.Sleep(leaseTime / 2)
+		go await()
+		answers <- nil
+		<-awaited
+		s.prolong(time.Now())
+		time.Sleep(leaseTime - time.Millisecond)
+		wants("the majority was heard of", true)
+		go await()
+		time.Sleep(2 * time.Millisecond)
+		wants("it is silent", false)
+		answers <- errors.New("not any more")
+		if err := <-awaited; err == nil {
+			t.Error("a refusal is an answer")
+		}
+		p := s.pulse
+		p.Open([]cluster.NodeName{"a"}, time.Minute, time.Now())
+		s.prolong(time.Now().Add(-2 * leaseTime))
+		wants("it was heard of long ago", false)
+		s.prolong(time.Now())
+		held = s.leading()
+		wants("it is heard of again", true)
+		if !p.nodes["a"].since.IsZero() {
+			t.Error("nodes do not begin anew")
+		}
+		s.endTerm()
+		if s.Leads() || held.Err() == nil {
+			t.Error("it leads after its term")
+		}
+	})
+}
