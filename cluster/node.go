@@ -225,6 +225,8 @@ const (
 
 // Partition is a queue over a set of nodes.
 type Partition struct {
+	_ struct{} `retired:"named"`
+
 	Name              string         `json:"name"`
 	Nodes             []NodeName     `json:"nodes"` // with All, every node
 	All               bool           `json:"all,omitempty"`

@@ -132,6 +132,8 @@ const (
 // Layout is what job and step requests have in common: how many of what, and where.
 // Zero means "not asked" everywhere; pointers are used where zero is a request.
 type Layout struct {
+	_ struct{} `retired:"tres_per_task,container,containers"`
+
 	MinNodes       int        `json:"min_nodes,omitempty"`
 	MaxNodes       int        `json:"max_nodes,omitempty"`
 	Tasks          int        `json:"tasks,omitempty"`
@@ -203,6 +205,8 @@ func (l *Layout) Clone() *Layout {
 
 // JobSpec is what was asked. It never changes once admitted, but for Update.
 type JobSpec struct {
+	_ struct{} `retired:"immediate,no_kill,wait_all_nodes,het_group"`
+
 	// Layout is never nil and, once the spec is in the state, never changed: jobs that ask alike share one.
 	*Layout
 	Kind         Kind     `json:"kind,omitempty"`

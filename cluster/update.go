@@ -61,6 +61,8 @@ type Patch struct {
 
 // UpdateJob changes pending jobs, and of running ones what may still change.
 type UpdateJob struct {
+	_ struct{} `retired:"resize"`
+
 	Ref   Ref   `json:"ref"`
 	Patch Patch `json:"patch"`
 	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses; no job is to have more nodes at least than at
