@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"reflect"
-	"strings"
-)
+import "reflect"
 
 // What of a job, a change of one or a record only operators may say is told by the tag by:"operator" of its field, for
 // submissions and updates alike.
@@ -19,14 +16,13 @@ func CheckRights(by Identity, v any) error {
 	return nil
 }
 
-// reservedIn names what is said that only operators may say, as on the wire; "" if nothing.
+// reservedIn names what is said that only operators may say, as users know it (AdminComment); "" if nothing.
 func reservedIn(v any) string {
 	r := reflect.Indirect(reflect.ValueOf(v))
 	for i := range r.NumField() {
 		f := r.Type().Field(i)
 		if f.Tag.Get("by") == "operator" && !r.Field(i).IsZero() {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			return name
+			return f.Name
 		}
 	}
 	return ""
