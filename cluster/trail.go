@@ -53,10 +53,12 @@ func (s *Snapshot) Since(m Moment) ([]Touch, bool) {
 	return s.trail.list[at:], true
 }
 
-// hosts reports whether a node is to jobs what it was before.
+// hosts reports whether a node is to jobs what it was before: they may use it or not, and their
+// shares of the cluster are of it or not.
 func (n *Node) hosts(old *Node) bool {
 	a, b := &n.Inventory, &old.Inventory
-	return n.Usable() == old.Usable() && n.Off() == old.Off() && n.Order == old.Order && a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB &&
+	return n.Usable() == old.Usable() && n.counts() == old.counts() && n.Off() == old.Off() && n.Order == old.Order &&
+		a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB &&
 		a.Sockets == b.Sockets && a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && a.Weight == b.Weight &&
 		slices.Equal(a.Features, b.Features) && a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
 		len(a.GPUs) == len(b.GPUs) && (len(a.GPUs) == 0 || &a.GPUs[0] == &b.GPUs[0]) && // a list is never changed in place

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,5 +82,20 @@ func (h *history) changeNode() {
 		}
 	case 4:
 		h.now = h.now.Add(time.Duration(r.IntN(12)) * time.Hour) // trouble fades
+	}
+}
+
+// TestLostNodeIsTold: that a node which had fallen silent is lost changes the parts of the cluster
+// that jobs ask for, and so how long they wait before nodes are kept free; who follows what changes
+// is told of it.
+func TestLostNodeIsTold(t *testing.T) {
+	b := newBed(t, 3)
+	b.do(&cluster.NodeQuiet{Nodes: []cluster.NodeName{"n001"}, Quiet: true})
+	before := b.s.Snapshot()
+	b.do(&cluster.NodeDown{Nodes: []cluster.NodeName{"n001"}, Why: "silent"})
+	touched, ok := b.s.Snapshot().Since(before.Moment())
+	told := slices.ContainsFunc(touched, func(c cluster.Touch) bool { return c.Node == "n001" })
+	if !ok || !told {
+		t.Errorf("what has changed is %+v (%t), want node n001", touched, ok)
 	}
 }

@@ -146,7 +146,7 @@ func (w *world) offer(n *node) {
 	nw := api.NodeWork{Node: n.name, Index: uint64(w.servers[w.leads].at)}
 	for _, id := range w.s.Load(n.name).Jobs {
 		if j, ok := w.s.Job(id); ok {
-			nw.Jobs = append(nw.Jobs, j)
+			nw.Jobs = append(nw.Jobs, j.On(n.name))
 		}
 	}
 	if old, ok := w.s.Node(n.name); !ok || !old.Up {

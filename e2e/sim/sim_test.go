@@ -176,7 +176,7 @@ func (w *world) follow(events []cluster.Event) {
 			w.fail("job %d went from phase %d to %d", j.ID, from, j.Phase)
 		}
 		w.phases[j.ID] = j.Phase
-		for _, n := range j.AllocNodes() {
+		for _, n := range j.AllNodes() {
 			touched[n] = true
 		}
 		over := j.Phase == cluster.Ended
