@@ -379,14 +379,14 @@ func (j *job) chdir() {
 
 // stdio is a task's three descriptors, and the supervisor's ends of pipes and terminals.
 type stdio struct {
-	fd    [3]int
-	own   []int // to close after the fork
-	in    *os.File
-	outs  [3]*os.File // [1], [2]
-	tty   bool
+	fd   [3]int
+	own  []int // to close after the fork
+	in   *os.File
+	outs [3]*os.File // [1], [2]
+	tty  bool
 	// labelled are the files that the supervisor writes of outs.
 	labelled [3]*labelledFile
-	error error
+	error    error
 }
 
 func (io *stdio) close() {
