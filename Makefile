@@ -32,6 +32,7 @@ endef
 SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/*) go.mod
 
 bin/muster: $(SOURCES)
+	@[ -e bin/muster ] || echo "building muster: the first time this takes one to five minutes, in silence"
 	$(call program,$@)
 	@for n in $(FRONTENDS); do ln -sf muster bin/$$n; done
 
@@ -40,7 +41,9 @@ bin/muster: $(SOURCES)
 ARCHES ?= amd64 arm64
 CC_amd64 ?= $(if $(filter x86_64,$(shell uname -m)),cc,x86_64-linux-gnu-gcc)
 CC_arm64 ?= $(if $(filter aarch64,$(shell uname -m)),cc,aarch64-linux-gnu-gcc)
-PKGVERSION ?= $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/; s/-/./g; /^[0-9]+[.]/!s/^/0.0+/')
+# Without a tag the number of commits orders versions: a later one is a newer package.
+COMMITS = $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
+PKGVERSION ?= $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-/+/; s/-/./g; /^[0-9]+[.]/!s/^/0.0.$(COMMITS)+g/')
 
 dist/muster-linux-%: $(SOURCES)
 	@GOARCH=$* $(MAKE) --no-print-directory one CC=$(CC_$*) OUT=$@
@@ -75,7 +78,13 @@ parts: needs
 unit:
 	$(GO) test ./...
 
-test: parts build lint
+# What make test will do is said first: it is silent for minutes at a time.
+.PHONY: about-test
+about-test:
+	@echo "make test: installs what is missing, builds, checks the house rules, then runs the tests of all packages and of the built"; \
+	echo "program. On two cores it takes 8 to 10 minutes, more where nothing is compiled yet; each package says so when it is through."
+
+test: about-test parts build lint
 	$(GO) test $(TESTFLAGS) ./...
 
 e2e: parts build

@@ -23,13 +23,17 @@ func snapshotCommands() []*cli.Command {
 		return c.Args().First(), nil
 	}
 	return []*cli.Command{
-		{Name: "save", Usage: "write the cluster's state, keys and history into a file, on a server", ArgsUsage: "FILE", Action: func(c *cli.Context) error {
-			path, err := file(c)
-			if err != nil {
-				return err
-			}
-			return save(c.Context, path)
-		}},
+		{Name: "save", Usage: "write the cluster's state, keys and history into a file, on a server", ArgsUsage: "FILE",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "replace a file that is there"}}, Action: func(c *cli.Context) error {
+				path, err := file(c)
+				if err != nil {
+					return err
+				}
+				if _, err := os.Lstat(path); err == nil && !c.Bool("force") {
+					return fmt.Errorf("%s is there already: choose another name, or replace it with --force", path)
+				}
+				return save(c.Context, path)
+			}},
 		{Name: "inspect", Usage: "check a saved cluster and say what it holds", ArgsUsage: "FILE", Action: func(c *cli.Context) error {
 			path, err := file(c)
 			if err != nil {

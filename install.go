@@ -40,6 +40,7 @@ func installCommand() *cli.Command {
 		&cli.StringFlag{Name: "prefix", Value: "/usr/local", Usage: "below which the program, its links and manuals go"},
 		&cli.StringFlag{Name: "root", Usage: "install into this folder, which becomes a machine's /; nothing is started"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with --dry-run: name each file"},
 	}
 	flags := append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by (default: the one from which install.sh came)"},
@@ -77,6 +78,7 @@ func installCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			i.MayLeave = func(ctx context.Context, purge bool) error { return mayLeave(ctx, purge, i.DryRun) }
 			return i.Uninstall(c.Context, c.Bool("purge"))
 		}}
 }
@@ -104,7 +106,7 @@ func newInstaller(c *cli.Context, role string) (*packaging.Installer, error) {
 		prefix = own // remove what this program is a part of
 	}
 	_, err = os.Stat("/run/systemd/system") // as sd_booted(3)
-	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self, FrontEnds: slurm.FrontEnds(), Files: manuals(), DryRun: c.Bool("dry-run"), Out: os.Stdout,
+	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self, FrontEnds: slurm.FrontEnds(), Files: manuals(), DryRun: c.Bool("dry-run"), Verbose: c.Bool("verbose"), Out: os.Stdout,
 		Systemd: err == nil, Command: command, StopSteps: func(force bool) error { return stopSteps(self, force) }}, nil
 }
 
@@ -180,8 +182,13 @@ func install(c *cli.Context, role string) error {
 		}
 		cfg := agent.Config{Server: role == packaging.Server, Login: role == packaging.Login, Dir: packaging.StateDir, NodeName: cluster.NodeName(c.String("node")),
 			Bind: cmp.Or(c.String("bind"), ":"+agent.DefaultPort), Advertise: c.String("advertise"), Join: join, Token: c.String("token")}
+		i.Check = func() error { return checkJoin(cfg) }
 		i.Joins = "join the cluster by " + strings.Join(join, ", ")
 		i.Join = func(ctx context.Context) error { _, err := agent.Join(ctx, cfg); return err }
+	}
+	if founds && !member {
+		bind := cmp.Or(c.String("bind"), ":"+agent.DefaultPort)
+		i.Check = func() error { return checkPort(bind) }
 	}
 	i.Ready = func(ctx context.Context) error { return ready(ctx, role) }
 	if err := i.Install(c.Context); err != nil {
@@ -269,6 +276,7 @@ func inCluster(ctx context.Context, role, name string) error {
 // printTokens tells who has founded a cluster how other machines join.
 func printTokens(ctx context.Context, andClient bool) error {
 	fmt.Println("muster: this is a new cluster. For a day, other machines join it by these commands, as root:")
+	var servers []api.Server
 	for _, k := range []api.TokenRequest{{Role: cluster.RoleNode, Uses: 10_000}, {Role: cluster.RoleServer, Uses: 10}, {Role: cluster.RoleLogin, Uses: 100}} {
 		c := local()
 		r, err := api.Call(ctx, c, api.CreateToken, k)
@@ -284,8 +292,30 @@ func printTokens(ctx context.Context, andClient bool) error {
 		if err := printInstall(ctx, os.Stdout, r, words); err != nil {
 			return err
 		}
+		servers = r.Servers
 	}
+	printFirstSteps(servers, andClient)
 	return nil
+}
+
+// printFirstSteps tells whoever has founded a cluster where to look, and what to try.
+func printFirstSteps(servers []api.Server, andClient bool) {
+	host := "THIS-MACHINE"
+	if len(servers) > 0 {
+		if h, _, err := net.SplitHostPort(servers[0].Addr); err == nil {
+			host = h
+		}
+	}
+	job := "srun hostname, once a compute node has joined"
+	if andClient {
+		job = "srun hostname"
+	}
+	fmt.Printf(`
+page         http://%s/ shows jobs, users and nodes to all who reach that port (PrivateData hides them)
+log in there muster ui prints a link
+first job    %s
+how it is    muster status; journalctl -u muster-server has the log
+`, net.JoinHostPort(host, agent.DefaultWebPort), job)
 }
 
 // roleWord is what the installer calls a role.

@@ -52,8 +52,8 @@ func main() {
 		}
 		return
 	}
-	if err := app().Run(os.Args); err != nil {
-		fmt.Fprintln(os.Stderr, "muster:", err)
+	if err := runNative(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "muster:", explain(err))
 		os.Exit(1)
 	}
 }
@@ -98,7 +98,7 @@ func app() *cli.App {
 // asker is a command of muster's own that asks as the front-ends do.
 func asker(name, args, usage string, run func(*slurm.Sys, []string) int) *cli.Command {
 	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
-		return exit(run(frontEnd("muster "+name), c.Args().Slice()))
+		return exit(run(frontEnd(), c.Args().Slice()))
 	}}
 }
 

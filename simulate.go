@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"dev.muster/agent"
@@ -22,99 +22,207 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// simCommand replays a workload through schedulers in virtual time.
 // policyNames are what --policy may name.
 func policyNames() []string {
-	names := []string{replay.Real}
+	names := []string{replay.Real, replay.Strict}
 	for _, p := range replay.Textbook {
 		names = append(names, p.Name)
 	}
 	return names
 }
 
+// usualPolicies are compared if nobody says which; with --compare those of toCompare.
+const usualPolicies = "fifo,easy,conservative," + replay.Real
+
+// simCommand replays a workload through schedulers in virtual time.
 func simCommand() *cli.Command {
-	places := slices.Sorted(maps.Keys(replay.Placements))
-	return &cli.Command{Name: "sim", Usage: "replay a workload through schedulers in virtual time and compare them", ArgsUsage: "TRACE | --from accounting",
+	return &cli.Command{
+		Name:      "sim",
+		Usage:     "replay a workload through schedulers in virtual time and compare them",
+		ArgsUsage: "TRACE | --from accounting",
 		Description: "TRACE is a log in the Standard Workload Format (.swf) or a table with the columns job_id, submit, nodes, cpus, gpus,\n" +
-			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz). " + replay.Real + " gives out parts of a GPU (gpu_milli), and\n" +
-			"counts cpus and mem_mb of jobs with GPUs where nodes is 1; the other policies count whole GPUs.\n" +
-			"With --from accounting it is the cluster's own past: the jobs that ran, as given, on the nodes that it has now.\n" +
-			"Entries without run time, limit or size, and what the empty cluster could not run, are left out and told; runs are cut at their limits.\n" +
-			"At one instant: ends, then submissions in order of the file, then one pass. All rules: docs/simulator.md. The same input gives the same bytes.",
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history in place of a TRACE"},
-			&cli.StringFlag{Name: "since", Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05"},
-			&cli.StringFlag{Name: "until", Usage: "of the history: jobs submitted up to this time"},
-			&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch (SWF: default is the log's machine; history: the cluster's)"},
-			&cli.StringFlag{Name: "policy", Value: "fifo,easy,conservative," + replay.Real, Usage: "what to compare, of " + strings.Join(policyNames(), ", ")},
-			&cli.StringFlag{Name: "conf", Usage: "slurm.conf for " + replay.Real + "; nodes and partitions are the trace's"},
-			&cli.StringFlag{Name: "place", Value: "best", Usage: "which node takes a part of a node: " + strings.Join(places, ", ")},
-			&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,nodes"},
-			&cli.StringFlag{Name: "svg", Usage: "draw queue and use over time to `FILE`"},
-			&cli.BoolFlag{Name: "quiet", Usage: "no progress bar"},
-		}, Action: simulate}
+			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz). " + replay.Real + " gives out\n" +
+			"parts of a GPU (gpu_milli), and counts cpus and mem_mb of jobs with GPUs where nodes is 1; the textbook's policies count\n" +
+			"whole GPUs. With --from accounting it is the cluster's own past: the jobs that ran, as given, on the nodes that it has\n" +
+			"now; muster sim --from accounting --compare shows what another order would have made of it, in words.\n" +
+			"Entries without run time, limit or size, and what the empty cluster could not run, are left out and told; runs are cut\n" +
+			"at their limits. At one instant: ends, then submissions in order of the file, then one pass. All rules:\n" +
+			"docs/simulator.md. The same input gives the same bytes.",
+		Flags:  simFlags(),
+		Action: simulate,
+	}
+}
+
+func simFlags() []cli.Flag {
+	places := slices.Sorted(maps.Keys(replay.Placements))
+	return []cli.Flag{
+		&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history in place of a TRACE"},
+		&cli.StringFlag{Name: "since", Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05"},
+		&cli.StringFlag{Name: "until", Usage: "of the history: jobs submitted up to this time"},
+		&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch " +
+			"(SWF: default is the log's machine; history: the cluster's)"},
+		&cli.StringFlag{Name: "limit", Usage: "runtime: jobs without a limit asked for what they took"},
+		&cli.StringFlag{Name: "policy", Value: usualPolicies, Usage: "what to compare, of " + strings.Join(policyNames(), ", ")},
+		&cli.StringFlag{Name: "conf", Usage: "slurm.conf for " + replay.Real + " and " + replay.Strict + "; nodes and partitions are the trace's"},
+		&cli.StringFlag{Name: "place", Value: "best", Usage: "which node takes a part of a node: " + strings.Join(places, ", ")},
+		&cli.BoolFlag{Name: "compare", Usage: "tell in words what muster's default, a strict order and the textbook make of it, and draw it"},
+		&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,node:share ..."},
+		&cli.StringFlag{Name: "svg", Usage: "draw queue and use over time to `FILE`; with --compare waits by size, and to " + usualPicture + " if not given"},
+		&cli.BoolFlag{Name: "quiet", Usage: "no progress bar"},
+	}
+}
+
+// simulation is one call of muster sim: what to replay under which policies, and what came of it.
+type simulation struct {
+	trace     *replay.Trace
+	title     string
+	names     []string // of policies
+	config    *cluster.Config
+	better    replay.Placement
+	quiet     bool
+	out       string // prefix of the schedules' files
+	schedules [][]replay.Run
+	sums      []replay.Summary
 }
 
 func simulate(c *cli.Context) error {
-	if err := checkSource(c); err != nil {
+	if err := runSimulation(c); err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}
-	better, ok := replay.Placements[c.String("place")]
-	if !ok {
-		return fmt.Errorf("sim: --place %s is not known: want one of %s", c.String("place"), strings.Join(slices.Sorted(maps.Keys(replay.Placements)), ", "))
-	}
-	names := strings.Split(strings.ReplaceAll(c.String("policy"), " ", ""), ",")
-	for _, name := range names {
-		if name != replay.Real && replay.Named(name).Name == "" {
-			return fmt.Errorf("sim: --policy %q is not known: want some of %s", name, strings.Join(policyNames(), ", "))
-		}
-	}
-	for _, o := range []string{"out", "svg"} {
-		if err := checkFolder(o, c.String(o)); err != nil {
-			return fmt.Errorf("sim: %w", err)
-		}
-	}
-	var config *cluster.Config
-	if path := c.String("conf"); path != "" {
-		loaded, notes, err := conf.Load(path)
-		if err != nil {
-			return fmt.Errorf("sim: %w", err)
-		}
-		for _, n := range notes {
-			fmt.Fprintln(os.Stderr, "muster sim:", n)
-		}
-		config = loaded
-	}
-	t, name, err := workload(c)
+	return nil
+}
+
+func runSimulation(c *cli.Context) error {
+	traces, err := lateOptions(c)
 	if err != nil {
-		return fmt.Errorf("sim: %w", err)
+		return err
 	}
-	for _, left := range t.Left {
+	if err := checkSource(c, traces); err != nil {
+		return err
+	}
+	s, err := newSimulation(c)
+	if err != nil {
+		return err
+	}
+	picture := c.String("svg")
+	if picture == "" && c.Bool("compare") {
+		picture = usualPicture
+	}
+	if err := cmp.Or(checkFolder("out", s.out), checkFolder("svg", picture)); err != nil {
+		return err
+	}
+	if s.trace, s.title, err = workload(c, traces); err != nil {
+		return err
+	}
+	for _, left := range s.trace.Left {
 		fmt.Fprintf(os.Stderr, "muster sim: left out: %s\n", left)
 	}
 	agent.SpendMemory()
-	var sums []replay.Summary
-	var schedules [][]replay.Run
-	for _, name := range names {
-		var runs []replay.Run
-		if tick := progress(c.Bool("quiet"), name, len(t.Jobs)); name != replay.Real {
-			runs = t.Textbook(replay.Named(name), better, tick)
-		} else if runs, err = t.Replay(config, tick); err != nil {
-			return fmt.Errorf("sim: %w", err)
-		}
-		sums, schedules = append(sums, t.Summarize(runs)), append(schedules, runs)
-		if prefix := c.String("out"); prefix != "" {
-			if err := writeTo(prefix+name+".csv", func(w io.Writer) error { return t.WriteSchedule(w, runs) }); err != nil {
-				return err
-			}
-		}
+	if err := s.replay(); err != nil {
+		return err
 	}
-	if path := c.String("svg"); path != "" {
-		if err := writeTo(path, func(w io.Writer) error { return t.Draw(w, name, names, schedules) }); err != nil {
+	draw := s.trace.Draw
+	if c.Bool("compare") {
+		draw = s.trace.DrawSizes
+	}
+	if picture != "" {
+		err := writeTo(picture, func(w io.Writer) error { return draw(w, s.title, titles(s.names), s.schedules) })
+		if err != nil {
 			return err
 		}
 	}
-	return compare(names, sums)
+	if !c.Bool("compare") {
+		return compare(s.names, s.sums)
+	}
+	if err := s.tell(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Printf("\nThe picture of it: %s\n", picture)
+	return nil
+}
+
+// newSimulation reads the options that say how to replay.
+func newSimulation(c *cli.Context) (*simulation, error) {
+	s := &simulation{quiet: c.Bool("quiet"), out: c.String("out"), names: toCompare}
+	if !c.Bool("compare") || c.IsSet("policy") {
+		s.names = strings.Split(strings.ReplaceAll(c.String("policy"), " ", ""), ",")
+	}
+	for _, name := range s.names {
+		if !slices.Contains(policyNames(), name) {
+			return nil, fmt.Errorf("--policy %q is not known: want some of %s", name, strings.Join(policyNames(), ", "))
+		}
+	}
+	better, ok := replay.Placements[c.String("place")]
+	if !ok {
+		places := strings.Join(slices.Sorted(maps.Keys(replay.Placements)), ", ")
+		return nil, fmt.Errorf("--place %s is not known: want one of %s", c.String("place"), places)
+	}
+	s.better = better
+	if limit := c.String("limit"); limit != "" && limit != "runtime" {
+		return nil, fmt.Errorf("--limit %s is not known: want runtime, by which jobs without a limit asked for what they took", limit)
+	}
+	path := c.String("conf")
+	if path == "" {
+		return s, nil
+	}
+	loaded, notes, err := conf.Load(path)
+	for _, n := range notes {
+		fmt.Fprintln(os.Stderr, "muster sim:", n)
+	}
+	s.config = loaded
+	return s, err
+}
+
+// replay runs the trace under each policy.
+func (s *simulation) replay() error {
+	for _, name := range s.names {
+		runs, err := s.trace.Schedule(name, s.config, s.better, progress(s.quiet, name, len(s.trace.Jobs)))
+		if err != nil {
+			return err
+		}
+		s.sums = append(s.sums, s.trace.Summarize(runs))
+		s.schedules = append(s.schedules, runs)
+		if s.out == "" {
+			continue
+		}
+		err = writeTo(s.out+name+".csv", func(w io.Writer) error { return s.trace.WriteSchedule(w, runs) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lateOptions takes the options that stand behind the trace, and returns what is none.
+func lateOptions(c *cli.Context) (traces []string, err error) {
+	known := map[string]bool{} // by name, whether it has a value
+	for _, f := range simFlags() {
+		_, plain := f.(*cli.BoolFlag)
+		known[f.Names()[0]] = !plain
+	}
+	for args := c.Args().Slice(); len(args) > 0; args = args[1:] {
+		text, option := strings.CutPrefix(args[0], "-")
+		if !option || text == "" {
+			traces = append(traces, args[0])
+			continue
+		}
+		name, value, given := strings.Cut(strings.TrimPrefix(text, "-"), "=")
+		valued, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("option %s is not known; see muster sim --help", args[0])
+		}
+		if valued && !given {
+			if len(args) < 2 {
+				return nil, fmt.Errorf("option %s wants a value behind it", args[0])
+			}
+			args = args[1:]
+			value = args[0]
+		}
+		if err := c.Set(name, cmp.Or(value, "true")); err != nil {
+			return nil, fmt.Errorf("option --%s %s: %w", name, value, err)
+		}
+	}
+	return traces, nil
 }
 
 // checkFolder checks that there is a folder for what an option says is written at the end.
@@ -137,25 +245,29 @@ func checkFolder(option, path string) error {
 }
 
 // checkSource checks that there is one workload.
-func checkSource(c *cli.Context) error {
+func checkSource(c *cli.Context, traces []string) error {
 	switch from := c.String("from"); {
 	case from != "" && from != "accounting":
 		return fmt.Errorf("--from %s is not known: want accounting, or a trace in its place", from)
-	case from != "" && c.NArg() > 0:
-		return fmt.Errorf("--from accounting takes no trace, got %s: give one or the other", c.Args().First())
+	case from != "" && len(traces) > 0:
+		return fmt.Errorf("--from accounting takes no trace, got %s: give one or the other", traces[0])
 	case from == "" && (c.String("since") != "" || c.String("until") != ""):
 		return errors.New("--since and --until are for --from accounting")
-	case from == "" && c.NArg() != 1:
-		return fmt.Errorf("want one trace or --from accounting, got %d traces (options go before it); see muster sim --help", c.NArg())
+	case from == "" && len(traces) != 1:
+		return fmt.Errorf("want one trace or --from accounting, got %d traces; see muster sim --help", len(traces))
 	}
 	return nil
 }
 
 // workload reads the trace, or the cluster's history, and names it.
-func workload(c *cli.Context) (*replay.Trace, string, error) {
+func workload(c *cli.Context, traces []string) (*replay.Trace, string, error) {
 	if c.String("from") == "" {
-		t, err := replay.Load(c.Args().First(), c.String("nodes"))
-		return t, filepath.Base(c.Args().First()), err
+		var changes []func(*replay.Job)
+		if c.String("limit") == "runtime" {
+			changes = append(changes, replay.LimitByRun)
+		}
+		t, err := replay.Load(traces[0], c.String("nodes"), changes...)
+		return t, filepath.Base(traces[0]), err
 	}
 	var q api.HistoryQuery
 	var err error
@@ -184,8 +296,16 @@ func workload(c *cli.Context) (*replay.Trace, string, error) {
 	for i := range nodes.Nodes {
 		now = append(now, &nodes.Nodes[i].Node)
 	}
+	known, err := api.Call(c.Context, local(), api.ShowCluster, api.Empty{})
+	if err != nil {
+		return nil, "", err
+	}
 	t, err := replay.History(jobs, c.String("nodes"), now, nodes.Partitions)
-	return t, "accounting", err
+	if err != nil {
+		return nil, "", err
+	}
+	t.Wire(known.Config.Topology)
+	return t, "accounting", nil
 }
 
 // moment reads a time of day or a date from an option; zero if it is not given.
@@ -200,37 +320,6 @@ func moment(c *cli.Context, option string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("--%s %s is no time: want 2006-01-02 or 2006-01-02T15:04:05", option, text)
-}
-
-// compare prints the figures side by side.
-func compare(names []string, sums []replay.Summary) error {
-	return table(func(w *tabwriter.Writer) {
-		row := func(label, format string, value func(replay.Summary) any) {
-			fmt.Fprint(w, label)
-			for _, s := range sums {
-				fmt.Fprintf(w, "\t"+format, value(s))
-			}
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintf(w, "\t%s\n", strings.Join(names, "\t"))
-		for _, r := range []struct {
-			label, format string
-			value         func(replay.Summary) any
-		}{
-			{"jobs", "%d", func(s replay.Summary) any { return s.Jobs }},
-			{"wait, mean (s)", "%.1f", func(s replay.Summary) any { return s.Mean }},
-			{"wait, p50", "%.0f", func(s replay.Summary) any { return s.P50 }},
-			{"wait, p95", "%.0f", func(s replay.Summary) any { return s.P95 }},
-			{"wait, p99", "%.0f", func(s replay.Summary) any { return s.P99 }},
-			{"wait, worst", "%.0f", func(s replay.Summary) any { return s.Worst }},
-			{"bounded slowdown, mean", "%.2f", func(s replay.Summary) any { return s.Slowdown }},
-			{"utilization", "%.4f", func(s replay.Summary) any { return s.Utilization }},
-			{"users treated alike (Jain)", "%.4f", func(s replay.Summary) any { return s.Fairness }},
-			{"makespan (s)", "%d", func(s replay.Summary) any { return s.Makespan }},
-		} {
-			row(r.label, r.format, r.value)
-		}
-	})
 }
 
 // writeTo writes a whole file, or tells what went wrong.

@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
+	".":                 {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
 	"early":             {"api", "slurm"},
 	"packaging":         {"slurm", "slurm/opt"},
 	"wire":              {},
@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"agent":             {"agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
 	"slurm/opt":         {},
 	"slurm/format":      {"cluster"},
-	"slurm/conf":        {"cluster", "cluster/hostlist"},
+	"slurm/conf":        {"cluster", "cluster/hostlist", "slurm/opt"},
 	"slurm/env":         {"cluster", "cluster/hostlist"},
 	"slurm":             {"api", "cluster", "cluster/hostlist", "slurm/opt", "slurm/format", "slurm/conf", "slurm/env", "agent/step/stream", "wire"},
 }

@@ -45,6 +45,8 @@ type handler struct {
 	log  *slog.Logger
 	ctx  context.Context
 	door *door // nil without a network
+
+	bodies bodies
 }
 
 // caller is who is at the other end of a connection.
@@ -60,17 +62,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, cluster.Errorf(cluster.Denied, "", "the caller is not known"))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
-	if err != nil {
-		h.fail(w, r, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "request body: %v", err))
-		return
-	}
-	if r.Method == http.MethodGet && r.URL.RawQuery != "" {
-		if body, err = requestOf(r.URL.Query()); err != nil {
-			h.fail(w, r, err)
-			return
-		}
-	}
 	route, known := h.mux.Lookup(r.Method, r.URL.Path)
 	if !known && h.door != nil && from.Member == "" && from.Exported == nil {
 		var there bool
@@ -81,6 +72,18 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if !known {
 		h.fail(w, r, noSuchCall(r))
 		return
+	}
+	body, done, err := h.readBody(w, r, from, mostOf(route))
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	defer done()
+	if r.Method == http.MethodGet && r.URL.RawQuery != "" {
+		if body, err = requestOf(r.URL.Query()); err != nil {
+			h.fail(w, r, err)
+			return
+		}
 	}
 	w, end := beatFor(&from, w)
 	defer end()

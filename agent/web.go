@@ -15,7 +15,8 @@ import (
 // The status page and the metrics have a port of their own, without TLS: browsers and scrapers have no certificate of the
 // cluster. What is done from the page is done by sessions that the local socket has opened.
 const (
-	webPort = "7480"
+	// DefaultWebPort is that of the page.
+	DefaultWebPort = "7480"
 	// WebAuto listens where the members' port does, if nobody else is there.
 	WebAuto = "auto"
 )
@@ -28,13 +29,13 @@ func (cfg *Config) web() (addr string, asked bool) {
 	case cfg.Web != WebAuto:
 		return cfg.Web, true
 	case cfg.Bind == "":
-		return net.JoinHostPort("127.0.0.1", webPort), false
+		return net.JoinHostPort("127.0.0.1", DefaultWebPort), false
 	}
 	host, _, err := net.SplitHostPort(cfg.Bind)
 	if err != nil {
 		return "", false
 	}
-	return net.JoinHostPort(host, webPort), false
+	return net.JoinHostPort(host, DefaultWebPort), false
 }
 
 // pageURL is where others find what listens at an address: at the host by which members know this machine, if it listens

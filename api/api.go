@@ -6,6 +6,7 @@ package api
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -28,6 +29,20 @@ type Endpoint[Req, Resp any] struct {
 	Method, Path string
 	Access       Access
 	Leader       bool // only the leader can answer; others forward
+}
+
+// read decodes a request, and checks the texts in what users ask.
+func (e Endpoint[Req, Resp]) read(body []byte) (q Req, err error) {
+	if len(body) == 0 {
+		return q, nil
+	}
+	if err := wire.Unmarshal(body, &q); err != nil {
+		return q, cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
+	}
+	if e.Access != User {
+		return q, nil
+	}
+	return q, checkTexts(q)
 }
 
 // Caller is who called, as the transport proved it.
@@ -61,6 +76,10 @@ type Route struct {
 	Handle Handler
 	Tunnel TunnelHandler
 	Stream StreamHandler
+	// MaxBody bounds the body of a request, in bytes; 0: as for all.
+	MaxBody int64
+	// Request is the type of what is asked; nil for a tunnel.
+	Request reflect.Type
 	// Check refuses a tunnel before the connection is upgraded.
 	Check func(who Caller, req []byte) error
 }
@@ -71,6 +90,9 @@ type Mux struct{ routes map[string]Route }
 // NewMux returns an empty table.
 func NewMux() *Mux { return &Mux{routes: map[string]Route{}} }
 
+// All are the routes, by "METHOD path".
+func (m *Mux) All() map[string]Route { return m.routes }
+
 // Lookup finds a route.
 func (m *Mux) Lookup(method, path string) (Route, bool) {
 	r, ok := m.routes[method+" "+path]
@@ -79,16 +101,28 @@ func (m *Mux) Lookup(method, path string) (Route, bool) {
 
 // Handle registers the function that answers an endpoint.
 func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, Q) (R, error)) {
-	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader,
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Handle: func(ctx context.Context, who Caller, body []byte) (any, error) {
-			var q Q
-			if len(body) > 0 {
-				if err := wire.Unmarshal(body, &q); err != nil {
-					return nil, cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
-				}
+			q, err := e.read(body)
+			if err != nil {
+				return nil, err
 			}
 			return f(ctx, who, q)
 		}}
+}
+
+// bodyOf is the bound for a type of request: texts of users, such as scripts, have theirs. 0: none of its own.
+func bodyOf(t reflect.Type) int64 {
+	if t.Kind() != reflect.Struct {
+		return 0
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Type == reflect.TypeFor[cluster.BlobText]() || bodyOf(f.Type) > 0 {
+			return MaxBody
+		}
+	}
+	return 0
 }
 
 // HandleTunnel registers a function that takes over connections upgraded on path.
@@ -99,13 +133,11 @@ func HandleTunnel(m *Mux, path string, access Access, check func(Caller, []byte)
 // HandleStream registers the function that answers an endpoint with a stream of its responses, each a line. It is called
 // with batches of them to send. An error before anything was sent is the answer.
 func HandleStream[Q, R any](m *Mux, e Endpoint[Q, R], f func(ctx context.Context, who Caller, q Q, send func([]R) error) error) {
-	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader,
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Stream: func(ctx context.Context, who Caller, req []byte, send func([]byte) error) error {
-			var q Q
-			if len(req) > 0 {
-				if err := wire.Unmarshal(req, &q); err != nil {
-					return cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
-				}
+			q, err := e.read(req)
+			if err != nil {
+				return err
 			}
 			return f(ctx, who, q, func(batch []R) error {
 				var lines []byte

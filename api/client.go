@@ -18,6 +18,7 @@ import (
 // Limits of the wire.
 const (
 	MaxBody    = 64 << 20 // of a request; a script of 4 MiB and its environment fit
+	UserBody   = 16 << 20 // of a user's request without such texts
 	MaxReply   = 1 << 30  // of a reply: a list of a million jobs
 	maxHeaders = 64
 	idleConns  = 4

@@ -72,6 +72,8 @@ var (
 	ListMembers  = Endpoint[Empty, MembersResponse]{"GET", "/v1/members", User, false}
 	MayVouch     = Endpoint[VouchQuery, VouchAnswer]{"GET", "/v1/members/vouch", Node, false}
 	RevokeMember = Endpoint[cluster.MemberRevoke, WriteResponse]{"POST", "/v1/members/revoke", User, true}
+	// LeaveMember is a compute node's or login host's own farewell.
+	LeaveMember  = Endpoint[Empty, WriteResponse]{"POST", "/v1/members/leave", Node, true}
 	AddServer    = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/add", Peer, true}
 	PingServer   = Endpoint[Empty, PingResponse]{"GET", "/v1/servers/ping", Node, false}
 	GossipKeys   = Endpoint[Empty, GossipResponse]{"GET", "/v1/gossip/keys", Node, false}
@@ -623,7 +625,7 @@ type ChangesResponse struct {
 
 // SQLRequest is a question in SQL about history, for operators.
 type SQLRequest struct {
-	Query string `json:"query,omitempty"`
+	Query string `json:"query,omitempty" text:"65536,lines"`
 	// Tables asks for what there is to ask about instead: table, column and meaning.
 	Tables bool `json:"tables,omitempty"`
 }

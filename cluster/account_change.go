@@ -37,14 +37,14 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 		return nil, Errorf(Invalid, ErrNoChange, "%d changes at once: between 1 and %d can be made", len(c.Changes), maxChanges)
 	}
 	free := t.keepsBooks(t.by)
-	if !free && !t.coordinatesAny(t.by.User) {
+	if !free && !t.coordinatesAny(t.by.User) && !c.ownDefaults(t) {
 		return nil, Errorf(Denied, ErrAccess, "only operators and coordinators may change accounts")
 	}
 	t.openBooks()
 	for i := range c.Changes {
 		change, err := t.under(c.Changes[i])
 		switch {
-		case err == nil && !free:
+		case err == nil && !free && !change.ownDefault(t):
 			err = t.mayCoordinate(&change)
 		case err == nil && !t.by.Operator() && !t.isAdmin(t.by.User):
 			err = t.sameLevel(&change)
@@ -67,6 +67,31 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 	t.freshScale()
 	t.settleShares()
 	return nil, nil
+}
+
+// ownDefaults reports whether users change nothing but their own defaults.
+func (c *ChangeAccounts) ownDefaults(t *tx) bool {
+	return !slices.ContainsFunc(c.Changes, func(one Change) bool { return !one.ownDefault(t) })
+}
+
+// ownDefault reports whether a user chooses another default among the accounts and keys that the user has.
+func (c *Change) ownDefault(t *tx) bool {
+	if c.User == nil || c.Delete || t.by.User == "" || c.User.Name != t.by.User {
+		return false
+	}
+	old, there := t.users.Get(c.User.Name)
+	if !there || !old.sameBut(c.User) {
+		return false
+	}
+	account, key := c.User.DefaultAccount, c.User.DefaultWCKey
+	_, in := t.AssocOf(account, c.User.Name, "")
+	return in && (key == old.DefaultWCKey || c.User.HasWCKey(key))
+}
+
+// sameBut reports whether two records of a user differ in the defaults alone.
+func (u *User) sameBut(o *User) bool {
+	key := func(a, b WCKey) bool { return a.Name == b.Name }
+	return u.AdminLevel == o.AdminLevel && slices.EqualFunc(u.WCKeys, o.WCKeys, key)
 }
 
 // under finds the parent of an association that names it.

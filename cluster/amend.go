@@ -21,24 +21,10 @@ type JobRecord struct {
 type Amendment struct {
 	Comment *string `json:"comment,omitempty"`
 	// Derived is whether the job's user takes it for a success.
-	Derived *ExitStatus `json:"derived,omitempty"`
-	// For operators.
-	AdminComment  *string `json:"admin_comment,omitempty"`
-	SystemComment *string `json:"system_comment,omitempty"`
-	WCKey         *string `json:"wckey,omitempty"`
-}
-
-// reserved names what is said that only operators may say, "" if nothing.
-func (a *Amendment) reserved() string {
-	switch {
-	case a.AdminComment != nil:
-		return "AdminComment"
-	case a.SystemComment != nil:
-		return "SystemComment"
-	case a.WCKey != nil:
-		return "NewWCKey"
-	}
-	return ""
+	Derived       *ExitStatus `json:"derived,omitempty"`
+	AdminComment  *string     `json:"admin_comment,omitempty" text:"1024,lines" by:"operator"`
+	SystemComment *string     `json:"system_comment,omitempty" text:"1024,lines" by:"operator"`
+	WCKey         *string     `json:"wckey,omitempty" by:"operator"`
 }
 
 func (a *Amendment) check() error {
@@ -114,7 +100,7 @@ func (c *AmendJobs) apply(t *tx) (any, error) {
 		return nil, err
 	}
 	if !t.keepsBooks(t.by) {
-		if name := c.reserved(); name != "" {
+		if name := reservedIn(&c.Amendment); name != "" {
 			return nil, Errorf(Denied, ErrAccess, "only operators may set %s of a job", name)
 		}
 		if i := slices.IndexFunc(c.Jobs, func(r JobRecord) bool { return r.UID != t.by.UID }); i >= 0 {

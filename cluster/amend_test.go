@@ -56,9 +56,9 @@ func TestAmendJobs(t *testing.T) {
 	}{
 		{bob, AmendJobs{Jobs: []JobRecord{gone}, Amendment: own}, "job 1 is another user's"},
 		{bob, AmendJobs{Jobs: []JobRecord{{id, j.Submitted, 1001}}, Amendment: own}, "job 1 is not of user 1001"},
-		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{AdminComment: &secret}}, "only operators may set AdminComment"},
-		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{SystemComment: &secret}}, "only operators may set SystemComment"},
-		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{WCKey: &secret}}, "only operators may set NewWCKey"},
+		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{AdminComment: &secret}}, "only operators may set admin_comment"},
+		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{SystemComment: &secret}}, "only operators may set system_comment"},
+		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{WCKey: &secret}}, "only operators may set wckey"},
 		{alice, AmendJobs{Jobs: []JobRecord{here}}, "nothing is said"},
 		{alice, AmendJobs{Amendment: own}, "0 jobs at once"},
 		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{Derived: &ExitStatus{Code: 256}}}, "256:0 is no exit code"},

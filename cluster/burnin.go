@@ -58,7 +58,7 @@ type TestedPart struct {
 // BurninDone tells what an acceptance test found on a node. Each part has one test in it.
 type BurninDone struct {
 	Node  NodeName     `json:"node"`
-	Parts []TestedPart `json:"parts"`
+	Parts []TestedPart `json:"parts" text:"-"`
 }
 
 func (*BurninDone) kind() string { return "burnin_done" }

@@ -15,6 +15,8 @@ func Check(s *Snapshot, cmd Command) error {
 		return c.check(s)
 	case *UpdateJob:
 		return c.check(s)
+	case *Requeue:
+		return c.check(s)
 	}
 	return nil
 }
@@ -40,6 +42,15 @@ func (c *PartitionSet) check(s *Snapshot) error {
 		return Errorf(Invalid, ErrNodeName, "partition %s: there is no node or node set %s", p.Name, name)
 	}
 	return nil
+}
+
+// check: a job that waits is held by a hold, not requeued.
+func (c *Requeue) check(s *Snapshot) error {
+	jobs := s.Find(c.Ref)
+	if len(jobs) != 1 || jobs[0].Phase != Pending {
+		return nil // Apply refuses it, or has something to requeue
+	}
+	return Errorf(Conflict, ErrPending, "job %d is pending already", jobs[0].ID)
 }
 
 func knownNode(s *Snapshot, name NodeName) bool {

@@ -342,7 +342,7 @@ func (c *Requeue) apply(t *tx) (any, error) {
 
 // requeued brings a job whose attempt is over back to Pending. History has the old attempt.
 func (t *tx) requeued(n *Job) {
-	hold, special := n.RequeueHold, n.SpecialExit
+	hold, special, held := n.RequeueHold, n.SpecialExit, n.Held
 	delay := t.config.RequeueDelay
 	if n.WaitNote == ServerPrologError {
 		delay = max(delay, prologPause)
@@ -365,8 +365,15 @@ func (t *tx) requeued(n *Job) {
 	if delay > 0 {
 		n.Eligible, n.Wait = later(n.Eligible, t.at.Add(delay)), WaitBegin
 	}
-	if hold {
-		n.Held, n.Wait, n.SpecialExit = HeldUser, heldWhy, special
+	switch {
+	case hold:
+		n.Held, n.Wait, n.SpecialExit = max(HeldUser, held), heldWhy, special
+		n.Priority = 0
+	case held != NotHeld: // while it ran
+		n.Held, n.Wait = held, WaitHeldUser
+		if held == HeldAdmin {
+			n.Wait = WaitHeldAdmin
+		}
 		n.Priority = 0
 	}
 	t.putJob(n)

@@ -41,3 +41,35 @@ func TestCoordinators(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnDefaults: users choose which of their accounts is the default one, and nothing else.
+func TestOwnDefaults(t *testing.T) {
+	s := NewState()
+	change := func(by Identity, list ...Change) *Error {
+		return s.Apply(Entry{At: s.Now, By: by, Cmd: &ChangeAccounts{Changes: list}}).Err
+	}
+	place := func(account, user string) Change {
+		return Change{Assoc: &Association{Account: account, User: user, Shares: 1}}
+	}
+	bob := Identity{UID: 1001, User: "bob"}
+	if err := change(Identity{}, Change{Account: &Account{Name: "a"}}, place("a", ""), Change{Account: &Account{Name: "b"}}, place("b", ""),
+		Change{Account: &Account{Name: "c"}}, place("c", ""), Change{User: &User{Name: "bob", DefaultAccount: "a"}}, place("a", "bob"), place("b", "bob"),
+		Change{User: &User{Name: "eve", DefaultAccount: "a"}}, place("a", "eve"), place("b", "eve")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		list []Change
+		ok   bool
+	}{
+		"one that the user has":     {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}}}, true},
+		"one that the user has not": {[]Change{{User: &User{Name: "bob", DefaultAccount: "c"}}}, false},
+		"another's":                 {[]Change{{User: &User{Name: "eve", DefaultAccount: "b"}}}, false},
+		"and more power":            {[]Change{{User: &User{Name: "bob", DefaultAccount: "b", AdminLevel: "Operator"}}}, false},
+		"and a limit":               {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}}, place("b", "bob")}, false},
+		"and away":                  {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}, Delete: true}}, false},
+	} {
+		if err := change(bob, c.list...); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

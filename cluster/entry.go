@@ -180,7 +180,7 @@ var ErrNewer = errors.New("it was written by a newer muster")
 // that does not know a command must stop, never skip it.
 func DecodeEntry(b []byte) (Entry, error) {
 	var env envelope[wire.RawMessage]
-	if err := wire.Unmarshal(b, &env); err != nil {
+	if err := wire.UnmarshalStrict(b, &env); err != nil {
 		return Entry{}, fmt.Errorf("decode log entry: %w", err)
 	}
 	if env.V != EnvelopeVersion {
@@ -190,7 +190,7 @@ func DecodeEntry(b []byte) (Entry, error) {
 	if cmd == nil {
 		return Entry{}, fmt.Errorf("log entry has unknown kind %q: %w", env.Kind, ErrNewer)
 	}
-	if err := wire.Unmarshal(env.Body, cmd); err != nil {
+	if err := wire.UnmarshalStrict(env.Body, cmd); err != nil {
 		return Entry{}, fmt.Errorf("decode %s: %w", env.Kind, err)
 	}
 	return Entry{At: env.At, By: env.By, Cmd: cmd}, nil

@@ -34,6 +34,7 @@ const (
 	ErrTaskCount     ErrKind = "task_count"
 	ErrNodeConfig    ErrKind = "node_config"
 	ErrTooBig        ErrKind = "too_big"
+	ErrText          ErrKind = "text" // it has a byte in it that texts may not have
 	ErrDependency    ErrKind = "dependency"
 	ErrArray         ErrKind = "array"
 	ErrAccess        ErrKind = "access"

@@ -100,7 +100,7 @@ func (inv *Inventory) keep(old *Inventory) {
 	inv.Weight = cmp.Or(inv.Weight, old.Weight)
 	inv.Topology = cmp.Or(inv.Topology, old.Topology)
 	if inv.Features == nil {
-		inv.Features = old.Features
+		inv.Features, inv.Inactive = old.Features, old.Inactive
 	}
 	if inv.SpecCPUs.Empty() {
 		inv.SpecCPUs = old.SpecCPUs

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"cmp"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -361,6 +363,44 @@ type Step struct {
 	Usage        Usage         `json:"usage,omitzero"`
 	// Failed is the task that failed first.
 	Failed *TaskEnd `json:"failed,omitempty"`
+	// Asked is what it asked for of GPUs, and beside them; nil: nothing.
+	Asked *StepAsked `json:"asked,omitempty"`
+}
+
+// StepAsked is what a step asked for of GPUs, and for each task, for lists.
+type StepAsked struct {
+	PerNode     []GRES `json:"per_node,omitempty"`
+	PerJob      []GRES `json:"per_job,omitempty"`
+	PerSocket   []GRES `json:"per_socket,omitempty"`
+	PerTask     []GRES `json:"per_task,omitempty"`
+	GPUBind     string `json:"gpu_bind,omitempty"`
+	CPUsPerTask int    `json:"cpus_per_task,omitempty"`
+	CPUsPerGPU  int    `json:"cpus_per_gpu,omitempty"`
+	MemPerGPU   MemMB  `json:"mem_per_gpu,omitempty"`
+}
+
+// askedOf is what a step's record keeps of its request.
+func askedOf(s *StepSpec) *StepAsked {
+	a := &StepAsked{PerNode: s.PerNode, PerJob: s.PerJob, PerSocket: s.PerSocket, PerTask: s.PerTask,
+		GPUBind: s.GPUBind, CPUsPerTask: s.CPUsPerTask, CPUsPerGPU: s.CPUsPerGPU}
+	if s.Mem.Per == MemPerGPU {
+		a.MemPerGPU = s.Mem.MB
+	}
+	if reflect.ValueOf(a).Elem().IsZero() {
+		return nil
+	}
+	return a
+}
+
+// NewStep is the record of a step that begins: what it asked for, and what it got.
+func NewStep(j *Job, number int, s *StepSpec, shares []Share, now time.Time) Step {
+	r := Step{ID: StepID{Job: j.ID, Step: number}, Attempt: j.Attempt, Name: s.Name, User: j.Spec.User, UID: j.Spec.UID,
+		Shares: shares, Distribution: s.Distribution, SubmitLine: s.SubmitLine, CPUFreq: cmp.Or(s.CPUFreq, j.Spec.CPUFreq),
+		SrunHost: s.SrunHost, SrunPID: s.SrunPID, Started: now, Limit: s.Limit, Asked: askedOf(s)}
+	for _, sh := range shares {
+		r.Tasks += sh.Tasks
+	}
+	return r
 }
 
 // Usage is what a step consumed.

@@ -105,7 +105,10 @@ func gpuRoom(s *StepSpec, have int) int {
 	if s.withoutGPUs() {
 		return unbounded
 	}
-	node := int(gpuCount(s.PerNode))
+	if have == 0 && s.Mem.Per == MemPerGPU {
+		return 0
+	}
+	node := s.gpusOfNode()
 	if have < node || have == 0 && gpuCount(s.PerJob) > 0 {
 		return 0
 	}
@@ -116,6 +119,12 @@ func gpuRoom(s *StepSpec, have int) int {
 		return have / task
 	}
 	return unbounded
+}
+
+// gpusOfNode is how many GPUs a step wants of each node, whatever its tasks want.
+func (s *StepSpec) gpusOfNode() int {
+	sockets := int(gpuCount(s.PerSocket)) * max(s.SocketsPerNode, 1)
+	return max(int(gpuCount(s.PerNode)), sockets)
 }
 
 // withoutGPUs: --gres=none, or a number of zero.
@@ -396,6 +405,9 @@ func dealStep(j *Job, shares, free []Share, counts []int, s *StepSpec, exact boo
 			return nil, err
 		}
 		o.GPUs = gpus
+		if own := StepMem(s, o); own > 0 {
+			o.MemMB = min(own, sh.MemMB)
+		}
 		left -= gpus.Len()
 		out[i] = o
 	}
@@ -462,7 +474,7 @@ func stepGPUs(sh, free Share, own IDSet, tasks, left int, s *StepSpec) (IDSet, *
 	if s.withoutGPUs() {
 		return IDSet{}, nil
 	}
-	want := max(int(gpuCount(s.PerNode)), int(gpuCount(s.PerTask))*tasks)
+	want := max(s.gpusOfNode(), int(gpuCount(s.PerTask))*tasks)
 	if want == 0 && gpuCount(s.PerJob) > 0 { // nodes are filled in turn, each has one at least
 		want = max(min(left, free.GPUs.Len()), 1)
 	}

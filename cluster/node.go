@@ -125,7 +125,8 @@ type Inventory struct {
 	TmpMB          int64     `json:"tmp_mb,omitempty"`
 	GPUs           []GPU     `json:"gpus,omitempty"`
 	NICs           []NIC     `json:"nics,omitempty"`
-	Features       []string  `json:"features,omitempty"`
+	Features       []string  `json:"features,omitempty"`          // those that are active
+	Inactive       []string  `json:"inactive_features,omitempty"` // that are available beside them
 	OS             string    `json:"os,omitempty"`
 	Arch           string    `json:"arch,omitempty"`
 	Version        string    `json:"version,omitempty"`
@@ -225,6 +226,8 @@ const (
 
 // Partition is a queue over a set of nodes.
 type Partition struct {
+	_ struct{} `retired:"named"`
+
 	Name              string         `json:"name"`
 	Nodes             []NodeName     `json:"nodes"` // with All, every node
 	All               bool           `json:"all,omitempty"`
@@ -360,8 +363,10 @@ type Config struct {
 	StrictOrder bool `json:"strict_order,omitempty"`
 	// ShortestFirst tries jobs by their limits where it is neither that order nor that of priorities.
 	ShortestFirst bool `json:"shortest_first,omitempty"`
-	// BestFit gives jobs of one node the node that they leave least of.
-	BestFit bool `json:"best_fit,omitempty"`
+	// BestFit gives jobs of one node the node that they leave least of; NoBestFit has none of that where it is usual, see
+	// package sched.
+	BestFit   bool `json:"best_fit,omitempty"`
+	NoBestFit bool `json:"no_best_fit,omitempty"`
 	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them beside.
 	PlanWhole bool `json:"plan_whole,omitempty"`
 	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit gives them.

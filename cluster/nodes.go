@@ -5,7 +5,7 @@ import "slices"
 // NodeCreate makes nodes known that have not registered yet. When they do, they are what they find
 // themselves to be.
 type NodeCreate struct {
-	Nodes []Node `json:"nodes"`
+	Nodes []Node `json:"nodes" text:"-"`
 }
 
 func (*NodeCreate) kind() string { return "node_create" }

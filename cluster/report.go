@@ -436,12 +436,13 @@ const (
 type NodeSet struct {
 	Nodes    []NodeName `json:"nodes"`
 	Action   NodeAction `json:"action,omitempty"`
-	Reason   *string    `json:"reason,omitempty"`
-	Features []string   `json:"features,omitempty"`
+	Reason   *string    `json:"reason,omitempty" text:"4096"`
+	Features []string   `json:"features,omitempty"` // that are available, all of them active unless Active says more
+	Active   []string   `json:"active,omitempty"`
 	Topology *string    `json:"topology,omitempty"`
 	Weight   *int       `json:"weight,omitempty"`
-	Comment  *string    `json:"comment,omitempty"`
-	Extra    *string    `json:"extra,omitempty"`
+	Comment  *string    `json:"comment,omitempty" text:"4096,lines"`
+	Extra    *string    `json:"extra,omitempty" text:"65536,lines"`
 	Addr     *string    `json:"addr,omitempty"` // until the node says where it is
 	Host     *string    `json:"host,omitempty"`
 	// Grace is what jobs have left with NodeReclaim.
@@ -474,6 +475,9 @@ func (c *NodeSet) apply(t *tx) (any, error) {
 	}
 	return nil, nil
 }
+
+// Available are the features of a node, whether active or not.
+func (inv *Inventory) Available() []string { return slices.Concat(inv.Features, inv.Inactive) }
 
 func (c *NodeSet) change(t *tx, n *Node) error {
 	if strings.HasPrefix(string(c.Action), "power_") {
@@ -518,7 +522,12 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = *c.Reason, t.by.User, t.by.UID, t.at
 	}
 	if c.Features != nil {
-		n.Inventory.Features = c.Features
+		n.Inventory.Features, n.Inventory.Inactive = c.Features, nil
+	}
+	if c.Active != nil {
+		inactive := n.Inventory.Available()
+		inactive = slices.DeleteFunc(inactive, func(f string) bool { return slices.Contains(c.Active, f) })
+		n.Inventory.Features, n.Inventory.Inactive = c.Active, inactive
 	}
 	if c.Topology != nil {
 		n.Inventory.Topology = *c.Topology
@@ -579,7 +588,7 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 
 // Configure replaces the whole configuration and declares its nodes.
 type Configure struct {
-	Config *Config `json:"config"`
+	Config *Config `json:"config" text:"-"`
 	// How it came to that, for the history of the configuration: see ConfigChange.
 	How string `json:"how,omitempty"`
 	// Onto is the number of the last change that the proposer knew of: if there is a later one nothing is done; 0: whatever is there.
@@ -626,7 +635,8 @@ func (c *Configure) apply(t *tx) (any, error) {
 			continue
 		}
 		n, said := *old, &d.Inventory
-		n.Inventory.Weight, n.Inventory.Features, n.Inventory.Topology = said.Weight, said.Features, said.Topology
+		n.Inventory.Weight, n.Inventory.Topology = said.Weight, said.Topology
+		n.Inventory.Features, n.Inventory.Inactive = said.Features, nil
 		n.Inventory.SpecCPUs, n.Inventory.SpecMemMB = said.SpecCPUs, said.SpecMemMB
 		t.putNode(&n)
 	}

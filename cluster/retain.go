@@ -286,7 +286,7 @@ func (a *Archived) Began() time.Time {
 
 // LoadHistory puts archived records back into history. The next time that records of their age go they go again.
 type LoadHistory struct {
-	Records []Archived `json:"records"`
+	Records []Archived `json:"records" text:"-"`
 }
 
 // MaxLoaded bounds the records of one LoadHistory.

@@ -101,7 +101,7 @@ func Decode(r io.Reader) (*State, error) {
 	lines.Buffer(make([]byte, 1<<16), maxRecord)
 	lines.Scan()
 	var head snapshotHead
-	if err := errors.Join(lines.Err(), wire.Unmarshal(lines.Bytes(), &head)); err != nil {
+	if err := errors.Join(lines.Err(), wire.UnmarshalStrict(lines.Bytes(), &head)); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
 	if head.Version != snapshotVersion || head.Config == nil {
@@ -114,7 +114,7 @@ func Decode(r io.Reader) (*State, error) {
 	var jobs []*Job
 	for lines.Scan() {
 		var rec record
-		if err := wire.Unmarshal(lines.Bytes(), &rec); err != nil {
+		if err := wire.UnmarshalStrict(lines.Bytes(), &rec); err != nil {
 			return nil, fmt.Errorf("decode snapshot: %w", err)
 		}
 		if rec.Job != nil {

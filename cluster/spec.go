@@ -117,7 +117,7 @@ type ArraySpec struct {
 	Tasks IDSet  `json:"tasks"`
 	Limit int    `json:"limit,omitempty"`
 	Step  int    `json:"step,omitempty"` // step of the first range, for SLURM_ARRAY_TASK_STEP
-	Text  string `json:"text,omitempty"`
+	Text  string `json:"text,omitempty" text:"262144"`
 }
 
 // ByDefault tells which parts of a request stem from the site's defaults.
@@ -132,6 +132,8 @@ const (
 // Layout is what job and step requests have in common: how many of what, and where.
 // Zero means "not asked" everywhere; pointers are used where zero is a request.
 type Layout struct {
+	_ struct{} `retired:"tres_per_task,container,containers"`
+
 	MinNodes       int        `json:"min_nodes,omitempty"`
 	MaxNodes       int        `json:"max_nodes,omitempty"`
 	Tasks          int        `json:"tasks,omitempty"`
@@ -166,9 +168,9 @@ type Layout struct {
 	Distribution        string `json:"distribution,omitempty"` // as typed; parsed by slurm
 	PlaneSize           int    `json:"plane_size,omitempty"`
 	Hint                string `json:"hint,omitempty"`
-	CPUBind             string `json:"cpu_bind,omitempty"`
-	GPUBind             string `json:"gpu_bind,omitempty"`
-	MemBind             string `json:"mem_bind,omitempty"`
+	CPUBind             string `json:"cpu_bind,omitempty" text:"65536"`
+	GPUBind             string `json:"gpu_bind,omitempty" text:"65536"`
+	MemBind             string `json:"mem_bind,omitempty" text:"65536"`
 	GRESFlags           string `json:"gres_flags,omitempty"`
 	GPUFreq             string `json:"gpu_freq,omitempty"`
 	// NCCLEnv tells NCCL the ports nearest to each task's GPUs (--nccl-env).
@@ -177,7 +179,7 @@ type Layout struct {
 	Network     string `json:"network,omitempty"`
 	Profile     string `json:"profile,omitempty"`
 	AcctgFreq   string `json:"acctg_freq,omitempty"`
-	BurstBuffer string `json:"burst_buffer,omitempty"`
+	BurstBuffer string `json:"burst_buffer,omitempty" text:"65536,lines"`
 
 	// Of jobs only.
 	Features   string        `json:"cluster_features,omitempty"` // --cluster-constraint
@@ -203,6 +205,8 @@ func (l *Layout) Clone() *Layout {
 
 // JobSpec is what was asked. It never changes once admitted, but for Update.
 type JobSpec struct {
+	_ struct{} `retired:"immediate,no_kill,wait_all_nodes,het_group"`
+
 	// Layout is never nil and, once the spec is in the state, never changed: jobs that ask alike share one.
 	*Layout
 	Kind         Kind     `json:"kind,omitempty"`
@@ -217,29 +221,29 @@ type JobSpec struct {
 	WCKey        string   `json:"wckey,omitempty"`
 	Partitions   []string `json:"partitions,omitempty"`
 	Reservation  string   `json:"reservation,omitempty"`
-	Comment      string   `json:"comment,omitempty"`
-	AdminComment string   `json:"admin_comment,omitempty"`
+	Comment      string   `json:"comment,omitempty" text:"1024,lines"`
+	AdminComment string   `json:"admin_comment,omitempty" text:"1024,lines" by:"operator"`
 	MCSLabel     string   `json:"mcs_label,omitempty"`
 
 	Script     BlobHash `json:"script,omitempty"`
-	Env        BlobHash `json:"env,omitempty"`     // NUL-separated NAME=value
-	Command    string   `json:"command,omitempty"` // absolute path of the script, or the command
-	Args       []string `json:"args,omitempty"`
-	SubmitLine string   `json:"submit_line,omitempty"`
+	Env        BlobHash `json:"env,omitempty"`                       // NUL-separated NAME=value
+	Command    string   `json:"command,omitempty" text:"4096,lines"` // absolute path of the script, or the command
+	Args       []string `json:"args,omitempty" text:"131072,lines"`
+	SubmitLine string   `json:"submit_line,omitempty" text:"65536,lines"`
 	SubmitHost string   `json:"submit_host,omitempty"`
-	SubmitDir  string   `json:"submit_dir,omitempty"` // where the command was given
-	AllocSid   int      `json:"alloc_sid,omitempty"`  // session id of the submitting shell
-	WorkDir    string   `json:"work_dir,omitempty"`
-	Stdin      string   `json:"stdin,omitempty"`
-	Stdout     string   `json:"stdout,omitempty"` // pattern, unexpanded
-	Stderr     string   `json:"stderr,omitempty"`
+	SubmitDir  string   `json:"submit_dir,omitempty" text:"4096"` // where the command was given
+	AllocSid   int      `json:"alloc_sid,omitempty"`              // session id of the submitting shell
+	WorkDir    string   `json:"work_dir,omitempty" text:"4096"`
+	Stdin      string   `json:"stdin,omitempty" text:"4096"`
+	Stdout     string   `json:"stdout,omitempty" text:"4096"` // pattern, unexpanded
+	Stderr     string   `json:"stderr,omitempty" text:"4096"`
 	Append     bool     `json:"append,omitempty"`   // --open-mode=append
 	Truncate   bool     `json:"truncate,omitempty"` // --open-mode=truncate
 	Umask      uint32   `json:"umask,omitempty"`
 	Rlimits    []Rlimit `json:"rlimits,omitempty"`
-	OwnLimits  bool     `json:"own_limits,omitempty"` // --propagate chose Rlimits: the site's choice does not count
-	Export     string   `json:"export,omitempty"`     // --export as given; sets SLURM_EXPORT_ENV
-	UserEnv    bool     `json:"user_env,omitempty"`   // start from the login environment
+	OwnLimits  bool     `json:"own_limits,omitempty"`                 // --propagate chose Rlimits: the site's choice does not count
+	Export     string   `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
+	UserEnv    bool     `json:"user_env,omitempty"`                   // start from the login environment
 
 	Array             *ArraySpec    `json:"array,omitempty"`
 	Depends           Depends       `json:"depends,omitzero"`
@@ -251,7 +255,7 @@ type JobSpec struct {
 	DelayBoot         time.Duration `json:"delay_boot,omitempty"`
 	Hold              bool          `json:"hold,omitempty"`
 	Nice              int           `json:"nice,omitempty"`
-	Site              int           `json:"site,omitempty"` // the site's own part of the priority
+	Site              int           `json:"site,omitempty" by:"operator"` // the site's own part of the priority
 	Priority          *uint32       `json:"priority,omitempty"`
 	Sharing           Sharing       `json:"sharing,omitempty"`
 	Requeue           *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
@@ -259,7 +263,7 @@ type JobSpec struct {
 	Signal            Signal        `json:"signal,omitzero"`
 	MailType          []string      `json:"mail_type,omitempty"`
 	MailUser          string        `json:"mail_user,omitempty"`
-	Notify            string        `json:"notify,omitempty"` // URL that is called at the events of MailType
+	Notify            string        `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
 }
 
 // Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without
@@ -295,9 +299,9 @@ type SrunDefaults struct {
 type StepSpec struct {
 	Layout
 	Name           string        `json:"name"`
-	Argv           []string      `json:"argv"`
+	Argv           []string      `json:"argv" text:"131072,lines"`
 	Env            BlobText      `json:"env,omitempty"` // NUL-separated
-	WorkDir        string        `json:"work_dir,omitempty"`
+	WorkDir        string        `json:"work_dir,omitempty" text:"4096"`
 	User           string        `json:"user"`
 	Umask          uint32        `json:"umask,omitempty"`
 	Rlimits        []Rlimit      `json:"rlimits,omitempty"`
@@ -306,26 +310,26 @@ type StepSpec struct {
 	Relative       *int          `json:"relative,omitempty"`   // -r
 	Exact          bool          `json:"exact,omitempty"`
 	Overlap        bool          `json:"overlap,omitempty"`
-	Interactive    bool          `json:"interactive,omitempty"` // one task on the first node that takes nothing from other steps
-	KeepCounts     bool          `json:"keep_counts,omitempty"` // the environment given says how many tasks and nodes there are (-E)
-	StdinOpen      bool          `json:"stdin_open,omitempty"`  // srun sends its own input
-	Stdin          string        `json:"stdin,omitempty"`       // pattern, "all", "none" or a task number; empty: all
-	Stdout         string        `json:"stdout,omitempty"`      // pattern, "all", "none" or a task number
-	Stderr         string        `json:"stderr,omitempty"`
+	Interactive    bool          `json:"interactive,omitempty"`        // one task on the first node that takes nothing from other steps
+	KeepCounts     bool          `json:"keep_counts,omitempty"`        // the environment given says how many tasks and nodes there are (-E)
+	StdinOpen      bool          `json:"stdin_open,omitempty"`         // srun sends its own input
+	Stdin          string        `json:"stdin,omitempty" text:"4096"`  // pattern, "all", "none" or a task number; empty: all
+	Stdout         string        `json:"stdout,omitempty" text:"4096"` // pattern, "all", "none" or a task number
+	Stderr         string        `json:"stderr,omitempty" text:"4096"`
 	Append         bool          `json:"append,omitempty"`
 	Label          bool          `json:"label,omitempty"`
 	Unbuffered     bool          `json:"unbuffered,omitempty"`
 	PTY            *Winsize      `json:"pty,omitempty"`
-	MultiProgFile  bool          `json:"multi_prog_file,omitempty"` // Argv begins with a file's name that says what each task runs
-	MultiProg      string        `json:"multi_prog,omitempty"`      // the text of that file
+	MultiProgFile  bool          `json:"multi_prog_file,omitempty"`                 // Argv begins with a file's name that says what each task runs
+	MultiProg      string        `json:"multi_prog,omitempty" text:"1048576,lines"` // the text of that file
 	KillOnBadExit  *bool         `json:"kill_on_bad_exit,omitempty"`
 	WaitAfterFirst time.Duration `json:"wait_after_first,omitempty"`
 	Limit          time.Duration `json:"limit,omitempty"`
-	TaskProlog     string        `json:"task_prolog,omitempty"`
-	TaskEpilog     string        `json:"task_epilog,omitempty"`
+	TaskProlog     string        `json:"task_prolog,omitempty" text:"4096"`
+	TaskEpilog     string        `json:"task_epilog,omitempty" text:"4096"`
 	SrunHost       string        `json:"srun_host,omitempty"`
 	SrunPID        int           `json:"srun_pid,omitempty"`
-	SubmitLine     string        `json:"submit_line,omitempty"`
+	SubmitLine     string        `json:"submit_line,omitempty" text:"65536,lines"`
 	World          *StepWorld    `json:"world,omitempty"`
 }
 

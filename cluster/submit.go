@@ -173,6 +173,9 @@ func priorityOf(j *Job) uint32 {
 }
 
 func (t *tx) setHold(j *Job, h Hold) {
+	if h == HeldUser && j.Held == HeldAdmin && !t.by.Operator() {
+		return // an administrator's hold is not made less by its owner
+	}
 	j.Held = h
 	switch h {
 	case HeldUser:

@@ -210,8 +210,10 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	if m.Role != k.Role || m.Name == "" || m.Key == "" {
 		return nil, Errorf(Denied, ErrAccess, "token %s admits a %s, %q wants to be a %s", k.ID, k.Role, m.Name, m.Role)
 	}
-	if old, ok := t.joined.Get(m.Name); ok && old.Revoked.IsZero() && old.Key != m.Key && !k.Replace {
-		return nil, Errorf(Conflict, "", "%s is a member already: muster node revoke %s first, or use a token made with --replace", m.Name, m.Name)
+	old, known := t.joined.Get(m.Name)
+	if known && old.Revoked.IsZero() && old.Key != m.Key && !k.Replace && !t.silentNode(old) {
+		return nil, Errorf(Conflict, "", "%s is a member already: muster node revoke %s first, use a token made with --replace, "+
+			"or, if it is a compute node that was installed anew, wait until it counts as down", m.Name, m.Name)
 	}
 	used := *k
 	used.Uses--
@@ -219,6 +221,12 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	m.Hollow, m.Joined, m.Revoked = k.Hollow, t.at, time.Time{}
 	t.putMember(&m)
 	return nil, nil
+}
+
+// silentNode reports whether a member is a compute node that does not answer: a machine that was installed anew may take its name.
+func (t *tables) silentNode(m *Member) bool {
+	n, ok := t.nodes.Get(NodeName(m.Name))
+	return m.Role == RoleNode && ok && n.Owner == m.Name && !n.Up
 }
 
 // MemberRevoke shuts a member out: its certificate is worth nothing from now on, its nodes are down.

@@ -9,8 +9,8 @@ import (
 // Patch holds the fields of a job to change; nil ones stay.
 type Patch struct {
 	Name         *string        `json:"name,omitempty"`
-	Comment      *string        `json:"comment,omitempty"`
-	AdminComment *string        `json:"admin_comment,omitempty"`
+	Comment      *string        `json:"comment,omitempty" text:"1024,lines"`
+	AdminComment *string        `json:"admin_comment,omitempty" text:"1024,lines" by:"operator"`
 	Account      *string        `json:"account,omitempty"`
 	QOS          *string        `json:"qos,omitempty"`
 	WCKey        *string        `json:"wckey,omitempty"`
@@ -23,7 +23,7 @@ type Patch struct {
 	Deadline     *time.Time     `json:"deadline,omitempty"`
 	Nice         *int           `json:"nice,omitempty"`
 	Priority     *uint32        `json:"priority,omitempty"`
-	Site         *int           `json:"site,omitempty"`
+	Site         *int           `json:"site,omitempty" by:"operator"`
 	Depends      *Depends       `json:"depends,omitempty"`
 	ArrayLimit   *int           `json:"array_limit,omitempty"`
 	Requeue      *bool          `json:"requeue,omitempty"`
@@ -42,17 +42,17 @@ type Patch struct {
 	Exclude      *[]NodeName    `json:"exclude,omitempty"`
 	Licenses     *string        `json:"licenses,omitempty"`
 	Reservation  *string        `json:"reservation,omitempty"`
-	Stdin        *string        `json:"stdin,omitempty"`
-	Stdout       *string        `json:"stdout,omitempty"`
-	Stderr       *string        `json:"stderr,omitempty"`
-	WorkDir      *string        `json:"work_dir,omitempty"`
+	Stdin        *string        `json:"stdin,omitempty" text:"4096"`
+	Stdout       *string        `json:"stdout,omitempty" text:"4096"`
+	Stderr       *string        `json:"stderr,omitempty" text:"4096"`
+	WorkDir      *string        `json:"work_dir,omitempty" text:"4096"`
 	MailUser     *string        `json:"mail_user,omitempty"`
 	MailType     []string       `json:"mail_type,omitempty"` // NONE: no mail
 	Switches     *int           `json:"switches,omitempty"`
-	Sharing      *Sharing       `json:"sharing,omitempty"`
-	Contiguous   *bool          `json:"contiguous,omitempty"`
-	CoreSpec     *int           `json:"core_spec,omitempty"`   // below 0: what the node keeps
-	ThreadSpec   *int           `json:"thread_spec,omitempty"` // so, too
+	Sharing      *Sharing       `json:"sharing,omitempty" by:"operator"`
+	Contiguous   *bool          `json:"contiguous,omitempty" by:"operator"`
+	CoreSpec     *int           `json:"core_spec,omitempty" by:"operator"`   // below 0: what the node keeps
+	ThreadSpec   *int           `json:"thread_spec,omitempty" by:"operator"` // so, too
 	CPUsPerGPU   *int           `json:"cpus_per_gpu,omitempty"`
 	Prefer       *string        `json:"prefer,omitempty"`
 	DelayBoot    *time.Duration `json:"delay_boot,omitempty"`
@@ -61,6 +61,8 @@ type Patch struct {
 
 // UpdateJob changes pending jobs, and of running ones what may still change.
 type UpdateJob struct {
+	_ struct{} `retired:"resize"`
+
 	Ref   Ref   `json:"ref"`
 	Patch Patch `json:"patch"`
 	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses; no job is to have more nodes at least than at
@@ -268,9 +270,6 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 	case p.Tasks != nil && *p.Tasks == 0:
 		return Errorf(Invalid, ErrTaskCount, "job %d needs a task at least", n.ID)
 	}
-	if p.Site != nil && !t.by.Operator() {
-		return Errorf(Denied, ErrAccess, "only operators may set the site's part of a priority")
-	}
 	set(&s.Site, p.Site)
 	switch {
 	case p.Priority == nil:
@@ -307,16 +306,10 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 		a := *s.Array
 		a.Limit, s.Array = *p.ArrayLimit, &a
 	}
-	if p.AdminComment != nil && !t.by.Operator() {
-		return Errorf(Denied, ErrAccess, "only operators may set an admin comment")
-	}
 	if (p.CoreSpec != nil || p.ThreadSpec != nil) && !t.config.SpecUse {
 		return Errorf(Denied, ErrAccess, "no job may say what it leaves of its nodes: AllowSpecResourcesUsage=yes in slurm.conf lets them")
 	}
-	if (p.Sharing != nil || p.Contiguous != nil || p.CoreSpec != nil || p.ThreadSpec != nil) && !t.by.Operator() {
-		return Errorf(Denied, ErrAccess, "only operators may change sharing, contiguity, or what a job leaves of its nodes")
-	}
-	return nil
+	return CheckRights(t.by, p)
 }
 
 // shape changes what the job needs; it reports whether anything was asked.

@@ -69,6 +69,7 @@ func TestAppliance(t *testing.T) {
 	}
 	checkRefusals(t, at["c2"])
 	checkUninstall(t, at, before)
+	checkComesBack(t, at, vars)
 	checkLoss(at)
 }
 
@@ -316,8 +317,11 @@ func checkRefusals(t *testing.T, m *machine) {
 func checkUninstall(t *testing.T, at map[string]*machine, before string) {
 	m := at["c2"]
 	id := startJob(at, "kept", "c2")
-	if out, err := m.run("muster install --uninstall"); err == nil || !strings.Contains(out, "1 steps of jobs run here") {
+	if out, err := m.run("muster install --uninstall"); err == nil || !strings.Contains(out, "node c2 is one of the nodes of job "+id) {
 		t.Errorf("while a job ran: %v\n%s", err, out)
+	}
+	if out, err := at["s3"].run("muster install --uninstall"); err == nil || !strings.Contains(out, "muster server leave s3 first") {
+		t.Errorf("of a server of a group: %v\n%s", err, out)
 	}
 	at["s1"].shows("sinfo -hN -n c2 -o %T", "mixed")
 	endJob(t, at, "kept", "c2", id)
@@ -330,6 +334,24 @@ func checkUninstall(t *testing.T, at map[string]*machine, before string) {
 	if left != "" {
 		t.Errorf("it left\n%s", left)
 	}
+}
+
+// checkComesBack installs a machine again: one that has left, and one that was lost and made anew.
+func checkComesBack(t *testing.T, at map[string]*machine, vars []string) {
+	if out := at["s1"].must("sinfo -hN -o %N"); strings.Contains(out, "c2") {
+		t.Errorf("the node of a machine that has left is still there: %s", out)
+	}
+	join := "curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $NODE_TOKEN"
+	if out := at["c2"].must(join, vars...); !strings.Contains(out, "muster: c2 is in the cluster as a client") {
+		t.Errorf("after it left: %s", out)
+	}
+	at["s1"].shows("sinfo -hN -n c2 -o %T", "idle")
+	at["c2"].must("systemctl stop muster-client; rm -rf /var/lib/muster /usr/local/bin/muster")
+	at["s1"].shows("sinfo -hN -n c2 -o %T", "down")
+	if out := at["c2"].must(join, vars...); !strings.Contains(out, "muster: c2 is in the cluster as a client") {
+		t.Errorf("made anew: %s", out)
+	}
+	at["s1"].shows("sinfo -hN -n c2 -o %T", "idle")
 }
 
 // checkLoss loses one of the three machines by which the cluster began, the one that leads.

@@ -117,7 +117,7 @@ func TestNotify(t *testing.T) {
 	strict.wait("the node", func() bool { return strict.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
 	before := calls()
 	strict.must("sbatch", "-W", "--notify="+web.URL, "-o", "/dev/null", "--wrap", "true")
-	strict.wait("the refusal", func() bool { return strings.Contains(strict.soFar("log"), "is an address of the server itself") })
+	strict.wait("the refusal", func() bool { return strings.Contains(strict.soFar("log"), "is an address of a server of the cluster") })
 	if calls() != before {
 		t.Error("a user's URL reached the server itself")
 	}

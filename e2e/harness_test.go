@@ -32,9 +32,26 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
+// openToAll reports whether every user may make files in a folder.
+func openToAll(dir string) bool {
+	for need := os.FileMode(0o3); ; need = 0o1 {
+		st, err := os.Stat(dir)
+		if err != nil || st.Mode().Perm()&need != need {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
 func run(m *testing.M) int {
 	if bin = os.Getenv(binEnv); bin != "" {
 		return m.Run()
+	}
+	if !openToAll(os.TempDir()) { // other users' processes are part of these tests
+		os.Setenv("TMPDIR", "/tmp")
 	}
 	dir, err := os.MkdirTemp("", "muster-e2e-")
 	if err != nil {

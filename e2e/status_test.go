@@ -26,13 +26,14 @@ func TestStatus(t *testing.T) {
 			Quorum    bool
 			Leader    string
 			Attention []string
+			Aside     []string
 			Nodes     struct{ Total, Drained int }
 		}
 		if err := json.Unmarshal([]byte(out), &st); err != nil {
 			t.Fatal(err, out)
 		}
 		says := strings.Join(st.Attention, "\n")
-		return code == 1 && st.Quorum && st.Leader != lead && st.Nodes.Drained == 1 && strings.Contains(says, "server "+lead) && strings.Contains(says, "c1-002 drained: bad fan")
+		return code == 1 && st.Quorum && st.Leader != lead && st.Nodes.Drained == 1 && strings.Contains(says, "server "+lead) && strings.Contains(strings.Join(st.Aside, ""), "c1-002 drained: bad fan")
 	})
 	for _, s := range g.others(lead) {
 		if s != by {

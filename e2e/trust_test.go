@@ -251,6 +251,7 @@ func refusedJoins(t *testing.T, g *group) {
 		{"a token of another cluster", "client", "x5", other.joins["node"], "not the cluster of the token"},
 		{"a server with a node's token", "server", "x6", g.joins["node"], "admits a node"},
 		{"a member's name", "client", "c1", g.joins["node"], "is a member already"},
+		{"a hollow node's name", "client", "c2-001", g.joins["node"], "is one of member c2"},
 		{"a name that is none", "client", "../x", g.joins["node"], "can not be a member's name"},
 		{"no token", "client", "x7", "", "no join token"},
 	} {

@@ -33,21 +33,9 @@ func init() {
 	os.Exit(slurm.Main(args, sys))
 }
 
-// Sockets lists where the local daemon may listen, in the order of search.
-func Sockets() []string {
-	if s := os.Getenv("MUSTER_SOCKET"); s != "" {
-		return []string{s}
-	}
-	list := []string{"/run/muster/muster.sock"}
-	if home := os.Getenv("HOME"); home != "" {
-		list = append([]string{path.Join(home, ".muster", "muster.sock")}, list...)
-	}
-	return list
-}
-
 // Dial reaches the local daemon over its unix socket, without package net.
 func Dial(context.Context) (conn api.Conn, err error) {
-	for _, s := range Sockets() {
+	for _, s := range slurm.Sockets(os.Getenv) {
 		if conn, err = dial(s); err == nil {
 			return conn, nil
 		}

@@ -51,6 +51,7 @@ type Installer struct {
 	Options      string
 	ReplaceSlurm bool
 	DryRun       bool // only tell
+	Verbose      bool // of each file
 	NoStart      bool
 	Out          io.Writer
 
@@ -65,6 +66,11 @@ type Installer struct {
 	Joins string
 	// Ready waits until the daemon serves and its machine is in the cluster.
 	Ready func(ctx context.Context) error
+	// MayLeave refuses to remove what others still need: a member of a group of servers, a node that jobs have. With purge it
+	// has the machine leave its cluster.
+	MayLeave func(ctx context.Context, purge bool) error
+	// Check looks, before anything is written, for what would keep the machine from becoming a member.
+	Check func() error
 	// StopSteps ends what still runs of jobs here; without force it refuses if there is anything.
 	StopSteps func(force bool) error
 
@@ -88,6 +94,11 @@ func (i *Installer) Install(ctx context.Context) error {
 		i.Prefix = "/usr"
 	} else if err := i.slurmHere(); err != nil {
 		return err
+	}
+	if i.Root == "" && i.Check != nil && !i.Member() {
+		if err := i.Check(); err != nil {
+			return fmt.Errorf("%w; nothing was changed", err)
+		}
 	}
 	actions, err := i.files(packaged)
 	if err != nil {
@@ -161,20 +172,29 @@ func (i *Installer) do(actions []action) error {
 		if done {
 			continue
 		}
-		if a.group == "" || i.DryRun {
+		if a.group == "" || i.DryRun && i.Verbose {
 			err = i.step(a.text, a.do)
 		} else {
-			if !i.changed[a.group] {
-				i.tell("%s", a.group)
-				i.changed[a.group] = true
-			}
-			err = i.try(a.text, a.do)
+			err = i.inGroup(a)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// inGroup does one of several like actions, or would: the first of them tells of all.
+func (i *Installer) inGroup(a action) error {
+	would, do := "", a.do
+	if i.DryRun {
+		would, do = "would ", func() error { return nil }
+	}
+	if !i.changed[a.group] {
+		i.tell("%s%s", would, a.group)
+		i.changed[a.group] = true
+	}
+	return i.try(a.text, do)
 }
 
 func (i *Installer) bin(name string) string { return path.Join(i.Prefix, "bin", name) }

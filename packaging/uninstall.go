@@ -15,6 +15,11 @@ import (
 func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 	i.changed, i.count = map[string]bool{}, 0
 	d := disk{i.Root}
+	if i.Root == "" && i.MayLeave != nil {
+		if err := i.MayLeave(ctx, purge); err != nil {
+			return err
+		}
+	}
 	if i.Root == "" && i.Systemd {
 		if err := i.stop(ctx, purge); err != nil {
 			return err

@@ -50,6 +50,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 		cfg.CompleteWait, cfg.CompleteLocal = time.Minute, r.IntN(2) == 0
 	}
 	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst, cfg.PlanWhole = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
+	cfg.NoBestFit = cfg.ShortestFirst != cfg.PlanWhole // no draw of its own: histories that are named stay what they are
 	h.do(&cluster.Configure{Config: &cfg})
 	h.reserves = r.IntN(3) == 0
 	if h.ruled = r.IntN(2) == 0; h.ruled {

@@ -387,47 +387,70 @@ var fitWords = []struct {
 }
 
 // BenchmarkFit measures what it costs to choose one of 10,000 nodes for a job of one GPU, by each of the words: an event that
-// starts one job, and a pass that starts five hundred of two shapes.
+// starts one job, and a pass that starts five hundred of two shapes; where nine tenths are given out, and where nothing is.
 func BenchmarkFit(b *testing.B) {
-	var bed *bed
+	beds := map[bool]*bed{}
 	for _, word := range fitWords {
-		for _, jobs := range []int{1, 500} {
-			b.Run(fmt.Sprintf("%s/starts=%d", word.name, jobs), func(b *testing.B) {
-				if bed == nil {
-					bed = plant(b, 10_000, 1)
-					bed.settle()
-				}
-				cfg := *bed.s.Config()
-				cfg.BestFit, cfg.Gradient = false, false
-				word.set(&cfg)
-				bed.do(&cluster.Configure{Config: &cfg})
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
-				var s Scheduler
-				s.Schedule(bed.s.Snapshot(), bed.now)
-				starts, used := 0, time.Duration(0)
-				for b.Loop() {
-					for k := range jobs {
-						bed.submit(func(s *cluster.JobSpec) {
-							s.Limit, s.PerNode, s.CPUsPerTask = time.Minute, []cluster.GRES{{Name: "gpu", Count: 1}}, 1+k%2
-						})
-					}
-					snap, before := bed.s.Snapshot(), threadTime()
-					ds := s.Schedule(snap, bed.now)
-					used += threadTime() - before
-					bed.do(&cluster.Decide{Decisions: ds})
-					for _, d := range ds {
-						if d.Start != nil {
-							starts++
-							bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: d.Job}})
-							bed.end(d.Job)
+		for _, empty := range []bool{false, true} {
+			for _, jobs := range []int{1, 500} {
+				b.Run(fmt.Sprintf("%s/empty=%t/starts=%d", word.name, empty, jobs), func(b *testing.B) {
+					bed := beds[empty]
+					if bed == nil {
+						bed = plant(b, 10_000, 1)
+						bed.settle()
+						if empty {
+							bed.clear()
 						}
+						beds[empty] = bed
 					}
-					s.Schedule(bed.s.Snapshot(), bed.now) // and sees that they have ended
-				}
-				b.ReportMetric(float64(used.Nanoseconds())/float64(starts), "cpu-ns/start")
-				b.ReportMetric(float64(starts)/float64(b.N), "starts/op")
-			})
+					cfg := *bed.s.Config()
+					cfg.BestFit, cfg.Gradient = false, false
+					word.set(&cfg)
+					bed.do(&cluster.Configure{Config: &cfg})
+					bed.startAll(b, jobs)
+				})
+			}
 		}
 	}
+}
+
+// clear ends all jobs.
+func (b *bed) clear() {
+	for j := range b.s.Snapshot().Queue() {
+		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+	}
+	for j := range b.s.Snapshot().Live() {
+		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+		b.end(j.ID)
+	}
+}
+
+// startAll measures passes that start so many jobs of a GPU each, which then end.
+func (b *bed) startAll(bench *testing.B, jobs int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var s Scheduler
+	s.Schedule(b.s.Snapshot(), b.now)
+	starts, used := 0, time.Duration(0)
+	for bench.Loop() {
+		for k := range jobs {
+			b.submit(func(s *cluster.JobSpec) {
+				s.Limit, s.PerNode, s.CPUsPerTask = time.Minute, []cluster.GRES{{Name: "gpu", Count: 1}}, 1+k%2
+			})
+		}
+		snap, before := b.s.Snapshot(), threadTime()
+		ds := s.Schedule(snap, b.now)
+		used += threadTime() - before
+		b.do(&cluster.Decide{Decisions: ds})
+		for _, d := range ds {
+			if d.Start != nil {
+				starts++
+				b.do(&cluster.Cancel{Ref: cluster.Ref{Job: d.Job}})
+				b.end(d.Job)
+			}
+		}
+		s.Schedule(b.s.Snapshot(), b.now) // and sees that they have ended
+	}
+	bench.ReportMetric(float64(used.Nanoseconds())/float64(starts), "cpu-ns/start")
+	bench.ReportMetric(float64(starts)/float64(bench.N), "starts/op")
 }

@@ -28,6 +28,8 @@ type kinds struct {
 	odd   bool             // there are nodes with more types of GPUs than a state tells apart
 	parts map[string]int32 // numbers of sets of parts of GPUs, whichever these are
 	work  *workload
+	// ratings of each, for jobs without GPUs and with some; see there.
+	ratings [2][]rating
 }
 
 // brief is what a look at a state begins with.
@@ -146,6 +148,7 @@ type scene struct {
 	counts map[*cluster.Partition]*census
 	moves  []move               // of nodes since it was made, in turn
 	sums   map[*gauge]*capacity // of those that were found hopeless
+	nodes  [][]int32            // places by kind, rising; nil until they are asked for
 }
 
 // move is a node that has become one of another kind.
@@ -236,6 +239,9 @@ func (s *scene) follow() {
 		if s.kind[at] = now; old == now {
 			continue
 		}
+		if s.nodes != nil {
+			s.regroup(at, old, now)
+		}
 		if len(s.sums) > 0 {
 			s.moves = append(s.moves, move{at, old, now})
 		}
@@ -246,6 +252,33 @@ func (s *scene) follow() {
 			}
 		}
 	}
+}
+
+// nodesOf lists the nodes of a kind.
+func (s *scene) nodesOf(kind int32) []int32 {
+	if s.nodes == nil {
+		s.nodes = make([][]int32, len(s.p.kinds.list))
+		for i, k := range s.kind {
+			s.nodes[k] = append(s.nodes[k], int32(i))
+		}
+	}
+	if int(kind) >= len(s.nodes) {
+		return nil
+	}
+	return s.nodes[kind]
+}
+
+// regroup has a node be among those of another kind.
+func (s *scene) regroup(at, from, to int32) {
+	if int(to) >= len(s.nodes) {
+		s.nodes = append(s.nodes, make([][]int32, len(s.p.kinds.list)-len(s.nodes))...)
+	}
+	list := s.nodes[from]
+	if k, ok := slices.BinarySearch(list, at); ok {
+		s.nodes[from] = slices.Delete(list, k, k+1)
+	}
+	k, _ := slices.BinarySearch(s.nodes[to], at)
+	s.nodes[to] = slices.Insert(s.nodes[to], k, at)
 }
 
 // census counts the nodes of a partition.
@@ -276,8 +309,8 @@ type gauge struct {
 	least brief   // what a node must have at least
 	// numbers says that numbers alone tell how many tasks fit on a node.
 	numbers bool
-	rated   *workload // that the ratings are of
-	ratings []rating  // by kind; see there
+	rated   *workload // that its own ratings are of
+	ratings []rating  // by kind, where they are its own; see there
 }
 
 func newGauge(d *demand, p *pool) *gauge {

@@ -150,7 +150,7 @@ func (c *choice) recount() {
 func (c *choice) plain() bool {
 	t, d := c.p.plan, c.d
 	return c.runs == 1 && d.wishes == nil && t.levels == nil && t.blocks == nil && !t.weight && c.avoid == nil && len(d.wanted) == 0 &&
-		!d.ranged() && !d.dense() && !d.leastLoaded && !d.atEnd && !d.bestFit && !d.contiguous &&
+		!d.ranged() && !d.dense() && !d.leastLoaded && !d.atEnd && !c.fits() && !d.contiguous &&
 		(d.single || d.tasks <= 1 || c.max > d.tasks) // else see large
 }
 
@@ -488,12 +488,18 @@ func (c *choice) strategy() bool {
 		list := slices.Clone(c.cands)
 		slices.Reverse(list)
 		return c.fill(list)
-	case c.d.bestFit && !c.d.spread && c.try(c.bestFit):
-		return true
-	case t.levels != nil && !c.d.spread && !c.d.flat():
-		return c.tree()
 	case c.d.spread:
 		return c.fill(c.cands)
+	case c.fits() && c.try(c.bestFit):
+		return true
+	}
+	return c.nearby()
+}
+
+// nearby takes nodes under few switches, or else of few runs.
+func (c *choice) nearby() bool {
+	if c.p.plan.levels != nil && !c.d.flat() {
+		return c.tree()
 	}
 	return c.byRuns()
 }
@@ -525,7 +531,7 @@ func (c *choice) sequences(list []int32) (out []run) {
 // byRuns takes the run of consecutive nodes that suffices with the fewest of them, else the largest
 // ones first; within a run the lowest.
 func (c *choice) byRuns() bool {
-	usual := len(c.cands) > 0 && len(c.list) == len(c.cands) && &c.list[0] == &c.cands[0]
+	usual := c.unfiltered()
 	runs := c.cut
 	if !usual || runs == nil {
 		runs = byLength(c.sequences(c.cands))

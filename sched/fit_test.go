@@ -1,21 +1,35 @@
 package sched
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"dev.muster/cluster"
 )
 
-// TestBestFit: a job takes the node that it leaves least of, one without GPUs the one with the fewest of them; without the word
-// in SchedulerParameters it is the first.
+// TestBestFit: a job takes the node that it leaves least of, one without GPUs the one with the fewest of them; where the site has
+// said nothing about order or nodes, or says so in SchedulerParameters. Else it is the first.
 func TestBestFit(t *testing.T) {
-	for _, fit := range []bool{false, true} {
+	for _, c := range []struct {
+		name  string
+		words func(*cluster.Config)
+		fit   bool
+	}{
+		{"strict_order", func(*cluster.Config) {}, false},
+		{"strict_order,best_fit", func(cfg *cluster.Config) { cfg.BestFit = true }, true},
+		{"nothing", func(cfg *cluster.Config) { cfg.StrictOrder = false }, true},
+		{"disable_best_fit", func(cfg *cluster.Config) { cfg.StrictOrder, cfg.NoBestFit = false, true }, false},
+		{"priority/multifactor", func(cfg *cluster.Config) { cfg.StrictOrder = false; multifactor(cfg) }, false},
+	} {
 		b := newBed(t, 3)
 		cfg := *b.s.Config()
-		cfg.BestFit = fit
+		c.words(&cfg)
 		b.do(&cluster.Configure{Config: &cfg})
-		on := func(node cluster.NodeName, cpus int, gpus int64) cluster.JobID {
+		on := func(node cluster.NodeName, cpus int, gpus int64) cluster.NodeName {
 			id := b.submit(func(s *cluster.JobSpec) {
 				s.CPUsPerTask = cpus
 				if node != "" {
@@ -26,24 +40,92 @@ func TestBestFit(t *testing.T) {
 				}
 			})
 			b.cycle()
-			return id
-		}
-		where := func(id cluster.JobID) cluster.NodeName {
-			j, _ := b.s.Job(id)
-			if j.Alloc == nil {
-				return "none"
+			if j, _ := b.s.Job(id); j.Alloc != nil {
+				return j.Alloc.Shares[0].Node
 			}
-			return j.Alloc.Shares[0].Node
+			return "none"
 		}
 		on("n001", 1, 2) // n000 has 4 GPUs free, n001 2, n002 none
 		on("n002", 1, 4)
-		want := map[bool][2]cluster.NodeName{false: {"n000", "n000"}, true: {"n001", "n002"}}[fit]
-		if got := [2]cluster.NodeName{where(on("", 1, 1)), where(on("", 4, 0))}; got != want {
-			t.Errorf("best fit %t: with a GPU and without on %v, want %v", fit, got, want)
+		got := [3]cluster.NodeName{on("", 1, 1), on("", 4, 0), on("", 1, 4)} // with a GPU, without, with all of a node
+		want := [3]cluster.NodeName{"n000", "n000", "none"}
+		if c.fit {
+			want = [3]cluster.NodeName{"n001", "n002", "n000"}
 		}
-		if got := where(on("", 1, 4)); got != map[bool]cluster.NodeName{false: "none", true: "n000"}[fit] {
-			t.Errorf("best fit %t: all GPUs of a node on %s", fit, got)
+		if got != want {
+			t.Errorf("%s: jobs are on %v, want %v", c.name, got, want)
 		}
+	}
+}
+
+// TestNoGPUsNoBestFit: where no node has GPUs, jobs take the nodes that they would in Slurm.
+func TestNoGPUsNoBestFit(t *testing.T) {
+	b := newBed(t, 0)
+	b.respond()
+	inv := node(1)
+	inv.GPUs = nil
+	for i := range 3 {
+		b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: inv})
+	}
+	b.submit(func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{nodeName(1)}, 1 })
+	b.cycle()
+	id := b.submit(nil)
+	b.cycle()
+	if got := b.where(id); !strings.HasPrefix(got, "n000:") {
+		t.Errorf("it runs on %s, want n000", got)
+	}
+}
+
+// TestEqualsAreNearby: of nodes that fit equally well a job takes the one that it would take if there were no others: of the leaf
+// with the fewest of them.
+func TestEqualsAreNearby(t *testing.T) {
+	b := newBed(t, 6)
+	b.respond()
+	cfg := *b.s.Config()
+	cfg.Topology = []cluster.Switch{{Name: "s0", Switches: []string{"s1", "s2"}}}
+	for k, nodes := range [][]cluster.NodeName{{"n000", "n001", "n002", "n003"}, {"n004", "n005"}} {
+		cfg.Topology = append(cfg.Topology, cluster.Switch{Name: fmt.Sprint("s", k+1), Nodes: nodes})
+	}
+	b.do(&cluster.Configure{Config: &cfg})
+	id := b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: 1}} })
+	b.cycle()
+	if got := b.where(id); !strings.HasPrefix(got, "n004:") {
+		t.Errorf("it runs on %s, want n004", got)
+	}
+}
+
+// TestTightestByKind: kinds of nodes lead to the same candidates as the nodes one by one, as jobs come and go.
+func TestTightestByKind(t *testing.T) {
+	rng, met := rand.New(rand.NewPCG(5, 6)), 0
+	for range 30 {
+		b := newBed(t, 40)
+		b.respond()
+		p := newPool(b.s.Snapshot())
+		var views []*view
+		for k := range 6 {
+			s := &cluster.JobSpec{Layout: &cluster.Layout{Tasks: 1, CPUsPerTask: 1 + rng.IntN(4)}}
+			if k%2 == 0 {
+				s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + rng.IntN(3))}}
+			}
+			d := newDemand(b.s.Snapshot(), b.s.Snapshot().DefaultPartition(), s, nil)
+			views = append(views, newGauge(d, p).view(p, nil, 0))
+		}
+		for range 60 {
+			v := views[rng.IntN(len(views))]
+			v.follow()
+			c := &choice{view: v, cands: v.list, min: 1, max: 1}
+			got, want := c.tightest(), c.tightestOf(v.list)
+			if !slices.Equal(got, want) {
+				t.Fatalf("by kind %v, node by node %v", got, want)
+			}
+			met += b2i(len(want) > 1)
+			if len(want) > 0 {
+				p.take(v.allot(want[:1]))
+			}
+		}
+	}
+	if met < 100 {
+		t.Errorf("only %d times there were several", met)
 	}
 }
 
@@ -109,5 +191,17 @@ func TestKindsTellPartsApart(t *testing.T) {
 	s := &cluster.JobSpec{Layout: &cluster.Layout{PerNode: []cluster.GRES{{Name: "shard", Count: 2}}}}
 	if g := newGauge(newDemand(b.s.Snapshot(), b.s.Snapshot().DefaultPartition(), s, nil), p); !g.numbers {
 		t.Error("numbers do not tell where a part of a GPU fits")
+	}
+}
+
+// TestGrains: what is spoiled counts in steps, alike above and below nothing.
+func TestGrains(t *testing.T) {
+	for spoilt, want := range map[int64]int64{0: 0, 190: 0, 200: 1, 590: 1, 600: 2, -190: 0, -200: -1, -600: -2} {
+		if got := grains(spoilt, 10); got != want {
+			t.Errorf("%d thousandths over ten jobs are %d grains, want %d", spoilt, got, want)
+		}
+	}
+	if got := grains(100, 0); got != 2+1 {
+		t.Errorf("without jobs %d", got)
 	}
 }

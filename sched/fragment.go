@@ -15,8 +15,12 @@ import (
 // Bounds of what is known of the jobs of late.
 const (
 	lateJobs   = 1000 // records
-	lateShapes = 32
+	lateShapes = 256
 )
+
+// grain is how much more of a node's GPUs must be spoiled, in thousandths, for that to count: a job then goes where it leaves
+// least. The published rule tells apart as much: its scores are whole numbers up to 100, of a sigmoid of GPUs.
+const grain = 40
 
 // need is what a job takes of each of its nodes, by numbers.
 type need struct {
@@ -73,6 +77,7 @@ type workload struct {
 	s      *cluster.Snapshot
 	known  bool
 	shapes []late
+	jobs   int64   // of these shapes
 	room   []int64 // scratch
 }
 
@@ -105,6 +110,7 @@ func (w *workload) gather() {
 		}
 		wishes := wishesOf(&cluster.JobSpec{Layout: &cluster.Layout{Constraint: n.constraint}})
 		w.shapes = append(w.shapes, late{need: n, jobs: count[n], wishes: wishes})
+		w.jobs += count[n]
 	}
 }
 
@@ -122,7 +128,7 @@ type remains struct {
 	parts []int64 // in thousandths, of each GPU of which parts are given out
 }
 
-// spoils is by how much a node's fragmentation grows if a job of one node runs there: in thousandths of GPUs, times jobs.
+// spoils is by how much a node's fragmentation grows if a job of one node runs there, in grains.
 func (w *workload) spoils(p *pool, sp *space, d *demand) int64 {
 	if !w.known {
 		w.gather()
@@ -136,7 +142,16 @@ func (w *workload) spoils(p *pool, sp *space, d *demand) int64 {
 	w.room = r.parts
 	before := w.fragments(&r)
 	r.give(d, sp)
-	return w.fragments(&r) - before
+	return grains(w.fragments(&r)-before, w.jobs)
+}
+
+// grains rounds so many thousandths of GPUs, times jobs, to grains for each job.
+func grains(spoilt, jobs int64) int64 {
+	one := grain * max(jobs, 1)
+	if spoilt < 0 {
+		return -((one/2 - spoilt) / one)
+	}
+	return (spoilt + one/2) / one
 }
 
 // give takes off what a job gets.

@@ -14,16 +14,17 @@ import (
 // delays all that would delay it (EASY backfill).
 //
 // Otherwise it is the responsive order. Of the jobs of one tier those are tried first that have waited long for
-// what they ask, and large ones, while short ones hardly have to wait: by wait × share² / limit, largest first.
+// what they ask, and large ones, while short ones hardly have to wait: by wait × share / limit, largest first.
 // share is that of the cluster's CPUs or GPUs, whichever is more; limits over a day count as one, lest long
 // jobs pile up. Whatever fits starts. Nodes are kept free, in the order of submission for the first job of each
-// partition, only once it has waited for six hours, its limit, and twice what the queue up to it takes if nothing is
-// lost: keeping nodes free costs all others more than it gives one job, as long as large ones are tried first.
-// Measured on the shared traces with muster sim.
+// partition, only once it has waited for six hours, its limit, and four times what the queue up to it takes if nothing
+// is lost: keeping nodes free costs all others more than it gives one job, as long as large ones are tried first. With
+// less than that the oldest always has nodes kept free where more is asked for than there is, and the queue is in order
+// of submission. docs/adr/0006-responsive-order.md has the figures.
 const (
 	longLimit  = 24 * time.Hour
 	patientFor = 6 * time.Hour
-	patience   = 2                  // times the queue
+	patience   = 4                  // times the queue
 	mostLimit  = 7 * 24 * time.Hour // that counts for how long the queue takes
 
 	longestQueue = 10 * endless // sums with it must not overflow
@@ -147,7 +148,7 @@ func (c *cycle) merit(waited time.Duration, share float64, limit time.Duration) 
 	if c.s.Config().ShortestFirst {
 		return 1 / max(limit, time.Second).Seconds()
 	}
-	return waited.Seconds() * share * share / max(min(limit, longLimit), time.Second).Seconds()
+	return waited.Seconds() * share / max(min(limit, longLimit), time.Second).Seconds()
 }
 
 // sizes tells jobs' shares of the cluster.

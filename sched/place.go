@@ -60,6 +60,7 @@ type demand struct {
 	large      bool // it avoids nodes that had trouble of late, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd, bestFit bool
+	fitGPUs                     bool // the best fit where nodes have GPUs
 	gradient                    bool // and it is the one that spoils least
 	nodesAsked                  bool // a number of nodes, or nodes by name
 	sized                       bool // a number of nodes
@@ -95,7 +96,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		user: spec.UID, alone: spec.Sharing == cluster.ShareUser, loads: s,
 		counted: spec.Tasks > 0, useMin: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
 		segment: spec.Segment, together: spec.ConsolidateSegments, apart: spec.SpreadSegments,
-		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit || cfg.Gradient, wants: needOf(s, p, spec)}
+		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit || cfg.Gradient, fitGPUs: fitsGPUs(cfg), wants: needOf(s, p, spec)}
 	d.mostTasks = cfg.MaxTasksPerNode
 	if spec.Specializes() {
 		d.leaves, d.exclusive, d.over = spec.Layout, true, 0

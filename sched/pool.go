@@ -54,6 +54,7 @@ type pool struct {
 	// wholePlans says that planned starts leave nothing of their nodes.
 	wholePlans bool
 	closed     bool // there are nodes that are for one user's jobs
+	hasGPUs    bool // there are nodes with GPUs
 	plan       *topology
 	kinds      *kinds
 	scenes     []*scene // that were asked for

@@ -162,6 +162,7 @@ func (p *pool) addModel(inv *cluster.Inventory, whole bool) {
 		m.typeOf = append(m.typeOf, k)
 	}
 	p.kinds.odd = p.kinds.odd || len(m.types) > len(state{}.gpus)
+	p.hasGPUs = p.hasGPUs || len(inv.GPUs) > 0
 	p.models = append(p.models, m)
 }
 

@@ -79,18 +79,21 @@ func (s *Sys) burninSubmit(list string, options []string, output string) int {
 	}
 	resp, err := call(s, api.ListNodes, q)
 	if err != nil {
-		return s.fail("%v", err)
+		return s.failed(err)
 	}
 	if len(resp.Missing) > 0 {
 		return s.fail("there is no node %s; see sinfo", nodeText(resp.Missing))
 	}
+	if _, err := call(s, api.ListTokens, api.Empty{}); s.UID != 0 && isKind(err, cluster.ErrAccess) { // as only operators may
+		return s.fail("only operators may test nodes: what a user's test finds would count for nothing")
+	}
 	info, err := call(s, api.ShowCluster, api.Empty{})
 	if err != nil {
-		return s.fail("%v", err)
+		return s.failed(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return s.fail("%v", err)
+		return s.failed(err)
 	}
 	failed := 0
 	for i := range resp.Nodes {
@@ -161,7 +164,7 @@ func (s *Sys) burninShow(names []string, json bool) int {
 	}
 	resp, err := call(s, api.ListBurnins, q)
 	if err != nil {
-		return s.fail("%v", err)
+		return s.failed(err)
 	}
 	code := 0
 	for _, p := range resp.Parts {

@@ -149,7 +149,7 @@ func Health(sys *Sys, argv []string) int {
 	}
 	resp, err := call(sys, api.ListNodes, q)
 	if err != nil {
-		return sys.fail("%v", err)
+		return sys.failed(err)
 	}
 	if len(resp.Missing) > 0 {
 		return sys.fail("there is no node %s; see sinfo", nodeText(resp.Missing))

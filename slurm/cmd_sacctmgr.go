@@ -173,7 +173,7 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 		case !isSet && entity != "reservation" && entity != "job":
 			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
 		case isKey(key, 1, "format"):
-			q.format = value
+			q.format = strings.Trim(value, `"'`) // as programs write it that start no shell
 		case key == "name" || key == "names" || key == entity || key == entity+"s":
 			q.where[entity] = append(q.where[entity], mgrNameList(value)...)
 		case entity == "job" && isKey(key, 2, "jobid"):
@@ -217,6 +217,9 @@ func (m *manager) commit(changes []cluster.Change, what string) int {
 		return 0
 	}
 	text, _ := slurmText(err)
+	if isKind(err, cluster.ErrAccess) && !strings.HasPrefix(what, "adding") {
+		return m.wrong("sacctmgr: error: Your user doesn't have privilege to perform this action", " Error with request: "+text)
+	}
 	if isKind(err, cluster.ErrJobsActive) {
 		return m.wrong(" Error with request: Job(s) active, cancel job(s) before remove", "  "+err.Error())
 	}
@@ -468,6 +471,7 @@ func (m *manager) addQOS(args []string) int {
 
 // setAssoc sets one key of an association and returns its label, or says what is wrong.
 func (m *manager) setAssoc(a *cluster.Association, have []string, s setting) (label string, code int) {
+	s = s.signedList()
 	label, known, err := setAssocKey(a, have, s)
 	switch {
 	case !known:

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,6 +274,8 @@ func (s *Sys) sayCancelled(o *cancelOptions, t target, err error) int {
 	case gone && t.step == nil:
 		if o.verbose > 0 {
 			s.say("error: Kill job error on job id %s: %s", id, text)
+		} else if f, ok := s.Stderr.(*os.File); ok && isTerminal(f) && !o.quiet { // Slurm is silent, for scripts
+			s.say("why: nothing to cancel: %v", err)
 		}
 		return 0
 	case errors.Is(err, api.ErrUnreachable):
@@ -299,31 +302,57 @@ func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
 		return s.fail("%s", text)
 	}
 	in := bufio.NewReader(s.Stdin)
-	worst, targets := 0, targets[:0]
+	worst := 0
+	var chosen []target
 	for _, j := range resp.Jobs {
-		if o.me || s.UID != 0 {
-			if j.Spec.UID != s.UID && !slices.Contains(o.filter.Users, j.Spec.UID) {
+		if (o.me || s.UID != 0) && j.Spec.UID != s.UID && !slices.Contains(o.filter.Users, j.Spec.UID) {
+			continue
+		}
+		for _, t := range targetsOf(j, targets) {
+			if o.interactive && !s.agreesToCancel(in, j, t) {
 				continue
 			}
-		}
-		if o.interactive {
-			fmt.Fprintf(s.Stdout, "Cancel job_id=%d name=%s partition=%s [y/n]? ", j.ID, j.Spec.Name, strings.Join(j.Spec.Partitions, ","))
-			if line, _ := in.ReadString('\n'); !strings.HasPrefix(strings.ToLower(line), "y") {
-				continue
+			chosen = append(chosen, t)
+			if o.interactive { // who says yes means now
+				worst = max(worst, s.cancelAll(o, chosen))
+				chosen = nil
 			}
-		}
-		t := target{ref: cluster.Ref{Job: j.ID}}
-		if j.ArrayID == j.ID && j.Task != cluster.TaskAny {
-			t.ref.Tasks = cluster.NewIDSet(j.Task)
-		} else if j.ArrayID == j.ID {
-			t.ref.Tasks = j.Tasks
-		}
-		if targets = append(targets, t); o.interactive { // who says yes means now
-			worst, targets = max(worst, s.cancelAll(o, targets)), targets[:0]
 		}
 	}
 	if len(resp.Jobs) == 0 && o.verbose > 0 {
 		s.say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
 	}
-	return max(worst, s.cancelAll(o, targets))
+	return max(worst, s.cancelAll(o, chosen))
+}
+
+// targetsOf is what of a job that was selected is to be cancelled: the steps that were named, else the job.
+func targetsOf(j *cluster.Job, named []target) []target {
+	t := target{ref: cluster.Ref{Job: j.ID}}
+	if j.ArrayID == j.ID && j.Task != cluster.TaskAny {
+		t.ref.Tasks = cluster.NewIDSet(j.Task)
+	} else if j.ArrayID == j.ID {
+		t.ref.Tasks = j.Tasks
+	}
+	var steps []target
+	for _, n := range named {
+		ofTask := n.ref.Job == j.ArrayID && j.Task >= 0 && n.ref.Tasks.Has(j.Task)
+		if n.step != nil && (n.ref.Job == j.ID || ofTask) {
+			steps = append(steps, target{ref: t.ref, step: n.step})
+		}
+	}
+	if steps != nil {
+		return steps
+	}
+	return []target{t}
+}
+
+// agreesToCancel asks whether a job, or a step of it, is to be cancelled.
+func (s *Sys) agreesToCancel(in *bufio.Reader, j *cluster.Job, t target) bool {
+	what := fmt.Sprintf("job_id=%d", j.ID)
+	if t.step != nil {
+		what = fmt.Sprintf("step_id=%d.%d", j.ID, *t.step)
+	}
+	fmt.Fprintf(s.Stdout, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Spec.Name, strings.Join(j.Spec.Partitions, ","))
+	line, _ := in.ReadString('\n')
+	return strings.HasPrefix(strings.ToLower(line), "y")
 }

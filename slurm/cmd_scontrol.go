@@ -228,6 +228,12 @@ func (c *control) show(args []string) int {
 		name = "hostnames"
 	case "jobid":
 		name = "jobs"
+	case "nodename":
+		name = "nodes"
+	case "partitionname":
+		name = "partitions"
+	case "reservationname":
+		name = "reservations"
 	}
 	for _, e := range entities() {
 		if name == e.name || len(name) >= e.least && strings.HasPrefix(e.name, name) {

@@ -19,6 +19,7 @@ import (
 type infoOptions struct {
 	format, long, sort       string
 	states                   []*nodeWord
+	allStates                bool // of states a node must have each
 	parts                    []string
 	nodes                    []cluster.NodeName
 	every                    time.Duration
@@ -74,8 +75,9 @@ var sinfoOptions = []opt.Option[infoOptions]{
 const validNodeStates = "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved,perfctrs,cloud,completing," +
 	"powering_down,powered_down,power_down,powering_up,fail,maint,reboot,reboot^,unknown"
 
+// setInfoStates reads states with commas between them, of which a node has one, or with &, of which it has all.
 func setInfoStates(o *infoOptions, v string) error {
-	o.states = nil
+	o.states, o.allStates = nil, strings.Contains(v, "&")
 	for _, w := range strings.FieldsFunc(v, func(c rune) bool { return c == ',' || c == '&' }) {
 		w = strings.ToLower(w)
 		i := slices.IndexFunc(nodeFilters[:], func(f nodeWord) bool { return f.short == w || f.long == w })
@@ -203,7 +205,15 @@ func (o *infoOptions) keeps(n *api.NodeInfo) bool {
 	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && hidden(nodeState(n)) {
 		return false
 	}
-	return len(o.states) == 0 || slices.ContainsFunc(o.states, func(f *nodeWord) bool { return f != nil && f.is(nodeState(n)) })
+	is := func(f *nodeWord) bool { return f != nil && f.is(nodeState(n)) }
+	isNot := func(f *nodeWord) bool { return !is(f) }
+	switch {
+	case len(o.states) == 0:
+		return true
+	case o.allStates:
+		return !slices.ContainsFunc(o.states, isNot)
+	}
+	return slices.ContainsFunc(o.states, is)
 }
 
 // group puts together what shows the same in all fields that speak of one node or partition.
@@ -399,7 +409,7 @@ var nodeMembers = []member[api.NodeInfo]{
 	{"free_mem", func(n *api.NodeInfo) any { return maybe(int64(n.Inventory.FreeMemMB)) }},
 	{"temporary_disk", func(n *api.NodeInfo) any { return n.Inventory.TmpMB }},
 	{"weight", func(n *api.NodeInfo) any { return max(n.Inventory.Weight, 1) }},
-	{"features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Features...) }},
+	{"features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Available()...) }},
 	{"active_features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Features...) }},
 	{"gres", func(n *api.NodeInfo) any { return gresText(&n.Inventory) }},
 	{"gres_used", func(n *api.NodeInfo) any { return gresUsed(n) }},

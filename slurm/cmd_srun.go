@@ -129,12 +129,11 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 		}()
 		return c
 	}
-	began, told := time.Now(), false
-	hold := quietWait
+	w := &allocationWait{began: time.Now(), hold: quietWait}
 	if im := r.Client.Immediate; im != nil {
-		hold = max(*im, quietWait)
+		w.hold = max(*im, quietWait)
 	}
-	for c := ask(hold); ; c = ask(waitHold) {
+	for c := ask(w.hold); ; c = ask(w.hold) {
 		select {
 		case <-interrupted:
 			_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
@@ -149,6 +148,7 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 			switch {
 			case isUnreachable(a.err):
 				time.Sleep(100 * time.Millisecond)
+				w.hold = waitHold
 				continue
 			case a.err != nil:
 				text, _ := slurmText(a.err)
@@ -162,34 +162,81 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 				}
 				return nil, s.fail("Job allocation %d has been revoked", id)
 			case a.resp.Reached:
-				if told && r.Client.Quiet == 0 {
+				if w.told && r.Client.Quiet == 0 {
 					s.say("job %d has been allocated resources", id)
 				}
 				return a.resp.Jobs[0], 0
 			}
-			never, preparing := false, false
-			if !told {
-				never, preparing = s.waitsFor(id)
+			if code := s.stillWaits(r, id, w); code >= 0 {
+				return nil, code
 			}
-			if im := r.Client.Immediate; im != nil && (never || time.Since(began) >= *im) {
-				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
-				return nil, s.refused(never)
-			}
-			if preparing {
-				continue
-			}
-			if !told && r.Client.Quiet == 0 {
-				if never {
-					s.say(partConfig)
-				}
-				if s.Prog == "salloc" {
-					s.say("Pending job allocation %d", id)
-				}
-				s.say("job %d queued and waiting for resources", id)
-			}
-			told = true
 		}
 	}
+}
+
+// allocationWait is what was said so far of an allocation that is waited for.
+type allocationWait struct {
+	began           time.Time
+	told, explained bool
+	hold            time.Duration // how long the next call may stay open
+}
+
+// stillWaits says what there is to say of an allocation that is not there yet. It returns the exit code where it is waited for no
+// longer, else -1.
+func (s *Sys) stillWaits(r *Request, id cluster.JobID, w *allocationWait) int {
+	never, preparing := false, false
+	if !w.told {
+		never, preparing = s.waitsFor(id)
+	}
+	if im := r.Client.Immediate; im != nil && (never || time.Since(w.began) >= *im) {
+		_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		return s.refused(never)
+	}
+	w.hold = waitHold
+	if preparing {
+		return -1
+	}
+	quiet := r.Client.Quiet > 0
+	if !w.told && !quiet {
+		s.sayQueued(id, never)
+	}
+	w.told = true
+	if left := whyWait - time.Since(w.began); left > 0 {
+		w.hold = left
+		return -1
+	}
+	if !w.explained && !quiet {
+		s.explainWait(id)
+	}
+	w.explained = true
+	return -1
+}
+
+// sayQueued says that an allocation waits; never: its partition has not what it wants.
+func (s *Sys) sayQueued(id cluster.JobID, never bool) {
+	if never {
+		s.say(partConfig)
+	}
+	if s.Prog == "salloc" {
+		s.say("Pending job allocation %d", id)
+	}
+	s.say("job %d queued and waiting for resources", id)
+}
+
+// whyWait is how long an allocation may take before srun and salloc say what it waits for.
+const whyWait = 5 * time.Second
+
+// explainWait says what a job waits for, and when it may begin, as far as that is known.
+func (s *Sys) explainWait(id cluster.JobID) {
+	resp, err := call(s, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: id}})
+	if err != nil || len(resp.Causes) == 0 {
+		return
+	}
+	text := resp.Causes[0].Text
+	if !resp.StartsAt.IsZero() {
+		text += "; it may begin " + stamp(resp.StartsAt)
+	}
+	s.say("why: %s; muster why %d says more", text, id)
 }
 
 // partConfig is what a request is told that no partition as configured can meet.

@@ -36,7 +36,7 @@ func Why(sys *Sys, argv []string) int {
 	}
 	switch {
 	case err != nil:
-		return sys.fail("%v", err)
+		return sys.failed(err)
 	case json:
 		return sys.json(resp)
 	}
@@ -203,7 +203,7 @@ func lastAttempt(sys *Sys, ref cluster.Ref) {
 func whyNode(sys *Sys, name cluster.NodeName, json bool) int {
 	resp, err := call(sys, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{name}})
 	if err != nil {
-		return sys.fail("%v", err)
+		return sys.failed(err)
 	}
 	if len(resp.Nodes) == 0 {
 		return sys.fail("%s is neither a job id nor a node; see squeue and sinfo", name)
@@ -248,7 +248,7 @@ func whyNode(sys *Sys, name cluster.NodeName, json bool) int {
 	}
 	jobs, err := call(sys, api.ListJobs, api.JobQuery{Refs: refs})
 	if err != nil {
-		return sys.fail("%v", err)
+		return sys.failed(err)
 	}
 	for _, j := range jobs.Jobs {
 		r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}

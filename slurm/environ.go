@@ -65,7 +65,10 @@ func JobEnviron(req *Request, environ []string) ([]byte, error) {
 			env.set(name, string(entry))
 		}
 	}
-	if req.Job.Export != "" {
+	if req.prog == opt.Srun && req.From("job-name") == FromLine {
+		env.set("SLURM_JOB_NAME", "SLURM_JOB_NAME="+req.Job.Name)
+	}
+	if req.Job.Export != "" && req.prog != opt.Srun { // srun's is for its own tasks, not for what they start
 		env.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)
 	}
 	if req.prog == opt.Sbatch && !all {

@@ -301,7 +301,11 @@ func (r *Request) checkConflicts() error {
 	if j.TasksPerGPU > 0 {
 		for _, long := range [...]string{"gpus-per-task", "gpus-per-socket", "ntasks-per-node"} {
 			if given(long) {
-				return r.fatal("--" + long + " is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+				name := "--" + long
+				if r.From(long) == FromEnv {
+					name = "SLURM_" + strings.ToUpper(strings.ReplaceAll(long, "-", "_"))
+				}
+				return r.fatal(name + " is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
 			}
 		}
 	}

@@ -235,8 +235,17 @@ func (r *jobRow) id() string {
 		return strconv.FormatUint(uint64(r.ID), 10)
 	case r.Task >= 0:
 		return strconv.FormatUint(uint64(r.ArrayID), 10) + "_" + strconv.Itoa(r.Task)
+	case r.lastTask():
+		return strconv.FormatUint(uint64(r.ArrayID), 10) + "_" + strconv.Itoa(r.Tasks.Min())
 	}
 	return format.ArrayID(r.ArrayID, r.Tasks, r.throttle())
+}
+
+// lastTask reports whether the record stands for the last of an array's tasks that others have been split off, which Slurm
+// writes as it writes those.
+func (r *jobRow) lastTask() bool {
+	a := r.Spec.Array
+	return r.Tasks.Len() == 1 && a != nil && a.Tasks.Len() > 1
 }
 
 func (r *jobRow) throttle() int {

@@ -50,6 +50,7 @@ type jobScript struct {
 	refused  string
 	nodes    []cluster.Node // none if no cluster answers
 	config   *cluster.Config
+	books    *api.BooksResponse // nil if no cluster answers
 }
 
 // lintRule finds one kind of mistake.
@@ -62,11 +63,16 @@ type lintRule struct {
 var lintRules = [...]lintRule{
 	{"crlf", lintCRLF},
 	{"late", lintLate},
+	{"mistyped", lintMistyped},
 	{"refused", lintRefused},
+	{"partition", lintPartition},
+	{"account", lintAccount},
+	{"qos", lintQOS},
 	{"gpus-of-node", lintTooManyGPUs},
 	{"torchrun-per-node", lintTorchrunTasks},
 	{"torchrun-nodes", lintTorchrunNodes},
 	{"torchrun-gpus", lintTorchrunGPUs},
+	{"rendezvous", lintRendezvous},
 	{"tasks-gpus", lintTasksGPUs},
 	{"one-node", lintOneNode},
 	{"data-loader", lintDataLoader},
@@ -83,6 +89,7 @@ func Lint(s *Sys, args []string) int {
 		return s.fail("usage: muster lint FILE…, scripts for sbatch or configuration files")
 	}
 	nodes, config := s.lintCluster()
+	books := s.lintBooks()
 	code := 0
 	for _, file := range args {
 		text, err := readFileLimited(file, maxScript)
@@ -96,7 +103,7 @@ func Lint(s *Sys, args []string) int {
 			continue
 		}
 		sc := readJobScript(s, file, text)
-		sc.nodes, sc.config = nodes, config
+		sc.nodes, sc.config, sc.books = nodes, config, books
 		for _, r := range lintRules {
 			if n, ok := r.of(sc); ok && len(notes) < maxNotes {
 				notes = append(notes, n)
@@ -501,6 +508,11 @@ func lintTime(s *jobScript) (lintNote, bool) {
 	}
 	limit := "the partition's limit"
 	if s.config != nil {
+		for _, name := range s.req.Job.Partitions {
+			if !hasPartition(s.config, name) {
+				return lintNote{}, false // that is said by itself
+			}
+		}
 		for i := range s.config.Partitions {
 			p := &s.config.Partitions[i]
 			if mine := slices.Contains(s.req.Job.Partitions, p.Name) || len(s.req.Job.Partitions) == 0 && p.Default; !mine {

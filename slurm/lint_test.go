@@ -20,7 +20,10 @@ func lintOf(t *testing.T, name, text string, answers bool) []string {
 	}
 	sys := testSys("muster lint", dir)
 	if answers {
-		sys.Dial = newFake().dial(t)
+		f := newFake()
+		f.own = f.mux()
+		withBooks(f.own, f)
+		sys.Dial = f.dial(t)
 	}
 	if code := Lint(sys, []string{filepath.Join(dir, name)}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, sys.Stderr)
@@ -43,6 +46,18 @@ var lintCases = []struct {
 	{"late", "# SBATCH -N2\ntrue", "F:3: a comment, not an option", false},
 	{"late", " #SBATCH -N2\ntrue", "F:3: ignored: #SBATCH must be at the beginning", false},
 	{"late", "##SBATCH -N2\n# SBATCH lines are above\ncat >x <<EOF\n#SBATCH -N4\nEOF\ncat >y <<'EOF'\n#SBATCH -N4\nEOF\n# #SBATCH", "", false},
+	{"mistyped", "#SBACTH -N2\ntrue", "F:3: a comment, not an option: #SBACTH is written #SBATCH", false},
+	{"mistyped", "#sbatch --time=3\ntrue", "F:3: a comment, not an option: #sbatch is written #SBATCH", false},
+	{"mistyped", "#SBATCH -N1\n#batch - of words\n#A -b\n##SBATCH -N2\ntrue", "", false},
+	{"partition", "#SBATCH -p trian\ntrue", "F:3: this cluster has no partition trian: do you mean train?", true},
+	{"partition", "#SBATCH -p train,debug\ntrue", "", true},
+	{"partition", "#SBATCH -p trian\ntrue", "", false},
+	{"account", "#SBATCH -A teem-a\ntrue", "F:3: this cluster has no account teem-a: do you mean team-a?", true},
+	{"account", "#SBATCH --account=TEAM-A\ntrue", "", true},
+	{"qos", "#SBATCH --qos=hihg\ntrue", "F:3: this cluster has no QOS hihg: do you mean high?", true},
+	{"qos", "#SBATCH --qos=high\ntrue", "", true},
+	{"rendezvous", "#SBATCH -N1\ntorchrun --nnodes=1 --rdzv_backend=c10d --master_addr=a t.py", "F:4: torchrun with --rdzv-backend=c10d and --master-addr alone waits", false},
+	{"rendezvous", "#SBATCH -N1\ntorchrun --nnodes=1 --rdzv_backend=c10d --rdzv_endpoint=a:1 t.py", "", false},
 	{"refused", "#SBATCH --nodes=x\ntrue", "F: sbatch refuses it: ", false},
 	{"gpus-of-node", "#SBATCH --gres=gpu:9\ntrue", "F:3: asks for 9 GPUs on a node, no node of this cluster has more than 8", true},
 	{"gpus-of-node", "#SBATCH --gpus-per-node=a100:1\ntrue", "F:3: asks for 1 a100 GPUs on a node, no node of this cluster has more than 0", true},

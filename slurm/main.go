@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/api"
@@ -74,7 +75,11 @@ func Summary(name string) string {
 func Main(argv []string, sys *Sys) int {
 	for _, f := range frontEnds() {
 		if f.name == sys.Prog {
-			return f.run(sys, argv[1:])
+			code := f.run(sys, argv[1:])
+			if code != 0 && atomic.LoadUint32(&sys.away) == 1 {
+				sys.say("why: %s", NoDaemon(sys.Getenv))
+			}
+			return code
 		}
 	}
 	fmt.Fprintf(sys.Stderr, "muster: %s is not a command of Slurm's\n", sys.Prog)
@@ -100,8 +105,23 @@ func (s *Sys) say(format string, args ...any) {
 
 // fail prints an error with the program's name and returns the exit code for it.
 func (s *Sys) fail(format string, args ...any) int {
+	if s.Prog == ownProg {
+		s.say(format, args...)
+		return 1
+	}
 	s.say("error: "+format, args...)
 	return s.errorExit()
+}
+
+// ownProg is the name of the program in messages of muster's own commands.
+const ownProg = "muster"
+
+// failed prints why a call of one of muster's own commands failed.
+func (s *Sys) failed(err error) int {
+	if isUnreachable(err) {
+		return s.fail("%s", NoDaemon(s.Getenv))
+	}
+	return s.fail("%v", err)
 }
 
 // errorExit is the exit code of an error that is not the command line's nor a task's: 1, or what SLURM_EXIT_ERROR says to
@@ -242,5 +262,11 @@ func slurmText(err error) (string, int) {
 func call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 	c := s.client()
 	defer c.Close()
-	return api.Call(context.Background(), c, e, q)
+	r, err := api.Call(context.Background(), c, e, q)
+	away := uint32(0)
+	if errors.Is(err, api.ErrUnreachable) {
+		away = 1
+	}
+	atomic.StoreUint32(&s.away, away)
+	return r, err
 }

@@ -204,7 +204,7 @@ func synopsis(prog opt.Prog) string {
 
 func newRequest(prog opt.Prog, argv []string, sys *Sys) *Request {
 	r := &Request{Job: cluster.JobSpec{Layout: &cluster.Layout{}}, sys: sys, prog: prog}
-	r.Job.SubmitLine = strings.Join(append([]string{sys.Prog}, argv...), " ")
+	r.Job.SubmitLine = keptLine(strings.Join(append([]string{sys.Prog}, argv...), " "))
 	r.Job.UID, r.Job.GID = sys.UID, sys.GID
 	return r
 }
@@ -296,3 +296,13 @@ func isBindHelp(err error) bool {
 // UsageError is what the Parse functions return for a command line that is refused, or
 // answered by a text such as --help.
 type UsageError = opt.UsageError
+
+// maxSubmitLine bounds the record of a command line, in bytes: what is beyond it is not kept.
+const maxSubmitLine = 60 << 10
+
+func keptLine(line string) string {
+	if len(line) <= maxSubmitLine {
+		return line
+	}
+	return strings.ToValidUTF8(line[:maxSubmitLine], "") + "..."
+}

@@ -32,9 +32,23 @@ func oldLimits() map[string]cluster.Limit {
 		"maxcpusperuser": {Name: "MaxTRESPerUser", TRES: "cpu"}, "maxnodesperuser": {Name: "MaxTRESPerUser", TRES: "node"}}
 }
 
+// oldLimitName is the shortest name of oldLimits that begins with a key of some letters.
+func oldLimitName(key string) string {
+	best := ""
+	for name := range oldLimits() {
+		if len(key) >= leastLimitName && strings.HasPrefix(name, key) && (best == "" || len(name) < len(best)) {
+			best = name
+		}
+	}
+	return best
+}
+
+// leastLimitName is how many letters of a limit's name must be written.
+const leastLimitName = 6
+
 // setLimitKey sets a limit by the name that sacctmgr has for it. known says whether there is one.
 func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, known bool, err error) {
-	if old, ok := oldLimits()[key]; ok {
+	if old, ok := oldLimits()[oldLimitName(key)]; ok {
 		n, err := limitNumber(key, value)
 		old.Max = n
 		*l = l.With(old)
@@ -171,6 +185,18 @@ func setAssocKey(a *cluster.Association, have []string, s setting) (label string
 		return "DefQOS", true, nil
 	}
 	return setLimitKey(&a.Limits, false, s.key, s.value)
+}
+
+// signedList reads qos=+a,+b as qos+=a,b, and - likewise.
+func (s setting) signedList() setting {
+	if s.sign != 0 || s.value == "" || s.value == "-1" || !isKey(s.key, 1, "qoslevel", "qos") {
+		return s
+	}
+	if c := s.value[0]; c == '+' || c == '-' {
+		s.sign = c
+		s.value = strings.ReplaceAll(s.value[1:], ","+string(c), ",")
+	}
+	return s
 }
 
 // changeList is a list after =, += or -=; have is what counts where there is no list of its own.

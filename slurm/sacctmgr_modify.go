@@ -112,8 +112,20 @@ func (m *manager) modified(head string, lines []string, changes []cluster.Change
 	if len(changes) == 0 {
 		return m.nothing(" Nothing modified")
 	}
-	m.tell("%s\n%s", head, strings.Join(lines, "\n"))
-	return m.commit(changes, "modifying records")
+	return m.announced(head+"\n"+strings.Join(lines, "\n"), changes, "modifying records")
+}
+
+// announced commits what a text tells. With -i it is done before it is told, so that a refusal stands alone.
+func (m *manager) announced(text string, changes []cluster.Change, what string) int {
+	if !m.immediate {
+		m.tell("%s", text)
+		return m.commit(changes, what)
+	}
+	code := m.commit(changes, what)
+	if code == 0 {
+		m.tell("%s", text)
+	}
+	return code
 }
 
 // modifyAssocs changes accounts or users, and their associations.
@@ -172,10 +184,11 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 	if m.noAccess(changes) {
 		return 0 // as Slurm's
 	}
+	head := " Modified " + entity + " associations..."
 	if names != nil {
-		m.tell(" Modified %ss...\n%s", entity, strings.Join(names, "\n"))
+		head = " Modified " + entity + "s...\n" + strings.Join(names, "\n") + "\n" + head
 	}
-	return m.modified(" Modified "+entity+" associations...", places, changes)
+	return m.modified(head, places, changes)
 }
 
 // notOf is the new default account or wckey of a user that the user does not have, in Slurm's words, or "".
@@ -297,8 +310,8 @@ func (m *manager) remove(args []string) int {
 	if code := m.stillDefault(entity, q); code != 0 {
 		return code
 	}
-	m.tell(" Deleting %s...\n%s", map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity], strings.Join(names, "\n"))
-	return m.commit(changes, "deleting records")
+	what := map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity]
+	return m.announced(" Deleting "+what+"...\n"+strings.Join(names, "\n"), changes, "deleting records")
 }
 
 // forgetQOS takes QOS that are to be deleted out of the lists that name them, so that a later one of that name is nobody's.
@@ -342,12 +355,12 @@ func (m *manager) removePlaces(q *mgrQuery) int {
 	if len(changes) == 0 {
 		return m.nothing(" Nothing deleted")
 	}
-	m.tell(" Deleting user associations...\n%s", strings.Join(places, "\n"))
+	text := " Deleting user associations...\n" + strings.Join(places, "\n")
 	if slices.Sort(gone); gone != nil {
-		m.tell(" Deleting users (No Associations)...\n  %s", strings.Join(gone, "\n  "))
+		text += "\n Deleting users (No Associations)...\n  " + strings.Join(gone, "\n  ")
 	}
 	for _, name := range gone {
 		changes = append(changes, cluster.Change{User: m.books.user(name), Delete: true})
 	}
-	return m.commit(changes, "deleting users")
+	return m.announced(text, changes, "deleting users")
 }

@@ -80,8 +80,7 @@ func (m *manager) removeWCKeys(q *mgrQuery) int {
 	if len(changes) == 0 {
 		return m.nothing(" Nothing deleted")
 	}
-	m.tell(" Deleting user WCKeys...\n%s", strings.Join(places, "\n"))
-	return m.commit(changes, "deleting wckeys")
+	return m.announced(" Deleting user WCKeys...\n"+strings.Join(places, "\n"), changes, "deleting wckeys")
 }
 
 // dumpWCKeys are a user's keys as a file of dump has them.

@@ -342,7 +342,7 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	o, inv := c.record(), &n.Inventory
 	o.line("NodeName=", string(n.Name), arch(inv.Arch), " CoresPerSocket=", strconv.Itoa(inv.CoresPerSocket), " ")
 	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", strconv.Itoa(inv.JobCPUCount()), " CPUTot=", strconv.Itoa(inv.CPUs), " CPULoad=N/A")
-	o.line("AvailableFeatures=", joined(inv.Features, "(null)"))
+	o.line("AvailableFeatures=", joined(inv.Available(), "(null)"))
 	o.line("ActiveFeatures=", joined(inv.Features, "(null)"))
 	o.line("Gres=", gresText(inv))
 	if c.details {
@@ -650,15 +650,7 @@ func (c *control) stepRecord(s *stepRow) {
 	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.cpus()), " Tasks=", strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")
 	tres := "(null)"
 	if s.ID.Step >= 0 {
-		t := format.TRES{CPUs: s.cpus(), Nodes: len(nodes), Holding: true}
-		for _, sh := range s.Shares {
-			t.Mem += sh.MemMB
-			t.GPUs += sh.GPUs.Len()
-		}
-		tres = format.Null(t.String())
-		if len(nodes) > 0 {
-			tres += ",node=" + strconv.Itoa(len(nodes))
-		}
+		tres = s.tres()
 	}
 	o.line("TRES=", tres)
 	o.line("ResvPorts=(null)")
@@ -668,7 +660,37 @@ func (c *control) stepRecord(s *stepRow) {
 	}
 	o.line(cmp.Or(asked, "CPUFreqReq=Default"), dist)
 	o.line("SrunHost:Pid=", format.Null(s.SrunHost), ":", strconv.Itoa(s.SrunPID))
+	for _, f := range [...][2]string{
+		{"CpusPerTres=", s.cpusPerTRES()},
+		{"MemPerTres=", s.memPerTRES()},
+		{"TresBind=", s.tresBind()},
+		{"TresPerStep=", s.perStep()},
+		{"TresPerNode=", s.perNode()},
+		{"TresPerSocket=", format.GRES(s.asked().PerSocket)},
+		{"TresPerTask=", s.perTask()},
+	} {
+		if f[1] != "" {
+			o.line(f[0], f[1])
+		}
+	}
 	c.print(o)
+}
+
+// tres is what a step holds, in Slurm's order of names.
+func (s *stepRow) tres() string {
+	var mem cluster.MemMB
+	gpus := 0
+	for _, sh := range s.Shares {
+		mem += sh.MemMB
+		gpus += sh.GPUs.Len()
+	}
+	types := map[string]int64{}
+	if s.job.Alloc != nil && len(s.job.Alloc.Types) == 1 && gpus > 0 {
+		for name := range s.job.Alloc.Types {
+			types[name] = int64(gpus)
+		}
+	}
+	return alphaTRES(s.cpus(), len(s.Shares), s.job.v.mem(mem), int64(gpus), types, 0)
 }
 
 // distribution names a step's distribution as scontrol does.

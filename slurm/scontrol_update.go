@@ -33,6 +33,19 @@ func words(args []string) (list []setting) {
 	return list
 }
 
+// paired joins a key and the value behind it, where there is no = between them.
+func paired(args []string) (out []string) {
+	for i := 0; i < len(args); i++ {
+		if i+1 < len(args) && !strings.Contains(args[i]+args[i+1], "=") {
+			out = append(out, args[i]+"="+args[i+1])
+			i++
+			continue
+		}
+		out = append(out, args[i])
+	}
+	return out
+}
+
 // settings reads key=value words. bad is the first word without =.
 func settings(args []string) (list []setting, bad string) {
 	list = words(args)
@@ -82,7 +95,7 @@ func updates() []struct {
 // update is scontrol update KEY=VALUE... The words are read before anything is asked for.
 func (c *control) update(args []string) int {
 	if len(args) > 1 && strings.EqualFold(args[0], "job") { // update job 42 ...
-		args = append([]string{args[0] + "=" + args[1]}, args[2:]...)
+		args = append([]string{args[0] + "=" + args[1]}, paired(args[2:])...)
 	}
 	list := words(args)
 	named := list
@@ -373,6 +386,9 @@ func (c *control) updateNode(who setting, rest []setting) int {
 		case s == who:
 		case isKey(s.key, 1, "state") && strings.EqualFold(v, "cancel_reboot"):
 			return c.cancelReboot([]string{names})
+		case isKey(s.key, 1, "state") && (strings.EqualFold(v, "future") || strings.EqualFold(v, "noresp")):
+			return c.complain("Invalid input: "+s.text, "Request aborted",
+				"muster sees by itself which nodes are there and answer; drain a node, or set it down, to keep jobs off it")
 		case isKey(s.key, 1, "state"):
 			i := slices.IndexFunc(nodeActions[:], func(a struct {
 				word   string
@@ -430,13 +446,12 @@ func (c *control) updateNode(who setting, rest []setting) int {
 	return 0
 }
 
-// featuresOf sets what nodes have, which is what is active there; false: that is more than what is available.
+// featuresOf sets which features nodes have, and which of them are active; false: these are more than what is available.
 func (c *control) featuresOf(set *cluster.NodeSet, available, active []string) bool {
-	set.Features = available
+	set.Features, set.Active = available, active
 	if active == nil {
 		return true
 	}
-	set.Features = active
 	within := func(have []string) bool {
 		return !slices.ContainsFunc(active, func(f string) bool { return !slices.Contains(have, f) })
 	}
@@ -445,7 +460,7 @@ func (c *control) featuresOf(set *cluster.NodeSet, available, active []string) b
 	}
 	resp, _ := call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes}) // an error is met again by the change itself
 	for _, n := range resp.Nodes {
-		if !within(n.Inventory.Features) {
+		if !within(n.Inventory.Available()) {
 			return false
 		}
 	}
@@ -489,7 +504,7 @@ func partitionWords(p *cluster.Partition, list []setting) []string {
 		case key == "allocnodes" && strings.EqualFold(s.value, "all"):
 			continue // they are
 		}
-		if err := conf.PartitionKey(p, key, s.value); err != nil {
+		if err := conf.PartitionKey(p, conf.FullPartitionKey(key), s.value); err != nil {
 			if strings.HasSuffix(err.Error(), "has no effect yet") {
 				return []string{"scontrol: error: Update of this parameter is not supported: " + s.text + "\n", "scontrol: error: Request aborted"}
 			}

@@ -28,7 +28,7 @@ var infoColumns = []format.Column[infoRow]{
 	{Code: 'E', Long: "reason", Head: "REASON", Of: func(r *infoRow) string {
 		return r.text("none", func(n *api.NodeInfo) string { return cmp.Or(n.Reason, "none") })
 	}},
-	{Code: 'f', Long: "features", Head: "AVAIL_FEATURES", Of: func(r *infoRow) string { return r.features() }},
+	{Code: 'f', Long: "features", Head: "AVAIL_FEATURES", Of: func(r *infoRow) string { return r.available() }},
 	{Code: 'F', Long: "nodeaiot", Head: "NODES(A/I/O/T)", Of: func(r *infoRow) string {
 		a, i, o := r.nodeCounts()
 		return slashed(a, i, o, len(r.nodes))
@@ -140,6 +140,10 @@ func partitionWord(r *infoRow) string {
 
 func (r *infoRow) features() string {
 	return r.text("(null)", func(n *api.NodeInfo) string { return joined(n.Inventory.Features, "(null)") })
+}
+
+func (r *infoRow) available() string {
+	return r.text("(null)", func(n *api.NodeInfo) string { return joined(n.Inventory.Available(), "(null)") })
 }
 
 func (r *infoRow) layout() string {

@@ -2,7 +2,9 @@ package slurm
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"dev.muster/cluster"
@@ -184,6 +186,8 @@ func (r *jobRow) taskText() string {
 		return "N/A"
 	case r.Task >= 0:
 		return strconv.Itoa(r.Task)
+	case r.lastTask():
+		return r.Tasks.String()
 	}
 	return format.ShortTasks(r.Tasks, r.throttle())
 }
@@ -241,19 +245,19 @@ var stepColumns = []format.Column[stepRow]{
 	{Long: "cluster", Head: "CLUSTER", Of: func(s *stepRow) string { return s.job.v.config().Config.ClusterName }},
 	{Long: "container", Head: "CONTAINER", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "cpufreq", Head: "CPU_FREQ", Of: func(s *stepRow) string { return "Unknown-Unknown:Unknown" }},
-	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(s *stepRow) string { return format.Null(s.cpusPerTRES()) }},
 	{Long: "jobid", Head: "JOB_ID", Of: func(s *stepRow) string { return uintText(uint32(s.ID.Job)) }},
-	{Long: "mem-per-tres", Head: "MEM_PER_TRES", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "mem-per-tres", Head: "MEM_PER_TRES", Of: func(s *stepRow) string { return format.Null(s.memPerTRES()) }},
 	{Long: "network", Head: "NETWORK", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "numcpus", Head: "NUM_CPUS", Of: func(s *stepRow) string { return strconv.Itoa(s.cpus()) }},
 	{Long: "resvport", Head: "RESV_PORTS", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "stepstate", Head: "STATE", Of: func(s *stepRow) string { return "RUNNING" }},
-	{Long: "tres-bind", Head: "TRES_BIND", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "tres-bind", Head: "TRES_BIND", Of: func(s *stepRow) string { return format.Null(s.tresBind()) }},
 	{Long: "tres-freq", Head: "TRES_FREQ", Of: func(s *stepRow) string { return "(null)" }},
-	{Long: "tres-per-step tres-per-job", Head: "TRES_PER_STEP", Of: func(s *stepRow) string { return "(null)" }},
-	{Code: 'b', Long: "tres-per-node", Head: "TRES_PER_JOB", Of: func(s *stepRow) string { return "(null)" }},
-	{Long: "tres-per-socket", Head: "TRES_PER_SOCKET", Of: func(s *stepRow) string { return "(null)" }},
-	{Long: "tres-per-task", Head: "TRES_PER_TASK", Of: func(s *stepRow) string { return "(null)" }},
+	{Long: "tres-per-step tres-per-job", Head: "TRES_PER_STEP", Of: func(s *stepRow) string { return format.Null(s.perStep()) }},
+	{Code: 'b', Long: "tres-per-node", Head: "TRES_PER_JOB", Of: func(s *stepRow) string { return format.Null(s.perNode()) }},
+	{Long: "tres-per-socket", Head: "TRES_PER_SOCKET", Of: func(s *stepRow) string { return format.Null(format.GRES(s.asked().PerSocket)) }},
+	{Long: "tres-per-task", Head: "TRES_PER_TASK", Of: func(s *stepRow) string { return format.Null(s.perTask()) }},
 }
 
 // stepName is what stands behind the point of a step's id.
@@ -301,6 +305,82 @@ func (s *stepRow) cpus() (n int) {
 		n += sh.CPUs.Len()
 	}
 	return n
+}
+
+// asked is what the step asked for of GPUs and for tasks.
+func (s *stepRow) asked() cluster.StepAsked {
+	if s.Asked == nil {
+		return cluster.StepAsked{}
+	}
+	return *s.Asked
+}
+
+// hasGPUs: only of a step with devices Slurm tells what it asked for.
+func (s *stepRow) hasGPUs() bool {
+	return slices.ContainsFunc(s.Shares, func(sh cluster.Share) bool { return !sh.GPUs.Empty() })
+}
+
+// perStep is what it has in all: a CPU for each task, or more, and what --gpus asks for.
+func (s *stepRow) perStep() string {
+	if s.ID.Step < 0 || !s.hasGPUs() {
+		return ""
+	}
+	a := s.asked()
+	return withComma("cpu:"+strconv.Itoa(s.Tasks*max(a.CPUsPerTask, 1)), format.GRES(a.PerJob))
+}
+
+// perNode is what it asked for on each node, else what its job did.
+func (s *stepRow) perNode() string {
+	switch {
+	case !s.hasGPUs() || s.ID.Step < 0:
+		return ""
+	case len(s.asked().PerNode) > 0 || s.job.Spec.Layout == nil:
+		return format.GRES(s.asked().PerNode)
+	}
+	return format.GRES(s.job.Spec.PerNode)
+}
+
+// perTask is what it asked for each task.
+func (s *stepRow) perTask() string {
+	a := s.asked()
+	if a.CPUsPerTask == 0 || !s.hasGPUs() {
+		return format.GRES(a.PerTask)
+	}
+	return withComma("cpu:"+strconv.Itoa(a.CPUsPerTask), format.GRES(a.PerTask))
+}
+
+// tresBind is --gpu-bind, and what --gpus-per-task means by itself.
+func (s *stepRow) tresBind() string {
+	a := s.asked()
+	switch {
+	case a.GPUBind != "":
+		return "gpu:" + strings.TrimPrefix(a.GPUBind, "gpu:")
+	case len(a.PerTask) > 0:
+		return "gpu:per_task:" + strconv.FormatInt(a.PerTask[0].Count, 10)
+	}
+	return ""
+}
+
+func (s *stepRow) cpusPerTRES() string {
+	if n := s.asked().CPUsPerGPU; n > 0 {
+		return "gres:gpu:" + strconv.Itoa(n)
+	}
+	return ""
+}
+
+func (s *stepRow) memPerTRES() string {
+	if mb := s.asked().MemPerGPU; mb > 0 {
+		return "gres:gpu:" + strconv.FormatInt(int64(mb), 10)
+	}
+	return ""
+}
+
+// withComma puts a comma between two texts, if there are two.
+func withComma(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "," + b
 }
 
 // stdFile is where one of the three standard files of a batch job is.

@@ -117,3 +117,30 @@ func TestNodesOfPending(t *testing.T) {
 		}
 	}
 }
+
+// TestStepRequest: what a step asked for of GPUs, as 22.05 tells it.
+func TestStepRequest(t *testing.T) {
+	gpus := func(n int64) []cluster.GRES { return []cluster.GRES{{Name: "gpu", Count: n}} }
+	devices := cluster.NewIDSet(0, 1)
+	for name, c := range map[string]struct {
+		asked   *cluster.StepAsked
+		devices cluster.IDSet
+		want    string
+	}{
+		"nothing":           {nil, devices, "cpu:2 gres:gpu:4   "},
+		"of a job without":  {&cluster.StepAsked{CPUsPerTask: 2}, cluster.IDSet{}, "    "},
+		"-c2":               {&cluster.StepAsked{CPUsPerTask: 2}, devices, "cpu:4 gres:gpu:4 cpu:2  "},
+		"--gpus":            {&cluster.StepAsked{PerJob: gpus(2)}, devices, "cpu:2,gres:gpu:2 gres:gpu:4   "},
+		"--gpus-per-task":   {&cluster.StepAsked{PerTask: gpus(1)}, devices, "cpu:2 gres:gpu:4 gres:gpu:1 gpu:per_task:1 "},
+		"--gres":            {&cluster.StepAsked{PerNode: gpus(2)}, devices, "cpu:2 gres:gpu:2   "},
+		"bound, memory":     {&cluster.StepAsked{GPUBind: "none", MemPerGPU: 10}, devices, "cpu:2 gres:gpu:4  gpu:none gres:gpu:10"},
+		"bound with a word": {&cluster.StepAsked{GPUBind: "gpu:closest"}, devices, "cpu:2 gres:gpu:4  gpu:closest "},
+	} {
+		s := &stepRow{Step: &cluster.Step{Tasks: 2, Asked: c.asked, Shares: []cluster.Share{{GPUs: c.devices}}}}
+		s.job.Job = &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{PerNode: gpus(4)}}}
+		got := strings.Join([]string{s.perStep(), s.perNode(), s.perTask(), s.tresBind(), s.memPerTRES()}, " ")
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

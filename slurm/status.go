@@ -29,6 +29,7 @@ type clusterStatus struct {
 	CPUs      gpuCounts     `json:"cpus"`
 	Jobs      jobCounts     `json:"jobs"`
 	Attention []string      `json:"attention,omitempty"` // what needs somebody, in words
+	Aside     []string      `json:"aside,omitempty"`     // what operators have taken out of service, in words
 	jobs      []jobRow      // for top
 	wait      time.Duration // of the oldest pending job
 }
@@ -77,8 +78,7 @@ type jobCounts struct {
 func Status(sys *Sys, json bool) int {
 	st, err := sys.clusterStatus()
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		return sys.failed(err)
 	}
 	if json {
 		text, err := wire.Marshal(st)
@@ -175,8 +175,8 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 				groups[k] = &nodeGroup{State: state, Reason: n.Reason, By: n.ReasonBy}
 			}
 			groups[k].names = append(groups[k].names, n.Name)
-		} else if n.Lacks != "" {
-			st.Attention = append(st.Attention, fmt.Sprintf("node %s lacks %s", n.Name, n.Lacks))
+		} else if h := healthOf(n, st.Now); !h.Well {
+			st.Attention = append(st.Attention, fmt.Sprintf("node %s: %s", n.Name, h.Findings[0].Text))
 		}
 		for g := range n.Inventory.GPUs {
 			gpu := &n.Inventory.GPUs[g]
@@ -204,7 +204,11 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 		if g.By != "" {
 			text += " (by " + g.By + ")"
 		}
-		st.Attention = append(st.Attention, text)
+		if g.By == "" || g.By == "slurm" {
+			st.Attention = append(st.Attention, text)
+		} else { // somebody knows, as muster health has it too
+			st.Aside = append(st.Aside, text)
+		}
 	}
 	for _, t := range types {
 		st.GPUs = append(st.GPUs, *t)
@@ -267,11 +271,17 @@ func (st *clusterStatus) print(w io.Writer, p painter) {
 		queue = fmt.Sprintf("; job %d waits longest: %s", st.Jobs.Oldest, format.Duration(st.wait))
 	}
 	line("jobs", "%d running, %d pending (%d held)%s", st.Jobs.Running, st.Jobs.Pending, st.Jobs.Held, queue)
+	if len(st.Aside) > 0 {
+		fmt.Fprintln(w, "out of service by operators:")
+	}
+	for _, a := range st.Aside {
+		fmt.Fprintln(w, "  "+a)
+	}
 	if len(st.Attention) == 0 {
 		line("", "%s", p.good("nothing needs attention"))
 		return
 	}
-	fmt.Fprintln(w, "needs attention:")
+	fmt.Fprintln(w, "needs attention (muster health says what to do of nodes):")
 	for _, a := range st.Attention {
 		fmt.Fprintln(w, "  "+p.bad(a))
 	}

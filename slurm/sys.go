@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,6 +33,30 @@ type Sys struct {
 	Rlimits        func() []cluster.Rlimit
 	Hostname       func() (string, error)
 	Sid            int // session id of the calling shell
+
+	away uint32 // 1: the daemon did not answer the last call; atomic
+}
+
+// Sockets lists where the local daemon may listen, in the order of search.
+func Sockets(getenv func(string) string) []string {
+	if s := getenv("MUSTER_SOCKET"); s != "" {
+		return []string{s}
+	}
+	list := []string{"/run/muster/muster.sock"}
+	if home := getenv("HOME"); home != "" {
+		list = append([]string{path.Join(home, ".muster", "muster.sock")}, list...)
+	}
+	return list
+}
+
+// NoDaemon says that no daemon answers on this machine, and what to do.
+func NoDaemon(getenv func(string) string) string {
+	at := strings.Join(Sockets(getenv), " or ")
+	if getenv("MUSTER_SOCKET") != "" {
+		return "no muster daemon answers at " + at + " (MUSTER_SOCKET): is it the right socket, and does the daemon run?"
+	}
+	return "no muster daemon answers at " + at + ": systemctl status muster-server muster-client shows whether one runs here; " +
+		"MUSTER_SOCKET names the socket of another one, and muster dev starts one"
 }
 
 // Getenv returns an environment variable, or "".

@@ -74,8 +74,7 @@ func Top(sys *Sys, order string) int {
 	}
 	st, err := sys.clusterStatus()
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		return sys.failed(err)
 	}
 	s.st = st
 	out, ok := sys.Stdout.(*os.File)

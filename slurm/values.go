@@ -195,6 +195,9 @@ func ParseGPUs(s string) ([]cluster.GRES, bool) {
 				return nil, false
 			}
 		}
+		if strings.HasPrefix(g.Type, "-") { // a number below zero
+			return nil, false
+		}
 		if g.Count > 0 {
 			list = append(list, g)
 		}
@@ -220,6 +223,7 @@ func ParseGRES(s string) ([]cluster.GRES, bool) {
 				g.Count = n
 			} else {
 				g.Type = part[1]
+				ok = g.Type != "" && g.Type[0] != '-'
 			}
 		case 3:
 			g.Type = part[1]

@@ -82,6 +82,10 @@ func TestParseLists(t *testing.T) {
 	}{
 		{gpus, "2", "[{name:gpu,count:2}]"},
 		{gpus, "h100:2,a100", "[{name:gpu,type:h100,count:2},{name:gpu,type:a100,count:1}]"},
+		{gpus, "-1", "bad"},
+		{gpus, "h100:-1", "bad"},
+		{gres, "gpu:-1", "bad"},
+		{gres, "gpu:", "bad"},
 		{gpus, "0", "null"},
 		{gpus, "a:b", "bad"},
 		{gres, "gpu", "[{name:gpu,count:1}]"},

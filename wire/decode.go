@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/base64"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -376,7 +377,7 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 		}
 		f := s.find(k, &next)
 		if f == nil {
-			if _, err := d.skip(); err != nil {
+			if err := d.unknown(s, k); err != nil {
 				return err
 			}
 			continue
@@ -395,6 +396,16 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 			return within(err, f.name)
 		}
 	}
+}
+
+// unknown passes over a member that the type has no field for. Where decoding is strict only those may be there that the
+// type once had.
+func (d *decoder) unknown(s *structure, name []byte) error {
+	if d.strict && !slices.Contains(s.retired, string(name)) {
+		return &Error{Offset: d.at, Text: strconv.Quote(string(name)) + ": ", Err: ErrUnknown}
+	}
+	_, err := d.skip()
+	return err
 }
 
 // find looks for a field in the order in which fields are written, first behind the last one found.

@@ -14,6 +14,8 @@
 //   - The zero value of a type is zero for omitzero, whatever its IsZero says.
 //   - A field of pointer type with the tag wire:"shared" may get the same pointer as another element
 //     of the same text: lists of jobs repeat their specifications.
+//   - UnmarshalStrict refuses a member that the type has no field for, but those that a field named _ lists in its tag
+//     retired:"one,two": what the type once had.
 //   - An embedded pointer always leads to something after decoding, if none of its fields was there too.
 //   - Not supported, and refused: the tag option "string", several embedded pointers in a struct or one
 //     in an embedded struct, two fields of one name at one depth. Numbers in an any are float64. A value must not contain itself.
@@ -76,6 +78,16 @@ func AppendIndent(dst []byte, v any, prefix, indent string) ([]byte, error) {
 // Unmarshal decodes one JSON value into what v points to.
 func Unmarshal(in []byte, v any) error {
 	var d decoder
+	if len(in) >= internFrom {
+		d.seen = new([internSlots]string)
+	}
+	return d.value(in, v)
+}
+
+// UnmarshalStrict is Unmarshal for what must be understood whole: a member that the type has no field for is an error,
+// ErrUnknown, unless the type lists it as retired. Types that read their own JSON decide for themselves.
+func UnmarshalStrict(in []byte, v any) error {
+	d := decoder{strict: true}
 	if len(in) >= internFrom {
 		d.seen = new([internSlots]string)
 	}

@@ -5,6 +5,9 @@ import (
 	"strconv"
 )
 
+// ErrUnknown is behind the error of a strict decoding that met a member its type knows nothing of.
+var ErrUnknown = errors.New("unknown field")
+
 // Error says what is wrong with a text or a value, and where.
 type Error struct {
 	Path   string // of the value, as "jobs[3].spec.time"; empty for the whole

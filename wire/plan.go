@@ -125,9 +125,10 @@ func ownZero(v reflect.Value) bool { return v.Addr().Interface().(zeroer).IsZero
 
 // structure is the plan of a struct: its fields in the order in which they are written.
 type structure struct {
-	fields []*field
-	refuse string // why the type cannot be written or read
-	behind int    // which field is an embedded pointer, -1: none
+	fields  []*field
+	retired []string // names of fields that the type once had
+	refuse  string   // why the type cannot be written or read
+	behind  int      // which field is an embedded pointer, -1: none
 }
 
 // behindOf is the struct that the embedded pointer of v leads to. Where there is none yet, v gets one if it is to be filled.
@@ -233,6 +234,9 @@ func newStructure(t reflect.Type) *structure {
 func (s *structure) collect(list []*field, t reflect.Type, outermost bool) []*field {
 	for i := range t.NumField() {
 		sf := t.Field(i)
+		if names := sf.Tag.Get("retired"); names != "" {
+			s.retired = append(s.retired, strings.Split(names, ",")...)
+		}
 		tag := sf.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
 		if tag == "-" || !sf.IsExported() && !sf.Anonymous {

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -350,6 +351,34 @@ func TestUnmarshalErrors(t *testing.T) {
 }
 
 // TestDepth reads what is nested as deeply as encoding/json permits, and nothing deeper.
+// TestStrict: what a type knows nothing of is an error that names it, at any depth, but for fields that it once had.
+func TestStrict(t *testing.T) {
+	type part struct {
+		_ struct{} `retired:"was,that"`
+		A int      `json:"a"`
+	}
+	type whole struct {
+		Parts []part          `json:"parts"`
+		More  map[string]part `json:"more"`
+	}
+	for in, want := range map[string]string{
+		`{"parts":[{"a":1}],"more":{"x":{"a":2}}}`:    "",
+		`{"parts":[{"a":1,"was":2,"that":{"b":[]}}]}`: "",
+		`{"was":1}`:                    `"was": unknown field at byte 7`,
+		`{"parts":[{"a":1},{"A":2}]}`:  `parts[1]: "A": unknown field at byte 23`,
+		`{"more":{"x":{"a":1,"b":2}}}`: `more.x: "b": unknown field at byte 24`,
+	} {
+		var v whole
+		err := wire.UnmarshalStrict([]byte(in), &v)
+		if (err == nil) != (want == "") || err != nil && (err.Error() != want || !errors.Is(err, wire.ErrUnknown)) {
+			t.Errorf("%s: %v, want %q", in, err, want)
+		}
+		if err := wire.Unmarshal([]byte(in), &v); err != nil {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
 func TestDepth(t *testing.T) {
 	for _, n := range []int{9_999, 10_000, 10_001} {
 		in := []byte(strings.Repeat("[", n) + strings.Repeat("]", n))

@@ -38,6 +38,14 @@ func fence(cfg *cluster.Config, inv *cluster.Inventory, found []cluster.GPU, sh 
 	return f
 }
 
+// stepFence is a job's fence around a step, which has no more memory than it named.
+func stepFence(f step.Fence, s *cluster.StepSpec, sh cluster.Share) step.Fence {
+	if own := cluster.StepMem(s, sh); own < f.MemMB {
+		f.StepMemMB = own
+	}
+	return f
+}
+
 // ownGPUs are the devices of a share, that too of which it has a part.
 func ownGPUs(inv *cluster.Inventory, sh cluster.Share) (own []*cluster.GPU) {
 	ids := sh.GPUs

@@ -39,6 +39,12 @@ func TestFence(t *testing.T) {
 	if f.MemMB != 100 || !f.CPUs.Equal(sh.CPUs) || denied(f) != "023" || f.PIDs == 0 || !fenced(&cfg, &inv) {
 		t.Errorf("fence %+v", f)
 	}
+	for mb, want := range map[cluster.MemMB]cluster.MemMB{0: 0, 30: 60, 50: 0, 200: 0} {
+		s := &cluster.StepSpec{Layout: cluster.Layout{Mem: cluster.Mem{Per: cluster.MemPerCPU, MB: mb}}}
+		if got := stepFence(f, s, sh); got.StepMemMB != want || got.MemMB != 100 {
+			t.Errorf("of a step with %d MB for each of 2 CPUs: %+v, want %d", mb, got, want)
+		}
+	}
 	part := cluster.Share{CPUs: sh.CPUs, Part: &cluster.GPUPart{Name: "shard", GPU: 2, Count: 1}}
 	if f := fence(&cfg, &inv, found, part); denied(f) != "013" {
 		t.Errorf("with a part of GPU 2: %+v", f)

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -105,12 +104,9 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 	}
 	h.nextStep = max(h.nextStep, next+1)
 	j := h.job
-	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}, record: cluster.Step{
-		ID: cluster.StepID{Job: j.ID, Step: next}, Attempt: j.Attempt, Name: spec.Name, User: j.Spec.User, UID: j.Spec.UID,
-		Shares: shares, Distribution: spec.Distribution, SubmitLine: spec.SubmitLine, CPUFreq: cmp.Or(spec.CPUFreq, j.Spec.CPUFreq), SrunHost: spec.SrunHost,
-		SrunPID: spec.SrunPID, Started: time.Now(), Limit: spec.Limit}}
+	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}}
+	ls.record = cluster.NewStep(j, next, spec, shares, time.Now())
 	for _, sh := range shares {
-		ls.record.Tasks += sh.Tasks
 		ls.ids = append(ls.ids, step.ID{Job: j.ID, Attempt: j.Attempt, Step: next, Node: sh.Node})
 	}
 	c.steps[ls.record.ID] = ls
@@ -243,7 +239,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		OOMText: c.oomText(id)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
-			out.Fence = fence(&cfg, &inv, found, sh)
+			out.Fence = stepFence(fence(&cfg, &inv, found, sh), s, ls.record.Shares[i])
 		}
 	}
 	if s.PTY != nil && i > 0 {

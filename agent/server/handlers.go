@@ -44,6 +44,7 @@ func (s *Server) Routes(m *api.Mux) {
 	api.Handle(m, api.GossipKeys, s.gossipKeys)
 	write(m, s, api.AdmitMember)
 	handle(s, m, api.RevokeMember, s.revoke)
+	handle(s, m, api.LeaveMember, s.leaveMember)
 	handle(s, m, api.MayVouch, s.mayVouch)
 	write(m, s, api.RevokeToken)
 	handle(s, m, api.ListMembers, s.listMembers)
@@ -215,6 +216,9 @@ func ignored(asked, is *cluster.JobSpec) (out []string) {
 func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec, error) {
 	if spec.UID != who.UID && !who.Operator() {
 		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
+	}
+	if err := cluster.CheckRights(who.Identity, &spec); err != nil {
+		return spec, err
 	}
 	u, err := s.userOf(who, spec.UID)
 	if err != nil {

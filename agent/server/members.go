@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,6 +143,10 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 	if !ok || !trust.CheckProof(tok, who.Exported, trust.JoinText(q.Token, q.Role, q.Name, q.Addr, q.CSR), q.Proof) {
 		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the token is unknown, revoked, expired or not whole: make one with muster token create")
 	}
+	if owner := s.otherOwner(q.Name); owner != "" && !tok.Replace {
+		return none, cluster.Errorf(cluster.Conflict, "",
+			"node %s is one of member %s: choose another name with --node, or use a token made with --replace", q.Name, owner)
+	}
 	cert, public, err := trust.Issue(ca, q.CSR, q.Role, q.Name, time.Now())
 	if err != nil {
 		return none, err
@@ -152,6 +157,18 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 		return none, err
 	}
 	return api.JoinResponse{Cert: cert, CA: []byte(ca.Cert), Servers: s.servers()}, nil
+}
+
+// otherOwner is the member that a node belongs to which has another name, "" if there is none: a hollow node's.
+func (s *Server) otherOwner(node string) string {
+	n, ok := s.Snapshot().Node(cluster.NodeName(node))
+	if !ok || n.Owner == "" || n.Owner == node {
+		return ""
+	}
+	if _, lives := s.Member(n.Owner); !lives {
+		return ""
+	}
+	return n.Owner
 }
 
 // asServer proposes a member's admission here, or has the leader do it.
@@ -211,6 +228,34 @@ func (s *Server) revoke(ctx context.Context, who api.Caller, q cluster.MemberRev
 		}
 	}
 	_, index, err := s.propose(ctx, who.Identity, &q)
+	return api.WriteResponse{Index: index}, err
+}
+
+// leaveMember lets the member that calls go: nobody else can be meant. Its node goes with it, unless a configuration speaks of
+// that or jobs have it.
+func (s *Server) leaveMember(ctx context.Context, who api.Caller, _ api.Empty) (api.WriteResponse, error) {
+	if who.Member == "" || who.Role == cluster.RoleServer {
+		return api.WriteResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"compute nodes and login hosts leave by themselves; servers by muster server leave")
+	}
+	_, index, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.MemberRevoke{Name: who.Member})
+	if err != nil {
+		return api.WriteResponse{}, err
+	}
+	s.slog.Info("member has left", "name", who.Member)
+	snap := s.Snapshot()
+	declared := func(name cluster.NodeName) bool {
+		return slices.ContainsFunc(snap.Config().Declared, func(n cluster.Node) bool { return n.Name == name })
+	}
+	var gone cluster.NodeDelete
+	for n := range snap.Nodes() {
+		if n.Owner == who.Member && !declared(n.Name) && len(snap.Load(n.Name).Jobs) == 0 {
+			gone.Nodes = append(gone.Nodes, n.Name)
+		}
+	}
+	if gone.Nodes != nil {
+		_, index, err = s.propose(ctx, cluster.Identity{System: true}, &gone)
+	}
 	return api.WriteResponse{Index: index}, err
 }
 

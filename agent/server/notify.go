@@ -33,7 +33,7 @@ func (s *Server) call(term context.Context, e *cluster.Errand, cfg *cluster.Conf
 		return err
 	}
 	client := &http.Client{Timeout: callLimit, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
-		DialContext: (&net.Dialer{Timeout: callLimit, Control: reachable(cfg.NotifyLocal)}).DialContext},
+		DialContext: (&net.Dialer{Timeout: callLimit, Control: s.reachable(cfg.NotifyLocal)}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for try := 0; ; try++ {
 		again, err := callOnce(term, client, e.Job.Spec.Notify, body)
@@ -74,19 +74,51 @@ func callOnce(ctx context.Context, client *http.Client, url string, body []byte)
 type errOwnAddress struct{ ip netip.Addr }
 
 func (e errOwnAddress) Error() string {
-	return fmt.Sprintf("%s is an address of the server itself; CommunicationParameters=notify_local allows calls there", e.ip)
+	return fmt.Sprintf("%s is an address of a server of the cluster; CommunicationParameters=notify_local allows calls there", e.ip)
 }
 
-// reachable refuses addresses that users must not have a server call.
-func reachable(local bool) func(network, address string, _ syscall.RawConn) error {
+// reachable refuses addresses that users must not have a server call: those of servers, and of no network but the machine's own.
+func (s *Server) reachable(local bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
-		if err != nil {
+		if err != nil || local {
 			return err
 		}
-		if ip := at.Addr().Unmap(); !local && (!ip.IsGlobalUnicast() || ip.IsLoopback()) {
+		ip := at.Addr().Unmap()
+		if !ip.IsGlobalUnicast() || ip.IsLoopback() || ownAddress(ip) || s.serverAddress(ip) {
 			return errOwnAddress{ip}
 		}
 		return nil
 	}
+}
+
+// ownAddress reports whether this machine has an address.
+func ownAddress(ip netip.Addr) bool {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return true // what is not known is not called
+	}
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == ip {
+			return true
+		}
+	}
+	return false
+}
+
+// serverAddress reports whether a server of the cluster listens at an address.
+func (s *Server) serverAddress(ip netip.Addr) bool {
+	for _, member := range s.servers() {
+		host, _, err := net.SplitHostPort(member.Addr)
+		if err != nil {
+			continue
+		}
+		addrs, _ := net.LookupHost(host) // an address is its own
+		for _, a := range addrs {
+			if at, err := netip.ParseAddr(a); err == nil && at.Unmap() == ip {
+				return true
+			}
+		}
+	}
+	return false
 }

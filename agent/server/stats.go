@@ -100,7 +100,7 @@ func (s *Server) showStats(_ context.Context, who api.Caller, q api.StatsRequest
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()
 	if q.Reset {
-		if !who.Operator() {
+		if !who.Operator() && s.rank(who) != "Administrator" {
 			return api.StatsResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "only operators may reset the counts")
 		}
 		s.stats.reset()

@@ -186,6 +186,11 @@ func (c *cgroups) create(id ID, f *Fence) (*group, error) {
 	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
+	if c.unified[memoryControl] {
+		if err := f.boundStep(g.dir, true); err != nil {
+			return nil, err
+		}
+	}
 	fd, err := unix.Open(g.dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: g.dir, Err: err}

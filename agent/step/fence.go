@@ -14,12 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fence is what the processes of a job may use on this node. All steps of the job there have the same.
+// Fence is what the processes of a job may use on this node. All steps of the job there have the same, but for what a step has
+// named as its own memory.
 type Fence struct {
 	MemMB  cluster.MemMB `json:"mem_mb,omitempty"` // memory, without swap; 0: no limit
 	CPUs   cluster.IDSet `json:"cpus,omitzero"`    // by real number; empty: all
 	PIDs   int           `json:"pids,omitempty"`   // processes and threads; 0: no limit
 	Denied []Device      `json:"denied,omitempty"` // that they may not open, read, write or make
+	// StepMemMB is the memory of this step alone; 0: that of the job.
+	StepMemMB cluster.MemMB `json:"step_mem_mb,omitempty"`
 }
 
 // Device is a character device.
@@ -231,6 +234,20 @@ func (f *Fence) settings(name string, unified bool) func(yield func(file, value 
 	}
 }
 
+// boundStep limits the memory of one step, in the group of its own that counts it.
+func (f *Fence) boundStep(dir string, unified bool) error {
+	if f.StepMemMB == 0 {
+		return nil
+	}
+	own := Fence{MemMB: f.StepMemMB}
+	for file, value := range own.settings(memoryControl, unified) {
+		if err := writeControl(dir+"/"+file, value); err != nil && !(errors.Is(err, os.ErrNotExist) && optional[file]) {
+			return err
+		}
+	}
+	return nil
+}
+
 // lower takes a job's groups of cgroup v1 away. They are empty: the unified one was.
 func (c *cgroups) lower(job string) {
 	for _, base := range c.old {
@@ -253,6 +270,9 @@ func (g *group) oldDirs(f *Fence) (dirs []string, err error) {
 		if name == memoryControl {
 			dir += "/" + path.Base(g.dir)
 			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+				return nil, err
+			}
+			if err := f.boundStep(dir, false); err != nil {
 				return nil, err
 			}
 		}

@@ -63,6 +63,23 @@ func TestMemoryFence(t *testing.T) {
 	}
 }
 
+// TestStepMemory: a step that names its own memory is held to that, within its job's; the next one is not.
+func TestStepMemory(t *testing.T) {
+	needControl(t, memoryControl)
+	g := newRig(t)
+	greedy := g.spec(eats)
+	greedy.Fence = Fence{MemMB: 400, StepMemMB: 64}
+	next := g.spec(eats)
+	next.Fence, next.ID.Job, next.ID.Step = Fence{MemMB: 400}, greedy.ID.Job, greedy.ID.Step+1
+	g.start(greedy, next)
+	if st := g.await(greedy.ID, isEnded); st.OOMKills != 1 || !st.Tasks[0].OOM {
+		t.Errorf("with 64 MB: %+v", st)
+	}
+	if st := g.await(next.ID, isEnded); st.OOMKills != 0 || st.Tasks[0].Exit.Code != 0 {
+		t.Errorf("with its job's: %+v", st)
+	}
+}
+
 // TestCPUFence: a job can not leave its CPUs.
 func TestCPUFence(t *testing.T) {
 	needControl(t, cpusetControl)
@@ -135,6 +152,24 @@ func TestDeviceFence(t *testing.T) {
 	}
 }
 
+// noGroupsLeft looks for groups of a job below those of the rig's own supervisor: others on this machine have theirs.
+func noGroupsLeft(t *testing.T, g *rig, job string) {
+	t.Helper()
+	own, found := cgroupName(g.dir), false
+	for _, m := range append(oldMounts(), mount{at: "/sys/fs/cgroup/unified"}, mount{at: "/sys/fs/cgroup"}) {
+		if _, err := os.Stat(m.at + "/" + own); err != nil {
+			continue
+		}
+		found = true
+		if _, err := os.Stat(m.at + "/" + own + "/" + job); err == nil {
+			t.Errorf("left: %s/%s/%s", m.at, own, job)
+		}
+	}
+	if !found {
+		t.Errorf("the supervisor's own groups, %s, are nowhere", own)
+	}
+}
+
 // TestFenceFromTheStart: a task's first instruction runs inside, and nothing of the groups is left when the job is over.
 func TestFenceFromTheStart(t *testing.T) {
 	needControl(t, memoryControl, devicesControl)
@@ -154,11 +189,7 @@ func TestFenceFromTheStart(t *testing.T) {
 		}
 	}
 	g.r.Forget(sp.ID)
-	for _, m := range append(oldMounts(), mount{at: "/sys/fs/cgroup/unified"}) {
-		if left, _ := filepath.Glob(m.at + "/*/" + job); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-	}
+	noGroupsLeft(t, g, job)
 	after := g.spec("")
 	after.Tasks[0].Argv = []string{"/bin/cat", "/proc/self/cgroup"}
 	if g.run(after); strings.Contains(g.text(after.ID), job) {
@@ -197,11 +228,7 @@ func TestNoFenceNoLaunch(t *testing.T) {
 		t.Error("it ran without its fence")
 	}
 	job, _ := sp.ID.groupPath()
-	for _, m := range append(oldMounts(), mount{at: "/sys/fs/cgroup/unified"}) {
-		if left, _ := filepath.Glob(m.at + "/*/" + job); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-	}
+	noGroupsLeft(t, g, job)
 }
 
 // TestIsolation tells what the machine has, for whoever reads the test's output, and that groups are there where it says so.

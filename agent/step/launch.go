@@ -481,11 +481,7 @@ func (j *job) openPipe(io *stdio, n int) error {
 
 func (j *job) openFile(n int, what IO) (int, error) {
 	if n == 0 {
-		fd, err := unix.Open(what.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return -1, &os.PathError{Op: "open", Path: what.Path, Err: err}
-		}
-		return fd, nil
+		return openInput(what.Path)
 	}
 	flags := unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_NOCTTY
 	if !what.Append {
@@ -502,10 +498,10 @@ func (j *job) openOnce(path string, flags int) (int, error) {
 	if err := j.failed[path]; err != nil {
 		return -1, err
 	}
-	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o666)
+	fd, err := openOutput(path, flags)
 	if err == unix.ENOENT && flags&unix.O_CREAT != 0 {
 		if mkdirs(filepath.Dir(path)) == nil {
-			fd, err = unix.Open(path, flags|unix.O_CLOEXEC, 0o666)
+			fd, err = openOutput(path, flags)
 		}
 	}
 	if err != nil {
@@ -516,6 +512,61 @@ func (j *job) openOnce(path string, flags int) (int, error) {
 	j.opened[path] = fd
 	return fd, nil
 }
+
+// openOutput opens a file to write to without waiting for anybody. A named pipe that nobody reads yet is opened for reading, too:
+// so its task begins, waits when the pipe is full, and can be killed then.
+func openOutput(path string, flags int) (int, error) {
+	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o666)
+	if err == unix.ENXIO {
+		fd, err = unix.Open(path, flags&^unix.O_WRONLY|unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o666)
+	}
+	if err != nil {
+		return -1, err
+	}
+	return fd, unix.SetNonblock(fd, false)
+}
+
+// writerTime is how long a task waits for somebody to write into the named pipe that is its input.
+const writerTime = 5 * time.Second
+
+// openInput opens a file to read from.
+func openInput(path string) (int, error) {
+	fail := func(err error) (int, error) { return -1, &os.PathError{Op: "open", Path: path, Err: err} }
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO && !written(fd) {
+		unix.Close(fd)
+		return fail(errNoWriter)
+	}
+	return fd, unix.SetNonblock(fd, false)
+}
+
+// errNoWriter says why a task whose input is a named pipe did not start.
+var errNoWriter = errors.New("nobody writes into this pipe")
+
+// written waits until somebody has a named pipe open to write into.
+func written(fd int) bool {
+	var p [2]int
+	if unix.Pipe2(p[:], unix.O_CLOEXEC) != nil {
+		return false
+	}
+	defer unix.Close(p[0])
+	defer unix.Close(p[1])
+	for end := time.Now().Add(writerTime); time.Now().Before(end); time.Sleep(writerPause) {
+		// tee takes nothing away; without writers it says that this is the end.
+		n, err := unix.Tee(fd, p[1], 1, unix.SPLICE_F_NONBLOCK)
+		if n > 0 || err == unix.EAGAIN {
+			return true
+		}
+	}
+	return false
+}
+
+// writerPause is how often it is looked for a writer.
+const writerPause = 20 * time.Millisecond
 
 func mkdirs(dir string) error {
 	err := unix.Mkdir(dir, 0o777)

@@ -35,7 +35,7 @@ var (
 	prolog    = regexp.MustCompile(`(RUNNING Reason=|\|)Prolog\b`)
 	revoked   = regexp.MustCompile(`(?m)^salloc: (Job allocation \d+ has been revoked\.|Waiting for resource configuration|Nodes \S+ are ready for job)\n`)
 	// What muster adds to Slurm's words for a refusal.
-	why     = regexp.MustCompile(`(?m)^(sbatch|srun|salloc): why: .*\n?`)
+	why     = regexp.MustCompile(`(?m)^[a-z]+: why: .*\n?`)
 	started = regexp.MustCompile(`\bSched(Main|Backfill)\b`)
 	spool   = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)
 )

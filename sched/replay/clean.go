@@ -52,7 +52,7 @@ func (t *Trace) clean() {
 		of  func(*Job) bool
 	}{
 		{"without run time", func(j *Job) bool { return j.Run <= 0 }},
-		{"without limit", func(j *Job) bool { return j.Limit <= 0 }},
+		{"without limit (--limit=runtime replays them as if they had asked for what they took)", func(j *Job) bool { return j.Limit <= 0 }},
 		{"without " + t.scarce(), func(j *Job) bool { return want(j) <= 0 }},
 		{"with fewer " + t.scarce() + " than nodes", func(j *Job) bool { return want(j) < j.Nodes }},
 		{"of a partition without nodes", func(j *Job) bool { return home(parts, j) == nil }},

@@ -16,44 +16,23 @@ type profile struct {
 // blockSize is how many moments are passed over at once where too little is free.
 const blockSize = 64
 
-// span is the time in which some of the plan was given back: none if it ends before it begins.
+// span is the time in which some of the plan was given back.
 type span struct{ from, to int64 }
-
-var nothing = span{math.MaxInt64, math.MinInt64}
 
 func (a span) with(b span) span { return span{min(a.from, b.from), max(a.to, b.to)} }
 
-// conservative keeps a promise to every job of the queue. When a job ends before its limit, each gets the
-// earliest start that delays nobody, in order of submission, if that is earlier than its own (compression).
-// The jobs behind old are new.
+// conservative keeps a promise to every job of the queue. After each job that ends before its limit, also where several
+// end at once, each gets the earliest start that delays nobody, in order of submission, if that is earlier than its own
+// (compression). The jobs behind old are new.
 //
 // When a job was last looked at there was no start before its own. If there is one now, the job would run in what was given back
 // since, for a part of its time at least: by early ends, by those before it in this round, and by those behind it in the last one.
 func (s *textbook) conservative(old int, early []*running) {
 	p := s.plan
 	p.advance(s.now)
-	freed := nothing
 	for _, r := range early {
 		p.add(s.now, r.until, r.at, 1)
-		freed = freed.with(span{s.now, r.until})
-	}
-	if len(early) > 0 {
-		last := s.left // from each on, all that was left in the last round
-		for i := len(last) - 2; i >= 0; i-- {
-			last[i] = last[i].with(last[i+1])
-		}
-		s.left = nil
-		for _, w := range s.queue[:old] {
-			news := freed
-			if w.seen < len(last) {
-				news = news.with(last[w.seen])
-			}
-			if left, ok := s.compress(w, news); ok {
-				freed = freed.with(left)
-				s.left = append(s.left, left)
-			}
-			w.seen = len(s.left)
-		}
+		s.round(s.queue[:old], span{s.now, r.until})
 	}
 	s.begin(&old)
 	for _, w := range s.queue[old:] {
@@ -63,6 +42,26 @@ func (s *textbook) conservative(old int, early []*running) {
 	}
 	all := len(s.queue)
 	s.begin(&all)
+}
+
+// round has each job move up, once, in order of submission, after some time was given back.
+func (s *textbook) round(queue []*waiting, freed span) {
+	last := s.left // from each on, all that was left in the last round
+	for i := len(last) - 2; i >= 0; i-- {
+		last[i] = last[i].with(last[i+1])
+	}
+	s.left = nil
+	for _, w := range queue {
+		news := freed
+		if w.seen < len(last) {
+			news = news.with(last[w.seen])
+		}
+		if left, ok := s.compress(w, news); ok {
+			freed = freed.with(left)
+			s.left = append(s.left, left)
+		}
+		w.seen = len(s.left)
+	}
 }
 
 // compress gives a job the earliest start that the others leave, if that is before its own, and tells what it left for that.

@@ -13,6 +13,7 @@ type promise struct {
 	start int64
 	at    []piece
 	runs  bool
+	turn  int // how many have started before it
 }
 
 // dumb replays a trace under the conservative policy as docs/simulator.md puts it, with nothing remembered but the promises: second by
@@ -48,20 +49,18 @@ func dumb(m *machine, jobs []Job, better Placement) map[string]*promise {
 	begin := func(now int64) {
 		for _, h := range held {
 			if !h.runs && h.at != nil && h.start == now {
-				h.runs = true
+				h.runs, h.turn = true, len(out)
 				out[h.ID] = h
 			}
 		}
 	}
 	for now := int64(0); len(out) < len(jobs); now++ {
-		early := false
-		held = slices.DeleteFunc(held, func(h *promise) bool {
-			over := h.runs && h.start+h.Run == now
-			early = early || over && h.Run < h.Limit
-			return over
-		})
-		for _, h := range held {
-			if early && !h.runs {
+		for _, over := range endingNow(held, now) {
+			held = slices.DeleteFunc(held, func(h *promise) bool { return h == over })
+			for _, h := range held {
+				if over.Run == over.Limit || h.runs {
+					continue
+				}
 				if start, at := earliest(h.Job, now); start < h.start {
 					h.start, h.at = start, at
 				}
@@ -78,6 +77,17 @@ func dumb(m *machine, jobs []Job, better Placement) map[string]*promise {
 		begin(now)
 	}
 	return out
+}
+
+// endingNow lists the jobs that end at a time, in the order of their starts.
+func endingNow(held []*promise, now int64) (over []*promise) {
+	for _, h := range held {
+		if h.runs && h.start+h.Run == now {
+			over = append(over, h)
+		}
+	}
+	slices.SortFunc(over, func(a, b *promise) int { return a.turn - b.turn })
+	return over
 }
 
 // TestConservative: what the quick plan decides is what the dumb one does, job for job, on machines of one node and of several, where

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// WriteSchedule writes job_id,start,end,nodes by start and place in the trace; the names of nodes are parted by blanks.
+// WriteSchedule writes job_id,start,end,nodes by start and place in the trace: nodes are node:share, parted by blanks.
 func (t *Trace) WriteSchedule(w io.Writer, runs []Run) error {
 	out := csv.NewWriter(w)
 	if err := out.Write([]string{"job_id", "start", "end", "nodes"}); err != nil {
@@ -26,7 +27,7 @@ func (t *Trace) WriteSchedule(w io.Writer, runs []Run) error {
 	}) {
 		names := make([]string, len(r.Nodes))
 		for i, n := range r.Nodes {
-			names[i] = t.Nodes[n].Name
+			names[i] = t.Nodes[n].Name + ":" + thousandths(r.Parts[i])
 		}
 		if err := out.Write([]string{r.Job.ID, strconv.FormatInt(r.Start, 10), strconv.FormatInt(r.End, 10), strings.Join(names, " ")}); err != nil {
 			return err
@@ -36,84 +37,185 @@ func (t *Trace) WriteSchedule(w io.Writer, runs []Run) error {
 	return out.Error()
 }
 
+// thousandths writes so many of them: 8, 0.46.
+func thousandths(n int) string { return strconv.FormatFloat(float64(n)/whole, 'f', -1, 64) }
+
 // Size of a plot, in pixels, and how many spans of time it shows the means of.
 const (
 	plotWidth, plotHeight = 960, 220
 	plotLeft, plotTop     = 70, 50
 	plotRight             = 40
 	plotPoints            = 240
+	plotAll               = 2*(plotHeight+plotTop) + 60
 )
 
 var colours = []string{"#1b6ca8", "#d1495b", "#2e933c", "#edae49", "#6a4c93", "#00798c", "#8d6a3f"}
 
+// plot is a picture (SVG) that is being drawn.
+type plot struct {
+	strings.Builder
+	*Trace
+	schedules  [][]Run
+	begin, end int64
+	what       string // is scarce
+}
+
 // Draw makes a picture (SVG) of schedules of the trace: how many units wait, and what share is in use, over time.
 func (t *Trace) Draw(w io.Writer, title string, names []string, schedules [][]Run) error {
-	units, has := t.units()
-	what := "CPUs"
-	if slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.GPUs > 0 }) {
-		what = "GPUs"
-	}
-	all, begin, end := 0, int64(0), int64(1)
-	for i := range t.Nodes {
-		all += has(&t.Nodes[i])
-	}
+	p := t.plot(title, names, schedules)
+	p.curves(0, "waiting "+p.what, 0, submitted, started)
+	p.inUse(1)
+	return p.write(w)
+}
+
+// DrawSizes makes one of how long jobs of each size wait, and what share is in use over time.
+func (t *Trace) DrawSizes(w io.Writer, title string, names []string, schedules [][]Run) error {
+	p := t.plot(title, names, schedules)
+	p.sizes(0)
+	p.inUse(1)
+	return p.write(w)
+}
+
+func submitted(r Run) int64 { return r.Job.Submit }
+func started(r Run) int64   { return r.Start }
+func ended(r Run) int64     { return r.End }
+
+// plot begins a picture with its title and the names of the schedules.
+func (t *Trace) plot(title string, names []string, schedules [][]Run) *plot {
+	p := &plot{Trace: t, schedules: schedules, end: 1, what: t.scarce()}
 	if len(t.Jobs) > 0 {
-		begin = t.Jobs[0].Submit
+		p.begin = t.Jobs[0].Submit
 	}
 	for _, runs := range schedules {
 		for _, r := range runs {
-			end = max(end, r.End)
+			p.end = max(p.end, r.End)
 		}
 	}
-	at := func(k int) int64 { return begin + (end-begin)*int64(k)/plotPoints } // where span k begins
-	submit := func(r Run) int64 { return r.Job.Submit }
-	started := func(r Run) int64 { return r.Start }
-	ended := func(r Run) int64 { return r.End }
-	var b strings.Builder
-	height := 2*(plotHeight+plotTop) + 60
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", plotWidth+plotLeft+plotRight, height)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="20" font-size="15">%s</text>`+"\n", plotLeft, html.EscapeString(title))
+	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
+		plotWidth+plotLeft+plotRight, plotAll)
+	p.printf(`<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="20" font-size="15">%s</text>`+"\n",
+		plotLeft, html.EscapeString(title))
 	for i, n := range names {
-		fmt.Fprintf(&b, `<text x="%d" y="20" fill="%s">%s</text>`+"\n", plotLeft+260+110*i, colours[i%len(colours)], html.EscapeString(n))
+		p.printf(`<text x="%d" y="20" fill="%s">%s</text>`+"\n", plotLeft+260+110*i, colours[i%len(colours)], html.EscapeString(n))
 	}
-	for panel, p := range []struct {
-		label    string
-		from, to func(Run) int64
-		most     float64 // 0: what is found
-	}{{"waiting " + what, submit, started, 0}, {what + " in use", started, ended, float64(all)}} {
-		top := plotTop + panel*(plotHeight+plotTop)
-		var curves [][]float64
-		most := p.most
-		for _, runs := range schedules {
-			c := curve(runs, units, at, p.from, p.to)
-			curves = append(curves, c)
-			if p.most == 0 {
-				most = max(most, slices.Max(c))
-			}
-		}
-		most = max(most, 1)
-		label := fmt.Sprintf("%.0f", most)
-		if p.most > 0 {
-			label = "100 %"
-		}
-		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#bbb"/><text x="%d" y="%d">%s</text>`+"\n", plotLeft, top, plotWidth, plotHeight, plotLeft, top-6, p.label)
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><text x="%d" y="%d" text-anchor="end">0</text>`+"\n", plotLeft-6, top+12, label, plotLeft-6, top+plotHeight)
-		for i, c := range curves {
-			fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="1.3" stroke-opacity="0.85" points="`, colours[i%len(colours)])
-			for k, y := range c {
-				fmt.Fprintf(&b, "%.1f,%.1f ", plotLeft+(float64(k)+.5)*plotWidth/plotPoints, float64(top+plotHeight)-y/most*plotHeight)
-			}
-			b.WriteString("\"/>\n")
-		}
+	return p
+}
+
+func (p *plot) printf(format string, args ...any) { fmt.Fprintf(&p.Builder, format, args...) }
+
+func (p *plot) write(w io.Writer) error {
+	p.WriteString("</svg>\n")
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// panel begins one of the two panels, with what its upper edge stands for; it returns where that is.
+func (p *plot) panel(n int, label, most string) (top int) {
+	top = plotTop + n*(plotHeight+plotTop)
+	p.printf(`<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#bbb"/><text x="%d" y="%d">%s</text>`+"\n",
+		plotLeft, top, plotWidth, plotHeight, plotLeft, top-6, label)
+	p.printf(`<text x="%d" y="%d" text-anchor="end">%s</text><text x="%d" y="%d" text-anchor="end">0</text>`+"\n",
+		plotLeft-6, top+12, most, plotLeft-6, top+plotHeight)
+	return top
+}
+
+// inUse draws what share of all is in use.
+func (p *plot) inUse(n int) {
+	_, has := p.units()
+	all := 0
+	for i := range p.Nodes {
+		all += has(&p.Nodes[i])
 	}
+	p.curves(n, p.what+" in use", float64(all), started, ended)
 	const ticks = 6
 	for i := range ticks + 1 {
-		days := float64((end-begin)*int64(i)/ticks) / 86400
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%.1f d</text>`+"\n", plotLeft+plotWidth*i/ticks, height-35, days)
+		days := float64((p.end-p.begin)*int64(i)/ticks) / 86400
+		p.printf(`<text x="%d" y="%d" text-anchor="middle">%.1f d</text>`+"\n", plotLeft+plotWidth*i/ticks, plotAll-35, days)
 	}
-	b.WriteString("</svg>\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+}
+
+// curves draws how many units are between two moments of their jobs, over time; most is all that there can be, 0 what is found.
+func (p *plot) curves(n int, label string, most float64, from, to func(Run) int64) {
+	units, _ := p.units()
+	at := func(k int) int64 { return p.begin + (p.end-p.begin)*int64(k)/plotPoints } // where span k begins
+	edge := "100 %"
+	var curves [][]float64
+	for _, runs := range p.schedules {
+		curves = append(curves, curve(runs, units, at, from, to))
+	}
+	if most == 0 {
+		for _, c := range curves {
+			most = max(most, slices.Max(c))
+		}
+		edge = fmt.Sprintf("%.0f", max(most, 1))
+	}
+	most = max(most, 1)
+	top := p.panel(n, label, edge)
+	for i, c := range curves {
+		p.printf(`<polyline fill="none" stroke="%s" stroke-width="1.3" stroke-opacity="0.85" points="`, colours[i%len(colours)])
+		for k, y := range c {
+			p.printf("%.1f,%.1f ", plotLeft+(float64(k)+.5)*plotWidth/plotPoints, float64(top+plotHeight)-y/most*plotHeight)
+		}
+		p.WriteString("\"/>\n")
+	}
+}
+
+// sizes draws how long jobs wait by the class of their size, a bar for each schedule.
+func (p *plot) sizes(n int) {
+	var waits []map[int]float64
+	classes, most := map[int]int{}, 1.0
+	for _, runs := range p.schedules {
+		mean, jobs := p.waitsBySize(runs)
+		waits = append(waits, mean)
+		for class, wait := range mean {
+			classes[class], most = jobs[class], max(most, wait)
+		}
+	}
+	top := p.panel(n, "wait by size of the job, on average", fmt.Sprintf("%.1f h", most/3600))
+	list := slices.Sorted(maps.Keys(classes))
+	for k, class := range list {
+		width := float64(plotWidth) / float64(len(list))
+		left := plotLeft + width*float64(k)
+		bar := 0.8 * width / float64(len(waits))
+		for i, mean := range waits {
+			height := mean[class] / most * plotHeight
+			p.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n",
+				left+0.1*width+bar*float64(i), float64(top+plotHeight)-height, bar, height, colours[i%len(colours)])
+		}
+		p.printf(`<text x="%.1f" y="%d" text-anchor="middle">%s %s: %d jobs</text>`+"\n",
+			left+width/2, top+plotHeight+15, sizeName(list, k), p.what, classes[class])
+	}
+}
+
+// sizeName names a class of sizes: the numbers that are in it.
+func sizeName(classes []int, k int) string {
+	class := classes[k]
+	if class <= 2 {
+		return strconv.Itoa(class)
+	}
+	return fmt.Sprintf("%d-%d", class/2+1, class)
+}
+
+// sizeClass is the least power of two that a job does not exceed.
+func sizeClass(units int) (most int) {
+	for most = 1; most < units; most *= 2 {
+	}
+	return most
+}
+
+// waitsBySize are the mean waits of the jobs of each class, and how many these are.
+func (t *Trace) waitsBySize(runs []Run) (waits map[int]float64, jobs map[int]int) {
+	units, _ := t.units()
+	waits, jobs = map[int]float64{}, map[int]int{}
+	for _, r := range runs {
+		class := sizeClass(units(r.Job))
+		waits[class] += float64(r.Start - r.Job.Submit)
+		jobs[class]++
+	}
+	for class, n := range jobs {
+		waits[class] /= float64(n)
+	}
+	return waits, jobs
 }
 
 // curve is how many units are between from and to in the mean of each span of the plot; span k is from at(k) to at(k+1).

@@ -14,14 +14,23 @@ type Summary struct {
 	Makespan                   int64
 	// Fairness is Jain's index over the users' mean bounded slowdowns: 1 when all are treated alike, 1/n at worst.
 	Fairness float64
+	// Gangs are the jobs on several nodes, and Spread those of them on more leaf switches than they need; -1: nobody knows.
+	Gangs, Spread int
+	WorstUser     float64 // the mean wait of the user who waits longest
 }
+
+// SpreadPart is how many of a hundred such jobs are on more leaves than they need.
+func (s *Summary) SpreadPart() float64 { return 100 * float64(s.Spread) / float64(max(s.Gangs, 1)) }
 
 const shortRun = 10 // seconds: runs below count as long
 
 // Summarize works out the figures of a schedule of the trace.
 func (t *Trace) Summarize(runs []Run) Summary {
 	units, has := t.units()
-	out := Summary{Jobs: len(runs)}
+	out := Summary{Jobs: len(runs), Spread: -1}
+	if t.wired() {
+		out.Gangs, out.Spread = t.spread(runs)
+	}
 	if len(runs) == 0 {
 		return out
 	}
@@ -35,7 +44,7 @@ func (t *Trace) Summarize(runs []Run) Summary {
 	}
 	waits := make([]int64, 0, len(runs))
 	busy := int64(0)
-	type user struct{ sum, n float64 }
+	type user struct{ sum, n, wait float64 }
 	users := map[string]*user{}
 	for _, r := range runs {
 		wait := r.Start - r.Job.Submit
@@ -49,7 +58,9 @@ func (t *Trace) Summarize(runs []Run) Summary {
 			u = &user{}
 			users[r.Job.User] = u
 		}
-		u.sum, u.n = u.sum+slow, u.n+1
+		u.sum += slow
+		u.wait += float64(wait)
+		u.n++
 		busy += int64(units(r.Job)*r.Job.share()) * max(0, min(r.End, last)-max(r.Start, first))
 	}
 	slices.Sort(waits)
@@ -68,7 +79,9 @@ func (t *Trace) Summarize(runs []Run) Summary {
 	slices.Sort(names) // sums of floats depend on their order
 	s, q := 0.0, 0.0
 	for _, name := range names {
-		x := users[name].sum / users[name].n
+		u := users[name]
+		out.WorstUser = max(out.WorstUser, u.wait/u.n)
+		x := u.sum / u.n
 		s, q = s+x, q+x*x
 	}
 	out.Fairness = s * s / (float64(len(users)) * q)

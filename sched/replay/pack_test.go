@@ -12,8 +12,8 @@ import (
 )
 
 // TestPacking fills the nodes of the Alibaba trace with its tasks in random order until they ask for as many GPUs as there
-// are, of which many ask for a part of one; none ever leaves. An independent simulator gives out 93.0 % of the GPUs by best fit and
-// 86.7 % at random.
+// are, and for 1.3 times as many; many ask for a part of one, and none ever leaves. An independent simulator gives out 86.7 and
+// 87.9 % of the GPUs at random, 93.0 and 93.2 by best fit, and 94.3 and 94.5 where the least is spoiled.
 func TestPacking(t *testing.T) {
 	if *traces == "" {
 		t.Skip("no -traces folder given")
@@ -21,24 +21,25 @@ func TestPacking(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		word  func(*cluster.Config)
-		least float64
+		least [2]float64
 	}{
-		{"usual", func(*cluster.Config) {}, 0.87},
-		{"best fit", func(cfg *cluster.Config) { cfg.BestFit = true }, 0.925},
-		{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }, 0.935},
+		{"usual", func(cfg *cluster.Config) { cfg.NoBestFit = true }, [2]float64{0.87, 0.88}},
+		{"best fit", func(*cluster.Config) {}, [2]float64{0.925, 0.927}},
+		{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }, [2]float64{0.943, 0.945}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := pack(t, c.word); got < c.least {
-				t.Errorf("%.3f of the GPUs are given out, want %.3f", got, c.least)
-			} else {
-				t.Logf("%.3f of the GPUs are given out", got)
+			got := pack(t, c.word)
+			t.Logf("%.4f of the GPUs are given out", got)
+			if got[0] < c.least[0] || got[1] < c.least[1] {
+				t.Errorf("want %.3f", c.least)
 			}
 		})
 	}
 }
 
-func pack(t *testing.T, word func(*cluster.Config)) float64 {
+// pack tells what part is given out when as many are asked for, and when 1.3 times as many are.
+func pack(t *testing.T, word func(*cluster.Config)) (out [2]float64) {
 	s, index := cluster.NewState(), uint64(0)
 	apply := func(c cluster.Command) any {
 		index++
@@ -67,7 +68,7 @@ func pack(t *testing.T, word func(*cluster.Config)) float64 {
 	tasks, rng := numbers(t, "openb_tasks.csv"), rand.New(rand.NewPCG(1, 2))
 	var scheduler sched.Scheduler
 	asked, given := 0, 0
-	for asked < milli {
+	for asked < milli*13/10 {
 		r := tasks[rng.IntN(len(tasks))]
 		spec := &cluster.JobSpec{Name: "task", UID: 1, User: "u", Layout: &cluster.Layout{MinNodes: 1, MaxNodes: 1, CPUsPerTask: max((r[1]+999)/1000, 1),
 			Mem: cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(r[2])}}}
@@ -86,8 +87,12 @@ func pack(t *testing.T, word func(*cluster.Config)) float64 {
 		} else {
 			given += r[3] * r[4]
 		}
+		out[1] = float64(given) / float64(milli)
+		if asked-r[3]*r[4] < milli {
+			out[0] = out[1]
+		}
 	}
-	return float64(given) / float64(milli)
+	return out
 }
 
 // nodeOf names the node of a row.

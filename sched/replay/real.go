@@ -12,8 +12,27 @@ import (
 	"dev.muster/sched"
 )
 
-// Real is the name of muster's own scheduler among the policies.
-const Real = "muster"
+// Names of muster's own scheduler among the policies: in the order that its configuration says, and in that of the queue.
+const (
+	Real   = "muster"
+	Strict = "strict"
+)
+
+// Schedule runs the trace under the policy of a name.
+func (t *Trace) Schedule(name string, config *cluster.Config, better Placement, tick func(int)) ([]Run, error) {
+	switch name {
+	case Real:
+		return t.Replay(config, tick)
+	case Strict:
+		own := cluster.DefaultConfig()
+		if config != nil {
+			own = *config
+		}
+		own.StrictOrder = true
+		return t.Replay(&own, tick)
+	}
+	return t.Textbook(Named(name), better, tick), nil
+}
 
 // real is a replay by the real scheduler: the commands of a cluster, applied at the trace's times.
 type real struct {
@@ -144,6 +163,7 @@ func (r *real) build(config *cluster.Config) error {
 			cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: cmp.Or(name, "main"), Nodes: parts[name], Default: len(cfg.Partitions) == 0})
 		}
 	}
+	r.wire(&cfg)
 	if slices.ContainsFunc(r.Jobs, func(j Job) bool { return j.share() < whole }) {
 		for i := range r.Nodes {
 			if n := &r.Nodes[i]; n.GPUs > 0 {
@@ -246,17 +266,34 @@ func (r *real) pass() error {
 				continue
 			}
 			started = true
-			j := r.jobs[d.Job]
-			var nodes []int
-			for _, sh := range d.Start.Shares {
-				nodes = append(nodes, r.nodes[sh.Node])
-			}
-			slices.Sort(nodes)
-			r.out = append(r.out, Run{j, r.now, r.now + j.Run, nodes})
-			heap.Push(&r.ends, realEnd{r.now + j.Run, d.Job})
+			run := r.run(r.jobs[d.Job], d.Start)
+			r.out = append(r.out, run)
+			heap.Push(&r.ends, realEnd{run.End, d.Job})
 		}
 		if !started {
 			return nil
 		}
 	}
+}
+
+// run is a job's place in the schedule that starts now.
+func (r *real) run(j *Job, a *cluster.Alloc) Run {
+	out := Run{Job: j, Start: r.now, End: r.now + j.Run}
+	at := func(sh cluster.Share) int { return r.nodes[sh.Node] }
+	for _, sh := range slices.SortedFunc(slices.Values(a.Shares), func(a, b cluster.Share) int { return at(a) - at(b) }) {
+		out.Nodes = append(out.Nodes, at(sh))
+		out.Parts = append(out.Parts, r.partOf(&sh))
+	}
+	return out
+}
+
+// partOf is how much a share is, in thousandths.
+func (r *real) partOf(sh *cluster.Share) int {
+	switch {
+	case sh.Part != nil:
+		return int(sh.Part.Count)
+	case r.most > 0:
+		return sh.GPUs.Len() * whole
+	}
+	return sh.CPUs.Len() * whole
 }

@@ -14,7 +14,8 @@ const never int64 = math.MaxInt64
 type Run struct {
 	Job        *Job
 	Start, End int64
-	Nodes      []int // places in the trace's list
+	Nodes      []int // places in the trace's list, rising
+	Parts      []int // what it has of each of them: thousandths of a GPU, or of a CPU where there are none
 }
 
 // Policy is a scheduler of the textbook: jobs have one kind of need, and everybody tells a limit.
@@ -187,12 +188,12 @@ func (s *textbook) start(j *Job, at []piece) {
 	r := &running{s.seq, s.now + j.Run, s.now + j.Limit, at}
 	heap.Push(&s.ends, r)
 	s.live[r.seq] = r
-	nodes := make([]int, len(at))
-	for i, p := range at {
-		nodes[i] = s.nodes[p.node]
+	run := Run{Job: j, Start: s.now, End: s.now + j.Run}
+	for _, p := range slices.SortedFunc(slices.Values(at), func(a, b piece) int { return a.node - b.node }) {
+		run.Nodes = append(run.Nodes, s.nodes[p.node])
+		run.Parts = append(run.Parts, p.units*whole)
 	}
-	slices.Sort(nodes)
-	s.out = append(s.out, Run{j, s.now, s.now + j.Run, nodes})
+	s.out = append(s.out, run)
 }
 
 // releases are the live jobs by the ends of their limits.

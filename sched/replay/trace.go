@@ -115,8 +115,9 @@ func open(path string) (io.ReadCloser, error) {
 
 // Load reads a trace: SWF by the ending .swf, else a table with a header line (README of the format: job_id,
 // submit, nodes, cpus, gpus, mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli). A table
-// needs a table of nodes; SWF takes its machine from MaxProcs unless nodes are given.
-func Load(path, nodes string) (*Trace, error) {
+// needs a table of nodes; SWF takes its machine from MaxProcs unless nodes are given. Changes are made to each job that is read,
+// before any is left out.
+func Load(path, nodes string, changes ...func(*Job)) (*Trace, error) {
 	t := &Trace{}
 	if err := t.nodeTable(nodes); err != nil {
 		return nil, err
@@ -132,11 +133,23 @@ func Load(path, nodes string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, change := range changes {
+		for i := range t.Jobs {
+			change(&t.Jobs[i])
+		}
+	}
 	t.clean()
 	if len(t.Jobs) == 0 {
 		return nil, fmt.Errorf("%s: no job that could run; its entries: %s", path, t.without())
 	}
 	return t, nil
+}
+
+// LimitByRun has a job without a limit ask for what it took.
+func LimitByRun(j *Job) {
+	if j.Limit <= 0 {
+		j.Limit = j.Run
+	}
 }
 
 // swf reads the Standard Workload Format (D. Feitelson, Parallel Workloads Archive): header lines begin with ;,
@@ -382,8 +395,8 @@ func (t *Trace) addNodes(r record, named map[string]bool) error {
 	switch {
 	case n.Name == "":
 		return fmt.Errorf("%s: no name", r.where)
-	case strings.ContainsAny(n.Name, " \t\r\n"):
-		return fmt.Errorf("%s: name is %q: names of nodes stand one behind the other in schedules, so they have no blanks", r.where, n.Name)
+	case strings.ContainsAny(n.Name, " :\t\r\n"):
+		return fmt.Errorf("%s: name is %q: schedules say node:share, one behind the other, so names have no blanks and colons", r.where, n.Name)
 	case n.CPUs < 0 || n.GPUs < 0 || n.MemMB < 0:
 		return fmt.Errorf("%s: node %s has %d cpus, %d gpus and %d mem_mb: none of them can be below 0", r.where, n.Name, n.CPUs, n.GPUs, n.MemMB)
 	case count < 0 || len(t.Nodes)+count > maxNodes:

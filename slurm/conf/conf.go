@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
 )
 
 // maxIncludes bounds nested Include lines, maxLine the bytes of a line.
@@ -35,6 +36,8 @@ type reader struct {
 	nodeDef []pair   // NodeName=DEFAULT
 	partDef []pair
 	tiered  bool // some partition has a PriorityTier
+	// partitions are where those of cfg stand.
+	partitions []partitionLineAt
 	// interactive: salloc begins its shell by srun, with these options.
 	interactive        bool
 	interactiveOptions string
@@ -215,10 +218,22 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 	case "frontendname":
 		r.note(file, n, "%s lines have no effect: each node runs its own client", ps[0].key)
 	default:
+		if meant := lineMeant(ps); meant != "" {
+			r.note(file, n, "%s is no key of slurm.conf: do you mean %s? The line is ignored", ps[0].key, meant)
+			return
+		}
 		for _, p := range ps {
 			r.key(file, n, p)
 		}
 	}
+}
+
+// lineMeant is the kind of line that one of several words was meant to be, whose first word is mistyped; "" if it is none.
+func lineMeant(ps []pair) string {
+	if len(ps) < 2 {
+		return ""
+	}
+	return opt.Nearest(ps[0].key, []string{"NodeName", "PartitionName", "NodeSet", "DownNodes"})
 }
 
 // place is where a key's value goes.
@@ -575,6 +590,7 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 				r.note(file, n, "PartitionName=%s: %v", name, err)
 			}
 		}
+		r.partitions = append(r.partitions, partitionLineAt{file, n, len(r.cfg.Partitions)})
 		r.cfg.Partitions = append(r.cfg.Partitions, p)
 	}
 }
@@ -605,6 +621,35 @@ func (r *reader) launchKey(file string, n int, p pair) {
 	}
 }
 
+// checkPartitions tells of nodes of partitions that no NodeName line speaks of, where there are such lines.
+func (r *reader) checkPartitions() {
+	if len(r.cfg.Declared) == 0 {
+		return
+	}
+	declared := map[cluster.NodeName]bool{}
+	for i := range r.cfg.Declared {
+		declared[r.cfg.Declared[i].Name] = true
+	}
+	for _, at := range r.partitions {
+		p := at.of(r.cfg)
+		for _, name := range p.Nodes {
+			if !declared[name] {
+				r.note(at.file, at.line, "PartitionName=%s: no NodeName line speaks of node %s", p.Name, name)
+				break // one is enough
+			}
+		}
+	}
+}
+
+// partitionLineAt is where a partition stands.
+type partitionLineAt struct {
+	file  string
+	line  int
+	index int // in the configuration
+}
+
+func (at partitionLineAt) of(c *cluster.Config) *cluster.Partition { return &c.Partitions[at.index] }
+
 // finish settles what depends on all lines.
 func (r *reader) finish() {
 	if r.interactive {
@@ -613,6 +658,7 @@ func (r *reader) finish() {
 	cfg := r.cfg
 	r.settleDown()
 	r.settleNodeSets()
+	r.checkPartitions()
 	r.settleTopology()
 	r.settleContainers()
 	settlePriority(&cfg.Priority)

@@ -115,6 +115,19 @@ func PartitionKey(p *cluster.Partition, key, value string) error {
 	return fmt.Errorf("%s has no effect yet", key)
 }
 
+// leastKey is how many letters of a key scontrol takes for the whole of it.
+const leastKey = 6
+
+// FullPartitionKey is the first key that begins with the letters that scontrol was given.
+func FullPartitionKey(key string) string {
+	for i := range partitionKeys {
+		if len(key) >= leastKey && strings.HasPrefix(partitionKeys[i].key, key) {
+			return partitionKeys[i].key
+		}
+	}
+	return key
+}
+
 func yes(to *bool, key, v string) error {
 	switch strings.ToUpper(v) {
 	case "YES", "NO":

@@ -43,6 +43,7 @@ var schedulerWords = []schedulerWord{
 	{"pack_serial_at_end", func(c *cluster.Config, _, _ string) error { c.SerialAtEnd = true; return nil }},
 	{"preempt_reorder_count", oldPreempt}, {"preempt_strict_order", oldPreempt}, {"preempt_youngest_first", oldPreempt},
 	{"best_fit", func(c *cluster.Config, _, _ string) error { c.BestFit = true; return nil }},
+	{"disable_best_fit", func(c *cluster.Config, _, _ string) error { c.NoBestFit = true; return nil }},
 	{"reduce_completing_frag", func(c *cluster.Config, _, _ string) error { c.CompleteLocal = true; return nil }},
 	{"fgd", func(c *cluster.Config, _, _ string) error { c.Gradient = true; return nil }},
 	{"plan_whole_nodes", func(c *cluster.Config, _, _ string) error { c.PlanWhole = true; return nil }},

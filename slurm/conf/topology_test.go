@@ -111,8 +111,8 @@ func TestSelectTypeParameters(t *testing.T) {
 
 // TestSchedulerParameters: each word has its effect, or is told of, the same kind in one note.
 func TestSchedulerParameters(t *testing.T) {
-	cfg, notes := loaded(t, "SchedulerParameters=bf_interval=30,bf_continue,assoc_limit_stop,bf_min_prio_reserve=100,bf_min_age_reserve=60,colour=blue,bf_min_age_reserve=x,best_fit,fgd,plan_whole_nodes,shortest_first,strict_order", "")
-	if !cfg.ShortestFirst || !cfg.BestFit || !cfg.Gradient || !cfg.PlanWhole || !cfg.StrictOrder || !cfg.LimitStop || cfg.ReservePriority != 100 || cfg.ReserveAge == nil || cfg.ReserveAge.Seconds() != 60 {
+	cfg, notes := loaded(t, "SchedulerParameters=bf_interval=30,bf_continue,assoc_limit_stop,bf_min_prio_reserve=100,bf_min_age_reserve=60,colour=blue,bf_min_age_reserve=x,best_fit,disable_best_fit,fgd,plan_whole_nodes,shortest_first,strict_order", "")
+	if !cfg.ShortestFirst || !cfg.BestFit || !cfg.NoBestFit || !cfg.Gradient || !cfg.PlanWhole || !cfg.StrictOrder || !cfg.LimitStop || cfg.ReservePriority != 100 || cfg.ReserveAge == nil || cfg.ReserveAge.Seconds() != 60 {
 		t.Errorf("read %+v", cfg)
 	}
 	want := "slurm.conf:1: SchedulerParameters: bf_min_age_reserve=x is not a number of seconds; ignored\n" +

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dev.muster/slurm/opt"
 )
 
 // elsewhere are the keys of Slurm that change nothing here because what they are for is done in another way, and asks for
@@ -84,22 +86,7 @@ func unread(key string) (why string, fine bool) {
 			return g.why, false
 		}
 	}
-	why = "is no key of slurm.conf"
-	if near := nearest(key); near != "" {
-		why += ": do you mean " + near + "?"
-	}
-	return why, false
-}
-
-// nearest is the key that a mistyped one most resembles, "" if none does.
-func nearest(key string) (best string) {
-	least := 3 // letters that may differ
-	for _, k := range knownKeys() {
-		if d := distance(strings.ToLower(k), key, least); d < least {
-			best, least = k, d
-		}
-	}
-	return best
+	return "is no key of slurm.conf" + opt.Meant(key, knownKeys()), false
 }
 
 // knownKeys are all that are read, or spoken of above.
@@ -123,28 +110,4 @@ func knownKeys() (out []string) {
 		out = append(out, k.key)
 	}
 	return append(out, otherKeys...)
-}
-
-// distance is how many letters have to be put in, left out or changed to make one word of another (Levenshtein), or most.
-func distance(a, b string, most int) int {
-	if len(a)-len(b) >= most || len(b)-len(a) >= most {
-		return most
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, before+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -225,7 +225,7 @@ func (e *list) asked(s *cluster.JobSpec) {
 	if s.Truncate {
 		e.set("SLURM_OPEN_MODE", "t")
 	}
-	if s.Export != "" {
+	if s.Export != "" && s.Kind != cluster.SrunJob {
 		e.set("SLURM_EXPORT_ENV", s.Export)
 	}
 	if s.UserEnv {

@@ -248,7 +248,11 @@ func (p *Parser[T]) lookup(name, word string) (*Option[T], string, error) {
 		old = newer
 	}
 	if len(old) == 0 {
-		return nil, "", p.usage("unrecognized option '--" + word + "'")
+		err := p.usage("unrecognized option '--" + word + "'")
+		if near := Nearest(name, p.longNames()); near != "" {
+			err.Lines = append(err.Lines, p.Prog.Name()+": why: do you mean --"+near+"?")
+		}
+		return nil, "", err
 	}
 	list := ""
 	same := true
@@ -288,7 +292,16 @@ func (p *Parser[T]) Row(long string) (row *Option[T]) {
 	return row
 }
 
-func (p *Parser[T]) usage(text string) error {
+// longNames are those of all options.
+func (p *Parser[T]) longNames() (names []string) {
+	p.each(func(o *Option[T]) bool {
+		names = append(names, o.Long)
+		return true
+	})
+	return names
+}
+
+func (p *Parser[T]) usage(text string) *UsageError {
 	name := p.Prog.Name()
 	return &UsageError{Code: CodeUsage, Lines: []string{name + ": " + text, `Try "` + name + ` --help" for more information`}}
 }

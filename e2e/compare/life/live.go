@@ -193,6 +193,7 @@ var varying = []struct {
 	{regexp.MustCompile(`DIR/[sm]/`), "DIR/"},
 	{regexp.MustCompile(`(JOB |STEP |StepId=)(J'*|\d+)`), "${1}J"}, // tasks of an array get their numbers in any order
 	{regexp.MustCompile(`tasks? [-0-9,]+:`), "TASKS:"},             // how many end at once is chance
+	{regexp.MustCompile(`[a-z]+: why: .*\n`), ""},                  // what Slurm does not say
 	{regexp.MustCompile(`srun: job J (queued and waiting for|has been allocated) resources\n`), ""},
 	{regexp.MustCompile(`srun: Required node not available \(down, drained or reserved\)\n`), ""}, // said or not, by chance
 	{regexp.MustCompile(`\[1:open\]\[0:open\]`), "[0:open][1:open]"},                              // which of two tasks dies first

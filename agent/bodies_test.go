@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// zeros is a body of so many bytes.
+func zeros(n int64) io.Reader { return io.LimitReader(bytes.NewReader(make([]byte, n)), n) }
+
+func bodyCaller(uid uint32) caller {
+	return caller{Caller: api.Caller{Identity: cluster.Identity{UID: uid}}}
+}
+
+// TestBodiesOfUser: one user's calls under way have so many bytes at most; those of others, and later ones, are taken.
+func TestBodiesOfUser(t *testing.T) {
+	h := &handler{}
+	read := func(uid uint32, n int64, claimed bool) (func(), error) {
+		r := httptest.NewRequest("POST", "/", zeros(n))
+		if r.ContentLength = -1; claimed {
+			r.ContentLength = n
+		}
+		body, done, err := h.readBody(httptest.NewRecorder(), r, bodyCaller(uid), api.MaxBody)
+		if err == nil && int64(len(body)) != n {
+			t.Errorf("%d bytes of %d", len(body), n)
+		}
+		return done, err
+	}
+	first, err := read(1000, 40<<20, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := read(1000, 40<<20, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(1000, 60<<20, true); err == nil || api.AsError(err).Code != cluster.Unavailable {
+		t.Errorf("a third one: %v", err)
+	}
+	for _, uid := range []uint32{1001, 0, 0, 0, 0} {
+		done, err := read(uid, 60<<20, true)
+		if err != nil {
+			t.Errorf("of user %d: %v", uid, err)
+		} else {
+			defer done()
+		}
+	}
+	first()
+	second()
+	done, err := read(1000, 60<<20, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
+	if n := h.bodies.held[1000]; n != 0 {
+		t.Errorf("%d bytes are still counted", n)
+	}
+}
+
+// TestBodyBounds: each endpoint takes no more than it can need.
+func TestBodyBounds(t *testing.T) {
+	m := api.NewMux()
+	api.Handle(m, api.SubmitJob, nil)
+	api.Handle(m, api.CancelJob, nil)
+	api.Handle(m, api.ReportWork, nil)
+	for path, want := range map[string]int64{api.SubmitJob.Path: api.MaxBody, api.CancelJob.Path: api.UserBody, api.ReportWork.Path: api.MaxBody} {
+		r, _ := m.Lookup("POST", path)
+		if got := mostOf(r); got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+	h := &handler{}
+	r := httptest.NewRequest("POST", "/", zeros(101))
+	if _, _, err := h.readBody(httptest.NewRecorder(), r, bodyCaller(1000), 100); err == nil || !strings.Contains(err.Error(), "at most 100 bytes") {
+		t.Errorf("101 bytes of 100: %v", err)
+	}
+}
+
+// TestSlowBody: a body that does not arrive in time is waited for no longer.
+func TestSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{}
+		var err error
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _, err = h.readBody(w, r, bodyCaller(1000), api.MaxBody)
+		})}
+		ours, theirs := net.Pipe()
+		ln := &oneConn{conn: theirs}
+		go func() { _ = srv.Serve(ln) }() // ends with the server
+		began := time.Now()
+		if _, werr := io.WriteString(ours, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nsome"); werr != nil {
+			t.Fatal(werr)
+		}
+		answer := make([]byte, 1)
+		_, _ = ours.Read(answer)
+		if took := time.Since(began); err == nil || took > bodyTime+time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		if n := h.bodies.held[1000]; n != 0 {
+			t.Errorf("%d bytes are still counted", n)
+		}
+		ours.Close()
+		srv.Close()
+	})
+}
+
+// oneConn is a listener with one connection.
+type oneConn struct {
+	conn net.Conn
+	net.Listener
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if c := l.conn; c != nil {
+		l.conn, l.closed = nil, make(chan struct{})
+		return c, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error {
+	if l.closed != nil {
+		close(l.closed)
+	}
+	return nil
+}
+
+func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{} }

@@ -1,0 +1,113 @@
+package slurm
+
+import (
+	"context"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// FuzzFrontEnds: no line of arguments makes a front-end panic, whatever it finds in the cluster.
+//
+// Lines are words with blanks between; a word itself has none. Left out are what waits or repeats for good, what runs programs, and
+// what writes files that the line names.
+func FuzzFrontEnds(f *testing.F) {
+	for _, g := range goldens {
+		for _, line := range g.lines {
+			f.Add(line)
+		}
+	}
+	for _, line := range strings.Split(moreLines, "\n") {
+		f.Add(line)
+	}
+	dir := f.TempDir()
+	if err := os.Chdir(dir); err != nil {
+		f.Fatal(err)
+	}
+	fake := newFake()
+	mux := fake.mux()
+	withBooks(mux, fake)
+	fake.own = mux
+	dial := fake.dial(f)
+	f.Fuzz(func(t *testing.T, line string) {
+		argv := strings.Fields(line)
+		if len(argv) == 0 || !slices.Contains(FrontEnds(), argv[0]) || slices.ContainsFunc(argv[1:], isUnsafe) {
+			t.Skip()
+		}
+		sys := testSys(argv[0], dir)
+		sys.Stdin, sys.Stdout, sys.Stderr, sys.Dial = strings.NewReader("y\n"), io.Discard, io.Discard, dial
+		sys.Hostname = func() (string, error) { return "vm", nil }
+		Main(argv, sys)
+	})
+}
+
+// isUnsafe reports words with which a front-end goes on for good, starts programs, or writes files.
+func isUnsafe(word string) bool {
+	w := strings.ToLower(strings.TrimLeft(word, "-"))
+	for _, begin := range []string{"i", "it", "follow", "wait", "dump", "write", "archive", "file=", "uid", "gid"} {
+		if strings.HasPrefix(w, begin) {
+			return true
+		}
+	}
+	return strings.ContainsAny(word, "/~")
+}
+
+// moreLines are lines of the front-ends that the golden files leave out.
+const moreLines = `sacct -X -o jobid,state,elapsed,alloctres -s CD -S now-1hour -E now
+sacct --json -j 734
+sacct -P -n -o all
+sacctmgr show assoc tree format=account,user,share
+sacctmgr -n -P show qos format=name,priority,maxtrespu
+sacctmgr add user zed account=root fairshare=3
+sacctmgr modify user alice set maxjobs=3 where account=team-a
+sacctmgr delete account team-a
+sacctmgr show tres
+sreport cluster accountutilizationbyuser start=2026-11-01 -t hours
+sreport job sizesbyaccount grouping=10,20
+sshare -a -l
+sprio -l
+sstat -j 735.0 -o jobid,maxrss
+sdiag
+scancel -u alice -t pd
+sbatch -N2 --gres=gpu:h100:2 -t 1:00 --wrap true
+sbatch -a 1-10:2%3 -d afterok:734 --mail-type=END --wrap true
+srun -N2 -n4 -c2 --mem=100 true
+salloc -N1 --begin=now+1hour true
+squeue --start -o %i|%S|%y
+sinfo -N -O nodelist,gres,gresused`
+
+// withBooks adds what accounting asks for.
+func withBooks(m *api.Mux, f *fakeServer) {
+	books := reportBooks()
+	books.QOS = []*cluster.QOS{{ID: 1, Name: "normal"}, {ID: 2, Name: "high", Priority: 9, Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: 4}}}}
+	books.Users = []*cluster.User{{Name: "alice", DefaultAccount: "team-a", WCKeys: []cluster.WCKey{{ID: 1, Name: "w"}}}, {Name: "bob", DefaultAccount: "team-b", AdminLevel: "Operator"}}
+	api.Handle(m, api.ListBooks, func(context.Context, api.Caller, api.AfterQuery) (api.BooksResponse, error) { return books, nil })
+	api.Handle(m, api.ListHistory, func(context.Context, api.Caller, api.HistoryQuery) (api.HistoryResponse, error) {
+		out := api.HistoryResponse{Now: f.now}
+		for _, j := range f.jobs {
+			out.Records = append(out.Records, api.JobHistory{Job: j})
+		}
+		return out, nil
+	})
+	api.Handle(m, api.ShowUsage, func(context.Context, api.Caller, api.UsageRequest) (api.UsageResponse, error) {
+		return api.UsageResponse{Now: f.now, Cluster: "oracle"}, nil
+	})
+	api.Handle(m, api.ListReservations, func(context.Context, api.Caller, api.ReservationQuery) (api.ReservationsResponse, error) {
+		return api.ReservationsResponse{Now: f.now, Reservations: []cluster.Reservation{{Name: "r", Start: f.now, End: f.now.Add(time.Hour), Nodes: names(1, 2)}}, Cores: []int{32}, CPUs: []int{32}}, nil
+	})
+	api.Handle(m, api.ListPriorities, func(context.Context, api.Caller, api.AfterQuery) (out api.PrioritiesResponse, _ error) {
+		for _, j := range f.jobs {
+			out.Jobs = append(out.Jobs, api.JobPriority{Job: j, Partition: "train"})
+		}
+		return out, nil
+	})
+	logged(m, f, api.ChangeAccounts)
+	logged(m, f, api.CancelJob)
+	logged(m, f, api.SubmitJob)
+}

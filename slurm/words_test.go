@@ -1,0 +1,91 @@
+package slurm
+
+import (
+	"fmt"
+	"testing"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/conf"
+)
+
+// TestPaired: scontrol update job N takes a key and its value as two words.
+func TestPaired(t *testing.T) {
+	for text, c := range map[string]struct {
+		words []string
+		want  string
+	}{
+		"two words":       {[]string{"timelimit", "5"}, "[timelimit=5]"},
+		"both ways":       {[]string{"nice", "5", "timelimit=7"}, "[nice=5 timelimit=7]"},
+		"a key at an end": {[]string{"timelimit=7", "nice"}, "[timelimit=7 nice]"},
+	} {
+		if got := fmt.Sprint(paired(c.words)); got != c.want {
+			t.Errorf("%s: %s, want %s", text, got, c.want)
+		}
+	}
+}
+
+// TestShortNames: names of limits and keys of partitions by their first letters, signs within a list of QOS.
+func TestShortNames(t *testing.T) {
+	for key, want := range map[string]string{"maxnode": "maxnodes", "grpnode": "grpnodes", "maxcpum": "maxcpumins", "max": "", "nosuch": ""} {
+		if got := oldLimitName(key); got != want {
+			t.Errorf("limit %s is %q, want %q", key, got, want)
+		}
+	}
+	for key, want := range map[string]string{"allowaccount": "allowaccounts", "state": "state", "allow": "allow", "nosuchkey": "nosuchkey"} {
+		if got := conf.FullPartitionKey(key); got != want {
+			t.Errorf("key %s is %q, want %q", key, got, want)
+		}
+	}
+	for value, want := range map[string]string{"+a,+b": "+a,b", "-a": "-a", "a,b": "\x00a,b", "-1": "\x00-1"} {
+		s := setting{key: "qos", value: value}.signedList()
+		if got := string(s.sign) + s.value; got != want {
+			t.Errorf("qos=%s: %q, want %q", value, got, want)
+		}
+	}
+}
+
+// TestStatesOfNodes: states with commas between them are alternatives, with & all of them must hold.
+func TestStatesOfNodes(t *testing.T) {
+	idle := &api.NodeInfo{Node: cluster.Node{Up: true}}
+	drained := &api.NodeInfo{Node: cluster.Node{Up: true, Drain: true}}
+	for states, want := range map[string]string{
+		"idle,drain": "true true",
+		"idle&drain": "false true",
+		"idle":       "true true",
+		"drain":      "false true",
+		"down&drain": "false false",
+	} {
+		var o infoOptions
+		if err := setInfoStates(&o, states); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(o.keeps(idle), o.keeps(drained)); got != want {
+			t.Errorf("%s: of an idle and a drained node %s, want %s", states, got, want)
+		}
+	}
+}
+
+// TestCancelledSteps: a step that is named is cancelled, not its job, whatever else selects that.
+func TestCancelledSteps(t *testing.T) {
+	five := 5
+	j := &cluster.Job{ID: 7, Task: cluster.TaskAny}
+	task := &cluster.Job{ID: 9, ArrayID: 8, Task: 2}
+	named := []target{{ref: cluster.Ref{Job: 7}, step: &five}, {ref: cluster.Ref{Job: 8, Tasks: cluster.NewIDSet(2)}, step: &five}}
+	for name, c := range map[string]struct {
+		job   *cluster.Job
+		named []target
+		steps int
+	}{
+		"by a filter alone":     {j, nil, 0},
+		"its step":              {j, named, 1},
+		"a step of a task":      {task, named, 1},
+		"of another task":       {&cluster.Job{ID: 10, ArrayID: 8, Task: 3}, named, 0},
+		"the job itself, named": {j, []target{{ref: cluster.Ref{Job: 7}}}, 0},
+	} {
+		got := targetsOf(c.job, c.named)
+		if len(got) != 1 || (got[0].step != nil) != (c.steps == 1) || got[0].ref.Job != c.job.ID {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
