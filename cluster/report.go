@@ -277,7 +277,7 @@ func (*NodeUp) kind() string { return "node_up" }
 const notResponding = "Not responding"
 
 func (c *NodeUp) apply(t *tx) (any, error) {
-	n := Node{Name: c.Name, Order: t.nextOrder()}
+	n := Node{Name: c.Name, Order: t.nextOrder(), Unsure: t.restored != nil}
 	if old, ok := t.nodes.Get(c.Name); ok {
 		n = *old
 		if m, ok := t.joined.Get(old.Owner); ok && old.Owner != c.Owner && m.Revoked.IsZero() && old.Up {

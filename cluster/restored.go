@@ -37,15 +37,9 @@ func (s *State) Restore(saved, now time.Time) {
 	if s.NextID += idGap; s.NextID > s.config.MaxJobID {
 		s.NextID = s.config.FirstJobID + s.NextID - s.config.MaxJobID
 	}
-	var up []*Node
-	for n := range s.Nodes() {
-		if n.Up {
-			up = append(up, n)
-		}
-	}
-	for _, n := range up {
+	for _, n := range slices.Collect(s.Nodes()) {
 		c := *n
-		c.Quiet, c.Unsure = true, true
+		c.Quiet, c.Unsure = c.Quiet || c.Up, true
 		s.setNode(n, &c)
 	}
 }
@@ -191,12 +185,15 @@ func (t *tx) differs(j *Job, node NodeName, what string) {
 func (t *tx) told(j *Job, node NodeName) {
 	known, ok := t.jobs.Get(j.ID)
 	if ok && known.Attempt == j.Attempt && known.holds() {
+		t.confirmedOn(known, node)
 		return
 	}
 	mark, heard := len(t.undo), len(t.events)
 	err := t.adopt(j)
 	if err == nil {
 		t.differs(j, node, "was begun since, and runs on")
+		now, _ := t.jobs.Get(j.ID)
+		t.confirmedOn(now, node)
 		return
 	}
 	for _, f := range slices.Backward(t.undo[mark:]) {
@@ -207,6 +204,11 @@ func (t *tx) told(j *Job, node NodeName) {
 	if !ok && j.Spec != nil {
 		t.keepEnded(j, node, err)
 	}
+}
+
+// confirmedOn has a job's node be ready: it told that once, of which neither the file nor what nodes were sent may know.
+func (t *tx) confirmedOn(j *Job, node NodeName) {
+	t.update(j, node, Update{Kind: NodeReady, Job: j.ID, Attempt: j.Attempt, At: t.at})
 }
 
 // lostText stands for a script that was stored after the file was saved.

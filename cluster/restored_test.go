@@ -161,3 +161,42 @@ func newQueue(t *testing.T, id JobID) *world {
 	}
 	return w
 }
+
+// TestRestoredDown: a node that was down when the file was saved, and one that the file does not name, have run jobs since.
+func TestRestoredDown(t *testing.T) {
+	w := newWorld(t, 2)
+	waits := w.submit(func(*JobSpec) {})
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n1"}, Why: "lost"})
+	r := restoredFrom(t, w)
+	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"]})
+	w.ok(sys, &NodeUp{Name: "new", Inventory: smallNode()})
+	w.run(waits, 0, "n1")
+	later := w.submit(func(*JobSpec) {})
+	w.run(later, 0, "new")
+
+	for _, n := range []NodeName{"n1", "new"} {
+		r.tells(w, n, later+1)
+		if node, _ := r.s.Node(n); !node.Usable() {
+			t.Errorf("node %s has told, and is not used", n)
+		}
+	}
+	r.want(waits, Running)
+	r.want(later, Running)
+	if err := r.s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRestoredGang: nodes that had confirmed a job do not so again. What they were sent of it last may be older than that, as
+// may the file.
+func TestRestoredGang(t *testing.T) {
+	w := newWorld(t, 2)
+	saved := w.start(w.submit(func(s *JobSpec) { s.MinNodes = 2 }), TaskAny, 0, "n0", "n1")
+	r := restoredFrom(t, w)
+	later := w.start(w.submit(func(s *JobSpec) { s.MinNodes = 2 }), TaskAny, 1, "n0", "n1")
+	for _, n := range []NodeName{"n0", "n1"} {
+		r.tells(w, n, 0)
+	}
+	r.want(saved, Running)
+	r.want(later, Running)
+}

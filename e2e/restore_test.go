@@ -41,7 +41,10 @@ func TestRestoreReconciles(t *testing.T) {
 	}
 	runs := func(id string) {
 		t.Helper()
-		g.wait("job "+id+" to run", func() bool { return state(id) == "RUNNING|0:0" })
+		g.wait("job "+id+" to run", func() bool {
+			b, _ := os.ReadFile(fmt.Sprintf("%s/run.%s", g.dir, id))
+			return len(b) > 0
+		})
 	}
 
 	ends := submit(3, "--requeue", "-w", "c1-001")        // 1: runs when it is saved, ended since

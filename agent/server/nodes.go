@@ -238,6 +238,9 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 		cmds[i], names[i] = &q.Reports[i], q.Reports[i].Node
 	}
 	s.pulse.Hear(names, time.Now())
+	if err := s.settled(); err != nil {
+		return api.WriteResponse{}, err
+	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	return api.WriteResponse{Index: index}, err
 }

@@ -11,14 +11,14 @@ import (
 // takes and starts jobs without them.
 const settleTime = 15 * time.Second
 
-// unsure are those of some nodes that have not told yet what they know.
+// unsure are those of some nodes that have not told yet what they know: one that is new here may have run jobs after the save.
 func (s *Server) unsure(names []cluster.NodeName) (out []cluster.NodeName) {
 	snap := s.Snapshot()
 	if snap.Restored() == nil {
 		return nil
 	}
 	for _, name := range names {
-		if n, ok := snap.Node(name); ok && n.Unsure {
+		if n, ok := snap.Node(name); !ok || n.Unsure {
 			out = append(out, name)
 		}
 	}
@@ -55,7 +55,8 @@ func (s *Server) unsettled(snap *cluster.Snapshot, now time.Time) int {
 	return len(snap.Unsure())
 }
 
-// settled refuses submissions for as long as nodes are waited for; who submits is tried again meanwhile.
+// settled refuses submissions and reports for as long as nodes are waited for; they are tried again meanwhile. A report may be of
+// a job that another node will tell of.
 func (s *Server) settled() error {
 	n := s.unsettled(s.Snapshot(), time.Now())
 	if n == 0 {
