@@ -93,5 +93,6 @@ func restoreInto(path, dir, name string) (Archive, error) {
 		}
 		state.Refound(cluster.Member{Name: name, Role: cluster.RoleServer, Key: creds.Key, Public: creds.Public(), Joined: time.Now()}, time.Now())
 	}
+	state.Restore(a.At, time.Now())
 	return a, consensus.Seed(filepath.Join(dir, "raft"), name, state.Index, state.Snapshot().Encode)
 }

@@ -383,6 +383,8 @@ type ClusterResponse struct {
 	LicensesUsed map[string]int `json:"licenses_used,omitempty"`
 	// LicensesReserved counts by name what reservations have now.
 	LicensesReserved map[string]int `json:"licenses_reserved,omitempty"`
+	// Restored says what nodes know otherwise than the file from which the cluster was brought back, if it was.
+	Restored *cluster.Restored `json:"restored,omitempty"`
 }
 
 // ReconfigureResponse tells what of a configuration that was read again is not as the file says.

@@ -13,6 +13,19 @@ import (
 // RegisterRequest brings up the nodes of one client (several when they are hollow).
 type RegisterRequest struct {
 	Nodes []cluster.NodeUp `json:"nodes"`
+	// Seen is what each has seen and runs, where it comes anew.
+	Seen map[cluster.NodeName]*Seen `json:"seen,omitempty"`
+}
+
+// Seen is what a node knows of jobs: the servers may have forgotten it (cluster.NodeTell).
+type Seen struct {
+	Index uint64 `json:"index,omitempty"` // of the log, of the work last taken
+	// Asked: it answers RegisterResponse.Ask, of which Ended is what became of those that run no more.
+	Asked   bool             `json:"asked,omitempty"`
+	Ended   []cluster.Update `json:"ended,omitempty"`
+	NextJob cluster.JobID    `json:"next_job,omitempty"`
+	Jobs    []*cluster.Job   `json:"jobs,omitempty"`    // of which it runs an attempt
+	Unknown []cluster.JobID  `json:"unknown,omitempty"` // of which it runs something, and knows nothing else
 }
 
 // RegisterResponse tells a client what it needs of the configuration.
@@ -21,6 +34,11 @@ type RegisterResponse struct {
 	Config cluster.Config `json:"config"`
 	// GPUs are the devices of nodes whose driver has other numbers for them than jobs have.
 	GPUs map[cluster.NodeName][]cluster.GPU `json:"gpus,omitempty"`
+	// Ask are the attempts that nodes are taken to run by servers whose state was brought back from a file: they register once
+	// more, and say what became of them.
+	Ask map[cluster.NodeName][]cluster.Held `json:"ask,omitempty"`
+	// Anew are nodes that have seen a log which is not the servers' any more: they ask for all of their work.
+	Anew []cluster.NodeName `json:"anew,omitempty"`
 }
 
 // ReportRequest carries the reports of one client's nodes.
@@ -48,6 +66,8 @@ type Work struct {
 	// Config is a configuration that the client does not have yet, without what no client needs, and its index.
 	Config      *cluster.Config `json:"config,omitempty"`
 	ConfigIndex uint64          `json:"config_index,omitempty"`
+	// NextJob is the number that the next job gets: what a node has heard of outlives the servers' state.
+	NextJob cluster.JobID `json:"next_job,omitempty"`
 	// Jobs are those of several nodes, each once; its nodes have its number (NodeWork.Gathered).
 	Jobs []GatheredJob `json:"jobs,omitempty"`
 }

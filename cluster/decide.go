@@ -132,7 +132,7 @@ func (t *tx) startOne(d Decision) error {
 	alloc := *d.Start
 	billing := t.BillingOf(alloc.Partition, (&Job{Spec: j.Spec, Alloc: &alloc}).Amounts(t.config, nil))
 	alloc.Billing = &billing
-	n.Alloc, n.Attempt, n.Started = &alloc, n.Attempt+1, t.since(j.Submitted)
+	n.Alloc, n.Attempt, n.Started = &alloc, t.nextAttempt(j), t.since(j.Submitted)
 	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
 	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
 	n.Waiting, n.Preempt, n.Turn = n.AllocNodes(), nil, nil

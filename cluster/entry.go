@@ -112,6 +112,7 @@ var commands = [...]struct {
 	{"report", func() Command { return &Report{} }},
 	{"expire", func() Command { return &Expire{} }},
 	{"purge", func() Command { return &Purge{} }},
+	{"node_tell", func() Command { return &NodeTell{} }},
 	{"node_up", func() Command { return &NodeUp{} }},
 	{"node_down", func() Command { return &NodeDown{} }},
 	{"node_quiet", func() Command { return &NodeQuiet{} }},

@@ -318,6 +318,7 @@ func goldenNodes(w *world) {
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"n2"}, Why: "Not responding", Keep: true})
 	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"], Owner: "n1"})
 	w.ok(sys, &Purge{})
+	w.ok(sys, &NodeTell{Node: "n1", NextJob: 7, Unknown: []JobID{9}}) // in a state that was never restored it means nothing
 	goldenAdmin(w)
 	goldenReservations(w)
 }

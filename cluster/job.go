@@ -22,9 +22,10 @@ const (
 )
 
 // edges lists the moves a job may make, from each value that a Phase can have. Pending is reached
-// again only by a requeue. An array, not a map: it costs nothing at start.
+// again only by a requeue, and left for Running by what nodes know after a restore (NodeTell). An array, not a map: it costs
+// nothing at start.
 var edges = [256][]Phase{
-	Pending:   {Starting, Ended},
+	Pending:   {Starting, Running, Suspended, Ended},
 	Starting:  {Running, Suspended, Ending, Ended, Pending},
 	Running:   {Suspended, Ending, Ended, Pending},
 	Suspended: {Running, Ending, Ended, Pending},

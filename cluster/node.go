@@ -182,6 +182,7 @@ type Node struct {
 	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
 	Power      *Power    `json:"power,omitempty"`      // off, or on its way between on and off
 	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
+	Unsure     bool      `json:"unsure,omitempty"`     // the state was restored, and it has not told yet what it knows (Restored)
 }
 
 // Expected says how a node was made known before it registered; empty if it came by itself.

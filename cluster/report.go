@@ -277,7 +277,7 @@ func (*NodeUp) kind() string { return "node_up" }
 const notResponding = "Not responding"
 
 func (c *NodeUp) apply(t *tx) (any, error) {
-	n := Node{Name: c.Name, Order: t.nextOrder()}
+	n := Node{Name: c.Name, Order: t.nextOrder(), Unsure: t.restored != nil}
 	if old, ok := t.nodes.Get(c.Name); ok {
 		n = *old
 		if m, ok := t.joined.Get(old.Owner); ok && old.Owner != c.Owner && m.Revoked.IsZero() && old.Up {
@@ -299,7 +299,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if !c.Again || !n.Up {
 		n.Registered = t.at
 	}
-	n.Up, n.Quiet = true, false
+	n.Up, n.Quiet = true, n.Unsure
 	before, lacked := n.Inventory.Faults, n.Lacks
 	n.found(c.Inventory, t.config.declaredOf(c.Name))
 	n.faulty(t, before)
@@ -395,7 +395,7 @@ func (*NodeQuiet) kind() string { return "node_quiet" }
 
 func (c *NodeQuiet) apply(t *tx) (any, error) {
 	for _, name := range c.Nodes {
-		if old, ok := t.nodes.Get(name); ok && old.Up && old.Quiet != c.Quiet {
+		if old, ok := t.nodes.Get(name); ok && old.Up && !old.Unsure && old.Quiet != c.Quiet {
 			n := *old
 			n.Quiet = c.Quiet
 			t.putNode(&n)

@@ -28,6 +28,8 @@ type snapshotHead struct {
 	LastErrand uint64   `json:"last_errand,omitempty"`
 	Retained   Retained `json:"retained,omitzero"`
 
+	Restored *Restored `json:"restored,omitempty"`
+
 	Config  *Config        `json:"config"`
 	Configs []ConfigChange `json:"configs,omitempty"` // its history
 }
@@ -71,7 +73,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		return err == nil
 	}
 	put(&snapshotHead{Version: snapshotVersion, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
-		LastErrand: s.LastErrand, Retained: s.Retained, Config: s.config, Configs: s.configs})
+		LastErrand: s.LastErrand, Retained: s.Retained, Restored: s.restored, Config: s.config, Configs: s.configs})
 	if s.ca != nil {
 		put(&record{CA: s.ca})
 	}
@@ -108,6 +110,7 @@ func Decode(r io.Reader) (*State, error) {
 	s := NewState()
 	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
 	s.NextAssoc, s.Decayed, s.LastErrand, s.Retained, s.configs = head.NextAssoc, head.Decayed, head.LastErrand, head.Retained, head.Configs
+	s.restored = head.Restored
 	var jobs []*Job
 	for lines.Scan() {
 		var rec record

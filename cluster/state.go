@@ -84,6 +84,7 @@ type tables struct {
 	Decayed    time.Time
 	LastErrand uint64
 	Retained   Retained
+	restored   *Restored
 	configs    []ConfigChange // never changed in place
 	config     *Config
 	books

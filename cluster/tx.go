@@ -422,29 +422,39 @@ func (t *tx) give(j *Job) error {
 		if !ok || !n.Usable() {
 			return Errorf(Conflict, ErrBusy, "node %s is not usable", sh.Node)
 		}
-		l := *t.Load(sh.Node)
-		if sh.MemMB < 0 || slices.Contains(l.Jobs, j.ID) {
-			return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
+		if err := t.giveShare(j, sh, n); err != nil {
+			return err
 		}
-		if !l.Taken(j.Alloc.Over).Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
-			sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
-			(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) || !n.Inventory.mayGive(&l, sh.Part) {
-			return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
-		}
-		if !j.Spec.mayUse(&n.Inventory, &sh) {
-			return Errorf(Conflict, ErrBusy, "job %d: its tasks can not run on CPUs %s of node %s", j.ID, sh.Usable, sh.Node)
-		}
-		if !t.mayJoin(&l, j.Spec) {
-			return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
-		}
-		l.Give(sh.CPUs, j.Alloc.Over > 0)
-		l.MemMB += sh.MemMB
-		l.addGPUs(&sh)
-		l.Jobs = append(slices.Clone(l.Jobs), j.ID)
-		slices.Sort(l.Jobs)
-		l.Closed = max(l.Closed, closes(j.Spec))
-		t.putLoad(&l)
 	}
+	return nil
+}
+
+// giveShare gives a job its share of a node, if that is free.
+func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
+	l := *t.Load(sh.Node)
+	if sh.MemMB < 0 || slices.Contains(l.Jobs, j.ID) {
+		return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
+	}
+	if !l.Taken(j.Alloc.Over).Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
+		sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
+		(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) || !n.Inventory.mayGive(&l, sh.Part) {
+		return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
+	}
+	if !j.Spec.mayUse(&n.Inventory, &sh) {
+		return Errorf(Conflict, ErrBusy, "job %d: its tasks can not run on CPUs %s of node %s", j.ID, sh.Usable, sh.Node)
+	}
+	if !t.mayJoin(&l, j.Spec) {
+		return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
+	}
+	if j.HoldsCPUs() {
+		l.Give(sh.CPUs, j.Alloc.Over > 0)
+	}
+	l.MemMB += sh.MemMB
+	l.addGPUs(&sh)
+	l.Jobs = append(slices.Clone(l.Jobs), j.ID)
+	slices.Sort(l.Jobs)
+	l.Closed = max(l.Closed, closes(j.Spec))
+	t.putLoad(&l)
 	return nil
 }
 

@@ -170,6 +170,7 @@ func Health(sys *Sys, argv []string) int {
 		sys.healthNode(&all[0])
 	default:
 		sys.healthTable(all, bad)
+		sys.healthRestored(resp.Now)
 	}
 	return min(bad, 1)
 }
@@ -222,6 +223,27 @@ func (s *Sys) healthTable(all []nodeHealth, bad int) {
 	}
 	t.print(s.Stdout)
 	fmt.Fprintf(s.Stdout, "%d of %d nodes need attention\n", bad, len(all))
+}
+
+// restoredShown is for how long it is told that the cluster was restored.
+const restoredShown = 7 * 24 * time.Hour
+
+// healthRestored prints what nodes knew otherwise than the file from which the cluster was brought back.
+func (s *Sys) healthRestored(now time.Time) {
+	info, err := call(s, api.ShowCluster, api.Empty{})
+	r := info.Restored
+	if err != nil || r == nil || now.Sub(r.At) > restoredShown {
+		return
+	}
+	fmt.Fprintf(s.Stdout, "restored %s as of %s; nodes knew otherwise of %d jobs\n", stamp(r.At), stamp(r.Saved), len(r.Differs)+r.More)
+	t := &columns{}
+	for _, d := range r.Differs {
+		t.line("job "+strconv.FormatUint(uint64(d.Job), 10), d.User, string(d.Node), d.What)
+	}
+	t.print(s.Stdout)
+	if r.More > 0 {
+		fmt.Fprintf(s.Stdout, "and %d more\n", r.More)
+	}
 }
 
 // healthNode prints all that is known of one node's parts.

@@ -79,6 +79,7 @@ type Client struct {
 	cfg       Config
 	slog      *slog.Logger
 	box       *outbox
+	journal   *journal
 	nodes     map[cluster.NodeName]*node
 	order     []cluster.NodeName
 	gpusMoved chan struct{} // poked when the jobs of this machine have changed
@@ -97,7 +98,8 @@ type Client struct {
 
 	mu       sync.Mutex // guards everything below and nodes' content
 	config   cluster.Config
-	confAt   uint64 // index of config
+	confAt   uint64        // index of config
+	nextJob  cluster.JobID // one more than the highest number of a job that the servers had given, as far as they said
 	have     statuses
 	held     map[heldKey]*heldParts // not begun: other nodes of the step are not ready
 	blobs    map[cluster.BlobHash]cluster.BlobText
@@ -139,7 +141,11 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, slog: logger, box: box, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
+	ended, err := openJournal(cfg.Dir)
+	if err != nil {
+		return nil, errors.Join(err, box.close())
+	}
+	c := &Client{cfg: cfg, slog: logger, box: box, journal: ended, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: statuses{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
@@ -204,7 +210,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.tellHardware(ctx) })
 	wg.Go(func() { c.meter(ctx) })
 	wg.Wait()
-	return c.box.close()
+	return errors.Join(c.box.close(), c.journal.close())
 }
 
 func (c *Client) poke() {
@@ -223,7 +229,17 @@ func pause(ctx context.Context, d *time.Duration) bool {
 func (c *Client) register(ctx context.Context, names []cluster.NodeName, again bool) error {
 	c.registering.Lock() // what was found last is told last
 	defer c.registering.Unlock()
-	var q api.RegisterRequest
+	ask, err := c.registerOnce(ctx, names, again, nil)
+	if err == nil && len(ask) > 0 {
+		_, err = c.registerOnce(ctx, names, again, ask)
+	}
+	return err
+}
+
+// registerOnce makes one call, and tells what servers ask then whose state was brought back from a file.
+func (c *Client) registerOnce(ctx context.Context, names []cluster.NodeName, again bool, asked map[cluster.NodeName][]cluster.Held) (
+	map[cluster.NodeName][]cluster.Held, error) {
+	q := api.RegisterRequest{Seen: map[cluster.NodeName]*api.Seen{}}
 	c.mu.Lock()
 	for _, name := range names {
 		n := c.nodes[name]
@@ -232,14 +248,18 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName, again b
 			inv.GPUs = n.detected
 		}
 		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again, Scored: true})
+		if held, ok := asked[name]; ok || !again {
+			q.Seen[name] = c.seen(name, held, ok)
+		}
 	}
 	c.mu.Unlock()
 	r, err := api.Call(ctx, c.cfg.Server, api.RegisterNodes, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.mu.Lock()
 	c.config, c.confAt = r.Config, r.Index
+	c.beginAnew(r.Anew)
 	c.tellHindrances()
 	for _, sent := range q.Nodes {
 		gpus, other := r.GPUs[sent.Name]
@@ -249,7 +269,7 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName, again b
 		c.nodes[sent.Name].Inventory.GPUs = gpus
 	}
 	c.mu.Unlock()
-	return nil
+	return r.Ask, nil
 }
 
 // poll keeps one call for work open.
@@ -305,6 +325,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		c.config, c.confAt = *w.Config, w.ConfigIndex
 		c.tellHindrances()
 	}
+	c.nextJob = max(c.nextJob, w.NextJob)
 	named, fresh := map[runKey]bool{}, map[cluster.NodeName]uint64{} // which attempts; of which nodes, as of which index of the log
 	for _, nw := range w.Nodes {
 		n, ok := c.nodes[nw.Node]
@@ -315,6 +336,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		c.reboot(n, nw.Reboot)
 		old := n.jobs
 		n.jobs = wanted(nw, old, c.over, c.begun, named)
+		c.tellAgain(n)
 		if boards := c.freshBoards(n, old); len(boards) > 0 {
 			go c.noteSettings(ctx, boards) // ends with ctx or the answer
 		}
@@ -415,6 +437,9 @@ func (c *Client) report(n cluster.NodeName, updates ...cluster.Update) {
 	r, err := c.box.put(n, updates)
 	if err != nil {
 		c.slog.Error("a report could not be kept", "node", n, "err", err)
+	}
+	if err := c.journal.put(n, updates); err != nil {
+		c.slog.Error("what ended here could not be kept", "node", n, "err", err)
 	}
 	c.settle(r)
 }

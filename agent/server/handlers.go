@@ -140,6 +140,9 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if made, ok := s.submitted(who, q.Spec.UID, q.Key); ok {
 		return made, nil
 	}
+	if err := s.settled(); err != nil {
+		return api.SubmitResponse{}, err
+	}
 	spec, err := s.complete(who, q.Spec)
 	if err != nil {
 		return api.SubmitResponse{}, err
@@ -419,11 +422,15 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 	return api.ScriptResponse{Script: b.Text}, nil
 }
 
-func (s *Server) showCluster(_ context.Context, _ api.Caller, _ api.Empty) (api.ClusterResponse, error) {
+func (s *Server) showCluster(_ context.Context, who api.Caller, _ api.Empty) (api.ClusterResponse, error) {
 	snap := s.Snapshot()
+	restored := snap.Restored()
+	if !sightOf(snap, who).all {
+		restored = nil
+	}
 	cfg, w := *snap.Config(), snap.Wiring()
 	cfg.Topology, cfg.Blocks, cfg.BlockSizes = w.Switches, w.Blocks, w.BlockSizes // as they are in force
-	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(), LicensesReserved: snap.LicensesReserved(time.Now()), Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
+	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(), LicensesReserved: snap.LicensesReserved(time.Now()), Restored: restored, Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
 		Now: time.Now(), NextJob: snap.NextID}, nil
 }
 

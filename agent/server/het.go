@@ -20,6 +20,9 @@ func (s *Server) submitHet(ctx context.Context, who api.Caller, q api.HetRequest
 			return made, nil
 		}
 	}
+	if err := s.settled(); err != nil {
+		return none, err
+	}
 	snap := s.Snapshot()
 	c, err := s.completeHet(snap, who, q)
 	if err != nil {

@@ -22,7 +22,8 @@ const (
 )
 
 // Step is the whole leader: which commands follow from the state, the leases and the clock. Without leases nobody's
-// silence is looked at. What the scheduler remembers of its last cycle makes it quicker, and changes nothing else.
+// silence is looked at, and without a scheduler nothing is started. What that remembers of its last cycle makes it quicker, and
+// changes nothing else.
 func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Scheduler) []cluster.Command {
 	var out []cluster.Command
 	if leases != nil {
@@ -30,6 +31,9 @@ func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Sc
 	}
 	out = append(out, cluster.Due(s, now)...)
 	out = append(out, sched.Replenish(s, now)...)
+	if scheduler == nil {
+		return out
+	}
 	if ds := scheduler.Schedule(s, now); len(ds) > 0 {
 		out = append(out, &cluster.Decide{Decisions: ds})
 	}
@@ -172,7 +176,9 @@ func (s *Server) takeOver(ctx context.Context) error {
 	}
 	s.ahead.Store(nil)
 	snap := s.Snapshot()
-	s.pulse.Grace(snap, time.Now())
+	now := time.Now()
+	s.pulse.Grace(snap, now)
+	s.tookOver.Store(&now)
 	s.slog.Info("leading", "index", snap.Index, "jobs", snap.JobCount())
 	if err := s.establish(ctx, snap); err != nil {
 		return err
@@ -205,6 +211,9 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 	var leases Leases
 	if s.pulse.Due(began) || some(snap.Unconfirmed(began)) {
 		leases = s.pulse.Leases(snap, began)
+	}
+	if s.unsettled(snap, began) > 0 {
+		scheduler = nil
 	}
 	cmds := Step(snap, leases, began, scheduler)
 	thought := time.Since(began)

@@ -15,7 +15,7 @@ import (
 const maxWorkHold = 2 * time.Minute
 
 func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.RegisterRequest) (api.RegisterResponse, error) {
-	cmds := make([]cluster.Command, len(q.Nodes))
+	cmds := make([]cluster.Command, len(q.Nodes), 2*len(q.Nodes))
 	names := make([]cluster.NodeName, len(q.Nodes))
 	for i := range q.Nodes {
 		n := &q.Nodes[i]
@@ -30,6 +30,13 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	}
 	over := s.pulse.Open(names, 0, time.Now())
 	defer func() { over(time.Now()) }()
+	anew := s.unsure(names)
+	ask := s.asks(&q, anew)
+	for _, name := range anew {
+		if _, first := ask[name]; !first {
+			cmds = append(cmds, tellOf(name, q.Seen[name]))
+		}
+	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	if err != nil {
 		return api.RegisterResponse{}, err
@@ -37,7 +44,7 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	s.slog.Info("nodes registered", "count", len(names), "node", names[0])
 	snap := s.Snapshot()
 	s.tellMisplaced(snap, names)
-	out := api.RegisterResponse{Index: index, Config: *snap.Config(), GPUs: map[cluster.NodeName][]cluster.GPU{}}
+	out := api.RegisterResponse{Index: index, Anew: anew, Ask: ask, Config: *snap.Config(), GPUs: map[cluster.NodeName][]cluster.GPU{}}
 	for i, name := range names {
 		if n, ok := snap.Node(name); ok && (n.Inventory.Renumbered() || !reflect.DeepEqual(n.Inventory.GPUs, q.Nodes[i].Inventory.GPUs)) {
 			out.GPUs[name] = n.Inventory.GPUs
@@ -109,6 +116,7 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 		moved := s.hub.awaitNodes(names)
 		w := s.workOf(names, q.Nodes)
 		w.Config, w.ConfigIndex = s.configAfter(q.Config)
+		w.NextJob = s.Snapshot().NextID
 		if len(w.Nodes) > 0 || len(w.Unknown) > 0 || w.Config != nil {
 			if q.Gather {
 				w.Gather()
@@ -118,7 +126,7 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 		select {
 		case <-moved:
 		case <-timer.C:
-			return api.Work{}, nil
+			return api.Work{NextJob: s.Snapshot().NextID}, nil
 		case <-term.Done():
 			return api.Work{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "this server leads no more")
 		case <-ctx.Done():
@@ -147,7 +155,7 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 	var w api.Work
 	for i, name := range names {
 		n, ok := snap.Node(name)
-		if !ok || !n.Up {
+		if !ok || !n.Up || n.Unsure {
 			w.Unknown = append(w.Unknown, name)
 			continue
 		}
@@ -230,6 +238,9 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 		cmds[i], names[i] = &q.Reports[i], q.Reports[i].Node
 	}
 	s.pulse.Hear(names, time.Now())
+	if err := s.settled(); err != nil {
+		return api.WriteResponse{}, err
+	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	return api.WriteResponse{Index: index}, err
 }

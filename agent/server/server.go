@@ -66,6 +66,8 @@ type Server struct {
 	ahead   atomic.Pointer[cluster.Snapshot]
 	aheadMu sync.Mutex                // held while ahead is made
 	led     atomic.Pointer[time.Time] // when this server last led
+	// tookOver is when it began to lead last.
+	tookOver atomic.Pointer[time.Time]
 
 	termMu sync.Mutex
 	term   context.Context // ends when this server stops leading

@@ -1,0 +1,80 @@
+package client
+
+import (
+	"slices"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// What a client knows may go before what the servers know: their state may have been brought back from a file that is older. So
+// it tells when it registers what it has heard and what runs here.
+
+// seen is what a node tells, and if it was asked what became of attempts that it is taken to run. Called with mu held.
+func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api.Seen {
+	n := c.nodes[name]
+	out := &api.Seen{Index: n.index, NextJob: max(c.nextJob, c.journal.highest()), Asked: asked}
+	for _, h := range held {
+		updates, err := c.journal.ended(runKey{h.Job, h.Attempt, name})
+		if err != nil {
+			c.slog.Error("how a job ended can not be told again", "job", h.Job, "node", name, "err", err)
+		}
+		out.Ended = append(out.Ended, updates...)
+	}
+	runs := map[cluster.JobID]int{} // attempts of which something lives
+	for id, st := range c.have[name] {
+		if st.State != step.Ended && !ours(id) {
+			runs[id.Job] = id.Attempt
+		}
+	}
+	for id, h := range n.jobs {
+		out.NextJob = max(out.NextJob, id+1)
+		key := runKey{id, h.job.Attempt, name}
+		_, over := c.over[key]
+		if h.done || h.told || over || c.journal.has(key) {
+			continue
+		}
+		if h.confirmed || h.before || runs[id] == h.job.Attempt {
+			out.Jobs = append(out.Jobs, h.job)
+			delete(runs, id)
+		}
+	}
+	for id := range runs {
+		out.NextJob = max(out.NextJob, id+1)
+		out.Unknown = append(out.Unknown, id)
+	}
+	slices.SortFunc(out.Jobs, func(a, b *cluster.Job) int { return int(a.ID) - int(b.ID) })
+	slices.Sort(out.Unknown)
+	return out
+}
+
+// beginAnew has nodes ask for all of their work: the servers' numbers are others than those that they have seen. Called with mu
+// held.
+func (c *Client) beginAnew(names []cluster.NodeName) {
+	for _, name := range names {
+		c.nodes[name].index = 0
+	}
+	if len(names) > 0 {
+		c.slog.Warn("the servers' state is older than what this machine has seen: it was told what is known here", "nodes", names)
+	}
+}
+
+// tellAgain tells once more how attempts ended that the servers take for running: they knew it, and their state is older than
+// that. Called with mu held.
+func (c *Client) tellAgain(n *node) {
+	for id, h := range n.jobs {
+		key := runKey{id, h.job.Attempt, n.Name}
+		if h.job.Phase == cluster.Ending || !c.journal.has(key) {
+			continue
+		}
+		updates, err := c.journal.ended(key)
+		if err != nil || len(updates) == 0 {
+			c.slog.Error("how a job ended can not be told again", "job", id, "node", n.Name, "err", err)
+			continue
+		}
+		c.slog.Info("told again how a job ended", "job", id, "node", n.Name)
+		delete(n.jobs, id)
+		c.report(n.Name, updates...)
+	}
+}

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestRestoreReconciles: a cluster is brought back from a file that is older than what its nodes have seen. Jobs that ended since
+// end as their nodes tell; what was started since runs on, once, and is shown; no number is given twice; and muster health lists
+// what differed.
+func TestRestoreReconciles(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	for _, c := range []string{"c1", "c2"} {
+		g.join(c, "s1", "--hollow", "2x8c16g", "--hollow-prefix", c+"-", "--hollow-exec")
+	}
+	g.wait("the nodes", func() bool {
+		out, _, _ := g.run("s1", "sinfo", "-hN", "-t", "idle")
+		return strings.Count(out, "\n") == 4
+	})
+	n := 0
+	submit := func(code int, args ...string) string {
+		t.Helper()
+		n++
+		script := fmt.Sprintf("echo begin >>run.%d; until [ -e go.%d ]; do sleep 0.05; done; echo end >>run.%d; exit %d", n, n, n, code)
+		return g.must("s1", "sbatch", append(append([]string{"--parsable", "-o", "/dev/null", "-J", fmt.Sprint("j", n)}, args...), "--wrap", script)...)
+	}
+	let := func(which int) {
+		t.Helper()
+		if err := os.WriteFile(fmt.Sprintf("%s/go.%d", g.dir, which), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func(id string) string {
+		out, _, _ := g.run("s1", "sacct", "-nXP", "-j", id, "-o", "State,ExitCode")
+		return strings.TrimSpace(out)
+	}
+	runs := func(id string) {
+		t.Helper()
+		g.wait("job "+id+" to run", func() bool {
+			b, _ := os.ReadFile(fmt.Sprintf("%s/run.%s", g.dir, id))
+			return len(b) > 0
+		})
+	}
+
+	ends := submit(3, "--requeue", "-w", "c1-001")        // 1: runs when it is saved, ended since
+	stays := submit(0, "-w", "c1-002")                    // 2: runs before and after
+	waits := submit(5, "-H", "-w", "c2-001")              // 3: waits when it is saved, runs since
+	gang := submit(0, "-H", "-N2", "-w", "c1-001,c2-001") // 4: so, on nodes of two machines
+	for _, id := range []string{ends, stays} {
+		runs(id)
+	}
+	file := g.dir + "/saved"
+	g.must("s1", "muster", "snapshot", "save", file)
+
+	let(1)
+	g.wait("its end", func() bool { return state(ends) == "FAILED|3:0" })
+	g.must("s1", "scontrol", "release", waits)
+	runs(waits)
+	later := submit(7, "-w", "c2-002") // 5: submitted since, runs
+	runs(later)
+	over := submit(0, "-w", "c2-001") // 6: submitted since, and over
+	let(6)
+	g.wait("its end", func() bool { return state(over) == "COMPLETED|0:0" })
+	g.must("s1", "scontrol", "release", gang)
+	runs(gang)
+
+	g.at["s1"].kill()
+	if err := os.RemoveAll(g.dir + "/s1/d"); err != nil {
+		t.Fatal(err)
+	}
+	g.must("s1", "muster", "snapshot", "restore", "--data", g.dir+"/s1/d", "--node", "s1", file)
+	g.start("s1")
+	next := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "true") // waits until nodes have told
+	highest := slices.Max([]int{count(ends), count(stays), count(waits), count(later), count(over)})
+	if got, _ := strconv.Atoi(next); got <= highest {
+		t.Errorf("job %s gets a number that was given: %d was the highest", next, highest)
+	}
+	g.wait("the end that its node tells", func() bool { return state(ends) == "FAILED|3:0" })
+	for _, id := range []string{stays, waits, later, gang} {
+		if got := state(id); got != "RUNNING|0:0" {
+			t.Errorf("job %s runs, and is shown as %s", id, got)
+		}
+	}
+	out, _, _ := g.run("s1", "muster", "health")
+	for _, want := range []string{"restored ", "job " + ends, "job " + waits, "job " + later, "job " + gang} {
+		if !strings.Contains(out, want) {
+			t.Errorf("muster health does not tell of %q:\n%s", want, out)
+		}
+	}
+	for _, which := range []int{2, 3, 4, 5} {
+		let(which)
+	}
+	g.drained("s1")
+	for id, want := range map[string]string{ends: "FAILED|3:0", stays: "COMPLETED|0:0", waits: "FAILED|5:0", later: "FAILED|7:0", gang: "COMPLETED|0:0"} {
+		if got := state(id); got != want {
+			t.Errorf("job %s: %s, want %s", id, got, want)
+		}
+	}
+	for _, which := range []int{1, 2, 3, 4, 5, 6} {
+		if b, _ := os.ReadFile(fmt.Sprintf("%s/run.%d", g.dir, which)); string(b) != "begin\nend\n" {
+			t.Errorf("job j%d ran like this: %q", which, b)
+		}
+	}
+}
