@@ -134,6 +134,9 @@ func serverCommands() []*cli.Command {
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.Addr, cmp.Or(r.Versions[s.Name], "-"), state)
 				}
+				if older := olderServers(r); len(older) > 0 {
+					fmt.Fprintf(w, "an upgrade is under way: the log stays as the oldest version writes it until %s are upgraded too\n", strings.Join(older, ", "))
+				}
 				if age := r.Now.Sub(r.Heard); age > 2*time.Second {
 					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n", age.Round(time.Second))
 				}
@@ -193,4 +196,18 @@ func reclaim(c *cli.Context) error {
 	}
 	_, err = api.Call(c.Context, local(), api.SetNodes, q)
 	return err
+}
+
+// olderServers are those that do not know a level of the log which another one knows.
+func olderServers(r api.MembersResponse) (names []string) {
+	newest := r.Level
+	for _, s := range r.Servers {
+		newest = max(newest, s.Level)
+	}
+	for _, s := range r.Servers {
+		if s.Level < newest {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -228,7 +229,7 @@ func (n *network) joinAt(ctx context.Context, addr string, tok trust.JoinToken, 
 	}
 	c := &api.Client{Dial: func(context.Context) (api.Conn, error) { return conn, nil }}
 	defer c.Close()
-	q := api.JoinRequest{Token: tok.ID, Role: role, Name: name, Addr: n.addr, CSR: key.Request}
+	q := api.JoinRequest{Token: tok.ID, Role: role, Name: name, Addr: n.addr, CSR: key.Request, Level: cluster.Newest}
 	q.Proof = tok.Proof(secret, trust.JoinText(q.Token, q.Role, q.Name, q.Addr, q.CSR))
 	r, err := api.Call(ctx, c, api.Join, q)
 	if err != nil {
@@ -369,13 +370,22 @@ func (n *network) enrol(ctx context.Context) {
 		}
 		if n.authority == nil {
 			name := n.ring.Credentials().Name
-			if _, err := api.Call(ctx, n.fleet.client, api.AddServer, api.ServerRequest{Name: name, Addr: n.addr}); err != nil {
-				n.cfg.Log.Debug("asking to be taken into the group failed", "err", err)
+			if _, err := api.Call(ctx, n.fleet.client, api.AddServer, api.ServerRequest{Name: name, Addr: n.addr, Level: cluster.Newest}); err != nil {
+				n.cfg.Log.Log(ctx, gravity(err), "asking to be taken into the group failed", "err", err)
 				n.fleet.next()
 			}
 		}
 		n.door.breathe(ctx)
 	}
+}
+
+// gravity is how a failed call is logged that is made again and again: what is refused stays so until somebody does something.
+func gravity(err error) slog.Level {
+	var refused *api.Error
+	if errors.As(err, &refused) && refused.Code == cluster.Conflict {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
 }
 
 // learn asks for the list of servers.

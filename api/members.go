@@ -15,6 +15,7 @@ type JoinRequest struct {
 	Addr  string       `json:"addr"` // where the machine will listen
 	CSR   []byte       `json:"csr"`
 	Proof []byte       `json:"proof"`
+	Level int          `json:"level,omitempty"` // of the log, that a server knows
 }
 
 // JoinResponse is what a new member needs.
@@ -37,14 +38,17 @@ type RenewResponse struct {
 
 // ServerRequest names a server and where it listens.
 type ServerRequest struct {
-	Name string `json:"name,omitempty"`
-	Addr string `json:"addr,omitempty"`
+	Name  string `json:"name,omitempty"`
+	Addr  string `json:"addr,omitempty"`
+	Level int    `json:"level,omitempty"` // of the log, that it knows
 }
 
 // MembersResponse lists who has joined, and the server group.
 type MembersResponse struct {
 	Members []cluster.Member `json:"members"`
 	Servers []Server         `json:"servers"`
+	// Level is that of what the log holds: the highest that all servers knew.
+	Level int `json:"level,omitempty"`
 	// Versions are those of the members' programs, as far as the gossip tells, by name.
 	Versions map[string]string `json:"versions,omitempty"`
 	Heard    time.Time         `json:"heard"`

@@ -450,6 +450,8 @@ type Server struct {
 	Up     bool   `json:"up,omitempty"` // it answers, as far as somebody has just asked (Ping)
 	// Silent is since when it does not answer the server that tells; zero if it does.
 	Silent time.Time `json:"silent,omitzero"`
+	// Level is that of the log which it knows, as far as it has said so lately (ListMembers).
+	Level int `json:"level,omitempty"`
 }
 
 // StepQuery selects live steps.
@@ -478,6 +480,8 @@ type PingResponse struct {
 	Partial bool `json:"partial,omitempty"`
 	// Revoked are the keys of members that were shut out lately.
 	Revoked []string `json:"revoked,omitempty"`
+	// Level is that of the log which the server knows (cluster.Newest).
+	Level int `json:"level,omitempty"`
 }
 
 // BlobRequest asks for a stored text by hash.

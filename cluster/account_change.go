@@ -76,7 +76,7 @@ func (c *ChangeAccounts) ownDefaults(t *tx) bool {
 
 // ownDefault reports whether a user chooses another default among the accounts and keys that the user has.
 func (c *Change) ownDefault(t *tx) bool {
-	if c.User == nil || c.Delete || t.by.User == "" || c.User.Name != t.by.User {
+	if t.level < LevelReconcile || c.User == nil || c.Delete || t.by.User == "" || c.User.Name != t.by.User {
 		return false
 	}
 	old, there := t.users.Get(c.User.Name)

@@ -342,7 +342,10 @@ func (c *Requeue) apply(t *tx) (any, error) {
 
 // requeued brings a job whose attempt is over back to Pending. History has the old attempt.
 func (t *tx) requeued(n *Job) {
-	hold, special, held := n.RequeueHold, n.SpecialExit, n.Held
+	hold, special, held, key := n.RequeueHold, n.SpecialExit, n.Held, n.Key
+	if t.level < LevelReconcile {
+		held, key = NotHeld, ""
+	}
 	delay := t.config.RequeueDelay
 	if n.WaitNote == ServerPrologError {
 		delay = max(delay, prologPause)
@@ -353,7 +356,7 @@ func (t *tx) requeued(n *Job) {
 		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
 	}
 	hetOver := n.Phase == Ended && n.Het != nil && t.hetOver(n)
-	*n = Job{ID: n.ID, Key: n.Key, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
+	*n = Job{ID: n.ID, Key: key, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
 		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.TimeLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
 		Preempt: n.Preempt, Evicted: n.Evicted}
 	if n.Preempt != nil { // the grace was that of the attempt

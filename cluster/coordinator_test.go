@@ -45,6 +45,7 @@ func TestCoordinators(t *testing.T) {
 // TestOwnDefaults: users choose which of their accounts is the default one, and nothing else.
 func TestOwnDefaults(t *testing.T) {
 	s := NewState()
+	s.Apply(Entry{At: s.Now, By: sys, Cmd: &RaiseLevel{Level: Newest}})
 	change := func(by Identity, list ...Change) *Error {
 		return s.Apply(Entry{At: s.Now, By: by, Cmd: &ChangeAccounts{Changes: list}}).Err
 	}

@@ -54,6 +54,8 @@ type Applied struct {
 	Result any
 	Err    *Error
 	Events []Event
+	// Panic is a defect of muster with its stack, "" if there was none. All servers meet it alike and go on, without the command.
+	Panic string
 }
 
 // Event tells history and watchers of a change. Exactly one field is set. The objects are
@@ -95,55 +97,57 @@ type envelope[Body any] struct {
 // commands has an empty command of each kind: a table without code, so that front-ends, which link this package, pay
 // nothing for it at start.
 var commands = [...]struct {
-	kind string
-	make func() Command
+	kind  string
+	since int // the level
+	make  func() Command
 }{
-	{"put_blob", func() Command { return &PutBlob{} }},
-	{"submit", func() Command { return &Submit{} }},
-	{"submit_het", func() Command { return &SubmitHet{} }},
-	{"update", func() Command { return &UpdateJob{} }},
-	{"hold", func() Command { return &HoldJobs{} }},
-	{"requeue", func() Command { return &Requeue{} }},
-	{"suspend", func() Command { return &Suspend{} }},
-	{"take_turns", func() Command { return &TakeTurns{} }},
-	{"cancel", func() Command { return &Cancel{} }},
-	{"finish", func() Command { return &Finish{} }},
-	{"decide", func() Command { return &Decide{} }},
-	{"report", func() Command { return &Report{} }},
-	{"expire", func() Command { return &Expire{} }},
-	{"purge", func() Command { return &Purge{} }},
-	{"node_tell", func() Command { return &NodeTell{} }},
-	{"node_up", func() Command { return &NodeUp{} }},
-	{"node_down", func() Command { return &NodeDown{} }},
-	{"node_quiet", func() Command { return &NodeQuiet{} }},
-	{"node_set", func() Command { return &NodeSet{} }},
-	{"node_create", func() Command { return &NodeCreate{} }},
-	{"node_delete", func() Command { return &NodeDelete{} }},
-	{"node_reboot", func() Command { return &NodeReboot{} }},
-	{"node_reboot_due", func() Command { return &NodeRebootDue{} }},
-	{"reservation_put", func() Command { return &ReservationPut{} }},
-	{"reservation_drop", func() Command { return &ReservationDrop{} }},
-	{"reservation_nodes", func() Command { return &ReservationNodes{} }},
-	{"reservations_due", func() Command { return &ReservationsDue{} }},
-	{"partition_set", func() Command { return &PartitionSet{} }},
-	{"configure", func() Command { return &Configure{} }},
-	{"account", func() Command { return &ChangeAccounts{} }},
-	{"decay", func() Command { return &Decay{} }},
-	{"top", func() Command { return &TopJobs{} }},
-	{"trust_init", func() Command { return &TrustInit{} }},
-	{"token_put", func() Command { return &TokenPut{} }},
-	{"token_revoke", func() Command { return &TokenRevoke{} }},
-	{"member_join", func() Command { return &MemberJoin{} }},
-	{"member_revoke", func() Command { return &MemberRevoke{} }},
-	{"member_move", func() Command { return &MemberMove{} }},
-	{"gossip_rotate", func() Command { return &GossipRotate{} }},
-	{"remind", func() Command { return &Remind{} }},
-	{"errands_done", func() Command { return &ErrandsDone{} }},
-	{"retain", func() Command { return &Retain{} }},
-	{"load_history", func() Command { return &LoadHistory{} }},
-	{"node_power", func() Command { return &NodePower{} }},
-	{"burnin_done", func() Command { return &BurninDone{} }},
-	{"amend", func() Command { return &AmendJobs{} }},
+	{"put_blob", 0, func() Command { return &PutBlob{} }},
+	{"submit", 0, func() Command { return &Submit{} }},
+	{"submit_het", 0, func() Command { return &SubmitHet{} }},
+	{"update", 0, func() Command { return &UpdateJob{} }},
+	{"hold", 0, func() Command { return &HoldJobs{} }},
+	{"requeue", 0, func() Command { return &Requeue{} }},
+	{"suspend", 0, func() Command { return &Suspend{} }},
+	{"take_turns", 0, func() Command { return &TakeTurns{} }},
+	{"cancel", 0, func() Command { return &Cancel{} }},
+	{"finish", 0, func() Command { return &Finish{} }},
+	{"decide", 0, func() Command { return &Decide{} }},
+	{"report", 0, func() Command { return &Report{} }},
+	{"expire", 0, func() Command { return &Expire{} }},
+	{"purge", 0, func() Command { return &Purge{} }},
+	{"node_tell", 1, func() Command { return &NodeTell{} }},
+	{"node_up", 0, func() Command { return &NodeUp{} }},
+	{"node_down", 0, func() Command { return &NodeDown{} }},
+	{"node_quiet", 0, func() Command { return &NodeQuiet{} }},
+	{"node_set", 0, func() Command { return &NodeSet{} }},
+	{"node_create", 0, func() Command { return &NodeCreate{} }},
+	{"node_delete", 0, func() Command { return &NodeDelete{} }},
+	{"node_reboot", 0, func() Command { return &NodeReboot{} }},
+	{"node_reboot_due", 0, func() Command { return &NodeRebootDue{} }},
+	{"reservation_put", 0, func() Command { return &ReservationPut{} }},
+	{"reservation_drop", 0, func() Command { return &ReservationDrop{} }},
+	{"reservation_nodes", 0, func() Command { return &ReservationNodes{} }},
+	{"reservations_due", 0, func() Command { return &ReservationsDue{} }},
+	{"partition_set", 0, func() Command { return &PartitionSet{} }},
+	{"configure", 0, func() Command { return &Configure{} }},
+	{"account", 0, func() Command { return &ChangeAccounts{} }},
+	{"decay", 0, func() Command { return &Decay{} }},
+	{"top", 0, func() Command { return &TopJobs{} }},
+	{"trust_init", 0, func() Command { return &TrustInit{} }},
+	{"token_put", 0, func() Command { return &TokenPut{} }},
+	{"token_revoke", 0, func() Command { return &TokenRevoke{} }},
+	{"member_join", 0, func() Command { return &MemberJoin{} }},
+	{"member_revoke", 0, func() Command { return &MemberRevoke{} }},
+	{"member_move", 0, func() Command { return &MemberMove{} }},
+	{"gossip_rotate", 0, func() Command { return &GossipRotate{} }},
+	{"remind", 0, func() Command { return &Remind{} }},
+	{"errands_done", 0, func() Command { return &ErrandsDone{} }},
+	{"retain", 0, func() Command { return &Retain{} }},
+	{"load_history", 0, func() Command { return &LoadHistory{} }},
+	{"node_power", 0, func() Command { return &NodePower{} }},
+	{"burnin_done", 0, func() Command { return &BurninDone{} }},
+	{"amend", 0, func() Command { return &AmendJobs{} }},
+	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 
 func newCommand(kind string) Command {
@@ -173,15 +177,23 @@ func EncodeEntry(e Entry) ([]byte, error) {
 	return b, nil
 }
 
-// ErrNewer says that a command is not known here.
+// ErrNewer says that something of the log or a snapshot is not known here.
 var ErrNewer = errors.New("it was written by a newer muster")
+
+// newer says so of a field that is not known.
+func newer(err error) error {
+	if errors.Is(err, wire.ErrUnknown) {
+		return fmt.Errorf("%w: %w", err, ErrNewer)
+	}
+	return err
+}
 
 // DecodeEntry reads what EncodeEntry wrote. An unknown version or kind is an error: a server
 // that does not know a command must stop, never skip it.
 func DecodeEntry(b []byte) (Entry, error) {
 	var env envelope[wire.RawMessage]
 	if err := wire.UnmarshalStrict(b, &env); err != nil {
-		return Entry{}, fmt.Errorf("decode log entry: %w", err)
+		return Entry{}, fmt.Errorf("decode log entry: %w", newer(err))
 	}
 	if env.V != EnvelopeVersion {
 		return Entry{}, fmt.Errorf("log entry has version %d, this binary knows %d", env.V, EnvelopeVersion)
@@ -191,7 +203,12 @@ func DecodeEntry(b []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("log entry has unknown kind %q: %w", env.Kind, ErrNewer)
 	}
 	if err := wire.UnmarshalStrict(env.Body, cmd); err != nil {
-		return Entry{}, fmt.Errorf("decode %s: %w", env.Kind, err)
+		return Entry{}, fmt.Errorf("decode %s: %w", env.Kind, newer(err))
+	}
+	if raise, ok := cmd.(*RaiseLevel); ok {
+		if err := checkLevel(raise.Level); err != nil {
+			return Entry{}, fmt.Errorf("decode %s: %w", env.Kind, err)
+		}
 	}
 	return Entry{At: env.At, By: env.By, Cmd: cmd}, nil
 }

@@ -364,7 +364,7 @@ type Step struct {
 	// Failed is the task that failed first.
 	Failed *TaskEnd `json:"failed,omitempty"`
 	// Asked is what it asked for of GPUs, and beside them; nil: nothing.
-	Asked *StepAsked `json:"asked,omitempty"`
+	Asked *StepAsked `json:"asked,omitempty" since:"1,optional"`
 }
 
 // StepAsked is what a step asked for of GPUs, and for each task, for lists.

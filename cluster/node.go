@@ -125,8 +125,8 @@ type Inventory struct {
 	TmpMB          int64     `json:"tmp_mb,omitempty"`
 	GPUs           []GPU     `json:"gpus,omitempty"`
 	NICs           []NIC     `json:"nics,omitempty"`
-	Features       []string  `json:"features,omitempty"`          // those that are active
-	Inactive       []string  `json:"inactive_features,omitempty"` // that are available beside them
+	Features       []string  `json:"features,omitempty"`                             // those that are active
+	Inactive       []string  `json:"inactive_features,omitempty" since:"1,optional"` // that are available beside them
 	OS             string    `json:"os,omitempty"`
 	Arch           string    `json:"arch,omitempty"`
 	Version        string    `json:"version,omitempty"`
@@ -179,10 +179,10 @@ type Node struct {
 	DrainedFor []Fault   `json:"drained_for,omitempty"` // faults, as long as they are the reason
 	Trouble    *Trouble  `json:"trouble,omitempty"`     // nil: its client is of a version before this
 	Expected   Expected  `json:"expected,omitempty"`
-	Reboot     *Reboot   `json:"reboot,omitempty"`     // asked for or under way
-	Power      *Power    `json:"power,omitempty"`      // off, or on its way between on and off
-	ReportSeq  uint64    `json:"report_seq,omitempty"` // last Report applied, for idempotence
-	Unsure     bool      `json:"unsure,omitempty"`     // the state was restored, and it has not told yet what it knows (Restored)
+	Reboot     *Reboot   `json:"reboot,omitempty"`                    // asked for or under way
+	Power      *Power    `json:"power,omitempty"`                     // off, or on its way between on and off
+	ReportSeq  uint64    `json:"report_seq,omitempty"`                // last Report applied, for idempotence
+	Unsure     bool      `json:"unsure,omitempty" since:"1,optional"` // the state was restored, and it has not told yet what it knows (Restored)
 }
 
 // Expected says how a node was made known before it registered; empty if it came by itself.
@@ -366,7 +366,7 @@ type Config struct {
 	// BestFit gives jobs of one node the node that they leave least of; NoBestFit has none of that where it is usual, see
 	// package sched.
 	BestFit   bool `json:"best_fit,omitempty"`
-	NoBestFit bool `json:"no_best_fit,omitempty"`
+	NoBestFit bool `json:"no_best_fit,omitempty" since:"1,optional"`
 	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them beside.
 	PlanWhole bool `json:"plan_whole,omitempty"`
 	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit gives them.

@@ -438,7 +438,7 @@ type NodeSet struct {
 	Action   NodeAction `json:"action,omitempty"`
 	Reason   *string    `json:"reason,omitempty" text:"4096"`
 	Features []string   `json:"features,omitempty"` // that are available, all of them active unless Active says more
-	Active   []string   `json:"active,omitempty"`
+	Active   []string   `json:"active,omitempty" since:"1"`
 	Topology *string    `json:"topology,omitempty"`
 	Weight   *int       `json:"weight,omitempty"`
 	Comment  *string    `json:"comment,omitempty" text:"4096,lines"`

@@ -18,6 +18,7 @@ const maxRecord = 1 << 30
 
 type snapshotHead struct {
 	Version int       `json:"version"`
+	Level   int       `json:"level,omitempty" since:"1"`
 	Index   uint64    `json:"index"`
 	Now     time.Time `json:"now"`
 	NextID  JobID     `json:"next_id"`
@@ -28,7 +29,7 @@ type snapshotHead struct {
 	LastErrand uint64   `json:"last_errand,omitempty"`
 	Retained   Retained `json:"retained,omitzero"`
 
-	Restored *Restored `json:"restored,omitempty"`
+	Restored *Restored `json:"restored,omitempty" since:"1"`
 
 	Config  *Config        `json:"config"`
 	Configs []ConfigChange `json:"configs,omitempty"` // its history
@@ -54,7 +55,7 @@ type record struct {
 	Errand      *Errand      `json:"errand,omitempty"`
 	Tested      *TestedPart  `json:"tested,omitempty"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
-	Spent       *SpentKey    `json:"spent,omitempty"`
+	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
@@ -72,7 +73,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		}
 		return err == nil
 	}
-	put(&snapshotHead{Version: snapshotVersion, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
+	put(&snapshotHead{Version: snapshotVersion, Level: s.level, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
 		LastErrand: s.LastErrand, Retained: s.Retained, Restored: s.restored, Config: s.config, Configs: s.configs})
 	if s.ca != nil {
 		put(&record{CA: s.ca})
@@ -102,20 +103,23 @@ func Decode(r io.Reader) (*State, error) {
 	lines.Scan()
 	var head snapshotHead
 	if err := errors.Join(lines.Err(), wire.UnmarshalStrict(lines.Bytes(), &head)); err != nil {
+		return nil, fmt.Errorf("decode snapshot: %w", newer(err))
+	}
+	if err := checkLevel(head.Level); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
 	if head.Version != snapshotVersion || head.Config == nil {
 		return nil, fmt.Errorf("snapshot has version %d, this binary knows %d", head.Version, snapshotVersion)
 	}
 	s := NewState()
-	s.Index, s.Now, s.NextID, s.config = head.Index, head.Now, head.NextID, head.Config
+	s.level, s.Index, s.Now, s.NextID, s.config = head.Level, head.Index, head.Now, head.NextID, head.Config
 	s.NextAssoc, s.Decayed, s.LastErrand, s.Retained, s.configs = head.NextAssoc, head.Decayed, head.LastErrand, head.Retained, head.Configs
 	s.restored = head.Restored
 	var jobs []*Job
 	for lines.Scan() {
 		var rec record
 		if err := wire.UnmarshalStrict(lines.Bytes(), &rec); err != nil {
-			return nil, fmt.Errorf("decode snapshot: %w", err)
+			return nil, fmt.Errorf("decode snapshot: %w", newer(err))
 		}
 		if rec.Job != nil {
 			s.alike.share(rec.Job.Spec)

@@ -28,7 +28,7 @@ func newSpent() *btree.BTreeG[*SpentKey] {
 
 // keepKey keeps the key of a job that is purged for as long as the submission may be made again.
 func (t *tx) keepKey(j *Job) {
-	if j.Key == "" || t.at.Sub(j.Submitted) >= KeyLife {
+	if t.level < LevelReconcile || j.Key == "" || t.at.Sub(j.Submitted) >= KeyLife {
 		return
 	}
 	k := &SpentKey{UID: j.Spec.UID, Key: j.Key, Job: cmp.Or(j.ArrayID, j.ID), At: j.Submitted}

@@ -85,6 +85,7 @@ type tables struct {
 	LastErrand uint64
 	Retained   Retained
 	restored   *Restored
+	level      int
 	configs    []ConfigChange // never changed in place
 	config     *Config
 	books

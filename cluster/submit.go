@@ -173,7 +173,7 @@ func priorityOf(j *Job) uint32 {
 }
 
 func (t *tx) setHold(j *Job, h Hold) {
-	if h == HeldUser && j.Held == HeldAdmin && !t.by.Operator() {
+	if t.level >= LevelReconcile && h == HeldUser && j.Held == HeldAdmin && !t.by.Operator() {
 		return // an administrator's hold is not made less by its owner
 	}
 	j.Held = h

@@ -226,7 +226,7 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 // silentNode reports whether a member is a compute node that does not answer: a machine that was installed anew may take its name.
 func (t *tables) silentNode(m *Member) bool {
 	n, ok := t.nodes.Get(NodeName(m.Name))
-	return m.Role == RoleNode && ok && n.Owner == m.Name && !n.Up
+	return t.level >= LevelReconcile && m.Role == RoleNode && ok && n.Owner == m.Name && !n.Up
 }
 
 // MemberRevoke shuts a member out: its certificate is worth nothing from now on, its nodes are down.

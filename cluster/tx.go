@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -21,16 +22,13 @@ type tx struct {
 	unheard []JobID    // jobs that end before any of their nodes has heard of them
 }
 
-// Apply executes one entry. A rejected command changes nothing.
+// Apply executes one entry. A rejected command changes nothing, nor does one that breaks what the state is sure of: see
+// Applied.Panic.
 func (s *State) Apply(e Entry) (out Applied) {
 	t := &tx{tables: &s.tables, at: e.At, by: e.By}
 	defer func() {
 		if p := recover(); p != nil {
-			t.rollback()
-			out = Applied{Err: Errorf(Internal, "", "command %s failed: %v", e.Cmd.kind(), p)}
-			if refused, ok := p.(*Error); ok { // from deep inside, where no error can be returned
-				out.Err = refused
-			}
+			out = t.broken(e, p)
 		}
 	}()
 	s.Index = max(s.Index, e.Index)
@@ -49,6 +47,18 @@ func (s *State) Apply(e Entry) (out Applied) {
 	t.endUnheard()
 	t.dateEvents()
 	return Applied{Result: result, Events: t.events}
+}
+
+// broken takes back what a command did that could not be carried through.
+func (t *tx) broken(e Entry, p any) Applied {
+	t.rollback()
+	if refused, ok := p.(*Error); ok { // from deep inside, where no error can be returned
+		return Applied{Err: refused}
+	}
+	why := fmt.Sprintf("command %s failed: %v", e.Cmd.kind(), p)
+	stack := make([]byte, 16<<10)
+	stack = stack[:runtime.Stack(stack, false)]
+	return Applied{Err: Errorf(Internal, "", "%s", why), Panic: why + "\n" + string(stack)}
 }
 
 // endUnheard ends the jobs of which no node has heard: none will tell that it is clean.

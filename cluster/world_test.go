@@ -29,6 +29,7 @@ type world struct {
 
 func newWorld(t testing.TB, nodes int) *world {
 	w := &world{t: t, s: NewState(), now: epoch, seq: map[NodeName]uint64{}}
+	w.ok(sys, &RaiseLevel{Level: Newest})
 	cfg := DefaultConfig()
 	w.ok(root, &Configure{Config: &cfg})
 	for i := range nodes {
@@ -70,6 +71,9 @@ func (w *world) apply(by Identity, cmd Command) Applied {
 	before, phases := content(w.t, w.s), phasesOf(w.s)
 	e.Index = w.s.Index + 1
 	out := w.s.Apply(e)
+	if out.Panic != "" {
+		w.t.Fatal(out.Panic)
+	}
 	if out.Err != nil {
 		if after := content(w.t, w.s); after != before {
 			w.t.Fatalf("refused %s (%v) changed the state\nbefore %s\nafter %s", cmd.kind(), out.Err, before, after)

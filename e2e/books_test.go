@@ -35,8 +35,8 @@ func TestLedger(t *testing.T) {
 		ids = append(ids, d.submitAs(uid, "-n", strconv.Itoa(1+r.IntN(4)), "-t5", "--wrap", fmt.Sprintf("sleep %.1f", 3*r.Float64())))
 	}
 	d.wait("a first job", func() bool { return d.must("squeue", "-h", "-j", ids[0], "-o", "%T") != "PENDING" })
-	long := d.submitAs(daemonUID, "-n", "2", "-t5", "--wrap", "sleep 4")
-	again := d.submitAs(binUID, "-n", "3", "-t5", "--wrap", "sleep 2")
+	long := d.submitAs(daemonUID, "-n", "2", "-t5", "--wrap", "until [ -e "+d.dir+"/go ]; do sleep 0.1; done")
+	again := d.submitAs(binUID, "-n", "3", "-t5", "--wrap", "[ -n \"$SLURM_RESTART_COUNT\" ] || exec sleep 200; sleep 2")
 	d.wait("the long ones", func() bool {
 		return d.must("squeue", "-h", "-j", long+","+again, "-o", "%T") == "RUNNING\nRUNNING"
 	})
@@ -52,6 +52,9 @@ func TestLedger(t *testing.T) {
 		_, _, code := d.run("scontrol", "resume", long)
 		return code == 0
 	})
+	if err := os.WriteFile(d.dir+"/go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	d.wait("the end of all", func() bool { return d.must("squeue", "-h") == "" })
 	users := func(lines string) map[string]string {
 		sum := map[string]string{}

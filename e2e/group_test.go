@@ -181,6 +181,7 @@ func (g *group) cleanup() {
 	}
 	var wg sync.WaitGroup
 	for _, d := range g.at {
+		d.noPanic()
 		wg.Go(func() {
 			d.stop()
 			if g.t.Failed() && *keepFailed != "" {

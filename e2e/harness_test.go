@@ -200,6 +200,7 @@ func (d *dev) stop() {
 }
 
 func (d *dev) cleanup() {
+	d.noPanic()
 	if d.t.Failed() {
 		if log, err := os.ReadFile(d.dir + "/log"); err == nil {
 			d.t.Logf("log of the daemon (end):\n%s", log[max(0, len(log)-8000):])
@@ -208,6 +209,15 @@ func (d *dev) cleanup() {
 	d.stop()
 	// A supervisor whose folder is gone kills what is left of its steps and ends.
 	_ = os.RemoveAll(d.dir)
+}
+
+// noPanic fails the test if a command met a defect.
+func (d *dev) noPanic() {
+	d.t.Helper()
+	log, _ := os.ReadFile(d.dir + "/log") // there may be none yet
+	if _, what, met := strings.Cut(string(log), "a defect of muster"); met {
+		d.t.Errorf("a command met a defect:%.2000s", what)
+	}
 }
 
 // run calls a front-end and returns what it printed and its exit code.

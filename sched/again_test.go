@@ -120,7 +120,9 @@ func (h *history) step() {
 	some := func() cluster.JobID { return h.seen[r.IntN(len(h.seen))] }
 	try := func(c cluster.Command) { // it may be refused
 		h.n++
-		h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c})
+		if out := h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c}); out.Panic != "" {
+			h.t.Fatal(out.Panic)
+		}
 	}
 	switch k := r.IntN(22); {
 	case k < 9 && h.hets && r.IntN(10) == 0:

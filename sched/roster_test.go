@@ -56,7 +56,9 @@ func (h *history) changeNode() {
 	r := h.r
 	try := func(c cluster.Command) { // it may be refused
 		h.n++
-		h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c})
+		if out := h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c}); out.Panic != "" {
+			h.t.Fatal(out.Panic)
+		}
 	}
 	name := nodeName(r.IntN(h.s.Snapshot().NodeCount()))
 	switch r.IntN(8) {

@@ -33,11 +33,12 @@ type others struct {
 	heard  map[string]time.Time // when each last answered, by name
 	failed map[string]bool      // it did not when it was last asked
 	asked  map[string]bool      // it is being asked
+	levels map[string]int       // of the log, that each knows
 	lead   []progress           // with rising indexes
 }
 
 func newOthers() *others {
-	return &others{began: time.Now(), heard: map[string]time.Time{}, failed: map[string]bool{}, asked: map[string]bool{}}
+	return &others{began: time.Now(), heard: map[string]time.Time{}, failed: map[string]bool{}, asked: map[string]bool{}, levels: map[string]int{}}
 }
 
 // hears notes an answer, or that there was none.
@@ -135,6 +136,9 @@ func (s *Server) askHowFar(ctx context.Context, name, addr string) {
 	asked, leads := time.Now(), s.LeaderAddr() == addr
 	r, err := api.Call(ctx, s.cfg.Peer(addr), api.PingServer, api.Empty{})
 	s.others.hears(name, time.Now(), err == nil)
+	if err == nil {
+		s.others.knowsLevel(name, r.Level)
+	}
 	if err == nil && leads && s.LeaderAddr() == addr {
 		s.others.leads(progress{asked, r.Applied})
 	}

@@ -103,6 +103,9 @@ func (s *Server) tend(term context.Context) {
 		if err != nil {
 			continue
 		}
+		if err := s.raiseLevel(term); err != nil && term.Err() == nil {
+			s.slog.Warn("the level of the log could not be raised", "err", err)
+		}
 		for _, v := range group {
 			if v.ID == s.cfg.Name {
 				continue

@@ -443,5 +443,5 @@ func (s *Server) pingAll(ctx context.Context, who api.Caller, q api.Empty) (api.
 
 func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
 	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.heard(), Now: time.Now(),
-		Partial: !s.hist.Whole(), Revoked: s.Revoked()}, nil
+		Partial: !s.hist.Whole(), Revoked: s.Revoked(), Level: cluster.Newest}, nil
 }

@@ -183,6 +183,9 @@ func (s *Server) takeOver(ctx context.Context) error {
 	if err := s.establish(ctx, snap); err != nil {
 		return err
 	}
+	if err := s.raiseLevel(ctx); err != nil {
+		return err
+	}
 	return s.putInForce(ctx, snap)
 }
 

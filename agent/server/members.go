@@ -147,6 +147,11 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 		return none, cluster.Errorf(cluster.Conflict, "",
 			"node %s is one of member %s: choose another name with --node, or use a token made with --replace", q.Name, owner)
 	}
+	if q.Role == cluster.RoleServer {
+		if err := s.admitLevel(q.Name, q.Level); err != nil {
+			return none, err
+		}
+	}
 	cert, public, err := trust.Issue(ca, q.CSR, q.Role, q.Name, time.Now())
 	if err != nil {
 		return none, err
@@ -322,7 +327,8 @@ func (s *Server) listTokens(_ context.Context, who api.Caller, _ api.Empty) (api
 }
 
 func (s *Server) listMembers(context.Context, api.Caller, api.Empty) (api.MembersResponse, error) {
-	out := api.MembersResponse{Servers: s.servers(), Versions: s.versions(), Heard: s.heard(), Now: time.Now()}
+	out := api.MembersResponse{Servers: s.servers(), Level: s.Snapshot().Level(), Versions: s.versions(), Heard: s.heard(), Now: time.Now()}
+	s.levels(out.Servers)
 	for m := range s.Snapshot().MemberList() {
 		shown := *m
 		shown.Public = nil
@@ -338,6 +344,9 @@ func (s *Server) addServer(_ context.Context, who api.Caller, q api.ServerReques
 	}
 	if who.Member != "" && who.Member != q.Name {
 		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "server %s may not add server %s", who.Member, q.Name)
+	}
+	if err := s.admitLevel(q.Name, q.Level); err != nil {
+		return api.Empty{}, err
 	}
 	group, err := s.log.Group()
 	if err != nil {

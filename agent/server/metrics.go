@@ -306,5 +306,7 @@ func (s *pages) schedulerMetrics(m *series, snap *cluster.Snapshot) {
 	m.put("slurm_sched_queue_len", "records in the queue", float64(snap.QueueLen()))
 	m.put("muster_server_leads", "1 at the server that leads", float64(b2i(s.leads())), "server", s.name)
 	m.put("muster_log_index", "log index of this server's state", float64(snap.Index), "server", s.name)
+	m.put("muster_log_level", "level of what the log holds: it rises when all servers know it", float64(snap.Level()), "server", s.name)
+	m.put("muster_apply_panics", "commands that met a defect of muster, since this server began", float64(s.panics()), "server", s.name)
 	m.put("muster_servers", "members of the server group", float64(len(s.servers())))
 }

@@ -21,7 +21,7 @@ import (
 // pageServer is the pages of a server with a state of its own.
 func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 	state := cluster.NewState()
-	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true },
+	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true }, panics: func() uint64 { return 0 },
 		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now, sessions: newSessions(func() *cluster.CA { return nil }), feed: newFeed(maxFeed)}
 	s.logOut = func(_ context.Context, in *session) { s.sessions.end(in.ID, in.Until, time.Now()) }
 	n := uint64(0)

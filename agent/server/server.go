@@ -74,12 +74,15 @@ type Server struct {
 	ended  context.CancelFunc
 	reign  reign
 
-	mu    sync.Mutex // guards state and snap
-	state *cluster.State
-	snap  *cluster.Snapshot           // of state, nil when stale
-	work  map[cluster.NodeName]uint64 // index at which a node's work last changed
-	floor uint64                      // work indexes below are unknown: after a restore
-	confs uint64                      // index at which the configuration last changed, as far as known
+	mu     sync.Mutex // guards state and snap
+	state  *cluster.State
+	snap   *cluster.Snapshot           // of state, nil when stale
+	work   map[cluster.NodeName]uint64 // index at which a node's work last changed
+	floor  uint64                      // work indexes below are unknown: after a restore
+	level  atomic.Int64                // of the log, see cluster.Newest
+	panics atomic.Uint64               // defects that Apply has met
+
+	confs uint64 // index at which the configuration last changed, as far as known
 
 	judging sync.Mutex // guards judge
 	judge   sched.Judge
@@ -157,6 +160,10 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	now := time.Now()
 	lines := make([][]byte, len(cmds))
 	for i, c := range cmds {
+		c, err := s.atLevel(c)
+		if err != nil {
+			return nil, 0, err
+		}
 		line, err := cluster.EncodeEntry(cluster.Entry{At: now, By: by, Cmd: c})
 		if err != nil {
 			return nil, 0, err
@@ -194,6 +201,10 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 // proposeOf proposes a user's command unless it would be refused now: anybody may ask for what is refused, and as often as they
 // like, so that is no reason to write to the log of all servers. What it says counts for this moment; Apply decides.
 func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster.Command) ([]any, uint64, error) {
+	cmd, err := s.atLevel(cmd)
+	if err != nil {
+		return nil, 0, err
+	}
 	s.mu.Lock()
 	trial := s.state.Trial()
 	s.mu.Unlock()
@@ -225,12 +236,17 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 		}
 		e.Index = index
 		a := s.state.Apply(e)
-		if a.Err != nil {
+		switch {
+		case a.Panic != "":
+			s.tellPanic(index, a.Panic)
+		case a.Err != nil:
 			s.slog.Debug("command rejected", "index", index, "err", a.Err)
 		}
 		events = append(events, a.Events...)
 		news = appendTold(news, index, e.At, a.Events)
 		switch e.Cmd.(type) {
+		case *cluster.RaiseLevel:
+			s.level.Store(int64(s.state.Level()))
 		case *cluster.MemberRevoke, *cluster.MemberJoin:
 			trusted = true
 		case *cluster.Configure, *cluster.PartitionSet:
@@ -310,6 +326,7 @@ func (m machine) Restore(r io.Reader) error {
 	}
 	m.s.mu.Lock()
 	m.s.state, m.s.snap, m.s.floor, m.s.confs = st, nil, st.Index, st.Index
+	m.s.level.Store(int64(st.Level()))
 	m.s.feed.restart(st.Index)
 	m.s.mu.Unlock()
 	m.s.hub.all()

@@ -121,6 +121,9 @@ func (w *world) advance(r *replica, to int) (out []cluster.Applied) {
 		r.at++
 		e.Index = uint64(r.at)
 		a := r.s.Apply(e)
+		if a.Panic != "" {
+			w.fail("%s", a.Panic)
+		}
 		if out = append(out, a); first {
 			w.seen++
 			w.judge(r.s, text, a, before)

@@ -148,6 +148,9 @@ func (r *real) build(config *cluster.Config) error {
 	cfg.MaxJobCount, cfg.MinJobAge, cfg.Declared = max(len(r.Jobs)+1, cfg.MaxJobCount), time.Second, nil
 	parts := map[string][]cluster.NodeName{}
 	var names []string
+	if _, err := r.apply(&cluster.RaiseLevel{Level: cluster.Newest}); err != nil {
+		return err
+	}
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
 		r.most = max(r.most, n.GPUs)
