@@ -182,9 +182,15 @@ func (p *plot) sizes(n int) {
 			p.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n",
 				left+0.1*width+bar*float64(i), float64(top+plotHeight)-height, bar, height, colours[i%len(colours)])
 		}
-		p.printf(`<text x="%.1f" y="%d" text-anchor="middle">%s %s: %d jobs</text>`+"\n",
-			left+width/2, top+plotHeight+15, sizeName(list, k), p.what, classes[class])
+		p.below(left+width/2, top+plotHeight+15, width, sizeName(list, k)+" "+p.what)
+		p.below(left+width/2, top+plotHeight+29, width, fmt.Sprintf("%d jobs", classes[class]))
 	}
+}
+
+// below writes a text around x that is no wider than what it stands under; a letter is about 0.6 of its height.
+func (p *plot) below(x float64, y int, width float64, text string) {
+	size := min(12, width/0.62/float64(len(text)))
+	p.printf(`<text x="%.1f" y="%d" text-anchor="middle" font-size="%.1f">%s</text>`+"\n", x, y, size, text)
 }
 
 // sizeName names a class of sizes: the numbers that are in it.

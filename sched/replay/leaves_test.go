@@ -2,6 +2,9 @@ package replay
 
 import (
 	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -111,12 +114,39 @@ func TestDrawSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, want := range []string{"a &lt;trace&gt;", "1 GPUs: 1 jobs", "9-16 GPUs: 1 jobs", "17-32 GPUs: 1 jobs", "GPUs in use", "</svg>"} {
+	for _, want := range []string{"a &lt;trace&gt;", ">1 GPUs<", ">9-16 GPUs<", ">17-32 GPUs<", ">1 jobs<", "GPUs in use", "</svg>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the picture lacks %q", want)
 		}
 	}
 	if n := strings.Count(text, "<rect"); n != 1+2+2*3 || strings.Contains(text, "NaN") {
 		t.Errorf("%d rectangles, want the ground, two panels and six bars:\n%s", n, text)
+	}
+}
+
+// TestSizeLabels: below the bars no text runs into the next one, however many sizes there are.
+func TestSizeLabels(t *testing.T) {
+	tr := &Trace{Nodes: []Node{{Name: "n", CPUs: 1 << 17}}}
+	for k := range 18 {
+		tr.Jobs = append(tr.Jobs, Job{ID: fmt.Sprint(k), CPUs: 1 << k, Run: 10, Limit: 10})
+	}
+	var b bytes.Buffer
+	runs := tr.Textbook(Named("fifo"), Placements["first"], nil)
+	if err := tr.DrawSizes(&b, "x", []string{"fifo"}, [][]Run{runs}); err != nil {
+		t.Fatal(err)
+	}
+	label := regexp.MustCompile(`<text x="([0-9.]+)" y="(\d+)" text-anchor="middle" font-size="([0-9.]+)">(.*)</text>`)
+	ends, labels := map[string]float64{}, label.FindAllStringSubmatch(b.String(), -1)
+	if len(labels) != 36 {
+		t.Errorf("%d labels, want the size and the number of jobs of 18 classes", len(labels))
+	}
+	for _, l := range labels {
+		x, _ := strconv.ParseFloat(l[1], 64)
+		size, _ := strconv.ParseFloat(l[3], 64)
+		half := 0.3 * size * float64(len(l[4]))
+		if x-half < ends[l[2]] {
+			t.Errorf("%q begins at %.1f, the one before ends at %.1f", l[4], x-half, ends[l[2]])
+		}
+		ends[l[2]] = x + half
 	}
 }
