@@ -162,6 +162,11 @@ dist/muster-previous:
 	@rm -rf dist/previous; mkdir -p dist/previous; git archive $(PREVIOUS) | tar -x -C dist/previous; \
 	cd dist/previous && $(GO) build -ldflags '-s -w -X dev.muster/slurm.Version=$(shell git rev-parse --short $(PREVIOUS))' -o ../muster-previous . && rm -rf ../previous
 
+# A cluster of three servers and two clients upgraded from an older program in each order, with jobs running (minutes).
+.PHONY: upgrade
+upgrade: dist/muster-previous
+	$(GO) test -count=1 -run TestUpgradeOrders -v -timeout 20m ./e2e -previous=$(abspath dist/muster-previous)
+
 # The README's installation on machines booted by systemd-nspawn, and what people do then (a minute; the image is made once).
 APPLIANCE_IMAGE ?= /var/cache/muster-appliance
 .PHONY: dist/muster-previous

@@ -314,7 +314,7 @@ func goldenNodes(w *world) {
 	w.ok(root, &PartitionSet{Partition: Partition{Name: "short", Nodes: []NodeName{"n0", "n1"}, State: PartitionUp, MaxTime: time.Hour}})
 	w.ok(sys, &NodeQuiet{Nodes: []NodeName{"n1"}, Quiet: true})
 	why, weight := "disk", 5
-	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeDrain, Reason: &why, Weight: &weight, Features: []string{"red"}})
+	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeDrain, Reason: &why, Weight: &weight, Features: &[]string{"red"}})
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"n2"}, Why: "Not responding", Keep: true})
 	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"], Owner: "n1"})
 	w.ok(sys, &Purge{})

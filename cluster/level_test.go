@@ -175,7 +175,7 @@ func TestAtLevel(t *testing.T) {
 			}
 		}
 	}
-	same := &NodeSet{Active: []string{"a"}}
+	same := &NodeSet{Active: &[]string{"a"}}
 	if got, err := AtLevel(same, Newest); err != nil || got != Command(same) {
 		t.Errorf("at the newest level: %v, %v", got, err)
 	}

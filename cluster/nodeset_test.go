@@ -67,7 +67,7 @@ func TestRosters(t *testing.T) {
 	w.ok(root, &PartitionSet{Partition: Partition{Name: "r", Nodes: []NodeName{"n3", "fast"}}})
 	w.ok(root, &PartitionSet{Partition: Partition{Name: "q", Nodes: []NodeName{"n3"}}})
 	place := "b"
-	w.ok(root, &NodeSet{Nodes: []NodeName{"n2"}, Topology: &place, Features: []string{"old"}})
+	w.ok(root, &NodeSet{Nodes: []NodeName{"n2"}, Topology: &place, Features: &[]string{"old"}})
 	is("moved", "p=[n0 n1] q=[n3] r=[n0 n1 n3] a=[n0 n3][] b=[n1 n2][] c=[][] top=[][a b c]")
 	place = "nowhere"
 	w.ok(root, &NodeSet{Nodes: []NodeName{"n3"}, Topology: &place})

@@ -437,8 +437,8 @@ type NodeSet struct {
 	Nodes    []NodeName `json:"nodes"`
 	Action   NodeAction `json:"action,omitempty"`
 	Reason   *string    `json:"reason,omitempty" text:"4096"`
-	Features []string   `json:"features,omitempty"` // that are available, all of them active unless Active says more
-	Active   []string   `json:"active,omitempty" since:"1"`
+	Features *[]string  `json:"features,omitempty"` // that are available, all of them active unless Active says more
+	Active   *[]string  `json:"active,omitempty" since:"1"`
 	Topology *string    `json:"topology,omitempty"`
 	Weight   *int       `json:"weight,omitempty"`
 	Comment  *string    `json:"comment,omitempty" text:"4096,lines"`
@@ -522,12 +522,12 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = *c.Reason, t.by.User, t.by.UID, t.at
 	}
 	if c.Features != nil {
-		n.Inventory.Features, n.Inventory.Inactive = c.Features, nil
+		n.Inventory.Features, n.Inventory.Inactive = *c.Features, nil
 	}
 	if c.Active != nil {
 		inactive := n.Inventory.Available()
-		inactive = slices.DeleteFunc(inactive, func(f string) bool { return slices.Contains(c.Active, f) })
-		n.Inventory.Features, n.Inventory.Inactive = c.Active, inactive
+		inactive = slices.DeleteFunc(inactive, func(f string) bool { return slices.Contains(*c.Active, f) })
+		n.Inventory.Features, n.Inventory.Inactive = *c.Active, inactive
 	}
 	if c.Topology != nil {
 		n.Inventory.Topology = *c.Topology

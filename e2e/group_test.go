@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +28,8 @@ type group struct {
 	number int
 	hosts  *hosts         // nil: loopback addresses
 	order  map[string]int // name → number of its host
+	// program is what members run that are added; "" for the one that is tested.
+	program string
 }
 
 // groups makes addresses unique in this process; the process id makes them unique on the machine.
@@ -37,6 +40,11 @@ func newGroup(t *testing.T, args ...string) *group { t.Helper(); return newGroup
 
 func newGroupOn(t *testing.T, h *hosts, args ...string) *group {
 	t.Helper()
+	return newGroupOf(t, "", h, args...)
+}
+
+func newGroupOf(t *testing.T, program string, h *hosts, args ...string) *group {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "m")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +52,7 @@ func newGroupOn(t *testing.T, h *hosts, args ...string) *group {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	g := &group{t: t, dir: dir, at: map[string]*dev{}, joins: map[string]string{}, number: int(groups.Add(1)), hosts: h, order: map[string]int{}}
+	g := &group{t: t, dir: dir, at: map[string]*dev{}, joins: map[string]string{}, number: int(groups.Add(1)), hosts: h, order: map[string]int{}, program: program}
 	t.Cleanup(g.cleanup)
 	g.add("s1", "server", args...)
 	g.wait("the first server to lead", func() bool { return g.leader("s1") == "s1" })
@@ -91,7 +99,7 @@ func (g *group) enrol(name, mode string, args ...string) *dev {
 	d := newDev(g.t, dir, mode, append(own, args...))
 	d.work = g.dir
 	d.exe = filepath.Join(dir, "muster") // its own, which can be replaced alone
-	install(g.t, filepath.Join(bin, "muster"), d.exe)
+	install(g.t, cmp.Or(g.program, filepath.Join(bin, "muster")), d.exe)
 	g.at[name] = d
 	g.order[name] = len(g.at)
 	if g.hosts != nil {
@@ -154,7 +162,12 @@ func fullGroup(t *testing.T, clients int, args ...string) *group {
 
 func fullGroupOn(t *testing.T, h *hosts, clients int, args ...string) *group {
 	t.Helper()
-	g := newGroupOn(t, h, args...)
+	return newGroupOn(t, h, args...).fill(clients, args...)
+}
+
+// fill adds two servers and so many clients.
+func (g *group) fill(clients int, args ...string) *group {
+	g.t.Helper()
 	g.join("s2", "s1", args...)
 	g.join("s3", "s2", args...)
 	for i := range clients {

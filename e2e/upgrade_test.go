@@ -1,12 +1,16 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"dev.muster/agent/server"
 )
 
 // nextVersion is what the new program calls itself.
@@ -39,6 +43,7 @@ func (g *group) upgrade(name, program string) {
 // submitter submits jobs one after the other, by whichever server answers, until it is told to stop.
 type submitter struct {
 	g     *group
+	pause sync.Mutex // held while one is submitted
 	stop  chan struct{}
 	done  sync.WaitGroup
 	taken []string // names of the jobs that were taken, in each of which something was written once
@@ -54,7 +59,10 @@ func startSubmitter(g *group) *submitter {
 			default:
 			}
 			at, name := fmt.Sprintf("s%d", n%3+1), fmt.Sprintf("up%d", n)
-			if _, _, code := g.run(at, "sbatch", "-J", name, "-o", "/dev/null", "--wrap", "echo ran >>"+name+"; sleep 0.1"); code == 0 {
+			s.pause.Lock()
+			_, _, code := g.run(at, "sbatch", "-J", name, "-o", "/dev/null", "--wrap", "echo ran >>"+name+"; sleep 0.1")
+			s.pause.Unlock()
+			if code == 0 {
 				s.taken = append(s.taken, name)
 			}
 		}
@@ -69,12 +77,110 @@ func (s *submitter) end() []string {
 	return s.taken
 }
 
-// TestRollingUpgrade replaces the program of a whole cluster while it works: two followers, the leader,
-// then the compute nodes. What runs goes on under the same supervisors, what is submitted meanwhile runs
-// once, and at each moment one sees who runs what.
+// TestRollingUpgrade replaces the program of a whole cluster while it works: two followers, the leader, then the compute nodes.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
-	g := fullGroup(t, 2)
+	rollingUpgrade(t, "", "FFLcc")
+}
+
+// TestUpgradeOrders upgrades a cluster from an older program, in each order of servers and clients: servers of both versions have
+// the same state at each moment, and what only the newer knows is refused until all have it.
+func TestUpgradeOrders(t *testing.T) {
+	if *previousProgram == "" {
+		t.Skip("give -previous=FILE, a program built from an older commit; see make upgrade")
+	}
+	for _, order := range []string{"FFLcc", "LFFcc", "ccFFL", "ccLFF", "FcLcF", "LcFcF"} {
+		t.Run(order, func(t *testing.T) { rollingUpgrade(t, *previousProgram, order) })
+	}
+}
+
+// inOrder are the members of a group of three servers and two clients, in an order: of F each is a server that follows when all have
+// the old program, L the one that leads, and c a client.
+func (g *group) inOrder(order string) (out []string) {
+	leader, clients := g.awaitLeader("s1"), []string{"c1", "c2"}
+	followers := g.others(leader)
+	for _, c := range order {
+		switch c {
+		case 'L':
+			out = append(out, leader)
+		case 'F':
+			out, followers = append(out, followers[0]), followers[1:]
+		default:
+			out, clients = append(out, clients[0]), clients[1:]
+		}
+	}
+	return out
+}
+
+// sameState wants servers to have the same state, byte by byte, at one index of the log.
+func (g *group) sameState(servers ...string) {
+	g.t.Helper()
+	var heads []server.ArchiveHead
+	g.wait("servers to save one moment", func() bool {
+		heads = nil
+		for _, s := range servers {
+			heads = append(heads, g.saved(s))
+		}
+		return !slices.ContainsFunc(heads, func(h server.ArchiveHead) bool { return h.Index != heads[0].Index })
+	})
+	for i, h := range heads {
+		if h.Server != servers[i] || h.State != heads[0].State {
+			g.t.Errorf("at index %d %s (as %s, %s) has a state of %v, %s (%s) of %v", h.Index, servers[i], h.Server, h.Version, h.State, servers[0], heads[0].Version, heads[0].State)
+		}
+	}
+}
+
+// saved saves a server's state and tells what is in the file.
+func (g *group) saved(at string) (head server.ArchiveHead) {
+	g.t.Helper()
+	file := g.dir + "/state." + at
+	if err := os.RemoveAll(file); err != nil {
+		g.t.Fatal(err)
+	}
+	g.must(at, "muster", "snapshot", "save", file)
+	f, err := os.Open(file)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer f.Close()
+	if err := json.NewDecoder(f).Decode(&head); err != nil {
+		g.t.Fatal(err)
+	}
+	return head
+}
+
+// checkLevel tries something that only the newer program knows: mixed says that some servers have the older one. Then the newer
+// does not write it to the log, and says who is to be upgraded.
+func (g *group) checkLevel(mixed bool) {
+	g.t.Helper()
+	leader := g.awaitLeader("s1")
+	if g.versions(leader)[leader] != nextVersion {
+		return
+	}
+	change := func() (string, int) {
+		_, errs, code := g.run(leader, "scontrol", "update", "nodename=c1-001", "activefeatures=x")
+		return errs, code
+	}
+	g.must(leader, "scontrol", "update", "nodename=c1-001", "availablefeatures=x,y")
+	told := func() bool {
+		return strings.Contains(g.must(leader, "muster", "server", "members"), "an upgrade is under way")
+	}
+	if mixed {
+		if errs, code := change(); code == 0 || !strings.Contains(errs, "upgrade them all") {
+			g.t.Errorf("what not all servers know: exit code %d, %s", code, errs)
+		}
+		if !told() {
+			g.t.Error("muster server members does not tell of the upgrade")
+		}
+		return
+	}
+	g.wait("the level to be raised", func() bool { _, code := change(); return code == 0 && !told() })
+}
+
+// rollingUpgrade replaces the programs of a cluster's members in an order; old is the program that it has first, "" for this one.
+// What runs goes on under the same supervisors, what is submitted meanwhile runs once, and at each moment one sees who runs what.
+func rollingUpgrade(t *testing.T, old, orderOf string) {
+	g := newGroupOf(t, old, nil).fill(2)
 	next := filepath.Join(g.dir, "next")
 	if err := build(next, "-ldflags", "-X dev.muster/slurm.Version="+nextVersion); err != nil {
 		t.Fatal(err)
@@ -109,8 +215,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 
 	work := startSubmitter(g)
-	leader := g.awaitLeader("s1")
-	order := append(append(g.others(leader), leader), clients...)
+	order := g.inOrder(orderOf)
 	for i, name := range order {
 		g.upgrade(name, next)
 		g.wait("all to tell that "+name+" runs the new program", func() bool {
@@ -123,6 +228,10 @@ func TestRollingUpgrade(t *testing.T) {
 			return true
 		})
 		g.wait("the group to be whole", func() bool { return g.leader("s1") != "" && g.voters("s1") == 3 })
+		work.pause.Lock()
+		g.sameState("s1", "s2", "s3")
+		g.checkLevel(old != "" && slices.ContainsFunc([]string{"s1", "s2", "s3"}, func(s string) bool { return !slices.Contains(order[:i+1], s) }))
+		work.pause.Unlock()
 	}
 	if out := g.must("s3", "muster", "server", "members"); strings.Count(out, nextVersion) != 3 {
 		t.Errorf("the servers' versions:\n%s", out)

@@ -377,7 +377,7 @@ var nodeActions = [...]struct {
 // updateNode changes nodes.
 func (c *control) updateNode(who setting, rest []setting) int {
 	set, names, idle := cluster.NodeSet{}, who.value, false
-	var available, active []string
+	var available, active *[]string
 	for _, s := range append([]setting{who}, rest...) {
 		v := s.value
 		switch {
@@ -405,9 +405,9 @@ func (c *control) updateNode(who setting, rest []setting) int {
 			v = strings.Trim(v, `"'`)
 			set.Reason = &v
 		case isKey(s.key, 3, "availablefeatures", "features"):
-			available = append([]string{}, splitList(v)...)
+			available = listOf(v)
 		case isKey(s.key, 3, "activefeatures"):
-			active = append([]string{}, splitList(v)...)
+			active = listOf(v)
 		case isKey(s.key, 3, "topology"):
 			v = v[strings.LastIndexByte(v, ':')+1:] // TOPOLOGY:NAME
 			set.Topology = &v
@@ -446,17 +446,23 @@ func (c *control) updateNode(who setting, rest []setting) int {
 	return 0
 }
 
+// listOf reads a list, which may be empty: then there is to be none of what it lists.
+func listOf(v string) *[]string {
+	list := append([]string{}, splitList(v)...)
+	return &list
+}
+
 // featuresOf sets which features nodes have, and which of them are active; false: these are more than what is available.
-func (c *control) featuresOf(set *cluster.NodeSet, available, active []string) bool {
+func (c *control) featuresOf(set *cluster.NodeSet, available, active *[]string) bool {
 	set.Features, set.Active = available, active
 	if active == nil {
 		return true
 	}
 	within := func(have []string) bool {
-		return !slices.ContainsFunc(active, func(f string) bool { return !slices.Contains(have, f) })
+		return !slices.ContainsFunc(*active, func(f string) bool { return !slices.Contains(have, f) })
 	}
 	if available != nil {
-		return within(available)
+		return within(*available)
 	}
 	resp, _ := call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes}) // an error is met again by the change itself
 	for _, n := range resp.Nodes {
