@@ -35,14 +35,14 @@ func TestThousandTasks(t *testing.T) {
 	}
 	began := time.Now()
 	_, errs, code = g.srunWide("-K", "sh", "-c", "[ $SLURM_PROCID != 500 ] || exit 7; exec sleep 600")
-	if took := time.Since(began); code != 143 || took > 20*time.Second || !strings.Contains(errs, "task 500: Exited with exit code 7") {
+	if took := time.Since(began); code != 143 || took > time.Minute || !strings.Contains(errs, "task 500: Exited with exit code 7") {
 		t.Errorf("one of a thousand fails and ends all: %d after %v, %q", code, took, errs)
 	}
 
 	run := g.beginWide()
 	run.signal(syscall.SIGINT)
 	g.wait("the first Ctrl-C to be told", func() bool { return strings.Contains(run.said(), "one more within 1 sec to abort") })
-	run.signal(syscall.SIGINT)
+	go run.interrupt() // ends with srun
 	if code := run.wait(); code != 130 || !strings.Contains(run.said(), "sending Ctrl-C to StepId=") {
 		t.Errorf("Ctrl-C twice: %d, %q", code, run.said())
 	}
@@ -54,7 +54,7 @@ func TestThousandTasks(t *testing.T) {
 	g.at["c4"].kill() // and it does not come back
 	code = run.wait()
 	took := time.Since(began)
-	if said := run.said(); code == 0 || took > 15*time.Second || !strings.Contains(said, "c4-002: tasks 896-999: lost contact") || strings.Contains(said, "no server leads") {
+	if said := run.said(); code == 0 || took > time.Minute || !strings.Contains(said, "c4-002: tasks 896-999: lost contact") || strings.Contains(said, "no server leads") {
 		t.Errorf("a step that lost two of its nodes: %d after %v, %q", code, took, said)
 	}
 	run.allGone("c4-001", "c4-002")
@@ -132,6 +132,14 @@ func (r *wideStep) signal(sig os.Signal) {
 	r.g.t.Helper()
 	if err := r.cmd.Process.Signal(sig); err != nil {
 		r.g.t.Error(err)
+	}
+}
+
+// interrupt is a user who keeps at it until srun has ended: a second Ctrl-C counts within a second of the first, which a busy
+// machine may miss.
+func (r *wideStep) interrupt() {
+	for r.cmd.Process.Signal(syscall.SIGINT) == nil {
+		time.Sleep(300 * time.Millisecond)
 	}
 }
 
