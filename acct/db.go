@@ -29,7 +29,8 @@ const (
 	maxRested  = 4096                   // events that are written with rests
 	workTime   = 2 * time.Millisecond   // between rests
 	readers    = 4
-	checkTime  = 3 * time.Second // a file is checked for damage so long when it is opened: that is millions of jobs
+	checkTime  = 300 * time.Millisecond // a file is checked for damage so long when it is opened: that is some ten thousand jobs
+	quietTime  = 10 * time.Second       // after it without a write the memory of SQLite's pages is given back
 )
 
 const schema = `
@@ -107,7 +108,7 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 func (d *DB) sound() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
-	err := checkFile(ctx, d.w)
+	err := checkFile(ctx, d.r) // whose cache is small
 	if err != nil && ctx.Err() != nil {
 		d.log.Info("history is too large to be checked for damage at the start", "after", checkTime)
 		return nil
@@ -296,11 +297,17 @@ func (d *DB) Sync(ctx context.Context) error {
 // Run writes queued events until ctx ends, the rest included.
 func (d *DB) Run(ctx context.Context) error {
 	defer d.close()
+	var quiet <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return d.write(math.MaxUint64)
+		case <-quiet:
+			quiet = nil
+			d.shrink(ctx)
+			continue
 		case <-d.more:
+			quiet = time.After(quietTime)
 		}
 		select {
 		case <-ctx.Done():
@@ -315,6 +322,17 @@ func (d *DB) Run(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		}
+	}
+}
+
+// shrink gives back the memory of pages that were written.
+func (d *DB) shrink(ctx context.Context) {
+	d.files.RLock()
+	defer d.files.RUnlock()
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if _, err := d.w.ExecContext(ctx, "PRAGMA shrink_memory"); err != nil && ctx.Err() == nil {
+		d.log.Debug("history keeps its pages in memory", "err", err)
 	}
 }
 

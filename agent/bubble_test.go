@@ -272,6 +272,8 @@ func TestBubbleRefusedNotLogged(t *testing.T) {
 			}
 			return r.Applied
 		}
+		time.Sleep(time.Minute) // the leader has looked at the job, and written down why it waits
+		synctest.Wait()
 		before := index()
 		for range 20 {
 			_, none := api.Call(t.Context(), b.api, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: 999}})

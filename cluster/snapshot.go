@@ -116,9 +116,10 @@ func Decode(r io.Reader) (*State, error) {
 	s.NextAssoc, s.Decayed, s.LastErrand, s.Retained, s.configs = head.NextAssoc, head.Decayed, head.LastErrand, head.Retained, head.Configs
 	s.restored = head.Restored
 	var jobs []*Job
+	var dec wire.Decoder // many jobs have the same specification
 	for lines.Scan() {
 		var rec record
-		if err := wire.UnmarshalStrict(lines.Bytes(), &rec); err != nil {
+		if err := dec.DecodeStrict(lines.Bytes(), &rec); err != nil {
 			return nil, fmt.Errorf("decode snapshot: %w", newer(err))
 		}
 		if rec.Job != nil {

@@ -88,7 +88,7 @@ func Seed(dir, id string, index uint64, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("begin the log: %w", err)
 	}
-	return persister(write).Persist(sink)
+	return persister{write, newCompaction()}.Persist(sink)
 }
 
 // CaughtUp reports whether everything known to be committed is applied here.

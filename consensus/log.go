@@ -86,6 +86,7 @@ type Log struct {
 	machine Machine
 	log     *slog.Logger
 	queue   chan proposal
+	size    *compaction
 	close   []func() error
 
 	mu        sync.Mutex
@@ -96,7 +97,7 @@ type Log struct {
 
 // Open starts this server's raft. Run must be called to serve proposals.
 func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Log, error) {
-	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), moved: make(chan struct{}), leadMoved: make(chan struct{})}
+	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), size: newCompaction(), moved: make(chan struct{}), leadMoved: make(chan struct{})}
 	if err := l.open(cfg, trans); err != nil {
 		return nil, errors.Join(err, l.closeAll())
 	}
@@ -231,6 +232,7 @@ func (l *Log) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { l.watchLead(ctx.Done()) })
+	watching.Go(func() { l.compact(ctx.Done()) })
 	last, round := 1, time.Duration(0) // how many proposals the last entry had, and how long it took
 	for {
 		select {
@@ -427,6 +429,7 @@ func (f fsm) ApplyBatch(logs []*raft.Log) []any {
 		}
 	}
 	f.l.advance(logs[len(logs)-1].Index)
+	f.l.size.applied(logs)
 	return out
 }
 
@@ -442,7 +445,8 @@ func (l *Log) advance(index uint64) {
 
 func (f fsm) Snapshot() (raft.FSMSnapshot, error) {
 	write, err := f.l.machine.Snapshot()
-	return persister(write), err
+	f.l.size.read.Store(0)
+	return persister{write, f.l.size}, err
 }
 
 func (f fsm) Restore(r io.ReadCloser) error {
@@ -450,12 +454,17 @@ func (f fsm) Restore(r io.ReadCloser) error {
 	return f.l.machine.Restore(r)
 }
 
-type persister func(io.Writer) error
+type persister struct {
+	write func(io.Writer) error
+	size  *compaction
+}
 
 func (p persister) Persist(sink raft.SnapshotSink) error {
-	if err := p(sink); err != nil {
+	counted := &sized{Writer: sink}
+	if err := p.write(counted); err != nil {
 		return errors.Join(err, sink.Cancel())
 	}
+	p.size.snapshot.Store(counted.n)
 	return sink.Close()
 }
 

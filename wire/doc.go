@@ -79,7 +79,8 @@ func AppendIndent(dst []byte, v any, prefix, indent string) ([]byte, error) {
 func Unmarshal(in []byte, v any) error {
 	var d decoder
 	if len(in) >= internFrom {
-		d.seen = new([internSlots]string)
+		d.seen = seenBefore.Get().(*[internSlots]string)
+		defer seenBefore.Put(d.seen)
 	}
 	return d.value(in, v)
 }
@@ -89,7 +90,8 @@ func Unmarshal(in []byte, v any) error {
 func UnmarshalStrict(in []byte, v any) error {
 	d := decoder{strict: true}
 	if len(in) >= internFrom {
-		d.seen = new([internSlots]string)
+		d.seen = seenBefore.Get().(*[internSlots]string)
+		defer seenBefore.Put(d.seen)
 	}
 	return d.value(in, v)
 }
@@ -97,6 +99,13 @@ func UnmarshalStrict(in []byte, v any) error {
 // Decoder decodes texts that resemble each other, one after the other: a shared field of one gets the pointer of an equal one
 // before it. The zero value is ready for use, by one caller at a time.
 type Decoder struct{ d decoder }
+
+// DecodeStrict is Decode for what must be understood whole, as UnmarshalStrict.
+func (x *Decoder) DecodeStrict(in []byte, v any) error {
+	x.d.strict = true
+	defer func() { x.d.strict = false }()
+	return x.Decode(in, v)
+}
 
 // Decode decodes one JSON value into what v points to. The text may change afterwards.
 func (x *Decoder) Decode(in []byte, v any) error {

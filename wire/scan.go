@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
 
 // maxDepth bounds nesting, so that no text can exhaust the stack.
 const maxDepth = 10_000
@@ -11,6 +14,9 @@ const (
 	internSlots = 256
 	internBytes = 24
 )
+
+// seenBefore are tables of short strings: a text may repeat those of another one.
+var seenBefore = sync.Pool{New: func() any { return new([internSlots]string) }}
 
 // sharedTexts is how many texts are kept that may come again.
 const sharedTexts = 8

@@ -617,3 +617,18 @@ func TestDecoder(t *testing.T) {
 		t.Errorf("%p %p %p, want the first and the last the same", jobs[0].Spec, jobs[1].Spec, jobs[2].Spec)
 	}
 }
+
+// TestDecoderStrict: one decoder for many texts refuses what it has no field for, as UnmarshalStrict does, and only when asked to.
+func TestDecoderStrict(t *testing.T) {
+	var d wire.Decoder
+	var v struct{ A int }
+	if err := d.DecodeStrict([]byte(`{"A":1,"b":2}`), &v); !errors.Is(err, wire.ErrUnknown) {
+		t.Errorf("an unknown member: %v", err)
+	}
+	if err := d.Decode([]byte(`{"A":3,"b":2}`), &v); err != nil || v.A != 3 {
+		t.Errorf("not strict any more: %v, %d", err, v.A)
+	}
+	if err := d.DecodeStrict([]byte(`{"A":4}`), &v); err != nil || v.A != 4 {
+		t.Errorf("what is known: %v, %d", err, v.A)
+	}
+}

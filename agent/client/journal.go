@@ -77,14 +77,14 @@ func (j *journal) load(old bool) (int64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	at := int64(0)
+	at, dec := int64(0), wire.Decoder{}
 	for in := bufio.NewReader(f); ; {
 		text, err := in.ReadBytes('\n')
 		if err != nil {
 			return at, nil
 		}
 		var l journalLine
-		if wire.Unmarshal(text, &l) == nil && len(l.Updates) > 0 {
+		if dec.Decode(text, &l) == nil && len(l.Updates) > 0 {
 			j.note(&l, place{old, at})
 		}
 		at += int64(len(text))
