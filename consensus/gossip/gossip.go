@@ -79,7 +79,7 @@ func Open(cfg Config) (*Gossip, error) {
 	if n := len(g.NodeMeta(memberlist.MetaMaxSize)); n == 0 {
 		return nil, fmt.Errorf("what gossip says of %s (%s) has more than %d bytes", cfg.Self.Name, cfg.Self.Addr, memberlist.MetaMaxSize)
 	}
-	t, err := newTransport(cfg)
+	t, err := newTransport(cfg, &vetter{label: cfg.Cluster, keys: ring.GetKeys})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ const (
 // connections.
 type transport struct {
 	cfg     Config
+	vet     *vetter
 	ip      net.IP
 	port    int
 	packets chan *memberlist.Packet
@@ -32,12 +33,12 @@ type transport struct {
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
-func newTransport(cfg Config) (*transport, error) {
+func newTransport(cfg Config, vet *vetter) (*transport, error) {
 	addr, err := net.ResolveUDPAddr("udp", cfg.Self.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("address %s of this member: %w", cfg.Self.Addr, err)
 	}
-	t := &transport{cfg: cfg, ip: addr.IP, port: addr.Port, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), done: make(chan struct{})}
+	t := &transport{cfg: cfg, vet: vet, ip: addr.IP, port: addr.Port, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), done: make(chan struct{})}
 	if v4 := t.ip.To4(); v4 != nil {
 		t.ip = v4
 	}
@@ -65,7 +66,8 @@ func (t *transport) receive() {
 				return
 			}
 		}
-		if n == 0 {
+		if err := t.vet.packet(buf[:n]); err != nil {
+			t.cfg.Log.Debug("a packet is left out", "from", from.String(), "err", err)
 			continue
 		}
 		p := &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: from, Timestamp: time.Now()}
@@ -84,7 +86,7 @@ func (t *transport) accept() {
 			return
 		}
 		select {
-		case t.streams <- conn:
+		case t.streams <- &vettedConn{Conn: conn, vet: t.vet}:
 		case <-t.done:
 			conn.Close()
 			return
@@ -110,7 +112,11 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return t.cfg.Dial(ctx, addr)
+	conn, err := t.cfg.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &vettedConn{Conn: conn, vet: t.vet}, nil
 }
 
 func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
