@@ -206,8 +206,17 @@ SUBMISSIONS ?= 10000
 told: needs build
 	$(GO) test -count=1 -run TestSubmissionsTold -v -timeout 1h ./e2e -submissions=$(SUBMISSIONS)
 
+# Every fuzz target for FUZZ each: front-ends, the wire decoder, what a machine that joins or gossips may say, and others. What one
+# finds lies in testdata beside it afterwards, and is a test from then on.
+.PHONY: fuzz
+FUZZ ?= 10m
+fuzz:
+	@set -e; grep -rl --include=*_test.go '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+	for f in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$dir/*_test.go | cut -c6-); do \
+	echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x $$dir </dev/null; done; done
+
 # All that takes minutes and must hold before a release.
-long: sim appliance fence-vm drill chaos stall told bench-group bench-nodes bench-gang
+long: sim appliance fence-vm drill chaos stall told fuzz bench-group bench-nodes bench-gang
 
 clean:
 	rm -rf bin gpu/bin dist

@@ -62,7 +62,8 @@ func titles(names []string) (out []string) {
 
 // meanings say what policies do.
 var meanings = map[string]string{
-	replay.Real:    "what muster does if nobody says otherwise: whoever has waited long for what it asks goes first; nodes are kept free for the oldest",
+	replay.Real: "what muster does if nobody says otherwise: whoever has waited longest for the time it asks goes first, the sooner the larger its share of the cluster; " +
+		"nodes are kept free for the oldest",
 	replay.Strict:  "muster with SchedulerParameters=strict_order: in order of submission, others pass if they do not delay the first",
 	"easy":         "the textbook's backfill: in order of submission, others pass if they do not delay the first",
 	"sjbf":         "EASY, and of those that may pass the shortest goes first",
@@ -75,7 +76,7 @@ func (s *simulation) tell(w io.Writer) error {
 	for i := range s.trace.Jobs {
 		users[s.trace.Jobs[i].User] = true
 	}
-	fmt.Fprintf(w, "%s: %d jobs, %d users, %d nodes.\n\n", s.title, jobs, len(users), len(s.trace.Nodes))
+	fmt.Fprintf(w, "%s: %s, %s, %s.\n\n", s.title, count(jobs, "job"), count(len(users), "user"), count(len(s.trace.Nodes), "node"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\t%s\n", strings.Join(titles(s.names), "\t"))
 	for _, r := range s.rows() {
@@ -145,8 +146,25 @@ func (s *simulation) verdict(w io.Writer) error {
 	} {
 		fmt.Fprintf(w, "  %s is %s\n", line.what, change(line.is, line.was))
 	}
-	_, err := fmt.Fprintf(w, "  %.1f %% of the cluster are in use instead of %.1f %%\n", 100*own.Utilization, 100*easy.Utilization)
+	_, err := fmt.Fprintf(w, "  %s\n", inUse(own.Utilization, easy.Utilization))
 	return err
+}
+
+// inUse says what part of the cluster is in use, and was.
+func inUse(is, was float64) string {
+	now, before := fmt.Sprintf("%.1f %%", 100*is), fmt.Sprintf("%.1f %%", 100*was)
+	if now == before {
+		return now + " of the cluster are in use, as with EASY"
+	}
+	return now + " of the cluster are in use instead of " + before
+}
+
+// count writes how many there are of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // change says how much more or less a figure is than another one.

@@ -98,7 +98,8 @@ func TestSimCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"small.swf: 4 jobs, 2 users, 1 nodes.",
+		"small.swf: 4 jobs, 2 users, 1 node.",
+		"the sooner the larger its share of the cluster",
 		"default", "strict order", "EASY", "SJBF", "conservative",
 		"jobs wait, on average",
 		"nobody waits longer than                         9 min",
@@ -112,6 +113,16 @@ func TestSimCompare(t *testing.T) {
 	}
 	if svg, err := os.ReadFile(picture); err != nil || !strings.Contains(string(svg), "wait by size") {
 		t.Errorf("the picture: %v\n%s", err, svg)
+	}
+}
+
+// TestInUse: what is alike is told as alike.
+func TestInUse(t *testing.T) {
+	for want, pair := range map[string][2]float64{"95.7 % of the cluster are in use, as with EASY": {0.9571, 0.9569},
+		"95.7 % of the cluster are in use instead of 95.9 %": {0.957, 0.959}} {
+		if got := inUse(pair[0], pair[1]); got != want {
+			t.Errorf("%v: %s, want %s", pair, got, want)
+		}
 	}
 }
 

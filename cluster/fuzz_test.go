@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"bytes"
+	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -315,8 +317,11 @@ func FuzzDecodeEntry(f *testing.F) {
 	}
 	f.Add([]byte(`{"v":1,"kind":"decide","at":"2026-03-01T08:00:00Z","by":{},"body":{"decisions":[{"job":1,"task":-1,"start":{"shares":[{"node":"n0","cpus":"0-3"}]}}]}}`))
 	f.Add([]byte(`{"v":2,"kind":"cancel"}`))
+	for line := range bytes.Lines(newestGolden(f, "log")) {
+		f.Add(bytes.TrimSuffix(line, []byte("\n")))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(text) > 4096 || bytes.Contains(text, []byte("000")) && bytes.Contains(text, []byte("-")) && strings.Count(string(text), "0") > 200 {
+		if huge(text) {
 			return
 		}
 		e, err := DecodeEntry(text)
@@ -347,4 +352,52 @@ func FuzzDecodeEntry(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// FuzzDecode: no bytes of a snapshot end the process, and a state that is read is written and read again as the same.
+func FuzzDecode(f *testing.F) {
+	text := newestGolden(f, "state")
+	head, rest, _ := bytes.Cut(text, []byte("\n"))
+	f.Add(text[:0])
+	f.Add(head)
+	for line := range bytes.Lines(rest) {
+		f.Add(line)
+		f.Add(append(bytes.Clone(line), line...))
+	}
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		if huge(rest) {
+			return
+		}
+		s, err := Decode(io.MultiReader(bytes.NewReader(head), strings.NewReader("\n"), bytes.NewReader(rest)))
+		if err != nil {
+			return
+		}
+		var once, twice bytes.Buffer
+		if err := s.Snapshot().Encode(&once); err != nil {
+			return // e.g. a year that JSON can not write
+		}
+		back, err := Decode(bytes.NewReader(once.Bytes()))
+		if err != nil {
+			t.Fatalf("%s is not read back: %v", once.Bytes(), err)
+		}
+		if err := back.Snapshot().Encode(&twice); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// newestGolden is a part of the newest golden log.
+func newestGolden(f *testing.F, part string) (text []byte) {
+	for n := 1; ; n++ {
+		next, err := os.ReadFile(golden(n, part))
+		if err != nil {
+			return text
+		}
+		text = next
+	}
+}
+
+// huge reports whether a text may name sets of millions, which take their time.
+func huge(text []byte) bool {
+	return len(text) > 8192 || bytes.Contains(text, []byte("000")) && bytes.Contains(text, []byte("-")) && bytes.Count(text, []byte("0")) > 200
 }

@@ -26,7 +26,7 @@ func TestSimulatePast(t *testing.T) {
 	})
 	text := d.must("muster", "sim", "--quiet", "--from", "accounting", "--compare")
 	for _, want := range []string{
-		"accounting: 3 jobs, 1 users, 4 nodes.",
+		"accounting: 3 jobs, 1 user, 4 nodes.",
 		"strict order", "conservative",
 		"jobs wait, on average", "jobs on more leaf switches than they need",
 		"Beside EASY, with the default:",

@@ -182,9 +182,17 @@ func (p *plot) sizes(n int) {
 			p.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n",
 				left+0.1*width+bar*float64(i), float64(top+plotHeight)-height, bar, height, colours[i%len(colours)])
 		}
-		p.below(left+width/2, top+plotHeight+15, width, sizeName(list, k)+" "+p.what)
-		p.below(left+width/2, top+plotHeight+29, width, fmt.Sprintf("%d jobs", classes[class]))
+		p.below(left+width/2, top+plotHeight+15, width, sizeName(list, k)+" "+many(class, p.what))
+		p.below(left+width/2, top+plotHeight+29, width, fmt.Sprintf("%d %s", classes[class], many(classes[class], "jobs")))
 	}
+}
+
+// many is a word for so many of something: its last letter is for more than one.
+func many(n int, word string) string {
+	if n == 1 {
+		return word[:len(word)-1]
+	}
+	return word
 }
 
 // below writes a text around x that is no wider than what it stands under; a letter is about 0.6 of its height.

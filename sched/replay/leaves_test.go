@@ -114,7 +114,7 @@ func TestDrawSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, want := range []string{"a &lt;trace&gt;", ">1 GPUs<", ">9-16 GPUs<", ">17-32 GPUs<", ">1 jobs<", "GPUs in use", "</svg>"} {
+	for _, want := range []string{"a &lt;trace&gt;", ">1 GPU<", ">9-16 GPUs<", ">17-32 GPUs<", ">1 job<", "GPUs in use", "</svg>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the picture lacks %q", want)
 		}
