@@ -193,10 +193,19 @@ CHAOS ?= 30m
 chaos: needs build
 	$(GO) test -count=1 -run TestChaos -v -timeout 2h ./e2e -clocks -chaos=$(CHAOS) $(if $(SEED),-chaos-seed=$(SEED))
 
+# Members hang, wait for their disks, hear in part, run out of open files and are wrong about the time, SEEDS times HANGS (half an
+# hour); HANGS=30m SEEDS=1 is one long run. BUSY processes run beside.
+.PHONY: chaos-hang
+SEEDS ?= 20
+HANGS ?= 90s
+BUSY ?= 0
+chaos-hang: needs build
+	@for s in $$(seq $(or $(SEED),1) $$(($(or $(SEED),1) + $(SEEDS) - 1))); do \
+	$(GO) test -count=1 -run 'TestChaos$$' -v -timeout 2h ./e2e -clocks -chaos-hang -chaos=$(HANGS) -chaos-seed=$$s -chaos-load=$(BUSY) || exit 1; done
+
 # The leader is stopped, cut off in part, and waits for its disk, ROUNDS times each (an hour and a half); BUSY processes run beside.
 .PHONY: stall
 ROUNDS ?= 20
-BUSY ?= 0
 stall: needs build
 	$(GO) test -count=1 -run TestStalls -v -timeout 4h ./e2e -stall=$(ROUNDS) -stall-load=$(BUSY)
 
@@ -216,7 +225,7 @@ fuzz:
 	echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x $$dir </dev/null; done; done
 
 # All that takes minutes and must hold before a release.
-long: sim appliance fence-vm drill chaos stall told fuzz bench-group bench-nodes bench-gang
+long: sim appliance fence-vm drill chaos chaos-hang stall told upgrade fuzz bench-group bench-nodes bench-gang
 
 clean:
 	rm -rf bin gpu/bin dist

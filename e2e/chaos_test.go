@@ -72,6 +72,7 @@ type chaos struct {
 	faults  map[string]int
 	story   []string
 	aways   []away
+	worst   time.Duration // from when a fault of -chaos-hang was over until all was well
 }
 
 // TestChaos submits, cancels and requeues through all servers while servers and clients are killed and cut
@@ -90,7 +91,10 @@ func TestChaos(t *testing.T) {
 		t.Logf("no partitions are tried: %v", err)
 		h = nil
 	}
-	if h != nil {
+	switch {
+	case h != nil && *chaosHang:
+		h.block = true
+	case h != nil:
 		h.disk = "256m"
 	}
 	c.hosts = h
@@ -100,6 +104,9 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.group = fullGroupOn(t, h, clients, "--conf", conf)
+	for range *chaosLoad {
+		burn(t)
+	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 8 {
@@ -199,10 +206,6 @@ func (c *chaos) call(stop chan struct{}) {
 
 // breakSomething does one thing to one member or two, and undoes it.
 func (c *chaos) breakSomething() {
-	type fault struct {
-		name string
-		do   func()
-	}
 	server, client := c.server(), fmt.Sprintf("c%d", 1+c.pick(c.clients))
 	leader := c.leader(server)
 	if leader == "" {
@@ -211,7 +214,7 @@ func (c *chaos) breakSomething() {
 	crash := func(name string) func() {
 		return func() { c.at[name].kill(); c.pause(600); c.start(name) }
 	}
-	list := []fault{
+	list := []chaosFault{
 		{"leader killed", crash(leader)}, {"server killed", crash(server)}, {"client killed", crash(client)},
 		{"leader and client killed", func() {
 			c.at[leader].kill()
@@ -230,7 +233,7 @@ func (c *chaos) breakSomething() {
 				c.at[name].setClock(0)
 			}
 		}
-		list = append(list, fault{"clock of the leader set", wrong(leader)}, fault{"clock of a server set", wrong(server)}, fault{"clock of a client set", wrong(client)})
+		list = append(list, chaosFault{"clock of the leader set", wrong(leader)}, chaosFault{"clock of a server set", wrong(server)}, chaosFault{"clock of a client set", wrong(client)})
 	}
 	if c.hosts != nil {
 		cut := func(name string, ms int) func() {
@@ -255,21 +258,27 @@ func (c *chaos) breakSomething() {
 				}
 			}
 		}
-		list = append(list, fault{"leader cut off", cut(leader, 1000)}, fault{"server cut off", cut(server, 1000)}, fault{"client cut off", cut(client, 1000)},
-			fault{"leader not heard by another", mute(leader, other)}, fault{"leader does not hear another", mute(other, leader)},
-			fault{"client not heard by the leader", mute(client, leader)}, fault{"client away", func() {
+		list = append(list, chaosFault{"leader cut off", cut(leader, 1000)}, chaosFault{"server cut off", cut(server, 1000)}, chaosFault{"client cut off", cut(client, 1000)},
+			chaosFault{"leader not heard by another", mute(leader, other)}, chaosFault{"leader does not hear another", mute(other, leader)},
+			chaosFault{"client not heard by the leader", mute(client, leader)}, chaosFault{"client away", func() {
 				a := away{client: client, from: time.Now()}
 				c.hosts.cut(c.host(client))
 				time.Sleep(awayTime)
 				c.hosts.heal(c.host(client))
 				a.to = time.Now()
 				c.aways = append(c.aways, a)
-			}}, fault{"disk of the leader full", full(leader)}, fault{"disk of a server full", full(server)})
+			}}, chaosFault{"disk of the leader full", full(leader)}, chaosFault{"disk of a server full", full(server)})
+	}
+	if *chaosHang {
+		list = c.hangs(leader, server, client)
 	}
 	f := list[c.pick(len(list))]
 	c.faults[f.name]++
 	begin := time.Now()
 	f.do()
+	if *chaosHang {
+		c.worst = max(c.worst, c.well())
+	}
 	c.story = append(c.story, fmt.Sprintf("%s %v: %s (leader %s, server %s, client %s)", begin.UTC().Format("15:04:05.000"), time.Since(begin).Round(time.Millisecond),
 		f.name, leader, server, client))
 	c.pause(500)
@@ -325,7 +334,7 @@ func (c *chaos) check() {
 		case j.tried && r.state == "CANCELLED" && begins <= 1:
 		case r.state == "NODE_FAIL":
 			failed++
-			if begins > most || ends > 0 && !c.gaveUp(r.nodes, r.end, r.end) {
+			if begins > most || (ends > 0 || *chaosHang) && !c.gaveUp(r.nodes, r.end, r.end) {
 				bad = "failed with its node"
 			}
 		case r.exit != fmt.Sprintf("%d:0", j.code):
@@ -346,6 +355,9 @@ func (c *chaos) check() {
 		}
 	}
 	t.Logf("%d jobs acknowledged, %d submissions not, %d lost, %d wrong, %d failed with their node; faults: %v", len(c.jobs), c.unsaid, lost, wrong, failed, c.faults)
+	if *chaosHang {
+		t.Logf("all was well %v after a fault was over, at most", c.worst.Round(10*time.Millisecond))
+	}
 	if t.Failed() {
 		t.Logf("what was done to it:\n%s", strings.Join(c.story, "\n"))
 	}

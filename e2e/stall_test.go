@@ -107,7 +107,7 @@ func TestStalls(t *testing.T) {
 	t.Parallel()
 	s := newStaller(t)
 	for range *stallLoad {
-		s.burn()
+		burn(t)
 	}
 	for _, kind := range s.stalls() {
 		if *stallKind == "" || strings.HasPrefix(kind.name, *stallKind) {
@@ -142,12 +142,12 @@ func newStaller(t *testing.T) *staller {
 }
 
 // burn keeps a process busy until the test ends.
-func (s *staller) burn() {
+func burn(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
 	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
