@@ -96,8 +96,14 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	return errors.Join(err, buf.Flush())
 }
 
-// Decode reads what Encode wrote and derives the rest.
-func Decode(r io.Reader) (*State, error) {
+// Decode reads what Encode wrote and derives the rest. What is derived trusts the records: where they do not fit together, as in a
+// file that was written over in part, that is an error too.
+func Decode(r io.Reader) (_ *State, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("decode snapshot: its records do not fit together: %v", p)
+		}
+	}()
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 1<<16), maxRecord)
 	lines.Scan()
