@@ -84,8 +84,9 @@ func sinceOf(kind string) int {
 }
 
 func notYet(what string, since int) *Error {
-	return Errorf(Conflict, "", "%s is known from level %d of the log on, and not all servers know that yet: upgrade them all, "+
-		"muster server members shows their versions", what, since)
+	return Errorf(Conflict, "",
+		"%s is known from level %d of the log on, and not all servers know that yet: "+
+			"upgrade them all, muster server members shows their versions", what, since)
 }
 
 // dropNewer leaves out what is optional of above a level; anything else of above it is an error.

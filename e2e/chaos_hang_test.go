@@ -69,6 +69,7 @@ func (c *chaos) starve(name string) {
 	pid := c.at[name].cmd.Process.Pid
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
+		c.t.Error(err)
 		return
 	}
 	var old unix.Rlimit
