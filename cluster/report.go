@@ -63,7 +63,13 @@ func (c *Report) apply(t *tx) (any, error) {
 	n.ReportSeq, n.LastBusy = c.Seq, t.at
 	n.confirmsAgain()
 	t.putNode(&n)
-	for _, u := range c.Updates {
+	t.updates(c.Node, c.Updates)
+	return nil, nil
+}
+
+// updates takes a node's news of attempts that go on; late news of old ones changes nothing.
+func (t *tx) updates(node NodeName, news []Update) {
+	for _, u := range news {
 		j, ok := t.jobs.Get(u.Job)
 		if !ok || j.Attempt != u.Attempt {
 			continue
@@ -73,10 +79,9 @@ func (c *Report) apply(t *tx) (any, error) {
 			continue
 		}
 		if j.holds() {
-			t.update(j, c.Node, u)
+			t.update(j, node, u)
 		}
 	}
-	return nil, nil
 }
 
 func (t *tx) update(old *Job, node NodeName, u Update) {

@@ -60,6 +60,12 @@ func (t *tables) Unsure() (names []NodeName) {
 	return names
 }
 
+// Hearsay reports whether a job is known by the word of a node alone: it was submitted after the save, and before the restore.
+func (t *tables) Hearsay(j *Job) bool {
+	r := t.restored
+	return r != nil && j.Submitted.After(r.Saved) && j.Submitted.Before(r.At)
+}
+
 // nextAttempt is the number of the attempt that a job begins now.
 func (t *tables) nextAttempt(j *Job) int {
 	if t.restored != nil && j.Submitted.Before(t.restored.At) && j.Attempt < attemptGap {
@@ -121,16 +127,7 @@ func (t *tx) toldEnds(c *NodeTell) {
 			t.differs(j, c.Node, "does not run there any more, and the node does not know how it ended")
 		}
 	}
-	for _, u := range c.Ended {
-		j, ok := t.jobs.Get(u.Job)
-		switch {
-		case !ok, j.Attempt != u.Attempt:
-		case u.Kind == StepNow:
-			t.stepNow(j, u)
-		case j.holds():
-			t.update(j, c.Node, u)
-		}
-	}
+	t.updates(c.Node, c.Ended)
 }
 
 // Held is an attempt that a node is taken to run.
@@ -189,7 +186,7 @@ func (t *tx) told(j *Job, node NodeName) {
 		return
 	}
 	mark, heard := len(t.undo), len(t.events)
-	err := t.adopt(j)
+	err := t.adopt(j, node)
 	if err == nil {
 		t.differs(j, node, "was begun since, and runs on")
 		now, _ := t.jobs.Get(j.ID)
@@ -214,8 +211,8 @@ func (t *tx) confirmedOn(j *Job, node NodeName) {
 // lostText stands for a script that was stored after the file was saved.
 const lostText = "#!/bin/sh\n# What this job ran is not known any more: the cluster was restored from a file that is older.\n"
 
-// adopt takes a job into the state as a node knows it.
-func (t *tx) adopt(j *Job) error {
+// adopt takes a job into the state as a node knows it. The node is believed of itself: see hearsay for what only it knows.
+func (t *tx) adopt(j *Job, node NodeName) error {
 	switch {
 	case j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0:
 		return Errorf(Invalid, "", "the node does not know what it was given")
@@ -223,13 +220,28 @@ func (t *tx) adopt(j *Job) error {
 		return Errorf(Conflict, "", "it was ending")
 	case j.Het != nil:
 		return Errorf(Conflict, "", "it is a part of a heterogeneous job")
+	case !slices.Contains(j.AllocNodes(), node):
+		return Errorf(Denied, ErrAccess, "node %s tells of it and is not on it", node)
+	case j.Started.Before(j.Submitted) || j.Started.After(t.at):
+		return Errorf(Invalid, "", "it was started at %s", j.Started.Format(time.RFC3339))
 	}
-	n, spec := *j, *j.Spec
-	n.Spec, n.Depends, n.Wait, n.WaitNote = &spec, Depends{}, NoReason, ""
+	n := *j
+	n.Depends, n.Wait, n.WaitNote = Depends{}, NoReason, ""
 	old, err := t.before(&n)
 	if err != nil {
 		return err
 	}
+	if old == nil {
+		err = t.hearsay(j, node)
+	}
+	if err != nil {
+		return err
+	}
+	spec := *j.Spec
+	if old != nil {
+		spec = *old.Spec
+	}
+	n.Spec = &spec
 	if err := t.keepTexts(&n, old); err != nil {
 		return err
 	}
@@ -251,6 +263,24 @@ func (t *tx) adopt(j *Job) error {
 	}
 	t.putJob(&n)
 	t.tell(&n)
+	return nil
+}
+
+// hearsay refuses a job that is known by a node's word alone, where more than the node itself would hang on that.
+func (t *tx) hearsay(j *Job, teller NodeName) error {
+	if !t.Hearsay(j) {
+		return Errorf(Denied, ErrAccess, "the file does not know it, and it was not submitted between the save and the restore")
+	}
+	if j.Spec.UID == 0 || j.Spec.GID == 0 {
+		return Errorf(Denied, ErrAccess, "it is root's, and only node %s says so", teller)
+	}
+	own, _ := t.nodes.Get(teller)
+	for _, name := range j.AllocNodes() {
+		n, ok := t.nodes.Get(name)
+		if !ok || name != teller && (n.Owner == "" || n.Owner != own.Owner) {
+			return Errorf(Denied, ErrAccess, "the file does not know it, and node %s can not speak for node %s", teller, name)
+		}
+	}
 	return nil
 }
 
@@ -283,7 +313,6 @@ func (t *tx) before(j *Job) (*Job, error) {
 // keepTexts has a job refer to its script and environment: those of its record of before, or what stands for them.
 func (t *tx) keepTexts(j, old *Job) error {
 	if old != nil {
-		j.Spec.Script, j.Spec.Env = old.Spec.Script, old.Spec.Env
 		return nil
 	}
 	for _, h := range []BlobHash{j.Spec.Script, j.Spec.Env} {
@@ -303,7 +332,11 @@ func (t *tx) keepTexts(j, old *Job) error {
 func (t *tx) keepEnded(j *Job, node NodeName, why error) {
 	n, spec := *j, *j.Spec
 	spec.Script, spec.Env = "", ""
-	n.Spec, n.Phase, n.Outcome, n.EndReason, n.Ended = &spec, Ended, NodeFailed, EndNodeDown, later(t.at, j.Started)
+	n.Spec, n.Phase, n.Outcome, n.EndReason = &spec, Ended, NodeFailed, EndNodeDown
+	n.Started, n.Ended = t.at, t.at // nobody is charged for what was not believed
+	if n.Submitted.After(t.at) {
+		n.Submitted = t.at
+	}
 	n.Waiting, n.Depends, n.Key, n.Signals = nil, Depends{}, "", nil
 	n.WaitNote = fmt.Sprintf("the cluster was restored: %v", why)
 	n.blamed(Blame{Node: node, Text: n.WaitNote})

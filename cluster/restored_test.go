@@ -65,6 +65,7 @@ func TestRestored(t *testing.T) {
 	}
 	next := r.s.NextID
 
+	w.pass(time.Second)
 	w.over(ends, 3)
 	w.run(w.submit(func(*JobSpec) {}), 1, "n0") // in its place
 	w.run(waits, 0, "n1")
@@ -168,6 +169,7 @@ func TestRestoredDown(t *testing.T) {
 	waits := w.submit(func(*JobSpec) {})
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"n1"}, Why: "lost"})
 	r := restoredFrom(t, w)
+	w.pass(time.Second)
 	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"]})
 	w.ok(sys, &NodeUp{Name: "new", Inventory: smallNode()})
 	w.run(waits, 0, "n1")
@@ -192,11 +194,68 @@ func TestRestoredDown(t *testing.T) {
 func TestRestoredGang(t *testing.T) {
 	w := newWorld(t, 2)
 	saved := w.start(w.submit(func(s *JobSpec) { s.MinNodes = 2 }), TaskAny, 0, "n0", "n1")
+	waits := w.submit(func(s *JobSpec) { s.MinNodes = 2 })
 	r := restoredFrom(t, w)
-	later := w.start(w.submit(func(s *JobSpec) { s.MinNodes = 2 }), TaskAny, 1, "n0", "n1")
+	later := w.start(waits, TaskAny, 1, "n0", "n1")
 	for _, n := range []NodeName{"n0", "n1"} {
 		r.tells(w, n, 0)
 	}
 	r.want(saved, Running)
 	r.want(later, Running)
+}
+
+// TestRestoredBelieved: a node is believed of itself, and no further: what the file does not know is taken in only where it is on the
+// machine that tells of it, and is no job of root's; and it gives the machine no right to speak for the job's user.
+func TestRestoredBelieved(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		known bool
+		spoil func(*Job)
+		phase Phase
+		why   string
+	}{
+		{"as it runs", false, func(*Job) {}, Running, "runs on"},
+		{"of root", false, func(j *Job) { j.Spec.UID = 0 }, Ended, "root"},
+		{"of root's group", false, func(j *Job) { j.Spec.GID = 0 }, Ended, "root"},
+		{"on another machine", false, func(j *Job) { j.Alloc.Shares[0].Node = "n1" }, Ended, "not on it"},
+		{"on another machine too", false, func(j *Job) {
+			j.Alloc.Shares = append(j.Alloc.Shares, Share{Node: "n1", CPUs: NewIDSet(0), Tasks: 1})
+		}, Ended, "n1"},
+		{"from before the save", false, func(j *Job) { j.Submitted = epoch.Add(-time.Hour) }, Ended, "save"},
+		{"from after the restore", false, func(j *Job) { j.Submitted = epoch.Add(9 * time.Hour) }, Ended, "started"},
+		{"known, of another command", true, func(j *Job) { j.Spec.Command = "/bin/other" }, Running, "runs on"},
+		{"known, on another machine", true, func(j *Job) { j.Alloc.Shares[0].Node = "n1" }, Pending, "not on it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			var id JobID
+			if c.known {
+				id = w.submit(func(*JobSpec) {})
+			}
+			r := restoredFrom(t, w)
+			w.pass(time.Minute)
+			if !c.known {
+				id = w.submit(func(*JobSpec) {})
+			}
+			w.run(id, 0, "n0")
+			for _, n := range []NodeName{"n0", "n1"} {
+				r.ok(sys, &NodeUp{Name: n, Inventory: smallNode(), Owner: string(n)})
+			}
+			told, spec, alloc := *w.job(id), *w.job(id).Spec, *w.job(id).Alloc
+			alloc.Shares = slices.Clone(alloc.Shares)
+			told.Spec, told.Alloc = &spec, &alloc
+			c.spoil(&told)
+			r.ok(sys, &NodeTell{Node: "n0", Jobs: []*Job{&told}})
+			j := r.want(id, c.phase)
+			if j.Spec.Command == "/bin/other" {
+				t.Error("the node's command is believed")
+			}
+			if got := strings.Join(r.differs(), "\n"); !strings.Contains(got, c.why) {
+				t.Errorf("differences: %q, want %q", got, c.why)
+			}
+			if r.s.Hearsay(j) == c.known && c.phase == Running {
+				t.Errorf("known by a node's word alone: %v", r.s.Hearsay(j))
+			}
+		})
+	}
 }

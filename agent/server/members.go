@@ -95,7 +95,8 @@ func (s *Server) hasJobOn(member string, uid uint32) bool {
 	snap := s.Snapshot()
 	on := func(n *cluster.Node) bool {
 		for _, id := range snap.Load(n.Name).Jobs {
-			if j, ok := snap.Job(id); ok && j.Spec.UID == uid {
+			j, ok := snap.Job(id)
+			if ok && j.Spec.UID == uid && !snap.Hearsay(j) { // else members could say for whom they may speak
 				return true
 			}
 		}
