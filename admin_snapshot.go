@@ -12,6 +12,7 @@ import (
 	"dev.muster/agent"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/durable"
 	"github.com/urfave/cli/v2"
 )
 
@@ -88,7 +89,7 @@ func save(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(part, path); err != nil {
+	if err := durable.Rename(part, path); err != nil {
 		return err
 	}
 	fmt.Printf("saved %d jobs and the history up to index %d\n", a.Jobs, a.Index)

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,30 +19,31 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                 {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
+	".":                 {"durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
 	"early":             {"api", "slurm"},
-	"packaging":         {"slurm", "slurm/opt"},
+	"packaging":         {"durable", "slurm", "slurm/opt"},
 	"wire":              {},
 	"cluster":           {"wire"},
 	"cluster/hostlist":  {},
 	"sched":             {"cluster"},
 	"sched/replay":      {"cluster", "sched"},
 	"consensus":         {},
+	"durable":           {},
 	"consensus/gossip":  {},
 	"acct":              {"cluster", "wire"},
 	"api":               {"cluster", "cluster/hostlist", "wire"},
 	"gpu":               {"cluster", "wire"},
 	"gpu/nvml":          {"cluster", "gpu"},
 	"gpu/helper":        {"gpu", "gpu/nvml"},
-	"fabric":            {"cluster", "wire"},
+	"fabric":            {"durable", "cluster", "wire"},
 	"burnin":            {"cluster", "gpu"},
-	"agent/trust":       {"cluster", "wire"},
+	"agent/trust":       {"durable", "cluster", "wire"},
 	"agent/step":        {"cluster", "agent/step/stream", "wire"},
 	"agent/step/stream": {},
-	"agent/client":      {"api", "cluster", "gpu", "fabric", "agent/step", "wire"},
+	"agent/client":      {"durable", "api", "cluster", "gpu", "fabric", "agent/step", "wire"},
 	"ui":                {},
-	"agent/server":      {"agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "ui", "wire"},
-	"agent":             {"agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
+	"agent/server":      {"durable", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "ui", "wire"},
+	"agent":             {"durable", "agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
 	"slurm/opt":         {},
 	"slurm/format":      {"cluster"},
 	"slurm/conf":        {"cluster", "cluster/hostlist", "slurm/opt"},
@@ -157,6 +159,43 @@ func TestTidySizes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// renames are the places that move files without package durable, and why.
+var renames = map[string]string{
+	"agent/client/journal.go": "a log that is appended to, and not synced: a machine that crashed has lost its jobs",
+	"agent/client/outbox.go":  "as the journal",
+	"agent/step/journal.go":   "as the journal",
+	"acct/db.go":              "a damaged file is put aside",
+	"acct/whole.go":           "SQLite's files, which it syncs itself",
+}
+
+// TestTidyRenames has files replaced in one way.
+func TestTidyRenames(t *testing.T) {
+	unused := maps.Clone(renames)
+	goFiles(t, func(path string, f *ast.File, set *token.FileSet) {
+		pkg := filepath.ToSlash(filepath.Dir(path))
+		if strings.HasSuffix(path, "_test.go") || wholeProduct(pkg) || pkg == "durable" {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok || call.Sel.Name != "Rename" {
+				return true
+			}
+			if x, ok := call.X.(*ast.Ident); !ok || x.Name != "os" {
+				return true
+			}
+			if renames[filepath.ToSlash(path)] == "" {
+				t.Errorf("%s: os.Rename: files are replaced by package durable", set.Position(n.Pos()))
+			}
+			delete(unused, filepath.ToSlash(path))
+			return true
+		})
+	})
+	for path := range unused {
+		t.Errorf("%s renames no file any more: take it off the list", path)
+	}
 }
 
 // TestTidyDocs wants a comment before each package clause.

@@ -13,6 +13,7 @@ import (
 	"dev.muster/agent/trust"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
+	"dev.muster/durable"
 )
 
 // Archive is what a file of muster snapshot save holds.
@@ -66,7 +67,7 @@ func Restore(path, dir, name string) (Archive, error) {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return a, err
 	}
-	return a, os.Rename(work, dir)
+	return a, durable.Rename(work, dir)
 }
 
 func restoreInto(path, dir, name string) (Archive, error) {

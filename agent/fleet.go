@@ -13,6 +13,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/durable"
 )
 
 // fleet is the list of servers that a member knows, kept in a file.
@@ -184,11 +185,7 @@ func (f *fleet) change(how func(now []string) []string) error {
 	if err := os.MkdirAll(filepath.Dir(f.file), 0o700); err != nil {
 		return err
 	}
-	fresh := f.file + ".new"
-	if err := os.WriteFile(fresh, []byte(strings.Join(out, "\n")+"\n"), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(fresh, f.file); err != nil {
+	if err := durable.WriteFile(f.file, []byte(strings.Join(out, "\n")+"\n"), 0o600); err != nil {
 		return err
 	}
 	f.kept = list

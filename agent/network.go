@@ -17,6 +17,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
+	"dev.muster/durable"
 	"dev.muster/wire"
 	"github.com/hashicorp/raft"
 )
@@ -160,7 +161,7 @@ func (n *network) found(dir, name string) (*trust.Credentials, error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(dir, authorityFile), text, 0o600); err != nil {
+		if err := durable.WriteFile(filepath.Join(dir, authorityFile), text, 0o600); err != nil {
 			return nil, fmt.Errorf("keep the new cluster's authority: %w", err)
 		}
 	}

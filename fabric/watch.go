@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/durable"
 	"dev.muster/wire"
 )
 
@@ -89,9 +90,7 @@ func (w *Watch) save() error {
 	}
 	b, err := wire.Marshal(own)
 	if err == nil {
-		if err = os.WriteFile(w.file+".new", b, 0o600); err == nil {
-			err = os.Rename(w.file+".new", w.file)
-		}
+		err = durable.WriteFile(w.file, b, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("note what is known of the machine's ports: %w", err)

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"dev.muster/durable"
 )
 
 // action is one thing that an installation does. It is idempotent: what is done already is not done again.
@@ -79,24 +81,7 @@ func (d disk) write(p string, mode fs.FileMode, from io.Reader) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(to), ".muster-*")
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, from)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), to)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", p, errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
+	return durable.Write(to, from, mode)
 }
 
 // link is an action that makes a symbolic link.
@@ -116,7 +101,7 @@ func (d disk) link(p, target string) action {
 		if err := os.Symlink(target, fresh); err != nil {
 			return err
 		}
-		return os.Rename(fresh, to)
+		return durable.Rename(fresh, to)
 	}}
 }
 
@@ -143,7 +128,7 @@ func (d disk) cleared(p string) action {
 // moved is an action that gives a file another name.
 func (d disk) moved(from, to string) action {
 	return action{text: "move " + from + " to " + to, done: func() (bool, error) { return !d.exists(from), nil },
-		do: func() error { return os.Rename(d.path(from), d.path(to)) }}
+		do: func() error { return durable.Rename(d.path(from), d.path(to)) }}
 }
 
 // sameContent compares two files.

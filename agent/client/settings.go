@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"dev.muster/cluster"
+	"dev.muster/durable"
 	"dev.muster/gpu"
 	"dev.muster/wire"
 )
@@ -60,10 +61,7 @@ func (c *Client) saveSettings() {
 	path := filepath.Join(c.cfg.Dir, settingsFile)
 	text, err := wire.Marshal(c.before)
 	if err == nil {
-		err = os.WriteFile(path+".new", text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
+		err = durable.Swap(path, text, 0o600)
 	}
 	if err != nil {
 		c.slog.Warn("what GPUs are set to before their jobs could not be kept: a crash of this daemon now would lose it", "err", err)

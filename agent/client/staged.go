@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/durable"
 )
 
 // A gang's batch script is started once all its nodes have confirmed. If the daemon dies in between,
@@ -52,7 +53,7 @@ func (c *Client) stage(k runKey) {
 	if instance == "" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(c.cfg.Dir, stagedDir, k.file()), []byte(instance), 0o600); err != nil {
+	if err := durable.Swap(filepath.Join(c.cfg.Dir, stagedDir, k.file()), []byte(instance), 0o600); err != nil {
 		c.slog.Warn("a gang could not be staged: a crash of this daemon now would lose it", "job", k.job, "err", err)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/durable"
 	"dev.muster/wire"
 )
 
@@ -73,7 +74,7 @@ func (s *Server) archive(ctx context.Context, c cluster.Cutoff, dir, name string
 	}
 	stamp := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
 	to := filepath.Join(dir, fmt.Sprintf("%s_%s_archive_%s_%s", name, c.Kind, stamp(first), stamp(time.Unix(c.Before, 0))))
-	if err := os.Rename(f.Name(), to); err != nil {
+	if err := durable.Rename(f.Name(), to); err != nil {
 		return "", 0, err
 	}
 	return to, n, nil

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/durable"
 )
 
 // Lifetimes of certificates: LeafLife is a member's. A member renews at two thirds; one that slept longer still can, as long
@@ -216,20 +217,6 @@ func assemble(dir string, ca, cert, key []byte) (*Credentials, error) {
 	return c, nil
 }
 
-// save writes a file so that a crash leaves the old one or the new one.
-func save(dir, name string, text []byte) error {
-	tmp := filepath.Join(dir, name+".new")
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(text)
-	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(dir, name))
-}
-
 // Store writes credentials into a folder, the certificate last: without it nothing counts.
 func Store(dir string, ca, cert, key []byte) (*Credentials, error) {
 	c, err := assemble(dir, ca, cert, key)
@@ -243,7 +230,7 @@ func Store(dir string, ca, cert, key []byte) (*Credentials, error) {
 		name string
 		text []byte
 	}{{caFile, ca}, {keyFile, key}, {certFile, cert}} {
-		if err := save(dir, f.name, f.text); err != nil {
+		if err := durable.WriteFile(filepath.Join(dir, f.name), f.text, 0o600); err != nil {
 			return nil, fmt.Errorf("store credentials: %w", err)
 		}
 	}
