@@ -6,7 +6,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat
 
-.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill fence-vm chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs
+.PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill fence-vm chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs limits
 
 build: bin/muster
 

@@ -99,8 +99,7 @@ func stateWord(p cluster.Phase, o cluster.Outcome) string {
 	if p != cluster.Ended {
 		return map[cluster.Phase]string{cluster.Pending: "PENDING", cluster.Starting: "RUNNING", cluster.Running: "RUNNING", cluster.Suspended: "SUSPENDED", cluster.Ending: "COMPLETING"}[p]
 	}
-	return map[cluster.Outcome]string{cluster.NoOutcome: "RUNNING", cluster.Completed: "COMPLETED", cluster.Failed: "FAILED", cluster.Cancelled: "CANCELLED", cluster.TimedOut: "TIMEOUT",
-		cluster.NodeFailed: "NODE_FAIL", cluster.Preempted: "PREEMPTED", cluster.OutOfMemory: "OUT_OF_MEMORY", cluster.DeadlineMissed: "DEADLINE", cluster.BootFailed: "BOOT_FAIL", cluster.Requeued: "REQUEUED", cluster.Resized: "RESIZING"}[o]
+	return o.State()
 }
 
 // jobValue is a column of jobs that is worked out.

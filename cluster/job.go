@@ -36,25 +36,6 @@ var edges = [256][]Phase{
 // Edges returns the table of permitted moves, for documents and checkers.
 func Edges() [256][]Phase { return edges }
 
-// Outcome is how a job or step ended.
-type Outcome uint8
-
-// The outcomes. NoOutcome while a job lives.
-const (
-	NoOutcome Outcome = iota
-	Completed
-	Failed
-	Cancelled
-	TimedOut
-	NodeFailed
-	Preempted
-	OutOfMemory
-	DeadlineMissed
-	BootFailed
-	Requeued // an attempt ended because the job was requeued
-	Resized  // the job goes on with fewer nodes
-)
-
 // Reason is why a job waits, or a detail of how it ended. It is the domain's word;
 // slurm/ has the table of Slurm's names, which are mostly the same.
 type Reason string

@@ -146,7 +146,7 @@ func (t *tx) fadeOwed(j *Job, f float64, reset bool, since time.Time) {
 // faulted reports whether the platform ended the attempt of a job that has ended: a node failed, or something that the
 // verdict blames.
 func (j *Job) faulted() bool {
-	return j.Outcome == NodeFailed || j.Outcome == BootFailed || j.Blame != nil && !j.Blame.Maybe && j.Outcome != Completed
+	return j.Outcome.Lost() || j.Blame != nil && !j.Blame.Maybe && j.Outcome != Completed
 }
 
 // refund gives back what an attempt was charged that the platform has ended, if the site wants that; j is a copy.

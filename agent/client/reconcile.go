@@ -206,7 +206,7 @@ func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, soone
 	if alive == 0 {
 		return []action{{kind: finished, job: h}}
 	}
-	gentle := h.job.EndingWhy != cluster.Resized // also where the script has ended by itself, and left steps behind
+	gentle := h.job.EndingWhy.Gentle() // also where the script has ended by itself, and left steps behind
 	deadline := h.job.EndingAt.Add(cfg.KillWait)
 	if gentle && !h.termed {
 		sooner(deadline)

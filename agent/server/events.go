@@ -27,7 +27,7 @@ const (
 )
 
 // outcomeText names how a job or a step ended.
-func outcomeText(o cluster.Outcome) string { return cmp.Or(outcomeWords[o], "ended") }
+func outcomeText(o cluster.Outcome) string { return cmp.Or(o.String(), "ended") }
 
 // eventOf words what happened.
 func eventOf(t *told) api.Event {

@@ -31,13 +31,9 @@ const (
 var phaseWords = [...]string{cluster.Pending: "pending", cluster.Starting: "starting", cluster.Running: "running", cluster.Suspended: "suspended",
 	cluster.Ending: "ending", cluster.Ended: "ended"}
 
-// outcomeWords name how jobs ended.
-var outcomeWords = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled", cluster.TimedOut: "timed_out",
-	cluster.NodeFailed: "node_failed", cluster.Preempted: "preempted", cluster.OutOfMemory: "out_of_memory", cluster.DeadlineMissed: "deadline"}
-
 func stateOf(j *cluster.Job) string {
 	if j.Phase == cluster.Ended {
-		return cmp.Or(outcomeWords[j.Outcome], "ended")
+		return cmp.Or(j.Outcome.String(), "ended")
 	}
 	return phaseWords[j.Phase]
 }

@@ -81,13 +81,12 @@ func (s *stats) note(events []cluster.Event) {
 				s.jobs.Backfilled++
 			}
 		case j.Phase == cluster.Ended && j.Ended.After(s.since):
-			switch j.Outcome {
-			case cluster.Completed:
+			switch {
+			case j.Outcome == cluster.Completed:
 				s.jobs.Completed++
-			case cluster.Cancelled:
+			case j.Outcome == cluster.Cancelled:
 				s.jobs.Canceled++
-			case cluster.Requeued, cluster.Preempted:
-			default:
+			case j.Outcome.Failure():
 				s.jobs.Failed++
 			}
 		}
