@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"log/slog"
@@ -255,6 +256,37 @@ func TestBubbleSubmitAgain(t *testing.T) {
 		}
 		if other, err := submit("other", 1); err == nil {
 			t.Errorf("job %d was taken by a partition that takes none", other)
+		}
+	})
+}
+
+// Who may not do a thing at all learns that, before what is odd about doing it now.
+func TestBubbleRefusedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, "2x8c16g", time.Hour)
+		defer b.api.Close()
+		time.Sleep(time.Second)
+		part := cluster.JobSpec{Layout: &cluster.Layout{}, Hold: true, Name: "job", WorkDir: "/", Stdout: "out"}
+		set := api.HetRequest{Specs: []cluster.JobSpec{part, part}, Script: cluster.BlobText("#!/bin/sh\n")}
+		made, err := api.Call(t.Context(), b.api, api.SubmitHet, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		single := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, Hold: true})
+		for _, c := range []struct {
+			job  cluster.JobID
+			hold bool
+			want cluster.ErrKind
+		}{
+			{made.Job + 1, false, cluster.ErrHetLeader}, {made.Job + 1, true, cluster.ErrHetLeader},
+			{made.Job, false, cluster.ErrPending}, {single, false, cluster.ErrPending}, {single, true, cluster.ErrPending},
+		} {
+			q := cluster.Requeue{Ref: cluster.Ref{Job: c.job}, Hold: c.hold}
+			_, err := api.Call(t.Context(), b.api, api.RequeueJob, q)
+			var e *cluster.Error
+			if !errors.As(err, &e) || e.Kind != c.want {
+				t.Errorf("requeue %+v: %v, want %s", q, err, c.want)
+			}
 		}
 	})
 }

@@ -120,9 +120,6 @@ func write[C any, P interface {
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
 			who.Identity = s.named(who)
 		}
-		if err := cluster.Check(s.Snapshot(), P(&c)); err != nil {
-			return api.WriteResponse{}, err
-		}
 		values, index, err := s.proposeOf(ctx, s.ranked(who, P(&c)), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err

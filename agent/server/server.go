@@ -211,6 +211,9 @@ func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster
 	if a := trial.Apply(cluster.Entry{Index: trial.Index, At: time.Now(), By: by, Cmd: cmd}); a.Err != nil {
 		return nil, trial.Index, a.Err
 	}
+	if err := cluster.Check(s.Snapshot(), cmd); err != nil { // last: who may not do it at all learns that
+		return nil, trial.Index, err
+	}
 	return s.propose(ctx, by, cmd)
 }
 
