@@ -136,7 +136,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		s.Routes(mux)
 		run("server", s.Run)
-		as := &handler{mux: mux, log: cfg.Log, ctx: ctx, door: n.way()}
+		as := &handler{mux: mux, log: cfg.Log, ctx: ctx, gateway: n.way()}
 		run("page", func(ctx context.Context) error { return serveWeb(ctx, &cfg, n, s.ShowsPage, s.Pages(as.callAs)) })
 	}
 	if cfg.Client {
@@ -153,7 +153,7 @@ func Run(ctx context.Context, cfg Config) error {
 	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, n.way(), cfg.Log) })
 	if n != nil {
 		for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
-			run("port", func(ctx context.Context) error { return serve(ctx, n.port.kinds[proto], mux, n.door, cfg.Log) })
+			run("port", func(ctx context.Context) error { return serve(ctx, n.port.kinds[proto], mux, n.gateway, cfg.Log) })
 		}
 		if n.port.plain != nil {
 			run("port", func(ctx context.Context) error { return servePlain(ctx, n.port.plain, cfg.Plain, cfg.Log) })
@@ -295,7 +295,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	c, err := client.New(cc, cfg.Log)
 	if err == nil && n != nil {
-		n.door.relay.local = c.Leads
+		n.gateway.relay.local = c.Leads
 	}
 	return c, err
 }

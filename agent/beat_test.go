@@ -32,7 +32,7 @@ func TestPortBeats(t *testing.T) {
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				served := make(chan error, 1)
-				go func() { served <- serve(ctx, d.p.kinds[trust.ProtoAPI], mux, &door{}, quiet) }()
+				go func() { served <- serve(ctx, d.p.kinds[trust.ProtoAPI], mux, &gateway{}, quiet) }()
 				conf := trust.ClientTLS(d.ring, trust.ProtoAPI, cluster.RoleServer)
 				if offers != nil {
 					conf.NextProtos = offers

@@ -33,7 +33,7 @@ func (n *network) gossip(ctx context.Context) {
 	conf := trust.ClientTLS(n.ring, trust.ProtoGossip, cluster.RoleServer, cluster.RoleNode, cluster.RoleLogin)
 	cr := n.ring.Credentials()
 	role := string(cluster.RoleServer) // others only want to know where the servers are
-	if n.door.server != nil {
+	if n.gateway.server != nil {
 		role = ""
 	}
 	g, err := gossip.Open(gossip.Config{Cluster: keys.Cluster, Keys: keys.Keys, Packets: n.port.packets, Streams: n.port.kinds[trust.ProtoGossip],
@@ -104,7 +104,7 @@ func (n *network) firstKeys(ctx context.Context) api.GossipResponse {
 }
 
 func (n *network) gossipKeys(ctx context.Context) (api.GossipResponse, error) {
-	if s := n.door.server; s != nil {
+	if s := n.gateway.server; s != nil {
 		if r := s.GossipKeys(); len(r.Keys) > 0 {
 			return r, nil
 		}
@@ -124,7 +124,7 @@ func (n *network) heard(members []gossip.Member) {
 		}
 		rumours = append(rumours, server.Rumour{Name: m.Name, Addr: m.Addr, Version: m.Version, Failed: m.Failed})
 	}
-	if s := n.door.server; s != nil {
+	if s := n.gateway.server; s != nil {
 		s.Hear(rumours)
 		return
 	}

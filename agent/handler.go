@@ -19,8 +19,8 @@ import (
 )
 
 // serve answers calls on a listener until ctx ends: the local socket, or a lane of the port.
-func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *door, log *slog.Logger) error {
-	h := &handler{mux: mux, log: log, ctx: ctx, door: d}
+func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *gateway, log *slog.Logger) error {
+	h := &handler{mux: mux, log: log, ctx: ctx, gateway: d}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 20,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -41,10 +41,10 @@ func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *door, log *slo
 
 // handler puts the table of routes behind net/http.
 type handler struct {
-	mux  *api.Mux
-	log  *slog.Logger
-	ctx  context.Context
-	door *door // nil without a network
+	mux     *api.Mux
+	log     *slog.Logger
+	ctx     context.Context
+	gateway *gateway // nil without a network
 
 	bodies bodies
 }
@@ -63,9 +63,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	route, known := h.mux.Lookup(r.Method, r.URL.Path)
-	if !known && h.door != nil && from.Member == "" && from.Exported == nil {
+	if !known && h.gateway != nil && from.Member == "" && from.Exported == nil {
 		var there bool
-		if route, there = h.door.remote.Lookup(r.Method, r.URL.Path); !there {
+		if route, there = h.gateway.remote.Lookup(r.Method, r.URL.Path); !there {
 			h.fail(w, r, noSuchCall(r))
 			return
 		}
@@ -146,7 +146,7 @@ func (h *handler) authorise(c *call) (api.Caller, error) {
 	case joiner:
 		return c.from.Caller, nil
 	case c.from.Member != "":
-		return h.door.authorise(c)
+		return h.gateway.authorise(c)
 	case access != api.User && !c.from.Operator():
 		return deny("members of the cluster")
 	}
@@ -158,15 +158,15 @@ func (c *call) answer() {
 	for end := time.Now().Add(c.patience()); ; {
 		var reply api.Reply
 		var err error
-		if c.known && (!c.route.Leader || c.door.leads()) {
+		if c.known && (!c.route.Leader || c.gateway.leads()) {
 			reply, err = c.handle()
 			if errors.Is(err, server.ErrElsewhere) {
-				reply, err = c.door.forward(c)
+				reply, err = c.gateway.forward(c)
 			} else if err != nil {
 				err = api.AsError(c.stopped(err)) // a call that it made in turn and that was not sent does not make it undone
 			}
 		} else {
-			reply, err = c.door.forward(c)
+			reply, err = c.gateway.forward(c)
 		}
 		if err == nil {
 			c.reply(reply)
@@ -174,14 +174,14 @@ func (c *call) answer() {
 			return
 		}
 		doubt = doubt || inDoubt(err)
-		if c.door == nil || c.passed || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
+		if c.gateway == nil || c.passed || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
 			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
 				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
 			}
 			c.fail(c.w, c.r, c.verdict(err, doubt))
 			return
 		}
-		c.door.breathe(c.r.Context())
+		c.gateway.breathe(c.r.Context())
 	}
 }
 
@@ -251,7 +251,7 @@ func (c *call) verdict(err error, doubt bool) error {
 
 // handle lets this process answer.
 func (c *call) handle() (api.Reply, error) {
-	c.door.ownWrites(c.r.Context(), c.seen)
+	c.gateway.ownWrites(c.r.Context(), c.seen)
 	own := c.reads()
 	if own != nil {
 		own.Freshen(c.r.Context())
@@ -275,10 +275,10 @@ func (c *call) handle() (api.Reply, error) {
 // reads is the server of this process if its state is what the call is about; nil if the call changes something, or the leader
 // alone can answer it.
 func (c *call) reads() *server.Server {
-	if c.door == nil || c.route.Access != api.User || c.route.Leader || c.r.Method != http.MethodGet {
+	if c.gateway == nil || c.route.Access != api.User || c.route.Leader || c.r.Method != http.MethodGet {
 		return nil
 	}
-	return c.door.server
+	return c.gateway.server
 }
 
 // answers are buffers that were written and may be used again. Those of long lists, thrown away,

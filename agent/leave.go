@@ -21,7 +21,7 @@ func Leave(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	var none shut
+	var none revocations
 	f, err := openFleet(filepath.Join(folder, serversFile), none.clientTLS(newKeyring(creds), trust.ProtoAPI, cluster.RoleServer), nil)
 	if err != nil {
 		return err

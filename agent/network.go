@@ -34,13 +34,13 @@ const (
 
 // network is this process among the others; nil for a cluster of one process.
 type network struct {
-	cfg   Config
-	addr  string // advertised
-	ring  *keyring
-	fleet *fleet
-	nodes *peers // clients of other nodes
-	port  *port
-	door  *door
+	cfg     Config
+	addr    string // advertised
+	ring    *keyring
+	fleet   *fleet
+	nodes   *peers // clients of other nodes
+	port    *port
+	gateway *gateway
 	// authority is that of a cluster which this first server makes.
 	authority *cluster.CA
 	fresh     bool // joined or made just now
@@ -83,31 +83,31 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 	if n.authority == nil {
 		n.authority = readAuthority(dir)
 	}
-	n.door = &door{ring: n.ring, log: cfg.Log, remote: api.NewMux()}
-	servers := n.door.shut.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleServer)
+	n.gateway = &gateway{ring: n.ring, log: cfg.Log, remote: api.NewMux()}
+	servers := n.gateway.revoked.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleServer)
 	if n.fleet, err = openFleet(filepath.Join(dir, serversFile), servers, cfg.Join); err != nil {
 		return nil, fmt.Errorf("read the list of servers: %w", err)
 	}
-	n.door.fleet, n.door.peers = n.fleet, newPeers(servers)
-	n.door.check.Member = func(string) (*cluster.Member, bool) { return nil, false }
+	n.gateway.fleet, n.gateway.peers = n.fleet, newPeers(servers)
+	n.gateway.check.Member = func(string) (*cluster.Member, bool) { return nil, false }
 	if !cfg.Server {
-		new(server.Server).Routes(n.door.remote)
+		new(server.Server).Routes(n.gateway.remote)
 	}
 	if !cfg.Client {
-		new(client.Client).Routes(n.door.remote)
+		new(client.Client).Routes(n.gateway.remote)
 	}
-	n.nodes = newPeers(n.door.shut.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleNode, cluster.RoleServer))
-	n.door.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[cluster.JobID]place{}}
+	n.nodes = newPeers(n.gateway.revoked.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleNode, cluster.RoleServer))
+	n.gateway.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[cluster.JobID]place{}}
 	n.port, err = openPort(cfg.Bind, n.addr, cfg.Plain != nil, n.ring, n.admit, cfg.Log)
 	return n, err
 }
 
 // admit decides of callers with valid certificates.
 func (n *network) admit(p trust.Peer, proto string) error {
-	if s := n.door.server; s != nil {
+	if s := n.gateway.server; s != nil {
 		return s.Admit(p, proto)
 	}
-	if err := n.door.shut.check(p); err != nil {
+	if err := n.gateway.revoked.check(p); err != nil {
 		return err
 	}
 	if proto != trust.ProtoAPI && proto != trust.ProtoGossip {
@@ -248,14 +248,14 @@ func (n *network) joinAt(ctx context.Context, addr string, tok trust.JoinToken, 
 func (n *network) serverConfig(c *server.Config) raft.Transport {
 	c.Log.Addr, c.Log.ID, c.Name = n.addr, n.ring.Credentials().Name, n.ring.Credentials().Name
 	c.Log.Bootstrap = n.authority != nil // a server that joined waits to be taken in
-	c.Peer, c.Reach = n.door.peers.at, reach
+	c.Peer, c.Reach = n.gateway.peers.at, reach
 	if n.authority != nil {
 		cr := n.ring.Credentials()
 		c.Authority = n.authority
 		c.Self = cluster.Member{Name: cr.Name, Role: cluster.RoleServer, Key: cr.Key, Public: cr.Public(), Addr: n.addr}
 	}
 	c.Log.Mark = filepath.Join(n.cfg.Dir, trustDir, begunFile)
-	conf := n.door.shut.clientTLS(n.ring, trust.ProtoRaft, cluster.RoleServer)
+	conf := n.gateway.revoked.clientTLS(n.ring, trust.ProtoRaft, cluster.RoleServer)
 	return consensus.Network(n.port.kinds[trust.ProtoRaft], func(addr string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
@@ -263,18 +263,18 @@ func (n *network) serverConfig(c *server.Config) raft.Transport {
 	}, n.cfg.Log)
 }
 
-// attach makes the door serve a server of this process.
+// attach makes the gateway serve a server of this process.
 func (n *network) attach(s *server.Server) {
-	n.door.server = s
-	n.door.check.Member = s.Member
+	n.gateway.server = s
+	n.gateway.check.Member = s.Member
 }
 
-// way is the door, none where there is no network.
-func (n *network) way() *door {
+// way is the gateway, none where there is no network.
+func (n *network) way() *gateway {
 	if n == nil {
 		return nil
 	}
-	return n.door
+	return n.gateway
 }
 
 // Membership is whom a data folder makes this machine: its name and role, empty if it is no member.
@@ -339,8 +339,8 @@ func (n *network) Run(ctx context.Context) error {
 	for {
 		var moved <-chan struct{}
 		if n.cfg.Server {
-			moved = n.door.server.TrustMoved()
-			n.door.shut.set(n.door.server.Revoked())
+			moved = n.gateway.server.TrustMoved()
+			n.gateway.revoked.set(n.gateway.server.Revoked())
 			n.port.recheck()
 		}
 		select {
@@ -362,7 +362,7 @@ func (n *network) Run(ctx context.Context) error {
 // enrol asks the group to take this server in, and tells it where this server listens.
 func (n *network) enrol(ctx context.Context) {
 	for ctx.Err() == nil {
-		if n.door.server.Leads() || n.door.server.InGroup(n.addr) {
+		if n.gateway.server.Leads() || n.gateway.server.InGroup(n.addr) {
 			_ = os.Remove(filepath.Join(n.cfg.Dir, trustDir, authorityFile)) // the log holds it by now
 			if n.authority != nil && n.fresh && n.cfg.Founded != nil {
 				n.cfg.Founded(n.addr)
@@ -376,7 +376,7 @@ func (n *network) enrol(ctx context.Context) {
 				n.fleet.next()
 			}
 		}
-		n.door.breathe(ctx)
+		n.gateway.breathe(ctx)
 	}
 }
 
@@ -392,7 +392,7 @@ func gravity(err error) slog.Level {
 // learn asks for the list of servers.
 func (n *network) learn(ctx context.Context) {
 	if n.cfg.Server {
-		if err := n.fleet.learn(n.door.server.Servers()); err != nil {
+		if err := n.fleet.learn(n.gateway.server.Servers()); err != nil {
 			n.cfg.Log.Warn("the list of servers could not be kept", "err", err)
 		}
 		return
@@ -402,7 +402,7 @@ func (n *network) learn(ctx context.Context) {
 	r, err := api.Call(ctx, n.fleet.client, api.PingServer, api.Empty{})
 	if err == nil {
 		err = n.fleet.learn(r.Servers)
-		if n.door.shut.set(r.Revoked) {
+		if n.gateway.revoked.set(r.Revoked) {
 			n.port.recheck()
 		}
 	}
@@ -419,7 +419,7 @@ func (n *network) renew(ctx context.Context) error {
 		return err
 	}
 	var cert []byte
-	if s := n.door.server; s != nil && s.Snapshot().CA() != nil {
+	if s := n.gateway.server; s != nil && s.Snapshot().CA() != nil {
 		if cert, _, err = trust.Issue(s.Snapshot().CA(), csr, cluster.RoleServer, cr.Name, time.Now()); err != nil {
 			return err
 		}

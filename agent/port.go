@@ -244,13 +244,13 @@ func (c *memberConn) mustAnswer() {
 	})
 }
 
-// shut are the members that were revoked, by key, as this process knows.
-type shut struct {
+// revocations are the members that were revoked, by key, as this process knows.
+type revocations struct {
 	keys atomic.Pointer[map[string]bool]
 }
 
 // set replaces them; it reports whether there are others than before.
-func (s *shut) set(keys []string) bool {
+func (s *revocations) set(keys []string) bool {
 	next := map[string]bool{}
 	for _, k := range keys {
 		next[k] = true
@@ -259,7 +259,7 @@ func (s *shut) set(keys []string) bool {
 	return old == nil || !maps.Equal(*old, next)
 }
 
-func (s *shut) check(p trust.Peer) error {
+func (s *revocations) check(p trust.Peer) error {
 	if m := s.keys.Load(); m != nil && (*m)[p.Key] {
 		return fmt.Errorf("%s %s was revoked", p.Role, p.Name)
 	}
@@ -267,7 +267,7 @@ func (s *shut) check(p trust.Peer) error {
 }
 
 // clientTLS is how this process calls members of some roles that were not revoked.
-func (s *shut) clientTLS(ring trust.Keyring, proto string, roles ...cluster.Role) *tls.Config {
+func (s *revocations) clientTLS(ring trust.Keyring, proto string, roles ...cluster.Role) *tls.Config {
 	conf := trust.ClientTLS(ring, proto, roles...)
 	verify := conf.VerifyConnection
 	conf.VerifyConnection = func(state tls.ConnectionState) error {

@@ -114,11 +114,11 @@ func (r *relay) find(ctx context.Context, id cluster.JobID, past bool) (string, 
 // relayed carries a call about steps to the job's first node. It reports false if this process has
 // to answer.
 func (c *call) relayed() bool {
-	if c.door == nil || c.from.Member != "" || !stepCall(c.r.URL.Path) {
+	if c.gateway == nil || c.from.Member != "" || !stepCall(c.r.URL.Path) {
 		return false
 	}
 	id := jobOf(c.body)
-	to, err := c.door.relay.to(c.r.Context(), id, tailCall(c.r.URL.Path))
+	to, err := c.gateway.relay.to(c.r.Context(), id, tailCall(c.r.URL.Path))
 	if err != nil && !c.known {
 		c.fail(c.w, c.r, err)
 		return true
@@ -126,7 +126,7 @@ func (c *call) relayed() bool {
 	if to == nil {
 		return false
 	}
-	vouch, err := c.door.vouchFor(c)
+	vouch, err := c.gateway.vouchFor(c)
 	if err != nil {
 		c.fail(c.w, c.r, err)
 		return true
@@ -149,7 +149,7 @@ func (c *call) away(id cluster.JobID, err error) error {
 	if !errors.Is(err, api.ErrUnreachable) {
 		return err
 	}
-	c.door.relay.forgets(id)
+	c.gateway.relay.forgets(id)
 	return cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d does not answer: %v", id, err)
 }
 

@@ -80,14 +80,14 @@ func (c *call) stream() {
 
 // passStream carries lines from a server as they come.
 func (c *call) passStream(out *lineWriter) error {
-	vouch, err := c.door.vouchFor(c)
+	vouch, err := c.gateway.vouchFor(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.r.Context()
-	far, err := c.door.fleet.client.OpenStream(ctx, c.r.URL.Path, vouch, c.body)
+	far, err := c.gateway.fleet.client.OpenStream(ctx, c.r.URL.Path, vouch, c.body)
 	if err != nil {
-		c.door.fleet.next()
+		c.gateway.fleet.next()
 		return err
 	}
 	defer far.Close()
@@ -96,7 +96,7 @@ func (c *call) passStream(out *lineWriter) error {
 	for lines := bufio.NewReader(far); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			c.door.fleet.next()
+			c.gateway.fleet.next()
 			return err
 		}
 		for n := lines.Buffered(); n > 0; n = lines.Buffered() { // what has come with it goes with it

@@ -20,7 +20,7 @@ func accrueTable() []limitRow {
 }
 
 // accrueBounds are those that concern a job.
-func (t *tables) accrueBounds(j *Job) []bound {
+func (t *tables) accrueBounds(j *Job) []limitBound {
 	if !t.config.Enforce.Limits || t.config.Priority.AccrueAlways {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (t *tx) accrueMore() {
 	}
 	type candidate struct {
 		*Job
-		bounds []bound
+		bounds []limitBound
 	}
 	var list []candidate
 	growing := map[scope]float64{}
@@ -74,7 +74,7 @@ func (t *tx) accrueMore() {
 	}
 	slices.SortFunc(list, func(a, b candidate) int { return cmp.Or(a.Eligible.Compare(b.Eligible), cmp.Compare(a.ID, b.ID)) })
 	for _, c := range list {
-		if slices.ContainsFunc(c.bounds, func(b bound) bool { return growing[b.scope] >= b.max }) {
+		if slices.ContainsFunc(c.bounds, func(b limitBound) bool { return growing[b.scope] >= b.max }) {
 			continue
 		}
 		for _, b := range c.bounds {

@@ -118,7 +118,7 @@ func (c *AmendJobs) apply(t *tx) (any, error) {
 		default:
 			n := *j
 			c.Of(&n)
-			t.alike.share(n.Spec)
+			t.interned.share(n.Spec)
 			t.putJob(&n)
 			t.tell(&n)
 		}

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// verdict is what is known of a dependency term.
-type verdict uint8
+// termState is what is known of a dependency term.
+type termState uint8
 
 const (
-	unmet verdict = iota
+	unmet termState = iota
 	met
 	never
 )
 
 // judge tells where one dependency term of a record stands. task is the task the question is
 // about (aftercorr), or TaskAny.
-func (t *tables) judge(j *Job, d Depend, task int) verdict {
+func (t *tables) judge(j *Job, d Depend, task int) termState {
 	if d.Type == SingletonOf {
 		return t.judgeSingleton(j)
 	}
@@ -34,7 +34,7 @@ func (t *tables) judge(j *Job, d Depend, task int) verdict {
 }
 
 // judgeAll tells where a term on these records stands.
-func judgeAll(d Depend, parents []*Job, now time.Time) verdict {
+func judgeAll(d Depend, parents []*Job, now time.Time) termState {
 	if len(parents) == 0 {
 		return met // unknown ids count as met, as in Slurm
 	}
@@ -71,7 +71,7 @@ func anyFailed(parents []*Job) bool {
 	return false
 }
 
-func judgeOne(d Depend, p *Job, now time.Time) verdict {
+func judgeOne(d Depend, p *Job, now time.Time) termState {
 	begun := p.Phase > Pending
 	switch d.Type {
 	case After:
@@ -144,7 +144,7 @@ func (t *tables) Awaited(d Depend) (list []*Job, ok, failed IDSet) {
 }
 
 // judgeSingleton: no older job of the same user and name may be alive.
-func (t *tables) judgeSingleton(j *Job) verdict {
+func (t *tables) judgeSingleton(j *Job) termState {
 	for range t.Namesakes(j) {
 		return unmet
 	}

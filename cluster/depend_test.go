@@ -239,7 +239,7 @@ func TestDependTasksGone(t *testing.T) {
 // TestDependCensus: what is counted of an array tells of a term on all of it what a look at each record tells.
 func TestDependCensus(t *testing.T) {
 	const tasks = 5
-	seen := map[verdict]bool{}
+	seen := map[termState]bool{}
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t, 1)
@@ -334,8 +334,8 @@ func TestDependencyOnItself(t *testing.T) {
 	w.wantWait(id, NoReason) // users do not say what has failed
 }
 
-// String tells what tests compare: a census that is counted anew says the same.
-func (c census) String() string {
+// String tells what tests compare: counts that are counted anew says the same.
+func (c arrayCount) String() string {
 	gone := ""
 	if c.gone != nil {
 		gone = fmt.Sprintf(" gone %+v %t %t", c.gone.Sum, c.gone.Begun, c.gone.Unwell)

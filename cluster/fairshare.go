@@ -16,23 +16,23 @@ type Standing struct {
 	FairShare  float64 // of users only
 }
 
-// branch is an association at work in the tree.
-type branch struct {
+// shareBranch is an association at work in the tree.
+type shareBranch struct {
 	*Association
 	stand    *Standing
-	children []*branch
+	children []*shareBranch
 }
 
 // FairShares ranks all associations: by Fair Tree, or as before it (classic, with the dampening factor).
 func FairShares(all iter.Seq[*Association], classic bool, damp int) map[AssocID]*Standing {
 	out := map[AssocID]*Standing{}
-	at := map[AssocID]*branch{}
-	var list []*branch
+	at := map[AssocID]*shareBranch{}
+	var list []*shareBranch
 	for a := range all {
-		b := &branch{Association: a, stand: &Standing{}}
+		b := &shareBranch{Association: a, stand: &Standing{}}
 		at[a.ID], out[a.ID], list = b, b.stand, append(list, b)
 	}
-	var root *branch
+	var root *shareBranch
 	users := 0
 	for _, b := range list {
 		if p := at[b.Parent]; p != nil {
@@ -71,11 +71,11 @@ func ratio(a, b float64) float64 {
 
 // level are those who share what an account has: its users and accounts, and in place of an account with the parent's shares those
 // below it. stand says where each of them stands among the level's shares, and each account so passed over.
-func (b *branch) level(stand func(c *branch, shares int)) (in []*branch) {
-	var passed []*branch
-	var add func(*branch)
+func (b *shareBranch) level(stand func(c *shareBranch, shares int)) (in []*shareBranch) {
+	var passed []*shareBranch
+	var add func(*shareBranch)
 	sum := 0
-	add = func(p *branch) {
+	add = func(p *shareBranch) {
 		for _, c := range p.children {
 			if c.User == "" && c.Shares == ShareParent {
 				passed = append(passed, c)
@@ -94,8 +94,8 @@ func (b *branch) level(stand func(c *branch, shares int)) (in []*branch) {
 }
 
 // fairTree is the level of Fair Tree: shares and usage count among siblings. Who has the parent's shares shows those of the parent.
-func (b *branch) fairTree() []*branch {
-	return b.level(func(c *branch, shares int) {
+func (b *shareBranch) fairTree() []*shareBranch {
+	return b.level(func(c *shareBranch, shares int) {
 		s := c.stand
 		s.NormShares, s.Usage = ratio(float64(c.Shares), float64(shares)), ratio(c.Spent.Raw, b.Spent.Raw)
 		switch {
@@ -113,8 +113,8 @@ func (b *branch) fairTree() []*branch {
 // ranker numbers the users from the most deserving down.
 type ranker struct{ rank, next, users int }
 
-func (w *ranker) visit(level []*branch, tied bool) {
-	slices.SortStableFunc(level, func(x, y *branch) int {
+func (w *ranker) visit(level []*shareBranch, tied bool) {
+	slices.SortStableFunc(level, func(x, y *shareBranch) int {
 		return cmp.Or(cmp.Compare(y.stand.LevelFS, x.stand.LevelFS), cmp.Compare(b2i(x.User == ""), b2i(y.User == "")), cmp.Compare(x.ID, y.ID))
 	})
 	for i := 0; i < len(level); i++ {
@@ -148,8 +148,8 @@ func b2i(b bool) int {
 
 // classic is the fair share as it was before Fair Tree: a parent's effective usage counts for its children
 // by their shares, and in full for those who have the parent's, or where nobody has any.
-func (b *branch) classic(top bool, damp int) {
-	for _, c := range b.level(func(c *branch, shares int) {
+func (b *shareBranch) classic(top bool, damp int) {
+	for _, c := range b.level(func(c *shareBranch, shares int) {
 		part := ratio(float64(c.Shares), float64(shares))
 		felt := part
 		switch {

@@ -47,7 +47,7 @@ func allFormats(t *testing.T) formats {
 		f.walk(c.kind, reflect.TypeOf(c.make()), c.since, nil)
 	}
 	f.walk("snapshot", reflect.TypeFor[snapshotHead](), 0, nil)
-	f.walk("record", reflect.TypeFor[record](), 0, nil)
+	f.walk("record", reflect.TypeFor[snapshotRecord](), 0, nil)
 	return f
 }
 

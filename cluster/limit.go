@@ -103,8 +103,8 @@ func (r *limitRow) reason(qos bool, tres string) Reason {
 	return Reason(word)
 }
 
-// bound is one limit that holds for a job: it may not go above max.
-type bound struct {
+// limitBound is one limit that holds for a job: it may not go above max.
+type limitBound struct {
 	name   string // in the table
 	what   measure
 	tres   string
@@ -125,7 +125,7 @@ type gateKey struct {
 
 // Gate is what holds back jobs of one kind.
 type Gate struct {
-	bounds    []bound
+	bounds    []limitBound
 	assoc     AssocID
 	deny      bool      // what the job alone can not keep is refused when it is submitted
 	least     []float64 // fair share, below which nothing of this kind starts
@@ -167,7 +167,7 @@ func (t *tables) levels(k gateKey) (out []level) {
 func (t *tables) gateOf(k gateKey) *Gate {
 	g := &Gate{assoc: k.assoc}
 	if p, ok := t.Partition(k.part); ok && p.MaxCPUsPerUser > 0 {
-		g.bounds = append(g.bounds, bound{"MaxCPUsPerUser", ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", 1})
+		g.bounds = append(g.bounds, limitBound{"MaxCPUsPerUser", ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", 1})
 	}
 	if !t.config.Enforce.Limits {
 		return g
@@ -241,7 +241,7 @@ func (g *Gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 			if !group || l.qos != nil {
 				done = append(done, x.TRES)
 			}
-			b := bound{name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max), reason: r.reason(l.qos != nil, x.TRES)}
+			b := limitBound{name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max), reason: r.reason(l.qos != nil, x.TRES)}
 			switch {
 			case l.qos == nil && group:
 				b.scope = scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}
@@ -453,12 +453,12 @@ func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
 }
 
 // over reports whether a job of this time limit would go over a bound.
-func (m *Meter) over(b *bound, limit time.Duration, ask *asking) bool {
+func (m *Meter) over(b *limitBound, limit time.Duration, ask *asking) bool {
 	return m.concerns(b, ask) && m.exceeds(b, m.used(b), limit, ask)
 }
 
 // concerns reports whether a bound is about something that is asked for.
-func (m *Meter) concerns(b *bound, ask *asking) bool {
+func (m *Meter) concerns(b *limitBound, ask *asking) bool {
 	switch b.what {
 	case ofRunMins, ofHeld, ofSpentMins:
 		return amountOf(ask.tres, b.tres) > 0 && !(m.plain && b.what == ofRunMins)
@@ -467,7 +467,7 @@ func (m *Meter) concerns(b *bound, ask *asking) bool {
 }
 
 // exceeds reports whether what is asked for is too much where so much counts against the bound already.
-func (m *Meter) exceeds(b *bound, used float64, limit time.Duration, ask *asking) bool {
+func (m *Meter) exceeds(b *limitBound, used float64, limit time.Duration, ask *asking) bool {
 	asks := m.adds(b, limit, ask)
 	switch b.what {
 	case ofLeast:
@@ -482,7 +482,7 @@ func (m *Meter) exceeds(b *bound, used float64, limit time.Duration, ask *asking
 const endless = 365 * 24 * time.Hour
 
 // takes is what a job of this time limit comes to by itself: jobs; amounts of a resource; minutes of them; seconds of time.
-func (b *bound) takes(limit time.Duration, ask *asking) float64 {
+func (b *limitBound) takes(limit time.Duration, ask *asking) float64 {
 	switch b.what {
 	case ofWall:
 		return min(limit, Unlimited).Seconds()
@@ -499,7 +499,7 @@ func (b *bound) takes(limit time.Duration, ask *asking) float64 {
 }
 
 // adds is what a job would add to what counts against a bound.
-func (m *Meter) adds(b *bound, limit time.Duration, ask *asking) float64 {
+func (m *Meter) adds(b *limitBound, limit time.Duration, ask *asking) float64 {
 	asks := b.takes(limit, ask)
 	if b.what == ofSpentMins || b.what == ofSpentWall {
 		if asks *= b.safe; !m.t.config.Enforce.Safe { // it may begin as long as something is left
@@ -510,7 +510,7 @@ func (m *Meter) adds(b *bound, limit time.Duration, ask *asking) float64 {
 }
 
 // used is what counts against a bound already, where others count.
-func (m *Meter) used(b *bound) float64 {
+func (m *Meter) used(b *limitBound) float64 {
 	switch b.what {
 	case ofRunning:
 		return float64(m.tally(b.scope).running)
@@ -537,7 +537,7 @@ func (m *Meter) tally(s scope) *tally {
 	return m.t.tallyOf(s)
 }
 
-func (m *Meter) runMins(b *bound) float64 {
+func (m *Meter) runMins(b *limitBound) float64 {
 	if m.minutes == nil {
 		m.minutes = m.t.runMinutes(m.now)
 	}

@@ -48,7 +48,7 @@ func (m *Meter) submits(j *Job, counted []scope) error {
 }
 
 // refusal is the error of a submission that a limit does not allow; its hint is Slurm's word for the limit.
-func refusal(b *bound, j *Job) *Error {
+func refusal(b *limitBound, j *Job) *Error {
 	e := Errorf(Denied, ErrPolicy, "limit %s does not allow this job of user %s, account %s, QOS %s", b.reason, j.Spec.User, j.Spec.Account, j.Spec.QOS)
 	e.Hint = string(b.reason)
 	return e
@@ -101,15 +101,15 @@ func (m *Meter) deny(jobs []*Job) error {
 }
 
 // adds reports whether jobs that start together come to the sum of what each takes.
-func (b *bound) adds() bool {
+func (b *limitBound) adds() bool {
 	return b.what != ofWall && b.what != ofSpentWall && b.what != ofNode && b.what != ofLeast
 }
 
 // text is the limit as sacctmgr or slurm.conf name it, with its figure: GrpTRES=cpu=4.
-func (b *bound) text() string { return fmt.Sprintf("%s=%.0f", b.title(), b.max) }
+func (b *limitBound) text() string { return fmt.Sprintf("%s=%.0f", b.title(), b.max) }
 
 // title is the limit's name, with its resource: GrpTRES=cpu.
-func (b *bound) title() string {
+func (b *limitBound) title() string {
 	if b.tres == "" || b.name == "MaxCPUsPerUser" {
 		return b.name
 	}
@@ -117,14 +117,14 @@ func (b *bound) title() string {
 }
 
 // same reports whether both are one limit of one place.
-func (b *bound) same(o *bound) bool {
+func (b *limitBound) same(o *limitBound) bool {
 	return b.name == o.name && b.tres == o.tres && b.scope == o.scope
 }
 
 // sum is what those of several jobs for which a bound holds take.
-func (m *Meter) sum(b *bound, jobs []*Job, asks []asking) (sum float64) {
+func (m *Meter) sum(b *limitBound, jobs []*Job, asks []asking) (sum float64) {
 	for k, j := range jobs {
-		if slices.ContainsFunc(m.Gate(j, j.Spec.firstPartition()).bounds, func(o bound) bool { return o.same(b) }) {
+		if slices.ContainsFunc(m.Gate(j, j.Spec.firstPartition()).bounds, func(o limitBound) bool { return o.same(b) }) {
 			sum += b.takes(j.Limit, &asks[k])
 		}
 	}

@@ -156,33 +156,33 @@ func (inv *Inventory) CoresOf(cpus IDSet) (cores IDSet) {
 // Node is one compute node: what it is and whether it may be used. What is in use there is
 // its Load, kept beside it.
 type Node struct {
-	Name       NodeName  `json:"name"`
-	Order      int       `json:"order"` // in which it became known, see CompareNodes
-	Inventory  Inventory `json:"inventory"`
-	Owner      string    `json:"owner,omitempty"` // the member whose client it is; empty on the servers' own machine
-	Up         bool      `json:"up"`              // its client holds a lease
-	Quiet      bool      `json:"quiet,omitempty"` // its client has not been heard of for a moment
-	Down       bool      `json:"down"`            // set down by an operator or after it was lost
-	Drain      bool      `json:"drain"`
-	Failing    bool      `json:"failing,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	ReasonBy   string    `json:"reason_by,omitempty"`
-	ReasonUID  uint32    `json:"reason_uid,omitempty"`
-	ReasonAt   time.Time `json:"reason_at,omitzero"`
-	Registered time.Time `json:"registered,omitzero"`
-	LastBusy   time.Time `json:"last_busy,omitzero"`
-	Silent     bool      `json:"silent,omitempty"` // down since it fell silent, whatever reason it is drained for
-	Comment    string    `json:"comment,omitempty"`
-	Extra      string    `json:"extra,omitempty"`
-	Full       Hardware  `json:"full,omitzero"`         // what it should have
-	Lacks      string    `json:"lacks,omitempty"`       // what of that it has not, in words
-	DrainedFor []Fault   `json:"drained_for,omitempty"` // faults, as long as they are the reason
-	Trouble    *Trouble  `json:"trouble,omitempty"`     // nil: its client is of a version before this
-	Expected   Expected  `json:"expected,omitempty"`
-	Reboot     *Reboot   `json:"reboot,omitempty"`                    // asked for or under way
-	Power      *Power    `json:"power,omitempty"`                     // off, or on its way between on and off
-	ReportSeq  uint64    `json:"report_seq,omitempty"`                // last Report applied, for idempotence
-	Unsure     bool      `json:"unsure,omitempty" since:"1,optional"` // the state was restored, and it has not told yet what it knows (Restored)
+	Name       NodeName      `json:"name"`
+	Order      int           `json:"order"` // in which it became known, see CompareNodes
+	Inventory  Inventory     `json:"inventory"`
+	Owner      string        `json:"owner,omitempty"` // the member whose client it is; empty on the servers' own machine
+	Up         bool          `json:"up"`              // its client holds a lease
+	Quiet      bool          `json:"quiet,omitempty"` // its client has not been heard of for a moment
+	Down       bool          `json:"down"`            // set down by an operator or after it was lost
+	Drain      bool          `json:"drain"`
+	Failing    bool          `json:"failing,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	ReasonBy   string        `json:"reason_by,omitempty"`
+	ReasonUID  uint32        `json:"reason_uid,omitempty"`
+	ReasonAt   time.Time     `json:"reason_at,omitzero"`
+	Registered time.Time     `json:"registered,omitzero"`
+	LastBusy   time.Time     `json:"last_busy,omitzero"`
+	Silent     bool          `json:"silent,omitempty"` // down since it fell silent, whatever reason it is drained for
+	Comment    string        `json:"comment,omitempty"`
+	Extra      string        `json:"extra,omitempty"`
+	Full       Hardware      `json:"full,omitzero"`         // what it should have
+	Lacks      string        `json:"lacks,omitempty"`       // what of that it has not, in words
+	DrainedFor []Fault       `json:"drained_for,omitempty"` // faults, as long as they are the reason
+	Trouble    *FailureScore `json:"trouble,omitempty"`     // nil: its client is of a version before this
+	Expected   Expected      `json:"expected,omitempty"`
+	Reboot     *Reboot       `json:"reboot,omitempty"`                    // asked for or under way
+	Power      *Power        `json:"power,omitempty"`                     // off, or on its way between on and off
+	ReportSeq  uint64        `json:"report_seq,omitempty"`                // last Report applied, for idempotence
+	Unsure     bool          `json:"unsure,omitempty" since:"1,optional"` // the state was restored, and it has not told yet what it knows (Restored)
 }
 
 // Expected says how a node was made known before it registered; empty if it came by itself.

@@ -16,34 +16,34 @@ type NodeGroup struct {
 	Features []string   `json:"features,omitempty"`
 }
 
-// roster is a list of nodes that follows what they bring.
-type roster struct {
+// memberList is a list of nodes that follows what they bring.
+type memberList struct {
 	unit          string // the switch or block that it is of, which a node may ask for; "": it is a partition's
 	nodes, joined *[]NodeName
 	features      *[]string
 }
 
 // rosters lists those of the configuration.
-func (c *Config) rosters() (out []roster) {
+func (c *Config) rosters() (out []memberList) {
 	for i := range c.Partitions {
 		if p := &c.Partitions[i]; !p.All {
-			out = append(out, roster{"", &p.Nodes, &p.Joined, &p.Features})
+			out = append(out, memberList{"", &p.Nodes, &p.Joined, &p.Features})
 		}
 	}
 	for i := range c.Topology {
 		if s := &c.Topology[i]; len(s.Switches) == 0 {
-			out = append(out, roster{s.Name, &s.Nodes, &s.Joined, &s.Features})
+			out = append(out, memberList{s.Name, &s.Nodes, &s.Joined, &s.Features})
 		}
 	}
 	for i := range c.Blocks {
 		b := &c.Blocks[i]
-		out = append(out, roster{b.Name, &b.Nodes, &b.Joined, &b.Features})
+		out = append(out, memberList{b.Name, &b.Nodes, &b.Joined, &b.Features})
 	}
 	return out
 }
 
 // named are the nodes that are there by name.
-func (r roster) named() []NodeName { return Named(*r.nodes, *r.joined) }
+func (r memberList) named() []NodeName { return Named(*r.nodes, *r.joined) }
 
 // Named are the nodes of a list but for those that have joined it.
 func Named(nodes, joined []NodeName) []NodeName {
@@ -91,7 +91,7 @@ func (c *Config) ResolveSets() {
 
 // joins lists the rosters, by their places, that a node gets into by what it brings. Of the topology that is one at most: the one
 // that it asks for, else the first with a feature of its; none if a name puts it somewhere, which inTopology reports.
-func joins(list []roster, n *Node, inTopology func(NodeName) bool) (out []int) {
+func joins(list []memberList, n *Node, inTopology func(NodeName) bool) (out []int) {
 	if n == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (t *tx) regather(old, n *Node) {
 	}
 	name, list := cmp.Or(old, n).Name, t.config.rosters()
 	is := joins(list, n, func(name NodeName) bool {
-		return slices.ContainsFunc(list, func(r roster) bool {
+		return slices.ContainsFunc(list, func(r memberList) bool {
 			return r.unit != "" && slices.Contains(*r.nodes, name) && !slices.Contains(*r.joined, name)
 		})
 	})
@@ -186,7 +186,7 @@ func (t *tx) regather(old, n *Node) {
 }
 
 // turn puts a node in that is not there, and takes it out if it is.
-func (r roster) turn(name NodeName, inOrder func(a, b NodeName) int) {
+func (r memberList) turn(name NodeName, inOrder func(a, b NodeName) int) {
 	for _, list := range []*[]NodeName{r.nodes, r.joined} {
 		nodes := slices.Clone(*list)
 		if at := slices.Index(nodes, name); at >= 0 {

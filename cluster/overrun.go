@@ -67,7 +67,7 @@ func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 	if m.Off() {
 		return nil
 	}
-	var seen []*bound
+	var seen []*limitBound
 	for k, first := range claims {
 		g := m.Gate(first.Job, first.Part)
 		for i := range g.bounds {
@@ -78,7 +78,7 @@ func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 			seen = append(seen, b)
 			o, over := m.overrun(b, first.Job), false
 			for _, c := range claims[k:] {
-				if !slices.ContainsFunc(m.Gate(c.Job, c.Part).bounds, func(x bound) bool { return x.same(b) }) {
+				if !slices.ContainsFunc(m.Gate(c.Job, c.Part).bounds, func(x limitBound) bool { return x.same(b) }) {
 					continue
 				}
 				ask := m.t.askingOf(c.Job, c.Part, c.Alloc)
@@ -97,12 +97,12 @@ func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 }
 
 // single reports whether a bound holds each job by itself, whatever else runs.
-func (b *bound) single() bool {
+func (b *limitBound) single() bool {
 	return b.what == ofWall || b.what == ofJob || b.what == ofNode || b.what == ofLeast || b.what == ofJobMins
 }
 
 // overrun tells of a bound for a job, without what it is about.
-func (m *Meter) overrun(b *bound, j *Job) Overrun {
+func (m *Meter) overrun(b *limitBound, j *Job) Overrun {
 	o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max, Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
 		Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast, Spent: b.what == ofSpentMins || b.what == ofSpentWall, One: b.single()}
 	if b.what == ofHeld || b.what == ofRunning {
@@ -127,7 +127,7 @@ func (t *tables) unfair(why Reason, j *Job, part string) Overrun {
 }
 
 // holders lists the jobs that count against a bound because they run.
-func (m *Meter) holders(b *bound) (out []Holder) {
+func (m *Meter) holders(b *limitBound) (out []Holder) {
 	for j := range m.t.Live() {
 		c := m.t.counts(j)
 		if c.runs == 0 || !slices.Contains(m.t.scopes(c), b.scope) {

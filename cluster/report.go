@@ -309,7 +309,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	n.found(c.Inventory, t.config.declaredOf(c.Name))
 	n.faulty(t, before)
 	if c.Scored && n.Trouble == nil {
-		n.Trouble = &Trouble{At: t.at}
+		n.Trouble = &FailureScore{At: t.at}
 	}
 	n.troubledBy(c.Inventory.Faults, before, t.at)
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:

@@ -245,7 +245,7 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 	if err := t.keepTexts(&n, old); err != nil {
 		return err
 	}
-	t.alike.share(&spec)
+	t.interned.share(&spec)
 	if _, ok := t.assocs.Get(n.Assoc); !ok {
 		n.Assoc = 0
 		if a, ok := t.assocFor(&spec); ok {

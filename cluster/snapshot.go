@@ -35,8 +35,8 @@ type snapshotHead struct {
 	Configs []ConfigChange `json:"configs,omitempty"` // its history
 }
 
-// record is one line behind the head; exactly one field is set.
-type record struct {
+// snapshotRecord is one line behind the head; exactly one field is set.
+type snapshotRecord struct {
 	Node *Node `json:"node,omitempty"`
 	Job  *Job  `json:"job,omitempty"`
 	Blob *Blob `json:"blob,omitempty"`
@@ -76,23 +76,23 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	put(&snapshotHead{Version: snapshotVersion, Level: s.level, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
 		LastErrand: s.LastErrand, Retained: s.Retained, Restored: s.restored, Config: s.config, Configs: s.configs})
 	if s.ca != nil {
-		put(&record{CA: s.ca})
+		put(&snapshotRecord{CA: s.ca})
 	}
-	s.tokens.Scan(func(_ string, k *Token) bool { return put(&record{Token: k}) })
-	s.joined.Scan(func(_ string, m *Member) bool { return put(&record{Member: m}) })
-	s.accounts.Scan(func(_ string, a *Account) bool { return put(&record{Account: a}) })
-	s.users.Scan(func(_ string, u *User) bool { return put(&record{User: u}) })
-	s.qos.Scan(func(_ string, q *QOS) bool { return put(&record{QOS: q}) })
-	s.assocs.Scan(func(_ AssocID, a *Association) bool { return put(&record{Assoc: a}) })
-	s.order.Scan(func(_ int, n *Node) bool { return put(&record{Node: n}) })
-	s.resvs.Scan(func(_ string, r *Reservation) bool { return put(&record{Reservation: r}) })
-	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&record{Blob: b}) })
-	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&record{Job: j}) })
-	s.arrays.Scan(func(id JobID, c census) bool { return c.gone == nil || put(&record{Gone: s.Gone(id)}) })
-	s.steps.Scan(func(st *Step) bool { return put(&record{Step: st}) })
-	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&record{Errand: e}) })
-	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&record{Tested: p}) })
-	s.spent.Scan(func(k *SpentKey) bool { return put(&record{Spent: k}) })
+	s.tokens.Scan(func(_ string, k *Token) bool { return put(&snapshotRecord{Token: k}) })
+	s.joined.Scan(func(_ string, m *Member) bool { return put(&snapshotRecord{Member: m}) })
+	s.accounts.Scan(func(_ string, a *Account) bool { return put(&snapshotRecord{Account: a}) })
+	s.users.Scan(func(_ string, u *User) bool { return put(&snapshotRecord{User: u}) })
+	s.qos.Scan(func(_ string, q *QOS) bool { return put(&snapshotRecord{QOS: q}) })
+	s.assocs.Scan(func(_ AssocID, a *Association) bool { return put(&snapshotRecord{Assoc: a}) })
+	s.order.Scan(func(_ int, n *Node) bool { return put(&snapshotRecord{Node: n}) })
+	s.resvs.Scan(func(_ string, r *Reservation) bool { return put(&snapshotRecord{Reservation: r}) })
+	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&snapshotRecord{Blob: b}) })
+	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&snapshotRecord{Job: j}) })
+	s.arrays.Scan(func(id JobID, c arrayCount) bool { return c.gone == nil || put(&snapshotRecord{Gone: s.Gone(id)}) })
+	s.steps.Scan(func(st *Step) bool { return put(&snapshotRecord{Step: st}) })
+	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&snapshotRecord{Errand: e}) })
+	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&snapshotRecord{Tested: p}) })
+	s.spent.Scan(func(k *SpentKey) bool { return put(&snapshotRecord{Spent: k}) })
 	return errors.Join(err, buf.Flush())
 }
 
@@ -124,12 +124,12 @@ func Decode(r io.Reader) (_ *State, err error) {
 	var jobs []*Job
 	var dec wire.Decoder // many jobs have the same specification
 	for lines.Scan() {
-		var rec record
+		var rec snapshotRecord
 		if err := dec.DecodeStrict(lines.Bytes(), &rec); err != nil {
 			return nil, fmt.Errorf("decode snapshot: %w", newer(err))
 		}
 		if rec.Job != nil {
-			s.alike.share(rec.Job.Spec)
+			s.interned.share(rec.Job.Spec)
 			s.jobs.Set(rec.Job.ID, rec.Job)
 			jobs = append(jobs, rec.Job)
 		}
@@ -153,7 +153,7 @@ func Decode(r io.Reader) (_ *State, err error) {
 }
 
 // regainRecord puts a decoded record in its table; jobs are indexed when all are there.
-func (t *tables) regainRecord(rec *record) {
+func (t *tables) regainRecord(rec *snapshotRecord) {
 	switch {
 	case rec.CA != nil:
 		t.ca = rec.CA
@@ -181,7 +181,7 @@ func (t *tables) regainRecord(rec *record) {
 		t.errands.Set(rec.Errand.ID, rec.Errand)
 	case rec.Gone != nil:
 		g := rec.Gone
-		t.arrays.Set(g.Array, census{ok: g.OK, failed: g.Failed, gone: g})
+		t.arrays.Set(g.Array, arrayCount{ok: g.OK, failed: g.Failed, gone: g})
 	case rec.Tested != nil:
 		t.tested.Set(rec.Tested.ID, rec.Tested)
 	case rec.Spent != nil:

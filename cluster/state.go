@@ -105,28 +105,28 @@ type tables struct {
 	tested  *btree.Map[string, *TestedPart]
 	spent   *btree.BTreeG[*SpentKey]
 
-	queue   *btree.BTreeG[queueKey]
-	queueAt *btree.Map[JobID, queueKey] // each pending record's key in queue
-	live    *btree.Map[JobID, *Job]     // Starting … Ending
-	members *btree.BTreeG[pairKey]      // array id, record id
-	depends *btree.BTreeG[pairKey]      // parent (job or array id), waiting record
-	keys    *btree.BTreeG[submitKey]
-	timers  *btree.BTreeG[timerKey]
-	timerAt *btree.Map[JobID, [2]time.Time] // each record's keys in timers
-	names   *btree.BTreeG[nameKey]          // not ended
-	order   *btree.Map[int, *Node]          // nodes by Order
-	listed  *btree.BTreeG[*Node]            // nodes by name
-	arrays  *btree.Map[JobID, census]       // array id → its records, counted
-	idle    *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
-	reboots *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
-	powers  *btree.Map[NodeName, *Node]     // nodes with a Power
-	mute    *btree.Map[NodeName, *Node]     // nodes that are Quiet
-	tallies *btree.BTreeG[*tally]           // what limits are compared with
-	leaves  *btree.BTreeG[groupKey]         // nodes by their leaf switches
-	cliques *btree.BTreeG[groupKey]         // and by their NVLink domains
-	scale   *Scale                          // nil: to be made
-	trail   trail
-	alike   *alike
+	queue    *btree.BTreeG[queueKey]
+	queueAt  *btree.Map[JobID, queueKey] // each pending record's key in queue
+	live     *btree.Map[JobID, *Job]     // Starting … Ending
+	members  *btree.BTreeG[pairKey]      // array id, record id
+	depends  *btree.BTreeG[pairKey]      // parent (job or array id), waiting record
+	keys     *btree.BTreeG[submitKey]
+	timers   *btree.BTreeG[timerKey]
+	timerAt  *btree.Map[JobID, [2]time.Time] // each record's keys in timers
+	names    *btree.BTreeG[nameKey]          // not ended
+	order    *btree.Map[int, *Node]          // nodes by Order
+	listed   *btree.BTreeG[*Node]            // nodes by name
+	arrays   *btree.Map[JobID, arrayCount]   // array id → its records, counted
+	idle     *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
+	reboots  *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
+	powers   *btree.Map[NodeName, *Node]     // nodes with a Power
+	mute     *btree.Map[NodeName, *Node]     // nodes that are Quiet
+	tallies  *btree.BTreeG[*tally]           // what limits are compared with
+	leaves   *btree.BTreeG[groupKey]         // nodes by their leaf switches
+	cliques  *btree.BTreeG[groupKey]         // and by their NVLink domains
+	scale    *Scale                          // nil: to be made
+	trail    trail
+	interned *interned
 }
 
 func newTables() tables {
@@ -145,8 +145,8 @@ func newTables() tables {
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
-		arrays: btree.NewMap[JobID, census](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32), mute: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, alike: newAlike(),
+		arrays: btree.NewMap[JobID, arrayCount](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32), mute: btree.NewMap[NodeName, *Node](32),
+		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, interned: newInterned(),
 	}
 }
 
@@ -161,7 +161,7 @@ func (t *tables) copy() tables {
 	c.order, c.listed, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.listed.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
 	c.errands, c.powers, c.mute, c.tested = t.errands.Copy(), t.powers.Copy(), t.mute.Copy(), t.tested.Copy()
-	c.leaves, c.cliques, c.alike = t.leaves.Copy(), t.cliques.Copy(), nil
+	c.leaves, c.cliques, c.interned = t.leaves.Copy(), t.cliques.Copy(), nil
 	return c
 }
 

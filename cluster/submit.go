@@ -117,7 +117,7 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 			*h = b.Hash // the same characters
 		}
 	}
-	t.alike.share(spec)
+	t.interned.share(spec)
 	j.Spec, j.Task, j.Submitted, j.Limit = spec, TaskAny, t.at, t.TimeLimit(spec)
 	if a, ok := t.assocFor(spec); ok {
 		j.Assoc = a.ID

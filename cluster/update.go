@@ -123,7 +123,7 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 		} else if p.Nice != nil || p.Site != nil || p.Priority != nil {
 			t.rank(&n)
 		}
-		t.alike.share(&spec)
+		t.interned.share(&spec)
 		t.putJob(&n)
 		t.tell(&n)
 		t.partNever(n.ID)

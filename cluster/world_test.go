@@ -300,7 +300,7 @@ func sameDerived(a, b *tables) error {
 }
 
 func pairs(t *tables) (out []string) {
-	t.arrays.Scan(func(id JobID, n census) bool { out = append(out, fmt.Sprint(id, "=", n)); return true })
+	t.arrays.Scan(func(id JobID, n arrayCount) bool { out = append(out, fmt.Sprint(id, "=", n)); return true })
 	return out
 }
 

@@ -125,7 +125,7 @@ func (l *Log) open(cfg Config, trans raft.Transport) (err error) {
 			return err
 		}
 	}
-	l.raft, err = raft.NewRaft(rc, fsm{l}, watched, stable, snaps, careful{trans, watched})
+	l.raft, err = raft.NewRaft(rc, fsm{l}, watched, stable, snaps, commitBounded{trans, watched})
 	if err != nil && strings.Contains(err.Error(), "snapshot") {
 		return fmt.Errorf("%w: %s: %w; the log has said why", ErrDamaged, filepath.Join(cfg.Dir, "snapshots"), err)
 	}

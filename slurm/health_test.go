@@ -43,7 +43,7 @@ func TestHealthOf(t *testing.T) {
 			n.Up, n.Down, n.Reason, n.ReasonBy, n.Power = false, true, "ResumeTimeout reached", "slurm", &cluster.Power{State: cluster.PowerOff, Retry: now}
 		}), "node ResumeTimeout reached > look at the servers' log and at the provider; it is tried again at " + stamp(now) + ", or by scontrol update nodename=n1 state=resume"},
 		{"lacking", node(func(n *api.NodeInfo) { n.Lacks = "gpu: 7 of 8 found" }), "node gpu: 7 of 8 found > look at the machine"},
-		{"shaky", node(func(n *api.NodeInfo) { n.Trouble = &cluster.Trouble{Points: 6000, At: now} }), "node much went wrong of late; large jobs avoid it > test it"},
+		{"shaky", node(func(n *api.NodeInfo) { n.Trouble = &cluster.FailureScore{Points: 6000, At: now} }), "node much went wrong of late; large jobs avoid it > test it"},
 		{"in another place", node(func(n *api.NodeInfo) { n.Misplaced = "topology.conf is wrong" }), "topology topology.conf is wrong > correct topology.conf or the cables"},
 	} {
 		h := healthOf(c.n, now)

@@ -105,7 +105,7 @@ type Client struct {
 	blobs    map[cluster.BlobHash]cluster.BlobText
 	blobAge  []cluster.BlobHash
 	begun    map[runKey]bool   // attempts that an earlier life of this client confirmed
-	staged   map[runKey]bool   // gangs led here whose confirmation is kept (staged.go)
+	staged   map[runKey]bool   // gangs led here whose confirmation is kept (confirmed_launch.go)
 	over     map[runKey]uint64 // attempts that are finished here → index from which the servers know
 	steps    map[cluster.StepID]*liveStep
 	peers    map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
@@ -113,7 +113,7 @@ type Client struct {
 	untold   map[step.ID]bool        // ended parts of steps that another client leads and has not heard of
 	arrived  chan struct{}           // closed and replaced when work has arrived
 	stuckMu  sync.Mutex              // for telling what can not be killed: held before mu
-	left     map[string]leftGPU      // by UUID
+	left     map[string]leakedGPU    // by UUID
 	before   map[string]gpu.Settings // of GPUs that have jobs, by UUID (settings.go)
 	hindered bool                    // jobs lack the folders of their own that they should have
 	freed    chan struct{}           // closed and replaced when a step ends: waiting step requests look again
@@ -149,7 +149,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: statuses{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leftGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
+		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leakedGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)

@@ -28,8 +28,8 @@ const (
 type metered struct {
 	every time.Duration
 	due   time.Time
-	at    time.Time      // when its GPUs were sampled last, or it was first seen
-	tasks map[int]*tally // by rank
+	at    time.Time          // when its GPUs were sampled last, or it was first seen
+	tasks map[int]*stepUsage // by rank
 	pids  []int
 	gpus  []meteredGPU
 	// shared: other jobs have parts of the same GPU, so that only what processes did counts.
@@ -42,8 +42,8 @@ type meteredGPU struct {
 	first        uint64 // energy at the first sample, mJ; 0: not known
 }
 
-// tally adds up what one task used.
-type tally struct {
+// stepUsage adds up what one task used.
+type stepUsage struct {
 	cluster.TaskUsage
 	seconds   float64 // in which its GPUs were sampled
 	util, mem float64 // of them, times seconds
@@ -194,7 +194,7 @@ func (c *Client) newMetered(id step.ID, st *step.Status) *metered {
 	} else if memo := (note{}); id.Step >= 0 && wire.Unmarshal(st.Note, &memo) == nil { // another client leads it
 		freq, shares = cmp.Or(memo.Spec.AcctgFreq, freq), memo.Record.Shares
 	}
-	m := &metered{every: c.config.Sampling(freq), tasks: map[int]*tally{}}
+	m := &metered{every: c.config.Sampling(freq), tasks: map[int]*stepUsage{}}
 	if c.cfg.GPUs == nil {
 		return m // of a hollow node
 	}
@@ -224,10 +224,10 @@ func (c *Client) alone(batch step.ID) bool {
 	return true
 }
 
-func (m *metered) tally(rank int) *tally {
+func (m *metered) tally(rank int) *stepUsage {
 	t := m.tasks[rank]
 	if t == nil {
-		t = &tally{}
+		t = &stepUsage{}
 		m.tasks[rank] = t
 	}
 	return t
@@ -320,7 +320,7 @@ func divide(l *gpu.Load, task map[int]int, util, mem []float64, whole bool) {
 }
 
 // addGPU takes a sample, which stands for the time since the one before.
-func (t *tally) addGPU(seconds, percent, mb, joules float64, told bool) {
+func (t *stepUsage) addGPU(seconds, percent, mb, joules float64, told bool) {
 	t.seconds, t.util, t.mem = t.seconds+seconds, t.util+percent*seconds, t.mem+mb*seconds
 	g := cluster.GPUUsage{Util: int64(t.util / t.seconds * 100), MaxUtil: int64(percent * 100), Mem: int64(t.mem / t.seconds * (1 << 20)),
 		MaxMem: int64(mb * (1 << 20)), Energy: int64(joules), NoUtil: !told}

@@ -46,7 +46,7 @@ func TestMeterGPUs(t *testing.T) {
 		{"a slice, by its parent", []meteredGPU{{uuid: "m", parent: "a"}}, []gpu.Load{
 			{UUID: "a", MemUsedMB: 900, Procs: []gpu.Proc{{PID: 20, MemMB: 70}, {PID: 99, MemMB: 5}}}}, true, [2]int64{}, [2]int64{0, 70}},
 	} {
-		m := &metered{tasks: map[int]*tally{}, gpus: c.gpus, at: start}
+		m := &metered{tasks: map[int]*stepUsage{}, gpus: c.gpus, at: start}
 		m.addGPUs(start.Add(time.Second), []int{4, 5}, two, c.loads, c.whole)
 		for i, rank := range []int{4, 5} {
 			if g := m.tasks[rank].GPU; g == nil || g.Util != 100*c.util[i] || g.Mem != c.mems[i]<<20 || g.MaxUtil != g.Util || g.MaxMem != g.Mem {
@@ -54,7 +54,7 @@ func TestMeterGPUs(t *testing.T) {
 			}
 		}
 	}
-	m := &metered{tasks: map[int]*tally{}, gpus: []meteredGPU{{uuid: "a"}}, at: start}
+	m := &metered{tasks: map[int]*stepUsage{}, gpus: []meteredGPU{{uuid: "a"}}, at: start}
 	one := sampledTasks(10)
 	m.addGPUs(start.Add(time.Second), []int{0}, one, []gpu.Load{{UUID: "a", EnergyMJ: 5000}}, true)
 	m.addGPUs(start.Add(4*time.Second), []int{0}, one, []gpu.Load{{UUID: "a", Util: 100, MemUsedMB: 40, EnergyMJ: 9000}}, true)
@@ -65,7 +65,7 @@ func TestMeterGPUs(t *testing.T) {
 	if g := m.tasks[0].GPU; !g.NoUtil || g.MaxUtil != 10000 {
 		t.Errorf("a GPU that tells no utilisation any more: %+v", g)
 	}
-	lost := &metered{tasks: map[int]*tally{}, gpus: []meteredGPU{{uuid: "a"}}}
+	lost := &metered{tasks: map[int]*stepUsage{}, gpus: []meteredGPU{{uuid: "a"}}}
 	if lost.addGPUs(start, []int{0}, one, []gpu.Load{{UUID: "b"}}, true); len(lost.tasks) != 0 {
 		t.Error("a GPU that gave nothing counts as idle")
 	}

@@ -33,7 +33,7 @@ func TestRestartedMachine(t *testing.T) {
 			for _, n := range c.nodes {
 				j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n})
 			}
-			d := NewDesk("a", c.pending)
+			d := NewSimulated("a", c.pending)
 			d.Take(api.NodeWork{Node: "a", Index: 5, Jobs: []*cluster.Job{j}})
 			acts, _ := d.Reconcile(map[step.ID]*step.Status{}, &cfg, time.Now())
 			if len(acts) != 1 || acts[0].Do != c.want || c.kind != "" && acts[0].Updates[0].Kind != c.kind {

@@ -119,7 +119,7 @@ func (c *Client) settingsToRestore(n *node, h *jobHere, b string) gpu.Settings {
 }
 
 // restoreSettings puts back what GPUs were set to, and tells what could not be.
-func (c *Client) restoreSettings(ctx context.Context, list []leftGPU, loads []gpu.Load) ([]gpu.Kept, error) {
+func (c *Client) restoreSettings(ctx context.Context, list []leakedGPU, loads []gpu.Load) ([]gpu.Kept, error) {
 	var want []gpu.Want
 	for _, l := range list {
 		b := board(&l.gpu)
@@ -140,7 +140,7 @@ func (c *Client) restoreSettings(ctx context.Context, list []leftGPU, loads []gp
 }
 
 // forgetSettings lets go of what GPUs were set to before jobs that are over.
-func (c *Client) forgetSettings(list []leftGPU) {
+func (c *Client) forgetSettings(list []leakedGPU) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	dropped := false

@@ -20,7 +20,7 @@ func (s *Server) listBooks(ctx context.Context, who api.Caller, q api.AfterQuery
 	out := api.BooksResponse{Index: snap.Index, Cluster: snap.Config().ClusterName, TRES: snap.Config().TRES, TrackWCKey: snap.Config().TracksWCKey(), Priority: snap.Config().Priority,
 		Accounts: slices.Collect(snap.Accounts()), Users: slices.Collect(snap.Users()), Assocs: slices.Collect(snap.Assocs()),
 		QOS: slices.Collect(snap.QOSes()), RunMins: runMins(snap, time.Now())}
-	sees := sightOf(snap, who)
+	sees := visibilityOf(snap, who)
 	out.Users = slices.DeleteFunc(out.Users, func(u *cluster.User) bool { return !sees.owner(cluster.PrivateUsers, u.Name, "") })
 	out.Assocs = slices.DeleteFunc(out.Assocs, func(a *cluster.Association) bool {
 		return a.User != "" && !(sees.owner(cluster.PrivateUsers, a.User, a.Account) && sees.owner(cluster.PrivateUsage, a.User, a.Account))
@@ -70,7 +70,7 @@ func (s *Server) listPriorities(ctx context.Context, who api.Caller, q api.After
 	if !p.Multifactor {
 		return out, nil
 	}
-	r, now, sees := snap.Ranker(), time.Now(), sightOf(snap, who)
+	r, now, sees := snap.Ranker(), time.Now(), visibilityOf(snap, who)
 	for j := range snap.Jobs() {
 		if !ranked(j, &p, now) || !sees.job(j) {
 			continue
@@ -105,7 +105,7 @@ func ranked(j *cluster.Job, p *cluster.PriorityConfig, now time.Time) bool {
 
 // listChanges answers with who changed the books. Where PrivateData hides users or usage, operators alone may know.
 func (s *Server) listChanges(ctx context.Context, who api.Caller, q api.ChangesQuery) (api.ChangesResponse, error) {
-	sees := sightOf(s.committed(), who)
+	sees := visibilityOf(s.committed(), who)
 	if sees.hides(cluster.PrivateUsers) || sees.hides(cluster.PrivateUsage) {
 		return api.ChangesResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "changes of accounts are shown to operators only (PrivateData)")
 	}

@@ -12,7 +12,7 @@ func (s *Server) listBurnins(ctx context.Context, who api.Caller, q api.BurninQu
 	if err != nil {
 		return api.BurninsResponse{}, err
 	}
-	if err := sightOf(snap, who).nodes(); err != nil {
+	if err := visibilityOf(snap, who).nodes(); err != nil {
 		return api.BurninsResponse{}, err
 	}
 	return api.BurninsResponse{Index: snap.Index, Parts: snap.Tested(q.Names)}, nil

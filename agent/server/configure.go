@@ -86,7 +86,7 @@ func (s *Server) showConfig(_ context.Context, _ api.Caller, q api.ConfigQuery) 
 // reconfigure reads this server's file again and puts it in force, whatever was changed since.
 func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (api.ReconfigureResponse, error) {
 	var none api.ReconfigureResponse
-	if !who.Operator() && s.rank(who) != "Administrator" {
+	if !who.Operator() && s.privilege(who) != "Administrator" {
 		return none, cluster.Errorf(cluster.Denied, cluster.ErrUser, "only an administrator may reconfigure the cluster")
 	}
 	if s.cfg.Load == nil {
@@ -98,7 +98,7 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 	}
 	old, cmd := s.Snapshot(), &cluster.Configure{Config: want, How: "reconfigure"}
 	who.Identity = s.named(who)
-	_, index, err := s.proposeOf(ctx, s.ranked(who, cmd), cmd)
+	_, index, err := s.proposeOf(ctx, s.withPrivilege(who, cmd), cmd)
 	if err != nil {
 		return none, err
 	}

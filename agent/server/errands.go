@@ -54,7 +54,7 @@ func (s *Server) errands(term context.Context) {
 		}
 	}()
 	for {
-		moved := s.hub.await(topicErrands)
+		moved := s.wakeups.await(topicErrands)
 		snap := s.committed()
 		if _, full := snap.ErrandCount(); full {
 			s.slog.Warn("messages about jobs are left out: too many wait to be sent")

@@ -30,7 +30,7 @@ const (
 func outcomeText(o cluster.Outcome) string { return cmp.Or(o.String(), "ended") }
 
 // eventOf words what happened.
-func eventOf(t *told) api.Event {
+func eventOf(t *loggedEvent) api.Event {
 	e := api.Event{Index: t.index, Time: t.at}
 	switch {
 	case t.Job != nil:
@@ -90,7 +90,7 @@ func stepEvent(st *cluster.Step) *api.StepEvent {
 }
 
 // follows reports whether somebody who asks so gets an event.
-func follows(q *api.EventQuery, sees sight, t *told) bool {
+func follows(q *api.EventQuery, sees visibility, t *loggedEvent) bool {
 	if t.past {
 		return false
 	}
@@ -142,16 +142,16 @@ func (s *Server) follow(ctx context.Context, who api.Caller, q api.EventQuery, s
 	for due := false; ; { // due: nothing was said for a beat
 		now := at
 		if due {
-			now = s.committed().Index // before looking: what happened up to it is in the feed
+			now = s.committed().Index // before looking: what happened up to it is in the event log
 		}
-		events, more, ok := s.feed.after(at)
+		events, more, ok := s.events.after(at)
 		var out []api.Event
 		switch {
 		case !ok:
 			now = s.committed().Index
 			out, at = []api.Event{startOver(now, at)}, now
 		case len(events) > 0:
-			out, at = wordEvents(&q, s.sight(who), events), events[len(events)-1].index
+			out, at = wordEvents(&q, s.visibleTo(who), events), events[len(events)-1].index
 		case due:
 			at = max(at, now)
 			out = []api.Event{{Index: at, Time: time.Now(), Kind: api.EventBeat}}
@@ -177,7 +177,7 @@ func (s *Server) follow(ctx context.Context, who api.Caller, q api.EventQuery, s
 }
 
 // wordEvents words those of some events that somebody gets.
-func wordEvents(q *api.EventQuery, sees sight, events []told) (out []api.Event) {
+func wordEvents(q *api.EventQuery, sees visibility, events []loggedEvent) (out []api.Event) {
 	for i := range events {
 		t := &events[i]
 		if !follows(q, sees, t) {

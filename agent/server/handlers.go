@@ -120,7 +120,7 @@ func write[C any, P interface {
 			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
 			who.Identity = s.named(who)
 		}
-		values, index, err := s.proposeOf(ctx, s.ranked(who, P(&c)), P(&c))
+		values, index, err := s.proposeOf(ctx, s.withPrivilege(who, P(&c)), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}
@@ -327,11 +327,11 @@ func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest)
 	defer hold.Stop()
 	var jobs []*cluster.Job
 	for known := false; ; {
-		moved := s.hub.await(topicJob(q.Job))
+		moved := s.wakeups.await(topicJob(q.Job))
 		snap := s.Snapshot()
 		if !known || q.Phase < cluster.Ended || snap.TasksOver(q.Job) { // an array may have very many
 			jobs = snap.Find(cluster.Ref{Job: q.Job})
-			if len(jobs) == 0 || !sightOf(snap, who).job(jobs[0]) {
+			if len(jobs) == 0 || !visibilityOf(snap, who).job(jobs[0]) {
 				return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 			}
 			reached := true
@@ -359,7 +359,7 @@ const maxOthers = 5
 // whyJob explains one record of those that are asked for: the first that waits, else the first that is not over.
 func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
 	snap := s.Snapshot()
-	jobs, sees := snap.Find(q.Ref), sightOf(snap, who)
+	jobs, sees := snap.Find(q.Ref), visibilityOf(snap, who)
 	if len(jobs) == 0 || !sees.job(jobs[0]) {
 		return api.WhyResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 	}
@@ -422,7 +422,7 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 func (s *Server) showCluster(_ context.Context, who api.Caller, _ api.Empty) (api.ClusterResponse, error) {
 	snap := s.Snapshot()
 	restored := snap.Restored()
-	if !sightOf(snap, who).all {
+	if !visibilityOf(snap, who).all {
 		restored = nil
 	}
 	cfg, w := *snap.Config(), snap.Wiring()

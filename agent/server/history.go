@@ -202,7 +202,7 @@ func (s *Server) listHistory(ctx context.Context, who api.Caller, q api.HistoryQ
 		query.States = append(query.States, acct.State{Phase: st.Phase, Outcome: st.Outcome})
 	}
 	out := api.HistoryResponse{Now: time.Now(), Brief: q.Brief}
-	sees := sightOf(snap, who)
+	sees := visibilityOf(snap, who)
 	for r, err := range s.hist.Jobs(ctx, query) {
 		if err != nil {
 			return api.HistoryResponse{}, err

@@ -131,7 +131,7 @@ func (s *Server) lead(ctx context.Context) {
 			term := s.beginTerm(ctx, asked)
 			tending.Go(func() { s.confirm(term) })
 			tending.Go(func() { s.findPaths(term) })
-			tending.Go(func() { s.pulse.Watch(term) })
+			tending.Go(func() { s.heartbeats.Watch(term) })
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
 			tending.Go(func() { s.errands(term) })
@@ -177,7 +177,7 @@ func (s *Server) takeOver(ctx context.Context) error {
 	s.ahead.Store(nil)
 	snap := s.Snapshot()
 	now := time.Now()
-	s.pulse.Grace(snap, now)
+	s.heartbeats.Grace(snap, now)
 	s.tookOver.Store(&now)
 	s.slog.Info("leading", "index", snap.Index, "jobs", snap.JobCount())
 	if err := s.establish(ctx, snap); err != nil {
@@ -212,8 +212,8 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 	}
 	snap := s.Snapshot()
 	var leases Leases
-	if s.pulse.Due(began) || some(snap.Unconfirmed(began)) {
-		leases = s.pulse.Leases(snap, began)
+	if s.heartbeats.Due(began) || some(snap.Unconfirmed(began)) {
+		leases = s.heartbeats.Leases(snap, began)
 	}
 	if s.unsettled(snap, began) > 0 {
 		scheduler = nil
@@ -239,7 +239,7 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 	if at := snap.NextTimer(began); !at.IsZero() {
 		sleep = min(sleep, max(time.Until(at), time.Millisecond))
 	}
-	if s.pulse.Astir() {
+	if s.heartbeats.Astir() {
 		sleep = min(sleep, leaseChecks)
 	}
 	return sleep

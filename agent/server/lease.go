@@ -92,7 +92,7 @@ func (s *Server) prolong(asked time.Time) {
 		s.reign.until = asked.Add(leaseTime)
 	case time.Since(asked) < leaseTime:
 		s.slog.Info("sure again to lead")
-		s.pulse.Grace(s.Snapshot(), time.Now())
+		s.heartbeats.Grace(s.Snapshot(), time.Now())
 		s.beginReign(asked)
 		s.poke()
 	}

@@ -49,7 +49,7 @@ func TestLease(t *testing.T) {
 		if err := <-awaited; err == nil {
 			t.Error("a refusal is an answer")
 		}
-		p := s.pulse
+		p := s.heartbeats
 		p.Open([]cluster.NodeName{"a"}, time.Minute, time.Now())
 		s.prolong(time.Now().Add(-2 * leaseTime))
 		wants("it was heard of long ago", false)

@@ -276,7 +276,7 @@ func (s *Server) Revoked() (keys []string) {
 }
 
 // TrustMoved is closed when members may have been revoked.
-func (s *Server) TrustMoved() <-chan struct{} { return s.hub.await(topicTrust) }
+func (s *Server) TrustMoved() <-chan struct{} { return s.wakeups.await(topicTrust) }
 
 func operator(who api.Caller, what string) error {
 	if who.Operator() {

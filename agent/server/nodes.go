@@ -28,7 +28,7 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	if len(names) == 0 {
 		return api.RegisterResponse{}, cluster.Errorf(cluster.Invalid, "", "no nodes to register")
 	}
-	over := s.pulse.Open(names, 0, time.Now())
+	over := s.heartbeats.Open(names, 0, time.Now())
 	defer func() { over(time.Now()) }()
 	anew := s.unsure(names)
 	ask := s.asks(&q, anew)
@@ -104,7 +104,7 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 		}
 	}
 	hold := min(max(q.Hold, time.Second), maxWorkHold)
-	over := s.pulse.Open(names, hold, time.Now())
+	over := s.heartbeats.Open(names, hold, time.Now())
 	defer func() {
 		over(time.Now())
 		s.poke() // the leader counts the silence from now
@@ -113,7 +113,7 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 	timer := time.NewTimer(hold)
 	defer timer.Stop()
 	for {
-		moved := s.hub.awaitNodes(names)
+		moved := s.wakeups.awaitNodes(names)
 		w := s.workOf(names, q.Nodes)
 		w.Config, w.ConfigIndex = s.configAfter(q.Config)
 		w.NextJob = s.Snapshot().NextID
@@ -237,7 +237,7 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 		}
 		cmds[i], names[i] = &q.Reports[i], q.Reports[i].Node
 	}
-	s.pulse.Hear(names, time.Now())
+	s.heartbeats.Hear(names, time.Now())
 	if err := s.settled(); err != nil {
 		return api.WriteResponse{}, err
 	}

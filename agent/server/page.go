@@ -39,7 +39,7 @@ var guard = [...][2]string{
 }
 
 // view makes what a page shows; its title is the page's.
-type view func(sees sight, r *http.Request) (name, title string, data any, err error)
+type view func(sees visibility, r *http.Request) (name, title string, data any, err error)
 
 // pages are the views of one server, and what they need of it.
 type pages struct {
@@ -54,7 +54,7 @@ type pages struct {
 	sessions      *sessions
 	logOut        func(context.Context, *session) // everywhere
 	call          CallAs
-	feed          *feed
+	events        *eventLog
 	hist          History
 	verdict       func(*cluster.Job, []*cluster.Step) string // why a job has ended that did not end well; nil: it is not said
 	daily         daily
@@ -63,7 +63,7 @@ type pages struct {
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, panics: s.panics.Load, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, feed: s.feed, hist: s.hist, verdict: s.cfg.Verdict}
+	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, panics: s.panics.Load, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict}
 	return p.handler()
 }
 
@@ -106,14 +106,14 @@ func (s *pages) closed(path string, who api.Caller) bool {
 		return false
 	}
 	snap := s.snapshot()
-	return private(snap.Config()) && (who.UID == nobody || strings.HasPrefix(path, "/metrics") && !sightOf(snap, who).all)
+	return private(snap.Config()) && (who.UID == nobody || strings.HasPrefix(path, "/metrics") && !visibilityOf(snap, who).all)
 }
 
 // page renders a view of the present snapshot.
 func (s *pages) page(v view) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, in := s.visitor(r)
-		name, title, data, err := v(sightOf(s.snapshot(), who), r)
+		name, title, data, err := v(visibilityOf(s.snapshot(), who), r)
 		if err != nil {
 			e := api.AsError(err)
 			s.say(w, r, api.Status(e.Code), "Not here", e.Message)
@@ -166,7 +166,7 @@ func (s *pages) accountsCSV(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"account", "user", "shares", "usage_billing_hours", "gpu_hours", "fair_share"})
-	for _, a := range shares(sightOf(s.snapshot(), who)) {
+	for _, a := range shares(visibilityOf(s.snapshot(), who)) {
 		_ = out.Write([]string{a.Account, a.User, a.Shares, a.Usage, a.GPUHours, a.Fair})
 	}
 	out.Flush()

@@ -34,8 +34,8 @@ func (s *pages) visitor(r *http.Request) (api.Caller, *session) {
 	return stranger, nil
 }
 
-// action is something that may be done from the page: a form that asks, and a call in the visitor's name.
-type action struct {
+// pageAction is something that may be done from the page: a form that asks, and a call in the visitor's name.
+type pageAction struct {
 	kind, name string // its path is /kind/OBJECT/name
 	label      string
 	ask, done  string // with %s for the object
@@ -76,9 +76,9 @@ func callAs[Q, R any](s *pages, ctx context.Context, who api.Caller, e api.Endpo
 }
 
 // actions is the table of all.
-func actions() []action {
+func actions() []pageAction {
 	living := func(j *cluster.Job, _ *cluster.Node) bool { return j.Phase < cluster.Ending }
-	return []action{
+	return []pageAction{
 		{kind: "jobs", name: "cancel", label: "cancel", ask: "End job %s?", done: "Job %s was told to end.", fits: living,
 			do: onJob(api.CancelJob, func(ref cluster.Ref, _ api.Caller) cluster.Cancel { return cluster.Cancel{Ref: ref} })},
 		{kind: "jobs", name: "hold", label: "hold", ask: "Keep job %s from starting?", done: "Job %s is held.",
@@ -109,7 +109,7 @@ func actions() []action {
 }
 
 // offered lists what the visitor may do to a job or a node, as links to the forms that ask.
-func offered(sees sight, j *cluster.Job, n *cluster.Node) (out []ui.Link) {
+func offered(sees visibility, j *cluster.Job, n *cluster.Node) (out []ui.Link) {
 	if sees.who.UID == nobody {
 		return nil
 	}
@@ -192,7 +192,7 @@ func readForm(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-func (s *pages) askAction(w http.ResponseWriter, r *http.Request, a *action, who api.Caller, in *session, code int, refusal string) {
+func (s *pages) askAction(w http.ResponseWriter, r *http.Request, a *pageAction, who api.Caller, in *session, code int, refusal string) {
 	object := r.PathValue("object")
 	if a.operator && !who.Operator() {
 		s.say(w, r, http.StatusForbidden, "Not allowed", "Only operators may "+a.label+" nodes; you are "+who.User+".")
@@ -202,7 +202,7 @@ func (s *pages) askAction(w http.ResponseWriter, r *http.Request, a *action, who
 	if snap := s.snapshot(); a.kind == "jobs" {
 		id, _ := strconv.Atoi(object)
 		j, ok := snap.Job(cluster.JobID(id))
-		if !ok || !sightOf(snap, who).job(j) {
+		if !ok || !visibilityOf(snap, who).job(j) {
 			s.say(w, r, http.StatusNotFound, "No such job", "Job "+object+" is not in the queue.")
 			return
 		}
@@ -215,7 +215,7 @@ func (s *pages) askAction(w http.ResponseWriter, r *http.Request, a *action, who
 }
 
 // act does what a form asks for, and says how it went.
-func (s *pages) act(w http.ResponseWriter, r *http.Request, a *action, in *session) {
+func (s *pages) act(w http.ResponseWriter, r *http.Request, a *pageAction, in *session) {
 	object, reason := r.PathValue("object"), strings.TrimSpace(r.PostForm.Get("reason"))
 	who := in.caller()
 	if a.reason && reason == "" {

@@ -30,21 +30,21 @@ const (
 // eventKinds are what the view of events may be narrowed to; the first is what needs somebody.
 var eventKinds = []struct {
 	name, text string
-	has        func(t *told) bool
+	has        func(t *loggedEvent) bool
 }{
-	{"", "nodes, reservations and failed jobs", func(t *told) bool { return t.Job == nil && t.Step == nil && t.Purged == 0 || failed(t) }},
-	{"nodes", "nodes", func(t *told) bool { return t.Node != nil || t.Gone != "" }},
+	{"", "nodes, reservations and failed jobs", func(t *loggedEvent) bool { return t.Job == nil && t.Step == nil && t.Purged == 0 || failed(t) }},
+	{"nodes", "nodes", func(t *loggedEvent) bool { return t.Node != nil || t.Gone != "" }},
 	{"failed", "failed jobs", failed},
-	{"jobs", "all of jobs", func(t *told) bool { return t.Job != nil }},
-	{"reservations", "reservations", func(t *told) bool { return t.Resv != nil }},
+	{"jobs", "all of jobs", func(t *loggedEvent) bool { return t.Job != nil }},
+	{"reservations", "reservations", func(t *loggedEvent) bool { return t.Resv != nil }},
 }
 
 // failed reports whether an event is a job's bad end.
-func failed(t *told) bool {
+func failed(t *loggedEvent) bool {
 	return t.Job != nil && t.Job.Phase == cluster.Ended && t.Job.Outcome != cluster.Completed && t.Job.Outcome != cluster.Cancelled
 }
 
-func (s *pages) viewEvents(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewEvents(sees visibility, r *http.Request) (string, string, any, error) {
 	kind, find := r.URL.Query().Get("kind"), strings.TrimSpace(r.URL.Query().Get("find"))
 	v := ui.Events{Kind: kind, Find: find}
 	has := eventKinds[0].has
@@ -58,7 +58,7 @@ func (s *pages) viewEvents(sees sight, r *http.Request) (string, string, any, er
 		}
 		v.Kinds = append(v.Kinds, ui.Link{Text: k.text, To: "/events?kind=" + k.name + q, Here: k.name == kind})
 	}
-	for _, t := range s.feed.latest(pageEvents, func(t *told) bool {
+	for _, t := range s.events.latest(pageEvents, func(t *loggedEvent) bool {
 		return has(t) && follows(&api.EventQuery{}, sees, t) && (find == "" || strings.Contains(eventText(t), find))
 	}) {
 		v.Rows = append(v.Rows, eventRow(&t))
@@ -67,13 +67,13 @@ func (s *pages) viewEvents(sees sight, r *http.Request) (string, string, any, er
 }
 
 // eventText is what is looked through for a word.
-func eventText(t *told) string {
+func eventText(t *loggedEvent) string {
 	row := eventRow(t)
 	return strings.Join([]string{row.What, row.State, row.Text}, " ")
 }
 
 // eventRow words an event for people.
-func eventRow(t *told) ui.Happened {
+func eventRow(t *loggedEvent) ui.Happened {
 	e := eventOf(t)
 	row := ui.Happened{At: t.at}
 	switch {
@@ -148,7 +148,7 @@ func place(t, from, to time.Time) int {
 }
 
 // budgets lists what associations and QOS may use in all (GrpTRESMins), and have.
-func budgets(sees sight) (out []ui.Budget) {
+func budgets(sees visibility) (out []ui.Budget) {
 	add := func(of string, limits cluster.Limits, spent cluster.Spent) {
 		for l := range limits.Named("GrpTRESMins") {
 			used := cluster.AmountOf(spent.TRES, l.TRES) / 60
@@ -205,7 +205,7 @@ func (d *daily) sums(ctx context.Context, h History, now time.Time) ([]dayUse, e
 }
 
 // chart draws GPU hours per day, of what the visitor may see; nil where history is not whole, or nothing was used.
-func (s *pages) chart(ctx context.Context, sees sight) (*ui.Chart, error) {
+func (s *pages) chart(ctx context.Context, sees visibility) (*ui.Chart, error) {
 	if s.hist == nil || !s.hist.Whole() {
 		return nil, nil
 	}
@@ -250,7 +250,7 @@ func (s *pages) usageCSV(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="usage.csv"`)
-	out, sees := csv.NewWriter(w), sightOf(s.snapshot(), who)
+	out, sees := csv.NewWriter(w), visibilityOf(s.snapshot(), who)
 	_ = out.Write([]string{"day", "account", "user", "gpu_hours", "cpu_hours", "jobs"})
 	for _, d := range days {
 		for _, row := range sees.onlyOwn(slices.Clone(d.rows)) {
@@ -277,7 +277,7 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 		point(j.Eligible, "eligible")
 	}
 	state := ""
-	for _, e := range slices.Backward(s.feed.latest(pageEvents, func(t *told) bool { return t.Job != nil && t.Job.ID == j.ID })) {
+	for _, e := range slices.Backward(s.events.latest(pageEvents, func(t *loggedEvent) bool { return t.Job != nil && t.Job.ID == j.ID })) {
 		now := stateOf(e.Job)
 		if now == "pending" && state != "" && state != "pending" {
 			point(e.at, "put back into the queue")
@@ -304,7 +304,7 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 }
 
 // viewLive shows what a running job uses and the end of what a job writes or has written, to whom it belongs and to operators.
-func (s *pages) viewLive(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewLive(sees visibility, r *http.Request) (string, string, any, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	j, ok := sees.snap.Job(cluster.JobID(id))
 	if !ok || !sees.job(j) {
@@ -342,7 +342,7 @@ func (s *pages) viewLive(sees sight, r *http.Request) (string, string, any, erro
 
 // viewSooner shows what would start a pending job sooner, to whom it belongs and to operators. Trying that out takes as long as
 // many passes, so it is not done anew whenever the cluster changes.
-func (s *pages) viewSooner(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewSooner(sees visibility, r *http.Request) (string, string, any, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	j, ok := sees.snap.Job(cluster.JobID(id))
 	if !ok || !sees.job(j) || j.Phase != cluster.Pending {

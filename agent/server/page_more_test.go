@@ -16,7 +16,7 @@ func TestEventsView(t *testing.T) {
 	s, _ := pageServer(t, 1, 0)
 	at := time.Now()
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "training", UID: 1000, User: "ada", Partitions: []string{"a"}}
-	s.feed.note([]told{
+	s.events.append([]loggedEvent{
 		{1, at, false, cluster.Event{Node: &cluster.Node{Name: "n7", Drain: true, Registered: at, Up: true, Reason: "bad fan", ReasonBy: "root"}, Idle: true}},
 		{2, at, false, cluster.Event{Job: &cluster.Job{ID: 5, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Completed}}},
 		{3, at, false, cluster.Event{Job: &cluster.Job{ID: 6, Spec: spec, Phase: cluster.Ended, Outcome: cluster.OutOfMemory, Exit: cluster.ExitStatus{Signal: 125}}}},
@@ -78,7 +78,7 @@ func TestTimeline(t *testing.T) {
 	}
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}}
 	j := &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running, Submitted: at(0), Eligible: at(10), Started: at(40), Restarts: 1}
-	s.feed.note([]told{
+	s.events.append([]loggedEvent{
 		{1, at(0), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {2, at(20), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running}}},
 		{3, at(30), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {4, at(40), false, cluster.Event{Job: j}},
 	})

@@ -22,7 +22,7 @@ import (
 func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 	state := cluster.NewState()
 	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true }, panics: func() uint64 { return 0 },
-		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now, sessions: newSessions(func() *cluster.CA { return nil }), feed: newFeed(maxFeed)}
+		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now, sessions: newSessions(func() *cluster.CA { return nil }), events: newEventLog(maxFeed)}
 	s.logOut = func(_ context.Context, in *session) { s.sessions.end(in.ID, in.Until, time.Now()) }
 	n := uint64(0)
 	do := func(c cluster.Command) any {
@@ -174,10 +174,10 @@ func TestPastJob(t *testing.T) {
 	cfg := *state.Config()
 	cfg.Keys = map[string]string{"privatedata": "jobs"}
 	state.Apply(cluster.Entry{Index: 100, At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.Configure{Config: &cfg}})
-	if name, _, _, err := s.viewJob(sightOf(state.Snapshot(), as(1001, "bob")), pastRequest()); err == nil {
+	if name, _, _, err := s.viewJob(visibilityOf(state.Snapshot(), as(1001, "bob")), pastRequest()); err == nil {
 		t.Errorf("somebody else sees %s", name)
 	}
-	if _, _, _, err := s.viewJob(sightOf(state.Snapshot(), as(1000, "ada")), pastRequest()); err != nil {
+	if _, _, _, err := s.viewJob(visibilityOf(state.Snapshot(), as(1000, "ada")), pastRequest()); err != nil {
 		t.Errorf("its owner: %v", err)
 	}
 }

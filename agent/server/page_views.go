@@ -74,7 +74,7 @@ func top(counts map[string]int, most int, to func(string) string) (out []ui.Coun
 	return out
 }
 
-func (s *pages) viewOverview(sees sight, _ *http.Request) (string, string, any, error) {
+func (s *pages) viewOverview(sees visibility, _ *http.Request) (string, string, any, error) {
 	snap := sees.snap
 	v := ui.Overview{Unit: "GPUs in use"}
 	gpus := map[string]*ui.Gauge{}
@@ -147,7 +147,7 @@ func b2i(b bool) int {
 // colours are what the cells of the map may mean.
 var colours = []string{"user", "job", "health"}
 
-func (s *pages) viewMap(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewMap(sees visibility, r *http.Request) (string, string, any, error) {
 	snap := sees.snap
 	by := r.URL.Query().Get("by")
 	if !slices.Contains(colours, by) {
@@ -195,7 +195,7 @@ type palette struct {
 }
 
 // painter makes the palette for what the colours mean. Users have theirs by rank of name among those whose jobs run.
-func painter(sees sight, by string) palette {
+func painter(sees visibility, by string) palette {
 	switch by {
 	case "health":
 		return palette{free: "used", of: func(*cluster.Job) string { return "used" }}
@@ -241,7 +241,7 @@ func places(w cluster.Wiring) (map[cluster.NodeName]string, []string) {
 }
 
 // tile is a node of the map.
-func tile(sees sight, n *cluster.Node, colour palette, cells bool) ui.Node {
+func tile(sees visibility, n *cluster.Node, colour palette, cells bool) ui.Node {
 	snap := sees.snap
 	l, inv := snap.Load(n.Name), &n.Inventory
 	t := ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason, Jobs: len(l.Jobs),
@@ -279,7 +279,7 @@ func tile(sees sight, n *cluster.Node, colour palette, cells bool) ui.Node {
 	return t
 }
 
-func (s *pages) viewQueue(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewQueue(sees visibility, r *http.Request) (string, string, any, error) {
 	snap := sees.snap
 	q := r.URL.Query()
 	state := q.Get("state")
@@ -357,7 +357,7 @@ func span(d time.Duration) string {
 }
 
 // waits fills in why a job waits, and when and where it is planned to start.
-func waits(v *ui.One, sees sight, j *cluster.Job, now time.Time) {
+func waits(v *ui.One, sees visibility, j *cluster.Job, now time.Time) {
 	e := sched.Explain(sees.snap, now, j.ID)
 	for _, c := range e.Causes {
 		v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
@@ -375,7 +375,7 @@ func waits(v *ui.One, sees sight, j *cluster.Job, now time.Time) {
 const maxHolders = 5
 
 // holderRows are the jobs that hold what another one is to get, as far as the visitor may see them.
-func holderRows(sees sight, list []sched.Holder) (out []ui.Row) {
+func holderRows(sees visibility, list []sched.Holder) (out []ui.Row) {
 	for _, h := range list[max(len(list)-maxHolders, 0):] {
 		row := ui.Row{Name: "another user", Value: hostlist.CompressNames(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}
 		if !h.From.IsZero() {
@@ -445,7 +445,7 @@ func (s *pages) past(ctx context.Context, id cluster.JobID, lives bool) (found a
 	return found, nil
 }
 
-func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, error) {
 	snap, now := sees.snap, time.Now()
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	j, ok := snap.Job(cluster.JobID(id))
@@ -517,7 +517,7 @@ func (s *pages) viewJob(sees sight, r *http.Request) (string, string, any, error
 	return "one", "Job " + jobID(j), v, nil
 }
 
-func (s *pages) viewNode(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewNode(sees visibility, r *http.Request) (string, string, any, error) {
 	snap := sees.snap
 	if err := sees.nodes(); err != nil {
 		return "", "", nil, err
@@ -551,7 +551,7 @@ func (s *pages) viewNode(sees sight, r *http.Request) (string, string, any, erro
 	return "one", "Node " + string(n.Name), v, nil
 }
 
-func (s *pages) viewAccounts(sees sight, r *http.Request) (string, string, any, error) {
+func (s *pages) viewAccounts(sees visibility, r *http.Request) (string, string, any, error) {
 	v := ui.Accounts{Rows: shares(sees), Budgets: budgets(sees)}
 	var err error
 	if v.Chart, err = s.chart(r.Context(), sees); err != nil {
@@ -564,7 +564,7 @@ func (s *pages) viewAccounts(sees sight, r *http.Request) (string, string, any, 
 }
 
 // shares lists the tree of associations, each account before its own.
-func shares(sees sight) (out []ui.Share) {
+func shares(sees visibility) (out []ui.Share) {
 	snap := sees.snap
 	below := map[cluster.AssocID][]*cluster.Association{}
 	var root *cluster.Association
@@ -630,7 +630,7 @@ func resvFlags(r *cluster.Reservation) string {
 	return strings.Join(words, ", ")
 }
 
-func (s *pages) viewReservations(sees sight, _ *http.Request) (string, string, any, error) {
+func (s *pages) viewReservations(sees visibility, _ *http.Request) (string, string, any, error) {
 	snap := sees.snap
 	var v ui.Reservations
 	var shown []*cluster.Reservation

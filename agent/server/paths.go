@@ -39,7 +39,7 @@ func (s *Server) findPaths(term context.Context) {
 		answers := lookFor(term, s.cfg.Reach, addrs)
 		for i, addr := range addrs {
 			if answers[i] == Answered {
-				s.pulse.found(hosts[addr], time.Now())
+				s.heartbeats.found(hosts[addr], time.Now())
 			}
 		}
 		s.poke()
@@ -50,7 +50,7 @@ func (s *Server) findPaths(term context.Context) {
 // none, or can not be looked for, counts as found.
 func (s *Server) unseen() map[string][]cluster.NodeName {
 	out := map[string][]cluster.NodeName{}
-	names := s.pulse.missing()
+	names := s.heartbeats.missing()
 	if len(names) == 0 {
 		return out
 	}
@@ -62,7 +62,7 @@ func (s *Server) unseen() map[string][]cluster.NodeName {
 		}
 		addr := n.Inventory.Addr
 		if addr == "" || s.cfg.Reach == nil {
-			s.pulse.found([]cluster.NodeName{name}, time.Now())
+			s.heartbeats.found([]cluster.NodeName{name}, time.Now())
 			continue
 		}
 		out[addr] = append(out[addr], name)
@@ -89,7 +89,7 @@ func lookFor(ctx context.Context, reach func(context.Context, string) Answer, ad
 }
 
 // missing lists the nodes that have neither called this leader nor been found by it.
-func (p *Pulse) missing() (names []cluster.NodeName) {
+func (p *Heartbeats) missing() (names []cluster.NodeName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, b := range p.loose {
@@ -101,7 +101,7 @@ func (p *Pulse) missing() (names []cluster.NodeName) {
 }
 
 // found notes that the hosts of nodes are there.
-func (p *Pulse) found(nodes []cluster.NodeName, now time.Time) {
+func (p *Heartbeats) found(nodes []cluster.NodeName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {

@@ -19,7 +19,7 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 		s.CatchUp(ctx) // it may have been submitted elsewhere a moment ago
 		snap = s.Snapshot()
 	}
-	out := selectJobs(snap, &q, sightOf(snap, who))
+	out := selectJobs(snap, &q, visibilityOf(snap, who))
 	if q.Starts {
 		s.foretell(snap, out.Jobs)
 	}
@@ -27,7 +27,7 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 }
 
 // selectJobs answers a query with the jobs of a snapshot that the caller may see, by rising id unless jobs are named.
-func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees sight) api.JobsResponse {
+func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility) api.JobsResponse {
 	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief}
 	add := func(j *cluster.Job) {
 		if (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && matchJob(q, j) && sees.job(j) {
@@ -118,7 +118,7 @@ func (s *Server) listNodes(ctx context.Context, who api.Caller, q api.NodeQuery)
 	if err != nil {
 		return api.NodesResponse{}, err
 	}
-	if err := sightOf(snap, who).nodes(); err != nil {
+	if err := visibilityOf(snap, who).nodes(); err != nil {
 		return api.NodesResponse{}, err
 	}
 	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: withModes(snap.Config())}
@@ -155,7 +155,7 @@ func (s *Server) listSteps(ctx context.Context, who api.Caller, q api.StepQuery)
 		return api.StepsResponse{}, err
 	}
 	out := api.StepsResponse{Now: time.Now()}
-	sees := sightOf(snap, who)
+	sees := visibilityOf(snap, who)
 	add := func(j *cluster.Job) {
 		if !sees.job(j) || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
 			return

@@ -37,9 +37,9 @@ func TestJobPages(t *testing.T) {
 		"nothing":      {Phases: []cluster.Phase{cluster.Suspended}},
 		"by task, two": {Refs: []cluster.Ref{{Job: array, Tasks: cluster.RangeIDSet(3000, tasks-1)}, {Job: array, Tasks: cluster.RangeIDSet(0, 2999)}}},
 	} {
-		want := len(selectJobs(snap, &q, sight{all: true}).Jobs)
+		want := len(selectJobs(snap, &q, visibility{all: true}).Jobs)
 		q.Pages = true
-		first := selectJobs(snap, &q, sight{all: true})
+		first := selectJobs(snap, &q, visibility{all: true})
 		var got []cluster.JobID
 		add := func(list []*cluster.Job) {
 			for _, j := range list {
@@ -50,7 +50,7 @@ func TestJobPages(t *testing.T) {
 		for _, r := range first.Rest {
 			part := q
 			part.Pages, part.From, part.To = false, r.From, r.To
-			add(selectJobs(snap, &part, sight{all: true}).Jobs)
+			add(selectJobs(snap, &part, visibility{all: true}).Jobs)
 		}
 		slices.Sort(got)
 		if once := slices.Compact(slices.Clone(got)); len(got) != want || len(once) != want || name != "nothing" && want < tasks {

@@ -26,7 +26,7 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 			q.Partition = p.Name
 		}
 	}
-	_, index, err := s.proposeOf(ctx, s.ranked(who, &q), &q)
+	_, index, err := s.proposeOf(ctx, s.withPrivilege(who, &q), &q)
 	if err != nil {
 		return api.ReservationResponse{}, err
 	}
@@ -56,7 +56,7 @@ func (s *Server) listReservations(ctx context.Context, who api.Caller, q api.Res
 		return api.ReservationsResponse{}, err
 	}
 	out := api.ReservationsResponse{Index: snap.Index, Now: time.Now(), CoreIDs: map[string][]cluster.IDSet{}}
-	sees := sightOf(snap, who)
+	sees := visibilityOf(snap, who)
 	for _, r := range snap.Reservations() {
 		if !sees.reservation(r) {
 			continue

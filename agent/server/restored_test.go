@@ -28,7 +28,7 @@ func TestReportsWait(t *testing.T) {
 		apply(&cluster.NodeUp{Name: name, Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
 	}
 	state.Restore(time.Now(), time.Now())
-	s := &Server{state: state, pulse: NewPulse()}
+	s := &Server{state: state, heartbeats: NewHeartbeats()}
 	now := time.Now()
 	s.tookOver.Store(&now)
 	waits := func() bool {

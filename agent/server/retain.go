@@ -83,13 +83,13 @@ func (s *Server) archive(ctx context.Context, c cluster.Cutoff, dir, name string
 // archiveHistory has old records archived and forgotten now, and answers when that is done.
 func (s *Server) archiveHistory(ctx context.Context, who api.Caller, c cluster.Retain) (api.WriteResponse, error) {
 	who.Identity = s.named(who)
-	values, index, err := s.proposeOf(ctx, s.ranked(who, &c), &c)
+	values, index, err := s.proposeOf(ctx, s.withPrivilege(who, &c), &c)
 	if err != nil {
 		return api.WriteResponse{}, err
 	}
 	id, _ := values[0].(uint64)
 	for id != 0 {
-		moved := s.hub.await(topicAny)
+		moved := s.wakeups.await(topicAny)
 		snap := s.committed()
 		if index = snap.Index; snap.Retained.Errand != id {
 			if snap.Retained.Failed != "" {

@@ -44,23 +44,23 @@ type Config struct {
 
 // Server is one member of the server group.
 type Server struct {
-	cfg  Config
-	slog *slog.Logger
-	log  *consensus.Log
-	hist History
-	hub  *hub
-	feed *feed
-	// followers is how many callers follow the feed.
-	followers atomic.Int64
-	sessions  *sessions
-	page      atomic.Pointer[string] // where this server's page is
-	pulse     *Pulse
-	rumours   *rumours
-	others    *others
-	wake      chan struct{} // something changed: the leader looks again
-	gap       chan struct{} // history may lack something
-	booted    time.Time
-	current   chan struct{} // closed once the state has caught up with the log
+	cfg     Config
+	slog    *slog.Logger
+	log     *consensus.Log
+	hist    History
+	wakeups *wakeups
+	events  *eventLog
+	// followers is how many callers follow the events.
+	followers  atomic.Int64
+	sessions   *sessions
+	page       atomic.Pointer[string] // where this server's page is
+	heartbeats *Heartbeats
+	rumours    *rumours
+	others     *others
+	wake       chan struct{} // something changed: the leader looks again
+	gap        chan struct{} // history may lack something
+	booted     time.Time
+	current    chan struct{} // closed once the state has caught up with the log
 
 	// ahead is the state as the log would have it, for readers, while nobody knows what of it is committed.
 	ahead   atomic.Pointer[cluster.Snapshot]
@@ -95,7 +95,7 @@ type Server struct {
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, hub: newHub(), feed: newFeed(maxFeed), pulse: NewPulse(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, slog: logger, hist: hist, wakeups: newWakeups(), events: newEventLog(maxFeed), heartbeats: NewHeartbeats(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		stats: newStats(), booted: time.Now(), current: make(chan struct{})}
 	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
@@ -229,7 +229,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s := m.s
 	out := make([]any, len(lines))
 	var events []cluster.Event
-	var news []told
+	var news []loggedEvent
 	trusted, configured := false, false // members, the configuration changed
 	s.mu.Lock()
 	for i, line := range lines {
@@ -246,7 +246,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 			s.slog.Debug("command rejected", "index", index, "err", a.Err)
 		}
 		events = append(events, a.Events...)
-		news = appendTold(news, index, e.At, a.Events)
+		news = appendLogged(news, index, e.At, a.Events)
 		switch e.Cmd.(type) {
 		case *cluster.RaiseLevel:
 			s.level.Store(int64(s.state.Level()))
@@ -259,20 +259,20 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	}
 	s.snap = nil
 	s.noteWork(index, events)
-	s.feed.note(news) // under the lock: who knows the index finds what happened at it
+	s.events.append(news) // under the lock: who knows the index finds what happened at it
 	errands, _ := s.state.ErrandCount()
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
-	s.hub.publish(events)
+	s.wakeups.wakeFor(events)
 	s.stats.note(events)
 	if errands > 0 {
-		s.hub.tell(topicErrands)
+		s.wakeups.wake(topicErrands)
 	}
 	if configured {
-		s.hub.all()
+		s.wakeups.wakeAll()
 	}
 	if trusted {
-		s.hub.tell(topicTrust)
+		s.wakeups.wake(topicTrust)
 	}
 	s.poke()
 	return out
@@ -330,9 +330,9 @@ func (m machine) Restore(r io.Reader) error {
 	m.s.mu.Lock()
 	m.s.state, m.s.snap, m.s.floor, m.s.confs = st, nil, st.Index, st.Index
 	m.s.level.Store(int64(st.Level()))
-	m.s.feed.restart(st.Index)
+	m.s.events.restart(st.Index)
 	m.s.mu.Unlock()
-	m.s.hub.all()
+	m.s.wakeups.wakeAll()
 	if err := m.s.hist.Restored(st.Index); err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (s *Server) showStats(_ context.Context, who api.Caller, q api.StatsRequest
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()
 	if q.Reset {
-		if !who.Operator() && s.rank(who) != "Administrator" {
+		if !who.Operator() && s.privilege(who) != "Administrator" {
 			return api.StatsResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "only operators may reset the counts")
 		}
 		s.stats.reset()

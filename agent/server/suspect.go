@@ -177,13 +177,13 @@ func (w *watch) conclude(asked []Rumour, answers []Answer, trusted bool) time.Du
 		case !m.Failed && !w.silent[m.Name]:
 			continue
 		case answers[i] == NoAnswer && trusted:
-			w.pulse.silence(nodes, time.Now())
+			w.heartbeats.silence(nodes, time.Now())
 			if !w.silent[m.Name] {
 				w.silent[m.Name] = true
 				w.slog.Warn("host is silent", "member", m.Name, "addr", m.Addr)
 			}
 		case answers[i] == Answered:
-			w.pulse.answer(nodes)
+			w.heartbeats.answer(nodes)
 			delete(w.silent, m.Name)
 		}
 		pause := glanceEvery
@@ -217,7 +217,7 @@ func (s *Server) nodesOf() map[string][]cluster.NodeName {
 }
 
 // silence notes that a host gives no answer.
-func (p *Pulse) silence(nodes []cluster.NodeName, now time.Time) {
+func (p *Heartbeats) silence(nodes []cluster.NodeName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
@@ -230,7 +230,7 @@ func (p *Pulse) silence(nodes []cluster.NodeName, now time.Time) {
 
 // answer notes that a host is there: that is no sign of life of its client, but takes back what was
 // concluded from its silence.
-func (p *Pulse) answer(nodes []cluster.NodeName) {
+func (p *Heartbeats) answer(nodes []cluster.NodeName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
@@ -242,7 +242,7 @@ func (p *Pulse) answer(nodes []cluster.NodeName) {
 }
 
 // cut ends a lease early while the host is silent.
-func (b *beat) cut(l Lease, timeout time.Duration) Lease {
+func (b *nodeContact) cut(l Lease, timeout time.Duration) Lease {
 	if b.silent.IsZero() {
 		return l
 	}

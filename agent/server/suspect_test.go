@@ -23,7 +23,7 @@ type field struct {
 func newField(t *testing.T, members ...string) *field {
 	t.Helper()
 	f := &field{answers: map[string]Answer{}, asked: map[string]int{}}
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), pulse: NewPulse(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), heartbeats: NewHeartbeats(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState()}
 	s.cfg.Reach = func(_ context.Context, addr string) Answer {
 		f.mu.Lock()
@@ -44,7 +44,7 @@ func newField(t *testing.T, members ...string) *field {
 			t.Fatal(a.Err)
 		}
 	}
-	s.pulse.Open(names, time.Minute, time.Now())
+	s.heartbeats.Open(names, time.Minute, time.Now())
 	f.watch = newWatch(s)
 	f.say(members, "")
 	f.look(t.Context())
@@ -69,8 +69,8 @@ func (f *field) answer(addr string, a Answer) {
 // marked reports whether node a counts as not responding, and when its lease ends at the latest.
 func (f *field) marked() (quiet bool, lease time.Duration) {
 	now := time.Now()
-	f.pulse.whole = time.Time{} // that of a node which is well is asked for, too
-	l := f.pulse.Leases(f.Snapshot(), now)["a"]
+	f.heartbeats.whole = time.Time{} // that of a node which is well is asked for, too
+	l := f.heartbeats.Leases(f.Snapshot(), now)["a"]
 	return !l.Quiet.IsZero(), l.Until.Sub(now)
 }
 
@@ -127,12 +127,12 @@ func TestGossipAloneKillsNothing(t *testing.T) {
 // A call of the node is a sign of life; a longer timeout than the usual stays one.
 func TestSilenceEndsWithACall(t *testing.T) {
 	f := newField(t, "a", "b")
-	f.pulse.silence([]cluster.NodeName{"a"}, time.Now())
-	f.pulse.Open([]cluster.NodeName{"a"}, time.Minute, time.Now())
+	f.heartbeats.silence([]cluster.NodeName{"a"}, time.Now())
+	f.heartbeats.Open([]cluster.NodeName{"a"}, time.Minute, time.Now())
 	if quiet, _ := f.marked(); quiet {
 		t.Error("a node whose client has called counts as not responding")
 	}
-	e := beat{silent: time.Now()}
+	e := nodeContact{silent: time.Now()}
 	if l := e.cut(Lease{Until: e.silent.Add(time.Hour)}, 5*time.Minute); l.Until.Sub(e.silent) < 4*time.Minute {
 		t.Errorf("with a timeout of five minutes the lease ends after %v", l.Until.Sub(e.silent))
 	}
@@ -199,7 +199,7 @@ func TestLeasesOfAnyTimeout(t *testing.T) {
 		}
 		now := time.Now()
 		snap := f.state.Snapshot()
-		p := NewPulse()
+		p := NewHeartbeats()
 		hungUp := p.Open([]cluster.NodeName{"n1"}, time.Minute, now)
 		lease := func() Lease { return p.Leases(snap, now)["n1"] }
 		if l := lease(); l.Until.Before(now.Add(time.Second)) {

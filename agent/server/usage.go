@@ -23,7 +23,7 @@ func (s *Server) showUsage(ctx context.Context, who api.Caller, q api.UsageReque
 	}
 	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName, KeptSince: snap.Retained.UsageSince()}
 	err = fillUsage(ctx, s.hist, &q, &out)
-	sees := sightOf(snap, who)
+	sees := visibilityOf(snap, who)
 	out.Rows = sees.onlyOwn(out.Rows)
 	out.Reservations = slices.DeleteFunc(out.Reservations, func(r cluster.ResvSpan) bool { return !sees.span(&r) })
 	return out, err

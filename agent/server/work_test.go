@@ -32,7 +32,7 @@ func (h slowHistory) Sync(context.Context) error { return <-h.disk }
 // goes on meanwhile, and is not in it.
 func TestSnapshotWaits(t *testing.T) {
 	h := slowHistory{disk: make(chan error, 2)}
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: h, hub: newHub(), feed: newFeed(maxFeed), stats: newStats(),
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: h, wakeups: newWakeups(), events: newEventLog(maxFeed), stats: newStats(),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, wake: make(chan struct{}, 1)}
 	write, err := machine{s}.Snapshot() // does not wait
 	if err != nil {
@@ -61,7 +61,7 @@ func TestSnapshotWaits(t *testing.T) {
 // meanwhile: clients do not ask for it again.
 func TestWorkAsOf(t *testing.T) {
 	const nodes = 300
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: noHistory{}, hub: newHub(), feed: newFeed(maxFeed), stats: newStats(),
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: noHistory{}, wakeups: newWakeups(), events: newEventLog(maxFeed), stats: newStats(),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, wake: make(chan struct{}, 1)}
 	at, index := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), uint64(0)
 	apply := func(cmd cluster.Command) cluster.Applied {

@@ -32,19 +32,19 @@ type proposal struct {
 // group is three servers and their log. What only the leader knows is lost with its lead: proposals not
 // yet in the log, and whom it has heard of.
 type group struct {
-	servers  [3]*replica
-	leads    int // the server that does; -1: none
-	term     int
-	log      [][]byte // committed, from the entry cut on: older ones are in every state
-	cut      int
-	seen     int // entries that have been judged
-	flight   []*proposal
-	pulse    *server.Pulse
-	restored int // states that were made from a snapshot
+	servers    [3]*replica
+	leads      int // the server that does; -1: none
+	term       int
+	log        [][]byte // committed, from the entry cut on: older ones are in every state
+	cut        int
+	seen       int // entries that have been judged
+	flight     []*proposal
+	heartbeats *server.Heartbeats
+	restored   int // states that were made from a snapshot
 }
 
 func newGroup() group {
-	g := group{pulse: server.NewPulse()}
+	g := group{heartbeats: server.NewHeartbeats()}
 	for i := range g.servers {
 		g.servers[i] = &replica{s: cluster.NewState()}
 	}
@@ -212,7 +212,7 @@ func (w *world) elect(i int, passed [][]byte) {
 	w.leads, w.s = i, w.servers[i].s
 	w.advance(w.servers[i], w.end())
 	w.commit(passed)
-	w.pulse = server.NewPulse()
-	w.pulse.Grace(w.s.Snapshot(), w.now)
+	w.heartbeats = server.NewHeartbeats()
+	w.heartbeats.Grace(w.s.Snapshot(), w.now)
 	w.wake(0)
 }

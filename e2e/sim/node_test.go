@@ -29,7 +29,7 @@ type node struct {
 	// trouble is when it was last cut or off.
 	trouble time.Time
 
-	desk    *client.Desk
+	desk    *client.Simulated
 	have    map[step.ID]*step.Status
 	outbox  []cluster.Report // on disk
 	seq     uint64           // on disk
@@ -51,7 +51,7 @@ func newNode(w *world, i int) *node {
 func (n *node) boot() {
 	n.life++
 	n.have, n.sending, n.off, n.look = map[step.ID]*step.Status{}, false, false, time.Time{}
-	n.desk = client.NewDesk(n.name, n.outbox)
+	n.desk = client.NewSimulated(n.name, n.outbox)
 }
 
 func (n *node) reboot(last time.Duration) {
@@ -117,7 +117,7 @@ func (n *node) called(known uint64) {
 		n.hungUp()
 		return
 	}
-	over := w.pulse.Open([]cluster.NodeName{n.name}, hold, w.now)
+	over := w.heartbeats.Open([]cluster.NodeName{n.name}, hold, w.now)
 	w.after(hold, func() { over(w.now) })
 	if old, ok := w.s.Node(n.name); ok && old.Up {
 		if known < max(n.work, 1) {

@@ -228,7 +228,7 @@ func (w *world) step() {
 	w.steps++
 	w.stepped = w.now
 	snap := w.s.Snapshot()
-	cmds := server.Step(snap, w.pulse.Leases(snap, w.now), w.now, &w.scheduler)
+	cmds := server.Step(snap, w.heartbeats.Leases(snap, w.now), w.now, &w.scheduler)
 	if len(cmds) == 0 {
 		w.wake(5 * time.Second) // leases and the clock
 		return

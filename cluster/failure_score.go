@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trouble is how much has gone wrong on a node of late. It halves every day.
-type Trouble struct {
+// FailureScore is how much has gone wrong on a node of late. It halves every day.
+type FailureScore struct {
 	Points int       `json:"points"` // thousandths
 	At     time.Time `json:"at"`     // as of when
 }
@@ -44,7 +44,7 @@ func (n *Node) Shaky(now time.Time) bool {
 }
 
 // points are the thousandths that are left.
-func (t *Trouble) points(now time.Time) int {
+func (t *FailureScore) points(now time.Time) int {
 	if t == nil || t.Points == 0 {
 		return 0
 	}
@@ -55,7 +55,7 @@ func (t *Trouble) points(now time.Time) int {
 // troubled counts what went wrong on a node.
 func (n *Node) troubled(points int, at time.Time) {
 	if n.Trouble != nil && points > 0 {
-		n.Trouble = &Trouble{Points: n.Trouble.points(at) + 1000*points, At: at}
+		n.Trouble = &FailureScore{Points: n.Trouble.points(at) + 1000*points, At: at}
 	}
 }
 

@@ -16,16 +16,16 @@ const maxFeed = 1 << 14
 // maxBatch is how many events a follower gets at once, but for those of one index, which stay together.
 const maxBatch = 512
 
-// told is an event and when it was.
-type told struct {
+// loggedEvent is an event and when it was.
+type loggedEvent struct {
 	index uint64
 	at    time.Time
 	past  bool // a later one tells of the same, and more
 	cluster.Event
 }
 
-// appendTold adds the events of one command; an object that is told of twice as it is, is told of once.
-func appendTold(list []told, index uint64, at time.Time, events []cluster.Event) []told {
+// appendLogged adds the events of one command; an object that is told of twice as it is, is told of once.
+func appendLogged(list []loggedEvent, index uint64, at time.Time, events []cluster.Event) []loggedEvent {
 	last := map[*cluster.Job]int{}
 	for i, e := range events {
 		if e.Job != nil {
@@ -39,30 +39,30 @@ func appendTold(list []told, index uint64, at time.Time, events []cluster.Event)
 		if e.Job != nil && last[e.Job] > i {
 			continue
 		}
-		list = append(list, told{index: index, at: at, Event: e})
+		list = append(list, loggedEvent{index: index, at: at, Event: e})
 	}
 	return list
 }
 
-// feed is the latest events, oldest first. Those who follow it hold no place in it but the index up to which they have
+// eventLog is the latest events, oldest first. Those who follow it hold no place in it but the index up to which they have
 // read, so nothing is kept for the slow ones.
-type feed struct {
+type eventLog struct {
 	size int
 
 	mu    sync.Mutex
-	list  []told                // at most 2×size; the older half is dropped when it is full
+	list  []loggedEvent         // at most 2×size; the older half is dropped when it is full
 	gone  int                   // how many were dropped
 	rests map[cluster.JobID]int // of arrays, where the last event of what still waits is, counted with those dropped
 	floor uint64                // up to this index something may be missing
 	moved chan struct{}         // closed when there is more
 }
 
-func newFeed(size int) *feed {
-	return &feed{size: size, rests: map[cluster.JobID]int{}, moved: make(chan struct{})}
+func newEventLog(size int) *eventLog {
+	return &eventLog{size: size, rests: map[cluster.JobID]int{}, moved: make(chan struct{})}
 }
 
-// note adds the events of one index.
-func (f *feed) note(events []told) {
+// append adds the events of one index.
+func (f *eventLog) append(events []loggedEvent) {
 	if len(events) == 0 {
 		return
 	}
@@ -84,7 +84,7 @@ func (f *feed) note(events []told) {
 
 // supersede forgets what was told last of the tasks of an array that wait, if the new record differs in these alone: each start
 // tells of them anew, and of an array of a million they are a bit each. Called with mu held.
-func (f *feed) supersede(j *cluster.Job) {
+func (f *eventLog) supersede(j *cluster.Job) {
 	if j == nil || j.Phase != cluster.Pending || j.Tasks.Empty() {
 		return
 	}
@@ -99,7 +99,7 @@ func (f *feed) supersede(j *cluster.Job) {
 }
 
 // restart forgets all: the state came in one piece.
-func (f *feed) restart(index uint64) {
+func (f *eventLog) restart(index uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.list, f.floor, f.gone = nil, index, 0
@@ -110,7 +110,7 @@ func (f *feed) restart(index uint64) {
 
 // after returns what happened since an index, as much as makes a batch, and a channel that is closed when there is more;
 // ok is false if some of it is forgotten.
-func (f *feed) after(index uint64) (events []told, more <-chan struct{}, ok bool) {
+func (f *eventLog) after(index uint64) (events []loggedEvent, more <-chan struct{}, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if index < f.floor {
@@ -125,7 +125,7 @@ func (f *feed) after(index uint64) (events []told, more <-chan struct{}, ok bool
 }
 
 // latest are the last events, newest first, that keep lets through.
-func (f *feed) latest(most int, keep func(*told) bool) (out []told) {
+func (f *eventLog) latest(most int, keep func(*loggedEvent) bool) (out []loggedEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := len(f.list) - 1; i >= 0 && len(out) < most; i-- {

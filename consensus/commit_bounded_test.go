@@ -73,7 +73,7 @@ func TestStaleSuffix(t *testing.T) {
 	t.Cleanup(func() { _ = l.raft.Shutdown().Error(); _ = l.closeAll() })
 	_, inner := raft.NewInmemTransport("")
 	inner.Connect(addr, trans)
-	pipeline, err := careful{inner, newStopwatch(nil)}.AppendEntriesPipeline("f", addr)
+	pipeline, err := commitBounded{inner, newStopwatch(nil)}.AppendEntriesPipeline("f", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestStaleSuffix(t *testing.T) {
 				t.Fatal(err)
 			}
 			r = *f.Response()
-		} else if err := (careful{inner, newStopwatch(nil)}).AppendEntries("f", addr, q, &r); err != nil {
+		} else if err := (commitBounded{inner, newStopwatch(nil)}).AppendEntries("f", addr, q, &r); err != nil {
 			t.Fatal(err)
 		}
 		if !r.Success {

@@ -21,11 +21,11 @@ type Lease struct {
 	Since time.Time // when it first called this leader; zero if it has not
 }
 
-// Pulse is what the leader remembers of the nodes' calls: whether one is open, and when the node was
+// Heartbeats is what the leader remembers of the nodes' calls: whether one is open, and when the node was
 // last heard of. It is nothing worth losing: a new leader begins with Grace. Methods are told the time.
-type Pulse struct {
+type Heartbeats struct {
 	mu    sync.Mutex
-	nodes map[cluster.NodeName]*beat
+	nodes map[cluster.NodeName]*nodeContact
 	came  time.Time // when a node last called this leader for the first time
 	began time.Time // when this leader began
 
@@ -34,14 +34,14 @@ type Pulse struct {
 	whole  time.Time // and those of all nodes; zero: not since all of them changed
 	news   bool      // since then one came back, or its host fell silent: that is looked at soon
 	// loose are the nodes that have no call open or a silent host: all others are well, as far as is known.
-	loose map[cluster.NodeName]*beat
+	loose map[cluster.NodeName]*nodeContact
 }
 
 // wholeChecks is how often the leases of all nodes are made. In a large cluster there is always a node of which something may be
 // said; to look for it among all of them each time costs more than all else that a cycle does.
 const wholeChecks = 10 * time.Second
 
-type beat struct {
+type nodeContact struct {
 	open  int       // calls open now
 	since time.Time // first call
 	heard time.Time // last sign of life
@@ -54,16 +54,16 @@ type beat struct {
 	around bool
 }
 
-// NewPulse has heard of nobody.
-func NewPulse() *Pulse {
-	return &Pulse{nodes: map[cluster.NodeName]*beat{}, loose: map[cluster.NodeName]*beat{}}
+// NewHeartbeats has heard of nobody.
+func NewHeartbeats() *Heartbeats {
+	return &Heartbeats{nodes: map[cluster.NodeName]*nodeContact{}, loose: map[cluster.NodeName]*nodeContact{}}
 }
 
 // Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
 // lease of a node that has not called this leader begins anew with each other node that does: a large
 // fleet takes its time to come over, and as long as it does nobody is given up who may be on his way. And it begins
 // when the node's host is found (paths.go): who can not be reached can not come either, so that is waited for, for a while.
-func (p *Pulse) Grace(s *cluster.Snapshot, now time.Time) {
+func (p *Heartbeats) Grace(s *cluster.Snapshot, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.came, p.began, p.news, p.whole = now, now, true, time.Time{}
@@ -77,17 +77,17 @@ func (p *Pulse) Grace(s *cluster.Snapshot, now time.Time) {
 	}
 }
 
-func (p *Pulse) beat(n cluster.NodeName) *beat {
+func (p *Heartbeats) beat(n cluster.NodeName) *nodeContact {
 	b, ok := p.nodes[n]
 	if !ok {
-		b = &beat{}
+		b = &nodeContact{}
 		p.nodes[n] = b
 	}
 	return b
 }
 
 // settle notes whether a node is loose now.
-func (p *Pulse) settle(n cluster.NodeName, b *beat) {
+func (p *Heartbeats) settle(n cluster.NodeName, b *nodeContact) {
 	if b.open == 0 || !b.silent.IsZero() {
 		p.loose[n] = b
 	} else {
@@ -96,7 +96,7 @@ func (p *Pulse) settle(n cluster.NodeName, b *beat) {
 }
 
 // Open notes that a call of these nodes' client is open; the returned function that it is over.
-func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time) (over func(now time.Time)) {
+func (p *Heartbeats) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time) (over func(now time.Time)) {
 	mark := func(d int, now time.Time) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -118,7 +118,7 @@ func (p *Pulse) Open(nodes []cluster.NodeName, hold time.Duration, now time.Time
 }
 
 // Hear notes another sign of life of these nodes' client: one that has much to report may take its time to ask for work.
-func (p *Pulse) Hear(nodes []cluster.NodeName, now time.Time) {
+func (p *Heartbeats) Hear(nodes []cluster.NodeName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range nodes {
@@ -128,7 +128,7 @@ func (p *Pulse) Hear(nodes []cluster.NodeName, now time.Time) {
 	}
 }
 
-func (p *Pulse) hear(b *beat, now time.Time) {
+func (p *Heartbeats) hear(b *nodeContact, now time.Time) {
 	p.news = p.news || !b.silent.IsZero() || b.open == 0 && now.Sub(b.heard) >= quietAfter
 	b.around = b.around || !b.silent.IsZero()
 	b.heard, b.silent = now, time.Time{}
@@ -136,7 +136,7 @@ func (p *Pulse) hear(b *beat, now time.Time) {
 
 // Due reports whether it is time to go through all nodes again: news are looked at once, silence that grows every
 // leaseChecks. Nothing of that is said of a node whose call is open, so most cycles need not look.
-func (p *Pulse) Due(now time.Time) bool {
+func (p *Heartbeats) Due(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.news || len(p.loose) > 0 && now.Sub(p.looked) >= leaseChecks
@@ -149,7 +149,7 @@ const (
 )
 
 // Watch notes that the leader is awake until the context ends.
-func (p *Pulse) Watch(ctx context.Context) {
+func (p *Heartbeats) Watch(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	for p.Tick(time.Now()); ; p.Tick(time.Now()) {
@@ -163,7 +163,7 @@ func (p *Pulse) Watch(ctx context.Context) {
 }
 
 // Tick notes that the leader is awake, with the zero time that nobody looks any more.
-func (p *Pulse) Tick(now time.Time) {
+func (p *Heartbeats) Tick(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !now.IsZero() {
@@ -174,7 +174,7 @@ func (p *Pulse) Tick(now time.Time) {
 
 // wake leaves out of every silence the time for which the leader has not been awake: a machine that stood still, or a process that
 // did not get to run, must not give up all nodes before it has looked what they have sent meanwhile.
-func (p *Pulse) wake(now time.Time) {
+func (p *Heartbeats) wake(now time.Time) {
 	slept := now.Sub(p.ticked)
 	if p.ticked.IsZero() || slept < stall {
 		return
@@ -192,7 +192,7 @@ func (p *Pulse) wake(now time.Time) {
 
 // Leases are those of the nodes of which something may follow: that are loose, or that the state says are quiet. At times they are
 // those of all nodes heard of, and always while a job waits for nodes that do not confirm it.
-func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
+func (p *Heartbeats) Leases(s *cluster.Snapshot, now time.Time) Leases {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wake(now)
@@ -218,7 +218,7 @@ func (p *Pulse) Leases(s *cluster.Snapshot, now time.Time) Leases {
 	return out
 }
 
-func (p *Pulse) lease(b *beat, timeout time.Duration) Lease {
+func (p *Heartbeats) lease(b *nodeContact, timeout time.Duration) Lease {
 	l := Lease{Until: b.heard.Add(timeout), Quiet: b.heard.Add(quietAfter)}
 	if end := p.firstCall(b, timeout); b.since.IsZero() && end.After(l.Until) {
 		l.Until = end
@@ -234,7 +234,7 @@ func (p *Pulse) lease(b *beat, timeout time.Duration) Lease {
 }
 
 // firstCall is until when a node is waited for that has not called this leader yet.
-func (p *Pulse) firstCall(b *beat, timeout time.Duration) time.Time {
+func (p *Heartbeats) firstCall(b *nodeContact, timeout time.Duration) time.Time {
 	end := p.came.Add(timeout)
 	open := b.path.Add(timeout)
 	if b.path.IsZero() {
@@ -247,7 +247,7 @@ func (p *Pulse) firstCall(b *beat, timeout time.Duration) time.Time {
 }
 
 // Astir reports whether some node has no call open, or a host that is silent.
-func (p *Pulse) Astir() bool {
+func (p *Heartbeats) Astir() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.loose) > 0

@@ -2,22 +2,22 @@ package cluster
 
 import "dev.muster/wire"
 
-// alike keeps parts of specs that many jobs have in common, by their JSON, so that each is in memory once: a shape, a user's
+// interned keeps parts of specs that many jobs have in common, by their JSON, so that each is in memory once: a shape, a user's
 // groups and limits; and names, by themselves. It is no part of the state, and copies of that have none: what is forgotten is
 // merely there twice.
-type alike struct {
+type interned struct {
 	parts map[string]any
 	names map[string]string
 	text  []byte // scratch
 }
 
-func newAlike() *alike { return &alike{parts: map[string]any{}, names: map[string]string{}} }
+func newInterned() *interned { return &interned{parts: map[string]any{}, names: map[string]string{}} }
 
 // maxAlike is how many parts are kept before all are forgotten, and how many names.
 const maxAlike = 8192
 
 // share gives back what was given, or an equal value that is kept already. Neither is changed afterwards.
-func share[T any](a *alike, v T) T {
+func share[T any](a *interned, v T) T {
 	if a == nil {
 		return v
 	}
@@ -34,7 +34,7 @@ func share[T any](a *alike, v T) T {
 }
 
 // name is share for a text.
-func (a *alike) name(text string) string {
+func (a *interned) name(text string) string {
 	if a == nil || text == "" {
 		return text
 	}
@@ -53,7 +53,7 @@ func keep[T any](m map[string]T, key string, v T) {
 }
 
 // share makes the spec of a job that enters the state use what others use.
-func (a *alike) share(s *JobSpec) {
+func (a *interned) share(s *JobSpec) {
 	if s.Layout == nil { // an old record that asks for nothing
 		s.Layout = &Layout{}
 	}

@@ -7,9 +7,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// hub wakes those who wait for something to change. A topic's channel is closed once, then
+// wakeups wakes those who wait for something to change. A topic's channel is closed once, then
 // replaced; a waiter takes the channel first and looks at the state after that.
-type hub struct {
+type wakeups struct {
 	mu     sync.Mutex
 	topics map[string]chan struct{}
 }
@@ -22,9 +22,9 @@ func topicJob(id cluster.JobID) string    { return "job " + strconv.FormatUint(u
 // topicTrust is who is a member.
 const topicTrust = "trust"
 
-func newHub() *hub { return &hub{topics: map[string]chan struct{}{}} }
+func newWakeups() *wakeups { return &wakeups{topics: map[string]chan struct{}{}} }
 
-func (h *hub) await(topic string) <-chan struct{} {
+func (h *wakeups) await(topic string) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, ok := h.topics[topic]
@@ -35,62 +35,62 @@ func (h *hub) await(topic string) <-chan struct{} {
 	return c
 }
 
-func (h *hub) fire(topic string) {
+func (h *wakeups) wakeTopic(topic string) {
 	if c, ok := h.topics[topic]; ok {
 		close(c)
 		delete(h.topics, topic)
 	}
 }
 
-// tell wakes those who wait for one topic.
-func (h *hub) tell(topic string) {
+// wake wakes those who wait for one topic.
+func (h *wakeups) wake(topic string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fire(topic)
+	h.wakeTopic(topic)
 }
 
-// all wakes everybody.
-func (h *hub) all() {
+// wakeAll wakes everybody.
+func (h *wakeups) wakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for topic := range h.topics {
-		h.fire(topic)
+		h.wakeTopic(topic)
 	}
 }
 
-// publish wakes the waiters that events concern.
-func (h *hub) publish(events []cluster.Event) {
+// wakeFor wakes the waiters that events concern.
+func (h *wakeups) wakeFor(events []cluster.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fire(topicAny)
+	h.wakeTopic(topicAny)
 	for _, e := range events {
 		switch {
 		case e.Job != nil:
-			h.fire(topicJob(e.Job.ID))
+			h.wakeTopic(topicJob(e.Job.ID))
 			if e.Job.ArrayID != 0 {
-				h.fire(topicJob(e.Job.ArrayID))
+				h.wakeTopic(topicJob(e.Job.ArrayID))
 			}
 			if e.Job.Follows() {
-				h.fire(topicJob(e.Job.Het.ID))
+				h.wakeTopic(topicJob(e.Job.Het.ID))
 			}
 			for i, n := range e.Job.AllNodes() {
 				if i == 0 {
-					h.fire(topicNodes)
+					h.wakeTopic(topicNodes)
 				}
-				h.fire(topicNode(n))
+				h.wakeTopic(topicNode(n))
 			}
 		case e.Node != nil:
-			h.fire(topicNodes)
-			h.fire(topicNode(e.Node.Name))
+			h.wakeTopic(topicNodes)
+			h.wakeTopic(topicNode(e.Node.Name))
 		case e.Purged != 0:
-			h.fire(topicJob(e.Purged))
+			h.wakeTopic(topicJob(e.Purged))
 		}
 	}
 }
 
 // awaitNodes waits for any of several nodes. One node has its own channel; a client with many
 // (hollow) nodes wakes for every change.
-func (h *hub) awaitNodes(names []cluster.NodeName) <-chan struct{} {
+func (h *wakeups) awaitNodes(names []cluster.NodeName) <-chan struct{} {
 	if len(names) == 1 {
 		return h.await(topicNode(names[0]))
 	}

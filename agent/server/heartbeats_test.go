@@ -15,7 +15,7 @@ func TestGraceWhileNodesCome(t *testing.T) {
 	f := newField(t, "a", "b", "c")
 	timeout := f.Snapshot().Config().NodeTimeout
 	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	p := NewPulse()
+	p := NewHeartbeats()
 	p.Grace(f.Snapshot(), began)
 	p.found([]cluster.NodeName{"a", "b", "c"}, began)
 	at := began
@@ -40,7 +40,7 @@ func TestGraceFromPath(t *testing.T) {
 	f := newField(t, "a", "b", "c")
 	timeout := f.Snapshot().Config().NodeTimeout
 	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	p := NewPulse()
+	p := NewHeartbeats()
 	p.Grace(f.Snapshot(), began)
 	p.Open([]cluster.NodeName{"a"}, time.Minute, began)
 	if got := p.missing(); len(got) != 2 {
@@ -98,15 +98,15 @@ func TestSilentToOne(t *testing.T) {
 }
 
 // callers are two nodes that have called: the call of a is over, that of b is open.
-func callers(t *testing.T) (f *field, p *Pulse, began time.Time) {
-	p, began = NewPulse(), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+func callers(t *testing.T) (f *field, p *Heartbeats, began time.Time) {
+	p, began = NewHeartbeats(), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	p.Open([]cluster.NodeName{"a"}, 0, began)(began)
 	p.Open([]cluster.NodeName{"b"}, time.Minute, began)
 	return newField(t, "a", "b"), p, began
 }
 
 // A client that reports is alive, whether it has a call open or not; an open call's time stays what it was.
-func TestPulseHear(t *testing.T) {
+func TestHeartbeatsHear(t *testing.T) {
 	f, p, began := callers(t)
 	timeout := f.Snapshot().Config().NodeTimeout
 	now := began.Add(timeout - time.Second)
@@ -126,7 +126,7 @@ func TestPulseHear(t *testing.T) {
 }
 
 // A leader that did not run gives nobody up for that time.
-func TestPulseStall(t *testing.T) {
+func TestHeartbeatsStall(t *testing.T) {
 	f, p, began := callers(t)
 	timeout := f.Snapshot().Config().NodeTimeout
 	p.Tick(began.Add(time.Second))
@@ -144,10 +144,10 @@ func TestPulseStall(t *testing.T) {
 }
 
 // Nodes are gone through when there is something to find, and not in each cycle.
-func TestPulseDue(t *testing.T) {
+func TestHeartbeatsDue(t *testing.T) {
 	f := newField(t, "a", "b")
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	p, a := NewPulse(), []cluster.NodeName{"a"}
+	p, a := NewHeartbeats(), []cluster.NodeName{"a"}
 	p.Grace(f.Snapshot(), now)
 	p.Open([]cluster.NodeName{"b"}, time.Minute, now)
 	over := p.Open(a, time.Minute, now)
@@ -183,8 +183,8 @@ func TestPulseDue(t *testing.T) {
 }
 
 // fleet is so many nodes with a call open, of which the last one is quiet and heard of again.
-func fleet(t testing.TB, nodes int) (s *cluster.State, p *Pulse, now time.Time) {
-	s, p, now = cluster.NewState(), NewPulse(), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+func fleet(t testing.TB, nodes int) (s *cluster.State, p *Heartbeats, now time.Time) {
+	s, p, now = cluster.NewState(), NewHeartbeats(), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	do := func(c cluster.Command) {
 		if a := s.Apply(cluster.Entry{Index: s.Index + 1, At: now, By: cluster.Identity{System: true}, Cmd: c}); a.Err != nil {
 			t.Fatal(a.Err)

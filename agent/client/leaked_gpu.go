@@ -30,8 +30,8 @@ const (
 // serverOfGPU is what the name of a process begins with that serves jobs and stays: CUDA's multi-process service.
 const serverOfGPU = "nvidia-cuda-mps"
 
-// leftGPU is a GPU that a job has not left as it found it.
-type leftGPU struct {
+// leakedGPU is a GPU that a job has not left as it found it.
+type leakedGPU struct {
 	gpu   cluster.GPU
 	job   cluster.JobID
 	user  uint32
@@ -51,11 +51,11 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 	c.mu.Lock()
 	n := c.nodes[h.node]
 	sh, _ := h.job.Share(h.node)
-	var list []leftGPU
+	var list []leakedGPU
 	for id := range sh.GPUs.All() {
 		if id < len(n.Inventory.GPUs) {
 			g := n.Inventory.GPUs[id]
-			list = append(list, leftGPU{g, h.job.ID, h.job.Spec.UID, h.job.Started, c.settingsToRestore(n, h, board(&g))})
+			list = append(list, leakedGPU{g, h.job.ID, h.job.Spec.UID, h.job.Started, c.settingsToRestore(n, h, board(&g))})
 		}
 	}
 	c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 }
 
 // clean are the GPUs of which there is no fault.
-func clean(list []leftGPU, faults []cluster.Fault) (out []leftGPU) {
+func clean(list []leakedGPU, faults []cluster.Fault) (out []leakedGPU) {
 	for _, l := range list {
 		if !slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.gpu.UUID }) {
 			out = append(out, l)
@@ -130,7 +130,7 @@ func (c *Client) tellFaults(ctx context.Context, node cluster.NodeName, cause st
 func (c *Client) watchLeft(ctx context.Context) {
 	for told := ""; sleep(ctx, leftAgain); {
 		c.mu.Lock()
-		var list []leftGPU
+		var list []leakedGPU
 		for _, l := range c.left {
 			list = append(list, l)
 		}
@@ -138,7 +138,7 @@ func (c *Client) watchLeft(ctx context.Context) {
 		if len(list) == 0 {
 			continue
 		}
-		slices.SortFunc(list, func(a, b leftGPU) int { return a.gpu.Number - b.gpu.Number })
+		slices.SortFunc(list, func(a, b leakedGPU) int { return a.gpu.Number - b.gpu.Number })
 		faults, known := c.judgeLeft(ctx, list, false)
 		if !known {
 			continue // it stays as it was
@@ -159,7 +159,7 @@ func (c *Client) watchLeft(ctx context.Context) {
 
 // judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. Their settings are put back. It is not known
 // where the GPUs do not answer, of which the watch of the GPUs tells.
-func (c *Client) judgeLeft(ctx context.Context, list []leftGPU, kill bool) (out []cluster.Fault, known bool) {
+func (c *Client) judgeLeft(ctx context.Context, list []leakedGPU, kill bool) (out []cluster.Fault, known bool) {
 	loads, err := c.cfg.GPUs.Sample(ctx)
 	if err != nil {
 		return nil, false

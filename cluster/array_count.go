@@ -1,8 +1,8 @@
 package cluster
 
-// census counts the records of an array and knows how its tasks ended: an array may have a hundred thousand, and each that
+// arrayCount counts the records of an array and knows how its tasks ended: an array may have a hundred thousand, and each that
 // ends has others ask. What is known of a task outlives its record (MinJobAge) for as long as any record of the array is left.
-type census struct {
+type arrayCount struct {
 	pending, live, ended int // records
 	all                  IDSet
 	ok, failed           IDSet      // tasks that have ended
@@ -22,7 +22,7 @@ type GoneTasks struct {
 }
 
 // over reports whether no task is pending or live.
-func (c census) over() bool { return c.pending+c.live == 0 }
+func (c arrayCount) over() bool { return c.pending+c.live == 0 }
 
 func (t *tables) isArray(id JobID) bool {
 	_, is := t.arrays.Get(id)
@@ -43,7 +43,7 @@ func (j *Job) tasks() IDSet {
 	return j.Tasks
 }
 
-// countTask takes a record into the census of its array, or with -1 out of it.
+// countTask takes a record into the counts of its array, or with -1 out of it.
 func (t *tables) countTask(j *Job, d int) {
 	if j.ArrayID == 0 {
 		return
@@ -66,7 +66,7 @@ func (t *tables) countTask(j *Job, d int) {
 }
 
 // note remembers how tasks ended.
-func (c *census) note(j *Job) {
+func (c *arrayCount) note(j *Job) {
 	tasks := j.tasks()
 	here, other := &c.ok, &c.failed
 	if j.Outcome != Completed {
@@ -135,7 +135,7 @@ func (t *tables) Gone(array JobID) *GoneTasks {
 }
 
 // judge tells where a term on a whole array stands.
-func (c census) judge(kind DependType) verdict {
+func (c arrayCount) judge(kind DependType) termState {
 	switch {
 	case kind == After:
 		if c.pending > 0 {
@@ -153,7 +153,7 @@ func (c census) judge(kind DependType) verdict {
 }
 
 // judgeTask tells where a term on the end of one task stands; unknown ones count as met, as in Slurm.
-func (c census) judgeTask(kind DependType, task int) verdict {
+func (c arrayCount) judgeTask(kind DependType, task int) termState {
 	ok, failed := c.ok.Has(task), c.failed.Has(task)
 	switch {
 	case !ok && !failed && c.all.Has(task):
@@ -165,4 +165,4 @@ func (c census) judgeTask(kind DependType, task int) verdict {
 }
 
 // corrMet are those of some tasks whose counterparts in the array let them start.
-func (c census) corrMet(tasks IDSet) IDSet { return tasks.Minus(c.all.Minus(c.ok)) }
+func (c arrayCount) corrMet(tasks IDSet) IDSet { return tasks.Minus(c.all.Minus(c.ok)) }

@@ -32,27 +32,27 @@ const (
 // memberVouch is what a server writes instead of an assertion when it forwards a node's own call.
 const memberVouch = "member "
 
-// door is the network side of the process: it decides as whom members' calls are served, and
+// gateway is the network side of the process: it decides as whom members' calls are served, and
 // carries calls that this process can not answer to those who can.
-type door struct {
-	ring   *keyring
-	check  trust.Checker
-	server *server.Server // nil where none runs
-	fleet  *fleet
-	peers  *peers   // servers by address
-	remote *api.Mux // what is answered elsewhere only: by servers or clients, where none runs here
-	relay  *relay
-	shut   shut
-	log    *slog.Logger
+type gateway struct {
+	ring    *keyring
+	check   trust.Checker
+	server  *server.Server // nil where none runs
+	fleet   *fleet
+	peers   *peers   // servers by address
+	remote  *api.Mux // what is answered elsewhere only: by servers or clients, where none runs here
+	relay   *relay
+	revoked revocations
+	log     *slog.Logger
 	// written is the index of the newest write that went through here to the leader: who wrote by this
 	// server finds it in what they read here.
 	written atomic.Uint64
 }
 
-func (d *door) leads() bool { return d == nil || d.server == nil || d.server.Leads() }
+func (d *gateway) leads() bool { return d == nil || d.server == nil || d.server.Leads() }
 
 // breathe waits a moment before a call is made again.
-func (d *door) breathe(ctx context.Context) {
+func (d *gateway) breathe(ctx context.Context) {
 	t := time.NewTimer(retryPause)
 	defer t.Stop()
 	select {
@@ -62,7 +62,7 @@ func (d *door) breathe(ctx context.Context) {
 }
 
 // authorise says as whom a member's call is served.
-func (d *door) authorise(c *call) (api.Caller, error) {
+func (d *gateway) authorise(c *call) (api.Caller, error) {
 	who, p := c.from.Caller, c.from.peer
 	name, behalf := strings.CutPrefix(c.vouch, memberVouch)
 	if behalf {
@@ -100,7 +100,7 @@ const nobody = 65534
 
 // policy holds whom a member may vouch for: a server for anybody, a login host for anybody but root,
 // a compute node for users who have a job there now. What everybody may read is read by nobody.
-func (d *door) policy(who api.Caller, c *call) (api.Caller, error) {
+func (d *gateway) policy(who api.Caller, c *call) (api.Caller, error) {
 	role := who.Role
 	if who.Member != c.from.peer.Name { // a server forwards
 		m, ok := d.check.Member(who.Member)
@@ -133,7 +133,7 @@ func (d *door) policy(who api.Caller, c *call) (api.Caller, error) {
 }
 
 // jobOn reports whether a user has a job now on a node of a member: as the state says, or a server.
-func (d *door) jobOn(ctx context.Context, member string, uid uint32) bool {
+func (d *gateway) jobOn(ctx context.Context, member string, uid uint32) bool {
 	if d.server != nil {
 		return d.server.HasJobOn(ctx, member, uid)
 	}
@@ -143,7 +143,7 @@ func (d *door) jobOn(ctx context.Context, member string, uid uint32) bool {
 
 // vouchFor makes the header of a call that is carried on. A server that carries a member's call has
 // checked for whom it is, and vouches itself: an assertion is good for one use only.
-func (d *door) vouchFor(c *call) (string, error) {
+func (d *gateway) vouchFor(c *call) (string, error) {
 	switch {
 	case c.from.Member != "" && c.route.Access != api.User:
 		return memberVouch + c.from.Member, nil
@@ -165,7 +165,7 @@ func (d *door) vouchFor(c *call) (string, error) {
 }
 
 // forward carries a call to the leader, or from a host without a server to any server.
-func (d *door) forward(c *call) (none api.Reply, err error) {
+func (d *gateway) forward(c *call) (none api.Reply, err error) {
 	if d == nil {
 		return none, server.NoLeader()
 	}
@@ -248,7 +248,7 @@ func (c *call) lost(own context.Context, err error) error {
 }
 
 // noteWrite remembers the index of an answer that has one.
-func (d *door) noteWrite(reply []byte) {
+func (d *gateway) noteWrite(reply []byte) {
 	var w api.WriteResponse
 	if wire.Unmarshal(reply, &w) != nil {
 		return
@@ -259,7 +259,7 @@ func (d *door) noteWrite(reply []byte) {
 
 // ownWrites waits until this server has what was written through it, or through the daemon that calls. Where no leader is known
 // it does not for long; what is there is answered then, and how old it is.
-func (d *door) ownWrites(ctx context.Context, seen uint64) {
+func (d *gateway) ownWrites(ctx context.Context, seen uint64) {
 	if d == nil || d.server == nil || d.leads() {
 		return
 	}
@@ -277,12 +277,12 @@ func (d *door) ownWrites(ctx context.Context, seen uint64) {
 // after is the index of the log that the caller has seen: of a daemon without a server what was written through it, by whom it may
 // have been, and what another daemon that passes the call on says.
 func (c *call) after() uint64 {
-	if c.r.Method != http.MethodGet || c.door == nil {
+	if c.r.Method != http.MethodGet || c.gateway == nil {
 		return 0
 	}
 	seen := c.seen
 	if c.from.Member == "" {
-		seen = max(seen, c.door.written.Load())
+		seen = max(seen, c.gateway.written.Load())
 	}
 	return seen
 }

@@ -8,9 +8,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// Desk is one node's part of the client without sockets, files and processes: the same rules of
+// Simulated is one node's part of the client without sockets, files and processes: the same rules of
 // what to do next. The simulator drives it.
-type Desk struct {
+type Simulated struct {
 	Node  cluster.NodeName
 	index uint64
 	jobs  map[cluster.JobID]*jobHere
@@ -18,9 +18,9 @@ type Desk struct {
 	begun map[runKey]bool
 }
 
-// NewDesk makes the desk of a client that begins its life with reports still on their way.
-func NewDesk(n cluster.NodeName, pending []cluster.Report) *Desk {
-	d := &Desk{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[runKey]uint64{}, begun: confirmedBy(pending)}
+// NewSimulated makes the simulated node of a client that begins its life with reports still on their way.
+func NewSimulated(n cluster.NodeName, pending []cluster.Report) *Simulated {
+	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[runKey]uint64{}, begun: confirmedBy(pending)}
 	for _, r := range pending {
 		d.Reported(r)
 	}
@@ -28,17 +28,17 @@ func NewDesk(n cluster.NodeName, pending []cluster.Report) *Desk {
 }
 
 // Index is that of the work last taken; 0 if none was.
-func (d *Desk) Index() uint64 { return d.index }
+func (d *Simulated) Index() uint64 { return d.index }
 
 // Take replaces what the node should do; older work than known is ignored.
-func (d *Desk) Take(w api.NodeWork) {
+func (d *Simulated) Take(w api.NodeWork) {
 	if w.Index > d.index {
 		d.index, d.jobs = w.Index, wanted(w, d.jobs, d.over, d.begun, map[runKey]bool{})
 	}
 }
 
 // Reported notes a report that is on its way: what it ends is not begun again.
-func (d *Desk) Reported(r cluster.Report) {
+func (d *Simulated) Reported(r cluster.Report) {
 	for _, u := range r.Updates {
 		if final(u.Kind) {
 			d.over[runKey{u.Job, u.Attempt, r.Node}] = 0
@@ -68,7 +68,7 @@ type Action struct {
 
 // Reconcile says what to do next, given what runs, and when to look again if nothing happens.
 // What it says is taken as done.
-func (d *Desk) Reconcile(have map[step.ID]*step.Status, cfg *cluster.Config, now time.Time) ([]Action, time.Time) {
+func (d *Simulated) Reconcile(have map[step.ID]*step.Status, cfg *cluster.Config, now time.Time) ([]Action, time.Time) {
 	var out []Action
 	todo, again := reconcile(d.jobs, have, cfg, now)
 	for _, a := range todo {

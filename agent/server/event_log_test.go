@@ -9,41 +9,41 @@ import (
 	"dev.muster/cluster"
 )
 
-func purges(index uint64, ids ...cluster.JobID) (out []told) {
+func purges(index uint64, ids ...cluster.JobID) (out []loggedEvent) {
 	for _, id := range ids {
-		out = append(out, told{index: index, Event: cluster.Event{Purged: id}})
+		out = append(out, loggedEvent{index: index, Event: cluster.Event{Purged: id}})
 	}
 	return out
 }
 
-func indexes(list []told) (out []uint64) {
+func indexes(list []loggedEvent) (out []uint64) {
 	for _, t := range list {
 		out = append(out, t.index)
 	}
 	return out
 }
 
-// TestFeed: what is remembered is told once and whole from any index on; what is forgotten is said to be.
-func TestFeed(t *testing.T) {
-	f := newFeed(4)
+// TestEventLog: what is remembered is told once and whole from any index on; what is forgotten is said to be.
+func TestEventLog(t *testing.T) {
+	f := newEventLog(4)
 	_, more, ok := f.after(0)
 	if !ok {
 		t.Fatal("an empty feed has forgotten something")
 	}
-	f.note(purges(3, 1, 2))
+	f.append(purges(3, 1, 2))
 	select {
 	case <-more:
 	default:
 		t.Error("nobody is told of more")
 	}
-	f.note(nil)
-	f.note(purges(5, 3))
+	f.append(nil)
+	f.append(purges(5, 3))
 	for since, want := range map[uint64][]uint64{0: {3, 3, 5}, 2: {3, 3, 5}, 3: {5}, 4: {5}, 5: nil, 9: nil} {
 		if got, _, ok := f.after(since); !ok || !slices.Equal(indexes(got), want) {
 			t.Errorf("since %d: %v, %v, want %v", since, indexes(got), ok, want)
 		}
 	}
-	f.note(purges(6, 4, 5, 6, 7, 8, 9)) // nine in all: the last four stay
+	f.append(purges(6, 4, 5, 6, 7, 8, 9)) // nine in all: the last four stay
 	if _, _, ok := f.after(5); ok {
 		t.Error("what of index 6 is forgotten is not said to be")
 	}
@@ -55,9 +55,9 @@ func TestFeed(t *testing.T) {
 		t.Error("after a restart at index 20 all since 19 is known")
 	}
 	many := purges(30, slices.Repeat([]cluster.JobID{1}, maxBatch)...)
-	f = newFeed(4 * maxBatch)
-	f.note(purges(29, 1))
-	f.note(many)
+	f = newEventLog(4 * maxBatch)
+	f.append(purges(29, 1))
+	f.append(many)
 	if got, _, _ := f.after(0); len(got) != maxBatch+1 {
 		t.Errorf("an index was torn: %d events", len(got))
 	}
@@ -66,11 +66,11 @@ func TestFeed(t *testing.T) {
 // TestEventWords: each kind of event in the words of the stream, the last of an index without More.
 func TestEventWords(t *testing.T) {
 	_, state := pageServer(t, 1, 0)
-	sees := sightOf(state.Snapshot(), stranger)
+	sees := visibilityOf(state.Snapshot(), stranger)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "x", User: "ada", Partitions: []string{"a", "b"}}
 	alloc := &cluster.Alloc{Partition: "a", Shares: []cluster.Share{{Node: "n1", GPUs: cluster.RangeIDSet(0, 3)}, {Node: "n2", GPUs: cluster.RangeIDSet(0, 3)}}}
-	list := []told{
+	list := []loggedEvent{
 		{1, at, false, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Wait: cluster.WaitPriority}}},
 		{1, at, false, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Phase: cluster.Running, Alloc: alloc}}},
 		{2, at, false, cluster.Event{Job: &cluster.Job{ID: 7, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Failed, Exit: cluster.ExitStatus{Code: 3}, EndReason: cluster.EndNonZeroExit, Alloc: alloc}}},
@@ -108,20 +108,20 @@ id: 6
 	}
 }
 
-// TestFeedOfArray: of the tasks of an array that wait, the submission and the last record are kept, and each start.
-func TestFeedOfArray(t *testing.T) {
+// TestEventLogOfArray: of the tasks of an array that wait, the submission and the last record are kept, and each start.
+func TestEventLogOfArray(t *testing.T) {
 	const tasks = 100
-	f := newFeed(8 * tasks)
+	f := newEventLog(8 * tasks)
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Array: &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, tasks-1)}}
-	rest := func(from int, held cluster.Hold) told {
-		return told{index: uint64(from + 1), Event: cluster.Event{Job: &cluster.Job{ID: 1, ArrayID: 1, Spec: spec, Held: held, Tasks: cluster.RangeIDSet(from, tasks-1)}}}
+	rest := func(from int, held cluster.Hold) loggedEvent {
+		return loggedEvent{index: uint64(from + 1), Event: cluster.Event{Job: &cluster.Job{ID: 1, ArrayID: 1, Spec: spec, Held: held, Tasks: cluster.RangeIDSet(from, tasks-1)}}}
 	}
-	f.note([]told{rest(0, cluster.NotHeld)})
+	f.append([]loggedEvent{rest(0, cluster.NotHeld)})
 	for k := 1; k < tasks-1; k++ {
-		one := told{index: uint64(k + 1), Event: cluster.Event{Job: &cluster.Job{ID: cluster.JobID(k + 1), ArrayID: 1, Spec: spec, Task: k, Phase: cluster.Starting}}}
-		f.note([]told{rest(k, cluster.NotHeld), one})
+		one := loggedEvent{index: uint64(k + 1), Event: cluster.Event{Job: &cluster.Job{ID: cluster.JobID(k + 1), ArrayID: 1, Spec: spec, Task: k, Phase: cluster.Starting}}}
+		f.append([]loggedEvent{rest(k, cluster.NotHeld), one})
 	}
-	f.note([]told{rest(tasks-1, cluster.HeldUser)})
+	f.append([]loggedEvent{rest(tasks-1, cluster.HeldUser)})
 	events, _, _ := f.after(0)
 	var rests, starts []int
 	for i := range events {
@@ -137,7 +137,7 @@ func TestFeedOfArray(t *testing.T) {
 	if !slices.Equal(rests, []int{0, tasks - 2, tasks - 1}) || len(starts) != tasks-2 {
 		t.Errorf("of the rest are told %v, and %d starts", rests, len(starts))
 	}
-	if list := f.latest(1000, func(*told) bool { return true }); len(list) != tasks+1 {
+	if list := f.latest(1000, func(*loggedEvent) bool { return true }); len(list) != tasks+1 {
 		t.Errorf("%d are the latest", len(list))
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// careful is a transport by which a leader never tells a follower of more committed entries than it has sent him.
+// commitBounded is a transport by which a leader never tells a follower of more committed entries than it has sent him.
 //
 // A follower may hold entries of an earlier leader that were never committed. The paper (D. Ongaro, J. Ousterhout,
 // "In Search of an Understandable Consensus Algorithm", figure 2, AppendEntries 5) has it commit up to the last entry
@@ -16,7 +16,7 @@ import (
 // place, and differ from the others for ever.
 //
 // Nor does it tell them that there is a leader while that one's disk hangs.
-type careful struct {
+type commitBounded struct {
 	raft.Transport
 	disk *stopwatch
 }
@@ -27,14 +27,14 @@ func upTo(q *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	return q
 }
 
-func (t careful) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) error {
+func (t commitBounded) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) error {
 	if t.disk.hangs() {
 		return errDiskHangs
 	}
 	return t.Transport.AppendEntries(id, to, upTo(q), r)
 }
 
-func (t careful) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
+func (t commitBounded) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
 	p, err := t.Transport.AppendEntriesPipeline(id, to)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (p carefulPipeline) AppendEntries(q *raft.AppendEntriesRequest, r *raft.App
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t careful) RequestPreVote(id raft.ServerID, to raft.ServerAddress, q *raft.RequestPreVoteRequest, r *raft.RequestPreVoteResponse) error {
+func (t commitBounded) RequestPreVote(id raft.ServerID, to raft.ServerAddress, q *raft.RequestPreVoteRequest, r *raft.RequestPreVoteResponse) error {
 	v, ok := t.Transport.(raft.WithPreVote)
 	if !ok {
 		return errors.New("this transport knows no pre-vote")
@@ -64,7 +64,7 @@ func (t careful) RequestPreVote(id raft.ServerID, to raft.ServerAddress, q *raft
 }
 
 // Close implements raft.WithClose.
-func (t careful) Close() error {
+func (t commitBounded) Close() error {
 	if c, ok := t.Transport.(raft.WithClose); ok {
 		return c.Close()
 	}

@@ -8,9 +8,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestSight: PrivateData keeps others' jobs, nodes and reservations from users, and nothing from operators, coordinators
+// TestVisibility: PrivateData keeps others' jobs, nodes and reservations from users, and nothing from operators, coordinators
 // and owners.
-func TestSight(t *testing.T) {
+func TestVisibility(t *testing.T) {
 	_, state := pageServer(t, 1, 0)
 	n := uint64(100)
 	do := func(c cluster.Command) {
@@ -41,7 +41,7 @@ func TestSight(t *testing.T) {
 		"root of a member":  {api.Caller{Identity: stranger.Identity, Sees: true}, true, true, true, true},
 		"nobody":            {stranger, false, false, false, false},
 	} {
-		v := sightOf(state.Snapshot(), c.who)
+		v := visibilityOf(state.Snapshot(), c.who)
 		if v.job(job) != c.job || (v.nodes() == nil) != c.nodes || v.reservation(resv) != c.resv || v.owner(cluster.PrivateUsage, "ada", "ml") != c.used {
 			t.Errorf("%s: job %v, nodes %v, reservation %v, usage %v", name, v.job(job), v.nodes(), v.reservation(resv), v.owner(cluster.PrivateUsage, "ada", "ml"))
 		}

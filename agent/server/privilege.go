@@ -10,8 +10,8 @@ import (
 // in the log says it, so that it means the same later. A call that a compute node vouches for has no rank: nodes speak for whoever
 // runs jobs there, and no more than that is trusted to them.
 
-// rank is the level that the books give a caller, "" for none.
-func (s *Server) rank(who api.Caller) string {
+// privilege is the level that the books give a caller, "" for none.
+func (s *Server) privilege(who api.Caller) string {
 	if who.Role == cluster.RoleNode || who.NodeRoot || who.Operator() {
 		return ""
 	}
@@ -22,16 +22,16 @@ func (s *Server) rank(who api.Caller) string {
 	return u.AdminLevel
 }
 
-// ranked is a caller with the rights that the rank gives for a command.
-func (s *Server) ranked(who api.Caller, cmd cluster.Command) cluster.Identity {
+// withPrivilege is a caller with the rights that the rank gives for a command.
+func (s *Server) withPrivilege(who api.Caller, cmd cluster.Command) cluster.Identity {
 	id := who.Identity
 	switch cmd.(type) {
 	case *cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.Suspend, *cluster.UpdateJob, *cluster.TopJobs, *cluster.ReservationPut, *cluster.ReservationDrop:
-		id.Admin = id.Admin || s.rank(who) != ""
+		id.Admin = id.Admin || s.privilege(who) != ""
 	case *cluster.NodeSet, *cluster.NodeReboot, *cluster.NodeCreate, *cluster.NodeDelete, *cluster.PartitionSet, *cluster.Configure:
-		id.Admin = id.Admin || s.rank(who) == "Administrator"
+		id.Admin = id.Admin || s.privilege(who) == "Administrator"
 	case *cluster.ChangeAccounts, *cluster.AmendJobs, *cluster.Retain, *cluster.LoadHistory:
-		id.Deputy = s.rank(who) != ""
+		id.Deputy = s.privilege(who) != ""
 	}
 	return id
 }
