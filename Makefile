@@ -221,6 +221,11 @@ SUBMISSIONS ?= 10000
 told: needs build
 	$(GO) test -count=1 -run TestSubmissionsTold -v -timeout 1h ./e2e -submissions=$(SUBMISSIONS)
 
+# What three servers have resident while an array of 50,000 runs, and a minute after.
+.PHONY: memory
+memory: needs build
+	$(GO) test -count=1 -run TestGroupMemory -v -timeout 30m ./e2e -memory=50000
+
 # Every fuzz target for FUZZ each: front-ends, the wire decoder, what a machine that joins or gossips may say, and others. What one
 # finds lies in testdata beside it afterwards, and is a test from then on.
 .PHONY: fuzz
