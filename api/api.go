@@ -29,7 +29,23 @@ type Endpoint[Req, Resp any] struct {
 	Method, Path string
 	Access       Access
 	Leader       bool // only the leader can answer; others forward
+	Rights       Rights
 }
+
+// Rights say for whom an endpoint does more than for any user, and whether the log keeps who called it.
+type Rights uint8
+
+// The rights. Levels of users are those that the books name (AdminLevel).
+const (
+	Named             Rights = 1 << iota // the entry has the caller's name: a reason, the books or history show it
+	ForOperators                         // operators and administrators may what root may
+	ForAdministrators                    // administrators may what root may
+	ForDeputies                          // operators and administrators may, but for making operators
+	ForNodeRoot                          // root of a compute node may, for that node: its checks say what is wrong
+)
+
+// Has reports whether all of some rights are there.
+func (r Rights) Has(all Rights) bool { return r&all == all }
 
 // read decodes a request, and checks the texts in what users ask.
 func (e Endpoint[Req, Resp]) read(body []byte) (q Req, err error) {
@@ -73,6 +89,7 @@ type StreamHandler func(ctx context.Context, who Caller, req []byte, send func(l
 type Route struct {
 	Access Access
 	Leader bool
+	Rights Rights
 	Handle Handler
 	Tunnel TunnelHandler
 	Stream StreamHandler
@@ -101,7 +118,7 @@ func (m *Mux) Lookup(method, path string) (Route, bool) {
 
 // Handle registers the function that answers an endpoint.
 func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, Q) (R, error)) {
-	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Handle: func(ctx context.Context, who Caller, body []byte) (any, error) {
 			q, err := e.read(body)
 			if err != nil {
@@ -133,7 +150,7 @@ func HandleTunnel(m *Mux, path string, access Access, check func(Caller, []byte)
 // HandleStream registers the function that answers an endpoint with a stream of its responses, each a line. It is called
 // with batches of them to send. An error before anything was sent is the answer.
 func HandleStream[Q, R any](m *Mux, e Endpoint[Q, R], f func(ctx context.Context, who Caller, q Q, send func([]R) error) error) {
-	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Stream: func(ctx context.Context, who Caller, req []byte, send func([]byte) error) error {
 			q, err := e.read(req)
 			if err != nil {

@@ -7,14 +7,14 @@ import (
 // Parts of steps: what the client of a job's first node asks of the clients of its sister nodes, and
 // what those tell it. They are answered by clients, to members that take part in the job.
 var (
-	StartParts  = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start", Node, false}
-	BeginParts  = Endpoint[PartsBegin, Empty]{"POST", "/v1/parts/begin", Node, false}
-	SignalParts = Endpoint[PartsSignal, Empty]{"POST", "/v1/parts/signal", Node, false}
-	ForgetParts = Endpoint[PartsQuery, Empty]{"POST", "/v1/parts/forget", Node, false}
-	ListParts   = Endpoint[PartsQuery, PartsReport]{"POST", "/v1/parts/list", Node, false}
-	TellParts   = Endpoint[PartsReport, Empty]{"POST", "/v1/parts/tell", Node, false}
+	StartParts  = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start", Node, false, 0}
+	BeginParts  = Endpoint[PartsBegin, Empty]{"POST", "/v1/parts/begin", Node, false, 0}
+	SignalParts = Endpoint[PartsSignal, Empty]{"POST", "/v1/parts/signal", Node, false, 0}
+	ForgetParts = Endpoint[PartsQuery, Empty]{"POST", "/v1/parts/forget", Node, false, 0}
+	ListParts   = Endpoint[PartsQuery, PartsReport]{"POST", "/v1/parts/list", Node, false, 0}
+	TellParts   = Endpoint[PartsReport, Empty]{"POST", "/v1/parts/tell", Node, false, 0}
 	// MeasureParts measures what the parts use now.
-	MeasureParts = Endpoint[PartsQuery, PartsUsage]{"POST", "/v1/parts/measure", Node, false}
+	MeasureParts = Endpoint[PartsQuery, PartsUsage]{"POST", "/v1/parts/measure", Node, false, 0}
 )
 
 // AttachPart is the tunnel that carries the frames of one node's part of a step to the first node.

@@ -13,90 +13,90 @@ type Empty struct{}
 // The contract. Every row is served by server mode but for those under "steps", which the
 // client of the job's first node serves.
 var (
-	SubmitJob        = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true}
-	TestJob          = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false}
-	SubmitHet        = Endpoint[HetRequest, SubmitResponse]{"POST", "/v1/jobs/submit-het", User, true}
-	TestHet          = Endpoint[HetRequest, TestResponse]{"POST", "/v1/jobs/test-het", User, false}
-	ListJobs         = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false}
-	WaitJob          = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false}
-	WhyJob           = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false}
-	CancelJob        = Endpoint[cluster.Cancel, WriteResponse]{"POST", "/v1/jobs/cancel", User, true}
-	FinishJob        = Endpoint[cluster.Finish, WriteResponse]{"POST", "/v1/jobs/finish", User, true}
-	HoldJob          = Endpoint[cluster.HoldJobs, WriteResponse]{"POST", "/v1/jobs/hold", User, true}
-	RequeueJob       = Endpoint[cluster.Requeue, WriteResponse]{"POST", "/v1/jobs/requeue", User, true}
-	SuspendJob       = Endpoint[cluster.Suspend, WriteResponse]{"POST", "/v1/jobs/suspend", User, true}
-	UpdateJob        = Endpoint[cluster.UpdateJob, WriteResponse]{"POST", "/v1/jobs/update", User, true}
-	JobScript        = Endpoint[ScriptRequest, ScriptResponse]{"GET", "/v1/jobs/script", User, false}
-	ListNodes        = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false}
-	ShowCluster      = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false}
-	SetNodes         = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true}
-	CreateNodes      = Endpoint[cluster.NodeCreate, WriteResponse]{"POST", "/v1/nodes/create", User, true}
-	DeleteNodes      = Endpoint[cluster.NodeDelete, WriteResponse]{"POST", "/v1/nodes/delete", User, true}
-	RebootNodes      = Endpoint[cluster.NodeReboot, WriteResponse]{"POST", "/v1/nodes/reboot", User, true}
-	Reconfigure      = Endpoint[Empty, ReconfigureResponse]{"POST", "/v1/reconfigure", User, true}
-	PutReservation   = Endpoint[cluster.ReservationPut, ReservationResponse]{"POST", "/v1/reservations/put", User, true}
-	DropReservation  = Endpoint[cluster.ReservationDrop, WriteResponse]{"POST", "/v1/reservations/drop", User, true}
-	ListReservations = Endpoint[ReservationQuery, ReservationsResponse]{"GET", "/v1/reservations", User, false}
-	RecordBurnin     = Endpoint[cluster.BurninDone, WriteResponse]{"POST", "/v1/burnins/record", User, true}
-	ListBurnins      = Endpoint[BurninQuery, BurninsResponse]{"GET", "/v1/burnins", User, false}
-	SetPartition     = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true}
-	Configure        = Endpoint[cluster.Configure, ReconfigureResponse]{"POST", "/v1/configure", User, true}
-	ShowConfig       = Endpoint[ConfigQuery, ConfigResponse]{"GET", "/v1/config", User, true}
-	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false}
-	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false}
-	ListChanges      = Endpoint[ChangesQuery, ChangesResponse]{"GET", "/v1/accounts/changes", User, false}
-	ArchiveHistory   = Endpoint[cluster.Retain, WriteResponse]{"POST", "/v1/history/archive", User, true}
-	LoadHistory      = Endpoint[cluster.LoadHistory, WriteResponse]{"POST", "/v1/history/load", User, true}
-	AmendJobs        = Endpoint[cluster.AmendJobs, WriteResponse]{"POST", "/v1/history/amend", User, true}
-	AskHistory       = Endpoint[SQLRequest, SQLResponse]{"POST", "/v1/history/sql", User, false}
-	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true}
-	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false}
-	WatchEvents      = Endpoint[EventQuery, Event]{"GET", "/v1/events", User, false} // a stream of lines
-	Ping             = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false}
-	TopJobs          = Endpoint[cluster.TopJobs, WriteResponse]{"POST", "/v1/jobs/top", User, true}
-	ListBooks        = Endpoint[AfterQuery, BooksResponse]{"GET", "/v1/accounts", User, false}
-	ChangeAccounts   = Endpoint[cluster.ChangeAccounts, WriteResponse]{"POST", "/v1/accounts/change", User, true}
-	ListPriorities   = Endpoint[AfterQuery, PrioritiesResponse]{"GET", "/v1/priorities", User, false}
+	SubmitJob        = Endpoint[SubmitRequest, SubmitResponse]{"POST", "/v1/jobs/submit", User, true, 0}
+	TestJob          = Endpoint[SubmitRequest, TestResponse]{"POST", "/v1/jobs/test", User, false, 0}
+	SubmitHet        = Endpoint[HetRequest, SubmitResponse]{"POST", "/v1/jobs/submit-het", User, true, 0}
+	TestHet          = Endpoint[HetRequest, TestResponse]{"POST", "/v1/jobs/test-het", User, false, 0}
+	ListJobs         = Endpoint[JobQuery, JobsResponse]{"GET", "/v1/jobs", User, false, 0}
+	WaitJob          = Endpoint[WaitRequest, WaitResponse]{"GET", "/v1/jobs/wait", User, false, 0}
+	WhyJob           = Endpoint[WhyRequest, WhyResponse]{"GET", "/v1/jobs/why", User, false, 0}
+	CancelJob        = Endpoint[cluster.Cancel, WriteResponse]{"POST", "/v1/jobs/cancel", User, true, Named | ForOperators}
+	FinishJob        = Endpoint[cluster.Finish, WriteResponse]{"POST", "/v1/jobs/finish", User, true, 0}
+	HoldJob          = Endpoint[cluster.HoldJobs, WriteResponse]{"POST", "/v1/jobs/hold", User, true, Named | ForOperators}
+	RequeueJob       = Endpoint[cluster.Requeue, WriteResponse]{"POST", "/v1/jobs/requeue", User, true, Named | ForOperators}
+	SuspendJob       = Endpoint[cluster.Suspend, WriteResponse]{"POST", "/v1/jobs/suspend", User, true, ForOperators}
+	UpdateJob        = Endpoint[cluster.UpdateJob, WriteResponse]{"POST", "/v1/jobs/update", User, true, Named | ForOperators}
+	JobScript        = Endpoint[ScriptRequest, ScriptResponse]{"GET", "/v1/jobs/script", User, false, 0}
+	ListNodes        = Endpoint[NodeQuery, NodesResponse]{"GET", "/v1/nodes", User, false, 0}
+	ShowCluster      = Endpoint[Empty, ClusterResponse]{"GET", "/v1/cluster", User, false, 0}
+	SetNodes         = Endpoint[cluster.NodeSet, WriteResponse]{"POST", "/v1/nodes/set", User, true, Named | ForAdministrators | ForNodeRoot}
+	CreateNodes      = Endpoint[cluster.NodeCreate, WriteResponse]{"POST", "/v1/nodes/create", User, true, ForAdministrators}
+	DeleteNodes      = Endpoint[cluster.NodeDelete, WriteResponse]{"POST", "/v1/nodes/delete", User, true, Named | ForAdministrators}
+	RebootNodes      = Endpoint[cluster.NodeReboot, WriteResponse]{"POST", "/v1/nodes/reboot", User, true, Named | ForAdministrators}
+	Reconfigure      = Endpoint[Empty, ReconfigureResponse]{"POST", "/v1/reconfigure", User, true, Named | ForAdministrators}
+	PutReservation   = Endpoint[cluster.ReservationPut, ReservationResponse]{"POST", "/v1/reservations/put", User, true, ForOperators}
+	DropReservation  = Endpoint[cluster.ReservationDrop, WriteResponse]{"POST", "/v1/reservations/drop", User, true, ForOperators}
+	ListReservations = Endpoint[ReservationQuery, ReservationsResponse]{"GET", "/v1/reservations", User, false, 0}
+	RecordBurnin     = Endpoint[cluster.BurninDone, WriteResponse]{"POST", "/v1/burnins/record", User, true, ForNodeRoot}
+	ListBurnins      = Endpoint[BurninQuery, BurninsResponse]{"GET", "/v1/burnins", User, false, 0}
+	SetPartition     = Endpoint[cluster.PartitionSet, WriteResponse]{"POST", "/v1/partitions/set", User, true, Named | ForAdministrators}
+	Configure        = Endpoint[cluster.Configure, ReconfigureResponse]{"POST", "/v1/configure", User, true, 0}
+	ShowConfig       = Endpoint[ConfigQuery, ConfigResponse]{"GET", "/v1/config", User, true, 0}
+	ListSteps        = Endpoint[StepQuery, StepsResponse]{"GET", "/v1/steps", User, false, 0}
+	ListHistory      = Endpoint[HistoryQuery, HistoryResponse]{"GET", "/v1/history", User, false, 0}
+	ListChanges      = Endpoint[ChangesQuery, ChangesResponse]{"GET", "/v1/accounts/changes", User, false, 0}
+	ArchiveHistory   = Endpoint[cluster.Retain, WriteResponse]{"POST", "/v1/history/archive", User, true, Named | ForDeputies}
+	LoadHistory      = Endpoint[cluster.LoadHistory, WriteResponse]{"POST", "/v1/history/load", User, true, Named | ForDeputies}
+	AmendJobs        = Endpoint[cluster.AmendJobs, WriteResponse]{"POST", "/v1/history/amend", User, true, Named | ForDeputies}
+	AskHistory       = Endpoint[SQLRequest, SQLResponse]{"POST", "/v1/history/sql", User, false, 0}
+	ShowStats        = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true, 0}
+	ShowUsage        = Endpoint[UsageRequest, UsageResponse]{"GET", "/v1/usage", User, false, 0}
+	WatchEvents      = Endpoint[EventQuery, Event]{"GET", "/v1/events", User, false, 0} // a stream of lines
+	Ping             = Endpoint[Empty, PingResponse]{"GET", "/v1/ping", User, false, 0}
+	TopJobs          = Endpoint[cluster.TopJobs, WriteResponse]{"POST", "/v1/jobs/top", User, true, ForOperators}
+	ListBooks        = Endpoint[AfterQuery, BooksResponse]{"GET", "/v1/accounts", User, false, 0}
+	ChangeAccounts   = Endpoint[cluster.ChangeAccounts, WriteResponse]{"POST", "/v1/accounts/change", User, true, Named | ForDeputies}
+	ListPriorities   = Endpoint[AfterQuery, PrioritiesResponse]{"GET", "/v1/priorities", User, false, 0}
 
-	RegisterNodes = Endpoint[RegisterRequest, RegisterResponse]{"POST", "/v1/nodes/register", Node, true}
-	GetWork       = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true}
-	ReportWork    = Endpoint[ReportRequest, WriteResponse]{"POST", "/v1/nodes/report", Node, true}
+	RegisterNodes = Endpoint[RegisterRequest, RegisterResponse]{"POST", "/v1/nodes/register", Node, true, 0}
+	GetWork       = Endpoint[WorkRequest, Work]{"GET", "/v1/nodes/work", Node, true, 0}
+	ReportWork    = Endpoint[ReportRequest, WriteResponse]{"POST", "/v1/nodes/report", Node, true, 0}
 	// LedJob is the record of a job whose first node is, or was, one of the member's.
-	LedJob  = Endpoint[LedQuery, LedResponse]{"GET", "/v1/nodes/led", Node, false}
-	GetBlob = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false}
+	LedJob  = Endpoint[LedQuery, LedResponse]{"GET", "/v1/nodes/led", Node, false, 0}
+	GetBlob = Endpoint[BlobRequest, BlobResponse]{"GET", "/v1/blobs", Node, false, 0}
 
 	// Members of the cluster. Join and Renew are for machines that have no valid certificate.
-	Join         = Endpoint[JoinRequest, JoinResponse]{"POST", "/v1/join", Joiner, false}
-	Renew        = Endpoint[RenewRequest, RenewResponse]{"POST", "/v1/renew", Joiner, false}
-	AdmitMember  = Endpoint[cluster.MemberJoin, WriteResponse]{"POST", "/v1/members/admit", Peer, true}
-	ListMembers  = Endpoint[Empty, MembersResponse]{"GET", "/v1/members", User, false}
-	MayVouch     = Endpoint[VouchQuery, VouchAnswer]{"GET", "/v1/members/vouch", Node, false}
-	RevokeMember = Endpoint[cluster.MemberRevoke, WriteResponse]{"POST", "/v1/members/revoke", User, true}
+	Join         = Endpoint[JoinRequest, JoinResponse]{"POST", "/v1/join", Joiner, false, 0}
+	Renew        = Endpoint[RenewRequest, RenewResponse]{"POST", "/v1/renew", Joiner, false, 0}
+	AdmitMember  = Endpoint[cluster.MemberJoin, WriteResponse]{"POST", "/v1/members/admit", Peer, true, 0}
+	ListMembers  = Endpoint[Empty, MembersResponse]{"GET", "/v1/members", User, false, 0}
+	MayVouch     = Endpoint[VouchQuery, VouchAnswer]{"GET", "/v1/members/vouch", Node, false, 0}
+	RevokeMember = Endpoint[cluster.MemberRevoke, WriteResponse]{"POST", "/v1/members/revoke", User, true, 0}
 	// LeaveMember is a compute node's or login host's own farewell.
-	LeaveMember  = Endpoint[Empty, WriteResponse]{"POST", "/v1/members/leave", Node, true}
-	AddServer    = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/add", Peer, true}
-	PingServer   = Endpoint[Empty, PingResponse]{"GET", "/v1/servers/ping", Node, false}
-	GossipKeys   = Endpoint[Empty, GossipResponse]{"GET", "/v1/gossip/keys", Node, false}
-	RemoveServer = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/remove", User, true}
-	TransferLead = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/transfer", User, true}
-	CreateToken  = Endpoint[TokenRequest, TokenResponse]{"POST", "/v1/tokens/create", User, true}
-	ListTokens   = Endpoint[Empty, TokensResponse]{"GET", "/v1/tokens", User, false}
-	RevokeToken  = Endpoint[cluster.TokenRevoke, WriteResponse]{"POST", "/v1/tokens/revoke", User, true}
+	LeaveMember  = Endpoint[Empty, WriteResponse]{"POST", "/v1/members/leave", Node, true, 0}
+	AddServer    = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/add", Peer, true, 0}
+	PingServer   = Endpoint[Empty, PingResponse]{"GET", "/v1/servers/ping", Node, false, 0}
+	GossipKeys   = Endpoint[Empty, GossipResponse]{"GET", "/v1/gossip/keys", Node, false, 0}
+	RemoveServer = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/remove", User, true, 0}
+	TransferLead = Endpoint[ServerRequest, Empty]{"POST", "/v1/servers/transfer", User, true, 0}
+	CreateToken  = Endpoint[TokenRequest, TokenResponse]{"POST", "/v1/tokens/create", User, true, 0}
+	ListTokens   = Endpoint[Empty, TokensResponse]{"GET", "/v1/tokens", User, false, 0}
+	RevokeToken  = Endpoint[cluster.TokenRevoke, WriteResponse]{"POST", "/v1/tokens/revoke", User, true, 0}
 
 	// Steps: answered by the client of the job's first node.
-	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false}
-	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false}
-	UpdateStep = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false}
-	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false}
+	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false, 0}
+	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}
+	UpdateStep = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false, 0}
+	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
 	// MeasureSteps measures what the job's living steps use now.
-	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false}
+	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false, 0}
 	// TailOutput reads the end of what the job's script has written.
-	TailOutput = Endpoint[TailRequest, TailResponse]{"POST", "/v1/steps/tail", User, false}
+	TailOutput = Endpoint[TailRequest, TailResponse]{"POST", "/v1/steps/tail", User, false, 0}
 )
 
 // AdoptSession puts a process of a session into the newest job of its user on this node. Answered by the node's own client, to
 // its root only.
-var AdoptSession = Endpoint[AdoptRequest, AdoptResponse]{"POST", "/v1/sessions/adopt", User, false}
+var AdoptSession = Endpoint[AdoptRequest, AdoptResponse]{"POST", "/v1/sessions/adopt", User, false, 0}
 
 // AdoptRequest names a process that somebody else than muster has started.
 type AdoptRequest struct {

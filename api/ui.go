@@ -36,6 +36,6 @@ type SessionEnd struct {
 
 // The contract of the page.
 var (
-	CreateLogin = Endpoint[Empty, LoginResponse]{"POST", "/v1/ui/login", User, false}
-	EndSession  = Endpoint[SessionEnd, Empty]{"POST", "/v1/ui/end", Peer, false}
+	CreateLogin = Endpoint[Empty, LoginResponse]{"POST", "/v1/ui/login", User, false, 0}
+	EndSession  = Endpoint[SessionEnd, Empty]{"POST", "/v1/ui/end", Peer, false, 0}
 )

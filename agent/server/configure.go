@@ -97,8 +97,7 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 		return none, cluster.Errorf(cluster.Invalid, "", "%v", err)
 	}
 	old, cmd := s.Snapshot(), &cluster.Configure{Config: want, How: "reconfigure"}
-	who.Identity = s.named(who)
-	_, index, err := s.proposeOf(ctx, s.withPrivilege(who, cmd), cmd)
+	_, index, err := s.proposeOf(ctx, s.actor(who, api.Reconfigure.Rights), cmd)
 	if err != nil {
 		return none, err
 	}

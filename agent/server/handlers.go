@@ -114,13 +114,7 @@ func write[C any, P interface {
 	cluster.Command
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
 	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
-		switch any(&c).(type) {
-		case *cluster.PartitionSet, *cluster.NodeDelete, // the history of the configuration tells who
-			*cluster.NodeSet, *cluster.NodeReboot, *cluster.ChangeAccounts, *cluster.LoadHistory, *cluster.AmendJobs, // their name is shown with the reason, or known to the books
-			*cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.UpdateJob: // which know coordinators by it
-			who.Identity = s.named(who)
-		}
-		values, index, err := s.proposeOf(ctx, s.withPrivilege(who, P(&c)), P(&c))
+		values, index, err := s.proposeOf(ctx, s.actor(who, e.Rights), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}

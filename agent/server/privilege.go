@@ -22,16 +22,23 @@ func (s *Server) privilege(who api.Caller) string {
 	return u.AdminLevel
 }
 
-// withPrivilege is a caller with the rights that the rank gives for a command.
-func (s *Server) withPrivilege(who api.Caller, cmd cluster.Command) cluster.Identity {
+// actor is as whom a caller's command is logged: with the name, and with what the level adds to the rights, where the endpoint
+// has a column for that.
+func (s *Server) actor(who api.Caller, rights api.Rights) cluster.Identity {
 	id := who.Identity
-	switch cmd.(type) {
-	case *cluster.Cancel, *cluster.HoldJobs, *cluster.Requeue, *cluster.Suspend, *cluster.UpdateJob, *cluster.TopJobs, *cluster.ReservationPut, *cluster.ReservationDrop:
-		id.Admin = id.Admin || s.privilege(who) != ""
-	case *cluster.NodeSet, *cluster.NodeReboot, *cluster.NodeCreate, *cluster.NodeDelete, *cluster.PartitionSet, *cluster.Configure:
-		id.Admin = id.Admin || s.privilege(who) == "Administrator"
-	case *cluster.ChangeAccounts, *cluster.AmendJobs, *cluster.Retain, *cluster.LoadHistory:
-		id.Deputy = s.privilege(who) != ""
+	if rights.Has(api.Named) {
+		id = s.named(who)
+	}
+	if rights&^(api.Named|api.ForNodeRoot) == 0 {
+		return id
+	}
+	level := s.privilege(who)
+	switch {
+	case level == "":
+	case rights.Has(api.ForOperators), rights.Has(api.ForAdministrators) && level == "Administrator":
+		id.Admin = true
+	case rights.Has(api.ForDeputies):
+		id.Deputy = true
 	}
 	return id
 }

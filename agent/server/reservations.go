@@ -26,7 +26,7 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 			q.Partition = p.Name
 		}
 	}
-	_, index, err := s.proposeOf(ctx, s.withPrivilege(who, &q), &q)
+	_, index, err := s.proposeOf(ctx, s.actor(who, api.PutReservation.Rights), &q)
 	if err != nil {
 		return api.ReservationResponse{}, err
 	}

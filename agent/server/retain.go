@@ -82,8 +82,7 @@ func (s *Server) archive(ctx context.Context, c cluster.Cutoff, dir, name string
 
 // archiveHistory has old records archived and forgotten now, and answers when that is done.
 func (s *Server) archiveHistory(ctx context.Context, who api.Caller, c cluster.Retain) (api.WriteResponse, error) {
-	who.Identity = s.named(who)
-	values, index, err := s.proposeOf(ctx, s.withPrivilege(who, &c), &c)
+	values, index, err := s.proposeOf(ctx, s.actor(who, api.ArchiveHistory.Rights), &c)
 	if err != nil {
 		return api.WriteResponse{}, err
 	}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"reflect"
+	"testing"
+
+	"dev.muster/api"
+)
+
+// TestRightsOfEndpoints lists who may do more than any user: a change of one of these is meant.
+func TestRightsOfEndpoints(t *testing.T) {
+	want := map[string]api.Rights{
+		"POST /v1/jobs/cancel":       api.Named | api.ForOperators,
+		"POST /v1/jobs/hold":         api.Named | api.ForOperators,
+		"POST /v1/jobs/requeue":      api.Named | api.ForOperators,
+		"POST /v1/jobs/suspend":      api.ForOperators,
+		"POST /v1/jobs/update":       api.Named | api.ForOperators,
+		"POST /v1/jobs/top":          api.ForOperators,
+		"POST /v1/reservations/put":  api.ForOperators,
+		"POST /v1/reservations/drop": api.ForOperators,
+		"POST /v1/nodes/set":         api.Named | api.ForAdministrators | api.ForNodeRoot,
+		"POST /v1/nodes/reboot":      api.Named | api.ForAdministrators,
+		"POST /v1/nodes/create":      api.ForAdministrators,
+		"POST /v1/nodes/delete":      api.Named | api.ForAdministrators,
+		"POST /v1/partitions/set":    api.Named | api.ForAdministrators,
+		"POST /v1/reconfigure":       api.Named | api.ForAdministrators,
+		"POST /v1/accounts/change":   api.Named | api.ForDeputies,
+		"POST /v1/history/amend":     api.Named | api.ForDeputies,
+		"POST /v1/history/archive":   api.Named | api.ForDeputies,
+		"POST /v1/history/load":      api.Named | api.ForDeputies,
+		"POST /v1/burnins/record":    api.ForNodeRoot,
+	}
+	got := map[string]api.Rights{}
+	m := api.NewMux()
+	new(Server).Routes(m)
+	for name, r := range m.All() {
+		if r.Rights != 0 {
+			got[name] = r.Rights
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("rights %v, want %v", got, want)
+	}
+}
