@@ -29,12 +29,12 @@ type Change struct {
 
 // improver looks for changes by forecasts of a state in which they were made.
 type improver struct {
-	s    *cluster.Snapshot
-	now  time.Time
-	job  *cluster.Job
-	base Start
-	left int
-	out  []Change
+	s      *cluster.Snapshot
+	now    time.Time
+	job    *cluster.Job
+	base   Start
+	trials int
+	out    []Change
 }
 
 // knob is something that a job, or a component of a heterogeneous one, may have less of.
@@ -62,14 +62,14 @@ func Changes(s *cluster.Snapshot, now time.Time, id cluster.JobID, may func(*clu
 	if j.Het != nil {
 		parts = s.Components(j)
 	}
-	im := &improver{s: s, now: now, job: j, base: forecastOf(s, now, id), left: maxTrials * min(len(parts), 2)}
+	im := &improver{s: s, now: now, job: j, base: forecastOf(s, now, id), trials: maxTrials * min(len(parts), 2)}
 	if !im.base.At.After(now) && !im.base.At.IsZero() || slices.ContainsFunc(parts, im.notReady) {
 		return nil // nothing of its size keeps it
 	}
 	var kinds []string
 	knobs := map[string][]knob{}
 	for _, o := range parts {
-		for _, k := range slices.Concat(less(o), without(o, parts), im.elsewhere(o, may)) {
+		for _, k := range slices.Concat(reducible(o), droppable(o, parts), im.elsewhere(o, may)) {
 			if k.have <= 1 {
 				continue
 			}
@@ -80,7 +80,7 @@ func Changes(s *cluster.Snapshot, now time.Time, id cluster.JobID, may func(*clu
 		}
 	}
 	for _, kind := range kinds {
-		im.turn(knobs[kind])
+		im.tryKind(knobs[kind])
 	}
 	slices.SortStableFunc(im.out, func(a, b Change) int { return a.At.Compare(b.At) })
 	return im.out[:min(len(im.out), maxChanges)]
@@ -91,8 +91,8 @@ func (im *improver) notReady(j *cluster.Job) bool {
 	return why != cluster.NoReason && why != cluster.WaitBegin
 }
 
-// make is the state in which somebody has changed what a setting says; false if that is refused.
-func (im *improver) make(ks []knob, at setting) (*cluster.Snapshot, bool) {
+// withSettings is the state in which somebody has changed what a setting says; false if that is refused.
+func (im *improver) withSettings(ks []knob, at setting) (*cluster.Snapshot, bool) {
 	next := im.s
 	for i, k := range ks {
 		if at[i] == k.have {
@@ -110,25 +110,25 @@ func (im *improver) make(ks []knob, at setting) (*cluster.Snapshot, bool) {
 	return next, true
 }
 
-// try is when the job would start with a setting.
-func (im *improver) try(ks []knob, at setting) Start {
-	if im.left--; im.left < 0 {
+// startWith is when the job would start with a setting.
+func (im *improver) startWith(ks []knob, at setting) Start {
+	if im.trials--; im.trials < 0 {
 		return Start{}
 	}
-	next, ok := im.make(ks, at)
+	next, ok := im.withSettings(ks, at)
 	if !ok {
 		return Start{}
 	}
 	return forecastOf(next, im.now, im.job.ID)
 }
 
-// turn looks at knobs of one kind: what helps of each alone, and of all together if that helps more.
-func (im *improver) turn(ks []knob) {
+// tryKind looks at knobs of one kind: what helps of each alone, and of all together if that helps more.
+func (im *improver) tryKind(ks []knob) {
 	if len(ks) > 1 { // else it is tried at once
-		ks = slices.DeleteFunc(ks, func(k knob) bool { _, ok := im.make([]knob{k}, setting{1}); return !ok })
+		ks = slices.DeleteFunc(ks, func(k knob) bool { _, ok := im.withSettings([]knob{k}, setting{1}); return !ok })
 	}
 	least := slices.Repeat(setting{1}, len(ks))
-	best := im.try(ks, least)
+	best := im.startWith(ks, least)
 	if !best.sooner(&im.base) {
 		return
 	}
@@ -136,38 +136,38 @@ func (im *improver) turn(ks []knob) {
 	for i := range ks {
 		one, st := ks[i:i+1], best
 		if len(ks) > 1 {
-			st = im.try(one, setting{1})
+			st = im.startWith(one, setting{1})
 		}
 		if st.sooner(&im.base) {
-			im.most(one, st)
+			im.offerLargest(one, st)
 		}
 		if st.sooner(&alone) {
 			alone = st
 		}
 	}
 	if best.sooner(&alone) {
-		im.together(ks, best)
+		im.offerTogether(ks, best)
 	}
 }
 
-// most offers the largest of a single knob that brings the earliest start that the least would bring, and one less than it
+// offerLargest offers the largest of a single knob that brings the earliest start that the least would bring, and one less than it
 // has if that helps.
-func (im *improver) most(one []knob, best Start) {
+func (im *improver) offerLargest(one []knob, best Start) {
 	k := one[0]
 	n, st := im.largest(one, setting{1}, 0, best)
 	im.offer(one, setting{n}, st)
 	if k.step && n < k.have-1 {
-		im.offer(one, setting{k.have - 1}, im.try(one, setting{k.have - 1}))
+		im.offer(one, setting{k.have - 1}, im.startWith(one, setting{k.have - 1}))
 	}
 }
 
-// together offers what all of the knobs must be for a start that none of them brings alone.
-func (im *improver) together(ks []knob, best Start) {
+// offerTogether offers what all of the knobs must be for a start that none of them brings alone.
+func (im *improver) offerTogether(ks []knob, best Start) {
 	at := slices.Repeat(setting{1}, len(ks))
 	last := best
 	for i, k := range ks {
 		at[i] = k.have
-		if st := im.try(ks, at); !best.sooner(&st) {
+		if st := im.startWith(ks, at); !best.sooner(&st) {
 			last = st
 			continue // it need not change
 		}
@@ -182,7 +182,7 @@ func (im *improver) largest(ks []knob, at setting, i int, least Start) (int, Sta
 	at = slices.Clone(at)
 	n := sort.Search(ks[i].have-2, func(m int) bool { // the first that is too much, less two
 		at[i] = m + 2
-		st := im.try(ks, at)
+		st := im.startWith(ks, at)
 		starts[m+2] = st
 		return least.sooner(&st)
 	}) + 1
@@ -245,8 +245,8 @@ func updateHint(jobs []*cluster.Job, words string) string {
 
 var system = cluster.Identity{System: true}
 
-// less is all that a job may have less of.
-func less(j *cluster.Job) (out []knob) {
+// reducible is all that a job may have less of.
+func reducible(j *cluster.Job) (out []knob) {
 	spec, sp := j.Spec, fmt.Sprintf
 	add := func(kind string, have int, step bool, patch func(int) cluster.Patch, say func(int) (text, hint string)) {
 		out = append(out, knob{j, kind, have, step, system, patch, say})
@@ -319,8 +319,8 @@ func fewerNodes(spec *cluster.JobSpec, n int) cluster.Patch {
 	return p
 }
 
-// without are the conditions of a job, of which each may be left out. A component keeps off the nodes that the others name.
-func without(j *cluster.Job, parts []*cluster.Job) (out []knob) {
+// droppable are the conditions of a job, of which each may be left out. A component keeps off the nodes that the others name.
+func droppable(j *cluster.Job, parts []*cluster.Job) (out []knob) {
 	spec := j.Spec
 	none, zero, no := "", 0, false
 	add := func(what string, p cluster.Patch, hint string) {

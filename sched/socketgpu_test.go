@@ -15,7 +15,7 @@ func TestGPUsPerSocketAndJob(t *testing.T) {
 	} {
 		b := namedBed(t, nil, machine(), machine(), machine(), machine())
 		id := b.submit(ask(t, line))
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(id)
 		got := 0
 		if j.Alloc != nil {

@@ -36,8 +36,8 @@ func (c *cycle) tooLong(p *cluster.Partition, j *cluster.Job) bool {
 	return p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j)
 }
 
-// allowed cuts a job's limit to what the partition allows, if it may be cut.
-func (c *cycle) allowed(p *cluster.Partition, j *cluster.Job) *cluster.Job {
+// withinPartition cuts a job's limit to what the partition allows, if it may be cut.
+func (c *cycle) withinPartition(p *cluster.Partition, j *cluster.Job) *cluster.Job {
 	if j.Spec.LimitMin > 0 && c.tooLong(p, j) {
 		if short := withLimit(j, p.MaxTime); short != nil {
 			return short
@@ -46,14 +46,14 @@ func (c *cycle) allowed(p *cluster.Partition, j *cluster.Job) *cluster.Job {
 	return j
 }
 
-// shorter finds the longest limit with which a job that does not fit would.
-func (c *cycle) shorter(j *cluster.Job, fit func(*cluster.Job) *cluster.Alloc) (*cluster.Job, *cluster.Alloc) {
+// fitShorter finds the longest limit with which a job that does not fit would.
+func (c *cycle) fitShorter(j *cluster.Job, fit func(*cluster.Job) *cluster.Alloc) (*cluster.Job, *cluster.Alloc) {
 	var ends []time.Time
-	for _, h := range c.heads {
-		ends = append(ends, h.at)
+	for _, ps := range c.planned {
+		ends = append(ends, ps.at)
 	}
-	for _, k := range c.reserved {
-		ends = append(ends, k.Start)
+	for _, rn := range c.reserved {
+		ends = append(ends, rn.Start)
 	}
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
 	for _, at := range slices.CompactFunc(ends, time.Time.Equal) {

@@ -15,23 +15,23 @@ import (
 // history plays a random history on a cluster, and has two schedulers decide after each step: one that goes on from
 // its last cycle, and the function that knows nothing.
 type history struct {
-	*bed
-	r        *rand.Rand
-	again    Scheduler
-	rounds   int  // cycles that went on from the last one
-	starts   int  // in these
-	bound    int  // of these, while nodes were kept free in the responsive order
-	pace     int  // how much time goes by at most, minutes
-	calm     bool // jobs and nodes are of the usual kind only
-	judge    Judge
-	seen     []cluster.JobID
-	hets     bool // there are heterogeneous jobs
-	ruled    bool // there are accounts with limits
-	reserves bool // there are reservations at times
-	beside   int  // cycles that went on while there was one
-	shrunk   int  // nodes that jobs gave back and were clean of
-	freed    int  // jobs that had waited for limits and started in cycles that went on
-	held     int  // jobs that wait for limits from then on
+	*testbed
+	r                 *rand.Rand
+	scheduler         Scheduler
+	incrementalPasses int  // cycles that went on from the last one
+	incrementalStarts int  // in these
+	protectedPasses   int  // of these, while nodes were kept free in the responsive order
+	maxMinutes        int  // how much time goes by at most, minutes
+	plainJobs         bool // jobs and nodes are of the usual kind only
+	judge             Judge
+	seen              []cluster.JobID
+	hasHet            bool // there are heterogeneous jobs
+	hasLimits         bool // there are accounts with limits
+	hasReservations   bool // there are reservations at times
+	reservedPasses    int  // cycles that went on while there was one
+	nodesGivenBack    int  // nodes that jobs gave back and were clean of
+	limitedStarts     int  // jobs that had waited for limits and started in cycles that went on
+	limitedWaits      int  // jobs that wait for limits from then on
 }
 
 func newHistory(t *testing.T, r *rand.Rand) *history {
@@ -40,9 +40,9 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	if r.IntN(2) == 0 {
 		parts = append(parts, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{nodeName(0), nodeName(1)}, State: cluster.PartitionUp, PriorityTier: r.IntN(2)})
 	}
-	h := &history{bed: newBed(t, nodes, parts...), r: r, hets: r.IntN(3) == 0, pace: 40 << r.IntN(4), calm: r.IntN(2) == 0}
+	h := &history{testbed: newTestbed(t, nodes, parts...), r: r, hasHet: r.IntN(3) == 0, maxMinutes: 40 << r.IntN(4), plainJobs: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
-		h.again.most = 3 + r.IntN(20)
+		h.scheduler.maxLooked = 3 + r.IntN(20)
 	}
 	cfg := *h.s.Config()
 	cfg.Licenses = []cluster.License{{Name: "lic", Total: 2}}
@@ -51,16 +51,16 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	}
 	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst, cfg.PlanWhole = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
 	cfg.NoBestFit = cfg.ShortestFirst != cfg.PlanWhole // no draw of its own: histories that are named stay what they are
-	h.do(&cluster.Configure{Config: &cfg})
-	h.reserves = r.IntN(3) == 0
-	if h.ruled = r.IntN(2) == 0; h.ruled {
-		h.rule()
+	h.apply(&cluster.Configure{Config: &cfg})
+	h.hasReservations = r.IntN(3) == 0
+	if h.hasLimits = r.IntN(2) == 0; h.hasLimits {
+		h.addLimits()
 	}
 	return h
 }
 
-// rule sets up accounts with limits at random: users u and v in team, two QOS, one of them perhaps that of a partition too.
-func (h *history) rule() {
+// addLimits sets up accounts with limits at random: users u and v in team, two QOS, one of them perhaps that of a partition too.
+func (h *history) addLimits() {
 	r, cfg := h.r, *h.s.Config()
 	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true, Safe: r.IntN(3) == 0}
 	cfg.Priority = cluster.PriorityConfig{Multifactor: r.IntN(2) == 0, CalcPeriod: time.Hour, HalfLife: time.Hour, MaxAge: time.Hour, Weights: cluster.PriorityWeights{Age: 1000, FairShare: 1000}}
@@ -75,11 +75,11 @@ func (h *history) rule() {
 	if r.IntN(8) == 0 {
 		cfg.Partitions[len(cfg.Partitions)-1].DenyQOS = []string{"long"}
 	}
-	h.do(&cluster.Configure{Config: &cfg})
+	h.apply(&cluster.Configure{Config: &cfg})
 	team := &cluster.Association{Account: "team", Shares: 1, QOS: []string{"normal", "long"}, Limits: h.someLimits()}
-	h.do(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS("normal"), h.someQOS("long"), {Account: &cluster.Account{Name: "team"}}, {Assoc: team, Under: "root"}}})
+	h.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS("normal"), h.someQOS("long"), {Account: &cluster.Account{Name: "team"}}, {Assoc: team, Under: "root"}}})
 	for _, user := range []string{"u", "v"} {
-		h.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{User: &cluster.User{Name: user, DefaultAccount: "team"}}, h.someUser(user)}})
+		h.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{User: &cluster.User{Name: user, DefaultAccount: "team"}}, h.someUser(user)}})
 	}
 }
 
@@ -125,7 +125,7 @@ func (h *history) step() {
 		}
 	}
 	switch k := r.IntN(22); {
-	case k < 9 && h.hets && r.IntN(10) == 0:
+	case k < 9 && h.hasHet && r.IntN(10) == 0:
 		c := &cluster.SubmitHet{}
 		for range 2 + r.IntN(3) {
 			s := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "h", User: "u"}
@@ -133,7 +133,7 @@ func (h *history) step() {
 			s.UID, s.Kind, s.Array = 1, cluster.Batch, nil
 			c.Specs = append(c.Specs, s)
 		}
-		h.seen = append(h.seen, h.do(c).(cluster.JobID))
+		h.seen = append(h.seen, h.apply(c).(cluster.JobID))
 	case k < 9 || len(h.seen) == 0:
 		for range 1 + r.IntN(3) {
 			h.seen = append(h.seen, h.submit(h.randomJob))
@@ -143,7 +143,7 @@ func (h *history) step() {
 			if r.IntN(3) == 0 {
 				try(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 				if r.IntN(3) > 0 {
-					h.end(j.ID)
+					h.endJob(j.ID)
 				}
 				break
 			}
@@ -156,7 +156,7 @@ func (h *history) step() {
 			hold = cluster.HeldAdmin
 		}
 		try(&cluster.HoldJobs{Ref: cluster.Ref{Job: some()}, Hold: hold})
-	case k == 16 && !h.calm:
+	case k == 16 && !h.plainJobs:
 		set, why := cluster.NodeDrain, "x"
 		if r.IntN(3) > 0 {
 			set = cluster.NodeResume
@@ -178,16 +178,16 @@ func (h *history) step() {
 			try(&cluster.UpdateJob{Ref: cluster.Ref{Job: j.ID}, Patch: cluster.Patch{MinNodes: &least}, Runs: true})
 			if j, _ = h.s.Job(j.ID); r.IntN(2) == 0 && len(j.Leaving()) > 0 {
 				tell(j, j.Leaving()[0].Node, cluster.NodeDone)
-				h.shrunk++
+				h.nodesGivenBack++
 			}
 		}
 	case k == 17:
 		limit := time.Duration(1+r.IntN(300)) * time.Minute
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Limit: &limit}})
-	case k == 19 && h.ruled && r.IntN(4) == 0:
+	case k == 19 && h.hasLimits && r.IntN(4) == 0:
 		try(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS([]string{"normal", "long"}[r.IntN(2)])}})
-	case k == 18 && h.reserves && r.IntN(2) == 0:
-		start := h.now.Add(time.Duration(r.IntN(3*h.pace)) * time.Minute)
+	case k == 18 && h.hasReservations && r.IntN(2) == 0:
+		start := h.now.Add(time.Duration(r.IntN(3*h.maxMinutes)) * time.Minute)
 		v := cluster.Reservation{Name: fmt.Sprint("r", r.IntN(3)), Start: start, End: start.Add(time.Duration(1+r.IntN(300)) * time.Minute), Users: []string{"u"}}
 		if v.Nodes = []cluster.NodeName{nodeName(r.IntN(2))}; r.IntN(2) == 0 {
 			v.Flags = cluster.ResvMaint
@@ -202,7 +202,7 @@ func (h *history) step() {
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Priority: &first}})
 	}
 	if r.IntN(2) == 0 {
-		h.now = h.now.Add(time.Duration(r.IntN(h.pace)) * time.Minute)
+		h.now = h.now.Add(time.Duration(r.IntN(h.maxMinutes)) * time.Minute)
 		for _, c := range cluster.Due(h.s.Snapshot(), h.now) {
 			try(c)
 		}
@@ -212,7 +212,7 @@ func (h *history) step() {
 func (h *history) randomJob(s *cluster.JobSpec) {
 	r := h.r
 	s.UID = uint32(1 + r.IntN(2))
-	if h.ruled {
+	if h.hasLimits {
 		s.User, s.Account, s.QOS = []string{"u", "v"}[s.UID-1], "team", []string{"normal", "long"}[r.IntN(2)]
 	}
 	s.Limit = time.Duration(5+r.IntN(200)) * time.Minute
@@ -238,10 +238,10 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 	if one(10) {
 		s.Nice = r.IntN(100) - 50
 	}
-	if one(8) && !h.calm {
+	if one(8) && !h.plainJobs {
 		s.Kind, s.Array = cluster.Batch, &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 1+r.IntN(6)), Limit: r.IntN(3)}
 	}
-	if h.calm {
+	if h.plainJobs {
 		return
 	}
 	if one(8) {
@@ -264,9 +264,9 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 // decide compares the two, and carries out what they decide, or at times loses a part of it.
 func (h *history) decide() bool {
 	snap := h.s.Snapshot()
-	full, last := newCycle(snap, h.now), h.again.last
-	want := full.pass(cmp.Or(h.again.most, full.depth()))
-	got := h.again.Schedule(snap, h.now)
+	full, last := newCycle(snap, h.now), h.scheduler.last
+	want := full.fullPass(cmp.Or(h.scheduler.maxLooked, full.queueDepth()))
+	got := h.scheduler.Schedule(snap, h.now)
 	spec := cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
 	h.randomJob(&spec)
 	spec.MinNodes += h.r.IntN(2)
@@ -274,34 +274,34 @@ func (h *history) decide() bool {
 		h.t.Fatalf("a judge who knows the nodes says of %+v %v, a new one %v", spec, a, b)
 	}
 	if c := (&cycle{s: snap}); !snap.Config().StrictOrder {
-		c.sort(want)
-		c.sort(got)
+		c.sortDecisions(want)
+		c.sortDecisions(got)
 	}
 	if a, b := fmt.Sprintf("%+v", dump(got)), fmt.Sprintf("%+v", dump(want)); a != b {
-		h.t.Fatalf("at %v it decides (gone on: %v)\n%s\nnot\n%s", h.now, last != nil && last == h.again.last, a, b)
+		h.t.Fatalf("at %v it decides (gone on: %v)\n%s\nnot\n%s", h.now, last != nil && last == h.scheduler.last, a, b)
 	}
-	if last != nil && last == h.again.last {
-		h.rounds++
-		h.beside += b2i(len(snap.Reservations()) > 0)
-		h.bound += b2i(last.bound > 0)
+	if last != nil && last == h.scheduler.last {
+		h.incrementalPasses++
+		h.reservedPasses += b2i(len(snap.Reservations()) > 0)
+		h.protectedPasses += b2i(last.protectedStarts > 0)
 		for _, d := range got {
-			h.starts += b2i(d.Start != nil)
+			h.incrementalStarts += b2i(d.Start != nil)
 			j, _ := h.s.Job(d.Job)
-			h.freed += b2i(d.Start != nil && limiting(j.Wait))
-			h.held += b2i(d.Start == nil && limiting(d.Wait))
+			h.limitedStarts += b2i(d.Start != nil && isLimit(j.Wait))
+			h.limitedWaits += b2i(d.Start == nil && isLimit(d.Wait))
 		}
 	}
 	if h.r.IntN(20) == 0 {
 		want = want[:h.r.IntN(len(want)+1)]
 	}
 	if len(want) > 0 {
-		h.do(&cluster.Decide{Decisions: want})
+		h.apply(&cluster.Decide{Decisions: want})
 	}
 	return len(want) > 0
 }
 
-// limiting reports whether a reason is one of limits.
-func limiting(why cluster.Reason) bool {
+// isLimit reports whether a reason is one of limits.
+func isLimit(why cluster.Reason) bool {
 	return strings.HasPrefix(string(why), "Assoc") || strings.HasPrefix(string(why), "QOS")
 }
 
@@ -323,19 +323,19 @@ func dump(ds []cluster.Decision) (out []string) {
 
 // TestRoundEnds: this history once kept the scheduler busy for good: a job whose question failed beside the starts planned
 // at its turn was taken for one that may fit, over and over.
-func TestRoundEnds(t *testing.T) {
+func TestIncrementalPassEnds(t *testing.T) {
 	h := newHistory(t, rand.New(rand.NewPCG(5139, 135)))
 	for range 40 {
 		h.step()
 		h.decide()
 	}
-	if h.rounds == 0 {
+	if h.incrementalPasses == 0 {
 		t.Error("the history says nothing")
 	}
 }
 
-// TestAgain holds that a scheduler which goes on from its last cycle decides what a full pass would.
-func TestAgain(t *testing.T) {
+// TestIncrementalPassDecidesAsFullPass holds that a scheduler which goes on from its last cycle decides what a full pass would.
+func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
 	seed, rounds, starts, bound, freed, held, beside, shrunk := rand.Uint64(), 0, 0, 0, 0, 0, 0, 0
 	for k := range uint64(330) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
@@ -345,7 +345,7 @@ func TestAgain(t *testing.T) {
 				for n := 0; h.decide() && n < 3; n++ {
 				}
 			}
-			rounds, starts, bound, freed, held, beside, shrunk = rounds+h.rounds, starts+h.starts, bound+h.bound, freed+h.freed, held+h.held, beside+h.beside, shrunk+h.shrunk
+			rounds, starts, bound, freed, held, beside, shrunk = rounds+h.incrementalPasses, starts+h.incrementalStarts, bound+h.protectedPasses, freed+h.limitedStarts, held+h.limitedWaits, beside+h.reservedPasses, shrunk+h.nodesGivenBack
 		})
 		if t.Failed() {
 			return

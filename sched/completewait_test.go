@@ -15,18 +15,18 @@ func TestCompleteWait(t *testing.T) {
 		return cluster.Partition{Name: name, Nodes: nodes, State: cluster.PartitionUp}
 	}
 	for _, local := range []bool{false, true} {
-		b := newBed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)), part("apart", nodeName(2)), part("next", nodeName(1), nodeName(2)))
+		b := newTestbed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)), part("apart", nodeName(2)), part("next", nodeName(1), nodeName(2)))
 		cfg := *b.s.Snapshot().Config()
 		cfg.CompleteWait, cfg.CompleteLocal, cfg.Partitions = 30*time.Second, local, cfg.Partitions[1:] // not that of all nodes, in which each job ends
-		b.do(&cluster.Configure{Config: &cfg})
+		b.apply(&cluster.Configure{Config: &cfg})
 		to := func(parts ...string) cluster.JobID {
 			return b.submit(func(s *cluster.JobSpec) { s.Partitions = parts })
 		}
 		ends := to("own")
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(ends)
 		n, _ := b.s.Node(nodeName(0))
-		b.do(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.BatchOver, Job: ends, Attempt: j.Attempt, At: b.now}}})
+		b.apply(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.BatchOver, Job: ends, Attempt: j.Attempt, At: b.now}}})
 		if j, _ = b.s.Job(ends); j.Phase != cluster.Ending {
 			t.Fatalf("phase %d", j.Phase)
 		}
@@ -37,7 +37,7 @@ func TestCompleteWait(t *testing.T) {
 			t.Errorf("the next cycle is at %s", at)
 		}
 		b.now = b.now.Add(29 * time.Second)
-		b.cycle()
+		b.scheduleAll()
 		for name := range jobs {
 			if want := local && (name == "apart" || name == "either" || name == "next"); runs(name) != want {
 				t.Errorf("local %t, while a job ends: the job for %s runs %t", local, name, !want)
@@ -52,7 +52,7 @@ func TestCompleteWait(t *testing.T) {
 			}
 		}
 		b.now = b.now.Add(time.Second)
-		b.cycle()
+		b.scheduleAll()
 		for name := range jobs {
 			if !runs(name) {
 				t.Errorf("local %t, when the time is over: the job for %s waits", local, name)

@@ -19,7 +19,7 @@ func TestLicenses(t *testing.T) {
 		return b.submit(func(s *cluster.JobSpec) { s.Licenses = text })
 	}
 	first, second, third, plain := with("matlab:3"), with("matlab:2,ansys"), with("matlab"), with("")
-	b.cycle()
+	b.scheduleAll()
 	for id, want := range map[cluster.JobID]string{first: "n1 0", second: "waits Licenses", third: "n1 1", plain: "n1 2"} {
 		if got := b.got(id); got != want {
 			t.Errorf("job %d: %s, want %s", id, got, want)
@@ -28,8 +28,8 @@ func TestLicenses(t *testing.T) {
 	if e := Explain(b.s.Snapshot(), b.now, second); len(e.Causes) != 1 || e.Causes[0].Reason != cluster.WaitLicenses {
 		t.Errorf("explained by %+v", e.Causes)
 	}
-	b.end(first)
-	b.cycle()
+	b.endJob(first)
+	b.scheduleAll()
 	if got := b.got(second); got[0] != 'n' {
 		t.Errorf("the second does not start: %s", got)
 	}
@@ -53,7 +53,7 @@ func TestSwitchesWait(t *testing.T) {
 		b := eight(func(cfg *cluster.Config) { twoLeaves(cfg); cfg.MaxSwitchWait = c.longest }, t)
 		b.submit(ask(t, "--exclusive -wn1"))
 		b.submit(ask(t, "--exclusive -wn5"))
-		b.cycle()
+		b.scheduleAll()
 		id := b.submit(func(s *cluster.JobSpec) { ask(t, "-N4 --switches=1")(s); s.SwitchWait = c.wait })
 		began := b.now
 		for _, step := range []struct {
@@ -61,7 +61,7 @@ func TestSwitchesWait(t *testing.T) {
 			want string
 		}{{0, "waits Resources"}, {c.after - time.Second, "waits Resources"}, {c.after, "n2 0 n3 0 n4 0 n6 0"}} {
 			b.now = began.Add(step.at)
-			b.cycle()
+			b.scheduleAll()
 			if got := b.got(id); got != step.want {
 				t.Errorf("%+v after %s: %s, want %s", c, step.at, got, step.want)
 			}
@@ -71,7 +71,7 @@ func TestSwitchesWait(t *testing.T) {
 
 // TestOrderOfNodes is what the configuration makes of the order in which nodes are taken.
 func TestOrderOfNodes(t *testing.T) {
-	busy := func(b *bed) {
+	busy := func(b *testbed) {
 		b.submit(ask(t, "-n4 -wn1"))
 		b.submit(ask(t, "-n2 -wn2"))
 		b.submit(ask(t, "-n6 -wn3"))
@@ -79,11 +79,11 @@ func TestOrderOfNodes(t *testing.T) {
 			b.submit(ask(t, "-n8 -w"+string(numbered(i))))
 		}
 	}
-	apart := func(b *bed) { b.submit(ask(t, "--exclusive -wn3")); b.submit(ask(t, "--exclusive -wn5")) }
+	apart := func(b *testbed) { b.submit(ask(t, "--exclusive -wn3")); b.submit(ask(t, "--exclusive -wn5")) }
 	for _, c := range []struct {
 		name      string
 		cfg       func(*cluster.Config)
-		before    func(*bed)
+		before    func(*testbed)
 		ask, want string
 	}{
 		{"least loaded", func(c *cluster.Config) { c.LLN = true }, busy, "-N2", "n1 2 n2 1"},
@@ -102,17 +102,17 @@ func TestOrderOfNodes(t *testing.T) {
 		if c.before != nil {
 			c.before(b)
 		}
-		b.cycle()
+		b.scheduleAll()
 		id := b.submit(ask(t, c.ask))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
 
-// TestSpecialized keeps cores and memory of nodes from jobs.
-func TestSpecialized(t *testing.T) {
+// TestSpecializedCores keeps cores and memory of nodes from jobs.
+func TestSpecializedCores(t *testing.T) {
 	inv := machine()
 	inv.SpecCPUs, inv.SpecMemMB = inv.LastCores(3), 4000
 	if got := inv.SpecCPUs.String(); got != "7,14-15" {
@@ -125,7 +125,7 @@ func TestSpecialized(t *testing.T) {
 	} {
 		b := namedBed(t, nil, inv, inv)
 		id := b.submit(ask(t, line))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
@@ -133,7 +133,7 @@ func TestSpecialized(t *testing.T) {
 	b := namedBed(t, nil, inv)
 	id := b.submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} })
 	more := b.submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 1} })
-	b.cycle()
+	b.scheduleAll()
 	if j, _ := b.s.Job(id); j.Alloc == nil || j.Alloc.Shares[0].MemMB != 60000 || b.got(more)[0] != 'w' {
 		t.Errorf("all memory: %s, beside it: %s", b.got(id), b.got(more))
 	}
@@ -161,7 +161,7 @@ func TestWholeNodesMemory(t *testing.T) {
 		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: c.per, MB: c.mb} })
 		j, _ := b.s.Job(id)
 		err := new(Judge).Feasible(b.s.Snapshot(), j.Spec, b.now)
-		b.cycle()
+		b.scheduleAll()
 		got := cluster.MemMB(0)
 		if j, _ = b.s.Job(id); j.Alloc != nil {
 			got = j.Alloc.Shares[0].MemMB
@@ -176,7 +176,7 @@ func TestWholeNodesMemory(t *testing.T) {
 }
 
 // TestTooMuch: what no node of the partition has is named. The words and their order are Slurm's.
-func TestTooMuch(t *testing.T) {
+func TestFirstShortageIsNamed(t *testing.T) {
 	b := namedBed(t, nil, machine())
 	for _, c := range []struct {
 		set  func(*cluster.JobSpec)
@@ -199,7 +199,7 @@ func TestTooMuch(t *testing.T) {
 			cfg := *snap.Config()
 			cfg.Partitions = slices.Clone(cfg.Partitions)
 			cfg.Partitions[0].MaxTime = 24 * time.Hour
-			b.do(&cluster.Configure{Config: &cfg})
+			b.apply(&cluster.Configure{Config: &cfg})
 			snap = b.s.Snapshot()
 		}
 		err := new(Judge).Feasible(snap, j.Spec, b.now)
@@ -231,28 +231,28 @@ func TestCPUsOfAllGPUs(t *testing.T) {
 // TestNodeKeeps keeps weight, features and what jobs may not have when a client registers that does
 // not know of them; a new configuration changes them.
 func TestNodeKeeps(t *testing.T) {
-	cfg := strict()
+	cfg := strictOrderConfig()
 	said := machine("fast")
 	said.Weight, said.SpecCPUs = 7, said.LastCores(1)
 	cfg.Declared = []cluster.Node{{Name: "n1", Inventory: said}}
 	b := namedBed(t, func(c *cluster.Config) { *c = cfg })
 	found := machine()
 	found.Features, found.Weight, found.GPUs[0].Cores = nil, 0, cluster.IDSet{}
-	b.do(&cluster.NodeUp{Name: "n1", Inventory: found})
+	b.apply(&cluster.NodeUp{Name: "n1", Inventory: found})
 	n, _ := b.s.Node("n1")
 	if inv := n.Inventory; inv.Weight != 7 || len(inv.Features) != 1 || inv.SpecCPUs.String() != "15" || inv.GPUs[0].Cores.String() != "0-7" {
 		t.Errorf("after it has registered: %+v", inv)
 	}
 	said.Weight, said.Features = 3, []string{"slow"}
 	cfg.Declared = []cluster.Node{{Name: "n1", Inventory: said}}
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	if n, _ = b.s.Node("n1"); n.Inventory.Weight != 3 || n.Inventory.Features[0] != "slow" || !n.Up {
 		t.Errorf("after a new configuration: %+v", n)
 	}
 }
 
-// TestThreads counts cores where tasks do not share them.
-func TestThreads(t *testing.T) {
+// TestTasksShareCores counts cores where tasks do not share them.
+func TestTasksShareCores(t *testing.T) {
 	for line, want := range map[string]string{
 		"-n3":                          "n1 0-1,16-17",
 		"-n3 --ntasks-per-core=1":      "n1 0-3,16-17",
@@ -264,7 +264,7 @@ func TestThreads(t *testing.T) {
 		inv.GPUs = nil
 		b := namedBed(t, nil, inv, inv)
 		id := b.submit(ask(t, line))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
@@ -290,7 +290,7 @@ func TestExclusiveUser(t *testing.T) {
 		for _, j := range jobs {
 			ids = append(ids, by(j.uid, j.how))
 		}
-		b.cycle()
+		b.scheduleAll()
 		for k, j := range jobs {
 			if got := b.got(ids[k]); got != j.want {
 				t.Errorf("round %d, job %d of user %d: %s, want %s", round, k, j.uid, got, j.want)
@@ -317,18 +317,18 @@ func TestTopoOptional(t *testing.T) {
 			if c.ask != "-N3" {
 				b.submit(ask(t, "--exclusive -wn2"))
 			}
-			b.cycle()
+			b.scheduleAll()
 		}
 		id := b.submit(ask(t, c.ask))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }
 
-// TestLeaves has jobs say themselves what they leave of their nodes, in place of what these keep. The figures are Slurm's.
-func TestLeaves(t *testing.T) {
+// TestJobsLeaveCores has jobs say themselves what they leave of their nodes, in place of what these keep. The figures are Slurm's.
+func TestJobsLeaveCores(t *testing.T) {
 	last, first := machine(), machine()
 	last.SpecCPUs, first.SpecCPUs = last.LastCores(2), cluster.RangeIDSet(0, 1)
 	threads := machine()
@@ -348,7 +348,7 @@ func TestLeaves(t *testing.T) {
 		b := namedBed(t, nil, c.node)
 		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: cluster.MemPerCPU, MB: 1000} })
 		other := b.submit(func(s *cluster.JobSpec) { s.Priority = nil })
-		b.cycle()
+		b.scheduleAll()
 		got := "waits"
 		if j, _ := b.s.Job(id); j.Alloc != nil {
 			sh := j.Alloc.Shares[0]

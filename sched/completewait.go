@@ -8,10 +8,10 @@ import (
 	"dev.muster/cluster"
 )
 
-// settling finds the partitions in which nothing starts yet, for jobs end there (CompleteWait), and of these jobs the one that
+// partitionsCompleting finds the partitions in which nothing starts yet, for jobs end there (CompleteWait), and of these jobs the one that
 // does so longest: a job that waits gets the nodes of one that ended together, not one after the other. Without
 // reduce_completing_frag these are all partitions, with it those that have nodes in common with the partition of a job that ends.
-func settling(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]*cluster.Job {
+func partitionsCompleting(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]*cluster.Job {
 	cfg := s.Config()
 	if cfg.CompleteWait == 0 {
 		return nil
@@ -48,7 +48,7 @@ func settling(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]*cluste
 		}
 		longest(last[nil])
 		for k := range cfg.Partitions {
-			if o, ok := s.Partition(cfg.Partitions[k].Name); ok && last[o] != nil && overlaps(p, o) {
+			if o, ok := s.Partition(cfg.Partitions[k].Name); ok && last[o] != nil && shareNodes(p, o) {
 				longest(last[o])
 			}
 		}
@@ -56,31 +56,31 @@ func settling(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]*cluste
 	return out
 }
 
-// rests are the nodes of partitions in which nothing starts while in others something may: these do not get them either.
-func (c *cycle) rests() (nodes nodeSet) {
+// nodesCompleting are the nodes of partitions in which nothing starts while in others something may: these do not get them either.
+func (c *cycle) nodesCompleting() (nodes nodeSet) {
 	for i := range c.s.Config().Partitions {
 		p, ok := c.s.Partition(c.s.Config().Partitions[i].Name)
-		if !ok || !c.s.Config().CompleteLocal || c.settling[p] == nil {
+		if !ok || !c.s.Config().CompleteLocal || c.completing[p] == nil {
 			continue
 		}
 		if nodes == nil {
-			nodes = make(nodeSet, len(c.free.spaces))
+			nodes = make(nodeSet, len(c.free.nodes))
 		}
-		for _, at := range c.free.members(p) {
+		for _, at := range c.free.partitionMembers(p) {
 			nodes[at] = true
 		}
 	}
 	return nodes
 }
 
-// overlaps reports whether partitions have nodes in common.
-func overlaps(p, o *cluster.Partition) bool {
+// shareNodes reports whether partitions have nodes in common.
+func shareNodes(p, o *cluster.Partition) bool {
 	return p == o || p.All || o.All || slices.ContainsFunc(p.Nodes, func(n cluster.NodeName) bool { return slices.Contains(o.Nodes, n) })
 }
 
-// settles reports whether a job, of a heterogeneous one any component, waits for others that end, wherever it may run.
-func (c *cycle) settles(j *cluster.Job) bool {
-	if len(c.settling) == 0 {
+// waitsForCompleting reports whether a job, of a heterogeneous one any component, waits for others that end, wherever it may run.
+func (c *cycle) waitsForCompleting(j *cluster.Job) bool {
+	if len(c.completing) == 0 {
 		return false
 	}
 	all := []*cluster.Job{j}
@@ -88,28 +88,28 @@ func (c *cycle) settles(j *cluster.Job) bool {
 		all = c.s.Components(j)
 	}
 	return slices.ContainsFunc(all, func(o *cluster.Job) bool {
-		return !slices.ContainsFunc(o.Spec.Partitions, func(name string) bool { p, ok := c.s.Partition(name); return ok && c.settling[p] == nil })
+		return !slices.ContainsFunc(o.Spec.Partitions, func(name string) bool { p, ok := c.s.Partition(name); return ok && c.completing[p] == nil })
 	})
 }
 
-// settling explains that others that end are waited for, in the partition itself or where it has nodes of.
-func (e *Explanation) settling(c *cycle, p *cluster.Partition) {
+// explainCompleting explains that others that end are waited for, in the partition itself or where it has nodes of.
+func (e *Explanation) explainCompleting(c *cycle, p *cluster.Partition) {
 	cfg := c.s.Config()
 	at := slices.IndexFunc(cfg.Partitions, func(o cluster.Partition) bool {
 		q, ok := c.s.Partition(o.Name)
-		return ok && c.settling[q] != nil && (q == p || c.settling[p] == nil && overlaps(p, q))
+		return ok && c.completing[q] != nil && (q == p || c.completing[p] == nil && shareNodes(p, q))
 	})
 	if at < 0 {
 		return
 	}
 	own, _ := c.s.Partition(cfg.Partitions[at].Name)
-	j, what := c.settling[own], "nothing starts in partition "+p.Name
+	j, what := c.completing[own], "nothing starts in partition "+p.Name
 	if own != p {
 		what = fmt.Sprintf("nothing starts on nodes of partition %s that are of partition %s too", p.Name, own.Name)
 	}
 	if cfg.CompleteLocal {
 		what += " (reduce_completing_frag)"
 	}
-	e.add("None", fmt.Sprintf("scontrol show job %d", j.ID), "%s while a job ends (CompleteWait=%d in slurm.conf): job %d of %s does, and is waited for until %s at most",
+	e.addCause("None", fmt.Sprintf("scontrol show job %d", j.ID), "%s while a job ends (CompleteWait=%d in slurm.conf): job %d of %s does, and is waited for until %s at most",
 		what, int(cfg.CompleteWait.Seconds()), j.ID, j.Spec.User, cfg.SettlesUntil(j).Format(time.DateTime))
 }

@@ -32,10 +32,10 @@ func TestForecastBeside(t *testing.T) {
 		{"between two planned starts", false, []job{{1, 3, 0, 2, 0}, {1, 1, 0, 4, 0}, {1, 2, 0, 1, 2}, {1, 3, 0, 1, 3}, {1, 2, 0, 1, 4}, {1, 1, 0, 1, 2}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBed(t, 1)
+			b := newTestbed(t, 1)
 			cfg := *b.s.Config()
 			cfg.PlanWhole = c.whole
-			b.do(&cluster.Configure{Config: &cfg})
+			b.apply(&cluster.Configure{Config: &cfg})
 			var ids []cluster.JobID
 			for _, j := range c.jobs {
 				ids = append(ids, b.submit(func(s *cluster.JobSpec) {
@@ -45,7 +45,7 @@ func TestForecastBeside(t *testing.T) {
 						s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(j.gpus)}}
 					}
 				}))
-				b.cycle()
+				b.scheduleAll()
 			}
 			all := Forecast(b.s.Snapshot(), b.now)
 			for k, j := range c.jobs {
@@ -92,14 +92,14 @@ func TestForecastHolds(t *testing.T) {
 			}
 		}
 		f := newForecast(snap, h.now)
-		for id, st := range f.run(0) {
+		for id, st := range f.runTo(0) {
 			j, _ := snap.Job(id)
 			if st.Alloc == nil || !st.At.After(h.now) { // who starts now does not heed those that only will
 				continue
 			}
 			starts++
 			for _, sh := range st.Alloc.Shares {
-				on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("planned %d", id), st.At, until(st.At, j.Limit), begins(j), slices.ContainsFunc(f.heads, func(r *reservation) bool { return r.job == leaderOf(j) }), sh})
+				on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("planned %d", id), st.At, endOf(st.At, j.Limit), beginsAt(j), slices.ContainsFunc(f.planned, func(ps *plannedStart) bool { return ps.job == leaderOf(j) }), sh})
 			}
 		}
 		for name, list := range on {

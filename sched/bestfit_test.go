@@ -25,10 +25,10 @@ func TestBestFit(t *testing.T) {
 		{"disable_best_fit", func(cfg *cluster.Config) { cfg.StrictOrder, cfg.NoBestFit = false, true }, false},
 		{"priority/multifactor", func(cfg *cluster.Config) { cfg.StrictOrder = false; multifactor(cfg) }, false},
 	} {
-		b := newBed(t, 3)
+		b := newTestbed(t, 3)
 		cfg := *b.s.Config()
 		c.words(&cfg)
-		b.do(&cluster.Configure{Config: &cfg})
+		b.apply(&cluster.Configure{Config: &cfg})
 		on := func(node cluster.NodeName, cpus int, gpus int64) cluster.NodeName {
 			id := b.submit(func(s *cluster.JobSpec) {
 				s.CPUsPerTask = cpus
@@ -39,7 +39,7 @@ func TestBestFit(t *testing.T) {
 					s.PerNode = []cluster.GRES{{Name: "gpu", Count: gpus}}
 				}
 			})
-			b.cycle()
+			b.scheduleAll()
 			if j, _ := b.s.Job(id); j.Alloc != nil {
 				return j.Alloc.Shares[0].Node
 			}
@@ -60,17 +60,17 @@ func TestBestFit(t *testing.T) {
 
 // TestNoGPUsNoBestFit: where no node has GPUs, jobs take the nodes that they would in Slurm.
 func TestNoGPUsNoBestFit(t *testing.T) {
-	b := newBed(t, 0)
-	b.respond()
+	b := newTestbed(t, 0)
+	b.useResponsiveOrder()
 	inv := node(1)
 	inv.GPUs = nil
 	for i := range 3 {
-		b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: inv})
+		b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: inv})
 	}
 	b.submit(func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{nodeName(1)}, 1 })
-	b.cycle()
+	b.scheduleAll()
 	id := b.submit(nil)
-	b.cycle()
+	b.scheduleAll()
 	if got := b.where(id); !strings.HasPrefix(got, "n000:") {
 		t.Errorf("it runs on %s, want n000", got)
 	}
@@ -79,48 +79,48 @@ func TestNoGPUsNoBestFit(t *testing.T) {
 // TestEqualsAreNearby: of nodes that fit equally well a job takes the one that it would take if there were no others: of the leaf
 // with the fewest of them.
 func TestEqualsAreNearby(t *testing.T) {
-	b := newBed(t, 6)
-	b.respond()
+	b := newTestbed(t, 6)
+	b.useResponsiveOrder()
 	cfg := *b.s.Config()
 	cfg.Topology = []cluster.Switch{{Name: "s0", Switches: []string{"s1", "s2"}}}
 	for k, nodes := range [][]cluster.NodeName{{"n000", "n001", "n002", "n003"}, {"n004", "n005"}} {
 		cfg.Topology = append(cfg.Topology, cluster.Switch{Name: fmt.Sprint("s", k+1), Nodes: nodes})
 	}
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	id := b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: 1}} })
-	b.cycle()
+	b.scheduleAll()
 	if got := b.where(id); !strings.HasPrefix(got, "n004:") {
 		t.Errorf("it runs on %s, want n004", got)
 	}
 }
 
 // TestTightestByKind: kinds of nodes lead to the same candidates as the nodes one by one, as jobs come and go.
-func TestTightestByKind(t *testing.T) {
+func TestBestRatedByClass(t *testing.T) {
 	rng, met := rand.New(rand.NewPCG(5, 6)), 0
 	for range 30 {
-		b := newBed(t, 40)
-		b.respond()
-		p := newPool(b.s.Snapshot())
-		var views []*view
+		b := newTestbed(t, 40)
+		b.useResponsiveOrder()
+		fs := newFreeSet(b.s.Snapshot())
+		var views []*nodeFit
 		for k := range 6 {
 			s := &cluster.JobSpec{Layout: &cluster.Layout{Tasks: 1, CPUsPerTask: 1 + rng.IntN(4)}}
 			if k%2 == 0 {
 				s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + rng.IntN(3))}}
 			}
 			d := newDemand(b.s.Snapshot(), b.s.Snapshot().DefaultPartition(), s, nil)
-			views = append(views, newGauge(d, p).view(p, nil, 0))
+			views = append(views, newClassFit(d, fs).newNodeFit(fs, nil, 0))
 		}
 		for range 60 {
-			v := views[rng.IntN(len(views))]
-			v.follow()
-			c := &choice{view: v, cands: v.list, min: 1, max: 1}
-			got, want := c.tightest(), c.tightestOf(v.list)
+			nf := views[rng.IntN(len(views))]
+			nf.catchUp()
+			c := &choice{nodeFit: nf, candidates: nf.withRoom, minNodes: 1, maxNodes: 1}
+			got, want := c.bestRated(), c.bestRatedByNode(nf.withRoom)
 			if !slices.Equal(got, want) {
 				t.Fatalf("by kind %v, node by node %v", got, want)
 			}
 			met += b2i(len(want) > 1)
 			if len(want) > 0 {
-				p.take(v.allot(want[:1]))
+				fs.takeAlloc(nf.allotTo(want[:1]))
 			}
 		}
 	}
@@ -136,10 +136,10 @@ func TestGradient(t *testing.T) {
 		gradient bool
 		want     [2]cluster.NodeName
 	}{{false, [2]cluster.NodeName{"n000", "n002"}}, {true, [2]cluster.NodeName{"n001", "n002"}}} {
-		b := newBed(t, 3)
+		b := newTestbed(t, 3)
 		cfg := *b.s.Config()
 		cfg.BestFit, cfg.Gradient = true, c.gradient
-		b.do(&cluster.Configure{Config: &cfg})
+		b.apply(&cluster.Configure{Config: &cfg})
 		gpus := func(name string, n int64, change func(*cluster.JobSpec)) cluster.JobID {
 			id := b.submit(func(s *cluster.JobSpec) {
 				s.PerNode = []cluster.GRES{{Name: name, Count: n}}
@@ -147,7 +147,7 @@ func TestGradient(t *testing.T) {
 					change(s)
 				}
 			})
-			b.cycle()
+			b.scheduleAll()
 			return id
 		}
 		on := func(node cluster.NodeName) func(*cluster.JobSpec) {
@@ -174,34 +174,34 @@ func TestGradient(t *testing.T) {
 
 // TestKindsTellPartsApart: how much is left of shared GPUs is part of what a node is, so that questions about parts are
 // answered by kinds of nodes.
-func TestKindsTellPartsApart(t *testing.T) {
-	b := newBed(t, 4)
+func TestClassesTellGPUPartsApart(t *testing.T) {
+	b := newTestbed(t, 4)
 	for k, shards := range []int64{3, 3, 1} {
 		b.submit(func(s *cluster.JobSpec) {
 			s.PerNode = []cluster.GRES{{Name: "shard", Count: shards}}
 			s.NodeList, s.MinNodes = []cluster.NodeName{nodeName(k)}, 1
 		})
 	}
-	b.cycle()
-	p := newPool(b.s.Snapshot())
-	of := func(i int) int32 { return p.kindOf(&p.spaces[i]) }
+	b.scheduleAll()
+	fs := newFreeSet(b.s.Snapshot())
+	of := func(i int) int32 { return fs.classOf(&fs.nodes[i]) }
 	if of(0) != of(1) || of(0) == of(2) || of(2) == of(3) {
 		t.Errorf("nodes with 3, 3, 1 and no shards given out are of kinds %d, %d, %d, %d", of(0), of(1), of(2), of(3))
 	}
 	s := &cluster.JobSpec{Layout: &cluster.Layout{PerNode: []cluster.GRES{{Name: "shard", Count: 2}}}}
-	if g := newGauge(newDemand(b.s.Snapshot(), b.s.Snapshot().DefaultPartition(), s, nil), p); !g.numbers {
+	if cf := newClassFit(newDemand(b.s.Snapshot(), b.s.Snapshot().DefaultPartition(), s, nil), fs); !cf.byNumbers {
 		t.Error("numbers do not tell where a part of a GPU fits")
 	}
 }
 
 // TestGrains: what is spoiled counts in steps, alike above and below nothing.
-func TestGrains(t *testing.T) {
+func TestFragmentationSteps(t *testing.T) {
 	for spoilt, want := range map[int64]int64{0: 0, 190: 0, 200: 1, 590: 1, 600: 2, -190: 0, -200: -1, -600: -2} {
-		if got := grains(spoilt, 10); got != want {
+		if got := toGrains(spoilt, 10); got != want {
 			t.Errorf("%d thousandths over ten jobs are %d grains, want %d", spoilt, got, want)
 		}
 	}
-	if got := grains(100, 0); got != 2+1 {
+	if got := toGrains(100, 0); got != 2+1 {
 		t.Errorf("without jobs %d", got)
 	}
 }

@@ -10,22 +10,22 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// bed is a cluster to schedule on.
-type bed struct {
+// testbed is a cluster to schedule on.
+type testbed struct {
 	t   testing.TB
 	s   *cluster.State
 	now time.Time
 	n   uint64
 }
 
-func newBed(t testing.TB, nodes int, parts ...cluster.Partition) *bed {
-	b := &bed{t: t, s: cluster.NewState(), now: epoch}
-	cfg := strict()
+func newTestbed(t testing.TB, nodes int, parts ...cluster.Partition) *testbed {
+	b := &testbed{t: t, s: cluster.NewState(), now: epoch}
+	cfg := strictOrderConfig()
 	cfg.Partitions = append(cfg.Partitions, parts...)
 	cfg.GRES = []cluster.GRESLine{{Name: "shard", Count: 16}, {Name: "mps", Count: 400}}
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	for i := range nodes {
-		b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
+		b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
 	}
 	return b
 }
@@ -45,7 +45,7 @@ func node(threads int) cluster.Inventory {
 	return inv
 }
 
-func (b *bed) do(c cluster.Command) any {
+func (b *testbed) apply(c cluster.Command) any {
 	b.t.Helper()
 	b.n++
 	out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: c})
@@ -55,23 +55,23 @@ func (b *bed) do(c cluster.Command) any {
 	return out.Result
 }
 
-func (b *bed) submit(change func(*cluster.JobSpec)) cluster.JobID {
+func (b *testbed) submit(change func(*cluster.JobSpec)) cluster.JobID {
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour}
 	if change != nil {
 		change(spec)
 	}
-	return b.do(&cluster.Submit{Spec: spec}).(cluster.JobID)
+	return b.apply(&cluster.Submit{Spec: spec}).(cluster.JobID)
 }
 
-// cycle schedules until nothing more starts; every decision must be taken.
-func (b *bed) cycle() {
+// scheduleAll schedules until nothing more starts; every decision must be taken.
+func (b *testbed) scheduleAll() {
 	b.t.Helper()
 	for range 20 {
 		ds := Schedule(b.s.Snapshot(), b.now)
 		if len(ds) == 0 {
 			break
 		}
-		for i, e := range b.do(&cluster.Decide{Decisions: ds}).([]*cluster.Error) {
+		for i, e := range b.apply(&cluster.Decide{Decisions: ds}).([]*cluster.Error) {
 			if e != nil {
 				b.t.Fatalf("decision %+v was refused: %v", ds[i], e)
 			}
@@ -86,7 +86,7 @@ func (b *bed) cycle() {
 }
 
 // where tells a job's shares as node:tasks:cpus:gpus:mem, or why it waits.
-func (b *bed) where(id cluster.JobID) string {
+func (b *testbed) where(id cluster.JobID) string {
 	j, ok := b.s.Job(id)
 	if !ok {
 		return "gone"
@@ -104,8 +104,8 @@ func (b *bed) where(id cluster.JobID) string {
 	return out
 }
 
-// end finishes a job everywhere.
-func (b *bed) end(id cluster.JobID) {
+// endJob finishes a job everywhere.
+func (b *testbed) endJob(id cluster.JobID) {
 	j, _ := b.s.Job(id)
 	for i, n := range j.AllNodes() {
 		nd, ok := b.s.Node(n)
@@ -116,20 +116,20 @@ func (b *bed) end(id cluster.JobID) {
 		if i > 0 {
 			us = us[1:]
 		}
-		b.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: us})
+		b.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: us})
 	}
 }
 
-// strict is the configuration in which jobs are tried in the order of the queue.
-func strict() cluster.Config {
+// strictOrderConfig is the configuration in which jobs are tried in the order of the queue.
+func strictOrderConfig() cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.StrictOrder = true
 	return cfg
 }
 
-// respond has jobs tried in the responsive order from now on.
-func (b *bed) respond() {
+// useResponsiveOrder has jobs tried in the responsive order from now on.
+func (b *testbed) useResponsiveOrder() {
 	cfg := *b.s.Snapshot().Config()
 	cfg.StrictOrder = false
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 }

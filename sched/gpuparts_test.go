@@ -7,15 +7,15 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestParts gives out parts of GPUs: a job's are of one GPU, the fullest that has enough; a GPU of which parts are given
+// TestGPUParts gives out parts of GPUs: a job's are of one GPU, the fullest that has enough; a GPU of which parts are given
 // out is no whole one, until the last part is back; and no GPU has parts of two kinds.
-func TestParts(t *testing.T) {
-	b := newBed(t, 1)
+func TestGPUParts(t *testing.T) {
+	b := newTestbed(t, 1)
 	ask := func(name string, n int64) cluster.JobID {
 		return b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: name, Count: n}} })
 	}
 	where := func(id cluster.JobID) string {
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(id)
 		switch {
 		case j.Alloc == nil:
@@ -39,11 +39,11 @@ func TestParts(t *testing.T) {
 	expect(ask("mps", 50), "mps of 2")
 	expect(ask("gpu", 1), "whole 3")
 	waits := expect(ask("gpu", 1), "waits")
-	b.end(first)
+	b.endJob(first)
 	expect(waits, "waits") // two shards of GPU 0 are still out
-	b.end(second)
+	b.endJob(second)
 	expect(waits, "waits") // and another
-	b.end(third)
+	b.endJob(third)
 	if got := where(waits); got != "whole 0" {
 		t.Errorf("the job that waited for a whole GPU: %s", got)
 	}
@@ -53,8 +53,8 @@ func TestParts(t *testing.T) {
 }
 
 // TestPartsRefused: what no GPU has, and what makes no sense.
-func TestPartsRefused(t *testing.T) {
-	b := newBed(t, 1)
+func TestGPUPartsRefused(t *testing.T) {
+	b := newTestbed(t, 1)
 	gres := func(name string, n int64) []cluster.GRES { return []cluster.GRES{{Name: name, Count: n}} }
 	for name, l := range map[string]cluster.Layout{"more than a GPU has": {PerNode: gres("shard", 5)}, "for the job": {PerJob: gres("shard", 1)},
 		"with a whole GPU": {PerNode: append(gres("shard", 1), gres("gpu", 1)...)}, "two kinds": {PerNode: append(gres("shard", 1), gres("mps", 1)...)}} {
@@ -67,17 +67,17 @@ func TestPartsRefused(t *testing.T) {
 }
 
 // TestLinks: of GPUs that would do those are taken that are linked to each other.
-func TestLinks(t *testing.T) {
-	b := newBed(t, 0)
+func TestLinkedGPUs(t *testing.T) {
+	b := newTestbed(t, 0)
 	inv := node(1)
 	links := [][]int{{-1, 0, 4, 0}, {0, -1, 0, 4}, {4, 0, -1, 0}, {0, 4, 0, -1}} // 0 with 2, 1 with 3
 	for i := range inv.GPUs {
 		inv.GPUs[i].Type, inv.GPUs[i].Links, inv.GPUs[i].Number, inv.GPUs[i].Cores = "v100", links[i], i+1, cluster.RangeIDSet(0, 15)
 	}
-	b.do(&cluster.NodeUp{Name: "n", Inventory: inv})
+	b.apply(&cluster.NodeUp{Name: "n", Inventory: inv})
 	take := func(n int64) string {
 		id := b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: n}} })
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(id)
 		if j.Alloc == nil {
 			return "waits"
@@ -90,7 +90,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	for j := range b.s.Snapshot().Live() {
-		b.end(j.ID)
+		b.endJob(j.ID)
 	}
 	if got := take(1); got != "0" {
 		t.Errorf("one: %s", got)

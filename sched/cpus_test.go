@@ -42,7 +42,7 @@ func TestCPUsAsUnits(t *testing.T) {
 	} {
 		b := namedBed(t, byCPU, c.make, c.make)
 		id := b.submit(ask(t, c.ask))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != c.want {
 			t.Errorf("%-24s %s\nwant %20s%s", c.ask, got, "", c.want)
 		}
@@ -50,7 +50,7 @@ func TestCPUsAsUnits(t *testing.T) {
 	b := namedBed(t, byCPU, threaded())
 	for _, want := range []string{"n1 0", "n1 2-3", "n1 4-6,8-15", "waits Resources"} {
 		id := b.submit(ask(t, map[string]string{"n1 0": "-n1", "n1 2-3": "-n2", "n1 4-6,8-15": "-n11"}[want]))
-		if b.cycle(); b.got(id) != want {
+		if b.scheduleAll(); b.got(id) != want {
 			t.Errorf("one after the other: %s, want %s", b.got(id), want)
 		}
 	}
@@ -69,14 +69,14 @@ func TestOneSocketThatFits(t *testing.T) {
 			first := cluster.JobID(0)
 			if c.busy == "8-10" { // the first socket was full then
 				first = b.submit(ask(t, "-n8"+dist))
-				b.cycle()
+				b.scheduleAll()
 			}
 			b.submit(ask(t, "-n3"+dist))
-			if b.cycle(); first > 0 {
-				b.end(first)
+			if b.scheduleAll(); first > 0 {
+				b.endJob(first)
 			}
 			id := b.submit(ask(t, c.ask+dist))
-			b.cycle()
+			b.scheduleAll()
 			if got := b.got(id); got != c.want {
 				t.Errorf("%s%s beside %s: %s, want %s", c.ask, dist, c.busy, got, c.want)
 			}
@@ -97,7 +97,7 @@ func TestTasksBesideTheirGPUs(t *testing.T) {
 	} {
 		b := namedBed(t, nil, machine(), machine())
 		id := b.submit(ask(t, ask1))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != want {
 			t.Errorf("%-24s %s\nwant %20s%s", ask1, got, "", want)
 		}
@@ -125,7 +125,7 @@ func TestMemoryOfUsedThreads(t *testing.T) {
 			ask(t, c.ask)(s)
 			s.Mem = cluster.Mem{Per: cluster.MemPerCPU, MB: c.mb}
 		})
-		b.cycle()
+		b.scheduleAll()
 		if j, _ := b.s.Job(id); b.got(id) != c.want || j.Alloc.Shares[0].MemMB != c.mem {
 			t.Errorf("%s: %s, want %s with %d MB: %+v", c.ask, b.got(id), c.want, c.mem, j.Alloc)
 		}
@@ -158,9 +158,9 @@ func TestGPUsOnFewNodes(t *testing.T) {
 		for _, before := range []string{"-n2 --gpus=6 -wn1", "-n2 --gpus=4 -wn2", "-n2 --gpus=2 -wn3"} {
 			b.submit(ask(t, before))
 		}
-		b.cycle()
+		b.scheduleAll()
 		id := b.submit(ask(t, c[0]))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != c[1] {
 			t.Errorf("%-24s %s\nwant %20s%s", c[0], got, "", c[1])
 		}
@@ -171,7 +171,7 @@ func TestGPUsOnFewNodes(t *testing.T) {
 func TestDistributionsApart(t *testing.T) {
 	b := namedBed(t, func(cfg *cluster.Config) { cfg.DistBlock = true }, machine(), machine())
 	first, second := b.submit(ask(t, "-n4 -wn1")), b.submit(ask(t, "-n4 -wn1 -mblock:cyclic"))
-	b.cycle()
+	b.scheduleAll()
 	if a, c := b.got(first), b.got(second); a != "n1 0-3" || c != "n1 4-5,8-9" {
 		t.Errorf("blocks by default: %s, and said to be cyclic: %s", a, c)
 	}
@@ -193,7 +193,7 @@ func TestTasksFillCores(t *testing.T) {
 	} {
 		b := namedBed(t, nil, threaded(), threaded(), threaded(), threaded())
 		id := b.submit(ask(t, ask1))
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(id)
 		var got []string
 		for _, sh := range j.Alloc.Shares {

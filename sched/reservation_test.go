@@ -12,7 +12,7 @@ import (
 )
 
 // reserve makes a reservation of nodes n000, n001, … that begins so long from now.
-func (b *bed) reserve(name string, in, long time.Duration, nodes int, change func(*cluster.Reservation)) {
+func (b *testbed) reserve(name string, in, long time.Duration, nodes int, change func(*cluster.Reservation)) {
 	b.t.Helper()
 	r := cluster.Reservation{Name: name, Start: b.now.Add(in), End: b.now.Add(in + long), Users: []string{"vip"}}
 	for i := range nodes {
@@ -21,7 +21,7 @@ func (b *bed) reserve(name string, in, long time.Duration, nodes int, change fun
 	if change != nil {
 		change(&r)
 	}
-	b.do(&cluster.ReservationPut{Reservation: r})
+	b.apply(&cluster.ReservationPut{Reservation: r})
 }
 
 func lasts(d time.Duration, more ...func(*cluster.JobSpec)) func(*cluster.JobSpec) {
@@ -41,7 +41,7 @@ func inside(name string) func(*cluster.JobSpec) {
 	return func(s *cluster.JobSpec) { s.Reservation, s.User = name, "vip" }
 }
 
-func (b *bed) on(id cluster.JobID) string {
+func (b *testbed) on(id cluster.JobID) string {
 	j, _ := b.s.Job(id)
 	if j.Alloc == nil {
 		return strings.TrimSuffix(string(j.Wait)+", "+j.WaitNote, ", ")
@@ -53,7 +53,7 @@ func (b *bed) on(id cluster.JobID) string {
 	return strings.Join(names, " ")
 }
 
-func (b *bed) wantOn(id cluster.JobID, want string) {
+func (b *testbed) wantOn(id cluster.JobID, want string) {
 	b.t.Helper()
 	if got := b.on(id); got != want {
 		b.t.Errorf("job %d: %s, want %s", id, got, want)
@@ -62,12 +62,12 @@ func (b *bed) wantOn(id cluster.JobID, want string) {
 
 // Jobs outside a reservation keep off its nodes if their limit reaches into it, and only then.
 func TestReservedAhead(t *testing.T) {
-	b := newBed(t, 3)
+	b := newTestbed(t, 3)
 	b.reserve("r", 2*time.Hour, time.Hour, 2, nil)
 	long := b.submit(lasts(3*time.Hour, wants(1)))
 	short := b.submit(lasts(2*time.Hour, wants(1)))
 	late := b.submit(lasts(3*time.Hour, wants(1)))
-	b.cycle()
+	b.scheduleAll()
 	b.wantOn(long, "n002")
 	b.wantOn(short, "n000")
 	b.wantOn(late, "ReqNodeNotAvail, May be reserved for other job")
@@ -82,22 +82,22 @@ func TestReservedAhead(t *testing.T) {
 
 // Jobs inside wait for its begin, use its nodes only, and go to none that is not theirs.
 func TestReservedInside(t *testing.T) {
-	b := newBed(t, 3)
+	b := newTestbed(t, 3)
 	b.reserve("r", time.Hour, 2*time.Hour, 2, nil)
 	b.reserve("m", time.Hour, 2*time.Hour, 3, func(r *cluster.Reservation) { r.Flags = cluster.ResvOverlap })
 	two := b.submit(lasts(time.Hour, wants(2), inside("r")))
 	one := b.submit(lasts(time.Hour, wants(1), inside("r")))
-	b.cycle()
+	b.scheduleAll()
 	b.wantOn(two, "Reservation")
 	b.now = b.now.Add(time.Hour)
-	b.cycle()
+	b.scheduleAll()
 	b.wantOn(two, "n000 n001")
 	b.wantOn(one, "Resources")
 	if j, _ := b.s.Job(two); j.Alloc.Reservation != "r" {
 		t.Errorf("runs in reservation %q", j.Alloc.Reservation)
 	}
 	other := b.submit(lasts(time.Minute, wants(1)))
-	b.cycle()
+	b.scheduleAll()
 	b.wantOn(other, "ReqNodeNotAvail, May be reserved for other job")
 }
 
@@ -114,17 +114,17 @@ func TestReservationOver(t *testing.T) {
 		{cluster.ResvFlex, cluster.Starting, cluster.HeldAdmin, 0},
 		{cluster.ResvDaily, cluster.Ending, cluster.NotHeld, 1},
 	} {
-		b := newBed(t, 2)
+		b := newTestbed(t, 2)
 		b.reserve("r", 0, time.Hour, 1, func(r *cluster.Reservation) { r.Flags = c.flags | cluster.ResvIgnoreJobs })
 		runs := b.submit(lasts(5*time.Hour, wants(1), inside("r")))
 		waits := b.submit(lasts(5*time.Hour, wants(2), inside("r")))
-		b.cycle()
+		b.scheduleAll()
 		b.now = b.now.Add(time.Hour)
 		if at := b.s.Snapshot().NextTimer(epoch.Add(59 * time.Minute)); !at.Equal(b.now) {
 			t.Errorf("%b: the clock is next asked at %v", c.flags, at)
 		}
 		for _, cmd := range cluster.Due(b.s.Snapshot(), b.now) {
-			b.do(cmd)
+			b.apply(cmd)
 		}
 		j, _ := b.s.Job(runs)
 		w, _ := b.s.Job(waits)
@@ -140,26 +140,26 @@ func TestReservationOver(t *testing.T) {
 
 // Jobs that may use a magnetic reservation do so unasked; if it is full they run elsewhere.
 func TestReservedMagnetic(t *testing.T) {
-	b := newBed(t, 2)
+	b := newTestbed(t, 2)
 	b.reserve("r", 0, 9*time.Hour, 1, func(r *cluster.Reservation) { r.Flags, r.Users = cluster.ResvMagnetic, []string{"u"} })
 	first, second := b.submit(lasts(time.Hour, wants(1))), b.submit(lasts(time.Hour, wants(1)))
 	foreign := b.submit(lasts(time.Hour, wants(1), func(s *cluster.JobSpec) { s.User = "x" }))
-	b.cycle()
+	b.scheduleAll()
 	b.wantOn(first, "n000")
 	b.wantOn(second, "n001")
 	b.wantOn(foreign, "Resources")
-	b.end(second)
-	b.cycle()
+	b.endJob(second)
+	b.scheduleAll()
 	b.wantOn(foreign, "n001")
 }
 
 // A reservation that is to have another number of nodes keeps those that have jobs, then the last ones, and gets the first that are free. The
 // choice is that of Slurm 22.05.
 func TestReserveOtherCount(t *testing.T) {
-	b := newBed(t, 6)
+	b := newTestbed(t, 6)
 	b.reserve("x", 0, time.Hour, 4, nil)
 	b.submit(lasts(time.Hour, wants(1), inside("x"))) // n000
-	b.cycle()
+	b.scheduleAll()
 	b.reserve("o", time.Hour/2, time.Hour, 0, func(r *cluster.Reservation) { r.Nodes = []cluster.NodeName{nodeName(4)} })
 	for count, want := range map[int]string{1: "[n000]", 2: "[n000 n003]", 3: "[n000 n002 n003]", 4: "[n000 n001 n002 n003]", 5: "[n000 n001 n002 n003 n005]", 6: "reservation_busy"} {
 		r, _ := b.s.Reservation("x")
@@ -181,7 +181,7 @@ func TestReserveOtherCount(t *testing.T) {
 // What asks for nodes outside of its reservations can never run; one that may go beyond its own is told of those of others only,
 // with the words of Slurm 22.05.
 func TestRequiredOutside(t *testing.T) {
-	b := newBed(t, 8)
+	b := newTestbed(t, 8)
 	at := func(name string, in time.Duration, node int, flags cluster.ResvFlags) {
 		b.reserve(name, in, time.Hour, 0, func(r *cluster.Reservation) { r.Nodes, r.Flags = []cluster.NodeName{nodeName(node)}, flags })
 	}
@@ -225,10 +225,10 @@ func TestRequiredOutside(t *testing.T) {
 
 // The nodes of a reservation by number are those that nobody will have then.
 func TestReserveNodes(t *testing.T) {
-	b := newBed(t, 4)
+	b := newTestbed(t, 4)
 	b.reserve("r", 2*time.Hour, time.Hour, 1, nil)
 	b.submit(lasts(3*time.Hour, wants(1))) // n001: n000 is reserved
-	b.cycle()
+	b.scheduleAll()
 	ask := func(count int, in time.Duration, flags cluster.ResvFlags) string {
 		r := &cluster.Reservation{Name: "x", Count: count, Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Flags: flags}
 		names, _, err := Reserve(b.s.Snapshot(), r, b.now)
@@ -267,16 +267,16 @@ func TestCoresApart(t *testing.T) {
 	seed, inside, beside := rand.Uint64(), 0, 0
 	for round := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, round))
-		b := newBed(t, 0)
+		b := newTestbed(t, 0)
 		for i := range 1 + r.IntN(3) {
-			b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1 + r.IntN(2))})
+			b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1 + r.IntN(2))})
 		}
 		for k := range 1 + r.IntN(4) {
 			in := time.Duration(r.IntN(3)*30) * time.Minute
 			res := cluster.Reservation{Name: fmt.Sprint("r", k), Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Users: []string{"vip"}, Cores: []int{1 + r.IntN(12)}}
 			if nodes, cpus, err := Reserve(b.s.Snapshot(), &res, b.now); err == nil {
 				res.Nodes, res.CPUs = nodes, cpus
-				b.do(&cluster.ReservationPut{Reservation: res})
+				b.apply(&cluster.ReservationPut{Reservation: res})
 			}
 		}
 		for range 12 {
@@ -300,11 +300,11 @@ func TestCoresApart(t *testing.T) {
 			}
 		}
 		for range 6 {
-			b.cycle()
+			b.scheduleAll()
 			in, out := b.apart(t, fmt.Sprintf("seed %d round %d", seed, round))
 			inside, beside = inside+in, beside+out
 			b.now = b.now.Add(15 * time.Minute)
-			b.do(&cluster.ReservationsDue{Names: []string{"r0", "r1", "r2", "r3"}})
+			b.apply(&cluster.ReservationsDue{Names: []string{"r0", "r1", "r2", "r3"}})
 		}
 	}
 	if inside < 100 || beside < 100 {
@@ -313,7 +313,7 @@ func TestCoresApart(t *testing.T) {
 }
 
 // apart checks what has been started just now, and counts the jobs within reservations and on the nodes of others.
-func (b *bed) apart(t *testing.T, when string) (inside, beside int) {
+func (b *testbed) apart(t *testing.T, when string) (inside, beside int) {
 	t.Helper()
 	for j := range b.s.Live() {
 		if !j.Started.Equal(b.now) {
@@ -342,15 +342,15 @@ func (b *bed) apart(t *testing.T, when string) (inside, beside int) {
 // TestLateEnd: a job that is to get the node of one that has not ended in time is planned to start now at the earliest, so that a
 // reservation is in its way which its limit reaches.
 func TestLateEnd(t *testing.T) {
-	b := newBed(t, 1)
+	b := newTestbed(t, 1)
 	late := b.submit(wants(1))
-	b.cycle()
+	b.scheduleAll()
 	b.confirm(late)
-	b.do(&cluster.Cancel{Ref: cluster.Ref{Job: late}})
+	b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: late}})
 	b.now = b.now.Add(30 * time.Second)
 	b.reserve("r", time.Hour-10*time.Second, time.Hour, 1, nil)
 	id := b.submit(lasts(time.Hour, wants(1)))
-	b.cycle()
+	b.scheduleAll()
 	if want, got := b.now.Add(2*time.Hour-10*time.Second), forecastOf(b.s.Snapshot(), b.now, id).At; !got.Equal(want) {
 		t.Errorf("it is to start at %s, want %s", got, want)
 	}
@@ -361,17 +361,17 @@ func TestLateEnd(t *testing.T) {
 
 // TestWhyCores: what keeps a job off cores, or has too few of them, is told.
 func TestWhyCores(t *testing.T) {
-	b := newBed(t, 1)
+	b := newTestbed(t, 1)
 	r := cluster.Reservation{Name: "r", Start: b.now, End: b.now.Add(time.Hour), Users: []string{"vip"}, Cores: []int{4}}
 	nodes, cpus, err := Reserve(b.s.Snapshot(), &r, b.now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Nodes, r.CPUs = nodes, cpus
-	b.do(&cluster.ReservationPut{Reservation: r})
+	b.apply(&cluster.ReservationPut{Reservation: r})
 	tasks := func(n int) func(*cluster.JobSpec) { return func(s *cluster.JobSpec) { s.Tasks = n } }
 	out, in := b.submit(tasks(13)), b.submit(lasts(time.Minute, tasks(5), inside("r")))
-	b.cycle()
+	b.scheduleAll()
 	for id, want := range map[cluster.JobID]string{out: "reservation r has 4 CPUs of 1 node from", in: "of 1 node in service 1 has room (for 4 tasks)"} {
 		text := ""
 		for _, c := range Explain(b.s.Snapshot(), b.now, id).Causes {
@@ -386,14 +386,14 @@ func TestWhyCores(t *testing.T) {
 // TestBeginsOnTime: a scheduler that goes on starts what waits for a reservation at the very moment when that begins, though
 // no other job has looked for nodes.
 func TestBeginsOnTime(t *testing.T) {
-	b := newBed(t, 2)
+	b := newTestbed(t, 2)
 	b.reserve("r", time.Hour, time.Hour, 1, nil)
 	id := b.submit(lasts(10*time.Minute, inside("r")))
 	var s Scheduler
 	cycle := func() []cluster.Decision {
 		list := s.Schedule(b.s.Snapshot(), b.now)
 		if len(list) > 0 {
-			b.do(&cluster.Decide{Decisions: list})
+			b.apply(&cluster.Decide{Decisions: list})
 		}
 		return list
 	}

@@ -118,26 +118,26 @@ func fateOf(j *cluster.Job) fate {
 
 // licenses explains which licenses that a job asks for are not free, and when they will be.
 func (e *Explanation) licenses(c *cycle, j *cluster.Job) {
-	if j.Spec.Licenses == "" || c.licensed(j) {
+	if j.Spec.Licenses == "" || c.licensesFree(j) {
 		return
 	}
-	for _, l := range c.s.LicensesShort(j, c.now, c.used) {
+	for _, l := range c.s.LicensesShort(j, c.now, c.licenses) {
 		text := fmt.Sprintf("it asks for %d of %s, the cluster has %d", l.Asks, l.Name, l.Has)
 		if l.Asks > l.Has {
 			words := fmt.Sprintf("licenses=%s:%d", l.Name, l.Has)
 			if l.Has == 0 {
 				words = "licenses="
 			}
-			e.add(cluster.WaitLicenses, updateHint([]*cluster.Job{j}, words), "%s; it never fits", text)
+			e.addCause(cluster.WaitLicenses, updateHint([]*cluster.Job{j}, words), "%s; it never fits", text)
 			continue
 		}
 		text += fmt.Sprintf(", %d in use", l.Used)
 		if l.Kept > 0 {
 			text += fmt.Sprintf(", %d kept for reservations", l.Kept)
 		}
-		if at, last := c.givenBack(l.Holders, float64(l.Used), float64(l.Asks+l.Kept), float64(l.Has)); last != nil {
+		if at, last := c.roomAgainAt(l.Holders, float64(l.Used), float64(l.Asks+l.Kept), float64(l.Has)); last != nil {
 			text += fmt.Sprintf("; there are enough at %s when job %s is over", at.Format(time.DateTime), idText(last))
 		}
-		e.add(cluster.WaitLicenses, "scontrol show licenses", "%s", text)
+		e.addCause(cluster.WaitLicenses, "scontrol show licenses", "%s", text)
 	}
 }

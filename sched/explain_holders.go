@@ -15,9 +15,9 @@ type Holder struct {
 	Until time.Time          // at most
 }
 
-// expected fills in when and where the job is planned to start, and which jobs hold what it is to get there until then,
+// explainStart fills in when and where the job is planned to start, and which jobs hold what it is to get there until then,
 // last those that hold it longest.
-func (e *Explanation) expected(s *cluster.Snapshot, now time.Time, id cluster.JobID) {
+func (e *Explanation) explainStart(s *cluster.Snapshot, now time.Time, id cluster.JobID) {
 	starts := forecastTo(s, now, id)
 	st := starts[id]
 	if !st.At.After(now) {
@@ -29,7 +29,7 @@ func (e *Explanation) expected(s *cluster.Snapshot, now time.Time, id cluster.Jo
 	lacks := map[cluster.NodeName]*cluster.Share{} // what is planned where there is too little now
 	for k := range st.Alloc.Shares {
 		sh := &st.Alloc.Shares[k]
-		if n, ok := s.Node(sh.Node); ok && short(n, s.Load(sh.Node), sh) {
+		if n, ok := s.Node(sh.Node); ok && lacksFor(n, s.Load(sh.Node), sh) {
 			lacks[sh.Node] = sh
 		}
 	}
@@ -39,7 +39,7 @@ func (e *Explanation) expected(s *cluster.Snapshot, now time.Time, id cluster.Jo
 		}
 		var on []cluster.NodeName
 		for _, sh := range shares {
-			if p := lacks[sh.Node]; p != nil && meets(p, &sh) {
+			if p := lacks[sh.Node]; p != nil && sharesDevices(p, &sh) {
 				on = append(on, sh.Node)
 			}
 		}
@@ -54,7 +54,7 @@ func (e *Explanation) expected(s *cluster.Snapshot, now time.Time, id cluster.Jo
 	}
 	for o, first := range starts {
 		if j, ok := s.Job(o); ok && o != id && first.Alloc != nil && first.At.Before(st.At) {
-			add(j, first.Alloc.Shares, first.At, until(first.At, j.Limit))
+			add(j, first.Alloc.Shares, first.At, endOf(first.At, j.Limit))
 		}
 	}
 	slices.SortFunc(e.Holders, func(a, b Holder) int {
@@ -73,14 +73,14 @@ func devicesOf(sh *cluster.Share) cluster.IDSet {
 	return sh.GPUs
 }
 
-// short reports whether a node has not as much left as a share takes, by numbers.
-func short(n *cluster.Node, l *cluster.Load, sh *cluster.Share) bool {
+// lacksFor reports whether a node has not as much left as a share takes, by numbers.
+func lacksFor(n *cluster.Node, l *cluster.Load, sh *cluster.Share) bool {
 	inv := &n.Inventory
 	return sh.CPUs.Len() > inv.JobCPUCount()-l.CPUs.Len() || devicesOf(sh).Len() > inv.Devices().Minus(l.GPUs).Len() || sh.MemMB > inv.MemMB-inv.SpecMemMB-l.MemMB
 }
 
-// meets reports whether one share of a node has CPUs or GPUs of those that another one is to have, or memory where that is to
+// sharesDevices reports whether one share of a node has CPUs or GPUs of those that another one is to have, or memory where that is to
 // have some.
-func meets(planned, held *cluster.Share) bool {
+func sharesDevices(planned, held *cluster.Share) bool {
 	return !planned.CPUs.Intersect(held.CPUs).Empty() || !devicesOf(planned).Intersect(devicesOf(held)).Empty() || planned.MemMB > 0 && held.MemMB > 0
 }

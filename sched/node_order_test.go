@@ -16,10 +16,10 @@ func TestRangeOfWeights(t *testing.T) {
 	} {
 		b := eight(twoLeaves, t)
 		for i, w := range []int{100, 100, 50} {
-			b.do(&cluster.NodeSet{Nodes: []cluster.NodeName{numbered(i + 1)}, Weight: &w})
+			b.apply(&cluster.NodeSet{Nodes: []cluster.NodeName{numbered(i + 1)}, Weight: &w})
 		}
 		id := b.submit(ask(t, line))
-		b.cycle()
+		b.scheduleAll()
 		if j, _ := b.s.Job(id); fmt.Sprint(j.AllocNodes()) != want {
 			t.Errorf("%s: %v, want %s", line, j.AllocNodes(), want)
 		}
@@ -34,24 +34,12 @@ func TestContiguousBesideBusy(t *testing.T) {
 	} {
 		b := eight(twoLeaves, t)
 		b.submit(ask(t, fmt.Sprintf("-N1 --exclusive -wn%d", c.busy)))
-		b.cycle()
+		b.scheduleAll()
 		id := b.submit(ask(t, fmt.Sprintf("-N%d --exclusive --contiguous", c.nodes)))
-		b.cycle()
+		b.scheduleAll()
 		want := fmt.Sprint(names(c.first, c.first+c.nodes-1))
 		if j, _ := b.s.Job(id); fmt.Sprint(j.AllocNodes()) != want {
 			t.Errorf("n%d busy, %d nodes: %v, want %s", c.busy, c.nodes, j.AllocNodes(), want)
 		}
-	}
-}
-
-// TestLimitOfTasks: a task that has a record of its own, as it was changed, counts for the array's limit, too.
-func TestLimitOfTasks(t *testing.T) {
-	b := newBed(t, 2)
-	id := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 5), Limit: 2} })
-	name := "other"
-	b.do(&cluster.UpdateJob{Ref: cluster.Ref{Job: id, Tasks: cluster.RangeIDSet(2, 4)}, Patch: cluster.Patch{Name: &name}})
-	b.cycle()
-	if n := b.s.RunningTasks(id); n != 2 {
-		t.Errorf("%d tasks run, want 2", n)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"dev.muster/cluster"
 )
 
-// overruns explains the limits that the job would go over, with what it asks for or with an allocation; false if there are none.
-func (e *Explanation) overruns(c *cycle, p *cluster.Partition, j *cluster.Job, a *cluster.Alloc) bool {
+// explainLimits explains the limits that the job would go over, with what it asks for or with an allocation; false if there are none.
+func (e *Explanation) explainLimits(c *cycle, p *cluster.Partition, j *cluster.Job, a *cluster.Alloc) bool {
 	list := c.limits.Overruns(j, p.Name, a)
 	for k := range list {
-		e.overrun(c, "partition "+p.Name, &list[k])
+		e.explainLimit(c, "partition "+p.Name, &list[k])
 	}
 	return len(list) > 0
 }
 
-// overrun explains a limit that the job would go over: whose it is, what counts against it, and when there will be room.
-func (e *Explanation) overrun(c *cycle, where string, o *cluster.Overrun) {
+// explainLimit explains a limit that the job would go over: whose it is, what counts against it, and when there will be room.
+func (e *Explanation) explainLimit(c *cycle, where string, o *cluster.Overrun) {
 	number := func(n float64) string {
 		switch {
 		case o.Seconds:
@@ -58,21 +58,21 @@ func (e *Explanation) overrun(c *cycle, where string, o *cluster.Overrun) {
 	}
 	if !o.Least && o.Asks > o.Max {
 		text += "; it never fits"
-	} else if at, last := c.givenBack(o.Holders, o.Used, o.Asks, o.Max); last != nil {
+	} else if at, last := c.roomAgainAt(o.Holders, o.Used, o.Asks, o.Max); last != nil {
 		text += fmt.Sprintf("; there is room at %s when job %d is over", at.Format(time.DateTime), last.ID)
 	}
-	e.add(o.Reason, o.Show, "%s", text)
+	e.addCause(o.Reason, o.Show, "%s", text)
 }
 
-// jointly explains the limits that the components of a heterogeneous job would go over if they started now; false if there are
+// explainJointLimits explains the limits that the components of a heterogeneous job would go over if they started now; false if there are
 // none.
-func (e *Explanation) jointly(c *cycle, parts []*part) bool {
+func (e *Explanation) explainJointLimits(c *cycle, comps []*component) bool {
 	var claims []cluster.Claim
-	for _, p := range parts {
-		one := cluster.Claim{Job: p.job, Part: p.job.Spec.Partitions[0]}
-		for _, q := range slices.Concat(p.qs, p.limited) {
-			one.Part = q.want.part.Name
-			if a := q.want.place(c.row(q.want.over), c.off(q.own, p.job, c.now, until(c.now, p.job.Limit))); a != nil {
+	for _, comp := range comps {
+		one := cluster.Claim{Job: comp.job, Part: comp.job.Spec.Partitions[0]}
+		for _, shape := range slices.Concat(comp.shapes, comp.limitedShapes) {
+			one.Part = shape.demand.part.Name
+			if a := shape.demand.allocateIn(c.freeWithOverlap(shape.demand.jobsPerCPU), c.exclusionFor(shape.reservation, comp.job, c.now, endOf(c.now, comp.job.Limit))); a != nil {
 				one.Alloc = a
 				break
 			}
@@ -81,15 +81,15 @@ func (e *Explanation) jointly(c *cycle, parts []*part) bool {
 	}
 	list := c.limits.Jointly(claims)
 	for k := range list {
-		e.overrun(c, fmt.Sprintf("heterogeneous job %d", parts[0].job.Het.ID), &list[k])
+		e.explainLimit(c, fmt.Sprintf("heterogeneous job %d", comps[0].job.Het.ID), &list[k])
 	}
 	return len(list) > 0
 }
 
-// givenBack is when enough of what is used is given back for what is asked, if all that hold some run to their limits, and the job
+// roomAgainAt is when enough of what is used is given back for what is asked, if all that hold some run to their limits, and the job
 // that is the last of these; nil if that would not do, or if that job is not planned to end.
-func (c *cycle) givenBack(holders []cluster.Holder, used, asked, most float64) (time.Time, *cluster.Job) {
-	over := func(h cluster.Holder) time.Time { return overAt(h.Job, c.s.Config()) }
+func (c *cycle) roomAgainAt(holders []cluster.Holder, used, asked, most float64) (time.Time, *cluster.Job) {
+	over := func(h cluster.Holder) time.Time { return plannedEnd(h.Job, c.s.Config()) }
 	slices.SortStableFunc(holders, func(a, b cluster.Holder) int { return over(a).Compare(over(b)) })
 	for _, h := range holders {
 		if used -= h.N; used+asked > most {

@@ -11,14 +11,14 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestRoster has a roster follow histories in which nodes come, go, fall silent and change, and jobs start and end on
+// TestNodeCacheFollowsHistories has a roster follow histories in which nodes come, go, fall silent and change, and jobs start and end on
 // them: what it says is always what one says that has just been made, and a scheduler that goes on decides what a full pass would.
-func TestRoster(t *testing.T) {
+func TestNodeCacheFollowsHistories(t *testing.T) {
 	seed, kept, anew := rand.Uint64(), 0, 0
 	for k := range uint64(60) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
-			free, all := roster{}, roster{whole: true}
+			free, all := nodeCache{}, nodeCache{unloaded: true}
 			for range 60 {
 				h.step()
 				h.changeNode()
@@ -27,16 +27,16 @@ func TestRoster(t *testing.T) {
 				}
 				snap := h.s.Snapshot()
 				snap.Now = h.now
-				rank := reflect.ValueOf(free.rank).Pointer()
-				if got, want := free.pool(snap), newPool(snap); !reflect.DeepEqual(got, want) {
+				rank := reflect.ValueOf(free.rankOf).Pointer()
+				if got, want := free.freeSet(snap), newFreeSet(snap); !reflect.DeepEqual(got, want) {
 					t.Fatalf("the roster that followed makes\n%+v\na new one\n%+v", got, want)
 				}
-				if reflect.ValueOf(free.rank).Pointer() == rank {
+				if reflect.ValueOf(free.rankOf).Pointer() == rank {
 					kept++
 				} else {
 					anew++
 				}
-				if got, want := all.pool(snap), whole(snap); !reflect.DeepEqual(got, want) {
+				if got, want := all.freeSet(snap), newUnloadedSet(snap); !reflect.DeepEqual(got, want) {
 					t.Fatalf("the roster of all nodes that followed makes\n%+v\na new one\n%+v", got, want)
 				}
 				h.decide()
@@ -91,10 +91,10 @@ func (h *history) changeNode() {
 // that jobs ask for, and so how long they wait before nodes are kept free; who follows what changes
 // is told of it.
 func TestLostNodeIsTold(t *testing.T) {
-	b := newBed(t, 3)
-	b.do(&cluster.NodeQuiet{Nodes: []cluster.NodeName{"n001"}, Quiet: true})
+	b := newTestbed(t, 3)
+	b.apply(&cluster.NodeQuiet{Nodes: []cluster.NodeName{"n001"}, Quiet: true})
 	before := b.s.Snapshot()
-	b.do(&cluster.NodeDown{Nodes: []cluster.NodeName{"n001"}, Why: "silent"})
+	b.apply(&cluster.NodeDown{Nodes: []cluster.NodeName{"n001"}, Why: "silent"})
 	touched, ok := b.s.Snapshot().Since(before.Moment())
 	told := slices.ContainsFunc(touched, func(c cluster.Touch) bool { return c.Node == "n001" })
 	if !ok || !told {
