@@ -7,12 +7,11 @@ import (
 	"dev.muster/cluster"
 )
 
-// rating tells how well a job of one node would fit on a node: less is better. Numbers alone, so that all nodes of a kind have
-// the same.
+// rating says how well a job of one node would fit on a node: less is better. It is the same for all nodes of a class.
 type rating struct {
 	known     bool
-	fragments int64 // by which the node's fragmentation grows, see workload
-	remains   int64 // of GPUs and CPUs, see leaves
+	fragments int64 // by how much the node's fragmentation grows, see workload
+	remains   int64 // what is free of GPUs and CPUs, see remainsOn
 }
 
 func (r rating) compare(o rating) int {
@@ -49,15 +48,15 @@ func (c *choice) chooseBestFit() bool {
 	return c.chooseNearby()
 }
 
-// bestRated lists the candidates of the best rating, each of which has room for all of the job. Where they are many, kinds of
-// nodes are rated and not each node.
+// bestRated lists the candidates of the best rating, each of which has room for all of the job. Where they are
+// many, classes are rated and not nodes.
 func (c *choice) bestRated() []int32 {
 	own := c.free.classIndex(nil, 0)
 	kinds := own.countFor(c.demand.part).classesWithNodes()
 	if c.classes.tooManyTypes || !c.hasAllCandidates() || len(kinds) > len(c.candidates) {
 		return c.bestRatedByNode(c.candidates)
 	}
-	var best []int32 // kinds, all of one rating
+	var best []int32 // classes of one rating
 	least := rating{}
 	for _, k := range kinds {
 		if !slices.ContainsFunc(own.nodesOf(k), c.sufficesAlone) {
@@ -81,7 +80,7 @@ func (c *choice) bestRated() []int32 {
 	return out
 }
 
-// bestRatedByNode does that node by node.
+// bestRatedByNode is bestRated node by node.
 func (c *choice) bestRatedByNode(list []int32) (best []int32) {
 	least := rating{}
 	for _, i := range list {
@@ -124,7 +123,7 @@ func (c *choice) sufficesAlone(i int32) bool {
 	return c.attempt(func() bool { c.takeNode(i); return c.covers() }, true)
 }
 
-// ratingOn is the rating of a node, looked up by its kind.
+// ratingOn is the rating of a node, looked up by class.
 func (nf *nodeFit) ratingOn(i int32) rating {
 	free := &nf.free.nodes[i]
 	if nf.classes.tooManyTypes {
@@ -133,7 +132,7 @@ func (nf *nodeFit) ratingOn(i int32) rating {
 	return nf.ratingOfClass(nf.free.classOf(free))
 }
 
-// ratingOfClass is the rating of nodes of a kind.
+// ratingOfClass is the rating of nodes of a class.
 func (nf *nodeFit) ratingOfClass(kind int32) rating {
 	k, list := int(kind), nf.knownRatings()
 	if k >= len(*list) {
@@ -146,8 +145,8 @@ func (nf *nodeFit) ratingOfClass(kind int32) rating {
 	return *r
 }
 
-// knownRatings are the ratings of kinds that are known: those of all jobs with GPUs, or without, unless it matters what else they
-// want.
+// knownRatings are the ratings by class as far as they are known: shared by all jobs with GPUs, and by all without, except
+// for fragmentation, where it matters what else a job wants.
 func (nf *nodeFit) knownRatings() *[]rating {
 	if !nf.demand.byFragmentation {
 		return &nf.classes.ratings[b2i(nf.demand.onGPUs())]

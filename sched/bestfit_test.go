@@ -94,7 +94,7 @@ func TestEqualsAreNearby(t *testing.T) {
 	}
 }
 
-// TestTightestByKind: kinds of nodes lead to the same candidates as the nodes one by one, as jobs come and go.
+// TestTightestByKind: classes of nodes lead to the same candidates as the nodes one by one, as jobs come and go.
 func TestBestRatedByClass(t *testing.T) {
 	rng, met := rand.New(rand.NewPCG(5, 6)), 0
 	for range 30 {
@@ -172,8 +172,8 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// TestKindsTellPartsApart: how much is left of shared GPUs is part of what a node is, so that questions about parts are
-// answered by kinds of nodes.
+// TestKindsTellPartsApart: how much is left of shared GPUs is part of what a node is, so that shapes with parts are
+// answered by classes of nodes.
 func TestClassesTellGPUPartsApart(t *testing.T) {
 	b := newTestbed(t, 4)
 	for k, shards := range []int64{3, 3, 1} {

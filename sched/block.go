@@ -7,15 +7,15 @@ import (
 	"dev.muster/cluster"
 )
 
-// nodeBlocks is how the nodes of a pool lie in base blocks, and how these make larger ones.
+// nodeBlocks is how the nodes of a free set lie in base blocks, and how these make larger ones.
 type nodeBlocks struct {
-	blockOf []int32 // by place, the base block of the node; -1: none
+	blockOf []int32 // by index, the base block of the node; -1: none
 	count   int
 	sizes   []int // nodes of a block by level, rising; the last may hold all
 	base    int   // nodes of a base block
 }
 
-// newNodeBlocks lays blocks over the nodes of a pool.
+// newNodeBlocks lays blocks over the nodes of a free set.
 func newNodeBlocks(w cluster.Wiring, fs *freeSet) *nodeBlocks {
 	b := &nodeBlocks{blockOf: make([]int32, len(fs.nodes)), count: len(w.Blocks), sizes: slices.Clone(w.BlockSizes)}
 	for i := range b.blockOf {
@@ -143,7 +143,7 @@ func (c *choice) exploreAll(list []int32) bool {
 	return c.searchSubsets(list, &steps)
 }
 
-// allWithin reports whether all of the places lie in these base blocks.
+// allWithin reports whether all of the indexes lie in these base blocks.
 func (c *choice) allWithin(places []int32, from, to int) bool {
 	return !slices.ContainsFunc(places, func(i int32) bool { k := int(c.free.topology.blocks.blockOf[i]); return k < from || k >= to })
 }

@@ -9,7 +9,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// shapeMember is a job that asks a question, with what gives it its turn.
+// shapeMember is a job that asks a shape, with what gives it its turn.
 type shapeMember struct {
 	id      cluster.JobID
 	pass    int // in which it was looked at, see Scheduler
@@ -21,7 +21,7 @@ type shapeMember struct {
 	limited cluster.Reason // why limits keep it from starting, as far as is known
 }
 
-// turnBound is a turn that no job of a question comes before.
+// turnBound is a turn that no job of a shape comes before.
 type turnBound struct {
 	nice  int
 	since time.Time
@@ -45,21 +45,21 @@ func (b *turnBound) widen(m *shapeMember, only bool) {
 	}
 }
 
-// candidate is a job in line: one to be looked at by itself, or of those that ask a question that may fit now the one whose
+// candidate is a job in line: one to be looked at by itself, or of those that ask a shape that may fit now the one whose
 // turn comes first.
 type candidate struct {
 	id         cluster.JobID
 	shape      *jobShape // nil: by itself
-	number     int       // of the question, so that who sifts need not look at that
+	number     int       // of the shape, so that who sifts need not look at that
 	tentative  bool      // its jobs are not known to come before the bound of them all
-	seenStarts int       // starts of the cycle when the question was last seen to fit, perhaps
-	changed    bool      // its question does not know it yet
+	seenStarts int       // starts of the cycle when the shape was last seen to fit, perhaps
+	changed    bool      // its shape does not know it yet
 	nice       int
 	score      float64
 	place      cluster.Place
 }
 
-// candidateHeap is the jobs that a round looks at, by turn: a heap of its entries.
+// candidateHeap is the jobs that an incremental pass looks at, by turn: a heap of its entries.
 type candidateHeap struct {
 	pass         *incrementalPass
 	list         []*candidate
@@ -80,7 +80,7 @@ func (ch *candidateHeap) Pop() any {
 	return cand
 }
 
-// precedes reports whether one entry's turn comes before the other's: see byMerit.
+// precedes reports whether one entry's turn comes before the other's: see byScore.
 func (ip *incrementalPass) precedes(a, b *candidate) bool {
 	if ip.responsive {
 		if n := cmp.Or(cmp.Compare(a.nice, b.nice), cmp.Compare(b.score, a.score)); n != 0 {
@@ -118,7 +118,7 @@ func (ip *incrementalPass) newCandidateHeap() *candidateHeap {
 	return ch
 }
 
-// addShapes has the questions join the line that may fit now, each where the first of its jobs may be.
+// addShapes has the shapes join the line that may fit now, each where the first of its jobs may be.
 func (ch *candidateHeap) addShapes() {
 	ip := ch.pass
 	room := make([]candidate, len(ip.reopened))
@@ -156,7 +156,7 @@ func (ip *incrementalPass) memberPlace(m *shapeMember) cluster.Place {
 	return m.place
 }
 
-// advanceShape makes the entry that of the job whose turn comes first of those of its question that have not been looked at
+// advanceShape makes the entry that of the job whose turn comes first of those of its shape that have not been looked at
 // and are not known to fail; false if there is none. It forgets those that ask no more.
 func (ip *incrementalPass) advanceShape(cand *candidate) bool {
 	shape, found := cand.shape, false
@@ -240,7 +240,7 @@ func (ch *candidateHeap) next() *candidate {
 	return nil
 }
 
-// resolveFirst looks into the question of the first entry: if it may fit, its first job gets its place in line.
+// resolveFirst looks into the shape of the first entry: if it may fit, its first job gets its place in line.
 func (ch *candidateHeap) resolveFirst(cand *candidate) {
 	ip := ch.pass
 	cand.tentative = false
@@ -261,7 +261,7 @@ func (ch *candidateHeap) resolveFirst(cand *candidate) {
 	}
 }
 
-// sift has the questions leave the line, with all their jobs, that need more than any node has that has more free than
+// sift has the shapes leave the line, with all their jobs, that need more than any node has that has more free than
 // before, where these are few.
 func (ch *candidateHeap) sift() {
 	ch.siftedStarts, ch.siftedGains = len(ch.pass.started), len(ch.pass.gainedNodes)
@@ -282,14 +282,14 @@ func (ch *candidateHeap) sift() {
 	}
 }
 
-// restoreFailures has a question be known to fail as before.
+// restoreFailures has a shape be known to fail as before.
 func (ch *candidateHeap) restoreFailures(cand *candidate) {
 	if shape := cand.shape; shape.checkedIn == ch.pass.pass {
 		shape.failed, shape.reopened = append(shape.failed, shape.reopened...), shape.reopened[:0]
 	}
 }
 
-// mayFit reports whether a question that did not fit before may fit on the nodes that have more free since then, where these
+// mayFit reports whether a shape that did not fit before may fit on the nodes that have more free since then, where these
 // are few: then it can be asked about each.
 func (ch *candidateHeap) mayFit(cand *candidate) bool {
 	if cand.seenStarts == ch.siftedStarts || ch.siftedGains > maxProbed {
@@ -299,7 +299,7 @@ func (ch *candidateHeap) mayFit(cand *candidate) bool {
 	return !ch.pass.needs[cand.number].exceeds(&ch.most) && slices.ContainsFunc(ch.gained, func(s classedNode) bool { return cand.shape.tasksOn(ch.pass.free, s) > 0 })
 }
 
-// advance tells that the entry whose turn it was has been looked at: the next job of its question takes its place.
+// advance tells that the entry whose turn it was has been looked at: the next job of its shape takes its place.
 func (ch *candidateHeap) advance() {
 	cand := ch.list[0]
 	if cand.shape != nil && ch.pass.advanceShape(cand) {
@@ -309,5 +309,5 @@ func (ch *candidateHeap) advance() {
 	}
 }
 
-// maxProbed is how many nodes a question that failed before they had more free is asked about one by one.
+// maxProbed is how many nodes a shape that failed before they had more free is asked about one by one.
 const maxProbed = 16

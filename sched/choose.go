@@ -13,8 +13,8 @@ import (
 type choice struct {
 	*nodeFit
 	avoid         nodeSet
-	candidates    []int32 // places in node order
-	chosen        []int32 // chosen, in the order of choice
+	candidates    []int32 // rising
+	chosen        []int32 // in the order of choice
 	given         givenSum
 	minNodes      int // nodes that it must have now
 	maxNodes      int
@@ -60,8 +60,8 @@ func (c *choice) chooseNodes() bool {
 	return false
 }
 
-// candidatesByWeight lists the candidates to try one after the other: of a range of nodes those of the lowest rank first, then with these
-// those of the next, so that more nodes than must be are never of a higher one.
+// candidatesByWeight lists the candidates to try one after the other: of a range of nodes those of the lowest weight first,
+// then with these those of the next, so that no more nodes than must be are of a higher one.
 func (c *choice) candidatesByWeight() (out [][]int32) {
 	if !c.free.topology.weight || !c.demand.wantsMostNodes() || c.demand.spread || len(c.candidates) == 0 {
 		return [][]int32{c.candidates}
@@ -79,7 +79,7 @@ func (c *choice) candidatesByWeight() (out [][]int32) {
 // chooseByConstraint takes the first way to meet the constraint that there are nodes for.
 func (c *choice) chooseByConstraint() bool {
 	d := c.demand
-	if d.wishes == nil || len(d.wishes) == 1 && d.wishes[0].Counts == nil { // then the view has these nodes only
+	if d.wishes == nil || len(d.wishes) == 1 && d.wishes[0].Counts == nil { // then nodeFit has room on these nodes only
 		return c.chooseByWeight()
 	}
 	all := c.candidates
@@ -151,7 +151,7 @@ func (c *choice) isSimple() bool {
 	topo, d := c.free.topology, c.demand
 	return c.runCount == 1 && d.wishes == nil && topo.levels == nil && topo.blocks == nil && !topo.weight && c.avoid == nil && len(d.wanted) == 0 &&
 		!d.wantsMostNodes() && !d.fewNodesForGPUs() && !d.leastLoaded && !d.atEnd && !c.wantsBestFit() && !d.contiguous &&
-		(d.oneNode || d.tasks <= 1 || c.maxNodes > d.tasks) // else see large
+		(d.oneNode || d.tasks <= 1 || c.maxNodes > d.tasks) // else see bigEnough
 }
 
 // takeLowest fills nodes from the lowest on, without a list of them.
@@ -514,7 +514,7 @@ func (c *choice) chooseLeastLoaded() bool {
 // nodeRun is a number of nodes that follow each other in the configuration.
 type nodeRun []int32
 
-// cutIntoRuns cuts places in node order into runs.
+// cutIntoRuns cuts indexes in node order into runs.
 func (c *choice) cutIntoRuns(list []int32) (out []nodeRun) {
 	from := 0
 	for k, i := range list {

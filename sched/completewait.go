@@ -8,15 +8,15 @@ import (
 	"dev.muster/cluster"
 )
 
-// partitionsCompleting finds the partitions in which nothing starts yet, for jobs end there (CompleteWait), and of these jobs the one that
-// does so longest: a job that waits gets the nodes of one that ended together, not one after the other. Without
-// reduce_completing_frag these are all partitions, with it those that have nodes in common with the partition of a job that ends.
+// partitionsCompleting finds the partitions in which nothing starts yet because jobs are completing (CompleteWait), and of
+// these jobs the one that will take longest: so a waiting job gets the nodes of one that ends together, and not one by one.
+// Without reduce_completing_frag these are all partitions, with it those that share nodes with the partition of such a job.
 func partitionsCompleting(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]*cluster.Job {
 	cfg := s.Config()
 	if cfg.CompleteWait == 0 {
 		return nil
 	}
-	last := map[*cluster.Partition]*cluster.Job{} // by its partition; nil: by any
+	last := map[*cluster.Partition]*cluster.Job{} // by partition; nil: of any partition
 	for j := range s.Live() {
 		until := cfg.SettlesUntil(j)
 		if !now.Before(until) {
@@ -56,7 +56,7 @@ func partitionsCompleting(s *cluster.Snapshot, now time.Time) map[*cluster.Parti
 	return out
 }
 
-// nodesCompleting are the nodes of partitions in which nothing starts while in others something may: these do not get them either.
+// nodesCompleting are the nodes of those partitions, which jobs of other partitions do not get meanwhile, either.
 func (c *cycle) nodesCompleting() (nodes nodeSet) {
 	for i := range c.s.Config().Partitions {
 		p, ok := c.s.Partition(c.s.Config().Partitions[i].Name)
@@ -78,7 +78,7 @@ func shareNodes(p, o *cluster.Partition) bool {
 	return p == o || p.All || o.All || slices.ContainsFunc(p.Nodes, func(n cluster.NodeName) bool { return slices.Contains(o.Nodes, n) })
 }
 
-// waitsForCompleting reports whether a job, of a heterogeneous one any component, waits for others that end, wherever it may run.
+// waitsForCompleting reports whether all partitions of a job, or of any component of it, wait for completing jobs.
 func (c *cycle) waitsForCompleting(j *cluster.Job) bool {
 	if len(c.completing) == 0 {
 		return false
@@ -92,7 +92,7 @@ func (c *cycle) waitsForCompleting(j *cluster.Job) bool {
 	})
 }
 
-// explainCompleting explains that others that end are waited for, in the partition itself or where it has nodes of.
+// explainCompleting explains that completing jobs are waited for, in the partition or in one that shares nodes with it.
 func (e *Explanation) explainCompleting(c *cycle, p *cluster.Partition) {
 	cfg := c.s.Config()
 	at := slices.IndexFunc(cfg.Partitions, func(o cluster.Partition) bool {

@@ -167,7 +167,7 @@ func TestGPUsOnFewNodes(t *testing.T) {
 	}
 }
 
-// TestDistributionsApart: jobs that differ only in that one says -m block:cyclic are not one question where blocks are the default.
+// TestDistributionsApart: jobs that differ only in that one says -m block:cyclic are not one shape where blocks are the default.
 func TestDistributionsApart(t *testing.T) {
 	b := namedBed(t, func(cfg *cluster.Config) { cfg.DistBlock = true }, machine(), machine())
 	first, second := b.submit(ask(t, "-n4 -wn1")), b.submit(ask(t, "-n4 -wn1 -mblock:cyclic"))

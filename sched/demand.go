@@ -14,12 +14,12 @@ type demand struct {
 	part            *cluster.Partition
 	minNodes        int
 	maxNodes        int  // 0: as many as it takes
-	partMin         int  // of nodes, as the partition allows; 0: any
-	partMax         int  // of nodes, as the partition allows; 0: any
+	partMin         int  // fewest nodes that the partition allows; 0: any
+	partMax         int  // most nodes that the partition allows; 0: any
 	tasks           int  // 0: as many as fit on minNodes
 	tasksPerNode    int  // tasks per node, 0: free
 	maxTasksPerNode int  // on a node of this cluster, 0: any number
-	cpusPerTask     int  // per task, see per
+	cpusPerTask     int  // see cpusPerTaskOn
 	tasksPerSocket  int  // tasks per socket, 0: free
 	tasksPerCore    int  // tasks per core, 0: as many as it has threads
 	oneThread       bool // a CPU is a core (--hint=nomultithread, --threads-per-core=1)
@@ -33,10 +33,10 @@ type demand struct {
 	gpus            bool          // of any of these
 	gpuPart         *cluster.GRES // of one GPU of each node
 	exclusive       bool
-	ownSpec         *cluster.Layout // what it leaves of its nodes for the system, in place of what they keep; nil: what they do
-	evenly          bool            // of its whole nodes or sockets all get as many tasks
-	everyNode       bool            // the tasks per node count on each that it gets, of a range of nodes too
-	jobsPerCPU      int             // how many jobs may be on one CPU; 0: it alone
+	ownSpec         *cluster.Layout // says what the job leaves of its nodes for the system (-S); nil: what the nodes say
+	evenly          bool            // tasks are spread evenly over its nodes
+	everyNode       bool            // each node of a range gets tasksPerNode
+	jobsPerCPU      int             // how many jobs may share a CPU; 0: none
 	excluded        map[cluster.NodeName]bool
 	wishes          []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore       bool           // it has all threads of its cores, not only the CPUs that it asks for
@@ -45,15 +45,15 @@ type demand struct {
 	overcommit      bool
 	tasksAsked      bool // a number of tasks was asked for
 	user            uint32
-	oneUser         bool // beside jobs of the same user only
+	oneUser         bool // only beside jobs of the same user (--exclusive=user)
 	snapshot        *cluster.Snapshot
 	oneNode         bool // one node must hold all tasks
-	fewestNodes     bool // of a range of nodes the fewest
+	fewestNodes     bool // of a range of nodes it takes the fewest
 	spread          bool // over as many nodes as there are
 	contiguous      bool
-	topoBlocks      bool // nodes come in blocks
+	topoBlocks      bool // the cluster has topology/block
 	switches        int  // leaf switches at most, 0: any
-	topoOptional    bool // switches matter only with that
+	topoOptional    bool // switches matter only to jobs that ask for some
 	segment         int  // nodes of a segment in a block, 0: all
 	sameBlock       bool // all segments in one higher block
 	separateBlocks  bool // no two segments in one base block
@@ -61,17 +61,17 @@ type demand struct {
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd, bestFit bool
 	bestFitGPUs                 bool // the best fit where nodes have GPUs
-	byFragmentation             bool // and it is the one that spoils least
+	byFragmentation             bool // best is where fragmentation grows least
 	nodesAsked                  bool // a number of nodes, or nodes by name
 	countAsked                  bool // a number of nodes
-	// blockSockets fills one socket before the next (-m x:block).
+	// blockSockets: one socket is filled before the next (-m x:block).
 	blockSockets bool
 	gpusUnbound  bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
-	gpusBound    bool               // they must be (enforce-binding)
+	gpusBound    bool               // GPUs must be near the CPUs (--gres-flags=enforce-binding)
 	allGPUs      bool               // it has all GPUs of its nodes, and CPUs for each
 	wanted       []cluster.NodeName // -w: these must all be part of it
-	nodeNeed     nodeNeed           // of a node
-	// What -B and its like ask of a node's make.
+	nodeNeed     nodeNeed           // of one node, for ratings
+	// At least so many of each a node must have (-B and its like).
 	sockets, cores, threads int
 }
 
@@ -101,7 +101,7 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	if spec.Specializes() {
 		d.ownSpec, d.exclusive, d.jobsPerCPU = spec.Layout, true, 0
 	}
-	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found keep no job waiting
+	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found, not configured, keep no job waiting
 		d.segment = 0
 	}
 	if d.mem.Per == cluster.MemDefault {
@@ -185,7 +185,7 @@ func isLargeJob(spec *cluster.JobSpec) bool {
 // ignoresTopology reports whether the job goes anywhere, whatever switches there are.
 func (d *demand) ignoresTopology() bool { return d.topoOptional && d.switches == 0 }
 
-// constrainsLayout reports whether nodes that suffice by numbers may be the wrong ones together.
+// constrainsLayout reports whether nodes that suffice by number may not go together.
 func (d *demand) constrainsLayout() bool { return d.contiguous || d.switches > 0 || d.topoBlocks }
 
 // settleCounts settles numbers of nodes and tasks from what was given.
@@ -287,12 +287,12 @@ func (d *demand) meetsConstraint(features []string) bool {
 	return d.wishes == nil || slices.ContainsFunc(d.wishes, func(w cluster.Wish) bool { return w.All(features) })
 }
 
-// suitsInventory reports whether the job may use nodes of that make.
+// suitsInventory reports whether the job may use nodes of this hardware.
 func (d *demand) suitsInventory(inv *cluster.Inventory) bool {
 	return d.meetsConstraint(inv.Features) && inv.TmpMB >= d.tmpMB && d.hasSockets(inv) && (d.mem.Per != cluster.MemPerNode || inv.MemMB >= d.mem.MB)
 }
 
-// hasSockets reports whether that make has as many sockets, cores and threads as -B and its like ask for.
+// hasSockets reports whether the hardware has the sockets, cores and threads that -B and its like ask for.
 func (d *demand) hasSockets(inv *cluster.Inventory) bool {
 	return inv.Sockets >= d.sockets && inv.CoresPerSocket >= d.cores && inv.ThreadsPerCore >= d.threads
 }
@@ -301,10 +301,10 @@ func (d *demand) hasSockets(inv *cluster.Inventory) bool {
 type nodeRoom struct {
 	free  *nodeFree
 	tasks int // how many tasks fit
-	share int // which share of the allocation is its
+	share int // index of its share in the allocation
 }
 
-// allocateIn finds an allocation in the pool that keeps off what it must, or nil.
+// allocateIn finds an allocation in a free set that keeps off what it must, or nil.
 func (d *demand) allocateIn(fs *freeSet, avoid exclusion) *cluster.Alloc {
 	cf := newClassFit(d, fs)
 	if cf.hopeless(fs.classIndex(nil, 0)) {
@@ -332,7 +332,7 @@ func (d *demand) gpusFree(free *nodeFree) (n int) {
 	return n
 }
 
-// tasksOnAny is how many tasks fit on the node now, 0 if the job can not use it.
+// tasksOnAny is tasksOn for any node; 0 if the job may not use it.
 func (d *demand) tasksOnAny(free *nodeFree) int {
 	if !d.mayUse(free.node) {
 		return 0
@@ -345,7 +345,7 @@ func (d *demand) allOfUser(free *nodeFree) bool {
 	return free.jobs == 0 || (free.startedUser == 0 || free.startedUser == int64(d.user)+1) && d.snapshot.AllOf(d.snapshot.Load(free.node.Name), d.user)
 }
 
-// cpusPerTaskOn is how many CPUs a task gets on nodes of a make.
+// cpusPerTaskOn is how many CPUs a task gets on nodes of this hardware.
 func (d *demand) cpusPerTaskOn(inv *cluster.Inventory) int {
 	t := inv.ThreadsPerCore
 	switch {
@@ -440,7 +440,7 @@ func (d *demand) leastCPUs(free *nodeFree) int {
 	return least
 }
 
-// withOwnSpec is a node without jobs as the tasks of a job may use it that says itself what it leaves for the system.
+// withOwnSpec is a node without jobs, as a job may use it that says itself what it leaves for the system.
 func (d *demand) withOwnSpec(free *nodeFree) *nodeFree {
 	own := *free
 	own.cpus = free.node.Inventory.UsableBy(d.ownSpec)

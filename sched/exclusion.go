@@ -6,20 +6,20 @@ import (
 	"dev.muster/cluster"
 )
 
-// Reservations of cores keep CPUs of a node from some jobs and leave them the others. A pool knows nothing of that: who
-// looks at a node for such a job leaves them out, and so do views, see there.
+// What a job must not use though it is free. A free set knows nothing of that, as it differs from job to job: nodeFit
+// leaves it out.
 
-// exclusion is what a job must keep off: nodes, CPUs of others, and what else has been planned on some.
+// exclusion is what a job must keep off.
 type exclusion struct {
 	nodes   nodeSet
 	cpus    *excludedCPUs
-	reduced []reducedNode // what is left of these; in forecasts alone
+	reduced []reducedNode // nodes of which others will have a part; in forecasts alone
 }
 
-// none reports whether it may use all.
+// none reports whether nothing is excluded.
 func (ex exclusion) none() bool { return ex.nodes == nil && ex.cpus == nil && ex.reduced == nil }
 
-// withNodes is that and some nodes more.
+// withNodes excludes some nodes more.
 func (ex exclusion) withNodes(nodes nodeSet) exclusion {
 	if nodes != nil {
 		ex.nodes = unionOf(ex.nodes, nodes)
@@ -27,7 +27,7 @@ func (ex exclusion) withNodes(nodes nodeSet) exclusion {
 	return ex
 }
 
-// excludedCPUs is CPUs of some nodes. It does not change once it is in use; nil is empty.
+// excludedCPUs is CPUs of some nodes, as reservations of cores have them. It does not change once it is in use; nil is empty.
 type excludedCPUs struct {
 	nodes  []int32 // rising
 	byNode map[int32]cluster.IDSet
@@ -56,7 +56,7 @@ func (ec *excludedCPUs) nodeList() []int32 {
 	return ec.nodes
 }
 
-// exclude bars CPUs of a node, of none if there are none.
+// exclude adds CPUs of a node.
 func (ec *excludedCPUs) exclude(i int32, cpus cluster.IDSet) {
 	if cpus.Empty() {
 		return
@@ -70,7 +70,7 @@ func (ec *excludedCPUs) exclude(i int32, cpus cluster.IDSet) {
 	ec.byNode[i] = ec.byNode[i].Union(cpus)
 }
 
-// union is it and the CPUs of another one.
+// union is the CPUs of both.
 func (ec *excludedCPUs) union(o *excludedCPUs) *excludedCPUs {
 	if o == nil {
 		return ec
@@ -84,7 +84,7 @@ func (ec *excludedCPUs) union(o *excludedCPUs) *excludedCPUs {
 	return sum
 }
 
-// without is a space without the CPUs that are barred there: itself, or a copy.
+// without is a node without its excluded CPUs: itself if there are none, else a copy.
 func (ec *excludedCPUs) without(i int32, free *nodeFree) *nodeFree {
 	if !ec.has(i) {
 		return free

@@ -27,7 +27,7 @@ func (d *demand) possible(s *cluster.Snapshot, idle *freeSet) (cluster.Reason, s
 		return cluster.WaitNodeNotAvail, fmt.Sprint(away)
 	}
 	patient := *d
-	patient.switches = 0 // that wait ends
+	patient.switches = 0 // the job waits for few switches only for a time
 	if patient.allocateIn(idle, exclusion{}) == nil {
 		if d.outgrows(newUnloadedSet(s)) {
 			return cluster.WaitPartitionConfig, ""
@@ -79,10 +79,10 @@ func (shape *jobShape) obviouslyPossible(fs *freeSet) bool {
 // to snapshot for as long as they stay what they are. Not for several goroutines at once.
 type Judge struct {
 	of  *cluster.Snapshot // nil: none yet
-	all *freeSet          // its nodes as if nothing ran
+	all *freeSet          // its newUnloadedSet
 }
 
-// whole is the pool of this name.
+// whole is newUnloadedSet, kept as long as no node changes.
 func (u *Judge) whole(s *cluster.Snapshot) *freeSet {
 	same := u.of != nil && u.of.Config() == s.Config()
 	if same {

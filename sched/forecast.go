@@ -91,36 +91,36 @@ type forecast struct {
 	*cycle
 	starts       map[cluster.JobID]Start
 	spans        []*plannedSpan
-	nodesByMask  map[uint64]nodeSet // of the spans of a mask
-	shares       []*plannedShare    // by place
+	nodesByMask  map[uint64]nodeSet // what the spans of a mask have as a whole
+	shares       []*plannedShare    // by index
 	extraPlanned int
 }
 
-// plannedSpan is a planned start of a job that goes before others from some time on, and the nodes that it will have as a whole.
+// plannedSpan is the time in which a planned job will run, and the nodes that it will have as a whole.
 type plannedSpan struct {
 	from, to   time.Time
 	nodes      nodeSet
 	heededFrom time.Time
 }
 
-// overlapsWith reports whether it lasts at some time of another, of a job that heeds it.
+// overlapsWith reports whether a job that runs from one time to another must heed it.
 func (t *plannedSpan) overlapsWith(from, to time.Time) bool {
 	return t.from.Before(to) && from.Before(t.to) && !t.heededFrom.After(from)
 }
 
-// plannedShare is a planned start on a node that leaves some of it to others.
+// plannedShare is a planned job on a node that leaves some of it to others.
 type plannedShare struct {
 	*plannedSpan
 	place int
 	share cluster.Share
-	left  nodeFree // when it begins
+	left  nodeFree // what the node has left when it begins
 }
 
 func newForecast(s *cluster.Snapshot, now time.Time) *forecast {
 	return &forecast{cycle: newCycle(s, now), starts: map[cluster.JobID]Start{}, nodesByMask: map[uint64]nodeSet{}}
 }
 
-// runTo looks at the queue as a pass does, up to one job or, with 0, as far as starts are planned.
+// runTo looks at the queue as a full pass does, up to one job or, with 0, as far as starts are planned.
 func (f *forecast) runTo(only cluster.JobID) map[cluster.JobID]Start {
 	if f.responsive {
 		return f.runByScore(only)
@@ -143,7 +143,7 @@ func (f *forecast) runTo(only cluster.JobID) map[cluster.JobID]Start {
 	return f.starts
 }
 
-// runByScore is run in the responsive order.
+// runByScore is runTo in the responsive order.
 func (f *forecast) runByScore(only cluster.JobID) map[cluster.JobID]Start {
 	var last []*cluster.Job // those that begin later
 	f.cycle.considerByScore(maxLooked, func(j *cluster.Job) {
@@ -163,7 +163,7 @@ func (f *forecast) runByScore(only cluster.JobID) map[cluster.JobID]Start {
 	return f.starts
 }
 
-// consider is that of the cycle, and notes when the job will start; if it must be told, however many starts are planned.
+// consider is that of the cycle, and records when the job will start; if it must be told, however many starts are planned.
 func (f *forecast) consider(j *cluster.Job, must bool) {
 	f.recordStart(j, must, func() { f.cycle.consider(j) })
 }
@@ -247,7 +247,7 @@ func (f *forecast) releaseMoments(from time.Time) []release {
 	return ends
 }
 
-// comingReservations lists the reservations that a job may run in, now or once they begin, as parts does.
+// comingReservations is reservationsFor, with those that have not begun.
 func (f *forecast) comingReservations(j *cluster.Job) (out []*reservedNodes) {
 	for _, rn := range f.reserved {
 		asked := slices.Contains(j.Spec.ResvNames(), rn.Name) || j.Spec.Reservation == "" && rn.Flags&cluster.ResvMagnetic != 0
@@ -267,7 +267,7 @@ func beginsAt(j *cluster.Job) time.Time { return laterOf(j.Eligible, j.Spec.Begi
 // maxSpans is how many planned starts others keep off.
 const maxSpans = 64
 
-// takeSpan has others keep off what a planned start, or each part of one, will have.
+// takeSpan has later jobs keep off what a planned start, or each component of one, will have.
 func (f *forecast) takeSpan(t *plannedSpan, comps ...component) {
 	if len(f.spans) >= maxSpans {
 		return
@@ -291,7 +291,7 @@ func (f *forecast) takeSpan(t *plannedSpan, comps ...component) {
 	}
 }
 
-// addShare adds one to those on its node.
+// addShare adds a share, and takes shares of one time from each other.
 func (f *forecast) addShare(n *plannedShare) {
 	n.left = f.expectedFree(n.place, n.from)
 	n.left.takeShare(n.share, false)
@@ -307,7 +307,7 @@ func (f *forecast) addShare(n *plannedShare) {
 	f.shares = slices.Insert(f.shares, upTo, n)
 }
 
-// sharesOn tells which of the stays are those on a node.
+// sharesOn finds the shares on a node.
 func (f *forecast) sharesOn(place int) (from, upTo int) {
 	from = sort.Search(len(f.shares), func(k int) bool { return f.shares[k].place >= place })
 	for upTo = from; upTo < len(f.shares) && f.shares[upTo].place == place; upTo++ {
@@ -315,8 +315,8 @@ func (f *forecast) sharesOn(place int) (from, upTo int) {
 	return from, upTo
 }
 
-// exclusionWithTaken is what a job must keep off that runs in a span of time, with what others will have in it, but for those that will
-// not be looked at before it.
+// exclusionWithTaken excludes, too, what planned jobs will have while a job runs, except those that will not be looked at
+// before it.
 func (f *forecast) exclusionWithTaken(fs *freeSet, ex exclusion, from, to time.Time) exclusion {
 	mask := uint64(0)
 	for i, t := range f.spans {

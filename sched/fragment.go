@@ -78,7 +78,7 @@ type workload struct {
 	known   bool
 	shapes  []recentShape
 	jobs    int64   // of these shapes
-	scratch []int64 // scratch
+	scratch []int64 // reused by fragmentationBy
 }
 
 // recentShape is a shape of the jobs of late.
@@ -154,7 +154,7 @@ func toGrains(spoilt, jobs int64) int64 {
 	return (spoilt + one/2) / one
 }
 
-// give takes off what a job gets.
+// give takes away what a job gets.
 func (r *fragmentState) give(d *demand, free *nodeFree) {
 	n := &d.nodeNeed
 	if d.exclusive {
@@ -223,7 +223,7 @@ func (r *fragmentState) usable(l *recentShape) int64 {
 	return out
 }
 
-// suits reports whether a job of the shape may use nodes of the make.
+// suits reports whether a job of the shape may use nodes of the model.
 func (r *fragmentState) suits(l *recentShape) bool {
 	return (l.kind == "" || slices.Contains(r.m.types, l.kind)) &&
 		(l.wishes == nil || slices.ContainsFunc(l.wishes, func(w cluster.Wish) bool { return w.All(r.m.inventory.Features) }))

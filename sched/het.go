@@ -11,20 +11,20 @@ import (
 
 // Heterogeneous jobs: all components start at one instant or none does, on nodes of their own, at the leader's place in
 // the queue. While one of them can not start the others hold nothing; the earliest time at which all can is planned
-// for the whole, as one reservation.
+// for the whole, as one planned start.
 
 // maxSwaps bounds the orders in which components are tried.
 const maxSwaps = 8
 
-// component is a component, and what it asks of each partition that it may start in.
+// component is a component of a heterogeneous job, with its shape in each partition that it may start in.
 type component struct {
 	job           *cluster.Job   // to end before its deadline, if it may be cut
 	why           cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
 	note          string
 	shapes        []*jobShape
 	limitedShapes []*jobShape              // in none of which a limit lets it start; nil if it is not limits that keep it
-	preemptible   []map[cluster.JobID]bool // by question, those that it may make leave
-	fits          int                      // the question that it fits
+	preemptible   []map[cluster.JobID]bool // by shape, those that it may make leave
+	fits          int                      // index of the shape that it fits with
 	alloc         *cluster.Alloc
 	limit         time.Duration // with which it fits
 	plan          *plannedStart
@@ -91,7 +91,7 @@ func (c *cycle) recordComponentWaits(comps []*component) {
 	}
 }
 
-// prepareComponent finds a component's questions, or why it has none beside those before it, which the meter has counted.
+// prepareComponent finds a component's shapes, or why it has none beside those before it, which the meter has counted.
 func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster.Reason, string) {
 	_, why := c.s.Ready(comp.job, c.now)
 	if why == cluster.NoReason && c.preempt != nil && c.s.Yields(comp.job, c.now) {
@@ -127,7 +127,7 @@ func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster
 	return cluster.NoReason, ""
 }
 
-// componentFinder finds nodes for what a component asks by its question k, away from some that are taken, and the time limit for it.
+// componentFinder finds nodes for what a component asks by its shape k, away from some that are taken, and the time limit for it.
 type componentFinder func(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc)
 
 // fitComponents finds allocations for all components. One that finds nothing beside those before it is tried first.
@@ -221,7 +221,7 @@ func (c *cycle) startHet(comps []*component) {
 	c.mergeDecisions(at)
 }
 
-// mergeDecisions makes what was decided from a place on for components one decision.
+// mergeDecisions makes one decision of those from an index on, which are for components.
 func (c *cycle) mergeDecisions(at int) {
 	c.decisions[at].With = slices.Clone(c.decisions[at+1:])
 	c.decisions = c.decisions[:at+1]
@@ -283,7 +283,7 @@ func (c *cycle) planHet(lead *cluster.Job, comps []*component) *plannedStart {
 const maxPlanRounds = 16
 
 // planTogether finds when all components will fit if every job runs to its limit: the latest of their times, as one
-// reservation; nil if none is found.
+// planned start; nil if none is found.
 func (c *cycle) planTogether(lead *cluster.Job, comps []*component, ends []release, avoid func(*freeSet, *jobShape, *cluster.Job, time.Time) exclusion) *plannedStart {
 	var at time.Time
 	for range maxPlanRounds {
@@ -380,7 +380,7 @@ func (c *cycle) shareOf(j *cluster.Job) (sum float64) {
 	return sum
 }
 
-// recordHetStart is note for a heterogeneous job: it is told with its leader.
+// recordHetStart is recordStart for a heterogeneous job: all components are told with the leader.
 func (f *forecast) recordHetStart(lead *cluster.Job, must bool, look func()) {
 	if lead.Follows() {
 		return
@@ -427,7 +427,7 @@ func (f *forecast) recordHetStart(lead *cluster.Job, must bool, look func()) {
 	f.takeSpan(&plannedSpan{from: at, to: endOf(at, longest), heededFrom: beginsAt(lead)}, comps...)
 }
 
-// planLaterHet is later for a heterogeneous job.
+// planLaterHet is planLater for a heterogeneous job.
 func (f *forecast) planLaterHet(lead *cluster.Job) *plannedStart {
 	from := f.now
 	var comps []*component

@@ -35,7 +35,7 @@ func (c *cycle) newHetPreemption(comps []*component) *hetPreemption {
 	return hp
 }
 
-// clearedKey names what components of one kind see as free.
+// clearedKey is what decides on what a component sees as free once others have left.
 type clearedKey struct {
 	victimsKey
 	over int
@@ -65,7 +65,7 @@ func (hp *hetPreemption) fitWithout(gone []victim) (at []preemptClaim) {
 	return at
 }
 
-// preemptForHet is makeRoom for a heterogeneous job: nobody leaves unless all of it can start then, and the nodes are kept
+// preemptForHet is preemptFor for a heterogeneous job: nobody leaves unless all of it can start then, and the nodes are kept
 // for all of it.
 func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 	if !c.mayPreempt(lead) {
@@ -125,7 +125,7 @@ func (c *cycle) futileHetKey(comps []*component) (key futileKey) {
 				pre.hetNumbers[key] = before
 			}
 			key = c.futileKeyOf(comp.job, shape)
-			key.before = before<<1 | b2i(k > 0) // another component, or another question of it
+			key.before = before<<1 | b2i(k > 0) // another component, or another shape of it
 			if c.s.Config().Preempt.Type == cluster.PreemptQOS {
 				key.prio = comp.job.Priority
 			}

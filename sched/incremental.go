@@ -15,9 +15,9 @@ import (
 // Between two cycles it holds that every job looked at waits, and would wait again in a full pass over the same
 // snapshot: a pass that is over has tried each job with the nodes that are free and the planned starts of those
 // ahead of it, and as time goes on a job may only have to keep off more of these. So after a change only these
-// jobs may start: those whose record has changed; those whose turn may come without that (see fickle); those that limits
+// jobs may start: those whose record has changed; those whose turn may come without that (see unstable); those that limits
 // hold back no longer (see incremental_limits.go); and, where nodes have more free or a planned start keeps less of them, those whose
-// question can use such a node. They are looked at in the order of the queue, with the first blocked job of each partition,
+// shape can use such a node. They are looked at in the order of the queue, with the first blocked job of each partition,
 // or the next in line where that has started (see inLine). Where the change reaches farther - to a reservation that a job
 // could reach, to preemption, to anything that is not watched here - the pass is a full one.
 type Scheduler struct {
@@ -80,9 +80,9 @@ func (c *cycle) canContinue() bool {
 }
 
 // growth is how much is kept that only a full pass forgets: of jobs that have
-// changed, questions that came since, changes of nodes, states that nodes were in.
+// changed, shapes that came since, changes of nodes, states that nodes were in.
 func (c *cycle) growth() int {
-	const each = 64 // cycles go through all questions
+	const each = 64 // cycles go through all shapes
 	return len(c.changedIn) + c.members - c.looked + each*(len(c.list)-c.fullPassShapes) + len(c.free.changes) + len(c.free.classes.examples)
 }
 
@@ -90,9 +90,9 @@ func (c *cycle) growth() int {
 type incrementalPass struct {
 	*cycle
 	old             *cluster.Snapshot
-	toVisit         map[cluster.JobID]bool              // jobs to look at by themselves; true: their questions do not know them yet
-	reopened        []int                               // numbers of questions that may fit now, to join the line
-	freedNodes      []int                               // places of nodes that may have more free than before
+	toVisit         map[cluster.JobID]bool              // jobs to look at by themselves; true: their shapes do not know them yet
+	reopened        []int                               // numbers of shapes that may fit now, to join the line
+	freedNodes      []int                               // indexes of nodes that may have more free than before
 	gainedNodes     []int                               // these, and those of which a planned start keeps less
 	runningChanged  bool                                // what runs has changed
 	visited         map[cluster.JobID]bool              // looked at
@@ -102,7 +102,7 @@ type incrementalPass struct {
 	replanning    bool            // starts are planned anew from here on
 	oldStarts     []*plannedStart // the planned starts that the last cycle has left
 	oldOwners     []cluster.JobID // whose they are
-	currentStarts []*plannedStart // these, or those that have taken their places
+	currentStarts []*plannedStart // these, or those that have taken their indexes
 	startPlaces   []cluster.Place // of the jobs whose these are
 }
 
@@ -292,7 +292,7 @@ func (ip *incrementalPass) reloadNodes(nodes map[cluster.NodeName]bool) bool {
 		free := &c.free.nodes[i]
 		l := c.s.Load(name)
 		if l.Closed != 0 && !c.free.hasOneUserNodes {
-			return false // questions are told apart by user from now on
+			return false // shapes are told apart by user from now on
 		}
 		now := c.free.models[free.model].loadedNode(free.node, free.model, l)
 		now.troubled, free.startedUser = free.troubled, 0
@@ -328,7 +328,7 @@ func (c *cycle) protectionDue() bool {
 }
 
 // visitByScore is pass in the responsive order. The jobs for which nodes are kept free are planned anew if anything runs that
-// did not; then those asked are tried by their merit, and the first in line of the other partitions are planned.
+// did not; then those asked are tried by score, and the first in line of the other partitions are planned.
 func (ip *incrementalPass) visitByScore() bool {
 	c := ip.cycle
 	firsts, lined := maps.Clone(c.firstBlocked), false
@@ -415,7 +415,7 @@ func (c *cycle) isBlocked(id cluster.JobID) bool {
 	return slices.ContainsFunc(c.blocked, func(b blockedJob) bool { return b.job.ID == id })
 }
 
-// invalidation is nodes that have more free, or of which a planned start keeps less: a question that can use one of them may fit now
+// invalidation is nodes that have more free, or of which a planned start keeps less: a shape that can use one of them may fit now
 // beside sets of planned starts with which it failed.
 type invalidation struct {
 	nodes    []int
@@ -423,8 +423,8 @@ type invalidation struct {
 	concerns func(mask uint64) bool // tells of which sets
 }
 
-// reopenShapes asks for the jobs of those questions that can use one of the nodes. Only numbers are looked at here: most of these
-// questions will be out of the way when their turn comes, see lineup.
+// reopenShapes asks for the jobs of those shapes that can use one of the nodes. Only numbers are looked at here: most of these
+// shapes will be out of the way when their turn comes, see candidateHeap.
 func (ip *incrementalPass) reopenShapes(places []int, lost func(mask uint64) bool) {
 	if len(places) == 0 {
 		return
@@ -440,14 +440,14 @@ func (ip *incrementalPass) reopenShapes(places []int, lost func(mask uint64) boo
 	}
 }
 
-// knownToFail reports whether a question did not fit beside these planned starts, or fewer of them, and nothing is known by which it
+// knownToFail reports whether a shape did not fit beside these planned starts, or fewer of them, and nothing is known by which it
 // may fit now.
 func (c *cycle) knownToFail(shape *jobShape, mask uint64) bool {
 	c.applyInvalidations(shape)
 	return slices.ContainsFunc(shape.failed, func(m uint64) bool { return m&mask == m })
 }
 
-// applyInvalidations forgets what is in doubt of a question; it reports whether that was anything in this round.
+// applyInvalidations forgets what is in doubt of a shape; it reports whether that was anything in this pass.
 func (c *cycle) applyInvalidations(shape *jobShape) bool {
 	if shape.checkedIn != c.pass {
 		shape.checkedIn, shape.invalidations, shape.reopened = c.pass, 0, shape.reopened[:0]
@@ -467,7 +467,7 @@ func (c *cycle) applyInvalidations(shape *jobShape) bool {
 	return len(shape.reopened) > 0
 }
 
-// gainsFrom reports whether some of the places are of use now, and enough together with what else there is.
+// gainsFrom reports whether some of the indexes are of use now, and enough together with what else there is.
 func (shape *jobShape) gainsFrom(fs *freeSet, places []int) bool {
 	useful := false
 	for _, i := range places {
@@ -553,7 +553,7 @@ type placed struct {
 
 func byQueuePlace(a, b cluster.Place) int { return b2i(b.Before(a)) - b2i(a.Before(b)) }
 
-// considerCandidate decides a job, unless its question plainly fails: then its record and reason are what they were.
+// considerCandidate decides a job, unless its shape plainly fails: then its record and reason are what they were.
 func (ip *incrementalPass) considerCandidate(cand *candidate, j *cluster.Job) {
 	if shape := cand.shape; shape != nil {
 		mask, _ := ip.plannedAcross(j)
@@ -563,44 +563,4 @@ func (ip *incrementalPass) considerCandidate(cand *candidate, j *cluster.Job) {
 	}
 	ip.visited[j.ID] = true
 	ip.cycle.consider(j)
-}
-
-// keepsSame reports whether both keep the same.
-func (ps *plannedStart) keepsSame(o *plannedStart) bool {
-	return ps.job == o.job && ps.at.Equal(o.at) && slices.Equal(ps.names, o.names) && slices.EqualFunc(ps.leftovers, o.leftovers, func(x, y leftover) bool {
-		return x.index == y.index && x.cpus == y.cpus && x.mem == y.mem && slices.Equal(x.gpus, y.gpus)
-	})
-}
-
-// compareLeftovers lists the places of which it leaves more than another one did, and all of which it leaves something else.
-func (ps *plannedStart) compareLeftovers(was *plannedStart) (more, other []int) {
-	for a, b := ps.leftovers, was.leftovers; len(a) > 0 || len(b) > 0; {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].index < b[0].index:
-			other, a = append(other, a[0].index), a[1:]
-			continue
-		case len(a) == 0 || a[0].index > b[0].index:
-			more, other, b = append(more, b[0].index), append(other, b[0].index), b[1:]
-			continue
-		case a[0].exceeds(&b[0]):
-			more, other = append(more, a[0].index), append(other, a[0].index)
-		case b[0].exceeds(&a[0]):
-			other = append(other, a[0].index)
-		}
-		a, b = a[1:], b[1:]
-	}
-	return more, other
-}
-
-// exceeds reports whether it is more than another one, of anything.
-func (left *leftover) exceeds(was *leftover) bool {
-	if left.cpus > was.cpus || left.mem > was.mem {
-		return true
-	}
-	for k, n := range left.gpus {
-		if n > was.gpus[k] {
-			return true
-		}
-	}
-	return false
 }

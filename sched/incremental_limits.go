@@ -10,7 +10,7 @@ import (
 // hold it back, if they do, and compares again only where what they look at has changed: jobs of which that makes a difference
 // are looked at by themselves.
 
-// joinGate notes to which limits the job is held that has just joined a question.
+// joinGate notes to which limits the job is held that has just joined a shape.
 func (c *cycle) joinGate(shape *jobShape, j *cluster.Job) {
 	if c.limits.Off() {
 		return
@@ -25,7 +25,7 @@ func (c *cycle) joinGate(shape *jobShape, j *cluster.Job) {
 	}
 }
 
-// limitReason is why limits keep a job from starting where a question is about, with what it asks for.
+// limitReason is why limits keep a job from starting where a shape is about, with what it asks for.
 func (c *cycle) limitReason(shape *jobShape, own *cluster.Job) cluster.Reason {
 	if c.limits.Off() {
 		return cluster.NoReason

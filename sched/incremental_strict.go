@@ -7,7 +7,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// A round in the strict order visits, in the order of the queue, the jobs that may start or wait for another reason, and
+// An incremental pass in the strict order visits, in the order of the queue, the jobs that may start or wait for another reason, and
 // the first blocked job of each partition, whose start is planned anew when its turn comes. Where that one is no longer the
 // first, because it starts or is held back, the next in line is visited in its place. So at each visit the planned starts
 // are those of the jobs ahead, as they would be in a full pass.
@@ -15,7 +15,7 @@ import (
 // What is known to fail beside a planned start is tried again when that is another, or is no more, if it can use one of the
 // nodes that it has left.
 
-// visitInQueueOrder visits the jobs of a round; false if there is more to look at.
+// visitInQueueOrder visits the jobs of an incremental pass; false if there is more to look at.
 func (ip *incrementalPass) visitInQueueOrder() bool {
 	c := ip.cycle
 	ip.oldStarts, ip.oldFirstBlocked = c.planned, c.firstBlocked
@@ -85,14 +85,14 @@ func (ip *incrementalPass) visitCandidate(ch *candidateHeap, cand *candidate) bo
 	return true
 }
 
-// wouldTurnAgain reports whether a job that was passed over, since its question plainly fails, would have its turn again: it was
+// wouldTurnAgain reports whether a job that was passed over, since its shape plainly fails, would have its turn again: it was
 // found beside other planned starts than those that hold now.
 func (ip *incrementalPass) wouldTurnAgain(cand *candidate, j *cluster.Job) bool {
 	return cand.shape != nil && !ip.visited[cand.id] && !ip.knownToFail(cand.shape, ip.plannedAcrossAt(j.Limit, cand.place))
 }
 
 // keepFirstBlocked has the first blocked job of partitions stay that with the start that was planned, where nothing that came before it in
-// the round matters to it; false if something did.
+// the pass matters to it; false if something did.
 func (ip *incrementalPass) keepFirstBlocked(j *cluster.Job) bool {
 	c, k := ip.cycle, len(ip.cycle.planned)
 	for p, f := range ip.oldFirstBlocked {
@@ -177,13 +177,4 @@ func (ip *incrementalPass) visitedAnyway(id cluster.JobID) bool {
 // concernsStart tells of sets of planned starts that have one of them.
 func concernsStart(k int) func(mask uint64) bool {
 	return func(mask uint64) bool { return mask>>k&1 != 0 }
-}
-
-// nodeIndexes are those of its nodes.
-func (ps *plannedStart) nodeIndexes() []int {
-	out := make([]int, len(ps.leftovers))
-	for k := range ps.leftovers {
-		out[k] = ps.leftovers[k].index
-	}
-	return out
 }

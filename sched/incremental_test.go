@@ -321,7 +321,7 @@ func dump(ds []cluster.Decision) (out []string) {
 	return out
 }
 
-// TestRoundEnds: this history once kept the scheduler busy for good: a job whose question failed beside the starts planned
+// TestRoundEnds: this history once kept the scheduler busy for good: a job whose shape failed beside the starts planned
 // at its turn was taken for one that may fit, over and over.
 func TestIncrementalPassEnds(t *testing.T) {
 	h := newHistory(t, rand.New(rand.NewPCG(5139, 135)))

@@ -97,7 +97,7 @@ func ruledJob(text string) *cluster.JobSpec {
 	return s
 }
 
-// TestLimits has a case for each kind of limit: the jobs submitted in this order, and for each why it
+// TestLimits has a case for each class of limit: the jobs submitted in this order, and for each why it
 // waits, - if it starts, or the limit by which it is refused.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct{ limits, jobs, want string }{

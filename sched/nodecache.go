@@ -7,31 +7,31 @@ import (
 	"dev.muster/cluster"
 )
 
-// nodeCache is what pools are made of: every node of the cluster, in node order, with what is given out on it. Most nodes are from
-// one snapshot to the next what they were, and are not looked at again: a pass that cannot go on from the last one would
-// spend its time with going through all of them.
+// nodeCache is what free sets are made of: every node of the cluster, in the order of the configuration, with its load.
+// From one snapshot to the next most nodes stay what they are and are not looked at again; without the cache a full pass
+// would spend its time going through all of them.
 type nodeCache struct {
-	unloaded    bool // every node, of service or not, as if nothing ran; with the devices that may come back
+	unloaded    bool // every node counts, usable or not, as if nothing ran, with devices that are missing now
 	since       cluster.Moment
 	nodes       []cachedNode
-	rankOf      map[cluster.NodeName]int32 // of each node among them; never changed once all are there
-	hardware    []*cluster.Inventory       // no two alike
-	maxHardware int                        // of these, or it starts over: some may be none's any more
+	rankOf      map[cluster.NodeName]int32 // position of each node; free sets share it, so it is replaced and never changed
+	hardware    []*cluster.Inventory       // no two the same, see sameHardware
+	maxHardware int                        // beyond it the cache is rebuilt: some may be no node's any more
 }
 
-// cachedNode is a node in a roster.
+// cachedNode is what the cache knows of a node.
 type cachedNode struct {
 	node          *cluster.Node
 	load          *cluster.Load
 	hardware      int32
-	weight        int // see rank
+	weight        int // see nodeWeight
 	usable        bool
-	mayBeTroubled bool // it may be shaky
+	mayBeTroubled bool // only then need Shaky be asked
 }
 
 var noLoad = &cluster.Load{}
 
-// update brings the roster to a snapshot.
+// update brings the cache to a snapshot.
 func (nc *nodeCache) update(s *cluster.Snapshot) {
 	if !nc.updateChanged(s) {
 		nc.rebuild(s)
@@ -39,7 +39,7 @@ func (nc *nodeCache) update(s *cluster.Snapshot) {
 	nc.since = s.Moment()
 }
 
-// rebuild makes the roster anew.
+// rebuild looks at every node.
 func (nc *nodeCache) rebuild(s *cluster.Snapshot) {
 	nc.nodes, nc.rankOf, nc.hardware = make([]cachedNode, 0, s.NodeCount()), make(map[cluster.NodeName]int32, s.NodeCount()), nil
 	for n := range s.Nodes() {
@@ -49,14 +49,14 @@ func (nc *nodeCache) rebuild(s *cluster.Snapshot) {
 	nc.maxHardware = 2*len(nc.hardware) + 64
 }
 
-// updateChanged looks at what has changed; false if nodes have come or gone, or too much is unknown.
+// updateChanged looks only at what has changed; false if nodes have come or gone, or the changes are not known.
 func (nc *nodeCache) updateChanged(s *cluster.Snapshot) bool {
 	touched, ok := s.Since(nc.since)
 	if !ok || len(nc.nodes) != s.NodeCount() || len(nc.hardware) > nc.maxHardware {
 		return false
 	}
 	k := 0
-	for n := range s.Nodes() { // a record is never changed in place
+	for n := range s.Nodes() { // records are replaced, never changed in place
 		if st := &nc.nodes[k]; st.node != n {
 			if st.node.Name != n.Name {
 				return false
@@ -73,7 +73,7 @@ func (nc *nodeCache) updateChanged(s *cluster.Snapshot) bool {
 	return true
 }
 
-// cacheNode is that of a node which is most likely of the same make as the one in another seat.
+// cacheNode looks at a node. Its hardware is most likely that of node like, which is tried first.
 func (nc *nodeCache) cacheNode(s *cluster.Snapshot, n *cluster.Node, like int) cachedNode {
 	st := cachedNode{node: n, load: noLoad, weight: nodeWeight(n), usable: nc.unloaded || n.Usable(), mayBeTroubled: n.Trouble != nil || len(n.Inventory.Faults) > 0}
 	if !nc.unloaded {
@@ -93,14 +93,14 @@ func (nc *nodeCache) cacheNode(s *cluster.Snapshot, n *cluster.Node, like int) c
 	return st
 }
 
-// freeSet is what of the nodes is free at a snapshot.
+// freeSet is what is free at a snapshot.
 func (nc *nodeCache) freeSet(s *cluster.Snapshot) *freeSet {
 	nc.update(s)
 	fs := &freeSet{rankOf: nc.rankOf, indexOf: make([]int32, len(nc.nodes)), partitionNodes: map[*cluster.Partition][]int{},
 		nodes: make([]nodeFree, 0, len(nc.nodes)), all: make([]int, 0, len(nc.nodes)), ranks: make([]int32, 0, len(nc.nodes))}
 	fs.classes = &nodeClasses{numberOf: map[classKey]int32{}, examples: make([]nodeFree, 0, 64), capabilities: make([]capability, 0, 64), workload: &workload{s: s}}
 	fs.overlaps, fs.wholeSockets, fs.wholePlans = oversubscribed(s), s.Config().SocketAlloc, s.Config().PlanWhole
-	models := make([]int, len(nc.hardware)) // by make, the number plus one
+	models := make([]int, len(nc.hardware)) // by hardware: the model's index plus one
 	weight, first := false, -1
 	for k := range nc.nodes {
 		st := &nc.nodes[k]
@@ -125,7 +125,7 @@ func (nc *nodeCache) freeSet(s *cluster.Snapshot) *freeSet {
 	return fs
 }
 
-// addNode adds the space of a node.
+// addNode appends a node.
 func (fs *freeSet) addNode(st *cachedNode, number int, now time.Time) {
 	m, l := &fs.models[number], st.load
 	if m.emptyClass < 0 {
@@ -146,7 +146,7 @@ func (fs *freeSet) addNode(st *cachedNode, number int, now time.Time) {
 	free.troubled = st.mayBeTroubled && st.node.Shaky(now)
 }
 
-// addModel adds the model that nodes of one make have.
+// addModel appends the model of some hardware.
 func (fs *freeSet) addModel(inv *cluster.Inventory, whole bool) {
 	m := model{inventory: inv, emptyClass: -1, cpus: inv.JobCPUs(), gpus: inv.Devices()}
 	if whole {
@@ -166,13 +166,13 @@ func (fs *freeSet) addModel(inv *cluster.Inventory, whole bool) {
 	fs.models = append(fs.models, m)
 }
 
-// newFreeSet is what is free now on the nodes that may be used.
+// newFreeSet is what is free now on the usable nodes.
 func newFreeSet(s *cluster.Snapshot) *freeSet { return new(nodeCache).freeSet(s) }
 
-// newUnloadedSet is every node, of service or not, as if nothing ran; with the devices that may come back.
+// newUnloadedSet is every node, usable or not, as if nothing ran, with devices that are missing now.
 func newUnloadedSet(s *cluster.Snapshot) *freeSet { return (&nodeCache{unloaded: true}).freeSet(s) }
 
-// index is the place of a node; false if it is not in the pool.
+// index finds a node; false if it is not in the set.
 func (fs *freeSet) index(name cluster.NodeName) (int, bool) {
 	if k, ok := fs.rankOf[name]; ok && fs.indexOf[k] >= 0 {
 		return int(fs.indexOf[k]), true

@@ -11,7 +11,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestNodeCacheFollowsHistories has a roster follow histories in which nodes come, go, fall silent and change, and jobs start and end on
+// TestNodeCacheFollowsHistories has a node cache follow histories in which nodes come, go, fall silent and change, and jobs start and end on
 // them: what it says is always what one says that has just been made, and a scheduler that goes on decides what a full pass would.
 func TestNodeCacheFollowsHistories(t *testing.T) {
 	seed, kept, anew := rand.Uint64(), 0, 0
@@ -23,7 +23,7 @@ func TestNodeCacheFollowsHistories(t *testing.T) {
 				h.step()
 				h.changeNode()
 				if h.r.IntN(3) == 0 {
-					continue // a roster may follow several changes at once
+					continue // a node cache may follow several changes at once
 				}
 				snap := h.s.Snapshot()
 				snap.Now = h.now

@@ -9,32 +9,35 @@ import (
 	"dev.muster/cluster"
 )
 
-// classKey is all of a node that decides how many tasks of a demand fit on it, by numbers.
+// A node class is all nodes with the same hardware and the same amounts free: a job fits equally well on each of them.
+// A cluster of thousands of nodes has a few dozen classes, so what fits is worked out once a class and not once a node.
+
+// classKey is what nodes of one class have in common.
 type classKey struct {
 	model           int
 	cpus, wholeCPUs int
 	mem             cluster.MemMB
-	gpus            [4]int16 // by type, see model
-	parts           int32    // number of the set of parts given out; 0: none
+	gpus            [4]int16 // by type, see model.types
+	parts           int32    // see partSetNumber; 0: no GPU is shared
 	busy            bool
 	closed          int64
 }
 
-// nodeClasses numbers the states that nodes are met in.
+// nodeClasses numbers the classes that were met.
 type nodeClasses struct {
 	numberOf     map[classKey]int32
-	examples     []nodeFree       // an example of each
-	capabilities []capability     // of each, too
-	tooManyTypes bool             // there are nodes with more types of GPUs than a state tells apart
-	partSets     map[string]int32 // numbers of sets of parts of GPUs, whichever these are
+	examples     []nodeFree       // a node of each class
+	capabilities []capability     // the summary of each class
+	tooManyTypes bool             // some node has more types of GPUs than a key holds: classes do not tell nodes apart
+	partSets     map[string]int32 // see partSetNumber
 	workload     *workload
-	// ratings of each, for jobs without GPUs and with some; see there.
+	// ratings by class, for jobs without GPUs and with some; see rating.
 	ratings [2][]rating
 }
 
-// capability is what a look at a state begins with.
+// capability sums up what a node can give, or what a job needs: the quick test before any other.
 type capability struct {
-	cpus, gpus int32 // at most
+	cpus, gpus int32 // the most
 	mem        cluster.MemMB
 	model      int
 }
@@ -44,13 +47,13 @@ func (b *capability) exceeds(o *capability) bool {
 	return b.cpus > o.cpus || b.gpus > o.gpus || b.mem > o.mem
 }
 
-// classedNode is a node and its kind.
+// classedNode is a node and its class.
 type classedNode struct {
 	index int
 	class int32
 }
 
-// classify tells what these nodes are now, and the most that any of them has.
+// classify finds the classes of some nodes, and the most that any of them can give.
 func (fs *freeSet) classify(places []int) (list []classedNode, most capability) {
 	list, most = make([]classedNode, len(places)), noCapability
 	for k, i := range places {
@@ -61,10 +64,10 @@ func (fs *freeSet) classify(places []int) (list []classedNode, most capability) 
 	return list, most
 }
 
-// noCapability is no more than what any node has.
+// noCapability is less than or equal to that of any node.
 var noCapability = capability{mem: math.MinInt64}
 
-// classKeyOf is a node's state by what of it is free.
+// classKeyOf is the key of a node as it is.
 func (fs *freeSet) classKeyOf(free *nodeFree) classKey {
 	m := &fs.models[free.model]
 	s := classKey{model: free.model, cpus: free.cpuCount, wholeCPUs: free.wholeCPUs, mem: free.mem, busy: free.busy, closed: free.onlyUser}
@@ -82,7 +85,7 @@ func (fs *freeSet) classKeyOf(free *nodeFree) classKey {
 	return s
 }
 
-// partSetNumber numbers a set of parts given out.
+// partSetNumber numbers what is given out of shared GPUs, whichever devices these are.
 func (k *nodeClasses) partSetNumber(m *model, list []cluster.GPUPart) int32 {
 	text := make([]string, len(list))
 	for i, p := range list {
@@ -101,7 +104,7 @@ func (k *nodeClasses) partSetNumber(m *model, list []cluster.GPUPart) int32 {
 	return n
 }
 
-// limitedTo is the state of which no more may be used than a rest: whole GPUs alone.
+// limitedTo is the key of a node of which a job may have only a leftover: that has whole GPUs alone.
 func (s classKey) limitedTo(left *leftover, m *model) classKey {
 	s.cpus, s.wholeCPUs, s.mem, s.parts = min(s.cpus, left.cpus), min(s.wholeCPUs, left.cpus), min(s.mem, left.mem), 0
 	for k := range m.types {
@@ -110,7 +113,7 @@ func (s classKey) limitedTo(left *leftover, m *model) classKey {
 	return s
 }
 
-// classNumber numbers a state that a node may be used in.
+// classNumber finds the class of a key, or adds it with an example made from a node.
 func (fs *freeSet) classNumber(s classKey, free *nodeFree) int32 {
 	n, ok := fs.classes.numberOf[s]
 	if ok {
@@ -132,7 +135,7 @@ func (fs *freeSet) classNumber(s classKey, free *nodeFree) int32 {
 	return n
 }
 
-// classOf is the number of a node's state.
+// classOf is the class of a node as it is.
 func (fs *freeSet) classOf(free *nodeFree) int32 {
 	if free.class < 0 {
 		free.class = fs.classNumber(fs.classKeyOf(free), free)
@@ -140,28 +143,28 @@ func (fs *freeSet) classOf(free *nodeFree) int32 {
 	return free.class
 }
 
-// classIndex is the nodes of a pool as they may be used beside some reservations.
+// classIndex is the class of each node as a job may use it that keeps off some planned starts.
 type classIndex struct {
 	free         *freeSet
 	planned      []*plannedStart
 	mask         uint64
-	classAt      []int32 // by place
-	seenChanges  int     // changes of the pool that are in it
+	classAt      []int32 // by index
+	seenChanges  int     // how many changes of the set are in it
 	counts       map[*cluster.Partition]*classCount
-	moves        []classMove           // of nodes since it was made, in turn
-	sums         map[*classFit]*fitSum // of those that were found hopeless
-	nodesByClass [][]int32             // places by kind, rising; nil until they are asked for
+	moves        []classMove           // since it was made, oldest first; kept only where sums need them
+	sums         map[*classFit]*fitSum // see hopeless
+	nodesByClass [][]int32             // rising, by class; nil until asked for
 }
 
-// classMove is a node that has become one of another kind.
+// classMove is a node that went from one class to another.
 type classMove struct{ at, from, to int32 }
 
-// classCount counts the nodes of a partition by kind.
+// classCount counts the nodes of a partition by class.
 type classCount struct {
-	members      []bool  // by place, which nodes; nil: all
-	nodes        []int32 // by kind
-	classes      []int32 // that were met, in turn
-	emptyClasses int     // at most so many of them have no node any more
+	members      []bool  // by index: of the partition; nil: all nodes
+	nodes        []int32 // how many, by class; -1: the class is not in classes
+	classes      []int32 // that have nodes, or had, in the order in which they were met
+	emptyClasses int     // how many of them at most have no node any more
 }
 
 func (cc *classCount) adjust(kind, more int32) {
@@ -177,7 +180,7 @@ func (cc *classCount) adjust(kind, more int32) {
 	}
 }
 
-// classesWithNodes is the kinds of which there are nodes now, and perhaps others that are many no more.
+// classesWithNodes is the classes that have nodes, and up to a quarter more that had.
 func (cc *classCount) classesWithNodes() []int32 {
 	if cc.emptyClasses > len(cc.classes)/4 {
 		cc.classes = slices.DeleteFunc(cc.classes, func(k int32) bool {
@@ -191,7 +194,7 @@ func (cc *classCount) classesWithNodes() []int32 {
 	return cc.classes
 }
 
-// classIndex is the pool's nodes beside the reservations of the mask.
+// classIndex finds or makes the index for jobs that keep off the planned starts of the mask.
 func (fs *freeSet) classIndex(planned []*plannedStart, mask uint64) *classIndex {
 	for _, ci := range fs.indexes {
 		if ci.mask == mask {
@@ -207,7 +210,7 @@ func (fs *freeSet) classIndex(planned []*plannedStart, mask uint64) *classIndex 
 	return ci
 }
 
-// classifyNode finds what a node is now.
+// classifyNode finds the class of a node as it may be used beside the planned starts.
 func (ci *classIndex) classifyNode(i int) int32 {
 	free := &ci.free.nodes[i]
 	if ci.mask == 0 || ci.free.classes.tooManyTypes {
@@ -229,7 +232,7 @@ func (ci *classIndex) classifyNode(i int) int32 {
 	return ci.free.classNumber(st, free)
 }
 
-// catchUp takes the changes of the pool into account.
+// catchUp takes the changes of the free set into account.
 func (ci *classIndex) catchUp() {
 	for ; ci.seenChanges < len(ci.free.changes); ci.seenChanges++ {
 		ch, news := ci.free.freshChange(ci.seenChanges, ci.mask)
@@ -256,7 +259,7 @@ func (ci *classIndex) catchUp() {
 	}
 }
 
-// nodesOf lists the nodes of a kind.
+// nodesOf lists the nodes of a class, rising.
 func (ci *classIndex) nodesOf(kind int32) []int32 {
 	if ci.nodesByClass == nil {
 		ci.nodesByClass = make([][]int32, len(ci.free.classes.examples))
@@ -270,7 +273,7 @@ func (ci *classIndex) nodesOf(kind int32) []int32 {
 	return ci.nodesByClass[kind]
 }
 
-// moveNode has a node be among those of another kind.
+// moveNode moves a node to another class.
 func (ci *classIndex) moveNode(at, from, to int32) {
 	if int(to) >= len(ci.nodesByClass) {
 		ci.nodesByClass = append(ci.nodesByClass, make([][]int32, len(ci.free.classes.examples)-len(ci.nodesByClass))...)
@@ -283,7 +286,7 @@ func (ci *classIndex) moveNode(at, from, to int32) {
 	ci.nodesByClass[to] = slices.Insert(ci.nodesByClass[to], k, at)
 }
 
-// countFor counts the nodes of a partition.
+// countFor is the count of a partition's nodes.
 func (ci *classIndex) countFor(part *cluster.Partition) *classCount {
 	cc, ok := ci.counts[part]
 	if !ok {
@@ -302,23 +305,23 @@ func (ci *classIndex) countFor(part *cluster.Partition) *classCount {
 	return cc
 }
 
-// classFit knows how many tasks of a demand fit on nodes of each kind.
+// classFit is how many tasks of a demand fit on a node of each class.
 type classFit struct {
 	demand       *demand
 	classes      *nodeClasses
-	tasksByClass []int32    // tasks by kind, plus one; 0: not looked at yet
-	suitsModel   []int8     // by model, whether the job may use it: 1 yes, -1 no, 0 not looked at yet
+	tasksByClass []int32    // plus one; 0: not worked out yet
+	suitsModel   []int8     // by model: 1 the job may use it, -1 it may not, 0 not worked out yet
 	needs        capability // what a node must have at least
-	// numbers says that numbers alone tell how many tasks fit on a node.
+	// byNumbers: how many tasks fit is the same on all nodes of a class. Sockets and devices near them are not in the key.
 	byNumbers bool
-	ratedFor  *workload // that its own ratings are of
-	ratings   []rating  // by kind, where they are its own; see there
+	ratedFor  *workload // what ratings were worked out for
+	ratings   []rating  // by class, where they are the demand's own, see knownRatings
 }
 
 func newClassFit(d *demand, fs *freeSet) *classFit {
 	cf := &classFit{demand: d, classes: fs.classes, suitsModel: make([]int8, len(fs.models))}
 	cf.needs.cpus = int32(max(d.minCPUs, 1))
-	if d.ownSpec != nil { // perhaps more than nodes seem to have
+	if d.ownSpec != nil { // it may use more of a node than other jobs
 		cf.needs.cpus = 1
 	} else if !d.overcommit {
 		cf.needs.cpus = max(cf.needs.cpus, int32(d.cpusPerTask))
@@ -340,7 +343,7 @@ func (cf *classFit) suits(fs *freeSet, model int) bool {
 	return cf.suitsModel[model] > 0
 }
 
-// tasksOnClass is how many tasks fit on a node of the kind.
+// tasksOnClass is how many tasks fit on a node of the class.
 func (cf *classFit) tasksOnClass(fs *freeSet, kind int32) int32 {
 	b := &cf.classes.capabilities[kind]
 	if cf.needs.exceeds(b) || !cf.suits(fs, b.model) {
@@ -349,7 +352,7 @@ func (cf *classFit) tasksOnClass(fs *freeSet, kind int32) int32 {
 	return cf.countTasks(kind)
 }
 
-// neededCapability is what a node must have at least for a task to fit, as far as numbers tell.
+// neededCapability is what a node must have at least for a task to fit; nothing where numbers do not tell.
 func (cf *classFit) neededCapability() *capability {
 	if cf.byNumbers {
 		return &cf.needs
@@ -357,7 +360,7 @@ func (cf *classFit) neededCapability() *capability {
 	return &noCapability
 }
 
-// tasksOnSuited is how many tasks fit on a node of the kind, of a model that suits.
+// tasksOnSuited is tasksOnClass where the model is known to suit.
 func (cf *classFit) tasksOnSuited(kind int32) int32 {
 	if cf.needs.exceeds(&cf.classes.capabilities[kind]) {
 		return 0
@@ -365,7 +368,7 @@ func (cf *classFit) tasksOnSuited(kind int32) int32 {
 	return cf.countTasks(kind)
 }
 
-// countTasks is fit of a node that has what it must have at least.
+// countTasks is tasksOnSuited where the needs are known to be met.
 func (cf *classFit) countTasks(kind int32) int32 {
 	if int(kind) >= len(cf.tasksByClass) {
 		cf.tasksByClass = append(cf.tasksByClass, make([]int32, len(cf.classes.examples)-len(cf.tasksByClass))...)
@@ -376,24 +379,25 @@ func (cf *classFit) countTasks(kind int32) int32 {
 	return cf.tasksByClass[kind] - 1
 }
 
-// fitSum is what the nodes of a scene can hold of a demand: how many have room, for how many tasks, and for how many one
-// has at most.
+// fitSum is what a partition can hold of a demand: how many nodes have room, for how many tasks together, and for how many
+// one of them has at most.
 type fitSum struct {
 	nodes, tasks, mostOnOne int
-	seenMoves               int // moves of the scene that are in it
+	seenMoves               int // how many moves of the class index are in it
 }
 
 func (t *fitSum) addNodes(nodes, room int) {
 	t.nodes, t.tasks, t.mostOnOne = t.nodes+nodes, t.tasks+nodes*room, max(t.mostOnOne, room)
 }
 
-// tooSmall reports whether that is too little.
+// tooSmall reports whether the job plainly does not fit.
 func (t *fitSum) tooSmall(d *demand, most int) bool {
 	return t.nodes < d.minNodes || t.tasks < d.tasks || min(most, t.nodes)*t.mostOnOne < d.tasks
 }
 
-// hopeless reports that the nodes do not have enough, whichever are taken. Who asks again of the same scene has counted all
-// of it, and counts only what has changed from then on; as best may be too much then, it may see hope where there is none.
+// hopeless reports that the job does not fit whichever nodes it takes: a sum over classes, which is much quicker than a
+// search. The first time it stops as soon as the nodes suffice; asked again, it keeps the whole sum and follows the moves. It may see
+// hope where there is none (mostOnOne does not shrink), never the reverse.
 func (cf *classFit) hopeless(ci *classIndex) bool {
 	d := cf.demand
 	if !cf.byNumbers {
@@ -440,9 +444,9 @@ func (cf *classFit) shortOfGPUs(cc *classCount, fs *freeSet, most int) bool {
 	return slices.ContainsFunc(cf.demand.gpuJob, func(w cluster.GRES) bool { return cf.giveTooFewGPUs(cc, fs, w, most) })
 }
 
-// giveTooFewGPUs reports that so many nodes do not have as many GPUs as an entry of --gpus asks for.
+// giveTooFewGPUs reports that no choice of so many nodes has the GPUs that an entry of --gpus asks for.
 func (cf *classFit) giveTooFewGPUs(cc *classCount, fs *freeSet, want cluster.GRES, most int) bool {
-	var nodes []int // by how many GPUs they can give
+	var nodes []int // how many nodes, by how many GPUs each can give
 	for _, k := range cc.classesWithNodes() {
 		count := int(cc.nodes[k])
 		if count == 0 || cf.tasksOnClass(fs, k) == 0 {
@@ -457,7 +461,7 @@ func (cf *classFit) giveTooFewGPUs(cc *classCount, fs *freeSet, want cluster.GRE
 	return !canReach(nodes, most, want.Count)
 }
 
-// canReach reports whether so many nodes, counted by what they can give, give enough together.
+// canReach reports whether at most so many nodes, counted by what each can give, give enough together.
 func canReach(nodes []int, most int, want int64) bool {
 	for gives := len(nodes) - 1; gives > 0 && most > 0 && want > 0; gives-- {
 		n := min(nodes[gives], most)

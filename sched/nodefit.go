@@ -6,25 +6,25 @@ import (
 	"dev.muster/cluster"
 )
 
-// nodeFit is what each node of a pool can give to a demand beside some reservations. It follows what
-// the pool notes of its changes.
+// nodeFit is how many tasks of a demand fit on each node of a free set, for a job that keeps off some planned starts. It
+// catches up with the changes of the set when it is asked.
 type nodeFit struct {
 	*classFit
 	free          *freeSet
-	index         *classIndex // the nodes as numbers, beside the planned starts of the mask
+	index         *classIndex // for the planned starts of the mask
 	mask          uint64
-	excluded      *excludedCPUs // CPUs that are kept from the job
-	tasks         []int32       // by place, how many tasks fit; -1: the job may not use the node
-	seenChanges   int           // changes of the pool that are in it
-	nodeCount     int           // how many nodes have room
-	taskCount     int           // for how many tasks
-	runCount      int           // in how many runs of consecutive nodes
+	excluded      *excludedCPUs // CPUs that the job must not have
+	tasks         []int32       // by index; -1: the job may not use the node
+	seenChanges   int           // how many changes of the set are in it
+	nodeCount     int           // nodes with room
+	taskCount     int           // for which they have room
+	runCount      int           // runs of consecutive nodes that they make
 	firstWithRoom int32         // no place before it has room
-	withRoom      []int32       // the places with room, rising
-	runsByLength  []nodeRun     // the runs that they make, by length; nil if not known
+	withRoom      []int32       // nodes with room, rising
+	runsByLength  []nodeRun     // nil if not known
 }
 
-// newNodeFit looks at all nodes of the demand's partition.
+// newNodeFit works it out for all nodes of the demand's partition.
 func (cf *classFit) newNodeFit(fs *freeSet, planned []*plannedStart, mask uint64) *nodeFit {
 	d := cf.demand
 	nf := &nodeFit{classFit: cf, free: fs, mask: mask, tasks: make([]int32, len(fs.nodes)), seenChanges: len(fs.changes), firstWithRoom: int32(len(fs.nodes))}
@@ -75,7 +75,7 @@ func (nf *nodeFit) countOn(i int32) int32 {
 	return int32(nf.demand.tasksOn(&own))
 }
 
-// setExcluded keeps CPUs from the job, and no others.
+// setExcluded replaces the CPUs that the job must not have.
 func (nf *nodeFit) setExcluded(ec *excludedCPUs) {
 	if nf.excluded == ec {
 		return
@@ -90,7 +90,7 @@ func (nf *nodeFit) setExcluded(ec *excludedCPUs) {
 	}
 }
 
-// refresh takes a node's present state into account.
+// refresh works out one node anew.
 func (nf *nodeFit) refresh(i int32) {
 	if nf.tasks[i] < 0 {
 		return
@@ -98,7 +98,7 @@ func (nf *nodeFit) refresh(i int32) {
 	nf.setTasks(i, nf.countOn(i))
 }
 
-// setTasks notes how many tasks fit on a node, and what follows for the sums.
+// setTasks sets how many tasks fit on a node, and keeps sums, list and runs in step.
 func (nf *nodeFit) setTasks(i, n int32) {
 	old := nf.tasks[i]
 	nf.tasks[i] = n
@@ -122,13 +122,13 @@ func (nf *nodeFit) setTasks(i, n int32) {
 	}
 }
 
-// neighbourHasRoom reports whether place a is the neighbour of place i in the configuration, step before or
-// behind it, and has room.
+// neighbourHasRoom reports whether node a has room and stands in the configuration right before node i (step -1) or
+// right behind it (step 1).
 func (nf *nodeFit) neighbourHasRoom(a, i, step int32) bool {
 	return a >= 0 && int(a) < len(nf.tasks) && nf.tasks[a] > 0 && nf.free.ranks[a] == nf.free.ranks[i]+step
 }
 
-// freeOn is what of a node may be used: with reservations, a copy with what they leave.
+// freeOn is what the job may use of a node: a copy where planned starts or reservations take something from it.
 func (nf *nodeFit) freeOn(i int32) *nodeFree {
 	free := &nf.free.nodes[i]
 	if nf.mask == 0 && !nf.excluded.has(i) {
@@ -152,7 +152,7 @@ func (nf *nodeFit) freeOn(i int32) *nodeFree {
 	return trimmed
 }
 
-// catchUp takes the changes of the pool into account.
+// catchUp takes the changes of the free set into account.
 func (nf *nodeFit) catchUp() {
 	nf.index.catchUp()
 	for ; nf.seenChanges < len(nf.free.changes); nf.seenChanges++ {
@@ -163,13 +163,13 @@ func (nf *nodeFit) catchUp() {
 	}
 }
 
-// tooSmall reports that there are too few nodes with room, or too little room on them, whatever is avoided.
+// tooSmall reports that there are too few nodes with room, or too little room on them.
 func (nf *nodeFit) tooSmall() bool {
 	nf.catchUp()
 	return nf.nodeCount < nf.demand.minNodes || nf.taskCount < nf.demand.tasks
 }
 
-// find is an allocation that fits now and keeps off what it must, or nil.
+// find is an allocation that keeps off what it must, or nil.
 func (nf *nodeFit) find(avoid exclusion) *cluster.Alloc {
 	nf.setExcluded(avoid.cpus)
 	if c := nf.pickNodes(avoid.nodes); c != nil {
@@ -178,7 +178,7 @@ func (nf *nodeFit) find(avoid exclusion) *cluster.Alloc {
 	return nil
 }
 
-// pickNodes chooses the nodes of find; nil if there are not enough.
+// pickNodes chooses the nodes; nil if there are not enough.
 func (nf *nodeFit) pickNodes(avoid nodeSet) *choice {
 	if nf.tooSmall() || nf.demand.unbounded() {
 		return nil
@@ -189,8 +189,8 @@ func (nf *nodeFit) pickNodes(avoid nodeSet) *choice {
 	return nil
 }
 
-// allotTo deals what the job gets out to nodes in the order of their choice; nil if that does not come out even. The shares
-// are in the order of the nodes.
+// allotTo deals out what the job gets to nodes, which come in the order of their choice; nil if devices do not come out
+// even. Shares are in the order of the nodes.
 func (nf *nodeFit) allotTo(places []int32) *cluster.Alloc {
 	rooms := make([]nodeRoom, len(places))
 	for k, i := range places {

@@ -30,7 +30,7 @@ const (
 	longestQueue = 10 * endless // sums with it must not overflow
 )
 
-// blockedJob is a job that could start nowhere, its place among those looked at, and the questions that no limit keeps it from.
+// blockedJob is a job that could start nowhere, its place among those looked at, and the shapes that no limit keeps it from.
 type blockedJob struct {
 	job        *cluster.Job
 	at         int
@@ -176,7 +176,7 @@ func drainTime(j *cluster.Job, share float64) time.Duration {
 	return time.Duration(min(d, float64(longestQueue)))
 }
 
-// considerTier looks at the jobs of one tier: first at those for which nodes are kept free, then at the others by their merit.
+// considerTier looks at the jobs of one tier: first at those for which nodes are kept free, then at the others by score.
 func (c *cycle) considerTier(tier []queuedJob, consider func(*cluster.Job)) {
 	look := func(qj queuedJob) {
 		c.current = qj

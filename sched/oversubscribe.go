@@ -8,7 +8,7 @@ import (
 
 // Oversubscription: in some partitions several jobs may be on one CPU. A job takes CPUs that nobody has where these
 // suffice, on whichever nodes; else those that one job has at most, then two, up to what its partition says. For each
-// such number there is a pool of its own, which sees as free what has fewer jobs. Memory and devices are given out once.
+// such number there is a free set of its own, which sees as free what has fewer jobs. Memory and devices are given out once.
 
 // cpuOverlap is how often a node's CPUs are given out, where that may be more than once.
 type cpuOverlap struct {
@@ -23,7 +23,7 @@ func oversubscribed(s *cluster.Snapshot) bool {
 	return slices.ContainsFunc(parts, func(p cluster.Partition) bool { return p.Oversubscribes() })
 }
 
-// countOverlap makes a space count how often its CPUs are given out.
+// countOverlap has a node count how often its CPUs are given out; those with fewer jobs than some number are free.
 func (free *nodeFree) countOverlap(use cluster.CPUUse, all cluster.IDSet, jobs int) {
 	free.overlap = &cpuOverlap{use, all, jobs}
 	free.cpus = all.Minus(use.Taken(jobs))
@@ -52,7 +52,7 @@ func (free *nodeFree) giveBackCPUs(cpus cluster.IDSet) {
 	free.overlap, free.cpus = &o, o.all.Minus(o.Taken(o.maxJobs))
 }
 
-// freeWithOverlap is the pool in which a CPU with fewer jobs is free.
+// freeWithOverlap is the free set in which a CPU with fewer jobs than this is free.
 func (c *cycle) freeWithOverlap(jobs int) *freeSet {
 	if jobs <= 1 {
 		return c.free
@@ -73,7 +73,7 @@ func (c *cycle) freeWithOverlap(jobs int) *freeSet {
 	return c.freeByOverlap[jobs]
 }
 
-// eachFreeSet are all that know what is free now.
+// eachFreeSet does something to the free sets of all numbers of jobs a CPU.
 func (c *cycle) eachFreeSet(do func(*freeSet)) {
 	do(c.free)
 	for _, fs := range c.freeByOverlap {
@@ -83,7 +83,7 @@ func (c *cycle) eachFreeSet(do func(*freeSet)) {
 	}
 }
 
-// findNow is that of the question, row by row.
+// findNow finds an allocation among what is free now, on CPUs with as few jobs as possible.
 func (c *cycle) findNow(shape *jobShape, mask uint64, avoid exclusion) *cluster.Alloc {
 	for jobs := 1; ; jobs++ {
 		if a := shape.find(c.freeWithOverlap(jobs), c.planned, mask, avoid); a != nil || jobs >= shape.demand.jobsPerCPU {

@@ -18,18 +18,18 @@ import (
 
 // preemption is what a cycle knows of jobs that leave or may have to. A cycle has one if jobs preempt others at all.
 type preemption struct {
-	leaving      []release                        // of jobs that end, or whose grace runs
-	leavingFor   map[cluster.JobID][]*cluster.Job // jobs that leave, by the one that they leave for
-	suspended    []*cluster.Job                   // suspended to make room
-	runningJobs  []*cluster.Job                   // all that run, in the order in which they would be chosen; of a heterogeneous job the first
-	victimsByKey map[victimsKey][]victim          // those that a kind of job may make leave
-	preemptors   int                              // jobs that make others leave in this cycle
-	evicted      map[cluster.JobID]bool           // chosen in this cycle
-	futile       map[futileKey]uint32             // what made no room, or needs none, with the highest priority that asked
-	hetNumbers   map[futileKey]int                // numbers of what the first components of a heterogeneous job ask
+	leaving      []release                        // what jobs hold that end, or whose grace time runs
+	leavingFor   map[cluster.JobID][]*cluster.Job // jobs that leave, by the job for which they do
+	suspended    []*cluster.Job                   // jobs that were suspended for others
+	runningJobs  []*cluster.Job                   // in the order in which they would be chosen; of a heterogeneous job the first component
+	victimsByKey map[victimsKey][]victim          // who may have to leave for jobs with this key
+	preemptors   int                              // how many jobs have made others leave in this cycle
+	evicted      map[cluster.JobID]bool           // chosen to leave in this cycle
+	futile       map[futileKey]uint32             // for whom nobody can leave usefully, with the highest priority that was tried
+	hetNumbers   map[futileKey]int                // numbers for prefixes of heterogeneous jobs, see futileHetKey
 }
 
-// victimsKey is what jobs have in common that may make the same ones leave.
+// victimsKey is what decides which jobs one may make leave.
 type victimsKey struct {
 	part *cluster.Partition
 	own  *reservedNodes // if it lets others have its nodes meanwhile
@@ -37,7 +37,7 @@ type victimsKey struct {
 	prio uint32 // where it counts
 }
 
-// futileKey is a question as jobs of one QOS and time limit ask it.
+// futileKey is a shape as jobs of one QOS and time limit ask it.
 type futileKey struct {
 	shape  *jobShape
 	mask   uint64
@@ -56,7 +56,7 @@ type victim struct {
 	all  []*cluster.Job
 }
 
-// usesAny reports whether it has something of one of the nodes of which a set tells.
+// usesAny reports whether it runs on one of the nodes that count.
 func (v victim) usesAny(counts func(cluster.NodeName) bool) bool {
 	return slices.ContainsFunc(v.all, func(j *cluster.Job) bool {
 		return slices.ContainsFunc(j.Alloc.Shares, func(sh cluster.Share) bool { return counts(sh.Node) })
@@ -71,7 +71,7 @@ type preemptClaim struct {
 	preemptible map[cluster.JobID]bool // those that it may make leave; nil: all that are in question
 }
 
-// needs reports whether it would be in the place of one.
+// needs reports whether the claim would be on nodes of a victim.
 func (cl preemptClaim) needs(v victim) bool {
 	return (cl.preemptible == nil || cl.preemptible[v.ID]) && v.usesAny(func(n cluster.NodeName) bool {
 		return slices.ContainsFunc(cl.alloc.Shares, func(own cluster.Share) bool { return own.Node == n })
@@ -149,7 +149,7 @@ func (c *cycle) resumeSuspended(j *cluster.Job) {
 	})
 }
 
-// retakeCPUs takes of what is free the CPUs of a job that goes on.
+// retakeCPUs takes the CPUs of a job that is resumed.
 func (c *cycle) retakeCPUs(v *cluster.Job) {
 	for _, sh := range v.Alloc.Shares {
 		if i, ok := c.free.index(sh.Node); ok {
@@ -180,7 +180,7 @@ func (c *cycle) canResume(v *cluster.Job) bool {
 	return true
 }
 
-// preemptFor deals with a job that does not fit in any of the questions' partitions: it keeps the nodes
+// preemptFor deals with a job that does not fit in any of the shapes' partitions: it keeps the nodes
 // of those that leave for it, or chooses some that shall. False if it waits like any other job.
 func (c *cycle) preemptFor(j *cluster.Job, shapes []*jobShape) bool {
 	pre := c.preempt
@@ -205,7 +205,7 @@ func (c *cycle) preemptFor(j *cluster.Job, shapes []*jobShape) bool {
 	return false
 }
 
-// mayPreempt reports whether others leave for a job, or might.
+// mayPreempt reports whether others are leaving for a job, or may have to.
 func (c *cycle) mayPreempt(j *cluster.Job) bool {
 	return c.preempt != nil && len(c.planned) < maxPlannedStarts && (len(c.preempt.leavingFor[j.ID]) > 0 || c.mayEvict(j))
 }
@@ -227,7 +227,7 @@ func (c *cycle) futileKeyOf(j *cluster.Job, shape *jobShape) futileKey {
 	return key
 }
 
-// freeAfterLeaving is what will be free once those have left that leave already.
+// freeAfterLeaving is what will be free once those have left that are leaving already.
 func (c *cycle) freeAfterLeaving(over int) *freeSet {
 	fs := c.freeWithOverlap(over).clone()
 	for _, r := range c.preempt.leaving {
@@ -303,7 +303,7 @@ func (pre *preemption) allGoneAt(j *cluster.Job) (at time.Time) {
 	return at
 }
 
-// victimsKeyOf is what decides which jobs one may make leave.
+// victimsKeyOf is the key of a job of a shape.
 func (c *cycle) victimsKeyOf(j *cluster.Job, shape *jobShape) victimsKey {
 	key := victimsKey{part: shape.demand.part}
 	if shape.reservation != nil && shape.reservation.MaxStartDelay > 0 {
@@ -344,7 +344,7 @@ func (c *cycle) victimsFor(j *cluster.Job, shape *jobShape) []victim {
 	return out
 }
 
-// chooseVictims chooses who leaves, and where those will be that they leave for: rivals are taken away in turn until all fit; then
+// chooseVictims chooses who leaves, and where those will be that they leave for: candidates are taken away in turn until all fit; then
 // those are spared in whose place nobody will be, and it is tried again with the others first, led by the one that made it fit.
 // Nil if nothing helps. fit is told who has left.
 func (c *cycle) chooseVictims(candidates []victim, fit func(gone []victim) []preemptClaim) (chosen []victim, at []preemptClaim) {
@@ -378,7 +378,7 @@ func (c *cycle) chooseVictims(candidates []victim, fit func(gone []victim) []pre
 	return chosen, at
 }
 
-// giveBackVictim gives to a pool what a job leaves: all that it has, or when it is suspended its CPUs.
+// giveBackVictim returns to a free set what a victim leaves: all that it has, or if it is suspended its CPUs.
 func (c *cycle) giveBackVictim(fs *freeSet, v victim) {
 	for _, j := range v.all {
 		if v.mode != cluster.PreemptSuspend {
@@ -396,7 +396,7 @@ func (c *cycle) giveBackVictim(fs *freeSet, v victim) {
 	}
 }
 
-// fitInSet is fit in another pool than what is free now, away from nodes that are taken.
+// fitInSet finds an allocation in another free set than the cycle's, away from nodes that are taken.
 func (c *cycle) fitInSet(fs *freeSet, shape *jobShape, j *cluster.Job, taken nodeSet) *cluster.Alloc {
 	mask, over := c.plannedAcross(j)
 	if shape.fit.hopeless(fs.classIndex(c.planned, mask)) {
@@ -405,7 +405,7 @@ func (c *cycle) fitInSet(fs *freeSet, shape *jobShape, j *cluster.Job, taken nod
 	return shape.fit.newNodeFit(fs, c.planned, mask).find(c.exclusionFor(shape.reservation, j, c.now, over).withNodes(taken))
 }
 
-// holdClaim keeps what a job claims of a pool for it, against all later ones of the cycle.
+// holdClaim keeps what a job claims of a free set for it, against all later ones of the cycle.
 func (c *cycle) holdClaim(fs *freeSet, at preemptClaim, when time.Time) *plannedStart {
 	ps := c.planClaim(fs, at, when)
 	c.planned = append(c.planned, ps)

@@ -7,23 +7,22 @@ import (
 	"dev.muster/cluster"
 )
 
-// projection is what a planned start rests on: the nodes as they are expected when all is over that is planned to be
-// over before it, and when that is over, too, which ends with it. It is kept from cycle to cycle and follows the nodes
-// that change, for as long as those before the start plainly do not suffice and those at it do: then no other
-// moment comes into question.
+// projection is what a planned start rests on: the projected free resources just before it, when the job does not fit yet,
+// and at it, when it does. It is kept from cycle to cycle and follows the nodes that change; while both statements hold
+// no other moment can be the earliest, and nothing need be planned anew.
 type projection struct {
 	at           time.Time
-	before       *freeSet // with nothing on nodes that are kept free for others
+	before       *freeSet // just before the start; nodes of other planned starts have nothing free
 	then         *freeSet
 	fit          *nodeFit // of then
 	plannedNodes nodeSet
-	chosen       []int32 // of the plan, in the order of their choice; nil: not known
+	chosen       []int32 // nodes of the start, in the order of their choice; nil: not known
 	start        *plannedStart
-	seen         int // changes of the pool at hand that are in it
+	seen         int // how many changes of the cycle's free set are in it
 }
 
-// planStart finds when what a question asks will fit for a job's time if every job runs to its limit, away from the nodes of
-// planned starts and of reservations; nil if it never will.
+// planStart finds the earliest start of a job of a shape if every running job uses up its limit, away from the nodes of other
+// planned starts and of reservations; nil if there is none.
 func (c *cycle) planStart(shape *jobShape, j *cluster.Job) *plannedStart {
 	kept := c.plannedNodes()
 	if pr := shape.projection; pr != nil && c.untouchedByReservations(shape, j, pr.at) && pr.stillHolds(c, kept) {
@@ -49,22 +48,22 @@ func (c *cycle) planStart(shape *jobShape, j *cluster.Job) *plannedStart {
 	return ps
 }
 
-// untouchedByReservations reports whether a job has nothing to do with reservations wherever it starts until a time.
+// untouchedByReservations reports whether a job that starts at a time, or before, is over before any reservation begins.
 func (c *cycle) untouchedByReservations(shape *jobShape, j *cluster.Job, at time.Time) bool {
 	over := endOf(laterOf(at, c.now), j.Limit)
 	return shape.reservation == nil && !slices.ContainsFunc(c.reserved, func(rn *reservedNodes) bool { return rn.Start.Before(over) })
 }
 
-// exclusionFrom is what a job must keep off that starts at a time, or now if that has passed: jobs may end later than is planned.
+// exclusionFrom is what a job must keep off that starts at a time; now if that has passed, as jobs may end late.
 func (c *cycle) exclusionFrom(own *reservedNodes, j *cluster.Job, at time.Time) exclusion {
 	at = laterOf(at, c.now)
 	return c.exclusionFor(own, j, at, endOf(at, j.Limit))
 }
 
-// stillHolds brings the plan up to date; false if another moment comes into question.
+// stillHolds brings the planned start up to date; false if another moment may be the earliest.
 func (pr *projection) stillHolds(c *cycle, kept nodeSet) bool {
 	same, others := pr.catchUp(c), pr.setPlannedNodes(c, kept)
-	same = same && !others && !pr.start.reduced && !pr.fit.demand.byFragmentation // which follows the jobs of late
+	same = same && !others && !pr.start.reduced && !pr.fit.demand.byFragmentation // fragmentation changes with the jobs of late
 	if !pr.fit.hopeless(pr.before.classIndex(nil, 0)) {
 		return false
 	}
@@ -85,7 +84,7 @@ func (pr *projection) stillHolds(c *cycle, kept nodeSet) bool {
 	return a != nil
 }
 
-// catchUp takes the changes of the nodes at hand into account; it reports whether they make no difference at the start.
+// catchUp follows the changes of the cycle's nodes; it reports whether they make no difference at the start.
 func (pr *projection) catchUp(c *cycle) bool {
 	same := true
 	for ; pr.seen < len(c.free.changes); pr.seen++ {
@@ -100,7 +99,7 @@ func (pr *projection) catchUp(c *cycle) bool {
 	return same
 }
 
-// setPlannedNodes has other nodes kept free for others; it reports whether they are other ones.
+// setPlannedNodes replaces the nodes of other planned starts; it reports whether these have changed.
 func (pr *projection) setPlannedNodes(c *cycle, kept nodeSet) bool {
 	if slices.Equal(pr.plannedNodes, kept) {
 		return false
@@ -115,7 +114,7 @@ func (pr *projection) setPlannedNodes(c *cycle, kept nodeSet) bool {
 	return true
 }
 
-// freeBefore is what is expected of a node just before the start, which is nothing where it is kept free for others.
+// freeBefore is what will be free on a node just before the start.
 func (pr *projection) freeBefore(c *cycle, i int) nodeFree {
 	free := c.expectedFree(i, pr.at.Add(-1))
 	if pr.plannedNodes.has(i) {
@@ -125,7 +124,7 @@ func (pr *projection) freeBefore(c *cycle, i int) nodeFree {
 	return free
 }
 
-// replaceNode replaces what is free on a node; it reports whether that is something else.
+// replaceNode sets what is free on a node; it reports whether that has changed.
 func (fs *freeSet) replaceNode(i int, free nodeFree) bool {
 	was := &fs.nodes[i]
 	if was.cpus.Equal(free.cpus) && was.gpus.Equal(free.gpus) && was.mem == free.mem && slices.Equal(was.gpuParts, free.gpuParts) && was.jobs == free.jobs && was.onlyUser == free.onlyUser {
@@ -136,13 +135,13 @@ func (fs *freeSet) replaceNode(i int, free nodeFree) bool {
 	return true
 }
 
-// reducedNode is what may be used of a node.
+// reducedNode is a node of which less may be used than is free.
 type reducedNode struct {
 	index int
 	nodeFree
 }
 
-// reduceNodes has nodes have what is told, and tells what they had.
+// reduceNodes replaces nodes, and returns what they were, to be put back the same way.
 func (fs *freeSet) reduceNodes(list []reducedNode) (had []reducedNode) {
 	for k := range list {
 		i := list[k].index
@@ -152,7 +151,7 @@ func (fs *freeSet) reduceNodes(list []reducedNode) (had []reducedNode) {
 	return had
 }
 
-// expectedFree is what will be free on a node when all is over there that is planned to be over by a time.
+// expectedFree is what will be free on a node at a time if every job uses up its limit.
 func (c *cycle) expectedFree(i int, by time.Time) nodeFree {
 	free := c.free.nodes[i]
 	for _, id := range c.s.Load(free.node.Name).Jobs {
@@ -185,7 +184,7 @@ func (free *nodeFree) giveBackShares(shares []cluster.Share, noCPUs bool) {
 // endless is how long a job without a limit is taken to run when starts are planned: Slurm's year.
 const endless = 365 * 24 * time.Hour
 
-// endOf is when a job that starts or started at a time is planned to be over.
+// endOf is when a job that starts at a time is planned to be over.
 func endOf(start time.Time, limit time.Duration) time.Time {
 	return start.Add(min(limit, endless))
 }
@@ -194,10 +193,10 @@ func endOf(start time.Time, limit time.Duration) time.Time {
 type release struct {
 	at     time.Time
 	shares []cluster.Share
-	noCPUs bool // its CPUs are free already: the job is suspended
+	noCPUs bool // the job is suspended: its CPUs are free already
 }
 
-// plannedEnd is when a live job is planned to be over. None of it depends on the present time, so that a plan stays the
+// plannedEnd is when a live job is planned to be over. It does not depend on the present time, so that plans stay the
 // same while nothing changes.
 func plannedEnd(j *cluster.Job, cfg *cluster.Config) time.Time {
 	switch j.Phase {
@@ -223,8 +222,8 @@ func releases(s *cluster.Snapshot) []release {
 	return out
 }
 
-// releasesOf lists when a live job is planned to give back what it holds: what it has given back on nodes that are not clean of it
-// yet, and the rest.
+// releasesOf lists when a live job will give back what it holds; what it has given back already, on nodes that are still
+// cleaning up, comes earlier than the rest.
 func releasesOf(j *cluster.Job, cfg *cluster.Config) []release {
 	shares := j.HeldShares()
 	n := len(shares) - len(j.Leaving())
@@ -235,8 +234,8 @@ func releasesOf(j *cluster.Job, cfg *cluster.Config) []release {
 	return out
 }
 
-// findStart finds when want will fit if every job runs to its limit, with a look at all nodes at that time; nil if it
-// never will. avoid tells what is out of question at a time, at which the nodes are as the pool has them.
+// findStart finds the first moment at which a demand fits as releases come in turn, and how well it fits then; nil if it
+// never does. avoid says what is excluded at a moment, with the nodes as they will be.
 func findStart(fs *freeSet, ends []release, want *demand, avoid func(then *freeSet, at time.Time) exclusion) (*plannedStart, *nodeFit) {
 	future := fs.clone()
 	cf := newClassFit(want, future)

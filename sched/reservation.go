@@ -18,7 +18,7 @@ type reservedNodes struct {
 	cpus  *excludedCPUs // what it has of them; nil: all
 }
 
-// gatherReserved lists what is reserved, by start.
+// gatherReserved lists the reservations that are not over, by start.
 func (c *cycle) gatherReserved() {
 	for _, r := range c.s.Reservations() {
 		if r = r.At(c.now); !r.End.After(c.now) {
@@ -29,8 +29,8 @@ func (c *cycle) gatherReserved() {
 	slices.SortStableFunc(c.reserved, func(a, b *reservedNodes) int { return a.Start.Compare(b.Start) })
 }
 
-// reservationsUnchanged reports whether the reservations are what they were when this cycle was last gone on from, and still no job that has
-// looked for nodes can have to do with one, though time has gone by.
+// reservationsUnchanged reports whether the reservations are what they were at the last pass and, though time has gone by,
+// still no job that has looked for nodes could run into one.
 func (c *cycle) reservationsUnchanged(s *cluster.Snapshot, now time.Time) bool {
 	for _, rn := range c.reserved {
 		if !rn.End.After(now) || rn.Start.After(c.now) && !rn.Start.After(now.Add(c.longestRun)) {
@@ -40,7 +40,7 @@ func (c *cycle) reservationsUnchanged(s *cluster.Snapshot, now time.Time) bool {
 	return slices.Equal(s.Reservations(), c.s.Reservations())
 }
 
-// reservedNodesOf looks up where a reservation's nodes are.
+// reservedNodesOf looks up a reservation's nodes.
 func (fs *freeSet) reservedNodesOf(s *cluster.Snapshot, r *cluster.Reservation) *reservedNodes {
 	rn := &reservedNodes{Reservation: r, nodes: make(nodeSet, len(fs.nodes))}
 	if r.CPUs != nil {
@@ -59,7 +59,7 @@ func (fs *freeSet) reservedNodesOf(s *cluster.Snapshot, r *cluster.Reservation) 
 	return rn
 }
 
-// amountText tells how much a reservation has.
+// amountText says how much a reservation has.
 func (rn *reservedNodes) amountText(s *cluster.Snapshot) string {
 	text := count(len(s.Reserved(rn.Reservation)), "node", "nodes")
 	if rn.CPUs == nil {
@@ -72,7 +72,7 @@ func (rn *reservedNodes) amountText(s *cluster.Snapshot) string {
 	return count(n, "CPU", "CPUs") + " of " + text
 }
 
-// withReserved adds the nodes of a reservation to those that a job must keep off, or the cores.
+// withReserved excludes what a reservation has, too.
 func (ex exclusion) withReserved(rn *reservedNodes) exclusion {
 	if rn.cpus == nil {
 		return ex.withNodes(rn.nodes)
@@ -99,7 +99,7 @@ func (c *cycle) reservationsFor(j *cluster.Job, room []*reservedNodes) ([]*reser
 	return room, cluster.WaitReservation
 }
 
-// exclusionFor is what a job must not use in a span of time.
+// exclusionFor is what a job must not use that runs from one time to another.
 func (c *cycle) exclusionFor(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
 	if from.After(c.now) { // some may be over by then
 		return c.computeExclusion(own, j, from, to)
@@ -107,7 +107,7 @@ func (c *cycle) exclusionFor(own *reservedNodes, j *cluster.Job, from, to time.T
 	return c.exclusionNow(own, j, from, to).withNodes(c.completingNodes)
 }
 
-// exclusionNow is what is reserved from now on.
+// exclusionNow is exclusionFor from now on; jobs that reach the same reservations share it.
 func (c *cycle) exclusionNow(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
 	if len(c.reserved) == 0 || j.Spec.Signal.Reservation { // some may let it in
 		return c.computeExclusion(own, j, from, to)
@@ -124,13 +124,13 @@ func (c *cycle) exclusionNow(own *reservedNodes, j *cluster.Job, from, to time.T
 	return ex
 }
 
-// exclusionKey names what to keep off from now on: those of the first reservations, for jobs in one.
+// exclusionKey is what decides on the exclusion of a job that starts now.
 type exclusionKey struct {
 	own   *reservedNodes
 	count int
 }
 
-// outsideReservation is what a job in a reservation must not use because it is not of it.
+// outsideReservation is what a job in a reservation must not use because the reservation does not have it.
 func (c *cycle) outsideReservation(own *reservedNodes) (ex exclusion) {
 	if own == nil || own.Beyond() {
 		return ex
@@ -171,7 +171,7 @@ func (c *cycle) computeExclusion(own *reservedNodes, j *cluster.Job, from, to ti
 	return ex
 }
 
-// minus is what a reservation has that is not of the other one too.
+// minus is the reservation without what is another one's too.
 func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
 	rest := &reservedNodes{Reservation: rn.Reservation, nodes: slices.Clone(rn.nodes)}
 	for i, in := range other.nodes {
@@ -188,8 +188,8 @@ func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
 	return rest
 }
 
-// nodesOutside is the nodes that a job can not have for the reservations that it asks for: those of none of them or, if it may
-// go beyond and says where, those of others; nil if it may use all.
+// nodesOutside is the nodes that a job can not have because of the reservations that it asks for: nodes of none of these
+// or, if it may go beyond them and names nodes, nodes of other reservations; nil if it may use all.
 func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *freeSet, now time.Time) nodeSet {
 	if spec.Reservation == "" {
 		return nil
@@ -206,7 +206,7 @@ func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *freeSet, now t
 	switch {
 	case !beyond:
 		return set
-	case len(spec.NodeList) == 0: // it waits for others to end
+	case len(spec.NodeList) == 0: // it may wait until the others are over
 		return nil
 	}
 	others := make(nodeSet, len(fs.nodes))
@@ -221,7 +221,7 @@ func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *freeSet, now t
 	return others
 }
 
-// markNodes puts nodes into a set, or takes them out of it.
+// markNodes puts nodes into a set or takes them out.
 func (fs *freeSet) markNodes(set nodeSet, names []cluster.NodeName, in bool) {
 	for _, n := range names {
 		if i, ok := fs.index(n); ok {
@@ -239,10 +239,10 @@ func outsideHint(s *cluster.Snapshot, spec *cluster.JobSpec) string {
 	return cluster.OutsideReservation
 }
 
-// unionOf is the nodes of either set.
+// unionOf is the nodes of both sets.
 func unionOf(a, b nodeSet) nodeSet {
 	if a == nil || b == nil {
-		return slices.Concat(a, b) // the one that there is
+		return slices.Concat(a, b) // a copy of the one that is not empty
 	}
 	out := slices.Clone(a)
 	for i, in := range b {

@@ -64,7 +64,7 @@ func chooseReserved(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, 
 	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
 }
 
-// takenDuring is what others have while a reservation lasts: other reservations, and jobs, if it does not overlap, ignore or let them.
+// takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or admits them.
 func (fs *freeSet) takenDuring(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) exclusion {
 	ex := exclusion{nodes: make(nodeSet, len(fs.nodes))}
 	const shares = cluster.ResvMaint | cluster.ResvOverlap
@@ -88,7 +88,7 @@ func (fs *freeSet) takenDuring(s *cluster.Snapshot, r *cluster.Reservation, now 
 	return ex
 }
 
-// withoutUnusable is that and, if asked for, the nodes that are not usable.
+// withoutUnusable excludes unusable nodes, too, if asked to.
 func (fs *freeSet) withoutUnusable(ex exclusion, only bool) exclusion {
 	if only {
 		ex.nodes = slices.Clone(ex.nodes)
@@ -222,7 +222,7 @@ func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 	return out
 }
 
-// hasSpareNode reports whether there is an idle node that the reservation has not: looking for one is not in vain.
+// hasSpareNode reports whether some idle node is not the reservation's yet, so that it is worth looking for one.
 func hasSpareNode(s *cluster.Snapshot, r *cluster.Reservation) bool {
 	for n := range s.Nodes() {
 		if n.Usable() && len(s.Load(n.Name).Jobs) == 0 && !slices.Contains(r.Nodes, n.Name) {

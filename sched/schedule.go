@@ -1,5 +1,3 @@
-// Package sched decides: from a snapshot of the cluster and a time, which pending jobs start
-// where, and for every other job looked at why it waits. Everything here is a pure function.
 package sched
 
 import (
@@ -36,7 +34,7 @@ type cycle struct {
 	list           []*jobShape    // these, in turn
 	needs          []capability   // what they need of a node, in one row: events ask all of them
 	bounds         []turnBound    // of the turns of their jobs
-	invalidations  []invalidation // of this round
+	invalidations  []invalidation // of this pass
 	started        []release      // starts of this cycle
 	decisions      []cluster.Decision
 	byGate         map[*cluster.Gate]map[*jobShape][]*shapeMember // jobs by what limits them and what they ask
@@ -44,7 +42,7 @@ type cycle struct {
 	looked         int
 	steps          int                   // records considered, ever
 	members        int                   // that have asked
-	fullPassShapes int                   // how many questions were posed in the full pass
+	fullPassShapes int                   // how many shapes were posed in the full pass
 	licenses       map[string]int        // licenses; nil until it is asked for
 	startedTasks   map[cluster.JobID]int // array tasks started in this cycle
 	limits         *cluster.Meter        // of associations, QOS and partitions
@@ -59,7 +57,7 @@ type cycle struct {
 	maxLooked int             // records looked at in it
 	horizon   *cluster.Place  // the first job that was not looked at; nil if there is none
 	pass      int             // how often it was gone on from, see Scheduler
-	// touched is the round in which a record last changed: what asked before it is no more.
+	// touched is the pass in which a record last changed: what asked before it is no more.
 	changedIn    map[cluster.JobID]int
 	clusterScale *cluster.Scale // nil until it is asked for
 	perUser      bool           // some job's nodes depend on whose it is
@@ -97,7 +95,7 @@ func newCycleOn(fs *freeSet, s *cluster.Snapshot, now time.Time) *cycle {
 }
 
 // Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline, 6 preempt. Jobs of one shape
-// are one question: what does not fit once is not tried again in the cycle.
+// are one shape: what does not fit once is not tried again in the cycle.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 	c := newCycle(s, now)
 	return c.fullPass(c.queueDepth())
@@ -432,7 +430,7 @@ func (c *cycle) plannedNodes() nodeSet {
 	return set
 }
 
-// stopPartitions closes the partitions of questions for the rest of the cycle.
+// stopPartitions closes the partitions of shapes for the rest of the cycle.
 func (c *cycle) stopPartitions(shapes []*jobShape) {
 	if c.stopped == nil {
 		c.stopped = map[*cluster.Partition]bool{}

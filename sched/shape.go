@@ -10,49 +10,53 @@ import (
 	"dev.muster/cluster"
 )
 
-// shapeKey is everything of a job that decides where it fits: equal shapes are one question.
+// Jobs of one shape are an equivalence class: they ask for the same, so what does not fit for one of them fits for none,
+// and is not tried again in the cycle.
+
+// shapeKey is everything of a job that decides where it fits. All that newDemand reads must be in it: a field that is
+// missing makes two different jobs one (TestShapeKeyIsComplete).
 type shapeKey struct {
 	part        *cluster.Partition
-	reservation *reservedNodes // the reservation that it would run in
+	reservation *reservedNodes // in which the job would run
 	numbers     [19]int32
 	mem         cluster.Mem
 	tmp         int64
 	sharing     cluster.Sharing
 	overcommit  bool
-	sockets     int // whether to fill one socket before the next: said so, or not said
+	sockets     int // bit 0: one socket is filled before the next; bit 1: not said
 	constraint  string
 	prefer      string
 	gres        string // --gres-flags
 	hint        string
 	lists       string
-	user        int64 // where nodes are for one user's jobs
+	user        int64 // UID plus one, where nodes are for one user's jobs; else 0
 }
 
-// jobShape is what jobs of one shape ask, and what this cycle has found out about it.
+// jobShape is a shape: what its jobs ask for, which they are, and what is known of where that fits.
 type jobShape struct {
 	demand        *demand
 	fit           *classFit
-	reservation   *reservedNodes // the reservation that it is about
-	why           cluster.Reason // if it can not run at all now
+	reservation   *reservedNodes // in which the jobs would run; nil: in none
+	why           cluster.Reason // not NoReason: no job of the shape can run at present, whatever is free
 	note          string
-	nodeFits      []*nodeFit // what the nodes can give, beside each set of reservations that was asked about
+	nodeFits      []*nodeFit // one for each free set and mask of planned starts that was asked about
 	members       []*shapeMember
-	asking        cluster.Asking // what each of them comes to
-	unstable      bool           // one of them may start with another limit, or become ready by itself
-	failed        []uint64       // sets of reservations to stay off with which it did not fit
-	number        int            // among those posed
-	checkedIn     int            // the last round in which it was looked into
-	invalidations int            // of that round that were
-	reopened      []uint64       // the sets with which it may fit since then
-	projection    *projection    // what its planned start rests on
+	asking        cluster.Asking // what one job of the shape counts against limits
+	unstable      bool           // some member may start with a shorter limit, or become ready as time goes by
+	failed        []uint64       // masks of planned starts beside which it did not fit
+	number        int            // index in the book
+	checkedIn     int            // the last pass in which invalidations were applied
+	invalidations int            // how many of that pass were applied
+	reopened      []uint64       // masks taken from failed in that pass
+	projection    *projection    // what its planned start rests on; nil: nothing is known
 }
 
-// shapeFor finds the question of a job, or makes it.
+// shapeFor finds the shape of a job in a partition, or adds it, and has the job be a member.
 func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
 	switches := c.switchesWanted(j)
 	key := shapeKeyOf(p, j.Spec, j.Avoid, switches)
 	key.reservation = own
-	if least, upTo := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || upTo != p.MaxNodes { // its QOS lifts them
+	if least, upTo := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || upTo != p.MaxNodes { // the job's QOS replaces the partition's bounds
 		key.numbers[len(key.numbers)-2], key.numbers[len(key.numbers)-1] = int32(1+least), int32(1+upTo)
 	}
 	if c.free.hasOneUserNodes || j.Spec.Sharing == cluster.ShareUser {
@@ -63,7 +67,7 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 		shape = &jobShape{demand: newDemand(c.s, p, j.Spec, j.Avoid), reservation: own, asking: cluster.Asking{Like: j, Part: p.Name}}
 		shape.demand.switches = switches
 		shape.fit = newClassFit(shape.demand, c.free)
-		if !shape.obviouslyPossible(c.free) && shape.find(c.free, nil, 0, exclusion{}) == nil { // what fits now is possible
+		if !shape.obviouslyPossible(c.free) && shape.find(c.free, nil, 0, exclusion{}) == nil { // what fits now is possible, no need to ask
 			shape.why, shape.note = shape.demand.possible(c.s, c.emptied())
 		}
 		c.byKey[key], shape.number = shape, len(c.list)
@@ -73,7 +77,7 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 		shape.unstable = shape.unstable || j.Spec.LimitMin != 0 || unstable(j, c.now)
 		c.members++
 		m := &shapeMember{id: j.ID, pass: c.pass, nice: j.Spec.Nice, since: waitingSince(j), limit: j.Limit, share: c.current.share}
-		if !c.responsive && (c.pass > 0 || len(shape.members) == 0) { // the others of a full pass come behind
+		if !c.responsive && (c.pass > 0 || len(shape.members) == 0) { // in a full pass the first member comes first, so the others' places do not matter
 			m.place, _ = c.s.PlaceOf(j.ID)
 		}
 		c.bounds[shape.number].widen(m, len(shape.members) == 0)
@@ -117,7 +121,7 @@ func (c *cycle) switchesWanted(j *cluster.Job) int {
 	return j.Spec.Switches
 }
 
-// find is an allocation that fits now beside the reservations of the mask and keeps off what it must, or nil.
+// find is an allocation in a free set that keeps off the planned starts of the mask and what is excluded, or nil.
 func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, avoid exclusion) *cluster.Alloc {
 	at := slices.IndexFunc(shape.nodeFits, func(nf *nodeFit) bool { return nf.mask == mask && nf.free == fs })
 	if at >= 0 {
@@ -134,13 +138,13 @@ func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, a
 	return nf.find(avoid)
 }
 
-// noteFailure notes that it does not fit beside these reservations.
+// noteFailure remembers that the shape does not fit beside these planned starts.
 func (shape *jobShape) noteFailure(mask uint64) bool {
 	shape.failed = append(shape.failed, mask)
 	return true
 }
 
-// specKey tells apart what jobs leave of their nodes for the system: cores above 0, threads below, 0 for what the nodes keep.
+// specKey is what a job leaves of its nodes for the system (-S): cores above 0, threads below 0; 0: what the nodes say.
 func specKey(l *cluster.Layout) int32 {
 	switch {
 	case l.ThreadSpec != nil:

@@ -87,12 +87,12 @@ var (
 	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets, lackGPUType, lackGPUs, lackMemory}
 )
 
-// shortage is the shortage of a pool of the nodes that are in service.
+// shortage is the shortage of a free set of the nodes that are in service.
 func (d *demand) shortage(fs *freeSet, away exclusion) string {
 	return d.shortageOf(fs, away, " in service")
 }
 
-// shortageOf tells on how many nodes of a pool there is room, beside what the job must keep off, and what the others lack.
+// shortageOf tells on how many nodes of a free set there is room, beside what the job must keep off, and what the others lack.
 func (d *demand) shortageOf(fs *freeSet, away exclusion, which string) string {
 	room, tasks, nodes := 0, 0, 0
 	lacking, most := map[*lack]int{}, map[*lack]int{}

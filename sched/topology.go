@@ -6,10 +6,10 @@ import (
 	"dev.muster/cluster"
 )
 
-// topology is how the nodes of a pool hang together: a tree of switches, or blocks, or neither.
+// topology is how the nodes of a free set hang together: a tree of switches, or blocks, or neither.
 type topology struct {
 	leaves   []leafSwitch
-	leafOf   []int32 // by place, the leaf of the node
+	leafOf   []int32 // by index, the leaf of the node
 	levels   [][]switchLeaves
 	blocks   *nodeBlocks
 	weight   bool // the nodes differ in weight
@@ -18,14 +18,14 @@ type topology struct {
 
 // leafSwitch is a switch with nodes. Nodes that no switch names are a leaf of their own.
 type leafSwitch struct {
-	nodes []int32 // places, rising
+	nodes []int32 // indexes, rising
 	above []int32 // by level from 0, the switch above (itself at level 0); -1: none
 }
 
 // switchLeaves is a switch above others: which leaves are under it, in the order of the configuration.
 type switchLeaves struct{ leaves []int32 }
 
-// newTopology lays switches or blocks over the nodes of a pool, which differ in weight or not.
+// newTopology lays switches or blocks over the nodes of a free set, which differ in weight or not.
 func newTopology(w cluster.Wiring, fs *freeSet, weight bool) *topology {
 	topo := &topology{weight: weight}
 	for i := range fs.nodes {
@@ -176,7 +176,7 @@ func (c *choice) candidatesByLeaf() *leafCandidates {
 }
 
 // chooseInTree chooses under the lowest switch whose nodes suffice: the one with the fewest of them. Which
-// leaves, see leavesUnder.
+// leaves, see chooseLeaves.
 func (c *choice) chooseInTree() bool {
 	type option struct{ at, nodes int }
 	topo, g := c.free.topology, c.candidatesByLeaf()
