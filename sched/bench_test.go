@@ -210,7 +210,7 @@ func BenchmarkPass(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.looked), "ns/job")
 				b.ReportMetric(float64(c.looked), "looked")
 				b.ReportMetric(float64(len(c.started)), "starts")
-				b.ReportMetric(float64(len(c.byKey)), "shapes")
+				b.ReportMetric(float64(len(c.book.byKey)), "shapes")
 			})
 		}
 		for _, name := range []string{"first", "idle", "ended", "submitted"} {

@@ -98,7 +98,7 @@ func (ip *incrementalPass) newCandidateHeap() *candidateHeap {
 	ch := &candidateHeap{pass: ip, list: make([]*candidate, 0, len(ip.toVisit)+len(ip.reopened))}
 	for id, changed := range ip.toVisit {
 		if changed {
-			ip.changedIn[id] = ip.pass
+			ip.book.changedIn[id] = ip.book.pass
 		}
 		p, ok := ip.s.PlaceOf(id)
 		if !ok || !ip.inView(p) || ip.visitedAnyway(id) {
@@ -123,8 +123,8 @@ func (ch *candidateHeap) addShapes() {
 	ip := ch.pass
 	room := make([]candidate, len(ip.reopened))
 	for k, n := range ip.reopened {
-		b := &ip.bounds[n]
-		room[k] = candidate{shape: ip.list[n], number: n, tentative: true, seenStarts: len(ip.started), nice: b.nice, place: b.place}
+		b := &ip.book.bounds[n]
+		room[k] = candidate{shape: ip.book.list[n], number: n, tentative: true, seenStarts: len(ip.started), nice: b.nice, place: b.place}
 		if ip.responsive {
 			room[k].score = ip.scoreOf(waitedSince(ip.now, b.since), b.share, b.limit)
 		}
@@ -146,7 +146,7 @@ func (ch *candidateHeap) addJob(cand *candidate) bool {
 }
 
 // isCurrent reports whether a member is a pending job as it was when it asked.
-func (ip *incrementalPass) isCurrent(m *shapeMember) bool { return m.pass >= ip.changedIn[m.id] }
+func (ip *incrementalPass) isCurrent(m *shapeMember) bool { return m.pass >= ip.book.changedIn[m.id] }
 
 // memberPlace is the place of a member that is current.
 func (ip *incrementalPass) memberPlace(m *shapeMember) cluster.Place {
@@ -165,7 +165,7 @@ func (ip *incrementalPass) advanceShape(cand *candidate) bool {
 		if !ip.responsive {
 			ip.memberPlace(m)
 		}
-		ip.bounds[shape.number].widen(m, k == 0)
+		ip.book.bounds[shape.number].widen(m, k == 0)
 		if m.limited != cluster.NoReason || ip.visited[m.id] {
 			continue
 		}
@@ -271,7 +271,7 @@ func (ch *candidateHeap) sift() {
 	all := len(ch.list)
 	ch.gained, ch.most = ch.pass.free.classify(ch.pass.gainedNodes)
 	ch.list = slices.DeleteFunc(ch.list, func(cand *candidate) bool {
-		gone := cand.shape != nil && ch.pass.needs[cand.number].exceeds(&ch.most)
+		gone := cand.shape != nil && ch.pass.book.needs[cand.number].exceeds(&ch.most)
 		if gone {
 			ch.restoreFailures(cand)
 		}
@@ -284,7 +284,7 @@ func (ch *candidateHeap) sift() {
 
 // restoreFailures has a shape be known to fail as before.
 func (ch *candidateHeap) restoreFailures(cand *candidate) {
-	if shape := cand.shape; shape.checkedIn == ch.pass.pass {
+	if shape := cand.shape; shape.checkedIn == ch.pass.book.pass {
 		shape.failed, shape.reopened = append(shape.failed, shape.reopened...), shape.reopened[:0]
 	}
 }
@@ -296,7 +296,7 @@ func (ch *candidateHeap) mayFit(cand *candidate) bool {
 		return true
 	}
 	cand.seenStarts = ch.siftedStarts
-	return !ch.pass.needs[cand.number].exceeds(&ch.most) && slices.ContainsFunc(ch.gained, func(s classedNode) bool { return cand.shape.tasksOn(ch.pass.free, s) > 0 })
+	return !ch.pass.book.needs[cand.number].exceeds(&ch.most) && slices.ContainsFunc(ch.gained, func(s classedNode) bool { return cand.shape.tasksOn(ch.pass.free, s) > 0 })
 }
 
 // advance tells that the entry whose turn it was has been looked at: the next job of its shape takes its place.

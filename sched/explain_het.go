@@ -105,8 +105,8 @@ func (e *Explanation) explainCrowding(c *cycle, comps []*component) {
 func (c *cycle) startsAlone(j *cluster.Job) bool {
 	comp := &component{job: c.beforeDeadline(j)}
 	defer func(used map[string]int) { c.licenses = used }(c.licenses)
-	why, _ := c.prepareComponent(comp, c.limits.Fork())
-	return why == cluster.NoReason && comp.findNodes(nil, c.limits.Fork(), c.fitComponent)
+	why, _ := c.prepareComponent(comp, c.meter.Fork())
+	return why == cluster.NoReason && comp.findNodes(nil, c.meter.Fork(), c.fitComponent)
 }
 
 // detainedComponents are the components that may run into a reservation which keeps them from nodes that are free; a plain job is

@@ -11,7 +11,7 @@ import (
 
 // explainLimits explains the limits that the job would go over, with what it asks for or with an allocation; false if there are none.
 func (e *Explanation) explainLimits(c *cycle, p *cluster.Partition, j *cluster.Job, a *cluster.Alloc) bool {
-	list := c.limits.Overruns(j, p.Name, a)
+	list := c.meter.Overruns(j, p.Name, a)
 	for k := range list {
 		e.explainLimit(c, "partition "+p.Name, &list[k])
 	}
@@ -79,7 +79,7 @@ func (e *Explanation) explainJointLimits(c *cycle, comps []*component) bool {
 		}
 		claims = append(claims, one)
 	}
-	list := c.limits.Jointly(claims)
+	list := c.meter.Jointly(claims)
 	for k := range list {
 		e.explainLimit(c, fmt.Sprintf("heterogeneous job %d", comps[0].job.Het.ID), &list[k])
 	}

@@ -134,7 +134,7 @@ func (f *forecast) runTo(only cluster.JobID) map[cluster.JobID]Start {
 			return f.starts
 		}
 		if j.Held == cluster.NotHeld {
-			f.consider(j, j.ID == only)
+			f.decideAndRecord(j, j.ID == only)
 		}
 		if j.ID == only {
 			break
@@ -146,26 +146,27 @@ func (f *forecast) runTo(only cluster.JobID) map[cluster.JobID]Start {
 // runByScore is runTo in the responsive order.
 func (f *forecast) runByScore(only cluster.JobID) map[cluster.JobID]Start {
 	var last []*cluster.Job // those that begin later
-	f.cycle.considerByScore(maxLooked, func(j *cluster.Job) {
+	plan := func(b blockedJob) { f.recordStart(b.job, b.job.ID == only, func() { f.planBlocked(b) }) }
+	for j := range f.order(maxLooked, plan) {
 		if _, why := f.s.Ready(j, f.now); why == cluster.WaitBegin {
 			last = append(last, j)
-			return
+			continue
 		}
-		f.consider(j, j.ID == only)
-	}, func(b blockedJob) { f.recordStart(b.job, b.job.ID == only, func() { f.planBlocked(b) }) })
+		f.decideAndRecord(j, j.ID == only)
+	}
 	for _, j := range last {
-		f.consider(j, j.ID == only)
+		f.decideAndRecord(j, j.ID == only)
 	}
 	if j, ok := f.s.Job(only); ok && f.starts[only] == (Start{}) && j.Held == cluster.NotHeld {
 		f.responsive = false // it is too far back to be looked at
-		f.consider(j, true)
+		f.decideAndRecord(j, true)
 	}
 	return f.starts
 }
 
-// consider is that of the cycle, and records when the job will start; if it must be told, however many starts are planned.
-func (f *forecast) consider(j *cluster.Job, must bool) {
-	f.recordStart(j, must, func() { f.cycle.consider(j) })
+// decideAndRecord decides a record and records when the job will start; must: however many starts are planned already.
+func (f *forecast) decideAndRecord(j *cluster.Job, must bool) {
+	f.recordStart(j, must, func() { f.decide(j) })
 }
 
 func (f *forecast) recordStart(j *cluster.Job, must bool, look func()) {
@@ -216,7 +217,7 @@ func (f *forecast) planLater(j *cluster.Job, why cluster.Reason) (best *plannedS
 	for _, own := range f.comingReservations(j) {
 		for _, name := range j.Spec.Partitions {
 			p, ok := f.s.Partition(name)
-			if !ok || f.partitionCloses(p, j) != cluster.NoReason || f.limits.Blocked(j, name, nil) != cluster.NoReason {
+			if !ok || f.partitionCloses(p, j) != cluster.NoReason || f.meter.Blocked(j, name, nil) != cluster.NoReason {
 				continue
 			}
 			shape := f.shapeFor(p, j, own)

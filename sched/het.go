@@ -30,8 +30,8 @@ type component struct {
 	plan          *plannedStart
 }
 
-// considerHet looks at a heterogeneous job, once for all its components: when its leader's turn comes.
-func (c *cycle) considerHet(lead *cluster.Job) {
+// decideHet looks at a heterogeneous job, once for all its components: when its leader's turn comes.
+func (c *cycle) decideHet(lead *cluster.Job) {
 	c.hasHet = true
 	if lead.Follows() {
 		return
@@ -51,11 +51,7 @@ func (c *cycle) considerHet(lead *cluster.Job) {
 	if c.preemptForHet(lead, comps) {
 		return
 	}
-	if b := (blockedJob{job: lead, at: c.current.at, components: comps}); !c.responsive || c.earnsProtection(lead, c.current.queueWait) && !c.partitionsTaken(lead) {
-		c.planBlocked(b)
-	} else {
-		c.blocked = append(c.blocked, b)
-	}
+	c.timeline(blockedJob{job: lead, at: c.current.at, components: comps})
 }
 
 // components are those of a job whose turn has come, none while some are not back yet; false if one of them may not start now
@@ -65,7 +61,7 @@ func (c *cycle) components(lead *cluster.Job) (comps []*component, ok bool) {
 	if len(all) != lead.Het.Size || slices.ContainsFunc(all, func(o *cluster.Job) bool { return o.Phase != cluster.Pending }) {
 		return nil, false
 	}
-	meter, used := c.limits.Fork(), maps.Clone(c.licenses)
+	meter, used := c.meter.Fork(), maps.Clone(c.licenses)
 	defer func() { c.licenses = used }()
 	ok = true
 	for _, o := range all {
@@ -93,11 +89,7 @@ func (c *cycle) recordComponentWaits(comps []*component) {
 
 // prepareComponent finds a component's shapes, or why it has none beside those before it, which the meter has counted.
 func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster.Reason, string) {
-	_, why := c.s.Ready(comp.job, c.now)
-	if why == cluster.NoReason && c.preempt != nil && c.s.Yields(comp.job, c.now) {
-		why = cluster.WaitPriority
-	}
-	if why != cluster.NoReason {
+	if _, why := c.readyTasks(comp.job); why != cluster.NoReason {
 		return why, ""
 	}
 	shapes, why, note := c.openShapes(comp.job, nil)
@@ -154,7 +146,7 @@ func byPriority(comps []*component) []*component {
 // fitInTurn gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
 func (c *cycle) fitInTurn(order []*component, find componentFinder) int {
 	var taken nodeSet
-	meter := c.limits.Fork()
+	meter := c.meter.Fork()
 	for k, comp := range order {
 		if comp.alloc = nil; !comp.findNodes(taken, meter, find) {
 			return k
@@ -266,7 +258,7 @@ func (c *cycle) planHet(lead *cluster.Job, comps []*component) *plannedStart {
 			}
 		}
 	}
-	if len(c.planned) >= maxPlannedStarts || slices.ContainsFunc(comps, func(comp *component) bool { return !c.limits.Reserves(comp.job, comp.shapes[0].demand.part.Name) }) {
+	if len(c.planned) >= maxPlannedStarts || slices.ContainsFunc(comps, func(comp *component) bool { return !c.meter.Reserves(comp.job, comp.shapes[0].demand.part.Name) }) {
 		return nil
 	}
 	kept := c.plannedNodes()
@@ -442,7 +434,7 @@ func (f *forecast) planLaterHet(lead *cluster.Job) *plannedStart {
 		comp := &component{job: o}
 		shapes, _, _ := f.openShapes(o, nil)
 		for _, shape := range shapes {
-			if f.limits.Blocked(o, shape.demand.part.Name, nil) == cluster.NoReason {
+			if f.meter.Blocked(o, shape.demand.part.Name, nil) == cluster.NoReason {
 				comp.shapes = append(comp.shapes, shape)
 			}
 		}

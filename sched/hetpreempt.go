@@ -27,7 +27,7 @@ func (c *cycle) newHetPreemption(comps []*component) *hetPreemption {
 			}
 		}
 	}
-	for _, o := range c.preempt.runningJobs {
+	for _, o := range c.preemption.runningJobs {
 		if v, ok := all[o.ID]; ok {
 			hp.rivals = append(hp.rivals, v)
 		}
@@ -71,7 +71,7 @@ func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 	if !c.mayPreempt(lead) {
 		return false
 	}
-	pre := c.preempt
+	pre := c.preemption
 	owed, key := len(pre.leavingFor[lead.ID]) > 0, c.futileHetKey(comps)
 	if _, known := pre.futile[key]; known && !owed {
 		return false
@@ -116,7 +116,7 @@ func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 
 // futileHetKey names what all components ask together.
 func (c *cycle) futileHetKey(comps []*component) (key futileKey) {
-	pre := c.preempt
+	pre := c.preemption
 	for _, comp := range comps {
 		for k, shape := range comp.shapes {
 			before := pre.hetNumbers[key]

@@ -21,9 +21,9 @@ import (
 // or the next in line where that has started (see inLine). Where the change reaches farther - to a reservation that a job
 // could reach, to preemption, to anything that is not watched here - the pass is a full one.
 type Scheduler struct {
-	last      *cycle    // nil: nothing is known
-	nodes     nodeCache // as of the last full pass
-	maxLooked int       // records looked at in one cycle; 0: see depth
+	last        *cycle    // nil: nothing is known
+	nodes       nodeCache // as of the last full pass
+	mostRecords int       // records looked at in one cycle; 0: see depth
 }
 
 // Bounds of what is looked at again; beyond them a full pass is as quick.
@@ -45,8 +45,8 @@ func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.De
 		}
 	}
 	c := newCycleOn(s.nodes.freeSet(snap), snap, now)
-	c.fullPass(cmp.Or(s.maxLooked, c.queueDepth()))
-	c.fullPassShapes = len(c.list)
+	c.fullPass(cmp.Or(s.mostRecords, c.queueDepth()))
+	c.book.fullPassShapes = len(c.book.list)
 	if c.canContinue() {
 		s.last = c
 	}
@@ -62,13 +62,13 @@ func unstable(j *cluster.Job, now time.Time) bool {
 
 // allowsIncremental reports whether the cluster is one whose cycles may go on from each other.
 func (c *cycle) allowsIncremental() bool {
-	return !c.free.overlaps && !(c.responsive && c.hasTiers()) && c.s.Config().ReserveAge == nil && c.preempt == nil && (c.limits.Off() || !c.s.Config().LimitStop) &&
+	return !c.free.overlaps && !(c.responsive && c.hasTiers()) && c.s.Config().ReserveAge == nil && c.preemption == nil && (c.meter.Off() || !c.s.Config().LimitStop) &&
 		len(c.completing) == 0
 }
 
 // canContinue reports whether the next cycle can go on from this one.
 func (c *cycle) canContinue() bool {
-	if !c.allowsIncremental() || c.nearReservation || c.hasHet || c.protectionFailed || c.perUser || c.free.hasOneUserNodes || len(c.unstable) > maxUnstable || len(c.started) >= maxStarts {
+	if !c.allowsIncremental() || c.nearReservation || c.hasHet || c.protectionFailed || c.book.perUser || c.free.hasOneUserNodes || len(c.unstable) > maxUnstable || len(c.started) >= maxStarts {
 		return false
 	}
 	for _, j := range c.firstBlocked {
@@ -83,7 +83,7 @@ func (c *cycle) canContinue() bool {
 // changed, shapes that came since, changes of nodes, states that nodes were in.
 func (c *cycle) growth() int {
 	const each = 64 // cycles go through all shapes
-	return len(c.changedIn) + c.members - c.looked + each*(len(c.list)-c.fullPassShapes) + len(c.free.changes) + len(c.free.classes.examples)
+	return len(c.book.changedIn) + c.book.members - c.looked + each*(len(c.book.list)-c.book.fullPassShapes) + len(c.free.changes) + len(c.free.classes.examples)
 }
 
 // incrementalPass is a cycle that goes on from the one before.
@@ -122,21 +122,21 @@ func (ip *incrementalPass) takeChanges(s *cluster.Snapshot, now time.Time) bool 
 				nodes[sh.Node] = true
 			}
 			if j, ok := ip.old.Job(d.Job); ok {
-				c.limits.Stir(j, d.Start)
+				c.meter.Stir(j, d.Start)
 			}
 		}
 		said[d.Job] = d
 		ip.visitChanged(d.Job)
 	}
 	c.s, c.now, c.decisions, c.started, c.licenses = s, now, nil, nil, nil
-	c.limits.GoOn(s, now)
-	c.invalidations = nil
+	c.meter.GoOn(s, now)
+	c.book.invalidations = nil
 	c.free.classes.workload = &workload{s: s}
 	clear(c.startedTasks)
-	c.pass++
+	c.book.pass++
 	for _, t := range touched {
 		switch {
-		case t.Node != "", t.Book && !c.limits.Off():
+		case t.Node != "", t.Book && !c.meter.Off():
 			return false
 		case t.Load != "":
 			nodes[t.Load] = true
@@ -175,7 +175,7 @@ func (ip *incrementalPass) filterChanged(said map[cluster.JobID]*cluster.Decisio
 			ip.markReleases(is)
 			for _, j := range []*cluster.Job{was, is} {
 				if occupiesNodes(j) {
-					ip.limits.Stir(j, j.Alloc)
+					ip.meter.Stir(j, j.Alloc)
 				}
 			}
 		}
@@ -192,13 +192,13 @@ func (ip *incrementalPass) filterChanged(said map[cluster.JobID]*cluster.Decisio
 			return false
 		}
 		ip.drainSooner(was, queued, is, queues)
-		ip.changedIn[id] = ip.pass
+		ip.book.changedIn[id] = ip.book.pass
 		shift += b2i(queues && ip.inView(to)) - b2i(queued && ip.inView(from))
 		if !queues {
 			delete(ip.toVisit, id)
 		}
 	}
-	if shift != 0 && (ip.horizon != nil || ip.looked+shift > ip.maxLooked) { // others come into view, or fall out of it
+	if shift != 0 && (ip.horizon != nil || ip.looked+shift > ip.mostRecords) { // others come into view, or fall out of it
 		return false
 	}
 	ip.looked += shift
@@ -367,7 +367,7 @@ func (ip *incrementalPass) visitByScore() bool {
 			c.current.share = c.scaleOfCluster().Share(j)
 		}
 		begun := len(c.started)
-		if ip.considerCandidate(cand, j); len(c.started) >= maxStarts || len(c.started) > begun && !ip.recheckLaterLimits(ch, cand) {
+		if ip.decideCandidate(cand, j); len(c.started) >= maxStarts || len(c.started) > begun && !ip.recheckLaterLimits(ch, cand) {
 			return false
 		}
 		ch.advance()
@@ -377,16 +377,16 @@ func (ip *incrementalPass) visitByScore() bool {
 		c.revisited = true
 		for _, j := range firsts {
 			if is, ok := c.s.Job(j.ID); ok && !c.isBlocked(j.ID) {
-				c.consider(is)
+				c.decide(is)
 			}
 		}
 	}
-	stuck := make([]placed, len(c.blocked)) // in the order of the queue
+	stuck := make([]queuedBlocked, len(c.blocked)) // in the order of the queue
 	for k, b := range c.blocked {
 		stuck[k].blockedJob = b
 		stuck[k].place, _ = c.s.PlaceOf(b.job.ID)
 	}
-	slices.SortFunc(stuck, func(a, b placed) int { return byQueuePlace(a.place, b.place) })
+	slices.SortFunc(stuck, func(a, b queuedBlocked) int { return byQueuePlace(a.place, b.place) })
 	if lined {
 		for _, j := range firsts { // one that waits no more leaves its place to a job that is not looked at
 			if !c.isBlocked(j.ID) {
@@ -432,9 +432,9 @@ func (ip *incrementalPass) reopenShapes(places []int, lost func(mask uint64) boo
 	ip.gainedNodes = append(ip.gainedNodes, places...)
 	d := invalidation{nodes: places, concerns: lost}
 	_, d.most = ip.free.classify(places)
-	ip.invalidations = append(ip.invalidations, d)
-	for k := range ip.needs {
-		if !ip.needs[k].exceeds(&d.most) {
+	ip.book.invalidations = append(ip.book.invalidations, d)
+	for k := range ip.book.needs {
+		if !ip.book.needs[k].exceeds(&d.most) {
 			ip.reopened = append(ip.reopened, k)
 		}
 	}
@@ -449,12 +449,12 @@ func (c *cycle) knownToFail(shape *jobShape, mask uint64) bool {
 
 // applyInvalidations forgets what is in doubt of a shape; it reports whether that was anything in this pass.
 func (c *cycle) applyInvalidations(shape *jobShape) bool {
-	if shape.checkedIn != c.pass {
-		shape.checkedIn, shape.invalidations, shape.reopened = c.pass, 0, shape.reopened[:0]
+	if shape.checkedIn != c.book.pass {
+		shape.checkedIn, shape.invalidations, shape.reopened = c.book.pass, 0, shape.reopened[:0]
 	}
-	for ; shape.invalidations < len(c.invalidations); shape.invalidations++ {
-		d := &c.invalidations[shape.invalidations]
-		if c.needs[shape.number].exceeds(&d.most) || !slices.ContainsFunc(shape.failed, d.concerns) || !shape.gainsFrom(c.free, d.nodes) {
+	for ; shape.invalidations < len(c.book.invalidations); shape.invalidations++ {
+		d := &c.book.invalidations[shape.invalidations]
+		if c.book.needs[shape.number].exceeds(&d.most) || !slices.ContainsFunc(shape.failed, d.concerns) || !shape.gainsFrom(c.free, d.nodes) {
 			continue
 		}
 		shape.failed = slices.DeleteFunc(shape.failed, func(mask uint64) bool {
@@ -509,7 +509,7 @@ func (ip *incrementalPass) replanProtected() bool {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(list), func(a, b cluster.JobID) int { return byQueuePlace(list[a], list[b]) }) {
 		j, _ := c.s.Job(id)
-		c.consider(j)
+		c.decide(j)
 		k := len(c.planned) - 1
 		if len(c.started) > 0 || k >= len(old) {
 			return false
@@ -545,16 +545,16 @@ func (ip *incrementalPass) replaceStart(k int, ps, was *plannedStart) {
 	ip.reopenShapes(eased, concernsStart(k))
 }
 
-// placed is a job that could start nowhere, with its place in the queue.
-type placed struct {
+// queuedBlocked is a job that could start nowhere, with its place in the queue.
+type queuedBlocked struct {
 	blockedJob
 	place cluster.Place
 }
 
 func byQueuePlace(a, b cluster.Place) int { return b2i(b.Before(a)) - b2i(a.Before(b)) }
 
-// considerCandidate decides a job, unless its shape plainly fails: then its record and reason are what they were.
-func (ip *incrementalPass) considerCandidate(cand *candidate, j *cluster.Job) {
+// decideCandidate decides a job, unless its shape plainly fails: then its record and reason are what they were.
+func (ip *incrementalPass) decideCandidate(cand *candidate, j *cluster.Job) {
 	if shape := cand.shape; shape != nil {
 		mask, _ := ip.plannedAcross(j)
 		if ip.knownToFail(shape, mask) || shape.find(ip.free, ip.planned, mask, exclusion{}) == nil && shape.noteFailure(mask) {
@@ -562,5 +562,5 @@ func (ip *incrementalPass) considerCandidate(cand *candidate, j *cluster.Job) {
 		}
 	}
 	ip.visited[j.ID] = true
-	ip.cycle.consider(j)
+	ip.cycle.decide(j)
 }

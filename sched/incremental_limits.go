@@ -12,14 +12,14 @@ import (
 
 // joinGate notes to which limits the job is held that has just joined a shape.
 func (c *cycle) joinGate(shape *jobShape, j *cluster.Job) {
-	if c.limits.Off() {
+	if c.meter.Off() {
 		return
 	}
-	g := c.limits.Gate(j, shape.demand.part.Name)
-	if c.byGate[g] == nil {
-		c.byGate[g] = map[*jobShape][]*shapeMember{}
+	g := c.meter.Gate(j, shape.demand.part.Name)
+	if c.book.byGate[g] == nil {
+		c.book.byGate[g] = map[*jobShape][]*shapeMember{}
 	}
-	c.byGate[g][shape] = append(c.byGate[g][shape], shape.members[len(shape.members)-1])
+	c.book.byGate[g][shape] = append(c.book.byGate[g][shape], shape.members[len(shape.members)-1])
 	if j.Spec.LimitMin > 0 { // its time limit may be another, as time goes on
 		c.unstable = append(c.unstable, j.ID)
 	}
@@ -27,10 +27,10 @@ func (c *cycle) joinGate(shape *jobShape, j *cluster.Job) {
 
 // limitReason is why limits keep a job from starting where a shape is about, with what it asks for.
 func (c *cycle) limitReason(shape *jobShape, own *cluster.Job) cluster.Reason {
-	if c.limits.Off() {
+	if c.meter.Off() {
 		return cluster.NoReason
 	}
-	why := c.limits.Verdict(c.limits.Gate(own, shape.demand.part.Name), own.Limit, &shape.asking)
+	why := c.meter.Verdict(c.meter.Gate(own, shape.demand.part.Name), own.Limit, &shape.asking)
 	if n := len(shape.members); !c.revisited && n > 0 && shape.members[n-1].id == own.ID {
 		shape.members[n-1].limited = why
 	}
@@ -71,12 +71,12 @@ func (ip *incrementalPass) recheckLaterLimits(ch *candidateHeap, begun *candidat
 
 // eachLimitChange calls a function with each job of which limits say something else than is known. Those that ask no more are forgotten.
 func (ip *incrementalPass) eachLimitChange(restless bool, f func(*shapeMember, cluster.Reason)) {
-	for _, gate := range ip.limits.Stirred(restless) {
-		now := ip.limits.Fill(gate)
-		for shape, list := range ip.byGate[gate] {
+	for _, gate := range ip.meter.Stirred(restless) {
+		now := ip.meter.Fill(gate)
+		for shape, list := range ip.book.byGate[gate] {
 			why := now.Verdict(0, &shape.asking)
 			list = slices.DeleteFunc(list, func(m *shapeMember) bool { return !ip.isCurrent(m) })
-			ip.byGate[gate][shape] = list
+			ip.book.byGate[gate][shape] = list
 			for _, m := range list {
 				if now.Timed {
 					why = now.Verdict(m.limit, &shape.asking)

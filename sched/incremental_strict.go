@@ -61,7 +61,7 @@ func (ip *incrementalPass) visitCandidate(ch *candidateHeap, cand *candidate) bo
 		return true
 	}
 	c.revisited = !cand.changed
-	ip.considerCandidate(cand, j)
+	ip.decideCandidate(cand, j)
 	if ip.wouldTurnAgain(cand, j) {
 		return false
 	}
@@ -141,7 +141,7 @@ func (ip *incrementalPass) addSuccessor(ch *candidateHeap, cand *candidate) {
 		}
 		delete(ip.oldFirstBlocked, p)
 		next := candidate{}
-		for _, shape := range ip.list {
+		for _, shape := range ip.book.list {
 			if shape.demand.part != p {
 				continue
 			}

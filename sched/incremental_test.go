@@ -42,7 +42,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	}
 	h := &history{testbed: newTestbed(t, nodes, parts...), r: r, hasHet: r.IntN(3) == 0, maxMinutes: 40 << r.IntN(4), plainJobs: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
-		h.scheduler.maxLooked = 3 + r.IntN(20)
+		h.scheduler.mostRecords = 3 + r.IntN(20)
 	}
 	cfg := *h.s.Config()
 	cfg.Licenses = []cluster.License{{Name: "lic", Total: 2}}
@@ -265,7 +265,7 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 func (h *history) decide() bool {
 	snap := h.s.Snapshot()
 	full, last := newCycle(snap, h.now), h.scheduler.last
-	want := full.fullPass(cmp.Or(h.scheduler.maxLooked, full.queueDepth()))
+	want := full.fullPass(cmp.Or(h.scheduler.mostRecords, full.queueDepth()))
 	got := h.scheduler.Schedule(snap, h.now)
 	spec := cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
 	h.randomJob(&spec)
@@ -273,7 +273,7 @@ func (h *history) decide() bool {
 	if a, b := fmt.Sprint(h.judge.Feasible(snap, &spec, h.now)), fmt.Sprint(new(Judge).Feasible(snap, &spec, h.now)); a != b {
 		h.t.Fatalf("a judge who knows the nodes says of %+v %v, a new one %v", spec, a, b)
 	}
-	if c := (&cycle{s: snap}); !snap.Config().StrictOrder {
+	if c := (&cycle{given: given{s: snap}}); !snap.Config().StrictOrder {
 		c.sortDecisions(want)
 		c.sortDecisions(got)
 	}

@@ -33,7 +33,7 @@ func (c *cycle) beforeDeadline(j *cluster.Job) *cluster.Job {
 
 // tooLong reports whether a partition does not allow the job's limit.
 func (c *cycle) tooLong(p *cluster.Partition, j *cluster.Job) bool {
-	return p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.limits.Lifted(j)
+	return p.MaxTime != 0 && p.MaxTime != cluster.Unlimited && j.Limit > p.MaxTime && !c.meter.Lifted(j)
 }
 
 // withinPartition cuts a job's limit to what the partition allows, if it may be cut.

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -89,48 +90,73 @@ func (c *cycle) partitionsTaken(j *cluster.Job) bool {
 	return true
 }
 
-// considerByScore looks at so many records of the queue in the responsive order, tier by tier, and after those of a tier at its
-// jobs that were blocked, in the order of the queue: the first of a partition delays all of lower tiers.
-func (c *cycle) considerByScore(most int, consider func(*cluster.Job), line func(blockedJob)) {
-	c.maxLooked = most
-	var tier []queuedJob
-	level, tiers := 0, c.hasTiers()
-	flush := func() {
-		c.considerTier(tier, consider)
-		tier = tier[:0]
-		list := c.blocked
-		c.blocked = nil
-		slices.SortFunc(list, func(a, b blockedJob) int { return a.at - b.at })
-		for _, b := range list {
-			line(b)
+// order yields the records of the queue that are looked at, of the first so many, each when its turn comes. plan is told of
+// the blocked jobs of a tier once all others of it have had their turn.
+func (c *cycle) order(most int, plan func(blockedJob)) iter.Seq[*cluster.Job] {
+	c.mostRecords = most
+	if !c.responsive {
+		return c.orderOfQueue
+	}
+	return func(yield func(*cluster.Job) bool) { c.orderByScore(yield, plan) }
+}
+
+// orderOfQueue yields records in the order of the queue, which the state keeps.
+func (c *cycle) orderOfQueue(yield func(*cluster.Job) bool) {
+	for j := range c.s.Queue() {
+		if c.looked >= c.mostRecords || len(c.started) >= maxStarts {
+			c.endAt(j)
+			return
+		}
+		c.looked++
+		if j.Held == cluster.NotHeld && !yield(j) {
+			return
 		}
 	}
+}
+
+// endAt makes a record the first that is not looked at.
+func (c *cycle) endAt(j *cluster.Job) {
+	p, _ := c.s.PlaceOf(j.ID)
+	c.horizon = &p
+}
+
+// orderByScore yields records in the responsive order, tier by tier. The blocked jobs of a tier are planned after it, in the
+// order of the queue, since the first of a partition delays all of lower tiers.
+func (c *cycle) orderByScore(yield func(*cluster.Job) bool, plan func(blockedJob)) {
+	var tier []queuedJob
+	level, tiers := 0, c.hasTiers()
 	for j := range c.s.Queue() {
-		if c.looked >= most {
-			p, _ := c.s.PlaceOf(j.ID)
-			c.horizon = &p
+		if c.looked >= c.mostRecords {
+			c.endAt(j)
 			break
 		}
 		if c.looked++; j.Held != cluster.NotHeld {
 			continue
 		}
 		if tiers {
-			p, _ := c.s.PlaceOf(j.ID)
-			if p.Tier() != level {
-				flush()
-				level = p.Tier()
+			if p, _ := c.s.PlaceOf(j.ID); p.Tier() != level {
+				c.orderTier(tier, yield, plan)
+				tier, level = tier[:0], p.Tier()
 			}
 		}
-		if j.Follows() { // its leader's turn is its own
+		if j.Follows() { // it has its leader's turn
 			c.hasHet = true
 			continue
 		}
-		share := c.shareOf(j)
-		c.queueDrain = min(c.queueDrain+drainTime(j, share), longestQueue)
-		tier = append(tier, queuedJob{job: j, at: c.looked, queueWait: queueFactor * c.queueDrain,
-			share: share, score: c.scoreOf(c.waited(j), share, j.Limit)})
+		tier = append(tier, c.queued(j))
 	}
-	flush()
+	c.orderTier(tier, yield, plan)
+}
+
+// queued is a record with what gives it its turn; its drain time counts for those behind it.
+func (c *cycle) queued(j *cluster.Job) queuedJob {
+	share := c.shareOf(j)
+	c.queueDrain = min(c.queueDrain+drainTime(j, share), longestQueue)
+	return queuedJob{
+		job: j, at: c.looked, share: share,
+		score:     c.scoreOf(c.waited(j), share, j.Limit),
+		queueWait: queueFactor * c.queueDrain,
+	}
 }
 
 // hasTiers reports whether there is more than one.
@@ -176,36 +202,58 @@ func drainTime(j *cluster.Job, share float64) time.Duration {
 	return time.Duration(min(d, float64(longestQueue)))
 }
 
-// considerTier looks at the jobs of one tier: first at those for which nodes are kept free, then at the others by score.
-func (c *cycle) considerTier(tier []queuedJob, consider func(*cluster.Job)) {
-	look := func(qj queuedJob) {
-		c.current = qj
-		consider(qj.job)
-	}
-	rest := make([]queuedJob, 0, len(tier))
-	for _, qj := range tier {
-		if j := qj.job; !c.partitionsTaken(j) && len(c.started) < maxStarts {
-			if c.earnsProtection(j, qj.queueWait) {
-				begun := len(c.started)
-				look(qj)
-				if c.limited && !c.isFirstBlocked(j.ID) {
-					c.limitedProtected[j.ID] = true
-					c.lastLimited, _ = c.s.PlaceOf(j.ID)
-				} else {
-					c.protectionFailed = c.protectionFailed || !c.isFirstBlocked(j.ID) && (len(c.started) == begun || !j.Tasks.Empty())
-				}
-				continue
-			}
-			c.expectProtection(j, qj.queueWait)
-		}
-		rest = append(rest, qj)
-	}
+// orderTier yields the jobs of one tier, first those for which nodes are to be kept free, then the others by score, and has
+// those that are blocked planned.
+func (c *cycle) orderTier(tier []queuedJob, yield func(*cluster.Job) bool, plan func(blockedJob)) {
+	rest := c.orderProtected(tier, yield)
 	c.protectedStarts, c.protectedJobs = len(c.planned), maps.Clone(c.firstBlocked)
 	slices.SortFunc(rest, byScore)
 	for _, qj := range rest {
 		if len(c.started) >= maxStarts {
-			return
+			break
 		}
-		look(qj)
+		c.current = qj
+		yield(qj.job)
+	}
+	list := c.blocked
+	c.blocked = nil
+	slices.SortFunc(list, func(a, b blockedJob) int { return a.at - b.at })
+	for _, b := range list {
+		plan(b)
+	}
+}
+
+// orderProtected yields the jobs of a tier that have earned protection where their partitions have no protected job yet, in
+// the order of the queue. It returns the others.
+func (c *cycle) orderProtected(tier []queuedJob, yield func(*cluster.Job) bool) []queuedJob {
+	rest := make([]queuedJob, 0, len(tier))
+	for _, qj := range tier {
+		if c.partitionsTaken(qj.job) || len(c.started) >= maxStarts {
+			rest = append(rest, qj)
+			continue
+		}
+		if !c.earnsProtection(qj.job, qj.queueWait) {
+			c.expectProtection(qj.job, qj.queueWait)
+			rest = append(rest, qj)
+			continue
+		}
+		before := len(c.started)
+		c.current = qj
+		yield(qj.job)
+		c.checkProtection(qj.job, len(c.started) > before)
+	}
+	return rest
+}
+
+// checkProtection notes what became of a job that has earned protection and had its turn, where it is not protected now:
+// the next cycle must know of it.
+func (c *cycle) checkProtection(j *cluster.Job, started bool) {
+	switch {
+	case c.isFirstBlocked(j.ID):
+	case c.limited:
+		c.limitedProtected[j.ID] = true
+		c.lastLimited, _ = c.s.PlaceOf(j.ID)
+	case !started || !j.Tasks.Empty():
+		c.protectionFailed = true
 	}
 }

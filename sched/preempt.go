@@ -132,7 +132,7 @@ func firstComponents(jobs []*cluster.Job) []*cluster.Job {
 // resumeSuspended resumes those that were suspended to make room, before the first job that they need not make
 // room for, nil at the end of the queue; if nobody has taken their CPUs. A heterogeneous job goes on as a whole.
 func (c *cycle) resumeSuspended(j *cluster.Job) {
-	c.preempt.suspended = slices.DeleteFunc(c.preempt.suspended, func(v *cluster.Job) bool {
+	c.preemption.suspended = slices.DeleteFunc(c.preemption.suspended, func(v *cluster.Job) bool {
 		all := c.s.Whole(v)
 		if j != nil && slices.ContainsFunc(c.hetMembers(j), func(o *cluster.Job) bool {
 			return slices.ContainsFunc(all, func(w *cluster.Job) bool { return c.s.ComesBefore(o, w) })
@@ -180,10 +180,10 @@ func (c *cycle) canResume(v *cluster.Job) bool {
 	return true
 }
 
-// preemptFor deals with a job that does not fit in any of the shapes' partitions: it keeps the nodes
+// preempt deals with a job that does not fit in any of the shapes' partitions: it keeps the nodes
 // of those that leave for it, or chooses some that shall. False if it waits like any other job.
-func (c *cycle) preemptFor(j *cluster.Job, shapes []*jobShape) bool {
-	pre := c.preempt
+func (c *cycle) preempt(j *cluster.Job, shapes []*jobShape) bool {
+	pre := c.preemption
 	if !c.mayPreempt(j) {
 		return false
 	}
@@ -207,12 +207,12 @@ func (c *cycle) preemptFor(j *cluster.Job, shapes []*jobShape) bool {
 
 // mayPreempt reports whether others are leaving for a job, or may have to.
 func (c *cycle) mayPreempt(j *cluster.Job) bool {
-	return c.preempt != nil && len(c.planned) < maxPlannedStarts && (len(c.preempt.leavingFor[j.ID]) > 0 || c.mayEvict(j))
+	return c.preemption != nil && len(c.planned) < maxPlannedStarts && (len(c.preemption.leavingFor[j.ID]) > 0 || c.mayEvict(j))
 }
 
 // mayEvict reports whether a job may make others leave now.
 func (c *cycle) mayEvict(j *cluster.Job) bool {
-	return c.preempt.preemptors < maxPreemptors && !j.Evicted.Next().After(c.now)
+	return c.preemption.preemptors < maxPreemptors && !j.Evicted.Next().After(c.now)
 }
 
 func (c *cycle) futileKeyOf(j *cluster.Job, shape *jobShape) futileKey {
@@ -230,14 +230,14 @@ func (c *cycle) futileKeyOf(j *cluster.Job, shape *jobShape) futileKey {
 // freeAfterLeaving is what will be free once those have left that are leaving already.
 func (c *cycle) freeAfterLeaving(over int) *freeSet {
 	fs := c.freeWithOverlap(over).clone()
-	for _, r := range c.preempt.leaving {
+	for _, r := range c.preemption.leaving {
 		fs.giveBack(r)
 	}
 	return fs
 }
 
 func (c *cycle) preemptForShape(j *cluster.Job, shape *jobShape) bool {
-	pre := c.preempt
+	pre := c.preemption
 	candidates := c.victimsFor(j, shape)
 	if len(candidates) == 0 && len(pre.leavingFor[j.ID]) == 0 {
 		return false
@@ -264,7 +264,7 @@ func (c *cycle) preemptForShape(j *cluster.Job, shape *jobShape) bool {
 		return false
 	}
 	chosen, at := c.chooseVictims(candidates, fit)
-	if at == nil || c.limits.Blocked(j, shape.demand.part.Name, at[0].alloc) != cluster.NoReason {
+	if at == nil || c.meter.Blocked(j, shape.demand.part.Name, at[0].alloc) != cluster.NoReason {
 		return false
 	}
 	for _, v := range chosen {
@@ -283,8 +283,8 @@ func (c *cycle) evictDecision(at preemptClaim, chosen []victim, ps *plannedStart
 		d.Reservation = at.shape.reservation.Name
 	}
 	for _, v := range chosen {
-		if !c.preempt.evicted[v.ID] && at.needs(v) {
-			c.preempt.evicted[v.ID] = true
+		if !c.preemption.evicted[v.ID] && at.needs(v) {
+			c.preemption.evicted[v.ID] = true
 			d.Evict = append(d.Evict, v.ID)
 		}
 	}
@@ -318,18 +318,18 @@ func (c *cycle) victimsKeyOf(j *cluster.Job, shape *jobShape) victimsKey {
 // victimsFor are the jobs that one may make leave, in the order in which they would be chosen.
 func (c *cycle) victimsFor(j *cluster.Job, shape *jobShape) []victim {
 	key := c.victimsKeyOf(j, shape)
-	list, ok := c.preempt.victimsByKey[key]
+	list, ok := c.preemption.victimsByKey[key]
 	if !ok {
 		var own *cluster.Reservation
 		if key.own != nil {
 			own = key.own.Reservation
 		}
-		for _, v := range c.preempt.runningJobs {
+		for _, v := range c.preemption.runningJobs {
 			if mode := c.s.Preempts(j, shape.demand.part, own, v, c.now); mode != cluster.PreemptOff {
 				list = append(list, victim{v, mode, c.s.Whole(v)})
 			}
 		}
-		c.preempt.victimsByKey[key] = list
+		c.preemption.victimsByKey[key] = list
 	}
 	here := make(nodeSet, len(c.free.nodes))
 	for _, i := range c.free.partitionMembers(shape.demand.part) {
@@ -337,7 +337,7 @@ func (c *cycle) victimsFor(j *cluster.Job, shape *jobShape) []victim {
 	}
 	var out []victim
 	for _, v := range list {
-		if !c.preempt.evicted[v.ID] && v.usesAny(func(n cluster.NodeName) bool { i, ok := c.free.index(n); return ok && here[i] }) {
+		if !c.preemption.evicted[v.ID] && v.usesAny(func(n cluster.NodeName) bool { i, ok := c.free.index(n); return ok && here[i] }) {
 			out = append(out, v)
 		}
 	}
@@ -422,7 +422,7 @@ func (c *cycle) planClaim(fs *freeSet, at preemptClaim, when time.Time) *planned
 
 // explainPreemption explains who leaves for a job, whom it lets go first, and why it makes nobody leave now.
 func (e *Explanation) explainPreemption(c *cycle, j *cluster.Job) {
-	if c.preempt == nil {
+	if c.preemption == nil {
 		return
 	}
 	if c.s.Yields(j, c.now) {
@@ -430,7 +430,7 @@ func (e *Explanation) explainPreemption(c *cycle, j *cluster.Job) {
 	}
 	j = c.hetMembers(j)[0] // others leave for all of a heterogeneous job
 	var ids []string
-	for _, v := range c.preempt.leavingFor[j.ID] {
+	for _, v := range c.preemption.leavingFor[j.ID] {
 		ids = append(ids, fmt.Sprint(v.ID))
 	}
 	if ids != nil {

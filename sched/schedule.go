@@ -3,99 +3,12 @@ package sched
 import (
 	"cmp"
 	"runtime"
-	"slices"
 	"time"
 
 	"dev.muster/cluster"
 )
 
-// Bounds of one cycle.
-const (
-	maxStarts        = 512     // starts in one Decide; the next cycle follows at once
-	maxLooked        = 10_000  // pending records looked at in one cycle
-	maxSteadyLooked  = 100_000 // where the next cycles look only at what has changed
-	maxPlannedStarts = 64      // reservations: one a partition at most, and one for each job that others leave for
-	maxPreemptors    = 16      // jobs that make others leave; the next cycle follows at once
-	yieldEvery       = 128     // records looked at between which others may use the processor
-)
-
-// cycle is the working state of one pass.
-type cycle struct {
-	s              *cluster.Snapshot
-	now            time.Time
-	free           *freeSet
-	freeByOverlap  []*freeSet // see row
-	emptySet       *freeSet   // see idle
-	releases       []release  // when what runs will be over; nil until it is asked for
-	planned        []*plannedStart
-	firstBlocked   map[*cluster.Partition]*cluster.Job // the first blocked job of each partition
-	stopped        map[*cluster.Partition]bool         // start nothing any more, see Config.LimitStop
-	byKey          map[shapeKey]*jobShape
-	list           []*jobShape    // these, in turn
-	needs          []capability   // what they need of a node, in one row: events ask all of them
-	bounds         []turnBound    // of the turns of their jobs
-	invalidations  []invalidation // of this pass
-	started        []release      // starts of this cycle
-	decisions      []cluster.Decision
-	byGate         map[*cluster.Gate]map[*jobShape][]*shapeMember // jobs by what limits them and what they ask
-	limited        bool                                           // limits hold back the job at hand
-	looked         int
-	steps          int                   // records considered, ever
-	members        int                   // that have asked
-	fullPassShapes int                   // how many shapes were posed in the full pass
-	licenses       map[string]int        // licenses; nil until it is asked for
-	startedTasks   map[cluster.JobID]int // array tasks started in this cycle
-	limits         *cluster.Meter        // of associations, QOS and partitions
-
-	reserved        []*reservedNodes // by operators, and not over, by start
-	exclusions      map[exclusionKey]exclusion
-	nearReservation bool          // some job keeps off one of them, or would run in it
-	longestRun      time.Duration // for which a job may run that has looked for nodes
-	preempt         *preemption   // nil where no job makes room for another
-
-	unstable  []cluster.JobID // see there
-	maxLooked int             // records looked at in it
-	horizon   *cluster.Place  // the first job that was not looked at; nil if there is none
-	pass      int             // how often it was gone on from, see Scheduler
-	// touched is the pass in which a record last changed: what asked before it is no more.
-	changedIn    map[cluster.JobID]int
-	clusterScale *cluster.Scale // nil until it is asked for
-	perUser      bool           // some job's nodes depend on whose it is
-	revisited    bool           // the job at hand was looked at before
-	hasHet       bool           // there are heterogeneous jobs
-
-	responsive      bool          // the order of turns
-	current         queuedJob     // of the job at hand
-	queueDrain      time.Duration // of the queue so far
-	blocked         []blockedJob
-	completing      map[*cluster.Partition]*cluster.Job // in which nothing starts yet, for these end
-	completingNodes nodeSet                             // nodes of these, which others do not get either
-
-	// In the responsive order, of the last full pass:
-	protectedStarts  int                                 // planned starts that bind others; those behind them are of the first in line
-	protectedJobs    map[*cluster.Partition]*cluster.Job // the jobs for which nodes are kept free
-	nextProtection   time.Time                           // from when on nodes may be kept free for another one; zero: never
-	protectionFailed bool                                // for a job nodes would be kept free, if it could use them
-	limitedProtected map[cluster.JobID]bool              // for these they would be, if limits did not hold them back
-	lastLimited      cluster.Place                       // of the last of these
-}
-
-func newCycle(s *cluster.Snapshot, now time.Time) *cycle { return newCycleOn(newFreeSet(s), s, now) }
-
-// newCycleOn is a cycle with what is free.
-func newCycleOn(fs *freeSet, s *cluster.Snapshot, now time.Time) *cycle {
-	c := &cycle{s: s, now: now, free: fs, firstBlocked: map[*cluster.Partition]*cluster.Job{},
-		byKey: map[shapeKey]*jobShape{}, startedTasks: map[cluster.JobID]int{}, changedIn: map[cluster.JobID]int{}, limits: s.Meter(now), byGate: map[*cluster.Gate]map[*jobShape][]*shapeMember{}, limitedProtected: map[cluster.JobID]bool{}, exclusions: map[exclusionKey]exclusion{}, preempt: newPreemption(s)}
-	cfg := s.Config()
-	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
-	c.gatherReserved()
-	c.completing = partitionsCompleting(s, now)
-	c.completingNodes = c.nodesCompleting()
-	return c
-}
-
-// Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline, 6 preempt. Jobs of one shape
-// are one shape: what does not fit once is not tried again in the cycle.
+// Schedule is one cycle that knows nothing of earlier ones.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 	c := newCycle(s, now)
 	return c.fullPass(c.queueDepth())
@@ -109,91 +22,106 @@ func (c *cycle) queueDepth() int {
 	return maxLooked
 }
 
-// fullPass looks at so many records of the queue.
+// fullPass takes the records of the queue, at most so many, through the six steps: this one and the five of decide.
 func (c *cycle) fullPass(most int) []cluster.Decision {
-	if c.responsive {
-		c.considerByScore(most, c.consider, c.planBlocked)
-	} else {
-		c.considerInQueueOrder(most)
+	for j := range c.order(most, c.planBlocked) { // 1
+		c.decide(j)
 	}
-	if c.preempt != nil {
+	if c.preemption != nil {
 		c.resumeSuspended(nil)
 	}
 	return c.decisions
 }
 
-// considerInQueueOrder looks at so many records of the queue, in its order.
-func (c *cycle) considerInQueueOrder(most int) {
-	c.maxLooked = most
-	for j := range c.s.Queue() { // 1: the queue is kept in order by Apply
-		if c.looked >= most || len(c.started) >= maxStarts {
-			p, _ := c.s.PlaceOf(j.ID)
-			c.horizon = &p
-			break
-		}
-		c.looked++
-		if j.Held == cluster.NotHeld {
-			c.consider(j)
-		}
-	}
-}
-
-// consider decides one record; of an array record as many tasks as fit now.
-func (c *cycle) consider(j *cluster.Job) {
-	if c.steps++; c.steps%yieldEvery == 0 { // else who serves a caller may wait for ten milliseconds, at each of several steps
-		runtime.Gosched()
-	}
-	if c.preempt != nil {
-		c.resumeSuspended(j)
-	}
-	c.limited = false
+// decide takes one record through the steps, once its turn has come. Who can make others leave has its start planned by
+// when these will be gone, so that step comes before the timeline.
+func (c *cycle) decide(j *cluster.Job) {
+	c.turnTo(j)
 	if c.waitsForCompleting(j) {
 		return
 	}
 	if j.Het != nil {
-		c.considerHet(j)
+		c.decideHet(j)
 		return
 	}
-	if unstable(j, c.now) {
-		c.unstable = append(c.unstable, j.ID)
-	}
-	tasks, why := c.s.Ready(j, c.now) // 2
-	if why == cluster.NoReason && c.preempt != nil && c.s.Yields(j, c.now) {
-		why = cluster.WaitPriority
-	}
-	if why != cluster.NoReason {
-		c.recordWait(j, why, "", nil)
+	var room [4]*jobShape // enough for most
+	a := attempt{job: j, shapes: room[:0]}
+	if !c.limits(&a) { // 2
 		return
 	}
-	var room [4]*jobShape
-	shapes, why, note := c.openShapes(j, room[:0]) // 3
-	if j.Tasks.Empty() {
-		c.startOne(j, cluster.TaskAny, shapes, why, note)
+	c.feasible(&a)                               // 3
+	if c.place(&a) || c.preempt(a.cut, a.open) { // 4, 6
 		return
 	}
-	for task := range tasks.All() {
-		if len(c.started) >= maxStarts || !c.startOne(j, task, shapes, why, note) {
-			return
-		}
-	}
+	c.timeline(blockedJob{job: a.cut, at: c.current.at, shapes: a.open}) // 5
 }
 
-// openShapes lists what the job asks of each partition that could run it; if there is none, why.
+// attempt is a record on its way through the steps.
+type attempt struct {
+	job    *cluster.Job
+	cut    *cluster.Job   // the job with its limit cut to its deadline, if it may be cut
+	tasks  cluster.IDSet  // of an array record, those that may start
+	shapes []*jobShape    // its shape in each partition that could run it
+	why    cluster.Reason // if there are none
+	note   string
+	open   []*jobShape // those in which no limit holds it back, and nodes do not suffice
+}
+
+// turnTo makes a job the one at hand.
+func (c *cycle) turnTo(j *cluster.Job) {
+	if c.steps++; c.steps%yieldEvery == 0 { // else one who serves a caller may wait for ten milliseconds, several times
+		runtime.Gosched()
+	}
+	if c.preemption != nil {
+		c.resumeSuspended(j)
+	}
+	c.limited = false
+}
+
+// limits finds what of a record may start at all: not held, begun, its dependencies met. False if nothing.
+func (c *cycle) limits(a *attempt) bool {
+	if unstable(a.job, c.now) {
+		c.unstable = append(c.unstable, a.job.ID)
+	}
+	var why cluster.Reason
+	if a.tasks, why = c.readyTasks(a.job); why != cluster.NoReason {
+		c.recordWait(a.job, why, "", nil)
+		return false
+	}
+	return true
+}
+
+// readyTasks is what of a record may start, or why nothing may; a job that was made to leave lets the other one go first.
+func (c *cycle) readyTasks(j *cluster.Job) (cluster.IDSet, cluster.Reason) {
+	tasks, why := c.s.Ready(j, c.now)
+	if why == cluster.NoReason && c.preemption != nil && c.s.Yields(j, c.now) {
+		why = cluster.WaitPriority
+	}
+	return tasks, why
+}
+
+// feasible finds the shapes with which the record could run if nothing else did, or why there are none.
+func (c *cycle) feasible(a *attempt) {
+	a.shapes, a.why, a.note = c.openShapes(a.job, a.shapes)
+}
+
+// openShapes lists the job's shape in each partition that could run it; if there is none, why.
 func (c *cycle) openShapes(j *cluster.Job, shapes []*jobShape) ([]*jobShape, cluster.Reason, string) {
 	var room [4]*reservedNodes
-	parts, why := c.reservationsFor(j, room[:0])
+	reservations, why := c.reservationsFor(j, room[:0])
 	note := ""
-	if len(parts) > 0 {
+	if len(reservations) > 0 {
 		why = cluster.WaitPartitionDown
 	}
-	for _, own := range parts {
+	for _, own := range reservations {
 		for _, name := range j.Spec.Partitions {
 			p, ok := c.s.Partition(name)
 			if !ok || c.completing[p] != nil {
 				continue
 			}
 			if r := c.partitionCloses(p, j); r != cluster.NoReason {
-				if why, note = r, ""; !c.limits.Off() && p.Barred(j.Spec) != cluster.NoReason { // limits come before that
+				why, note = r, ""
+				if limitsFirst := !c.meter.Off() && p.Barred(j.Spec) != cluster.NoReason; limitsFirst {
 					c.unstable = append(c.unstable, j.ID)
 				}
 				continue
@@ -209,91 +137,101 @@ func (c *cycle) openShapes(j *cluster.Job, shapes []*jobShape) ([]*jobShape, clu
 	return shapes, why, note
 }
 
-// startOne tries to start a job or one task of an array record; it reports whether it did.
-func (c *cycle) startOne(j *cluster.Job, task int, shapes []*jobShape, why cluster.Reason, note string) bool {
-	if a := j.Spec.Array; j.ArrayID != 0 && a != nil && a.Limit > 0 &&
-		c.s.RunningTasks(j.ArrayID)+c.startedTasks[j.ArrayID] >= a.Limit {
-		c.recordWait(j, cluster.WaitArrayLimit, "", nil)
-		return false
+// place starts the job, or as many tasks of an array record as fit now. False if it, or the next task, is blocked: then
+// a.open has shapes with which it would start if nodes were free.
+func (c *cycle) place(a *attempt) bool {
+	if a.job.Tasks.Empty() {
+		return c.placeTask(a, cluster.TaskAny) != blocked
 	}
-	if len(shapes) == 0 {
-		c.recordWait(j, why, note, nil)
-		return false
+	for task := range a.tasks.All() {
+		if len(c.started) >= maxStarts {
+			return true
+		}
+		if got := c.placeTask(a, task); got != placed {
+			return got != blocked
+		}
 	}
-	if j.Spec.Licenses != "" && !c.licensesFree(j) {
-		c.recordWait(j, cluster.WaitLicenses, "", nil)
-		return false
+	return true
+}
+
+// placement is what became of a job or task.
+type placement int
+
+const (
+	placed  placement = iota // it starts
+	waits                    // it may not start, whatever is free: the reason is recorded
+	blocked                  // nodes do not suffice
+)
+
+// placeTask tries to start a job or one task of an array record.
+func (c *cycle) placeTask(a *attempt, task int) placement {
+	switch j := a.job; {
+	case c.arrayLimitReached(j):
+		return c.recordReason(j, cluster.WaitArrayLimit, "")
+	case len(a.shapes) == 0:
+		return c.recordReason(j, a.why, a.note)
+	case j.Spec.Licenses != "" && !c.licensesFree(j):
+		return c.recordReason(j, cluster.WaitLicenses, "")
 	}
-	full := j
-	j = c.beforeDeadline(j)
-	var room [4]*jobShape
-	unlimited := room[:0] // those in which no limit holds it back
-	for _, shape := range shapes {
-		own := c.withinPartition(shape.demand.part, j)
-		if why = c.limitReason(shape, own); why != cluster.NoReason { // 2
+	a.cut = c.beforeDeadline(a.job)
+	var why cluster.Reason
+	for _, shape := range a.shapes {
+		short := c.withinPartition(shape.demand.part, a.cut)
+		if why = c.limitReason(shape, short); why != cluster.NoReason {
 			continue
 		}
-		alloc := c.fitNow(shape, own) // 4, 5
-		if alloc == nil && j.Spec.LimitMin > 0 {
-			own, alloc = c.fitShorter(own, func(short *cluster.Job) *cluster.Alloc { return c.fitNow(shape, short) })
-		}
+		short, alloc := c.fitOrShorten(shape, short)
 		if alloc == nil {
-			unlimited = append(unlimited, shape)
-		} else if why = c.limits.Blocked(own, shape.demand.part.Name, alloc); why == cluster.NoReason {
-			if shape.reservation != nil {
-				alloc.Reservation = shape.reservation.Name
-			}
-			c.startJob(own, task, alloc)
-			if own != full {
-				c.decisions[len(c.decisions)-1].Limit = own.Limit
-			}
-			return true
-		} else { // with other nodes it may be none
-			c.unstable = append(c.unstable, j.ID)
+			a.open = append(a.open, shape)
+			continue
 		}
-	}
-	if len(unlimited) == 0 { // others may pass it
-		c.limited = true
-		if c.s.Config().LimitStop {
-			c.stopPartitions(shapes)
+		if why = c.meter.Blocked(short, shape.demand.part.Name, alloc); why != cluster.NoReason {
+			c.unstable = append(c.unstable, a.job.ID) // with other nodes no limit may stand in its way
+			continue
 		}
-		c.recordWait(j, why, "", nil)
-		return false
+		c.startPlaced(a, task, shape, short, alloc)
+		return placed
 	}
-	if c.preemptFor(j, unlimited) { // 6
-		return false
+	if len(a.open) > 0 {
+		return blocked
 	}
-	if b := (blockedJob{job: j, at: c.current.at, shapes: unlimited}); !c.responsive || c.earnsProtection(j, c.current.queueWait) && !c.partitionsTaken(j) {
-		c.planBlocked(b)
-	} else {
-		b.shapes = slices.Clone(unlimited)
-		c.blocked = append(c.blocked, b)
+	c.limited = true // others may pass it
+	if c.s.Config().LimitStop {
+		c.stopPartitions(a.shapes)
 	}
-	return false
+	return c.recordReason(a.cut, why, "")
 }
 
-// planBlocked records why a job that could start nowhere waits, and when it is planned to start.
-func (c *cycle) planBlocked(b blockedJob) {
-	if b.components != nil {
-		c.planBlockedHet(b)
-		return
-	}
-	why, planned := c.planFirstBlocked(b.job, b.shapes)
-	note := ""
-	if len(c.reserved) > 0 {
-		if note = c.reservedNote(b.shapes[0], b.job); note != "" {
-			why = cluster.WaitNodeNotAvail
-		}
-	}
-	c.recordWait(b.job, why, note, planned)
+// arrayLimitReached reports whether as many tasks of a job's array run as may.
+func (c *cycle) arrayLimitReached(j *cluster.Job) bool {
+	a := j.Spec.Array
+	return j.ArrayID != 0 && a != nil && a.Limit > 0 && c.s.RunningTasks(j.ArrayID)+c.startedTasks[j.ArrayID] >= a.Limit
 }
 
-// emptied is the same nodes without any job.
-func (c *cycle) emptied() *freeSet {
-	if c.emptySet == nil {
-		c.emptySet = c.free.withoutJobs()
+// fitOrShorten finds an allocation that is free now, if need be with a shorter limit where the job may be cut.
+func (c *cycle) fitOrShorten(shape *jobShape, j *cluster.Job) (*cluster.Job, *cluster.Alloc) {
+	alloc := c.fitNow(shape, j)
+	if alloc != nil || j.Spec.LimitMin <= 0 {
+		return j, alloc
 	}
-	return c.emptySet
+	return c.fitShorter(j, func(short *cluster.Job) *cluster.Alloc { return c.fitNow(shape, short) })
+}
+
+// startPlaced starts a job, perhaps with a shorter limit than its record has.
+func (c *cycle) startPlaced(a *attempt, task int, shape *jobShape, short *cluster.Job, alloc *cluster.Alloc) {
+	if shape.reservation != nil {
+		alloc.Reservation = shape.reservation.Name
+	}
+	c.startJob(short, task, alloc)
+	if short != a.job {
+		c.decisions[len(c.decisions)-1].Limit = short.Limit
+	}
+}
+
+// recordReason records why a job waits that has no planned start.
+func (c *cycle) recordReason(j *cluster.Job, why cluster.Reason, note string) placement {
+	c.recordWait(j, why, note, nil)
+	return waits
 }
 
 // partitionCloses tells why a partition starts nothing of this job now.
@@ -313,24 +251,9 @@ func (c *cycle) partitionCloses(p *cluster.Partition, j *cluster.Job) cluster.Re
 	}
 	barred := p.Barred(j.Spec)
 	if barred != cluster.NoReason {
-		return cmp.Or(c.limits.Regardless(j, p.Name), barred)
+		return cmp.Or(c.meter.Regardless(j, p.Name), barred)
 	}
 	return cluster.NoReason
-}
-
-// plannedAcross tells of which planned starts a job must keep off if it starts now, and until when it may run.
-func (c *cycle) plannedAcross(j *cluster.Job) (mask uint64, over time.Time) {
-	return c.plannedWithin(j.Limit)
-}
-
-func (c *cycle) plannedWithin(limit time.Duration) (mask uint64, over time.Time) {
-	over = endOf(c.now, limit)
-	for i, ps := range c.planned {
-		if over.After(ps.at) {
-			mask |= 1 << i
-		}
-	}
-	return mask, over
 }
 
 // fitNow finds an allocation that is free now and delays no reservation: a job that would still run
@@ -353,7 +276,7 @@ func (c *cycle) fitNow(shape *jobShape, j *cluster.Job) *cluster.Alloc {
 func (c *cycle) startJob(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.eachFreeSet(func(fs *freeSet) { fs.startJob(alloc, j.Spec) })
 	c.takeLicenses(j)
-	c.limits.Start(j, alloc.Partition, alloc)
+	c.meter.Start(j, alloc.Partition, alloc)
 	for _, ps := range c.planned {
 		if endOf(c.now, j.Limit).After(ps.at) {
 			ps.reduceFor(c.free, alloc.Shares)
@@ -364,70 +287,6 @@ func (c *cycle) startJob(j *cluster.Job, task int, alloc *cluster.Alloc) {
 		c.startedTasks[j.ArrayID]++
 	}
 	c.decisions = append(c.decisions, cluster.Decision{Job: j.ID, Task: task, Start: alloc, Backfilled: len(c.planned) > 0})
-}
-
-// planFirstBlocked gives the first job of each partition that does not fit a planned start that later
-// jobs of this cycle can not delay (EASY backfill). Reservations keep off each other's nodes.
-func (c *cycle) planFirstBlocked(j *cluster.Job, shapes []*jobShape) (cluster.Reason, *plannedStart) {
-	first := false
-	var best *plannedStart
-	if !c.responsive && !c.earnsProtection(j, 0) {
-		return cluster.WaitPriority, nil
-	}
-	for _, shape := range shapes {
-		if c.firstBlocked[shape.demand.part] != nil {
-			continue
-		}
-		first, c.firstBlocked[shape.demand.part] = true, j
-		if len(c.planned) >= maxPlannedStarts || !c.limits.Reserves(j, shape.demand.part.Name) {
-			continue
-		}
-		if ps := c.planStart(shape, j); ps != nil && (best == nil || ps.at.Before(best.at)) {
-			best = ps
-		}
-	}
-	if !first {
-		return cluster.WaitPriority, nil
-	}
-	if best != nil {
-		best.job = j.ID
-		c.planned = append(c.planned, best)
-	}
-	return cluster.WaitResources, best
-}
-
-// releaseTimeline is when what runs, and what this cycle has started, will be over.
-func (c *cycle) releaseTimeline() []release {
-	if c.releases == nil {
-		c.releases = releases(c.s)
-		for _, rn := range c.reserved { // moments at which more can be had, too
-			c.releases = append(c.releases, release{at: rn.End})
-			if rn.Start.After(c.now) {
-				c.releases = append(c.releases, release{at: rn.Start})
-			}
-		}
-		slices.SortStableFunc(c.releases, func(a, b release) int { return a.at.Compare(b.at) })
-	}
-	if len(c.started) == 0 {
-		return c.releases
-	}
-	all := slices.Concat(c.releases, c.started)
-	slices.SortStableFunc(all, func(a, b release) int { return a.at.Compare(b.at) })
-	return all
-}
-
-// plannedNodes is the nodes of all reservations.
-func (c *cycle) plannedNodes() nodeSet {
-	if len(c.planned) == 0 {
-		return nil
-	}
-	set := make(nodeSet, len(c.free.nodes))
-	for _, ps := range c.planned {
-		for i, in := range ps.nodes {
-			set[i] = set[i] || in
-		}
-	}
-	return set
 }
 
 // stopPartitions closes the partitions of shapes for the rest of the cycle.

@@ -60,9 +60,9 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 		key.numbers[len(key.numbers)-2], key.numbers[len(key.numbers)-1] = int32(1+least), int32(1+upTo)
 	}
 	if c.free.hasOneUserNodes || j.Spec.Sharing == cluster.ShareUser {
-		key.user, c.perUser = int64(j.Spec.UID)+1, true
+		key.user, c.book.perUser = int64(j.Spec.UID)+1, true
 	}
-	shape, ok := c.byKey[key]
+	shape, ok := c.book.byKey[key]
 	if !ok {
 		shape = &jobShape{demand: newDemand(c.s, p, j.Spec, j.Avoid), reservation: own, asking: cluster.Asking{Like: j, Part: p.Name}}
 		shape.demand.switches = switches
@@ -70,17 +70,17 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 		if !shape.obviouslyPossible(c.free) && shape.find(c.free, nil, 0, exclusion{}) == nil { // what fits now is possible, no need to ask
 			shape.why, shape.note = shape.demand.possible(c.s, c.emptied())
 		}
-		c.byKey[key], shape.number = shape, len(c.list)
-		c.list, c.needs, c.bounds = append(c.list, shape), append(c.needs, *shape.fit.neededCapability()), append(c.bounds, turnBound{})
+		c.book.byKey[key], shape.number = shape, len(c.book.list)
+		c.book.list, c.book.needs, c.book.bounds = append(c.book.list, shape), append(c.book.needs, *shape.fit.neededCapability()), append(c.book.bounds, turnBound{})
 	}
 	if !c.revisited {
 		shape.unstable = shape.unstable || j.Spec.LimitMin != 0 || unstable(j, c.now)
-		c.members++
-		m := &shapeMember{id: j.ID, pass: c.pass, nice: j.Spec.Nice, since: waitingSince(j), limit: j.Limit, share: c.current.share}
-		if !c.responsive && (c.pass > 0 || len(shape.members) == 0) { // in a full pass the first member comes first, so the others' places do not matter
+		c.book.members++
+		m := &shapeMember{id: j.ID, pass: c.book.pass, nice: j.Spec.Nice, since: waitingSince(j), limit: j.Limit, share: c.current.share}
+		if !c.responsive && (c.book.pass > 0 || len(shape.members) == 0) { // in a full pass the first member comes first, so the others' places do not matter
 			m.place, _ = c.s.PlaceOf(j.ID)
 		}
-		c.bounds[shape.number].widen(m, len(shape.members) == 0)
+		c.book.bounds[shape.number].widen(m, len(shape.members) == 0)
 		shape.members = append(shape.members, m)
 		c.joinGate(shape, j)
 	}
