@@ -85,8 +85,8 @@ func spreadTasks(a *cluster.Alloc, rooms []nodeRoom, holds []int) {
 	}
 }
 
-// dealTasks tells of each node for how many tasks it gives CPUs: the first are filled first, or where CPUs do not limit it all get as
-// many as they hold; each gets one, or as many as fill a core while there are enough.
+// dealTasks tells of each node for how many tasks it gives CPUs: the first are filled first, or where CPUs do not
+// limit it all get as many as they hold; each gets one, or as many as fill a core while there are enough.
 func (d *demand) dealTasks(rooms []nodeRoom) {
 	left := d.tasks
 	if d.everyNode {

@@ -63,8 +63,9 @@ func fullCluster(b testing.TB, nodes, pending int) *testbed {
 	return fullClusterOf(b, nodes, pending, 0)
 }
 
-// fullClusterOf is plant with jobs of so many users, in accounts of ten. The GPUs that each of them may have are as many as each has
-// on the average; and each account may have one and a half times as many of the CPUs as are its part.
+// fullClusterOf is plant with jobs of so many users, in accounts of ten. The GPUs that each of them may have are as
+// many as each has on the average; and each account may have one and a half times as many of the CPUs as are its
+// part.
 func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 	bed := newTestbed(b, 0)
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, CPUs: 64, MemMB: 512_000}
@@ -322,8 +323,8 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkSilentNode is the cycle after one of so many nodes has fallen silent or was heard of again, as happens all the time in a large
-// cluster: nothing waits, or jobs that do not fit.
+// BenchmarkSilentNode is the cycle after one of so many nodes has fallen silent or was heard of again, as happens all
+// the time in a large cluster: nothing waits, or jobs that do not fit.
 func BenchmarkSilentNode(b *testing.B) {
 	for _, size := range []struct{ nodes, pending int }{{1000, 0}, {10_000, 0}, {10_000, 1000}} {
 		var bed *testbed
@@ -388,8 +389,9 @@ var fitWords = []struct {
 	{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }},
 }
 
-// BenchmarkFit measures what it costs to choose one of 10,000 nodes for a job of one GPU, by each of the words: an event that
-// starts one job, and a pass that starts five hundred of two shapes; where nine tenths are given out, and where nothing is.
+// BenchmarkFit measures what it costs to choose one of 10,000 nodes for a job of one GPU, by each of the words: an
+// event that starts one job, and a pass that starts five hundred of two shapes; where nine tenths are given out, and
+// where nothing is.
 func BenchmarkFit(b *testing.B) {
 	beds := map[bool]*testbed{}
 	for _, word := range fitWords {

@@ -18,8 +18,8 @@ func (r rating) compare(o rating) int {
 	return cmp.Or(cmp.Compare(r.fragments, o.fragments), cmp.Compare(r.remains, o.remains))
 }
 
-// bestFitByDefault reports whether jobs of one node take the best fit where nodes have GPUs: where the site has said nothing of its own
-// about who goes first or what goes where.
+// bestFitByDefault reports whether jobs of one node take the best fit where nodes have GPUs: where the site has said
+// nothing of its own about who goes first or what goes where.
 func bestFitByDefault(cfg *cluster.Config) bool {
 	return !cfg.NoBestFit && !cfg.StrictOrder && !cfg.Priority.Multifactor
 }
@@ -29,8 +29,8 @@ func (c *choice) wantsBestFit() bool {
 	return c.demand.bestFit || c.demand.bestFitGPUs && c.free.hasGPUs
 }
 
-// chooseBestFit takes the one node of the best rating; of equals the one that the job would get if there were no others. It is for
-// jobs of one node; docs/adr/0010-best-fit.md has its figures.
+// chooseBestFit takes the one node of the best rating; of equals the one that the job would get if there were no
+// others. It is for jobs of one node; docs/adr/0010-best-fit.md has its figures.
 func (c *choice) chooseBestFit() bool {
 	if c.minNodes > 1 || len(c.chosen) > 0 {
 		return false
@@ -145,8 +145,8 @@ func (nf *nodeFit) ratingOfClass(kind int32) rating {
 	return *r
 }
 
-// knownRatings are the ratings by class as far as they are known: shared by all jobs with GPUs, and by all without, except
-// for fragmentation, where it matters what else a job wants.
+// knownRatings are the ratings by class as far as they are known: shared by all jobs with GPUs, and by all without,
+// except for fragmentation, where it matters what else a job wants.
 func (nf *nodeFit) knownRatings() *[]rating {
 	if !nf.demand.byFragmentation {
 		return &nf.classes.ratings[b2i(nf.demand.onGPUs())]
@@ -169,8 +169,8 @@ func (nf *nodeFit) computeRating(free *nodeFree) rating {
 	return r
 }
 
-// remainsOn is what is free on a node, of GPUs and CPUs together as parts of the most that a node has; for a job without GPUs the
-// free GPUs for each free CPU, so that none are left without CPUs.
+// remainsOn is what is free on a node, of GPUs and CPUs together as parts of the most that a node has; for a job
+// without GPUs the free GPUs for each free CPU, so that none are left without CPUs.
 func (nf *nodeFit) remainsOn(free *nodeFree) int64 {
 	mostCPUs, mostGPUs := 1, 1
 	for k := range nf.free.models {

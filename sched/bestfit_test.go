@@ -11,8 +11,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestBestFit: a job takes the node that it leaves least of, one without GPUs the one with the fewest of them; where the site has
-// said nothing about order or nodes, or says so in SchedulerParameters. Else it is the first.
+// TestBestFit: a job takes the node that it leaves least of, one without GPUs the one with the fewest of them; where
+// the site has said nothing about order or nodes, or says so in SchedulerParameters. Else it is the first.
 func TestBestFit(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -76,8 +76,8 @@ func TestNoGPUsNoBestFit(t *testing.T) {
 	}
 }
 
-// TestEqualsAreNearby: of nodes that fit equally well a job takes the one that it would take if there were no others: of the leaf
-// with the fewest of them.
+// TestEqualsAreNearby: of nodes that fit equally well a job takes the one that it would take if there were no others:
+// of the leaf with the fewest of them.
 func TestEqualsAreNearby(t *testing.T) {
 	b := newTestbed(t, 6)
 	b.useResponsiveOrder()
@@ -94,7 +94,7 @@ func TestEqualsAreNearby(t *testing.T) {
 	}
 }
 
-// TestTightestByKind: classes of nodes lead to the same candidates as the nodes one by one, as jobs come and go.
+// TestBestRatedByClass: classes of nodes lead to the same candidates as the nodes one by one, as jobs come and go.
 func TestBestRatedByClass(t *testing.T) {
 	rng, met := rand.New(rand.NewPCG(5, 6)), 0
 	for range 30 {
@@ -129,8 +129,8 @@ func TestBestRatedByClass(t *testing.T) {
 	}
 }
 
-// TestGradient: where jobs of two GPUs are usual, a job of one leaves two together if it can, though another node would be
-// fuller; and a part of a GPU goes to one that others have a part of.
+// TestGradient: where jobs of two GPUs are usual, a job of one leaves two together if it can, though another node
+// would be fuller; and a part of a GPU goes to one that others have a part of.
 func TestGradient(t *testing.T) {
 	for _, c := range []struct {
 		gradient bool
@@ -172,8 +172,8 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// TestKindsTellPartsApart: how much is left of shared GPUs is part of what a node is, so that shapes with parts are
-// answered by classes of nodes.
+// TestClassesTellGPUPartsApart: how much is left of shared GPUs is part of what a node is, so that shapes with parts
+// are answered by classes of nodes.
 func TestClassesTellGPUPartsApart(t *testing.T) {
 	b := newTestbed(t, 4)
 	for k, shards := range []int64{3, 3, 1} {
@@ -194,7 +194,7 @@ func TestClassesTellGPUPartsApart(t *testing.T) {
 	}
 }
 
-// TestGrains: what is spoiled counts in steps, alike above and below nothing.
+// TestFragmentationSteps: what is spoiled counts in steps, alike above and below nothing.
 func TestFragmentationSteps(t *testing.T) {
 	for spoilt, want := range map[int64]int64{0: 0, 190: 0, 200: 1, 590: 1, 600: 2, -190: 0, -200: -1, -600: -2} {
 		if got := toGrains(spoilt, 10); got != want {

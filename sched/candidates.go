@@ -9,19 +9,23 @@ import (
 	"dev.muster/cluster"
 )
 
-// shapeMember is a job that asks a shape, with what gives it its turn.
+// An incremental pass tries few of the jobs that wait. Its candidates are jobs with a turn of their own, and of each
+// shape that may fit now the one job whose turn comes first: when that has been tried, the next one of the shape
+// takes its place.
+
+// shapeMember is a job of a shape, with what gives it its turn.
 type shapeMember struct {
 	id      cluster.JobID
-	pass    int // in which it was looked at, see Scheduler
+	pass    int // in which it joined; void if its record has changed later
 	nice    int
 	since   time.Time // when it began to wait
 	limit   time.Duration
 	share   float64        // in the responsive order
-	place   cluster.Place  // in the queue; nothing until it is asked for
-	limited cluster.Reason // why limits keep it from starting, as far as is known
+	place   cluster.Place  // in the queue; zero until it is asked for
+	limited cluster.Reason // why limits keep it from starting, when that was last compared
 }
 
-// turnBound is a turn that no job of a shape comes before.
+// turnBound is a turn that is not after that of any member of a shape.
 type turnBound struct {
 	nice  int
 	since time.Time
@@ -30,7 +34,7 @@ type turnBound struct {
 	place cluster.Place // in the strict order
 }
 
-// widen has one more job be in it.
+// widen has it cover one more member; only: no other one.
 func (b *turnBound) widen(m *shapeMember, only bool) {
 	if only {
 		*b = turnBound{m.nice, m.since, m.limit, m.share, m.place}
@@ -45,28 +49,27 @@ func (b *turnBound) widen(m *shapeMember, only bool) {
 	}
 }
 
-// candidate is a job in line: one to be looked at by itself, or of those that ask a shape that may fit now the one whose
-// turn comes first.
+// candidate is a job that may start, or a shape that may fit, in the person of its job whose turn comes first.
 type candidate struct {
 	id         cluster.JobID
-	shape      *jobShape // nil: by itself
-	number     int       // of the shape, so that who sifts need not look at that
-	tentative  bool      // its jobs are not known to come before the bound of them all
-	seenStarts int       // starts of the cycle when the shape was last seen to fit, perhaps
-	changed    bool      // its shape does not know it yet
+	shape      *jobShape // nil: the job has a turn of its own
+	number     int       // of the shape, so that sift need not load it
+	tentative  bool      // it has no job yet, and the turn of the shape's bound
+	seenStarts int       // how many jobs had started when it was last seen that the shape may fit
+	changed    bool      // the job has changed, and is to join its shape
 	nice       int
 	score      float64
 	place      cluster.Place
 }
 
-// candidateHeap is the jobs that an incremental pass looks at, by turn: a heap of its entries.
+// candidateHeap is the candidates by turn, the next one first.
 type candidateHeap struct {
 	pass         *incrementalPass
 	list         []*candidate
-	siftedStarts int           // starts of the cycle when it was last sifted
-	siftedGains  int           // nodes that had more free then
-	gained       []classedNode // these
-	most         capability    // that any of them had
+	siftedStarts int           // how many jobs had started when it was last sifted
+	siftedGains  int           // how many nodes had gained room by then
+	gained       []classedNode // these nodes, as they were then
+	most         capability    // the most that any of them had
 }
 
 func (ch *candidateHeap) Len() int           { return len(ch.list) }
@@ -80,7 +83,7 @@ func (ch *candidateHeap) Pop() any {
 	return cand
 }
 
-// precedes reports whether one entry's turn comes before the other's: see byScore.
+// precedes reports whether one candidate's turn comes before the other's, as byScore or the queue has it.
 func (ip *incrementalPass) precedes(a, b *candidate) bool {
 	if ip.responsive {
 		if n := cmp.Or(cmp.Compare(a.nice, b.nice), cmp.Compare(b.score, a.score)); n != 0 {
@@ -93,7 +96,7 @@ func (ip *incrementalPass) precedes(a, b *candidate) bool {
 	return a.place.Before(b.place)
 }
 
-// newCandidateHeap makes the line of the jobs to look at.
+// newCandidateHeap is the heap of the jobs to visit and the shapes that are reopened.
 func (ip *incrementalPass) newCandidateHeap() *candidateHeap {
 	ch := &candidateHeap{pass: ip, list: make([]*candidate, 0, len(ip.toVisit)+len(ip.reopened))}
 	for id, changed := range ip.toVisit {
@@ -118,7 +121,7 @@ func (ip *incrementalPass) newCandidateHeap() *candidateHeap {
 	return ch
 }
 
-// addShapes has the shapes join the line that may fit now, each where the first of its jobs may be.
+// addShapes adds the shapes that are reopened, each at the turn that its first job may have.
 func (ch *candidateHeap) addShapes() {
 	ip := ch.pass
 	room := make([]candidate, len(ip.reopened))
@@ -136,7 +139,7 @@ func (ch *candidateHeap) addShapes() {
 	ip.reopened = ip.reopened[:0]
 }
 
-// addJob has a job join the line by itself; false if others are ahead that are not looked at.
+// addJob adds a job with a turn of its own; false if it is beyond the horizon.
 func (ch *candidateHeap) addJob(cand *candidate) bool {
 	if !ch.pass.inView(cand.place) {
 		return false
@@ -145,10 +148,10 @@ func (ch *candidateHeap) addJob(cand *candidate) bool {
 	return true
 }
 
-// isCurrent reports whether a member is a pending job as it was when it asked.
+// isCurrent reports whether a member is still the pending job that joined.
 func (ip *incrementalPass) isCurrent(m *shapeMember) bool { return m.pass >= ip.book.changedIn[m.id] }
 
-// memberPlace is the place of a member that is current.
+// memberPlace is the place in the queue of a member that is current.
 func (ip *incrementalPass) memberPlace(m *shapeMember) cluster.Place {
 	if m.place == (cluster.Place{}) {
 		m.place, _ = ip.s.PlaceOf(m.id)
@@ -156,8 +159,8 @@ func (ip *incrementalPass) memberPlace(m *shapeMember) cluster.Place {
 	return m.place
 }
 
-// advanceShape makes the entry that of the job whose turn comes first of those of its shape that have not been looked at
-// and are not known to fail; false if there is none. It forgets those that ask no more.
+// advanceShape makes the candidate the member of its shape whose turn comes first, of those that had none and are not
+// known to fail; false if there is none. Void members are dropped.
 func (ip *incrementalPass) advanceShape(cand *candidate) bool {
 	shape, found := cand.shape, false
 	shape.members = slices.DeleteFunc(shape.members, func(m *shapeMember) bool { return !ip.isCurrent(m) })
@@ -174,12 +177,15 @@ func (ip *incrementalPass) advanceShape(cand *candidate) bool {
 		}
 		now := ip.memberCandidate(m)
 		now.shape, now.number, now.seenStarts = shape, shape.number, cand.seenStarts
-		if ip.responsive {
-			if found && cmp.Or(cmp.Compare(cand.nice, now.nice), cmp.Compare(now.score, cand.score)) < 0 {
-				continue // whatever its place
-			}
+		if found && ip.responsive && cmp.Or(cmp.Compare(cand.nice, now.nice), cmp.Compare(now.score, cand.score)) < 0 {
+			continue // whatever its place, which costs a search
 		}
-		if now.place = ip.memberPlace(m); found && !ip.precedes(&now, cand) || ip.knownToFail(shape, ip.plannedAcrossAt(m.limit, now.place)) || ip.visitedAnyway(m.id) || !ip.inView(now.place) {
+		now.place = ip.memberPlace(m)
+		later := found && !ip.precedes(&now, cand)
+		if later || ip.knownToFail(shape, ip.plannedAcrossAt(m.limit, now.place)) {
+			continue
+		}
+		if ip.visitedAnyway(m.id) || !ip.inView(now.place) {
 			continue
 		}
 		*cand, found = now, true
@@ -187,7 +193,7 @@ func (ip *incrementalPass) advanceShape(cand *candidate) bool {
 	return found
 }
 
-// memberCandidate is the entry of a member by itself, but for its place.
+// memberCandidate is candidateFor without the place, which costs a search.
 func (ip *incrementalPass) memberCandidate(m *shapeMember) candidate {
 	cand := candidate{id: m.id, nice: m.nice}
 	if ip.responsive {
@@ -196,14 +202,15 @@ func (ip *incrementalPass) memberCandidate(m *shapeMember) candidate {
 	return cand
 }
 
-// candidateFor is the entry of a member by itself.
+// candidateFor is a member as a candidate with a turn of its own.
 func (ip *incrementalPass) candidateFor(m *shapeMember) *candidate {
 	cand := ip.memberCandidate(m)
 	cand.place = ip.memberPlace(m)
 	return &cand
 }
 
-// plannedAcrossAt is the planned starts that a job of this limit and place must keep off, as far as they are known.
+// plannedAcrossAt is the mask of planned starts that a job of this limit would run into if its turn were at this
+// place, as far as the starts of jobs ahead are known by now.
 func (ip *incrementalPass) plannedAcrossAt(limit time.Duration, p cluster.Place) (mask uint64) {
 	if ip.responsive {
 		mask, _ = ip.plannedWithin(limit)
@@ -218,7 +225,7 @@ func (ip *incrementalPass) plannedAcrossAt(limit time.Duration, p cluster.Place)
 	return mask
 }
 
-// next is the entry whose turn it is, or nil.
+// next is the candidate whose turn it is; nil if there is none left.
 func (ch *candidateHeap) next() *candidate {
 	for len(ch.list) > 0 {
 		if ch.siftedStarts != len(ch.pass.started) || ch.siftedGains != len(ch.pass.gainedNodes) {
@@ -231,7 +238,7 @@ func (ch *candidateHeap) next() *candidate {
 			heap.Pop(ch)
 		case cand.tentative:
 			ch.resolveFirst(cand)
-		case ch.pass.visited[cand.id]: // in another partition
+		case ch.pass.visited[cand.id]: // as a member of another shape
 			ch.advance()
 		default:
 			return cand
@@ -240,7 +247,7 @@ func (ch *candidateHeap) next() *candidate {
 	return nil
 }
 
-// resolveFirst looks into the shape of the first entry: if it may fit, its first job gets its place in line.
+// resolveFirst puts in place of the first candidate, a shape, its first job, or drops it if it is still known to fail.
 func (ch *candidateHeap) resolveFirst(cand *candidate) {
 	ip := ch.pass
 	cand.tentative = false
@@ -253,7 +260,7 @@ func (ch *candidateHeap) resolveFirst(cand *candidate) {
 		return
 	}
 	heap.Pop(ch)
-	for _, m := range cand.shape.members { // each by itself
+	for _, m := range cand.shape.members { // unstable: each has a turn of its own
 		if _, asks := ip.toVisit[m.id]; !asks && ip.isCurrent(m) && !ip.visitedAnyway(m.id) {
 			ip.visit(m.id)
 			ch.addJob(ip.candidateFor(m))
@@ -261,8 +268,8 @@ func (ch *candidateHeap) resolveFirst(cand *candidate) {
 	}
 }
 
-// sift has the shapes leave the line, with all their jobs, that need more than any node has that has more free than
-// before, where these are few.
+// sift drops shapes that need more than any of the nodes has that gained room, where these are few: so many shapes are
+// waiting for each that most are dropped unseen.
 func (ch *candidateHeap) sift() {
 	ch.siftedStarts, ch.siftedGains = len(ch.pass.started), len(ch.pass.gainedNodes)
 	if ch.siftedGains > maxProbed {
@@ -282,24 +289,25 @@ func (ch *candidateHeap) sift() {
 	}
 }
 
-// restoreFailures has a shape be known to fail as before.
+// restoreFailures has a shape be known to fail again where it was before this pass.
 func (ch *candidateHeap) restoreFailures(cand *candidate) {
 	if shape := cand.shape; shape.checkedIn == ch.pass.book.pass {
 		shape.failed, shape.reopened = append(shape.failed, shape.reopened...), shape.reopened[:0]
 	}
 }
 
-// mayFit reports whether a shape that did not fit before may fit on the nodes that have more free since then, where these
-// are few: then it can be asked about each.
+// mayFit reports whether a shape may fit now on one of the nodes that gained room, where these are few enough to try
+// each.
 func (ch *candidateHeap) mayFit(cand *candidate) bool {
 	if cand.seenStarts == ch.siftedStarts || ch.siftedGains > maxProbed {
 		return true
 	}
 	cand.seenStarts = ch.siftedStarts
-	return !ch.pass.book.needs[cand.number].exceeds(&ch.most) && slices.ContainsFunc(ch.gained, func(s classedNode) bool { return cand.shape.tasksOn(ch.pass.free, s) > 0 })
+	fits := func(node classedNode) bool { return cand.shape.tasksOn(ch.pass.free, node) > 0 }
+	return !ch.pass.book.needs[cand.number].exceeds(&ch.most) && slices.ContainsFunc(ch.gained, fits)
 }
 
-// advance tells that the entry whose turn it was has been looked at: the next job of its shape takes its place.
+// advance drops the first candidate, which had its turn; if it has a shape the next job of that takes its place.
 func (ch *candidateHeap) advance() {
 	cand := ch.list[0]
 	if cand.shape != nil && ch.pass.advanceShape(cand) {
@@ -309,5 +317,22 @@ func (ch *candidateHeap) advance() {
 	}
 }
 
-// maxProbed is how many nodes a shape that failed before they had more free is asked about one by one.
+// maxProbed is how many nodes that gained room shapes are tried on one by one.
 const maxProbed = 16
+
+// decideCandidate decides a job, unless its shape does not fit at its turn: then its record and reason stay what they
+// were.
+func (ip *incrementalPass) decideCandidate(cand *candidate, j *cluster.Job) {
+	if shape := cand.shape; shape != nil {
+		mask, _ := ip.plannedAcross(j)
+		if ip.knownToFail(shape, mask) {
+			return
+		}
+		if shape.find(ip.free, ip.planned, mask, exclusion{}) == nil {
+			shape.noteFailure(mask)
+			return
+		}
+	}
+	ip.visited[j.ID] = true
+	ip.decide(j)
+}

@@ -60,8 +60,8 @@ func (c *choice) chooseNodes() bool {
 	return false
 }
 
-// candidatesByWeight lists the candidates to try one after the other: of a range of nodes those of the lowest weight first,
-// then with these those of the next, so that no more nodes than must be are of a higher one.
+// candidatesByWeight lists the candidates to try one after the other: of a range of nodes those of the lowest weight
+// first, then with these those of the next, so that no more nodes than must be are of a higher one.
 func (c *choice) candidatesByWeight() (out [][]int32) {
 	if !c.free.topology.weight || !c.demand.wantsMostNodes() || c.demand.spread || len(c.candidates) == 0 {
 		return [][]int32{c.candidates}
@@ -285,8 +285,8 @@ func nodeWeight(n *cluster.Node) int {
 	return r
 }
 
-// chooseByWeight takes whole groups of equal weight, for large jobs those without trouble of late first, from the lowest up until they suffice; groups before
-// the last are used up before it.
+// chooseByWeight takes whole groups of equal weight, for large jobs those without trouble of late first, from the
+// lowest up until they suffice; groups before the last are used up before it.
 func (c *choice) chooseByWeight() bool {
 	if !c.free.topology.weight && !(c.free.topology.troubled && c.demand.isLarge) || len(c.candidates) == 0 {
 		return c.attempt(c.chooseDroppingSmallest)
@@ -432,8 +432,8 @@ func (c *choice) connectedCandidates() [][]int32 {
 	return out
 }
 
-// chooseDensest takes for a job with GPUs, of which tasks or all have some and whose number of nodes is open, as few nodes as will do: one that
-// has all it needs, else those with most of its GPUs.
+// chooseDensest takes for a job with GPUs, of which tasks or all have some and whose number of nodes is open, as few
+// nodes as will do: one that has all it needs, else those with most of its GPUs.
 func (c *choice) chooseDensest() bool {
 	d := c.demand
 	if !d.fewNodesForGPUs() || c.maxNodes == c.minNodes || d.spread || d.leastLoaded || d.contiguous {

@@ -8,9 +8,10 @@ import (
 	"dev.muster/cluster"
 )
 
-// partitionsCompleting finds the partitions in which nothing starts yet because jobs are completing (CompleteWait), and of
-// these jobs the one that will take longest: so a waiting job gets the nodes of one that ends together, and not one by one.
-// Without reduce_completing_frag these are all partitions, with it those that share nodes with the partition of such a job.
+// partitionsCompleting finds the partitions in which nothing starts yet because jobs are completing (CompleteWait),
+// and of these jobs the one that will take longest: so a waiting job gets the nodes of one that ends together, and
+// not one by one. Without reduce_completing_frag these are all partitions, with it those that share nodes with the
+// partition of such a job.
 func partitionsCompleting(s *cluster.Snapshot, now time.Time) map[*cluster.Partition]*cluster.Job {
 	cfg := s.Config()
 	if cfg.CompleteWait == 0 {

@@ -9,7 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestCompleteWait has jobs wait while another one ends: in all partitions, or where its own has nodes; for so long at most.
+// TestCompleteWait has jobs wait while another one ends: in all partitions, or where its own has nodes; for so long
+// at most.
 func TestCompleteWait(t *testing.T) {
 	part := func(name string, nodes ...cluster.NodeName) cluster.Partition {
 		return cluster.Partition{Name: name, Nodes: nodes, State: cluster.PartitionUp}

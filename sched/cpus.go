@@ -176,7 +176,8 @@ func sortNearFirst(order []int, near cluster.IDSet, isNear func(core int) bool) 
 	return order
 }
 
-// keepCoresNearGPUs leaves of each socket's free cores those of as many tasks as it has so many GPUs for, if they are enough for all.
+// keepCoresNearGPUs leaves of each socket's free cores those of as many tasks as it has so many GPUs for, if they are
+// enough for all.
 func keepCoresNearGPUs(inv *cluster.Inventory, bySocket [][]int, gpus cluster.IDSet, each, need int) {
 	count, tasks := make([]int, len(bySocket)), 0
 	for k := range gpus.All() {
@@ -301,7 +302,8 @@ func pickGPUs(free *nodeFree, want []cluster.GRES, cpus int, d *demand) (cluster
 	return pickFrom(free, all.gpus, want)
 }
 
-// pickTaskGPUs takes the GPUs of so many CPUs' tasks from the sockets that these tasks are on: in turn, or filling one before the next.
+// pickTaskGPUs takes the GPUs of so many CPUs' tasks from the sockets that these tasks are on: in turn, or filling
+// one before the next.
 func pickTaskGPUs(free *nodeFree, list []socketFree, cpus int, d *demand) (cluster.IDSet, bool) {
 	var got cluster.IDSet
 	each, per := sumGRES(d.gpuTask), d.cpusPerTaskOn(&free.node.Inventory)
@@ -329,8 +331,8 @@ func pickTaskGPUs(free *nodeFree, list []socketFree, cpus int, d *demand) (clust
 	return got, left == 0
 }
 
-// pickFrom takes of some GPUs the first that satisfy the requests, or, where some are linked straight to each other, those
-// with the most links.
+// pickFrom takes of some GPUs the first that satisfy the requests, or, where some are linked straight to each other,
+// those with the most links.
 func pickFrom(free *nodeFree, gpus []int, want []cluster.GRES) (cluster.IDSet, bool) {
 	inv := &free.node.Inventory
 	links := slices.ContainsFunc(gpus, func(k int) bool { return len(inv.GPUs[k].Links) > 0 })

@@ -8,15 +8,16 @@ import (
 	"dev.muster/cluster"
 )
 
-// threaded is a node as in the reference with threads: 2 sockets of 4 cores of 2 threads, 8 GPUs, half of them at each socket.
+// threaded is a node as in the reference with threads: 2 sockets of 4 cores of 2 threads, 8 GPUs, half of them at
+// each socket.
 func threaded() cluster.Inventory {
 	inv := machine()
 	inv.CoresPerSocket, inv.ThreadsPerCore = 4, 2
 	return inv
 }
 
-// TestCPUsAsUnits is what Slurm 22.05 gives with CR_CPU: the lowest cores, whatever -m says, and no core to two jobs. It shows
-// both threads of the last core, of which the job is charged for one.
+// TestCPUsAsUnits is what Slurm 22.05 gives with CR_CPU: the lowest cores, whatever -m says, and no core to two jobs.
+// It shows both threads of the last core, of which the job is charged for one.
 func TestCPUsAsUnits(t *testing.T) {
 	byCPU := func(cfg *cluster.Config) { cfg.CoreAlloc = false }
 	for _, c := range []struct {
@@ -56,8 +57,9 @@ func TestCPUsAsUnits(t *testing.T) {
 	}
 }
 
-// TestOneSocketThatFits: CPUs that are not taken of the sockets in turn are of the socket that has just enough of them, else of that
-// with most free and then of the other. The cases are Slurm's, under CR_CPU and of -m block:block under CR_Core.
+// TestOneSocketThatFits: CPUs that are not taken of the sockets in turn are of the socket that has just enough of
+// them, else of that with most free and then of the other. The cases are Slurm's, under CR_CPU and of -m block:block
+// under CR_Core.
 func TestOneSocketThatFits(t *testing.T) {
 	for _, cores := range []bool{false, true} {
 		dist := map[bool]string{true: " -mblock:block"}[cores]
@@ -104,7 +106,8 @@ func TestTasksBesideTheirGPUs(t *testing.T) {
 	}
 }
 
-// TestMemoryOfUsedThreads: of cores of which a job uses one thread only that one counts for --mem-per-cpu, as in Slurm 22.05.
+// TestMemoryOfUsedThreads: of cores of which a job uses one thread only that one counts for --mem-per-cpu, as in
+// Slurm 22.05.
 func TestMemoryOfUsedThreads(t *testing.T) {
 	for _, c := range []struct {
 		ask  string
@@ -132,8 +135,8 @@ func TestMemoryOfUsedThreads(t *testing.T) {
 	}
 }
 
-// TestGPUsOnFewNodes: GPUs of a job or of its tasks come from one node if it has them, else from few, as in Slurm 22.05 (which
-// begins with the lower socket of n3, and does not look for one node that has CPUs for all tasks).
+// TestGPUsOnFewNodes: GPUs of a job or of its tasks come from one node if it has them, else from few, as in Slurm
+// 22.05 (which begins with the lower socket of n3, and does not look for one node that has CPUs for all tasks).
 func TestGPUsOnFewNodes(t *testing.T) {
 	for _, c := range [][2]string{
 		{"--gpus=1", "n1 9/6"},
@@ -167,7 +170,8 @@ func TestGPUsOnFewNodes(t *testing.T) {
 	}
 }
 
-// TestDistributionsApart: jobs that differ only in that one says -m block:cyclic are not one shape where blocks are the default.
+// TestDistributionsApart: jobs that differ only in that one says -m block:cyclic are not one shape where blocks are
+// the default.
 func TestDistributionsApart(t *testing.T) {
 	b := namedBed(t, func(cfg *cluster.Config) { cfg.DistBlock = true }, machine(), machine())
 	first, second := b.submit(ask(t, "-n4 -wn1")), b.submit(ask(t, "-n4 -wn1 -mblock:cyclic"))
@@ -177,7 +181,8 @@ func TestDistributionsApart(t *testing.T) {
 	}
 }
 
-// TestTasksFillCores: of cores that a job gets as a whole no thread is left idle that another node needs a core for, as in Slurm 22.05.
+// TestTasksFillCores: of cores that a job gets as a whole no thread is left idle that another node needs a core for,
+// as in Slurm 22.05.
 func TestTasksFillCores(t *testing.T) {
 	for ask1, want := range map[string]string{
 		"-N2 -n2":                       "1 1",

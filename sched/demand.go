@@ -359,7 +359,8 @@ func (d *demand) cpusPerTaskOn(inv *cluster.Inventory) int {
 	return d.cpusPerTask
 }
 
-// threadsPerCore is how many threads of a core the job uses: all of them, or fewer where a task is to have the core to itself.
+// threadsPerCore is how many threads of a core the job uses: all of them, or fewer where a task is to have the core
+// to itself.
 func (d *demand) threadsPerCore(inv *cluster.Inventory) int {
 	t := max(inv.ThreadsPerCore, 1)
 	switch {
@@ -430,8 +431,8 @@ func (d *demand) tasksOn(free *nodeFree) int {
 	return n
 }
 
-// leastCPUs is how many CPUs of a node the job must have. A job with --exclusive has all of its GPUs, and --cpus-per-gpu counts for
-// each of them.
+// leastCPUs is how many CPUs of a node the job must have. A job with --exclusive has all of its GPUs, and
+// --cpus-per-gpu counts for each of them.
 func (d *demand) leastCPUs(free *nodeFree) int {
 	least := max(d.minCPUs, 1)
 	if d.allGPUs {

@@ -27,7 +27,8 @@ func (ex exclusion) withNodes(nodes nodeSet) exclusion {
 	return ex
 }
 
-// excludedCPUs is CPUs of some nodes, as reservations of cores have them. It does not change once it is in use; nil is empty.
+// excludedCPUs is CPUs of some nodes, as reservations of cores have them. It does not change once it is in use; nil
+// is empty.
 type excludedCPUs struct {
 	nodes  []int32 // rising
 	byNode map[int32]cluster.IDSet

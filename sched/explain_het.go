@@ -7,10 +7,11 @@ import (
 	"dev.muster/cluster"
 )
 
-// What is told of heterogeneous jobs: what keeps a component may be another one, or that all of them want what each would get.
+// What is told of heterogeneous jobs: what keeps a component may be another one, or that all of them want what each
+// would get.
 
-// idText is a job's number as users write it: 17_4 for a task of an array, and 17+1 for one component, since that of the leader
-// stands for all of them.
+// idText is a job's number as users write it: 17_4 for a task of an array, and 17+1 for one component, since that of
+// the leader stands for all of them.
 func idText(j *cluster.Job) string {
 	switch {
 	case j.Het != nil:
@@ -81,7 +82,8 @@ func (e *Explanation) explainComponents(c *cycle, j *cluster.Job) {
 	}
 }
 
-// explainCrowding explains that there is room for each component alone, and not for all of them at once: now, or even if nothing ran.
+// explainCrowding explains that there is room for each component alone, and not for all of them at once: now, or even
+// if nothing ran.
 func (e *Explanation) explainCrowding(c *cycle, comps []*component) {
 	nodes := 0
 	for _, comp := range comps {
@@ -109,8 +111,8 @@ func (c *cycle) startsAlone(j *cluster.Job) bool {
 	return why == cluster.NoReason && comp.findNodes(nil, c.meter.Fork(), c.fitComponent)
 }
 
-// detainedComponents are the components that may run into a reservation which keeps them from nodes that are free; a plain job is
-// its own only one.
+// detainedComponents are the components that may run into a reservation which keeps them from nodes that are free; a
+// plain job is its own only one.
 func (c *cycle) detainedComponents(j *cluster.Job, rn *reservedNodes) []*cluster.Job {
 	return slices.DeleteFunc(c.hetMembers(j), func(o *cluster.Job) bool {
 		if !rn.Keeps(c.now, endOf(c.now, o.Limit)) || rn.Lets(o.Spec) {

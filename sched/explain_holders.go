@@ -15,8 +15,8 @@ type Holder struct {
 	Until time.Time          // at most
 }
 
-// explainStart fills in when and where the job is planned to start, and which jobs hold what it is to get there until then,
-// last those that hold it longest.
+// explainStart fills in when and where the job is planned to start, and which jobs hold what it is to get there until
+// then, last those that hold it longest.
 func (e *Explanation) explainStart(s *cluster.Snapshot, now time.Time, id cluster.JobID) {
 	starts := forecastTo(s, now, id)
 	st := starts[id]
@@ -79,8 +79,8 @@ func lacksFor(n *cluster.Node, l *cluster.Load, sh *cluster.Share) bool {
 	return sh.CPUs.Len() > inv.JobCPUCount()-l.CPUs.Len() || devicesOf(sh).Len() > inv.Devices().Minus(l.GPUs).Len() || sh.MemMB > inv.MemMB-inv.SpecMemMB-l.MemMB
 }
 
-// sharesDevices reports whether one share of a node has CPUs or GPUs of those that another one is to have, or memory where that is to
-// have some.
+// sharesDevices reports whether one share of a node has CPUs or GPUs of those that another one is to have, or memory
+// where that is to have some.
 func sharesDevices(planned, held *cluster.Share) bool {
 	return !planned.CPUs.Intersect(held.CPUs).Empty() || !devicesOf(planned).Intersect(devicesOf(held)).Empty() || planned.MemMB > 0 && held.MemMB > 0
 }

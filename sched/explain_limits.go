@@ -9,7 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// explainLimits explains the limits that the job would go over, with what it asks for or with an allocation; false if there are none.
+// explainLimits explains the limits that the job would go over, with what it asks for or with an allocation; false if
+// there are none.
 func (e *Explanation) explainLimits(c *cycle, p *cluster.Partition, j *cluster.Job, a *cluster.Alloc) bool {
 	list := c.meter.Overruns(j, p.Name, a)
 	for k := range list {
@@ -18,7 +19,8 @@ func (e *Explanation) explainLimits(c *cycle, p *cluster.Partition, j *cluster.J
 	return len(list) > 0
 }
 
-// explainLimit explains a limit that the job would go over: whose it is, what counts against it, and when there will be room.
+// explainLimit explains a limit that the job would go over: whose it is, what counts against it, and when there will
+// be room.
 func (e *Explanation) explainLimit(c *cycle, where string, o *cluster.Overrun) {
 	number := func(n float64) string {
 		switch {
@@ -64,8 +66,8 @@ func (e *Explanation) explainLimit(c *cycle, where string, o *cluster.Overrun) {
 	e.addCause(o.Reason, o.Show, "%s", text)
 }
 
-// explainJointLimits explains the limits that the components of a heterogeneous job would go over if they started now; false if there are
-// none.
+// explainJointLimits explains the limits that the components of a heterogeneous job would go over if they started
+// now; false if there are none.
 func (e *Explanation) explainJointLimits(c *cycle, comps []*component) bool {
 	var claims []cluster.Claim
 	for _, comp := range comps {
@@ -86,8 +88,8 @@ func (e *Explanation) explainJointLimits(c *cycle, comps []*component) bool {
 	return len(list) > 0
 }
 
-// roomAgainAt is when enough of what is used is given back for what is asked, if all that hold some run to their limits, and the job
-// that is the last of these; nil if that would not do, or if that job is not planned to end.
+// roomAgainAt is when enough of what is used is given back for what is asked, if all that hold some run to their
+// limits, and the job that is the last of these; nil if that would not do, or if that job is not planned to end.
 func (c *cycle) roomAgainAt(holders []cluster.Holder, used, asked, most float64) (time.Time, *cluster.Job) {
 	over := func(h cluster.Holder) time.Time { return plannedEnd(h.Job, c.s.Config()) }
 	slices.SortStableFunc(holders, func(a, b cluster.Holder) int { return over(a).Compare(over(b)) })

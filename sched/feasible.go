@@ -42,8 +42,8 @@ func (d *demand) unbounded() bool {
 	return d.partMax > 0 && d.minNodes > d.partMax || d.minNodes < d.partMin
 }
 
-// obviouslyPossible reports whether the job could start if nothing ran, where that is easy to tell: all its nodes are of one
-// model and lie anyhow. If not, ask possible.
+// obviouslyPossible reports whether the job could start if nothing ran, where that is easy to tell: all its nodes are
+// of one model and lie anyhow. If not, ask possible.
 func (shape *jobShape) obviouslyPossible(fs *freeSet) bool {
 	d, list := shape.demand, fs.partitionMembers(shape.demand.part)
 	if d.unbounded() || len(fs.models) != 1 || len(list) == 0 || len(d.wanted) > 0 || d.excluded != nil || d.wishes != nil || d.constrainsLayout() ||

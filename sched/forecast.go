@@ -8,8 +8,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// A forecast is a cycle that carries nothing out: what it starts starts now, what it plans is planned. Jobs that only wait
-// for those before them get a start too: in the order of the queue, where and when nobody that goes first will be.
+// A forecast is a cycle that carries nothing out: what it starts starts now, what it plans is planned. Jobs that only
+// wait for those before them get a start too: in the order of the queue, where and when nobody that goes first will
+// be.
 
 // maxForecast is how many starts are planned beside those of the cycle itself.
 const maxForecast = 32
@@ -316,8 +317,8 @@ func (f *forecast) sharesOn(place int) (from, upTo int) {
 	return from, upTo
 }
 
-// exclusionWithTaken excludes, too, what planned jobs will have while a job runs, except those that will not be looked at
-// before it.
+// exclusionWithTaken excludes, too, what planned jobs will have while a job runs, except those that will not be
+// looked at before it.
 func (f *forecast) exclusionWithTaken(fs *freeSet, ex exclusion, from, to time.Time) exclusion {
 	mask := uint64(0)
 	for i, t := range f.spans {

@@ -10,8 +10,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestForecastBeside: on one node of 16 CPUs, 4 GPUs and 64 GB planned starts leave to others what they do not need, from and
-// up to the times at which they have it.
+// TestForecastBeside: on one node of 16 CPUs, 4 GPUs and 64 GB planned starts leave to others what they do not need,
+// from and up to the times at which they have it.
 func TestForecastBeside(t *testing.T) {
 	type job struct {
 		cpus, gpus int

@@ -9,8 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// Fragmentation (Weng et al., "Beware of Fragmentation", USENIX ATC 2023): of a node it is how much of its free GPUs a job like
-// those of late could not use, on average. A job is placed where it makes that grow least.
+// Fragmentation (Weng et al., "Beware of Fragmentation", USENIX ATC 2023): of a node it is how much of its free GPUs
+// a job like those of late could not use, on average. A job is placed where it makes that grow least.
 
 // Bounds of what is known of the jobs of late.
 const (
@@ -18,8 +18,9 @@ const (
 	maxRecentShapes = 256
 )
 
-// grain is how much more of a node's GPUs must be spoiled, in thousandths, for that to count: a job then goes where it leaves
-// least. The published rule tells apart as much: its scores are whole numbers up to 100, of a sigmoid of GPUs.
+// grain is how much more of a node's GPUs must be spoiled, in thousandths, for that to count: a job then goes where
+// it leaves least. The published rule tells apart as much: its scores are whole numbers up to 100, of a sigmoid of
+// GPUs.
 const grain = 40
 
 // nodeNeed is what a job takes of each of its nodes, by numbers.
@@ -71,8 +72,8 @@ func nodeNeedOf(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec
 	return n
 }
 
-// workload is the shapes of the jobs of late that ask for GPUs: those of the records with the highest ids, be they waiting,
-// running or over. It is made when it is first asked for.
+// workload is the shapes of the jobs of late that ask for GPUs: those of the records with the highest ids, be they
+// waiting, running or over. It is made when it is first asked for.
 type workload struct {
 	s       *cluster.Snapshot
 	known   bool

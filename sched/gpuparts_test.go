@@ -7,8 +7,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestGPUParts gives out parts of GPUs: a job's are of one GPU, the fullest that has enough; a GPU of which parts are given
-// out is no whole one, until the last part is back; and no GPU has parts of two kinds.
+// TestGPUParts gives out parts of GPUs: a job's are of one GPU, the fullest that has enough; a GPU of which parts are
+// given out is no whole one, until the last part is back; and no GPU has parts of two kinds.
 func TestGPUParts(t *testing.T) {
 	b := newTestbed(t, 1)
 	ask := func(name string, n int64) cluster.JobID {
@@ -52,7 +52,7 @@ func TestGPUParts(t *testing.T) {
 	}
 }
 
-// TestPartsRefused: what no GPU has, and what makes no sense.
+// TestGPUPartsRefused: what no GPU has, and what makes no sense.
 func TestGPUPartsRefused(t *testing.T) {
 	b := newTestbed(t, 1)
 	gres := func(name string, n int64) []cluster.GRES { return []cluster.GRES{{Name: name, Count: n}} }
@@ -66,7 +66,7 @@ func TestGPUPartsRefused(t *testing.T) {
 	}
 }
 
-// TestLinks: of GPUs that would do those are taken that are linked to each other.
+// TestLinkedGPUs: of GPUs that would do those are taken that are linked to each other.
 func TestLinkedGPUs(t *testing.T) {
 	b := newTestbed(t, 0)
 	inv := node(1)

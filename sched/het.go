@@ -54,8 +54,8 @@ func (c *cycle) decideHet(lead *cluster.Job) {
 	c.timeline(blockedJob{job: lead, at: c.current.at, components: comps})
 }
 
-// components are those of a job whose turn has come, none while some are not back yet; false if one of them may not start now
-// whatever is free.
+// components are those of a job whose turn has come, none while some are not back yet; false if one of them may not
+// start now whatever is free.
 func (c *cycle) components(lead *cluster.Job) (comps []*component, ok bool) {
 	all := c.s.Components(lead)
 	if len(all) != lead.Het.Size || slices.ContainsFunc(all, func(o *cluster.Job) bool { return o.Phase != cluster.Pending }) {
@@ -72,8 +72,9 @@ func (c *cycle) components(lead *cluster.Job) (comps []*component, ok bool) {
 	return comps, ok
 }
 
-// recordComponentWaits notes why components may not start whatever is free; the others have no reason of their own. If it is limits alone, they
-// may hold back others in the partitions of those that they keep, as those of plain jobs do.
+// recordComponentWaits notes why components may not start whatever is free; the others have no reason of their own.
+// If it is limits alone, they may hold back others in the partitions of those that they keep, as those of plain jobs
+// do.
 func (c *cycle) recordComponentWaits(comps []*component) {
 	if c.s.Config().LimitStop && !slices.ContainsFunc(comps, func(comp *component) bool { return comp.why != cluster.NoReason && comp.limitedShapes == nil }) {
 		for _, comp := range comps {
@@ -119,7 +120,8 @@ func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster
 	return cluster.NoReason, ""
 }
 
-// componentFinder finds nodes for what a component asks by its shape k, away from some that are taken, and the time limit for it.
+// componentFinder finds nodes for what a component asks by its shape k, away from some that are taken, and the time
+// limit for it.
 type componentFinder func(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc)
 
 // fitComponents finds allocations for all components. One that finds nothing beside those before it is tried first.
@@ -156,8 +158,8 @@ func (c *cycle) fitInTurn(order []*component, find componentFinder) int {
 	return -1
 }
 
-// findNodes finds nodes for a component, where limits let it have them beside those before it; else why is the limit, if it is
-// limits alone that do not.
+// findNodes finds nodes for a component, where limits let it have them beside those before it; else why is the limit,
+// if it is limits alone that do not.
 func (comp *component) findNodes(taken nodeSet, meter *cluster.Meter, find componentFinder) bool {
 	comp.why, comp.limitedShapes = cluster.NoReason, comp.shapes
 	full := false

@@ -180,8 +180,8 @@ func TestHetLimits(t *testing.T) {
 	}
 }
 
-// TestHetDenied refuses what the components together can never keep where a QOS denies that, and what they are too many for.
-// Slurm 22.05 refuses the same, without the name of the limit, but those on jobs that run.
+// TestHetDenied refuses what the components together can never keep where a QOS denies that, and what they are too
+// many for. Slurm 22.05 refuses the same, without the name of the limit, but those on jobs that run.
 func TestHetDenied(t *testing.T) {
 	const none = ""
 	for _, c := range []struct{ limits, flags, first, second, hint string }{
@@ -223,8 +223,8 @@ func TestHetDenied(t *testing.T) {
 	}
 }
 
-// TestHetOverrun: the figures of a limit on what runs are those of the whole job, told of each component once, with when there
-// is room; those of a limit for each job are the component's.
+// TestHetOverrun: the figures of a limit on what runs are those of the whole job, told of each component once, with
+// when there is room; those of a limit for each job are the component's.
 func TestHetOverrun(t *testing.T) {
 	for _, c := range []struct{ limits, first, second, reason, want string }{
 		{"qos: GrpTRES=cpu=8", "u 3cpu", "u 4cpu", "QOSGrpCpuLimit", "GrpTRES=cpu=8 of QOS normal: 2 in use, components 0-1 ask for 7; there is room at 2026-03-01 09:00:00 when job 1 is over"},

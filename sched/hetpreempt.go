@@ -4,10 +4,11 @@ import (
 	"dev.muster/cluster"
 )
 
-// Heterogeneous jobs that make others leave: victims are chosen for all components together, and nobody leaves unless all of
-// them can start then.
+// Heterogeneous jobs that make others leave: victims are chosen for all components together, and nobody leaves unless
+// all of them can start then.
 
-// hetPreemption is what a heterogeneous job finds out about who may leave for it, for one component these, for another those.
+// hetPreemption is what a heterogeneous job finds out about who may leave for it, for one component these, for
+// another those.
 type hetPreemption struct {
 	*cycle
 	parts  []*component
@@ -41,7 +42,8 @@ type clearedKey struct {
 	over int
 }
 
-// fitWithout finds where all components would be once some have left: each in the place only of those that it may make leave.
+// fitWithout finds where all components would be once some have left: each in the place only of those that it may
+// make leave.
 func (hp *hetPreemption) fitWithout(gone []victim) (at []preemptClaim) {
 	grounds := map[clearedKey]*freeSet{}
 	if !hp.fitComponents(hp.parts, func(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
@@ -65,8 +67,8 @@ func (hp *hetPreemption) fitWithout(gone []victim) (at []preemptClaim) {
 	return at
 }
 
-// preemptForHet is preemptFor for a heterogeneous job: nobody leaves unless all of it can start then, and the nodes are kept
-// for all of it.
+// preemptForHet is preemptFor for a heterogeneous job: nobody leaves unless all of it can start then, and the nodes
+// are kept for all of it.
 func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 	if !c.mayPreempt(lead) {
 		return false

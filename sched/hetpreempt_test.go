@@ -28,8 +28,8 @@ func leavers(d *cluster.Decision) []cluster.JobID {
 	return out
 }
 
-// randomSet is a small cluster full of jobs of three tiers, some of them heterogeneous, and the leader of a heterogeneous job of
-// whole nodes that comes, each of whose components is of some tier.
+// randomSet is a small cluster full of jobs of three tiers, some of them heterogeneous, and the leader of a
+// heterogeneous job of whole nodes that comes, each of whose components is of some tier.
 func randomSet(t *testing.T, r *rand.Rand) (b *testbed, lead cluster.JobID) {
 	nodes := 3 + r.IntN(3)
 	mode := [...]cluster.PreemptMode{cluster.PreemptCancel, cluster.PreemptRequeue}[r.IntN(2)]
@@ -81,8 +81,8 @@ func (b *testbed) settleAll() {
 	}
 }
 
-// possible judges by enumeration whether all components can get their nodes, each of which nobody has, or only jobs that the
-// component may make leave. It returns the fewest records that must leave; -1 if it can not be.
+// possible judges by enumeration whether all components can get their nodes, each of which nobody has, or only jobs
+// that the component may make leave. It returns the fewest records that must leave; -1 if it can not be.
 func possible(b *testbed, lead cluster.JobID) int {
 	s := b.s.Snapshot()
 	j, _ := s.Job(lead)

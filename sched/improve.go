@@ -11,16 +11,16 @@ import (
 	"dev.muster/cluster"
 )
 
-// Bounds of the search for what would start a job sooner: forecasts, twice as many for a heterogeneous job, changes told, and
-// other partitions or QOS tried.
+// Bounds of the search for what would start a job sooner: forecasts, twice as many for a heterogeneous job, changes
+// told, and other partitions or QOS tried.
 const (
 	maxTrials  = 64
 	maxChanges = 10
 	maxOthers  = 4
 )
 
-// Change is one change of a job that would start it sooner; of a heterogeneous job one of a kind, of as many components as
-// need it.
+// Change is one change of a job that would start it sooner; of a heterogeneous job one of a kind, of as many
+// components as need it.
 type Change struct {
 	Text string // as "with 7 nodes instead of 8"
 	Hint string // the command that makes it, where there is one
@@ -150,8 +150,8 @@ func (im *improver) tryKind(ks []knob) {
 	}
 }
 
-// offerLargest offers the largest of a single knob that brings the earliest start that the least would bring, and one less than it
-// has if that helps.
+// offerLargest offers the largest of a single knob that brings the earliest start that the least would bring, and one
+// less than it has if that helps.
 func (im *improver) offerLargest(one []knob, best Start) {
 	k := one[0]
 	n, st := im.largest(one, setting{1}, 0, best)
@@ -319,7 +319,8 @@ func fewerNodes(spec *cluster.JobSpec, n int) cluster.Patch {
 	return p
 }
 
-// droppable are the conditions of a job, of which each may be left out. A component keeps off the nodes that the others name.
+// droppable are the conditions of a job, of which each may be left out. A component keeps off the nodes that the
+// others name.
 func droppable(j *cluster.Job, parts []*cluster.Job) (out []knob) {
 	spec := j.Spec
 	none, zero, no := "", 0, false

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -10,43 +9,66 @@ import (
 )
 
 // Scheduler makes cycles that follow each other. It decides what Schedule would, always, but keeps what the last
-// cycle has found out and looks only at what has changed since.
-//
-// Between two cycles it holds that every job looked at waits, and would wait again in a full pass over the same
-// snapshot: a pass that is over has tried each job with the nodes that are free and the planned starts of those
-// ahead of it, and as time goes on a job may only have to keep off more of these. So after a change only these
-// jobs may start: those whose record has changed; those whose turn may come without that (see unstable); those that limits
-// hold back no longer (see incremental_limits.go); and, where nodes have more free or a planned start keeps less of them, those whose
-// shape can use such a node. They are looked at in the order of the queue, with the first blocked job of each partition,
-// or the next in line where that has started (see inLine). Where the change reaches farther - to a reservation that a job
-// could reach, to preemption, to anything that is not watched here - the pass is a full one.
+// cycle has found out and, where it can, looks only at what has changed since: an incremental pass. DESIGN.md says
+// what is kept and what invalidates it; where a pass meets anything that reaches farther it gives up, and the cycle
+// is a full pass.
 type Scheduler struct {
-	last        *cycle    // nil: nothing is known
+	last        *cycle    // nil: the next cycle is a full pass
 	nodes       nodeCache // as of the last full pass
-	mostRecords int       // records looked at in one cycle; 0: see depth
+	mostRecords int       // of the queue, looked at in one cycle; 0: see queueDepth
+	gaveUp      error     // why the last cycle was no incremental pass; nil if it was, or was the first
 }
 
-// Bounds of what is looked at again; beyond them a full pass is as quick.
+// Bounds of an incremental pass; beyond them a full one is as quick.
 const (
 	maxUnstable   = 1000
-	maxFreedNodes = 256 // nodes
+	maxFreedNodes = 256
 	maxGrowth     = 1 << 17
+)
+
+// fullPassReason is the error of an incremental pass that gives up. It costs time and nothing else: a full pass is
+// always right.
+type fullPassReason string
+
+func (r fullPassReason) Error() string { return "a full pass is needed: " + string(r) }
+
+// Why an incremental pass gives up.
+const (
+	errChangesUnknown  fullPassReason = "the state does not know any more what has changed"
+	errConfigChanged   fullPassReason = "the configuration has changed"
+	errReservation     fullPassReason = "a reservation has changed, or a job may run into one"
+	errClockBack       fullPassReason = "the time is before that of the last cycle"
+	errGrowth          fullPassReason = "too much is kept that only a full pass forgets"
+	errCompleting      fullPassReason = "jobs are completing, and nothing starts in their partitions"
+	errTroubleOver     fullPassReason = "trouble of some node is long enough ago"
+	errNodeChanged     fullPassReason = "a node has changed"
+	errAccounts        fullPassReason = "accounts or their limits have changed"
+	errManyNodes       fullPassReason = "many nodes have more free, or less"
+	errOneUserNode     fullPassReason = "a node is for one user now, and shapes do not tell users apart yet"
+	errHetJob          fullPassReason = "a heterogeneous job waits"
+	errFirstBlocked    fullPassReason = "the first blocked job of a partition has changed"
+	errProtectedFirst  fullPassReason = "a job has its turn before one that is protected"
+	errProtectionDue   fullPassReason = "nodes may have to be kept free for another job"
+	errProtectedStart  fullPassReason = "a protected job starts, or later than planned"
+	errBeyondHorizon   fullPassReason = "jobs come into view at the end of those looked at, or fall out of it"
+	errLimitsReach     fullPassReason = "limits hold back another job that others depend on"
+	errManyStarts      fullPassReason = "as many jobs have started as one cycle may start"
+	errPlannedStarts   fullPassReason = "planned starts have come into another order"
+	errKnownToFailTurn fullPassReason = "a job that was passed over would have its turn again"
 )
 
 // Schedule decides like the function of this name.
 func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.Decision {
-	if c := s.last; c != nil {
-		s.last = nil
-		if ip := (&incrementalPass{cycle: c, old: c.s, toVisit: map[cluster.JobID]bool{}, visited: map[cluster.JobID]bool{}}); ip.takeChanges(snap, now) && ip.visitAll() {
-			if c.canContinue() {
-				s.last = c
-			}
-			return c.decisions
-		}
+	c := s.last
+	s.last, s.gaveUp = nil, nil
+	if c != nil {
+		s.gaveUp = c.goOn(snap, now)
 	}
-	c := newCycleOn(s.nodes.freeSet(snap), snap, now)
-	c.fullPass(cmp.Or(s.mostRecords, c.queueDepth()))
-	c.book.fullPassShapes = len(c.book.list)
+	if c == nil || s.gaveUp != nil {
+		c = newCycleOn(s.nodes.freeSet(snap), snap, now)
+		c.fullPass(cmp.Or(s.mostRecords, c.queueDepth()))
+		c.book.fullPassShapes = len(c.book.list)
+	}
 	if c.canContinue() {
 		s.last = c
 	}
@@ -56,19 +78,25 @@ func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.De
 // unstable reports whether a job may become ready, or cease to be, without a change of its record.
 func unstable(j *cluster.Job, now time.Time) bool {
 	s := j.Spec
-	return len(j.Depends.Terms) > 0 || j.Eligible.After(now) || s.Begin.After(now) || s.Licenses != "" || s.Switches != 0 ||
-		s.Array != nil && s.Array.Limit > 0
+	inTime := j.Eligible.After(now) || s.Begin.After(now) || s.Switches != 0
+	byOthers := len(j.Depends.Terms) > 0 || s.Licenses != "" || s.Array != nil && s.Array.Limit > 0
+	return inTime || byOthers
 }
 
 // allowsIncremental reports whether the cluster is one whose cycles may go on from each other.
 func (c *cycle) allowsIncremental() bool {
-	return !c.free.overlaps && !(c.responsive && c.hasTiers()) && c.s.Config().ReserveAge == nil && c.preemption == nil && (c.meter.Off() || !c.s.Config().LimitStop) &&
-		len(c.completing) == 0
+	cfg := c.s.Config()
+	tiersByScore := c.responsive && c.hasTiers()
+	stopsAtLimits := cfg.LimitStop && !c.meter.Off()
+	return !c.free.overlaps && !tiersByScore && cfg.ReserveAge == nil && !stopsAtLimits &&
+		c.preemption == nil && len(c.completing) == 0
 }
 
 // canContinue reports whether the next cycle can go on from this one.
 func (c *cycle) canContinue() bool {
-	if !c.allowsIncremental() || c.nearReservation || c.hasHet || c.protectionFailed || c.book.perUser || c.free.hasOneUserNodes || len(c.unstable) > maxUnstable || len(c.started) >= maxStarts {
+	notWatched := c.nearReservation || c.hasHet || c.protectionFailed || c.book.perUser || c.free.hasOneUserNodes
+	tooMuch := len(c.unstable) > maxUnstable || len(c.started) >= maxStarts
+	if notWatched || tooMuch || !c.allowsIncremental() {
 		return false
 	}
 	for _, j := range c.firstBlocked {
@@ -79,160 +107,212 @@ func (c *cycle) canContinue() bool {
 	return true
 }
 
-// growth is how much is kept that only a full pass forgets: of jobs that have
-// changed, shapes that came since, changes of nodes, states that nodes were in.
+// growth is how much is kept that only a full pass forgets: jobs that have changed, members that are void, shapes
+// that came since, changes of nodes, and classes.
 func (c *cycle) growth() int {
-	const each = 64 // cycles go through all shapes
-	return len(c.book.changedIn) + c.book.members - c.looked + each*(len(c.book.list)-c.book.fullPassShapes) + len(c.free.changes) + len(c.free.classes.examples)
+	const each = 64 // every pass goes through all shapes
+	shapes := each * (len(c.book.list) - c.book.fullPassShapes)
+	return len(c.book.changedIn) + c.book.members - c.looked + shapes + len(c.free.changes) + len(c.free.classes.examples)
 }
 
 // incrementalPass is a cycle that goes on from the one before.
 type incrementalPass struct {
 	*cycle
-	old             *cluster.Snapshot
-	toVisit         map[cluster.JobID]bool              // jobs to look at by themselves; true: their shapes do not know them yet
-	reopened        []int                               // numbers of shapes that may fit now, to join the line
-	freedNodes      []int                               // indexes of nodes that may have more free than before
+	old             *cluster.Snapshot                   // of the last cycle
+	toVisit         map[cluster.JobID]bool              // jobs that get a turn of their own; true: they have changed, and are to join shapes
+	visited         map[cluster.JobID]bool              // jobs that had their turn
+	reopened        []int                               // indexes of shapes that may fit now, and have no candidate yet
+	freedNodes      []int                               // nodes that may have more free than before
 	gainedNodes     []int                               // these, and those of which a planned start keeps less
 	runningChanged  bool                                // what runs has changed
-	visited         map[cluster.JobID]bool              // looked at
-	oldFirstBlocked map[*cluster.Partition]*cluster.Job // that were blocked as the first of their partitions
+	oldFirstBlocked map[*cluster.Partition]*cluster.Job // of the last cycle
 
 	// In the strict order:
-	replanning    bool            // starts are planned anew from here on
-	oldStarts     []*plannedStart // the planned starts that the last cycle has left
-	oldOwners     []cluster.JobID // whose they are
-	currentStarts []*plannedStart // these, or those that have taken their indexes
-	startPlaces   []cluster.Place // of the jobs whose these are
+	replanning    bool            // from here on starts are planned anew
+	oldStarts     []*plannedStart // the planned starts of the last cycle
+	oldOwners     []cluster.JobID // their jobs
+	currentStarts []*plannedStart // oldStarts, or those that have taken their places
+	startPlaces   []cluster.Place // places in the queue of the jobs of currentStarts
 }
 
-// takeChanges takes over what has changed; false if that reaches too far.
-func (ip *incrementalPass) takeChanges(s *cluster.Snapshot, now time.Time) bool {
-	c := ip.cycle
-	touched, ok := s.Since(ip.old.Moment())
-	if !ok || s.Config() != ip.old.Config() || !c.reservationsUnchanged(s, now) || now.Before(c.now) || c.growth() > maxGrowth || len(partitionsCompleting(s, now)) > 0 || c.free.troubleOver(s.Now) {
-		return false
+// goOn makes the cycle the next one, by an incremental pass; an error says that it can not, and the cycle is of no
+// use then.
+func (c *cycle) goOn(s *cluster.Snapshot, now time.Time) error {
+	ip := &incrementalPass{cycle: c, old: c.s, toVisit: map[cluster.JobID]bool{}, visited: map[cluster.JobID]bool{}}
+	touched, err := ip.checkReach(s, now)
+	if err != nil {
+		return err
 	}
-	said := make(map[cluster.JobID]*cluster.Decision, len(c.decisions))
-	nodes := map[cluster.NodeName]bool{}
-	for i := range c.decisions {
-		d := &c.decisions[i]
-		if d.Start != nil { // taken or not, as the state tells
+	said, nodes := ip.takeDecisions()
+	ip.moveTo(s, now)
+	if err := ip.takeChanges(touched, nodes); err != nil {
+		return err
+	}
+	if err := ip.filterChanged(said); err != nil {
+		return err
+	}
+	if c.protectionDue() {
+		return errProtectionDue
+	}
+	if err := ip.reloadNodes(nodes); err != nil {
+		return err
+	}
+	if err := ip.recheckLimits(); err != nil {
+		return err
+	}
+	if ip.responsive {
+		return ip.visitByScore()
+	}
+	return ip.visitInQueueOrder()
+}
+
+// checkReach finds what has changed, or why that reaches too far.
+func (ip *incrementalPass) checkReach(s *cluster.Snapshot, now time.Time) ([]cluster.Touch, error) {
+	touched, known := s.Since(ip.old.Moment())
+	switch {
+	case !known:
+		return nil, errChangesUnknown
+	case s.Config() != ip.old.Config():
+		return nil, errConfigChanged
+	case !ip.reservationsUnchanged(s, now):
+		return nil, errReservation
+	case now.Before(ip.now):
+		return nil, errClockBack
+	case ip.growth() > maxGrowth:
+		return nil, errGrowth
+	case len(partitionsCompleting(s, now)) > 0:
+		return nil, errCompleting
+	case ip.free.troubleOver(s.Now):
+		return nil, errTroubleOver
+	}
+	return touched, nil
+}
+
+// takeDecisions has everything looked at again that the last cycle decided: whether it was taken only the state tells.
+func (ip *incrementalPass) takeDecisions() (said map[cluster.JobID]*cluster.Decision, nodes map[cluster.NodeName]bool) {
+	said, nodes = make(map[cluster.JobID]*cluster.Decision, len(ip.decisions)), map[cluster.NodeName]bool{}
+	for i := range ip.decisions {
+		d := &ip.decisions[i]
+		if d.Start != nil {
 			for _, sh := range d.Start.Shares {
 				nodes[sh.Node] = true
 			}
 			if j, ok := ip.old.Job(d.Job); ok {
-				c.meter.Stir(j, d.Start)
+				ip.meter.Stir(j, d.Start)
 			}
 		}
 		said[d.Job] = d
 		ip.visitChanged(d.Job)
 	}
-	c.s, c.now, c.decisions, c.started, c.licenses = s, now, nil, nil, nil
-	c.meter.GoOn(s, now)
-	c.book.invalidations = nil
-	c.free.classes.workload = &workload{s: s}
+	return said, nodes
+}
+
+// moveTo makes the cycle one of a later snapshot, with nothing decided.
+func (ip *incrementalPass) moveTo(s *cluster.Snapshot, now time.Time) {
+	c := ip.cycle
+	c.s, c.now = s, now
+	c.decisions, c.started, c.licenses = nil, nil, nil
 	clear(c.startedTasks)
+	c.meter.GoOn(s, now)
+	c.free.classes.workload = &workload{s: s}
 	c.book.pass++
+	c.book.invalidations = nil
+}
+
+// takeChanges adds the jobs and nodes that the state says have changed.
+func (ip *incrementalPass) takeChanges(touched []cluster.Touch, nodes map[cluster.NodeName]bool) error {
 	for _, t := range touched {
 		switch {
-		case t.Node != "", t.Book && !c.meter.Off():
-			return false
+		case t.Node != "":
+			return errNodeChanged
+		case t.Book && !ip.meter.Off():
+			return errAccounts
 		case t.Load != "":
 			nodes[t.Load] = true
 		default:
 			ip.visitChanged(t.Job)
 		}
 	}
-	return ip.filterChanged(said) && !c.protectionDue() && ip.reloadNodes(nodes) && ip.recheckLimits()
+	return nil
 }
 
 // troubleOver reports whether trouble that some node had is long enough ago by now.
 func (fs *freeSet) troubleOver(now time.Time) bool {
-	return fs.topology.troubled && slices.ContainsFunc(fs.nodes, func(free nodeFree) bool { return free.troubled && !free.node.Shaky(now) })
+	return fs.topology.troubled &&
+		slices.ContainsFunc(fs.nodes, func(free nodeFree) bool { return free.troubled && !free.node.Shaky(now) })
 }
 
+// visitChanged gives a job a turn of its own that may have changed.
 func (ip *incrementalPass) visitChanged(id cluster.JobID) { ip.toVisit[id] = true }
 
-// visit has a job looked at by itself.
+// visit gives a job a turn of its own.
 func (ip *incrementalPass) visit(id cluster.JobID) {
 	if _, ok := ip.toVisit[id]; !ok {
 		ip.toVisit[id] = false
 	}
 }
 
-// filterChanged keeps of the jobs touched those to be looked at.
-func (ip *incrementalPass) filterChanged(said map[cluster.JobID]*cluster.Decision) bool {
-	shift := 0
+// filterChanged drops jobs that only seem to have changed, or wait no more, from those to be visited.
+func (ip *incrementalPass) filterChanged(said map[cluster.JobID]*cluster.Decision) error {
+	shift := 0 // of how many records are in view
 	for id := range ip.toVisit {
-		was, _ := ip.old.Job(id)
-		is, _ := ip.s.Job(id)
-		if is != nil && is.Het != nil && is.Phase == cluster.Pending {
-			return false
+		d, err := ip.filterJob(id, said[id])
+		if err != nil {
+			return err
 		}
-		if occupiesNodes(was) || occupiesNodes(is) {
-			ip.runningChanged = true
-			ip.markReleases(is)
-			for _, j := range []*cluster.Job{was, is} {
-				if occupiesNodes(j) {
-					ip.meter.Stir(j, j.Alloc)
-				}
-			}
-		}
-		from, queued := ip.old.PlaceOf(id)
-		to, queues := ip.s.PlaceOf(id)
-		if queued && queues && from == to && waitsAsDecided(was, is, said[id]) {
-			delete(ip.toVisit, id)
-			continue
-		}
-		if queued && (ip.isFirstBlocked(id) || ip.limitedProtected[id]) {
-			return false
-		}
-		if queues && ip.precedesProtected(to) {
-			return false
-		}
-		ip.drainSooner(was, queued, is, queues)
-		ip.book.changedIn[id] = ip.book.pass
-		shift += b2i(queues && ip.inView(to)) - b2i(queued && ip.inView(from))
-		if !queues {
-			delete(ip.toVisit, id)
-		}
+		shift += d
 	}
-	if shift != 0 && (ip.horizon != nil || ip.looked+shift > ip.mostRecords) { // others come into view, or fall out of it
-		return false
+	if shift != 0 && (ip.horizon != nil || ip.looked+shift > ip.mostRecords) {
+		return errBeyondHorizon
 	}
 	ip.looked += shift
 	for _, j := range ip.firstBlocked {
 		if p, ok := ip.s.PlaceOf(j.ID); !ok || !ip.inView(p) {
-			return false
+			return errFirstBlocked
 		}
 	}
-	return true
+	return nil
 }
 
-// precedesProtected reports whether a job at this place has its turn before one for which nodes are kept free.
-func (ip *incrementalPass) precedesProtected(p cluster.Place) bool {
-	for _, j := range ip.protectedJobs {
-		if at, _ := ip.s.PlaceOf(j.ID); p.Before(at) {
-			return true
-		}
+// filterJob is filterChanged for one job; it returns by how many more records are in view.
+func (ip *incrementalPass) filterJob(id cluster.JobID, said *cluster.Decision) (shift int, err error) {
+	was, _ := ip.old.Job(id)
+	is, _ := ip.s.Job(id)
+	if is != nil && is.Het != nil && is.Phase == cluster.Pending {
+		return 0, errHetJob
 	}
-	return len(ip.limitedProtected) > 0 && p.Before(ip.lastLimited)
+	ip.noteRunning(was, is)
+	from, queued := ip.old.PlaceOf(id)
+	to, queues := ip.s.PlaceOf(id)
+	switch {
+	case queued && queues && from == to && waitsAsDecided(was, is, said):
+		delete(ip.toVisit, id)
+		return 0, nil
+	case queued && (ip.isFirstBlocked(id) || ip.limitedProtected[id]):
+		return 0, errFirstBlocked
+	case queues && ip.precedesProtected(to):
+		return 0, errProtectedFirst
+	}
+	ip.drainSooner(was, queued, is, queues)
+	ip.book.changedIn[id] = ip.book.pass
+	if !queues {
+		delete(ip.toVisit, id)
+	}
+	return b2i(queues && ip.inView(to)) - b2i(queued && ip.inView(from)), nil
 }
 
-// drainSooner notes that a change of a record may make the queue shorter, and others wait longer than is their part of it.
-func (ip *incrementalPass) drainSooner(was *cluster.Job, queued bool, is *cluster.Job, queues bool) {
-	if ip.nextProtection.IsZero() {
+// noteRunning takes into account that a job runs, or ran.
+func (ip *incrementalPass) noteRunning(was, is *cluster.Job) {
+	if !occupiesNodes(was) && !occupiesNodes(is) {
 		return
 	}
-	var less time.Duration
-	if queued && was.Held == cluster.NotHeld {
-		less = drainTime(was, ip.shareOf(was))
+	ip.runningChanged = true
+	ip.markReleases(is)
+	for _, j := range [...]*cluster.Job{was, is} {
+		if occupiesNodes(j) {
+			ip.meter.Stir(j, j.Alloc)
+		}
 	}
-	if queues && is.Held == cluster.NotHeld {
-		less -= drainTime(is, ip.shareOf(is))
-	}
-	ip.nextProtection = ip.nextProtection.Add(-queueFactor * max(less, 0))
 }
 
 // markReleases notes that a job may leave its nodes at another time than was planned.
@@ -246,21 +326,32 @@ func (ip *incrementalPass) markReleases(j *cluster.Job) {
 	}
 }
 
+// occupiesNodes reports whether a job has nodes, or is about to get or leave them.
 func occupiesNodes(j *cluster.Job) bool {
 	return j != nil && j.Phase >= cluster.Starting && j.Phase <= cluster.Ending
 }
 
-// waitsAsDecided reports whether a pending record waits as before, and its reason is the one that was decided on, if any was.
+// waitsAsDecided reports whether a pending record asks for what it did, and waits for the reason that was decided on,
+// or if nothing was, for the same as before.
 func waitsAsDecided(was, is *cluster.Job, said *cluster.Decision) bool {
-	if was == nil || is == nil || was.Spec != is.Spec || was.Held != is.Held || was.Limit != is.Limit || was.ArrayID != is.ArrayID || !was.Tasks.Equal(is.Tasks) ||
-		!was.Eligible.Equal(is.Eligible) || was.Depends.Any != is.Depends.Any || !slices.Equal(was.Depends.Terms, is.Depends.Terms) ||
-		!slices.Equal(was.Avoid, is.Avoid) {
+	if was == nil || is == nil || !asksTheSame(was, is) {
 		return false
 	}
 	if said != nil {
 		return said.Start == nil && is.Wait == said.Wait && is.WaitNote == said.Note && is.PlannedStart.Equal(said.StartsAt)
 	}
 	return is.Wait == was.Wait && is.WaitNote == was.WaitNote && is.PlannedStart.Equal(was.PlannedStart)
+}
+
+// asksTheSame reports whether nothing has changed of a record that the scheduler goes by.
+func asksTheSame(was, is *cluster.Job) bool {
+	return was.Spec == is.Spec && was.Held == is.Held && was.Limit == is.Limit &&
+		asksForSameTasks(was, is) && slices.Equal(was.Avoid, is.Avoid)
+}
+
+func asksForSameTasks(was, is *cluster.Job) bool {
+	return was.ArrayID == is.ArrayID && was.Tasks.Equal(is.Tasks) && was.Eligible.Equal(is.Eligible) &&
+		was.Depends.Any == is.Depends.Any && slices.Equal(was.Depends.Terms, is.Depends.Terms)
 }
 
 // isFirstBlocked reports whether a job is the first blocked one of a partition.
@@ -275,42 +366,35 @@ func holdsJob(list map[*cluster.Partition]*cluster.Job, id cluster.JobID) bool {
 	return false
 }
 
-// inView reports whether a place is among those looked at.
+// inView reports whether a place of the queue is among those looked at.
 func (c *cycle) inView(p cluster.Place) bool { return c.horizon == nil || p.Before(*c.horizon) }
 
-// reloadNodes takes over what is given out on nodes, and asks again for whom that matters.
-func (ip *incrementalPass) reloadNodes(nodes map[cluster.NodeName]bool) bool {
+// reloadNodes takes over what is given out on some nodes.
+func (ip *incrementalPass) reloadNodes(nodes map[cluster.NodeName]bool) error {
 	c := ip.cycle
 	if len(nodes) > maxFreedNodes {
-		return false
+		return errManyNodes
 	}
 	for name := range nodes {
 		i, ok := c.free.index(name)
 		if !ok {
 			continue
 		}
-		free := &c.free.nodes[i]
-		l := c.s.Load(name)
-		if l.Closed != 0 && !c.free.hasOneUserNodes {
-			return false // shapes are told apart by user from now on
+		load := c.s.Load(name)
+		if load.Closed != 0 && !c.free.hasOneUserNodes {
+			return errOneUserNode
 		}
-		now := c.free.models[free.model].loadedNode(free.node, free.model, l)
+		free := &c.free.nodes[i]
+		now := c.free.models[free.model].loadedNode(free.node, free.model, load)
 		now.troubled, free.startedUser = free.troubled, 0
-		if c.free.replaceNode(i, now) { // not as the last cycle left it
+		if asLeft := !c.free.replaceNode(i, now); !asLeft {
 			ip.freedNodes = append(ip.freedNodes, i)
 		}
 	}
 	slices.Sort(ip.freedNodes)
-	ip.runningChanged = ip.runningChanged || len(nodes) > 0 || c.s.Config().Gradient // plans follow the jobs of late
-	return true
-}
-
-// visitAll looks at the jobs that may start now; false if there is more to look at.
-func (ip *incrementalPass) visitAll() bool {
-	if ip.responsive {
-		return ip.visitByScore()
-	}
-	return ip.visitInQueueOrder()
+	fragmentationCounts := c.s.Config().Gradient // it follows the jobs of late
+	ip.runningChanged = ip.runningChanged || len(nodes) > 0 || fragmentationCounts
+	return nil
 }
 
 // sortDecisions puts decisions into the order of the queue.
@@ -322,245 +406,4 @@ func (c *cycle) sortDecisions(list []cluster.Decision) {
 	})
 }
 
-// protectionDue reports whether nodes may have to be kept free for another job than before.
-func (c *cycle) protectionDue() bool {
-	return !c.nextProtection.IsZero() && !c.now.Before(c.nextProtection)
-}
-
-// visitByScore is pass in the responsive order. The jobs for which nodes are kept free are planned anew if anything runs that
-// did not; then those asked are tried by score, and the first in line of the other partitions are planned.
-func (ip *incrementalPass) visitByScore() bool {
-	c := ip.cycle
-	firsts, lined := maps.Clone(c.firstBlocked), false
-	maps.DeleteFunc(firsts, func(p *cluster.Partition, _ *cluster.Job) bool { return c.protectedJobs[p] != nil })
-	line := func() { // the first in line are looked at, too
-		c.releases, c.firstBlocked, lined = nil, maps.Clone(c.protectedJobs), true
-		for _, j := range firsts {
-			ip.visit(j.ID)
-		}
-	}
-	c.planned, ip.oldFirstBlocked = c.planned[:c.protectedStarts], firsts
-	if ip.runningChanged {
-		ip.reopenShapes(ip.freedNodes, func(uint64) bool { return true })
-		if c.firstBlocked = c.protectedJobs; !ip.replanProtected() {
-			return false
-		}
-		line()
-	}
-	for _, id := range c.unstable {
-		ip.visitChanged(id)
-	}
-	c.unstable = c.unstable[:0]
-	ch := ip.newCandidateHeap()
-	for _, cand := range ch.list {
-		if cand.changed {
-			j, _ := c.s.Job(cand.id)
-			c.expectProtection(j, 0)
-		}
-	}
-	if c.protectionDue() {
-		return false
-	}
-	for cand := ch.next(); cand != nil; cand = ch.next() {
-		j, _ := c.s.Job(cand.id)
-		if c.revisited, c.current = !cand.changed, (queuedJob{queueWait: longestQueue}); cand.changed {
-			c.current.share = c.scaleOfCluster().Share(j)
-		}
-		begun := len(c.started)
-		if ip.decideCandidate(cand, j); len(c.started) >= maxStarts || len(c.started) > begun && !ip.recheckLaterLimits(ch, cand) {
-			return false
-		}
-		ch.advance()
-	}
-	if !lined && (len(c.started) > 0 || slices.ContainsFunc(c.blocked, func(b blockedJob) bool { return !c.partitionsTaken(b.job) })) {
-		line()
-		c.revisited = true
-		for _, j := range firsts {
-			if is, ok := c.s.Job(j.ID); ok && !c.isBlocked(j.ID) {
-				c.decide(is)
-			}
-		}
-	}
-	stuck := make([]queuedBlocked, len(c.blocked)) // in the order of the queue
-	for k, b := range c.blocked {
-		stuck[k].blockedJob = b
-		stuck[k].place, _ = c.s.PlaceOf(b.job.ID)
-	}
-	slices.SortFunc(stuck, func(a, b queuedBlocked) int { return byQueuePlace(a.place, b.place) })
-	if lined {
-		for _, j := range firsts { // one that waits no more leaves its place to a job that is not looked at
-			if !c.isBlocked(j.ID) {
-				return false
-			}
-		}
-	}
-	for _, b := range stuck {
-		for _, name := range b.job.Spec.Partitions {
-			p, _ := c.s.Partition(name)
-			if f := c.firstBlocked[p]; f != nil && c.protectedJobs[p] == nil && f.ID != b.job.ID {
-				if x, _ := c.s.PlaceOf(f.ID); b.place.Before(x) {
-					return false
-				}
-			}
-		}
-		c.planBlocked(b.blockedJob)
-	}
-	c.blocked = nil
-	c.sortDecisions(c.decisions)
-	return true
-}
-
-// isBlocked reports whether a job was looked at and could start nowhere.
-func (c *cycle) isBlocked(id cluster.JobID) bool {
-	return slices.ContainsFunc(c.blocked, func(b blockedJob) bool { return b.job.ID == id })
-}
-
-// invalidation is nodes that have more free, or of which a planned start keeps less: a shape that can use one of them may fit now
-// beside sets of planned starts with which it failed.
-type invalidation struct {
-	nodes    []int
-	most     capability             // that any of them had
-	concerns func(mask uint64) bool // tells of which sets
-}
-
-// reopenShapes asks for the jobs of those shapes that can use one of the nodes. Only numbers are looked at here: most of these
-// shapes will be out of the way when their turn comes, see candidateHeap.
-func (ip *incrementalPass) reopenShapes(places []int, lost func(mask uint64) bool) {
-	if len(places) == 0 {
-		return
-	}
-	ip.gainedNodes = append(ip.gainedNodes, places...)
-	d := invalidation{nodes: places, concerns: lost}
-	_, d.most = ip.free.classify(places)
-	ip.book.invalidations = append(ip.book.invalidations, d)
-	for k := range ip.book.needs {
-		if !ip.book.needs[k].exceeds(&d.most) {
-			ip.reopened = append(ip.reopened, k)
-		}
-	}
-}
-
-// knownToFail reports whether a shape did not fit beside these planned starts, or fewer of them, and nothing is known by which it
-// may fit now.
-func (c *cycle) knownToFail(shape *jobShape, mask uint64) bool {
-	c.applyInvalidations(shape)
-	return slices.ContainsFunc(shape.failed, func(m uint64) bool { return m&mask == m })
-}
-
-// applyInvalidations forgets what is in doubt of a shape; it reports whether that was anything in this pass.
-func (c *cycle) applyInvalidations(shape *jobShape) bool {
-	if shape.checkedIn != c.book.pass {
-		shape.checkedIn, shape.invalidations, shape.reopened = c.book.pass, 0, shape.reopened[:0]
-	}
-	for ; shape.invalidations < len(c.book.invalidations); shape.invalidations++ {
-		d := &c.book.invalidations[shape.invalidations]
-		if c.book.needs[shape.number].exceeds(&d.most) || !slices.ContainsFunc(shape.failed, d.concerns) || !shape.gainsFrom(c.free, d.nodes) {
-			continue
-		}
-		shape.failed = slices.DeleteFunc(shape.failed, func(mask uint64) bool {
-			if d.concerns(mask) {
-				shape.reopened = append(shape.reopened, mask)
-			}
-			return d.concerns(mask)
-		})
-	}
-	return len(shape.reopened) > 0
-}
-
-// gainsFrom reports whether some of the indexes are of use now, and enough together with what else there is.
-func (shape *jobShape) gainsFrom(fs *freeSet, places []int) bool {
-	useful := false
-	for _, i := range places {
-		if n := shape.tasksOn(fs, classedNode{i, fs.classOf(&fs.nodes[i])}); n > 0 {
-			if n >= shape.demand.tasks && shape.demand.minNodes <= 1 {
-				return true
-			}
-			useful = true
-		}
-	}
-	return useful && !shape.fit.hopeless(fs.classIndex(nil, 0))
-}
-
-// tasksOn is how many tasks fit on a node.
-func (shape *jobShape) tasksOn(fs *freeSet, s classedNode) int {
-	if shape.fit.byNumbers {
-		return int(shape.fit.tasksOnClass(fs, s.class))
-	}
-	if free := &fs.nodes[s.index]; shape.fit.suits(fs, free.model) {
-		return shape.demand.tasksOn(free)
-	}
-	return 0
-}
-
-// replanProtected plans the starts of the jobs anew for which nodes are kept free. It holds on to a plan that has not changed; false
-// if one comes later than before, or the jobs are others.
-func (ip *incrementalPass) replanProtected() bool {
-	c := ip.cycle
-	old, firsts := c.planned, c.firstBlocked
-	c.releases, c.planned, c.firstBlocked = nil, nil, map[*cluster.Partition]*cluster.Job{}
-	c.revisited, c.current = true, queuedJob{}
-	list := map[cluster.JobID]cluster.Place{}
-	for _, j := range firsts {
-		p, ok := c.s.PlaceOf(j.ID)
-		if !ok || !c.inView(p) {
-			return false
-		}
-		list[j.ID] = p
-	}
-	for _, id := range slices.SortedFunc(maps.Keys(list), func(a, b cluster.JobID) int { return byQueuePlace(list[a], list[b]) }) {
-		j, _ := c.s.Job(id)
-		c.decide(j)
-		k := len(c.planned) - 1
-		if len(c.started) > 0 || k >= len(old) {
-			return false
-		}
-		if k < 0 || c.planned[k] == old[k] {
-			continue
-		}
-		ps, was := c.planned[k], old[k]
-		switch {
-		case ps.job != was.job || ps.at.After(was.at):
-			return false
-		case ps.keepsSame(was):
-			c.planned[k] = was
-		default:
-			ip.replaceStart(k, ps, was)
-		}
-	}
-	if len(c.planned) != len(old) || len(c.firstBlocked) != len(firsts) {
-		return false
-	}
-	for p, j := range firsts {
-		if c.firstBlocked[p] == nil || c.firstBlocked[p].ID != j.ID {
-			return false
-		}
-	}
-	return true
-}
-
-// replaceStart has one of the planned starts be another one, which comes no later.
-func (ip *incrementalPass) replaceStart(k int, ps, was *plannedStart) {
-	eased, other := ps.compareLeftovers(was)
-	ip.free.replaceStart(k, ps, other)
-	ip.reopenShapes(eased, concernsStart(k))
-}
-
-// queuedBlocked is a job that could start nowhere, with its place in the queue.
-type queuedBlocked struct {
-	blockedJob
-	place cluster.Place
-}
-
 func byQueuePlace(a, b cluster.Place) int { return b2i(b.Before(a)) - b2i(a.Before(b)) }
-
-// decideCandidate decides a job, unless its shape plainly fails: then its record and reason are what they were.
-func (ip *incrementalPass) decideCandidate(cand *candidate, j *cluster.Job) {
-	if shape := cand.shape; shape != nil {
-		mask, _ := ip.plannedAcross(j)
-		if ip.knownToFail(shape, mask) || shape.find(ip.free, ip.planned, mask, exclusion{}) == nil && shape.noteFailure(mask) {
-			return
-		}
-	}
-	ip.visited[j.ID] = true
-	ip.cycle.decide(j)
-}

@@ -6,70 +6,72 @@ import (
 	"dev.muster/cluster"
 )
 
-// Limits hold back jobs whatever fits. A scheduler that goes on from its last cycle knows of each job that asks why limits
-// hold it back, if they do, and compares again only where what they look at has changed: jobs of which that makes a difference
-// are looked at by themselves.
+// Limits hold back jobs whatever fits. Of each member of a shape it is known why limits hold it back, if they do.
+// Members are filed by what limits them (a gate of the meter), and compared again only where a gate has stirred, that
+// is where its limits or what counts against them have changed. Jobs of which that makes a difference get a turn of
+// their own.
 
-// joinGate notes to which limits the job is held that has just joined a shape.
+// joinGate files the job that has just joined a shape.
 func (c *cycle) joinGate(shape *jobShape, j *cluster.Job) {
 	if c.meter.Off() {
 		return
 	}
-	g := c.meter.Gate(j, shape.demand.part.Name)
-	if c.book.byGate[g] == nil {
-		c.book.byGate[g] = map[*jobShape][]*shapeMember{}
+	gate := c.meter.Gate(j, shape.demand.part.Name)
+	if c.book.byGate[gate] == nil {
+		c.book.byGate[gate] = map[*jobShape][]*shapeMember{}
 	}
-	c.book.byGate[g][shape] = append(c.book.byGate[g][shape], shape.members[len(shape.members)-1])
-	if j.Spec.LimitMin > 0 { // its time limit may be another, as time goes on
+	c.book.byGate[gate][shape] = append(c.book.byGate[gate][shape], shape.members[len(shape.members)-1])
+	if j.Spec.LimitMin > 0 { // as time goes on its time limit may be cut to another one
 		c.unstable = append(c.unstable, j.ID)
 	}
 }
 
-// limitReason is why limits keep a job from starting where a shape is about, with what it asks for.
-func (c *cycle) limitReason(shape *jobShape, own *cluster.Job) cluster.Reason {
+// limitReason is why limits keep a job of a shape from starting, with what it asks for.
+func (c *cycle) limitReason(shape *jobShape, j *cluster.Job) cluster.Reason {
 	if c.meter.Off() {
 		return cluster.NoReason
 	}
-	why := c.meter.Verdict(c.meter.Gate(own, shape.demand.part.Name), own.Limit, &shape.asking)
-	if n := len(shape.members); !c.revisited && n > 0 && shape.members[n-1].id == own.ID {
+	why := c.meter.Verdict(c.meter.Gate(j, shape.demand.part.Name), j.Limit, &shape.asking)
+	if n := len(shape.members); !c.revisited && n > 0 && shape.members[n-1].id == j.ID {
 		shape.members[n-1].limited = why
 	}
 	return why
 }
 
-// recheckLimits has the jobs looked at that limits hold back for another reason than before, or no longer, or now; false if that
-// reaches farther.
-func (ip *incrementalPass) recheckLimits() bool {
-	near := true
+// recheckLimits gives jobs a turn that limits hold back for another reason than at the last cycle, or no longer, or
+// now; an error where others depend on such a job.
+func (ip *incrementalPass) recheckLimits() (err error) {
 	ip.eachLimitChange(true, func(m *shapeMember, why cluster.Reason) {
 		m.limited = why
 		if ip.isFirstBlocked(m.id) {
-			near, ip.runningChanged = near && !ip.responsive, true
+			ip.runningChanged = true
 		}
-		near = near && !ip.limitedProtected[m.id]
+		if ip.isFirstBlocked(m.id) && ip.responsive || ip.limitedProtected[m.id] {
+			err = errLimitsReach
+		}
 		ip.visit(m.id)
 	})
-	return near
+	return err
 }
 
-// recheckLaterLimits is unhold when the job of an entry has started, of those whose turn comes later: they join the line. In the
-// responsive order the first in line are looked at when all others were.
-func (ip *incrementalPass) recheckLaterLimits(ch *candidateHeap, begun *candidate) bool {
-	near := true
+// recheckLaterLimits does the same once the job of a candidate has started, for jobs that have their turn later: they
+// become candidates. In the responsive order the first in line have theirs when all others had.
+func (ip *incrementalPass) recheckLaterLimits(ch *candidateHeap, started *candidate) (err error) {
 	ip.eachLimitChange(false, func(m *shapeMember, why cluster.Reason) {
 		cand := ip.candidateFor(m)
 		switch {
 		case ip.responsive && ip.isOldFirstBlocked(m.id):
-			near = false
-		case ip.precedes(begun, cand) && !ip.isFirstBlocked(m.id) && !ip.limitedProtected[m.id]:
+			err = errLimitsReach
+		case ip.precedes(started, cand) && !ip.isFirstBlocked(m.id) && !ip.limitedProtected[m.id]:
 			m.limited = why
 			ch.addJob(cand)
 		}
 	})
-	return near
+	return err
 }
 
-// eachLimitChange calls a function with each job of which limits say something else than is known. Those that ask no more are forgotten.
+// eachLimitChange calls a function with each member of which limits say something else than is known. Void members
+// are dropped.
 func (ip *incrementalPass) eachLimitChange(restless bool, f func(*shapeMember, cluster.Reason)) {
 	for _, gate := range ip.meter.Stirred(restless) {
 		now := ip.meter.Fill(gate)

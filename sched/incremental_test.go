@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,10 +13,68 @@ import (
 	"dev.muster/cluster"
 )
 
+// TestIncrementalPassDecidesAsFullPass is what an incremental pass is held to: on random histories a scheduler that
+// goes on from its last cycle decides, at every step, what a full pass over the same snapshot does.
+func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
+	seed := rand.Uint64()
+	all, gaveUp := history{}, map[string]int{}
+	for k := range uint64(330) {
+		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
+			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
+			h.gaveUp = gaveUp
+			for range 60 {
+				h.step()
+				for n := 0; h.decide() && n < 3; n++ {
+				}
+			}
+			all.count(h)
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free and %d beside reservations, and started %d jobs, "+
+		"%d of these held back by limits before; limits came to hold back %d; %d nodes were given back",
+		all.incrementalPasses, all.protectedPasses, all.reservedPasses, all.incrementalStarts,
+		all.limitedStarts, all.limitedWaits, all.nodesGivenBack)
+	for _, why := range slices.Sorted(maps.Keys(gaveUp)) {
+		t.Logf("%5d times %s", gaveUp[why], why)
+	}
+	few := all.incrementalPasses < 1000 || all.incrementalStarts < 100 || all.protectedPasses < 200 || all.reservedPasses < 100
+	if few || all.limitedStarts < 30 || all.limitedWaits < 100 || all.nodesGivenBack < 30 {
+		t.Error("the histories say little")
+	}
+}
+
+// count adds up what was met in a history.
+func (h *history) count(o *history) {
+	h.incrementalPasses += o.incrementalPasses
+	h.incrementalStarts += o.incrementalStarts
+	h.protectedPasses += o.protectedPasses
+	h.reservedPasses += o.reservedPasses
+	h.limitedStarts += o.limitedStarts
+	h.limitedWaits += o.limitedWaits
+	h.nodesGivenBack += o.nodesGivenBack
+}
+
+// TestIncrementalPassEnds: this history once kept the scheduler busy for good: a job whose shape failed beside the
+// starts planned at its turn was taken for one that may fit, over and over.
+func TestIncrementalPassEnds(t *testing.T) {
+	h := newHistory(t, rand.New(rand.NewPCG(5139, 135)))
+	for range 40 {
+		h.step()
+		h.decide()
+	}
+	if h.incrementalPasses == 0 {
+		t.Error("the history says nothing")
+	}
+}
+
 // history plays a random history on a cluster, and has two schedulers decide after each step: one that goes on from
-// its last cycle, and the function that knows nothing.
+// its last cycle, and a full pass that knows nothing.
 type history struct {
 	*testbed
+	gaveUp            map[string]int // why incremental passes gave up; nil: nobody asks
 	r                 *rand.Rand
 	scheduler         Scheduler
 	incrementalPasses int  // cycles that went on from the last one
@@ -59,7 +118,8 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	return h
 }
 
-// addLimits sets up accounts with limits at random: users u and v in team, two QOS, one of them perhaps that of a partition too.
+// addLimits sets up accounts with limits at random: users u and v in team, two QOS, one of them perhaps that of a
+// partition too.
 func (h *history) addLimits() {
 	r, cfg := h.r, *h.s.Config()
 	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true, Safe: r.IntN(3) == 0}
@@ -280,6 +340,9 @@ func (h *history) decide() bool {
 	if a, b := fmt.Sprintf("%+v", dump(got)), fmt.Sprintf("%+v", dump(want)); a != b {
 		h.t.Fatalf("at %v it decides (gone on: %v)\n%s\nnot\n%s", h.now, last != nil && last == h.scheduler.last, a, b)
 	}
+	if why := h.scheduler.gaveUp; why != nil && h.gaveUp != nil {
+		h.gaveUp[why.Error()]++
+	}
 	if last != nil && last == h.scheduler.last {
 		h.incrementalPasses++
 		h.reservedPasses += b2i(len(snap.Reservations()) > 0)
@@ -319,41 +382,4 @@ func dump(ds []cluster.Decision) (out []string) {
 		out = append(out, fmt.Sprintf("%+v %s\n", d, alloc))
 	}
 	return out
-}
-
-// TestRoundEnds: this history once kept the scheduler busy for good: a job whose shape failed beside the starts planned
-// at its turn was taken for one that may fit, over and over.
-func TestIncrementalPassEnds(t *testing.T) {
-	h := newHistory(t, rand.New(rand.NewPCG(5139, 135)))
-	for range 40 {
-		h.step()
-		h.decide()
-	}
-	if h.incrementalPasses == 0 {
-		t.Error("the history says nothing")
-	}
-}
-
-// TestIncrementalPassDecidesAsFullPass holds that a scheduler which goes on from its last cycle decides what a full pass would.
-func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
-	seed, rounds, starts, bound, freed, held, beside, shrunk := rand.Uint64(), 0, 0, 0, 0, 0, 0, 0
-	for k := range uint64(330) {
-		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
-			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
-			for range 60 {
-				h.step()
-				for n := 0; h.decide() && n < 3; n++ {
-				}
-			}
-			rounds, starts, bound, freed, held, beside, shrunk = rounds+h.incrementalPasses, starts+h.incrementalStarts, bound+h.protectedPasses, freed+h.limitedStarts, held+h.limitedWaits, beside+h.reservedPasses, shrunk+h.nodesGivenBack
-		})
-		if t.Failed() {
-			return
-		}
-	}
-	t.Logf("%d cycles went on from the last one, %d of them while nodes were kept free and %d beside reservations, and started %d jobs, %d of these held back by limits before; limits came to hold back %d; %d nodes were given back",
-		rounds, bound, beside, starts, freed, held, shrunk)
-	if rounds < 1000 || starts < 100 || bound < 200 || freed < 30 || held < 100 || beside < 100 || shrunk < 30 {
-		t.Error("the histories say little")
-	}
 }

@@ -269,7 +269,8 @@ func rules(t testing.TB, limits string) ruled {
 	return newRuled(t, 4, set["root"], set["group"], set["team"], set["user"], set["qos"], set["gate"], strings.Fields(set["flags"])...)
 }
 
-// letsGo wants what a limit held back to go on: for one on what is in use once that is over, for others once they are lifted.
+// letsGo wants what a limit held back to go on: for one on what is in use once that is over, for others once they are
+// lifted.
 func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
 	b.t.Helper()
 	inUse := regexp.MustCompile(`^\w+: *(GrpJobs|GrpTRES|GrpTRESRunMins|MaxJobs|MaxSubmitJobs|GrpSubmitJobs|Max\w+Per(User|Account))=[^;]*$`).MatchString(limits) && !strings.Contains(texts[0], "tasks")
@@ -311,8 +312,8 @@ func TestLimitsPass(t *testing.T) {
 	}
 }
 
-// TestLimitStop: a job that a limit holds back, a heterogeneous one as well as a plain one, holds back those behind it in its
-// partitions if it is to (assoc_limit_stop); one that waits for something else does not.
+// TestLimitStop: a job that a limit holds back, a heterogeneous one as well as a plain one, holds back those behind
+// it in its partitions if it is to (assoc_limit_stop); one that waits for something else does not.
 func TestLimitStop(t *testing.T) {
 	for _, c := range []struct{ limits, jobs, want string }{
 		{"qos: GrpTRES=cpu=4", "u 5cpu, u, v, u brief", "QOSGrpCpuLimit Priority Priority -"},
@@ -460,7 +461,8 @@ func BenchmarkLimits(t *testing.B) {
 	}
 }
 
-// TestLimitsBeforeAccounts: limits are the reason before the accounts that a partition takes, but for limits on resources.
+// TestLimitsBeforeAccounts: limits are the reason before the accounts that a partition takes, but for limits on
+// resources.
 func TestLimitsBeforeAccounts(t *testing.T) {
 	for limits, want := range map[string]string{"GrpJobs=0": "AssocGrpJobsLimit", "GrpWall=0": "AssocGrpWallLimit", "MaxWall=60": "AssocMaxWallDurationPerJobLimit",
 		"GrpTRES=cpu=0": "Job's account not permitted to use this partition (shut allows others not team)"} {
@@ -473,7 +475,8 @@ func TestLimitsBeforeAccounts(t *testing.T) {
 	}
 }
 
-// TestDefaultTimeLimit: a job that asks for no time limit gets its partition's default one, or the longest that is allowed.
+// TestDefaultTimeLimit: a job that asks for no time limit gets its partition's default one, or the longest that is
+// allowed.
 func TestDefaultTimeLimit(t *testing.T) {
 	for _, c := range []struct{ qos, gate, user, flags, job, want string }{
 		{"", "", "", "", "u 0min", "none"},
@@ -518,8 +521,8 @@ func TestUsageThreshold(t *testing.T) {
 	}
 }
 
-// TestMinPrioThreshold: no nodes are kept free for a job whose priority is below the limit, so that a later one passes it;
-// without the limit they are.
+// TestMinPrioThreshold: no nodes are kept free for a job whose priority is below the limit, so that a later one
+// passes it; without the limit they are.
 func TestMinPrioThreshold(t *testing.T) {
 	for _, c := range []struct {
 		user, qos string

@@ -7,8 +7,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// Jobs with a least time limit (--time-min) get a shorter one if that lets them start at once: what is left until the next
-// planned start, reservation or their own deadline, or what the partition allows. They are planned with their whole limit.
+// Jobs with a least time limit (--time-min) get a shorter one if that lets them start at once: what is left until the
+// next planned start, reservation or their own deadline, or what the partition allows. They are planned with their
+// whole limit.
 
 // withLimit is a job with a shorter time limit, in whole minutes; nil if that is less than it can do with.
 func withLimit(j *cluster.Job, limit time.Duration) *cluster.Job {

@@ -7,9 +7,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// nodeCache is what free sets are made of: every node of the cluster, in the order of the configuration, with its load.
-// From one snapshot to the next most nodes stay what they are and are not looked at again; without the cache a full pass
-// would spend its time going through all of them.
+// nodeCache is what free sets are made of: every node of the cluster, in the order of the configuration, with its
+// load. From one snapshot to the next most nodes stay what they are and are not looked at again; without the cache a
+// full pass would spend its time going through all of them.
 type nodeCache struct {
 	unloaded    bool // every node counts, usable or not, as if nothing ran, with devices that are missing now
 	since       cluster.Moment

@@ -11,8 +11,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestNodeCacheFollowsHistories has a node cache follow histories in which nodes come, go, fall silent and change, and jobs start and end on
-// them: what it says is always what one says that has just been made, and a scheduler that goes on decides what a full pass would.
+// TestNodeCacheFollowsHistories has a node cache follow histories in which nodes come, go, fall silent and change,
+// and jobs start and end on them: what it says is always what one says that has just been made, and a scheduler that
+// goes on decides what a full pass would.
 func TestNodeCacheFollowsHistories(t *testing.T) {
 	seed, kept, anew := rand.Uint64(), 0, 0
 	for k := range uint64(60) {

@@ -379,8 +379,8 @@ func (cf *classFit) countTasks(kind int32) int32 {
 	return cf.tasksByClass[kind] - 1
 }
 
-// fitSum is what a partition can hold of a demand: how many nodes have room, for how many tasks together, and for how many
-// one of them has at most.
+// fitSum is what a partition can hold of a demand: how many nodes have room, for how many tasks together, and for how
+// many one of them has at most.
 type fitSum struct {
 	nodes, tasks, mostOnOne int
 	seenMoves               int // how many moves of the class index are in it
@@ -395,9 +395,9 @@ func (t *fitSum) tooSmall(d *demand, most int) bool {
 	return t.nodes < d.minNodes || t.tasks < d.tasks || min(most, t.nodes)*t.mostOnOne < d.tasks
 }
 
-// hopeless reports that the job does not fit whichever nodes it takes: a sum over classes, which is much quicker than a
-// search. The first time it stops as soon as the nodes suffice; asked again, it keeps the whole sum and follows the moves. It may see
-// hope where there is none (mostOnOne does not shrink), never the reverse.
+// hopeless reports that the job does not fit whichever nodes it takes: a sum over classes, which is much quicker than
+// a search. The first time it stops as soon as the nodes suffice; asked again, it keeps the whole sum and follows the
+// moves. It may see hope where there is none (mostOnOne does not shrink), never the reverse.
 func (cf *classFit) hopeless(ci *classIndex) bool {
 	d := cf.demand
 	if !cf.byNumbers {

@@ -6,8 +6,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// nodeFit is how many tasks of a demand fit on each node of a free set, for a job that keeps off some planned starts. It
-// catches up with the changes of the set when it is asked.
+// nodeFit is how many tasks of a demand fit on each node of a free set, for a job that keeps off some planned starts.
+// It catches up with the changes of the set when it is asked.
 type nodeFit struct {
 	*classFit
 	free          *freeSet

@@ -31,7 +31,8 @@ const (
 	longestQueue = 10 * endless // sums with it must not overflow
 )
 
-// blockedJob is a job that could start nowhere, its place among those looked at, and the shapes that no limit keeps it from.
+// blockedJob is a job that could start nowhere, its place among those looked at, and the shapes that no limit keeps
+// it from.
 type blockedJob struct {
 	job        *cluster.Job
 	at         int
@@ -80,7 +81,8 @@ func waitingSince(j *cluster.Job) time.Time {
 // waitedSince is how long a job has waited that began to at a time, a second at least.
 func waitedSince(now, since time.Time) time.Duration { return max(now.Sub(since), time.Second) }
 
-// partitionsTaken reports whether each of the job's partitions has a job for which nodes are kept free, or which is the first in line.
+// partitionsTaken reports whether each of the job's partitions has a job for which nodes are kept free, or which is
+// the first in line.
 func (c *cycle) partitionsTaken(j *cluster.Job) bool {
 	for _, name := range c.partitionsOf(j) {
 		if p, ok := c.s.Partition(name); ok && c.firstBlocked[p] == nil {
@@ -90,8 +92,8 @@ func (c *cycle) partitionsTaken(j *cluster.Job) bool {
 	return true
 }
 
-// order yields the records of the queue that are looked at, of the first so many, each when its turn comes. plan is told of
-// the blocked jobs of a tier once all others of it have had their turn.
+// order yields the records of the queue that are looked at, of the first so many, each when its turn comes. plan is
+// told of the blocked jobs of a tier once all others of it have had their turn.
 func (c *cycle) order(most int, plan func(blockedJob)) iter.Seq[*cluster.Job] {
 	c.mostRecords = most
 	if !c.responsive {
@@ -120,8 +122,8 @@ func (c *cycle) endAt(j *cluster.Job) {
 	c.horizon = &p
 }
 
-// orderByScore yields records in the responsive order, tier by tier. The blocked jobs of a tier are planned after it, in the
-// order of the queue, since the first of a partition delays all of lower tiers.
+// orderByScore yields records in the responsive order, tier by tier. The blocked jobs of a tier are planned after it,
+// in the order of the queue, since the first of a partition delays all of lower tiers.
 func (c *cycle) orderByScore(yield func(*cluster.Job) bool, plan func(blockedJob)) {
 	var tier []queuedJob
 	level, tiers := 0, c.hasTiers()
@@ -169,7 +171,8 @@ func byScore(a, b queuedJob) int {
 	return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.score, a.score), a.at-b.at)
 }
 
-// scoreOf ranks a job of this share and limit that has waited so long; with SchedulerParameters=shortest_first by its limit alone.
+// scoreOf ranks a job of this share and limit that has waited so long; with SchedulerParameters=shortest_first by its
+// limit alone.
 func (c *cycle) scoreOf(waited time.Duration, share float64, limit time.Duration) float64 {
 	if c.s.Config().ShortestFirst {
 		return 1 / max(limit, time.Second).Seconds()
@@ -185,7 +188,8 @@ func (c *cycle) scaleOfCluster() *cluster.Scale {
 	return c.clusterScale
 }
 
-// expectProtection notes that nodes may be kept free for a job from some time on, if it waits so much longer than by itself.
+// expectProtection notes that nodes may be kept free for a job from some time on, if it waits so much longer than by
+// itself.
 func (c *cycle) expectProtection(j *cluster.Job, more time.Duration) {
 	at := c.now
 	if j.Spec.Priority == nil {
@@ -202,8 +206,8 @@ func drainTime(j *cluster.Job, share float64) time.Duration {
 	return time.Duration(min(d, float64(longestQueue)))
 }
 
-// orderTier yields the jobs of one tier, first those for which nodes are to be kept free, then the others by score, and has
-// those that are blocked planned.
+// orderTier yields the jobs of one tier, first those for which nodes are to be kept free, then the others by score,
+// and has those that are blocked planned.
 func (c *cycle) orderTier(tier []queuedJob, yield func(*cluster.Job) bool, plan func(blockedJob)) {
 	rest := c.orderProtected(tier, yield)
 	c.protectedStarts, c.protectedJobs = len(c.planned), maps.Clone(c.firstBlocked)
@@ -223,8 +227,8 @@ func (c *cycle) orderTier(tier []queuedJob, yield func(*cluster.Job) bool, plan 
 	}
 }
 
-// orderProtected yields the jobs of a tier that have earned protection where their partitions have no protected job yet, in
-// the order of the queue. It returns the others.
+// orderProtected yields the jobs of a tier that have earned protection where their partitions have no protected job
+// yet, in the order of the queue. It returns the others.
 func (c *cycle) orderProtected(tier []queuedJob, yield func(*cluster.Job) bool) []queuedJob {
 	rest := make([]queuedJob, 0, len(tier))
 	for _, qj := range tier {
@@ -245,8 +249,8 @@ func (c *cycle) orderProtected(tier []queuedJob, yield func(*cluster.Job) bool) 
 	return rest
 }
 
-// checkProtection notes what became of a job that has earned protection and had its turn, where it is not protected now:
-// the next cycle must know of it.
+// checkProtection notes what became of a job that has earned protection and had its turn, where it is not protected
+// now: the next cycle must know of it.
 func (c *cycle) checkProtection(j *cluster.Job, started bool) {
 	switch {
 	case c.isFirstBlocked(j.ID):

@@ -56,7 +56,8 @@ func TestShortestFirst(t *testing.T) {
 	}
 }
 
-// BenchmarkDecay measures one Decay over 100,000 pending jobs, of which every one's priority changes: 0.5 s beside other work.
+// BenchmarkDecay measures one Decay over 100,000 pending jobs, of which every one's priority changes: 0.5 s beside
+// other work.
 func BenchmarkDecay(b *testing.B) {
 	bed := mixedQueue(b, 100_000)
 	cfg := *bed.s.Config()
@@ -68,7 +69,7 @@ func BenchmarkDecay(b *testing.B) {
 	}
 }
 
-// TestDrainsIsBounded: a queue of enormous arrays does not make a job's patience overflow.
+// TestDrainTimeIsBounded: a queue of enormous arrays does not make a job's patience overflow.
 func TestDrainTimeIsBounded(t *testing.T) {
 	j := &cluster.Job{Limit: cluster.Unlimited, Tasks: cluster.RangeIDSet(0, 999_999)}
 	sum := time.Duration(0)

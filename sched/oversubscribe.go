@@ -8,7 +8,8 @@ import (
 
 // Oversubscription: in some partitions several jobs may be on one CPU. A job takes CPUs that nobody has where these
 // suffice, on whichever nodes; else those that one job has at most, then two, up to what its partition says. For each
-// such number there is a free set of its own, which sees as free what has fewer jobs. Memory and devices are given out once.
+// such number there is a free set of its own, which sees as free what has fewer jobs. Memory and devices are given
+// out once.
 
 // cpuOverlap is how often a node's CPUs are given out, where that may be more than once.
 type cpuOverlap struct {

@@ -139,8 +139,8 @@ func TestSpecializedCores(t *testing.T) {
 	}
 }
 
-// TestWholeNodesMemory: memory per CPU or GPU is that of all the node's, and a node that has less is no node for the job. The figures
-// are Slurm's.
+// TestWholeNodesMemory: memory per CPU or GPU is that of all the node's, and a node that has less is no node for the
+// job. The figures are Slurm's.
 func TestWholeNodesMemory(t *testing.T) {
 	plain, keeps := machine(), machine()
 	keeps.SpecCPUs, keeps.SpecMemMB = keeps.LastCores(2), 1000
@@ -175,7 +175,7 @@ func TestWholeNodesMemory(t *testing.T) {
 	}
 }
 
-// TestTooMuch: what no node of the partition has is named. The words and their order are Slurm's.
+// TestFirstShortageIsNamed: what no node of the partition has is named. The words and their order are Slurm's.
 func TestFirstShortageIsNamed(t *testing.T) {
 	b := namedBed(t, nil, machine())
 	for _, c := range []struct {
@@ -209,8 +209,8 @@ func TestFirstShortageIsNamed(t *testing.T) {
 	}
 }
 
-// TestCPUsOfAllGPUs: --exclusive gives all GPUs of a node, and --cpus-per-gpu counts for each of them: what comes to more CPUs than the
-// node has is refused, in Slurm too.
+// TestCPUsOfAllGPUs: --exclusive gives all GPUs of a node, and --cpus-per-gpu counts for each of them: what comes to
+// more CPUs than the node has is refused, in Slurm too.
 func TestCPUsOfAllGPUs(t *testing.T) {
 	b := namedBed(t, nil, machine())
 	for _, c := range []struct {
@@ -327,7 +327,8 @@ func TestTopoOptional(t *testing.T) {
 	}
 }
 
-// TestJobsLeaveCores has jobs say themselves what they leave of their nodes, in place of what these keep. The figures are Slurm's.
+// TestJobsLeaveCores has jobs say themselves what they leave of their nodes, in place of what these keep. The figures
+// are Slurm's.
 func TestJobsLeaveCores(t *testing.T) {
 	last, first := machine(), machine()
 	last.SpecCPUs, first.SpecCPUs = last.LastCores(2), cluster.RangeIDSet(0, 1)

@@ -25,8 +25,8 @@ type plannedStart struct {
 	seenChanges int          // how many changes of that set it knows
 }
 
-// newPlannedStart plans an allocation of a free set, which it does not change. An earlier plan for the same time, if there
-// is one, saves the work for nodes that have not changed since.
+// newPlannedStart plans an allocation of a free set, which it does not change. An earlier plan for the same time, if
+// there is one, saves the work for nodes that have not changed since.
 func newPlannedStart(fs *freeSet, at time.Time, a *cluster.Alloc, last *plannedStart) *plannedStart {
 	n := len(a.Shares)
 	ps := &plannedStart{at: at, nodes: make(nodeSet, len(fs.nodes)), alloc: a, names: make([]cluster.NodeName, n), leftovers: make([]leftover, n), free: fs, seenChanges: len(fs.changes)}
@@ -90,8 +90,8 @@ func (ps *plannedStart) leftIfUnchanged(i int, sh *cluster.Share) *leftover {
 	return left
 }
 
-// leftover is what a planned start leaves of a node, by amounts: which CPUs and GPUs these will be is open, except where
-// a reservation has some of them. Only cores that are free as a whole count.
+// leftover is what a planned start leaves of a node, by amounts: which CPUs and GPUs these will be is open, except
+// where a reservation has some of them. Only cores that are free as a whole count.
 type leftover struct {
 	index  int
 	share  *cluster.Share // what the planned start takes there
@@ -151,7 +151,8 @@ func (ps *plannedStart) keepsSame(o *plannedStart) bool {
 	})
 }
 
-// compareLeftovers lists the indexes of which it leaves more than another one did, and all of which it leaves something else.
+// compareLeftovers lists the indexes of which it leaves more than another one did, and all of which it leaves
+// something else.
 func (ps *plannedStart) compareLeftovers(was *plannedStart) (more, other []int) {
 	for a, b := ps.leftovers, was.leftovers; len(a) > 0 || len(b) > 0; {
 		switch {

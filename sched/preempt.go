@@ -11,9 +11,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// Preemption: a job that can not start otherwise makes others leave, the least important first, if it
-// could start in their place. Their nodes are kept for it until they are gone. A heterogeneous job makes others leave only
-// if then all of it could start, and is kept the nodes for all of it. A job of a reservation that lets others have its nodes
+// Preemption: a job that can not start otherwise makes others leave, the least important first, if it could start in
+// their place. Their nodes are kept for it until they are gone. A heterogeneous job makes others leave only if then
+// all of it could start, and is kept the nodes for all of it. A job of a reservation that lets others have its nodes
 // meanwhile (MaxStartDelay) makes these leave.
 
 // preemption is what a cycle knows of jobs that leave or may have to. A cycle has one if jobs preempt others at all.
@@ -344,9 +344,9 @@ func (c *cycle) victimsFor(j *cluster.Job, shape *jobShape) []victim {
 	return out
 }
 
-// chooseVictims chooses who leaves, and where those will be that they leave for: candidates are taken away in turn until all fit; then
-// those are spared in whose place nobody will be, and it is tried again with the others first, led by the one that made it fit.
-// Nil if nothing helps. fit is told who has left.
+// chooseVictims chooses who leaves, and where those will be that they leave for: candidates are taken away in turn
+// until all fit; then those are spared in whose place nobody will be, and it is tried again with the others first,
+// led by the one that made it fit. Nil if nothing helps. fit is told who has left.
 func (c *cycle) chooseVictims(candidates []victim, fit func(gone []victim) []preemptClaim) (chosen []victim, at []preemptClaim) {
 	order := candidates
 	for range 1 + c.s.Config().Preempt.Reorders {

@@ -345,7 +345,8 @@ func TestYields(t *testing.T) {
 	b.wantOn(v, string(cluster.WaitResources))
 }
 
-// Nobody leaves nodes that are reserved for others, and nobody for a job that its reservation lets start elsewhere only.
+// Nobody leaves nodes that are reserved for others, and nobody for a job that its reservation lets start elsewhere
+// only.
 func TestPreemptReserved(t *testing.T) {
 	b := preemptBed(t, 2, tiers(cluster.PreemptCancel), nil)
 	first, second := b.runs(at("low", 1)), b.runs(at("low", 1))

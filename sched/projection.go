@@ -7,9 +7,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// projection is what a planned start rests on: the projected free resources just before it, when the job does not fit yet,
-// and at it, when it does. It is kept from cycle to cycle and follows the nodes that change; while both statements hold
-// no other moment can be the earliest, and nothing need be planned anew.
+// projection is what a planned start rests on: the projected free resources just before it, when the job does not fit
+// yet, and at it, when it does. It is kept from cycle to cycle and follows the nodes that change; while both
+// statements hold no other moment can be the earliest, and nothing need be planned anew.
 type projection struct {
 	at           time.Time
 	before       *freeSet // just before the start; nodes of other planned starts have nothing free
@@ -21,8 +21,8 @@ type projection struct {
 	seen         int // how many changes of the cycle's free set are in it
 }
 
-// planStart finds the earliest start of a job of a shape if every running job uses up its limit, away from the nodes of other
-// planned starts and of reservations; nil if there is none.
+// planStart finds the earliest start of a job of a shape if every running job uses up its limit, away from the nodes
+// of other planned starts and of reservations; nil if there is none.
 func (c *cycle) planStart(shape *jobShape, j *cluster.Job) *plannedStart {
 	kept := c.plannedNodes()
 	if pr := shape.projection; pr != nil && c.untouchedByReservations(shape, j, pr.at) && pr.stillHolds(c, kept) {
@@ -48,7 +48,8 @@ func (c *cycle) planStart(shape *jobShape, j *cluster.Job) *plannedStart {
 	return ps
 }
 
-// untouchedByReservations reports whether a job that starts at a time, or before, is over before any reservation begins.
+// untouchedByReservations reports whether a job that starts at a time, or before, is over before any reservation
+// begins.
 func (c *cycle) untouchedByReservations(shape *jobShape, j *cluster.Job, at time.Time) bool {
 	over := endOf(laterOf(at, c.now), j.Limit)
 	return shape.reservation == nil && !slices.ContainsFunc(c.reserved, func(rn *reservedNodes) bool { return rn.Start.Before(over) })
@@ -222,8 +223,8 @@ func releases(s *cluster.Snapshot) []release {
 	return out
 }
 
-// releasesOf lists when a live job will give back what it holds; what it has given back already, on nodes that are still
-// cleaning up, comes earlier than the rest.
+// releasesOf lists when a live job will give back what it holds; what it has given back already, on nodes that are
+// still cleaning up, comes earlier than the rest.
 func releasesOf(j *cluster.Job, cfg *cluster.Config) []release {
 	shares := j.HeldShares()
 	n := len(shares) - len(j.Leaving())
@@ -234,8 +235,8 @@ func releasesOf(j *cluster.Job, cfg *cluster.Config) []release {
 	return out
 }
 
-// findStart finds the first moment at which a demand fits as releases come in turn, and how well it fits then; nil if it
-// never does. avoid says what is excluded at a moment, with the nodes as they will be.
+// findStart finds the first moment at which a demand fits as releases come in turn, and how well it fits then; nil if
+// it never does. avoid says what is excluded at a moment, with the nodes as they will be.
 func findStart(fs *freeSet, ends []release, want *demand, avoid func(then *freeSet, at time.Time) exclusion) (*plannedStart, *nodeFit) {
 	future := fs.clone()
 	cf := newClassFit(want, future)

@@ -29,8 +29,8 @@ func (c *cycle) gatherReserved() {
 	slices.SortStableFunc(c.reserved, func(a, b *reservedNodes) int { return a.Start.Compare(b.Start) })
 }
 
-// reservationsUnchanged reports whether the reservations are what they were at the last pass and, though time has gone by,
-// still no job that has looked for nodes could run into one.
+// reservationsUnchanged reports whether the reservations are what they were at the last pass and, though time has
+// gone by, still no job that has looked for nodes could run into one.
 func (c *cycle) reservationsUnchanged(s *cluster.Snapshot, now time.Time) bool {
 	for _, rn := range c.reserved {
 		if !rn.End.After(now) || rn.Start.After(c.now) && !rn.Start.After(now.Add(c.longestRun)) {
@@ -188,8 +188,8 @@ func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
 	return rest
 }
 
-// nodesOutside is the nodes that a job can not have because of the reservations that it asks for: nodes of none of these
-// or, if it may go beyond them and names nodes, nodes of other reservations; nil if it may use all.
+// nodesOutside is the nodes that a job can not have because of the reservations that it asks for: nodes of none of
+// these or, if it may go beyond them and names nodes, nodes of other reservations; nil if it may use all.
 func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *freeSet, now time.Time) nodeSet {
 	if spec.Reservation == "" {
 		return nil

@@ -153,8 +153,8 @@ func TestReservedMagnetic(t *testing.T) {
 	b.wantOn(foreign, "n001")
 }
 
-// A reservation that is to have another number of nodes keeps those that have jobs, then the last ones, and gets the first that are free. The
-// choice is that of Slurm 22.05.
+// A reservation that is to have another number of nodes keeps those that have jobs, then the last ones, and gets the
+// first that are free. The choice is that of Slurm 22.05.
 func TestReserveOtherCount(t *testing.T) {
 	b := newTestbed(t, 6)
 	b.reserve("x", 0, time.Hour, 4, nil)
@@ -178,8 +178,8 @@ func TestReserveOtherCount(t *testing.T) {
 	}
 }
 
-// What asks for nodes outside of its reservations can never run; one that may go beyond its own is told of those of others only,
-// with the words of Slurm 22.05.
+// What asks for nodes outside of its reservations can never run; one that may go beyond its own is told of those of
+// others only, with the words of Slurm 22.05.
 func TestRequiredOutside(t *testing.T) {
 	b := newTestbed(t, 8)
 	at := func(name string, in time.Duration, node int, flags cluster.ResvFlags) {
@@ -260,9 +260,9 @@ func TestReserveNodes(t *testing.T) {
 	}
 }
 
-// TestCoresApart plays random reservations of cores and jobs: what is given keeps off the cores of all reservations that a
-// job has no part in while it may run, and stays within its own; and some jobs of either kind run at all. Some nodes have two
-// threads a core, some jobs are heterogeneous, some may do with less time.
+// TestCoresApart plays random reservations of cores and jobs: what is given keeps off the cores of all reservations
+// that a job has no part in while it may run, and stays within its own; and some jobs of either kind run at all. Some
+// nodes have two threads a core, some jobs are heterogeneous, some may do with less time.
 func TestCoresApart(t *testing.T) {
 	seed, inside, beside := rand.Uint64(), 0, 0
 	for round := range uint64(150) {
@@ -339,8 +339,8 @@ func (b *testbed) apart(t *testing.T, when string) (inside, beside int) {
 	return inside, beside
 }
 
-// TestLateEnd: a job that is to get the node of one that has not ended in time is planned to start now at the earliest, so that a
-// reservation is in its way which its limit reaches.
+// TestLateEnd: a job that is to get the node of one that has not ended in time is planned to start now at the
+// earliest, so that a reservation is in its way which its limit reaches.
 func TestLateEnd(t *testing.T) {
 	b := newTestbed(t, 1)
 	late := b.submit(wants(1))
@@ -383,8 +383,8 @@ func TestWhyCores(t *testing.T) {
 	}
 }
 
-// TestBeginsOnTime: a scheduler that goes on starts what waits for a reservation at the very moment when that begins, though
-// no other job has looked for nodes.
+// TestBeginsOnTime: a scheduler that goes on starts what waits for a reservation at the very moment when that begins,
+// though no other job has looked for nodes.
 func TestBeginsOnTime(t *testing.T) {
 	b := newTestbed(t, 2)
 	b.reserve("r", time.Hour, time.Hour, 1, nil)

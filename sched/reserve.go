@@ -9,9 +9,10 @@ import (
 	"dev.muster/cluster"
 )
 
-// Reserve chooses what a reservation gets that asks for a number of nodes or of cores: what no other one has then, and no
-// job will have; in the order of a job's, nodes that are up first if there are enough. With cores, cpus tells what it gets of
-// each node. One that has nodes keeps of them as many as it asks for, those with jobs first. The error says what is missing.
+// Reserve chooses what a reservation gets that asks for a number of nodes or of cores: what no other one has then,
+// and no job will have; in the order of a job's, nodes that are up first if there are enough. With cores, cpus tells
+// what it gets of each node. One that has nodes keeps of them as many as it asks for, those with jobs first. The
+// error says what is missing.
 func Reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
 	if len(r.Nodes) == 0 || len(r.Cores) > 0 {
 		return chooseReserved(s, r, now, false)
@@ -64,7 +65,8 @@ func chooseReserved(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, 
 	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
 }
 
-// takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or admits them.
+// takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or
+// admits them.
 func (fs *freeSet) takenDuring(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) exclusion {
 	ex := exclusion{nodes: make(nodeSet, len(fs.nodes))}
 	const shares = cluster.ResvMaint | cluster.ResvOverlap
@@ -106,8 +108,8 @@ func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {
 	return out
 }
 
-// chooseReservedCores chooses cores: of each node the lowest that are free, and with FIRST_CORES the lowest that there are. A number
-// for all nodes is dealt out as tasks are; over a number of nodes evenly.
+// chooseReservedCores chooses cores: of each node the lowest that are free, and with FIRST_CORES the lowest that
+// there are. A number for all nodes is dealt out as tasks are; over a number of nodes evenly.
 func chooseReservedCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
 	each, nodes, firsts := r.Cores, len(r.Nodes), r.Flags&cluster.ResvFirstCores != 0
 	if nodes == 0 && firsts {
@@ -158,7 +160,8 @@ func chooseReservedCores(s *cluster.Snapshot, r *cluster.Reservation, part *clus
 	return names, cpus, nil
 }
 
-// placeCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not there.
+// placeCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not
+// there.
 func placeCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion, each []int) *cluster.Alloc {
 	l := &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features}
 	if nodes := max(r.Count, len(each)); r.Count > 0 || r.Flags&cluster.ResvFirstCores != 0 {
@@ -178,8 +181,8 @@ func placeCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Parti
 	return nil
 }
 
-// lowestCores is so many whole cores of a node, the lowest that others do not have; with firsts the lowest that jobs may have at
-// all. False if they are not free.
+// lowestCores is so many whole cores of a node, the lowest that others do not have; with firsts the lowest that jobs
+// may have at all. False if they are not free.
 func (fs *freeSet) lowestCores(i, cores int, taken exclusion, firsts bool) (cluster.IDSet, bool) {
 	all := &fs.nodes[i]
 	free := taken.cpus.without(int32(i), all)
@@ -192,8 +195,8 @@ func (fs *freeSet) lowestCores(i, cores int, taken exclusion, firsts bool) (clus
 	return set, set.Len() == cores*t && free.cpus.Contains(set)
 }
 
-// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used, and with
-// REPLACE those on which jobs run. What can not be replaced stays.
+// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used,
+// and with REPLACE those on which jobs run. What can not be replaced stays.
 func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 	for _, r := range s.Reservations() {
 		if r = r.At(now); !r.Replaces() || !r.End.After(now) {

@@ -167,7 +167,8 @@ func (s *scenario) nodes(words []string) {
 	}
 }
 
-// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N accounts=a,b qos=a,b mode=PREEMPTMODE grace=MIN down inactive default.
+// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N accounts=a,b qos=a,b mode=PREEMPTMODE grace=MIN down
+// inactive default.
 func (s *scenario) partition(words []string) {
 	p := cluster.Partition{Name: words[0], All: true, State: cluster.PartitionUp}
 	for _, w := range words[1:] {

@@ -91,7 +91,8 @@ func (c *cycle) limits(a *attempt) bool {
 	return true
 }
 
-// readyTasks is what of a record may start, or why nothing may; a job that was made to leave lets the other one go first.
+// readyTasks is what of a record may start, or why nothing may; a job that was made to leave lets the other one go
+// first.
 func (c *cycle) readyTasks(j *cluster.Job) (cluster.IDSet, cluster.Reason) {
 	tasks, why := c.s.Ready(j, c.now)
 	if why == cluster.NoReason && c.preemption != nil && c.s.Yields(j, c.now) {

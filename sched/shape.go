@@ -10,8 +10,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// Jobs of one shape are an equivalence class: they ask for the same, so what does not fit for one of them fits for none,
-// and is not tried again in the cycle.
+// Jobs of one shape are an equivalence class: they ask for the same, so what does not fit for one of them fits for
+// none, and is not tried again in the cycle.
 
 // shapeKey is everything of a job that decides where it fits. All that newDemand reads must be in it: a field that is
 // missing makes two different jobs one (TestShapeKeyIsComplete).
@@ -139,10 +139,7 @@ func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, a
 }
 
 // noteFailure remembers that the shape does not fit beside these planned starts.
-func (shape *jobShape) noteFailure(mask uint64) bool {
-	shape.failed = append(shape.failed, mask)
-	return true
-}
+func (shape *jobShape) noteFailure(mask uint64) { shape.failed = append(shape.failed, mask) }
 
 // specKey is what a job leaves of its nodes for the system (-S): cores above 0, threads below 0; 0: what the nodes say.
 func specKey(l *cluster.Layout) int32 {

@@ -92,7 +92,8 @@ func (d *demand) shortage(fs *freeSet, away exclusion) string {
 	return d.shortageOf(fs, away, " in service")
 }
 
-// shortageOf tells on how many nodes of a free set there is room, beside what the job must keep off, and what the others lack.
+// shortageOf tells on how many nodes of a free set there is room, beside what the job must keep off, and what the
+// others lack.
 func (d *demand) shortageOf(fs *freeSet, away exclusion, which string) string {
 	room, tasks, nodes := 0, 0, 0
 	lacking, most := map[*lack]int{}, map[*lack]int{}

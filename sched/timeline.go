@@ -7,8 +7,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// timeline has the start of a job planned that could start nowhere: at once or, in the responsive order, for most jobs when
-// all others of the tier have had their turn.
+// timeline has the start of a job planned that could start nowhere: at once or, in the responsive order, for most
+// jobs when all others of the tier have had their turn.
 func (c *cycle) timeline(b blockedJob) {
 	if !c.responsive || c.earnsProtection(b.job, c.current.queueWait) && !c.partitionsTaken(b.job) {
 		c.planBlocked(b)
@@ -49,8 +49,8 @@ func (c *cycle) plannedWithin(limit time.Duration) (mask uint64, over time.Time)
 	return mask, over
 }
 
-// planFirstBlocked gives the first blocked job of each partition a planned start that no later job of this cycle can delay
-// (EASY backfill). Planned starts keep off each other's nodes.
+// planFirstBlocked gives the first blocked job of each partition a planned start that no later job of this cycle can
+// delay (EASY backfill). Planned starts keep off each other's nodes.
 func (c *cycle) planFirstBlocked(j *cluster.Job, shapes []*jobShape) (cluster.Reason, *plannedStart) {
 	first := false
 	var best *plannedStart

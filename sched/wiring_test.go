@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestFoundLeaves: without topology.conf jobs go below one leaf switch, as the nodes found them, if they fit; a larger job
-// waits for none, nor does one that needs nodes of which no leaf is known.
+// TestFoundLeaves: without topology.conf jobs go below one leaf switch, as the nodes found them, if they fit; a
+// larger job waits for none, nor does one that needs nodes of which no leaf is known.
 func TestFoundLeaves(t *testing.T) {
 	var nodes []cluster.Inventory
 	for _, leaf := range []string{"a", "b", "a", "b", "b", ""} {
@@ -43,8 +43,8 @@ func words(names []cluster.NodeName) string {
 	return strings.Join(out, " ")
 }
 
-// TestShaky: a large job leaves out a node that had trouble of late if others fit, and does not wait for that; a small one takes it,
-// and weight goes first.
+// TestTroubledNodes: a large job leaves out a node that had trouble of late if others fit, and does not wait for
+// that; a small one takes it, and weight goes first.
 func TestTroubledNodes(t *testing.T) {
 	for _, c := range []struct {
 		ask, want string
@@ -76,7 +76,8 @@ func TestTroubledNodes(t *testing.T) {
 	}
 }
 
-// TestTroubleBetweenCycles: a scheduler that goes on sees that a node has had trouble, and that this was long enough ago.
+// TestTroubleBetweenCycles: a scheduler that goes on sees that a node has had trouble, and that this was long enough
+// ago.
 func TestTroubleBetweenCycles(t *testing.T) {
 	b := namedBed(t, nil)
 	for i := range 9 {
