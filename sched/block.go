@@ -143,7 +143,7 @@ func (c *choice) exploreAll(list []int32) bool {
 	return c.searchSubsets(list, &steps)
 }
 
-// allWithin reports whether all of the indexes lie in these base blocks.
+// allWithin reports whether all nodes lie in these base blocks.
 func (c *choice) allWithin(places []int32, from, to int) bool {
 	return !slices.ContainsFunc(places, func(i int32) bool { k := int(c.free.topology.blocks.blockOf[i]); return k < from || k >= to })
 }

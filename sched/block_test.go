@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestBlocks indexes jobs on six base blocks of four nodes, of which two and four make larger ones.
+// TestBlocks places jobs on six base blocks of four nodes, of which two and four make larger ones.
 // A letter of busy is a node in use; those behind the six are in no block.
 func TestBlocks(t *testing.T) {
 	config := func(cfg *cluster.Config) {

@@ -514,7 +514,7 @@ func (c *choice) chooseLeastLoaded() bool {
 // nodeRun is a number of nodes that follow each other in the configuration.
 type nodeRun []int32
 
-// cutIntoRuns cuts indexes in node order into runs.
+// cutIntoRuns cuts nodes, rising, into runs.
 func (c *choice) cutIntoRuns(list []int32) (out []nodeRun) {
 	from := 0
 	for k, i := range list {

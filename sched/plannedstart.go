@@ -151,7 +151,7 @@ func (ps *plannedStart) keepsSame(o *plannedStart) bool {
 	})
 }
 
-// compareLeftovers lists the indexes of which it leaves more than another one did, and all of which it leaves
+// compareLeftovers lists the nodes of which it leaves more than another one did, and all of which it leaves
 // something else.
 func (ps *plannedStart) compareLeftovers(was *plannedStart) (more, other []int) {
 	for a, b := ps.leftovers, was.leftovers; len(a) > 0 || len(b) > 0; {

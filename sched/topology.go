@@ -18,7 +18,7 @@ type topology struct {
 
 // leafSwitch is a switch with nodes. Nodes that no switch names are a leaf of their own.
 type leafSwitch struct {
-	nodes []int32 // indexes, rising
+	nodes []int32 // rising
 	above []int32 // by level from 0, the switch above (itself at level 0); -1: none
 }
 
