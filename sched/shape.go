@@ -18,18 +18,28 @@ import (
 type shapeKey struct {
 	part        *cluster.Partition
 	reservation *reservedNodes // in which the job would run
-	numbers     [19]int32
-	mem         cluster.Mem
-	tmp         int64
-	sharing     cluster.Sharing
-	overcommit  bool
-	sockets     int // bit 0: one socket is filled before the next; bit 1: not said
-	constraint  string
-	prefer      string
-	gres        string // --gres-flags
-	hint        string
-	lists       string
-	user        int64 // UID plus one, where nodes are for one user's jobs; else 0
+
+	// As asked; Admit bounds them.
+	minNodes, maxNodes               int32
+	tasks, tasksPerNode, tasksPerGPU int32
+	tasksPerSocket, tasksPerCore     int32
+	cpusPerTask, cpusPerGPU, minCPUs int32
+	sockets, cores, threads          int32
+	switches                         int32
+	segment                          int32
+	flags                            int32 // see keyFlags
+	forSystem                        int32 // see specKey
+	partMin, partMax                 int32 // plus one, where the job's QOS replaces the partition's bounds; else 0
+
+	mem        cluster.Mem
+	tmp        int64
+	sharing    cluster.Sharing
+	constraint string
+	prefer     string
+	gresFlags  string
+	hint       string
+	lists      string // of GRES and nodes, see keyLists
+	user       int64  // UID plus one, where nodes are for one user's jobs; else 0
 }
 
 // jobShape is a shape: what its jobs ask for, which they are, and what is known of where that fits.
@@ -53,38 +63,63 @@ type jobShape struct {
 
 // shapeFor finds the shape of a job in a partition, or adds it, and has the job be a member.
 func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
-	switches := c.switchesWanted(j)
-	key := shapeKeyOf(p, j.Spec, j.Avoid, switches)
+	key := shapeKeyOf(p, j.Spec, j.Avoid, c.switchesWanted(j))
 	key.reservation = own
-	if least, upTo := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || upTo != p.MaxNodes { // the job's QOS replaces the partition's bounds
-		key.numbers[len(key.numbers)-2], key.numbers[len(key.numbers)-1] = int32(1+least), int32(1+upTo)
+	if least, most := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || most != p.MaxNodes {
+		key.partMin, key.partMax = int32(1+least), int32(1+most)
 	}
 	if c.free.hasOneUserNodes || j.Spec.Sharing == cluster.ShareUser {
 		key.user, c.book.perUser = int64(j.Spec.UID)+1, true
 	}
 	shape, ok := c.book.byKey[key]
 	if !ok {
-		shape = &jobShape{demand: newDemand(c.s, p, j.Spec, j.Avoid), reservation: own, asking: cluster.Asking{Like: j, Part: p.Name}}
-		shape.demand.switches = switches
-		shape.fit = newClassFit(shape.demand, c.free)
-		if !shape.obviouslyPossible(c.free) && shape.find(c.free, nil, 0, exclusion{}) == nil { // what fits now is possible, no need to ask
-			shape.why, shape.note = shape.demand.possible(c.s, c.emptied())
-		}
-		c.book.byKey[key], shape.number = shape, len(c.book.list)
-		c.book.list, c.book.needs, c.book.bounds = append(c.book.list, shape), append(c.book.needs, *shape.fit.neededCapability()), append(c.book.bounds, turnBound{})
+		shape = c.newShape(p, j, own)
+		c.book.add(key, shape)
 	}
 	if !c.revisited {
-		shape.unstable = shape.unstable || j.Spec.LimitMin != 0 || unstable(j, c.now)
-		c.book.members++
-		m := &shapeMember{id: j.ID, pass: c.book.pass, nice: j.Spec.Nice, since: waitingSince(j), limit: j.Limit, share: c.current.share}
-		if !c.responsive && (c.book.pass > 0 || len(shape.members) == 0) { // in a full pass the first member comes first, so the others' places do not matter
-			m.place, _ = c.s.PlaceOf(j.ID)
-		}
-		c.book.bounds[shape.number].widen(m, len(shape.members) == 0)
-		shape.members = append(shape.members, m)
-		c.joinGate(shape, j)
+		c.joinShape(shape, j)
 	}
 	return shape
+}
+
+// newShape is the shape of a job, and whether such jobs can run at all.
+func (c *cycle) newShape(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
+	d := newDemand(c.s, p, j.Spec, j.Avoid)
+	d.switches = c.switchesWanted(j)
+	shape := &jobShape{
+		demand: d, fit: newClassFit(d, c.free), reservation: own,
+		asking: cluster.Asking{Like: j, Part: p.Name},
+	}
+	fitsNow := shape.obviouslyPossible(c.free) || shape.find(c.free, nil, 0, exclusion{}) != nil
+	if !fitsNow { // else there is no need to ask
+		shape.why, shape.note = d.possible(c.s, c.emptied())
+	}
+	return shape
+}
+
+// add puts a shape into the book.
+func (b *shapeBook) add(key shapeKey, shape *jobShape) {
+	shape.number = len(b.list)
+	b.byKey[key] = shape
+	b.list = append(b.list, shape)
+	b.needs = append(b.needs, *shape.fit.neededCapability())
+	b.bounds = append(b.bounds, turnBound{})
+}
+
+// joinShape has a job be a member of a shape.
+func (c *cycle) joinShape(shape *jobShape, j *cluster.Job) {
+	m := &shapeMember{
+		id: j.ID, pass: c.book.pass, nice: j.Spec.Nice, since: waitingSince(j), limit: j.Limit, share: c.current.share,
+	}
+	first := len(shape.members) == 0
+	if !c.responsive && (first || c.book.pass > 0) { // in a full pass the others come behind the first
+		m.place, _ = c.s.PlaceOf(j.ID)
+	}
+	shape.unstable = shape.unstable || j.Spec.LimitMin != 0 || unstable(j, c.now)
+	shape.members = append(shape.members, m)
+	c.book.members++
+	c.book.bounds[shape.number].widen(m, first)
+	c.joinGate(shape, j)
 }
 
 // licensesFree reports whether there are licenses for the job beside those in use and given in this cycle.
@@ -124,18 +159,21 @@ func (c *cycle) switchesWanted(j *cluster.Job) int {
 // find is an allocation in a free set that keeps off the planned starts of the mask and what is excluded, or nil.
 func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, avoid exclusion) *cluster.Alloc {
 	at := slices.IndexFunc(shape.nodeFits, func(nf *nodeFit) bool { return nf.mask == mask && nf.free == fs })
-	if at >= 0 {
+	known := at >= 0
+	if known {
 		shape.nodeFits[at].setExcluded(avoid.cpus)
+		if shape.nodeFits[at].tooSmall() {
+			return nil
+		}
 	}
-	if at >= 0 && shape.nodeFits[at].tooSmall() || (at < 0 || len(shape.demand.gpuJob) > 0) && shape.fit.hopeless(fs.classIndex(planned, mask)) {
+	if worthAsking := !known || len(shape.demand.gpuJob) > 0; worthAsking && shape.fit.hopeless(fs.classIndex(planned, mask)) {
 		return nil
 	}
-	if at >= 0 {
-		return shape.nodeFits[at].find(avoid)
+	if !known {
+		shape.nodeFits = append(shape.nodeFits, shape.fit.newNodeFit(fs, planned, mask))
+		at = len(shape.nodeFits) - 1
 	}
-	nf := shape.fit.newNodeFit(fs, planned, mask)
-	shape.nodeFits = append(shape.nodeFits, nf)
-	return nf.find(avoid)
+	return shape.nodeFits[at].find(avoid)
 }
 
 // noteFailure remembers that the shape does not fit beside these planned starts.
@@ -152,19 +190,39 @@ func specKey(l *cluster.Layout) int32 {
 	return 0
 }
 
+// shapeKeyOf is the key of a spec in a partition, but for what depends on the cycle.
 func shapeKeyOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shapeKey {
-	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
-	k := shapeKey{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: b2i(fillsSockets(s.Distribution)) | b2i(s.Distribution == "")<<1, constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
-		numbers: [19]int32{ // Admit bounds them
-			int32(s.MinNodes), int32(s.MaxNodes), int32(s.Tasks), int32(s.TasksPerNode), int32(s.TasksPerGPU),
-			int32(s.CPUsPerTask), int32(s.CPUsPerGPU), int32(s.MinCPUs), int32(s.SocketsPerNode), int32(s.CoresPerSocket),
-			int32(s.ThreadsPerCore), int32(switches), int32(s.Segment), int32(flags), int32(s.TasksPerSocket),
-			int32(s.TasksPerCore), specKey(s.Layout)}}
+	return shapeKey{
+		part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing,
+		constraint: s.Constraint, prefer: s.Prefer, gresFlags: s.GRESFlags, hint: s.Hint,
+		minNodes: int32(s.MinNodes), maxNodes: int32(s.MaxNodes),
+		tasks: int32(s.Tasks), tasksPerNode: int32(s.TasksPerNode), tasksPerGPU: int32(s.TasksPerGPU),
+		tasksPerSocket: int32(s.TasksPerSocket), tasksPerCore: int32(s.TasksPerCore),
+		cpusPerTask: int32(s.CPUsPerTask), cpusPerGPU: int32(s.CPUsPerGPU), minCPUs: int32(s.MinCPUs),
+		sockets: int32(s.SocketsPerNode), cores: int32(s.CoresPerSocket), threads: int32(s.ThreadsPerCore),
+		switches: int32(switches), segment: int32(s.Segment),
+		flags: keyFlags(s), forSystem: specKey(s.Layout), lists: keyLists(s, avoid),
+	}
+}
+
+// keyFlags is all that a spec says by yes or no.
+func keyFlags(s *cluster.JobSpec) (flags int32) {
+	for k, set := range [...]bool{
+		s.Contiguous, s.Spread, s.UseMinNodes, s.ConsolidateSegments, s.SpreadSegments, s.Overcommit,
+		fillsSockets(s.Distribution), s.Distribution == "",
+	} {
+		flags |= int32(b2i(set)) << k
+	}
+	return flags
+}
+
+// keyLists is the lists of a spec as one text; empty if they all are.
+func keyLists(s *cluster.JobSpec, avoid []cluster.Avoided) string {
 	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.PerSocket)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
-		return k
+		return ""
 	}
 	var b strings.Builder
-	for _, list := range [][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask, s.PerSocket} {
+	for _, list := range [...][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask, s.PerSocket} {
 		for _, g := range list {
 			b.WriteString(g.Name)
 			b.WriteByte(':')
@@ -175,7 +233,7 @@ func shapeKeyOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoide
 		}
 		b.WriteByte(';')
 	}
-	for _, list := range [][]cluster.NodeName{s.NodeList, s.Exclude} {
+	for _, list := range [...][]cluster.NodeName{s.NodeList, s.Exclude} {
 		for _, n := range list {
 			b.WriteString(string(n))
 			b.WriteByte(',')
@@ -186,6 +244,5 @@ func shapeKeyOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoide
 		b.WriteString(string(a.Node))
 		b.WriteByte(',')
 	}
-	k.lists = b.String()
-	return k
+	return b.String()
 }
