@@ -11,7 +11,8 @@ import (
 // allocate gives each chosen node its share: first nodes are filled first, each gets a task. Nil if
 // the devices can not be dealt out after all.
 func (d *demand) allocate(rooms []nodeRoom) *cluster.Alloc {
-	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.jobsPerCPU, Shares: make([]cluster.Share, len(rooms))}
+	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.jobsPerCPU,
+		Shares: make([]cluster.Share, len(rooms))}
 	if d.ownSpec != nil {
 		rooms = slices.Clone(rooms)
 		for i := range rooms {
@@ -92,7 +93,8 @@ func (d *demand) dealTasks(rooms []nodeRoom) {
 	if d.everyNode {
 		left = d.tasksPerNode * len(rooms)
 	}
-	evenly := d.overcommit || d.evenly && (d.exclusive || d.gpus || d.blockSockets && d.countAsked)
+	wholeOrSized := d.exclusive || d.gpus || d.blockSockets && d.countAsked
+	evenly := d.overcommit || d.evenly && wholeOrSized
 	later, cores := 0, 0 // tasks that the nodes after this one hold, and those that fill a core of each
 	for _, r := range rooms {
 		later, cores = later+r.tasks, cores+min(r.tasks, d.perWholeCore(r.free))
@@ -143,7 +145,8 @@ func (d *demand) splitGPUs(rooms []nodeRoom) [][]int64 {
 	for k, g := range d.gpuJob {
 		left := g.Count
 		for i, r := range rooms {
-			n := min(max(gpusNearCPUs(r.free, d.cpusFor(r), g.Type, d), 1), int64(d.gpusGivenBy(r.free, g.Type)), left-int64(len(rooms)-i-1))
+			n := min(max(gpusNearCPUs(r.free, d.cpusFor(r), g.Type, d), 1), int64(d.gpusGivenBy(r.free, g.Type)),
+				left-int64(len(rooms)-i-1))
 			out[i] = append(out[i], max(n, 0))
 			left -= out[i][k]
 		}

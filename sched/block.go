@@ -126,7 +126,10 @@ func (c *choice) chooseInOneBlock(free [][]int32, level, from, to int, held []in
 	slices.SortStableFunc(options, func(a, b option) int { return a.nodes - b.nodes })
 	for _, o := range options {
 		block := free[o.at:min(o.at+span, to)]
-		if c.allWithin(held, o.at, min(o.at+span, to)) && (c.attempt(func() bool { return c.fillBlocks(block) }) || c.exploreAll(slices.Concat(block...))) {
+		if !c.allWithin(held, o.at, min(o.at+span, to)) {
+			continue
+		}
+		if c.attempt(func() bool { return c.fillBlocks(block) }) || c.exploreAll(slices.Concat(block...)) {
 			return true
 		}
 	}
@@ -161,11 +164,7 @@ func (c *choice) fillBlocks(free [][]int32) bool {
 				continue
 			}
 			covers := len(c.chosen)+len(nodes) >= c.minNodes && c.attempt(func() bool { return c.fillFrom(nodes) }, true)
-			more := 0
-			if best >= 0 {
-				more = len(nodes) - len(free[best])
-			}
-			if best < 0 || covers && !enough || covers == enough && (covers && more < 0 || !covers && more > 0) {
+			if best < 0 || preferGroup(covers, len(nodes), enough, len(free[best])) {
 				best, enough = k, covers
 			}
 		}
@@ -176,6 +175,18 @@ func (c *choice) fillBlocks(free [][]int32) bool {
 			return true
 		}
 	}
+}
+
+// preferGroup reports whether a group of nodes is better than another one to fill next: it suffices and the other
+// does not, or both suffice and it is smaller, or neither does and it is larger.
+func preferGroup(suffices bool, nodes int, otherSuffices bool, otherNodes int) bool {
+	switch {
+	case suffices != otherSuffices:
+		return suffices
+	case suffices:
+		return nodes < otherNodes
+	}
+	return nodes > otherNodes
 }
 
 // chooseSegments places groups of k nodes one after the other, each as if it were a job.

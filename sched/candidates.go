@@ -127,7 +127,10 @@ func (ch *candidateHeap) addShapes() {
 	room := make([]candidate, len(ip.reopened))
 	for k, n := range ip.reopened {
 		b := &ip.book.bounds[n]
-		room[k] = candidate{shape: ip.book.list[n], number: n, tentative: true, seenStarts: len(ip.started), nice: b.nice, place: b.place}
+		room[k] = candidate{
+			shape: ip.book.list[n], number: n, tentative: true, seenStarts: len(ip.started),
+			nice: b.nice, place: b.place,
+		}
 		if ip.responsive {
 			room[k].score = ip.scoreOf(waitedSince(ip.now, b.since), b.share, b.limit)
 		}

@@ -71,7 +71,8 @@ func (c *choice) candidatesByWeight() (out [][]int32) {
 		ranks[nodeWeight(c.free.nodes[i].node)] = true
 	}
 	for _, most := range slices.Sorted(maps.Keys(ranks)) {
-		out = append(out, slices.DeleteFunc(slices.Clone(c.candidates), func(i int32) bool { return nodeWeight(c.free.nodes[i].node) > most }))
+		out = append(out, slices.DeleteFunc(slices.Clone(c.candidates),
+			func(i int32) bool { return nodeWeight(c.free.nodes[i].node) > most }))
 	}
 	return out
 }
@@ -118,7 +119,8 @@ func (c *choice) chooseCountByCount(counts []cluster.FeatureCount) bool {
 	for _, n := range counts {
 		missing := n.Nodes - c.countWith(n)
 		c.nodeFit, c.minNodes = &part, len(c.chosen)+missing
-		c.candidates = slices.DeleteFunc(slices.Clone(all), func(i int32) bool { return slices.Contains(c.chosen, i) || !n.Has(c.features(i)) })
+		c.candidates = slices.DeleteFunc(slices.Clone(all),
+			func(i int32) bool { return slices.Contains(c.chosen, i) || !n.Has(c.features(i)) })
 		if missing > 0 && !c.chooseByWeight() {
 			return false
 		}
@@ -149,9 +151,16 @@ func (c *choice) recountGiven() {
 // isSimple reports whether the job takes of one run of nodes the lowest: there is nothing to choose by.
 func (c *choice) isSimple() bool {
 	topo, d := c.free.topology, c.demand
-	return c.runCount == 1 && d.wishes == nil && topo.levels == nil && topo.blocks == nil && !topo.weight && c.avoid == nil && len(d.wanted) == 0 &&
-		!d.wantsMostNodes() && !d.fewNodesForGPUs() && !d.leastLoaded && !d.atEnd && !c.wantsBestFit() && !d.contiguous &&
-		(d.oneNode || d.tasks <= 1 || c.maxNodes > d.tasks) // else see bigEnough
+	if c.runCount != 1 || c.avoid != nil || topo.levels != nil || topo.blocks != nil || topo.weight {
+		return false
+	}
+	byName := d.wishes != nil || len(d.wanted) > 0
+	byNumber := d.wantsMostNodes() || d.fewNodesForGPUs()
+	byOrder := d.leastLoaded || d.atEnd || d.contiguous || c.wantsBestFit()
+	if byName || byNumber || byOrder {
+		return false
+	}
+	return d.oneNode || d.tasks <= 1 || c.maxNodes > d.tasks // else see bigEnough
 }
 
 // takeLowest fills nodes from the lowest on, without a list of them.
@@ -160,7 +169,8 @@ func (c *choice) takeLowest() bool {
 		c.firstWithRoom++
 	}
 	return c.attempt(func() bool {
-		for i := c.firstWithRoom; int(i) < len(c.tasks) && len(c.chosen) < min(c.maxNodes, c.nodeCount) && c.tasks[i] > 0; i++ {
+		most := min(c.maxNodes, c.nodeCount)
+		for i := c.firstWithRoom; int(i) < len(c.tasks) && len(c.chosen) < most && c.tasks[i] > 0; i++ {
 			if c.takeNode(i); c.covers() {
 				return true
 			}
@@ -204,7 +214,8 @@ func (c *choice) takeNamed() bool {
 func (c *choice) collectCandidates() {
 	c.candidates = c.withRoom
 	if c.avoid != nil || len(c.chosen) > 0 {
-		c.candidates = slices.DeleteFunc(slices.Clone(c.withRoom), func(i int32) bool { return c.avoid.has(int(i)) || slices.Contains(c.chosen, i) })
+		c.candidates = slices.DeleteFunc(slices.Clone(c.withRoom),
+			func(i int32) bool { return c.avoid.has(int(i)) || slices.Contains(c.chosen, i) })
 	}
 }
 
@@ -373,7 +384,9 @@ func (c *choice) searchAny() bool {
 		if c.attempt(func() bool { return c.fillFrom(list) }) {
 			return true
 		}
-		if steps := maxSearchSteps; (len(c.demand.gpuJob) > 0 || c.featureCounts != nil) && c.canReachGPUs(list) && c.searchSubsets(list, &steps) {
+		steps := maxSearchSteps
+		combinationsDiffer := len(c.demand.gpuJob) > 0 || c.featureCounts != nil
+		if combinationsDiffer && c.canReachGPUs(list) && c.searchSubsets(list, &steps) {
 			return true
 		}
 	}
@@ -406,7 +419,8 @@ func (c *choice) searchSubsets(list []int32, steps *int) bool {
 	if *steps--; *steps < 0 || len(list) == 0 || len(c.chosen) >= c.maxNodes || len(c.chosen)+len(list) < c.minNodes {
 		return false
 	}
-	return c.attempt(func() bool { c.takeNode(list[0]); return c.searchSubsets(list[1:], steps) }) || c.searchSubsets(list[1:], steps)
+	return c.attempt(func() bool { c.takeNode(list[0]); return c.searchSubsets(list[1:], steps) }) ||
+		c.searchSubsets(list[1:], steps)
 }
 
 // connectedCandidates lists the candidates that may be used together: those under one root with a tree.
@@ -461,7 +475,8 @@ func (c *choice) chooseDensest() bool {
 		}
 		return len(c.candidates) > 0 && c.attempt(c.chooseByStrategy)
 	}
-	if c.minNodes <= 1 && len(c.chosen) == 0 && from(func(k int) bool { return gives[k] >= need && int(c.tasks[all[k]]) >= d.tasks }) {
+	isAllNeeded := func(k int) bool { return gives[k] >= need && int(c.tasks[all[k]]) >= d.tasks }
+	if c.minNodes <= 1 && len(c.chosen) == 0 && from(isAllNeeded) {
 		return true
 	}
 	slices.Sort(levels)
@@ -507,7 +522,10 @@ func (c *choice) chooseNearby() bool {
 // chooseLeastLoaded takes the nodes with most free CPUs first.
 func (c *choice) chooseLeastLoaded() bool {
 	list := slices.Clone(c.candidates)
-	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(c.free.nodes[b].cpuCount, c.free.nodes[a].cpuCount) })
+	slices.SortStableFunc(list, func(a, b int32) int {
+		return cmp.Compare(c.free.nodes[b].cpuCount,
+			c.free.nodes[a].cpuCount)
+	})
 	return c.fillFrom(list)
 }
 

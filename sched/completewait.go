@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -76,7 +75,8 @@ func (c *cycle) nodesCompleting() (nodes nodeSet) {
 
 // shareNodes reports whether partitions have nodes in common.
 func shareNodes(p, o *cluster.Partition) bool {
-	return p == o || p.All || o.All || slices.ContainsFunc(p.Nodes, func(n cluster.NodeName) bool { return slices.Contains(o.Nodes, n) })
+	return p == o || p.All || o.All || slices.ContainsFunc(p.Nodes,
+		func(n cluster.NodeName) bool { return slices.Contains(o.Nodes, n) })
 }
 
 // waitsForCompleting reports whether all partitions of a job, or of any component of it, wait for completing jobs.
@@ -89,28 +89,7 @@ func (c *cycle) waitsForCompleting(j *cluster.Job) bool {
 		all = c.s.Components(j)
 	}
 	return slices.ContainsFunc(all, func(o *cluster.Job) bool {
-		return !slices.ContainsFunc(o.Spec.Partitions, func(name string) bool { p, ok := c.s.Partition(name); return ok && c.completing[p] == nil })
+		return !slices.ContainsFunc(o.Spec.Partitions,
+			func(name string) bool { p, ok := c.s.Partition(name); return ok && c.completing[p] == nil })
 	})
-}
-
-// explainCompleting explains that completing jobs are waited for, in the partition or in one that shares nodes with it.
-func (e *Explanation) explainCompleting(c *cycle, p *cluster.Partition) {
-	cfg := c.s.Config()
-	at := slices.IndexFunc(cfg.Partitions, func(o cluster.Partition) bool {
-		q, ok := c.s.Partition(o.Name)
-		return ok && c.completing[q] != nil && (q == p || c.completing[p] == nil && shareNodes(p, q))
-	})
-	if at < 0 {
-		return
-	}
-	own, _ := c.s.Partition(cfg.Partitions[at].Name)
-	j, what := c.completing[own], "nothing starts in partition "+p.Name
-	if own != p {
-		what = fmt.Sprintf("nothing starts on nodes of partition %s that are of partition %s too", p.Name, own.Name)
-	}
-	if cfg.CompleteLocal {
-		what += " (reduce_completing_frag)"
-	}
-	e.addCause("None", fmt.Sprintf("scontrol show job %d", j.ID), "%s while a job ends (CompleteWait=%d in slurm.conf): job %d of %s does, and is waited for until %s at most",
-		what, int(cfg.CompleteWait.Seconds()), j.ID, j.Spec.User, cfg.SettlesUntil(j).Format(time.DateTime))
 }

@@ -146,7 +146,9 @@ func coreOrder(free *nodeFree, n int, gpus cluster.IDSet, d *demand) []int {
 	if !d.wholeCore || d.blockSockets { // tasks may lie across sockets
 		return sortNearFirst(slices.Concat(bySocket...), near, isNear)
 	}
-	if d.cpusPerTask > 1 && c <= per*t || free.unit > t && d.gpus && sameSocket(inv, gpus) { // devices of one socket keep a job there
+	tasksFitSockets := d.cpusPerTask > 1 && c <= per*t
+	devicesKeepIt := free.unit > t && d.gpus && sameSocket(inv, gpus) // on their socket
+	if tasksFitSockets || devicesKeepIt {
 		return sortNearFirst(wholeTasks(bySocket, (c+t-1)/t), near, isNear)
 	}
 	if near.Empty() {

@@ -62,7 +62,7 @@ type plan struct {
 	revisited bool      // it has a shape already, and is looked at for another reason than a change of it
 
 	// In the responsive order, of the last full pass:
-	protectedStarts  int                                 // planned starts of protected jobs; those behind are of the first in line
+	protectedStarts  int                                 // how many of planned are of protected jobs
 	protectedJobs    map[*cluster.Partition]*cluster.Job // the jobs for which nodes are kept free
 	nextProtection   time.Time                           // from when on another one may be protected; zero: never
 	protectionFailed bool                                // a job earned protection and got no planned start

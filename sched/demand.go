@@ -83,65 +83,53 @@ func fillsSockets(distribution string) bool {
 // newDemand works out what a spec asks of a partition, away from some nodes.
 func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec, avoid []cluster.Avoided) *demand {
 	cfg := s.Config()
-	d := &demand{part: p, minNodes: spec.MinNodes, maxNodes: spec.MaxNodes, tasks: spec.Tasks, tasksPerNode: spec.TasksPerNode,
-		cpusPerTask: max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, mem: spec.Mem,
-		exclusive:    spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
-		jobsPerCPU:   p.JobsPerCPU(spec),
-		topoOptional: cfg.TopoOptional,
-		topoBlocks:   s.HasBlocks(), wholeCore: cfg.CoreAlloc, memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB, overcommit: spec.Overcommit,
-		countAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0,
-		nodesAsked:   spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
-		blockSockets: fillsSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
-		gpusUnbound:  strings.Contains(spec.GRESFlags, "disable-binding"), gpusBound: strings.Contains(spec.GRESFlags, "enforce-binding"),
-		user: spec.UID, oneUser: spec.Sharing == cluster.ShareUser, snapshot: s,
-		tasksAsked: spec.Tasks > 0, fewestNodes: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
+	d := &demand{
+		part: p, snapshot: s, user: spec.UID,
+		minNodes: spec.MinNodes, maxNodes: spec.MaxNodes,
+		tasks: spec.Tasks, tasksPerNode: spec.TasksPerNode,
+		tasksPerSocket: spec.TasksPerSocket, tasksPerCore: spec.TasksPerCore,
+		maxTasksPerNode: cfg.MaxTasksPerNode,
+		cpusPerTask:     max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, cpusPerGPU: spec.CPUsPerGPU,
+		sockets: spec.SocketsPerNode, cores: spec.CoresPerSocket, threads: spec.ThreadsPerCore,
+		mem: memOf(spec.Mem, p, cfg), memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB,
+
+		countAsked: spec.MinNodes > 0 || spec.MaxNodes > 0,
+		nodesAsked: spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
+		tasksAsked: spec.Tasks > 0,
+		wanted:     spec.NodeList,
+		excluded:   excludedNodes(spec.Exclude, avoid),
+		wishes:     wishesOf(spec),
+
+		exclusive:  spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
+		oneUser:    spec.Sharing == cluster.ShareUser,
+		jobsPerCPU: p.JobsPerCPU(spec),
+		overcommit: spec.Overcommit,
+		wholeCore:  cfg.CoreAlloc,
+
+		fewestNodes: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
+		topoBlocks: s.HasBlocks(), topoOptional: cfg.TopoOptional,
 		segment: spec.Segment, sameBlock: spec.ConsolidateSegments, separateBlocks: spec.SpreadSegments,
-		leastLoaded: cfg.LLN || p.LLN, bestFit: cfg.BestFit || cfg.Gradient, bestFitGPUs: bestFitByDefault(cfg), nodeNeed: nodeNeedOf(s, p, spec)}
-	d.maxTasksPerNode = cfg.MaxTasksPerNode
+		isLarge:     isLargeJob(spec),
+		leastLoaded: cfg.LLN || p.LLN,
+		bestFit:     cfg.BestFit || cfg.Gradient, bestFitGPUs: bestFitByDefault(cfg), nodeNeed: nodeNeedOf(s, p, spec),
+
+		oneThread:    hasOneThread(spec),
+		blockSockets: fillsSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
+		gpusUnbound:  strings.Contains(spec.GRESFlags, "disable-binding"),
+		gpusBound:    strings.Contains(spec.GRESFlags, "enforce-binding"),
+	}
 	if spec.Specializes() {
 		d.ownSpec, d.exclusive, d.jobsPerCPU = spec.Layout, true, 0
 	}
-	if len(cfg.Blocks) == 0 && d.segment > 0 && spec.MinNodes%d.segment != 0 { // blocks that were found, not configured, keep no job waiting
+	blocksWereFound := len(cfg.Blocks) == 0 // and not configured: these keep no job waiting
+	if blocksWereFound && d.segment > 0 && spec.MinNodes%d.segment != 0 {
 		d.segment = 0
 	}
-	if d.mem.Per == cluster.MemDefault {
-		d.mem = p.DefMem
-		if d.mem.Per == cluster.MemDefault {
-			d.mem = cfg.DefMem
-		}
-	}
-	d.gpuNode, d.gpuJob, d.gpuTask = gpusOf(spec.PerNode), gpusOf(spec.PerJob), gpusOf(spec.PerTask)
-	if d.gpuSocket = gpusOf(spec.PerSocket); len(d.gpuSocket) > 0 && len(d.gpuJob) > 0 { // each socket has its own, in whatever sum, as in Slurm
-		if each := int(max(sumGRES(d.gpuSocket), 1)) * max(spec.SocketsPerNode, 1); spec.MinNodes == 0 {
-			d.minNodes = max(d.minNodes, min((int(sumGRES(d.gpuJob))+each-1)/each, cmp.Or(spec.Tasks, math.MaxInt)))
-		}
-		d.gpuJob, d.fewestNodes = nil, true
-	}
-	d.gpuPart = cluster.Part(spec.PerNode)
-	d.evenly = (d.exclusive || cfg.SocketAlloc) && !cfg.PackNodes && len(d.gpuTask)+len(d.gpuSocket) == 0
-	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
-	d.tasksPerSocket, d.tasksPerCore, d.cpusPerGPU = spec.TasksPerSocket, spec.TasksPerCore, spec.CPUsPerGPU
-	d.allGPUs = d.gpus && d.cpusPerGPU > 0 && spec.Sharing == cluster.ShareExclusive
 	if cfg.OneTaskPerCore && d.tasksPerCore == 0 {
 		d.tasksPerCore = 1
 	}
-	hint := strings.ToLower(spec.Hint)
-	d.oneThread = spec.ThreadsPerCore == 1 || strings.Contains(hint, "nomultithread") || strings.Contains(hint, "compute_bound") || strings.Contains(hint, "memory_bound")
-	d.wanted, d.isLarge = spec.NodeList, isLargeJob(spec)
-	d.sockets, d.cores, d.threads = spec.SocketsPerNode, spec.CoresPerSocket, spec.ThreadsPerCore
-	for _, n := range spec.Exclude {
-		if d.excluded == nil {
-			d.excluded = map[cluster.NodeName]bool{}
-		}
-		d.excluded[n] = true
-	}
-	for _, a := range avoid {
-		if d.excluded == nil {
-			d.excluded = map[cluster.NodeName]bool{}
-		}
-		d.excluded[a.Node] = true
-	}
-	d.wishes = wishesOf(spec)
+	d.takeGPUs(spec)
+	d.evenly = (d.exclusive || cfg.SocketAlloc) && !cfg.PackNodes && len(d.gpuTask)+len(d.gpuSocket) == 0
 	d.settleCounts(spec)
 	if d.partMin, d.partMax = s.NodeBounds(p, spec); !d.countAsked {
 		d.minNodes = max(d.minNodes, d.partMin)
@@ -149,8 +137,58 @@ func newDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 	}
 	d.byFragmentation = cfg.Gradient && d.minNodes <= 1
 	d.oneNode = d.maxNodes == 1 || d.partMax == 1
-	d.atEnd = cfg.SerialAtEnd && d.minNodes == 1 && d.tasks*d.cpusPerTask == 1 && d.minCPUs <= 1
+	oneCPU := d.minNodes == 1 && d.tasks*d.cpusPerTask == 1 && d.minCPUs <= 1
+	d.atEnd = cfg.SerialAtEnd && oneCPU
 	return d
+}
+
+// memOf is the memory that is asked for, or else the partition's or the cluster's default.
+func memOf(asked cluster.Mem, p *cluster.Partition, cfg *cluster.Config) cluster.Mem {
+	for _, m := range [...]cluster.Mem{asked, p.DefMem} {
+		if m.Per != cluster.MemDefault {
+			return m
+		}
+	}
+	return cfg.DefMem
+}
+
+// hasOneThread reports whether a job uses one thread of each of its cores.
+func hasOneThread(spec *cluster.JobSpec) bool {
+	hint := strings.ToLower(spec.Hint)
+	return spec.ThreadsPerCore == 1 || strings.Contains(hint, "nomultithread") ||
+		strings.Contains(hint, "compute_bound") || strings.Contains(hint, "memory_bound")
+}
+
+// excludedNodes is the nodes that a job keeps off by name; nil if there are none.
+func excludedNodes(exclude []cluster.NodeName, avoid []cluster.Avoided) map[cluster.NodeName]bool {
+	if len(exclude)+len(avoid) == 0 {
+		return nil
+	}
+	out := map[cluster.NodeName]bool{}
+	for _, n := range exclude {
+		out[n] = true
+	}
+	for _, a := range avoid {
+		out[a.Node] = true
+	}
+	return out
+}
+
+// takeGPUs takes over what is asked of GPUs.
+func (d *demand) takeGPUs(spec *cluster.JobSpec) {
+	d.gpuNode, d.gpuJob = gpusOf(spec.PerNode), gpusOf(spec.PerJob)
+	d.gpuTask, d.gpuSocket = gpusOf(spec.PerTask), gpusOf(spec.PerSocket)
+	d.gpuPart = cluster.Part(spec.PerNode)
+	if len(d.gpuSocket) > 0 && len(d.gpuJob) > 0 { // each socket has its own, in whatever sum, as in Slurm
+		if spec.MinNodes == 0 {
+			perNode := int(max(sumGRES(d.gpuSocket), 1)) * max(spec.SocketsPerNode, 1)
+			nodes := (int(sumGRES(d.gpuJob)) + perNode - 1) / perNode
+			d.minNodes = max(d.minNodes, min(nodes, cmp.Or(spec.Tasks, math.MaxInt)))
+		}
+		d.gpuJob, d.fewestNodes = nil, true
+	}
+	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
+	d.allGPUs = d.gpus && d.cpusPerGPU > 0 && spec.Sharing == cluster.ShareExclusive
 }
 
 // wantsMostNodes reports whether as many nodes as possible are wanted, of a range.
@@ -174,7 +212,11 @@ func isLargeJob(spec *cluster.JobSpec) bool {
 	for _, ask := range []struct {
 		list  []cluster.GRES
 		times int
-	}{{spec.PerJob, 1}, {spec.PerNode, nodes}, {spec.PerTask, max(spec.Tasks, nodes*max(spec.TasksPerNode, 1))}, {spec.PerSocket, nodes * max(spec.SocketsPerNode, 1)}} {
+	}{
+		{spec.PerJob, 1}, {spec.PerNode, nodes},
+		{spec.PerTask, max(spec.Tasks, nodes*max(spec.TasksPerNode, 1))},
+		{spec.PerSocket, nodes * max(spec.SocketsPerNode, 1)},
+	} {
 		for _, g := range gpusOf(ask.list) {
 			gpus += g.Count * int64(ask.times)
 		}
@@ -188,51 +230,65 @@ func (d *demand) ignoresTopology() bool { return d.topoOptional && d.switches ==
 // constrainsLayout reports whether nodes that suffice by number may not go together.
 func (d *demand) constrainsLayout() bool { return d.contiguous || d.switches > 0 || d.topoBlocks }
 
-// settleCounts settles numbers of nodes and tasks from what was given.
+// settleCounts works out numbers of nodes and tasks from what was asked, in Slurm's order of precedence.
 func (d *demand) settleCounts(spec *cluster.JobSpec) {
 	d.minNodes = max(d.minNodes, len(spec.NodeList), 1)
-	if total := sumGRES(d.gpuJob); total > 0 && sumGRES(d.gpuTask) > 0 && d.tasks == 0 {
-		d.tasks = int(total / sumGRES(d.gpuTask))
-	}
-	if node, task := sumGRES(d.gpuNode), sumGRES(d.gpuTask); node > 0 && task > 0 { // so many tasks on each
-		d.tasksPerNode, d.gpuTask = int(node/task), nil
-	}
-	if per := spec.TasksPerGPU; per > 0 && d.tasks == 0 {
-		d.tasks = per * int(cmp.Or(sumGRES(d.gpuJob), sumGRES(d.gpuNode)*int64(d.minNodes)))
-	}
+	d.tasksFromGPUs(spec)
 	if d.tasks == 0 && d.tasksPerNode > 0 {
 		d.tasks, d.everyNode = d.tasksPerNode*d.minNodes, true
-		d.maxNodes = min(d.maxNodes, max(d.tasks, d.minNodes)) // no more nodes of a range than tasks are counted, as in Slurm
+		d.maxNodes = min(d.maxNodes, max(d.tasks, d.minNodes)) // of a range no more nodes than tasks, as in Slurm
 	}
-	if d.tasks > 0 && d.maxTasksPerNode > 0 {
-		d.minNodes = max(d.minNodes, (d.tasks+d.maxTasksPerNode-1)/d.maxTasksPerNode)
-	}
-	if d.tasks > 0 && d.tasksPerNode > 0 {
-		d.minNodes = max(d.minNodes, (d.tasks+d.tasksPerNode-1)/d.tasksPerNode)
+	for _, most := range [...]int{d.maxTasksPerNode, d.tasksPerNode} {
+		if d.tasks > 0 && most > 0 {
+			d.minNodes = max(d.minNodes, (d.tasks+most-1)/most)
+		}
 	}
 	if d.tasks == 0 {
 		d.tasks = d.minNodes
 	}
-	if node, job := sumGRES(d.gpuNode)+sumGRES(d.gpuSocket)*int64(max(d.sockets, 1)), sumGRES(d.gpuJob); node > 0 && job > 0 && len(d.gpuTask) == 0 && job%node == 0 { // so many nodes
-		d.minNodes = max(d.minNodes, int(job/node))
-		d.maxNodes, d.gpuJob = d.minNodes, nil
-		d.tasks = max(d.tasks, d.minNodes)
-	}
-	if spec.CPUsPerGPU > 0 && len(d.gpuSocket) > 0 {
-		d.minCPUs = max(d.minCPUs, spec.CPUsPerGPU*int(sumGRES(d.gpuSocket))*max(d.sockets, 1))
-	}
-	if spec.CPUsPerGPU > 0 {
-		d.minCPUs = max(d.minCPUs, spec.CPUsPerGPU*int(sumGRES(d.gpuNode)))
-		if g := sumGRES(d.gpuTask); g > 0 {
-			d.cpusPerTask = max(d.cpusPerTask, spec.CPUsPerGPU*int(g))
-		}
-	}
+	d.nodesFromGPUs()
+	d.cpusFromGPUs(spec.CPUsPerGPU)
 	if d.tasks < d.minNodes && spec.Tasks > 0 && len(spec.NodeList) == 0 {
 		d.minNodes = max(d.tasks, 1)
 		if d.maxNodes > 0 {
 			d.maxNodes = max(d.minNodes, min(d.maxNodes, d.tasks))
 		}
 	}
+}
+
+// tasksFromGPUs works out tasks that were not asked for, where GPUs tell how many they are.
+func (d *demand) tasksFromGPUs(spec *cluster.JobSpec) {
+	if total := sumGRES(d.gpuJob); total > 0 && sumGRES(d.gpuTask) > 0 && d.tasks == 0 {
+		d.tasks = int(total / sumGRES(d.gpuTask))
+	}
+	if node, task := sumGRES(d.gpuNode), sumGRES(d.gpuTask); node > 0 && task > 0 {
+		d.tasksPerNode, d.gpuTask = int(node/task), nil
+	}
+	if each := spec.TasksPerGPU; each > 0 && d.tasks == 0 {
+		d.tasks = each * int(cmp.Or(sumGRES(d.gpuJob), sumGRES(d.gpuNode)*int64(d.minNodes)))
+	}
+}
+
+// nodesFromGPUs works out nodes where GPUs are asked for by node and in all.
+func (d *demand) nodesFromGPUs() {
+	node := sumGRES(d.gpuNode) + sumGRES(d.gpuSocket)*int64(max(d.sockets, 1))
+	job := sumGRES(d.gpuJob)
+	if node == 0 || job == 0 || len(d.gpuTask) > 0 || job%node != 0 {
+		return
+	}
+	d.minNodes = max(d.minNodes, int(job/node))
+	d.maxNodes, d.gpuJob = d.minNodes, nil
+	d.tasks = max(d.tasks, d.minNodes)
+}
+
+// cpusFromGPUs works out CPUs where so many are asked for by GPU.
+func (d *demand) cpusFromGPUs(each int) {
+	if each <= 0 {
+		return
+	}
+	onSockets := sumGRES(d.gpuSocket) * int64(max(d.sockets, 1))
+	d.minCPUs = max(d.minCPUs, each*int(onSockets), each*int(sumGRES(d.gpuNode)))
+	d.cpusPerTask = max(d.cpusPerTask, each*int(sumGRES(d.gpuTask)))
 }
 
 func gpusOf(list []cluster.GRES) (out []cluster.GRES) {
@@ -276,7 +332,8 @@ func wishesOf(spec *cluster.JobSpec) []cluster.Wish {
 	var both []cluster.Wish
 	for _, a := range liked {
 		for _, b := range wishes {
-			both = append(both, cluster.Wish{All: func(f []string) bool { return a.All(f) && b.All(f) }, Counts: slices.Concat(a.Counts, b.Counts)})
+			both = append(both, cluster.Wish{All: func(f []string) bool { return a.All(f) && b.All(f) },
+				Counts: slices.Concat(a.Counts, b.Counts)})
 		}
 	}
 	return append(both, wishes...)
@@ -289,7 +346,8 @@ func (d *demand) meetsConstraint(features []string) bool {
 
 // suitsInventory reports whether the job may use nodes of this hardware.
 func (d *demand) suitsInventory(inv *cluster.Inventory) bool {
-	return d.meetsConstraint(inv.Features) && inv.TmpMB >= d.tmpMB && d.hasSockets(inv) && (d.mem.Per != cluster.MemPerNode || inv.MemMB >= d.mem.MB)
+	hasMem := d.mem.Per != cluster.MemPerNode || inv.MemMB >= d.mem.MB
+	return hasMem && inv.TmpMB >= d.tmpMB && d.hasSockets(inv) && d.meetsConstraint(inv.Features)
 }
 
 // hasSockets reports whether the hardware has the sockets, cores and threads that -B and its like ask for.
@@ -342,7 +400,11 @@ func (d *demand) tasksOnAny(free *nodeFree) int {
 
 // allOfUser reports whether all jobs of a node are the user's.
 func (d *demand) allOfUser(free *nodeFree) bool {
-	return free.jobs == 0 || (free.startedUser == 0 || free.startedUser == int64(d.user)+1) && d.snapshot.AllOf(d.snapshot.Load(free.node.Name), d.user)
+	if free.jobs == 0 {
+		return true
+	}
+	startedHere := free.startedUser == 0 || free.startedUser == int64(d.user)+1
+	return startedHere && d.snapshot.AllOf(d.snapshot.Load(free.node.Name), d.user)
 }
 
 // cpusPerTaskOn is how many CPUs a task gets on nodes of this hardware.
@@ -374,25 +436,16 @@ func (d *demand) threadsPerCore(inv *cluster.Inventory) int {
 
 // tasksOn is how many tasks fit on a node that the job may use.
 func (d *demand) tasksOn(free *nodeFree) int {
+	if !d.mayJoin(free) {
+		return 0
+	}
 	cpus := free.wholeCPUs
-	if free.onlyUser != 0 && free.onlyUser != int64(d.user)+1 || d.oneUser && !d.allOfUser(free) {
-		return 0
-	}
-	if d.gpuPart != nil {
-		if _, ok := free.node.Inventory.FindPart(d.gpuPart, free.gpuParts, free.gpus); !ok {
-			return 0
-		}
-	}
-	if d.exclusive && (free.busy && d.jobsPerCPU == 0 || cpus < free.allCPUs) {
-		return 0
-	}
 	if d.ownSpec != nil {
 		free = d.withOwnSpec(free)
 		cpus = free.cpuCount
 	}
-	per := d.cpusPerTaskOn(&free.node.Inventory)
-	least := d.leastCPUs(free)
-	if cpus < least || cpus < per && !d.overcommit {
+	each, least := d.cpusPerTaskOn(&free.node.Inventory), d.leastCPUs(free)
+	if cpus < least || cpus < each && !d.overcommit {
 		return 0
 	}
 	cpus = d.cpusByMem(free, cpus)
@@ -400,11 +453,11 @@ func (d *demand) tasksOn(free *nodeFree) int {
 		return 0
 	}
 	n := cpus
-	if per > 1 {
-		n = cpus / per
+	if each > 1 {
+		n = cpus / each
 	}
 	if d.tasksPerSocket > 0 {
-		n = min(n, d.tasksBySocket(free, per))
+		n = min(n, d.tasksBySocket(free, each))
 	}
 	if d.overcommit {
 		n = max(n, d.tasks)
@@ -412,7 +465,29 @@ func (d *demand) tasksOn(free *nodeFree) int {
 	if d.gpusBound && d.gpus {
 		n = min(n, d.tasksNearGPUs(free))
 	}
-	n = min(n, d.tasksByGPU(free))
+	return d.allowedOnNode(min(n, d.tasksByGPU(free)))
+}
+
+// mayJoin reports whether those that are on a node leave it to the job: it is not another user's or, for a job that
+// wants whole nodes, in use, and has the part of a GPU that the job asks for.
+func (d *demand) mayJoin(free *nodeFree) bool {
+	if free.onlyUser != 0 && free.onlyUser != int64(d.user)+1 {
+		return false
+	}
+	if d.oneUser && !d.allOfUser(free) {
+		return false
+	}
+	if d.gpuPart != nil {
+		if _, ok := free.node.Inventory.FindPart(d.gpuPart, free.gpuParts, free.gpus); !ok {
+			return false
+		}
+	}
+	inUse := free.busy && d.jobsPerCPU == 0 || free.wholeCPUs < free.allCPUs
+	return !d.exclusive || !inUse
+}
+
+// allowedOnNode is how many tasks the job may have on a node that holds so many; 0 where these are too few.
+func (d *demand) allowedOnNode(n int) int {
 	if d.oneNode && n < d.tasks {
 		return 0
 	}
@@ -456,7 +531,9 @@ func (d *demand) cpusByMem(free *nodeFree, cpus int) int {
 		return cpus
 	}
 	switch {
-	case d.mem.Per == cluster.MemPerNode && (free.mem < d.mem.MB || d.mem.MB == 0 && free.mem < usableMemory(free.node)): // --mem=0: all of it
+	case d.mem.Per == cluster.MemPerNode && free.mem < d.mem.MB:
+		return 0
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB == 0 && free.mem < usableMemory(free.node): // --mem=0: all of it
 		return 0
 	case d.exclusive && free.mem < d.memory(free, cpus, free.gpuCount): // that of all its CPUs or GPUs
 		return 0

@@ -41,10 +41,12 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	}
 	if a := j.Spec.Array; a != nil && !j.Tasks.Empty() && a.Limit > 0 && s.RunningTasks(j.ArrayID) >= a.Limit {
 		e.addCause(cluster.WaitArrayLimit, fmt.Sprintf("scontrol update jobid=%d arraytaskthrottle=N", j.ArrayID),
-			"%s of the array, at most %d run at once; %s", count(s.RunningTasks(j.ArrayID), "task runs", "tasks run"), a.Limit, count(j.Tasks.Len(), "task waits", "tasks wait"))
+			"%s of the array, at most %d run at once; %s",
+			count(s.RunningTasks(j.ArrayID), "task runs", "tasks run"), a.Limit, count(j.Tasks.Len(), "task waits", "tasks wait"))
 	}
 	for _, a := range j.Avoid {
-		e.addCause(cluster.EndLaunchFailure, fmt.Sprintf("scontrol release %d", j.ID), "node %s could not launch it, it does not go there again: %s", a.Node, a.Why)
+		e.addCause(cluster.EndLaunchFailure, fmt.Sprintf("scontrol release %d", j.ID),
+			"node %s could not launch it, it does not go there again: %s", a.Node, a.Why)
 	}
 	c := newCycle(s, now)
 	parts, _ := c.reservationsFor(j, nil)
@@ -86,17 +88,6 @@ func aheadOf(s *cluster.Snapshot, j *cluster.Job) (n int) {
 		}
 	}
 	return n
-}
-
-func count(n int, one, many string) string {
-	return fmt.Sprintf("%d %s", n, plural(n, one, many))
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // heldText words whose doing it is that a job is held; any other reason stands for itself.
@@ -145,13 +136,15 @@ func (e *Explanation) explainPartition(c *cycle, p *cluster.Partition, j *cluste
 	switch r := c.partitionCloses(p, j); r {
 	case cluster.NoReason:
 	case cluster.WaitPartitionTime:
-		e.addCause(r, updateHint([]*cluster.Job{j}, fmt.Sprintf("timelimit=%d", int(p.MaxTime.Minutes()))), "partition %s allows %s, the job asks for %s", p.Name, spanText(p.MaxTime), spanText(j.Limit))
+		e.addCause(r, updateHint([]*cluster.Job{j}, fmt.Sprintf("timelimit=%d", int(p.MaxTime.Minutes()))),
+			"partition %s allows %s, the job asks for %s", p.Name, spanText(p.MaxTime), spanText(j.Limit))
 		return
 	case cluster.WaitPartitionNodes:
 		e.explainSize(c, p, j, p.Size(c.s), 0)
 		return
 	case cluster.WaitPartitionDown, cluster.WaitPartitionInactive:
-		e.addCause(r, fmt.Sprintf("%s; an administrator: scontrol update partitionname=%s state=up", otherPartitionHint(j), p.Name), "partition %s is %s, it starts no jobs", p.Name, p.State)
+		hint := fmt.Sprintf("%s; an administrator: scontrol update partitionname=%s state=up", otherPartitionHint(j), p.Name)
+		e.addCause(r, hint, "partition %s is %s, it starts no jobs", p.Name, p.State)
 		return
 	default:
 		if _, who, ok := strings.Cut(string(p.Barred(j.Spec)), "("); ok {
@@ -172,7 +165,8 @@ func (e *Explanation) explainPartition(c *cycle, p *cluster.Partition, j *cluste
 		e.explainNamedNodes(c.s, j, shape.demand.wanted)
 		return
 	default:
-		e.addCause(shape.why, "ask for less, or for another partition: "+otherPartitionHint(j), "partition %s can not run it even when empty: %s", p.Name, shape.demand.shortage(c.emptied(), exclusion{}))
+		e.addCause(shape.why, "ask for less, or for another partition: "+otherPartitionHint(j),
+			"partition %s can not run it even when empty: %s", p.Name, shape.demand.shortage(c.emptied(), exclusion{}))
 		e.explainOutOfService(c.s, p)
 		return
 	}
@@ -186,7 +180,8 @@ func (e *Explanation) explainPartition(c *cycle, p *cluster.Partition, j *cluste
 	if c.reservedNote(shape, j) != "" {
 		e.explainReserved(c, shape, j)
 	} else {
-		e.addCause(cluster.WaitResources, "", "partition %s: %s", p.Name, shape.demand.shortage(c.freeWithOverlap(shape.demand.jobsPerCPU), away))
+		e.addCause(cluster.WaitResources, "", "partition %s: %s", p.Name,
+			shape.demand.shortage(c.freeWithOverlap(shape.demand.jobsPerCPU), away))
 		e.explainOutOfService(c.s, p)
 	}
 }
@@ -200,17 +195,11 @@ func (e *Explanation) explainSize(c *cycle, p *cluster.Partition, j *cluster.Job
 	case most == p.Size(c.s):
 		verb = "has " + count(most, "node", "nodes")
 	}
-	e.addCause(cluster.WaitPartitionNodes, updateHint([]*cluster.Job{j}, fmt.Sprintf("numnodes=%d", n))+", or another partition: partition=NAME", "partition %s %s, the job asks for %d", p.Name, verb, j.Spec.MinNodes)
+	hint := updateHint([]*cluster.Job{j}, fmt.Sprintf("numnodes=%d", n)) + ", or another partition: partition=NAME"
+	e.addCause(cluster.WaitPartitionNodes, hint, "partition %s %s, the job asks for %d", p.Name, verb, j.Spec.MinNodes)
 }
 
 // otherPartitionHint is the command that takes a job to other partitions.
 func otherPartitionHint(j *cluster.Job) string {
 	return updateHint([]*cluster.Job{j}, "partition=NAME")
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -11,18 +11,6 @@ import (
 
 // What is told of things that a job waits for beside nodes: other jobs, and licenses.
 
-// maxNamed is how many jobs or nodes of a kind a text names.
-const maxNamed = 3
-
-// named joins the first of a list of names.
-func named(names []string, between string) string {
-	text := strings.Join(names[:min(len(names), maxNamed)], between)
-	if n := len(names) - maxNamed; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
-}
-
 // termText tells one dependency term with the states of the jobs it waits for.
 func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {
 	if d.Type == cluster.SingletonOf {
@@ -30,7 +18,8 @@ func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {
 		for o := range s.Namesakes(j) {
 			names = append(names, idText(o))
 		}
-		return fmt.Sprintf("singleton: %s %s of user %s, named %s too, %s not over", plural(len(names), "job", "jobs"), named(names, ", "), j.Spec.User, j.Spec.Name, plural(len(names), "is", "are"))
+		return fmt.Sprintf("singleton: %s %s of user %s, named %s too, %s not over", plural(len(names), "job", "jobs"),
+			named(names, ", "), j.Spec.User, j.Spec.Name, plural(len(names), "is", "are"))
 	}
 	d.Task = s.Counterpart(j, d)
 	id := fmt.Sprint(d.Job)
@@ -101,12 +90,26 @@ type fate struct{ one, all string }
 
 // stages are the fates of jobs that are not over, by phase; fates are those of others, by outcome.
 var (
-	stages = [...]fate{{"is pending", "are pending"}, {"is starting", "are starting"}, {"is running", "are running"}, {"is suspended", "are suspended"}, {"is ending", "are ending"}}
-	fates  = [...]fate{cluster.NoOutcome: {}, cluster.Completed: {"has completed", "have completed"}, cluster.Failed: {"has failed", "have failed"},
-		cluster.Cancelled: {"was cancelled", "were cancelled"}, cluster.TimedOut: {"has timed out", "have timed out"},
-		cluster.NodeFailed: {"was lost with its node", "were lost with their nodes"}, cluster.Preempted: {"was preempted", "were preempted"},
-		cluster.OutOfMemory: {"has run out of memory", "have run out of memory"}, cluster.DeadlineMissed: {"has missed its deadline", "have missed their deadlines"},
-		cluster.BootFailed: {"was lost when its node started", "were lost when their nodes started"}, cluster.Requeued: {"was requeued", "were requeued"}}
+	stages = [...]fate{
+		{"is pending", "are pending"},
+		{"is starting", "are starting"},
+		{"is running", "are running"},
+		{"is suspended", "are suspended"},
+		{"is ending", "are ending"},
+	}
+	fates = [...]fate{
+		cluster.NoOutcome:      {},
+		cluster.Completed:      {"has completed", "have completed"},
+		cluster.Failed:         {"has failed", "have failed"},
+		cluster.Cancelled:      {"was cancelled", "were cancelled"},
+		cluster.TimedOut:       {"has timed out", "have timed out"},
+		cluster.NodeFailed:     {"was lost with its node", "were lost with their nodes"},
+		cluster.Preempted:      {"was preempted", "were preempted"},
+		cluster.OutOfMemory:    {"has run out of memory", "have run out of memory"},
+		cluster.DeadlineMissed: {"has missed its deadline", "have missed their deadlines"},
+		cluster.BootFailed:     {"was lost when its node started", "were lost when their nodes started"},
+		cluster.Requeued:       {"was requeued", "were requeued"},
+	}
 )
 
 func fateOf(j *cluster.Job) fate {

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"fmt"
 	"slices"
 
 	"dev.muster/cluster"
@@ -9,41 +8,6 @@ import (
 
 // What is told of heterogeneous jobs: what keeps a component may be another one, or that all of them want what each
 // would get.
-
-// idText is a job's number as users write it: 17_4 for a task of an array, and 17+1 for one component, since that of
-// the leader stands for all of them.
-func idText(j *cluster.Job) string {
-	switch {
-	case j.Het != nil:
-		return fmt.Sprintf("%d+%d", j.Het.ID, j.Het.Offset)
-	case j.Task != cluster.TaskAny:
-		return fmt.Sprintf("%d_%d", j.ArrayID, j.Task)
-	}
-	return fmt.Sprint(j.ID)
-}
-
-// hetText is idText, but for all of a heterogeneous job.
-func hetText(j *cluster.Job) string {
-	if j.Het != nil {
-		return fmt.Sprint(j.Het.ID)
-	}
-	return idText(j)
-}
-
-// componentsText tells which components are meant: "component 1", "components 0-2,4"; nothing of a plain job.
-func componentsText(jobs []*cluster.Job) string {
-	var set cluster.IDSet
-	for _, j := range jobs {
-		if j.Het == nil {
-			return ""
-		}
-		set = set.Union(cluster.NewIDSet(j.Het.Offset))
-	}
-	if len(jobs) == 1 {
-		return "component " + set.String()
-	}
-	return "components " + set.String()
-}
 
 // explainComponents explains that a component starts with the others.
 func (e *Explanation) explainComponents(c *cycle, j *cluster.Job) {
@@ -75,7 +39,8 @@ func (e *Explanation) explainComponents(c *cycle, j *cluster.Job) {
 		if len(list) > 1 {
 			verb = "wait"
 		}
-		e.addCause(why, "muster why "+idText(list[0]), "it starts together with %s of heterogeneous job %d, which %s: %s", componentsText(list), j.Het.ID, verb, why)
+		e.addCause(why, "muster why "+idText(list[0]), "it starts together with %s of heterogeneous job %d, which %s: %s",
+			componentsText(list), j.Het.ID, verb, why)
 	}
 	if ok && !joint {
 		e.explainCrowding(c, comps)
@@ -96,9 +61,11 @@ func (e *Explanation) explainCrowding(c *cycle, comps []*component) {
 	switch {
 	case !c.fitComponents(comps, empty):
 		if !slices.ContainsFunc(comps, func(comp *component) bool { return comp.why != cluster.NoReason }) { // else limits are told
-			e.addCause(cluster.WaitNodesDown, "", "even if nothing ran "+room+", and %s in service", len(comps), nodes, count(len(c.emptied().nodes), "node is", "nodes are"))
+			e.addCause(cluster.WaitNodesDown, "", "even if nothing ran "+room+", and %s in service", len(comps), nodes,
+				count(len(c.emptied().nodes), "node is", "nodes are"))
 		}
-	case !c.fitComponents(comps, c.fitComponent) && !slices.ContainsFunc(comps, func(comp *component) bool { return !c.startsAlone(comp.job) }):
+	case !c.fitComponents(comps, c.fitComponent) &&
+		!slices.ContainsFunc(comps, func(comp *component) bool { return !c.startsAlone(comp.job) }):
 		e.addCause(cluster.WaitResources, "", room, len(comps), nodes)
 	}
 }
@@ -109,16 +76,4 @@ func (c *cycle) startsAlone(j *cluster.Job) bool {
 	defer func(used map[string]int) { c.licenses = used }(c.licenses)
 	why, _ := c.prepareComponent(comp, c.meter.Fork())
 	return why == cluster.NoReason && comp.findNodes(nil, c.meter.Fork(), c.fitComponent)
-}
-
-// detainedComponents are the components that may run into a reservation which keeps them from nodes that are free; a
-// plain job is its own only one.
-func (c *cycle) detainedComponents(j *cluster.Job, rn *reservedNodes) []*cluster.Job {
-	return slices.DeleteFunc(c.hetMembers(j), func(o *cluster.Job) bool {
-		if !rn.Keeps(c.now, endOf(c.now, o.Limit)) || rn.Lets(o.Spec) {
-			return true
-		}
-		shapes, _, _ := c.openShapes(o, nil)
-		return !slices.ContainsFunc(shapes, func(shape *jobShape) bool { return rn != shape.reservation && c.reservedNote(shape, o) != "" })
-	})
 }

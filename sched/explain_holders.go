@@ -76,11 +76,15 @@ func devicesOf(sh *cluster.Share) cluster.IDSet {
 // lacksFor reports whether a node has not as much left as a share takes, by numbers.
 func lacksFor(n *cluster.Node, l *cluster.Load, sh *cluster.Share) bool {
 	inv := &n.Inventory
-	return sh.CPUs.Len() > inv.JobCPUCount()-l.CPUs.Len() || devicesOf(sh).Len() > inv.Devices().Minus(l.GPUs).Len() || sh.MemMB > inv.MemMB-inv.SpecMemMB-l.MemMB
+	cpus, devices := inv.JobCPUCount()-l.CPUs.Len(), inv.Devices().Minus(l.GPUs).Len()
+	mem := inv.MemMB - inv.SpecMemMB - l.MemMB
+	return sh.CPUs.Len() > cpus || devicesOf(sh).Len() > devices || sh.MemMB > mem
 }
 
 // sharesDevices reports whether one share of a node has CPUs or GPUs of those that another one is to have, or memory
 // where that is to have some.
 func sharesDevices(planned, held *cluster.Share) bool {
-	return !planned.CPUs.Intersect(held.CPUs).Empty() || !devicesOf(planned).Intersect(devicesOf(held)).Empty() || planned.MemMB > 0 && held.MemMB > 0
+	cpus, devices := planned.CPUs.Intersect(held.CPUs), devicesOf(planned).Intersect(devicesOf(held))
+	bothMem := planned.MemMB > 0 && held.MemMB > 0
+	return bothMem || !cpus.Empty() || !devices.Empty()
 }

@@ -74,7 +74,8 @@ func (e *Explanation) explainJointLimits(c *cycle, comps []*component) bool {
 		one := cluster.Claim{Job: comp.job, Part: comp.job.Spec.Partitions[0]}
 		for _, shape := range slices.Concat(comp.shapes, comp.limitedShapes) {
 			one.Part = shape.demand.part.Name
-			if a := shape.demand.allocateIn(c.freeWithOverlap(shape.demand.jobsPerCPU), c.exclusionFor(shape.reservation, comp.job, c.now, endOf(c.now, comp.job.Limit))); a != nil {
+			away := c.exclusionFor(shape.reservation, comp.job, c.now, endOf(c.now, comp.job.Limit))
+			if a := shape.demand.allocateIn(c.freeWithOverlap(shape.demand.jobsPerCPU), away); a != nil {
 				one.Alloc = a
 				break
 			}

@@ -43,22 +43,23 @@ func (d *demand) unbounded() bool {
 }
 
 // obviouslyPossible reports whether the job could start if nothing ran, where that is easy to tell: all its nodes are
-// of one model and lie anyhow. If not, ask possible.
+// of one model and it does not matter how they lie. If not, ask possible.
 func (shape *jobShape) obviouslyPossible(fs *freeSet) bool {
 	d, list := shape.demand, fs.partitionMembers(shape.demand.part)
-	if d.unbounded() || len(fs.models) != 1 || len(list) == 0 || len(d.wanted) > 0 || d.excluded != nil || d.wishes != nil || d.constrainsLayout() ||
-		d.wantsMostNodes() || fs.topology.levels != nil || !shape.fit.suits(fs, 0) {
+	if d.unbounded() || d.isParticular() || len(list) == 0 {
+		return false
+	}
+	if len(fs.models) != 1 || fs.topology.levels != nil || !shape.fit.suits(fs, 0) {
 		return false
 	}
 	empty := fs.models[0].emptyNode(fs.nodes[list[0]].node, 0)
-	free := &empty
-	tasks := d.tasksOn(free)
+	tasks := d.tasksOn(&empty)
 	if tasks == 0 {
 		return false
 	}
 	nodes := max(d.minNodes, (d.tasks+tasks-1)/tasks)
 	for _, g := range d.gpuJob {
-		if nodes*d.gpusGivenBy(free, g.Type) < int(g.Count) {
+		if nodes*d.gpusGivenBy(&empty, g.Type) < int(g.Count) {
 			return false // with more nodes, perhaps
 		}
 	}
@@ -70,9 +71,15 @@ func (shape *jobShape) obviouslyPossible(fs *freeSet) bool {
 	}
 	rooms := make([]nodeRoom, nodes)
 	for k := range rooms {
-		rooms[k] = nodeRoom{free: free, tasks: tasks, share: k}
+		rooms[k] = nodeRoom{free: &empty, tasks: tasks, share: k}
 	}
 	return d.allocate(rooms) != nil
+}
+
+// isParticular reports whether it matters to the job which nodes it gets of those that have room.
+func (d *demand) isParticular() bool {
+	byName := len(d.wanted) > 0 || d.excluded != nil || d.wishes != nil
+	return byName || d.constrainsLayout() || d.wantsMostNodes()
 }
 
 // Judge tells of one job after the other whether it could ever run. What it knows of the nodes it keeps from snapshot
@@ -108,7 +115,8 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Ti
 			continue
 		}
 		if p.MaxTime > 0 && spec.LimitMin > p.MaxTime {
-			last = cluster.Errorf(cluster.Invalid, cluster.ErrTimeMin, "a least time limit of %s is above that of partition %s, %s: give a shorter --time-min", spec.LimitMin, name, p.MaxTime)
+			last = cluster.Errorf(cluster.Invalid, cluster.ErrTimeMin,
+				"a least time limit of %s is above that of partition %s, %s: give a shorter --time-min", spec.LimitMin, name, p.MaxTime)
 			continue
 		}
 		d := newDemand(s, p, spec, nil)
@@ -124,7 +132,9 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Ti
 		if d.outgrows(all) {
 			return nil
 		}
-		if last = d.exceededLimit(s, all); slices.ContainsFunc(d.wanted, func(n cluster.NodeName) bool { i, _ := all.index(n); return not.has(i) }) {
+		last = d.exceededLimit(s, all)
+		isOutside := func(n cluster.NodeName) bool { i, _ := all.index(n); return not.has(i) }
+		if slices.ContainsFunc(d.wanted, isOutside) {
 			last.Hint = outsideHint(s, spec)
 		}
 	}
@@ -149,7 +159,8 @@ func (d *demand) exceededLimit(s *cluster.Snapshot, all *freeSet) *cluster.Error
 		cpus, mem, disk = max(cpus, n.Inventory.CPUs), max(mem, n.Inventory.MemMB), max(disk, n.Inventory.TmpMB)
 		made = made || d.hasSockets(&n.Inventory)
 	}
-	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig, "no set of nodes of partition %s can ever run this job: %s", d.part.Name, d.shortageOf(all, exclusion{}, ""))
+	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig,
+		"no set of nodes of partition %s can ever run this job: %s", d.part.Name, d.shortageOf(all, exclusion{}, ""))
 	switch {
 	case max(d.cpusPerTask*max(min(d.tasksPerNode, d.tasks)*b2i(!d.overcommit), 1), d.minCPUs) > cpus:
 		e.Hint = "CPU count per node can not be satisfied"

@@ -57,7 +57,9 @@ func forecastTo(s *cluster.Snapshot, now time.Time, id cluster.JobID) map[cluste
 }
 
 // Test says when and where a job would start if it were submitted now (--test-only), and which number it would get.
-func Test(s *cluster.Snapshot, now time.Time, by cluster.Identity, spec *cluster.JobSpec) (Start, cluster.JobID, error) {
+func Test(
+	s *cluster.Snapshot, now time.Time, by cluster.Identity, spec *cluster.JobSpec,
+) (Start, cluster.JobID, error) {
 	one := *spec
 	one.Hold = false
 	next, id, err := s.Try(now, by, &cluster.Submit{Spec: &one})
@@ -68,7 +70,9 @@ func Test(s *cluster.Snapshot, now time.Time, by cluster.Identity, spec *cluster
 }
 
 // TestHet is Test for the components of a heterogeneous job; its number is the leader's.
-func TestHet(s *cluster.Snapshot, now time.Time, by cluster.Identity, specs []*cluster.JobSpec) (out []Start, lead cluster.JobID, err error) {
+func TestHet(
+	s *cluster.Snapshot, now time.Time, by cluster.Identity, specs []*cluster.JobSpec,
+) (out []Start, lead cluster.JobID, err error) {
 	c := &cluster.SubmitHet{}
 	for _, spec := range specs {
 		one := *spec
@@ -225,12 +229,13 @@ func (f *forecast) planLater(j *cluster.Job, why cluster.Reason) (best *plannedS
 			if shape.why != cluster.NoReason {
 				continue
 			}
-			ps, _ := findStart(f.freeWithOverlap(shape.demand.jobsPerCPU), ends, shape.demand, func(fs *freeSet, at time.Time) exclusion {
-				if at.Before(from) {
-					return exclusion{nodes: f.allNodes()}
-				}
-				return f.exclusionWithTaken(fs, f.exclusionFor(own, j, at, endOf(at, j.Limit)), at, endOf(at, j.Limit))
-			})
+			ps, _ := findStart(f.freeWithOverlap(shape.demand.jobsPerCPU), ends, shape.demand,
+				func(fs *freeSet, at time.Time) exclusion {
+					if at.Before(from) {
+						return exclusion{nodes: f.allNodes()}
+					}
+					return f.exclusionWithTaken(fs, f.exclusionFor(own, j, at, endOf(at, j.Limit)), at, endOf(at, j.Limit))
+				})
 			if ps != nil && (best == nil || ps.at.Before(best.at)) {
 				best = ps
 			}
@@ -252,8 +257,7 @@ func (f *forecast) releaseMoments(from time.Time) []release {
 // comingReservations is reservationsFor, with those that have not begun.
 func (f *forecast) comingReservations(j *cluster.Job) (out []*reservedNodes) {
 	for _, rn := range f.reserved {
-		asked := slices.Contains(j.Spec.ResvNames(), rn.Name) || j.Spec.Reservation == "" && rn.Flags&cluster.ResvMagnetic != 0
-		if asked && rn.Allows(j.Spec) {
+		if rn.isAskedFor(j) && rn.Allows(j.Spec) {
 			out = append(out, rn)
 		}
 	}
@@ -284,8 +288,9 @@ func (f *forecast) takeSpan(t *plannedSpan, comps ...component) {
 				continue
 			}
 			free := &f.free.nodes[i]
-			t.nodes[i] = f.free.overlaps || f.free.wholePlans || p.job.Spec.Sharing == cluster.ShareUser || sh.Part != nil || len(free.gpuParts) > 0 ||
-				sh.CPUs.Len() == f.free.models[free.model].cpus.Len()
+			sharesGPUs := sh.Part != nil || len(free.gpuParts) > 0
+			allCPUs := sh.CPUs.Len() == f.free.models[free.model].cpus.Len()
+			t.nodes[i] = f.free.overlaps || f.free.wholePlans || sharesGPUs || allCPUs || p.job.Spec.Sharing == cluster.ShareUser
 			if !t.nodes[i] {
 				f.addShare(&plannedShare{plannedSpan: t, place: i, share: *sh})
 			}

@@ -42,7 +42,10 @@ func nodeNeedOf(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec
 	for _, ask := range [...]struct {
 		list       []cluster.GRES
 		times, per int
-	}{{spec.PerNode, 1, 1}, {spec.PerTask, tasks, 1}, {spec.PerSocket, max(spec.SocketsPerNode, 1), 1}, {spec.PerJob, 1, nodes}} {
+	}{
+		{spec.PerNode, 1, 1}, {spec.PerTask, tasks, 1},
+		{spec.PerSocket, max(spec.SocketsPerNode, 1), 1}, {spec.PerJob, 1, nodes},
+	} {
 		for _, g := range ask.list {
 			if g.Name == "gpu" {
 				n.gpus += (g.Count*int64(ask.times) + int64(ask.per) - 1) / int64(ask.per)
@@ -105,7 +108,8 @@ func (w *workload) countRecent() {
 			count[n] += int64(max(j.Tasks.Len(), 1))
 		}
 	}
-	for _, n := range slices.SortedFunc(maps.Keys(count), func(a, b nodeNeed) int { return cmp.Or(cmp.Compare(count[b], count[a]), a.compare(&b)) }) {
+	commonest := func(a, b nodeNeed) int { return cmp.Or(cmp.Compare(count[b], count[a]), a.compare(&b)) }
+	for _, n := range slices.SortedFunc(maps.Keys(count), commonest) {
 		if len(w.shapes) == maxRecentShapes {
 			break
 		}
@@ -116,7 +120,8 @@ func (w *workload) countRecent() {
 }
 
 func (n *nodeNeed) compare(o *nodeNeed) int {
-	return cmp.Or(cmp.Compare(n.gpus, o.gpus), cmp.Compare(n.parts, o.parts), cmp.Compare(n.cpus, o.cpus), cmp.Compare(n.mem, o.mem),
+	return cmp.Or(cmp.Compare(n.gpus, o.gpus), cmp.Compare(n.parts, o.parts), cmp.Compare(n.cpus, o.cpus),
+		cmp.Compare(n.mem, o.mem),
 		strings.Compare(n.kind, o.kind), strings.Compare(n.part, o.part), strings.Compare(n.constraint, o.constraint))
 }
 
@@ -134,7 +139,8 @@ func (w *workload) fragmentationBy(fs *freeSet, free *nodeFree, d *demand) int64
 	if !w.known {
 		w.countRecent()
 	}
-	r := fragmentState{m: &fs.models[free.model], cpus: free.wholeCPUs, mem: free.mem, gpus: int64(free.gpuCount), parts: w.scratch[:0]}
+	r := fragmentState{m: &fs.models[free.model], cpus: free.wholeCPUs, mem: free.mem, gpus: int64(free.gpuCount),
+		parts: w.scratch[:0]}
 	for _, part := range free.gpuParts {
 		if all := r.m.inventory.PartsOf(part.Name); all > 0 {
 			r.parts = append(r.parts, milli-part.Count*milli/all)

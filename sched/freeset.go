@@ -30,12 +30,15 @@ type nodeFree struct {
 
 // recount derives the counts.
 func (free *nodeFree) recount() {
-	free.cpuCount, free.gpuCount, free.wholeCPUs, free.busy = free.cpus.Len(), free.gpus.Len(), freeInUnits(&free.node.Inventory, free.cpus, free.unit), free.jobs > 0
+	free.cpuCount, free.gpuCount = free.cpus.Len(), free.gpus.Len()
+	free.wholeCPUs = freeInUnits(&free.node.Inventory, free.cpus, free.unit)
+	free.busy = free.jobs > 0
 }
 
 // limitTo leaves no more free than another state of the same node has.
 func (free *nodeFree) limitTo(o *nodeFree) {
-	free.cpus, free.gpus, free.mem, free.jobs = free.cpus.Intersect(o.cpus), free.gpus.Intersect(o.gpus), min(free.mem, o.mem), max(free.jobs, o.jobs)
+	free.cpus, free.gpus = free.cpus.Intersect(o.cpus), free.gpus.Intersect(o.gpus)
+	free.mem, free.jobs = min(free.mem, o.mem), max(free.jobs, o.jobs)
 	free.recount()
 }
 
@@ -83,18 +86,31 @@ type model struct {
 
 // sameHardware reports whether any job that may use an empty node of the one kind may use one of the other.
 func sameHardware(a, b *cluster.Inventory) bool {
-	return a == b || a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB && a.Sockets == b.Sockets &&
-		a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && slices.Equal(a.Features, b.Features) &&
-		a.SpecMemMB == b.SpecMemMB && slices.Equal(a.Shared, b.Shared) && a.SpecCPUs.Equal(b.SpecCPUs) &&
-		slices.EqualFunc(a.GPUs, b.GPUs, func(x, y cluster.GPU) bool {
-			return x.Type == y.Type && x.Missing == y.Missing && x.Cores.Equal(y.Cores) && slices.Equal(x.Links, y.Links)
-		})
+	if a == b {
+		return true
+	}
+	numbers := func(i *cluster.Inventory) [7]int64 {
+		return [...]int64{
+			int64(i.CPUs), int64(i.Sockets), int64(i.CoresPerSocket), int64(i.ThreadsPerCore),
+			int64(i.MemMB), int64(i.SpecMemMB), i.TmpMB,
+		}
+	}
+	return numbers(a) == numbers(b) && a.SpecCPUs.Equal(b.SpecCPUs) &&
+		slices.Equal(a.Features, b.Features) && slices.Equal(a.Shared, b.Shared) && slices.EqualFunc(a.GPUs, b.GPUs, sameGPU)
+}
+
+func sameGPU(x, y cluster.GPU) bool {
+	return x.Type == y.Type && x.Missing == y.Missing && x.Cores.Equal(y.Cores) && slices.Equal(x.Links, y.Links)
 }
 
 // emptyNode is a node without jobs.
 func (m *model) emptyNode(n *cluster.Node, kind int) nodeFree {
-	return nodeFree{node: n, model: kind, class: m.emptyClass, mem: m.inventory.MemMB - m.inventory.SpecMemMB, cpus: m.cpus, gpus: m.gpus,
-		unit: m.unit, cpuCount: m.cpus.Len(), allCPUs: m.wholeCPUs, gpuCount: m.gpus.Len(), wholeCPUs: m.wholeCPUs}
+	return nodeFree{
+		node: n, model: kind, class: m.emptyClass, unit: m.unit,
+		cpus: m.cpus, cpuCount: m.cpus.Len(), wholeCPUs: m.wholeCPUs, allCPUs: m.wholeCPUs,
+		gpus: m.gpus, gpuCount: m.gpus.Len(),
+		mem: m.inventory.MemMB - m.inventory.SpecMemMB,
+	}
 }
 
 // loadedNode is a node with the jobs of its load.
@@ -109,7 +125,9 @@ func (m *model) loadedNode(n *cluster.Node, kind int, l *cluster.Load) nodeFree 
 // subtractLoad takes from an empty node what its jobs have.
 func (free *nodeFree) subtractLoad(l *cluster.Load) {
 	free.jobs = len(l.Jobs)
-	free.cpus, free.gpus, free.mem, free.onlyUser, free.gpuParts = free.cpus.Minus(l.CPUs), free.gpus.Minus(l.GPUs), free.mem-l.MemMB, l.Closed, l.Parts
+	free.cpus, free.gpus = free.cpus.Minus(l.CPUs), free.gpus.Minus(l.GPUs)
+	free.mem -= l.MemMB
+	free.onlyUser, free.gpuParts = l.Closed, l.Parts
 	free.recount()
 }
 
@@ -250,7 +268,9 @@ func (fs *freeSet) giveBack(r release) {
 
 // giveBackShare returns a share to the node, without its CPUs if these are free already.
 func (free *nodeFree) giveBackShare(sh cluster.Share, noCPUs bool) {
-	free.gpus, free.mem, free.jobs = free.gpus.Union(sh.GPUs.Intersect(free.node.Inventory.Devices())), free.mem+sh.MemMB, free.jobs-1
+	free.gpus = free.gpus.Union(sh.GPUs.Intersect(free.node.Inventory.Devices()))
+	free.mem += sh.MemMB
+	free.jobs--
 	if !noCPUs {
 		free.giveBackCPUs(sh.CPUs)
 	}

@@ -58,7 +58,8 @@ func (c *cycle) decideHet(lead *cluster.Job) {
 // start now whatever is free.
 func (c *cycle) components(lead *cluster.Job) (comps []*component, ok bool) {
 	all := c.s.Components(lead)
-	if len(all) != lead.Het.Size || slices.ContainsFunc(all, func(o *cluster.Job) bool { return o.Phase != cluster.Pending }) {
+	notBack := func(o *cluster.Job) bool { return o.Phase != cluster.Pending }
+	if len(all) != lead.Het.Size || slices.ContainsFunc(all, notBack) {
 		return nil, false
 	}
 	meter, used := c.meter.Fork(), maps.Clone(c.licenses)
@@ -76,7 +77,8 @@ func (c *cycle) components(lead *cluster.Job) (comps []*component, ok bool) {
 // If it is limits alone, they may hold back others in the partitions of those that they keep, as those of plain jobs
 // do.
 func (c *cycle) recordComponentWaits(comps []*component) {
-	if c.s.Config().LimitStop && !slices.ContainsFunc(comps, func(comp *component) bool { return comp.why != cluster.NoReason && comp.limitedShapes == nil }) {
+	otherReason := func(comp *component) bool { return comp.why != cluster.NoReason && comp.limitedShapes == nil }
+	if c.s.Config().LimitStop && !slices.ContainsFunc(comps, otherReason) {
 		for _, comp := range comps {
 			c.stopPartitions(comp.limitedShapes)
 		}
@@ -142,7 +144,8 @@ func (c *cycle) fitComponents(comps []*component, find componentFinder) bool {
 
 // byPriority are the components in the order in which they choose their nodes: by their own priorities.
 func byPriority(comps []*component) []*component {
-	return slices.SortedStableFunc(slices.Values(comps), func(a, b *component) int { return cmp.Compare(b.job.Priority, a.job.Priority) })
+	return slices.SortedStableFunc(slices.Values(comps),
+		func(a, b *component) int { return cmp.Compare(b.job.Priority, a.job.Priority) })
 }
 
 // fitInTurn gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
@@ -201,7 +204,8 @@ func (c *cycle) fitComponent(comp *component, k int, taken nodeSet) (*cluster.Jo
 // startHet starts all components by one decision.
 func (c *cycle) startHet(comps []*component) {
 	at := len(c.decisions)
-	if c.licenses == nil && slices.ContainsFunc(comps, func(comp *component) bool { return comp.job.Spec.Licenses != "" }) {
+	wantsLicenses := func(comp *component) bool { return comp.job.Spec.Licenses != "" }
+	if c.licenses == nil && slices.ContainsFunc(comps, wantsLicenses) {
 		c.licenses = c.s.LicensesUsed()
 	}
 	for _, comp := range comps {
@@ -226,7 +230,8 @@ func (c *cycle) planBlockedHet(b blockedJob) {
 	lead := b.job
 	first := c.responsive || c.earnsProtection(lead, 0)
 	for _, comp := range b.components {
-		first = first && slices.ContainsFunc(comp.shapes, func(shape *jobShape) bool { return c.firstBlocked[shape.demand.part] == nil })
+		first = first && slices.ContainsFunc(comp.shapes,
+			func(shape *jobShape) bool { return c.firstBlocked[shape.demand.part] == nil })
 	}
 	why := cluster.WaitPriority
 	var whole *plannedStart
@@ -260,25 +265,32 @@ func (c *cycle) planHet(lead *cluster.Job, comps []*component) *plannedStart {
 			}
 		}
 	}
-	if len(c.planned) >= maxPlannedStarts || slices.ContainsFunc(comps, func(comp *component) bool { return !c.meter.Reserves(comp.job, comp.shapes[0].demand.part.Name) }) {
+	reservesNothing := func(comp *component) bool {
+		return !c.meter.Reserves(comp.job, comp.shapes[0].demand.part.Name)
+	}
+	if len(c.planned) >= maxPlannedStarts || slices.ContainsFunc(comps, reservesNothing) {
 		return nil
 	}
 	kept := c.plannedNodes()
-	all := c.planTogether(lead, comps, c.releaseTimeline(), func(_ *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
-		return c.exclusionFrom(shape.reservation, j, at).withNodes(kept)
-	})
+	all := c.planTogether(lead, comps, c.releaseTimeline(),
+		func(_ *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
+			return c.exclusionFrom(shape.reservation, j, at).withNodes(kept)
+		})
 	if all != nil {
 		c.planned = append(c.planned, all)
 	}
 	return all
 }
 
+// componentExclusion is what a job of a shape must keep off at a time, with the nodes as they will be.
+type componentExclusion func(then *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion
+
 // maxPlanRounds bounds how often the components' plans are brought together.
 const maxPlanRounds = 16
 
 // planTogether finds when all components will fit if every job runs to its limit: the latest of their times, as one
 // planned start; nil if none is found.
-func (c *cycle) planTogether(lead *cluster.Job, comps []*component, ends []release, avoid func(*freeSet, *jobShape, *cluster.Job, time.Time) exclusion) *plannedStart {
+func (c *cycle) planTogether(lead *cluster.Job, comps []*component, ends []release, avoid componentExclusion) *plannedStart {
 	var at time.Time
 	for range maxPlanRounds {
 		latest, ok := c.planInTurn(comps, ends, avoid)
@@ -318,12 +330,15 @@ func combineStarts(lead *cluster.Job, comps []*component, at time.Time) *planned
 }
 
 // planInTurn plans each component away from the nodes of those before it, and tells the latest time.
-func (c *cycle) planInTurn(comps []*component, ends []release, avoid func(*freeSet, *jobShape, *cluster.Job, time.Time) exclusion) (latest time.Time, ok bool) {
+func (c *cycle) planInTurn(
+	comps []*component, ends []release, avoid componentExclusion,
+) (latest time.Time, ok bool) {
 	var taken nodeSet
 	for _, comp := range byPriority(comps) {
 		comp.plan = nil
 		for _, shape := range comp.shapes {
-			ps, _ := findStart(c.freeWithOverlap(shape.demand.jobsPerCPU), ends, shape.demand, func(then *freeSet, at time.Time) exclusion { return avoid(then, shape, comp.job, at).withNodes(taken) })
+			ps, _ := findStart(c.freeWithOverlap(shape.demand.jobsPerCPU), ends, shape.demand,
+				func(then *freeSet, at time.Time) exclusion { return avoid(then, shape, comp.job, at).withNodes(taken) })
 			if ps != nil && (comp.plan == nil || ps.at.Before(comp.plan.at)) {
 				comp.plan = ps
 			}
@@ -442,10 +457,11 @@ func (f *forecast) planLaterHet(lead *cluster.Job) *plannedStart {
 		}
 		comps = append(comps, comp)
 	}
-	return f.planTogether(lead, comps, f.releaseMoments(from), func(fs *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
-		if at.Before(from) {
-			return exclusion{nodes: f.allNodes()}
-		}
-		return f.exclusionWithTaken(fs, f.exclusionFor(shape.reservation, j, at, endOf(at, j.Limit)), at, endOf(at, j.Limit))
-	})
+	return f.planTogether(lead, comps, f.releaseMoments(from),
+		func(fs *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
+			if at.Before(from) {
+				return exclusion{nodes: f.allNodes()}
+			}
+			return f.exclusionWithTaken(fs, f.exclusionFor(shape.reservation, j, at, endOf(at, j.Limit)), at, endOf(at, j.Limit))
+		})
 }

@@ -62,7 +62,8 @@ func (hp *hetPreemption) fitWithout(gone []victim) (at []preemptClaim) {
 		return nil
 	}
 	for _, comp := range hp.parts {
-		at = append(at, preemptClaim{job: comp.job, shape: comp.shapes[comp.fits], alloc: comp.alloc, preemptible: comp.preemptible[comp.fits]})
+		at = append(at, preemptClaim{job: comp.job, shape: comp.shapes[comp.fits], alloc: comp.alloc,
+			preemptible: comp.preemptible[comp.fits]})
 	}
 	return at
 }

@@ -234,15 +234,6 @@ func (p *phrases) join(by string, say func(string, []*cluster.Job) string) strin
 	return strings.Join(out, by)
 }
 
-// updateHint is the command that changes jobs so.
-func updateHint(jobs []*cluster.Job, words string) string {
-	var ids []string
-	for _, j := range jobs {
-		ids = append(ids, idText(j))
-	}
-	return fmt.Sprintf("scontrol update jobid=%s %s", strings.Join(ids, ","), words)
-}
-
 var system = cluster.Identity{System: true}
 
 // reducible is all that a job may have less of.
@@ -257,17 +248,20 @@ func reducible(j *cluster.Job) (out []knob) {
 	}, func(n int) (string, string) {
 		return sp("with %s instead of %s", spanText(time.Duration(n)*time.Minute), spanText(j.Limit)), sp("timelimit=%d", n)
 	})
-	add("nodes", spec.MinNodes, true, func(n int) cluster.Patch { return fewerNodes(spec, n) }, func(n int) (string, string) {
-		return sp("with %s instead of %d", count(n, "node", "nodes"), spec.MinNodes), sp("numnodes=%d", n)
-	})
-	if spec.MinNodes <= 1 {
-		add("tasks", spec.Tasks, true, func(n int) cluster.Patch { return cluster.Patch{Tasks: &n} }, func(n int) (string, string) {
-			return sp("with %s instead of %d", count(n, "task", "tasks"), spec.Tasks), ""
+	add("nodes", spec.MinNodes, true, func(n int) cluster.Patch { return fewerNodes(spec, n) },
+		func(n int) (string, string) {
+			return sp("with %s instead of %d", count(n, "node", "nodes"), spec.MinNodes), sp("numnodes=%d", n)
 		})
+	if spec.MinNodes <= 1 {
+		add("tasks", spec.Tasks, true, func(n int) cluster.Patch { return cluster.Patch{Tasks: &n} },
+			func(n int) (string, string) {
+				return sp("with %s instead of %d", count(n, "task", "tasks"), spec.Tasks), ""
+			})
 	}
-	add("CPUs", spec.CPUsPerTask, true, func(n int) cluster.Patch { return cluster.Patch{CPUsPerTask: &n} }, func(n int) (string, string) {
-		return sp("with %s a task instead of %d", count(n, "CPU", "CPUs"), spec.CPUsPerTask), ""
-	})
+	add("CPUs", spec.CPUsPerTask, true, func(n int) cluster.Patch { return cluster.Patch{CPUsPerTask: &n} },
+		func(n int) (string, string) {
+			return sp("with %s a task instead of %d", count(n, "CPU", "CPUs"), spec.CPUsPerTask), ""
+		})
 	const parts = 16 // of memory
 	if mb := int64(spec.Mem.MB); mb >= parts {
 		add("memory", parts, false, func(n int) cluster.Patch {
@@ -276,8 +270,10 @@ func reducible(j *cluster.Job) (out []knob) {
 			return sp("with %d MB of memory instead of %d", mb*int64(n)/parts, mb), ""
 		})
 	}
-	out = append(out, gpus(j, spec.PerNode, "a node", func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerNode: &l} })...)
-	return append(out, gpus(j, spec.PerJob, "in all", func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerJob: &l} })...)
+	out = append(out, gpus(j, spec.PerNode, "a node",
+		func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerNode: &l} })...)
+	return append(out, gpus(j, spec.PerJob, "in all",
+		func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerJob: &l} })...)
 }
 
 // gpus are fewer GPUs, and any type of them.
@@ -292,14 +288,16 @@ func gpus(j *cluster.Job, list []cluster.GRES, per string, patch func([]cluster.
 		return fmt.Sprintf("with %s %s instead of %d", count(n, "GPU", "GPUs"), per, g.Count), ""
 	}})
 	if g.Type != "" {
-		out = append(out, condition(j, "type "+per, system, patch([]cluster.GRES{{Name: g.Name, Count: g.Count}}), "with any type of GPU instead of "+g.Type, ""))
+		out = append(out, condition(j, "type "+per, system, patch([]cluster.GRES{{Name: g.Name, Count: g.Count}}),
+			"with any type of GPU instead of "+g.Type, ""))
 	}
 	return out
 }
 
 // condition is a knob that there is only to keep or to change.
 func condition(j *cluster.Job, kind string, by cluster.Identity, p cluster.Patch, text, hint string) knob {
-	return knob{j, kind, 2, false, by, func(int) cluster.Patch { return p }, func(int) (string, string) { return text, hint }}
+	return knob{j, kind, 2, false, by, func(int) cluster.Patch { return p },
+		func(int) (string, string) { return text, hint }}
 }
 
 // fewerNodes asks for so many nodes, and for as many tasks and GPUs on each as before.
@@ -384,7 +382,8 @@ func (im *improver) elsewhere(j *cluster.Job, may func(*cluster.Partition) bool)
 	others := im.s.AllowedQOS(j.Assoc)
 	for _, name := range others[:min(len(others), maxOthers)] {
 		if name != spec.QOS {
-			out = append(out, condition(j, "QOS "+name, user, cluster.Patch{QOS: &name}, "with QOS "+name+" instead of "+spec.QOS, "qos="+name))
+			out = append(out, condition(j, "QOS "+name, user, cluster.Patch{QOS: &name},
+				"with QOS "+name+" instead of "+spec.QOS, "qos="+name))
 		}
 	}
 	return out
@@ -396,18 +395,4 @@ func joined(list []cluster.NodeName) string {
 		names = append(names, string(n))
 	}
 	return strings.Join(names, ",")
-}
-
-// spanText is a time limit in hours and minutes.
-func spanText(d time.Duration) string {
-	h, m := int(d/time.Hour), int(d%time.Hour/time.Minute)
-	switch {
-	case d >= endless:
-		return "unlimited time"
-	case h == 0:
-		return fmt.Sprintf("%d min", m)
-	case m == 0:
-		return fmt.Sprintf("%d h", h)
-	}
-	return fmt.Sprintf("%d h %d min", h, m)
 }

@@ -88,8 +88,10 @@ func (c *cycle) allowsIncremental() bool {
 	cfg := c.s.Config()
 	tiersByScore := c.responsive && c.hasTiers()
 	stopsAtLimits := cfg.LimitStop && !c.meter.Off()
-	return !c.free.overlaps && !tiersByScore && cfg.ReserveAge == nil && !stopsAtLimits &&
-		c.preemption == nil && len(c.completing) == 0
+	if tiersByScore || stopsAtLimits || cfg.ReserveAge != nil {
+		return false
+	}
+	return !c.free.overlaps && c.preemption == nil && len(c.completing) == 0
 }
 
 // canContinue reports whether the next cycle can go on from this one.
@@ -119,7 +121,7 @@ func (c *cycle) growth() int {
 type incrementalPass struct {
 	*cycle
 	old             *cluster.Snapshot                   // of the last cycle
-	toVisit         map[cluster.JobID]bool              // jobs that get a turn of their own; true: they have changed, and are to join shapes
+	toVisit         map[cluster.JobID]bool              // jobs with a turn of their own; true: they have changed
 	visited         map[cluster.JobID]bool              // jobs that had their turn
 	reopened        []int                               // indexes of shapes that may fit now, and have no candidate yet
 	freedNodes      []int                               // nodes that may have more free than before

@@ -57,8 +57,8 @@ func (c *cycle) applyInvalidations(shape *jobShape) bool {
 	}
 	for ; shape.invalidations < len(book.invalidations); shape.invalidations++ {
 		inv := &book.invalidations[shape.invalidations]
-		if book.needs[shape.number].exceeds(&inv.most) || !slices.ContainsFunc(shape.failed, inv.concerns) ||
-			!shape.gainsFrom(c.free, inv.nodes) {
+		needsMore := book.needs[shape.number].exceeds(&inv.most)
+		if needsMore || !slices.ContainsFunc(shape.failed, inv.concerns) || !shape.gainsFrom(c.free, inv.nodes) {
 			continue
 		}
 		shape.failed = slices.DeleteFunc(shape.failed, func(mask uint64) bool {

@@ -41,7 +41,9 @@ func (nc *nodeCache) update(s *cluster.Snapshot) {
 
 // rebuild looks at every node.
 func (nc *nodeCache) rebuild(s *cluster.Snapshot) {
-	nc.nodes, nc.rankOf, nc.hardware = make([]cachedNode, 0, s.NodeCount()), make(map[cluster.NodeName]int32, s.NodeCount()), nil
+	nc.nodes = make([]cachedNode, 0, s.NodeCount())
+	nc.rankOf = make(map[cluster.NodeName]int32, s.NodeCount())
+	nc.hardware = nil
 	for n := range s.Nodes() {
 		nc.rankOf[n.Name] = int32(len(nc.nodes))
 		nc.nodes = append(nc.nodes, nc.cacheNode(s, n, max(len(nc.nodes)-1, 0)))
@@ -75,7 +77,11 @@ func (nc *nodeCache) updateChanged(s *cluster.Snapshot) bool {
 
 // cacheNode looks at a node. Its hardware is most likely that of node like, which is tried first.
 func (nc *nodeCache) cacheNode(s *cluster.Snapshot, n *cluster.Node, like int) cachedNode {
-	st := cachedNode{node: n, load: noLoad, weight: nodeWeight(n), usable: nc.unloaded || n.Usable(), mayBeTroubled: n.Trouble != nil || len(n.Inventory.Faults) > 0}
+	st := cachedNode{
+		node: n, load: noLoad, weight: nodeWeight(n),
+		usable:        nc.unloaded || n.Usable(),
+		mayBeTroubled: n.Trouble != nil || len(n.Inventory.Faults) > 0,
+	}
 	if !nc.unloaded {
 		st.load = s.Load(n.Name)
 	}
@@ -96,9 +102,15 @@ func (nc *nodeCache) cacheNode(s *cluster.Snapshot, n *cluster.Node, like int) c
 // freeSet is what is free at a snapshot.
 func (nc *nodeCache) freeSet(s *cluster.Snapshot) *freeSet {
 	nc.update(s)
-	fs := &freeSet{rankOf: nc.rankOf, indexOf: make([]int32, len(nc.nodes)), partitionNodes: map[*cluster.Partition][]int{},
-		nodes: make([]nodeFree, 0, len(nc.nodes)), all: make([]int, 0, len(nc.nodes)), ranks: make([]int32, 0, len(nc.nodes))}
-	fs.classes = &nodeClasses{numberOf: map[classKey]int32{}, examples: make([]nodeFree, 0, 64), capabilities: make([]capability, 0, 64), workload: &workload{s: s}}
+	n := len(nc.nodes)
+	fs := &freeSet{
+		rankOf: nc.rankOf, indexOf: make([]int32, n), partitionNodes: map[*cluster.Partition][]int{},
+		nodes: make([]nodeFree, 0, n), all: make([]int, 0, n), ranks: make([]int32, 0, n),
+	}
+	fs.classes = &nodeClasses{
+		numberOf: map[classKey]int32{}, workload: &workload{s: s},
+		examples: make([]nodeFree, 0, 64), capabilities: make([]capability, 0, 64),
+	}
 	fs.overlaps, fs.wholeSockets, fs.wholePlans = oversubscribed(s), s.Config().SocketAlloc, s.Config().PlanWhole
 	models := make([]int, len(nc.hardware)) // by hardware: the model's index plus one
 	weight, first := false, -1

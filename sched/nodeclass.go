@@ -70,7 +70,8 @@ var noCapability = capability{mem: math.MinInt64}
 // classKeyOf is the key of a node as it is.
 func (fs *freeSet) classKeyOf(free *nodeFree) classKey {
 	m := &fs.models[free.model]
-	s := classKey{model: free.model, cpus: free.cpuCount, wholeCPUs: free.wholeCPUs, mem: free.mem, busy: free.busy, closed: free.onlyUser}
+	s := classKey{model: free.model, cpus: free.cpuCount, wholeCPUs: free.wholeCPUs, mem: free.mem, busy: free.busy,
+		closed: free.onlyUser}
 	if len(free.gpuParts) > 0 {
 		s.parts = fs.classes.partSetNumber(m, free.gpuParts)
 	}
@@ -131,7 +132,8 @@ func (fs *freeSet) classNumber(s classKey, free *nodeFree) int32 {
 	n = int32(len(fs.classes.examples))
 	fs.classes.numberOf[s] = n
 	fs.classes.examples = append(fs.classes.examples, own)
-	fs.classes.capabilities = append(fs.classes.capabilities, capability{int32(max(own.cpuCount, own.wholeCPUs)), int32(own.gpuCount), own.mem, s.model})
+	fs.classes.capabilities = append(fs.classes.capabilities,
+		capability{int32(max(own.cpuCount, own.wholeCPUs)), int32(own.gpuCount), own.mem, s.model})
 	return n
 }
 
@@ -202,7 +204,10 @@ func (fs *freeSet) classIndex(planned []*plannedStart, mask uint64) *classIndex 
 			return ci
 		}
 	}
-	ci := &classIndex{free: fs, planned: planned, mask: mask, classAt: make([]int32, len(fs.nodes)), seenChanges: len(fs.changes), counts: map[*cluster.Partition]*classCount{}}
+	ci := &classIndex{
+		free: fs, planned: planned, mask: mask, classAt: make([]int32, len(fs.nodes)),
+		seenChanges: len(fs.changes), counts: map[*cluster.Partition]*classCount{},
+	}
 	for i := range ci.classAt {
 		ci.classAt[i] = ci.classifyNode(i)
 	}
@@ -331,7 +336,8 @@ func newClassFit(d *demand, fs *freeSet) *classFit {
 	if d.memAlloc && d.mem.Per == cluster.MemPerNode {
 		cf.needs.mem = d.mem.MB
 	}
-	cf.byNumbers = !cf.classes.tooManyTypes && d.tasksPerSocket == 0 && !(d.gpusBound && d.gpus) && len(d.gpuSocket) == 0 && !d.oneUser
+	bySocket := d.tasksPerSocket > 0 || d.gpusBound && d.gpus || len(d.gpuSocket) > 0
+	cf.byNumbers = !cf.classes.tooManyTypes && !bySocket && !d.oneUser
 	return cf
 }
 
@@ -419,7 +425,8 @@ func (cf *classFit) hopeless(ci *classIndex) bool {
 		ci.rememberSum(cf, t)
 	}
 	for _, m := range ci.moves[t.seenMoves:] {
-		if from, to := int(cf.tasksOnClass(ci.free, m.from)), int(cf.tasksOnClass(ci.free, m.to)); from != to && (cc.members == nil || cc.members[m.at]) {
+		from, to := int(cf.tasksOnClass(ci.free, m.from)), int(cf.tasksOnClass(ci.free, m.to))
+		if from != to && (cc.members == nil || cc.members[m.at]) {
 			if t.tasks += to - from; from == 0 {
 				t.nodes++
 			} else if to == 0 {

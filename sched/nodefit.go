@@ -27,7 +27,10 @@ type nodeFit struct {
 // newNodeFit works it out for all nodes of the demand's partition.
 func (cf *classFit) newNodeFit(fs *freeSet, planned []*plannedStart, mask uint64) *nodeFit {
 	d := cf.demand
-	nf := &nodeFit{classFit: cf, free: fs, mask: mask, tasks: make([]int32, len(fs.nodes)), seenChanges: len(fs.changes), firstWithRoom: int32(len(fs.nodes))}
+	nf := &nodeFit{
+		classFit: cf, free: fs, mask: mask, tasks: make([]int32, len(fs.nodes)),
+		seenChanges: len(fs.changes), firstWithRoom: int32(len(fs.nodes)),
+	}
 	if !d.part.All {
 		for i := range nf.tasks {
 			nf.tasks[i] = -1
@@ -36,11 +39,14 @@ func (cf *classFit) newNodeFit(fs *freeSet, planned []*plannedStart, mask uint64
 	nf.index = fs.classIndex(planned, mask)
 	for _, i := range fs.partitionMembers(d.part) {
 		n := int32(-1)
-		if cf.suits(fs, fs.classes.capabilities[nf.index.classAt[i]].model) && (d.excluded == nil || !d.excluded[fs.nodes[i].node.Name]) {
+		model := fs.classes.capabilities[nf.index.classAt[i]].model
+		if cf.suits(fs, model) && (d.excluded == nil || !d.excluded[fs.nodes[i].node.Name]) {
 			n = nf.countOn(int32(i))
 		}
 		if nf.tasks[i] = n; n > 0 {
-			nf.nodeCount, nf.taskCount, nf.runCount = nf.nodeCount+1, nf.taskCount+int(n), nf.runCount+1-b2i(nf.neighbourHasRoom(int32(i)-1, int32(i), -1))
+			nf.nodeCount++
+			nf.taskCount += int(n)
+			nf.runCount += 1 - b2i(nf.neighbourHasRoom(int32(i)-1, int32(i), -1))
 		}
 	}
 	nf.withRoom = make([]int32, 0, nf.nodeCount)
@@ -69,7 +75,8 @@ func (nf *nodeFit) countOn(i int32) int32 {
 	own := nf.free.nodes[i]
 	for k, ps := range nf.index.planned {
 		if left := ps.leftOn(int(i)); nf.mask>>k&1 != 0 && left != nil {
-			own.cpuCount, own.wholeCPUs, own.mem = min(own.cpuCount, left.cpus), min(own.wholeCPUs, left.cpus), min(own.mem, left.mem)
+			own.cpuCount, own.wholeCPUs = min(own.cpuCount, left.cpus), min(own.wholeCPUs, left.cpus)
+			own.mem = min(own.mem, left.mem)
 		}
 	}
 	return int32(nf.demand.tasksOn(&own))

@@ -29,7 +29,10 @@ type plannedStart struct {
 // there is one, saves the work for nodes that have not changed since.
 func newPlannedStart(fs *freeSet, at time.Time, a *cluster.Alloc, last *plannedStart) *plannedStart {
 	n := len(a.Shares)
-	ps := &plannedStart{at: at, nodes: make(nodeSet, len(fs.nodes)), alloc: a, names: make([]cluster.NodeName, n), leftovers: make([]leftover, n), free: fs, seenChanges: len(fs.changes)}
+	ps := &plannedStart{
+		at: at, alloc: a, nodes: make(nodeSet, len(fs.nodes)), names: make([]cluster.NodeName, n),
+		leftovers: make([]leftover, n), free: fs, seenChanges: len(fs.changes),
+	}
 	if last != nil && (last.reduced || last.free != fs) {
 		last = nil
 	}
@@ -48,7 +51,8 @@ func newPlannedStart(fs *freeSet, at time.Time, a *cluster.Alloc, last *plannedS
 			ps.leftovers[k] = leftover{index: i, share: sh, gpus: make([]int, len(m.types))}
 			continue
 		}
-		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem, gpus: make([]int, len(m.types))}
+		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem,
+			gpus: make([]int, len(m.types))}
 		for id := range free.gpus.All() {
 			l.gpus[m.typeOf[id]]++
 		}
@@ -84,10 +88,15 @@ func (ps *plannedStart) leftIfUnchanged(i int, sh *cluster.Share) *leftover {
 		return nil
 	}
 	left := ps.leftOn(i)
-	if left == nil || left.share.MemMB != sh.MemMB || left.share.Part != nil || sh.Part != nil || !left.share.CPUs.Equal(sh.CPUs) || !left.share.GPUs.Equal(sh.GPUs) {
+	if left == nil || !sameShare(left.share, sh) {
 		return nil
 	}
 	return left
+}
+
+// sameShare reports whether two shares without a part of a GPU are the same.
+func sameShare(a, b *cluster.Share) bool {
+	return a.Part == nil && b.Part == nil && a.MemMB == b.MemMB && a.CPUs.Equal(b.CPUs) && a.GPUs.Equal(b.GPUs)
 }
 
 // leftover is what a planned start leaves of a node, by amounts: which CPUs and GPUs these will be is open, except
@@ -146,9 +155,11 @@ func (ps *plannedStart) reduceFor(fs *freeSet, shares []cluster.Share) {
 
 // keepsSame reports whether both keep the same.
 func (ps *plannedStart) keepsSame(o *plannedStart) bool {
-	return ps.job == o.job && ps.at.Equal(o.at) && slices.Equal(ps.names, o.names) && slices.EqualFunc(ps.leftovers, o.leftovers, func(x, y leftover) bool {
+	sameAmounts := func(x, y leftover) bool {
 		return x.index == y.index && x.cpus == y.cpus && x.mem == y.mem && slices.Equal(x.gpus, y.gpus)
-	})
+	}
+	return ps.job == o.job && ps.at.Equal(o.at) && slices.Equal(ps.names, o.names) &&
+		slices.EqualFunc(ps.leftovers, o.leftovers, sameAmounts)
 }
 
 // compareLeftovers lists the nodes of which it leaves more than another one did, and all of which it leaves

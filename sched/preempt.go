@@ -2,10 +2,8 @@ package sched
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"dev.muster/cluster"
@@ -21,11 +19,11 @@ type preemption struct {
 	leaving      []release                        // what jobs hold that end, or whose grace time runs
 	leavingFor   map[cluster.JobID][]*cluster.Job // jobs that leave, by the job for which they do
 	suspended    []*cluster.Job                   // jobs that were suspended for others
-	runningJobs  []*cluster.Job                   // in the order in which they would be chosen; of a heterogeneous job the first component
+	runningJobs  []*cluster.Job                   // in the order of choice; of a heterogeneous job the first component
 	victimsByKey map[victimsKey][]victim          // who may have to leave for jobs with this key
 	preemptors   int                              // how many jobs have made others leave in this cycle
 	evicted      map[cluster.JobID]bool           // chosen to leave in this cycle
-	futile       map[futileKey]uint32             // for whom nobody can leave usefully, with the highest priority that was tried
+	futile       map[futileKey]uint32             // for whom nobody can leave usefully, with the highest priority tried
 	hetNumbers   map[futileKey]int                // numbers for prefixes of heterogeneous jobs, see futileHetKey
 }
 
@@ -80,11 +78,13 @@ func (cl preemptClaim) needs(v victim) bool {
 
 func newPreemption(s *cluster.Snapshot) *preemption {
 	cfg := s.Config()
-	if cfg.Preempt.Type == cluster.PreemptNone && !slices.ContainsFunc(s.Reservations(), func(r *cluster.Reservation) bool { return r.MaxStartDelay > 0 }) {
+	letsOthers := func(r *cluster.Reservation) bool { return r.MaxStartDelay > 0 }
+	if cfg.Preempt.Type == cluster.PreemptNone && !slices.ContainsFunc(s.Reservations(), letsOthers) {
 		return nil
 	}
-	pre := &preemption{leavingFor: map[cluster.JobID][]*cluster.Job{}, victimsByKey: map[victimsKey][]victim{}, evicted: map[cluster.JobID]bool{},
-		futile: map[futileKey]uint32{}, hetNumbers: map[futileKey]int{}}
+	pre := &preemption{leavingFor: map[cluster.JobID][]*cluster.Job{}, victimsByKey: map[victimsKey][]victim{},
+		evicted: map[cluster.JobID]bool{},
+		futile:  map[futileKey]uint32{}, hetNumbers: map[futileKey]int{}}
 	ranks := map[cluster.JobID]int{}
 	for j := range s.Live() {
 		switch {
@@ -110,7 +110,8 @@ func newPreemption(s *cluster.Snapshot) *preemption {
 		if cfg.Preempt.Youngest {
 			young = b.Started.Compare(a.Started)
 		}
-		return cmp.Or(young, cmp.Compare(ranks[a.ID], ranks[b.ID]), cmp.Compare(len(a.Alloc.Shares), len(b.Alloc.Shares)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(young, cmp.Compare(ranks[a.ID], ranks[b.ID]), cmp.Compare(len(a.Alloc.Shares), len(b.Alloc.Shares)),
+			cmp.Compare(a.ID, b.ID))
 	})
 	pre.runningJobs, pre.suspended = firstComponents(pre.runningJobs), firstComponents(pre.suspended)
 	return pre
@@ -207,7 +208,8 @@ func (c *cycle) preempt(j *cluster.Job, shapes []*jobShape) bool {
 
 // mayPreempt reports whether others are leaving for a job, or may have to.
 func (c *cycle) mayPreempt(j *cluster.Job) bool {
-	return c.preemption != nil && len(c.planned) < maxPlannedStarts && (len(c.preemption.leavingFor[j.ID]) > 0 || c.mayEvict(j))
+	return c.preemption != nil && len(c.planned) < maxPlannedStarts &&
+		(len(c.preemption.leavingFor[j.ID]) > 0 || c.mayEvict(j))
 }
 
 // mayEvict reports whether a job may make others leave now.
@@ -278,7 +280,8 @@ func (c *cycle) preemptForShape(j *cluster.Job, shape *jobShape) bool {
 
 // evictDecision decides that of the chosen those leave in whose place a claim is.
 func (c *cycle) evictDecision(at preemptClaim, chosen []victim, ps *plannedStart) cluster.Decision {
-	d := cluster.Decision{Job: at.job.ID, Task: cluster.TaskAny, Wait: cluster.WaitResources, Partition: at.shape.demand.part.Name, StartsAt: ps.at, Nodes: ps.names}
+	d := cluster.Decision{Job: at.job.ID, Task: cluster.TaskAny, Wait: cluster.WaitResources,
+		Partition: at.shape.demand.part.Name, StartsAt: ps.at, Nodes: ps.names}
 	if at.shape.reservation != nil {
 		d.Reservation = at.shape.reservation.Name
 	}
@@ -337,7 +340,11 @@ func (c *cycle) victimsFor(j *cluster.Job, shape *jobShape) []victim {
 	}
 	var out []victim
 	for _, v := range list {
-		if !c.preemption.evicted[v.ID] && v.usesAny(func(n cluster.NodeName) bool { i, ok := c.free.index(n); return ok && here[i] }) {
+		if !c.preemption.evicted[v.ID] && v.usesAny(func(n cluster.NodeName) bool {
+			i, ok := c.free.index(n)
+			return ok &&
+				here[i]
+		}) {
 			out = append(out, v)
 		}
 	}
@@ -347,7 +354,9 @@ func (c *cycle) victimsFor(j *cluster.Job, shape *jobShape) []victim {
 // chooseVictims chooses who leaves, and where those will be that they leave for: candidates are taken away in turn
 // until all fit; then those are spared in whose place nobody will be, and it is tried again with the others first,
 // led by the one that made it fit. Nil if nothing helps. fit is told who has left.
-func (c *cycle) chooseVictims(candidates []victim, fit func(gone []victim) []preemptClaim) (chosen []victim, at []preemptClaim) {
+func (c *cycle) chooseVictims(
+	candidates []victim, fit func(gone []victim) []preemptClaim,
+) (chosen []victim, at []preemptClaim) {
 	order := candidates
 	for range 1 + c.s.Config().Preempt.Reorders {
 		if at == nil && (len(order) == 0 || fit(order) == nil) {
@@ -402,7 +411,8 @@ func (c *cycle) fitInSet(fs *freeSet, shape *jobShape, j *cluster.Job, taken nod
 	if shape.fit.hopeless(fs.classIndex(c.planned, mask)) {
 		return nil
 	}
-	return shape.fit.newNodeFit(fs, c.planned, mask).find(c.exclusionFor(shape.reservation, j, c.now, over).withNodes(taken))
+	return shape.fit.newNodeFit(fs, c.planned, mask).find(c.exclusionFor(shape.reservation, j, c.now,
+		over).withNodes(taken))
 }
 
 // holdClaim keeps what a job claims of a free set for it, against all later ones of the cycle.
@@ -418,26 +428,4 @@ func (c *cycle) planClaim(fs *freeSet, at preemptClaim, when time.Time) *planned
 	_, over := c.plannedAcross(at.job)
 	ps.job, ps.excluded = at.job.ID, c.exclusionFor(at.shape.reservation, at.job, c.now, over).cpus
 	return ps
-}
-
-// explainPreemption explains who leaves for a job, whom it lets go first, and why it makes nobody leave now.
-func (e *Explanation) explainPreemption(c *cycle, j *cluster.Job) {
-	if c.preemption == nil {
-		return
-	}
-	if c.s.Yields(j, c.now) {
-		e.addCause(cluster.WaitPriority, "", "it made room for job %d, which goes first", j.Preempt.By)
-	}
-	j = c.hetMembers(j)[0] // others leave for all of a heterogeneous job
-	var ids []string
-	for _, v := range c.preemption.leavingFor[j.ID] {
-		ids = append(ids, fmt.Sprint(v.ID))
-	}
-	if ids != nil {
-		e.addCause(cluster.WaitResources, "", "%s to leave for it: %s", count(len(ids), "job is", "jobs are"), strings.Join(ids, ", "))
-	}
-	if next := j.Evicted.Next(); next.After(c.now) && ids == nil {
-		e.addCause(cluster.WaitResources, "", "it has made others leave %s, last at %s, and did not stay running: it may again from %s on",
-			count(j.Evicted.Count, "time", "times"), j.Evicted.Last.Format(time.DateTime), next.Format(time.DateTime))
-	}
 }

@@ -29,13 +29,15 @@ func (c *cycle) planStart(shape *jobShape, j *cluster.Job) *plannedStart {
 		return pr.start
 	}
 	shape.projection = nil
-	ps, look := findStart(c.freeWithOverlap(shape.demand.jobsPerCPU), c.releaseTimeline(), shape.demand, func(_ *freeSet, at time.Time) exclusion {
-		return c.exclusionFrom(shape.reservation, j, at).withNodes(kept)
-	})
+	ps, look := findStart(c.freeWithOverlap(shape.demand.jobsPerCPU), c.releaseTimeline(), shape.demand,
+		func(_ *freeSet, at time.Time) exclusion {
+			return c.exclusionFrom(shape.reservation, j, at).withNodes(kept)
+		})
 	if ps == nil || !c.untouchedByReservations(shape, j, ps.at) || c.free.overlaps || !look.byNumbers {
 		return ps
 	}
-	pr := &projection{at: ps.at, before: look.free.clone(), then: look.free, fit: look, start: ps, seen: len(c.free.changes)}
+	pr := &projection{at: ps.at, before: look.free.clone(), then: look.free, fit: look, start: ps,
+		seen: len(c.free.changes)}
 	for _, e := range c.releaseTimeline() {
 		for _, sh := range e.shares {
 			if i, ok := c.free.index(sh.Node); ok && e.at.Equal(ps.at) {
@@ -52,7 +54,8 @@ func (c *cycle) planStart(shape *jobShape, j *cluster.Job) *plannedStart {
 // begins.
 func (c *cycle) untouchedByReservations(shape *jobShape, j *cluster.Job, at time.Time) bool {
 	over := endOf(laterOf(at, c.now), j.Limit)
-	return shape.reservation == nil && !slices.ContainsFunc(c.reserved, func(rn *reservedNodes) bool { return rn.Start.Before(over) })
+	return shape.reservation == nil && !slices.ContainsFunc(c.reserved,
+		func(rn *reservedNodes) bool { return rn.Start.Before(over) })
 }
 
 // exclusionFrom is what a job must keep off that starts at a time; now if that has passed, as jobs may end late.
@@ -64,7 +67,8 @@ func (c *cycle) exclusionFrom(own *reservedNodes, j *cluster.Job, at time.Time) 
 // stillHolds brings the planned start up to date; false if another moment may be the earliest.
 func (pr *projection) stillHolds(c *cycle, kept nodeSet) bool {
 	same, others := pr.catchUp(c), pr.setPlannedNodes(c, kept)
-	same = same && !others && !pr.start.reduced && !pr.fit.demand.byFragmentation // fragmentation changes with the jobs of late
+	same = same && !others && !pr.start.reduced &&
+		!pr.fit.demand.byFragmentation // fragmentation changes with the jobs of late
 	if !pr.fit.hopeless(pr.before.classIndex(nil, 0)) {
 		return false
 	}
@@ -128,7 +132,8 @@ func (pr *projection) freeBefore(c *cycle, i int) nodeFree {
 // replaceNode sets what is free on a node; it reports whether that has changed.
 func (fs *freeSet) replaceNode(i int, free nodeFree) bool {
 	was := &fs.nodes[i]
-	if was.cpus.Equal(free.cpus) && was.gpus.Equal(free.gpus) && was.mem == free.mem && slices.Equal(was.gpuParts, free.gpuParts) && was.jobs == free.jobs && was.onlyUser == free.onlyUser {
+	sameNumbers := was.mem == free.mem && was.jobs == free.jobs && was.onlyUser == free.onlyUser
+	if sameNumbers && was.cpus.Equal(free.cpus) && was.gpus.Equal(free.gpus) && slices.Equal(was.gpuParts, free.gpuParts) {
 		return false
 	}
 	*was = free
@@ -160,7 +165,9 @@ func (c *cycle) expectedFree(i int, by time.Time) nodeFree {
 		if !ok || j.Alloc == nil {
 			continue
 		}
-		if j = j.On(free.node.Name); plannedEnd(j, c.s.Config()).After(by) || j.Phase == cluster.Ending && !slices.Contains(j.Waiting, free.node.Name) {
+		j = j.On(free.node.Name)
+		leftAlready := j.Phase == cluster.Ending && !slices.Contains(j.Waiting, free.node.Name)
+		if leftAlready || plannedEnd(j, c.s.Config()).After(by) {
 			continue
 		}
 		free.giveBackShares(j.Alloc.Shares, !j.HoldsCPUs())
@@ -237,7 +244,9 @@ func releasesOf(j *cluster.Job, cfg *cluster.Config) []release {
 
 // findStart finds the first moment at which a demand fits as releases come in turn, and how well it fits then; nil if
 // it never does. avoid says what is excluded at a moment, with the nodes as they will be.
-func findStart(fs *freeSet, ends []release, want *demand, avoid func(then *freeSet, at time.Time) exclusion) (*plannedStart, *nodeFit) {
+func findStart(
+	fs *freeSet, ends []release, want *demand, avoid func(then *freeSet, at time.Time) exclusion,
+) (*plannedStart, *nodeFit) {
 	future := fs.clone()
 	cf := newClassFit(want, future)
 	look := cf.newNodeFit(future, nil, 0)
@@ -259,4 +268,11 @@ func findStart(fs *freeSet, ends []release, want *demand, avoid func(then *freeS
 		future.reduceNodes(more)
 	}
 	return nil, nil
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -59,19 +58,6 @@ func (fs *freeSet) reservedNodesOf(s *cluster.Snapshot, r *cluster.Reservation) 
 	return rn
 }
 
-// amountText says how much a reservation has.
-func (rn *reservedNodes) amountText(s *cluster.Snapshot) string {
-	text := count(len(s.Reserved(rn.Reservation)), "node", "nodes")
-	if rn.CPUs == nil {
-		return text
-	}
-	n := 0
-	for _, ids := range rn.CPUs {
-		n += ids.Len()
-	}
-	return count(n, "CPU", "CPUs") + " of " + text
-}
-
 // withReserved excludes what a reservation has, too.
 func (ex exclusion) withReserved(rn *reservedNodes) exclusion {
 	if rn.cpus == nil {
@@ -88,8 +74,7 @@ func (c *cycle) reservationsFor(j *cluster.Job, room []*reservedNodes) ([]*reser
 		return append(room, nil), cluster.NoReason
 	}
 	for _, rn := range c.reserved {
-		asked := slices.Contains(j.Spec.ResvNames(), rn.Name) || j.Spec.Reservation == "" && rn.Flags&cluster.ResvMagnetic != 0
-		if asked && rn.Allows(j.Spec) && (rn.Active(c.now) || rn.Flags&cluster.ResvFlex != 0) {
+		if rn.isAskedFor(j) && rn.Allows(j.Spec) && (rn.Active(c.now) || rn.Flags&cluster.ResvFlex != 0) {
 			room = append(room, rn)
 		}
 	}
@@ -97,6 +82,14 @@ func (c *cycle) reservationsFor(j *cluster.Job, room []*reservedNodes) ([]*reser
 		room = append(room, nil)
 	}
 	return room, cluster.WaitReservation
+}
+
+// isAskedFor reports whether a job names the reservation, or names none and the reservation draws such jobs.
+func (rn *reservedNodes) isAskedFor(j *cluster.Job) bool {
+	if j.Spec.Reservation == "" && rn.Flags&cluster.ResvMagnetic != 0 {
+		return true
+	}
+	return slices.Contains(j.Spec.ResvNames(), rn.Name)
 }
 
 // exclusionFor is what a job must not use that runs from one time to another.
@@ -254,44 +247,19 @@ func unionOf(a, b nodeSet) nodeSet {
 // reservedNote is what is said of a job that would start if nothing were reserved; of one that names its nodes Slurm
 // never says that it is for maintenance.
 func (c *cycle) reservedNote(shape *jobShape, j *cluster.Job) string {
-	if c.exclusionFor(shape.reservation, j, c.now, endOf(c.now, j.Limit)).none() || shape.demand.allocateIn(c.freeWithOverlap(shape.demand.jobsPerCPU), c.outsideReservation(shape.reservation)) == nil {
+	if c.exclusionFor(shape.reservation, j, c.now, endOf(c.now, j.Limit)).none() {
+		return ""
+	}
+	free := c.freeWithOverlap(shape.demand.jobsPerCPU)
+	if shape.demand.allocateIn(free, c.outsideReservation(shape.reservation)) == nil {
 		return ""
 	}
 	for _, rn := range c.reserved {
-		if len(j.Spec.NodeList) == 0 && rn != shape.reservation && rn.Flags&cluster.ResvMaint != 0 && !rn.Lets(j.Spec) && rn.Keeps(c.now, endOf(c.now, j.Limit)) {
+		maintenance := rn != shape.reservation && rn.Flags&cluster.ResvMaint != 0
+		inTheWay := !rn.Lets(j.Spec) && rn.Keeps(c.now, endOf(c.now, j.Limit))
+		if maintenance && inTheWay && len(j.Spec.NodeList) == 0 {
 			return "Reserved for maintenance"
 		}
 	}
 	return "May be reserved for other job"
-}
-
-// explainNoReservation explains that none of the reservations that a job asks for is in force.
-func (e *Explanation) explainNoReservation(s *cluster.Snapshot, j *cluster.Job) {
-	for _, name := range j.Spec.ResvNames() {
-		switch r, ok := s.Reservation(name); {
-		case !ok:
-			e.addCause(cluster.WaitReservation, updateHint([]*cluster.Job{j}, "reservationname="), "reservation %s does not exist any more", name)
-		case !r.Allows(j.Spec):
-			e.addCause(cluster.WaitReservation, "", "reservation %s is not for user %s and account %s", name, j.Spec.User, j.Spec.Account)
-		default:
-			e.addCause(cluster.WaitReservation, "", "reservation %s begins at %s", name, r.Start.Format(time.DateTime))
-		}
-	}
-}
-
-// explainReserved explains which reservations keep a job from nodes that are free, and what would help.
-func (e *Explanation) explainReserved(c *cycle, shape *jobShape, j *cluster.Job) {
-	for _, rn := range c.reserved {
-		if rn == shape.reservation || !rn.Keeps(c.now, endOf(c.now, j.Limit)) || rn.Lets(j.Spec) {
-			continue
-		}
-		hint := ""
-		if left := rn.Start.Sub(c.now).Truncate(time.Minute); left > 0 {
-			hint = updateHint(c.detainedComponents(j, rn), fmt.Sprintf("timelimit=%d", int(left.Minutes())))
-		} else if rn.MaxStartDelay > 0 {
-			hint = fmt.Sprintf("sbatch --signal=R:SIGNAL@%d or less: it may run there until a job of the reservation wants its nodes", int(rn.MaxStartDelay.Seconds()))
-		}
-		e.addCause(cluster.WaitNodeNotAvail, hint, "reservation %s%s has %s from %s to %s, and the job may run until %s", rn.Name, map[bool]string{true: ", for maintenance,"}[rn.Flags&cluster.ResvMaint != 0],
-			rn.amountText(c.s), rn.Start.Format(time.DateTime), rn.End.Format(time.DateTime), endOf(c.now, j.Limit).Format(time.DateTime))
-	}
 }

@@ -13,7 +13,9 @@ import (
 // and no job will have; in the order of a job's, nodes that are up first if there are enough. With cores, cpus tells
 // what it gets of each node. One that has nodes keeps of them as many as it asks for, those with jobs first. The
 // error says what is missing.
-func Reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
+func Reserve(
+	s *cluster.Snapshot, r *cluster.Reservation, now time.Time,
+) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
 	if len(r.Nodes) == 0 || len(r.Cores) > 0 {
 		return chooseReserved(s, r, now, false)
 	}
@@ -38,7 +40,9 @@ func Reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) (nodes 
 }
 
 // chooseReserved is Reserve; more looks for usable nodes beside those that the reservation has.
-func chooseReserved(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
+func chooseReserved(
+	s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool,
+) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
 	part, ok := s.Partition(r.Partition)
 	if r.Partition == "" {
 		part = s.DefaultPartition()
@@ -55,14 +59,16 @@ func chooseReserved(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, 
 	if len(r.Cores) > 0 {
 		return chooseReservedCores(s, r, part, all, taken)
 	}
-	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Constraint: r.Features}}, nil)
+	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count,
+		Constraint: r.Features}}, nil)
 	d.exclusive = true
 	for pass := range 2 - b2i(more) {
 		if a := d.allocateIn(all, all.withoutUnusable(taken, pass == 0)); a != nil {
 			return nodesOf(a), nil, nil
 		}
 	}
-	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
+	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy,
+		"partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
 }
 
 // takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or
@@ -77,7 +83,9 @@ func (fs *freeSet) takenDuring(s *cluster.Snapshot, r *cluster.Reservation, now 
 	}
 	busy := &excludedCPUs{}
 	for j := range s.Live() {
-		if end := j.EndLimit(s.Config()); r.Flags&cluster.ResvIgnoreJobs != 0 || !end.IsZero() && !end.After(r.Start) || r.Lets(j.Spec) {
+		end := j.EndLimit(s.Config())
+		overBefore := !end.IsZero() && !end.After(r.Start)
+		if overBefore || r.Flags&cluster.ResvIgnoreJobs != 0 || r.Lets(j.Spec) {
 			continue
 		}
 		for _, sh := range j.Alloc.Shares {
@@ -110,7 +118,9 @@ func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {
 
 // chooseReservedCores chooses cores: of each node the lowest that are free, and with FIRST_CORES the lowest that
 // there are. A number for all nodes is dealt out as tasks are; over a number of nodes evenly.
-func chooseReservedCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
+func chooseReservedCores(
+	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion,
+) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
 	each, nodes, firsts := r.Cores, len(r.Nodes), r.Flags&cluster.ResvFirstCores != 0
 	if nodes == 0 && firsts {
 		if nodes = max(r.Count, 1); len(each) == 1 {
@@ -118,7 +128,9 @@ func chooseReservedCores(s *cluster.Snapshot, r *cluster.Reservation, part *clus
 		}
 	}
 	if len(each) != max(nodes, 1) {
-		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrResvCoreCount, "%s of cores for %s: give one for each", count(len(each), "number", "numbers"), count(max(nodes, 1), "node", "nodes"))
+		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrResvCoreCount,
+			"%s of cores for %s: give one for each", count(len(each), "number", "numbers"), count(max(nodes, 1), "node",
+				"nodes"))
 	}
 	if nodes > 0 && len(r.Nodes) == 0 {
 		for i := range all.nodes {
@@ -127,7 +139,8 @@ func chooseReservedCores(s *cluster.Snapshot, r *cluster.Reservation, part *clus
 			}
 		}
 	}
-	busy := cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "there are no %s cores that are free from %s on", strings.Trim(fmt.Sprint(r.Cores), "[]"), r.Start.Format(time.DateTime))
+	busy := cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "there are no %s cores that are free from %s on",
+		strings.Trim(fmt.Sprint(r.Cores), "[]"), r.Start.Format(time.DateTime))
 	if slices.Min(each) <= 0 {
 		return nil, nil, busy
 	}
@@ -151,7 +164,8 @@ func chooseReservedCores(s *cluster.Snapshot, r *cluster.Reservation, part *clus
 		case !ok:
 			return nil, nil, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "node %s does not exist", name)
 		case taken.nodes[i]:
-			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap, "another reservation has node %s then", name)
+			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap, "another reservation has node %s then",
+				name)
 		}
 		if cpus[k], ok = all.lowestCores(i, each[k], taken, firsts); !ok {
 			return nil, nil, busy
@@ -162,7 +176,9 @@ func chooseReservedCores(s *cluster.Snapshot, r *cluster.Reservation, part *clus
 
 // placeCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not
 // there.
-func placeCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion, each []int) *cluster.Alloc {
+func placeCores(
+	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion, each []int,
+) *cluster.Alloc {
 	l := &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features}
 	if nodes := max(r.Count, len(each)); r.Count > 0 || r.Flags&cluster.ResvFirstCores != 0 {
 		l.MinNodes, l.MaxNodes, l.TasksPerNode = nodes, nodes, (each[0]+nodes-1)/nodes

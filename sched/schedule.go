@@ -287,7 +287,8 @@ func (c *cycle) startJob(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	if task != cluster.TaskAny {
 		c.startedTasks[j.ArrayID]++
 	}
-	c.decisions = append(c.decisions, cluster.Decision{Job: j.ID, Task: task, Start: alloc, Backfilled: len(c.planned) > 0})
+	c.decisions = append(c.decisions, cluster.Decision{Job: j.ID, Task: task, Start: alloc,
+		Backfilled: len(c.planned) > 0})
 }
 
 // stopPartitions closes the partitions of shapes for the rest of the cycle.

@@ -166,7 +166,8 @@ func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, a
 			return nil
 		}
 	}
-	if worthAsking := !known || len(shape.demand.gpuJob) > 0; worthAsking && shape.fit.hopeless(fs.classIndex(planned, mask)) {
+	sumsTell := !known || len(shape.demand.gpuJob) > 0
+	if sumsTell && shape.fit.hopeless(fs.classIndex(planned, mask)) {
 		return nil
 	}
 	if !known {

@@ -12,9 +12,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestShapeKeyIsComplete holds that all that newDemand reads of a job is in the shape key: whatever one field of a spec is
-// set to, jobs that come to one shape have equal demands. Else the second of two different jobs would be told what is true
-// of the first. A new field of JobSpec or Layout is tried without a change here.
+// TestShapeKeyIsComplete holds that all that newDemand reads of a job is in the shape key: whatever one field of a
+// spec is set to, jobs that come to one shape have equal demands. Else the second of two different jobs would be told
+// what is true of the first. A new field of JobSpec or Layout is tried without a change here.
 func TestShapeKeyIsComplete(t *testing.T) {
 	read := map[string]bool{}
 	for name, b := range shapeTestbeds(t) {
@@ -111,7 +111,8 @@ func shapeBases() []*cluster.JobSpec {
 	return out
 }
 
-// variants are, by field, jobs of a spec in which that field alone has one of some values, with that of the spec itself.
+// variants are, by field, jobs of a spec in which that field alone has one of some values, with that of the spec
+// itself.
 func variants(base *cluster.JobSpec) map[string][]*cluster.Job {
 	out := map[string][]*cluster.Job{}
 	job := func(field string, spec *cluster.JobSpec, avoid ...cluster.Avoided) {

@@ -8,62 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// What is told of nodes: which are out of service, and what those that are not lack.
-
-// outageText says why a node is out of service.
-func outageText(n *cluster.Node) string {
-	what := "not responding"
-	switch {
-	case n.Down:
-		what = "down"
-	case n.Drain:
-		what = "drained"
-	case n.Failing:
-		what = "failing"
-	}
-	if n.Reason != "" {
-		what += " (" + n.Reason + ")"
-	}
-	return what
-}
-
-// explainNamedNodes explains which of the nodes that a job names are out of service.
-func (e *Explanation) explainNamedNodes(s *cluster.Snapshot, j *cluster.Job, wanted []cluster.NodeName) {
-	var names, out []string
-	for _, name := range wanted {
-		names = append(names, string(name))
-		if n, ok := s.Node(name); ok && !n.Usable() {
-			out = append(out, string(name)+" is "+outageText(n))
-		}
-	}
-	e.addCause(cluster.WaitNodeNotAvail, updateHint([]*cluster.Job{j}, "reqnodelist=NODES")+", or none: reqnodelist=", "it must run on %s, and %s", strings.Join(names, ","), strings.Join(out, ", "))
-}
-
-// explainOutOfService names the partition's nodes that are out of service, grouped by why.
-func (e *Explanation) explainOutOfService(s *cluster.Snapshot, p *cluster.Partition) {
-	groups := map[string][]string{}
-	n := 0
-	for node := range s.PartitionNodes(p) {
-		if node.Usable() {
-			continue
-		}
-		what := outageText(node)
-		groups[what] = append(groups[what], string(node.Name))
-		n++
-	}
-	if n == 0 {
-		return
-	}
-	var keys, parts []string
-	for k := range groups {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		parts = append(parts, named(groups[k], ",")+" "+k)
-	}
-	e.addCause(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
-}
+// What nodes lack that are in service, and on which a job does not fit.
 
 // lack is one of the things that keep a task off a node.
 type lack struct {
@@ -84,7 +29,8 @@ var (
 	lackGPUType  = &lack{text: "without such GPUs"}
 	lackGPUs     = &lack{"short of GPUs", (*demand).fewestGPUsLeft, ""}
 	lackMemory   = &lack{"short of memory", func(_ *demand, free *nodeFree) int { return int(free.mem) }, " MB"}
-	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets, lackGPUType, lackGPUs, lackMemory}
+	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets,
+		lackGPUType, lackGPUs, lackMemory}
 )
 
 // shortage is the shortage of a free set of the nodes that are in service.
@@ -113,7 +59,8 @@ func (d *demand) shortageOf(fs *freeSet, away exclusion, which string) string {
 			most[l] = max(most[l], l.left(d, free))
 		}
 	}
-	text := fmt.Sprintf("it wants %s with %s of %s each", count(d.minNodes, "node", "nodes"), count(d.tasks, "task", "tasks"), count(d.cpusPerTask, "CPU", "CPUs"))
+	text := fmt.Sprintf("it wants %s with %s of %s each", count(d.minNodes, "node", "nodes"),
+		count(d.tasks, "task", "tasks"), count(d.cpusPerTask, "CPU", "CPUs"))
 	if g := d.gpuText(); g != "" {
 		text += " and " + g
 	}
@@ -146,8 +93,13 @@ func (d *demand) arrangement(fs *freeSet) string {
 	for _, o := range []struct {
 		asked bool
 		name  string
-	}{{d.contiguous, "--contiguous"}, {d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)}, {d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
-		{fs.topology.blocks != nil && d.minNodes > 1, "topology/block"}, {fs.topology.levels != nil && d.minNodes > 1 && d.switches == 0, "topology/tree"}} {
+	}{
+		{d.contiguous, "--contiguous"},
+		{d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)},
+		{d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
+		{fs.topology.blocks != nil && d.minNodes > 1, "topology/block"},
+		{fs.topology.levels != nil && d.minNodes > 1 && d.switches == 0, "topology/tree"},
+	} {
 		if o.asked {
 			out = append(out, o.name)
 		}
@@ -171,7 +123,8 @@ func (d *demand) gpuText() string {
 	var parts []string
 	add := func(list []cluster.GRES, per string) {
 		for _, g := range list {
-			parts = append(parts, fmt.Sprintf("%s %s", count(int(g.Count), strings.TrimSpace(g.Type+" GPU"), strings.TrimSpace(g.Type+" GPUs")), per))
+			parts = append(parts, fmt.Sprintf("%s %s", count(int(g.Count), strings.TrimSpace(g.Type+" GPU"),
+				strings.TrimSpace(g.Type+" GPUs")), per))
 		}
 	}
 	add(d.gpuNode, "a node")
@@ -221,7 +174,10 @@ func (d *demand) gpusAsked() []cluster.GRES {
 
 // hasGPUTypes reports whether a node has GPUs of the types that are asked for, however many.
 func (d *demand) hasGPUTypes(n *cluster.Node) bool {
-	return !slices.ContainsFunc(d.gpusAsked(), func(g cluster.GRES) bool { return countGPUsOf(n, g.Type, n.Inventory.Devices()) == 0 })
+	return !slices.ContainsFunc(d.gpusAsked(), func(g cluster.GRES) bool {
+		return countGPUsOf(n, g.Type,
+			n.Inventory.Devices()) == 0
+	})
 }
 
 // fewestGPUsLeft is how many GPUs a node has left of the type of which it has the fewest of those that are asked for.

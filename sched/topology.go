@@ -158,7 +158,8 @@ func (c *choice) candidatesByLeaf() *leafCandidates {
 	for l := range topo.leaves {
 		ends[l+1] += ends[l]
 	}
-	g, all, next := &leafCandidates{nodes: make([][]int32, len(topo.leaves))}, make([]int32, len(c.candidates)), slices.Clone(ends)
+	g := &leafCandidates{nodes: make([][]int32, len(topo.leaves))}
+	all, next := make([]int32, len(c.candidates)), slices.Clone(ends)
 	for _, i := range c.candidates {
 		l := topo.leafOf[i]
 		all[next[l]] = i
@@ -261,12 +262,8 @@ func (c *choice) nextLeaf(leaves []int32, far []int, gone []bool, g *leafCandida
 			continue
 		}
 		covers := len(c.chosen)+len(nodes) >= c.minNodes && c.attempt(func() bool { return c.fillFrom(nodes) }, true)
-		better := best < 0 || far[i] < far[best] || covers && !enough
-		if !better && covers == enough {
-			more := len(nodes) - len(g.nodes[leaves[best]])
-			better = covers && more < 0 || !covers && more > 0
-		}
-		if better {
+		nearer := best < 0 || far[i] < far[best]
+		if nearer || preferGroup(covers, len(nodes), enough, len(g.nodes[leaves[best]])) {
 			best, enough = i, covers
 		}
 	}
