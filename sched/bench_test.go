@@ -14,9 +14,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// crowd is 1,000 nodes and a queue of mixed shapes.
-func crowd(b testing.TB, pending int) *bed {
-	bed := newBed(b, 1000)
+// mixedQueue is 1,000 nodes and a queue of mixed shapes.
+func mixedQueue(b testing.TB, pending int) *testbed {
+	bed := newTestbed(b, 1000)
 	for i := range pending {
 		bed.submit(func(s *cluster.JobSpec) {
 			s.Limit = time.Duration(10+i%50) * time.Minute
@@ -40,14 +40,14 @@ func crowd(b testing.TB, pending int) *bed {
 // BenchmarkSchedule measures one cycle on an empty cluster, and one with nothing left to do.
 func BenchmarkSchedule(b *testing.B) {
 	for _, pending := range []int{10_000, 100_000} {
-		bed := crowd(b, pending)
+		bed := mixedQueue(b, pending)
 		snap := bed.s.Snapshot()
 		b.Run(fmt.Sprintf("first/%d", pending), func(b *testing.B) {
 			for b.Loop() {
 				Schedule(snap, bed.now)
 			}
 		})
-		bed.cycle()
+		bed.scheduleAll()
 		snap = bed.s.Snapshot()
 		b.Run(fmt.Sprintf("idle/%d", pending), func(b *testing.B) {
 			for b.Loop() {
@@ -57,27 +57,30 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// plant is a cluster of nodes with 64 CPUs and 8 GPUs, nine tenths of it busy, and a queue of mixed shapes behind
+// fullCluster is a cluster of nodes with 64 CPUs and 8 GPUs, nine tenths of it busy, and a queue of mixed shapes behind
 // a job that waits for a third of all nodes. No two of the jobs that name their memory are alike but by chance.
-func plant(b testing.TB, nodes, pending int) *bed { return plantOf(b, nodes, pending, 0) }
+func fullCluster(b testing.TB, nodes, pending int) *testbed {
+	return fullClusterOf(b, nodes, pending, 0)
+}
 
-// plantOf is plant with jobs of so many users, in accounts of ten. The GPUs that each of them may have are as many as each has
-// on the average; and each account may have one and a half times as many of the CPUs as are its part.
-func plantOf(b testing.TB, nodes, pending, users int) *bed {
-	bed := newBed(b, 0)
+// fullClusterOf is plant with jobs of so many users, in accounts of ten. The GPUs that each of them may have are as
+// many as each has on the average; and each account may have one and a half times as many of the CPUs as are its
+// part.
+func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
+	bed := newTestbed(b, 0)
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, CPUs: 64, MemMB: 512_000}
 	for i := range 8 {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Type: "h100", Cores: cluster.RangeIDSet(i/4*32, i/4*32+31)})
 	}
 	for i := range nodes {
-		bed.do(&cluster.NodeUp{Name: cluster.NodeName(fmt.Sprintf("n%05d", i)), Inventory: inv})
+		bed.apply(&cluster.NodeUp{Name: cluster.NodeName(fmt.Sprintf("n%05d", i)), Inventory: inv})
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	if users > 0 {
 		cfg := *bed.s.Config()
 		cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
-		bed.do(&cluster.Configure{Config: &cfg})
-		bed.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1}}}})
+		bed.apply(&cluster.Configure{Config: &cfg})
+		bed.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1}}}})
 		for u := range users {
 			account, user := fmt.Sprintf("a%02d", u/10), fmt.Sprintf("u%03d", u)
 			var changes []cluster.Change
@@ -85,7 +88,7 @@ func plantOf(b testing.TB, nodes, pending, users int) *bed {
 				changes = append(changes, cluster.Change{Account: &cluster.Account{Name: account}}, cluster.Change{Under: "root", Assoc: &cluster.Association{Account: account,
 					Shares: 1, QOS: []string{"normal"}, Limits: cluster.Limits{{Name: "GrpTRES", TRES: "cpu", Max: int64(nodes * 64 / users * 15)}}}})
 			}
-			bed.do(&cluster.ChangeAccounts{Changes: append(changes, cluster.Change{User: &cluster.User{Name: user, DefaultAccount: account}},
+			bed.apply(&cluster.ChangeAccounts{Changes: append(changes, cluster.Change{User: &cluster.User{Name: user, DefaultAccount: account}},
 				cluster.Change{Under: account, Assoc: &cluster.Association{Account: account, User: user, Shares: 1, QOS: []string{"normal"}}})})
 		}
 	}
@@ -119,7 +122,7 @@ func plantOf(b testing.TB, nodes, pending, users int) *bed {
 			bed.submit(mixed)
 		}
 		ds := Schedule(bed.s.Snapshot(), bed.now)
-		bed.do(&cluster.Decide{Decisions: ds})
+		bed.apply(&cluster.Decide{Decisions: ds})
 		for _, d := range ds {
 			if d.Start != nil {
 				for _, sh := range d.Start.Shares {
@@ -129,10 +132,10 @@ func plantOf(b testing.TB, nodes, pending, users int) *bed {
 		}
 	}
 	for j := range bed.s.Snapshot().Queue() {
-		bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+		bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 	}
 	if users > 0 {
-		bed.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1,
+		bed.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1,
 			Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: int64(nodes * 8 * 9 / 10 / users)}}}}}})
 	}
 	bed.submit(func(s *cluster.JobSpec) {
@@ -147,7 +150,7 @@ func plantOf(b testing.TB, nodes, pending, users int) *bed {
 }
 
 // parts adds partition long with the nodes of main, and partition quick with so many nodes of its own, which are free.
-func (b *bed) parts(nodes int) {
+func (b *testbed) parts(nodes int) {
 	cfg := *b.s.Config()
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	main, quick := &cfg.Partitions[0], cluster.Partition{Name: "quick", State: cluster.PartitionUp}
@@ -159,20 +162,20 @@ func (b *bed) parts(nodes int) {
 	}
 	main.All = false
 	cfg.Partitions = append(cfg.Partitions, quick, cluster.Partition{Name: "long", State: cluster.PartitionUp, Nodes: main.Nodes})
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	for _, name := range quick.Nodes {
-		b.do(&cluster.NodeUp{Name: name, Inventory: node(2)})
+		b.apply(&cluster.NodeUp{Name: name, Inventory: node(2)})
 	}
 }
 
 // settle lets passes follow each other until nothing more starts.
-func (b *bed) settle() {
+func (b *testbed) settle() {
 	for {
-		ds := newCycle(b.s.Snapshot(), b.now).pass(math.MaxInt)
+		ds := newCycle(b.s.Snapshot(), b.now).fullPass(math.MaxInt)
 		if len(ds) == 0 {
 			return
 		}
-		b.do(&cluster.Decide{Decisions: ds})
+		b.apply(&cluster.Decide{Decisions: ds})
 	}
 }
 
@@ -180,11 +183,11 @@ func (b *bed) settle() {
 // ended, and one after a job was submitted.
 func BenchmarkPass(b *testing.B) {
 	for _, size := range []struct{ nodes, pending int }{{1000, 1000}, {1000, 10_000}, {10_000, 1000}, {10_000, 10_000}, {10_000, 100_000}} {
-		var bed *bed
+		var bed *testbed
 		measure := func(name string) {
 			b.Run(fmt.Sprintf("nodes=%d/pending=%d/%s", size.nodes, size.pending, name), func(b *testing.B) {
 				if bed == nil {
-					bed = plant(b, size.nodes, size.pending)
+					bed = fullCluster(b, size.nodes, size.pending)
 				}
 				if name != "first" {
 					bed.settle()
@@ -192,8 +195,8 @@ func BenchmarkPass(b *testing.B) {
 				switch name {
 				case "ended":
 					for j := range bed.s.Snapshot().Live() {
-						bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
-						bed.end(j.ID)
+						bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+						bed.endJob(j.ID)
 						break
 					}
 				case "submitted":
@@ -203,12 +206,12 @@ func BenchmarkPass(b *testing.B) {
 				var c *cycle
 				for b.Loop() {
 					c = newCycle(snap, bed.now)
-					c.pass(math.MaxInt)
+					c.fullPass(math.MaxInt)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.looked), "ns/job")
 				b.ReportMetric(float64(c.looked), "looked")
-				b.ReportMetric(float64(len(c.begun)), "starts")
-				b.ReportMetric(float64(len(c.asked)), "shapes")
+				b.ReportMetric(float64(len(c.started)), "starts")
+				b.ReportMetric(float64(len(c.book.byKey)), "shapes")
 			})
 		}
 		for _, name := range []string{"first", "idle", "ended", "submitted"} {
@@ -235,7 +238,7 @@ func BenchmarkEvent(b *testing.B) {
 		{nodes: 10_000, pending: 10_000, what: "plain", responsive: true}, {nodes: 10_000, pending: 10_000, what: "20h", responsive: true, waited: 20 * time.Hour},
 		{nodes: 10_000, pending: 10_000, what: "100d", responsive: true, waited: 100 * 24 * time.Hour},
 	} {
-		var bed *bed
+		var bed *testbed
 		var s Scheduler
 		whose := func(s *cluster.JobSpec) {
 			if size.users > 0 {
@@ -252,17 +255,17 @@ func BenchmarkEvent(b *testing.B) {
 			},
 			"ended": func() {
 				for j := range bed.s.Snapshot().Live() {
-					bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
-					bed.end(j.ID)
+					bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+					bed.endJob(j.ID)
 					return
 				}
 			},
 		} {
 			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/%s/%s", size.nodes, size.pending, size.responsive, size.what, name), func(b *testing.B) {
 				if bed == nil {
-					bed = plantOf(b, size.nodes, size.pending, size.users)
+					bed = fullClusterOf(b, size.nodes, size.pending, size.users)
 					if size.responsive {
-						bed.respond()
+						bed.useResponsiveOrder()
 					}
 					bed.parts(100)
 					if size.long > 0 {
@@ -272,7 +275,7 @@ func BenchmarkEvent(b *testing.B) {
 						})
 					}
 					if at := bed.now.Add(size.resv); size.resv > 0 {
-						bed.do(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance", Partition: "main", Nodes: []cluster.NodeName{"n00001"},
+						bed.apply(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance", Partition: "main", Nodes: []cluster.NodeName{"n00001"},
 							Start: at, End: at.Add(time.Hour), Users: []string{"root"}, Flags: cluster.ResvMaint}})
 					}
 					bed.now = bed.now.Add(size.waited)
@@ -293,7 +296,7 @@ func BenchmarkEvent(b *testing.B) {
 						for _, d := range ds {
 							starts += b2i(d.Start != nil)
 						}
-						bed.do(&cluster.Decide{Decisions: ds})
+						bed.apply(&cluster.Decide{Decisions: ds})
 						b.StartTimer()
 					}
 				}
@@ -320,24 +323,24 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkQuiet is the cycle after one of so many nodes has fallen silent or was heard of again, as happens all the time in a large
-// cluster: nothing waits, or jobs that do not fit.
-func BenchmarkQuiet(b *testing.B) {
+// BenchmarkSilentNode is the cycle after one of so many nodes has fallen silent or was heard of again, as happens all
+// the time in a large cluster: nothing waits, or jobs that do not fit.
+func BenchmarkSilentNode(b *testing.B) {
 	for _, size := range []struct{ nodes, pending int }{{1000, 0}, {10_000, 0}, {10_000, 1000}} {
-		var bed *bed
+		var bed *testbed
 		b.Run(fmt.Sprintf("nodes=%d/pending=%d", size.nodes, size.pending), func(b *testing.B) {
 			if bed == nil {
-				bed = plant(b, size.nodes, max(size.pending, 1))
-				bed.respond()
+				bed = fullCluster(b, size.nodes, max(size.pending, 1))
+				bed.useResponsiveOrder()
 				for j := range bed.s.Snapshot().Queue() {
 					if size.pending == 0 {
-						bed.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+						bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 					}
 				}
 				for n := range bed.s.Snapshot().Nodes() { // as it came from the log: with a list of its own
 					inv := n.Inventory
 					inv.GPUs = slices.Clone(inv.GPUs)
-					bed.do(&cluster.NodeUp{Name: n.Name, Inventory: inv})
+					bed.apply(&cluster.NodeUp{Name: n.Name, Inventory: inv})
 				}
 				bed.settle()
 			}
@@ -346,7 +349,7 @@ func BenchmarkQuiet(b *testing.B) {
 			k := 0
 			for b.Loop() {
 				b.StopTimer()
-				bed.do(&cluster.NodeQuiet{Nodes: []cluster.NodeName{cluster.NodeName(fmt.Sprintf("n%05d", k/2*7%size.nodes))}, Quiet: k%2 == 0})
+				bed.apply(&cluster.NodeQuiet{Nodes: []cluster.NodeName{cluster.NodeName(fmt.Sprintf("n%05d", k/2*7%size.nodes))}, Quiet: k%2 == 0})
 				k++
 				b.StartTimer()
 				s.Schedule(bed.s.Snapshot(), bed.now)
@@ -364,7 +367,7 @@ func threadTime() time.Duration {
 
 // BenchmarkCycle is a cycle over a crowd of jobs: the first, and one with nothing left to do.
 func BenchmarkCycle(b *testing.B) {
-	bed := crowd(b, 10_000)
+	bed := mixedQueue(b, 10_000)
 	for _, what := range []string{"first", "settled"} {
 		snap := bed.s.Snapshot()
 		b.Run(what, func(b *testing.B) {
@@ -372,7 +375,7 @@ func BenchmarkCycle(b *testing.B) {
 				Schedule(snap, bed.now)
 			}
 		})
-		bed.cycle()
+		bed.scheduleAll()
 	}
 }
 
@@ -386,17 +389,18 @@ var fitWords = []struct {
 	{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }},
 }
 
-// BenchmarkFit measures what it costs to choose one of 10,000 nodes for a job of one GPU, by each of the words: an event that
-// starts one job, and a pass that starts five hundred of two shapes; where nine tenths are given out, and where nothing is.
+// BenchmarkFit measures what it costs to choose one of 10,000 nodes for a job of one GPU, by each of the words: an
+// event that starts one job, and a pass that starts five hundred of two shapes; where nine tenths are given out, and
+// where nothing is.
 func BenchmarkFit(b *testing.B) {
-	beds := map[bool]*bed{}
+	beds := map[bool]*testbed{}
 	for _, word := range fitWords {
 		for _, empty := range []bool{false, true} {
 			for _, jobs := range []int{1, 500} {
 				b.Run(fmt.Sprintf("%s/empty=%t/starts=%d", word.name, empty, jobs), func(b *testing.B) {
 					bed := beds[empty]
 					if bed == nil {
-						bed = plant(b, 10_000, 1)
+						bed = fullCluster(b, 10_000, 1)
 						bed.settle()
 						if empty {
 							bed.clear()
@@ -406,7 +410,7 @@ func BenchmarkFit(b *testing.B) {
 					cfg := *bed.s.Config()
 					cfg.BestFit, cfg.Gradient = false, false
 					word.set(&cfg)
-					bed.do(&cluster.Configure{Config: &cfg})
+					bed.apply(&cluster.Configure{Config: &cfg})
 					bed.startAll(b, jobs)
 				})
 			}
@@ -415,18 +419,18 @@ func BenchmarkFit(b *testing.B) {
 }
 
 // clear ends all jobs.
-func (b *bed) clear() {
+func (b *testbed) clear() {
 	for j := range b.s.Snapshot().Queue() {
-		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 	}
 	for j := range b.s.Snapshot().Live() {
-		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
-		b.end(j.ID)
+		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+		b.endJob(j.ID)
 	}
 }
 
 // startAll measures passes that start so many jobs of a GPU each, which then end.
-func (b *bed) startAll(bench *testing.B, jobs int) {
+func (b *testbed) startAll(bench *testing.B, jobs int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var s Scheduler
@@ -441,12 +445,12 @@ func (b *bed) startAll(bench *testing.B, jobs int) {
 		snap, before := b.s.Snapshot(), threadTime()
 		ds := s.Schedule(snap, b.now)
 		used += threadTime() - before
-		b.do(&cluster.Decide{Decisions: ds})
+		b.apply(&cluster.Decide{Decisions: ds})
 		for _, d := range ds {
 			if d.Start != nil {
 				starts++
-				b.do(&cluster.Cancel{Ref: cluster.Ref{Job: d.Job}})
-				b.end(d.Job)
+				b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: d.Job}})
+				b.endJob(d.Job)
 			}
 		}
 		s.Schedule(b.s.Snapshot(), b.now) // and sees that they have ended

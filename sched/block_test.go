@@ -55,14 +55,14 @@ func TestBlocks(t *testing.T) {
 					b.submit(ask(t, "-N1 --exclusive -w"+string(numbered(i+1))))
 				}
 			}
-			b.cycle()
+			b.scheduleAll()
 			spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour, Partitions: []string{"main"}}
 			ask(t, c.ask)(spec)
 			if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err != nil && c.want != "" {
 				t.Errorf("%s is refused: %v", c.ask, err)
 			}
 			id := b.submit(ask(t, c.ask))
-			b.cycle()
+			b.scheduleAll()
 			j, _ := b.s.Job(id)
 			var got []string
 			for _, n := range j.AllocNodes() {

@@ -18,15 +18,15 @@ func machine(features ...string) cluster.Inventory {
 }
 
 // named is n1 … with as many nodes as there are inventories, under a configuration.
-func namedBed(t *testing.T, change func(*cluster.Config), nodes ...cluster.Inventory) *bed {
-	b := &bed{t: t, s: cluster.NewState(), now: epoch}
-	cfg := strict()
+func namedBed(t *testing.T, change func(*cluster.Config), nodes ...cluster.Inventory) *testbed {
+	b := &testbed{t: t, s: cluster.NewState(), now: epoch}
+	cfg := strictOrderConfig()
 	if change != nil {
 		change(&cfg)
 	}
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	for i, inv := range nodes {
-		b.do(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv})
+		b.apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv})
 	}
 	return b
 }
@@ -45,7 +45,7 @@ func twoLeaves(cfg *cluster.Config) {
 	cfg.Topology = []cluster.Switch{{Name: "spine", Switches: []string{"leaf1", "leaf2"}}, {Name: "leaf1", Nodes: names(1, 4)}, {Name: "leaf2", Nodes: names(5, 8)}}
 }
 
-func eight(cfg func(*cluster.Config), t *testing.T) *bed {
+func eight(cfg func(*cluster.Config), t *testing.T) *testbed {
 	var nodes []cluster.Inventory
 	for i := range 8 {
 		rack := "rack1"
@@ -157,7 +157,7 @@ func set(t *testing.T, s *cluster.JobSpec, w string) {
 }
 
 // got tells a job's shares as node cpus[/gpus].
-func (b *bed) got(id cluster.JobID) string {
+func (b *testbed) got(id cluster.JobID) string {
 	j, _ := b.s.Job(id)
 	if j.Alloc == nil {
 		return "waits " + string(j.Wait)
@@ -190,7 +190,7 @@ func TestObservedPlacements(t *testing.T) {
 		{"-N1 -n8 --gpus=4", "n4 0-7/0-3"},
 	} {
 		id := b.submit(ask(t, c[0]))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != c[1] {
 			t.Errorf("%-20s %s\nwant %16s%s", c[0], got, "", c[1])
 		}
@@ -199,15 +199,15 @@ func TestObservedPlacements(t *testing.T) {
 
 // TestOneJobOnEmptyNodes is where Slurm 22.05 puts a job when nothing else runs.
 func TestOneJobOnEmptyNodes(t *testing.T) {
-	heavy := func(b *bed) {
+	heavy := func(b *testbed) {
 		for _, n := range names(1, 2) {
 			weight := 50
-			b.do(&cluster.NodeSet{Nodes: []cluster.NodeName{n}, Weight: &weight})
+			b.apply(&cluster.NodeSet{Nodes: []cluster.NodeName{n}, Weight: &weight})
 		}
 	}
 	for _, c := range []struct {
 		ask, want string
-		before    func(*bed)
+		before    func(*testbed)
 	}{
 		{"-N2 -n20", "n1 0-15 n2 0-1,8-9", nil},
 		{"-N3 -n9", "n1 0-3,8-10 n2 0 n3 0", nil},
@@ -276,7 +276,7 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 			c.before(b)
 		}
 		id := b.submit(ask(t, c.ask))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.got(id); got != c.want {
 			t.Errorf("%-24s %s\nwant %20s%s", c.ask, got, "", c.want)
 		}

@@ -8,24 +8,24 @@ import (
 
 // pickCPUs takes n free CPUs: cores near the GPUs first if there are any, and of these one of each
 // socket in turn, as Slurm does; whole cores where the configuration says so.
-func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
-	inv := &sp.node.Inventory
+func pickCPUs(free *nodeFree, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
+	inv := &free.node.Inventory
 	t := max(inv.ThreadsPerCore, 1)
 	keep := t
 	if !d.wholeCore && !d.exclusive {
-		keep = d.used(inv)
+		keep = d.threadsPerCore(inv)
 	}
-	if n >= sp.cpu && sp.cpu == sp.all && keep == t {
-		return sp.cpus
+	if n >= free.cpuCount && free.cpuCount == free.allCPUs && keep == t {
+		return free.cpus
 	}
 	var ids []int
 	near := cluster.IDSet{}
-	if d.bound {
+	if d.gpusBound {
 		for k := range gpus.All() {
 			near = near.Union(inv.GPUs[k].Cores)
 		}
 	}
-	for _, c := range coreOrder(sp, n, gpus, d) {
+	for _, c := range coreOrder(free, n, gpus, d) {
 		if n <= 0 || !near.Empty() && !near.Has(c*t) {
 			break
 		}
@@ -39,12 +39,12 @@ func pickCPUs(sp *space, n int, gpus cluster.IDSet, d *demand) cluster.IDSet {
 		n -= t
 	}
 	set := cluster.NewIDSet(ids...)
-	if sp.unit == t {
+	if free.unit == t {
 		return set
 	}
-	for lo := 0; lo < inv.CPUs; lo += sp.unit { // all of each socket
-		if s := cluster.RangeIDSet(lo, lo+sp.unit-1); !s.Intersect(set).Empty() {
-			set = set.Union(s.Intersect(sp.cpus))
+	for lo := 0; lo < inv.CPUs; lo += free.unit { // all of each socket
+		if s := cluster.RangeIDSet(lo, lo+free.unit-1); !s.Intersect(set).Empty() {
+			set = set.Union(s.Intersect(free.cpus))
 		}
 	}
 	return set
@@ -101,12 +101,12 @@ func wholeUnits(inv *cluster.Inventory, cpus cluster.IDSet, unit int) (out clust
 
 // freeCores lists the cores of each socket that a job can have; what is beyond the last socket is
 // counted to that.
-func freeCores(sp *space) [][]int {
-	inv := &sp.node.Inventory
+func freeCores(free *nodeFree) [][]int {
+	inv := &free.node.Inventory
 	t, per, sockets := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1), max(inv.Sockets, 1)
-	out, cpus := make([][]int, sockets), sp.cpus
-	if sp.unit > t {
-		cpus = wholeUnits(inv, cpus, sp.unit)
+	out, cpus := make([][]int, sockets), free.cpus
+	if free.unit > t {
+		cpus = wholeUnits(inv, cpus, free.unit)
 	}
 	for c := range inv.CPUs / t {
 		n := 0
@@ -122,38 +122,40 @@ func freeCores(sp *space) [][]int {
 }
 
 // coreOrder lists free cores in the order of choice, for a job that gets n CPUs here.
-func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
-	inv := &sp.node.Inventory
+func coreOrder(free *nodeFree, n int, gpus cluster.IDSet, d *demand) []int {
+	inv := &free.node.Inventory
 	t, per := max(inv.ThreadsPerCore, 1), max(inv.CoresPerSocket, 1)
-	free := freeCores(sp)
+	bySocket := freeCores(free)
 	var near cluster.IDSet
 	for k := range gpus.All() {
 		near = near.Union(inv.GPUs[k].Cores)
 	}
 	isNear := func(c int) bool { return near.Has(c * t) }
-	c := d.per(inv)
-	if need := (c + t - 1) / t; d.perSocket > 0 {
-		for s, cores := range free {
-			free[s] = cores[:min(len(cores), d.perSocket*need)]
+	c := d.cpusPerTaskOn(inv)
+	if need := (c + t - 1) / t; d.tasksPerSocket > 0 {
+		for s, cores := range bySocket {
+			bySocket[s] = cores[:min(len(cores), d.tasksPerSocket*need)]
 		}
 	}
-	if g := int(sum(d.gpuTask)); g > 0 && gpus.Len()%g == 0 {
-		besideTasks(inv, free, gpus, g, (c+t-1)/t)
+	if g := int(sumGRES(d.gpuTask)); g > 0 && gpus.Len()%g == 0 {
+		keepCoresNearGPUs(inv, bySocket, gpus, g, (c+t-1)/t)
 	}
 	if !d.wholeCore || d.blockSockets {
-		bySocket(free, (n+t-1)/t)
+		sortSockets(bySocket, (n+t-1)/t)
 	}
 	if !d.wholeCore || d.blockSockets { // tasks may lie across sockets
-		return nearFirst(slices.Concat(free...), near, isNear)
+		return sortNearFirst(slices.Concat(bySocket...), near, isNear)
 	}
-	if d.cpusPer > 1 && c <= per*t || sp.unit > t && d.gpus && sameSocket(inv, gpus) { // devices of one socket keep a job there
-		return nearFirst(wholeTasks(free, (c+t-1)/t), near, isNear)
+	tasksFitSockets := d.cpusPerTask > 1 && c <= per*t
+	devicesKeepIt := free.unit > t && d.gpus && sameSocket(inv, gpus) // on their socket
+	if tasksFitSockets || devicesKeepIt {
+		return sortNearFirst(wholeTasks(bySocket, (c+t-1)/t), near, isNear)
 	}
 	if near.Empty() {
-		return inTurn(free, nil)
+		return roundRobin(bySocket, nil)
 	}
 	var first, rest [][]int
-	for _, cores := range free {
+	for _, cores := range bySocket {
 		var in, out []int
 		for _, c := range cores {
 			if isNear(c) {
@@ -165,37 +167,38 @@ func coreOrder(sp *space, n int, gpus cluster.IDSet, d *demand) []int {
 		first, rest = append(first, in), append(rest, out)
 	}
 	slices.SortStableFunc(first, func(a, b []int) int { return len(b) - len(a) })
-	return inTurn(rest, inTurn(first, nil))
+	return roundRobin(rest, roundRobin(first, nil))
 }
 
-// nearFirst puts the cores near the job's GPUs, where it has some, before the others.
-func nearFirst(order []int, near cluster.IDSet, isNear func(core int) bool) []int {
+// sortNearFirst puts the cores near the job's GPUs, where it has some, before the others.
+func sortNearFirst(order []int, near cluster.IDSet, isNear func(core int) bool) []int {
 	if !near.Empty() {
 		slices.SortStableFunc(order, func(a, b int) int { return b2i(!isNear(a)) - b2i(!isNear(b)) })
 	}
 	return order
 }
 
-// besideTasks leaves of each socket's free cores those of as many tasks as it has so many GPUs for, if they are enough for all.
-func besideTasks(inv *cluster.Inventory, free [][]int, gpus cluster.IDSet, each, need int) {
-	count, tasks := make([]int, len(free)), 0
+// keepCoresNearGPUs leaves of each socket's free cores those of as many tasks as it has so many GPUs for, if they are
+// enough for all.
+func keepCoresNearGPUs(inv *cluster.Inventory, bySocket [][]int, gpus cluster.IDSet, each, need int) {
+	count, tasks := make([]int, len(bySocket)), 0
 	for k := range gpus.All() {
 		count[socketOf(inv, k)]++
 	}
-	for s, cores := range free {
+	for s, cores := range bySocket {
 		tasks += min(count[s]/each, len(cores)/need)
 	}
 	if tasks < gpus.Len()/each {
 		return
 	}
-	for s, cores := range free {
-		free[s] = cores[:count[s]/each*need]
+	for s, cores := range bySocket {
+		bySocket[s] = cores[:count[s]/each*need]
 	}
 }
 
-// bySocket puts the socket first that has just enough free for so many cores, or, where none has, those with most.
-func bySocket(free [][]int, cores int) {
-	slices.SortStableFunc(free, func(a, b []int) int {
+// sortSockets puts the socket first that has just enough free for so many cores, or, where none has, those with most.
+func sortSockets(bySocket [][]int, cores int) {
+	slices.SortStableFunc(bySocket, func(a, b []int) int {
 		if whole := b2i(len(b) >= cores) - b2i(len(a) >= cores); whole != 0 {
 			return whole
 		}
@@ -206,8 +209,8 @@ func bySocket(free [][]int, cores int) {
 	})
 }
 
-// inTurn takes one core of each socket in turn.
-func inTurn(sockets [][]int, order []int) []int {
+// roundRobin takes one core of each socket in turn.
+func roundRobin(sockets [][]int, order []int) []int {
 	for i, more := 0, true; more; i++ {
 		more = false
 		for _, cores := range sockets {
@@ -229,8 +232,8 @@ func wholeTasks(sockets [][]int, need int) (order []int) {
 	return append(order, rest...)
 }
 
-// socket is what of one is free.
-type socket struct {
+// socketFree is what of one is free.
+type socketFree struct {
 	cpus int
 	gpus []int // near it, rising
 }
@@ -252,59 +255,60 @@ func sameSocket(inv *cluster.Inventory, gpus cluster.IDSet) bool {
 }
 
 // sockets lists those of a node with what is free, the one with most CPUs first.
-func sockets(sp *space, d *demand) []socket {
-	inv := &sp.node.Inventory
+func sockets(free *nodeFree, d *demand) []socketFree {
+	inv := &free.node.Inventory
 	t := max(inv.ThreadsPerCore, 1)
-	free := freeCores(sp)
-	out := make([]socket, len(free))
-	for s, cores := range free {
+	bySocket := freeCores(free)
+	out := make([]socketFree, len(bySocket))
+	for s, cores := range bySocket {
 		out[s].cpus = len(cores) * t
 	}
-	for k := range sp.gpus.All() {
+	for k := range free.gpus.All() {
 		s := socketOf(inv, k)
 		out[s].gpus = append(out[s].gpus, k)
 	}
-	if !d.unbound {
-		slices.SortStableFunc(out, func(a, b socket) int { return b.cpus - a.cpus })
+	if !d.gpusUnbound {
+		slices.SortStableFunc(out, func(a, b socketFree) int { return b.cpus - a.cpus })
 	}
 	return out
 }
 
-// enough reports whether the node's free GPUs satisfy the requests.
-func enough(sp *space, want []cluster.GRES) bool {
+// hasGPUs reports whether the node's free GPUs satisfy the requests.
+func hasGPUs(free *nodeFree, want []cluster.GRES) bool {
 	total := int64(0)
 	for _, g := range want {
 		total += g.Count
-		if g.Type != "" && int64(gpuCount(sp, g.Type)) < g.Count {
+		if g.Type != "" && int64(countGPUs(free, g.Type)) < g.Count {
 			return false
 		}
 	}
-	return int64(sp.gpu) >= total
+	return int64(free.gpuCount) >= total
 }
 
 // pickGPUs takes free GPUs that satisfy the requests (those with a type first): of one socket if one
 // has enough of them and of CPUs, else of each in turn, the lowest first.
-func pickGPUs(sp *space, want []cluster.GRES, cpus int, d *demand) (cluster.IDSet, bool) {
-	list := sockets(sp, d)
-	all := socket{}
+func pickGPUs(free *nodeFree, want []cluster.GRES, cpus int, d *demand) (cluster.IDSet, bool) {
+	list := sockets(free, d)
+	all := socketFree{}
 	for _, s := range list {
 		if s.cpus >= cpus {
-			if got, ok := pickOf(sp, s.gpus, want); ok {
+			if got, ok := pickFrom(free, s.gpus, want); ok {
 				return got, true
 			}
 		}
 		all.gpus = append(all.gpus, s.gpus...)
 	}
-	if got, ok := eachTask(sp, list, cpus, d); ok && len(want) == 1 && len(d.gpuTask) == 1 {
+	if got, ok := pickTaskGPUs(free, list, cpus, d); ok && len(want) == 1 && len(d.gpuTask) == 1 {
 		return got, true
 	}
-	return pickOf(sp, all.gpus, want)
+	return pickFrom(free, all.gpus, want)
 }
 
-// eachTask takes the GPUs of so many CPUs' tasks from the sockets that these tasks are on: in turn, or filling one before the next.
-func eachTask(sp *space, list []socket, cpus int, d *demand) (cluster.IDSet, bool) {
+// pickTaskGPUs takes the GPUs of so many CPUs' tasks from the sockets that these tasks are on: in turn, or filling
+// one before the next.
+func pickTaskGPUs(free *nodeFree, list []socketFree, cpus int, d *demand) (cluster.IDSet, bool) {
 	var got cluster.IDSet
-	each, per := sum(d.gpuTask), d.per(&sp.node.Inventory)
+	each, per := sumGRES(d.gpuTask), d.cpusPerTaskOn(&free.node.Inventory)
 	if each == 0 {
 		return got, false
 	}
@@ -321,7 +325,7 @@ func eachTask(sp *space, list []socket, cpus int, d *demand) (cluster.IDSet, boo
 		}
 	}
 	for i, s := range list {
-		set, ok := pickOf(sp, s.gpus, []cluster.GRES{{Name: "gpu", Type: d.gpuTask[0].Type, Count: each * tasks[i]}})
+		set, ok := pickFrom(free, s.gpus, []cluster.GRES{{Name: "gpu", Type: d.gpuTask[0].Type, Count: each * tasks[i]}})
 		if got = got.Union(set); !ok {
 			return got, false
 		}
@@ -329,10 +333,10 @@ func eachTask(sp *space, list []socket, cpus int, d *demand) (cluster.IDSet, boo
 	return got, left == 0
 }
 
-// pickOf takes of some GPUs the first that satisfy the requests, or, where some are linked straight to each other, those
-// with the most links.
-func pickOf(sp *space, gpus []int, want []cluster.GRES) (cluster.IDSet, bool) {
-	inv := &sp.node.Inventory
+// pickFrom takes of some GPUs the first that satisfy the requests, or, where some are linked straight to each other,
+// those with the most links.
+func pickFrom(free *nodeFree, gpus []int, want []cluster.GRES) (cluster.IDSet, bool) {
+	inv := &free.node.Inventory
 	links := slices.ContainsFunc(gpus, func(k int) bool { return len(inv.GPUs[k].Links) > 0 })
 	var got []int
 	for _, g := range want {
@@ -374,67 +378,67 @@ func mostLinked(inv *cluster.Inventory, have, from []int, n int) (best []int) {
 	return best
 }
 
-// beside is how many free GPUs of a type are near the sockets that so many CPUs are taken of.
-func beside(sp *space, cpus int, kind string, d *demand) (n int64) {
-	list := sockets(sp, d)
-	if d.unbound {
-		return int64(gpuCount(sp, kind))
+// gpusNearCPUs is how many free GPUs of a type are near the sockets that so many CPUs are taken of.
+func gpusNearCPUs(free *nodeFree, cpus int, kind string, d *demand) (n int64) {
+	list := sockets(free, d)
+	if d.gpusUnbound {
+		return int64(countGPUs(free, kind))
 	}
-	t := max(sp.node.Inventory.ThreadsPerCore, 1)
+	t := max(free.node.Inventory.ThreadsPerCore, 1)
 	for _, s := range list[:min(max((cpus+t-1)/t, 1), len(list))] {
 		for _, k := range s.gpus {
-			n += int64(b2i(kind == "" || sp.node.Inventory.GPUs[k].Type == kind))
+			n += int64(b2i(kind == "" || free.node.Inventory.GPUs[k].Type == kind))
 		}
 	}
 	return n
 }
 
 // tasksBySocket is how many tasks fit if each socket takes no more than its number.
-func (d *demand) tasksBySocket(sp *space, per int) (n int) {
-	t := max(sp.node.Inventory.ThreadsPerCore, 1)
-	for _, cores := range freeCores(sp) {
-		n += min(d.perSocket, len(cores)*t/per)
+func (d *demand) tasksBySocket(free *nodeFree, per int) (n int) {
+	t := max(free.node.Inventory.ThreadsPerCore, 1)
+	for _, cores := range freeCores(free) {
+		n += min(d.tasksPerSocket, len(cores)*t/per)
 	}
 	return n
 }
 
-// eachSocket takes what --gpus-per-socket asks for from as many sockets as the job wants of a node, the lowest that
+// pickSocketGPUs takes what --gpus-per-socket asks for from as many sockets as the job wants of a node, the lowest that
 // have it and a free core, and beside that what else is wanted.
-func (d *demand) eachSocket(sp *space, more []cluster.GRES) (cluster.IDSet, bool) {
-	list := sockets(sp, &demand{unbound: true, wholeCore: d.wholeCore})
+func (d *demand) pickSocketGPUs(free *nodeFree, more []cluster.GRES) (cluster.IDSet, bool) {
+	list := sockets(free, &demand{gpusUnbound: true, wholeCore: d.wholeCore})
 	var got cluster.IDSet
 	left := max(d.sockets, 1)
 	for _, s := range list {
-		if set, ok := pickOf(sp, s.gpus, d.gpuSocket); ok && left > 0 && s.cpus > 0 {
+		if set, ok := pickFrom(free, s.gpus, d.gpuSocket); ok && left > 0 && s.cpus > 0 {
 			got, left = got.Union(set), left-1
 		}
 	}
 	if left > 0 {
 		return got, false
 	}
-	rest := *sp
-	rest.gpus = sp.gpus.Minus(got)
-	rest.gpu = rest.gpus.Len()
+	rest := *free
+	rest.gpus = free.gpus.Minus(got)
+	rest.gpuCount = rest.gpus.Len()
 	set, ok := pickGPUs(&rest, more, 0, d)
 	return got.Union(set), ok
 }
 
-// tasksBeside is how many tasks fit on the CPUs near GPUs that can be had.
-func (d *demand) tasksBeside(sp *space) int {
+// tasksNearGPUs is how many tasks fit on the CPUs near GPUs that can be had.
+func (d *demand) tasksNearGPUs(free *nodeFree) int {
 	cpus, best := 0, 0
-	for _, s := range sockets(sp, d) {
+	for _, s := range sockets(free, d) {
 		if len(s.gpus) == 0 {
 			continue
 		}
 		cpus += s.cpus
-		if _, ok := pickOf(sp, s.gpus, d.gpuNode); ok {
+		if _, ok := pickFrom(free, s.gpus, d.gpuNode); ok {
 			best = max(best, s.cpus)
 		}
 	}
 	if best > 0 && len(d.gpuJob)+len(d.gpuTask) == 0 {
 		cpus = best // all GPUs are of one socket then
 	}
-	return cpus / d.per(&sp.node.Inventory)
+	return cpus / d.cpusPerTaskOn(&free.node.Inventory)
 }
 
 func b2i(b bool) int {

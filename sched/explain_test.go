@@ -16,14 +16,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestExplain asks why jobs wait and compares with testdata/explain.txt.
 func TestExplain(t *testing.T) {
-	b := newBed(t, 4, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 10 * time.Minute, MaxNodes: 1},
+	b := newTestbed(t, 4, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 10 * time.Minute, MaxNodes: 1},
 		cluster.Partition{Name: "off", All: true, State: cluster.PartitionDown},
 		cluster.Partition{Name: "theirs", All: true, State: cluster.PartitionUp, AllowAccounts: []string{"physics", "bio"}})
 	cfg := *b.s.Config()
 	cfg.Licenses = []cluster.License{{Name: "matlab", Total: 10}, {Name: "ansys", Total: 1}}
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	why := "bad fan"
-	b.do(&cluster.NodeSet{Nodes: []cluster.NodeName{"n003"}, Action: cluster.NodeDrain, Reason: &why})
+	b.apply(&cluster.NodeSet{Nodes: []cluster.NodeName{"n003"}, Action: cluster.NodeDrain, Reason: &why})
 	gpu := func(kind string, n int64) []cluster.GRES { return []cluster.GRES{{Name: "gpu", Type: kind, Count: n}} }
 	var out strings.Builder
 	names := map[string]cluster.JobID{}
@@ -51,11 +51,11 @@ func TestExplain(t *testing.T) {
 		s.Licenses, s.NodeList, s.Limit = "matlab:8", []cluster.NodeName{"n002"}, 2*time.Hour
 	})
 	pair := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 3)} })
-	b.cycle()
-	b.do(&cluster.Cancel{Ref: cluster.Ref{Job: pair, Tasks: cluster.NewIDSet(2)}})
-	b.do(&cluster.Cancel{Ref: cluster.Ref{Job: b.submit(func(s *cluster.JobSpec) { s.Hold = true })}})
+	b.scheduleAll()
+	b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: pair, Tasks: cluster.NewIDSet(2)}})
+	b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: b.submit(func(s *cluster.JobSpec) { s.Hold = true })}})
 	gone := b.submit(nil)
-	b.do(&cluster.Cancel{Ref: cluster.Ref{Job: gone}})
+	b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: gone}})
 
 	names["array limit"], order = arr, append(order, "array limit")
 	job("wants three nodes", func(s *cluster.JobSpec) { s.MinNodes, s.CPUsPerTask = 3, 14 })
@@ -79,15 +79,15 @@ func TestExplain(t *testing.T) {
 	job("wants more licenses than there are", func(s *cluster.JobSpec) { s.Licenses = "ansys" })
 	fewer := *b.s.Config()
 	fewer.Licenses = fewer.Licenses[:1]
-	b.do(&cluster.Configure{Config: &fewer})
+	b.apply(&cluster.Configure{Config: &fewer})
 	job("not for its account", func(s *cluster.JobSpec) { s.Partitions, s.Account = []string{"theirs"}, "chem" })
 	job("wants nodes side by side", func(s *cluster.JobSpec) {
 		s.Contiguous, s.MinNodes, s.Exclude = true, 2, []cluster.NodeName{"n001"}
 	})
 	job("held by an administrator", nil)
-	b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: names["held by an administrator"]}, Hold: cluster.HeldAdmin})
+	b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: names["held by an administrator"]}, Hold: cluster.HeldAdmin})
 	job("singleton", after(cluster.SingletonOf, 0))
-	b.cycle()
+	b.scheduleAll()
 	for _, name := range order {
 		e := Explain(b.s.Snapshot(), b.now, names[name])
 		fmt.Fprintf(&out, "%s (%s)\n", name, b.where(names[name]))

@@ -70,17 +70,17 @@ func TestForecast(t *testing.T) {
 	} {
 		inOrder, responsive, differ := strings.Cut(c.want, " | ")
 		check := func(t *testing.T, strict bool, want string) {
-			b := newBed(t, 2, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: time.Hour},
+			b := newTestbed(t, 2, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: time.Hour},
 				cluster.Partition{Name: "high", All: true, State: cluster.PartitionUp, PriorityTier: 9})
 			cfg := *b.s.Config()
 			cfg.Preempt, cfg.StrictOrder = c.preempt, strict
-			b.do(&cluster.Configure{Config: &cfg})
+			b.apply(&cluster.Configure{Config: &cfg})
 			for _, cmd := range c.setup {
-				b.do(cmd)
+				b.apply(cmd)
 			}
 			for _, change := range c.run {
 				b.submit(change)
-				b.cycle()
+				b.scheduleAll()
 			}
 			spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour}
 			c.comes(spec)
@@ -117,11 +117,11 @@ func TestForecast(t *testing.T) {
 }
 
 // firstPass is one pass of the scheduler.
-func (b *bed) firstPass() {
-	b.do(&cluster.Decide{Decisions: Schedule(b.s.Snapshot(), b.now)})
+func (b *testbed) firstPass() {
+	b.apply(&cluster.Decide{Decisions: Schedule(b.s.Snapshot(), b.now)})
 }
 
-func told(b *bed, st Start) string {
+func told(b *testbed, st Start) string {
 	if st.At.IsZero() {
 		return string(st.Why)
 	}
@@ -130,7 +130,7 @@ func told(b *bed, st Start) string {
 
 // TestForecastBehindMany: a job that is asked about gets a start however many wait before it.
 func TestForecastBehindMany(t *testing.T) {
-	b := newBed(t, 1)
+	b := newTestbed(t, 1)
 	for range maxForecast + 9 {
 		b.submit(wants(1))
 	}

@@ -9,21 +9,22 @@ import (
 	"dev.muster/cluster"
 )
 
-// Fragmentation (Weng et al., "Beware of Fragmentation", USENIX ATC 2023): of a node it is how much of its free GPUs a job like
-// those of late could not use, on average. A job is placed where it makes that grow least.
+// Fragmentation (Weng et al., "Beware of Fragmentation", USENIX ATC 2023): of a node it is how much of its free GPUs
+// a job like those of late could not use, on average. A job is placed where it makes that grow least.
 
 // Bounds of what is known of the jobs of late.
 const (
-	lateJobs   = 1000 // records
-	lateShapes = 256
+	maxRecentJobs   = 1000 // records
+	maxRecentShapes = 256
 )
 
-// grain is how much more of a node's GPUs must be spoiled, in thousandths, for that to count: a job then goes where it leaves
-// least. The published rule tells apart as much: its scores are whole numbers up to 100, of a sigmoid of GPUs.
+// grain is how much more of a node's GPUs must be spoiled, in thousandths, for that to count: a job then goes where
+// it leaves least. The published rule tells apart as much: its scores are whole numbers up to 100, of a sigmoid of
+// GPUs.
 const grain = 40
 
-// need is what a job takes of each of its nodes, by numbers.
-type need struct {
+// nodeNeed is what a job takes of each of its nodes, by numbers.
+type nodeNeed struct {
 	cpus       int
 	mem        cluster.MemMB
 	gpus       int64  // whole ones
@@ -33,15 +34,18 @@ type need struct {
 	constraint string
 }
 
-// needOf works out what a spec asks of a node in a partition.
-func needOf(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec) need {
+// nodeNeedOf works out what a spec asks of a node in a partition.
+func nodeNeedOf(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec) nodeNeed {
 	nodes := max(spec.MinNodes, len(spec.NodeList), 1)
 	tasks := max(spec.TasksPerNode, (spec.Tasks+nodes-1)/nodes, 1)
-	n := need{constraint: spec.Constraint}
+	n := nodeNeed{constraint: spec.Constraint}
 	for _, ask := range [...]struct {
 		list       []cluster.GRES
 		times, per int
-	}{{spec.PerNode, 1, 1}, {spec.PerTask, tasks, 1}, {spec.PerSocket, max(spec.SocketsPerNode, 1), 1}, {spec.PerJob, 1, nodes}} {
+	}{
+		{spec.PerNode, 1, 1}, {spec.PerTask, tasks, 1},
+		{spec.PerSocket, max(spec.SocketsPerNode, 1), 1}, {spec.PerJob, 1, nodes},
+	} {
 		for _, g := range ask.list {
 			if g.Name == "gpu" {
 				n.gpus += (g.Count*int64(ask.times) + int64(ask.per) - 1) / int64(ask.per)
@@ -71,56 +75,58 @@ func needOf(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec) ne
 	return n
 }
 
-// workload is the shapes of the jobs of late that ask for GPUs: those of the records with the highest ids, be they waiting,
-// running or over. It is made when it is first asked for.
+// workload is the shapes of the jobs of late that ask for GPUs: those of the records with the highest ids, be they
+// waiting, running or over. It is made when it is first asked for.
 type workload struct {
-	s      *cluster.Snapshot
-	known  bool
-	shapes []late
-	jobs   int64   // of these shapes
-	room   []int64 // scratch
+	s       *cluster.Snapshot
+	known   bool
+	shapes  []recentShape
+	jobs    int64   // of these shapes
+	scratch []int64 // reused by fragmentationBy
 }
 
-// late is a shape of the jobs of late.
-type late struct {
-	need
+// recentShape is a shape of the jobs of late.
+type recentShape struct {
+	nodeNeed
 	jobs   int64
 	wishes []cluster.Wish
 }
 
-// gather counts the jobs of late, the commonest shapes first.
-func (w *workload) gather() {
+// countRecent counts the jobs of late, the commonest shapes first.
+func (w *workload) countRecent() {
 	w.known = true
-	count, looked := map[need]int64{}, 0
+	count, looked := map[nodeNeed]int64{}, 0
 	for j := range w.s.Latest() {
-		if looked++; looked > lateJobs {
+		if looked++; looked > maxRecentJobs {
 			break
 		}
 		p, ok := w.s.Partition(cmp.Or(j.Spec.Partitions...))
 		if !ok {
 			continue
 		}
-		if n := needOf(w.s, p, j.Spec); n.gpus > 0 || n.parts > 0 {
+		if n := nodeNeedOf(w.s, p, j.Spec); n.gpus > 0 || n.parts > 0 {
 			count[n] += int64(max(j.Tasks.Len(), 1))
 		}
 	}
-	for _, n := range slices.SortedFunc(maps.Keys(count), func(a, b need) int { return cmp.Or(cmp.Compare(count[b], count[a]), a.compare(&b)) }) {
-		if len(w.shapes) == lateShapes {
+	commonest := func(a, b nodeNeed) int { return cmp.Or(cmp.Compare(count[b], count[a]), a.compare(&b)) }
+	for _, n := range slices.SortedFunc(maps.Keys(count), commonest) {
+		if len(w.shapes) == maxRecentShapes {
 			break
 		}
 		wishes := wishesOf(&cluster.JobSpec{Layout: &cluster.Layout{Constraint: n.constraint}})
-		w.shapes = append(w.shapes, late{need: n, jobs: count[n], wishes: wishes})
+		w.shapes = append(w.shapes, recentShape{nodeNeed: n, jobs: count[n], wishes: wishes})
 		w.jobs += count[n]
 	}
 }
 
-func (n *need) compare(o *need) int {
-	return cmp.Or(cmp.Compare(n.gpus, o.gpus), cmp.Compare(n.parts, o.parts), cmp.Compare(n.cpus, o.cpus), cmp.Compare(n.mem, o.mem),
+func (n *nodeNeed) compare(o *nodeNeed) int {
+	return cmp.Or(cmp.Compare(n.gpus, o.gpus), cmp.Compare(n.parts, o.parts), cmp.Compare(n.cpus, o.cpus),
+		cmp.Compare(n.mem, o.mem),
 		strings.Compare(n.kind, o.kind), strings.Compare(n.part, o.part), strings.Compare(n.constraint, o.constraint))
 }
 
-// remains is what is free of a node as far as fragmentation goes.
-type remains struct {
+// fragmentState is what is free of a node as far as fragmentation goes.
+type fragmentState struct {
 	m     *model
 	cpus  int
 	mem   cluster.MemMB
@@ -128,25 +134,26 @@ type remains struct {
 	parts []int64 // in thousandths, of each GPU of which parts are given out
 }
 
-// spoils is by how much a node's fragmentation grows if a job of one node runs there, in grains.
-func (w *workload) spoils(p *pool, sp *space, d *demand) int64 {
+// fragmentationBy is by how much a node's fragmentation grows if a job of one node runs there, in grains.
+func (w *workload) fragmentationBy(fs *freeSet, free *nodeFree, d *demand) int64 {
 	if !w.known {
-		w.gather()
+		w.countRecent()
 	}
-	r := remains{m: &p.models[sp.model], cpus: sp.free, mem: sp.mem, gpus: int64(sp.gpu), parts: w.room[:0]}
-	for _, part := range sp.parts {
-		if all := r.m.of.PartsOf(part.Name); all > 0 {
+	r := fragmentState{m: &fs.models[free.model], cpus: free.wholeCPUs, mem: free.mem, gpus: int64(free.gpuCount),
+		parts: w.scratch[:0]}
+	for _, part := range free.gpuParts {
+		if all := r.m.inventory.PartsOf(part.Name); all > 0 {
 			r.parts = append(r.parts, milli-part.Count*milli/all)
 		}
 	}
-	w.room = r.parts
+	w.scratch = r.parts
 	before := w.fragments(&r)
-	r.give(d, sp)
-	return grains(w.fragments(&r)-before, w.jobs)
+	r.give(d, free)
+	return toGrains(w.fragments(&r)-before, w.jobs)
 }
 
-// grains rounds so many thousandths of GPUs, times jobs, to grains for each job.
-func grains(spoilt, jobs int64) int64 {
+// toGrains rounds so many thousandths of GPUs, times jobs, to grains for each job.
+func toGrains(spoilt, jobs int64) int64 {
 	one := grain * max(jobs, 1)
 	if spoilt < 0 {
 		return -((one/2 - spoilt) / one)
@@ -154,14 +161,14 @@ func grains(spoilt, jobs int64) int64 {
 	return (spoilt + one/2) / one
 }
 
-// give takes off what a job gets.
-func (r *remains) give(d *demand, sp *space) {
-	n := &d.wants
+// give takes away what a job gets.
+func (r *fragmentState) give(d *demand, free *nodeFree) {
+	n := &d.nodeNeed
 	if d.exclusive {
 		r.cpus, r.gpus = 0, 0
 		return
 	}
-	unit := max(sp.unit, 1)
+	unit := max(free.unit, 1)
 	r.cpus -= (n.cpus + unit - 1) / unit * unit
 	r.mem, r.gpus = r.mem-n.mem, r.gpus-n.gpus
 	if n.parts == 0 {
@@ -182,15 +189,15 @@ func (r *remains) give(d *demand, sp *space) {
 }
 
 // shareOf is the part of a GPU that is asked for, in thousandths; more than all of it where there are no such parts.
-func (r *remains) shareOf(n *need) int64 {
-	if all := r.m.of.PartsOf(n.part); all > 0 {
+func (r *fragmentState) shareOf(n *nodeNeed) int64 {
+	if all := r.m.inventory.PartsOf(n.part); all > 0 {
 		return n.parts * milli / all
 	}
 	return milli + 1
 }
 
 // fragments is what jobs of late could not use of it: thousandths of GPUs, times jobs.
-func (w *workload) fragments(r *remains) int64 {
+func (w *workload) fragments(r *fragmentState) int64 {
 	all := r.gpus * milli
 	for _, left := range r.parts {
 		all += left
@@ -204,13 +211,13 @@ func (w *workload) fragments(r *remains) int64 {
 }
 
 // usable is how much of the GPUs a job of the shape could use: those of which it could have some.
-func (r *remains) usable(l *late) int64 {
+func (r *fragmentState) usable(l *recentShape) int64 {
 	if r.cpus < l.cpus || r.mem < l.mem || r.gpus < l.gpus || !r.suits(l) {
 		return 0
 	}
 	out := r.gpus * milli
 	if l.parts > 0 {
-		want := r.shareOf(&l.need)
+		want := r.shareOf(&l.nodeNeed)
 		if want > milli {
 			return 0
 		}
@@ -223,8 +230,8 @@ func (r *remains) usable(l *late) int64 {
 	return out
 }
 
-// suits reports whether a job of the shape may use nodes of the make.
-func (r *remains) suits(l *late) bool {
+// suits reports whether a job of the shape may use nodes of the model.
+func (r *fragmentState) suits(l *recentShape) bool {
 	return (l.kind == "" || slices.Contains(r.m.types, l.kind)) &&
-		(l.wishes == nil || slices.ContainsFunc(l.wishes, func(w cluster.Wish) bool { return w.All(r.m.of.Features) }))
+		(l.wishes == nil || slices.ContainsFunc(l.wishes, func(w cluster.Wish) bool { return w.All(r.m.inventory.Features) }))
 }

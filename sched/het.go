@@ -11,130 +11,126 @@ import (
 
 // Heterogeneous jobs: all components start at one instant or none does, on nodes of their own, at the leader's place in
 // the queue. While one of them can not start the others hold nothing; the earliest time at which all can is planned
-// for the whole, as one reservation.
+// for the whole, as one planned start.
 
 // maxSwaps bounds the orders in which components are tried.
 const maxSwaps = 8
 
-// part is a component, and what it asks of each partition that it may start in.
-type part struct {
-	job     *cluster.Job   // to end before its deadline, if it may be cut
-	why     cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
-	note    string
-	qs      []*question
-	limited []*question              // in none of which a limit lets it start; nil if it is not limits that keep it
-	may     []map[cluster.JobID]bool // by question, those that it may make leave
-	k       int                      // the question that it fits
-	alloc   *cluster.Alloc
-	limit   time.Duration // with which it fits
-	plan    *reservation
+// component is a component of a heterogeneous job, with its shape in each partition that it may start in.
+type component struct {
+	job           *cluster.Job   // to end before its deadline, if it may be cut
+	why           cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
+	note          string
+	shapes        []*jobShape
+	limitedShapes []*jobShape              // in none of which a limit lets it start; nil if it is not limits that keep it
+	preemptible   []map[cluster.JobID]bool // by shape, those that it may make leave
+	fits          int                      // index of the shape that it fits with
+	alloc         *cluster.Alloc
+	limit         time.Duration // with which it fits
+	plan          *plannedStart
 }
 
-// set looks at a heterogeneous job, once for all its components: when its leader's turn comes.
-func (c *cycle) set(lead *cluster.Job) {
-	c.het = true
+// decideHet looks at a heterogeneous job, once for all its components: when its leader's turn comes.
+func (c *cycle) decideHet(lead *cluster.Job) {
+	c.hasHet = true
 	if lead.Follows() {
 		return
 	}
-	parts, ok := c.components(lead)
-	if parts == nil {
+	comps, ok := c.components(lead)
+	if comps == nil {
 		return
 	}
-	if ok && c.fitSet(parts, c.fitNow) {
-		c.startSet(parts)
+	if ok && c.fitComponents(comps, c.fitComponent) {
+		c.startHet(comps)
 		return
 	}
-	if slices.ContainsFunc(parts, func(p *part) bool { return p.why != cluster.NoReason }) {
-		c.bar(parts)
+	if slices.ContainsFunc(comps, func(comp *component) bool { return comp.why != cluster.NoReason }) {
+		c.recordComponentWaits(comps)
 		return
 	}
-	if c.makeRoomSet(lead, parts) {
+	if c.preemptForHet(lead, comps) {
 		return
 	}
-	if b := (blocked{job: lead, at: c.turn.at, parts: parts}); !c.responsive || c.binds(lead, c.turn.patience) && !c.ahead(lead) {
-		c.line(b)
-	} else {
-		c.blocked = append(c.blocked, b)
-	}
+	c.timeline(blockedJob{job: lead, at: c.current.at, components: comps})
 }
 
-// components are those of a job whose turn has come, none while some are not back yet; false if one of them may not start now
-// whatever is free.
-func (c *cycle) components(lead *cluster.Job) (parts []*part, ok bool) {
+// components are those of a job whose turn has come, none while some are not back yet; false if one of them may not
+// start now whatever is free.
+func (c *cycle) components(lead *cluster.Job) (comps []*component, ok bool) {
 	all := c.s.Components(lead)
-	if len(all) != lead.Het.Size || slices.ContainsFunc(all, func(o *cluster.Job) bool { return o.Phase != cluster.Pending }) {
+	notBack := func(o *cluster.Job) bool { return o.Phase != cluster.Pending }
+	if len(all) != lead.Het.Size || slices.ContainsFunc(all, notBack) {
 		return nil, false
 	}
-	meter, used := c.limits.Fork(), maps.Clone(c.used)
-	defer func() { c.used = used }()
+	meter, used := c.meter.Fork(), maps.Clone(c.licenses)
+	defer func() { c.licenses = used }()
 	ok = true
 	for _, o := range all {
-		p := &part{job: c.beforeDeadline(o)}
-		p.why, p.note = c.barred(p, meter)
-		parts, ok = append(parts, p), ok && p.why == cluster.NoReason
+		comp := &component{job: c.beforeDeadline(o)}
+		comp.why, comp.note = c.prepareComponent(comp, meter)
+		comps, ok = append(comps, comp), ok && comp.why == cluster.NoReason
 	}
-	return parts, ok
+	return comps, ok
 }
 
-// bar notes why components may not start whatever is free; the others have no reason of their own. If it is limits alone, they
-// may hold back others in the partitions of those that they keep, as those of plain jobs do.
-func (c *cycle) bar(parts []*part) {
-	if c.s.Config().LimitStop && !slices.ContainsFunc(parts, func(p *part) bool { return p.why != cluster.NoReason && p.limited == nil }) {
-		for _, p := range parts {
-			c.stop(p.limited)
+// recordComponentWaits notes why components may not start whatever is free; the others have no reason of their own.
+// If it is limits alone, they may hold back others in the partitions of those that they keep, as those of plain jobs
+// do.
+func (c *cycle) recordComponentWaits(comps []*component) {
+	otherReason := func(comp *component) bool { return comp.why != cluster.NoReason && comp.limitedShapes == nil }
+	if c.s.Config().LimitStop && !slices.ContainsFunc(comps, otherReason) {
+		for _, comp := range comps {
+			c.stopPartitions(comp.limitedShapes)
 		}
 	}
-	for _, p := range parts {
-		if p.job.Held == cluster.NotHeld {
-			c.wait(p.job, p.why, p.note, nil)
+	for _, comp := range comps {
+		if comp.job.Held == cluster.NotHeld {
+			c.recordWait(comp.job, comp.why, comp.note, nil)
 		}
 	}
 }
 
-// barred finds a component's questions, or why it has none beside those before it, which the meter has counted.
-func (c *cycle) barred(p *part, meter *cluster.Meter) (cluster.Reason, string) {
-	_, why := c.s.Ready(p.job, c.now)
-	if why == cluster.NoReason && c.evict != nil && c.s.Yields(p.job, c.now) {
-		why = cluster.WaitPriority
-	}
-	if why != cluster.NoReason {
+// prepareComponent finds a component's shapes, or why it has none beside those before it, which the meter has counted.
+func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster.Reason, string) {
+	if _, why := c.readyTasks(comp.job); why != cluster.NoReason {
 		return why, ""
 	}
-	qs, why, note := c.questions(p.job, nil)
-	if len(qs) == 0 {
+	shapes, why, note := c.openShapes(comp.job, nil)
+	if len(shapes) == 0 {
 		return why, note
 	}
-	if p.job.Spec.Licenses != "" {
-		if !c.licensed(p.job) {
+	if comp.job.Spec.Licenses != "" {
+		if !c.licensesFree(comp.job) {
 			return cluster.WaitLicenses, ""
 		}
-		c.used = maps.Clone(c.used)
-		c.license(p.job)
+		c.licenses = maps.Clone(c.licenses)
+		c.takeLicenses(comp.job)
 	}
-	for _, q := range qs {
-		if why = meter.Blocked(p.job, q.want.part.Name, nil); why == cluster.NoReason {
-			p.qs = append(p.qs, q)
+	for _, shape := range shapes {
+		if why = meter.Blocked(comp.job, shape.demand.part.Name, nil); why == cluster.NoReason {
+			comp.shapes = append(comp.shapes, shape)
 		}
 	}
-	if len(p.qs) == 0 {
-		p.limited = qs
+	if len(comp.shapes) == 0 {
+		comp.limitedShapes = shapes
 		return why, ""
 	}
-	one := p.qs[0].want.part
-	if !slices.ContainsFunc(p.qs, func(q *question) bool { return q.want.part != one }) { // else nobody knows whose limits count
-		meter.Start(p.job, one.Name, nil) // the next ones run beside it
+	one := comp.shapes[0].demand.part
+	if !slices.ContainsFunc(comp.shapes, func(shape *jobShape) bool { return shape.demand.part != one }) { // else nobody knows whose limits count
+		meter.Start(comp.job, one.Name, nil) // the next ones run beside it
 	}
 	return cluster.NoReason, ""
 }
 
-// finder finds nodes for what a component asks by its question k, away from some that are taken, and the time limit for it.
-type finder func(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc)
+// componentFinder finds nodes for what a component asks by its shape k, away from some that are taken, and the time
+// limit for it.
+type componentFinder func(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc)
 
-// fitSet finds allocations for all components. One that finds nothing beside those before it is tried first.
-func (c *cycle) fitSet(parts []*part, find finder) bool {
-	order := ranked(parts)
+// fitComponents finds allocations for all components. One that finds nothing beside those before it is tried first.
+func (c *cycle) fitComponents(comps []*component, find componentFinder) bool {
+	order := byPriority(comps)
 	for range maxSwaps {
-		k := c.fitEach(order, find)
+		k := c.fitInTurn(order, find)
 		if k < 0 {
 			return true
 		}
@@ -146,148 +142,158 @@ func (c *cycle) fitSet(parts []*part, find finder) bool {
 	return false
 }
 
-// ranked are the components in the order in which they choose their nodes: by their own priorities.
-func ranked(parts []*part) []*part {
-	return slices.SortedStableFunc(slices.Values(parts), func(a, b *part) int { return cmp.Compare(b.job.Priority, a.job.Priority) })
+// byPriority are the components in the order in which they choose their nodes: by their own priorities.
+func byPriority(comps []*component) []*component {
+	return slices.SortedStableFunc(slices.Values(comps),
+		func(a, b *component) int { return cmp.Compare(b.job.Priority, a.job.Priority) })
 }
 
-// fitEach gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
-func (c *cycle) fitEach(order []*part, find finder) int {
+// fitInTurn gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
+func (c *cycle) fitInTurn(order []*component, find componentFinder) int {
 	var taken nodeSet
-	meter := c.limits.Fork()
-	for k, p := range order {
-		if p.alloc = nil; !p.fits(taken, meter, find) {
+	meter := c.meter.Fork()
+	for k, comp := range order {
+		if comp.alloc = nil; !comp.findNodes(taken, meter, find) {
 			return k
 		}
-		taken = union(taken, c.free.places(p.alloc))
+		taken = unionOf(taken, c.free.nodesOf(comp.alloc))
 	}
 	return -1
 }
 
-// fits finds nodes for a component, where limits let it have them beside those before it; else why is the limit, if it is
-// limits alone that do not.
-func (p *part) fits(taken nodeSet, meter *cluster.Meter, find finder) bool {
-	p.why, p.limited = cluster.NoReason, p.qs
+// findNodes finds nodes for a component, where limits let it have them beside those before it; else why is the limit,
+// if it is limits alone that do not.
+func (comp *component) findNodes(taken nodeSet, meter *cluster.Meter, find componentFinder) bool {
+	comp.why, comp.limitedShapes = cluster.NoReason, comp.shapes
 	full := false
-	for k, q := range p.qs {
-		j, a := find(p, k, taken)
+	for k, shape := range comp.shapes {
+		j, a := find(comp, k, taken)
 		if full = full || a == nil; a == nil {
 			continue
 		}
-		if p.why = meter.Blocked(j, q.want.part.Name, a); p.why != cluster.NoReason {
+		if comp.why = meter.Blocked(j, shape.demand.part.Name, a); comp.why != cluster.NoReason {
 			continue
 		}
-		if q.own != nil {
-			a.Reservation = q.own.Name
+		if shape.reservation != nil {
+			a.Reservation = shape.reservation.Name
 		}
-		p.k, p.alloc, p.limit, p.limited = k, a, j.Limit, nil
+		comp.fits, comp.alloc, comp.limit, comp.limitedShapes = k, a, j.Limit, nil
 		meter.Start(j, a.Partition, a)
 		return true
 	}
 	if full {
-		p.why, p.limited = cluster.NoReason, nil
+		comp.why, comp.limitedShapes = cluster.NoReason, nil
 	}
 	return false
 }
 
-// fitNow finds what is free now and delays no planned start, with a shorter time limit if that helps.
-func (c *cycle) fitNow(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
-	q := p.qs[k]
+// fitComponent finds what is free now and delays no planned start, with a shorter time limit if that helps.
+func (c *cycle) fitComponent(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
+	shape := comp.shapes[k]
 	fit := func(j *cluster.Job) *cluster.Alloc {
-		mask, over := c.mask(j)
-		return c.find(q, mask, c.off(q.own, j, c.now, over).and(taken))
+		mask, over := c.plannedAcross(j)
+		return c.findNow(shape, mask, c.exclusionFor(shape.reservation, j, c.now, over).withNodes(taken))
 	}
-	j := c.allowed(q.want.part, p.job)
+	j := c.withinPartition(shape.demand.part, comp.job)
 	if a := fit(j); a != nil || j.Spec.LimitMin == 0 {
 		return j, a
 	}
-	return c.shorter(j, fit)
+	return c.fitShorter(j, fit)
 }
 
-// startSet starts all components by one decision.
-func (c *cycle) startSet(parts []*part) {
-	at := len(c.out)
-	if c.used == nil && slices.ContainsFunc(parts, func(p *part) bool { return p.job.Spec.Licenses != "" }) {
-		c.used = c.s.LicensesUsed()
+// startHet starts all components by one decision.
+func (c *cycle) startHet(comps []*component) {
+	at := len(c.decisions)
+	wantsLicenses := func(comp *component) bool { return comp.job.Spec.Licenses != "" }
+	if c.licenses == nil && slices.ContainsFunc(comps, wantsLicenses) {
+		c.licenses = c.s.LicensesUsed()
 	}
-	for _, p := range parts {
-		short := *p.job
-		short.Limit = p.limit
-		c.start(&short, cluster.TaskAny, p.alloc)
-		if full, _ := c.s.Job(p.job.ID); full.Limit != p.limit {
-			c.out[len(c.out)-1].Limit = p.limit
+	for _, comp := range comps {
+		short := *comp.job
+		short.Limit = comp.limit
+		c.startJob(&short, cluster.TaskAny, comp.alloc)
+		if full, _ := c.s.Job(comp.job.ID); full.Limit != comp.limit {
+			c.decisions[len(c.decisions)-1].Limit = comp.limit
 		}
 	}
-	c.oneDecision(at)
+	c.mergeDecisions(at)
 }
 
-// oneDecision makes what was decided from a place on for components one decision.
-func (c *cycle) oneDecision(at int) {
-	c.out[at].With = slices.Clone(c.out[at+1:])
-	c.out = c.out[:at+1]
+// mergeDecisions makes one decision of those from an index on, which are for components.
+func (c *cycle) mergeDecisions(at int) {
+	c.decisions[at].With = slices.Clone(c.decisions[at+1:])
+	c.decisions = c.decisions[:at+1]
 }
 
-// lineSet records why a heterogeneous job waits, and when all of it is planned to start.
-func (c *cycle) lineSet(b blocked) {
+// planBlockedHet records why a heterogeneous job waits, and when all of it is planned to start.
+func (c *cycle) planBlockedHet(b blockedJob) {
 	lead := b.job
-	first := c.responsive || c.binds(lead, 0)
-	for _, p := range b.parts {
-		first = first && slices.ContainsFunc(p.qs, func(q *question) bool { return c.waiting[q.want.part] == nil })
+	first := c.responsive || c.earnsProtection(lead, 0)
+	for _, comp := range b.components {
+		first = first && slices.ContainsFunc(comp.shapes,
+			func(shape *jobShape) bool { return c.firstBlocked[shape.demand.part] == nil })
 	}
 	why := cluster.WaitPriority
-	var whole *reservation
+	var whole *plannedStart
 	if first {
-		why, whole = cluster.WaitResources, c.reserveSet(lead, b.parts)
+		why, whole = cluster.WaitResources, c.planHet(lead, b.components)
 	}
-	for _, p := range b.parts {
+	for _, comp := range b.components {
 		note, own := "", why
 		if len(c.reserved) > 0 {
-			if _, alone := c.fitNow(p, 0, nil); alone == nil {
-				note = c.reservedNote(p.qs[0], p.job)
+			if _, alone := c.fitComponent(comp, 0, nil); alone == nil {
+				note = c.reservedNote(comp.shapes[0], comp.job)
 			}
 			if note != "" {
 				own = cluster.WaitNodeNotAvail
 			}
 		}
-		var head *reservation
+		var planned *plannedStart
 		if whole != nil {
-			head = p.plan
+			planned = comp.plan
 		}
-		c.wait(p.job, own, note, head)
+		c.recordWait(comp.job, own, note, planned)
 	}
 }
 
-// reserveSet plans a start of all components, and keeps their nodes for them.
-func (c *cycle) reserveSet(lead *cluster.Job, parts []*part) *reservation {
-	for _, p := range parts {
-		for _, q := range p.qs {
-			if c.waiting[q.want.part] == nil {
-				c.waiting[q.want.part] = lead
+// planHet plans a start of all components, and keeps their nodes for them.
+func (c *cycle) planHet(lead *cluster.Job, comps []*component) *plannedStart {
+	for _, comp := range comps {
+		for _, shape := range comp.shapes {
+			if c.firstBlocked[shape.demand.part] == nil {
+				c.firstBlocked[shape.demand.part] = lead
 			}
 		}
 	}
-	if len(c.heads) >= maxHeads || slices.ContainsFunc(parts, func(p *part) bool { return !c.limits.Reserves(p.job, p.qs[0].want.part.Name) }) {
+	reservesNothing := func(comp *component) bool {
+		return !c.meter.Reserves(comp.job, comp.shapes[0].demand.part.Name)
+	}
+	if len(c.planned) >= maxPlannedStarts || slices.ContainsFunc(comps, reservesNothing) {
 		return nil
 	}
-	kept := c.kept()
-	all := c.planSet(lead, parts, c.timeline(), func(_ *pool, q *question, j *cluster.Job, at time.Time) off {
-		return c.offFrom(q.own, j, at).and(kept)
-	})
+	kept := c.plannedNodes()
+	all := c.planTogether(lead, comps, c.releaseTimeline(),
+		func(_ *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
+			return c.exclusionFrom(shape.reservation, j, at).withNodes(kept)
+		})
 	if all != nil {
-		c.heads = append(c.heads, all)
+		c.planned = append(c.planned, all)
 	}
 	return all
 }
 
-// maxPlans bounds how often the components' plans are brought together.
-const maxPlans = 16
+// componentExclusion is what a job of a shape must keep off at a time, with the nodes as they will be.
+type componentExclusion func(then *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion
 
-// planSet finds when all components will fit if every job runs to its limit: the latest of their times, as one
-// reservation; nil if none is found.
-func (c *cycle) planSet(lead *cluster.Job, parts []*part, ends []release, avoid func(*pool, *question, *cluster.Job, time.Time) off) *reservation {
+// maxPlanRounds bounds how often the components' plans are brought together.
+const maxPlanRounds = 16
+
+// planTogether finds when all components will fit if every job runs to its limit: the latest of their times, as one
+// planned start; nil if none is found.
+func (c *cycle) planTogether(lead *cluster.Job, comps []*component, ends []release, avoid componentExclusion) *plannedStart {
 	var at time.Time
-	for range maxPlans {
-		latest, ok := c.planEach(parts, ends, avoid)
+	for range maxPlanRounds {
+		latest, ok := c.planInTurn(comps, ends, avoid)
 		if !ok {
 			return nil
 		}
@@ -296,48 +302,51 @@ func (c *cycle) planSet(lead *cluster.Job, parts []*part, ends []release, avoid 
 		}
 		at, ends = latest, slices.Clone(ends)
 		for i := range ends { // whatever is free before is free then
-			ends[i].at = later(ends[i].at, at)
+			ends[i].at = laterOf(ends[i].at, at)
 		}
 	}
-	if slices.ContainsFunc(parts, func(p *part) bool { return !p.plan.at.Equal(at) }) {
+	if slices.ContainsFunc(comps, func(comp *component) bool { return !comp.plan.at.Equal(at) }) {
 		return nil // they do not come together
 	}
-	return asOne(lead, parts, at)
+	return combineStarts(lead, comps, at)
 }
 
-// asOne is the start of all components as one.
-func asOne(lead *cluster.Job, parts []*part, at time.Time) *reservation {
-	all := &reservation{job: lead.ID, at: at, parts: parts}
-	var kept barred
-	for _, p := range parts {
-		all.nodes, all.list = union(all.nodes, p.plan.nodes), append(all.list, p.plan.list...)
-		all.rests = append(all.rests, p.plan.rests...)
-		for _, l := range p.plan.rests {
-			kept.add(int32(l.place), p.plan.barred.on(int32(l.place)))
+// combineStarts is the start of all components as one.
+func combineStarts(lead *cluster.Job, comps []*component, at time.Time) *plannedStart {
+	all := &plannedStart{job: lead.ID, at: at, components: comps}
+	var kept excludedCPUs
+	for _, comp := range comps {
+		all.nodes, all.names = unionOf(all.nodes, comp.plan.nodes), append(all.names, comp.plan.names...)
+		all.leftovers = append(all.leftovers, comp.plan.leftovers...)
+		for _, l := range comp.plan.leftovers {
+			kept.exclude(int32(l.index), comp.plan.excluded.on(int32(l.index)))
 		}
 	}
-	if kept.places != nil {
-		all.barred = &kept
+	if kept.nodes != nil {
+		all.excluded = &kept
 	}
-	all.arrange()
+	all.sortLeftovers()
 	return all
 }
 
-// planEach plans each component away from the nodes of those before it, and tells the latest time.
-func (c *cycle) planEach(parts []*part, ends []release, avoid func(*pool, *question, *cluster.Job, time.Time) off) (latest time.Time, ok bool) {
+// planInTurn plans each component away from the nodes of those before it, and tells the latest time.
+func (c *cycle) planInTurn(
+	comps []*component, ends []release, avoid componentExclusion,
+) (latest time.Time, ok bool) {
 	var taken nodeSet
-	for _, p := range ranked(parts) {
-		p.plan = nil
-		for _, q := range p.qs {
-			r, _ := plan(c.row(q.want.over), ends, q.want, func(then *pool, at time.Time) off { return avoid(then, q, p.job, at).and(taken) })
-			if r != nil && (p.plan == nil || r.at.Before(p.plan.at)) {
-				p.plan = r
+	for _, comp := range byPriority(comps) {
+		comp.plan = nil
+		for _, shape := range comp.shapes {
+			ps, _ := findStart(c.freeWithOverlap(shape.demand.jobsPerCPU), ends, shape.demand,
+				func(then *freeSet, at time.Time) exclusion { return avoid(then, shape, comp.job, at).withNodes(taken) })
+			if ps != nil && (comp.plan == nil || ps.at.Before(comp.plan.at)) {
+				comp.plan = ps
 			}
 		}
-		if p.plan == nil {
+		if comp.plan == nil {
 			return latest, false
 		}
-		latest, taken = later(latest, p.plan.at), union(taken, p.plan.nodes)
+		latest, taken = laterOf(latest, comp.plan.at), unionOf(taken, comp.plan.nodes)
 	}
 	return latest, true
 }
@@ -350,16 +359,16 @@ func leaderOf(j *cluster.Job) cluster.JobID {
 	return j.Het.ID
 }
 
-// whole lists the components of a job's heterogeneous job, or the job alone.
-func (c *cycle) whole(j *cluster.Job) []*cluster.Job {
+// hetMembers lists the components of a job's heterogeneous job, or the job alone.
+func (c *cycle) hetMembers(j *cluster.Job) []*cluster.Job {
 	if j.Het == nil {
 		return []*cluster.Job{j}
 	}
 	return c.s.Components(j)
 }
 
-// partitions lists those that a job, or any component of a heterogeneous one, may start in.
-func (c *cycle) partitions(j *cluster.Job) (out []string) {
+// partitionsOf lists those that a job, or any component of a heterogeneous one, may start in.
+func (c *cycle) partitionsOf(j *cluster.Job) (out []string) {
 	if j.Het == nil {
 		return j.Spec.Partitions
 	}
@@ -369,30 +378,30 @@ func (c *cycle) partitions(j *cluster.Job) (out []string) {
 	return out
 }
 
-// share is the part of the cluster that a job asks for, or a heterogeneous one as a whole.
-func (c *cycle) share(j *cluster.Job) (sum float64) {
+// shareOf is the part of the cluster that a job asks for, or a heterogeneous one as a whole.
+func (c *cycle) shareOf(j *cluster.Job) (sum float64) {
 	if j.Het == nil {
-		return c.sizes().Share(j)
+		return c.scaleOfCluster().Share(j)
 	}
 	for _, o := range c.s.Components(j) {
-		sum += c.sizes().Share(o)
+		sum += c.scaleOfCluster().Share(o)
 	}
 	return sum
 }
 
-// noteSet is note for a heterogeneous job: it is told with its leader.
-func (f *forecast) noteSet(lead *cluster.Job, must bool, look func()) {
+// recordHetStart is recordStart for a heterogeneous job: all components are told with the leader.
+func (f *forecast) recordHetStart(lead *cluster.Job, must bool, look func()) {
 	if lead.Follows() {
 		return
 	}
-	out, heads, blocked := len(f.out), len(f.heads), len(f.blocked)
+	out, heads, blocked := len(f.decisions), len(f.planned), len(f.blocked)
 	if look(); len(f.blocked) > blocked {
 		return // it is looked at again
 	}
 	for _, o := range f.s.Components(lead) {
 		f.starts[o.ID] = Start{Why: o.Wait, Note: o.WaitNote}
 	}
-	for _, d := range f.out[out:] {
+	for _, d := range f.decisions[out:] {
 		if o, ok := f.s.Job(d.Job); !ok || o.Het == nil || o.Het.ID != lead.ID {
 			continue
 		}
@@ -406,52 +415,53 @@ func (f *forecast) noteSet(lead *cluster.Job, must bool, look func()) {
 			return
 		}
 	}
-	var r *reservation
-	if len(f.heads) > heads {
-		r = f.heads[len(f.heads)-1]
-	} else if must || f.extra < maxForecast {
-		r = f.laterSet(lead)
-		f.extra++
+	var ps *plannedStart
+	if len(f.planned) > heads {
+		ps = f.planned[len(f.planned)-1]
+	} else if must || f.extraPlanned < maxForecast {
+		ps = f.planLaterHet(lead)
+		f.extraPlanned++
 	}
-	if r == nil {
+	if ps == nil {
 		return
 	}
-	at, longest := later(r.at, f.now), time.Duration(0)
-	var parts []part
-	for _, p := range r.parts {
-		parts = append(parts, *p)
-		st := f.starts[p.job.ID]
-		st.At, st.Alloc, longest = at, p.plan.alloc, max(longest, p.job.Limit)
-		f.starts[p.job.ID] = st
+	at, longest := laterOf(ps.at, f.now), time.Duration(0)
+	var comps []component
+	for _, comp := range ps.components {
+		comps = append(comps, *comp)
+		st := f.starts[comp.job.ID]
+		st.At, st.Alloc, longest = at, comp.plan.alloc, max(longest, comp.job.Limit)
+		f.starts[comp.job.ID] = st
 	}
-	f.take(&span{from: at, to: until(at, longest), first: begins(lead)}, parts...)
+	f.takeSpan(&plannedSpan{from: at, to: endOf(at, longest), heededFrom: beginsAt(lead)}, comps...)
 }
 
-// laterSet is later for a heterogeneous job.
-func (f *forecast) laterSet(lead *cluster.Job) *reservation {
+// planLaterHet is planLater for a heterogeneous job.
+func (f *forecast) planLaterHet(lead *cluster.Job) *plannedStart {
 	from := f.now
-	var parts []*part
+	var comps []*component
 	for _, o := range f.s.Components(lead) {
 		switch f.starts[o.ID].Why {
 		case cluster.NoReason, cluster.WaitPriority, cluster.WaitResources, cluster.WaitNodeNotAvail, cluster.WaitReservation:
 		case cluster.WaitBegin:
-			from = later(from, begins(o))
+			from = laterOf(from, beginsAt(o))
 		default:
 			return nil
 		}
-		p := &part{job: o}
-		qs, _, _ := f.questions(o, nil)
-		for _, q := range qs {
-			if f.limits.Blocked(o, q.want.part.Name, nil) == cluster.NoReason {
-				p.qs = append(p.qs, q)
+		comp := &component{job: o}
+		shapes, _, _ := f.openShapes(o, nil)
+		for _, shape := range shapes {
+			if f.meter.Blocked(o, shape.demand.part.Name, nil) == cluster.NoReason {
+				comp.shapes = append(comp.shapes, shape)
 			}
 		}
-		parts = append(parts, p)
+		comps = append(comps, comp)
 	}
-	return f.planSet(lead, parts, f.moments(from), func(p *pool, q *question, j *cluster.Job, at time.Time) off {
-		if at.Before(from) {
-			return off{nodes: f.all()}
-		}
-		return f.beside(p, f.off(q.own, j, at, until(at, j.Limit)), at, until(at, j.Limit))
-	})
+	return f.planTogether(lead, comps, f.releaseMoments(from),
+		func(fs *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
+			if at.Before(from) {
+				return exclusion{nodes: f.allNodes()}
+			}
+			return f.exclusionWithTaken(fs, f.exclusionFor(shape.reservation, j, at, endOf(at, j.Limit)), at, endOf(at, j.Limit))
+		})
 }

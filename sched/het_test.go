@@ -10,14 +10,14 @@ import (
 )
 
 // het submits a heterogeneous job.
-func (b *bed) het(changes ...func(*cluster.JobSpec)) cluster.JobID {
+func (b *testbed) het(changes ...func(*cluster.JobSpec)) cluster.JobID {
 	c := &cluster.SubmitHet{}
 	for _, change := range changes {
 		spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "h", UID: 1, User: "u", Limit: time.Hour}
 		change(spec)
 		c.Specs = append(c.Specs, spec)
 	}
-	return b.do(c).(cluster.JobID)
+	return b.apply(c).(cluster.JobID)
 }
 
 // whole asks for so many empty nodes.
@@ -27,7 +27,7 @@ func wholeNodes(n int) func(*cluster.JobSpec) {
 
 func oneCPU(s *cluster.JobSpec) { s.Tasks = 1 }
 
-func (b *bed) waits(id cluster.JobID, why cluster.Reason, at time.Time) {
+func (b *testbed) waits(id cluster.JobID, why cluster.Reason, at time.Time) {
 	b.t.Helper()
 	j, _ := b.s.Job(id)
 	if j.Phase != cluster.Pending || j.Wait != why || !j.PlannedStart.Equal(at) {
@@ -35,7 +35,7 @@ func (b *bed) waits(id cluster.JobID, why cluster.Reason, at time.Time) {
 	}
 }
 
-func (b *bed) runsAt(id cluster.JobID, where string) {
+func (b *testbed) runsAt(id cluster.JobID, where string) {
 	b.t.Helper()
 	if got := b.where(id); got != where {
 		b.t.Errorf("job %d: %s, want %s", id, got, where)
@@ -44,31 +44,31 @@ func (b *bed) runsAt(id cluster.JobID, where string) {
 
 func TestHetStartsTogether(t *testing.T) {
 	for _, responsive := range []bool{false, true} {
-		b := newBed(t, 3)
+		b := newTestbed(t, 3)
 		if responsive {
-			b.respond()
+			b.useResponsiveOrder()
 		}
 		first := b.submit(wholeNodes(2))
-		b.cycle()
+		b.scheduleAll()
 		h := b.het(oneCPU, wholeNodes(2))
 		small := b.submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 1, 30*time.Minute })
 		var long cluster.JobID
 		if !responsive { // else no planned start binds it
 			long = b.submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 15, 10*time.Hour })
 		}
-		b.cycle()
+		b.scheduleAll()
 		end := epoch.Add(time.Hour)
 		b.waits(h, cluster.WaitResources, end)
 		b.waits(h+1, cluster.WaitResources, end)
 		b.runsAt(small, "n002:1:0::0")
 		if !responsive { // it would delay the planned start
 			b.waits(long, cluster.WaitPriority, time.Time{})
-			b.do(&cluster.Cancel{Ref: cluster.Ref{Job: long}})
+			b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: long}})
 		}
 		b.now = end.Add(-time.Minute)
-		b.end(small)
-		b.end(first)
-		b.cycle()
+		b.endJob(small)
+		b.endJob(first)
+		b.scheduleAll()
 		b.runsAt(h, "n000:1:0::0")
 		b.runsAt(h+1, "n001:1:0-15:0-3:0 n002:1:0-15:0-3:0")
 		x, _ := b.s.Job(h)
@@ -80,51 +80,51 @@ func TestHetStartsTogether(t *testing.T) {
 }
 
 func TestHetNodesOfTheirOwn(t *testing.T) {
-	b := newBed(t, 3)
+	b := newTestbed(t, 3)
 	h := b.het(oneCPU, oneCPU, func(s *cluster.JobSpec) { s.Tasks, s.NodeList = 1, []cluster.NodeName{"n000"} })
-	b.cycle()
+	b.scheduleAll()
 	b.runsAt(h, "n001:1:0::0")
 	b.runsAt(h+1, "n002:1:0::0")
 	b.runsAt(h+2, "n000:1:0::0")
 	many := b.het(oneCPU, oneCPU, oneCPU, oneCPU)
-	b.cycle()
+	b.scheduleAll()
 	for k := range cluster.JobID(4) {
 		b.waits(many+k, cluster.WaitResources, time.Time{})
 	}
 	after := b.submit(oneCPU) // nobody knows when that job starts: it delays nothing
-	b.cycle()
+	b.scheduleAll()
 	b.runsAt(after, "n000:1:1::0")
 }
 
 // TestHetOrder: the first component may take what only the second can use; the order in which they are tried gives way.
 func TestHetOrder(t *testing.T) {
-	b := newBed(t, 2, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{"n000"}, State: cluster.PartitionUp})
+	b := newTestbed(t, 2, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{"n000"}, State: cluster.PartitionUp})
 	h := b.het(oneCPU, func(s *cluster.JobSpec) { s.Tasks, s.Partitions = 1, []string{"half"} })
-	b.cycle()
+	b.scheduleAll()
 	b.runsAt(h, "n001:1:0::0")
 	b.runsAt(h+1, "n000:1:0::0")
 }
 
 func TestHetReasons(t *testing.T) {
-	b := newBed(t, 3)
+	b := newTestbed(t, 3)
 	h := b.het(oneCPU, oneCPU)
-	b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: h + 1}, Hold: cluster.HeldUser})
-	b.cycle()
+	b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h + 1}, Hold: cluster.HeldUser})
+	b.scheduleAll()
 	b.waits(h, cluster.NoReason, time.Time{})
 	b.waits(h+1, cluster.WaitHeldUser, time.Time{})
-	b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}, Hold: cluster.HeldUser})
-	b.cycle()
-	b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}})
-	b.cycle()
+	b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}, Hold: cluster.HeldUser})
+	b.scheduleAll()
+	b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}})
+	b.scheduleAll()
 	b.runsAt(h, "n000:1:0::0")
 	if e := Explain(b.s.Snapshot(), b.now, h); len(e.Causes) != 0 {
 		t.Errorf("a job that runs waits for %v", e.Causes)
 	}
 	b.submit(wholeNodes(1))
-	b.cycle()
+	b.scheduleAll()
 	w := b.het(oneCPU, wholeNodes(2))
 	next := b.het(oneCPU, wholeNodes(1))
-	b.cycle()
+	b.scheduleAll()
 	end := epoch.Add(time.Hour)
 	b.waits(w+1, cluster.WaitResources, end)
 	b.waits(next, cluster.WaitPriority, time.Time{})
@@ -160,8 +160,8 @@ func TestHetLimits(t *testing.T) {
 			"component 1 with 4 CPUs a task instead of 6; " + q1},
 	} {
 		r := newRuled(t, 2, "", "", "", "", c.qos, "")
-		h := r.do(&cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}}).(cluster.JobID)
-		r.cycle()
+		h := r.apply(&cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}}).(cluster.JobID)
+		r.scheduleAll()
 		s := r.s.Snapshot()
 		var causes, changes []string
 		for _, x := range Explain(s, r.now, h).Causes {
@@ -174,14 +174,14 @@ func TestHetLimits(t *testing.T) {
 			t.Errorf("%s: it %s\n%s\n%s", c.qos, where, strings.Join(causes, "\n"), strings.Join(changes, "\n"))
 		}
 		small := r.submit(func(j *cluster.JobSpec) { *j = *ruledJob("u 1cpu") }) // nothing is kept for what may not start
-		if r.cycle(); !strings.HasPrefix(r.where(small), "n000") {
+		if r.scheduleAll(); !strings.HasPrefix(r.where(small), "n000") {
 			t.Errorf("%s: %s", c.qos, r.where(small))
 		}
 	}
 }
 
-// TestHetDenied refuses what the components together can never keep where a QOS denies that, and what they are too many for.
-// Slurm 22.05 refuses the same, without the name of the limit, but those on jobs that run.
+// TestHetDenied refuses what the components together can never keep where a QOS denies that, and what they are too
+// many for. Slurm 22.05 refuses the same, without the name of the limit, but those on jobs that run.
 func TestHetDenied(t *testing.T) {
 	const none = ""
 	for _, c := range []struct{ limits, flags, first, second, hint string }{
@@ -223,8 +223,8 @@ func TestHetDenied(t *testing.T) {
 	}
 }
 
-// TestHetOverrun: the figures of a limit on what runs are those of the whole job, told of each component once, with when there
-// is room; those of a limit for each job are the component's.
+// TestHetOverrun: the figures of a limit on what runs are those of the whole job, told of each component once, with
+// when there is room; those of a limit for each job are the component's.
 func TestHetOverrun(t *testing.T) {
 	for _, c := range []struct{ limits, first, second, reason, want string }{
 		{"qos: GrpTRES=cpu=8", "u 3cpu", "u 4cpu", "QOSGrpCpuLimit", "GrpTRES=cpu=8 of QOS normal: 2 in use, components 0-1 ask for 7; there is room at 2026-03-01 09:00:00 when job 1 is over"},
@@ -236,9 +236,9 @@ func TestHetOverrun(t *testing.T) {
 	} {
 		b := rules(t, c.limits)
 		b.add("u 2cpu")
-		b.cycle()
+		b.scheduleAll()
 		lead := b.addHet(c.first + ":" + c.second)
-		b.cycle()
+		b.scheduleAll()
 		for k := range cluster.JobID(2) {
 			var got []string
 			for _, x := range Explain(b.s.Snapshot(), b.now, lead+k).Causes {

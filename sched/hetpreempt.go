@@ -4,130 +4,133 @@ import (
 	"dev.muster/cluster"
 )
 
-// Heterogeneous jobs that make others leave: victims are chosen for all components together, and nobody leaves unless all of
-// them can start then.
+// Heterogeneous jobs that make others leave: victims are chosen for all components together, and nobody leaves unless
+// all of them can start then.
 
-// clearing is what a heterogeneous job finds out about who may leave for it, for one component these, for another those.
-type clearing struct {
+// hetPreemption is what a heterogeneous job finds out about who may leave for it, for one component these, for
+// another those.
+type hetPreemption struct {
 	*cycle
-	parts  []*part
+	parts  []*component
 	rivals []victim
 }
 
-// clearing looks up who may leave for components.
-func (c *cycle) clearing(parts []*part) *clearing {
-	r := &clearing{cycle: c, parts: parts}
+// newHetPreemption looks up who may leave for components.
+func (c *cycle) newHetPreemption(comps []*component) *hetPreemption {
+	hp := &hetPreemption{cycle: c, parts: comps}
 	all := map[cluster.JobID]victim{}
-	for _, p := range parts {
-		p.may = make([]map[cluster.JobID]bool, len(p.qs))
-		for k, q := range p.qs {
-			p.may[k] = map[cluster.JobID]bool{}
-			for _, v := range c.rivals(p.job, q) {
-				p.may[k][v.ID], all[v.ID] = true, v
+	for _, comp := range comps {
+		comp.preemptible = make([]map[cluster.JobID]bool, len(comp.shapes))
+		for k, shape := range comp.shapes {
+			comp.preemptible[k] = map[cluster.JobID]bool{}
+			for _, v := range c.victimsFor(comp.job, shape) {
+				comp.preemptible[k][v.ID], all[v.ID] = true, v
 			}
 		}
 	}
-	for _, o := range c.evict.others {
+	for _, o := range c.preemption.runningJobs {
 		if v, ok := all[o.ID]; ok {
-			r.rivals = append(r.rivals, v)
+			hp.rivals = append(hp.rivals, v)
 		}
 	}
-	return r
+	return hp
 }
 
-// groundKey names what components of one kind see as free.
-type groundKey struct {
-	rivalKey
+// clearedKey is what decides on what a component sees as free once others have left.
+type clearedKey struct {
+	victimsKey
 	over int
 }
 
-// fit finds where all components would be once some have left: each in the place only of those that it may make leave.
-func (r *clearing) fit(gone []victim) (at []claim) {
-	grounds := map[groundKey]*pool{}
-	if !r.fitSet(r.parts, func(p *part, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
-		q := p.qs[k]
-		key := groundKey{r.rivalKey(p.job, q), q.want.over}
+// fitWithout finds where all components would be once some have left: each in the place only of those that it may
+// make leave.
+func (hp *hetPreemption) fitWithout(gone []victim) (at []preemptClaim) {
+	grounds := map[clearedKey]*freeSet{}
+	if !hp.fitComponents(hp.parts, func(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
+		shape := comp.shapes[k]
+		key := clearedKey{hp.victimsKeyOf(comp.job, shape), shape.demand.jobsPerCPU}
 		if grounds[key] == nil {
-			grounds[key] = r.soon(q.want.over)
+			grounds[key] = hp.freeAfterLeaving(shape.demand.jobsPerCPU)
 			for _, v := range gone {
-				if p.may[k][v.ID] {
-					r.back(grounds[key], v)
+				if comp.preemptible[k][v.ID] {
+					hp.giveBackVictim(grounds[key], v)
 				}
 			}
 		}
-		return p.job, r.fitIn(grounds[key], q, p.job, taken)
+		return comp.job, hp.fitInSet(grounds[key], shape, comp.job, taken)
 	}) {
 		return nil
 	}
-	for _, p := range r.parts {
-		at = append(at, claim{job: p.job, q: p.qs[p.k], alloc: p.alloc, may: p.may[p.k]})
+	for _, comp := range hp.parts {
+		at = append(at, preemptClaim{job: comp.job, shape: comp.shapes[comp.fits], alloc: comp.alloc,
+			preemptible: comp.preemptible[comp.fits]})
 	}
 	return at
 }
 
-// makeRoomSet is makeRoom for a heterogeneous job: nobody leaves unless all of it can start then, and the nodes are kept
-// for all of it.
-func (c *cycle) makeRoomSet(lead *cluster.Job, parts []*part) bool {
-	if !c.clears(lead) {
+// preemptForHet is preemptFor for a heterogeneous job: nobody leaves unless all of it can start then, and the nodes
+// are kept for all of it.
+func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
+	if !c.mayPreempt(lead) {
 		return false
 	}
-	e := c.evict
-	owed, key := len(e.owed[lead.ID]) > 0, c.vainSet(parts)
-	if _, known := e.vain[key]; known && !owed {
+	pre := c.preemption
+	owed, key := len(pre.leavingFor[lead.ID]) > 0, c.futileHetKey(comps)
+	if _, known := pre.futile[key]; known && !owed {
 		return false
 	}
-	r := c.clearing(parts)
-	at, when := r.fit(nil), e.gather(lead)
+	hp := c.newHetPreemption(comps)
+	at, when := hp.fitWithout(nil), pre.allGoneAt(lead)
 	var chosen []victim
 	if at == nil && c.mayEvict(lead) {
-		if chosen, at = c.victims(r.rivals, r.fit); at != nil {
-			e.rooms++
+		if chosen, at = c.chooseVictims(hp.rivals, hp.fitWithout); at != nil {
+			pre.preemptors++
 			when = c.now
 		}
 	}
 	if at == nil || chosen == nil && !owed { // nothing helps, or nobody need leave
 		if c.mayEvict(lead) {
-			e.vain[key] = 0
+			pre.futile[key] = 0
 		}
 		return false
 	}
-	from := len(c.out)
-	for k, p := range parts {
-		ground := c.soon(at[k].q.want.over)
+	from := len(c.decisions)
+	for k, comp := range comps {
+		ground := c.freeAfterLeaving(at[k].shape.demand.jobsPerCPU)
 		for _, v := range chosen {
-			c.back(ground, v)
+			c.giveBackVictim(ground, v)
 		}
-		p.plan = c.planned(ground, at[k], when)
+		comp.plan = c.planClaim(ground, at[k], when)
 		if chosen != nil {
-			c.out = append(c.out, c.evicts(at[k], chosen, p.plan))
+			c.decisions = append(c.decisions, c.evictDecision(at[k], chosen, comp.plan))
 		} else {
-			c.wait(p.job, cluster.WaitResources, "", p.plan)
+			c.recordWait(comp.job, cluster.WaitResources, "", comp.plan)
 		}
-		for _, q := range p.qs {
-			c.waiting[q.want.part] = lead
+		for _, shape := range comp.shapes {
+			c.firstBlocked[shape.demand.part] = lead
 		}
 	}
 	if chosen != nil {
-		c.oneDecision(from)
+		c.mergeDecisions(from)
 	}
-	c.heads = append(c.heads, asOne(lead, parts, when))
+	c.planned = append(c.planned, combineStarts(lead, comps, when))
 	return true
 }
 
-// vainSet names what all components ask together.
-func (c *cycle) vainSet(parts []*part) (key vainKey) {
-	e := c.evict
-	for _, p := range parts {
-		for k, q := range p.qs {
-			before := e.sets[key]
-			if key.q != nil && before == 0 {
-				before = len(e.sets) + 1
-				e.sets[key] = before
+// futileHetKey names what all components ask together.
+func (c *cycle) futileHetKey(comps []*component) (key futileKey) {
+	pre := c.preemption
+	for _, comp := range comps {
+		for k, shape := range comp.shapes {
+			before := pre.hetNumbers[key]
+			if key.shape != nil && before == 0 {
+				before = len(pre.hetNumbers) + 1
+				pre.hetNumbers[key] = before
 			}
-			key = c.vainKey(p.job, q)
-			key.before = before<<1 | b2i(k > 0) // another component, or another question of it
+			key = c.futileKeyOf(comp.job, shape)
+			key.before = before<<1 | b2i(k > 0) // another component, or another shape of it
 			if c.s.Config().Preempt.Type == cluster.PreemptQOS {
-				key.prio = p.job.Priority
+				key.prio = comp.job.Priority
 			}
 		}
 	}

@@ -28,9 +28,9 @@ func leavers(d *cluster.Decision) []cluster.JobID {
 	return out
 }
 
-// randomSet is a small cluster full of jobs of three tiers, some of them heterogeneous, and the leader of a heterogeneous job of
-// whole nodes that comes, each of whose components is of some tier.
-func randomSet(t *testing.T, r *rand.Rand) (b *bed, lead cluster.JobID) {
+// randomSet is a small cluster full of jobs of three tiers, some of them heterogeneous, and the leader of a
+// heterogeneous job of whole nodes that comes, each of whose components is of some tier.
+func randomSet(t *testing.T, r *rand.Rand) (b *testbed, lead cluster.JobID) {
 	nodes := 3 + r.IntN(3)
 	mode := [...]cluster.PreemptMode{cluster.PreemptCancel, cluster.PreemptRequeue}[r.IntN(2)]
 	b = preemptBed(t, nodes, tiers(mode), func(c *cluster.Config) {
@@ -49,7 +49,7 @@ func randomSet(t *testing.T, r *rand.Rand) (b *bed, lead cluster.JobID) {
 	}
 	for j := range b.s.Snapshot().Jobs() { // nothing else waits
 		if is, ok := b.s.Job(j.ID); ok && is.Phase == cluster.Pending {
-			b.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+			b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 		}
 	}
 	b.settleAll()
@@ -66,14 +66,14 @@ func randomSet(t *testing.T, r *rand.Rand) (b *bed, lead cluster.JobID) {
 }
 
 // settleAll decides until nothing changes, with all that starts confirmed and all that ends over.
-func (b *bed) settleAll() {
+func (b *testbed) settleAll() {
 	for range 3 {
-		b.cycle()
+		b.scheduleAll()
 		for j := range b.s.Snapshot().Live() {
 			if j.Phase == cluster.Starting {
 				for _, n := range j.AllocNodes() {
 					nd, _ := b.s.Node(n)
-					b.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: b.now}}})
+					b.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: b.now}}})
 				}
 			}
 		}
@@ -81,9 +81,9 @@ func (b *bed) settleAll() {
 	}
 }
 
-// possible judges by enumeration whether all components can get their nodes, each of which nobody has, or only jobs that the
-// component may make leave. It returns the fewest records that must leave; -1 if it can not be.
-func possible(b *bed, lead cluster.JobID) int {
+// possible judges by enumeration whether all components can get their nodes, each of which nobody has, or only jobs
+// that the component may make leave. It returns the fewest records that must leave; -1 if it can not be.
+func possible(b *testbed, lead cluster.JobID) int {
 	s := b.s.Snapshot()
 	j, _ := s.Job(lead)
 	parts := s.Components(j)
@@ -165,9 +165,9 @@ func TestEvictSets(t *testing.T) {
 		if d.Job != lead || len(d.With) != j.Het.Size-1 {
 			t.Fatalf("seed %d round %d: it is decided for %d and %d more", seed, round, d.Job, len(d.With))
 		}
-		b.cycle()
+		b.scheduleAll()
 		b.clean()
-		b.cycle()
+		b.scheduleAll()
 		for _, o := range b.s.Components(b.job(lead)) {
 			if o.Phase != cluster.Starting {
 				t.Fatalf("seed %d round %d: %v have left, and component %d waits: %s", seed, round, leavers(d), o.Het.Offset, b.on(o.ID))

@@ -11,16 +11,16 @@ import (
 	"dev.muster/cluster"
 )
 
-// Bounds of the search for what would start a job sooner: forecasts, twice as many for a heterogeneous job, changes told, and
-// other partitions or QOS tried.
+// Bounds of the search for what would start a job sooner: forecasts, twice as many for a heterogeneous job, changes
+// told, and other partitions or QOS tried.
 const (
 	maxTrials  = 64
 	maxChanges = 10
 	maxOthers  = 4
 )
 
-// Change is one change of a job that would start it sooner; of a heterogeneous job one of a kind, of as many components as
-// need it.
+// Change is one change of a job that would start it sooner; of a heterogeneous job one of a kind, of as many
+// components as need it.
 type Change struct {
 	Text string // as "with 7 nodes instead of 8"
 	Hint string // the command that makes it, where there is one
@@ -29,12 +29,12 @@ type Change struct {
 
 // improver looks for changes by forecasts of a state in which they were made.
 type improver struct {
-	s    *cluster.Snapshot
-	now  time.Time
-	job  *cluster.Job
-	base Start
-	left int
-	out  []Change
+	s      *cluster.Snapshot
+	now    time.Time
+	job    *cluster.Job
+	base   Start
+	trials int
+	out    []Change
 }
 
 // knob is something that a job, or a component of a heterogeneous one, may have less of.
@@ -62,14 +62,14 @@ func Changes(s *cluster.Snapshot, now time.Time, id cluster.JobID, may func(*clu
 	if j.Het != nil {
 		parts = s.Components(j)
 	}
-	im := &improver{s: s, now: now, job: j, base: forecastOf(s, now, id), left: maxTrials * min(len(parts), 2)}
+	im := &improver{s: s, now: now, job: j, base: forecastOf(s, now, id), trials: maxTrials * min(len(parts), 2)}
 	if !im.base.At.After(now) && !im.base.At.IsZero() || slices.ContainsFunc(parts, im.notReady) {
 		return nil // nothing of its size keeps it
 	}
 	var kinds []string
 	knobs := map[string][]knob{}
 	for _, o := range parts {
-		for _, k := range slices.Concat(less(o), without(o, parts), im.elsewhere(o, may)) {
+		for _, k := range slices.Concat(reducible(o), droppable(o, parts), im.elsewhere(o, may)) {
 			if k.have <= 1 {
 				continue
 			}
@@ -80,7 +80,7 @@ func Changes(s *cluster.Snapshot, now time.Time, id cluster.JobID, may func(*clu
 		}
 	}
 	for _, kind := range kinds {
-		im.turn(knobs[kind])
+		im.tryKind(knobs[kind])
 	}
 	slices.SortStableFunc(im.out, func(a, b Change) int { return a.At.Compare(b.At) })
 	return im.out[:min(len(im.out), maxChanges)]
@@ -91,8 +91,8 @@ func (im *improver) notReady(j *cluster.Job) bool {
 	return why != cluster.NoReason && why != cluster.WaitBegin
 }
 
-// make is the state in which somebody has changed what a setting says; false if that is refused.
-func (im *improver) make(ks []knob, at setting) (*cluster.Snapshot, bool) {
+// withSettings is the state in which somebody has changed what a setting says; false if that is refused.
+func (im *improver) withSettings(ks []knob, at setting) (*cluster.Snapshot, bool) {
 	next := im.s
 	for i, k := range ks {
 		if at[i] == k.have {
@@ -110,25 +110,25 @@ func (im *improver) make(ks []knob, at setting) (*cluster.Snapshot, bool) {
 	return next, true
 }
 
-// try is when the job would start with a setting.
-func (im *improver) try(ks []knob, at setting) Start {
-	if im.left--; im.left < 0 {
+// startWith is when the job would start with a setting.
+func (im *improver) startWith(ks []knob, at setting) Start {
+	if im.trials--; im.trials < 0 {
 		return Start{}
 	}
-	next, ok := im.make(ks, at)
+	next, ok := im.withSettings(ks, at)
 	if !ok {
 		return Start{}
 	}
 	return forecastOf(next, im.now, im.job.ID)
 }
 
-// turn looks at knobs of one kind: what helps of each alone, and of all together if that helps more.
-func (im *improver) turn(ks []knob) {
+// tryKind looks at knobs of one kind: what helps of each alone, and of all together if that helps more.
+func (im *improver) tryKind(ks []knob) {
 	if len(ks) > 1 { // else it is tried at once
-		ks = slices.DeleteFunc(ks, func(k knob) bool { _, ok := im.make([]knob{k}, setting{1}); return !ok })
+		ks = slices.DeleteFunc(ks, func(k knob) bool { _, ok := im.withSettings([]knob{k}, setting{1}); return !ok })
 	}
 	least := slices.Repeat(setting{1}, len(ks))
-	best := im.try(ks, least)
+	best := im.startWith(ks, least)
 	if !best.sooner(&im.base) {
 		return
 	}
@@ -136,38 +136,38 @@ func (im *improver) turn(ks []knob) {
 	for i := range ks {
 		one, st := ks[i:i+1], best
 		if len(ks) > 1 {
-			st = im.try(one, setting{1})
+			st = im.startWith(one, setting{1})
 		}
 		if st.sooner(&im.base) {
-			im.most(one, st)
+			im.offerLargest(one, st)
 		}
 		if st.sooner(&alone) {
 			alone = st
 		}
 	}
 	if best.sooner(&alone) {
-		im.together(ks, best)
+		im.offerTogether(ks, best)
 	}
 }
 
-// most offers the largest of a single knob that brings the earliest start that the least would bring, and one less than it
-// has if that helps.
-func (im *improver) most(one []knob, best Start) {
+// offerLargest offers the largest of a single knob that brings the earliest start that the least would bring, and one
+// less than it has if that helps.
+func (im *improver) offerLargest(one []knob, best Start) {
 	k := one[0]
 	n, st := im.largest(one, setting{1}, 0, best)
 	im.offer(one, setting{n}, st)
 	if k.step && n < k.have-1 {
-		im.offer(one, setting{k.have - 1}, im.try(one, setting{k.have - 1}))
+		im.offer(one, setting{k.have - 1}, im.startWith(one, setting{k.have - 1}))
 	}
 }
 
-// together offers what all of the knobs must be for a start that none of them brings alone.
-func (im *improver) together(ks []knob, best Start) {
+// offerTogether offers what all of the knobs must be for a start that none of them brings alone.
+func (im *improver) offerTogether(ks []knob, best Start) {
 	at := slices.Repeat(setting{1}, len(ks))
 	last := best
 	for i, k := range ks {
 		at[i] = k.have
-		if st := im.try(ks, at); !best.sooner(&st) {
+		if st := im.startWith(ks, at); !best.sooner(&st) {
 			last = st
 			continue // it need not change
 		}
@@ -182,7 +182,7 @@ func (im *improver) largest(ks []knob, at setting, i int, least Start) (int, Sta
 	at = slices.Clone(at)
 	n := sort.Search(ks[i].have-2, func(m int) bool { // the first that is too much, less two
 		at[i] = m + 2
-		st := im.try(ks, at)
+		st := im.startWith(ks, at)
 		starts[m+2] = st
 		return least.sooner(&st)
 	}) + 1
@@ -234,19 +234,10 @@ func (p *phrases) join(by string, say func(string, []*cluster.Job) string) strin
 	return strings.Join(out, by)
 }
 
-// updateHint is the command that changes jobs so.
-func updateHint(jobs []*cluster.Job, words string) string {
-	var ids []string
-	for _, j := range jobs {
-		ids = append(ids, idText(j))
-	}
-	return fmt.Sprintf("scontrol update jobid=%s %s", strings.Join(ids, ","), words)
-}
-
 var system = cluster.Identity{System: true}
 
-// less is all that a job may have less of.
-func less(j *cluster.Job) (out []knob) {
+// reducible is all that a job may have less of.
+func reducible(j *cluster.Job) (out []knob) {
 	spec, sp := j.Spec, fmt.Sprintf
 	add := func(kind string, have int, step bool, patch func(int) cluster.Patch, say func(int) (text, hint string)) {
 		out = append(out, knob{j, kind, have, step, system, patch, say})
@@ -257,17 +248,20 @@ func less(j *cluster.Job) (out []knob) {
 	}, func(n int) (string, string) {
 		return sp("with %s instead of %s", spanText(time.Duration(n)*time.Minute), spanText(j.Limit)), sp("timelimit=%d", n)
 	})
-	add("nodes", spec.MinNodes, true, func(n int) cluster.Patch { return fewerNodes(spec, n) }, func(n int) (string, string) {
-		return sp("with %s instead of %d", count(n, "node", "nodes"), spec.MinNodes), sp("numnodes=%d", n)
-	})
-	if spec.MinNodes <= 1 {
-		add("tasks", spec.Tasks, true, func(n int) cluster.Patch { return cluster.Patch{Tasks: &n} }, func(n int) (string, string) {
-			return sp("with %s instead of %d", count(n, "task", "tasks"), spec.Tasks), ""
+	add("nodes", spec.MinNodes, true, func(n int) cluster.Patch { return fewerNodes(spec, n) },
+		func(n int) (string, string) {
+			return sp("with %s instead of %d", count(n, "node", "nodes"), spec.MinNodes), sp("numnodes=%d", n)
 		})
+	if spec.MinNodes <= 1 {
+		add("tasks", spec.Tasks, true, func(n int) cluster.Patch { return cluster.Patch{Tasks: &n} },
+			func(n int) (string, string) {
+				return sp("with %s instead of %d", count(n, "task", "tasks"), spec.Tasks), ""
+			})
 	}
-	add("CPUs", spec.CPUsPerTask, true, func(n int) cluster.Patch { return cluster.Patch{CPUsPerTask: &n} }, func(n int) (string, string) {
-		return sp("with %s a task instead of %d", count(n, "CPU", "CPUs"), spec.CPUsPerTask), ""
-	})
+	add("CPUs", spec.CPUsPerTask, true, func(n int) cluster.Patch { return cluster.Patch{CPUsPerTask: &n} },
+		func(n int) (string, string) {
+			return sp("with %s a task instead of %d", count(n, "CPU", "CPUs"), spec.CPUsPerTask), ""
+		})
 	const parts = 16 // of memory
 	if mb := int64(spec.Mem.MB); mb >= parts {
 		add("memory", parts, false, func(n int) cluster.Patch {
@@ -276,8 +270,10 @@ func less(j *cluster.Job) (out []knob) {
 			return sp("with %d MB of memory instead of %d", mb*int64(n)/parts, mb), ""
 		})
 	}
-	out = append(out, gpus(j, spec.PerNode, "a node", func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerNode: &l} })...)
-	return append(out, gpus(j, spec.PerJob, "in all", func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerJob: &l} })...)
+	out = append(out, gpus(j, spec.PerNode, "a node",
+		func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerNode: &l} })...)
+	return append(out, gpus(j, spec.PerJob, "in all",
+		func(l []cluster.GRES) cluster.Patch { return cluster.Patch{PerJob: &l} })...)
 }
 
 // gpus are fewer GPUs, and any type of them.
@@ -292,14 +288,16 @@ func gpus(j *cluster.Job, list []cluster.GRES, per string, patch func([]cluster.
 		return fmt.Sprintf("with %s %s instead of %d", count(n, "GPU", "GPUs"), per, g.Count), ""
 	}})
 	if g.Type != "" {
-		out = append(out, condition(j, "type "+per, system, patch([]cluster.GRES{{Name: g.Name, Count: g.Count}}), "with any type of GPU instead of "+g.Type, ""))
+		out = append(out, condition(j, "type "+per, system, patch([]cluster.GRES{{Name: g.Name, Count: g.Count}}),
+			"with any type of GPU instead of "+g.Type, ""))
 	}
 	return out
 }
 
 // condition is a knob that there is only to keep or to change.
 func condition(j *cluster.Job, kind string, by cluster.Identity, p cluster.Patch, text, hint string) knob {
-	return knob{j, kind, 2, false, by, func(int) cluster.Patch { return p }, func(int) (string, string) { return text, hint }}
+	return knob{j, kind, 2, false, by, func(int) cluster.Patch { return p },
+		func(int) (string, string) { return text, hint }}
 }
 
 // fewerNodes asks for so many nodes, and for as many tasks and GPUs on each as before.
@@ -319,8 +317,9 @@ func fewerNodes(spec *cluster.JobSpec, n int) cluster.Patch {
 	return p
 }
 
-// without are the conditions of a job, of which each may be left out. A component keeps off the nodes that the others name.
-func without(j *cluster.Job, parts []*cluster.Job) (out []knob) {
+// droppable are the conditions of a job, of which each may be left out. A component keeps off the nodes that the
+// others name.
+func droppable(j *cluster.Job, parts []*cluster.Job) (out []knob) {
 	spec := j.Spec
 	none, zero, no := "", 0, false
 	add := func(what string, p cluster.Patch, hint string) {
@@ -383,7 +382,8 @@ func (im *improver) elsewhere(j *cluster.Job, may func(*cluster.Partition) bool)
 	others := im.s.AllowedQOS(j.Assoc)
 	for _, name := range others[:min(len(others), maxOthers)] {
 		if name != spec.QOS {
-			out = append(out, condition(j, "QOS "+name, user, cluster.Patch{QOS: &name}, "with QOS "+name+" instead of "+spec.QOS, "qos="+name))
+			out = append(out, condition(j, "QOS "+name, user, cluster.Patch{QOS: &name},
+				"with QOS "+name+" instead of "+spec.QOS, "qos="+name))
 		}
 	}
 	return out
@@ -395,18 +395,4 @@ func joined(list []cluster.NodeName) string {
 		names = append(names, string(n))
 	}
 	return strings.Join(names, ",")
-}
-
-// spanText is a time limit in hours and minutes.
-func spanText(d time.Duration) string {
-	h, m := int(d/time.Hour), int(d%time.Hour/time.Minute)
-	switch {
-	case d >= endless:
-		return "unlimited time"
-	case h == 0:
-		return fmt.Sprintf("%d min", m)
-	case m == 0:
-		return fmt.Sprintf("%d h", h)
-	}
-	return fmt.Sprintf("%d h %d min", h, m)
 }

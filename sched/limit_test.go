@@ -34,12 +34,12 @@ func limitsOf(t testing.TB, text string) (out cluster.Limits) {
 	return out
 }
 
-// ruled is a bed of four nodes with accounts: users u and v in team, which is below group; and the
+// ruled is a testbed of four nodes with accounts: users u and v in team, which is below group; and the
 // partitions main and strict, whose QOS is gate.
-type ruled struct{ *bed }
+type ruled struct{ *testbed }
 
 func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string, flags ...string) ruled {
-	b := newBed(t, nodes)
+	b := newTestbed(t, nodes)
 	cfg := *b.s.Config()
 	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
 	cfg.Priority = cluster.PriorityConfig{Multifactor: true, CalcPeriod: time.Minute, HalfLife: time.Hour, MaxAge: time.Hour}
@@ -48,14 +48,14 @@ func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string
 		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4},
 		cluster.Partition{Name: "brief", All: true, State: cluster.PartitionUp, DefaultTime: 15 * time.Minute},
 		cluster.Partition{Name: "shut", All: true, State: cluster.PartitionUp, AllowAccounts: []string{"others"}})
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	lim := func(s string) cluster.Limits { return limitsOf(t, s) }
-	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{
+	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{
 		{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Limits: lim(qos), Flags: flags}}, {QOS: &cluster.QOS{Name: "gate", UsageFactor: 1, Limits: lim(gate)}},
 		{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}, Limits: lim(root)}},
 		{Account: &cluster.Account{Name: "group"}}, {Assoc: &cluster.Association{Account: "group", Shares: 1, Limits: lim(group)}}}})
 	above, _ := b.s.AssocOf("group", "", "")
-	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{
+	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{
 		{Account: &cluster.Account{Name: "team"}}, {Assoc: &cluster.Association{Account: "team", Parent: above.ID, Shares: 1, Limits: lim(team)}},
 		{User: &cluster.User{Name: "u", DefaultAccount: "team"}}, {Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1, Limits: lim(user)}},
 		{User: &cluster.User{Name: "v", DefaultAccount: "team"}}, {Assoc: &cluster.Association{Account: "team", User: "v", Shares: 1}}}})
@@ -97,7 +97,7 @@ func ruledJob(text string) *cluster.JobSpec {
 	return s
 }
 
-// TestLimits has a case for each kind of limit: the jobs submitted in this order, and for each why it
+// TestLimits has a case for each class of limit: the jobs submitted in this order, and for each why it
 // waits, - if it starts, or the limit by which it is refused.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct{ limits, jobs, want string }{
@@ -200,7 +200,7 @@ func TestLimits(t *testing.T) {
 				}
 				jobs = append(jobs, id)
 			}
-			b.cycle()
+			b.scheduleAll()
 			for i, id := range jobs {
 				if j, ok := b.s.Job(id); ok && j.Phase == cluster.Pending {
 					got[i] = string(j.Wait)
@@ -250,7 +250,7 @@ func TestOverrun(t *testing.T) {
 		for _, text := range strings.Split(c.jobs, ",") {
 			last = b.add(text)
 		}
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(last)
 		list := Explain(b.s.Snapshot(), b.now, last).Causes
 		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != (Cause{j.Wait, "partition " + j.Spec.Partitions[0] + ": " + c.want, c.hint}) {
@@ -269,26 +269,27 @@ func rules(t testing.TB, limits string) ruled {
 	return newRuled(t, 4, set["root"], set["group"], set["team"], set["user"], set["qos"], set["gate"], strings.Fields(set["flags"])...)
 }
 
-// letsGo wants what a limit held back to go on: for one on what is in use once that is over, for others once they are lifted.
+// letsGo wants what a limit held back to go on: for one on what is in use once that is over, for others once they are
+// lifted.
 func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
 	b.t.Helper()
 	inUse := regexp.MustCompile(`^\w+: *(GrpJobs|GrpTRES|GrpTRESRunMins|MaxJobs|MaxSubmitJobs|GrpSubmitJobs|Max\w+Per(User|Account))=[^;]*$`).MatchString(limits) && !strings.Contains(texts[0], "tasks")
 	if !inUse {
-		b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Flags: []string{"PartitionTimeLimit"}}}, {QOS: &cluster.QOS{Name: "gate", UsageFactor: 1}},
+		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Flags: []string{"PartitionTimeLimit"}}}, {QOS: &cluster.QOS{Name: "gate", UsageFactor: 1}},
 			{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}}}, {Assoc: &cluster.Association{Account: "group", Shares: 1}},
 			{Assoc: &cluster.Association{Account: "team", Shares: 1}, Under: "group"}, {Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1}}}})
 	}
 	for i, id := range jobs {
 		for range texts { // as many rounds as there are jobs that may wait for each other
 			for j := range b.s.Snapshot().Live() {
-				b.end(j.ID)
+				b.endJob(j.ID)
 			}
 			b.now = b.now.Add(time.Second)
-			b.cycle()
+			b.scheduleAll()
 		}
 		if id == 0 {
 			id = b.add(texts[i])
-			b.cycle()
+			b.scheduleAll()
 		}
 		if j, ok := b.s.Job(id); ok && j.Phase == cluster.Pending && j.ArrayID == 0 {
 			b.t.Errorf("job %d (%s) still waits for %s (lifted: %v)", id, texts[i], j.Wait, !inUse)
@@ -300,19 +301,19 @@ func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
 func TestLimitsPass(t *testing.T) {
 	b := newRuled(t, 1, "", "", "", "MaxJobs=1", "", "")
 	first, second, other := b.add("u"), b.add("u"), b.add("v")
-	b.cycle()
+	b.scheduleAll()
 	if j, _ := b.s.Job(second); j.Wait != "AssocMaxJobsLimit" || b.phase(other) == cluster.Pending {
 		t.Errorf("the second waits for %s, the one behind it is in phase %d", j.Wait, b.phase(other))
 	}
-	b.end(first)
-	b.cycle()
+	b.endJob(first)
+	b.scheduleAll()
 	if b.phase(second) == cluster.Pending {
 		t.Error("the second does not start when the first is over")
 	}
 }
 
-// TestLimitStop: a job that a limit holds back, a heterogeneous one as well as a plain one, holds back those behind it in its
-// partitions if it is to (assoc_limit_stop); one that waits for something else does not.
+// TestLimitStop: a job that a limit holds back, a heterogeneous one as well as a plain one, holds back those behind
+// it in its partitions if it is to (assoc_limit_stop); one that waits for something else does not.
 func TestLimitStop(t *testing.T) {
 	for _, c := range []struct{ limits, jobs, want string }{
 		{"qos: GrpTRES=cpu=4", "u 5cpu, u, v, u brief", "QOSGrpCpuLimit Priority Priority -"},
@@ -328,13 +329,13 @@ func TestLimitStop(t *testing.T) {
 			b := rules(t, c.limits)
 			cfg := *b.s.Config()
 			cfg.LimitStop = stop
-			b.do(&cluster.Configure{Config: &cfg})
+			b.apply(&cluster.Configure{Config: &cfg})
 			var got []string
 			var jobs []cluster.JobID
 			for _, text := range strings.Split(c.jobs, ",") {
 				jobs = append(jobs, b.addHet(text))
 			}
-			b.cycle()
+			b.scheduleAll()
 			for k, id := range jobs {
 				j, _ := b.s.Job(id)
 				word := string(j.Wait)
@@ -368,12 +369,12 @@ func (b ruled) addHet(text string) cluster.JobID {
 	for _, one := range parts {
 		c.Specs = append(c.Specs, ruledJob(one))
 	}
-	return b.do(c).(cluster.JobID)
+	return b.apply(c).(cluster.JobID)
 }
 
 func (b ruled) add(text string) cluster.JobID {
 	b.t.Helper()
-	return b.do(&cluster.Submit{Spec: ruledJob(text)}).(cluster.JobID)
+	return b.apply(&cluster.Submit{Spec: ruledJob(text)}).(cluster.JobID)
 }
 
 func (b ruled) phase(id cluster.JobID) cluster.Phase {
@@ -392,11 +393,11 @@ func TestLimitsHold(t *testing.T) {
 				b.add(fmt.Sprintf("%s %dcpu %dgpu %dmb %dnodes %dmin %s", []string{"u", "v"}[rnd.IntN(2)], 1+rnd.IntN(6), rnd.IntN(3), 100+rnd.IntN(3000),
 					1+rnd.IntN(2), 10+rnd.IntN(100), []string{"main", "strict", "few"}[rnd.IntN(3)]))
 			}
-			b.cycle()
+			b.scheduleAll()
 			b.holds(seed)
 			for j := range b.s.Snapshot().Live() {
 				if rnd.IntN(3) == 0 {
-					b.end(j.ID)
+					b.endJob(j.ID)
 				}
 			}
 			b.now = b.now.Add(time.Duration(rnd.IntN(300)) * time.Second)
@@ -453,27 +454,29 @@ func BenchmarkLimits(t *testing.B) {
 	for i := range 10_000 {
 		b.add(fmt.Sprintf("%s %dcpu %dmin", []string{"u", "v"}[i%2], 1+i%8, 10+i%50))
 	}
-	b.cycle()
+	b.scheduleAll()
 	snap := b.s.Snapshot()
 	for t.Loop() {
 		Schedule(snap, b.now)
 	}
 }
 
-// TestLimitsBeforeAccounts: limits are the reason before the accounts that a partition takes, but for limits on resources.
+// TestLimitsBeforeAccounts: limits are the reason before the accounts that a partition takes, but for limits on
+// resources.
 func TestLimitsBeforeAccounts(t *testing.T) {
 	for limits, want := range map[string]string{"GrpJobs=0": "AssocGrpJobsLimit", "GrpWall=0": "AssocGrpWallLimit", "MaxWall=60": "AssocMaxWallDurationPerJobLimit",
 		"GrpTRES=cpu=0": "Job's account not permitted to use this partition (shut allows others not team)"} {
 		b := newRuled(t, 1, "", "", limits, "", "", "")
-		id := b.do(&cluster.Submit{Spec: ruledJob("u shut")}).(cluster.JobID)
-		b.cycle()
+		id := b.apply(&cluster.Submit{Spec: ruledJob("u shut")}).(cluster.JobID)
+		b.scheduleAll()
 		if got := b.where(id); got != "waits "+want {
 			t.Errorf("%s: it %s", limits, got)
 		}
 	}
 }
 
-// TestDefaultTimeLimit: a job that asks for no time limit gets its partition's default one, or the longest that is allowed.
+// TestDefaultTimeLimit: a job that asks for no time limit gets its partition's default one, or the longest that is
+// allowed.
 func TestDefaultTimeLimit(t *testing.T) {
 	for _, c := range []struct{ qos, gate, user, flags, job, want string }{
 		{"", "", "", "", "u 0min", "none"},
@@ -491,7 +494,7 @@ func TestDefaultTimeLimit(t *testing.T) {
 		{"MaxWall=3000", "", "", "", "u 5min", "5m0s"},
 	} {
 		b := newRuled(t, 1, "", "", "", c.user, c.qos, c.gate, c.flags)
-		id := b.do(&cluster.Submit{Spec: ruledJob(c.job)}).(cluster.JobID)
+		id := b.apply(&cluster.Submit{Spec: ruledJob(c.job)}).(cluster.JobID)
 		j, _ := b.s.Job(id)
 		got := j.Limit.String()
 		if j.Limit == cluster.Unlimited {
@@ -507,9 +510,9 @@ func TestDefaultTimeLimit(t *testing.T) {
 func TestUsageThreshold(t *testing.T) {
 	b := newRuled(t, 1, "", "", "", "", "", "")
 	most := 2.0
-	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, UsageThreshold: &most, Flags: []string{"EnforceUsageThreshold"}}}}})
-	id := b.do(&cluster.Submit{Spec: ruledJob("u")}).(cluster.JobID)
-	b.cycle()
+	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, UsageThreshold: &most, Flags: []string{"EnforceUsageThreshold"}}}}})
+	id := b.apply(&cluster.Submit{Spec: ruledJob("u")}).(cluster.JobID)
+	b.scheduleAll()
 	if c := Explain(b.s.Snapshot(), b.now, id).Causes; len(c) != 1 || c[0].Text != "partition main: UsageThreshold=2 of QOS normal: the fair share of the job's association is 1" {
 		t.Errorf("told is %+v", c)
 	}
@@ -518,8 +521,8 @@ func TestUsageThreshold(t *testing.T) {
 	}
 }
 
-// TestMinPrioThreshold: no nodes are kept free for a job whose priority is below the limit, so that a later one passes it;
-// without the limit they are.
+// TestMinPrioThreshold: no nodes are kept free for a job whose priority is below the limit, so that a later one
+// passes it; without the limit they are.
 func TestMinPrioThreshold(t *testing.T) {
 	for _, c := range []struct {
 		user, qos string
@@ -528,12 +531,24 @@ func TestMinPrioThreshold(t *testing.T) {
 		{"MinPrioThreshold=4000000000", "MinPrioThreshold=1", false}} {
 		b := newRuled(t, 1, "", "", "", c.user, c.qos, "")
 		b.add("u 12cpu 60min")
-		b.cycle()
+		b.scheduleAll()
 		big, small := b.add("u 16cpu 60min"), b.add("u 1cpu 600min")
-		b.cycle()
+		b.scheduleAll()
 		if passes := b.phase(small) != cluster.Pending; passes != c.passes || b.phase(big) != cluster.Pending {
 			j, _ := b.s.Job(small)
 			t.Errorf("limits of the user %q, of the QOS %q: a later job passes: %v, it waits for %s", c.user, c.qos, passes, j.Wait)
 		}
+	}
+}
+
+// TestLimitOfTasks: a task that has a record of its own, as it was changed, counts for the array's limit, too.
+func TestLimitOfTasks(t *testing.T) {
+	b := newTestbed(t, 2)
+	id := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 5), Limit: 2} })
+	name := "other"
+	b.apply(&cluster.UpdateJob{Ref: cluster.Ref{Job: id, Tasks: cluster.RangeIDSet(2, 4)}, Patch: cluster.Patch{Name: &name}})
+	b.scheduleAll()
+	if n := b.s.RunningTasks(id); n != 2 {
+		t.Errorf("%d tasks run, want 2", n)
 	}
 }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -22,34 +23,35 @@ import (
 // less than that the oldest always has nodes kept free where more is asked for than there is, and the queue is in order
 // of submission. docs/adr/0006-responsive-order.md has the figures.
 const (
-	longLimit  = 24 * time.Hour
-	patientFor = 6 * time.Hour
-	patience   = 4                  // times the queue
-	mostLimit  = 7 * 24 * time.Hour // that counts for how long the queue takes
+	longLimit      = 24 * time.Hour
+	minProtectWait = 6 * time.Hour
+	queueFactor    = 4                  // times the queue
+	maxDrainLimit  = 7 * 24 * time.Hour // that counts for how long the queue takes
 
 	longestQueue = 10 * endless // sums with it must not overflow
 )
 
-// blocked is a job that could start nowhere, its place among those looked at, and the questions that no limit keeps it from.
-type blocked struct {
-	job   *cluster.Job
-	at    int
-	open  []*question
-	parts []*part // of a heterogeneous job
+// blockedJob is a job that could start nowhere, its place among those looked at, and the shapes that no limit keeps
+// it from.
+type blockedJob struct {
+	job        *cluster.Job
+	at         int
+	shapes     []*jobShape
+	components []*component // of a heterogeneous job
 }
 
-// turn is a job of one tier, and its place among those looked at.
-type turn struct {
+// queuedJob is a job of one tier, and its place among those looked at.
+type queuedJob struct {
 	job   *cluster.Job
 	at    int
-	merit float64
+	score float64
 	share float64
 	// patience is how much longer than by itself the job waits before nodes are kept free for it: its part of the queue.
-	patience time.Duration
+	queueWait time.Duration
 }
 
-// binds reports whether nodes are kept free for a job that does not fit.
-func (c *cycle) binds(j *cluster.Job, more time.Duration) bool {
+// earnsProtection reports whether nodes are kept free for a job that does not fit.
+func (c *cycle) earnsProtection(j *cluster.Job, more time.Duration) bool {
 	if p, _ := c.s.PlaceOf(j.ID); p.Priority() < c.s.Config().ReservePriority {
 		return false
 	}
@@ -58,154 +60,204 @@ func (c *cycle) binds(j *cluster.Job, more time.Duration) bool {
 	case least != nil:
 		return wait >= *least
 	case c.responsive:
-		return j.Spec.Priority != nil || wait >= patientFor+min(j.Limit, longLimit)+more
+		return j.Spec.Priority != nil || wait >= minProtectWait+min(j.Limit, longLimit)+more
 	}
 	return true
 }
 
 // waited is how long a job has waited, a second at least.
 func (c *cycle) waited(j *cluster.Job) time.Duration {
-	return wait(c.now, waitsSince(j))
+	return waitedSince(c.now, waitingSince(j))
 }
 
-// waitsSince is when a job began to wait.
-func waitsSince(j *cluster.Job) time.Time {
+// waitingSince is when a job began to wait.
+func waitingSince(j *cluster.Job) time.Time {
 	if j.Eligible.IsZero() {
 		return j.Submitted
 	}
 	return j.Eligible
 }
 
-// wait is how long a job has waited that began to at a time, a second at least.
-func wait(now, since time.Time) time.Duration { return max(now.Sub(since), time.Second) }
+// waitedSince is how long a job has waited that began to at a time, a second at least.
+func waitedSince(now, since time.Time) time.Duration { return max(now.Sub(since), time.Second) }
 
-// ahead reports whether each of the job's partitions has a job for which nodes are kept free, or which is the first in line.
-func (c *cycle) ahead(j *cluster.Job) bool {
-	for _, name := range c.partitions(j) {
-		if p, ok := c.s.Partition(name); ok && c.waiting[p] == nil {
+// partitionsTaken reports whether each of the job's partitions has a job for which nodes are kept free, or which is
+// the first in line.
+func (c *cycle) partitionsTaken(j *cluster.Job) bool {
+	for _, name := range c.partitionsOf(j) {
+		if p, ok := c.s.Partition(name); ok && c.firstBlocked[p] == nil {
 			return false
 		}
 	}
 	return true
 }
 
-// turns looks at so many records of the queue in the responsive order, tier by tier, and after those of a tier at its
-// jobs that were blocked, in the order of the queue: the first of a partition delays all of lower tiers.
-func (c *cycle) turns(most int, consider func(*cluster.Job), line func(blocked)) {
-	c.most = most
-	var tier []turn
-	level, tiers := 0, c.tiers()
-	flush := func() {
-		c.turnsOf(tier, consider)
-		tier = tier[:0]
-		list := c.blocked
-		c.blocked = nil
-		slices.SortFunc(list, func(a, b blocked) int { return a.at - b.at })
-		for _, b := range list {
-			line(b)
+// order yields the records of the queue that are looked at, of the first so many, each when its turn comes. plan is
+// told of the blocked jobs of a tier once all others of it have had their turn.
+func (c *cycle) order(most int, plan func(blockedJob)) iter.Seq[*cluster.Job] {
+	c.mostRecords = most
+	if !c.responsive {
+		return c.orderOfQueue
+	}
+	return func(yield func(*cluster.Job) bool) { c.orderByScore(yield, plan) }
+}
+
+// orderOfQueue yields records in the order of the queue, which the state keeps.
+func (c *cycle) orderOfQueue(yield func(*cluster.Job) bool) {
+	for j := range c.s.Queue() {
+		if c.looked >= c.mostRecords || len(c.started) >= maxStarts {
+			c.endAt(j)
+			return
+		}
+		c.looked++
+		if j.Held == cluster.NotHeld && !yield(j) {
+			return
 		}
 	}
+}
+
+// endAt makes a record the first that is not looked at.
+func (c *cycle) endAt(j *cluster.Job) {
+	p, _ := c.s.PlaceOf(j.ID)
+	c.horizon = &p
+}
+
+// orderByScore yields records in the responsive order, tier by tier. The blocked jobs of a tier are planned after it,
+// in the order of the queue, since the first of a partition delays all of lower tiers.
+func (c *cycle) orderByScore(yield func(*cluster.Job) bool, plan func(blockedJob)) {
+	var tier []queuedJob
+	level, tiers := 0, c.hasTiers()
 	for j := range c.s.Queue() {
-		if c.looked >= most {
-			p, _ := c.s.PlaceOf(j.ID)
-			c.edge = &p
+		if c.looked >= c.mostRecords {
+			c.endAt(j)
 			break
 		}
 		if c.looked++; j.Held != cluster.NotHeld {
 			continue
 		}
 		if tiers {
-			p, _ := c.s.PlaceOf(j.ID)
-			if p.Tier() != level {
-				flush()
-				level = p.Tier()
+			if p, _ := c.s.PlaceOf(j.ID); p.Tier() != level {
+				c.orderTier(tier, yield, plan)
+				tier, level = tier[:0], p.Tier()
 			}
 		}
-		if j.Follows() { // its leader's turn is its own
-			c.het = true
+		if j.Follows() { // it has its leader's turn
+			c.hasHet = true
 			continue
 		}
-		share := c.share(j)
-		c.drain = min(c.drain+drains(j, share), longestQueue)
-		tier = append(tier, turn{job: j, at: c.looked, patience: patience * c.drain,
-			share: share, merit: c.merit(c.waited(j), share, j.Limit)})
+		tier = append(tier, c.queued(j))
 	}
-	flush()
+	c.orderTier(tier, yield, plan)
 }
 
-// tiers reports whether there is more than one.
-func (c *cycle) tiers() bool {
+// queued is a record with what gives it its turn; its drain time counts for those behind it.
+func (c *cycle) queued(j *cluster.Job) queuedJob {
+	share := c.shareOf(j)
+	c.queueDrain = min(c.queueDrain+drainTime(j, share), longestQueue)
+	return queuedJob{
+		job: j, at: c.looked, share: share,
+		score:     c.scoreOf(c.waited(j), share, j.Limit),
+		queueWait: queueFactor * c.queueDrain,
+	}
+}
+
+// hasTiers reports whether there is more than one.
+func (c *cycle) hasTiers() bool {
 	list := c.s.Config().Partitions
 	return slices.ContainsFunc(list, func(p cluster.Partition) bool { return p.PriorityTier != list[0].PriorityTier })
 }
 
-func byMerit(a, b turn) int {
-	return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.merit, a.merit), a.at-b.at)
+func byScore(a, b queuedJob) int {
+	return cmp.Or(cmp.Compare(a.job.Spec.Nice, b.job.Spec.Nice), cmp.Compare(b.score, a.score), a.at-b.at)
 }
 
-// merit ranks a job of this share and limit that has waited so long; with SchedulerParameters=shortest_first by its limit alone.
-func (c *cycle) merit(waited time.Duration, share float64, limit time.Duration) float64 {
+// scoreOf ranks a job of this share and limit that has waited so long; with SchedulerParameters=shortest_first by its
+// limit alone.
+func (c *cycle) scoreOf(waited time.Duration, share float64, limit time.Duration) float64 {
 	if c.s.Config().ShortestFirst {
 		return 1 / max(limit, time.Second).Seconds()
 	}
 	return waited.Seconds() * share / max(min(limit, longLimit), time.Second).Seconds()
 }
 
-// sizes tells jobs' shares of the cluster.
-func (c *cycle) sizes() *cluster.Scale {
-	if c.scale == nil {
-		c.scale = c.s.Scale()
+// scaleOfCluster tells jobs' shares of the cluster.
+func (c *cycle) scaleOfCluster() *cluster.Scale {
+	if c.clusterScale == nil {
+		c.clusterScale = c.s.Scale()
 	}
-	return c.scale
+	return c.clusterScale
 }
 
-// soonest notes that nodes may be kept free for a job from some time on, if it waits so much longer than by itself.
-func (c *cycle) soonest(j *cluster.Job, more time.Duration) {
+// expectProtection notes that nodes may be kept free for a job from some time on, if it waits so much longer than by
+// itself.
+func (c *cycle) expectProtection(j *cluster.Job, more time.Duration) {
 	at := c.now
 	if j.Spec.Priority == nil {
-		at = at.Add(patientFor + min(j.Limit, longLimit) + more - c.waited(j))
+		at = at.Add(minProtectWait + min(j.Limit, longLimit) + more - c.waited(j))
 	}
-	if c.bindAt.IsZero() || at.Before(c.bindAt) {
-		c.bindAt = at
+	if c.nextProtection.IsZero() || at.Before(c.nextProtection) {
+		c.nextProtection = at
 	}
 }
 
-// drains is how long the cluster takes for a record of this share if it is full and each job runs to its limit.
-func drains(j *cluster.Job, share float64) time.Duration {
-	d := share * float64(min(j.Limit, mostLimit)) * float64(max(j.Tasks.Len(), 1))
+// drainTime is how long the cluster takes for a record of this share if it is full and each job runs to its limit.
+func drainTime(j *cluster.Job, share float64) time.Duration {
+	d := share * float64(min(j.Limit, maxDrainLimit)) * float64(max(j.Tasks.Len(), 1))
 	return time.Duration(min(d, float64(longestQueue)))
 }
 
-// turnsOf looks at the jobs of one tier: first at those for which nodes are kept free, then at the others by their merit.
-func (c *cycle) turnsOf(tier []turn, consider func(*cluster.Job)) {
-	look := func(t turn) {
-		c.turn = t
-		consider(t.job)
-	}
-	rest := make([]turn, 0, len(tier))
-	for _, t := range tier {
-		if j := t.job; !c.ahead(j) && len(c.begun) < maxStarts {
-			if c.binds(j, t.patience) {
-				begun := len(c.begun)
-				look(t)
-				if c.held && !c.blocks(j.ID) {
-					c.early[j.ID] = true
-					c.earlyTo, _ = c.s.PlaceOf(j.ID)
-				} else {
-					c.strays = c.strays || !c.blocks(j.ID) && (len(c.begun) == begun || !j.Tasks.Empty())
-				}
-				continue
-			}
-			c.soonest(j, t.patience)
+// orderTier yields the jobs of one tier, first those for which nodes are to be kept free, then the others by score,
+// and has those that are blocked planned.
+func (c *cycle) orderTier(tier []queuedJob, yield func(*cluster.Job) bool, plan func(blockedJob)) {
+	rest := c.orderProtected(tier, yield)
+	c.protectedStarts, c.protectedJobs = len(c.planned), maps.Clone(c.firstBlocked)
+	slices.SortFunc(rest, byScore)
+	for _, qj := range rest {
+		if len(c.started) >= maxStarts {
+			break
 		}
-		rest = append(rest, t)
+		c.current = qj
+		yield(qj.job)
 	}
-	c.bound, c.binders = len(c.heads), maps.Clone(c.waiting)
-	slices.SortFunc(rest, byMerit)
-	for _, t := range rest {
-		if len(c.begun) >= maxStarts {
-			return
+	list := c.blocked
+	c.blocked = nil
+	slices.SortFunc(list, func(a, b blockedJob) int { return a.at - b.at })
+	for _, b := range list {
+		plan(b)
+	}
+}
+
+// orderProtected yields the jobs of a tier that have earned protection where their partitions have no protected job
+// yet, in the order of the queue. It returns the others.
+func (c *cycle) orderProtected(tier []queuedJob, yield func(*cluster.Job) bool) []queuedJob {
+	rest := make([]queuedJob, 0, len(tier))
+	for _, qj := range tier {
+		if c.partitionsTaken(qj.job) || len(c.started) >= maxStarts {
+			rest = append(rest, qj)
+			continue
 		}
-		look(t)
+		if !c.earnsProtection(qj.job, qj.queueWait) {
+			c.expectProtection(qj.job, qj.queueWait)
+			rest = append(rest, qj)
+			continue
+		}
+		before := len(c.started)
+		c.current = qj
+		yield(qj.job)
+		c.checkProtection(qj.job, len(c.started) > before)
+	}
+	return rest
+}
+
+// checkProtection notes what became of a job that has earned protection and had its turn, where it is not protected
+// now: the next cycle must know of it.
+func (c *cycle) checkProtection(j *cluster.Job, started bool) {
+	switch {
+	case c.isFirstBlocked(j.ID):
+	case c.limited:
+		c.limitedProtected[j.ID] = true
+		c.lastLimited, _ = c.s.PlaceOf(j.ID)
+	case !started || !j.Tasks.Empty():
+		c.protectionFailed = true
 	}
 }

@@ -15,10 +15,10 @@ func multifactor(cfg *cluster.Config) {
 
 // TestOrder: jobs start in the order of tier and priority.
 func TestOrder(t *testing.T) {
-	b := newBed(t, 1, cluster.Partition{Name: "vip", All: true, State: cluster.PartitionUp, PriorityTier: 5})
+	b := newTestbed(t, 1, cluster.Partition{Name: "vip", All: true, State: cluster.PartitionUp, PriorityTier: 5})
 	cfg := *b.s.Config()
 	multifactor(&cfg)
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	whole := func(change func(*cluster.JobSpec)) cluster.JobID {
 		return b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask = 16; change(s) })
 	}
@@ -26,28 +26,28 @@ func TestOrder(t *testing.T) {
 	gpus := whole(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: 4}} })
 	vip := whole(func(s *cluster.JobSpec) { s.Partitions = []string{"vip"} })
 	for i, id := range []cluster.JobID{vip, gpus, plain} {
-		b.cycle()
+		b.scheduleAll()
 		if j, _ := b.s.Job(id); j.Phase != cluster.Starting {
 			t.Fatalf("start %d is not that of job %d, which %s", i, id, b.where(id))
 		}
 		j, _ := b.s.Job(id)
-		b.do(&cluster.Report{Node: nodeName(0), Seq: uint64(2*i + 1), Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}}})
-		b.end(id)
+		b.apply(&cluster.Report{Node: nodeName(0), Seq: uint64(2*i + 1), Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}}})
+		b.endJob(id)
 	}
 }
 
 // TestShortestFirst: with the word a short job goes before a wider one that has waited longer.
 func TestShortestFirst(t *testing.T) {
 	for _, shortest := range []bool{false, true} {
-		b := newBed(t, 1)
-		b.respond()
+		b := newTestbed(t, 1)
+		b.useResponsiveOrder()
 		cfg := *b.s.Config()
 		cfg.ShortestFirst = shortest
-		b.do(&cluster.Configure{Config: &cfg})
+		b.apply(&cluster.Configure{Config: &cfg})
 		wide := b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 16, 2*time.Hour })
 		b.now = b.now.Add(time.Hour)
 		short := b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 1, time.Hour })
-		b.cycle()
+		b.scheduleAll()
 		for id, starts := range map[cluster.JobID]bool{wide: !shortest, short: shortest} {
 			if j, _ := b.s.Job(id); (j.Alloc != nil) != starts {
 				t.Errorf("shortest_first %t: job %d %s", shortest, id, b.where(id))
@@ -56,14 +56,30 @@ func TestShortestFirst(t *testing.T) {
 	}
 }
 
-// BenchmarkDecay measures one Decay over 100,000 pending jobs, of which every one's priority changes: 0.5 s beside other work.
+// BenchmarkDecay measures one Decay over 100,000 pending jobs, of which every one's priority changes: 0.5 s beside
+// other work.
 func BenchmarkDecay(b *testing.B) {
-	bed := crowd(b, 100_000)
+	bed := mixedQueue(b, 100_000)
 	cfg := *bed.s.Config()
 	multifactor(&cfg)
-	bed.do(&cluster.Configure{Config: &cfg})
+	bed.apply(&cluster.Configure{Config: &cfg})
 	for b.Loop() {
 		bed.now = bed.now.Add(5 * time.Minute)
-		bed.do(&cluster.Decay{})
+		bed.apply(&cluster.Decay{})
+	}
+}
+
+// TestDrainTimeIsBounded: a queue of enormous arrays does not make a job's patience overflow.
+func TestDrainTimeIsBounded(t *testing.T) {
+	j := &cluster.Job{Limit: cluster.Unlimited, Tasks: cluster.RangeIDSet(0, 999_999)}
+	sum := time.Duration(0)
+	for range maxLooked {
+		sum = min(sum+drainTime(j, 1), longestQueue)
+	}
+	if sum != longestQueue || minProtectWait+longLimit+queueFactor*sum <= sum {
+		t.Errorf("the queue takes %v", sum)
+	}
+	if d := drainTime(&cluster.Job{Limit: time.Hour}, 0.5); d != 30*time.Minute {
+		t.Errorf("half of the cluster for an hour: %v", d)
 	}
 }

@@ -8,13 +8,14 @@ import (
 
 // Oversubscription: in some partitions several jobs may be on one CPU. A job takes CPUs that nobody has where these
 // suffice, on whichever nodes; else those that one job has at most, then two, up to what its partition says. For each
-// such number there is a pool of its own, which sees as free what has fewer jobs. Memory and devices are given out once.
+// such number there is a free set of its own, which sees as free what has fewer jobs. Memory and devices are given
+// out once.
 
-// overlap is how often a node's CPUs are given out, where that may be more than once.
-type overlap struct {
+// cpuOverlap is how often a node's CPUs are given out, where that may be more than once.
+type cpuOverlap struct {
 	cluster.CPUUse
-	all  cluster.IDSet // that jobs may have
-	jobs int           // a CPU with fewer jobs is free
+	all     cluster.IDSet // that jobs may have
+	maxJobs int           // a CPU with fewer jobs is free
 }
 
 // oversubscribed reports whether several jobs may be on one CPU of the cluster, or are.
@@ -23,70 +24,70 @@ func oversubscribed(s *cluster.Snapshot) bool {
 	return slices.ContainsFunc(parts, func(p cluster.Partition) bool { return p.Oversubscribes() })
 }
 
-// overlaps makes a space count how often its CPUs are given out.
-func (sp *space) overlaps(use cluster.CPUUse, all cluster.IDSet, jobs int) {
-	sp.over = &overlap{use, all, jobs}
-	sp.cpus = all.Minus(use.Taken(jobs))
-	sp.settle()
+// countOverlap has a node count how often its CPUs are given out; those with fewer jobs than some number are free.
+func (free *nodeFree) countOverlap(use cluster.CPUUse, all cluster.IDSet, jobs int) {
+	free.overlap = &cpuOverlap{use, all, jobs}
+	free.cpus = all.Minus(use.Taken(jobs))
+	free.recount()
 }
 
-// giveOut takes CPUs for a job from those that are free; over says that it lets others beside it.
-func (sp *space) giveOut(cpus cluster.IDSet, over bool) {
-	if sp.over == nil {
-		sp.cpus = sp.cpus.Minus(cpus)
+// takeCPUs takes CPUs for a job from those that are free; over says that it lets others beside it.
+func (free *nodeFree) takeCPUs(cpus cluster.IDSet, over bool) {
+	if free.overlap == nil {
+		free.cpus = free.cpus.Minus(cpus)
 		return
 	}
-	o := *sp.over
+	o := *free.overlap
 	o.Give(cpus, over)
-	sp.over, sp.cpus = &o, o.all.Minus(o.Taken(o.jobs))
+	free.overlap, free.cpus = &o, o.all.Minus(o.Taken(o.maxJobs))
 }
 
-// takeBack is the reverse.
-func (sp *space) takeBack(cpus cluster.IDSet) {
-	if sp.over == nil {
-		sp.cpus = sp.cpus.Union(cpus)
+// giveBackCPUs is the reverse.
+func (free *nodeFree) giveBackCPUs(cpus cluster.IDSet) {
+	if free.overlap == nil {
+		free.cpus = free.cpus.Union(cpus)
 		return
 	}
-	o := *sp.over
+	o := *free.overlap
 	o.TakeBack(cpus)
-	sp.over, sp.cpus = &o, o.all.Minus(o.Taken(o.jobs))
+	free.overlap, free.cpus = &o, o.all.Minus(o.Taken(o.maxJobs))
 }
 
-// row is the pool in which a CPU with fewer jobs is free.
-func (c *cycle) row(jobs int) *pool {
+// freeWithOverlap is the free set in which a CPU with fewer jobs than this is free.
+func (c *cycle) freeWithOverlap(jobs int) *freeSet {
 	if jobs <= 1 {
 		return c.free
 	}
-	for len(c.rows) <= jobs {
-		c.rows = append(c.rows, nil)
+	for len(c.freeByOverlap) <= jobs {
+		c.freeByOverlap = append(c.freeByOverlap, nil)
 	}
-	if c.rows[jobs] == nil {
-		p := c.free.clone()
-		for i := range p.spaces {
-			if sp := &p.spaces[i]; sp.over != nil {
-				sp.overlaps(sp.over.CPUUse, sp.over.all, jobs)
-				sp.kind = -1
+	if c.freeByOverlap[jobs] == nil {
+		fs := c.free.clone()
+		for i := range fs.nodes {
+			if free := &fs.nodes[i]; free.overlap != nil {
+				free.countOverlap(free.overlap.CPUUse, free.overlap.all, jobs)
+				free.class = -1
 			}
 		}
-		c.rows[jobs] = p
+		c.freeByOverlap[jobs] = fs
 	}
-	return c.rows[jobs]
+	return c.freeByOverlap[jobs]
 }
 
-// pools are all that know what is free now.
-func (c *cycle) pools(do func(*pool)) {
+// eachFreeSet does something to the free sets of all numbers of jobs a CPU.
+func (c *cycle) eachFreeSet(do func(*freeSet)) {
 	do(c.free)
-	for _, p := range c.rows {
-		if p != nil {
-			do(p)
+	for _, fs := range c.freeByOverlap {
+		if fs != nil {
+			do(fs)
 		}
 	}
 }
 
-// find is that of the question, row by row.
-func (c *cycle) find(q *question, mask uint64, avoid off) *cluster.Alloc {
+// findNow finds an allocation among what is free now, on CPUs with as few jobs as possible.
+func (c *cycle) findNow(shape *jobShape, mask uint64, avoid exclusion) *cluster.Alloc {
 	for jobs := 1; ; jobs++ {
-		if a := q.find(c.row(jobs), c.heads, mask, avoid); a != nil || jobs >= q.want.over {
+		if a := shape.find(c.freeWithOverlap(jobs), c.planned, mask, avoid); a != nil || jobs >= shape.demand.jobsPerCPU {
 			return a
 		}
 	}

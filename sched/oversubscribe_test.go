@@ -14,7 +14,7 @@ import (
 func TestOversubscribedRandom(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		b := newBed(t, 3, cluster.Partition{Name: "force", All: true, OverSubscribe: "FORCE:3", State: cluster.PartitionUp},
+		b := newTestbed(t, 3, cluster.Partition{Name: "force", All: true, OverSubscribe: "FORCE:3", State: cluster.PartitionUp},
 			cluster.Partition{Name: "may", All: true, OverSubscribe: "YES:2", State: cluster.PartitionUp})
 		twice := false
 		for range 60 {
@@ -25,7 +25,7 @@ func TestOversubscribedRandom(t *testing.T) {
 					s.Sharing = cluster.ShareOver
 				}
 			})
-			b.cycle()
+			b.scheduleAll()
 			live := []*cluster.Job{}
 			for j := range b.s.Snapshot().Live() {
 				live = append(live, j)
@@ -39,12 +39,12 @@ func TestOversubscribedRandom(t *testing.T) {
 			}
 			switch j := live[r.IntN(len(live))]; {
 			case r.IntN(3) > 0:
-				b.end(j.ID)
+				b.endJob(j.ID)
 			case j.Phase == cluster.Suspended: // refused where others have its CPUs
 				b.s.Apply(cluster.Entry{At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Suspend{Ref: cluster.Ref{Job: j.ID}, Resume: true}})
 			case j.Phase == cluster.Starting:
 				b.confirm(j.ID)
-				b.do(&cluster.Suspend{Ref: cluster.Ref{Job: j.ID}})
+				b.apply(&cluster.Suspend{Ref: cluster.Ref{Job: j.ID}})
 			}
 			if err := b.s.Check(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
@@ -72,7 +72,7 @@ func TestOversubscribedRandom(t *testing.T) {
 
 // TestOversubscribeRefused has Apply refuse a start that shares CPUs as its partition does not.
 func TestOversubscribeRefused(t *testing.T) {
-	b := newBed(t, 1, cluster.Partition{Name: "force", All: true, OverSubscribe: "FORCE:2", State: cluster.PartitionUp})
+	b := newTestbed(t, 1, cluster.Partition{Name: "force", All: true, OverSubscribe: "FORCE:2", State: cluster.PartitionUp})
 	all := func(part string, over int) cluster.Decision {
 		id := b.submit(func(s *cluster.JobSpec) { s.Partitions, s.Tasks = []string{part}, 16 })
 		return cluster.Decision{Job: id, Task: cluster.TaskAny, Start: &cluster.Alloc{Partition: part, Over: over,
@@ -91,7 +91,7 @@ func TestOversubscribeRefused(t *testing.T) {
 		{"the third", all("force", 2), "node n000 is full"},
 	} {
 		got := ""
-		if e := b.do(&cluster.Decide{Decisions: []cluster.Decision{step.d}}).([]*cluster.Error)[0]; e != nil {
+		if e := b.apply(&cluster.Decide{Decisions: []cluster.Decision{step.d}}).([]*cluster.Error)[0]; e != nil {
 			got = e.Message
 		}
 		if got != step.want {

@@ -45,13 +45,13 @@ func TestPlacement(t *testing.T) {
 		"tasks per node": {1, []tweak{func(s *cluster.JobSpec) { s.TasksPerNode, s.Tasks, s.MinNodes = 3, 4, 3 }}, []string{"n000:2:0,8::0 n001:1:0::0 n002:1:0::0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, 0)
+			b := newTestbed(t, 0)
 			for i := range 3 {
-				b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: node(c.threads)})
+				b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(c.threads)})
 			}
 			for i, j := range c.jobs {
 				id := b.submit(j)
-				b.cycle()
+				b.scheduleAll()
 				if got := b.where(id); got != c.want[i] {
 					t.Errorf("job %d: %s\nwant   %s", i, got, c.want[i])
 				}
@@ -61,18 +61,18 @@ func TestPlacement(t *testing.T) {
 }
 
 func TestPartitions(t *testing.T) {
-	b := newBed(t, 3, cluster.Partition{Name: "small", Nodes: []cluster.NodeName{"n002"}, State: cluster.PartitionUp},
+	b := newTestbed(t, 3, cluster.Partition{Name: "small", Nodes: []cluster.NodeName{"n002"}, State: cluster.PartitionUp},
 		cluster.Partition{Name: "down", All: true, State: cluster.PartitionDown})
 	all := func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = 3, 3, cluster.ShareExclusive }
 	nodes := func(n int) tweak {
 		return func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = n, n, cluster.ShareExclusive }
 	}
 	first := b.submit(nodes(2))
-	b.cycle()
+	b.scheduleAll()
 	head := b.submit(all) // n002 is free, n000 and n001 for an hour taken
 	both := b.submit(func(s *cluster.JobSpec) { s.Partitions, s.Limit = []string{"down", "main", "small"}, 30*time.Minute })
 	long := b.submit(func(s *cluster.JobSpec) { s.Limit = 2 * time.Hour })
-	b.cycle()
+	b.scheduleAll()
 	for id, want := range map[cluster.JobID]string{head: "waits Resources", both: "n002:1:0::0", long: "waits Priority"} {
 		if got := b.where(id); got != want {
 			t.Errorf("job %d: %s, want %s", id, got, want)
@@ -84,9 +84,9 @@ func TestPartitions(t *testing.T) {
 	if j, _ := b.s.Job(both); !j.Backfilled || j.Alloc.Partition != "main" {
 		t.Errorf("backfilled %v in %s", j.Backfilled, j.Alloc.Partition)
 	}
-	b.end(first)
-	b.end(both)
-	b.cycle()
+	b.endJob(first)
+	b.endJob(both)
+	b.scheduleAll()
 	if got := b.where(head); got[0] == 'w' {
 		t.Errorf("the head does not start: %s", got)
 	}
@@ -113,7 +113,7 @@ func TestBackfillNeverDelaysTheHead(t *testing.T) {
 // its limit until the head has started.
 func drain(t *testing.T, seed uint64, others bool) (cluster.JobID, time.Time) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	b := newBed(t, 4)
+	b := newTestbed(t, 4)
 	random := func(s *cluster.JobSpec) {
 		s.MinNodes = 1 + r.IntN(3)
 		s.MaxNodes, s.CPUsPerTask = s.MinNodes, 1+r.IntN(16)
@@ -122,10 +122,10 @@ func drain(t *testing.T, seed uint64, others bool) (cluster.JobID, time.Time) {
 	for range 6 {
 		b.submit(random)
 	}
-	b.cycle()
-	b.do(&cluster.NodeSet{Nodes: nil})
+	b.scheduleAll()
+	b.apply(&cluster.NodeSet{Nodes: nil})
 	for j := range b.s.Snapshot().Queue() {
-		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 	}
 	head := b.submit(func(s *cluster.JobSpec) {
 		s.MinNodes = 2 + r.IntN(3)
@@ -137,7 +137,7 @@ func drain(t *testing.T, seed uint64, others bool) (cluster.JobID, time.Time) {
 		}
 	}
 	for range 100 {
-		b.cycle()
+		b.scheduleAll()
 		if j, _ := b.s.Job(head); j.Alloc != nil {
 			return head, b.now
 		}
@@ -155,7 +155,7 @@ func drain(t *testing.T, seed uint64, others bool) (cluster.JobID, time.Time) {
 			}
 		}
 		for _, id := range over {
-			b.end(id)
+			b.endJob(id)
 		}
 	}
 	t.Fatal("the head never starts")
@@ -193,11 +193,11 @@ func TestBesideTheHead(t *testing.T) {
 			s.PerNode = []cluster.GRES{{Name: "gpu", Type: "a100", Count: 1}}
 		}, false},
 	} {
-		b := newBed(t, 1)
+		b := newTestbed(t, 1)
 		b.submit(cpus(12, time.Hour))
-		b.cycle()
+		b.scheduleAll()
 		head, next := b.submit(tc.head), b.submit(tc.next)
-		b.cycle()
+		b.scheduleAll()
 		if b.where(head) != "waits Resources" {
 			t.Errorf("%s: the head %s", tc.name, b.where(head))
 		}

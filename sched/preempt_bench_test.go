@@ -17,7 +17,7 @@ func BenchmarkPreempt(b *testing.B) {
 		bd.submit(at("low", 1))
 	}
 	for range 4 {
-		bd.do(&cluster.Decide{Decisions: Schedule(bd.s.Snapshot(), bd.now)})
+		bd.apply(&cluster.Decide{Decisions: Schedule(bd.s.Snapshot(), bd.now)})
 	}
 	for i := range 20_000 {
 		bd.submit(at([]string{"low", "high"}[i%2], 1+i%200, lasts(time.Hour, func(s *cluster.JobSpec) { s.Name = fmt.Sprint(i) })))

@@ -11,9 +11,9 @@ import (
 )
 
 // preemptBed has the nodes n000 … and the partitions low (tier 1), mid (2) and high (3) over all of them.
-func preemptBed(t testing.TB, nodes int, p cluster.PreemptConfig, change func(*cluster.Config)) *bed {
-	b := newBed(t, 0)
-	cfg := strict()
+func preemptBed(t testing.TB, nodes int, p cluster.PreemptConfig, change func(*cluster.Config)) *testbed {
+	b := newTestbed(t, 0)
+	cfg := strictOrderConfig()
 	cfg.Preempt = p
 	for i, name := range []string{"low", "mid", "high"} {
 		cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: name, All: true, State: cluster.PartitionUp, PriorityTier: i + 1})
@@ -21,9 +21,9 @@ func preemptBed(t testing.TB, nodes int, p cluster.PreemptConfig, change func(*c
 	if change != nil {
 		change(&cfg)
 	}
-	b.do(&cluster.Configure{Config: &cfg})
+	b.apply(&cluster.Configure{Config: &cfg})
 	for i := range nodes {
-		b.do(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
+		b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
 	}
 	return b
 }
@@ -58,20 +58,20 @@ func cpus(n int) func(*cluster.JobSpec) {
 }
 
 // runs submits a job, which must start, and confirms it.
-func (b *bed) runs(change func(*cluster.JobSpec)) cluster.JobID {
+func (b *testbed) runs(change func(*cluster.JobSpec)) cluster.JobID {
 	b.t.Helper()
 	id := b.submit(change)
-	b.cycle()
+	b.scheduleAll()
 	b.confirm(id)
 	return id
 }
 
-func (b *bed) confirm(id cluster.JobID) {
+func (b *testbed) confirm(id cluster.JobID) {
 	b.t.Helper()
 	j, _ := b.s.Job(id)
 	for _, n := range j.AllocNodes() {
 		nd, _ := b.s.Node(n)
-		b.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}}})
+		b.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}}})
 	}
 	if j, _ = b.s.Job(id); j.Phase != cluster.Running {
 		b.t.Fatalf("job %d does not run: phase %d, %s", id, j.Phase, b.on(id))
@@ -79,7 +79,7 @@ func (b *bed) confirm(id cluster.JobID) {
 }
 
 // leaving lists the jobs that end because they make room.
-func (b *bed) leaving() string {
+func (b *testbed) leaving() string {
 	var out []string
 	for j := range b.s.Live() {
 		if j.Phase == cluster.Ending && j.EndingWhy == cluster.Preempted {
@@ -90,17 +90,17 @@ func (b *bed) leaving() string {
 }
 
 // clean reports that all that ends has ended.
-func (b *bed) clean() {
+func (b *testbed) clean() {
 	for _, j := range slices.Collect(b.s.Live()) {
 		for _, n := range j.Waiting {
 			if nd, _ := b.s.Node(n); j.Phase == cluster.Ending {
-				b.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: j.ID, Attempt: j.Attempt, At: b.now}}})
+				b.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: j.ID, Attempt: j.Attempt, At: b.now}}})
 			}
 		}
 	}
 }
 
-func (b *bed) job(id cluster.JobID) *cluster.Job {
+func (b *testbed) job(id cluster.JobID) *cluster.Job {
 	j, ok := b.s.Job(id)
 	if !ok {
 		b.t.Fatalf("job %d is gone", id)
@@ -159,7 +159,7 @@ func TestWhoLeaves(t *testing.T) {
 		}
 		b.now = b.now.Add(time.Minute)
 		b.submit(c.comes)
-		b.cycle()
+		b.scheduleAll()
 		if got := b.leaving(); got != c.want {
 			t.Errorf("%s: %q leave, want %q", c.name, got, c.want)
 		}
@@ -172,12 +172,12 @@ func TestPreemptorStarts(t *testing.T) {
 	b := preemptBed(t, 2, tiers(cluster.PreemptRequeue), nil)
 	first, second := b.runs(at("low", 1)), b.runs(at("low", 1))
 	comes, behind := b.submit(at("high", 1)), b.submit(at("mid", 1, requeues(false)))
-	b.cycle()
+	b.scheduleAll()
 	if got := b.leaving(); got != fmt.Sprint(first, " ", second) {
 		t.Fatalf("%q leave: each job that comes needs a node", got)
 	}
 	b.clean()
-	b.cycle()
+	b.scheduleAll()
 	b.wantOn(comes, "n000")
 	b.wantOn(behind, "n001")
 	if j := b.job(first); j.Phase != cluster.Pending || j.Restarts != 1 || j.Preempt.By != comes {
@@ -186,8 +186,8 @@ func TestPreemptorStarts(t *testing.T) {
 	if j := b.job(comes); j.Evicted.Count != 1 {
 		t.Errorf("it made others leave %d times", j.Evicted.Count)
 	}
-	b.end(comes)
-	b.cycle()
+	b.endJob(comes)
+	b.scheduleAll()
 	b.wantOn(first, "n000")
 }
 
@@ -196,7 +196,7 @@ func TestNotRequeued(t *testing.T) {
 	b := preemptBed(t, 1, tiers(cluster.PreemptRequeue), nil)
 	v := b.runs(at("low", 1, requeues(false)))
 	b.submit(at("high", 1))
-	b.cycle()
+	b.scheduleAll()
 	b.clean()
 	if j := b.job(v); j.Phase != cluster.Ended || j.Outcome != cluster.Preempted {
 		t.Errorf("phase %d, outcome %d", j.Phase, j.Outcome)
@@ -209,25 +209,25 @@ func TestGrace(t *testing.T) {
 	v := b.runs(at("low", 1))
 	b.runs(at("low", 1))
 	comes := b.submit(at("high", 1))
-	b.cycle()
+	b.scheduleAll()
 	j := b.job(v)
 	if j.Phase != cluster.Running || !j.Preempt.Until.Equal(b.now.Add(time.Minute)) || len(j.Signals) != 2 || j.Signals[0].Sig != 18 || j.Signals[1].Sig != 15 {
 		t.Fatalf("in its grace: phase %d, %+v, signals %+v", j.Phase, j.Preempt, j.Signals)
 	}
 	b.now = b.now.Add(59 * time.Second)
-	b.cycle()
+	b.scheduleAll()
 	if due := cluster.Due(b.s.Snapshot(), b.now); len(due) != 0 || b.leaving() != "" {
 		t.Fatalf("before its end: due %v, leaving %q", due, b.leaving())
 	}
 	b.now = b.now.Add(time.Second)
 	for _, c := range cluster.Due(b.s.Snapshot(), b.now) {
-		b.do(c)
+		b.apply(c)
 	}
 	if got := b.leaving(); got != fmt.Sprint(v) {
 		t.Fatalf("at its end %q leave", got)
 	}
 	b.clean()
-	b.cycle()
+	b.scheduleAll()
 	if j := b.job(comes); j.Phase != cluster.Starting {
 		t.Errorf("phase %d: %s", j.Phase, b.on(comes))
 	}
@@ -239,20 +239,20 @@ func TestSuspended(t *testing.T) {
 	v := b.runs(at("low", 1, cpus(16)))
 	comes := b.submit(at("high", 1, cpus(16)))
 	later := b.submit(at("low", 1, cpus(16)))
-	b.cycle()
+	b.scheduleAll()
 	b.confirm(comes)
 	if j := b.job(v); j.Phase != cluster.Suspended {
 		t.Fatalf("phase %d", j.Phase)
 	}
 	next := b.submit(at("high", 1, cpus(16)))
-	b.end(comes)
-	b.cycle()
+	b.endJob(comes)
+	b.scheduleAll()
 	b.confirm(next)
 	if j := b.job(v); j.Phase != cluster.Suspended {
 		t.Errorf("it goes on before a job of a higher tier: phase %d", j.Phase)
 	}
-	b.end(next)
-	b.cycle()
+	b.endJob(next)
+	b.scheduleAll()
 	if j := b.job(v); j.Phase != cluster.Running || j.Preempt != nil {
 		t.Errorf("phase %d, %+v: want it to go on", j.Phase, j.Preempt)
 	}
@@ -265,19 +265,19 @@ func TestEvictionsPause(t *testing.T) {
 	v := b.runs(at("low", 1))
 	comes := b.submit(at("high", 1))
 	crash := func() {
-		b.cycle()
+		b.scheduleAll()
 		b.clean()
-		b.cycle()
+		b.scheduleAll()
 		if j := b.job(comes); j.Phase != cluster.Starting {
 			t.Fatalf("phase %d: %s", j.Phase, b.on(comes))
 		}
-		b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
-		b.do(&cluster.Requeue{Ref: cluster.Ref{Job: comes}, Hold: true})
+		b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
+		b.apply(&cluster.Requeue{Ref: cluster.Ref{Job: comes}, Hold: true})
 		b.clean()
-		b.cycle()
+		b.scheduleAll()
 		b.confirm(v)
-		b.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
-		b.cycle()
+		b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
+		b.scheduleAll()
 	}
 	for _, pause := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute} {
 		crash()
@@ -292,7 +292,7 @@ func TestEvictionsPause(t *testing.T) {
 			t.Errorf("nothing is said of the pause of %v: %+v", pause, e.Causes)
 		}
 		b.now = b.now.Add(pause - time.Second)
-		if b.cycle(); b.leaving() != "" {
+		if b.scheduleAll(); b.leaving() != "" {
 			t.Fatalf("%s leave before %v are over", b.leaving(), pause)
 		}
 		b.now = b.now.Add(time.Second)
@@ -318,14 +318,14 @@ func TestWhoLeavesQOS(t *testing.T) {
 		{"by priority that is higher", "PRIORITY,CANCEL", "", "low", "high", -10, "1"},
 	} {
 		b := preemptBed(t, 1, cluster.PreemptConfig{Type: cluster.PreemptQOS, Mode: c.mode, Reorders: 1}, nil)
-		b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "low", UsageFactor: 1, PreemptMode: c.own}},
+		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "low", UsageFactor: 1, PreemptMode: c.own}},
 			{QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}}}})
 		of := func(name string, nice int) func(*cluster.JobSpec) {
 			return at("main", 1, func(s *cluster.JobSpec) { s.QOS, s.Nice = name, nice })
 		}
 		b.runs(of(c.runs, 0))
 		id := b.submit(of(c.comes, c.nice))
-		b.cycle()
+		b.scheduleAll()
 		if got := b.leaving(); got != c.want {
 			t.Errorf("%s: %q leave, want %q (priorities %d and %d)", c.name, got, c.want, b.job(1).Priority, b.job(id).Priority)
 		}
@@ -335,28 +335,29 @@ func TestWhoLeavesQOS(t *testing.T) {
 // With preemption by QOS the job that made room may be ahead in the queue: it lets the other go first.
 func TestYields(t *testing.T) {
 	b := preemptBed(t, 1, cluster.PreemptConfig{Type: cluster.PreemptQOS, Mode: "REQUEUE", Reorders: 1}, nil)
-	b.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "low", UsageFactor: 1}}, {QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}}}})
+	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "low", UsageFactor: 1}}, {QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}}}})
 	v := b.runs(at("main", 1, func(s *cluster.JobSpec) { s.QOS = "low" }))
 	comes := b.submit(at("main", 1, func(s *cluster.JobSpec) { s.QOS, s.Nice = "high", 100 }))
-	b.cycle()
+	b.scheduleAll()
 	b.clean()
-	b.cycle()
+	b.scheduleAll()
 	b.wantOn(comes, "n000")
 	b.wantOn(v, string(cluster.WaitResources))
 }
 
-// Nobody leaves nodes that are reserved for others, and nobody for a job that its reservation lets start elsewhere only.
+// Nobody leaves nodes that are reserved for others, and nobody for a job that its reservation lets start elsewhere
+// only.
 func TestPreemptReserved(t *testing.T) {
 	b := preemptBed(t, 2, tiers(cluster.PreemptCancel), nil)
 	first, second := b.runs(at("low", 1)), b.runs(at("low", 1))
 	b.reserve("r", time.Minute, time.Hour, 1, func(r *cluster.Reservation) { r.Flags = cluster.ResvIgnoreJobs }) // n000
 	b.submit(at("high", 2))
-	b.cycle()
+	b.scheduleAll()
 	if got := b.leaving(); got != "" {
 		t.Errorf("%s leave for a job that would run into a reservation", got)
 	}
 	b.submit(at("high", 1))
-	b.cycle()
+	b.scheduleAll()
 	if got := b.leaving(); got != fmt.Sprint(second) {
 		t.Errorf("%q leave, want the one that is not on the reserved node of job %d", got, first)
 	}
@@ -369,10 +370,10 @@ func TestPreemptArray(t *testing.T) {
 	b.runs(at("low", 1))
 	b.submit(at("high", 1, func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, 1)} }))
 	for range 2 {
-		b.cycle()
+		b.scheduleAll()
 		b.clean()
 	}
-	b.cycle()
+	b.scheduleAll()
 	n := 0
 	for j := range b.s.Live() {
 		if j.Phase == cluster.Starting {

@@ -11,10 +11,10 @@ import (
 
 // trial is a small random cluster with jobs on it, and a job to place that must keep off some of it.
 type trial struct {
-	b    *bed
+	b    *testbed
 	line string
 	kind string
-	off  off
+	off  exclusion
 }
 
 func newTrial(t *testing.T, r *rand.Rand) trial {
@@ -49,13 +49,13 @@ func newTrial(t *testing.T, r *rand.Rand) trial {
 	for range r.IntN(6) {
 		b.submit(ask(t, fmt.Sprintf("-N1 -n%d --gpus-per-node=%d", 1+r.IntN(12), r.IntN(3))))
 	}
-	b.cycle()
+	b.scheduleAll()
 	tr := trial{b: b, line: randomLine(r), kind: kind}
 	if r.IntN(2) == 0 {
-		tr.off.cpus = &barred{}
+		tr.off.cpus = &excludedCPUs{}
 		for i := range count {
 			if from := r.IntN(24); from < 16 {
-				tr.off.cpus.add(int32(i), cluster.RangeIDSet(from, from+r.IntN(16-from)))
+				tr.off.cpus.exclude(int32(i), cluster.RangeIDSet(from, from+r.IntN(16-from)))
 			}
 		}
 	}
@@ -91,20 +91,20 @@ func randomLine(r *rand.Rand) string {
 
 // allowed judges a set of nodes against everything that was asked, by enumeration and without any
 // order of choice.
-func (tr trial) allowed(d *demand, p *pool, set []int) bool {
-	if len(set) < d.minNodes || len(set) > d.most(len(p.all)) {
+func (tr trial) allowed(d *demand, fs *freeSet, set []int) bool {
+	if len(set) < d.minNodes || len(set) > d.mostNodes(len(fs.all)) {
 		return false
 	}
 	tasks, gpus := 0, make([]int64, len(d.gpuJob))
 	for _, i := range set {
-		sp := tr.off.cpus.within(int32(i), &p.spaces[i])
-		n := d.capacity(sp)
+		free := tr.off.cpus.without(int32(i), &fs.nodes[i])
+		n := d.tasksOnAny(free)
 		if n == 0 {
 			return false
 		}
 		tasks += n
 		for k, g := range d.gpuJob {
-			gpus[k] += int64(d.gives(sp, g.Type))
+			gpus[k] += int64(d.gpusGivenBy(free, g.Type))
 		}
 	}
 	for k, g := range d.gpuJob {
@@ -113,7 +113,7 @@ func (tr trial) allowed(d *demand, p *pool, set []int) bool {
 		}
 	}
 	for _, name := range d.wanted {
-		if i, ok := p.at(name); !ok || !slices.Contains(set, i) {
+		if i, ok := fs.index(name); !ok || !slices.Contains(set, i) {
 			return false
 		}
 	}
@@ -125,14 +125,14 @@ func (tr trial) allowed(d *demand, p *pool, set []int) bool {
 	}
 	return tasks >= d.tasks && (d.wishes == nil || slices.ContainsFunc(d.wishes, func(w cluster.Wish) bool {
 		for _, i := range set {
-			if !w.All(p.spaces[i].node.Inventory.Features) {
+			if !w.All(fs.nodes[i].node.Inventory.Features) {
 				return false
 			}
 		}
 		for _, c := range w.Counts {
 			n := 0
 			for _, i := range set {
-				n += b2i(c.Has(p.spaces[i].node.Inventory.Features))
+				n += b2i(c.Has(fs.nodes[i].node.Inventory.Features))
 			}
 			if n < c.Nodes {
 				return false
@@ -146,7 +146,7 @@ func (tr trial) allowed(d *demand, p *pool, set []int) bool {
 func (tr trial) inBlock(d *demand, set []int) bool {
 	for _, size := range []int{2, 4, 8} {
 		if size >= len(set) {
-			return set[0]/size == set[len(set)-1]/size || !d.sized && set[0]/8 == set[len(set)-1]/8
+			return set[0]/size == set[len(set)-1]/size || !d.countAsked && set[0]/8 == set[len(set)-1]/8
 		}
 	}
 	return false
@@ -166,25 +166,25 @@ func TestEveryPlacement(t *testing.T) {
 		ask(t, tr.line)(spec)
 		snap := tr.b.s.Snapshot()
 		part, _ := snap.Partition("main")
-		d, p := newDemand(snap, part, spec, nil), newPool(snap)
-		a := d.place(p, tr.off)
+		d, fs := newDemand(snap, part, spec, nil), newFreeSet(snap)
+		a := d.allocateIn(fs, tr.off)
 		if a == nil {
 			none++
-			for mask := 1; mask < 1<<len(p.all); mask++ {
+			for mask := 1; mask < 1<<len(fs.all); mask++ {
 				var set []int
-				for i := range p.all {
+				for i := range fs.all {
 					if mask>>i&1 == 1 {
 						set = append(set, i)
 					}
 				}
-				if tr.allowed(d, p, set) {
+				if tr.allowed(d, fs, set) {
 					t.Fatalf("seed %d round %d: %s%s found nothing, nodes %v would do", seed, round, tr.kind, tr.line, set)
 				}
 			}
 			continue
 		}
 		found++
-		if why := tr.wrong(d, p, a); why != "" {
+		if why := tr.wrong(d, fs, a); why != "" {
 			t.Fatalf("seed %d round %d: %s%s got %+v: %s", seed, round, tr.kind, tr.line, a.Shares, why)
 		}
 	}
@@ -203,32 +203,32 @@ func contains(line, word string) bool {
 }
 
 // wrong tells what of an allocation is more than is free or less than was asked.
-func (tr trial) wrong(d *demand, p *pool, a *cluster.Alloc) string {
+func (tr trial) wrong(d *demand, fs *freeSet, a *cluster.Alloc) string {
 	var set []int
 	tasks, gpus := 0, 0
 	for _, sh := range a.Shares {
-		i, _ := p.at(sh.Node)
-		sp := tr.off.cpus.within(int32(i), &p.spaces[i])
+		i, _ := fs.index(sh.Node)
+		free := tr.off.cpus.without(int32(i), &fs.nodes[i])
 		set = append(set, i)
 		tasks, gpus = tasks+sh.Tasks, gpus+sh.GPUs.Len()
 		switch {
-		case !sp.cpus.Contains(sh.CPUs) || !sp.gpus.Contains(sh.GPUs):
+		case !free.cpus.Contains(sh.CPUs) || !free.gpus.Contains(sh.GPUs):
 			return "more than is free on " + string(sh.Node)
-		case sh.CPUs.Len() < sh.Tasks*d.cpusPer || sh.Tasks < 1:
+		case sh.CPUs.Len() < sh.Tasks*d.cpusPerTask || sh.Tasks < 1:
 			return "too few CPUs on " + string(sh.Node)
-		case d.exclusive && (sp.busy || sh.CPUs.Len() < 16):
+		case d.exclusive && (free.busy || sh.CPUs.Len() < 16):
 			return "not the whole of " + string(sh.Node)
-		case int64(sh.GPUs.Len()) < sum(d.gpuNode):
+		case int64(sh.GPUs.Len()) < sumGRES(d.gpuNode):
 			return "too few GPUs on " + string(sh.Node)
 		}
 	}
 	if !slices.IsSorted(set) {
 		return "nodes out of order"
 	}
-	if tasks < d.tasks || int64(gpus) < sum(d.gpuJob) {
+	if tasks < d.tasks || int64(gpus) < sumGRES(d.gpuJob) {
 		return fmt.Sprintf("%d tasks and %d GPUs", tasks, gpus)
 	}
-	if !tr.allowed(d, p, set) {
+	if !tr.allowed(d, fs, set) {
 		return "not what was asked for"
 	}
 	return ""

@@ -9,16 +9,19 @@ import (
 	"dev.muster/cluster"
 )
 
-// Reserve chooses what a reservation gets that asks for a number of nodes or of cores: what no other one has then, and no
-// job will have; in the order of a job's, nodes that are up first if there are enough. With cores, cpus tells what it gets of
-// each node. One that has nodes keeps of them as many as it asks for, those with jobs first. The error says what is missing.
-func Reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
+// Reserve chooses what a reservation gets that asks for a number of nodes or of cores: what no other one has then,
+// and no job will have; in the order of a job's, nodes that are up first if there are enough. With cores, cpus tells
+// what it gets of each node. One that has nodes keeps of them as many as it asks for, those with jobs first. The
+// error says what is missing.
+func Reserve(
+	s *cluster.Snapshot, r *cluster.Reservation, now time.Time,
+) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
 	if len(r.Nodes) == 0 || len(r.Cores) > 0 {
-		return reserve(s, r, now, false)
+		return chooseReserved(s, r, now, false)
 	}
 	want := *r
 	if want.Count -= len(r.Nodes); want.Count > 0 {
-		nodes, _, err = reserve(s, &want, now, true)
+		nodes, _, err = chooseReserved(s, &want, now, true)
 	}
 	var kept []cluster.NodeName
 	for n := range s.Nodes() { // in their order
@@ -36,8 +39,10 @@ func Reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) (nodes 
 	return kept, nil, err
 }
 
-// reserve is Reserve; more looks for usable nodes beside those that the reservation has.
-func reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
+// chooseReserved is Reserve; more looks for usable nodes beside those that the reservation has.
+func chooseReserved(
+	s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool,
+) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
 	part, ok := s.Partition(r.Partition)
 	if r.Partition == "" {
 		part = s.DefaultPartition()
@@ -46,57 +51,62 @@ func reserve(s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bo
 	if !ok {
 		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition, "partition %s does not exist", r.Partition)
 	}
-	all := whole(s)
-	taken := all.taken(s, r, now)
+	all := newUnloadedSet(s)
+	taken := all.takenDuring(s, r, now)
 	if more {
-		taken = taken.bar(all.keep(s, r))
+		taken = taken.withReserved(all.reservedNodesOf(s, r))
 	}
 	if len(r.Cores) > 0 {
-		return reserveCores(s, r, part, all, taken)
+		return chooseReservedCores(s, r, part, all, taken)
 	}
-	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Constraint: r.Features}}, nil)
+	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count,
+		Constraint: r.Features}}, nil)
 	d.exclusive = true
 	for pass := range 2 - b2i(more) {
-		if a := d.place(all, all.inService(taken, pass == 0)); a != nil {
+		if a := d.allocateIn(all, all.withoutUnusable(taken, pass == 0)); a != nil {
 			return nodesOf(a), nil, nil
 		}
 	}
-	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
+	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy,
+		"partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
 }
 
-// taken is what others have while a reservation lasts: other reservations, and jobs, if it does not overlap, ignore or let them.
-func (p *pool) taken(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) off {
-	o := off{nodes: make(nodeSet, len(p.spaces))}
+// takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or
+// admits them.
+func (fs *freeSet) takenDuring(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) exclusion {
+	ex := exclusion{nodes: make(nodeSet, len(fs.nodes))}
 	const shares = cluster.ResvMaint | cluster.ResvOverlap
 	for _, k := range s.Reservations() {
 		if k = k.At(now); k.Name != r.Name && (k.Flags|r.Flags)&shares == 0 && k.End.After(now) && k.Keeps(r.Start, r.End) {
-			o = o.bar(p.keep(s, k))
+			ex = ex.withReserved(fs.reservedNodesOf(s, k))
 		}
 	}
-	busy := &barred{}
+	busy := &excludedCPUs{}
 	for j := range s.Live() {
-		if end := j.EndLimit(s.Config()); r.Flags&cluster.ResvIgnoreJobs != 0 || !end.IsZero() && !end.After(r.Start) || r.Lets(j.Spec) {
+		end := j.EndLimit(s.Config())
+		overBefore := !end.IsZero() && !end.After(r.Start)
+		if overBefore || r.Flags&cluster.ResvIgnoreJobs != 0 || r.Lets(j.Spec) {
 			continue
 		}
 		for _, sh := range j.Alloc.Shares {
-			if i, ok := p.at(sh.Node); ok {
-				busy.add(int32(i), sh.CPUs)
+			if i, ok := fs.index(sh.Node); ok {
+				busy.exclude(int32(i), sh.CPUs)
 			}
 		}
 	}
-	o.cpus = o.cpus.with(busy)
-	return o
+	ex.cpus = ex.cpus.union(busy)
+	return ex
 }
 
-// inService is that and, if asked for, the nodes that are not usable.
-func (p *pool) inService(o off, only bool) off {
+// withoutUnusable excludes unusable nodes, too, if asked to.
+func (fs *freeSet) withoutUnusable(ex exclusion, only bool) exclusion {
 	if only {
-		o.nodes = slices.Clone(o.nodes)
-		for i := range p.spaces {
-			o.nodes[i] = o.nodes[i] || !p.spaces[i].node.Usable()
+		ex.nodes = slices.Clone(ex.nodes)
+		for i := range fs.nodes {
+			ex.nodes[i] = ex.nodes[i] || !fs.nodes[i].node.Usable()
 		}
 	}
-	return o
+	return ex
 }
 
 func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {
@@ -106,9 +116,11 @@ func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {
 	return out
 }
 
-// reserveCores chooses cores: of each node the lowest that are free, and with FIRST_CORES the lowest that there are. A number
-// for all nodes is dealt out as tasks are; over a number of nodes evenly.
-func reserveCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *pool, taken off) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
+// chooseReservedCores chooses cores: of each node the lowest that are free, and with FIRST_CORES the lowest that
+// there are. A number for all nodes is dealt out as tasks are; over a number of nodes evenly.
+func chooseReservedCores(
+	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion,
+) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
 	each, nodes, firsts := r.Cores, len(r.Nodes), r.Flags&cluster.ResvFirstCores != 0
 	if nodes == 0 && firsts {
 		if nodes = max(r.Count, 1); len(each) == 1 {
@@ -116,22 +128,25 @@ func reserveCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Par
 		}
 	}
 	if len(each) != max(nodes, 1) {
-		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrResvCoreCount, "%s of cores for %s: give one for each", count(len(each), "number", "numbers"), count(max(nodes, 1), "node", "nodes"))
+		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrResvCoreCount,
+			"%s of cores for %s: give one for each", count(len(each), "number", "numbers"), count(max(nodes, 1), "node",
+				"nodes"))
 	}
 	if nodes > 0 && len(r.Nodes) == 0 {
-		for i := range all.spaces {
-			if _, ok := all.lowest(i, slices.Max(each), taken, true); !ok {
+		for i := range all.nodes {
+			if _, ok := all.lowestCores(i, slices.Max(each), taken, true); !ok {
 				taken.nodes[i] = true
 			}
 		}
 	}
-	busy := cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "there are no %s cores that are free from %s on", strings.Trim(fmt.Sprint(r.Cores), "[]"), r.Start.Format(time.DateTime))
+	busy := cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy, "there are no %s cores that are free from %s on",
+		strings.Trim(fmt.Sprint(r.Cores), "[]"), r.Start.Format(time.DateTime))
 	if slices.Min(each) <= 0 {
 		return nil, nil, busy
 	}
 	names := r.Nodes
 	if names == nil {
-		a := anyCores(s, r, part, all, taken, each)
+		a := placeCores(s, r, part, all, taken, each)
 		if a == nil {
 			return nil, nil, busy
 		}
@@ -144,22 +159,26 @@ func reserveCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Par
 	}
 	cpus := make([]cluster.IDSet, len(names))
 	for k, name := range names {
-		i, ok := all.at(name)
+		i, ok := all.index(name)
 		switch {
 		case !ok:
 			return nil, nil, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "node %s does not exist", name)
 		case taken.nodes[i]:
-			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap, "another reservation has node %s then", name)
+			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap, "another reservation has node %s then",
+				name)
 		}
-		if cpus[k], ok = all.lowest(i, each[k], taken, firsts); !ok {
+		if cpus[k], ok = all.lowestCores(i, each[k], taken, firsts); !ok {
 			return nil, nil, busy
 		}
 	}
 	return names, cpus, nil
 }
 
-// anyCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not there.
-func anyCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *pool, taken off, each []int) *cluster.Alloc {
+// placeCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not
+// there.
+func placeCores(
+	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion, each []int,
+) *cluster.Alloc {
 	l := &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features}
 	if nodes := max(r.Count, len(each)); r.Count > 0 || r.Flags&cluster.ResvFirstCores != 0 {
 		l.MinNodes, l.MaxNodes, l.TasksPerNode = nodes, nodes, (each[0]+nodes-1)/nodes
@@ -171,18 +190,18 @@ func anyCores(s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partiti
 	d := newDemand(s, part, &cluster.JobSpec{Layout: l}, nil)
 	d.wholeCore, d.memAlloc = true, false
 	for pass := range 2 {
-		if a := d.place(all, all.inService(taken, pass == 0)); a != nil {
+		if a := d.allocateIn(all, all.withoutUnusable(taken, pass == 0)); a != nil {
 			return a
 		}
 	}
 	return nil
 }
 
-// lowest is so many whole cores of a node, the lowest that others do not have; with firsts the lowest that jobs may have at
-// all. False if they are not free.
-func (p *pool) lowest(i, cores int, taken off, firsts bool) (cluster.IDSet, bool) {
-	all := &p.spaces[i]
-	free := taken.cpus.within(int32(i), all)
+// lowestCores is so many whole cores of a node, the lowest that others do not have; with firsts the lowest that jobs
+// may have at all. False if they are not free.
+func (fs *freeSet) lowestCores(i, cores int, taken exclusion, firsts bool) (cluster.IDSet, bool) {
+	all := &fs.nodes[i]
+	free := taken.cpus.without(int32(i), all)
 	t := max(all.node.Inventory.ThreadsPerCore, 1)
 	of := free
 	if firsts {
@@ -192,8 +211,8 @@ func (p *pool) lowest(i, cores int, taken off, firsts bool) (cluster.IDSet, bool
 	return set, set.Len() == cores*t && free.cpus.Contains(set)
 }
 
-// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used, and with
-// REPLACE those on which jobs run. What can not be replaced stays.
+// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used,
+// and with REPLACE those on which jobs run. What can not be replaced stays.
 func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 	for _, r := range s.Reservations() {
 		if r = r.At(now); !r.Replaces() || !r.End.After(now) {
@@ -206,13 +225,13 @@ func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 				drop = append(drop, name)
 			}
 		}
-		if len(drop) == 0 || !spare(s, r) {
+		if len(drop) == 0 || !hasSpareNode(s, r) {
 			continue
 		}
 		for ; len(drop) > 0; drop = drop[:len(drop)-1] { // as many as there are
 			want := *r
 			want.Count = len(drop)
-			add, _, err := reserve(s, &want, now, true)
+			add, _, err := chooseReserved(s, &want, now, true)
 			if err == nil {
 				out = append(out, &cluster.ReservationNodes{Name: r.Name, Drop: drop, Add: add})
 				break
@@ -222,8 +241,8 @@ func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 	return out
 }
 
-// spare reports whether there is an idle node that the reservation has not: looking for one is not in vain.
-func spare(s *cluster.Snapshot, r *cluster.Reservation) bool {
+// hasSpareNode reports whether some idle node is not the reservation's yet, so that it is worth looking for one.
+func hasSpareNode(s *cluster.Snapshot, r *cluster.Reservation) bool {
 	for n := range s.Nodes() {
 		if n.Usable() && len(s.Load(n.Name).Jobs) == 0 && !slices.Contains(r.Nodes, n.Name) {
 			return true

@@ -21,7 +21,7 @@ func (s *scenario) het(words []string) {
 		names = append(names, name)
 		c.Specs = append(c.Specs, s.spec(append([]string{name}, strings.Fields(part)...)))
 	}
-	lead := s.do(c).(cluster.JobID)
+	lead := s.apply(c).(cluster.JobID)
 	for k, name := range names {
 		s.jobs[name] = lead + cluster.JobID(k)
 	}

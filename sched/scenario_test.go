@@ -15,7 +15,7 @@ import (
 
 // scenario is a situation of policy being played: a cluster, and its jobs by name.
 type scenario struct {
-	*bed
+	*testbed
 	jobs  map[string]cluster.JobID
 	names []string // in the order of submission
 	out   []string
@@ -63,9 +63,9 @@ func TestScenarios(t *testing.T) {
 
 // play carries out a scenario's lines and returns them with what they show now.
 func play(t *testing.T, body string) string {
-	s := &scenario{bed: &bed{t: t, s: cluster.NewState(), now: epoch}, jobs: map[string]cluster.JobID{}}
-	cfg := strict()
-	s.do(&cluster.Configure{Config: &cfg})
+	s := &scenario{testbed: &testbed{t: t, s: cluster.NewState(), now: epoch}, jobs: map[string]cluster.JobID{}}
+	cfg := strictOrderConfig()
+	s.apply(&cluster.Configure{Config: &cfg})
 	for line := range strings.Lines(body) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, ">") {
@@ -92,9 +92,9 @@ var sayings = map[string]func(*scenario, []string){
 	"job":       (*scenario).job,
 	"het":       (*scenario).het,
 	"preempt":   (*scenario).preempt,
-	"clear":     func(s *scenario, _ []string) { s.confirm(); s.due(); s.settle(); s.cycle(); s.confirm() },
+	"clear":     func(s *scenario, _ []string) { s.confirm(); s.due(); s.settle(); s.scheduleAll(); s.confirm() },
 	"requeue": func(s *scenario, w []string) { // and hold
-		s.each(w, func(id cluster.JobID) { s.do(&cluster.Requeue{Ref: cluster.Ref{Job: id}, Hold: true}) })
+		s.each(w, func(id cluster.JobID) { s.apply(&cluster.Requeue{Ref: cluster.Ref{Job: id}, Hold: true}) })
 	},
 	"explain":   (*scenario).explain,
 	"resv":      (*scenario).resv,
@@ -102,29 +102,29 @@ var sayings = map[string]func(*scenario, []string){
 	"qos":       (*scenario).qos,
 	"select":    (*scenario).choose,
 	"gang":      func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.gang(c, w) }) },
-	"run":       func(s *scenario, _ []string) { s.cycle(); s.confirm(); s.due(); s.cycle() },
+	"run":       func(s *scenario, _ []string) { s.scheduleAll(); s.confirm(); s.due(); s.scheduleAll() },
 	"suspend":   func(s *scenario, w []string) { s.each(w, s.suspend(false)) },
 	"continue":  func(s *scenario, w []string) { s.each(w, s.suspend(true)) },
 	"wait":      func(s *scenario, w []string) { s.wait(s.minutes(w[0])) },
-	"end":       func(s *scenario, w []string) { s.each(w, s.end) },
+	"end":       func(s *scenario, w []string) { s.each(w, s.endJob) },
 	"fail":      func(s *scenario, w []string) { s.fails(w, cluster.Update{Exit: cluster.ExitStatus{Code: 1}}) },
 	"exhaust":   func(s *scenario, w []string) { s.fails(w, cluster.Update{OOM: true}) },
 	"cancel": func(s *scenario, w []string) {
-		s.each(w, func(id cluster.JobID) { s.do(&cluster.Cancel{Ref: cluster.Ref{Job: id}}); s.settle() })
+		s.each(w, func(id cluster.JobID) { s.apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}}); s.settle() })
 	},
 	"hold": func(s *scenario, w []string) {
 		s.each(w, func(id cluster.JobID) {
-			s.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}, Hold: cluster.HeldAdmin})
+			s.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}, Hold: cluster.HeldAdmin})
 		})
 	},
 	"release": func(s *scenario, w []string) {
-		s.each(w, func(id cluster.JobID) { s.do(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}}) })
+		s.each(w, func(id cluster.JobID) { s.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}}) })
 	},
 	"drain":      func(s *scenario, w []string) { s.set(w, cluster.NodeDrain) },
 	"resume":     func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
 	"limit":      func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
 	"plan":       func(s *scenario, _ []string) { s.configure(func(c *cluster.Config) { c.PlanWhole = true }) },
-	"responsive": func(s *scenario, _ []string) { s.respond() },
+	"responsive": func(s *scenario, _ []string) { s.useResponsiveOrder() },
 	"show":       (*scenario).show,
 	"why":        (*scenario).why,
 	"cpus":       (*scenario).cpus,
@@ -141,7 +141,7 @@ func (s *scenario) minutes(text string) time.Duration {
 func (s *scenario) configure(change func(*cluster.Config)) {
 	cfg := *s.s.Config()
 	change(&cfg)
-	s.do(&cluster.Configure{Config: &cfg})
+	s.apply(&cluster.Configure{Config: &cfg})
 }
 
 func (s *scenario) license(c *cluster.Config, words []string) {
@@ -163,11 +163,12 @@ func (s *scenario) nodes(words []string) {
 		if slices.Contains(words[1:], "threads") {
 			inv.ThreadsPerCore, inv.CPUs = 2, 2*inv.CPUs
 		}
-		s.do(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: inv})
+		s.apply(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: inv})
 	}
 }
 
-// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N accounts=a,b qos=a,b mode=PREEMPTMODE grace=MIN down inactive default.
+// partition makes one: nodes=a,b tier=N maxtime=MIN maxnodes=N accounts=a,b qos=a,b mode=PREEMPTMODE grace=MIN down
+// inactive default.
 func (s *scenario) partition(words []string) {
 	p := cluster.Partition{Name: words[0], All: true, State: cluster.PartitionUp}
 	for _, w := range words[1:] {
@@ -206,7 +207,7 @@ func (s *scenario) partition(words []string) {
 			s.t.Fatalf("partitions know no %s", w)
 		}
 	}
-	s.do(&cluster.PartitionSet{Partition: p})
+	s.apply(&cluster.PartitionSet{Partition: p})
 }
 
 // job submits one: its name, and options as sbatch has them; -t and -b are minutes, -d names jobs.
@@ -220,7 +221,7 @@ func (s *scenario) job(words []string) {
 	if slices.Contains(words, "dead") {
 		submit.Dead = cluster.EndBadConstraints
 	}
-	s.jobs[words[0]] = s.do(submit).(cluster.JobID)
+	s.jobs[words[0]] = s.apply(submit).(cluster.JobID)
 	s.names = append(s.names, words[0])
 }
 
@@ -344,7 +345,7 @@ func (s *scenario) resv(words []string) {
 // replenish replaces nodes of reservations, and shows what they have.
 func (s *scenario) replenish([]string) {
 	for _, c := range Replenish(s.s.Snapshot(), s.now) {
-		s.do(c)
+		s.apply(c)
 	}
 	for _, r := range s.s.Reservations() {
 		s.out = append(s.out, fmt.Sprintf("> %s has %s", r.Name, r.Nodes))
@@ -363,19 +364,19 @@ func (s *scenario) fails(names []string, how cluster.Update) {
 		j, _ := s.s.Job(id)
 		how.Kind, how.Job, how.Attempt, how.At = cluster.BatchOver, id, j.Attempt, s.now
 		n, _ := s.s.Node(j.AllocNodes()[0])
-		s.do(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{how, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}})
+		s.apply(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{how, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}})
 	})
 }
 
 func (s *scenario) set(names []string, to cluster.NodeAction) {
 	why := "test"
 	for _, n := range names {
-		s.do(&cluster.NodeSet{Nodes: []cluster.NodeName{cluster.NodeName(n)}, Action: to, Reason: &why})
+		s.apply(&cluster.NodeSet{Nodes: []cluster.NodeName{cluster.NodeName(n)}, Action: to, Reason: &why})
 	}
 }
 
 func (s *scenario) limit(id cluster.JobID, to time.Duration) {
-	s.do(&cluster.UpdateJob{Ref: cluster.Ref{Job: id}, Patch: cluster.Patch{Limit: &to}})
+	s.apply(&cluster.UpdateJob{Ref: cluster.Ref{Job: id}, Patch: cluster.Patch{Limit: &to}})
 }
 
 // wait lets time pass, minute by minute, with all that the clock demands.
@@ -385,7 +386,7 @@ func (s *scenario) wait(d time.Duration) {
 		s.now = s.now.Add(time.Minute)
 		s.due()
 		s.settle()
-		s.cycle()
+		s.scheduleAll()
 		s.confirm()
 	}
 }
@@ -393,7 +394,7 @@ func (s *scenario) wait(d time.Duration) {
 // due does what the clock demands.
 func (s *scenario) due() {
 	for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
-		s.do(c)
+		s.apply(c)
 	}
 }
 
@@ -408,7 +409,7 @@ func (s *scenario) qos(words []string) {
 			q.Flags = append(q.Flags, w)
 		}
 	}
-	s.do(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: q}}})
+	s.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: q}}})
 }
 
 // choose is SelectTypeParameters.
@@ -460,7 +461,7 @@ func (s *scenario) confirm() {
 		}
 		for _, n := range j.AllocNodes() {
 			nd, _ := s.s.Node(n)
-			s.do(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: s.now}}})
+			s.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: s.now}}})
 		}
 	}
 }
@@ -469,14 +470,14 @@ func (s *scenario) confirm() {
 func (s *scenario) settle() {
 	for j := range s.s.Snapshot().Live() {
 		if j.Phase == cluster.Ending {
-			s.end(j.ID)
+			s.endJob(j.ID)
 		}
 	}
 }
 
 // show schedules, and prints each job: its nodes, or why it waits and when it is planned to start.
 func (s *scenario) show([]string) {
-	s.cycle()
+	s.scheduleAll()
 	for _, name := range s.names {
 		for j := range s.s.Snapshot().Jobs() {
 			if j.Spec.Name == name {
@@ -504,7 +505,7 @@ func (s *scenario) why(names []string) {
 
 // cpus schedules, and prints where each job's CPUs are, with a word also how many tasks.
 func (s *scenario) cpus(words []string) {
-	s.cycle()
+	s.scheduleAll()
 	for _, name := range s.names {
 		j, _ := s.s.Job(s.jobs[name])
 		text := ""

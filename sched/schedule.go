@@ -1,305 +1,242 @@
-// Package sched decides: from a snapshot of the cluster and a time, which pending jobs start
-// where, and for every other job looked at why it waits. Everything here is a pure function.
 package sched
 
 import (
 	"cmp"
 	"runtime"
-	"slices"
 	"time"
 
 	"dev.muster/cluster"
 )
 
-// Bounds of one cycle.
-const (
-	maxStarts = 512     // starts in one Decide; the next cycle follows at once
-	maxLooked = 10_000  // pending records looked at in one cycle
-	maxWide   = 100_000 // where the next cycles look only at what has changed
-	maxHeads  = 64      // reservations: one a partition at most, and one for each job that others leave for
-	maxRooms  = 16      // jobs that make others leave; the next cycle follows at once
-	breath    = 128     // records looked at between which others may use the processor
-)
-
-// cycle is the working state of one pass.
-type cycle struct {
-	s       *cluster.Snapshot
-	now     time.Time
-	free    *pool
-	rows    []*pool   // see row
-	bare    *pool     // see idle
-	ends    []release // when what runs will be over; nil until it is asked for
-	heads   []*reservation
-	waiting map[*cluster.Partition]*cluster.Job // the first blocked job of each partition
-	stopped map[*cluster.Partition]bool         // start nothing any more, see Config.LimitStop
-	asked   map[shape]*question
-	posed   []*question // these, in turn
-	least   []brief     // what they need of a node, in one row: events ask all of them
-	bounds  []bound     // of the turns of their jobs
-	doubts  []doubt     // of this round
-	begun   []release   // starts of this cycle
-	out     []cluster.Decision
-	gated   map[*cluster.Gate]map[*question][]*member // jobs by what limits them and what they ask
-	held    bool                                      // limits hold back the job at hand
-	looked  int
-	steps   int                   // records considered, ever
-	members int                   // that have asked
-	first   int                   // how many questions were posed in the full pass
-	used    map[string]int        // licenses; nil until it is asked for
-	running map[cluster.JobID]int // array tasks started in this cycle
-	limits  *cluster.Meter        // of associations, QOS and partitions
-
-	reserved []*keptNodes // by operators, and not over, by start
-	offs     map[offKey]off
-	near     bool          // some job keeps off one of them, or would run in it
-	longest  time.Duration // for which a job may run that has looked for nodes
-	evict    *evictor      // nil where no job makes room for another
-
-	fickle []cluster.JobID // see there
-	most   int             // records looked at in it
-	edge   *cluster.Place  // the first job that was not looked at; nil if there is none
-	rounds int             // how often it was gone on from, see Scheduler
-	// touched is the round in which a record last changed: what asked before it is no more.
-	touched map[cluster.JobID]int
-	scale   *cluster.Scale // nil until it is asked for
-	users   bool           // some job's nodes depend on whose it is
-	known   bool           // the job at hand was looked at before
-	het     bool           // there are heterogeneous jobs
-
-	responsive bool          // the order of turns
-	turn       turn          // of the job at hand
-	drain      time.Duration // of the queue so far
-	blocked    []blocked
-	settling   map[*cluster.Partition]*cluster.Job // in which nothing starts yet, for these end
-	resting    nodeSet                             // nodes of these, which others do not get either
-
-	// In the responsive order, of the last full pass:
-	bound   int                                 // planned starts that bind others; those behind them are of the first in line
-	binders map[*cluster.Partition]*cluster.Job // the jobs for which nodes are kept free
-	bindAt  time.Time                           // from when on nodes may be kept free for another one; zero: never
-	strays  bool                                // for a job nodes would be kept free, if it could use them
-	early   map[cluster.JobID]bool              // for these they would be, if limits did not hold them back
-	earlyTo cluster.Place                       // of the last of these
-}
-
-func newCycle(s *cluster.Snapshot, now time.Time) *cycle { return cycleOn(newPool(s), s, now) }
-
-// cycleOn is a cycle with what is free.
-func cycleOn(free *pool, s *cluster.Snapshot, now time.Time) *cycle {
-	c := &cycle{s: s, now: now, free: free, waiting: map[*cluster.Partition]*cluster.Job{},
-		asked: map[shape]*question{}, running: map[cluster.JobID]int{}, touched: map[cluster.JobID]int{}, limits: s.Meter(now), gated: map[*cluster.Gate]map[*question][]*member{}, early: map[cluster.JobID]bool{}, offs: map[offKey]off{}, evict: newEvictor(s)}
-	cfg := s.Config()
-	c.responsive = !cfg.Priority.Multifactor && !cfg.StrictOrder
-	c.gatherReserved()
-	c.settling = settling(s, now)
-	c.resting = c.rests()
-	return c
-}
-
-// Schedule is one cycle: 1 order, 2 limits, 3 feasible, 4 place, 5 timeline, 6 preempt. Jobs of one shape
-// are one question: what does not fit once is not tried again in the cycle.
+// Schedule is one cycle that knows nothing of earlier ones.
 func Schedule(s *cluster.Snapshot, now time.Time) []cluster.Decision {
 	c := newCycle(s, now)
-	return c.pass(c.depth())
+	return c.fullPass(c.queueDepth())
 }
 
-// depth is how many records of the queue are looked at.
-func (c *cycle) depth() int {
-	if c.steady() && len(c.reserved) == 0 {
-		return maxWide
+// queueDepth is how many records of the queue are looked at.
+func (c *cycle) queueDepth() int {
+	if c.allowsIncremental() && len(c.reserved) == 0 {
+		return maxSteadyLooked
 	}
 	return maxLooked
 }
 
-// pass looks at so many records of the queue.
-func (c *cycle) pass(most int) []cluster.Decision {
-	if c.responsive {
-		c.turns(most, c.consider, c.line)
-	} else {
-		c.inOrder(most)
+// fullPass takes the records of the queue, at most so many, through the six steps: this one and the five of decide.
+func (c *cycle) fullPass(most int) []cluster.Decision {
+	for j := range c.order(most, c.planBlocked) { // 1
+		c.decide(j)
 	}
-	if c.evict != nil {
-		c.goOn(nil)
+	if c.preemption != nil {
+		c.resumeSuspended(nil)
 	}
-	return c.out
+	return c.decisions
 }
 
-// inOrder looks at so many records of the queue, in its order.
-func (c *cycle) inOrder(most int) {
-	c.most = most
-	for j := range c.s.Queue() { // 1: the queue is kept in order by Apply
-		if c.looked >= most || len(c.begun) >= maxStarts {
-			p, _ := c.s.PlaceOf(j.ID)
-			c.edge = &p
-			break
-		}
-		c.looked++
-		if j.Held == cluster.NotHeld {
-			c.consider(j)
-		}
-	}
-}
-
-// consider decides one record; of an array record as many tasks as fit now.
-func (c *cycle) consider(j *cluster.Job) {
-	if c.steps++; c.steps%breath == 0 { // else who serves a caller may wait for ten milliseconds, at each of several steps
-		runtime.Gosched()
-	}
-	if c.evict != nil {
-		c.goOn(j)
-	}
-	c.held = false
-	if c.settles(j) {
+// decide takes one record through the steps, once its turn has come. Who can make others leave has its start planned by
+// when these will be gone, so that step comes before the timeline.
+func (c *cycle) decide(j *cluster.Job) {
+	c.turnTo(j)
+	if c.waitsForCompleting(j) {
 		return
 	}
 	if j.Het != nil {
-		c.set(j)
+		c.decideHet(j)
 		return
 	}
-	if fickle(j, c.now) {
-		c.fickle = append(c.fickle, j.ID)
-	}
-	tasks, why := c.s.Ready(j, c.now) // 2
-	if why == cluster.NoReason && c.evict != nil && c.s.Yields(j, c.now) {
-		why = cluster.WaitPriority
-	}
-	if why != cluster.NoReason {
-		c.wait(j, why, "", nil)
+	var room [4]*jobShape // enough for most
+	a := attempt{job: j, shapes: room[:0]}
+	if !c.limits(&a) { // 2
 		return
 	}
-	var room [4]*question
-	qs, why, note := c.questions(j, room[:0]) // 3
-	if j.Tasks.Empty() {
-		c.one(j, cluster.TaskAny, qs, why, note)
+	c.feasible(&a)                               // 3
+	if c.place(&a) || c.preempt(a.cut, a.open) { // 4, 6
 		return
 	}
-	for task := range tasks.All() {
-		if len(c.begun) >= maxStarts || !c.one(j, task, qs, why, note) {
-			return
-		}
-	}
+	c.timeline(blockedJob{job: a.cut, at: c.current.at, shapes: a.open}) // 5
 }
 
-// questions lists what the job asks of each partition that could run it; if there is none, why.
-func (c *cycle) questions(j *cluster.Job, qs []*question) ([]*question, cluster.Reason, string) {
-	var room [4]*keptNodes
-	parts, why := c.parts(j, room[:0])
+// attempt is a record on its way through the steps.
+type attempt struct {
+	job    *cluster.Job
+	cut    *cluster.Job   // the job with its limit cut to its deadline, if it may be cut
+	tasks  cluster.IDSet  // of an array record, those that may start
+	shapes []*jobShape    // its shape in each partition that could run it
+	why    cluster.Reason // if there are none
+	note   string
+	open   []*jobShape // those in which no limit holds it back, and nodes do not suffice
+}
+
+// turnTo makes a job the one at hand.
+func (c *cycle) turnTo(j *cluster.Job) {
+	if c.steps++; c.steps%yieldEvery == 0 { // else one who serves a caller may wait for ten milliseconds, several times
+		runtime.Gosched()
+	}
+	if c.preemption != nil {
+		c.resumeSuspended(j)
+	}
+	c.limited = false
+}
+
+// limits finds what of a record may start at all: not held, begun, its dependencies met. False if nothing.
+func (c *cycle) limits(a *attempt) bool {
+	if unstable(a.job, c.now) {
+		c.unstable = append(c.unstable, a.job.ID)
+	}
+	var why cluster.Reason
+	if a.tasks, why = c.readyTasks(a.job); why != cluster.NoReason {
+		c.recordWait(a.job, why, "", nil)
+		return false
+	}
+	return true
+}
+
+// readyTasks is what of a record may start, or why nothing may; a job that was made to leave lets the other one go
+// first.
+func (c *cycle) readyTasks(j *cluster.Job) (cluster.IDSet, cluster.Reason) {
+	tasks, why := c.s.Ready(j, c.now)
+	if why == cluster.NoReason && c.preemption != nil && c.s.Yields(j, c.now) {
+		why = cluster.WaitPriority
+	}
+	return tasks, why
+}
+
+// feasible finds the shapes with which the record could run if nothing else did, or why there are none.
+func (c *cycle) feasible(a *attempt) {
+	a.shapes, a.why, a.note = c.openShapes(a.job, a.shapes)
+}
+
+// openShapes lists the job's shape in each partition that could run it; if there is none, why.
+func (c *cycle) openShapes(j *cluster.Job, shapes []*jobShape) ([]*jobShape, cluster.Reason, string) {
+	var room [4]*reservedNodes
+	reservations, why := c.reservationsFor(j, room[:0])
 	note := ""
-	if len(parts) > 0 {
+	if len(reservations) > 0 {
 		why = cluster.WaitPartitionDown
 	}
-	for _, own := range parts {
+	for _, own := range reservations {
 		for _, name := range j.Spec.Partitions {
 			p, ok := c.s.Partition(name)
-			if !ok || c.settling[p] != nil {
+			if !ok || c.completing[p] != nil {
 				continue
 			}
-			if r := c.closed(p, j); r != cluster.NoReason {
-				if why, note = r, ""; !c.limits.Off() && p.Barred(j.Spec) != cluster.NoReason { // limits come before that
-					c.fickle = append(c.fickle, j.ID)
+			if r := c.partitionCloses(p, j); r != cluster.NoReason {
+				why, note = r, ""
+				if limitsFirst := !c.meter.Off() && p.Barred(j.Spec) != cluster.NoReason; limitsFirst {
+					c.unstable = append(c.unstable, j.ID)
 				}
 				continue
 			}
-			q := c.ask(p, j, own)
-			if q.why != cluster.NoReason {
-				why, note = q.why, q.note
+			shape := c.shapeFor(p, j, own)
+			if shape.why != cluster.NoReason {
+				why, note = shape.why, shape.note
 				continue
 			}
-			qs = append(qs, q)
+			shapes = append(shapes, shape)
 		}
 	}
-	return qs, why, note
+	return shapes, why, note
 }
 
-// one tries to start a job or one task of an array record; it reports whether it did.
-func (c *cycle) one(j *cluster.Job, task int, qs []*question, why cluster.Reason, note string) bool {
-	if a := j.Spec.Array; j.ArrayID != 0 && a != nil && a.Limit > 0 &&
-		c.s.RunningTasks(j.ArrayID)+c.running[j.ArrayID] >= a.Limit {
-		c.wait(j, cluster.WaitArrayLimit, "", nil)
-		return false
+// place starts the job, or as many tasks of an array record as fit now. False if it, or the next task, is blocked: then
+// a.open has shapes with which it would start if nodes were free.
+func (c *cycle) place(a *attempt) bool {
+	if a.job.Tasks.Empty() {
+		return c.placeTask(a, cluster.TaskAny) != blocked
 	}
-	if len(qs) == 0 {
-		c.wait(j, why, note, nil)
-		return false
+	for task := range a.tasks.All() {
+		if len(c.started) >= maxStarts {
+			return true
+		}
+		if got := c.placeTask(a, task); got != placed {
+			return got != blocked
+		}
 	}
-	if j.Spec.Licenses != "" && !c.licensed(j) {
-		c.wait(j, cluster.WaitLicenses, "", nil)
-		return false
+	return true
+}
+
+// placement is what became of a job or task.
+type placement int
+
+const (
+	placed  placement = iota // it starts
+	waits                    // it may not start, whatever is free: the reason is recorded
+	blocked                  // nodes do not suffice
+)
+
+// placeTask tries to start a job or one task of an array record.
+func (c *cycle) placeTask(a *attempt, task int) placement {
+	switch j := a.job; {
+	case c.arrayLimitReached(j):
+		return c.recordReason(j, cluster.WaitArrayLimit, "")
+	case len(a.shapes) == 0:
+		return c.recordReason(j, a.why, a.note)
+	case j.Spec.Licenses != "" && !c.licensesFree(j):
+		return c.recordReason(j, cluster.WaitLicenses, "")
 	}
-	full := j
-	j = c.beforeDeadline(j)
-	var room [4]*question
-	open := room[:0] // those in which no limit holds it back
-	for _, q := range qs {
-		own := c.allowed(q.want.part, j)
-		if why = c.holds(q, own); why != cluster.NoReason { // 2
+	a.cut = c.beforeDeadline(a.job)
+	var why cluster.Reason
+	for _, shape := range a.shapes {
+		short := c.withinPartition(shape.demand.part, a.cut)
+		if why = c.limitReason(shape, short); why != cluster.NoReason {
 			continue
 		}
-		alloc := c.fit(q, own) // 4, 5
-		if alloc == nil && j.Spec.LimitMin > 0 {
-			own, alloc = c.shorter(own, func(short *cluster.Job) *cluster.Alloc { return c.fit(q, short) })
-		}
+		short, alloc := c.fitOrShorten(shape, short)
 		if alloc == nil {
-			open = append(open, q)
-		} else if why = c.limits.Blocked(own, q.want.part.Name, alloc); why == cluster.NoReason {
-			if q.own != nil {
-				alloc.Reservation = q.own.Name
-			}
-			c.start(own, task, alloc)
-			if own != full {
-				c.out[len(c.out)-1].Limit = own.Limit
-			}
-			return true
-		} else { // with other nodes it may be none
-			c.fickle = append(c.fickle, j.ID)
+			a.open = append(a.open, shape)
+			continue
 		}
-	}
-	if len(open) == 0 { // others may pass it
-		c.held = true
-		if c.s.Config().LimitStop {
-			c.stop(qs)
+		if why = c.meter.Blocked(short, shape.demand.part.Name, alloc); why != cluster.NoReason {
+			c.unstable = append(c.unstable, a.job.ID) // with other nodes no limit may stand in its way
+			continue
 		}
-		c.wait(j, why, "", nil)
-		return false
+		c.startPlaced(a, task, shape, short, alloc)
+		return placed
 	}
-	if c.makeRoom(j, open) { // 6
-		return false
+	if len(a.open) > 0 {
+		return blocked
 	}
-	if b := (blocked{job: j, at: c.turn.at, open: open}); !c.responsive || c.binds(j, c.turn.patience) && !c.ahead(j) {
-		c.line(b)
-	} else {
-		b.open = slices.Clone(open)
-		c.blocked = append(c.blocked, b)
+	c.limited = true // others may pass it
+	if c.s.Config().LimitStop {
+		c.stopPartitions(a.shapes)
 	}
-	return false
+	return c.recordReason(a.cut, why, "")
 }
 
-// line records why a job that could start nowhere waits, and when it is planned to start.
-func (c *cycle) line(b blocked) {
-	if b.parts != nil {
-		c.lineSet(b)
-		return
-	}
-	why, head := c.reserve(b.job, b.open)
-	note := ""
-	if len(c.reserved) > 0 {
-		if note = c.reservedNote(b.open[0], b.job); note != "" {
-			why = cluster.WaitNodeNotAvail
-		}
-	}
-	c.wait(b.job, why, note, head)
+// arrayLimitReached reports whether as many tasks of a job's array run as may.
+func (c *cycle) arrayLimitReached(j *cluster.Job) bool {
+	a := j.Spec.Array
+	return j.ArrayID != 0 && a != nil && a.Limit > 0 && c.s.RunningTasks(j.ArrayID)+c.startedTasks[j.ArrayID] >= a.Limit
 }
 
-// idle is the same nodes without any job.
-func (c *cycle) idle() *pool {
-	if c.bare == nil {
-		c.bare = c.free.emptied()
+// fitOrShorten finds an allocation that is free now, if need be with a shorter limit where the job may be cut.
+func (c *cycle) fitOrShorten(shape *jobShape, j *cluster.Job) (*cluster.Job, *cluster.Alloc) {
+	alloc := c.fitNow(shape, j)
+	if alloc != nil || j.Spec.LimitMin <= 0 {
+		return j, alloc
 	}
-	return c.bare
+	return c.fitShorter(j, func(short *cluster.Job) *cluster.Alloc { return c.fitNow(shape, short) })
 }
 
-// closed tells why a partition starts nothing of this job now.
-func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
+// startPlaced starts a job, perhaps with a shorter limit than its record has.
+func (c *cycle) startPlaced(a *attempt, task int, shape *jobShape, short *cluster.Job, alloc *cluster.Alloc) {
+	if shape.reservation != nil {
+		alloc.Reservation = shape.reservation.Name
+	}
+	c.startJob(short, task, alloc)
+	if short != a.job {
+		c.decisions[len(c.decisions)-1].Limit = short.Limit
+	}
+}
+
+// recordReason records why a job waits that has no planned start.
+func (c *cycle) recordReason(j *cluster.Job, why cluster.Reason, note string) placement {
+	c.recordWait(j, why, note, nil)
+	return waits
+}
+
+// partitionCloses tells why a partition starts nothing of this job now.
+func (c *cycle) partitionCloses(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	switch {
 	case p.State == cluster.PartitionDown:
 		return cluster.WaitPartitionDown
@@ -307,7 +244,7 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 		return cluster.WaitPartitionInactive
 	case c.stopped[p]:
 		return cluster.WaitPriority
-	case c.tooLong(p, j) && c.allowed(p, j) == j:
+	case c.tooLong(p, j) && c.withinPartition(p, j) == j:
 		if j.Spec.MinNodes > p.Size(c.s) {
 			return cluster.WaitPartitionNodes
 		}
@@ -315,142 +252,66 @@ func (c *cycle) closed(p *cluster.Partition, j *cluster.Job) cluster.Reason {
 	}
 	barred := p.Barred(j.Spec)
 	if barred != cluster.NoReason {
-		return cmp.Or(c.limits.Regardless(j, p.Name), barred)
+		return cmp.Or(c.meter.Regardless(j, p.Name), barred)
 	}
 	return cluster.NoReason
 }
 
-// mask tells of which planned starts a job must keep off if it starts now, and until when it may run.
-func (c *cycle) mask(j *cluster.Job) (mask uint64, over time.Time) { return c.maskOf(j.Limit) }
-
-func (c *cycle) maskOf(limit time.Duration) (mask uint64, over time.Time) {
-	over = until(c.now, limit)
-	for i, h := range c.heads {
-		if over.After(h.at) {
-			mask |= 1 << i
-		}
-	}
-	return mask, over
-}
-
-// fit finds an allocation that is free now and delays no reservation: a job that would still run
+// fitNow finds an allocation that is free now and delays no reservation: a job that would still run
 // when a reserved start comes takes of its nodes only what they will have left beside it.
-func (c *cycle) fit(q *question, j *cluster.Job) *cluster.Alloc {
-	mask, over := c.mask(j)
-	off := c.off(q.own, j, c.now, over)
-	c.near = c.near || q.own != nil || !off.none()
-	c.longest = max(c.longest, over.Sub(c.now))
-	if off.none() && c.fails(q, mask) {
+func (c *cycle) fitNow(shape *jobShape, j *cluster.Job) *cluster.Alloc {
+	mask, over := c.plannedAcross(j)
+	off := c.exclusionFor(shape.reservation, j, c.now, over)
+	c.nearReservation = c.nearReservation || shape.reservation != nil || !off.none()
+	c.longestRun = max(c.longestRun, over.Sub(c.now))
+	if off.none() && c.knownToFail(shape, mask) {
 		return nil
 	}
-	alloc := c.find(q, mask, off)
+	alloc := c.findNow(shape, mask, off)
 	if alloc == nil && off.none() {
-		q.fail(mask)
+		shape.noteFailure(mask)
 	}
 	return alloc
 }
 
-func (c *cycle) start(j *cluster.Job, task int, alloc *cluster.Alloc) {
-	c.pools(func(p *pool) { p.start(alloc, j.Spec) })
-	c.license(j)
-	c.limits.Start(j, alloc.Partition, alloc)
-	for _, h := range c.heads {
-		if until(c.now, j.Limit).After(h.at) {
-			h.outlives(c.free, alloc.Shares)
+func (c *cycle) startJob(j *cluster.Job, task int, alloc *cluster.Alloc) {
+	c.eachFreeSet(func(fs *freeSet) { fs.startJob(alloc, j.Spec) })
+	c.takeLicenses(j)
+	c.meter.Start(j, alloc.Partition, alloc)
+	for _, ps := range c.planned {
+		if endOf(c.now, j.Limit).After(ps.at) {
+			ps.reduceFor(c.free, alloc.Shares)
 		}
 	}
-	c.begun = append(c.begun, release{at: until(c.now, j.Limit), shares: alloc.Shares})
+	c.started = append(c.started, release{at: endOf(c.now, j.Limit), shares: alloc.Shares})
 	if task != cluster.TaskAny {
-		c.running[j.ArrayID]++
+		c.startedTasks[j.ArrayID]++
 	}
-	c.out = append(c.out, cluster.Decision{Job: j.ID, Task: task, Start: alloc, Backfilled: len(c.heads) > 0})
+	c.decisions = append(c.decisions, cluster.Decision{Job: j.ID, Task: task, Start: alloc,
+		Backfilled: len(c.planned) > 0})
 }
 
-// reserve gives the first job of each partition that does not fit a planned start that later
-// jobs of this cycle can not delay (EASY backfill). Reservations keep off each other's nodes.
-func (c *cycle) reserve(j *cluster.Job, qs []*question) (cluster.Reason, *reservation) {
-	first := false
-	var best *reservation
-	if !c.responsive && !c.binds(j, 0) {
-		return cluster.WaitPriority, nil
-	}
-	for _, q := range qs {
-		if c.waiting[q.want.part] != nil {
-			continue
-		}
-		first, c.waiting[q.want.part] = true, j
-		if len(c.heads) >= maxHeads || !c.limits.Reserves(j, q.want.part.Name) {
-			continue
-		}
-		if r := c.plan(q, j); r != nil && (best == nil || r.at.Before(best.at)) {
-			best = r
-		}
-	}
-	if !first {
-		return cluster.WaitPriority, nil
-	}
-	if best != nil {
-		best.job = j.ID
-		c.heads = append(c.heads, best)
-	}
-	return cluster.WaitResources, best
-}
-
-// timeline is when what runs, and what this cycle has started, will be over.
-func (c *cycle) timeline() []release {
-	if c.ends == nil {
-		c.ends = releases(c.s)
-		for _, k := range c.reserved { // moments at which more can be had, too
-			c.ends = append(c.ends, release{at: k.End})
-			if k.Start.After(c.now) {
-				c.ends = append(c.ends, release{at: k.Start})
-			}
-		}
-		slices.SortStableFunc(c.ends, func(a, b release) int { return a.at.Compare(b.at) })
-	}
-	if len(c.begun) == 0 {
-		return c.ends
-	}
-	all := slices.Concat(c.ends, c.begun)
-	slices.SortStableFunc(all, func(a, b release) int { return a.at.Compare(b.at) })
-	return all
-}
-
-// kept is the nodes of all reservations.
-func (c *cycle) kept() nodeSet {
-	if len(c.heads) == 0 {
-		return nil
-	}
-	set := make(nodeSet, len(c.free.spaces))
-	for _, h := range c.heads {
-		for i, in := range h.nodes {
-			set[i] = set[i] || in
-		}
-	}
-	return set
-}
-
-// stop closes the partitions of questions for the rest of the cycle.
-func (c *cycle) stop(qs []*question) {
+// stopPartitions closes the partitions of shapes for the rest of the cycle.
+func (c *cycle) stopPartitions(shapes []*jobShape) {
 	if c.stopped == nil {
 		c.stopped = map[*cluster.Partition]bool{}
 	}
-	for _, q := range qs {
-		c.stopped[q.want.part] = true
+	for _, shape := range shapes {
+		c.stopped[shape.demand.part] = true
 	}
 }
 
-// wait records why a job waits, if that is news.
-func (c *cycle) wait(j *cluster.Job, why cluster.Reason, note string, head *reservation) {
-	if head == nil && j.Wait == why && j.WaitNote == note && j.PlannedStart.IsZero() {
+// recordWait records why a job waits, if that is news.
+func (c *cycle) recordWait(j *cluster.Job, why cluster.Reason, note string, planned *plannedStart) {
+	if planned == nil && j.Wait == why && j.WaitNote == note && j.PlannedStart.IsZero() {
 		return
 	}
 	d := cluster.Decision{Job: j.ID, Task: cluster.TaskAny, Wait: why, Note: note}
-	if head != nil {
-		d.StartsAt, d.Nodes = head.at, head.list
+	if planned != nil {
+		d.StartsAt, d.Nodes = planned.at, planned.names
 	}
 	if j.Wait == why && j.WaitNote == note && j.PlannedStart.Equal(d.StartsAt) {
 		return
 	}
-	c.out = append(c.out, d)
+	c.decisions = append(c.decisions, d)
 }

@@ -10,103 +10,142 @@ import (
 	"dev.muster/cluster"
 )
 
-// shape is everything of a job that decides where it fits: equal shapes are one question.
-type shape struct {
-	part       *cluster.Partition
-	own        *keptNodes // the reservation that it would run in
-	numbers    [19]int32
+// Jobs of one shape are an equivalence class: they ask for the same, so what does not fit for one of them fits for
+// none, and is not tried again in the cycle.
+
+// shapeKey is everything of a job that decides where it fits. All that newDemand reads must be in it: a field that is
+// missing makes two different jobs one (TestShapeKeyIsComplete).
+type shapeKey struct {
+	part        *cluster.Partition
+	reservation *reservedNodes // in which the job would run
+
+	// As asked; Admit bounds them.
+	minNodes, maxNodes               int32
+	tasks, tasksPerNode, tasksPerGPU int32
+	tasksPerSocket, tasksPerCore     int32
+	cpusPerTask, cpusPerGPU, minCPUs int32
+	sockets, cores, threads          int32
+	switches                         int32
+	segment                          int32
+	flags                            int32 // see keyFlags
+	forSystem                        int32 // see specKey
+	partMin, partMax                 int32 // plus one, where the job's QOS replaces the partition's bounds; else 0
+
 	mem        cluster.Mem
 	tmp        int64
 	sharing    cluster.Sharing
-	overcommit bool
-	sockets    int // whether to fill one socket before the next: said so, or not said
 	constraint string
 	prefer     string
-	gres       string // --gres-flags
+	gresFlags  string
 	hint       string
-	lists      string
-	user       int64 // where nodes are for one user's jobs
+	lists      string // of GRES and nodes, see keyLists
+	user       int64  // UID plus one, where nodes are for one user's jobs; else 0
 }
 
-// question is what jobs of one shape ask, and what this cycle has found out about it.
-type question struct {
-	want    *demand
-	gauge   *gauge
-	own     *keptNodes     // the reservation that it is about
-	why     cluster.Reason // if it can not run at all now
-	note    string
-	views   []*view // what the nodes can give, beside each set of reservations that was asked about
-	jobs    []*member
-	asks    cluster.Asking // what each of them comes to
-	fickle  bool           // one of them may start with another limit, or become ready by itself
-	failed  []uint64       // sets of reservations to stay off with which it did not fit
-	number  int            // among those posed
-	opened  int            // the last round in which it was looked into
-	doubts  int            // of that round that were
-	lost    []uint64       // the sets with which it may fit since then
-	outlook *outlook       // what its planned start rests on
+// jobShape is a shape: what its jobs ask for, which they are, and what is known of where that fits.
+type jobShape struct {
+	demand        *demand
+	fit           *classFit
+	reservation   *reservedNodes // in which the jobs would run; nil: in none
+	why           cluster.Reason // not NoReason: no job of the shape can run at present, whatever is free
+	note          string
+	nodeFits      []*nodeFit // one for each free set and mask of planned starts that was asked about
+	members       []*shapeMember
+	asking        cluster.Asking // what one job of the shape counts against limits
+	unstable      bool           // some member may start with a shorter limit, or become ready as time goes by
+	failed        []uint64       // masks of planned starts beside which it did not fit
+	number        int            // index in the book
+	checkedIn     int            // the last pass in which invalidations were applied
+	invalidations int            // how many of that pass were applied
+	reopened      []uint64       // masks taken from failed in that pass
+	projection    *projection    // what its planned start rests on; nil: nothing is known
 }
 
-// ask finds the question of a job, or makes it.
-func (c *cycle) ask(p *cluster.Partition, j *cluster.Job, own *keptNodes) *question {
-	switches := c.switches(j)
-	key := shapeOf(p, j.Spec, j.Avoid, switches)
-	key.own = own
-	if least, upTo := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || upTo != p.MaxNodes { // its QOS lifts them
-		key.numbers[len(key.numbers)-2], key.numbers[len(key.numbers)-1] = int32(1+least), int32(1+upTo)
+// shapeFor finds the shape of a job in a partition, or adds it, and has the job be a member.
+func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
+	key := shapeKeyOf(p, j.Spec, j.Avoid, c.switchesWanted(j))
+	key.reservation = own
+	if least, most := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || most != p.MaxNodes {
+		key.partMin, key.partMax = int32(1+least), int32(1+most)
 	}
-	if c.free.closed || j.Spec.Sharing == cluster.ShareUser {
-		key.user, c.users = int64(j.Spec.UID)+1, true
+	if c.free.hasOneUserNodes || j.Spec.Sharing == cluster.ShareUser {
+		key.user, c.book.perUser = int64(j.Spec.UID)+1, true
 	}
-	q, ok := c.asked[key]
+	shape, ok := c.book.byKey[key]
 	if !ok {
-		q = &question{want: newDemand(c.s, p, j.Spec, j.Avoid), own: own, asks: cluster.Asking{Like: j, Part: p.Name}}
-		q.want.switches = switches
-		q.gauge = newGauge(q.want, c.free)
-		if !q.plainly(c.free) && q.find(c.free, nil, 0, off{}) == nil { // what fits now is possible
-			q.why, q.note = q.want.possible(c.s, c.idle())
-		}
-		c.asked[key], q.number = q, len(c.posed)
-		c.posed, c.least, c.bounds = append(c.posed, q), append(c.least, *q.gauge.needs()), append(c.bounds, bound{})
+		shape = c.newShape(p, j, own)
+		c.book.add(key, shape)
 	}
-	if !c.known {
-		q.fickle = q.fickle || j.Spec.LimitMin != 0 || fickle(j, c.now)
-		c.members++
-		m := &member{id: j.ID, round: c.rounds, nice: j.Spec.Nice, since: waitsSince(j), limit: j.Limit, share: c.turn.share}
-		if !c.responsive && (c.rounds > 0 || len(q.jobs) == 0) { // the others of a full pass come behind
-			m.place, _ = c.s.PlaceOf(j.ID)
-		}
-		c.bounds[q.number].add(m, len(q.jobs) == 0)
-		q.jobs = append(q.jobs, m)
-		c.heldTo(q, j)
+	if !c.revisited {
+		c.joinShape(shape, j)
 	}
-	return q
+	return shape
 }
 
-// licensed reports whether there are licenses for the job beside those in use and given in this cycle.
-func (c *cycle) licensed(j *cluster.Job) bool {
-	if c.used == nil {
-		c.used = c.s.LicensesUsed()
+// newShape is the shape of a job, and whether such jobs can run at all.
+func (c *cycle) newShape(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
+	d := newDemand(c.s, p, j.Spec, j.Avoid)
+	d.switches = c.switchesWanted(j)
+	shape := &jobShape{
+		demand: d, fit: newClassFit(d, c.free), reservation: own,
+		asking: cluster.Asking{Like: j, Part: p.Name},
 	}
-	return c.s.LicensesFree(j, c.now, c.used)
+	fitsNow := shape.obviouslyPossible(c.free) || shape.find(c.free, nil, 0, exclusion{}) != nil
+	if !fitsNow { // else there is no need to ask
+		shape.why, shape.note = d.possible(c.s, c.emptied())
+	}
+	return shape
 }
 
-// license counts what a job that starts holds from now on.
-func (c *cycle) license(j *cluster.Job) {
+// add puts a shape into the book.
+func (b *shapeBook) add(key shapeKey, shape *jobShape) {
+	shape.number = len(b.list)
+	b.byKey[key] = shape
+	b.list = append(b.list, shape)
+	b.needs = append(b.needs, *shape.fit.neededCapability())
+	b.bounds = append(b.bounds, turnBound{})
+}
+
+// joinShape has a job be a member of a shape.
+func (c *cycle) joinShape(shape *jobShape, j *cluster.Job) {
+	m := &shapeMember{
+		id: j.ID, pass: c.book.pass, nice: j.Spec.Nice, since: waitingSince(j), limit: j.Limit, share: c.current.share,
+	}
+	first := len(shape.members) == 0
+	if !c.responsive && (first || c.book.pass > 0) { // in a full pass the others come behind the first
+		m.place, _ = c.s.PlaceOf(j.ID)
+	}
+	shape.unstable = shape.unstable || j.Spec.LimitMin != 0 || unstable(j, c.now)
+	shape.members = append(shape.members, m)
+	c.book.members++
+	c.book.bounds[shape.number].widen(m, first)
+	c.joinGate(shape, j)
+}
+
+// licensesFree reports whether there are licenses for the job beside those in use and given in this cycle.
+func (c *cycle) licensesFree(j *cluster.Job) bool {
+	if c.licenses == nil {
+		c.licenses = c.s.LicensesUsed()
+	}
+	return c.s.LicensesFree(j, c.now, c.licenses)
+}
+
+// takeLicenses counts what a job that starts holds from now on.
+func (c *cycle) takeLicenses(j *cluster.Job) {
 	if j.Spec.Licenses == "" {
 		return
 	}
 	list, _ := cluster.ParseLicenses(j.Spec.Licenses)
 	for _, l := range list {
-		c.used[l.Name] += l.Total
+		c.licenses[l.Name] += l.Total
 	}
 }
 
 // maxSwitchWait is the longest wait for --switches where nothing else is configured, as in Slurm.
 const maxSwitchWait = 300 * time.Second
 
-// switches is the most leaf switches that a job holds out for at present; 0: it does not, or not any more.
-func (c *cycle) switches(j *cluster.Job) int {
+// switchesWanted is the most leaf switches that a job holds out for at present; 0: it does not, or not any more.
+func (c *cycle) switchesWanted(j *cluster.Job) int {
 	if j.Spec.Switches == 0 {
 		return 0
 	}
@@ -117,31 +156,32 @@ func (c *cycle) switches(j *cluster.Job) int {
 	return j.Spec.Switches
 }
 
-// find is an allocation that fits now beside the reservations of the mask and keeps off what it must, or nil.
-func (q *question) find(p *pool, heads []*reservation, mask uint64, avoid off) *cluster.Alloc {
-	at := slices.IndexFunc(q.views, func(v *view) bool { return v.mask == mask && v.p == p })
-	if at >= 0 {
-		q.views[at].bar(avoid.cpus)
+// find is an allocation in a free set that keeps off the planned starts of the mask and what is excluded, or nil.
+func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, avoid exclusion) *cluster.Alloc {
+	at := slices.IndexFunc(shape.nodeFits, func(nf *nodeFit) bool { return nf.mask == mask && nf.free == fs })
+	known := at >= 0
+	if known {
+		shape.nodeFits[at].setExcluded(avoid.cpus)
+		if shape.nodeFits[at].tooSmall() {
+			return nil
+		}
 	}
-	if at >= 0 && q.views[at].short() || (at < 0 || len(q.want.gpuJob) > 0) && q.gauge.hopeless(p.scene(heads, mask)) {
+	sumsTell := !known || len(shape.demand.gpuJob) > 0
+	if sumsTell && shape.fit.hopeless(fs.classIndex(planned, mask)) {
 		return nil
 	}
-	if at >= 0 {
-		return q.views[at].find(avoid)
+	if !known {
+		shape.nodeFits = append(shape.nodeFits, shape.fit.newNodeFit(fs, planned, mask))
+		at = len(shape.nodeFits) - 1
 	}
-	v := q.gauge.view(p, heads, mask)
-	q.views = append(q.views, v)
-	return v.find(avoid)
+	return shape.nodeFits[at].find(avoid)
 }
 
-// fail notes that it does not fit beside these reservations.
-func (q *question) fail(mask uint64) bool {
-	q.failed = append(q.failed, mask)
-	return true
-}
+// noteFailure remembers that the shape does not fit beside these planned starts.
+func (shape *jobShape) noteFailure(mask uint64) { shape.failed = append(shape.failed, mask) }
 
-// leaves tells apart what jobs leave of their nodes for the system: cores above 0, threads below, 0 for what the nodes keep.
-func leaves(l *cluster.Layout) int32 {
+// specKey is what a job leaves of its nodes for the system (-S): cores above 0, threads below 0; 0: what the nodes say.
+func specKey(l *cluster.Layout) int32 {
 	switch {
 	case l.ThreadSpec != nil:
 		return -1 - int32(*l.ThreadSpec)
@@ -151,19 +191,39 @@ func leaves(l *cluster.Layout) int32 {
 	return 0
 }
 
-func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shape {
-	flags := b2i(s.Contiguous) | b2i(s.Spread)<<1 | b2i(s.UseMinNodes)<<2 | b2i(s.ConsolidateSegments)<<3 | b2i(s.SpreadSegments)<<4
-	k := shape{part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing, overcommit: s.Overcommit, sockets: b2i(inBlocks(s.Distribution)) | b2i(s.Distribution == "")<<1, constraint: s.Constraint, prefer: s.Prefer, gres: s.GRESFlags, hint: s.Hint,
-		numbers: [19]int32{ // Admit bounds them
-			int32(s.MinNodes), int32(s.MaxNodes), int32(s.Tasks), int32(s.TasksPerNode), int32(s.TasksPerGPU),
-			int32(s.CPUsPerTask), int32(s.CPUsPerGPU), int32(s.MinCPUs), int32(s.SocketsPerNode), int32(s.CoresPerSocket),
-			int32(s.ThreadsPerCore), int32(switches), int32(s.Segment), int32(flags), int32(s.TasksPerSocket),
-			int32(s.TasksPerCore), leaves(s.Layout)}}
+// shapeKeyOf is the key of a spec in a partition, but for what depends on the cycle.
+func shapeKeyOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shapeKey {
+	return shapeKey{
+		part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing,
+		constraint: s.Constraint, prefer: s.Prefer, gresFlags: s.GRESFlags, hint: s.Hint,
+		minNodes: int32(s.MinNodes), maxNodes: int32(s.MaxNodes),
+		tasks: int32(s.Tasks), tasksPerNode: int32(s.TasksPerNode), tasksPerGPU: int32(s.TasksPerGPU),
+		tasksPerSocket: int32(s.TasksPerSocket), tasksPerCore: int32(s.TasksPerCore),
+		cpusPerTask: int32(s.CPUsPerTask), cpusPerGPU: int32(s.CPUsPerGPU), minCPUs: int32(s.MinCPUs),
+		sockets: int32(s.SocketsPerNode), cores: int32(s.CoresPerSocket), threads: int32(s.ThreadsPerCore),
+		switches: int32(switches), segment: int32(s.Segment),
+		flags: keyFlags(s), forSystem: specKey(s.Layout), lists: keyLists(s, avoid),
+	}
+}
+
+// keyFlags is all that a spec says by yes or no.
+func keyFlags(s *cluster.JobSpec) (flags int32) {
+	for k, set := range [...]bool{
+		s.Contiguous, s.Spread, s.UseMinNodes, s.ConsolidateSegments, s.SpreadSegments, s.Overcommit,
+		fillsSockets(s.Distribution), s.Distribution == "",
+	} {
+		flags |= int32(b2i(set)) << k
+	}
+	return flags
+}
+
+// keyLists is the lists of a spec as one text; empty if they all are.
+func keyLists(s *cluster.JobSpec, avoid []cluster.Avoided) string {
 	if len(s.PerNode)+len(s.PerJob)+len(s.PerTask)+len(s.PerSocket)+len(s.NodeList)+len(s.Exclude)+len(avoid) == 0 {
-		return k
+		return ""
 	}
 	var b strings.Builder
-	for _, list := range [][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask, s.PerSocket} {
+	for _, list := range [...][]cluster.GRES{s.PerNode, s.PerJob, s.PerTask, s.PerSocket} {
 		for _, g := range list {
 			b.WriteString(g.Name)
 			b.WriteByte(':')
@@ -174,7 +234,7 @@ func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, 
 		}
 		b.WriteByte(';')
 	}
-	for _, list := range [][]cluster.NodeName{s.NodeList, s.Exclude} {
+	for _, list := range [...][]cluster.NodeName{s.NodeList, s.Exclude} {
 		for _, n := range list {
 			b.WriteString(string(n))
 			b.WriteByte(',')
@@ -185,6 +245,5 @@ func shapeOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, 
 		b.WriteString(string(a.Node))
 		b.WriteByte(',')
 	}
-	k.lists = b.String()
-	return k
+	return b.String()
 }

@@ -8,68 +8,13 @@ import (
 	"dev.muster/cluster"
 )
 
-// What is told of nodes: which are out of service, and what those that are not lack.
-
-// outage says why a node is out of service.
-func outage(n *cluster.Node) string {
-	what := "not responding"
-	switch {
-	case n.Down:
-		what = "down"
-	case n.Drain:
-		what = "drained"
-	case n.Failing:
-		what = "failing"
-	}
-	if n.Reason != "" {
-		what += " (" + n.Reason + ")"
-	}
-	return what
-}
-
-// unusable explains which of the nodes that a job names are out of service.
-func (e *Explanation) unusable(s *cluster.Snapshot, j *cluster.Job, wanted []cluster.NodeName) {
-	var names, out []string
-	for _, name := range wanted {
-		names = append(names, string(name))
-		if n, ok := s.Node(name); ok && !n.Usable() {
-			out = append(out, string(name)+" is "+outage(n))
-		}
-	}
-	e.add(cluster.WaitNodeNotAvail, updateHint([]*cluster.Job{j}, "reqnodelist=NODES")+", or none: reqnodelist=", "it must run on %s, and %s", strings.Join(names, ","), strings.Join(out, ", "))
-}
-
-// away names the partition's nodes that are out of service, grouped by why.
-func (e *Explanation) away(s *cluster.Snapshot, p *cluster.Partition) {
-	groups := map[string][]string{}
-	n := 0
-	for node := range s.PartitionNodes(p) {
-		if node.Usable() {
-			continue
-		}
-		what := outage(node)
-		groups[what] = append(groups[what], string(node.Name))
-		n++
-	}
-	if n == 0 {
-		return
-	}
-	var keys, parts []string
-	for k := range groups {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		parts = append(parts, named(groups[k], ",")+" "+k)
-	}
-	e.add(cluster.WaitNodesDown, "", "partition %s: %s out of service: %s", p.Name, count(n, "node is", "nodes are"), strings.Join(parts, "; "))
-}
+// What nodes lack that are in service, and on which a job does not fit.
 
 // lack is one of the things that keep a task off a node.
 type lack struct {
-	text string                    // of the nodes that it keeps off
-	left func(*demand, *space) int // how much of it a node has left; nil: it is no amount
-	unit string                    // of that
+	text string                       // of the nodes that it keeps off
+	left func(*demand, *nodeFree) int // how much of it a node has left; nil: it is no amount
+	unit string                       // of that
 }
 
 // The lacks, as they are told.
@@ -79,38 +24,43 @@ var (
 	lackMake     = &lack{text: "of another make or feature"}
 	lackCompany  = &lack{text: "with jobs of other users"}
 	lackWhole    = &lack{text: "in use (it wants whole nodes)"}
-	lackCPUs     = &lack{"short of CPUs", func(_ *demand, sp *space) int { return sp.free }, ""}
+	lackCPUs     = &lack{"short of CPUs", func(_ *demand, free *nodeFree) int { return free.wholeCPUs }, ""}
 	lackSockets  = &lack{text: "on whose sockets not so many tasks may be (--ntasks-per-socket)"}
 	lackGPUType  = &lack{text: "without such GPUs"}
-	lackGPUs     = &lack{"short of GPUs", (*demand).gpusLeft, ""}
-	lackMemory   = &lack{"short of memory", func(_ *demand, sp *space) int { return int(sp.mem) }, " MB"}
-	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets, lackGPUType, lackGPUs, lackMemory}
+	lackGPUs     = &lack{"short of GPUs", (*demand).fewestGPUsLeft, ""}
+	lackMemory   = &lack{"short of memory", func(_ *demand, free *nodeFree) int { return int(free.mem) }, " MB"}
+	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets,
+		lackGPUType, lackGPUs, lackMemory}
 )
 
-// shortage is the shortage of a pool of the nodes that are in service.
-func (d *demand) shortage(p *pool, away off) string { return d.shortageOf(p, away, " in service") }
+// shortage is the shortage of a free set of the nodes that are in service.
+func (d *demand) shortage(fs *freeSet, away exclusion) string {
+	return d.shortageOf(fs, away, " in service")
+}
 
-// shortageOf tells on how many nodes of a pool there is room, beside what the job must keep off, and what the others lack.
-func (d *demand) shortageOf(p *pool, away off, which string) string {
+// shortageOf tells on how many nodes of a free set there is room, beside what the job must keep off, and what the
+// others lack.
+func (d *demand) shortageOf(fs *freeSet, away exclusion, which string) string {
 	room, tasks, nodes := 0, 0, 0
 	lacking, most := map[*lack]int{}, map[*lack]int{}
-	for _, i := range p.members(d.part) {
+	for _, i := range fs.partitionMembers(d.part) {
 		nodes++
 		if away.nodes.has(i) {
 			lacking[lackReserved]++
 			continue
 		}
-		sp := away.cpus.within(int32(i), &p.spaces[i])
-		if n := d.capacity(sp); n > 0 {
+		free := away.cpus.without(int32(i), &fs.nodes[i])
+		if n := d.tasksOnAny(free); n > 0 {
 			room, tasks = room+1, tasks+n
 			continue
 		}
-		l := d.lacking(sp)
+		l := d.firstLack(free)
 		if lacking[l]++; l.left != nil {
-			most[l] = max(most[l], l.left(d, sp))
+			most[l] = max(most[l], l.left(d, free))
 		}
 	}
-	text := fmt.Sprintf("it wants %s with %s of %s each", count(d.minNodes, "node", "nodes"), count(d.tasks, "task", "tasks"), count(d.cpusPer, "CPU", "CPUs"))
+	text := fmt.Sprintf("it wants %s with %s of %s each", count(d.minNodes, "node", "nodes"),
+		count(d.tasks, "task", "tasks"), count(d.cpusPerTask, "CPU", "CPUs"))
 	if g := d.gpuText(); g != "" {
 		text += " and " + g
 	}
@@ -121,7 +71,7 @@ func (d *demand) shortageOf(p *pool, away off, which string) string {
 		text += fmt.Sprintf("%s room (for %s)", count(room, "has", "have"), count(min(tasks, 1<<30), "task", "tasks"))
 	}
 	if room >= d.minNodes && tasks >= d.tasks && away.none() {
-		if how := d.arrangement(p); how != "" {
+		if how := d.arrangement(fs); how != "" {
 			text += ", which do not lie as " + how + " wants"
 		}
 	}
@@ -138,13 +88,18 @@ func (d *demand) shortageOf(p *pool, away off, which string) string {
 }
 
 // arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of the topology plugin.
-func (d *demand) arrangement(p *pool) string {
+func (d *demand) arrangement(fs *freeSet) string {
 	var out []string
 	for _, o := range []struct {
 		asked bool
 		name  string
-	}{{d.contiguous, "--contiguous"}, {d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)}, {d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
-		{p.plan.blocks != nil && d.minNodes > 1, "topology/block"}, {p.plan.levels != nil && d.minNodes > 1 && d.switches == 0, "topology/tree"}} {
+	}{
+		{d.contiguous, "--contiguous"},
+		{d.switches > 0, fmt.Sprintf("--switches=%d", d.switches)},
+		{d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
+		{fs.topology.blocks != nil && d.minNodes > 1, "topology/block"},
+		{fs.topology.levels != nil && d.minNodes > 1 && d.switches == 0, "topology/tree"},
+	} {
 		if o.asked {
 			out = append(out, o.name)
 		}
@@ -168,7 +123,8 @@ func (d *demand) gpuText() string {
 	var parts []string
 	add := func(list []cluster.GRES, per string) {
 		for _, g := range list {
-			parts = append(parts, fmt.Sprintf("%s %s", count(int(g.Count), strings.TrimSpace(g.Type+" GPU"), strings.TrimSpace(g.Type+" GPUs")), per))
+			parts = append(parts, fmt.Sprintf("%s %s", count(int(g.Count), strings.TrimSpace(g.Type+" GPU"),
+				strings.TrimSpace(g.Type+" GPUs")), per))
 		}
 	}
 	add(d.gpuNode, "a node")
@@ -177,61 +133,64 @@ func (d *demand) gpuText() string {
 	return strings.Join(parts, ", ")
 }
 
-// lacking names the first thing that keeps a task off the node.
-func (d *demand) lacking(sp *space) *lack {
-	cpus := sp.free
+// firstLack names the first thing that keeps a task off the node.
+func (d *demand) firstLack(free *nodeFree) *lack {
+	cpus := free.wholeCPUs
 	switch {
-	case d.not[sp.node.Name]:
+	case d.excluded[free.node.Name]:
 		return lackExcluded
-	case d.mem.Per == cluster.MemPerNode && d.mem.MB > sp.node.Inventory.MemMB:
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB > free.node.Inventory.MemMB:
 		return lackMemory
-	case !d.may(sp.node):
+	case !d.mayUse(free.node):
 		return lackMake
-	case sp.closed != 0 && sp.closed != int64(d.user)+1, d.alone && !d.own(sp):
+	case free.onlyUser != 0 && free.onlyUser != int64(d.user)+1, d.oneUser && !d.allOfUser(free):
 		return lackCompany
-	case d.exclusive && sp.busy:
+	case d.exclusive && free.busy:
 		return lackWhole
-	case cpus < d.leastCPUs(sp) || cpus < max(d.cpusPer, 1)*d.onOne() && !d.overcommit:
+	case cpus < d.leastCPUs(free) || cpus < max(d.cpusPerTask, 1)*d.leastTasksOnNode() && !d.overcommit:
 		return lackCPUs
-	case d.cpusByMem(sp, cpus) < max(d.minCPUs, d.cpusPer):
+	case d.cpusByMem(free, cpus) < max(d.minCPUs, d.cpusPerTask):
 		return lackMemory
-	case d.perSocket > 0 && d.tasksBySocket(sp, d.per(&sp.node.Inventory)) < d.onOne():
+	case d.tasksPerSocket > 0 && d.tasksBySocket(free, d.cpusPerTaskOn(&free.node.Inventory)) < d.leastTasksOnNode():
 		return lackSockets
-	case !d.typed(sp.node):
+	case !d.hasGPUTypes(free.node):
 		return lackGPUType
 	}
 	return lackGPUs
 }
 
-// onOne is how many tasks a node must hold to be of use.
-func (d *demand) onOne() int {
-	if d.single {
+// leastTasksOnNode is how many tasks a node must hold to be of use.
+func (d *demand) leastTasksOnNode() int {
+	if d.oneNode {
 		return d.tasks
 	}
-	return max(min(d.perNode, d.tasks), 1)
+	return max(min(d.tasksPerNode, d.tasks), 1)
 }
 
-// types lists the GPUs that are asked for, by type.
-func (d *demand) types() []cluster.GRES {
+// gpusAsked lists the GPUs that are asked for, by type.
+func (d *demand) gpusAsked() []cluster.GRES {
 	return slices.Concat(d.gpuNode, d.gpuTask, d.gpuSocket, d.gpuJob)
 }
 
-// typed reports whether a node has GPUs of the types that are asked for, however many.
-func (d *demand) typed(n *cluster.Node) bool {
-	return !slices.ContainsFunc(d.types(), func(g cluster.GRES) bool { return ofType(n, g.Type, n.Inventory.Devices()) == 0 })
+// hasGPUTypes reports whether a node has GPUs of the types that are asked for, however many.
+func (d *demand) hasGPUTypes(n *cluster.Node) bool {
+	return !slices.ContainsFunc(d.gpusAsked(), func(g cluster.GRES) bool {
+		return countGPUsOf(n, g.Type,
+			n.Inventory.Devices()) == 0
+	})
 }
 
-// gpusLeft is how many GPUs a node has left of the type of which it has the fewest of those that are asked for.
-func (d *demand) gpusLeft(sp *space) int {
-	least := sp.gpu
-	for _, g := range d.types() {
-		least = min(least, ofType(sp.node, g.Type, sp.gpus))
+// fewestGPUsLeft is how many GPUs a node has left of the type of which it has the fewest of those that are asked for.
+func (d *demand) fewestGPUsLeft(free *nodeFree) int {
+	least := free.gpuCount
+	for _, g := range d.gpusAsked() {
+		least = min(least, countGPUsOf(free.node, g.Type, free.gpus))
 	}
 	return least
 }
 
-// ofType counts those of some GPUs of a node that are of a type, "" any.
-func ofType(n *cluster.Node, kind string, of cluster.IDSet) (count int) {
+// countGPUsOf counts those of some GPUs of a node that are of a type, "" any.
+func countGPUsOf(n *cluster.Node, kind string, of cluster.IDSet) (count int) {
 	for _, g := range n.Inventory.GPUs {
 		if of.Has(g.Index) && (kind == "" || strings.EqualFold(kind, g.Type)) {
 			count++

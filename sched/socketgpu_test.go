@@ -2,7 +2,8 @@ package sched
 
 import "testing"
 
-// TestGPUsPerSocketAndJob: what each socket is to have is what there is; --gpus beside it adds nothing. So a Slurm 22.05 gives.
+// TestGPUsPerSocketAndJob: what each socket is to have is what there is; --gpus beside it adds nothing. So a Slurm
+// 22.05 gives.
 func TestGPUsPerSocketAndJob(t *testing.T) {
 	for line, want := range map[string]int{
 		"-n1 --gpus=3 --gpus-per-socket=2 --sockets-per-node=1":     2,
@@ -15,7 +16,7 @@ func TestGPUsPerSocketAndJob(t *testing.T) {
 	} {
 		b := namedBed(t, nil, machine(), machine(), machine(), machine())
 		id := b.submit(ask(t, line))
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(id)
 		got := 0
 		if j.Alloc != nil {

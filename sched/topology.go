@@ -6,41 +6,41 @@ import (
 	"dev.muster/cluster"
 )
 
-// topology is how the nodes of a pool hang together: a tree of switches, or blocks, or neither.
+// topology is how the nodes of a free set hang together: a tree of switches, or blocks, or neither.
 type topology struct {
-	leaves []leaf
-	leafOf []int32 // by place, the leaf of the node
-	levels [][]branch
-	blocks *blocks
-	weight bool // the nodes differ in weight
-	shaky  bool // some had trouble of late
+	leaves   []leafSwitch
+	leafOf   []int32 // by index, the leaf of the node
+	levels   [][]switchLeaves
+	blocks   *nodeBlocks
+	weight   bool // the nodes differ in weight
+	troubled bool // some had trouble of late
 }
 
-// leaf is a switch with nodes. Nodes that no switch names are a leaf of their own.
-type leaf struct {
-	nodes []int32 // places, rising
+// leafSwitch is a switch with nodes. Nodes that no switch names are a leaf of their own.
+type leafSwitch struct {
+	nodes []int32 // rising
 	above []int32 // by level from 0, the switch above (itself at level 0); -1: none
 }
 
-// branch is a switch above others: which leaves are under it, in the order of the configuration.
-type branch struct{ leaves []int32 }
+// switchLeaves is a switch above others: which leaves are under it, in the order of the configuration.
+type switchLeaves struct{ leaves []int32 }
 
-// newTopology lays switches or blocks over the nodes of a pool, which differ in weight or not.
-func newTopology(w cluster.Wiring, p *pool, weight bool) *topology {
-	t := &topology{weight: weight}
-	for i := range p.spaces {
-		t.shaky = t.shaky || p.spaces[i].shaky
+// newTopology lays switches or blocks over the nodes of a free set, which differ in weight or not.
+func newTopology(w cluster.Wiring, fs *freeSet, weight bool) *topology {
+	topo := &topology{weight: weight}
+	for i := range fs.nodes {
+		topo.troubled = topo.troubled || fs.nodes[i].troubled
 	}
 	if len(w.Blocks) > 0 {
-		t.blocks = newBlocks(w, p)
-		return t
+		topo.blocks = newNodeBlocks(w, fs)
+		return topo
 	}
 	if len(w.Switches) == 0 {
-		return t
+		return topo
 	}
-	t.leafOf = make([]int32, len(p.spaces))
-	for i := range t.leafOf {
-		t.leafOf[i] = -1
+	topo.leafOf = make([]int32, len(fs.nodes))
+	for i := range topo.leafOf {
+		topo.leafOf[i] = -1
 	}
 	level := map[string]int{} // height of each switch above the nodes
 	up := map[string]string{}
@@ -54,59 +54,59 @@ func newTopology(w cluster.Wiring, p *pool, weight bool) *topology {
 		if len(s.Nodes) == 0 {
 			continue
 		}
-		l := leaf{}
+		l := leafSwitch{}
 		for _, name := range s.Nodes {
-			if i, ok := p.at(name); ok && t.leafOf[i] < 0 {
-				t.leafOf[i] = int32(len(t.leaves))
+			if i, ok := fs.index(name); ok && topo.leafOf[i] < 0 {
+				topo.leafOf[i] = int32(len(topo.leaves))
 				l.nodes = append(l.nodes, int32(i))
 			}
 		}
 		slices.Sort(l.nodes)
-		number[s.Name] = int32(len(t.leaves))
-		t.leaves = append(t.leaves, l)
+		number[s.Name] = int32(len(topo.leaves))
+		topo.leaves = append(topo.leaves, l)
 		for name, h := s.Name, 0; name != "" && h <= len(w.Switches); name, h = up[name], h+1 {
 			level[name] = max(level[name], h)
 		}
 	}
-	t.orphans()
-	t.climb(w, up, level, number)
-	return t
+	topo.addOrphanLeaf()
+	topo.addLevels(w, up, level, number)
+	return topo
 }
 
-// orphans makes a leaf of the nodes that no switch names.
-func (t *topology) orphans() {
-	var l leaf
-	for i, at := range t.leafOf {
+// addOrphanLeaf makes a leaf of the nodes that no switch names.
+func (topo *topology) addOrphanLeaf() {
+	var l leafSwitch
+	for i, at := range topo.leafOf {
 		if at < 0 {
-			t.leafOf[i] = int32(len(t.leaves))
+			topo.leafOf[i] = int32(len(topo.leaves))
 			l.nodes = append(l.nodes, int32(i))
 		}
 	}
 	if l.nodes != nil {
-		t.leaves = append(t.leaves, l)
+		topo.leaves = append(topo.leaves, l)
 	}
 }
 
-// climb lists the switches of each level above the leaves.
-func (t *topology) climb(w cluster.Wiring, up map[string]string, level map[string]int, number map[string]int32) {
+// addLevels lists the switches of each level above the leaves.
+func (topo *topology) addLevels(w cluster.Wiring, up map[string]string, level map[string]int, number map[string]int32) {
 	top := 0
 	for _, h := range level {
 		top = max(top, h)
 	}
-	t.levels = make([][]branch, top+1)
+	topo.levels = make([][]switchLeaves, top+1)
 	at := map[string]int32{}
 	for _, s := range w.Switches {
 		if h := level[s.Name]; h > 0 {
-			at[s.Name] = int32(len(t.levels[h]))
-			t.levels[h] = append(t.levels[h], branch{})
+			at[s.Name] = int32(len(topo.levels[h]))
+			topo.levels[h] = append(topo.levels[h], switchLeaves{})
 		}
 	}
-	for k := range t.leaves {
-		t.leaves[k].above = make([]int32, top+1)
-		for h := range t.leaves[k].above {
-			t.leaves[k].above[h] = -1
+	for k := range topo.leaves {
+		topo.leaves[k].above = make([]int32, top+1)
+		for h := range topo.leaves[k].above {
+			topo.leaves[k].above[h] = -1
 		}
-		t.leaves[k].above[0] = int32(k)
+		topo.leaves[k].above[0] = int32(k)
 	}
 	for _, s := range w.Switches {
 		k, ok := number[s.Name]
@@ -115,8 +115,8 @@ func (t *topology) climb(w cluster.Wiring, up map[string]string, level map[strin
 		}
 		for name, steps := up[s.Name], 0; name != "" && steps < len(w.Switches); name, steps = up[name], steps+1 {
 			h := level[name]
-			t.leaves[k].above[h] = at[name]
-			b := &t.levels[h][at[name]]
+			topo.leaves[k].above[h] = at[name]
+			b := &topo.levels[h][at[name]]
 			b.leaves = append(b.leaves, k)
 		}
 	}
@@ -124,77 +124,78 @@ func (t *topology) climb(w cluster.Wiring, up map[string]string, level map[strin
 
 // hops is how far two leaves are from each other: the level of the lowest switch above both, or one
 // more than there are levels.
-func (t *topology) hops(a, b int32) int {
-	for h := range t.levels {
-		if x := t.leaves[a].above[h]; x >= 0 && x == t.leaves[b].above[h] {
+func (topo *topology) hops(a, b int32) int {
+	for h := range topo.levels {
+		if x := topo.leaves[a].above[h]; x >= 0 && x == topo.leaves[b].above[h] {
 			return h
 		}
 	}
-	return len(t.levels)
+	return len(topo.levels)
 }
 
 // rootOf names the tree that a leaf is in, by the number of its first leaf.
-func (t *topology) rootOf(l int32) int32 {
-	for h := len(t.levels) - 1; h > 0; h-- {
-		if b := t.leaves[l].above[h]; b >= 0 {
-			return t.levels[h][b].leaves[0]
+func (topo *topology) rootOf(l int32) int32 {
+	for h := len(topo.levels) - 1; h > 0; h-- {
+		if b := topo.leaves[l].above[h]; b >= 0 {
+			return topo.levels[h][b].leaves[0]
 		}
 	}
 	return l
 }
 
-// groves is the candidates of one choice, leaf by leaf.
-type groves struct {
-	nodes [][]int32 // of each leaf
-	held  []int32   // leaves of the nodes that it had before
+// leafCandidates is the candidates of one choice, leaf by leaf.
+type leafCandidates struct {
+	nodes      [][]int32 // of each leaf
+	heldLeaves []int32   // leaves of the nodes that it had before
 }
 
-func (c *choice) groves() *groves {
-	t := c.p.plan
-	ends := make([]int32, len(t.leaves)+1)
-	for _, i := range c.cands {
-		ends[t.leafOf[i]+1]++
+func (c *choice) candidatesByLeaf() *leafCandidates {
+	topo := c.free.topology
+	ends := make([]int32, len(topo.leaves)+1)
+	for _, i := range c.candidates {
+		ends[topo.leafOf[i]+1]++
 	}
-	for l := range t.leaves {
+	for l := range topo.leaves {
 		ends[l+1] += ends[l]
 	}
-	g, all, next := &groves{nodes: make([][]int32, len(t.leaves))}, make([]int32, len(c.cands)), slices.Clone(ends)
-	for _, i := range c.cands {
-		l := t.leafOf[i]
+	g := &leafCandidates{nodes: make([][]int32, len(topo.leaves))}
+	all, next := make([]int32, len(c.candidates)), slices.Clone(ends)
+	for _, i := range c.candidates {
+		l := topo.leafOf[i]
 		all[next[l]] = i
 		next[l]++
 	}
-	for l := range t.leaves {
+	for l := range topo.leaves {
 		g.nodes[l] = all[ends[l]:ends[l+1]]
 	}
-	for _, i := range c.places {
-		g.held = append(g.held, t.leafOf[i])
+	for _, i := range c.chosen {
+		g.heldLeaves = append(g.heldLeaves, topo.leafOf[i])
 	}
-	slices.Sort(g.held)
-	g.held = slices.Compact(g.held)
+	slices.Sort(g.heldLeaves)
+	g.heldLeaves = slices.Compact(g.heldLeaves)
 	return g
 }
 
-// tree chooses under the lowest switch whose nodes suffice: the one with the fewest of them. Which
-// leaves, see leavesUnder.
-func (c *choice) tree() bool {
+// chooseInTree chooses under the lowest switch whose nodes suffice: the one with the fewest of them. Which
+// leaves, see chooseLeaves.
+func (c *choice) chooseInTree() bool {
 	type option struct{ at, nodes int }
-	t, g := c.p.plan, c.groves()
-	for h := range t.levels {
+	topo, g := c.free.topology, c.candidatesByLeaf()
+	for h := range topo.levels {
 		var options []option
-		for k := range t.switches(h) {
+		for k := range topo.switches(h) {
 			n := 0
-			for _, l := range t.under(h, k) {
+			for _, l := range topo.under(h, k) {
 				n += len(g.nodes[l])
 			}
-			in := !slices.ContainsFunc(g.held, func(l int32) bool { return t.leaves[l].above[h] != int32(k) })
-			if n > 0 && in && len(c.places)+n >= c.min {
+			in := !slices.ContainsFunc(g.heldLeaves, func(l int32) bool { return topo.leaves[l].above[h] != int32(k) })
+			if n > 0 && in && len(c.chosen)+n >= c.minNodes {
 				options = append(options, option{k, n})
 			}
 		}
 		slices.SortStableFunc(options, func(a, b option) int { return a.nodes - b.nodes })
 		for _, o := range options {
-			if c.try(func() bool { return c.leavesUnder(t.under(h, o.at), g) }) {
+			if c.attempt(func() bool { return c.chooseLeaves(topo.under(h, o.at), g) }) {
 				return true
 			}
 		}
@@ -203,49 +204,49 @@ func (c *choice) tree() bool {
 }
 
 // switches is how many switches there are at a level.
-func (t *topology) switches(h int) int {
+func (topo *topology) switches(h int) int {
 	if h == 0 {
-		return len(t.leaves)
+		return len(topo.leaves)
 	}
-	return len(t.levels[h])
+	return len(topo.levels[h])
 }
 
 // under lists the leaves under a switch.
-func (t *topology) under(h, k int) []int32 {
+func (topo *topology) under(h, k int) []int32 {
 	if h == 0 {
 		return []int32{int32(k)}
 	}
-	return t.levels[h][k].leaves
+	return topo.levels[h][k].leaves
 }
 
-// leavesUnder goes from leaf to leaf: always to the nearest of those in use; of these to the one
+// chooseLeaves goes from leaf to leaf: always to the nearest of those in use; of these to the one
 // that suffices with the fewest nodes, or if none does to the one with most.
-func (c *choice) leavesUnder(leaves []int32, g *groves) bool {
-	t := c.p.plan
+func (c *choice) chooseLeaves(leaves []int32, g *leafCandidates) bool {
+	topo := c.free.topology
 	far, gone := make([]int, len(leaves)), make([]bool, len(leaves))
 	near := func(used int32, first bool) {
 		for i, l := range leaves {
-			if d := t.hops(l, used); first || d < far[i] {
+			if d := topo.hops(l, used); first || d < far[i] {
 				far[i] = d
 			}
 		}
 	}
-	for k, l := range g.held {
+	for k, l := range g.heldLeaves {
 		near(l, k == 0)
 	}
-	for used := len(g.held); ; {
+	for used := len(g.heldLeaves); ; {
 		i := c.nextLeaf(leaves, far, gone, g)
 		if i < 0 {
 			return false
 		}
 		l := leaves[i]
-		if !slices.Contains(g.held, l) {
+		if !slices.Contains(g.heldLeaves, l) {
 			used++
 		}
-		if c.d.switches > 0 && used > c.d.switches {
+		if c.demand.switches > 0 && used > c.demand.switches {
 			return false
 		}
-		if gone[i] = true; c.fill(g.nodes[l]) {
+		if gone[i] = true; c.fillFrom(g.nodes[l]) {
 			return true
 		}
 		near(l, used == 1)
@@ -253,20 +254,16 @@ func (c *choice) leavesUnder(leaves []int32, g *groves) bool {
 }
 
 // nextLeaf is the number of the leaf to go on with, or -1.
-func (c *choice) nextLeaf(leaves []int32, far []int, gone []bool, g *groves) int {
+func (c *choice) nextLeaf(leaves []int32, far []int, gone []bool, g *leafCandidates) int {
 	best, enough := -1, false
 	for i, l := range leaves {
 		nodes := g.nodes[l]
 		if gone[i] || len(nodes) == 0 || best >= 0 && far[i] > far[best] {
 			continue
 		}
-		covers := len(c.places)+len(nodes) >= c.min && c.try(func() bool { return c.fill(nodes) }, true)
-		better := best < 0 || far[i] < far[best] || covers && !enough
-		if !better && covers == enough {
-			more := len(nodes) - len(g.nodes[leaves[best]])
-			better = covers && more < 0 || !covers && more > 0
-		}
-		if better {
+		covers := len(c.chosen)+len(nodes) >= c.minNodes && c.attempt(func() bool { return c.fillFrom(nodes) }, true)
+		nearer := best < 0 || far[i] < far[best]
+		if nearer || preferGroup(covers, len(nodes), enough, len(g.nodes[leaves[best]])) {
 			best, enough = i, covers
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestFoundLeaves: without topology.conf jobs go below one leaf switch, as the nodes found them, if they fit; a larger job
-// waits for none, nor does one that needs nodes of which no leaf is known.
+// TestFoundLeaves: without topology.conf jobs go below one leaf switch, as the nodes found them, if they fit; a
+// larger job waits for none, nor does one that needs nodes of which no leaf is known.
 func TestFoundLeaves(t *testing.T) {
 	var nodes []cluster.Inventory
 	for _, leaf := range []string{"a", "b", "a", "b", "b", ""} {
@@ -27,7 +27,7 @@ func TestFoundLeaves(t *testing.T) {
 	} {
 		b := namedBed(t, nil, nodes...)
 		id := b.submit(ask(t, c.ask))
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(id)
 		if got := words(j.AllocNodes()); got != c.want {
 			t.Errorf("%s got %q, want %q", c.ask, got, c.want)
@@ -43,9 +43,9 @@ func words(names []cluster.NodeName) string {
 	return strings.Join(out, " ")
 }
 
-// TestShaky: a large job leaves out a node that had trouble of late if others fit, and does not wait for that; a small one takes it,
-// and weight goes first.
-func TestShaky(t *testing.T) {
+// TestTroubledNodes: a large job leaves out a node that had trouble of late if others fit, and does not wait for
+// that; a small one takes it, and weight goes first.
+func TestTroubledNodes(t *testing.T) {
 	for _, c := range []struct {
 		ask, want string
 		weigh     bool
@@ -61,14 +61,14 @@ func TestShaky(t *testing.T) {
 			if i == 8 && c.weigh {
 				inv.Weight = 2
 			}
-			b.do(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv, Scored: true})
+			b.apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv, Scored: true})
 		}
 		for range 2 { // two losses are more than the limit
-			b.do(&cluster.NodeDown{Nodes: names(1, 1)})
-			b.do(&cluster.NodeUp{Name: "n1", Inventory: machine(), Scored: true})
+			b.apply(&cluster.NodeDown{Nodes: names(1, 1)})
+			b.apply(&cluster.NodeUp{Name: "n1", Inventory: machine(), Scored: true})
 		}
 		id := b.submit(ask(t, c.ask))
-		b.cycle()
+		b.scheduleAll()
 		j, _ := b.s.Job(id)
 		if got := words(j.AllocNodes()); got != c.want {
 			t.Errorf("%s got %q, want %q", c.ask, got, c.want)
@@ -76,11 +76,12 @@ func TestShaky(t *testing.T) {
 	}
 }
 
-// TestTroubleBetweenCycles: a scheduler that goes on sees that a node has had trouble, and that this was long enough ago.
+// TestTroubleBetweenCycles: a scheduler that goes on sees that a node has had trouble, and that this was long enough
+// ago.
 func TestTroubleBetweenCycles(t *testing.T) {
 	b := namedBed(t, nil)
 	for i := range 9 {
-		b.do(&cluster.NodeUp{Name: numbered(i + 1), Inventory: machine(), Scored: true})
+		b.apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: machine(), Scored: true})
 	}
 	var s Scheduler
 	large := func(want string) {
@@ -91,17 +92,17 @@ func TestTroubleBetweenCycles(t *testing.T) {
 		if len(got) != 1 || len(full) != 1 || got[0].Start == nil || words(nodesOf(got[0].Start)) != want || words(nodesOf(full[0].Start)) != want {
 			t.Errorf("it decides %v, a full pass %v, want %s", dump(got), dump(full), want)
 		}
-		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
 		s.Schedule(b.s.Snapshot(), b.now)
 	}
 	large("n1 n2 n3 n4 n5 n6 n7 n8")
 	for range 3 { // jobs could not be started there
 		id := b.submit(ask(t, "-N1 -wn1"))
-		b.cycle()
+		b.scheduleAll()
 		n, _ := b.s.Node("n1")
 		j, _ := b.s.Job(id)
-		b.do(&cluster.Report{Node: "n1", Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.LaunchFailed, Job: id, Attempt: j.Attempt}}})
-		b.do(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		b.apply(&cluster.Report{Node: "n1", Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.LaunchFailed, Job: id, Attempt: j.Attempt}}})
+		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
 		s.Schedule(b.s.Snapshot(), b.now)
 	}
 	if n, _ := b.s.Node("n1"); !n.Shaky(b.now) {

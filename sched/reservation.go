@@ -1,0 +1,265 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Reservations that operators made: a job keeps off the nodes, or the cores, of those that it has no part in, at any
+// moment of the time that it may run; one that has a part in one stays on its nodes, or its cores.
+
+// reservedNodes is a reservation as a cycle sees it.
+type reservedNodes struct {
+	*cluster.Reservation
+	nodes nodeSet
+	cpus  *excludedCPUs // what it has of them; nil: all
+}
+
+// gatherReserved lists the reservations that are not over, by start.
+func (c *cycle) gatherReserved() {
+	for _, r := range c.s.Reservations() {
+		if r = r.At(c.now); !r.End.After(c.now) {
+			continue
+		}
+		c.reserved = append(c.reserved, c.free.reservedNodesOf(c.s, r))
+	}
+	slices.SortStableFunc(c.reserved, func(a, b *reservedNodes) int { return a.Start.Compare(b.Start) })
+}
+
+// reservationsUnchanged reports whether the reservations are what they were at the last pass and, though time has
+// gone by, still no job that has looked for nodes could run into one.
+func (c *cycle) reservationsUnchanged(s *cluster.Snapshot, now time.Time) bool {
+	for _, rn := range c.reserved {
+		if !rn.End.After(now) || rn.Start.After(c.now) && !rn.Start.After(now.Add(c.longestRun)) {
+			return false
+		}
+	}
+	return slices.Equal(s.Reservations(), c.s.Reservations())
+}
+
+// reservedNodesOf looks up a reservation's nodes.
+func (fs *freeSet) reservedNodesOf(s *cluster.Snapshot, r *cluster.Reservation) *reservedNodes {
+	rn := &reservedNodes{Reservation: r, nodes: make(nodeSet, len(fs.nodes))}
+	if r.CPUs != nil {
+		rn.cpus = &excludedCPUs{}
+	}
+	for n, name := range s.Reserved(r) {
+		i, ok := fs.index(name)
+		if !ok {
+			continue
+		}
+		rn.nodes[i] = true
+		if r.CPUs != nil {
+			rn.cpus.exclude(int32(i), r.CPUs[n])
+		}
+	}
+	return rn
+}
+
+// withReserved excludes what a reservation has, too.
+func (ex exclusion) withReserved(rn *reservedNodes) exclusion {
+	if rn.cpus == nil {
+		return ex.withNodes(rn.nodes)
+	}
+	ex.cpus = ex.cpus.union(rn.cpus)
+	return ex
+}
+
+// reservationsFor lists the reservations that a job may run in, nil standing for none of them, and why the
+// others that it asks for are no good now.
+func (c *cycle) reservationsFor(j *cluster.Job, room []*reservedNodes) ([]*reservedNodes, cluster.Reason) {
+	if len(c.reserved) == 0 && j.Spec.Reservation == "" {
+		return append(room, nil), cluster.NoReason
+	}
+	for _, rn := range c.reserved {
+		if rn.isAskedFor(j) && rn.Allows(j.Spec) && (rn.Active(c.now) || rn.Flags&cluster.ResvFlex != 0) {
+			room = append(room, rn)
+		}
+	}
+	if j.Spec.Reservation == "" {
+		room = append(room, nil)
+	}
+	return room, cluster.WaitReservation
+}
+
+// isAskedFor reports whether a job names the reservation, or names none and the reservation draws such jobs.
+func (rn *reservedNodes) isAskedFor(j *cluster.Job) bool {
+	if j.Spec.Reservation == "" && rn.Flags&cluster.ResvMagnetic != 0 {
+		return true
+	}
+	return slices.Contains(j.Spec.ResvNames(), rn.Name)
+}
+
+// exclusionFor is what a job must not use that runs from one time to another.
+func (c *cycle) exclusionFor(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
+	if from.After(c.now) { // some may be over by then
+		return c.computeExclusion(own, j, from, to)
+	}
+	return c.exclusionNow(own, j, from, to).withNodes(c.completingNodes)
+}
+
+// exclusionNow is exclusionFor from now on; jobs that reach the same reservations share it.
+func (c *cycle) exclusionNow(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
+	if len(c.reserved) == 0 || j.Spec.Signal.Reservation { // some may let it in
+		return c.computeExclusion(own, j, from, to)
+	}
+	key := exclusionKey{own: own}
+	for key.count < len(c.reserved) && c.reserved[key.count].Start.Before(to) {
+		key.count++
+	}
+	ex, ok := c.exclusions[key]
+	if !ok {
+		ex = c.computeExclusion(own, j, from, to)
+		c.exclusions[key] = ex
+	}
+	return ex
+}
+
+// exclusionKey is what decides on the exclusion of a job that starts now.
+type exclusionKey struct {
+	own   *reservedNodes
+	count int
+}
+
+// outsideReservation is what a job in a reservation must not use because the reservation does not have it.
+func (c *cycle) outsideReservation(own *reservedNodes) (ex exclusion) {
+	if own == nil || own.Beyond() {
+		return ex
+	}
+	ex.nodes = make(nodeSet, len(c.free.nodes))
+	for i, in := range own.nodes {
+		ex.nodes[i] = !in
+	}
+	if own.cpus != nil {
+		ex.cpus = &excludedCPUs{}
+		for _, i := range own.cpus.nodeList() {
+			ex.cpus.exclude(i, cluster.RangeIDSet(0, c.free.nodes[i].node.Inventory.CPUs-1).Minus(own.cpus.on(i)))
+		}
+	}
+	return ex
+}
+
+func (c *cycle) computeExclusion(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
+	if len(c.reserved) == 0 {
+		return exclusion{}
+	}
+	if own != nil && own.Flags&cluster.ResvFlex == 0 && !own.Active(from) {
+		return exclusion{nodes: slices.Repeat(nodeSet{true}, len(c.free.nodes))}
+	}
+	ex := c.outsideReservation(own)
+	for _, rn := range c.reserved {
+		if rn == own || !rn.At(from).Keeps(from, to) || rn.Lets(j.Spec) {
+			continue
+		}
+		if own != nil && own.Flags&cluster.ResvAnyNodes == 0 && rn.Flags&cluster.ResvMaint == 0 {
+			if own.Flags&cluster.ResvFlex == 0 { // it stays on its own nodes
+				continue
+			}
+			rn = rn.minus(own)
+		}
+		ex = ex.withReserved(rn)
+	}
+	return ex
+}
+
+// minus is the reservation without what is another one's too.
+func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
+	rest := &reservedNodes{Reservation: rn.Reservation, nodes: slices.Clone(rn.nodes)}
+	for i, in := range other.nodes {
+		rest.nodes[i] = rest.nodes[i] && !in
+	}
+	if rn.cpus != nil {
+		rest.cpus = &excludedCPUs{}
+		for _, i := range rn.cpus.nodeList() {
+			if rest.nodes[i] {
+				rest.cpus.exclude(i, rn.cpus.on(i))
+			}
+		}
+	}
+	return rest
+}
+
+// nodesOutside is the nodes that a job can not have because of the reservations that it asks for: nodes of none of
+// these or, if it may go beyond them and names nodes, nodes of other reservations; nil if it may use all.
+func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *freeSet, now time.Time) nodeSet {
+	if spec.Reservation == "" {
+		return nil
+	}
+	beyond, set := false, slices.Repeat(nodeSet{true}, len(fs.nodes))
+	for _, name := range spec.ResvNames() {
+		r, ok := s.Reservation(name)
+		if !ok {
+			return nil
+		}
+		beyond = beyond || r.Beyond()
+		fs.markNodes(set, s.Reserved(r), false)
+	}
+	switch {
+	case !beyond:
+		return set
+	case len(spec.NodeList) == 0: // it may wait until the others are over
+		return nil
+	}
+	others := make(nodeSet, len(fs.nodes))
+	for _, r := range s.Reservations() {
+		if r.CPUs == nil && r.At(now).Keeps(now, endOf(now, s.TimeLimit(spec))) {
+			fs.markNodes(others, s.Reserved(r), true)
+		}
+	}
+	for i := range others {
+		others[i] = others[i] && set[i]
+	}
+	return others
+}
+
+// markNodes puts nodes into a set or takes them out.
+func (fs *freeSet) markNodes(set nodeSet, names []cluster.NodeName, in bool) {
+	for _, n := range names {
+		if i, ok := fs.index(n); ok {
+			set[i] = in
+		}
+	}
+}
+
+// outsideHint is what Slurm says of a job that names nodes outside of its reservations: it tries one after the other.
+func outsideHint(s *cluster.Snapshot, spec *cluster.JobSpec) string {
+	names := spec.ResvNames()
+	if r, ok := s.Reservation(names[len(names)-1]); ok && r.Beyond() {
+		return "Required nodes outside of the reservation"
+	}
+	return cluster.OutsideReservation
+}
+
+// unionOf is the nodes of both sets.
+func unionOf(a, b nodeSet) nodeSet {
+	if a == nil || b == nil {
+		return slices.Concat(a, b) // a copy of the one that is not empty
+	}
+	out := slices.Clone(a)
+	for i, in := range b {
+		out[i] = out[i] || in
+	}
+	return out
+}
+
+// reservedNote is what is said of a job that would start if nothing were reserved; of one that names its nodes Slurm
+// never says that it is for maintenance.
+func (c *cycle) reservedNote(shape *jobShape, j *cluster.Job) string {
+	if c.exclusionFor(shape.reservation, j, c.now, endOf(c.now, j.Limit)).none() {
+		return ""
+	}
+	free := c.freeWithOverlap(shape.demand.jobsPerCPU)
+	if shape.demand.allocateIn(free, c.outsideReservation(shape.reservation)) == nil {
+		return ""
+	}
+	for _, rn := range c.reserved {
+		maintenance := rn != shape.reservation && rn.Flags&cluster.ResvMaint != 0
+		inTheWay := !rn.Lets(j.Spec) && rn.Keeps(c.now, endOf(c.now, j.Limit))
+		if maintenance && inTheWay && len(j.Spec.NodeList) == 0 {
+			return "Reserved for maintenance"
+		}
+	}
+	return "May be reserved for other job"
+}
