@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/agent/step/stream"
 	"dev.muster/api"
+	"dev.muster/api/stream"
 	"dev.muster/cluster"
 )
 

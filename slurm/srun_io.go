@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/step/stream"
 	"dev.muster/api"
+	"dev.muster/api/stream"
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
 )

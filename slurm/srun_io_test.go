@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"dev.muster/cluster"
 )
 

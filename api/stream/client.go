@@ -90,9 +90,6 @@ func (s *Stream) Next() (Frame, error) {
 	}
 }
 
-// Last is the number of the last frame Next returned. Call it from Next's goroutine.
-func (s *Stream) Last() uint64 { return s.last }
-
 func (s *Stream) ack() {
 	s.acked, s.unacked = s.last, 0
 	s.send(Frame{Kind: Ack, Seq: s.last})
