@@ -26,11 +26,3 @@ func (s *Sys) ownCluster(names string) (own string, code int) {
 	}
 	return own, 0
 }
-
-// prefixed is a text with something before it, or nothing where there is none.
-func prefixed(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
-}

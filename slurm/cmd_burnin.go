@@ -60,15 +60,15 @@ func Burnin(sys *Sys, argv []string) int {
 	}
 	switch {
 	case show && len(options) == 0:
-		return sys.burninShow(argv, json)
+		return burninShow(sys, argv, json)
 	case show || json || len(argv) != 1 || strings.HasPrefix(argv[0], "-"):
 		return wrong()
 	}
-	return sys.burninSubmit(argv[0], options, output)
+	return burninSubmit(sys, argv[0], options, output)
 }
 
 // burninSubmit submits a job for each node: the whole node, after all others in the queue, and again if it is lost.
-func (s *Sys) burninSubmit(list string, options []string, output string) int {
+func burninSubmit(s *Sys, list string, options []string, output string) int {
 	names, err := hostlist.Expand(list)
 	if err != nil {
 		return s.fail("%s: %v", list, err)
@@ -114,11 +114,11 @@ func (s *Sys) burninSubmit(list string, options []string, output string) int {
 		if err != nil {
 			return s.usage(err)
 		}
-		q, code := s.submission(r)
+		q, code := submission(s, r)
 		if code != 0 {
 			return code
 		}
-		job, err := s.submitAll(r, q)
+		job, err := submitAll(s, r, q)
 		if err != nil {
 			text, _ := slurmText(err)
 			fmt.Fprintf(s.Stderr, "%s: the test of node %s could not be submitted: %s\n", s.Prog, n.Name, text)
@@ -153,7 +153,7 @@ func partitionOf(all []cluster.Partition, n cluster.NodeName) string {
 }
 
 // burninShow prints the latest test of each part.
-func (s *Sys) burninShow(names []string, json bool) int {
+func burninShow(s *Sys, names []string, json bool) int {
 	var q api.BurninQuery
 	for _, text := range names {
 		list, err := hostlist.Expand(text)
@@ -182,12 +182,12 @@ func (s *Sys) burninShow(names []string, json bool) int {
 	case len(resp.Parts) == 0:
 		fmt.Fprintf(s.Stdout, "%s: nothing was tested yet\n", strings.Join(names, ", "))
 	default:
-		s.burninTable(resp.Parts)
+		burninTable(s, resp.Parts)
 	}
 	return code
 }
 
-func (s *Sys) burninTable(parts []*cluster.TestedPart) {
+func burninTable(s *Sys, parts []*cluster.TestedPart) {
 	slices.SortStableFunc(parts, func(a, b *cluster.TestedPart) int { return cmp.Compare(a.Tests[0].Node, b.Tests[0].Node) })
 	t := &columns{}
 	t.line("NODE", "PART", "SERIAL", "TESTED", "JOB", "VERDICT", "WHAT")

@@ -167,10 +167,10 @@ func Health(sys *Sys, argv []string) int {
 			return code
 		}
 	case len(all) == 1 && len(argv) == 1:
-		sys.healthNode(&all[0])
+		healthNode(sys, &all[0])
 	default:
-		sys.healthTable(all, bad)
-		sys.healthRestored(resp.Now)
+		healthTable(sys, all, bad)
+		healthRestored(sys, resp.Now)
 	}
 	return min(bad, 1)
 }
@@ -204,7 +204,7 @@ func (c *columns) print(out io.Writer) {
 func points(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
 // healthTable prints a line for each finding.
-func (s *Sys) healthTable(all []nodeHealth, bad int) {
+func healthTable(s *Sys, all []nodeHealth, bad int) {
 	if bad == 0 {
 		fmt.Fprintf(s.Stdout, "%d nodes, nothing needs attention\n", len(all))
 		return
@@ -229,7 +229,7 @@ func (s *Sys) healthTable(all []nodeHealth, bad int) {
 const restoredShown = 7 * 24 * time.Hour
 
 // healthRestored prints what nodes knew otherwise than the file from which the cluster was brought back.
-func (s *Sys) healthRestored(now time.Time) {
+func healthRestored(s *Sys, now time.Time) {
 	info, err := call(s, api.ShowCluster, api.Empty{})
 	r := info.Restored
 	if err != nil || r == nil || now.Sub(r.At) > restoredShown {
@@ -247,7 +247,7 @@ func (s *Sys) healthRestored(now time.Time) {
 }
 
 // healthNode prints all that is known of one node's parts.
-func (s *Sys) healthNode(h *nodeHealth) {
+func healthNode(s *Sys, h *nodeHealth) {
 	n, inv := h.info, &h.info.Inventory
 	fmt.Fprintf(s.Stdout, "node %s is %s\n", h.Node, h.State)
 	say := func(what, format string, args ...any) {

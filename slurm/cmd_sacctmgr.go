@@ -385,44 +385,6 @@ func (m *manager) addAccounts(args []string) int {
 	return m.commit(changes, "adding accounts")
 }
 
-// find looks up an association.
-func (b *mgrBooks) find(account, user, partition string) *cluster.Association {
-	for _, a := range b.Assocs {
-		if a.Account == account && a.User == user && a.Partition == partition {
-			return a
-		}
-	}
-	return nil
-}
-
-func (b *mgrBooks) user(name string) *cluster.User {
-	i := slices.IndexFunc(b.Users, func(u *cluster.User) bool { return u.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return b.Users[i]
-}
-
-func (b *mgrBooks) account(name string) *cluster.Account {
-	i := slices.IndexFunc(b.Accounts, func(a *cluster.Account) bool { return a.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return b.Accounts[i]
-}
-
-// above is the account that an account is below, "" if it is not there.
-func (b *mgrBooks) above(account string) string {
-	a := b.find(account, "", "")
-	if a == nil {
-		return ""
-	}
-	if p := b.assoc(a.Parent); p != nil {
-		return p.Account
-	}
-	return ""
-}
-
 // adminLevel reads the word of an administrator's rank.
 func adminLevel(v string) string {
 	for _, w := range []string{"Administrator", "Operator"} {

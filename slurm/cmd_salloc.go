@@ -19,15 +19,15 @@ func runSalloc(sys *Sys, argv []string) int {
 	if err != nil {
 		return sys.usage(err)
 	}
-	sys.notes(r)
+	sayNotes(sys, r)
 	if _, code := sys.ownCluster(r.Job.Clusters); code != 0 {
 		return code
 	}
-	command, code := sys.sallocCommand(r)
+	command, code := sallocCommand(sys, r)
 	if code != 0 {
 		return code
 	}
-	job, code := sys.allocate(r)
+	job, code := allocate(sys, r)
 	if code != 0 {
 		return code
 	}
@@ -53,7 +53,7 @@ func runSalloc(sys *Sys, argv []string) int {
 		}
 		command = []string{"/bin/sh", "-c", "exec srun " + options}
 	}
-	rc, end := sys.runHere(r, job, &resp.Config, command)
+	rc, end := runHere(sys, r, job, &resp.Config, command)
 	if end == revoked {
 		return rc
 	}
@@ -72,7 +72,7 @@ func runSalloc(sys *Sys, argv []string) int {
 }
 
 // sallocCommand is what to run: the words given, else the user's shell.
-func (s *Sys) sallocCommand(r *Request) ([]string, int) {
+func sallocCommand(s *Sys, r *Request) ([]string, int) {
 	if r.Client.NoShell || len(r.Argv) > 0 {
 		return r.Argv, 0
 	}
@@ -108,12 +108,12 @@ var allocEnders = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, 
 
 // runHere runs the command with the allocation in its environment. If the allocation is taken
 // away first, the command runs to its own end unless -K says otherwise; SIGHUP is passed on, and not waited for.
-func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc, end int) {
+func runHere(s *Sys, r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc, end int) {
 	file, ok := lookPath(argv[0], s.Getenv)
 	if !ok {
 		return s.fail("_fork_command: Unable to find command \"%s\"", argv[0]), ended
 	}
-	attr := &os.ProcAttr{Files: files(s.Stdin, s.Stdout, s.Stderr), Env: append(append([]string(nil), s.Environ...), s.allocEnv(job, cfg)...)}
+	attr := &os.ProcAttr{Files: files(s.Stdin, s.Stdout, s.Stderr), Env: append(append([]string(nil), s.Environ...), allocEnv(s, job, cfg)...)}
 	if r.Client.Chdir != "" {
 		attr.Dir = r.Job.WorkDir
 	}
@@ -130,7 +130,7 @@ func (s *Sys) runHere(r *Request, job *cluster.Job, cfg *cluster.Config, argv []
 		st, _ := p.Wait()
 		done <- st
 	}()
-	gone := s.watchJob(job.ID)
+	gone := watchJob(s, job.ID)
 	for {
 		select {
 		case st := <-done:
@@ -177,7 +177,7 @@ func files(streams ...any) []*os.File {
 }
 
 // watchJob tells when a job ends by itself.
-func (s *Sys) watchJob(id cluster.JobID) <-chan *cluster.Job {
+func watchJob(s *Sys, id cluster.JobID) <-chan *cluster.Job {
 	c := make(chan *cluster.Job, 1)
 	go func() { // ends with the job, or with the program
 		for {
@@ -198,7 +198,7 @@ func (s *Sys) watchJob(id cluster.JobID) <-chan *cluster.Job {
 }
 
 // allocEnv is what the allocation adds to the command's environment.
-func (s *Sys) allocEnv(job *cluster.Job, cfg *cluster.Config) []string {
+func allocEnv(s *Sys, job *cluster.Job, cfg *cluster.Config) []string {
 	if job.Het != nil {
 		if resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: job.ID}}}); err == nil && len(resp.Jobs) == job.Het.Size {
 			return env.HetAllocation(&cluster.Launch{Job: job, Config: cfg, Daemon: s.Getenv("MUSTER_SOCKET"), Sisters: resp.Jobs[1:]})

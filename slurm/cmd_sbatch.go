@@ -20,23 +20,23 @@ func runSbatch(sys *Sys, argv []string) int {
 	if err != nil {
 		return sys.usage(err)
 	}
-	sys.notes(r)
+	sayNotes(sys, r)
 	own, code := sys.ownCluster(r.Job.Clusters)
 	if code != 0 {
 		return code
 	}
-	q, code := sys.submission(r)
+	q, code := submission(sys, r)
 	if code != 0 {
 		return code
 	}
 	if r.Client.TestOnly {
-		return sys.testOnly(r, q)
+		return testOnly(sys, r, q)
 	}
-	resp, err := sys.submitAll(r, q)
+	resp, err := submitAll(sys, r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		sys.beforeRefusal(err, r)
-		defer sys.afterRefusal(err)
+		beforeRefusal(sys, err, r)
+		defer afterRefusal(sys, err)
 		if isDoubt(err) {
 			return sys.fail("%s", text)
 		}
@@ -53,7 +53,7 @@ func runSbatch(sys *Sys, argv []string) int {
 		fmt.Fprintf(sys.Stdout, "Submitted batch job %d%s\n", resp.Job, prefixed(" on cluster ", own))
 	}
 	if r.Client.Wait {
-		return sys.waitJob(resp.Job)
+		return waitJob(sys, resp.Job)
 	}
 	return 0
 }
@@ -113,8 +113,8 @@ func submit[Q any](s *Sys, to api.Endpoint[Q, api.SubmitResponse], key string, q
 }
 
 // submitAll hands over a job with all of its components.
-func (s *Sys) submitAll(r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
-	q.Key = s.requestKey()
+func submitAll(s *Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
+	q.Key = requestKey(s)
 	if key := s.Getenv(submitKeyEnv); key != "" && s.Prog == "sbatch" {
 		q.Key = key
 	}
@@ -123,14 +123,14 @@ func (s *Sys) submitAll(r *Request, q api.SubmitRequest) (api.SubmitResponse, er
 	if len(r.Parts) == 0 {
 		resp, err = submit(s, api.SubmitJob, q.Key, q)
 	} else {
-		resp, err = submit(s, api.SubmitHet, q.Key, s.hetRequest(r, q))
+		resp, err = submit(s, api.SubmitHet, q.Key, hetRequest(s, r, q))
 	}
-	s.ignored(resp.Ignored)
+	sayIgnored(s, resp.Ignored)
 	return resp, err
 }
 
-// ignored says what of a job's request was left out because the site does not allow it.
-func (s *Sys) ignored(names []string) {
+// sayIgnored says what of a job's request was left out because the site does not allow it.
+func sayIgnored(s *Sys, names []string) {
 	for _, name := range slices.Compact(names) {
 		if name = "--" + strings.ReplaceAll(name, "_", "-"); name == "--core-spec" {
 			name = "-S"
@@ -140,10 +140,10 @@ func (s *Sys) ignored(names []string) {
 }
 
 // hetRequest is the request for a heterogeneous job; q is that for its first component.
-func (s *Sys) hetRequest(r *Request, q api.SubmitRequest) api.HetRequest {
+func hetRequest(s *Sys, r *Request, q api.SubmitRequest) api.HetRequest {
 	out := api.HetRequest{Specs: []cluster.JobSpec{q.Spec}, Script: q.Script, Env: q.Env, Key: q.Key}
 	for _, p := range r.Parts {
-		s.settle(p)
+		settleRequest(s, p)
 		p.Job.UID, p.Job.GID = q.Spec.UID, q.Spec.GID
 		out.Specs = append(out.Specs, p.Job)
 	}
@@ -151,13 +151,13 @@ func (s *Sys) hetRequest(r *Request, q api.SubmitRequest) api.HetRequest {
 }
 
 // requestKey names one request of this process, in a word.
-func (s *Sys) requestKey() string {
+func requestKey(s *Sys) string {
 	host, _ := s.Hostname()
 	return fmt.Sprintf("%s.%d.%d", host, os.Getpid(), time.Now().UnixNano())
 }
 
-// notes says what parsing remarked, unless -Q.
-func (s *Sys) notes(r *Request) {
+// sayNotes says what parsing remarked, unless -Q.
+func sayNotes(s *Sys, r *Request) {
 	for _, n := range r.Notes {
 		if r.Client.Quiet == 0 || strings.HasPrefix(n, "Warning: ") || strings.HasPrefix(n, "error: ") { // these Slurm tells with -Q too
 			s.say("%s", n)
@@ -166,9 +166,9 @@ func (s *Sys) notes(r *Request) {
 }
 
 // submission is the request for a new job.
-func (s *Sys) submission(r *Request) (api.SubmitRequest, int) {
+func submission(s *Sys, r *Request) (api.SubmitRequest, int) {
 	j := &r.Job
-	s.settle(r)
+	settleRequest(s, r)
 	q := api.SubmitRequest{Script: r.Script}
 	if j.Kind == cluster.Batch {
 		env, err := JobEnviron(r, s.Environ)
@@ -181,8 +181,8 @@ func (s *Sys) submission(r *Request) (api.SubmitRequest, int) {
 	return q, 0
 }
 
-// settle fills in what a job's request says by where and how it was made.
-func (s *Sys) settle(r *Request) {
+// settleRequest fills in what a job's request says by where and how it was made.
+func settleRequest(s *Sys, r *Request) {
 	j := &r.Job
 	if j.Kind == cluster.Batch && j.Stdout == "" {
 		j.Stdout = "slurm-%j.out"
@@ -200,7 +200,7 @@ func (s *Sys) settle(r *Request) {
 }
 
 // beforeRefusal prints what Slurm says before some refusals; of a job that is only tested it does not say what nodes lack.
-func (s *Sys) beforeRefusal(err error, r *Request) {
+func beforeRefusal(s *Sys, err error, r *Request) {
 	var e *api.Error
 	switch {
 	case isKind(err, cluster.ErrPartition):
@@ -211,7 +211,7 @@ func (s *Sys) beforeRefusal(err error, r *Request) {
 }
 
 // afterRefusal prints in our words, with numbers, what Slurm's words for a refusal leave open.
-func (s *Sys) afterRefusal(err error) {
+func afterRefusal(s *Sys, err error) {
 	var e *api.Error
 	if text, no := slurmText(err); no != 0 && errors.As(err, &e) && e.Message != text {
 		s.say("why: %s", e.Message)
@@ -219,13 +219,13 @@ func (s *Sys) afterRefusal(err error) {
 }
 
 // testOnly says when and where the job would start, on stderr as Slurm does.
-func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
+func testOnly(s *Sys, r *Request, q api.SubmitRequest) int {
 	var resp api.TestResponse
 	var err error
 	if len(r.Parts) == 0 {
 		resp, err = call(s, api.TestJob, q)
 	} else {
-		resp, err = call(s, api.TestHet, s.hetRequest(r, q))
+		resp, err = call(s, api.TestHet, hetRequest(s, r, q))
 	}
 	if err != nil {
 		var e *api.Error
@@ -233,12 +233,12 @@ func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
 			err = cluster.Errorf(e.Code, cluster.ErrReservation, "%s", e.Message)
 		}
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, r)
+		beforeRefusal(s, err, r)
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
-		s.afterRefusal(err)
+		afterRefusal(s, err)
 		return 1
 	}
-	s.ignored(resp.Ignored)
+	sayIgnored(s, resp.Ignored)
 	s.say("Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
 		stamp(resp.StartsAt), resp.CPUs, nodeText(resp.Nodes), resp.Partition)
 	return 0
@@ -248,7 +248,7 @@ func (s *Sys) testOnly(r *Request, q api.SubmitRequest) int {
 const waitHold = 50 * time.Second
 
 // waitJob waits for a job to end and returns its exit code: the highest of an array's tasks.
-func (s *Sys) waitJob(id cluster.JobID) int {
+func waitJob(s *Sys, id cluster.JobID) int {
 	var wait time.Duration
 	for {
 		resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ended, Timeout: waitHold})

@@ -104,7 +104,7 @@ func setCancelState(o *cancelOptions, v string) error {
 		case "SUSPENDED", "S":
 			o.filter.Phases = append(o.filter.Phases, cluster.Suspended)
 		default:
-			return &UsageError{Code: 1, Lines: []string{"Invalid job state specified: " + s,
+			return &opt.UsageError{Code: 1, Lines: []string{"Invalid job state specified: " + s,
 				"Valid job states are PENDING, RUNNING, and SUSPENDED"}}
 		}
 	}
@@ -120,12 +120,6 @@ func setCancelUser(o *cancelOptions, v string) error {
 	o.filter.Users = []uint32{u.UID}
 	o.note("user_name", v)
 	return nil
-}
-
-// target is one word of the line: a job, some tasks of an array, or a step.
-type target struct {
-	ref  cluster.Ref
-	step *int
 }
 
 // runScancel ends or signals jobs and steps.
@@ -157,16 +151,16 @@ func runScancel(sys *Sys, argv []string) int {
 		return 1
 	}
 	if filtered || o.interactive {
-		return sys.cancelMatching(&o, targets)
+		return cancelMatching(sys, &o, targets)
 	}
-	return sys.cancelAll(&o, targets)
+	return cancelAll(sys, &o, targets)
 }
 
 // cancelsAtOnce is how many calls are under way together: servers write down together what comes together.
 const cancelsAtOnce = 32
 
 // cancelAll ends or signals many; what there is to say of them is said in their order.
-func (s *Sys) cancelAll(o *cancelOptions, targets []target) int {
+func cancelAll(s *Sys, o *cancelOptions, targets []target) int {
 	worst := 0
 	for some := range slices.Chunk(targets, cancelsAtOnce) {
 		errs := make([]error, len(some))
@@ -176,62 +170,10 @@ func (s *Sys) cancelAll(o *cancelOptions, targets []target) int {
 		}
 		calls.Wait()
 		for i, t := range some {
-			worst = max(worst, s.sayCancelled(o, t, errs[i]))
+			worst = max(worst, sayCancelled(s, o, t, errs[i]))
 		}
 	}
 	return worst
-}
-
-// parseTarget reads 42, 42_3, 42_[1-3], 42+1, 42.1.
-func parseTarget(w string) (t target, ok bool) {
-	job, step, hasStep := strings.Cut(w, ".")
-	base, tasks, hasTasks := strings.Cut(job, "_")
-	if lead, part, ok := strings.Cut(base, "+"); ok {
-		k, err := strconv.ParseUint(part, 10, 16)
-		if err != nil || hasTasks {
-			return t, false
-		}
-		base, t.ref.Part = lead, int(k)+1
-	}
-	id, err := strconv.ParseUint(base, 10, 32)
-	if err != nil || id == 0 {
-		return t, false
-	}
-	t.ref.Job = cluster.JobID(id)
-	if hasTasks && tasks != "*" {
-		set, err := cluster.ParseIDSet(strings.TrimSuffix(strings.TrimPrefix(tasks, "["), "]"))
-		if err != nil || set.Empty() {
-			return t, false
-		}
-		t.ref.Tasks = set
-	}
-	if hasStep {
-		n, err := strconv.Atoi(step)
-		if err != nil || n < 0 {
-			return t, false
-		}
-		t.step = &n
-	}
-	return t, true
-}
-
-// splitOutside splits at commas that are not in brackets.
-func splitOutside(w string) (out []string) {
-	depth, start := 0, 0
-	for i := range len(w) {
-		switch w[i] {
-		case '[':
-			depth++
-		case ']':
-			depth--
-		case ',':
-			if depth == 0 {
-				out = append(out, w[start:i])
-				start = i + 1
-			}
-		}
-	}
-	return append(out, w[start:])
 }
 
 // command is what the servers are to do with a target.
@@ -257,7 +199,7 @@ func (o *cancelOptions) command(t target) cluster.Cancel {
 }
 
 // sayCancelled tells how it went with a target, and what that makes of the exit status.
-func (s *Sys) sayCancelled(o *cancelOptions, t target, err error) int {
+func sayCancelled(s *Sys, o *cancelOptions, t target, err error) int {
 	id := strconv.FormatUint(uint64(t.ref.Job), 10)
 	if t.ref.Part > 0 {
 		id += "+" + strconv.Itoa(t.ref.Part-1)
@@ -288,7 +230,7 @@ func (s *Sys) sayCancelled(o *cancelOptions, t target, err error) int {
 }
 
 // cancelMatching ends the jobs that all filters select, asking first with -i.
-func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
+func cancelMatching(s *Sys, o *cancelOptions, targets []target) int {
 	for _, t := range targets {
 		o.filter.Refs = append(o.filter.Refs, t.ref)
 	}
@@ -309,12 +251,12 @@ func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
 			continue
 		}
 		for _, t := range targetsOf(j, targets) {
-			if o.interactive && !s.agreesToCancel(in, j, t) {
+			if o.interactive && !agreesToCancel(s, in, j, t) {
 				continue
 			}
 			chosen = append(chosen, t)
 			if o.interactive { // who says yes means now
-				worst = max(worst, s.cancelAll(o, chosen))
+				worst = max(worst, cancelAll(s, o, chosen))
 				chosen = nil
 			}
 		}
@@ -322,7 +264,7 @@ func (s *Sys) cancelMatching(o *cancelOptions, targets []target) int {
 	if len(resp.Jobs) == 0 && o.verbose > 0 {
 		s.say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
 	}
-	return max(worst, s.cancelAll(o, chosen))
+	return max(worst, cancelAll(s, o, chosen))
 }
 
 // targetsOf is what of a job that was selected is to be cancelled: the steps that were named, else the job.
@@ -347,7 +289,7 @@ func targetsOf(j *cluster.Job, named []target) []target {
 }
 
 // agreesToCancel asks whether a job, or a step of it, is to be cancelled.
-func (s *Sys) agreesToCancel(in *bufio.Reader, j *cluster.Job, t target) bool {
+func agreesToCancel(s *Sys, in *bufio.Reader, j *cluster.Job, t target) bool {
 	what := fmt.Sprintf("job_id=%d", j.ID)
 	if t.step != nil {
 		what = fmt.Sprintf("step_id=%d.%d", j.ID, *t.step)

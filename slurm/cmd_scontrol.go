@@ -274,7 +274,7 @@ func (c *control) hosts(arg string, f func([]string) string) int {
 func (c *control) showTopology(arg string) int {
 	conf, err := c.cluster()
 	if err != nil {
-		return c.sys.loadFailed("slurm_load_topo error", err)
+		return loadFailed(c.sys, "slurm_load_topo error", err)
 	}
 	topo := conf.Config.Topology
 	if blocks := conf.Config.Blocks; len(blocks) > 0 {
@@ -310,7 +310,7 @@ func (c *control) showTopology(arg string) int {
 func (c *control) showLicenses(arg string) int {
 	conf, err := c.cluster()
 	if err != nil {
-		return c.sys.loadFailed("slurm_load_licenses error", err)
+		return loadFailed(c.sys, "slurm_load_licenses error", err)
 	}
 	if len(conf.Config.Licenses) == 0 {
 		_, _ = c.out.WriteString("No licenses configured in Slurm.\n")

@@ -30,11 +30,11 @@ func runSeff(sys *Sys, argv []string) int {
 		return code
 	}
 	if len(rest) != 1 {
-		return sys.wrong("Usage: seff [Options] <Jobid>[_<arraytask>]")
+		return sayWrong(sys, "Usage: seff [Options] <Jobid>[_<arraytask>]")
 	}
 	t, ok := parseTarget(rest[0])
 	if !ok {
-		return sys.wrong("seff: Invalid job id: " + rest[0])
+		return sayWrong(sys, "seff: Invalid job id: "+rest[0])
 	}
 	resp, err := call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{t.ref}, Steps: true})
 	if err != nil {
@@ -47,7 +47,7 @@ func runSeff(sys *Sys, argv []string) int {
 		return sys.fail("%s", text)
 	}
 	if len(resp.Records) == 0 {
-		return sys.wrong("Job not found.")
+		return sayWrong(sys, "Job not found.")
 	}
 	r := resp.Records[0]
 	e := efficiencyOf(&r, resp.Now)

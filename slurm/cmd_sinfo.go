@@ -106,10 +106,10 @@ func runSinfo(sys *Sys, argv []string) int {
 	case o.yaml:
 		return sys.fail("--yaml is not supported, use --json")
 	case o.reservations:
-		return sys.infoReservations(!o.noHeader)
+		return infoReservations(sys, !o.noHeader)
 	}
 	for {
-		if code := sys.infoOnce(&o); code != 0 || o.every == 0 {
+		if code := infoOnce(sys, &o); code != 0 || o.every == 0 {
 			return code
 		}
 		time.Sleep(o.every)
@@ -117,16 +117,16 @@ func runSinfo(sys *Sys, argv []string) int {
 }
 
 // infoOnce asks and prints once.
-func (s *Sys) infoOnce(o *infoOptions) int {
+func infoOnce(s *Sys, o *infoOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
 	resp, err := call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
-		return s.loadFailed("slurm_load_node", err)
+		return loadFailed(s, "slurm_load_node", err)
 	}
 	if err != nil {
-		return s.loadFailed("slurm_load_partitions", err)
+		return loadFailed(s, "slurm_load_partitions", err)
 	}
 	v := &view{sys: s, now: resp.Now, raw: o.raw}
 	own, code := s.ownCluster(o.clusters)

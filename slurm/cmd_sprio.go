@@ -251,7 +251,7 @@ func runSprio(sys *Sys, argv []string) int {
 	}
 	if len(rest) > 0 {
 		sys.say("error: Unrecognized option: %s", rest[0])
-		return sys.usage(&UsageError{Code: opt.CodeError, Stdout: true, Lines: []string{prioUsage}})
+		return sys.usage(&opt.UsageError{Code: opt.CodeError, Stdout: true, Lines: []string{prioUsage}})
 	}
 	for _, w := range o.strangers {
 		sys.say("error: Invalid user: %s\n", w)

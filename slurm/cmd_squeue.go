@@ -230,14 +230,14 @@ func runSqueue(sys *Sys, argv []string) int {
 	if len(o.badUsers) > 0 && len(o.query.Users) == 0 {
 		o.query.Users = []uint32{1<<32 - 1} // nobody
 	}
-	if err := sys.checkNodes(o.query.Nodes); err != "" {
+	if err := checkNodes(sys, o.query.Nodes); err != "" {
 		return sys.fail("%s", err)
 	}
 	if o.follow {
-		return sys.followQueue(&o)
+		return followQueue(sys, &o)
 	}
 	for {
-		if code := sys.queueOnce(&o); code != 0 || o.every == 0 {
+		if code := queueOnce(sys, &o); code != 0 || o.every == 0 {
 			return code
 		}
 		time.Sleep(o.every)
@@ -280,7 +280,7 @@ func (o *queueOptions) words(rest []string) ([]string, error) {
 }
 
 // checkNodes returns what to say if a node that was named does not exist.
-func (s *Sys) checkNodes(names []cluster.NodeName) string {
+func checkNodes(s *Sys, names []cluster.NodeName) string {
 	if len(names) == 0 {
 		return ""
 	}
@@ -292,7 +292,7 @@ func (s *Sys) checkNodes(names []cluster.NodeName) string {
 }
 
 // queueOnce asks and prints once.
-func (s *Sys) queueOnce(o *queueOptions) int {
+func queueOnce(s *Sys, o *queueOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
 	v := &view{sys: s, raw: o.raw, timeFmt: s.Getenv("SLURM_TIME_FORMAT")}
@@ -304,20 +304,20 @@ func (s *Sys) queueOnce(o *queueOptions) int {
 		_, _ = out.WriteString("CLUSTER: " + own + "\n")
 	}
 	if o.steps {
-		return s.queueSteps(o, v, out)
+		return queueSteps(s, o, v, out)
 	}
 	q := o.query
 	o.phases(&q)
 	q.Starts = o.start
 	f, bad := o.jobFormat()
 	q.Brief = o.light(f.Codes())
-	resp, err := s.listJobs(q)
+	resp, err := listJobs(s, q)
 	if err != nil {
-		return s.loadFailed("slurm_load_jobs error", err)
+		return loadFailed(s, "slurm_load_jobs error", err)
 	}
 	v.now = resp.Now
 	if len(q.Refs) == 1 && len(resp.Missing) == 1 {
-		return s.loadFailed("slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
+		return loadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
 	}
 	rows := o.rows(v, resp.Jobs)
 	if o.json {
@@ -342,7 +342,7 @@ func (o *queueOptions) table(v *view, out *bufio.Writer, f *format.Format[jobRow
 const fetchers = 3
 
 // listJobs asks for jobs; of a long list the pages behind the first are fetched side by side.
-func (s *Sys) listJobs(q api.JobQuery) (api.JobsResponse, error) {
+func listJobs(s *Sys, q api.JobQuery) (api.JobsResponse, error) {
 	q.Pages = len(q.Refs) == 0
 	first, err := call(s, api.ListJobs, q)
 	if err != nil || len(first.Rest) == 0 {
@@ -376,7 +376,7 @@ func (s *Sys) listJobs(q api.JobQuery) (api.JobsResponse, error) {
 }
 
 // loadFailed prints why nothing could be listed.
-func (s *Sys) loadFailed(what string, err error) int {
+func loadFailed(s *Sys, what string, err error) int {
 	text, _ := slurmText(err)
 	_, _ = s.Stderr.Write([]byte(what + ": " + text + "\n"))
 	return 1
@@ -444,10 +444,10 @@ func (o *queueOptions) defaultSort() string {
 }
 
 // queueSteps lists steps.
-func (s *Sys) queueSteps(o *queueOptions, v *view, out *bufio.Writer) int {
+func queueSteps(s *Sys, o *queueOptions, v *view, out *bufio.Writer) int {
 	resp, err := call(s, api.ListSteps, api.StepQuery{Users: o.query.Users})
 	if err != nil {
-		return s.loadFailed("slurm_get_job_steps error", err)
+		return loadFailed(s, "slurm_get_job_steps error", err)
 	}
 	v.now = resp.Now
 	rows := stepRows(v, resp)

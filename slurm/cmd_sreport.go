@@ -184,20 +184,20 @@ func (r *reporter) run(words []string) int {
 			continue
 		}
 		if len(words) < 2 {
-			return r.sys.wrong("too few arguments for keyword:" + words[0])
+			return sayWrong(r.sys, "too few arguments for keyword:"+words[0])
 		}
 		for _, n := range k.reports {
 			if isKey(strings.ToLower(words[1]), n.least, n.name) {
 				return r.report(&n, words[2:])
 			}
 		}
-		return r.sys.wrong("Not valid report "+words[1], "Valid "+k.name+" reports are, "+k.valid)
+		return sayWrong(r.sys, "Not valid report "+words[1], "Valid "+k.name+" reports are, "+k.valid)
 	}
-	return r.sys.wrong("invalid keyword: " + words[0])
+	return sayWrong(r.sys, "invalid keyword: "+words[0])
 }
 
-// wrong prints lines as they are and fails.
-func (s *Sys) wrong(lines ...string) int {
+// sayWrong prints lines as they are and fails.
+func sayWrong(s *Sys, lines ...string) int {
 	for _, l := range lines {
 		fmt.Fprintln(s.Stderr, l)
 	}
@@ -341,7 +341,7 @@ func (r *reporter) filter(a *reportAsk, key, value, word string) int {
 		}
 		a.top = n
 	default:
-		return r.sys.wrong(" Unknown condition: "+word, "Use keyword set to modify value")
+		return sayWrong(r.sys, " Unknown condition: "+word, "Use keyword set to modify value")
 	}
 	return 0
 }
@@ -361,7 +361,7 @@ func (r *reporter) window(a *reportAsk, from, to string) int {
 		}
 		t, pos, ok := ParsePast(e.text, now)
 		if !ok {
-			code = r.sys.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, e.text))
+			code = sayWrong(r.sys, fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, e.text))
 			continue
 		}
 		*e.at = t
@@ -455,7 +455,7 @@ func printReport[T any](r *reporter, a *reportAsk, cols []reportColumn[T], forma
 	}
 	t := report[T]{noHeader: r.noHeader, parse: r.parse}
 	if bad := t.pick(cols, format); bad != "" {
-		return r.sys.wrong(" Unknown field '" + bad + "'")
+		return sayWrong(r.sys, " Unknown field '"+bad+"'")
 	}
 	out := bufio.NewWriter(r.sys.Stdout)
 	defer out.Flush()

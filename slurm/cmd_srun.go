@@ -21,7 +21,7 @@ func runSrun(sys *Sys, argv []string) int {
 	if err != nil {
 		return sys.usage(err)
 	}
-	sys.notes(r)
+	sayNotes(sys, r)
 	if _, code := sys.ownCluster(r.Job.Clusters); code != 0 {
 		return code
 	}
@@ -31,21 +31,21 @@ func runSrun(sys *Sys, argv []string) int {
 		}
 	}
 	if r.Client.TestOnly {
-		q, code := sys.submission(r)
+		q, code := submission(sys, r)
 		if code != 0 {
 			return code
 		}
-		return sys.testOnly(r, q)
+		return testOnly(sys, r, q)
 	}
 	if r.Client.JobID != 0 {
-		sys.stepLeaves(r)
-		return sys.stepOf(r, cluster.JobID(r.Client.JobID))
+		stepLeaves(sys, r)
+		return stepOf(sys, r, cluster.JobID(r.Client.JobID))
 	}
-	job, code := sys.allocate(r)
+	job, code := allocate(sys, r)
 	if code != 0 {
 		return code
 	}
-	rc := sys.stepOf(r, job.ID)
+	rc := stepOf(sys, r, job.ID)
 	exit := cluster.ExitStatus{Code: rc}
 	switch {
 	case r.outOfMemory:
@@ -61,7 +61,7 @@ func runSrun(sys *Sys, argv []string) int {
 }
 
 // noAllocation says why a job has nothing to run a step in.
-func (s *Sys) noAllocation(id cluster.JobID) {
+func noAllocation(s *Sys, id cluster.JobID) {
 	why := "Invalid job id specified"
 	resp, _ := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
 	if len(resp.Jobs) == 1 {
@@ -77,7 +77,7 @@ func (s *Sys) noAllocation(id cluster.JobID) {
 }
 
 // stepLeaves says that what a job leaves of its nodes is not for its steps to say. Slurm says nothing of threads.
-func (s *Sys) stepLeaves(r *Request) {
+func stepLeaves(s *Sys, r *Request) {
 	for _, p := range r.all() {
 		switch {
 		case p.Job.CoreSpec != nil:
@@ -89,16 +89,16 @@ func (s *Sys) stepLeaves(r *Request) {
 }
 
 // allocate submits an allocation and waits until its nodes are ready.
-func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
-	q, code := s.submission(r)
+func allocate(s *Sys, r *Request) (*cluster.Job, int) {
+	q, code := submission(s, r)
 	if code != 0 {
 		return nil, code
 	}
-	resp, err := s.submitAll(r, q)
+	resp, err := submitAll(s, r, q)
 	if err != nil {
 		text, _ := slurmText(err)
-		s.beforeRefusal(err, r)
-		defer s.afterRefusal(err)
+		beforeRefusal(s, err, r)
+		defer afterRefusal(s, err)
 		if isDoubt(err) {
 			return nil, s.fail("%s", text)
 		}
@@ -107,13 +107,13 @@ func (s *Sys) allocate(r *Request) (*cluster.Job, int) {
 		}
 		return nil, s.fail("Unable to allocate resources: %s", text)
 	}
-	return s.awaitAllocation(r, resp)
+	return awaitAllocation(s, r, resp)
 }
 
 // quietWait is how long an allocation may take before srun and salloc say that it is queued.
 const quietWait = 250 * time.Millisecond
 
-func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job, int) {
+func awaitAllocation(s *Sys, r *Request, made api.SubmitResponse) (*cluster.Job, int) {
 	id := made.Job
 	stop, interrupted := onInterrupt()
 	defer stop()
@@ -167,7 +167,7 @@ func (s *Sys) awaitAllocation(r *Request, made api.SubmitResponse) (*cluster.Job
 				}
 				return a.resp.Jobs[0], 0
 			}
-			if code := s.stillWaits(r, id, w); code >= 0 {
+			if code := stillWaits(s, r, id, w); code >= 0 {
 				return nil, code
 			}
 		}
@@ -183,14 +183,14 @@ type allocationWait struct {
 
 // stillWaits says what there is to say of an allocation that is not there yet. It returns the exit code where it is waited for no
 // longer, else -1.
-func (s *Sys) stillWaits(r *Request, id cluster.JobID, w *allocationWait) int {
+func stillWaits(s *Sys, r *Request, id cluster.JobID, w *allocationWait) int {
 	never, preparing := false, false
 	if !w.told {
-		never, preparing = s.waitsFor(id)
+		never, preparing = waitsFor(s, id)
 	}
 	if im := r.Client.Immediate; im != nil && (never || time.Since(w.began) >= *im) {
 		_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
-		return s.refused(never)
+		return refuseToWait(s, never)
 	}
 	w.hold = waitHold
 	if preparing {
@@ -198,7 +198,7 @@ func (s *Sys) stillWaits(r *Request, id cluster.JobID, w *allocationWait) int {
 	}
 	quiet := r.Client.Quiet > 0
 	if !w.told && !quiet {
-		s.sayQueued(id, never)
+		sayQueued(s, id, never)
 	}
 	w.told = true
 	if left := whyWait - time.Since(w.began); left > 0 {
@@ -206,14 +206,14 @@ func (s *Sys) stillWaits(r *Request, id cluster.JobID, w *allocationWait) int {
 		return -1
 	}
 	if !w.explained && !quiet {
-		s.explainWait(id)
+		explainWait(s, id)
 	}
 	w.explained = true
 	return -1
 }
 
 // sayQueued says that an allocation waits; never: its partition has not what it wants.
-func (s *Sys) sayQueued(id cluster.JobID, never bool) {
+func sayQueued(s *Sys, id cluster.JobID, never bool) {
 	if never {
 		s.say(partConfig)
 	}
@@ -227,7 +227,7 @@ func (s *Sys) sayQueued(id cluster.JobID, never bool) {
 const whyWait = 5 * time.Second
 
 // explainWait says what a job waits for, and when it may begin, as far as that is known.
-func (s *Sys) explainWait(id cluster.JobID) {
+func explainWait(s *Sys, id cluster.JobID) {
 	resp, err := call(s, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: id}})
 	if err != nil || len(resp.Causes) == 0 {
 		return
@@ -242,8 +242,8 @@ func (s *Sys) explainWait(id cluster.JobID) {
 // partConfig is what a request is told that no partition as configured can meet.
 const partConfig = "Requested partition configuration not available now"
 
-// refused words the end of --immediate.
-func (s *Sys) refused(never bool) int {
+// refuseToWait words the end of --immediate.
+func refuseToWait(s *Sys, never bool) int {
 	why := "Requested nodes are busy"
 	if never {
 		why = partConfig
@@ -255,7 +255,7 @@ func (s *Sys) refused(never bool) int {
 }
 
 // waitsFor reports whether a job waits for more than its partition has, and whether it waits for nothing but its nodes.
-func (s *Sys) waitsFor(id cluster.JobID) (never, preparing bool) {
+func waitsFor(s *Sys, id cluster.JobID) (never, preparing bool) {
 	resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}, Brief: true})
 	if err != nil || len(resp.Jobs) == 0 {
 		return false, false
@@ -267,22 +267,22 @@ func (s *Sys) waitsFor(id cluster.JobID) (never, preparing bool) {
 	return false, resp.Jobs[0].Phase > cluster.Pending
 }
 
-// step creates a step and sees it through; the result is srun's exit code.
-func (s *Sys) step(r *Request, id cluster.JobID) int {
+// runStep creates a step and sees it through; the result is srun's exit code.
+func runStep(s *Sys, r *Request, id cluster.JobID) int {
 	sio, code := newStepIO(s, r)
 	if code != 0 {
 		return code
 	}
-	resp, code := s.createStep(r, id)
+	resp, code := createStep(s, r, id)
 	if code != 0 {
 		sio.close()
 		return code
 	}
-	return s.follow(r, []api.StepResponse{resp}, sio)
+	return followStep(s, r, []api.StepResponse{resp}, sio)
 }
 
-// follow sees a step through that was created, in one part for each component that it runs on.
-func (s *Sys) follow(r *Request, made []api.StepResponse, sio *stepIO) int {
+// followStep sees a step through that was created, in one part for each component that it runs on.
+func followStep(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) int {
 	run := newStepRun(s, r, made, sio)
 	if err := sio.open(&run.resp); err != nil {
 		run.kill()
@@ -295,12 +295,12 @@ func (s *Sys) follow(r *Request, made []api.StepResponse, sio *stepIO) int {
 // daemonAway is how long srun waits for its node's daemon to come back.
 const daemonAway = 30 * time.Second
 
-func (s *Sys) createStep(r *Request, id cluster.JobID) (api.StepResponse, int) {
-	return s.createStepAs(r, api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: s.requestKey()})
+func createStep(s *Sys, r *Request, id cluster.JobID) (api.StepResponse, int) {
+	return createStepAs(s, r, api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: requestKey(s)})
 }
 
 // createStepAs makes a request for a step, and waits until its job has room for it.
-func (s *Sys) createStepAs(r *Request, q api.StepRequest) (api.StepResponse, int) {
+func createStepAs(s *Sys, r *Request, q api.StepRequest) (api.StepResponse, int) {
 	id := q.Job
 	resp, err := call(s, api.CreateStep, q)
 	for end := time.Now().Add(daemonAway); isUnreachable(err) && time.Now().Before(end); {
@@ -330,7 +330,7 @@ func (s *Sys) createStepAs(r *Request, q api.StepRequest) (api.StepResponse, int
 	text, _ := slurmText(err)
 	switch {
 	case isKind(err, cluster.ErrJobID), isKind(err, cluster.ErrFinished):
-		s.noAllocation(id)
+		noAllocation(s, id)
 		s.say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
 	case isKind(err, cluster.ErrStepGRES):
 		var e *api.Error
@@ -341,16 +341,16 @@ func (s *Sys) createStepAs(r *Request, q api.StepRequest) (api.StepResponse, int
 	case isKind(err, cluster.ErrStepNodes) && r.Step.MinNodes > 0:
 		s.say("error: %s", err.Error())
 	case isKind(err, cluster.ErrMultiProg):
-		s.sayErrors(err.Error())
+		sayErrors(s, err.Error())
 	case isKind(err, cluster.ErrStepBind):
-		return resp, s.bindRefused(err)
+		return resp, bindRefused(s, err)
 	default:
 		s.say("error: Unable to create step for job %d: %s", id, text)
 	}
 	return resp, s.errorExit()
 }
 
-func (s *Sys) sayErrors(lines string) {
+func sayErrors(s *Sys, lines string) {
 	for line := range strings.Lines(lines) {
 		s.say("error: %s", strings.TrimSuffix(line, "\n"))
 	}
@@ -360,9 +360,9 @@ func (s *Sys) sayErrors(lines string) {
 const bindFailed = 192
 
 // bindRefused tells why tasks can not be bound; the hint names the step and the nodes.
-func (s *Sys) bindRefused(err error) int {
+func bindRefused(s *Sys, err error) int {
 	const text = "Unable to satisfy cpu bind request"
-	s.sayErrors(err.Error())
+	sayErrors(s, err.Error())
 	var e *api.Error
 	if errors.As(err, &e) {
 		words := strings.Fields(e.Hint)
@@ -378,9 +378,9 @@ func (s *Sys) bindRefused(err error) int {
 // reattach is how long srun tries to reach a daemon that went away.
 const reattach = 5 * time.Minute
 
-// attach returns a function that leads to the stream of one node's part of the step, and that
+// attachTo returns a function that leads to the stream of one node's part of the step, and that
 // waits for a daemon that is being restarted.
-func (s *Sys) attach(id cluster.StepID, node cluster.NodeName) func() (io.ReadWriteCloser, error) {
+func attachTo(s *Sys, id cluster.StepID, node cluster.NodeName) func() (io.ReadWriteCloser, error) {
 	return func() (io.ReadWriteCloser, error) {
 		c := s.client()
 		var wait time.Duration
@@ -444,7 +444,7 @@ func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepR
 		}
 		for _, n := range part.Nodes {
 			run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
-			run.streams = append(run.streams, stream.New(s.attach(part.Step.ID, n.Node), 0))
+			run.streams = append(run.streams, stream.New(attachTo(s, part.Step.ID, n.Node), 0))
 			run.first0 = append(run.first0, run.resp.Step.Tasks)
 		}
 		run.parts, run.resp.Nodes = append(run.parts, part.Step.ID), append(run.resp.Nodes, part.Nodes...)

@@ -11,7 +11,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/slurm/format"
 	"dev.muster/slurm/opt"
 )
 
@@ -282,11 +281,6 @@ func treeOf(all []*cluster.Association) (rows []treeRow) {
 	return rows
 }
 
-// slurmTRES are the resources that are always tracked, with their numbers.
-func slurmTRES() []string {
-	return []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}
-}
-
 // firstOwnTRES is the number of the first resource that the configuration names.
 const firstOwnTRES = 1001
 
@@ -304,22 +298,6 @@ func amountsText(resp *api.BooksResponse, list []cluster.Amount) string {
 			}
 		}
 		parts = append(parts, name+"="+strconv.FormatInt(int64(n), 10))
-	}
-	return strings.Join(parts, ",")
-}
-
-// limitText writes the resources of one limit: cpu=4,gres/gpu=2.
-func limitText(l cluster.Limits, name string) string {
-	var parts []string
-	for x := range l.Named(name) {
-		text := strconv.FormatInt(x.Max, 10)
-		if x.TRES == "mem" {
-			text = format.Mem(cluster.MemMB(x.Max))
-		}
-		if x.TRES != "" {
-			text = x.TRES + "=" + text
-		}
-		parts = append(parts, text)
 	}
 	return strings.Join(parts, ",")
 }

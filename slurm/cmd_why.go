@@ -76,7 +76,7 @@ func Why(sys *Sys, argv []string) int {
 	if !resp.StartsAt.IsZero() {
 		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", stamp(resp.StartsAt), nodeText(resp.Nodes))
 	}
-	sys.holders(resp.Holders)
+	printHolders(sys, resp.Holders)
 	for i, c := range resp.Changes {
 		if i == 0 {
 			fmt.Fprintln(sys.Stdout, "  it would start sooner")
@@ -90,15 +90,15 @@ func Why(sys *Sys, argv []string) int {
 			fmt.Fprintf(sys.Stdout, "      %s\n", c.Hint)
 		}
 	}
-	sys.others(resp.Others, resp.More)
+	sayOthers(sys, resp.Others, resp.More)
 	return 0
 }
 
 // unconfirmed is what nodes have not told of a job, by its phase.
 var unconfirmed = [...]string{cluster.Starting: "not begun on", cluster.Ending: "not over on", cluster.Ended: ""}
 
-// others names the records beside the one that was explained that wait as well.
-func (s *Sys) others(list []*cluster.Job, more int) {
+// sayOthers names the records beside the one that was explained that wait as well.
+func sayOthers(s *Sys, list []*cluster.Job, more int) {
 	for _, j := range list {
 		r := jobRow{Job: j, v: &view{sys: s, now: s.Now()}}
 		own := uintText(uint32(j.ID))
@@ -115,8 +115,8 @@ func (s *Sys) others(list []*cluster.Job, more int) {
 // maxHolders is how many of the jobs that hold something are told, those that are over last.
 const maxHolders = 5
 
-// holders prints which jobs hold what another one is to get.
-func (s *Sys) holders(list []api.Holder) {
+// printHolders prints which jobs hold what another one is to get.
+func printHolders(s *Sys, list []api.Holder) {
 	if n := len(list) - maxHolders; n > 0 {
 		fmt.Fprintf(s.Stdout, "    %d more jobs are to be over there before then\n", n)
 		list = list[n:]

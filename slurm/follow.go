@@ -34,7 +34,7 @@ type queueFollower struct {
 }
 
 // followQueue prints the table, and then a line whenever a job changes its state.
-func (s *Sys) followQueue(o *queueOptions) int {
+func followQueue(s *Sys, o *queueOptions) int {
 	if o.steps || o.start || o.json || o.every > 0 {
 		return s.fail("--follow prints jobs as they change: it does not go with --steps, --start, --json or --iterate")
 	}
@@ -55,7 +55,7 @@ func (s *Sys) followQueue(o *queueOptions) int {
 		case errors.Is(err, errFollowed):
 			return 0
 		case w.since == nil || !passing(err) || s.Now().Sub(heard) > followPatience:
-			return s.loadFailed("slurm_load_jobs error", err)
+			return loadFailed(s, "slurm_load_jobs error", err)
 		}
 		time.Sleep(followPause)
 	}
@@ -96,7 +96,7 @@ func (w *queueFollower) take(e *api.Event) error {
 func (w *queueFollower) list(index uint64) error {
 	q := w.query
 	q.After = index
-	resp, err := w.sys.listJobs(q)
+	resp, err := listJobs(w.sys, q)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package slurm
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dev.muster/cluster"
@@ -117,19 +116,6 @@ func (r *Request) waitTogether() {
 			j.Depends = next.Depends
 		}
 	}
-}
-
-// splitParts cuts a list of some components, 42+[0-2,4], into one word for each; other words stay.
-func splitParts(w string) (out []string) {
-	lead, list, ok := strings.Cut(w, "+[")
-	list, ends := strings.CutSuffix(list, "]")
-	if set, err := cluster.ParseIDSet(list); ok && ends && err == nil && set.Max() < cluster.MaxHetSize {
-		for k := range set.All() {
-			out = append(out, lead+"+"+strconv.Itoa(k))
-		}
-		return out
-	}
-	return []string{w}
 }
 
 // finishParts is finish for the components after the first.
@@ -267,11 +253,6 @@ func parseGroups(text string) ([]int, error) {
 		return nil, opt.Named(opt.Srun, "", "", bad)
 	}
 	return slices.Collect(set.All()), nil
-}
-
-// hetText is a component's number as users see it.
-func hetText(h *cluster.HetPart) string {
-	return strconv.FormatUint(uint64(h.ID), 10) + "+" + strconv.Itoa(h.Offset)
 }
 
 // hetSet is the ids of all components: "16-18".

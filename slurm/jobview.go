@@ -547,13 +547,6 @@ func (r *jobRow) depends() string {
 	return b.String()
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // star is n, or * where nothing was asked.
 func star(n int) string {
 	if n == 0 {
@@ -570,9 +563,15 @@ func orNA(s string) string {
 	return s
 }
 
-func uintText(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-
 // exitText is a status as CODE:SIGNAL.
 func exitText(e cluster.ExitStatus) string {
 	return strconv.Itoa(e.Code) + ":" + strconv.Itoa(e.Signal)
+}
+
+// shownExit is the exit code that scontrol shows: a job cancelled while it ran, or because it made room, shows the signal.
+func shownExit(r *jobRow) cluster.ExitStatus {
+	if r.Phase == cluster.Ended && (r.Outcome == cluster.Cancelled || r.Outcome == cluster.Preempted) && !r.Started.IsZero() && r.Exit == (cluster.ExitStatus{}) {
+		return cluster.ExitStatus{Signal: 15}
+	}
+	return r.Exit
 }

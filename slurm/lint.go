@@ -88,8 +88,8 @@ func Lint(s *Sys, args []string) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return s.fail("usage: muster lint FILE…, scripts for sbatch or configuration files")
 	}
-	nodes, config := s.lintCluster()
-	books := s.lintBooks()
+	nodes, config := lintCluster(s)
+	books := lintBooks(s)
 	code := 0
 	for _, file := range args {
 		text, err := readFileLimited(file, maxScript)
@@ -99,7 +99,7 @@ func Lint(s *Sys, args []string) int {
 		}
 		var notes []lintNote
 		if strings.HasSuffix(file, ".conf") {
-			code = max(code, s.lintConf(file))
+			code = max(code, lintConf(s, file))
 			continue
 		}
 		sc := readJobScript(s, file, text)
@@ -124,7 +124,7 @@ func lintPlace(file string, line int) string {
 }
 
 // lintCluster is what a cluster has, if one answers.
-func (s *Sys) lintCluster() ([]cluster.Node, *cluster.Config) {
+func lintCluster(s *Sys) ([]cluster.Node, *cluster.Config) {
 	if s.Dial == nil {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (s *Sys) lintCluster() ([]cluster.Node, *cluster.Config) {
 var confRanks = []string{"do you mean", "is no key", "ignored", "is not", "want", "plugins of Slurm"}
 
 // lintConf prints the notes of config check that matter most.
-func (s *Sys) lintConf(file string) int {
+func lintConf(s *Sys, file string) int {
 	notes, err := confNotes(file)
 	if err != nil {
 		return s.fail("%s: %v", file, err)

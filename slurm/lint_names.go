@@ -94,7 +94,7 @@ func lintRendezvous(s *jobScript) (lintNote, bool) {
 }
 
 // lintBooks are the accounts and QOS of a cluster, if one answers.
-func (s *Sys) lintBooks() *api.BooksResponse {
+func lintBooks(s *Sys) *api.BooksResponse {
 	if s.Dial == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 	p := &opt.Parser[T]{Prog: prog, Permute: true, Rows: [][]opt.Option[T]{rows}}
 	found, rest, err := p.Parse(argv)
 	for _, f := range found {
-		out := &UsageError{Stdout: true}
+		out := &opt.UsageError{Stdout: true}
 		switch f.Row.Long {
 		case "help":
 			out.Lines = p.Help(prog.Name() + " " + operands(prog))
@@ -26,12 +26,12 @@ func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		return nil, sys.usage(out)
 	}
 	if err != nil {
-		if u, ok := err.(*UsageError); ok {
+		if u, ok := err.(*opt.UsageError); ok {
 			lines := u.Lines
 			if prog&(opt.Sacct|opt.Sstat) != 0 { // these are shorter about it
 				lines = lines[:1]
 			}
-			err = &UsageError{Code: opt.CodeError, Lines: lines}
+			err = &opt.UsageError{Code: opt.CodeError, Lines: lines}
 		}
 		return nil, sys.usage(err)
 	}
@@ -62,4 +62,27 @@ func setNodeList(to *[]cluster.NodeName, v string) error {
 		*to = append(*to, cluster.NodeName(n))
 	}
 	return nil
+}
+
+// operands is what follows a program's name: for those that submit, behind the options.
+func operands(prog opt.Prog) string {
+	switch prog {
+	case opt.Sacct, opt.Sinfo, opt.Squeue, opt.Sprio, opt.Sshare:
+		return "[OPTIONS]"
+	case opt.Sacctmgr, opt.Scontrol, opt.Sreport:
+		return "[<OPTION>] [<COMMAND>]"
+	case opt.Sdiag:
+		return "[-M cluster] [-aritT]"
+	case opt.Sstat:
+		return "[<OPTION>] -j <job(.stepid)>"
+	case opt.Seff:
+		return "[Options] <Jobid>[_<arraytask>]"
+	case opt.Scancel:
+		return "[OPTIONS] [job_id[_array_id][.step_id]]"
+	case opt.Sbatch:
+		return "script [args...]"
+	case opt.Srun:
+		return "executable [args...]"
+	}
+	return "[command [args...]]"
 }

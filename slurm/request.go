@@ -175,29 +175,6 @@ func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, er
 	return found, rest, err
 }
 
-// operands is what follows a program's name: for those that submit, behind the options.
-func operands(prog opt.Prog) string {
-	switch prog {
-	case opt.Sacct, opt.Sinfo, opt.Squeue, opt.Sprio, opt.Sshare:
-		return "[OPTIONS]"
-	case opt.Sacctmgr, opt.Scontrol, opt.Sreport:
-		return "[<OPTION>] [<COMMAND>]"
-	case opt.Sdiag:
-		return "[-M cluster] [-aritT]"
-	case opt.Sstat:
-		return "[<OPTION>] -j <job(.stepid)>"
-	case opt.Seff:
-		return "[Options] <Jobid>[_<arraytask>]"
-	case opt.Scancel:
-		return "[OPTIONS] [job_id[_array_id][.step_id]]"
-	case opt.Sbatch:
-		return "script [args...]"
-	case opt.Srun:
-		return "executable [args...]"
-	}
-	return "[command [args...]]"
-}
-
 func synopsis(prog opt.Prog) string {
 	return prog.Name() + " [OPTIONS...] " + operands(prog)
 }
@@ -292,10 +269,6 @@ func isBindHelp(err error) bool {
 	u, ok := err.(*opt.UsageError)
 	return ok && u.Stdout && len(u.Lines) > 0 && strings.HasPrefix(cpuBindHelp, u.Lines[0])
 }
-
-// UsageError is what the Parse functions return for a command line that is refused, or
-// answered by a text such as --help.
-type UsageError = opt.UsageError
 
 // maxSubmitLine bounds the record of a command line, in bytes: what is beyond it is not kept.
 const maxSubmitLine = 60 << 10

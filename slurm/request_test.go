@@ -41,7 +41,7 @@ func parse(sys *Sys, argv ...string) (*Request, error) {
 
 // refusal is "CODE TEXT" of an error.
 func refusal(err error) string {
-	var u *UsageError
+	var u *opt.UsageError
 	if !errors.As(err, &u) {
 		return ""
 	}
@@ -533,7 +533,7 @@ func TestHints(t *testing.T) {
 			var b strings.Builder
 			r := &Request{Job: cluster.JobSpec{Partitions: []string{"a", "b"}}}
 			r.Client.TestOnly = test
-			(&Sys{Prog: "sbatch", Stderr: &b}).beforeRefusal(c.err, r)
+			beforeRefusal((&Sys{Prog: "sbatch", Stderr: &b}), c.err, r)
 			if b.String() != want {
 				t.Errorf("%v, only tested: %v: %q, want %q", c.err, test, b.String(), want)
 			}

@@ -146,7 +146,8 @@ var acctColumns = [...]acctColumn{
 	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.node) }, nil},
 }
 
-func none(*acctRow) string    { return "" }
+func none(*acctRow) string { return "" }
+
 func unknown(*acctRow) string { return "Unknown" }
 
 func wholeSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
@@ -359,34 +360,6 @@ func (r *acctRow) limitRaw() string {
 		return "UNLIMITED"
 	}
 	return strconv.FormatInt(int64(r.Limit/time.Minute), 10)
-}
-
-// alphaTRES writes resources in the database's order: by name.
-func alphaTRES(cpus, nodes int, mem string, gpus int64, types map[string]int64, billing int64) string {
-	var out []string
-	add := func(name string, n int64) {
-		if n > 0 {
-			out = append(out, name+"="+strconv.FormatInt(n, 10))
-		}
-	}
-	add("billing", billing)
-	add("cpu", int64(cpus))
-	names := make([]string, 0, len(types))
-	for name := range types {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if name != "" {
-			add("gres/gpu:"+name, types[name])
-		}
-	}
-	add("gres/gpu", gpus)
-	if mem != "" && mem != "0" {
-		out = append(out, "mem="+mem)
-	}
-	add("node", int64(nodes))
-	return strings.Join(out, ",")
 }
 
 func (r *acctRow) gpuTotals() (total int64, types map[string]int64) {

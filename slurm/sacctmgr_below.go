@@ -9,8 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// with is the books as they will be with other associations in place of some.
-func (b *mgrBooks) with(changes []cluster.Change) *mgrBooks {
+// withChanges is the books as they will be with other associations in place of some.
+func withChanges(b *mgrBooks, changes []cluster.Change) *mgrBooks {
 	n := *b
 	n.Assocs = slices.Clone(b.Assocs)
 	for _, c := range changes {
@@ -31,7 +31,7 @@ type lineage struct {
 	priority int
 }
 
-func (b *mgrBooks) lineage(a *cluster.Association) lineage {
+func lineageOf(b *mgrBooks, a *cluster.Association) lineage {
 	out := lineage{limits: map[cluster.Limit]bool{}, qos: b.allowed(a), deflt: b.defaultQOS(a), priority: b.priority(a)}
 	for _, l := range b.effective(a) {
 		out.limits[l] = true
@@ -48,7 +48,7 @@ func (m *manager) below(top *cluster.Association, after *mgrBooks) (places []str
 		case a.Parent != top.ID || a.ID == top.ID:
 		case a.User == "":
 			places = append(places, m.below(a, after)...)
-		case !reflect.DeepEqual(m.books.lineage(m.books.assoc(a.ID)), after.lineage(a)):
+		case !reflect.DeepEqual(lineageOf(m.books, m.books.assoc(a.ID)), lineageOf(after, a)):
 			own = append(own, m.place(a))
 		}
 	}
@@ -58,7 +58,7 @@ func (m *manager) below(top *cluster.Association, after *mgrBooks) (places []str
 // noAccess tells, in Slurm's words, of associations that would have a default QOS without being allowed to use it: those that
 // changes are about and those below them. It reports whether there are any.
 func (m *manager) noAccess(changes []cluster.Change) bool {
-	after := m.books.with(changes)
+	after := withChanges(m.books, changes)
 	var lines []string
 	for _, t := range treeOf(after.Assocs) {
 		touched := false

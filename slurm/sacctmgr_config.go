@@ -93,7 +93,7 @@ func (m *manager) reservations(q *mgrQuery) int {
 	})
 	type R = cluster.ResvSpan
 	cols := []reportColumn[R]{
-		{"Associations", "Assocs", 10, func(s *R) string { return strings.Join(m.books.mayUse(s), ",") }},
+		{"Associations", "Assocs", 10, func(s *R) string { return strings.Join(mayUseReservation(m.books, s), ",") }},
 		{"Cluster", "Cluster", 10, func(*R) string { return resp.Cluster }},
 		{"End TimeEnd", "TimeEnd", 19, func(s *R) string { return stamp(time.Unix(s.To, 0)) }},
 		{"Flags", "Flags", 20, func(s *R) string { return resvText(&cluster.Reservation{Flags: s.Flags}) }},

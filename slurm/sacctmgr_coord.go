@@ -14,8 +14,8 @@ import (
 	"dev.muster/slurm/format"
 )
 
-// coordinated are the accounts that a user is a coordinator of.
-func (b *mgrBooks) coordinated(user string) (names []string) {
+// coordinatedBy are the accounts that a user is a coordinator of.
+func coordinatedBy(b *mgrBooks, user string) (names []string) {
 	for _, a := range b.Accounts {
 		if slices.Contains(a.Coordinators, user) {
 			names = append(names, a.Name)

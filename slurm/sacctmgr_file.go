@@ -120,7 +120,7 @@ func (m *manager) dumpUser(a *cluster.Association) (text string) {
 	if u.AdminLevel != "" && u.AdminLevel != "None" {
 		text += ":AdminLevel='" + u.AdminLevel + "'"
 	}
-	if list := m.books.coordinated(u.Name); list != nil {
+	if list := coordinatedBy(m.books, u.Name); list != nil {
 		text += ":Coordinator='" + strings.Join(list, ",") + "'"
 	}
 	return text + dumpWCKeys(u)
@@ -150,9 +150,6 @@ func dumpAssoc(a *cluster.Association) string {
 	}
 	return text
 }
-
-// maxMgrLine bounds a line of a file.
-const maxMgrLine = 1 << 20
 
 // loader reads a file of dump line by line and gathers what it changes.
 type loader struct {

@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// addGone puts the records into the books that were deleted and are not there again, as history has them.
+// addGoneTo puts the records into the books that were deleted and are not there again, as history has them.
 func (m *manager) addGone() int {
 	resp, err := call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{To: m.sys.Now().Unix() + 2}})
 	if err != nil {
@@ -18,7 +18,7 @@ func (m *manager) addGone() int {
 	b := m.books
 	for _, x := range slices.Backward(resp.Changes) { // of several of one name the newest
 		for _, c := range x.Gone {
-			b.addGone(&c)
+			addGoneTo(b, &c)
 		}
 	}
 	slices.SortFunc(b.Accounts, func(x, y *cluster.Account) int { return cmp.Compare(x.Name, y.Name) })
@@ -35,7 +35,7 @@ func (m *manager) addGone() int {
 	return 0
 }
 
-func (b *mgrBooks) addGone(c *cluster.Change) {
+func addGoneTo(b *mgrBooks, c *cluster.Change) {
 	switch {
 	case c.Account != nil && !slices.ContainsFunc(b.Accounts, func(a *cluster.Account) bool { return a.Name == c.Account.Name }):
 		b.Accounts = append(b.Accounts, c.Account)

@@ -175,7 +175,7 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 		c.Assoc = &n
 		changes, places = append(changes, c), append(places, m.place(a))
 		if a.User == "" {
-			places = append(places, m.below(&n, m.books.with([]cluster.Change{c}))...)
+			places = append(places, m.below(&n, withChanges(m.books, []cluster.Change{c}))...)
 		}
 	}
 	if places == nil {

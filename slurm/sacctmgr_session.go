@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"dev.muster/api"
 	"dev.muster/slurm/opt"
@@ -183,30 +182,4 @@ func (m *manager) session() (code int) {
 		}
 	}
 	return code
-}
-
-// mgrSplit parts a line at blanks that are not in quotes; the quotes go.
-func mgrSplit(line string) (words []string, ok bool) {
-	var word strings.Builder
-	quote, open := rune(0), false
-	for _, r := range line {
-		switch {
-		case r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote, open = r, true
-		case quote == 0 && unicode.IsSpace(r):
-			if open || word.Len() > 0 {
-				words = append(words, word.String())
-			}
-			open = false
-			word.Reset()
-		default:
-			word.WriteRune(r)
-		}
-	}
-	if open || word.Len() > 0 {
-		words = append(words, word.String())
-	}
-	return words, quote == 0
 }

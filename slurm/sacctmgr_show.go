@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 )
@@ -153,7 +152,7 @@ func mgrNames() []reportColumn[mgrRow] {
 			case r.account != nil:
 				return strings.Join(r.account.Coordinators, ",")
 			case r.user != nil:
-				return strings.Join(r.books.coordinated(r.user.Name), ",")
+				return strings.Join(coordinatedBy(r.books, r.user.Name), ",")
 			}
 			return ""
 		}},
@@ -282,65 +281,6 @@ func (m *manager) entityFormat(entity string, q *mgrQuery) string {
 		return "Type,Name%15,ID"
 	}
 	return "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
-}
-
-// mgrBooks are the books with what sacctmgr looks up in them.
-type mgrBooks struct{ api.BooksResponse }
-
-func (b *mgrBooks) assoc(id cluster.AssocID) *cluster.Association {
-	i, ok := slices.BinarySearchFunc(b.Assocs, id, func(a *cluster.Association, id cluster.AssocID) int { return cmp.Compare(a.ID, id) })
-	if !ok {
-		return nil
-	}
-	return b.Assocs[i]
-}
-
-// has reports whether a user has an association with an account.
-func (b *mgrBooks) has(account, user string) bool {
-	return slices.ContainsFunc(b.Assocs, func(a *cluster.Association) bool { return a.Account == account && a.User == user })
-}
-
-// allowed are the QOS that count for an association: its own, or the next ones above.
-func (b *mgrBooks) allowed(a *cluster.Association) []string {
-	for ; a != nil; a = b.assoc(a.Parent) {
-		if len(a.QOS) > 0 {
-			return a.QOS
-		}
-	}
-	return nil
-}
-
-// effective are an association's limits: its own, and those of the accounts above that hold for each job or
-// user below.
-func (b *mgrBooks) effective(a *cluster.Association) cluster.Limits {
-	out := a.Limits
-	for p := b.assoc(a.Parent); p != nil; p = b.assoc(p.Parent) {
-		for _, l := range p.Limits {
-			if _, set := out.Get(l.Name, l.TRES); !set && !strings.HasPrefix(l.Name, "Grp") {
-				out = out.With(l)
-			}
-		}
-	}
-	return out
-}
-
-func (b *mgrBooks) defaultQOS(a *cluster.Association) string {
-	for ; a != nil; a = b.assoc(a.Parent) {
-		if a.DefaultQOS != "" {
-			return a.DefaultQOS
-		}
-	}
-	return ""
-}
-
-// priority is the association's, or the next one's above that has any.
-func (b *mgrBooks) priority(a *cluster.Association) int {
-	for ; a != nil; a = b.assoc(a.Parent) {
-		if a.Priority != 0 {
-			return a.Priority
-		}
-	}
-	return 0
 }
 
 // show prints the records of an entity that the conditions select.

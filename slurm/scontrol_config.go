@@ -56,15 +56,8 @@ func memLine(key string, of func(*cluster.Config) cluster.Mem) configLine {
 }
 
 func defMem(c *cluster.Config) cluster.Mem { return c.DefMem }
-func maxMem(c *cluster.Config) cluster.Mem { return c.MaxMem }
 
-// choose is one of two words.
-func choose(yes bool, a, b string) string {
-	if yes {
-		return a
-	}
-	return b
-}
+func maxMem(c *cluster.Config) cluster.Mem { return c.MaxMem }
 
 // configLines are what is in force, whatever the file says. It is a function so that other front-ends pay
 // nothing for it at start.
@@ -188,7 +181,7 @@ func configText(r *api.ClusterResponse) map[string]string {
 func (c *control) showConfig(string) int {
 	r, err := c.cluster()
 	if err != nil {
-		return c.sys.loadFailed("slurm_load_ctl_conf error", err)
+		return loadFailed(c.sys, "slurm_load_ctl_conf error", err)
 	}
 	lines := configText(r)
 	place := func(key string) string {

@@ -302,7 +302,7 @@ func (c *control) showJobs(arg string) int {
 	}
 	resp, err := call(c.sys, api.ListJobs, q)
 	if err != nil {
-		return c.sys.loadFailed("slurm_load_jobs error", err)
+		return loadFailed(c.sys, "slurm_load_jobs error", err)
 	}
 	v := c.view(resp.Now)
 	switch {
@@ -441,7 +441,7 @@ func (c *control) showNodes(arg string) int {
 	resp, err := call(c.sys, api.ListNodes, q)
 	switch {
 	case err != nil:
-		return c.sys.loadFailed("slurm_load_node error", err)
+		return loadFailed(c.sys, "slurm_load_node error", err)
 	case c.json:
 		return c.nodesJSON(resp)
 	case all:
@@ -591,7 +591,7 @@ func partitionMem(head string, m cluster.Mem) string {
 func (c *control) showPartitions(arg string) int {
 	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
 	if err != nil {
-		return c.sys.loadFailed("slurm_load_partitions error", err)
+		return loadFailed(c.sys, "slurm_load_partitions error", err)
 	}
 	found := false
 	for i := range resp.Partitions {
@@ -619,7 +619,7 @@ func (c *control) showSteps(arg string) int {
 	}
 	resp, err := call(c.sys, api.ListSteps, api.StepQuery{Job: want.ref.One()})
 	if err != nil {
-		return c.sys.loadFailed("slurm_get_job_steps error", err)
+		return loadFailed(c.sys, "slurm_get_job_steps error", err)
 	}
 	v := c.view(resp.Now)
 	found := false
@@ -703,12 +703,4 @@ func distribution(asked string, tasks, nodes int) string {
 		return "Block"
 	}
 	return strings.ToUpper(asked[:1]) + asked[1:]
-}
-
-// shownExit is the exit code that scontrol shows: a job cancelled while it ran, or because it made room, shows the signal.
-func shownExit(r *jobRow) cluster.ExitStatus {
-	if r.Phase == cluster.Ended && (r.Outcome == cluster.Cancelled || r.Outcome == cluster.Preempted) && !r.Started.IsZero() && r.Exit == (cluster.ExitStatus{}) {
-		return cluster.ExitStatus{Signal: 15}
-	}
-	return r.Exit
 }

@@ -12,56 +12,6 @@ import (
 	"dev.muster/slurm/conf"
 )
 
-// setting is one key=value of a command line; sign is the + or - of key+=value, bare that it is a key alone.
-type setting struct {
-	key, value, text string
-	sign             byte
-	bare             bool
-}
-
-// words reads key=value words, and keys alone; keys are lower case afterwards.
-func words(args []string) (list []setting) {
-	for _, a := range args {
-		k, v, valued := strings.Cut(a, "=")
-		s := setting{text: a, value: v, bare: !valued}
-		if n := len(k); n > 0 && (k[n-1] == '+' || k[n-1] == '-') {
-			s.sign, k = k[n-1], k[:n-1]
-		}
-		s.key = strings.ToLower(k)
-		list = append(list, s)
-	}
-	return list
-}
-
-// paired joins a key and the value behind it, where there is no = between them.
-func paired(args []string) (out []string) {
-	for i := 0; i < len(args); i++ {
-		if i+1 < len(args) && !strings.Contains(args[i]+args[i+1], "=") {
-			out = append(out, args[i]+"="+args[i+1])
-			i++
-			continue
-		}
-		out = append(out, args[i])
-	}
-	return out
-}
-
-// settings reads key=value words. bad is the first word without =.
-func settings(args []string) (list []setting, bad string) {
-	list = words(args)
-	if i := slices.IndexFunc(list, func(s setting) bool { return s.bare }); i >= 0 {
-		return list[:i], list[i].text
-	}
-	return list, ""
-}
-
-// isKey reports whether key is one of the names, or enough of the beginning of one.
-func isKey(key string, least int, names ...string) bool {
-	return slices.ContainsFunc(names, func(n string) bool {
-		return key == n || len(key) >= least && strings.HasPrefix(n, key)
-	})
-}
-
 // The words of refusals.
 const (
 	updateError     = "slurm_update error"

@@ -132,21 +132,6 @@ func allNames(names []string) []cluster.NodeName {
 	return out
 }
 
-// nodeNames drops duplicates and keeps the order.
-func nodeNames(names []string) []cluster.NodeName {
-	seen := make(map[string]bool, len(names))
-	list := make([]cluster.NodeName, 0, len(names))
-	for _, n := range names {
-		if !seen[n] {
-			seen[n] = true
-			list = append(list, cluster.NodeName(n))
-		}
-	}
-	return list
-}
-
-const maxHostFile = 16 << 20 // bytes of a file of host names
-
 func readHostFile(path string, dst, all *[]cluster.NodeName) error {
 	text, err := readFileLimited(path, maxHostFile)
 	if err != nil && !errors.Is(err, syscall.EISDIR) {

@@ -6,6 +6,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
 )
 
 // TestCombined: what waits of one array in one partition is one line, unless -r or a task is asked for.
@@ -68,7 +69,7 @@ func TestSacctFilters(t *testing.T) {
 		var o sacctOptions
 		got := ""
 		if err := c.set(&o, c.v); err != nil {
-			got = strings.Join(err.(*UsageError).Lines, "\n")
+			got = strings.Join(err.(*opt.UsageError).Lines, "\n")
 		}
 		if got != c.want {
 			t.Errorf("%q: %q, want %q", c.v, got, c.want)

@@ -124,7 +124,7 @@ func (r *reporter) topAccounts(a *reportAsk, account string) (out []string) {
 // sizes makes a report of sizes: names says to which lines runs belong.
 func (r *reporter) sizes(a *reportAsk, title string, first reportColumn[sizeRow], names func(*cluster.UsageRow) []string) int {
 	if len(r.tres) > 1 {
-		return r.sys.wrong(" Job report only supports a single --tres type.", " Generate a separate report for each TRES type.")
+		return sayWrong(r.sys, " Job report only supports a single --tres type.", " Generate a separate report for each TRES type.")
 	}
 	a.By, a.tops, a.Accounts = cluster.BySize, a.Accounts, nil
 	resp, code := r.fetch(a)
@@ -196,8 +196,10 @@ type resvUse struct {
 	tres string
 }
 
-func (u *resvUse) secs() float64  { return float64(u.To - u.From) }
-func (u *resvUse) all() float64   { return cluster.AmountOf(u.TRES, u.tres) * u.secs() }
+func (u *resvUse) secs() float64 { return float64(u.To - u.From) }
+
+func (u *resvUse) all() float64 { return cluster.AmountOf(u.TRES, u.tres) * u.secs() }
+
 func (u *resvUse) alloc() float64 { return cluster.AmountOf(u.Used, u.tres) }
 
 // reservations is sreport reservation Utilization. The time of a report does not cut reservations.
@@ -230,7 +232,7 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []reportColumn[resvUse] 
 	wide := r.unit.width(20, 0)
 	return []reportColumn[resvUse]{
 		{"Allocated", "Allocated", wide, func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) }},
-		{"Associations", "Associations", 15, func(u *resvUse) string { return commaed((&mgrBooks{*r.books}).mayUse(u.ResvSpan)) }},
+		{"Associations", "Associations", 15, func(u *resvUse) string { return commaed(mayUseReservation((&mgrBooks{*r.books}), u.ResvSpan)) }},
 		{"Cluster", "Cluster", 9, func(*resvUse) string { return resp.Cluster }},
 		{"TresCount Count", "TRES count", 10, func(u *resvUse) string { return plainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
 		{"TresTime CPUTime", "TRES Time", 9, func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) }},
@@ -246,8 +248,8 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []reportColumn[resvUse] 
 	}
 }
 
-// mayUse lists the associations that may use a reservation.
-func (b *mgrBooks) mayUse(s *cluster.ResvSpan) (ids []string) {
+// mayUseReservation lists the associations that may use a reservation.
+func mayUseReservation(b *mgrBooks, s *cluster.ResvSpan) (ids []string) {
 	for _, a := range b.Assocs {
 		if slices.Contains(s.Users, a.User) && a.User != "" || len(s.Users) == 0 && slices.Contains(s.Accounts, a.Account) && a.User == "" {
 			ids = append(ids, strconv.FormatUint(uint64(a.ID), 10))

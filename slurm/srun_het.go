@@ -17,9 +17,9 @@ import (
 // whole, its world, in which the ranks go on from one component to the next.
 
 // stepOf runs the step of a request in a job, or in some components of a heterogeneous one.
-func (s *Sys) stepOf(r *Request, id cluster.JobID) int {
+func stepOf(s *Sys, r *Request, id cluster.JobID) int {
 	if len(r.Parts) == 0 && r.Group == 0 {
-		return s.step(r, id)
+		return runStep(s, r, id)
 	}
 	resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
 	if err == nil && len(resp.Jobs) == 0 {
@@ -50,16 +50,16 @@ func (s *Sys) stepOf(r *Request, id cluster.JobID) int {
 		p.Step.Stdin, p.Step.StdinOpen = r.Step.Stdin, r.Step.StdinOpen
 		p.Step.Label, p.Step.Unbuffered = r.Step.Label, r.Step.Unbuffered
 	}
-	made, code := s.createParts(r, jobs)
+	made, code := createParts(s, r, jobs)
 	if code != 0 {
 		sio.close()
 		return code
 	}
-	return s.follow(r, made, sio)
+	return followStep(s, r, made, sio)
 }
 
 // createParts creates a step in each component; all or none.
-func (s *Sys) createParts(r *Request, jobs []*cluster.Job) (made []api.StepResponse, code int) {
+func createParts(s *Sys, r *Request, jobs []*cluster.Job) (made []api.StepResponse, code int) {
 	lead := jobs[0].ID
 	spec := r.Step // any place will do
 	spec.Layout = cluster.Layout{MinNodes: 1, Tasks: 1}
@@ -72,7 +72,7 @@ func (s *Sys) createParts(r *Request, jobs []*cluster.Job) (made []api.StepRespo
 	plans, given := []api.StepResponse{}, []cluster.Share(nil)
 	world := cluster.StepWorld{Job: lead, Number: kept.Step.ID.Step, Size: len(jobs)}
 	for _, p := range r.all() {
-		plan, code := s.createStepAs(p, api.StepRequest{Job: jobs[p.Group].ID, Spec: p.Step, NoWait: true, Plan: true})
+		plan, code := createStepAs(s, p, api.StepRequest{Job: jobs[p.Group].ID, Spec: p.Step, NoWait: true, Plan: true})
 		if code != 0 {
 			return nil, code
 		}
@@ -87,7 +87,7 @@ func (s *Sys) createParts(r *Request, jobs []*cluster.Job) (made []api.StepRespo
 		if p.Job.Kind == cluster.SrunJob && r.Client.JobID == 0 {
 			p.Step.Env = append(p.Step.Env, oldGroups(jobs)...)
 		}
-		part, code := s.createStepAs(p, api.StepRequest{Job: jobs[p.Group].ID, Spec: p.Step, NoWait: true, Key: s.requestKey()})
+		part, code := createStepAs(s, p, api.StepRequest{Job: jobs[p.Group].ID, Spec: p.Step, NoWait: true, Key: requestKey(s)})
 		if code == 0 && part.Step.Tasks != plans[k].Step.Tasks {
 			made, code = append(made, part), s.fail("Unable to create step for job %d: component %d has room for %d tasks, and had for %d",
 				lead, p.Group, part.Step.Tasks, plans[k].Step.Tasks)

@@ -76,7 +76,7 @@ type jobCounts struct {
 // Status prints how the cluster is (muster status). It returns 1 if no majority of the servers is up, some server is
 // down, or none answers.
 func Status(sys *Sys, json bool) int {
-	st, err := sys.clusterStatus()
+	st, err := askStatus(sys)
 	if err != nil {
 		return sys.failed(err)
 	}
@@ -87,7 +87,7 @@ func Status(sys *Sys, json bool) int {
 		}
 		fmt.Fprintf(sys.Stdout, "%s\n", text)
 	} else {
-		st.print(sys.Stdout, sys.paint())
+		st.print(sys.Stdout, painterOf(sys))
 	}
 	if !st.Quorum || slices.ContainsFunc(st.Servers, func(s api.Server) bool { return !s.Up }) {
 		return 1
@@ -95,8 +95,8 @@ func Status(sys *Sys, json bool) int {
 	return 0
 }
 
-// clusterStatus asks for all that it shows. Where PrivateData hides nodes they are left out.
-func (s *Sys) clusterStatus() (*clusterStatus, error) {
+// askStatus asks for all that it shows. Where PrivateData hides nodes they are left out.
+func askStatus(s *Sys) (*clusterStatus, error) {
 	ping, err := call(s, api.Ping, api.Empty{})
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (s *Sys) clusterStatus() (*clusterStatus, error) {
 	if err != nil && !(errors.As(err, &e) && e.Kind == cluster.ErrAccess) {
 		return nil, err
 	}
-	jobs, err := s.listJobs(api.JobQuery{Brief: true, Phases: []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
+	jobs, err := listJobs(s, api.JobQuery{Brief: true, Phases: []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
 	if err != nil {
 		return nil, err
 	}
@@ -290,8 +290,8 @@ func (st *clusterStatus) print(w io.Writer, p painter) {
 // painter colours words where that is wanted.
 type painter struct{ on bool }
 
-// paint says whether to colour: on a terminal that can, unless NO_COLOR is set.
-func (s *Sys) paint() painter {
+// painterOf says whether to colour: on a terminal that can, unless NO_COLOR is set.
+func painterOf(s *Sys) painter {
 	f, ok := s.Stdout.(*os.File)
 	return painter{ok && isTerminal(f) && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"}
 }
@@ -304,7 +304,9 @@ func (p painter) in(code, text string) string {
 }
 
 func (p painter) good(text string) string { return p.in("32", text) }
-func (p painter) bad(text string) string  { return p.in("31", text) }
+
+func (p painter) bad(text string) string { return p.in("31", text) }
+
 func (p painter) soft(text string) string { return p.in("2", text) }
 
 // count words so many of all: good where all others are away for good reasons.

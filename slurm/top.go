@@ -68,11 +68,11 @@ type topScreen struct {
 
 // Top shows jobs and the use of GPUs, live on a terminal and else once (muster top). order is one of TopSorts.
 func Top(sys *Sys, order string) int {
-	s := &topScreen{sys: sys, paint: sys.paint()}
+	s := &topScreen{sys: sys, paint: painterOf(sys)}
 	if s.order = slices.Index(TopSorts(), order); s.order < 0 {
 		return sys.fail("jobs can not be sorted by %q: want %s", order, strings.Join(TopSorts(), ", "))
 	}
-	st, err := sys.clusterStatus()
+	st, err := askStatus(sys)
 	if err != nil {
 		return sys.failed(err)
 	}
@@ -101,7 +101,7 @@ func (s *topScreen) live(in, out *os.File) int {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGWINCH)
 	defer signal.Stop(signals)
 	go readKeys(ctx, in, keys) // ends with the process: a read of a terminal can not be called off
-	go s.sys.watchChanges(ctx, changed)
+	go watchChanges(s.sys, ctx, changed)
 	clock := time.NewTicker(topClock)
 	defer clock.Stop()
 	due := false
@@ -132,7 +132,7 @@ func (s *topScreen) live(in, out *os.File) int {
 
 // look asks again; while nobody answers the last answer stays.
 func (s *topScreen) look() {
-	st, err := s.sys.clusterStatus()
+	st, err := askStatus(s.sys)
 	if s.trace = ""; err != nil {
 		text, _ := slurmText(err)
 		s.trace = text + "; trying again"
@@ -156,7 +156,7 @@ func readKeys(ctx context.Context, in *os.File, keys chan<- byte) {
 }
 
 // watchChanges tells of every change until ctx ends.
-func (s *Sys) watchChanges(ctx context.Context, changed chan<- struct{}) {
+func watchChanges(s *Sys, ctx context.Context, changed chan<- struct{}) {
 	c := s.client()
 	defer c.Close()
 	var since *uint64

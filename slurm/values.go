@@ -267,11 +267,6 @@ func parseGPUs(s string, dst *[]cluster.GRES) error {
 	return nil
 }
 
-// splitList cuts a comma list, without empty words.
-func splitList(s string) []string {
-	return strings.FieldsFunc(s, func(c rune) bool { return c == ',' })
-}
-
 // flagArg reads yes or no, as --kill-on-invalid-dep and --send-libs take it.
 func flagArg(s string) (yes, ok bool) {
 	switch strings.ToLower(s) {
