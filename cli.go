@@ -10,7 +10,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/slurm"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"github.com/urfave/cli/v2"
 )
@@ -163,7 +163,7 @@ func wordsOfOption(flags []cli.Flag, args []string) int {
 func explain(err error) string {
 	var e *api.Error
 	if errors.Is(err, api.ErrUnreachable) || errors.As(err, &e) && e.Kind == cluster.ErrAway {
-		return slurm.NoDaemon(os.Getenv)
+		return front.NoDaemon(os.Getenv)
 	}
 	return err.Error()
 }

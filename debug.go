@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"dev.muster/agent"
-	"dev.muster/slurm"
+	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 )
 
@@ -83,7 +83,7 @@ func pprofOf(c *cli.Context) error {
 
 // dialDebug reaches the daemon's socket for profiles, beside the one that front-ends find.
 func dialDebug(ctx context.Context) (conn net.Conn, err error) {
-	for _, s := range slurm.Sockets(os.Getenv) {
+	for _, s := range front.Sockets(os.Getenv) {
 		if conn, err = (&net.Dialer{}).DialContext(ctx, "unix", s+agent.DebugSuffix); err == nil {
 			return conn, nil
 		}

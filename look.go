@@ -8,6 +8,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/early"
 	"dev.muster/slurm"
+	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 )
 
@@ -42,8 +43,8 @@ func lookCommands() []*cli.Command {
 }
 
 // frontEnd is the surroundings of a command that asks the local daemon.
-func frontEnd() *slurm.Sys {
-	sys := slurm.RealSys("muster")
+func frontEnd() *front.Sys {
+	sys := front.RealSys("muster")
 	sys.Dial = early.Dial
 	return sys
 }

@@ -18,13 +18,14 @@ import (
 	"dev.muster/agent/client"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
-	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
+	_ "dev.muster/early"
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
 	"dev.muster/packaging"
 	"dev.muster/slurm"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/env"
+	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 )
 
@@ -68,7 +69,7 @@ func library() func() gpu.Source {
 
 func app() *cli.App {
 	a := &cli.App{
-		Name: "muster", Usage: "a workload manager for GPU clusters", Version: slurm.Version, HideHelpCommand: true,
+		Name: "muster", Usage: "a workload manager for GPU clusters", Version: front.Version, HideHelpCommand: true,
 		Commands: []*cli.Command{
 			{Name: "dev", Usage: "run server and client in one process on this machine", Flags: daemonFlags(""),
 				Action: func(c *cli.Context) error { return daemon(c, true, true) }},
@@ -96,7 +97,7 @@ func app() *cli.App {
 }
 
 // asker is a command of muster's own that asks as the front-ends do.
-func asker(name, args, usage string, run func(*slurm.Sys, []string) int) *cli.Command {
+func asker(name, args, usage string, run func(*front.Sys, []string) int) *cli.Command {
 	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
 		return exit(run(frontEnd(), c.Args().Slice()))
 	}}
@@ -157,7 +158,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	if err != nil {
 		return err
 	}
-	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: slurm.Version,
+	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, Greeting: env.Greeting, Around: []string{self, "internal", "task"},

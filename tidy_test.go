@@ -18,8 +18,8 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "slurm", "sched/replay", "slurm/conf", "slurm/env", "slurm/opt"},
-	"early":            {"api", "slurm"},
+	".":                {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/front", "slurm/opt"},
+	"early":            {"api", "slurm", "slurm/front"},
 	"packaging":        {"slurm", "slurm/opt"},
 	"wire":             {},
 	"cluster":          {"wire"},
@@ -46,7 +46,8 @@ var mayImport = map[string][]string{
 	"slurm/format":     {"cluster"},
 	"slurm/conf":       {"cluster", "cluster/hostlist", "slurm/opt"},
 	"slurm/env":        {"cluster", "cluster/hostlist"},
-	"slurm":            {"api", "cluster", "cluster/hostlist", "slurm/opt", "slurm/format", "slurm/conf", "slurm/env", "api/stream", "wire"},
+	"slurm/front":      {"api", "cluster", "cluster/hostlist", "slurm/opt", "wire"},
+	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
 }
 
 // anything may be imported by whole-product tests.

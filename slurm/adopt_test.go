@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dev.muster/api"
+	"dev.muster/slurm/front"
 )
 
 // TestAdoptOptions: who is let in without a daemon, and which options are known.
@@ -28,7 +29,7 @@ func TestAdoptOptions(t *testing.T) {
 		{"an unknown value", "ann", "account", "action_no_jobs=maybe", 1, "want action_no_jobs=deny or ignore"},
 	} {
 		var out bytes.Buffer
-		sys := &Sys{Stdout: &out, Stderr: &out, Environ: []string{"PAM_USER=" + c.user, "PAM_TYPE=" + c.kind},
+		sys := &front.Sys{Stdout: &out, Stderr: &out, Environ: []string{"PAM_USER=" + c.user, "PAM_TYPE=" + c.kind},
 			Dial: func(context.Context) (api.Conn, error) { return nil, errors.New("nobody listens") }}
 		if code := Adopt(sys, strings.Fields(c.args)); code != c.code || !strings.Contains(out.String(), c.says) || c.says == "" && out.Len() > 0 {
 			t.Errorf("%s: %d %s", c.what, code, out.String())

@@ -9,6 +9,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // adoptOption is an option of pam_slurm_adopt: what may be said of it, its default first.
@@ -50,7 +51,7 @@ func parseAdopt(argv []string) (map[string]string, error) {
 
 // Adopt is called by pam_exec for an account or a session: the process that called it, sshd say, becomes part of the newest job of
 // the user on this node. Its exit code is the answer: 0 lets the user in. Texts on its output are for the user.
-func Adopt(sys *Sys, argv []string) int {
+func Adopt(sys *front.Sys, argv []string) int {
 	const denied = 1
 	set, err := parseAdopt(argv)
 	if err != nil {
@@ -69,7 +70,7 @@ func Adopt(sys *Sys, argv []string) int {
 		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)
 		return denied
 	}
-	_, err = call(sys, api.AdoptSession, api.AdoptRequest{User: user, PID: os.Getppid(), Only: set["action_unknown"] == "deny"})
+	_, err = front.Call(sys, api.AdoptSession, api.AdoptRequest{User: user, PID: os.Getppid(), Only: set["action_unknown"] == "deny"})
 	if err == nil {
 		return 0
 	}

@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 const burninUsage = `usage: muster burnin [--seconds N] [--memory MB] [--disk MB] [--output FILE] NODES
@@ -23,7 +24,7 @@ const burninLimit = "120"
 
 // Burnin submits an acceptance test of each of some nodes, or shows what tests found (muster burnin [--show] …). It returns the exit
 // code: 1 if a part that is shown has failed.
-func Burnin(sys *Sys, argv []string) int {
+func Burnin(sys *front.Sys, argv []string) int {
 	wrong := func() int {
 		fmt.Fprintln(sys.Stderr, burninUsage)
 		return 2
@@ -54,7 +55,7 @@ func Burnin(sys *Sys, argv []string) int {
 			continue
 		}
 		if n, err := strconv.Atoi(value); err != nil || n <= 0 {
-			return sys.fail("%s %s: want a number above 0", name, value)
+			return sys.Fail("%s %s: want a number above 0", name, value)
 		}
 		options = append(options, name, value)
 	}
@@ -68,32 +69,32 @@ func Burnin(sys *Sys, argv []string) int {
 }
 
 // burninSubmit submits a job for each node: the whole node, after all others in the queue, and again if it is lost.
-func burninSubmit(s *Sys, list string, options []string, output string) int {
+func burninSubmit(s *front.Sys, list string, options []string, output string) int {
 	names, err := hostlist.Expand(list)
 	if err != nil {
-		return s.fail("%s: %v", list, err)
+		return s.Fail("%s: %v", list, err)
 	}
 	var q api.NodeQuery
 	for _, n := range names {
 		q.Names = append(q.Names, cluster.NodeName(n))
 	}
-	resp, err := call(s, api.ListNodes, q)
+	resp, err := front.Call(s, api.ListNodes, q)
 	if err != nil {
-		return s.failed(err)
+		return s.Failed(err)
 	}
 	if len(resp.Missing) > 0 {
-		return s.fail("there is no node %s; see sinfo", nodeText(resp.Missing))
+		return s.Fail("there is no node %s; see sinfo", front.NodeText(resp.Missing))
 	}
-	if _, err := call(s, api.ListTokens, api.Empty{}); s.UID != 0 && isKind(err, cluster.ErrAccess) { // as only operators may
-		return s.fail("only operators may test nodes: what a user's test finds would count for nothing")
+	if _, err := front.Call(s, api.ListTokens, api.Empty{}); s.UID != 0 && front.IsKind(err, cluster.ErrAccess) { // as only operators may
+		return s.Fail("only operators may test nodes: what a user's test finds would count for nothing")
 	}
-	info, err := call(s, api.ShowCluster, api.Empty{})
+	info, err := front.Call(s, api.ShowCluster, api.Empty{})
 	if err != nil {
-		return s.failed(err)
+		return s.Failed(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return s.failed(err)
+		return s.Failed(err)
 	}
 	failed := 0
 	for i := range resp.Nodes {
@@ -112,7 +113,7 @@ func burninSubmit(s *Sys, list string, options []string, output string) int {
 		}
 		r, err := ParseSbatch(argv, s)
 		if err != nil {
-			return s.usage(err)
+			return s.Usage(err)
 		}
 		q, code := submission(s, r)
 		if code != 0 {
@@ -120,7 +121,7 @@ func burninSubmit(s *Sys, list string, options []string, output string) int {
 		}
 		job, err := submitAll(s, r, q)
 		if err != nil {
-			text, _ := slurmText(err)
+			text, _ := front.ErrorText(err)
 			fmt.Fprintf(s.Stderr, "%s: the test of node %s could not be submitted: %s\n", s.Prog, n.Name, text)
 			failed = 1
 			continue
@@ -153,18 +154,18 @@ func partitionOf(all []cluster.Partition, n cluster.NodeName) string {
 }
 
 // burninShow prints the latest test of each part.
-func burninShow(s *Sys, names []string, json bool) int {
+func burninShow(s *front.Sys, names []string, json bool) int {
 	var q api.BurninQuery
 	for _, text := range names {
 		list, err := hostlist.Expand(text)
 		if err != nil {
-			return s.fail("%s: %v", text, err)
+			return s.Fail("%s: %v", text, err)
 		}
 		q.Names = append(q.Names, list...)
 	}
-	resp, err := call(s, api.ListBurnins, q)
+	resp, err := front.Call(s, api.ListBurnins, q)
 	if err != nil {
-		return s.failed(err)
+		return s.Failed(err)
 	}
 	code := 0
 	for _, p := range resp.Parts {
@@ -174,7 +175,7 @@ func burninShow(s *Sys, names []string, json bool) int {
 	}
 	switch {
 	case json:
-		if failed := s.json(map[string]any{"parts": append([]*cluster.TestedPart{}, resp.Parts...)}); failed != 0 {
+		if failed := s.JSON(map[string]any{"parts": append([]*cluster.TestedPart{}, resp.Parts...)}); failed != 0 {
 			return failed
 		}
 	case len(resp.Parts) == 0 && len(names) == 0:
@@ -187,7 +188,7 @@ func burninShow(s *Sys, names []string, json bool) int {
 	return code
 }
 
-func burninTable(s *Sys, parts []*cluster.TestedPart) {
+func burninTable(s *front.Sys, parts []*cluster.TestedPart) {
 	slices.SortStableFunc(parts, func(a, b *cluster.TestedPart) int { return cmp.Compare(a.Tests[0].Node, b.Tests[0].Node) })
 	t := &columns{}
 	t.line("NODE", "PART", "SERIAL", "TESTED", "JOB", "VERDICT", "WHAT")

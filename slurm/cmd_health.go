@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // finding is something about a node that people should look at.
@@ -103,7 +104,7 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	switch ours := n.ReasonBy == "" || n.ReasonBy == "slurm"; {
 	case hidden(state), n.Reboot != nil:
 	case n.Power != nil && n.Down && ours:
-		add("node", "power", cmp.Or(n.Reason, "it did not come"), "look at the servers' log and at the provider; it is tried again at "+stamp(n.Power.Retry)+", or by "+resume)
+		add("node", "power", cmp.Or(n.Reason, "it did not come"), "look at the servers' log and at the provider; it is tried again at "+front.Stamp(n.Power.Retry)+", or by "+resume)
 	case n.Power != nil:
 	case n.Registered.IsZero():
 		add("node", "absent", "its client has never come", "start muster client there")
@@ -128,7 +129,7 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 
 // Health prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the exit code: 1 if
 // some do.
-func Health(sys *Sys, argv []string) int {
+func Health(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {
 		argv = argv[1:]
@@ -141,18 +142,18 @@ func Health(sys *Sys, argv []string) int {
 	if len(argv) == 1 {
 		names, err := hostlist.Expand(argv[0])
 		if err != nil {
-			return sys.fail("%s: %v", argv[0], err)
+			return sys.Fail("%s: %v", argv[0], err)
 		}
 		for _, n := range names {
 			q.Names = append(q.Names, cluster.NodeName(n))
 		}
 	}
-	resp, err := call(sys, api.ListNodes, q)
+	resp, err := front.Call(sys, api.ListNodes, q)
 	if err != nil {
-		return sys.failed(err)
+		return sys.Failed(err)
 	}
 	if len(resp.Missing) > 0 {
-		return sys.fail("there is no node %s; see sinfo", nodeText(resp.Missing))
+		return sys.Fail("there is no node %s; see sinfo", front.NodeText(resp.Missing))
 	}
 	all, bad := make([]nodeHealth, 0, len(resp.Nodes)), 0
 	for i := range resp.Nodes {
@@ -163,7 +164,7 @@ func Health(sys *Sys, argv []string) int {
 	}
 	switch {
 	case json:
-		if code := sys.json(map[string]any{"nodes": all}); code != 0 {
+		if code := sys.JSON(map[string]any{"nodes": all}); code != 0 {
 			return code
 		}
 	case len(all) == 1 && len(argv) == 1:
@@ -204,7 +205,7 @@ func (c *columns) print(out io.Writer) {
 func points(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
 // healthTable prints a line for each finding.
-func healthTable(s *Sys, all []nodeHealth, bad int) {
+func healthTable(s *front.Sys, all []nodeHealth, bad int) {
 	if bad == 0 {
 		fmt.Fprintf(s.Stdout, "%d nodes, nothing needs attention\n", len(all))
 		return
@@ -229,13 +230,13 @@ func healthTable(s *Sys, all []nodeHealth, bad int) {
 const restoredShown = 7 * 24 * time.Hour
 
 // healthRestored prints what nodes knew otherwise than the file from which the cluster was brought back.
-func healthRestored(s *Sys, now time.Time) {
-	info, err := call(s, api.ShowCluster, api.Empty{})
+func healthRestored(s *front.Sys, now time.Time) {
+	info, err := front.Call(s, api.ShowCluster, api.Empty{})
 	r := info.Restored
 	if err != nil || r == nil || now.Sub(r.At) > restoredShown {
 		return
 	}
-	fmt.Fprintf(s.Stdout, "restored %s as of %s; nodes knew otherwise of %d jobs\n", stamp(r.At), stamp(r.Saved), len(r.Differs)+r.More)
+	fmt.Fprintf(s.Stdout, "restored %s as of %s; nodes knew otherwise of %d jobs\n", front.Stamp(r.At), front.Stamp(r.Saved), len(r.Differs)+r.More)
 	t := &columns{}
 	for _, d := range r.Differs {
 		t.line("job "+strconv.FormatUint(uint64(d.Job), 10), d.User, string(d.Node), d.What)
@@ -247,14 +248,14 @@ func healthRestored(s *Sys, now time.Time) {
 }
 
 // healthNode prints all that is known of one node's parts.
-func healthNode(s *Sys, h *nodeHealth) {
+func healthNode(s *front.Sys, h *nodeHealth) {
 	n, inv := h.info, &h.info.Inventory
 	fmt.Fprintf(s.Stdout, "node %s is %s\n", h.Node, h.State)
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(s.Stdout, "  %-12s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	if n.Reason != "" {
-		say("reason", "%s, said by %s at %s", n.Reason, cmp.Or(n.ReasonBy, "muster"), stamp(n.ReasonAt))
+		say("reason", "%s, said by %s at %s", n.Reason, cmp.Or(n.ReasonBy, "muster"), front.Stamp(n.ReasonAt))
 	}
 	note := ""
 	if h.Shaky {

@@ -11,12 +11,13 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
 // sacctOptions is what sacct's line asks for.
 type sacctOptions struct {
-	sys      *Sys
+	sys      *front.Sys
 	query    api.HistoryQuery
 	assocs   []string // numbers of associations
 	format   string
@@ -40,8 +41,8 @@ type sacctOptions struct {
 	unit     byte // of memory; 0: as it comes
 	// maxMinutes is -K, which counts beside -k only.
 	maxMinutes int
-	steps      []target      // single steps that -j names
-	wholes     []cluster.Ref // jobs that it names
+	steps      []front.Target // single steps that -j names
+	wholes     []cluster.Ref  // jobs that it names
 }
 
 // What sacct prints without -o, with -b and with -l.
@@ -64,12 +65,15 @@ type sacctOption = opt.Option[sacctOptions]
 var sacctRows = []sacctOption{
 	{Long: "allusers", Short: 'a', On: opt.Sacct, Help: "jobs of all users", Set: func(o *sacctOptions, _ string) error { o.all = true; return nil }},
 	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these accounts", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Accounts = splitList(strings.ToLower(v)); return nil }},
+		Set: func(o *sacctOptions, v string) error {
+			o.query.Accounts = front.SplitList(strings.ToLower(v))
+			return nil
+		}},
 	{Long: "brief", Short: 'b', On: opt.Sacct, Help: "only jobid, state and exit code", Set: func(o *sacctOptions, _ string) error { o.brief = true; return nil }},
 	{Long: "batch-script", Short: 'B', On: opt.Sacct, Help: "print the batch script of -j", Set: func(o *sacctOptions, _ string) error { o.script = true; return nil }},
 	{Long: "completion", Short: 'c', On: opt.Sacct, Help: "job completion records: the same as history here", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "constraints", Short: 'C', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these constraints", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Constraints = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.Constraints = front.SplitList(v); return nil }},
 	{Long: "delimiter", Arg: opt.Required, On: opt.Sacct, Help: "what separates fields with -p and -P", Meta: "char",
 		Set: func(o *sacctOptions, v string) error { o.delim = v; return nil }},
 	{Long: "duplicates", Short: 'D', On: opt.Sacct, Help: "every attempt of requeued jobs",
@@ -99,27 +103,27 @@ var sacctRows = []sacctOption{
 		Set: func(o *sacctOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "noheader", Short: 'n', On: opt.Sacct, Help: "no header", Set: func(o *sacctOptions, _ string) error { o.header = false; return nil }},
 	{Long: "name", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these names", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Names = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
 	{Long: "ncpus", Short: 'I', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many CPUs", Meta: "range",
 		Set: func(o *sacctOptions, v string) error { return sacctRange("cpu", v, &o.query.CPUCount) }},
 	{Long: "nnodes", Short: 'i', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many nodes", Meta: "range",
 		Set: func(o *sacctOptions, v string) error { return sacctRange("node", v, &o.query.NodeCount) }},
 	{Long: "noconvert", On: opt.Sacct, Help: "no change of units", Set: func(o *sacctOptions, _ string) error { o.raw = true; return nil }},
 	{Long: "nodelist", Short: 'N', Arg: opt.Required, On: opt.Sacct, Help: "jobs that ran on these nodes", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { return setNodeList(&o.query.Nodes, v) }},
+		Set: func(o *sacctOptions, v string) error { return front.SetNodes(&o.query.Nodes, v) }},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sacct, Env: "FORMAT", Help: "the fields to print", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.format = v; return nil }},
 	{Long: "fields", Arg: opt.Required, On: opt.Sacct, Alias: "format"},
 	{Long: "parsable", Short: 'p', On: opt.Sacct, Help: "fields end with |", Set: func(o *sacctOptions, _ string) error { o.parse = 1; return nil }},
 	{Long: "parsable2", Short: 'P', On: opt.Sacct, Help: "fields are separated by |", Set: func(o *sacctOptions, _ string) error { o.parse = 2; return nil }},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these QOS", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.QOS = splitList(strings.ToLower(v)); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
 	{Long: "partition", Short: 'r', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these partitions", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Partitions = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
 	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct, Help: "jobs that waited for these reasons", Meta: "list",
 		Set: setSacctReasons},
 	{Long: "state", Short: 's', Arg: opt.Required, On: opt.Sacct, Help: "jobs in these states", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.states = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.states = front.SplitList(v); return nil }},
 	{Long: "starttime", Short: 'S', Arg: opt.Required, On: opt.Sacct, Help: "jobs that lived after this time", Meta: "time",
 		Set: func(o *sacctOptions, v string) error { o.from = v; return nil }},
 	{Long: "truncate", Short: 'T', On: opt.Sacct, Help: "cut times to the window", Set: func(o *sacctOptions, _ string) error { o.truncate = true; return nil }},
@@ -129,9 +133,9 @@ var sacctRows = []sacctOption{
 		Set: setSacctUnits},
 	{Long: "use-local-uid", On: opt.Sacct, Help: "user names of this machine: always so", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.assocs = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.assocs = front.SplitList(v); return nil }},
 	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = splitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = front.SplitList(v); return nil }},
 	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Meta: "yes|no", Help: "all components of a heterogeneous job, or only those named", Set: setWholeHet},
 	{Long: "allocations", Short: 'X', On: opt.Sacct, Help: "only the jobs, no steps", Set: func(o *sacctOptions, _ string) error { o.jobsOnly = true; return nil }},
 	{Long: "verbose", Short: 'v', On: opt.Sacct, Help: "more messages", Set: func(*sacctOptions, string) error { return nil }},
@@ -141,17 +145,17 @@ var sacctRows = []sacctOption{
 }
 
 func setSacctJobs(o *sacctOptions, v string) error {
-	for _, w := range splitOutside(v) {
+	for _, w := range front.SplitOutside(v) {
 		job, _, _ := strings.Cut(w, ".")
-		t, ok := parseTarget(job)
+		t, ok := front.ParseTarget(job)
 		if !ok {
 			return opt.Errorf(opt.CodeError, "sacct: fatal: Bad job/step specified: %s", w)
 		}
-		o.query.Refs = append(o.query.Refs, t.ref)
+		o.query.Refs = append(o.query.Refs, t.Ref)
 		if n, one := sacctStep(w); one {
-			o.steps = append(o.steps, target{t.ref, &n})
+			o.steps = append(o.steps, front.Target{Ref: t.Ref, Step: &n})
 		} else {
-			o.wholes = append(o.wholes, t.ref)
+			o.wholes = append(o.wholes, t.Ref)
 		}
 	}
 	o.byJob = true
@@ -188,14 +192,14 @@ func (o *sacctOptions) shows(r *acctRow) bool {
 	if o.jobsOnly && r.step != nil {
 		return false
 	}
-	return len(o.steps) == 0 || slices.ContainsFunc(o.wholes, named) || slices.ContainsFunc(o.steps, func(t target) bool {
-		return named(t.ref) && r.step != nil && r.step.ID.Step == *t.step
+	return len(o.steps) == 0 || slices.ContainsFunc(o.wholes, named) || slices.ContainsFunc(o.steps, func(t front.Target) bool {
+		return named(t.Ref) && r.step != nil && r.step.ID.Step == *t.Step
 	})
 }
 
 func setSacctGroups(o *sacctOptions, v string) error {
-	for _, name := range splitList(v) {
-		g, ok := LookupGroup(name)
+	for _, name := range front.SplitList(v) {
+		g, ok := front.LookupGroup(name)
 		if !ok {
 			return opt.Errorf(opt.CodeError, "sacct: error: Invalid group id: %s", name)
 		}
@@ -206,7 +210,7 @@ func setSacctGroups(o *sacctOptions, v string) error {
 
 // setSacctFlags reads which part of the scheduler started a job; none is started by its submission here.
 func setSacctFlags(o *sacctOptions, v string) error {
-	for _, w := range splitList(v) {
+	for _, w := range front.SplitList(v) {
 		switch strings.ToLower(w) {
 		case "schedmain":
 			o.query.Starters = append(o.query.Starters, cluster.StartedInOrder)
@@ -222,7 +226,7 @@ func setSacctFlags(o *sacctOptions, v string) error {
 }
 
 func setSacctReasons(o *sacctOptions, v string) error {
-	for _, w := range splitList(v) {
+	for _, w := range front.SplitList(v) {
 		if strings.EqualFold(w, "None") {
 			w = ""
 		}
@@ -265,8 +269,8 @@ func setSacctUnits(o *sacctOptions, v string) error {
 }
 
 func setSacctUsers(o *sacctOptions, v string) error {
-	for _, name := range splitList(v) {
-		u, ok := LookupUser(name)
+	for _, name := range front.SplitList(v) {
+		u, ok := front.LookupUser(name)
 		if !ok {
 			return opt.Errorf(opt.CodeError, "sacct: error: Invalid user id: %s", name)
 		}
@@ -276,15 +280,15 @@ func setSacctUsers(o *sacctOptions, v string) error {
 }
 
 // runSacct prints history.
-func runSacct(sys *Sys, argv []string) int {
+func runSacct(sys *front.Sys, argv []string) int {
 	o := sacctOptions{sys: sys, header: true, delim: "|"}
-	rest, code := parseQuery(sys, opt.Sacct, sacctRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sacct, sacctRows, &o, argv)
 	if code >= 0 {
 		return code
 	}
 	if len(rest) > 0 {
-		sys.say("error: Unknown arguments:")
-		return sys.fail(" %s", strings.Join(rest, "\nsacct: error:  "))
+		sys.Say("error: Unknown arguments:")
+		return sys.Fail(" %s", strings.Join(rest, "\nsacct: error:  "))
 	}
 	if o.list {
 		return o.listFields()
@@ -296,7 +300,7 @@ func runSacct(sys *Sys, argv []string) int {
 	if code := o.window(); code != 0 {
 		return code
 	}
-	if _, code := sys.ownCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code != 0 {
 		return code
 	}
 	if code := o.checkQOS(); code != 0 {
@@ -313,14 +317,14 @@ func runSacct(sys *Sys, argv []string) int {
 	}
 	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols, func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" })
 	o.query.Brief = !o.json && !slices.ContainsFunc(cols, func(c sizedColumn) bool { return !c.brief() })
-	resp, err := call(sys, api.ListHistory, o.query)
+	resp, err := front.Call(sys, api.ListHistory, o.query)
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return sys.Fail("%s", text)
 	}
 	if len(o.assocs) > 0 {
 		resp.Records = slices.DeleteFunc(resp.Records, func(h api.JobHistory) bool {
-			return !slices.Contains(o.assocs, uintText(uint32(h.Job.Assoc)))
+			return !slices.Contains(o.assocs, front.UintText(uint32(h.Job.Assoc)))
 		})
 	}
 	if o.json {
@@ -335,10 +339,10 @@ func (o *sacctOptions) checkQOS() int {
 	if len(o.query.QOS) == 0 {
 		return 0
 	}
-	books, err := call(o.sys, api.ListBooks, api.AfterQuery{})
+	books, err := front.Call(o.sys, api.ListBooks, api.AfterQuery{})
 	if err != nil {
-		text, _ := slurmText(err)
-		return o.sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return o.sys.Fail("%s", text)
 	}
 	var names []string
 	for _, q := range books.QOS {
@@ -346,8 +350,8 @@ func (o *sacctOptions) checkQOS() int {
 	}
 	for _, name := range o.query.QOS {
 		if !slices.Contains(names, name) {
-			o.sys.say("error: You gave a bad qos '%s'. Valid QOS's are %s", name, strings.Join(names, ","))
-			o.sys.say("fatal: problem processing qos list")
+			o.sys.Say("error: You gave a bad qos '%s'. Valid QOS's are %s", name, strings.Join(names, ","))
+			o.sys.Say("fatal: problem processing qos list")
 			return 1
 		}
 	}
@@ -390,7 +394,7 @@ func (c *sizedColumn) cell(r *acctRow) string {
 	case r.step == nil:
 		return c.job(r)
 	case c.use != nil && r.step.Ended.IsZero():
-		return choose(strings.HasPrefix(c.name, "ConsumedEnergy"), "0", "")
+		return front.Choose(strings.HasPrefix(c.name, "ConsumedEnergy"), "0", "")
 	case c.use != nil:
 		return c.use(&stepUse{Step: r.step, raw: r.v.raw, unit: r.v.unit})
 	case c.step != nil:
@@ -411,7 +415,7 @@ func (o *sacctOptions) columns() (cols []sizedColumn, code int) {
 	default:
 		spec = sacctDefault
 	}
-	for _, word := range splitList(spec) {
+	for _, word := range front.SplitList(spec) {
 		name, width, sized := strings.Cut(strings.TrimSpace(word), "%")
 		if strings.EqualFold(name, "ALL") {
 			for i := range acctColumns {
@@ -426,7 +430,7 @@ func (o *sacctOptions) columns() (cols []sizedColumn, code int) {
 			})
 		}
 		if i < 0 {
-			return nil, o.sys.fail("Invalid field requested: \"%s\"", name)
+			return nil, o.sys.Fail("Invalid field requested: \"%s\"", name)
 		}
 		c := acctColumns[i].sized(acctColumns[i].width)
 		if n, err := strconv.Atoi(width); sized && err == nil {
@@ -475,7 +479,7 @@ func (o *sacctOptions) window() int {
 		}
 	}
 	if !o.query.To.IsZero() && o.query.From.After(o.query.To) {
-		return o.sys.fail("Start time (%s) requested is after end time (%s).", stamp(o.query.From), stamp(o.query.To))
+		return o.sys.Fail("Start time (%s) requested is after end time (%s).", front.Stamp(o.query.From), front.Stamp(o.query.To))
 	}
 	return 0
 }
@@ -598,9 +602,9 @@ func (o *sacctOptions) printScripts() int {
 		return 1
 	}
 	for _, r := range o.query.Refs {
-		resp, err := call(o.sys, api.JobScript, api.ScriptRequest{Job: r.Job, Env: o.env})
+		resp, err := front.Call(o.sys, api.JobScript, api.ScriptRequest{Job: r.Job, Env: o.env})
 		switch {
-		case isKind(err, cluster.ErrJobID), isKind(err, cluster.ErrAccess):
+		case front.IsKind(err, cluster.ErrJobID), front.IsKind(err, cluster.ErrAccess):
 			continue
 		case err != nil:
 			resp.Script = cluster.BlobText("NONE")

@@ -12,13 +12,14 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
 // manager is one run of sacctmgr.
 type manager struct {
-	sys       *Sys
-	report    report[mgrRow]
+	sys       *front.Sys
+	report    front.Table[mgrRow]
 	immediate bool
 	readOnly  bool
 	withAssoc bool
@@ -31,10 +32,10 @@ type manager struct {
 
 var sacctmgrOptions = []opt.Option[manager]{
 	{Long: "immediate", Short: 'i', On: opt.Sacctmgr, Help: "commit without asking", Set: func(m *manager, _ string) error { m.immediate = true; return nil }},
-	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.noHeader = true; return nil }},
+	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.NoHeader = true; return nil }},
 	{Long: "oneliner", Short: 'o', On: opt.Sacctmgr, Help: "one line a record: always so", Set: func(*manager, string) error { return nil }},
-	{Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |", Set: func(m *manager, _ string) error { m.report.parse = 1; return nil }},
-	{Long: "parsable2", Short: 'P', On: opt.Sacctmgr, Help: "fields are separated by |", Set: func(m *manager, _ string) error { m.report.parse = 2; return nil }},
+	{Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |", Set: func(m *manager, _ string) error { m.report.Parse = 1; return nil }},
+	{Long: "parsable2", Short: 'P', On: opt.Sacctmgr, Help: "fields are separated by |", Set: func(m *manager, _ string) error { m.report.Parse = 2; return nil }},
 	{Long: "quiet", Short: 'Q', On: opt.Sacctmgr, Help: "fewer messages", Ignored: "there are none that could be left out", Set: func(*manager, string) error { return nil }},
 	{Long: "readonly", Short: 'r', On: opt.Sacctmgr, Help: "change nothing", Set: func(m *manager, _ string) error { m.readOnly = true; return nil }},
 	{Long: "associations", Short: 's', On: opt.Sacctmgr, Help: "with associations, as withassoc", Set: func(m *manager, _ string) error { m.withAssoc = true; return nil }},
@@ -62,7 +63,7 @@ func otherEntities() map[string]string {
 func (m *manager) noEntity(args []string, text string) int {
 	if len(args) > 0 {
 		for _, name := range slices.Sorted(maps.Keys(otherEntities())) {
-			if isKey(strings.ToLower(args[0]), 3, name, name+"s") {
+			if front.IsKey(strings.ToLower(args[0]), 3, name, name+"s") {
 				return m.wrong("sacctmgr: error: muster's sacctmgr has no " + name + ": " + otherEntities()[name])
 			}
 		}
@@ -93,9 +94,9 @@ func mgrEntity(word string) string {
 }
 
 // runSacctmgr shows and changes accounts, users and QOS.
-func runSacctmgr(sys *Sys, argv []string) int {
+func runSacctmgr(sys *front.Sys, argv []string) int {
 	m := &manager{sys: sys, lines: &lines{in: bufio.NewReader(sys.Stdin)}}
-	rest, code := parseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv)
+	rest, code := front.ParseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv)
 	if code >= 0 {
 		return code
 	}
@@ -150,45 +151,45 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 		key = strings.ToLower(key)
 		switch {
 		case key == "where" || key == "set":
-		case !isSet && isKey(key, 5, "withassoc"):
+		case !isSet && front.IsKey(key, 5, "withassoc"):
 			q.withAssoc = true
 		case !isSet && key == "tree":
 			q.tree = true
-		case !isSet && isKey(key, 5, "withcoordinator"):
+		case !isSet && front.IsKey(key, 5, "withcoordinator"):
 			q.withCoord = true
-		case isSet && isKey(key, 2, "start", "starttime") && timed(entity):
+		case isSet && front.IsKey(key, 2, "start", "starttime") && timed(entity):
 			q.from = value
-		case isSet && isKey(key, 2, "end", "endtime") && timed(entity):
+		case isSet && front.IsKey(key, 2, "end", "endtime") && timed(entity):
 			q.to = value
-		case isSet && isKey(key, 2, "nodes") && timed(entity):
+		case isSet && front.IsKey(key, 2, "nodes") && timed(entity):
 			q.where["node"] = append(q.where["node"], expandNames(value)...)
-		case isSet && (isKey(key, 4, "action") || isKey(key, 4, "actor")) && entity == "transaction":
+		case isSet && (front.IsKey(key, 4, "action") || front.IsKey(key, 4, "actor")) && entity == "transaction":
 			q.where[key] = append(q.where[key], strings.ToLower(value))
-		case !isSet && isKey(key, 3, "all_time") && entity == "event":
+		case !isSet && front.IsKey(key, 3, "all_time") && entity == "event":
 			q.from = "1970-01-02"
-		case !isSet && isKey(key, 5, "withdeleted") && slices.Contains([]string{"account", "association", "cluster", "qos", "user"}, entity):
+		case !isSet && front.IsKey(key, 5, "withdeleted") && slices.Contains([]string{"account", "association", "cluster", "qos", "user"}, entity):
 			q.withGone = true
-		case !isSet && (isKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || isKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
+		case !isSet && (front.IsKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || front.IsKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
 			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
 		case !isSet && entity != "reservation" && entity != "job":
 			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
-		case isKey(key, 1, "format"):
+		case front.IsKey(key, 1, "format"):
 			q.format = strings.Trim(value, `"'`) // as programs write it that start no shell
 		case key == "name" || key == "names" || key == entity || key == entity+"s":
 			q.where[entity] = append(q.where[entity], mgrNameList(value)...)
-		case entity == "job" && isKey(key, 2, "jobid"):
-			q.where["job"] = append(q.where["job"], splitOutside(value)...)
-		case isKey(key, 2, "accounts", "acct"):
+		case entity == "job" && front.IsKey(key, 2, "jobid"):
+			q.where["job"] = append(q.where["job"], front.SplitOutside(value)...)
+		case front.IsKey(key, 2, "accounts", "acct"):
 			q.where["account"] = append(q.where["account"], mgrNameList(value)...)
-		case isKey(key, 1, "users"):
+		case front.IsKey(key, 1, "users"):
 			q.where["user"] = append(q.where["user"], mgrNameList(value)...)
-		case isKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey" || entity == "job"):
+		case front.IsKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey" || entity == "job"):
 			q.where["wckey"] = append(q.where["wckey"], mgrNameList(value)...)
 		case key == "id" && (entity == "wckey" || entity == "reservation"):
-			q.where["id"] = append(q.where["id"], splitList(value)...)
-		case isKey(key, 3, "partitions"):
+			q.where["id"] = append(q.where["id"], front.SplitList(value)...)
+		case front.IsKey(key, 3, "partitions"):
 			q.where["partition"] = append(q.where["partition"], mgrNameList(value)...)
-		case isKey(key, 2, "clusters"):
+		case front.IsKey(key, 2, "clusters"):
 			q.elsewhere = q.elsewhere || m.elsewhere(value)
 		default:
 			if !m.modifies && entity != "reservation" {
@@ -211,19 +212,19 @@ func (m *manager) commit(changes []cluster.Change, what string) int {
 		m.tell(" Changes Discarded")
 		return 0
 	}
-	resp, err := call(m.sys, api.ChangeAccounts, cluster.ChangeAccounts{Changes: changes})
+	resp, err := front.Call(m.sys, api.ChangeAccounts, cluster.ChangeAccounts{Changes: changes})
 	if err == nil {
 		m.after = resp.Index
 		return 0
 	}
-	text, _ := slurmText(err)
-	if isKind(err, cluster.ErrAccess) && !strings.HasPrefix(what, "adding") {
+	text, _ := front.ErrorText(err)
+	if front.IsKind(err, cluster.ErrAccess) && !strings.HasPrefix(what, "adding") {
 		return m.wrong("sacctmgr: error: Your user doesn't have privilege to perform this action", " Error with request: "+text)
 	}
-	if isKind(err, cluster.ErrJobsActive) {
+	if front.IsKind(err, cluster.ErrJobsActive) {
 		return m.wrong(" Error with request: Job(s) active, cancel job(s) before remove", "  "+err.Error())
 	}
-	if isKind(err, cluster.ErrQOS) || isKind(err, cluster.ErrAccount) || isKind(err, cluster.ErrUser) {
+	if front.IsKind(err, cluster.ErrQOS) || front.IsKind(err, cluster.ErrAccount) || front.IsKind(err, cluster.ErrUser) {
 		text = err.Error()
 	}
 	return m.wrong(" Problem " + what + ": " + text)
@@ -258,7 +259,7 @@ func (m *manager) add(args []string) int {
 		entity = mgrEntity(args[0])
 	}
 	for _, a := range args {
-		if key, value, isSet := strings.Cut(a, "="); isSet && isKey(strings.ToLower(key), 2, "clusters") && m.elsewhere(value) {
+		if key, value, isSet := strings.Cut(a, "="); isSet && front.IsKey(strings.ToLower(key), 2, "clusters") && m.elsewhere(value) {
 			return m.otherCluster()
 		}
 	}
@@ -294,11 +295,11 @@ func mgrNameList(v string) []string {
 	if v == "" || v == `""` {
 		return []string{""}
 	}
-	return splitList(strings.ToLower(v))
+	return front.SplitList(strings.ToLower(v))
 }
 
 // mgrWords splits a line into names and settings.
-func mgrWords(args []string, nameKeys ...string) (names []string, list []setting) {
+func mgrWords(args []string, nameKeys ...string) (names []string, list []front.Setting) {
 	for _, a := range args {
 		if strings.EqualFold(a, "set") || strings.EqualFold(a, "where") {
 			continue
@@ -307,23 +308,23 @@ func mgrWords(args []string, nameKeys ...string) (names []string, list []setting
 			names = append(names, mgrNameList(a)...)
 			continue
 		}
-		s, _ := settings([]string{a})
-		if slices.Contains(nameKeys, s[0].key) {
-			names = append(names, mgrNameList(s[0].value)...)
-		} else if s[0].key != "cluster" && s[0].key != "clusters" {
+		s, _ := front.Settings([]string{a})
+		if slices.Contains(nameKeys, s[0].Key) {
+			names = append(names, mgrNameList(s[0].Value)...)
+		} else if s[0].Key != "cluster" && s[0].Key != "clusters" {
 			list = append(list, s[0])
 		}
 	}
 	return names, list
 }
 
-func (m *manager) unknown(s setting) int {
-	return m.wrong(" Unknown option: "+s.text, " Use keyword 'where' to modify condition")
+func (m *manager) unknown(s front.Setting) int {
+	return m.wrong(" Unknown option: "+s.Text, " Use keyword 'where' to modify condition")
 }
 
 // unknownQOS is the same for QOS and jobs: Slurm prints it where the answer goes.
-func (m *manager) unknownQOS(s setting) int {
-	return m.nothing(" Unknown option: " + s.text + "\n Use keyword 'where' to modify condition")
+func (m *manager) unknownQOS(s front.Setting) int {
+	return m.nothing(" Unknown option: " + s.Text + "\n Use keyword 'where' to modify condition")
 }
 
 // badQOS tells of a value that a QOS can not have; of flags Slurm tells where the answer goes.
@@ -341,12 +342,12 @@ func (m *manager) addAccounts(args []string) int {
 	var given []string
 	for _, s := range list {
 		switch {
-		case isKey(s.key, 3, "description"):
-			a.Description = strings.ToLower(s.value)
-		case isKey(s.key, 1, "organization"):
-			a.Organization = strings.ToLower(s.value)
-		case isKey(s.key, 3, "parent"):
-			parent = strings.ToLower(s.value)
+		case front.IsKey(s.Key, 3, "description"):
+			a.Description = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 1, "organization"):
+			a.Organization = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 3, "parent"):
+			parent = strings.ToLower(s.Value)
 		default:
 			label, code := m.setAssoc(&model, []string{cluster.NormalQOS}, s)
 			if code != 0 {
@@ -368,7 +369,7 @@ func (m *manager) addAccounts(args []string) int {
 		}
 		acct, as := a, model
 		acct.Name, as.Account = name, name
-		acct.Description, acct.Organization = cmp.Or(a.Description, name), cmp.Or(a.Organization, choose(parent == cluster.RootName, name, parent))
+		acct.Description, acct.Organization = cmp.Or(a.Description, name), cmp.Or(a.Organization, front.Choose(parent == cluster.RootName, name, parent))
 		changes, made = append(changes, cluster.Change{Account: &acct}, cluster.Change{Assoc: &as}), append(made, name)
 	}
 	if len(made) == 0 {
@@ -432,8 +433,8 @@ func (m *manager) addQOS(args []string) int {
 }
 
 // setAssoc sets one key of an association and returns its label, or says what is wrong.
-func (m *manager) setAssoc(a *cluster.Association, have []string, s setting) (label string, code int) {
-	s = s.signedList()
+func (m *manager) setAssoc(a *cluster.Association, have []string, s front.Setting) (label string, code int) {
+	s = signedList(s)
 	label, known, err := setAssocKey(a, have, s)
 	switch {
 	case !known:
@@ -445,17 +446,17 @@ func (m *manager) setAssoc(a *cluster.Association, have []string, s setting) (la
 }
 
 // checkQOS refuses names of QOS that do not exist, in the settings that take any.
-func (m *manager) checkQOS(label string, s setting) int {
-	if label != "QOS" && label != "DefQOS" && label != "Preempt" || s.value == "-1" {
+func (m *manager) checkQOS(label string, s front.Setting) int {
+	if label != "QOS" && label != "DefQOS" && label != "Preempt" || s.Value == "-1" {
 		return 0
 	}
 	var all []string
 	for _, q := range m.books.QOS {
 		all = append(all, q.Name)
 	}
-	for _, w := range mgrNameList(s.value) {
+	for _, w := range mgrNameList(s.Value) {
 		if w != "" && !slices.Contains(all, w) {
-			return m.wrong("sacctmgr: error: You gave a bad qos '"+w+"'. Valid QOS's are "+strings.Join(all, ","), " Unknown option: "+s.text, " Use keyword 'where' to modify condition")
+			return m.wrong("sacctmgr: error: You gave a bad qos '"+w+"'. Valid QOS's are "+strings.Join(all, ","), " Unknown option: "+s.Text, " Use keyword 'where' to modify condition")
 		}
 	}
 	return 0

@@ -11,16 +11,17 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
+	"dev.muster/slurm/front"
 )
 
 // runSalloc allocates and runs a command (or a shell) here, on the caller's machine.
-func runSalloc(sys *Sys, argv []string) int {
+func runSalloc(sys *front.Sys, argv []string) int {
 	r, err := ParseSalloc(argv, sys)
 	if err != nil {
-		return sys.usage(err)
+		return sys.Usage(err)
 	}
 	sayNotes(sys, r)
-	if _, code := sys.ownCluster(r.Job.Clusters); code != 0 {
+	if _, code := sys.OwnCluster(r.Job.Clusters); code != 0 {
 		return code
 	}
 	command, code := sallocCommand(sys, r)
@@ -36,14 +37,14 @@ func runSalloc(sys *Sys, argv []string) int {
 	}
 	quiet := r.Client.Quiet > 0
 	if !quiet {
-		sys.say("Granted job allocation %d", job.ID)
-		sys.say("Waiting for resource configuration")
-		sys.say("Nodes %s are ready for job", nodeText(job.AllocNodes()))
+		sys.Say("Granted job allocation %d", job.ID)
+		sys.Say("Waiting for resource configuration")
+		sys.Say("Nodes %s are ready for job", front.NodeText(job.AllocNodes()))
 	}
 	if r.Client.NoShell {
 		return 0
 	}
-	resp, err := call(sys, api.ShowCluster, api.Empty{})
+	resp, err := front.Call(sys, api.ShowCluster, api.Empty{})
 	if err != nil {
 		resp.Config = cluster.Config{ClusterName: "muster"}
 	}
@@ -58,29 +59,29 @@ func runSalloc(sys *Sys, argv []string) int {
 		return rc
 	}
 	if !quiet {
-		sys.say("Relinquishing job allocation %d", job.ID)
+		sys.Say("Relinquishing job allocation %d", job.ID)
 	}
 	exit := cluster.ExitStatus{Code: rc}
 	if end == hungUp {
 		exit.Code = 0
 	}
-	if _, err = call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
-		text, _ := slurmText(err)
-		sys.say("error: job %d could not be ended: %s", job.ID, text)
+	if _, err = front.Call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !front.IsKind(err, cluster.ErrFinished) {
+		text, _ := front.ErrorText(err)
+		sys.Say("error: job %d could not be ended: %s", job.ID, text)
 	}
 	return rc
 }
 
 // sallocCommand is what to run: the words given, else the user's shell.
-func sallocCommand(s *Sys, r *Request) ([]string, int) {
+func sallocCommand(s *front.Sys, r *Request) ([]string, int) {
 	if r.Client.NoShell || len(r.Argv) > 0 {
 		return r.Argv, 0
 	}
 	if f, ok := s.Stdin.(*os.File); !ok || !isOpen(f) {
-		return nil, s.fail("no controlling terminal: please set --no-shell")
+		return nil, s.Fail("no controlling terminal: please set --no-shell")
 	}
 	shell := s.Getenv("SHELL")
-	if u, ok := userByID(s.UID); shell == "" && ok && u.Shell != "" {
+	if u, ok := front.UserByID(s.UID); shell == "" && ok && u.Shell != "" {
 		shell = u.Shell
 	}
 	if shell == "" {
@@ -108,10 +109,10 @@ var allocEnders = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, 
 
 // runHere runs the command with the allocation in its environment. If the allocation is taken
 // away first, the command runs to its own end unless -K says otherwise; SIGHUP is passed on, and not waited for.
-func runHere(s *Sys, r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc, end int) {
-	file, ok := lookPath(argv[0], s.Getenv)
+func runHere(s *front.Sys, r *Request, job *cluster.Job, cfg *cluster.Config, argv []string) (rc, end int) {
+	file, ok := front.LookPath(argv[0], s.Getenv)
 	if !ok {
-		return s.fail("_fork_command: Unable to find command \"%s\"", argv[0]), ended
+		return s.Fail("_fork_command: Unable to find command \"%s\"", argv[0]), ended
 	}
 	attr := &os.ProcAttr{Files: files(s.Stdin, s.Stdout, s.Stderr), Env: append(append([]string(nil), s.Environ...), allocEnv(s, job, cfg)...)}
 	if r.Client.Chdir != "" {
@@ -119,10 +120,10 @@ func runHere(s *Sys, r *Request, job *cluster.Job, cfg *cluster.Config, argv []s
 	}
 	p, err := os.StartProcess(file, argv, attr)
 	if err != nil {
-		return s.fail("_fork_command: %v", err), ended
+		return s.Fail("_fork_command: %v", err), ended
 	}
 	in, _ := s.Stdin.(*os.File)
-	interactive := in != nil && isTerminal(in)
+	interactive := in != nil && front.IsTerminal(in)
 	sigs, stop := notifySignals()
 	defer stop()
 	done := make(chan *os.ProcessState, 1)
@@ -140,9 +141,9 @@ func runHere(s *Sys, r *Request, job *cluster.Job, cfg *cluster.Config, argv []s
 			switch {
 			case r.Client.Quiet > 0:
 			case why.Outcome == cluster.TimedOut || why.EndingWhy == cluster.TimedOut:
-				s.say("Job %d has exceeded its time limit and its allocation has been revoked.", job.ID)
+				s.Say("Job %d has exceeded its time limit and its allocation has been revoked.", job.ID)
 			default:
-				s.say("Job allocation %d has been revoked.", job.ID)
+				s.Say("Job allocation %d has been revoked.", job.ID)
 			}
 			if k := r.Client.KillCommand; k != 0 {
 				_ = p.Signal(syscall.Signal(k))
@@ -150,7 +151,7 @@ func runHere(s *Sys, r *Request, job *cluster.Job, cfg *cluster.Config, argv []s
 		case sig := <-sigs:
 			switch {
 			case !interactive && slices.Contains(allocEnders, sig): // the command ends with its job
-				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: job.ID}})
+				_, _ = front.Call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: job.ID}})
 			case sig == syscall.SIGTERM:
 				_ = p.Signal(sig)
 			case sig == syscall.SIGHUP:
@@ -177,13 +178,13 @@ func files(streams ...any) []*os.File {
 }
 
 // watchJob tells when a job ends by itself.
-func watchJob(s *Sys, id cluster.JobID) <-chan *cluster.Job {
+func watchJob(s *front.Sys, id cluster.JobID) <-chan *cluster.Job {
 	c := make(chan *cluster.Job, 1)
 	go func() { // ends with the job, or with the program
 		for {
-			resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ending, Timeout: waitHold})
+			resp, err := front.Call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ending, Timeout: waitHold})
 			switch {
-			case isKind(err, cluster.ErrJobID):
+			case front.IsKind(err, cluster.ErrJobID):
 				c <- &cluster.Job{}
 				return
 			case err != nil:
@@ -198,9 +199,9 @@ func watchJob(s *Sys, id cluster.JobID) <-chan *cluster.Job {
 }
 
 // allocEnv is what the allocation adds to the command's environment.
-func allocEnv(s *Sys, job *cluster.Job, cfg *cluster.Config) []string {
+func allocEnv(s *front.Sys, job *cluster.Job, cfg *cluster.Config) []string {
 	if job.Het != nil {
-		if resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: job.ID}}}); err == nil && len(resp.Jobs) == job.Het.Size {
+		if resp, err := front.Call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: job.ID}}}); err == nil && len(resp.Jobs) == job.Het.Size {
 			return env.HetAllocation(&cluster.Launch{Job: job, Config: cfg, Daemon: s.Getenv("MUSTER_SOCKET"), Sisters: resp.Jobs[1:]})
 		}
 	}

@@ -12,16 +12,17 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // runSbatch submits a batch script.
-func runSbatch(sys *Sys, argv []string) int {
+func runSbatch(sys *front.Sys, argv []string) int {
 	r, err := ParseSbatch(argv, sys)
 	if err != nil {
-		return sys.usage(err)
+		return sys.Usage(err)
 	}
 	sayNotes(sys, r)
-	own, code := sys.ownCluster(r.Job.Clusters)
+	own, code := sys.OwnCluster(r.Job.Clusters)
 	if code != 0 {
 		return code
 	}
@@ -34,23 +35,23 @@ func runSbatch(sys *Sys, argv []string) int {
 	}
 	resp, err := submitAll(sys, r, q)
 	if err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		beforeRefusal(sys, err, r)
 		defer afterRefusal(sys, err)
 		if isDoubt(err) {
-			return sys.fail("%s", text)
+			return sys.Fail("%s", text)
 		}
-		if isKind(err, cluster.ErrGRES) {
-			return sys.fail("%s", text)
+		if front.IsKind(err, cluster.ErrGRES) {
+			return sys.Fail("%s", text)
 		}
-		return sys.fail("Batch job submission failed: %s", text)
+		return sys.Fail("Batch job submission failed: %s", text)
 	}
 	switch {
 	case r.Client.Quiet > 0: // with --parsable, too
 	case r.Client.Parsable:
-		fmt.Fprintf(sys.Stdout, "%d%s\n", resp.Job, prefixed(";", own))
+		fmt.Fprintf(sys.Stdout, "%d%s\n", resp.Job, front.Prefixed(";", own))
 	default:
-		fmt.Fprintf(sys.Stdout, "Submitted batch job %d%s\n", resp.Job, prefixed(" on cluster ", own))
+		fmt.Fprintf(sys.Stdout, "Submitted batch job %d%s\n", resp.Job, front.Prefixed(" on cluster ", own))
 	}
 	if r.Client.Wait {
 		return waitJob(sys, resp.Job)
@@ -71,7 +72,7 @@ type doubtError struct {
 }
 
 func (d *doubtError) Error() string {
-	text, _ := slurmText(d.err)
+	text, _ := front.ErrorText(d.err)
 	out := "no answer came, and the job may have been taken: "
 	if d.prog != "sbatch" { // an allocation is of no use to another process
 		return out + fmt.Sprintf("look for it by squeue --me, and cancel it (%s)", text)
@@ -86,34 +87,34 @@ func isDoubt(err error) bool {
 
 // answerLost reports whether a submission failed in a way that says nothing of whether it was taken.
 func answerLost(err error) bool {
-	return errors.Is(err, api.ErrUnreachable) && !errors.Is(err, api.ErrNotSent) || isKind(err, cluster.ErrUncertain)
+	return errors.Is(err, api.ErrUnreachable) && !errors.Is(err, api.ErrNotSent) || front.IsKind(err, cluster.ErrUncertain)
 }
 
 // answerLacks reports whether the daemon may yet answer a submission that has failed.
 func answerLacks(err error) bool {
-	return isUnreachable(err) || isKind(err, cluster.ErrUncertain)
+	return front.IsUnreachable(err) || front.IsKind(err, cluster.ErrUncertain)
 }
 
 // submit hands a job over. If the daemon dies before it has answered, the same submission is made
 // again: its key keeps it from becoming two jobs.
-func submit[Q any](s *Sys, to api.Endpoint[Q, api.SubmitResponse], key string, q Q) (api.SubmitResponse, error) {
+func submit[Q any](s *front.Sys, to api.Endpoint[Q, api.SubmitResponse], key string, q Q) (api.SubmitResponse, error) {
 	end := time.Now().Add(submitAgain)
-	resp, err := call(s, to, q)
+	resp, err := front.Call(s, to, q)
 	doubt := answerLost(err)
-	back := doubt || isKind(err, cluster.ErrAway) // the daemon is likely to be
+	back := doubt || front.IsKind(err, cluster.ErrAway) // the daemon is likely to be
 	for back && answerLacks(err) && time.Now().Before(end) {
 		time.Sleep(50 * time.Millisecond)
-		resp, err = call(s, to, q)
+		resp, err = front.Call(s, to, q)
 		doubt = doubt || answerLost(err)
 	}
-	if doubt && (answerLacks(err) || isKind(err, cluster.ErrNoLeader)) {
+	if doubt && (answerLacks(err) || front.IsKind(err, cluster.ErrNoLeader)) {
 		return resp, &doubtError{s.Prog, key, err}
 	}
 	return resp, err
 }
 
 // submitAll hands over a job with all of its components.
-func submitAll(s *Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
+func submitAll(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
 	q.Key = requestKey(s)
 	if key := s.Getenv(submitKeyEnv); key != "" && s.Prog == "sbatch" {
 		q.Key = key
@@ -130,17 +131,17 @@ func submitAll(s *Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, err
 }
 
 // sayIgnored says what of a job's request was left out because the site does not allow it.
-func sayIgnored(s *Sys, names []string) {
+func sayIgnored(s *front.Sys, names []string) {
 	for _, name := range slices.Compact(names) {
 		if name = "--" + strings.ReplaceAll(name, "_", "-"); name == "--core-spec" {
 			name = "-S"
 		}
-		s.say("error: Ignoring %s since it's not allowed by configuration (AllowSpecResourcesUsage = No)", name)
+		s.Say("error: Ignoring %s since it's not allowed by configuration (AllowSpecResourcesUsage = No)", name)
 	}
 }
 
 // hetRequest is the request for a heterogeneous job; q is that for its first component.
-func hetRequest(s *Sys, r *Request, q api.SubmitRequest) api.HetRequest {
+func hetRequest(s *front.Sys, r *Request, q api.SubmitRequest) api.HetRequest {
 	out := api.HetRequest{Specs: []cluster.JobSpec{q.Spec}, Script: q.Script, Env: q.Env, Key: q.Key}
 	for _, p := range r.Parts {
 		settleRequest(s, p)
@@ -151,29 +152,29 @@ func hetRequest(s *Sys, r *Request, q api.SubmitRequest) api.HetRequest {
 }
 
 // requestKey names one request of this process, in a word.
-func requestKey(s *Sys) string {
+func requestKey(s *front.Sys) string {
 	host, _ := s.Hostname()
 	return fmt.Sprintf("%s.%d.%d", host, os.Getpid(), time.Now().UnixNano())
 }
 
 // sayNotes says what parsing remarked, unless -Q.
-func sayNotes(s *Sys, r *Request) {
+func sayNotes(s *front.Sys, r *Request) {
 	for _, n := range r.Notes {
 		if r.Client.Quiet == 0 || strings.HasPrefix(n, "Warning: ") || strings.HasPrefix(n, "error: ") { // these Slurm tells with -Q too
-			s.say("%s", n)
+			s.Say("%s", n)
 		}
 	}
 }
 
 // submission is the request for a new job.
-func submission(s *Sys, r *Request) (api.SubmitRequest, int) {
+func submission(s *front.Sys, r *Request) (api.SubmitRequest, int) {
 	j := &r.Job
 	settleRequest(s, r)
 	q := api.SubmitRequest{Script: r.Script}
 	if j.Kind == cluster.Batch {
 		env, err := JobEnviron(r, s.Environ)
 		if err != nil {
-			return q, s.usage(err)
+			return q, s.Usage(err)
 		}
 		q.Env = env
 	}
@@ -182,7 +183,7 @@ func submission(s *Sys, r *Request) (api.SubmitRequest, int) {
 }
 
 // settleRequest fills in what a job's request says by where and how it was made.
-func settleRequest(s *Sys, r *Request) {
+func settleRequest(s *front.Sys, r *Request) {
 	j := &r.Job
 	if j.Kind == cluster.Batch && j.Stdout == "" {
 		j.Stdout = "slurm-%j.out"
@@ -200,47 +201,47 @@ func settleRequest(s *Sys, r *Request) {
 }
 
 // beforeRefusal prints what Slurm says before some refusals; of a job that is only tested it does not say what nodes lack.
-func beforeRefusal(s *Sys, err error, r *Request) {
+func beforeRefusal(s *front.Sys, err error, r *Request) {
 	var e *api.Error
 	switch {
-	case isKind(err, cluster.ErrPartition):
-		s.say("error: invalid partition specified: %s", format.Null(strings.Join(r.about(err).Partitions, ",")))
-	case (isKind(err, cluster.ErrNodeConfig) && !r.Client.TestOnly || isKind(err, cluster.ErrPolicy)) && errors.As(err, &e) && e.Hint != "":
-		s.say("error: %s", e.Hint)
+	case front.IsKind(err, cluster.ErrPartition):
+		s.Say("error: invalid partition specified: %s", format.Null(strings.Join(r.about(err).Partitions, ",")))
+	case (front.IsKind(err, cluster.ErrNodeConfig) && !r.Client.TestOnly || front.IsKind(err, cluster.ErrPolicy)) && errors.As(err, &e) && e.Hint != "":
+		s.Say("error: %s", e.Hint)
 	}
 }
 
 // afterRefusal prints in our words, with numbers, what Slurm's words for a refusal leave open.
-func afterRefusal(s *Sys, err error) {
+func afterRefusal(s *front.Sys, err error) {
 	var e *api.Error
-	if text, no := slurmText(err); no != 0 && errors.As(err, &e) && e.Message != text {
-		s.say("why: %s", e.Message)
+	if text, no := front.ErrorText(err); no != 0 && errors.As(err, &e) && e.Message != text {
+		s.Say("why: %s", e.Message)
 	}
 }
 
 // testOnly says when and where the job would start, on stderr as Slurm does.
-func testOnly(s *Sys, r *Request, q api.SubmitRequest) int {
+func testOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
 	var resp api.TestResponse
 	var err error
 	if len(r.Parts) == 0 {
-		resp, err = call(s, api.TestJob, q)
+		resp, err = front.Call(s, api.TestJob, q)
 	} else {
-		resp, err = call(s, api.TestHet, hetRequest(s, r, q))
+		resp, err = front.Call(s, api.TestHet, hetRequest(s, r, q))
 	}
 	if err != nil {
 		var e *api.Error
 		if errors.As(err, &e) && e.Hint == cluster.OutsideReservation {
 			err = cluster.Errorf(e.Code, cluster.ErrReservation, "%s", e.Message)
 		}
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		beforeRefusal(s, err, r)
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
 		afterRefusal(s, err)
 		return 1
 	}
 	sayIgnored(s, resp.Ignored)
-	s.say("Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
-		stamp(resp.StartsAt), resp.CPUs, nodeText(resp.Nodes), resp.Partition)
+	s.Say("Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
+		front.Stamp(resp.StartsAt), resp.CPUs, front.NodeText(resp.Nodes), resp.Partition)
 	return 0
 }
 
@@ -248,18 +249,18 @@ func testOnly(s *Sys, r *Request, q api.SubmitRequest) int {
 const waitHold = 50 * time.Second
 
 // waitJob waits for a job to end and returns its exit code: the highest of an array's tasks.
-func waitJob(s *Sys, id cluster.JobID) int {
+func waitJob(s *front.Sys, id cluster.JobID) int {
 	var wait time.Duration
 	for {
-		resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ended, Timeout: waitHold})
+		resp, err := front.Call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ended, Timeout: waitHold})
 		if err != nil {
-			if isUnreachable(err) { // the daemon restarts; the job does not mind
+			if front.IsUnreachable(err) { // the daemon restarts; the job does not mind
 				wait = cmp.Or(min(wait*2, time.Second), 50*time.Millisecond)
 				time.Sleep(wait)
 				continue
 			}
-			text, _ := slurmText(err)
-			return s.fail("%s", text)
+			text, _ := front.ErrorText(err)
+			return s.Fail("%s", text)
 		}
 		wait = 0
 		if !resp.Reached {

@@ -12,6 +12,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -46,26 +47,30 @@ var scancelOptions = []opt.Option[cancelOptions]{
 		Set: func(o *cancelOptions, _ string) error { o.me = true; return nil }},
 	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this name", Meta: "job_name",
 		Set: func(o *cancelOptions, v string) error {
-			o.filter.Names = splitList(v)
+			o.filter.Names = front.SplitList(v)
 			o.note("job_name", v)
 			return nil
 		}},
 	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Help: "the same as --name", Meta: "job_name",
 		Set: func(o *cancelOptions, v string) error {
-			o.filter.Names = splitList(v)
+			o.filter.Names = front.SplitList(v)
 			o.note("job_name", v)
 			return nil
 		}},
 	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs on these nodes", Meta: "nodes",
-		Set: func(o *cancelOptions, v string) error { return setNodeList(&o.filter.Nodes, v) }},
+		Set: func(o *cancelOptions, v string) error { return front.SetNodes(&o.filter.Nodes, v) }},
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this partition", Meta: "partition",
 		Set: func(o *cancelOptions, v string) error {
-			o.filter.Partitions = splitList(v)
+			o.filter.Partitions = front.SplitList(v)
 			o.note("partition", v)
 			return nil
 		}},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this QOS", Meta: "qos",
-		Set: func(o *cancelOptions, v string) error { o.filter.QOS = splitList(v); o.note("qos", v); return nil }},
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.QOS = front.SplitList(v)
+			o.note("qos", v)
+			return nil
+		}},
 	{Long: "quiet", Short: 'Q', On: opt.Scancel, Help: "no messages", Set: func(o *cancelOptions, _ string) error { o.quiet = true; return nil }},
 	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this reservation", Meta: "name",
 		Set: func(o *cancelOptions, v string) error { o.note("reservation", v); return nil }},
@@ -95,7 +100,7 @@ func setCancelSignal(o *cancelOptions, v string) error {
 }
 
 func setCancelState(o *cancelOptions, v string) error {
-	for _, s := range splitList(v) {
+	for _, s := range front.SplitList(v) {
 		switch strings.ToUpper(s) {
 		case "PENDING", "PD":
 			o.filter.Phases = append(o.filter.Phases, cluster.Pending)
@@ -113,7 +118,7 @@ func setCancelState(o *cancelOptions, v string) error {
 }
 
 func setCancelUser(o *cancelOptions, v string) error {
-	u, ok := LookupUser(v)
+	u, ok := front.LookupUser(v)
 	if !ok {
 		return opt.Errorf(opt.CodeError, "scancel: error: Invalid user name: %s", v)
 	}
@@ -123,31 +128,31 @@ func setCancelUser(o *cancelOptions, v string) error {
 }
 
 // runScancel ends or signals jobs and steps.
-func runScancel(sys *Sys, argv []string) int {
+func runScancel(sys *front.Sys, argv []string) int {
 	var o cancelOptions
-	rest, code := parseQuery(sys, opt.Scancel, scancelOptions, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Scancel, scancelOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
-	if _, code := sys.ownCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code != 0 {
 		return code
 	}
 	if o.me {
 		o.filter.Users = []uint32{sys.UID}
 	}
-	var targets []target
+	var targets []front.Target
 	for _, w := range rest {
-		for _, one := range splitOutside(w) {
-			t, ok := parseTarget(one)
+		for _, one := range front.SplitOutside(w) {
+			t, ok := front.ParseTarget(one)
 			if !ok {
-				return sys.fail("Invalid job id %s", one)
+				return sys.Fail("Invalid job id %s", one)
 			}
 			targets = append(targets, t)
 		}
 	}
 	filtered := len(o.filters) > 0 || o.me || len(o.filter.Nodes) > 0
 	if len(targets) == 0 && !filtered {
-		sys.say("error: No job identification provided")
+		sys.Say("error: No job identification provided")
 		return 1
 	}
 	if filtered || o.interactive {
@@ -160,13 +165,13 @@ func runScancel(sys *Sys, argv []string) int {
 const cancelsAtOnce = 32
 
 // cancelAll ends or signals many; what there is to say of them is said in their order.
-func cancelAll(s *Sys, o *cancelOptions, targets []target) int {
+func cancelAll(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 	worst := 0
 	for some := range slices.Chunk(targets, cancelsAtOnce) {
 		errs := make([]error, len(some))
 		var calls sync.WaitGroup
 		for i, t := range some {
-			calls.Go(func() { _, errs[i] = call(s, api.CancelJob, o.command(t)) })
+			calls.Go(func() { _, errs[i] = front.Call(s, api.CancelJob, o.command(t)) })
 		}
 		calls.Wait()
 		for i, t := range some {
@@ -177,8 +182,8 @@ func cancelAll(s *Sys, o *cancelOptions, targets []target) int {
 }
 
 // command is what the servers are to do with a target.
-func (o *cancelOptions) command(t target) cluster.Cancel {
-	q := cluster.Cancel{Ref: t.ref, Sig: o.signal, Step: t.step}
+func (o *cancelOptions) command(t front.Target) cluster.Cancel {
+	q := cluster.Cancel{Ref: t.Ref, Sig: o.signal, Step: t.Step}
 	switch {
 	case o.batch && o.full:
 		q.Scope = cluster.SignalBatchFull
@@ -192,60 +197,60 @@ func (o *cancelOptions) command(t target) cluster.Cancel {
 	if (o.batch || o.full) && q.Sig == 0 {
 		q.Sig = 9
 	}
-	if t.ref.Part == 1 && t.step == nil { // the leader stands for all
+	if t.Ref.Part == 1 && t.Step == nil { // the leader stands for all
 		q.Ref.Part = 0
 	}
 	return q
 }
 
 // sayCancelled tells how it went with a target, and what that makes of the exit status.
-func sayCancelled(s *Sys, o *cancelOptions, t target, err error) int {
-	id := strconv.FormatUint(uint64(t.ref.Job), 10)
-	if t.ref.Part > 0 {
-		id += "+" + strconv.Itoa(t.ref.Part-1)
+func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int {
+	id := strconv.FormatUint(uint64(t.Ref.Job), 10)
+	if t.Ref.Part > 0 {
+		id += "+" + strconv.Itoa(t.Ref.Part-1)
 	}
 	if o.verbose > 0 && o.command(t).Sig == 0 {
-		s.say("Terminating job %s", id)
+		s.Say("Terminating job %s", id)
 	}
-	if err == nil || t.step != nil && isKind(err, cluster.ErrPending) {
+	if err == nil || t.Step != nil && front.IsKind(err, cluster.ErrPending) {
 		return 0
 	}
-	text, no := slurmText(err)
-	gone := isKind(err, cluster.ErrJobID) || isKind(err, cluster.ErrFinished)
+	text, no := front.ErrorText(err)
+	gone := front.IsKind(err, cluster.ErrJobID) || front.IsKind(err, cluster.ErrFinished)
 	switch {
-	case gone && t.step == nil:
+	case gone && t.Step == nil:
 		if o.verbose > 0 {
-			s.say("error: Kill job error on job id %s: %s", id, text)
-		} else if f, ok := s.Stderr.(*os.File); ok && isTerminal(f) && !o.quiet { // Slurm is silent, for scripts
-			s.say("why: nothing to cancel: %v", err)
+			s.Say("error: Kill job error on job id %s: %s", id, text)
+		} else if f, ok := s.Stderr.(*os.File); ok && front.IsTerminal(f) && !o.quiet { // Slurm is silent, for scripts
+			s.Say("why: nothing to cancel: %v", err)
 		}
 		return 0
 	case errors.Is(err, api.ErrUnreachable):
-		return s.fail("%s", text)
+		return s.Fail("%s", text)
 	}
 	if !o.quiet {
-		s.say("error: Kill job error on job id %s: %s", id, text)
+		s.Say("error: Kill job error on job id %s: %s", id, text)
 	}
 	return max(no%256, 1)
 }
 
 // cancelMatching ends the jobs that all filters select, asking first with -i.
-func cancelMatching(s *Sys, o *cancelOptions, targets []target) int {
+func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 	for _, t := range targets {
-		o.filter.Refs = append(o.filter.Refs, t.ref)
+		o.filter.Refs = append(o.filter.Refs, t.Ref)
 	}
 	if len(o.filter.Phases) == 0 {
 		o.filter.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
 	}
 	o.filter.Brief = true
-	resp, err := call(s, api.ListJobs, o.filter)
+	resp, err := front.Call(s, api.ListJobs, o.filter)
 	if err != nil {
-		text, _ := slurmText(err)
-		return s.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return s.Fail("%s", text)
 	}
 	in := bufio.NewReader(s.Stdin)
 	worst := 0
-	var chosen []target
+	var chosen []front.Target
 	for _, j := range resp.Jobs {
 		if (o.me || s.UID != 0) && j.Spec.UID != s.UID && !slices.Contains(o.filter.Users, j.Spec.UID) {
 			continue
@@ -262,37 +267,37 @@ func cancelMatching(s *Sys, o *cancelOptions, targets []target) int {
 		}
 	}
 	if len(resp.Jobs) == 0 && o.verbose > 0 {
-		s.say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
+		s.Say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
 	}
 	return max(worst, cancelAll(s, o, chosen))
 }
 
 // targetsOf is what of a job that was selected is to be cancelled: the steps that were named, else the job.
-func targetsOf(j *cluster.Job, named []target) []target {
-	t := target{ref: cluster.Ref{Job: j.ID}}
+func targetsOf(j *cluster.Job, named []front.Target) []front.Target {
+	t := front.Target{Ref: cluster.Ref{Job: j.ID}}
 	if j.ArrayID == j.ID && j.Task != cluster.TaskAny {
-		t.ref.Tasks = cluster.NewIDSet(j.Task)
+		t.Ref.Tasks = cluster.NewIDSet(j.Task)
 	} else if j.ArrayID == j.ID {
-		t.ref.Tasks = j.Tasks
+		t.Ref.Tasks = j.Tasks
 	}
-	var steps []target
+	var steps []front.Target
 	for _, n := range named {
-		ofTask := n.ref.Job == j.ArrayID && j.Task >= 0 && n.ref.Tasks.Has(j.Task)
-		if n.step != nil && (n.ref.Job == j.ID || ofTask) {
-			steps = append(steps, target{ref: t.ref, step: n.step})
+		ofTask := n.Ref.Job == j.ArrayID && j.Task >= 0 && n.Ref.Tasks.Has(j.Task)
+		if n.Step != nil && (n.Ref.Job == j.ID || ofTask) {
+			steps = append(steps, front.Target{Ref: t.Ref, Step: n.Step})
 		}
 	}
 	if steps != nil {
 		return steps
 	}
-	return []target{t}
+	return []front.Target{t}
 }
 
 // agreesToCancel asks whether a job, or a step of it, is to be cancelled.
-func agreesToCancel(s *Sys, in *bufio.Reader, j *cluster.Job, t target) bool {
+func agreesToCancel(s *front.Sys, in *bufio.Reader, j *cluster.Job, t front.Target) bool {
 	what := fmt.Sprintf("job_id=%d", j.ID)
-	if t.step != nil {
-		what = fmt.Sprintf("step_id=%d.%d", j.ID, *t.step)
+	if t.Step != nil {
+		what = fmt.Sprintf("step_id=%d.%d", j.ID, *t.Step)
 	}
 	fmt.Fprintf(s.Stdout, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Spec.Name, strings.Join(j.Spec.Partitions, ","))
 	line, _ := in.ReadString('\n')

@@ -14,12 +14,13 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
 // control is one run of scontrol.
 type control struct {
-	sys              *Sys
+	sys              *front.Sys
 	out              *bufio.Writer
 	oneLine, details bool
 	explains         bool // why a job waits
@@ -89,7 +90,7 @@ func servedVerbs() []verb {
 		{"ping", 3, 0, (*control).ping},
 		{"write", 2, 1, (*control).write},
 		{"version", 4, 0, func(c *control, _ []string) int {
-			_, _ = c.out.WriteString("slurm-wlm " + slurmVersion + "\n")
+			_, _ = c.out.WriteString("slurm-wlm " + front.SlurmVersion + "\n")
 			return 0
 		}},
 		{"reconfigure", 3, 0, (*control).reconfigure},
@@ -117,14 +118,14 @@ func (c *control) unsupported([]string) int {
 }
 
 // runScontrol shows and changes what the servers hold.
-func runScontrol(sys *Sys, argv []string) int {
+func runScontrol(sys *front.Sys, argv []string) int {
 	c := &control{sys: sys, out: bufio.NewWriterSize(sys.Stdout, 1<<16)}
 	defer func() { _ = c.out.Flush() }()
-	rest, code := parseQuery(sys, opt.Scontrol, scontrolOptions, c, argv)
+	rest, code := front.ParseQuery(sys, opt.Scontrol, scontrolOptions, c, argv)
 	if code >= 0 {
 		return code
 	}
-	if _, code := sys.ownCluster(c.clusters); code != 0 {
+	if _, code := sys.OwnCluster(c.clusters); code != 0 {
 		return code
 	}
 	if len(rest) > 0 {
@@ -256,9 +257,9 @@ func (c *control) hosts(arg string, f func([]string) string) int {
 		return 0
 	}
 	if path.IsAbs(arg) {
-		text, err := readFileLimited(arg, maxHostFile)
+		text, err := front.ReadFileLimited(arg, front.MaxHostFile)
 		if err != nil {
-			return c.complain("scontrol: error: " + plainErr(err))
+			return c.complain("scontrol: error: " + front.PlainError(err))
 		}
 		arg = strings.Join(strings.Fields(strings.ReplaceAll(string(text), ",", " ")), ",")
 	}
@@ -293,7 +294,7 @@ func (c *control) showTopology(arg string) int {
 		found = true
 		text := "SwitchName=" + s.Name + " Level=" + strconv.Itoa(switchLevel(topo, s, 0)) + " LinkSpeed=1"
 		if len(nodes) > 0 {
-			text += " Nodes=" + nodeText(nodes)
+			text += " Nodes=" + front.NodeText(nodes)
 		}
 		if len(s.Switches) > 0 {
 			text += " Switches=" + hostlist.Compress(s.Switches)
@@ -335,7 +336,7 @@ func (c *control) showBlocks(blocks []cluster.Block, sizes []int, arg string) in
 			continue
 		}
 		found = true
-		_, _ = c.out.WriteString("BlockName=" + b.Name + " BlockIndex=" + strconv.Itoa(k) + " Nodes=" + nodeText(b.Nodes) + " BlockSize=" + strconv.Itoa(sizes[0]) + "\n")
+		_, _ = c.out.WriteString("BlockName=" + b.Name + " BlockIndex=" + strconv.Itoa(k) + " Nodes=" + front.NodeText(b.Nodes) + " BlockSize=" + strconv.Itoa(sizes[0]) + "\n")
 	}
 	if !found {
 		return c.complain("Topology information for " + arg + " not found")
@@ -371,7 +372,7 @@ func (c *control) cluster() (*api.ClusterResponse, error) {
 	if c.conf != nil {
 		return c.conf, nil
 	}
-	r, err := call(c.sys, api.ShowCluster, api.Empty{})
+	r, err := front.Call(c.sys, api.ShowCluster, api.Empty{})
 	if err == nil {
 		c.conf = &r
 	}
@@ -387,22 +388,22 @@ func (c *control) write(args []string) int {
 	if len(args) < 2 {
 		return c.complain("too few arguments for keyword:write")
 	}
-	t, ok := parseTarget(args[1])
+	t, ok := front.ParseTarget(args[1])
 	if !ok {
 		return c.complain("scontrol: error: Invalid job id specified")
 	}
-	id := t.ref.Job
-	if !t.ref.Tasks.Empty() || t.ref.Part > 0 {
-		if resp, err := call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{t.ref}}); err == nil && len(resp.Jobs) > 0 {
+	id := t.Ref.Job
+	if !t.Ref.Tasks.Empty() || t.Ref.Part > 0 {
+		if resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{t.Ref}}); err == nil && len(resp.Jobs) > 0 {
 			id = resp.Jobs[0].ID
 		}
 	}
-	resp, err := call(c.sys, api.JobScript, api.ScriptRequest{Job: id})
+	resp, err := front.Call(c.sys, api.JobScript, api.ScriptRequest{Job: id})
 	if err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		return c.complain("scontrol: error: job script retrieval failed: " + text)
 	}
-	name := "slurm-" + uintText(uint32(id)) + ".sh"
+	name := "slurm-" + front.UintText(uint32(id)) + ".sh"
 	if len(args) > 2 {
 		name = args[2]
 	}
@@ -411,7 +412,7 @@ func (c *control) write(args []string) int {
 		return 0
 	}
 	if err := os.WriteFile(name, resp.Script, 0o700); err != nil {
-		return c.complain("scontrol: error: failed to open file `" + name + "`: " + plainErr(err))
+		return c.complain("scontrol: error: failed to open file `" + name + "`: " + front.PlainError(err))
 	}
 	_, _ = c.out.WriteString("batch script for job " + args[1] + " written to " + name + "\n")
 	return 0
@@ -419,12 +420,12 @@ func (c *control) write(args []string) int {
 
 // failed words the refusal of a command about a job.
 func (c *control) failed(err error, id, what string) int {
-	text, _ := slurmText(err)
+	text, _ := front.ErrorText(err)
 	if errors.Is(err, api.ErrUnreachable) || id == "" {
 		return c.complain(what + ": " + text)
 	}
 	lines := []string{text + " for job " + id}
-	if (isKind(err, cluster.ErrJobID) || isKind(err, cluster.ErrUser) || isKind(err, cluster.ErrEnded)) && what == holdError {
+	if (front.IsKind(err, cluster.ErrJobID) || front.IsKind(err, cluster.ErrUser) || front.IsKind(err, cluster.ErrEnded)) && what == holdError {
 		lines = append(lines, what+": "+text)
 	}
 	return c.complain(lines...)
@@ -433,15 +434,15 @@ func (c *control) failed(err error, id, what string) int {
 const holdError = "slurm_suspend error"
 
 // refs reads a list of jobs: ids with commas or blanks between, some components of a heterogeneous one (42+[0-2]), or names.
-func (c *control) refs(args []string) (list []target, words []string, bad string) {
+func (c *control) refs(args []string) (list []front.Target, words []string, bad string) {
 	for _, a := range args {
 		a = strings.TrimPrefix(strings.TrimPrefix(a, "jobid="), "JobId=")
 		var own []string
-		for _, w := range splitOutside(a) {
-			own = append(own, splitParts(w)...)
+		for _, w := range front.SplitOutside(a) {
+			own = append(own, front.SplitParts(w)...)
 		}
 		for _, w := range own {
-			if t, ok := parseTarget(w); ok && t.step == nil {
+			if t, ok := front.ParseTarget(w); ok && t.Step == nil {
 				list, words = append(list, t), append(words, w)
 				continue
 			}
@@ -449,14 +450,14 @@ func (c *control) refs(args []string) (list []target, words []string, bad string
 			if k, v, ok := strings.Cut(w, "="); ok && (strings.EqualFold(k, "jobname") || strings.EqualFold(k, "name")) {
 				name = v
 			}
-			resp, err := call(c.sys, api.ListJobs, api.JobQuery{Names: []string{name}, Brief: true})
+			resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Names: []string{name}, Brief: true})
 			if err != nil || len(resp.Jobs) == 0 {
 				return nil, nil, w
 			}
 			for _, j := range resp.Jobs {
 				if j.Phase != cluster.Ended && !j.Follows() { // the leader stands for all
 					r := newRow(nil, j)
-					list, words = append(list, target{ref: ownRef(j)}), append(words, r.id())
+					list, words = append(list, front.Target{Ref: ownRef(j)}), append(words, r.id())
 				}
 			}
 		}
@@ -483,7 +484,7 @@ func (c *control) each(args []string, what string, f func(cluster.Ref) error) in
 	}
 	code := 0
 	for i, t := range list {
-		if err := f(t.ref); err != nil {
+		if err := f(t.Ref); err != nil {
 			code = c.failed(err, words[i], what)
 		}
 	}
@@ -495,7 +496,7 @@ func (c *control) hold(args []string, h cluster.Hold) int {
 		h = cluster.HeldUser
 	}
 	return c.each(args, holdError, func(r cluster.Ref) error {
-		_, err := call(c.sys, api.HoldJob, cluster.HoldJobs{Ref: r, Hold: h})
+		_, err := front.Call(c.sys, api.HoldJob, cluster.HoldJobs{Ref: r, Hold: h})
 		return err
 	})
 }
@@ -514,15 +515,15 @@ func (c *control) requeue(args []string, hold bool) int {
 		if r.Part > 1 {
 			return cluster.Errorf(cluster.Invalid, cluster.ErrJobID, "only the leader can be requeued")
 		}
-		_, err := call(c.sys, api.RequeueJob, cluster.Requeue{Ref: r, Hold: hold, SpecialExit: special})
+		_, err := front.Call(c.sys, api.RequeueJob, cluster.Requeue{Ref: r, Hold: hold, SpecialExit: special})
 		return err
 	})
 }
 
 func (c *control) suspend(args []string, resume bool) int {
 	return c.each(args, "slurm_suspend_job error", func(r cluster.Ref) error {
-		_, err := call(c.sys, api.SuspendJob, cluster.Suspend{Ref: r, Resume: resume})
-		if isKind(err, cluster.ErrJobID) { // Slurm's own words for an id that is none
+		_, err := front.Call(c.sys, api.SuspendJob, cluster.Suspend{Ref: r, Resume: resume})
+		if front.IsKind(err, cluster.ErrJobID) { // Slurm's own words for an id that is none
 			return cluster.Errorf(cluster.NotFound, "", "Unexpected message received")
 		}
 		return err
@@ -535,7 +536,7 @@ func (c *control) nodesHere() (out []cluster.NodeName) {
 	if c.sys.Hostname != nil {
 		host, _ = c.sys.Hostname()
 	}
-	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
+	resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{})
 	if err != nil {
 		return nil
 	}
@@ -562,7 +563,7 @@ func (c *control) showAliases(arg string) int {
 	names := c.nodesHere()
 	if arg != "" {
 		names = nil
-		if resp, err := call(c.sys, api.ListNodes, api.NodeQuery{}); err == nil {
+		if resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{}); err == nil {
 			for _, n := range resp.Nodes {
 				if n.Inventory.Host == arg || string(n.Name) == arg {
 					names = append(names, n.Name)
@@ -571,7 +572,7 @@ func (c *control) showAliases(arg string) int {
 		}
 	}
 	if len(names) > 0 {
-		_, _ = c.out.WriteString(nodeText(names) + "\n")
+		_, _ = c.out.WriteString(front.NodeText(names) + "\n")
 	}
 	return 0
 }
@@ -584,10 +585,10 @@ func (c *control) top(args []string) int {
 	}
 	var q cluster.TopJobs
 	for _, t := range list {
-		q.Refs = append(q.Refs, t.ref)
+		q.Refs = append(q.Refs, t.Ref)
 	}
-	if _, err := call(c.sys, api.TopJobs, q); err != nil {
-		text, _ := slurmText(err)
+	if _, err := front.Call(c.sys, api.TopJobs, q); err != nil {
+		text, _ := front.ErrorText(err)
 		return c.complain(text + " for job " + strings.Join(words, ","))
 	}
 	return 0

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -48,22 +49,22 @@ func mean(sum time.Duration, n int) int64 {
 }
 
 // runSdiag shows what the leader has done.
-func runSdiag(sys *Sys, argv []string) int {
+func runSdiag(sys *front.Sys, argv []string) int {
 	var o diagOptions
-	rest, code := parseQuery(sys, opt.Sdiag, sdiagRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sdiag, sdiagRows, &o, argv)
 	if code >= 0 {
 		return code
 	}
 	if len(rest) > 0 {
-		return sys.fail("%q is not understood", rest[0])
+		return sys.Fail("%q is not understood", rest[0])
 	}
-	if _, code := sys.ownCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code != 0 {
 		return code
 	}
-	resp, err := call(sys, api.ShowStats, api.StatsRequest{Reset: o.reset})
+	resp, err := front.Call(sys, api.ShowStats, api.StatsRequest{Reset: o.reset})
 	if err != nil {
-		text, _ := slurmText(err)
-		sys.say("slurm_get_statistics: %s", text)
+		text, _ := front.ErrorText(err)
+		sys.Say("slurm_get_statistics: %s", text)
 		return 1
 	}
 	if o.reset {
@@ -100,7 +101,7 @@ func printCalls(out *bufio.Writer, r *api.StatsResponse, name, id int) {
 	fmt.Fprintln(out, "\nRemote Procedure Call statistics by user")
 	for _, x := range r.Users {
 		user := "unknown"
-		if u, ok := userByID(x.UID); ok {
+		if u, ok := front.UserByID(x.UID); ok {
 			user = u.Name
 		}
 		fmt.Fprintf(out, "\t%-*s(%*d) %s", name, user, id, x.UID, counts(&x))

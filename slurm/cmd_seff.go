@@ -8,6 +8,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -23,28 +24,28 @@ var seffRows = []opt.Option[seffOptions]{
 }
 
 // runSeff tells how well a job used its CPUs and memory, in the words of Slurm's contributed script.
-func runSeff(sys *Sys, argv []string) int {
+func runSeff(sys *front.Sys, argv []string) int {
 	var o seffOptions
-	rest, code := parseQuery(sys, opt.Seff, seffRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Seff, seffRows, &o, argv)
 	if code >= 0 {
 		return code
 	}
 	if len(rest) != 1 {
 		return sayWrong(sys, "Usage: seff [Options] <Jobid>[_<arraytask>]")
 	}
-	t, ok := parseTarget(rest[0])
+	t, ok := front.ParseTarget(rest[0])
 	if !ok {
 		return sayWrong(sys, "seff: Invalid job id: "+rest[0])
 	}
-	resp, err := call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{t.ref}, Steps: true})
+	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{t.Ref}, Steps: true})
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return sys.Fail("%s", text)
 	}
-	cl, err := call(sys, api.ShowCluster, api.Empty{})
+	cl, err := front.Call(sys, api.ShowCluster, api.Empty{})
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return sys.Fail("%s", text)
 	}
 	if len(resp.Records) == 0 {
 		return sayWrong(sys, "Job not found.")
@@ -98,7 +99,7 @@ func efficiencyOf(r *api.JobHistory, now time.Time) (e efficiency) {
 	return e
 }
 
-func (e *efficiency) print(sys *Sys, j *cluster.Job, cluster string) {
+func (e *efficiency) print(sys *front.Sys, j *cluster.Job, cluster string) {
 	line := func(form string, args ...any) { fmt.Fprintf(sys.Stdout, form+"\n", args...) }
 	line("Job ID: %d", j.ID)
 	if j.ArrayID != 0 && j.Task >= 0 {
@@ -106,7 +107,7 @@ func (e *efficiency) print(sys *Sys, j *cluster.Job, cluster string) {
 	}
 	line("Cluster: %s", cluster)
 	group := strconv.FormatUint(uint64(j.Spec.GID), 10)
-	if text, ok := account("group", group); ok {
+	if text, ok := front.Record("group", group); ok {
 		group, _, _ = strings.Cut(text, ":")
 	}
 	line("User/Group: %s/%s", j.Spec.User, group)
@@ -136,7 +137,7 @@ func (e *efficiency) print(sys *Sys, j *cluster.Job, cluster string) {
 	}
 	line("Memory Efficiency: %.2f%% of %s", share, seffSize(e.memory))
 	if e.gpuUtil >= 0 && e.gpus > 0 {
-		line("GPU Efficiency: %.1f%% of %d GPU%s", min(float64(e.gpuUtil)/100/float64(e.gpus), 100), e.gpus, choose(e.gpus == 1, "", "s"))
+		line("GPU Efficiency: %.1f%% of %d GPU%s", min(float64(e.gpuUtil)/100/float64(e.gpus), 100), e.gpus, front.Choose(e.gpus == 1, "", "s"))
 	}
 	if e.state == "RUNNING" {
 		line("WARNING: Efficiency statistics may be misleading for RUNNING jobs.")

@@ -12,6 +12,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -55,10 +56,10 @@ var sinfoOptions = []opt.Option[infoOptions]{
 	{Long: "noconvert", On: opt.Sinfo, Help: "memory in mebibytes", Set: func(o *infoOptions, _ string) error { o.raw = true; return nil }},
 	{Long: "Node", Short: 'N', On: opt.Sinfo, Help: "a line for each node and partition", Set: func(o *infoOptions, _ string) error { o.perNode = true; return nil }},
 	{Long: "nodes", Short: 'n', Arg: opt.Required, On: opt.Sinfo, Meta: "nodes", Help: "only these nodes",
-		Set: func(o *infoOptions, v string) error { return setNodeList(&o.nodes, v) }},
+		Set: func(o *infoOptions, v string) error { return front.SetNodes(&o.nodes, v) }},
 	{Long: "noheader", Short: 'h', On: opt.Sinfo, Help: "no line of headers", Set: func(o *infoOptions, _ string) error { o.noHeader = true; return nil }},
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sinfo, Env: "PARTITION", Meta: "names", Help: "only these partitions",
-		Set: func(o *infoOptions, v string) error { o.parts = splitList(v); return nil }},
+		Set: func(o *infoOptions, v string) error { o.parts = front.SplitList(v); return nil }},
 	{Long: "reservation", Short: 'T', On: opt.Sinfo, Help: "reservations", Set: func(o *infoOptions, _ string) error { o.reservations = true; return nil }},
 	{Long: "responding", Short: 'r', On: opt.Sinfo, Help: "only nodes that respond", Set: func(o *infoOptions, _ string) error { o.responding = true; return nil }},
 	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sinfo, Env: "SORT", Meta: "fields", Help: "letters to sort by, - before one for the other direction",
@@ -96,15 +97,15 @@ func setInfoStates(o *infoOptions, v string) error {
 }
 
 // runSinfo lists partitions and nodes.
-func runSinfo(sys *Sys, argv []string) int {
+func runSinfo(sys *front.Sys, argv []string) int {
 	var o infoOptions
-	_, code := parseQuery(sys, opt.Sinfo, sinfoOptions, &o, argv)
+	_, code := front.ParseQuery(sys, opt.Sinfo, sinfoOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
 	switch {
 	case o.yaml:
-		return sys.fail("--yaml is not supported, use --json")
+		return sys.Fail("--yaml is not supported, use --json")
 	case o.reservations:
 		return infoReservations(sys, !o.noHeader)
 	}
@@ -117,10 +118,10 @@ func runSinfo(sys *Sys, argv []string) int {
 }
 
 // infoOnce asks and prints once.
-func infoOnce(s *Sys, o *infoOptions) int {
+func infoOnce(s *front.Sys, o *infoOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
-	resp, err := call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
+	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
 		return loadFailed(s, "slurm_load_node", err)
@@ -129,7 +130,7 @@ func infoOnce(s *Sys, o *infoOptions) int {
 		return loadFailed(s, "slurm_load_partitions", err)
 	}
 	v := &view{sys: s, now: resp.Now, raw: o.raw}
-	own, code := s.ownCluster(o.clusters)
+	own, code := s.OwnCluster(o.clusters)
 	if code != 0 {
 		return code
 	}
@@ -143,7 +144,7 @@ func infoOnce(s *Sys, o *infoOptions) int {
 	f, bad := o.infoFormat(cells)
 	for _, x := range bad {
 		if o.long != "" {
-			s.say("error: Invalid job format specification: %s", x)
+			s.Say("error: Invalid job format specification: %s", x)
 		} else {
 			_, _ = s.Stderr.Write([]byte("Invalid node format specification: " + x + "\n"))
 		}
@@ -282,7 +283,7 @@ func (o *infoOptions) infoFormat(cells []infoRow) (format.Format[infoRow], []str
 	}
 	part, node := len("PARTITION"), len("NODELIST")
 	for _, c := range cells {
-		part = max(part, len(c.part.Name)+b2i(c.part.Default))
+		part = max(part, len(c.part.Name)+front.BoolInt(c.part.Default))
 		if n := c.first(); n != nil {
 			node = max(node, len(n.Name))
 		}

@@ -13,6 +13,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -42,7 +43,7 @@ var sprioOptions = []opt.Option[prioOptions]{
 	{Long: "cluster", Arg: opt.Required, On: opt.Sprio, Alias: "clusters"},
 	{Long: "noheader", Short: 'h', On: opt.Sprio, Help: "no line of headers", Set: func(o *prioOptions, _ string) error { o.noHeader = true; return nil }},
 	{Long: "norm", Short: 'n', On: opt.Sprio, Help: "factors before they are weighed", Set: func(o *prioOptions, _ string) error { o.norm = true; return nil }},
-	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sprio, Meta: "names", Help: "only jobs in these partitions", Set: func(o *prioOptions, v string) error { o.partText, o.parts = v, splitList(v); return nil }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sprio, Meta: "names", Help: "only jobs in these partitions", Set: func(o *prioOptions, v string) error { o.partText, o.parts = v, front.SplitList(v); return nil }},
 	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sprio, Meta: "fields", Help: "letters to sort by, - before one for the other direction", Set: func(o *prioOptions, v string) error { o.sort = v; return nil }},
 	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sprio, Meta: "users", Help: "only jobs of these users", Set: setPrioUsers},
 	{Long: "users", Arg: opt.Required, On: opt.Sprio, Alias: "user"},
@@ -55,20 +56,20 @@ var sprioOptions = []opt.Option[prioOptions]{
 
 func setPrioJobs(o *prioOptions, v string) error {
 	o.jobWord, o.jobsGiven, o.jobText = v == "", o.jobsGiven || v != "", v
-	for _, w := range splitList(v) {
-		t, ok := parseTarget(w)
-		if !ok || t.step != nil || !t.ref.Tasks.Empty() {
+	for _, w := range front.SplitList(v) {
+		t, ok := front.ParseTarget(w)
+		if !ok || t.Step != nil || !t.Ref.Tasks.Empty() {
 			return opt.Errorf(opt.CodeError, "error: Invalid job id: %s", w)
 		}
-		o.jobs = append(o.jobs, t.ref.One())
+		o.jobs = append(o.jobs, t.Ref.One())
 	}
 	return nil
 }
 
 func setPrioUsers(o *prioOptions, v string) error {
 	o.named, o.userText = true, v
-	for _, w := range splitList(v) {
-		if u, ok := LookupUser(w); ok {
+	for _, w := range front.SplitList(v) {
+		if u, ok := front.LookupUser(w); ok {
 			o.users = append(o.users, u.UID)
 		} else {
 			o.strangers = append(o.strangers, w)
@@ -91,7 +92,7 @@ type prioRow struct {
 func (r *prioRow) part(of func(*cluster.Factors) float64, weight uint32, norm bool) string {
 	switch {
 	case r.weights:
-		return uintText(weight)
+		return front.UintText(weight)
 	case norm && weight == 0: // which Slurm does not work out
 		return strconv.FormatFloat(0, 'f', 7, 64)
 	case norm:
@@ -117,12 +118,17 @@ func (r *prioRow) words(text func() string) string {
 	return text()
 }
 
-func ageOf(f *cluster.Factors) float64   { return f.Age }
+func ageOf(f *cluster.Factors) float64 { return f.Age }
+
 func assocOf(f *cluster.Factors) float64 { return f.Assoc }
-func fairOf(f *cluster.Factors) float64  { return f.FairShare }
-func sizeOf(f *cluster.Factors) float64  { return f.Size }
-func partOf(f *cluster.Factors) float64  { return f.Partition }
-func qosOf(f *cluster.Factors) float64   { return f.QOS }
+
+func fairOf(f *cluster.Factors) float64 { return f.FairShare }
+
+func sizeOf(f *cluster.Factors) float64 { return f.Size }
+
+func partOf(f *cluster.Factors) float64 { return f.Partition }
+
+func qosOf(f *cluster.Factors) float64 { return f.QOS }
 
 // tresParts writes cpu=156,gres/gpu=375; of the weights, what the configuration says.
 func (r *prioRow) tresParts(norm bool) string {
@@ -169,7 +175,7 @@ func prioColumns() []format.Column[prioRow] {
 			if r.weights {
 				return "Weights"
 			}
-			return uintText(uint32(cmp.Or(r.Job.ArrayID, r.Job.ID)))
+			return front.UintText(uint32(cmp.Or(r.Job.ArrayID, r.Job.ID)))
 		}},
 		{Code: 'j', Head: "JOBSIZE", Of: func(r *prioRow) string { return r.part(sizeOf, r.w.Size, true) }},
 		{Code: 'J', Head: "JOBSIZE", Of: func(r *prioRow) string { return r.part(sizeOf, r.w.Size, false) }},
@@ -191,7 +197,7 @@ func prioColumns() []format.Column[prioRow] {
 		{Code: 'y', Head: "PRIORITY", Of: func(r *prioRow) string {
 			return r.words(r.share)
 		}},
-		{Code: 'Y', Head: "PRIORITY", Of: func(r *prioRow) string { return r.words(func() string { return uintText(r.Sum) }) }},
+		{Code: 'Y', Head: "PRIORITY", Of: func(r *prioRow) string { return r.words(func() string { return front.UintText(r.Sum) }) }},
 	}
 }
 
@@ -233,47 +239,47 @@ const prioUsage = `Usage: sprio [-j jid[s]] [-u user_name[s]] [-o format] [-p pa
    [--federation] [--local] [--sibling] [--usage] [-hlnvVw]`
 
 // runSprio shows the factors of pending jobs.
-func runSprio(sys *Sys, argv []string) int {
+func runSprio(sys *front.Sys, argv []string) int {
 	var o prioOptions
-	rest, code := parseQuery(sys, opt.Sprio, sprioOptions, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sprio, sprioOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
 	if o.jobWord && len(rest) > 0 {
 		if err := setPrioJobs(&o, rest[0]); err != nil {
-			return sys.usage(opt.Named(opt.Sprio, "jobs", rest[0], err))
+			return sys.Usage(opt.Named(opt.Sprio, "jobs", rest[0], err))
 		}
 		o.jobsGiven, rest = true, rest[1:]
 	}
 	if o.format != "" && o.long {
-		sys.say("fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+		sys.Say("fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
 		return 1
 	}
 	if len(rest) > 0 {
-		sys.say("error: Unrecognized option: %s", rest[0])
-		return sys.usage(&opt.UsageError{Code: opt.CodeError, Stdout: true, Lines: []string{prioUsage}})
+		sys.Say("error: Unrecognized option: %s", rest[0])
+		return sys.Usage(&opt.UsageError{Code: opt.CodeError, Stdout: true, Lines: []string{prioUsage}})
 	}
 	for _, w := range o.strangers {
-		sys.say("error: Invalid user: %s\n", w)
+		sys.Say("error: Invalid user: %s\n", w)
 	}
-	if _, code := sys.ownCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code != 0 {
 		return code
 	}
 	o.tell(sys.Stdout)
-	resp, err := call(sys, api.ListPriorities, api.AfterQuery{})
+	resp, err := front.Call(sys, api.ListPriorities, api.AfterQuery{})
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return sys.Fail("%s", text)
 	}
 	if !resp.Priority.Multifactor {
-		sys.say("You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
+		sys.Say("You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
 		return 1
 	}
 	w := &resp.Priority.Weights
 	f, bad := format.Parse(prioColumns(), cmp.Or(o.format, o.defaultFormat(w)), "")
 	f.DropUnknown()
 	for _, c := range bad {
-		sys.say("error: Invalid job format specification: %s", c)
+		sys.Say("error: Invalid job format specification: %s", c)
 	}
 	rows := o.rows(&resp)
 	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
@@ -288,7 +294,7 @@ func runSprio(sys *Sys, argv []string) int {
 		if bad := o.order(rows); bad != "" {
 			f.Table(out, !o.noHeader, nil)
 			out.Flush()
-			return sys.fail("Invalid sort specification: %s", bad)
+			return sys.Fail("Invalid sort specification: %s", bad)
 		}
 	}
 	f.Table(out, !o.noHeader, rows)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"dev.muster/api"
+	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
 
@@ -17,14 +18,14 @@ type SQLOptions struct {
 }
 
 // SQL asks history in SQL and prints the answer (muster sql QUESTION). It returns the exit code.
-func SQL(sys *Sys, o SQLOptions) int {
+func SQL(sys *front.Sys, o SQLOptions) int {
 	if (len(o.Words) != 1) != o.Tables || o.CSV && o.JSON {
 		fmt.Fprintln(sys.Stderr, "usage: muster sql [--csv | --json] [--noheader] 'SELECT ...', options first, or muster sql --tables")
 		return 1
 	}
-	resp, err := call(sys, api.AskHistory, api.SQLRequest{Query: strings.Join(o.Words, " "), Tables: o.Tables})
+	resp, err := front.Call(sys, api.AskHistory, api.SQLRequest{Query: strings.Join(o.Words, " "), Tables: o.Tables})
 	if err != nil {
-		return sys.fail("%s", err.Error())
+		return sys.Fail("%s", err.Error())
 	}
 	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
 	defer out.Flush()
@@ -43,7 +44,7 @@ func SQL(sys *Sys, o SQLOptions) int {
 		}, "  ")
 	}
 	if err != nil {
-		return sys.fail("%s", err.Error())
+		return sys.Fail("%s", err.Error())
 	}
 	if resp.More {
 		fmt.Fprintf(sys.Stderr, "%s: there are more rows than these %d: narrow the question, or use LIMIT and OFFSET\n", sys.Prog, len(resp.Rows))
@@ -107,13 +108,13 @@ func csvCell(_ int, cell string) string {
 func sqlJSON(out *bufio.Writer, resp *api.SQLResponse) error {
 	out.WriteString("[")
 	for i, row := range resp.Rows {
-		out.WriteString(choose(i == 0, "\n", ",\n") + " {")
+		out.WriteString(front.Choose(i == 0, "\n", ",\n") + " {")
 		for k, cell := range row {
 			name, err := wire.Marshal(resp.Columns[k])
 			if err != nil {
 				return err
 			}
-			out.WriteString(choose(k == 0, "", ", ") + string(name) + ": " + string(cell))
+			out.WriteString(front.Choose(k == 0, "", ", ") + string(name) + ": " + string(cell))
 		}
 		out.WriteString("}")
 	}

@@ -14,6 +14,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -47,7 +48,10 @@ type queueOptions struct {
 
 var squeueOptions = []opt.Option[queueOptions]{
 	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts", Help: "only jobs of these accounts",
-		Set: func(o *queueOptions, v string) error { o.query.Accounts = splitList(strings.ToLower(v)); return nil }},
+		Set: func(o *queueOptions, v string) error {
+			o.query.Accounts = front.SplitList(strings.ToLower(v))
+			return nil
+		}},
 	{Long: "accounts", Arg: opt.Required, On: opt.Squeue, Alias: "account"},
 	{Long: "all", Short: 'a', On: opt.Squeue, Env: "ALL", Help: "jobs in hidden partitions too",
 		Set: func(o *queueOptions, _ string) error { o.hidden = true; return nil }},
@@ -74,25 +78,25 @@ var squeueOptions = []opt.Option[queueOptions]{
 	{Long: "json", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "print JSON", Set: func(o *queueOptions, _ string) error { o.json = true; return nil }},
 	{Long: "yaml", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "refused: use --json", Set: func(o *queueOptions, _ string) error { o.yaml = true; return nil }},
 	{Long: "licenses", Short: 'L', Arg: opt.Required, On: opt.Squeue, Env: "LICENSES", Meta: "names", Help: "only jobs with these licenses",
-		Set: func(o *queueOptions, v string) error { o.licenses = splitList(v); return nil }},
+		Set: func(o *queueOptions, v string) error { o.licenses = front.SplitList(v); return nil }},
 	{Long: "local", On: opt.Squeue, Env: "LOCAL", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
 	{Long: "long", Short: 'l', On: opt.Squeue, Help: "more columns", Set: func(o *queueOptions, _ string) error { o.wide = true; return nil }},
 	{Long: "me", On: opt.Squeue, Help: "only own jobs", Set: func(o *queueOptions, _ string) error { o.me = true; return nil }},
 	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Squeue, Env: "NAMES", Meta: "names", Help: "only jobs or steps of these names",
-		Set: func(o *queueOptions, v string) error { o.query.Names = splitList(v); return nil }},
+		Set: func(o *queueOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
 	{Long: "noconvert", On: opt.Squeue, Help: "memory in mebibytes", Set: func(o *queueOptions, _ string) error { o.raw = true; return nil }},
 	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Squeue, Meta: "nodes", Help: "only jobs on these nodes",
-		Set: func(o *queueOptions, v string) error { return setNodeList(&o.query.Nodes, v) }},
+		Set: func(o *queueOptions, v string) error { return front.SetNodes(&o.query.Nodes, v) }},
 	{Long: "node", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
 	{Long: "nodes", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
 	{Long: "noheader", Short: 'h', On: opt.Squeue, Help: "no line of headers", Set: func(o *queueOptions, _ string) error { o.noHeader = true; return nil }},
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names", Help: "only jobs in these partitions",
-		Set: func(o *queueOptions, v string) error { o.query.Partitions = splitList(v); return nil }},
+		Set: func(o *queueOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
 	{Long: "partitions", Arg: opt.Required, On: opt.Squeue, Alias: "partition"},
 	{Long: "priority", Short: 'P', On: opt.Squeue, Env: "PRIORITY", Help: "a line for each partition of a pending job",
 		Set: func(o *queueOptions, _ string) error { o.perPart = true; return nil }},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Squeue, Env: "QOS", Meta: "names", Help: "only jobs with these QOS",
-		Set: func(o *queueOptions, v string) error { o.query.QOS = splitList(strings.ToLower(v)); return nil }},
+		Set: func(o *queueOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
 	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name", Help: "only jobs in this reservation",
 		Set: func(o *queueOptions, v string) error { o.reservation = v; return nil }},
 	{Long: "sibling", On: opt.Squeue, Env: "SIB SIBLING", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
@@ -122,38 +126,38 @@ func setEvery(to *time.Duration, v string) error {
 
 func setQueueJobs(o *queueOptions, v string) error {
 	o.jobWord = v == ""
-	for _, w := range splitOutside(v) {
+	for _, w := range front.SplitOutside(v) {
 		if w == "" {
 			continue
 		}
-		t, ok := parseTarget(w)
-		if !ok || t.step != nil {
+		t, ok := front.ParseTarget(w)
+		if !ok || t.Step != nil {
 			return opt.Errorf(opt.CodeError, "error: Invalid job id: %s", w)
 		}
-		t.ref.Part = 0 // as Slurm does: all components
-		o.query.Refs = append(o.query.Refs, t.ref)
+		t.Ref.Part = 0 // as Slurm does: all components
+		o.query.Refs = append(o.query.Refs, t.Ref)
 	}
 	return nil
 }
 
 func setQueueSteps(o *queueOptions, v string) error {
 	o.steps, o.stepWord = true, v == ""
-	for _, w := range splitOutside(v) {
+	for _, w := range front.SplitOutside(v) {
 		if w == "" {
 			continue
 		}
-		t, ok := parseTarget(w)
-		if !ok || t.step == nil {
+		t, ok := front.ParseTarget(w)
+		if !ok || t.Step == nil {
 			return opt.Errorf(opt.CodeError, "error: Invalid job_step id: %s.??", w)
 		}
-		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.ref.One(), Step: *t.step})
+		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.Ref.One(), Step: *t.Step})
 	}
 	return nil
 }
 
 func setQueueUsers(o *queueOptions, v string) error {
-	for _, w := range splitList(v) {
-		if u, ok := LookupUser(w); ok {
+	for _, w := range front.SplitList(v) {
+		if u, ok := front.LookupUser(w); ok {
 			o.query.Users = append(o.query.Users, u.UID)
 		} else if n, err := strconv.ParseUint(w, 10, 32); err == nil {
 			o.query.Users = append(o.query.Users, uint32(n))
@@ -173,7 +177,7 @@ const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF
 
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, false
-	for _, w := range splitList(v) {
+	for _, w := range front.SplitList(v) {
 		word := w
 		w = strings.ToUpper(w)
 		i := slices.IndexFunc(jobStates[:], func(s jobState) bool { return s.short == w || s.long == w })
@@ -202,36 +206,36 @@ const squeueUsage = `Usage: squeue [-A account] [--clusters names] [-i seconds] 
 `
 
 // runSqueue lists jobs or steps.
-func runSqueue(sys *Sys, argv []string) int {
+func runSqueue(sys *front.Sys, argv []string) int {
 	var o queueOptions
-	rest, code := parseQuery(sys, opt.Squeue, squeueOptions, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Squeue, squeueOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
 	rest, err := o.words(rest)
 	switch {
 	case err != nil:
-		return sys.usage(opt.Named(opt.Squeue, "jobs", "", err))
+		return sys.Usage(opt.Named(opt.Squeue, "jobs", "", err))
 	case len(rest) > 0:
 		_, _ = sys.Stdout.Write([]byte(squeueUsage))
-		return sys.fail("Unrecognized option: %s", rest[0])
+		return sys.Fail("Unrecognized option: %s", rest[0])
 	case o.yaml:
-		return sys.fail("--yaml is not supported, use --json")
+		return sys.Fail("--yaml is not supported, use --json")
 	}
 	if o.me {
 		o.query.Users = []uint32{sys.UID}
 	}
 	for _, w := range o.badUsers {
-		sys.say("error: Invalid user: %s\n", w) // with an empty line, as Slurm's
+		sys.Say("error: Invalid user: %s\n", w) // with an empty line, as Slurm's
 	}
 	if bad := o.badSort(); bad != "" {
-		return sys.fail("Invalid sort specification: %s", bad)
+		return sys.Fail("Invalid sort specification: %s", bad)
 	}
 	if len(o.badUsers) > 0 && len(o.query.Users) == 0 {
 		o.query.Users = []uint32{1<<32 - 1} // nobody
 	}
 	if err := checkNodes(sys, o.query.Nodes); err != "" {
-		return sys.fail("%s", err)
+		return sys.Fail("%s", err)
 	}
 	if o.follow {
 		return followQueue(sys, &o)
@@ -280,11 +284,11 @@ func (o *queueOptions) words(rest []string) ([]string, error) {
 }
 
 // checkNodes returns what to say if a node that was named does not exist.
-func checkNodes(s *Sys, names []cluster.NodeName) string {
+func checkNodes(s *front.Sys, names []cluster.NodeName) string {
 	if len(names) == 0 {
 		return ""
 	}
-	resp, err := call(s, api.ListNodes, api.NodeQuery{Names: names})
+	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: names})
 	if err == nil && len(resp.Missing) > 0 {
 		return "Invalid node name " + string(resp.Missing[0])
 	}
@@ -292,11 +296,11 @@ func checkNodes(s *Sys, names []cluster.NodeName) string {
 }
 
 // queueOnce asks and prints once.
-func queueOnce(s *Sys, o *queueOptions) int {
+func queueOnce(s *front.Sys, o *queueOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
 	v := &view{sys: s, raw: o.raw, timeFmt: s.Getenv("SLURM_TIME_FORMAT")}
-	own, code := s.ownCluster(o.clusters)
+	own, code := s.OwnCluster(o.clusters)
 	if code != 0 {
 		return code
 	}
@@ -325,7 +329,7 @@ func queueOnce(s *Sys, o *queueOptions) int {
 		return writeJobs(out, v, rows)
 	}
 	for _, x := range bad {
-		s.say("error: Invalid job format specification: %s", x)
+		s.Say("error: Invalid job format specification: %s", x)
 	}
 	o.table(v, out, &f, rows)
 	return 0
@@ -342,9 +346,9 @@ func (o *queueOptions) table(v *view, out *bufio.Writer, f *format.Format[jobRow
 const fetchers = 3
 
 // listJobs asks for jobs; of a long list the pages behind the first are fetched side by side.
-func listJobs(s *Sys, q api.JobQuery) (api.JobsResponse, error) {
+func listJobs(s *front.Sys, q api.JobQuery) (api.JobsResponse, error) {
 	q.Pages = len(q.Refs) == 0
-	first, err := call(s, api.ListJobs, q)
+	first, err := front.Call(s, api.ListJobs, q)
 	if err != nil || len(first.Rest) == 0 {
 		return first, err
 	}
@@ -359,7 +363,7 @@ func listJobs(s *Sys, q api.JobQuery) (api.JobsResponse, error) {
 			for i := k; i < len(first.Rest); i += fetchers {
 				part := q
 				part.Pages, part.From, part.To = false, first.Rest[i].From, first.Rest[i].To
-				resp, err := call(s, api.ListJobs, part)
+				resp, err := front.Call(s, api.ListJobs, part)
 				if err != nil {
 					errs[k] = err
 					return
@@ -376,8 +380,8 @@ func listJobs(s *Sys, q api.JobQuery) (api.JobsResponse, error) {
 }
 
 // loadFailed prints why nothing could be listed.
-func loadFailed(s *Sys, what string, err error) int {
-	text, _ := slurmText(err)
+func loadFailed(s *front.Sys, what string, err error) int {
+	text, _ := front.ErrorText(err)
 	_, _ = s.Stderr.Write([]byte(what + ": " + text + "\n"))
 	return 1
 }
@@ -444,8 +448,8 @@ func (o *queueOptions) defaultSort() string {
 }
 
 // queueSteps lists steps.
-func queueSteps(s *Sys, o *queueOptions, v *view, out *bufio.Writer) int {
-	resp, err := call(s, api.ListSteps, api.StepQuery{Users: o.query.Users})
+func queueSteps(s *front.Sys, o *queueOptions, v *view, out *bufio.Writer) int {
+	resp, err := front.Call(s, api.ListSteps, api.StepQuery{Users: o.query.Users})
 	if err != nil {
 		return loadFailed(s, "slurm_get_job_steps error", err)
 	}
@@ -460,7 +464,7 @@ func queueSteps(s *Sys, o *queueOptions, v *view, out *bufio.Writer) int {
 		f, bad = format.ParseLong(stepColumns, o.long)
 	}
 	for _, x := range bad {
-		s.say("error: Invalid job step format specification: %s", x)
+		s.Say("error: Invalid job step format specification: %s", x)
 	}
 	sortRows(rows, stepColumns, stepOrders[:], cmp.Or(o.sort, "P,i"))
 	o.heading(v, out)

@@ -12,12 +12,13 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
 // reporter is one run of sreport.
 type reporter struct {
-	sys         *Sys
+	sys         *front.Sys
 	parse       int
 	noHeader    bool
 	unit        reportUnit
@@ -111,9 +112,9 @@ func (u *reportUnit) width(least int, largest float64) int {
 }
 
 // runSreport sums up what was used.
-func runSreport(sys *Sys, argv []string) int {
+func runSreport(sys *front.Sys, argv []string) int {
 	r := &reporter{sys: sys, unit: reportUnits()[4]}
-	rest, code := parseQuery(sys, opt.Sreport, sreportOptions, r, argv)
+	rest, code := front.ParseQuery(sys, opt.Sreport, sreportOptions, r, argv)
 	if code >= 0 {
 		return code
 	}
@@ -130,9 +131,9 @@ func runSreport(sys *Sys, argv []string) int {
 // session does the commands of standard input, one a line, until quit or its end.
 func (r *reporter) session() int {
 	in := bufio.NewScanner(r.sys.Stdin)
-	in.Buffer(nil, maxMgrLine)
+	in.Buffer(nil, front.MaxLine)
 	file, _ := r.sys.Stdin.(*os.File)
-	echo := file == nil || !isTerminal(file)
+	echo := file == nil || !front.IsTerminal(file)
 	for code := 0; ; {
 		fmt.Fprint(r.sys.Stdout, "sreport: ")
 		if !in.Scan() {
@@ -142,13 +143,13 @@ func (r *reporter) session() int {
 		if echo { // as the line editor of Slurm does
 			fmt.Fprintln(r.sys.Stdout, in.Text())
 		}
-		words, ok := mgrSplit(in.Text())
+		words, ok := front.SplitQuoted(in.Text())
 		if len(words) == 1 && words[0] == "!!" {
 			words = r.last
 		}
 		switch {
 		case !ok:
-			code = r.sys.fail("a quote is not closed: %s", in.Text())
+			code = r.sys.Fail("a quote is not closed: %s", in.Text())
 		case len(words) == 0:
 		case words[0] == "quit" || words[0] == "exit":
 			return code
@@ -168,8 +169,8 @@ func (r *reporter) run(words []string) int {
 	case set[word] != nil:
 		set[word]()
 		return 0
-	case isKey(word, 4, "version"):
-		fmt.Fprintln(r.sys.Stdout, "slurm-wlm "+slurmVersion)
+	case front.IsKey(word, 4, "version"):
+		fmt.Fprintln(r.sys.Stdout, "slurm-wlm "+front.SlurmVersion)
 		return 0
 	case word == "help":
 		return runSreport(r.sys, []string{"--help"})
@@ -180,14 +181,14 @@ func (r *reporter) run(words []string) int {
 		return 0
 	}
 	for _, k := range reportKinds() {
-		if !isKey(word, k.least, k.name) {
+		if !front.IsKey(word, k.least, k.name) {
 			continue
 		}
 		if len(words) < 2 {
 			return sayWrong(r.sys, "too few arguments for keyword:"+words[0])
 		}
 		for _, n := range k.reports {
-			if isKey(strings.ToLower(words[1]), n.least, n.name) {
+			if front.IsKey(strings.ToLower(words[1]), n.least, n.name) {
 				return r.report(&n, words[2:])
 			}
 		}
@@ -197,7 +198,7 @@ func (r *reporter) run(words []string) int {
 }
 
 // sayWrong prints lines as they are and fails.
-func sayWrong(s *Sys, lines ...string) int {
+func sayWrong(s *front.Sys, lines ...string) int {
 	for _, l := range lines {
 		fmt.Fprintln(s.Stderr, l)
 	}
@@ -251,10 +252,10 @@ type reportAsk struct {
 func (r *reporter) report(row *reportRow, words []string) int {
 	a := &reportAsk{top: 10}
 	var from, to string
-	resp, err := call(r.sys, api.ListBooks, api.AfterQuery{})
+	resp, err := front.Call(r.sys, api.ListBooks, api.AfterQuery{})
 	if err != nil {
-		text, _ := slurmText(err)
-		return r.sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return r.sys.Fail("%s", text)
 	}
 	r.books = &resp
 	flags := map[string]*bool{"tree": &a.tree, "group": &a.group, "flatview": &a.flat, "flat_view": &a.flat, "acctasparent": &a.asParent, "printjobcount": &a.counts}
@@ -269,16 +270,16 @@ func (r *reporter) report(row *reportRow, words []string) int {
 			*flags[key] = true
 		case !isSet && (key == "all_clusters" || key == "where" || key == "set"):
 			r.allClusters = r.allClusters || key == "all_clusters"
-		case !isSet, isKey(key, 1, "clusters"):
+		case !isSet, front.IsKey(key, 1, "clusters"):
 			if !isSet {
 				value = w
 			}
-			a.elsewhere = a.elsewhere || !slices.Contains(splitList(strings.ToLower(value)), strings.ToLower(resp.Cluster))
-		case isKey(key, 1, "start"):
+			a.elsewhere = a.elsewhere || !slices.Contains(front.SplitList(strings.ToLower(value)), strings.ToLower(resp.Cluster))
+		case front.IsKey(key, 1, "start"):
 			from = value
-		case isKey(key, 1, "end"):
+		case front.IsKey(key, 1, "end"):
 			to = value
-		case isKey(key, 1, "format"):
+		case front.IsKey(key, 1, "format"):
 			a.format = value
 		default:
 			if code := r.filter(a, key, value, w); code != 0 {
@@ -300,44 +301,44 @@ func (r *reporter) report(row *reportRow, words []string) int {
 
 // filter takes one condition.
 func (r *reporter) filter(a *reportAsk, key, value, word string) int {
-	lower := splitList(strings.ToLower(value))
+	lower := front.SplitList(strings.ToLower(value))
 	switch {
-	case isKey(key, 1, "accounts", "acct"):
+	case front.IsKey(key, 1, "accounts", "acct"):
 		a.Accounts = lower
-	case isKey(key, 1, "users"):
+	case front.IsKey(key, 1, "users"):
 		a.Users = lower
-	case isKey(key, 1, "wckeys"):
-		a.WCKeys = splitList(value)
-	case isKey(key, 1, "partitions"):
+	case front.IsKey(key, 1, "wckeys"):
+		a.WCKeys = front.SplitList(value)
+	case front.IsKey(key, 1, "partitions"):
 		a.Partitions = lower
-	case isKey(key, 2, "names"):
-		a.names = splitList(value)
-	case isKey(key, 2, "nodes"):
-		if err := setNodeList(&a.Nodes, value); err != nil {
-			return r.sys.fail("%v", err)
+	case front.IsKey(key, 2, "names"):
+		a.names = front.SplitList(value)
+	case front.IsKey(key, 2, "nodes"):
+		if err := front.SetNodes(&a.Nodes, value); err != nil {
+			return r.sys.Fail("%v", err)
 		}
-	case isKey(key, 2, "grouping"):
+	case front.IsKey(key, 2, "grouping"):
 		a.grouping = value
-	case isKey(key, 2, "gid"):
+	case front.IsKey(key, 2, "gid"):
 		for _, g := range lower {
 			n, err := strconv.ParseUint(g, 10, 32)
 			if err != nil {
-				return r.sys.fail("Invalid gid (%s)", g)
+				return r.sys.Fail("Invalid gid (%s)", g)
 			}
 			a.GIDs = append(a.GIDs, uint32(n))
 		}
-	case isKey(key, 1, "jobs"):
-		for _, j := range splitList(value) {
-			t, ok := parseTarget(j)
+	case front.IsKey(key, 1, "jobs"):
+		for _, j := range front.SplitList(value) {
+			t, ok := front.ParseTarget(j)
 			if !ok {
-				return r.sys.fail("Invalid job id %s specified", j)
+				return r.sys.Fail("Invalid job id %s specified", j)
 			}
-			a.Refs = append(a.Refs, t.ref)
+			a.Refs = append(a.Refs, t.Ref)
 		}
-	case isKey(key, 1, "topcount"):
+	case front.IsKey(key, 1, "topcount"):
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 {
-			return r.sys.fail("Invalid value for TopCount (%s)", value)
+			return r.sys.Fail("Invalid value for TopCount (%s)", value)
 		}
 		a.top = n
 	default:
@@ -389,14 +390,14 @@ func (r *reporter) pickTRES() int {
 		return 0
 	}
 	r.tres = nil
-	for _, t := range splitList(strings.ToLower(r.tresText)) {
+	for _, t := range front.SplitList(strings.ToLower(r.tresText)) {
 		known := slices.Contains(all, t) || t == "gres/gpu" || strings.HasPrefix(t, "gres/gpu:") // GPUs are tracked whatever AccountingStorageTRES says
 		if known && !slices.Contains(r.tres, t) {
 			r.tres = append(r.tres, t)
 		}
 	}
 	if len(r.tres) == 0 {
-		r.sys.say("fatal: No valid TRES given")
+		r.sys.Say("fatal: No valid TRES given")
 		return 1
 	}
 	return 0
@@ -405,13 +406,13 @@ func (r *reporter) pickTRES() int {
 // fetch asks for the sums, and what the cluster had in all.
 func (r *reporter) fetch(a *reportAsk) (*api.UsageResponse, int) {
 	a.Utilization = true
-	resp, err := call(r.sys, api.ShowUsage, a.UsageRequest)
+	resp, err := front.Call(r.sys, api.ShowUsage, a.UsageRequest)
 	if err != nil {
-		text, _ := slurmText(err)
-		return nil, r.sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return nil, r.sys.Fail("%s", text)
 	}
 	if a.from.Unix() < resp.KeptSince {
-		fmt.Fprintf(r.sys.Stderr, "sreport: warning: records of use before %s are gone (PurgeUsageAfter): the report has nothing of that time\n", stamp(time.Unix(resp.KeptSince, 0)))
+		fmt.Fprintf(r.sys.Stderr, "sreport: warning: records of use before %s are gone (PurgeUsageAfter): the report has nothing of that time\n", front.Stamp(time.Unix(resp.KeptSince, 0)))
 	}
 	if a.elsewhere {
 		resp.Rows, resp.Utilization, resp.Reservations = nil, nil, nil
@@ -431,7 +432,7 @@ func (r *reporter) title(a *reportAsk, name string, secs bool, lines ...string) 
 	if r.noHeader {
 		return
 	}
-	text := name + " " + stamp(a.from) + " - " + stamp(a.to.Add(-time.Second))
+	text := name + " " + front.Stamp(a.from) + " - " + front.Stamp(a.to.Add(-time.Second))
 	if secs {
 		text += fmt.Sprintf(" (%d secs)", int64(a.to.Sub(a.from)/time.Second))
 	}
@@ -445,20 +446,20 @@ func (r *reporter) title(a *reportAsk, name string, secs bool, lines ...string) 
 
 // usageTitle is the line that names the unit.
 func (r *reporter) usageTitle() string {
-	return "Usage reported in " + r.unit.text(choose(r.tresText == "", "CPU", "TRES"))
+	return "Usage reported in " + r.unit.text(front.Choose(r.tresText == "", "CPU", "TRES"))
 }
 
 // printReport writes rows in the fields that are asked for.
-func printReport[T any](r *reporter, a *reportAsk, cols []reportColumn[T], format string, rows []T) int {
+func printReport[T any](r *reporter, a *reportAsk, cols []front.Column[T], format string, rows []T) int {
 	if a.format != "" {
 		format = a.format
 	}
-	t := report[T]{noHeader: r.noHeader, parse: r.parse}
-	if bad := t.pick(cols, format); bad != "" {
+	t := front.Table[T]{NoHeader: r.noHeader, Parse: r.parse}
+	if bad := t.Pick(cols, format); bad != "" {
 		return sayWrong(r.sys, " Unknown field '"+bad+"'")
 	}
 	out := bufio.NewWriter(r.sys.Stdout)
 	defer out.Flush()
-	t.print(out, rows)
+	t.Print(out, rows)
 	return 0
 }

@@ -12,22 +12,23 @@ import (
 	"dev.muster/api"
 	"dev.muster/api/stream"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // runSrun runs a step: in the job it is called in, in the one --jobid names, or in an
 // allocation of its own.
-func runSrun(sys *Sys, argv []string) int {
+func runSrun(sys *front.Sys, argv []string) int {
 	r, err := ParseSrun(argv, sys)
 	if err != nil {
-		return sys.usage(err)
+		return sys.Usage(err)
 	}
 	sayNotes(sys, r)
-	if _, code := sys.ownCluster(r.Job.Clusters); code != 0 {
+	if _, code := sys.OwnCluster(r.Job.Clusters); code != 0 {
 		return code
 	}
 	for _, p := range r.all() {
 		if p.Step.Env, err = JobEnviron(p, sys.Environ); err != nil {
-			return sys.usage(err)
+			return sys.Usage(err)
 		}
 	}
 	if r.Client.TestOnly {
@@ -53,59 +54,59 @@ func runSrun(sys *Sys, argv []string) int {
 	case rc > 128:
 		exit = cluster.ExitStatus{Signal: rc - 128}
 	}
-	if _, err := call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !isKind(err, cluster.ErrFinished) {
-		text, _ := slurmText(err)
-		sys.say("error: job %d could not be ended: %s", job.ID, text)
+	if _, err := front.Call(sys, api.FinishJob, cluster.Finish{Job: job.ID, Exit: exit}); err != nil && !front.IsKind(err, cluster.ErrFinished) {
+		text, _ := front.ErrorText(err)
+		sys.Say("error: job %d could not be ended: %s", job.ID, text)
 	}
 	return rc
 }
 
 // noAllocation says why a job has nothing to run a step in.
-func noAllocation(s *Sys, id cluster.JobID) {
+func noAllocation(s *front.Sys, id cluster.JobID) {
 	why := "Invalid job id specified"
-	resp, _ := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
+	resp, _ := front.Call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
 	if len(resp.Jobs) == 1 {
 		switch resp.Jobs[0].Phase {
 		case cluster.Ended:
-			s.say("error: Slurm job %d has expired", id)
+			s.Say("error: Slurm job %d has expired", id)
 			return
 		case cluster.Pending:
 			why = "Job is pending execution"
 		}
 	}
-	s.say("error: Unable to confirm allocation for job %d: %s", id, why)
+	s.Say("error: Unable to confirm allocation for job %d: %s", id, why)
 }
 
 // stepLeaves says that what a job leaves of its nodes is not for its steps to say. Slurm says nothing of threads.
-func stepLeaves(s *Sys, r *Request) {
+func stepLeaves(s *front.Sys, r *Request) {
 	for _, p := range r.all() {
 		switch {
 		case p.Job.CoreSpec != nil:
-			s.say("error: Ignoring --core-spec value for a job step within an existing job. Set specialized cores at job allocation time.")
+			s.Say("error: Ignoring --core-spec value for a job step within an existing job. Set specialized cores at job allocation time.")
 		case p.Job.ThreadSpec != nil:
-			s.say("error: Ignoring --thread-spec value for a job step within an existing job. Set specialized threads at job allocation time.")
+			s.Say("error: Ignoring --thread-spec value for a job step within an existing job. Set specialized threads at job allocation time.")
 		}
 	}
 }
 
 // allocate submits an allocation and waits until its nodes are ready.
-func allocate(s *Sys, r *Request) (*cluster.Job, int) {
+func allocate(s *front.Sys, r *Request) (*cluster.Job, int) {
 	q, code := submission(s, r)
 	if code != 0 {
 		return nil, code
 	}
 	resp, err := submitAll(s, r, q)
 	if err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		beforeRefusal(s, err, r)
 		defer afterRefusal(s, err)
 		if isDoubt(err) {
-			return nil, s.fail("%s", text)
+			return nil, s.Fail("%s", text)
 		}
 		if s.Prog == "salloc" {
-			return nil, s.fail("Job submit/allocate failed: %s", text)
+			return nil, s.Fail("Job submit/allocate failed: %s", text)
 		}
-		return nil, s.fail("Unable to allocate resources: %s", text)
+		return nil, s.Fail("Unable to allocate resources: %s", text)
 	}
 	return awaitAllocation(s, r, resp)
 }
@@ -113,7 +114,7 @@ func allocate(s *Sys, r *Request) (*cluster.Job, int) {
 // quietWait is how long an allocation may take before srun and salloc say that it is queued.
 const quietWait = 250 * time.Millisecond
 
-func awaitAllocation(s *Sys, r *Request, made api.SubmitResponse) (*cluster.Job, int) {
+func awaitAllocation(s *front.Sys, r *Request, made api.SubmitResponse) (*cluster.Job, int) {
 	id := made.Job
 	stop, interrupted := onInterrupt()
 	defer stop()
@@ -124,7 +125,7 @@ func awaitAllocation(s *Sys, r *Request, made api.SubmitResponse) (*cluster.Job,
 	ask := func(hold time.Duration) <-chan answer {
 		c := make(chan answer, 1)
 		go func() { // ends with the call, which hold bounds
-			resp, err := call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Running, Timeout: hold, After: made.Index})
+			resp, err := front.Call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Running, Timeout: hold, After: made.Index})
 			c <- answer{resp, err}
 		}()
 		return c
@@ -136,34 +137,34 @@ func awaitAllocation(s *Sys, r *Request, made api.SubmitResponse) (*cluster.Job,
 	for c := ask(w.hold); ; c = ask(w.hold) {
 		select {
 		case <-interrupted:
-			_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
-			s.say("Job allocation %d has been revoked", id)
+			_, _ = front.Call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
+			s.Say("Job allocation %d has been revoked", id)
 			if s.Prog == "salloc" {
-				s.say("Job aborted due to signal")
+				s.Say("Job aborted due to signal")
 			} else {
-				s.say("Force Terminated JobId=%d", id)
+				s.Say("Force Terminated JobId=%d", id)
 			}
 			return nil, 1
 		case a := <-c:
 			switch {
-			case isUnreachable(a.err):
+			case front.IsUnreachable(a.err):
 				time.Sleep(100 * time.Millisecond)
 				w.hold = waitHold
 				continue
 			case a.err != nil:
-				text, _ := slurmText(a.err)
-				_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
-				return nil, s.fail("Unable to allocate resources: %s", text)
+				text, _ := front.ErrorText(a.err)
+				_, _ = front.Call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
+				return nil, s.Fail("Unable to allocate resources: %s", text)
 			case a.resp.Reached && a.resp.Jobs[0].Phase >= cluster.Ending:
 				if j := a.resp.Jobs[0]; j.WaitNote == cluster.ServerPrologError {
-					s.say("%s, job killed", j.WaitNote)
-					s.say("error: Nodes %s are still not ready", nodeText(j.AllocNodes()))
-					return nil, s.fail("Something is wrong with the boot of the nodes.")
+					s.Say("%s, job killed", j.WaitNote)
+					s.Say("error: Nodes %s are still not ready", front.NodeText(j.AllocNodes()))
+					return nil, s.Fail("Something is wrong with the boot of the nodes.")
 				}
-				return nil, s.fail("Job allocation %d has been revoked", id)
+				return nil, s.Fail("Job allocation %d has been revoked", id)
 			case a.resp.Reached:
 				if w.told && r.Client.Quiet == 0 {
-					s.say("job %d has been allocated resources", id)
+					s.Say("job %d has been allocated resources", id)
 				}
 				return a.resp.Jobs[0], 0
 			}
@@ -183,13 +184,13 @@ type allocationWait struct {
 
 // stillWaits says what there is to say of an allocation that is not there yet. It returns the exit code where it is waited for no
 // longer, else -1.
-func stillWaits(s *Sys, r *Request, id cluster.JobID, w *allocationWait) int {
+func stillWaits(s *front.Sys, r *Request, id cluster.JobID, w *allocationWait) int {
 	never, preparing := false, false
 	if !w.told {
 		never, preparing = waitsFor(s, id)
 	}
 	if im := r.Client.Immediate; im != nil && (never || time.Since(w.began) >= *im) {
-		_, _ = call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		_, _ = front.Call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
 		return refuseToWait(s, never)
 	}
 	w.hold = waitHold
@@ -213,50 +214,50 @@ func stillWaits(s *Sys, r *Request, id cluster.JobID, w *allocationWait) int {
 }
 
 // sayQueued says that an allocation waits; never: its partition has not what it wants.
-func sayQueued(s *Sys, id cluster.JobID, never bool) {
+func sayQueued(s *front.Sys, id cluster.JobID, never bool) {
 	if never {
-		s.say(partConfig)
+		s.Say(partConfig)
 	}
 	if s.Prog == "salloc" {
-		s.say("Pending job allocation %d", id)
+		s.Say("Pending job allocation %d", id)
 	}
-	s.say("job %d queued and waiting for resources", id)
+	s.Say("job %d queued and waiting for resources", id)
 }
 
 // whyWait is how long an allocation may take before srun and salloc say what it waits for.
 const whyWait = 5 * time.Second
 
 // explainWait says what a job waits for, and when it may begin, as far as that is known.
-func explainWait(s *Sys, id cluster.JobID) {
-	resp, err := call(s, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: id}})
+func explainWait(s *front.Sys, id cluster.JobID) {
+	resp, err := front.Call(s, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: id}})
 	if err != nil || len(resp.Causes) == 0 {
 		return
 	}
 	text := resp.Causes[0].Text
 	if !resp.StartsAt.IsZero() {
-		text += "; it may begin " + stamp(resp.StartsAt)
+		text += "; it may begin " + front.Stamp(resp.StartsAt)
 	}
-	s.say("why: %s; muster why %d says more", text, id)
+	s.Say("why: %s; muster why %d says more", text, id)
 }
 
 // partConfig is what a request is told that no partition as configured can meet.
 const partConfig = "Requested partition configuration not available now"
 
 // refuseToWait words the end of --immediate.
-func refuseToWait(s *Sys, never bool) int {
+func refuseToWait(s *front.Sys, never bool) int {
 	why := "Requested nodes are busy"
 	if never {
 		why = partConfig
 	}
 	if s.Prog == "salloc" {
-		return s.fail("Job submit/allocate failed: %s", why)
+		return s.Fail("Job submit/allocate failed: %s", why)
 	}
-	return s.fail("Unable to allocate resources: %s", why)
+	return s.Fail("Unable to allocate resources: %s", why)
 }
 
 // waitsFor reports whether a job waits for more than its partition has, and whether it waits for nothing but its nodes.
-func waitsFor(s *Sys, id cluster.JobID) (never, preparing bool) {
-	resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}, Brief: true})
+func waitsFor(s *front.Sys, id cluster.JobID) (never, preparing bool) {
+	resp, err := front.Call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}, Brief: true})
 	if err != nil || len(resp.Jobs) == 0 {
 		return false, false
 	}
@@ -268,7 +269,7 @@ func waitsFor(s *Sys, id cluster.JobID) (never, preparing bool) {
 }
 
 // runStep creates a step and sees it through; the result is srun's exit code.
-func runStep(s *Sys, r *Request, id cluster.JobID) int {
+func runStep(s *front.Sys, r *Request, id cluster.JobID) int {
 	sio, code := newStepIO(s, r)
 	if code != 0 {
 		return code
@@ -282,12 +283,12 @@ func runStep(s *Sys, r *Request, id cluster.JobID) int {
 }
 
 // followStep sees a step through that was created, in one part for each component that it runs on.
-func followStep(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) int {
+func followStep(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) int {
 	run := newStepRun(s, r, made, sio)
 	if err := sio.open(&run.resp); err != nil {
 		run.kill()
 		sio.close()
-		return s.fail("%v", err)
+		return s.Fail("%v", err)
 	}
 	return run.run()
 }
@@ -295,64 +296,64 @@ func followStep(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) int {
 // daemonAway is how long srun waits for its node's daemon to come back.
 const daemonAway = 30 * time.Second
 
-func createStep(s *Sys, r *Request, id cluster.JobID) (api.StepResponse, int) {
+func createStep(s *front.Sys, r *Request, id cluster.JobID) (api.StepResponse, int) {
 	return createStepAs(s, r, api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: requestKey(s)})
 }
 
 // createStepAs makes a request for a step, and waits until its job has room for it.
-func createStepAs(s *Sys, r *Request, q api.StepRequest) (api.StepResponse, int) {
+func createStepAs(s *front.Sys, r *Request, q api.StepRequest) (api.StepResponse, int) {
 	id := q.Job
-	resp, err := call(s, api.CreateStep, q)
-	for end := time.Now().Add(daemonAway); isUnreachable(err) && time.Now().Before(end); {
+	resp, err := front.Call(s, api.CreateStep, q)
+	for end := time.Now().Add(daemonAway); front.IsUnreachable(err) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond) // the node's daemon restarts: the job runs on meanwhile
-		resp, err = call(s, api.CreateStep, q)
+		resp, err = front.Call(s, api.CreateStep, q)
 	}
 	waited := false
-	for isKind(err, cluster.ErrBusy) || isUnreachable(err) && waited {
+	for front.IsKind(err, cluster.ErrBusy) || front.IsUnreachable(err) && waited {
 		if r.Client.Immediate != nil {
-			return resp, s.fail("Unable to create step for job %d: Requested nodes are busy", id)
+			return resp, s.Fail("Unable to create step for job %d: Requested nodes are busy", id)
 		}
 		if !waited && r.Client.Quiet == 0 {
-			s.say("Job %d step creation temporarily disabled, retrying (Requested nodes are busy)", id)
+			s.Say("Job %d step creation temporarily disabled, retrying (Requested nodes are busy)", id)
 		}
 		waited, q.NoWait = true, false
-		if isUnreachable(err) {
+		if front.IsUnreachable(err) {
 			time.Sleep(100 * time.Millisecond)
 		}
-		resp, err = call(s, api.CreateStep, q)
+		resp, err = front.Call(s, api.CreateStep, q)
 	}
 	if err == nil {
 		if waited && r.Client.Quiet == 0 {
-			s.say("Step created for job %d", id)
+			s.Say("Step created for job %d", id)
 		}
 		return resp, 0
 	}
-	text, _ := slurmText(err)
+	text, _ := front.ErrorText(err)
 	switch {
-	case isKind(err, cluster.ErrJobID), isKind(err, cluster.ErrFinished):
+	case front.IsKind(err, cluster.ErrJobID), front.IsKind(err, cluster.ErrFinished):
 		noAllocation(s, id)
-		s.say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
-	case isKind(err, cluster.ErrStepGRES):
+		s.Say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
+	case front.IsKind(err, cluster.ErrStepGRES):
 		var e *api.Error
 		if errors.As(err, &e) && e.Hint == cluster.NoGRES {
-			s.say("error: Step requested GRES but job doesn't have GRES")
+			s.Say("error: Step requested GRES but job doesn't have GRES")
 		}
-		s.say("error: Unable to create step for job %d: Invalid generic resource (gres) specification", id)
-	case isKind(err, cluster.ErrStepNodes) && r.Step.MinNodes > 0:
-		s.say("error: %s", err.Error())
-	case isKind(err, cluster.ErrMultiProg):
+		s.Say("error: Unable to create step for job %d: Invalid generic resource (gres) specification", id)
+	case front.IsKind(err, cluster.ErrStepNodes) && r.Step.MinNodes > 0:
+		s.Say("error: %s", err.Error())
+	case front.IsKind(err, cluster.ErrMultiProg):
 		sayErrors(s, err.Error())
-	case isKind(err, cluster.ErrStepBind):
+	case front.IsKind(err, cluster.ErrStepBind):
 		return resp, bindRefused(s, err)
 	default:
-		s.say("error: Unable to create step for job %d: %s", id, text)
+		s.Say("error: Unable to create step for job %d: %s", id, text)
 	}
-	return resp, s.errorExit()
+	return resp, s.ErrorExit()
 }
 
-func sayErrors(s *Sys, lines string) {
+func sayErrors(s *front.Sys, lines string) {
 	for line := range strings.Lines(lines) {
-		s.say("error: %s", strings.TrimSuffix(line, "\n"))
+		s.Say("error: %s", strings.TrimSuffix(line, "\n"))
 	}
 }
 
@@ -360,18 +361,18 @@ func sayErrors(s *Sys, lines string) {
 const bindFailed = 192
 
 // bindRefused tells why tasks can not be bound; the hint names the step and the nodes.
-func bindRefused(s *Sys, err error) int {
+func bindRefused(s *front.Sys, err error) int {
 	const text = "Unable to satisfy cpu bind request"
 	sayErrors(s, err.Error())
 	var e *api.Error
 	if errors.As(err, &e) {
 		words := strings.Fields(e.Hint)
 		for i := 1; i < len(words); i++ {
-			s.say("error: Task launch for StepId=%s failed on node %s: %s", words[0], words[i], text)
+			s.Say("error: Task launch for StepId=%s failed on node %s: %s", words[0], words[i], text)
 		}
 	}
-	s.say("error: Application launch failed: %s", text)
-	s.say("Job step aborted")
+	s.Say("error: Application launch failed: %s", text)
+	s.Say("Job step aborted")
 	return bindFailed
 }
 
@@ -380,13 +381,13 @@ const reattach = 5 * time.Minute
 
 // attachTo returns a function that leads to the stream of one node's part of the step, and that
 // waits for a daemon that is being restarted.
-func attachTo(s *Sys, id cluster.StepID, node cluster.NodeName) func() (io.ReadWriteCloser, error) {
+func attachTo(s *front.Sys, id cluster.StepID, node cluster.NodeName) func() (io.ReadWriteCloser, error) {
 	return func() (io.ReadWriteCloser, error) {
-		c := s.client()
+		c := s.Client()
 		var wait time.Duration
 		for began := time.Now(); ; {
 			conn, err := api.Tunnel(context.Background(), c, api.AttachStep, "muster-io", api.AttachRequest{ID: id, Node: node})
-			if err == nil || !isUnreachable(err) || time.Since(began) > reattach {
+			if err == nil || !front.IsUnreachable(err) || time.Since(began) > reattach {
 				return conn, err
 			}
 			wait = cmp.Or(min(wait*2, time.Second), 10*time.Millisecond)
@@ -407,7 +408,7 @@ type nodeEvent struct {
 
 // stepRun is a step in flight.
 type stepRun struct {
-	sys     *Sys
+	sys     *front.Sys
 	req     *Request
 	resp    api.StepResponse // of all parts as one
 	parts   []cluster.StepID // one a component
@@ -434,7 +435,7 @@ type exitGroup struct {
 	rank cluster.IDSet
 }
 
-func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
+func newStepRun(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
 	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}
 	run := &stepRun{sys: s, req: r, resp: first, io: sio, events: make(chan nodeEvent, 16)}
 	run.resp.Step.Tasks = 0
@@ -456,7 +457,7 @@ func newStepRun(s *Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepR
 // signal tells all parts of the step something.
 func (run *stepRun) signal(what api.StepSignal) {
 	for _, what.ID = range run.parts {
-		_, _ = call(run.sys, api.SignalStep, what)
+		_, _ = front.Call(run.sys, api.SignalStep, what)
 	}
 }
 
@@ -511,11 +512,11 @@ func (run *stepRun) run() int {
 		_ = st.Close()
 	}
 	if run.forced && !run.told && run.req.Client.Quiet == 0 {
-		run.sys.say("Force Terminated StepId=%s", run.stepText())
+		run.sys.Say("Force Terminated StepId=%s", run.stepText())
 	}
 	if run.req.Client.JobID != 0 { // the next step of the job finds free what this one had
 		for _, id := range run.parts {
-			_, _ = call(run.sys, api.WaitStep, api.StepWait{ID: id, Timeout: freeTime})
+			_, _ = front.Call(run.sys, api.WaitStep, api.StepWait{ID: id, Timeout: freeTime})
 		}
 	}
 	run.script("epilog", cmp.Or(run.req.Client.Epilog, run.resp.Defaults.Epilog))
@@ -553,7 +554,7 @@ func (run *stepRun) lost(e nodeEvent) {
 	if left.Empty() {
 		return
 	}
-	run.sys.say("error: %s: %s: lost contact: %v", node.Node, plural(left), e.err)
+	run.sys.Say("error: %s: %s: lost contact: %v", node.Node, front.TasksText(left), e.err)
 	run.worst = max(run.worst, 1)
 	run.running = run.running.Minus(left)
 }
@@ -608,7 +609,7 @@ func (run *stepRun) exit(e nodeEvent) {
 	if run.killOnBadExit() && !run.killed {
 		run.killed = true
 		run.tellExits()
-		run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
+		run.sys.Say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
 		run.signal(api.StepSignal{Term: true})
 	}
 }
@@ -630,7 +631,7 @@ func (run *stepRun) tellExits() {
 			continue // the user has asked for it
 		}
 		if run.req.Client.Quiet == 0 {
-			run.sys.say("error: %s: %s: %s", run.resp.Nodes[g.node].Node, plural(g.rank), g.text)
+			run.sys.Say("error: %s: %s: %s", run.resp.Nodes[g.node].Node, front.TasksText(g.rank), g.text)
 		}
 	}
 	run.exits = nil
@@ -655,12 +656,12 @@ func (run *stepRun) waitOver() {
 	if run.running.Empty() {
 		return
 	}
-	run.sys.say("First task exited %ds ago", int(time.Since(run.first).Seconds()))
-	run.sys.say("StepId=%s %s: running", run.stepText(), plural(run.running))
+	run.sys.Say("First task exited %ds ago", int(time.Since(run.first).Seconds()))
+	run.sys.Say("StepId=%s %s: running", run.stepText(), front.TasksText(run.running))
 	if !run.ended.Empty() {
-		run.sys.say("StepId=%s %s: exited", run.stepText(), plural(run.ended))
+		run.sys.Say("StepId=%s %s: exited", run.stepText(), front.TasksText(run.ended))
 	}
-	run.sys.say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
+	run.sys.Say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
 	run.abort()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -18,7 +19,7 @@ import (
 type shareOptions struct {
 	accounts, users             []string
 	all, long, parts, usersOnly bool
-	report                      report[shareRow]
+	report                      front.Table[shareRow]
 	format                      *string
 	helpFormat                  bool
 	clusters                    string
@@ -30,7 +31,7 @@ var sshareOptions = []opt.Option[shareOptions]{
 		if o.accounts == nil {
 			o.accounts = []string{} // not all of them, even if no name follows
 		}
-		o.accounts = append(o.accounts, splitList(strings.ToLower(v))...)
+		o.accounts = append(o.accounts, front.SplitList(strings.ToLower(v))...)
 		return nil
 	}},
 	{Long: "all", Short: 'a', On: opt.Sshare, Help: "all users", Set: func(o *shareOptions, _ string) error { o.all, o.users = true, nil; return nil }},
@@ -39,8 +40,8 @@ var sshareOptions = []opt.Option[shareOptions]{
 	{Long: "partition", Short: 'm', On: opt.Sshare, Help: "the associations' partitions", Set: func(o *shareOptions, _ string) error { o.parts = true; return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sshare, Env: "sshare=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *shareOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sshare, Alias: "clusters"},
-	{Long: "noheader", Short: 'n', On: opt.Sshare, Help: "no line of headers", Set: func(o *shareOptions, _ string) error { o.report.noHeader = true; return nil }},
-	{Long: "noheader", Short: 'h', On: opt.Sshare, Alias: "noheader", Hidden: true, Set: func(o *shareOptions, _ string) error { o.report.noHeader = true; return nil }},
+	{Long: "noheader", Short: 'n', On: opt.Sshare, Help: "no line of headers", Set: func(o *shareOptions, _ string) error { o.report.NoHeader = true; return nil }},
+	{Long: "noheader", Short: 'h', On: opt.Sshare, Alias: "noheader", Hidden: true, Set: func(o *shareOptions, _ string) error { o.report.NoHeader = true; return nil }},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sshare, Meta: "fields", Help: "what to show, as name[%width],...", Set: func(o *shareOptions, v string) error {
 		if o.format != nil {
 			v = *o.format + "," + v
@@ -48,10 +49,10 @@ var sshareOptions = []opt.Option[shareOptions]{
 		o.format = &v
 		return nil
 	}},
-	{Long: "parsable", Short: 'p', On: opt.Sshare, Help: "fields end with |", Set: func(o *shareOptions, _ string) error { o.report.parse = 1; return nil }},
-	{Long: "parsable2", Short: 'P', On: opt.Sshare, Help: "fields are separated by |", Set: func(o *shareOptions, _ string) error { o.report.parse = 2; return nil }},
+	{Long: "parsable", Short: 'p', On: opt.Sshare, Help: "fields end with |", Set: func(o *shareOptions, _ string) error { o.report.Parse = 1; return nil }},
+	{Long: "parsable2", Short: 'P', On: opt.Sshare, Help: "fields are separated by |", Set: func(o *shareOptions, _ string) error { o.report.Parse = 2; return nil }},
 	{Long: "users", Short: 'u', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these users, names or numbers", Set: func(o *shareOptions, v string) error {
-		o.users, o.all = append(o.users, splitList(strings.ToLower(v))...), false
+		o.users, o.all = append(o.users, front.SplitList(strings.ToLower(v))...), false
 		return nil
 	}},
 	{Long: "Users", Short: 'U', On: opt.Sshare, Help: "users alone, no accounts", Set: func(o *shareOptions, _ string) error { o.usersOnly = true; return nil }},
@@ -75,17 +76,17 @@ func (r *shareRow) root() bool { return r.Parent == 0 }
 func six(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
 
 // shareColumns are the fields of sshare. A function: nothing is laid out at start.
-func shareColumns() []reportColumn[shareRow] {
-	return []reportColumn[shareRow]{
-		{"Account", "Account", -20, func(r *shareRow) string {
+func shareColumns() []front.Column[shareRow] {
+	return []front.Column[shareRow]{
+		{Name: "Account", Head: "Account", Width: -20, Of: func(r *shareRow) string {
 			if r.flat {
 				return r.Association.Account
 			}
 			return strings.Repeat(" ", r.depth) + r.Association.Account
 		}},
-		{"User", "User", 10, func(r *shareRow) string { return r.Association.User }},
-		{"Partition", "Partition", 12, func(r *shareRow) string { return r.Association.Partition }},
-		{"RawShares", "RawShares", 10, func(r *shareRow) string {
+		{Name: "User", Head: "User", Width: 10, Of: func(r *shareRow) string { return r.Association.User }},
+		{Name: "Partition", Head: "Partition", Width: 12, Of: func(r *shareRow) string { return r.Association.Partition }},
+		{Name: "RawShares", Head: "RawShares", Width: 10, Of: func(r *shareRow) string {
 			switch {
 			case r.root():
 				return ""
@@ -94,27 +95,27 @@ func shareColumns() []reportColumn[shareRow] {
 			}
 			return strconv.Itoa(r.Shares)
 		}},
-		{"NormShares", "NormShares", 11, func(r *shareRow) string { return six(r.stand.NormShares) }},
-		{"RawUsage", "RawUsage", 11, func(r *shareRow) string { return strconv.FormatInt(int64(r.Spent.Raw), 10) }},
-		{"NormUsage", "NormUsage", 11, func(r *shareRow) string {
+		{Name: "NormShares", Head: "NormShares", Width: 11, Of: func(r *shareRow) string { return six(r.stand.NormShares) }},
+		{Name: "RawUsage", Head: "RawUsage", Width: 11, Of: func(r *shareRow) string { return strconv.FormatInt(int64(r.Spent.Raw), 10) }},
+		{Name: "NormUsage", Head: "NormUsage", Width: 11, Of: func(r *shareRow) string {
 			if r.root() {
 				return ""
 			}
 			return six(r.stand.NormUsage)
 		}},
-		{"EffectvUsage", "EffectvUsage", 13, func(r *shareRow) string {
+		{Name: "EffectvUsage", Head: "EffectvUsage", Width: 13, Of: func(r *shareRow) string {
 			if r.root() { // all of it, also while there is none
 				return six(1)
 			}
 			return six(r.stand.Usage)
 		}},
-		{"FairShare", "FairShare", 10, func(r *shareRow) string {
+		{Name: "FairShare", Head: "FairShare", Width: 10, Of: func(r *shareRow) string {
 			if r.Association.User == "" && !r.books.Priority.NoFairTree {
 				return ""
 			}
 			return six(r.FairShare)
 		}},
-		{"LevelFS", "LevelFS", 10, func(r *shareRow) string {
+		{Name: "LevelFS", Head: "LevelFS", Width: 10, Of: func(r *shareRow) string {
 			switch {
 			case r.Shares == cluster.ShareParent:
 				return ""
@@ -127,17 +128,17 @@ func shareColumns() []reportColumn[shareRow] {
 			}
 			return six(r.stand.LevelFS)
 		}},
-		{"GrpTRESMins", "GrpTRESMins", 30, func(r *shareRow) string { return limitText(r.Limits, "GrpTRESMins") }},
-		{"GrpTRESRaw", "GrpTRESRaw", 30, func(r *shareRow) string {
+		{Name: "GrpTRESMins", Head: "GrpTRESMins", Width: 30, Of: func(r *shareRow) string { return limitText(r.Limits, "GrpTRESMins") }},
+		{Name: "GrpTRESRaw", Head: "GrpTRESRaw", Width: 30, Of: func(r *shareRow) string {
 			list := slices.Concat(r.Spent.TRES, []cluster.Amount{{TRES: "billing", N: r.Spent.Raw}})
 			for i := range list {
 				list[i].N /= 60
 			}
 			return amountsText(r.books, list)
 		}},
-		{"TRESRunMins", "TRESRunMins", 30, func(r *shareRow) string { return amountsText(r.books, r.books.RunMins[r.Association.ID]) }},
-		{"ID", "ID", 6, func(r *shareRow) string { return strconv.FormatUint(uint64(r.Association.ID), 10) }},
-		{"Cluster", "Cluster", 10, func(r *shareRow) string { return r.books.Cluster }},
+		{Name: "TRESRunMins", Head: "TRESRunMins", Width: 30, Of: func(r *shareRow) string { return amountsText(r.books, r.books.RunMins[r.Association.ID]) }},
+		{Name: "ID", Head: "ID", Width: 6, Of: func(r *shareRow) string { return strconv.FormatUint(uint64(r.Association.ID), 10) }},
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *shareRow) string { return r.books.Cluster }},
 	}
 }
 
@@ -148,9 +149,9 @@ const (
 )
 
 // runSshare shows the tree of accounts.
-func runSshare(sys *Sys, argv []string) int {
+func runSshare(sys *front.Sys, argv []string) int {
 	var o shareOptions
-	_, code := parseQuery(sys, opt.Sshare, sshareOptions, &o, argv)
+	_, code := front.ParseQuery(sys, opt.Sshare, sshareOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
@@ -160,45 +161,45 @@ func runSshare(sys *Sys, argv []string) int {
 		columnNames(out, shareColumns())
 		return 0
 	}
-	spec := choose(o.long, shareLongFormat, shareFormat)
+	spec := front.Choose(o.long, shareLongFormat, shareFormat)
 	switch {
 	case o.format != nil:
 		spec = cmp.Or(strings.Trim(*o.format, ","), "Account") // nothing is the beginning of the first name
 	case o.parts:
 		spec = strings.Replace(spec, "User,", "User,Partition,", 1)
 	}
-	if bad := o.report.pick(shareColumns(), spec); bad != "" {
-		return sys.fail("Invalid field requested: %q", bad)
+	if bad := o.report.Pick(shareColumns(), spec); bad != "" {
+		return sys.Fail("Invalid field requested: %q", bad)
 	}
-	resp, err := call(sys, api.ListBooks, api.AfterQuery{})
+	resp, err := front.Call(sys, api.ListBooks, api.AfterQuery{})
 	if err != nil {
-		text, _ := slurmText(err)
-		return sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return sys.Fail("%s", text)
 	}
 	if !resp.Priority.Multifactor {
-		sys.say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
+		sys.Say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
 		return 1
 	}
-	if _, code := sys.ownCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code != 0 {
 		return code
 	}
 	users := o.whose(sys)
 	if o.verbose > 0 {
-		list := func(all bool, names []string) string { return choose(all, "all", strings.Join(names, "\n\t: ")) }
+		list := func(all bool, names []string) string { return front.Choose(all, "all", strings.Join(names, "\n\t: ")) }
 		fmt.Fprintf(sys.Stderr, "Users requested:\n\t: %s\nAccounts requested:\n\t: %s\n", list(o.all, users), list(o.accounts == nil, o.accounts))
 	}
 	if o.clusters != "" {
 		_, _ = out.WriteString("CLUSTER: " + resp.Cluster + "\n")
 	}
-	o.report.print(out, o.rows(users, &resp))
+	o.report.Print(out, o.rows(users, &resp))
 	return 0
 }
 
 // columnNames lists names in four columns.
-func columnNames[T any](out *bufio.Writer, cols []reportColumn[T]) {
+func columnNames[T any](out *bufio.Writer, cols []front.Column[T]) {
 	var names []string
 	for _, c := range cols {
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	slices.Sort(names)
 	for i, n := range names {
@@ -211,14 +212,14 @@ func columnNames[T any](out *bufio.Writer, cols []reportColumn[T]) {
 }
 
 // whose are the users to show: those of -u, who asks without one.
-func (o *shareOptions) whose(sys *Sys) (users []string) {
+func (o *shareOptions) whose(sys *front.Sys) (users []string) {
 	list := o.users
 	if len(list) == 0 {
 		list = []string{strconv.FormatUint(uint64(sys.UID), 10)}
 	}
 	for _, name := range list {
 		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
-			if u, ok := LookupUser(name); ok {
+			if u, ok := front.LookupUser(name); ok {
 				name = u.Name
 			}
 		}
@@ -267,7 +268,7 @@ func treeOf(all []*cluster.Association) (rows []treeRow) {
 	walk = func(id cluster.AssocID, depth int) {
 		list := kids[id]
 		slices.SortFunc(list, func(a, b *cluster.Association) int {
-			if c := b2i(a.User == "") - b2i(b.User == ""); c != 0 {
+			if c := front.BoolInt(a.User == "") - front.BoolInt(b.User == ""); c != 0 {
 				return c
 			}
 			return strings.Compare(a.Account+"\x00"+a.User+"\x00"+a.Partition, b.Account+"\x00"+b.User+"\x00"+b.Partition)

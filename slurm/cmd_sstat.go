@@ -11,12 +11,13 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
 // statOptions is what sstat's line asks for.
 type statOptions struct {
-	sys                                       *Sys
+	sys                                       *front.Sys
 	all, list, noHeader, pids, verbose, whole bool
 	format                                    string
 	parse                                     int // 1: fields end with |, 2: | is between them
@@ -53,16 +54,16 @@ var sstatRows = []sstatOption{
 
 // setStatJobs reads job[.step][,...]; a task behind the step is allowed and means nothing.
 func setStatJobs(o *statOptions, v string) error {
-	for _, w := range splitOutside(v) {
+	for _, w := range front.SplitOutside(v) {
 		if w == "" {
 			continue
 		}
 		job, step, hasStep := strings.Cut(w, ".")
-		t, ok := parseTarget(job)
+		t, ok := front.ParseTarget(job)
 		if !ok {
 			return opt.Errorf(opt.CodeError, "sstat: fatal: Bad job/step specified: %s", w)
 		}
-		target := statTarget{ref: t.ref}
+		target := statTarget{ref: t.Ref}
 		if hasStep {
 			number, _, _ := strings.Cut(step, ".")
 			n, ok := sacctStep(job + "." + step)
@@ -71,7 +72,7 @@ func setStatJobs(o *statOptions, v string) error {
 				ok = ok && n >= 0
 			}
 			if !ok {
-				return opt.Errorf(opt.CodeError, "sstat: fatal: Bad step specified: %d", t.ref.Job)
+				return opt.Errorf(opt.CodeError, "sstat: fatal: Bad step specified: %d", t.Ref.Job)
 			}
 			target.step = &n
 		}
@@ -99,7 +100,7 @@ type statColumn struct {
 var statColumns = [...]statColumn{
 	{"AveCPU", 10, nil}, {"AveCPUFreq", 10, nil}, {"AveDiskRead", 12, nil}, {"AveDiskWrite", 12, nil},
 	{"AvePages", 10, nil}, {"AveRSS", 10, nil}, {"AveVMSize", 10, nil}, {"ConsumedEnergy", 14, nil}, {"ConsumedEnergyRaw", 17, nil},
-	{"JobID", -12, func(r *statRow) string { return uintText(uint32(r.ID.Job)) + "." + stepName(r.ID.Step) }},
+	{"JobID", -12, func(r *statRow) string { return front.UintText(uint32(r.ID.Job)) + "." + stepName(r.ID.Step) }},
 	{"MaxDiskRead", 12, nil}, {"MaxDiskReadNode", 15, nil}, {"MaxDiskReadTask", 15, nil},
 	{"MaxDiskWrite", 12, nil}, {"MaxDiskWriteNode", 16, nil}, {"MaxDiskWriteTask", 16, nil},
 	{"MaxPages", 8, nil}, {"MaxPagesNode", 12, nil}, {"MaxPagesTask", 14, nil},
@@ -179,31 +180,31 @@ func (o *statOptions) fields() (out []statField, bad string) {
 }
 
 // runSstat shows what running steps use.
-func runSstat(sys *Sys, argv []string) int {
+func runSstat(sys *front.Sys, argv []string) int {
 	o := statOptions{sys: sys}
-	rest, code := parseQuery(sys, opt.Sstat, sstatRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sstat, sstatRows, &o, argv)
 	if code >= 0 {
 		return code
 	}
 	for _, w := range rest {
 		if err := setStatJobs(&o, w); err != nil {
-			return sys.usage(err)
+			return sys.Usage(err)
 		}
 	}
 	out := bufio.NewWriter(sys.Stdout)
 	defer out.Flush()
 	if o.list {
 		for i, c := range statColumns {
-			fmt.Fprintf(out, "%-19s%s", c.name, choose((i+1)%4 == 0 || i+1 == len(statColumns), "\n", " "))
+			fmt.Fprintf(out, "%-19s%s", c.name, front.Choose((i+1)%4 == 0 || i+1 == len(statColumns), "\n", " "))
 		}
 		return 0
 	}
 	if len(o.targets) == 0 {
-		return sys.fail("You didn't give me any jobs to stat.")
+		return sys.Fail("You didn't give me any jobs to stat.")
 	}
 	fields, bad := o.fields()
 	if bad != "" {
-		return sys.fail("Invalid field requested: \"%s\"", bad)
+		return sys.Fail("Invalid field requested: \"%s\"", bad)
 	}
 	o.heading(out, fields)
 	for _, t := range o.targets {
@@ -238,7 +239,7 @@ func (o *statOptions) line(out io.StringWriter, fields []statField, cells []stri
 	var b strings.Builder
 	for i, cell := range cells {
 		if o.parse != 0 {
-			b.WriteString(choose(i > 0, "|", "") + cell)
+			b.WriteString(front.Choose(i > 0, "|", "") + cell)
 			continue
 		}
 		width := max(fields[i].width, -fields[i].width)
@@ -247,28 +248,28 @@ func (o *statOptions) line(out io.StringWriter, fields []statField, cells []stri
 		}
 		fmt.Fprintf(&b, "%*s ", fields[i].width, cell)
 	}
-	_, _ = out.WriteString(b.String() + choose(o.parse == 1, "|", "") + "\n")
+	_, _ = out.WriteString(b.String() + front.Choose(o.parse == 1, "|", "") + "\n")
 }
 
 // ask gets the rows of one job or step. What can not be had is told, and is no failure.
 func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 	refuse := func(format string, args ...any) []statRow {
 		_ = out.Flush()
-		o.sys.fail(format, args...)
+		o.sys.Fail(format, args...)
 		return rows
 	}
 	id, known := o.jobOf(t.ref)
-	live, err := call(o.sys, api.ListSteps, api.StepQuery{Job: id})
+	live, err := front.Call(o.sys, api.ListSteps, api.StepQuery{Job: id})
 	switch {
-	case err != nil && !isKind(err, cluster.ErrJobID):
-		text, _ := slurmText(err)
+	case err != nil && !front.IsKind(err, cluster.ErrJobID):
+		text, _ := front.ErrorText(err)
 		return refuse("couldn't get steps for job %d: %s", id, text)
 	case !known:
 		return refuse("couldn't get steps for job %d", id)
 	}
 	steps := live.Steps
 	slices.SortFunc(steps, func(a, b *cluster.Step) int { // extern, batch, and those of srun
-		return cmp.Or(cmp.Compare(b2i(a.ID.Step >= 0), b2i(b.ID.Step >= 0)), cmp.Compare(max(-a.ID.Step, a.ID.Step), max(-b.ID.Step, b.ID.Step)))
+		return cmp.Or(cmp.Compare(front.BoolInt(a.ID.Step >= 0), front.BoolInt(b.ID.Step >= 0)), cmp.Compare(max(-a.ID.Step, a.ID.Step), max(-b.ID.Step, b.ID.Step)))
 	})
 	only := cluster.AllSteps
 	switch {
@@ -289,10 +290,10 @@ func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 	steps = slices.DeleteFunc(steps, func(s *cluster.Step) bool { return only != cluster.AllSteps && s.ID.Step != only })
 	for _, s := range steps {
 		if o.verbose {
-			o.sys.say("requesting info for StepId=%d.%s", id, stepName(s.ID.Step))
+			o.sys.Say("requesting info for StepId=%d.%s", id, stepName(s.ID.Step))
 		}
 	}
-	resp, err := call(o.sys, api.MeasureSteps, api.MeasureRequest{Job: id, Step: only})
+	resp, err := front.Call(o.sys, api.MeasureSteps, api.MeasureRequest{Job: id, Step: only})
 	if err != nil {
 		for _, s := range steps {
 			o.refused(out, s, err)
@@ -315,19 +316,19 @@ func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 // refused tells, as Slurm does, that the nodes of a step gave nothing.
 func (o *statOptions) refused(out *bufio.Writer, s *cluster.Step, err error) {
 	_ = out.Flush()
-	text, _ := slurmText(err)
-	if isKind(err, cluster.ErrAccess) {
+	text, _ := front.ErrorText(err)
+	if front.IsKind(err, cluster.ErrAccess) {
 		text = "Invalid user id"
 	}
 	for _, sh := range s.Shares {
-		o.sys.fail("slurm_job_step_stat: there was an error with the request to %s rc = %s", sh.Node, text)
+		o.sys.Fail("slurm_job_step_stat: there was an error with the request to %s rc = %s", sh.Node, text)
 	}
-	o.sys.fail("problem getting step_layout for StepId=%d.%s: %s", s.ID.Job, stepName(s.ID.Step), text)
+	o.sys.Fail("problem getting step_layout for StepId=%d.%s: %s", s.ID.Job, stepName(s.ID.Step), text)
 }
 
 // jobOf finds the number of a job, that too of a task or a part, and whether there is one.
 func (o *statOptions) jobOf(ref cluster.Ref) (cluster.JobID, bool) {
-	resp, err := call(o.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}})
+	resp, err := front.Call(o.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}})
 	if err != nil || len(resp.Jobs) == 0 {
 		return ref.Job, false
 	}
@@ -351,6 +352,6 @@ func (o *statOptions) rows(u *api.StepUsage) (rows []statRow) {
 	if o.pids {
 		return rows
 	}
-	row.nodes = nodeText(names)
+	row.nodes = front.NodeText(names)
 	return []statRow{row}
 }

@@ -10,11 +10,12 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
 // returns the exit code.
-func Why(sys *Sys, argv []string) int {
+func Why(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {
 		argv = argv[1:]
@@ -23,22 +24,22 @@ func Why(sys *Sys, argv []string) int {
 		fmt.Fprintln(sys.Stderr, "usage: muster why [--json] JOB|NODE")
 		return 2
 	}
-	t, ok := parseTarget(argv[0])
+	t, ok := front.ParseTarget(argv[0])
 	if !ok {
 		return whyNode(sys, cluster.NodeName(argv[0]), json)
 	}
-	resp, err := call(sys, api.WhyJob, api.WhyRequest{Ref: t.ref})
-	past := isKind(err, cluster.ErrJobID) || err == nil && resp.Job.Phase == cluster.Ended
+	resp, err := front.Call(sys, api.WhyJob, api.WhyRequest{Ref: t.Ref})
+	past := front.IsKind(err, cluster.ErrJobID) || err == nil && resp.Job.Phase == cluster.Ended
 	if past {
-		if said := whyEnded(sys, t.ref, json); said || err == nil {
+		if said := whyEnded(sys, t.Ref, json); said || err == nil {
 			return 0
 		}
 	}
 	switch {
 	case err != nil:
-		return sys.failed(err)
+		return sys.Failed(err)
 	case json:
-		return sys.json(resp)
+		return sys.JSON(resp)
 	}
 	j := resp.Job
 	r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
@@ -47,16 +48,16 @@ func Why(sys *Sys, argv []string) int {
 	case j.Phase == cluster.Pending:
 		fmt.Fprintf(sys.Stdout, ", for %s\n", format.Duration(sys.Now().Sub(j.Submitted)))
 		if j.Restarts > 0 {
-			lastAttempt(sys, t.ref)
+			lastAttempt(sys, t.Ref)
 		}
 	default:
 		fmt.Fprintf(sys.Stdout, " on %s", r.nodes())
 		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() && j.Phase == cluster.Running {
-			fmt.Fprintf(sys.Stdout, ", until %s at most", stamp(at))
+			fmt.Fprintf(sys.Stdout, ", until %s at most", front.Stamp(at))
 		}
 		fmt.Fprintln(sys.Stdout)
 		if what := unconfirmed[j.Phase]; what != "" && len(j.Waiting) > 0 {
-			fmt.Fprintf(sys.Stdout, "  %-26s %s: muster why %s\n", what, nodeText(j.Waiting), j.Waiting[0])
+			fmt.Fprintf(sys.Stdout, "  %-26s %s: muster why %s\n", what, front.NodeText(j.Waiting), j.Waiting[0])
 		}
 	}
 	for _, c := range resp.Causes {
@@ -74,14 +75,14 @@ func Why(sys *Sys, argv []string) int {
 		fmt.Fprintln(sys.Stdout, "  nothing: it starts in the next cycle")
 	}
 	if !resp.StartsAt.IsZero() {
-		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", stamp(resp.StartsAt), nodeText(resp.Nodes))
+		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", front.Stamp(resp.StartsAt), front.NodeText(resp.Nodes))
 	}
 	printHolders(sys, resp.Holders)
 	for i, c := range resp.Changes {
 		if i == 0 {
 			fmt.Fprintln(sys.Stdout, "  it would start sooner")
 		}
-		when := stamp(c.StartsAt)
+		when := front.Stamp(c.StartsAt)
 		if c.Now {
 			when = "now"
 		}
@@ -98,10 +99,10 @@ func Why(sys *Sys, argv []string) int {
 var unconfirmed = [...]string{cluster.Starting: "not begun on", cluster.Ending: "not over on", cluster.Ended: ""}
 
 // sayOthers names the records beside the one that was explained that wait as well.
-func sayOthers(s *Sys, list []*cluster.Job, more int) {
+func sayOthers(s *front.Sys, list []*cluster.Job, more int) {
 	for _, j := range list {
 		r := jobRow{Job: j, v: &view{sys: s, now: s.Now()}}
-		own := uintText(uint32(j.ID))
+		own := front.UintText(uint32(j.ID))
 		if j.Task >= 0 {
 			own = r.id()
 		}
@@ -116,7 +117,7 @@ func sayOthers(s *Sys, list []*cluster.Job, more int) {
 const maxHolders = 5
 
 // printHolders prints which jobs hold what another one is to get.
-func printHolders(s *Sys, list []api.Holder) {
+func printHolders(s *front.Sys, list []api.Holder) {
 	if n := len(list) - maxHolders; n > 0 {
 		fmt.Fprintf(s.Stdout, "    %d more jobs are to be over there before then\n", n)
 		list = list[n:]
@@ -131,7 +132,7 @@ func printHolders(s *Sys, list []api.Holder) {
 		if !h.From.IsZero() {
 			verb = "is to have"
 		}
-		fmt.Fprintf(s.Stdout, "    %s %s %s until %s at most\n", who, verb, nodeText(h.Nodes), stamp(h.Until))
+		fmt.Fprintf(s.Stdout, "    %s %s %s until %s at most\n", who, verb, front.NodeText(h.Nodes), front.Stamp(h.Until))
 	}
 }
 
@@ -149,8 +150,8 @@ type death struct {
 }
 
 // whyEnded prints how the jobs of the past ended that a word names, and reports whether there are any.
-func whyEnded(sys *Sys, ref cluster.Ref, json bool) bool {
-	resp, err := call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
+func whyEnded(sys *front.Sys, ref cluster.Ref, json bool) bool {
+	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
 	if err != nil || len(resp.Records) == 0 {
 		return false
 	}
@@ -163,7 +164,7 @@ func whyEnded(sys *Sys, ref cluster.Ref, json bool) bool {
 		}
 	}
 	if json {
-		sys.json(map[string]any{"ended": list})
+		sys.JSON(map[string]any{"ended": list})
 		return true
 	}
 	for i := range list {
@@ -173,7 +174,7 @@ func whyEnded(sys *Sys, ref cluster.Ref, json bool) bool {
 			fmt.Fprintln(sys.Stdout)
 			continue
 		}
-		fmt.Fprintf(sys.Stdout, " since %s, exit code %s\n", stamp(d.Ended), d.ExitCode)
+		fmt.Fprintf(sys.Stdout, " since %s, exit code %s\n", front.Stamp(d.Ended), d.ExitCode)
 		if d.Verdict == "" {
 			continue
 		}
@@ -186,8 +187,8 @@ func whyEnded(sys *Sys, ref cluster.Ref, json bool) bool {
 }
 
 // lastAttempt prints why a job had to go back into the queue.
-func lastAttempt(sys *Sys, ref cluster.Ref) {
-	resp, err := call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
+func lastAttempt(sys *front.Sys, ref cluster.Ref) {
+	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
 	if err != nil {
 		return // what it waits for is told all the same
 	}
@@ -200,17 +201,17 @@ func lastAttempt(sys *Sys, ref cluster.Ref) {
 }
 
 // whyNode prints what a node is, what is wrong with it, and what runs there until when.
-func whyNode(sys *Sys, name cluster.NodeName, json bool) int {
-	resp, err := call(sys, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{name}})
+func whyNode(sys *front.Sys, name cluster.NodeName, json bool) int {
+	resp, err := front.Call(sys, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{name}})
 	if err != nil {
-		return sys.failed(err)
+		return sys.Failed(err)
 	}
 	if len(resp.Nodes) == 0 {
-		return sys.fail("%s is neither a job id nor a node; see squeue and sinfo", name)
+		return sys.Fail("%s is neither a job id nor a node; see squeue and sinfo", name)
 	}
 	n := &resp.Nodes[0]
 	if json {
-		return sys.json(n)
+		return sys.JSON(n)
 	}
 	state := nodeState(n)
 	say := func(what, format string, args ...any) {
@@ -218,7 +219,7 @@ func whyNode(sys *Sys, name cluster.NodeName, json bool) int {
 	}
 	fmt.Fprintf(sys.Stdout, "node %s is %s\n", n.Name, stateWord(state, true))
 	if n.Reason != "" {
-		say("reason", "%s, said by %s at %s", n.Reason, cmp.Or(n.ReasonBy, "muster"), stamp(n.ReasonAt))
+		say("reason", "%s, said by %s at %s", n.Reason, cmp.Or(n.ReasonBy, "muster"), front.Stamp(n.ReasonAt))
 	}
 	if n.Lacks != "" {
 		say("lacks", "%s", n.Lacks)
@@ -246,15 +247,15 @@ func whyNode(sys *Sys, name cluster.NodeName, json bool) int {
 	for _, id := range n.Load.Jobs {
 		refs = append(refs, cluster.Ref{Job: id})
 	}
-	jobs, err := call(sys, api.ListJobs, api.JobQuery{Refs: refs})
+	jobs, err := front.Call(sys, api.ListJobs, api.JobQuery{Refs: refs})
 	if err != nil {
-		return sys.failed(err)
+		return sys.Failed(err)
 	}
 	for _, j := range jobs.Jobs {
 		r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
 		over := "without end"
 		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() {
-			over = "until " + stamp(at) + " at most"
+			over = "until " + front.Stamp(at) + " at most"
 		}
 		say("job", "%s (%s) of %s, %s", r.id(), j.Spec.Name, j.Spec.User, over)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
 
@@ -93,7 +94,7 @@ func TestSubmitDoubt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &flaky{answers: c.answers}
 				var both bytes.Buffer
-				sys := &Sys{Prog: "sbatch", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: f.dial, Environ: []string{"PATH=/bin"},
+				sys := &front.Sys{Prog: "sbatch", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: f.dial, Environ: []string{"PATH=/bin"},
 					Now: time.Now, Hostname: func() (string, error) { return "vm", nil }, Getwd: func() (string, error) { return "/tmp", nil },
 					Rlimits: func() []cluster.Rlimit { return nil }}
 				if c.key != "" {

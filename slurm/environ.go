@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -30,7 +31,7 @@ func ofStep(environ []string) []string {
 // entries on top. With --export-file alone, nothing but the file is passed on.
 func JobEnviron(req *Request, environ []string) ([]byte, error) {
 	env := envList{index: make(map[string]int, len(environ))}
-	words := splitList(req.Client.Export)
+	words := front.SplitList(req.Client.Export)
 	file := req.exportFile != nil
 	all := !file && (!req.Client.ExportGiven || len(words) == 0)
 	for _, w := range words {
@@ -130,5 +131,5 @@ func readExportFile(name string) ([]byte, error) {
 		}
 		return io.ReadAll(io.LimitReader(f, maxExportFile))
 	}
-	return readFileLimited(name, maxExportFile)
+	return front.ReadFileLimited(name, maxExportFile)
 }

@@ -12,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
 
@@ -43,11 +44,11 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{cfg.EpilogServer}, env.Server(e.Job, cfg, "epilog_slurmctld")
 	case cluster.ErrandResume:
 		p.FileVar, p.File = "SLURM_RESUME_FILE", resumeFile(e)
-		p.Argv, p.Environ = []string{cfg.Power.Resume, nodeText(e.Nodes)}, env.Switch(cfg)
+		p.Argv, p.Environ = []string{cfg.Power.Resume, front.NodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandResumeFail:
-		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, nodeText(e.Nodes)}, env.Switch(cfg)
+		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, front.NodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandSuspend:
-		p.Argv, p.Environ = []string{cfg.Power.Suspend, nodeText(e.Nodes)}, env.Switch(cfg)
+		p.Argv, p.Environ = []string{cfg.Power.Suspend, front.NodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandResvProlog:
 		p.Argv, p.Environ = []string{cfg.ResvProlog, e.Reservation}, env.Switch(cfg)
 	case cluster.ErrandResvEpilog:
@@ -78,7 +79,7 @@ func archiveEnv(f *cluster.Forgetting) (list []string) {
 	for _, k := range archiveKinds() {
 		kind := strings.ToUpper(k.word)
 		i := slices.IndexFunc(f.Cutoffs, func(c cluster.Cutoff) bool { return c.Kind == k.kind && c.Archive })
-		list = append(list, "SLURM_ARCHIVE_"+kind+"="+strconv.Itoa(b2i(i >= 0)))
+		list = append(list, "SLURM_ARCHIVE_"+kind+"="+strconv.Itoa(front.BoolInt(i >= 0)))
 		if i >= 0 {
 			list = append(list, "SLURM_ARCHIVE_LAST_"+strings.TrimSuffix(kind, "S")+"="+strconv.FormatInt(f.Cutoffs[i].Before, 10))
 		}
@@ -103,11 +104,11 @@ func resumeFile(e *cluster.Errand) []byte {
 		All    string `json:"all_nodes"`
 		Resume string `json:"all_nodes_resume"`
 		Jobs   []job  `json:"jobs"`
-	}{All: nodeText(e.Nodes), Resume: nodeText(e.Nodes)}
+	}{All: front.NodeText(e.Nodes), Resume: front.NodeText(e.Nodes)}
 	for _, j := range e.Jobs {
 		own := j.AllocNodes()
 		wanted := slices.DeleteFunc(slices.Clone(own), func(n cluster.NodeName) bool { return !slices.Contains(e.Nodes, n) })
-		out.Jobs = append(out.Jobs, job{ID: uint64(j.ID), Nodes: nodeText(own), Alloc: nodeText(own), Resume: nodeText(wanted),
+		out.Jobs = append(out.Jobs, job{ID: uint64(j.ID), Nodes: front.NodeText(own), Alloc: front.NodeText(own), Resume: front.NodeText(wanted),
 			Partition: j.Alloc.Partition, Features: j.Spec.Constraint, Resv: j.Spec.Reservation, Sharing: sharingTexts[j.Spec.Sharing]})
 	}
 	text, err := wire.Marshal(&out)
@@ -228,7 +229,7 @@ func CallOf(e *cluster.Errand, cfg *cluster.Config) any {
 	j := e.Job
 	c := Call{Text: Subject(e), Event: string(e.Event), Time: e.At, Cluster: cfg.ClusterName, JobID: uint64(j.ID), ArrayID: uint64(j.ArrayID),
 		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: stateOf(j).long, ExitCode: j.Exit.Code, Why: verdictOf(j, nil).String(),
-		Nodes: nodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
+		Nodes: front.NodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
 	switch {
 	case e.Array != nil:
 		c.JobID, c.ExitCode = c.ArrayID, e.Array.MaxExit

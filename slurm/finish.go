@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -178,7 +179,7 @@ func (r *Request) hostFile() error {
 		if serr == nil {
 			return fail("Hostlist is empty!")
 		}
-		return fail("slurm_allocate_resources error opening file " + name + ", " + plainErr(serr))
+		return fail("slurm_allocate_resources error opening file " + name + ", " + front.PlainError(serr))
 	}
 	if len(all) < j.Tasks {
 		return fail("Too few NodeNames in Slurm Hostfile")
@@ -191,7 +192,7 @@ func (r *Request) hostFile() error {
 	for i, n := range all {
 		names[i] = string(n)
 	}
-	j.NodeList, r.hosts, j.Distribution, j.PlaneSize = nodeNames(names), all, "arbitrary", 0
+	j.NodeList, r.hosts, j.Distribution, j.PlaneSize = front.NodeNames(names), all, "arbitrary", 0
 	return nil
 }
 
@@ -209,7 +210,7 @@ func (r *Request) places() error {
 	}
 	if r.prog == opt.Salloc && r.Client.Chdir != "" {
 		if _, err := os.Stat(j.WorkDir); err != nil {
-			return opt.Errorf(opt.CodeError, "salloc: error: chdir(%s): %s", r.Client.Chdir, plainErr(err))
+			return opt.Errorf(opt.CodeError, "salloc: error: chdir(%s): %s", r.Client.Chdir, front.PlainError(err))
 		}
 	}
 	j.Stdin = r.fileName(r.Client.Input)
@@ -254,7 +255,7 @@ func (r *Request) defaultName() string {
 
 // mailDefaults makes the submitting user the one who is sent mail.
 func (r *Request) mailDefaults() {
-	if u, ok := userByID(r.Job.UID); ok {
+	if u, ok := front.UserByID(r.Job.UID); ok {
 		r.Job.User = u.Name
 	}
 	if len(r.Job.MailType) > 0 && r.Job.MailUser == "" {
@@ -269,7 +270,7 @@ func (r *Request) rlimits() {
 	}
 	r.Job.Rlimits, r.Job.OwnLimits = r.sys.Rlimits(), r.Client.Propagate != ""
 	if p := r.Client.Propagate; p != "" && p != "ALL" {
-		names := splitList(p)
+		names := front.SplitList(p)
 		r.Job.Rlimits = slices.DeleteFunc(r.Job.Rlimits, func(l cluster.Rlimit) bool {
 			return !slices.Contains(names, l.Name) && !slices.Contains(names, "RLIMIT_"+l.Name)
 		})
@@ -390,7 +391,7 @@ func (r *Request) finishStep() error {
 	if !r.Client.MultiProg {
 		return nil
 	}
-	text, err := readFileLimited(r.Argv[0], maxHostFile)
+	text, err := front.ReadFileLimited(r.Argv[0], front.MaxHostFile)
 	if err != nil {
 		return opt.Errorf(opt.CodeError, "srun: error: Could not open multi_prog config file %s", r.Argv[0])
 	}

@@ -10,6 +10,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // Pace of following through the death of a server or a restart of the local daemon.
@@ -24,7 +25,7 @@ var errFollowed = errors.New("all jobs have ended")
 // queueFollower prints jobs as their states change.
 type queueFollower struct {
 	*queueOptions
-	sys    *Sys
+	sys    *front.Sys
 	v      *view
 	format *format.Format[jobRow]
 	out    *bufio.Writer
@@ -34,17 +35,17 @@ type queueFollower struct {
 }
 
 // followQueue prints the table, and then a line whenever a job changes its state.
-func followQueue(s *Sys, o *queueOptions) int {
+func followQueue(s *front.Sys, o *queueOptions) int {
 	if o.steps || o.start || o.json || o.every > 0 {
-		return s.fail("--follow prints jobs as they change: it does not go with --steps, --start, --json or --iterate")
+		return s.Fail("--follow prints jobs as they change: it does not go with --steps, --start, --json or --iterate")
 	}
 	f, bad := o.jobFormat()
 	for _, x := range bad {
-		s.say("error: Invalid job format specification: %s", x)
+		s.Say("error: Invalid job format specification: %s", x)
 	}
 	w := &queueFollower{queueOptions: o, sys: s, v: &view{sys: s, raw: o.raw, timeFmt: s.Getenv("SLURM_TIME_FORMAT")}, format: &f, out: bufio.NewWriter(s.Stdout),
 		shown: map[cluster.JobID]string{}, living: map[cluster.JobID]bool{}}
-	c := s.client()
+	c := s.Client()
 	defer c.Close()
 	for heard := s.Now(); ; {
 		err := api.Follow(context.Background(), c, api.WatchEvents, api.EventQuery{Since: w.since, Jobs: &o.query, Full: true}, func(e *api.Event) error {

@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // TestHealthOf: what of a node needs attention, and what to do about it.
@@ -41,7 +42,7 @@ func TestHealthOf(t *testing.T) {
 		{"switched off", node(func(n *api.NodeInfo) { n.Up, n.Power = false, &cluster.Power{State: cluster.PowerOff} }), ""},
 		{"could not be switched on", node(func(n *api.NodeInfo) {
 			n.Up, n.Down, n.Reason, n.ReasonBy, n.Power = false, true, "ResumeTimeout reached", "slurm", &cluster.Power{State: cluster.PowerOff, Retry: now}
-		}), "node ResumeTimeout reached > look at the servers' log and at the provider; it is tried again at " + stamp(now) + ", or by scontrol update nodename=n1 state=resume"},
+		}), "node ResumeTimeout reached > look at the servers' log and at the provider; it is tried again at " + front.Stamp(now) + ", or by scontrol update nodename=n1 state=resume"},
 		{"lacking", node(func(n *api.NodeInfo) { n.Lacks = "gpu: 7 of 8 found" }), "node gpu: 7 of 8 found > look at the machine"},
 		{"shaky", node(func(n *api.NodeInfo) { n.Trouble = &cluster.Trouble{Points: 6000, At: now} }), "node much went wrong of late; large jobs avoid it > test it"},
 		{"in another place", node(func(n *api.NodeInfo) { n.Misplaced = "topology.conf is wrong" }), "topology topology.conf is wrong > correct topology.conf or the cables"},

@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -176,7 +177,7 @@ type srunWords struct {
 
 // ParseSrun reads srun's command line and environment. Argv is the command. In an allocation with components, there is
 // one request for each component that the step runs on.
-func ParseSrun(argv []string, sys *Sys) (*Request, error) {
+func ParseSrun(argv []string, sys *front.Sys) (*Request, error) {
 	inside := sys.Getenv("SLURM_JOB_ID") != "" || sys.Getenv("SLURM_JOBID") != ""
 	words, err := srunComponents(argv, inside, sys)
 	if err != nil {
@@ -212,7 +213,7 @@ func ParseSrun(argv []string, sys *Sys) (*Request, error) {
 }
 
 // srunComponents reads the line of each component. One without a command runs that of the next.
-func srunComponents(argv []string, inside bool, sys *Sys) ([]srunWords, error) {
+func srunComponents(argv []string, inside bool, sys *front.Sys) ([]srunWords, error) {
 	parts := splitWords(argv)
 	out := make([]srunWords, len(parts))
 	var command []string

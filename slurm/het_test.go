@@ -87,25 +87,6 @@ func TestHetWaits(t *testing.T) {
 	}
 }
 
-func TestHetTargets(t *testing.T) {
-	for w, want := range map[string]string{"42+[0-1,3]": "42+0 42+1 42+3", "42+[2]": "42+2", "42+1": "42+1", "42_[1-2]": "42_[1-2]", "42+[x]": "42+[x]", "42+[0-1": "42+[0-1", "42+[0-500]": "42+[0-500]", "a+[b]": "a+[b]"} {
-		if got := strings.Join(splitParts(w), " "); got != want {
-			t.Errorf("%s is %s", w, got)
-		}
-	}
-	for w, want := range map[string]string{"42+1": "42 2", "42+0": "42 1", "42": "42 0", "42+1.3": "42 2 3", "42+x": "", "42+1_2": ""} {
-		got := ""
-		if x, ok := parseTarget(w); ok {
-			if got = fmt.Sprint(x.ref.Job, " ", x.ref.Part); x.step != nil {
-				got += fmt.Sprint(" ", *x.step)
-			}
-		}
-		if got != want {
-			t.Errorf("%s is %q, want %q", w, got, want)
-		}
-	}
-}
-
 func TestHetPriorities(t *testing.T) {
 	var o prioOptions
 	if err := setPrioJobs(&o, "42+1,7"); err != nil || fmt.Sprint(o.jobs) != "[43 7]" {

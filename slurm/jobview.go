@@ -10,11 +10,12 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // view is what the texts of jobs, steps and nodes need besides the records.
 type view struct {
-	sys     *Sys
+	sys     *front.Sys
 	now     time.Time
 	raw     bool   // --noconvert
 	unit    byte   // --units; 0: as it comes
@@ -48,7 +49,7 @@ func (v *view) wckeyID(user, key string) uint32 {
 // allBooks asks for the books when a text first needs them.
 func (v *view) allBooks() *mgrBooks {
 	if v.books == nil {
-		r, _ := call(v.sys, api.ListBooks, api.AfterQuery{})
+		r, _ := front.Call(v.sys, api.ListBooks, api.AfterQuery{})
 		v.books = &mgrBooks{r}
 	}
 	return v.books
@@ -57,7 +58,7 @@ func (v *view) allBooks() *mgrBooks {
 // config asks for the configuration when a text first needs it. An old or absent server leaves it empty.
 func (v *view) config() *api.ClusterResponse {
 	if v.conf == nil {
-		r, _ := call(v.sys, api.ShowCluster, api.Empty{})
+		r, _ := front.Call(v.sys, api.ShowCluster, api.Empty{})
 		v.conf = &r
 	}
 	return v.conf
@@ -230,7 +231,7 @@ func stateOf(j *cluster.Job) *jobState {
 func (r *jobRow) id() string {
 	switch {
 	case r.Het != nil:
-		return hetText(r.Het)
+		return front.HetText(r.Het)
 	case r.ArrayID == 0:
 		return strconv.FormatUint(uint64(r.ID), 10)
 	case r.Task >= 0:
@@ -274,7 +275,7 @@ func (r *jobRow) reason() string {
 	case note == "" || r.Phase != cluster.Pending || why != cluster.WaitNodeNotAvail:
 		return string(why)
 	case strings.HasPrefix(note, "["), !strings.ContainsAny(note, ": "): // nodes that it names, out of service
-		return string(why) + ", UnavailableNodes:" + nodeText(noteNodes(strings.Trim(note, "[]")))
+		return string(why) + ", UnavailableNodes:" + front.NodeText(noteNodes(strings.Trim(note, "[]")))
 	}
 	return string(why) + ", " + note
 }
@@ -300,7 +301,7 @@ func (r *jobRow) nodes() string {
 	if len(r.Alloc.Shares) == 1 {
 		return string(r.Alloc.Shares[0].Node)
 	}
-	return nodeText(r.AllocNodes())
+	return front.NodeText(r.AllocNodes())
 }
 
 func (r *jobRow) nodesOrReason() string {
@@ -522,7 +523,7 @@ func (r *jobRow) depends() string {
 	var b strings.Builder
 	for i, d := range r.Depends.Terms {
 		if i > 0 {
-			b.WriteByte(",?"[b2i(r.Depends.Any)])
+			b.WriteByte(",?"[front.BoolInt(r.Depends.Any)])
 		}
 		b.WriteString(string(d.Type))
 		if d.Type != cluster.SingletonOf {

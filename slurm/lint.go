@@ -13,6 +13,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/front"
 )
 
 // maxNotes is how many notes one file gets: more are not read.
@@ -84,17 +85,17 @@ var lintRules = [...]lintRule{
 }
 
 // Lint prints at most three notes on each script or configuration file, the most helpful first, and nothing where there is nothing to say.
-func Lint(s *Sys, args []string) int {
+func Lint(s *front.Sys, args []string) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return s.fail("usage: muster lint FILE…, scripts for sbatch or configuration files")
+		return s.Fail("usage: muster lint FILE…, scripts for sbatch or configuration files")
 	}
 	nodes, config := lintCluster(s)
 	books := lintBooks(s)
 	code := 0
 	for _, file := range args {
-		text, err := readFileLimited(file, maxScript)
+		text, err := front.ReadFileLimited(file, maxScript)
 		if err != nil {
-			code = s.fail("%s: %v", file, err)
+			code = s.Fail("%s: %v", file, err)
 			continue
 		}
 		var notes []lintNote
@@ -124,15 +125,15 @@ func lintPlace(file string, line int) string {
 }
 
 // lintCluster is what a cluster has, if one answers.
-func lintCluster(s *Sys) ([]cluster.Node, *cluster.Config) {
+func lintCluster(s *front.Sys) ([]cluster.Node, *cluster.Config) {
 	if s.Dial == nil {
 		return nil, nil
 	}
-	about, err := call(s, api.ShowCluster, api.Empty{})
+	about, err := front.Call(s, api.ShowCluster, api.Empty{})
 	if err != nil {
 		return nil, nil
 	}
-	r, err := call(s, api.ListNodes, api.NodeQuery{})
+	r, err := front.Call(s, api.ListNodes, api.NodeQuery{})
 	if err != nil {
 		return nil, nil
 	}
@@ -147,10 +148,10 @@ func lintCluster(s *Sys) ([]cluster.Node, *cluster.Config) {
 var confRanks = []string{"do you mean", "is no key", "ignored", "is not", "want", "plugins of Slurm"}
 
 // lintConf prints the notes of config check that matter most.
-func lintConf(s *Sys, file string) int {
+func lintConf(s *front.Sys, file string) int {
 	notes, err := confNotes(file)
 	if err != nil {
-		return s.fail("%s: %v", file, err)
+		return s.Fail("%s: %v", file, err)
 	}
 	rank := func(n string) int {
 		i := slices.IndexFunc(confRanks, func(w string) bool { return strings.Contains(n, w) })
@@ -184,7 +185,7 @@ func confNotes(file string) ([]string, error) {
 }
 
 // readJobScript takes a script apart.
-func readJobScript(s *Sys, file string, text []byte) *jobScript {
+func readJobScript(s *front.Sys, file string, text []byte) *jobScript {
 	sc := &jobScript{path: file, text: text}
 	sc.split()
 	sys := *s

@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -94,11 +95,11 @@ func lintRendezvous(s *jobScript) (lintNote, bool) {
 }
 
 // lintBooks are the accounts and QOS of a cluster, if one answers.
-func lintBooks(s *Sys) *api.BooksResponse {
+func lintBooks(s *front.Sys) *api.BooksResponse {
 	if s.Dial == nil {
 		return nil
 	}
-	r, err := call(s, api.ListBooks, api.AfterQuery{})
+	r, err := front.Call(s, api.ListBooks, api.AfterQuery{})
 	if err != nil {
 		return nil
 	}

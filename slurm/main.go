@@ -1,14 +1,18 @@
+// Package slurm is the table of muster's front-ends, the commands that speak Slurm's dialect, and what
+// stands above all of them: their manual and what servers tell in Slurm's words. What the commands do
+// is in the packages below this one; DESIGN.md says which.
 package slurm
 
 import (
 	"fmt"
-	"sync/atomic"
+
+	"dev.muster/slurm/front"
 )
 
 // frontEnd is one command. Its function gets the arguments without the name and returns the exit code.
 type frontEnd struct {
 	name, summary string
-	run           func(sys *Sys, argv []string) int
+	run           func(sys *front.Sys, argv []string) int
 }
 
 // frontEnds lists the commands. It is a function: a table of functions that refer to each other
@@ -62,12 +66,12 @@ func Summary(name string) string {
 }
 
 // Main runs the front-end argv[0] and returns its exit code.
-func Main(argv []string, sys *Sys) int {
+func Main(argv []string, sys *front.Sys) int {
 	for _, f := range frontEnds() {
 		if f.name == sys.Prog {
 			code := f.run(sys, argv[1:])
-			if code != 0 && atomic.LoadUint32(&sys.away) == 1 {
-				sys.say("why: %s", NoDaemon(sys.Getenv))
+			if code != 0 && sys.Unanswered() {
+				sys.Say("why: %s", front.NoDaemon(sys.Getenv))
 			}
 			return code
 		}

@@ -1,6 +1,9 @@
 package slurm
 
-import "dev.muster/slurm/opt"
+import (
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+)
 
 // Page is what a manual and a shell's completion tell of a front-end.
 type Page struct {
@@ -67,10 +70,10 @@ func described(name string) (operands string, options []opt.Entry) {
 }
 
 func submitPage(prog opt.Prog) (string, []opt.Entry) {
-	return "[OPTIONS...] " + operands(prog), parserFor(prog).Describe()
+	return "[OPTIONS...] " + front.Operands(prog), parserFor(prog).Describe()
 }
 
 func queryPage[T any](prog opt.Prog, rows []opt.Option[T]) (string, []opt.Entry) {
 	p := &opt.Parser[T]{Prog: prog, Rows: [][]opt.Option[T]{rows}}
-	return operands(prog), p.Describe()
+	return front.Operands(prog), p.Describe()
 }

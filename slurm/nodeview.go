@@ -10,6 +10,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // Slurm's numbers of node states: a base and flags above it. Listings sort by them.
@@ -329,7 +330,7 @@ func (r *infoRow) nodeList() string {
 	for i, n := range r.nodes {
 		names[i] = n.Name
 	}
-	return nodeText(names)
+	return front.NodeText(names)
 }
 
 // maxTime is a partition's limit; the zero value is none.

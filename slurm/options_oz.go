@@ -1,9 +1,11 @@
 package slurm
 
 import (
-	"dev.muster/cluster"
-	"dev.muster/slurm/opt"
 	"strings"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
 )
 
 // optionsOtoZ are the options O to Z.
@@ -45,7 +47,7 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.All, Env: "PARTITION",
 		Meta: "names", Help: "partitions requested",
 		Set: func(r *Request, v string) error {
-			if r.Job.Partitions = splitList(v); v == "" {
+			if r.Job.Partitions = front.SplitList(v); v == "" {
 				r.Job.Partitions = []string{""} // an unset variable, say: refused, as one that is not there
 			}
 			return nil

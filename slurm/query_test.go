@@ -17,6 +17,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // fakeServer answers queries from fixed records, as agent/server would.
@@ -300,14 +301,15 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *pipeListener) Close() error   { close(l.done); return nil }
+func (l *pipeListener) Close() error { close(l.done); return nil }
+
 func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 
 // run runs one command line and returns everything it printed.
 func (f *fakeServer) run(t testing.TB, uid uint32, env []string, argv ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	sys := &Sys{Prog: argv[0], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: env, Dial: f.dial(t), UID: uid,
+	sys := &front.Sys{Prog: argv[0], Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: env, Dial: f.dial(t), UID: uid,
 		Now: func() time.Time { return fakeNow }, Hostname: func() (string, error) { return "vm", nil }}
 	code := Main(argv, sys)
 	text := out.String()

@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
 
@@ -109,7 +110,7 @@ var jobMembers = []member[jobRow]{
 	{"derived_exit_code", func(r *jobRow) any { return newExitCode(r.Derived, r.Phase == cluster.Ended) }},
 	{"eligible_time", func(r *jobRow) any { return unixTime(r.eligible()) }},
 	{"end_time", func(r *jobRow) any { return unixTime(r.end()) }},
-	{"excluded_nodes", func(r *jobRow) any { return nodeText(r.Spec.Exclude) }},
+	{"excluded_nodes", func(r *jobRow) any { return front.NodeText(r.Spec.Exclude) }},
 	{"exit_code", func(r *jobRow) any { return newExitCode(r.Exit, r.Phase == cluster.Ended) }},
 	{"features", func(r *jobRow) any { return r.Spec.Constraint }},
 	{"flags", func(r *jobRow) any { return []string{} }},
@@ -148,11 +149,11 @@ var jobMembers = []member[jobRow]{
 	{"priority", func(r *jobRow) any { return num(r.Priority) }},
 	{"qos", func(r *jobRow) any { return r.Spec.QOS }},
 	{"reboot", func(r *jobRow) any { return r.Spec.Reboot }},
-	{"required_nodes", func(r *jobRow) any { return nodeText(r.Spec.NodeList) }},
+	{"required_nodes", func(r *jobRow) any { return front.NodeText(r.Spec.NodeList) }},
 	{"requeue", func(r *jobRow) any { return r.requeues() }},
 	{"restart_cnt", func(r *jobRow) any { return r.Restarts }},
 	{"resv_name", func(r *jobRow) any { return r.Spec.Reservation }},
-	{"scheduled_nodes", func(r *jobRow) any { return nodeText(r.PlannedNodes) }},
+	{"scheduled_nodes", func(r *jobRow) any { return front.NodeText(r.PlannedNodes) }},
 	{"shared", func(r *jobRow) any { return sharedWords[min(int(r.shares()), len(sharedWords)-1)] }},
 	{"sockets_per_node", func(r *jobRow) any { return maybe(r.Spec.SocketsPerNode) }},
 	{"standard_error", func(r *jobRow) any { return r.stdFile(2) }},
@@ -346,7 +347,7 @@ var stepMembers = []member[stepRow]{
 	{"id", func(s *stepRow) any { return s.id() }},
 	{"job_id", func(s *stepRow) any { return s.ID.Job }},
 	{"name", func(s *stepRow) any { return s.Name }},
-	{"nodes", func(s *stepRow) any { return nodeText(s.nodeNames()) }},
+	{"nodes", func(s *stepRow) any { return front.NodeText(s.nodeNames()) }},
 	{"partition", func(s *stepRow) any { return s.job.partition() }},
 	{"start_time", func(s *stepRow) any { return unixTime(s.Started) }},
 	{"state", func(s *stepRow) any { return []string{"RUNNING"} }},

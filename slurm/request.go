@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -41,7 +42,7 @@ type Request struct {
 	Parts []*Request
 	Group int
 
-	sys   *Sys
+	sys   *front.Sys
 	prog  opt.Prog
 	from  Source // of the option being set
 	given bool   // the option being set has an argument
@@ -164,9 +165,9 @@ func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, er
 		case "help":
 			out.Lines = p.Help(synopsis(prog))
 		case "usage":
-			out.Lines = p.Usage(operands(prog))
+			out.Lines = p.Usage(front.Operands(prog))
 		case "version":
-			out.Lines = []string{versionText()}
+			out.Lines = []string{front.VersionText()}
 		default:
 			continue
 		}
@@ -176,10 +177,10 @@ func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, er
 }
 
 func synopsis(prog opt.Prog) string {
-	return prog.Name() + " [OPTIONS...] " + operands(prog)
+	return prog.Name() + " [OPTIONS...] " + front.Operands(prog)
 }
 
-func newRequest(prog opt.Prog, argv []string, sys *Sys) *Request {
+func newRequest(prog opt.Prog, argv []string, sys *front.Sys) *Request {
 	r := &Request{Job: cluster.JobSpec{Layout: &cluster.Layout{}}, sys: sys, prog: prog}
 	r.Job.SubmitLine = keptLine(strings.Join(append([]string{sys.Prog}, argv...), " "))
 	r.Job.UID, r.Job.GID = sys.UID, sys.GID
@@ -187,7 +188,7 @@ func newRequest(prog opt.Prog, argv []string, sys *Sys) *Request {
 }
 
 // parseSrunPart makes of what srun's line gives for one component, and of the environment, a request.
-func parseSrunPart(argv []string, w srunWords, sys *Sys, before *Request) (*Request, error) {
+func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request) (*Request, error) {
 	r := newRequest(opt.Srun, argv, sys)
 	env := parserFor(opt.Srun).Env(sys.LookupEnv)
 	if err := r.apply(env, FromEnv); err != nil {
@@ -220,7 +221,7 @@ func parseSrunPart(argv []string, w srunWords, sys *Sys, before *Request) (*Requ
 
 // ParseSalloc reads salloc's command line and environment. Argv is the command, empty
 // for the user's shell.
-func ParseSalloc(argv []string, sys *Sys) (*Request, error) {
+func ParseSalloc(argv []string, sys *front.Sys) (*Request, error) {
 	r := newRequest(opt.Salloc, argv, sys)
 	lines, rest, err := parseLines(opt.Salloc, argv)
 	if err != nil {

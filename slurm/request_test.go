@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
 // testSys is a user's shell in dir.
-func testSys(prog, dir string, env ...string) *Sys {
-	return &Sys{
+func testSys(prog, dir string, env ...string) *front.Sys {
+	return &front.Sys{
 		Prog: prog, Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Environ: env,
 		Getwd: func() (string, error) { return dir, nil },
 		Now:   func() time.Time { return time.Date(2026, 11, 21, 14, 30, 0, 0, time.UTC) },
@@ -29,7 +30,7 @@ func testSys(prog, dir string, env ...string) *Sys {
 	}
 }
 
-func parse(sys *Sys, argv ...string) (*Request, error) {
+func parse(sys *front.Sys, argv ...string) (*Request, error) {
 	switch sys.Prog {
 	case "srun":
 		return ParseSrun(argv, sys)
@@ -316,13 +317,13 @@ func TestErrorExit(t *testing.T) {
 	for prog, want := range map[string]int{"sbatch": 42, "srun": 42, "salloc": 42, "squeue": 1} {
 		sys := testSys(prog, t.TempDir(), "SLURM_EXIT_ERROR=42")
 		sys.Stderr = io.Discard
-		if got := sys.fail("x"); got != want {
+		if got := sys.Fail("x"); got != want {
 			t.Errorf("%s: %d, want %d", prog, got, want)
 		}
-		if got := sys.usage(opt.Refuse(opt.Sbatch, false, "x")); got != want {
+		if got := sys.Usage(opt.Refuse(opt.Sbatch, false, "x")); got != want {
 			t.Errorf("%s: %d for a refusal, want %d", prog, got, want)
 		}
-		if got := sys.usage(opt.Errorf(opt.CodeError, "x")); got != 1 {
+		if got := sys.Usage(opt.Errorf(opt.CodeError, "x")); got != 1 {
 			t.Errorf("%s: %d for a wrong line, want 1", prog, got)
 		}
 	}
@@ -533,7 +534,7 @@ func TestHints(t *testing.T) {
 			var b strings.Builder
 			r := &Request{Job: cluster.JobSpec{Partitions: []string{"a", "b"}}}
 			r.Client.TestOnly = test
-			beforeRefusal((&Sys{Prog: "sbatch", Stderr: &b}), c.err, r)
+			beforeRefusal((&front.Sys{Prog: "sbatch", Stderr: &b}), c.err, r)
 			if b.String() != want {
 				t.Errorf("%v, only tested: %v: %q, want %q", c.err, test, b.String(), want)
 			}

@@ -8,6 +8,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 const noReservations = "No reservations in the system\n"
@@ -58,11 +59,11 @@ func hostList(names []cluster.NodeName) string {
 }
 
 // infoReservations is sinfo -T.
-func infoReservations(s *Sys, header bool) int {
-	resp, err := call(s, api.ListReservations, api.ReservationQuery{})
+func infoReservations(s *front.Sys, header bool) int {
+	resp, err := front.Call(s, api.ListReservations, api.ReservationQuery{})
 	if err != nil {
-		text, _ := slurmText(err)
-		return s.fail("slurm_load_reservations error: %s", text)
+		text, _ := front.ErrorText(err)
+		return s.Fail("slurm_load_reservations error: %s", text)
 	}
 	if len(resp.Reservations) == 0 {
 		_, _ = s.Stdout.Write([]byte(noReservations))

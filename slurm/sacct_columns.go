@@ -9,6 +9,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // acctRow is one line of sacct: a job, or one of its steps.
@@ -54,7 +55,7 @@ var acctColumns = [...]acctColumn{
 	{"Container", 25, func(r *acctRow) string { return "" }, nil},
 	{"CPUTime", 10, func(r *acctRow) string { return format.Padded(r.cpuTime()) }, func(r *acctRow) string { return format.Padded(r.cpuTime()) }},
 	{"CPUTimeRAW", 10, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }},
-	{"DBIndex", -20, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) }},
+	{"DBIndex", -20, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }},
 	{"DerivedExitCode", 15, func(r *acctRow) string { return acctExit(r.Derived) }, nil},
 	{"Elapsed", 10, func(r *acctRow) string { return format.Padded(r.elapsed()) }, func(r *acctRow) string { return format.Padded(r.elapsed()) }},
 	{"ElapsedRaw", 10, func(r *acctRow) string { return wholeSeconds(r.elapsed()) }, func(r *acctRow) string { return wholeSeconds(r.elapsed()) }},
@@ -62,10 +63,10 @@ var acctColumns = [...]acctColumn{
 	{"End", 19, func(r *acctRow) string { return r.at(r.ended(), "Unknown") }, func(r *acctRow) string { return r.at(r.ended(), "Unknown") }},
 	{"ExitCode", 8, func(r *acctRow) string { return r.exitCode() }, func(r *acctRow) string { return r.exitCode() }},
 	{"Flags", 20, func(r *acctRow) string { return r.flags() }, nil},
-	{"GID", 6, func(r *acctRow) string { return uintText(r.Spec.GID) }, nil},
+	{"GID", 6, func(r *acctRow) string { return front.UintText(r.Spec.GID) }, nil},
 	{"Group", 9, func(r *acctRow) string { return r.group() }, nil},
 	{"JobID", -12, func(r *acctRow) string { return r.id() }, func(r *acctRow) string { return r.id() + "." + stepName(r.step.ID.Step) }},
-	{"JobIDRaw", -12, func(r *acctRow) string { return uintText(uint32(r.ID)) }, func(r *acctRow) string { return uintText(uint32(r.ID)) + "." + stepName(r.step.ID.Step) }},
+	{"JobIDRaw", -12, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }, func(r *acctRow) string { return front.UintText(uint32(r.ID)) + "." + stepName(r.step.ID.Step) }},
 	{"JobName", 10, func(r *acctRow) string { return r.Spec.Name }, func(r *acctRow) string { return r.step.Name }},
 	{"Layout", 9, none, func(r *acctRow) string { return r.layout() }},
 	{"MaxDiskRead", 12, none, nil},
@@ -92,9 +93,9 @@ var acctColumns = [...]acctColumn{
 	{"NodeList", 15, func(r *acctRow) string { return r.nodeText() }, func(r *acctRow) string { return r.nodeText() }},
 	{"NTasks", 8, none, func(r *acctRow) string { return strconv.Itoa(r.step.Tasks) }},
 	{"Partition", 10, func(r *acctRow) string { return strings.Join(r.partitions(), ",") }, nil},
-	{"Priority", 10, func(r *acctRow) string { return uintText(r.Job.Priority) }, nil},
+	{"Priority", 10, func(r *acctRow) string { return front.UintText(r.Job.Priority) }, nil},
 	{"QOS", 10, func(r *acctRow) string { return r.Spec.QOS }, nil},
-	{"QOSRAW", 6, func(r *acctRow) string { return uintText(r.v.qosID(r.Spec.QOS)) }, nil},
+	{"QOSRAW", 6, func(r *acctRow) string { return front.UintText(r.v.qosID(r.Spec.QOS)) }, nil},
 	{"Reason", 22, func(r *acctRow) string { return r.whyText() }, nil},
 	{"ReqCPUFreq", 10, unknown, func(r *acctRow) string { return reqFreq(r.step).max }},
 	{"ReqCPUFreqGov", 13, unknown, func(r *acctRow) string { return reqFreq(r.step).governor }},
@@ -136,11 +137,11 @@ var acctColumns = [...]acctColumn{
 	{"TRESUsageOutMinNode", 19, none, nil},
 	{"TRESUsageOutMinTask", 19, none, nil},
 	{"TRESUsageOutTot", 15, none, nil},
-	{"UID", 6, func(r *acctRow) string { return uintText(r.Spec.UID) }, nil},
+	{"UID", 6, func(r *acctRow) string { return front.UintText(r.Spec.UID) }, nil},
 	{"User", 9, func(r *acctRow) string { return r.Spec.User }, nil},
 	{"UserCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU) }, func(r *acctRow) string { return millis(r.usage().UserCPU) }},
 	{"WCKey", 10, func(r *acctRow) string { return r.Spec.WCKey }, nil},
-	{"WCKeyID", 10, func(r *acctRow) string { return uintText(r.v.wckeyID(r.Spec.User, r.Spec.WCKey)) }, nil},
+	{"WCKeyID", 10, func(r *acctRow) string { return front.UintText(r.v.wckeyID(r.Spec.User, r.Spec.WCKey)) }, nil},
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
 	{"Verdict", 40, func(r *acctRow) string { return r.why.String() }, nil}, // why it did not end well
 	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.node) }, nil},
@@ -209,7 +210,7 @@ func (r *acctRow) nodeText() string {
 	for _, sh := range r.shares() {
 		names = append(names, sh.Node)
 	}
-	return nodeText(names)
+	return front.NodeText(names)
 }
 
 func (r *acctRow) started() time.Time {
@@ -297,7 +298,7 @@ func (r *acctRow) exitCode() string {
 func (r *acctRow) stateText() string {
 	if r.step == nil {
 		if r.Outcome == cluster.Cancelled && r.CancelledBy != nil {
-			return "CANCELLED by " + uintText(*r.CancelledBy)
+			return "CANCELLED by " + front.UintText(*r.CancelledBy)
 		}
 		if r.Phase == cluster.Ending { // and will wait again
 			return "RUNNING"
@@ -308,7 +309,7 @@ func (r *acctRow) stateText() string {
 	case r.step.Ended.IsZero():
 		return "RUNNING"
 	case r.step.CancelledBy != nil:
-		return "CANCELLED by " + uintText(*r.step.CancelledBy)
+		return "CANCELLED by " + front.UintText(*r.step.CancelledBy)
 	}
 	for i := range jobStates {
 		if jobStates[i].is(&cluster.Job{Phase: cluster.Ended, Outcome: r.step.Outcome}) {
@@ -454,5 +455,5 @@ func assocText(id cluster.AssocID) string {
 	if id == 0 {
 		return ""
 	}
-	return uintText(uint32(id))
+	return front.UintText(uint32(id))
 }

@@ -8,6 +8,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // printJSON writes the records in the shape of today's clients.
@@ -23,7 +24,7 @@ func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
 		jobs = append(jobs, historyJSON(&rows[0], steps))
 	}
 	version := map[string]any{"major": "25", "minor": "05", "micro": "0"}
-	return o.sys.json(map[string]any{"meta": map[string]any{"slurm": map[string]any{"version": version, "release": "25.05.0",
+	return o.sys.JSON(map[string]any{"meta": map[string]any{"slurm": map[string]any{"version": version, "release": "25.05.0",
 		"cluster": v.clusterName()}},
 		"errors": []any{}, "warnings": []any{}, "jobs": jobs})
 }
@@ -153,7 +154,7 @@ func timeJSON(d time.Duration) map[string]any {
 // tresList is a text of amounts as a list: {type, name, id, count} each, memory in megabytes.
 func (v *view) tresList(text string) []any {
 	out := []any{}
-	for _, word := range splitList(text) {
+	for _, word := range front.SplitList(text) {
 		tres, amount, _ := strings.Cut(word, "=")
 		count, err := strconv.ParseInt(strings.TrimSuffix(amount, "M"), 10, 64)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
 
@@ -16,9 +17,9 @@ import (
 func (m *manager) archive(args []string) int {
 	if len(args) > 0 {
 		switch word := strings.ToLower(args[0]); {
-		case isKey(word, 1, "dump"):
+		case front.IsKey(word, 1, "dump"):
 			return m.archiveDump(args[1:])
-		case isKey(word, 1, "load"):
+		case front.IsKey(word, 1, "load"):
 			return m.archiveLoad(args[1:])
 		}
 	}
@@ -44,14 +45,14 @@ func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
 		key = strings.ToLower(key)
 		i := slices.IndexFunc(archiveKinds(), func(k archiveKind) bool {
 			purge, isPurge := strings.CutPrefix(key, "purge")
-			return isSet && isPurge && isKey(purge, 1, k.purge) || !isSet && isKey(key, 2, k.word)
+			return isSet && isPurge && front.IsKey(purge, 1, k.purge) || !isSet && front.IsKey(key, 2, k.word)
 		})
 		switch {
-		case isSet && isKey(key, 1, "directory"):
+		case isSet && front.IsKey(key, 1, "directory"):
 			c.Dir = value
-		case isSet && isKey(key, 2, "script"):
+		case isSet && front.IsKey(key, 2, "script"):
 			c.Script = value
-		case strings.HasPrefix("suspend", key) && len(key) > 1 || strings.HasPrefix(key, "purges") && isKey(key, 7, "purgesuspendafter"):
+		case strings.HasPrefix("suspend", key) && len(key) > 1 || strings.HasPrefix(key, "purges") && front.IsKey(key, 7, "purgesuspendafter"):
 			return c, m.wrong(" " + a + ": pauses are part of the jobs' records: see Jobs and PurgeJobAfter=")
 		case i < 0 || !isSet && archiveKinds()[i].kind == cluster.UsageRecords:
 			return c, m.wrong(" Unknown option: " + a + ": archive dump knows Events, Jobs, Reservations, Steps, TXN, Directory=, Script= and PurgeEventAfter=, PurgeJobAfter=, PurgeResvAfter=, PurgeStepAfter=, PurgeTXNAfter=, PurgeUsageAfter=")
@@ -87,7 +88,7 @@ func (m *manager) archiveDump(args []string) int {
 			return 0
 		}
 	}
-	resp, err := call(m.sys, api.ArchiveHistory, c)
+	resp, err := front.Call(m.sys, api.ArchiveHistory, c)
 	if err != nil {
 		return m.wrong(" Problem dumping archive: " + err.Error())
 	}
@@ -102,7 +103,7 @@ func (m *manager) archiveLoad(args []string) int {
 	for _, a := range args {
 		key, value, isSet := strings.Cut(a, "=")
 		switch {
-		case isSet && isKey(strings.ToLower(key), 1, "file"):
+		case isSet && front.IsKey(strings.ToLower(key), 1, "file"):
 			file = value
 		case !isSet && file == "":
 			file = a
@@ -134,7 +135,7 @@ func (m *manager) archiveLoad(args []string) int {
 		if len(list) == 0 {
 			return nil
 		}
-		resp, err := call(m.sys, api.LoadHistory, cluster.LoadHistory{Records: list})
+		resp, err := front.Call(m.sys, api.LoadHistory, cluster.LoadHistory{Records: list})
 		m.after, total, list = resp.Index, total+len(list), nil
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // booksKeys are the lines of scontrol show config that sacctmgr shows too.
@@ -31,10 +32,10 @@ var archiveKeys = [...]struct {
 // configuration is sacctmgr show configuration: how accounting is configured. What slurmdbd.conf would say are the servers' own
 // keys here: each keeps the history itself.
 func (m *manager) configuration() int {
-	resp, err := call(m.sys, api.ShowCluster, api.Empty{})
+	resp, err := front.Call(m.sys, api.ShowCluster, api.Empty{})
 	if err != nil {
-		text, _ := slurmText(err)
-		return m.sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return m.sys.Fail("%s", text)
 	}
 	out := bufio.NewWriter(m.sys.Stdout)
 	defer out.Flush()
@@ -47,7 +48,7 @@ func (m *manager) configuration() int {
 	}
 	keep := resp.Config.Retention
 	keys := map[string]string{"ArchiveDir": format.Null(keep.Dir), "ArchiveScript": format.Null(keep.Script), "BOOT_TIME": format.Stamp(resp.Booted, "Unknown"),
-		"SLURMDBD_VERSION": slurmVersion, "TrackWCKey": lines["TrackWCKey"], "PrivateData": lines["PrivateData"]}
+		"SLURMDBD_VERSION": front.SlurmVersion, "TrackWCKey": lines["TrackWCKey"], "PrivateData": lines["PrivateData"]}
 	for _, k := range archiveKeys {
 		i := slices.IndexFunc(keep.Rules, func(r cluster.RetainRule) bool { return r.Kind == k.kind })
 		keys[k.purge] = "NONE"
@@ -55,7 +56,7 @@ func (m *manager) configuration() int {
 			keys[k.purge] = fmt.Sprintf("%d %s", keep.Rules[i].Age.N, keep.Rules[i].Age.Unit)
 		}
 		if k.archive != "" {
-			keys[k.archive] = choose(i >= 0 && keep.Rules[i].Archive, "Yes", "No")
+			keys[k.archive] = front.Choose(i >= 0 && keep.Rules[i].Archive, "Yes", "No")
 		}
 	}
 	fmt.Fprintf(out, "\nSlurmDBD configuration:\n")
@@ -82,27 +83,27 @@ func (m *manager) reservations(q *mgrQuery) int {
 	if text, pos := q.span(now, &from, &to); text != "" {
 		return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text))
 	}
-	resp, err := call(m.sys, api.ShowUsage, api.UsageRequest{Ahead: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
+	resp, err := front.Call(m.sys, api.ShowUsage, api.UsageRequest{Ahead: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
 	if err != nil {
-		text, _ := slurmText(err)
-		return m.sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return m.sys.Fail("%s", text)
 	}
 	rows := slices.DeleteFunc(resp.Reservations, func(s cluster.ResvSpan) bool {
 		return !q.has("reservation", strings.ToLower(s.Name)) || !q.has("id", strconv.FormatInt(s.ID, 10)) ||
 			!slices.ContainsFunc(s.Nodes, func(n cluster.NodeName) bool { return q.has("node", string(n)) })
 	})
 	type R = cluster.ResvSpan
-	cols := []reportColumn[R]{
-		{"Associations", "Assocs", 10, func(s *R) string { return strings.Join(mayUseReservation(m.books, s), ",") }},
-		{"Cluster", "Cluster", 10, func(*R) string { return resp.Cluster }},
-		{"End TimeEnd", "TimeEnd", 19, func(s *R) string { return stamp(time.Unix(s.To, 0)) }},
-		{"Flags", "Flags", 20, func(s *R) string { return resvText(&cluster.Reservation{Flags: s.Flags}) }},
-		{"ID", "ID", 6, func(s *R) string { return strconv.FormatInt(s.ID, 10) }},
-		{"Name", "Name", 10, func(s *R) string { return s.Name }},
-		{"NodeNames", "NodeName", -15, func(s *R) string { return nodeText(s.Nodes) }},
-		{"Start TimeStart", "TimeStart", 19, func(s *R) string { return stamp(time.Unix(s.From, 0)) }},
-		{"TRES", "TRES", 20, func(s *R) string { return "cpu=" + plainNumber(cluster.AmountOf(s.TRES, "cpu")) }},
-		{"UnusedWall", "UnusedWall", 10, func(s *R) string { return six(unusedWall(s, now.Unix())) }},
+	cols := []front.Column[R]{
+		{Name: "Associations", Head: "Assocs", Width: 10, Of: func(s *R) string { return strings.Join(mayUseReservation(m.books, s), ",") }},
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(*R) string { return resp.Cluster }},
+		{Name: "End TimeEnd", Head: "TimeEnd", Width: 19, Of: func(s *R) string { return front.Stamp(time.Unix(s.To, 0)) }},
+		{Name: "Flags", Head: "Flags", Width: 20, Of: func(s *R) string { return resvText(&cluster.Reservation{Flags: s.Flags}) }},
+		{Name: "ID", Head: "ID", Width: 6, Of: func(s *R) string { return strconv.FormatInt(s.ID, 10) }},
+		{Name: "Name", Head: "Name", Width: 10, Of: func(s *R) string { return s.Name }},
+		{Name: "NodeNames", Head: "NodeName", Width: -15, Of: func(s *R) string { return front.NodeText(s.Nodes) }},
+		{Name: "Start TimeStart", Head: "TimeStart", Width: 19, Of: func(s *R) string { return front.Stamp(time.Unix(s.From, 0)) }},
+		{Name: "TRES", Head: "TRES", Width: 20, Of: func(s *R) string { return "cpu=" + plainNumber(cluster.AmountOf(s.TRES, "cpu")) }},
+		{Name: "UnusedWall", Head: "UnusedWall", Width: 10, Of: func(s *R) string { return six(unusedWall(s, now.Unix())) }},
 	}
 	return showTable(m, q, cols, "Cluster,Name%15,TRES%30,Start,End,UnusedWall", rows)
 }

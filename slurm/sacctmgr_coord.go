@@ -12,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // coordinatedBy are the accounts that a user is a coordinator of.
@@ -33,9 +34,9 @@ func (m *manager) coordinators(args []string, add bool) int {
 		case key == "where" || key == "set":
 		case !isSet:
 			users = append(users, mgrNameList(w)...)
-		case isKey(key, 1, "names", "users"):
+		case front.IsKey(key, 1, "names", "users"):
 			users = append(users, mgrNameList(value)...)
-		case isKey(key, 1, "accounts", "acct"):
+		case front.IsKey(key, 1, "accounts", "acct"):
 			accounts = append(accounts, mgrNameList(value)...)
 		default:
 			return m.wrong(" Unknown option: " + w)
@@ -106,26 +107,26 @@ func (m *manager) coordChanges(users, accounts []string, add bool, gone *[]strin
 }
 
 // showTable prints rows that are none of the books' records.
-func showTable[T any](m *manager, q *mgrQuery, cols []reportColumn[T], fields string, rows []T) int {
-	t := report[T]{noHeader: m.report.noHeader, parse: m.report.parse}
-	if bad := t.pick(cols, cmp.Or(q.format, fields)); bad != "" {
+func showTable[T any](m *manager, q *mgrQuery, cols []front.Column[T], fields string, rows []T) int {
+	t := front.Table[T]{NoHeader: m.report.NoHeader, Parse: m.report.Parse}
+	if bad := t.Pick(cols, cmp.Or(q.format, fields)); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
 	}
 	out := bufio.NewWriter(m.sys.Stdout)
 	defer out.Flush()
-	t.print(out, rows)
+	t.Print(out, rows)
 	return 0
 }
 
 // problem is something in the books that can not be as it was meant.
 type problem struct{ cluster, account, user, what string }
 
-func problemColumns() []reportColumn[problem] {
-	return []reportColumn[problem]{
-		{"Cluster", "Cluster", 10, func(p *problem) string { return p.cluster }},
-		{"Account", "Account", 10, func(p *problem) string { return p.account }},
-		{"User", "User", 10, func(p *problem) string { return p.user }},
-		{"Problem", "Problem", 40, func(p *problem) string { return p.what }},
+func problemColumns() []front.Column[problem] {
+	return []front.Column[problem]{
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(p *problem) string { return p.cluster }},
+		{Name: "Account", Head: "Account", Width: 10, Of: func(p *problem) string { return p.account }},
+		{Name: "User", Head: "User", Width: 10, Of: func(p *problem) string { return p.user }},
+		{Name: "Problem", Head: "Problem", Width: 40, Of: func(p *problem) string { return p.what }},
 	}
 }
 
@@ -146,7 +147,7 @@ func (m *manager) problems() (rows []problem) {
 			rows = append(rows, problem{"", "", u.Name, "User has no Associations"})
 		}
 	}
-	known := LookupUsers(names)
+	known := front.LookupUsers(names)
 	for _, name := range names {
 		if _, ok := known[name]; !ok {
 			rows = append(rows, problem{"", "", name, "User does not have a uid"})
@@ -190,10 +191,10 @@ func (m *manager) events(q *mgrQuery) int {
 	if text, pos := q.span(now, &from, &to); text != "" {
 		return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text))
 	}
-	resp, err := call(m.sys, api.ShowUsage, api.UsageRequest{NodeSpans: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
+	resp, err := front.Call(m.sys, api.ShowUsage, api.UsageRequest{NodeSpans: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
 	if err != nil {
-		text, _ := slurmText(err)
-		return m.sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return m.sys.Fail("%s", text)
 	}
 	var rows []cluster.NodeSpan
 	for _, s := range resp.Nodes {
@@ -208,15 +209,15 @@ func (m *manager) events(q *mgrQuery) int {
 		rows = append(rows, s)
 	}
 	type E = cluster.NodeSpan
-	cols := []reportColumn[E]{
-		{"Cluster", "Cluster", 10, func(*E) string { return resp.Cluster }},
-		{"NodeName", "NodeName", -15, func(s *E) string { return string(s.Node) }},
-		{"TimeStart Start", "TimeStart", 19, func(s *E) string { return stamp(time.Unix(s.From, 0)) }},
-		{"TimeEnd End", "TimeEnd", 19, func(s *E) string { return choose(s.To == 0, "Unknown", stamp(time.Unix(s.To, 0))) }},
-		{"State", "State", 6, func(s *E) string { return choose(s.Down, "DOWN", "DRAIN") + choose(s.Lost, "*", "") }},
-		{"Reason", "Reason", 30, func(s *E) string { return s.Reason }},
-		{"User", "User", 10, func(s *E) string { return s.By }},
-		{"Duration", "Duration", 13, func(s *E) string {
+	cols := []front.Column[E]{
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(*E) string { return resp.Cluster }},
+		{Name: "NodeName", Head: "NodeName", Width: -15, Of: func(s *E) string { return string(s.Node) }},
+		{Name: "TimeStart Start", Head: "TimeStart", Width: 19, Of: func(s *E) string { return front.Stamp(time.Unix(s.From, 0)) }},
+		{Name: "TimeEnd End", Head: "TimeEnd", Width: 19, Of: func(s *E) string { return front.Choose(s.To == 0, "Unknown", front.Stamp(time.Unix(s.To, 0))) }},
+		{Name: "State", Head: "State", Width: 6, Of: func(s *E) string { return front.Choose(s.Down, "DOWN", "DRAIN") + front.Choose(s.Lost, "*", "") }},
+		{Name: "Reason", Head: "Reason", Width: 30, Of: func(s *E) string { return s.Reason }},
+		{Name: "User", Head: "User", Width: 10, Of: func(s *E) string { return s.By }},
+		{Name: "Duration", Head: "Duration", Width: 13, Of: func(s *E) string {
 			end := s.To
 			if end == 0 {
 				end = now.Unix()

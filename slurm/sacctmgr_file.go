@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // dumpHead explains the file, in Slurm's words.
@@ -37,9 +38,9 @@ func (m *manager) dump(args []string) int {
 	for _, w := range args {
 		key, value, isSet := strings.Cut(w, "=")
 		switch {
-		case isSet && isKey(strings.ToLower(key), 1, "file"):
+		case isSet && front.IsKey(strings.ToLower(key), 1, "file"):
 			file = value
-		case isSet && !isKey(strings.ToLower(key), 1, "cluster", "name"):
+		case isSet && !front.IsKey(strings.ToLower(key), 1, "cluster", "name"):
 			return m.wrong(" Unknown option: " + w)
 		case name != "":
 			return m.wrong(" Can only do one cluster at a time.  Already doing " + name)
@@ -60,10 +61,10 @@ func (m *manager) dump(args []string) int {
 	}
 	lines := m.dumpLines()
 	if err := os.WriteFile(file, []byte(dumpHead+strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-		return m.sys.fail("Can't save state, error opening file %s: %v", file, err)
+		return m.sys.Fail("Can't save state, error opening file %s: %v", file, err)
 	}
 	for _, l := range lines {
-		m.sys.say("%s", l)
+		m.sys.Say("%s", l)
 	}
 	return 0
 }
@@ -172,9 +173,9 @@ func (m *manager) load(args []string) int {
 	for _, w := range args {
 		key, value, isSet := strings.Cut(w, "=")
 		switch {
-		case isSet && isKey(strings.ToLower(key), 1, "file"):
+		case isSet && front.IsKey(strings.ToLower(key), 1, "file"):
 			file = value
-		case isSet && isKey(strings.ToLower(key), 1, "cluster"):
+		case isSet && front.IsKey(strings.ToLower(key), 1, "cluster"):
 			if !strings.EqualFold(value, m.books.Cluster) {
 				return m.otherCluster()
 			}
@@ -213,13 +214,13 @@ func (m *manager) load(args []string) int {
 	if code := m.commit(l.changes, "loading records"); code != 0 {
 		return code
 	}
-	m.sys.say("Done adding cluster")
+	m.sys.Say("Done adding cluster")
 	return 0
 }
 
 func (l *loader) read(r io.Reader) int {
 	in := bufio.NewScanner(r)
-	in.Buffer(nil, maxMgrLine)
+	in.Buffer(nil, front.MaxLine)
 	cluster := false
 	for n := 1; in.Scan(); n++ {
 		line := strings.TrimSpace(in.Text())
@@ -232,7 +233,7 @@ func (l *loader) read(r io.Reader) int {
 			return l.m.wrong(fmt.Sprintf(" line %d can not be read: %s", n, line))
 		}
 		kind, name := strings.ToLower(strings.TrimSpace(kind)), strings.ToLower(parts[0])
-		list, bad := settings(parts[1:])
+		list, bad := front.Settings(parts[1:])
 		if bad != "" {
 			return l.m.wrong(fmt.Sprintf(" line %d: Unknown option: %s", n, bad))
 		}
@@ -271,19 +272,19 @@ func (l *loader) read(r io.Reader) int {
 	return 0
 }
 
-func (l *loader) account(name string, list []setting) int {
+func (l *loader) account(name string, list []front.Setting) int {
 	l.accounts[name] = true
-	a, fresh := cluster.Account{Name: name, Description: name, Organization: choose(l.parent == cluster.RootName, name, l.parent)}, true
+	a, fresh := cluster.Account{Name: name, Description: name, Organization: front.Choose(l.parent == cluster.RootName, name, l.parent)}, true
 	if old := l.m.books.account(name); old != nil {
 		a, fresh = *old, false
 	}
 	before := a
-	rest := slices.DeleteFunc(list, func(s setting) bool {
+	rest := slices.DeleteFunc(list, func(s front.Setting) bool {
 		switch {
-		case isKey(s.key, 3, "description"):
-			a.Description = strings.ToLower(s.value)
-		case isKey(s.key, 1, "organization"):
-			a.Organization = strings.ToLower(s.value)
+		case front.IsKey(s.Key, 3, "description"):
+			a.Description = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 1, "organization"):
+			a.Organization = strings.ToLower(s.Value)
 		default:
 			return false
 		}
@@ -296,7 +297,7 @@ func (l *loader) account(name string, list []setting) int {
 	return l.place(name, "", "", rest)
 }
 
-func (l *loader) user(name string, list []setting) int {
+func (l *loader) user(name string, list []front.Setting) int {
 	u, fresh := cluster.User{Name: name, DefaultAccount: l.parent}, true
 	old := l.m.books.user(name)
 	told, again := l.users[name]
@@ -316,22 +317,22 @@ func (l *loader) user(name string, list []setting) int {
 		before = *old
 	}
 	var keys []string
-	rest := slices.DeleteFunc(list, func(s setting) bool {
+	rest := slices.DeleteFunc(list, func(s front.Setting) bool {
 		switch {
-		case isKey(s.key, 8, "defaultaccount"):
-			u.DefaultAccount = strings.ToLower(s.value)
-		case isKey(s.key, 2, "adminlevel"):
-			u.AdminLevel = adminLevel(s.value)
-		case isKey(s.key, 3, "partition"):
-			part = s.value
-		case isKey(s.key, 2, "coordinators"):
-			for _, a := range mgrNameList(s.value) {
+		case front.IsKey(s.Key, 8, "defaultaccount"):
+			u.DefaultAccount = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 2, "adminlevel"):
+			u.AdminLevel = adminLevel(s.Value)
+		case front.IsKey(s.Key, 3, "partition"):
+			part = s.Value
+		case front.IsKey(s.Key, 2, "coordinators"):
+			for _, a := range mgrNameList(s.Value) {
 				l.coords[a] = append(l.coords[a], name)
 			}
-		case isKey(s.key, 8, "defaultwckey"):
-			u.DefaultWCKey = strings.ToLower(s.value)
-		case isKey(s.key, 1, "wckeys"):
-			keys = mgrNameList(s.value)
+		case front.IsKey(s.Key, 8, "defaultwckey"):
+			u.DefaultWCKey = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 1, "wckeys"):
+			keys = mgrNameList(s.Value)
 		default:
 			return false
 		}
@@ -358,11 +359,11 @@ func (l *loader) user(name string, list []setting) int {
 
 func (l *loader) add(what string, fresh bool, c cluster.Change) {
 	l.changes = append(l.changes, c)
-	l.told = append(l.told, choose(fresh, " Added ", " Changed ")+what)
+	l.told = append(l.told, front.Choose(fresh, " Added ", " Changed ")+what)
 }
 
 // place makes or changes an association.
-func (l *loader) place(account, user, part string, list []setting) int {
+func (l *loader) place(account, user, part string, list []front.Setting) int {
 	a, fresh, under := cluster.Association{Account: account, User: user, Partition: part, Shares: 1}, true, ""
 	before := a
 	if old := l.m.books.find(account, user, part); old != nil {
@@ -388,7 +389,7 @@ func (l *loader) place(account, user, part string, list []setting) int {
 	if same {
 		return 0
 	}
-	l.add("association of account "+account+choose(user == "", "", ", user "+user)+choose(part == "", "", ", partition "+part), fresh, cluster.Change{Assoc: &a, Under: under})
+	l.add("association of account "+account+front.Choose(user == "", "", ", user "+user)+front.Choose(part == "", "", ", partition "+part), fresh, cluster.Change{Assoc: &a, Under: under})
 	return 0
 }
 

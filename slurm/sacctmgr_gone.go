@@ -6,13 +6,14 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // addGoneTo puts the records into the books that were deleted and are not there again, as history has them.
 func (m *manager) addGone() int {
-	resp, err := call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{To: m.sys.Now().Unix() + 2}})
+	resp, err := front.Call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{To: m.sys.Now().Unix() + 2}})
 	if err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		return m.wrong(" Problem with query: " + text)
 	}
 	b := m.books

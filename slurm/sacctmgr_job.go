@@ -9,6 +9,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // jobSetter sets one thing that is said of a job; least is how much of its name is enough.
@@ -43,22 +44,22 @@ func parseExit(v string) (*cluster.ExitStatus, bool) {
 }
 
 // said reads what is to be said of jobs.
-func (m *manager) said(sets []setting) (a cluster.Amendment, code int) {
+func (m *manager) said(sets []front.Setting) (a cluster.Amendment, code int) {
 	for _, s := range sets {
-		i := slices.IndexFunc(jobSetters[:], func(r jobSetter) bool { return s.sign == 0 && isKey(s.key, r.least, r.name) })
+		i := slices.IndexFunc(jobSetters[:], func(r jobSetter) bool { return s.Sign == 0 && front.IsKey(s.Key, r.least, r.name) })
 		if i < 0 {
 			m.wrong(" You didn't give me anything to set")
 			return a, m.unknownQOS(s)
 		}
-		if !jobSetters[i].set(&a, s.value) {
-			return a, m.wrong("sacctmgr: error: Invalid value for DerivedExitCode ("+s.value+"): want CODE or CODE:SIGNAL, from 0 to 255", " You didn't give me anything to set")
+		if !jobSetters[i].set(&a, s.Value) {
+			return a, m.wrong("sacctmgr: error: Invalid value for DerivedExitCode ("+s.Value+"): want CODE or CODE:SIGNAL, from 0 to 255", " You didn't give me anything to set")
 		}
 	}
 	return a, 0
 }
 
 // modifyJobs says something of jobs of history.
-func (m *manager) modifyJobs(q *mgrQuery, sets []setting) int {
+func (m *manager) modifyJobs(q *mgrQuery, sets []front.Setting) int {
 	said, code := m.said(sets)
 	if code != 0 {
 		return code
@@ -73,7 +74,7 @@ func (m *manager) modifyJobs(q *mgrQuery, sets []setting) int {
 	}
 	lines := []string{" Modified jobs..."}
 	for _, j := range jobs {
-		lines = append(lines, fmt.Sprintf("  %d submitted at %s", j.ID, stamp(j.Submitted)))
+		lines = append(lines, fmt.Sprintf("  %d submitted at %s", j.ID, front.Stamp(j.Submitted)))
 	}
 	told := strings.Join(lines, "\n")
 	if !m.immediate {
@@ -84,9 +85,9 @@ func (m *manager) modifyJobs(q *mgrQuery, sets []setting) int {
 		}
 	}
 	for part := range slices.Chunk(jobs, cluster.MaxAmended) {
-		resp, err := call(m.sys, api.AmendJobs, cluster.AmendJobs{Jobs: part, Amendment: said})
+		resp, err := front.Call(m.sys, api.AmendJobs, cluster.AmendJobs{Jobs: part, Amendment: said})
 		switch {
-		case isKind(err, cluster.ErrAccess):
+		case front.IsKind(err, cluster.ErrAccess):
 			return m.wrong("sacctmgr: error: Your user doesn't have privilege to perform this action", " Error with request: Access/permission denied", "  "+err.Error())
 		case err != nil:
 			return m.wrong(" Error with request: " + err.Error())
@@ -107,13 +108,13 @@ func (m *manager) jobsOf(q *mgrQuery) (list []cluster.JobRecord, code int) {
 	}
 	query := api.HistoryQuery{After: m.after, From: from, HistoryFilter: cluster.HistoryFilter{WCKeys: q.where["wckey"]}}
 	for _, w := range q.where["job"] {
-		t, ok := parseTarget(w)
+		t, ok := front.ParseTarget(w)
 		if !ok {
 			return nil, m.wrong("sacctmgr: fatal: Bad job/step specified: " + w)
 		}
-		query.Refs = append(query.Refs, t.ref)
+		query.Refs = append(query.Refs, t.Ref)
 	}
-	users := LookupUsers(q.where["user"])
+	users := front.LookupUsers(q.where["user"])
 	for _, name := range q.where["user"] {
 		u, known := users[name]
 		if !known {
@@ -124,9 +125,9 @@ func (m *manager) jobsOf(q *mgrQuery) (list []cluster.JobRecord, code int) {
 	if q.elsewhere {
 		return nil, 0
 	}
-	resp, err := call(m.sys, api.ListHistory, query)
+	resp, err := front.Call(m.sys, api.ListHistory, query)
 	if err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		return nil, m.wrong(" Error with request: " + text)
 	}
 	for _, r := range resp.Records {

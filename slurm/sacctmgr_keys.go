@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // limitAliases are what sacctmgr calls limits besides their own names: blank-separated, first those of
@@ -137,7 +138,7 @@ func setLimitTRES(l *cluster.Limits, name, key, value string) error {
 		}
 		return nil
 	}
-	for _, w := range splitList(value) {
+	for _, w := range front.SplitList(value) {
 		tres, text, ok := strings.Cut(w, "=")
 		tres = strings.ToLower(tres)
 		if !isTRES(tres) {
@@ -156,56 +157,56 @@ func setLimitTRES(l *cluster.Limits, name, key, value string) error {
 }
 
 // setAssocKey sets one key of an association; the label is what sacctmgr calls it when it tells of it.
-func setAssocKey(a *cluster.Association, have []string, s setting) (label string, known bool, err error) {
+func setAssocKey(a *cluster.Association, have []string, s front.Setting) (label string, known bool, err error) {
 	switch {
-	case isKey(s.key, 1, "fairshare", "shares", "rawshares"):
-		if strings.EqualFold(s.value, "parent") {
+	case front.IsKey(s.Key, 1, "fairshare", "shares", "rawshares"):
+		if strings.EqualFold(s.Value, "parent") {
 			a.Shares = cluster.ShareParent
 			return "Fairshare", true, nil
 		}
-		n, err := strconv.Atoi(s.value)
+		n, err := strconv.Atoi(s.Value)
 		if err != nil || n < -1 {
-			return "", true, fmt.Errorf(" Bad FairShare value: %s", s.value)
+			return "", true, fmt.Errorf(" Bad FairShare value: %s", s.Value)
 		}
 		if a.Shares = n; n == -1 {
 			a.Shares = 1
 		}
 		return "Fairshare", true, nil
-	case isKey(s.key, 3, "priority"):
-		n, err := limitNumber(s.key, s.value)
+	case front.IsKey(s.Key, 3, "priority"):
+		n, err := limitNumber(s.Key, s.Value)
 		a.Priority = int(max(n, 0))
 		return "Priority", true, err
-	case isKey(s.key, 1, "qoslevel", "qos"):
+	case front.IsKey(s.Key, 1, "qoslevel", "qos"):
 		a.QOS = changeList(a.QOS, have, s)
 		return "QOS", true, nil
-	case isKey(s.key, 8, "defaultqos"):
-		if a.DefaultQOS = strings.ToLower(s.value); s.value == "-1" {
+	case front.IsKey(s.Key, 8, "defaultqos"):
+		if a.DefaultQOS = strings.ToLower(s.Value); s.Value == "-1" {
 			a.DefaultQOS = ""
 		}
 		return "DefQOS", true, nil
 	}
-	return setLimitKey(&a.Limits, false, s.key, s.value)
+	return setLimitKey(&a.Limits, false, s.Key, s.Value)
 }
 
 // signedList reads qos=+a,+b as qos+=a,b, and - likewise.
-func (s setting) signedList() setting {
-	if s.sign != 0 || s.value == "" || s.value == "-1" || !isKey(s.key, 1, "qoslevel", "qos") {
+func signedList(s front.Setting) front.Setting {
+	if s.Sign != 0 || s.Value == "" || s.Value == "-1" || !front.IsKey(s.Key, 1, "qoslevel", "qos") {
 		return s
 	}
-	if c := s.value[0]; c == '+' || c == '-' {
-		s.sign = c
-		s.value = strings.ReplaceAll(s.value[1:], ","+string(c), ",")
+	if c := s.Value[0]; c == '+' || c == '-' {
+		s.Sign = c
+		s.Value = strings.ReplaceAll(s.Value[1:], ","+string(c), ",")
 	}
 	return s
 }
 
 // changeList is a list after =, += or -=; have is what counts where there is no list of its own.
-func changeList(own, have []string, s setting) []string {
-	words := mgrNameList(s.value)
-	if s.value == "" || s.value == "-1" {
+func changeList(own, have []string, s front.Setting) []string {
+	words := mgrNameList(s.Value)
+	if s.Value == "" || s.Value == "-1" {
 		return nil
 	}
-	switch s.sign {
+	switch s.Sign {
 	case '+':
 		if own == nil {
 			own = have
@@ -222,67 +223,67 @@ func changeList(own, have []string, s setting) []string {
 }
 
 // setQOSKey sets one key of a QOS.
-func setQOSKey(q *cluster.QOS, s setting) (label string, known bool, err error) {
+func setQOSKey(q *cluster.QOS, s front.Setting) (label string, known bool, err error) {
 	number := func(to *float64) error {
-		n, err := strconv.ParseFloat(s.value, 64)
+		n, err := strconv.ParseFloat(s.Value, 64)
 		if err != nil {
-			return fmt.Errorf(" Invalid value for %s (%s): it is a number", s.key, s.value)
+			return fmt.Errorf(" Invalid value for %s (%s): it is a number", s.Key, s.Value)
 		}
 		*to = n
 		return nil
 	}
 	switch {
-	case isKey(s.key, 3, "priority"):
-		n, err := limitNumber(s.key, s.value)
+	case front.IsKey(s.Key, 3, "priority"):
+		n, err := limitNumber(s.Key, s.Value)
 		q.Priority = int(max(n, 0))
 		return "Priority", true, err
-	case isKey(s.key, 3, "description"):
-		q.Description = strings.ToLower(s.value)
+	case front.IsKey(s.Key, 3, "description"):
+		q.Description = strings.ToLower(s.Value)
 		return "Description", true, nil
-	case isKey(s.key, 2, "flags"):
+	case front.IsKey(s.Key, 2, "flags"):
 		return "Flags", true, setFlags(q, s)
-	case isKey(s.key, 3, "gracetime"):
-		n, err := limitNumber(s.key, s.value)
+	case front.IsKey(s.Key, 3, "gracetime"):
+		n, err := limitNumber(s.Key, s.Value)
 		q.GraceTime = time.Duration(max(n, 0)) * time.Second
 		return "GraceTime", true, err
-	case s.key == "preempt":
+	case s.Key == "preempt":
 		q.Preempt = changeList(q.Preempt, nil, s)
 		return "Preempt", true, nil
-	case s.key == "preemptmode":
-		if q.PreemptMode = strings.ToUpper(s.value); q.PreemptMode == "CLUSTER" || s.value == "-1" {
+	case s.Key == "preemptmode":
+		if q.PreemptMode = strings.ToUpper(s.Value); q.PreemptMode == "CLUSTER" || s.Value == "-1" {
 			q.PreemptMode = ""
-		} else if _, _, err := cluster.ParsePreemptMode(s.value); err != nil {
+		} else if _, _, err := cluster.ParsePreemptMode(s.Value); err != nil {
 			return "", true, fmt.Errorf(" %w", err)
 		}
 		return "PreemptMode", true, nil
-	case s.key == "preemptexempttime":
-		d, ok := ParseTimeLimit(s.value)
+	case s.Key == "preemptexempttime":
+		d, ok := ParseTimeLimit(s.Value)
 		if !ok {
-			return "", true, fmt.Errorf(" Invalid value for %s (%s): it is a time", s.key, s.value)
+			return "", true, fmt.Errorf(" Invalid value for %s (%s): it is a time", s.Key, s.Value)
 		}
 		q.PreemptExempt = d
 		return "PreemptExemptTime", true, nil
-	case s.key == "usageresetperiod":
+	case s.Key == "usageresetperiod":
 		return "UsageResetPeriod", true, setPeriod(&q.UsageReset, s)
-	case isKey(s.key, 6, "usagefactor"):
+	case front.IsKey(s.Key, 6, "usagefactor"):
 		return "UsageFactor", true, number(&q.UsageFactor)
-	case isKey(s.key, 6, "usagethreshold"):
+	case front.IsKey(s.Key, 6, "usagethreshold"):
 		q.UsageThreshold = new(float64)
 		return "UsageThreshold", true, number(q.UsageThreshold)
-	case s.key == "limitfactor":
+	case s.Key == "limitfactor":
 		q.LimitFactor = new(float64)
 		return "LimitFactor", true, number(q.LimitFactor)
 	}
-	return setLimitKey(&q.Limits, true, s.key, s.value)
+	return setLimitKey(&q.Limits, true, s.Key, s.Value)
 }
 
 // setPeriod reads how often usage is set to zero; NONE is as the cluster's PriorityUsageResetPeriod says.
-func setPeriod(to *cluster.Period, s setting) error {
-	p := cluster.Period(strings.ToUpper(s.value))
+func setPeriod(to *cluster.Period, s front.Setting) error {
+	p := cluster.Period(strings.ToUpper(s.Value))
 	if p == "NONE" || p == "-1" {
 		p = cluster.ResetNever
 	} else if !slices.Contains(cluster.Periods(), p) {
-		return fmt.Errorf(" Invalid value for %s (%s): it is NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY; RawUsage=0 sets usage to zero now", s.key, s.value)
+		return fmt.Errorf(" Invalid value for %s (%s): it is NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY; RawUsage=0 sets usage to zero now", s.Key, s.Value)
 	}
 	*to = p
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // modify changes what the conditions select: modify ENTITY [NAMES] [where K=V …] set K=V ….
@@ -18,7 +19,7 @@ func (m *manager) modify(args []string) int {
 		return m.noEntity(args, modifyInput)
 	}
 	var conds []string
-	var sets []setting
+	var sets []front.Setting
 	setting := false
 	for _, a := range args[1:] {
 		switch {
@@ -27,7 +28,7 @@ func (m *manager) modify(args []string) int {
 		case strings.EqualFold(a, "where"):
 			setting = false
 		case setting:
-			s, bad := settings([]string{a})
+			s, bad := front.Settings([]string{a})
 			if bad != "" {
 				return m.wrong(" Unknown option: "+a, " Use keyword 'where' to modify condition")
 			}
@@ -55,7 +56,7 @@ func (m *manager) modify(args []string) int {
 }
 
 // modifyRoot changes what holds for the whole cluster: root's association.
-func (m *manager) modifyRoot(q *mgrQuery, sets []setting) int {
+func (m *manager) modifyRoot(q *mgrQuery, sets []front.Setting) int {
 	old := m.books.find(cluster.RootName, "", "")
 	if !q.has("cluster", m.books.Cluster) || old == nil {
 		return m.nothing(" Nothing modified")
@@ -79,7 +80,7 @@ func (m *manager) modifyRoot(q *mgrQuery, sets []setting) int {
 	return m.modified(" Modified cluster defaults for associations...", []string{m.place(old)}, []cluster.Change{{Assoc: &n}})
 }
 
-func (m *manager) modifyQOS(q *mgrQuery, sets []setting) int {
+func (m *manager) modifyQOS(q *mgrQuery, sets []front.Setting) int {
 	var changes []cluster.Change
 	var names []string
 	for _, old := range m.books.QOS {
@@ -88,7 +89,7 @@ func (m *manager) modifyQOS(q *mgrQuery, sets []setting) int {
 		}
 		n, c := *old, cluster.Change{}
 		for _, s := range sets {
-			if s.key == "rawusage" && s.value == "0" {
+			if s.Key == "rawusage" && s.Value == "0" {
 				c.Reset = true
 				continue
 			}
@@ -129,7 +130,7 @@ func (m *manager) announced(text string, changes []cluster.Change, what string) 
 }
 
 // modifyAssocs changes accounts or users, and their associations.
-func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
+func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting) int {
 	own, rest := m.ownSettings(entity, sets)
 	var changes []cluster.Change
 	var names, places []string
@@ -158,12 +159,12 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []setting) int {
 		n, c := *a, cluster.Change{}
 		for _, s := range rest {
 			switch {
-			case s.key == "rawusage" && s.value == "0":
+			case s.Key == "rawusage" && s.Value == "0":
 				c.Reset = true
-			case isKey(s.key, 3, "parent") && entity == "account":
-				above := m.books.find(strings.ToLower(s.value), "", "")
+			case front.IsKey(s.Key, 3, "parent") && entity == "account":
+				above := m.books.find(strings.ToLower(s.Value), "", "")
 				if above == nil {
-					return m.wrong(" Parent account '"+s.value+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.")
+					return m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.")
 				}
 				n.Parent = above.ID
 			default:
@@ -222,10 +223,10 @@ func (m *manager) place(a *cluster.Association) string {
 }
 
 // ownSettings parts the settings of the record itself from those of its associations.
-func (m *manager) ownSettings(entity string, sets []setting) (own, rest []setting) {
+func (m *manager) ownSettings(entity string, sets []front.Setting) (own, rest []front.Setting) {
 	for _, s := range sets {
-		mine := entity == "user" && (isKey(s.key, 8, "defaultaccount", "defaultwckey") || isKey(s.key, 2, "adminlevel")) ||
-			entity == "account" && (isKey(s.key, 3, "description") || isKey(s.key, 1, "organization"))
+		mine := entity == "user" && (front.IsKey(s.Key, 8, "defaultaccount", "defaultwckey") || front.IsKey(s.Key, 2, "adminlevel")) ||
+			entity == "account" && (front.IsKey(s.Key, 3, "description") || front.IsKey(s.Key, 1, "organization"))
 		if mine {
 			own = append(own, s)
 		} else {
@@ -235,19 +236,19 @@ func (m *manager) ownSettings(entity string, sets []setting) (own, rest []settin
 	return own, rest
 }
 
-func setOwn(own []setting, a *cluster.Account, u *cluster.User) {
+func setOwn(own []front.Setting, a *cluster.Account, u *cluster.User) {
 	for _, s := range own {
 		switch {
-		case isKey(s.key, 2, "adminlevel"):
-			u.AdminLevel = adminLevel(s.value)
-		case isKey(s.key, 1, "organization"):
-			a.Organization = strings.ToLower(s.value)
-		case isKey(s.key, 3, "description"):
-			a.Description = strings.ToLower(s.value)
-		case isKey(s.key, 8, "defaultwckey"):
-			u.DefaultWCKey = strings.ToLower(s.value)
+		case front.IsKey(s.Key, 2, "adminlevel"):
+			u.AdminLevel = adminLevel(s.Value)
+		case front.IsKey(s.Key, 1, "organization"):
+			a.Organization = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 3, "description"):
+			a.Description = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 8, "defaultwckey"):
+			u.DefaultWCKey = strings.ToLower(s.Value)
 		default:
-			u.DefaultAccount = strings.ToLower(s.value)
+			u.DefaultAccount = strings.ToLower(s.Value)
 		}
 	}
 }

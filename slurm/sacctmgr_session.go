@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -59,13 +60,13 @@ func (m *manager) verbs() []mgrVerb {
 		{"show", 1, namesWhat, "same as list", readsVerb, m.show},
 		{"update", 1, namesWhat, "same as modify", writesVerb, m.modify},
 		{"verbose", 4, "", "more messages: there are none", wordVerb, set(func() {})},
-		{"version", 4, "", "print the version", wordVerb, set(func() { m.tell("slurm-wlm " + slurmVersion) })},
+		{"version", 4, "", "print the version", wordVerb, set(func() { m.tell("slurm-wlm " + front.SlurmVersion) })},
 	}
 }
 
 func (m *manager) verb(word string) *mgrVerb {
 	verbs := m.verbs()
-	i := slices.IndexFunc(verbs, func(v mgrVerb) bool { return isKey(word, v.least, v.name) })
+	i := slices.IndexFunc(verbs, func(v mgrVerb) bool { return front.IsKey(word, v.least, v.name) })
 	if i < 0 {
 		return nil
 	}
@@ -88,9 +89,9 @@ func (m *manager) help([]string) int {
 
 // reconfigure has the servers read slurm.conf and slurmdbd.conf again.
 func (m *manager) reconfigure([]string) int {
-	resp, err := call(m.sys, api.Reconfigure, api.Empty{})
+	resp, err := front.Call(m.sys, api.Reconfigure, api.Empty{})
 	if err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		return m.wrong("sacctmgr: error: " + text)
 	}
 	for _, n := range resp.Notes {
@@ -113,12 +114,12 @@ func (m *manager) run(words []string) int {
 	case v.kind == writesVerb && m.readOnly:
 		return m.wrong("Can't run this command in readonly mode.")
 	}
-	resp, err := call(m.sys, api.ListBooks, api.AfterQuery{After: m.after})
+	resp, err := front.Call(m.sys, api.ListBooks, api.AfterQuery{After: m.after})
 	if err != nil {
-		text, _ := slurmText(err)
-		return m.sys.fail("%s", text)
+		text, _ := front.ErrorText(err)
+		return m.sys.Fail("%s", text)
 	}
-	m.books, m.report.cols, m.modifies = &mgrBooks{resp}, nil, v.name == "modify" || v.name == "update"
+	m.books, m.report.Cols, m.modifies = &mgrBooks{resp}, nil, v.name == "modify" || v.name == "update"
 	return v.run(words[1:])
 }
 
@@ -158,7 +159,7 @@ func (l *lines) next(end <-chan time.Time) (string, error) {
 // session does the commands of standard input, one a line, until quit or its end.
 func (m *manager) session() (code int) {
 	file, _ := m.sys.Stdin.(*os.File)
-	echo := file == nil || !isTerminal(file)
+	echo := file == nil || !front.IsTerminal(file)
 	var last []string // the command before
 	for !m.over {
 		fmt.Fprint(m.sys.Stdout, "sacctmgr: ")
@@ -170,7 +171,7 @@ func (m *manager) session() (code int) {
 		if echo { // as the line editor of Slurm does
 			fmt.Fprintln(m.sys.Stdout, line)
 		}
-		words, ok := mgrSplit(line)
+		words, ok := front.SplitQuoted(line)
 		if len(words) == 1 && words[0] == "!!" {
 			words = last
 		}

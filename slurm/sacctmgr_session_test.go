@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // TestCommitPrompt: who is asked has thirty seconds; what comes later is the next line of the session.
@@ -34,7 +35,7 @@ func TestCommitPrompt(t *testing.T) {
 				w.Close()
 			}()
 			var out strings.Builder
-			m := &manager{sys: &Sys{Stdin: r, Stdout: &out}, lines: &lines{in: bufio.NewReader(r)}}
+			m := &manager{sys: &front.Sys{Stdin: r, Stdout: &out}, lines: &lines{in: bufio.NewReader(r)}}
 			if got := m.agreed(); got != tt.want {
 				t.Errorf("%q after %s: %v", tt.typed, tt.after, got)
 			}
@@ -58,9 +59,9 @@ func TestFieldsOfEntities(t *testing.T) {
 	for entity, row := range rows {
 		row.books = books
 		for _, c := range mgrColumns() {
-			text := c.of(&row)
-			if of := own[c.name]; of != "" && (text != "") != (of == entity) {
-				t.Errorf("%s of %s: %q", c.name, entity, text)
+			text := c.Of(&row)
+			if of := own[c.Name]; of != "" && (text != "") != (of == entity) {
+				t.Errorf("%s of %s: %q", c.Name, entity, text)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // mgrRow is one line of sacctmgr show: whatever of these the line is about.
@@ -35,12 +36,12 @@ func (r *mgrRow) limits() cluster.Limits {
 	return nil
 }
 
-func limitColumn(name, head string, width int, limit string) reportColumn[mgrRow] {
-	return reportColumn[mgrRow]{name, head, width, func(r *mgrRow) string { return limitText(r.limits(), limit) }}
+func limitColumn(name, head string, width int, limit string) front.Column[mgrRow] {
+	return front.Column[mgrRow]{Name: name, Head: head, Width: width, Of: func(r *mgrRow) string { return limitText(r.limits(), limit) }}
 }
 
-func oldColumn(name string, width int, limit, tres string) reportColumn[mgrRow] {
-	return reportColumn[mgrRow]{name, name, width, func(r *mgrRow) string {
+func oldColumn(name string, width int, limit, tres string) front.Column[mgrRow] {
+	return front.Column[mgrRow]{Name: name, Head: name, Width: width, Of: func(r *mgrRow) string {
 		n, ok := r.limits().Get(limit, tres)
 		if !ok {
 			return ""
@@ -49,8 +50,8 @@ func oldColumn(name string, width int, limit, tres string) reportColumn[mgrRow] 
 	}}
 }
 
-func wallColumn(name string) reportColumn[mgrRow] {
-	return reportColumn[mgrRow]{name, name, 11, func(r *mgrRow) string {
+func wallColumn(name string) front.Column[mgrRow] {
+	return front.Column[mgrRow]{Name: name, Head: name, Width: 11, Of: func(r *mgrRow) string {
 		n, ok := r.limits().Get(name, "")
 		if !ok {
 			return ""
@@ -60,12 +61,12 @@ func wallColumn(name string) reportColumn[mgrRow] {
 }
 
 // mgrColumns are all fields that sacctmgr shows.
-func mgrColumns() []reportColumn[mgrRow] {
+func mgrColumns() []front.Column[mgrRow] {
 	return slices.Concat(mgrNames(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
 }
 
-func mgrLimits() []reportColumn[mgrRow] {
-	return []reportColumn[mgrRow]{
+func mgrLimits() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
 		limitColumn("GrpTRES", "GrpTRES", 13, "GrpTRES"), limitColumn("GrpTRESMins", "GrpTRESMins", 13, "GrpTRESMins"),
 		limitColumn("GrpTRESRunMins", "GrpTRESRunMins", 13, "GrpTRESRunMins"), limitColumn("GrpJobs", "GrpJobs", 7, "GrpJobs"),
 		limitColumn("GrpJobsAccrue", "GrpJobsAccrue", 13, "GrpJobsAccrue"), limitColumn("GrpSubmitJobs", "GrpSubmit", 9, "GrpSubmitJobs"), wallColumn("GrpWall"),
@@ -111,43 +112,43 @@ func ofQOS(r *mgrRow, text func(*cluster.QOS) string) string {
 }
 
 // mgrNames are the fields that say what a line is about.
-func mgrNames() []reportColumn[mgrRow] {
-	return []reportColumn[mgrRow]{
-		{"Cluster", "Cluster", 10, func(r *mgrRow) string { return r.books.Cluster }},
-		{"Account", "Account", 10, func(r *mgrRow) string {
+func mgrNames() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *mgrRow) string { return r.books.Cluster }},
+		{Name: "Account", Head: "Account", Width: 10, Of: func(r *mgrRow) string {
 			if r.account != nil {
 				return r.account.Name
 			}
 			return ofAssoc(r, func(a *cluster.Association) string { return strings.Repeat(" ", r.depth) + a.Account })
 		}},
-		{"User", "User", 10, func(r *mgrRow) string {
+		{Name: "User", Head: "User", Width: 10, Of: func(r *mgrRow) string {
 			if r.user != nil {
 				return r.user.Name
 			}
 			return ofAssoc(r, func(a *cluster.Association) string { return a.User })
 		}},
-		{"Description", "Descr", 20, func(r *mgrRow) string {
+		{Name: "Description", Head: "Descr", Width: 20, Of: func(r *mgrRow) string {
 			if r.account != nil {
 				return r.account.Description
 			}
 			return ofQOS(r, func(q *cluster.QOS) string { return q.Description })
 		}},
-		{"Organization", "Org", 20, func(r *mgrRow) string {
+		{Name: "Organization", Head: "Org", Width: 20, Of: func(r *mgrRow) string {
 			if r.account == nil {
 				return ""
 			}
 			return r.account.Organization
 		}},
-		{"DefaultAccount", "Def Acct", 10, func(r *mgrRow) string {
+		{Name: "DefaultAccount", Head: "Def Acct", Width: 10, Of: func(r *mgrRow) string {
 			return ofUser(r, func(u *cluster.User) string {
-				return choose(r.books.has(u.DefaultAccount, u.Name), u.DefaultAccount, "")
+				return front.Choose(r.books.has(u.DefaultAccount, u.Name), u.DefaultAccount, "")
 			})
 		}},
-		{"DefaultWCKey", "Def WCKey", 10, func(r *mgrRow) string { return ofUser(r, func(u *cluster.User) string { return u.DefaultWCKey }) }},
-		{"AdminLevel", "Admin", 9, func(r *mgrRow) string {
+		{Name: "DefaultWCKey", Head: "Def WCKey", Width: 10, Of: func(r *mgrRow) string { return ofUser(r, func(u *cluster.User) string { return u.DefaultWCKey }) }},
+		{Name: "AdminLevel", Head: "Admin", Width: 9, Of: func(r *mgrRow) string {
 			return ofUser(r, func(u *cluster.User) string { return cmp.Or(u.AdminLevel, "None") })
 		}},
-		{"Coordinators", "Coord Accounts", 20, func(r *mgrRow) string {
+		{Name: "Coordinators", Head: "Coord Accounts", Width: 20, Of: func(r *mgrRow) string {
 			switch {
 			case r.account != nil:
 				return strings.Join(r.account.Coordinators, ",")
@@ -156,15 +157,15 @@ func mgrNames() []reportColumn[mgrRow] {
 			}
 			return ""
 		}},
-		{"Name", "Name", 10, func(r *mgrRow) string {
+		{Name: "Name", Head: "Name", Width: 10, Of: func(r *mgrRow) string {
 			if r.tres != "" {
 				_, name, _ := strings.Cut(r.tres, "/")
 				return name
 			}
 			return ofQOS(r, func(q *cluster.QOS) string { return q.Name })
 		}},
-		{"Type", "Type", 8, func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t }},
-		{"ID", "ID", 6, func(r *mgrRow) string {
+		{Name: "Type", Head: "Type", Width: 8, Of: func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t }},
+		{Name: "ID", Head: "ID", Width: 6, Of: func(r *mgrRow) string {
 			switch {
 			case r.tres != "":
 				return strconv.Itoa(r.number)
@@ -173,16 +174,16 @@ func mgrNames() []reportColumn[mgrRow] {
 			}
 			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
 		}},
-		{"ControlHost", "ControlHost", 15, func(r *mgrRow) string { return "" }},
-		{"ControlPort", "ControlPort", 12, func(r *mgrRow) string { return "0" }},
-		{"RPC", "RPC", 5, func(r *mgrRow) string { return "0" }},
+		{Name: "ControlHost", Head: "ControlHost", Width: 15, Of: func(r *mgrRow) string { return "" }},
+		{Name: "ControlPort", Head: "ControlPort", Width: 12, Of: func(r *mgrRow) string { return "0" }},
+		{Name: "RPC", Head: "RPC", Width: 5, Of: func(r *mgrRow) string { return "0" }},
 	}
 }
 
-func mgrAssocTexts() []reportColumn[mgrRow] {
-	return []reportColumn[mgrRow]{
-		{"Partition", "Partition", 10, func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return a.Partition }) }},
-		{"ParentName", "ParentName", 10, func(r *mgrRow) string {
+func mgrAssocTexts() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
+		{Name: "Partition", Head: "Partition", Width: 10, Of: func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return a.Partition }) }},
+		{Name: "ParentName", Head: "ParentName", Width: 10, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
 				if p := r.books.assoc(a.Parent); p != nil && a.User == "" {
 					return p.Account
@@ -190,12 +191,12 @@ func mgrAssocTexts() []reportColumn[mgrRow] {
 				return ""
 			})
 		}},
-		{"Fairshare Share", "Share", 9, func(r *mgrRow) string {
+		{Name: "Fairshare Share", Head: "Share", Width: 9, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
 				return sharesText(a)
 			})
 		}},
-		{"Priority", "Priority", 10, func(r *mgrRow) string {
+		{Name: "Priority", Head: "Priority", Width: 10, Of: func(r *mgrRow) string {
 			if r.qos != nil {
 				return strconv.Itoa(r.qos.Priority)
 			}
@@ -206,24 +207,24 @@ func mgrAssocTexts() []reportColumn[mgrRow] {
 				return ""
 			})
 		}},
-		{"QOS QOSLevel", "QOS", 20, func(r *mgrRow) string {
+		{Name: "QOS QOSLevel", Head: "QOS", Width: 20, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.allowed(a), ",") })
 		}},
-		{"DefaultQOS", "Def QOS", 9, func(r *mgrRow) string {
+		{Name: "DefaultQOS", Head: "Def QOS", Width: 9, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string { return r.books.defaultQOS(a) })
 		}},
 	}
 }
 
-func mgrQOSTexts() []reportColumn[mgrRow] {
-	return []reportColumn[mgrRow]{
-		{"GraceTime", "GraceTime", 10, func(r *mgrRow) string {
+func mgrQOSTexts() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
+		{Name: "GraceTime", Head: "GraceTime", Width: 10, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return format.Padded(q.GraceTime) })
 		}},
-		{"Preempt", "Preempt", 10, func(r *mgrRow) string {
+		{Name: "Preempt", Head: "Preempt", Width: 10, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Preempt, ",") })
 		}},
-		{"PreemptExemptTime", "PreemptExemptTime", 19, func(r *mgrRow) string {
+		{Name: "PreemptExemptTime", Head: "PreemptExemptTime", Width: 19, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string {
 				if q.PreemptExempt == 0 {
 					return ""
@@ -231,20 +232,20 @@ func mgrQOSTexts() []reportColumn[mgrRow] {
 				return format.Padded(q.PreemptExempt)
 			})
 		}},
-		{"PreemptMode", "PreemptMode", 11, func(r *mgrRow) string {
+		{Name: "PreemptMode", Head: "PreemptMode", Width: 11, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return strings.ToLower(cmp.Or(q.PreemptMode, "cluster")) })
 		}},
-		{"Flags", "Flags", 40, func(r *mgrRow) string {
+		{Name: "Flags", Head: "Flags", Width: 40, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Flags, ",") })
 		}},
-		{"UsageThreshold", "UsageThres", 10, func(r *mgrRow) string {
+		{Name: "UsageThreshold", Head: "UsageThres", Width: 10, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.UsageThreshold) })
 		}},
-		{"UsageFactor", "UsageFactor", 11, func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return six(q.UsageFactor) }) }},
-		{"UsageResetPeriod", "UsageResetPeriod", 16, func(r *mgrRow) string {
+		{Name: "UsageFactor", Head: "UsageFactor", Width: 11, Of: func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return six(q.UsageFactor) }) }},
+		{Name: "UsageResetPeriod", Head: "UsageResetPeriod", Width: 16, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return cmp.Or(string(q.UsageReset), "NONE") })
 		}},
-		{"LimitFactor", "LimitFactor", 11, func(r *mgrRow) string {
+		{Name: "LimitFactor", Head: "LimitFactor", Width: 11, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.LimitFactor) })
 		}},
 	}
@@ -259,8 +260,8 @@ func sixOrNone(x *float64) string {
 
 // entityFormat is what show prints of an entity unless format= says otherwise.
 func (m *manager) entityFormat(entity string, q *mgrQuery) string {
-	coord := choose(q.withCoord, ",Coordinators", "")
-	user := "User,DefaultAccount" + choose(m.books.TrackWCKey, ",DefaultWCKey", "") + ",AdminLevel" + coord
+	coord := front.Choose(q.withCoord, ",Coordinators", "")
+	user := "User,DefaultAccount" + front.Choose(m.books.TrackWCKey, ",DefaultWCKey", "") + ",AdminLevel" + coord
 	switch {
 	case entity == "account" && q.withAssoc:
 		return "Account,Description,Organization" + coord + ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmitJobs,GrpWall,GrpCPUMins," +
@@ -315,7 +316,7 @@ func (m *manager) show(args []string) int {
 		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
 		return 0
 	}
-	if bad := m.report.pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
+	if bad := m.report.Pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
 	}
 	if q.withGone {
@@ -324,7 +325,7 @@ func (m *manager) show(args []string) int {
 		}
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
-	m.report.print(out, m.rows(entity, q))
+	m.report.Print(out, m.rows(entity, q))
 	_ = out.Flush()
 	return 0
 }
@@ -365,7 +366,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 	case "association":
 		for _, t := range treeOf(b.Assocs) {
 			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
-				rows = append(rows, mgrRow{assoc: t.Association, depth: t.depth * b2i(q.tree), books: b})
+				rows = append(rows, mgrRow{assoc: t.Association, depth: t.depth * front.BoolInt(q.tree), books: b})
 			}
 		}
 	case "qos":

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"dev.muster/api"
+	"dev.muster/slurm/front"
 )
 
 // stats is sacctmgr show stats: the calls that sdiag shows, in the layout of slurmdbd's. There are no rollups: sums are
 // kept as jobs end.
 func (m *manager) stats() int {
-	resp, err := call(m.sys, api.ShowStats, api.StatsRequest{})
+	resp, err := front.Call(m.sys, api.ShowStats, api.StatsRequest{})
 	if err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		return m.wrong("sacctmgr: error: " + text)
 	}
 	out := bufio.NewWriter(m.sys.Stdout)
@@ -30,7 +31,7 @@ func (m *manager) clear(args []string) int {
 	if len(args) == 0 || mgrEntity(args[0]) != "stats" {
 		return m.wrong("No valid entity in list command\nInput line must include \"Stats\"")
 	}
-	if _, err := call(m.sys, api.ShowStats, api.StatsRequest{Reset: true}); err != nil {
+	if _, err := front.Call(m.sys, api.ShowStats, api.StatsRequest{Reset: true}); err != nil {
 		return m.wrong("sacctmgr: error: " + err.Error())
 	}
 	return 0

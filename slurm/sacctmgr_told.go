@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // mgrLabel is what sacctmgr calls a limit when it tells what it sets, in the order in which it tells.
@@ -139,24 +140,24 @@ func qosFlags() []string {
 }
 
 // setFlags changes the flags of a QOS.
-func setFlags(q *cluster.QOS, s setting) error {
-	if s.value == "-1" {
+func setFlags(q *cluster.QOS, s front.Setting) error {
+	if s.Value == "-1" {
 		q.Flags = nil
 		return nil
 	}
-	words := splitList(s.value)
+	words := front.SplitList(s.Value)
 	has := func(list []string, f string) bool {
 		return slices.ContainsFunc(list, func(w string) bool { return strings.EqualFold(w, f) })
 	}
 	for _, w := range words {
 		if !has(qosFlags(), w) {
-			return fmt.Errorf(" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", s.value, strings.Join(qosFlags(), ","))
+			return fmt.Errorf(" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", s.Value, strings.Join(qosFlags(), ","))
 		}
 	}
 	var out []string
 	for _, f := range qosFlags() {
 		old, now := has(q.Flags, f), has(words, f)
-		if s.sign == '-' && old && !now || s.sign == '+' && (old || now) || s.sign == 0 && now {
+		if s.Sign == '-' && old && !now || s.Sign == '+' && (old || now) || s.Sign == 0 && now {
 			out = append(out, f)
 		}
 	}

@@ -8,15 +8,16 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
-func txnColumns() []reportColumn[cluster.Transaction] {
-	return []reportColumn[cluster.Transaction]{
-		{"TimeStamp", "Time", 19, func(x *cluster.Transaction) string { return format.Stamp(x.At, "Unknown") }},
-		{"Action", "Action", 20, func(x *cluster.Transaction) string { return x.Action }},
-		{"Actor", "Actor", 10, func(x *cluster.Transaction) string { return x.Actor }},
-		{"Where", "Where", 20, func(x *cluster.Transaction) string { return x.Where }},
-		{"Info", "Info", 20, func(x *cluster.Transaction) string { return x.Info }},
+func txnColumns() []front.Column[cluster.Transaction] {
+	return []front.Column[cluster.Transaction]{
+		{Name: "TimeStamp", Head: "Time", Width: 19, Of: func(x *cluster.Transaction) string { return format.Stamp(x.At, "Unknown") }},
+		{Name: "Action", Head: "Action", Width: 20, Of: func(x *cluster.Transaction) string { return x.Action }},
+		{Name: "Actor", Head: "Actor", Width: 10, Of: func(x *cluster.Transaction) string { return x.Actor }},
+		{Name: "Where", Head: "Where", Width: 20, Of: func(x *cluster.Transaction) string { return x.Where }},
+		{Name: "Info", Head: "Info", Width: 20, Of: func(x *cluster.Transaction) string { return x.Info }},
 	}
 }
 
@@ -30,7 +31,7 @@ func (m *manager) transactions(q *mgrQuery) int {
 	if text, _ := q.span(now, &from, &to); text != "" {
 		return m.wrong(" Invalid time specification: " + text)
 	}
-	resp, err := call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}})
+	resp, err := front.Call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}})
 	if err != nil {
 		return m.wrong(" Problem with query: " + err.Error())
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // userPlan is what sacctmgr add user is asked for, and what it comes to.
@@ -54,21 +55,21 @@ func (m *manager) addUsers(args []string) int {
 }
 
 // read reads what is set.
-func (p *userPlan) read(list []setting) int {
+func (p *userPlan) read(list []front.Setting) int {
 	for _, s := range list {
 		switch {
-		case isKey(s.key, 2, "accounts"):
-			p.accounts = mgrNameList(s.value)
-		case isKey(s.key, 8, "defaultaccount"):
-			p.user.DefaultAccount = strings.ToLower(s.value)
-		case isKey(s.key, 8, "defaultwckey"):
-			p.user.DefaultWCKey = strings.ToLower(s.value)
-		case isKey(s.key, 1, "wckeys"):
-			p.keys = mgrNameList(s.value)
-		case isKey(s.key, 2, "adminlevel"):
-			p.user.AdminLevel = adminLevel(s.value)
-		case isKey(s.key, 3, "partitions"):
-			p.parts = splitList(s.value)
+		case front.IsKey(s.Key, 2, "accounts"):
+			p.accounts = mgrNameList(s.Value)
+		case front.IsKey(s.Key, 8, "defaultaccount"):
+			p.user.DefaultAccount = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 8, "defaultwckey"):
+			p.user.DefaultWCKey = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 1, "wckeys"):
+			p.keys = mgrNameList(s.Value)
+		case front.IsKey(s.Key, 2, "adminlevel"):
+			p.user.AdminLevel = adminLevel(s.Value)
+		case front.IsKey(s.Key, 3, "partitions"):
+			p.parts = front.SplitList(s.Value)
 		default:
 			label, code := p.m.setAssoc(&p.model, []string{cluster.NormalQOS}, s)
 			if code != 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // wckeyRow is a user's workload characterization key.
@@ -16,12 +17,12 @@ type wckeyRow struct {
 	cluster.WCKey
 }
 
-func wckeyColumns() []reportColumn[wckeyRow] {
-	return []reportColumn[wckeyRow]{
-		{"WCKeys", "WCKey", 10, func(r *wckeyRow) string { return r.Name }},
-		{"Cluster", "Cluster", 10, func(r *wckeyRow) string { return r.cluster }},
-		{"User", "User", 10, func(r *wckeyRow) string { return r.user }},
-		{"ID", "ID", 6, func(r *wckeyRow) string { return strconv.Itoa(int(r.ID)) }},
+func wckeyColumns() []front.Column[wckeyRow] {
+	return []front.Column[wckeyRow]{
+		{Name: "WCKeys", Head: "WCKey", Width: 10, Of: func(r *wckeyRow) string { return r.Name }},
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *wckeyRow) string { return r.cluster }},
+		{Name: "User", Head: "User", Width: 10, Of: func(r *wckeyRow) string { return r.user }},
+		{Name: "ID", Head: "ID", Width: 6, Of: func(r *wckeyRow) string { return strconv.Itoa(int(r.ID)) }},
 	}
 }
 

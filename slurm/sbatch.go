@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -20,7 +21,7 @@ const maxScript = 64 << 20
 
 // ParseSbatch reads sbatch's command line, its script with the options in it, and its
 // environment; the command line wins over the environment, and that over the script.
-func ParseSbatch(argv []string, sys *Sys) (*Request, error) {
+func ParseSbatch(argv []string, sys *front.Sys) (*Request, error) {
 	r := newRequest(opt.Sbatch, argv, sys)
 	lines, rest, err := parseLines(opt.Sbatch, argv)
 	if err != nil {
@@ -108,7 +109,7 @@ func (r *Request) readScript(found []opt.Found[Request], rest []string) error {
 	} else {
 		dir, _ := lastValue(found, "chdir")
 		file := r.findScript(rest[0], dir)
-		text, err = readFileLimited(file, maxScript)
+		text, err = front.ReadFileLimited(file, maxScript)
 		r.Job.Command, r.Job.Args, r.Job.Name = file, rest[1:], path.Base(rest[0])
 	}
 	if errors.Is(err, syscall.EISDIR) {

@@ -11,6 +11,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // noLine is the value of a line that is not there.
@@ -71,11 +72,11 @@ func configLines() []configLine {
 		memLine("DefMemPerCPU", defMem),
 		memLine("DefMemPerNode", defMem),
 		{"DependencyParameters", func(r *api.ClusterResponse) string {
-			return choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
+			return front.Choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
 		}},
-		{"DisableRootJobs", func(r *api.ClusterResponse) string { return choose(r.Config.NoRootJobs, "Yes", "No") }},
+		{"DisableRootJobs", func(r *api.ClusterResponse) string { return front.Choose(r.Config.NoRootJobs, "Yes", "No") }},
 		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
-		{"FirstJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.FirstJobID)) }},
+		{"FirstJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.FirstJobID)) }},
 		{"GresTypes", always("gpu")},
 		{"HealthCheckInterval", func(r *api.ClusterResponse) string { return seconds(r.Config.HealthCheck.Interval) }},
 		{"HealthCheckNodeState", checkedStates},
@@ -91,12 +92,12 @@ func configLines() []configLine {
 		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
 		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
 		{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
-		{"MaxJobId", func(r *api.ClusterResponse) string { return uintText(uint32(r.Config.MaxJobID)) }},
+		{"MaxJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.MaxJobID)) }},
 		memLine("MaxMemPerCPU", maxMem),
 		memLine("MaxMemPerNode", maxMem),
 		{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
 		{"MpiDefault", always("none")},
-		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return uintText(uint32(r.NextJob)) }},
+		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.NextJob)) }},
 		{"OverTimeLimit", func(r *api.ClusterResponse) string {
 			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
 		}},
@@ -106,10 +107,10 @@ func configLines() []configLine {
 			return "preempt/" + cmp.Or(string(r.Config.Preempt.Type), "none")
 		}},
 		{"PriorityType", func(r *api.ClusterResponse) string {
-			return choose(r.Config.Priority.Multifactor, "priority/multifactor", "priority/basic")
+			return front.Choose(r.Config.Priority.Multifactor, "priority/multifactor", "priority/basic")
 		}},
-		{"PrologFlags", func(r *api.ClusterResponse) string { return choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
-		{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return choose(r.Config.PropagateLimits, "ALL", "NONE") }},
+		{"PrologFlags", func(r *api.ClusterResponse) string { return front.Choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
+		{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return front.Choose(r.Config.PropagateLimits, "ALL", "NONE") }},
 		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
 		{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
 		{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
@@ -118,23 +119,23 @@ func configLines() []configLine {
 		{"SelectType", always("select/cons_tres")},
 		{"SelectTypeParameters", func(r *api.ClusterResponse) string {
 			c := &r.Config
-			return choose(c.SocketAlloc, "CR_SOCKET", choose(c.CoreAlloc, "CR_CORE", "CR_CPU")) + choose(c.MemAlloc, "_MEMORY", "") +
-				choose(c.OneTaskPerCore, ",CR_ONE_TASK_PER_CORE", "") + choose(c.DistBlock, ",CR_CORE_DEFAULT_DIST_BLOCK", "") +
-				choose(c.LLN, ",CR_LLN", "") + choose(c.PackNodes, ",CR_PACK_NODES", "")
+			return front.Choose(c.SocketAlloc, "CR_SOCKET", front.Choose(c.CoreAlloc, "CR_CORE", "CR_CPU")) + front.Choose(c.MemAlloc, "_MEMORY", "") +
+				front.Choose(c.OneTaskPerCore, ",CR_ONE_TASK_PER_CORE", "") + front.Choose(c.DistBlock, ",CR_CORE_DEFAULT_DIST_BLOCK", "") +
+				front.Choose(c.LLN, ",CR_LLN", "") + front.Choose(c.PackNodes, ",CR_PACK_NODES", "")
 		}},
 		{"SlurmUser", always("root(0)")},
-		{"TrackWCKey", func(r *api.ClusterResponse) string { return choose(r.Config.TracksWCKey(), "Yes", "No") }},
+		{"TrackWCKey", func(r *api.ClusterResponse) string { return front.Choose(r.Config.TracksWCKey(), "Yes", "No") }},
 		{"SlurmctldPort", serverPort},
 		{"SlurmdPort", serverPort},
 		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
 		{"SlurmdUser", always("root(0)")},
-		{"SLURM_VERSION", always(slurmVersion)},
+		{"SLURM_VERSION", always(front.SlurmVersion)},
 		{"SuspendTime", suspendTime},
 		{"SuspendTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.Power.Leaving) }},
 		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
 		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
 		{"TopologyPlugin", func(r *api.ClusterResponse) string {
-			return choose(len(r.Config.Topology) > 0, "topology/tree", choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
+			return front.Choose(len(r.Config.Topology) > 0, "topology/tree", front.Choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
 		}},
 		{"WaitTime", func(r *api.ClusterResponse) string { return seconds(r.Config.Srun.Wait) }},
 	})

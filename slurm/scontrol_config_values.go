@@ -9,6 +9,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // unset is what Slurm prints of keys that the file does not have, where that holds here too: what is not done, and what is
@@ -56,7 +57,7 @@ func valueForms() map[string]func(string) string {
 		}
 	}
 	for key := range strings.FieldsSeq("AllowSpecResourcesUsage UsePam") {
-		forms[key] = func(v string) string { return choose(isOn(v), "Yes", "No") }
+		forms[key] = func(v string) string { return front.Choose(isOn(v), "Yes", "No") }
 	}
 	return forms
 }
@@ -75,7 +76,7 @@ func isOn(v string) bool {
 
 // sortedList is a list in order.
 func sortedList(v string) string {
-	list := splitList(v)
+	list := front.SplitList(v)
 	slices.Sort(list)
 	return strings.Join(list, ",")
 }
@@ -111,15 +112,15 @@ type flagWord struct {
 func enforced(r *api.ClusterResponse) string {
 	e := r.Config.Enforce
 	text := flagList(flagWord{"associations", e.Associations}, flagWord{"limits", e.Limits}, flagWord{"qos", e.QOS}, flagWord{"safe", e.Safe}, flagWord{"wckeys", e.WCKeys})
-	return choose(text == "", "none", text)
+	return front.Choose(text == "", "none", text)
 }
 
 // checkedStates is HealthCheckNodeState; that each node is looked at in its own time (CYCLE) is as the file says.
 func checkedStates(r *api.ClusterResponse) string {
 	h := &r.Config.HealthCheck
-	cycle := slices.ContainsFunc(splitList(r.Config.Keys["healthchecknodestate"]), func(w string) bool { return strings.EqualFold(w, "cycle") })
+	cycle := slices.ContainsFunc(front.SplitList(r.Config.Keys["healthchecknodestate"]), func(w string) bool { return strings.EqualFold(w, "cycle") })
 	states := flagList(flagWord{"IDLE", h.Idle}, flagWord{"ALLOC", h.Alloc}, flagWord{"MIXED", h.Mixed})
-	return choose(cycle, "CYCLE,", "") + choose(states == "", "ANY", states)
+	return front.Choose(cycle, "CYCLE,", "") + front.Choose(states == "", "ANY", states)
 }
 
 func priorityFlags(p *cluster.PriorityConfig) string {
@@ -136,17 +137,17 @@ func priorityLines() []configLine {
 		return configLine{key, func(r *api.ClusterResponse) string { return f(&r.Config.Priority) }}
 	}
 	weight := func(key string, f func(*cluster.PriorityWeights) uint32) configLine {
-		return of(key, func(p *cluster.PriorityConfig) string { return uintText(f(&p.Weights)) })
+		return of(key, func(p *cluster.PriorityConfig) string { return front.UintText(f(&p.Weights)) })
 	}
 	return []configLine{
 		of("FairShareDampeningFactor", func(p *cluster.PriorityConfig) string { return strconv.Itoa(max(p.Dampening, 1)) }),
 		of("PriorityCalcPeriod", func(p *cluster.PriorityConfig) string { return format.Padded(p.CalcPeriod) }),
 		of("PriorityDecayHalfLife", func(p *cluster.PriorityConfig) string { return format.Padded(p.HalfLife) }),
-		of("PriorityFavorSmall", func(p *cluster.PriorityConfig) string { return choose(p.FavorSmall, "Yes", "No") }),
+		of("PriorityFavorSmall", func(p *cluster.PriorityConfig) string { return front.Choose(p.FavorSmall, "Yes", "No") }),
 		of("PriorityFlags", priorityFlags),
 		of("PriorityMaxAge", func(p *cluster.PriorityConfig) string { return format.Padded(p.MaxAge) }),
 		of("PriorityUsageResetPeriod", func(p *cluster.PriorityConfig) string {
-			return choose(p.UsageReset == "", "NONE", string(p.UsageReset))
+			return front.Choose(p.UsageReset == "", "NONE", string(p.UsageReset))
 		}),
 		weight("PriorityWeightAge", func(w *cluster.PriorityWeights) uint32 { return w.Age }),
 		weight("PriorityWeightAssoc", func(w *cluster.PriorityWeights) uint32 { return w.Assoc }),

@@ -10,25 +10,26 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
+	"dev.muster/slurm/front"
 )
 
 // resetAccrue is a key without a value.
 const resetAccrue = "resetaccruetime"
 
 // updateJob changes jobs.
-func (c *control) updateJob(who setting, rest []setting) int {
+func (c *control) updateJob(who front.Setting, rest []front.Setting) int {
 	var p cluster.Patch
-	for _, s := range append([]setting{who}, rest...) {
-		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return isKey(s.key, 4, strings.Fields(k.names)...) })
-		if s.key == "tres" { // the beginning of more than one
+	for _, s := range append([]front.Setting{who}, rest...) {
+		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return front.IsKey(s.Key, 4, strings.Fields(k.names)...) })
+		if s.Key == "tres" { // the beginning of more than one
 			i = -1
 		}
 		switch {
-		case s.bare && s.key != "nice" && s.key != resetAccrue:
-			return c.complain("Invalid input: "+s.text, "Request aborted")
+		case s.Bare && s.Key != "nice" && s.Key != resetAccrue:
+			return c.complain("Invalid input: "+s.Text, "Request aborted")
 		case s == who:
-		case i < 0 || s.key == resetAccrue && !s.bare:
-			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
+		case i < 0 || s.Key == resetAccrue && !s.Bare:
+			return c.complain("Update of this parameter is not supported: "+s.Text, "Request aborted")
 		case !jobKeys[i].set(&p, s, c.sys.Now()):
 			code := c.complain(jobKeys[i].complaint(s)...)
 			if strings.HasPrefix(jobKeys[i].names, "numnodes") { // as Slurm
@@ -40,7 +41,7 @@ func (c *control) updateJob(who setting, rest []setting) int {
 	if len(rest) == 0 {
 		return c.complain(noChanges)
 	}
-	refs, words, bad := c.refs([]string{who.value})
+	refs, words, bad := c.refs([]string{who.Value})
 	if bad != "" {
 		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
 	}
@@ -52,10 +53,10 @@ func (c *control) updateJob(who setting, rest []setting) int {
 	}
 	code := 0
 	for i, t := range refs {
-		code = max(code, c.updateOne(t.ref, words[i], p))
+		code = max(code, c.updateOne(t.Ref, words[i], p))
 	}
 	if resizes && code == 0 {
-		c.resized(refs[0].ref)
+		c.resized(refs[0].Ref)
 	}
 	return code
 }
@@ -63,11 +64,11 @@ func (c *control) updateJob(who setting, rest []setting) int {
 // updateOne changes a job, or tasks of an array.
 func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	update := func(r cluster.Ref) error {
-		_, err := call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: r, Patch: p, Runs: p.MinNodes != nil || p.NodeList != nil || p.Licenses != nil})
+		_, err := front.Call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: r, Patch: p, Runs: p.MinNodes != nil || p.NodeList != nil || p.Licenses != nil})
 		return err
 	}
 	var jobs []*cluster.Job
-	if resp, err := call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}, Brief: true}); err == nil && ref.Part == 0 {
+	if resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}, Brief: true}); err == nil && ref.Part == 0 {
 		jobs = resp.Jobs
 	}
 	if ref.Tasks.Empty() && (len(jobs) == 0 || jobs[0].ArrayID == 0) {
@@ -137,7 +138,7 @@ func updateTasks(ref cluster.Ref, jobs []*cluster.Job, update func(cluster.Ref) 
 		for _, j := range group {
 			text := noErrorText
 			if err := update(cluster.Ref{Job: j.ArrayID, Tasks: tasksOf(j)}); err != nil {
-				text, _ = slurmText(err)
+				text, _ = front.ErrorText(err)
 			}
 			say(text, tasksOf(j))
 		}
@@ -152,15 +153,15 @@ func updateTasks(ref cluster.Ref, jobs []*cluster.Job, update func(cluster.Ref) 
 const noErrorText = "No error"
 
 // resizable says why the nodes of what is named can not be changed, "" if they can: of one job or task at a time.
-func (c *control) resizable(refs []target, words []string) string {
-	if ref := refs[0].ref; len(refs) > 1 || ref.Part > 0 || strings.Contains(words[0], "[") || ref.Tasks.Len() > 1 {
+func (c *control) resizable(refs []front.Target, words []string) string {
+	if ref := refs[0].Ref; len(refs) > 1 || ref.Part > 0 || strings.Contains(words[0], "[") || ref.Tasks.Len() > 1 {
 		return "scontrol: error: Invalid job ID " + strings.Join(words, ",")
 	}
-	ref := refs[0].ref
-	resp, err := call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: ref.Job}}, Brief: true})
+	ref := refs[0].Ref
+	resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: ref.Job}}, Brief: true})
 	switch {
 	case err != nil:
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		return "scontrol: error: Could not load state information for job " + words[0] + ": " + text
 	case len(resp.Jobs) == 0:
 		return "scontrol: error: Could not load state information for job " + words[0] + ": Invalid job id specified"
@@ -175,7 +176,7 @@ func (c *control) resized(ref cluster.Ref) {
 	if c.sys.Getenv("SLURM_JOBID") == "" {
 		return
 	}
-	resp, err := call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}})
+	resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}})
 	if err != nil || len(resp.Jobs) == 0 {
 		return
 	}
@@ -210,7 +211,7 @@ func (c *control) resized(ref cluster.Ref) {
 		text []byte
 	}{{name + ".csh", csh.Bytes()}, {name + ".sh", sh.Bytes()}} {
 		if err := os.WriteFile(f.name, f.text, 0o700); err != nil {
-			c.complain("Could not create file " + f.name + ": " + plainErr(err))
+			c.complain("Could not create file " + f.name + ": " + front.PlainError(err))
 			return
 		}
 	}

@@ -10,12 +10,13 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/front"
 )
 
 // nodeList names nodes as commands take them: a host list, or ALL.
 func (c *control) nodeList(text string) ([]cluster.NodeName, error) {
 	if strings.EqualFold(text, "ALL") {
-		resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
+		resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{})
 		var out []cluster.NodeName
 		for _, n := range resp.Nodes {
 			out = append(out, n.Name)
@@ -26,7 +27,7 @@ func (c *control) nodeList(text string) ([]cluster.NodeName, error) {
 	if err != nil {
 		return nil, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "%q names no nodes: %v", text, err)
 	}
-	return nodeNames(list), nil
+	return front.NodeNames(list), nil
 }
 
 const createNodeError = "Error creating the node(s)"
@@ -45,7 +46,7 @@ func (c *control) createNodes(args []string) int {
 		return c.complain("scontrol: error: Only State=FUTURE and State=CLOUD allowed for nodes created by scontrol",
 			createNodeError+": Invalid node state specified")
 	}
-	if _, err := call(c.sys, api.CreateNodes, cluster.NodeCreate{Nodes: nodes}); err != nil {
+	if _, err := front.Call(c.sys, api.CreateNodes, cluster.NodeCreate{Nodes: nodes}); err != nil {
 		return c.failed(err, "", createNodeError)
 	}
 	return 0
@@ -55,12 +56,12 @@ func (c *control) createNodes(args []string) int {
 func (c *control) deleteNodes(list, word string) int {
 	names, err := c.nodeList(list)
 	if err == nil {
-		_, err = call(c.sys, api.DeleteNodes, cluster.NodeDelete{Nodes: names})
+		_, err = front.Call(c.sys, api.DeleteNodes, cluster.NodeDelete{Nodes: names})
 	}
 	if err == nil {
 		return 0
 	}
-	if !isKind(err, cluster.ErrUser) {
+	if !front.IsKind(err, cluster.ErrUser) {
 		c.complain("scontrol: error: failed to delete nodes " + list)
 	}
 	return c.failed(err, "", "delete_node "+word)
@@ -85,9 +86,9 @@ func (c *control) reboot(args []string) int {
 		switch key = strings.ToLower(key); {
 		case !ok && key == "asap":
 			q.Asap = true
-		case ok && isKey(key, 4, "nextstate"):
+		case ok && front.IsKey(key, 4, "nextstate"):
 			q.Next = cluster.NodeAction(value)
-		case ok && isKey(key, 3, "reason"):
+		case ok && front.IsKey(key, 3, "reason"):
 			q.Reason = strings.Trim(value, `"'`)
 		default:
 			return false
@@ -112,7 +113,7 @@ func (c *control) reboot(args []string) int {
 		q.Nodes, err = c.nodeList(rest[0])
 	}
 	if err == nil {
-		_, err = call(c.sys, api.RebootNodes, q)
+		_, err = front.Call(c.sys, api.RebootNodes, q)
 	}
 	if err != nil {
 		return c.failed(err, "", "scontrol_reboot_nodes error")
@@ -131,7 +132,7 @@ func (c *control) cancelReboot(args []string) int {
 	}
 	names, err := c.nodeList(args[0])
 	if err == nil {
-		_, err = call(c.sys, api.RebootNodes, cluster.NodeReboot{Nodes: names, Cancel: true})
+		_, err = front.Call(c.sys, api.RebootNodes, cluster.NodeReboot{Nodes: names, Cancel: true})
 	}
 	if err != nil {
 		return c.failed(err, "", "slurm_update error")
@@ -141,7 +142,7 @@ func (c *control) cancelReboot(args []string) int {
 
 // reconfigure has the server that leads read its files again.
 func (c *control) reconfigure([]string) int {
-	r, err := call(c.sys, api.Reconfigure, api.Empty{})
+	r, err := front.Call(c.sys, api.Reconfigure, api.Empty{})
 	if err != nil {
 		return c.failed(err, "", "slurm_reconfigure error")
 	}
@@ -159,7 +160,7 @@ func (c *control) ping(args []string) int {
 	if len(args) > 0 {
 		return c.complain("too many arguments for keyword:ping")
 	}
-	resp, err := call(c.sys, api.Ping, api.Empty{})
+	resp, err := front.Call(c.sys, api.Ping, api.Empty{})
 	if err != nil {
 		host := "localhost"
 		if c.sys.Hostname != nil {
@@ -167,7 +168,7 @@ func (c *control) ping(args []string) int {
 		}
 		resp.Servers = []api.Server{{Name: host}}
 	}
-	slices.SortStableFunc(resp.Servers, func(a, b api.Server) int { return cmp.Compare(b2i(b.Leader), b2i(a.Leader)) })
+	slices.SortStableFunc(resp.Servers, func(a, b api.Server) int { return cmp.Compare(front.BoolInt(b.Leader), front.BoolInt(a.Leader)) })
 	code := 1
 	for i, s := range resp.Servers {
 		state := "DOWN"

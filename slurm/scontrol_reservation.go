@@ -10,6 +10,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 const (
@@ -36,40 +37,40 @@ type resvEdit struct {
 // resvKey is a row: the names of a key, and what it does. A set function answers with a complaint.
 type resvKey struct {
 	names string
-	set   func(*resvEdit, setting) string
+	set   func(*resvEdit, front.Setting) string
 }
 
 // resvKeys is a function: other front-ends pay nothing for it at start.
 func resvKeys() []resvKey {
 	return []resvKey{
-		{"starttime", func(e *resvEdit, s setting) string { return e.when(&e.Start, s, "start") }},
-		{"endtime", func(e *resvEdit, s setting) string { return e.when(&e.End, s, "end") }},
+		{"starttime", func(e *resvEdit, s front.Setting) string { return e.when(&e.Start, s, "start") }},
+		{"endtime", func(e *resvEdit, s front.Setting) string { return e.when(&e.End, s, "end") }},
 		{"duration", (*resvEdit).setDuration},
 		{"maxstartdelay", (*resvEdit).setDelay},
 		{"nodes", (*resvEdit).setNodes},
-		{"nodecnt nodecount", func(e *resvEdit, s setting) string { return e.setCount(s.value, "Invalid node count ") }},
+		{"nodecnt nodecount", func(e *resvEdit, s front.Setting) string { return e.setCount(s.Value, "Invalid node count ") }},
 		{"corecnt corecount", (*resvEdit).setCores},
 		{"tres", (*resvEdit).setTRES},
-		{"users", func(e *resvEdit, s setting) string {
+		{"users", func(e *resvEdit, s front.Setting) string {
 			names, not, bad := edit(e.Users, e.UsersNot, s)
 			e.Users, e.UsersNot = names, not
 			for _, n := range names {
-				if _, ok := LookupUser(n); !ok {
+				if _, ok := front.LookupUser(n); !ok {
 					e.unknown = "Invalid user id"
 				}
 			}
 			return bad
 		}},
 		{"groups", (*resvEdit).setGroups},
-		{"accounts", func(e *resvEdit, s setting) (bad string) {
+		{"accounts", func(e *resvEdit, s front.Setting) (bad string) {
 			e.Accounts, e.AccountsNot, bad = edit(e.Accounts, e.AccountsNot, s)
 			return bad
 		}},
 		{"flags", (*resvEdit).setFlags},
-		{"partitionname", func(e *resvEdit, s setting) string { e.Partition = s.value; return "" }},
-		{"skip", func(e *resvEdit, s setting) string { e.skip = s.value == "" || s.value == "1"; return "" }},
-		{"licenses", func(e *resvEdit, s setting) string { e.Licenses = s.value; return "" }},
-		{"features", func(e *resvEdit, s setting) string { e.Features = s.value; return "" }},
+		{"partitionname", func(e *resvEdit, s front.Setting) string { e.Partition = s.Value; return "" }},
+		{"skip", func(e *resvEdit, s front.Setting) string { e.skip = s.Value == "" || s.Value == "1"; return "" }},
+		{"licenses", func(e *resvEdit, s front.Setting) string { e.Licenses = s.Value; return "" }},
+		{"features", func(e *resvEdit, s front.Setting) string { e.Features = s.Value; return "" }},
 	}
 }
 
@@ -79,49 +80,49 @@ var resvKeysElse = [...]struct{ key, instead string }{
 	{"trespernode", "reserve nodes (NodeCnt) or cores (CoreCnt)"},
 }
 
-func (e *resvEdit) when(to *time.Time, s setting, word string) string {
-	t, pos, ok := ParseWhen(s.value, e.now)
+func (e *resvEdit) when(to *time.Time, s front.Setting, word string) string {
+	t, pos, ok := ParseWhen(s.Value, e.now)
 	if !ok {
-		e.c.complain("Invalid time specification (pos=" + strconv.Itoa(pos) + "): " + s.value)
-		return "Invalid " + word + " time " + s.text
+		e.c.complain("Invalid time specification (pos=" + strconv.Itoa(pos) + "): " + s.Value)
+		return "Invalid " + word + " time " + s.Text
 	}
 	*to = t
 	return ""
 }
 
-func (e *resvEdit) setDuration(s setting) string {
-	d, ok := ParseTimeLimit(s.value)
+func (e *resvEdit) setDuration(s front.Setting) string {
+	d, ok := ParseTimeLimit(s.Value)
 	if !ok || d <= 0 {
-		return "Invalid duration " + s.text
+		return "Invalid duration " + s.Text
 	}
 	e.duration = min(d, 365*24*time.Hour)
 	return ""
 }
 
 // setDelay reads MaxStartDelay, to the second; 0 takes it away.
-func (e *resvEdit) setDelay(s setting) string {
-	key, _, _ := strings.Cut(s.text, "=")
-	if s.sign != 0 {
+func (e *resvEdit) setDelay(s front.Setting) string {
+	key, _, _ := strings.Cut(s.Text, "=")
+	if s.Sign != 0 {
 		return noSigns + strings.TrimRight(key, "+-")
 	}
-	d, ok := ParseSpan(s.value)
+	d, ok := ParseSpan(s.Value)
 	if !ok {
-		return "Invalid duration " + s.text
+		return "Invalid duration " + s.Text
 	}
 	e.MaxStartDelay = d
 	return ""
 }
 
-func (e *resvEdit) setNodes(s setting) string {
-	if s.sign != 0 {
+func (e *resvEdit) setNodes(s front.Setting) string {
+	if s.Sign != 0 {
 		return noSigns + "nodes"
 	}
-	names, err := e.c.nodeList(s.value)
+	names, err := e.c.nodeList(s.Value)
 	if err != nil || len(names) == 0 {
-		return "Invalid node names " + s.value
+		return "Invalid node names " + s.Value
 	}
 	e.Nodes, e.Count, e.CPUs, e.Flags = names, 0, nil, e.Flags&^cluster.ResvAllNodes|cluster.ResvSpecNodes
-	if strings.EqualFold(s.value, "ALL") {
+	if strings.EqualFold(s.Value, "ALL") {
 		e.Flags |= cluster.ResvAllNodes
 	}
 	return ""
@@ -151,12 +152,12 @@ func (e *resvEdit) counted() {
 }
 
 // setCores reads N,N,...
-func (e *resvEdit) setCores(s setting) string {
-	if s.sign != 0 {
+func (e *resvEdit) setCores(s front.Setting) string {
+	if s.Sign != 0 {
 		return noSigns + "corecnt"
 	}
 	var cores []int
-	for _, word := range splitList(s.value) {
+	for _, word := range front.SplitList(s.Value) {
 		n, err := strconv.Atoi(word)
 		if err != nil {
 			return e.refuse("Invalid core count " + word)
@@ -170,12 +171,12 @@ func (e *resvEdit) setCores(s setting) string {
 }
 
 // setTRES reads cpu=N,N,... and node=N and license/NAME=N.
-func (e *resvEdit) setTRES(s setting) string {
-	if s.sign != 0 {
+func (e *resvEdit) setTRES(s front.Setting) string {
+	if s.Sign != 0 {
 		return noSigns + "tres"
 	}
 	var licenses, cores []string
-	for word := range strings.SplitSeq(s.value, ",") {
+	for word := range strings.SplitSeq(s.Value, ",") {
 		name, value, valued := strings.Cut(word, "=")
 		_, err := strconv.Atoi(word)
 		license, isLicense := strings.CutPrefix(strings.ToLower(name), "license/")
@@ -203,17 +204,17 @@ func (e *resvEdit) setTRES(s setting) string {
 	if licenses != nil {
 		e.Licenses = strings.Join(licenses, ",")
 	}
-	return e.setCores(setting{value: strings.Join(cores, ",")})
+	return e.setCores(front.Setting{Value: strings.Join(cores, ",")})
 }
 
-func (e *resvEdit) setGroups(s setting) string {
+func (e *resvEdit) setGroups(s front.Setting) string {
 	names, not, bad := edit(e.Groups, false, s)
 	if not {
 		return "groups can not be denied"
 	}
 	e.Groups, e.GIDs = names, nil
 	for _, n := range names {
-		gid, ok := LookupGroup(n)
+		gid, ok := front.LookupGroup(n)
 		if !ok {
 			e.unknown = "Invalid group id"
 		}
@@ -222,17 +223,17 @@ func (e *resvEdit) setGroups(s setting) string {
 	return bad
 }
 
-func (e *resvEdit) setFlags(s setting) string {
-	if s.sign == 0 {
+func (e *resvEdit) setFlags(s front.Setting) string {
+	if s.Sign == 0 {
 		e.Flags, e.PurgeAfter = e.Flags&(cluster.ResvSpecNodes|cluster.ResvAllNodes), 0
 	}
-	for word := range strings.SplitSeq(s.value, ",") {
-		sign := s.sign
+	for word := range strings.SplitSeq(s.Value, ",") {
+		sign := s.Sign
 		if w, ok := strings.CutPrefix(word, "-"); ok {
 			word, sign = w, '-'
 		}
 		if !e.flag(strings.TrimPrefix(word, "+"), sign) {
-			return "Error parsing flags " + strings.Trim(string(s.sign), "\x00") + s.value
+			return "Error parsing flags " + strings.Trim(string(s.Sign), "\x00") + s.Value
 		}
 	}
 	return ""
@@ -271,15 +272,15 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 }
 
 // edit reads a list of names: new ones, more, or fewer. A - before names denies them.
-func edit(old []string, not bool, s setting) (names []string, denied bool, bad string) {
-	for _, n := range splitList(s.value) {
+func edit(old []string, not bool, s front.Setting) (names []string, denied bool, bad string) {
+	for _, n := range front.SplitList(s.Value) {
 		n, minus := strings.CutPrefix(n, "-")
 		if len(names) > 0 && minus != denied {
-			return old, not, "names to allow and names to deny can not be mixed: " + s.value
+			return old, not, "names to allow and names to deny can not be mixed: " + s.Value
 		}
 		names, denied = append(names, n), minus
 	}
-	switch s.sign {
+	switch s.Sign {
 	case '+':
 		return append(slices.Clone(old), names...), not, ""
 	case '-':
@@ -292,20 +293,20 @@ func edit(old []string, not bool, s setting) (names []string, denied bool, bad s
 }
 
 // read applies the settings; it answers with a complaint.
-func (e *resvEdit) read(list []setting) string {
+func (e *resvEdit) read(list []front.Setting) string {
 	keys := resvKeys()
 	for _, s := range list {
-		i := slices.IndexFunc(keys, func(k resvKey) bool { return isKey(s.key, 3, strings.Fields(k.names)...) })
+		i := slices.IndexFunc(keys, func(k resvKey) bool { return front.IsKey(s.Key, 3, strings.Fields(k.names)...) })
 		switch {
-		case s.bare && s.key != "skip":
-			return "Misformatted parameter '" + s.text + "', most options have a parameter after '='"
+		case s.Bare && s.Key != "skip":
+			return "Misformatted parameter '" + s.Text + "', most options have a parameter after '='"
 		case i < 0:
 			for _, k := range resvKeysElse {
-				if isKey(s.key, 3, k.key) {
-					return s.text + " is not supported by muster: " + k.instead
+				if front.IsKey(s.Key, 3, k.key) {
+					return s.Text + " is not supported by muster: " + k.instead
 				}
 			}
-			return "Unknown parameter " + s.text
+			return "Unknown parameter " + s.Text
 		}
 		if bad := keys[i].set(e, s); bad != "" {
 			return bad
@@ -336,12 +337,12 @@ func (e *resvEdit) incomplete() string {
 }
 
 // createReservation is scontrol create reservation KEY=VALUE...
-func (c *control) createReservation(list []setting) int {
+func (c *control) createReservation(list []front.Setting) int {
 	e := &resvEdit{c: c, now: time.Now()}
-	list = slices.DeleteFunc(slices.Clone(list), func(s setting) bool {
-		named := isKey(s.key, 3, "reservationname")
+	list = slices.DeleteFunc(slices.Clone(list), func(s front.Setting) bool {
+		named := front.IsKey(s.Key, 3, "reservationname")
 		if named {
-			e.Name = s.value
+			e.Name = s.Value
 		}
 		return named
 	})
@@ -350,7 +351,7 @@ func (c *control) createReservation(list []setting) int {
 		e.Flags = e.Flags&^all | cluster.ResvPartNodes
 	}
 	if bad != "" {
-		return c.complain("scontrol: error: " + bad + choose(e.plain, "", ".  No reservation created."))
+		return c.complain("scontrol: error: " + bad + front.Choose(e.plain, "", ".  No reservation created."))
 	}
 	if e.unknown != "" {
 		return c.complain(createResvError + ": " + e.unknown)
@@ -358,10 +359,10 @@ func (c *control) createReservation(list []setting) int {
 	if e.Start.Before(e.now.Add(-time.Minute)) {
 		return c.complain(createResvError + ": Invalid time specified")
 	}
-	made, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation})
+	made, err := front.Call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation})
 	if err != nil {
 		code := c.failed(err, "", createResvError)
-		if isKind(err, cluster.ErrResvBusy) {
+		if front.IsKind(err, cluster.ErrResvBusy) {
 			_, _ = c.out.WriteString("Note, unless nodes are directly requested a reservation must exist in a single partition.\n" +
 				"If no partition is requested the default partition is assumed.\n")
 		}
@@ -372,21 +373,21 @@ func (c *control) createReservation(list []setting) int {
 }
 
 // updateReservation is scontrol update reservationname=NAME KEY=VALUE...
-func (c *control) updateReservation(who setting, list []setting) int {
-	resp, err := call(c.sys, api.ListReservations, api.ReservationQuery{})
+func (c *control) updateReservation(who front.Setting, list []front.Setting) int {
+	resp, err := front.Call(c.sys, api.ListReservations, api.ReservationQuery{})
 	e := &resvEdit{c: c, now: time.Now(), exists: true}
-	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == who.value })
+	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == who.Value })
 	if i >= 0 {
 		e.Reservation = resp.Reservations[i]
 	}
 	span := e.End.Sub(e.Start)
 	switch bad := e.read(list); {
 	case bad != "":
-		return c.complain("scontrol: error: "+bad+choose(e.plain, "", ".  No reservation update."), updateError+noError)
-	case who.value == "":
+		return c.complain("scontrol: error: "+bad+front.Choose(e.plain, "", ".  No reservation update."), updateError+noError)
+	case who.Value == "":
 		return c.complain("scontrol: error: Reservation must be given.  No reservation update.")
 	case err == nil && i < 0:
-		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", who.value)
+		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", who.Value)
 	}
 	if err != nil {
 		c.failed(err, "", updateResvError)
@@ -396,7 +397,7 @@ func (c *control) updateReservation(who setting, list []setting) int {
 		return c.complain(updateResvError+": "+e.unknown, updateError+": "+e.unknown)
 	}
 	moved := func(word string) bool {
-		return slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, word) })
+		return slices.ContainsFunc(list, func(s front.Setting) bool { return front.IsKey(s.Key, 3, word) })
 	}
 	if moved("starttime") && !moved("endtime") && !moved("duration") {
 		e.End = e.Start.Add(span)
@@ -405,7 +406,7 @@ func (c *control) updateReservation(who setting, list []setting) int {
 		const lacks = "Reservation request lacks users, groups or accounts"
 		return c.complain(updateResvError+": "+lacks, updateError+": "+lacks)
 	}
-	if _, err := call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true, Skip: e.skip}); err != nil {
+	if _, err := front.Call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true, Skip: e.skip}); err != nil {
 		c.failed(err, "", updateResvError)
 		return c.failed(err, "", updateError)
 	}
@@ -415,7 +416,7 @@ func (c *control) updateReservation(who setting, list []setting) int {
 
 // showReservations is scontrol show reservations [NAME].
 func (c *control) showReservations(name string) int {
-	resp, err := call(c.sys, api.ListReservations, api.ReservationQuery{})
+	resp, err := front.Call(c.sys, api.ListReservations, api.ReservationQuery{})
 	if err != nil {
 		return c.failed(err, "", "slurm_load_reservations error")
 	}
@@ -451,9 +452,9 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 	for i, ids := range coreIDs {
 		o.line("  NodeName=", string(r.Nodes[i]), " CoreIDs=", ids.String())
 	}
-	o.line("TRES=", choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
+	o.line("TRES=", front.Choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
 	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
 		" Licenses=", format.Null(r.Licenses), " State=", resvState(r, now), " BurstBuffer=(null) Watts=n/a")
-	o.line("MaxStartDelay=", choose(r.MaxStartDelay == 0, "(null)", format.Padded(r.MaxStartDelay)))
+	o.line("MaxStartDelay=", front.Choose(r.MaxStartDelay == 0, "(null)", format.Padded(r.MaxStartDelay)))
 	c.print(o)
 }

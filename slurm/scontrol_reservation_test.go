@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // TestReservationWords reads the words of reservations of cores, with the complaints of Slurm 22.05.
@@ -35,7 +36,7 @@ func TestReservationWords(t *testing.T) {
 		{"MaxStartDelay+=1", "The +=/-= notation is not supported when updating MaxStartDelay" + more},
 	} {
 		words, update := strings.CutPrefix(c.words, "update: ")
-		list, _ := settings(strings.Fields(words))
+		list, _ := front.Settings(strings.Fields(words))
 		e := &resvEdit{now: time.Now(), exists: update, c: &control{}}
 		if update {
 			e.Nodes, e.Flags = []cluster.NodeName{"n1", "n2", "n3"}, cluster.ResvSpecNodes|cluster.ResvAllNodes

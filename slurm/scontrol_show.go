@@ -12,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // record collects the lines of one record. With -o they stand in one line.
@@ -49,22 +50,22 @@ func (c *control) print(r *record) {
 // jobRecord writes one job as scontrol show job does.
 func (c *control) jobRecord(r *jobRow) {
 	o, s := c.record(), r.Spec
-	head := "JobId=" + uintText(uint32(r.ID))
+	head := "JobId=" + front.UintText(uint32(r.ID))
 	if r.ArrayID != 0 {
-		head += " ArrayJobId=" + uintText(uint32(r.ArrayID)) + " ArrayTaskId=" + r.taskText()
+		head += " ArrayJobId=" + front.UintText(uint32(r.ArrayID)) + " ArrayTaskId=" + r.taskText()
 		if t := r.throttle(); t > 0 {
 			head += " ArrayTaskThrottle=" + strconv.Itoa(t)
 		}
 	}
 	if r.Het != nil {
-		head += " HetJobId=" + uintText(uint32(r.Het.ID)) + " HetJobOffset=" + strconv.Itoa(r.Het.Offset)
+		head += " HetJobId=" + front.UintText(uint32(r.Het.ID)) + " HetJobOffset=" + strconv.Itoa(r.Het.Offset)
 	}
 	o.line(head, " JobName=", format.Null(s.Name))
 	if r.Het != nil {
 		o.line("HetJobIdSet=", hetSet(r.Het))
 	}
-	o.line("UserId=", s.User, "(", uintText(s.UID), ") GroupId=", r.group(), "(", uintText(s.GID), ") MCS_label=", orNA(s.MCSLabel))
-	o.line("Priority=", uintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=", format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
+	o.line("UserId=", s.User, "(", front.UintText(s.UID), ") GroupId=", r.group(), "(", front.UintText(s.GID), ") MCS_label=", orNA(s.MCSLabel))
+	o.line("Priority=", front.UintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=", format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
 	o.line("JobState=", r.st.long, " Reason=", strings.ReplaceAll(r.reason(), " ", "_"), " Dependency=", format.Null(r.depends()))
 	o.line("Requeue=", bit(r.requeues()), " Restarts=", strconv.Itoa(r.Restarts), " BatchFlag=", bit(s.Kind == cluster.Batch),
 		" Reboot=", bit(s.Reboot), " ExitCode=", exitText(shownExit(r)))
@@ -73,10 +74,10 @@ func (c *control) jobRecord(r *jobRow) {
 	}
 	c.jobTimes(o, r)
 	o.line("Partition=", r.partition(), " AllocNode:Sid=", s.SubmitHost, ":", strconv.Itoa(s.AllocSid))
-	o.line("ReqNodeList=", format.Null(nodeText(s.NodeList)), " ExcNodeList=", format.Null(nodeText(s.Exclude)))
+	o.line("ReqNodeList=", format.Null(front.NodeText(s.NodeList)), " ExcNodeList=", format.Null(front.NodeText(s.Exclude)))
 	planned := ""
 	if len(r.PlannedNodes) > 0 {
-		planned = " SchedNodeList=" + nodeText(r.PlannedNodes)
+		planned = " SchedNodeList=" + front.NodeText(r.PlannedNodes)
 	}
 	o.line("NodeList=", r.nodes(), planned)
 	if n := r.firstNode(); n != "" && s.Kind == cluster.Batch {
@@ -93,7 +94,7 @@ func (c *control) jobRecord(r *jobRow) {
 
 // jobCauses writes what -d adds for a pending job that is asked for by its number: what muster why says.
 func (c *control) jobCauses(o *record, r *jobRow) {
-	resp, err := call(c.sys, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: r.ID}})
+	resp, err := front.Call(c.sys, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: r.ID}})
 	if err != nil {
 		return // what it waits for is told all the same
 	}
@@ -103,12 +104,12 @@ func (c *control) jobCauses(o *record, r *jobRow) {
 	for _, h := range resp.Holders {
 		job := ""
 		if h.Job != nil {
-			job = " JobId=" + uintText(uint32(h.Job.ID))
+			job = " JobId=" + front.UintText(uint32(h.Job.ID))
 		}
-		o.line("HeldBy=", nodeText(h.Nodes), job, " Until=", stamp(h.Until))
+		o.line("HeldBy=", front.NodeText(h.Nodes), job, " Until=", front.Stamp(h.Until))
 	}
 	for _, x := range resp.Changes {
-		when := stamp(x.StartsAt)
+		when := front.Stamp(x.StartsAt)
 		if x.Now {
 			when = "now"
 		}
@@ -215,7 +216,7 @@ func (c *control) jobNodes(o *record, r *jobRow) {
 		if g := shares[i].GPUs; !g.Empty() && r.Phase != cluster.Ended {
 			text = "gpu:" + kind + strconv.Itoa(g.Len()) + "(IDX:" + g.String() + ")"
 		}
-		o.line("  Nodes=", nodeText(names), " CPU_IDs=", shares[i].TaskCPUs().String(), " Mem=", strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
+		o.line("  Nodes=", front.NodeText(names), " CPU_IDs=", shares[i].TaskCPUs().String(), " Mem=", strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
 		i = k
 	}
 }
@@ -294,13 +295,13 @@ func bindingKept(flags string) string {
 func (c *control) showJobs(arg string) int {
 	q := api.JobQuery{}
 	if arg != "" {
-		t, ok := parseTarget(arg)
+		t, ok := front.ParseTarget(arg)
 		if !ok {
 			return c.complain("scontrol_print_job error: Invalid job id specified")
 		}
-		q.Refs, q.Starts, c.explains = []cluster.Ref{t.ref}, true, c.details
+		q.Refs, q.Starts, c.explains = []cluster.Ref{t.Ref}, true, c.details
 	}
-	resp, err := call(c.sys, api.ListJobs, q)
+	resp, err := front.Call(c.sys, api.ListJobs, q)
 	if err != nil {
 		return loadFailed(c.sys, "slurm_load_jobs error", err)
 	}
@@ -352,7 +353,7 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 			o.line("NICs=", nicText(inv))
 		}
 	}
-	o.line("NodeAddr=", nodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", nodePort(n), " Version=", cmp.Or(inv.Version, slurmVersion))
+	o.line("NodeAddr=", nodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", nodePort(n), " Version=", cmp.Or(inv.Version, front.SlurmVersion))
 	if inv.OS != "" {
 		o.line("OS=", inv.OS, " ")
 	}
@@ -438,7 +439,7 @@ func (c *control) showNodes(arg string) int {
 			q.Names = append(q.Names, cluster.NodeName(name))
 		}
 	}
-	resp, err := call(c.sys, api.ListNodes, q)
+	resp, err := front.Call(c.sys, api.ListNodes, q)
 	switch {
 	case err != nil:
 		return loadFailed(c.sys, "slurm_load_node error", err)
@@ -589,7 +590,7 @@ func partitionMem(head string, m cluster.Mem) string {
 
 // showPartitions is scontrol show partition [NAME].
 func (c *control) showPartitions(arg string) int {
-	resp, err := call(c.sys, api.ListNodes, api.NodeQuery{})
+	resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{})
 	if err != nil {
 		return loadFailed(c.sys, "slurm_load_partitions error", err)
 	}
@@ -609,29 +610,29 @@ func (c *control) showPartitions(arg string) int {
 
 // showSteps is scontrol show step [ID].
 func (c *control) showSteps(arg string) int {
-	var want target
+	var want front.Target
 	if arg != "" {
-		t, ok := parseTarget(arg)
+		t, ok := front.ParseTarget(arg)
 		if !ok {
 			return c.complain("slurm_get_job_steps error: Invalid job id specified")
 		}
 		want = t
 	}
-	resp, err := call(c.sys, api.ListSteps, api.StepQuery{Job: want.ref.One()})
+	resp, err := front.Call(c.sys, api.ListSteps, api.StepQuery{Job: want.Ref.One()})
 	if err != nil {
 		return loadFailed(c.sys, "slurm_get_job_steps error", err)
 	}
 	v := c.view(resp.Now)
 	found := false
 	for _, r := range stepRows(v, resp) {
-		if want.step != nil && r.ID.Step != *want.step {
+		if want.Step != nil && r.ID.Step != *want.Step {
 			continue
 		}
 		found = true
 		c.stepRecord(&r)
 	}
 	switch {
-	case !found && want.step != nil:
+	case !found && want.Step != nil:
 		_, _ = c.out.WriteString("Job step " + arg + " not found\n")
 		return 1
 	case !found && arg != "":
@@ -645,8 +646,8 @@ func (c *control) showSteps(arg string) int {
 func (c *control) stepRecord(s *stepRow) {
 	o := c.record()
 	nodes := s.nodeNames()
-	o.line("StepId=", s.id(), " UserId=", uintText(s.job.Spec.UID), " StartTime=", format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.limit()))
-	o.line("State=RUNNING Partition=", s.job.partition(), " NodeList=", nodeText(nodes))
+	o.line("StepId=", s.id(), " UserId=", front.UintText(s.job.Spec.UID), " StartTime=", format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.limit()))
+	o.line("State=RUNNING Partition=", s.job.partition(), " NodeList=", front.NodeText(nodes))
 	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.cpus()), " Tasks=", strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")
 	tres := "(null)"
 	if s.ID.Step >= 0 {

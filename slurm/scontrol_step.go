@@ -7,18 +7,19 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // updateStep is scontrol update stepid=JOB[.STEP] timelimit=TIME.
-func (c *control) updateStep(who setting, rest []setting) int {
-	id, ok := parseStepID(who.value)
+func (c *control) updateStep(who front.Setting, rest []front.Setting) int {
+	id, ok := parseStepID(who.Value)
 	if !ok {
-		return c.complain("Invalid StepID parameter: "+who.text, "Request aborted")
+		return c.complain("Invalid StepID parameter: "+who.Text, "Request aborted")
 	}
 	q := api.StepUpdate{ID: id}
 	for _, s := range rest {
-		if !isKey(s.key, 5, "timelimit") {
-			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
+		if !front.IsKey(s.Key, 5, "timelimit") {
+			return c.complain("Update of this parameter is not supported: "+s.Text, "Request aborted")
 		}
 		var p cluster.Patch
 		if !setLimit(&p, s, time.Time{}) {
@@ -31,8 +32,8 @@ func (c *control) updateStep(who setting, rest []setting) int {
 	if len(rest) == 0 {
 		return c.complain(noChanges)
 	}
-	if _, err := call(c.sys, api.UpdateStep, q); err != nil {
-		if isKind(err, cluster.ErrAccess) {
+	if _, err := front.Call(c.sys, api.UpdateStep, q); err != nil {
+		if front.IsKind(err, cluster.ErrAccess) {
 			return c.complain(updateError + ": Invalid user id")
 		}
 		return c.failed(err, "", updateError)

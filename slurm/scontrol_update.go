@@ -10,6 +10,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/front"
 )
 
 // The words of refusals.
@@ -26,11 +27,11 @@ const (
 // updates are what can be changed, by the keys that name it. Earlier rows win: those of later ones are keys of theirs.
 func updates() []struct {
 	keys []string
-	run  func(c *control, who setting, rest []setting) int
+	run  func(c *control, who front.Setting, rest []front.Setting) int
 } {
 	return []struct {
 		keys []string
-		run  func(c *control, who setting, rest []setting) int
+		run  func(c *control, who front.Setting, rest []front.Setting) int
 	}{
 		{[]string{"jobid", "job", "jobidname"}, (*control).updateJob},
 		{[]string{"jobname"}, (*control).updateJob},
@@ -38,22 +39,22 @@ func updates() []struct {
 		{[]string{"partitionname", "partition"}, (*control).updatePartition},
 		{[]string{"nodename", "node"}, (*control).updateNode},
 		{[]string{"stepid"}, (*control).updateStep},
-		{[]string{"slurmctlddebug"}, func(c *control, _ setting, _ []setting) int { return c.unsupported(nil) }},
+		{[]string{"slurmctlddebug"}, func(c *control, _ front.Setting, _ []front.Setting) int { return c.unsupported(nil) }},
 	}
 }
 
 // update is scontrol update KEY=VALUE... The words are read before anything is asked for.
 func (c *control) update(args []string) int {
 	if len(args) > 1 && strings.EqualFold(args[0], "job") { // update job 42 ...
-		args = append([]string{args[0] + "=" + args[1]}, paired(args[2:])...)
+		args = append([]string{args[0] + "=" + args[1]}, front.Paired(args[2:])...)
 	}
-	list := words(args)
+	list := front.Words(args)
 	named := list
-	if list[0].bare {
+	if list[0].Bare {
 		named = list[:1]
 	}
 	for _, u := range updates() {
-		i := slices.IndexFunc(named, func(s setting) bool { return slices.Contains(u.keys, s.key) && (!s.bare || list[0].bare) })
+		i := slices.IndexFunc(named, func(s front.Setting) bool { return slices.Contains(u.keys, s.Key) && (!s.Bare || list[0].Bare) })
 		if i >= 0 {
 			return u.run(c, list[i], slices.Delete(slices.Clone(list), i, i+1))
 		}
@@ -65,7 +66,7 @@ func (c *control) update(args []string) int {
 // jobKey is a row: the names of a key of update job, and what it does to the patch.
 type jobKey struct {
 	names string // blank-separated; the first is whole
-	set   func(p *cluster.Patch, v setting, now time.Time) bool
+	set   func(p *cluster.Patch, v front.Setting, now time.Time) bool
 }
 
 const badTime = "Invalid time specification (pos=0): %s"
@@ -85,13 +86,13 @@ var jobComplaints = [...]struct{ key, text string }{
 }
 
 // complaint is what is said of a value that the key does not take.
-func (k *jobKey) complaint(s setting) []string {
+func (k *jobKey) complaint(s front.Setting) []string {
 	for _, c := range jobComplaints {
 		if slices.Contains(strings.Fields(k.names), c.key) {
-			return []string{strings.ReplaceAll(c.text, "%s", s.value)}
+			return []string{strings.ReplaceAll(c.text, "%s", s.Value)}
 		}
 	}
-	return []string{"scontrol: error: Invalid " + s.key + " value: " + s.value, "Request aborted"}
+	return []string{"scontrol: error: Invalid " + s.Key + " value: " + s.Value, "Request aborted"}
 }
 
 // maxPriority is the highest priority that can be set by hand.
@@ -99,123 +100,125 @@ const maxPriority = 1<<32 - 3
 
 // jobKeys are the keys of update job. A set function returns false for a value it can not read.
 var jobKeys = []jobKey{
-	{"account", func(p *cluster.Patch, v setting, _ time.Time) bool { return setName(&p.Account, v.value) }},
-	{"admincomment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.AdminComment = &v.value; return true }},
-	{"arraytaskthrottle", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.ArrayLimit, v.value) }},
-	{"comment", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Comment = &v.value; return true }},
-	{"contiguous", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Contiguous, v.value) }},
-	{"cpuspertask cpus/task", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.value) }},
+	{"account", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setName(&p.Account, v.Value) }},
+	{"admincomment", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.AdminComment = &v.Value; return true }},
+	{"arraytaskthrottle", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.ArrayLimit, v.Value) }},
+	{"comment", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Comment = &v.Value; return true }},
+	{"contiguous", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setBool(&p.Contiguous, v.Value) }},
+	{"cpuspertask cpus/task", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.Value) }},
 	{"cpuspertres", setCPUsPerTRES},
-	{"deadline", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Deadline, v.value, now) }},
-	{"delayboot", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		d, ok := ParseTimeLimit(v.value)
+	{"deadline", func(p *cluster.Patch, v front.Setting, now time.Time) bool {
+		return setPoint(&p.Deadline, v.Value, now)
+	}},
+	{"delayboot", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		d, ok := ParseTimeLimit(v.Value)
 		p.DelayBoot = &d
 		return ok
 	}},
-	{"dependency", func(p *cluster.Patch, v setting, _ time.Time) bool {
+	{"dependency", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		d := cluster.Depends{}
-		ok := v.value == ""
+		ok := v.Value == ""
 		if !ok {
-			d, ok = ParseDepends(v.value)
+			d, ok = ParseDepends(v.Value)
 		}
 		p.Depends = &d
 		return ok
 	}},
-	{"endtime", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.End, v.value, now) }},
-	{"excnodelist", func(p *cluster.Patch, v setting, _ time.Time) bool { return setHostNames(&p.Exclude, v.value) }},
-	{"features", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Constraint = &v.value; return true }},
-	{"gres tres-per-node trespernode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.value) }},
-	{"gpus tres-per-job tresperjob", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		list, ok := ParseGPUs(v.value)
+	{"endtime", func(p *cluster.Patch, v front.Setting, now time.Time) bool { return setPoint(&p.End, v.Value, now) }},
+	{"excnodelist", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setHostNames(&p.Exclude, v.Value) }},
+	{"features", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Constraint = &v.Value; return true }},
+	{"gres tres-per-node trespernode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.Value) }},
+	{"gpus tres-per-job tresperjob", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		list, ok := ParseGPUs(v.Value)
 		p.PerJob = &list
 		return ok
 	}},
-	{"jobname name", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Name = &v.value; return true }},
-	{"licenses", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Licenses = &v.value; return true }},
-	{"mailuser", func(p *cluster.Patch, v setting, _ time.Time) bool { p.MailUser = &v.value; return true }},
-	{"mailtype", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		list, ok := ParseMailTypes(v.value)
+	{"jobname name", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Name = &v.Value; return true }},
+	{"licenses", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Licenses = &v.Value; return true }},
+	{"mailuser", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.MailUser = &v.Value; return true }},
+	{"mailtype", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		list, ok := ParseMailTypes(v.Value)
 		if p.MailType = list; len(list) == 0 {
 			p.MailType = []string{"NONE"}
 		}
 		return ok
 	}},
-	{"mincpusnode", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.MinCPUs, v.value) }},
-	{"minmemorycpu", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		return setMemory(&p.Mem, cluster.MemPerCPU, v.value)
+	{"mincpusnode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.MinCPUs, v.Value) }},
+	{"minmemorycpu", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		return setMemory(&p.Mem, cluster.MemPerCPU, v.Value)
 	}},
-	{"minmemorynode", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		return setMemory(&p.Mem, cluster.MemPerNode, v.value)
+	{"minmemorynode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		return setMemory(&p.Mem, cluster.MemPerNode, v.Value)
 	}},
-	{"mintmpdisknode", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		m, ok := ParseMem(v.value)
+	{"mintmpdisknode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		m, ok := ParseMem(v.Value)
 		n := int64(m)
 		p.TmpMB = &n
 		return ok
 	}},
-	{"nice", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		n, err := ParseNice(v.value, !v.bare)
+	{"nice", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		n, err := ParseNice(v.Value, !v.Bare)
 		p.Nice = &n
 		return err == nil
 	}},
-	{"nodelist reqnodelist", func(p *cluster.Patch, v setting, _ time.Time) bool { return setHostNames(&p.NodeList, v.value) }},
-	{"numcpus", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		lo, _, _ := strings.Cut(v.value, "-")
+	{"nodelist reqnodelist", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setHostNames(&p.NodeList, v.Value) }},
+	{"numcpus", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		lo, _, _ := strings.Cut(v.Value, "-")
 		return setInt(&p.Tasks, lo) && *p.Tasks > 0
 	}},
 	{"numnodes reqnodes", setNodeCount},
-	{"numtasks reqprocs", func(p *cluster.Patch, v setting, _ time.Time) bool { return setInt(&p.Tasks, v.value) }},
-	{"oversubscribe shared", func(p *cluster.Patch, v setting, _ time.Time) bool {
+	{"numtasks reqprocs", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.Tasks, v.Value) }},
+	{"oversubscribe shared", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		share := cluster.ShareExclusive
-		if yes, ok := flagArg(v.value); ok && yes {
+		if yes, ok := flagArg(v.Value); ok && yes {
 			share = cluster.ShareOver
 		}
 		p.Sharing = &share
 		return true
 	}},
-	{"corespec", func(p *cluster.Patch, v setting, _ time.Time) bool { return setSpec(&p.CoreSpec, v.value) }},
-	{"threadspec", func(p *cluster.Patch, v setting, _ time.Time) bool { return setSpec(&p.ThreadSpec, v.value) }},
-	{"partition", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		p.Partitions = strings.Split(v.value, ",")
+	{"corespec", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setSpec(&p.CoreSpec, v.Value) }},
+	{"threadspec", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setSpec(&p.ThreadSpec, v.Value) }},
+	{"partition", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		p.Partitions = strings.Split(v.Value, ",")
 		return true
 	}},
-	{"prefer", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Prefer = &v.value; return true }},
-	{"priority", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		n, err := strconv.ParseUint(v.value, 10, 32)
+	{"prefer", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Prefer = &v.Value; return true }},
+	{"priority", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		n, err := strconv.ParseUint(v.Value, 10, 32)
 		k := uint32(n)
 		p.Priority = &k
 		return err == nil && n <= maxPriority
 	}},
-	{"qos", func(p *cluster.Patch, v setting, _ time.Time) bool { return setName(&p.QOS, v.value) }},
-	{"requeue", func(p *cluster.Patch, v setting, _ time.Time) bool { return setBool(&p.Requeue, v.value) }},
-	{resetAccrue, func(p *cluster.Patch, _ setting, _ time.Time) bool { p.ResetAccrue = true; return true }},
-	{"reservationname", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Reservation = &v.value; return true }},
-	{"sitefactor adminprio", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		n, err := strconv.Atoi(v.value)
+	{"qos", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setName(&p.QOS, v.Value) }},
+	{"requeue", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setBool(&p.Requeue, v.Value) }},
+	{resetAccrue, func(p *cluster.Patch, _ front.Setting, _ time.Time) bool { p.ResetAccrue = true; return true }},
+	{"reservationname", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Reservation = &v.Value; return true }},
+	{"sitefactor adminprio", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		n, err := strconv.Atoi(v.Value)
 		p.Site = &n
 		return err == nil && n >= -maxNice && n <= maxNice
 	}},
-	{"starttime eligibletime begintime", func(p *cluster.Patch, v setting, now time.Time) bool { return setPoint(&p.Begin, v.value, now) }},
-	{"stdin", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdin = &v.value; return true }},
-	{"stdout", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stdout = &v.value; return true }},
-	{"stderr", func(p *cluster.Patch, v setting, _ time.Time) bool { p.Stderr = &v.value; return true }},
-	{"switches", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		n, _, err := ParseSwitches(v.value)
+	{"starttime eligibletime begintime", func(p *cluster.Patch, v front.Setting, now time.Time) bool { return setPoint(&p.Begin, v.Value, now) }},
+	{"stdin", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stdin = &v.Value; return true }},
+	{"stdout", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stdout = &v.Value; return true }},
+	{"stderr", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stderr = &v.Value; return true }},
+	{"switches", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		n, _, err := ParseSwitches(v.Value)
 		p.Switches = &n
 		return err == nil
 	}},
 	{"timelimit", setLimit},
-	{"timemin", func(p *cluster.Patch, v setting, _ time.Time) bool {
-		d, ok := ParseTimeLimit(v.value)
+	{"timemin", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		d, ok := ParseTimeLimit(v.Value)
 		p.LimitMin = &d
 		return ok
 	}},
-	{"wckey", func(p *cluster.Patch, v setting, _ time.Time) bool { p.WCKey = &v.value; return true }},
-	{"workdir", func(p *cluster.Patch, v setting, _ time.Time) bool { p.WorkDir = &v.value; return true }},
+	{"wckey", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.WCKey = &v.Value; return true }},
+	{"workdir", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.WorkDir = &v.Value; return true }},
 }
 
-func setLimit(p *cluster.Patch, v setting, _ time.Time) bool {
-	text, sign := v.value, v.sign
+func setLimit(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+	text, sign := v.Value, v.Sign
 	if sign == 0 && text != "" && (text[0] == '+' || text[0] == '-') && text != "-1" {
 		sign, text = text[0], text[1:]
 	}
@@ -232,31 +235,31 @@ func setLimit(p *cluster.Patch, v setting, _ time.Time) bool {
 }
 
 // setNodeCount reads a number of nodes, the most being left as it is, or a range; none: any number.
-func setNodeCount(p *cluster.Patch, v setting, _ time.Time) bool {
+func setNodeCount(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 	lo, hi, err := 1, 0, error(nil)
-	least, most, ranged := strings.Cut(v.value, "-")
-	if v.value != "" {
+	least, most, ranged := strings.Cut(v.Value, "-")
+	if v.Value != "" {
 		lo, err = nodeNumber(least, ranged)
 	}
 	if ranged && err == nil {
 		hi, err = nodeNumber(most, false)
 	}
-	if p.MinNodes = &lo; ranged || v.value == "" {
+	if p.MinNodes = &lo; ranged || v.Value == "" {
 		p.MaxNodes = &hi
 	}
 	return err == nil
 }
 
 // setCPUsPerTRES reads the CPUs of each GPU, as gres:gpu:2 or gres/gpu=2; nothing takes it back.
-func setCPUsPerTRES(p *cluster.Patch, v setting, _ time.Time) bool {
-	text := v.value
+func setCPUsPerTRES(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+	text := v.Value
 	for _, prefix := range []string{"gres:", "gres/", "gpu:", "gpu="} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	if v.value == "" {
+	if v.Value == "" {
 		text = "0"
 	}
-	return (text != v.value || v.value == "") && setInt(&p.CPUsPerGPU, text)
+	return (text != v.Value || v.Value == "") && setInt(&p.CPUsPerGPU, text)
 }
 
 // setName reads the name of an account or a QOS, which know no case.
@@ -313,7 +316,7 @@ func setGRESList(to **[]cluster.GRES, v string) bool {
 func setHostNames(to **[]cluster.NodeName, v string) bool {
 	names := []cluster.NodeName{}
 	*to = &names
-	return v == "" || setNodeList(&names, v) == nil
+	return v == "" || front.SetNodes(&names, v) == nil
 }
 
 // nodeActions are the words of update node state=.
@@ -325,21 +328,21 @@ var nodeActions = [...]struct {
 	{"power_down_asap", cluster.NodePowerDown}, {"power_down_force", cluster.NodePowerDownForce}}
 
 // updateNode changes nodes.
-func (c *control) updateNode(who setting, rest []setting) int {
-	set, names, idle := cluster.NodeSet{}, who.value, false
+func (c *control) updateNode(who front.Setting, rest []front.Setting) int {
+	set, names, idle := cluster.NodeSet{}, who.Value, false
 	var available, active *[]string
-	for _, s := range append([]setting{who}, rest...) {
-		v := s.value
+	for _, s := range append([]front.Setting{who}, rest...) {
+		v := s.Value
 		switch {
-		case s.bare:
-			return c.complain(misread+s.text+aborted, updateError+noError)
+		case s.Bare:
+			return c.complain(misread+s.Text+aborted, updateError+noError)
 		case s == who:
-		case isKey(s.key, 1, "state") && strings.EqualFold(v, "cancel_reboot"):
+		case front.IsKey(s.Key, 1, "state") && strings.EqualFold(v, "cancel_reboot"):
 			return c.cancelReboot([]string{names})
-		case isKey(s.key, 1, "state") && (strings.EqualFold(v, "future") || strings.EqualFold(v, "noresp")):
-			return c.complain("Invalid input: "+s.text, "Request aborted",
+		case front.IsKey(s.Key, 1, "state") && (strings.EqualFold(v, "future") || strings.EqualFold(v, "noresp")):
+			return c.complain("Invalid input: "+s.Text, "Request aborted",
 				"muster sees by itself which nodes are there and answer; drain a node, or set it down, to keep jobs off it")
-		case isKey(s.key, 1, "state"):
+		case front.IsKey(s.Key, 1, "state"):
 			i := slices.IndexFunc(nodeActions[:], func(a struct {
 				word   string
 				action cluster.NodeAction
@@ -347,34 +350,34 @@ func (c *control) updateNode(who setting, rest []setting) int {
 				return strings.EqualFold(a.word, v)
 			})
 			if i < 0 {
-				return c.complain("Invalid input: "+s.text, "Request aborted", "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN",
+				return c.complain("Invalid input: "+s.Text, "Request aborted", "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN",
 					"Not all states are valid given a node's prior state")
 			}
 			set.Action, idle = nodeActions[i].action, strings.EqualFold(v, "idle")
-		case isKey(s.key, 3, "reason"):
+		case front.IsKey(s.Key, 3, "reason"):
 			v = strings.Trim(v, `"'`)
 			set.Reason = &v
-		case isKey(s.key, 3, "availablefeatures", "features"):
+		case front.IsKey(s.Key, 3, "availablefeatures", "features"):
 			available = listOf(v)
-		case isKey(s.key, 3, "activefeatures"):
+		case front.IsKey(s.Key, 3, "activefeatures"):
 			active = listOf(v)
-		case isKey(s.key, 3, "topology"):
+		case front.IsKey(s.Key, 3, "topology"):
 			v = v[strings.LastIndexByte(v, ':')+1:] // TOPOLOGY:NAME
 			set.Topology = &v
-		case isKey(s.key, 3, "weight"):
+		case front.IsKey(s.Key, 3, "weight"):
 			if !setInt(&set.Weight, v) {
-				return c.complain("Invalid input: "+s.text, "Request aborted")
+				return c.complain("Invalid input: "+s.Text, "Request aborted")
 			}
-		case isKey(s.key, 3, "comment"):
+		case front.IsKey(s.Key, 3, "comment"):
 			set.Comment = &v
-		case isKey(s.key, 3, "extra"):
+		case front.IsKey(s.Key, 3, "extra"):
 			set.Extra = &v
-		case isKey(s.key, 5, "nodeaddr"):
+		case front.IsKey(s.Key, 5, "nodeaddr"):
 			set.Addr = &v
-		case isKey(s.key, 5, "nodehostname"):
+		case front.IsKey(s.Key, 5, "nodehostname"):
 			set.Host = &v
 		default:
-			return c.complain("Update of this parameter is not supported: "+s.text, "Request aborted")
+			return c.complain("Update of this parameter is not supported: "+s.Text, "Request aborted")
 		}
 	}
 	if a := set.Action; a != "" && a != cluster.NodeResume && !strings.HasPrefix(string(a), "power_") && cmp.Or(deref(set.Reason), "") == "" {
@@ -390,7 +393,7 @@ func (c *control) updateNode(who setting, rest []setting) int {
 	if !c.featuresOf(&set, available, active) {
 		return c.complain("slurm_update error: Active features not subset of available features")
 	}
-	if err := c.setNodes(set); err != nil && !(idle && isKind(err, cluster.ErrNodeState)) {
+	if err := c.setNodes(set); err != nil && !(idle && front.IsKind(err, cluster.ErrNodeState)) {
 		return c.failed(err, "", updateError)
 	}
 	return 0
@@ -398,7 +401,7 @@ func (c *control) updateNode(who setting, rest []setting) int {
 
 // listOf reads a list, which may be empty: then there is to be none of what it lists.
 func listOf(v string) *[]string {
-	list := append([]string{}, splitList(v)...)
+	list := append([]string{}, front.SplitList(v)...)
 	return &list
 }
 
@@ -414,7 +417,7 @@ func (c *control) featuresOf(set *cluster.NodeSet, available, active *[]string) 
 	if available != nil {
 		return within(*available)
 	}
-	resp, _ := call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes}) // an error is met again by the change itself
+	resp, _ := front.Call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes}) // an error is met again by the change itself
 	for _, n := range resp.Nodes {
 		if !within(n.Inventory.Available()) {
 			return false
@@ -425,14 +428,14 @@ func (c *control) featuresOf(set *cluster.NodeSet, available, active *[]string) 
 
 // setNodes changes nodes. Of a list not all of which can be resumed those are that can, and the last error says that some were not.
 func (c *control) setNodes(set cluster.NodeSet) error {
-	_, err := call(c.sys, api.SetNodes, set)
-	if set.Action != cluster.NodeResume || len(set.Nodes) < 2 || !isKind(err, cluster.ErrNodeState) {
+	_, err := front.Call(c.sys, api.SetNodes, set)
+	if set.Action != cluster.NodeResume || len(set.Nodes) < 2 || !front.IsKind(err, cluster.ErrNodeState) {
 		return err
 	}
 	for _, n := range set.Nodes {
 		one := set
 		one.Nodes = []cluster.NodeName{n}
-		if _, e := call(c.sys, api.SetNodes, one); e != nil {
+		if _, e := front.Call(c.sys, api.SetNodes, one); e != nil {
 			err = e
 		}
 	}
@@ -448,27 +451,27 @@ func deref[T any](p *T) (v T) {
 }
 
 // partitionWords applies keys to a partition. It answers with a complaint, lines of text.
-func partitionWords(p *cluster.Partition, list []setting) []string {
+func partitionWords(p *cluster.Partition, list []front.Setting) []string {
 	for _, s := range list {
-		key := s.key
+		key := s.Key
 		switch {
-		case s.bare:
-			return []string{misread + s.text + aborted}
+		case s.Bare:
+			return []string{misread + s.Text + aborted}
 		case key == "partitionname" || key == "partition":
-			p.Name = s.value
+			p.Name = s.Value
 			continue
-		case key == "allocnodes" && strings.EqualFold(s.value, "all"):
+		case key == "allocnodes" && strings.EqualFold(s.Value, "all"):
 			continue // they are
 		}
-		if err := conf.PartitionKey(p, conf.FullPartitionKey(key), s.value); err != nil {
+		if err := conf.PartitionKey(p, conf.FullPartitionKey(key), s.Value); err != nil {
 			if strings.HasSuffix(err.Error(), "has no effect yet") {
-				return []string{"scontrol: error: Update of this parameter is not supported: " + s.text + "\n", "scontrol: error: Request aborted"}
+				return []string{"scontrol: error: Update of this parameter is not supported: " + s.Text + "\n", "scontrol: error: Request aborted"}
 			}
 			help := "Request aborted"
 			if key == "oversubscribe" || key == "shared" {
 				help = "Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"
 			}
-			return []string{misread + s.text, "scontrol: error: " + help}
+			return []string{misread + s.Text, "scontrol: error: " + help}
 		}
 	}
 	return nil
@@ -476,17 +479,17 @@ func partitionWords(p *cluster.Partition, list []setting) []string {
 
 // setPartition stores a partition.
 func (c *control) setPartition(p cluster.Partition, what string) int {
-	if _, err := call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: p}); err != nil {
+	if _, err := front.Call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: p}); err != nil {
 		return c.failed(err, "", what)
 	}
 	return 0
 }
 
 // updatePartition changes one partition.
-func (c *control) updatePartition(who setting, rest []setting) int {
-	old, err := c.partition(who.value)
+func (c *control) updatePartition(who front.Setting, rest []front.Setting) int {
+	old, err := c.partition(who.Value)
 	p := deref(old)
-	if bad := partitionWords(&p, append([]setting{who}, rest...)); bad != nil {
+	if bad := partitionWords(&p, append([]front.Setting{who}, rest...)); bad != nil {
 		return c.complain(append(bad, updateError+noError)...)
 	}
 	switch {
@@ -515,20 +518,20 @@ func (c *control) partition(name string) (*cluster.Partition, error) {
 
 // create is scontrol create partition=NAME ..., reservation[name=NAME] ... and nodename=LIST ...
 func (c *control) create(args []string) int {
-	first := words(args[:1])[0]
-	if strings.HasPrefix(first.key, "node") {
+	first := front.Words(args[:1])[0]
+	if strings.HasPrefix(first.Key, "node") {
 		return c.createNodes(args)
 	}
-	if first.bare && isKey(first.key, 3, "reservationname") { // create reservation ...
+	if first.Bare && front.IsKey(first.Key, 3, "reservationname") { // create reservation ...
 		args = args[1:]
 	}
-	list := words(args)
-	i := slices.IndexFunc(list, func(s setting) bool { return s.key == "partitionname" || s.key == "partition" })
+	list := front.Words(args)
+	i := slices.IndexFunc(list, func(s front.Setting) bool { return s.Key == "partitionname" || s.Key == "partition" })
 	switch {
-	case isKey(first.key, 3, "reservationname") || i < 0 && slices.ContainsFunc(list, func(s setting) bool { return isKey(s.key, 3, "reservationname") }):
+	case front.IsKey(first.Key, 3, "reservationname") || i < 0 && slices.ContainsFunc(list, func(s front.Setting) bool { return front.IsKey(s.Key, 3, "reservationname") }):
 		return c.createReservation(list)
 	case i < 0:
-		return c.complain("scontrol: error: Invalid creation entity: " + first.text)
+		return c.complain("scontrol: error: Invalid creation entity: " + first.Text)
 	}
 	p := cluster.Partition{State: cluster.PartitionUp}
 	if bad := partitionWords(&p, list); bad != nil {
@@ -549,21 +552,21 @@ func (c *control) remove(args []string) int {
 	if len(args) > 1 && !strings.Contains(word, "=") {
 		word += "=" + args[1]
 	}
-	list, bad := settings([]string{word})
+	list, bad := front.Settings([]string{word})
 	if bad != "" {
 		return c.complain("scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
 	}
-	switch s := list[0]; s.key {
+	switch s := list[0]; s.Key {
 	case "partitionname", "partition":
-		_, err := call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: cluster.Partition{Name: s.value}, Delete: true})
+		_, err := front.Call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: cluster.Partition{Name: s.Value}, Delete: true})
 		if err != nil {
 			return c.failed(err, "", "delete_partition "+word)
 		}
 		return 0
 	case "nodename", "node":
-		return c.deleteNodes(s.value, args[0])
+		return c.deleteNodes(s.Value, args[0])
 	case "reservation", "reservationname":
-		if _, err := call(c.sys, api.DropReservation, cluster.ReservationDrop{Name: s.value}); err != nil {
+		if _, err := front.Call(c.sys, api.DropReservation, cluster.ReservationDrop{Name: s.Value}); err != nil {
 			return c.failed(err, "", deleteResvError+" "+args[0])
 		}
 		return 0

@@ -12,6 +12,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -119,7 +120,7 @@ func (r *Request) setHosts(v string, dst *[]cluster.NodeName) error {
 	if err != nil {
 		return opt.Refused("Invalid node name specified")
 	}
-	*dst, r.hosts = nodeNames(names), allNames(names)
+	*dst, r.hosts = front.NodeNames(names), allNames(names)
 	return nil
 }
 
@@ -133,10 +134,10 @@ func allNames(names []string) []cluster.NodeName {
 }
 
 func readHostFile(path string, dst, all *[]cluster.NodeName) error {
-	text, err := readFileLimited(path, maxHostFile)
+	text, err := front.ReadFileLimited(path, front.MaxHostFile)
 	if err != nil && !errors.Is(err, syscall.EISDIR) {
 		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
-			"error: slurm_allocate_resources error opening file " + path + ", " + plainErr(err), "error: Invalid --nodefile node file"}}
+			"error: slurm_allocate_resources error opening file " + path + ", " + front.PlainError(err), "error: Invalid --nodefile node file"}}
 	}
 	var words []string
 	for line := range strings.Lines(string(text)) {
@@ -150,7 +151,7 @@ func readHostFile(path string, dst, all *[]cluster.NodeName) error {
 	if len(words) == 0 {
 		return &opt.UsageError{Code: opt.CodeUsage, Lines: []string{"error: Hostlist is empty!", "error: Invalid --nodefile node file"}}
 	}
-	*dst, *all = nodeNames(words), allNames(words)
+	*dst, *all = front.NodeNames(words), allNames(words)
 	return nil
 }
 
@@ -227,7 +228,7 @@ func setUID(r *Request, v string) error {
 	if r.sys.UID != 0 {
 		return opt.Errorf(opt.CodeUsage, "error: --uid only permitted by root user")
 	}
-	u, ok := LookupUser(v)
+	u, ok := front.LookupUser(v)
 	if !ok {
 		return opt.ErrSpec
 	}
@@ -243,7 +244,7 @@ func setGID(r *Request, v string) error {
 	if r.sys.UID != 0 {
 		return opt.Errorf(opt.CodeUsage, "error: --gid only permitted by root user")
 	}
-	g, ok := LookupGroup(v)
+	g, ok := front.LookupGroup(v)
 	if !ok {
 		return opt.ErrSpec
 	}

@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // allInfoFields is what %all stands for, with the blanks that Slurm's has.
@@ -84,11 +85,11 @@ var infoColumns = []format.Column[infoRow]{
 			if n.ReasonBy == "" {
 				return "Unknown"
 			}
-			return n.ReasonBy + "(" + uintText(n.ReasonUID) + ")"
+			return n.ReasonBy + "(" + front.UintText(n.ReasonUID) + ")"
 		})
 	}},
 	{Code: 'v', Long: "version", Head: "VERSION", Of: func(r *infoRow) string {
-		return r.text("", func(n *api.NodeInfo) string { return cmp.Or(n.Inventory.Version, slurmVersion) })
+		return r.text("", func(n *api.NodeInfo) string { return cmp.Or(n.Inventory.Version, front.SlurmVersion) })
 	}},
 	{Code: 'V', Long: "cluster", Head: "CLUSTER", Of: func(*infoRow) string { return "N/A" }},
 	{Code: 'w', Long: "weight", Head: "WEIGHT", Of: func(r *infoRow) string {

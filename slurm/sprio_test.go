@@ -11,6 +11,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // TestSprioRounding has the figures of Slurm 22.05 (sprio -o): each factor is rounded, a half to the even number; the sum of
@@ -73,7 +74,7 @@ func TestSprioGolden(t *testing.T) {
 	for _, part := range strings.Split(string(text), "$ sprio")[1:] {
 		line, want, _ := strings.Cut(part, "\n")
 		var both bytes.Buffer
-		sys := &Sys{Prog: "sprio", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial}
+		sys := &front.Sys{Prog: "sprio", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial}
 		if code := Main(append([]string{"sprio"}, strings.Fields(line)...), sys); code != 0 {
 			fmt.Fprintln(&both, "rc", code)
 		}

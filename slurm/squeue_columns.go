@@ -10,6 +10,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // allJobFields is what %all stands for.
@@ -19,7 +20,7 @@ const allJobFields = "%a|%b|%c|%d|%e|%f|%g|%h|%i|%j|%k|%l|%m|%n|%o|%p|%q|%r|%s|%
 // jobColumns are the fields of squeue: the letters of -o and the names of -O.
 var jobColumns = []format.Column[jobRow]{
 	{Code: 'a', Long: "account", Head: "ACCOUNT", Of: func(r *jobRow) string { return format.Null(r.Spec.Account) }},
-	{Code: 'A', Long: "jobid", Head: "JOBID", Of: func(r *jobRow) string { return uintText(uint32(r.ID)) }},
+	{Code: 'A', Long: "jobid", Head: "JOBID", Of: func(r *jobRow) string { return front.UintText(uint32(r.ID)) }},
 	{Code: 'b', Long: "tres-per-node gres", Head: "TRES_PER_NODE", Of: func(r *jobRow) string { return orNA(format.GRES(r.Spec.PerNode)) }},
 	{Code: 'B', Long: "batchhost", Head: "EXEC_HOST", Of: func(r *jobRow) string { return cmp.Or(r.firstNode(), "n/a") }},
 	{Code: 'c', Long: "mincpus", Head: "MIN_CPUS", Of: func(r *jobRow) string { return strconv.Itoa(r.minCPUs()) }},
@@ -29,9 +30,9 @@ var jobColumns = []format.Column[jobRow]{
 	{Code: 'e', Long: "endtime", Head: "END_TIME", Of: func(r *jobRow) string { return r.v.when(r.end()) }},
 	{Code: 'E', Long: "dependency", Head: "DEPENDENCY", Of: func(r *jobRow) string { return format.Null(r.depends()) }},
 	{Code: 'f', Long: "feature", Head: "FEATURES", Of: func(r *jobRow) string { return format.Null(r.Spec.Constraint) }},
-	{Code: 'F', Long: "arrayjobid", Head: "ARRAY_JOB_ID", Of: func(r *jobRow) string { return uintText(uint32(cmp.Or(r.ArrayID, r.ID))) }},
+	{Code: 'F', Long: "arrayjobid", Head: "ARRAY_JOB_ID", Of: func(r *jobRow) string { return front.UintText(uint32(cmp.Or(r.ArrayID, r.ID))) }},
 	{Code: 'g', Long: "groupname", Head: "GROUP", Of: func(r *jobRow) string { return r.group() }},
-	{Code: 'G', Long: "groupid", Head: "GROUP", Of: func(r *jobRow) string { return uintText(r.Spec.GID) }},
+	{Code: 'G', Long: "groupid", Head: "GROUP", Of: func(r *jobRow) string { return front.UintText(r.Spec.GID) }},
 	{Code: 'h', Long: "oversubscribe", Head: "OVER_SUBSCRIBE", Of: func(r *jobRow) string { return r.sharing() }},
 	{Code: 'H', Long: "sockets", Head: "SOCKETS_PER_NODE", Of: func(r *jobRow) string { return star(r.Spec.SocketsPerNode) }},
 	{Code: 'i', Long: "jobarrayid", Head: "JOBID", Of: func(r *jobRow) string { return r.id() }},
@@ -44,7 +45,7 @@ var jobColumns = []format.Column[jobRow]{
 	{Code: 'L', Long: "timeleft", Head: "TIME_LEFT", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.timeLeft()) }},
 	{Code: 'm', Long: "minmemory", Head: "MIN_MEMORY", Of: func(r *jobRow) string { return r.v.mem(r.minMemory()) }},
 	{Code: 'M', Long: "timeused", Head: "TIME", Whole: true, Of: func(r *jobRow) string { return format.Duration(r.runTime()) }},
-	{Code: 'n', Long: "reqnodes", Head: "REQ_NODES", Whole: true, Of: func(r *jobRow) string { return nodeText(r.Spec.NodeList) }},
+	{Code: 'n', Long: "reqnodes", Head: "REQ_NODES", Whole: true, Of: func(r *jobRow) string { return front.NodeText(r.Spec.NodeList) }},
 	{Code: 'N', Long: "nodelist", Head: "NODELIST", Whole: true, Of: func(r *jobRow) string { return r.nodes() }},
 	{Code: 'o', Long: "command", Head: "COMMAND", Of: func(r *jobRow) string { return format.Null(r.command()) }},
 	{Code: 'O', Long: "contiguous", Head: "CONTIGUOUS", Of: func(r *jobRow) string { return bit(r.Spec.Contiguous) }},
@@ -53,7 +54,7 @@ var jobColumns = []format.Column[jobRow]{
 	}},
 	{Code: 'P', Long: "partition", Head: "PARTITION", Of: func(r *jobRow) string { return r.partition() }},
 	{Code: 'q', Long: "qos", Head: "QOS", Of: func(r *jobRow) string { return format.Null(r.Spec.QOS) }},
-	{Code: 'Q', Long: "prioritylong", Head: "PRIORITY", Of: func(r *jobRow) string { return uintText(r.Priority) }},
+	{Code: 'Q', Long: "prioritylong", Head: "PRIORITY", Of: func(r *jobRow) string { return front.UintText(r.Priority) }},
 	{Code: 'r', Long: "reason", Head: "REASON", Of: func(r *jobRow) string { return r.reason() }},
 	{Code: 'R', Long: "reasonlist", Head: "NODELIST(REASON)", Whole: true, Of: func(r *jobRow) string { return r.nodesOrReason() }},
 	{Code: 's', Long: "selectjobinfo", Head: "", Of: func(r *jobRow) string { return "" }},
@@ -61,15 +62,15 @@ var jobColumns = []format.Column[jobRow]{
 	{Code: 't', Long: "statecompact", Head: "ST", Of: func(r *jobRow) string { return r.st.short }},
 	{Code: 'T', Long: "state", Head: "STATE", Of: func(r *jobRow) string { return r.st.long }},
 	{Code: 'u', Long: "username", Head: "USER", Of: func(r *jobRow) string { return r.Spec.User }},
-	{Code: 'U', Long: "userid", Head: "UID", Of: func(r *jobRow) string { return uintText(r.Spec.UID) }},
+	{Code: 'U', Long: "userid", Head: "UID", Of: func(r *jobRow) string { return front.UintText(r.Spec.UID) }},
 	{Code: 'v', Long: "reservation", Head: "RESERVATION", Of: func(r *jobRow) string { return format.Null(r.Spec.Reservation) }},
 	{Code: 'V', Long: "submittime", Head: "SUBMIT_TIME", Of: func(r *jobRow) string { return r.v.when(r.Submitted) }},
 	{Code: 'w', Long: "wckey", Head: "WCKEY", Of: func(r *jobRow) string { return format.Null(r.Spec.WCKey) }},
 	{Code: 'W', Long: "licenses", Head: "LICENSES", Of: func(r *jobRow) string { return format.Null(r.Spec.Licenses) }},
-	{Code: 'x', Long: "", Head: "EXC_NODES", Whole: true, Of: func(r *jobRow) string { return nodeText(r.Spec.Exclude) }},
+	{Code: 'x', Long: "", Head: "EXC_NODES", Whole: true, Of: func(r *jobRow) string { return front.NodeText(r.Spec.Exclude) }},
 	{Code: 'X', Long: "corespec", Head: "CORE_SPEC", Of: func(r *jobRow) string { return r.coreSpec() }},
 	{Code: 'y', Long: "nice", Head: "NICE", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.Nice) }},
-	{Code: 'Y', Long: "schednodes", Head: "SCHEDNODES", Whole: true, Of: func(r *jobRow) string { return format.Null(nodeText(r.PlannedNodes)) }},
+	{Code: 'Y', Long: "schednodes", Head: "SCHEDNODES", Whole: true, Of: func(r *jobRow) string { return format.Null(front.NodeText(r.PlannedNodes)) }},
 	{Code: 'z', Long: "sct", Head: "S:C:T", Of: func(r *jobRow) string {
 		return star(r.Spec.SocketsPerNode) + ":" + star(r.Spec.CoresPerSocket) + ":" + star(r.Spec.ThreadsPerCore)
 	}},
@@ -79,7 +80,7 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "admin_comment", Head: "ADMIN_COMMENT", Of: func(r *jobRow) string { return format.Null(r.Spec.AdminComment) }},
 	{Long: "allocnodes", Head: "ALLOC_NODES", Of: func(r *jobRow) string { return r.Spec.SubmitHost }},
 	{Long: "allocsid", Head: "ALLOC_SID", Of: func(r *jobRow) string { return strconv.Itoa(r.Spec.AllocSid) }},
-	{Long: "associd", Head: "ASSOC_ID", Of: func(r *jobRow) string { return uintText(uint32(r.Job.Assoc)) }},
+	{Long: "associd", Head: "ASSOC_ID", Of: func(r *jobRow) string { return front.UintText(uint32(r.Job.Assoc)) }},
 	{Long: "batchflag", Head: "BATCH_FLAG", Of: func(r *jobRow) string { return bit(r.Spec.Kind == cluster.Batch) }},
 	{Long: "boardspernode", Head: "BOARDS_PER_NODE", Of: func(r *jobRow) string { return "0" }},
 	{Long: "burstbuffer", Head: "BURST_BUFFER", Of: func(r *jobRow) string { return format.Null(r.Spec.BurstBuffer) }},
@@ -95,7 +96,7 @@ var jobColumns = []format.Column[jobRow]{
 	{Long: "eligibletime", Head: "ELIGIBLE_TIME", Of: func(r *jobRow) string { return r.v.when(r.eligible()) }},
 	{Long: "exit_code", Head: "EXIT_CODE", Of: func(r *jobRow) string { return strconv.Itoa(waitStatus(r.Exit)) }},
 	{Long: "hetjobid", Head: "HET_JOB_ID", Of: func(r *jobRow) string {
-		return r.het(func(h *cluster.HetPart) string { return uintText(uint32(h.ID)) })
+		return r.het(func(h *cluster.HetPart) string { return front.UintText(uint32(h.ID)) })
 	}},
 	{Long: "hetjobidset", Head: "HET_JOB_ID_SET", Of: func(r *jobRow) string { return r.het(hetSet) }},
 	{Long: "hetjoboffset", Head: "HET_JOB_OFFSET", Of: func(r *jobRow) string {
@@ -217,7 +218,7 @@ func (r *jobRow) memPerTRES() string {
 }
 
 // perGPU begins what is given for each GPU: Slurm writes it in another way if it was not asked for.
-func perGPU(byDefault bool) string { return choose(byDefault, "gpu:", "gres:gpu:") }
+func perGPU(byDefault bool) string { return front.Choose(byDefault, "gpu:", "gres:gpu:") }
 
 // allStepFields is what %all stands for with --steps.
 const allStepFields = "%A|%i|%j|%l|%M|%N|%P|%S|%u|%U"
@@ -235,18 +236,18 @@ var stepColumns = []format.Column[stepRow]{
 	{Code: 'j', Long: "stepname", Head: "NAME", Of: func(s *stepRow) string { return s.Name }},
 	{Code: 'l', Long: "timelimit", Head: "TIME_LIMIT", Whole: true, Of: func(s *stepRow) string { return format.Duration(s.limit()) }},
 	{Code: 'M', Long: "timeused", Head: "TIME", Whole: true, Of: func(s *stepRow) string { return format.Duration(s.runTime()) }},
-	{Code: 'N', Long: "nodes", Head: "NODELIST", Whole: true, Of: func(s *stepRow) string { return nodeText(s.nodeNames()) }},
+	{Code: 'N', Long: "nodes", Head: "NODELIST", Whole: true, Of: func(s *stepRow) string { return front.NodeText(s.nodeNames()) }},
 	{Code: 'P', Long: "partition", Head: "PARTITION", Of: func(s *stepRow) string { return s.job.partition() }},
 	{Code: 'S', Long: "starttime", Head: "START_TIME", Of: func(s *stepRow) string { return s.job.v.when(s.Started) }},
 	{Code: 'u', Long: "username", Head: "USER", Of: func(s *stepRow) string { return cmp.Or(s.User, s.job.Spec.User) }},
-	{Code: 'U', Long: "userid", Head: "UID", Of: func(s *stepRow) string { return uintText(s.job.Spec.UID) }},
-	{Long: "arrayjobid", Head: "ARRAY_JOB_ID", Of: func(s *stepRow) string { return uintText(uint32(s.job.ArrayID)) }},
+	{Code: 'U', Long: "userid", Head: "UID", Of: func(s *stepRow) string { return front.UintText(s.job.Spec.UID) }},
+	{Long: "arrayjobid", Head: "ARRAY_JOB_ID", Of: func(s *stepRow) string { return front.UintText(uint32(s.job.ArrayID)) }},
 	{Long: "arraytaskid", Head: "ARRAY_TASK_ID", Of: func(s *stepRow) string { return s.job.taskText() }},
 	{Long: "cluster", Head: "CLUSTER", Of: func(s *stepRow) string { return s.job.v.config().Config.ClusterName }},
 	{Long: "container", Head: "CONTAINER", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "cpufreq", Head: "CPU_FREQ", Of: func(s *stepRow) string { return "Unknown-Unknown:Unknown" }},
 	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(s *stepRow) string { return format.Null(s.cpusPerTRES()) }},
-	{Long: "jobid", Head: "JOB_ID", Of: func(s *stepRow) string { return uintText(uint32(s.ID.Job)) }},
+	{Long: "jobid", Head: "JOB_ID", Of: func(s *stepRow) string { return front.UintText(uint32(s.ID.Job)) }},
 	{Long: "mem-per-tres", Head: "MEM_PER_TRES", Of: func(s *stepRow) string { return format.Null(s.memPerTRES()) }},
 	{Long: "network", Head: "NETWORK", Of: func(s *stepRow) string { return "(null)" }},
 	{Long: "numcpus", Head: "NUM_CPUS", Of: func(s *stepRow) string { return strconv.Itoa(s.cpus()) }},
@@ -276,7 +277,7 @@ func stepName(step int) string {
 func (s *stepRow) id() string {
 	job := s.job.id()
 	if s.job.Het != nil { // as Slurm does, for steps alone
-		job = uintText(uint32(s.job.ID))
+		job = front.UintText(uint32(s.job.ID))
 	}
 	return job + "." + stepName(s.ID.Step)
 }

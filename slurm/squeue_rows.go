@@ -9,6 +9,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // rows makes the lines of the jobs that the options leave.
@@ -102,7 +103,7 @@ func (o *queueOptions) keeps(r *jobRow) bool {
 	if len(o.licenses) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(splitList(r.Spec.Licenses), func(l string) bool {
+	return slices.ContainsFunc(front.SplitList(r.Spec.Licenses), func(l string) bool {
 		name, _, _ := strings.Cut(l, ":")
 		return slices.Contains(o.licenses, name)
 	})
@@ -212,7 +213,7 @@ var stepOrders = [...]order[stepRow]{
 // compareTimes puts unknown times last.
 func compareTimes(a, b time.Time) int {
 	if a.IsZero() != b.IsZero() {
-		return b2i(a.IsZero()) - b2i(b.IsZero())
+		return front.BoolInt(a.IsZero()) - front.BoolInt(b.IsZero())
 	}
 	return a.Compare(b)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // goodputRow is a line of sreport cluster goodput: what time was spent on, and of whom it was lost.
@@ -66,14 +67,14 @@ func (r *reporter) goodput(a *reportAsk) int {
 	for _, g := range rows {
 		all[g.tres] = max(all[g.tres], g.secs)
 	}
-	cols := []reportColumn[goodputRow]{
-		{"Cluster", "Cluster", 9, func(*goodputRow) string { return resp.Cluster }},
-		{"What", "What", -10, func(g *goodputRow) string { return g.what }},
-		{"Cause", "Cause", -30, func(g *goodputRow) string { return g.cause }},
-		{"TresName", "TRES Name", 14, func(g *goodputRow) string { return g.tres }},
-		{"Time", "Time", r.unit.width(12, 0), func(g *goodputRow) string { return r.unit.write(g.secs, all[g.tres]) }},
-		{"Share", "Share", 8, func(g *goodputRow) string { return (&reportUnit{}).write(g.secs, all[g.tres]) }},
-		{"Attempts", "Attempts", 8, func(g *goodputRow) string { return plainNumber(float64(g.jobs)) }},
+	cols := []front.Column[goodputRow]{
+		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*goodputRow) string { return resp.Cluster }},
+		{Name: "What", Head: "What", Width: -10, Of: func(g *goodputRow) string { return g.what }},
+		{Name: "Cause", Head: "Cause", Width: -30, Of: func(g *goodputRow) string { return g.cause }},
+		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(g *goodputRow) string { return g.tres }},
+		{Name: "Time", Head: "Time", Width: r.unit.width(12, 0), Of: func(g *goodputRow) string { return r.unit.write(g.secs, all[g.tres]) }},
+		{Name: "Share", Head: "Share", Width: 8, Of: func(g *goodputRow) string { return (&reportUnit{}).write(g.secs, all[g.tres]) }},
+		{Name: "Attempts", Head: "Attempts", Width: 8, Of: func(g *goodputRow) string { return plainNumber(float64(g.jobs)) }},
 	}
 	return printReport(r, a, cols, "Cluster,What,Cause,TresName,Time,Share,Attempts", rows)
 }

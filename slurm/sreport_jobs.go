@@ -10,6 +10,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
@@ -38,7 +39,7 @@ func sizeGroups(text, unit string, rows []cluster.UsageRow) (out []sizeGroup, ba
 		text = "50,250,500,1000"
 	}
 	from := 0
-	for _, w := range splitList(text) {
+	for _, w := range front.SplitList(text) {
 		n, err := strconv.Atoi(w)
 		if err != nil || n <= from {
 			return nil, w
@@ -62,14 +63,14 @@ type sizeRow struct {
 
 // sizesByAccount is sreport job SizesByAccount.
 func (r *reporter) sizesByAccount(a *reportAsk) int {
-	return r.sizes(a, "Job Sizes", reportColumn[sizeRow]{"Account", "Account", 9, func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) []string {
+	return r.sizes(a, "Job Sizes", front.Column[sizeRow]{Name: "Account", Head: "Account", Width: 9, Of: func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) []string {
 		return r.topAccounts(a, u.Account)
 	})
 }
 
 // sizesByBoth is sreport job SizesByAccountAndWckey.
 func (r *reporter) sizesByBoth(a *reportAsk) int {
-	return r.sizes(a, "Job Sizes", reportColumn[sizeRow]{"Account", "Account", -20, func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) (names []string) {
+	return r.sizes(a, "Job Sizes", front.Column[sizeRow]{Name: "Account", Head: "Account", Width: -20, Of: func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) (names []string) {
 		if u.WCKey == "" && !a.flat {
 			return nil
 		}
@@ -82,7 +83,7 @@ func (r *reporter) sizesByBoth(a *reportAsk) int {
 
 // sizesByKey is sreport job SizesByWckey.
 func (r *reporter) sizesByKey(a *reportAsk) int {
-	return r.sizes(a, "Job Sizes by Wckey", reportColumn[sizeRow]{"Wckey", "Wckey", 9, func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) []string {
+	return r.sizes(a, "Job Sizes by Wckey", front.Column[sizeRow]{Name: "Wckey", Head: "Wckey", Width: 9, Of: func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) []string {
 		if u.WCKey == "" {
 			return nil
 		}
@@ -122,7 +123,7 @@ func (r *reporter) topAccounts(a *reportAsk, account string) (out []string) {
 }
 
 // sizes makes a report of sizes: names says to which lines runs belong.
-func (r *reporter) sizes(a *reportAsk, title string, first reportColumn[sizeRow], names func(*cluster.UsageRow) []string) int {
+func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow], names func(*cluster.UsageRow) []string) int {
 	if len(r.tres) > 1 {
 		return sayWrong(r.sys, " Job report only supports a single --tres type.", " Generate a separate report for each TRES type.")
 	}
@@ -132,9 +133,9 @@ func (r *reporter) sizes(a *reportAsk, title string, first reportColumn[sizeRow]
 		return code
 	}
 	tres := r.tres[0]
-	groups, bad := sizeGroups(a.grouping, choose(r.tresText == "", "CPUs", "TRES"), resp.Rows)
+	groups, bad := sizeGroups(a.grouping, front.Choose(r.tresText == "", "CPUs", "TRES"), resp.Rows)
 	if bad != "" {
-		return r.sys.fail("Invalid grouping %q: numbers that rise, or individual", bad)
+		return r.sys.Fail("Invalid grouping %q: numbers that rise, or individual", bad)
 	}
 	rows, all := sumSizes(resp.Rows, groups, tres, a.counts, names)
 	lines := []string{"Time reported in " + r.unit.text("")}
@@ -146,24 +147,24 @@ func (r *reporter) sizes(a *reportAsk, title string, first reportColumn[sizeRow]
 		lines = append([]string{"TRES type is " + tres}, lines...)
 	}
 	r.title(a, title, true, lines...)
-	cols := []reportColumn[sizeRow]{{"Cluster", "Cluster", 9, func(*sizeRow) string { return resp.Cluster }}, first}
-	text := cmpOr(a.format, "Cluster,"+first.name)
+	cols := []front.Column[sizeRow]{{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*sizeRow) string { return resp.Cluster }}, first}
+	text := cmpOr(a.format, "Cluster,"+first.Name)
 	a.format = ""
 	for i, g := range groups {
 		name := "group" + strconv.Itoa(i) + "."
 		text += "," + name
-		cols = append(cols, reportColumn[sizeRow]{name, g.head, 13, func(s *sizeRow) string {
+		cols = append(cols, front.Column[sizeRow]{Name: name, Head: g.head, Width: 13, Of: func(s *sizeRow) string {
 			if a.counts {
 				return plainNumber(s.sums[i])
 			}
 			return r.unit.write(s.sums[i], s.all)
 		}})
 	}
-	cols = append(cols, reportColumn[sizeRow]{"share.", "% of cluster", 12, func(s *sizeRow) string { return (&reportUnit{}).write(s.all, all) }})
+	cols = append(cols, front.Column[sizeRow]{Name: "share.", Head: "% of cluster", Width: 12, Of: func(s *sizeRow) string { return (&reportUnit{}).write(s.all, all) }})
 	return printReport(r, a, cols, text+",share.", rows)
 }
 
-func cmpOr(a, b string) string { return choose(a != "", a, b) }
+func cmpOr(a, b string) string { return front.Choose(a != "", a, b) }
 
 // sumSizes adds up runs by line and group, as time or as jobs, in order of name.
 func sumSizes(used []cluster.UsageRow, groups []sizeGroup, tres string, counts bool, names func(*cluster.UsageRow) []string) (rows []sizeRow, all float64) {
@@ -227,24 +228,24 @@ func (r *reporter) reservations(a *reportAsk) int {
 	return printReport(r, a, r.resvColumns(resp), "Cluster,Name,Start,End,TresName,Allocated,Idle", rows)
 }
 
-func (r *reporter) resvColumns(resp *api.UsageResponse) []reportColumn[resvUse] {
-	at := func(secs int64) string { return stamp(time.Unix(secs, 0)) }
+func (r *reporter) resvColumns(resp *api.UsageResponse) []front.Column[resvUse] {
+	at := func(secs int64) string { return front.Stamp(time.Unix(secs, 0)) }
 	wide := r.unit.width(20, 0)
-	return []reportColumn[resvUse]{
-		{"Allocated", "Allocated", wide, func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) }},
-		{"Associations", "Associations", 15, func(u *resvUse) string { return commaed(mayUseReservation((&mgrBooks{*r.books}), u.ResvSpan)) }},
-		{"Cluster", "Cluster", 9, func(*resvUse) string { return resp.Cluster }},
-		{"TresCount Count", "TRES count", 10, func(u *resvUse) string { return plainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
-		{"TresTime CPUTime", "TRES Time", 9, func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) }},
-		{"End", "End", 19, func(u *resvUse) string { return at(u.To) }},
-		{"Flags", "Flags", 20, func(u *resvUse) string { return resvText(&cluster.Reservation{Flags: u.Flags}) }},
-		{"Idle", "Idle", wide, func(u *resvUse) string { return r.unit.write(max(u.all()-u.alloc(), 0), u.all()) }},
-		{"Name", "Name", 9, func(u *resvUse) string { return u.Name }},
-		{"Nodes", "Nodes", 15, func(u *resvUse) string { return nodeText(u.Nodes) }},
-		{"ReservationId", "Id", 8, func(u *resvUse) string { return strconv.FormatInt(u.ID, 10) }},
-		{"Start", "Start", 19, func(u *resvUse) string { return at(u.From) }},
-		{"TotalTime", "TotalTime", 9, func(u *resvUse) string { return format.Padded(time.Duration(u.To-u.From) * time.Second) }},
-		{"TresName", "TRES Name", 14, func(u *resvUse) string { return u.tres }},
+	return []front.Column[resvUse]{
+		{Name: "Allocated", Head: "Allocated", Width: wide, Of: func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) }},
+		{Name: "Associations", Head: "Associations", Width: 15, Of: func(u *resvUse) string { return commaed(mayUseReservation((&mgrBooks{*r.books}), u.ResvSpan)) }},
+		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*resvUse) string { return resp.Cluster }},
+		{Name: "TresCount Count", Head: "TRES count", Width: 10, Of: func(u *resvUse) string { return plainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
+		{Name: "TresTime CPUTime", Head: "TRES Time", Width: 9, Of: func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) }},
+		{Name: "End", Head: "End", Width: 19, Of: func(u *resvUse) string { return at(u.To) }},
+		{Name: "Flags", Head: "Flags", Width: 20, Of: func(u *resvUse) string { return resvText(&cluster.Reservation{Flags: u.Flags}) }},
+		{Name: "Idle", Head: "Idle", Width: wide, Of: func(u *resvUse) string { return r.unit.write(max(u.all()-u.alloc(), 0), u.all()) }},
+		{Name: "Name", Head: "Name", Width: 9, Of: func(u *resvUse) string { return u.Name }},
+		{Name: "Nodes", Head: "Nodes", Width: 15, Of: func(u *resvUse) string { return front.NodeText(u.Nodes) }},
+		{Name: "ReservationId", Head: "Id", Width: 8, Of: func(u *resvUse) string { return strconv.FormatInt(u.ID, 10) }},
+		{Name: "Start", Head: "Start", Width: 19, Of: func(u *resvUse) string { return at(u.From) }},
+		{Name: "TotalTime", Head: "TotalTime", Width: 9, Of: func(u *resvUse) string { return format.Padded(time.Duration(u.To-u.From) * time.Second) }},
+		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(u *resvUse) string { return u.tres }},
 	}
 }
 

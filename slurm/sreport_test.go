@@ -14,6 +14,7 @@ import (
 	"dev.muster/acct"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // reportDay is the day of the fixture.
@@ -150,7 +151,7 @@ func TestSreportGolden(t *testing.T) {
 		if words := strings.Fields(strings.TrimLeft(line, "-")); len(args) > 1 && !strings.HasPrefix(words[len(words)-1], "version") {
 			args = append(args, "start=2026-11-10", "end=2026-11-11")
 		}
-		sys := &Sys{Prog: "sreport", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial, Now: func() time.Time { return reportDay.AddDate(0, 0, 10) }}
+		sys := &front.Sys{Prog: "sreport", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial, Now: func() time.Time { return reportDay.AddDate(0, 0, 10) }}
 		code := Main(append([]string{"sreport"}, args...), sys)
 		if got := fmt.Sprintf("%src %d\n", both.String(), code); strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("sreport %s:\n%swant\n%s", line, got, want)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // utilization is sreport cluster Utilization.
@@ -30,17 +31,17 @@ func (r *reporter) utilization(a *reportAsk) int {
 		}
 	}
 	type U = cluster.Utilization
-	field := func(name, head string, of func(*U) float64) reportColumn[U] {
+	field := func(name, head string, of func(*U) float64) front.Column[U] {
 		largest := 0.0
 		for i := range rows {
 			largest = max(largest, of(&rows[i]))
 		}
-		return reportColumn[U]{name, head, r.unit.width(8, largest), func(u *U) string { return r.unit.write(of(u), u.Reported) }}
+		return front.Column[U]{Name: name, Head: head, Width: r.unit.width(8, largest), Of: func(u *U) string { return r.unit.write(of(u), u.Reported) }}
 	}
-	cols := []reportColumn[U]{
-		{"Cluster", "Cluster", 9, func(*U) string { return resp.Cluster }},
-		{"TresName", "TRES Name", 14, func(u *U) string { return u.TRES }},
-		{"TresCount Count", "TRES Count", 10, func(u *U) string { return plainNumber(u.Count) }},
+	cols := []front.Column[U]{
+		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*U) string { return resp.Cluster }},
+		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(u *U) string { return u.TRES }},
+		{Name: "TresCount Count", Head: "TRES Count", Width: 10, Of: func(u *U) string { return plainNumber(u.Count) }},
 		field("Allocated", "Allocated", func(u *U) float64 { return u.Allocated }),
 		field("Down", "Down", func(u *U) float64 { return u.Down }),
 		field("PlannedDown", "PLND Down", func(u *U) float64 { return u.PlannedDown }),
@@ -49,7 +50,7 @@ func (r *reporter) utilization(a *reportAsk) int {
 		field("Reported", "Reported", func(u *U) float64 { return u.Reported }),
 		field("OverCommitted", "Over Comm", func(u *U) float64 { return u.Over }),
 	}
-	return printReport(r, a, cols, "Cluster"+choose(r.tresText == "", "", ",TresName")+",Allocated,Down,PlannedDown,Idle,Planned,Reported", rows)
+	return printReport(r, a, cols, "Cluster"+front.Choose(r.tresText == "", "", ",TresName")+",Allocated,Down,PlannedDown,Idle,Planned,Reported", rows)
 }
 
 // ownerRow is a line of a report about accounts, users and wckeys: the use of one resource.
@@ -74,37 +75,37 @@ func (r *reporter) eachTRES(rows []ownerRow) (out []ownerRow) {
 }
 
 // ownerColumns are the fields of those reports.
-func (r *reporter) ownerColumns(cluster string, tree bool, rows []ownerRow) []reportColumn[ownerRow] {
+func (r *reporter) ownerColumns(cluster string, tree bool, rows []ownerRow) []front.Column[ownerRow] {
 	largest := 0.0
 	for i := range rows {
 		largest = max(largest, rows[i].of(rows[i].tres))
 	}
-	known := sync.OnceValue(func() map[string]User { // only for those who want to see it
+	known := sync.OnceValue(func() map[string]front.User { // only for those who want to see it
 		var names []string
 		for i := range rows {
 			names = append(names, rows[i].user)
 		}
-		return LookupUsers(names)
+		return front.LookupUsers(names)
 	})
-	account := reportColumn[ownerRow]{"Account Accounts", "Account", 15, func(o *ownerRow) string { return o.account }}
+	account := front.Column[ownerRow]{Name: "Account Accounts", Head: "Account", Width: 15, Of: func(o *ownerRow) string { return o.account }}
 	if tree {
-		account = reportColumn[ownerRow]{"Account Accounts", "Account", -20, func(o *ownerRow) string { return strings.Repeat(" ", o.depth) + o.account }}
+		account = front.Column[ownerRow]{Name: "Account Accounts", Head: "Account", Width: -20, Of: func(o *ownerRow) string { return strings.Repeat(" ", o.depth) + o.account }}
 	}
-	return []reportColumn[ownerRow]{
+	return []front.Column[ownerRow]{
 		account,
-		{"Cluster", "Cluster", 9, func(*ownerRow) string { return cluster }},
-		{"Login", "Login", 9, func(o *ownerRow) string { return o.user }},
-		{"Proper", "Proper Name", 15, func(o *ownerRow) string { return known()[o.user].Full }},
-		{"TresName", "TRES Name", 14, func(o *ownerRow) string { return o.tres }},
-		{"Used", "Used", r.unit.width(8, largest), func(o *ownerRow) string { return r.unit.write(o.of(o.tres), r.total[o.tres]) }},
-		{"Energy", "Energy", r.unit.width(8, 0), func(o *ownerRow) string { return r.unit.write(o.of("energy"), r.total["energy"]) }},
-		{"WCKey", "WCKey", 15, func(o *ownerRow) string { return o.wckey }},
+		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*ownerRow) string { return cluster }},
+		{Name: "Login", Head: "Login", Width: 9, Of: func(o *ownerRow) string { return o.user }},
+		{Name: "Proper", Head: "Proper Name", Width: 15, Of: func(o *ownerRow) string { return known()[o.user].Full }},
+		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(o *ownerRow) string { return o.tres }},
+		{Name: "Used", Head: "Used", Width: r.unit.width(8, largest), Of: func(o *ownerRow) string { return r.unit.write(o.of(o.tres), r.total[o.tres]) }},
+		{Name: "Energy", Head: "Energy", Width: r.unit.width(8, 0), Of: func(o *ownerRow) string { return r.unit.write(o.of("energy"), r.total["energy"]) }},
+		{Name: "WCKey", Head: "WCKey", Width: 15, Of: func(o *ownerRow) string { return o.wckey }},
 	}
 }
 
 // used ends a list of fields: without --tres with the energy, else with the resource's name.
-func (r *reporter) used(front string) string {
-	return front + choose(r.tresText == "", ",Used,Energy", ",TresName,Used")
+func (r *reporter) used(head string) string {
+	return head + front.Choose(r.tresText == "", ",Used,Energy", ",TresName,Used")
 }
 
 // sumOwners adds up rows that agree in what key keeps.
@@ -259,7 +260,7 @@ func (r *reporter) usersByKey(a *reportAsk) int {
 	}
 	rows := r.keyRows(resp.Rows)
 	r.byUse(rows)
-	return r.printOwners(a, resp.Cluster, "Cluster/User/WCKey Utilization", "Cluster,Login,Proper,WCKey"+choose(r.tresText == "", "", ",TresName")+",Used", rows)
+	return r.printOwners(a, resp.Cluster, "Cluster/User/WCKey Utilization", "Cluster,Login,Proper,WCKey"+front.Choose(r.tresText == "", "", ",TresName")+",Used", rows)
 }
 
 // keysByUser is sreport cluster WCKeyUtilizationByUser: each key, and who used it.
@@ -279,7 +280,7 @@ func (r *reporter) keysByUser(a *reportAsk) int {
 		key.used = cluster.AddAmounts(key.used, u.used, 1)
 		rows = append(rows, u)
 	}
-	return r.printOwners(a, resp.Cluster, "Cluster/WCKey/User Utilization", "Cluster,WCKey,Login,Proper"+choose(r.tresText == "", "", ",TresName")+",Used", rows)
+	return r.printOwners(a, resp.Cluster, "Cluster/WCKey/User Utilization", "Cluster,WCKey,Login,Proper"+front.Choose(r.tresText == "", "", ",TresName")+",Used", rows)
 }
 
 // topUsers is sreport user TopUsage.

@@ -10,6 +10,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
+	"dev.muster/slurm/front"
 )
 
 // A step of a heterogeneous job is a step of its own in each component that it runs on, all of the same number, which
@@ -17,29 +18,29 @@ import (
 // whole, its world, in which the ranks go on from one component to the next.
 
 // stepOf runs the step of a request in a job, or in some components of a heterogeneous one.
-func stepOf(s *Sys, r *Request, id cluster.JobID) int {
+func stepOf(s *front.Sys, r *Request, id cluster.JobID) int {
 	if len(r.Parts) == 0 && r.Group == 0 {
 		return runStep(s, r, id)
 	}
-	resp, err := call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
+	resp, err := front.Call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
 	if err == nil && len(resp.Jobs) == 0 {
 		err = cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", id)
 	}
 	if err != nil {
-		text, _ := slurmText(err)
-		return s.fail("error: Unable to confirm allocation for job %d: %s", id, text)
+		text, _ := front.ErrorText(err)
+		return s.Fail("error: Unable to confirm allocation for job %d: %s", id, text)
 	}
 	jobs := resp.Jobs
 	for _, p := range r.all() {
 		switch {
 		case p.Group < len(jobs):
 		case len(r.Parts) == 0:
-			return s.fail("Requested het-group offset exceeds highest hetjob index (%d > %d)", p.Group, len(jobs)-1)
+			return s.Fail("Requested het-group offset exceeds highest hetjob index (%d > %d)", p.Group, len(jobs)-1)
 		default:
-			return s.fail("Attempt to run a job step with het group value of %d, but the job allocation has maximum value of %d", p.Group, len(jobs)-1)
+			return s.Fail("Attempt to run a job step with het group value of %d, but the job allocation has maximum value of %d", p.Group, len(jobs)-1)
 		}
 		if j := jobs[p.Group]; j.Phase != cluster.Running || j.Alloc == nil {
-			return s.fail("Unable to create step for job %d: component %s does not run", id, hetText(j.Het))
+			return s.Fail("Unable to create step for job %d: component %s does not run", id, front.HetText(j.Het))
 		}
 	}
 	sio, code := newStepIO(s, r)
@@ -59,15 +60,15 @@ func stepOf(s *Sys, r *Request, id cluster.JobID) int {
 }
 
 // createParts creates a step in each component; all or none.
-func createParts(s *Sys, r *Request, jobs []*cluster.Job) (made []api.StepResponse, code int) {
+func createParts(s *front.Sys, r *Request, jobs []*cluster.Job) (made []api.StepResponse, code int) {
 	lead := jobs[0].ID
 	spec := r.Step // any place will do
 	spec.Layout = cluster.Layout{MinNodes: 1, Tasks: 1}
 	spec.Overlap, spec.Env = true, nil
-	kept, err := call(s, api.CreateStep, api.StepRequest{Job: lead, Spec: spec, NoWait: true, Plan: true, Keep: true})
+	kept, err := front.Call(s, api.CreateStep, api.StepRequest{Job: lead, Spec: spec, NoWait: true, Plan: true, Keep: true})
 	if err != nil {
-		text, _ := slurmText(err)
-		return nil, s.fail("Unable to create step for job %d: %s", lead, text)
+		text, _ := front.ErrorText(err)
+		return nil, s.Fail("Unable to create step for job %d: %s", lead, text)
 	}
 	plans, given := []api.StepResponse{}, []cluster.Share(nil)
 	world := cluster.StepWorld{Job: lead, Number: kept.Step.ID.Step, Size: len(jobs)}
@@ -89,12 +90,12 @@ func createParts(s *Sys, r *Request, jobs []*cluster.Job) (made []api.StepRespon
 		}
 		part, code := createStepAs(s, p, api.StepRequest{Job: jobs[p.Group].ID, Spec: p.Step, NoWait: true, Key: requestKey(s)})
 		if code == 0 && part.Step.Tasks != plans[k].Step.Tasks {
-			made, code = append(made, part), s.fail("Unable to create step for job %d: component %d has room for %d tasks, and had for %d",
+			made, code = append(made, part), s.Fail("Unable to create step for job %d: component %d has room for %d tasks, and had for %d",
 				lead, p.Group, part.Step.Tasks, plans[k].Step.Tasks)
 		}
 		if code != 0 {
 			for _, m := range made {
-				_, _ = call(s, api.SignalStep, api.StepSignal{ID: m.Step.ID, Kill: true})
+				_, _ = front.Call(s, api.SignalStep, api.StepSignal{ID: m.Step.ID, Kill: true})
 			}
 			return nil, code
 		}
@@ -118,7 +119,7 @@ func oldGroups(jobs []*cluster.Job) []byte {
 	for k, j := range jobs {
 		for _, v := range [][2]string{{"JOB_ID", strconv.FormatUint(uint64(j.ID), 10)}, {"JOB_ACCOUNT", j.Spec.Account}, {"JOB_PARTITION", j.Alloc.Partition},
 			{"JOB_QOS", j.Spec.QOS}, {"JOB_CPUS_PER_NODE", env.PerNode(j.Alloc.Shares, func(sh cluster.Share) int { return sh.TaskCPUs().Len() })},
-			{"JOB_NODELIST", nodeText(j.AllocNodes())}} {
+			{"JOB_NODELIST", front.NodeText(j.AllocNodes())}} {
 			fmt.Fprintf(&b, "SLURM_%s_PACK_GROUP_%d=%s\x00", v[0], k, v[1])
 		}
 	}

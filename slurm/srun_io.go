@@ -18,11 +18,12 @@ import (
 	"dev.muster/api/stream"
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
+	"dev.muster/slurm/front"
 )
 
 // stepIO is srun's side of the tasks' standard streams.
 type stepIO struct {
-	sys     *Sys
+	sys     *front.Sys
 	req     *Request
 	in      io.Reader // nil: the tasks get none of srun's
 	inTask  int32     // which task reads it
@@ -77,7 +78,7 @@ func isFile(mode string) bool {
 }
 
 // newStepIO decides who opens what and tells the step's spec.
-func newStepIO(s *Sys, r *Request) (*stepIO, int) {
+func newStepIO(s *front.Sys, r *Request) (*stepIO, int) {
 	o := &stepIO{sys: s, req: r, inTask: stream.AllTasks, begun: map[streamKey][]byte{}}
 	st := &r.Step
 	if r.Client.PTY {
@@ -98,7 +99,7 @@ func newStepIO(s *Sys, r *Request) (*stepIO, int) {
 	case isFile(st.Stdin):
 		f, err := os.Open(o.path(st.Stdin))
 		if err != nil {
-			return nil, s.fail("Could not open stdin file: %v", plainErr(err))
+			return nil, s.Fail("Could not open stdin file: %v", front.PlainError(err))
 		}
 		o.in, o.closers, st.Stdin, st.StdinOpen = f, append(o.closers, f), "", true
 	default:
@@ -114,7 +115,7 @@ func newStepIO(s *Sys, r *Request) (*stepIO, int) {
 }
 
 // newPartIO decides who opens the files of a component.
-func newPartIO(s *Sys, st *cluster.StepSpec) *partIO {
+func newPartIO(s *front.Sys, st *cluster.StepSpec) *partIO {
 	p := &partIO{out: s.Stdout, err: s.Stderr}
 	if isFile(st.Stdout) && !perTask(st.Stdout) {
 		p.outName, st.Stdout = st.Stdout, ""
@@ -149,18 +150,18 @@ func (o *stepIO) path(name string) string {
 // terminal prepares --pty: the real terminal becomes raw, its size travels along.
 func (o *stepIO) terminal() int {
 	f, ok := o.sys.Stdin.(*os.File)
-	if !ok || !isTerminal(f) {
-		o.sys.say("error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
-		o.sys.say("error: Not using a pseudo-terminal, disregarding --pty option")
+	if !ok || !front.IsTerminal(f) {
+		o.sys.Say("error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
+		o.sys.Say("error: Not using a pseudo-terminal, disregarding --pty option")
 		return 0
 	}
-	size, err := terminalSize(f)
+	size, err := front.TerminalSize(f)
 	if err != nil {
 		size = cluster.Winsize{Rows: 24, Cols: 80}
 	}
 	o.req.Step.PTY = &size
-	if o.restore, err = makeRaw(f); err != nil {
-		return o.sys.fail("the terminal could not be made raw: %v", err)
+	if o.restore, err = front.MakeRaw(f); err != nil {
+		return o.sys.Fail("the terminal could not be made raw: %v", err)
 	}
 	return 0
 }
@@ -355,7 +356,7 @@ const backgroundPause = 200 * time.Millisecond
 // brought to the foreground. SIGTTIN, which would stop it, is ignored.
 func (o *stepIO) inBackground(err error) bool {
 	f, ok := o.in.(*os.File)
-	return ok && errors.Is(err, syscall.EIO) && isTerminal(f) && !inForeground(f)
+	return ok && errors.Is(err, syscall.EIO) && front.IsTerminal(f) && !front.InForeground(f)
 }
 
 func contains(list []int, v int) bool {
@@ -373,7 +374,7 @@ func (o *stepIO) resize(streams []*stream.Stream) {
 	if o.req.Step.PTY == nil || !ok {
 		return
 	}
-	if size, err := terminalSize(f); err == nil {
+	if size, err := front.TerminalSize(f); err == nil {
 		streams[0].Resize(size.Rows, size.Cols)
 	}
 }

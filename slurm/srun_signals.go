@@ -8,6 +8,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // onInterrupt watches for a signal that means "give up".
@@ -43,11 +44,11 @@ func (c *interrupts) signal(sig os.Signal) {
 	case syscall.SIGWINCH:
 		run.io.resize(run.streams)
 	case syscall.SIGCONT, syscall.SIGALRM:
-		run.sys.say("got %s", map[os.Signal]string{syscall.SIGCONT: "SIGCONT", syscall.SIGALRM: "SIGALRM"}[sig])
+		run.sys.Say("got %s", map[os.Signal]string{syscall.SIGCONT: "SIGCONT", syscall.SIGALRM: "SIGALRM"}[sig])
 	case syscall.SIGINT:
 		c.interrupt()
 	default:
-		run.sys.say("forcing job termination")
+		run.sys.Say("forcing job termination")
 		run.abort()
 	}
 }
@@ -59,30 +60,30 @@ func (c *interrupts) interrupt() {
 	switch {
 	case quick || run.req.Client.QuitOnInt:
 		c.sendOn()
-		run.sys.say("forcing job termination")
+		run.sys.Say("forcing job termination")
 		run.interrupted = true
 		run.abort()
 		run.cancelJob()
 	case run.req.Client.DisableStatus:
 		c.sendOn()
 	default:
-		run.sys.say("interrupt (one more within 1 sec to abort)")
+		run.sys.Say("interrupt (one more within 1 sec to abort)")
 		if !run.running.Empty() {
-			run.sys.say("StepId=%s %s: running", run.stepText(), plural(run.running))
+			run.sys.Say("StepId=%s %s: running", run.stepText(), front.TasksText(run.running))
 		}
 	}
 }
 
 // sendOn passes Ctrl-C on to the tasks.
 func (c *interrupts) sendOn() {
-	c.run.sys.say("sending Ctrl-C to StepId=%s", c.run.stepText())
+	c.run.sys.Say("sending Ctrl-C to StepId=%s", c.run.stepText())
 	c.run.send(int(syscall.SIGINT))
 }
 
 // cancelJob cancels the job that this srun has made for its step.
 func (run *stepRun) cancelJob() {
 	if run.req.Client.JobID == 0 {
-		_, _ = call(run.sys, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: run.resp.Step.ID.Job}})
+		_, _ = front.Call(run.sys, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: run.resp.Step.ID.Job}})
 	}
 }
 
@@ -92,7 +93,7 @@ const abortSlack = 2 * time.Second
 // sayAbort tells once that the step is being ended, and how long that may take.
 func (run *stepRun) sayAbort() {
 	run.told = true
-	run.sys.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int((run.resp.KillWait + abortSlack).Seconds()))
+	run.sys.Say("Job step aborted: Waiting up to %d seconds for job step to finish.", int((run.resp.KillWait + abortSlack).Seconds()))
 }
 
 func (run *stepRun) abort() {

@@ -13,6 +13,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -53,9 +54,9 @@ func atoi(t *testing.T, text string) int {
 func shareTable(books *api.BooksResponse, o shareOptions, format string, users ...string) string {
 	var buf bytes.Buffer
 	out := bufio.NewWriter(&buf)
-	o.report.noHeader, o.report.parse = true, 2
-	o.report.pick(shareColumns(), format)
-	o.report.print(out, o.rows(users, books))
+	o.report.NoHeader, o.report.Parse = true, 2
+	o.report.Pick(shareColumns(), format)
+	o.report.Print(out, o.rows(users, books))
 	_ = out.Flush()
 	return buf.String()
 }
@@ -110,7 +111,7 @@ func TestSshareRows(t *testing.T) {
 	} {
 		sys := testSys("sshare", "/")
 		var o shareOptions
-		if _, code := parseQuery(sys, opt.Sshare, sshareOptions, &o, strings.Fields(c.line)); code >= 0 {
+		if _, code := front.ParseQuery(sys, opt.Sshare, sshareOptions, &o, strings.Fields(c.line)); code >= 0 {
 			t.Fatalf("sshare %s: exit code %d", c.line, code)
 		}
 		users := o.whose(sys)
@@ -125,8 +126,8 @@ func TestSshareRows(t *testing.T) {
 
 // TestReportWords: a field that is named twice is shown once, where it came last.
 func TestReportWords(t *testing.T) {
-	var r report[shareRow]
-	if bad := r.pick(shareColumns(), "user,User,acc%5,,rawshares,user"); bad != "" || len(r.cols) != 3 || r.cols[2].name != "User" {
-		t.Errorf("columns %v and %q, want Account, RawShares and User", r.cols, bad)
+	var r front.Table[shareRow]
+	if bad := r.Pick(shareColumns(), "user,User,acc%5,,rawshares,user"); bad != "" || len(r.Cols) != 3 || r.Cols[2].Name != "User" {
+		t.Errorf("columns %v and %q, want Account, RawShares and User", r.Cols, bad)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
 
@@ -75,15 +76,15 @@ type jobCounts struct {
 
 // Status prints how the cluster is (muster status). It returns 1 if no majority of the servers is up, some server is
 // down, or none answers.
-func Status(sys *Sys, json bool) int {
+func Status(sys *front.Sys, json bool) int {
 	st, err := askStatus(sys)
 	if err != nil {
-		return sys.failed(err)
+		return sys.Failed(err)
 	}
 	if json {
 		text, err := wire.Marshal(st)
 		if err != nil {
-			return sys.fail("%v", err)
+			return sys.Fail("%v", err)
 		}
 		fmt.Fprintf(sys.Stdout, "%s\n", text)
 	} else {
@@ -96,16 +97,16 @@ func Status(sys *Sys, json bool) int {
 }
 
 // askStatus asks for all that it shows. Where PrivateData hides nodes they are left out.
-func askStatus(s *Sys) (*clusterStatus, error) {
-	ping, err := call(s, api.Ping, api.Empty{})
+func askStatus(s *front.Sys) (*clusterStatus, error) {
+	ping, err := front.Call(s, api.Ping, api.Empty{})
 	if err != nil {
 		return nil, err
 	}
-	about, err := call(s, api.ShowCluster, api.Empty{})
+	about, err := front.Call(s, api.ShowCluster, api.Empty{})
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := call(s, api.ListNodes, api.NodeQuery{})
+	nodes, err := front.Call(s, api.ListNodes, api.NodeQuery{})
 	var e *api.Error
 	if err != nil && !(errors.As(err, &e) && e.Kind == cluster.ErrAccess) {
 		return nil, err
@@ -125,7 +126,7 @@ func (st *clusterStatus) countServers(ping *api.PingResponse) {
 	voters, up := 0, 0
 	for i := range ping.Servers {
 		v := &ping.Servers[i]
-		voters, up = voters+b2i(v.Voter), up+b2i(v.Voter && v.Up)
+		voters, up = voters+front.BoolInt(v.Voter), up+front.BoolInt(v.Voter && v.Up)
 		if v.Leader && v.Up {
 			st.Leader = v.Name
 		}
@@ -165,10 +166,10 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 		state := whyOut(n)
 		c := &st.Nodes
 		off := state == "" && isOff(n)
-		c.Total, c.Up, c.Off, c.Busy = c.Total+1, c.Up+b2i(state == "" && !off), c.Off+b2i(off), c.Busy+b2i(len(n.Load.Jobs) > 0)
-		c.Down, c.Drained = c.Down+b2i(state == "down" || state == "silent"), c.Drained+b2i(state == "drained" || state == "draining")
+		c.Total, c.Up, c.Off, c.Busy = c.Total+1, c.Up+front.BoolInt(state == "" && !off), c.Off+front.BoolInt(off), c.Busy+front.BoolInt(len(n.Load.Jobs) > 0)
+		c.Down, c.Drained = c.Down+front.BoolInt(state == "down" || state == "silent"), c.Drained+front.BoolInt(state == "drained" || state == "draining")
 		used := n.Load.CPUs.Len()
-		st.CPUs.Total, st.CPUs.Used, st.CPUs.Out = st.CPUs.Total+n.Inventory.CPUs, st.CPUs.Used+used, st.CPUs.Out+b2i(state != "")*(n.Inventory.CPUs-used)
+		st.CPUs.Total, st.CPUs.Used, st.CPUs.Out = st.CPUs.Total+n.Inventory.CPUs, st.CPUs.Used+used, st.CPUs.Out+front.BoolInt(state != "")*(n.Inventory.CPUs-used)
 		if state != "" {
 			k := key{state, n.Reason, n.ReasonBy}
 			if groups[k] == nil {
@@ -186,11 +187,11 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 				types[gpu.Type] = t
 			}
 			busy := n.Load.GPUs.Has(g)
-			t.Total, t.Used, t.Out = t.Total+1, t.Used+b2i(busy), t.Out+b2i(!busy && (state != "" || gpu.Missing))
+			t.Total, t.Used, t.Out = t.Total+1, t.Used+front.BoolInt(busy), t.Out+front.BoolInt(!busy && (state != "" || gpu.Missing))
 		}
 	}
 	for _, g := range groups {
-		g.Nodes, g.Count = nodeText(g.names), len(g.names)
+		g.Nodes, g.Count = front.NodeText(g.names), len(g.names)
 		st.Nodes.Out = append(st.Nodes.Out, *g)
 	}
 	slices.SortFunc(st.Nodes.Out, func(a, b nodeGroup) int {
@@ -242,7 +243,7 @@ func (st *clusterStatus) countJobs(v *view, jobs []*cluster.Job) {
 func (st *clusterStatus) print(w io.Writer, p painter) {
 	up := 0
 	for _, s := range st.Servers {
-		up += b2i(s.Up)
+		up += front.BoolInt(s.Up)
 	}
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s %s\n", p.soft(fmt.Sprintf("%-8s", name)), fmt.Sprintf(format, args...))
@@ -291,9 +292,9 @@ func (st *clusterStatus) print(w io.Writer, p painter) {
 type painter struct{ on bool }
 
 // painterOf says whether to colour: on a terminal that can, unless NO_COLOR is set.
-func painterOf(s *Sys) painter {
+func painterOf(s *front.Sys) painter {
 	f, ok := s.Stdout.(*os.File)
-	return painter{ok && isTerminal(f) && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"}
+	return painter{ok && front.IsTerminal(f) && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"}
 }
 
 func (p painter) in(code, text string) string {

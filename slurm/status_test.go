@@ -8,10 +8,11 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // statusOf is the status of the fake cluster with servers, of which some are up.
-func statusOf(f *fakeServer, sys *Sys, servers ...api.Server) *clusterStatus {
+func statusOf(f *fakeServer, sys *front.Sys, servers ...api.Server) *clusterStatus {
 	st := &clusterStatus{Cluster: "oracle", Now: fakeNow, By: "s1", Servers: servers}
 	st.countServers(&api.PingResponse{Servers: servers})
 	st.countNodes(f.nodes)
@@ -26,7 +27,7 @@ func TestStatus(t *testing.T) {
 	f := newFake()
 	f.addJobs()
 	var out bytes.Buffer
-	st := statusOf(f, &Sys{}, threeServers...)
+	st := statusOf(f, &front.Sys{}, threeServers...)
 	st.print(&out, painter{})
 	for _, want := range []string{"servers  2 of 3 up, s1 leads", "nodes    5 of 8 up", "1 down", "2 drained", "GPUs     h100 4 of 64 in use, 24 out of service",
 		"  server s3 (a:3) does not answer\n", "  gpu-node-007 down: Not responding (by slurm)\n", "  gpu-node-008 drained: bad dimm here and more text (by root)\n", "waits longest"} {
@@ -37,10 +38,10 @@ func TestStatus(t *testing.T) {
 	if !st.Quorum {
 		t.Error("two of three servers are no quorum")
 	}
-	if two := statusOf(f, &Sys{}, threeServers[0], threeServers[2], threeServers[2]); two.Quorum {
+	if two := statusOf(f, &front.Sys{}, threeServers[0], threeServers[2], threeServers[2]); two.Quorum {
 		t.Error("one of three servers is a quorum")
 	}
-	if leaderless := statusOf(f, &Sys{}, threeServers[1], threeServers[1]); leaderless.Quorum {
+	if leaderless := statusOf(f, &front.Sys{}, threeServers[1], threeServers[1]); leaderless.Quorum {
 		t.Error("without a leader there is a quorum")
 	}
 	if strings.Contains(out.String(), "\x1b") {
@@ -66,7 +67,7 @@ func TestStatusOff(t *testing.T) {
 	failed := &f.nodes[7]
 	failed.Down, failed.Reason, failed.ReasonBy = true, "ResumeTimeout reached", "slurm"
 	var out bytes.Buffer
-	statusOf(f, &Sys{}, threeServers[:2]...).print(&out, painter{})
+	statusOf(f, &front.Sys{}, threeServers[:2]...).print(&out, painter{})
 	for _, want := range []string{"nodes    2 of 8 up, 0 with jobs, 5 off, 1 down\n", " 8 out of service", "gpu-node-008 down: ResumeTimeout reached (by slurm)"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
@@ -81,7 +82,7 @@ func TestStatusOff(t *testing.T) {
 func TestTopLines(t *testing.T) {
 	f := newFake()
 	f.addJobs()
-	s := &topScreen{sys: &Sys{}, st: statusOf(f, &Sys{}, threeServers...)}
+	s := &topScreen{sys: &front.Sys{}, st: statusOf(f, &front.Sys{}, threeServers...)}
 	all := s.lines(0, 0)
 	if len(all) < len(f.jobs)+4 {
 		t.Errorf("%d lines for %d jobs", len(all), len(f.jobs))

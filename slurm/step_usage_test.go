@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
 
@@ -100,7 +101,7 @@ func TestStatJobs(t *testing.T) {
 		if err := setStatJobs(&o, word); err != nil {
 			got = err.Error()[len("sstat: fatal: "):]
 		} else if len(o.targets) == 1 {
-			got = uintText(uint32(o.targets[0].ref.Job))
+			got = front.UintText(uint32(o.targets[0].ref.Job))
 			if n := o.targets[0].step; n != nil {
 				got += "." + stepName(*n)
 			}

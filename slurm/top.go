@@ -17,6 +17,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // Pace of muster top.
@@ -59,7 +60,7 @@ func TopSorts() (names []string) {
 
 // topScreen is what muster top shows.
 type topScreen struct {
-	sys   *Sys
+	sys   *front.Sys
 	paint painter
 	order int
 	st    *clusterStatus
@@ -67,19 +68,19 @@ type topScreen struct {
 }
 
 // Top shows jobs and the use of GPUs, live on a terminal and else once (muster top). order is one of TopSorts.
-func Top(sys *Sys, order string) int {
+func Top(sys *front.Sys, order string) int {
 	s := &topScreen{sys: sys, paint: painterOf(sys)}
 	if s.order = slices.Index(TopSorts(), order); s.order < 0 {
-		return sys.fail("jobs can not be sorted by %q: want %s", order, strings.Join(TopSorts(), ", "))
+		return sys.Fail("jobs can not be sorted by %q: want %s", order, strings.Join(TopSorts(), ", "))
 	}
 	st, err := askStatus(sys)
 	if err != nil {
-		return sys.failed(err)
+		return sys.Failed(err)
 	}
 	s.st = st
 	out, ok := sys.Stdout.(*os.File)
 	in, typed := sys.Stdin.(*os.File)
-	if !ok || !typed || !isTerminal(out) || !isTerminal(in) {
+	if !ok || !typed || !front.IsTerminal(out) || !front.IsTerminal(in) {
 		fmt.Fprintln(sys.Stdout, strings.Join(s.lines(0, 0), "\n"))
 		return 0
 	}
@@ -88,9 +89,9 @@ func Top(sys *Sys, order string) int {
 
 // live follows the cluster until q or an interrupt.
 func (s *topScreen) live(in, out *os.File) int {
-	restore, err := makeRaw(in)
+	restore, err := front.MakeRaw(in)
 	if err != nil {
-		return s.sys.fail("the terminal can not be read key by key: %v", err)
+		return s.sys.Fail("the terminal can not be read key by key: %v", err)
 	}
 	defer restore()
 	_, _ = out.WriteString("\x1b[?1049h\x1b[?25l") // another screen, without a cursor
@@ -134,7 +135,7 @@ func (s *topScreen) live(in, out *os.File) int {
 func (s *topScreen) look() {
 	st, err := askStatus(s.sys)
 	if s.trace = ""; err != nil {
-		text, _ := slurmText(err)
+		text, _ := front.ErrorText(err)
 		s.trace = text + "; trying again"
 		return
 	}
@@ -156,8 +157,8 @@ func readKeys(ctx context.Context, in *os.File, keys chan<- byte) {
 }
 
 // watchChanges tells of every change until ctx ends.
-func watchChanges(s *Sys, ctx context.Context, changed chan<- struct{}) {
-	c := s.client()
+func watchChanges(s *front.Sys, ctx context.Context, changed chan<- struct{}) {
+	c := s.Client()
 	defer c.Close()
 	var since *uint64
 	for ctx.Err() == nil {
@@ -180,7 +181,7 @@ func watchChanges(s *Sys, ctx context.Context, changed chan<- struct{}) {
 
 // draw puts the screen on the terminal at once.
 func (s *topScreen) draw(out *os.File) {
-	size, err := terminalSize(out)
+	size, err := front.TerminalSize(out)
 	if err != nil || size.Cols == 0 {
 		size.Rows, size.Cols = 24, 80
 	}
@@ -209,7 +210,7 @@ func (s *topScreen) lines(width, height int) []string {
 	}
 	rows := slices.Clone(st.jobs)
 	slices.SortStableFunc(rows, func(a, b jobRow) int {
-		return cmp.Or(b2i(a.Phase == cluster.Pending)-b2i(b.Phase == cluster.Pending), topOrders[s.order].less(&a, &b), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(front.BoolInt(a.Phase == cluster.Pending)-front.BoolInt(b.Phase == cluster.Pending), topOrders[s.order].less(&a, &b), cmp.Compare(a.ID, b.ID))
 	})
 	head = append(head, "", cut(fmt.Sprintf("%-12s %-10s %-10s %-3s %11s %6s %5s  %s", "JOB", "USER", "PARTITION", "ST", "TIME", "NODES", "GPUS", "NAME, NODES OR REASON"), width))
 	if width > 0 {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
 
@@ -220,7 +221,7 @@ func CheckPropagate(s string) error {
 		return nil
 	}
 	for name := range strings.SplitSeq(s, ",") {
-		if !rlimitKnown(name) {
+		if !front.RlimitKnown(name) {
 			return &opt.UsageError{Code: opt.CodeError, Lines: []string{
 				"error: Bad rlimit name: " + name, "error: --propagate=" + s + " is not valid."}}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
 )
 
 // verdict is why a job has ended that did not end well: whose doing it was, what is known of it, and the node that has to do
@@ -100,7 +101,7 @@ func cancelled(j *cluster.Job) verdict {
 		return verdict{kind: "user", text: strings.TrimSpace("it was cancelled " + j.WaitNote)}
 	}
 	name := fmt.Sprint("uid ", *j.CancelledBy)
-	if u, ok := userByID(*j.CancelledBy); ok {
+	if u, ok := front.UserByID(*j.CancelledBy); ok {
 		name = u.Name
 	}
 	return verdict{kind: "user", text: "it was cancelled by " + name}

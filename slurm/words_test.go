@@ -7,23 +7,8 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/front"
 )
-
-// TestPaired: scontrol update job N takes a key and its value as two words.
-func TestPaired(t *testing.T) {
-	for text, c := range map[string]struct {
-		words []string
-		want  string
-	}{
-		"two words":       {[]string{"timelimit", "5"}, "[timelimit=5]"},
-		"both ways":       {[]string{"nice", "5", "timelimit=7"}, "[nice=5 timelimit=7]"},
-		"a key at an end": {[]string{"timelimit=7", "nice"}, "[timelimit=7 nice]"},
-	} {
-		if got := fmt.Sprint(paired(c.words)); got != c.want {
-			t.Errorf("%s: %s, want %s", text, got, c.want)
-		}
-	}
-}
 
 // TestShortNames: names of limits and keys of partitions by their first letters, signs within a list of QOS.
 func TestShortNames(t *testing.T) {
@@ -38,8 +23,8 @@ func TestShortNames(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]string{"+a,+b": "+a,b", "-a": "-a", "a,b": "\x00a,b", "-1": "\x00-1"} {
-		s := setting{key: "qos", value: value}.signedList()
-		if got := string(s.sign) + s.value; got != want {
+		s := signedList(front.Setting{Key: "qos", Value: value})
+		if got := string(s.Sign) + s.Value; got != want {
 			t.Errorf("qos=%s: %q, want %q", value, got, want)
 		}
 	}
@@ -71,20 +56,20 @@ func TestCancelledSteps(t *testing.T) {
 	five := 5
 	j := &cluster.Job{ID: 7, Task: cluster.TaskAny}
 	task := &cluster.Job{ID: 9, ArrayID: 8, Task: 2}
-	named := []target{{ref: cluster.Ref{Job: 7}, step: &five}, {ref: cluster.Ref{Job: 8, Tasks: cluster.NewIDSet(2)}, step: &five}}
+	named := []front.Target{{Ref: cluster.Ref{Job: 7}, Step: &five}, {Ref: cluster.Ref{Job: 8, Tasks: cluster.NewIDSet(2)}, Step: &five}}
 	for name, c := range map[string]struct {
 		job   *cluster.Job
-		named []target
+		named []front.Target
 		steps int
 	}{
 		"by a filter alone":     {j, nil, 0},
 		"its step":              {j, named, 1},
 		"a step of a task":      {task, named, 1},
 		"of another task":       {&cluster.Job{ID: 10, ArrayID: 8, Task: 3}, named, 0},
-		"the job itself, named": {j, []target{{ref: cluster.Ref{Job: 7}}}, 0},
+		"the job itself, named": {j, []front.Target{{Ref: cluster.Ref{Job: 7}}}, 0},
 	} {
 		got := targetsOf(c.job, c.named)
-		if len(got) != 1 || (got[0].step != nil) != (c.steps == 1) || got[0].ref.Job != c.job.ID {
+		if len(got) != 1 || (got[0].Step != nil) != (c.steps == 1) || got[0].Ref.Job != c.job.ID {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"io"
@@ -9,30 +9,31 @@ import (
 // This file starts programs with package os alone: os/exec and what it needs would be initialised
 // at every start of a front-end, behind the daemons' libraries.
 
-// lookPath finds a program as a shell does.
-func lookPath(name string, getenv func(string) string) (string, bool) {
+// LookPath finds a program as a shell does.
+func LookPath(name string, getenv func(string) string) (string, bool) {
 	if strings.Contains(name, "/") {
-		return name, executable(name)
+		return name, Executable(name)
 	}
 	for dir := range strings.SplitSeq(getenv("PATH"), ":") {
 		if dir == "" {
 			dir = "."
 		}
-		if file := dir + "/" + name; executable(file) {
+		if file := dir + "/" + name; Executable(file) {
 			return file, true
 		}
 	}
 	return "", false
 }
 
-func executable(file string) bool {
+// Executable reports whether file is one that can be run.
+func Executable(file string) bool {
 	fi, err := os.Stat(file)
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
 // output runs a program and returns what it prints, and whether it ended well.
 func output(name string, args ...string) (text string, ok bool) {
-	file, ok := lookPath(name, os.Getenv)
+	file, ok := LookPath(name, os.Getenv)
 	r, w, err := os.Pipe()
 	if !ok || err != nil {
 		return "", false

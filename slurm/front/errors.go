@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"errors"
@@ -80,8 +80,8 @@ var slurmErrors = [...]struct {
 // contactText is what Slurm's commands say when no server answers.
 const contactText = "Unable to contact slurm controller (connect failure)"
 
-// slurmText words an error as Slurm does, with its number (0 if it has none).
-func slurmText(err error) (string, int) {
+// ErrorText words an error as Slurm does, with its number (0 if it has none).
+func ErrorText(err error) (string, int) {
 	var e *api.Error
 	if errors.Is(err, api.ErrUnreachable) {
 		return contactText, 1800
@@ -97,11 +97,13 @@ func slurmText(err error) (string, int) {
 	return e.Message, 0
 }
 
-func isKind(err error, kind cluster.ErrKind) bool {
+// IsKind reports whether a server refused for this reason.
+func IsKind(err error, kind cluster.ErrKind) bool {
 	var e *api.Error
 	return errors.As(err, &e) && e.Kind == kind
 }
 
-func isUnreachable(err error) bool {
-	return errors.Is(err, api.ErrUnreachable) || isKind(err, cluster.ErrAway)
+// IsUnreachable reports whether no server could be asked.
+func IsUnreachable(err error) bool {
+	return errors.Is(err, api.ErrUnreachable) || IsKind(err, cluster.ErrAway)
 }

@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"strconv"
@@ -7,14 +7,14 @@ import (
 	"dev.muster/cluster"
 )
 
-// target is one word of the line: a job, some tasks of an array, or a step.
-type target struct {
-	ref  cluster.Ref
-	step *int
+// Target is one word of the line: a job, some tasks of an array, or a step.
+type Target struct {
+	Ref  cluster.Ref
+	Step *int
 }
 
-// parseTarget reads 42, 42_3, 42_[1-3], 42+1, 42.1.
-func parseTarget(w string) (t target, ok bool) {
+// ParseTarget reads 42, 42_3, 42_[1-3], 42+1, 42.1.
+func ParseTarget(w string) (t Target, ok bool) {
 	job, step, hasStep := strings.Cut(w, ".")
 	base, tasks, hasTasks := strings.Cut(job, "_")
 	if lead, part, ok := strings.Cut(base, "+"); ok {
@@ -22,32 +22,32 @@ func parseTarget(w string) (t target, ok bool) {
 		if err != nil || hasTasks {
 			return t, false
 		}
-		base, t.ref.Part = lead, int(k)+1
+		base, t.Ref.Part = lead, int(k)+1
 	}
 	id, err := strconv.ParseUint(base, 10, 32)
 	if err != nil || id == 0 {
 		return t, false
 	}
-	t.ref.Job = cluster.JobID(id)
+	t.Ref.Job = cluster.JobID(id)
 	if hasTasks && tasks != "*" {
 		set, err := cluster.ParseIDSet(strings.TrimSuffix(strings.TrimPrefix(tasks, "["), "]"))
 		if err != nil || set.Empty() {
 			return t, false
 		}
-		t.ref.Tasks = set
+		t.Ref.Tasks = set
 	}
 	if hasStep {
 		n, err := strconv.Atoi(step)
 		if err != nil || n < 0 {
 			return t, false
 		}
-		t.step = &n
+		t.Step = &n
 	}
 	return t, true
 }
 
-// splitOutside splits at commas that are not in brackets.
-func splitOutside(w string) (out []string) {
+// SplitOutside splits at commas that are not in brackets.
+func SplitOutside(w string) (out []string) {
 	depth, start := 0, 0
 	for i := range len(w) {
 		switch w[i] {
@@ -65,8 +65,8 @@ func splitOutside(w string) (out []string) {
 	return append(out, w[start:])
 }
 
-// splitParts cuts a list of some components, 42+[0-2,4], into one word for each; other words stay.
-func splitParts(w string) (out []string) {
+// SplitParts cuts a list of some components, 42+[0-2,4], into one word for each; other words stay.
+func SplitParts(w string) (out []string) {
 	lead, list, ok := strings.Cut(w, "+[")
 	list, ends := strings.CutSuffix(list, "]")
 	if set, err := cluster.ParseIDSet(list); ok && ends && err == nil && set.Max() < cluster.MaxHetSize {

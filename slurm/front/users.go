@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"maps"
@@ -20,7 +20,7 @@ type User struct {
 // LookupUser finds a user by name or number. It reads /etc/passwd and asks getent, which
 // knows LDAP and the like, for what is not there.
 func LookupUser(key string) (User, bool) {
-	line, ok := account("passwd", key)
+	line, ok := Record("passwd", key)
 	if !ok {
 		return User{}, false
 	}
@@ -38,12 +38,12 @@ func parseUser(line string) (User, bool) {
 	return User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Full: strings.Split(f[4], ",")[0], Home: f[5], Shell: f[6]}, err1 == nil && err2 == nil
 }
 
-// userByID finds a user by number.
-func userByID(uid uint32) (User, bool) { return LookupUser(strconv.FormatUint(uint64(uid), 10)) }
+// UserByID finds a user by number.
+func UserByID(uid uint32) (User, bool) { return LookupUser(strconv.FormatUint(uint64(uid), 10)) }
 
 // LookupGroup finds a group's number by name or number.
 func LookupGroup(key string) (uint32, bool) {
-	line, ok := account("group", key)
+	line, ok := Record("group", key)
 	f := strings.Split(line, ":")
 	if !ok || len(f) < 3 {
 		return 0, false
@@ -64,8 +64,8 @@ func LookupUsers(keys []string) map[string]User {
 	return out
 }
 
-// account returns the line of a database whose name or number is key.
-func account(database, key string) (string, bool) {
+// Record returns the line of a database whose name or number is key.
+func Record(database, key string) (string, bool) {
 	line, ok := accounts(database, []string{key})[key]
 	return line, ok
 }

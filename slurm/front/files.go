@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// readFileLimited reads a file of at most limit bytes.
-func readFileLimited(file string, limit int64) ([]byte, error) {
+// ReadFileLimited reads a file of at most limit bytes.
+func ReadFileLimited(file string, limit int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -22,8 +22,8 @@ func readFileLimited(file string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// plainErr is the system's text of an error, as strerror gives it.
-func plainErr(err error) string {
+// PlainError is the system's text of an error, as strerror gives it.
+func PlainError(err error) string {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return err.Error()
@@ -32,4 +32,5 @@ func plainErr(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-const maxHostFile = 16 << 20 // bytes of a file of host names
+// MaxHostFile bounds a file of host names.
+const MaxHostFile = 16 << 20

@@ -1,6 +1,7 @@
-// Package slurm is muster's front-ends: the commands that speak Slurm's dialect. Their
-// options are tables of rows (options_*.go); what a command line means is a Request.
-package slurm
+// Package front is what all of Slurm's front-ends have in common: the world outside (Sys), a call and how
+// its failure is told, the words of command lines, users, terminals. It knows no command, and nothing that
+// one shows. Begin with sys.go, then call.go and say.go.
+package front
 
 import (
 	"context"
@@ -146,8 +147,8 @@ func parentNofile(fallback uint64) uint64 {
 	return min(n, fallback)
 }
 
-// rlimitKnown reports whether name is one of Slurm's limits, with or without RLIMIT_.
-func rlimitKnown(name string) bool {
+// RlimitKnown reports whether name is one of Slurm's limits, with or without RLIMIT_.
+func RlimitKnown(name string) bool {
 	name = strings.TrimPrefix(name, "RLIMIT_")
 	for _, r := range rlimitNames {
 		if r.name == name {

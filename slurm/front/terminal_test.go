@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"os"
@@ -33,8 +33,8 @@ func TestTerminal(t *testing.T) {
 	if err := ioctl(f, syscall.TIOCSWINSZ, unsafe.Pointer(&size)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := terminalSize(f); err != nil || got != (cluster.Winsize{Rows: 33, Cols: 101}) || !isTerminal(f) {
-		t.Errorf("size %+v, %v, a terminal: %v", got, err, isTerminal(f))
+	if got, err := TerminalSize(f); err != nil || got != (cluster.Winsize{Rows: 33, Cols: 101}) || !IsTerminal(f) {
+		t.Errorf("size %+v, %v, a terminal: %v", got, err, IsTerminal(f))
 	}
 	mode := func() (m syscall.Termios) {
 		if err := ioctl(f, syscall.TCGETS, unsafe.Pointer(&m)); err != nil {
@@ -43,7 +43,7 @@ func TestTerminal(t *testing.T) {
 		return m
 	}
 	before := mode()
-	restore, err := makeRaw(f)
+	restore, err := MakeRaw(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if _, err := makeRaw(null); err == nil || isTerminal(null) {
+	if _, err := MakeRaw(null); err == nil || IsTerminal(null) {
 		t.Error("/dev/null is taken for a terminal")
 	}
 }

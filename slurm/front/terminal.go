@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"os"
@@ -18,25 +18,27 @@ func ioctl(f *os.File, request uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-func isTerminal(f *os.File) bool {
+// IsTerminal reports whether a file is a terminal.
+func IsTerminal(f *os.File) bool {
 	var mode syscall.Termios
 	return ioctl(f, syscall.TCGETS, unsafe.Pointer(&mode)) == nil
 }
 
-// inForeground reports whether this process is in the foreground of the terminal.
-func inForeground(f *os.File) bool {
+// InForeground reports whether this process is in the foreground of the terminal.
+func InForeground(f *os.File) bool {
 	var group int32
 	return ioctl(f, syscall.TIOCGPGRP, unsafe.Pointer(&group)) == nil && int(group) == syscall.Getpgrp()
 }
 
-func terminalSize(f *os.File) (cluster.Winsize, error) {
+// TerminalSize is how many rows and columns a terminal has.
+func TerminalSize(f *os.File) (cluster.Winsize, error) {
 	var size struct{ rows, cols, width, height uint16 }
 	err := ioctl(f, syscall.TIOCGWINSZ, unsafe.Pointer(&size))
 	return cluster.Winsize{Rows: size.rows, Cols: size.cols}, err
 }
 
-// makeRaw lets every key through as it is, as cfmakeraw does.
-func makeRaw(f *os.File) (restore func(), err error) {
+// MakeRaw lets every key through as it is, as cfmakeraw does.
+func MakeRaw(f *os.File) (restore func(), err error) {
 	var old syscall.Termios
 	if err := ioctl(f, syscall.TCGETS, unsafe.Pointer(&old)); err != nil {
 		return nil, err

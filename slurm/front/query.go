@@ -1,4 +1,4 @@
-package slurm
+package front
 
 import (
 	"dev.muster/cluster"
@@ -6,24 +6,24 @@ import (
 	"dev.muster/slurm/opt"
 )
 
-// parseQuery reads the command line of a program that runs no command of the user's: options and
+// ParseQuery reads the command line of a program that runs no command of the user's: options and
 // other words in any order. A code of 0 or more ends the program.
-func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv []string) (rest []string, code int) {
+func ParseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv []string) (rest []string, code int) {
 	p := &opt.Parser[T]{Prog: prog, Permute: true, Rows: [][]opt.Option[T]{rows}}
 	found, rest, err := p.Parse(argv)
 	for _, f := range found {
 		out := &opt.UsageError{Stdout: true}
 		switch f.Row.Long {
 		case "help":
-			out.Lines = p.Help(prog.Name() + " " + operands(prog))
+			out.Lines = p.Help(prog.Name() + " " + Operands(prog))
 		case "usage":
-			out.Lines = p.Usage(operands(prog))
+			out.Lines = p.Usage(Operands(prog))
 		case "version":
-			out.Lines = []string{versionText()}
+			out.Lines = []string{VersionText()}
 		default:
 			continue
 		}
-		return nil, sys.usage(out)
+		return nil, sys.Usage(out)
 	}
 	if err != nil {
 		if u, ok := err.(*opt.UsageError); ok {
@@ -33,26 +33,27 @@ func parseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 			}
 			err = &opt.UsageError{Code: opt.CodeError, Lines: lines}
 		}
-		return nil, sys.usage(err)
+		return nil, sys.Usage(err)
 	}
 	for _, f := range append(p.Env(sys.LookupEnv), found...) {
 		if f.Row.Set == nil {
 			continue
 		}
 		if err := opt.Named(prog, f.Row.Long, f.Value, f.Row.Set(o, f.Value)); err != nil {
-			return nil, sys.usage(err)
+			return nil, sys.Usage(err)
 		}
 	}
 	return rest, -1
 }
 
-// slurmVersion is the Slurm whose dialect the front-ends speak.
-const slurmVersion = "22.05.8"
+// SlurmVersion is the Slurm whose dialect the front-ends speak.
+const SlurmVersion = "22.05.8"
 
-func versionText() string { return "slurm " + slurmVersion + " (muster " + Version + ")" }
+// VersionText answers --version.
+func VersionText() string { return "slurm " + SlurmVersion + " (muster " + Version + ")" }
 
-// setNodeList reads a host list into node names.
-func setNodeList(to *[]cluster.NodeName, v string) error {
+// SetNodes reads a host list into node names.
+func SetNodes(to *[]cluster.NodeName, v string) error {
 	names, err := hostlist.Expand(v)
 	if err != nil {
 		return opt.Errorf(opt.CodeError, "Invalid node name %s", v)
@@ -64,8 +65,8 @@ func setNodeList(to *[]cluster.NodeName, v string) error {
 	return nil
 }
 
-// operands is what follows a program's name: for those that submit, behind the options.
-func operands(prog opt.Prog) string {
+// Operands is what follows a program's name: for those that submit, behind the options.
+func Operands(prog opt.Prog) string {
 	switch prog {
 	case opt.Sacct, opt.Sinfo, opt.Squeue, opt.Sprio, opt.Sshare:
 		return "[OPTIONS]"
