@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // sacctOptions is what sacct's line asks for.
@@ -237,7 +238,7 @@ func setSacctReasons(o *sacctOptions, v string) error {
 
 func sacctLimit(v string, to *int) error {
 	var d time.Duration
-	if err := parseLimit(v, &d); err != nil || d <= 0 {
+	if err := values.SetLimit(v, &d); err != nil || d <= 0 {
 		return opt.Errorf(opt.CodeError, "sacct: fatal: Invalid time limit specification")
 	}
 	*to = int(d / time.Minute)
@@ -448,7 +449,7 @@ func (o *sacctOptions) window() int {
 		if text == "" {
 			return 0
 		}
-		t, pos, ok := ParsePast(text, now)
+		t, pos, ok := values.ParsePast(text, now)
 		if sec, isUTS := strings.CutPrefix(text, "uts"); isUTS {
 			n, err := strconv.ParseInt(sec, 10, 64)
 			t, ok = time.Unix(n, 0), err == nil

@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // cancelOptions is what scancel's line asks for.
@@ -93,7 +94,7 @@ var scancelOptions = []opt.Option[cancelOptions]{
 func (o *cancelOptions) note(name, value string) { o.filters = append(o.filters, name+"="+value) }
 
 func setCancelSignal(o *cancelOptions, v string) error {
-	if o.signal = SignalNumber(v); o.signal <= 0 {
+	if o.signal = values.SignalNumber(v); o.signal <= 0 {
 		return opt.Errorf(opt.CodeError, "Unknown job signal: %s", v)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // reporter is one run of sreport.
@@ -360,7 +361,7 @@ func (r *reporter) window(a *reportAsk, from, to string) int {
 		if e.text == "" {
 			continue
 		}
-		t, pos, ok := ParsePast(e.text, now)
+		t, pos, ok := values.ParsePast(e.text, now)
 		if !ok {
 			code = sayWrong(r.sys, fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, e.text))
 			continue

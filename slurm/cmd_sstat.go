@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // statOptions is what sstat's line asks for.
@@ -110,8 +111,8 @@ var statColumns = [...]statColumn{
 	{"Nodelist", 20, func(r *statRow) string { return r.nodes }},
 	{"NTasks", 8, func(r *statRow) string { return strconv.Itoa(r.tasks) }},
 	{"Pids", 20, func(r *statRow) string { return pidList(r.pids) }},
-	{"ReqCPUFreq", 10, func(r *statRow) string { return reqFreq(r.Step).max }}, {"ReqCPUFreqMin", 13, func(r *statRow) string { return reqFreq(r.Step).min }},
-	{"ReqCPUFreqMax", 13, func(r *statRow) string { return reqFreq(r.Step).max }}, {"ReqCPUFreqGov", 13, func(r *statRow) string { return reqFreq(r.Step).governor }},
+	{"ReqCPUFreq", 10, func(r *statRow) string { return values.ReqFreq(r.Step).Max }}, {"ReqCPUFreqMin", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Min }},
+	{"ReqCPUFreqMax", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Max }}, {"ReqCPUFreqGov", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Governor }},
 	{"TRESUsageInAve", 14, nil}, {"TRESUsageInMax", 14, nil}, {"TRESUsageInMaxNode", 18, nil}, {"TRESUsageInMaxTask", 18, nil},
 	{"TRESUsageInMin", 14, nil}, {"TRESUsageInMinNode", 18, nil}, {"TRESUsageInMinTask", 18, nil}, {"TRESUsageInTot", 14, nil},
 	{"TRESUsageOutAve", 15, nil}, {"TRESUsageOutMax", 15, nil}, {"TRESUsageOutMaxNode", 19, nil}, {"TRESUsageOutMaxTask", 19, nil},

@@ -9,6 +9,7 @@ import (
 
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // ofJobsGPUs are what shows a batch script the GPUs of its job; a step's own are set where it has some.
@@ -121,7 +122,7 @@ const maxExportFile = 16 << 20 // bytes of --export-file
 
 // readExportFile reads a file, or a descriptor of this process from 3 on.
 func readExportFile(name string) ([]byte, error) {
-	if fd, ok := digits(name); ok {
+	if fd, ok := values.Digits(name); ok {
 		if fd < 3 {
 			return nil, os.ErrInvalid
 		}

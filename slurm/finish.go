@@ -12,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // finish checks what single options cannot see and fills in what was not said.
@@ -146,7 +147,7 @@ func (r *Request) hinted() error {
 	if j.Hint == "" {
 		return nil
 	}
-	if err := CheckHint(j.Hint); err != nil {
+	if err := values.CheckHint(j.Hint); err != nil {
 		return opt.Named(r.prog, "hint", j.Hint, err)
 	}
 	for word := range strings.SplitSeq(strings.ToLower(j.Hint), ",") {
@@ -362,9 +363,9 @@ func (r *Request) finishStep() error {
 		s.NodeList = r.hosts
 	}
 	if v, ok := r.sys.LookupEnv("SLURM_STEP_GRES"); ok && r.From("gres") != FromLine {
-		list, valid := ParseGRES(v)
+		list, valid := values.ParseGRES(v)
 		if !valid {
-			return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, badGRES))
+			return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, values.BadGRES))
 		}
 		s.PerNode = list
 	}

@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // asksGPUs is how many GPUs a request wants of each kind of thing, and of so many tasks and nodes.
@@ -170,7 +171,7 @@ func (r *Request) checkGPUs(given func(string) bool) error {
 				"doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", need, least, most)},
 	} {
 		if c.wrong {
-			return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: " + c.text, badGRES}})
+			return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: " + c.text, values.BadGRES}})
 		}
 	}
 	return nil

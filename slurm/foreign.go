@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // The options of #PBS and #BSUB lines that sbatch understands, as getopt strings: a
@@ -181,8 +182,8 @@ func pbsPart(name string) string {
 
 // addedTo is the sum of two numbers, or the second text if they are none.
 func addedTo(a, b string) string {
-	x, first := digits(a)
-	y, second := digits(b)
+	x, first := values.Digits(a)
+	y, second := values.Digits(b)
 	if !first || !second {
 		return b
 	}
@@ -198,7 +199,7 @@ func (r *Request) pbsNodes(v string) error {
 	for chunk := range strings.SplitSeq(v, "+") {
 		for k, word := range strings.Split(chunk, ":") {
 			name, value, part := strings.Cut(word, "=")
-			n, counted := digits(name)
+			n, counted := values.Digits(name)
 			switch {
 			case part:
 				given[pbsPart(name)] = addedTo(given[pbsPart(name)], value)
@@ -239,7 +240,7 @@ func (r *Request) bsubOption(c byte, v string) error {
 	case 'm':
 		return r.setForeign("nodelist", strings.ReplaceAll(v, " ", ","))
 	case 'M': // kilobytes
-		if kb, ok := digits(v); ok {
+		if kb, ok := values.Digits(v); ok {
 			v = strconv.FormatInt((kb+1023)/1024, 10)
 		}
 		return r.setForeign("mem-per-cpu", v)

@@ -1,8 +1,10 @@
 package slurm
 
 import (
-	"dev.muster/slurm/opt"
 	"strings"
+
+	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // optionsAtoE are the options A to E, in the order that getopt lists them.
@@ -20,7 +22,7 @@ var optionsAtoE = []opt.Option[Request]{
 		Meta: "kind=seconds", Help: "sampling intervals of accounting and profiling",
 		Set: func(r *Request, v string) error {
 			r.Job.AcctgFreq = v
-			return CheckAcctgFreq(v)
+			return values.CheckAcctgFreq(v)
 		}},
 	{Long: "array", Short: 'a', Arg: opt.Required, On: opt.Sbatch, Env: "sbatch=SBATCH_ARRAY_INX",
 		Meta: "indexes", Help: "job array index values",
@@ -102,26 +104,26 @@ var optionsAtoE = []opt.Option[Request]{
 		Set: setCoreSpec},
 	{Long: "cores-per-socket", Arg: opt.Required, On: opt.All, Group: opt.Affinity,
 		Meta: "C", Help: "cores per socket that the nodes must have",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.CoresPerSocket) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.CoresPerSocket) }},
 	{Long: "cpu-bind", Arg: opt.Required, On: opt.Srun, Env: "CPU_BIND", Group: opt.Affinity,
 		Meta: "type", Help: "bind tasks to CPUs (see --cpu-bind=help)",
 		Set: func(r *Request, v string) error {
 			r.Job.CPUBind = v
-			return CheckCPUBind(v)
+			return values.CheckCPUBind(v)
 		}},
 	{Long: "cpu_bind", Arg: opt.Required, On: opt.Srun, Alias: "cpu-bind", Hidden: true},
 	{Long: "cpu-freq", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_CPU_FREQ_REQ",
 		Meta: "min[-max[:gov]]", Help: "requested CPU frequency and governor",
 		Set: func(r *Request, v string) error {
 			r.Job.CPUFreq, r.Step.CPUFreq = v, v
-			return CheckCPUFreq(v)
+			return values.CheckCPUFreq(v)
 		}},
 	{Long: "cpus-per-gpu", Arg: opt.Required, On: opt.All, Env: "CPUS_PER_GPU", Group: opt.GPU,
 		Meta: "n", Help: "CPUs required per allocated GPU",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.CPUsPerGPU) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.CPUsPerGPU) }},
 	{Long: "cpus-per-task", Short: 'c', Arg: opt.Required, On: opt.All, Env: "srun=SRUN_CPUS_PER_TASK",
 		Meta: "ncpus", Help: "CPUs required per task",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.CPUsPerTask) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.CPUsPerTask) }},
 	{Long: "deadline", Arg: opt.Required, On: opt.All,
 		Meta: "time", Help: "remove the job if it cannot end before this time",
 		Set: setDeadline},

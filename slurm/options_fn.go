@@ -3,6 +3,7 @@ package slurm
 import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // optionsFtoN are the options F to N.
@@ -17,26 +18,26 @@ var optionsFtoN = []opt.Option[Request]{
 		Meta: "type", Help: "bind tasks to GPUs",
 		Set: func(r *Request, v string) error {
 			r.Job.GPUBind = v
-			return CheckGPUBind(v)
+			return values.CheckGPUBind(v)
 		}},
 	{Long: "gpu-freq", Arg: opt.Required, On: opt.All, Env: "GPU_FREQ", Group: opt.GPU,
 		Meta: "[type=]value", Help: "frequency of GPUs",
 		Set: func(r *Request, v string) error {
 			r.Job.GPUFreq = v
-			return CheckGPUFreq(v)
+			return values.CheckGPUFreq(v)
 		}},
 	{Long: "gpus", Short: 'G', Arg: opt.Required, On: opt.All, Env: "GPUS", Group: opt.GPU,
 		Meta: "[type:]n", Help: "GPUs required for the job",
-		Set: func(r *Request, v string) error { return parseGPUs(v, &r.Job.PerJob) }},
+		Set: func(r *Request, v string) error { return values.SetGPUs(v, &r.Job.PerJob) }},
 	{Long: "gpus-per-node", Arg: opt.Required, On: opt.All, Env: "GPUS_PER_NODE", Group: opt.GPU,
 		Meta: "[type:]n", Help: "GPUs required per allocated node",
 		Set: setGPUsPerNode},
 	{Long: "gpus-per-socket", Arg: opt.Required, On: opt.All, Group: opt.GPU,
 		Meta: "[type:]n", Help: "GPUs required per allocated socket",
-		Set: func(r *Request, v string) error { return parseGPUs(v, &r.Job.PerSocket) }},
+		Set: func(r *Request, v string) error { return values.SetGPUs(v, &r.Job.PerSocket) }},
 	{Long: "gpus-per-task", Arg: opt.Required, On: opt.All, Env: "GPUS_PER_TASK", Group: opt.GPU,
 		Meta: "[type:]n", Help: "GPUs required per spawned task",
-		Set: func(r *Request, v string) error { return parseGPUs(v, &r.Job.PerTask) }},
+		Set: func(r *Request, v string) error { return values.SetGPUs(v, &r.Job.PerTask) }},
 	{Long: "gres", Arg: opt.Required, On: opt.All, Env: "GRES",
 		Meta: "list", Help: "required generic resources",
 		Set: setGRES},
@@ -53,7 +54,7 @@ var optionsFtoN = []opt.Option[Request]{
 		Set: func(r *Request, v string) error {
 			r.Job.Hint = v
 			if v == "help" {
-				return CheckHint(v)
+				return values.CheckHint(v)
 			}
 			return nil // hinted looks at it: one that options overrule may be anything
 		}},
@@ -129,7 +130,7 @@ var optionsFtoN = []opt.Option[Request]{
 		Meta: "type", Help: "bind memory to NUMA domains (see --mem-bind=help)",
 		Set: func(r *Request, v string) error {
 			r.Job.MemBind = v
-			return CheckMemBind(v)
+			return values.CheckMemBind(v)
 		}},
 	{Long: "mem-per-cpu", Arg: opt.Required, On: opt.All, Env: "MEM_PER_CPU", Group: opt.Consumable,
 		Meta: "MB", Help: "memory per allocated CPU",
@@ -139,7 +140,7 @@ var optionsFtoN = []opt.Option[Request]{
 		Set: func(r *Request, v string) error { return r.setMem(v, cluster.MemPerGPU) }},
 	{Long: "mincpus", Arg: opt.Required, On: opt.All, Group: opt.Constraints,
 		Meta: "n", Help: "least count of CPUs per node",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.MinCPUs) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.MinCPUs) }},
 	{Long: "mpi", Arg: opt.Required, On: opt.Srun, Env: "srun=SLURM_MPI_TYPE",
 		Meta: "type", Help: "kind of MPI (see --mpi=list)",
 		Set: func(r *Request, v string) error {
@@ -150,7 +151,7 @@ var optionsFtoN = []opt.Option[Request]{
 		Meta: "seconds", Ignored: "time limits of messages are fixed",
 		Set: func(r *Request, v string) error {
 			var n int
-			return parseCount(v, 1, &n)
+			return values.SetCount(v, 1, &n)
 		}},
 	{Long: "multi-prog", On: opt.Srun,
 		Help: "the program named is a file that says what each task runs",
@@ -204,20 +205,20 @@ var optionsFtoN = []opt.Option[Request]{
 		Set: setNodes},
 	{Long: "ntasks", Short: 'n', Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NPROCS srun=SLURM_NTASKS",
 		Meta: "n", Help: "number of tasks",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.Tasks) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.Tasks) }},
 	{Long: "ntasks-per-core", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_CORE", Group: opt.Affinity,
 		Meta: "n", Help: "tasks on each core",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.TasksPerCore) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.TasksPerCore) }},
 	{Long: "ntasks-per-gpu", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_GPU", Group: opt.Affinity,
 		Meta: "n", Help: "tasks for each GPU",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.TasksPerGPU) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.TasksPerGPU) }},
 	{Long: "ntasks-per-node", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_NODE",
 		Meta: "n", Help: "tasks on each node",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.TasksPerNode) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.TasksPerNode) }},
 	{Long: "ntasks-per-socket", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_SOCKET", Group: opt.Affinity,
 		Meta: "n", Help: "tasks on each socket",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.TasksPerSocket) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.TasksPerSocket) }},
 	{Long: "ntasks-per-tres", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_TRES", Hidden: true,
 		Meta: "n", Help: "tasks for each GPU",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.TasksPerGPU) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.TasksPerGPU) }},
 }

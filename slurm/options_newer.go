@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // optionsNewer are options that came after Slurm 22.05, and pyxis's.
@@ -74,7 +75,7 @@ var optionsNewer = []opt.Option[Request]{
 		Ignored: "no such planning"},
 	{Long: "segment", Arg: opt.Required, On: opt.All, Env: "SEGMENT_SIZE", Newer: true,
 		Meta: "size", Help: "nodes that belong into one block",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.Segment) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.Segment) }},
 	{Long: "spread-segments", On: opt.All, Env: "SPREAD_SEGMENTS", Newer: true,
 		Help: "no two segments in one base block",
 		Set: func(r *Request, v string) error {

@@ -6,6 +6,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // optionsOtoZ are the options O to Z.
@@ -73,7 +74,7 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "list", Help: "what to profile: all, none, energy, lustre, network, task",
 		Set: func(r *Request, v string) error {
 			r.Job.Profile = v
-			return CheckProfile(v)
+			return values.CheckProfile(v)
 		}},
 	{Long: "prolog", Arg: opt.Required, On: opt.Srun, Env: "PROLOG",
 		Meta: "program", Help: "run before the step, on the host of srun",
@@ -85,7 +86,7 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "limits", Help: "resource limits to pass on to the job",
 		Set: func(r *Request, v string) error {
 			r.Client.Propagate = v
-			return CheckPropagate(v)
+			return values.CheckPropagate(v)
 		}},
 	{Long: "pty", On: opt.Srun,
 		Help: "run task zero in a pseudo terminal",
@@ -145,7 +146,7 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "level", Ignored: "the log of a node has one level"},
 	{Long: "sockets-per-node", Arg: opt.Required, On: opt.All, Group: opt.Affinity,
 		Meta: "S", Help: "sockets that the nodes must have",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.SocketsPerNode) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.SocketsPerNode) }},
 	{Long: "spread-job", On: opt.All, Env: "SPREAD_JOB",
 		Help: "spread job across as many nodes as possible",
 		Set: func(r *Request, v string) error {
@@ -181,17 +182,17 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "n", Ignored: "the launch has no fan-out to set",
 		Set: func(r *Request, v string) error {
 			var n int
-			return parseCount(v, 1, &n)
+			return values.SetCount(v, 1, &n)
 		}},
 	{Long: "threads-per-core", Arg: opt.Required, On: opt.All, Env: "THREADS_PER_CORE", Group: opt.Affinity,
 		Meta: "T", Help: "threads per core to use",
-		Set: func(r *Request, v string) error { return parseCount(v, 1, &r.Job.ThreadsPerCore) }},
+		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.ThreadsPerCore) }},
 	{Long: "time", Short: 't', Arg: opt.Required, On: opt.All, Env: "TIMELIMIT",
 		Meta: "minutes", Help: "time limit",
-		Set: func(r *Request, v string) error { return parseLimit(v, &r.Job.Limit) }},
+		Set: func(r *Request, v string) error { return values.SetLimit(v, &r.Job.Limit) }},
 	{Long: "time-min", Arg: opt.Required, On: opt.All,
 		Meta: "minutes", Help: "least time limit",
-		Set: func(r *Request, v string) error { return parseLimit(v, &r.Job.LimitMin) }},
+		Set: func(r *Request, v string) error { return values.SetLimit(v, &r.Job.LimitMin) }},
 	{Long: "tmp", Arg: opt.Required, On: opt.All, Group: opt.Constraints,
 		Meta: "MB", Help: "temporary disk space",
 		Set: setTmp},

@@ -7,6 +7,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // Source is where an option came from; a higher one wins.
@@ -195,7 +196,7 @@ func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request) 
 		return nil, err
 	}
 	if err := r.apply(w.found, FromLine); err != nil {
-		if len(w.command) == 0 && isBindHelp(err) { // it is looked at last
+		if len(w.command) == 0 && values.IsBindHelp(err) { // it is looked at last
 			return nil, r.fatal("No command given to execute.")
 		}
 		return nil, err
@@ -245,7 +246,7 @@ const mpiList = "MPI plugin types are...\n\tnone"
 func (r *Request) checkMPI() error {
 	switch name := r.Client.MPI; {
 	case name == "list":
-		return answer(0, mpiList)
+		return values.Answer(0, mpiList)
 	case name == "" || name == "none" || name == "openmpi":
 	case name == "pmi2" || name == "cray_shasta" || strings.HasPrefix(name, "pmix"):
 		return r.cannot("--mpi="+name, "each task would be an MPI world of its own",
@@ -263,12 +264,6 @@ func (r *Request) checkMPI() error {
 func (r *Request) cannot(option, otherwise, wayOut string) error {
 	return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
 		"error: " + option + " can not be done yet: " + otherwise, "error: the way out: " + wayOut}})
-}
-
-// isBindHelp reports whether an answer is that to --cpu-bind=help.
-func isBindHelp(err error) bool {
-	u, ok := err.(*opt.UsageError)
-	return ok && u.Stdout && len(u.Lines) > 0 && strings.HasPrefix(cpuBindHelp, u.Lines[0])
 }
 
 // maxSubmitLine bounds the record of a command line, in bytes: what is beyond it is not kept.

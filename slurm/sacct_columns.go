@@ -10,6 +10,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/values"
 )
 
 // acctRow is one line of sacct: a job, or one of its steps.
@@ -97,10 +98,10 @@ var acctColumns = [...]acctColumn{
 	{"QOS", 10, func(r *acctRow) string { return r.Spec.QOS }, nil},
 	{"QOSRAW", 6, func(r *acctRow) string { return front.UintText(r.v.qosID(r.Spec.QOS)) }, nil},
 	{"Reason", 22, func(r *acctRow) string { return r.whyText() }, nil},
-	{"ReqCPUFreq", 10, unknown, func(r *acctRow) string { return reqFreq(r.step).max }},
-	{"ReqCPUFreqGov", 13, unknown, func(r *acctRow) string { return reqFreq(r.step).governor }},
-	{"ReqCPUFreqMax", 13, unknown, func(r *acctRow) string { return reqFreq(r.step).max }},
-	{"ReqCPUFreqMin", 13, unknown, func(r *acctRow) string { return reqFreq(r.step).min }},
+	{"ReqCPUFreq", 10, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Max }},
+	{"ReqCPUFreqGov", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Governor }},
+	{"ReqCPUFreqMax", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Max }},
+	{"ReqCPUFreqMin", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Min }},
 	{"ReqCPUS", 8, func(r *acctRow) string { return strconv.Itoa(r.numCPUs()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
 	{"ReqGRES", 12, func(r *acctRow) string { return r.reqGRES() }, nil},
 	{"ReqMem", 10, func(r *acctRow) string { return r.v.mem(r.totalMem()) }, nil},

@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/values"
 )
 
 // coordinatedBy are the accounts that a user is a coordinator of.
@@ -174,7 +175,7 @@ func (q *mgrQuery) span(now time.Time, from, to *time.Time) (bad string, pos int
 		if e.text == "" {
 			continue
 		}
-		t, pos, ok := ParsePast(e.text, now)
+		t, pos, ok := values.ParsePast(e.text, now)
 		if !ok {
 			return e.text, pos
 		}

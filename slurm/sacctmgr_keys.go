@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/values"
 )
 
 // limitAliases are what sacctmgr calls limits besides their own names: blank-separated, first those of
@@ -72,7 +73,7 @@ func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, 
 		case cluster.UnitSeconds:
 			n := int64(-1)
 			if value != "" && value != "-1" {
-				d, ok := ParseTimeLimit(value)
+				d, ok := values.ParseTimeLimit(value)
 				if !ok {
 					return row.Name, true, fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00", key, value)
 				}
@@ -145,7 +146,7 @@ func setLimitTRES(l *cluster.Limits, name, key, value string) error {
 			return unknownTRES(tres)
 		}
 		n, err := limitNumber(tres, text)
-		if m, isMem := ParseMem(text); tres == "mem" && err != nil && isMem {
+		if m, isMem := values.ParseMem(text); tres == "mem" && err != nil && isMem {
 			n, err = int64(m), nil
 		}
 		if !ok || err != nil {
@@ -257,7 +258,7 @@ func setQOSKey(q *cluster.QOS, s front.Setting) (label string, known bool, err e
 		}
 		return "PreemptMode", true, nil
 	case s.Key == "preemptexempttime":
-		d, ok := ParseTimeLimit(s.Value)
+		d, ok := values.ParseTimeLimit(s.Value)
 		if !ok {
 			return "", true, fmt.Errorf(" Invalid value for %s (%s): it is a time", s.Key, s.Value)
 		}

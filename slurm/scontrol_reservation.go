@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/values"
 )
 
 const (
@@ -81,7 +82,7 @@ var resvKeysElse = [...]struct{ key, instead string }{
 }
 
 func (e *resvEdit) when(to *time.Time, s front.Setting, word string) string {
-	t, pos, ok := ParseWhen(s.Value, e.now)
+	t, pos, ok := values.ParseWhen(s.Value, e.now)
 	if !ok {
 		e.c.complain("Invalid time specification (pos=" + strconv.Itoa(pos) + "): " + s.Value)
 		return "Invalid " + word + " time " + s.Text
@@ -91,7 +92,7 @@ func (e *resvEdit) when(to *time.Time, s front.Setting, word string) string {
 }
 
 func (e *resvEdit) setDuration(s front.Setting) string {
-	d, ok := ParseTimeLimit(s.Value)
+	d, ok := values.ParseTimeLimit(s.Value)
 	if !ok || d <= 0 {
 		return "Invalid duration " + s.Text
 	}
@@ -105,7 +106,7 @@ func (e *resvEdit) setDelay(s front.Setting) string {
 	if s.Sign != 0 {
 		return noSigns + strings.TrimRight(key, "+-")
 	}
-	d, ok := ParseSpan(s.Value)
+	d, ok := values.ParseSpan(s.Value)
 	if !ok {
 		return "Invalid duration " + s.Text
 	}
@@ -245,7 +246,7 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 	if len(name) > 3 && strings.HasPrefix(purgeWord, name) {
 		e.PurgeAfter = purgeDefault
 		if valued {
-			d, ok := ParseTimeLimit(value)
+			d, ok := values.ParseTimeLimit(value)
 			if !ok {
 				return false
 			}

@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/values"
 )
 
 // record collects the lines of one record. With -o they stand in one line.
@@ -245,7 +246,7 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 		o.line("StdIn=", r.stdFile(0))
 		o.line("StdOut=", r.stdFile(1))
 	}
-	if asked := parseFreq(s.CPUFreq).shown(); asked != "" {
+	if asked := values.ParseFreq(s.CPUFreq).Shown(); asked != "" {
 		o.line(asked, " ")
 	}
 	if s.Switches > 0 {
@@ -657,7 +658,7 @@ func (c *control) stepRecord(s *stepRow) {
 	o.line("ResvPorts=(null)")
 	asked, dist := "", ""
 	if s.ID.Step >= 0 {
-		asked, dist = parseFreq(s.CPUFreq).shown(), " Dist="+distribution(s.Distribution, s.Tasks, len(nodes))
+		asked, dist = values.ParseFreq(s.CPUFreq).Shown(), " Dist="+distribution(s.Distribution, s.Tasks, len(nodes))
 	}
 	o.line(cmp.Or(asked, "CPUFreqReq=Default"), dist)
 	o.line("SrunHost:Pid=", format.Null(s.SrunHost), ":", strconv.Itoa(s.SrunPID))

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/values"
 )
 
 // The words of refusals.
@@ -111,7 +112,7 @@ var jobKeys = []jobKey{
 		return setPoint(&p.Deadline, v.Value, now)
 	}},
 	{"delayboot", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		d, ok := ParseTimeLimit(v.Value)
+		d, ok := values.ParseTimeLimit(v.Value)
 		p.DelayBoot = &d
 		return ok
 	}},
@@ -119,7 +120,7 @@ var jobKeys = []jobKey{
 		d := cluster.Depends{}
 		ok := v.Value == ""
 		if !ok {
-			d, ok = ParseDepends(v.Value)
+			d, ok = values.ParseDepends(v.Value)
 		}
 		p.Depends = &d
 		return ok
@@ -129,7 +130,7 @@ var jobKeys = []jobKey{
 	{"features", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Constraint = &v.Value; return true }},
 	{"gres tres-per-node trespernode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.Value) }},
 	{"gpus tres-per-job tresperjob", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		list, ok := ParseGPUs(v.Value)
+		list, ok := values.ParseGPUs(v.Value)
 		p.PerJob = &list
 		return ok
 	}},
@@ -137,7 +138,7 @@ var jobKeys = []jobKey{
 	{"licenses", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Licenses = &v.Value; return true }},
 	{"mailuser", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.MailUser = &v.Value; return true }},
 	{"mailtype", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		list, ok := ParseMailTypes(v.Value)
+		list, ok := values.ParseMailTypes(v.Value)
 		if p.MailType = list; len(list) == 0 {
 			p.MailType = []string{"NONE"}
 		}
@@ -151,13 +152,13 @@ var jobKeys = []jobKey{
 		return setMemory(&p.Mem, cluster.MemPerNode, v.Value)
 	}},
 	{"mintmpdisknode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		m, ok := ParseMem(v.Value)
+		m, ok := values.ParseMem(v.Value)
 		n := int64(m)
 		p.TmpMB = &n
 		return ok
 	}},
 	{"nice", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		n, err := ParseNice(v.Value, !v.Bare)
+		n, err := values.ParseNice(v.Value, !v.Bare)
 		p.Nice = &n
 		return err == nil
 	}},
@@ -170,7 +171,7 @@ var jobKeys = []jobKey{
 	{"numtasks reqprocs", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.Tasks, v.Value) }},
 	{"oversubscribe shared", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		share := cluster.ShareExclusive
-		if yes, ok := flagArg(v.Value); ok && yes {
+		if yes, ok := values.FlagArg(v.Value); ok && yes {
 			share = cluster.ShareOver
 		}
 		p.Sharing = &share
@@ -196,20 +197,20 @@ var jobKeys = []jobKey{
 	{"sitefactor adminprio", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		n, err := strconv.Atoi(v.Value)
 		p.Site = &n
-		return err == nil && n >= -maxNice && n <= maxNice
+		return err == nil && n >= -values.MaxNice && n <= values.MaxNice
 	}},
 	{"starttime eligibletime begintime", func(p *cluster.Patch, v front.Setting, now time.Time) bool { return setPoint(&p.Begin, v.Value, now) }},
 	{"stdin", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stdin = &v.Value; return true }},
 	{"stdout", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stdout = &v.Value; return true }},
 	{"stderr", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stderr = &v.Value; return true }},
 	{"switches", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		n, _, err := ParseSwitches(v.Value)
+		n, _, err := values.ParseSwitches(v.Value)
 		p.Switches = &n
 		return err == nil
 	}},
 	{"timelimit", setLimit},
 	{"timemin", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		d, ok := ParseTimeLimit(v.Value)
+		d, ok := values.ParseTimeLimit(v.Value)
 		p.LimitMin = &d
 		return ok
 	}},
@@ -222,7 +223,7 @@ func setLimit(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 	if sign == 0 && text != "" && (text[0] == '+' || text[0] == '-') && text != "-1" {
 		sign, text = text[0], text[1:]
 	}
-	d, ok := ParseTimeLimit(text)
+	d, ok := values.ParseTimeLimit(text)
 	switch sign {
 	case '+':
 		p.LimitDelta = d
@@ -239,10 +240,10 @@ func setNodeCount(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 	lo, hi, err := 1, 0, error(nil)
 	least, most, ranged := strings.Cut(v.Value, "-")
 	if v.Value != "" {
-		lo, err = nodeNumber(least, ranged)
+		lo, err = values.NodeNumber(least, ranged)
 	}
 	if ranged && err == nil {
-		hi, err = nodeNumber(most, false)
+		hi, err = values.NodeNumber(most, false)
 	}
 	if p.MinNodes = &lo; ranged || v.Value == "" {
 		p.MaxNodes = &hi
@@ -286,19 +287,19 @@ func setSpec(to **int, v string) bool {
 }
 
 func setBool(to **bool, v string) bool {
-	yes, ok := flagArg(v)
+	yes, ok := values.FlagArg(v)
 	*to = &yes
 	return ok
 }
 
 func setPoint(to **time.Time, v string, now time.Time) bool {
-	t, _, ok := ParseWhen(v, now)
+	t, _, ok := values.ParseWhen(v, now)
 	*to = &t
 	return ok
 }
 
 func setMemory(to **cluster.Mem, per cluster.MemPer, v string) bool {
-	mb, ok := ParseMem(v)
+	mb, ok := values.ParseMem(v)
 	*to = &cluster.Mem{Per: per, MB: mb}
 	return ok
 }
@@ -307,7 +308,7 @@ func setGRESList(to **[]cluster.GRES, v string) bool {
 	list := []cluster.GRES{}
 	ok := v == ""
 	if !ok {
-		list, ok = ParseGRES(v)
+		list, ok = values.ParseGRES(v)
 	}
 	*to = &list
 	return ok

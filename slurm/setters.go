@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // The Set functions of rows that do more than keep a word.
@@ -22,7 +23,7 @@ func setArray(r *Request, v string) error {
 	if v == "" { // an unset variable: a plain job, as in Slurm
 		return nil
 	}
-	a, ok := ParseArray(v)
+	a, ok := values.ParseArray(v)
 	if !ok {
 		return opt.Refused("Invalid job array specification")
 	}
@@ -35,7 +36,7 @@ func setBegin(r *Request, v string) error { return r.setWhen("begin", v, &r.Job.
 func setDeadline(r *Request, v string) error { return r.setWhen("deadline", v, &r.Job.Deadline) }
 
 func (r *Request) setWhen(long, v string, dst *time.Time) error {
-	t, pos, ok := ParseWhen(v, r.sys.Now())
+	t, pos, ok := values.ParseWhen(v, r.sys.Now())
 	if !ok {
 		e := opt.Errorf(opt.CodeUsage, "error: Invalid --%s specification", long)
 		if v != "" {
@@ -60,7 +61,7 @@ func setCoreSpec(r *Request, v string) error { return setOptional(v, &r.Job.Core
 
 func setThreadSpec(r *Request, v string) error {
 	var n int
-	if err := parseCount(v, 1, &n); err != nil {
+	if err := values.SetCount(v, 1, &n); err != nil {
 		return err
 	}
 	r.Job.ThreadSpec = &n
@@ -71,20 +72,20 @@ func setRelative(r *Request, v string) error { return setOptional(v, &r.Step.Rel
 
 func setOptional(v string, dst **int) error {
 	var n int
-	if err := parseCount(v, 0, &n); err != nil {
+	if err := values.SetCount(v, 0, &n); err != nil {
 		return err
 	}
 	*dst = &n
 	return nil
 }
 
-func setDelayBoot(r *Request, v string) error { return parseLimit(v, &r.Job.DelayBoot) }
+func setDelayBoot(r *Request, v string) error { return values.SetLimit(v, &r.Job.DelayBoot) }
 
 func setDepends(r *Request, v string) error {
 	if growsJob(v) {
 		return opt.Refused("Requested operation not supported on this system")
 	}
-	d, ok := ParseDepends(v)
+	d, ok := values.ParseDepends(v)
 	if !ok {
 		return opt.Refused("Job dependency problem")
 	}
@@ -102,7 +103,7 @@ func setDistribution(r *Request, v string) error {
 	if size := r.sys.Getenv("SLURM_DIST_PLANESIZE"); r.prog == opt.Srun && size != "" && strings.EqualFold(v, "plane") {
 		v += "=" + size
 	}
-	plane, err := ParseDistribution(v)
+	plane, err := values.ParseDistribution(v)
 	r.Job.Distribution, r.Job.PlaneSize = v, plane
 	return err
 }
@@ -207,7 +208,7 @@ func setNodeInfo(r *Request, v string) error {
 		if word == "*" || word == "" {
 			continue
 		}
-		if parseCount(word, 0, dst[i]) != nil {
+		if values.SetCount(word, 0, dst[i]) != nil {
 			return opt.Errorf(opt.CodeError, "error: Invalid numeric value \"%s\" for %s arg of -B.", word, nth[i])
 		}
 	}
@@ -254,7 +255,7 @@ func setGID(r *Request, v string) error {
 }
 
 func setGPUsPerNode(r *Request, v string) error {
-	if err := parseGPUs(v, &r.gpusPerNode); err != nil {
+	if err := values.SetGPUs(v, &r.gpusPerNode); err != nil {
 		return err
 	}
 	r.Job.GPUsPerNode = true
@@ -263,14 +264,14 @@ func setGPUsPerNode(r *Request, v string) error {
 
 func setGRES(r *Request, v string) error {
 	if v == "help" {
-		return answer(0, "Valid gres options are:\ngpu[[:type]:count]")
+		return values.Answer(0, "Valid gres options are:\ngpu[[:type]:count]")
 	}
 	if v == "" {
 		return opt.Refused("Invalid Trackable RESource (TRES) specification")
 	}
-	list, ok := ParseGRES(v)
+	list, ok := values.ParseGRES(v)
 	if !ok {
-		return opt.Errorf(opt.CodeError, badGRES)
+		return opt.Errorf(opt.CodeError, values.BadGRES)
 	}
 	r.gres = list
 	return nil
@@ -287,7 +288,7 @@ func setGRESFlags(r *Request, v string) error {
 
 func setImmediate(r *Request, v string) error {
 	n := 0
-	if v != "" && parseCount(v, 0, &n) != nil {
+	if v != "" && values.SetCount(v, 0, &n) != nil {
 		return opt.Errorf(opt.CodeError, "error: Invalid numeric value \"%s\" for immediate.", v)
 	}
 	d := time.Duration(n) * time.Second
@@ -317,7 +318,7 @@ func setKillCommand(r *Request, v string) error {
 	if v == "" {
 		v = "TERM"
 	}
-	if r.Client.KillCommand = SignalNumber(v); r.Client.KillCommand == 0 {
+	if r.Client.KillCommand = values.SignalNumber(v); r.Client.KillCommand == 0 {
 		return opt.ErrSpec
 	}
 	return nil
@@ -326,7 +327,7 @@ func setKillCommand(r *Request, v string) error {
 func setKillOnBadExit(r *Request, v string) error {
 	n := 1
 	if v != "" {
-		if err := parseCount(v, 0, &n); err != nil {
+		if err := values.SetCount(v, 0, &n); err != nil {
 			return err
 		}
 	}
@@ -345,7 +346,7 @@ func setKillInvalidDep(r *Request, v string) error {
 }
 
 func setMailType(r *Request, v string) error {
-	list, ok := ParseMailTypes(v)
+	list, ok := values.ParseMailTypes(v)
 	if !ok {
 		return opt.ErrSpec
 	}
@@ -377,7 +378,7 @@ func setNotify(r *Request, v string) error {
 // setMem keeps the last of --mem, --mem-per-cpu and --mem-per-gpu, which is of the
 // strongest source; checkConflicts refuses two of them from one source.
 func (r *Request) setMem(v string, per cluster.MemPer) error {
-	mb, ok := ParseMem(v)
+	mb, ok := values.ParseMem(v)
 	if !ok {
 		return opt.ErrSpec
 	}
@@ -393,7 +394,7 @@ func (r *Request) setMem(v string, per cluster.MemPer) error {
 }
 
 func setNice(r *Request, v string) (err error) {
-	r.Job.Nice, err = ParseNice(v, r.given)
+	r.Job.Nice, err = values.ParseNice(v, r.given)
 	return err
 }
 
@@ -410,7 +411,7 @@ func checkNoKill(_ *Request, v string) error {
 }
 
 func setNodes(r *Request, v string) error {
-	lo, hi, err := ParseNodes(v)
+	lo, hi, err := values.ParseNodes(v)
 	r.Job.MinNodes, r.Job.MaxNodes = lo, hi
 	return err
 }
@@ -452,14 +453,14 @@ func setPriority(r *Request, v string) error {
 
 func checkResvPorts(v string) error {
 	n := 0
-	if v != "" && parseCount(v, 0, &n) != nil {
+	if v != "" && values.SetCount(v, 0, &n) != nil {
 		return opt.Errorf(opt.CodeError, "error: Invalid numeric value \"%s\" for --resv-port.", v)
 	}
 	return nil
 }
 
 func checkYesNo(v string) error {
-	if _, ok := flagArg(v); !ok && v != "" {
+	if _, ok := values.FlagArg(v); !ok && v != "" {
 		return opt.ErrSpec
 	}
 	return nil
@@ -473,7 +474,7 @@ func checkLetters(v, allowed string) error {
 }
 
 func setSignal(r *Request, v string) error {
-	sig, ok := ParseSignal(v)
+	sig, ok := values.ParseSignal(v)
 	if !ok {
 		return opt.ErrSpec
 	}
@@ -482,12 +483,12 @@ func setSignal(r *Request, v string) error {
 }
 
 func setSwitches(r *Request, v string) (err error) {
-	r.Job.Switches, r.Job.SwitchWait, err = ParseSwitches(v)
+	r.Job.Switches, r.Job.SwitchWait, err = values.ParseSwitches(v)
 	return err
 }
 
 func setTmp(r *Request, v string) error {
-	mb, ok := ParseMem(v)
+	mb, ok := values.ParseMem(v)
 	if !ok {
 		return opt.ErrSpec
 	}
@@ -499,7 +500,7 @@ func setWait(r *Request, v string) error { return setOptional(v, &r.Client.WaitS
 
 func checkWaitAllNodes(_ *Request, v string) error {
 	var n int
-	if err := parseCount(v, 0, &n); err != nil {
+	if err := values.SetCount(v, 0, &n); err != nil {
 		return err
 	}
 	if n > 1 {
@@ -542,12 +543,12 @@ func checkTRESPerTask(r *Request, v string) error {
 			return opt.ErrSpec
 		}
 		if name == "cpu" {
-			if err := parseCount(count, 1, &r.Job.CPUsPerTask); err != nil {
+			if err := values.SetCount(count, 1, &r.Job.CPUsPerTask); err != nil {
 				return opt.ErrSpec
 			}
 			continue
 		}
-		list, ok := ParseGRES(word)
+		list, ok := values.ParseGRES(word)
 		if !ok {
 			return opt.ErrSpec
 		}

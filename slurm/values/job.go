@@ -1,4 +1,4 @@
-package slurm
+package values
 
 import (
 	"strconv"
@@ -21,7 +21,7 @@ var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL
 // SignalNumber reads a signal's number or name, with or without SIG, in any case. It
 // returns 0 for what is no signal.
 func SignalNumber(s string) int {
-	if n, ok := digits(s); ok {
+	if n, ok := Digits(s); ok {
 		return int(n)
 	}
 	name := strings.ToUpper(s)
@@ -52,7 +52,7 @@ func ParseSignal(s string) (cluster.Signal, bool) {
 	}
 	name, lead, timed := strings.Cut(s, "@")
 	if timed {
-		n, ok := digits(lead)
+		n, ok := Digits(lead)
 		if !ok && lead != "" || n > maxSignalLead {
 			return cluster.Signal{}, false
 		}
@@ -117,7 +117,7 @@ func dependTerm(kind cluster.DependType, s string) (cluster.Depend, bool) {
 	t := cluster.Depend{Type: kind, Task: cluster.TaskAny}
 	s, plus, timed := strings.Cut(s, "+")
 	if timed {
-		n, ok := digits(plus)
+		n, ok := Digits(plus)
 		if !ok || n == 0 {
 			return t, false
 		}
@@ -127,7 +127,7 @@ func dependTerm(kind cluster.DependType, s string) (cluster.Depend, bool) {
 	if isTask && task == "*" {
 		t.Array = true
 	} else if isTask {
-		n, ok := digits(task)
+		n, ok := Digits(task)
 		if !ok {
 			return t, false
 		}
@@ -147,7 +147,7 @@ func ParseArray(s string) (*cluster.ArraySpec, bool) {
 	a := &cluster.ArraySpec{Text: s}
 	list, limit, limited := strings.Cut(s, "%")
 	if limited {
-		if n, ok := digits(strings.TrimSuffix(limit, "]")); ok {
+		if n, ok := Digits(strings.TrimSuffix(limit, "]")); ok {
 			a.Limit = int(n)
 		}
 	}
@@ -181,13 +181,13 @@ func arrayRange(word string) (lo, hi, step int, ok bool) {
 	if stepped && !ranged {
 		return 0, 0, 0, false
 	}
-	n, ok := digits(low)
+	n, ok := Digits(low)
 	m, step64 := n, int64(1)
 	if ok && ranged {
-		m, ok = digits(high)
+		m, ok = Digits(high)
 	}
 	if ok && stepped {
-		step64, ok = digits(stepText)
+		step64, ok = Digits(stepText)
 	}
 	ok = ok && step64 > 0 && m >= n && m < cluster.MaxID
 	return int(n), int(m), int(step64), ok
@@ -230,7 +230,7 @@ func ParseDistribution(s string) (plane int, err error) {
 	}
 	name, size, sized := strings.Cut(list, "=")
 	if strings.EqualFold(name, "plane") {
-		n, ok := digits(size)
+		n, ok := Digits(size)
 		if !sized || !ok || n == 0 || packed {
 			return 0, errPlane()
 		}
@@ -275,8 +275,8 @@ func ParseSwitches(s string) (count int, wait time.Duration, err error) {
 	return n, wait, nil
 }
 
-// maxNice bounds --nice on both sides.
-const maxNice = 2147483645
+// MaxNice bounds --nice on both sides.
+const MaxNice = 2147483645
 
 // ParseNice reads an adjustment; an empty one is 100 and what is no number is 0.
 func ParseNice(s string, given bool) (int, error) {
@@ -288,8 +288,8 @@ func ParseNice(s string, given bool) (int, error) {
 		end++
 	}
 	n, err := strconv.ParseInt(s[:end], 10, 64)
-	if n > maxNice || n < -maxNice {
-		return 0, opt.Errorf(opt.CodeUsage, "error: Invalid --nice value, out of range (+/- %d)", maxNice)
+	if n > MaxNice || n < -MaxNice {
+		return 0, opt.Errorf(opt.CodeUsage, "error: Invalid --nice value, out of range (+/- %d)", MaxNice)
 	}
 	if err != nil {
 		return 0, nil

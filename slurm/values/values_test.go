@@ -1,4 +1,4 @@
-package slurm
+package values
 
 import (
 	"encoding/json"
@@ -236,6 +236,5 @@ func FuzzValues(f *testing.F) {
 		for _, check := range []func(string) error{CheckCPUBind, CheckMemBind, CheckGPUBind, CheckGPUFreq, CheckCPUFreq, CheckAcctgFreq} {
 			_ = check(s)
 		}
-		splitDirective(s)
 	})
 }

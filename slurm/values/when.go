@@ -1,4 +1,4 @@
-package slurm
+package values
 
 import (
 	"strings"
@@ -116,7 +116,7 @@ func (w *whenParser) delta() bool {
 	for end < len(w.text) && w.text[end] >= '0' && w.text[end] <= '9' {
 		end++
 	}
-	n, ok := digits(w.text[first:end])
+	n, ok := Digits(w.text[first:end])
 	if !ok {
 		w.pos = sign
 		return false
@@ -276,7 +276,7 @@ func isDigits(s string) bool {
 }
 
 func (w *whenParser) fourDigits() (int, bool) {
-	n, ok := digits(w.text[w.pos : w.pos+4])
+	n, ok := Digits(w.text[w.pos : w.pos+4])
 	if ok {
 		w.pos += 4
 	}

@@ -1,4 +1,4 @@
-package slurm
+package values
 
 import (
 	"slices"
@@ -8,23 +8,23 @@ import (
 	"dev.muster/cluster"
 )
 
-// freq is what --cpu-freq asked for, as sacct and sstat show it.
-type freq struct{ min, max, governor string }
+// CPUFreq is what --cpu-freq asked for, as sacct and sstat show it.
+type CPUFreq struct{ Min, Max, Governor string }
 
 // freqWords are frequencies and governors as Slurm spells them.
 var freqWords = [...]string{"Low", "Medium", "High", "Highm1", "Conservative", "OnDemand", "Performance", "PowerSave", "SchedUtil", "UserSpace"}
 
-// reqFreq reads what a step asked for; those that are not srun's have nothing to ask for.
-func reqFreq(s *cluster.Step) freq {
+// ReqFreq reads what a step asked for; those that are not srun's have nothing to ask for.
+func ReqFreq(s *cluster.Step) CPUFreq {
 	if s.ID.Step < 0 {
-		return freq{"0", "0", "0"}
+		return CPUFreq{"0", "0", "0"}
 	}
-	f := parseFreq(s.CPUFreq)
-	return freq{freqText(f.min), freqText(f.max), freqText(f.governor)}
+	f := ParseFreq(s.CPUFreq)
+	return CPUFreq{freqText(f.Min), freqText(f.Max), freqText(f.Governor)}
 }
 
-// parseFreq takes apart what --cpu-freq asks for, P1[-P2[:P3]]; what is not asked for is empty.
-func parseFreq(asked string) freq {
+// ParseFreq takes apart what --cpu-freq asks for, P1[-P2[:P3]]; what is not asked for is empty.
+func ParseFreq(asked string) CPUFreq {
 	list, governor, _ := strings.Cut(strings.ToLower(asked), ":")
 	if isGovernor(list) {
 		list, governor = "", list
@@ -33,13 +33,13 @@ func parseFreq(asked string) freq {
 	if !ranged {
 		low, high = "", low
 	}
-	return freq{freqWord(low), freqWord(high), freqWord(governor)}
+	return CPUFreq{freqWord(low), freqWord(high), freqWord(governor)}
 }
 
-// shown is the line of scontrol; empty if nothing was asked for. Frequencies are in kHz.
-func (f freq) shown() string {
+// Shown is the line of scontrol; empty if nothing was asked for. Frequencies are in kHz.
+func (f CPUFreq) Shown() string {
 	var parts []string
-	for _, p := range [...][2]string{{"CPU_min_freq=", f.min}, {"CPU_max_freq=", f.max}, {"Governor=", f.governor}} {
+	for _, p := range [...][2]string{{"CPU_min_freq=", f.Min}, {"CPU_max_freq=", f.Max}, {"Governor=", f.Governor}} {
 		if p[1] != "" {
 			parts = append(parts, p[0]+p[1])
 		}

@@ -1,4 +1,4 @@
-package slurm
+package values
 
 import (
 	"strings"
@@ -8,13 +8,19 @@ import (
 	"dev.muster/slurm/opt"
 )
 
+// IsBindHelp reports whether an answer is that to --cpu-bind=help.
+func IsBindHelp(err error) bool {
+	u, ok := err.(*opt.UsageError)
+	return ok && u.Stdout && len(u.Lines) > 0 && strings.HasPrefix(cpuBindHelp, u.Lines[0])
+}
+
 // CheckCPUBind checks the syntax of --cpu-bind.
 func CheckCPUBind(s string) error {
 	for _, word := range cluster.BindWords(s) {
 		name, list, _ := strings.Cut(word, ":")
 		switch strings.ToLower(name) {
 		case "help":
-			return answer(opt.CodeError, cpuBindHelp)
+			return Answer(opt.CodeError, cpuBindHelp)
 		case "q", "quiet", "v", "verbose", "no", "none", "rank", "rank_ldom", "socket", "sockets", "core", "cores",
 			"thread", "threads", "ldom", "ldoms", "board", "boards", "one_thread", "one-thread", "no_cpu_bind", "off":
 		case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
@@ -38,7 +44,7 @@ func CheckMemBind(s string) error {
 		name, list, _ := strings.Cut(word, ":")
 		switch strings.ToLower(name) {
 		case "help":
-			return answer(opt.CodeUsage, memBindHelp)
+			return Answer(opt.CodeUsage, memBindHelp)
 		case "q", "quiet", "v", "verbose", "no", "none", "rank", "local", "p", "prefer", "sort", "nosort":
 		case "map_mem", "mask_mem":
 			if err := checkBindList("mem", name, list); err != nil {
@@ -77,7 +83,7 @@ func badBindNumber(num string, hex bool) (string, bool) {
 			return value[i : i+1], false
 		}
 	}
-	if _, ok := digits(repeat); repeated && !ok {
+	if _, ok := Digits(repeat); repeated && !ok {
 		return "*", false
 	}
 	return "", value != ""
@@ -117,7 +123,7 @@ func CheckGPUFreq(s string) error {
 		if k, v, ok := strings.Cut(word, "="); ok {
 			kind, value = k, v
 		}
-		_, number := digits(value)
+		_, number := Digits(value)
 		switch strings.ToLower(value) {
 		case "low", "medium", "high", "highm1":
 			number = true
@@ -140,7 +146,7 @@ func CheckCPUFreq(s string) error {
 	list, governor, governed := strings.Cut(strings.ToLower(s), ":")
 	lo, hi, ranged := strings.Cut(list, "-")
 	for i, word := range [...]string{lo, hi} {
-		_, number := digits(word)
+		_, number := Digits(word)
 		switch {
 		case number || i == 1 && !ranged || word == "low" && i == 0 || word == "medium" || word == "high" || word == "highm1":
 		case i == 0 && !ranged && isGovernor(word):
@@ -151,8 +157,8 @@ func CheckCPUFreq(s string) error {
 	if governed && !isGovernor(governor) {
 		return bad("illegal governor: %s on --cpu-freq", governor)
 	}
-	a, ok := digits(lo)
-	b, ok2 := digits(hi)
+	a, ok := Digits(lo)
+	b, ok2 := Digits(hi)
 	if ok && ok2 && b < a {
 		return bad("min cpu-frec (%s) must be < max cpu-freq ("+hi+")", lo)
 	}
@@ -173,7 +179,7 @@ func CheckHint(s string) error {
 		switch strings.ToLower(word) {
 		case "compute_bound", "memory_bound", "multithread", "nomultithread":
 		case "help":
-			return answer(opt.CodeError, hintHelp)
+			return Answer(opt.CodeError, hintHelp)
 		default:
 			return opt.Errorf(opt.CodeError, "error: unrecognized --hint argument \"%s\", see --hint=help", word)
 		}
@@ -202,7 +208,7 @@ func CheckAcctgFreq(s string) error {
 		if !ok {
 			kind, value = "task", word
 		}
-		_, number := digits(value)
+		_, number := Digits(value)
 		switch strings.ToLower(kind) {
 		case "task", "energy", "network", "filesystem":
 		default:
@@ -229,7 +235,7 @@ func CheckPropagate(s string) error {
 	return nil
 }
 
-// answer makes of a help text the error that ends the program with it.
-func answer(code int, text string) error {
+// Answer makes of a help text the error that ends the program with it.
+func Answer(code int, text string) error {
 	return &opt.UsageError{Code: code, Stdout: true, Lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 }

@@ -1,4 +1,4 @@
-package slurm
+package values
 
 // The answers to --hint=help, --cpu-bind=help and --mem-bind=help, which programs show
 // to users as they are.

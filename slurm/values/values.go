@@ -1,4 +1,7 @@
-package slurm
+// Package values reads the words that options and settings take: times, memory, counts, lists of GPUs, what a
+// job waits for. It knows no option and no command; what it can not read it says in Slurm's words. Begin with
+// values.go, whose functions Parse read a word, and Set into a field.
+package values
 
 import (
 	"strconv"
@@ -9,8 +12,8 @@ import (
 	"dev.muster/slurm/opt"
 )
 
-// parseCount reads a whole number of at least low into dst.
-func parseCount(s string, low int, dst *int) error {
+// SetCount reads a whole number of at least low into dst.
+func SetCount(s string, low int, dst *int) error {
 	n, ok := opt.Number(s)
 	if !ok || n < low {
 		return opt.ErrNumber
@@ -26,7 +29,7 @@ func ParseTimeLimit(s string) (time.Duration, bool) {
 		return cluster.Unlimited, true
 	}
 	if rest, neg := strings.CutPrefix(s, "-"); neg {
-		_, ok := digits(rest)
+		_, ok := Digits(rest)
 		return cluster.Unlimited, ok
 	}
 	d, ok := ParseSpan(s)
@@ -42,7 +45,7 @@ func ParseSpan(s string) (time.Duration, bool) {
 	var days int64
 	if hasDays {
 		var ok bool
-		if days, ok = digits(dayText); !ok {
+		if days, ok = Digits(dayText); !ok {
 			return 0, false
 		}
 	} else {
@@ -58,7 +61,7 @@ func ParseSpan(s string) (time.Duration, bool) {
 			break // "1-" is a day
 		}
 		var ok bool
-		if part[i], ok = digits(f); !ok {
+		if part[i], ok = Digits(f); !ok {
 			return 0, false
 		}
 	}
@@ -79,8 +82,8 @@ const (
 	maxDigits  = 9       // of the numbers in a time
 )
 
-// digits reads a short unsigned number.
-func digits(s string) (int64, bool) {
+// Digits reads a short unsigned number.
+func Digits(s string) (int64, bool) {
 	if s == "" || len(s) > maxDigits {
 		return 0, false
 	}
@@ -93,7 +96,8 @@ func digits(s string) (int64, bool) {
 	return n, err == nil
 }
 
-func parseLimit(s string, dst *time.Duration) error {
+// SetLimit reads a time limit into dst.
+func SetLimit(s string, dst *time.Duration) error {
 	d, ok := ParseTimeLimit(s)
 	if !ok {
 		return opt.ErrSpec
@@ -139,14 +143,14 @@ func ParseMem(s string) (cluster.MemMB, bool) {
 func ParseNodes(s string) (lo, hi int, err error) {
 	min, max, ranged := strings.Cut(s, "-")
 	word := min
-	if lo, err = nodeNumber(min, ranged); err == nil {
+	if lo, err = NodeNumber(min, ranged); err == nil {
 		hi = lo
 		if ranged {
 			word = max
 			if max == "" {
 				hi = -1
 			} else {
-				hi, err = nodeNumber(max, false)
+				hi, err = NodeNumber(max, false)
 			}
 		}
 	}
@@ -159,7 +163,8 @@ func ParseNodes(s string) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-func nodeNumber(s string, mayBeEmpty bool) (int, error) {
+// NodeNumber reads a number of nodes: digits, with k or m behind them.
+func NodeNumber(s string, mayBeEmpty bool) (int, error) {
 	if s == "" && mayBeEmpty {
 		return 1, nil
 	}
@@ -172,7 +177,7 @@ func nodeNumber(s string, mayBeEmpty bool) (int, error) {
 			factor, s = 1024*1024, s[:n-1]
 		}
 	}
-	n, ok := digits(s)
+	n, ok := Digits(s)
 	if !ok || n > 1<<31-1 {
 		return 0, opt.ErrSpec
 	}
@@ -249,26 +254,28 @@ func scaled(s string) (int64, bool) {
 			shift, s = 10*(i+1), s[:n-1]
 		}
 	}
-	n, ok := digits(s)
+	n, ok := Digits(s)
 	if !ok || n > 1<<(62-shift) {
 		return 0, false
 	}
 	return n << shift, true
 }
 
-const badGRES = "error: Invalid generic resource (gres) specification"
+// BadGRES is what is said of a list of generic resources that can not be read.
+const BadGRES = "error: Invalid generic resource (gres) specification"
 
-func parseGPUs(s string, dst *[]cluster.GRES) error {
+// SetGPUs reads a list of GPUs into dst.
+func SetGPUs(s string, dst *[]cluster.GRES) error {
 	list, ok := ParseGPUs(s)
 	if !ok {
-		return opt.Errorf(opt.CodeError, badGRES)
+		return opt.Errorf(opt.CodeError, BadGRES)
 	}
 	*dst = list
 	return nil
 }
 
-// flagArg reads yes or no, as --kill-on-invalid-dep and --send-libs take it.
-func flagArg(s string) (yes, ok bool) {
+// FlagArg reads yes or no, as --kill-on-invalid-dep and --send-libs take it.
+func FlagArg(s string) (yes, ok bool) {
 	switch strings.ToLower(s) {
 	case "y", "yes", "1", "true":
 		return true, true
