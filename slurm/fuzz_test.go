@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/slurmtest"
 )
 
 // FuzzFrontEnds: no line of arguments makes a front-end panic, whatever it finds in the cluster.
@@ -30,11 +31,11 @@ func FuzzFrontEnds(f *testing.F) {
 	if err := os.Chdir(dir); err != nil {
 		f.Fatal(err)
 	}
-	fake := newFake()
-	mux := fake.mux()
+	fake := slurmtest.New()
+	mux := fake.Mux()
 	withBooks(mux, fake)
-	fake.own = mux
-	dial := fake.dial(f)
+	fake.Own = mux
+	dial := fake.Dial(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		argv := strings.Fields(line)
 		if len(argv) == 0 || !slices.Contains(FrontEnds(), argv[0]) || slices.ContainsFunc(argv[1:], isUnsafe) {
@@ -83,31 +84,31 @@ squeue --start -o %i|%S|%y
 sinfo -N -O nodelist,gres,gresused`
 
 // withBooks adds what accounting asks for.
-func withBooks(m *api.Mux, f *fakeServer) {
+func withBooks(m *api.Mux, f *slurmtest.Server) {
 	books := reportBooks()
 	books.QOS = []*cluster.QOS{{ID: 1, Name: "normal"}, {ID: 2, Name: "high", Priority: 9, Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: 4}}}}
 	books.Users = []*cluster.User{{Name: "alice", DefaultAccount: "team-a", WCKeys: []cluster.WCKey{{ID: 1, Name: "w"}}}, {Name: "bob", DefaultAccount: "team-b", AdminLevel: "Operator"}}
 	api.Handle(m, api.ListBooks, func(context.Context, api.Caller, api.AfterQuery) (api.BooksResponse, error) { return books, nil })
 	api.Handle(m, api.ListHistory, func(context.Context, api.Caller, api.HistoryQuery) (api.HistoryResponse, error) {
-		out := api.HistoryResponse{Now: f.now}
-		for _, j := range f.jobs {
+		out := api.HistoryResponse{Now: f.Now}
+		for _, j := range f.Jobs {
 			out.Records = append(out.Records, api.JobHistory{Job: j})
 		}
 		return out, nil
 	})
 	api.Handle(m, api.ShowUsage, func(context.Context, api.Caller, api.UsageRequest) (api.UsageResponse, error) {
-		return api.UsageResponse{Now: f.now, Cluster: "oracle"}, nil
+		return api.UsageResponse{Now: f.Now, Cluster: "oracle"}, nil
 	})
 	api.Handle(m, api.ListReservations, func(context.Context, api.Caller, api.ReservationQuery) (api.ReservationsResponse, error) {
-		return api.ReservationsResponse{Now: f.now, Reservations: []cluster.Reservation{{Name: "r", Start: f.now, End: f.now.Add(time.Hour), Nodes: names(1, 2)}}, Cores: []int{32}, CPUs: []int{32}}, nil
+		return api.ReservationsResponse{Now: f.Now, Reservations: []cluster.Reservation{{Name: "r", Start: f.Now, End: f.Now.Add(time.Hour), Nodes: slurmtest.Nodes(1, 2)}}, Cores: []int{32}, CPUs: []int{32}}, nil
 	})
 	api.Handle(m, api.ListPriorities, func(context.Context, api.Caller, api.AfterQuery) (out api.PrioritiesResponse, _ error) {
-		for _, j := range f.jobs {
+		for _, j := range f.Jobs {
 			out.Jobs = append(out.Jobs, api.JobPriority{Job: j, Partition: "train"})
 		}
 		return out, nil
 	})
-	logged(m, f, api.ChangeAccounts)
-	logged(m, f, api.CancelJob)
-	logged(m, f, api.SubmitJob)
+	slurmtest.Logged(m, f, api.ChangeAccounts)
+	slurmtest.Logged(m, f, api.CancelJob)
+	slurmtest.Logged(m, f, api.SubmitJob)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"dev.muster/slurm/slurmtest"
 )
 
 // lintOf are the notes on a script of this name and text, without its path; the cluster of the fake server answers if wanted.
@@ -20,10 +22,10 @@ func lintOf(t *testing.T, name, text string, answers bool) []string {
 	}
 	sys := testSys("muster lint", dir)
 	if answers {
-		f := newFake()
-		f.own = f.mux()
-		withBooks(f.own, f)
-		sys.Dial = f.dial(t)
+		f := slurmtest.New()
+		f.Own = f.Mux()
+		withBooks(f.Own, f)
+		sys.Dial = f.Dial(t)
 	}
 	if code := Lint(sys, []string{filepath.Join(dir, name)}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, sys.Stderr)

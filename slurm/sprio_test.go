@@ -12,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/slurmtest"
 )
 
 // TestSprioRounding has the figures of Slurm 22.05 (sprio -o): each factor is rounded, a half to the even number; the sum of
@@ -69,8 +70,8 @@ func TestSprioGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeServer{own: prioMux()}
-	dial := f.dial(t)
+	f := &slurmtest.Server{Own: prioMux()}
+	dial := f.Dial(t)
 	for _, part := range strings.Split(string(text), "$ sprio")[1:] {
 		line, want, _ := strings.Cut(part, "\n")
 		var both bytes.Buffer

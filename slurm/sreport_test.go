@@ -15,6 +15,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/slurmtest"
 )
 
 // reportDay is the day of the fixture.
@@ -142,8 +143,8 @@ func TestSreportGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := reportHistory(t)
-	f := &fakeServer{own: reportMux(d)}
-	dial := f.dial(t)
+	f := &slurmtest.Server{Own: reportMux(d)}
+	dial := f.Dial(t)
 	for _, part := range strings.Split(string(text), "$ sreport ")[1:] {
 		line, want, _ := strings.Cut(part, "\n")
 		var both bytes.Buffer

@@ -9,14 +9,15 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/slurmtest"
 )
 
 // statusOf is the status of the fake cluster with servers, of which some are up.
-func statusOf(f *fakeServer, sys *front.Sys, servers ...api.Server) *clusterStatus {
-	st := &clusterStatus{Cluster: "oracle", Now: fakeNow, By: "s1", Servers: servers}
+func statusOf(f *slurmtest.Server, sys *front.Sys, servers ...api.Server) *clusterStatus {
+	st := &clusterStatus{Cluster: "oracle", Now: slurmtest.Clock, By: "s1", Servers: servers}
 	st.countServers(&api.PingResponse{Servers: servers})
-	st.countNodes(f.nodes)
-	st.countJobs(&view{sys: sys, now: fakeNow}, f.jobs)
+	st.countNodes(f.Nodes)
+	st.countJobs(&view{sys: sys, now: slurmtest.Clock}, f.Jobs)
 	return st
 }
 
@@ -24,8 +25,8 @@ var threeServers = []api.Server{{Name: "s1", Addr: "a:1", Leader: true, Voter: t
 
 // TestStatus: one screen tells of servers, nodes by reason, GPUs, the queue and what needs attention.
 func TestStatus(t *testing.T) {
-	f := newFake()
-	f.addJobs()
+	f := slurmtest.New()
+	f.AddJobs()
 	var out bytes.Buffer
 	st := statusOf(f, &front.Sys{}, threeServers...)
 	st.print(&out, painter{})
@@ -56,15 +57,15 @@ func TestStatus(t *testing.T) {
 
 // TestStatusOff: nodes that are switched off can be had, and need no attention; one that could not be switched on does.
 func TestStatusOff(t *testing.T) {
-	f := newFake()
-	for i := range f.nodes {
-		n := &f.nodes[i]
+	f := slurmtest.New()
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
 		n.Down, n.Drain, n.Lacks, n.Reason = false, false, "", ""
 		if n.Up = i < 2; !n.Up {
 			n.Registered, n.Power = time.Time{}, &cluster.Power{State: cluster.PowerOff}
 		}
 	}
-	failed := &f.nodes[7]
+	failed := &f.Nodes[7]
 	failed.Down, failed.Reason, failed.ReasonBy = true, "ResumeTimeout reached", "slurm"
 	var out bytes.Buffer
 	statusOf(f, &front.Sys{}, threeServers[:2]...).print(&out, painter{})
@@ -80,12 +81,12 @@ func TestStatusOff(t *testing.T) {
 
 // TestTopLines: what runs first, by the order that is asked for, and never more than fits.
 func TestTopLines(t *testing.T) {
-	f := newFake()
-	f.addJobs()
+	f := slurmtest.New()
+	f.AddJobs()
 	s := &topScreen{sys: &front.Sys{}, st: statusOf(f, &front.Sys{}, threeServers...)}
 	all := s.lines(0, 0)
-	if len(all) < len(f.jobs)+4 {
-		t.Errorf("%d lines for %d jobs", len(all), len(f.jobs))
+	if len(all) < len(f.Jobs)+4 {
+		t.Errorf("%d lines for %d jobs", len(all), len(f.Jobs))
 	}
 	for i := range topOrders {
 		s.order = i
