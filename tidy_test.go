@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/front", "slurm/opt"},
+	".":                {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/front", "slurm/opt", "slurm/show"},
 	"early":            {"api", "slurm", "slurm/front"},
 	"packaging":        {"slurm", "slurm/opt"},
 	"wire":             {},
@@ -49,7 +49,8 @@ var mayImport = map[string][]string{
 	"slurm/slurmtest":  {"api", "cluster", "wire"},
 	"slurm/front":      {"api", "cluster", "cluster/hostlist", "slurm/opt", "wire"},
 	"slurm/values":     {"cluster", "slurm/front", "slurm/opt"},
-	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/values", "wire"},
+	"slurm/show":       {"api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
+	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values", "wire"},
 }
 
 // anything may be imported by whole-product tests.

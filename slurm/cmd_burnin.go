@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 const burninUsage = `usage: muster burnin [--seconds N] [--memory MB] [--disk MB] [--output FILE] NODES
@@ -128,7 +129,7 @@ func burninSubmit(s *front.Sys, list string, options []string, output string) in
 		}
 		note := ""
 		if !n.Up || n.Down || n.Drain || n.Failing {
-			note = fmt.Sprintf(", once the node is resumed: it is %s", stateWord(nodeState(n), true))
+			note = fmt.Sprintf(", once the node is resumed: it is %s", show.StateWord(show.NodeState(n), true))
 		}
 		fmt.Fprintf(s.Stdout, "node %s is tested by job %d%s\n", n.Name, job.Job, note)
 	}

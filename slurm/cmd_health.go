@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // finding is something about a node that people should look at.
@@ -36,7 +37,7 @@ type nodeHealth struct {
 	Reason   string           `json:"reason"`
 	Boot     int64            `json:"boot_time"`
 	Findings []finding        `json:"findings"`
-	NICs     []nicJSON        `json:"nics"`
+	NICs     []show.NICJSON   `json:"nics"`
 
 	info *api.NodeInfo
 }
@@ -85,9 +86,9 @@ func found(f *cluster.Fault) finding {
 
 // healthOf judges a node by its record. A node that an operator has drained or set down is well, if nothing else is wrong.
 func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
-	state := nodeState(n)
-	h := nodeHealth{Node: n.Name, State: stateWord(state, true), Score: n.Score(now), Shaky: n.Shaky(now), Reason: n.Reason, Boot: n.Inventory.Boot.Unix(),
-		NICs: nicList(&n.Inventory), info: n}
+	state := show.NodeState(n)
+	h := nodeHealth{Node: n.Name, State: show.StateWord(state, true), Score: n.Score(now), Shaky: n.Shaky(now), Reason: n.Reason, Boot: n.Inventory.Boot.Unix(),
+		NICs: show.NICList(&n.Inventory), info: n}
 	h.Findings = make([]finding, 0, len(n.Inventory.Faults))
 	for i := range n.Inventory.Faults {
 		h.Findings = append(h.Findings, found(&n.Inventory.Faults[i]))
@@ -102,7 +103,7 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	}
 	resume := "scontrol update nodename=" + string(n.Name) + " state=resume"
 	switch ours := n.ReasonBy == "" || n.ReasonBy == "slurm"; {
-	case hidden(state), n.Reboot != nil:
+	case show.Hidden(state), n.Reboot != nil:
 	case n.Power != nil && n.Down && ours:
 		add("node", "power", cmp.Or(n.Reason, "it did not come"), "look at the servers' log and at the provider; it is tried again at "+front.Stamp(n.Power.Retry)+", or by "+resume)
 	case n.Power != nil:
@@ -299,7 +300,7 @@ func healthNode(s *front.Sys, h *nodeHealth) {
 		for _, c := range p.Errors {
 			errs = append(errs, c.Name+"="+strconv.FormatUint(c.Count, 10))
 		}
-		t.line("  "+nicName(p), strings.ToLower(p.State), cmp.Or(p.Rate, "-"), cmp.Or(p.Link, "-"), cmp.Or(p.Leaf, "-"),
+		t.line("  "+show.NICName(p), strings.ToLower(p.State), cmp.Or(p.Rate, "-"), cmp.Or(p.Link, "-"), cmp.Or(p.Leaf, "-"),
 			cmp.Or(strings.Join(near, " "), "-"), cmp.Or(strings.Join(errs, " "), "-"))
 	}
 	t.print(s.Stdout)

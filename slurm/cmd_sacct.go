@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
@@ -177,7 +178,7 @@ func setWholeHet(o *sacctOptions, v string) error {
 func sacctStep(w string) (step int, ok bool) {
 	_, name, has := strings.Cut(w, ".")
 	for _, own := range [...]int{cluster.BatchStep, cluster.ExternStep, cluster.InteractiveStep} {
-		if has && name == stepName(own) {
+		if has && name == show.StepName(own) {
 			return own, true
 		}
 	}
@@ -397,7 +398,7 @@ func (c *sizedColumn) cell(r *acctRow) string {
 	case c.use != nil && r.step.Ended.IsZero():
 		return front.Choose(strings.HasPrefix(c.name, "ConsumedEnergy"), "0", "")
 	case c.use != nil:
-		return c.use(&stepUse{Step: r.step, raw: r.v.raw, unit: r.v.unit})
+		return c.use(&stepUse{Step: r.step, raw: r.View.Raw, unit: r.View.Unit})
 	case c.step != nil:
 		return c.step(r)
 	}
@@ -487,22 +488,22 @@ func (o *sacctOptions) window() int {
 
 // historyState finds the phases and outcomes that a state's name stands for.
 func historyState(name string) ([]api.HistoryState, bool) {
-	for i := range jobStates {
-		s := &jobStates[i]
-		if !strings.EqualFold(s.short, name) && !strings.EqualFold(s.long, name) || s.short == "ST" { // history has no such state
+	for i := range show.JobStates {
+		s := &show.JobStates[i]
+		if !strings.EqualFold(s.Short, name) && !strings.EqualFold(s.Long, name) || s.Short == "ST" { // history has no such state
 			continue
 		}
 		var out []api.HistoryState
 		for p := cluster.Pending; p < cluster.Ended; p++ {
-			if s.is(&cluster.Job{Phase: p}) && s.long != "REQUEUED" {
+			if s.Is(&cluster.Job{Phase: p}) && s.Long != "REQUEUED" {
 				out = append(out, api.HistoryState{Phase: p})
 			}
 		}
-		if s.long == "RUNNING" {
+		if s.Long == "RUNNING" {
 			out = append(out, api.HistoryState{Phase: cluster.Ending}) // and will wait again
 		}
 		for oc := cluster.Completed; oc <= cluster.Resized && out == nil; oc++ {
-			if s.is(&cluster.Job{Phase: cluster.Ended, Outcome: oc}) && (s.long != "REQUEUED" || oc == cluster.Requeued) {
+			if s.Is(&cluster.Job{Phase: cluster.Ended, Outcome: oc}) && (s.Long != "REQUEUED" || oc == cluster.Requeued) {
 				out = append(out, api.HistoryState{Phase: cluster.Ended, Outcome: oc})
 			}
 		}
@@ -512,15 +513,15 @@ func historyState(name string) ([]api.HistoryState, bool) {
 }
 
 // rows makes the lines of one record: the job, then its steps.
-func (o *sacctOptions) rows(v *view, rec *api.JobHistory) []acctRow {
-	rows := []acctRow{{jobRow: jobRow{Job: rec.Job, v: v}, why: verdictOf(rec.Job, rec.Steps)}}
+func (o *sacctOptions) rows(v *show.View, rec *api.JobHistory) []acctRow {
+	rows := []acctRow{{JobRow: show.JobRow{Job: rec.Job, View: v}, why: show.VerdictOf(rec.Job, rec.Steps)}}
 	for _, s := range rec.Steps {
 		rows[0].total.UserCPU += s.Usage.UserCPU
 		rows[0].total.SystemCPU += s.Usage.SystemCPU
 		energy, _ := s.Usage.Measured(cluster.MeasuredEnergy, false)
 		rows[0].joule += energy.Tot
 		if len(s.Shares) > 0 {
-			rows = append(rows, acctRow{jobRow: jobRow{Job: rec.Job, v: v}, step: s})
+			rows = append(rows, acctRow{JobRow: show.JobRow{Job: rec.Job, View: v}, step: s})
 		}
 	}
 	slices.SortStableFunc(rows[1:], func(a, b acctRow) int { // batch, extern, then the others as they came
@@ -532,7 +533,7 @@ func (o *sacctOptions) rows(v *view, rec *api.JobHistory) []acctRow {
 func (o *sacctOptions) print(cols []sizedColumn, resp *api.HistoryResponse) {
 	w := bufio.NewWriterSize(o.sys.Stdout, 1<<16)
 	defer w.Flush()
-	v := &view{sys: o.sys, now: resp.Now, raw: o.raw, unit: o.unit, timeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
+	v := &show.View{Sys: o.sys, Now: resp.Now, Raw: o.raw, Unit: o.unit, TimeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
 	if o.header {
 		cells := make([]string, len(cols))
 		for i, c := range cols {

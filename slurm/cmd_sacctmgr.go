@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // manager is one run of sacctmgr.
@@ -23,7 +24,7 @@ type manager struct {
 	immediate bool
 	readOnly  bool
 	withAssoc bool
-	books     *mgrBooks
+	books     *show.Books
 	modifies  bool
 	after     uint64 // the index of what it has changed itself
 	over      bool   // the session is to end
@@ -356,7 +357,7 @@ func (m *manager) addAccounts(args []string) int {
 			given = append(given, label)
 		}
 	}
-	above := m.books.find(parent, "", "")
+	above := m.books.Find(parent, "", "")
 	if above == nil {
 		return m.wrong(" Parent account '"+parent+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.", " No associations created.")
 	}
@@ -364,7 +365,7 @@ func (m *manager) addAccounts(args []string) int {
 	var changes []cluster.Change
 	var made []string
 	for _, name := range names {
-		if m.books.find(name, "", "") != nil {
+		if m.books.Find(name, "", "") != nil {
 			continue
 		}
 		acct, as := a, model

@@ -16,6 +16,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // control is one run of scontrol.
@@ -186,7 +187,7 @@ func (c *control) complain(lines ...string) int {
 	return 1
 }
 
-func (c *control) view(now time.Time) *view { return &view{sys: c.sys, now: now} }
+func (c *control) view(now time.Time) *show.View { return &show.View{Sys: c.sys, Now: now} }
 
 // entity is a thing that can be shown. least is how much of the name must be written.
 type entity struct {
@@ -275,7 +276,7 @@ func (c *control) hosts(arg string, f func([]string) string) int {
 func (c *control) showTopology(arg string) int {
 	conf, err := c.cluster()
 	if err != nil {
-		return loadFailed(c.sys, "slurm_load_topo error", err)
+		return show.LoadFailed(c.sys, "slurm_load_topo error", err)
 	}
 	topo := conf.Config.Topology
 	if blocks := conf.Config.Blocks; len(blocks) > 0 {
@@ -311,7 +312,7 @@ func (c *control) showTopology(arg string) int {
 func (c *control) showLicenses(arg string) int {
 	conf, err := c.cluster()
 	if err != nil {
-		return loadFailed(c.sys, "slurm_load_licenses error", err)
+		return show.LoadFailed(c.sys, "slurm_load_licenses error", err)
 	}
 	if len(conf.Config.Licenses) == 0 {
 		_, _ = c.out.WriteString("No licenses configured in Slurm.\n")
@@ -456,8 +457,8 @@ func (c *control) refs(args []string) (list []front.Target, words []string, bad 
 			}
 			for _, j := range resp.Jobs {
 				if j.Phase != cluster.Ended && !j.Follows() { // the leader stands for all
-					r := newRow(nil, j)
-					list, words = append(list, front.Target{Ref: ownRef(j)}), append(words, r.id())
+					r := show.NewRow(nil, j)
+					list, words = append(list, front.Target{Ref: ownRef(j)}), append(words, r.ShownID())
 				}
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // seffOptions is what seff's line asks for.
@@ -75,7 +76,7 @@ type efficiency struct {
 // as its largest, as Slurm's own records give it. Of GPUs each step's mean counts for as long as the step lasted.
 func efficiencyOf(r *api.JobHistory, now time.Time) (e efficiency) {
 	j := r.Job
-	e.state, e.wall, e.tasks = (&acctRow{jobRow: jobRow{Job: j}}).stateText(), j.RunTime(now).Truncate(time.Second), 1
+	e.state, e.wall, e.tasks = (&acctRow{JobRow: show.JobRow{Job: j}}).stateText(), j.RunTime(now).Truncate(time.Second), 1
 	if j.Alloc != nil {
 		e.nodes = len(j.Alloc.Shares)
 		for _, sh := range j.Alloc.Shares {

@@ -15,6 +15,7 @@ import (
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // prioOptions is what sprio's line and variables ask for.
@@ -153,10 +154,10 @@ func (r *prioRow) tresParts(norm bool) string {
 // inTRESOrder is a list in the order of Slurm's own resources; those of the cluster come last, by name.
 func inTRESOrder(list []cluster.Amount) []cluster.Amount {
 	at := func(a cluster.Amount) int {
-		if i := slices.Index(slurmTRES(), a.TRES); i >= 0 {
+		if i := slices.Index(show.SlurmTRES(), a.TRES); i >= 0 {
 			return i
 		}
-		return len(slurmTRES())
+		return len(show.SlurmTRES())
 	}
 	return slices.SortedStableFunc(slices.Values(list), func(a, b cluster.Amount) int { return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.TRES, b.TRES)) })
 }

@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // shareOptions is what sshare's line asks for.
@@ -128,7 +129,7 @@ func shareColumns() []front.Column[shareRow] {
 			}
 			return six(r.stand.LevelFS)
 		}},
-		{Name: "GrpTRESMins", Head: "GrpTRESMins", Width: 30, Of: func(r *shareRow) string { return limitText(r.Limits, "GrpTRESMins") }},
+		{Name: "GrpTRESMins", Head: "GrpTRESMins", Width: 30, Of: func(r *shareRow) string { return show.LimitText(r.Limits, "GrpTRESMins") }},
 		{Name: "GrpTRESRaw", Head: "GrpTRESRaw", Width: 30, Of: func(r *shareRow) string {
 			list := slices.Concat(r.Spent.TRES, []cluster.Amount{{TRES: "billing", N: r.Spent.Raw}})
 			for i := range list {
@@ -286,7 +287,7 @@ func treeOf(all []*cluster.Association) (rows []treeRow) {
 const firstOwnTRES = 1001
 
 // trackedTRES are all that are: Slurm's own and those of the configuration.
-func trackedTRES(resp *api.BooksResponse) []string { return append(slurmTRES(), resp.TRES...) }
+func trackedTRES(resp *api.BooksResponse) []string { return append(show.SlurmTRES(), resp.TRES...) }
 
 // amountsText writes a number for each tracked resource.
 func amountsText(resp *api.BooksResponse, list []cluster.Amount) string {

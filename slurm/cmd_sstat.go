@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
@@ -101,7 +102,7 @@ type statColumn struct {
 var statColumns = [...]statColumn{
 	{"AveCPU", 10, nil}, {"AveCPUFreq", 10, nil}, {"AveDiskRead", 12, nil}, {"AveDiskWrite", 12, nil},
 	{"AvePages", 10, nil}, {"AveRSS", 10, nil}, {"AveVMSize", 10, nil}, {"ConsumedEnergy", 14, nil}, {"ConsumedEnergyRaw", 17, nil},
-	{"JobID", -12, func(r *statRow) string { return front.UintText(uint32(r.ID.Job)) + "." + stepName(r.ID.Step) }},
+	{"JobID", -12, func(r *statRow) string { return front.UintText(uint32(r.ID.Job)) + "." + show.StepName(r.ID.Step) }},
 	{"MaxDiskRead", 12, nil}, {"MaxDiskReadNode", 15, nil}, {"MaxDiskReadTask", 15, nil},
 	{"MaxDiskWrite", 12, nil}, {"MaxDiskWriteNode", 16, nil}, {"MaxDiskWriteTask", 16, nil},
 	{"MaxPages", 8, nil}, {"MaxPagesNode", 12, nil}, {"MaxPagesTask", 14, nil},
@@ -276,7 +277,7 @@ func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 	switch {
 	case t.step != nil:
 		if !slices.ContainsFunc(steps, func(s *cluster.Step) bool { return s.ID.Step == *t.step }) {
-			return refuse("StepId=%d.%s not found running.", id, stepName(*t.step))
+			return refuse("StepId=%d.%s not found running.", id, show.StepName(*t.step))
 		}
 		only = *t.step
 	case len(steps) == 0:
@@ -291,7 +292,7 @@ func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 	steps = slices.DeleteFunc(steps, func(s *cluster.Step) bool { return only != cluster.AllSteps && s.ID.Step != only })
 	for _, s := range steps {
 		if o.verbose {
-			o.sys.Say("requesting info for StepId=%d.%s", id, stepName(s.ID.Step))
+			o.sys.Say("requesting info for StepId=%d.%s", id, show.StepName(s.ID.Step))
 		}
 	}
 	resp, err := front.Call(o.sys, api.MeasureSteps, api.MeasureRequest{Job: id, Step: only})
@@ -324,7 +325,7 @@ func (o *statOptions) refused(out *bufio.Writer, s *cluster.Step, err error) {
 	for _, sh := range s.Shares {
 		o.sys.Fail("slurm_job_step_stat: there was an error with the request to %s rc = %s", sh.Node, text)
 	}
-	o.sys.Fail("problem getting step_layout for StepId=%d.%s: %s", s.ID.Job, stepName(s.ID.Step), text)
+	o.sys.Fail("problem getting step_layout for StepId=%d.%s: %s", s.ID.Job, show.StepName(s.ID.Step), text)
 }
 
 // jobOf finds the number of a job, that too of a task or a part, and whether there is one.

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
@@ -42,8 +43,8 @@ func Why(sys *front.Sys, argv []string) int {
 		return sys.JSON(resp)
 	}
 	j := resp.Job
-	r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
-	fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", r.id(), j.Spec.Name, j.Spec.User, stateOf(j).long)
+	r := show.JobRow{Job: j, View: &show.View{Sys: sys, Now: sys.Now()}}
+	fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", r.ShownID(), j.Spec.Name, j.Spec.User, show.StateOf(j).Long)
 	switch {
 	case j.Phase == cluster.Pending:
 		fmt.Fprintf(sys.Stdout, ", for %s\n", format.Duration(sys.Now().Sub(j.Submitted)))
@@ -51,7 +52,7 @@ func Why(sys *front.Sys, argv []string) int {
 			lastAttempt(sys, t.Ref)
 		}
 	default:
-		fmt.Fprintf(sys.Stdout, " on %s", r.nodes())
+		fmt.Fprintf(sys.Stdout, " on %s", r.Nodes())
 		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() && j.Phase == cluster.Running {
 			fmt.Fprintf(sys.Stdout, ", until %s at most", front.Stamp(at))
 		}
@@ -101,12 +102,12 @@ var unconfirmed = [...]string{cluster.Starting: "not begun on", cluster.Ending: 
 // sayOthers names the records beside the one that was explained that wait as well.
 func sayOthers(s *front.Sys, list []*cluster.Job, more int) {
 	for _, j := range list {
-		r := jobRow{Job: j, v: &view{sys: s, now: s.Now()}}
+		r := show.JobRow{Job: j, View: &show.View{Sys: s, Now: s.Now()}}
 		own := front.UintText(uint32(j.ID))
 		if j.Task >= 0 {
-			own = r.id()
+			own = r.ShownID()
 		}
-		fmt.Fprintf(s.Stdout, "  job %s waits for reasons of its own: muster why %s\n", r.id(), own)
+		fmt.Fprintf(s.Stdout, "  job %s waits for reasons of its own: muster why %s\n", r.ShownID(), own)
 	}
 	if more > 0 {
 		fmt.Fprintf(s.Stdout, "  and so do %d more: squeue -r -t PENDING -j %d\n", more, list[0].ArrayID)
@@ -125,8 +126,8 @@ func printHolders(s *front.Sys, list []api.Holder) {
 	for _, h := range list {
 		who := "a job of another user"
 		if h.Job != nil {
-			r := jobRow{Job: h.Job, v: &view{sys: s, now: s.Now()}}
-			who = fmt.Sprintf("job %s (%s) of %s", r.id(), h.Job.Spec.Name, h.Job.Spec.User)
+			r := show.JobRow{Job: h.Job, View: &show.View{Sys: s, Now: s.Now()}}
+			who = fmt.Sprintf("job %s (%s) of %s", r.ShownID(), h.Job.Spec.Name, h.Job.Spec.User)
 		}
 		verb := "holds"
 		if !h.From.IsZero() {
@@ -157,10 +158,10 @@ func whyEnded(sys *front.Sys, ref cluster.Ref, json bool) bool {
 	}
 	list := make([]death, len(resp.Records))
 	for i, rec := range resp.Records {
-		r := jobRow{Job: rec.Job, v: &view{sys: sys, now: sys.Now()}}
-		list[i] = death{Job: r.id(), Name: rec.Job.Spec.Name, User: rec.Job.Spec.User, State: stateOf(rec.Job).long, Ended: rec.Job.Ended, ExitCode: exitText(rec.Job.Exit)}
-		if v := verdictOf(rec.Job, rec.Steps); rec.Job.Phase == cluster.Ended {
-			list[i].Verdict, list[i].Text, list[i].Node = v.kind, v.text, v.node
+		r := show.JobRow{Job: rec.Job, View: &show.View{Sys: sys, Now: sys.Now()}}
+		list[i] = death{Job: r.ShownID(), Name: rec.Job.Spec.Name, User: rec.Job.Spec.User, State: show.StateOf(rec.Job).Long, Ended: rec.Job.Ended, ExitCode: show.ExitText(rec.Job.Exit)}
+		if v := show.VerdictOf(rec.Job, rec.Steps); rec.Job.Phase == cluster.Ended {
+			list[i].Verdict, list[i].Text, list[i].Node = v.Kind, v.Text, v.Node
 		}
 	}
 	if json {
@@ -193,7 +194,7 @@ func lastAttempt(sys *front.Sys, ref cluster.Ref) {
 		return // what it waits for is told all the same
 	}
 	for _, rec := range slices.Backward(resp.Records) {
-		if v := verdictOf(rec.Job, rec.Steps); v.kind != "" {
+		if v := show.VerdictOf(rec.Job, rec.Steps); v.Kind != "" {
 			fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "last attempt", v)
 			return
 		}
@@ -213,11 +214,11 @@ func whyNode(sys *front.Sys, name cluster.NodeName, json bool) int {
 	if json {
 		return sys.JSON(n)
 	}
-	state := nodeState(n)
+	state := show.NodeState(n)
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(sys.Stdout, "  %-12s %s\n", what, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(sys.Stdout, "node %s is %s\n", n.Name, stateWord(state, true))
+	fmt.Fprintf(sys.Stdout, "node %s is %s\n", n.Name, show.StateWord(state, true))
 	if n.Reason != "" {
 		say("reason", "%s, said by %s at %s", n.Reason, cmp.Or(n.ReasonBy, "muster"), front.Stamp(n.ReasonAt))
 	}
@@ -252,12 +253,12 @@ func whyNode(sys *front.Sys, name cluster.NodeName, json bool) int {
 		return sys.Failed(err)
 	}
 	for _, j := range jobs.Jobs {
-		r := jobRow{Job: j, v: &view{sys: sys, now: sys.Now()}}
+		r := show.JobRow{Job: j, View: &show.View{Sys: sys, Now: sys.Now()}}
 		over := "without end"
 		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() {
 			over = "until " + front.Stamp(at) + " at most"
 		}
-		say("job", "%s (%s) of %s, %s", r.id(), j.Spec.Name, j.Spec.User, over)
+		say("job", "%s (%s) of %s, %s", r.ShownID(), j.Spec.Name, j.Spec.User, over)
 	}
 	return 0
 }

@@ -13,6 +13,7 @@ import (
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/wire"
 )
 
@@ -109,7 +110,7 @@ func resumeFile(e *cluster.Errand) []byte {
 		own := j.AllocNodes()
 		wanted := slices.DeleteFunc(slices.Clone(own), func(n cluster.NodeName) bool { return !slices.Contains(e.Nodes, n) })
 		out.Jobs = append(out.Jobs, job{ID: uint64(j.ID), Nodes: front.NodeText(own), Alloc: front.NodeText(own), Resume: front.NodeText(wanted),
-			Partition: j.Alloc.Partition, Features: j.Spec.Constraint, Resv: j.Spec.Reservation, Sharing: sharingTexts[j.Spec.Sharing]})
+			Partition: j.Alloc.Partition, Features: j.Spec.Constraint, Resv: j.Spec.Reservation, Sharing: show.SharingTexts[j.Spec.Sharing]})
 	}
 	text, err := wire.Marshal(&out)
 	if err != nil { // it has texts and numbers alone
@@ -152,7 +153,7 @@ func Subject(e *cluster.Errand) string {
 	case e.Event == cluster.EventBegin:
 		return text + ", Queued time " + format.Padded(queuedTime(j))
 	case ends:
-		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)), stateOf(j).long, j.Exit.Code)
+		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)), show.StateOf(j).Long, j.Exit.Code)
 	}
 	return text + ", Run time " + format.Padded(runTime(e))
 }
@@ -161,7 +162,7 @@ func arrayState(a *cluster.ArraySum) string {
 	if a.Outcome == cluster.NoOutcome {
 		return "Mixed"
 	}
-	return stateOf(&cluster.Job{Phase: cluster.Ended, Outcome: a.Outcome}).long
+	return show.StateOf(&cluster.Job{Phase: cluster.Ended, Outcome: a.Outcome}).Long
 }
 
 func queuedTime(j *cluster.Job) time.Duration { return max(j.Started.Sub(j.Submitted), 0) }
@@ -181,7 +182,7 @@ func runTime(e *cluster.Errand) time.Duration {
 
 // mailEnv is what MailProg is told besides the job.
 func mailEnv(e *cluster.Errand) []string {
-	j, state := e.Job, stateOf(e.Job).long
+	j, state := e.Job, show.StateOf(e.Job).Long
 	if e.Event == cluster.EventRequeue {
 		state = "PENDING"
 	}
@@ -228,7 +229,7 @@ type Call struct {
 func CallOf(e *cluster.Errand, cfg *cluster.Config) any {
 	j := e.Job
 	c := Call{Text: Subject(e), Event: string(e.Event), Time: e.At, Cluster: cfg.ClusterName, JobID: uint64(j.ID), ArrayID: uint64(j.ArrayID),
-		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: stateOf(j).long, ExitCode: j.Exit.Code, Why: verdictOf(j, nil).String(),
+		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: show.StateOf(j).Long, ExitCode: j.Exit.Code, Why: show.VerdictOf(j, nil).String(),
 		Nodes: front.NodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
 	switch {
 	case e.Array != nil:

@@ -256,27 +256,6 @@ func parseGroups(text string) ([]int, error) {
 	return slices.Collect(set.All()), nil
 }
 
-// hetSet is the ids of all components: "16-18".
-func hetSet(h *cluster.HetPart) string {
-	return fmt.Sprintf("%d-%d", h.ID, h.Last())
-}
-
-// het is something of a heterogeneous job's component, N/A for other jobs.
-func (r *jobRow) het(of func(*cluster.HetPart) string) string {
-	if r.Het == nil {
-		return "N/A"
-	}
-	return of(r.Het)
-}
-
-// hetOf is the component that a row is about, empty for other jobs.
-func hetOf(r *jobRow) cluster.HetPart {
-	if r.Het == nil {
-		return cluster.HetPart{}
-	}
-	return *r.Het
-}
-
 // about is the component that a refusal speaks of, as far as its text tells.
 func (r *Request) about(err error) *cluster.JobSpec {
 	for _, p := range r.Parts {

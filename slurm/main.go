@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // frontEnd is one command. Its function gets the arguments without the name and returns the exit code.
@@ -23,8 +24,8 @@ func frontEnds() []frontEnd {
 		{"srun", "run a step, allocating for it if need be", runSrun},
 		{"salloc", "allocate nodes and run a command", runSalloc},
 		{"scontrol", "show and change jobs, nodes and partitions", runScontrol},
-		{"sinfo", "list partitions and nodes", runSinfo},
-		{"squeue", "list jobs and steps", runSqueue},
+		{"sinfo", "list partitions and nodes", show.Sinfo},
+		{"squeue", "list jobs and steps", show.Squeue},
 		{"scancel", "end jobs and steps or send them signals", runScancel},
 		{"sacct", "show history", runSacct},
 		{"sacctmgr", "show and change accounts, users, QOS and their limits", runSacctmgr},

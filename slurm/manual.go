@@ -3,6 +3,7 @@ package slurm
 import (
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // Page is what a manual and a shell's completion tell of a front-end.
@@ -44,9 +45,9 @@ func described(name string) (operands string, options []opt.Entry) {
 	case "scancel":
 		return queryPage(opt.Scancel, scancelOptions)
 	case "squeue":
-		return queryPage(opt.Squeue, squeueOptions)
+		return queryPage(opt.Squeue, show.SqueueOptions)
 	case "sinfo":
-		return queryPage(opt.Sinfo, sinfoOptions)
+		return queryPage(opt.Sinfo, show.SinfoOptions)
 	case "scontrol":
 		return queryPage(opt.Scontrol, scontrolOptions)
 	case "sacct":

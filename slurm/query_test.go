@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/slurmtest"
 )
@@ -137,27 +136,6 @@ func TestQueueEnvironment(t *testing.T) {
 	} {
 		if got := runLine(f, t, 0, []string{c.env}, strings.Fields(c.line)...); got != c.want {
 			t.Errorf("%s %s: got %q, want %q", c.env, c.line, got, c.want)
-		}
-	}
-}
-
-func BenchmarkSqueueRows(b *testing.B) {
-	f := slurmtest.New()
-	v := &view{now: slurmtest.Clock}
-	var jobs []*cluster.Job
-	for i := range 10_000 {
-		j := *f.Jobs[i%len(f.Jobs)]
-		j.ID += cluster.JobID(i)
-		jobs = append(jobs, &j)
-	}
-	o := &queueOptions{allStates: true}
-	for b.Loop() {
-		rows := o.rows(v, jobs)
-		sortRows(rows, jobColumns, jobOrders[:], o.defaultSort())
-		f, _ := o.jobFormat()
-		var line []byte
-		for i := range rows {
-			line = append(f.Row(line[:0], &rows[i]), '\n')
 		}
 	}
 }

@@ -10,16 +10,17 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
 // acctRow is one line of sacct: a job, or one of its steps.
 type acctRow struct {
-	jobRow
+	show.JobRow
 	step  *cluster.Step // nil: the job itself
 	total cluster.Usage // of the job: the sum over its steps
 	joule int64         // energy of the same
-	why   verdict       // of the job
+	why   show.Verdict  // of the job
 }
 
 // acctColumn is one field of sacct. Job columns leave steps empty unless step is set too, or the field is one of
@@ -48,7 +49,7 @@ var acctColumns = [...]acctColumn{
 	{"AveRSS", 10, none, nil},
 	{"AveVMSize", 10, none, nil},
 	{"BlockID", 16, none, nil},
-	{"Cluster", 10, func(r *acctRow) string { return r.v.clusterName() }, func(r *acctRow) string { return r.v.clusterName() }},
+	{"Cluster", 10, func(r *acctRow) string { return clusterName(r.View) }, func(r *acctRow) string { return clusterName(r.View) }},
 	{"Comment", 14, func(r *acctRow) string { return r.Spec.Comment }, nil},
 	{"Constraints", 11, func(r *acctRow) string { return r.Spec.Constraint }, nil},
 	{"ConsumedEnergy", 14, func(r *acctRow) string { return shortened(r.joule) }, nil},
@@ -65,9 +66,9 @@ var acctColumns = [...]acctColumn{
 	{"ExitCode", 8, func(r *acctRow) string { return r.exitCode() }, func(r *acctRow) string { return r.exitCode() }},
 	{"Flags", 20, func(r *acctRow) string { return r.flags() }, nil},
 	{"GID", 6, func(r *acctRow) string { return front.UintText(r.Spec.GID) }, nil},
-	{"Group", 9, func(r *acctRow) string { return r.group() }, nil},
-	{"JobID", -12, func(r *acctRow) string { return r.id() }, func(r *acctRow) string { return r.id() + "." + stepName(r.step.ID.Step) }},
-	{"JobIDRaw", -12, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }, func(r *acctRow) string { return front.UintText(uint32(r.ID)) + "." + stepName(r.step.ID.Step) }},
+	{"Group", 9, func(r *acctRow) string { return r.Group() }, nil},
+	{"JobID", -12, func(r *acctRow) string { return r.ShownID() }, func(r *acctRow) string { return r.ShownID() + "." + show.StepName(r.step.ID.Step) }},
+	{"JobIDRaw", -12, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }, func(r *acctRow) string { return front.UintText(uint32(r.ID)) + "." + show.StepName(r.step.ID.Step) }},
 	{"JobName", 10, func(r *acctRow) string { return r.Spec.Name }, func(r *acctRow) string { return r.step.Name }},
 	{"Layout", 9, none, func(r *acctRow) string { return r.layout() }},
 	{"MaxDiskRead", 12, none, nil},
@@ -96,22 +97,22 @@ var acctColumns = [...]acctColumn{
 	{"Partition", 10, func(r *acctRow) string { return strings.Join(r.partitions(), ",") }, nil},
 	{"Priority", 10, func(r *acctRow) string { return front.UintText(r.Job.Priority) }, nil},
 	{"QOS", 10, func(r *acctRow) string { return r.Spec.QOS }, nil},
-	{"QOSRAW", 6, func(r *acctRow) string { return front.UintText(r.v.qosID(r.Spec.QOS)) }, nil},
+	{"QOSRAW", 6, func(r *acctRow) string { return front.UintText(r.View.QOSID(r.Spec.QOS)) }, nil},
 	{"Reason", 22, func(r *acctRow) string { return r.whyText() }, nil},
 	{"ReqCPUFreq", 10, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Max }},
 	{"ReqCPUFreqGov", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Governor }},
 	{"ReqCPUFreqMax", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Max }},
 	{"ReqCPUFreqMin", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Min }},
-	{"ReqCPUS", 8, func(r *acctRow) string { return strconv.Itoa(r.numCPUs()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
+	{"ReqCPUS", 8, func(r *acctRow) string { return strconv.Itoa(r.NumCPUs()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
 	{"ReqGRES", 12, func(r *acctRow) string { return r.reqGRES() }, nil},
-	{"ReqMem", 10, func(r *acctRow) string { return r.v.mem(r.totalMem()) }, nil},
+	{"ReqMem", 10, func(r *acctRow) string { return r.View.Mem(r.TotalMem()) }, nil},
 	{"ReqNodes", 8, func(r *acctRow) string { return strconv.Itoa(r.asked()) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
 	{"ReqTRES", 10, func(r *acctRow) string { return r.reqTRES() }, nil},
 	{"Reservation", 20, func(r *acctRow) string { return r.Spec.Reservation }, nil},
 	{"ReservationId", 13, none, nil},
 	{"Reserved", 10, func(r *acctRow) string { return format.Padded(r.waited()) }, nil},
-	{"ResvCPU", 10, func(r *acctRow) string { return format.Padded(r.waited() * time.Duration(r.numCPUs())) }, nil},
-	{"ResvCPURAW", 10, func(r *acctRow) string { return wholeSeconds(r.waited() * time.Duration(r.numCPUs())) }, nil},
+	{"ResvCPU", 10, func(r *acctRow) string { return format.Padded(r.waited() * time.Duration(r.NumCPUs())) }, nil},
+	{"ResvCPURAW", 10, func(r *acctRow) string { return wholeSeconds(r.waited() * time.Duration(r.NumCPUs())) }, nil},
 	{"Start", 19, func(r *acctRow) string { return r.at(r.started(), r.noStart()) }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
 	{"State", 10, func(r *acctRow) string { return r.stateText() }, func(r *acctRow) string { return r.stateText() }},
 	{"Submit", 19, func(r *acctRow) string { return r.at(r.Submitted, "Unknown") }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
@@ -142,10 +143,10 @@ var acctColumns = [...]acctColumn{
 	{"User", 9, func(r *acctRow) string { return r.Spec.User }, nil},
 	{"UserCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU) }, func(r *acctRow) string { return millis(r.usage().UserCPU) }},
 	{"WCKey", 10, func(r *acctRow) string { return r.Spec.WCKey }, nil},
-	{"WCKeyID", 10, func(r *acctRow) string { return front.UintText(r.v.wckeyID(r.Spec.User, r.Spec.WCKey)) }, nil},
+	{"WCKeyID", 10, func(r *acctRow) string { return front.UintText(r.View.WCKeyID(r.Spec.User, r.Spec.WCKey)) }, nil},
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
 	{"Verdict", 40, func(r *acctRow) string { return r.why.String() }, nil}, // why it did not end well
-	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.node) }, nil},
+	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.Node) }, nil},
 }
 
 func none(*acctRow) string { return "" }
@@ -166,13 +167,13 @@ func millis(d time.Duration) string {
 	return format.Padded(d)[3:] + "." + ms
 }
 
-func (v *view) clusterName() string { return v.config().Config.ClusterName }
+func clusterName(v *show.View) string { return v.Config().Config.ClusterName }
 
 func (r *acctRow) at(t time.Time, none string) string {
 	if t.IsZero() {
 		return none
 	}
-	return r.v.when(t)
+	return r.View.When(t)
 }
 
 func (r *acctRow) shares() []cluster.Share {
@@ -241,11 +242,11 @@ func (r *acctRow) ended() time.Time {
 
 func (r *acctRow) elapsed() time.Duration {
 	if r.step == nil {
-		return r.RunTime(r.v.now).Truncate(time.Second)
+		return r.RunTime(r.View.Now).Truncate(time.Second)
 	}
 	end := r.step.Ended
 	if end.IsZero() {
-		end = r.v.now
+		end = r.View.Now
 	}
 	return max(end.Sub(r.step.Started), 0).Truncate(time.Second)
 }
@@ -265,7 +266,7 @@ func (r *acctRow) waited() time.Duration {
 	case end.IsZero() && r.Phase == cluster.Ended:
 		end = r.Job.Ended
 	case end.IsZero():
-		end = r.v.now
+		end = r.View.Now
 	}
 	from := r.Job.Eligible
 	if from.IsZero() {
@@ -304,7 +305,7 @@ func (r *acctRow) stateText() string {
 		if r.Phase == cluster.Ending { // and will wait again
 			return "RUNNING"
 		}
-		return stateOf(r.Job).long
+		return show.StateOf(r.Job).Long
 	}
 	switch {
 	case r.step.Ended.IsZero():
@@ -312,9 +313,9 @@ func (r *acctRow) stateText() string {
 	case r.step.CancelledBy != nil:
 		return "CANCELLED by " + front.UintText(*r.step.CancelledBy)
 	}
-	for i := range jobStates {
-		if jobStates[i].is(&cluster.Job{Phase: cluster.Ended, Outcome: r.step.Outcome}) {
-			return jobStates[i].long
+	for i := range show.JobStates {
+		if show.JobStates[i].Is(&cluster.Job{Phase: cluster.Ended, Outcome: r.step.Outcome}) {
+			return show.JobStates[i].Long
 		}
 	}
 	return "COMPLETED"
@@ -402,12 +403,12 @@ func (r *acctRow) allocTRES() string {
 	if r.Alloc != nil && (r.step == nil || r.step.ID.Step == cluster.ExternStep) {
 		billing = int64(cluster.AmountOf(r.Given(), "billing"))
 	}
-	return alphaTRES(r.cpus(), r.nodeCount(), r.v.mem(mem), total, types, billing)
+	return show.AlphaTRES(r.cpus(), r.nodeCount(), r.View.Mem(mem), total, types, billing)
 }
 
 func (r *acctRow) reqTRES() string {
 	types := map[string]int64{}
-	total := int64(r.numGPUs())
+	total := int64(r.NumGPUs())
 	for _, list := range [...][]cluster.GRES{r.Spec.PerNode, r.Spec.PerJob, r.Spec.PerTask} {
 		for _, g := range list {
 			if g.Name == "gpu" && g.Type != "" {
@@ -415,7 +416,7 @@ func (r *acctRow) reqTRES() string {
 			}
 		}
 	}
-	return alphaTRES(r.numCPUs(), r.asked(), r.v.mem(r.totalMem()), total, types, int64(r.numCPUs()))
+	return show.AlphaTRES(r.NumCPUs(), r.asked(), r.View.Mem(r.TotalMem()), total, types, int64(r.NumCPUs()))
 }
 
 // oldGRES is the field that Slurm has dropped and scripts still ask for: gpu:TYPE:N, the job's total.

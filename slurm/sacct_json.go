@@ -9,11 +9,12 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // printJSON writes the records in the shape of today's clients.
 func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
-	v := &view{sys: o.sys, now: resp.Now, raw: true}
+	v := &show.View{Sys: o.sys, Now: resp.Now, Raw: true}
 	jobs := []any{}
 	for i := range resp.Records {
 		rows := o.rows(v, &resp.Records[i])
@@ -25,7 +26,7 @@ func (o *sacctOptions) printJSON(resp *api.HistoryResponse) int {
 	}
 	version := map[string]any{"major": "25", "minor": "05", "micro": "0"}
 	return o.sys.JSON(map[string]any{"meta": map[string]any{"slurm": map[string]any{"version": version, "release": "25.05.0",
-		"cluster": v.clusterName()}},
+		"cluster": clusterName(v)}},
 		"errors": []any{}, "warnings": []any{}, "jobs": jobs})
 }
 
@@ -36,23 +37,23 @@ func exitJSON(e cluster.ExitStatus) map[string]any {
 	}
 	return map[string]any{
 		"status":      []string{status},
-		"return_code": num(int64(e.Code)),
-		"signal":      map[string]any{"id": number{Set: e.Signal != 0, Number: int64(e.Signal)}},
+		"return_code": show.Num(int64(e.Code)),
+		"signal":      map[string]any{"id": show.Number{Set: e.Signal != 0, Number: int64(e.Signal)}},
 	}
 }
 
 func historyJSON(r *acctRow, steps []any) map[string]any {
-	het := hetOf(&r.jobRow)
-	task := number{Set: r.Task >= 0, Number: int64(max(r.Task, 0))}
+	het := show.HetOf(&r.JobRow)
+	task := show.Number{Set: r.Task >= 0, Number: int64(max(r.Task, 0))}
 	return map[string]any{
 		"job_id":           r.ID,
 		"name":             r.Spec.Name,
 		"user":             r.Spec.User,
-		"group":            r.group(),
+		"group":            r.Group(),
 		"account":          r.Spec.Account,
 		"partition":        strings.Join(r.partitions(), ","),
 		"qos":              r.Spec.QOS,
-		"cluster":          r.v.clusterName(),
+		"cluster":          clusterName(r.View),
 		"nodes":            r.nodeText(),
 		"allocation_nodes": r.nodeCount(),
 		"array":            map[string]any{"job_id": r.ArrayID, "task_id": task},
@@ -60,12 +61,12 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 		"exit_code":        exitJSON(r.Exit),
 
 		"derived_exit_code": exitJSON(r.Derived),
-		"state":             map[string]any{"current": []string{stateOf(r.Job).long}, "reason": r.whyText()},
+		"state":             map[string]any{"current": []string{show.StateOf(r.Job).Long}, "reason": r.whyText()},
 		"time":              historyTimes(r),
-		"tres":              map[string]any{"allocated": r.v.tresList(r.allocTRES()), "requested": r.v.tresList(r.reqTRES())},
+		"tres":              map[string]any{"allocated": tresList(r.View, r.allocTRES()), "requested": tresList(r.View, r.reqTRES())},
 		"association": map[string]any{
 			"account":   r.Spec.Account,
-			"cluster":   r.v.clusterName(),
+			"cluster":   clusterName(r.View),
 			"partition": "",
 			"user":      r.Spec.User,
 			"id":        r.Job.Assoc,
@@ -74,7 +75,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 			"wckey": strings.TrimPrefix(r.Spec.WCKey, cluster.WCKeyDefault),
 			"flags": wckeyFlags(r.Spec.WCKey),
 		},
-		"priority":          num(int64(r.Job.Priority)),
+		"priority":          show.Num(int64(r.Job.Priority)),
 		"reservation":       map[string]any{"id": 0, "name": r.Spec.Reservation},
 		"flags":             startFlags(r),
 		"constraints":       r.Spec.Constraint,
@@ -82,7 +83,7 @@ func historyJSON(r *acctRow, steps []any) map[string]any {
 		"mcs":               map[string]any{"label": r.Spec.MCSLabel},
 		"licenses":          r.Spec.Licenses,
 		"restart_cnt":       r.Restarts,
-		"required":          map[string]any{"CPUs": r.numCPUs(), "memory": r.totalMem()},
+		"required":          map[string]any{"CPUs": r.NumCPUs(), "memory": r.TotalMem()},
 		"working_directory": r.Spec.WorkDir,
 		"submit_line":       r.Spec.SubmitLine,
 		"comment": map[string]any{
@@ -106,7 +107,7 @@ func historyTimes(r *acctRow) map[string]any {
 		"system":     timeJSON(r.total.SystemCPU),
 		"user":       timeJSON(r.total.UserCPU),
 		"total":      timeJSON(r.total.SystemCPU + r.total.UserCPU),
-		"limit":      number{Set: r.Limit != 0, Infinite: r.Limit == cluster.Unlimited, Number: int64(r.Limit / time.Minute)},
+		"limit":      show.Number{Set: r.Limit != 0, Infinite: r.Limit == cluster.Unlimited, Number: int64(r.Limit / time.Minute)},
 	}
 }
 
@@ -123,13 +124,13 @@ func stepJSON(r *acctRow) map[string]any {
 		energy = m.Tot
 	}
 	tres := usageJSON(&stepUse{Step: r.step})
-	tres["allocated"] = r.v.tresList(r.allocTRES())
+	tres["allocated"] = tresList(r.View, r.allocTRES())
 	nodes := make([]string, 0, len(r.step.Shares))
 	for _, sh := range r.step.Shares {
 		nodes = append(nodes, string(sh.Node))
 	}
 	return map[string]any{
-		"step":       map[string]any{"id": r.id() + "." + stepName(r.step.ID.Step), "name": r.step.Name},
+		"step":       map[string]any{"id": r.ShownID() + "." + show.StepName(r.step.ID.Step), "name": r.step.Name},
 		"state":      []string{r.stateText()},
 		"exit_code":  exitJSON(r.step.Exit),
 		"tasks":      map[string]any{"count": r.step.Tasks},
@@ -152,7 +153,7 @@ func timeJSON(d time.Duration) map[string]any {
 }
 
 // tresList is a text of amounts as a list: {type, name, id, count} each, memory in megabytes.
-func (v *view) tresList(text string) []any {
+func tresList(v *show.View, text string) []any {
 	out := []any{}
 	for _, word := range front.SplitList(text) {
 		tres, amount, _ := strings.Cut(word, "=")
@@ -161,17 +162,17 @@ func (v *view) tresList(text string) []any {
 			continue
 		}
 		kind, name, _ := strings.Cut(tres, "/")
-		out = append(out, map[string]any{"type": kind, "name": name, "id": v.tresID(tres), "count": count})
+		out = append(out, map[string]any{"type": kind, "name": name, "id": tresID(v, tres), "count": count})
 	}
 	return out
 }
 
 // tresID is the number of a resource, as sacctmgr show tres has it; 0: it is not tracked.
-func (v *view) tresID(tres string) int {
-	if k := slices.Index(slurmTRES(), tres); k >= 0 {
+func tresID(v *show.View, tres string) int {
+	if k := slices.Index(show.SlurmTRES(), tres); k >= 0 {
 		return k + 1
 	}
-	if k := slices.Index(v.allBooks().TRES, tres); k >= 0 {
+	if k := slices.Index(v.AllBooks().TRES, tres); k >= 0 {
 		return firstOwnTRES + k
 	}
 	return 0

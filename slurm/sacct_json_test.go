@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"dev.muster/api"
+	"dev.muster/slurm/show"
 )
 
 // TestTRESList: amounts in sacct's JSON are lists, with the numbers of sacctmgr show tres.
 func TestTRESList(t *testing.T) {
-	v := &view{books: &mgrBooks{api.BooksResponse{TRES: []string{"gres/gpu", "gres/gpu:h100"}}}}
+	v := &show.View{Books: &show.Books{BooksResponse: api.BooksResponse{TRES: []string{"gres/gpu", "gres/gpu:h100"}}}}
 	for text, want := range map[string]string{
 		"": "[]",
 		"billing=3,cpu=3,mem=2000M": "[map[count:3 id:5 name: type:billing] " +
@@ -18,7 +19,7 @@ func TestTRESList(t *testing.T) {
 			"map[count:7 id:6 name:disk type:fs]]",
 		"license/matlab=1": "[map[count:1 id:0 name:matlab type:license]]",
 	} {
-		if got := fmt.Sprint(v.tresList(text)); got != want {
+		if got := fmt.Sprint(tresList(v, text)); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

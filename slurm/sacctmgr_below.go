@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/show"
 )
 
 // withChanges is the books as they will be with other associations in place of some.
-func withChanges(b *mgrBooks, changes []cluster.Change) *mgrBooks {
+func withChanges(b *show.Books, changes []cluster.Change) *show.Books {
 	n := *b
 	n.Assocs = slices.Clone(b.Assocs)
 	for _, c := range changes {
@@ -31,9 +32,9 @@ type lineage struct {
 	priority int
 }
 
-func lineageOf(b *mgrBooks, a *cluster.Association) lineage {
-	out := lineage{limits: map[cluster.Limit]bool{}, qos: b.allowed(a), deflt: b.defaultQOS(a), priority: b.priority(a)}
-	for _, l := range b.effective(a) {
+func lineageOf(b *show.Books, a *cluster.Association) lineage {
+	out := lineage{limits: map[cluster.Limit]bool{}, qos: b.Allowed(a), deflt: b.DefaultQOS(a), priority: b.PriorityOf(a)}
+	for _, l := range b.Effective(a) {
 		out.limits[l] = true
 	}
 	return out
@@ -41,14 +42,14 @@ func lineageOf(b *mgrBooks, a *cluster.Association) lineage {
 
 // below places the associations of users below an account for which what they inherit is another than in the books of before,
 // deeper accounts first.
-func (m *manager) below(top *cluster.Association, after *mgrBooks) (places []string) {
+func (m *manager) below(top *cluster.Association, after *show.Books) (places []string) {
 	var own []string
 	for _, t := range treeOf(after.Assocs) {
 		switch a := t.Association; {
 		case a.Parent != top.ID || a.ID == top.ID:
 		case a.User == "":
 			places = append(places, m.below(a, after)...)
-		case !reflect.DeepEqual(lineageOf(m.books, m.books.assoc(a.ID)), lineageOf(after, a)):
+		case !reflect.DeepEqual(lineageOf(m.books, m.books.Assoc(a.ID)), lineageOf(after, a)):
 			own = append(own, m.place(a))
 		}
 	}
@@ -62,10 +63,10 @@ func (m *manager) noAccess(changes []cluster.Change) bool {
 	var lines []string
 	for _, t := range treeOf(after.Assocs) {
 		touched := false
-		for a := t.Association; a != nil; a = after.assoc(a.Parent) {
+		for a := t.Association; a != nil; a = after.Assoc(a.Parent) {
 			touched = touched || slices.ContainsFunc(changes, func(c cluster.Change) bool { return c.Assoc != nil && c.Assoc.ID == a.ID })
 		}
-		if q := after.defaultQOS(t.Association); touched && q != "" && !slices.Contains(after.allowed(t.Association), q) {
+		if q := after.DefaultQOS(t.Association); touched && q != "" && !slices.Contains(after.Allowed(t.Association), q) {
 			lines = append(lines, m.defaultPlace(q, t.Association))
 		}
 	}
@@ -88,7 +89,7 @@ func (m *manager) defaultPlace(qos string, a *cluster.Association) string {
 func (m *manager) stillDefault(entity string, q *mgrQuery) int {
 	var lines []string
 	for _, a := range m.books.Assocs {
-		switch u := m.books.user(a.User); {
+		switch u := m.books.User(a.User); {
 		case entity == "account" && u != nil && q.has("account", a.Account) && u.DefaultAccount == a.Account:
 			lines = append(lines, fmt.Sprintf("  C = %-15.15s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User))
 		case entity == "qos" && a.DefaultQOS != "" && q.has("qos", a.DefaultQOS):

@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // booksKeys are the lines of scontrol show config that sacctmgr shows too.
@@ -97,7 +98,7 @@ func (m *manager) reservations(q *mgrQuery) int {
 		{Name: "Associations", Head: "Assocs", Width: 10, Of: func(s *R) string { return strings.Join(mayUseReservation(m.books, s), ",") }},
 		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(*R) string { return resp.Cluster }},
 		{Name: "End TimeEnd", Head: "TimeEnd", Width: 19, Of: func(s *R) string { return front.Stamp(time.Unix(s.To, 0)) }},
-		{Name: "Flags", Head: "Flags", Width: 20, Of: func(s *R) string { return resvText(&cluster.Reservation{Flags: s.Flags}) }},
+		{Name: "Flags", Head: "Flags", Width: 20, Of: func(s *R) string { return show.ResvText(&cluster.Reservation{Flags: s.Flags}) }},
 		{Name: "ID", Head: "ID", Width: 6, Of: func(s *R) string { return strconv.FormatInt(s.ID, 10) }},
 		{Name: "Name", Head: "Name", Width: 10, Of: func(s *R) string { return s.Name }},
 		{Name: "NodeNames", Head: "NodeName", Width: -15, Of: func(s *R) string { return front.NodeText(s.Nodes) }},

@@ -13,11 +13,12 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
 // coordinatedBy are the accounts that a user is a coordinator of.
-func coordinatedBy(b *mgrBooks, user string) (names []string) {
+func coordinatedBy(b *show.Books, user string) (names []string) {
 	for _, a := range b.Accounts {
 		if slices.Contains(a.Coordinators, user) {
 			names = append(names, a.Name)
@@ -44,12 +45,12 @@ func (m *manager) coordinators(args []string, add bool) int {
 		}
 	}
 	for _, a := range accounts {
-		if m.books.find(a, "", "") == nil {
+		if m.books.Find(a, "", "") == nil {
 			return m.wrong(" You specified a non-existent account '" + a + "'.")
 		}
 	}
 	for _, u := range users {
-		if m.books.user(u) == nil {
+		if m.books.User(u) == nil {
 			return m.wrong(" You specified a non-existent user '" + u + "'.")
 		}
 	}
@@ -135,7 +136,7 @@ func problemColumns() []front.Column[problem] {
 func (m *manager) problems() (rows []problem) {
 	for _, a := range m.books.Accounts {
 		used := slices.ContainsFunc(m.books.Assocs, func(x *cluster.Association) bool {
-			above := m.books.assoc(x.Parent)
+			above := m.books.Assoc(x.Parent)
 			return x.Account == a.Name && x.User != "" || above != nil && above.Account == a.Name && x.User == ""
 		})
 		if !used {

@@ -15,6 +15,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // dumpHead explains the file, in Slurm's words.
@@ -71,7 +72,7 @@ func (m *manager) dump(args []string) int {
 
 // dumpLines are the lines of a dump: an account's users, then the accounts below it.
 func (m *manager) dumpLines() (lines []string) {
-	root := m.books.find(cluster.RootName, "", "")
+	root := m.books.Find(cluster.RootName, "", "")
 	lines = append(lines, "Cluster - '"+m.books.Cluster+"'"+dumpAssoc(root))
 	var accounts []*cluster.Association
 	for _, t := range treeOf(m.books.Assocs) {
@@ -107,7 +108,7 @@ func (m *manager) dumpAccount(name string) (text string) {
 }
 
 func (m *manager) dumpUser(a *cluster.Association) (text string) {
-	u := m.books.user(a.User)
+	u := m.books.User(a.User)
 	if a.Partition != "" {
 		text += ":Partition='" + a.Partition + "'"
 	}
@@ -137,7 +138,7 @@ func dumpAssoc(a *cluster.Association) string {
 			continue
 		}
 		done = append(done, l.Name)
-		value := limitText(a.Limits, l.Name)
+		value := show.LimitText(a.Limits, l.Name)
 		if l.Name == "MaxWall" || l.Name == "GrpWall" { // minutes
 			value = strconv.FormatInt(l.Max/60, 10)
 		}
@@ -251,7 +252,7 @@ func (l *loader) read(r io.Reader) int {
 			l.m.tell("For cluster %s", name)
 			code = l.place("root", "", "", list)
 		case "parent":
-			if l.m.books.find(name, "", "") == nil && !l.made["place "+name] || l.clean && !l.accounts[name] {
+			if l.m.books.Find(name, "", "") == nil && !l.made["place "+name] || l.clean && !l.accounts[name] {
 				return l.m.wrong(fmt.Sprintf(" line(%d) You need to add the parent before the account '%s'", n, name))
 			}
 			l.parent = name
@@ -275,7 +276,7 @@ func (l *loader) read(r io.Reader) int {
 func (l *loader) account(name string, list []front.Setting) int {
 	l.accounts[name] = true
 	a, fresh := cluster.Account{Name: name, Description: name, Organization: front.Choose(l.parent == cluster.RootName, name, l.parent)}, true
-	if old := l.m.books.account(name); old != nil {
+	if old := l.m.books.Account(name); old != nil {
 		a, fresh = *old, false
 	}
 	before := a
@@ -299,7 +300,7 @@ func (l *loader) account(name string, list []front.Setting) int {
 
 func (l *loader) user(name string, list []front.Setting) int {
 	u, fresh := cluster.User{Name: name, DefaultAccount: l.parent}, true
-	old := l.m.books.user(name)
+	old := l.m.books.User(name)
 	told, again := l.users[name]
 	switch {
 	case again:
@@ -366,7 +367,7 @@ func (l *loader) add(what string, fresh bool, c cluster.Change) {
 func (l *loader) place(account, user, part string, list []front.Setting) int {
 	a, fresh, under := cluster.Association{Account: account, User: user, Partition: part, Shares: 1}, true, ""
 	before := a
-	if old := l.m.books.find(account, user, part); old != nil {
+	if old := l.m.books.Find(account, user, part); old != nil {
 		l.assocs[old.ID] = true
 		fresh, before = false, *old
 		before.Limits = slices.Clone(old.Limits)
@@ -380,12 +381,12 @@ func (l *loader) place(account, user, part string, list []front.Setting) int {
 		l.made["place "+account] = true
 	}
 	for _, s := range list {
-		if _, code := l.m.setAssoc(&a, l.m.books.allowed(&a), s); code != 0 {
+		if _, code := l.m.setAssoc(&a, l.m.books.Allowed(&a), s); code != 0 {
 			return code
 		}
 	}
 	same := !fresh && a.Shares == before.Shares && a.Priority == before.Priority && a.DefaultQOS == before.DefaultQOS &&
-		slices.Equal(a.QOS, before.QOS) && slices.Equal(a.Limits, before.Limits) && (under == "" || l.m.books.above(account) == under)
+		slices.Equal(a.QOS, before.QOS) && slices.Equal(a.Limits, before.Limits) && (under == "" || l.m.books.Above(account) == under)
 	if same {
 		return 0
 	}
@@ -402,7 +403,7 @@ func (l *loader) coordinate() {
 	slices.Sort(names)
 	for _, name := range names {
 		a := cluster.Account{}
-		if old := l.m.books.account(name); old != nil {
+		if old := l.m.books.Account(name); old != nil {
 			a = *old
 		}
 		for i := range l.changes {

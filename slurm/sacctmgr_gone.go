@@ -7,6 +7,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // addGoneTo puts the records into the books that were deleted and are not there again, as history has them.
@@ -27,24 +28,24 @@ func (m *manager) addGone() int {
 	slices.SortFunc(b.QOS, func(x, y *cluster.QOS) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortFunc(b.Assocs, func(x, y *cluster.Association) int { return cmp.Compare(x.ID, y.ID) })
 	for i, a := range b.Assocs { // of which the account was made anew
-		if b.assoc(a.Parent) == nil && a.Parent != 0 {
+		if b.Assoc(a.Parent) == nil && a.Parent != 0 {
 			n := *a
-			n.Parent = cmp.Or(b.find(a.Account, "", ""), b.Assocs[0]).ID
+			n.Parent = cmp.Or(b.Find(a.Account, "", ""), b.Assocs[0]).ID
 			b.Assocs[i] = &n
 		}
 	}
 	return 0
 }
 
-func addGoneTo(b *mgrBooks, c *cluster.Change) {
+func addGoneTo(b *show.Books, c *cluster.Change) {
 	switch {
 	case c.Account != nil && !slices.ContainsFunc(b.Accounts, func(a *cluster.Account) bool { return a.Name == c.Account.Name }):
 		b.Accounts = append(b.Accounts, c.Account)
-	case c.User != nil && b.user(c.User.Name) == nil:
+	case c.User != nil && b.User(c.User.Name) == nil:
 		b.Users = append(b.Users, c.User)
 	case c.QOS != nil && !slices.ContainsFunc(b.QOS, func(q *cluster.QOS) bool { return q.Name == c.QOS.Name }):
 		b.QOS = append(b.QOS, c.QOS)
-	case c.Assoc != nil && b.find(c.Assoc.Account, c.Assoc.User, c.Assoc.Partition) == nil:
+	case c.Assoc != nil && b.Find(c.Assoc.Account, c.Assoc.User, c.Assoc.Partition) == nil:
 		b.Assocs = append(b.Assocs, c.Assoc)
 	}
 }

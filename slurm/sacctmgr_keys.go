@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
@@ -119,7 +120,7 @@ func mgrTitle(key string) string {
 // isTRES reports whether something is counted by that name: Slurm's own resources, and devices and licences by theirs.
 func isTRES(name string) bool {
 	kind, _, named := strings.Cut(name, "/")
-	return slices.Contains(slurmTRES(), name) || named && slices.Contains([]string{"gres", "license", "bb", "fs", "ic"}, kind)
+	return slices.Contains(show.SlurmTRES(), name) || named && slices.Contains([]string{"gres", "license", "bb", "fs", "ic"}, kind)
 }
 
 // unknownTRES refuses a name that nothing is counted by: a limit on it would hold nothing.

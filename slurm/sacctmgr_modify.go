@@ -57,7 +57,7 @@ func (m *manager) modify(args []string) int {
 
 // modifyRoot changes what holds for the whole cluster: root's association.
 func (m *manager) modifyRoot(q *mgrQuery, sets []front.Setting) int {
-	old := m.books.find(cluster.RootName, "", "")
+	old := m.books.Find(cluster.RootName, "", "")
 	if !q.has("cluster", m.books.Cluster) || old == nil {
 		return m.nothing(" Nothing modified")
 	}
@@ -162,13 +162,13 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 			case s.Key == "rawusage" && s.Value == "0":
 				c.Reset = true
 			case front.IsKey(s.Key, 3, "parent") && entity == "account":
-				above := m.books.find(strings.ToLower(s.Value), "", "")
+				above := m.books.Find(strings.ToLower(s.Value), "", "")
 				if above == nil {
 					return m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.")
 				}
 				n.Parent = above.ID
 			default:
-				if _, code := m.setAssoc(&n, m.books.allowed(a), s); code != 0 {
+				if _, code := m.setAssoc(&n, m.books.Allowed(a), s); code != 0 {
 					return code
 				}
 			}
@@ -195,7 +195,7 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 // notOf is the new default account or wckey of a user that the user does not have, in Slurm's words, or "".
 func (m *manager) notOf(old, u *cluster.User) string {
 	switch {
-	case u.DefaultAccount != old.DefaultAccount && !m.books.has(u.DefaultAccount, u.Name):
+	case u.DefaultAccount != old.DefaultAccount && !m.books.Has(u.DefaultAccount, u.Name):
 		return "account '" + u.DefaultAccount + "'"
 	case u.DefaultWCKey != old.DefaultWCKey && !u.HasWCKey(u.DefaultWCKey):
 		return "wckey '" + u.DefaultWCKey + "'"
@@ -213,7 +213,7 @@ func partPlace(a *cluster.Association) string {
 
 // place tells of an association.
 func (m *manager) place(a *cluster.Association) string {
-	switch above := m.books.assoc(a.Parent); {
+	switch above := m.books.Assoc(a.Parent); {
 	case a.User != "":
 		return fmt.Sprintf("  C = %-10.10s A = %-20.20s U = %-9.9s", m.books.Cluster, a.Account, a.User) + partPlace(a)
 	case above != nil:
@@ -361,7 +361,7 @@ func (m *manager) removePlaces(q *mgrQuery) int {
 		text += "\n Deleting users (No Associations)...\n  " + strings.Join(gone, "\n  ")
 	}
 	for _, name := range gone {
-		changes = append(changes, cluster.Change{User: m.books.user(name), Delete: true})
+		changes = append(changes, cluster.Change{User: m.books.User(name), Delete: true})
 	}
 	return m.announced(text, changes, "deleting users")
 }

@@ -12,6 +12,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // mgrVerb is a command, how far its name may be cut short, and what help says of it.
@@ -119,7 +120,7 @@ func (m *manager) run(words []string) int {
 		text, _ := front.ErrorText(err)
 		return m.sys.Fail("%s", text)
 	}
-	m.books, m.report.Cols, m.modifies = &mgrBooks{resp}, nil, v.name == "modify" || v.name == "update"
+	m.books, m.report.Cols, m.modifies = &show.Books{BooksResponse: resp}, nil, v.name == "modify" || v.name == "update"
 	return v.run(words[1:])
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // TestCommitPrompt: who is asked has thirty seconds; what comes later is the next line of the session.
@@ -51,7 +52,7 @@ func TestCommitPrompt(t *testing.T) {
 
 // TestFieldsOfEntities: no field brings a listing down, whatever it lists; one of another entity is empty, as in Slurm.
 func TestFieldsOfEntities(t *testing.T) {
-	books := &mgrBooks{}
+	books := &show.Books{}
 	books.Assocs = []*cluster.Association{{ID: 1, Account: "root"}}
 	rows := map[string]mgrRow{"account": {account: &cluster.Account{Name: "a"}}, "user": {user: &cluster.User{Name: "u"}},
 		"association": {assoc: books.Assocs[0]}, "qos": {qos: &cluster.QOS{Name: "q"}}, "tres": {tres: "cpu", number: 1}}

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // mgrRow is one line of sacctmgr show: whatever of these the line is about.
@@ -22,7 +23,7 @@ type mgrRow struct {
 	tres    string
 	number  int // of the TRES
 	depth   int
-	books   *mgrBooks
+	books   *show.Books
 }
 
 // limits are those of the line's association or QOS.
@@ -31,13 +32,13 @@ func (r *mgrRow) limits() cluster.Limits {
 	case r.qos != nil:
 		return r.qos.Limits
 	case r.assoc != nil:
-		return r.books.effective(r.assoc)
+		return r.books.Effective(r.assoc)
 	}
 	return nil
 }
 
 func limitColumn(name, head string, width int, limit string) front.Column[mgrRow] {
-	return front.Column[mgrRow]{Name: name, Head: head, Width: width, Of: func(r *mgrRow) string { return limitText(r.limits(), limit) }}
+	return front.Column[mgrRow]{Name: name, Head: head, Width: width, Of: func(r *mgrRow) string { return show.LimitText(r.limits(), limit) }}
 }
 
 func oldColumn(name string, width int, limit, tres string) front.Column[mgrRow] {
@@ -141,7 +142,7 @@ func mgrNames() []front.Column[mgrRow] {
 		}},
 		{Name: "DefaultAccount", Head: "Def Acct", Width: 10, Of: func(r *mgrRow) string {
 			return ofUser(r, func(u *cluster.User) string {
-				return front.Choose(r.books.has(u.DefaultAccount, u.Name), u.DefaultAccount, "")
+				return front.Choose(r.books.Has(u.DefaultAccount, u.Name), u.DefaultAccount, "")
 			})
 		}},
 		{Name: "DefaultWCKey", Head: "Def WCKey", Width: 10, Of: func(r *mgrRow) string { return ofUser(r, func(u *cluster.User) string { return u.DefaultWCKey }) }},
@@ -185,7 +186,7 @@ func mgrAssocTexts() []front.Column[mgrRow] {
 		{Name: "Partition", Head: "Partition", Width: 10, Of: func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return a.Partition }) }},
 		{Name: "ParentName", Head: "ParentName", Width: 10, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if p := r.books.assoc(a.Parent); p != nil && a.User == "" {
+				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" {
 					return p.Account
 				}
 				return ""
@@ -201,17 +202,17 @@ func mgrAssocTexts() []front.Column[mgrRow] {
 				return strconv.Itoa(r.qos.Priority)
 			}
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if n := r.books.priority(a); n != 0 {
+				if n := r.books.PriorityOf(a); n != 0 {
 					return strconv.Itoa(n)
 				}
 				return ""
 			})
 		}},
 		{Name: "QOS QOSLevel", Head: "QOS", Width: 20, Of: func(r *mgrRow) string {
-			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.allowed(a), ",") })
+			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.Allowed(a), ",") })
 		}},
 		{Name: "DefaultQOS", Head: "Def QOS", Width: 9, Of: func(r *mgrRow) string {
-			return ofAssoc(r, func(a *cluster.Association) string { return r.books.defaultQOS(a) })
+			return ofAssoc(r, func(a *cluster.Association) string { return r.books.DefaultQOS(a) })
 		}},
 	}
 }
@@ -378,8 +379,8 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 	case "tres":
 		for i, name := range trackedTRES(&b.BooksResponse) {
 			n := i + 1
-			if i >= len(slurmTRES()) {
-				n = firstOwnTRES + i - len(slurmTRES())
+			if i >= len(show.SlurmTRES()) {
+				n = firstOwnTRES + i - len(show.SlurmTRES())
 			}
 			rows = append(rows, mgrRow{tres: name, number: n, books: b})
 		}

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // mgrLabel is what sacctmgr calls a limit when it tells what it sets, in the order in which it tells.
@@ -63,7 +64,7 @@ func limitValue(l cluster.Limits, name string) string {
 	if ok && (name == "GrpWall" || name == "MaxWall") {
 		return format.Padded(time.Duration(n) * time.Second)
 	}
-	return limitText(l, name)
+	return show.LimitText(l, name)
 }
 
 // assocTold tells what is set of an association; named are the settings that were given.

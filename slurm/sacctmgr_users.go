@@ -35,7 +35,7 @@ func (m *manager) addUsers(args []string) int {
 		return m.wrong(" Need name of account to add user to.")
 	}
 	for _, acct := range p.accounts {
-		if m.books.find(acct, "", "") == nil {
+		if m.books.Find(acct, "", "") == nil {
 			return m.wrong(" This account '"+acct+"' doesn't exist.", "        Contact your admin to add this account.", " No associations or wckeys created.")
 		}
 	}
@@ -86,7 +86,7 @@ func (p *userPlan) read(list []front.Setting) int {
 
 // record makes a user, or gives one who is there new wckeys.
 func (p *userPlan) record(name string) {
-	user, old := cluster.User{Name: name, AdminLevel: p.user.AdminLevel}, p.m.books.user(name)
+	user, old := cluster.User{Name: name, AdminLevel: p.user.AdminLevel}, p.m.books.User(name)
 	if old != nil {
 		user = *old
 	} else if p.fresh = append(p.fresh, name); p.accounts != nil {
@@ -104,7 +104,7 @@ func (p *userPlan) record(name string) {
 // place makes the associations of a user with an account that are not there yet.
 func (p *userPlan) place(acct, name string) {
 	for _, part := range p.parts {
-		if p.m.books.find(acct, name, part) != nil {
+		if p.m.books.Find(acct, name, part) != nil {
 			continue
 		}
 		as := p.model

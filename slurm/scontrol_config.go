@@ -12,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // noLine is the value of a line that is not there.
@@ -88,7 +89,7 @@ func configLines() []configLine {
 			return cmp.Or(r.Config.Keys["jobacctgathertype"], "jobacct_gather/linux")
 		}},
 		{"JobDefaults", func(r *api.ClusterResponse) string { return jobDefaults(r.Config.PerGPU) }},
-		{"JobRequeue", func(r *api.ClusterResponse) string { return bit(r.Config.JobRequeue) }},
+		{"JobRequeue", func(r *api.ClusterResponse) string { return show.Bit(r.Config.JobRequeue) }},
 		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
 		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
 		{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
@@ -182,7 +183,7 @@ func configText(r *api.ClusterResponse) map[string]string {
 func (c *control) showConfig(string) int {
 	r, err := c.cluster()
 	if err != nil {
-		return loadFailed(c.sys, "slurm_load_ctl_conf error", err)
+		return show.LoadFailed(c.sys, "slurm_load_ctl_conf error", err)
 	}
 	lines := configText(r)
 	place := func(key string) string {

@@ -10,6 +10,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // unset is what Slurm prints of keys that the file does not have, where that holds here too: what is not done, and what is
@@ -83,7 +84,7 @@ func sortedList(v string) string {
 
 // withTRES are the resources that are always counted, and those that the file adds.
 func withTRES(v string) string {
-	all := slurmTRES()
+	all := show.SlurmTRES()
 	for _, name := range strings.Split(sortedList(v), ",") {
 		if name != "" && !slices.Contains(all, name) {
 			all = append(all, name)

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
@@ -243,7 +244,7 @@ func (e *resvEdit) setFlags(s front.Setting) string {
 // flag sets or clears one.
 func (e *resvEdit) flag(word string, sign byte) bool {
 	name, value, valued := strings.Cut(strings.ToUpper(word), "=")
-	if len(name) > 3 && strings.HasPrefix(purgeWord, name) {
+	if len(name) > 3 && strings.HasPrefix(show.PurgeWord, name) {
 		e.PurgeAfter = purgeDefault
 		if valued {
 			d, ok := values.ParseTimeLimit(value)
@@ -257,17 +258,17 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 		}
 		return true
 	}
-	i := slices.IndexFunc(resvFlags[:], func(f resvFlag) bool { return f.word == name || len(name) > 3 && strings.HasPrefix(f.word, name) })
+	i := slices.IndexFunc(show.ResvFlags[:], func(f show.ResvFlag) bool { return f.Word == name || len(name) > 3 && strings.HasPrefix(f.Word, name) })
 	switch {
 	case word == "":
-	case i < 0 || resvFlags[i].flag == cluster.ResvAllNodes: // nodes=ALL says it
+	case i < 0 || show.ResvFlags[i].Flag == cluster.ResvAllNodes: // nodes=ALL says it
 		return false
-	case sign == '-' && resvFlags[i].flag == cluster.ResvFirstCores: // as in Slurm: its cores stay what they are
+	case sign == '-' && show.ResvFlags[i].Flag == cluster.ResvFirstCores: // as in Slurm: its cores stay what they are
 		return false
 	case sign == '-':
-		e.Flags &^= resvFlags[i].flag
+		e.Flags &^= show.ResvFlags[i].Flag
 	default:
-		e.Flags |= resvFlags[i].flag
+		e.Flags |= show.ResvFlags[i].Flag
 	}
 	return true
 }
@@ -435,7 +436,7 @@ func (c *control) showReservations(name string) int {
 		_, _ = c.out.WriteString("Reservation " + name + " not found\n")
 		return 1
 	}
-	_, _ = c.out.WriteString(noReservations)
+	_, _ = c.out.WriteString(show.NoReservations)
 	return 0
 }
 
@@ -448,14 +449,14 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 		return format.Null(strings.Join(list, ","))
 	}
 	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=", format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
-	o.line("Nodes=", hostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
-		" PartitionName=", format.Null(r.Partition), " Flags=", resvText(r))
+	o.line("Nodes=", show.HostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
+		" PartitionName=", format.Null(r.Partition), " Flags=", show.ResvText(r))
 	for i, ids := range coreIDs {
 		o.line("  NodeName=", string(r.Nodes[i]), " CoreIDs=", ids.String())
 	}
 	o.line("TRES=", front.Choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
 	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
-		" Licenses=", format.Null(r.Licenses), " State=", resvState(r, now), " BurstBuffer=(null) Watts=n/a")
+		" Licenses=", format.Null(r.Licenses), " State=", show.ResvState(r, now), " BurstBuffer=(null) Watts=n/a")
 	o.line("MaxStartDelay=", front.Choose(r.MaxStartDelay == 0, "(null)", format.Padded(r.MaxStartDelay)))
 	c.print(o)
 }

@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // TestReservationWords reads the words of reservations of cores, with the complaints of Slurm 22.05.
@@ -48,7 +49,7 @@ func TestReservationWords(t *testing.T) {
 			if e.MaxStartDelay > 0 {
 				got += " " + e.MaxStartDelay.String()
 			}
-			for _, text := range []string{e.Licenses, resvText(&e.Reservation)} {
+			for _, text := range []string{e.Licenses, show.ResvText(&e.Reservation)} {
 				if text != "" {
 					got += " " + text
 				}

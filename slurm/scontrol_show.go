@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
@@ -49,12 +50,12 @@ func (c *control) print(r *record) {
 }
 
 // jobRecord writes one job as scontrol show job does.
-func (c *control) jobRecord(r *jobRow) {
+func (c *control) jobRecord(r *show.JobRow) {
 	o, s := c.record(), r.Spec
 	head := "JobId=" + front.UintText(uint32(r.ID))
 	if r.ArrayID != 0 {
-		head += " ArrayJobId=" + front.UintText(uint32(r.ArrayID)) + " ArrayTaskId=" + r.taskText()
-		if t := r.throttle(); t > 0 {
+		head += " ArrayJobId=" + front.UintText(uint32(r.ArrayID)) + " ArrayTaskId=" + r.TaskText()
+		if t := r.Throttle(); t > 0 {
 			head += " ArrayTaskThrottle=" + strconv.Itoa(t)
 		}
 	}
@@ -63,25 +64,25 @@ func (c *control) jobRecord(r *jobRow) {
 	}
 	o.line(head, " JobName=", format.Null(s.Name))
 	if r.Het != nil {
-		o.line("HetJobIdSet=", hetSet(r.Het))
+		o.line("HetJobIdSet=", show.HetSet(r.Het))
 	}
-	o.line("UserId=", s.User, "(", front.UintText(s.UID), ") GroupId=", r.group(), "(", front.UintText(s.GID), ") MCS_label=", orNA(s.MCSLabel))
+	o.line("UserId=", s.User, "(", front.UintText(s.UID), ") GroupId=", r.Group(), "(", front.UintText(s.GID), ") MCS_label=", show.OrNA(s.MCSLabel))
 	o.line("Priority=", front.UintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=", format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
-	o.line("JobState=", r.st.long, " Reason=", strings.ReplaceAll(r.reason(), " ", "_"), " Dependency=", format.Null(r.depends()))
-	o.line("Requeue=", bit(r.requeues()), " Restarts=", strconv.Itoa(r.Restarts), " BatchFlag=", bit(s.Kind == cluster.Batch),
-		" Reboot=", bit(s.Reboot), " ExitCode=", exitText(shownExit(r)))
+	o.line("JobState=", r.State.Long, " Reason=", strings.ReplaceAll(r.Reason(), " ", "_"), " Dependency=", format.Null(r.DependsText()))
+	o.line("Requeue=", show.Bit(r.Requeues()), " Restarts=", strconv.Itoa(r.Restarts), " BatchFlag=", show.Bit(s.Kind == cluster.Batch),
+		" Reboot=", show.Bit(s.Reboot), " ExitCode=", show.ExitText(show.ShownExit(r)))
 	if c.details {
-		o.line("DerivedExitCode=", exitText(r.Derived))
+		o.line("DerivedExitCode=", show.ExitText(r.Derived))
 	}
 	c.jobTimes(o, r)
-	o.line("Partition=", r.partition(), " AllocNode:Sid=", s.SubmitHost, ":", strconv.Itoa(s.AllocSid))
+	o.line("Partition=", r.Partition(), " AllocNode:Sid=", s.SubmitHost, ":", strconv.Itoa(s.AllocSid))
 	o.line("ReqNodeList=", format.Null(front.NodeText(s.NodeList)), " ExcNodeList=", format.Null(front.NodeText(s.Exclude)))
 	planned := ""
 	if len(r.PlannedNodes) > 0 {
 		planned = " SchedNodeList=" + front.NodeText(r.PlannedNodes)
 	}
-	o.line("NodeList=", r.nodes(), planned)
-	if n := r.firstNode(); n != "" && s.Kind == cluster.Batch {
+	o.line("NodeList=", r.Nodes(), planned)
+	if n := r.FirstNode(); n != "" && s.Kind == cluster.Batch {
 		o.line("BatchHost=", n)
 	}
 	c.jobSizes(o, r)
@@ -94,7 +95,7 @@ func (c *control) jobRecord(r *jobRow) {
 }
 
 // jobCauses writes what -d adds for a pending job that is asked for by its number: what muster why says.
-func (c *control) jobCauses(o *record, r *jobRow) {
+func (c *control) jobCauses(o *record, r *show.JobRow) {
 	resp, err := front.Call(c.sys, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: r.ID}})
 	if err != nil {
 		return // what it waits for is told all the same
@@ -126,7 +127,7 @@ func wckey(s *cluster.JobSpec) string {
 }
 
 // jobTimes writes the lines of a job's times.
-func (c *control) jobTimes(o *record, r *jobRow) {
+func (c *control) jobTimes(o *record, r *show.JobRow) {
 	s := r.Spec
 	unknown := func(t time.Time) string { return format.Stamp(t, "Unknown") }
 	none := func(t time.Time) string { return format.Stamp(t, "None") }
@@ -134,19 +135,19 @@ func (c *control) jobTimes(o *record, r *jobRow) {
 	if s.LimitMin > 0 {
 		limitMin = format.Padded(s.LimitMin)
 	}
-	o.line("RunTime=", format.Padded(r.runTime()), " TimeLimit=", format.Padded(r.Limit), " TimeMin=", limitMin)
-	o.line("SubmitTime=", unknown(r.Submitted), " EligibleTime=", unknown(r.eligible()))
-	o.line("AccrueTime=", unknown(r.accrue()))
+	o.line("RunTime=", format.Padded(r.Elapsed()), " TimeLimit=", format.Padded(r.Limit), " TimeMin=", limitMin)
+	o.line("SubmitTime=", unknown(r.Submitted), " EligibleTime=", unknown(r.EligibleTime()))
+	o.line("AccrueTime=", unknown(r.AccrueTime()))
 	if at := r.ResizedAt(); !at.IsZero() {
 		o.line("ResizeTime=", unknown(at))
 	}
-	o.line("StartTime=", unknown(r.start()), " EndTime=", unknown(r.end()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
+	o.line("StartTime=", unknown(r.Start()), " EndTime=", unknown(r.End()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
 	if !r.Started.IsZero() && r.Phase != cluster.Pending {
 		var at time.Time
 		if r.Preempt != nil {
 			at = r.Preempt.At
 		}
-		o.line("PreemptEligibleTime=", unknown(r.Started.Add(r.v.config().Config.Preempt.Exempt)), " PreemptTime=", none(at))
+		o.line("PreemptEligibleTime=", unknown(r.Started.Add(r.View.Config().Config.Preempt.Exempt)), " PreemptTime=", none(at))
 	}
 	sched := "Main"
 	if r.Backfilled {
@@ -156,33 +157,33 @@ func (c *control) jobTimes(o *record, r *jobRow) {
 		sched += ":*"
 	}
 	o.line("SuspendTime=", none(r.SuspendedAt), " SecsPreSuspend=", strconv.Itoa(int(r.PreSuspend/time.Second)),
-		" LastSchedEval=", unknown(r.lastEval()), " Scheduler=", sched)
+		" LastSchedEval=", unknown(r.EvalTime()), " Scheduler=", sched)
 }
 
 // jobSizes writes the lines that say what was asked for and given.
-func (c *control) jobSizes(o *record, r *jobRow) {
+func (c *control) jobSizes(o *record, r *show.JobRow) {
 	s := r.Spec
-	nodes := strconv.Itoa(r.numNodes())
+	nodes := strconv.Itoa(r.NumNodes())
 	if r.Phase == cluster.Pending && s.MinNodes > 0 && s.Array == nil {
-		nodes += "-" + strconv.Itoa(max(s.MaxNodes, r.numNodes()))
+		nodes += "-" + strconv.Itoa(max(s.MaxNodes, r.NumNodes()))
 	}
-	o.line("NumNodes=", nodes, " NumCPUs=", strconv.Itoa(r.numCPUs()), " NumTasks=", strconv.Itoa(r.numTasks()),
-		" CPUs/Task=", strconv.Itoa(s.TaskCPUs()), " ReqB:S:C:T=0:0:", star(s.CoresPerSocket), ":", star(s.ThreadsPerCore))
-	o.line("TRES=", r.tres())
-	left := " CoreSpec=" + strings.ReplaceAll(r.coreSpec(), "N/A", "*")
+	o.line("NumNodes=", nodes, " NumCPUs=", strconv.Itoa(r.NumCPUs()), " NumTasks=", strconv.Itoa(r.NumTasks()),
+		" CPUs/Task=", strconv.Itoa(s.TaskCPUs()), " ReqB:S:C:T=0:0:", show.Star(s.CoresPerSocket), ":", show.Star(s.ThreadsPerCore))
+	o.line("TRES=", r.TRES())
+	left := " CoreSpec=" + strings.ReplaceAll(r.CoreSpec(), "N/A", "*")
 	if s.ThreadSpec != nil {
 		left = " ThreadSpec=" + strconv.Itoa(*s.ThreadSpec)
 	}
-	o.line("Socks/Node=", star(s.SocketsPerNode), " NtasksPerN:B:S:C=", zero(s.TasksPerNode), ":0:", star(s.TasksPerSocket), ":", star(s.TasksPerCore), left)
+	o.line("Socks/Node=", show.Star(s.SocketsPerNode), " NtasksPerN:B:S:C=", zero(s.TasksPerNode), ":0:", show.Star(s.TasksPerSocket), ":", show.Star(s.TasksPerCore), left)
 	if c.details && r.Alloc != nil {
 		c.jobNodes(o, r)
 	}
-	m := r.memory()
+	m := r.Memory()
 	per := "Node"
 	if m.Per == cluster.MemPerCPU {
 		per = "CPU"
 	}
-	o.line("MinCPUsNode=", strconv.Itoa(r.minCPUs()), " MinMemory", per, "=", r.v.mem(r.minMemory()), " MinTmpDiskNode=", r.v.mem(cluster.MemMB(s.TmpMB)))
+	o.line("MinCPUsNode=", strconv.Itoa(r.MinCPUs()), " MinMemory", per, "=", r.View.Mem(r.MinMemory()), " MinTmpDiskNode=", r.View.Mem(cluster.MemMB(s.TmpMB)))
 	o.line("Features=", format.Null(s.Constraint), " DelayBoot=", format.Padded(s.DelayBoot))
 	if s.Prefer != "" {
 		o.line("Prefer=", s.Prefer)
@@ -190,16 +191,16 @@ func (c *control) jobSizes(o *record, r *jobRow) {
 	if s.Reservation != "" {
 		o.line("Reservation=", s.Reservation)
 	}
-	o.line("OverSubscribe=", r.sharing(), " Contiguous=", bit(s.Contiguous), " Licenses=", format.Null(s.Licenses), " Network=", format.Null(s.Network))
+	o.line("OverSubscribe=", r.Sharing(), " Contiguous=", show.Bit(s.Contiguous), " Licenses=", format.Null(s.Licenses), " Network=", format.Null(s.Network))
 }
 
 func zero(n int) string { return strconv.Itoa(n) }
 
 // jobNodes writes what -d adds: what each node gives, like ones in one line.
-func (c *control) jobNodes(o *record, r *jobRow) {
-	kind := r.gpuType()
+func (c *control) jobNodes(o *record, r *show.JobRow) {
+	kind := r.GPUType()
 	gres := "(null)"
-	if n := r.numGPUs(); n > 0 {
+	if n := r.NumGPUs(); n > 0 {
 		gres = "gpu:" + kind + strconv.Itoa(n)
 	}
 	o.line("JOB_GRES=", gres)
@@ -223,9 +224,9 @@ func (c *control) jobNodes(o *record, r *jobRow) {
 }
 
 // jobFiles writes the lines of commands and files, and the optional ones at the end.
-func (c *control) jobFiles(o *record, r *jobRow) {
+func (c *control) jobFiles(o *record, r *show.JobRow) {
 	s := r.Spec
-	o.line("Command=", format.Null(r.command()))
+	o.line("Command=", format.Null(r.Command()))
 	o.line("WorkDir=", s.WorkDir)
 	optional := func(name, value string) {
 		if value != "" {
@@ -242,9 +243,9 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 		o.line("Comment=", s.Comment, " ")
 	}
 	if s.Kind == cluster.Batch {
-		o.line("StdErr=", r.stdFile(2))
-		o.line("StdIn=", r.stdFile(0))
-		o.line("StdOut=", r.stdFile(1))
+		o.line("StdErr=", r.StdFile(2))
+		o.line("StdIn=", r.StdFile(0))
+		o.line("StdOut=", r.StdFile(1))
 	}
 	if asked := values.ParseFreq(s.CPUFreq).Shown(); asked != "" {
 		o.line(asked, " ")
@@ -261,8 +262,8 @@ func (c *control) jobFiles(o *record, r *jobRow) {
 		}
 		o.line(kept, spread)
 	}
-	optional("CpusPerTres", r.cpusPerTRES())
-	optional("MemPerTres", r.memPerTRES())
+	optional("CpusPerTres", r.CPUsPerTRES())
+	optional("MemPerTres", r.MemPerTRES())
 	if s.GPUBind != "" {
 		o.line("TresBind=gpu:", s.GPUBind)
 	}
@@ -304,7 +305,7 @@ func (c *control) showJobs(arg string) int {
 	}
 	resp, err := front.Call(c.sys, api.ListJobs, q)
 	if err != nil {
-		return loadFailed(c.sys, "slurm_load_jobs error", err)
+		return show.LoadFailed(c.sys, "slurm_load_jobs error", err)
 	}
 	v := c.view(resp.Now)
 	switch {
@@ -318,21 +319,21 @@ func (c *control) showJobs(arg string) int {
 		return 0
 	}
 	if c.json {
-		rows := make([]jobRow, 0, len(resp.Jobs))
+		rows := make([]show.JobRow, 0, len(resp.Jobs))
 		for _, j := range resp.Jobs {
-			rows = append(rows, newRow(v, j))
+			rows = append(rows, show.NewRow(v, j))
 		}
-		return writeJobs(c.out, v, rows)
+		return show.WriteJobs(c.out, v, rows)
 	}
 	for _, j := range resp.Jobs {
-		r := newRow(v, j)
+		r := show.NewRow(v, j)
 		if len(q.Refs) == 1 && !q.Refs[0].Tasks.Empty() && !j.Tasks.Empty() {
 			one := *j
 			one.Tasks = j.Tasks.Intersect(q.Refs[0].Tasks)
 			if one.Tasks.Len() == 1 {
 				one.Task, one.Tasks = one.Tasks.Min(), cluster.IDSet{}
 			}
-			r = newRow(v, &one)
+			r = show.NewRow(v, &one)
 		}
 		c.jobRecord(&r)
 	}
@@ -344,17 +345,17 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	o, inv := c.record(), &n.Inventory
 	o.line("NodeName=", string(n.Name), arch(inv.Arch), " CoresPerSocket=", strconv.Itoa(inv.CoresPerSocket), " ")
 	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", strconv.Itoa(inv.JobCPUCount()), " CPUTot=", strconv.Itoa(inv.CPUs), " CPULoad=N/A")
-	o.line("AvailableFeatures=", joined(inv.Available(), "(null)"))
-	o.line("ActiveFeatures=", joined(inv.Features, "(null)"))
-	o.line("Gres=", gresText(inv))
+	o.line("AvailableFeatures=", show.Joined(inv.Available(), "(null)"))
+	o.line("ActiveFeatures=", show.Joined(inv.Features, "(null)"))
+	o.line("Gres=", show.GRESText(inv))
 	if c.details {
 		o.line("GresDrain=N/A")
-		o.line("GresUsed=", gresUsed(n))
+		o.line("GresUsed=", show.GRESUsed(n))
 		if len(inv.NICs) > 0 {
-			o.line("NICs=", nicText(inv))
+			o.line("NICs=", show.NICText(inv))
 		}
 	}
-	o.line("NodeAddr=", nodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", nodePort(n), " Version=", cmp.Or(inv.Version, front.SlurmVersion))
+	o.line("NodeAddr=", show.NodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", show.NodePort(n), " Version=", cmp.Or(inv.Version, front.SlurmVersion))
 	if inv.OS != "" {
 		o.line("OS=", inv.OS, " ")
 	}
@@ -367,7 +368,7 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	if kept := keptText(inv); kept != "" {
 		o.line(kept)
 	}
-	o.line("State=", stateFlags(nodeState(n)), " ThreadsPerCore=", strconv.Itoa(inv.ThreadsPerCore), " TmpDisk=", strconv.FormatInt(inv.TmpMB, 10),
+	o.line("State=", show.StateFlags(show.NodeState(n)), " ThreadsPerCore=", strconv.Itoa(inv.ThreadsPerCore), " TmpDisk=", strconv.FormatInt(inv.TmpMB, 10),
 		" Weight=", strconv.Itoa(max(inv.Weight, 1)), " Owner=N/A MCS_label=N/A", nextState(n))
 	var names []string
 	for i := range parts {
@@ -380,8 +381,8 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	}
 	o.line("BootTime=", format.Stamp(inv.Boot, "None"), " SlurmdStartTime=", format.Stamp(n.Registered, "None"))
 	o.line("LastBusyTime=", format.Stamp(n.LastBusy, "Unknown"))
-	o.line("CfgTRES=", nodeTRES(n, false))
-	o.line("AllocTRES=", nodeTRES(n, true))
+	o.line("CfgTRES=", show.NodeTRES(n, false))
+	o.line("AllocTRES=", show.NodeTRES(n, true))
 	o.line("CapWatts=n/a")
 	o.line("CurrentWatts=0 AveWatts=0")
 	o.line("ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s")
@@ -443,7 +444,7 @@ func (c *control) showNodes(arg string) int {
 	resp, err := front.Call(c.sys, api.ListNodes, q)
 	switch {
 	case err != nil:
-		return loadFailed(c.sys, "slurm_load_node error", err)
+		return show.LoadFailed(c.sys, "slurm_load_node error", err)
 	case c.json:
 		return c.nodesJSON(resp)
 	case all:
@@ -451,7 +452,7 @@ func (c *control) showNodes(arg string) int {
 			_, _ = c.out.WriteString("No nodes in the system\n")
 		}
 		for i := range resp.Nodes {
-			if n := &resp.Nodes[i]; c.future || !hidden(nodeState(n)) {
+			if n := &resp.Nodes[i]; c.future || !show.Hidden(show.NodeState(n)) {
 				c.nodeRecord(n, resp.Partitions)
 			}
 		}
@@ -478,25 +479,25 @@ func (c *control) showNodes(arg string) int {
 
 // nodesJSON prints the nodes as JSON.
 func (c *control) nodesJSON(resp api.NodesResponse) int {
-	return writeList(c.out, c.view(resp.Now), "nodes", nodeMembers, resp.Nodes)
+	return show.WriteList(c.out, c.view(resp.Now), "nodes", show.NodeMembers, resp.Nodes)
 }
 
-func upperYesNo(b bool) string { return strings.ToUpper(yesNo(b)) }
+func upperYesNo(b bool) string { return strings.ToUpper(show.YesNo(b)) }
 
 // partitionRecord writes one partition as scontrol show partition does.
 func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse) {
 	o := c.record()
-	row, of := infoRow{part: p}, make(map[cluster.NodeName]bool, len(p.Nodes))
+	row, of := show.InfoRow{Part: p}, make(map[cluster.NodeName]bool, len(p.Nodes))
 	for _, name := range p.Nodes {
 		of[name] = true
 	}
 	for i := range resp.Nodes {
 		if n := &resp.Nodes[i]; p.All || of[n.Name] {
-			row.nodes = append(row.nodes, n)
+			row.Nodes = append(row.Nodes, n)
 		}
 	}
 	o.line("PartitionName=", p.Name)
-	o.line("AllowGroups=", joined(p.AllowGroups, "ALL"), allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
+	o.line("AllowGroups=", show.Joined(p.AllowGroups, "ALL"), allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
 	o.line("AllocNodes=ALL Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
 	deflt := "NONE"
 	if p.DefaultTime != 0 {
@@ -504,18 +505,18 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	}
 	o.line("DefaultTime=", deflt, " DisableRootJobs=", upperYesNo(p.DisableRootJobs), " ExclusiveUser=", upperYesNo(p.ExclusiveUser),
 		" GraceTime=", strconv.Itoa(int(p.GraceTime/time.Second)), " Hidden=", upperYesNo(p.Hidden))
-	o.line("MaxNodes=", unlimitedCount(p.MaxNodes), " MaxTime=", format.Padded(maxTime(p.MaxTime)), " MinNodes=", strconv.Itoa(p.MinNodes),
-		" LLN=", upperYesNo(p.LLN), " MaxCPUsPerNode=", unlimitedCount(p.MaxCPUsPerNode))
-	o.line("Nodes=", format.Null(row.nodeList()))
+	o.line("MaxNodes=", show.UnlimitedCount(p.MaxNodes), " MaxTime=", format.Padded(show.MaxTime(p.MaxTime)), " MinNodes=", strconv.Itoa(p.MinNodes),
+		" LLN=", upperYesNo(p.LLN), " MaxCPUsPerNode=", show.UnlimitedCount(p.MaxCPUsPerNode))
+	o.line("Nodes=", format.Null(row.NodeList()))
 	o.line("PriorityJobFactor=", strconv.Itoa(max(p.PriorityJobFactor, 1)), " PriorityTier=", strconv.Itoa(max(p.PriorityTier, 1)),
 		" RootOnly=", upperYesNo(p.RootOnly), " ReqResv=", upperYesNo(p.ReqResv), " OverSubscribe=", cmp.Or(p.OverSubscribe, "NO"))
 	o.line("OverTimeLimit=NONE PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
-	_, _, _, cpus := row.cpuCounts()
-	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=", strconv.Itoa(len(row.nodes)), " SelectTypeParameters=NONE")
+	_, _, _, cpus := row.CPUCounts()
+	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=", strconv.Itoa(len(row.Nodes)), " SelectTypeParameters=NONE")
 	o.line("JobDefaults=", jobDefaults(p.PerGPU))
 	o.line(partitionMem("Def", p.DefMem), " ", partitionMem("Max", p.MaxMem))
-	t := format.TRES{CPUs: cpus, Nodes: len(row.nodes), Types: map[string]int64{}}
-	for _, n := range row.nodes {
+	t := format.TRES{CPUs: cpus, Nodes: len(row.Nodes), Types: map[string]int64{}}
+	for _, n := range row.Nodes {
 		t.Mem += n.Inventory.MemMB
 		gpus := n.Inventory.Found()
 		t.GPUs += len(gpus)
@@ -563,7 +564,7 @@ func allow(name string, yes, no []string) string {
 	if len(no) > 0 {
 		return " Deny" + name + "=" + strings.Join(no, ",")
 	}
-	return " Allow" + name + "=" + joined(yes, "ALL")
+	return " Allow" + name + "=" + show.Joined(yes, "ALL")
 }
 
 // jobDefaults is what jobs get for each GPU.
@@ -586,14 +587,14 @@ func partitionMem(head string, m cluster.Mem) string {
 	case cluster.MemPerGPU:
 		per = "GPU"
 	}
-	return head + "MemPer" + per + "=" + unlimitedCount(int(m.MB))
+	return head + "MemPer" + per + "=" + show.UnlimitedCount(int(m.MB))
 }
 
 // showPartitions is scontrol show partition [NAME].
 func (c *control) showPartitions(arg string) int {
 	resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{})
 	if err != nil {
-		return loadFailed(c.sys, "slurm_load_partitions error", err)
+		return show.LoadFailed(c.sys, "slurm_load_partitions error", err)
 	}
 	found := false
 	for i := range resp.Partitions {
@@ -621,11 +622,11 @@ func (c *control) showSteps(arg string) int {
 	}
 	resp, err := front.Call(c.sys, api.ListSteps, api.StepQuery{Job: want.Ref.One()})
 	if err != nil {
-		return loadFailed(c.sys, "slurm_get_job_steps error", err)
+		return show.LoadFailed(c.sys, "slurm_get_job_steps error", err)
 	}
 	v := c.view(resp.Now)
 	found := false
-	for _, r := range stepRows(v, resp) {
+	for _, r := range show.StepRows(v, resp) {
 		if want.Step != nil && r.ID.Step != *want.Step {
 			continue
 		}
@@ -644,15 +645,15 @@ func (c *control) showSteps(arg string) int {
 	return 0
 }
 
-func (c *control) stepRecord(s *stepRow) {
+func (c *control) stepRecord(s *show.StepRow) {
 	o := c.record()
-	nodes := s.nodeNames()
-	o.line("StepId=", s.id(), " UserId=", front.UintText(s.job.Spec.UID), " StartTime=", format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.limit()))
-	o.line("State=RUNNING Partition=", s.job.partition(), " NodeList=", front.NodeText(nodes))
-	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.cpus()), " Tasks=", strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")
+	nodes := s.NodeNames()
+	o.line("StepId=", s.ShownID(), " UserId=", front.UintText(s.Job.Spec.UID), " StartTime=", format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.TimeLimit()))
+	o.line("State=RUNNING Partition=", s.Job.Partition(), " NodeList=", front.NodeText(nodes))
+	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.CPUs()), " Tasks=", strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")
 	tres := "(null)"
 	if s.ID.Step >= 0 {
-		tres = s.tres()
+		tres = stepTRES(s)
 	}
 	o.line("TRES=", tres)
 	o.line("ResvPorts=(null)")
@@ -663,13 +664,13 @@ func (c *control) stepRecord(s *stepRow) {
 	o.line(cmp.Or(asked, "CPUFreqReq=Default"), dist)
 	o.line("SrunHost:Pid=", format.Null(s.SrunHost), ":", strconv.Itoa(s.SrunPID))
 	for _, f := range [...][2]string{
-		{"CpusPerTres=", s.cpusPerTRES()},
-		{"MemPerTres=", s.memPerTRES()},
-		{"TresBind=", s.tresBind()},
-		{"TresPerStep=", s.perStep()},
-		{"TresPerNode=", s.perNode()},
-		{"TresPerSocket=", format.GRES(s.asked().PerSocket)},
-		{"TresPerTask=", s.perTask()},
+		{"CpusPerTres=", s.CPUsPerTRES()},
+		{"MemPerTres=", s.MemPerTRES()},
+		{"TresBind=", s.TRESBind()},
+		{"TresPerStep=", s.PerStep()},
+		{"TresPerNode=", s.PerNode()},
+		{"TresPerSocket=", format.GRES(s.AskedOf().PerSocket)},
+		{"TresPerTask=", s.PerTask()},
 	} {
 		if f[1] != "" {
 			o.line(f[0], f[1])
@@ -678,8 +679,8 @@ func (c *control) stepRecord(s *stepRow) {
 	c.print(o)
 }
 
-// tres is what a step holds, in Slurm's order of names.
-func (s *stepRow) tres() string {
+// stepTRES is what a step holds, in Slurm's order of names.
+func stepTRES(s *show.StepRow) string {
 	var mem cluster.MemMB
 	gpus := 0
 	for _, sh := range s.Shares {
@@ -687,12 +688,12 @@ func (s *stepRow) tres() string {
 		gpus += sh.GPUs.Len()
 	}
 	types := map[string]int64{}
-	if s.job.Alloc != nil && len(s.job.Alloc.Types) == 1 && gpus > 0 {
-		for name := range s.job.Alloc.Types {
+	if s.Job.Alloc != nil && len(s.Job.Alloc.Types) == 1 && gpus > 0 {
+		for name := range s.Job.Alloc.Types {
 			types[name] = int64(gpus)
 		}
 	}
-	return alphaTRES(s.cpus(), len(s.Shares), s.job.v.mem(mem), int64(gpus), types, 0)
+	return show.AlphaTRES(s.CPUs(), len(s.Shares), s.Job.View.Mem(mem), int64(gpus), types, 0)
 }
 
 // distribution names a step's distribution as scontrol does.

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
@@ -233,12 +234,14 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []front.Column[resvUse] 
 	wide := r.unit.width(20, 0)
 	return []front.Column[resvUse]{
 		{Name: "Allocated", Head: "Allocated", Width: wide, Of: func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) }},
-		{Name: "Associations", Head: "Associations", Width: 15, Of: func(u *resvUse) string { return commaed(mayUseReservation((&mgrBooks{*r.books}), u.ResvSpan)) }},
+		{Name: "Associations", Head: "Associations", Width: 15, Of: func(u *resvUse) string {
+			return commaed(mayUseReservation((&show.Books{BooksResponse: *r.books}), u.ResvSpan))
+		}},
 		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*resvUse) string { return resp.Cluster }},
 		{Name: "TresCount Count", Head: "TRES count", Width: 10, Of: func(u *resvUse) string { return plainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
 		{Name: "TresTime CPUTime", Head: "TRES Time", Width: 9, Of: func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) }},
 		{Name: "End", Head: "End", Width: 19, Of: func(u *resvUse) string { return at(u.To) }},
-		{Name: "Flags", Head: "Flags", Width: 20, Of: func(u *resvUse) string { return resvText(&cluster.Reservation{Flags: u.Flags}) }},
+		{Name: "Flags", Head: "Flags", Width: 20, Of: func(u *resvUse) string { return show.ResvText(&cluster.Reservation{Flags: u.Flags}) }},
 		{Name: "Idle", Head: "Idle", Width: wide, Of: func(u *resvUse) string { return r.unit.write(max(u.all()-u.alloc(), 0), u.all()) }},
 		{Name: "Name", Head: "Name", Width: 9, Of: func(u *resvUse) string { return u.Name }},
 		{Name: "Nodes", Head: "Nodes", Width: 15, Of: func(u *resvUse) string { return front.NodeText(u.Nodes) }},
@@ -250,7 +253,7 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []front.Column[resvUse] 
 }
 
 // mayUseReservation lists the associations that may use a reservation.
-func mayUseReservation(b *mgrBooks, s *cluster.ResvSpan) (ids []string) {
+func mayUseReservation(b *show.Books, s *cluster.ResvSpan) (ids []string) {
 	for _, a := range b.Assocs {
 		if slices.Contains(s.Users, a.User) && a.User != "" || len(s.Users) == 0 && slices.Contains(s.Accounts, a.Account) && a.User == "" {
 			ids = append(ids, strconv.FormatUint(uint64(a.ID), 10))

@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // utilization is sreport cluster Utilization.
@@ -150,8 +151,8 @@ func (r *reporter) below(names []string) []string {
 
 // parentOf is the account above another one.
 func (r *reporter) parentOf(account string) string {
-	b := mgrBooks{*r.books}
-	a := b.find(account, "", "")
+	b := show.Books{BooksResponse: *r.books}
+	a := b.Find(account, "", "")
 	if a == nil {
 		return ""
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"dev.muster/api/stream"
-	"dev.muster/cluster"
 )
 
 // TestLinesStayWhole: what two tasks write in parts comes out line by line, and with -u as it came. A line is kept up to 1024 bytes,
@@ -57,16 +56,5 @@ func TestComponentsWriteApart(t *testing.T) {
 	}
 	if a.String() != "0\n1\n" || b.String() != "2\n3\n" {
 		t.Errorf("first %q, second %q", a.String(), b.String())
-	}
-}
-
-// TestReasonNamesNodes: the nodes that a job names and that are out of service are one host list.
-func TestReasonNamesNodes(t *testing.T) {
-	for note, want := range map[string]string{"[n7 n8]": "ReqNodeNotAvail, UnavailableNodes:n[7-8]", "n7": "ReqNodeNotAvail, UnavailableNodes:n7",
-		"Reserved for maintenance": "ReqNodeNotAvail, Reserved for maintenance", "": "ReqNodeNotAvail"} {
-		r := &jobRow{Job: &cluster.Job{Wait: cluster.WaitNodeNotAvail, WaitNote: note, Spec: &cluster.JobSpec{}}}
-		if got := r.reason(); got != want {
-			t.Errorf("%q: %q, want %q", note, got, want)
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/wire"
 )
 
@@ -31,7 +32,7 @@ type clusterStatus struct {
 	Jobs      jobCounts     `json:"jobs"`
 	Attention []string      `json:"attention,omitempty"` // what needs somebody, in words
 	Aside     []string      `json:"aside,omitempty"`     // what operators have taken out of service, in words
-	jobs      []jobRow      // for top
+	jobs      []show.JobRow // for top
 	wait      time.Duration // of the oldest pending job
 }
 
@@ -111,14 +112,14 @@ func askStatus(s *front.Sys) (*clusterStatus, error) {
 	if err != nil && !(errors.As(err, &e) && e.Kind == cluster.ErrAccess) {
 		return nil, err
 	}
-	jobs, err := listJobs(s, api.JobQuery{Brief: true, Phases: []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
+	jobs, err := show.ListJobs(s, api.JobQuery{Brief: true, Phases: []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
 	if err != nil {
 		return nil, err
 	}
 	st := &clusterStatus{Cluster: about.Config.ClusterName, Now: jobs.Now, By: ping.Name, Servers: ping.Servers}
 	st.countServers(&ping)
 	st.countNodes(nodes.Nodes)
-	st.countJobs(&view{sys: s, now: jobs.Now}, jobs.Jobs)
+	st.countJobs(&show.View{Sys: s, Now: jobs.Now}, jobs.Jobs)
 	return st, nil
 }
 
@@ -217,11 +218,11 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 	slices.SortFunc(st.GPUs, func(a, b gpuCounts) int { return cmp.Compare(a.Type, b.Type) })
 }
 
-func (st *clusterStatus) countJobs(v *view, jobs []*cluster.Job) {
+func (st *clusterStatus) countJobs(v *show.View, jobs []*cluster.Job) {
 	var oldest *cluster.Job
 	for _, j := range jobs {
 		n := max(1, j.Tasks.Len())
-		st.jobs = append(st.jobs, newRow(v, j))
+		st.jobs = append(st.jobs, show.NewRow(v, j))
 		switch {
 		case j.Phase != cluster.Pending:
 			st.Jobs.Running += n

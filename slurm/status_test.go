@@ -9,6 +9,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/slurmtest"
 )
 
@@ -17,7 +18,7 @@ func statusOf(f *slurmtest.Server, sys *front.Sys, servers ...api.Server) *clust
 	st := &clusterStatus{Cluster: "oracle", Now: slurmtest.Clock, By: "s1", Servers: servers}
 	st.countServers(&api.PingResponse{Servers: servers})
 	st.countNodes(f.Nodes)
-	st.countJobs(&view{sys: sys, now: slurmtest.Clock}, f.Jobs)
+	st.countJobs(&show.View{Sys: sys, Now: slurmtest.Clock}, f.Jobs)
 	return st
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 	"dev.muster/wire"
 )
 
@@ -103,7 +104,7 @@ func TestStatJobs(t *testing.T) {
 		} else if len(o.targets) == 1 {
 			got = front.UintText(uint32(o.targets[0].ref.Job))
 			if n := o.targets[0].step; n != nil {
-				got += "." + stepName(*n)
+				got += "." + show.StepName(*n)
 			}
 		}
 		if got != want {

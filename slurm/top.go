@@ -18,6 +18,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
 )
 
 // Pace of muster top.
@@ -30,24 +31,24 @@ const (
 type topOrder struct {
 	key  byte
 	name string
-	less func(a, b *jobRow) int
+	less func(a, b *show.JobRow) int
 }
 
 // topOrders are the keys by which jobs are sorted.
 var topOrders = [...]topOrder{
-	{'g', "gpus", func(a, b *jobRow) int { return b.numGPUs() - a.numGPUs() }},
-	{'t', "time", func(a, b *jobRow) int { return cmp.Compare(topTime(b), topTime(a)) }},
-	{'u', "user", func(a, b *jobRow) int { return cmp.Compare(a.Spec.User, b.Spec.User) }},
-	{'n', "nodes", func(a, b *jobRow) int { return b.numNodes() - a.numNodes() }},
-	{'i', "id", func(a, b *jobRow) int { return cmp.Compare(a.ID, b.ID) }},
+	{'g', "gpus", func(a, b *show.JobRow) int { return b.NumGPUs() - a.NumGPUs() }},
+	{'t', "time", func(a, b *show.JobRow) int { return cmp.Compare(topTime(b), topTime(a)) }},
+	{'u', "user", func(a, b *show.JobRow) int { return cmp.Compare(a.Spec.User, b.Spec.User) }},
+	{'n', "nodes", func(a, b *show.JobRow) int { return b.NumNodes() - a.NumNodes() }},
+	{'i', "id", func(a, b *show.JobRow) int { return cmp.Compare(a.ID, b.ID) }},
 }
 
 // topTime is how long a job has run, or waited.
-func topTime(r *jobRow) time.Duration {
+func topTime(r *show.JobRow) time.Duration {
 	if r.Phase == cluster.Pending {
-		return r.v.now.Sub(r.Submitted)
+		return r.View.Now.Sub(r.Submitted)
 	}
-	return r.runTime()
+	return r.Elapsed()
 }
 
 // TopSorts names the orders of muster top.
@@ -175,7 +176,7 @@ func watchChanges(s *front.Sys, ctx context.Context, changed chan<- struct{}) {
 		if errors.Is(err, context.Canceled) {
 			return
 		}
-		time.Sleep(followPause)
+		time.Sleep(show.FollowPause)
 	}
 }
 
@@ -187,7 +188,7 @@ func (s *topScreen) draw(out *os.File) {
 	}
 	now := s.sys.Now()
 	for i := range s.st.jobs {
-		s.st.jobs[i].v.now = now
+		s.st.jobs[i].View.Now = now
 	}
 	w := bufio.NewWriter(out)
 	_, _ = w.WriteString("\x1b[H")
@@ -209,7 +210,7 @@ func (s *topScreen) lines(width, height int) []string {
 		head = append(head, p.bad(s.trace))
 	}
 	rows := slices.Clone(st.jobs)
-	slices.SortStableFunc(rows, func(a, b jobRow) int {
+	slices.SortStableFunc(rows, func(a, b show.JobRow) int {
 		return cmp.Or(front.BoolInt(a.Phase == cluster.Pending)-front.BoolInt(b.Phase == cluster.Pending), topOrders[s.order].less(&a, &b), cmp.Compare(a.ID, b.ID))
 	})
 	head = append(head, "", cut(fmt.Sprintf("%-12s %-10s %-10s %-3s %11s %6s %5s  %s", "JOB", "USER", "PARTITION", "ST", "TIME", "NODES", "GPUS", "NAME, NODES OR REASON"), width))
@@ -222,8 +223,8 @@ func (s *topScreen) lines(width, height int) []string {
 	}
 	for i := range rows[:min(room, len(rows))] {
 		r := &rows[i]
-		head = append(head, cut(fmt.Sprintf("%-12s %-10.10s %-10.10s %-3s %11s %6d %5d  %s %s", r.id(), r.Spec.User, r.partition(), stateOf(r.Job).short, format.Duration(topTime(r)),
-			r.numNodes(), r.numGPUs(), r.Spec.Name, r.nodesOrReason()), width))
+		head = append(head, cut(fmt.Sprintf("%-12s %-10.10s %-10.10s %-3s %11s %6d %5d  %s %s", r.ShownID(), r.Spec.User, r.Partition(), show.StateOf(r.Job).Short, format.Duration(topTime(r)),
+			r.NumNodes(), r.NumGPUs(), r.Spec.Name, r.NodesOrReason()), width))
 	}
 	return head
 }

@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"cmp"
@@ -13,10 +13,10 @@ import (
 )
 
 // rows makes the lines of the jobs that the options leave.
-func (o *queueOptions) rows(v *view, jobs []*cluster.Job) []jobRow {
-	rows := make([]jobRow, 0, len(jobs))
+func (o *queueOptions) rows(v *View, jobs []*cluster.Job) []JobRow {
+	rows := make([]JobRow, 0, len(jobs))
 	for _, j := range o.combined(jobs) {
-		r := newRow(v, j)
+		r := NewRow(v, j)
 		if !o.keeps(&r) {
 			continue
 		}
@@ -82,9 +82,9 @@ func joinTasks(a, b *cluster.Job) *cluster.Job {
 		array := *spec.Array
 		array.Limit, spec.Array = 0, &array
 	}
-	ra, rb := newRow(nil, a), newRow(nil, b)
-	why := strings.Split(ra.reason(), ",")
-	for _, w := range strings.Split(rb.reason(), ",") {
+	ra, rb := NewRow(nil, a), NewRow(nil, b)
+	why := strings.Split(ra.Reason(), ",")
+	for _, w := range strings.Split(rb.Reason(), ",") {
 		if !slices.Contains(why, w) {
 			why = append(why, w)
 		}
@@ -93,8 +93,8 @@ func joinTasks(a, b *cluster.Job) *cluster.Job {
 	return &n
 }
 
-func (o *queueOptions) keeps(r *jobRow) bool {
-	if len(o.states) > 0 && !o.allStates && !slices.Contains(o.states, r.st) {
+func (o *queueOptions) keeps(r *JobRow) bool {
+	if len(o.states) > 0 && !o.allStates && !slices.Contains(o.states, r.State) {
 		return false
 	}
 	if o.reservation != "" && r.Spec.Reservation != o.reservation {
@@ -110,9 +110,9 @@ func (o *queueOptions) keeps(r *jobRow) bool {
 }
 
 // split makes one line of each task with -r, and leaves only the tasks that -j names.
-func (o *queueOptions) split(r jobRow) []jobRow {
+func (o *queueOptions) split(r JobRow) []JobRow {
 	if r.Tasks.Empty() {
-		return []jobRow{r}
+		return []JobRow{r}
 	}
 	want := r.Tasks
 	if len(o.query.Refs) > 0 {
@@ -128,44 +128,44 @@ func (o *queueOptions) split(r jobRow) []jobRow {
 		}
 	}
 	if !o.perTask && want.Equal(r.Tasks) {
-		return []jobRow{r}
+		return []JobRow{r}
 	}
-	var rows []jobRow
+	var rows []JobRow
 	for task := range want.All() {
 		one := *r.Job
 		one.Task, one.Tasks = task, cluster.IDSet{}
-		rows = append(rows, newRow(r.v, &one))
+		rows = append(rows, NewRow(r.View, &one))
 	}
 	return rows
 }
 
-// stepRows joins steps and jobs.
-func stepRows(v *view, resp api.StepsResponse) (rows []stepRow) {
+// StepRows joins steps and jobs.
+func StepRows(v *View, resp api.StepsResponse) (rows []StepRow) {
 	jobs := make(map[cluster.JobID]*cluster.Job, len(resp.Jobs))
 	for _, j := range resp.Jobs {
 		jobs[j.ID] = j
 	}
 	for _, st := range resp.Steps {
 		if j := jobs[st.ID.Job]; j != nil {
-			rows = append(rows, stepRow{Step: st, job: newRow(v, j)})
+			rows = append(rows, StepRow{Step: st, Job: NewRow(v, j)})
 		}
 	}
 	return rows
 }
 
-func (o *queueOptions) keepsStep(r *stepRow) bool {
+func (o *queueOptions) keepsStep(r *StepRow) bool {
 	has := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	if !has(o.query.Names, r.Name) || !has(o.query.Partitions, r.job.partition()) {
+	if !has(o.query.Names, r.Name) || !has(o.query.Partitions, r.Job.Partition()) {
 		return false
 	}
-	if n := o.query.Nodes; len(n) > 0 && !slices.ContainsFunc(r.nodeNames(), func(x cluster.NodeName) bool { return slices.Contains(n, x) }) {
+	if n := o.query.Nodes; len(n) > 0 && !slices.ContainsFunc(r.NodeNames(), func(x cluster.NodeName) bool { return slices.Contains(n, x) }) {
 		return false
 	}
 	if len(o.stepRefs) > 0 && !slices.Contains(o.stepRefs, r.ID) {
 		return false
 	}
 	return len(o.query.Refs) == 0 || slices.ContainsFunc(o.query.Refs, func(ref cluster.Ref) bool {
-		return ref.Names(r.job.Job)
+		return ref.Names(r.Job.Job)
 	})
 }
 
@@ -175,39 +175,39 @@ type order[T any] struct {
 	cmp  func(a, b *T) int
 }
 
-var jobOrders = [...]order[jobRow]{
-	{'A', func(a, b *jobRow) int { return cmp.Compare(a.ID, b.ID) }},
-	{'i', func(a, b *jobRow) int {
+var jobOrders = [...]order[JobRow]{
+	{'A', func(a, b *JobRow) int { return cmp.Compare(a.ID, b.ID) }},
+	{'i', func(a, b *JobRow) int {
 		return cmp.Or(cmp.Compare(cmp.Or(a.ArrayID, a.ID), cmp.Or(b.ArrayID, b.ID)), cmp.Compare(uint(a.Task), uint(b.Task)), cmp.Compare(a.ID, b.ID))
 	}},
-	{'c', func(a, b *jobRow) int { return cmp.Compare(a.minCPUs(), b.minCPUs()) }},
-	{'C', func(a, b *jobRow) int { return cmp.Compare(a.numCPUs(), b.numCPUs()) }},
-	{'d', func(a, b *jobRow) int { return cmp.Compare(a.Spec.TmpMB, b.Spec.TmpMB) }},
-	{'D', func(a, b *jobRow) int { return cmp.Compare(a.numNodes(), b.numNodes()) }},
-	{'e', func(a, b *jobRow) int { return compareTimes(a.end(), b.end()) }},
-	{'G', func(a, b *jobRow) int { return cmp.Compare(a.Spec.GID, b.Spec.GID) }},
-	{'l', func(a, b *jobRow) int { return cmp.Compare(a.Limit, b.Limit) }},
-	{'L', func(a, b *jobRow) int { return cmp.Compare(a.timeLeft(), b.timeLeft()) }},
-	{'m', func(a, b *jobRow) int { return cmp.Compare(a.minMemory(), b.minMemory()) }},
-	{'M', func(a, b *jobRow) int { return cmp.Compare(a.runTime(), b.runTime()) }},
-	{'p', func(a, b *jobRow) int { return cmp.Compare(a.Priority, b.Priority) }},
-	{'P', func(a, b *jobRow) int { return cmp.Compare(a.partition(), b.partition()) }},
-	{'Q', func(a, b *jobRow) int { return cmp.Compare(a.Priority, b.Priority) }},
-	{'S', func(a, b *jobRow) int { return compareTimes(a.start(), b.start()) }},
-	{'t', func(a, b *jobRow) int { return cmp.Compare(a.st.short, b.st.short) }},
-	{'U', func(a, b *jobRow) int { return cmp.Compare(a.Spec.UID, b.Spec.UID) }},
-	{'V', func(a, b *jobRow) int { return compareTimes(a.Submitted, b.Submitted) }},
-	{'y', func(a, b *jobRow) int { return cmp.Compare(a.Spec.Nice, b.Spec.Nice) }},
+	{'c', func(a, b *JobRow) int { return cmp.Compare(a.MinCPUs(), b.MinCPUs()) }},
+	{'C', func(a, b *JobRow) int { return cmp.Compare(a.NumCPUs(), b.NumCPUs()) }},
+	{'d', func(a, b *JobRow) int { return cmp.Compare(a.Spec.TmpMB, b.Spec.TmpMB) }},
+	{'D', func(a, b *JobRow) int { return cmp.Compare(a.NumNodes(), b.NumNodes()) }},
+	{'e', func(a, b *JobRow) int { return compareTimes(a.End(), b.End()) }},
+	{'G', func(a, b *JobRow) int { return cmp.Compare(a.Spec.GID, b.Spec.GID) }},
+	{'l', func(a, b *JobRow) int { return cmp.Compare(a.Limit, b.Limit) }},
+	{'L', func(a, b *JobRow) int { return cmp.Compare(a.timeLeft(), b.timeLeft()) }},
+	{'m', func(a, b *JobRow) int { return cmp.Compare(a.MinMemory(), b.MinMemory()) }},
+	{'M', func(a, b *JobRow) int { return cmp.Compare(a.Elapsed(), b.Elapsed()) }},
+	{'p', func(a, b *JobRow) int { return cmp.Compare(a.Priority, b.Priority) }},
+	{'P', func(a, b *JobRow) int { return cmp.Compare(a.Partition(), b.Partition()) }},
+	{'Q', func(a, b *JobRow) int { return cmp.Compare(a.Priority, b.Priority) }},
+	{'S', func(a, b *JobRow) int { return compareTimes(a.Start(), b.Start()) }},
+	{'t', func(a, b *JobRow) int { return cmp.Compare(a.State.Short, b.State.Short) }},
+	{'U', func(a, b *JobRow) int { return cmp.Compare(a.Spec.UID, b.Spec.UID) }},
+	{'V', func(a, b *JobRow) int { return compareTimes(a.Submitted, b.Submitted) }},
+	{'y', func(a, b *JobRow) int { return cmp.Compare(a.Spec.Nice, b.Spec.Nice) }},
 }
 
-var stepOrders = [...]order[stepRow]{
-	{'i', func(a, b *stepRow) int {
+var stepOrders = [...]order[StepRow]{
+	{'i', func(a, b *StepRow) int {
 		return cmp.Or(cmp.Compare(a.ID.Job, b.ID.Job), cmp.Compare(uint(a.ID.Step), uint(b.ID.Step)))
 	}},
-	{'l', func(a, b *stepRow) int { return cmp.Compare(a.limit(), b.limit()) }},
-	{'M', func(a, b *stepRow) int { return cmp.Compare(a.runTime(), b.runTime()) }},
-	{'S', func(a, b *stepRow) int { return compareTimes(a.Started, b.Started) }},
-	{'U', func(a, b *stepRow) int { return cmp.Compare(a.job.Spec.UID, b.job.Spec.UID) }},
+	{'l', func(a, b *StepRow) int { return cmp.Compare(a.TimeLimit(), b.TimeLimit()) }},
+	{'M', func(a, b *StepRow) int { return cmp.Compare(a.runTime(), b.runTime()) }},
+	{'S', func(a, b *StepRow) int { return compareTimes(a.Started, b.Started) }},
+	{'U', func(a, b *StepRow) int { return cmp.Compare(a.Job.Spec.UID, b.Job.Spec.UID) }},
 }
 
 // compareTimes puts unknown times last.

@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 
 // Pace of following through the death of a server or a restart of the local daemon.
 const (
-	followPause    = 200 * time.Millisecond
+	FollowPause    = 200 * time.Millisecond
 	followPatience = 2 * time.Minute
 )
 
@@ -26,8 +26,8 @@ var errFollowed = errors.New("all jobs have ended")
 type queueFollower struct {
 	*queueOptions
 	sys    *front.Sys
-	v      *view
-	format *format.Format[jobRow]
+	v      *View
+	format *format.Format[JobRow]
 	out    *bufio.Writer
 	since  *uint64                  // index up to which all was printed; nil before the table was
 	shown  map[cluster.JobID]string // the state in which a job was last seen
@@ -43,7 +43,7 @@ func followQueue(s *front.Sys, o *queueOptions) int {
 	for _, x := range bad {
 		s.Say("error: Invalid job format specification: %s", x)
 	}
-	w := &queueFollower{queueOptions: o, sys: s, v: &view{sys: s, raw: o.raw, timeFmt: s.Getenv("SLURM_TIME_FORMAT")}, format: &f, out: bufio.NewWriter(s.Stdout),
+	w := &queueFollower{queueOptions: o, sys: s, v: &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}, format: &f, out: bufio.NewWriter(s.Stdout),
 		shown: map[cluster.JobID]string{}, living: map[cluster.JobID]bool{}}
 	c := s.Client()
 	defer c.Close()
@@ -56,9 +56,9 @@ func followQueue(s *front.Sys, o *queueOptions) int {
 		case errors.Is(err, errFollowed):
 			return 0
 		case w.since == nil || !passing(err) || s.Now().Sub(heard) > followPatience:
-			return loadFailed(s, "slurm_load_jobs error", err)
+			return LoadFailed(s, "slurm_load_jobs error", err)
 		}
-		time.Sleep(followPause)
+		time.Sleep(FollowPause)
 	}
 }
 
@@ -70,7 +70,7 @@ func passing(err error) bool {
 
 // take prints what an event changes.
 func (w *queueFollower) take(e *api.Event) error {
-	w.v.now = e.Time
+	w.v.Now = e.Time
 	switch {
 	case e.Kind == api.EventStartOver, w.since == nil:
 		if err := w.list(e.Index); err != nil {
@@ -97,11 +97,11 @@ func (w *queueFollower) take(e *api.Event) error {
 func (w *queueFollower) list(index uint64) error {
 	q := w.query
 	q.After = index
-	resp, err := listJobs(w.sys, q)
+	resp, err := ListJobs(w.sys, q)
 	if err != nil {
 		return err
 	}
-	w.v.now = resp.Now
+	w.v.Now = resp.Now
 	if w.since != nil {
 		for _, j := range resp.Jobs {
 			w.change(j)
@@ -134,7 +134,7 @@ func (w *queueFollower) change(j *cluster.Job) {
 
 // note remembers the state of a job, and reports whether it is another one.
 func (w *queueFollower) note(j *cluster.Job) bool {
-	state := stateOf(j).short + " " + strconv.Itoa(j.Restarts)
+	state := StateOf(j).Short + " " + strconv.Itoa(j.Restarts)
 	if j.Phase == cluster.Ended {
 		delete(w.living, j.ID)
 	} else {

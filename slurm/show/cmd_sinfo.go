@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"bufio"
@@ -33,7 +33,8 @@ type infoOptions struct {
 	verbose                  int
 }
 
-var sinfoOptions = []opt.Option[infoOptions]{
+// SinfoOptions are the options of sinfo.
+var SinfoOptions = []opt.Option[infoOptions]{
 	{Long: "all", Short: 'a', On: opt.Sinfo, Env: "ALL", Help: "hidden partitions too", Set: func(o *infoOptions, _ string) error { o.hidden = true; return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sinfo, Env: "sinfo=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask",
 		Set: func(o *infoOptions, v string) error { o.clusters = v; return nil }},
@@ -96,10 +97,10 @@ func setInfoStates(o *infoOptions, v string) error {
 	return nil
 }
 
-// runSinfo lists partitions and nodes.
-func runSinfo(sys *front.Sys, argv []string) int {
+// Sinfo lists partitions and nodes.
+func Sinfo(sys *front.Sys, argv []string) int {
 	var o infoOptions
-	_, code := front.ParseQuery(sys, opt.Sinfo, sinfoOptions, &o, argv)
+	_, code := front.ParseQuery(sys, opt.Sinfo, SinfoOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
@@ -124,12 +125,12 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
-		return loadFailed(s, "slurm_load_node", err)
+		return LoadFailed(s, "slurm_load_node", err)
 	}
 	if err != nil {
-		return loadFailed(s, "slurm_load_partitions", err)
+		return LoadFailed(s, "slurm_load_partitions", err)
 	}
-	v := &view{sys: s, now: resp.Now, raw: o.raw}
+	v := &View{Sys: s, Now: resp.Now, Raw: o.raw}
 	own, code := s.OwnCluster(o.clusters)
 	if code != 0 {
 		return code
@@ -160,7 +161,7 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 	}
 	sortRows(rows, infoColumns, infoOrders[:], strings.ReplaceAll(sort, "#P", "\x01"))
 	if (o.wide || o.every > 0) && !o.noHeader {
-		_, _ = out.WriteString(v.now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
+		_, _ = out.WriteString(v.Now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
 	}
 	f.Table(out, !o.noHeader, rows)
 	return 0
@@ -168,7 +169,7 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 
 // cells pairs each partition with each of its nodes that the options leave, one node a row; a
 // partition that shows none has a row without.
-func (o *infoOptions) cells(v *view, resp api.NodesResponse) (cells []infoRow) {
+func (o *infoOptions) cells(v *View, resp api.NodesResponse) (cells []InfoRow) {
 	byName := make(map[cluster.NodeName]*api.NodeInfo, len(resp.Nodes))
 	for i := range resp.Nodes {
 		byName[resp.Nodes[i].Name] = &resp.Nodes[i]
@@ -182,18 +183,18 @@ func (o *infoOptions) cells(v *view, resp api.NodesResponse) (cells []infoRow) {
 		if p.All {
 			for k := range resp.Nodes {
 				if o.keeps(&resp.Nodes[k]) {
-					cells = append(cells, infoRow{v, p, i, []*api.NodeInfo{&resp.Nodes[k]}})
+					cells = append(cells, InfoRow{v, p, i, []*api.NodeInfo{&resp.Nodes[k]}})
 				}
 			}
 		} else {
 			for _, name := range p.Nodes {
 				if n := byName[name]; n != nil && o.keeps(n) {
-					cells = append(cells, infoRow{v, p, i, []*api.NodeInfo{n}})
+					cells = append(cells, InfoRow{v, p, i, []*api.NodeInfo{n}})
 				}
 			}
 		}
 		if len(cells) == before && !o.perNode && !o.reasons {
-			cells = append(cells, infoRow{v: v, part: p, index: i})
+			cells = append(cells, InfoRow{v: v, Part: p, index: i})
 		}
 	}
 	return cells
@@ -203,10 +204,10 @@ func (o *infoOptions) keeps(n *api.NodeInfo) bool {
 	if o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
 		return false
 	}
-	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && hidden(nodeState(n)) {
+	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && Hidden(NodeState(n)) {
 		return false
 	}
-	is := func(f *nodeWord) bool { return f != nil && f.is(nodeState(n)) }
+	is := func(f *nodeWord) bool { return f != nil && f.is(NodeState(n)) }
 	isNot := func(f *nodeWord) bool { return !is(f) }
 	switch {
 	case len(o.states) == 0:
@@ -218,8 +219,8 @@ func (o *infoOptions) keeps(n *api.NodeInfo) bool {
 }
 
 // group puts together what shows the same in all fields that speak of one node or partition.
-func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRow {
-	var parts []*format.Column[infoRow]
+func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRow {
+	var parts []*format.Column[InfoRow]
 	over := gathered
 	if o.exact || o.perNode {
 		over = gatheredExact
@@ -237,13 +238,13 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 		}
 	}
 	// A partition without nodes to show has a row only where its name is shown.
-	named := slices.ContainsFunc(f.Columns(), func(c *format.Column[infoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
+	named := slices.ContainsFunc(f.Columns(), func(c *format.Column[InfoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
 	type member struct {
 		row  int
 		node *api.NodeInfo
 	}
 	index, has := map[string]int{}, make(map[member]bool, len(cells)) // a node may come by several partitions
-	var rows []infoRow
+	var rows []InfoRow
 	var key []byte
 	for _, c := range cells {
 		if c.first() == nil && !named {
@@ -254,7 +255,7 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 			key = append(append(key, col.Of(&c)...), 0)
 		}
 		if o.perNode && c.first() != nil {
-			key = append(append(append(key, c.first().Name...), 0), c.part.Name...) // one row in each of its partitions
+			key = append(append(append(key, c.first().Name...), 0), c.Part.Name...) // one row in each of its partitions
 		}
 		i, old := index[string(key)]
 		at := member{i, c.first()}
@@ -263,7 +264,7 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 			at.row, index[string(key)] = len(rows), len(rows)
 			rows = append(rows, c)
 		case at.node != nil && !has[at]:
-			rows[i].nodes = append(rows[i].nodes, at.node)
+			rows[i].Nodes = append(rows[i].Nodes, at.node)
 		}
 		has[at] = true
 	}
@@ -271,7 +272,7 @@ func (o *infoOptions) group(cells []infoRow, f *format.Format[infoRow]) []infoRo
 }
 
 // infoFormat chooses the format; some widths depend on what is shown.
-func (o *infoOptions) infoFormat(cells []infoRow) (format.Format[infoRow], []string) {
+func (o *infoOptions) infoFormat(cells []InfoRow) (format.Format[InfoRow], []string) {
 	if o.long != "" {
 		if strings.EqualFold(o.long, "all") {
 			return format.Parse(infoColumns, allInfoFields, "")
@@ -283,7 +284,7 @@ func (o *infoOptions) infoFormat(cells []infoRow) (format.Format[infoRow], []str
 	}
 	part, node := len("PARTITION"), len("NODELIST")
 	for _, c := range cells {
-		part = max(part, len(c.part.Name)+front.BoolInt(c.part.Default))
+		part = max(part, len(c.Part.Name)+front.BoolInt(c.Part.Default))
 		if n := c.first(); n != nil {
 			node = max(node, len(n.Name))
 		}
@@ -307,30 +308,30 @@ func (o *infoOptions) infoFormat(cells []infoRow) (format.Format[infoRow], []str
 	return format.Parse(infoColumns, text, "")
 }
 
-var infoOrders = [...]order[infoRow]{
-	{'\x01', func(a, b *infoRow) int { return cmp.Compare(a.index, b.index) }},
-	{'P', func(a, b *infoRow) int { return cmp.Compare(a.part.Name, b.part.Name) }},
+var infoOrders = [...]order[InfoRow]{
+	{'\x01', func(a, b *InfoRow) int { return cmp.Compare(a.index, b.index) }},
+	{'P', func(a, b *InfoRow) int { return cmp.Compare(a.Part.Name, b.Part.Name) }},
 	{'t', compareStates}, {'T', compareStates},
-	{'D', func(a, b *infoRow) int { return cmp.Compare(len(a.nodes), len(b.nodes)) }},
+	{'D', func(a, b *InfoRow) int { return cmp.Compare(len(a.Nodes), len(b.Nodes)) }},
 	{'N', compareNames}, {'n', compareNames},
-	{'c', func(a, b *infoRow) int {
+	{'c', func(a, b *InfoRow) int {
 		return firstNumber(a, b, func(n *api.NodeInfo) int { return n.Inventory.CPUs })
 	}},
-	{'m', func(a, b *infoRow) int {
+	{'m', func(a, b *InfoRow) int {
 		return firstNumber(a, b, func(n *api.NodeInfo) int { return int(n.Inventory.MemMB) })
 	}},
-	{'d', func(a, b *infoRow) int {
+	{'d', func(a, b *InfoRow) int {
 		return firstNumber(a, b, func(n *api.NodeInfo) int { return int(n.Inventory.TmpMB) })
 	}},
-	{'w', func(a, b *infoRow) int {
+	{'w', func(a, b *InfoRow) int {
 		return firstNumber(a, b, func(n *api.NodeInfo) int { return n.Inventory.Weight })
 	}},
-	{'l', func(a, b *infoRow) int { return cmp.Compare(maxTime(a.part.MaxTime), maxTime(b.part.MaxTime)) }},
-	{'p', func(a, b *infoRow) int { return cmp.Compare(a.part.PriorityTier, b.part.PriorityTier) }},
+	{'l', func(a, b *InfoRow) int { return cmp.Compare(MaxTime(a.Part.MaxTime), MaxTime(b.Part.MaxTime)) }},
+	{'p', func(a, b *InfoRow) int { return cmp.Compare(a.Part.PriorityTier, b.Part.PriorityTier) }},
 }
 
-func firstNumber(a, b *infoRow, f func(*api.NodeInfo) int) int {
-	value := func(r *infoRow) int {
+func firstNumber(a, b *InfoRow, f func(*api.NodeInfo) int) int {
+	value := func(r *InfoRow) int {
 		if n := r.first(); n != nil {
 			return f(n)
 		}
@@ -339,62 +340,62 @@ func firstNumber(a, b *infoRow, f func(*api.NodeInfo) int) int {
 	return cmp.Compare(value(a), value(b))
 }
 
-func compareStates(a, b *infoRow) int {
-	return firstNumber(a, b, nodeState)
+func compareStates(a, b *InfoRow) int {
+	return firstNumber(a, b, NodeState)
 }
 
-func compareNames(a, b *infoRow) int {
+func compareNames(a, b *InfoRow) int {
 	x, y := a.first(), b.first()
 	if x == nil || y == nil {
-		return cmp.Compare(len(a.nodes), len(b.nodes))
+		return cmp.Compare(len(a.Nodes), len(b.Nodes))
 	}
 	return cluster.CompareNodes(x.Name, y.Name)
 }
 
 // infoMembers are the members of one group of nodes in --json.
-var infoMembers = []member[infoRow]{
-	{"partition", func(r *infoRow) any { return map[string]any{"name": r.part.Name} }},
-	{"node", func(r *infoRow) any {
+var infoMembers = []member[InfoRow]{
+	{"partition", func(r *InfoRow) any { return map[string]any{"name": r.Part.Name} }},
+	{"node", func(r *InfoRow) any {
 		return map[string]any{"state": r.stateWords()}
 	}},
-	{"nodes", func(r *infoRow) any {
+	{"nodes", func(r *InfoRow) any {
 		a, i, o := r.nodeCounts()
-		return map[string]any{"allocated": a, "idle": i, "other": o, "total": len(r.nodes), "nodes": r.nameList()}
+		return map[string]any{"allocated": a, "idle": i, "other": o, "total": len(r.Nodes), "nodes": r.nameList()}
 	}},
-	{"cpus", func(r *infoRow) any {
-		a, i, o, t := r.cpuCounts()
+	{"cpus", func(r *InfoRow) any {
+		a, i, o, t := r.CPUCounts()
 		return map[string]any{"allocated": a, "idle": i, "other": o, "total": t}
 	}},
-	{"features", func(r *infoRow) any { return map[string]any{"total": r.features()} }},
-	{"gres", func(r *infoRow) any {
-		return map[string]any{"total": r.text("", func(n *api.NodeInfo) string { return gresText(&n.Inventory) })}
+	{"features", func(r *InfoRow) any { return map[string]any{"total": r.features()} }},
+	{"gres", func(r *InfoRow) any {
+		return map[string]any{"total": r.text("", func(n *api.NodeInfo) string { return GRESText(&n.Inventory) })}
 	}},
-	{"reason", func(r *infoRow) any { return r.text("", func(n *api.NodeInfo) string { return n.Reason }) }},
+	{"reason", func(r *InfoRow) any { return r.text("", func(n *api.NodeInfo) string { return n.Reason }) }},
 }
 
-func (r *infoRow) stateWords() []string {
+func (r *InfoRow) stateWords() []string {
 	if r.first() == nil {
 		return []string{}
 	}
-	return strings.Split(stateFlags(nodeState(r.first())), "+")
+	return strings.Split(StateFlags(NodeState(r.first())), "+")
 }
 
-func (r *infoRow) nameList() []string {
-	names := make([]string, 0, len(r.nodes))
-	for _, n := range r.nodes {
+func (r *InfoRow) nameList() []string {
+	names := make([]string, 0, len(r.Nodes))
+	for _, n := range r.Nodes {
 		names = append(names, string(n.Name))
 	}
 	return names
 }
 
-// nodeMembers are the members of one node in --json.
-var nodeMembers = []member[api.NodeInfo]{
+// NodeMembers are the members of one node in --json.
+var NodeMembers = []member[api.NodeInfo]{
 	{"name", func(n *api.NodeInfo) any { return n.Name }},
 	{"hostname", func(n *api.NodeInfo) any { return cmp.Or(n.Inventory.Host, string(n.Name)) }},
-	{"address", func(n *api.NodeInfo) any { return nodeAddr(n) }},
+	{"address", func(n *api.NodeInfo) any { return NodeAddr(n) }},
 	{"architecture", func(n *api.NodeInfo) any { return n.Inventory.Arch }},
 	{"operating_system", func(n *api.NodeInfo) any { return n.Inventory.OS }},
-	{"state", func(n *api.NodeInfo) any { return strings.Split(stateFlags(nodeState(n)), "+") }},
+	{"state", func(n *api.NodeInfo) any { return strings.Split(StateFlags(NodeState(n)), "+") }},
 	{"cpus", func(n *api.NodeInfo) any { return n.Inventory.CPUs }},
 	{"effective_cpus", func(n *api.NodeInfo) any { return n.Inventory.JobCPUCount() }},
 	{"specialized_cores", func(n *api.NodeInfo) any { return n.Inventory.CoresOf(n.Inventory.SpecCPUs).Len() }},
@@ -412,11 +413,11 @@ var nodeMembers = []member[api.NodeInfo]{
 	{"weight", func(n *api.NodeInfo) any { return max(n.Inventory.Weight, 1) }},
 	{"features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Available()...) }},
 	{"active_features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Features...) }},
-	{"gres", func(n *api.NodeInfo) any { return gresText(&n.Inventory) }},
-	{"gres_used", func(n *api.NodeInfo) any { return gresUsed(n) }},
-	{"nics", func(n *api.NodeInfo) any { return nicList(&n.Inventory) }},
-	{"tres", func(n *api.NodeInfo) any { return nodeTRES(n, false) }},
-	{"tres_used", func(n *api.NodeInfo) any { return nodeTRES(n, true) }},
+	{"gres", func(n *api.NodeInfo) any { return GRESText(&n.Inventory) }},
+	{"gres_used", func(n *api.NodeInfo) any { return GRESUsed(n) }},
+	{"nics", func(n *api.NodeInfo) any { return NICList(&n.Inventory) }},
+	{"tres", func(n *api.NodeInfo) any { return NodeTRES(n, false) }},
+	{"tres_used", func(n *api.NodeInfo) any { return NodeTRES(n, true) }},
 	{"boot_time", func(n *api.NodeInfo) any { return unixTime(n.Inventory.Boot) }},
 	{"slurmd_start_time", func(n *api.NodeInfo) any { return unixTime(n.Registered) }},
 	{"last_busy", func(n *api.NodeInfo) any { return unixTime(n.LastBusy) }},
@@ -429,7 +430,7 @@ var nodeMembers = []member[api.NodeInfo]{
 }
 
 // writeInfo prints the nodes, as Slurm 22.05 does, and the groups, as today's does.
-func writeInfo(out *bufio.Writer, v *view, cells []infoRow, resp api.NodesResponse) int {
+func writeInfo(out *bufio.Writer, v *View, cells []InfoRow, resp api.NodesResponse) int {
 	var o infoOptions
 	f, _ := format.Parse(infoColumns, "%P%T%f%E", "")
 	b := []byte("{\n  \"nodes\": [")
@@ -437,7 +438,7 @@ func writeInfo(out *bufio.Writer, v *view, cells []infoRow, resp api.NodesRespon
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = object(append(b, '\n'), nodeMembers, &resp.Nodes[i])
+		b = object(append(b, '\n'), NodeMembers, &resp.Nodes[i])
 	}
 	_, _ = out.Write(append(b, "\n  ],\n"...))
 	return writeRest(out, v, "sinfo", infoMembers, o.group(cells, &f))

@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"cmp"
@@ -8,12 +8,12 @@ import (
 	"dev.muster/cluster"
 )
 
-// nicText is a line of a node's ports: mlx5_0:400Gb:active:leaf1, the port's number behind the device where it is not the first.
-func nicText(inv *cluster.Inventory) string {
+// NICText is a line of a node's ports: mlx5_0:400Gb:active:leaf1, the port's number behind the device where it is not the first.
+func NICText(inv *cluster.Inventory) string {
 	var out []string
 	for i := range inv.NICs {
 		n := &inv.NICs[i]
-		text := nicName(n) + ":" + strconv.FormatFloat(n.Gbits(), 'f', -1, 64) + "Gb:" + strings.ToLower(cmp.Or(n.State, "unknown"))
+		text := NICName(n) + ":" + strconv.FormatFloat(n.Gbits(), 'f', -1, 64) + "Gb:" + strings.ToLower(cmp.Or(n.State, "unknown"))
 		if n.Leaf != "" {
 			text += ":" + n.Leaf
 		}
@@ -22,16 +22,16 @@ func nicText(inv *cluster.Inventory) string {
 	return strings.Join(out, " ")
 }
 
-// nicName is mlx5_0, or mlx5_0/2 for a second port.
-func nicName(n *cluster.NIC) string {
+// NICName is mlx5_0, or mlx5_0/2 for a second port.
+func NICName(n *cluster.NIC) string {
 	if n.Port == 1 {
 		return n.Device
 	}
 	return n.Device + "/" + strconv.Itoa(n.Port)
 }
 
-// nicJSON is a port in --json; Slurm has no such member.
-type nicJSON struct {
+// NICJSON is a port in --json; Slurm has no such member.
+type NICJSON struct {
 	Device    string            `json:"device"`
 	Port      int               `json:"port"`
 	State     string            `json:"state"`
@@ -46,11 +46,12 @@ type nicJSON struct {
 	Errors    map[string]uint64 `json:"errors"`
 }
 
-func nicList(inv *cluster.Inventory) []nicJSON {
-	out := make([]nicJSON, 0, len(inv.NICs))
+// NICList are a node's ports for --json.
+func NICList(inv *cluster.Inventory) []NICJSON {
+	out := make([]NICJSON, 0, len(inv.NICs))
 	for i := range inv.NICs {
 		n := &inv.NICs[i]
-		j := nicJSON{n.Device, n.Port, n.State, n.Gbits(), n.Link, n.PCI, n.NUMA, n.Net, n.Leaf, n.LeafGUID, map[string]string{}, map[string]uint64{}}
+		j := NICJSON{n.Device, n.Port, n.State, n.Gbits(), n.Link, n.PCI, n.NUMA, n.Net, n.Leaf, n.LeafGUID, map[string]string{}, map[string]uint64{}}
 		for _, g := range n.Near {
 			j.GPUs[g.Distance] = g.GPUs.String()
 		}

@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"strings"
@@ -11,46 +11,50 @@ import (
 	"dev.muster/slurm/front"
 )
 
-const noReservations = "No reservations in the system\n"
+// NoReservations is what is said where there are none.
+const NoReservations = "No reservations in the system\n"
 
-// purgeWord is a flag with a value.
-const purgeWord = "PURGE_COMP"
+// PurgeWord is a flag with a value.
+const PurgeWord = "PURGE_COMP"
 
-// resvFlag is a row: a flag's word, in the order in which show prints them.
-type resvFlag struct {
-	word string
-	flag cluster.ResvFlags
+// ResvFlag is a row: a flag's word, in the order in which show prints them.
+type ResvFlag struct {
+	Word string
+	Flag cluster.ResvFlags
 }
 
-var resvFlags = [...]resvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.ResvFlex}, {"OVERLAP", cluster.ResvOverlap},
+// ResvFlags is the table of flags.
+var ResvFlags = [...]ResvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.ResvFlex}, {"OVERLAP", cluster.ResvOverlap},
 	{"IGNORE_JOBS", cluster.ResvIgnoreJobs}, {"HOURLY", cluster.ResvHourly}, {"DAILY", cluster.ResvDaily},
 	{"WEEKDAY", cluster.ResvWeekday}, {"WEEKEND", cluster.ResvWeekend}, {"WEEKLY", cluster.ResvWeekly},
 	{"ANY_NODES", cluster.ResvAnyNodes}, {"SPEC_NODES", cluster.ResvSpecNodes}, {"ALL_NODES", cluster.ResvAllNodes}, {"STATIC", cluster.ResvStatic}, {"PART_NODES", cluster.ResvPartNodes},
 	{"FIRST_CORES", cluster.ResvFirstCores}, {"TIME_FLOAT", cluster.ResvTimeFloat}, {"REPLACE", cluster.ResvReplace}, {"REPLACE_DOWN", cluster.ResvReplaceDown},
-	{purgeWord, 0}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}}
+	{PurgeWord, 0}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}}
 
-// resvText is a reservation's flags as show prints them.
-func resvText(r *cluster.Reservation) string {
+// ResvText is a reservation's flags as show prints them.
+func ResvText(r *cluster.Reservation) string {
 	var words []string
-	for _, f := range resvFlags {
+	for _, f := range ResvFlags {
 		switch {
-		case r.Flags&f.flag != 0:
-			words = append(words, f.word)
-		case f.word == purgeWord && r.PurgeAfter > 0:
-			words = append(words, purgeWord+"="+format.Padded(r.PurgeAfter))
+		case r.Flags&f.Flag != 0:
+			words = append(words, f.Word)
+		case f.Word == PurgeWord && r.PurgeAfter > 0:
+			words = append(words, PurgeWord+"="+format.Padded(r.PurgeAfter))
 		}
 	}
 	return strings.Join(words, ",")
 }
 
-func resvState(r *cluster.Reservation, now time.Time) string {
+// ResvState is whether a reservation holds now.
+func ResvState(r *cluster.Reservation, now time.Time) string {
 	if r.Active(now) {
 		return "ACTIVE"
 	}
 	return "INACTIVE"
 }
 
-func hostList(names []cluster.NodeName) string {
+// HostList folds names, in order, into a host list.
+func HostList(names []cluster.NodeName) string {
 	list := make([]string, len(names))
 	for i, n := range names {
 		list[i] = string(n)
@@ -66,7 +70,7 @@ func infoReservations(s *front.Sys, header bool) int {
 		return s.Fail("slurm_load_reservations error: %s", text)
 	}
 	if len(resp.Reservations) == 0 {
-		_, _ = s.Stdout.Write([]byte(noReservations))
+		_, _ = s.Stdout.Write([]byte(NoReservations))
 		return 0
 	}
 	wide := len("RESV_NAME")
@@ -83,7 +87,7 @@ func infoReservations(s *front.Sys, header bool) int {
 	}
 	for i := range resp.Reservations {
 		r := &resp.Reservations[i]
-		row(r.Name, resvState(r, resp.Now), format.Stamp(r.Start, ""), format.Stamp(r.End, ""), format.Padded(r.End.Sub(r.Start)), hostList(r.Nodes))
+		row(r.Name, ResvState(r, resp.Now), format.Stamp(r.Start, ""), format.Stamp(r.End, ""), format.Padded(r.End.Sub(r.Start)), HostList(r.Nodes))
 	}
 	_, _ = s.Stdout.Write(b)
 	return 0

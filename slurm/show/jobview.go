@@ -1,4 +1,7 @@
-package slurm
+// Package show is what squeue and sinfo print, and how a job, a step, a node, a reservation and the books are
+// written wherever else they are shown. It changes nothing, and knows neither what submits nor what changes.
+// Begin with jobview.go and nodeview.go: a row is a record with what its texts need (View).
+package show
 
 import (
 	"cmp"
@@ -13,20 +16,20 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// view is what the texts of jobs, steps and nodes need besides the records.
-type view struct {
-	sys     *front.Sys
-	now     time.Time
-	raw     bool   // --noconvert
-	unit    byte   // --units; 0: as it comes
-	timeFmt string // SLURM_TIME_FORMAT
-	conf    *api.ClusterResponse
-	books   *mgrBooks
+// View is what the texts of jobs, steps and nodes need besides the records.
+type View struct {
+	Sys     *front.Sys
+	Now     time.Time
+	Raw     bool   // --noconvert
+	Unit    byte   // --units; 0: as it comes
+	TimeFmt string // SLURM_TIME_FORMAT
+	Conf    *api.ClusterResponse
+	Books   *Books
 }
 
-// qosID is the number of a QOS, 0: there is none of that name any more.
-func (v *view) qosID(name string) uint32 {
-	for _, q := range v.allBooks().QOS {
+// QOSID is the number of a QOS, 0: there is none of that name any more.
+func (v *View) QOSID(name string) uint32 {
+	for _, q := range v.AllBooks().QOS {
 		if q.Name == name {
 			return q.ID
 		}
@@ -34,9 +37,9 @@ func (v *view) qosID(name string) uint32 {
 	return 0
 }
 
-// wckeyID is the number of a job's wckey, 0 if its user has none of that name.
-func (v *view) wckeyID(user, key string) uint32 {
-	if u := v.allBooks().user(user); u != nil {
+// WCKeyID is the number of a job's wckey, 0 if its user has none of that name.
+func (v *View) WCKeyID(user, key string) uint32 {
+	if u := v.AllBooks().User(user); u != nil {
 		for _, k := range u.WCKeys {
 			if k.Name == strings.TrimPrefix(key, cluster.WCKeyDefault) {
 				return k.ID
@@ -46,45 +49,46 @@ func (v *view) wckeyID(user, key string) uint32 {
 	return 0
 }
 
-// allBooks asks for the books when a text first needs them.
-func (v *view) allBooks() *mgrBooks {
-	if v.books == nil {
-		r, _ := front.Call(v.sys, api.ListBooks, api.AfterQuery{})
-		v.books = &mgrBooks{r}
+// AllBooks asks for the books when a text first needs them.
+func (v *View) AllBooks() *Books {
+	if v.Books == nil {
+		r, _ := front.Call(v.Sys, api.ListBooks, api.AfterQuery{})
+		v.Books = &Books{r}
 	}
-	return v.books
+	return v.Books
 }
 
-// config asks for the configuration when a text first needs it. An old or absent server leaves it empty.
-func (v *view) config() *api.ClusterResponse {
-	if v.conf == nil {
-		r, _ := front.Call(v.sys, api.ShowCluster, api.Empty{})
-		v.conf = &r
+// Config asks for the configuration when a text first needs it. An old or absent server leaves it empty.
+func (v *View) Config() *api.ClusterResponse {
+	if v.Conf == nil {
+		r, _ := front.Call(v.Sys, api.ShowCluster, api.Empty{})
+		v.Conf = &r
 	}
-	return v.conf
+	return v.Conf
 }
 
-func (v *view) mem(m cluster.MemMB) string {
+// Mem writes an amount of memory.
+func (v *View) Mem(m cluster.MemMB) string {
 	switch {
-	case v.unit != 0:
-		return format.MemIn(m, v.unit)
-	case v.raw:
+	case v.Unit != 0:
+		return format.MemIn(m, v.Unit)
+	case v.Raw:
 		return format.MemRaw(m)
 	}
 	return format.Mem(m)
 }
 
-// when writes a time of day as squeue does.
-func (v *view) when(t time.Time) string {
+// When writes a time of day as squeue does.
+func (v *View) When(t time.Time) string {
 	switch {
 	case t.IsZero():
 		return "N/A"
-	case v.timeFmt == "" || v.timeFmt == "standard":
+	case v.TimeFmt == "" || v.TimeFmt == "standard":
 		return format.Stamp(t, "")
-	case v.timeFmt == "relative":
-		return relative(t.Local(), v.now.Local())
+	case v.TimeFmt == "relative":
+		return relative(t.Local(), v.Now.Local())
 	}
-	return strftime(v.timeFmt, t.Local())
+	return strftime(v.TimeFmt, t.Local())
 }
 
 // relative writes times of today and its neighbours without the date.
@@ -161,25 +165,26 @@ func strftime(form string, t time.Time) string {
 	return b.String()
 }
 
-// jobRow is one line of squeue or one record of scontrol: a job, some tasks of an array, or (with
+// JobRow is one line of squeue or one record of scontrol: a job, some tasks of an array, or (with
 // -r) one task of it.
-type jobRow struct {
+type JobRow struct {
 	*cluster.Job
-	v    *view
-	part string // the one partition of several that this line is about
-	st   *jobState
+	View  *View
+	part  string // the one partition of several that this line is about
+	State *JobState
 }
 
-func newRow(v *view, j *cluster.Job) jobRow { return jobRow{Job: j, v: v, st: stateOf(j)} }
+// NewRow is the line of a job.
+func NewRow(v *View, j *cluster.Job) JobRow { return JobRow{Job: j, View: v, State: StateOf(j)} }
 
-// jobState is a row of the table of states: which jobs are in it, and what it is called.
-type jobState struct {
-	short, long string
-	is          func(*cluster.Job) bool
+// JobState is a row of the table of states: which jobs are in it, and what it is called.
+type JobState struct {
+	Short, Long string
+	Is          func(*cluster.Job) bool
 }
 
-// jobStates gives each job its state: the first row that fits.
-var jobStates = [...]jobState{
+// JobStates gives each job its state: the first row that fits.
+var JobStates = [...]JobState{
 	{"SE", "SPECIAL_EXIT", func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.SpecialExit }},
 	{"PD", "PENDING", func(j *cluster.Job) bool { return j.Phase == cluster.Pending }},
 	{"ST", "STOPPED", func(j *cluster.Job) bool { return j.Phase == cluster.Running && j.Stopped }},
@@ -201,8 +206,8 @@ var jobStates = [...]jobState{
 }
 
 // phases are those in which a job can have the state.
-func (s *jobState) phases() []cluster.Phase {
-	switch s.short {
+func (s *JobState) phases() []cluster.Phase {
+	switch s.Short {
 	case "SE", "PD":
 		return []cluster.Phase{cluster.Pending}
 	case "CF":
@@ -217,18 +222,18 @@ func (s *jobState) phases() []cluster.Phase {
 	return []cluster.Phase{cluster.Ended}
 }
 
-// stateOf finds a job's state in the table.
-func stateOf(j *cluster.Job) *jobState {
-	for i := range jobStates {
-		if jobStates[i].is(j) {
-			return &jobStates[i]
+// StateOf finds a job's state in the table.
+func StateOf(j *cluster.Job) *JobState {
+	for i := range JobStates {
+		if JobStates[i].Is(j) {
+			return &JobStates[i]
 		}
 	}
 	return nil
 }
 
-// id is how users write the job: 42, 42_3 or 42_[3-5%2].
-func (r *jobRow) id() string {
+// ShownID is how users write the job: 42, 42_3 or 42_[3-5%2].
+func (r *JobRow) ShownID() string {
 	switch {
 	case r.Het != nil:
 		return front.HetText(r.Het)
@@ -239,25 +244,26 @@ func (r *jobRow) id() string {
 	case r.lastTask():
 		return strconv.FormatUint(uint64(r.ArrayID), 10) + "_" + strconv.Itoa(r.Tasks.Min())
 	}
-	return format.ArrayID(r.ArrayID, r.Tasks, r.throttle())
+	return format.ArrayID(r.ArrayID, r.Tasks, r.Throttle())
 }
 
 // lastTask reports whether the record stands for the last of an array's tasks that others have been split off, which Slurm
 // writes as it writes those.
-func (r *jobRow) lastTask() bool {
+func (r *JobRow) lastTask() bool {
 	a := r.Spec.Array
 	return r.Tasks.Len() == 1 && a != nil && a.Tasks.Len() > 1
 }
 
-func (r *jobRow) throttle() int {
+// Throttle is how many tasks of an array may run at a time, 0 if any number may.
+func (r *JobRow) Throttle() int {
 	if r.Spec.Array == nil {
 		return 0
 	}
 	return r.Spec.Array.Limit
 }
 
-// reason is why a job waits, or how it came to its end.
-func (r *jobRow) reason() string {
+// Reason is why a job waits, or how it came to its end.
+func (r *JobRow) Reason() string {
 	why, note := r.Wait, r.WaitNote
 	switch {
 	case r.Phase == cluster.Ended || r.Phase == cluster.Ending:
@@ -289,12 +295,13 @@ func noteNodes(text string) (out []cluster.NodeName) {
 }
 
 // failed says whether squeue shows a job's reason in the place of its nodes.
-func (r *jobRow) failed() bool {
+func (r *JobRow) failed() bool {
 	return r.Phase == cluster.Ended && (r.Outcome == cluster.Failed || r.Outcome == cluster.TimedOut ||
 		r.Outcome == cluster.OutOfMemory || r.Outcome == cluster.DeadlineMissed)
 }
 
-func (r *jobRow) nodes() string {
+// Nodes are the job's nodes, "" while it has none.
+func (r *JobRow) Nodes() string {
 	if r.Alloc == nil {
 		return ""
 	}
@@ -304,22 +311,24 @@ func (r *jobRow) nodes() string {
 	return front.NodeText(r.AllocNodes())
 }
 
-func (r *jobRow) nodesOrReason() string {
+// NodesOrReason are the job's nodes, or in parentheses why it has none.
+func (r *JobRow) NodesOrReason() string {
 	if r.Phase == cluster.Pending || r.failed() {
-		return "(" + r.reason() + ")"
+		return "(" + r.Reason() + ")"
 	}
-	return r.nodes()
+	return r.Nodes()
 }
 
-func (r *jobRow) firstNode() string {
+// FirstNode is where a job's script runs.
+func (r *JobRow) FirstNode() string {
 	if r.Alloc == nil || len(r.Alloc.Shares) == 0 {
 		return ""
 	}
 	return string(r.Alloc.Shares[0].Node)
 }
 
-// start is when the job started or is expected to; zero if nothing is known.
-func (r *jobRow) start() time.Time {
+// Start is when the job started or is expected to; zero if nothing is known.
+func (r *JobRow) Start() time.Time {
 	switch {
 	case !r.Started.IsZero():
 		return r.Started
@@ -329,28 +338,28 @@ func (r *jobRow) start() time.Time {
 		return r.PlannedStart
 	case r.Wait == cluster.WaitBegin:
 		return r.Eligible
-	case r.Phase == cluster.Pending && r.Spec.Begin.After(r.v.now):
+	case r.Phase == cluster.Pending && r.Spec.Begin.After(r.View.Now):
 		return r.Spec.Begin
 	}
 	return r.PlannedStart
 }
 
-// end is when the job ended or has to.
-func (r *jobRow) end() time.Time {
+// End is when the job ended or has to.
+func (r *JobRow) End() time.Time {
 	switch {
 	case r.Phase == cluster.Ended:
 		return r.Ended
 	case r.Phase == cluster.Ending:
 		return r.EndingAt
-	case r.Limit == cluster.Unlimited || r.start().IsZero():
+	case r.Limit == cluster.Unlimited || r.Start().IsZero():
 		return time.Time{}
 	}
-	return r.start().Add(r.Limit + r.SuspendTotal)
+	return r.Start().Add(r.Limit + r.SuspendTotal)
 }
 
-// eligible is since when the job could have run; zero while it is held or depends on others.
-func (r *jobRow) eligible() time.Time {
-	if r.Phase == cluster.Pending && r.Spec.Begin.After(r.v.now) {
+// EligibleTime is since when the job could have run; zero while it is held or depends on others.
+func (r *JobRow) EligibleTime() time.Time {
+	if r.Phase == cluster.Pending && r.Spec.Begin.After(r.View.Now) {
 		return r.Spec.Begin
 	}
 	if r.Phase == cluster.Pending && (r.Held != cluster.NotHeld || r.Wait == cluster.WaitDependency || r.Wait == cluster.WaitDependencyNever) {
@@ -359,24 +368,26 @@ func (r *jobRow) eligible() time.Time {
 	return cmp.Or(r.Eligible, r.Submitted)
 }
 
-func (r *jobRow) accrue() time.Time {
-	if e := r.eligible(); !e.After(r.v.now) {
+// AccrueTime is since when the job's age counts.
+func (r *JobRow) AccrueTime() time.Time {
+	if e := r.EligibleTime(); !e.After(r.View.Now) {
 		return e
 	}
 	return time.Time{}
 }
 
-func (r *jobRow) runTime() time.Duration { return r.RunTime(r.v.now) }
+// Elapsed is how long the job has run.
+func (r *JobRow) Elapsed() time.Duration { return r.RunTime(r.View.Now) }
 
-func (r *jobRow) timeLeft() time.Duration {
+func (r *JobRow) timeLeft() time.Duration {
 	if r.Limit == cluster.Unlimited {
 		return cluster.Unlimited
 	}
-	return r.Limit - r.runTime()
+	return r.Limit - r.Elapsed()
 }
 
-// partition is where the job runs, or the partitions it was submitted to.
-func (r *jobRow) partition() string {
+// Partition is where the job runs, or the partitions it was submitted to.
+func (r *JobRow) Partition() string {
 	switch {
 	case r.part != "":
 		return r.part
@@ -388,26 +399,28 @@ func (r *jobRow) partition() string {
 	return strings.Join(r.Spec.Partitions, ",")
 }
 
-func (r *jobRow) numNodes() int {
+// NumNodes is how many nodes the job has, or asks for at least.
+func (r *JobRow) NumNodes() int {
 	if r.Alloc != nil {
 		return len(r.Alloc.Shares)
 	}
 	return r.Spec.Asks().Nodes
 }
 
-// numTasks is how many tasks were asked for, or follow from what was.
-func (r *jobRow) numTasks() int {
+// NumTasks is how many tasks were asked for, or follow from what was.
+func (r *JobRow) NumTasks() int {
 	s := r.Spec
 	switch {
 	case s.Tasks > 0:
 		return s.Tasks
 	case s.TasksPerNode > 0:
-		return s.TasksPerNode * r.numNodes()
+		return s.TasksPerNode * r.NumNodes()
 	}
-	return r.numNodes()
+	return r.NumNodes()
 }
 
-func (r *jobRow) numCPUs() int {
+// NumCPUs is how many CPUs the job has, or asks for at least.
+func (r *JobRow) NumCPUs() int {
 	n := 0
 	if r.Alloc != nil {
 		for i := range r.Alloc.Shares {
@@ -418,7 +431,8 @@ func (r *jobRow) numCPUs() int {
 	return r.Spec.Asks().CPUs
 }
 
-func (r *jobRow) numGPUs() int {
+// NumGPUs is how many GPUs the job has, or asks for at least.
+func (r *JobRow) NumGPUs() int {
 	if r.Alloc != nil {
 		n := 0
 		for _, sh := range r.Alloc.Shares {
@@ -430,96 +444,101 @@ func (r *jobRow) numGPUs() int {
 }
 
 // gpuTypes counts the GPUs by type, as far as it is known.
-func (r *jobRow) gpuTypes() map[string]int64 {
+func (r *JobRow) gpuTypes() map[string]int64 {
 	if r.Alloc != nil {
 		return r.Alloc.Types
 	}
 	for _, g := range slices.Concat(r.Spec.PerNode, r.Spec.PerJob, r.Spec.PerTask) {
 		if g.Name == "gpu" && g.Type != "" {
-			return map[string]int64{g.Type: int64(r.numGPUs())}
+			return map[string]int64{g.Type: int64(r.NumGPUs())}
 		}
 	}
 	return nil
 }
 
-// memory is the request for memory: as asked, else the partition's or the cluster's default.
-func (r *jobRow) memory() cluster.Mem {
+// Memory is the request for memory: as asked, else the partition's or the cluster's default.
+func (r *JobRow) Memory() cluster.Mem {
 	if m := r.Spec.Mem; m.Per != cluster.MemDefault {
 		return m
 	}
-	conf := &r.v.config().Config
+	conf := &r.View.Config().Config
 	for i := range conf.Partitions {
-		if p := &conf.Partitions[i]; p.Name == r.partition() && p.DefMem.MB > 0 {
+		if p := &conf.Partitions[i]; p.Name == r.Partition() && p.DefMem.MB > 0 {
 			return p.DefMem
 		}
 	}
 	return conf.DefMem
 }
 
-func (r *jobRow) minMemory() cluster.MemMB {
-	if m := r.memory(); m.Per != cluster.MemPerGPU {
+// MinMemory is what was asked for on a node or for a CPU.
+func (r *JobRow) MinMemory() cluster.MemMB {
+	if m := r.Memory(); m.Per != cluster.MemPerGPU {
 		return m.MB
 	}
 	return 0
 }
 
-func (r *jobRow) totalMem() (m cluster.MemMB) {
+// TotalMem is what the job has on all of its nodes, or asks for.
+func (r *JobRow) TotalMem() (m cluster.MemMB) {
 	if r.Alloc != nil {
 		for _, sh := range r.Alloc.Shares {
 			m += sh.MemMB
 		}
 		return m
 	}
-	switch ask := r.memory(); ask.Per {
+	switch ask := r.Memory(); ask.Per {
 	case cluster.MemPerNode:
-		return ask.MB * cluster.MemMB(r.numNodes())
+		return ask.MB * cluster.MemMB(r.NumNodes())
 	case cluster.MemPerGPU:
-		return ask.MB * cluster.MemMB(r.numGPUs())
+		return ask.MB * cluster.MemMB(r.NumGPUs())
 	default:
-		return ask.MB * cluster.MemMB(r.numCPUs())
+		return ask.MB * cluster.MemMB(r.NumCPUs())
 	}
 }
 
-func (r *jobRow) tres() string {
-	return format.TRES{CPUs: r.numCPUs(), Nodes: r.numNodes(), GPUs: r.numGPUs(), Mem: r.totalMem(), Types: r.gpuTypes(), Raw: r.v.raw}.String()
+// TRES lists what the job has, or asks for.
+func (r *JobRow) TRES() string {
+	return format.TRES{CPUs: r.NumCPUs(), Nodes: r.NumNodes(), GPUs: r.NumGPUs(), Mem: r.TotalMem(), Types: r.gpuTypes(), Raw: r.View.Raw}.String()
 }
 
-// minCPUs is MinCPUsNode: what one node has to have.
-func (r *jobRow) minCPUs() int {
+// MinCPUs is MinCPUsNode: what one node has to have.
+func (r *JobRow) MinCPUs() int {
 	return max(r.Spec.MinCPUs, r.Spec.TaskCPUs()*max(r.Spec.TasksPerNode, 1))
 }
 
-// sharing is what --exclusive and --oversubscribe made of the job.
-func (r *jobRow) sharing() string { return sharingTexts[min(int(r.shares()), len(sharingTexts)-1)] }
+// Sharing is what --exclusive and --oversubscribe made of the job.
+func (r *JobRow) Sharing() string { return SharingTexts[min(int(r.shares()), len(SharingTexts)-1)] }
 
 // shares is what the job asks for, as far as its partition lets it choose.
-func (r *jobRow) shares() cluster.Sharing {
-	conf := &r.v.config().Config
-	if k := slices.IndexFunc(conf.Partitions, func(p cluster.Partition) bool { return p.Name == r.partition() }); k >= 0 {
+func (r *JobRow) shares() cluster.Sharing {
+	conf := &r.View.Config().Config
+	if k := slices.IndexFunc(conf.Partitions, func(p cluster.Partition) bool { return p.Name == r.Partition() }); k >= 0 {
 		return conf.Partitions[k].Sharing(r.Spec)
 	}
 	return r.Spec.Sharing
 }
 
-var sharingTexts = [...]string{cluster.ShareDefault: "OK", cluster.ShareExclusive: "NO", cluster.ShareUser: "USER", cluster.ShareMCS: "MCS", cluster.ShareOver: "YES"}
+// SharingTexts are the words of OverSubscribe.
+var SharingTexts = [...]string{cluster.ShareDefault: "OK", cluster.ShareExclusive: "NO", cluster.ShareUser: "USER", cluster.ShareMCS: "MCS", cluster.ShareOver: "YES"}
 
-func (r *jobRow) group() string {
+// Group is the job's group by name, or its number.
+func (r *JobRow) Group() string {
 	if r.Spec.Group != "" {
 		return r.Spec.Group
 	}
 	return strconv.FormatUint(uint64(r.Spec.GID), 10)
 }
 
-// command is what runs; unknown for scripts from standard input and --wrap.
-func (r *jobRow) command() string {
+// Command is what runs; unknown for scripts from standard input and --wrap.
+func (r *JobRow) Command() string {
 	if len(r.Spec.Args) == 0 || r.Spec.Command == "" {
 		return r.Spec.Command
 	}
 	return r.Spec.Command + " " + strings.Join(r.Spec.Args, " ")
 }
 
-// depends writes what is still unmet of the dependencies.
-func (r *jobRow) depends() string {
+// DependsText writes what is still unmet of the dependencies.
+func (r *JobRow) DependsText() string {
 	var b strings.Builder
 	for i, d := range r.Depends.Terms {
 		if i > 0 {
@@ -548,29 +567,29 @@ func (r *jobRow) depends() string {
 	return b.String()
 }
 
-// star is n, or * where nothing was asked.
-func star(n int) string {
+// Star is n, or * where nothing was asked.
+func Star(n int) string {
 	if n == 0 {
 		return "*"
 	}
 	return strconv.Itoa(n)
 }
 
-// orNA is a list of TRES, or N/A.
-func orNA(s string) string {
+// OrNA is a list of TRES, or N/A.
+func OrNA(s string) string {
 	if s == "" {
 		return "N/A"
 	}
 	return s
 }
 
-// exitText is a status as CODE:SIGNAL.
-func exitText(e cluster.ExitStatus) string {
+// ExitText is a status as CODE:SIGNAL.
+func ExitText(e cluster.ExitStatus) string {
 	return strconv.Itoa(e.Code) + ":" + strconv.Itoa(e.Signal)
 }
 
-// shownExit is the exit code that scontrol shows: a job cancelled while it ran, or because it made room, shows the signal.
-func shownExit(r *jobRow) cluster.ExitStatus {
+// ShownExit is the exit code that scontrol shows: a job cancelled while it ran, or because it made room, shows the signal.
+func ShownExit(r *JobRow) cluster.ExitStatus {
 	if r.Phase == cluster.Ended && (r.Outcome == cluster.Cancelled || r.Outcome == cluster.Preempted) && !r.Started.IsZero() && r.Exit == (cluster.ExitStatus{}) {
 		return cluster.ExitStatus{Signal: 15}
 	}

@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"testing"
@@ -55,8 +55,8 @@ func TestVerdict(t *testing.T) {
 		"never":       {job(cluster.Cancelled, func(j *cluster.Job) { j.EndReason = cluster.WaitDependencyNever }), nil, "policy: its dependency can not be satisfied any more", ""},
 		"preempted":   {job(cluster.Preempted, func(j *cluster.Job) { j.Preempt = &cluster.Preemption{By: 9} }), nil, "policy: it made room for job 9", ""},
 	} {
-		if v := verdictOf(c.j, c.steps); v.String() != c.want || v.node != c.node {
-			t.Errorf("%s: %q of %q, want %q of %q", name, v, v.node, c.want, c.node)
+		if v := VerdictOf(c.j, c.steps); v.String() != c.want || v.Node != c.node {
+			t.Errorf("%s: %q of %q, want %q of %q", name, v, v.Node, c.want, c.node)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"bufio"
@@ -33,7 +33,7 @@ type queueOptions struct {
 	sort                       string
 	licenses                   []string
 	reservation                string
-	states                     []*jobState
+	states                     []*JobState
 	stepRefs                   []cluster.StepID
 	every                      time.Duration
 	steps, allStates, wide     bool
@@ -46,7 +46,8 @@ type queueOptions struct {
 	verbose                    int
 }
 
-var squeueOptions = []opt.Option[queueOptions]{
+// SqueueOptions are the options of squeue.
+var SqueueOptions = []opt.Option[queueOptions]{
 	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts", Help: "only jobs of these accounts",
 		Set: func(o *queueOptions, v string) error {
 			o.query.Accounts = front.SplitList(strings.ToLower(v))
@@ -180,12 +181,12 @@ func setQueueStates(o *queueOptions, v string) error {
 	for _, w := range front.SplitList(v) {
 		word := w
 		w = strings.ToUpper(w)
-		i := slices.IndexFunc(jobStates[:], func(s jobState) bool { return s.short == w || s.long == w })
+		i := slices.IndexFunc(JobStates[:], func(s JobState) bool { return s.Short == w || s.Long == w })
 		switch {
 		case w == "ALL":
 			o.allStates = true
 		case i >= 0:
-			o.states = append(o.states, &jobStates[i])
+			o.states = append(o.states, &JobStates[i])
 		case strings.Contains(emptyStates, ","+w+","):
 			o.states = append(o.states, nil)
 		default:
@@ -205,10 +206,10 @@ const squeueUsage = `Usage: squeue [-A account] [--clusters names] [-i seconds] 
 	      [-ahjlrsv]
 `
 
-// runSqueue lists jobs or steps.
-func runSqueue(sys *front.Sys, argv []string) int {
+// Squeue lists jobs or steps.
+func Squeue(sys *front.Sys, argv []string) int {
 	var o queueOptions
-	rest, code := front.ParseQuery(sys, opt.Squeue, squeueOptions, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Squeue, SqueueOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
@@ -299,7 +300,7 @@ func checkNodes(s *front.Sys, names []cluster.NodeName) string {
 func queueOnce(s *front.Sys, o *queueOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
-	v := &view{sys: s, raw: o.raw, timeFmt: s.Getenv("SLURM_TIME_FORMAT")}
+	v := &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}
 	own, code := s.OwnCluster(o.clusters)
 	if code != 0 {
 		return code
@@ -315,18 +316,18 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	q.Starts = o.start
 	f, bad := o.jobFormat()
 	q.Brief = o.light(f.Codes())
-	resp, err := listJobs(s, q)
+	resp, err := ListJobs(s, q)
 	if err != nil {
-		return loadFailed(s, "slurm_load_jobs error", err)
+		return LoadFailed(s, "slurm_load_jobs error", err)
 	}
-	v.now = resp.Now
+	v.Now = resp.Now
 	if len(q.Refs) == 1 && len(resp.Missing) == 1 {
-		return loadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
+		return LoadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
 	}
 	rows := o.rows(v, resp.Jobs)
 	if o.json {
 		sortRows(rows, jobColumns, jobOrders[:], "i")
-		return writeJobs(out, v, rows)
+		return WriteJobs(out, v, rows)
 	}
 	for _, x := range bad {
 		s.Say("error: Invalid job format specification: %s", x)
@@ -336,7 +337,7 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 }
 
 // table prints rows in their order below the headers.
-func (o *queueOptions) table(v *view, out *bufio.Writer, f *format.Format[jobRow], rows []jobRow) {
+func (o *queueOptions) table(v *View, out *bufio.Writer, f *format.Format[JobRow], rows []JobRow) {
 	sortRows(rows, jobColumns, jobOrders[:], cmp.Or(o.sort, o.defaultSort()))
 	o.heading(v, out)
 	f.Table(out, !o.noHeader, rows)
@@ -345,8 +346,8 @@ func (o *queueOptions) table(v *view, out *bufio.Writer, f *format.Format[jobRow
 // fetchers is how many pages are fetched at a time.
 const fetchers = 3
 
-// listJobs asks for jobs; of a long list the pages behind the first are fetched side by side.
-func listJobs(s *front.Sys, q api.JobQuery) (api.JobsResponse, error) {
+// ListJobs asks for jobs; of a long list the pages behind the first are fetched side by side.
+func ListJobs(s *front.Sys, q api.JobQuery) (api.JobsResponse, error) {
 	q.Pages = len(q.Refs) == 0
 	first, err := front.Call(s, api.ListJobs, q)
 	if err != nil || len(first.Rest) == 0 {
@@ -379,17 +380,17 @@ func listJobs(s *front.Sys, q api.JobQuery) (api.JobsResponse, error) {
 	return first, errors.Join(errs...)
 }
 
-// loadFailed prints why nothing could be listed.
-func loadFailed(s *front.Sys, what string, err error) int {
+// LoadFailed prints why nothing could be listed.
+func LoadFailed(s *front.Sys, what string, err error) int {
 	text, _ := front.ErrorText(err)
 	_, _ = s.Stderr.Write([]byte(what + ": " + text + "\n"))
 	return 1
 }
 
 // heading is the date above long lists.
-func (o *queueOptions) heading(v *view, out *bufio.Writer) {
+func (o *queueOptions) heading(v *View, out *bufio.Writer) {
 	if (o.wide || o.every > 0) && !o.noHeader {
-		_, _ = out.WriteString(v.now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
+		_, _ = out.WriteString(v.Now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
 	}
 }
 
@@ -426,7 +427,7 @@ func (o *queueOptions) light(codes []byte) bool {
 	return !o.json && o.reservation == "" && len(o.licenses) == 0 && o.sort == ""
 }
 
-func (o *queueOptions) jobFormat() (format.Format[jobRow], []string) {
+func (o *queueOptions) jobFormat() (format.Format[JobRow], []string) {
 	switch {
 	case o.long != "":
 		return format.ParseLong(jobColumns, o.long)
@@ -448,14 +449,14 @@ func (o *queueOptions) defaultSort() string {
 }
 
 // queueSteps lists steps.
-func queueSteps(s *front.Sys, o *queueOptions, v *view, out *bufio.Writer) int {
+func queueSteps(s *front.Sys, o *queueOptions, v *View, out *bufio.Writer) int {
 	resp, err := front.Call(s, api.ListSteps, api.StepQuery{Users: o.query.Users})
 	if err != nil {
-		return loadFailed(s, "slurm_get_job_steps error", err)
+		return LoadFailed(s, "slurm_get_job_steps error", err)
 	}
-	v.now = resp.Now
-	rows := stepRows(v, resp)
-	rows = slices.DeleteFunc(rows, func(r stepRow) bool { return !o.keepsStep(&r) })
+	v.Now = resp.Now
+	rows := StepRows(v, resp)
+	rows = slices.DeleteFunc(rows, func(r StepRow) bool { return !o.keepsStep(&r) })
 	if o.json {
 		return writeSteps(out, v, rows)
 	}

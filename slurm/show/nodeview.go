@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"cmp"
@@ -41,8 +41,8 @@ const (
 	unknownNodeWords = "perfctrs,planned,plnd,boot,power,power_up,blocked,err,error,"
 )
 
-// nodeState is a node's state as Slurm numbers it.
-func nodeState(n *api.NodeInfo) int {
+// NodeState is a node's state as Slurm numbers it.
+func NodeState(n *api.NodeInfo) int {
 	s := baseIdle
 	switch used := n.Load.CPUs.Len(); {
 	case n.Down, n.Reboot.Issued():
@@ -104,9 +104,9 @@ func powerFlag(p cluster.PowerState) int {
 	return flagPoweringUp
 }
 
-// hidden reports whether lists leave a node out that is not asked for: it has not come yet, or has gone to the cloud, and not
+// Hidden reports whether lists leave a node out that is not asked for: it has not come yet, or has gone to the cloud, and not
 // because it could not be had from there.
-func hidden(s int) bool {
+func Hidden(s int) bool {
 	base := s & stateBaseMask
 	return base == baseFuture || s&flagPoweredDown != 0 && s&flagCloud != 0 && base != baseDown
 }
@@ -188,8 +188,8 @@ var flagNames = [...]struct {
 }{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagMaint, "MAINTENANCE"}, {flagReserved, "RESERVED"}, {flagNotRespond, "NOT_RESPONDING"},
 	{flagPowerDown, "POWER_DOWN"}, {flagPoweringDown, "POWERING_DOWN"}, {flagPoweredDown, "POWERED_DOWN"}, {flagPoweringUp, "POWERING_UP"}, {flagRebootIssued, "REBOOT_ISSUED"}, {flagRebootAsked, "REBOOT_REQUESTED"}}
 
-// stateWord is the short or long word with its suffix.
-func stateWord(s int, long bool) string {
+// StateWord is the short or long word with its suffix.
+func StateWord(s int, long bool) string {
 	for _, w := range nodeWords {
 		if !w.is(s) {
 			continue
@@ -208,8 +208,8 @@ func stateWord(s int, long bool) string {
 	return ""
 }
 
-// stateFlags is the base and all flags, joined by +.
-func stateFlags(s int) string {
+// StateFlags is the base and all flags, joined by +.
+func StateFlags(s int) string {
 	text := baseNames[s&stateBaseMask]
 	for _, f := range flagNames {
 		if s&f.flag != 0 {
@@ -219,24 +219,24 @@ func stateFlags(s int) string {
 	return text
 }
 
-// infoRow is one line of sinfo: nodes of one partition that show the same.
-type infoRow struct {
-	v     *view
-	part  *cluster.Partition
+// InfoRow is one line of sinfo: nodes of one partition that show the same.
+type InfoRow struct {
+	v     *View
+	Part  *cluster.Partition
 	index int // of the partition, for sorting
-	nodes []*api.NodeInfo
+	Nodes []*api.NodeInfo
 }
 
 // first is the node whose values stand for all; nil in the line of a partition that shows none.
-func (r *infoRow) first() *api.NodeInfo {
-	if len(r.nodes) == 0 {
+func (r *InfoRow) first() *api.NodeInfo {
+	if len(r.Nodes) == 0 {
 		return nil
 	}
-	return r.nodes[0]
+	return r.Nodes[0]
 }
 
 // text is what f says of the first node, or none.
-func (r *infoRow) text(none string, f func(*api.NodeInfo) string) string {
+func (r *InfoRow) text(none string, f func(*api.NodeInfo) string) string {
 	if n := r.first(); n != nil {
 		return f(n)
 	}
@@ -244,12 +244,12 @@ func (r *infoRow) text(none string, f func(*api.NodeInfo) string) string {
 }
 
 // least is the smallest of the nodes' numbers, with + behind if there are larger ones.
-func (r *infoRow) least(f func(*api.NodeInfo) int) string {
-	if len(r.nodes) == 0 {
+func (r *InfoRow) least(f func(*api.NodeInfo) int) string {
+	if len(r.Nodes) == 0 {
 		return "0"
 	}
-	lo, hi := f(r.nodes[0]), f(r.nodes[0])
-	for _, n := range r.nodes[1:] {
+	lo, hi := f(r.Nodes[0]), f(r.Nodes[0])
+	for _, n := range r.Nodes[1:] {
 		lo, hi = min(lo, f(n)), max(hi, f(n))
 	}
 	if hi > lo {
@@ -259,9 +259,9 @@ func (r *infoRow) least(f func(*api.NodeInfo) int) string {
 }
 
 // span is the smallest and the largest of the nodes' numbers; N/A if none is known.
-func (r *infoRow) span(f func(*api.NodeInfo) int) string {
+func (r *InfoRow) span(f func(*api.NodeInfo) int) string {
 	lo, hi := 0, 0
-	for _, n := range r.nodes {
+	for _, n := range r.Nodes {
 		if k := f(n); k > 0 {
 			if lo == 0 || k < lo {
 				lo = k
@@ -279,9 +279,9 @@ func (r *infoRow) span(f func(*api.NodeInfo) int) string {
 }
 
 // nodeCounts counts nodes that are allocated, idle and neither.
-func (r *infoRow) nodeCounts() (alloc, idle, other int) {
-	for _, n := range r.nodes {
-		switch s := nodeState(n); {
+func (r *InfoRow) nodeCounts() (alloc, idle, other int) {
+	for _, n := range r.Nodes {
+		switch s := NodeState(n); {
 		case s&stateBaseMask == baseDown:
 			other++
 		case busy(s):
@@ -295,9 +295,9 @@ func (r *infoRow) nodeCounts() (alloc, idle, other int) {
 	return alloc, idle, other
 }
 
-// cpuCounts counts CPUs likewise: the idle ones of a node that takes no work are other.
-func (r *infoRow) cpuCounts() (alloc, idle, other, total int) {
-	for _, n := range r.nodes {
+// CPUCounts counts CPUs likewise: the idle ones of a node that takes no work are other.
+func (r *InfoRow) CPUCounts() (alloc, idle, other, total int) {
+	for _, n := range r.Nodes {
 		used, all := n.Load.CPUs.Len(), n.Inventory.CPUs
 		total += all
 		if n.Down {
@@ -325,16 +325,17 @@ func slashed(n ...int) string {
 	return string(b)
 }
 
-func (r *infoRow) nodeList() string {
-	names := make([]cluster.NodeName, len(r.nodes))
-	for i, n := range r.nodes {
+// NodeList are the nodes of a line.
+func (r *InfoRow) NodeList() string {
+	names := make([]cluster.NodeName, len(r.Nodes))
+	for i, n := range r.Nodes {
 		names[i] = n.Name
 	}
 	return front.NodeText(names)
 }
 
-// maxTime is a partition's limit; the zero value is none.
-func maxTime(d time.Duration) time.Duration { return cmp.Or(d, cluster.Unlimited) }
+// MaxTime is a partition's limit; the zero value is none.
+func MaxTime(d time.Duration) time.Duration { return cmp.Or(d, cluster.Unlimited) }
 
 func infoTime(d time.Duration) string {
 	if d == cluster.Unlimited {
@@ -343,7 +344,8 @@ func infoTime(d time.Duration) string {
 	return format.Duration(d)
 }
 
-func yesNo(b bool) string {
+// YesNo is yes or no.
+func YesNo(b bool) string {
 	if b {
 		return "yes"
 	}
@@ -362,15 +364,16 @@ func jobSize(p *cluster.Partition) string {
 	return strconv.Itoa(lo) + "-" + strconv.Itoa(p.MaxNodes)
 }
 
-func unlimitedCount(n int) string {
+// UnlimitedCount is a limit; 0 is none.
+func UnlimitedCount(n int) string {
 	if n == 0 {
 		return "UNLIMITED"
 	}
 	return strconv.Itoa(n)
 }
 
-// gresText is a node's GPUs by type, with the sockets they are near: gpu:h100:8(S:0-1).
-func gresText(inv *cluster.Inventory) string {
+// GRESText is a node's GPUs by type, with the sockets they are near: gpu:h100:8(S:0-1).
+func GRESText(inv *cluster.Inventory) string {
 	text := ""
 	for _, kind := range gpuKinds(inv) {
 		n, sockets := 0, cluster.IDSet{}
@@ -426,21 +429,21 @@ func usedGPUs(n *api.NodeInfo, kind string) cluster.IDSet {
 	return cluster.NewIDSet(ids...)
 }
 
-// gresUsed is what of a node's GPUs is in use: gpu:h100:2(IDX:0-1).
-func gresUsed(n *api.NodeInfo) string {
+// GRESUsed is what of a node's GPUs is in use: gpu:h100:2(IDX:0-1).
+func GRESUsed(n *api.NodeInfo) string {
 	text := ""
 	for _, kind := range gpuKinds(&n.Inventory) {
 		used := usedGPUs(n, kind)
 		if text != "" {
 			text += ","
 		}
-		text += gpuLabel(kind) + strconv.Itoa(used.Len()) + "(IDX:" + orNA(used.String()) + ")"
+		text += gpuLabel(kind) + strconv.Itoa(used.Len()) + "(IDX:" + OrNA(used.String()) + ")"
 	}
 	return cmp.Or(text, "gpu:0")
 }
 
-// nodeTRES is all that a node has, or what of it is in use.
-func nodeTRES(n *api.NodeInfo, used bool) string {
+// NodeTRES is all that a node has, or what of it is in use.
+func NodeTRES(n *api.NodeInfo, used bool) string {
 	t := format.TRES{Holding: true, Billed: !used, Types: map[string]int64{}}
 	if used {
 		t.CPUs, t.Mem, t.GPUs = n.Load.CPUs.Len(), n.Load.MemMB, n.Load.GPUs.Len()
@@ -455,7 +458,8 @@ func nodeTRES(n *api.NodeInfo, used bool) string {
 	return t.String()
 }
 
-func joined(list []string, none string) string {
+// Joined is a list with commas, or none.
+func Joined(list []string, none string) string {
 	if len(list) == 0 {
 		return none
 	}

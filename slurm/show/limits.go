@@ -1,4 +1,4 @@
-package slurm
+package show
 
 import (
 	"slices"
@@ -9,13 +9,13 @@ import (
 	"dev.muster/slurm/format"
 )
 
-// slurmTRES are the resources that are always tracked, with their numbers.
-func slurmTRES() []string {
+// SlurmTRES are the resources that are always tracked, with their numbers.
+func SlurmTRES() []string {
 	return []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}
 }
 
-// limitText writes the resources of one limit: cpu=4,gres/gpu=2.
-func limitText(l cluster.Limits, name string) string {
+// LimitText writes the resources of one limit: cpu=4,gres/gpu=2.
+func LimitText(l cluster.Limits, name string) string {
 	var parts []string
 	for x := range l.Named(name) {
 		text := strconv.FormatInt(x.Max, 10)
@@ -30,8 +30,8 @@ func limitText(l cluster.Limits, name string) string {
 	return strings.Join(parts, ",")
 }
 
-// alphaTRES writes resources in the database's order: by name.
-func alphaTRES(cpus, nodes int, mem string, gpus int64, types map[string]int64, billing int64) string {
+// AlphaTRES writes resources in the database's order: by name.
+func AlphaTRES(cpus, nodes int, mem string, gpus int64, types map[string]int64, billing int64) string {
 	var out []string
 	add := func(name string, n int64) {
 		if n > 0 {
