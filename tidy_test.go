@@ -46,11 +46,12 @@ var mayImport = map[string][]string{
 	"slurm/format":     {"cluster"},
 	"slurm/conf":       {"cluster", "cluster/hostlist", "slurm/opt"},
 	"slurm/env":        {"cluster", "cluster/hostlist"},
-	"slurm/slurmtest":  {"api", "cluster", "wire"},
+	"slurm/slurmtest":  {"api", "cluster", "slurm/front", "wire"},
 	"slurm/front":      {"api", "cluster", "cluster/hostlist", "slurm/opt", "wire"},
 	"slurm/values":     {"cluster", "slurm/front", "slurm/opt"},
 	"slurm/show":       {"api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
-	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values", "wire"},
+	"slurm/report":     {"api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
+	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
 }
 
 // anything may be imported by whole-product tests.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"dev.muster/slurm/slurmtest"
 )
 
 // parts tells the size, time limit, partition and name of each component.
@@ -35,7 +37,7 @@ func TestHetComponents(t *testing.T) {
 		{"srun", "--het-group=1 a : --het-group=0 b", "SLURM_JOB_ID=4", "", "0 n=0 N=0 t=0s p=[] J=b mem=0 c=0; 1 n=0 N=0 t=0s p=[] J=a mem=0 c=0"},
 	} {
 		dir := script(t, "#!/bin/sh\n"+c.script+"true\n")
-		r, err := parse(testSys(c.prog, dir, strings.Fields(c.env)...), strings.Fields(c.line)...)
+		r, err := parse(slurmtest.Sys(c.prog, dir, strings.Fields(c.env)...), strings.Fields(c.line)...)
 		if err != nil {
 			t.Errorf("%s %s: %s", c.prog, c.line, refusal(err))
 			continue
@@ -44,7 +46,7 @@ func TestHetComponents(t *testing.T) {
 			t.Errorf("%s %s:\n got %s\nwant %s", c.prog, c.line, got, c.want)
 		}
 	}
-	r, err := ParseSbatch([]string{"job.sh"}, testSys("sbatch", script(t, "#!/bin/sh\n"+three)))
+	r, err := ParseSbatch([]string{"job.sh"}, slurmtest.Sys("sbatch", script(t, "#!/bin/sh\n"+three)))
 	if err != nil || !slices.Contains(r.Notes, `Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`) {
 		t.Errorf("of packjob it says %v %v", r.Notes, err)
 	}
@@ -62,7 +64,7 @@ func TestHetWaits(t *testing.T) {
 		"-d afterok:6 : -n1 : -d afterany:7 : --wrap true":          "6 6 7 7",
 		"-n1 : -n1 -d afterok:7 : -H -b 2031-01-01 --wrap true -n1": "2031,7,held 2031,7,held 2031,7,held",
 	} {
-		r, err := parse(testSys("sbatch", t.TempDir()), strings.Fields(line)...)
+		r, err := parse(slurmtest.Sys("sbatch", t.TempDir()), strings.Fields(line)...)
 		if err != nil {
 			t.Errorf("%s: %s", line, refusal(err))
 			continue
@@ -83,18 +85,6 @@ func TestHetWaits(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
-}
-
-func TestHetPriorities(t *testing.T) {
-	var o prioOptions
-	if err := setPrioJobs(&o, "42+1,7"); err != nil || fmt.Sprint(o.jobs) != "[43 7]" {
-		t.Errorf("sprio asks for %v: %v", o.jobs, err)
-	}
-	for _, bad := range []string{"42+x", "42.1", "42_1", "0"} {
-		if setPrioJobs(&o, bad) == nil {
-			t.Errorf("sprio takes %s", bad)
 		}
 	}
 }

@@ -20,11 +20,11 @@ func lintOf(t *testing.T, name, text string, answers bool) []string {
 			t.Fatal(err)
 		}
 	}
-	sys := testSys("muster lint", dir)
+	sys := slurmtest.Sys("muster lint", dir)
 	if answers {
 		f := slurmtest.New()
 		f.Own = f.Mux()
-		withBooks(f.Own, f)
+		slurmtest.WithBooks(f.Own, f)
 		sys.Dial = f.Dial(t)
 	}
 	if code := Lint(sys, []string{filepath.Join(dir, name)}); code != 0 {

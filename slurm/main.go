@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
 )
 
@@ -27,14 +28,14 @@ func frontEnds() []frontEnd {
 		{"sinfo", "list partitions and nodes", show.Sinfo},
 		{"squeue", "list jobs and steps", show.Squeue},
 		{"scancel", "end jobs and steps or send them signals", runScancel},
-		{"sacct", "show history", runSacct},
+		{"sacct", "show history", report.Sacct},
 		{"sacctmgr", "show and change accounts, users, QOS and their limits", runSacctmgr},
-		{"sprio", "show what the priorities of pending jobs are made of", runSprio},
-		{"sshare", "show shares and usage of accounts and users", runSshare},
-		{"sreport", "sum up what was used", runSreport},
-		{"sdiag", "show what the server has done", runSdiag},
-		{"seff", "show how well a job used its CPUs and memory", runSeff},
-		{"sstat", "show what running steps use", runSstat},
+		{"sprio", "show what the priorities of pending jobs are made of", report.Sprio},
+		{"sshare", "show shares and usage of accounts and users", report.Sshare},
+		{"sreport", "sum up what was used", report.Sreport},
+		{"sdiag", "show what the server has done", report.Sdiag},
+		{"seff", "show how well a job used its CPUs and memory", report.Seff},
+		{"sstat", "show what running steps use", report.Sstat},
 	}
 }
 

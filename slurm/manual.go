@@ -3,6 +3,7 @@ package slurm
 import (
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
 )
 
@@ -51,21 +52,21 @@ func described(name string) (operands string, options []opt.Entry) {
 	case "scontrol":
 		return queryPage(opt.Scontrol, scontrolOptions)
 	case "sacct":
-		return queryPage(opt.Sacct, sacctRows)
+		return queryPage(opt.Sacct, report.SacctOptions)
 	case "sacctmgr":
 		return queryPage(opt.Sacctmgr, sacctmgrOptions)
 	case "sprio":
-		return queryPage(opt.Sprio, sprioOptions)
+		return queryPage(opt.Sprio, report.SprioOptions)
 	case "sshare":
-		return queryPage(opt.Sshare, sshareOptions)
+		return queryPage(opt.Sshare, report.SshareOptions)
 	case "sreport":
-		return queryPage(opt.Sreport, sreportOptions)
+		return queryPage(opt.Sreport, report.SreportOptions)
 	case "sdiag":
-		return queryPage(opt.Sdiag, sdiagRows)
+		return queryPage(opt.Sdiag, report.SdiagOptions)
 	case "seff":
-		return queryPage(opt.Seff, seffRows)
+		return queryPage(opt.Seff, report.SeffOptions)
 	case "sstat":
-		return queryPage(opt.Sstat, sstatRows)
+		return queryPage(opt.Sstat, report.SstatOptions)
 	}
 	return "", nil
 }

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -15,20 +14,8 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/slurmtest"
 )
-
-// testSys is a user's shell in dir.
-func testSys(prog, dir string, env ...string) *front.Sys {
-	return &front.Sys{
-		Prog: prog, Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Environ: env,
-		Getwd: func() (string, error) { return dir, nil },
-		Now:   func() time.Time { return time.Date(2026, 11, 21, 14, 30, 0, 0, time.UTC) },
-		UID:   1000, GID: 1000, Umask: 0o22,
-		Rlimits: func() []cluster.Rlimit {
-			return []cluster.Rlimit{{Name: "CORE", Soft: 0}, {Name: "NOFILE", Soft: 1024}}
-		},
-	}
-}
 
 func parse(sys *front.Sys, argv ...string) (*Request, error) {
 	switch sys.Prog {
@@ -162,7 +149,7 @@ func TestRefusals(t *testing.T) {
 		{"salloc", "--chdir=/nofile", "", "1 salloc: error: chdir(/nofile): No such file or directory"},
 		{"salloc", "--version", "", "0 slurm 22.05.8 (muster dev)"},
 	} {
-		_, err := parse(testSys(c.prog, t.TempDir(), strings.Fields(c.env)...), strings.Fields(c.line)...)
+		_, err := parse(slurmtest.Sys(c.prog, t.TempDir(), strings.Fields(c.env)...), strings.Fields(c.line)...)
 		if got := refusal(err); got != strings.ReplaceAll(c.want, "PROG", c.prog) {
 			t.Errorf("%s %s %s:\n got %s\nwant %s", c.env, c.prog, c.line, got, c.want)
 		}
@@ -207,7 +194,7 @@ func TestDirectives(t *testing.T) {
 		{"#PBS foo", "", "1 sbatch: error: Invalid argument: foo"},
 		{"#BSUB -z", "", "1 sbatch: invalid option -- 'z' / sbatch: error: Unrecognized command line parameter ?"},
 	} {
-		r, err := ParseSbatch([]string{"job.sh"}, testSys("sbatch", script(t, "#!/bin/sh\n"+c.text+"\ntrue\n")))
+		r, err := ParseSbatch([]string{"job.sh"}, slurmtest.Sys("sbatch", script(t, "#!/bin/sh\n"+c.text+"\ntrue\n")))
 		if got := refusal(err); got != c.err {
 			t.Errorf("%q: error %q, want %q", c.text, got, c.err)
 		}
@@ -239,7 +226,7 @@ func brief(r *Request) string {
 
 func TestPrecedence(t *testing.T) {
 	dir := script(t, "#!/bin/sh\n#SBATCH -p script -A script -q script\n")
-	sys := testSys("sbatch", dir, "SBATCH_PARTITION=env", "SBATCH_ACCOUNT=env", "SLURM_QOS=srun")
+	sys := slurmtest.Sys("sbatch", dir, "SBATCH_PARTITION=env", "SBATCH_ACCOUNT=env", "SLURM_QOS=srun")
 	r, err := ParseSbatch([]string{"-p", "line", "job.sh", "-p", "arg"}, sys)
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +254,7 @@ func TestSubmitted(t *testing.T) {
 		"--partition=":                   "out  err  min 0s nodes [] parts []",
 		"-N2 -w n[1-2]":                  "out  err  min 0s nodes [n1 n2] parts []",
 	} {
-		r, err := ParseSbatch(append(strings.Fields(line), "--wrap=y"), testSys("sbatch", t.TempDir(), "HOME=/home/u"))
+		r, err := ParseSbatch(append(strings.Fields(line), "--wrap=y"), slurmtest.Sys("sbatch", t.TempDir(), "HOME=/home/u"))
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
@@ -278,15 +265,15 @@ func TestSubmitted(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
-	r, err := ParseSbatch([]string{"-S", "1", "--wrap=y"}, testSys("sbatch", t.TempDir(), "SBATCH_THREAD_SPEC=2"))
+	r, err := ParseSbatch([]string{"-S", "1", "--wrap=y"}, slurmtest.Sys("sbatch", t.TempDir(), "SBATCH_THREAD_SPEC=2"))
 	if err != nil || r.Job.CoreSpec == nil || r.Job.ThreadSpec != nil {
 		t.Errorf("the line and the environment leave something to the system: %v, %+v", err, r)
 	}
-	r, err = ParseSbatch([]string{"-A", "TEAM-a", "-q", "High", "--wrap=y"}, testSys("sbatch", t.TempDir()))
+	r, err = ParseSbatch([]string{"-A", "TEAM-a", "-q", "High", "--wrap=y"}, slurmtest.Sys("sbatch", t.TempDir()))
 	if err != nil || r.Job.Account != "team-a" || r.Job.QOS != "high" {
 		t.Errorf("names with capitals: %v, %+v", err, r)
 	}
-	r, err = ParseSbatch([]string{"-p", "", "--wrap=y"}, testSys("sbatch", t.TempDir()))
+	r, err = ParseSbatch([]string{"-p", "", "--wrap=y"}, slurmtest.Sys("sbatch", t.TempDir()))
 	if err != nil || len(r.Job.Partitions) != 1 {
 		t.Errorf("an empty partition is %v, %v: the server is to refuse it", r.Job.Partitions, err)
 	}
@@ -301,7 +288,7 @@ func TestSubmitted(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Chdir(dir)
-		r, err := ParseSrun(strings.Fields(line), testSys("srun", dir))
+		r, err := ParseSrun(strings.Fields(line), slurmtest.Sys("srun", dir))
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
@@ -315,7 +302,7 @@ func TestSubmitted(t *testing.T) {
 // TestErrorExit: SLURM_EXIT_ERROR is the code of what the server refuses, and of no wrong command line.
 func TestErrorExit(t *testing.T) {
 	for prog, want := range map[string]int{"sbatch": 42, "srun": 42, "salloc": 42, "squeue": 1} {
-		sys := testSys(prog, t.TempDir(), "SLURM_EXIT_ERROR=42")
+		sys := slurmtest.Sys(prog, t.TempDir(), "SLURM_EXIT_ERROR=42")
 		sys.Stderr = io.Discard
 		if got := sys.Fail("x"); got != want {
 			t.Errorf("%s: %d, want %d", prog, got, want)
@@ -336,13 +323,13 @@ func TestScripts(t *testing.T) {
 		{"#!/bin/sh\r\ntrue\r\n", `1 sbatch: error: Batch script contains DOS line breaks (\r\n) / sbatch: error: instead of expected UNIX line breaks (\n).`},
 		{"#!/bin/sh\n\x00", `1 sbatch: error: The Slurm controller does not allow scripts that / sbatch: error: contain a NULL character '\0'.`},
 	} {
-		sys := testSys("sbatch", t.TempDir())
+		sys := slurmtest.Sys("sbatch", t.TempDir())
 		sys.Stdin = strings.NewReader(c.text)
 		if _, err := ParseSbatch(nil, sys); refusal(err) != c.err {
 			t.Errorf("%q: got %q", c.text, refusal(err))
 		}
 	}
-	sys := testSys("sbatch", t.TempDir())
+	sys := slurmtest.Sys("sbatch", t.TempDir())
 	sys.Stdin = strings.NewReader("#SBATCH -n2\n#SBATCH \"\ntrue\n")
 	if _, err := ParseSbatch(nil, sys); refusal(err) != "1 sbatch: fatal: stdin: line 2: Unmatched `\"` in [\"]" {
 		t.Errorf("line number without #!: %q", refusal(err))
@@ -357,13 +344,13 @@ func TestScripts(t *testing.T) {
 // TestLeaves: a job says what it leaves of its nodes; that it has them whole then is for the server, where the site allows it.
 func TestLeaves(t *testing.T) {
 	for arg, want := range map[string][2]string{"-S0": {"0", "nil"}, "-S2": {"2", "nil"}, "--thread-spec=2": {"nil", "2"}} {
-		r, err := ParseSbatch([]string{arg, "--oversubscribe", "--wrap", "true"}, testSys("sbatch", t.TempDir()))
+		r, err := ParseSbatch([]string{arg, "--oversubscribe", "--wrap", "true"}, slurmtest.Sys("sbatch", t.TempDir()))
 		if err != nil || len(r.Notes) > 0 || r.Job.Sharing != cluster.ShareOver || pointed(r.Job.CoreSpec) != want[0] || pointed(r.Job.ThreadSpec) != want[1] {
 			t.Errorf("%s: %v %+v", arg, err, r)
 		}
 	}
 	for _, arg := range []string{"-Sx", "-S-1", "--thread-spec=0"} {
-		if _, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir())); err == nil || !strings.Contains(err.Error(), "Invalid numeric value") {
+		if _, err := ParseSbatch([]string{arg, "--wrap", "true"}, slurmtest.Sys("sbatch", t.TempDir())); err == nil || !strings.Contains(err.Error(), "Invalid numeric value") {
 			t.Errorf("%s: %v", arg, err)
 		}
 	}
@@ -381,7 +368,7 @@ func TestTasksPerNode(t *testing.T) {
 		{"-N1", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 4, 1}, {"--ntasks-per-node=2", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 2, 2},
 		{"-n5 --ntasks-per-node=2", "SLURM_NNODES=2 SLURM_NTASKS=4", 0, 0}, {"-n4 --ntasks-per-node=1", "SLURM_NNODES=2 SLURM_NTASKS=4", 1, 2},
 	} {
-		sys := testSys("srun", t.TempDir())
+		sys := slurmtest.Sys("srun", t.TempDir())
 		sys.Environ = append(sys.Environ, strings.Fields(c.env)...)
 		r, err := ParseSrun(append(strings.Fields(c.args), "true"), sys)
 		if err != nil {
@@ -407,7 +394,7 @@ func TestMake(t *testing.T) {
 		"--hint=compute_bound": {0, 0, 0, 1}, "--hint=nomultithread": {0, 0, 0, 1}, "--hint=memory_bound": {0, 0, 1, 1}, "--hint=multithread": {},
 		"--hint=memory_bound --ntasks-per-core=2": {}, "--hint=compute_bound --threads-per-core=2": {0, 0, 0, 2},
 	} {
-		r, err := ParseSbatch(append(strings.Fields(line), "--wrap", "true"), testSys("sbatch", t.TempDir()))
+		r, err := ParseSbatch(append(strings.Fields(line), "--wrap", "true"), slurmtest.Sys("sbatch", t.TempDir()))
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -420,7 +407,7 @@ func TestMake(t *testing.T) {
 // TestNoMemory: 0 MB per CPU are all of each node's, 0 MB per GPU the default.
 func TestNoMemory(t *testing.T) {
 	for arg, want := range map[string]cluster.MemPer{"--mem=0": cluster.MemPerNode, "--mem-per-cpu=0": cluster.MemPerNode, "--mem-per-gpu=0": cluster.MemDefault, "-n1": cluster.MemDefault} {
-		r, err := ParseSbatch([]string{arg, "--wrap", "true"}, testSys("sbatch", t.TempDir()))
+		r, err := ParseSbatch([]string{arg, "--wrap", "true"}, slurmtest.Sys("sbatch", t.TempDir()))
 		if err != nil || r.Job.Mem != (cluster.Mem{Per: want}) {
 			t.Errorf("%s: %v %+v", arg, err, r)
 		}
@@ -435,7 +422,7 @@ func pointed(n *int) string {
 }
 
 func TestSrunStep(t *testing.T) {
-	sys := testSys("srun", "/tmp", "SLURM_JOB_ID=7", "SLURM_JOB_NAME=outer", "SLURM_NTASKS=8", "SLURM_STEP_GRES=gpu:1", "SLURM_EXPORT_ENV=NONE")
+	sys := slurmtest.Sys("srun", "/tmp", "SLURM_JOB_ID=7", "SLURM_JOB_NAME=outer", "SLURM_NTASKS=8", "SLURM_STEP_GRES=gpu:1", "SLURM_EXPORT_ENV=NONE")
 	r, err := ParseSrun([]string{"-n2", "-c", "3", "-l", "--exact", "-t5", "-o", "x", "-W3", "/bin/hostname", "-f"}, sys)
 	if err != nil {
 		t.Fatal(err)
@@ -461,7 +448,7 @@ func TestJobEnviron(t *testing.T) {
 		{"--export=NONE", "SLURM_JOB_ID=3|SLURM_EXPORT_ENV=NONE|SLURM_GET_USER_ENV=1", true},
 		{"--export=B,f,C=3,D", "SLURM_JOB_ID=3|B=2|BASH_FUNC_f%%=() { :; }|C=3|SLURM_EXPORT_ENV=B,f,C=3,D|SLURM_GET_USER_ENV=1", true},
 	} {
-		sys := testSys("sbatch", "/tmp", env...)
+		sys := slurmtest.Sys("sbatch", "/tmp", env...)
 		r, err := ParseSbatch(append(strings.Fields(c.line), "--wrap=x"), sys)
 		if err != nil {
 			t.Fatal(err)
@@ -481,7 +468,7 @@ func TestStepEnviron(t *testing.T) {
 		{"A=1 SLURM_JOB_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 GPU_DEVICE_ORDINAL=0,1 SLURM_GPUS_ON_NODE=2", "A=1|SLURM_JOB_GPUS=0,1"},
 		{"A=1 CUDA_VISIBLE_DEVICES=0,1", "A=1|CUDA_VISIBLE_DEVICES=0,1"},
 	} {
-		r, err := ParseSrun([]string{"true"}, testSys("srun", t.TempDir()))
+		r, err := ParseSrun([]string{"true"}, slurmtest.Sys("srun", t.TempDir()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -561,7 +548,7 @@ func TestTasksOfGPUs(t *testing.T) {
 		{"--ntasks-per-gpu=1 -N2", 2, 2},
 		{"--gpus=8", 0, 8},
 	} {
-		r, err := ParseSbatch(append(strings.Fields(c.line), "--wrap=x"), testSys("sbatch", t.TempDir()))
+		r, err := ParseSbatch(append(strings.Fields(c.line), "--wrap=x"), slurmtest.Sys("sbatch", t.TempDir()))
 		if err != nil || r.Job.Tasks != c.tasks || gresSum(r.Job.PerJob) != c.gpus {
 			t.Errorf("%s: %d tasks, %d GPUs, %v", c.line, r.Job.Tasks, gresSum(r.Job.PerJob), err)
 		}

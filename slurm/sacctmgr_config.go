@@ -13,6 +13,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
 )
 
@@ -95,7 +96,7 @@ func (m *manager) reservations(q *mgrQuery) int {
 	})
 	type R = cluster.ResvSpan
 	cols := []front.Column[R]{
-		{Name: "Associations", Head: "Assocs", Width: 10, Of: func(s *R) string { return strings.Join(mayUseReservation(m.books, s), ",") }},
+		{Name: "Associations", Head: "Assocs", Width: 10, Of: func(s *R) string { return strings.Join(report.MayUseReservation(m.books, s), ",") }},
 		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(*R) string { return resp.Cluster }},
 		{Name: "End TimeEnd", Head: "TimeEnd", Width: 19, Of: func(s *R) string { return front.Stamp(time.Unix(s.To, 0)) }},
 		{Name: "Flags", Head: "Flags", Width: 20, Of: func(s *R) string { return show.ResvText(&cluster.Reservation{Flags: s.Flags}) }},
@@ -103,8 +104,8 @@ func (m *manager) reservations(q *mgrQuery) int {
 		{Name: "Name", Head: "Name", Width: 10, Of: func(s *R) string { return s.Name }},
 		{Name: "NodeNames", Head: "NodeName", Width: -15, Of: func(s *R) string { return front.NodeText(s.Nodes) }},
 		{Name: "Start TimeStart", Head: "TimeStart", Width: 19, Of: func(s *R) string { return front.Stamp(time.Unix(s.From, 0)) }},
-		{Name: "TRES", Head: "TRES", Width: 20, Of: func(s *R) string { return "cpu=" + plainNumber(cluster.AmountOf(s.TRES, "cpu")) }},
-		{Name: "UnusedWall", Head: "UnusedWall", Width: 10, Of: func(s *R) string { return six(unusedWall(s, now.Unix())) }},
+		{Name: "TRES", Head: "TRES", Width: 20, Of: func(s *R) string { return "cpu=" + report.PlainNumber(cluster.AmountOf(s.TRES, "cpu")) }},
+		{Name: "UnusedWall", Head: "UnusedWall", Width: 10, Of: func(s *R) string { return report.SixDigits(unusedWall(s, now.Unix())) }},
 	}
 	return showTable(m, q, cols, "Cluster,Name%15,TRES%30,Start,End,UnusedWall", rows)
 }

@@ -15,6 +15,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
 )
 
@@ -75,14 +76,14 @@ func (m *manager) dumpLines() (lines []string) {
 	root := m.books.Find(cluster.RootName, "", "")
 	lines = append(lines, "Cluster - '"+m.books.Cluster+"'"+dumpAssoc(root))
 	var accounts []*cluster.Association
-	for _, t := range treeOf(m.books.Assocs) {
+	for _, t := range report.TreeOf(m.books.Assocs) {
 		if t.User == "" {
 			accounts = append(accounts, t.Association)
 		}
 	}
 	for _, above := range accounts {
 		var below []string
-		for _, t := range treeOf(m.books.Assocs) {
+		for _, t := range report.TreeOf(m.books.Assocs) {
 			switch {
 			case t.Parent != above.ID:
 			case t.User != "":

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
 )
 
@@ -242,7 +243,9 @@ func mgrQOSTexts() []front.Column[mgrRow] {
 		{Name: "UsageThreshold", Head: "UsageThres", Width: 10, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.UsageThreshold) })
 		}},
-		{Name: "UsageFactor", Head: "UsageFactor", Width: 11, Of: func(r *mgrRow) string { return ofQOS(r, func(q *cluster.QOS) string { return six(q.UsageFactor) }) }},
+		{Name: "UsageFactor", Head: "UsageFactor", Width: 11, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return report.SixDigits(q.UsageFactor) })
+		}},
 		{Name: "UsageResetPeriod", Head: "UsageResetPeriod", Width: 16, Of: func(r *mgrRow) string {
 			return ofQOS(r, func(q *cluster.QOS) string { return cmp.Or(string(q.UsageReset), "NONE") })
 		}},
@@ -256,7 +259,7 @@ func sixOrNone(x *float64) string {
 	if x == nil {
 		return ""
 	}
-	return six(*x)
+	return report.SixDigits(*x)
 }
 
 // entityFormat is what show prints of an entity unless format= says otherwise.
@@ -344,7 +347,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 				rows = append(rows, mgrRow{account: a, books: b})
 				continue
 			}
-			for _, t := range treeOf(b.Assocs) {
+			for _, t := range report.TreeOf(b.Assocs) {
 				if t.Account == a.Name {
 					rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
 				}
@@ -365,9 +368,9 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			}
 		}
 	case "association":
-		for _, t := range treeOf(b.Assocs) {
+		for _, t := range report.TreeOf(b.Assocs) {
 			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
-				rows = append(rows, mgrRow{assoc: t.Association, depth: t.depth * front.BoolInt(q.tree), books: b})
+				rows = append(rows, mgrRow{assoc: t.Association, depth: t.Depth * front.BoolInt(q.tree), books: b})
 			}
 		}
 	case "qos":
@@ -377,10 +380,10 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			}
 		}
 	case "tres":
-		for i, name := range trackedTRES(&b.BooksResponse) {
+		for i, name := range report.TrackedTRES(&b.BooksResponse) {
 			n := i + 1
 			if i >= len(show.SlurmTRES()) {
-				n = firstOwnTRES + i - len(show.SlurmTRES())
+				n = report.FirstOwnTRES + i - len(show.SlurmTRES())
 			}
 			rows = append(rows, mgrRow{tres: name, number: n, books: b})
 		}

@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/report"
 )
 
 // stats is sacctmgr show stats: the calls that sdiag shows, in the layout of slurmdbd's. There are no rollups: sums are
@@ -21,8 +22,8 @@ func (m *manager) stats() int {
 	defer out.Flush()
 	rule := strings.Repeat("*", 67)
 	fmt.Fprintf(out, "%s\nsacctmgr show stats output at %s\nData since                    %s\nAll statistics are in microseconds\n%s\n\n",
-		rule, statWhen(resp.Now), statWhen(resp.Since), rule)
-	printCalls(out, &resp, 20, 10)
+		rule, report.StatTime(resp.Now), report.StatTime(resp.Since), rule)
+	report.PrintCalls(out, &resp, 20, 10)
 	return 0
 }
 

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"fmt"
@@ -16,7 +16,8 @@ import (
 // seffOptions is what seff's line asks for.
 type seffOptions struct{ verbose, debug bool }
 
-var seffRows = []opt.Option[seffOptions]{
+// SeffOptions are the options of seff.
+var SeffOptions = []opt.Option[seffOptions]{
 	{Long: "verbose", Short: 'v', On: opt.Seff, Help: "more messages", Set: func(o *seffOptions, _ string) error { o.verbose = true; return nil }},
 	{Long: "debug", Short: 'd', On: opt.Seff, Help: "print what is computed with", Set: func(o *seffOptions, _ string) error { o.debug = true; return nil }},
 	{Long: "version", Short: 'V', On: opt.Seff, Group: opt.HelpGroup, Help: "print the version"},
@@ -24,10 +25,10 @@ var seffRows = []opt.Option[seffOptions]{
 	{Long: "usage", On: opt.Seff, Group: opt.HelpGroup, Help: "print a short help"},
 }
 
-// runSeff tells how well a job used its CPUs and memory, in the words of Slurm's contributed script.
-func runSeff(sys *front.Sys, argv []string) int {
+// Seff tells how well a job used its CPUs and memory, in the words of Slurm's contributed script.
+func Seff(sys *front.Sys, argv []string) int {
 	var o seffOptions
-	rest, code := front.ParseQuery(sys, opt.Seff, seffRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Seff, SeffOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

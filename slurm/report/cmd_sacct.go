@@ -1,4 +1,7 @@
-package slurm
+// Package report is what is told of the past, of use and of shares: sacct, sreport, sshare, sprio, sstat, seff and
+// sdiag. It changes nothing, and stands on package show for how a job is written. Each command begins in its file
+// cmd_*.go; the columns of sacct are in sacct_columns.go.
+package report
 
 import (
 	"bufio"
@@ -64,7 +67,8 @@ const (
 
 type sacctOption = opt.Option[sacctOptions]
 
-var sacctRows = []sacctOption{
+// SacctOptions are the options of sacct.
+var SacctOptions = []sacctOption{
 	{Long: "allusers", Short: 'a', On: opt.Sacct, Help: "jobs of all users", Set: func(o *sacctOptions, _ string) error { o.all = true; return nil }},
 	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these accounts", Meta: "list",
 		Set: func(o *sacctOptions, v string) error {
@@ -281,10 +285,10 @@ func setSacctUsers(o *sacctOptions, v string) error {
 	return nil
 }
 
-// runSacct prints history.
-func runSacct(sys *front.Sys, argv []string) int {
+// Sacct prints history.
+func Sacct(sys *front.Sys, argv []string) int {
 	o := sacctOptions{sys: sys, header: true, delim: "|"}
-	rest, code := front.ParseQuery(sys, opt.Sacct, sacctRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sacct, SacctOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

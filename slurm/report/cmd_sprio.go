@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bufio"
@@ -33,7 +33,8 @@ type prioOptions struct {
 	verbose                       int
 }
 
-var sprioOptions = []opt.Option[prioOptions]{
+// SprioOptions are the options of sprio.
+var SprioOptions = []opt.Option[prioOptions]{
 	{Long: "federation", On: opt.Sprio, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
 	{Long: "local", On: opt.Sprio, Env: "LOCAL", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
 	{Long: "sibling", On: opt.Sprio, Env: "SIBLING", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
@@ -239,10 +240,10 @@ func (o *prioOptions) defaultFormat(w *cluster.PriorityWeights) string {
 const prioUsage = `Usage: sprio [-j jid[s]] [-u user_name[s]] [-o format] [-p partitions]
    [--federation] [--local] [--sibling] [--usage] [-hlnvVw]`
 
-// runSprio shows the factors of pending jobs.
-func runSprio(sys *front.Sys, argv []string) int {
+// Sprio shows the factors of pending jobs.
+func Sprio(sys *front.Sys, argv []string) int {
 	var o prioOptions
-	rest, code := front.ParseQuery(sys, opt.Sprio, sprioOptions, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sprio, SprioOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"fmt"
@@ -122,12 +122,19 @@ func (u *stepUse) node(place int) string {
 func aveOf(u *stepUse, m *cluster.Measure) string {
 	return u.amount(m.TRES, m.Tot/int64(max(u.Tasks, 1)))
 }
-func maxOf(u *stepUse, m *cluster.Measure) string     { return u.amount(m.TRES, m.Max) }
-func minOf(u *stepUse, m *cluster.Measure) string     { return u.amount(m.TRES, m.Min) }
-func totOf(u *stepUse, m *cluster.Measure) string     { return u.amount(m.TRES, m.Tot) }
+
+func maxOf(u *stepUse, m *cluster.Measure) string { return u.amount(m.TRES, m.Max) }
+
+func minOf(u *stepUse, m *cluster.Measure) string { return u.amount(m.TRES, m.Min) }
+
+func totOf(u *stepUse, m *cluster.Measure) string { return u.amount(m.TRES, m.Tot) }
+
 func maxNodeOf(u *stepUse, m *cluster.Measure) string { return u.node(m.MaxNode) }
+
 func minNodeOf(u *stepUse, m *cluster.Measure) string { return u.node(m.MinNode) }
+
 func maxTaskOf(_ *stepUse, m *cluster.Measure) string { return taskOf(m, m.MaxTask) }
+
 func minTaskOf(_ *stepUse, m *cluster.Measure) string { return taskOf(m, m.MinTask) }
 
 // taskOf names a task; energy is a node's.

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bufio"
@@ -33,7 +33,8 @@ type reporter struct {
 	total map[string]float64 // what the cluster had of each resource, TRES-seconds
 }
 
-var sreportOptions = []opt.Option[reporter]{
+// SreportOptions are the options of sreport, which are fields of a reporter.
+var SreportOptions = []opt.Option[reporter]{
 	{Long: "all_clusters", Short: 'a', On: opt.Sreport, Help: "all clusters", Set: func(r *reporter, _ string) error { r.allClusters = true; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sreport, Meta: "names", Help: "these clusters",
 		Set: func(r *reporter, v string) error { r.cluster = v; return nil }},
@@ -112,10 +113,10 @@ func (u *reportUnit) width(least int, largest float64) int {
 	return w
 }
 
-// runSreport sums up what was used.
-func runSreport(sys *front.Sys, argv []string) int {
+// Sreport sums up what was used.
+func Sreport(sys *front.Sys, argv []string) int {
 	r := &reporter{sys: sys, unit: reportUnits()[4]}
-	rest, code := front.ParseQuery(sys, opt.Sreport, sreportOptions, r, argv)
+	rest, code := front.ParseQuery(sys, opt.Sreport, SreportOptions, r, argv)
 	if code >= 0 {
 		return code
 	}
@@ -174,7 +175,7 @@ func (r *reporter) run(words []string) int {
 		fmt.Fprintln(r.sys.Stdout, "slurm-wlm "+front.SlurmVersion)
 		return 0
 	case word == "help":
-		return runSreport(r.sys, []string{"--help"})
+		return Sreport(r.sys, []string{"--help"})
 	case word == "time":
 		if len(words) > 1 {
 			r.setUnit(words[1])
@@ -381,7 +382,7 @@ func (r *reporter) window(a *reportAsk, from, to string) int {
 
 // pickTRES settles which resources are shown.
 func (r *reporter) pickTRES() int {
-	all := trackedTRES(r.books)
+	all := TrackedTRES(r.books)
 	switch {
 	case r.tresText == "":
 		r.tres = []string{"cpu"}

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bytes"
@@ -102,26 +102,11 @@ func reportHistory(t *testing.T) *acct.DB {
 	return d
 }
 
-// reportBooks are the accounts of the reference.
-func reportBooks() api.BooksResponse {
-	out := api.BooksResponse{Cluster: "oracle", TRES: []string{"gres/gpu", "gres/gpu:h100"}}
-	for i, a := range []struct {
-		parent        cluster.AssocID
-		account, user string
-	}{{0, "root", ""}, {1, "root", "root"}, {1, "team-a", ""}, {1, "team-b", ""}, {3, "team-a", "alice"}, {4, "team-b", "bob"}, {4, "team-b", "carol"}, {3, "team-a", "carol"}} {
-		out.Assocs = append(out.Assocs, &cluster.Association{ID: cluster.AssocID(i + 1), Parent: a.parent, Account: a.account, User: a.user})
-		if a.user == "" {
-			out.Accounts = append(out.Accounts, &cluster.Account{Name: a.account})
-		}
-	}
-	return out
-}
-
 // reportMux serves a history and books.
 func reportMux(d *acct.DB) *api.Mux {
 	m := api.NewMux()
 	api.Handle(m, api.ListBooks, func(context.Context, api.Caller, api.AfterQuery) (api.BooksResponse, error) {
-		return reportBooks(), nil
+		return slurmtest.Books(), nil
 	})
 	api.Handle(m, api.ShowUsage, func(ctx context.Context, _ api.Caller, q api.UsageRequest) (out api.UsageResponse, err error) {
 		out.Cluster = "oracle"
@@ -153,7 +138,7 @@ func TestSreportGolden(t *testing.T) {
 			args = append(args, "start=2026-11-10", "end=2026-11-11")
 		}
 		sys := &front.Sys{Prog: "sreport", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial, Now: func() time.Time { return reportDay.AddDate(0, 0, 10) }}
-		code := Main(append([]string{"sreport"}, args...), sys)
+		code := Sreport(sys, args)
 		if got := fmt.Sprintf("%src %d\n", both.String(), code); strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("sreport %s:\n%swant\n%s", line, got, want)
 		}

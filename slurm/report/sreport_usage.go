@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"slices"
@@ -42,7 +42,7 @@ func (r *reporter) utilization(a *reportAsk) int {
 	cols := []front.Column[U]{
 		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*U) string { return resp.Cluster }},
 		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(u *U) string { return u.TRES }},
-		{Name: "TresCount Count", Head: "TRES Count", Width: 10, Of: func(u *U) string { return plainNumber(u.Count) }},
+		{Name: "TresCount Count", Head: "TRES Count", Width: 10, Of: func(u *U) string { return PlainNumber(u.Count) }},
 		field("Allocated", "Allocated", func(u *U) float64 { return u.Allocated }),
 		field("Down", "Down", func(u *U) float64 { return u.Down }),
 		field("PlannedDown", "PLND Down", func(u *U) float64 { return u.PlannedDown }),
@@ -141,7 +141,7 @@ func (r *reporter) byUse(rows []ownerRow) {
 // below adds the accounts below those that are named.
 func (r *reporter) below(names []string) []string {
 	names = slices.Clone(names)
-	for _, t := range treeOf(r.books.Assocs) {
+	for _, t := range TreeOf(r.books.Assocs) {
 		if t.User == "" && !slices.Contains(names, t.Account) && slices.Contains(names, r.parentOf(t.Account)) {
 			names = append(names, t.Account)
 		}
@@ -219,8 +219,8 @@ func (r *reporter) tree(used []cluster.UsageRow, usersOnly bool, accounts []stri
 			out = append(out, ownerRow{account: account, depth: depth, used: sums[account]})
 		}
 	}
-	for _, t := range treeOf(r.books.Assocs) {
-		add(t.Account, t.User, t.depth)
+	for _, t := range TreeOf(r.books.Assocs) {
+		add(t.Account, t.User, t.Depth)
 	}
 	for i := range own { // owners that the books do not know
 		add(own[i].account, "", 1)
@@ -307,7 +307,7 @@ func (r *reporter) topUsers(a *reportAsk) int {
 		r.byUse(rows)
 	}
 	rows = rows[:min(len(rows), a.top)]
-	r.title(a, "Top "+plainNumber(float64(a.top))+" Users", true, r.usageTitle())
+	r.title(a, "Top "+PlainNumber(float64(a.top))+" Users", true, r.usageTitle())
 	rows = r.eachTRES(rows)
 	return printReport(r, a, r.ownerColumns(resp.Cluster, false, rows), r.used("Cluster,Login,Proper,Account"), rows)
 }

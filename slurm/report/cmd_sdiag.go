@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bufio"
@@ -20,7 +20,8 @@ type diagOptions struct {
 	clusters string
 }
 
-var sdiagRows = []opt.Option[diagOptions]{
+// SdiagOptions are the options of sdiag.
+var SdiagOptions = []opt.Option[diagOptions]{
 	{Long: "all", Short: 'a', On: opt.Sdiag, Help: "all counts", Set: func(*diagOptions, string) error { return nil }},
 	{Long: "reset", Short: 'r', On: opt.Sdiag, Help: "count anew", Set: func(o *diagOptions, _ string) error { o.reset = true; return nil }},
 	{Long: "sort-by-id", Short: 'i', On: opt.Sdiag, Help: "calls by name or user", Set: func(o *diagOptions, _ string) error { o.by = byCaller; return nil }},
@@ -48,10 +49,10 @@ func mean(sum time.Duration, n int) int64 {
 	return int64(sum/time.Microsecond) / int64(n)
 }
 
-// runSdiag shows what the leader has done.
-func runSdiag(sys *front.Sys, argv []string) int {
+// Sdiag shows what the leader has done.
+func Sdiag(sys *front.Sys, argv []string) int {
 	var o diagOptions
-	rest, code := front.ParseQuery(sys, opt.Sdiag, sdiagRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sdiag, SdiagOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
@@ -81,16 +82,16 @@ func runSdiag(sys *front.Sys, argv []string) int {
 	return 0
 }
 
-// statWhen is a moment as the statistics have it.
-func statWhen(t time.Time) string {
+// StatTime is a moment as the statistics have it.
+func StatTime(t time.Time) string {
 	if t.IsZero() {
 		return "N/A"
 	}
 	return fmt.Sprintf("%s (%d)", t.Local().Format("Mon Jan 02 15:04:05 2006"), t.Unix())
 }
 
-// printCalls writes who called what how often, and how long it took, in microseconds; widths are those of users' names and numbers.
-func printCalls(out *bufio.Writer, r *api.StatsResponse, name, id int) {
+// PrintCalls writes who called what how often, and how long it took, in microseconds; widths are those of users' names and numbers.
+func PrintCalls(out *bufio.Writer, r *api.StatsResponse, name, id int) {
 	counts := func(x *api.CallCount) string {
 		return fmt.Sprintf("count:%-6d ave_time:%-6d total_time:%d\n", x.N, mean(x.Time, x.N), int64(x.Time/time.Microsecond))
 	}
@@ -114,10 +115,10 @@ func printDiag(out *bufio.Writer, r *api.StatsResponse) {
 	us := func(d time.Duration) int64 { return int64(d / time.Microsecond) }
 	rule := strings.Repeat("*", 55)
 	c := &r.Cycles
-	line("%s\nsdiag output at %s\nData since      %s\n%s", rule, statWhen(r.Now), statWhen(r.Since), rule)
+	line("%s\nsdiag output at %s\nData since      %s\n%s", rule, StatTime(r.Now), StatTime(r.Since), rule)
 	line("Server thread count:  %d\nAgent queue size:     0\nAgent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n", r.Threads)
 	line("Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\nJobs canceled:  %d\nJobs failed:    %d\n", r.Jobs.Submitted, r.Jobs.Started, r.Jobs.Completed, r.Jobs.Canceled, r.Jobs.Failed)
-	line("Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d\n", statWhen(r.Now), r.Pending, r.Running)
+	line("Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d\n", StatTime(r.Now), r.Pending, r.Running)
 	line("Main schedule statistics (microseconds):\n\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d", us(c.Last), us(c.Max), c.Count)
 	if c.Count > 0 {
 		line("\tMean cycle:   %d\n\tMean depth cycle:  %d", mean(c.Sum, c.Count), c.Depth/c.Count)
@@ -128,7 +129,7 @@ func printDiag(out *bufio.Writer, r *api.StatsResponse) {
 	line("\tLast queue length: %d\n", c.Queue)
 	line("Backfilling stats\n\tTotal backfilled jobs (since last slurm start): %d\n\tTotal backfilled jobs (since last stats cycle start): %d", r.Jobs.Backfilled, r.Jobs.Backfilled)
 	line("\tTotal backfilled heterogeneous job components: 0\n\tTotal cycles: %d\n\tLast cycle when: %s\n\tLast cycle: %d\n\tMax cycle:  %d\n\tLast depth cycle: %d\n\tLast queue length: %d\n",
-		c.Count, statWhen(c.At), us(c.Last), us(c.Max), c.Queue, c.Queue)
-	printCalls(out, r, 16, 8)
+		c.Count, StatTime(c.At), us(c.Last), us(c.Max), c.Queue, c.Queue)
+	PrintCalls(out, r, 16, 8)
 	line("\nPending RPC statistics\n\tNo pending RPCs")
 }

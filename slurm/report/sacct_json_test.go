@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"cmp"
@@ -74,7 +74,7 @@ func (r *reporter) goodput(a *reportAsk) int {
 		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(g *goodputRow) string { return g.tres }},
 		{Name: "Time", Head: "Time", Width: r.unit.width(12, 0), Of: func(g *goodputRow) string { return r.unit.write(g.secs, all[g.tres]) }},
 		{Name: "Share", Head: "Share", Width: 8, Of: func(g *goodputRow) string { return (&reportUnit{}).write(g.secs, all[g.tres]) }},
-		{Name: "Attempts", Head: "Attempts", Width: 8, Of: func(g *goodputRow) string { return plainNumber(float64(g.jobs)) }},
+		{Name: "Attempts", Head: "Attempts", Width: 8, Of: func(g *goodputRow) string { return PlainNumber(float64(g.jobs)) }},
 	}
 	return printReport(r, a, cols, "Cluster,What,Cause,TresName,Time,Share,Attempts", rows)
 }

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"slices"
@@ -173,7 +173,7 @@ func tresID(v *show.View, tres string) int {
 		return k + 1
 	}
 	if k := slices.Index(v.AllBooks().TRES, tres); k >= 0 {
-		return firstOwnTRES + k
+		return FirstOwnTRES + k
 	}
 	return 0
 }

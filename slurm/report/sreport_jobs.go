@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"fmt"
@@ -14,7 +14,8 @@ import (
 	"dev.muster/slurm/show"
 )
 
-func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
+// PlainNumber writes a whole number.
+func PlainNumber(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
 
 // sizeGroup is a column of the reports of sizes: jobs with from to to CPUs.
 type sizeGroup struct {
@@ -32,7 +33,7 @@ func sizeGroups(text, unit string, rows []cluster.UsageRow) (out []sizeGroup, ba
 		}
 		slices.Sort(sizes)
 		for _, n := range slices.Compact(sizes) {
-			out = append(out, sizeGroup{n, n, plainNumber(n) + " " + unit})
+			out = append(out, sizeGroup{n, n, PlainNumber(n) + " " + unit})
 		}
 		return out, ""
 	}
@@ -156,7 +157,7 @@ func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow]
 		text += "," + name
 		cols = append(cols, front.Column[sizeRow]{Name: name, Head: g.head, Width: 13, Of: func(s *sizeRow) string {
 			if a.counts {
-				return plainNumber(s.sums[i])
+				return PlainNumber(s.sums[i])
 			}
 			return r.unit.write(s.sums[i], s.all)
 		}})
@@ -235,10 +236,10 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []front.Column[resvUse] 
 	return []front.Column[resvUse]{
 		{Name: "Allocated", Head: "Allocated", Width: wide, Of: func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) }},
 		{Name: "Associations", Head: "Associations", Width: 15, Of: func(u *resvUse) string {
-			return commaed(mayUseReservation((&show.Books{BooksResponse: *r.books}), u.ResvSpan))
+			return commaed(MayUseReservation((&show.Books{BooksResponse: *r.books}), u.ResvSpan))
 		}},
 		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*resvUse) string { return resp.Cluster }},
-		{Name: "TresCount Count", Head: "TRES count", Width: 10, Of: func(u *resvUse) string { return plainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
+		{Name: "TresCount Count", Head: "TRES count", Width: 10, Of: func(u *resvUse) string { return PlainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
 		{Name: "TresTime CPUTime", Head: "TRES Time", Width: 9, Of: func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) }},
 		{Name: "End", Head: "End", Width: 19, Of: func(u *resvUse) string { return at(u.To) }},
 		{Name: "Flags", Head: "Flags", Width: 20, Of: func(u *resvUse) string { return show.ResvText(&cluster.Reservation{Flags: u.Flags}) }},
@@ -252,8 +253,8 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []front.Column[resvUse] 
 	}
 }
 
-// mayUseReservation lists the associations that may use a reservation.
-func mayUseReservation(b *show.Books, s *cluster.ResvSpan) (ids []string) {
+// MayUseReservation lists the associations that may use a reservation.
+func MayUseReservation(b *show.Books, s *cluster.ResvSpan) (ids []string) {
 	for _, a := range b.Assocs {
 		if slices.Contains(s.Users, a.User) && a.User != "" || len(s.Users) == 0 && slices.Contains(s.Accounts, a.Account) && a.User == "" {
 			ids = append(ids, strconv.FormatUint(uint64(a.ID), 10))

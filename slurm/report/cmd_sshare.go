@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bufio"
@@ -27,7 +27,8 @@ type shareOptions struct {
 	verbose                     int
 }
 
-var sshareOptions = []opt.Option[shareOptions]{
+// SshareOptions are the options of sshare.
+var SshareOptions = []opt.Option[shareOptions]{
 	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these accounts", Set: func(o *shareOptions, v string) error {
 		if o.accounts == nil {
 			o.accounts = []string{} // not all of them, even if no name follows
@@ -74,7 +75,8 @@ type shareRow struct {
 
 func (r *shareRow) root() bool { return r.Parent == 0 }
 
-func six(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
+// SixDigits writes a number with six digits behind the point.
+func SixDigits(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
 
 // shareColumns are the fields of sshare. A function: nothing is laid out at start.
 func shareColumns() []front.Column[shareRow] {
@@ -96,38 +98,38 @@ func shareColumns() []front.Column[shareRow] {
 			}
 			return strconv.Itoa(r.Shares)
 		}},
-		{Name: "NormShares", Head: "NormShares", Width: 11, Of: func(r *shareRow) string { return six(r.stand.NormShares) }},
+		{Name: "NormShares", Head: "NormShares", Width: 11, Of: func(r *shareRow) string { return SixDigits(r.stand.NormShares) }},
 		{Name: "RawUsage", Head: "RawUsage", Width: 11, Of: func(r *shareRow) string { return strconv.FormatInt(int64(r.Spent.Raw), 10) }},
 		{Name: "NormUsage", Head: "NormUsage", Width: 11, Of: func(r *shareRow) string {
 			if r.root() {
 				return ""
 			}
-			return six(r.stand.NormUsage)
+			return SixDigits(r.stand.NormUsage)
 		}},
 		{Name: "EffectvUsage", Head: "EffectvUsage", Width: 13, Of: func(r *shareRow) string {
 			if r.root() { // all of it, also while there is none
-				return six(1)
+				return SixDigits(1)
 			}
-			return six(r.stand.Usage)
+			return SixDigits(r.stand.Usage)
 		}},
 		{Name: "FairShare", Head: "FairShare", Width: 10, Of: func(r *shareRow) string {
 			if r.Association.User == "" && !r.books.Priority.NoFairTree {
 				return ""
 			}
-			return six(r.FairShare)
+			return SixDigits(r.FairShare)
 		}},
 		{Name: "LevelFS", Head: "LevelFS", Width: 10, Of: func(r *shareRow) string {
 			switch {
 			case r.Shares == cluster.ShareParent:
 				return ""
 			case r.books.Priority.NoFairTree: // which knows no levels
-				return six(0)
+				return SixDigits(0)
 			case r.root():
 				return ""
 			case math.IsInf(r.stand.LevelFS, 1):
 				return "inf"
 			}
-			return six(r.stand.LevelFS)
+			return SixDigits(r.stand.LevelFS)
 		}},
 		{Name: "GrpTRESMins", Head: "GrpTRESMins", Width: 30, Of: func(r *shareRow) string { return show.LimitText(r.Limits, "GrpTRESMins") }},
 		{Name: "GrpTRESRaw", Head: "GrpTRESRaw", Width: 30, Of: func(r *shareRow) string {
@@ -149,10 +151,10 @@ const (
 	shareLongFormat = "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS,GrpTRESMins,TRESRunMins"
 )
 
-// runSshare shows the tree of accounts.
-func runSshare(sys *front.Sys, argv []string) int {
+// Sshare shows the tree of accounts.
+func Sshare(sys *front.Sys, argv []string) int {
 	var o shareOptions
-	_, code := front.ParseQuery(sys, opt.Sshare, sshareOptions, &o, argv)
+	_, code := front.ParseQuery(sys, opt.Sshare, SshareOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
@@ -233,7 +235,7 @@ func (o *shareOptions) whose(sys *front.Sys) (users []string) {
 func (o *shareOptions) rows(users []string, resp *api.BooksResponse) (rows []shareRow) {
 	stands := cluster.FairShares(slices.Values(resp.Assocs), resp.Priority.NoFairTree, resp.Priority.Dampening)
 	shown := map[cluster.AssocID]int{} // at which depth
-	for _, t := range treeOf(resp.Assocs) {
+	for _, t := range TreeOf(resp.Assocs) {
 		a := t.Association
 		switch {
 		case o.accounts != nil && !slices.Contains(o.accounts, a.Account):
@@ -256,11 +258,11 @@ func (o *shareOptions) rows(users []string, resp *api.BooksResponse) (rows []sha
 // treeRow is an association at its depth in the tree.
 type treeRow struct {
 	*cluster.Association
-	depth int
+	Depth int
 }
 
-// treeOf orders associations as a tree: below each account its users, then the accounts below it, by name.
-func treeOf(all []*cluster.Association) (rows []treeRow) {
+// TreeOf orders associations as a tree: below each account its users, then the accounts below it, by name.
+func TreeOf(all []*cluster.Association) (rows []treeRow) {
 	kids := map[cluster.AssocID][]*cluster.Association{}
 	for _, a := range all {
 		kids[a.Parent] = append(kids[a.Parent], a)
@@ -283,16 +285,16 @@ func treeOf(all []*cluster.Association) (rows []treeRow) {
 	return rows
 }
 
-// firstOwnTRES is the number of the first resource that the configuration names.
-const firstOwnTRES = 1001
+// FirstOwnTRES is the number of the first resource that the configuration names.
+const FirstOwnTRES = 1001
 
-// trackedTRES are all that are: Slurm's own and those of the configuration.
-func trackedTRES(resp *api.BooksResponse) []string { return append(show.SlurmTRES(), resp.TRES...) }
+// TrackedTRES are all that are: Slurm's own and those of the configuration.
+func TrackedTRES(resp *api.BooksResponse) []string { return append(show.SlurmTRES(), resp.TRES...) }
 
 // amountsText writes a number for each tracked resource.
 func amountsText(resp *api.BooksResponse, list []cluster.Amount) string {
 	var parts []string
-	for _, name := range trackedTRES(resp) {
+	for _, name := range TrackedTRES(resp) {
 		n := 0.0
 		for _, a := range list {
 			if a.TRES == name {

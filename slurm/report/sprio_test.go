@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bytes"
@@ -14,6 +14,18 @@ import (
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/slurmtest"
 )
+
+func TestHetPriorities(t *testing.T) {
+	var o prioOptions
+	if err := setPrioJobs(&o, "42+1,7"); err != nil || fmt.Sprint(o.jobs) != "[43 7]" {
+		t.Errorf("sprio asks for %v: %v", o.jobs, err)
+	}
+	for _, bad := range []string{"42+x", "42.1", "42_1", "0"} {
+		if setPrioJobs(&o, bad) == nil {
+			t.Errorf("sprio takes %s", bad)
+		}
+	}
+}
 
 // TestSprioRounding has the figures of Slurm 22.05 (sprio -o): each factor is rounded, a half to the even number; the sum of
 // them all is cut, and so is what %y shows, to 14 places, of the sum with its fraction.
@@ -76,7 +88,7 @@ func TestSprioGolden(t *testing.T) {
 		line, want, _ := strings.Cut(part, "\n")
 		var both bytes.Buffer
 		sys := &front.Sys{Prog: "sprio", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial}
-		if code := Main(append([]string{"sprio"}, strings.Fields(line)...), sys); code != 0 {
+		if code := Sprio(sys, strings.Fields(line)); code != 0 {
 			fmt.Fprintln(&both, "rc", code)
 		}
 		if got := both.String(); got != want {

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/slurmtest"
 )
 
 // treeRows are the associations of rows that sshare printed: what they are below, their shares and usage; the standing is not read.
@@ -109,9 +110,9 @@ func TestSshareRows(t *testing.T) {
 		{"-A ,", ""},
 		{"-A nope -a", ""},
 	} {
-		sys := testSys("sshare", "/")
+		sys := slurmtest.Sys("sshare", "/")
 		var o shareOptions
-		if _, code := front.ParseQuery(sys, opt.Sshare, sshareOptions, &o, strings.Fields(c.line)); code >= 0 {
+		if _, code := front.ParseQuery(sys, opt.Sshare, SshareOptions, &o, strings.Fields(c.line)); code >= 0 {
 			t.Fatalf("sshare %s: exit code %d", c.line, code)
 		}
 		users := o.whose(sys)

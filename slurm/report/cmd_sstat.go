@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"bufio"
@@ -36,7 +36,8 @@ const pidFields = "jobid,nodelist,pids"
 
 type sstatOption = opt.Option[statOptions]
 
-var sstatRows = []sstatOption{
+// SstatOptions are the options of sstat.
+var SstatOptions = []sstatOption{
 	{Long: "allsteps", Short: 'a', On: opt.Sstat, Help: "all steps of jobs without a step", Set: func(o *statOptions, _ string) error { o.all = true; return nil }},
 	{Long: "helpformat", Short: 'e', On: opt.Sstat, Help: "list the fields", Set: func(o *statOptions, _ string) error { o.list = true; return nil }},
 	{Long: "pidformat", Short: 'i', On: opt.Sstat, Help: "the processes of each step on each node", Set: func(o *statOptions, _ string) error { o.pids = true; return nil }},
@@ -181,10 +182,10 @@ func (o *statOptions) fields() (out []statField, bad string) {
 	return out, ""
 }
 
-// runSstat shows what running steps use.
-func runSstat(sys *front.Sys, argv []string) int {
+// Sstat shows what running steps use.
+func Sstat(sys *front.Sys, argv []string) int {
 	o := statOptions{sys: sys}
-	rest, code := front.ParseQuery(sys, opt.Sstat, sstatRows, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Sstat, SstatOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}
