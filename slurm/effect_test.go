@@ -36,7 +36,7 @@ var onlyShown = map[string]string{
 // settersAndShows are how the files begin whose reading of a field does not count: they read options and configurations, or show them.
 var settersAndShows = []string{
 	"slurm/options_", "slurm/setters.go", "slurm/values/", "slurm/finish", "slurm/conf/",
-	"slurm/scontrol_", "slurm/sacctmgr_", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
+	"slurm/control/scontrol_", "slurm/sacctmgr_", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
 	"slurm/show/queryjson.go", "slurm/show/jobview.go", "slurm/show/reservation.go", "slurm/show/books.go", "slurm/lint.go",
 }
 

@@ -6,6 +6,7 @@ package slurm
 import (
 	"fmt"
 
+	"dev.muster/slurm/control"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
@@ -24,10 +25,10 @@ func frontEnds() []frontEnd {
 		{"sbatch", "submit a batch script", runSbatch},
 		{"srun", "run a step, allocating for it if need be", runSrun},
 		{"salloc", "allocate nodes and run a command", runSalloc},
-		{"scontrol", "show and change jobs, nodes and partitions", runScontrol},
+		{"scontrol", "show and change jobs, nodes and partitions", control.Scontrol},
 		{"sinfo", "list partitions and nodes", show.Sinfo},
 		{"squeue", "list jobs and steps", show.Squeue},
-		{"scancel", "end jobs and steps or send them signals", runScancel},
+		{"scancel", "end jobs and steps or send them signals", control.Scancel},
 		{"sacct", "show history", report.Sacct},
 		{"sacctmgr", "show and change accounts, users, QOS and their limits", runSacctmgr},
 		{"sprio", "show what the priorities of pending jobs are made of", report.Sprio},

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"dev.muster/slurm/control"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/report"
@@ -22,13 +23,9 @@ func Pages() (list []Page) {
 		p.Operands, p.Options = described(f.name)
 		switch f.name {
 		case "scontrol":
-			for _, v := range servedVerbs() {
-				p.Words = append(p.Words, v.name)
-			}
+			p.Words = control.ScontrolVerbs()
 		case "sacctmgr":
-			for _, v := range new(manager).verbs() {
-				p.Words = append(p.Words, v.name)
-			}
+			p.Words = sacctmgrVerbs()
 		}
 		list = append(list, p)
 	}
@@ -44,13 +41,13 @@ func described(name string) (operands string, options []opt.Entry) {
 	case "salloc":
 		return submitPage(opt.Salloc)
 	case "scancel":
-		return queryPage(opt.Scancel, scancelOptions)
+		return queryPage(opt.Scancel, control.ScancelOptions)
 	case "squeue":
 		return queryPage(opt.Squeue, show.SqueueOptions)
 	case "sinfo":
 		return queryPage(opt.Sinfo, show.SinfoOptions)
 	case "scontrol":
-		return queryPage(opt.Scontrol, scontrolOptions)
+		return queryPage(opt.Scontrol, control.ScontrolOptions)
 	case "sacct":
 		return queryPage(opt.Sacct, report.SacctOptions)
 	case "sacctmgr":

@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/control"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
@@ -41,7 +42,7 @@ func (m *manager) configuration() int {
 	}
 	out := bufio.NewWriter(m.sys.Stdout)
 	defer out.Flush()
-	lines := configText(&resp)
+	lines := control.ConfigText(&resp)
 	fmt.Fprintf(out, "Configuration data as of %s\n", format.Stamp(resp.Now, "Unknown"))
 	for key := range strings.FieldsSeq(booksKeys) {
 		if value, there := lines[key]; there {

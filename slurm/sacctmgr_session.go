@@ -36,6 +36,14 @@ const (
 
 const namesWhat = "<ENTITY> [<SPECS>]"
 
+// sacctmgrVerbs are the names of the commands.
+func sacctmgrVerbs() (names []string) {
+	for _, v := range new(manager).verbs() {
+		names = append(names, v.name)
+	}
+	return names
+}
+
 // verbs are the commands, in the order in which help lists them.
 func (m *manager) verbs() []mgrVerb {
 	set := func(f func()) func([]string) int { return func([]string) int { f(); return 0 } }

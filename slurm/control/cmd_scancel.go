@@ -1,4 +1,4 @@
-package slurm
+package control
 
 import (
 	"bufio"
@@ -30,7 +30,8 @@ type cancelOptions struct {
 	filters     []string // for -v: name=value
 }
 
-var scancelOptions = []opt.Option[cancelOptions]{
+// ScancelOptions are the options of scancel.
+var ScancelOptions = []opt.Option[cancelOptions]{
 	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs charging this account", Meta: "account",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.Accounts = []string{v}
@@ -128,10 +129,10 @@ func setCancelUser(o *cancelOptions, v string) error {
 	return nil
 }
 
-// runScancel ends or signals jobs and steps.
-func runScancel(sys *front.Sys, argv []string) int {
+// Scancel ends or signals jobs and steps.
+func Scancel(sys *front.Sys, argv []string) int {
 	var o cancelOptions
-	rest, code := front.ParseQuery(sys, opt.Scancel, scancelOptions, &o, argv)
+	rest, code := front.ParseQuery(sys, opt.Scancel, ScancelOptions, &o, argv)
 	if code >= 0 {
 		return code
 	}

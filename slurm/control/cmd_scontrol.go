@@ -1,4 +1,7 @@
-package slurm
+// Package control is what operators and owners change, and scontrol shows: scontrol and scancel. It stands on package
+// show for how a job or a node is written, and knows nothing of submitting. Begin with cmd_scontrol.go, whose table of
+// verbs leads to the files scontrol_*.go.
+package control
 
 import (
 	"bufio"
@@ -31,7 +34,8 @@ type control struct {
 	clusters         string
 }
 
-var scontrolOptions = []opt.Option[control]{
+// ScontrolOptions are the options of scontrol, which are fields of a control.
+var ScontrolOptions = []opt.Option[control]{
 	{Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL", Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil }},
 	{Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show", Set: func(c *control, _ string) error { c.details = true; return nil }},
 	{Long: "federation", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
@@ -71,6 +75,14 @@ func verbs() []verb {
 		{"errnumstr", 2, 0, (*control).unsupported}, {"fsdampeningfactor", 1, 0, (*control).unsupported},
 		{"abort", 2, 0, (*control).unsupported}, {"completing", 3, 0, (*control).unsupported},
 	}...)
+}
+
+// ScontrolVerbs are the names of the verbs that do something.
+func ScontrolVerbs() (names []string) {
+	for _, v := range servedVerbs() {
+		names = append(names, v.name)
+	}
+	return names
 }
 
 // servedVerbs are those that do something.
@@ -118,11 +130,11 @@ func (c *control) unsupported([]string) int {
 	return c.complain("scontrol: error: Requested operation not supported on this system")
 }
 
-// runScontrol shows and changes what the servers hold.
-func runScontrol(sys *front.Sys, argv []string) int {
+// Scontrol shows and changes what the servers hold.
+func Scontrol(sys *front.Sys, argv []string) int {
 	c := &control{sys: sys, out: bufio.NewWriterSize(sys.Stdout, 1<<16)}
 	defer func() { _ = c.out.Flush() }()
-	rest, code := front.ParseQuery(sys, opt.Scontrol, scontrolOptions, c, argv)
+	rest, code := front.ParseQuery(sys, opt.Scontrol, ScontrolOptions, c, argv)
 	if code >= 0 {
 		return code
 	}

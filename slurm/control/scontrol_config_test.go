@@ -1,4 +1,4 @@
-package slurm
+package control
 
 import (
 	"os"
@@ -94,5 +94,5 @@ func configOf(t *testing.T, line string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return configText(&api.ClusterResponse{Config: *cfg})
+	return ConfigText(&api.ClusterResponse{Config: *cfg})
 }

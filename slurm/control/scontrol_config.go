@@ -1,4 +1,4 @@
-package slurm
+package control
 
 import (
 	"cmp"
@@ -145,9 +145,9 @@ func configLines() []configLine {
 // jobDefaultKeys are shown in the line JobDefaults.
 const jobDefaultKeys = " defcpupergpu defmempergpu "
 
-// configText collects the lines: what is in force, what the file says beside it, and Slurm's other keys,
+// ConfigText collects the lines: what is in force, what the file says beside it, and Slurm's other keys,
 // which are not set.
-func configText(r *api.ClusterResponse) map[string]string {
+func ConfigText(r *api.ClusterResponse) map[string]string {
 	lines := map[string]string{}
 	for k := range strings.FieldsSeq(configKeys) {
 		lines[k] = "(null)"
@@ -185,7 +185,7 @@ func (c *control) showConfig(string) int {
 	if err != nil {
 		return show.LoadFailed(c.sys, "slurm_load_ctl_conf error", err)
 	}
-	lines := configText(r)
+	lines := ConfigText(r)
 	place := func(key string) string {
 		if key == "PreemptExemptTime" { // in Slurm's list, not where the alphabet has it
 			key = "PreemptType+"
