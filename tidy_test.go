@@ -52,7 +52,8 @@ var mayImport = map[string][]string{
 	"slurm/show":       {"api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
 	"slurm/control":    {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/report":     {"api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
-	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
+	"slurm/sacctmgr":   {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
+	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/values", "wire"},
 }
 
 // anything may be imported by whole-product tests.

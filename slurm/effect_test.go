@@ -36,7 +36,7 @@ var onlyShown = map[string]string{
 // settersAndShows are how the files begin whose reading of a field does not count: they read options and configurations, or show them.
 var settersAndShows = []string{
 	"slurm/options_", "slurm/setters.go", "slurm/values/", "slurm/finish", "slurm/conf/",
-	"slurm/control/scontrol_", "slurm/sacctmgr_", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
+	"slurm/control/scontrol_", "slurm/sacctmgr/", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
 	"slurm/show/queryjson.go", "slurm/show/jobview.go", "slurm/show/reservation.go", "slurm/show/books.go", "slurm/lint.go",
 }
 
@@ -79,7 +79,8 @@ func TestFieldsAreRead(t *testing.T) {
 
 // acts reports whether what a file reads may change what is done.
 func acts(file string) bool {
-	return !slices.ContainsFunc(settersAndShows, func(p string) bool { return strings.HasPrefix(file, p) })
+	const compares = "slurm/sacctmgr/sacctmgr.go" // says what is there already
+	return file == compares || !slices.ContainsFunc(settersAndShows, func(p string) bool { return strings.HasPrefix(file, p) })
 }
 
 func finishes(file string) bool { return strings.HasPrefix(file, "slurm/finish") }

@@ -13,6 +13,7 @@ import (
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
 	"dev.muster/wire"
 )
@@ -77,9 +78,9 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 
 // archiveEnv tells ArchiveScript what goes and is to be archived, and up to where, Unix seconds.
 func archiveEnv(f *cluster.Forgetting) (list []string) {
-	for _, k := range archiveKinds() {
-		kind := strings.ToUpper(k.word)
-		i := slices.IndexFunc(f.Cutoffs, func(c cluster.Cutoff) bool { return c.Kind == k.kind && c.Archive })
+	for _, k := range sacctmgr.ArchiveKinds() {
+		kind := strings.ToUpper(k.Word)
+		i := slices.IndexFunc(f.Cutoffs, func(c cluster.Cutoff) bool { return c.Kind == k.Kind && c.Archive })
 		list = append(list, "SLURM_ARCHIVE_"+kind+"="+strconv.Itoa(front.BoolInt(i >= 0)))
 		if i >= 0 {
 			list = append(list, "SLURM_ARCHIVE_LAST_"+strings.TrimSuffix(kind, "S")+"="+strconv.FormatInt(f.Cutoffs[i].Before, 10))

@@ -9,6 +9,7 @@ import (
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
+	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
 )
 
@@ -30,7 +31,7 @@ func frontEnds() []frontEnd {
 		{"squeue", "list jobs and steps", show.Squeue},
 		{"scancel", "end jobs and steps or send them signals", control.Scancel},
 		{"sacct", "show history", report.Sacct},
-		{"sacctmgr", "show and change accounts, users, QOS and their limits", runSacctmgr},
+		{"sacctmgr", "show and change accounts, users, QOS and their limits", sacctmgr.Run},
 		{"sprio", "show what the priorities of pending jobs are made of", report.Sprio},
 		{"sshare", "show shares and usage of accounts and users", report.Sshare},
 		{"sreport", "sum up what was used", report.Sreport},

@@ -5,6 +5,7 @@ import (
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/report"
+	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
 )
 
@@ -25,7 +26,7 @@ func Pages() (list []Page) {
 		case "scontrol":
 			p.Words = control.ScontrolVerbs()
 		case "sacctmgr":
-			p.Words = sacctmgrVerbs()
+			p.Words = sacctmgr.Verbs()
 		}
 		list = append(list, p)
 	}
@@ -51,7 +52,7 @@ func described(name string) (operands string, options []opt.Entry) {
 	case "sacct":
 		return queryPage(opt.Sacct, report.SacctOptions)
 	case "sacctmgr":
-		return queryPage(opt.Sacctmgr, sacctmgrOptions)
+		return queryPage(opt.Sacctmgr, sacctmgr.Options)
 	case "sprio":
 		return queryPage(opt.Sprio, report.SprioOptions)
 	case "sshare":

@@ -1,4 +1,7 @@
-package slurm
+// Package sacctmgr is the command that shows and changes accounts, users, QOS and their limits. It stands on package
+// report for the tree of accounts, and on package control for the configuration; nothing but the table of front-ends
+// stands on it. Begin with sacctmgr.go, then session.go for its commands.
+package sacctmgr
 
 import (
 	"bufio"
@@ -31,7 +34,8 @@ type manager struct {
 	lines     *lines // of standard input
 }
 
-var sacctmgrOptions = []opt.Option[manager]{
+// Options are those of the command line, which are fields of a manager.
+var Options = []opt.Option[manager]{
 	{Long: "immediate", Short: 'i', On: opt.Sacctmgr, Help: "commit without asking", Set: func(m *manager, _ string) error { m.immediate = true; return nil }},
 	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.NoHeader = true; return nil }},
 	{Long: "oneliner", Short: 'o', On: opt.Sacctmgr, Help: "one line a record: always so", Set: func(*manager, string) error { return nil }},
@@ -94,10 +98,10 @@ func mgrEntity(word string) string {
 	return ""
 }
 
-// runSacctmgr shows and changes accounts, users and QOS.
-func runSacctmgr(sys *front.Sys, argv []string) int {
+// Run shows and changes accounts, users and QOS.
+func Run(sys *front.Sys, argv []string) int {
 	m := &manager{sys: sys, lines: &lines{in: bufio.NewReader(sys.Stdin)}}
-	rest, code := front.ParseQuery(sys, opt.Sacctmgr, sacctmgrOptions, m, argv)
+	rest, code := front.ParseQuery(sys, opt.Sacctmgr, Options, m, argv)
 	if code >= 0 {
 		return code
 	}

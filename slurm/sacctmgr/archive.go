@@ -1,4 +1,4 @@
-package slurm
+package sacctmgr
 
 import (
 	"bufio"
@@ -26,14 +26,15 @@ func (m *manager) archive(args []string) int {
 	return m.wrong("No valid entity in archive command", `Input line must include, "Dump", or "load"`)
 }
 
-// archiveKind is what archive dump calls a kind of records: word has it written into a file, "purge"+purge says how old it becomes.
-type archiveKind struct {
-	kind        cluster.RecordKind
-	word, purge string
+// ArchiveKind is what archive dump calls a kind of records: word has it written into a file, "purge"+purge says how old it becomes.
+type ArchiveKind struct {
+	Kind        cluster.RecordKind
+	Word, purge string
 }
 
-func archiveKinds() []archiveKind {
-	return []archiveKind{{cluster.EventRecords, "events", "eventafter"}, {cluster.JobRecords, "jobs", "jobafter"}, {cluster.ResvRecords, "reservations", "resvafter"},
+// ArchiveKinds are the kinds of records that go out of history.
+func ArchiveKinds() []ArchiveKind {
+	return []ArchiveKind{{cluster.EventRecords, "events", "eventafter"}, {cluster.JobRecords, "jobs", "jobafter"}, {cluster.ResvRecords, "reservations", "resvafter"},
 		{cluster.StepRecords, "steps", "stepafter"}, {cluster.TxnRecords, "txn", "txnafter"}, {cluster.UsageRecords, "usage", "usageafter"}}
 }
 
@@ -43,9 +44,9 @@ func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
 	for _, a := range args {
 		key, value, isSet := strings.Cut(a, "=")
 		key = strings.ToLower(key)
-		i := slices.IndexFunc(archiveKinds(), func(k archiveKind) bool {
+		i := slices.IndexFunc(ArchiveKinds(), func(k ArchiveKind) bool {
 			purge, isPurge := strings.CutPrefix(key, "purge")
-			return isSet && isPurge && front.IsKey(purge, 1, k.purge) || !isSet && front.IsKey(key, 2, k.word)
+			return isSet && isPurge && front.IsKey(purge, 1, k.purge) || !isSet && front.IsKey(key, 2, k.Word)
 		})
 		switch {
 		case isSet && front.IsKey(key, 1, "directory"):
@@ -54,16 +55,16 @@ func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
 			c.Script = value
 		case strings.HasPrefix("suspend", key) && len(key) > 1 || strings.HasPrefix(key, "purges") && front.IsKey(key, 7, "purgesuspendafter"):
 			return c, m.wrong(" " + a + ": pauses are part of the jobs' records: see Jobs and PurgeJobAfter=")
-		case i < 0 || !isSet && archiveKinds()[i].kind == cluster.UsageRecords:
+		case i < 0 || !isSet && ArchiveKinds()[i].Kind == cluster.UsageRecords:
 			return c, m.wrong(" Unknown option: " + a + ": archive dump knows Events, Jobs, Reservations, Steps, TXN, Directory=, Script= and PurgeEventAfter=, PurgeJobAfter=, PurgeResvAfter=, PurgeStepAfter=, PurgeTXNAfter=, PurgeUsageAfter=")
 		case !isSet:
-			archived[archiveKinds()[i].kind] = true
+			archived[ArchiveKinds()[i].Kind] = true
 		default:
 			age, ok := cluster.ParseAge(value)
 			if !ok {
 				return c, m.wrong(fmt.Sprintf(" Invalid value for %s (%s): it is a number of months, or of hours or days as 48hours or 30days", key, value))
 			}
-			c.Rules = append(c.Rules, cluster.RetainRule{Kind: archiveKinds()[i].kind, Age: age})
+			c.Rules = append(c.Rules, cluster.RetainRule{Kind: ArchiveKinds()[i].Kind, Age: age})
 		}
 	}
 	if c.Rules == nil && len(archived) > 0 {

@@ -1,4 +1,4 @@
-package slurm
+package sacctmgr
 
 import (
 	"bufio"
@@ -36,8 +36,8 @@ const (
 
 const namesWhat = "<ENTITY> [<SPECS>]"
 
-// sacctmgrVerbs are the names of the commands.
-func sacctmgrVerbs() (names []string) {
+// Verbs are the names of the commands.
+func Verbs() (names []string) {
 	for _, v := range new(manager).verbs() {
 		names = append(names, v.name)
 	}
@@ -84,7 +84,7 @@ func (m *manager) verb(word string) *mgrVerb {
 
 // help tells the options and the commands.
 func (m *manager) help([]string) int {
-	p := &opt.Parser[manager]{Prog: opt.Sacctmgr, Rows: [][]opt.Option[manager]{sacctmgrOptions}}
+	p := &opt.Parser[manager]{Prog: opt.Sacctmgr, Rows: [][]opt.Option[manager]{Options}}
 	for _, l := range p.Help("sacctmgr [OPTION...] [COMMAND]") {
 		m.tell("%s", l)
 	}
