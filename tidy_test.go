@@ -50,10 +50,11 @@ var mayImport = map[string][]string{
 	"slurm/front":      {"api", "cluster", "cluster/hostlist", "slurm/opt", "wire"},
 	"slurm/values":     {"cluster", "slurm/front", "slurm/opt"},
 	"slurm/show":       {"api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
+	"slurm/submit":     {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/values"},
 	"slurm/control":    {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/report":     {"api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/sacctmgr":   {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
-	"slurm":            {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/conf", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/values", "wire"},
+	"slurm":            {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
 }
 
 // anything may be imported by whole-product tests.

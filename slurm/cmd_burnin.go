@@ -15,6 +15,7 @@ import (
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
+	"dev.muster/slurm/submit"
 )
 
 const burninUsage = `usage: muster burnin [--seconds N] [--memory MB] [--disk MB] [--output FILE] NODES
@@ -112,15 +113,15 @@ func burninSubmit(s *front.Sys, list string, options []string, output string) in
 		if gpus := len(n.Inventory.Found()); gpus > 0 {
 			argv = append(argv, "--gres=gpu:"+strconv.Itoa(gpus))
 		}
-		r, err := ParseSbatch(argv, s)
+		r, err := submit.ParseSbatch(argv, s)
 		if err != nil {
 			return s.Usage(err)
 		}
-		q, code := submission(s, r)
+		q, code := submit.Submission(s, r)
 		if code != 0 {
 			return code
 		}
-		job, err := submitAll(s, r, q)
+		job, err := submit.SubmitAll(s, r, q)
 		if err != nil {
 			text, _ := front.ErrorText(err)
 			fmt.Fprintf(s.Stderr, "%s: the test of node %s could not be submitted: %s\n", s.Prog, n.Name, text)

@@ -14,6 +14,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/submit"
 )
 
 // maxNotes is how many notes one file gets: more are not read.
@@ -46,8 +47,8 @@ type jobScript struct {
 	text     []byte
 	comments []lintLine // lines that begin with #, blanks before it cut off, as one word each, outside of here-documents
 	commands []lintLine
-	options  bool     // it has #SBATCH lines that count
-	req      *Request // nil if sbatch would refuse it; then refused says why
+	options  bool            // it has #SBATCH lines that count
+	req      *submit.Request // nil if sbatch would refuse it; then refused says why
 	refused  string
 	nodes    []cluster.Node // none if no cluster answers
 	config   *cluster.Config
@@ -93,7 +94,7 @@ func Lint(s *front.Sys, args []string) int {
 	books := lintBooks(s)
 	code := 0
 	for _, file := range args {
-		text, err := front.ReadFileLimited(file, maxScript)
+		text, err := front.ReadFileLimited(file, submit.MaxScript)
 		if err != nil {
 			code = s.Fail("%s: %v", file, err)
 			continue
@@ -193,14 +194,14 @@ func readJobScript(s *front.Sys, file string, text []byte) *jobScript {
 	if !path.IsAbs(file) {
 		file = "./" + file
 	}
-	req, err := ParseSbatch([]string{file}, &sys)
+	req, err := submit.ParseSbatch([]string{file}, &sys)
 	if err != nil {
 		sc.refused = strings.TrimPrefix(strings.TrimPrefix(strings.Split(err.Error(), "\n")[0], "sbatch: "), "error: ")
 		return sc
 	}
 	sc.req = req
 	for _, g := range req.Set {
-		sc.options = sc.options || g.From == FromDirective
+		sc.options = sc.options || g.From == submit.FromDirective
 	}
 	return sc
 }

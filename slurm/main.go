@@ -11,6 +11,7 @@ import (
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
+	"dev.muster/slurm/submit"
 )
 
 // frontEnd is one command. Its function gets the arguments without the name and returns the exit code.
@@ -23,9 +24,9 @@ type frontEnd struct {
 // can not be laid out by the compiler.
 func frontEnds() []frontEnd {
 	return []frontEnd{
-		{"sbatch", "submit a batch script", runSbatch},
-		{"srun", "run a step, allocating for it if need be", runSrun},
-		{"salloc", "allocate nodes and run a command", runSalloc},
+		{"sbatch", "submit a batch script", submit.Sbatch},
+		{"srun", "run a step, allocating for it if need be", submit.Srun},
+		{"salloc", "allocate nodes and run a command", submit.Salloc},
 		{"scontrol", "show and change jobs, nodes and partitions", control.Scontrol},
 		{"sinfo", "list partitions and nodes", show.Sinfo},
 		{"squeue", "list jobs and steps", show.Squeue},

@@ -7,6 +7,7 @@ import (
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
+	"dev.muster/slurm/submit"
 )
 
 // Page is what a manual and a shell's completion tell of a front-end.
@@ -70,7 +71,7 @@ func described(name string) (operands string, options []opt.Entry) {
 }
 
 func submitPage(prog opt.Prog) (string, []opt.Entry) {
-	return "[OPTIONS...] " + front.Operands(prog), parserFor(prog).Describe()
+	return "[OPTIONS...] " + front.Operands(prog), submit.ParserFor(prog).Describe()
 }
 
 func queryPage[T any](prog opt.Prog, rows []opt.Option[T]) (string, []opt.Entry) {

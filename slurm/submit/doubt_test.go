@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"bufio"
@@ -101,7 +101,7 @@ func TestSubmitDoubt(t *testing.T) {
 					sys.Environ = append(sys.Environ, submitKeyEnv+"="+c.key)
 				}
 				began := time.Now()
-				Main([]string{"sbatch", "--wrap", "true"}, sys)
+				Sbatch(sys, []string{"--wrap", "true"})
 				if !strings.Contains(both.String(), c.out) || strings.Contains(both.String(), "may have been taken") != c.doubt {
 					t.Errorf("it said %q", both.String())
 				}

@@ -1,4 +1,8 @@
-package slurm
+// Package submit is sbatch, srun and salloc: what a command line, a script and the environment ask for, and how a
+// step is run. Options are tables of rows (options_*.go) that set fields of a Request (setters.go), which is completed
+// when all are read (finish.go). It knows neither what shows jobs nor what changes them. Begin with request.go; then
+// cmd_sbatch.go or cmd_srun.go.
+package submit
 
 import (
 	"strings"
@@ -152,13 +156,14 @@ func (r *Request) fatal(text string) error {
 	return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "fatal: %s", text))
 }
 
-func parserFor(prog opt.Prog) *opt.Parser[Request] {
+// ParserFor is the parser of a program's options, as its tables have them.
+func ParserFor(prog opt.Prog) *opt.Parser[Request] {
 	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsOwn}}
 }
 
 // parseLine reads the command line and answers --help, --usage and --version.
 func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, error) {
-	p := parserFor(prog)
+	p := ParserFor(prog)
 	found, rest, err := p.Parse(argv)
 	for _, f := range found {
 		out := &opt.UsageError{Stdout: true}
@@ -191,7 +196,7 @@ func newRequest(prog opt.Prog, argv []string, sys *front.Sys) *Request {
 // parseSrunPart makes of what srun's line gives for one component, and of the environment, a request.
 func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request) (*Request, error) {
 	r := newRequest(opt.Srun, argv, sys)
-	env := parserFor(opt.Srun).Env(sys.LookupEnv)
+	env := ParserFor(opt.Srun).Env(sys.LookupEnv)
 	if err := r.apply(env, FromEnv); err != nil {
 		return nil, err
 	}
@@ -228,7 +233,7 @@ func ParseSalloc(argv []string, sys *front.Sys) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.complete(parserFor(opt.Salloc).Env(sys.LookupEnv), lines); err != nil {
+	if err := r.complete(ParserFor(opt.Salloc).Env(sys.LookupEnv), lines); err != nil {
 		return nil, err
 	}
 	r.Job.Kind = cluster.Allocation

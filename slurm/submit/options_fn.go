@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"dev.muster/cluster"

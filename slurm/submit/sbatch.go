@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"dev.muster/slurm/opt"
 )
 
-// maxScript bounds what is read of a script. The server's own limit (4 MiB) is far
+// MaxScript bounds what is read of a script. The server's own limit (4 MiB) is far
 // below; this one only keeps `sbatch < /dev/zero` from eating the memory.
-const maxScript = 64 << 20
+const MaxScript = 64 << 20
 
 // ParseSbatch reads sbatch's command line, its script with the options in it, and its
 // environment; the command line wins over the environment, and that over the script.
@@ -40,7 +40,7 @@ func ParseSbatch(argv []string, sys *front.Sys) (*Request, error) {
 	found := slices.Concat(lines...)
 	r.Client.ExportFile, r.exportFile = scratch.Client.ExportFile, scratch.exportFile
 	r.Client.TestOnly = scratch.Client.TestOnly
-	env := parserFor(opt.Sbatch).Env(sys.LookupEnv)
+	env := ParserFor(opt.Sbatch).Env(sys.LookupEnv)
 	wrap, wrapped := lastValue(found, "wrap")
 	if wrapped {
 		r.wrap(wrap)
@@ -104,12 +104,12 @@ func (r *Request) readScript(found []opt.Found[Request], rest []string) error {
 	var text []byte
 	var err error
 	if len(rest) == 0 {
-		text, err = io.ReadAll(io.LimitReader(r.sys.Stdin, maxScript))
+		text, err = io.ReadAll(io.LimitReader(r.sys.Stdin, MaxScript))
 		r.Job.Name = "sbatch"
 	} else {
 		dir, _ := lastValue(found, "chdir")
 		file := r.findScript(rest[0], dir)
-		text, err = front.ReadFileLimited(file, maxScript)
+		text, err = front.ReadFileLimited(file, MaxScript)
 		r.Job.Command, r.Job.Args, r.Job.Name = file, rest[1:], path.Base(rest[0])
 	}
 	if errors.Is(err, syscall.EISDIR) {

@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ var sameMatter = [][]string{{"mem", "mem-per-cpu", "mem-per-gpu"}, {"requeue", "
 // inherit gives a component what the one before it was given and it was not.
 func (r *Request) inherit(from *Request) error {
 	rows := map[string]*opt.Option[Request]{}
-	for _, table := range parserFor(r.prog).Rows {
+	for _, table := range ParserFor(r.prog).Rows {
 		for i := range table {
 			rows[table[i].Long] = &table[i]
 		}

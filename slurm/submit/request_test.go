@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"errors"
@@ -483,7 +483,7 @@ func TestStepEnviron(t *testing.T) {
 func TestRows(t *testing.T) {
 	for _, prog := range []opt.Prog{opt.Sbatch, opt.Srun, opt.Salloc} {
 		long, short := map[string]bool{}, map[byte]bool{}
-		for _, table := range parserFor(prog).Rows {
+		for _, table := range ParserFor(prog).Rows {
 			for _, o := range table {
 				if o.On&prog == 0 {
 					continue

@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"strconv"
@@ -11,7 +11,7 @@ import (
 // they are to be ignored. It reads up to the first line that is neither blank nor a
 // comment. name is the script as messages call it.
 func (r *Request) directives(name string, ignorePBS bool) error {
-	p := parserFor(opt.Sbatch)
+	p := ParserFor(opt.Sbatch)
 	var foreign []string
 	part, line := r, 0
 	if r.addedShebang {

@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"strconv"
@@ -66,7 +66,7 @@ func (r *Request) setForeign(long, value string) error {
 	if r.From(long) != NotGiven {
 		return nil
 	}
-	row := parserFor(opt.Sbatch).Row(long)
+	row := ParserFor(opt.Sbatch).Row(long)
 	return r.apply([]opt.Found[Request]{{Row: row, Value: value, Given: true}}, FromDirective)
 }
 

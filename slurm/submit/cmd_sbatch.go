@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// runSbatch submits a batch script.
-func runSbatch(sys *front.Sys, argv []string) int {
+// Sbatch submits a batch script.
+func Sbatch(sys *front.Sys, argv []string) int {
 	r, err := ParseSbatch(argv, sys)
 	if err != nil {
 		return sys.Usage(err)
@@ -26,14 +26,14 @@ func runSbatch(sys *front.Sys, argv []string) int {
 	if code != 0 {
 		return code
 	}
-	q, code := submission(sys, r)
+	q, code := Submission(sys, r)
 	if code != 0 {
 		return code
 	}
 	if r.Client.TestOnly {
 		return testOnly(sys, r, q)
 	}
-	resp, err := submitAll(sys, r, q)
+	resp, err := SubmitAll(sys, r, q)
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		beforeRefusal(sys, err, r)
@@ -113,8 +113,8 @@ func submit[Q any](s *front.Sys, to api.Endpoint[Q, api.SubmitResponse], key str
 	return resp, err
 }
 
-// submitAll hands over a job with all of its components.
-func submitAll(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
+// SubmitAll hands over a job with all of its components.
+func SubmitAll(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
 	q.Key = requestKey(s)
 	if key := s.Getenv(submitKeyEnv); key != "" && s.Prog == "sbatch" {
 		q.Key = key
@@ -166,8 +166,8 @@ func sayNotes(s *front.Sys, r *Request) {
 	}
 }
 
-// submission is the request for a new job.
-func submission(s *front.Sys, r *Request) (api.SubmitRequest, int) {
+// Submission is the request for a new job.
+func Submission(s *front.Sys, r *Request) (api.SubmitRequest, int) {
 	j := &r.Job
 	settleRequest(s, r)
 	q := api.SubmitRequest{Script: r.Script}

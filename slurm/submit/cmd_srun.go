@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// runSrun runs a step: in the job it is called in, in the one --jobid names, or in an
+// Srun runs a step: in the job it is called in, in the one --jobid names, or in an
 // allocation of its own.
-func runSrun(sys *front.Sys, argv []string) int {
+func Srun(sys *front.Sys, argv []string) int {
 	r, err := ParseSrun(argv, sys)
 	if err != nil {
 		return sys.Usage(err)
@@ -32,7 +32,7 @@ func runSrun(sys *front.Sys, argv []string) int {
 		}
 	}
 	if r.Client.TestOnly {
-		q, code := submission(sys, r)
+		q, code := Submission(sys, r)
 		if code != 0 {
 			return code
 		}
@@ -91,11 +91,11 @@ func stepLeaves(s *front.Sys, r *Request) {
 
 // allocate submits an allocation and waits until its nodes are ready.
 func allocate(s *front.Sys, r *Request) (*cluster.Job, int) {
-	q, code := submission(s, r)
+	q, code := Submission(s, r)
 	if code != 0 {
 		return nil, code
 	}
-	resp, err := submitAll(s, r, q)
+	resp, err := SubmitAll(s, r, q)
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		beforeRefusal(s, err, r)

@@ -1,4 +1,4 @@
-package slurm
+package submit
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// runSalloc allocates and runs a command (or a shell) here, on the caller's machine.
-func runSalloc(sys *front.Sys, argv []string) int {
+// Salloc allocates and runs a command (or a shell) here, on the caller's machine.
+func Salloc(sys *front.Sys, argv []string) int {
 	r, err := ParseSalloc(argv, sys)
 	if err != nil {
 		return sys.Usage(err)
