@@ -18,7 +18,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "gpu/nvml", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/front", "slurm/opt", "slurm/show"},
+	".":                {"agent/step", "cli", "early", "gpu", "gpu/nvml"},
 	"early":            {"api", "slurm", "slurm/front"},
 	"packaging":        {"slurm", "slurm/opt"},
 	"wire":             {},
@@ -54,7 +54,8 @@ var mayImport = map[string][]string{
 	"slurm/control":    {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/report":     {"api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/sacctmgr":   {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
-	"slurm":            {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
+	"slurm":            {"api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
+	"cli":              {"agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/submit", "wire"},
 }
 
 // anything may be imported by whole-product tests.

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"cmp"
@@ -128,9 +128,9 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	return h
 }
 
-// Health prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the exit code: 1 if
+// runHealth prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the exit code: 1 if
 // some do.
-func Health(sys *front.Sys, argv []string) int {
+func runHealth(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {
 		argv = argv[1:]

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -26,8 +26,8 @@ const (
 	burninAgain = time.Second
 )
 
-// internalBurnin is muster internal burnin: the test of the machine, in a job of its own. It returns the exit code.
-func internalBurnin(args []string) int {
+// BurninHere is muster internal burnin: the test of the machine, in a job of its own. It returns the exit code.
+func BurninHere(args []string) int {
 	flags := flag.NewFlagSet("muster internal burnin", flag.ContinueOnError)
 	seconds := flags.Int("seconds", int(burninLoad/time.Second), "how long each load takes")
 	memory := flags.Int64("memory", 0, "MB of memory to test (default: half of what is free)")

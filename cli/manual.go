@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -48,8 +48,8 @@ func nativePage(c *cli.Command) packaging.Page {
 	return packaging.Native(c.Name, c.Usage, operands, options, commands...)
 }
 
-// internalFiles writes what packages hold besides the program below a folder: muster internal files DIR.
-func internalFiles(dir string) error {
+// WriteFiles writes what packages hold besides the program below a folder: muster internal files DIR.
+func WriteFiles(dir string) error {
 	for _, f := range manuals() {
 		if err := writeFile(filepath.Join(dir, f.Path), f.Text); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"bytes"
@@ -85,8 +85,8 @@ var lintRules = [...]lintRule{
 	{"shebang", lintShebang},
 }
 
-// Lint prints at most three notes on each script or configuration file, the most helpful first, and nothing where there is nothing to say.
-func Lint(s *front.Sys, args []string) int {
+// runLint prints at most three notes on each script or configuration file, the most helpful first, and nothing where there is nothing to say.
+func runLint(s *front.Sys, args []string) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return s.Fail("usage: muster lint FILE…, scripts for sbatch or configuration files")
 	}

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
+// runWhy prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
 // returns the exit code.
-func Why(sys *front.Sys, argv []string) int {
+func runWhy(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {
 		argv = argv[1:]

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"cmp"
@@ -75,9 +75,9 @@ type jobCounts struct {
 	OldestWait int64 `json:"oldest_wait,omitempty"`
 }
 
-// Status prints how the cluster is (muster status). It returns 1 if no majority of the servers is up, some server is
+// runStatus prints how the cluster is (muster status). It returns 1 if no majority of the servers is up, some server is
 // down, or none answers.
-func Status(sys *front.Sys, json bool) int {
+func runStatus(sys *front.Sys, json bool) int {
 	st, err := askStatus(sys)
 	if err != nil {
 		return sys.Failed(err)

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"cmp"
@@ -24,9 +24,9 @@ const burninUsage = `usage: muster burnin [--seconds N] [--memory MB] [--disk MB
 // burninLimit is the time limit of a test's job, in minutes.
 const burninLimit = "120"
 
-// Burnin submits an acceptance test of each of some nodes, or shows what tests found (muster burnin [--show] …). It returns the exit
+// runBurnin submits an acceptance test of each of some nodes, or shows what tests found (muster burnin [--show] …). It returns the exit
 // code: 1 if a part that is shown has failed.
-func Burnin(sys *front.Sys, argv []string) int {
+func runBurnin(sys *front.Sys, argv []string) int {
 	wrong := func() int {
 		fmt.Fprintln(sys.Stderr, burninUsage)
 		return 2

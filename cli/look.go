@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/early"
-	"dev.muster/slurm"
 	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 )
@@ -17,16 +16,16 @@ func lookCommands() []*cli.Command {
 	return []*cli.Command{
 		{Name: "status", Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
 			Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
-			Action: func(c *cli.Context) error { return exit(slurm.Status(frontEnd(), c.Bool("json"))) }},
+			Action: func(c *cli.Context) error { return exit(runStatus(frontEnd(), c.Bool("json"))) }},
 		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
-			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: slurm.TopSorts()[0], Usage: "order of jobs: " + strings.Join(slurm.TopSorts(), ", ")}},
-			Action: func(c *cli.Context) error { return exit(slurm.Top(frontEnd(), c.String("sort"))) }},
+			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: topSorts()[0], Usage: "order of jobs: " + strings.Join(topSorts(), ", ")}},
+			Action: func(c *cli.Context) error { return exit(runTop(frontEnd(), c.String("sort"))) }},
 		{Name: "sql", Usage: "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'", ArgsUsage: "QUESTION",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"}, &cli.BoolFlag{Name: "csv", Usage: "print CSV"},
 				&cli.BoolFlag{Name: "json", Usage: "print JSON: a list of rows, cells by column"}, &cli.BoolFlag{Name: "noheader", Usage: "no line of headers"}},
 			Action: func(c *cli.Context) error {
-				o := slurm.SQLOptions{Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"), NoHeader: c.Bool("noheader"), Words: c.Args().Slice()}
-				return exit(slurm.SQL(frontEnd(), o))
+				o := sqlOptions{Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"), NoHeader: c.Bool("noheader"), Words: c.Args().Slice()}
+				return exit(runSQL(frontEnd(), o))
 			}},
 		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
 			cl := local()

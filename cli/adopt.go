@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"errors"
@@ -49,9 +49,9 @@ func parseAdopt(argv []string) (map[string]string, error) {
 	return set, nil
 }
 
-// Adopt is called by pam_exec for an account or a session: the process that called it, sshd say, becomes part of the newest job of
+// runAdopt is called by pam_exec for an account or a session: the process that called it, sshd say, becomes part of the newest job of
 // the user on this node. Its exit code is the answer: 0 lets the user in. Texts on its output are for the user.
-func Adopt(sys *front.Sys, argv []string) int {
+func runAdopt(sys *front.Sys, argv []string) int {
 	const denied = 1
 	set, err := parseAdopt(argv)
 	if err != nil {

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func lintOf(t *testing.T, name, text string, answers bool) []string {
 		slurmtest.WithBooks(f.Own, f)
 		sys.Dial = f.Dial(t)
 	}
-	if code := Lint(sys, []string{filepath.Join(dir, name)}); code != 0 {
+	if code := runLint(sys, []string{filepath.Join(dir, name)}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, sys.Stderr)
 	}
 	out := strings.ReplaceAll(strings.TrimSuffix(sys.Stdout.(*bytes.Buffer).String(), "\n"), filepath.Join(dir, name), "F")

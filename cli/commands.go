@@ -1,4 +1,7 @@
-package main
+// Package cli is muster's own commands, which speak no Slurm: the daemons, installing and members, why, health, lint,
+// status, top, sql and burnin. It may know all that is below it, and nothing but package main stands on it. Begin with
+// daemon.go, which lists the commands; commands.go has how all of them read their words.
+package cli
 
 import (
 	"cmp"
@@ -17,6 +20,15 @@ import (
 
 // What all of muster's own commands have in common, where the library has it in another way: options may stand behind
 // arguments, a word that means nothing is refused with the one that it resembles, and an error is one line.
+
+// Main runs one of muster's own commands and returns its exit code.
+func Main(args []string) int {
+	if err := runNative(args); err != nil {
+		fmt.Fprintln(os.Stderr, "muster:", explain(err))
+		return 1
+	}
+	return 0
+}
 
 // runNative runs one of muster's own commands.
 func runNative(args []string) error {

@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"bufio"
@@ -11,14 +11,14 @@ import (
 	"dev.muster/wire"
 )
 
-// SQLOptions is what the line of muster sql asks for.
-type SQLOptions struct {
+// sqlOptions is what the line of muster sql asks for.
+type sqlOptions struct {
 	Tables, CSV, JSON, NoHeader bool
 	Words                       []string // the question, one word of the shell's
 }
 
-// SQL asks history in SQL and prints the answer (muster sql QUESTION). It returns the exit code.
-func SQL(sys *front.Sys, o SQLOptions) int {
+// runSQL asks history in runSQL and prints the answer (muster sql QUESTION). It returns the exit code.
+func runSQL(sys *front.Sys, o sqlOptions) int {
 	if (len(o.Words) != 1) != o.Tables || o.CSV && o.JSON {
 		fmt.Fprintln(sys.Stderr, "usage: muster sql [--csv | --json] [--noheader] 'SELECT ...', options first, or muster sql --tables")
 		return 1

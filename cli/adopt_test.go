@@ -1,4 +1,4 @@
-package slurm
+package cli
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func TestAdoptOptions(t *testing.T) {
 		var out bytes.Buffer
 		sys := &front.Sys{Stdout: &out, Stderr: &out, Environ: []string{"PAM_USER=" + c.user, "PAM_TYPE=" + c.kind},
 			Dial: func(context.Context) (api.Conn, error) { return nil, errors.New("nobody listens") }}
-		if code := Adopt(sys, strings.Fields(c.args)); code != c.code || !strings.Contains(out.String(), c.says) || c.says == "" && out.Len() > 0 {
+		if code := runAdopt(sys, strings.Fields(c.args)); code != c.code || !strings.Contains(out.String(), c.says) || c.says == "" && out.Len() > 0 {
 			t.Errorf("%s: %d %s", c.what, code, out.String())
 		}
 	}
