@@ -3,7 +3,7 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
 GO ?= $(shell command -v go || echo /usr/local/go/bin/go)
 export CGO_ENABLED ?= 0
-LDFLAGS = -s -w -X dev.muster/slurm.Version=$(VERSION)
+LDFLAGS = -s -w -X dev.muster/slurm/front.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat
 
 .PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill fence-vm chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs limits
@@ -162,11 +162,11 @@ EXAMPLES ?= $(abspath ../shared/examples)
 examples: needs build
 	$(GO) test -count=1 -run TestExamples -v -timeout 20m ./e2e -examples=$(EXAMPLES)
 
-# The program of an older commit, from which a cluster is upgraded.
+# The program of an older commit, from which a cluster is upgraded. Where the version stands has changed.
 PREVIOUS ?= HEAD~1
 dist/muster-previous:
 	@rm -rf dist/previous; mkdir -p dist/previous; git archive $(PREVIOUS) | tar -x -C dist/previous; \
-	cd dist/previous && $(GO) build -ldflags '-s -w -X dev.muster/slurm.Version=$(shell git rev-parse --short $(PREVIOUS))' -o ../muster-previous . && rm -rf ../previous
+	cd dist/previous && $(GO) build -ldflags '-s -w $(foreach p,slurm slurm/front,-X dev.muster/$(p).Version=$(shell git rev-parse --short $(PREVIOUS)))' -o ../muster-previous . && rm -rf ../previous
 
 # A cluster of three servers and two clients upgraded from an older program in each order, with jobs running (minutes).
 .PHONY: upgrade

@@ -592,7 +592,7 @@ type MissingNode struct {
 	Why  string           `json:"why"`
 }
 
-// AttachRequest opens the stream of one node's part of a step (package agent/step/stream).
+// AttachRequest opens the stream of one node's part of a step (package api/stream).
 type AttachRequest struct {
 	ID   cluster.StepID   `json:"id"`
 	Node cluster.NodeName `json:"node"`

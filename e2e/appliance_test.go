@@ -181,7 +181,7 @@ func canRaise(t *testing.T) bool {
 // checkUpgrade installs another version while a job runs.
 func checkUpgrade(t *testing.T, at map[string]*machine, vars []string) {
 	next := filepath.Join(t.TempDir(), "muster")
-	if err := build(next, "-ldflags", "-X dev.muster/slurm.Version="+nextVersion); err != nil {
+	if err := build(next, "-ldflags", "-X dev.muster/slurm/front.Version="+nextVersion); err != nil {
 		t.Fatal(err)
 	}
 	id := startJob(at, "upgraded", "c1")

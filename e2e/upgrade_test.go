@@ -192,7 +192,7 @@ func someServer(members []string) bool {
 func rollingUpgrade(t *testing.T, old, orderOf string) {
 	g := newGroupOf(t, old, nil).fill(2)
 	next := filepath.Join(g.dir, "next")
-	if err := build(next, "-ldflags", "-X dev.muster/slurm.Version="+nextVersion); err != nil {
+	if err := build(next, "-ldflags", "-X dev.muster/slurm/front.Version="+nextVersion); err != nil {
 		t.Fatal(err)
 	}
 

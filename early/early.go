@@ -14,6 +14,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/slurm"
+	"dev.muster/slurm/front"
 )
 
 func init() {
@@ -28,14 +29,14 @@ func init() {
 		}
 		name, args = args[1], args[1:]
 	}
-	sys := slurm.RealSys(name)
+	sys := front.RealSys(name)
 	sys.Dial = Dial
 	os.Exit(slurm.Main(args, sys))
 }
 
 // Dial reaches the local daemon over its unix socket, without package net.
 func Dial(context.Context) (conn api.Conn, err error) {
-	for _, s := range slurm.Sockets(os.Getenv) {
+	for _, s := range front.Sockets(os.Getenv) {
 		if conn, err = dial(s); err == nil {
 			return conn, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/submit"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/slurm-compat.md")
@@ -51,7 +52,7 @@ func TestCompatDoc(t *testing.T) {
 func optionTable() string {
 	var b strings.Builder
 	b.WriteString("| option | sbatch | srun | salloc | variables | effect |\n|---|---|---|---|---|---|\n")
-	for _, table := range parserFor(opt.All).Rows {
+	for _, table := range submit.ParserFor(opt.All).Rows {
 		for _, o := range table {
 			effect := o.Help
 			switch {
@@ -76,7 +77,7 @@ func optionTable() string {
 				}
 				on[i] = "x"
 				for word := range strings.SplitSeq(o.Env, " ") {
-					if v := parserFor(prog).EnvName(word); v != "" {
+					if v := submit.ParserFor(prog).EnvName(word); v != "" {
 						env = append(env, v)
 					}
 				}

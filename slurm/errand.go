@@ -12,6 +12,9 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/sacctmgr"
+	"dev.muster/slurm/show"
 	"dev.muster/wire"
 )
 
@@ -43,11 +46,11 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{cfg.EpilogServer}, env.Server(e.Job, cfg, "epilog_slurmctld")
 	case cluster.ErrandResume:
 		p.FileVar, p.File = "SLURM_RESUME_FILE", resumeFile(e)
-		p.Argv, p.Environ = []string{cfg.Power.Resume, nodeText(e.Nodes)}, env.Switch(cfg)
+		p.Argv, p.Environ = []string{cfg.Power.Resume, front.NodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandResumeFail:
-		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, nodeText(e.Nodes)}, env.Switch(cfg)
+		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, front.NodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandSuspend:
-		p.Argv, p.Environ = []string{cfg.Power.Suspend, nodeText(e.Nodes)}, env.Switch(cfg)
+		p.Argv, p.Environ = []string{cfg.Power.Suspend, front.NodeText(e.Nodes)}, env.Switch(cfg)
 	case cluster.ErrandResvProlog:
 		p.Argv, p.Environ = []string{cfg.ResvProlog, e.Reservation}, env.Switch(cfg)
 	case cluster.ErrandResvEpilog:
@@ -75,10 +78,10 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 
 // archiveEnv tells ArchiveScript what goes and is to be archived, and up to where, Unix seconds.
 func archiveEnv(f *cluster.Forgetting) (list []string) {
-	for _, k := range archiveKinds() {
-		kind := strings.ToUpper(k.word)
-		i := slices.IndexFunc(f.Cutoffs, func(c cluster.Cutoff) bool { return c.Kind == k.kind && c.Archive })
-		list = append(list, "SLURM_ARCHIVE_"+kind+"="+strconv.Itoa(b2i(i >= 0)))
+	for _, k := range sacctmgr.ArchiveKinds() {
+		kind := strings.ToUpper(k.Word)
+		i := slices.IndexFunc(f.Cutoffs, func(c cluster.Cutoff) bool { return c.Kind == k.Kind && c.Archive })
+		list = append(list, "SLURM_ARCHIVE_"+kind+"="+strconv.Itoa(front.BoolInt(i >= 0)))
 		if i >= 0 {
 			list = append(list, "SLURM_ARCHIVE_LAST_"+strings.TrimSuffix(kind, "S")+"="+strconv.FormatInt(f.Cutoffs[i].Before, 10))
 		}
@@ -103,12 +106,12 @@ func resumeFile(e *cluster.Errand) []byte {
 		All    string `json:"all_nodes"`
 		Resume string `json:"all_nodes_resume"`
 		Jobs   []job  `json:"jobs"`
-	}{All: nodeText(e.Nodes), Resume: nodeText(e.Nodes)}
+	}{All: front.NodeText(e.Nodes), Resume: front.NodeText(e.Nodes)}
 	for _, j := range e.Jobs {
 		own := j.AllocNodes()
 		wanted := slices.DeleteFunc(slices.Clone(own), func(n cluster.NodeName) bool { return !slices.Contains(e.Nodes, n) })
-		out.Jobs = append(out.Jobs, job{ID: uint64(j.ID), Nodes: nodeText(own), Alloc: nodeText(own), Resume: nodeText(wanted),
-			Partition: j.Alloc.Partition, Features: j.Spec.Constraint, Resv: j.Spec.Reservation, Sharing: sharingTexts[j.Spec.Sharing]})
+		out.Jobs = append(out.Jobs, job{ID: uint64(j.ID), Nodes: front.NodeText(own), Alloc: front.NodeText(own), Resume: front.NodeText(wanted),
+			Partition: j.Alloc.Partition, Features: j.Spec.Constraint, Resv: j.Spec.Reservation, Sharing: show.SharingTexts[j.Spec.Sharing]})
 	}
 	text, err := wire.Marshal(&out)
 	if err != nil { // it has texts and numbers alone
@@ -151,7 +154,7 @@ func Subject(e *cluster.Errand) string {
 	case e.Event == cluster.EventBegin:
 		return text + ", Queued time " + format.Padded(queuedTime(j))
 	case ends:
-		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)), stateOf(j).long, j.Exit.Code)
+		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)), show.StateOf(j).Long, j.Exit.Code)
 	}
 	return text + ", Run time " + format.Padded(runTime(e))
 }
@@ -160,7 +163,7 @@ func arrayState(a *cluster.ArraySum) string {
 	if a.Outcome == cluster.NoOutcome {
 		return "Mixed"
 	}
-	return stateOf(&cluster.Job{Phase: cluster.Ended, Outcome: a.Outcome}).long
+	return show.StateOf(&cluster.Job{Phase: cluster.Ended, Outcome: a.Outcome}).Long
 }
 
 func queuedTime(j *cluster.Job) time.Duration { return max(j.Started.Sub(j.Submitted), 0) }
@@ -180,7 +183,7 @@ func runTime(e *cluster.Errand) time.Duration {
 
 // mailEnv is what MailProg is told besides the job.
 func mailEnv(e *cluster.Errand) []string {
-	j, state := e.Job, stateOf(e.Job).long
+	j, state := e.Job, show.StateOf(e.Job).Long
 	if e.Event == cluster.EventRequeue {
 		state = "PENDING"
 	}
@@ -227,8 +230,8 @@ type Call struct {
 func CallOf(e *cluster.Errand, cfg *cluster.Config) any {
 	j := e.Job
 	c := Call{Text: Subject(e), Event: string(e.Event), Time: e.At, Cluster: cfg.ClusterName, JobID: uint64(j.ID), ArrayID: uint64(j.ArrayID),
-		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: stateOf(j).long, ExitCode: j.Exit.Code, Why: verdictOf(j, nil).String(),
-		Nodes: nodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
+		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: show.StateOf(j).Long, ExitCode: j.Exit.Code, Why: show.VerdictOf(j, nil).String(),
+		Nodes: front.NodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
 	switch {
 	case e.Array != nil:
 		c.JobID, c.ExitCode = c.ArrayID, e.Array.MaxExit

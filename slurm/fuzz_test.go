@@ -1,16 +1,13 @@
 package slurm
 
 import (
-	"context"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"dev.muster/api"
-	"dev.muster/cluster"
+	"dev.muster/slurm/slurmtest"
 )
 
 // FuzzFrontEnds: no line of arguments makes a front-end panic, whatever it finds in the cluster.
@@ -30,17 +27,17 @@ func FuzzFrontEnds(f *testing.F) {
 	if err := os.Chdir(dir); err != nil {
 		f.Fatal(err)
 	}
-	fake := newFake()
-	mux := fake.mux()
-	withBooks(mux, fake)
-	fake.own = mux
-	dial := fake.dial(f)
+	fake := slurmtest.New()
+	mux := fake.Mux()
+	slurmtest.WithBooks(mux, fake)
+	fake.Own = mux
+	dial := fake.Dial(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		argv := strings.Fields(line)
 		if len(argv) == 0 || !slices.Contains(FrontEnds(), argv[0]) || slices.ContainsFunc(argv[1:], isUnsafe) {
 			t.Skip()
 		}
-		sys := testSys(argv[0], dir)
+		sys := slurmtest.Sys(argv[0], dir)
 		sys.Stdin, sys.Stdout, sys.Stderr, sys.Dial = strings.NewReader("y\n"), io.Discard, io.Discard, dial
 		sys.Hostname = func() (string, error) { return "vm", nil }
 		Main(argv, sys)
@@ -81,33 +78,3 @@ srun -N2 -n4 -c2 --mem=100 true
 salloc -N1 --begin=now+1hour true
 squeue --start -o %i|%S|%y
 sinfo -N -O nodelist,gres,gresused`
-
-// withBooks adds what accounting asks for.
-func withBooks(m *api.Mux, f *fakeServer) {
-	books := reportBooks()
-	books.QOS = []*cluster.QOS{{ID: 1, Name: "normal"}, {ID: 2, Name: "high", Priority: 9, Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: 4}}}}
-	books.Users = []*cluster.User{{Name: "alice", DefaultAccount: "team-a", WCKeys: []cluster.WCKey{{ID: 1, Name: "w"}}}, {Name: "bob", DefaultAccount: "team-b", AdminLevel: "Operator"}}
-	api.Handle(m, api.ListBooks, func(context.Context, api.Caller, api.AfterQuery) (api.BooksResponse, error) { return books, nil })
-	api.Handle(m, api.ListHistory, func(context.Context, api.Caller, api.HistoryQuery) (api.HistoryResponse, error) {
-		out := api.HistoryResponse{Now: f.now}
-		for _, j := range f.jobs {
-			out.Records = append(out.Records, api.JobHistory{Job: j})
-		}
-		return out, nil
-	})
-	api.Handle(m, api.ShowUsage, func(context.Context, api.Caller, api.UsageRequest) (api.UsageResponse, error) {
-		return api.UsageResponse{Now: f.now, Cluster: "oracle"}, nil
-	})
-	api.Handle(m, api.ListReservations, func(context.Context, api.Caller, api.ReservationQuery) (api.ReservationsResponse, error) {
-		return api.ReservationsResponse{Now: f.now, Reservations: []cluster.Reservation{{Name: "r", Start: f.now, End: f.now.Add(time.Hour), Nodes: names(1, 2)}}, Cores: []int{32}, CPUs: []int{32}}, nil
-	})
-	api.Handle(m, api.ListPriorities, func(context.Context, api.Caller, api.AfterQuery) (out api.PrioritiesResponse, _ error) {
-		for _, j := range f.jobs {
-			out.Jobs = append(out.Jobs, api.JobPriority{Job: j, Partition: "train"})
-		}
-		return out, nil
-	})
-	logged(m, f, api.ChangeAccounts)
-	logged(m, f, api.CancelJob)
-	logged(m, f, api.SubmitJob)
-}

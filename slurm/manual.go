@@ -1,6 +1,14 @@
 package slurm
 
-import "dev.muster/slurm/opt"
+import (
+	"dev.muster/slurm/control"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+	"dev.muster/slurm/report"
+	"dev.muster/slurm/sacctmgr"
+	"dev.muster/slurm/show"
+	"dev.muster/slurm/submit"
+)
 
 // Page is what a manual and a shell's completion tell of a front-end.
 type Page struct {
@@ -17,13 +25,9 @@ func Pages() (list []Page) {
 		p.Operands, p.Options = described(f.name)
 		switch f.name {
 		case "scontrol":
-			for _, v := range servedVerbs() {
-				p.Words = append(p.Words, v.name)
-			}
+			p.Words = control.ScontrolVerbs()
 		case "sacctmgr":
-			for _, v := range new(manager).verbs() {
-				p.Words = append(p.Words, v.name)
-			}
+			p.Words = sacctmgr.Verbs()
 		}
 		list = append(list, p)
 	}
@@ -39,38 +43,38 @@ func described(name string) (operands string, options []opt.Entry) {
 	case "salloc":
 		return submitPage(opt.Salloc)
 	case "scancel":
-		return queryPage(opt.Scancel, scancelOptions)
+		return queryPage(opt.Scancel, control.ScancelOptions)
 	case "squeue":
-		return queryPage(opt.Squeue, squeueOptions)
+		return queryPage(opt.Squeue, show.SqueueOptions)
 	case "sinfo":
-		return queryPage(opt.Sinfo, sinfoOptions)
+		return queryPage(opt.Sinfo, show.SinfoOptions)
 	case "scontrol":
-		return queryPage(opt.Scontrol, scontrolOptions)
+		return queryPage(opt.Scontrol, control.ScontrolOptions)
 	case "sacct":
-		return queryPage(opt.Sacct, sacctRows)
+		return queryPage(opt.Sacct, report.SacctOptions)
 	case "sacctmgr":
-		return queryPage(opt.Sacctmgr, sacctmgrOptions)
+		return queryPage(opt.Sacctmgr, sacctmgr.Options)
 	case "sprio":
-		return queryPage(opt.Sprio, sprioOptions)
+		return queryPage(opt.Sprio, report.SprioOptions)
 	case "sshare":
-		return queryPage(opt.Sshare, sshareOptions)
+		return queryPage(opt.Sshare, report.SshareOptions)
 	case "sreport":
-		return queryPage(opt.Sreport, sreportOptions)
+		return queryPage(opt.Sreport, report.SreportOptions)
 	case "sdiag":
-		return queryPage(opt.Sdiag, sdiagRows)
+		return queryPage(opt.Sdiag, report.SdiagOptions)
 	case "seff":
-		return queryPage(opt.Seff, seffRows)
+		return queryPage(opt.Seff, report.SeffOptions)
 	case "sstat":
-		return queryPage(opt.Sstat, sstatRows)
+		return queryPage(opt.Sstat, report.SstatOptions)
 	}
 	return "", nil
 }
 
 func submitPage(prog opt.Prog) (string, []opt.Entry) {
-	return "[OPTIONS...] " + operands(prog), parserFor(prog).Describe()
+	return "[OPTIONS...] " + front.Operands(prog), submit.ParserFor(prog).Describe()
 }
 
 func queryPage[T any](prog opt.Prog, rows []opt.Option[T]) (string, []opt.Entry) {
 	p := &opt.Parser[T]{Prog: prog, Rows: [][]opt.Option[T]{rows}}
-	return operands(prog), p.Describe()
+	return front.Operands(prog), p.Describe()
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/slurmtest"
 )
 
 // TestSpecNode shows what nodes keep from jobs. The lines are Slurm's.
@@ -20,20 +21,20 @@ func TestSpecNode(t *testing.T) {
 		{mem: 1000, lines: "CPUEfctv=16 CPUTot=16 |Boards=1\n   MemSpecLimit=1000\n   State=|CfgTRES=cpu=16,mem=62.50G"},
 		{cpus: cluster.NewIDSet(15), mem: 2000, lines: "Boards=1\n   CoreSpecCount=1 CPUSpecList=15 MemSpecLimit=2000\n   State="},
 	} {
-		f := newFake()
-		n := &f.nodes[7].Inventory
+		f := slurmtest.New()
+		n := &f.Nodes[7].Inventory
 		n.SpecCPUs, n.SpecMemMB = c.cpus, c.mem
-		out := f.run(t, 0, nil, "scontrol", "show", "node", "gpu-node-008")
+		out := runLine(f, t, 0, nil, "scontrol", "show", "node", "gpu-node-008")
 		for line := range strings.SplitSeq(c.lines, "|") {
 			if !strings.Contains(out, line) {
 				t.Errorf("keeps %s and %d MB: no %q in\n%s", c.cpus, c.mem, line, out)
 			}
 		}
 	}
-	f := newFake()
-	n := &f.nodes[7].Inventory
+	f := slurmtest.New()
+	n := &f.Nodes[7].Inventory
 	n.SpecCPUs, n.SpecMemMB = cluster.NewIDSet(7, 15), 2000
-	out := f.run(t, 0, nil, "sinfo", "--json")
+	out := runLine(f, t, 0, nil, "sinfo", "--json")
 	for _, want := range []string{`"effective_cpus": 14,`, `"specialized_cores": 2,`, `"specialized_cpus": "7,15",`, `"specialized_memory": 2000,`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in %s", want, out)
@@ -51,9 +52,9 @@ func TestSpecNodeState(t *testing.T) {
 		{cluster.RangeIDSet(0, 1), "mixed", "2/14/0/16", "1/0/0/1"},
 		{cluster.RangeIDSet(0, 6).Union(cluster.RangeIDSet(8, 14)), "allocated", "14/2/0/16", "1/0/0/1"},
 	} {
-		f := newFake()
-		f.nodes[7].Inventory.SpecCPUs, f.nodes[7].Load.CPUs, f.nodes[7].Drain = cluster.NewIDSet(7, 15), c.used, false
-		if got, want := f.run(t, 0, nil, "sinfo", "-h", "-p", "train", "-n", "gpu-node-008", "-o", "%T %C %F"), c.word+" "+c.counts+" "+c.nodes+"\n"; got != want {
+		f := slurmtest.New()
+		f.Nodes[7].Inventory.SpecCPUs, f.Nodes[7].Load.CPUs, f.Nodes[7].Drain = cluster.NewIDSet(7, 15), c.used, false
+		if got, want := runLine(f, t, 0, nil, "sinfo", "-h", "-p", "train", "-n", "gpu-node-008", "-o", "%T %C %F"), c.word+" "+c.counts+" "+c.nodes+"\n"; got != want {
 			t.Errorf("%s in use: got %q, want %q", c.used, got, want)
 		}
 	}

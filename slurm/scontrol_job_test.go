@@ -8,15 +8,16 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/slurmtest"
 )
 
 // updating is a server that refuses to change running jobs other than in size.
-func updating() *fakeServer {
-	f := newFake()
-	f.own = api.NewMux()
-	api.Handle(f.own, api.ListJobs, f.listJobs)
-	api.Handle(f.own, api.UpdateJob, func(_ context.Context, _ api.Caller, c cluster.UpdateJob) (api.WriteResponse, error) {
-		jobs, _ := f.listJobs(context.Background(), api.Caller{}, api.JobQuery{Refs: []cluster.Ref{c.Ref}})
+func updating() *slurmtest.Server {
+	f := slurmtest.New()
+	f.Own = api.NewMux()
+	api.Handle(f.Own, api.ListJobs, f.ListJobs)
+	api.Handle(f.Own, api.UpdateJob, func(_ context.Context, _ api.Caller, c cluster.UpdateJob) (api.WriteResponse, error) {
+		jobs, _ := f.ListJobs(context.Background(), api.Caller{}, api.JobQuery{Refs: []cluster.Ref{c.Ref}})
 		if len(jobs.Jobs) == 1 && jobs.Jobs[0].Phase != cluster.Pending && c.Patch.Account != nil {
 			return api.WriteResponse{}, cluster.Errorf(cluster.Conflict, cluster.ErrNotPending, "it runs")
 		}
@@ -47,7 +48,7 @@ func TestUpdateTasks(t *testing.T) {
 		if want != "" {
 			want = "--- stderr\n" + want + "--- rc 1\n"
 		}
-		if got := f.run(t, 0, nil, append([]string{"scontrol", "update"}, strings.Fields(c.line)...)...); got != want {
+		if got := runLine(f, t, 0, nil, append([]string{"scontrol", "update"}, strings.Fields(c.line)...)...); got != want {
 			t.Errorf("%s: %q, want %q", c.line, got, want)
 		}
 	}
@@ -57,7 +58,9 @@ func TestUpdateTasks(t *testing.T) {
 func TestResizeScripts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	f := updating()
-	run := func(env ...string) string { return f.run(t, 0, env, "scontrol", "update", "jobid=735", "numnodes=1") }
+	run := func(env ...string) string {
+		return runLine(f, t, 0, env, "scontrol", "update", "jobid=735", "numnodes=1")
+	}
 	if got := run("SLURM_JOB_ID=735"); got != "" {
 		t.Errorf("outside of a job: %q", got)
 	}
@@ -74,7 +77,7 @@ func TestResizeScripts(t *testing.T) {
 			t.Errorf("%s: %v %q, want %q", name, err, got, want)
 		}
 	}
-	if got := f.run(t, 0, []string{"SLURM_JOBID=1"}, "scontrol", "update", "jobid=740", "numnodes=1"); got != "--- stderr\nslurm_allocation_lookup: Job is pending execution\n" {
+	if got := runLine(f, t, 0, []string{"SLURM_JOBID=1"}, "scontrol", "update", "jobid=740", "numnodes=1"); got != "--- stderr\nslurm_allocation_lookup: Job is pending execution\n" {
 		t.Errorf("of a job that waits: %q", got)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"golang.org/x/sys/unix"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"golang.org/x/sys/unix"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 )
 
 // eot is what a terminal takes for the end of input.

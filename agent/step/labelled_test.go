@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 )
 
 // TestLabelledFile: tasks that share a file write whole lines into it, each with its label, though the supervisor is replaced

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"golang.org/x/sys/unix"
 )
 

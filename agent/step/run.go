@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )

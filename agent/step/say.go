@@ -3,7 +3,7 @@ package step
 import (
 	"log/slog"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"golang.org/x/sys/unix"
 )
 

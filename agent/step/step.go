@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"dev.muster/cluster"
 )
 

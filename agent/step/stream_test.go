@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"dev.muster/cluster"
 )
 

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/step/stream"
+	"dev.muster/api/stream"
 	"dev.muster/cluster"
 	"dev.muster/wire"
 	"golang.org/x/sys/unix"

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"dev.muster/agent"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/early"
+	"github.com/urfave/cli/v2"
+)
+
+// local is the client of this machine's daemon.
+func local() *api.Client { return &api.Client{Dial: early.Dial} }
+
+// addresses adds the default port where none is given.
+func addresses(list []string) []string {
+	var out []string
+	for _, a := range list {
+		for _, one := range strings.Split(a, ",") {
+			if _, _, err := net.SplitHostPort(one); err != nil {
+				one = net.JoinHostPort(strings.Trim(one, "[]"), agent.DefaultPort)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// welcome tells who has made a new cluster how others join. A journal is no place for tokens: others may read it.
+func welcome(ctx context.Context, socket, addr string) {
+	if os.Getenv(journalEnv) != "" {
+		fmt.Fprintln(os.Stderr, "muster: this is a new cluster; muster token create --install --role node (or server, or login) prints how others join it")
+		return
+	}
+	c := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
+	defer c.Close()
+	text := func(role cluster.Role, uses int) string {
+		r, err := api.Call(ctx, c, api.CreateToken, api.TokenRequest{Role: role, Uses: uses})
+		if err != nil {
+			return fmt.Sprintf("(%v)", err)
+		}
+		return r.Text
+	}
+	fmt.Fprintf(os.Stderr, `muster: this is a new cluster. For a day, others can join it:
+muster:   a server:       muster server --join %[1]s --token %[2]s
+muster:   a compute node: muster client --join %[1]s --token %[3]s
+muster: muster token create makes further tokens.
+`, addr, text(cluster.RoleServer, 10), text(cluster.RoleNode, 10_000))
+}
+
+func table(print func(*tabwriter.Writer)) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	print(w)
+	return w.Flush()
+}
+
+func tokenCommands() []*cli.Command {
+	return []*cli.Command{
+		{Name: "create", Usage: "make a join token and print it", Flags: []cli.Flag{
+			&cli.StringFlag{Name: "role", Value: "node", Usage: "what may join: server, node or login"},
+			&cli.IntFlag{Name: "uses", Value: 1, Usage: "how many machines"},
+			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long it is good"},
+			&cli.BoolFlag{Name: "hollow", Usage: "the member may be hollow nodes of other names"},
+			&cli.BoolFlag{Name: "replace", Usage: "the member may take the name of a living one"},
+			&cli.BoolFlag{Name: "install", Usage: "print the command that installs muster on a machine and has it join, instead of the token alone"},
+		}, Action: func(c *cli.Context) error {
+			r, err := api.Call(c.Context, local(), api.CreateToken, api.TokenRequest{Role: cluster.Role(c.String("role")), Uses: c.Int("uses"),
+				Life: c.Duration("expires"), Hollow: c.Bool("hollow"), Replace: c.Bool("replace")})
+			if err != nil {
+				return err
+			}
+			if c.Bool("install") {
+				return printInstall(c.Context, os.Stdout, r, roleWord(r.Token.Role))
+			}
+			fmt.Println(r.Text)
+			return nil
+		}},
+		{Name: "list", Usage: "show the join tokens", Action: func(c *cli.Context) error {
+			r, err := api.Call(c.Context, local(), api.ListTokens, api.Empty{})
+			if err != nil {
+				return err
+			}
+			return table(func(w *tabwriter.Writer) {
+				fmt.Fprintln(w, "TOKEN\tROLE\tUSES LEFT\tEXPIRES\tMADE BY")
+				for _, k := range r.Tokens {
+					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\n", k.ID, k.Role, k.Uses, k.Expires.Local().Format(time.DateTime), k.By)
+				}
+			})
+		}},
+		{Name: "revoke", Usage: "make a join token worthless; members that used it stay", ArgsUsage: "TOKEN", Action: func(c *cli.Context) error {
+			id := c.Args().First()
+			if p := strings.Split(id, "."); len(p) == 4 { // the whole text was given
+				id = p[2]
+			}
+			_, err := api.Call(c.Context, local(), api.RevokeToken, cluster.TokenRevoke{ID: id})
+			return err
+		}},
+	}
+}
+
+func serverCommands() []*cli.Command {
+	named := func(e api.Endpoint[api.ServerRequest, api.Empty]) cli.ActionFunc {
+		return func(c *cli.Context) error {
+			_, err := api.Call(c.Context, local(), e, api.ServerRequest{Name: c.Args().First()})
+			return err
+		}
+	}
+	return []*cli.Command{
+		{Name: "members", Usage: "show the server group", Action: func(c *cli.Context) error {
+			r, err := api.Call(c.Context, local(), api.ListMembers, api.Empty{})
+			if err != nil {
+				return err
+			}
+			return table(func(w *tabwriter.Writer) {
+				fmt.Fprintln(w, "SERVER\tADDRESS\tVERSION\tSTATE")
+				for _, s := range r.Servers {
+					state := "follows, catching up"
+					switch {
+					case !s.Silent.IsZero():
+						state = "silent since " + s.Silent.Local().Format(time.TimeOnly)
+					case s.Leader:
+						state = "leads"
+					case s.Voter:
+						state = "follows"
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.Addr, cmp.Or(r.Versions[s.Name], "-"), state)
+				}
+				if older := olderServers(r); len(older) > 0 {
+					fmt.Fprintf(w, "an upgrade is under way: the log stays as the oldest version writes it until %s are upgraded too\n", strings.Join(older, ", "))
+				}
+				if age := r.Now.Sub(r.Heard); age > 2*time.Second {
+					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n", age.Round(time.Second))
+				}
+			})
+		}},
+		{Name: "leave", Usage: "take a server out of the group", ArgsUsage: "SERVER", Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return fmt.Errorf("name the server; muster server members shows them")
+			}
+			return named(api.RemoveServer)(c)
+		}},
+		{Name: "transfer", Usage: "give the lead to another server", ArgsUsage: "[SERVER]", Action: named(api.TransferLead)},
+	}
+}
+
+func memberCommands() []*cli.Command {
+	return []*cli.Command{
+		{Name: "list", Usage: "show all that have joined", Action: func(c *cli.Context) error {
+			r, err := api.Call(c.Context, local(), api.ListMembers, api.Empty{})
+			if err != nil {
+				return err
+			}
+			return table(func(w *tabwriter.Writer) {
+				fmt.Fprintln(w, "MEMBER\tROLE\tADDRESS\tVERSION\tJOINED\tREVOKED")
+				for _, m := range r.Members {
+					revoked := ""
+					if !m.Revoked.IsZero() {
+						revoked = m.Revoked.Local().Format(time.DateTime)
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Role, m.Addr, cmp.Or(r.Versions[m.Name], "-"), m.Joined.Local().Format(time.DateTime), revoked)
+				}
+			})
+		}},
+		{Name: "reclaim", Usage: "the provider takes nodes back: warn their jobs, and have them go back into the queue in time", ArgsUsage: "NODES",
+			Flags: []cli.Flag{&cli.DurationFlag{Name: "in", Value: 2 * time.Minute, Usage: "how long the jobs have left"},
+				&cli.StringFlag{Name: "reason", Usage: "said of the nodes (default: reclaimed by its provider)"}},
+			Action: reclaim},
+		{Name: "revoke", Usage: "shut a member out: its certificate is worth nothing from now on", ArgsUsage: "MEMBER", Action: func(c *cli.Context) error {
+			_, err := api.Call(c.Context, local(), api.RevokeMember, cluster.MemberRevoke{Name: c.Args().First()})
+			return err
+		}},
+	}
+}
+
+// reclaim is muster node reclaim NODES: what a hook calls that hears of the end of a spot machine, on a server or on the machine.
+func reclaim(c *cli.Context) error {
+	names, err := hostlist.Expand(c.Args().First())
+	if err != nil || len(names) == 0 || c.NArg() != 1 || c.Duration("in") < 0 {
+		return fmt.Errorf("usage: muster node reclaim [--in 2m] [--reason TEXT] NODES, with nodes as gpu[001-004]")
+	}
+	q := cluster.NodeSet{Action: cluster.NodeReclaim, Grace: c.Duration("in")}
+	for _, n := range names {
+		q.Nodes = append(q.Nodes, cluster.NodeName(n))
+	}
+	if why := c.String("reason"); why != "" {
+		q.Reason = &why
+	}
+	_, err = api.Call(c.Context, local(), api.SetNodes, q)
+	return err
+}
+
+// olderServers are those that do not know a level of the log which another one knows.
+func olderServers(r api.MembersResponse) (names []string) {
+	newest := r.Level
+	for _, s := range r.Servers {
+		newest = max(newest, s.Level)
+	}
+	for _, s := range r.Servers {
+		if s.Level < newest {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"dev.muster/agent"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/durable"
+	"github.com/urfave/cli/v2"
+)
+
+func snapshotCommands() []*cli.Command {
+	file := func(c *cli.Context) (string, error) {
+		if c.NArg() != 1 {
+			return "", fmt.Errorf("muster snapshot %s: name one file", c.Command.Name)
+		}
+		return c.Args().First(), nil
+	}
+	return []*cli.Command{
+		{Name: "save", Usage: "write the cluster's state, keys and history into a file, on a server", ArgsUsage: "FILE",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "replace a file that is there"}}, Action: func(c *cli.Context) error {
+				path, err := file(c)
+				if err != nil {
+					return err
+				}
+				if _, err := os.Lstat(path); err == nil && !c.Bool("force") {
+					return fmt.Errorf("%s is there already: choose another name, or replace it with --force", path)
+				}
+				return save(c.Context, path)
+			}},
+		{Name: "inspect", Usage: "check a saved cluster and say what it holds", ArgsUsage: "FILE", Action: func(c *cli.Context) error {
+			path, err := file(c)
+			if err != nil {
+				return err
+			}
+			a, err := agent.Inspect(path)
+			if err != nil {
+				return err
+			}
+			return table(func(w *tabwriter.Writer) { inspect(w, &a) })
+		}},
+		{Name: "restore", Usage: "make the data folder of a first server from a file; the other servers join it anew", ArgsUsage: "FILE",
+			Flags: []cli.Flag{daemonFlags("")[0], &cli.StringFlag{Name: "node", Usage: "the server's name (default: the host name)"}}, Action: func(c *cli.Context) error {
+				path, err := file(c)
+				if err != nil {
+					return err
+				}
+				name := c.String("node")
+				if name == "" {
+					if name, err = os.Hostname(); err != nil {
+						return err
+					}
+				}
+				a, err := agent.Restore(path, c.String("data"), name)
+				if err != nil {
+					return err
+				}
+				fmt.Printf("restored %d jobs as of %s into %s\nstart it: muster server --data %[3]s --node %s\n", a.Jobs, a.At.Local().Format(time.DateTime), c.String("data"), name)
+				return nil
+			}},
+	}
+}
+
+// save fetches the cluster from this machine's server. The file appears when it is whole.
+func save(ctx context.Context, path string) error {
+	conn, err := api.Tunnel(ctx, local(), api.SaveCluster, "muster-save", api.Empty{})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part)
+	_, err = io.Copy(f, conn)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("save into %s: %w", path, err)
+	}
+	a, err := agent.Inspect(part)
+	if err != nil {
+		return err
+	}
+	if err := durable.Rename(part, path); err != nil {
+		return err
+	}
+	fmt.Printf("saved %d jobs and the history up to index %d\n", a.Jobs, a.Index)
+	return nil
+}
+
+func inspect(w io.Writer, a *agent.Archive) {
+	phases := map[cluster.Phase]int{}
+	for j := range a.State.Jobs() {
+		phases[j.Phase]++
+	}
+	members := map[cluster.Role]int{}
+	for m := range a.State.MemberList() {
+		if m.Revoked.IsZero() {
+			members[m.Role]++
+		}
+	}
+	fmt.Fprintf(w, "saved\t%s by %s (%s)\n", a.At.Local().Format(time.DateTime), a.Server, a.Version)
+	fmt.Fprintf(w, "cluster\t%s\n", a.Cluster)
+	fmt.Fprintf(w, "index\t%d\n", a.Index)
+	fmt.Fprintf(w, "jobs\t%d: %d pending, %d running, %d ending, %d ended\n", a.Jobs, phases[cluster.Pending],
+		phases[cluster.Starting]+phases[cluster.Running]+phases[cluster.Suspended], phases[cluster.Ending], phases[cluster.Ended])
+	fmt.Fprintf(w, "nodes\t%d\n", a.Nodes)
+	fmt.Fprintf(w, "members\t%d servers, %d compute nodes, %d login hosts\n", members[cluster.RoleServer], members[cluster.RoleNode], members[cluster.RoleLogin])
+	fmt.Fprintf(w, "state\t%d bytes\nhistory\t%d bytes\n", a.ArchiveHead.State.Bytes, a.History.Bytes)
+}

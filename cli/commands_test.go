@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOptionsFirst: options of muster's own commands may stand anywhere.
+func TestOptionsFirst(t *testing.T) {
+	for line, want := range map[string]string{
+		"node reclaim gpu1 --in 2m":       "node reclaim --in 2m gpu1",
+		"node reclaim --in=2m gpu1":       "node reclaim --in=2m gpu1",
+		"token revoke -- -odd":            "token revoke -- -odd",
+		"install --dry-run client --node": "install --dry-run client --node",
+		"install client --and-client x":   "install client --and-client x",
+		"why 3 --json":                    "why 3 --json", // it reads them itself
+		"squeue -t pd":                    "squeue -t pd",
+		"statsu --json":                   "statsu --json",
+		"server members":                  "server members",
+		"sql question --csv":              "sql --csv question",
+		"status":                          "status",
+	} {
+		if got := strings.Join(optionsFirst(app().Commands, strings.Fields(line)), " "); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// TestUnknownWords: a word that means nothing is refused with the one that it resembles, and nothing is begun.
+func TestUnknownWords(t *testing.T) {
+	for line, want := range map[string]string{
+		"statsu":              `there is no command "statsu": do you mean muster status?`,
+		"foo":                 `there is no command "foo": muster --help lists them`,
+		"server membres":      `there is no command "server membres": do you mean muster server members?`,
+		"dev foo":             `dev takes options only, not "foo": muster dev --help lists them`,
+		"client --login xx":   `client takes options only, not "xx": muster client --help lists them`,
+		"status --jsn":        "status has no option --jsn: do you mean --json?",
+		"server members --x":  "server members has no option --x: muster server members --help lists them",
+		"token":               "token: say what to do: create, list, revoke",
+		"token create --uses": "flag needs an argument: -uses",
+	} {
+		if err := runNative(append([]string{"muster"}, strings.Fields(line)...)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}

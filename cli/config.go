@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/conf"
+	"github.com/urfave/cli/v2"
+)
+
+// configCommand looks at configuration files, and puts them in force: the configuration is one value, the same on all servers.
+func configCommand() *cli.Command {
+	dry := &cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "say what would change, and change nothing"}
+	return &cli.Command{Name: "config", Usage: "the configuration: check and compare files, put one in force, see and undo changes", Subcommands: []*cli.Command{
+		{Name: "check", Usage: "read a slurm.conf, and what lies beside it, and say what is not understood or changes nothing", ArgsUsage: "FILE|DIR…",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "tell of keys too that need no setting here"},
+				&cli.BoolFlag{Name: "strict", Usage: "exit with 3 if there is anything to tell"}},
+			Action: checkConfig},
+		{Name: "diff", Usage: "what muster config apply FILE, or scontrol reconfigure on a server with it, would change", ArgsUsage: "FILE|DIR", Action: diffConfig},
+		{Name: "apply", Usage: "put a slurm.conf, with what lies beside it, in force on all servers and nodes", ArgsUsage: "FILE|DIR", Flags: []cli.Flag{dry}, Action: applyConfig},
+		{Name: "show", Usage: "print what is in force as files, or what was with change NUMBER", ArgsUsage: "[NUMBER]",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write the files into this folder instead"}}, Action: showConfig},
+		{Name: "history", Usage: "when, by whom and how the configuration was changed", Action: configHistory},
+		{Name: "undo", Usage: "go back to what was before the last change, or to what was with change NUMBER", ArgsUsage: "[NUMBER]", Flags: []cli.Flag{dry}, Action: undoConfig},
+	}}
+}
+
+// confFile is the slurm.conf that an argument names: a file, or a folder with one.
+func confFile(arg string) string {
+	if info, err := os.Stat(arg); err == nil && info.IsDir() {
+		return filepath.Join(arg, "slurm.conf")
+	}
+	return arg
+}
+
+func checkConfig(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return errors.New("usage: muster config check [--all] [--strict] FILE|DIR…")
+	}
+	told := 0
+	for _, arg := range c.Args().Slice() {
+		file := confFile(arg)
+		cfg, notes, fine, err := conf.Check(file)
+		if err != nil {
+			return err
+		}
+		told += len(notes)
+		tell(c.App.Writer, notes)
+		if c.Bool("all") {
+			tell(c.App.Writer, fine)
+		}
+		parts := make([]string, len(cfg.Partitions))
+		for i := range cfg.Partitions {
+			parts[i] = cfg.Partitions[i].Name
+		}
+		fmt.Fprintf(c.App.Writer, "%s: cluster %s, %d nodes declared, partitions %s; %d notes\n", file, cfg.ClusterName, len(cfg.Declared), strings.Join(parts, " "), len(notes))
+	}
+	if told > 0 && c.Bool("strict") {
+		return cli.Exit("", 3)
+	}
+	return nil
+}
+
+func tell(w io.Writer, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintln(w, l)
+	}
+}
+
+// configAt asks for a configuration by its number, nil for the one in force.
+func configAt(c *cli.Context, n *int) (api.ConfigResponse, error) {
+	return api.Call(c.Context, local(), api.ShowConfig, api.ConfigQuery{At: n})
+}
+
+// numberArg is the number of a change, if there is one.
+func numberArg(c *cli.Context) (*int, error) {
+	if c.NArg() == 0 {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(c.Args().First())
+	if err != nil || n < 0 || c.NArg() > 1 {
+		return nil, fmt.Errorf("usage: muster config %s [NUMBER], a number that muster config history lists", c.Command.Name)
+	}
+	return &n, nil
+}
+
+func diffConfig(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return errors.New("usage: muster config diff FILE|DIR")
+	}
+	want, _, err := conf.Load(confFile(c.Args().First()))
+	if err != nil {
+		return err
+	}
+	have, err := configAt(c, nil)
+	if err != nil {
+		return err
+	}
+	printDiff(c.App.Writer, have.Config, want)
+	return nil
+}
+
+// printDiff prints what would change.
+func printDiff(w io.Writer, have, want *cluster.Config) {
+	lines := conf.Difference(have, want)
+	if tell(w, lines); len(lines) == 0 {
+		fmt.Fprintln(w, "nothing would change")
+	}
+}
+
+func applyConfig(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return errors.New("usage: muster config apply [--dry-run] FILE|DIR")
+	}
+	want, notes, err := conf.Load(confFile(c.Args().First()))
+	if err != nil {
+		return err
+	}
+	have, err := configAt(c, nil)
+	if err != nil {
+		return err
+	}
+	tell(c.App.ErrWriter, notes)
+	return putConfig(c, have, want, "apply")
+}
+
+func undoConfig(c *cli.Context) error {
+	to, err := numberArg(c)
+	if err != nil {
+		return err
+	}
+	have, err := configAt(c, nil)
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		if len(have.Changes) == 0 {
+			return errors.New("no change of the configuration is remembered: there is nothing to undo")
+		}
+		n := have.Changes[len(have.Changes)-1].N - 1
+		to = &n
+	}
+	was, err := configAt(c, to)
+	if err != nil {
+		return err
+	}
+	return putConfig(c, have, was.Config, fmt.Sprintf("undo %d", *to))
+}
+
+// putConfig shows what a configuration changes and has the servers put it in force, if nobody was faster.
+func putConfig(c *cli.Context, have api.ConfigResponse, want *cluster.Config, how string) error {
+	printDiff(c.App.Writer, have.Config, want)
+	next := *want
+	next.Applied, next.Source = true, ""
+	same, err := have.Config.Same(&next) // the same text may mean more to a newer muster
+	if err != nil || same || c.Bool("dry-run") {
+		return err
+	}
+	cmd := cluster.Configure{Config: &next, How: how}
+	if k := len(have.Changes); k > 0 {
+		cmd.Onto = have.Changes[k-1].N
+	}
+	r, err := api.Call(c.Context, local(), api.Configure, cmd)
+	if err != nil {
+		return err
+	}
+	tell(c.App.ErrWriter, r.Notes)
+	if !have.Config.Applied {
+		fmt.Fprintln(c.App.ErrWriter, "from now on servers do not read their --conf files by themselves; scontrol reconfigure goes back to the file of the server that leads")
+	}
+	fmt.Fprintln(c.App.Writer, "in force")
+	return nil
+}
+
+func showConfig(c *cli.Context) error {
+	n, err := numberArg(c)
+	if err != nil {
+		return err
+	}
+	r, err := configAt(c, n)
+	if err != nil {
+		return err
+	}
+	files := conf.Write(r.Config)
+	if dir := c.String("dir"); dir != "" {
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text()), 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i, f := range files {
+		if i > 0 {
+			fmt.Fprintf(c.App.Writer, "\n# %s\n", f.Name)
+		}
+		fmt.Fprint(c.App.Writer, f.Text())
+	}
+	return nil
+}
+
+func configHistory(c *cli.Context) error {
+	r, err := configAt(c, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "%6s %-19s %-12s %s\n", "NUMBER", "TIME", "BY", "HOW")
+	for _, x := range r.Changes {
+		fmt.Fprintf(c.App.Writer, "%6d %-19s %-12s %s\n", x.N, x.At.Local().Format(time.DateTime), x.By, x.How)
+	}
+	return nil
+}

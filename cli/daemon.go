@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/agent"
+	"dev.muster/agent/client"
+	"dev.muster/cluster"
+	"dev.muster/packaging"
+	"dev.muster/slurm"
+	"dev.muster/slurm/conf"
+	"dev.muster/slurm/env"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
+	"github.com/urfave/cli/v2"
+)
+
+func app() *cli.App {
+	a := &cli.App{
+		Name: "muster", Usage: "a workload manager for GPU clusters", Version: front.Version, HideHelpCommand: true,
+		Commands: []*cli.Command{
+			{Name: "dev", Usage: "run server and client in one process on this machine", Flags: daemonFlags(""),
+				Action: func(c *cli.Context) error { return daemon(c, true, true) }},
+			{Name: "server", Usage: "run a member of the server group", Flags: daemonFlags(":" + agent.DefaultPort),
+				Action: func(c *cli.Context) error { return daemon(c, true, c.Bool("and-client")) }, Subcommands: serverCommands()},
+			{Name: "client", Usage: "run a compute node, or a login host", Flags: daemonFlags(":" + agent.DefaultPort),
+				Action: func(c *cli.Context) error { return daemon(c, false, !c.Bool("login")) }},
+			{Name: "token", Usage: "join tokens: make, list and revoke them", Subcommands: tokenCommands()},
+			{Name: "snapshot", Usage: "the whole cluster in a file: save, look at and restore it", Subcommands: snapshotCommands()},
+			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
+		},
+	}
+	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),
+		asker("why", "[--json] JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", runWhy),
+		asker("pam-adopt", "[action_no_jobs=deny|ignore] …", "for pam_exec: put a session into the job that its user has on this node, or refuse it", runAdopt),
+		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", runLint),
+		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", runHealth),
+		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]", "test nodes under load, each by a job that goes after all others, and show what tests found", runBurnin))
+	a.Commands = append(a.Commands, lookCommands()...)
+	for _, name := range slurm.FrontEnds() {
+		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
+			Category: "as in Slurm"})
+	}
+	return a
+}
+
+// asker is a command of muster's own that asks as the front-ends do.
+func asker(name, args, usage string, run func(*front.Sys, []string) int) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
+		return exit(run(frontEnd(), c.Args().Slice()))
+	}}
+}
+
+func daemonFlags(bind string) []cli.Flag {
+	dir, socket := "/var/lib/muster", "/run/muster/muster.sock"
+	if os.Getuid() != 0 {
+		home, _ := os.UserHomeDir()
+		dir = filepath.Join(home, ".muster")
+		socket = filepath.Join(dir, "muster.sock")
+	}
+	return []cli.Flag{
+		&cli.StringFlag{Name: "data", Value: dir, Usage: "data folder"},
+		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
+		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force; client: or what this machine is, in the words of a NodeName line, e.g. \"Feature=h100 Topology=rack7\""},
+		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
+		&cli.StringFlag{Name: "bind", Value: bind, Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster"},
+		&cli.StringFlag{Name: "http", Value: agent.WebAuto, Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind"},
+		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
+		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by; only needed the first time"},
+		&cli.StringFlag{Name: "token", Usage: "join token, as muster token create prints it", EnvVars: []string{"MUSTER_TOKEN"}},
+		&cli.BoolFlag{Name: "login", Usage: "client: be a login host, where users work and no jobs run"},
+		&cli.BoolFlag{Name: "and-client", Usage: "server: run jobs on this machine too"},
+		&cli.DurationFlag{Name: "dead-server-after", Value: 72 * time.Hour, Usage: "take a server out of the group that is silent this long"},
+		&cli.Uint64Flag{Name: "snapshot-every", Usage: "server: compact the log after so many entries (default: some thousands)"},
+		&cli.StringFlag{Name: "hollow", Usage: "be hollow nodes instead of this machine, e.g. 8x16c64g8gpu:h100, or conf for those of --conf"},
+		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
+		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
+		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
+		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs and ports are looked at"},
+		&cli.StringFlag{Name: "gpu-metrics", Usage: "where to show the load of this machine's GPUs by dcgm-exporter's names, with the job, ADDRESS:PORT (default: nowhere)"},
+		&cli.StringFlag{Name: "gpu-jobs", Usage: "folder for a file of each GPU with its jobs, as dcgm-exporter --hpc-job-mapping-dir reads it"},
+		&cli.StringFlag{Name: "sysfs", Value: "/sys", Usage: "where the kernel shows this machine's InfiniBand and RoCE devices"},
+		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
+	}
+}
+
+func daemon(c *cli.Context, serve, clientMode bool) error {
+	if !serve && c.String("bind") == "" {
+		return errors.New("a client needs a network: give --bind ADDRESS:PORT")
+	}
+	notifySocket := os.Getenv(notifyEnv)
+	if err := os.Unsetenv(notifyEnv); err != nil { // it is no business of what the daemon starts
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
+		return fmt.Errorf("--log-level %s: want debug, info, warn or error", c.String("log-level"))
+	}
+	dir, err := filepath.Abs(c.String("data"))
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
+		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
+		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, Greeting: env.Greeting, Around: []string{self, "internal", "task"},
+		Verdict: show.VerdictText,
+		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
+		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), GPUMetrics: c.String("gpu-metrics"), GPUJobs: c.String("gpu-jobs"), Sysfs: c.String("sysfs"),
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+	cfg.Fatal = func(err error) {
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		os.Exit(1)
+	}
+	if err := configure(c, &cfg); err != nil {
+		return err
+	}
+	if serve && cfg.Bind != "" {
+		cfg.Plain = packaging.NewDepot(filepath.Join(dir, filepath.Base(packaging.DownloadDir)), cfg.Log)
+	}
+	cfg.Founded = func(addr string) { welcome(ctx, cfg.Socket, addr) }
+	cfg.Started = func() {
+		fmt.Fprintf(os.Stderr, "muster: ready at %s\n", cfg.Socket)
+		if err := notify(notifySocket); err != nil {
+			cfg.Log.Warn("systemd could not be told that the daemon is ready", "err", err)
+		}
+	}
+	if err := agent.Run(ctx, cfg); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// configure reads --conf and --hollow.
+func configure(c *cli.Context, cfg *agent.Config) error {
+	var declared []cluster.Node
+	path := c.String("conf")
+	switch {
+	case path == "":
+	case !cfg.Server && strings.Contains(path, "="):
+		if _, notes := conf.Line(path, cluster.Inventory{}); len(notes) > 0 {
+			return fmt.Errorf("--conf %q: %s", path, strings.Join(notes, "; "))
+		}
+		cfg.Say = func(inv cluster.Inventory) cluster.Inventory {
+			inv, _ = conf.Line(path, inv)
+			return inv
+		}
+	default:
+		loaded, notes, err := conf.Load(path)
+		if err != nil {
+			return err
+		}
+		for _, n := range notes {
+			fmt.Fprintln(os.Stderr, "muster:", n)
+		}
+		declared, cfg.Load = loaded.Declared, func() (*cluster.Config, []string, error) { return conf.Load(path) }
+		if len(cfg.Join) == 0 && (cfg.Token != "" || !cfg.Server) { // else this server founds a cluster
+			cfg.Join = addresses(conf.Controllers(loaded))
+		}
+	}
+	switch h := c.String("hollow"); {
+	case h == "conf" && cfg.Load != nil:
+		for _, n := range declared {
+			client.Hollow(&n.Inventory)
+			cfg.Hollow = append(cfg.Hollow, client.NodeConfig{Name: n.Name, Inventory: n.Inventory})
+		}
+	case h == "conf":
+		return errors.New("--hollow conf needs --conf FILE")
+	case h != "":
+		nodes, err := client.ParseHollow(h)
+		if err != nil {
+			return err
+		}
+		if prefix := c.String("hollow-prefix"); prefix != "" {
+			for i := range nodes {
+				name := string(nodes[i].Name)
+				name = prefix + name[strings.LastIndex(name, "-")+1:]
+				nodes[i].Name, nodes[i].Inventory.Host = cluster.NodeName(name), name
+			}
+		}
+		cfg.Hollow = nodes
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/agent"
+	"dev.muster/agent/trust"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/packaging"
+)
+
+// What is looked at before a machine becomes a member of a cluster, and before it is none any more.
+
+// checkJoin refuses what would keep a machine from joining, as far as the machine itself can tell.
+func checkJoin(cfg agent.Config) error {
+	if _, err := trust.ParseToken(cfg.Token); err != nil {
+		return err
+	}
+	return checkPort(cfg.Bind)
+}
+
+// checkPort refuses an address where something else listens.
+func checkPort(bind string) error {
+	tcp, err := net.Listen("tcp", bind)
+	if err == nil {
+		err = tcp.Close()
+	}
+	if err == nil {
+		var udp net.PacketConn
+		if udp, err = net.ListenPacket("udp", bind); err == nil {
+			err = udp.Close()
+		}
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("something else listens at %s (ss -lntup shows what): stop it, or choose another port with --bind", bind)
+	}
+	return err
+}
+
+// leaveTime bounds what is asked of the cluster before muster is removed.
+const leaveTime = 20 * time.Second
+
+// mayLeave refuses to remove muster from a member of a group of servers, and from a node that jobs have. With purge the machine
+// leaves its cluster, so that its name is free.
+func mayLeave(ctx context.Context, purge, dry bool) error {
+	name, role, err := agent.Membership(packaging.StateDir)
+	if err != nil || name == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	if role == cluster.RoleServer {
+		if err := lastServer(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := withoutJobs(ctx, name); err != nil && !purge {
+		return err
+	}
+	if !purge || dry || role == cluster.RoleServer {
+		return nil
+	}
+	if err := agent.Leave(ctx, packaging.StateDir); err != nil {
+		fmt.Fprintf(os.Stderr, "muster: the cluster could not be told that %s leaves (%v): muster node revoke %s, on a server, frees its name\n", name, err, name)
+	}
+	return nil
+}
+
+// lastServer refuses a server that others form a group with. One that nobody answers is taken for alone.
+func lastServer(ctx context.Context, name string) error {
+	c := local()
+	defer c.Close()
+	r, err := api.Call(ctx, c, api.ListMembers, api.Empty{})
+	if err != nil || len(r.Servers) < 2 {
+		return nil
+	}
+	for _, s := range r.Servers {
+		if s.Name == name {
+			return fmt.Errorf("server %s is one of a group of %d, which would go on counting it: muster server leave %s first", name, len(r.Servers), name)
+		}
+	}
+	return nil
+}
+
+// withoutJobs refuses a node that jobs have, whether or not a process of theirs runs on it now.
+func withoutJobs(ctx context.Context, name string) error {
+	c := local()
+	defer c.Close()
+	r, err := api.Call(ctx, c, api.ListJobs, api.JobQuery{Nodes: []cluster.NodeName{cluster.NodeName(name)}, Brief: true,
+		Phases: []cluster.Phase{cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
+	if err != nil || len(r.Jobs) == 0 {
+		return nil // StopSteps looks for processes
+	}
+	var ids []string
+	for _, j := range r.Jobs {
+		ids = append(ids, fmt.Sprint(j.ID))
+	}
+	return fmt.Errorf("node %s is one of the nodes of job %s: drain it first (scontrol update nodename=%s state=drain reason=...), or end what runs with --purge",
+		name, strings.Join(ids, ", "), name)
+}

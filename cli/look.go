@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/early"
+	"dev.muster/slurm/front"
+	"github.com/urfave/cli/v2"
+)
+
+// lookCommands are those that show the cluster as a whole.
+func lookCommands() []*cli.Command {
+	return []*cli.Command{
+		{Name: "status", Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
+			Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
+			Action: func(c *cli.Context) error { return exit(runStatus(frontEnd(), c.Bool("json"))) }},
+		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
+			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: topSorts()[0], Usage: "order of jobs: " + strings.Join(topSorts(), ", ")}},
+			Action: func(c *cli.Context) error { return exit(runTop(frontEnd(), c.String("sort"))) }},
+		{Name: "sql", Usage: "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'", ArgsUsage: "QUESTION",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"}, &cli.BoolFlag{Name: "csv", Usage: "print CSV"},
+				&cli.BoolFlag{Name: "json", Usage: "print JSON: a list of rows, cells by column"}, &cli.BoolFlag{Name: "noheader", Usage: "no line of headers"}},
+			Action: func(c *cli.Context) error {
+				o := sqlOptions{Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"), NoHeader: c.Bool("noheader"), Words: c.Args().Slice()}
+				return exit(runSQL(frontEnd(), o))
+			}},
+		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
+			cl := local()
+			defer cl.Close()
+			r, err := api.Call(c.Context, cl, api.CreateLogin, api.Empty{})
+			if err != nil {
+				return fmt.Errorf("no link could be made: %w", err)
+			}
+			fmt.Println(r.URL)
+			fmt.Fprintf(os.Stderr, "muster: good for one login until %s; whoever has the link can use it\n", r.Expires.Local().Format("15:04:05"))
+			return nil
+		}},
+	}
+}
+
+// frontEnd is the surroundings of a command that asks the local daemon.
+func frontEnd() *front.Sys {
+	sys := front.RealSys("muster")
+	sys.Dial = early.Dial
+	return sys
+}
+
+func exit(code int) error {
+	if code != 0 {
+		return cli.Exit("", code)
+	}
+	return nil
+}

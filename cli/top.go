@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
+)
+
+// Pace of muster top.
+const (
+	topPace  = time.Second      // between two looks at the cluster, at least
+	topClock = time.Second      // how often the times are renewed
+	topAnew  = 30 * time.Second // a look even when nothing is told, for what the stream does not tell
+)
+
+type topOrder struct {
+	key  byte
+	name string
+	less func(a, b *show.JobRow) int
+}
+
+// topOrders are the keys by which jobs are sorted.
+var topOrders = [...]topOrder{
+	{'g', "gpus", func(a, b *show.JobRow) int { return b.NumGPUs() - a.NumGPUs() }},
+	{'t', "time", func(a, b *show.JobRow) int { return cmp.Compare(topTime(b), topTime(a)) }},
+	{'u', "user", func(a, b *show.JobRow) int { return cmp.Compare(a.Spec.User, b.Spec.User) }},
+	{'n', "nodes", func(a, b *show.JobRow) int { return b.NumNodes() - a.NumNodes() }},
+	{'i', "id", func(a, b *show.JobRow) int { return cmp.Compare(a.ID, b.ID) }},
+}
+
+// topTime is how long a job has run, or waited.
+func topTime(r *show.JobRow) time.Duration {
+	if r.Phase == cluster.Pending {
+		return r.View.Now.Sub(r.Submitted)
+	}
+	return r.Elapsed()
+}
+
+// topSorts names the orders of muster top.
+func topSorts() (names []string) {
+	for _, o := range topOrders {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// topScreen is what muster top shows.
+type topScreen struct {
+	sys   *front.Sys
+	paint painter
+	order int
+	st    *clusterStatus
+	trace string // of the connection
+}
+
+// runTop shows jobs and the use of GPUs, live on a terminal and else once (muster top). order is one of topSorts.
+func runTop(sys *front.Sys, order string) int {
+	s := &topScreen{sys: sys, paint: painterOf(sys)}
+	if s.order = slices.Index(topSorts(), order); s.order < 0 {
+		return sys.Fail("jobs can not be sorted by %q: want %s", order, strings.Join(topSorts(), ", "))
+	}
+	st, err := askStatus(sys)
+	if err != nil {
+		return sys.Failed(err)
+	}
+	s.st = st
+	out, ok := sys.Stdout.(*os.File)
+	in, typed := sys.Stdin.(*os.File)
+	if !ok || !typed || !front.IsTerminal(out) || !front.IsTerminal(in) {
+		fmt.Fprintln(sys.Stdout, strings.Join(s.lines(0, 0), "\n"))
+		return 0
+	}
+	return s.live(in, out)
+}
+
+// live follows the cluster until q or an interrupt.
+func (s *topScreen) live(in, out *os.File) int {
+	restore, err := front.MakeRaw(in)
+	if err != nil {
+		return s.sys.Fail("the terminal can not be read key by key: %v", err)
+	}
+	defer restore()
+	_, _ = out.WriteString("\x1b[?1049h\x1b[?25l") // another screen, without a cursor
+	defer func() { _, _ = out.WriteString("\x1b[?25h\x1b[?1049l") }()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	keys, changed, signals := make(chan byte), make(chan struct{}, 1), make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGWINCH)
+	defer signal.Stop(signals)
+	go readKeys(ctx, in, keys) // ends with the process: a read of a terminal can not be called off
+	go watchChanges(s.sys, ctx, changed)
+	clock := time.NewTicker(topClock)
+	defer clock.Stop()
+	due := false
+	for looked := time.Now(); ; {
+		if since := time.Since(looked); due && since >= topPace || since >= topAnew {
+			s.look()
+			looked, due = time.Now(), false
+		}
+		s.draw(out)
+		select {
+		case <-changed:
+			due = true
+		case <-clock.C:
+		case sig := <-signals:
+			if sig != syscall.SIGWINCH {
+				return 0
+			}
+		case k := <-keys:
+			if k == 'q' || k == 3 { // Ctrl-C
+				return 0
+			}
+			if i := slices.IndexFunc(topOrders[:], func(o topOrder) bool { return o.key == k }); i >= 0 {
+				s.order = i
+			}
+		}
+	}
+}
+
+// look asks again; while nobody answers the last answer stays.
+func (s *topScreen) look() {
+	st, err := askStatus(s.sys)
+	if s.trace = ""; err != nil {
+		text, _ := front.ErrorText(err)
+		s.trace = text + "; trying again"
+		return
+	}
+	s.st = st
+}
+
+func readKeys(ctx context.Context, in *os.File, keys chan<- byte) {
+	b := make([]byte, 1)
+	for {
+		if n, err := in.Read(b); n == 0 || err != nil {
+			return
+		}
+		select {
+		case keys <- b[0]:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watchChanges tells of every change until ctx ends.
+func watchChanges(s *front.Sys, ctx context.Context, changed chan<- struct{}) {
+	c := s.Client()
+	defer c.Close()
+	var since *uint64
+	for ctx.Err() == nil {
+		err := api.Follow(ctx, c, api.WatchEvents, api.EventQuery{Since: since}, func(e *api.Event) error {
+			if since = &e.Index; e.Kind == api.EventBeat {
+				return nil
+			}
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+		if errors.Is(err, context.Canceled) {
+			return
+		}
+		time.Sleep(show.FollowPause)
+	}
+}
+
+// draw puts the screen on the terminal at once.
+func (s *topScreen) draw(out *os.File) {
+	size, err := front.TerminalSize(out)
+	if err != nil || size.Cols == 0 {
+		size.Rows, size.Cols = 24, 80
+	}
+	now := s.sys.Now()
+	for i := range s.st.jobs {
+		s.st.jobs[i].View.Now = now
+	}
+	w := bufio.NewWriter(out)
+	_, _ = w.WriteString("\x1b[H")
+	for _, l := range s.lines(int(size.Cols), int(size.Rows)) {
+		_, _ = w.WriteString(l + "\x1b[K\r\n")
+	}
+	_, _ = w.WriteString("\x1b[J")
+	_ = w.Flush() // if the terminal has gone a signal comes
+}
+
+// lines are the lines for a screen of a width and a height; 0: all, as long as they are.
+func (s *topScreen) lines(width, height int) []string {
+	st, p := s.st, s.paint
+	head := []string{fmt.Sprintf("%s  %d running, %d pending  nodes %d of %d up  servers %s", st.Cluster, st.Jobs.Running, st.Jobs.Pending, st.Nodes.Up, st.Nodes.Total, cmp.Or(st.Leader+" leads", "-"))}
+	for _, g := range append(slices.Clone(st.GPUs), st.CPUs) {
+		head = append(head, fmt.Sprintf("%-12s %6d of %-6d %s", cmp.Or(g.Type, "CPUs"), g.Used, g.Total, p.bar(g, 40)))
+	}
+	if s.trace != "" {
+		head = append(head, p.bad(s.trace))
+	}
+	rows := slices.Clone(st.jobs)
+	slices.SortStableFunc(rows, func(a, b show.JobRow) int {
+		return cmp.Or(front.BoolInt(a.Phase == cluster.Pending)-front.BoolInt(b.Phase == cluster.Pending), topOrders[s.order].less(&a, &b), cmp.Compare(a.ID, b.ID))
+	})
+	head = append(head, "", cut(fmt.Sprintf("%-12s %-10s %-10s %-3s %11s %6s %5s  %s", "JOB", "USER", "PARTITION", "ST", "TIME", "NODES", "GPUS", "NAME, NODES OR REASON"), width))
+	if width > 0 {
+		head[len(head)-2] = p.soft("sorted by " + topOrders[s.order].name + "; keys: g gpus, t time, u user, n nodes, i id, q quit")
+	}
+	room := len(rows)
+	if height > 0 {
+		room = max(height-len(head)-1, 0)
+	}
+	for i := range rows[:min(room, len(rows))] {
+		r := &rows[i]
+		head = append(head, cut(fmt.Sprintf("%-12s %-10.10s %-10.10s %-3s %11s %6d %5d  %s %s", r.ShownID(), r.Spec.User, r.Partition(), show.StateOf(r.Job).Short, format.Duration(topTime(r)),
+			r.NumNodes(), r.NumGPUs(), r.Spec.Name, r.NodesOrReason()), width))
+	}
+	return head
+}
+
+// cut shortens a text without colours to a width; 0 leaves it.
+func cut(text string, width int) string {
+	if width == 0 || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width])
+}

@@ -1,0 +1,307 @@
+package control
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
+)
+
+// cancelOptions is what scancel's line asks for.
+type cancelOptions struct {
+	filter      api.JobQuery
+	signal      int
+	batch, full bool
+	interactive bool
+	quiet       bool
+	verbose     int
+	me          bool
+	clusters    string
+	filters     []string // for -v: name=value
+}
+
+// ScancelOptions are the options of scancel.
+var ScancelOptions = []opt.Option[cancelOptions]{
+	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs charging this account", Meta: "account",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Accounts = []string{v}
+			o.note("account", v)
+			return nil
+		}},
+	{Long: "batch", Short: 'b', On: opt.Scancel, Help: "signal the batch shell only",
+		Set: func(o *cancelOptions, _ string) error { o.batch = true; return nil }},
+	{Long: "full", Short: 'f', On: opt.Scancel, Help: "signal the batch shell and all steps",
+		Set: func(o *cancelOptions, _ string) error { o.full = true; return nil }},
+	{Long: "hurry", Short: 'H', On: opt.Scancel, Help: "burst buffers: no effect", Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "interactive", Short: 'i', On: opt.Scancel, Help: "ask before each job",
+		Set: func(o *cancelOptions, _ string) error { o.interactive = true; return nil }},
+	{Long: "me", On: opt.Scancel, Help: "act only on own jobs",
+		Set: func(o *cancelOptions, _ string) error { o.me = true; return nil }},
+	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this name", Meta: "job_name",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Names = front.SplitList(v)
+			o.note("job_name", v)
+			return nil
+		}},
+	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Help: "the same as --name", Meta: "job_name",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Names = front.SplitList(v)
+			o.note("job_name", v)
+			return nil
+		}},
+	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs on these nodes", Meta: "nodes",
+		Set: func(o *cancelOptions, v string) error { return front.SetNodes(&o.filter.Nodes, v) }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this partition", Meta: "partition",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.Partitions = front.SplitList(v)
+			o.note("partition", v)
+			return nil
+		}},
+	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this QOS", Meta: "qos",
+		Set: func(o *cancelOptions, v string) error {
+			o.filter.QOS = front.SplitList(v)
+			o.note("qos", v)
+			return nil
+		}},
+	{Long: "quiet", Short: 'Q', On: opt.Scancel, Help: "no messages", Set: func(o *cancelOptions, _ string) error { o.quiet = true; return nil }},
+	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this reservation", Meta: "name",
+		Set: func(o *cancelOptions, v string) error { o.note("reservation", v); return nil }},
+	{Long: "signal", Short: 's', Arg: opt.Required, On: opt.Scancel, Help: "signal to send instead of ending the job", Meta: "name | number",
+		Set: setCancelSignal},
+	{Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this state", Meta: "states", Set: setCancelState},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this user", Meta: "user_name", Set: setCancelUser},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Env: "scancel=SLURM_CLUSTERS", Help: "clusters to act on", Meta: "names",
+		Set: func(o *cancelOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers", Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Help: "federations: no effect", Meta: "name", Set: func(*cancelOptions, string) error { return nil }},
+	{Long: "wckey", Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this key", Meta: "wckey",
+		Set: func(o *cancelOptions, v string) error { o.note("wckey", v); return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages", Set: func(o *cancelOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "version", Short: 'V', On: opt.Scancel, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Scancel, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Scancel, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+func (o *cancelOptions) note(name, value string) { o.filters = append(o.filters, name+"="+value) }
+
+func setCancelSignal(o *cancelOptions, v string) error {
+	if o.signal = values.SignalNumber(v); o.signal <= 0 {
+		return opt.Errorf(opt.CodeError, "Unknown job signal: %s", v)
+	}
+	return nil
+}
+
+func setCancelState(o *cancelOptions, v string) error {
+	for _, s := range front.SplitList(v) {
+		switch strings.ToUpper(s) {
+		case "PENDING", "PD":
+			o.filter.Phases = append(o.filter.Phases, cluster.Pending)
+		case "RUNNING", "R":
+			o.filter.Phases = append(o.filter.Phases, cluster.Starting, cluster.Running)
+		case "SUSPENDED", "S":
+			o.filter.Phases = append(o.filter.Phases, cluster.Suspended)
+		default:
+			return &opt.UsageError{Code: 1, Lines: []string{"Invalid job state specified: " + s,
+				"Valid job states are PENDING, RUNNING, and SUSPENDED"}}
+		}
+	}
+	o.note("state", v)
+	return nil
+}
+
+func setCancelUser(o *cancelOptions, v string) error {
+	u, ok := front.LookupUser(v)
+	if !ok {
+		return opt.Errorf(opt.CodeError, "scancel: error: Invalid user name: %s", v)
+	}
+	o.filter.Users = []uint32{u.UID}
+	o.note("user_name", v)
+	return nil
+}
+
+// Scancel ends or signals jobs and steps.
+func Scancel(sys *front.Sys, argv []string) int {
+	var o cancelOptions
+	rest, code := front.ParseQuery(sys, opt.Scancel, ScancelOptions, &o, argv)
+	if code >= 0 {
+		return code
+	}
+	if _, code := sys.OwnCluster(o.clusters); code != 0 {
+		return code
+	}
+	if o.me {
+		o.filter.Users = []uint32{sys.UID}
+	}
+	var targets []front.Target
+	for _, w := range rest {
+		for _, one := range front.SplitOutside(w) {
+			t, ok := front.ParseTarget(one)
+			if !ok {
+				return sys.Fail("Invalid job id %s", one)
+			}
+			targets = append(targets, t)
+		}
+	}
+	filtered := len(o.filters) > 0 || o.me || len(o.filter.Nodes) > 0
+	if len(targets) == 0 && !filtered {
+		sys.Say("error: No job identification provided")
+		return 1
+	}
+	if filtered || o.interactive {
+		return cancelMatching(sys, &o, targets)
+	}
+	return cancelAll(sys, &o, targets)
+}
+
+// cancelsAtOnce is how many calls are under way together: servers write down together what comes together.
+const cancelsAtOnce = 32
+
+// cancelAll ends or signals many; what there is to say of them is said in their order.
+func cancelAll(s *front.Sys, o *cancelOptions, targets []front.Target) int {
+	worst := 0
+	for some := range slices.Chunk(targets, cancelsAtOnce) {
+		errs := make([]error, len(some))
+		var calls sync.WaitGroup
+		for i, t := range some {
+			calls.Go(func() { _, errs[i] = front.Call(s, api.CancelJob, o.command(t)) })
+		}
+		calls.Wait()
+		for i, t := range some {
+			worst = max(worst, sayCancelled(s, o, t, errs[i]))
+		}
+	}
+	return worst
+}
+
+// command is what the servers are to do with a target.
+func (o *cancelOptions) command(t front.Target) cluster.Cancel {
+	q := cluster.Cancel{Ref: t.Ref, Sig: o.signal, Step: t.Step}
+	switch {
+	case o.batch && o.full:
+		q.Scope = cluster.SignalBatchFull
+	case o.batch:
+		q.Scope = cluster.SignalBatchShell
+	case o.full:
+		q.Scope = cluster.SignalFull
+	case o.signal == 9:
+		q.Sig = 0
+	}
+	if (o.batch || o.full) && q.Sig == 0 {
+		q.Sig = 9
+	}
+	if t.Ref.Part == 1 && t.Step == nil { // the leader stands for all
+		q.Ref.Part = 0
+	}
+	return q
+}
+
+// sayCancelled tells how it went with a target, and what that makes of the exit status.
+func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int {
+	id := strconv.FormatUint(uint64(t.Ref.Job), 10)
+	if t.Ref.Part > 0 {
+		id += "+" + strconv.Itoa(t.Ref.Part-1)
+	}
+	if o.verbose > 0 && o.command(t).Sig == 0 {
+		s.Say("Terminating job %s", id)
+	}
+	if err == nil || t.Step != nil && front.IsKind(err, cluster.ErrPending) {
+		return 0
+	}
+	text, no := front.ErrorText(err)
+	gone := front.IsKind(err, cluster.ErrJobID) || front.IsKind(err, cluster.ErrFinished)
+	switch {
+	case gone && t.Step == nil:
+		if o.verbose > 0 {
+			s.Say("error: Kill job error on job id %s: %s", id, text)
+		} else if f, ok := s.Stderr.(*os.File); ok && front.IsTerminal(f) && !o.quiet { // Slurm is silent, for scripts
+			s.Say("why: nothing to cancel: %v", err)
+		}
+		return 0
+	case errors.Is(err, api.ErrUnreachable):
+		return s.Fail("%s", text)
+	}
+	if !o.quiet {
+		s.Say("error: Kill job error on job id %s: %s", id, text)
+	}
+	return max(no%256, 1)
+}
+
+// cancelMatching ends the jobs that all filters select, asking first with -i.
+func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int {
+	for _, t := range targets {
+		o.filter.Refs = append(o.filter.Refs, t.Ref)
+	}
+	if len(o.filter.Phases) == 0 {
+		o.filter.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+	}
+	o.filter.Brief = true
+	resp, err := front.Call(s, api.ListJobs, o.filter)
+	if err != nil {
+		text, _ := front.ErrorText(err)
+		return s.Fail("%s", text)
+	}
+	in := bufio.NewReader(s.Stdin)
+	worst := 0
+	var chosen []front.Target
+	for _, j := range resp.Jobs {
+		if (o.me || s.UID != 0) && j.Spec.UID != s.UID && !slices.Contains(o.filter.Users, j.Spec.UID) {
+			continue
+		}
+		for _, t := range targetsOf(j, targets) {
+			if o.interactive && !agreesToCancel(s, in, j, t) {
+				continue
+			}
+			chosen = append(chosen, t)
+			if o.interactive { // who says yes means now
+				worst = max(worst, cancelAll(s, o, chosen))
+				chosen = nil
+			}
+		}
+	}
+	if len(resp.Jobs) == 0 && o.verbose > 0 {
+		s.Say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
+	}
+	return max(worst, cancelAll(s, o, chosen))
+}
+
+// targetsOf is what of a job that was selected is to be cancelled: the steps that were named, else the job.
+func targetsOf(j *cluster.Job, named []front.Target) []front.Target {
+	t := front.Target{Ref: cluster.Ref{Job: j.ID}}
+	if j.ArrayID == j.ID && j.Task != cluster.TaskAny {
+		t.Ref.Tasks = cluster.NewIDSet(j.Task)
+	} else if j.ArrayID == j.ID {
+		t.Ref.Tasks = j.Tasks
+	}
+	var steps []front.Target
+	for _, n := range named {
+		ofTask := n.Ref.Job == j.ArrayID && j.Task >= 0 && n.Ref.Tasks.Has(j.Task)
+		if n.Step != nil && (n.Ref.Job == j.ID || ofTask) {
+			steps = append(steps, front.Target{Ref: t.Ref, Step: n.Step})
+		}
+	}
+	if steps != nil {
+		return steps
+	}
+	return []front.Target{t}
+}
+
+// agreesToCancel asks whether a job, or a step of it, is to be cancelled.
+func agreesToCancel(s *front.Sys, in *bufio.Reader, j *cluster.Job, t front.Target) bool {
+	what := fmt.Sprintf("job_id=%d", j.ID)
+	if t.Step != nil {
+		what = fmt.Sprintf("step_id=%d.%d", j.ID, *t.Step)
+	}
+	fmt.Fprintf(s.Stdout, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Spec.Name, strings.Join(j.Spec.Partitions, ","))
+	line, _ := in.ReadString('\n')
+	return strings.HasPrefix(strings.ToLower(line), "y")
+}

@@ -1,0 +1,608 @@
+// Package control is what operators and owners change, and scontrol shows: scontrol and scancel. It stands on package
+// show for how a job or a node is written, and knows nothing of submitting. Begin with cmd_scontrol.go, whose table of
+// verbs leads to the files scontrol_*.go.
+package control
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
+)
+
+// control is one run of scontrol.
+type control struct {
+	sys              *front.Sys
+	out              *bufio.Writer
+	oneLine, details bool
+	explains         bool // why a job waits
+	quiet, json      bool
+	all, future      bool
+	conf             *api.ClusterResponse
+	clusters         string
+}
+
+// ScontrolOptions are the options of scontrol, which are fields of a control.
+var ScontrolOptions = []opt.Option[control]{
+	{Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL", Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil }},
+	{Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show", Set: func(c *control, _ string) error { c.details = true; return nil }},
+	{Long: "federation", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
+	{Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too", Set: func(c *control, _ string) error { c.future = true; return nil }},
+	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions", Set: func(*control, string) error { return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Newer: true, Help: "print JSON", Set: func(c *control, _ string) error { c.json = true; return nil }},
+	{Long: "local", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Env: "scontrol=SLURM_CLUSTERS", Meta: "names", Help: "clusters to act on",
+		Set: func(c *control, v string) error { c.clusters = v; return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Scontrol, Alias: "clusters"},
+	{Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record", Set: func(c *control, _ string) error { c.oneLine = true; return nil }},
+	{Long: "quiet", Short: 'Q', On: opt.Scontrol, Help: "no messages but errors", Set: func(c *control, _ string) error { c.quiet = true; return nil }},
+	{Long: "sibling", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
+	{Long: "uid", Short: 'u', Arg: opt.Required, On: opt.Scontrol, Meta: "user", Ignored: "commands are always the caller's", Set: func(*control, string) error { return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Scontrol, Help: "more messages", Set: func(*control, string) error { return nil }},
+	{Long: "version", Short: 'V', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", Short: 'h', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Scontrol, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// verb is one command of scontrol. least is how much of the name must be written.
+type verb struct {
+	name  string
+	least int
+	args  int // how many words it needs
+	run   func(c *control, args []string) int
+}
+
+// verbs lists the commands. It is a function because they refer to each other.
+func verbs() []verb {
+	return append(servedVerbs(), []verb{
+		{"notify", 1, 0, (*control).unsupported}, {"token", 3, 0, (*control).unsupported},
+		{"shutdown", 4, 0, (*control).unsupported}, {"takeover", 4, 0, (*control).unsupported},
+		{"setdebug", 4, 0, (*control).unsupported}, {"setdebugflags", 9, 0, (*control).unsupported},
+		{"schedloglevel", 3, 0, (*control).unsupported}, {"listpids", 1, 0, (*control).unsupported},
+		{"pidinfo", 3, 0, (*control).unsupported}, {"wait_job", 2, 0, (*control).unsupported},
+		{"errnumstr", 2, 0, (*control).unsupported}, {"fsdampeningfactor", 1, 0, (*control).unsupported},
+		{"abort", 2, 0, (*control).unsupported}, {"completing", 3, 0, (*control).unsupported},
+	}...)
+}
+
+// ScontrolVerbs are the names of the verbs that do something.
+func ScontrolVerbs() (names []string) {
+	for _, v := range servedVerbs() {
+		names = append(names, v.name)
+	}
+	return names
+}
+
+// servedVerbs are those that do something.
+func servedVerbs() []verb {
+	return []verb{
+		{"show", 2, 1, (*control).show},
+		{"hold", 3, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldAdmin) }},
+		{"uhold", 2, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldUser) }},
+		{"holdu", 5, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldUser) }},
+		{"release", 3, 1, func(c *control, a []string) int { return c.hold(a, cluster.NotHeld) }},
+		{"requeue", 3, 1, func(c *control, a []string) int { return c.requeue(a, false) }},
+		{"requeuehold", 8, 1, func(c *control, a []string) int { return c.requeue(a, true) }},
+		{"suspend", 2, 1, func(c *control, a []string) int { return c.suspend(a, false) }},
+		{"resume", 3, 1, func(c *control, a []string) int { return c.suspend(a, true) }},
+		{"update", 1, 1, (*control).update},
+		{"create", 2, 1, (*control).create},
+		{"delete", 3, 1, (*control).remove},
+		{"ping", 3, 0, (*control).ping},
+		{"write", 2, 1, (*control).write},
+		{"version", 4, 0, func(c *control, _ []string) int {
+			_, _ = c.out.WriteString("slurm-wlm " + front.SlurmVersion + "\n")
+			return 0
+		}},
+		{"reconfigure", 3, 0, (*control).reconfigure},
+		{"top", 3, 1, (*control).top},
+		{"details", 3, 0, func(*control, []string) int { return 0 }},
+		{"help", 2, 0, func(c *control, _ []string) int {
+			for _, v := range verbs() {
+				_, _ = c.out.WriteString("     " + v.name + "\n")
+			}
+			return 0
+		}},
+		{"exit", 1, 0, func(*control, []string) int { return 0 }},
+		{"quit", 4, 0, func(*control, []string) int { return 0 }},
+		{"all", 1, 0, func(*control, []string) int { return 0 }},
+		{"hide", 4, 0, func(*control, []string) int { return 0 }},
+		{"oneliner", 1, 0, func(*control, []string) int { return 0 }},
+		{"quiet", 4, 0, func(*control, []string) int { return 0 }},
+		{"verbose", 4, 0, func(*control, []string) int { return 0 }},
+		{"reboot", 3, 0, (*control).reboot}, {"cancel_reboot", 3, 0, (*control).cancelReboot},
+	}
+}
+
+func (c *control) unsupported([]string) int {
+	return c.complain("scontrol: error: Requested operation not supported on this system")
+}
+
+// Scontrol shows and changes what the servers hold.
+func Scontrol(sys *front.Sys, argv []string) int {
+	c := &control{sys: sys, out: bufio.NewWriterSize(sys.Stdout, 1<<16)}
+	defer func() { _ = c.out.Flush() }()
+	rest, code := front.ParseQuery(sys, opt.Scontrol, ScontrolOptions, c, argv)
+	if code >= 0 {
+		return code
+	}
+	if _, code := sys.OwnCluster(c.clusters); code != 0 {
+		return code
+	}
+	if len(rest) > 0 {
+		return c.command(rest)
+	}
+	return c.interactive()
+}
+
+// interactive reads commands from standard input.
+func (c *control) interactive() int {
+	in := bufio.NewScanner(c.sys.Stdin)
+	code := 0
+	for {
+		_, _ = c.out.WriteString("scontrol: ")
+		_ = c.out.Flush()
+		if !in.Scan() {
+			_, _ = c.out.WriteString("\n")
+			return code
+		}
+		words := strings.Fields(in.Text())
+		if len(words) == 0 {
+			continue
+		}
+		if words[0] == "exit" || words[0] == "quit" || words[0] == "q" {
+			return code
+		}
+		code = c.command(words)
+	}
+}
+
+// command runs one command; its name may be cut short and written in any case.
+func (c *control) command(words []string) int {
+	name := strings.ToLower(words[0])
+	for _, v := range verbs() {
+		if name != v.name && !(len(name) >= v.least && strings.HasPrefix(v.name, name)) {
+			continue
+		}
+		if len(words)-1 < v.args {
+			return c.complain(tooFew(words[0]))
+		}
+		return v.run(c, words[1:])
+	}
+	return c.complain("invalid keyword: " + words[0])
+}
+
+// tooFew is what a command without what it acts on is told.
+func tooFew(word string) string {
+	if word == "update" || word == "create" || word == "delete" {
+		return "too few arguments for " + word + " keyword"
+	}
+	return "too few arguments for keyword:" + word
+}
+
+// complain prints a line on standard error and fails.
+func (c *control) complain(lines ...string) int {
+	_ = c.out.Flush()
+	_, _ = c.sys.Stderr.Write([]byte(strings.Join(lines, "\n") + "\n"))
+	return 1
+}
+
+func (c *control) view(now time.Time) *show.View { return &show.View{Sys: c.sys, Now: now} }
+
+// entity is a thing that can be shown. least is how much of the name must be written.
+type entity struct {
+	name  string
+	least int
+	run   func(c *control, arg string) int
+}
+
+func entities() []entity {
+	return []entity{
+		{"config", 3, (*control).showConfig},
+		{"hostlist", 5, func(c *control, a string) int { return c.hosts(a, hostlist.Compress) }},
+		{"hostlistsorted", 9, func(c *control, a string) int { return c.hosts(a, hostlist.CompressSorted) }},
+		{"hostnames", 5, func(c *control, a string) int {
+			return c.hosts(a, func(n []string) string { return strings.Join(n, "\n") })
+		}},
+		{"jobs", 1, (*control).showJobs},
+		{"nodes", 1, (*control).showNodes},
+		{"partitions", 1, (*control).showPartitions},
+		{"reservations", 1, (*control).showReservations},
+		{"steps", 2, (*control).showSteps},
+		{"topology", 1, (*control).showTopology},
+		{"licenses", 1, (*control).showLicenses},
+		{"burstbuffer", 2, func(c *control, _ string) int { return c.complain("No burst buffer data") }},
+		{"federation", 3, func(c *control, _ string) int { return 0 }},
+		{"daemons", 1, func(c *control, _ string) int { return c.showDaemons() }},
+		{"aliases", 2, (*control).showAliases},
+	}
+}
+
+func (c *control) show(args []string) int {
+	name, arg := strings.ToLower(args[0]), ""
+	if key, value, ok := strings.Cut(name, "="); ok {
+		name, arg = key, args[0][len(args[0])-len(value):]
+	} else if len(args) > 1 {
+		arg = args[1]
+	}
+	switch name {
+	case "hostname":
+		name = "hostnames"
+	case "jobid":
+		name = "jobs"
+	case "nodename":
+		name = "nodes"
+	case "partitionname":
+		name = "partitions"
+	case "reservationname":
+		name = "reservations"
+	}
+	for _, e := range entities() {
+		if name == e.name || len(name) >= e.least && strings.HasPrefix(e.name, name) {
+			if len(args) > 2 && e.name != "hostlist" {
+				return c.complain("too many arguments for keyword:show")
+			}
+			return e.run(c, arg)
+		}
+	}
+	return c.complain("invalid entity:" + args[0] + " for keyword:show ")
+}
+
+// hosts folds or unfolds a host list; no daemon is needed.
+func (c *control) hosts(arg string, f func([]string) string) int {
+	if arg == "" {
+		arg = cmp.Or(c.sys.Getenv("SLURM_NODELIST"), c.sys.Getenv("SLURM_JOB_NODELIST"))
+	}
+	if arg == "" {
+		_ = c.complain("scontrol: error: host list is empty")
+		return 0
+	}
+	if path.IsAbs(arg) {
+		text, err := front.ReadFileLimited(arg, front.MaxHostFile)
+		if err != nil {
+			return c.complain("scontrol: error: " + front.PlainError(err))
+		}
+		arg = strings.Join(strings.Fields(strings.ReplaceAll(string(text), ",", " ")), ",")
+	}
+	names, err := hostlist.Expand(arg)
+	if err != nil {
+		return c.complain("Invalid hostlist: " + arg)
+	}
+	_, _ = c.out.WriteString(f(names) + "\n")
+	return 0
+}
+
+// showTopology is scontrol show topology [NODE].
+func (c *control) showTopology(arg string) int {
+	conf, err := c.cluster()
+	if err != nil {
+		return show.LoadFailed(c.sys, "slurm_load_topo error", err)
+	}
+	topo := conf.Config.Topology
+	if blocks := conf.Config.Blocks; len(blocks) > 0 {
+		return c.showBlocks(blocks, conf.Config.BlockSizes, arg)
+	}
+	if len(topo) == 0 {
+		_, _ = c.out.WriteString("No topology information available\n")
+		return 0
+	}
+	found := false
+	for _, s := range topo {
+		nodes := switchNodes(topo, s, 0)
+		if arg != "" && arg != s.Name && !slices.Contains(nodes, cluster.NodeName(arg)) {
+			continue
+		}
+		found = true
+		text := "SwitchName=" + s.Name + " Level=" + strconv.Itoa(switchLevel(topo, s, 0)) + " LinkSpeed=1"
+		if len(nodes) > 0 {
+			text += " Nodes=" + front.NodeText(nodes)
+		}
+		if len(s.Switches) > 0 {
+			text += " Switches=" + hostlist.Compress(s.Switches)
+		}
+		_, _ = c.out.WriteString(text + "\n")
+	}
+	if !found {
+		return c.complain("Topology information for " + arg + " not found")
+	}
+	return 0
+}
+
+// showLicenses is scontrol show licenses [NAME].
+func (c *control) showLicenses(arg string) int {
+	conf, err := c.cluster()
+	if err != nil {
+		return show.LoadFailed(c.sys, "slurm_load_licenses error", err)
+	}
+	if len(conf.Config.Licenses) == 0 {
+		_, _ = c.out.WriteString("No licenses configured in Slurm.\n")
+		return 0
+	}
+	for _, l := range conf.Config.Licenses {
+		if arg != "" && arg != l.Name {
+			continue
+		}
+		used := conf.LicensesUsed[l.Name]
+		_, _ = c.out.WriteString("LicenseName=" + l.Name + "\n    Total=" + strconv.Itoa(l.Total) + " Used=" + strconv.Itoa(used) +
+			" Free=" + strconv.Itoa(max(l.Total-used, 0)) + " Reserved=" + strconv.Itoa(conf.LicensesReserved[l.Name]) + " Remote=no\n")
+	}
+	return 0
+}
+
+// showBlocks writes the blocks, those of a node or of a name if one is given.
+func (c *control) showBlocks(blocks []cluster.Block, sizes []int, arg string) int {
+	found := false
+	for k, b := range blocks {
+		if arg != "" && arg != b.Name && !slices.Contains(b.Nodes, cluster.NodeName(arg)) {
+			continue
+		}
+		found = true
+		_, _ = c.out.WriteString("BlockName=" + b.Name + " BlockIndex=" + strconv.Itoa(k) + " Nodes=" + front.NodeText(b.Nodes) + " BlockSize=" + strconv.Itoa(sizes[0]) + "\n")
+	}
+	if !found {
+		return c.complain("Topology information for " + arg + " not found")
+	}
+	return 0
+}
+
+// maxSwitchDepth ends the walk through a tree that has a circle in it.
+const maxSwitchDepth = 32
+
+func switchLevel(topo []cluster.Switch, s cluster.Switch, depth int) int {
+	level := 0
+	for _, sub := range topo {
+		if depth < maxSwitchDepth && slices.Contains(s.Switches, sub.Name) {
+			level = max(level, 1+switchLevel(topo, sub, depth+1))
+		}
+	}
+	return level
+}
+
+func switchNodes(topo []cluster.Switch, s cluster.Switch, depth int) []cluster.NodeName {
+	nodes := slices.Clone(s.Nodes)
+	for _, sub := range topo {
+		if depth < maxSwitchDepth && slices.Contains(s.Switches, sub.Name) {
+			nodes = append(nodes, switchNodes(topo, sub, depth+1)...)
+		}
+	}
+	return nodes
+}
+
+// cluster asks for the configuration, once.
+func (c *control) cluster() (*api.ClusterResponse, error) {
+	if c.conf != nil {
+		return c.conf, nil
+	}
+	r, err := front.Call(c.sys, api.ShowCluster, api.Empty{})
+	if err == nil {
+		c.conf = &r
+	}
+	return &r, err
+}
+
+// write is scontrol write batch_script ID [FILE].
+func (c *control) write(args []string) int {
+	what := strings.ToLower(args[0])
+	if !strings.HasPrefix("batch_script", what) || len(what) < 1 {
+		return c.complain("invalid write argument: " + args[0])
+	}
+	if len(args) < 2 {
+		return c.complain("too few arguments for keyword:write")
+	}
+	t, ok := front.ParseTarget(args[1])
+	if !ok {
+		return c.complain("scontrol: error: Invalid job id specified")
+	}
+	id := t.Ref.Job
+	if !t.Ref.Tasks.Empty() || t.Ref.Part > 0 {
+		if resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{t.Ref}}); err == nil && len(resp.Jobs) > 0 {
+			id = resp.Jobs[0].ID
+		}
+	}
+	resp, err := front.Call(c.sys, api.JobScript, api.ScriptRequest{Job: id})
+	if err != nil {
+		text, _ := front.ErrorText(err)
+		return c.complain("scontrol: error: job script retrieval failed: " + text)
+	}
+	name := "slurm-" + front.UintText(uint32(id)) + ".sh"
+	if len(args) > 2 {
+		name = args[2]
+	}
+	if name == "-" {
+		_, _ = c.out.Write(resp.Script)
+		return 0
+	}
+	if err := os.WriteFile(name, resp.Script, 0o700); err != nil {
+		return c.complain("scontrol: error: failed to open file `" + name + "`: " + front.PlainError(err))
+	}
+	_, _ = c.out.WriteString("batch script for job " + args[1] + " written to " + name + "\n")
+	return 0
+}
+
+// failed words the refusal of a command about a job.
+func (c *control) failed(err error, id, what string) int {
+	text, _ := front.ErrorText(err)
+	if errors.Is(err, api.ErrUnreachable) || id == "" {
+		return c.complain(what + ": " + text)
+	}
+	lines := []string{text + " for job " + id}
+	if (front.IsKind(err, cluster.ErrJobID) || front.IsKind(err, cluster.ErrUser) || front.IsKind(err, cluster.ErrEnded)) && what == holdError {
+		lines = append(lines, what+": "+text)
+	}
+	return c.complain(lines...)
+}
+
+const holdError = "slurm_suspend error"
+
+// refs reads a list of jobs: ids with commas or blanks between, some components of a heterogeneous one (42+[0-2]), or names.
+func (c *control) refs(args []string) (list []front.Target, words []string, bad string) {
+	for _, a := range args {
+		a = strings.TrimPrefix(strings.TrimPrefix(a, "jobid="), "JobId=")
+		var own []string
+		for _, w := range front.SplitOutside(a) {
+			own = append(own, front.SplitParts(w)...)
+		}
+		for _, w := range own {
+			if t, ok := front.ParseTarget(w); ok && t.Step == nil {
+				list, words = append(list, t), append(words, w)
+				continue
+			}
+			name := w
+			if k, v, ok := strings.Cut(w, "="); ok && (strings.EqualFold(k, "jobname") || strings.EqualFold(k, "name")) {
+				name = v
+			}
+			resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Names: []string{name}, Brief: true})
+			if err != nil || len(resp.Jobs) == 0 {
+				return nil, nil, w
+			}
+			for _, j := range resp.Jobs {
+				if j.Phase != cluster.Ended && !j.Follows() { // the leader stands for all
+					r := show.NewRow(nil, j)
+					list, words = append(list, front.Target{Ref: ownRef(j)}), append(words, r.ShownID())
+				}
+			}
+		}
+	}
+	return list, words, ""
+}
+
+// ownRef names exactly one record: of an array's, only its tasks.
+func ownRef(j *cluster.Job) cluster.Ref {
+	ref := cluster.Ref{Job: j.ID}
+	if j.ArrayID == j.ID {
+		if ref.Tasks = j.Tasks; j.Task >= 0 {
+			ref.Tasks = cluster.NewIDSet(j.Task)
+		}
+	}
+	return ref
+}
+
+// each does one thing to every job of a list.
+func (c *control) each(args []string, what string, f func(cluster.Ref) error) int {
+	list, words, bad := c.refs(args)
+	if bad != "" {
+		return c.complain("Invalid job id specified for job "+bad, what+": Invalid job id specified")
+	}
+	code := 0
+	for i, t := range list {
+		if err := f(t.Ref); err != nil {
+			code = c.failed(err, words[i], what)
+		}
+	}
+	return code
+}
+
+func (c *control) hold(args []string, h cluster.Hold) int {
+	if h == cluster.HeldAdmin && c.sys.UID != 0 {
+		h = cluster.HeldUser
+	}
+	return c.each(args, holdError, func(r cluster.Ref) error {
+		_, err := front.Call(c.sys, api.HoldJob, cluster.HoldJobs{Ref: r, Hold: h})
+		return err
+	})
+}
+
+func (c *control) requeue(args []string, hold bool) int {
+	special := false
+	args = slices.DeleteFunc(slices.Clone(args), func(a string) bool {
+		k, v, ok := strings.Cut(a, "=")
+		if ok && strings.EqualFold(k, "state") {
+			special = strings.EqualFold(v, "specialexit")
+			return true
+		}
+		return !ok && strings.EqualFold(a, "incomplete")
+	})
+	return c.each(args, "slurm_requeue error", func(r cluster.Ref) error {
+		if r.Part > 1 {
+			return cluster.Errorf(cluster.Invalid, cluster.ErrJobID, "only the leader can be requeued")
+		}
+		_, err := front.Call(c.sys, api.RequeueJob, cluster.Requeue{Ref: r, Hold: hold, SpecialExit: special})
+		return err
+	})
+}
+
+func (c *control) suspend(args []string, resume bool) int {
+	return c.each(args, "slurm_suspend_job error", func(r cluster.Ref) error {
+		_, err := front.Call(c.sys, api.SuspendJob, cluster.Suspend{Ref: r, Resume: resume})
+		if front.IsKind(err, cluster.ErrJobID) { // Slurm's own words for an id that is none
+			return cluster.Errorf(cluster.NotFound, "", "Unexpected message received")
+		}
+		return err
+	})
+}
+
+// nodesHere are the nodes that this machine is.
+func (c *control) nodesHere() (out []cluster.NodeName) {
+	host := ""
+	if c.sys.Hostname != nil {
+		host, _ = c.sys.Hostname()
+	}
+	resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{})
+	if err != nil {
+		return nil
+	}
+	for _, n := range resp.Nodes {
+		if n.Inventory.Host == host && !n.Inventory.Hollow {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// showDaemons tells which of Slurm's daemons this machine's one stands for.
+func (c *control) showDaemons() int {
+	text := "slurmctld "
+	if len(c.nodesHere()) > 0 {
+		text += "slurmd "
+	}
+	_, _ = c.out.WriteString(text + "\n")
+	return 0
+}
+
+// showAliases tells the node names of this machine, or of the host that is named.
+func (c *control) showAliases(arg string) int {
+	names := c.nodesHere()
+	if arg != "" {
+		names = nil
+		if resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{}); err == nil {
+			for _, n := range resp.Nodes {
+				if n.Inventory.Host == arg || string(n.Name) == arg {
+					names = append(names, n.Name)
+				}
+			}
+		}
+	}
+	if len(names) > 0 {
+		_, _ = c.out.WriteString(front.NodeText(names) + "\n")
+	}
+	return 0
+}
+
+// top moves a user's jobs before the user's others, in the order given.
+func (c *control) top(args []string) int {
+	list, words, bad := c.refs(args)
+	if bad != "" || len(list) == 0 {
+		return c.complain("Invalid job id specified for job " + strings.Join(args, ","))
+	}
+	var q cluster.TopJobs
+	for _, t := range list {
+		q.Refs = append(q.Refs, t.Ref)
+	}
+	if _, err := front.Call(c.sys, api.TopJobs, q); err != nil {
+		text, _ := front.ErrorText(err)
+		return c.complain(text + " for job " + strings.Join(words, ","))
+	}
+	return 0
+}

@@ -1,0 +1,203 @@
+package control
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
+)
+
+// noLine is the value of a line that is not there.
+const noLine = "\x00"
+
+// configLine is one line of show config whose value does not come from the file itself.
+type configLine struct {
+	key string
+	of  func(*api.ClusterResponse) string
+}
+
+func seconds(d time.Duration) string {
+	if d >= cluster.Unlimited/2 {
+		return "0 sec" // as slurm.conf writes never
+	}
+	return strconv.Itoa(int(d/time.Second)) + " sec"
+}
+
+// always is a line whose value no configuration changes.
+func always(text string) func(*api.ClusterResponse) string {
+	return func(*api.ClusterResponse) string { return text }
+}
+
+// serverPort is where the servers listen.
+func serverPort(r *api.ClusterResponse) string {
+	for _, s := range r.Servers {
+		if i := strings.LastIndexByte(s.Addr, ':'); i >= 0 {
+			return s.Addr[i+1:]
+		}
+	}
+	return "(null)"
+}
+
+// memLine is a size of memory, if it is one per what the key says.
+func memLine(key string, of func(*cluster.Config) cluster.Mem) configLine {
+	return configLine{key, func(r *api.ClusterResponse) string {
+		name, value, _ := strings.Cut(partitionMem(key[:3], of(&r.Config)), "=")
+		if name != key {
+			return noLine
+		}
+		return value
+	}}
+}
+
+func defMem(c *cluster.Config) cluster.Mem { return c.DefMem }
+
+func maxMem(c *cluster.Config) cluster.Mem { return c.MaxMem }
+
+// configLines are what is in force, whatever the file says. It is a function so that other front-ends pay
+// nothing for it at start.
+func configLines() []configLine {
+	return slices.Concat(priorityLines(), []configLine{
+		{"AccountingStorageEnforce", enforced},
+		{"AccountingStorageType", always("accounting_storage/sqlite")},
+		{"BatchStartTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.LaunchTimeout) }},
+		{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
+		{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
+		memLine("DefMemPerCPU", defMem),
+		memLine("DefMemPerNode", defMem),
+		{"DependencyParameters", func(r *api.ClusterResponse) string {
+			return front.Choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
+		}},
+		{"DisableRootJobs", func(r *api.ClusterResponse) string { return front.Choose(r.Config.NoRootJobs, "Yes", "No") }},
+		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
+		{"FirstJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.FirstJobID)) }},
+		{"GresTypes", always("gpu")},
+		{"HealthCheckInterval", func(r *api.ClusterResponse) string { return seconds(r.Config.HealthCheck.Interval) }},
+		{"HealthCheckNodeState", checkedStates},
+		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
+		{"JobAcctGatherFrequency", func(r *api.ClusterResponse) string {
+			return cmp.Or(r.Config.Keys["jobacctgatherfrequency"], strconv.Itoa(int(cluster.DefaultSampling/time.Second)))
+		}},
+		{"JobAcctGatherType", func(r *api.ClusterResponse) string {
+			return cmp.Or(r.Config.Keys["jobacctgathertype"], "jobacct_gather/linux")
+		}},
+		{"JobDefaults", func(r *api.ClusterResponse) string { return jobDefaults(r.Config.PerGPU) }},
+		{"JobRequeue", func(r *api.ClusterResponse) string { return show.Bit(r.Config.JobRequeue) }},
+		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
+		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
+		{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
+		{"MaxJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.MaxJobID)) }},
+		memLine("MaxMemPerCPU", maxMem),
+		memLine("MaxMemPerNode", maxMem),
+		{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
+		{"MpiDefault", always("none")},
+		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.NextJob)) }},
+		{"OverTimeLimit", func(r *api.ClusterResponse) string {
+			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
+		}},
+		{"PreemptExemptTime", func(r *api.ClusterResponse) string { return format.Padded(r.Config.Preempt.Exempt) }},
+		{"PreemptMode", func(r *api.ClusterResponse) string { return r.Config.PreemptModeText(nil) }},
+		{"PreemptType", func(r *api.ClusterResponse) string {
+			return "preempt/" + cmp.Or(string(r.Config.Preempt.Type), "none")
+		}},
+		{"PriorityType", func(r *api.ClusterResponse) string {
+			return front.Choose(r.Config.Priority.Multifactor, "priority/multifactor", "priority/basic")
+		}},
+		{"PrologFlags", func(r *api.ClusterResponse) string { return front.Choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
+		{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return front.Choose(r.Config.PropagateLimits, "ALL", "NONE") }},
+		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
+		{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
+		{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
+		{"SchedulerTimeSlice", turnLength},
+		{"SchedulerType", always("sched/backfill")},
+		{"SelectType", always("select/cons_tres")},
+		{"SelectTypeParameters", func(r *api.ClusterResponse) string {
+			c := &r.Config
+			return front.Choose(c.SocketAlloc, "CR_SOCKET", front.Choose(c.CoreAlloc, "CR_CORE", "CR_CPU")) + front.Choose(c.MemAlloc, "_MEMORY", "") +
+				front.Choose(c.OneTaskPerCore, ",CR_ONE_TASK_PER_CORE", "") + front.Choose(c.DistBlock, ",CR_CORE_DEFAULT_DIST_BLOCK", "") +
+				front.Choose(c.LLN, ",CR_LLN", "") + front.Choose(c.PackNodes, ",CR_PACK_NODES", "")
+		}},
+		{"SlurmUser", always("root(0)")},
+		{"TrackWCKey", func(r *api.ClusterResponse) string { return front.Choose(r.Config.TracksWCKey(), "Yes", "No") }},
+		{"SlurmctldPort", serverPort},
+		{"SlurmdPort", serverPort},
+		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
+		{"SlurmdUser", always("root(0)")},
+		{"SLURM_VERSION", always(front.SlurmVersion)},
+		{"SuspendTime", suspendTime},
+		{"SuspendTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.Power.Leaving) }},
+		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
+		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
+		{"TopologyPlugin", func(r *api.ClusterResponse) string {
+			return front.Choose(len(r.Config.Topology) > 0, "topology/tree", front.Choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
+		}},
+		{"WaitTime", func(r *api.ClusterResponse) string { return seconds(r.Config.Srun.Wait) }},
+	})
+}
+
+// jobDefaultKeys are shown in the line JobDefaults.
+const jobDefaultKeys = " defcpupergpu defmempergpu "
+
+// ConfigText collects the lines: what is in force, what the file says beside it, and Slurm's other keys,
+// which are not set.
+func ConfigText(r *api.ClusterResponse) map[string]string {
+	lines := map[string]string{}
+	for k := range strings.FieldsSeq(configKeys) {
+		lines[k] = "(null)"
+	}
+	for line := range strings.SplitSeq(unset, "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		lines[key] = value
+	}
+	lines["AccountingStorageTRES"] = withTRES("")
+	forms := valueForms()
+	for k, v := range r.Config.Keys {
+		key := spelt(k)
+		if form := forms[key]; form != nil {
+			v = form(v)
+		}
+		if !strings.Contains(jobDefaultKeys, " "+k+" ") {
+			lines[key] = v
+		}
+	}
+	for _, l := range configLines() {
+		if lines[l.key] = l.of(r); lines[l.key] == noLine {
+			delete(lines, l.key)
+		}
+	}
+	delete(lines, "SlurmctldHost")
+	for i, s := range r.Servers {
+		lines["SlurmctldHost["+strconv.Itoa(i)+"]"] = s.Name + "(" + s.Addr + ")"
+	}
+	return lines
+}
+
+// showConfig is scontrol show config.
+func (c *control) showConfig(string) int {
+	r, err := c.cluster()
+	if err != nil {
+		return show.LoadFailed(c.sys, "slurm_load_ctl_conf error", err)
+	}
+	lines := ConfigText(r)
+	place := func(key string) string {
+		if key == "PreemptExemptTime" { // in Slurm's list, not where the alphabet has it
+			key = "PreemptType+"
+		}
+		return strings.ToLower(key)
+	}
+	keys := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+	_, _ = c.out.WriteString("Configuration data as of " + format.Stamp(r.Now, "Unknown") + "\n")
+	for _, k := range keys {
+		_, _ = c.out.WriteString(k + strings.Repeat(" ", max(23-len(k), 0)) + " = " + lines[k] + "\n")
+	}
+	_, _ = c.out.WriteString("\n")
+	c.ping(nil)
+	return 0
+}

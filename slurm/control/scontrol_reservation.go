@@ -1,0 +1,462 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
+	"dev.muster/slurm/values"
+)
+
+const (
+	createResvError = "Error creating the reservation"
+	updateResvError = "Error updating the reservation"
+	deleteResvError = "delete_reservation"
+	noSigns         = "The +=/-= notation is not supported when updating "
+	purgeDefault    = 5 * time.Minute
+)
+
+// resvEdit is a reservation that is being made or changed.
+type resvEdit struct {
+	cluster.Reservation
+	c        *control
+	now      time.Time
+	duration time.Duration
+	exists   bool   // it is being changed
+	count    int    // how many nodes this command asks for; 0: it does not say
+	skip     bool   // its next time
+	plain    bool   // the complaint says all: Slurm adds nothing to it
+	unknown  string // refuses users or groups that there are not, after all else
+}
+
+// resvKey is a row: the names of a key, and what it does. A set function answers with a complaint.
+type resvKey struct {
+	names string
+	set   func(*resvEdit, front.Setting) string
+}
+
+// resvKeys is a function: other front-ends pay nothing for it at start.
+func resvKeys() []resvKey {
+	return []resvKey{
+		{"starttime", func(e *resvEdit, s front.Setting) string { return e.when(&e.Start, s, "start") }},
+		{"endtime", func(e *resvEdit, s front.Setting) string { return e.when(&e.End, s, "end") }},
+		{"duration", (*resvEdit).setDuration},
+		{"maxstartdelay", (*resvEdit).setDelay},
+		{"nodes", (*resvEdit).setNodes},
+		{"nodecnt nodecount", func(e *resvEdit, s front.Setting) string { return e.setCount(s.Value, "Invalid node count ") }},
+		{"corecnt corecount", (*resvEdit).setCores},
+		{"tres", (*resvEdit).setTRES},
+		{"users", func(e *resvEdit, s front.Setting) string {
+			names, not, bad := edit(e.Users, e.UsersNot, s)
+			e.Users, e.UsersNot = names, not
+			for _, n := range names {
+				if _, ok := front.LookupUser(n); !ok {
+					e.unknown = "Invalid user id"
+				}
+			}
+			return bad
+		}},
+		{"groups", (*resvEdit).setGroups},
+		{"accounts", func(e *resvEdit, s front.Setting) (bad string) {
+			e.Accounts, e.AccountsNot, bad = edit(e.Accounts, e.AccountsNot, s)
+			return bad
+		}},
+		{"flags", (*resvEdit).setFlags},
+		{"partitionname", func(e *resvEdit, s front.Setting) string { e.Partition = s.Value; return "" }},
+		{"skip", func(e *resvEdit, s front.Setting) string { e.skip = s.Value == "" || s.Value == "1"; return "" }},
+		{"licenses", func(e *resvEdit, s front.Setting) string { e.Licenses = s.Value; return "" }},
+		{"features", func(e *resvEdit, s front.Setting) string { e.Features = s.Value; return "" }},
+	}
+}
+
+// resvKeysElse are Slurm's other keys: they are refused by name, with what there is in their place.
+var resvKeysElse = [...]struct{ key, instead string }{
+	{"burstbuffer", "there are no burst buffers"}, {"region", "there is no BlueGene"}, {"watts", "there is no power cap"},
+	{"trespernode", "reserve nodes (NodeCnt) or cores (CoreCnt)"},
+}
+
+func (e *resvEdit) when(to *time.Time, s front.Setting, word string) string {
+	t, pos, ok := values.ParseWhen(s.Value, e.now)
+	if !ok {
+		e.c.complain("Invalid time specification (pos=" + strconv.Itoa(pos) + "): " + s.Value)
+		return "Invalid " + word + " time " + s.Text
+	}
+	*to = t
+	return ""
+}
+
+func (e *resvEdit) setDuration(s front.Setting) string {
+	d, ok := values.ParseTimeLimit(s.Value)
+	if !ok || d <= 0 {
+		return "Invalid duration " + s.Text
+	}
+	e.duration = min(d, 365*24*time.Hour)
+	return ""
+}
+
+// setDelay reads MaxStartDelay, to the second; 0 takes it away.
+func (e *resvEdit) setDelay(s front.Setting) string {
+	key, _, _ := strings.Cut(s.Text, "=")
+	if s.Sign != 0 {
+		return noSigns + strings.TrimRight(key, "+-")
+	}
+	d, ok := values.ParseSpan(s.Value)
+	if !ok {
+		return "Invalid duration " + s.Text
+	}
+	e.MaxStartDelay = d
+	return ""
+}
+
+func (e *resvEdit) setNodes(s front.Setting) string {
+	if s.Sign != 0 {
+		return noSigns + "nodes"
+	}
+	names, err := e.c.nodeList(s.Value)
+	if err != nil || len(names) == 0 {
+		return "Invalid node names " + s.Value
+	}
+	e.Nodes, e.Count, e.CPUs, e.Flags = names, 0, nil, e.Flags&^cluster.ResvAllNodes|cluster.ResvSpecNodes
+	if strings.EqualFold(s.Value, "ALL") {
+		e.Flags |= cluster.ResvAllNodes
+	}
+	return ""
+}
+
+// refuse is a complaint to which nothing is added.
+func (e *resvEdit) refuse(text string) string {
+	e.plain = true
+	return text
+}
+
+func (e *resvEdit) setCount(value, bad string) string {
+	n, err := strconv.Atoi(value)
+	if err != nil || n <= 0 {
+		return e.refuse(bad + value)
+	}
+	e.count = n
+	return ""
+}
+
+// counted settles NODES= and NODECNT= in one command, in whichever order: nodes by name make a new reservation; of one that
+// there is, the number says how many of its nodes stay, or how many it gets.
+func (e *resvEdit) counted() {
+	if e.count > 0 && (e.exists || len(e.Nodes) == 0) {
+		e.Count, e.CPUs, e.Flags = e.count, nil, e.Flags&^(cluster.ResvAllNodes|cluster.ResvPartNodes)
+	}
+}
+
+// setCores reads N,N,...
+func (e *resvEdit) setCores(s front.Setting) string {
+	if s.Sign != 0 {
+		return noSigns + "corecnt"
+	}
+	var cores []int
+	for _, word := range front.SplitList(s.Value) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return e.refuse("Invalid core count " + word)
+		}
+		cores = append(cores, n)
+	}
+	if cores != nil {
+		e.Cores, e.CPUs = cores, nil
+	}
+	return ""
+}
+
+// setTRES reads cpu=N,N,... and node=N and license/NAME=N.
+func (e *resvEdit) setTRES(s front.Setting) string {
+	if s.Sign != 0 {
+		return noSigns + "tres"
+	}
+	var licenses, cores []string
+	for word := range strings.SplitSeq(s.Value, ",") {
+		name, value, valued := strings.Cut(word, "=")
+		_, err := strconv.Atoi(word)
+		license, isLicense := strings.CutPrefix(strings.ToLower(name), "license/")
+		switch {
+		case word == "":
+		case err == nil && len(cores) > 0:
+			cores = append(cores, word)
+		case !valued:
+			return e.refuse("invalid TRES '" + word + "'")
+		case strings.EqualFold(name, "node"):
+			if bad := e.setCount(value, "Invalid TRES node count "); bad != "" {
+				return bad
+			}
+		case strings.EqualFold(name, "cpu"):
+			if _, err := strconv.Atoi(value); err != nil {
+				return e.refuse("invalid TRES cpu value '" + value + "'")
+			}
+			cores = append(cores, value)
+		case isLicense && license != "" && value != "":
+			licenses = append(licenses, name[len("license/"):]+":"+value)
+		default:
+			return e.refuse("TRES type '" + name + "' not supported with reservations")
+		}
+	}
+	if licenses != nil {
+		e.Licenses = strings.Join(licenses, ",")
+	}
+	return e.setCores(front.Setting{Value: strings.Join(cores, ",")})
+}
+
+func (e *resvEdit) setGroups(s front.Setting) string {
+	names, not, bad := edit(e.Groups, false, s)
+	if not {
+		return "groups can not be denied"
+	}
+	e.Groups, e.GIDs = names, nil
+	for _, n := range names {
+		gid, ok := front.LookupGroup(n)
+		if !ok {
+			e.unknown = "Invalid group id"
+		}
+		e.GIDs = append(e.GIDs, gid)
+	}
+	return bad
+}
+
+func (e *resvEdit) setFlags(s front.Setting) string {
+	if s.Sign == 0 {
+		e.Flags, e.PurgeAfter = e.Flags&(cluster.ResvSpecNodes|cluster.ResvAllNodes), 0
+	}
+	for word := range strings.SplitSeq(s.Value, ",") {
+		sign := s.Sign
+		if w, ok := strings.CutPrefix(word, "-"); ok {
+			word, sign = w, '-'
+		}
+		if !e.flag(strings.TrimPrefix(word, "+"), sign) {
+			return "Error parsing flags " + strings.Trim(string(s.Sign), "\x00") + s.Value
+		}
+	}
+	return ""
+}
+
+// flag sets or clears one.
+func (e *resvEdit) flag(word string, sign byte) bool {
+	name, value, valued := strings.Cut(strings.ToUpper(word), "=")
+	if len(name) > 3 && strings.HasPrefix(show.PurgeWord, name) {
+		e.PurgeAfter = purgeDefault
+		if valued {
+			d, ok := values.ParseTimeLimit(value)
+			if !ok {
+				return false
+			}
+			e.PurgeAfter = d
+		}
+		if sign == '-' {
+			e.PurgeAfter = 0
+		}
+		return true
+	}
+	i := slices.IndexFunc(show.ResvFlags[:], func(f show.ResvFlag) bool { return f.Word == name || len(name) > 3 && strings.HasPrefix(f.Word, name) })
+	switch {
+	case word == "":
+	case i < 0 || show.ResvFlags[i].Flag == cluster.ResvAllNodes: // nodes=ALL says it
+		return false
+	case sign == '-' && show.ResvFlags[i].Flag == cluster.ResvFirstCores: // as in Slurm: its cores stay what they are
+		return false
+	case sign == '-':
+		e.Flags &^= show.ResvFlags[i].Flag
+	default:
+		e.Flags |= show.ResvFlags[i].Flag
+	}
+	return true
+}
+
+// edit reads a list of names: new ones, more, or fewer. A - before names denies them.
+func edit(old []string, not bool, s front.Setting) (names []string, denied bool, bad string) {
+	for _, n := range front.SplitList(s.Value) {
+		n, minus := strings.CutPrefix(n, "-")
+		if len(names) > 0 && minus != denied {
+			return old, not, "names to allow and names to deny can not be mixed: " + s.Value
+		}
+		names, denied = append(names, n), minus
+	}
+	switch s.Sign {
+	case '+':
+		return append(slices.Clone(old), names...), not, ""
+	case '-':
+		if len(old) == 0 { // name-=x denies, if nothing was allowed
+			return names, true, ""
+		}
+		return slices.DeleteFunc(slices.Clone(old), func(n string) bool { return slices.Contains(names, n) }), not, ""
+	}
+	return names, denied, ""
+}
+
+// read applies the settings; it answers with a complaint.
+func (e *resvEdit) read(list []front.Setting) string {
+	keys := resvKeys()
+	for _, s := range list {
+		i := slices.IndexFunc(keys, func(k resvKey) bool { return front.IsKey(s.Key, 3, strings.Fields(k.names)...) })
+		switch {
+		case s.Bare && s.Key != "skip":
+			return "Misformatted parameter '" + s.Text + "', most options have a parameter after '='"
+		case i < 0:
+			for _, k := range resvKeysElse {
+				if front.IsKey(s.Key, 3, k.key) {
+					return s.Text + " is not supported by muster: " + k.instead
+				}
+			}
+			return "Unknown parameter " + s.Text
+		}
+		if bad := keys[i].set(e, s); bad != "" {
+			return bad
+		}
+	}
+	if e.duration > 0 {
+		e.End = e.Start.Add(e.duration)
+	}
+	e.counted()
+	return ""
+}
+
+// incomplete tells what a new reservation lacks.
+func (e *resvEdit) incomplete() string {
+	switch {
+	case e.Start.IsZero():
+		return "A start time must be given"
+	case e.End.IsZero():
+		return "An end time or duration must be given"
+	case e.End.Before(e.Start):
+		return "Start time cannot be after end time"
+	case len(e.Nodes) == 0 && e.Count == 0 && len(e.Cores) == 0 && e.Flags&cluster.ResvPartNodes == 0 && e.Licenses == "":
+		return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
+	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
+		return "Either Users/Groups and/or Accounts must be specified"
+	}
+	return ""
+}
+
+// createReservation is scontrol create reservation KEY=VALUE...
+func (c *control) createReservation(list []front.Setting) int {
+	e := &resvEdit{c: c, now: time.Now()}
+	list = slices.DeleteFunc(slices.Clone(list), func(s front.Setting) bool {
+		named := front.IsKey(s.Key, 3, "reservationname")
+		if named {
+			e.Name = s.Value
+		}
+		return named
+	})
+	bad := cmp.Or(e.read(list), e.incomplete())
+	if all := cluster.ResvAllNodes; e.Flags&all != 0 && e.Partition != "" { // those of the partition
+		e.Flags = e.Flags&^all | cluster.ResvPartNodes
+	}
+	if bad != "" {
+		return c.complain("scontrol: error: " + bad + front.Choose(e.plain, "", ".  No reservation created."))
+	}
+	if e.unknown != "" {
+		return c.complain(createResvError + ": " + e.unknown)
+	}
+	if e.Start.Before(e.now.Add(-time.Minute)) {
+		return c.complain(createResvError + ": Invalid time specified")
+	}
+	made, err := front.Call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation})
+	if err != nil {
+		code := c.failed(err, "", createResvError)
+		if front.IsKind(err, cluster.ErrResvBusy) {
+			_, _ = c.out.WriteString("Note, unless nodes are directly requested a reservation must exist in a single partition.\n" +
+				"If no partition is requested the default partition is assumed.\n")
+		}
+		return code
+	}
+	_, _ = c.out.WriteString("Reservation created: " + made.Name + "\n")
+	return 0
+}
+
+// updateReservation is scontrol update reservationname=NAME KEY=VALUE...
+func (c *control) updateReservation(who front.Setting, list []front.Setting) int {
+	resp, err := front.Call(c.sys, api.ListReservations, api.ReservationQuery{})
+	e := &resvEdit{c: c, now: time.Now(), exists: true}
+	i := slices.IndexFunc(resp.Reservations, func(r cluster.Reservation) bool { return r.Name == who.Value })
+	if i >= 0 {
+		e.Reservation = resp.Reservations[i]
+	}
+	span := e.End.Sub(e.Start)
+	switch bad := e.read(list); {
+	case bad != "":
+		return c.complain("scontrol: error: "+bad+front.Choose(e.plain, "", ".  No reservation update."), updateError+noError)
+	case who.Value == "":
+		return c.complain("scontrol: error: Reservation must be given.  No reservation update.")
+	case err == nil && i < 0:
+		err = cluster.Errorf(cluster.NotFound, cluster.ErrReservation, "there is no reservation %s", who.Value)
+	}
+	if err != nil {
+		c.failed(err, "", updateResvError)
+		return c.failed(err, "", updateError)
+	}
+	if e.unknown != "" {
+		return c.complain(updateResvError+": "+e.unknown, updateError+": "+e.unknown)
+	}
+	moved := func(word string) bool {
+		return slices.ContainsFunc(list, func(s front.Setting) bool { return front.IsKey(s.Key, 3, word) })
+	}
+	if moved("starttime") && !moved("endtime") && !moved("duration") {
+		e.End = e.Start.Add(span)
+	}
+	if len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0 {
+		const lacks = "Reservation request lacks users, groups or accounts"
+		return c.complain(updateResvError+": "+lacks, updateError+": "+lacks)
+	}
+	if _, err := front.Call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true, Skip: e.skip}); err != nil {
+		c.failed(err, "", updateResvError)
+		return c.failed(err, "", updateError)
+	}
+	_, _ = c.out.WriteString("Reservation updated.\n")
+	return 0
+}
+
+// showReservations is scontrol show reservations [NAME].
+func (c *control) showReservations(name string) int {
+	resp, err := front.Call(c.sys, api.ListReservations, api.ReservationQuery{})
+	if err != nil {
+		return c.failed(err, "", "slurm_load_reservations error")
+	}
+	shown := 0
+	for i := range resp.Reservations {
+		if r := &resp.Reservations[i]; name == "" || r.Name == name {
+			shown++
+			c.reservationRecord(r, resp.Now, resp.Cores[i], resp.CPUs[i], resp.CoreIDs[r.Name])
+		}
+	}
+	switch {
+	case shown > 0:
+		return 0
+	case name != "":
+		_, _ = c.out.WriteString("Reservation " + name + " not found\n")
+		return 1
+	}
+	_, _ = c.out.WriteString(show.NoReservations)
+	return 0
+}
+
+func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores, cpus int, coreIDs []cluster.IDSet) {
+	o := c.record()
+	names := func(list []string, not bool) string {
+		if not {
+			return "-" + strings.Join(list, ",-")
+		}
+		return format.Null(strings.Join(list, ","))
+	}
+	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=", format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
+	o.line("Nodes=", show.HostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
+		" PartitionName=", format.Null(r.Partition), " Flags=", show.ResvText(r))
+	for i, ids := range coreIDs {
+		o.line("  NodeName=", string(r.Nodes[i]), " CoreIDs=", ids.String())
+	}
+	o.line("TRES=", front.Choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
+	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
+		" Licenses=", format.Null(r.Licenses), " State=", show.ResvState(r, now), " BurstBuffer=(null) Watts=n/a")
+	o.line("MaxStartDelay=", front.Choose(r.MaxStartDelay == 0, "(null)", format.Padded(r.MaxStartDelay)))
+	c.print(o)
+}

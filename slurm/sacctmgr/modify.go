@@ -1,0 +1,368 @@
+package sacctmgr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/report"
+)
+
+// modify changes what the conditions select: modify ENTITY [NAMES] [where K=V …] set K=V ….
+func (m *manager) modify(args []string) int {
+	entity := ""
+	if len(args) > 0 {
+		entity = mgrEntity(args[0])
+	}
+	if entity != "account" && entity != "user" && entity != "qos" && entity != "cluster" && entity != "job" {
+		return m.noEntity(args, modifyInput)
+	}
+	var conds []string
+	var sets []front.Setting
+	setting := false
+	for _, a := range args[1:] {
+		switch {
+		case strings.EqualFold(a, "set"):
+			setting = true
+		case strings.EqualFold(a, "where"):
+			setting = false
+		case setting:
+			s, bad := front.Settings([]string{a})
+			if bad != "" {
+				return m.wrong(" Unknown option: "+a, " Use keyword 'where' to modify condition")
+			}
+			sets = append(sets, s...)
+		default:
+			conds = append(conds, a)
+		}
+	}
+	q, code := m.conditions(entity, conds)
+	if code >= 0 {
+		return code
+	}
+	if len(sets) == 0 {
+		return m.wrong(" You didn't give me anything to set")
+	}
+	switch entity {
+	case "qos":
+		return m.modifyQOS(q, sets)
+	case "cluster":
+		return m.modifyRoot(q, sets)
+	case "job":
+		return m.modifyJobs(q, sets)
+	}
+	return m.modifyAssocs(entity, q, sets)
+}
+
+// modifyRoot changes what holds for the whole cluster: root's association.
+func (m *manager) modifyRoot(q *mgrQuery, sets []front.Setting) int {
+	old := m.books.Find(cluster.RootName, "", "")
+	if !q.has("cluster", m.books.Cluster) || old == nil {
+		return m.nothing(" Nothing modified")
+	}
+	n := *old
+	var given []string
+	for _, s := range sets {
+		label, code := m.setAssoc(&n, old.QOS, s)
+		if code != 0 {
+			return code
+		}
+		given = append(given, label)
+	}
+	shown := cluster.Association{Shares: n.Shares}
+	for _, l := range n.Limits {
+		if slices.Contains(given, l.Name) {
+			shown.Limits = shown.Limits.With(l)
+		}
+	}
+	m.tell(" Setting\n  Default Limits:\n%s", strings.Join(assocTold(&shown, given, ""), "\n"))
+	return m.modified(" Modified cluster defaults for associations...", []string{m.place(old)}, []cluster.Change{{Assoc: &n}})
+}
+
+func (m *manager) modifyQOS(q *mgrQuery, sets []front.Setting) int {
+	var changes []cluster.Change
+	var names []string
+	for _, old := range m.books.QOS {
+		if !q.has("qos", old.Name) {
+			continue
+		}
+		n, c := *old, cluster.Change{}
+		for _, s := range sets {
+			if s.Key == "rawusage" && s.Value == "0" {
+				c.Reset = true
+				continue
+			}
+			label, known, err := setQOSKey(&n, s)
+			if !known {
+				return m.unknownQOS(s)
+			} else if err != nil {
+				return m.badQOS(label, err)
+			} else if code := m.checkQOS(label, s); code != 0 {
+				return code
+			}
+		}
+		c.QOS = &n
+		changes, names = append(changes, c), append(names, "  "+n.Name)
+	}
+	return m.modified(" Modified qos...", names, changes)
+}
+
+// modified tells what will be another way, and commits it.
+func (m *manager) modified(head string, lines []string, changes []cluster.Change) int {
+	if len(changes) == 0 {
+		return m.nothing(" Nothing modified")
+	}
+	return m.announced(head+"\n"+strings.Join(lines, "\n"), changes, "modifying records")
+}
+
+// announced commits what a text tells. With -i it is done before it is told, so that a refusal stands alone.
+func (m *manager) announced(text string, changes []cluster.Change, what string) int {
+	if !m.immediate {
+		m.tell("%s", text)
+		return m.commit(changes, what)
+	}
+	code := m.commit(changes, what)
+	if code == 0 {
+		m.tell("%s", text)
+	}
+	return code
+}
+
+// modifyAssocs changes accounts or users, and their associations.
+func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting) int {
+	own, rest := m.ownSettings(entity, sets)
+	var changes []cluster.Change
+	var names, places []string
+	if own != nil {
+		for _, a := range m.books.Accounts {
+			if n := *a; entity == "account" && q.has("account", a.Name) {
+				setOwn(own, &n, &cluster.User{})
+				changes, names = append(changes, cluster.Change{Account: &n}), append(names, "  "+n.Name)
+			}
+		}
+		for _, u := range m.books.Users {
+			if n := *u; entity == "user" && q.has("user", u.Name) {
+				setOwn(own, &cluster.Account{}, &n)
+				if what := m.notOf(u, &n); what != "" {
+					return m.nothing(" Can't modify because these users aren't associated with new default " + what + "...\n  U = " + n.Name + " C = " + m.books.Cluster)
+				}
+				changes, names = append(changes, cluster.Change{User: &n}), append(names, "  "+n.Name)
+			}
+		}
+	}
+	for _, t := range report.TreeOf(m.books.Assocs) {
+		a := t.Association
+		if len(rest) == 0 || (a.User == "") != (entity == "account") || !q.has("account", a.Account) || !q.has("user", a.User) || !q.has("partition", a.Partition) {
+			continue
+		}
+		n, c := *a, cluster.Change{}
+		for _, s := range rest {
+			switch {
+			case s.Key == "rawusage" && s.Value == "0":
+				c.Reset = true
+			case front.IsKey(s.Key, 3, "parent") && entity == "account":
+				above := m.books.Find(strings.ToLower(s.Value), "", "")
+				if above == nil {
+					return m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.")
+				}
+				n.Parent = above.ID
+			default:
+				if _, code := m.setAssoc(&n, m.books.Allowed(a), s); code != 0 {
+					return code
+				}
+			}
+		}
+		c.Assoc = &n
+		changes, places = append(changes, c), append(places, m.place(a))
+		if a.User == "" {
+			places = append(places, m.below(&n, withChanges(m.books, []cluster.Change{c}))...)
+		}
+	}
+	if places == nil {
+		return m.modified(" Modified "+entity+"s...", names, changes)
+	}
+	if m.noAccess(changes) {
+		return 0 // as Slurm's
+	}
+	head := " Modified " + entity + " associations..."
+	if names != nil {
+		head = " Modified " + entity + "s...\n" + strings.Join(names, "\n") + "\n" + head
+	}
+	return m.modified(head, places, changes)
+}
+
+// notOf is the new default account or wckey of a user that the user does not have, in Slurm's words, or "".
+func (m *manager) notOf(old, u *cluster.User) string {
+	switch {
+	case u.DefaultAccount != old.DefaultAccount && !m.books.Has(u.DefaultAccount, u.Name):
+		return "account '" + u.DefaultAccount + "'"
+	case u.DefaultWCKey != old.DefaultWCKey && !u.HasWCKey(u.DefaultWCKey):
+		return "wckey '" + u.DefaultWCKey + "'"
+	}
+	return ""
+}
+
+// partPlace names the partition of an association that is for one alone.
+func partPlace(a *cluster.Association) string {
+	if a.Partition == "" {
+		return ""
+	}
+	return " P = " + a.Partition
+}
+
+// place tells of an association.
+func (m *manager) place(a *cluster.Association) string {
+	switch above := m.books.Assoc(a.Parent); {
+	case a.User != "":
+		return fmt.Sprintf("  C = %-10.10s A = %-20.20s U = %-9.9s", m.books.Cluster, a.Account, a.User) + partPlace(a)
+	case above != nil:
+		return fmt.Sprintf("  C = %-10.10s A = %s of %s", m.books.Cluster, a.Account, above.Account)
+	}
+	return fmt.Sprintf("  C = %-10.10s A = %s", m.books.Cluster, a.Account)
+}
+
+// ownSettings parts the settings of the record itself from those of its associations.
+func (m *manager) ownSettings(entity string, sets []front.Setting) (own, rest []front.Setting) {
+	for _, s := range sets {
+		mine := entity == "user" && (front.IsKey(s.Key, 8, "defaultaccount", "defaultwckey") || front.IsKey(s.Key, 2, "adminlevel")) ||
+			entity == "account" && (front.IsKey(s.Key, 3, "description") || front.IsKey(s.Key, 1, "organization"))
+		if mine {
+			own = append(own, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	return own, rest
+}
+
+func setOwn(own []front.Setting, a *cluster.Account, u *cluster.User) {
+	for _, s := range own {
+		switch {
+		case front.IsKey(s.Key, 2, "adminlevel"):
+			u.AdminLevel = adminLevel(s.Value)
+		case front.IsKey(s.Key, 1, "organization"):
+			a.Organization = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 3, "description"):
+			a.Description = strings.ToLower(s.Value)
+		case front.IsKey(s.Key, 8, "defaultwckey"):
+			u.DefaultWCKey = strings.ToLower(s.Value)
+		default:
+			u.DefaultAccount = strings.ToLower(s.Value)
+		}
+	}
+}
+
+// remove deletes accounts, users and QOS, or users' associations alone.
+func (m *manager) remove(args []string) int {
+	entity := ""
+	if len(args) > 0 {
+		entity = mgrEntity(args[0])
+	}
+	if entity == "coordinator" {
+		return m.coordinators(args[1:], false)
+	}
+	if entity != "account" && entity != "user" && entity != "qos" {
+		return m.noEntity(args, deleteInput)
+	}
+	q, code := m.conditions(entity, args[1:])
+	if code >= 0 {
+		return code
+	}
+	if len(q.where) == 0 {
+		return m.wrong(" No conditions given to remove, not executing.")
+	}
+	var changes []cluster.Change
+	var names []string
+	add := func(name string, c cluster.Change) {
+		c.Delete = true
+		changes, names = append(changes, c), append(names, "  "+name)
+	}
+	switch {
+	case entity == "account" && slices.Contains(q.where["account"], cluster.RootName):
+		return m.wrong(" You are not allowed to remove the root account.", " Use remove cluster instead.")
+	case entity == "user" && len(q.where["wckey"]) > 0:
+		return m.removeWCKeys(q)
+	case entity == "user" && len(q.where["account"]) > 0:
+		return m.removePlaces(q)
+	case entity == "user":
+		for _, u := range m.books.Users {
+			if q.has("user", u.Name) {
+				add(u.Name, cluster.Change{User: u})
+			}
+		}
+	case entity == "account":
+		for _, a := range m.books.Accounts {
+			if q.has("account", a.Name) {
+				add(a.Name, cluster.Change{Account: a})
+			}
+		}
+	default:
+		for _, x := range m.books.QOS {
+			if q.has("qos", x.Name) {
+				add(x.Name, cluster.Change{QOS: x})
+			}
+		}
+		changes = append(m.forgetQOS(q), changes...)
+	}
+	if len(names) == 0 {
+		return m.nothing(" Nothing deleted")
+	}
+	if code := m.stillDefault(entity, q); code != 0 {
+		return code
+	}
+	what := map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity]
+	return m.announced(" Deleting "+what+"...\n"+strings.Join(names, "\n"), changes, "deleting records")
+}
+
+// forgetQOS takes QOS that are to be deleted out of the lists that name them, so that a later one of that name is nobody's.
+func (m *manager) forgetQOS(q *mgrQuery) (changes []cluster.Change) {
+	gone := func(name string) bool { return q.has("qos", name) }
+	for _, a := range m.books.Assocs {
+		if slices.ContainsFunc(a.QOS, gone) {
+			n := *a
+			n.QOS = slices.DeleteFunc(slices.Clone(a.QOS), gone)
+			changes = append(changes, cluster.Change{Assoc: &n})
+		}
+	}
+	for _, other := range m.books.QOS {
+		if !gone(other.Name) && slices.ContainsFunc(other.Preempt, gone) {
+			n := *other
+			n.Preempt = slices.DeleteFunc(slices.Clone(other.Preempt), gone)
+			changes = append(changes, cluster.Change{QOS: &n})
+		}
+	}
+	return changes
+}
+
+// removePlaces takes users out of accounts; those who are in none any more go.
+func (m *manager) removePlaces(q *mgrQuery) int {
+	var changes []cluster.Change
+	var places, gone []string
+	left := map[string]int{}
+	for _, a := range m.books.Assocs {
+		left[a.User]++
+	}
+	for _, a := range m.books.Assocs {
+		if a.User == "" || !q.has("user", a.User) || !q.has("account", a.Account) {
+			continue
+		}
+		changes = append(changes, cluster.Change{Assoc: a, Delete: true})
+		places = append(places, fmt.Sprintf("  C = %-10.10s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User)+partPlace(a))
+		if left[a.User]--; left[a.User] == 0 {
+			gone = append(gone, a.User)
+		}
+	}
+	if len(changes) == 0 {
+		return m.nothing(" Nothing deleted")
+	}
+	text := " Deleting user associations...\n" + strings.Join(places, "\n")
+	if slices.Sort(gone); gone != nil {
+		text += "\n Deleting users (No Associations)...\n  " + strings.Join(gone, "\n  ")
+	}
+	for _, name := range gone {
+		changes = append(changes, cluster.Change{User: m.books.User(name), Delete: true})
+	}
+	return m.announced(text, changes, "deleting users")
+}

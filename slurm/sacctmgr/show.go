@@ -1,0 +1,396 @@
+package sacctmgr
+
+import (
+	"bufio"
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/report"
+	"dev.muster/slurm/show"
+)
+
+// mgrRow is one line of sacctmgr show: whatever of these the line is about.
+type mgrRow struct {
+	account *cluster.Account
+	user    *cluster.User
+	assoc   *cluster.Association
+	qos     *cluster.QOS
+	tres    string
+	number  int // of the TRES
+	depth   int
+	books   *show.Books
+}
+
+// limits are those of the line's association or QOS.
+func (r *mgrRow) limits() cluster.Limits {
+	switch {
+	case r.qos != nil:
+		return r.qos.Limits
+	case r.assoc != nil:
+		return r.books.Effective(r.assoc)
+	}
+	return nil
+}
+
+func limitColumn(name, head string, width int, limit string) front.Column[mgrRow] {
+	return front.Column[mgrRow]{Name: name, Head: head, Width: width, Of: func(r *mgrRow) string { return show.LimitText(r.limits(), limit) }}
+}
+
+func oldColumn(name string, width int, limit, tres string) front.Column[mgrRow] {
+	return front.Column[mgrRow]{Name: name, Head: name, Width: width, Of: func(r *mgrRow) string {
+		n, ok := r.limits().Get(limit, tres)
+		if !ok {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}}
+}
+
+func wallColumn(name string) front.Column[mgrRow] {
+	return front.Column[mgrRow]{Name: name, Head: name, Width: 11, Of: func(r *mgrRow) string {
+		n, ok := r.limits().Get(name, "")
+		if !ok {
+			return ""
+		}
+		return format.Padded(time.Duration(n) * time.Second)
+	}}
+}
+
+// mgrColumns are all fields that sacctmgr shows.
+func mgrColumns() []front.Column[mgrRow] {
+	return slices.Concat(mgrNames(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
+}
+
+func mgrLimits() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
+		limitColumn("GrpTRES", "GrpTRES", 13, "GrpTRES"), limitColumn("GrpTRESMins", "GrpTRESMins", 13, "GrpTRESMins"),
+		limitColumn("GrpTRESRunMins", "GrpTRESRunMins", 13, "GrpTRESRunMins"), limitColumn("GrpJobs", "GrpJobs", 7, "GrpJobs"),
+		limitColumn("GrpJobsAccrue", "GrpJobsAccrue", 13, "GrpJobsAccrue"), limitColumn("GrpSubmitJobs", "GrpSubmit", 9, "GrpSubmitJobs"), wallColumn("GrpWall"),
+		limitColumn("MaxTRES MaxTRESPerJob", "MaxTRES", 13, "MaxTRES"), limitColumn("MaxTRESPerNode", "MaxTRESPerNode", 14, "MaxTRESPerNode"),
+		limitColumn("MaxTRESMins MaxTRESMinsPerJob", "MaxTRESMins", 13, "MaxTRESMins"), wallColumn("MaxWall"),
+		limitColumn("MaxJobs", "MaxJobs", 7, "MaxJobs"), limitColumn("MaxJobsAccrue", "MaxJobsAccrue", 13, "MaxJobsAccrue"),
+		limitColumn("MaxSubmitJobs", "MaxSubmit", 9, "MaxSubmitJobs"), limitColumn("MinPrioThreshold", "MinPrioThres", 12, "MinPrioThreshold"),
+		limitColumn("MaxTRESPU MaxTRESPerUser", "MaxTRESPU", 13, "MaxTRESPerUser"), limitColumn("MaxJobsPU MaxJobsPerUser", "MaxJobsPU", 9, "MaxJobsPerUser"),
+		limitColumn("MaxSubmitPU MaxSubmitJobsPU MaxSubmitJobsPerUser", "MaxSubmitPU", 11, "MaxSubmitJobsPerUser"),
+		limitColumn("MaxTRESPA MaxTRESPerAccount", "MaxTRESPA", 13, "MaxTRESPerAccount"), limitColumn("MaxJobsPA MaxJobsPerAccount", "MaxJobsPA", 9, "MaxJobsPerAccount"),
+		limitColumn("MaxSubmitPA MaxSubmitJobsPA MaxSubmitJobsPerAccount", "MaxSubmitPA", 11, "MaxSubmitJobsPerAccount"),
+		limitColumn("MaxJobsAccruePU MaxJobsAccruePerUser", "MaxJobsAccruePU", 15, "MaxJobsAccruePerUser"),
+		limitColumn("MaxJobsAccruePA MaxJobsAccruePerAccount", "MaxJobsAccruePA", 15, "MaxJobsAccruePerAccount"),
+		limitColumn("MaxTRESRunMinsPU MaxTRESRunMinsPerUser", "MaxTRESRunMinsPU", 15, "MaxTRESRunMinsPerUser"),
+		limitColumn("MaxTRESRunMinsPA MaxTRESRunMinsPerAccount", "MaxTRESRunMinsPA", 15, "MaxTRESRunMinsPerAccount"),
+		limitColumn("MinTRES MinTRESPerJob", "MinTRES", 13, "MinTRES"),
+		oldColumn("GrpNodes", 8, "GrpTRES", "node"), oldColumn("GrpCPUs", 8, "GrpTRES", "cpu"), oldColumn("GrpMem", 7, "GrpTRES", "mem"),
+		oldColumn("GrpCPUMins", 11, "GrpTRESMins", "cpu"), oldColumn("MaxNodes", 8, "MaxTRES", "node"), oldColumn("MaxCPUs", 8, "MaxTRES", "cpu"),
+		oldColumn("MaxCPUMins", 11, "MaxTRESMins", "cpu"),
+	}
+}
+
+// ofAssoc, ofUser and ofQOS are texts of lines that have one.
+func ofAssoc(r *mgrRow, text func(*cluster.Association) string) string {
+	if r.assoc == nil {
+		return ""
+	}
+	return text(r.assoc)
+}
+
+func ofUser(r *mgrRow, text func(*cluster.User) string) string {
+	if r.user == nil {
+		return ""
+	}
+	return text(r.user)
+}
+
+func ofQOS(r *mgrRow, text func(*cluster.QOS) string) string {
+	if r.qos == nil {
+		return ""
+	}
+	return text(r.qos)
+}
+
+// mgrNames are the fields that say what a line is about.
+func mgrNames() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *mgrRow) string { return r.books.Cluster }},
+		{Name: "Account", Head: "Account", Width: 10, Of: func(r *mgrRow) string {
+			if r.account != nil {
+				return r.account.Name
+			}
+			return ofAssoc(r, func(a *cluster.Association) string { return strings.Repeat(" ", r.depth) + a.Account })
+		}},
+		{Name: "User", Head: "User", Width: 10, Of: func(r *mgrRow) string {
+			if r.user != nil {
+				return r.user.Name
+			}
+			return ofAssoc(r, func(a *cluster.Association) string { return a.User })
+		}},
+		{Name: "Description", Head: "Descr", Width: 20, Of: func(r *mgrRow) string {
+			if r.account != nil {
+				return r.account.Description
+			}
+			return ofQOS(r, func(q *cluster.QOS) string { return q.Description })
+		}},
+		{Name: "Organization", Head: "Org", Width: 20, Of: func(r *mgrRow) string {
+			if r.account == nil {
+				return ""
+			}
+			return r.account.Organization
+		}},
+		{Name: "DefaultAccount", Head: "Def Acct", Width: 10, Of: func(r *mgrRow) string {
+			return ofUser(r, func(u *cluster.User) string {
+				return front.Choose(r.books.Has(u.DefaultAccount, u.Name), u.DefaultAccount, "")
+			})
+		}},
+		{Name: "DefaultWCKey", Head: "Def WCKey", Width: 10, Of: func(r *mgrRow) string { return ofUser(r, func(u *cluster.User) string { return u.DefaultWCKey }) }},
+		{Name: "AdminLevel", Head: "Admin", Width: 9, Of: func(r *mgrRow) string {
+			return ofUser(r, func(u *cluster.User) string { return cmp.Or(u.AdminLevel, "None") })
+		}},
+		{Name: "Coordinators", Head: "Coord Accounts", Width: 20, Of: func(r *mgrRow) string {
+			switch {
+			case r.account != nil:
+				return strings.Join(r.account.Coordinators, ",")
+			case r.user != nil:
+				return strings.Join(coordinatedBy(r.books, r.user.Name), ",")
+			}
+			return ""
+		}},
+		{Name: "Name", Head: "Name", Width: 10, Of: func(r *mgrRow) string {
+			if r.tres != "" {
+				_, name, _ := strings.Cut(r.tres, "/")
+				return name
+			}
+			return ofQOS(r, func(q *cluster.QOS) string { return q.Name })
+		}},
+		{Name: "Type", Head: "Type", Width: 8, Of: func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t }},
+		{Name: "ID", Head: "ID", Width: 6, Of: func(r *mgrRow) string {
+			switch {
+			case r.tres != "":
+				return strconv.Itoa(r.number)
+			case r.qos != nil:
+				return strconv.Itoa(int(r.qos.ID))
+			}
+			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
+		}},
+		{Name: "ControlHost", Head: "ControlHost", Width: 15, Of: func(r *mgrRow) string { return "" }},
+		{Name: "ControlPort", Head: "ControlPort", Width: 12, Of: func(r *mgrRow) string { return "0" }},
+		{Name: "RPC", Head: "RPC", Width: 5, Of: func(r *mgrRow) string { return "0" }},
+	}
+}
+
+func mgrAssocTexts() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
+		{Name: "Partition", Head: "Partition", Width: 10, Of: func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return a.Partition }) }},
+		{Name: "ParentName", Head: "ParentName", Width: 10, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string {
+				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" {
+					return p.Account
+				}
+				return ""
+			})
+		}},
+		{Name: "Fairshare Share", Head: "Share", Width: 9, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string {
+				return sharesText(a)
+			})
+		}},
+		{Name: "Priority", Head: "Priority", Width: 10, Of: func(r *mgrRow) string {
+			if r.qos != nil {
+				return strconv.Itoa(r.qos.Priority)
+			}
+			return ofAssoc(r, func(a *cluster.Association) string {
+				if n := r.books.PriorityOf(a); n != 0 {
+					return strconv.Itoa(n)
+				}
+				return ""
+			})
+		}},
+		{Name: "QOS QOSLevel", Head: "QOS", Width: 20, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.Allowed(a), ",") })
+		}},
+		{Name: "DefaultQOS", Head: "Def QOS", Width: 9, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return r.books.DefaultQOS(a) })
+		}},
+	}
+}
+
+func mgrQOSTexts() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
+		{Name: "GraceTime", Head: "GraceTime", Width: 10, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return format.Padded(q.GraceTime) })
+		}},
+		{Name: "Preempt", Head: "Preempt", Width: 10, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Preempt, ",") })
+		}},
+		{Name: "PreemptExemptTime", Head: "PreemptExemptTime", Width: 19, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string {
+				if q.PreemptExempt == 0 {
+					return ""
+				}
+				return format.Padded(q.PreemptExempt)
+			})
+		}},
+		{Name: "PreemptMode", Head: "PreemptMode", Width: 11, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.ToLower(cmp.Or(q.PreemptMode, "cluster")) })
+		}},
+		{Name: "Flags", Head: "Flags", Width: 40, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return strings.Join(q.Flags, ",") })
+		}},
+		{Name: "UsageThreshold", Head: "UsageThres", Width: 10, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.UsageThreshold) })
+		}},
+		{Name: "UsageFactor", Head: "UsageFactor", Width: 11, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return report.SixDigits(q.UsageFactor) })
+		}},
+		{Name: "UsageResetPeriod", Head: "UsageResetPeriod", Width: 16, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return cmp.Or(string(q.UsageReset), "NONE") })
+		}},
+		{Name: "LimitFactor", Head: "LimitFactor", Width: 11, Of: func(r *mgrRow) string {
+			return ofQOS(r, func(q *cluster.QOS) string { return sixOrNone(q.LimitFactor) })
+		}},
+	}
+}
+
+func sixOrNone(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return report.SixDigits(*x)
+}
+
+// entityFormat is what show prints of an entity unless format= says otherwise.
+func (m *manager) entityFormat(entity string, q *mgrQuery) string {
+	coord := front.Choose(q.withCoord, ",Coordinators", "")
+	user := "User,DefaultAccount" + front.Choose(m.books.TrackWCKey, ",DefaultWCKey", "") + ",AdminLevel" + coord
+	switch {
+	case entity == "account" && q.withAssoc:
+		return "Account,Description,Organization" + coord + ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmitJobs,GrpWall,GrpCPUMins," +
+			"MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
+	case entity == "account":
+		return "Account,Description,Organization" + coord
+	case entity == "user" && q.withAssoc:
+		return user + ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
+	case entity == "user":
+		return user
+	case entity == "association":
+		return "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode," +
+			"MaxSubmitJobs,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
+	case entity == "qos":
+		return "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThreshold,UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins," +
+			"GrpJobs,GrpSubmitJobs,GrpWall,MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRES"
+	case entity == "tres":
+		return "Type,Name%15,ID"
+	}
+	return "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
+}
+
+// show prints the records of an entity that the conditions select.
+func (m *manager) show(args []string) int {
+	if len(args) == 0 {
+		return m.wrong(listInput)
+	}
+	entity := mgrEntity(args[0])
+	if entity == "" || entity == "coordinator" || entity == "job" {
+		return m.noEntity(args, listInput)
+	}
+	q, code := m.conditions(entity, args[1:])
+	if code >= 0 {
+		return code
+	}
+	switch entity {
+	case "event":
+		return m.events(q)
+	case "transaction":
+		return m.transactions(q)
+	case "stats":
+		return m.stats()
+	case "configuration":
+		return m.configuration()
+	case "reservation":
+		return m.reservations(q)
+	case "wckey":
+		return m.wckeys(q)
+	case "problem":
+		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
+	case "runawayjobs":
+		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
+		return 0
+	}
+	if bad := m.report.Pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
+		return m.wrong("Unknown field '" + bad + "'")
+	}
+	if q.withGone {
+		if code := m.addGone(); code != 0 {
+			return code
+		}
+	}
+	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
+	m.report.Print(out, m.rows(entity, q))
+	_ = out.Flush()
+	return 0
+}
+
+// rows are the lines of an entity.
+func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
+	b := m.books
+	switch entity {
+	case "account":
+		for _, a := range b.Accounts {
+			if !q.has("account", a.Name) {
+				continue
+			}
+			if !q.withAssoc {
+				rows = append(rows, mgrRow{account: a, books: b})
+				continue
+			}
+			for _, t := range report.TreeOf(b.Assocs) {
+				if t.Account == a.Name {
+					rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
+				}
+			}
+		}
+	case "user":
+		for _, u := range b.Users {
+			if !q.has("user", u.Name) || len(q.where["wckey"]) > 0 && !slices.ContainsFunc(u.WCKeys, func(k cluster.WCKey) bool { return q.has("wckey", k.Name) }) {
+				continue
+			}
+			if !q.withAssoc {
+				rows = append(rows, mgrRow{user: u, books: b})
+			}
+			for _, a := range b.Assocs {
+				if q.withAssoc && a.User == u.Name && q.has("account", a.Account) {
+					rows = append(rows, mgrRow{user: u, assoc: a, books: b})
+				}
+			}
+		}
+	case "association":
+		for _, t := range report.TreeOf(b.Assocs) {
+			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
+				rows = append(rows, mgrRow{assoc: t.Association, depth: t.Depth * front.BoolInt(q.tree), books: b})
+			}
+		}
+	case "qos":
+		for _, x := range b.QOS {
+			if q.has("qos", x.Name) {
+				rows = append(rows, mgrRow{qos: x, books: b})
+			}
+		}
+	case "tres":
+		for i, name := range report.TrackedTRES(&b.BooksResponse) {
+			n := i + 1
+			if i >= len(show.SlurmTRES()) {
+				n = report.FirstOwnTRES + i - len(show.SlurmTRES())
+			}
+			rows = append(rows, mgrRow{tres: name, number: n, books: b})
+		}
+	case "cluster":
+		if q.has("cluster", strings.ToLower(b.Cluster)) {
+			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,445 @@
+package show
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+)
+
+// infoOptions is what sinfo's line and variables ask for.
+type infoOptions struct {
+	format, long, sort       string
+	states                   []*nodeWord
+	allStates                bool // of states a node must have each
+	parts                    []string
+	nodes                    []cluster.NodeName
+	every                    time.Duration
+	clusters                 string
+	perNode, wide, noHeader  bool
+	reasons, summary, exact  bool
+	dead, responding         bool
+	reservations, json, yaml bool
+	hidden, raw              bool
+	verbose                  int
+}
+
+// SinfoOptions are the options of sinfo.
+var SinfoOptions = []opt.Option[infoOptions]{
+	{Long: "all", Short: 'a', On: opt.Sinfo, Env: "ALL", Help: "hidden partitions too", Set: func(o *infoOptions, _ string) error { o.hidden = true; return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sinfo, Env: "sinfo=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask",
+		Set: func(o *infoOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Sinfo, Alias: "clusters"},
+	{Long: "dead", Short: 'd', On: opt.Sinfo, Help: "only nodes that do not respond", Set: func(o *infoOptions, _ string) error { o.dead = true; return nil }},
+	{Long: "exact", Short: 'e', On: opt.Sinfo, Help: "a line for each configuration of nodes", Set: func(o *infoOptions, _ string) error { o.exact = true; return nil }},
+	{Long: "federation", On: opt.Sinfo, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*infoOptions, string) error { return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sinfo, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter",
+		Set: func(o *infoOptions, v string) error { o.format, o.long = v, ""; return nil }},
+	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Sinfo, Meta: "fields", Help: "what to show, as name[:[.]width],...",
+		Set: func(o *infoOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{Long: "hide", On: opt.Sinfo, Help: "no hidden partitions", Set: func(o *infoOptions, _ string) error { o.hidden = false; return nil }},
+	{Long: "iterate", Short: 'i', Arg: opt.Required, On: opt.Sinfo, Meta: "seconds", Help: "repeat after this time",
+		Set: func(o *infoOptions, v string) error { return setEvery(&o.every, v) }},
+	{Long: "json", Arg: opt.Optional, On: opt.Sinfo, Meta: "version", Help: "print JSON", Set: func(o *infoOptions, _ string) error { o.json = true; return nil }},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Sinfo, Meta: "version", Help: "refused: use --json", Set: func(o *infoOptions, _ string) error { o.yaml = true; return nil }},
+	{Long: "list-reasons", Short: 'R', On: opt.Sinfo, Help: "why nodes are out of service", Set: func(o *infoOptions, _ string) error { o.reasons = true; return nil }},
+	{Long: "local", On: opt.Sinfo, Env: "LOCAL", Ignored: "there are no federations", Set: func(*infoOptions, string) error { return nil }},
+	{Long: "long", Short: 'l', On: opt.Sinfo, Help: "more columns", Set: func(o *infoOptions, _ string) error { o.wide = true; return nil }},
+	{Long: "noconvert", On: opt.Sinfo, Help: "memory in mebibytes", Set: func(o *infoOptions, _ string) error { o.raw = true; return nil }},
+	{Long: "Node", Short: 'N', On: opt.Sinfo, Help: "a line for each node and partition", Set: func(o *infoOptions, _ string) error { o.perNode = true; return nil }},
+	{Long: "nodes", Short: 'n', Arg: opt.Required, On: opt.Sinfo, Meta: "nodes", Help: "only these nodes",
+		Set: func(o *infoOptions, v string) error { return front.SetNodes(&o.nodes, v) }},
+	{Long: "noheader", Short: 'h', On: opt.Sinfo, Help: "no line of headers", Set: func(o *infoOptions, _ string) error { o.noHeader = true; return nil }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sinfo, Env: "PARTITION", Meta: "names", Help: "only these partitions",
+		Set: func(o *infoOptions, v string) error { o.parts = front.SplitList(v); return nil }},
+	{Long: "reservation", Short: 'T', On: opt.Sinfo, Help: "reservations", Set: func(o *infoOptions, _ string) error { o.reservations = true; return nil }},
+	{Long: "responding", Short: 'r', On: opt.Sinfo, Help: "only nodes that respond", Set: func(o *infoOptions, _ string) error { o.responding = true; return nil }},
+	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sinfo, Env: "SORT", Meta: "fields", Help: "letters to sort by, - before one for the other direction",
+		Set: func(o *infoOptions, v string) error { o.sort = v; return nil }},
+	{Long: "states", Short: 't', Arg: opt.Required, On: opt.Sinfo, Env: "STATES", Meta: "states", Help: "only nodes in these states", Set: setInfoStates},
+	{Long: "summarize", Short: 's', On: opt.Sinfo, Help: "one line for each partition", Set: func(o *infoOptions, _ string) error { o.summary = true; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Sinfo, Help: "more messages", Set: func(o *infoOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "version", Short: 'V', On: opt.Sinfo, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Sinfo, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Sinfo, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// validNodeStates is what sinfo says that it knows.
+const validNodeStates = "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved,perfctrs,cloud,completing," +
+	"powering_down,powered_down,power_down,powering_up,fail,maint,reboot,reboot^,unknown"
+
+// setInfoStates reads states with commas between them, of which a node has one, or with &, of which it has all.
+func setInfoStates(o *infoOptions, v string) error {
+	o.states, o.allStates = nil, strings.Contains(v, "&")
+	for _, w := range strings.FieldsFunc(v, func(c rune) bool { return c == ',' || c == '&' }) {
+		w = strings.ToLower(w)
+		i := slices.IndexFunc(nodeFilters[:], func(f nodeWord) bool { return f.short == w || f.long == w })
+		switch {
+		case w == "all":
+			return nil
+		case i >= 0:
+			o.states = append(o.states, &nodeFilters[i])
+		case strings.Contains(unknownNodeWords, w+","):
+			o.states = append(o.states, nil)
+		default:
+			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Bad state string: \"" + w + "\"", "error: valid states: " + validNodeStates}}
+		}
+	}
+	return nil
+}
+
+// Sinfo lists partitions and nodes.
+func Sinfo(sys *front.Sys, argv []string) int {
+	var o infoOptions
+	_, code := front.ParseQuery(sys, opt.Sinfo, SinfoOptions, &o, argv)
+	if code >= 0 {
+		return code
+	}
+	switch {
+	case o.yaml:
+		return sys.Fail("--yaml is not supported, use --json")
+	case o.reservations:
+		return infoReservations(sys, !o.noHeader)
+	}
+	for {
+		if code := infoOnce(sys, &o); code != 0 || o.every == 0 {
+			return code
+		}
+		time.Sleep(o.every)
+	}
+}
+
+// infoOnce asks and prints once.
+func infoOnce(s *front.Sys, o *infoOptions) int {
+	out := bufio.NewWriterSize(s.Stdout, 1<<16)
+	defer out.Flush()
+	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
+	var e *api.Error
+	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
+		return LoadFailed(s, "slurm_load_node", err)
+	}
+	if err != nil {
+		return LoadFailed(s, "slurm_load_partitions", err)
+	}
+	v := &View{Sys: s, Now: resp.Now, Raw: o.raw}
+	own, code := s.OwnCluster(o.clusters)
+	if code != 0 {
+		return code
+	}
+	if own != "" && !o.noHeader {
+		_, _ = out.WriteString("CLUSTER: " + own + "\n")
+	}
+	cells := o.cells(v, resp)
+	if o.json {
+		return writeInfo(out, v, cells, resp)
+	}
+	f, bad := o.infoFormat(cells)
+	for _, x := range bad {
+		if o.long != "" {
+			s.Say("error: Invalid job format specification: %s", x)
+		} else {
+			_, _ = s.Stderr.Write([]byte("Invalid node format specification: " + x + "\n"))
+		}
+	}
+	rows := o.group(cells, &f)
+	sort := o.sort
+	switch {
+	case sort != "":
+	case o.perNode:
+		sort = "N"
+	default:
+		sort = "#P,-t"
+	}
+	sortRows(rows, infoColumns, infoOrders[:], strings.ReplaceAll(sort, "#P", "\x01"))
+	if (o.wide || o.every > 0) && !o.noHeader {
+		_, _ = out.WriteString(v.Now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
+	}
+	f.Table(out, !o.noHeader, rows)
+	return 0
+}
+
+// cells pairs each partition with each of its nodes that the options leave, one node a row; a
+// partition that shows none has a row without.
+func (o *infoOptions) cells(v *View, resp api.NodesResponse) (cells []InfoRow) {
+	byName := make(map[cluster.NodeName]*api.NodeInfo, len(resp.Nodes))
+	for i := range resp.Nodes {
+		byName[resp.Nodes[i].Name] = &resp.Nodes[i]
+	}
+	for i := range resp.Partitions {
+		p := &resp.Partitions[i]
+		if len(o.parts) > 0 && !slices.Contains(o.parts, p.Name) || p.Hidden && !o.hidden && len(o.parts) == 0 {
+			continue
+		}
+		before := len(cells)
+		if p.All {
+			for k := range resp.Nodes {
+				if o.keeps(&resp.Nodes[k]) {
+					cells = append(cells, InfoRow{v, p, i, []*api.NodeInfo{&resp.Nodes[k]}})
+				}
+			}
+		} else {
+			for _, name := range p.Nodes {
+				if n := byName[name]; n != nil && o.keeps(n) {
+					cells = append(cells, InfoRow{v, p, i, []*api.NodeInfo{n}})
+				}
+			}
+		}
+		if len(cells) == before && !o.perNode && !o.reasons {
+			cells = append(cells, InfoRow{v: v, Part: p, index: i})
+		}
+	}
+	return cells
+}
+
+func (o *infoOptions) keeps(n *api.NodeInfo) bool {
+	if o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
+		return false
+	}
+	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && Hidden(NodeState(n)) {
+		return false
+	}
+	is := func(f *nodeWord) bool { return f != nil && f.is(NodeState(n)) }
+	isNot := func(f *nodeWord) bool { return !is(f) }
+	switch {
+	case len(o.states) == 0:
+		return true
+	case o.allStates:
+		return !slices.ContainsFunc(o.states, isNot)
+	}
+	return slices.ContainsFunc(o.states, is)
+}
+
+// group puts together what shows the same in all fields that speak of one node or partition.
+func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRow {
+	var parts []*format.Column[InfoRow]
+	over := gathered
+	if o.exact || o.perNode {
+		over = gatheredExact
+	}
+	for _, c := range f.Columns() {
+		if c.Code == 0 || !strings.Contains(over, string(c.Code)) {
+			parts = append(parts, c)
+		}
+	}
+	if o.exact {
+		for i := range infoColumns {
+			if c := &infoColumns[i]; c.Code == 'c' || c.Code == 'm' || c.Code == 'd' {
+				parts = append(parts, c)
+			}
+		}
+	}
+	// A partition without nodes to show has a row only where its name is shown.
+	named := slices.ContainsFunc(f.Columns(), func(c *format.Column[InfoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
+	type member struct {
+		row  int
+		node *api.NodeInfo
+	}
+	index, has := map[string]int{}, make(map[member]bool, len(cells)) // a node may come by several partitions
+	var rows []InfoRow
+	var key []byte
+	for _, c := range cells {
+		if c.first() == nil && !named {
+			continue
+		}
+		key = key[:0]
+		for _, col := range parts {
+			key = append(append(key, col.Of(&c)...), 0)
+		}
+		if o.perNode && c.first() != nil {
+			key = append(append(append(key, c.first().Name...), 0), c.Part.Name...) // one row in each of its partitions
+		}
+		i, old := index[string(key)]
+		at := member{i, c.first()}
+		switch {
+		case !old:
+			at.row, index[string(key)] = len(rows), len(rows)
+			rows = append(rows, c)
+		case at.node != nil && !has[at]:
+			rows[i].Nodes = append(rows[i].Nodes, at.node)
+		}
+		has[at] = true
+	}
+	return rows
+}
+
+// infoFormat chooses the format; some widths depend on what is shown.
+func (o *infoOptions) infoFormat(cells []InfoRow) (format.Format[InfoRow], []string) {
+	if o.long != "" {
+		if strings.EqualFold(o.long, "all") {
+			return format.Parse(infoColumns, allInfoFields, "")
+		}
+		return format.ParseLong(infoColumns, o.long)
+	}
+	if o.format != "" {
+		return format.Parse(infoColumns, o.format, allInfoFields)
+	}
+	part, node := len("PARTITION"), len("NODELIST")
+	for _, c := range cells {
+		part = max(part, len(c.Part.Name)+front.BoolInt(c.Part.Default))
+		if n := c.first(); n != nil {
+			node = max(node, len(n.Name))
+		}
+	}
+	p, n := strconv.Itoa(part), strconv.Itoa(node)
+	text := "%" + p + "P %.5a %.10l %.6D %.6t %N"
+	switch {
+	case o.summary:
+		text = "%" + p + "P %.5a %.10l %.16F %N"
+	case o.reasons && o.wide:
+		text = "%20E %12U %19H %6t %N"
+	case o.reasons:
+		text = "%20E %9u %19H %N"
+	case o.perNode && o.wide:
+		text = "%" + n + "N %.6D %." + p + "P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
+	case o.perNode:
+		text = "%" + n + "N %.6D %." + p + "P %6t"
+	case o.wide:
+		text = "%" + p + "P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
+	}
+	return format.Parse(infoColumns, text, "")
+}
+
+var infoOrders = [...]order[InfoRow]{
+	{'\x01', func(a, b *InfoRow) int { return cmp.Compare(a.index, b.index) }},
+	{'P', func(a, b *InfoRow) int { return cmp.Compare(a.Part.Name, b.Part.Name) }},
+	{'t', compareStates}, {'T', compareStates},
+	{'D', func(a, b *InfoRow) int { return cmp.Compare(len(a.Nodes), len(b.Nodes)) }},
+	{'N', compareNames}, {'n', compareNames},
+	{'c', func(a, b *InfoRow) int {
+		return firstNumber(a, b, func(n *api.NodeInfo) int { return n.Inventory.CPUs })
+	}},
+	{'m', func(a, b *InfoRow) int {
+		return firstNumber(a, b, func(n *api.NodeInfo) int { return int(n.Inventory.MemMB) })
+	}},
+	{'d', func(a, b *InfoRow) int {
+		return firstNumber(a, b, func(n *api.NodeInfo) int { return int(n.Inventory.TmpMB) })
+	}},
+	{'w', func(a, b *InfoRow) int {
+		return firstNumber(a, b, func(n *api.NodeInfo) int { return n.Inventory.Weight })
+	}},
+	{'l', func(a, b *InfoRow) int { return cmp.Compare(MaxTime(a.Part.MaxTime), MaxTime(b.Part.MaxTime)) }},
+	{'p', func(a, b *InfoRow) int { return cmp.Compare(a.Part.PriorityTier, b.Part.PriorityTier) }},
+}
+
+func firstNumber(a, b *InfoRow, f func(*api.NodeInfo) int) int {
+	value := func(r *InfoRow) int {
+		if n := r.first(); n != nil {
+			return f(n)
+		}
+		return -1
+	}
+	return cmp.Compare(value(a), value(b))
+}
+
+func compareStates(a, b *InfoRow) int {
+	return firstNumber(a, b, NodeState)
+}
+
+func compareNames(a, b *InfoRow) int {
+	x, y := a.first(), b.first()
+	if x == nil || y == nil {
+		return cmp.Compare(len(a.Nodes), len(b.Nodes))
+	}
+	return cluster.CompareNodes(x.Name, y.Name)
+}
+
+// infoMembers are the members of one group of nodes in --json.
+var infoMembers = []member[InfoRow]{
+	{"partition", func(r *InfoRow) any { return map[string]any{"name": r.Part.Name} }},
+	{"node", func(r *InfoRow) any {
+		return map[string]any{"state": r.stateWords()}
+	}},
+	{"nodes", func(r *InfoRow) any {
+		a, i, o := r.nodeCounts()
+		return map[string]any{"allocated": a, "idle": i, "other": o, "total": len(r.Nodes), "nodes": r.nameList()}
+	}},
+	{"cpus", func(r *InfoRow) any {
+		a, i, o, t := r.CPUCounts()
+		return map[string]any{"allocated": a, "idle": i, "other": o, "total": t}
+	}},
+	{"features", func(r *InfoRow) any { return map[string]any{"total": r.features()} }},
+	{"gres", func(r *InfoRow) any {
+		return map[string]any{"total": r.text("", func(n *api.NodeInfo) string { return GRESText(&n.Inventory) })}
+	}},
+	{"reason", func(r *InfoRow) any { return r.text("", func(n *api.NodeInfo) string { return n.Reason }) }},
+}
+
+func (r *InfoRow) stateWords() []string {
+	if r.first() == nil {
+		return []string{}
+	}
+	return strings.Split(StateFlags(NodeState(r.first())), "+")
+}
+
+func (r *InfoRow) nameList() []string {
+	names := make([]string, 0, len(r.Nodes))
+	for _, n := range r.Nodes {
+		names = append(names, string(n.Name))
+	}
+	return names
+}
+
+// NodeMembers are the members of one node in --json.
+var NodeMembers = []member[api.NodeInfo]{
+	{"name", func(n *api.NodeInfo) any { return n.Name }},
+	{"hostname", func(n *api.NodeInfo) any { return cmp.Or(n.Inventory.Host, string(n.Name)) }},
+	{"address", func(n *api.NodeInfo) any { return NodeAddr(n) }},
+	{"architecture", func(n *api.NodeInfo) any { return n.Inventory.Arch }},
+	{"operating_system", func(n *api.NodeInfo) any { return n.Inventory.OS }},
+	{"state", func(n *api.NodeInfo) any { return strings.Split(StateFlags(NodeState(n)), "+") }},
+	{"cpus", func(n *api.NodeInfo) any { return n.Inventory.CPUs }},
+	{"effective_cpus", func(n *api.NodeInfo) any { return n.Inventory.JobCPUCount() }},
+	{"specialized_cores", func(n *api.NodeInfo) any { return n.Inventory.CoresOf(n.Inventory.SpecCPUs).Len() }},
+	{"specialized_cpus", func(n *api.NodeInfo) any { return n.Inventory.SpecCPUs.String() }},
+	{"specialized_memory", func(n *api.NodeInfo) any { return n.Inventory.SpecMemMB }},
+	{"alloc_cpus", func(n *api.NodeInfo) any { return n.Load.CPUs.Len() }},
+	{"alloc_idle_cpus", func(n *api.NodeInfo) any { return n.Inventory.CPUs - n.Load.CPUs.Len() }},
+	{"sockets", func(n *api.NodeInfo) any { return n.Inventory.Sockets }},
+	{"cores", func(n *api.NodeInfo) any { return n.Inventory.CoresPerSocket }},
+	{"threads", func(n *api.NodeInfo) any { return n.Inventory.ThreadsPerCore }},
+	{"real_memory", func(n *api.NodeInfo) any { return n.Inventory.MemMB }},
+	{"alloc_memory", func(n *api.NodeInfo) any { return n.Load.MemMB }},
+	{"free_mem", func(n *api.NodeInfo) any { return maybe(int64(n.Inventory.FreeMemMB)) }},
+	{"temporary_disk", func(n *api.NodeInfo) any { return n.Inventory.TmpMB }},
+	{"weight", func(n *api.NodeInfo) any { return max(n.Inventory.Weight, 1) }},
+	{"features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Available()...) }},
+	{"active_features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Features...) }},
+	{"gres", func(n *api.NodeInfo) any { return GRESText(&n.Inventory) }},
+	{"gres_used", func(n *api.NodeInfo) any { return GRESUsed(n) }},
+	{"nics", func(n *api.NodeInfo) any { return NICList(&n.Inventory) }},
+	{"tres", func(n *api.NodeInfo) any { return NodeTRES(n, false) }},
+	{"tres_used", func(n *api.NodeInfo) any { return NodeTRES(n, true) }},
+	{"boot_time", func(n *api.NodeInfo) any { return unixTime(n.Inventory.Boot) }},
+	{"slurmd_start_time", func(n *api.NodeInfo) any { return unixTime(n.Registered) }},
+	{"last_busy", func(n *api.NodeInfo) any { return unixTime(n.LastBusy) }},
+	{"reason", func(n *api.NodeInfo) any { return n.Reason }},
+	{"reason_set_by_user", func(n *api.NodeInfo) any { return n.ReasonBy }},
+	{"reason_changed_at", func(n *api.NodeInfo) any { return unixTime(n.ReasonAt) }},
+	{"comment", func(n *api.NodeInfo) any { return n.Comment }},
+	{"extra", func(n *api.NodeInfo) any { return n.Extra }},
+	{"version", func(n *api.NodeInfo) any { return n.Inventory.Version }},
+}
+
+// writeInfo prints the nodes, as Slurm 22.05 does, and the groups, as today's does.
+func writeInfo(out *bufio.Writer, v *View, cells []InfoRow, resp api.NodesResponse) int {
+	var o infoOptions
+	f, _ := format.Parse(infoColumns, "%P%T%f%E", "")
+	b := []byte("{\n  \"nodes\": [")
+	for i := range resp.Nodes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = object(append(b, '\n'), NodeMembers, &resp.Nodes[i])
+	}
+	_, _ = out.Write(append(b, "\n  ],\n"...))
+	return writeRest(out, v, "sinfo", infoMembers, o.group(cells, &f))
+}

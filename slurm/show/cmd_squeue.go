@@ -1,0 +1,474 @@
+package show
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+)
+
+// The formats that squeue's options stand for.
+const (
+	queueFormat      = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+	queueLongFormat  = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+	queueStartFormat = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+	stepFormat       = "%.15i %.8j %.9P %.8u %.9M %N"
+)
+
+// queueOptions is what squeue's line and variables ask for.
+type queueOptions struct {
+	query                      api.JobQuery
+	format, long               string // -o, -O
+	sort                       string
+	licenses                   []string
+	reservation                string
+	states                     []*JobState
+	stepRefs                   []cluster.StepID
+	every                      time.Duration
+	steps, allStates, wide     bool
+	noHeader, perTask, perPart bool
+	start, json, yaml, raw, me bool
+	hidden, follow             bool
+	badUsers                   []string
+	jobWord, stepWord          bool // -j or -s without an argument: it may be the next word
+	clusters                   string
+	verbose                    int
+}
+
+// SqueueOptions are the options of squeue.
+var SqueueOptions = []opt.Option[queueOptions]{
+	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts", Help: "only jobs of these accounts",
+		Set: func(o *queueOptions, v string) error {
+			o.query.Accounts = front.SplitList(strings.ToLower(v))
+			return nil
+		}},
+	{Long: "accounts", Arg: opt.Required, On: opt.Squeue, Alias: "account"},
+	{Long: "all", Short: 'a', On: opt.Squeue, Env: "ALL", Help: "jobs in hidden partitions too",
+		Set: func(o *queueOptions, _ string) error { o.hidden = true; return nil }},
+	{Long: "array", Short: 'r', On: opt.Squeue, Env: "ARRAY", Help: "one line for each array task",
+		Set: func(o *queueOptions, _ string) error { o.perTask = true; return nil }},
+	{Long: "array-unique", On: opt.Squeue, Env: "ARRAY_UNIQUE", Help: "one line for each pending array task",
+		Set: func(o *queueOptions, _ string) error { o.perTask = true; return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Squeue, Env: "CLUSTERS squeue=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask",
+		Set: func(o *queueOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "cluster", Arg: opt.Required, On: opt.Squeue, Alias: "clusters"},
+	{Long: "federation", On: opt.Squeue, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
+	{Long: "follow", On: opt.Squeue, Newer: true, Help: "then a line for each change of a job's state, until all jobs of -j have ended",
+		Set: func(o *queueOptions, _ string) error { o.follow = true; return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter",
+		Set: func(o *queueOptions, v string) error { o.format, o.long = v, ""; return nil }},
+	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT2", Meta: "fields", Help: "what to show, as name[:[.]width],...",
+		Set: func(o *queueOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{Long: "hide", On: opt.Squeue, Help: "no jobs in hidden partitions", Set: func(o *queueOptions, _ string) error { o.hidden = false; return nil }},
+	{Long: "iterate", Short: 'i', Arg: opt.Required, On: opt.Squeue, Meta: "seconds", Help: "repeat after this time", Set: func(o *queueOptions, v string) error {
+		return setEvery(&o.every, v)
+	}},
+	{Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "only these jobs", Set: setQueueJobs},
+	{Long: "job", Arg: opt.Optional, On: opt.Squeue, Alias: "jobs"},
+	{Long: "json", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "print JSON", Set: func(o *queueOptions, _ string) error { o.json = true; return nil }},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "refused: use --json", Set: func(o *queueOptions, _ string) error { o.yaml = true; return nil }},
+	{Long: "licenses", Short: 'L', Arg: opt.Required, On: opt.Squeue, Env: "LICENSES", Meta: "names", Help: "only jobs with these licenses",
+		Set: func(o *queueOptions, v string) error { o.licenses = front.SplitList(v); return nil }},
+	{Long: "local", On: opt.Squeue, Env: "LOCAL", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
+	{Long: "long", Short: 'l', On: opt.Squeue, Help: "more columns", Set: func(o *queueOptions, _ string) error { o.wide = true; return nil }},
+	{Long: "me", On: opt.Squeue, Help: "only own jobs", Set: func(o *queueOptions, _ string) error { o.me = true; return nil }},
+	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Squeue, Env: "NAMES", Meta: "names", Help: "only jobs or steps of these names",
+		Set: func(o *queueOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
+	{Long: "noconvert", On: opt.Squeue, Help: "memory in mebibytes", Set: func(o *queueOptions, _ string) error { o.raw = true; return nil }},
+	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Squeue, Meta: "nodes", Help: "only jobs on these nodes",
+		Set: func(o *queueOptions, v string) error { return front.SetNodes(&o.query.Nodes, v) }},
+	{Long: "node", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
+	{Long: "nodes", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
+	{Long: "noheader", Short: 'h', On: opt.Squeue, Help: "no line of headers", Set: func(o *queueOptions, _ string) error { o.noHeader = true; return nil }},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names", Help: "only jobs in these partitions",
+		Set: func(o *queueOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
+	{Long: "partitions", Arg: opt.Required, On: opt.Squeue, Alias: "partition"},
+	{Long: "priority", Short: 'P', On: opt.Squeue, Env: "PRIORITY", Help: "a line for each partition of a pending job",
+		Set: func(o *queueOptions, _ string) error { o.perPart = true; return nil }},
+	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Squeue, Env: "QOS", Meta: "names", Help: "only jobs with these QOS",
+		Set: func(o *queueOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
+	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name", Help: "only jobs in this reservation",
+		Set: func(o *queueOptions, v string) error { o.reservation = v; return nil }},
+	{Long: "sibling", On: opt.Squeue, Env: "SIB SIBLING", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
+	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Squeue, Env: "SORT", Meta: "fields", Help: "letters to sort by, - before one for the other direction",
+		Set: func(o *queueOptions, v string) error { o.sort = v; return nil }},
+	{Long: "start", On: opt.Squeue, Env: "START", Help: "when pending jobs are expected to start", Set: func(o *queueOptions, _ string) error { o.start = true; return nil }},
+	{Long: "states", Short: 't', Arg: opt.Required, On: opt.Squeue, Env: "STATES", Meta: "states", Help: "only jobs in these states, or all", Set: setQueueStates},
+	{Long: "steps", Short: 's', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "steps instead of jobs", Set: setQueueSteps},
+	{Long: "step", Arg: opt.Optional, On: opt.Squeue, Alias: "steps"},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Squeue, Env: "USERS", Meta: "users", Help: "only jobs of these users", Set: setQueueUsers},
+	{Long: "users", Arg: opt.Required, On: opt.Squeue, Alias: "user"},
+	{Long: "verbose", Short: 'v', On: opt.Squeue, Help: "more messages", Set: func(o *queueOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "version", Short: 'V', On: opt.Squeue, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Squeue, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Squeue, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// setEvery reads the seconds of --iterate.
+func setEvery(to *time.Duration, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n <= 0 {
+		return opt.Errorf(opt.CodeError, "error: Error: invalid entry for --iterate=%s", v)
+	}
+	*to = time.Duration(n) * time.Second
+	return nil
+}
+
+func setQueueJobs(o *queueOptions, v string) error {
+	o.jobWord = v == ""
+	for _, w := range front.SplitOutside(v) {
+		if w == "" {
+			continue
+		}
+		t, ok := front.ParseTarget(w)
+		if !ok || t.Step != nil {
+			return opt.Errorf(opt.CodeError, "error: Invalid job id: %s", w)
+		}
+		t.Ref.Part = 0 // as Slurm does: all components
+		o.query.Refs = append(o.query.Refs, t.Ref)
+	}
+	return nil
+}
+
+func setQueueSteps(o *queueOptions, v string) error {
+	o.steps, o.stepWord = true, v == ""
+	for _, w := range front.SplitOutside(v) {
+		if w == "" {
+			continue
+		}
+		t, ok := front.ParseTarget(w)
+		if !ok || t.Step == nil {
+			return opt.Errorf(opt.CodeError, "error: Invalid job_step id: %s.??", w)
+		}
+		o.stepRefs = append(o.stepRefs, cluster.StepID{Job: t.Ref.One(), Step: *t.Step})
+	}
+	return nil
+}
+
+func setQueueUsers(o *queueOptions, v string) error {
+	for _, w := range front.SplitList(v) {
+		if u, ok := front.LookupUser(w); ok {
+			o.query.Users = append(o.query.Users, u.UID)
+		} else if n, err := strconv.ParseUint(w, 10, 32); err == nil {
+			o.query.Users = append(o.query.Users, uint32(n))
+		} else {
+			o.badUsers = append(o.badUsers, w)
+		}
+	}
+	return nil
+}
+
+// validStates is what squeue says that it knows.
+const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,BOOT_FAIL,DEADLINE,OUT_OF_MEMORY," +
+	"COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
+
+// emptyStates are states that no job of muster's is ever in, with their short names.
+const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,REVOKED,RV,SIGNALING,SI,STAGE_OUT,SO,"
+
+func setQueueStates(o *queueOptions, v string) error {
+	o.states, o.allStates = nil, false
+	for _, w := range front.SplitList(v) {
+		word := w
+		w = strings.ToUpper(w)
+		i := slices.IndexFunc(JobStates[:], func(s JobState) bool { return s.Short == w || s.Long == w })
+		switch {
+		case w == "ALL":
+			o.allStates = true
+		case i >= 0:
+			o.states = append(o.states, &JobStates[i])
+		case strings.Contains(emptyStates, ","+w+","):
+			o.states = append(o.states, nil)
+		default:
+			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Invalid job state specified: " + word,
+				"error: Valid job states include: " + validStates, ""}}
+		}
+	}
+	return nil
+}
+
+// squeueUsage is what Slurm prints before it refuses a stray word.
+const squeueUsage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
+              [-n name] [-o format] [-p partitions] [--qos qos]
+              [--reservation reservation] [--sort fields] [--start]
+              [--step step_id] [-t states] [-u user_name] [--usage]
+              [-L licenses] [-w nodes] [--federation] [--local] [--sibling]
+	      [-ahjlrsv]
+`
+
+// Squeue lists jobs or steps.
+func Squeue(sys *front.Sys, argv []string) int {
+	var o queueOptions
+	rest, code := front.ParseQuery(sys, opt.Squeue, SqueueOptions, &o, argv)
+	if code >= 0 {
+		return code
+	}
+	rest, err := o.words(rest)
+	switch {
+	case err != nil:
+		return sys.Usage(opt.Named(opt.Squeue, "jobs", "", err))
+	case len(rest) > 0:
+		_, _ = sys.Stdout.Write([]byte(squeueUsage))
+		return sys.Fail("Unrecognized option: %s", rest[0])
+	case o.yaml:
+		return sys.Fail("--yaml is not supported, use --json")
+	}
+	if o.me {
+		o.query.Users = []uint32{sys.UID}
+	}
+	for _, w := range o.badUsers {
+		sys.Say("error: Invalid user: %s\n", w) // with an empty line, as Slurm's
+	}
+	if bad := o.badSort(); bad != "" {
+		return sys.Fail("Invalid sort specification: %s", bad)
+	}
+	if len(o.badUsers) > 0 && len(o.query.Users) == 0 {
+		o.query.Users = []uint32{1<<32 - 1} // nobody
+	}
+	if err := checkNodes(sys, o.query.Nodes); err != "" {
+		return sys.Fail("%s", err)
+	}
+	if o.follow {
+		return followQueue(sys, &o)
+	}
+	for {
+		if code := queueOnce(sys, &o); code != 0 || o.every == 0 {
+			return code
+		}
+		time.Sleep(o.every)
+	}
+}
+
+// badSort is the first letter of --sort that stands for no field, "" for none.
+func (o *queueOptions) badSort() string {
+	for _, c := range []byte(o.sort) {
+		if strings.IndexByte("-+,# ", c) >= 0 {
+			continue
+		}
+		job := format.Find(jobColumns, c)
+		known := job != nil && job.Head != "" // selectjobinfo has nothing to sort by
+		if o.steps {
+			known = format.Find(stepColumns, c) != nil
+		}
+		if !known {
+			return string(c)
+		}
+	}
+	return ""
+}
+
+// words takes the arguments of -j and -s that stand in words of their own.
+func (o *queueOptions) words(rest []string) ([]string, error) {
+	if o.jobWord && len(rest) > 0 {
+		if err := setQueueJobs(o, rest[0]); err != nil {
+			return rest, err
+		}
+		rest = rest[1:]
+	}
+	if o.stepWord && len(rest) > 0 {
+		if err := setQueueSteps(o, rest[0]); err != nil {
+			return rest, err
+		}
+		rest = rest[1:]
+	}
+	return rest, nil
+}
+
+// checkNodes returns what to say if a node that was named does not exist.
+func checkNodes(s *front.Sys, names []cluster.NodeName) string {
+	if len(names) == 0 {
+		return ""
+	}
+	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: names})
+	if err == nil && len(resp.Missing) > 0 {
+		return "Invalid node name " + string(resp.Missing[0])
+	}
+	return ""
+}
+
+// queueOnce asks and prints once.
+func queueOnce(s *front.Sys, o *queueOptions) int {
+	out := bufio.NewWriterSize(s.Stdout, 1<<16)
+	defer out.Flush()
+	v := &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}
+	own, code := s.OwnCluster(o.clusters)
+	if code != 0 {
+		return code
+	}
+	if own != "" && !o.noHeader {
+		_, _ = out.WriteString("CLUSTER: " + own + "\n")
+	}
+	if o.steps {
+		return queueSteps(s, o, v, out)
+	}
+	q := o.query
+	o.phases(&q)
+	q.Starts = o.start
+	f, bad := o.jobFormat()
+	q.Brief = o.light(f.Codes())
+	resp, err := ListJobs(s, q)
+	if err != nil {
+		return LoadFailed(s, "slurm_load_jobs error", err)
+	}
+	v.Now = resp.Now
+	if len(q.Refs) == 1 && len(resp.Missing) == 1 {
+		return LoadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
+	}
+	rows := o.rows(v, resp.Jobs)
+	if o.json {
+		sortRows(rows, jobColumns, jobOrders[:], "i")
+		return WriteJobs(out, v, rows)
+	}
+	for _, x := range bad {
+		s.Say("error: Invalid job format specification: %s", x)
+	}
+	o.table(v, out, &f, rows)
+	return 0
+}
+
+// table prints rows in their order below the headers.
+func (o *queueOptions) table(v *View, out *bufio.Writer, f *format.Format[JobRow], rows []JobRow) {
+	sortRows(rows, jobColumns, jobOrders[:], cmp.Or(o.sort, o.defaultSort()))
+	o.heading(v, out)
+	f.Table(out, !o.noHeader, rows)
+}
+
+// fetchers is how many pages are fetched at a time.
+const fetchers = 3
+
+// ListJobs asks for jobs; of a long list the pages behind the first are fetched side by side.
+func ListJobs(s *front.Sys, q api.JobQuery) (api.JobsResponse, error) {
+	q.Pages = len(q.Refs) == 0
+	first, err := front.Call(s, api.ListJobs, q)
+	if err != nil || len(first.Rest) == 0 {
+		return first, err
+	}
+	// Memory that is never touched costs nothing and puts the next garbage collection off until
+	// after the list is printed. (Package runtime/debug, which could say so, is initialised late.)
+	ballast := make([]byte, 128<<20)
+	defer runtime.KeepAlive(ballast)
+	pages, errs := make([][]*cluster.Job, len(first.Rest)), make([]error, fetchers)
+	var wg sync.WaitGroup
+	for k := range fetchers {
+		wg.Go(func() {
+			for i := k; i < len(first.Rest); i += fetchers {
+				part := q
+				part.Pages, part.From, part.To = false, first.Rest[i].From, first.Rest[i].To
+				resp, err := front.Call(s, api.ListJobs, part)
+				if err != nil {
+					errs[k] = err
+					return
+				}
+				pages[i] = resp.Jobs
+			}
+		})
+	}
+	wg.Wait()
+	for _, p := range pages {
+		first.Jobs = append(first.Jobs, p...)
+	}
+	return first, errors.Join(errs...)
+}
+
+// LoadFailed prints why nothing could be listed.
+func LoadFailed(s *front.Sys, what string, err error) int {
+	text, _ := front.ErrorText(err)
+	_, _ = s.Stderr.Write([]byte(what + ": " + text + "\n"))
+	return 1
+}
+
+// heading is the date above long lists.
+func (o *queueOptions) heading(v *View, out *bufio.Writer) {
+	if (o.wide || o.every > 0) && !o.noHeader {
+		_, _ = out.WriteString(v.Now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
+	}
+}
+
+// phases says which jobs the server need send.
+func (o *queueOptions) phases(q *api.JobQuery) {
+	switch {
+	case o.start && len(o.states) == 0:
+		q.Phases = []cluster.Phase{cluster.Pending}
+	case o.allStates:
+	case len(o.states) == 0:
+		q.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+	default:
+		for _, st := range o.states {
+			if st != nil {
+				q.Phases = append(q.Phases, st.phases()...)
+			}
+		}
+	}
+	if o.json && len(o.states) == 0 && !o.start {
+		q.Phases = nil
+	}
+}
+
+// lightCodes are the columns that need no more of a job than a brief answer holds.
+const lightCodes = "iAFKjuUtTMDRNrPlLCpQqaSeV"
+
+// light reports whether brief answers do for what is shown and sorted by.
+func (o *queueOptions) light(codes []byte) bool {
+	for _, c := range codes {
+		if strings.IndexByte(lightCodes, c) < 0 {
+			return false
+		}
+	}
+	return !o.json && o.reservation == "" && len(o.licenses) == 0 && o.sort == ""
+}
+
+func (o *queueOptions) jobFormat() (format.Format[JobRow], []string) {
+	switch {
+	case o.long != "":
+		return format.ParseLong(jobColumns, o.long)
+	case o.format != "":
+		return format.Parse(jobColumns, o.format, allJobFields)
+	case o.start:
+		return format.Parse(jobColumns, queueStartFormat, "")
+	case o.wide:
+		return format.Parse(jobColumns, queueLongFormat, "")
+	}
+	return format.Parse(jobColumns, queueFormat, "")
+}
+
+func (o *queueOptions) defaultSort() string {
+	if o.start {
+		return "S"
+	}
+	return "P,t,-p"
+}
+
+// queueSteps lists steps.
+func queueSteps(s *front.Sys, o *queueOptions, v *View, out *bufio.Writer) int {
+	resp, err := front.Call(s, api.ListSteps, api.StepQuery{Users: o.query.Users})
+	if err != nil {
+		return LoadFailed(s, "slurm_get_job_steps error", err)
+	}
+	v.Now = resp.Now
+	rows := StepRows(v, resp)
+	rows = slices.DeleteFunc(rows, func(r StepRow) bool { return !o.keepsStep(&r) })
+	if o.json {
+		return writeSteps(out, v, rows)
+	}
+	f, bad := format.Parse(stepColumns, cmp.Or(o.format, stepFormat), allStepFields)
+	if o.long != "" {
+		f, bad = format.ParseLong(stepColumns, o.long)
+	}
+	for _, x := range bad {
+		s.Say("error: Invalid job step format specification: %s", x)
+	}
+	sortRows(rows, stepColumns, stepOrders[:], cmp.Or(o.sort, "P,i"))
+	o.heading(v, out)
+	f.Table(out, !o.noHeader, rows)
+	return 0
+}

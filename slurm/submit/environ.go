@@ -1,0 +1,136 @@
+package submit
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
+)
+
+// ofJobsGPUs are what shows a batch script the GPUs of its job; a step's own are set where it has some.
+const ofJobsGPUs = " CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK GPU_DEVICE_ORDINAL SLURM_GPUS_ON_NODE SLURM_STEP_GPUS "
+
+// ofStep is a job's environment without what shows the job's GPUs.
+func ofStep(environ []string) []string {
+	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "SLURM_JOB_GPUS=") }) {
+		return environ
+	}
+	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return strings.Contains(ofJobsGPUs, " "+name+" ")
+	})
+}
+
+// JobEnviron chooses from environ what --export passes on, as NAME=value entries that
+// each end in a NUL. For a batch job that does not get everything, and for
+// --get-user-env, it also sets Job.UserEnv: the login environment comes first, these
+// entries on top. With --export-file alone, nothing but the file is passed on.
+func JobEnviron(req *Request, environ []string) ([]byte, error) {
+	env := envList{index: make(map[string]int, len(environ))}
+	words := front.SplitList(req.Client.Export)
+	file := req.exportFile != nil
+	all := !file && (!req.Client.ExportGiven || len(words) == 0)
+	for _, w := range words {
+		all = all || strings.EqualFold(w, "ALL")
+	}
+	if req.prog == opt.Srun {
+		environ = ofStep(environ)
+	}
+	for _, e := range environ {
+		name, _, ok := strings.Cut(e, "=")
+		if name == submitKeyEnv { // it names this submission, not those that the job makes
+			continue
+		}
+		if ok && name != "" && (all || (!file || len(words) > 0) && strings.HasPrefix(name, "SLURM_")) {
+			env.set(name, e)
+		}
+	}
+	for _, w := range words {
+		name, _, valued := strings.Cut(w, "=")
+		switch {
+		case strings.EqualFold(w, "ALL") || strings.EqualFold(w, "NONE") || strings.EqualFold(w, "NIL"):
+		case valued && name == "":
+			return nil, opt.Errorf(opt.CodeError, "%s: error: Invalid --export entry %q", req.prog.Name(), w)
+		case valued:
+			env.set(name, w)
+		default:
+			env.copy(name, environ)
+		}
+	}
+	for entry := range bytes.SplitSeq(req.exportFile, []byte{0}) {
+		if name, _, ok := strings.Cut(string(entry), "="); ok && name != "" {
+			env.set(name, string(entry))
+		}
+	}
+	if req.prog == opt.Srun && req.From("job-name") == FromLine {
+		env.set("SLURM_JOB_NAME", "SLURM_JOB_NAME="+req.Job.Name)
+	}
+	if req.Job.Export != "" && req.prog != opt.Srun { // srun's is for its own tasks, not for what they start
+		env.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)
+	}
+	if req.prog == opt.Sbatch && !all {
+		req.Job.UserEnv = true
+	}
+	if req.Job.UserEnv || req.prog == opt.Sbatch && req.Job.Export != "" {
+		env.set("SLURM_GET_USER_ENV", "SLURM_GET_USER_ENV=1")
+	}
+	return env.bytes(), nil
+}
+
+// envList is an environment in order; a name that is set again keeps its place.
+type envList struct {
+	entries []string
+	index   map[string]int
+}
+
+func (l *envList) set(name, entry string) {
+	if i, ok := l.index[name]; ok {
+		l.entries[i] = entry
+		return
+	}
+	l.index[name] = len(l.entries)
+	l.entries = append(l.entries, entry)
+}
+
+// copy takes a variable, or a shell function of that name, from environ.
+func (l *envList) copy(name string, environ []string) {
+	for _, e := range environ {
+		if n, _, ok := strings.Cut(e, "="); ok && (n == name || n == "BASH_FUNC_"+name+"%%") {
+			l.set(n, e)
+		}
+	}
+}
+
+func (l *envList) bytes() []byte {
+	n := 0
+	for _, e := range l.entries {
+		n += len(e) + 1
+	}
+	out := make([]byte, 0, n)
+	for _, e := range l.entries {
+		out = append(append(out, e...), 0)
+	}
+	return out
+}
+
+const maxExportFile = 16 << 20 // bytes of --export-file
+
+// readExportFile reads a file, or a descriptor of this process from 3 on.
+func readExportFile(name string) ([]byte, error) {
+	if fd, ok := values.Digits(name); ok {
+		if fd < 3 {
+			return nil, os.ErrInvalid
+		}
+		f := os.NewFile(uintptr(fd), name)
+		if f == nil {
+			return nil, os.ErrInvalid
+		}
+		return io.ReadAll(io.LimitReader(f, maxExportFile))
+	}
+	return front.ReadFileLimited(name, maxExportFile)
+}

@@ -1,0 +1,282 @@
+// Package submit is sbatch, srun and salloc: what a command line, a script and the environment ask for, and how a
+// step is run. Options are tables of rows (options_*.go) that set fields of a Request (setters.go), which is completed
+// when all are read (finish.go). It knows neither what shows jobs nor what changes them. Begin with request.go; then
+// cmd_sbatch.go or cmd_srun.go.
+package submit
+
+import (
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
+)
+
+// Source is where an option came from; a higher one wins.
+type Source uint8
+
+// The sources of options, weakest first.
+const (
+	NotGiven Source = iota
+	FromDirective
+	FromEnv
+	FromLine
+)
+
+// Given records one option that was given.
+type Given struct {
+	Long  string
+	Value string
+	From  Source
+}
+
+// Request is what a command line, its environment and its script ask for. For srun and
+// salloc, Job is what to allocate if there is no allocation yet; Step is srun's step.
+type Request struct {
+	Job    cluster.JobSpec
+	Step   cluster.StepSpec
+	Client ClientOptions
+	Set    []Given // in the order they took effect
+	Script []byte  // the batch script
+	Argv   []string
+	Notes  []string // to be said on stderr, without the program's name; -Q silences them
+	// Parts are the other components of a heterogeneous job, or of a step of several of them; Group is the number of the
+	// component in its allocation.
+	Parts []*Request
+	Group int
+
+	sys   *front.Sys
+	prog  opt.Prog
+	from  Source // of the option being set
+	given bool   // the option being set has an argument
+	named bool   // a name was given, if an empty one
+	// memFrom is where --mem, --mem-per-cpu and --mem-per-gpu came from, by cluster.MemPer.
+	memFrom      [4]Source
+	gres         []cluster.GRES     // --gres
+	gpusPerNode  []cluster.GRES     // --gpus-per-node
+	noGPUs       bool               // srun's line asks for none, as in --gres=none
+	exportFile   []byte             // what --export-file names
+	hosts        []cluster.NodeName // -w, -F or SLURM_HOSTFILE with repetitions, for -m arbitrary
+	addedShebang bool               // the first line of Script is not the user's
+	outOfMemory  bool               // a task of srun's step was killed for want of memory
+}
+
+// ClientOptions are the options that the front-end acts on itself.
+type ClientOptions struct {
+	Quiet          int
+	Parsable       bool
+	Wait           bool // sbatch -W
+	TestOnly       bool
+	IgnorePBS      bool
+	UID, GID       *uint32 // --uid, --gid
+	Export         string  // --export as written
+	ExportGiven    bool
+	ExportFile     string
+	Chdir          string
+	JobID          uint32 // srun --jobid
+	PTY            bool
+	Label          bool
+	Unbuffered     bool
+	MultiProg      bool
+	Prolog, Epilog string // of srun, on its own host
+	OpenMode       byte   // 'a', 't' or 0
+	Input          string
+	Output         string
+	Error          string
+	Immediate      *time.Duration // nil: not given; 0: at once
+	NoShell        bool
+	KillCommand    int // signal of salloc -K; 0: not given
+	Bell           *bool
+	Propagate      string
+	PreserveEnv    bool
+	QuitOnInt      bool
+	DisableStatus  bool
+	NoAllocate     bool
+	MPI            string
+	Interactive    bool
+	Whole          bool
+	WaitSeconds    *int // srun -W
+}
+
+// From says where an option was given last, by its long name.
+func (r *Request) From(long string) Source {
+	for i := len(r.Set) - 1; i >= 0; i-- {
+		if r.Set[i].Long == long {
+			return r.Set[i].From
+		}
+	}
+	return NotGiven
+}
+
+// apply sets options that came from one source.
+func (r *Request) apply(found []opt.Found[Request], from Source) error {
+	for _, f := range found {
+		if from == FromDirective && f.Row.Group == opt.HelpGroup {
+			continue // 22.05 does not answer --help in a script
+		}
+		r.from, r.given = from, f.Given
+		if f.Row.Ignored != "" && from != FromEnv {
+			r.note("option --" + f.Row.Long + " has no effect: " + f.Row.Ignored)
+		}
+		if f.Row.Set != nil {
+			if err := f.Row.Set(r, f.Value); err != nil {
+				return r.word(f.Row.Long, f.Value, err)
+			}
+		}
+		r.Set = append(r.Set, Given{Long: f.Row.Long, Value: f.Value, From: from})
+	}
+	return nil
+}
+
+// word makes err printable.
+func (r *Request) word(long, value string, err error) error {
+	if reason, ok := err.(opt.Refused); ok {
+		return opt.Refuse(r.prog, r.Client.TestOnly, string(reason))
+	}
+	return opt.Named(r.prog, long, value, err)
+}
+
+// note remembers a remark about muster, once.
+func (r *Request) note(text string) { r.warn("note: " + text) }
+
+// warn remembers a line for stderr, once.
+func (r *Request) warn(text string) {
+	for _, n := range r.Notes {
+		if n == text {
+			return
+		}
+	}
+	r.Notes = append(r.Notes, text)
+}
+
+// fatal is a conflict that Slurm calls fatal.
+func (r *Request) fatal(text string) error {
+	return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "fatal: %s", text))
+}
+
+// ParserFor is the parser of a program's options, as its tables have them.
+func ParserFor(prog opt.Prog) *opt.Parser[Request] {
+	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsOwn}}
+}
+
+// parseLine reads the command line and answers --help, --usage and --version.
+func parseLine(prog opt.Prog, argv []string) ([]opt.Found[Request], []string, error) {
+	p := ParserFor(prog)
+	found, rest, err := p.Parse(argv)
+	for _, f := range found {
+		out := &opt.UsageError{Stdout: true}
+		switch f.Row.Long {
+		case "help":
+			out.Lines = p.Help(synopsis(prog))
+		case "usage":
+			out.Lines = p.Usage(front.Operands(prog))
+		case "version":
+			out.Lines = []string{front.VersionText()}
+		default:
+			continue
+		}
+		return nil, nil, out
+	}
+	return found, rest, err
+}
+
+func synopsis(prog opt.Prog) string {
+	return prog.Name() + " [OPTIONS...] " + front.Operands(prog)
+}
+
+func newRequest(prog opt.Prog, argv []string, sys *front.Sys) *Request {
+	r := &Request{Job: cluster.JobSpec{Layout: &cluster.Layout{}}, sys: sys, prog: prog}
+	r.Job.SubmitLine = keptLine(strings.Join(append([]string{sys.Prog}, argv...), " "))
+	r.Job.UID, r.Job.GID = sys.UID, sys.GID
+	return r
+}
+
+// parseSrunPart makes of what srun's line gives for one component, and of the environment, a request.
+func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request) (*Request, error) {
+	r := newRequest(opt.Srun, argv, sys)
+	env := ParserFor(opt.Srun).Env(sys.LookupEnv)
+	if err := r.apply(env, FromEnv); err != nil {
+		return nil, err
+	}
+	if err := r.apply(w.found, FromLine); err != nil {
+		if len(w.command) == 0 && values.IsBindHelp(err) { // it is looked at last
+			return nil, r.fatal("No command given to execute.")
+		}
+		return nil, err
+	}
+	if before != nil && r.Client.JobID == 0 {
+		if err := r.inherit(before); err != nil {
+			return nil, err
+		}
+	}
+	r.Job.Kind = cluster.SrunJob
+	if err := r.checkMPI(); err != nil {
+		return nil, err
+	}
+	if len(w.command) == 0 {
+		return nil, r.fatal("No command given to execute.")
+	}
+	r.Argv = w.command
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return r, r.finishStep()
+}
+
+// ParseSalloc reads salloc's command line and environment. Argv is the command, empty
+// for the user's shell.
+func ParseSalloc(argv []string, sys *front.Sys) (*Request, error) {
+	r := newRequest(opt.Salloc, argv, sys)
+	lines, rest, err := parseLines(opt.Salloc, argv)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.complete(ParserFor(opt.Salloc).Env(sys.LookupEnv), lines); err != nil {
+		return nil, err
+	}
+	r.Job.Kind = cluster.Allocation
+	r.Argv = rest
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return r, r.finishParts()
+}
+
+// mpiList answers --mpi=list in the words of Slurm's, which scripts search: what there is.
+const mpiList = "MPI plugin types are...\n\tnone"
+
+// checkMPI answers --mpi=list and refuses names that Slurm does not know either.
+func (r *Request) checkMPI() error {
+	switch name := r.Client.MPI; {
+	case name == "list":
+		return values.Answer(0, mpiList)
+	case name == "" || name == "none" || name == "openmpi":
+	case name == "pmi2" || name == "cray_shasta" || strings.HasPrefix(name, "pmix"):
+		return r.cannot("--mpi="+name, "each task would be an MPI world of its own",
+			"in sbatch or salloc start the program by the mpirun or mpiexec of its MPI library, which finds the job's nodes, or by srun --mpi=none if it is no MPI program")
+	default:
+		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
+			"error: Couldn't find the specified plugin name for mpi/" + name + " looking at all files",
+			"error: cannot find mpi plugin for mpi/" + name, "error: MPI: Cannot create context for mpi/" + name,
+			"error: MPI: Unable to load any plugin", "error: Invalid MPI type '" + name + "', --mpi=list for acceptable types"}})
+	}
+	return nil
+}
+
+// cannot refuses an option that changes what a program does and can not be done yet: with what would happen, and the way out.
+func (r *Request) cannot(option, otherwise, wayOut string) error {
+	return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
+		"error: " + option + " can not be done yet: " + otherwise, "error: the way out: " + wayOut}})
+}
+
+// maxSubmitLine bounds the record of a command line, in bytes: what is beyond it is not kept.
+const maxSubmitLine = 60 << 10
+
+func keptLine(line string) string {
+	if len(line) <= maxSubmitLine {
+		return line
+	}
+	return strings.ToValidUTF8(line[:maxSubmitLine], "") + "..."
+}

@@ -1,0 +1,286 @@
+// Package values reads the words that options and settings take: times, memory, counts, lists of GPUs, what a
+// job waits for. It knows no option and no command; what it can not read it says in Slurm's words. Begin with
+// values.go, whose functions Parse read a word, and Set into a field.
+package values
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// SetCount reads a whole number of at least low into dst.
+func SetCount(s string, low int, dst *int) error {
+	n, ok := opt.Number(s)
+	if !ok || n < low {
+		return opt.ErrNumber
+	}
+	*dst = n
+	return nil
+}
+
+// ParseTimeLimit reads a time limit: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, rounded up to
+// whole minutes. Zero, a negative number, INFINITE and UNLIMITED mean no limit.
+func ParseTimeLimit(s string) (time.Duration, bool) {
+	if strings.EqualFold(s, "INFINITE") || strings.EqualFold(s, "UNLIMITED") {
+		return cluster.Unlimited, true
+	}
+	if rest, neg := strings.CutPrefix(s, "-"); neg {
+		_, ok := Digits(rest)
+		return cluster.Unlimited, ok
+	}
+	d, ok := ParseSpan(s)
+	if d = (d + time.Minute - 1).Truncate(time.Minute); ok && (d == 0 || d > maxMinutes*time.Minute) {
+		return cluster.Unlimited, true
+	}
+	return d, ok
+}
+
+// ParseSpan reads a time that something takes, as a time limit is written: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, to the second.
+func ParseSpan(s string) (time.Duration, bool) {
+	dayText, clock, hasDays := strings.Cut(s, "-")
+	var days int64
+	if hasDays {
+		var ok bool
+		if days, ok = Digits(dayText); !ok {
+			return 0, false
+		}
+	} else {
+		clock = s
+	}
+	var part [3]int64
+	fields := strings.Split(clock, ":")
+	if len(fields) > len(part) {
+		return 0, false
+	}
+	for i, f := range fields {
+		if hasDays && clock == "" {
+			break // "1-" is a day
+		}
+		var ok bool
+		if part[i], ok = Digits(f); !ok {
+			return 0, false
+		}
+	}
+	var sec int64
+	switch {
+	case hasDays: // H, H:M, H:M:S
+		sec = part[0]*3600 + part[1]*60 + part[2]
+	case len(fields) == 3:
+		sec = part[0]*3600 + part[1]*60 + part[2]
+	default: // M, M:S
+		sec = part[0]*60 + part[1]
+	}
+	return time.Duration(min(days*24*3600+sec, maxMinutes*60+1)) * time.Second, true
+}
+
+const (
+	maxMinutes = 1 << 27 // 255 years, what a time.Duration can hold; more is no limit
+	maxDigits  = 9       // of the numbers in a time
+)
+
+// Digits reads a short unsigned number.
+func Digits(s string) (int64, bool) {
+	if s == "" || len(s) > maxDigits {
+		return 0, false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// SetLimit reads a time limit into dst.
+func SetLimit(s string, dst *time.Duration) error {
+	d, ok := ParseTimeLimit(s)
+	if !ok {
+		return opt.ErrSpec
+	}
+	*dst = d
+	return nil
+}
+
+// ParseMem reads an amount of memory in MB: digits and K, M, G or T, with or without a
+// final B, in any case. Kilobytes are rounded up.
+func ParseMem(s string) (cluster.MemMB, bool) {
+	end := 0
+	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
+		end++
+	}
+	n, err := strconv.ParseInt(s[:end], 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	unit := strings.ToUpper(s[end:])
+	if len(unit) == 2 && unit[1] == 'B' {
+		unit = unit[:1]
+	}
+	shift := 0
+	switch unit {
+	case "", "M":
+	case "K":
+		return cluster.MemMB(n/1024 + min(n%1024, 1)), true
+	case "G":
+		shift = 10
+	case "T":
+		shift = 20
+	default:
+		return 0, false
+	}
+	if n > 1<<(62-shift) {
+		return 0, false
+	}
+	return cluster.MemMB(n << shift), true
+}
+
+// ParseNodes reads a node count: N, MIN-MAX, with k for 1024 and m for 1024 x 1024.
+func ParseNodes(s string) (lo, hi int, err error) {
+	min, max, ranged := strings.Cut(s, "-")
+	word := min
+	if lo, err = NodeNumber(min, ranged); err == nil {
+		hi = lo
+		if ranged {
+			word = max
+			if max == "" {
+				hi = -1
+			} else {
+				hi, err = NodeNumber(max, false)
+			}
+		}
+	}
+	if err != nil {
+		return 0, 0, opt.Errorf(opt.CodeUsage, "error: \"%s\" is not a valid node count", word)
+	}
+	if hi < lo {
+		return 0, 0, opt.Errorf(opt.CodeUsage, "error: Maximum node count %d is less than minimum node count %d", hi, lo)
+	}
+	return lo, hi, nil
+}
+
+// NodeNumber reads a number of nodes: digits, with k or m behind them.
+func NodeNumber(s string, mayBeEmpty bool) (int, error) {
+	if s == "" && mayBeEmpty {
+		return 1, nil
+	}
+	factor := 1
+	if n := len(s); n > 0 {
+		switch s[n-1] {
+		case 'k', 'K':
+			factor, s = 1024, s[:n-1]
+		case 'm', 'M':
+			factor, s = 1024*1024, s[:n-1]
+		}
+	}
+	n, ok := Digits(s)
+	if !ok || n > 1<<31-1 {
+		return 0, opt.ErrSpec
+	}
+	return int(min(n*int64(factor), 1<<31-1)), nil
+}
+
+// ParseGPUs reads [TYPE:]COUNT[,...], the argument of --gpus and its relatives.
+func ParseGPUs(s string) ([]cluster.GRES, bool) {
+	var list []cluster.GRES
+	for word := range strings.SplitSeq(s, ",") {
+		if word == "" {
+			continue
+		}
+		g := cluster.GRES{Name: "gpu", Count: 1}
+		kind, count, typed := strings.Cut(word, ":")
+		if n, ok := scaled(word); ok {
+			g.Count = n
+		} else if g.Type = kind; typed {
+			if g.Count, ok = scaled(count); !ok {
+				return nil, false
+			}
+		}
+		if strings.HasPrefix(g.Type, "-") { // a number below zero
+			return nil, false
+		}
+		if g.Count > 0 {
+			list = append(list, g)
+		}
+	}
+	return list, true
+}
+
+// ParseGRES reads NAME[[:TYPE]:COUNT][,...]. "none" asks for nothing.
+func ParseGRES(s string) ([]cluster.GRES, bool) {
+	var list []cluster.GRES
+	for word := range strings.SplitSeq(s, ",") {
+		word = strings.TrimPrefix(strings.TrimPrefix(word, "gres:"), "gres/")
+		if word == "" || strings.EqualFold(word, "none") {
+			continue
+		}
+		part := strings.Split(strings.Replace(word, "=", ":", 1), ":")
+		g := cluster.GRES{Name: part[0], Count: 1}
+		ok := g.Name != ""
+		switch len(part) {
+		case 1:
+		case 2:
+			if n, isCount := scaled(part[1]); isCount {
+				g.Count = n
+			} else {
+				g.Type = part[1]
+				ok = g.Type != "" && g.Type[0] != '-'
+			}
+		case 3:
+			g.Type = part[1]
+			g.Count, ok = scaled(part[2])
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, false
+		}
+		if g.Count > 0 {
+			list = append(list, g)
+		}
+	}
+	return list, true
+}
+
+// scaled reads a number with k, m, g, t or p for powers of 1024.
+func scaled(s string) (int64, bool) {
+	shift := 0
+	if n := len(s); n > 1 {
+		if i := strings.IndexByte("kmgtp", s[n-1]|0x20); i >= 0 {
+			shift, s = 10*(i+1), s[:n-1]
+		}
+	}
+	n, ok := Digits(s)
+	if !ok || n > 1<<(62-shift) {
+		return 0, false
+	}
+	return n << shift, true
+}
+
+// BadGRES is what is said of a list of generic resources that can not be read.
+const BadGRES = "error: Invalid generic resource (gres) specification"
+
+// SetGPUs reads a list of GPUs into dst.
+func SetGPUs(s string, dst *[]cluster.GRES) error {
+	list, ok := ParseGPUs(s)
+	if !ok {
+		return opt.Errorf(opt.CodeError, BadGRES)
+	}
+	*dst = list
+	return nil
+}
+
+// FlagArg reads yes or no, as --kill-on-invalid-dep and --send-libs take it.
+func FlagArg(s string) (yes, ok bool) {
+	switch strings.ToLower(s) {
+	case "y", "yes", "1", "true":
+		return true, true
+	case "n", "no", "0", "false":
+		return false, true
+	}
+	return false, false
+}
