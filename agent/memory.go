@@ -13,8 +13,8 @@ import (
 // is: a small heap may grow to four times its size, a large one by leastGC.
 const (
 	roomyGC    = 300
-	leastGC    = 100
-	roomyBytes = 192 << 20 // of garbage, between the two
+	leastGC    = 40
+	roomyBytes = 64 << 20 // of garbage, between the two
 	mostOfMem  = 2         // the part of the machine's memory, 1/n, near which the collector runs as often as it must
 )
 
