@@ -112,7 +112,7 @@ func (c *cycle) detainedComponents(j *cluster.Job, rn *reservedNodes) []*cluster
 		if !rn.Keeps(c.now, endOf(c.now, o.Limit)) || rn.Lets(o.Spec) {
 			return true
 		}
-		shapes, _, _ := c.openShapes(o, nil)
+		shapes, _, _ := c.feasible(o, nil)
 		return !slices.ContainsFunc(shapes, func(shape *jobShape) bool {
 			return rn != shape.reservation &&
 				c.reservedNote(shape, o) != ""

@@ -95,7 +95,7 @@ func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster
 	if _, why := c.readyTasks(comp.job); why != cluster.NoReason {
 		return why, ""
 	}
-	shapes, why, note := c.openShapes(comp.job, nil)
+	shapes, why, note := c.feasible(comp.job, nil)
 	if len(shapes) == 0 {
 		return why, note
 	}
@@ -449,7 +449,7 @@ func (f *forecast) planLaterHet(lead *cluster.Job) *plannedStart {
 			return nil
 		}
 		comp := &component{job: o}
-		shapes, _, _ := f.openShapes(o, nil)
+		shapes, _, _ := f.feasible(o, nil)
 		for _, shape := range shapes {
 			if f.meter.Blocked(o, shape.demand.part.Name, nil) == cluster.NoReason {
 				comp.shapes = append(comp.shapes, shape)

@@ -44,27 +44,21 @@ func (c *cycle) decide(j *cluster.Job) {
 		c.decideHet(j)
 		return
 	}
-	var room [4]*jobShape // enough for most
-	a := attempt{job: j, shapes: room[:0]}
-	if !c.limits(&a) { // 2
+	tasks, may := c.limits(j) // 2
+	if !may {
 		return
 	}
-	c.feasible(&a)                               // 3
-	if c.place(&a) || c.preempt(a.cut, a.open) { // 4, 6
+	var room [4]*jobShape                        // enough for most
+	shapes, why, note := c.feasible(j, room[:0]) // 3
+	open := c.place(j, tasks, shapes, why, note) // 4
+	if open == nil {
 		return
 	}
-	c.timeline(blockedJob{job: a.cut, at: c.current.at, shapes: a.open}) // 5
-}
-
-// attempt is a record on its way through the steps.
-type attempt struct {
-	job    *cluster.Job
-	cut    *cluster.Job   // the job with its limit cut to its deadline, if it may be cut
-	tasks  cluster.IDSet  // of an array record, those that may start
-	shapes []*jobShape    // its shape in each partition that could run it
-	why    cluster.Reason // if there are none
-	note   string
-	open   []*jobShape // those in which no limit holds it back, and nodes do not suffice
+	cut := c.beforeDeadline(j)
+	if c.preempt(cut, open) { // 6
+		return
+	}
+	c.timeline(blockedJob{job: cut, at: c.current.at, shapes: open}) // 5
 }
 
 // turnTo makes a job the one at hand.
@@ -78,17 +72,16 @@ func (c *cycle) turnTo(j *cluster.Job) {
 	c.limited = false
 }
 
-// limits finds what of a record may start at all: not held, begun, its dependencies met. False if nothing.
-func (c *cycle) limits(a *attempt) bool {
-	if unstable(a.job, c.now) {
-		c.unstable = append(c.unstable, a.job.ID)
+// limits finds what of a record may start at all: not held, begun, its dependencies met. False if nothing may.
+func (c *cycle) limits(j *cluster.Job) (cluster.IDSet, bool) {
+	if unstable(j, c.now) {
+		c.unstable = append(c.unstable, j.ID)
 	}
-	var why cluster.Reason
-	if a.tasks, why = c.readyTasks(a.job); why != cluster.NoReason {
-		c.recordWait(a.job, why, "", nil)
-		return false
+	tasks, why := c.readyTasks(j)
+	if why != cluster.NoReason {
+		c.recordWait(j, why, "", nil)
 	}
-	return true
+	return tasks, why == cluster.NoReason
 }
 
 // readyTasks is what of a record may start, or why nothing may; a job that was made to leave lets the other one go
@@ -101,13 +94,8 @@ func (c *cycle) readyTasks(j *cluster.Job) (cluster.IDSet, cluster.Reason) {
 	return tasks, why
 }
 
-// feasible finds the shapes with which the record could run if nothing else did, or why there are none.
-func (c *cycle) feasible(a *attempt) {
-	a.shapes, a.why, a.note = c.openShapes(a.job, a.shapes)
-}
-
-// openShapes lists the job's shape in each partition that could run it; if there is none, why.
-func (c *cycle) openShapes(j *cluster.Job, shapes []*jobShape) ([]*jobShape, cluster.Reason, string) {
+// feasible lists the job's shape in each partition that could run it if nothing else ran; if there is none, why.
+func (c *cycle) feasible(j *cluster.Job, shapes []*jobShape) ([]*jobShape, cluster.Reason, string) {
 	var room [4]*reservedNodes
 	reservations, why := c.reservationsFor(j, room[:0])
 	note := ""
@@ -138,69 +126,74 @@ func (c *cycle) openShapes(j *cluster.Job, shapes []*jobShape) ([]*jobShape, clu
 	return shapes, why, note
 }
 
-// place starts the job, or as many tasks of an array record as fit now. False if it, or the next task, is blocked: then
-// a.open has shapes with which it would start if nodes were free.
-func (c *cycle) place(a *attempt) bool {
-	if a.job.Tasks.Empty() {
-		return c.placeTask(a, cluster.TaskAny) != blocked
+// place starts the job, or as many tasks of an array record as fit now. If the job, or the next task, is blocked it
+// returns the shapes with which that would start if nodes were free; else none. Without shapes, why says what is
+// recorded.
+func (c *cycle) place(
+	j *cluster.Job, tasks cluster.IDSet, shapes []*jobShape, why cluster.Reason, note string,
+) []*jobShape {
+	if j.Tasks.Empty() {
+		open, _ := c.placeTask(j, cluster.TaskAny, shapes, why, note)
+		return open
 	}
-	for task := range a.tasks.All() {
+	for task := range tasks.All() {
 		if len(c.started) >= maxStarts {
-			return true
+			return nil
 		}
-		if got := c.placeTask(a, task); got != placed {
-			return got != blocked
+		if open, started := c.placeTask(j, task, shapes, why, note); !started {
+			return open
 		}
 	}
-	return true
+	return nil
 }
 
-// placement is what became of a job or task.
-type placement int
-
-const (
-	placed  placement = iota // it starts
-	waits                    // it may not start, whatever is free: the reason is recorded
-	blocked                  // nodes do not suffice
-)
-
-// placeTask tries to start a job or one task of an array record.
-func (c *cycle) placeTask(a *attempt, task int) placement {
-	switch j := a.job; {
+// placeTask is place for a job or one task of an array record; it reports whether that has started.
+func (c *cycle) placeTask(
+	j *cluster.Job, task int, shapes []*jobShape, why cluster.Reason, note string,
+) (open []*jobShape, started bool) {
+	switch {
 	case c.arrayLimitReached(j):
-		return c.recordReason(j, cluster.WaitArrayLimit, "")
-	case len(a.shapes) == 0:
-		return c.recordReason(j, a.why, a.note)
+		c.recordWait(j, cluster.WaitArrayLimit, "", nil)
+		return nil, false
+	case len(shapes) == 0:
+		c.recordWait(j, why, note, nil)
+		return nil, false
 	case j.Spec.Licenses != "" && !c.licensesFree(j):
-		return c.recordReason(j, cluster.WaitLicenses, "")
+		c.recordWait(j, cluster.WaitLicenses, "", nil)
+		return nil, false
 	}
-	a.cut = c.beforeDeadline(a.job)
-	var why cluster.Reason
-	for _, shape := range a.shapes {
-		short := c.withinPartition(shape.demand.part, a.cut)
+	cut := c.beforeDeadline(j)
+	for _, shape := range shapes {
+		short := c.withinPartition(shape.demand.part, cut)
 		if why = c.limitReason(shape, short); why != cluster.NoReason {
 			continue
 		}
 		short, alloc := c.fitOrShorten(shape, short)
 		if alloc == nil {
-			a.open = append(a.open, shape)
+			open = append(open, shape)
 			continue
 		}
 		if why = c.meter.Blocked(short, shape.demand.part.Name, alloc); why != cluster.NoReason {
-			c.unstable = append(c.unstable, a.job.ID) // with other nodes no limit may stand in its way
+			c.unstable = append(c.unstable, j.ID) // with other nodes no limit may stand in its way
 			continue
 		}
-		c.startPlaced(a, task, shape, short, alloc)
-		return placed
+		if shape.reservation != nil {
+			alloc.Reservation = shape.reservation.Name
+		}
+		c.startJob(short, task, alloc)
+		if short != j {
+			c.decisions[len(c.decisions)-1].Limit = short.Limit
+		}
+		return nil, true
 	}
-	if len(a.open) > 0 {
-		return blocked
+	if open == nil { // limits alone hold it back: others may pass it
+		c.limited = true
+		if c.s.Config().LimitStop {
+			c.stopPartitions(shapes)
+		}
+		c.recordWait(cut, why, "", nil)
 	}
-	c.limited = true // others may pass it
-	if c.s.Config().LimitStop {
-		c.stopPartitions(a.shapes)
-	}
-	return c.recordReason(a.cut, why, "")
+	return open, false
 }
 
 // arrayLimitReached reports whether as many tasks of a job's array run as may.
@@ -216,23 +209,6 @@ func (c *cycle) fitOrShorten(shape *jobShape, j *cluster.Job) (*cluster.Job, *cl
 		return j, alloc
 	}
 	return c.fitShorter(j, func(short *cluster.Job) *cluster.Alloc { return c.fitNow(shape, short) })
-}
-
-// startPlaced starts a job, perhaps with a shorter limit than its record has.
-func (c *cycle) startPlaced(a *attempt, task int, shape *jobShape, short *cluster.Job, alloc *cluster.Alloc) {
-	if shape.reservation != nil {
-		alloc.Reservation = shape.reservation.Name
-	}
-	c.startJob(short, task, alloc)
-	if short != a.job {
-		c.decisions[len(c.decisions)-1].Limit = short.Limit
-	}
-}
-
-// recordReason records why a job waits that has no planned start.
-func (c *cycle) recordReason(j *cluster.Job, why cluster.Reason, note string) placement {
-	c.recordWait(j, why, note, nil)
-	return waits
 }
 
 // partitionCloses tells why a partition starts nothing of this job now.
