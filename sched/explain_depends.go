@@ -2,7 +2,6 @@ package sched
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,14 +48,14 @@ func fatesText(s *cluster.Snapshot, id string, d cluster.Depend) string {
 			add(fateOf(o), max(o.Tasks.Len(), 1))
 		}
 	}
-	add(fates[cluster.Completed], ok.Len())
-	add(fates[cluster.Failed], failed.Len())
+	add(outcomeFate(cluster.Completed), ok.Len())
+	add(outcomeFate(cluster.Failed), failed.Len())
 	one, all := "task", "tasks"
 	if len(list) > 0 && list[0].Het != nil {
 		one, all = "component", "components"
 	}
 	var parts []string
-	for _, f := range slices.Concat(stages[:], fates[1:]) {
+	for _, f := range allFates() {
 		n := tally[f]
 		switch {
 		case n == 0:
@@ -88,33 +87,29 @@ func untilText(s *cluster.Snapshot, list []*cluster.Job) string {
 // fate is how it is said what has become of one and of several jobs.
 type fate struct{ one, all string }
 
-// stages are the fates of jobs that are not over, by phase; fates are those of others, by outcome.
-var (
-	stages = [...]fate{
-		{"is pending", "are pending"},
-		{"is starting", "are starting"},
-		{"is running", "are running"},
-		{"is suspended", "are suspended"},
-		{"is ending", "are ending"},
+// stages are the fates of jobs that are not over, by phase.
+var stages = [...]fate{
+	{"is pending", "are pending"},
+	{"is starting", "are starting"},
+	{"is running", "are running"},
+	{"is suspended", "are suspended"},
+	{"is ending", "are ending"},
+}
+
+// allFates are those of jobs in the order in which they are told.
+func allFates() []fate {
+	list := stages[:]
+	for _, o := range cluster.Outcomes() {
+		list = append(list, outcomeFate(o))
 	}
-	fates = [...]fate{
-		cluster.NoOutcome:      {},
-		cluster.Completed:      {"has completed", "have completed"},
-		cluster.Failed:         {"has failed", "have failed"},
-		cluster.Cancelled:      {"was cancelled", "were cancelled"},
-		cluster.TimedOut:       {"has timed out", "have timed out"},
-		cluster.NodeFailed:     {"was lost with its node", "were lost with their nodes"},
-		cluster.Preempted:      {"was preempted", "were preempted"},
-		cluster.OutOfMemory:    {"has run out of memory", "have run out of memory"},
-		cluster.DeadlineMissed: {"has missed its deadline", "have missed their deadlines"},
-		cluster.BootFailed:     {"was lost when its node started", "were lost when their nodes started"},
-		cluster.Requeued:       {"was requeued", "were requeued"},
-	}
-)
+	return list
+}
+
+func outcomeFate(o cluster.Outcome) fate { return fate{o.Phrase(false), o.Phrase(true)} }
 
 func fateOf(j *cluster.Job) fate {
 	if j.Phase == cluster.Ended {
-		return fates[j.Outcome]
+		return outcomeFate(j.Outcome)
 	}
 	return stages[j.Phase]
 }

@@ -506,8 +506,8 @@ func historyState(name string) ([]api.HistoryState, bool) {
 		if s.Long == "RUNNING" {
 			out = append(out, api.HistoryState{Phase: cluster.Ending}) // and will wait again
 		}
-		for oc := cluster.Completed; oc <= cluster.Resized && out == nil; oc++ {
-			if s.Is(&cluster.Job{Phase: cluster.Ended, Outcome: oc}) && (s.Long != "REQUEUED" || oc == cluster.Requeued) {
+		for _, oc := range cluster.Outcomes() {
+			if out == nil && oc.State() == s.Long {
 				out = append(out, api.HistoryState{Phase: cluster.Ended, Outcome: oc})
 			}
 		}

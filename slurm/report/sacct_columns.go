@@ -291,7 +291,7 @@ func (r *acctRow) exitCode() string {
 		}
 		return acctExit(r.step.Exit)
 	}
-	if r.Outcome == cluster.Cancelled || r.Outcome == cluster.TimedOut || r.Outcome == cluster.Preempted || r.Outcome == cluster.NodeFailed {
+	if r.Outcome.Imposed() {
 		return "0:0"
 	}
 	return acctExit(r.Exit)

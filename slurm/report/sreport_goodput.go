@@ -23,7 +23,7 @@ func lostTo(u *cluster.UsageRow) (cause string) {
 		cause = "requeued"
 	case u.Outcome == cluster.Preempted:
 		cause = "preempted"
-	case u.Outcome == cluster.NodeFailed, u.Outcome == cluster.BootFailed:
+	case u.Outcome.Lost():
 		cause = "fault: " + cmp.Or(string(u.Cause), "boot failed")
 	case u.Refunded:
 		cause = "fault: blamed"

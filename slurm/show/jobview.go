@@ -296,8 +296,7 @@ func noteNodes(text string) (out []cluster.NodeName) {
 
 // failed says whether squeue shows a job's reason in the place of its nodes.
 func (r *JobRow) failed() bool {
-	return r.Phase == cluster.Ended && (r.Outcome == cluster.Failed || r.Outcome == cluster.TimedOut ||
-		r.Outcome == cluster.OutOfMemory || r.Outcome == cluster.DeadlineMissed)
+	return r.Phase == cluster.Ended && r.Outcome.OwnFailure()
 }
 
 // Nodes are the job's nodes, "" while it has none.
