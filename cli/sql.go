@@ -17,7 +17,7 @@ type sqlOptions struct {
 	Words                       []string // the question, one word of the shell's
 }
 
-// runSQL asks history in runSQL and prints the answer (muster sql QUESTION). It returns the exit code.
+// runSQL asks history in SQL and prints the answer (muster sql QUESTION). It returns the exit code.
 func runSQL(sys *front.Sys, o sqlOptions) int {
 	if (len(o.Words) != 1) != o.Tables || o.CSV && o.JSON {
 		fmt.Fprintln(sys.Stderr, "usage: muster sql [--csv | --json] [--noheader] 'SELECT ...', options first, or muster sql --tables")
