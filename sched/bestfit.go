@@ -120,7 +120,7 @@ func (c *choice) sufficesAlone(i int32) bool {
 	if len(c.demand.gpuJob) == 0 && c.featureCounts == nil {
 		return true
 	}
-	return c.attempt(func() bool { c.takeNode(i); return c.covers() }, true)
+	return c.wouldDo(func() bool { c.takeNode(i); return c.covers() })
 }
 
 // ratingOn is the rating of a node, looked up by class.

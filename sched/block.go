@@ -163,7 +163,7 @@ func (c *choice) fillBlocks(free [][]int32) bool {
 			if gone[k] || len(nodes) == 0 {
 				continue
 			}
-			covers := len(c.chosen)+len(nodes) >= c.minNodes && c.attempt(func() bool { return c.fillFrom(nodes) }, true)
+			covers := len(c.chosen)+len(nodes) >= c.minNodes && c.wouldDo(func() bool { return c.fillFrom(nodes) })
 			if best < 0 || preferGroup(covers, len(nodes), enough, len(free[best])) {
 				best, enough = k, covers
 			}

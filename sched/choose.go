@@ -258,15 +258,20 @@ func (c *choice) covers() bool {
 	return !slices.ContainsFunc(c.featureCounts, func(n cluster.FeatureCount) bool { return c.countWith(n) < n.Nodes })
 }
 
-// attempt makes a step and undoes it if it fails, or anyway if it is only a question.
-func (c *choice) attempt(step func() bool, question ...bool) bool {
-	n, t := len(c.chosen), c.given
-	if len(t.gpus) > 0 {
-		t.gpus = slices.Clone(t.gpus)
+// attempt makes a step, and undoes it if it fails.
+func (c *choice) attempt(step func() bool) bool { return c.undoing(step, false) }
+
+// wouldDo reports whether a step would succeed, and undoes it.
+func (c *choice) wouldDo(step func() bool) bool { return c.undoing(step, true) }
+
+func (c *choice) undoing(step func() bool, always bool) bool {
+	n, given := len(c.chosen), c.given
+	if len(given.gpus) > 0 {
+		given.gpus = slices.Clone(given.gpus)
 	}
 	ok := step()
-	if !ok || len(question) > 0 {
-		c.chosen, c.given = c.chosen[:n], t
+	if !ok || always {
+		c.chosen, c.given = c.chosen[:n], given
 	}
 	return ok
 }

@@ -179,7 +179,7 @@ func (f *forecast) recordStart(j *cluster.Job, must bool, look func()) {
 		f.recordHetStart(j, must, look)
 		return
 	}
-	out, heads, blocked := len(f.decisions), len(f.planned), len(f.blocked)
+	out, planned, blocked := len(f.decisions), len(f.planned), len(f.blocked)
 	if look(); len(f.blocked) > blocked {
 		return // it is looked at again
 	}
@@ -195,7 +195,7 @@ func (f *forecast) recordStart(j *cluster.Job, must bool, look func()) {
 		}
 	}
 	var ps *plannedStart
-	if len(f.planned) > heads {
+	if len(f.planned) > planned {
 		ps = f.planned[len(f.planned)-1]
 	} else if must || f.extraPlanned < maxForecast {
 		ps = f.planLater(j, st.Why)

@@ -11,8 +11,8 @@ import (
 // another those.
 type hetPreemption struct {
 	*cycle
-	parts  []*component
-	rivals []victim
+	parts      []*component
+	candidates []victim
 }
 
 // newHetPreemption looks up who may leave for components.
@@ -30,7 +30,7 @@ func (c *cycle) newHetPreemption(comps []*component) *hetPreemption {
 	}
 	for _, o := range c.preemption.runningJobs {
 		if v, ok := all[o.ID]; ok {
-			hp.rivals = append(hp.rivals, v)
+			hp.candidates = append(hp.candidates, v)
 		}
 	}
 	return hp
@@ -83,7 +83,7 @@ func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 	at, when := hp.fitWithout(nil), pre.allGoneAt(lead)
 	var chosen []victim
 	if at == nil && c.mayEvict(lead) {
-		if chosen, at = c.chooseVictims(hp.rivals, hp.fitWithout); at != nil {
+		if chosen, at = c.chooseVictims(hp.candidates, hp.fitWithout); at != nil {
 			pre.preemptors++
 			when = c.now
 		}

@@ -30,7 +30,7 @@ func TestNodeCacheFollowsHistories(t *testing.T) {
 				snap.Now = h.now
 				rank := reflect.ValueOf(free.rankOf).Pointer()
 				if got, want := free.freeSet(snap), newFreeSet(snap); !reflect.DeepEqual(got, want) {
-					t.Fatalf("the roster that followed makes\n%+v\na new one\n%+v", got, want)
+					t.Fatalf("the node cache that followed makes\n%+v\na new one\n%+v", got, want)
 				}
 				if reflect.ValueOf(free.rankOf).Pointer() == rank {
 					kept++
@@ -38,7 +38,7 @@ func TestNodeCacheFollowsHistories(t *testing.T) {
 					anew++
 				}
 				if got, want := all.freeSet(snap), newUnloadedSet(snap); !reflect.DeepEqual(got, want) {
-					t.Fatalf("the roster of all nodes that followed makes\n%+v\na new one\n%+v", got, want)
+					t.Fatalf("the node cache of all nodes that followed makes\n%+v\na new one\n%+v", got, want)
 				}
 				h.decide()
 			}
@@ -48,7 +48,7 @@ func TestNodeCacheFollowsHistories(t *testing.T) {
 		}
 	}
 	if kept < 1000 || anew < 300 {
-		t.Errorf("%d rosters went on and %d were made anew: the histories say little", kept, anew)
+		t.Errorf("%d node caches went on and %d were made anew: the histories say little", kept, anew)
 	}
 }
 

@@ -261,7 +261,7 @@ func (c *choice) nextLeaf(leaves []int32, far []int, gone []bool, g *leafCandida
 		if gone[i] || len(nodes) == 0 || best >= 0 && far[i] > far[best] {
 			continue
 		}
-		covers := len(c.chosen)+len(nodes) >= c.minNodes && c.attempt(func() bool { return c.fillFrom(nodes) }, true)
+		covers := len(c.chosen)+len(nodes) >= c.minNodes && c.wouldDo(func() bool { return c.fillFrom(nodes) })
 		nearer := best < 0 || far[i] < far[best]
 		if nearer || preferGroup(covers, len(nodes), enough, len(g.nodes[leaves[best]])) {
 			best, enough = i, covers
