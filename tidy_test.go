@@ -170,6 +170,33 @@ func TestTidySizes(t *testing.T) {
 	})
 }
 
+// undesigned are packages that should have a DESIGN.md and do not; the list only shrinks.
+var undesigned = map[string]bool{"acct": true, "agent": true, "api": true, "cli": true, "wire": true}
+
+// designLines is from how many lines on a package needs a DESIGN.md, its own or that of the folder above it.
+const designLines = 1500
+
+// TestTidyDesigns wants large packages to say what they are for, why not the obvious way, and where to start reading.
+func TestTidyDesigns(t *testing.T) {
+	lines := map[string]int{}
+	goFiles(t, func(path string, f *ast.File, set *token.FileSet) {
+		if !strings.HasSuffix(path, "_test.go") {
+			lines[filepath.ToSlash(filepath.Dir(path))] += set.Position(f.End()).Line
+		}
+	})
+	for pkg, n := range lines {
+		_, own := os.Stat(filepath.Join(pkg, "DESIGN.md"))
+		_, above := os.Stat(filepath.Join(filepath.Dir(pkg), "DESIGN.md"))
+		designed := own == nil || above == nil
+		switch {
+		case n >= designLines && !designed && !undesigned[pkg]:
+			t.Errorf("package %s has %d lines and no DESIGN.md", pkg, n)
+		case designed && undesigned[pkg]:
+			t.Errorf("package %s has a DESIGN.md now: take it off the list", pkg)
+		}
+	}
+}
+
 // renames are the places that move files without package durable, and why.
 var renames = map[string]string{
 	"agent/client/journal.go": "a log that is appended to, and not synced: a machine that crashed has lost its jobs",

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/csv"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/sched"
 )
+
+var orders = flag.Int("orders", 1, "over how many random orders of its tasks TestPacking takes the mean")
 
 // TestPacking fills the nodes of the Alibaba trace with its tasks in random order until they ask for as many GPUs as there
 // are, and for 1.3 times as many; many ask for a part of one, and none ever leaves. An independent simulator gives out 86.7 and
@@ -29,8 +32,14 @@ func TestPacking(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got := pack(t, c.word)
-			t.Logf("%.4f of the GPUs are given out", got)
+			var got [2]float64
+			for seed := range *orders {
+				part := pack(t, c.word, uint64(seed+1))
+				t.Logf("order %d: %.4f of the GPUs are given out", seed+1, part)
+				got[0] += part[0] / float64(*orders)
+				got[1] += part[1] / float64(*orders)
+			}
+			t.Logf("%.4f of the GPUs are given out on average", got)
 			if got[0] < c.least[0] || got[1] < c.least[1] {
 				t.Errorf("want %.3f", c.least)
 			}
@@ -39,7 +48,7 @@ func TestPacking(t *testing.T) {
 }
 
 // pack tells what part is given out when as many are asked for, and when 1.3 times as many are.
-func pack(t *testing.T, word func(*cluster.Config)) (out [2]float64) {
+func pack(t *testing.T, word func(*cluster.Config), seed uint64) (out [2]float64) {
 	s, index := cluster.NewState(), uint64(0)
 	apply := func(c cluster.Command) any {
 		index++
@@ -65,7 +74,7 @@ func pack(t *testing.T, word func(*cluster.Config)) (out [2]float64) {
 		}
 		apply(&cluster.NodeUp{Name: nodeOf(r), Inventory: inv})
 	}
-	tasks, rng := numbers(t, "openb_tasks.csv"), rand.New(rand.NewPCG(1, 2))
+	tasks, rng := numbers(t, "openb_tasks.csv"), rand.New(rand.NewPCG(seed, 2))
 	var scheduler sched.Scheduler
 	asked, given := 0, 0
 	for asked < milli*13/10 {
