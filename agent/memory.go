@@ -15,7 +15,7 @@ const (
 	roomyGC    = 300
 	leastGC    = 40
 	roomyBytes = 64 << 20 // of garbage, between the two
-	mostOfMem  = 2         // the part of the machine's memory, 1/n, near which the collector runs as often as it must
+	mostOfMem  = 2        // the part of the machine's memory, 1/n, near which the collector runs as often as it must
 )
 
 // When nothing has been collected for quietTime, the system gets back what is not in use, if that is as much as worthBytes.
