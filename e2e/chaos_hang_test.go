@@ -6,8 +6,10 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
+	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
 
@@ -134,4 +136,40 @@ func (c *chaos) well() time.Duration {
 		return rc == 0
 	})
 	return time.Since(begin)
+}
+
+// TestClockLaunch sets the leader's clock back, has it start a job whose node is slow to confirm, and sets the clock right: by
+// the wall clock the launch timeout is over, but the node has not had it. The job runs once. See make chaos-hang.
+func TestClockLaunch(t *testing.T) {
+	if !*setClocks {
+		t.Skip("see make chaos-hang")
+	}
+	g := newGroup(t)
+	g.join("c1", "s1", "--hollow", "1x8c16g", "--hollow-prefix", "c1-", "--hollow-exec")
+	g.wait("the node", func() bool { return g.must("s1", "sinfo", "-hN", "-t", "idle", "-o", "%N") != "" })
+	time.Sleep(cluster.DefaultConfig().LaunchTimeout + time.Second) // what this leader has known the node for
+	client := g.at["c1"].cmd.Process
+	g.at["s1"].setClock(-24)
+	time.Sleep(200 * time.Millisecond) // the daemon looks at that every 20 ms
+	if err := client.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo begin >> "+g.dir+"/run; sleep 1; echo end >> "+g.dir+"/run")
+	g.wait("its start", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%N") != "" })
+	g.at["s1"].setClock(0)
+	time.Sleep(2 * time.Second) // in which the leader may take the launch back
+	if err := client.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	g.wait("its end", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%i") == "" })
+	if got := g.must("s1", "sacct", "-nXPD", "-j", id, "-o", "State"); got != "COMPLETED" {
+		t.Errorf("its attempts: %q, want one that completed", got)
+	}
+	text, err := os.ReadFile(g.dir + "/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(text); strings.Fields(got)[0] != "begin" || len(strings.Fields(got)) != 2 {
+		t.Errorf("it ran like this: %q", got)
+	}
 }

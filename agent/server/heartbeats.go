@@ -252,3 +252,40 @@ func (p *Heartbeats) Astir() bool {
 	defer p.mu.Unlock()
 	return len(p.loose) > 0
 }
+
+// GiveTime has what nodes want to confirm begin anew: the clock by which launches were written down is not the one of now.
+func (p *Heartbeats) GiveTime(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.nodes {
+		if !b.since.IsZero() {
+			b.since = now
+		}
+	}
+}
+
+// wallClock notices that the machine's clock was set, by what passed meanwhile on the one that is never set.
+type wallClock struct {
+	born  time.Time // when it was first asked
+	shown time.Time // what the clock showed when it was last asked
+	at    time.Duration
+}
+
+// clockSlack is how much the clock may be set at a time and count as right.
+const clockSlack = time.Second
+
+// jumped reports whether the clock was set since it was last asked.
+func (w *wallClock) jumped(now time.Time) bool {
+	if w.born.IsZero() {
+		w.born = now
+	}
+	return w.moved(now.Round(0), now.Sub(w.born))
+}
+
+// moved is jumped with what the clock shows and with what has passed since born.
+func (w *wallClock) moved(shown time.Time, at time.Duration) bool {
+	first := w.shown.IsZero()
+	off := shown.Sub(w.shown) - (at - w.at)
+	w.shown, w.at = shown, at
+	return !first && off.Abs() > clockSlack
+}

@@ -242,3 +242,39 @@ func BenchmarkSilences(b *testing.B) {
 		silences(snap, p.Leases(snap, now), now)
 	}
 }
+
+// TestClockSet: the leader's clock is set back, a launch is written down by it, and it is set right again: the launch has
+// its time by the clock that is never set.
+func TestClockSet(t *testing.T) {
+	wall, passed := time.Date(2026, 11, 24, 22, 10, 0, 0, time.UTC), time.Duration(0)
+	var w wallClock
+	for _, step := range []struct {
+		set    time.Duration
+		passes time.Duration
+		jumped bool
+	}{
+		{0, 0, false}, {0, time.Minute, false}, {-22 * time.Second, time.Second, true}, {0, time.Second, false},
+		{22 * time.Second, 0, true}, {500 * time.Millisecond, time.Hour, false},
+	} {
+		wall, passed = wall.Add(step.set+step.passes), passed+step.passes
+		if got := w.moved(wall, passed); got != step.jumped {
+			t.Errorf("set by %v, %v later: jumped %v", step.set, step.passes, got)
+		}
+	}
+}
+
+// TestGiveTime: after the clock was set a node has the whole launch timeout again, one that never called has what it had.
+func TestGiveTime(t *testing.T) {
+	began := time.Now()
+	p := NewHeartbeats()
+	p.Open([]cluster.NodeName{"a"}, time.Minute, began)
+	p.beat("b")
+	later := began.Add(time.Hour)
+	p.GiveTime(later)
+	if got := p.nodes["a"].since; !got.Equal(later) {
+		t.Errorf("a node that calls has its time from %v, want %v", got, later)
+	}
+	if got := p.nodes["b"].since; !got.IsZero() {
+		t.Errorf("a node that never called has called at %v", got)
+	}
+}
