@@ -29,6 +29,7 @@ type Heartbeats struct {
 	came  time.Time // when a node last called this leader for the first time
 	began time.Time // when this leader began
 
+	clock  wallClock
 	ticked time.Time // when the leader was last seen to be awake; zero: nobody looks
 	looked time.Time // when Leases were last made
 	whole  time.Time // and those of all nodes; zero: not since all of them changed
@@ -253,10 +254,19 @@ func (p *Heartbeats) Astir() bool {
 	return len(p.loose) > 0
 }
 
-// GiveTime has what nodes want to confirm begin anew: the clock by which launches were written down is not the one of now.
-func (p *Heartbeats) GiveTime(now time.Time) {
+// ClockSet reports whether the clock was set since it was last asked. The time for what nodes want to
+// confirm begins anew then: the clock by which launches were written down is not the one of now.
+func (p *Heartbeats) ClockSet(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.clock.jumped(now) {
+		return false
+	}
+	p.giveTime(now)
+	return true
+}
+
+func (p *Heartbeats) giveTime(now time.Time) {
 	for _, b := range p.nodes {
 		if !b.since.IsZero() {
 			b.since = now

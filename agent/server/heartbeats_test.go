@@ -270,7 +270,7 @@ func TestGiveTime(t *testing.T) {
 	p.Open([]cluster.NodeName{"a"}, time.Minute, began)
 	p.beat("b")
 	later := began.Add(time.Hour)
-	p.GiveTime(later)
+	p.giveTime(later)
 	if got := p.nodes["a"].since; !got.Equal(later) {
 		t.Errorf("a node that calls has its time from %v, want %v", got, later)
 	}

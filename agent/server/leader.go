@@ -210,9 +210,8 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 	if !s.Leads() { // it may be somebody else by now who decides
 		return leaseChecks
 	}
-	if s.clock.jumped(began) {
+	if s.heartbeats.ClockSet(began) {
 		s.slog.Warn("this machine's clock was set: launches have their time once more")
-		s.heartbeats.GiveTime(began)
 	}
 	snap := s.Snapshot()
 	var leases Leases

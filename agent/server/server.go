@@ -55,7 +55,6 @@ type Server struct {
 	sessions   *sessions
 	page       atomic.Pointer[string] // where this server's page is
 	heartbeats *Heartbeats
-	clock      wallClock // of the leader's loop alone
 	rumours    *rumours
 	others     *others
 	wake       chan struct{} // something changed: the leader looks again

@@ -22,6 +22,7 @@ const (
 // figures are what is counted in one package.
 type figures struct {
 	lines         int
+	designed      bool // it has a DESIGN.md
 	functions     int
 	functionLines int
 	branches      int
@@ -65,6 +66,8 @@ func measure(root string) (map[string]*figures, error) {
 		dir = filepath.ToSlash(dir)
 		if packages[dir] == nil {
 			packages[dir] = newFigures()
+			_, err := os.Stat(filepath.Join(filepath.Dir(path), "DESIGN.md"))
+			packages[dir].designed = err == nil
 		}
 		return packages[dir].addFile(path)
 	})
