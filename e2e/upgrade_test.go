@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"dev.muster/agent/server"
+	"dev.muster/cluster"
 )
 
 // nextVersion is what the new program calls itself.
@@ -182,6 +185,26 @@ func (g *group) checkLevel(mixed bool) {
 	g.wait("the level to be raised", func() bool { _, code := change(); return code == 0 && !told() })
 }
 
+// logLevel is the level of the group's log, as the page of s1 tells it; 0 where that tells none.
+func (g *group) logLevel() int {
+	g.t.Helper()
+	answer, err := http.Get("http://" + g.pageAt(1) + "/metrics")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nmuster_log_level{")
+	_, value, found := strings.Cut(rest, "} ")
+	if !found {
+		return 0
+	}
+	return count(strings.Fields(value)[0])
+}
+
 // someServer reports whether one of some members is a server.
 func someServer(members []string) bool {
 	return slices.ContainsFunc(members, func(m string) bool { return m[0] == 's' })
@@ -226,6 +249,7 @@ func rollingUpgrade(t *testing.T, old, orderOf string) {
 		pids[c] = g.at[c].supervisor()
 	}
 
+	wasLevel := g.logLevel()
 	work := startSubmitter(g)
 	order := g.inOrder(orderOf)
 	for i, name := range order {
@@ -242,7 +266,7 @@ func rollingUpgrade(t *testing.T, old, orderOf string) {
 		g.wait("the group to be whole", func() bool { return g.leader("s1") != "" && g.voters("s1") == 3 })
 		work.pause.Lock()
 		g.sameState("s1", "s2", "s3")
-		g.checkLevel(old != "" && someServer(order[i+1:]))
+		g.checkLevel(wasLevel < cluster.Newest && someServer(order[i+1:]))
 		work.pause.Unlock()
 	}
 	if out := g.must("s3", "muster", "server", "members"); strings.Count(out, nextVersion) != 3 {
