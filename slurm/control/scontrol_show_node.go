@@ -1,0 +1,160 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
+)
+
+// nodeRecord writes one node as scontrol show node does.
+func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
+	o, inv := c.record(), &n.Inventory
+	o.line("NodeName=", string(n.Name), arch(inv.Arch), " CoresPerSocket=", strconv.Itoa(inv.CoresPerSocket), " ")
+	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", strconv.Itoa(inv.JobCPUCount()), " CPUTot=", strconv.Itoa(inv.CPUs), " CPULoad=N/A")
+	o.line("AvailableFeatures=", show.Joined(inv.Available(), "(null)"))
+	o.line("ActiveFeatures=", show.Joined(inv.Features, "(null)"))
+	o.line("Gres=", show.GRESText(inv))
+	if c.details {
+		o.line("GresDrain=N/A")
+		o.line("GresUsed=", show.GRESUsed(n))
+		if len(inv.NICs) > 0 {
+			o.line("NICs=", show.NICText(inv))
+		}
+	}
+	o.line("NodeAddr=", show.NodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", show.NodePort(n), " Version=", cmp.Or(inv.Version, front.SlurmVersion))
+	if inv.OS != "" {
+		o.line("OS=", inv.OS, " ")
+	}
+	free := "N/A"
+	if inv.FreeMemMB > 0 {
+		free = strconv.FormatInt(int64(inv.FreeMemMB), 10)
+	}
+	o.line("RealMemory=", strconv.FormatInt(int64(inv.MemMB), 10), " AllocMem=", strconv.FormatInt(int64(n.Load.MemMB), 10), " FreeMem=", free,
+		" Sockets=", strconv.Itoa(inv.Sockets), " Boards=1")
+	if kept := keptText(inv); kept != "" {
+		o.line(kept)
+	}
+	o.line("State=", show.StateFlags(show.NodeState(n)), " ThreadsPerCore=", strconv.Itoa(inv.ThreadsPerCore), " TmpDisk=", strconv.FormatInt(inv.TmpMB, 10),
+		" Weight=", strconv.Itoa(max(inv.Weight, 1)), " Owner=N/A MCS_label=N/A", nextState(n))
+	var names []string
+	for i := range parts {
+		if parts[i].All || slices.Contains(parts[i].Nodes, n.Name) {
+			names = append(names, parts[i].Name)
+		}
+	}
+	if len(names) > 0 {
+		o.line("Partitions=", strings.Join(names, ","), " ")
+	}
+	o.line("BootTime=", format.Stamp(inv.Boot, "None"), " SlurmdStartTime=", format.Stamp(n.Registered, "None"))
+	o.line("LastBusyTime=", format.Stamp(n.LastBusy, "Unknown"))
+	o.line("CfgTRES=", show.NodeTRES(n, false))
+	o.line("AllocTRES=", show.NodeTRES(n, true))
+	o.line("CapWatts=n/a")
+	o.line("CurrentWatts=0 AveWatts=0")
+	o.line("ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s")
+	if n.Comment != "" {
+		o.line("Comment=", n.Comment)
+	}
+	if n.Extra != "" {
+		o.line("Extra=", n.Extra)
+	}
+	if n.Reason != "" {
+		o.line("Reason=", n.Reason, " [", n.ReasonBy, "@", format.Stamp(n.ReasonAt, "Unknown"), "]")
+	}
+	c.print(o)
+}
+
+// keptText is what a node keeps from jobs.
+func keptText(inv *cluster.Inventory) (text string) {
+	if !inv.SpecCPUs.Empty() {
+		text = "CoreSpecCount=" + strconv.Itoa(inv.CoresOf(inv.SpecCPUs).Len()) + " CPUSpecList=" + inv.SpecCPUs.String() + " "
+	}
+	if inv.SpecMemMB > 0 {
+		text += "MemSpecLimit=" + strconv.FormatInt(int64(inv.SpecMemMB), 10)
+	}
+	return text
+}
+
+// maxSwitchWait is the longest wait for switches unless a cluster says otherwise, and the default.
+const maxSwitchWait = 5 * time.Minute
+
+// nextState is the state in which a node is after the reboot that is asked for.
+func nextState(n *api.NodeInfo) string {
+	switch {
+	case n.Reboot == nil:
+	case n.Reboot.Next == cluster.NodeSetDown:
+		return " NextState=DOWN"
+	case n.Reboot.Asap || n.Reboot.Next == cluster.NodeResume:
+		return " NextState=RESUME"
+	}
+	return ""
+}
+
+func arch(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " Arch=" + text
+}
+
+// showNodes is scontrol show node [LIST].
+func (c *control) showNodes(arg string) int {
+	var q api.NodeQuery
+	all := arg == "" || strings.EqualFold(arg, "ALL")
+	names, bad := hostlist.Expand(arg)
+	if !all && bad == nil && !c.json {
+		for _, name := range names {
+			q.Names = append(q.Names, cluster.NodeName(name))
+		}
+	}
+	resp, err := front.Call(c.sys, api.ListNodes, q)
+	switch {
+	case err != nil:
+		return show.LoadFailed(c.sys, "slurm_load_node error", err)
+	case c.json:
+		return c.nodesJSON(resp)
+	case all:
+		if len(resp.Nodes) == 0 {
+			_, _ = c.out.WriteString("No nodes in the system\n")
+		}
+		for i := range resp.Nodes {
+			if n := &resp.Nodes[i]; c.future || !show.Hidden(show.NodeState(n)) {
+				c.nodeRecord(n, resp.Partitions)
+			}
+		}
+		return 0
+	case bad != nil:
+		return c.complain("Node " + arg + " not found")
+	}
+	found := make(map[cluster.NodeName]*api.NodeInfo, len(resp.Nodes))
+	for i := range resp.Nodes {
+		found[resp.Nodes[i].Name] = &resp.Nodes[i]
+	}
+	code := 0
+	for _, name := range q.Names {
+		n, ok := found[name]
+		if !ok {
+			_, _ = c.out.WriteString("Node " + string(name) + " not found\n")
+			code = 1
+			continue
+		}
+		c.nodeRecord(n, resp.Partitions)
+	}
+	return code
+}
+
+// nodesJSON prints the nodes as JSON.
+func (c *control) nodesJSON(resp api.NodesResponse) int {
+	return show.WriteList(c.out, c.view(resp.Now), "nodes", show.NodeMembers, resp.Nodes)
+}
+
+func upperYesNo(b bool) string { return strings.ToUpper(show.YesNo(b)) }

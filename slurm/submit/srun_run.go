@@ -1,0 +1,342 @@
+package submit
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/api/stream"
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+)
+
+// nodeEvent is what happened on one node of the step.
+type nodeEvent struct {
+	node  int
+	frame stream.Frame
+	err   error // the node's stream ended: nil after Done
+	over  bool
+	// notice: the node has said that the step is being ended.
+	notice bool
+}
+
+// stepRun is a step in flight.
+type stepRun struct {
+	sys     *front.Sys
+	req     *Request
+	resp    api.StepResponse // of all parts as one
+	parts   []cluster.StepID // one a component
+	first0  []int            // by node, the first rank of its part
+	io      *stepIO
+	streams []*stream.Stream
+	events  chan nodeEvent
+	running cluster.IDSet // ranks
+	ended   cluster.IDSet
+	exits   []exitGroup // not told yet
+	worst   int
+	killed  bool // this srun ends it
+	forced  bool // a task was killed or terminated
+	// interrupted: its user has ended it by Ctrl-C.
+	interrupted bool
+	told        bool      // the user knows that the step is being ended
+	first       time.Time // when the first task ended
+}
+
+// exitGroup is several tasks of a node that ended alike.
+type exitGroup struct {
+	node int
+	text string
+	rank cluster.IDSet
+}
+
+func newStepRun(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
+	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}
+	run := &stepRun{sys: s, req: r, resp: first, io: sio, events: make(chan nodeEvent, 16)}
+	run.resp.Step.Tasks = 0
+	for i, part := range made {
+		if i < len(sio.parts) {
+			sio.parts[i].first = run.resp.Step.Tasks
+		}
+		for _, n := range part.Nodes {
+			run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
+			run.streams = append(run.streams, stream.New(attachTo(s, part.Step.ID, n.Node), 0))
+			run.first0 = append(run.first0, run.resp.Step.Tasks)
+		}
+		run.parts, run.resp.Nodes = append(run.parts, part.Step.ID), append(run.resp.Nodes, part.Nodes...)
+		run.resp.Step.Tasks += part.Step.Tasks
+	}
+	return run
+}
+
+// signal tells all parts of the step something.
+func (run *stepRun) signal(what api.StepSignal) {
+	for _, what.ID = range run.parts {
+		_, _ = front.Call(run.sys, api.SignalStep, what)
+	}
+}
+
+// freeTime is how long srun waits at its end for the step's resources to be free.
+const freeTime = 2 * time.Second
+
+// mergeTime is how long exits of tasks are gathered before they are told in one line.
+const mergeTime = 30 * time.Millisecond
+
+func (run *stepRun) run() int {
+	for i := range run.streams {
+		go run.listen(i) // ends with its stream, which run reads to the end or closes
+	}
+	run.io.feed(run.streams, run.resp)
+	if !run.script("prolog", cmp.Or(run.req.Client.Prolog, run.resp.Defaults.Prolog)) {
+		run.kill()
+	}
+	sigs, stop := notifySignals()
+	defer stop()
+	ctl := &interrupts{run: run}
+	open := len(run.streams)
+	var tell, limit <-chan time.Time
+	for open > 0 {
+		select {
+		case e := <-run.events:
+			if e.over {
+				open--
+				if e.err != nil {
+					run.lost(e)
+				}
+				continue
+			}
+			if run.event(e) {
+				if run.req.Step.PTY == nil { // else when the terminal is itself again
+					tell = time.After(mergeTime)
+				}
+				if w := run.waitAfter(); w > 0 && limit == nil {
+					limit = time.After(w)
+				}
+			}
+		case <-tell:
+			run.tellExits()
+		case <-limit:
+			run.waitOver()
+		case sig := <-sigs:
+			ctl.signal(sig)
+		}
+	}
+	run.io.close()
+	run.tellExits()
+	for _, st := range run.streams {
+		_ = st.Close()
+	}
+	if run.forced && !run.told && run.req.Client.Quiet == 0 {
+		run.sys.Say("Force Terminated StepId=%s", run.stepText())
+	}
+	if run.req.Client.JobID != 0 { // the next step of the job finds free what this one had
+		for _, id := range run.parts {
+			_, _ = front.Call(run.sys, api.WaitStep, api.StepWait{ID: id, Timeout: freeTime})
+		}
+	}
+	run.script("epilog", cmp.Or(run.req.Client.Epilog, run.resp.Defaults.Epilog))
+	return run.worst
+}
+
+func (run *stepRun) listen(i int) {
+	for {
+		f, err := run.streams[i].Next()
+		if err != nil || f.Kind == stream.Done {
+			run.events <- nodeEvent{node: i, over: true, err: err}
+			return
+		}
+		if f.Kind == stream.Stderr && f.Task < 0 { // of the node itself
+			ends := f.Task == stream.AllTasks
+			f.Task = int32(run.resp.Nodes[i].Ranks[0])
+			run.io.write(f)
+			if ends {
+				run.events <- nodeEvent{node: i, notice: true}
+			}
+			continue
+		}
+		if f.Kind == stream.Stdout || f.Kind == stream.Stderr {
+			run.io.write(f)
+			continue
+		}
+		run.events <- nodeEvent{node: i, frame: f}
+	}
+}
+
+// lost deals with a node whose stream broke for good.
+func (run *stepRun) lost(e nodeEvent) {
+	node := run.resp.Nodes[e.node]
+	left := run.running.Intersect(cluster.NewIDSet(node.Ranks...))
+	if left.Empty() {
+		return
+	}
+	run.sys.Say("error: %s: %s: lost contact: %v", node.Node, front.TasksText(left), e.err)
+	run.worst = max(run.worst, 1)
+	run.running = run.running.Minus(left)
+}
+
+// event takes a frame that is not output; it reports whether a task ended.
+func (run *stepRun) event(e nodeEvent) bool {
+	if e.notice {
+		run.noticed()
+		return false
+	}
+	switch e.frame.Kind {
+	case stream.EOF:
+		run.io.eof(e.frame)
+	case stream.Exit:
+		run.exit(e)
+		return true
+	}
+	return false
+}
+
+func (run *stepRun) exit(e nodeEvent) {
+	x, err := e.frame.TaskExit()
+	if err != nil {
+		x.Code = 1
+	}
+	rank, node := int(e.frame.Task), run.resp.Nodes[e.node].Node
+	run.running = run.running.Minus(cluster.NewIDSet(rank))
+	run.ended = run.ended.Union(cluster.NewIDSet(rank))
+	if run.first.IsZero() {
+		run.first = time.Now()
+	}
+	code, text := x.Code, ""
+	switch {
+	case x.Error != "":
+		code = max(x.Errno, 1)
+		fmt.Fprintf(run.sys.Stderr, "slurmstepd-%s: error: %s\n", node, x.Error)
+		text = fmt.Sprintf("Exited with exit code %d", code)
+	case x.OOM:
+		code, text = 1, "Out Of Memory"
+		run.req.outOfMemory = true
+	case x.Signal != 0:
+		code, text = 128+x.Signal, signalText(x.Signal, x.Core)
+		run.forced = run.forced || x.Signal == 9 || x.Signal == 15
+	case x.Code != 0:
+		text = fmt.Sprintf("Exited with exit code %d", x.Code)
+	}
+	run.worst = max(run.worst, code)
+	if text == "" {
+		return
+	}
+	run.group(e.node, text, rank)
+	if run.killOnBadExit() && !run.killed {
+		run.killed = true
+		run.tellExits()
+		run.sys.Say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
+		run.signal(api.StepSignal{Term: true})
+	}
+}
+
+func (run *stepRun) group(node int, text string, rank int) {
+	one := cluster.NewIDSet(rank - run.first0[node]) // each component counts its own, as Slurm does
+	for i := range run.exits {
+		if g := &run.exits[i]; g.node == node && g.text == text {
+			g.rank = g.rank.Union(one)
+			return
+		}
+	}
+	run.exits = append(run.exits, exitGroup{node, text, one})
+}
+
+func (run *stepRun) tellExits() {
+	for _, g := range run.exits {
+		if run.interrupted && g.text == signalText(9, false) {
+			continue // the user has asked for it
+		}
+		if run.req.Client.Quiet == 0 {
+			run.sys.Say("error: %s: %s: %s", run.resp.Nodes[g.node].Node, front.TasksText(g.rank), g.text)
+		}
+	}
+	run.exits = nil
+}
+
+func (run *stepRun) killOnBadExit() bool {
+	if k := run.req.Step.KillOnBadExit; k != nil {
+		return *k
+	}
+	return run.resp.Defaults.KillOnBadExit
+}
+
+// waitAfter is how long the other tasks may go on after the first has ended, 0 for ever.
+func (run *stepRun) waitAfter() time.Duration {
+	if run.req.Client.WaitSeconds == nil {
+		return run.resp.Defaults.Wait
+	}
+	return run.req.Step.WaitAfterFirst
+}
+
+func (run *stepRun) waitOver() {
+	if run.running.Empty() {
+		return
+	}
+	run.sys.Say("First task exited %ds ago", int(time.Since(run.first).Seconds()))
+	run.sys.Say("StepId=%s %s: running", run.stepText(), front.TasksText(run.running))
+	if !run.ended.Empty() {
+		run.sys.Say("StepId=%s %s: exited", run.stepText(), front.TasksText(run.ended))
+	}
+	run.sys.Say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())
+	run.abort()
+}
+
+// noticed is told by a node that the step is being ended; if it was not srun that asked for it,
+// its user is told too.
+func (run *stepRun) noticed() {
+	if !run.told && !run.killed {
+		run.sayAbort()
+	}
+}
+
+func (run *stepRun) stepText() string {
+	return fmt.Sprintf("%d.%d", run.resp.Step.ID.Job, run.resp.Step.ID.Step)
+}
+
+func (run *stepRun) kill() {
+	run.signal(api.StepSignal{Kill: true})
+}
+
+func (run *stepRun) send(sig int) {
+	run.signal(api.StepSignal{Sig: sig})
+}
+
+// signalText is how a shell names a death by signal.
+func signalText(sig int, core bool) string {
+	text := ""
+	switch sig {
+	case 9:
+		text = "Killed"
+	case 15:
+		text = "Terminated"
+	case 11:
+		text = "Segmentation fault"
+	case 6:
+		text = "Aborted"
+	case 2:
+		text = "Interrupt"
+	case 10:
+		text = "User defined signal 1"
+	case 12:
+		text = "User defined signal 2"
+	case 1:
+		text = "Hangup"
+	case 3:
+		text = "Quit"
+	case 4:
+		text = "Illegal instruction"
+	case 8:
+		text = "Floating point exception"
+	case 7:
+		text = "Bus error"
+	case 13:
+		text = "Broken pipe"
+	case 14:
+		text = "Alarm clock"
+	default:
+		text = fmt.Sprintf("Unknown signal %d", sig)
+	}
+	if core {
+		text += " (core dumped)"
+	}
+	return text
+}
