@@ -67,7 +67,7 @@ var ends = map[string]end{
 	"limit":     {words: "-t 1", first: true},
 	"warn":      {words: "-t 2 --signal=USR1@90", first: true},
 	"warnb":     {words: "-t 2 --signal=B:USR1@90", first: true},
-	"requeue":   {text: `scontrol requeuehold $J; until_ 200 state_is PENDING $J; scancel $J`, words: "--requeue"},
+	"requeue":   {text: `scontrol requeuehold $J; until_ 200 state_is PENDING $J; scancel $J; until_ 100 acct_ended $J`, words: "--requeue"},
 	"suspend":   {text: `scontrol suspend $J; sleep 2; scontrol resume $J; sleep 1; scancel $J`},
 	"preempt":   {text: `preempt`, own: true, words: "--requeue -p low -w $N"},
 	"grace":     {text: `preempt`, own: true, words: "-p graceful -w $N"},

@@ -194,7 +194,9 @@ var varying = []struct {
 	{regexp.MustCompile(`(JOB |STEP |StepId=)(J'*|\d+)`), "${1}J"}, // tasks of an array get their numbers in any order
 	{regexp.MustCompile(`tasks? [-0-9,]+:`), "TASKS:"},             // how many end at once is chance
 	{regexp.MustCompile(`[a-z]+: why: .*\n`), ""},                  // what Slurm does not say
-	{regexp.MustCompile(`srun: job J (queued and waiting for|has been allocated) resources\n`), ""},
+	// whether an allocation waits for its node is the other cells' doing
+	{regexp.MustCompile(`(srun|salloc): job J (queued and waiting for|has been allocated) resources\n`), ""},
+	{regexp.MustCompile(`salloc: Pending job allocation J\n`), ""},
 	{regexp.MustCompile(`srun: Required node not available \(down, drained or reserved\)\n`), ""}, // said or not, by chance
 	{regexp.MustCompile(`\[1:open\]\[0:open\]`), "[0:open][1:open]"},                              // which of two tasks dies first
 	{regexp.MustCompile(`\x00|\^@`), ""},                                                          // as a terminal shows it
