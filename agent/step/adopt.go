@@ -28,6 +28,7 @@ func (s *supervisor) takeOver(old map[ID]*past, h *handover) error {
 	}
 	if s.cg != nil {
 		s.cg.sweep(s.steps)
+		s.cg.sweepDead()
 	}
 	err := s.jour.rewrite(s)
 	for _, r := range s.steps {

@@ -20,6 +20,7 @@ import (
 // muster.HASH/job_J.A@NODE/step_S.
 type cgroups struct {
 	base string
+	held *os.File // base, locked: whoever removes what the dead left passes it by
 	controllers
 
 	mu   sync.Mutex
@@ -97,7 +98,7 @@ func cgroupName(dir string) string {
 	return "muster." + hex.EncodeToString(sum[:6])
 }
 
-// openCgroups finds a writable unified hierarchy; nil if there is none.
+// openCgroups finds a writable unified hierarchy; nil if there is none. What it returns is held until release.
 func openCgroups(dir string) *cgroups {
 	for _, r := range unifiedRoots() {
 		base := filepath.Join(r, cgroupName(dir))
@@ -113,8 +114,10 @@ func openCgroups(dir string) *cgroups {
 		ok := unix.Access(probe+"/cgroup.kill", unix.W_OK) == nil && unix.Access(probe+"/cgroup.freeze", unix.W_OK) == nil &&
 			unix.Access(base+"/cgroup.procs", unix.W_OK) == nil
 		unix.Rmdir(probe)
-		if ok {
-			return &cgroups{base: base, controllers: openControllers(base), jobs: map[string]int{}}
+		c := &cgroups{base: base, jobs: map[string]int{}}
+		if ok && c.hold() == nil {
+			c.controllers = openControllers(base)
+			return c
 		}
 		unix.Rmdir(base)
 	}

@@ -23,6 +23,7 @@ func needControl(t testing.TB, names ...string) *controllers {
 				unix.Rmdir(d)
 			}
 			unix.Rmdir(base)
+			c.release()
 		})
 		for _, n := range names {
 			if !c.unified[n] && c.old[n] == "" && !(n == devicesControl && c.filter) {
@@ -247,6 +248,7 @@ func TestIsolation(t *testing.T) {
 		unix.Rmdir(d)
 	}
 	unix.Rmdir(c.base)
+	c.release()
 	if c.kind() != kind {
 		t.Errorf("the groups have %s, and the node says %s", c.kind(), kind)
 	}

@@ -135,6 +135,7 @@ func (r *Remote) spawn() error {
 	cmd.Env = append(os.Environ(), readyEnv+"=3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if c := openCgroups(r.dir); c != nil {
+		defer c.release()
 		home := c.base + "/" + homeGroup
 		os.Mkdir(home, 0o755)
 		if fd, err := unix.Open(home, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
