@@ -38,7 +38,7 @@ func addresses(list []string) []string {
 // welcome tells who has made a new cluster how others join. A journal is no place for tokens: others may read it.
 func welcome(ctx context.Context, socket, addr string) {
 	if os.Getenv(journalEnv) != "" {
-		fmt.Fprintln(os.Stderr, "muster: this is a new cluster; muster token create --install --role node (or server, or login) prints how others join it")
+		fmt.Fprintln(os.Stderr, "muster: this is a new cluster; muster token create --install --role client (or server, or login) prints how others join it")
 		return
 	}
 	c := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
@@ -66,20 +66,20 @@ func table(print func(*tabwriter.Writer)) error {
 func tokenCommands() []*cli.Command {
 	return []*cli.Command{
 		{Name: "create", Usage: "make a join token and print it", Flags: []cli.Flag{
-			&cli.StringFlag{Name: "role", Value: "node", Usage: "what may join: server, node or login"},
+			&cli.StringFlag{Name: "role", Value: cluster.RoleNode.Word(), Usage: "what may join: server, client or login"},
 			&cli.IntFlag{Name: "uses", Value: 1, Usage: "how many machines"},
 			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long it is good"},
 			&cli.BoolFlag{Name: "hollow", Usage: "the member may be hollow nodes of other names"},
 			&cli.BoolFlag{Name: "replace", Usage: "the member may take the name of a living one"},
 			&cli.BoolFlag{Name: "install", Usage: "print the command that installs muster on a machine and has it join, instead of the token alone"},
 		}, Action: func(c *cli.Context) error {
-			r, err := api.Call(c.Context, local(), api.CreateToken, api.TokenRequest{Role: cluster.Role(c.String("role")), Uses: c.Int("uses"),
+			r, err := api.Call(c.Context, local(), api.CreateToken, api.TokenRequest{Role: roleOf(c.String("role")), Uses: c.Int("uses"),
 				Life: c.Duration("expires"), Hollow: c.Bool("hollow"), Replace: c.Bool("replace")})
 			if err != nil {
 				return err
 			}
 			if c.Bool("install") {
-				return printInstall(c.Context, os.Stdout, r, roleWord(r.Token.Role))
+				return printInstall(c.Context, os.Stdout, r, r.Token.Role.Word())
 			}
 			fmt.Println(r.Text)
 			return nil
@@ -92,7 +92,7 @@ func tokenCommands() []*cli.Command {
 			return table(func(w *tabwriter.Writer) {
 				fmt.Fprintln(w, "TOKEN\tROLE\tUSES LEFT\tEXPIRES\tMADE BY")
 				for _, k := range r.Tokens {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\n", k.ID, k.Role, k.Uses, k.Expires.Local().Format(time.DateTime), k.By)
+					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\n", k.ID, k.Role.Word(), k.Uses, k.Expires.Local().Format(time.DateTime), k.By)
 				}
 			})
 		}},
@@ -105,6 +105,14 @@ func tokenCommands() []*cli.Command {
 			return err
 		}},
 	}
+}
+
+// roleOf is the role of a word that people use for it. What is no role is refused by the server.
+func roleOf(word string) cluster.Role {
+	if word == cluster.RoleNode.Word() {
+		return cluster.RoleNode
+	}
+	return cluster.Role(word)
 }
 
 func serverCommands() []*cli.Command {

@@ -67,7 +67,7 @@ func daemonFlags(bind string) []cli.Flag {
 		dir = filepath.Join(home, ".muster")
 		socket = filepath.Join(dir, "muster.sock")
 	}
-	return []cli.Flag{
+	return append(tokenFlags(), []cli.Flag{
 		&cli.StringFlag{Name: "data", Value: dir, Usage: "data folder"},
 		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force; client: or what this machine is, in the words of a NodeName line, e.g. \"Feature=h100 Topology=rack7\""},
@@ -76,7 +76,6 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "http", Value: agent.WebAuto, Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind"},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
 		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by; only needed the first time"},
-		&cli.StringFlag{Name: "token", Usage: "join token, as muster token create prints it", EnvVars: []string{"MUSTER_TOKEN"}},
 		&cli.BoolFlag{Name: "login", Usage: "client: be a login host, where users work and no jobs run"},
 		&cli.BoolFlag{Name: "and-client", Usage: "server: run jobs on this machine too"},
 		&cli.DurationFlag{Name: "dead-server-after", Value: 72 * time.Hour, Usage: "take a server out of the group that is silent this long"},
@@ -90,7 +89,7 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "gpu-jobs", Usage: "folder for a file of each GPU with its jobs, as dcgm-exporter --hpc-job-mapping-dir reads it"},
 		&cli.StringFlag{Name: "sysfs", Value: "/sys", Usage: "where the kernel shows this machine's InfiniBand and RoCE devices"},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
-	}
+	}...)
 }
 
 func daemon(c *cli.Context, serve, clientMode bool) error {
@@ -107,6 +106,10 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
 		return fmt.Errorf("--log-level %s: want debug, info, warn or error", c.String("log-level"))
 	}
+	token, err := joinToken(c)
+	if err != nil {
+		return err
+	}
 	dir, err := filepath.Abs(c.String("data"))
 	if err != nil {
 		return err
@@ -117,7 +120,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	}
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
-		Token: c.String("token"), Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
+		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, Greeting: env.Greeting, Around: []string{self, "internal", "task"},
 		Verdict: show.VerdictText,
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},

@@ -44,14 +44,13 @@ func installCommand() *cli.Command {
 	}
 	flags := append([]cli.Flag{
 		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by (default: the one from which install.sh came)"},
-		&cli.StringFlag{Name: "token", Usage: "join token, as muster token create prints it", EnvVars: []string{"MUSTER_TOKEN"}},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
 		&cli.StringFlag{Name: "bind", Usage: "where the daemon listens, ADDRESS:PORT (default: port " + agent.DefaultPort + " of all addresses)"},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf that the daemon puts in force"},
 		&cli.BoolFlag{Name: "replace-slurm", Usage: "use muster's commands and units instead of those of a Slurm that is installed here"},
 		&cli.BoolFlag{Name: "no-start", Usage: "do not start the daemon"},
-	}, common...)
+	}, append(tokenFlags(), common...)...)
 	role := func(name, usage string, more ...cli.Flag) *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, Flags: append(more, flags...), Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
@@ -174,14 +173,18 @@ func install(c *cli.Context, role string) error {
 	if len(join) == 0 && from != "" {
 		join = []string{from}
 	}
-	founds := role == packaging.Server && c.String("token") == "" && len(c.StringSlice("join")) == 0 && from == ""
+	token, err := joinToken(c)
+	if err != nil {
+		return err
+	}
+	founds := role == packaging.Server && token == "" && len(c.StringSlice("join")) == 0 && from == ""
 	i.Member = func() bool { return member }
 	if !member && !founds && i.Root == "" {
-		if c.String("token") == "" || len(join) == 0 {
-			return fmt.Errorf("this machine is in no cluster yet: give --join ADDRESS and --token TOKEN; muster token create --install, on a server, prints the whole command")
+		if token == "" || len(join) == 0 {
+			return fmt.Errorf("this machine is in no cluster yet: give --join ADDRESS and --token TOKEN, or --token-file FILE; muster token create --install, on a server, prints the whole command")
 		}
 		cfg := agent.Config{Server: role == packaging.Server, Login: role == packaging.Login, Dir: packaging.StateDir, NodeName: cluster.NodeName(c.String("node")),
-			Bind: cmp.Or(c.String("bind"), ":"+agent.DefaultPort), Advertise: c.String("advertise"), Join: join, Token: c.String("token")}
+			Bind: cmp.Or(c.String("bind"), ":"+agent.DefaultPort), Advertise: c.String("advertise"), Join: join, Token: token}
 		i.Check = func() error { return checkJoin(cfg) }
 		i.Joins = "join the cluster by " + strings.Join(join, ", ")
 		i.Join = func(ctx context.Context) error { _, err := agent.Join(ctx, cfg); return err }
@@ -284,8 +287,8 @@ func printTokens(ctx context.Context, andClient bool) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\n# a %s:\n", roleWord(k.Role))
-		words := roleWord(k.Role)
+		fmt.Printf("\n# a %s:\n", k.Role.Word())
+		words := k.Role.Word()
 		if andClient && k.Role == cluster.RoleServer {
 			words += " --and-client" // as the first one
 		}
@@ -316,14 +319,6 @@ log in there muster ui prints a link
 first job    %s
 how it is    muster status; journalctl -u muster-server has the log
 `, net.JoinHostPort(host, agent.DefaultWebPort), job)
-}
-
-// roleWord is what the installer calls a role.
-func roleWord(r cluster.Role) string {
-	if r == cluster.RoleNode {
-		return packaging.Client
-	}
-	return string(r)
 }
 
 // printInstall prints the command that installs muster and joins by a token. It holds the SHA-256 of the script that the server

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"dev.muster/agent"
 	"dev.muster/agent/trust"
@@ -18,6 +21,41 @@ import (
 )
 
 // What is looked at before a machine becomes a member of a cluster, and before it is none any more.
+
+// tokenFlags are the ways to give a join token.
+func tokenFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "token", Usage: "join token, as muster token create prints it", EnvVars: []string{"MUSTER_TOKEN"}},
+		&cli.StringFlag{Name: "token-file", Usage: "file that holds the join token, in place of --token", EnvVars: []string{"MUSTER_TOKEN_FILE"}},
+	}
+}
+
+// maxToken bounds what is read of a file that holds a token.
+const maxToken = 64 << 10
+
+// joinToken is the join token of a command line, of the environment or of a file; "" where none is given.
+func joinToken(c *cli.Context) (string, error) {
+	text, path := c.String("token"), c.String("token-file")
+	if path == "" {
+		return text, nil
+	}
+	if text != "" {
+		return "", fmt.Errorf("--token and --token-file %s: give one of them", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxToken))
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	if text = strings.TrimSpace(string(raw)); text == "" {
+		return "", fmt.Errorf("--token-file %s: the file is empty; it holds what muster token create prints", path)
+	}
+	return text, nil
+}
 
 // checkJoin refuses what would keep a machine from joining, as far as the machine itself can tell.
 func checkJoin(cfg agent.Config) error {

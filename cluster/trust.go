@@ -20,6 +20,14 @@ const (
 // Valid reports whether the role is one of those above.
 func (r Role) Valid() bool { return r == RoleServer || r == RoleNode || r == RoleLogin }
 
+// Word is what people call a role: by the daemon that the machine runs.
+func (r Role) Word() string {
+	if r == RoleNode {
+		return "client"
+	}
+	return string(r)
+}
+
 // CA is the cluster's certificate authority. It lives in the replicated state, so that every server
 // can admit members; it never leaves the servers.
 type CA struct {
@@ -152,7 +160,7 @@ func (c *TokenPut) apply(t *tx) (any, error) {
 	case k.ID == "" || !isHash(k.Verifier):
 		return nil, Errorf(Invalid, "", "token %q has no id or verifier", k.ID)
 	case !k.Role.Valid():
-		return nil, Errorf(Invalid, "", "%q is no role of a member: want server, node or login", k.Role)
+		return nil, Errorf(Invalid, "", "%q is no role of a member: want server, client or login", k.Role)
 	case k.Uses < 1:
 		return nil, Errorf(Invalid, "", "a token for %d machines is good for none: want one at least", k.Uses)
 	case !k.Expires.After(t.at):
@@ -208,7 +216,7 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	}
 	m := c.Member
 	if m.Role != k.Role || m.Name == "" || m.Key == "" {
-		return nil, Errorf(Denied, ErrAccess, "token %s admits a %s, %q wants to be a %s", k.ID, k.Role, m.Name, m.Role)
+		return nil, Errorf(Denied, ErrAccess, "token %s admits a %s, %q wants to be a %s", k.ID, k.Role.Word(), m.Name, m.Role.Word())
 	}
 	old, known := t.joined.Get(m.Name)
 	if known && old.Revoked.IsZero() && old.Key != m.Key && !k.Replace && !t.silentNode(old) {

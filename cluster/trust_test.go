@@ -12,7 +12,7 @@ func TestTokenPut(t *testing.T) {
 		change func(*Token)
 		want   string
 	}{
-		{func(k *Token) { k.Role = "client" }, `"client" is no role of a member: want server, node or login`},
+		{func(k *Token) { k.Role = "worker" }, `"worker" is no role of a member: want server, client or login`},
 		{func(k *Token) { k.Uses = 0 }, "a token for 0 machines is good for none: want one at least"},
 		{func(k *Token) { k.Expires = time.Time{} }, "the token would expire at 0001-01-01 00:00:00, which is over"},
 		{func(k *Token) { k.Verifier = "x" }, `token "nodes" has no id or verifier`},

@@ -249,7 +249,7 @@ func refusedJoins(t *testing.T, g *group) {
 		{"an expired token", "client", "x3", late, "expired"},
 		{"a revoked token", "client", "x4", gone, "the token is unknown"},
 		{"a token of another cluster", "client", "x5", other.joins["node"], "not the cluster of the token"},
-		{"a server with a node's token", "server", "x6", g.joins["node"], "admits a node"},
+		{"a server with a node's token", "server", "x6", g.joins["node"], "admits a client"},
 		{"a member's name", "client", "c1", g.joins["node"], "is a member already"},
 		{"a hollow node's name", "client", "c2-001", g.joins["node"], "is one of member c2"},
 		{"a name that is none", "client", "../x", g.joins["node"], "can not be a member's name"},
