@@ -1,0 +1,232 @@
+package pmi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// Calls that the hub answers itself: a name service for MPI_Publish_name and what goes with it. Data is a name and, to
+// publish, what it stands for.
+const (
+	callPublish   = "publish"
+	callLookup    = "lookup"
+	callUnpublish = "unpublish"
+)
+
+// Aborted is the end that a task has asked for.
+type Aborted struct {
+	Rank, Code int
+	Text       string
+}
+
+// Hub is srun's part: it ends fences and carries calls from node to node.
+type Hub struct {
+	nodes   []io.Writer // to the server of each node; one goroutine writes to each
+	aborted func(Aborted)
+
+	mu     sync.Mutex
+	fences map[string]*fence
+	names  map[string]string
+	lost   map[int]bool
+	queues []queue
+}
+
+// fence is one that is under way.
+type fence struct {
+	nodes []int
+	parts map[int][]byte
+}
+
+// queue is what a node has not been sent yet.
+type queue struct {
+	list   []Message
+	moved  *sync.Cond
+	closed bool
+}
+
+// NewHub makes the hub of a step whose servers read what is written to nodes. aborted is called when a task asks for the
+// step's end, perhaps several times.
+func NewHub(nodes []io.Writer, aborted func(Aborted)) *Hub {
+	h := &Hub{nodes: nodes, aborted: aborted, fences: map[string]*fence{}, names: map[string]string{}, lost: map[int]bool{},
+		queues: make([]queue, len(nodes))}
+	for i := range h.queues {
+		h.queues[i].moved = sync.NewCond(&h.mu)
+		go h.write(i)
+	}
+	return h
+}
+
+// Close ends the writers, once each has written what it had.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.queues {
+		h.queues[i].closed = true
+		h.queues[i].moved.Signal()
+	}
+}
+
+// write sends a node what is for it. A node that does not read holds up nobody else.
+func (h *Hub) write(node int) {
+	q := &h.queues[node]
+	for {
+		h.mu.Lock()
+		for len(q.list) == 0 && !q.closed {
+			q.moved.Wait()
+		}
+		list := q.list
+		q.list = nil
+		h.mu.Unlock()
+		if len(list) == 0 {
+			return
+		}
+		for _, m := range list {
+			if _, err := h.nodes[node].Write(m.Append(nil)); err != nil {
+				return // whoever reads from the node sees its end
+			}
+		}
+	}
+}
+
+// send queues a message for a node; mu is held.
+func (h *Hub) send(node int, m Message) {
+	h.queues[node].list = append(h.queues[node].list, m)
+	h.queues[node].moved.Signal()
+}
+
+// Serve takes what the server of a node says, to its end. An error is one of the server's, which speaks nonsense.
+func (h *Hub) Serve(node int, from io.Reader) error {
+	r := bufio.NewReader(from)
+	for {
+		m, err := ReadMessage(r)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := h.take(node, m); err != nil {
+			return err
+		}
+	}
+}
+
+// take does what one message of a node asks for.
+func (h *Hub) take(node int, m Message) error {
+	if m.Kind == Abort {
+		h.aborted(Aborted{Rank: m.Node, Code: int(m.ID), Text: m.Key})
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch m.Kind {
+	case Fence:
+		return h.fence(node, m)
+	case Call:
+		return h.call(node, m)
+	case Reply:
+		if m.Node < 0 || m.Node >= len(h.nodes) {
+			return fmt.Errorf("%w: an answer for node %d of %d", ErrMessage, m.Node, len(h.nodes))
+		}
+		h.send(m.Node, Message{Kind: Reply, ID: m.ID, Node: node, Key: m.Key, Data: m.Data})
+		return nil
+	}
+	return fmt.Errorf("%w: kind %d", ErrMessage, m.Kind)
+}
+
+// fence takes a node's part, and with the last one ends the fence; mu is held.
+func (h *Hub) fence(node int, m Message) error {
+	nodes := slices.Clone(m.Nodes)
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	if len(nodes) == 0 {
+		for i := range h.nodes {
+			nodes = append(nodes, i)
+		}
+	}
+	if nodes[0] < 0 || nodes[len(nodes)-1] >= len(h.nodes) || !slices.Contains(nodes, node) {
+		return fmt.Errorf("%w: a fence of nodes %v by node %d of %d", ErrMessage, nodes, node, len(h.nodes))
+	}
+	f := h.fences[m.Key]
+	if f == nil {
+		f = &fence{nodes: nodes, parts: map[int][]byte{}}
+		h.fences[m.Key] = f
+	}
+	if _, twice := f.parts[node]; twice || !slices.Equal(f.nodes, nodes) {
+		return fmt.Errorf("%w: node %d comes to fence %q again, or with others", ErrMessage, node, m.Key)
+	}
+	f.parts[node] = m.Data
+	if len(f.parts) < len(f.nodes) {
+		return nil
+	}
+	delete(h.fences, m.Key)
+	var all []byte
+	for _, n := range f.nodes {
+		all = append(all, f.parts[n]...)
+	}
+	for _, n := range f.nodes {
+		h.send(n, Message{Kind: Fenced, Key: m.Key, Data: all})
+	}
+	return nil
+}
+
+// call leads a call to its node, or answers it; mu is held.
+func (h *Hub) call(node int, m Message) error {
+	switch {
+	case m.Node == HubNode:
+		data, failed := h.answer(m.Key, m.Data)
+		h.send(node, Message{Kind: Reply, ID: m.ID, Node: HubNode, Key: failed, Data: data})
+	case m.Node < 0 || m.Node >= len(h.nodes):
+		return fmt.Errorf("%w: a call of node %d of %d", ErrMessage, m.Node, len(h.nodes))
+	case h.lost[m.Node]:
+		h.send(node, Message{Kind: Reply, ID: m.ID, Node: m.Node, Key: "the node is lost"})
+	default:
+		h.send(m.Node, Message{Kind: Call, ID: m.ID, Node: node, Key: m.Key, Data: m.Data})
+	}
+	return nil
+}
+
+// maxNames bounds what tasks may publish.
+const maxNames = 100_000
+
+// answer is that of the hub's own services; mu is held.
+func (h *Hub) answer(what string, data []byte) (found []byte, failed string) {
+	args, err := readTexts(data)
+	if err != nil || len(args) == 0 {
+		return nil, "the call can not be read"
+	}
+	name := args[0]
+	value, known := h.names[name]
+	switch {
+	case what == callPublish && known:
+		return nil, fmt.Sprintf("%q is published already", name)
+	case what == callPublish && len(args) == 2 && len(h.names) < maxNames:
+		h.names[name] = args[1]
+		return nil, ""
+	case what != callLookup && what != callUnpublish:
+		return nil, fmt.Sprintf("%s can not be done", what)
+	case !known:
+		return nil, fmt.Sprintf("%q is not published", name)
+	case what == callUnpublish:
+		delete(h.names, name)
+	}
+	return []byte(value), ""
+}
+
+// Lose tells the other servers that a node is gone.
+func (h *Hub) Lose(node int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost[node] {
+		return
+	}
+	h.lost[node] = true
+	for i := range h.nodes {
+		if i != node {
+			h.send(i, Message{Kind: Lost, Node: node})
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package pmi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+
+	"dev.muster/wire"
+)
+
+// The descriptors of a server's process. On 0 it reads what the hub says, on 1 it writes to it, 2 takes lines for the step's
+// user. From FirstTask on there is one socket for each local task, in the order of Setup.Local.
+const (
+	SetupFD   = 3 // a file that holds the Setup
+	ReadyFD   = 4 // a pipe for the Ready, which ends it
+	FirstTask = 5
+)
+
+// TaskFD is the descriptor of a task's own end of its socket.
+const TaskFD = 3
+
+// Ready is what a server says once tasks may start.
+type Ready struct {
+	Env   [][]string `json:"env,omitempty"`   // of each local task, NAME=value
+	Error string     `json:"error,omitempty"` // why no task is to start
+}
+
+// maxSetup bounds a Setup, which names each task.
+const maxSetup = 64 << 20
+
+// ReadSetup reads the setup that a server's process was given.
+func ReadSetup() (*Setup, error) {
+	f := os.NewFile(SetupFD, "setup")
+	if f == nil {
+		return nil, errors.New("no setup was given: this program is started by muster")
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSetup))
+	if err != nil {
+		return nil, fmt.Errorf("read the setup: %w", err)
+	}
+	return ParseSetup(b)
+}
+
+// Say ends the start of a server's process: tasks start now, or do not.
+func (r Ready) Say() error {
+	b, err := wire.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(ReadyFD, "ready")
+	if f == nil {
+		return errors.New("nobody waits for the server: it is started by muster")
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
+
+// ServerMain is a server's process: muster internal pmi. It ends with its step, which kills it, or when the hub is gone.
+func ServerMain() int {
+	setup, err := ReadSetup()
+	if err == nil {
+		err = serve(setup)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error: mpi/pmi2:", err)
+		return 1
+	}
+	return 0
+}
+
+// serve speaks with the hub and all local tasks.
+func serve(setup *Setup) error {
+	s := NewServer(setup, os.Stdout, os.Stderr)
+	var tasks sync.WaitGroup
+	for i, number := range setup.Local() {
+		f := os.NewFile(uintptr(FirstTask+i), "task")
+		conn, err := net.FileConn(f)
+		if err != nil {
+			return fmt.Errorf("the socket of task %d: %w", number, err)
+		}
+		_ = f.Close() // conn has a descriptor of its own
+		tasks.Go(func() { s.Serve(number, conn) })
+	}
+	if err := (Ready{}).Say(); err != nil {
+		return err
+	}
+	err := s.Listen(os.Stdin)
+	tasks.Wait()
+	return err
+}
+
+// Environ is what a task of an MPI program needs to find its server.
+func (s *Setup) Environ(rank int) []string {
+	return []string{fmt.Sprintf("PMI_FD=%d", TaskFD), "PMI_JOBID=" + s.Job, fmt.Sprintf("PMI_RANK=%d", rank), fmt.Sprintf("PMI_SIZE=%d", s.Size)}
+}
