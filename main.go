@@ -13,6 +13,7 @@ import (
 	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
+	"dev.muster/pmi"
 )
 
 // program is one that muster runs as a process of its own: muster internal NAME WORDS. With other words it
@@ -31,6 +32,7 @@ func programs() []program {
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
 		{"burnin", always, cli.BurninHere},
 		{"task", func(w []string) bool { return len(w) > 0 }, func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
+		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
 		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int { return exitOf("muster:", cli.WriteFiles(w[0])) }},
 	}
 }

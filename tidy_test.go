@@ -19,7 +19,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                {"agent/step", "cli", "early", "gpu", "gpu/nvml"},
+	".":                {"agent/step", "cli", "early", "gpu", "gpu/nvml", "pmi"},
 	"early":            {"api", "slurm", "slurm/front"},
 	"packaging":        {"durable", "slurm", "slurm/opt"},
 	"wire":             {},
@@ -39,8 +39,9 @@ var mayImport = map[string][]string{
 	"fabric":           {"durable", "cluster", "wire"},
 	"burnin":           {"cluster", "gpu"},
 	"agent/trust":      {"durable", "cluster", "wire"},
-	"agent/step":       {"cluster", "api/stream", "wire"},
-	"agent/client":     {"durable", "api", "cluster", "gpu", "fabric", "agent/step", "wire"},
+	"pmi":              {"wire"},
+	"agent/step":       {"cluster", "api/stream", "pmi", "wire"},
+	"agent/client":     {"durable", "api", "cluster", "gpu", "fabric", "agent/step", "pmi", "wire"},
 	"ui":               {},
 	"agent/server":     {"durable", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "ui", "wire"},
 	"agent":            {"durable", "agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
@@ -52,7 +53,7 @@ var mayImport = map[string][]string{
 	"slurm/front":      {"api", "cluster", "cluster/hostlist", "slurm/opt", "wire"},
 	"slurm/values":     {"cluster", "slurm/front", "slurm/opt"},
 	"slurm/show":       {"api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
-	"slurm/submit":     {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/values"},
+	"slurm/submit":     {"api", "api/stream", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/values", "pmi"},
 	"slurm/control":    {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/report":     {"api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/sacctmgr":   {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},

@@ -159,6 +159,10 @@ func daemonOptions(c *cli.Context) string {
 
 // install installs muster for a role, joins and starts.
 func install(c *cli.Context, role string) error {
+	token, err := joinToken(c)
+	if err != nil {
+		return err
+	}
 	i, err := newInstaller(c, role)
 	if err != nil {
 		return err
@@ -173,21 +177,12 @@ func install(c *cli.Context, role string) error {
 	if len(join) == 0 && from != "" {
 		join = []string{from}
 	}
-	token, err := joinToken(c)
-	if err != nil {
-		return err
-	}
 	founds := role == packaging.Server && token == "" && len(c.StringSlice("join")) == 0 && from == ""
 	i.Member = func() bool { return member }
 	if !member && !founds && i.Root == "" {
-		if token == "" || len(join) == 0 {
-			return fmt.Errorf("this machine is in no cluster yet: give --join ADDRESS and --token TOKEN, or --token-file FILE; muster token create --install, on a server, prints the whole command")
+		if err := joins(c, i, role, token, join); err != nil {
+			return err
 		}
-		cfg := agent.Config{Server: role == packaging.Server, Login: role == packaging.Login, Dir: packaging.StateDir, NodeName: cluster.NodeName(c.String("node")),
-			Bind: cmp.Or(c.String("bind"), ":"+agent.DefaultPort), Advertise: c.String("advertise"), Join: join, Token: token}
-		i.Check = func() error { return checkJoin(cfg) }
-		i.Joins = "join the cluster by " + strings.Join(join, ", ")
-		i.Join = func(ctx context.Context) error { _, err := agent.Join(ctx, cfg); return err }
 	}
 	if founds && !member {
 		bind := cmp.Or(c.String("bind"), ":"+agent.DefaultPort)
@@ -208,6 +203,19 @@ func install(c *cli.Context, role string) error {
 	if founds && !member {
 		return printTokens(c.Context, c.Bool("and-client"))
 	}
+	return nil
+}
+
+// joins has the installer join a cluster.
+func joins(c *cli.Context, i *packaging.Installer, role, token string, join []string) error {
+	if token == "" || len(join) == 0 {
+		return fmt.Errorf("this machine is in no cluster yet: give --join ADDRESS and --token TOKEN, or --token-file FILE; muster token create --install, on a server, prints the whole command")
+	}
+	cfg := agent.Config{Server: role == packaging.Server, Login: role == packaging.Login, Dir: packaging.StateDir, NodeName: cluster.NodeName(c.String("node")),
+		Bind: cmp.Or(c.String("bind"), ":"+agent.DefaultPort), Advertise: c.String("advertise"), Join: join, Token: token}
+	i.Check = func() error { return checkJoin(cfg) }
+	i.Joins = "join the cluster by " + strings.Join(join, ", ")
+	i.Join = func(ctx context.Context) error { _, err := agent.Join(ctx, cfg); return err }
 	return nil
 }
 

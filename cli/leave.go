@@ -25,8 +25,8 @@ import (
 // tokenFlags are the ways to give a join token.
 func tokenFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "token", Usage: "join token, as muster token create prints it", EnvVars: []string{"MUSTER_TOKEN"}},
-		&cli.StringFlag{Name: "token-file", Usage: "file that holds the join token, in place of --token", EnvVars: []string{"MUSTER_TOKEN_FILE"}},
+		&cli.StringFlag{Name: "token", Usage: "join token of muster token create", EnvVars: []string{"MUSTER_TOKEN"}},
+		&cli.StringFlag{Name: "token-file", Usage: "file that holds the join token", EnvVars: []string{"MUSTER_TOKEN_FILE"}},
 	}
 }
 

@@ -293,11 +293,13 @@ type SrunDefaults struct {
 	Wait          time.Duration `json:"wait,omitempty"` // how long other tasks may go on after the first has ended; 0: for ever
 	Prolog        string        `json:"prolog,omitempty"`
 	Epilog        string        `json:"epilog,omitempty"`
+	MPI           string        `json:"mpi,omitempty" since:"2"` // process manager (MpiDefault); empty: none
 }
 
 // StepSpec is what a step asked for: one srun.
 type StepSpec struct {
 	Layout
+	StepHelpers
 	Name           string        `json:"name"`
 	Argv           []string      `json:"argv" text:"131072,lines"`
 	Env            BlobText      `json:"env,omitempty"` // NUL-separated
@@ -325,12 +327,17 @@ type StepSpec struct {
 	KillOnBadExit  *bool         `json:"kill_on_bad_exit,omitempty"`
 	WaitAfterFirst time.Duration `json:"wait_after_first,omitempty"`
 	Limit          time.Duration `json:"limit,omitempty"`
-	TaskProlog     string        `json:"task_prolog,omitempty" text:"4096"`
-	TaskEpilog     string        `json:"task_epilog,omitempty" text:"4096"`
 	SrunHost       string        `json:"srun_host,omitempty"`
 	SrunPID        int           `json:"srun_pid,omitempty"`
 	SubmitLine     string        `json:"submit_line,omitempty" text:"65536,lines"`
 	World          *StepWorld    `json:"world,omitempty"`
+}
+
+// StepHelpers run before, after and beside the tasks of a step.
+type StepHelpers struct {
+	TaskProlog string `json:"task_prolog,omitempty" text:"4096"`
+	TaskEpilog string `json:"task_epilog,omitempty" text:"4096"`
+	MPI        string `json:"mpi,omitempty" text:"64"` // none, pmi2, pmix; empty: Srun.MPI
 }
 
 // StepWorld is the whole of a step of a heterogeneous job, of which each component has its part as a step of its own.

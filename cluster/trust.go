@@ -216,7 +216,8 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	}
 	m := c.Member
 	if m.Role != k.Role || m.Name == "" || m.Key == "" {
-		return nil, Errorf(Denied, ErrAccess, "token %s admits a %s, %q wants to be a %s", k.ID, k.Role.Word(), m.Name, m.Role.Word())
+		return nil, Errorf(Denied, ErrAccess, "token %s admits a %s, %q wants to be a %s",
+			k.ID, k.Role.Word(), m.Name, m.Role.Word())
 	}
 	old, known := t.joined.Get(m.Name)
 	if known && old.Revoked.IsZero() && old.Key != m.Key && !k.Replace && !t.silentNode(old) {

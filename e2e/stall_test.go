@@ -58,7 +58,7 @@ func (h *hosts) blockDisk(dir string) error {
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		return err
 	}
-	if err := os.Truncate(image, 256<<20); err != nil {
+	if err := os.Truncate(image, 4<<30); err != nil {
 		return err
 	}
 	for _, c := range [][]string{{"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, data}} {

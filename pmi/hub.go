@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Calls that the hub answers itself: a name service for MPI_Publish_name and what goes with it. Data is a name and, to
-// publish, what it stands for.
+// Calls that the hub answers itself: a name service for MPI_Publish_name and what goes with it.
+// Data is a name and, to publish, what it stands for.
 const (
 	callPublish   = "publish"
 	callLookup    = "lookup"
@@ -32,6 +32,8 @@ type Hub struct {
 	names  map[string]string
 	lost   map[int]bool
 	queues []queue
+	// written is how many writers have ended.
+	written int
 }
 
 // fence is one that is under way.
@@ -47,11 +49,17 @@ type queue struct {
 	closed bool
 }
 
-// NewHub makes the hub of a step whose servers read what is written to nodes. aborted is called when a task asks for the
-// step's end, perhaps several times.
+// NewHub makes the hub of a step whose servers read what is written to nodes. aborted is called
+// when a task asks for the step's end, perhaps several times.
 func NewHub(nodes []io.Writer, aborted func(Aborted)) *Hub {
-	h := &Hub{nodes: nodes, aborted: aborted, fences: map[string]*fence{}, names: map[string]string{}, lost: map[int]bool{},
-		queues: make([]queue, len(nodes))}
+	h := &Hub{
+		nodes:   nodes,
+		aborted: aborted,
+		fences:  map[string]*fence{},
+		names:   map[string]string{},
+		lost:    map[int]bool{},
+		queues:  make([]queue, len(nodes)),
+	}
 	for i := range h.queues {
 		h.queues[i].moved = sync.NewCond(&h.mu)
 		go h.write(i)
@@ -71,6 +79,7 @@ func (h *Hub) Close() {
 
 // write sends a node what is for it. A node that does not read holds up nobody else.
 func (h *Hub) write(node int) {
+	defer h.ended()
 	q := &h.queues[node]
 	for {
 		h.mu.Lock()
@@ -91,13 +100,21 @@ func (h *Hub) write(node int) {
 	}
 }
 
+// ended counts a writer that has nothing more to write.
+func (h *Hub) ended() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.written++
+}
+
 // send queues a message for a node; mu is held.
 func (h *Hub) send(node int, m Message) {
 	h.queues[node].list = append(h.queues[node].list, m)
 	h.queues[node].moved.Signal()
 }
 
-// Serve takes what the server of a node says, to its end. An error is one of the server's, which speaks nonsense.
+// Serve takes what the server of a node says, to its end. An error is one of the server's, which
+// speaks nonsense.
 func (h *Hub) Serve(node int, from io.Reader) error {
 	r := bufio.NewReader(from)
 	for {

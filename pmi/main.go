@@ -4,15 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 
 	"dev.muster/wire"
 )
 
-// The descriptors of a server's process. On 0 it reads what the hub says, on 1 it writes to it, 2 takes lines for the step's
-// user. From FirstTask on there is one socket for each local task, in the order of Setup.Local.
+// The descriptors of a server's process. On 0 it reads what the hub says, on 1 it writes to it, 2
+// takes lines for the step's user. From FirstTask on there is one socket for each local task, in
+// the order of Setup.Local.
 const (
 	SetupFD   = 3 // a file that holds the Setup
 	ReadyFD   = 4 // a pipe for the Ready, which ends it
@@ -59,8 +61,10 @@ func (r Ready) Say() error {
 	return errors.Join(err, f.Close())
 }
 
-// ServerMain is a server's process: muster internal pmi. It ends with its step, which kills it, or when the hub is gone.
+// ServerMain is a server's process: muster internal pmi. It ends with its step, which kills it, or
+// when the hub is gone.
 func ServerMain() int {
+	signal.Ignore() // they are for the tasks
 	setup, err := ReadSetup()
 	if err == nil {
 		err = serve(setup)
@@ -77,12 +81,11 @@ func serve(setup *Setup) error {
 	s := NewServer(setup, os.Stdout, os.Stderr)
 	var tasks sync.WaitGroup
 	for i, number := range setup.Local() {
-		f := os.NewFile(uintptr(FirstTask+i), "task")
-		conn, err := net.FileConn(f)
-		if err != nil {
+		fd := FirstTask + i
+		if err := syscall.SetNonblock(fd, true); err != nil { // so that one that waits needs no thread
 			return fmt.Errorf("the socket of task %d: %w", number, err)
 		}
-		_ = f.Close() // conn has a descriptor of its own
+		conn := os.NewFile(uintptr(fd), "task")
 		tasks.Go(func() { s.Serve(number, conn) })
 	}
 	if err := (Ready{}).Say(); err != nil {
@@ -93,7 +96,9 @@ func serve(setup *Setup) error {
 	return err
 }
 
-// Environ is what a task of an MPI program needs to find its server.
-func (s *Setup) Environ(rank int) []string {
-	return []string{fmt.Sprintf("PMI_FD=%d", TaskFD), "PMI_JOBID=" + s.Job, fmt.Sprintf("PMI_RANK=%d", rank), fmt.Sprintf("PMI_SIZE=%d", s.Size)}
+// Environ is what a task needs to find its server: PMI's own variables.
+func Environ(job string, rank, size int) []string {
+	var env []string
+	env = append(env, fmt.Sprintf("PMI_FD=%d", TaskFD), "PMI_JOBID="+job)
+	return append(env, fmt.Sprintf("PMI_RANK=%d", rank), fmt.Sprintf("PMI_SIZE=%d", size))
 }

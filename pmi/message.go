@@ -1,7 +1,8 @@
-// Package pmi lets the tasks of a step find each other: it is the process manager of MPI's libraries. Beside the tasks of each
-// node runs a Server, which speaks PMI-1 and PMI-2 with them; the Hub is in srun, which has a stream to each node. What
-// all must know goes from the servers to the hub and back. The package knows nothing of jobs, daemons or how its messages
-// travel. Start with message.go, then hub.go and server.go.
+// Package pmi lets the tasks of a step find each other: it is the process manager of MPI's
+// libraries. Beside the tasks of each node runs a Server, which speaks PMI-1 and PMI-2 with them;
+// the Hub is in srun, which has a stream to each node. What all must know goes from the servers to
+// the hub and back. The package knows nothing of jobs, daemons or how its messages travel. Start
+// with message.go, then hub.go and server.go.
 package pmi
 
 import (
@@ -16,15 +17,18 @@ type Kind uint8
 
 // The kinds of message.
 const (
-	// Fence is a node's part in a fence: Key names it, Nodes take part (all, if there are none), Data is what the others are to have.
+	// Fence is a node's part in a fence: Key names it, Nodes take part (all, if there are
+	// none), Data is what the others are to have.
 	Fence Kind = 1
 	// Fenced ends a fence: Data is that of all nodes, one behind the other, in the order of their numbers.
 	Fenced Kind = 2
-	// Call asks node Node something, or the hub (HubNode): Key says what, ID is the caller's. The callee sees the caller in Node.
+	// Call asks node Node something, or the hub (HubNode): Key says what, ID is the caller's.
+	// The callee sees the caller in Node.
 	Call Kind = 3
 	// Reply answers the Call of that ID by Node; Key is empty, or says why there is no answer.
 	Reply Kind = 4
-	// Abort asks for the step's end: Key is a text for its user, ID the exit code, Node the rank that asked.
+	// Abort asks for the step's end: Key is a text for its user, ID the exit code, Node the
+	// rank that asked.
 	Abort Kind = 5
 	// Lost tells a server that node Node is lost to the step.
 	Lost Kind = 6

@@ -15,7 +15,8 @@ type command struct {
 	args map[string]string
 }
 
-// parse1 reads a line of PMI-1: cmd=NAME KEY=VALUE ... A value ends at the next blank, but that of "value" and "msg" at the end.
+// parse1 reads a line of PMI-1: cmd=NAME KEY=VALUE ... A value ends at the next blank, but that of
+// "value" and "msg" at the end.
 func parse1(line string) (command, error) {
 	c := command{args: map[string]string{}}
 	for rest := strings.TrimLeft(line, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
@@ -39,15 +40,17 @@ func parse1(line string) (command, error) {
 	return c, nil
 }
 
-// reply1 answers in PMI-1: name, then keys and values.
-func (r *rank) reply1(name string, pairs ...string) {
+// reply1 answers in PMI-1: name, then keys and values. It has no error: who does not read it has
+// ended, and the next read tells.
+func (r *rank) reply1(name string, pairs ...string) error {
 	var b strings.Builder
 	b.WriteString("cmd=" + name)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		b.WriteString(" " + pairs[i] + "=" + pairs[i+1])
 	}
 	b.WriteByte('\n')
-	_, _ = io.WriteString(r.conn, b.String()) // who does not read it has ended: the next read tells
+	_, _ = io.WriteString(r.conn, b.String())
+	return nil
 }
 
 // maxes are the longest texts of PMI-1 that a task may put, as Slurm and MPICH's own launcher have them.
@@ -69,8 +72,11 @@ func (r *rank) serve1(in *bufio.Reader) error {
 				return ended(err)
 			}
 		}
-		over, err := r.do1(c)
-		if over || err != nil {
+		do := commands1[c.name]
+		if do == nil {
+			return fmt.Errorf("command %.40q is none of PMI-1", c.name)
+		}
+		if err := do(r, c); err != nil {
 			return err
 		}
 	}
@@ -99,77 +105,105 @@ func skipSpawn(in *bufio.Reader, line string) error {
 // spawnRefused says why MPI_Comm_spawn does not work.
 const spawnRefused = "tasks can not start further tasks (MPI_Comm_spawn): ask for all of them when the step begins"
 
-// do1 does what a task asks for; over: it needs nothing more.
-func (r *rank) do1(c command) (over bool, err error) {
-	s := r.server
-	switch c.name {
-	case "get_maxes":
-		r.reply1("maxes", maxes...)
-	case "get_appnum":
-		r.reply1("appnum", "appnum", "0")
-	case "get_my_kvsname":
-		r.reply1("my_kvsname", "kvsname", s.setup.Job)
-	case "get_universe_size":
-		r.reply1("universe_size", "size", strconv.Itoa(s.setup.Universe), "rc", "0")
-	case "put":
-		if err := s.put(c.args["key"], c.args["value"]); err != nil {
-			r.reply1("put_result", "rc", "-1", "msg", "too_long")
-			return false, nil
-		}
-		r.reply1("put_result", "rc", "0", "msg", "success")
-	case "get":
-		r.get1(c.args["key"])
-	case "barrier_in":
-		return false, s.fence(r, func() { r.reply1("barrier_out", "rc", "0") })
-	case "publish_name":
-		s.call(callPublish, r.named("publish_result", ""), c.args["service"], c.args["port"])
-	case "unpublish_name":
-		s.call(callUnpublish, r.named("unpublish_result", ""), c.args["service"])
-	case "lookup_name":
-		s.call(callLookup, r.named("lookup_result", "port"), c.args["service"])
-	case "spawn":
-		s.say("task %d: %s", r.rank, spawnRefused)
-		r.reply1("spawn_result", "rc", "-1", "msg", "spawn_is_not_supported")
-	case "abort":
-		code, err := strconv.Atoi(c.args["exitcode"])
-		if err != nil {
-			code = 1
-		}
-		s.abort(r, code, c.args["msg"])
-	case "finalize":
-		s.leave(r)
-		r.reply1("finalize_ack", "rc", "0")
-	default:
-		return false, fmt.Errorf("command %.40q is none of PMI-1", c.name)
+// commands1 are those of PMI-1.
+var commands1 = map[string]func(*rank, command) error{
+	"get_maxes":         (*rank).maxes1,
+	"get_appnum":        (*rank).appnum1,
+	"get_my_kvsname":    (*rank).kvsname1,
+	"get_universe_size": (*rank).universe1,
+	"put":               (*rank).put1,
+	"get":               (*rank).get1,
+	"barrier_in":        (*rank).barrier1,
+	"publish_name":      (*rank).publish1,
+	"unpublish_name":    (*rank).unpublish1,
+	"lookup_name":       (*rank).lookup1,
+	"spawn":             (*rank).spawn1,
+	"abort":             (*rank).abort1,
+	"finalize":          (*rank).finalize1,
+}
+
+func (r *rank) maxes1(command) error { return r.reply1("maxes", maxes...) }
+
+func (r *rank) appnum1(command) error { return r.reply1("appnum", "appnum", "0") }
+
+func (r *rank) kvsname1(command) error {
+	return r.reply1("my_kvsname", "kvsname", r.server.setup.Job)
+}
+
+func (r *rank) universe1(command) error {
+	return r.reply1("universe_size", "size", strconv.Itoa(r.server.setup.Universe), "rc", "0")
+}
+
+func (r *rank) put1(c command) error {
+	if r.server.put(c.args["key"], c.args["value"]) != nil {
+		return r.reply1("put_result", "rc", "-1", "msg", "too_long")
 	}
-	return false, nil
+	return r.reply1("put_result", "rc", "0", "msg", "success")
+}
+
+func (r *rank) barrier1(command) error {
+	return r.server.fence(r, func() { _ = r.reply1("barrier_out", "rc", "0") })
+}
+
+func (r *rank) publish1(c command) error {
+	r.server.call(callPublish, r.named("publish_result", ""), c.args["service"], c.args["port"])
+	return nil
+}
+
+func (r *rank) unpublish1(c command) error {
+	r.server.call(callUnpublish, r.named("unpublish_result", ""), c.args["service"])
+	return nil
+}
+
+func (r *rank) lookup1(c command) error {
+	r.server.call(callLookup, r.named("lookup_result", "port"), c.args["service"])
+	return nil
+}
+
+func (r *rank) spawn1(command) error {
+	r.server.say("task %d: %s", r.rank, spawnRefused)
+	return r.reply1("spawn_result", "rc", "-1", "msg", "spawn_is_not_supported")
+}
+
+func (r *rank) abort1(c command) error {
+	code, err := strconv.Atoi(c.args["exitcode"])
+	if err != nil {
+		code = 1
+	}
+	r.server.abort(r, code, c.args["msg"])
+	return nil
+}
+
+func (r *rank) finalize1(command) error {
+	r.server.leave(r)
+	return r.reply1("finalize_ack", "rc", "0")
 }
 
 // get1 answers with a pair of the step, or what the step is.
-func (r *rank) get1(key string) {
+func (r *rank) get1(c command) error {
+	key := c.args["key"]
 	value, ok := r.server.get(key)
 	if !ok {
 		value = r.server.jobAttr(key)
 		ok = value != ""
 	}
 	if !ok {
-		r.reply1("get_result", "rc", "-1", "msg", "key_"+key+"_not_found", "value", "unknown")
-		return
+		return r.reply1("get_result", "rc", "-1", "msg", "key_"+key+"_not_found", "value", "unknown")
 	}
-	r.reply1("get_result", "rc", "0", "msg", "success", "value", value)
+	return r.reply1("get_result", "rc", "0", "msg", "success", "value", value)
 }
 
 // named answers for the name service; the name's value goes by the key as.
 func (r *rank) named(reply, as string) func(value, failed string) {
 	return func(value, failed string) {
 		if failed != "" {
-			r.reply1(reply, "rc", "-1", "info", "failed", "msg", strings.ReplaceAll(failed, " ", "_"))
+			_ = r.reply1(reply, "rc", "-1", "info", "failed", "msg", strings.ReplaceAll(failed, " ", "_"))
 			return
 		}
 		pairs := []string{"rc", "0", "info", "ok"}
 		if as != "" {
 			pairs = append(pairs, as, value)
 		}
-		r.reply1(reply, pairs...)
+		_ = r.reply1(reply, pairs...)
 	}
 }

@@ -70,8 +70,8 @@ func cutPair(text string) (pair, rest string) {
 	}
 }
 
-// reply2 answers a command of PMI-2: keys and values.
-func (r *rank) reply2(c command, pairs ...string) {
+// reply2 answers a command of PMI-2: keys and values. As reply1 it has no error.
+func (r *rank) reply2(c command, pairs ...string) error {
 	var b strings.Builder
 	b.WriteString("cmd=" + c.name + "-response;")
 	if id := c.args["thrid"]; id != "" {
@@ -82,25 +82,26 @@ func (r *rank) reply2(c command, pairs ...string) {
 	}
 	text := b.String()
 	if len(text) > max2 {
-		r.server.say("task %d: the answer to %s has %d bytes, more than PMI-2 has room for", r.rank, c.name, len(text))
-		return
+		return fmt.Errorf("the answer to %s has %d bytes, more than PMI-2 has room for", c.name, len(text))
 	}
-	_, _ = fmt.Fprintf(r.conn, "%*d%s", head, len(text), text) // who does not read it has ended: the next read tells
+	_, _ = fmt.Fprintf(r.conn, "%*d%s", head, len(text), text)
+	return nil
 }
 
 // failed2 is the return code of PMI-2 for what can not be done (PMI2_FAIL).
 const failed2 = "14"
 
 // fail2 answers that something can not be done.
-func (r *rank) fail2(c command, why string) { r.reply2(c, "rc", failed2, "errmsg", why) }
+func (r *rank) fail2(c command, why string) error {
+	return r.reply2(c, "rc", failed2, "errmsg", why)
+}
 
 // found2 answers with a value, or that there is none.
-func (r *rank) found2(c command, value string, ok bool) {
+func (r *rank) found2(c command, value string, ok bool) error {
 	if !ok {
-		r.reply2(c, "rc", "0", "found", "FALSE")
-		return
+		return r.reply2(c, "rc", "0", "found", "FALSE")
 	}
-	r.reply2(c, "rc", "0", "found", "TRUE", "value", value)
+	return r.reply2(c, "rc", "0", "found", "TRUE", "value", value)
 }
 
 // serve2 speaks PMI-2 with a task, to its end.
@@ -110,75 +111,119 @@ func (r *rank) serve2(in *bufio.Reader) error {
 		if err != nil {
 			return ended(err)
 		}
-		over, err := r.do2(c)
-		if over || err != nil {
+		do := commands2[c.name]
+		if do == nil {
+			return fmt.Errorf("command %.40q is none of PMI-2", c.name)
+		}
+		if err := do(r, c); err != nil {
 			return err
 		}
 	}
 }
 
-// do2 does what a task asks for; over: it needs nothing more.
-func (r *rank) do2(c command) (over bool, err error) {
-	s, key := r.server, c.args["key"]
-	done := func(err error) {
-		if err != nil {
-			r.fail2(c, err.Error())
-			return
-		}
-		r.reply2(c, "rc", "0")
+// commands2 are those of PMI-2.
+var commands2 = map[string]func(*rank, command) error{
+	"fullinit":         (*rank).init2,
+	"job-getid":        (*rank).jobID2,
+	"job-connect":      (*rank).connect2,
+	"job-disconnect":   (*rank).connect2,
+	"kvs-put":          (*rank).put2,
+	"kvs-get":          (*rank).get2,
+	"kvs-fence":        (*rank).fence2,
+	"info-getjobattr":  (*rank).jobAttr2,
+	"info-putnodeattr": (*rank).putAttr2,
+	"info-getnodeattr": (*rank).nodeAttr2,
+	"name-publish":     (*rank).publish2,
+	"name-unpublish":   (*rank).unpublish2,
+	"name-lookup":      (*rank).lookup2,
+	"spawn":            (*rank).spawn2,
+	"abort":            (*rank).abort2,
+	"finalize":         (*rank).finalize2,
+}
+
+func (r *rank) init2(c command) error {
+	return r.reply2(c, "rc", "0", "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(r.rank),
+		"size", strconv.Itoa(r.server.setup.Size), "appnum", "0", "debugged", "FALSE", "pmiverbose", "FALSE")
+}
+
+func (r *rank) jobID2(c command) error {
+	return r.reply2(c, "rc", "0", "jobid", r.server.setup.Job)
+}
+
+func (r *rank) connect2(c command) error { return r.fail2(c, "steps can not be connected") }
+
+func (r *rank) put2(c command) error {
+	return r.done2(c, r.server.put(c.args["key"], c.args["value"]))
+}
+
+func (r *rank) fence2(c command) error {
+	return r.server.fence(r, func() { _ = r.done2(c, nil) })
+}
+
+func (r *rank) putAttr2(c command) error {
+	return r.done2(c, r.server.setAttr(c.args["key"], c.args["value"]))
+}
+
+// done2 answers that something is done, or why not.
+func (r *rank) done2(c command, err error) error {
+	if err != nil {
+		return r.fail2(c, err.Error())
 	}
-	switch c.name {
-	case "fullinit":
-		r.reply2(c, "rc", "0", "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(r.rank), "size", strconv.Itoa(s.setup.Size),
-			"appnum", "0", "debugged", "FALSE", "pmiverbose", "FALSE")
-	case "job-getid":
-		r.reply2(c, "rc", "0", "jobid", s.setup.Job)
-	case "kvs-put":
-		done(s.put(key, c.args["value"]))
-	case "kvs-get":
-		value, ok := s.get(key)
-		r.found2(c, value, ok)
-	case "kvs-fence":
-		return false, s.fence(r, func() { r.reply2(c, "rc", "0") })
-	case "info-getjobattr":
-		value := s.jobAttr(key)
-		r.found2(c, value, value != "")
-	case "info-putnodeattr":
-		done(s.setAttr(key, c.args["value"]))
-	case "info-getnodeattr":
-		r.nodeAttr2(c, key)
-	case "name-publish":
-		s.call(callPublish, r.named2(c), c.args["name"], c.args["port"])
-	case "name-unpublish":
-		s.call(callUnpublish, r.named2(c), c.args["name"])
-	case "name-lookup":
-		s.call(callLookup, r.named2(c), c.args["name"])
-	case "spawn":
-		s.say("task %d: %s", r.rank, spawnRefused)
-		r.fail2(c, spawnRefused)
-	case "job-connect", "job-disconnect":
-		r.fail2(c, "steps can not be connected")
-	case "abort":
-		s.abort(r, 1, c.args["msg"])
-	case "finalize":
-		s.leave(r)
-		r.reply2(c, "rc", "0")
-	default:
-		return false, fmt.Errorf("command %.40q is none of PMI-2", c.name)
-	}
-	return false, nil
+	return r.reply2(c, "rc", "0")
+}
+
+func (r *rank) get2(c command) error {
+	value, ok := r.server.get(c.args["key"])
+	return r.found2(c, value, ok)
+}
+
+func (r *rank) jobAttr2(c command) error {
+	value := r.server.jobAttr(c.args["key"])
+	return r.found2(c, value, value != "")
+}
+
+func (r *rank) publish2(c command) error {
+	r.server.call(callPublish, r.named2(c), c.args["name"], c.args["port"])
+	return nil
+}
+
+func (r *rank) unpublish2(c command) error {
+	r.server.call(callUnpublish, r.named2(c), c.args["name"])
+	return nil
+}
+
+func (r *rank) lookup2(c command) error {
+	r.server.call(callLookup, r.named2(c), c.args["name"])
+	return nil
+}
+
+func (r *rank) spawn2(c command) error {
+	r.server.say("task %d: %s", r.rank, spawnRefused)
+	return r.fail2(c, spawnRefused)
+}
+
+func (r *rank) abort2(c command) error {
+	r.server.abort(r, 1, c.args["msg"])
+	return nil
+}
+
+func (r *rank) finalize2(c command) error {
+	r.server.leave(r)
+	return r.done2(c, nil)
 }
 
 // nodeAttr2 answers with an attribute of the node, if the task wishes so once there is one.
-func (r *rank) nodeAttr2(c command, key string) {
+func (r *rank) nodeAttr2(c command) error {
+	key := c.args["key"]
 	var wait func(string)
 	if strings.EqualFold(c.args["wait"], "TRUE") {
-		wait = func(value string) { r.found2(c, value, true) }
+		wait = func(value string) { _ = r.found2(c, value, true) }
 	}
 	value, ok := r.server.attr(key, wait)
 	if ok || wait == nil {
-		r.found2(c, value, ok)
+		return r.found2(c, value, ok)
 	}
+	return nil
 }
 
 // named2 answers for the name service.
@@ -186,11 +231,11 @@ func (r *rank) named2(c command) func(value, failed string) {
 	return func(value, failed string) {
 		switch {
 		case failed != "":
-			r.fail2(c, failed)
+			_ = r.fail2(c, failed)
 		case c.name == "name-lookup":
-			r.reply2(c, "rc", "0", "found", "TRUE", "value", value, "port", value)
+			_ = r.reply2(c, "rc", "0", "found", "TRUE", "value", value, "port", value)
 		default:
-			r.reply2(c, "rc", "0")
+			_ = r.done2(c, nil)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,8 +41,16 @@ type rank struct {
 
 // NewServer makes the server of a node. It writes to the hub by up; log takes lines for the step's user.
 func NewServer(s *Setup, up, log io.Writer) *Server {
-	return &Server{setup: s, mapping: Mapping(s.Ranks), up: up, log: log, kvs: map[string]string{}, attrs: map[string]string{},
-		waiting: map[string][]func(string){}, calls: map[uint64]func(Message){}}
+	return &Server{
+		setup:   s,
+		mapping: Mapping(s.Ranks),
+		up:      up,
+		log:     log,
+		kvs:     map[string]string{},
+		attrs:   map[string]string{},
+		waiting: map[string][]func(string){},
+		calls:   map[uint64]func(Message){},
+	}
 }
 
 // say writes a line for the step's user.
@@ -90,7 +97,7 @@ func (s *Server) Listen(from io.Reader) error {
 }
 
 // Serve speaks with a local task, to its end. The task's first line says by which version.
-func (s *Server) Serve(number int, conn net.Conn) {
+func (s *Server) Serve(number int, conn io.ReadWriteCloser) {
 	r := &rank{server: s, rank: number, conn: conn}
 	defer conn.Close()
 	defer s.leave(r)
@@ -104,10 +111,10 @@ func (s *Server) Serve(number int, conn net.Conn) {
 		err = fmt.Errorf("it begins with %q, not with init", c.name)
 	}
 	if err == nil && c.args["pmi_version"] == "2" {
-		r.reply1("response_to_init", "pmi_version", "2", "pmi_subversion", "0", "rc", "0")
+		_ = r.reply1("response_to_init", "pmi_version", "2", "pmi_subversion", "0", "rc", "0")
 		err = r.serve2(in)
 	} else if err == nil {
-		r.reply1("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", "0")
+		_ = r.reply1("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", "0")
 		err = r.serve1(in)
 	}
 	if err != nil {
@@ -133,10 +140,14 @@ const (
 	maxVal  = 64 << 10
 )
 
+func tooLong(what, key, value string) error {
+	return fmt.Errorf("%s of %d and %d bytes: at most %d and %d", what, len(key), len(value), maxKey, maxVal)
+}
+
 // put keeps a pair; the others of the step see it after the next fence.
 func (s *Server) put(key, value string) error {
 	if len(key) > maxKey || len(value) > maxVal {
-		return fmt.Errorf("a key of %d and a value of %d bytes: at most %d and %d", len(key), len(value), maxKey, maxVal)
+		return tooLong("a pair", key, value)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +221,7 @@ func (s *Server) call(what string, answer func(value, failed string), args ...st
 // setAttr sets an attribute of the node, and tells those who wait for it.
 func (s *Server) setAttr(key, value string) error {
 	if len(key) > maxKey || len(value) > maxVal {
-		return fmt.Errorf("an attribute of %d and %d bytes: at most %d and %d", len(key), len(value), maxKey, maxVal)
+		return tooLong("an attribute", key, value)
 	}
 	s.mu.Lock()
 	s.attrs[key] = value

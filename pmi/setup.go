@@ -39,8 +39,8 @@ func ParseSetup(b []byte) (*Setup, error) {
 	return s, nil
 }
 
-// Mapping says on which node each rank is, as PMI_process_mapping does: (vector,(first node, nodes, ranks on each),...).
-// The format is that of MPICH's "PMI v2 API" page.
+// Mapping says on which node each rank is, as PMI_process_mapping does: (vector,(first node, nodes,
+// ranks on each),...). The format is that of MPICH's "PMI v2 API" page.
 func Mapping(ranks [][]int) string {
 	type block struct{ node, nodes, each int }
 	var blocks []block

@@ -199,7 +199,10 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 		if err != nil {
 			return none, err
 		}
-		sp := c.stepSpec(h, ls, ranks, i, programs)
+		sp, err := c.stepSpec(h, ls, ranks, i, programs)
+		if err != nil {
+			return none, err
+		}
 		sp.Note = memo
 		specs = append(specs, sp)
 	}

@@ -123,6 +123,12 @@ func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.S
 	if err == nil {
 		err = c.checkBinds(ls)
 	}
+	if err == nil {
+		c.mu.Lock()
+		cfg := c.config
+		c.mu.Unlock()
+		err = checkManager(&cfg, &ls.spec)
+	}
 	if err != nil {
 		c.dropStep(ls)
 		return api.StepResponse{}, err
@@ -135,7 +141,11 @@ func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.S
 	var specs []step.Spec
 	for i, id := range ls.ids {
 		if c.local(id.Node) {
-			sp := c.stepSpec(h, ls, ranks, i, programs)
+			sp, err := c.stepSpec(h, ls, ranks, i, programs)
+			if err != nil {
+				c.dropStep(ls)
+				return api.StepResponse{}, err
+			}
 			if i == 0 || specs == nil {
 				sp.Note = memo
 			}
@@ -228,14 +238,15 @@ func withoutEnv(s cluster.StepSpec) cluster.StepSpec {
 }
 
 // stepSpec is one node's part of a step.
-func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, programs map[int][]string) step.Spec {
+func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, programs map[int][]string) (
+	out step.Spec, err error) {
 	s, id := &ls.spec, ls.ids[i]
 	c.mu.Lock()
 	cfg, n := c.config, c.nodes[id.Node]
 	inv, found := n.Inventory, n.detected
 	c.mu.Unlock()
-	out := step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups, Dir: s.WorkDir,
-		Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
+	out = step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups,
+		Dir: s.WorkDir, Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
 		OOMText: c.oomText(id)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
@@ -244,6 +255,9 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	}
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
+	}
+	if out.Server, err = c.cfg.manager(&cfg, ls, ranks, i); err != nil {
+		return out, err
 	}
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
 	for local, rank := range ranks[i] {
@@ -254,6 +268,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 			out.Private = c.private(n, id, l)
 		}
 		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
+		t.Env = append(t.Env, managed(out.Server, &ls.record, rank)...)
 		if programs != nil {
 			t.Argv = programs[rank]
 		}
@@ -272,7 +287,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		}
 		out.Tasks = append(out.Tasks, t)
 	}
-	return out
+	return out, nil
 }
 
 // streams says where those of a task lead.

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a supervisor that was killed leaves behind when no other takes its folder over: empty groups, which nobody removes.
+// What a supervisor that was killed leaves behind when no other takes its folder over: empty
+// groups, which nobody removes.
 
 // ownGroup is what the groups of a supervisor's folder are called, as cgroupName makes it.
 var ownGroup = regexp.MustCompile(`^muster\.[0-9a-f]{12}$`)
@@ -28,7 +29,8 @@ func (c *cgroups) release() {
 	}
 }
 
-// lockGroup locks the directory of a supervisor's groups; it fails where another process has a lock that excludes this one.
+// lockGroup locks the directory of a supervisor's groups; it fails where another process has a lock
+// that excludes this one.
 func lockGroup(dir string, how int) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -55,7 +57,8 @@ func (c *cgroups) sweepDead() {
 	}
 }
 
-// removeDead removes the groups below a directory, and those of cgroup v1 of the same name, if nobody lives there.
+// removeDead removes the groups below a directory, and those of cgroup v1 of the same name, if
+// nobody lives there.
 func (c *cgroups) removeDead(dir string) {
 	lock, err := lockGroup(dir, unix.LOCK_EX)
 	if err != nil {

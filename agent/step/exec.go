@@ -143,11 +143,8 @@ func (j *job) start(t *task, io *stdio) {
 		s.notStarted(t, io, errors.New(task.Refused))
 		return
 	}
-	env := j.env
-	if s.cg == nil || j.r.grp == nil {
-		env = append(env[:len(env):len(env)], markerEnv+"="+j.r.id.marker(s.owner))
-	}
-	env = mergeEnv(env, task.Env...)
+	env := mergeEnv(j.marked(), task.Env...)
+	env = mergeEnv(env, j.served.take(t.index, io)...)
 	if len(task.Argv) == 0 {
 		s.notStarted(t, io, &os.PathError{Op: "execve", Path: "", Err: unix.ENOENT})
 		return
@@ -215,16 +212,14 @@ const (
 func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr traced) {
 	s, sp := j.l.sup, &j.r.spec
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{uintptr(io.fd[0]), uintptr(io.fd[1]), uintptr(io.fd[2])}}
-	sys := &syscall.SysProcAttr{Setsid: true, Ptrace: tr.wanted()}
+	for _, fd := range io.more {
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	sys := j.attributes()
+	sys.Ptrace = tr.wanted()
 	attr.Sys = sys
 	if io.tty {
 		sys.Setctty, sys.Ctty = true, 0
-	}
-	if s.root {
-		sys.Credential = Credential(sp.UID, sp.GID, sp.Groups)
-	}
-	if j.r.grp != nil {
-		sys.UseCgroupFD, sys.CgroupFD = true, j.r.grp.fd
 	}
 	no := s.forkBegin()
 	pid, err := syscall.ForkExec(path, argv, attr)
@@ -254,6 +249,27 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 	io.closeOwn()
 	s.register(t, pid, no, first, sys.Ptrace)
 	s.streams(t, io)
+}
+
+// attributes are those of every process of the step: a session of its own, the user, the step's group.
+func (j *job) attributes() *syscall.SysProcAttr {
+	s, sp := j.l.sup, &j.r.spec
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if s.root {
+		sys.Credential = Credential(sp.UID, sp.GID, sp.Groups)
+	}
+	if j.r.grp != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, j.r.grp.fd
+	}
+	return sys
+}
+
+// marked is the environment of the step's processes: with a mark where no group tells them from others.
+func (j *job) marked() []string {
+	if j.l.sup.cg != nil && j.r.grp != nil {
+		return j.env
+	}
+	return append(j.env[:len(j.env):len(j.env)], markerEnv+"="+j.r.id.marker(j.l.sup.owner))
 }
 
 // greet writes the task's Greeting; a pipe that nobody reads yet has room for it.

@@ -33,7 +33,8 @@ func (o *output) input(a *attachment, f stream.Frame) bool {
 	o.taken = f.Seq
 	fl := flying{seq: f.Seq, size: len(f.Data)}
 	for rank, k := range o.sinks {
-		if k.gone || f.Task != stream.AllTasks && f.Task != rank {
+		ofTask := rank >= 0 // the step's server hears only what is for it alone
+		if k.gone || f.Task != rank && (f.Task != stream.AllTasks || !ofTask) {
 			continue
 		}
 		fl.left++

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -175,11 +176,15 @@ func (l *launcher) launch(r *run) {
 		defer l.leave()
 		err = enter(r.grp.old)
 	}
+	var unserved error // the step's own fault, not the node's
+	if err == nil {
+		unserved = j.serve()
+	}
 	for i, t := range r.tasks {
 		st := t.st
-		if err != nil {
-			t.st.Fault = true
-			s.notStarted(t, nil, err)
+		if err != nil || unserved != nil {
+			t.st.Fault = err != nil
+			s.notStarted(t, tasks[i], cmp.Or(err, unserved))
 			continue
 		}
 		if s.isKilled(r) {
@@ -355,12 +360,14 @@ type job struct {
 	failed map[string]*os.PathError
 	cwdErr error // why Dir could not be entered
 	told   bool
+	served served // by the step's server
 }
 
 func (j *job) close() {
 	for _, fd := range j.opened {
 		unix.Close(fd)
 	}
+	j.served.close()
 }
 
 // chdir enters the working directory as the user, else /tmp.
@@ -381,6 +388,7 @@ func (j *job) chdir() {
 type stdio struct {
 	fd   [3]int
 	own  []int // to close after the fork
+	more []int // further descriptors, from 3 on
 	in   *os.File
 	outs [3]*os.File // [1], [2]
 	tty  bool

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/pmi"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,6 +26,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
 		os.Exit(TaskMain(os.Args[:3], os.Args[3:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "pmi" {
+		os.Exit(pmi.ServerMain())
 	}
 	if !open(os.TempDir()) { // other users' processes are part of these tests
 		os.Setenv("TMPDIR", "/tmp")

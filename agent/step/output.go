@@ -87,6 +87,9 @@ type piece struct {
 func newOutput(r *run) *output {
 	o := &output{run: r}
 	o.moved.L = &o.mu
+	if r.spec.Server != nil {
+		o.sinks = map[int32]*sink{stream.StepServer: {rank: stream.StepServer}}
+	}
 	for i := range r.spec.Tasks {
 		if r.spec.Tasks[i].Stdin.Kind == Stream || r.spec.PTY != nil && i == r.lowest() {
 			if o.sinks == nil {

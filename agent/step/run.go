@@ -329,6 +329,9 @@ func (s *supervisor) launchDone(r *run) {
 		r.grp.closeFD()
 	}
 	r.spec.Env, r.spec.Script = nil, nil
+	if r.spec.Server != nil {
+		r.spec.Server = &Server{} // its place in the stream stays
+	}
 	for i := range r.spec.Tasks {
 		r.spec.Tasks[i].Env = nil
 	}

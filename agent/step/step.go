@@ -88,6 +88,8 @@ type Spec struct {
 	PIDEnv string `json:"pid_env,omitempty"`
 	// Fence is what the job's processes may use.
 	Fence Fence `json:"fence,omitzero"`
+	// Server is a process that serves the tasks; nil: none. They start once it is ready.
+	Server *Server `json:"server,omitempty"`
 	// Private are folders that the job has for itself; nil: none. Needs root.
 	Private *Private `json:"private,omitempty"`
 	// OOMText is a line for the step's standard error if processes were killed because the job's memory was used up; %d

@@ -41,6 +41,10 @@ const AllTasks = -1
 // OfNode as a Stderr frame's Task means a line of the node's own. With AllTasks there such a line says that the step is being ended.
 const OfNode = -2
 
+// StepServer as a frame's Task means the step's server on this node: Stdout and Stdin are what it and
+// srun tell each other, Stderr is a line of its own for the step's user.
+const StepServer = -3
+
 // Limits of the protocol.
 const (
 	MaxData     = 64 << 10  // bytes of Data in one frame

@@ -407,6 +407,10 @@ func (r *reader) inactiveLimit(file string, n int, p pair) {
 // simple reads a key whose value is kept as it stands, or is about the order and the rank of jobs, and reports whether it is one.
 func (r *reader) simple(file string, n int, p pair) bool {
 	c := r.cfg
+	if p.key == "mpidefault" {
+		processManager(r, file, n, p)
+		return true
+	}
 	if to := placeOf(textKeys[:], p.key, c); to != nil {
 		*to = p.value
 		return true
@@ -454,12 +458,21 @@ func holdsNothing(p pair) string {
 	return ""
 }
 
+// processManager reads that of MPI programs. A cluster of older servers knows none, so that none is not written down.
+func processManager(r *reader, file string, n int, p pair) {
+	switch cluster.ManagerOf(p.value) {
+	case cluster.ManagerNone:
+		r.cfg.Srun.MPI = ""
+	case cluster.ManagerUnknown:
+		r.refused = append(r.refused, fmt.Errorf("%s:%d: MpiDefault=%s: there is no such process manager of MPI here; "+
+			"there are none, pmi2 and pmix", file, n, p.value))
+	default:
+		r.cfg.Srun.MPI = p.value
+	}
+}
+
 // leave tells of a key that nothing reads.
 func (r *reader) leave(file string, n int, p pair) {
-	if err := unfit(p); err != nil {
-		r.refused = append(r.refused, fmt.Errorf("%s:%d: %w", file, n, err))
-		return
-	}
 	why, fine := unread(p.key)
 	if text := fmt.Sprintf("%s:%d: %s %s", file, n, p.key, why); fine {
 		r.fine = append(r.fine, strings.Replace(text, p.key+" ", p.key+" needs no setting: ", 1))

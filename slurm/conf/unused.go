@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ var elsewhere = [...]struct{ why, keys string }{
 	{"each server keeps the history itself, there is no database daemon", "AccountingStorageType AccountingStorageHost AccountingStorageBackupHost " +
 		"AccountingStorageExternalHost AccountingStoragePort AccountingStoragePass AccountingStorageUser AccountingStorageParameters MaxDBDMsgs"},
 	{"scripts and environments are always kept", "AccountingStoreFlags"},
-	{"it is always so here", "SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType GresTypes JobAcctGatherType CoreSpecPlugin MpiDefault " +
+	{"it is always so here", "SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType GresTypes JobAcctGatherType CoreSpecPlugin " +
 		"TopologyPlugin PriorityType RoutePlugin PrEpPlugins GroupUpdateForce JobAcctGatherParams"},
 	{"calls and launches have limits of their own", "MessageTimeout TCPTimeout EioTimeout TreeWidth EpilogMsgTime GetEnvTimeout GroupUpdateTime BcastParameters " +
 		"BcastExclude MaxNodeCount"},
@@ -52,19 +51,10 @@ var undone = [...]struct{ why, keys string }{
 	{"has no effect: X11 is not forwarded", "X11Parameters"},
 }
 
-// unfit refuses a key with which programs would compute something else than they do elsewhere, because it can not be done.
-func unfit(p pair) error {
-	if p.key != "mpidefault" || slices.Contains([]string{"none", "openmpi"}, strings.ToLower(p.value)) {
-		return nil
-	}
-	return fmt.Errorf("MpiDefault=%s can not be done yet: each task of an MPI program would be a world of its own. "+
-		"Set MpiDefault=none, and have jobs start MPI programs by the mpirun or mpiexec of their library, which finds the job's nodes", p.value)
-}
-
 // otherKeys are the keys that are read, besides those of the tables of keys.
 var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters", "DisableRootJobs",
 	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InactiveLimit", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
-	"MaxMemPerCPU", "MaxMemPerNode", "NodeName", "OverTimeLimit", "ResvOverRun", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
+	"MaxMemPerCPU", "MaxMemPerNode", "MpiDefault", "NodeName", "OverTimeLimit", "ResvOverRun", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",

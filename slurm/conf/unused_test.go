@@ -10,14 +10,14 @@ import (
 
 // TestUnfit: a key that changes what programs compute and can not be done is refused, with its place and the way out.
 func TestUnfit(t *testing.T) {
-	for value, refused := range map[string]bool{"none": false, "openmpi": false, "pmix": true, "pmi2": true} {
+	for value, refused := range map[string]bool{"none": false, "openmpi": false, "pmix": false, "PMI2": false, "cray_shasta": true, "lam": true} {
 		file := filepath.Join(t.TempDir(), "slurm.conf")
 		if err := os.WriteFile(file, []byte("ClusterName=c\nMpiDefault="+value+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err := Load(file)
 		told := fmt.Sprint(err)
-		says := strings.Contains(told, "slurm.conf:2: MpiDefault="+value) && strings.Contains(told, "MpiDefault=none")
+		says := strings.Contains(told, "slurm.conf:2: MpiDefault="+value) && strings.Contains(told, "there are none, pmi2 and pmix")
 		if says != refused || (err != nil) != refused {
 			t.Errorf("MpiDefault=%s: %v", value, err)
 		}

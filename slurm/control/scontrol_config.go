@@ -97,7 +97,7 @@ func configLines() []configLine {
 		memLine("MaxMemPerCPU", maxMem),
 		memLine("MaxMemPerNode", maxMem),
 		{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
-		{"MpiDefault", always("none")},
+		{"MpiDefault", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.Srun.MPI, "none") }},
 		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.NextJob)) }},
 		{"OverTimeLimit", func(r *api.ClusterResponse) string {
 			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"

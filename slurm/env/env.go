@@ -316,6 +316,9 @@ func (e *list) step(l *cluster.Launch) {
 		e.set(name, v)
 	}
 	e.set("SLURM_JOB_NAME", cmp.Or(variable(l.Spec.Env, "SLURM_JOB_NAME"), st.Name))
+	if l.Spec.MPI != "" {
+		e.set("SLURM_MPI_TYPE", l.Spec.MPI)
+	}
 	e.set("SLURM_STEP_ID", id)
 	e.set("SLURM_STEPID", id)
 	e.set("SLURM_NODELIST", nodeList(l.Job.Alloc.Shares))

@@ -245,23 +245,21 @@ func ParseSalloc(argv []string, sys *front.Sys) (*Request, error) {
 }
 
 // mpiList answers --mpi=list in the words of Slurm's, which scripts search: what there is.
-const mpiList = "MPI plugin types are...\n\tnone"
+const mpiList = "MPI plugin types are...\n\tnone\n\tpmi2"
 
 // checkMPI answers --mpi=list and refuses names that Slurm does not know either.
 func (r *Request) checkMPI() error {
-	switch name := r.Client.MPI; {
-	case name == "list":
+	name := r.Client.MPI
+	if name == "list" {
 		return values.Answer(0, mpiList)
-	case name == "" || name == "none" || name == "openmpi":
-	case name == "pmi2" || name == "cray_shasta" || strings.HasPrefix(name, "pmix"):
-		return r.cannot("--mpi="+name, "each task would be an MPI world of its own",
-			"in sbatch or salloc start the program by the mpirun or mpiexec of its MPI library, which finds the job's nodes, or by srun --mpi=none if it is no MPI program")
-	default:
+	}
+	if cluster.ManagerOf(name) == cluster.ManagerUnknown {
 		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
 			"error: Couldn't find the specified plugin name for mpi/" + name + " looking at all files",
 			"error: cannot find mpi plugin for mpi/" + name, "error: MPI: Cannot create context for mpi/" + name,
 			"error: MPI: Unable to load any plugin", "error: Invalid MPI type '" + name + "', --mpi=list for acceptable types"}})
 	}
+	r.Step.MPI = name
 	return nil
 }
 

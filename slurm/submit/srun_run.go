@@ -3,11 +3,13 @@ package submit
 import (
 	"cmp"
 	"fmt"
+	"sync"
 	"time"
 
 	"dev.muster/api"
 	"dev.muster/api/stream"
 	"dev.muster/cluster"
+	"dev.muster/pmi"
 	"dev.muster/slurm/front"
 )
 
@@ -19,6 +21,8 @@ type nodeEvent struct {
 	over  bool
 	// notice: the node has said that the step is being ended.
 	notice bool
+	// aborted: a task of an MPI program has asked for the step's end.
+	aborted *pmi.Aborted
 }
 
 // stepRun is a step in flight.
@@ -39,7 +43,9 @@ type stepRun struct {
 	forced  bool // a task was killed or terminated
 	// interrupted: its user has ended it by Ctrl-C.
 	interrupted bool
-	told        bool      // the user knows that the step is being ended
+	told        bool // the user knows that the step is being ended
+	mpiMu       sync.Mutex
+	mpi         *mpiHub   // nil: no server has spoken
 	first       time.Time // when the first task ended
 }
 
@@ -142,8 +148,13 @@ func (run *stepRun) listen(i int) {
 	for {
 		f, err := run.streams[i].Next()
 		if err != nil || f.Kind == stream.Done {
+			run.unserved(i)
 			run.events <- nodeEvent{node: i, over: true, err: err}
 			return
+		}
+		if f.Task == stream.StepServer {
+			run.served(i, f)
+			continue
 		}
 		if f.Kind == stream.Stderr && f.Task < 0 { // of the node itself
 			ends := f.Task == stream.AllTasks
@@ -176,6 +187,10 @@ func (run *stepRun) lost(e nodeEvent) {
 
 // event takes a frame that is not output; it reports whether a task ended.
 func (run *stepRun) event(e nodeEvent) bool {
+	if e.aborted != nil {
+		run.mpiAborted(e.aborted)
+		return false
+	}
 	if e.notice {
 		run.noticed()
 		return false

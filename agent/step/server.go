@@ -1,0 +1,211 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/api/stream"
+	"dev.muster/pmi"
+	"dev.muster/wire"
+	"golang.org/x/sys/unix"
+)
+
+// Server is a process of the step's user that serves the tasks of a node: the process manager of an
+// MPI library. Package pmi says what it finds at which descriptor. It starts before the tasks and
+// ends with the step.
+type Server struct {
+	Argv  []string `json:"argv"`
+	Env   []string `json:"env,omitempty"`
+	Setup []byte   `json:"setup,omitempty"` // of pmi.Setup; dropped after the launch
+	Tasks bool     `json:"tasks,omitempty"` // each task has a socket to it
+}
+
+// readyTime is how long the tasks wait for their server.
+const readyTime = 30 * time.Second
+
+// maxReady bounds what a server says when it is ready: some variables of each task.
+const maxReady = 64 << 20
+
+// served is what a launch has of the step's server.
+type served struct {
+	sockets []int      // one for each task, theirs
+	env     [][]string // of each task
+}
+
+// take is what a task needs to find the server: variables, and the socket among the descriptors
+// that it starts with.
+func (s *served) take(task int, io *stdio) []string {
+	if task < len(s.sockets) {
+		io.more = append(io.more, s.sockets[task])
+	}
+	if task < len(s.env) {
+		return s.env[task]
+	}
+	return nil
+}
+
+func (s *served) close() {
+	for _, fd := range s.sockets {
+		unix.Close(fd)
+	}
+	s.sockets = nil
+}
+
+// serve starts the step's server, if it has one, and waits until it is ready.
+func (j *job) serve() error {
+	sv := j.r.spec.Server
+	if sv == nil {
+		return nil
+	}
+	p := &serverPipes{}
+	err := p.open(j, sv)
+	if err == nil {
+		err = j.startServer(sv, p)
+	}
+	p.closeTheirs()
+	if err != nil {
+		p.closeOurs()
+		j.r.out.noTask(stream.StepServer)
+		// As a text: the error of an exec would be told as that of the task's program.
+		return errors.New("start the process manager of MPI: " + err.Error())
+	}
+	o := j.r.out
+	o.addSink(stream.StepServer, p.in, false)
+	o.addSource(&source{rank: stream.StepServer, fd: 1, f: p.out})
+	o.addSource(&source{rank: stream.StepServer, fd: 2, f: p.errs})
+	ready, err := readReady(p.ready)
+	if err == nil {
+		j.served.env = ready.Env
+	}
+	return err
+}
+
+// serverPipes are the descriptors of a server: theirs in the order of their numbers, and our ends.
+type serverPipes struct {
+	theirs               []int
+	in, out, errs, ready *os.File
+}
+
+// open makes the descriptors of a step's server, and the sockets of its tasks.
+func (p *serverPipes) open(j *job, sv *Server) error {
+	for _, end := range []struct {
+		ours  **os.File
+		input bool
+	}{{&p.in, true}, {&p.out, false}, {&p.errs, false}} {
+		if err := p.pipe(end.ours, end.input); err != nil {
+			return err
+		}
+	}
+	setup, err := unix.MemfdCreate("setup", unix.MFD_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("memfd_create", err)
+	}
+	p.theirs = append(p.theirs, setup)
+	if err := fill(setup, sv.Setup); err != nil {
+		return err
+	}
+	if err := p.pipe(&p.ready, false); err != nil {
+		return err
+	}
+	if !sv.Tasks {
+		return nil
+	}
+	for range j.r.spec.Tasks {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return os.NewSyscallError("socketpair", err)
+		}
+		p.theirs = append(p.theirs, pair[0])
+		j.served.sockets = append(j.served.sockets, pair[1])
+	}
+	return nil
+}
+
+// fill writes a file that is read from its begin.
+func fill(fd int, text []byte) error {
+	for len(text) > 0 {
+		n, err := unix.Write(fd, text)
+		if err != nil {
+			return os.NewSyscallError("write", err)
+		}
+		text = text[n:]
+	}
+	_, err := unix.Seek(fd, 0, io.SeekStart)
+	return err
+}
+
+// pipe makes a pipe of which the server gets one end: to read from, if it is its input.
+func (p *serverPipes) pipe(ours **os.File, input bool) error {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return os.NewSyscallError("pipe", err)
+	}
+	own, its := ends[0], ends[1]
+	if input {
+		own, its = its, own
+	}
+	p.theirs = append(p.theirs, its)
+	err := unix.SetNonblock(own, true)
+	*ours = os.NewFile(uintptr(own), "pipe")
+	return err
+}
+
+func (p *serverPipes) closeTheirs() {
+	for _, fd := range p.theirs {
+		unix.Close(fd)
+	}
+}
+
+func (p *serverPipes) closeOurs() {
+	for _, f := range []*os.File{p.in, p.out, p.errs, p.ready} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// startServer starts the server in the step's group, as its user.
+func (j *job) startServer(sv *Server, p *serverPipes) error {
+	s := j.l.sup
+	attr := &syscall.ProcAttr{Dir: "/", Env: mergeEnv(j.marked(), sv.Env...), Sys: j.attributes()}
+	for _, fd := range p.theirs {
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	s.forkBegin()
+	_, err := syscall.ForkExec(sv.Argv[0], sv.Argv, attr)
+	s.mu.Lock()
+	s.forkEnd() // its end is nobody's news: the streams tell
+	s.mu.Unlock()
+	if err != nil {
+		return &os.PathError{Op: "execve", Path: sv.Argv[0], Err: err}
+	}
+	return nil
+}
+
+// readReady waits for what a server says when tasks may start.
+func readReady(f *os.File) (pmi.Ready, error) {
+	defer f.Close()
+	var ready pmi.Ready
+	_ = f.SetReadDeadline(time.Now().Add(readyTime))
+	text, err := io.ReadAll(io.LimitReader(f, maxReady))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ready, fmt.Errorf("the process manager of MPI is not ready after %s", readyTime)
+	case err != nil:
+		return ready, err
+	case len(text) == 0:
+		return ready, errors.New("the process manager of MPI has ended before it was ready")
+	}
+	if err := wire.Unmarshal(text, &ready); err != nil {
+		return ready, fmt.Errorf("the process manager of MPI: %w", err)
+	}
+	if ready.Error != "" {
+		return ready, errors.New(strings.TrimSpace(ready.Error))
+	}
+	return ready, nil
+}

@@ -1,0 +1,36 @@
+package cluster
+
+import "strings"
+
+// Manager is a process manager of MPI: how the tasks of a step find each other.
+type Manager uint8
+
+// The process managers.
+const (
+	ManagerUnknown Manager = iota
+	ManagerNone            // each task is for itself
+	ManagerPMI2            // PMI-1 and PMI-2, of MPICH and what comes of it
+	ManagerPMIx            // of Open MPI
+)
+
+// ManagerOf is that of a name that users and slurm.conf give.
+func ManagerOf(name string) Manager {
+	name = strings.ToLower(name)
+	switch {
+	case name == "" || name == "none" || name == "openmpi":
+		return ManagerNone
+	case name == "pmi2":
+		return ManagerPMI2
+	case name == "pmix" || strings.HasPrefix(name, "pmix_v"):
+		return ManagerPMIx
+	}
+	return ManagerUnknown
+}
+
+// ManagerOf is the process manager of a step.
+func (c *Config) ManagerOf(s *StepSpec) Manager {
+	if s.MPI != "" {
+		return ManagerOf(s.MPI)
+	}
+	return ManagerOf(c.Srun.MPI)
+}

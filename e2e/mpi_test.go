@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// compileMPI builds the MPI program of the tests by a compiler of Debian's packages, or skips the test.
+func compileMPI(t *testing.T, compiler, pkg string) string {
+	t.Helper()
+	cc, err := exec.LookPath(compiler)
+	if err != nil {
+		t.Skipf("%s is not installed: apt-get install %s", compiler, pkg)
+	}
+	program := filepath.Join(t.TempDir(), "world")
+	if out, err := exec.Command(cc, "-o", program, "testdata/mpi/world.c").CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
+	}
+	return program
+}
+
+// TestPMI: tasks that speak PMI themselves find each other, whatever MPI library there is.
+func TestPMI(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--hollow", "4x4c8g", "--hollow-exec")
+	const talk = `say() { echo "$1" >&3; read answer <&3; echo "$answer"; }
+say "cmd=init pmi_version=1 pmi_subversion=1" >/dev/null
+say "cmd=put kvsname=x key=k$PMI_RANK value=of $PMI_RANK" >/dev/null
+say "cmd=barrier_in" >/dev/null
+echo "$PMI_RANK of $PMI_SIZE: $(say "cmd=get kvsname=x key=k$(( (PMI_RANK + 1) % PMI_SIZE ))")"
+say "cmd=finalize" >/dev/null`
+	got := d.must("srun", "--mpi=pmi2", "-N3", "-n5", "-l", "sh", "-c", talk)
+	for _, want := range []string{
+		"0: 0 of 5: cmd=get_result rc=0 msg=success value=of 1", "3: 3 of 5: cmd=get_result rc=0 msg=success value=of 4",
+		"4: 4 of 5: cmd=get_result rc=0 msg=success value=of 0",
+	} {
+		if !strings.Contains(got+"\n", want+"\n") {
+			t.Errorf("without %q:\n%s", want, got)
+		}
+	}
+	_, errs, code := d.run("srun", "--mpi=pmi2", "-n2", "sh", "-c", `echo "no PMI" >&3; read end <&3; true`)
+	if code != 0 || !strings.Contains(errs, `slurmstepd-node-001: error: mpi/pmi2: task 0: it says "no PMI", which is no PMI`) {
+		t.Errorf("a task that speaks something else: %d\n%s", code, errs)
+	}
+	expect(t, "--mpi=list", d.must("srun", "--mpi=list"), "MPI plugin types are...\n\tnone\n\tpmi2")
+	if _, errs, code := d.run("srun", "--mpi=lam", "true"); code != 1 || !strings.Contains(errs, "Invalid MPI type 'lam', --mpi=list for acceptable types") {
+		t.Errorf("--mpi=lam: %d\n%s", code, errs)
+	}
+	out, errs, code := d.run("srun", "--mpi=pmi2", "-n1", "true", ":", "-n1", "true")
+	if code != 1 || !strings.Contains(errs, "the components of a heterogeneous job can not be one MPI world") {
+		t.Errorf("one world of two components: %d\n%s%s", code, out, errs)
+	}
+}
+
+// mpiWorlds runs the MPI program in worlds of several shapes, and in those that end badly.
+func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) {
+	mpi := "--mpi=" + manager
+	for _, shape := range append([][]string{{"-N1", "-n1"}, {"-N1", "-n2"}, {"-N2", "-n4"}, {"-N4", "-n8"}, {"-N8", "-n16"}, {"-N2", "-n5", "-m", "cyclic"}}, more...) {
+		args := append([]string{mpi}, shape...)
+		size := strings.TrimPrefix(shape[1], "-n")
+		expect(t, strings.Join(args, " "), d.must("srun", append(args, program, "all")...), "world of "+size)
+	}
+	for _, c := range []struct {
+		what, text string
+		code       int
+		options    []string
+	}{
+		{"abort", "Job step aborted: Waiting up to ", 137, nil},
+		{"exit", "Exited with exit code 3", 143, []string{"-K1"}},
+		{"kill", "Killed", 143, []string{"-K1"}},
+	} {
+		args := append(append([]string{mpi, "-N2", "-n4"}, c.options...), program, c.what)
+		begun := time.Now()
+		_, errs, code := d.run("srun", args...)
+		if code != c.code || !strings.Contains(errs, c.text) {
+			t.Errorf("%s: exit code %d, want %d, and %q in\n%s", c.what, code, c.code, c.text, errs)
+		}
+		if took := time.Since(begun); took > 20*time.Second {
+			t.Errorf("%s: the others went on for %s", c.what, took)
+		}
+	}
+	for range 5 { // one after another
+		d.must("srun", mpi, "-N2", "-n2", program)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if out, errs, code := d.run("srun", mpi, "-N2", "-n4", program, "all"); code != 0 || out != "world of 4\n" {
+				t.Errorf("four at once: %d\n%s%s", code, out, errs)
+			}
+		})
+	}
+	all.Wait()
+	script := writeProgram(t, d.dir, "job", "#!/bin/sh\n#SBATCH -N4 -n8 -o "+d.dir+"/out\nsrun "+mpi+" "+program+" all\nsrun "+mpi+" -N3 -n3 "+program+" all\n")
+	d.must("sbatch", "-W", script)
+	expect(t, "in a batch job", d.read("out"), "world of 8\nworld of 3\n")
+}
+
+// TestMPICH: programs of Debian's MPICH, started by srun; those of its own mpiexec go on to work.
+func TestMPICH(t *testing.T) {
+	t.Parallel()
+	program := compileMPI(t, "mpicc.mpich", "libmpich-dev mpich")
+	d := startDev(t, "--hollow", "8x16c16g", "--hollow-exec", "--conf", confFile(t, "MpiDefault=pmi2\n"))
+	mpiWorlds(t, d, "pmi2", program)
+	expect(t, "by MpiDefault", d.must("srun", "-N2", "-n2", program), "world of 2")
+	expect(t, "none", d.must("srun", "--mpi=none", "-n2", program), "world of 1\nworld of 1")
+	if shown := d.must("scontrol", "show", "config"); !strings.Contains(shown, "\nMpiDefault              = pmi2\n") {
+		t.Errorf("as shown:\n%s", shown)
+	}
+	expect(t, "mpiexec", d.must("salloc", "-Q", "-N2", "-n4", "mpiexec.mpich", program, "all"), "world of 4")
+}
