@@ -64,6 +64,7 @@ func asker(name, args, usage string, run func(*front.Sys, []string) int) *cli.Co
 func programs(self string) client.Programs {
 	return client.Programs{Around: []string{self, "internal", "task"}, Managers: map[cluster.Manager][]string{
 		cluster.ManagerPMI2: {self, "internal", "pmi"},
+		cluster.ManagerPMIx: {self, "internal", "pmix"},
 	}}
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
@@ -23,28 +24,33 @@ func checkManager(cfg *cluster.Config, s *cluster.StepSpec) error {
 	return nil
 }
 
-// manager is the process manager of a step's tasks on its node i; nil if it has none.
-func (p Programs) manager(cfg *cluster.Config, ls *liveStep, ranks [][]int, i int) (*step.Server, error) {
+// manage gives the part of a step on its node i the process manager that it asks for, if it does.
+func (p *Config) manage(sp *step.Spec, cfg *cluster.Config, ls *liveStep, ranks [][]int, i int) error {
 	kind := cfg.ManagerOf(&ls.spec)
 	if kind == cluster.ManagerNone || ls.spec.Interactive {
-		return nil, nil
+		return nil
 	}
 	rec := &ls.record
-	setup := &pmi.Setup{Job: stepName(rec.ID), Size: rec.Tasks, Universe: rec.Tasks}
-	setup.Node, setup.Ranks, setup.UID = i, ranks, rec.UID
+	setup := &pmi.Setup{Job: stepName(rec.ID), Size: rec.Tasks, Universe: rec.Tasks, Node: i, Ranks: ranks}
+	setup.UID, setup.GID = sp.UID, sp.GID
 	for _, sh := range rec.Shares {
 		setup.Hosts = append(setup.Hosts, string(sh.Node))
 	}
+	if kind == cluster.ManagerPMIx { // that of PMI needs no files
+		name := fmt.Sprintf("mpi-%s.%d@%s", setup.Job, rec.Attempt, sp.ID.Node)
+		setup.Dir = filepath.Join(p.Spool, name)
+	}
 	text, err := setup.Encode()
 	if err != nil {
-		return nil, fmt.Errorf("step %s: %w", setup.Job, err)
+		return fmt.Errorf("step %s: %w", setup.Job, err)
 	}
 	argv := p.Managers[kind]
 	if argv == nil {
-		return nil, cluster.Errorf(cluster.Invalid, "",
+		return cluster.Errorf(cluster.Invalid, "",
 			"this node has no process manager for --mpi=%s", ls.spec.MPI)
 	}
-	return &step.Server{Argv: argv, Setup: text, Tasks: kind == cluster.ManagerPMI2}, nil
+	sp.Server = &step.Server{Argv: argv, Setup: text, Tasks: kind == cluster.ManagerPMI2, Dir: setup.Dir}
+	return nil
 }
 
 func stepName(id cluster.StepID) string { return fmt.Sprintf("%d.%d", id.Job, id.Step) }

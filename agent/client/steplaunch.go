@@ -256,7 +256,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
-	if out.Server, err = c.cfg.manager(&cfg, ls, ranks, i); err != nil {
+	if err := c.cfg.manage(&out, &cfg, ls, ranks, i); err != nil {
 		return out, err
 	}
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)

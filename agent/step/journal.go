@@ -133,7 +133,9 @@ func (j *journal) append(rec *record) {
 func startRecord(r *run) *record {
 	sp := r.spec
 	sp.Env, sp.Script, sp.Hosts, sp.Groups = nil, nil, nil, nil
-	sp.Server = nil // one that adopts the step has no pipes of it
+	if sp.Server != nil { // one that adopts the step has no pipes of it, and removes what it leaves
+		sp.Server = &Server{Dir: sp.Server.Dir}
+	}
 	sp.Tasks = append([]Task(nil), sp.Tasks...)
 	for i := range sp.Tasks {
 		sp.Tasks[i].Env = nil

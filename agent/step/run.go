@@ -137,6 +137,7 @@ func (s *supervisor) clean(r *run) {
 			awaitPID(pids[0], 100*time.Millisecond)
 		}
 	}
+	r.removeDir()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.state, r.cleaning, r.grp, r.frozen = Ended, false, nil, false
@@ -330,7 +331,7 @@ func (s *supervisor) launchDone(r *run) {
 	}
 	r.spec.Env, r.spec.Script = nil, nil
 	if r.spec.Server != nil {
-		r.spec.Server = &Server{} // its place in the stream stays
+		r.spec.Server = &Server{Dir: r.spec.Server.Dir} // its place in the stream stays
 	}
 	for i := range r.spec.Tasks {
 		r.spec.Tasks[i].Env = nil

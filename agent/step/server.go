@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"syscall"
@@ -23,6 +24,8 @@ type Server struct {
 	Env   []string `json:"env,omitempty"`
 	Setup []byte   `json:"setup,omitempty"` // of pmi.Setup; dropped after the launch
 	Tasks bool     `json:"tasks,omitempty"` // each task has a socket to it
+	// Dir is a folder of the user's that is there as long as the step is; empty: none.
+	Dir string `json:"dir,omitempty"`
 }
 
 // readyTime is how long the tasks wait for their server.
@@ -63,7 +66,10 @@ func (j *job) serve() error {
 		return nil
 	}
 	p := &serverPipes{}
-	err := p.open(j, sv)
+	err := sv.makeDir(j.l.sup.root, j.r.spec.UID, j.r.spec.GID)
+	if err == nil {
+		err = p.open(j, sv)
+	}
 	if err == nil {
 		err = j.startServer(sv, p)
 	}
@@ -83,6 +89,26 @@ func (j *job) serve() error {
 		j.served.env = ready.Env
 	}
 	return err
+}
+
+// makeDir makes the server's folder.
+func (sv *Server) makeDir(root bool, uid, gid uint32) error {
+	if sv.Dir == "" {
+		return nil
+	}
+	if err := os.Mkdir(sv.Dir, 0o700); err != nil || !root {
+		return err
+	}
+	return os.Chown(sv.Dir, int(uid), int(gid))
+}
+
+// removeDir removes the server's folder; nothing of the step's is left that could use it.
+func (r *run) removeDir() {
+	if sv := r.spec.Server; sv != nil && sv.Dir != "" {
+		if err := os.RemoveAll(sv.Dir); err != nil {
+			slog.Error("a folder of a step is left", "dir", sv.Dir, "err", err)
+		}
+	}
 }
 
 // serverPipes are the descriptors of a server: theirs in the order of their numbers, and our ends.

@@ -61,8 +61,10 @@ func TestServer(t *testing.T) {
 	for _, upgrade := range []bool{false, true} {
 		t.Run(map[bool]string{true: "upgraded", false: "plain"}[upgrade], func(t *testing.T) {
 			g := newRig(t)
-			sp := g.managed(2, "say 'cmd=init pmi_version=1 pmi_subversion=1' >/dev/null; say cmd=barrier_in; "+
+			dir := filepath.Join(g.own, "server")
+			sp := g.managed(2, "test -d "+dir+" || exit 9; say 'cmd=init pmi_version=1 pmi_subversion=1' >/dev/null; say cmd=barrier_in; "+
 				"read x <$GO; say cmd=barrier_in; say cmd=finalize")
+			sp.Server.Dir = dir
 			for i, name := range []string{"go0", "go1"} {
 				sp.Tasks[i].Env = []string{"GO=" + g.fifo(name)}
 			}
@@ -93,6 +95,10 @@ func TestServer(t *testing.T) {
 				if n != 0 {
 					t.Errorf("%d times too few: %s", n, l)
 				}
+			}
+			g.await(sp.ID, isEnded)
+			if _, err := os.Stat(dir); err == nil {
+				t.Error("the server's folder is left")
 			}
 			if got[1] != "" {
 				t.Errorf("the server says %q", got[1])
