@@ -8,18 +8,8 @@
 #include <sys/types.h>
 
 enum {
-	ABI_SUCCESS = 0,
-	ABI_ERROR = -1,
-	ABI_ERR_PROC_ABORTED = -7,
-	ABI_ERR_TIMEOUT = -24,
-	ABI_ERR_UNREACH = -25,
-	ABI_ERR_BAD_PARAM = -27,
-	ABI_ERR_NOT_FOUND = -46,
 	ABI_ERR_NOT_SUPPORTED = -47,
-	ABI_ERR_DUPLICATE_KEY = -53,
-	ABI_ERR_LOST_CONNECTION = -61,
 	ABI_OPERATION_SUCCEEDED = -157,
-	ABI_RANGE_LOCAL = 2,
 };
 
 typedef struct {
@@ -83,8 +73,8 @@ typedef struct {
 	int (*spawn)(const abi_proc *, const abi_info *, size_t, const void *, size_t, void *, void *);
 	int (*connect)(const abi_proc *, size_t, const abi_info *, size_t, abi_op, void *);
 	int (*disconnect)(const abi_proc *, size_t, const abi_info *, size_t, abi_op, void *);
-	void *register_events;
-	void *deregister_events;
+	int (*register_events)(int *, size_t, const abi_info *, size_t, abi_op, void *);
+	int (*deregister_events)(int *, size_t, abi_op, void *);
 	void *listener;
 	void *notify_event;
 	void *query;

@@ -106,7 +106,7 @@ func jobInfo(s *pmi.Setup, dir, nodeMap, procMap string) []info {
 	local := uint32(len(s.Local()))
 	list := []info{
 		{keyJobID, nspaceOf(s)},
-		{keySessionID, sessionOf(s)},
+		{keySessionID, sessionOf(s)}, // before what is of the session: the library of Debian loses the universe's size otherwise
 		{keyNodeMap, nodeMap},
 		{keyProcMap, procMap},
 		{keyMapping, pmi.Mapping(s.Ranks)},

@@ -20,7 +20,7 @@ import (
 )
 
 // programs are the server and the program of testdata, built.
-type programs struct{ server, tasks string }
+type programs struct{ server, tasks, client string }
 
 var build = sync.OnceValues(func() (programs, error) {
 	dir, err := os.MkdirTemp("", "pmix-test-")
@@ -31,7 +31,7 @@ var build = sync.OnceValues(func() (programs, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return programs{}, err
 	}
-	p := programs{filepath.Join(dir, "muster-pmix"), filepath.Join(dir, "tasks")}
+	p := programs{filepath.Join(dir, "muster-pmix"), filepath.Join(dir, "tasks"), filepath.Join(dir, "client")}
 	cmd := exec.Command("go", "build", "-o", p.server, "dev.muster/pmi/helper")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -40,8 +40,36 @@ var build = sync.OnceValues(func() (programs, error) {
 	if out, err := exec.Command("mpicc.openmpi", "-Wall", "-o", p.tasks, "testdata/tasks.c").CombinedOutput(); err != nil {
 		return p, fmt.Errorf("build the tasks: %w\n%s", err, out)
 	}
+	headers := pmixHeaders()
+	if headers == "" {
+		return p, nil
+	}
+	if out, err := exec.Command("cc", "-Wall", "-I", headers, "-o", p.client, "testdata/client.c", "-l:libpmix.so.2").CombinedOutput(); err != nil {
+		return p, fmt.Errorf("build the client: %w\n%s", err, out)
+	}
 	return p, nil
 })
+
+// pmixHeaders is the folder of the standard's headers, "" if there is none.
+func pmixHeaders() string {
+	for _, pattern := range []string{"/usr/lib/*/pmix2/include", "/usr/include/pmix", "/usr/include", "/usr/local/include"} {
+		found, _ := filepath.Glob(pattern + "/pmix_server.h")
+		if len(found) > 0 {
+			return filepath.Dir(found[0])
+		}
+	}
+	return ""
+}
+
+// needHeaders skips where programs that call PMIx themselves can not be built.
+func needHeaders(t *testing.T) string {
+	t.Helper()
+	dir := pmixHeaders()
+	if dir == "" {
+		t.Skip("the headers of PMIx are missing (Debian: apt install libpmix-dev)")
+	}
+	return dir
+}
 
 // built is the folder of what was built.
 var built string
@@ -81,12 +109,15 @@ type step struct {
 	setup   pmi.Setup
 	hub     *pmi.Hub
 	aborts  chan pmi.Aborted
+	aborted pmi.Aborted
+	told    []*bytes.Buffer // by servers, to the hub
 	servers []*exec.Cmd
 	downs   []io.Closer
 	said    []*bytes.Buffer // by servers, to their users
 	readies []pmi.Ready
 	dir     string
 	uid     uint32 // of tasks
+	client  bool   // tasks are the client without MPI
 }
 
 var stepNumber = 100
@@ -113,7 +144,7 @@ func begun(t *testing.T, nodes, each int, edit ...func(*step)) *step {
 	var downs []io.Writer
 	var ups []io.Reader
 	for n := range nodes {
-		down, up := s.server(p, n)
+		down, up := s.server([]string{p.server}, n)
 		downs, ups, s.downs = append(downs, down), append(ups, up), append(s.downs, down)
 	}
 	s.hub = pmi.NewHub(downs, func(a pmi.Aborted) { s.aborts <- a })
@@ -129,7 +160,7 @@ func begun(t *testing.T, nodes, each int, edit ...func(*step)) *step {
 }
 
 // server starts the server of one node and waits until it is ready.
-func (s *step) server(p programs, node int) (down io.WriteCloser, up io.Reader) {
+func (s *step) server(argv []string, node int) (down io.WriteCloser, up io.Reader) {
 	s.t.Helper()
 	setup := s.setup
 	setup.Node = node
@@ -142,7 +173,7 @@ func (s *step) server(p programs, node int) (down io.WriteCloser, up io.Reader) 
 		_, err = file.WriteAt(b, 0)
 	}
 	readyR, readyW, err2 := os.Pipe()
-	cmd := exec.Command(p.server)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.ExtraFiles = []*os.File{file, readyW}
 	said := &bytes.Buffer{}
 	cmd.Stderr = said
@@ -154,7 +185,8 @@ func (s *step) server(p programs, node int) (down io.WriteCloser, up io.Reader) 
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.servers, s.said = append(s.servers, cmd), append(s.said, said)
+	told := &bytes.Buffer{}
+	s.servers, s.said, s.told = append(s.servers, cmd), append(s.said, said), append(s.told, told)
 	_, _ = file.Close(), readyW.Close()
 	b, err = io.ReadAll(readyR)
 	_ = readyR.Close()
@@ -166,7 +198,7 @@ func (s *step) server(p programs, node int) (down io.WriteCloser, up io.Reader) 
 		s.t.Fatalf("node %d is not ready: %v\n%s\n%s", node, err, b, said)
 	}
 	s.readies = append(s.readies, ready)
-	return down, up
+	return down, io.TeeReader(up, told)
 }
 
 // end has the servers see that the hub is gone; each then ends, and leaves no file.
@@ -194,8 +226,9 @@ func (s *step) end() {
 func (s *step) run(what string, env ...string) (out string, codes []int) {
 	s.t.Helper()
 	p, _ := build()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errLate)
 	defer cancel()
+	go s.obey(ctx, cancel)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	var text bytes.Buffer
@@ -203,6 +236,9 @@ func (s *step) run(what string, env ...string) (out string, codes []int) {
 	for node, ranks := range s.setup.Ranks {
 		for i, r := range ranks {
 			argv := []string{p.tasks, what, fmt.Sprint(s.setup.Size)}
+			if s.client {
+				argv[0] = p.client
+			}
 			if os.Getuid() == 0 {
 				argv = append([]string{"unshare", "--uts", "sh", "-c", `hostname "$0" && exec "$@"`, s.setup.Hosts[node]}, argv...)
 			}
@@ -227,10 +263,22 @@ func (s *step) run(what string, env ...string) (out string, codes []int) {
 		}
 	}
 	all.Wait()
-	if ctx.Err() != nil {
-		s.t.Errorf("%s takes longer than a minute", what)
+	if context.Cause(ctx) == errLate {
+		s.t.Errorf("%s: %v", what, errLate)
 	}
 	return text.String(), codes
+}
+
+var errLate = errors.New("it takes longer than a minute")
+
+// obey ends all tasks when one has asked for that, as srun does.
+func (s *step) obey(ctx context.Context, kill func()) {
+	select {
+	case s.aborted = <-s.aborts:
+		time.Sleep(300 * time.Millisecond)
+		kill()
+	case <-ctx.Done():
+	}
 }
 
 // slurm is what Open MPI asks of Slurm's environment: without the job's and the step's number it runs programs of one task.
@@ -240,7 +288,8 @@ func (s *step) slurm(node, local, rank int) []string {
 		fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_LOCALID=", local), fmt.Sprint("SLURM_NODEID=", node),
 		fmt.Sprint("SLURM_NTASKS=", s.setup.Size), "SLURM_NODELIST=" + strings.Join(s.setup.Hosts, ","),
 		fmt.Sprint("TEST_LOCAL=", len(s.setup.Ranks[node])), fmt.Sprint("TEST_LOCALID=", local),
-		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_mpi_yield_when_idle=1"}
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_mpi_yield_when_idle=1",
+		"OMPI_MCA_osc=^ucx"} // Debian leaves out pt2pt too, and with it MPI_Put between nodes that have TCP alone
 }
 
 // ok runs the program and wants all tasks to end well.
@@ -274,6 +323,9 @@ func TestOpenMPI32(t *testing.T) {
 func TestOpenMPIDirectModex(t *testing.T) {
 	s := begun(t, 2, 2)
 	s.ok("all", "OMPI_MCA_pmix_base_async_modex=1", "OMPI_MCA_pmix_base_collect_data=0")
+	if !bytes.Contains(s.told[0].Bytes(), []byte(callModex)) {
+		t.Error("no task has asked for another's data")
+	}
 }
 
 func TestOpenMPIScattered(t *testing.T) {
@@ -302,18 +354,88 @@ func TestOpenMPISpawn(t *testing.T) {
 
 func TestOpenMPIAbort(t *testing.T) {
 	s := begun(t, 2, 2)
-	go func() { // as srun does
-		a := <-s.aborts
-		if a.Rank != 3 || a.Code != 7 {
-			t.Errorf("%+v", a)
+	out, codes := s.run("abort")
+	if codes[3] != 7 || s.aborted.Rank != 3 || s.aborted.Code != 7 {
+		t.Errorf("%+v, the tasks end with %v:\n%s", s.aborted, codes, out)
+	}
+}
+
+// Tasks learn of those of a lost node.
+func TestLostNode(t *testing.T) {
+	needHeaders(t)
+	s := begun(t, 2, 2)
+	s.client = true
+	time.AfterFunc(time.Second, func() { s.hub.Lose(1) })
+	out, _ := s.run("lost")
+	for _, line := range []string{"status -7 of rank 2\n", "status -7 of rank 3\n"} {
+		if strings.Count(out, line) != 2 {
+			t.Errorf("not two of %q:\n%s", line, out)
 		}
-		for range 3 {
-			s.aborts <- a
-		}
-	}()
-	_, codes := s.run("abort")
-	if codes[3] != 7 {
-		t.Error(codes)
+	}
+}
+
+func TestFacts(t *testing.T) {
+	needHeaders(t)
+	s := begun(t, 2, 2)
+	s.client = true
+	out, _ := s.run("facts")
+	want := `
+pmix.jobid = slurm.pmix.JOB
+pmix.univ.size = 4
+pmix.job.size = 4
+pmix.app.size = 4
+pmix.max.size = 4
+pmix.job.napps = 1
+pmix.num.nodes = 2
+pmix.local.size = 2
+pmix.node.size = 2
+pmix.lpeers = 0,1
+pmix.lldr = 0
+pmix.anlmap = (vector,(0,2,2))
+pmix.tdir.rmclean = 1
+pmix.nodeid = 0
+pmix.hname = node1
+`
+	for r := range 4 {
+		want += strings.ReplaceAll(fmt.Sprintf("pmix.hname of R = node%d\npmix.lrank of R = %d\npmix.nrank of R = %d\npmix.grank of R = R\npmix.apprank of R = R\npmix.appnum of R = 0\n",
+			r/2+1, r%2, r%2), "R", fmt.Sprint(r))
+	}
+	want += "peers on node2: 2 3\nnodes: node1,node2\nrank 0 ok\n"
+	want = strings.ReplaceAll(strings.TrimSpace(want), "JOB", s.setup.Job)
+	if !strings.Contains(out, want) {
+		t.Errorf("%s\nis not in\n%s", want, out)
+	}
+}
+
+// A server that is asked to end leaves no file; the tasks' other servers go on.
+func TestServerTerminated(t *testing.T) {
+	s := begun(t, 2, 1)
+	if err := s.servers[1].Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := s.servers[1].Process.Wait(); err != nil || state.ExitCode() != 128+int(syscall.SIGTERM) {
+		t.Errorf("%v, %v", state, err)
+	}
+}
+
+func TestNoLibrary(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("root alone can hide the library")
+	}
+	p := need(t)
+	hide := []string{"unshare", "--mount", "sh", "-c", `for f in /usr/lib*/*/libpmix.so* /usr/lib*/*/pmix2/lib/libpmix.so*; do mount --bind /dev/null $f; done; exec "$0"`, p.server}
+	setup := setupOf([]int{0})
+	s := &step{t: t, setup: setup, dir: t.TempDir()}
+	s.setup.Dir = s.dir
+	down, _ := s.server(hide, 0)
+	_ = down.Close()
+	_ = s.servers[0].Wait()
+	why := s.readies[0].Error
+	if !strings.Contains(why, "apt install libpmix2") || !strings.Contains(why, "libpmix.so.2: ") {
+		t.Errorf("%q", why)
+	}
+	if left, _ := os.ReadDir(s.dir); len(left) > 0 {
+		t.Error(left)
 	}
 }
 

@@ -106,6 +106,11 @@ static int parted(const abi_proc *procs, size_t count, const abi_info *info, siz
 	return goConnect((abi_proc *)procs, count, 0, done, data);
 }
 
+// Tasks may wait for any event: the library keeps who waits for what, and lost nodes are told.
+static int listening(int *codes, size_t count, const abi_info *info, size_t infos, abi_op done, void *data) { return ABI_OPERATION_SUCCEEDED; }
+
+static int deaf(int *codes, size_t count, abi_op done, void *data) { return ABI_OPERATION_SUCCEEDED; }
+
 // Tools get no answer: tool_connected is empty.
 static abi_module module = {
 	.client_connected = connected,
@@ -119,6 +124,8 @@ static abi_module module = {
 	.spawn = spawn,
 	.connect = joined,
 	.disconnect = parted,
+	.register_events = listening,
+	.deregister_events = deaf,
 };
 
 int shim_init(abi_info *info, size_t count) { return lib.init(&module, info, count); }

@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"runtime/cgo"
+	"sync"
 	"time"
 	"unsafe"
 )
@@ -61,9 +62,14 @@ func goConnect(procs *C.abi_proc, count C.size_t, join C.int, done C.abi_op, dat
 	return C.int(serving.connect(procsOf(procs, count), join != 0, func(status int) { C.shim_op(done, C.int(status), data) }))
 }
 
+// refusing says once why tasks start no others.
+var refusing sync.Once
+
 //export goSpawn
 func goSpawn() {
-	serving.say("tasks can not start further tasks (MPI_Comm_spawn): ask for as many as are needed with srun --ntasks")
+	refusing.Do(func() {
+		serving.say("tasks can not start further tasks (MPI_Comm_spawn): ask for as many as are needed with srun --ntasks")
+	})
 }
 
 //export goPublish
