@@ -103,6 +103,24 @@ func need(t *testing.T) programs {
 	return p
 }
 
+// log is a buffer that one goroutine writes and another reads.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // step is a step whose nodes are all this machine.
 type step struct {
 	t       *testing.T
@@ -110,10 +128,10 @@ type step struct {
 	hub     *pmi.Hub
 	aborts  chan pmi.Aborted
 	aborted pmi.Aborted
-	told    []*bytes.Buffer // by servers, to the hub
+	told    []*log // by servers, to the hub
 	servers []*exec.Cmd
 	downs   []io.Closer
-	said    []*bytes.Buffer // by servers, to their users
+	said    []*log // by servers, to their users
 	readies []pmi.Ready
 	dir     string
 	uid     uint32 // of tasks
@@ -175,7 +193,7 @@ func (s *step) server(argv []string, node int) (down io.WriteCloser, up io.Reade
 	readyR, readyW, err2 := os.Pipe()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.ExtraFiles = []*os.File{file, readyW}
-	said := &bytes.Buffer{}
+	said := &log{}
 	cmd.Stderr = said
 	down, err3 := cmd.StdinPipe()
 	up, err4 := cmd.StdoutPipe()
@@ -185,7 +203,7 @@ func (s *step) server(argv []string, node int) (down io.WriteCloser, up io.Reade
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	told := &bytes.Buffer{}
+	told := &log{}
 	s.servers, s.said, s.told = append(s.servers, cmd), append(s.said, said), append(s.told, told)
 	_, _ = file.Close(), readyW.Close()
 	b, err = io.ReadAll(readyR)
@@ -323,7 +341,7 @@ func TestOpenMPI32(t *testing.T) {
 func TestOpenMPIDirectModex(t *testing.T) {
 	s := begun(t, 2, 2)
 	s.ok("all", "OMPI_MCA_pmix_base_async_modex=1", "OMPI_MCA_pmix_base_collect_data=0")
-	if !bytes.Contains(s.told[0].Bytes(), []byte(callModex)) {
+	if !strings.Contains(s.told[0].String(), callModex) {
 		t.Error("no task has asked for another's data")
 	}
 }
@@ -346,9 +364,10 @@ func TestOpenMPIMeet(t *testing.T) {
 func TestOpenMPISpawn(t *testing.T) {
 	s := begun(t, 1, 2)
 	out, _ := s.run("spawn")
-	time.Sleep(100 * time.Millisecond)
-	if text := s.said[0].String(); !strings.Contains(text, "MPI_Comm_spawn") {
-		t.Errorf("the server says %q, the tasks\n%s", text, out)
+	for until := time.Now().Add(5 * time.Second); !strings.Contains(s.said[0].String(), "MPI_Comm_spawn"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the server says %q, the tasks\n%s", s.said[0], out)
+		}
 	}
 }
 
