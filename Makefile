@@ -10,9 +10,10 @@ FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr spri
 
 build: bin/muster
 
-# The part that asks NVML needs cgo: it is a program of its own, which muster carries (docs/adr/0007-gpu-helper.md). On x86-64
-# the two files of gpu/helper/glibc let it run with glibc 2.17 and later, whatever this machine has.
-HELPER = gpu/bin/muster-gpu
+# The parts that need cgo, which ask NVML and serve PMIx, are programs of their own that muster carries
+# (docs/adr/0007-gpu-helper.md). On x86-64 the two files of gpu/helper/glibc let them run with glibc 2.17 and later, whatever this
+# machine has; netgo keeps glibc's resolver out, whose symbols are newer.
+HELPERS = gpu/bin/muster-gpu pmi/bin/muster-pmix
 CC ?= cc
 ifeq ($(shell $(GO) env GOARCH),amd64)
 HELPERFLAGS = CGO_CFLAGS="-O2 -include $(CURDIR)/gpu/helper/glibc/compat.h" CGO_LDFLAGS="-Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2"
@@ -21,15 +22,15 @@ endif
 
 # program builds the file $(1) for the architecture of the environment.
 define program
-	@mkdir -p gpu/bin $(dir $(1)); rm -f $(HELPER); \
+	@mkdir -p gpu/bin pmi/bin $(dir $(1)); rm -f $(HELPERS); \
 	if echo '#include <stdlib.h>' | $(CC) -xc -c -o /dev/null - 2>/dev/null; then \
 	set -e; [ -z '$(HELPERLINK)' ] || $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
-	CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -ldflags '-s -w $(HELPERLINK)' -o $(HELPER) ./gpu/helper; \
-	else echo "no C compiler for $$($(GO) env GOARCH): built without NVML; GPUs are found through /proc, sysfs and nvidia-smi"; fi
-	$(GO) build $$([ ! -e $(HELPER) ] || echo -tags carrygpu) -ldflags '$(LDFLAGS)' -o $(1) .
+	for h in $(HELPERS); do CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -tags netgo -ldflags '-s -w $(HELPERLINK)' -o $$h ./$${h%%/*}/helper; done; \
+	else echo "no C compiler for $$($(GO) env GOARCH): built without NVML (GPUs are found through /proc, sysfs and nvidia-smi) and without srun --mpi=pmix"; fi
+	$(GO) build $$([ ! -e gpu/bin/muster-gpu ] || echo -tags carrygpu,carrypmix) -ldflags '$(LDFLAGS)' -o $(1) .
 endef
 
-SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/*) go.mod
+SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* pmi/pmix/*.[ch] gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/*) go.mod
 
 bin/muster: $(SOURCES)
 	@[ -e bin/muster ] || echo "building muster: the first time this takes one to five minutes, in silence"
@@ -239,4 +240,4 @@ fuzz:
 long: sim appliance fence-vm drill chaos chaos-hang stall told upgrade fuzz bench-group bench-nodes bench-gang
 
 clean:
-	rm -rf bin gpu/bin dist
+	rm -rf bin gpu/bin pmi/bin dist

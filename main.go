@@ -14,6 +14,7 @@ import (
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
 	"dev.muster/pmi"
+	"dev.muster/pmi/pmix"
 )
 
 // program is one that muster runs as a process of its own: muster internal NAME WORDS. With other words it
@@ -30,6 +31,7 @@ func programs() []program {
 			return exitOf("muster supervisor:", step.SupervisorMain(context.Background(), w[1]))
 		}},
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
+		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.PMIxMain(pmixServer()) }},
 		{"burnin", always, cli.BurninHere},
 		{"task", func(w []string) bool { return len(w) > 0 }, func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
@@ -63,6 +65,14 @@ func exitOf(name string, err error) int {
 func library() func() gpu.Source {
 	if nvml.Built {
 		return nvml.Open
+	}
+	return nil
+}
+
+// pmixServer is what serves PMIx, nil in a program that was built without it.
+func pmixServer() func(*pmi.Setup, func(env [][]string) error) error {
+	if pmix.Built {
+		return pmix.Serve
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                {"agent/step", "cli", "early", "gpu", "gpu/nvml", "pmi"},
+	".":                {"agent/step", "cli", "early", "gpu", "gpu/nvml", "pmi", "pmi/pmix"},
 	"early":            {"api", "slurm", "slurm/front"},
 	"packaging":        {"durable", "slurm", "slurm/opt"},
 	"wire":             {},
@@ -33,13 +33,16 @@ var mayImport = map[string][]string{
 	"acct":             {"cluster", "wire"},
 	"api":              {"cluster", "cluster/hostlist", "wire"},
 	"api/stream":       {},
-	"gpu":              {"cluster", "wire"},
+	"memexec":          {},
+	"pmi":              {"memexec", "wire"},
+	"pmi/pmix":         {"pmi"},
+	"pmi/helper":       {"pmi", "pmi/pmix"},
+	"gpu":              {"cluster", "memexec", "wire"},
 	"gpu/nvml":         {"cluster", "gpu"},
 	"gpu/helper":       {"gpu", "gpu/nvml"},
 	"fabric":           {"durable", "cluster", "wire"},
 	"burnin":           {"cluster", "gpu"},
 	"agent/trust":      {"durable", "cluster", "wire"},
-	"pmi":              {"wire"},
 	"agent/step":       {"cluster", "api/stream", "pmi", "wire"},
 	"agent/client":     {"durable", "api", "cluster", "gpu", "fabric", "agent/step", "pmi", "wire"},
 	"ui":               {},

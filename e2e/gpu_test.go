@@ -36,14 +36,16 @@ var gpuProduct = sync.OnceValues(func() (string, error) {
 		}
 		return nil
 	}
-	if err := run("CGO_ENABLED=1", "go", "build", "-o", dir+"/muster-gpu", "../gpu/helper"); err != nil {
-		return "", err
+	for _, helper := range []string{"gpu", "pmi"} {
+		if err := run("CGO_ENABLED=1", "go", "build", "-o", dir+"/"+helper, "../"+helper+"/helper"); err != nil {
+			return "", err
+		}
 	}
-	overlay := fmt.Sprintf(`{"Replace": {%q: %q}}`, root+"/gpu/bin/muster-gpu", dir+"/muster-gpu")
+	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, root+"/gpu/bin/muster-gpu", dir+"/gpu", root+"/pmi/bin/muster-pmix", dir+"/pmi")
 	if err := os.WriteFile(dir+"/overlay.json", []byte(overlay), 0o644); err != nil {
 		return "", err
 	}
-	if err := build(dir+"/muster", "-tags", "carrygpu", "-overlay", dir+"/overlay.json"); err != nil {
+	if err := build(dir+"/muster", "-tags", "carrygpu,carrypmix", "-overlay", dir+"/overlay.json"); err != nil {
 		return "", err
 	}
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml").Output()

@@ -139,6 +139,27 @@ func startDevAt(t *testing.T, dir string, args ...string) *dev {
 	return d
 }
 
+// startProduct starts muster dev of another build of the product.
+func startProduct(t *testing.T, product string, args ...string) *dev {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := newDev(t, dir, "dev", args)
+	d.exe = product + "/muster"
+	t.Cleanup(d.cleanup)
+	d.start()
+	d.wait("idle nodes", func() bool {
+		out, _, code := d.run("sinfo", "-h", "-N", "-t", "idle")
+		return code == 0 && out != ""
+	})
+	return d
+}
+
 func newDev(t *testing.T, dir, mode string, args []string) *dev {
 	d := &dev{t: t, mode: mode, dir: dir, exe: filepath.Join(bin, "muster"), work: dir, args: args}
 	for _, e := range os.Environ() {

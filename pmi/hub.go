@@ -8,12 +8,15 @@ import (
 	"sync"
 )
 
-// Calls that the hub answers itself: a name service for MPI_Publish_name and what goes with it.
-// Data is a name and, to publish, what it stands for.
+// Calls that the hub answers itself: a name service for MPI_Publish_name and what goes with it. Data is a name and, to
+// publish, what it stands for. More may be said: to publish, that the first lookup takes the name away; to a lookup, that it
+// waits for the name.
 const (
 	callPublish   = "publish"
 	callLookup    = "lookup"
 	callUnpublish = "unpublish"
+	publishOnce   = "once"
+	lookupWaits   = "wait"
 )
 
 // Aborted is the end that a task has asked for.
@@ -29,11 +32,25 @@ type Hub struct {
 
 	mu     sync.Mutex
 	fences map[string]*fence
-	names  map[string]string
+	names  map[string]published
+	waits  []waitingLookup
 	lost   map[int]bool
 	queues []queue
 	// written is how many writers have ended.
 	written int
+}
+
+// published is what a name stands for.
+type published struct {
+	value string
+	once  bool
+}
+
+// waitingLookup is a call that is answered once its name is published.
+type waitingLookup struct {
+	name string
+	node int
+	id   uint64
 }
 
 // fence is one that is under way.
@@ -56,7 +73,7 @@ func NewHub(nodes []io.Writer, aborted func(Aborted)) *Hub {
 		nodes:   nodes,
 		aborted: aborted,
 		fences:  map[string]*fence{},
-		names:   map[string]string{},
+		names:   map[string]published{},
 		lost:    map[int]bool{},
 		queues:  make([]queue, len(nodes)),
 	}
@@ -194,8 +211,7 @@ func (h *Hub) fence(node int, m Message) error {
 func (h *Hub) call(node int, m Message) error {
 	switch {
 	case m.Node == HubNode:
-		data, failed := h.answer(m.Key, m.Data)
-		h.send(node, Message{Kind: Reply, ID: m.ID, Node: HubNode, Key: failed, Data: data})
+		h.serve(node, m)
 	case m.Node < 0 || m.Node >= len(h.nodes):
 		return fmt.Errorf("%w: a call of node %d of %d", ErrMessage, m.Node, len(h.nodes))
 	case h.lost[m.Node]:
@@ -206,31 +222,68 @@ func (h *Hub) call(node int, m Message) error {
 	return nil
 }
 
-// maxNames bounds what tasks may publish.
+// maxNames bounds what tasks may publish, and how many may wait for names.
 const maxNames = 100_000
 
-// answer is that of the hub's own services; mu is held.
-func (h *Hub) answer(what string, data []byte) (found []byte, failed string) {
-	args, err := readTexts(data)
-	if err != nil || len(args) == 0 {
-		return nil, "the call can not be read"
-	}
-	name := args[0]
-	value, known := h.names[name]
+// serve is the hub's own services; mu is held.
+func (h *Hub) serve(node int, m Message) {
+	reply := Message{Kind: Reply, ID: m.ID, Node: HubNode}
+	args, err := readTexts(m.Data)
 	switch {
-	case what == callPublish && known:
-		return nil, fmt.Sprintf("%q is published already", name)
-	case what == callPublish && len(args) == 2 && len(h.names) < maxNames:
-		h.names[name] = args[1]
-		return nil, ""
-	case what != callLookup && what != callUnpublish:
-		return nil, fmt.Sprintf("%s can not be done", what)
-	case !known:
-		return nil, fmt.Sprintf("%q is not published", name)
-	case what == callUnpublish:
-		delete(h.names, name)
+	case err != nil || len(args) == 0:
+		reply.Key = "the call can not be read"
+	case m.Key == callPublish:
+		reply.Key = h.publish(args)
+	case m.Key == callUnpublish:
+		value, known := h.names[args[0]]
+		delete(h.names, args[0])
+		reply.Key, reply.Data = notPublished(args[0], known), []byte(value.value)
+	case m.Key == callLookup:
+		value, known := h.names[args[0]]
+		if !known && slices.Contains(args[1:], lookupWaits) && len(h.waits) < maxNames {
+			h.waits = append(h.waits, waitingLookup{args[0], node, m.ID})
+			return
+		}
+		if value.once {
+			delete(h.names, args[0])
+		}
+		reply.Key, reply.Data = notPublished(args[0], known), []byte(value.value)
+	default:
+		reply.Key = m.Key + " can not be done"
 	}
-	return []byte(value), ""
+	h.send(node, reply)
+}
+
+func notPublished(name string, known bool) string {
+	if known {
+		return ""
+	}
+	return fmt.Sprintf("%q is not published", name)
+}
+
+// publish takes a name, what it stands for and perhaps publishOnce, and answers who waits for it; mu is held.
+func (h *Hub) publish(args []string) (failed string) {
+	name := args[0]
+	if _, known := h.names[name]; known {
+		return fmt.Sprintf("%q is published already", name)
+	}
+	if len(args) < 2 || len(h.names) >= maxNames {
+		return fmt.Sprintf("%q can not be published: it stands for nothing, or there are %d names already", name, len(h.names))
+	}
+	value := published{args[1], slices.Contains(args[2:], publishOnce)}
+	taken := false
+	h.waits = slices.DeleteFunc(h.waits, func(w waitingLookup) bool {
+		if w.name != name || taken {
+			return false
+		}
+		h.send(w.node, Message{Kind: Reply, ID: w.id, Node: HubNode, Data: []byte(value.value)})
+		taken = value.once
+		return true
+	})
+	if !taken {
+		h.names[name] = value
+	}
+	return ""
 }
 
 // Lose tells the other servers that a node is gone.

@@ -301,6 +301,9 @@ func (l *launcher) prepare(r *run) error {
 		r.grp = g
 		s.mu.Unlock()
 	}
+	if err := l.makeDir(&r.spec); err != nil {
+		return err
+	}
 	if r.spec.ScriptPath == "" || r.spec.Script == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -66,10 +67,7 @@ func (j *job) serve() error {
 		return nil
 	}
 	p := &serverPipes{}
-	err := sv.makeDir(j.l.sup.root, j.r.spec.UID, j.r.spec.GID)
-	if err == nil {
-		err = p.open(j, sv)
-	}
+	err := p.open(j, sv)
 	if err == nil {
 		err = j.startServer(sv, p)
 	}
@@ -91,15 +89,22 @@ func (j *job) serve() error {
 	return err
 }
 
-// makeDir makes the server's folder.
-func (sv *Server) makeDir(root bool, uid, gid uint32) error {
-	if sv.Dir == "" {
+// makeDir makes the folder of the step's server.
+func (l *launcher) makeDir(sp *Spec) error {
+	if sp.Server == nil || sp.Server.Dir == "" {
 		return nil
 	}
-	if err := os.Mkdir(sv.Dir, 0o700); err != nil || !root {
+	dir := sp.Server.Dir
+	err := os.Mkdir(dir, 0o700)
+	if os.IsNotExist(err) {
+		if err = os.MkdirAll(filepath.Dir(dir), 0o755); err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
+	}
+	if err != nil || !l.sup.root {
 		return err
 	}
-	return os.Chown(sv.Dir, int(uid), int(gid))
+	return os.Chown(dir, int(sp.UID), int(sp.GID))
 }
 
 // removeDir removes the server's folder; nothing of the step's is left that could use it.

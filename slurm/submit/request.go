@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/pmi"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/values"
@@ -244,14 +245,20 @@ func ParseSalloc(argv []string, sys *front.Sys) (*Request, error) {
 	return r, r.finishParts()
 }
 
-// mpiList answers --mpi=list in the words of Slurm's, which scripts search: what there is.
-const mpiList = "MPI plugin types are...\n\tnone\n\tpmi2"
+// mpiList answers --mpi=list in the words of Slurm's, which scripts search: what there is on this machine.
+func mpiList() string {
+	list := "MPI plugin types are...\n\tnone\n\tpmi2"
+	if pmi.HasPMIx() {
+		list += "\n\tpmix"
+	}
+	return list
+}
 
 // checkMPI answers --mpi=list and refuses names that Slurm does not know either.
 func (r *Request) checkMPI() error {
 	name := r.Client.MPI
 	if name == "list" {
-		return values.Answer(0, mpiList)
+		return values.Answer(0, mpiList())
 	}
 	if cluster.ManagerOf(name) == cluster.ManagerUnknown {
 		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
