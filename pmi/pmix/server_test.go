@@ -330,3 +330,30 @@ func TestForm(t *testing.T) {
 		t.Error(plain)
 	}
 }
+
+// The servers of a step's nodes have names and folders of their own.
+func TestServerInfo(t *testing.T) {
+	seen := map[string]bool{}
+	for node := range 2 {
+		s := setupOf([]int{0}, []int{1})
+		s.Node = node
+		name := ""
+		for _, i := range serverInfo(&s, fmt.Sprint("/tmp/", node)) {
+			if i.key == keyServerRank || i.key == keyServerTmpdir || i.key == keyHostname {
+				name += fmt.Sprint(i.value, " ")
+			}
+		}
+		seen[name] = true
+	}
+	if !seen["/tmp/0 0 n0 "] || !seen["/tmp/1 1 n1 "] {
+		t.Error(seen)
+	}
+}
+
+func TestDirective(t *testing.T) {
+	for key, want := range map[string]bool{keyRange: true, keyUserID: true, "service": false, "1234:connect": false} {
+		if directive(key) != want {
+			t.Errorf("directive(%q) is %v", key, !want)
+		}
+	}
+}

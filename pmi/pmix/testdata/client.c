@@ -2,6 +2,7 @@
 // lost task.
 #include <pmix.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,8 +41,8 @@ static void facts(void)
 	for (pmix_proc_t p = all; (p.rank = p.rank == PMIX_RANK_WILDCARD ? 0 : p.rank + 1) < 4;)
 		for (size_t i = 0; i < sizeof task / sizeof *task; i++)
 			print(&p, task[i]);
-	if (!PMIx_Resolve_peers("node2", self.nspace, &procs, &n)) {
-		printf("peers on node2:");
+	if (!PMIx_Resolve_peers(getenv("TEST_LAST_NODE"), self.nspace, &procs, &n)) {
+		printf("peers on the second node:");
 		for (size_t i = 0; i < n; i++)
 			printf(" %u", procs[i].rank);
 		printf("\n");
