@@ -13,7 +13,7 @@ build: bin/muster
 # The parts that need cgo, which ask NVML and serve PMIx, are programs of their own that muster carries
 # (docs/adr/0007-gpu-helper.md). On x86-64 the two files of gpu/helper/glibc let them run with glibc 2.17 and later, whatever this
 # machine has; netgo keeps glibc's resolver out, whose symbols are newer.
-HELPERS = gpu/bin/muster-gpu pmi/bin/muster-pmix
+HELPERS = gpu/bin/muster-gpu pmi/pmix/bin/muster-pmix
 CC ?= cc
 ifeq ($(shell $(GO) env GOARCH),amd64)
 HELPERFLAGS = CGO_CFLAGS="-O2 -include $(CURDIR)/gpu/helper/glibc/compat.h" CGO_LDFLAGS="-Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2"
@@ -22,7 +22,7 @@ endif
 
 # program builds the file $(1) for the architecture of the environment.
 define program
-	@mkdir -p gpu/bin pmi/bin $(dir $(1)); rm -f $(HELPERS); \
+	@mkdir -p gpu/bin pmi/pmix/bin $(dir $(1)); rm -f $(HELPERS); \
 	if echo '#include <stdlib.h>' | $(CC) -xc -c -o /dev/null - 2>/dev/null; then \
 	set -e; [ -z '$(HELPERLINK)' ] || $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
 	for h in $(HELPERS); do CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -tags netgo -ldflags '-s -w $(HELPERLINK)' -o $$h ./$${h%%/*}/helper; done; \
@@ -240,4 +240,4 @@ fuzz:
 long: sim appliance fence-vm drill chaos chaos-hang stall told upgrade fuzz bench-group bench-nodes bench-gang
 
 clean:
-	rm -rf bin gpu/bin pmi/bin dist
+	rm -rf bin gpu/bin pmi/pmix/bin dist

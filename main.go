@@ -31,7 +31,7 @@ func programs() []program {
 			return exitOf("muster supervisor:", step.SupervisorMain(context.Background(), w[1]))
 		}},
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
-		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.PMIxMain(pmixServer()) }},
+		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
 		{"burnin", always, cli.BurninHere},
 		{"task", func(w []string) bool { return len(w) > 0 }, func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
@@ -65,14 +65,6 @@ func exitOf(name string, err error) int {
 func library() func() gpu.Source {
 	if nvml.Built {
 		return nvml.Open
-	}
-	return nil
-}
-
-// pmixServer is what serves PMIx, nil in a program that was built without it.
-func pmixServer() func(*pmi.Setup, func(env [][]string) error) error {
-	if pmix.Built {
-		return pmix.Serve
 	}
 	return nil
 }

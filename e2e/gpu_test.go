@@ -41,7 +41,7 @@ var gpuProduct = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, root+"/gpu/bin/muster-gpu", dir+"/gpu", root+"/pmi/bin/muster-pmix", dir+"/pmi")
+	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, root+"/gpu/bin/muster-gpu", dir+"/gpu", root+"/pmi/pmix/bin/muster-pmix", dir+"/pmi")
 	if err := os.WriteFile(dir+"/overlay.json", []byte(overlay), 0o644); err != nil {
 		return "", err
 	}

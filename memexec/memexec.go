@@ -1,5 +1,5 @@
-// Package memexec replaces a process by a program that its binary carries: what needs cgo is a program of its own, and the
-// product stays one static file. See docs/adr/0007-gpu-helper.md.
+// Package memexec replaces a process by a program that its binary carries: what needs cgo is a
+// program of its own, and the product stays one static file. See docs/adr/0007-gpu-helper.md.
 package memexec
 
 import (
@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Become replaces this process by a program that is held in memory; name is what lists of processes show. It returns only if
-// that is not possible: there is no such dynamic linker (musl), or memory may not be executed (vm.memfd_noexec).
+// Become replaces this process by a program that is held in memory; name is what lists of processes
+// show. It returns only if that is not possible: there is no such dynamic linker (musl), or memory
+// may not be executed (vm.memfd_noexec).
 func Become(name string, program []byte) error {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_EXEC)
 	if err == unix.EINVAL { // Linux before 6.3 does not know MFD_EXEC and does not need it

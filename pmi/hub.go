@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Calls that the hub answers itself: a name service for MPI_Publish_name and what goes with it. Data is a name and, to
-// publish, what it stands for. More may be said: to publish, that the first lookup takes the name away; to a lookup, that it
-// waits for the name.
+// Calls that the hub answers itself: a name service for MPI_Publish_name and what goes with it.
+// Data is a name and, to publish, what it stands for. More may be said: to publish, that the first
+// lookup takes the name away; to a lookup, that it waits for the name.
 const (
 	callPublish   = "publish"
 	callLookup    = "lookup"

@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// Link is a server's end of the stream to the hub, for servers that may wait for nothing: what they say is queued, and what
-// comes back is handed to functions, which Listen calls one after the other and which must not wait either.
+// Link is a server's end of the stream to the hub, for servers that may wait for nothing: what they
+// say is queued, and what comes back is handed to functions, which Listen calls one after the other
+// and which must not wait either.
 type Link struct {
 	up io.Writer
 
@@ -68,7 +69,8 @@ func (l *Link) send(m Message) {
 	l.moved.Signal()
 }
 
-// Fence has this node take part in a fence; done gets the data of all nodes that do. They name the fence and each other alike.
+// Fence has this node take part in a fence; done gets the data of all nodes that do. They name the
+// fence and each other alike.
 func (l *Link) Fence(key string, nodes []int, data []byte, done func(data []byte, err error)) {
 	l.mu.Lock()
 	_, twice := l.fences[key]
@@ -138,7 +140,8 @@ func (l *Link) Abort(rank, code int, text string) {
 	l.send(Message{Kind: Abort, ID: uint64(max(code, 0)), Node: rank, Key: text})
 }
 
-// Listen takes what the hub says, to its end: called gets the calls of other nodes, lost the nodes that are gone.
+// Listen takes what the hub says, to its end: called gets the calls of other nodes, lost the nodes
+// that are gone.
 func (l *Link) Listen(from io.Reader, called func(Message), lost func(node int)) error {
 	r := bufio.NewReader(from)
 	for {

@@ -58,6 +58,7 @@ var maxes = []string{"kvsname_max", "256", "keylen_max", "64", "vallen_max", "10
 
 // serve1 speaks PMI-1 with a task, to its end.
 func (r *rank) serve1(in *bufio.Reader) error {
+	commands := commands1()
 	for {
 		line, err := readLine(in)
 		if err != nil {
@@ -72,7 +73,7 @@ func (r *rank) serve1(in *bufio.Reader) error {
 				return ended(err)
 			}
 		}
-		do := commands1[c.name]
+		do := commands[c.name]
 		if do == nil {
 			return fmt.Errorf("command %.40q is none of PMI-1", c.name)
 		}
@@ -105,21 +106,23 @@ func skipSpawn(in *bufio.Reader, line string) error {
 // spawnRefused says why MPI_Comm_spawn does not work.
 const spawnRefused = "tasks can not start further tasks (MPI_Comm_spawn): ask for all of them when the step begins"
 
-// commands1 are those of PMI-1.
-var commands1 = map[string]func(*rank, command) error{
-	"get_maxes":         (*rank).maxes1,
-	"get_appnum":        (*rank).appnum1,
-	"get_my_kvsname":    (*rank).kvsname1,
-	"get_universe_size": (*rank).universe1,
-	"put":               (*rank).put1,
-	"get":               (*rank).get1,
-	"barrier_in":        (*rank).barrier1,
-	"publish_name":      (*rank).publish1,
-	"unpublish_name":    (*rank).unpublish1,
-	"lookup_name":       (*rank).lookup1,
-	"spawn":             (*rank).spawn1,
-	"abort":             (*rank).abort1,
-	"finalize":          (*rank).finalize1,
+// commands1 are those of PMI-1. It is a function so that srun, which speaks none of them, pays nothing.
+func commands1() map[string]func(*rank, command) error {
+	return map[string]func(*rank, command) error{
+		"get_maxes":         (*rank).maxes1,
+		"get_appnum":        (*rank).appnum1,
+		"get_my_kvsname":    (*rank).kvsname1,
+		"get_universe_size": (*rank).universe1,
+		"put":               (*rank).put1,
+		"get":               (*rank).get1,
+		"barrier_in":        (*rank).barrier1,
+		"publish_name":      (*rank).publish1,
+		"unpublish_name":    (*rank).unpublish1,
+		"lookup_name":       (*rank).lookup1,
+		"spawn":             (*rank).spawn1,
+		"abort":             (*rank).abort1,
+		"finalize":          (*rank).finalize1,
+	}
 }
 
 func (r *rank) maxes1(command) error { return r.reply1("maxes", maxes...) }

@@ -106,12 +106,13 @@ func (r *rank) found2(c command, value string, ok bool) error {
 
 // serve2 speaks PMI-2 with a task, to its end.
 func (r *rank) serve2(in *bufio.Reader) error {
+	commands := commands2()
 	for {
 		c, err := read2(in)
 		if err != nil {
 			return ended(err)
 		}
-		do := commands2[c.name]
+		do := commands[c.name]
 		if do == nil {
 			return fmt.Errorf("command %.40q is none of PMI-2", c.name)
 		}
@@ -121,24 +122,26 @@ func (r *rank) serve2(in *bufio.Reader) error {
 	}
 }
 
-// commands2 are those of PMI-2.
-var commands2 = map[string]func(*rank, command) error{
-	"fullinit":         (*rank).init2,
-	"job-getid":        (*rank).jobID2,
-	"job-connect":      (*rank).connect2,
-	"job-disconnect":   (*rank).connect2,
-	"kvs-put":          (*rank).put2,
-	"kvs-get":          (*rank).get2,
-	"kvs-fence":        (*rank).fence2,
-	"info-getjobattr":  (*rank).jobAttr2,
-	"info-putnodeattr": (*rank).putAttr2,
-	"info-getnodeattr": (*rank).nodeAttr2,
-	"name-publish":     (*rank).publish2,
-	"name-unpublish":   (*rank).unpublish2,
-	"name-lookup":      (*rank).lookup2,
-	"spawn":            (*rank).spawn2,
-	"abort":            (*rank).abort2,
-	"finalize":         (*rank).finalize2,
+// commands2 are those of PMI-2. It is a function so that srun, which speaks none of them, pays nothing.
+func commands2() map[string]func(*rank, command) error {
+	return map[string]func(*rank, command) error{
+		"fullinit":         (*rank).init2,
+		"job-getid":        (*rank).jobID2,
+		"job-connect":      (*rank).connect2,
+		"job-disconnect":   (*rank).connect2,
+		"kvs-put":          (*rank).put2,
+		"kvs-get":          (*rank).get2,
+		"kvs-fence":        (*rank).fence2,
+		"info-getjobattr":  (*rank).jobAttr2,
+		"info-putnodeattr": (*rank).putAttr2,
+		"info-getnodeattr": (*rank).nodeAttr2,
+		"name-publish":     (*rank).publish2,
+		"name-unpublish":   (*rank).unpublish2,
+		"name-lookup":      (*rank).lookup2,
+		"spawn":            (*rank).spawn2,
+		"abort":            (*rank).abort2,
+		"finalize":         (*rank).finalize2,
+	}
 }
 
 func (r *rank) init2(c command) error {

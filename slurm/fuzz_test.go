@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"dev.muster/slurm/slurmtest"
@@ -24,15 +25,17 @@ func FuzzFrontEnds(f *testing.F) {
 		f.Add(line)
 	}
 	dir := f.TempDir()
-	if err := os.Chdir(dir); err != nil {
-		f.Fatal(err)
-	}
+	// The worker alone goes there: what it finds is written where the fuzzer is.
+	moved := sync.OnceValue(func() error { return os.Chdir(dir) })
 	fake := slurmtest.New()
 	mux := fake.Mux()
 	slurmtest.WithBooks(mux, fake)
 	fake.Own = mux
 	dial := fake.Dial(f)
 	f.Fuzz(func(t *testing.T, line string) {
+		if err := moved(); err != nil {
+			t.Fatal(err)
+		}
 		argv := strings.Fields(line)
 		if len(argv) == 0 || !slices.Contains(FrontEnds(), argv[0]) || slices.ContainsFunc(argv[1:], isUnsafe) {
 			t.Skip()

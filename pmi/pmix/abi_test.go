@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestABI compares abi.h and the constants of this package with the standard's headers, of whatever version is installed.
+// TestABI compares abi.h and the constants of this package with the standard's headers, of whatever
+// version is installed.
 func TestABI(t *testing.T) {
 	headers := needHeaders(t)
 	if _, err := exec.LookPath("cc"); err != nil {

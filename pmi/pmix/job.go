@@ -9,8 +9,8 @@ import (
 	"dev.muster/pmi"
 )
 
-// info is one thing that PMIx is told. value is of the type that the standard gives the key: string, uint32, uint16, bool, rank,
-// or []info.
+// info is one thing that PMIx is told. value is of the type that the standard gives the key:
+// string, uint32, uint16, bool, rank, or []info.
 type info struct {
 	key   string
 	value any
@@ -67,8 +67,8 @@ const (
 	keyAffected    = "pmix.evproc"
 )
 
-// serverInfo is what the library is told of this server. Each node's has a name and files of its own, so that the servers of
-// several nodes on one machine do not meet.
+// serverInfo is what the library is told of this server. Each node's has a name and files of its
+// own, so that the servers of several nodes on one machine do not meet.
 func serverInfo(s *pmi.Setup, dir string) []info {
 	return []info{
 		{keyServerTmpdir, dir},
@@ -82,7 +82,8 @@ func serverInfo(s *pmi.Setup, dir string) []info {
 	}
 }
 
-// nodeList and procList are the nodes, and the ranks of each, as PMIx_generate_regex and PMIx_generate_ppn take them.
+// nodeList and procList are the nodes, and the ranks of each, as PMIx_generate_regex and
+// PMIx_generate_ppn take them.
 func nodeList(s *pmi.Setup) string { return strings.Join(s.Hosts, ",") }
 
 func procList(s *pmi.Setup) string {
@@ -101,7 +102,8 @@ func join(ranks []int) string {
 	return strings.Join(parts, ",")
 }
 
-// jobInfo is what tasks are told of their step. nodeMap and procMap are what the library has made of nodeList and procList.
+// jobInfo is what tasks are told of their step. nodeMap and procMap are what the library has made
+// of nodeList and procList.
 func jobInfo(s *pmi.Setup, dir, nodeMap, procMap string) []info {
 	local := uint32(len(s.Local()))
 	list := []info{

@@ -95,7 +95,8 @@ func register(s *pmi.Setup, dir string) error {
 	return err
 }
 
-// squeeze has the library write a list in its own form, which is a text as long as it does not compress it (begin).
+// squeeze has the library write a list in its own form, which is a text as long as it does not
+// compress it (begin).
 func squeeze(doing, list string, call func(list *C.char, out **C.char) C.int) (string, error) {
 	in := C.CString(list)
 	defer C.free(unsafe.Pointer(in))

@@ -86,8 +86,8 @@ const (
 	persistFirstRead = 1
 )
 
-// scoped is a name within a range. The tasks of a step are one namespace and have the hub for themselves, so that wider ranges
-// are all one.
+// scoped is a name within a range. The tasks of a step are one namespace and have the hub for
+// themselves, so that wider ranges are all one.
 func scoped(within uint8, node int, rank uint32, key string) string {
 	switch within {
 	case rangeLocal:

@@ -307,7 +307,8 @@ func (s *step) obey(ctx context.Context, kill func()) {
 	}
 }
 
-// slurm is what Open MPI asks of Slurm's environment: without the job's and the step's number it runs programs of one task.
+// slurm is what Open MPI asks of Slurm's environment: without the job's and the step's number it
+// runs programs of one task.
 func (s *step) slurm(node, local, rank int) []string {
 	job, id, _ := strings.Cut(s.setup.Job, ".")
 	return []string{"SLURM_JOBID=" + job, "SLURM_JOB_ID=" + job, "SLURM_STEPID=" + id, "SLURM_STEP_ID=" + id,

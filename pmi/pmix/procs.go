@@ -104,7 +104,8 @@ func (t *table) all() members {
 	return m
 }
 
-// next names the next thing of a kind that members do together. They do them in one order, so all nodes count alike.
+// next names the next thing of a kind that members do together. They do them in one order, so all
+// nodes count alike.
 func (t *table) next(kind string, m members) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"dev.muster/pmi"
 )
 
-// Serve serves the local tasks until the hub is gone: the descriptors are those of pmi/main.go. ready is called once with what
-// each task needs in its environment.
+// Serve serves the local tasks until the hub is gone: the descriptors are those of pmi/main.go.
+// ready is called once with what each task needs in its environment.
 func Serve(s *pmi.Setup, ready func(env [][]string) error) error {
 	if err := check(s); err != nil {
 		return err
@@ -47,7 +47,8 @@ func Serve(s *pmi.Setup, ready func(env [][]string) error) error {
 
 // begin starts the library's server and has it know the step.
 func begin(s *pmi.Setup, dir string) (env [][]string, err error) {
-	// Versions from 4 on compress long lists of nodes if they can, into what is no text and version 3 can not read.
+	// Versions from 4 on compress long lists of nodes if they can, into what is no text and
+	// version 3 can not read.
 	if err := os.Setenv("PMIX_MCA_preg", "^compress"); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,8 @@ func begin(s *pmi.Setup, dir string) (env [][]string, err error) {
 	return env, nil
 }
 
-// newDir makes a folder for the library's files that is this server's alone, since several nodes of a step may be on one machine.
+// newDir makes a folder for the library's files that is this server's alone, since several nodes of
+// a step may be on one machine.
 func newDir(s *pmi.Setup) (string, error) {
 	dir, err := os.MkdirTemp(s.Dir, fmt.Sprintf("muster-pmix-%s-%d-", strings.ReplaceAll(s.Job, "/", "_"), s.Node))
 	if err != nil {
@@ -103,7 +105,8 @@ func dropPrivileges(s *pmi.Setup) error {
 	return nil
 }
 
-// forget removes what tells of another PMIx server, above the one that this is to be. Parameters of the library stay.
+// forget removes what tells of another PMIx server, above the one that this is to be. Parameters of
+// the library stay.
 func forget(env []string) {
 	for _, pair := range env {
 		name, _, _ := strings.Cut(pair, "=")

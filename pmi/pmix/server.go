@@ -28,15 +28,17 @@ const (
 // callModex asks the node of a rank for what the rank has to tell the others.
 const callModex = "modex"
 
-// server does what the library asks for on behalf of local tasks. Its methods are called on the library's only thread, so none
-// waits for anything: what has to be waited for ends by a function, done, which is called later and on another thread.
+// server does what the library asks for on behalf of local tasks. Its methods are called on the
+// library's only thread, so none waits for anything: what has to be waited for ends by a function,
+// done, which is called later and on another thread.
 type server struct {
 	*table
 	link *pmi.Link
 	log  io.Writer // lines for the step's user
 	own  owners
 
-	// request asks the library for what a local rank has to tell; the library waits until the rank has said it.
+	// request asks the library for what a local rank has to tell; the library waits until the
+	// rank has said it.
 	request func(p proc, answer func(status int, data []byte))
 	// dead tells local tasks that a process is gone.
 	dead func(proc)
@@ -224,7 +226,8 @@ func (s *server) unpublish(p proc, d directives, keys []string, done func(status
 	return statusSuccess
 }
 
-// gather ends once, when as many as are left have ended or one can not wait; the first status that is no success is that of all.
+// gather ends once, when as many as are left have ended or one can not wait; the first status that
+// is no success is that of all.
 type gather struct {
 	end func(status int)
 

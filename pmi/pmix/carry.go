@@ -1,6 +1,6 @@
 //go:build carrypmix
 
-package pmi
+package pmix
 
 import _ "embed"
 

@@ -1,6 +1,6 @@
 //go:build !carrypmix
 
-package pmi
+package pmix
 
 // carried is the PMIx server; make build embeds it where there is a C compiler.
 var carried []byte
