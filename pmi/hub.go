@@ -268,7 +268,8 @@ func (h *Hub) publish(args []string) (failed string) {
 		return fmt.Sprintf("%q is published already", name)
 	}
 	if len(args) < 2 || len(h.names) >= maxNames {
-		return fmt.Sprintf("%q can not be published: it stands for nothing, or there are %d names already", name, len(h.names))
+		return fmt.Sprintf("%q can not be published: it stands for nothing, or there are %d names already",
+			name, len(h.names))
 	}
 	value := published{args[1], slices.Contains(args[2:], publishOnce)}
 	taken := false

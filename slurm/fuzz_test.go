@@ -50,6 +50,9 @@ func FuzzFrontEnds(f *testing.F) {
 // isUnsafe reports words with which a front-end goes on for good, starts programs, or writes files.
 func isUnsafe(word string) bool {
 	w := strings.ToLower(strings.TrimLeft(word, "-"))
+	if short := !strings.HasPrefix(word, "--") && word != w; short && strings.Contains(w, "i") {
+		return true // one letter of several: -si6 is -s -i6
+	}
 	for _, begin := range []string{"i", "it", "follow", "wait", "dump", "write", "archive", "file=", "uid", "gid"} {
 		if strings.HasPrefix(w, begin) {
 			return true

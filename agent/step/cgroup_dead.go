@@ -23,10 +23,8 @@ func (c *cgroups) hold() error {
 }
 
 func (c *cgroups) release() {
-	if c != nil && c.held != nil {
-		c.held.Close()
-		c.held = nil
-	}
+	c.held.Close()
+	c.held = nil
 }
 
 // lockGroup locks the directory of a supervisor's groups; it fails where another process has a lock
@@ -46,10 +44,7 @@ func lockGroup(dir string, how int) (*os.File, error) {
 // sweepDead removes the groups beside ours that no supervisor holds and no process is in.
 func (c *cgroups) sweepDead() {
 	root := filepath.Dir(c.base)
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(root) // of what can not be read nothing is removed
 	for _, e := range entries {
 		if dir := filepath.Join(root, e.Name()); ownGroup.MatchString(e.Name()) && dir != c.base {
 			c.removeDead(dir)
@@ -77,10 +72,7 @@ func (c *cgroups) removeDead(dir string) {
 
 // removeTree removes a directory of groups, the deepest first; those that processes are in stay.
 func removeTree(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.IsDir() {
 			removeTree(filepath.Join(dir, e.Name()))

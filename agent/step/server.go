@@ -71,9 +71,9 @@ func (j *job) serve() error {
 	if err == nil {
 		err = j.startServer(sv, p)
 	}
-	p.closeTheirs()
+	closeAll(p.theirs...)
 	if err != nil {
-		p.closeOurs()
+		closeAll(p.in, p.out, p.errs, p.ready)
 		j.r.out.noTask(stream.StepServer)
 		// As a text: the error of an exec would be told as that of the task's program.
 		return errors.New("start the process manager of MPI: " + err.Error())
@@ -95,11 +95,9 @@ func (l *launcher) makeDir(sp *Spec) error {
 		return nil
 	}
 	dir := sp.Server.Dir
-	err := os.Mkdir(dir, 0o700)
-	if os.IsNotExist(err) {
-		if err = os.MkdirAll(filepath.Dir(dir), 0o755); err == nil {
-			err = os.Mkdir(dir, 0o700)
-		}
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil || !l.sup.root {
 		return err
@@ -109,94 +107,72 @@ func (l *launcher) makeDir(sp *Spec) error {
 
 // removeDir removes the server's folder; nothing of the step's is left that could use it.
 func (r *run) removeDir() {
-	if sv := r.spec.Server; sv != nil && sv.Dir != "" {
-		if err := os.RemoveAll(sv.Dir); err != nil {
-			slog.Error("a folder of a step is left", "dir", sv.Dir, "err", err)
-		}
+	sv := r.spec.Server
+	if sv == nil {
+		return
+	}
+	if err := os.RemoveAll(sv.Dir); err != nil { // "" is no folder, and removed
+		slog.Error("a folder of a step is left", "dir", sv.Dir, "err", err)
 	}
 }
 
 // serverPipes are the descriptors of a server: theirs in the order of their numbers, and our ends.
 type serverPipes struct {
-	theirs               []int
+	theirs               []*os.File
 	in, out, errs, ready *os.File
 }
 
 // open makes the descriptors of a step's server, and the sockets of its tasks.
 func (p *serverPipes) open(j *job, sv *Server) error {
-	for _, end := range []struct {
-		ours  **os.File
-		input bool
-	}{{&p.in, true}, {&p.out, false}, {&p.errs, false}} {
-		if err := p.pipe(end.ours, end.input); err != nil {
-			return err
-		}
-	}
 	setup, err := unix.MemfdCreate("setup", unix.MFD_CLOEXEC)
 	if err != nil {
 		return os.NewSyscallError("memfd_create", err)
 	}
-	p.theirs = append(p.theirs, setup)
-	if err := fill(setup, sv.Setup); err != nil {
+	file := os.NewFile(uintptr(setup), "setup")
+	p.theirs = make([]*os.File, pmi.FirstTask)
+	p.theirs[pmi.SetupFD] = file
+	if _, err = file.Write(sv.Setup); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = p.pipes()
+	}
+	if sv.Tasks && err == nil {
+		err = p.sockets(j)
+	}
+	return err
+}
+
+// pipes makes those between the server and this process.
+func (p *serverPipes) pipes() (err error) {
+	if p.theirs[0], p.in, err = os.Pipe(); err != nil {
 		return err
 	}
-	if err := p.pipe(&p.ready, false); err != nil {
-		return err
+	for fd, ours := range map[int]**os.File{1: &p.out, 2: &p.errs, pmi.ReadyFD: &p.ready} {
+		if *ours, p.theirs[fd], err = os.Pipe(); err != nil {
+			return err
+		}
 	}
-	if !sv.Tasks {
-		return nil
-	}
+	return nil
+}
+
+// sockets makes one between each task and the server.
+func (p *serverPipes) sockets(j *job) error {
 	for range j.r.spec.Tasks {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return os.NewSyscallError("socketpair", err)
 		}
-		p.theirs = append(p.theirs, pair[0])
+		p.theirs = append(p.theirs, os.NewFile(uintptr(pair[0]), "task"))
 		j.served.sockets = append(j.served.sockets, pair[1])
 	}
 	return nil
 }
 
-// fill writes a file that is read from its begin.
-func fill(fd int, text []byte) error {
-	for len(text) > 0 {
-		n, err := unix.Write(fd, text)
-		if err != nil {
-			return os.NewSyscallError("write", err)
-		}
-		text = text[n:]
-	}
-	_, err := unix.Seek(fd, 0, io.SeekStart)
-	return err
-}
-
-// pipe makes a pipe of which the server gets one end: to read from, if it is its input.
-func (p *serverPipes) pipe(ours **os.File, input bool) error {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return os.NewSyscallError("pipe", err)
-	}
-	own, its := ends[0], ends[1]
-	if input {
-		own, its = its, own
-	}
-	p.theirs = append(p.theirs, its)
-	err := unix.SetNonblock(own, true)
-	*ours = os.NewFile(uintptr(own), "pipe")
-	return err
-}
-
-func (p *serverPipes) closeTheirs() {
-	for _, fd := range p.theirs {
-		unix.Close(fd)
-	}
-}
-
-func (p *serverPipes) closeOurs() {
-	for _, f := range []*os.File{p.in, p.out, p.errs, p.ready} {
-		if f != nil {
-			f.Close()
-		}
+// closeAll closes files; one that was not made has nothing to close.
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		f.Close()
 	}
 }
 
@@ -204,8 +180,8 @@ func (p *serverPipes) closeOurs() {
 func (j *job) startServer(sv *Server, p *serverPipes) error {
 	s := j.l.sup
 	attr := &syscall.ProcAttr{Dir: "/", Env: mergeEnv(j.marked(), sv.Env...), Sys: j.attributes()}
-	for _, fd := range p.theirs {
-		attr.Files = append(attr.Files, uintptr(fd))
+	for _, f := range p.theirs {
+		attr.Files = append(attr.Files, f.Fd()) // and so one that blocks, as programs expect
 	}
 	s.forkBegin()
 	_, err := syscall.ForkExec(sv.Argv[0], sv.Argv, attr)

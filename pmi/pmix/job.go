@@ -108,7 +108,8 @@ func jobInfo(s *pmi.Setup, dir, nodeMap, procMap string) []info {
 	local := uint32(len(s.Local()))
 	list := []info{
 		{keyJobID, nspaceOf(s)},
-		{keySessionID, sessionOf(s)}, // before what is of the session: the library of Debian loses the universe's size otherwise
+		// Before what is of the session: the library of Debian loses the universe's size otherwise.
+		{keySessionID, sessionOf(s)},
 		{keyNodeMap, nodeMap},
 		{keyProcMap, procMap},
 		{keyMapping, pmi.Mapping(s.Ranks)},
@@ -168,7 +169,7 @@ func check(s *pmi.Setup) error {
 	for node, ranks := range s.Ranks {
 		for _, r := range ranks {
 			if r < 0 || r >= s.Size || seen[r] {
-				return fmt.Errorf("the setup has task %d of %d on node %d, where it can not be", r, s.Size, node)
+				return fmt.Errorf("the setup has task %d of %d on node %d: it can not be there", r, s.Size, node)
 			}
 			seen[r] = true
 		}
@@ -177,7 +178,8 @@ func check(s *pmi.Setup) error {
 		return fmt.Errorf("the setup has task %d of %d on no node", i, s.Size)
 	}
 	if len(nspaceOf(s)) > maxNspace {
-		return fmt.Errorf("the step's name %q has more than %d letters", s.Job, maxNspace-len(nspaceOf(&pmi.Setup{})))
+		most := maxNspace - len(nspaceOf(&pmi.Setup{}))
+		return fmt.Errorf("the step's name %q has more than %d letters", s.Job, most)
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func load() error {
 			why = C.GoString(failed)
 		}
 	}
-	return fmt.Errorf("the PMIx library can not be loaded (%s): install it on this node (Debian and Ubuntu: apt install libpmix2), or use --mpi=pmi2", why)
+	return fmt.Errorf("the PMIx library can not be loaded (%s): install it on this node "+
+		"(Debian and Ubuntu: apt install libpmix2), or use --mpi=pmi2", why)
 }
 
 // failure is the error of a status of the library.
@@ -44,7 +45,8 @@ func failure(doing string, status C.int) error {
 	if status == statusSuccess || status == statusDone {
 		return nil
 	}
-	return fmt.Errorf("PMIx %s can not %s: %s (%d)", C.GoString(C.shim_version()), doing, C.GoString(C.shim_error(status)), int(status))
+	version, why := C.GoString(C.shim_version()), C.GoString(C.shim_error(status))
+	return fmt.Errorf("PMIx %s can not %s: %s (%d)", version, doing, why, int(status))
 }
 
 // await calls the library and waits for the end of what that began.
@@ -67,11 +69,15 @@ func start(list []info) error {
 
 // register tells the library of the step and its local tasks.
 func register(s *pmi.Setup, dir string) error {
-	nodes, err := squeeze("name the nodes", nodeList(s), func(list *C.char, out **C.char) C.int { return C.shim_regex(list, out) })
+	nodes, err := squeeze("name the nodes", nodeList(s), func(list *C.char, out **C.char) C.int {
+		return C.shim_regex(list, out)
+	})
 	if err != nil {
 		return err
 	}
-	procs, err := squeeze("name the tasks", procList(s), func(list *C.char, out **C.char) C.int { return C.shim_ppn(list, out) })
+	procs, err := squeeze("name the tasks", procList(s), func(list *C.char, out **C.char) C.int {
+		return C.shim_ppn(list, out)
+	})
 	if err != nil {
 		return err
 	}

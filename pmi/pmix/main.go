@@ -10,7 +10,8 @@ import (
 )
 
 // errNoPMIx is why a muster that was built without cgo and carries no server refuses.
-var errNoPMIx = errors.New("this muster was built without a C compiler and has no PMIx server: build it with one, or use --mpi=pmi2")
+var errNoPMIx = errors.New("this muster was built without a C compiler and has no PMIx server: " +
+	"build it with one, or use --mpi=pmi2")
 
 // Main is the process of a PMIx server, muster internal pmix: it has the descriptors of pmi.ServerMain,
 // but no sockets of tasks, which find it by what Ready says. A program that was built without cgo

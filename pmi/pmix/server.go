@@ -221,7 +221,8 @@ func (s *server) unpublish(p proc, d directives, keys []string, done func(status
 	}
 	all := &gather{left: len(names), end: func(status int) { go done(status) }}
 	for _, name := range names {
-		s.link.Unpublish(name, func([]byte, error) { all.add(statusSuccess) }) // a name that a lookup took is as good as gone
+		// A name that a lookup took is as good as gone.
+		s.link.Unpublish(name, func([]byte, error) { all.add(statusSuccess) })
 	}
 	return statusSuccess
 }

@@ -37,8 +37,10 @@ func goAbort(p *C.abi_proc, code C.int, text *C.char) C.int {
 }
 
 //export goFence
-func goFence(procs *C.abi_proc, count C.size_t, blob *C.char, size C.size_t, done C.abi_modex, data unsafe.Pointer) C.int {
-	return C.int(serving.fence(procsOf(procs, count), C.GoBytes(unsafe.Pointer(blob), C.int(size)), func(status int, all []byte) {
+func goFence(procs *C.abi_proc, count C.size_t, blob *C.char, size C.size_t, done C.abi_modex,
+	data unsafe.Pointer) C.int {
+	part := C.GoBytes(unsafe.Pointer(blob), C.int(size))
+	return C.int(serving.fence(procsOf(procs, count), part, func(status int, all []byte) {
 		giveModex(done, status, all, data)
 	}))
 }
@@ -59,7 +61,9 @@ func giveModex(done C.abi_modex, status int, blob []byte, data unsafe.Pointer) {
 
 //export goConnect
 func goConnect(procs *C.abi_proc, count C.size_t, join C.int, done C.abi_op, data unsafe.Pointer) C.int {
-	return C.int(serving.connect(procsOf(procs, count), join != 0, func(status int) { C.shim_op(done, C.int(status), data) }))
+	return C.int(serving.connect(procsOf(procs, count), join != 0, func(status int) {
+		C.shim_op(done, C.int(status), data)
+	}))
 }
 
 // refusing says once why tasks start no others.
@@ -68,7 +72,8 @@ var refusing sync.Once
 //export goSpawn
 func goSpawn() {
 	refusing.Do(func() {
-		serving.say("tasks can not start further tasks (MPI_Comm_spawn): ask for as many as are needed with srun --ntasks")
+		serving.say("tasks can not start further tasks (MPI_Comm_spawn): " +
+			"ask for as many as are needed with srun --ntasks")
 	})
 }
 
@@ -94,8 +99,10 @@ func goPublish(p *C.abi_proc, list *C.abi_info, count C.size_t, done C.abi_op, d
 }
 
 //export goLookup
-func goLookup(p *C.abi_proc, keys **C.char, list *C.abi_info, count C.size_t, done C.abi_lookup, data unsafe.Pointer) C.int {
-	return C.int(serving.lookup(procOf(p), directivesOf(list, count), keysOf(keys), func(status int, found map[string]item) {
+func goLookup(p *C.abi_proc, keys **C.char, list *C.abi_info, count C.size_t, done C.abi_lookup,
+	data unsafe.Pointer) C.int {
+	d := directivesOf(list, count)
+	return C.int(serving.lookup(procOf(p), d, keysOf(keys), func(status int, found map[string]item) {
 		giveFound(done, status, found, data)
 	}))
 }
@@ -119,8 +126,11 @@ func giveFound(done C.abi_lookup, status int, found map[string]item, data unsafe
 }
 
 //export goUnpublish
-func goUnpublish(p *C.abi_proc, keys **C.char, list *C.abi_info, count C.size_t, done C.abi_op, data unsafe.Pointer) C.int {
-	return C.int(serving.unpublish(procOf(p), directivesOf(list, count), keysOf(keys), func(status int) { C.shim_op(done, C.int(status), data) }))
+func goUnpublish(p *C.abi_proc, keys **C.char, list *C.abi_info, count C.size_t, done C.abi_op,
+	data unsafe.Pointer) C.int {
+	return C.int(serving.unpublish(procOf(p), directivesOf(list, count), keysOf(keys), func(status int) {
+		C.shim_op(done, C.int(status), data)
+	}))
 }
 
 func keysOf(list **C.char) (keys []string) {
