@@ -22,8 +22,10 @@ const (
 	// LevelReconcile: administrators' holds and held running jobs outlive a requeue, keys of submissions a purge; users choose
 	// their own default account; machines installed anew take the place of a silent node; nodes tell what a restored state lacks.
 	LevelReconcile = 1
+	// LevelContainers: batch scripts may run in containers.
+	LevelContainers = 2
 	// Newest is the level that this program knows.
-	Newest = LevelReconcile
+	Newest = LevelContainers
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

@@ -264,6 +264,8 @@ type JobSpec struct {
 	MailType          []string      `json:"mail_type,omitempty"`
 	MailUser          string        `json:"mail_user,omitempty"`
 	Notify            string        `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
+	// Inside is the container that the script runs in; nil: none.
+	Inside *Container `json:"inside,omitempty" since:"2"`
 }
 
 // Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without
@@ -331,6 +333,7 @@ type StepSpec struct {
 	SrunPID        int           `json:"srun_pid,omitempty"`
 	SubmitLine     string        `json:"submit_line,omitempty" text:"65536,lines"`
 	World          *StepWorld    `json:"world,omitempty"`
+	Inside         *Container    `json:"inside,omitempty"` // the container that the tasks run in; nil: none
 }
 
 // StepWorld is the whole of a step of a heterogeneous job, of which each component has its part as a step of its own.

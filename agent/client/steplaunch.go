@@ -246,6 +246,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		out.PTY = nil
 	}
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
+	out.Container = c.inside(s.Inside, h.job.Spec, &around)
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
 			Fenced: fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
@@ -258,7 +259,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 			t.Argv = programs[rank]
 		}
 		if !around.Empty() {
-			t.Argv = around.Command(c.cfg.Around, t.Argv)
+			t.Argv = around.Command(c.aroundIn(out.Container), t.Argv)
 		}
 		if !inv.Hollow {
 			t.CPUs = bind.Of(local)

@@ -148,11 +148,12 @@ func (j *job) start(t *task, io *stdio) {
 		env = append(env[:len(env):len(env)], markerEnv+"="+j.r.id.marker(s.owner))
 	}
 	env = mergeEnv(env, task.Env...)
-	if len(task.Argv) == 0 {
+	argv := append(j.before[:len(j.before):len(j.before)], task.Argv...)
+	if len(argv) == 0 {
 		s.notStarted(t, io, &os.PathError{Op: "execve", Path: "", Err: unix.ENOENT})
 		return
 	}
-	path := task.Argv[0]
+	path := argv[0]
 	if !strings.Contains(path, "/") {
 		did := j.l.become(sp)
 		var err error
@@ -180,7 +181,7 @@ func (j *job) start(t *task, io *stdio) {
 		}
 		defer (&Memory{}).take()
 	}
-	j.fork(t, io, path, task.Argv, env, trace)
+	j.fork(t, io, path, argv, env, trace)
 }
 
 func moveLast(env []string, prefix string) []string {

@@ -114,7 +114,7 @@ func (s *supervisor) spaceOfTask(id ID) int {
 		return -1
 	}
 	for _, r := range s.steps {
-		if r.id.JobName() != id.JobName() || r.spec.Private == nil {
+		if r.id.JobName() != id.JobName() || r.spec.Private == nil || r.spec.Container != nil {
 			continue
 		}
 		for _, t := range r.tasks {

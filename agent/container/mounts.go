@@ -1,0 +1,277 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// What mounts of the node may not do in a container, besides what they may not do there.
+const (
+	quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
+	still = unix.MOUNT_ATTR_RDONLY
+)
+
+// scratch are folders of every container that are empty at first and can be written to.
+var scratch = []struct{ path, mode string }{{"/tmp", "1777"}, {"/var/tmp", "1777"}, {"/run", "1777"}}
+
+// open opens all of the node that the container shall have, while the node's names are still there.
+func (b *build) open() error {
+	for _, s := range []source{{target: "/proc", attr: quiet}, {target: "/sys", attr: quiet | still}, {target: "/dev"}} {
+		if err := b.node(s.target, s); err != nil {
+			return err
+		}
+	}
+	for _, f := range []string{"/etc/resolv.conf", "/etc/hosts", "/etc/hostname"} {
+		if err := b.node(f, source{target: f, attr: quiet | still}); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	if err := b.node(b.Spec.Self, source{target: Program, attr: still | unix.MOUNT_ATTR_NOSUID}); err != nil {
+		return err
+	}
+	if sock := b.Spec.Sock; sock != "" {
+		if dir := filepath.Dir(sock); !shared[dir] { // the folder: a daemon that was restarted has another socket there
+			sock = dir
+		}
+		if err := b.node(sock, source{target: sock}); err != nil {
+			return err
+		}
+	}
+	if b.Script != "" {
+		if err := b.node(b.Script, source{target: b.Script, attr: still}); err != nil {
+			return err
+		}
+	}
+	return b.openMounts()
+}
+
+// shared are folders of which a container gets no more than the socket in them.
+var shared = map[string]bool{"/": true, "/tmp": true, "/run": true, "/var/run": true, "/var": true, "/etc": true, "/root": true}
+
+// node opens something of the node, as root.
+func (b *build) node(path string, s source) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	s.fd = b.keep(fd)
+	if s.dir, err = isDir(fd); err != nil {
+		return err
+	}
+	b.sys = append(b.sys, s)
+	return nil
+}
+
+func isDir(fd int) (bool, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
+}
+
+// openMounts opens what the user asked for, with the user's rights: what may not be read is not mounted.
+func (b *build) openMounts() error {
+	list := b.Spec.Mounts
+	for _, s := range b.Spec.Scripts {
+		list = append([]cluster.ContainerMount{{Source: s, Target: s, ReadOnly: true}}, list...)
+	}
+	if b.Spec.MountHome {
+		if b.Spec.Home == "" {
+			return fmt.Errorf("--container-mount-home: this node knows no home of %s", b.Spec.User)
+		}
+		list = append([]cluster.ContainerMount{{Source: b.Spec.Home, Target: b.Spec.Home}}, list...)
+	}
+	for _, m := range list {
+		fd, err := b.openAs(m.Source, unix.O_PATH, 0)
+		if err != nil {
+			return fmt.Errorf("--container-mounts: %w", err)
+		}
+		s := source{fd: fd, target: path.Clean(m.Target), priv: m.Private}
+		if s.dir, err = isDir(fd); err != nil {
+			return err
+		}
+		may := uint32(unix.R_OK)
+		if s.dir {
+			may = unix.X_OK
+		}
+		err = b.AsUser(func() error { return unix.Faccessat2(fd, "", may, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
+		if err != nil && err != unix.ENOSYS {
+			return fmt.Errorf("--container-mounts: %w", &os.PathError{Op: "read", Path: m.Source, Err: err})
+		}
+		if m.File && s.dir || m.Dir && !s.dir {
+			return fmt.Errorf("--container-mounts: %s: x-create asks for the wrong kind of target", m.Source)
+		}
+		if m.ReadOnly {
+			s.attr |= still
+		}
+		if s.target == "/" {
+			return fmt.Errorf("--container-mounts: %s can not be mounted at /: that is the image (--container-image=%s)", m.Source, m.Source)
+		}
+		b.user = append(b.user, s)
+	}
+	return nil
+}
+
+// inside mounts all that was opened. The image is the root meanwhile.
+func (b *build) inside() error {
+	for _, s := range b.sys[:3] { // /proc, /sys and /dev
+		if err := b.attach(s); err != nil {
+			return err
+		}
+	}
+	for _, t := range scratch {
+		if err := b.empty(t.path, t.mode); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.sys[3:] {
+		if err := b.attach(s); err != nil {
+			return err
+		}
+	}
+	if err := b.names(); err != nil {
+		return err
+	}
+	if err := b.accounts(); err != nil {
+		return err
+	}
+	if b.Image.Root == "" {
+		b.readConfig()
+	}
+	for _, s := range b.user {
+		if err := b.attach(s); err != nil {
+			return fmt.Errorf("--container-mounts: %w", err)
+		}
+	}
+	return nil
+}
+
+// attach mounts a source at its target.
+func (b *build) attach(s source) error {
+	to, err := b.target(s.target, s.dir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	fail := func(err error) error { return &os.PathError{Op: "mount", Path: s.target, Err: err} }
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(to, &fs); err == nil && fs.Type == unix.PROC_SUPER_MAGIC && s.target != "/proc" {
+		return fail(errors.New("nothing is mounted in /proc"))
+	}
+	flags := uintptr(unix.MS_BIND)
+	if s.dir {
+		flags |= unix.MS_REC
+	}
+	if err := unix.Mount(fdName(s.fd), fdName(to), "", flags, ""); err != nil {
+		return fail(err)
+	}
+	if s.priv {
+		if err := unix.Mount("", s.target, "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
+			return fail(err)
+		}
+	}
+	if s.attr != 0 {
+		if err := restrict(s.target, s.attr); err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}
+
+// restrict takes rights from a mount and, where the kernel can, from all below it.
+func restrict(path string, attr uint64) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr})
+	if err != unix.ENOSYS { // Linux before 5.12
+		return err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return err
+	}
+	const same = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // as ST_* and MOUNT_ATTR_*
+	flags := uintptr(fs.Flags)&same | uintptr(attr)&same
+	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
+}
+
+// empty mounts a file system in memory.
+func (b *build) empty(path, mode string) error {
+	to, err := b.target(path, true)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	if err := unix.Mount("tmpfs", fdName(to), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode="+mode); err != nil {
+		return &os.PathError{Op: "mount", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	b.own[st.Dev] = true
+	return nil
+}
+
+// target opens the place of a mount and makes it where it is missing: in the container's own file systems as root, elsewhere,
+// that is in what the user has mounted, with the user's rights.
+func (b *build) target(path string, dir bool) (fd int, err error) {
+	fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err == nil {
+		return fd, nil
+	}
+	if err != unix.ENOENT || path == "/" {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	parent, err := b.target(filepath.Dir(path), true)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(parent)
+	base := filepath.Base(path)
+	err = b.in(parent, func() error {
+		err := b.create(parent, base, dir)
+		if err == unix.EEXIST { // a link to nothing, in the image
+			if b.ours(parent) && unix.Unlinkat(parent, base, 0) == nil {
+				return b.create(parent, base, dir)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return -1, fmt.Errorf("make the mount point %s: %w", path, err)
+	}
+	fd, err = unix.Openat(parent, base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+func (b *build) create(parent int, base string, dir bool) error {
+	if dir {
+		return unix.Mkdirat(parent, base, 0o755)
+	}
+	fd, err := unix.Openat(parent, base, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// ours reports whether a folder is in a file system that is this container's alone.
+func (b *build) ours(dir int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(dir, &st) == nil && b.own[st.Dev]
+}
+
+// in does something in a folder: as root if that is the container's own, else as the user.
+func (b *build) in(dir int, do func() error) error {
+	if b.ours(dir) {
+		return do()
+	}
+	return b.AsUser(do)
+}

@@ -1,0 +1,308 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/container"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+	"golang.org/x/sys/unix"
+)
+
+// A step in a container has a launcher of its own: it waits for the image, which may take minutes, makes the container around
+// its thread, starts the tasks in it, and ends with its namespace and its no_new_privs.
+
+// imagePause is how often a step that waits for its image looks whether it has been killed.
+const imagePause = 100 * time.Millisecond
+
+// maxReply bounds what the helper that fetches images may say.
+const maxReply = 1 << 20
+
+// inside is what a run's launcher knows of its container.
+type inside struct {
+	image container.Image
+	err   error
+}
+
+// contained launches a step in a container, on a thread that ends with it.
+func (s *supervisor) contained(r *run) {
+	r.inside = &inside{}
+	r.inside.image, r.inside.err = s.image(r)
+	if !s.mayLaunch(r) {
+		return
+	}
+	host := ""
+	if r.spec.HostName != "" && s.root {
+		host = r.spec.HostName
+		s.hosts.add(append(r.spec.Hosts[:len(r.spec.Hosts):len(r.spec.Hosts)], cluster.NodeName(host))...)
+	}
+	runtime.LockOSThread() // for ever: the thread is not to be used again
+	l := newLauncher(s, host)
+	l.launch(r)
+}
+
+// image has a helper fetch the step's image, unless it is a path of the user's.
+func (s *supervisor) image(r *run) (container.Image, error) {
+	c := r.spec.Container
+	if container.IsPath(c.Image) {
+		return container.Image{}, nil
+	}
+	env := splitEnv(r.spec.Env)
+	home := getenv(env, "HOME")
+	if home == "" {
+		home = c.Home
+	}
+	q := container.Request{Store: c.Store, Image: c.Image, UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups, Home: home,
+		Enroot: getenv(env, "ENROOT_CONFIG_PATH"), Docker: getenv(env, "DOCKER_CONFIG")}
+	rep, err := s.askHelper(r, c.Helper(), &q)
+	if err == nil && rep.Error != "" {
+		err = errors.New(rep.Error)
+	}
+	return container.Image{Root: rep.Root, Config: rep.Config}, err
+}
+
+// askHelper runs the process that fetches images. It is killed with the step.
+func (s *supervisor) askHelper(r *run, argv []string, q *container.Request) (rep container.Reply, err error) {
+	text, err := wire.Marshal(q)
+	if err != nil {
+		return rep, err
+	}
+	in, err := unix.MemfdCreate("request", unix.MFD_CLOEXEC)
+	if err != nil {
+		return rep, os.NewSyscallError("memfd_create", err)
+	}
+	defer unix.Close(in)
+	if _, err := unix.Write(in, text); err != nil {
+		return rep, err
+	}
+	if _, err := unix.Seek(in, 0, io.SeekStart); err != nil {
+		return rep, err
+	}
+	var out [2]int
+	if err := unix.Pipe2(out[:], unix.O_CLOEXEC); err != nil {
+		return rep, os.NewSyscallError("pipe", err)
+	}
+	said := os.NewFile(uintptr(out[0]), "reply")
+	defer said.Close()
+	pidfd := -1
+	attr := &syscall.ProcAttr{Dir: "/", Env: os.Environ(), Files: []uintptr{uintptr(in), uintptr(out[1]), 2},
+		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd}}
+	pid, err := syscall.ForkExec(argv[0], argv, attr)
+	unix.Close(out[1])
+	if err != nil {
+		return rep, fmt.Errorf("start %s: %w", strings.Join(argv, " "), err)
+	}
+	select { // the reaper may be waiting for a first child
+	case s.born <- struct{}{}:
+	default:
+	}
+	slog.Debug("an image is fetched", "image", q.Image, "pid", pid)
+	if pidfd >= 0 {
+		defer unix.Close(pidfd)
+		over := make(chan struct{})
+		defer close(over)
+		go s.killWith(r, pidfd, over)
+	}
+	text, err = io.ReadAll(io.LimitReader(said, maxReply))
+	if err == nil {
+		err = wire.Unmarshal(text, &rep)
+	}
+	if err != nil || len(text) == 0 {
+		return rep, errors.New("the process that fetches images has died")
+	}
+	return rep, nil
+}
+
+// killWith kills a process once the step is to end; it ends when over is closed.
+func (s *supervisor) killWith(r *run, pidfd int, over chan struct{}) {
+	t := time.NewTicker(imagePause)
+	defer t.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-t.C:
+		}
+		if s.isEnding(r) {
+			_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+			return
+		}
+	}
+}
+
+// isEnding reports whether a step that is not begun has been asked to end, by any of the signals that do so.
+func (s *supervisor) isEnding(r *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range r.pending {
+		switch p.sig {
+		case unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT:
+			return true
+		}
+	}
+	return r.killed
+}
+
+// contain takes this thread into the step's container, whose files, directory and environment its tasks have from then on.
+func (j *job) contain(tasks []*stdio) bool {
+	r := j.r
+	c := r.spec.Container
+	if c == nil {
+		return true
+	}
+	err := r.inside.err
+	if err == nil {
+		err = j.enter()
+		if err != nil {
+			err = fmt.Errorf("couldn't start container: %w", err)
+		}
+	} else {
+		err = fmt.Errorf("failed to import docker image: %w", err)
+	}
+	if err == nil {
+		return true
+	}
+	if !j.l.sup.isEnding(r) {
+		slog.Info("a container could not be made", "job", r.id.Job, "step", r.id.Step, "err", err)
+	}
+	for i, t := range r.tasks {
+		j.refuse(t, tasks[i], err, i == 0)
+	}
+	return false
+}
+
+func (j *job) enter() error {
+	r, l := j.r, j.l
+	c := r.spec.Container
+	m := container.Maker{Spec: c, Image: r.inside.image, Dir: r.spec.Dir, Step: r.containerName(), UID: r.spec.UID, GID: r.spec.GID,
+		AsUser: func(do func() error) error {
+			did := l.become(&r.spec)
+			defer l.back(did)
+			return do()
+		},
+		Owner: func() (int, error) { return l.sup.userSpace(r.spec.UID, r.spec.GID) }}
+	if r.spec.Script != nil {
+		m.Script = r.spec.ScriptPath
+	}
+	cfg, err := m.Enter()
+	if err != nil {
+		return err
+	}
+	j.env = cfg.Environ(j.env, c.Env)
+	if c.Entrypoint {
+		j.before = cfg.Entrypoint
+	}
+	dir := c.WorkDir
+	if dir == "" {
+		dir = path.Join("/", cfg.WorkDir)
+	}
+	did := l.become(&r.spec)
+	err = unix.Chdir(dir)
+	l.back(did)
+	if err != nil && c.WorkDir != "" {
+		return fmt.Errorf("couldn't chdir to %s: %s", dir, strerror(err))
+	}
+	if err != nil {
+		dir = "/"
+	}
+	j.env = mergeEnv(j.env, "PWD="+dir)
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("no_new_privs", err)
+	}
+	return nil
+}
+
+// refuse ends a task that could not be begun in its container; one of them says why, as Pyxis does.
+func (j *job) refuse(t *task, std *stdio, err error, says bool) {
+	s := j.l.sup
+	if says && std != nil && !s.isEnding(j.r) {
+		var text []byte
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			text = append(text, "slurmstepd: error: pyxis: "+line+"\n"...)
+		}
+		if std.piped() {
+			j.r.out.say(text, false)
+		} else {
+			_, _ = unix.Write(std.fd[2], text)
+		}
+	}
+	std.close()
+	st := t.st
+	st.Started = time.Now()
+	st.Ended = st.Started
+	st.Exit.Code = 1
+	if s.isEnding(j.r) {
+		st.Exit.Code, st.Exit.Signal = 0, int(unix.SIGTERM)
+	}
+	if s.isKilled(j.r) {
+		st.Exit.Signal = int(unix.SIGKILL)
+	}
+	s.mu.Lock()
+	t.ended(st)
+	s.mu.Unlock()
+	j.r.out.noTask(int32(st.Rank))
+}
+
+// piped reports whether a task's standard error is read by the supervisor.
+func (io *stdio) piped() bool {
+	return io.tty || io.outs[2] != nil || io.fd[2] == io.fd[1] && io.outs[1] != nil
+}
+
+// containerName names a step's part on its node.
+func (r *run) containerName() string {
+	job, name := r.id.groupPath()
+	return job + "." + name
+}
+
+// uncontain removes what a step has written into its container. It may take long.
+func (r *run) uncontain() {
+	c := r.spec.Container
+	if c == nil || !c.Writable {
+		return
+	}
+	go func() { // ends when all is gone
+		if err := os.RemoveAll(container.StepDir(c.Store, r.containerName())); err != nil {
+			slog.Error("a container could not be removed", "job", r.id.Job, "err", err)
+		}
+	}()
+}
+
+// userSpace makes a user namespace in which the user is root: that of a process that is stopped before its first instruction,
+// and killed.
+func (s *supervisor) userSpace(uid, gid uint32) (int, error) {
+	one := func(id uint32) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(id), Size: 1}}
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(null)
+	no := s.forkBegin()
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"muster"}, &syscall.ProcAttr{Files: []uintptr{uintptr(null), uintptr(null), uintptr(null)},
+		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one(uid), GidMappings: one(gid), Ptrace: true}})
+	stopped := false
+	if err == nil {
+		stopped = s.awaitStop(pid, no).ws.Stopped()
+	}
+	fd := -1
+	if stopped {
+		fd, err = unix.Open(fmt.Sprintf("/proc/%d/ns/user", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		unix.Kill(pid, unix.SIGKILL)
+	} else if err == nil {
+		err = errors.New("its process died")
+	}
+	s.mu.Lock()
+	s.forkEnd()
+	s.mu.Unlock()
+	return fd, err
+}
