@@ -204,6 +204,8 @@ func TestContainer(t *testing.T) {
 		{"mount of what is behind it", tiny + " --container-mounts=" + d.dir + "/closed/open:/m true", "", "permission denied"},
 		{"mount point in what is closed", tiny + " --container-mounts=" + d.dir + ":/m," + d.dir + "/mine:/m/new true", "", "make the mount point /m/new: permission denied"},
 		{"mount in /proc", tiny + " --container-mounts=" + d.dir + "/mine:/proc/sys true", "", "nothing is mounted in /proc"},
+		{"what the supervisor has open", tiny + " --container-mounts=/proc/self/fd/3:/m true", "", "links of /proc"},
+		{"a directory of the supervisor", tiny + " --container-workdir=/proc/self/fd/3 pwd", "", "couldn't chdir"},
 		{"home", tiny + " --container-mount-home ls -d /usr/sbin/adduser", "/usr/sbin/adduser\n", ""},
 		{"no home", tiny + " ls -d /usr/sbin/adduser", "", "No such file"},
 		{"devices", tiny + " sh -c 'echo x >/dev/null; ls /dev/shm >/dev/null && echo ok'", "ok\n", ""},

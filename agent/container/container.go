@@ -60,5 +60,10 @@ type Image struct {
 	Config Config
 }
 
+var (
+	errOld  = errors.New("containers take Linux 5.6 (openat2)")
+	errLoop = errors.New("it goes through too many links, or through links of /proc")
+)
+
 // errAsRoot is why an ordinary user's daemon runs no containers.
 var errAsRoot = errors.New("the node's daemon does not run as root: only root may mount an image")

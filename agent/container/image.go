@@ -2,6 +2,7 @@ package container
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -53,6 +54,8 @@ func ParseRemote(text string) (Remote, error) {
 		return bad("what stands before the # is no registry")
 	case image == "":
 		return bad("it has no name")
+	case path.Clean("/"+image) != "/"+image:
+		return bad("could not parse reference")
 	}
 	if named {
 		image = registry + "/" + image

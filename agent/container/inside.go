@@ -42,7 +42,7 @@ func (b *build) names() error {
 func (b *build) read(path string) string {
 	var text []byte
 	err := b.AsUser(func() error {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		fd, err := openPath(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 		if err != nil {
 			return err
 		}
@@ -137,6 +137,16 @@ func (b *build) readConfig() {
 	if m := rcDir.FindStringSubmatch(rc); m != nil {
 		b.config.WorkDir = m[1]
 	}
+}
+
+// EnterDir makes a folder of the container this thread's directory.
+func EnterDir(path string) error {
+	fd, err := openPath(path, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fchdir(fd)
 }
 
 // Environ is a task's environment in the container: the image's variables win over the job's, but for those in keep.

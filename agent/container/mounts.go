@@ -170,13 +170,21 @@ func (b *build) attach(s source) error {
 	if err := unix.Mount(fdName(s.fd), fdName(to), "", flags, ""); err != nil {
 		return fail(err)
 	}
+	if !s.priv && s.attr == 0 {
+		return nil
+	}
+	on, err := openPath(s.target, unix.O_PATH) // what is mounted now
+	if err != nil {
+		return err
+	}
+	defer unix.Close(on)
 	if s.priv {
-		if err := unix.Mount("", s.target, "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
+		if err := unix.Mount("", fdName(on), "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 			return fail(err)
 		}
 	}
 	if s.attr != 0 {
-		if err := restrict(s.target, s.attr); err != nil {
+		if err := restrict(on, s.attr); err != nil {
 			return fail(err)
 		}
 	}
@@ -184,18 +192,18 @@ func (b *build) attach(s source) error {
 }
 
 // restrict takes rights from a mount and, where the kernel can, from all below it.
-func restrict(path string, attr uint64) error {
-	err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr})
+func restrict(on int, attr uint64) error {
+	err := unix.MountSetattr(on, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr})
 	if err != unix.ENOSYS { // Linux before 5.12
 		return err
 	}
 	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
+	if err := unix.Fstatfs(on, &fs); err != nil {
 		return err
 	}
 	const same = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // as ST_* and MOUNT_ATTR_*
 	flags := uintptr(fs.Flags)&same | uintptr(attr)&same
-	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
+	return unix.Mount("", fdName(on), "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
 }
 
 // empty mounts a file system in memory.
@@ -208,8 +216,13 @@ func (b *build) empty(path, mode string) error {
 	if err := unix.Mount("tmpfs", fdName(to), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode="+mode); err != nil {
 		return &os.PathError{Op: "mount", Path: path, Err: err}
 	}
+	on, err := openPath(path, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(on)
 	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
+	if err := unix.Fstat(on, &st); err != nil {
 		return err
 	}
 	b.own[st.Dev] = true
@@ -219,12 +232,9 @@ func (b *build) empty(path, mode string) error {
 // target opens the place of a mount and makes it where it is missing: in the container's own file systems as root, elsewhere,
 // that is in what the user has mounted, with the user's rights.
 func (b *build) target(path string, dir bool) (fd int, err error) {
-	fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err == nil {
-		return fd, nil
-	}
-	if err != unix.ENOENT || path == "/" {
-		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	fd, err = openPath(path, unix.O_PATH)
+	if !errors.Is(err, unix.ENOENT) || path == "/" {
+		return fd, err
 	}
 	parent, err := b.target(filepath.Dir(path), true)
 	if err != nil {

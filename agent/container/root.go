@@ -91,6 +91,21 @@ func (b *build) apart() error {
 	return nil
 }
 
+// openPath opens a path without the links of /proc that lead anywhere: to a thread of the supervisor they would give what that
+// has open, and out of the image.
+func openPath(path string, flags int) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	switch err {
+	case nil:
+		return fd, nil
+	case unix.ENOSYS:
+		err = errOld
+	case unix.ELOOP:
+		err = errLoop
+	}
+	return -1, &os.PathError{Op: "open", Path: path, Err: err}
+}
+
 // fdName is a descriptor as a path, from the working directory that all is done in.
 func fdName(fd int) string { return fmt.Sprintf("thread-self/fd/%d", fd) }
 
@@ -237,8 +252,8 @@ func (b *build) bind(fd int, at string) error {
 // openAs opens a path with the user's rights, if the user has access.
 func (b *build) openAs(path string, flags int, access uint32) (fd int, err error) {
 	err = b.AsUser(func() error {
-		if fd, err = unix.Open(path, flags|unix.O_CLOEXEC, 0); err != nil {
-			return &os.PathError{Op: "open", Path: path, Err: err}
+		if fd, err = openPath(path, flags); err != nil {
+			return err
 		}
 		b.keep(fd)
 		if access == 0 {

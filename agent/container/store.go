@@ -2,6 +2,8 @@ package container
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +25,8 @@ import (
 //	images/sha256-DIGEST/root      the files
 //	images/sha256-DIGEST/config    what the image says of its programs
 //	images/sha256-DIGEST/sources   registries and repositories that all of it came from, one a line
-//	images/.sha256-DIGEST          one that is being unpacked, or was when its process died
-//	locks/sha256-DIGEST
+//	images/.sha256-DIGEST.SOURCE   one that is being unpacked, or was when its process died
+//	locks/sha256-DIGEST.SOURCE
 //	mnt                            where launchers mount; always empty outside of their namespaces
 //	steps/STEP                     what a step writes into its container
 type Store struct {
@@ -60,7 +62,10 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 		return Image{}, err
 	}
 	name := digest.Algorithm + "-" + digest.Hex
-	release, err := s.lock(name)
+	// A lock for each source: a slow registry holds up nobody who has the image from another.
+	sum := sha256.Sum256([]byte(image.source()))
+	work := name + "." + hex.EncodeToString(sum[:8])
+	release, err := s.lock(work)
 	if err != nil {
 		return Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
@@ -78,7 +83,7 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	case !errors.Is(err, fs.ErrNotExist):
 		return Image{}, err
 	}
-	if err := s.unpack(p, img, name); err != nil {
+	if err := s.unpack(p, img, work, dir); err != nil {
 		return Image{}, err
 	}
 	return open(dir)
@@ -103,8 +108,8 @@ func (s *Store) lock(name string) (release func(), err error) {
 }
 
 // unpack fetches an image and puts it into the store when it is whole and on the disk.
-func (s *Store) unpack(p *puller, img v1.Image, name string) (err error) {
-	tmp := filepath.Join(s.Dir, "images", "."+name)
+func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
+	tmp := filepath.Join(s.Dir, "images", "."+work)
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
@@ -146,7 +151,11 @@ func (s *Store) unpack(p *puller, img v1.Image, name string) (err error) {
 	if err := syncAll(tmp); err != nil {
 		return err
 	}
-	return durable.Rename(tmp, filepath.Join(s.Dir, "images", name))
+	err = durable.Rename(tmp, dir)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTEMPTY) { // from another source meanwhile
+		return errors.Join(os.RemoveAll(tmp), addSource(dir, p.image.source()))
+	}
+	return err
 }
 
 // syncAll has all of a folder's file system on the disk: after a power failure no image lacks files.

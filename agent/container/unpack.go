@@ -106,7 +106,7 @@ func unpacked(r io.Reader) (plain io.Reader, done func(), err error) {
 		}
 		return z, func() { z.Close() }, nil
 	case string(magic) == "\x28\xb5\x2f\xfd":
-		z, err := zstd.NewReader(b, zstd.WithDecoderMaxMemory(512<<20), zstd.WithDecoderConcurrency(1))
+		z, err := zstd.NewReader(b, zstd.WithDecoderMaxMemory(128<<20), zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -206,10 +206,10 @@ func (j *job) enter() error {
 		dir = path.Join("/", cfg.WorkDir)
 	}
 	did := l.become(&r.spec)
-	err = unix.Chdir(dir)
+	err = container.EnterDir(dir)
 	l.back(did)
 	if err != nil && c.WorkDir != "" {
-		return fmt.Errorf("couldn't chdir to %s: %s", dir, strerror(err))
+		return fmt.Errorf("couldn't chdir to %s: %s", dir, strerror(errors.Unwrap(err)))
 	}
 	if err != nil {
 		dir = "/"
