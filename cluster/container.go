@@ -9,6 +9,29 @@ type Container struct {
 	MountHome  bool             `json:"mount_home,omitempty"`
 	Entrypoint bool             `json:"entrypoint,omitempty"` // the image's runs, with the command as its arguments
 	Writable   bool             `json:"writable,omitempty"`
+	Name       string           `json:"name,omitempty"`      // of a container that the job keeps; empty: the step's alone
+	NameMode   string           `json:"name_mode,omitempty"` // ContainerAuto and the like
+}
+
+// What a step may do with a container of its name.
+const (
+	ContainerAuto   = ""        // enter it if it runs, go on with it if it is there, else make it
+	ContainerCreate = "create"  // make it: it must not be there
+	ContainerExec   = "exec"    // enter it: it must run
+	ContainerNoExec = "no_exec" // not enter it: it must not run
+)
+
+// ContainerName reports whether a container may be called so: it is the name of a folder, too.
+func ContainerName(name string) bool {
+	if name == "" || len(name) > 128 || name[0] == '.' || name[0] == '-' {
+		return false
+	}
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // ContainerMount is something of the node that is seen in a container.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -231,6 +232,14 @@ func TestContainer(t *testing.T) {
 			}
 		})
 	}
+	for _, with := range []string{"", tiny} {
+		out, errs, code := d.line(1, "salloc -Q sh -c 'srun "+with+" true; date +%s%N; for i in 1 2 3 4 5 6 7 8 9 10; do srun "+with+" true; done; date +%s%N'")
+		var from, to int64
+		if _, err := fmt.Sscan(out, &from, &to); err != nil || code != 0 {
+			t.Fatal(out, errs, err)
+		}
+		t.Logf("a step %q, from the beginning of srun to its end: %s", with, time.Duration((to-from)/10))
+	}
 	if _, err := os.Stat(d.dir + "/mine/made"); err != nil {
 		t.Error(err)
 	}
@@ -335,6 +344,61 @@ func TestContainerBatch(t *testing.T) {
 	if out != "2\n" || code != 0 {
 		t.Errorf("salloc: %q %q %d", out, errs, code)
 	}
+}
+
+// TestContainerName: a container is kept for the job, entered while it runs, and gone with the job.
+func TestContainerName(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	h := startHub(t)
+	h.push(t, imageOf(t), "lab/tiny:1")
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	d.file(1, "work/job", `#!/bin/sh
+image=`+h.host+`#lab/tiny:1
+try() { echo "$@"; srun -D / "$@" 2>&1 | grep -v '^srun: error: node'; }
+try --container-name=a cat /new
+try --container-name=a --container-image=$image --container-writable sh -c 'echo one >/new'
+try --container-name=a:create --container-image=$image true
+try --container-name=a:exec true
+try --container-name=a sh -c 'cat /new; pwd; echo two >>/new'
+try --container-name=b --container-image=$image ls /new
+srun -D / --overlap --container-name=a --container-writable sh -c 'echo three >/tmp/mine; sleep 100' &
+until [ "$(squeue -s -h -j $SLURM_JOB_ID -o %i | grep -c '[.][0-9]')" = 1 ]; do sleep 0.1; done
+until srun -D / --overlap --container-name=a:exec cat /tmp/mine 2>/dev/null; do sleep 0.1; done
+try --overlap --container-name=a:no_exec true
+try --overlap --container-name=a --container-mounts=/etc:/m true
+try --overlap --container-name=a sh -c 'echo four >>/new; cat /new'
+scancel $SLURM_JOB_ID.$(squeue -s -h -j $SLURM_JOB_ID -o %i | grep -v batch | head -n 1 | sed 's/.*[.]//')
+wait
+try --container-name=a cat /new
+`)
+	if _, errs, code := d.line(1, "cd work && timeout 60 sbatch -W -o out job"); code != 0 {
+		t.Errorf("%d %s", code, errs)
+	}
+	const pyxis = "slurmstepd: error: pyxis: "
+	out := d.read("work/out")
+	for _, want := range []string{
+		"=a cat /new\n" + pyxis + "a container with name \"pyxis_a\" does not exist, and --container-image is not set\n",
+		pyxis + "error creating container: a container with name \"pyxis_a\" already exists\n",
+		"=a:exec true\n" + pyxis + "couldn't start container: the container does not run, and exec only enters one that does\n",
+		"echo two >>/new\none\n/app\nsh: can't create /new: Read-only file system\n",
+		"ls /new\nls: /new: No such file or directory\n",
+		"three\n",
+		pyxis + "couldn't start container: container \"a\" is running, and no_exec forbids to enter it\n",
+		pyxis + "couldn't start container: container \"a\" is running with other mounts: they can not be changed\n",
+		"cat /new\none\nfour\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q lacks %q", out, want)
+		}
+	}
+	if !strings.HasSuffix(out, "=a cat /new\none\nfour\n") {
+		t.Errorf("%q", out)
+	}
+	d.wait("the job's containers to be gone", func() bool {
+		left, _ := filepath.Glob(d.dir + "/d/containers/jobs/*")
+		return len(left) == 0
+	})
 }
 
 // TestContainerPath: an image may be a folder or a squashed file, as enroot leaves them.

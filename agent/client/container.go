@@ -43,3 +43,24 @@ func (c *Client) aroundIn(in *container.Spec) []string {
 	}
 	return append([]string{container.Program}, c.cfg.Around[1:]...)
 }
+
+// sweepContainers removes what containers have written for jobs that ended while no client was there.
+func (c *Client) sweepContainers() {
+	store := c.cfg.Containers.Store
+	if store == "" {
+		return
+	}
+	c.mu.Lock()
+	keep := map[string]bool{}
+	for _, name := range c.order {
+		for _, h := range c.nodes[name].jobs {
+			keep[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: name}.JobName()] = true
+		}
+	}
+	c.mu.Unlock()
+	for _, dir := range container.Written(store) {
+		if !keep[container.JobOf(dir)] {
+			c.removeFolders(dir)
+		}
+	}
+}

@@ -16,6 +16,7 @@ type Maker struct {
 	Image    Image
 	Dir      string // the step's directory, for images by a path that begins with ./
 	Step     string // names the step on this node
+	Job      string // names the job on this node, if the container has a name
 	Script   string // of the node, to be seen in place; "": none
 	UID, GID uint32
 	// AsUser does something with the user's rights on files.
@@ -51,6 +52,9 @@ type source struct {
 func (m *Maker) Enter() (Config, error) {
 	if os.Geteuid() != 0 {
 		return Config{}, errAsRoot
+	}
+	if err := m.Spec.Check(); err != nil {
+		return Config{}, err
 	}
 	b := &build{Maker: m, proc: -1, top: -1, own: map[uint64]bool{}, config: m.Image.Config}
 	defer b.close()
@@ -159,9 +163,9 @@ func (b *build) stage() error {
 
 // upper makes the folder that takes what is written: in memory, or on the disk for a container that may be written to.
 func (b *build) upper(lower, write string) error {
-	if b.Spec.Writable {
-		disk := b.writes()
-		if err := errors.Join(os.RemoveAll(disk), os.MkdirAll(disk, 0o700)); err != nil {
+	if b.Spec.Writable || b.Job != "" {
+		disk, err := b.writes()
+		if err != nil {
 			return err
 		}
 		if err := unix.Mount(disk, write, "", unix.MS_BIND, ""); err != nil {
@@ -172,17 +176,27 @@ func (b *build) upper(lower, write string) error {
 	if err := unix.Stat(lower, &st); err != nil {
 		return &os.PathError{Op: "stat", Path: lower, Err: err}
 	}
-	for _, d := range []string{"up", "work"} {
-		if err := os.Mkdir(filepath.Join(write, d), 0o755); err != nil {
-			return err
-		}
-	}
 	up := filepath.Join(write, "up")
+	if err := os.Mkdir(filepath.Join(write, "work"), 0o755); err != nil && !os.IsExist(err) {
+		return err
+	}
+	if err := os.Mkdir(up, 0o755); err != nil {
+		if os.IsExist(err) { // of an earlier step
+			return nil
+		}
+		return err
+	}
 	return errors.Join(os.Chmod(up, os.FileMode(st.Mode&0o777)), os.Chown(up, int(st.Uid), int(st.Gid)))
 }
 
-// writes is where a step's container writes to.
-func (b *build) writes() string { return StepDir(b.Spec.Store, b.Step) }
+// writes is where a container writes to on the disk: a step's own begins empty.
+func (b *build) writes() (string, error) {
+	if b.Job != "" {
+		return b.Spec.keptAt(b.Job), nil
+	}
+	disk := StepDir(b.Spec.Store, b.Step)
+	return disk, errors.Join(os.RemoveAll(disk), os.MkdirAll(disk, 0o700))
+}
 
 // StepDir is what a step has on the disk, to be removed at its end.
 func StepDir(store, step string) string { return filepath.Join(store, "steps", step) }

@@ -29,14 +29,19 @@ const maxReply = 1 << 20
 
 // inside is what a run's launcher knows of its container.
 type inside struct {
-	image container.Image
-	err   error
+	image  container.Image
+	err    error
+	number int   // of steps in containers, in the order that they came
+	with   *task // runs in the container that is to be entered
 }
 
 // contained launches a step in a container, on a thread that ends with it.
 func (s *supervisor) contained(r *run) {
-	r.inside = &inside{}
-	r.inside.image, r.inside.err = s.image(r)
+	in := &inside{}
+	s.mu.Lock()
+	r.inside = in
+	s.mu.Unlock()
+	in.image, in.err = s.image(r)
 	if !s.mayLaunch(r) {
 		return
 	}
@@ -50,8 +55,16 @@ func (s *supervisor) contained(r *run) {
 	l.launch(r)
 }
 
-// image has a helper fetch the step's image, unless it is a path of the user's.
+// image is that of a step's container.
 func (s *supervisor) image(r *run) (container.Image, error) {
+	if r.spec.Container.Name != "" {
+		return s.named(r)
+	}
+	return s.fetch(r)
+}
+
+// fetch has a helper fetch the step's image, unless it is a path of the user's.
+func (s *supervisor) fetch(r *run) (container.Image, error) {
 	c := r.spec.Container
 	if container.IsPath(c.Image) {
 		return container.Image{}, nil
@@ -166,7 +179,9 @@ func (j *job) contain(tasks []*stdio) bool {
 			err = fmt.Errorf("couldn't start container: %w", err)
 		}
 	} else {
-		err = fmt.Errorf("failed to import docker image: %w", err)
+		if c.Name == "" {
+			err = fmt.Errorf("failed to import docker image: %w", err)
+		}
 	}
 	if err == nil {
 		return true
@@ -193,7 +208,16 @@ func (j *job) enter() error {
 	if r.spec.Script != nil {
 		m.Script = r.spec.ScriptPath
 	}
-	cfg, err := m.Enter()
+	if c.Name != "" {
+		m.Job = r.id.JobName()
+	}
+	cfg := r.inside.image.Config
+	var err error
+	if r.inside.with != nil {
+		err = l.join(r, r.inside.with)
+	} else if err = mayMake(c); err == nil {
+		cfg, err = m.Enter()
+	}
 	if err != nil {
 		return err
 	}
@@ -266,7 +290,7 @@ func (r *run) containerName() string {
 // uncontain removes what a step has written into its container. It may take long.
 func (r *run) uncontain() {
 	c := r.spec.Container
-	if c == nil || !c.Writable {
+	if c == nil || !c.Writable || c.Name != "" {
 		return
 	}
 	go func() { // ends when all is gone

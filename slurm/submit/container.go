@@ -19,7 +19,6 @@ func (r *Request) noBundle(bundle string) error {
 
 // withoutPart says what is lost without an option of Pyxis that is not there, and the way out.
 var withoutPart = map[string][2]string{
-	"name":           {"each step has a container of its own, and nothing is kept", "have the steps run in one script: sbatch --container-image, or srun sh -c '...'"},
 	"save":           {"nothing of the container is kept", "make the image where it is built, and push it to a registry"},
 	"remap-root":     {"the program would not be root inside", "files of the image are yours inside: --container-writable writes to them"},
 	"entrypoint-log": {"what the entry point prints is the step's output", "leave the option out"},
@@ -46,6 +45,23 @@ func (r *Request) setImage(v string) error {
 		return opt.Errorf(opt.CodeError, "error: --container-image=%s: images come from a registry (docker://) or by a path, not by %s://", v, scheme)
 	}
 	r.inside.Image = v
+	return nil
+}
+
+// setInsideName reads NAME[:auto|create|exec|no_exec].
+func (r *Request) setInsideName(v string) error {
+	name, mode, _ := strings.Cut(v, ":")
+	switch mode {
+	case "", "auto":
+		mode = cluster.ContainerAuto
+	case cluster.ContainerCreate, cluster.ContainerExec, cluster.ContainerNoExec:
+	default:
+		return opt.Errorf(opt.CodeError, "error: --container-name=%s: behind the name stands auto, create, exec or no_exec", v)
+	}
+	if !cluster.ContainerName(name) {
+		return opt.Errorf(opt.CodeError, "error: --container-name=%s: a name has letters, digits and _ - . in it", v)
+	}
+	r.inside.Name, r.inside.NameMode = name, mode
 	return nil
 }
 
@@ -123,7 +139,7 @@ func parseMount(text string) (m cluster.ContainerMount, why string) {
 // made in its allocation: it hands it on in Pyxis's variables.
 func (r *Request) contain() error {
 	c := r.inside
-	if c.Image == "" {
+	if c.Image == "" && c.Name == "" {
 		for _, g := range r.Set {
 			if g.From != FromEnv && isContainer(g.Long) {
 				return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: --%s is of no use without --container-image", g.Long))
