@@ -75,11 +75,7 @@ type Config struct {
 	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
 	// machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
-	// Names are those that this program answers to, and Account is where a user lives, and with which shell: both for containers.
-	Names   []string
-	Account func(uid uint32) (home, shell string)
-	// Around is the command that runs a task with scripts around it (step.TaskMain).
-	Around []string
+	Program  client.Program // this program, as tasks meet it
 	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.
 	Web string
 	// Supervisor is the command that becomes the supervisor.
@@ -292,7 +288,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Around: cfg.Around, Containers: cfg.containers(), PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Program: cfg.Program, Images: filepath.Join(cfg.Dir, "containers"), PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}
@@ -301,13 +297,4 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		n.gateway.relay.local = c.Leads
 	}
 	return c, err
-}
-
-// containers is what the client needs to run steps in images.
-func (c *Config) containers() client.Containers {
-	out := client.Containers{Store: filepath.Join(c.Dir, "containers"), Names: c.Names, Account: c.Account}
-	if len(c.Around) > 0 {
-		out.Self = c.Around[0]
-	}
-	return out
 }

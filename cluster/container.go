@@ -1,15 +1,19 @@
 package cluster
 
+import "strings"
+
 // Container is what the options of Pyxis say of the container that a script or a step runs in.
 type Container struct {
-	Image      string           `json:"image,omitempty" text:"4096"` // [USER@][REGISTRY#]IMAGE[:TAG], or a path that begins with / or ./
+	// Image is [USER@][REGISTRY#]IMAGE[:TAG], or a path that begins with / or ./
+	Image      string           `json:"image,omitempty" text:"4096"`
 	Mounts     []ContainerMount `json:"mounts,omitempty"`
 	WorkDir    string           `json:"work_dir,omitempty" text:"4096"` // empty: the image's
-	Env        []string         `json:"env,omitempty" text:"65536"`     // variables of the job that win over the image's
+	Env        []string         `json:"env,omitempty" text:"65536"`     // the job's that win over the image's
 	MountHome  bool             `json:"mount_home,omitempty"`
 	Entrypoint bool             `json:"entrypoint,omitempty"` // the image's runs, with the command as its arguments
 	Writable   bool             `json:"writable,omitempty"`
-	Name       string           `json:"name,omitempty"`      // of a container that the job keeps; empty: the step's alone
+	Root       bool             `json:"root,omitempty"` // the user is root inside
+	Name       string           `json:"name,omitempty"`      // of one that the job keeps; empty: the step's alone
 	NameMode   string           `json:"name_mode,omitempty"` // ContainerAuto and the like
 }
 
@@ -23,15 +27,9 @@ const (
 
 // ContainerName reports whether a container may be called so: it is the name of a folder, too.
 func ContainerName(name string) bool {
-	if name == "" || len(name) > 128 || name[0] == '.' || name[0] == '-' {
-		return false
-	}
-	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
-			return false
-		}
-	}
-	return true
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+	whole := strings.Trim(name, letters+"-.") == ""
+	return name != "" && len(name) <= 128 && whole && strings.Contains(letters, name[:1])
 }
 
 // ContainerMount is something of the node that is seen in a container.

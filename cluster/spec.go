@@ -240,10 +240,9 @@ type JobSpec struct {
 	Append     bool     `json:"append,omitempty"`   // --open-mode=append
 	Truncate   bool     `json:"truncate,omitempty"` // --open-mode=truncate
 	Umask      uint32   `json:"umask,omitempty"`
-	Rlimits    []Rlimit `json:"rlimits,omitempty"`
-	OwnLimits  bool     `json:"own_limits,omitempty"`                 // --propagate chose Rlimits: the site's choice does not count
-	Export     string   `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
-	UserEnv    bool     `json:"user_env,omitempty"`                   // start from the login environment
+	ShellLimits
+	Export  string `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
+	UserEnv bool   `json:"user_env,omitempty"`                   // start from the login environment
 
 	Array             *ArraySpec    `json:"array,omitempty"`
 	Depends           Depends       `json:"depends,omitzero"`
@@ -275,6 +274,12 @@ type Rlimit struct {
 	Soft uint64 `json:"soft"`
 }
 
+// ShellLimits are those of the submitting shell that tasks shall have.
+type ShellLimits struct {
+	Rlimits   []Rlimit `json:"rlimits,omitempty"`
+	OwnLimits bool     `json:"own_limits,omitempty"` // --propagate chose them: the site's choice does not count
+}
+
 // Propagated are the limits that tasks get of those that their user had where the job was submitted
 // (PropagateResourceLimits and PropagateResourceLimitsExcept); own: the user has chosen.
 func (c *Config) Propagated(list []Rlimit, own bool) []Rlimit {
@@ -300,16 +305,15 @@ type SrunDefaults struct {
 // StepSpec is what a step asked for: one srun.
 type StepSpec struct {
 	Layout
-	Name           string        `json:"name"`
-	Argv           []string      `json:"argv" text:"131072,lines"`
-	Env            BlobText      `json:"env,omitempty"` // NUL-separated
-	WorkDir        string        `json:"work_dir,omitempty" text:"4096"`
-	User           string        `json:"user"`
-	Umask          uint32        `json:"umask,omitempty"`
-	Rlimits        []Rlimit      `json:"rlimits,omitempty"`
-	OwnLimits      bool          `json:"own_limits,omitempty"` // see JobSpec
-	CPUFreq        string        `json:"cpu_freq,omitempty"`   // of --cpu-freq; empty: the job's
-	Relative       *int          `json:"relative,omitempty"`   // -r
+	Name    string   `json:"name"`
+	Argv    []string `json:"argv" text:"131072,lines"`
+	Env     BlobText `json:"env,omitempty"` // NUL-separated
+	WorkDir string   `json:"work_dir,omitempty" text:"4096"`
+	User    string   `json:"user"`
+	Umask   uint32   `json:"umask,omitempty"`
+	ShellLimits
+	CPUFreq        string        `json:"cpu_freq,omitempty"` // of --cpu-freq; empty: the job's
+	Relative       *int          `json:"relative,omitempty"` // -r
 	Exact          bool          `json:"exact,omitempty"`
 	Overlap        bool          `json:"overlap,omitempty"`
 	Interactive    bool          `json:"interactive,omitempty"`        // one task on the first node that takes nothing from other steps

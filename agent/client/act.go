@@ -511,13 +511,14 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	argv := append([]string{path}, j.Spec.Args...)
 	around := c.around(&cfg, h.node, nil)
-	in := c.inside(j.Spec.Inside, j.Spec, &around)
-	if around.Login = j.Spec.UserEnv && c.cfg.Around != nil; !around.Empty() {
-		argv = around.Command(c.aroundIn(in), argv)
+	in := c.cfg.inside(j.Spec.Inside, j.Spec, &around)
+	if around.Login = j.Spec.UserEnv && c.cfg.Program.Around != nil; !around.Empty() {
+		argv = around.Command(c.cfg.Program.aroundIn(in), argv)
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID: id, Private: c.private(n, id, l), Container: in, Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
+		ID: id, Private: c.private(n, id, l), Container: in,
+		Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,

@@ -58,11 +58,9 @@ type Config struct {
 	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
 	// machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
-	// Containers is for steps in images.
-	Containers Containers
-	// Around is the command that runs a task with scripts around it (step.TaskMain).
-	Around []string
-	PIDEnv string // variable that holds a task's own process id
+	Images   string // the folder of unpacked images
+	Program  Program
+	PIDEnv   string // variable that holds a task's own process id
 	// MountEnv is the variable by which the program for new private folders learns where they are.
 	MountEnv string
 	Daemon   string // address that front-ends inside jobs use

@@ -8,25 +8,33 @@ import (
 	"dev.muster/cluster"
 )
 
-// Containers is what a node needs to run steps in images.
-type Containers struct {
-	Store string   // the folder of unpacked images
-	Self  string   // this program
-	Names []string // it answers to
+// Program is this program, as tasks meet it.
+type Program struct {
+	// Around is the command that runs a task with scripts around it (step.TaskMain).
+	Around []string
+	Names  []string // it answers to
 	// Account is where a user lives, and with which shell.
 	Account func(uid uint32) (home, shell string)
 }
 
-// inside is what a node is told of the container of a step, nil for none. Scripts that run before and after its tasks run in
-// the container, too.
-func (c *Client) inside(what *cluster.Container, j *cluster.JobSpec, around *step.Around) *container.Spec {
+// Path is where the program is.
+func (p *Program) Path() string {
+	if len(p.Around) == 0 {
+		return ""
+	}
+	return p.Around[0]
+}
+
+// inside is what a node is told of the container of a step, nil for none. Scripts that run before
+// and after its tasks run in the container, too.
+func (cfg *Config) inside(what *cluster.Container, j *cluster.JobSpec, around *step.Around) *container.Spec {
 	if what == nil {
 		return nil
 	}
-	out := &container.Spec{Container: *what, Store: c.cfg.Containers.Store, Self: c.cfg.Containers.Self, Names: strings.Join(c.cfg.Containers.Names, " "),
-		Sock: c.cfg.Daemon, User: j.User, Group: j.Group}
-	if c.cfg.Containers.Account != nil {
-		out.Home, out.Shell = c.cfg.Containers.Account(j.UID)
+	out := &container.Spec{Container: *what, Store: cfg.Images, Self: cfg.Program.Path(),
+		Names: strings.Join(cfg.Program.Names, " "), Sock: cfg.Daemon, User: j.User, Group: j.Group}
+	if cfg.Program.Account != nil {
+		out.Home, out.Shell = cfg.Program.Account(j.UID)
 	}
 	for _, list := range [][]step.AroundScript{around.Prologs, around.Epilogs} {
 		for _, s := range list {
@@ -37,16 +45,17 @@ func (c *Client) inside(what *cluster.Container, j *cluster.JobSpec, around *ste
 }
 
 // aroundIn is the command that runs a task with scripts around it, where the task runs.
-func (c *Client) aroundIn(in *container.Spec) []string {
-	if in == nil || len(c.cfg.Around) == 0 {
-		return c.cfg.Around
+func (p *Program) aroundIn(in *container.Spec) []string {
+	if in == nil || len(p.Around) == 0 {
+		return p.Around
 	}
-	return append([]string{container.Program}, c.cfg.Around[1:]...)
+	return append([]string{container.Program}, p.Around[1:]...)
 }
 
-// sweepContainers removes what containers have written for jobs that ended while no client was there.
-func (c *Client) sweepContainers() {
-	store := c.cfg.Containers.Store
+// sweepContainers removes what containers have written for jobs that ended while no client was
+// there.
+func sweepContainers(c *Client) {
+	store := c.cfg.Images
 	if store == "" {
 		return
 	}

@@ -1,7 +1,8 @@
-// Package container runs steps in container images without any other tool on the node. It has two halves. The store
-// (image.go, pull.go, unpack.go, store.go) fetches images from registries and keeps them unpacked, in a process of its own
-// (helper.go). The root (root.go, mounts.go, inside.go) is made by the thread that launches a step: a mount namespace in
-// which the image is what "/" means. What the options say is cluster.Container; docs/containers.md has what users see.
+// Package container runs steps in container images without any other tool on the node. It has two
+// halves. The store (image.go, pull.go, unpack.go, store.go) fetches images from registries and
+// keeps them unpacked, in a process of its own (helper.go). The root (root.go, mounts.go,
+// inside.go) is made by the thread that launches a step: a mount namespace in which the image is
+// what "/" means. What the options say is cluster.Container; docs/containers.md has what users see.
 package container
 
 import (
@@ -61,7 +62,7 @@ type Image struct {
 }
 
 var (
-	errOld  = errors.New("containers take Linux 5.6 (openat2)")
+	errOld  = errors.New("containers take Linux 5.12")
 	errLoop = errors.New("it goes through too many links, or through links of /proc")
 )
 

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HelperMain is muster internal image: it reads a Request, does it, and writes a Reply. It is a process of its own so that
-// neither the daemon nor the supervisor holds what registries send, and so that it can be killed with its step.
+// HelperMain is muster internal image: it reads a Request, does it, and writes a Reply. It is a
+// process of its own so that neither the daemon nor the supervisor holds what registries send, and
+// so that it can be killed with its step.
 func HelperMain([]string) int {
 	rep := answer(os.Stdin)
 	text, err := wire.Marshal(&rep)
@@ -50,7 +51,8 @@ func answer(in io.Reader) Reply {
 	return Reply{Root: got.Root, Config: got.Config}
 }
 
-// asUser looks for credentials with the user's rights on files: links in a user's home may lead anywhere.
+// asUser looks for credentials with the user's rights on files: links in a user's home may lead
+// anywhere.
 type asUser struct {
 	q    *Request
 	keys authn.Keychain

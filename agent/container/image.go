@@ -12,7 +12,8 @@ import (
 // dockerScheme may stand before an image of a registry, as enroot writes it.
 const dockerScheme = "docker://"
 
-// IsPath reports whether an image is a path, which begins with / or ./ ; all else is an image of a registry.
+// IsPath reports whether an image is a path, which begins with / or ./ ; all else is an image of a
+// registry.
 func IsPath(image string) bool {
 	return strings.HasPrefix(image, "/") || strings.HasPrefix(image, "./") || strings.HasPrefix(image, "../")
 }
@@ -28,11 +29,13 @@ type Remote struct {
 	Ref  name.Reference
 }
 
-// ParseRemote reads [docker://][USER@][REGISTRY#]IMAGE[:TAG|@DIGEST]. Without a # the registry may be the first part of the
-// image, as docker writes it: nobody's name on Docker Hub has a dot or a colon.
+// ParseRemote reads [docker://][USER@][REGISTRY#]IMAGE[:TAG|@DIGEST]. Without a # the registry may
+// be the first part of the image, as docker writes it: nobody's name on Docker Hub has a dot or a
+// colon.
 func ParseRemote(text string) (Remote, error) {
 	bad := func(why string) (Remote, error) {
-		return Remote{}, fmt.Errorf("image %q: %s; it reads [USER@][REGISTRY#]IMAGE[:TAG], or a path that begins with / or ./", text, why)
+		return Remote{}, fmt.Errorf("image %q: %s; it reads [USER@][REGISTRY#]IMAGE[:TAG], "+
+			"or a path that begins with / or ./", text, why)
 	}
 	rest := strings.TrimPrefix(text, dockerScheme)
 	if strings.Contains(rest, "://") {

@@ -56,7 +56,9 @@ func TestEnviron(t *testing.T) {
 }
 
 func TestNetrc(t *testing.T) {
-	const text = "# mine\nmachine nvcr.io login $oauthtoken password one\nmachine auth.docker.io\n login me\n password two\nmachine nvcr.io login other password three\n"
+	const text = "# mine\nmachine nvcr.io login $oauthtoken password one\n" +
+		"machine auth.docker.io\n login me\n password two\n" +
+		"machine nvcr.io login other password three\n"
 	for _, c := range []struct{ machine, user, want string }{
 		{"nvcr.io", "", "$oauthtoken one"}, {"nvcr.io", "other", "other three"}, {"nvcr.io", "none", ""},
 		{"auth.docker.io", "", "me two"}, {"else", "", ""},

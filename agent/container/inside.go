@@ -22,7 +22,8 @@ const ProgramDir = "/usr/local/bin"
 // maxInside bounds what is read of a file in a container.
 const maxInside = 4 << 20
 
-// names puts muster's names beside it, so that a script in the container uses the cluster. What the image has stays.
+// names puts muster's names beside it, so that a script in the container uses the cluster. What the
+// image has stays.
 func (b *build) names() error {
 	dir, err := b.target(filepath.Dir(Program), true)
 	if err != nil {
@@ -149,7 +150,8 @@ func EnterDir(path string) error {
 	return unix.Fchdir(fd)
 }
 
-// Environ is a task's environment in the container: the image's variables win over the job's, but for those in keep.
+// Environ is a task's environment in the container: the image's variables win over the job's, but
+// for those in keep.
 func (c *Config) Environ(job, keep []string) []string {
 	var own []string
 	for _, v := range c.Env {

@@ -22,7 +22,9 @@ var scratch = []struct{ path, mode string }{{"/tmp", "1777"}, {"/var/tmp", "1777
 
 // open opens all of the node that the container shall have, while the node's names are still there.
 func (b *build) open() error {
-	for _, s := range []source{{target: "/proc", attr: quiet}, {target: "/sys", attr: quiet | still}, {target: "/dev"}} {
+	always := []source{{target: "/proc", attr: quiet, deep: true}, {target: "/sys", attr: quiet | still, deep: true},
+		{target: "/dev", deep: true}}
+	for _, s := range always {
 		if err := b.node(s.target, s); err != nil {
 			return err
 		}
@@ -33,6 +35,9 @@ func (b *build) open() error {
 		}
 	}
 	if err := b.node(b.Spec.Self, source{target: Program, attr: still | unix.MOUNT_ATTR_NOSUID}); err != nil {
+		return err
+	}
+	if err := b.driver(); err != nil {
 		return err
 	}
 	if sock := b.Spec.Sock; sock != "" {
@@ -52,7 +57,8 @@ func (b *build) open() error {
 }
 
 // shared are folders of which a container gets no more than the socket in them.
-var shared = map[string]bool{"/": true, "/tmp": true, "/run": true, "/var/run": true, "/var": true, "/etc": true, "/root": true}
+var shared = map[string]bool{"/": true, "/tmp": true, "/run": true, "/var/run": true, "/var": true,
+	"/etc": true, "/root": true}
 
 // node opens something of the node, as root.
 func (b *build) node(path string, s source) error {
@@ -60,11 +66,40 @@ func (b *build) node(path string, s source) error {
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	s.fd = b.keep(fd)
-	if s.dir, err = isDir(fd); err != nil {
+	if err := b.clone(b.keep(fd), path, &s, s.deep); err != nil {
 		return err
 	}
 	b.sys = append(b.sys, s)
+	return nil
+}
+
+// clone makes a mount of what is open, yet without a place, and with the rights that it shall have. It
+// is made before the image is mounted, so that nothing of that is ever seen in it.
+func (b *build) clone(fd int, path string, s *source, deep bool) (err error) {
+	fail := func(err error) error { return &os.PathError{Op: "mount", Path: path, Err: err} }
+	if s.dir, err = isDir(fd); err != nil {
+		return fail(err)
+	}
+	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH)
+	if deep && s.dir {
+		flags |= unix.AT_RECURSIVE
+	}
+	tree, err := unix.OpenTree(fd, "", flags)
+	if err != nil {
+		return fail(err)
+	}
+	s.fd = b.keep(tree)
+	attr := unix.MountAttr{Attr_set: s.attr, Propagation: s.spread}
+	if attr == (unix.MountAttr{}) {
+		return nil
+	}
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+	if err == unix.ENOSYS {
+		err = errOld
+	}
+	if err != nil {
+		return fail(err)
+	}
 	return nil
 }
 
@@ -74,7 +109,8 @@ func isDir(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// openMounts opens what the user asked for, with the user's rights: what may not be read is not mounted.
+// openMounts opens what the user asked for, with the user's rights: what may not be read is not
+// mounted.
 func (b *build) openMounts() error {
 	list := b.Spec.Mounts
 	for _, s := range b.Spec.Scripts {
@@ -87,33 +123,47 @@ func (b *build) openMounts() error {
 		list = append([]cluster.ContainerMount{{Source: b.Spec.Home, Target: b.Spec.Home}}, list...)
 	}
 	for _, m := range list {
-		fd, err := b.openAs(m.Source, unix.O_PATH, 0)
-		if err != nil {
+		if err := b.openMount(m); err != nil {
 			return fmt.Errorf("--container-mounts: %w", err)
 		}
-		s := source{fd: fd, target: path.Clean(m.Target), priv: m.Private}
-		if s.dir, err = isDir(fd); err != nil {
-			return err
-		}
-		may := uint32(unix.R_OK)
-		if s.dir {
-			may = unix.X_OK
-		}
-		err = b.AsUser(func() error { return unix.Faccessat2(fd, "", may, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
-		if err != nil && err != unix.ENOSYS {
-			return fmt.Errorf("--container-mounts: %w", &os.PathError{Op: "read", Path: m.Source, Err: err})
-		}
-		if m.File && s.dir || m.Dir && !s.dir {
-			return fmt.Errorf("--container-mounts: %s: x-create asks for the wrong kind of target", m.Source)
-		}
-		if m.ReadOnly {
-			s.attr |= still
-		}
-		if s.target == "/" {
-			return fmt.Errorf("--container-mounts: %s can not be mounted at /: that is the image (--container-image=%s)", m.Source, m.Source)
-		}
-		b.user = append(b.user, s)
 	}
+	return nil
+}
+
+func (b *build) openMount(m cluster.ContainerMount) error {
+	s := source{target: path.Clean(m.Target)}
+	if s.target == "/" {
+		return fmt.Errorf("%s can not be mounted at /: that is the image, --container-image=%[1]s", m.Source)
+	}
+	if m.ReadOnly {
+		s.attr |= still
+	}
+	if m.Private {
+		s.spread = unix.MS_PRIVATE
+	}
+	fd, err := b.openAs(m.Source, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	dir, err := isDir(fd)
+	if err != nil {
+		return err
+	}
+	if m.File && dir || m.Dir && !dir {
+		return fmt.Errorf("%s: x-create asks for the wrong kind of target", m.Source)
+	}
+	may := uint32(unix.R_OK)
+	if dir {
+		may = unix.X_OK
+	}
+	err = b.AsUser(func() error { return unix.Faccessat2(fd, "", may, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
+	if err != nil && err != unix.ENOSYS {
+		return &os.PathError{Op: "read", Path: m.Source, Err: err}
+	}
+	if err := b.clone(fd, m.Source, &s, true); err != nil {
+		return err
+	}
+	b.user = append(b.user, s)
 	return nil
 }
 
@@ -134,11 +184,10 @@ func (b *build) inside() error {
 			return err
 		}
 	}
-	if err := b.names(); err != nil {
-		return err
-	}
-	if err := b.accounts(); err != nil {
-		return err
+	for _, do := range []func() error{b.names, b.linkDriver, b.accounts} {
+		if err := do(); err != nil {
+			return err
+		}
 	}
 	if b.Image.Root == "" {
 		b.readConfig()
@@ -163,47 +212,10 @@ func (b *build) attach(s source) error {
 	if err := unix.Fstatfs(to, &fs); err == nil && fs.Type == unix.PROC_SUPER_MAGIC && s.target != "/proc" {
 		return fail(errors.New("nothing is mounted in /proc"))
 	}
-	flags := uintptr(unix.MS_BIND)
-	if s.dir {
-		flags |= unix.MS_REC
-	}
-	if err := unix.Mount(fdName(s.fd), fdName(to), "", flags, ""); err != nil {
+	if err := unix.MoveMount(s.fd, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return fail(err)
 	}
-	if !s.priv && s.attr == 0 {
-		return nil
-	}
-	on, err := openPath(s.target, unix.O_PATH) // what is mounted now
-	if err != nil {
-		return err
-	}
-	defer unix.Close(on)
-	if s.priv {
-		if err := unix.Mount("", fdName(on), "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
-			return fail(err)
-		}
-	}
-	if s.attr != 0 {
-		if err := restrict(on, s.attr); err != nil {
-			return fail(err)
-		}
-	}
 	return nil
-}
-
-// restrict takes rights from a mount and, where the kernel can, from all below it.
-func restrict(on int, attr uint64) error {
-	err := unix.MountSetattr(on, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr})
-	if err != unix.ENOSYS { // Linux before 5.12
-		return err
-	}
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(on, &fs); err != nil {
-		return err
-	}
-	const same = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // as ST_* and MOUNT_ATTR_*
-	flags := uintptr(fs.Flags)&same | uintptr(attr)&same
-	return unix.Mount("", fdName(on), "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
 }
 
 // empty mounts a file system in memory.
@@ -229,8 +241,8 @@ func (b *build) empty(path, mode string) error {
 	return nil
 }
 
-// target opens the place of a mount and makes it where it is missing: in the container's own file systems as root, elsewhere,
-// that is in what the user has mounted, with the user's rights.
+// target opens the place of a mount and makes it where it is missing: in the container's own file
+// systems as root, elsewhere, that is in what the user has mounted, with the user's rights.
 func (b *build) target(path string, dir bool) (fd int, err error) {
 	fd, err = openPath(path, unix.O_PATH)
 	if !errors.Is(err, unix.ENOENT) || path == "/" {

@@ -15,7 +15,8 @@ import (
 	"dev.muster/wire"
 )
 
-// A named container is kept until its job is over on the node: what one step writes into it the next one finds.
+// A named container is kept until its job is over on the node: what one step writes into it the
+// next one finds.
 //
 //	jobs/JOB/NAME/image      what it was made of (kept)
 //	jobs/JOB/NAME/up, work   what was written
@@ -52,16 +53,18 @@ func (s *Spec) keptAt(job string) string { return filepath.Join(JobDir(s.Store, 
 
 // Recall finds a named container that an earlier step has made, and has the Spec go by it.
 func (s *Spec) Recall(job string) (image Image, found bool, err error) {
+	name := "pyxis_" + s.Name // as Pyxis calls it
 	text, err := os.ReadFile(filepath.Join(s.keptAt(job), keptFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && (s.Image == "" || s.NameMode == cluster.ContainerExec):
-		return Image{}, false, fmt.Errorf("a container with name %q does not exist, and --container-image is not set", "pyxis_"+s.Name)
+		const text = "a container with name %q does not exist, and --container-image is not set"
+		return Image{}, false, fmt.Errorf(text, name)
 	case errors.Is(err, fs.ErrNotExist):
 		return Image{}, false, nil
 	case err != nil:
 		return Image{}, false, err
 	case s.NameMode == cluster.ContainerCreate:
-		return Image{}, true, fmt.Errorf("error creating container: a container with name %q already exists", "pyxis_"+s.Name)
+		return Image{}, true, fmt.Errorf("error creating container: a container with name %q already exists", name)
 	}
 	var k kept
 	if err := wire.Unmarshal(text, &k); err != nil {
@@ -87,7 +90,8 @@ func (s *Spec) Keep(job, dir string, image Image) error {
 	return durable.Swap(filepath.Join(at, keptFile), text, 0o600)
 }
 
-// Check refuses what no front-end of ours asks for, and says why a step can not enter a container that runs.
+// Check refuses what no front-end of ours asks for, and says why a step can not enter a container
+// that runs.
 func (s *Spec) Check() error {
 	for _, m := range s.Mounts {
 		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) {
@@ -107,6 +111,8 @@ func (s *Spec) Fits(other *Spec) error {
 		return fmt.Errorf("container %q is running, and no_exec forbids to enter it", s.Name)
 	case len(s.Mounts) > 0 && !slices.Equal(s.Mounts, other.Mounts) || s.MountHome && !other.MountHome:
 		return fmt.Errorf("container %q is running with other mounts: they can not be changed", s.Name)
+	case s.Root != other.Root:
+		return fmt.Errorf("container %q is running, and its user is root there or not: that can not be changed", s.Name)
 	case s.Writable && !other.Writable:
 		return fmt.Errorf("container %q is running, and can not be written to", s.Name)
 	}

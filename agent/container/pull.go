@@ -42,11 +42,12 @@ func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
 	return &puller{ctx: ctx, image: image, keys: keys, web: web, stall: stallTime}
 }
 
-// find asks the registry, as the user, for the image that fits this machine. That it answers is the user's right to it.
+// find asks the registry, as the user, for the image that fits this machine. That it answers is the
+// user's right to it.
 func (p *puller) find() (v1.Image, v1.Hash, error) {
 	ref := p.image.Ref
-	got, err := remote.Get(ref, remote.WithContext(p.ctx), remote.WithAuthFromKeychain(p.keys), remote.WithTransport(p.web),
-		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	got, err := remote.Get(ref, remote.WithContext(p.ctx), remote.WithAuthFromKeychain(p.keys),
+		remote.WithTransport(p.web), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	if err != nil {
 		return nil, v1.Hash{}, p.explain(err)
 	}
@@ -58,7 +59,8 @@ func (p *puller) find() (v1.Image, v1.Hash, error) {
 	return img, digest, p.explain(err)
 }
 
-// layers gives the layers to each, lowest first, as they arrive; a layer that is not what its digest says is an error.
+// layers gives the layers to each, lowest first, as they arrive; a layer that is not what its
+// digest says is an error.
 func (p *puller) layers(img v1.Image, each func(io.Reader) error) error {
 	list, err := img.Layers()
 	if err != nil {
@@ -118,7 +120,8 @@ func (p *puller) explain(err error) error {
 	}
 	switch t.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("%s: there is no such image, or your credentials do not allow it (~/.config/enroot/.credentials, ~/.docker/config.json)", at)
+		return fmt.Errorf("%s: there is no such image, or your credentials do not allow it "+
+			"(~/.config/enroot/.credentials, ~/.docker/config.json)", at)
 	case http.StatusNotFound:
 		return fmt.Errorf("%s: there is no image %s", at, ref.Name())
 	case http.StatusTooManyRequests:

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Maker makes the container of a step around the thread that calls Enter, which must have its own file system attributes
-// (CLONE_FS) and be about to end: it does not come back.
+// Maker makes the container of a step around the thread that calls Enter, which must have its own
+// file system attributes (CLONE_FS) and be about to end: it does not come back.
 type Maker struct {
 	Spec     *Spec
 	Image    Image
@@ -28,27 +28,30 @@ type Maker struct {
 // build is a container that is being made.
 type build struct {
 	*Maker
-	proc   int             // the node's /proc, which is the working directory: other files are named by their descriptors from here
+	proc   int             // the node's /proc: the working directory, see fdName
 	top    int             // the node's root
 	fds    []int           // to close
-	own    map[uint64]bool // devices of file systems that are this container's alone: root may make what is missing there
+	own    map[uint64]bool // devices of file systems that are this container's alone
 	sys    []source        // of the node, for every container
 	user   []source        // that the user asked for
 	mapped bool            // the image's files are seen as the user's
+	links  []driverLink    // to the libraries of the GPUs' driver
 	config Config
 }
 
-// source is a file or folder of the node, opened before the node's names were gone.
+// source is a file or folder of the node, as a mount that has no place yet.
 type source struct {
 	fd     int
 	dir    bool
+	deep   bool // with what is mounted below it
 	target string
 	attr   uint64 // of the mount, besides its own
-	priv   bool
+	spread uint64 // whether what the node mounts below it later is seen; 0: it is
 }
 
-// Enter makes the container and goes in. All that a user names is opened with that user's rights; all that the image names is
-// looked up with the image as the root, so that none of its links leads out.
+// Enter makes the container and goes in. All that a user names is opened with that user's rights;
+// all that the image names is looked up with the image as the root, so that none of its links leads
+// out.
 func (m *Maker) Enter() (Config, error) {
 	if os.Geteuid() != 0 {
 		return Config{}, errAsRoot
@@ -77,7 +80,8 @@ func (b *build) keep(fd int) int {
 	return fd
 }
 
-// apart gives the thread mounts of its own. What the node mounts later, an automounter above all, is seen in the container.
+// apart gives the thread mounts of its own. What the node mounts later, an automounter above all,
+// is seen in the container.
 func (b *build) apart() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare: %w", err)
@@ -95,10 +99,11 @@ func (b *build) apart() error {
 	return nil
 }
 
-// openPath opens a path without the links of /proc that lead anywhere: to a thread of the supervisor they would give what that
-// has open, and out of the image.
+// openPath opens a path without the links of /proc that lead anywhere: to a thread of the
+// supervisor they would give what that has open, and out of the image.
 func openPath(path string, flags int) (int, error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	switch err {
 	case nil:
 		return fd, nil
@@ -161,7 +166,8 @@ func (b *build) stage() error {
 	return unix.Fchdir(b.proc)
 }
 
-// upper makes the folder that takes what is written: in memory, or on the disk for a container that may be written to.
+// upper makes the folder that takes what is written: in memory, or on the disk for a container that
+// may be written to.
 func (b *build) upper(lower, write string) error {
 	if b.Spec.Writable || b.Job != "" {
 		disk, err := b.writes()
@@ -218,7 +224,8 @@ func (b *build) lower(at string) error {
 	err = b.chown(at)
 	b.mapped = err == nil
 	if err != nil && b.Spec.Writable {
-		return fmt.Errorf("--container-writable: the image's files can not be the user's here (%w; it takes Linux 5.19 and user namespaces)", err)
+		return fmt.Errorf("--container-writable: the image's files can not be the user's here "+
+			"(%w; it takes Linux 5.19 and user namespaces)", err)
 	}
 	return nil
 }
@@ -249,18 +256,11 @@ func (b *build) folder(at string) error {
 	if err != nil {
 		return fmt.Errorf("--container-image: %w", err)
 	}
-	if err := b.bind(fd, at); err != nil {
-		return &os.PathError{Op: "mount", Path: path, Err: err}
-	}
-	return nil
-}
-
-// bind mounts what is open at a path of the node.
-func (b *build) bind(fd int, at string) error {
-	if err := unix.Fchdir(b.proc); err != nil {
+	s := source{}
+	if err := b.clone(fd, path, &s, false); err != nil {
 		return err
 	}
-	return unix.Mount(fdName(fd), at, "", unix.MS_BIND, "")
+	return unix.MoveMount(s.fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // openAs opens a path with the user's rights, if the user has access.
@@ -304,7 +304,8 @@ func (b *build) leave() error {
 	if b.Spec.Writable {
 		return nil
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
+	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
+	if err := unix.Mount("", "/", "", flags, ""); err != nil {
 		return fmt.Errorf("make the image read-only: %w", err)
 	}
 	return nil

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopTries is how often another free loop device is asked for: others may take the one that was free.
+// loopTries is how often another free loop device is asked for: others may take the one that was
+// free.
 const loopTries = 16
 
-// squashed mounts a file system in a file of the user's. The kernel reads it, so that an operator may not want it: a kernel
-// without squashfs has none.
+// squashed mounts a file system in a file of the user's. The kernel reads it, so that an operator
+// may not want it: a kernel without squashfs has none.
 func (b *build) squashed(at string) error {
 	path := b.Spec.path(b.Dir)
 	fd, err := b.openAs(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)

@@ -20,7 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Store keeps images unpacked, each once, by the digest of its manifest. Only root gets to it by name.
+// Store keeps images unpacked, each once, by the digest of its manifest. Only root gets to it by
+// name.
 //
 //	images/sha256-DIGEST/root      the files
 //	images/sha256-DIGEST/config    what the image says of its programs
@@ -50,8 +51,8 @@ func (s *Store) ready() error {
 	return os.Chmod(s.Dir, 0o700)
 }
 
-// Obtain is the unpacked image, fetched if the store lacks it. The registry is asked each time: only by its answer is it known
-// that this user may have the image, and what the tag means now.
+// Obtain is the unpacked image, fetched if the store lacks it. The registry is asked each time:
+// only by its answer is it known that this user may have the image, and what the tag means now.
 func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (Image, error) {
 	if err := s.ready(); err != nil {
 		return Image{}, fmt.Errorf("the node's store of images: %w", err)
@@ -158,7 +159,8 @@ func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
 	return err
 }
 
-// syncAll has all of a folder's file system on the disk: after a power failure no image lacks files.
+// syncAll has all of a folder's file system on the disk: after a power failure no image lacks
+// files.
 func syncAll(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

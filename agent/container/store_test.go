@@ -25,16 +25,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// hub is a registry with one image, whose layers may be spoilt.
-type hub struct {
+// testRegistry is a registry with one image, whose layers may be spoilt.
+type testRegistry struct {
 	image Remote
 	blobs atomic.Int32
 	spoil atomic.Pointer[func(http.ResponseWriter, *http.Request) bool] // true: it has answered
 }
 
-func newHub(t *testing.T, img v1.Image) *hub {
+func newRegistry(t *testing.T, img v1.Image) *testRegistry {
 	t.Helper()
-	h := &hub{}
+	h := &testRegistry{}
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
@@ -60,7 +60,8 @@ func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 	t.Helper()
 	img := empty.Image
 	for _, text := range layers {
-		l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+		l, err := tarball.LayerFromOpener(open)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 	return img
 }
 
-func obtain(s *Store, h *hub) (string, error) {
+func obtain(s *Store, h *testRegistry) (string, error) {
 	got, err := s.Obtain(context.Background(), h.image, authn.DefaultKeychain)
 	if err != nil {
 		return "", err
@@ -80,10 +81,11 @@ func obtain(s *Store, h *hub) (string, error) {
 	return string(text), err
 }
 
-// TestStoreOnce: many that want one image unpack it once, and one of another registry is not believed before it shows its layers.
+// TestStoreOnce: many that want one image unpack it once, and one of another registry is not
+// believed before it shows its layers.
 func TestStoreOnce(t *testing.T) {
 	img := imageOf(t, archive(t, "f etc/a x"), archive(t, "f etc/a y"))
-	h, s := newHub(t, img), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
+	h, s := newRegistry(t, img), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
@@ -96,7 +98,7 @@ func TestStoreOnce(t *testing.T) {
 	if n := h.blobs.Load(); n != 3 {
 		t.Errorf("%d were fetched, want 2 layers and the configuration", n)
 	}
-	other := newHub(t, img)
+	other := newRegistry(t, img)
 	bad := func(w http.ResponseWriter, _ *http.Request) bool {
 		http.Error(w, "no", http.StatusNotFound)
 		return true
@@ -156,7 +158,7 @@ func TestStoreBad(t *testing.T) {
 			return of(r)
 		}, "403"},
 	} {
-		h, s := newHub(t, img), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
+		h, s := newRegistry(t, img), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
 		h.spoil.Store(&c.do)
 		if _, err := obtain(s, h); err == nil || !strings.Contains(err.Error(), c.bad) {
 			t.Errorf("%s: %v, want %q", what, err, c.bad)
@@ -175,7 +177,7 @@ func TestStoreBad(t *testing.T) {
 // TestStoreStall: a registry that sends nothing is given up.
 func TestStoreStall(t *testing.T) {
 	img := imageOf(t, archive(t, "f etc/a "+strings.Repeat("x", 100_000)))
-	h := newHub(t, img)
+	h := newRegistry(t, img)
 	hang := make(chan struct{})
 	defer close(hang)
 	do := func(w http.ResponseWriter, r *http.Request) bool {

@@ -34,15 +34,17 @@ const (
 	maxLinks   = 40 // of one path, as the kernel follows
 )
 
-// whiteout begins the name of what a layer takes away of those below it; opaque is the file by which all of a folder goes.
+// whiteout begins the name of what a layer takes away of those below it; opaque is the file by
+// which all of a folder goes.
 const (
 	whiteout = ".wh."
 	opaque   = ".wh..wh..opq"
 	reserved = ".wh..wh."
 )
 
-// unpacker writes layers, lowest first, below a folder that nothing of it can leave: each parent is looked up by us, link by
-// link, with links seen from the folder, and what is left to os is done through os.Root.
+// unpacker writes layers, lowest first, below a folder that nothing of it can leave: each parent is
+// looked up by us, link by link, with links seen from the folder, and what is left to os is done
+// through os.Root.
 type unpacker struct {
 	root  *os.Root
 	left  Limits
@@ -147,7 +149,8 @@ func (u *unpacker) entry(h *tar.Header, body io.Reader) error {
 	return nil
 }
 
-// cleanName is an entry's name below the folder. One that would leave it is no mistake of an honest archiver.
+// cleanName is an entry's name below the folder. One that would leave it is no mistake of an honest
+// archiver.
 func cleanName(name string) (string, error) {
 	if len(name) > maxPath || strings.ContainsRune(name, 0) {
 		return "", fmt.Errorf("an entry of the image has a name of %d bytes that is no path", len(name))
@@ -173,7 +176,8 @@ func (u *unpacker) parent(dir string) (string, error) {
 	return real, nil
 }
 
-// resolve follows a folder's name from the top, links too: absolute ones begin at the top, and none gets above it.
+// resolve follows a folder's name from the top, links too: absolute ones begin at the top, and none
+// gets above it.
 func (u *unpacker) resolve(dir string) (string, error) {
 	todo, at := strings.Split(dir, "/"), ""
 	for links := 0; len(todo) > 0; {

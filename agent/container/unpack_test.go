@@ -14,10 +14,12 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// archive is a layer of entries: KIND NAME TEXT, where KIND is d, f, s (link), h (hard link), c, b or p.
+// archive is a layer of entries: KIND NAME TEXT, where KIND is d, f, s (link), h (hard link), c, b
+// or p.
 func archive(t *testing.T, entries ...string) []byte {
 	t.Helper()
-	kinds := map[string]byte{"d": tar.TypeDir, "f": tar.TypeReg, "s": tar.TypeSymlink, "h": tar.TypeLink, "c": tar.TypeChar, "b": tar.TypeBlock, "p": tar.TypeFifo}
+	kinds := map[string]byte{"d": tar.TypeDir, "f": tar.TypeReg, "s": tar.TypeSymlink, "h": tar.TypeLink,
+		"c": tar.TypeChar, "b": tar.TypeBlock, "p": tar.TypeFifo}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
@@ -47,7 +49,8 @@ func archive(t *testing.T, entries ...string) []byte {
 	return b.Bytes()
 }
 
-// unpackAll unpacks layers into a folder beside one that must stay as it is, and lists what is there.
+// unpackAll unpacks layers into a folder beside one that must stay as it is, and lists what is
+// there.
 func unpackAll(t *testing.T, l Limits, layers ...[]byte) (list string, err error) {
 	t.Helper()
 	top := t.TempDir()
@@ -115,17 +118,20 @@ func TestUnpack(t *testing.T) {
 		want   string
 		bad    string
 	}{
-		{"files", [][]string{l("d a", "f a/b x", "f ./c/d y", "s e a/b", "h f a/b")}, "a/ a/b=x c/ c/d=y e>a/b f=x", ""},
+		{"files", [][]string{l("d a", "f a/b x", "f ./c/d y", "s e a/b", "h f a/b")},
+			"a/ a/b=x c/ c/d=y e>a/b f=x", ""},
 		{"a later layer wins", [][]string{l("f a x", "d b", "f b/c x"), l("f a y", "f b z")}, "a=y b=z", ""},
 		{"a folder over a file", [][]string{l("f a x"), l("d a", "f a/b y")}, "a/ a/b=y", ""},
 		{"a file below a file", [][]string{l("f a x"), l("f a/b y")}, "a/ a/b=y", ""},
 		{"whiteout", [][]string{l("f a x", "f d/b x"), l("f .wh.a ", "f d/.wh.b ", "f .wh.none ")}, "d/", ""},
-		{"opaque", [][]string{l("f d/a x", "f d/b x"), l("f d/c y", "f d/.wh..wh..opq ", "f d/e z")}, "d/ d/c=y d/e=z", ""},
+		{"opaque", [][]string{l("f d/a x", "f d/b x"), l("f d/c y", "f d/.wh..wh..opq ", "f d/e z")},
+			"d/ d/c=y d/e=z", ""},
 		{"opaque root", [][]string{l("f a x"), l("f b y", "f .wh..wh..opq ")}, "b=y", ""},
 		{"of aufs", [][]string{l("f a x", "f .wh..wh.plnk x")}, "a=x", ""},
 		{"a hard link is cut before it is written", [][]string{l("f a x", "h b a"), l("f b y")}, "a=x b=y", ""},
 		{"a link to itself", [][]string{l("f a x", "h a a")}, "a=x", ""},
-		{"links in the way", [][]string{l("d usr", "d usr/lib", "s lib usr/lib", "s abs /usr", "f lib/x 1", "f abs/y 2", "f abs/lib/z 3")},
+		{"links in the way",
+			[][]string{l("d usr", "d usr/lib", "s lib usr/lib", "s abs /usr", "f lib/x 1", "f abs/y 2", "f abs/lib/z 3")},
 			"abs>/usr lib>usr/lib usr/ usr/lib/ usr/lib/x=1 usr/lib/z=3 usr/y=2", ""},
 		{"devices", [][]string{l("c dev/null", "b dev/sda", "p dev/pipe", "f a x")}, "a=x", ""},
 		{"absolute", [][]string{l("f /etc/x 1")}, "etc/ etc/x=1", ""},
@@ -133,13 +139,17 @@ func TestUnpack(t *testing.T) {
 		{"dots", [][]string{l("f ../outside/file bad")}, "", "outside of itself"},
 		{"dots inside", [][]string{l("f a/../../outside/file bad")}, "", "outside of itself"},
 		{"a link out", [][]string{l("s a ../outside", "f a/file bad")}, "a>../outside outside/ outside/file=bad", ""},
-		{"an absolute link out", [][]string{l("s a /outside", "f a/file bad")}, "a>/outside outside/ outside/file=bad", ""},
-		{"through a link of a link", [][]string{l("s a b", "s b ../../outside", "f a/file bad")}, "a>b b>../../outside outside/ outside/file=bad", ""},
+		{"an absolute link out", [][]string{l("s a /outside", "f a/file bad")},
+			"a>/outside outside/ outside/file=bad", ""},
+		{"through a link of a link", [][]string{l("s a b", "s b ../../outside", "f a/file bad")},
+			"a>b b>../../outside outside/ outside/file=bad", ""},
 		{"links in a circle", [][]string{l("s a b", "s b a", "f a/x bad")}, "a>b b>a", "too many levels"},
 		{"a file over a link", [][]string{l("s a ../outside/file", "f a good")}, "a=good", ""},
 		{"a hard link out", [][]string{l("h a ../outside/file")}, "", "outside of itself"},
-		{"a hard link through a link", [][]string{l("s d ../outside", "h a d/file")}, "d>../outside outside/", "no such file"},
-		{"a hard link to a link", [][]string{l("s l ../outside/file", "h a l", "f a good")}, "a=good l>../outside/file", ""},
+		{"a hard link through a link", [][]string{l("s d ../outside", "h a d/file")},
+			"d>../outside outside/", "no such file"},
+		{"a hard link to a link", [][]string{l("s l ../outside/file", "h a l", "f a good")},
+			"a=good l>../outside/file", ""},
 		{"whiteout of the root", [][]string{l("f a x"), l("f .wh. ")}, "a=x", "not the image's"},
 		{"whiteout of dot", [][]string{l("f a x"), l("f .wh.. ")}, "a=x", "not the image's"},
 		{"whiteout of dots", [][]string{l("f a x"), l("f d/.wh... ")}, "a=x d/", "not the image's"},
@@ -201,12 +211,14 @@ func FuzzUnpack(f *testing.F) {
 		var entries []string
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSuffix(line, "\n")
-			if len(line) > 2 && strings.ContainsRune("dfshcbp", rune(line[0])) && line[1] == ' ' && !strings.ContainsRune(line, 0) {
+			kind, name, ok := strings.Cut(line, " ")
+			if ok && len(kind) == 1 && strings.Contains("dfshcbp", kind) && name != "" && !strings.ContainsRune(name, 0) {
 				entries = append(entries, line)
 			}
 		}
 		if len(entries) > 0 {
-			_, _ = unpackAll(t, Limits{Files: 100, Bytes: 1 << 16}, archive(t, entries...)) // it checks what lies outside
+			// It checks what lies outside.
+			_, _ = unpackAll(t, Limits{Files: 100, Bytes: 1 << 16}, archive(t, entries...))
 		}
 	})
 }

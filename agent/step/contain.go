@@ -18,8 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A step in a container has a launcher of its own: it waits for the image, which may take minutes, makes the container around
-// its thread, starts the tasks in it, and ends with its namespace and its no_new_privs.
+// A step in a container has a launcher of its own: it waits for the image, which may take minutes,
+// makes the container around its thread, starts the tasks in it, and ends with its namespace and
+// its no_new_privs.
 
 // imagePause is how often a step that waits for its image looks whether it has been killed.
 const imagePause = 100 * time.Millisecond
@@ -36,12 +37,13 @@ type inside struct {
 }
 
 // contained launches a step in a container, on a thread that ends with it.
-func (s *supervisor) contained(r *run) {
+func (r *run) contained() {
+	s := r.sup
 	in := &inside{}
 	s.mu.Lock()
 	r.inside = in
 	s.mu.Unlock()
-	in.image, in.err = s.image(r)
+	in.image, in.err = r.image()
 	if !s.mayLaunch(r) {
 		return
 	}
@@ -56,15 +58,15 @@ func (s *supervisor) contained(r *run) {
 }
 
 // image is that of a step's container.
-func (s *supervisor) image(r *run) (container.Image, error) {
+func (r *run) image() (container.Image, error) {
 	if r.spec.Container.Name != "" {
-		return s.named(r)
+		return r.named()
 	}
-	return s.fetch(r)
+	return r.fetch()
 }
 
 // fetch has a helper fetch the step's image, unless it is a path of the user's.
-func (s *supervisor) fetch(r *run) (container.Image, error) {
+func (r *run) fetch() (container.Image, error) {
 	c := r.spec.Container
 	if container.IsPath(c.Image) {
 		return container.Image{}, nil
@@ -74,9 +76,9 @@ func (s *supervisor) fetch(r *run) (container.Image, error) {
 	if home == "" {
 		home = c.Home
 	}
-	q := container.Request{Store: c.Store, Image: c.Image, UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups, Home: home,
-		Enroot: getenv(env, "ENROOT_CONFIG_PATH"), Docker: getenv(env, "DOCKER_CONFIG")}
-	rep, err := s.askHelper(r, c.Helper(), &q)
+	q := container.Request{Store: c.Store, Image: c.Image, UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
+		Home: home, Enroot: getenv(env, "ENROOT_CONFIG_PATH"), Docker: getenv(env, "DOCKER_CONFIG")}
+	rep, err := r.askHelper(c.Helper(), &q)
 	if err == nil && rep.Error != "" {
 		err = errors.New(rep.Error)
 	}
@@ -84,7 +86,8 @@ func (s *supervisor) fetch(r *run) (container.Image, error) {
 }
 
 // askHelper runs the process that fetches images. It is killed with the step.
-func (s *supervisor) askHelper(r *run, argv []string, q *container.Request) (rep container.Reply, err error) {
+func (r *run) askHelper(argv []string, q *container.Request) (rep container.Reply, err error) {
+	s := r.sup
 	text, err := wire.Marshal(q)
 	if err != nil {
 		return rep, err
@@ -123,7 +126,7 @@ func (s *supervisor) askHelper(r *run, argv []string, q *container.Request) (rep
 		defer unix.Close(pidfd)
 		over := make(chan struct{})
 		defer close(over)
-		go s.killWith(r, pidfd, over)
+		go r.killWith(pidfd, over)
 	}
 	text, err = io.ReadAll(io.LimitReader(said, maxReply))
 	if err == nil {
@@ -136,7 +139,7 @@ func (s *supervisor) askHelper(r *run, argv []string, q *container.Request) (rep
 }
 
 // killWith kills a process once the step is to end; it ends when over is closed.
-func (s *supervisor) killWith(r *run, pidfd int, over chan struct{}) {
+func (r *run) killWith(pidfd int, over chan struct{}) {
 	t := time.NewTicker(imagePause)
 	defer t.Stop()
 	for {
@@ -145,15 +148,17 @@ func (s *supervisor) killWith(r *run, pidfd int, over chan struct{}) {
 			return
 		case <-t.C:
 		}
-		if s.isEnding(r) {
+		if r.isEnding() {
 			_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
 			return
 		}
 	}
 }
 
-// isEnding reports whether a step that is not begun has been asked to end, by any of the signals that do so.
-func (s *supervisor) isEnding(r *run) bool {
+// isEnding reports whether a step that is not begun has been asked to end, by any of the signals
+// that do so.
+func (r *run) isEnding() bool {
+	s := r.sup
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range r.pending {
@@ -165,7 +170,8 @@ func (s *supervisor) isEnding(r *run) bool {
 	return r.killed
 }
 
-// contain takes this thread into the step's container, whose files, directory and environment its tasks have from then on.
+// contain takes this thread into the step's container, whose files, directory and environment its
+// tasks have from then on.
 func (j *job) contain(tasks []*stdio) bool {
 	r := j.r
 	c := r.spec.Container
@@ -186,7 +192,7 @@ func (j *job) contain(tasks []*stdio) bool {
 	if err == nil {
 		return true
 	}
-	if !j.l.sup.isEnding(r) {
+	if !r.isEnding() {
 		slog.Info("a container could not be made", "job", r.id.Job, "step", r.id.Step, "err", err)
 	}
 	for i, t := range r.tasks {
@@ -198,13 +204,14 @@ func (j *job) contain(tasks []*stdio) bool {
 func (j *job) enter() error {
 	r, l := j.r, j.l
 	c := r.spec.Container
-	m := container.Maker{Spec: c, Image: r.inside.image, Dir: r.spec.Dir, Step: r.containerName(), UID: r.spec.UID, GID: r.spec.GID,
+	m := container.Maker{Spec: c, Image: r.inside.image, Dir: r.spec.Dir, Step: r.containerName(),
+		UID: r.spec.UID, GID: r.spec.GID,
 		AsUser: func(do func() error) error {
 			did := l.become(&r.spec)
 			defer l.back(did)
 			return do()
 		},
-		Owner: func() (int, error) { return l.sup.userSpace(r.spec.UID, r.spec.GID) }}
+		Owner: func() (int, error) { return l.userSpace(r.spec.UID, r.spec.GID) }}
 	if r.spec.Script != nil {
 		m.Script = r.spec.ScriptPath
 	}
@@ -221,7 +228,7 @@ func (j *job) enter() error {
 	if err != nil {
 		return err
 	}
-	j.env = cfg.Environ(j.env, c.Env)
+	j.env = container.WithDriver(cfg.Environ(j.env, c.Env))
 	if c.Entrypoint {
 		j.before = cfg.Entrypoint
 	}
@@ -239,6 +246,10 @@ func (j *job) enter() error {
 		dir = "/"
 	}
 	j.env = mergeEnv(j.env, "PWD="+dir)
+	if c.Root { // the child can not set groups in its user namespace: it has those of this thread
+		setgroups(r.spec.Groups)
+		j.userns = oneUser(r.spec.UID, r.spec.GID)
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("no_new_privs", err)
 	}
@@ -248,7 +259,7 @@ func (j *job) enter() error {
 // refuse ends a task that could not be begun in its container; one of them says why, as Pyxis does.
 func (j *job) refuse(t *task, std *stdio, err error, says bool) {
 	s := j.l.sup
-	if says && std != nil && !s.isEnding(j.r) {
+	if says && std != nil && !j.r.isEnding() {
 		var text []byte
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			text = append(text, "slurmstepd: error: pyxis: "+line+"\n"...)
@@ -264,7 +275,7 @@ func (j *job) refuse(t *task, std *stdio, err error, says bool) {
 	st.Started = time.Now()
 	st.Ended = st.Started
 	st.Exit.Code = 1
-	if s.isEnding(j.r) {
+	if j.r.isEnding() {
 		st.Exit.Code, st.Exit.Signal = 0, int(unix.SIGTERM)
 	}
 	if s.isKilled(j.r) {
@@ -300,20 +311,29 @@ func (r *run) uncontain() {
 	}()
 }
 
-// userSpace makes a user namespace in which the user is root: that of a process that is stopped before its first instruction,
-// and killed.
-func (s *supervisor) userSpace(uid, gid uint32) (int, error) {
+// oneUser has a child begin in a user namespace of its own, in which the user is root and nobody else
+// is known.
+func oneUser(uid, gid uint32) *syscall.SysProcAttr {
 	one := func(id uint32) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(id), Size: 1}}
 	}
+	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one(uid), GidMappings: one(gid)}
+}
+
+// userSpace makes a user namespace in which the user is root: that of a process that is stopped
+// before its first instruction, and killed.
+func (l *launcher) userSpace(uid, gid uint32) (int, error) {
+	s := l.sup
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(null)
 	no := s.forkBegin()
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{"muster"}, &syscall.ProcAttr{Files: []uintptr{uintptr(null), uintptr(null), uintptr(null)},
-		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one(uid), GidMappings: one(gid), Ptrace: true}})
+	n := uintptr(null)
+	attr := oneUser(uid, gid)
+	attr.Ptrace = true
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"muster"}, &syscall.ProcAttr{Files: []uintptr{n, n, n}, Sys: attr})
 	stopped := false
 	if err == nil {
 		stopped = s.awaitStop(pid, no).ws.Stopped()

@@ -224,6 +224,10 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 	if s.root {
 		sys.Credential = Credential(sp.UID, sp.GID, sp.Groups)
 	}
+	if u := j.userns; u != nil {
+		sys.Cloneflags, sys.UidMappings, sys.GidMappings = u.Cloneflags, u.UidMappings, u.GidMappings
+		sys.Credential = &syscall.Credential{NoSetGroups: true}
+	}
 	if j.r.grp != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, j.r.grp.fd
 	}

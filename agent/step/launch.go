@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"dev.muster/cluster"
@@ -47,7 +48,7 @@ type chore struct {
 // submit queues r for a launcher; mu is held.
 func (s *supervisor) submit(r *run) {
 	if r.spec.Container != nil {
-		go s.contained(r) // ends when its tasks have begun, or can not
+		go r.contained() // ends when its tasks have begun, or can not
 		return
 	}
 	s.queue(chore{r: r})
@@ -366,7 +367,8 @@ type job struct {
 	failed map[string]*os.PathError
 	cwdErr error // why Dir could not be entered
 	told   bool
-	before []string // of the container's image: what runs the task's command
+	before []string             // of the container's image: what runs the task's command
+	userns *syscall.SysProcAttr // of a container in which the user is root
 }
 
 func (j *job) close() {

@@ -10,19 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namePause is how often a step looks whether the container that it shares with others of its job is free for it.
+// namePause is how often a step looks whether the container that it shares with others of its job
+// is free for it.
 const namePause = 10 * time.Millisecond
 
-// awaitName waits until no other step is about to begin or to end in the container of that name. It finds a task that runs in it,
-// whose namespace is then entered: two mounts of what is written would not see each other.
-func (s *supervisor) awaitName(r *run) (with *task) {
+// awaitName waits until no other step is about to begin or to end in the container of that name. It
+// finds a task that runs in it, whose namespace is then entered: two mounts of what is written
+// would not see each other.
+func (r *run) awaitName() (with *task) {
+	s := r.sup
 	s.mu.Lock()
 	s.insides++
 	r.inside.number = s.insides
 	s.mu.Unlock()
 	for {
-		with, wait := s.nameFree(r)
-		if !wait || s.isEnding(r) {
+		with, wait := r.nameFree()
+		if !wait || r.isEnding() {
 			return with
 		}
 		time.Sleep(namePause)
@@ -30,12 +33,16 @@ func (s *supervisor) awaitName(r *run) (with *task) {
 }
 
 // nameFree finds a task in the container of that name; wait: another step begins or ends there.
-func (s *supervisor) nameFree(r *run) (with *task, wait bool) {
+func (r *run) nameFree() (with *task, wait bool) {
+	s := r.sup
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.steps {
 		c := o.spec.Container
-		if o == r || c == nil || c.Name != r.spec.Container.Name || o.id.JobName() != r.id.JobName() || o.state == Ended {
+		if o == r || o.state == Ended || c == nil || c.Name != r.spec.Container.Name {
+			continue
+		}
+		if o.id.JobName() != r.id.JobName() {
 			continue
 		}
 		switch {
@@ -55,17 +62,17 @@ func (s *supervisor) nameFree(r *run) (with *task, wait bool) {
 }
 
 // named is the image of a step whose container has a name.
-func (s *supervisor) named(r *run) (container.Image, error) {
+func (r *run) named() (container.Image, error) {
 	c, job := r.spec.Container, r.id.JobName()
 	if err := c.Check(); err != nil {
 		return container.Image{}, err
 	}
-	r.inside.with = s.awaitName(r)
+	r.inside.with = r.awaitName()
 	image, found, err := c.Recall(job)
 	if err != nil || found {
 		return image, err
 	}
-	if image, err = s.fetch(r); err != nil {
+	if image, err = r.fetch(); err != nil {
 		return image, err
 	}
 	return image, c.Keep(job, r.spec.Dir, image)

@@ -104,7 +104,8 @@ func (l *launcher) seclude(r *run) (back func(), err error) {
 	return back, nil
 }
 
-// spaceOfTask is the namespace in which a living task of the job is, which an earlier supervisor made; -1 if there is none.
+// spaceOfTask is the namespace in which a living task of the job is, which an earlier supervisor made;
+// -1 if there is none.
 func (s *supervisor) spaceOfTask(id ID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +125,8 @@ func (s *supervisor) spaceOfTask(id ID) int {
 	return -1
 }
 
-// trustedSpace is the mount namespace of a process, or -1. One that the user has made is not to be trusted: programs with the
-// rights of root would find what the user likes in it.
+// trustedSpace is the mount namespace of a process, or -1. One that the user has made is not to be
+// trusted: programs with the rights of root would find what the user likes in it.
 func trustedSpace(pid int) int {
 	var own, st unix.Stat_t
 	if unix.Stat("/proc/self/ns/user", &own) != nil {

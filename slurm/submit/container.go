@@ -12,24 +12,29 @@ import (
 const pyxisPrefix = "PYXIS_CONTAINER_"
 
 // noBundle refuses --container, which runs a bundle of the OCI.
-func (r *Request) noBundle(bundle string) error {
+func noBundle(r *Request, bundle string) error {
 	return r.cannot("--container="+bundle, "the program would run on the node itself, with other libraries and files",
 		"give its root file system as an image: --container-image="+path.Join(bundle, "rootfs"))
 }
 
 // withoutPart says what is lost without an option of Pyxis that is not there, and the way out.
 var withoutPart = map[string][2]string{
-	"save":           {"nothing of the container is kept", "make the image where it is built, and push it to a registry"},
-	"remap-root":     {"the program would not be root inside", "files of the image are yours inside: --container-writable writes to them"},
+	"save": {"nothing of the container is kept",
+		"make the image where it is built, and push it to a registry"},
 	"entrypoint-log": {"what the entry point prints is the step's output", "leave the option out"},
 	"unshare":        {"the program would share them with the node", "run it by unshare(1) inside"},
 }
 
 // noPart refuses an option of Pyxis that can not be done.
-func (r *Request) noPart(what string) error {
+func noPart(r *Request, what string) error {
 	name, _, _ := strings.Cut(strings.TrimPrefix(what, "--container-"), "=")
 	why := withoutPart[name]
 	return r.cannot(what, why[0], why[1])
+}
+
+// badContainer refuses an option that says nothing that can be done.
+func badContainer(format string, args ...any) error {
+	return opt.Errorf(opt.CodeError, "error: "+format, args...)
 }
 
 func set(what *bool, to bool) error {
@@ -37,47 +42,49 @@ func set(what *bool, to bool) error {
 	return nil
 }
 
-func (r *Request) setImage(v string) error {
+func setImage(r *Request, v string) error {
 	switch scheme, _, ok := strings.Cut(v, "://"); {
 	case v == "" || strings.ContainsAny(v, " \t\n"):
-		return opt.Errorf(opt.CodeError, "error: --container-image=%q: an image is [USER@][REGISTRY#]IMAGE[:TAG], or a path that begins with / or ./", v)
+		return badContainer("--container-image=%q: an image is [USER@][REGISTRY#]IMAGE[:TAG], "+
+			"or a path that begins with / or ./", v)
 	case ok && scheme != "docker":
-		return opt.Errorf(opt.CodeError, "error: --container-image=%s: images come from a registry (docker://) or by a path, not by %s://", v, scheme)
+		return badContainer("--container-image=%s: images come from a registry (docker://) or by a path, "+
+			"not by %s://", v, scheme)
 	}
 	r.inside.Image = v
 	return nil
 }
 
 // setInsideName reads NAME[:auto|create|exec|no_exec].
-func (r *Request) setInsideName(v string) error {
+func setInsideName(r *Request, v string) error {
 	name, mode, _ := strings.Cut(v, ":")
 	switch mode {
 	case "", "auto":
 		mode = cluster.ContainerAuto
 	case cluster.ContainerCreate, cluster.ContainerExec, cluster.ContainerNoExec:
 	default:
-		return opt.Errorf(opt.CodeError, "error: --container-name=%s: behind the name stands auto, create, exec or no_exec", v)
+		return badContainer("--container-name=%s: behind the name stands auto, create, exec or no_exec", v)
 	}
 	if !cluster.ContainerName(name) {
-		return opt.Errorf(opt.CodeError, "error: --container-name=%s: a name has letters, digits and _ - . in it", v)
+		return badContainer("--container-name=%s: a name has letters, digits and _ - . in it", v)
 	}
 	r.inside.Name, r.inside.NameMode = name, mode
 	return nil
 }
 
-func (r *Request) setInsideDir(v string) error {
+func setInsideDir(r *Request, v string) error {
 	if !path.IsAbs(v) {
-		return opt.Errorf(opt.CodeError, "error: --container-workdir=%s: it must begin with /", v)
+		return badContainer("--container-workdir=%s: it must begin with /", v)
 	}
 	r.inside.WorkDir = path.Clean(v)
 	return nil
 }
 
-func (r *Request) setInsideEnv(v string) error {
+func setInsideEnv(r *Request, v string) error {
 	r.inside.Env = nil
 	for name := range strings.SplitSeq(v, ",") {
 		if name == "" || strings.Contains(name, "=") {
-			return opt.Errorf(opt.CodeError, "error: --container-env=%s: it takes names of variables, with commas between them", v)
+			return badContainer("--container-env=%s: it takes names of variables, with commas between them", v)
 		}
 		r.inside.Env = append(r.inside.Env, name)
 	}
@@ -85,12 +92,12 @@ func (r *Request) setInsideEnv(v string) error {
 }
 
 // setMounts reads SRC[:DST[:FLAG+FLAG]],...
-func (r *Request) setMounts(v string) error {
+func setMounts(r *Request, v string) error {
 	r.inside.Mounts = nil
 	for text := range strings.SplitSeq(v, ",") {
 		m, why := parseMount(text)
 		if why != "" {
-			return opt.Errorf(opt.CodeError, "error: --container-mounts: %q: %s", text, why)
+			return badContainer("--container-mounts: %q: %s", text, why)
 		}
 		r.inside.Mounts = append(r.inside.Mounts, m)
 	}
@@ -129,20 +136,22 @@ func parseMount(text string) (m cluster.ContainerMount, why string) {
 			m.Dir = true
 		case "rslave", "rbind", "x-create=auto": // as without them
 		default:
-			return m, "the flag " + flag + " is not known here; ro, rw, rprivate, rslave, rbind and x-create=dir|file are"
+			return m, "the flag " + flag +
+				" is not known here; ro, rw, rprivate, rslave, rbind and x-create=dir|file are"
 		}
 	}
 	return m, ""
 }
 
-// contain makes the job, or srun's step, run in the container that was asked for. What salloc is given is for the steps that are
-// made in its allocation: it hands it on in Pyxis's variables.
-func (r *Request) contain() error {
+// contain makes the job, or srun's step, run in the container that was asked for. What salloc is
+// given is for the steps that are made in its allocation: it hands it on in Pyxis's variables.
+func contain(r *Request) error {
 	c := r.inside
 	if c.Image == "" && c.Name == "" {
 		for _, g := range r.Set {
 			if g.From != FromEnv && isContainer(g.Long) {
-				return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: --%s is of no use without --container-image", g.Long))
+				err := badContainer("--%s is of no use without --container-image", g.Long)
+				return opt.Named(r.prog, "", "", err)
 			}
 		}
 		return nil
@@ -161,7 +170,7 @@ func (r *Request) contain() error {
 	case opt.Sbatch:
 		r.Job.Inside = &c
 	case opt.Salloc:
-		r.handOn()
+		handOn(r)
 	}
 	return nil
 }
@@ -171,7 +180,7 @@ func isContainer(long string) bool {
 }
 
 // handOn puts the options of Pyxis on salloc's line into the environment of what it runs.
-func (r *Request) handOn() {
+func handOn(r *Request) {
 	for _, g := range r.Set {
 		if g.From != FromLine || !isContainer(g.Long) {
 			continue

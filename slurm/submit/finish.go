@@ -57,7 +57,7 @@ func (r *Request) finish() error {
 	if err := r.places(); err != nil {
 		return err
 	}
-	if err := r.contain(); err != nil {
+	if err := contain(r); err != nil {
 		return err
 	}
 	if err := r.checkDeadline(); err != nil {

@@ -84,7 +84,7 @@ var optionsAtoE = []opt.Option[Request]{
 		Meta: "library", Ignored: "it is of use with --bcast alone"},
 	{Long: "container", Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_CONTAINER srun=SRUN_CONTAINER salloc=SALLOC_CONTAINER", Group: opt.Containers,
 		Meta: "path", Help: "OCI container bundle: refused, use --container-image",
-		Set: func(r *Request, v string) error { return r.noBundle(v) }},
+		Set: func(r *Request, v string) error { return noBundle(r, v) }},
 	{Long: "context", Arg: opt.Required, On: opt.All, Hidden: true,
 		Ignored: "SELinux contexts are not set"},
 	{Long: "contiguous", On: opt.All, Group: opt.Constraints,
