@@ -222,6 +222,7 @@ func TestContainer(t *testing.T) {
 		{"no new privileges", tiny + " grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n", ""},
 		{"the node is not to be seen", tiny + " ls -d /etc/debian_version", "", "No such file"},
 		{"four tasks", "-n4 " + tiny + " sh -c 'echo $SLURM_NTASKS'", "4\n4\n4\n4\n", ""},
+		{"many at once", "-N2 -n16 " + tiny + " sh -c 'cat /etc/second >/dev/null'", "", ""},
 		{"two nodes", "-N2 -l " + tiny + " cat /etc/second", "0: 2\n1: 2\n", ""},
 		{"private", "--container-image=" + h.host + "#private/tiny:1 true", "", "answers 401 (unauthorized)"},
 		{"the node answers inside", tiny + " squeue -h -o %u", "daemon\n", ""},
@@ -350,8 +351,18 @@ func TestContainerHang(t *testing.T) {
 	if out, errs, code := d.line(1, "srun true; echo on"); out != "on\n" || code != 0 {
 		t.Errorf("%q %q %d", out, errs, code)
 	}
+	done := make(chan string)
+	go func() {
+		_, errs, _ := d.line(1, "srun --container-image="+h.host+"#hang/y true")
+		done <- errs
+	}()
+	d.wait("one more", func() bool { return helpers() >= 7 })
+	time.Sleep(2500 * time.Millisecond)
 	began := time.Now()
 	d.must("scancel", "-u", "daemon")
+	if errs := <-done; !strings.Contains(errs, "pyxis: importing docker image: "+h.host+"#hang/y\n") {
+		t.Errorf("%q", errs)
+	}
 	d.wait("the jobs to end", func() bool { return d.must("squeue", "-h") == "" })
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s", took)
@@ -378,6 +389,10 @@ func TestContainerBatch(t *testing.T) {
 	_, errs, code = d.line(1, "cd "+d.dir+"/work && sbatch -W -o bad --container-image="+h.host+"#lab/none --wrap true")
 	if code != 1 || !strings.Contains(d.read("work/bad"), "slurmstepd: error: pyxis: failed to import docker image: ") {
 		t.Errorf("%d %s %s", code, errs, d.read("work/bad"))
+	}
+	_, errs, code = d.line(1, "cd "+d.dir+"/work && sbatch -W -o bare --export=NONE --container-image="+h.host+"#lab/tiny:1 --wrap 'echo $USER $HOME'")
+	if code != 0 || d.read("work/bare") != "daemon /usr/sbin\n" {
+		t.Errorf("%d %s %q", code, errs, d.read("work/bare"))
 	}
 	out, errs, code = d.as(1, "salloc", "-Q", "--container-image="+h.host+"#lab/tiny:1", "srun", "cat", "/etc/second")
 	if out != "2\n" || code != 0 {

@@ -512,7 +512,11 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	argv := append([]string{path}, j.Spec.Args...)
 	around := c.around(&cfg, h.node, nil)
 	in := c.cfg.inside(j.Spec.Inside, j.Spec, &around)
-	if around.Login = j.Spec.UserEnv && c.cfg.Program.Around != nil; !around.Empty() {
+	if in != nil && j.Spec.UserEnv {
+		env = append(in.Login(), env...)
+	}
+	around.Login = j.Spec.UserEnv && c.cfg.Program.Around != nil && in == nil
+	if !around.Empty() {
 		argv = around.Command(c.cfg.Program.aroundIn(in), argv)
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}

@@ -140,6 +140,16 @@ func (b *build) readConfig() {
 	}
 }
 
+// Login is what stands for the user's login environment in a container, which may have no such shell.
+func (s *Spec) Login() []byte {
+	var b []byte
+	for _, v := range []string{"USER=" + s.User, "LOGNAME=" + s.User, "HOME=" + orElse(s.Home, "/"),
+		"SHELL=" + orElse(s.Shell, "/bin/sh"), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"} {
+		b = append(append(b, v...), 0)
+	}
+	return b
+}
+
 // EnterDir makes a folder of the container this thread's directory.
 func EnterDir(path string) error {
 	fd, err := openPath(path, unix.O_PATH|unix.O_DIRECTORY)

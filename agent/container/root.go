@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -114,6 +115,12 @@ func openPath(path string, flags int) (int, error) {
 	}
 	return -1, &os.PathError{Op: "open", Path: path, Err: err}
 }
+
+// How often and how far apart it is tried again to make a mount read-only that is "busy".
+const (
+	busyTries = 1000
+	busyPause = time.Millisecond
+)
 
 // fdName is a descriptor as a path, from the working directory that all is done in.
 func fdName(fd int) string { return fmt.Sprintf("thread-self/fd/%d", fd) }
@@ -305,7 +312,14 @@ func (b *build) leave() error {
 		return nil
 	}
 	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
-	if err := unix.Mount("", "/", "", flags, ""); err != nil {
+	err = unix.Mount("", "/", "", flags, "")
+	for try := 0; err == unix.EBUSY && try < busyTries; try++ {
+		// The child of another launcher, between its fork and its exec, still has a file open that was
+		// written here.
+		time.Sleep(busyPause)
+		err = unix.Mount("", "/", "", flags, "")
+	}
+	if err != nil {
 		return fmt.Errorf("make the image read-only: %w", err)
 	}
 	return nil

@@ -25,6 +25,9 @@ import (
 // imagePause is how often a step that waits for its image looks whether it has been killed.
 const imagePause = 100 * time.Millisecond
 
+// imageTime is how long an image may take before its user is told of it.
+const imageTime = 2 * time.Second
+
 // maxReply bounds what the helper that fetches images may say.
 const maxReply = 1 << 20
 
@@ -140,18 +143,32 @@ func (r *run) askHelper(argv []string, q *container.Request) (rep container.Repl
 
 // killWith kills a process once the step is to end; it ends when over is closed.
 func (r *run) killWith(pidfd int, over chan struct{}) {
-	t := time.NewTicker(imagePause)
+	t, late := time.NewTicker(imagePause), time.After(imageTime)
 	defer t.Stop()
 	for {
 		select {
 		case <-over:
 			return
+		case <-late:
+			r.notice("pyxis: importing docker image: " + r.spec.Container.Image)
 		case <-t.C:
 		}
 		if r.isEnding() {
 			_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
 			return
 		}
+	}
+}
+
+// notice tells a step's srun what its node does before there is a task. A file would be emptied by the
+// task that it is of.
+func (r *run) notice(text string) {
+	to := r.spec.Tasks[0].Stderr
+	if to.Kind == Same {
+		to = r.spec.Tasks[0].Stdout
+	}
+	if to.Kind == Stream {
+		r.out.say([]byte(text+"\n"), false)
 	}
 }
 
