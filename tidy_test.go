@@ -19,7 +19,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                {"agent/step", "cli", "early", "gpu", "gpu/nvml", "pmi", "pmi/pmix"},
+	".":                {"agent/container", "agent/step", "cli", "early", "gpu", "gpu/nvml", "pmi", "pmi/pmix"},
 	"early":            {"api", "slurm", "slurm/front"},
 	"packaging":        {"durable", "slurm", "slurm/opt"},
 	"wire":             {},
@@ -43,8 +43,9 @@ var mayImport = map[string][]string{
 	"fabric":           {"durable", "cluster", "wire"},
 	"burnin":           {"cluster", "gpu"},
 	"agent/trust":      {"durable", "cluster", "wire"},
-	"agent/step":       {"cluster", "api/stream", "pmi", "wire"},
-	"agent/client":     {"durable", "api", "cluster", "gpu", "fabric", "agent/step", "pmi", "wire"},
+	"agent/container":  {"durable", "cluster", "wire"},
+	"agent/step":       {"agent/container", "cluster", "api/stream", "pmi", "wire"},
+	"agent/client":     {"durable", "api", "cluster", "gpu", "fabric", "agent/container", "agent/step", "pmi", "wire"},
 	"ui":               {},
 	"agent/server":     {"durable", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "ui", "wire"},
 	"agent":            {"durable", "agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},

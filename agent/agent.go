@@ -75,8 +75,7 @@ type Config struct {
 	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
 	// machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
-	// Programs run around and beside tasks.
-	Programs client.Programs
+	Program  client.Program // this program, as tasks meet it
 	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.
 	Web string
 	// Supervisor is the command that becomes the supervisor.
@@ -289,7 +288,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Programs: cfg.Programs, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Program: cfg.Program, Images: filepath.Join(cfg.Dir, "containers"), PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

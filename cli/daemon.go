@@ -60,12 +60,12 @@ func asker(name, args, usage string, run func(*front.Sys, []string) int) *cli.Co
 	}}
 }
 
-// programs are those of muster's own that run with the tasks of jobs.
-func programs(self string) client.Programs {
-	return client.Programs{Around: []string{self, "internal", "task"}, Managers: map[cluster.Manager][]string{
+// managers are the commands that become process managers of MPI.
+func managers(self string) map[cluster.Manager][]string {
+	return map[cluster.Manager][]string{
 		cluster.ManagerPMI2: {self, "internal", "pmi"},
 		cluster.ManagerPMIx: {self, "internal", "pmix"},
-	}}
+	}
 }
 
 func daemonFlags(bind string) []cli.Flag {
@@ -129,7 +129,10 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
-		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts, Greeting: env.Greeting, Programs: programs(self),
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts,
+		Greeting: env.Greeting, Program: client.Program{
+			Around: []string{self, "internal", "task"}, Managers: managers(self),
+			Names: slurm.FrontEnds(), Account: accountOf},
 		Verdict: show.VerdictText,
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
 		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), GPUMetrics: c.String("gpu-metrics"), GPUJobs: c.String("gpu-jobs"), Sysfs: c.String("sysfs"),
@@ -207,4 +210,10 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 		cfg.Hollow = nodes
 	}
 	return nil
+}
+
+// accountOf is where a user lives, and with which shell.
+func accountOf(uid uint32) (home, shell string) {
+	u, _ := front.UserByID(uid)
+	return u.Home, u.Shell
 }

@@ -22,7 +22,8 @@ const (
 	// LevelReconcile: administrators' holds and held running jobs outlive a requeue, keys of submissions a purge; users choose
 	// their own default account; machines installed anew take the place of a silent node; nodes tell what a restored state lacks.
 	LevelReconcile = 1
-	// LevelLaunch: the configuration names the process manager of MPI programs.
+	// LevelLaunch: the configuration names the process manager of MPI programs, and batch scripts may
+	// run in containers.
 	LevelLaunch = 2
 	// Newest is the level that this program knows.
 	Newest = LevelLaunch

@@ -19,8 +19,8 @@ func BenchmarkMemory(b *testing.B) {
 		return &JobSpec{Name: fmt.Sprintf("train-%d", i), UID: 1000 + uint32(i%50), User: fmt.Sprint("user", i%50), Partitions: []string{"main"},
 			Account: "physics", Kind: Batch, WorkDir: fmt.Sprintf("/home/user%d/run/%d", i%50, i), Stdout: "/home/user/logs/%x-%j.out", Limit: time.Hour,
 			SubmitLine: fmt.Sprintf("sbatch --gpus=2 run-%d.sh", i), SubmitHost: "login1", Group: "physics", Groups: []uint32{1000, 1001 + uint32(i%50)},
-			Rlimits: limits,
-			Layout:  &Layout{PerJob: []GRES{{Name: "gpu", Count: 2}}, CPUsPerTask: 1 + i%16, Mem: Mem{Per: MemPerNode, MB: MemMB(1000 * (i % 40))}}}
+			ShellLimits: ShellLimits{Rlimits: limits},
+			Layout:      &Layout{PerJob: []GRES{{Name: "gpu", Count: 2}}, CPUsPerTask: 1 + i%16, Mem: Mem{Per: MemPerNode, MB: MemMB(1000 * (i % 40))}}}
 	}
 	b.Run("pending", func(b *testing.B) {
 		const jobs = 20_000

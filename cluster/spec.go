@@ -240,10 +240,9 @@ type JobSpec struct {
 	Append     bool     `json:"append,omitempty"`   // --open-mode=append
 	Truncate   bool     `json:"truncate,omitempty"` // --open-mode=truncate
 	Umask      uint32   `json:"umask,omitempty"`
-	Rlimits    []Rlimit `json:"rlimits,omitempty"`
-	OwnLimits  bool     `json:"own_limits,omitempty"`                 // --propagate chose Rlimits: the site's choice does not count
-	Export     string   `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
-	UserEnv    bool     `json:"user_env,omitempty"`                   // start from the login environment
+	ShellLimits
+	Export  string `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
+	UserEnv bool   `json:"user_env,omitempty"`                   // start from the login environment
 
 	Array             *ArraySpec    `json:"array,omitempty"`
 	Depends           Depends       `json:"depends,omitzero"`
@@ -264,6 +263,8 @@ type JobSpec struct {
 	MailType          []string      `json:"mail_type,omitempty"`
 	MailUser          string        `json:"mail_user,omitempty"`
 	Notify            string        `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
+	// Inside is the container that the script runs in; nil: none.
+	Inside *Container `json:"inside,omitempty" since:"2"`
 }
 
 // Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without
@@ -271,6 +272,12 @@ type JobSpec struct {
 type Rlimit struct {
 	Name string `json:"name"`
 	Soft uint64 `json:"soft"`
+}
+
+// ShellLimits are those of the submitting shell that tasks shall have.
+type ShellLimits struct {
+	Rlimits   []Rlimit `json:"rlimits,omitempty"`
+	OwnLimits bool     `json:"own_limits,omitempty"` // --propagate chose them: the site's choice does not count
 }
 
 // Propagated are the limits that tasks get of those that their user had where the job was submitted
@@ -300,16 +307,15 @@ type SrunDefaults struct {
 type StepSpec struct {
 	Layout
 	StepHelpers
-	Name           string        `json:"name"`
-	Argv           []string      `json:"argv" text:"131072,lines"`
-	Env            BlobText      `json:"env,omitempty"` // NUL-separated
-	WorkDir        string        `json:"work_dir,omitempty" text:"4096"`
-	User           string        `json:"user"`
-	Umask          uint32        `json:"umask,omitempty"`
-	Rlimits        []Rlimit      `json:"rlimits,omitempty"`
-	OwnLimits      bool          `json:"own_limits,omitempty"` // see JobSpec
-	CPUFreq        string        `json:"cpu_freq,omitempty"`   // of --cpu-freq; empty: the job's
-	Relative       *int          `json:"relative,omitempty"`   // -r
+	Name    string   `json:"name"`
+	Argv    []string `json:"argv" text:"131072,lines"`
+	Env     BlobText `json:"env,omitempty"` // NUL-separated
+	WorkDir string   `json:"work_dir,omitempty" text:"4096"`
+	User    string   `json:"user"`
+	Umask   uint32   `json:"umask,omitempty"`
+	ShellLimits
+	CPUFreq        string        `json:"cpu_freq,omitempty"` // of --cpu-freq; empty: the job's
+	Relative       *int          `json:"relative,omitempty"` // -r
 	Exact          bool          `json:"exact,omitempty"`
 	Overlap        bool          `json:"overlap,omitempty"`
 	Interactive    bool          `json:"interactive,omitempty"`        // one task on the first node that takes nothing from other steps
@@ -331,6 +337,7 @@ type StepSpec struct {
 	SrunPID        int           `json:"srun_pid,omitempty"`
 	SubmitLine     string        `json:"submit_line,omitempty" text:"65536,lines"`
 	World          *StepWorld    `json:"world,omitempty"`
+	Inside         *Container    `json:"inside,omitempty"` // the container that the tasks run in; nil: none
 }
 
 // StepHelpers run before, after and beside the tasks of a step.

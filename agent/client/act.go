@@ -499,9 +499,9 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
 	appends := j.Spec.Append || cfg.AppendOutput && !j.Spec.Truncate
 	out := step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)), Append: appends}
-	in, errs := step.IO{}, step.IO{Kind: step.Same}
+	stdin, errs := step.IO{}, step.IO{Kind: step.Same}
 	if j.Spec.Stdin != "" && j.Spec.Stdin != "/dev/null" {
-		in = step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdin, l))}
+		stdin = step.IO{Kind: step.File, Path: c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdin, l))}
 	}
 	if j.Spec.Stderr != "" {
 		p := c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stderr, l))
@@ -511,16 +511,22 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	argv := append([]string{path}, j.Spec.Args...)
 	around := c.around(&cfg, h.node, nil)
-	if around.Login = j.Spec.UserEnv && c.cfg.Around != nil; !around.Empty() {
-		argv = around.Command(c.cfg.Around, argv)
+	in := c.cfg.inside(j.Spec.Inside, j.Spec, &around)
+	if in != nil && j.Spec.UserEnv {
+		env = append(in.Login(), env...)
+	}
+	around.Login = j.Spec.UserEnv && c.cfg.Program.Around != nil && in == nil
+	if !around.Empty() {
+		argv = around.Command(c.cfg.Program.aroundIn(in), argv)
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID: id, Private: c.private(n, id, l), Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
+		ID: id, Private: c.private(n, id, l), Container: in,
+		Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
-		Tasks: []step.Task{{Argv: argv, Env: c.environ(l, env), Stdin: in, Stdout: out, Stderr: errs}},
+		Tasks: []step.Task{{Argv: argv, Env: c.environ(l, env), Stdin: stdin, Stdout: out, Stderr: errs}},
 	}, nil
 }
 

@@ -58,8 +58,9 @@ type Config struct {
 	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
 	// machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
-	Programs
-	PIDEnv string // variable that holds a task's own process id
+	Images   string // the folder of unpacked images
+	Program  Program
+	PIDEnv   string // variable that holds a task's own process id
 	// MountEnv is the variable by which the program for new private folders learns where they are.
 	MountEnv string
 	Daemon   string // address that front-ends inside jobs use
@@ -71,14 +72,6 @@ type Config struct {
 	Machine *Machine
 	// Sampler measures what the steps of Runner use; nil where these are no processes.
 	Sampler *step.Sampler
-}
-
-// Programs are commands that become processes of muster's own around and beside tasks.
-type Programs struct {
-	// Around runs a task with scripts around it (step.TaskMain).
-	Around []string
-	// Managers are the process managers of MPI.
-	Managers map[cluster.Manager][]string
 }
 
 // Client is client mode.

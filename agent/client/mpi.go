@@ -20,6 +20,10 @@ func checkManager(cfg *cluster.Config, s *cluster.StepSpec) error {
 		return cluster.Errorf(cluster.Invalid, "",
 			"the components of a heterogeneous job can not be one MPI world: "+
 				"start each by an srun of its own (--het-group), or by --mpi=none what is no MPI program")
+	case manager == cluster.ManagerPMIx && s.Inside != nil:
+		return cluster.Errorf(cluster.Invalid, "",
+			"--mpi=pmix: the PMIx library's files are not seen in containers yet: start the image by the mpirun of its "+
+				"Open MPI on one node, or use a library that speaks --mpi=pmi2")
 	}
 	return nil
 }
@@ -44,7 +48,7 @@ func (p *Config) manage(sp *step.Spec, cfg *cluster.Config, ls *liveStep, ranks 
 	if err != nil {
 		return fmt.Errorf("step %s: %w", setup.Job, err)
 	}
-	argv := p.Managers[kind]
+	argv := p.Program.Managers[kind]
 	if argv == nil {
 		return cluster.Errorf(cluster.Invalid, "",
 			"this node has no process manager for --mpi=%s", ls.spec.MPI)

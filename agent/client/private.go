@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dev.muster/agent/container"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 )
@@ -81,6 +82,9 @@ func (c *Client) leave(h *jobHere) {
 		c.try("release", id, c.cfg.Runner.Release(id))
 		go c.removeFolders(filepath.Join(p.Base, id.JobName())) // may take long; what is left when the daemon ends is removed by the next
 	}
+	if store := c.cfg.Images; store != "" && c.cfg.Sampler != nil {
+		go c.removeFolders(container.JobDir(store, id.JobName())) // most jobs have none
+	}
 	if c.config.RemoveIPC && !n.Inventory.Hollow && !c.worksHere(n, h) {
 		go c.removeIPC(h.job.Spec.UID)
 	}
@@ -104,6 +108,7 @@ func (c *Client) removeFolders(top string) {
 
 // sweepFolders removes the private folders of jobs that ended while no client was there.
 func (c *Client) sweepFolders() {
+	sweepContainers(c)
 	c.mu.Lock()
 	var old []string
 	for _, name := range c.order {

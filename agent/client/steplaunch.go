@@ -219,7 +219,7 @@ func (c *Client) checkBinds(ls *liveStep) error {
 func (c *Client) around(cfg *cluster.Config, n cluster.NodeName, s *cluster.StepSpec) step.Around {
 	a := step.Around{Node: n, PIDEnv: c.cfg.PIDEnv}
 	add := func(to *[]step.AroundScript, path string, system bool) {
-		if path != "" && c.cfg.Around != nil {
+		if path != "" && c.cfg.Program.Around != nil {
 			*to = append(*to, step.AroundScript{Path: path, System: system})
 		}
 	}
@@ -260,6 +260,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		return out, err
 	}
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
+	out.Container = c.cfg.inside(s.Inside, h.job.Spec, &around)
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
 			Fenced: fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
@@ -273,7 +274,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 			t.Argv = programs[rank]
 		}
 		if !around.Empty() {
-			t.Argv = around.Command(c.cfg.Around, t.Argv)
+			t.Argv = around.Command(c.cfg.Program.aroundIn(out.Container), t.Argv)
 		}
 		if !inv.Hollow {
 			t.CPUs = bind.Of(local)

@@ -145,11 +145,12 @@ func (j *job) start(t *task, io *stdio) {
 	}
 	env := mergeEnv(j.marked(), task.Env...)
 	env = mergeEnv(env, j.served.take(t.index, io)...)
-	if len(task.Argv) == 0 {
+	argv := append(j.before[:len(j.before):len(j.before)], task.Argv...)
+	if len(argv) == 0 {
 		s.notStarted(t, io, &os.PathError{Op: "execve", Path: "", Err: unix.ENOENT})
 		return
 	}
-	path := task.Argv[0]
+	path := argv[0]
 	if !strings.Contains(path, "/") {
 		did := j.l.become(sp)
 		var err error
@@ -177,7 +178,7 @@ func (j *job) start(t *task, io *stdio) {
 		}
 		defer (&Memory{}).take()
 	}
-	j.fork(t, io, path, task.Argv, env, trace)
+	j.fork(t, io, path, argv, env, trace)
 }
 
 func moveLast(env []string, prefix string) []string {
@@ -220,6 +221,10 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 	attr.Sys = sys
 	if io.tty {
 		sys.Setctty, sys.Ctty = true, 0
+	}
+	if u := j.userns; u != nil {
+		sys.Cloneflags, sys.UidMappings, sys.GidMappings = u.Cloneflags, u.UidMappings, u.GidMappings
+		sys.Credential = &syscall.Credential{NoSetGroups: true}
 	}
 	no := s.forkBegin()
 	pid, err := syscall.ForkExec(path, argv, attr)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"dev.muster/cluster"
@@ -46,7 +47,13 @@ type chore struct {
 }
 
 // submit queues r for a launcher; mu is held.
-func (s *supervisor) submit(r *run) { s.queue(chore{r: r}) }
+func (s *supervisor) submit(r *run) {
+	if r.spec.Container != nil {
+		go r.contained() // ends when its tasks have begun, or can not
+		return
+	}
+	s.queue(chore{r: r})
+}
 
 // queue hands a chore to a launcher of the step's host; mu is held.
 func (s *supervisor) queue(c chore) {
@@ -173,12 +180,17 @@ func (l *launcher) launch(r *run) {
 	}
 	l.back(asUser)
 	if err == nil && r.grp != nil && len(r.grp.old) > 0 {
-		defer l.leave()
+		if r.inside == nil { // else the thread ends in the job's groups
+			defer l.leave()
+		}
 		err = enter(r.grp.old)
 	}
 	var unserved error // the step's own fault, not the node's
 	if err == nil {
-		unserved = j.serve()
+		unserved = j.serve() // before the container: it is a program of the node
+	}
+	if err == nil && !j.contain(tasks) {
+		return
 	}
 	for i, t := range r.tasks {
 		st := t.st
@@ -363,7 +375,9 @@ type job struct {
 	failed map[string]*os.PathError
 	cwdErr error // why Dir could not be entered
 	told   bool
-	served served // by the step's server
+	served served               // by the step's server
+	before []string             // of the container's image: what runs the task's command
+	userns *syscall.SysProcAttr // of a container in which the user is root
 }
 
 func (j *job) close() {
@@ -437,7 +451,7 @@ func (j *job) open(t *task) *stdio {
 			}
 		}
 	}
-	if io.error == nil && j.cwdErr != nil && !j.told {
+	if io.error == nil && j.cwdErr != nil && !j.told && j.r.spec.Container == nil {
 		j.told = true
 		text := "slurmstepd-" + string(j.r.id.Node) + ": error: couldn't chdir to `" + j.r.spec.Dir + "': " +
 			strerror(j.cwdErr) + ": going to /tmp instead\n"

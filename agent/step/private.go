@@ -104,39 +104,47 @@ func (l *launcher) seclude(r *run) (back func(), err error) {
 	return back, nil
 }
 
-// spaceOfTask is the namespace in which a living task of the job is, which an earlier supervisor made; -1 if there is none. One
-// that the user has made is not to be trusted: programs with the rights of root would find what the user likes in it.
+// spaceOfTask is the namespace in which a living task of the job is, which an earlier supervisor made;
+// -1 if there is none.
 func (s *supervisor) spaceOfTask(id ID) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var own unix.Stat_t
-	if unix.Stat("/proc/self/ns/user", &own) != nil {
-		return -1
-	}
 	for _, r := range s.steps {
-		if r.id.JobName() != id.JobName() || r.spec.Private == nil {
+		if r.id.JobName() != id.JobName() || r.spec.Private == nil || r.spec.Container != nil {
 			continue
 		}
 		for _, t := range r.tasks {
 			if !t.live {
 				continue
 			}
-			fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/mnt", t.st.PID), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				continue
-			}
-			var st unix.Stat_t
-			user, err := unix.IoctlRetInt(fd, unix.NS_GET_USERNS)
-			if err == nil {
-				err = unix.Fstat(user, &st)
-				unix.Close(user)
-			}
-			if err == nil && st.Ino == own.Ino && st.Dev == own.Dev {
+			if fd := trustedSpace(t.st.PID); fd >= 0 {
 				return fd
 			}
-			unix.Close(fd)
 		}
 	}
+	return -1
+}
+
+// trustedSpace is the mount namespace of a process, or -1. One that the user has made is not to be
+// trusted: programs with the rights of root would find what the user likes in it.
+func trustedSpace(pid int) int {
+	var own, st unix.Stat_t
+	if unix.Stat("/proc/self/ns/user", &own) != nil {
+		return -1
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	user, err := unix.IoctlRetInt(fd, unix.NS_GET_USERNS)
+	if err == nil {
+		err = unix.Fstat(user, &st)
+		unix.Close(user)
+	}
+	if err == nil && st.Ino == own.Ino && st.Dev == own.Dev {
+		return fd
+	}
+	unix.Close(fd)
 	return -1
 }
 

@@ -37,6 +37,7 @@ type run struct {
 	madeDir  bool // the script's directory is ours
 	leftDir  bool // and was made for an attempt before this
 	oomKills int
+	inside   *inside // of the launcher of a step in a container
 }
 
 type task struct {
@@ -138,6 +139,7 @@ func (s *supervisor) clean(r *run) {
 		}
 	}
 	r.removeDir()
+	r.uncontain()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.state, r.cleaning, r.grp, r.frozen = Ended, false, nil, false

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/container"
 	"dev.muster/api/stream"
 	"dev.muster/cluster"
 )
@@ -92,6 +93,8 @@ type Spec struct {
 	Server *Server `json:"server,omitempty"`
 	// Private are folders that the job has for itself; nil: none. Needs root.
 	Private *Private `json:"private,omitempty"`
+	// Container is what the tasks run in; nil: the node itself. Needs root.
+	Container *container.Spec `json:"container,omitempty"`
 	// OOMText is a line for the step's standard error if processes were killed because the job's memory was used up; %d
 	// in it is how many.
 	OOMText string `json:"oom_text,omitempty"`

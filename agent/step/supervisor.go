@@ -68,6 +68,7 @@ type supervisor struct {
 	idle      *time.Timer
 	idleFor   time.Duration // since the last connection
 	born      chan struct{} // a token when a first child may be there
+	insides   int           // steps in containers so far
 	launching int           // launches under way
 	held      []*run        // not launched because of frozen
 	frozen    bool          // being replaced: launch nothing

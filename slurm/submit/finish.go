@@ -50,14 +50,14 @@ func (r *Request) finish() error {
 	if r.prog == opt.Srun {
 		r.checkPerNode()
 	}
-	if err := r.checkPyxis(); err != nil {
-		return err
-	}
 	r.mergePerNode()
 	if slices.ContainsFunc(j.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
 	}
 	if err := r.places(); err != nil {
+		return err
+	}
+	if err := contain(r); err != nil {
 		return err
 	}
 	if err := r.checkDeadline(); err != nil {

@@ -61,6 +61,7 @@ type Request struct {
 	exportFile   []byte             // what --export-file names
 	hosts        []cluster.NodeName // -w, -F or SLURM_HOSTFILE with repetitions, for -m arbitrary
 	addedShebang bool               // the first line of Script is not the user's
+	inside       cluster.Container  // --container-*
 	outOfMemory  bool               // a task of srun's step was killed for want of memory
 }
 
@@ -159,7 +160,7 @@ func (r *Request) fatal(text string) error {
 
 // ParserFor is the parser of a program's options, as its tables have them.
 func ParserFor(prog opt.Prog) *opt.Parser[Request] {
-	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsOwn}}
+	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsContainer, optionsOwn}}
 }
 
 // parseLine reads the command line and answers --help, --usage and --version.

@@ -37,10 +37,6 @@ func refusal(err error) string {
 }
 
 func TestRefusals(t *testing.T) {
-	noContainer := func(prog string) string {
-		return " can not be done yet: the program would run on the node itself, with other libraries and files / " + prog +
-			": error: the way out: run the image by apptainer, enroot or podman in the job: apptainer exec --nv IMAGE COMMAND"
-	}
 	const gres = " / PROG: error: Invalid generic resource (gres) specification"
 	for _, c := range []struct{ prog, line, env, want string }{
 		{"sbatch", "--mem=x --wrap=y", "", "255 sbatch: error: Invalid --mem specification"},
@@ -68,10 +64,21 @@ func TestRefusals(t *testing.T) {
 		{"sbatch", "--gpus=h100:4 --gpus-per-node=4 --wrap=y", "", "1 sbatch: error: Invalid GRES specification (with and without type identification)"},
 		{"srun", "--gres=gpu:h100:1,gpu:2 y", "", "1 srun: error: Invalid GRES specification (with and without type identification)"},
 		{"srun", "--mpi=none y", "", ""},
-		{"srun", "--container-image=x y", "", "1 srun: error: --container-image" + noContainer("srun")},
-		{"sbatch", "--no-container-mount-home --wrap=y", "", "1 sbatch: error: --no-container-mount-home" + noContainer("sbatch")},
-		{"salloc", "y", "PYXIS_CONTAINER_IMAGE=x", "1 salloc: error: PYXIS_CONTAINER_IMAGE=x" + noContainer("salloc")},
-		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", "1 sbatch: error: --container=b" + noContainer("sbatch")},
+		{"srun", "--container-image=x y", "", ""},
+		{"srun", "y", "PYXIS_CONTAINER_MOUNTS=/x", ""},
+		{"srun", "--container-image=podman://x y", "", "1 srun: error: --container-image=podman://x: images come from a registry (docker://) or by a path, not by podman://"},
+		{"srun", "--container-mounts=/x y", "", "1 srun: error: --container-mounts is of no use without --container-image"},
+		{"srun", "--container-image=x --container-mounts=/x:y y", "", `1 srun: error: --container-mounts: "/x:y": its place inside begins with /`},
+		{"srun", "--container-image=x --container-mounts=/x:/y:suid y", "",
+			`1 srun: error: --container-mounts: "/x:/y:suid": the flag suid is not known here; ro, rw, rprivate, rslave, rbind and x-create=dir|file are`},
+		{"srun", "--container-image=x --container-workdir=y y", "", "1 srun: error: --container-workdir=y: it must begin with /"},
+		{"srun", "--container-name=n:exec y", "", ""},
+		{"srun", "--container-name=../n y", "", "1 srun: error: --container-name=../n: a name has letters, digits and _ - . in it"},
+		{"srun", "--container-name=n:x y", "", "1 srun: error: --container-name=n:x: behind the name stands auto, create, exec or no_exec"},
+		{"sbatch", "--container-image=x --container-save=n --wrap=y", "", "1 sbatch: error: --container-save=n can not be done yet: " +
+			"nothing of the container is kept / sbatch: error: the way out: make the image where it is built, and push it to a registry"},
+		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", "1 sbatch: error: --container=b can not be done yet: the program would run on the node itself, with other libraries and files / " +
+			"sbatch: error: the way out: give its root file system as an image: --container-image=b/rootfs"},
 		{"srun", "--bcast=/tmp/x y", "", "1 srun: error: --bcast can not be done yet: the program would run from where it is / srun: error: the way out: " +
 			"put the program where all nodes see it, or have each node fetch it: srun --ntasks-per-node=1 cp FILE /tmp/"},
 		{"sbatch", "--mem=1 --mem-per-cpu=1 --wrap=y", "", "1 sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."},

@@ -512,28 +512,6 @@ func checkWaitAllNodes(_ *Request, v string) error {
 // readAhead is of options that are looked for before the others are read.
 func readAhead(*Request, string) error { return nil }
 
-// pyxis refuses a --container-* option.
-func (r *Request) pyxis(name string) error { return r.noContainer("--" + name) }
-
-// noContainer refuses what asks for a container.
-func (r *Request) noContainer(what string) error {
-	return r.cannot(what, "the program would run on the node itself, with other libraries and files",
-		"run the image by apptainer, enroot or podman in the job: apptainer exec --nv IMAGE COMMAND")
-}
-
-// pyxisVariables are those of Pyxis that stand for its options.
-var pyxisVariables = []string{"IMAGE", "MOUNTS", "WORKDIR", "NAME", "SAVE", "MOUNT_HOME", "REMAP_ROOT", "ENTRYPOINT", "ENTRYPOINT_LOG", "WRITABLE", "READONLY", "ENV"}
-
-// checkPyxis refuses variables of Pyxis.
-func (r *Request) checkPyxis() error {
-	for _, v := range pyxisVariables {
-		if name := "PYXIS_CONTAINER_" + v; r.sys.Getenv(name) != "" {
-			return r.noContainer(name + "=" + r.sys.Getenv(name))
-		}
-	}
-	return nil
-}
-
 // checkTRESPerTask reads what of --tres-per-task are CPUs and GPUs.
 func checkTRESPerTask(r *Request, v string) error {
 	for word := range strings.SplitSeq(v, ",") {

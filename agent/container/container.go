@@ -1,0 +1,70 @@
+// Package container runs steps in container images without any other tool on the node. It has two
+// halves. The store (image.go, pull.go, unpack.go, store.go) fetches images from registries and
+// keeps them unpacked, in a process of its own (helper.go). The root (root.go, mounts.go,
+// inside.go) is made by the thread that launches a step: a mount namespace in which the image is
+// what "/" means. What the options say is cluster.Container; docs/containers.md has what users see.
+package container
+
+import (
+	"errors"
+
+	"dev.muster/cluster"
+)
+
+// Spec is a container that a node shall make for its part of a step.
+type Spec struct {
+	cluster.Container
+	Store string `json:"store"`           // the folder of the Store
+	Self  string `json:"self"`            // muster's program, which is put into the container
+	Names string `json:"names,omitempty"` // the names it answers to, separated by blanks
+	Sock  string `json:"sock,omitempty"`  // the daemon's socket
+	User  string `json:"user"`
+	Group string `json:"group,omitempty"`
+	Home  string `json:"home,omitempty"`
+	Shell string `json:"shell,omitempty"`
+	// Scripts are files of the node that the user may read, to be seen in place.
+	Scripts []string `json:"scripts,omitempty"`
+}
+
+// Helper is how the process is started that fetches images.
+func (s *Spec) Helper() []string { return []string{s.Self, "internal", "image"} }
+
+// Config is what an image says of the programs in it.
+type Config struct {
+	Env        []string `json:"env,omitempty"`
+	Entrypoint []string `json:"entrypoint,omitempty"`
+	WorkDir    string   `json:"work_dir,omitempty"`
+}
+
+// Request asks the helper for an image.
+type Request struct {
+	Store  string   `json:"store"`
+	Image  string   `json:"image"`
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"`
+	Home   string   `json:"home,omitempty"`   // where the user's credentials are looked for
+	Enroot string   `json:"enroot,omitempty"` // ENROOT_CONFIG_PATH
+	Docker string   `json:"docker,omitempty"` // DOCKER_CONFIG
+}
+
+// Reply is what the helper has to say.
+type Reply struct {
+	Root   string `json:"root,omitempty"` // the unpacked image
+	Config Config `json:"config,omitzero"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Image is where the files of a container come from.
+type Image struct {
+	Root   string // an unpacked image of the store; else "", and the step's image is a path of the user's
+	Config Config
+}
+
+var (
+	errOld  = errors.New("containers take Linux 5.12")
+	errLoop = errors.New("it goes through too many links, or through links of /proc")
+)
+
+// errAsRoot is why an ordinary user's daemon runs no containers.
+var errAsRoot = errors.New("the node's daemon does not run as root: only root may mount an image")

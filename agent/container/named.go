@@ -1,0 +1,120 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dev.muster/cluster"
+	"dev.muster/durable"
+	"dev.muster/wire"
+)
+
+// A named container is kept until its job is over on the node: what one step writes into it the
+// next one finds.
+//
+//	jobs/JOB/NAME/image      what it was made of (kept)
+//	jobs/JOB/NAME/up, work   what was written
+
+// kept is what a named container was made of.
+type kept struct {
+	Image  string `json:"image"` // as it was asked for, a path of the user's absolute
+	Root   string `json:"root,omitempty"`
+	Config Config `json:"config,omitzero"`
+}
+
+// JobDir is what a job's named containers have on the disk, to be removed when it is over.
+func JobDir(store, job string) string { return filepath.Join(store, "jobs", job) }
+
+// Written are the folders of what containers of steps and jobs have written.
+func Written(store string) (dirs []string) {
+	for _, of := range []string{"jobs", "steps"} {
+		list, _ := filepath.Glob(filepath.Join(store, of, "job_*"))
+		dirs = append(dirs, list...)
+	}
+	return dirs
+}
+
+// JobOf is the name of the job that such a folder is of.
+func JobOf(dir string) string {
+	job, _, _ := strings.Cut(filepath.Base(dir), ".step_")
+	return job
+}
+
+// keptFile says what a named container was made of.
+const keptFile = "image"
+
+func (s *Spec) keptAt(job string) string { return filepath.Join(JobDir(s.Store, job), s.Name) }
+
+// Recall finds a named container that an earlier step has made, and has the Spec go by it.
+func (s *Spec) Recall(job string) (image Image, found bool, err error) {
+	name := "pyxis_" + s.Name // as Pyxis calls it
+	text, err := os.ReadFile(filepath.Join(s.keptAt(job), keptFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && (s.Image == "" || s.NameMode == cluster.ContainerExec):
+		const text = "a container with name %q does not exist, and --container-image is not set"
+		return Image{}, false, fmt.Errorf(text, name)
+	case errors.Is(err, fs.ErrNotExist):
+		return Image{}, false, nil
+	case err != nil:
+		return Image{}, false, err
+	case s.NameMode == cluster.ContainerCreate:
+		return Image{}, true, fmt.Errorf("error creating container: a container with name %q already exists", name)
+	}
+	var k kept
+	if err := wire.Unmarshal(text, &k); err != nil {
+		return Image{}, true, fmt.Errorf("read the container %q: %w", s.Name, err)
+	}
+	s.Image = k.Image
+	return Image{Root: k.Root, Config: k.Config}, true, nil
+}
+
+// Keep writes down what a named container is made of, before its first step.
+func (s *Spec) Keep(job, dir string, image Image) error {
+	if IsPath(s.Image) {
+		s.Image = s.path(dir)
+	}
+	at := s.keptAt(job)
+	text, err := wire.Marshal(&kept{Image: s.Image, Root: image.Root, Config: image.Config})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		return err
+	}
+	return durable.Swap(filepath.Join(at, keptFile), text, 0o600)
+}
+
+// Check refuses what no front-end of ours asks for, and says why a step can not enter a container
+// that runs.
+func (s *Spec) Check() error {
+	for _, m := range s.Mounts {
+		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) {
+			return fmt.Errorf("--container-mounts: %s:%s: both begin with /", m.Source, m.Target)
+		}
+	}
+	if s.Name != "" && !cluster.ContainerName(s.Name) {
+		return fmt.Errorf("--container-name=%q: a name has letters, digits and _ - . in it", s.Name)
+	}
+	return nil
+}
+
+// Fits says why a step can not enter a container that another one runs in.
+func (s *Spec) Fits(other *Spec) error {
+	switch {
+	case s.NameMode == cluster.ContainerNoExec:
+		return fmt.Errorf("container %q is running, and no_exec forbids to enter it", s.Name)
+	case len(s.Mounts) > 0 && !slices.Equal(s.Mounts, other.Mounts) || s.MountHome && !other.MountHome:
+		return fmt.Errorf("container %q is running with other mounts: they can not be changed", s.Name)
+	case s.Root != other.Root:
+		return fmt.Errorf("container %q is running, and its user is root there or not: that can not be changed", s.Name)
+	case s.Writable && !other.Writable:
+		return fmt.Errorf("container %q is running, and can not be written to", s.Name)
+	}
+	return nil
+}

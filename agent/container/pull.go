@@ -1,0 +1,144 @@
+package container
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+const (
+	// answerTime is how long a registry may take to begin an answer.
+	answerTime = 30 * time.Second
+	// stallTime is how long it may send nothing of a layer.
+	stallTime = time.Minute
+	dialTime  = 10 * time.Second
+	tlsTime   = 10 * time.Second
+)
+
+// puller talks to the registry of one image as one user.
+type puller struct {
+	ctx   context.Context
+	image Remote
+	keys  authn.Keychain
+	web   http.RoundTripper
+	stall time.Duration
+}
+
+func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
+	web := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTime}).DialContext,
+		TLSHandshakeTimeout: tlsTime, ResponseHeaderTimeout: answerTime, ForceAttemptHTTP2: true}
+	return &puller{ctx: ctx, image: image, keys: keys, web: web, stall: stallTime}
+}
+
+// find asks the registry, as the user, for the image that fits this machine. That it answers is the
+// user's right to it.
+func (p *puller) find() (v1.Image, v1.Hash, error) {
+	ref := p.image.Ref
+	got, err := remote.Get(ref, remote.WithContext(p.ctx), remote.WithAuthFromKeychain(p.keys),
+		remote.WithTransport(p.web), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	if err != nil {
+		return nil, v1.Hash{}, p.explain(err)
+	}
+	img, err := got.Image()
+	if err != nil {
+		return nil, v1.Hash{}, p.explain(err)
+	}
+	digest, err := img.Digest()
+	return img, digest, p.explain(err)
+}
+
+// layers gives the layers to each, lowest first, as they arrive; a layer that is not what its
+// digest says is an error.
+func (p *puller) layers(img v1.Image, each func(io.Reader) error) error {
+	list, err := img.Layers()
+	if err != nil {
+		return p.explain(err)
+	}
+	for i, l := range list {
+		if err := p.layer(l, each); err != nil {
+			return fmt.Errorf("layer %d of %d: %w", i+1, len(list), p.explain(err))
+		}
+	}
+	return nil
+}
+
+func (p *puller) layer(l v1.Layer, each func(io.Reader) error) error {
+	rc, err := l.Compressed()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	w := &watched{r: rc, end: time.AfterFunc(p.stall, func() { rc.Close() }), every: p.stall}
+	defer w.end.Stop()
+	return each(w)
+}
+
+// watched is a download that ends with an error when nothing comes.
+type watched struct {
+	r     io.Reader
+	end   *time.Timer
+	every time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && !w.end.Stop() {
+		return n, fmt.Errorf("the registry has sent nothing for %s", w.every)
+	}
+	w.end.Reset(w.every)
+	return n, err
+}
+
+// explain words what a registry has said.
+func (p *puller) explain(err error) error {
+	var t *transport.Error
+	if !errors.As(err, &t) {
+		return err
+	}
+	ref, why := p.image.Ref, strings.ToLower(http.StatusText(t.StatusCode))
+	var said []string
+	for _, d := range t.Errors {
+		if text := strings.TrimSpace(d.Message); text != "" {
+			said = append(said, text)
+		}
+	}
+	at := fmt.Sprintf("%s answers %d (%s)", ref.Context().RegistryStr(), t.StatusCode, why)
+	if len(said) > 0 {
+		at += ": " + strings.Join(said, "; ")
+	}
+	switch t.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%s: there is no such image, or your credentials do not allow it "+
+			"(~/.config/enroot/.credentials, ~/.docker/config.json)", at)
+	case http.StatusNotFound:
+		return fmt.Errorf("%s: there is no image %s", at, ref.Name())
+	case http.StatusTooManyRequests:
+		return fmt.Errorf("%s: too much was asked of it from here; with credentials of your own it allows more", at)
+	}
+	return errors.New(at)
+}
+
+// decodeAuth reads USER:PASSWORD as docker's file has it.
+func decodeAuth(text string) *authn.AuthConfig {
+	plain, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	user, password, ok := strings.Cut(string(plain), ":")
+	if !ok {
+		return nil
+	}
+	return &authn.AuthConfig{Username: user, Password: strings.TrimRight(password, "\x00")}
+}

@@ -1,0 +1,326 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Maker makes the container of a step around the thread that calls Enter, which must have its own
+// file system attributes (CLONE_FS) and be about to end: it does not come back.
+type Maker struct {
+	Spec     *Spec
+	Image    Image
+	Dir      string // the step's directory, for images by a path that begins with ./
+	Step     string // names the step on this node
+	Job      string // names the job on this node, if the container has a name
+	Script   string // of the node, to be seen in place; "": none
+	UID, GID uint32
+	// AsUser does something with the user's rights on files.
+	AsUser func(func() error) error
+	// Owner is a user namespace in which the user is root.
+	Owner func() (fd int, err error)
+}
+
+// build is a container that is being made.
+type build struct {
+	*Maker
+	proc   int             // the node's /proc: the working directory, see fdName
+	top    int             // the node's root
+	fds    []int           // to close
+	own    map[uint64]bool // devices of file systems that are this container's alone
+	sys    []source        // of the node, for every container
+	user   []source        // that the user asked for
+	mapped bool            // the image's files are seen as the user's
+	links  []driverLink    // to the libraries of the GPUs' driver
+	config Config
+}
+
+// source is a file or folder of the node, as a mount that has no place yet.
+type source struct {
+	fd     int
+	dir    bool
+	deep   bool // with what is mounted below it
+	target string
+	attr   uint64 // of the mount, besides its own
+	spread uint64 // whether what the node mounts below it later is seen; 0: it is
+}
+
+// Enter makes the container and goes in. All that a user names is opened with that user's rights;
+// all that the image names is looked up with the image as the root, so that none of its links leads
+// out.
+func (m *Maker) Enter() (Config, error) {
+	if os.Geteuid() != 0 {
+		return Config{}, errAsRoot
+	}
+	if err := m.Spec.Check(); err != nil {
+		return Config{}, err
+	}
+	b := &build{Maker: m, proc: -1, top: -1, own: map[uint64]bool{}, config: m.Image.Config}
+	defer b.close()
+	for _, do := range []func() error{b.apart, b.open, b.stage, b.inside, b.leave} {
+		if err := do(); err != nil {
+			return Config{}, err
+		}
+	}
+	return b.config, nil
+}
+
+func (b *build) close() {
+	for _, fd := range b.fds {
+		unix.Close(fd)
+	}
+}
+
+func (b *build) keep(fd int) int {
+	b.fds = append(b.fds, fd)
+	return fd
+}
+
+// apart gives the thread mounts of its own. What the node mounts later, an automounter above all,
+// is seen in the container.
+func (b *build) apart() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("keep its mounts to itself: %w", err)
+	}
+	for path, to := range map[string]*int{"/proc": &b.proc, "/": &b.top} {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		*to = b.keep(fd)
+	}
+	return nil
+}
+
+// openPath opens a path without the links of /proc that lead anywhere: to a thread of the
+// supervisor they would give what that has open, and out of the image.
+func openPath(path string, flags int) (int, error) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	switch err {
+	case nil:
+		return fd, nil
+	case unix.ENOSYS:
+		err = errOld
+	case unix.ELOOP:
+		err = errLoop
+	}
+	return -1, &os.PathError{Op: "open", Path: path, Err: err}
+}
+
+// How often and how far apart it is tried again to make a mount read-only that is "busy".
+const (
+	busyTries = 1000
+	busyPause = time.Millisecond
+)
+
+// fdName is a descriptor as a path, from the working directory that all is done in.
+func fdName(fd int) string { return fmt.Sprintf("thread-self/fd/%d", fd) }
+
+// stage mounts the image where only this thread sees it, below what the step writes.
+func (b *build) stage() error {
+	mnt := filepath.Join(b.Spec.Store, "mnt")
+	if err := os.MkdirAll(mnt, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", mnt, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0700"); err != nil {
+		return &os.PathError{Op: "mount", Path: mnt, Err: err}
+	}
+	lower, write := filepath.Join(mnt, "lower"), filepath.Join(mnt, "write")
+	for _, d := range []string{lower, write, filepath.Join(mnt, "root")} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := b.lower(lower); err != nil {
+		return err
+	}
+	if err := b.upper(lower, write); err != nil {
+		return err
+	}
+	if err := unix.Chdir(mnt); err != nil { // relative names: others may have a comma or a colon in them
+		return err
+	}
+	const options = "lowerdir=lower,upperdir=write/up,workdir=write/work,redirect_dir=nofollow,metacopy=off,index=off"
+	err := unix.Mount("overlay", "root", "overlay", unix.MS_NOSUID|unix.MS_NODEV, options)
+	if err == unix.EINVAL && b.mapped {
+		return fmt.Errorf("mount the image with its files as the user's: %w (it takes Linux 5.19)", err)
+	}
+	if err != nil {
+		return fmt.Errorf("mount the image (overlay): %w", err)
+	}
+	root, err := unix.Open("root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	b.keep(root)
+	var st unix.Stat_t
+	if err := unix.Fstat(root, &st); err != nil {
+		return err
+	}
+	b.own[st.Dev] = true
+	if err := errors.Join(unix.Fchdir(root), unix.Chroot(".")); err != nil {
+		return fmt.Errorf("enter the image: %w", err)
+	}
+	return unix.Fchdir(b.proc)
+}
+
+// upper makes the folder that takes what is written: in memory, or on the disk for a container that
+// may be written to.
+func (b *build) upper(lower, write string) error {
+	if b.Spec.Writable || b.Job != "" {
+		disk, err := b.writes()
+		if err != nil {
+			return err
+		}
+		if err := unix.Mount(disk, write, "", unix.MS_BIND, ""); err != nil {
+			return &os.PathError{Op: "mount", Path: disk, Err: err}
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(lower, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: lower, Err: err}
+	}
+	up := filepath.Join(write, "up")
+	if err := os.Mkdir(filepath.Join(write, "work"), 0o755); err != nil && !os.IsExist(err) {
+		return err
+	}
+	if err := os.Mkdir(up, 0o755); err != nil {
+		if os.IsExist(err) { // of an earlier step
+			return nil
+		}
+		return err
+	}
+	return errors.Join(os.Chmod(up, os.FileMode(st.Mode&0o777)), os.Chown(up, int(st.Uid), int(st.Gid)))
+}
+
+// writes is where a container writes to on the disk: a step's own begins empty.
+func (b *build) writes() (string, error) {
+	if b.Job != "" {
+		return b.Spec.keptAt(b.Job), nil
+	}
+	disk := StepDir(b.Spec.Store, b.Step)
+	return disk, errors.Join(os.RemoveAll(disk), os.MkdirAll(disk, 0o700))
+}
+
+// StepDir is what a step has on the disk, to be removed at its end.
+func StepDir(store, step string) string { return filepath.Join(store, "steps", step) }
+
+// lower mounts the files of the image.
+func (b *build) lower(at string) error {
+	var err error
+	switch {
+	case b.Image.Root != "":
+		err = unix.Mount(b.Image.Root, at, "", unix.MS_BIND, "")
+	case IsSquashed(b.Spec.Image):
+		err = b.squashed(at)
+	default: // the user's own: what is not the user's in it stays so
+		return b.folder(at)
+	}
+	if err != nil {
+		return err
+	}
+	err = b.chown(at)
+	b.mapped = err == nil
+	if err != nil && b.Spec.Writable {
+		return fmt.Errorf("--container-writable: the image's files can not be the user's here "+
+			"(%w; it takes Linux 5.19 and user namespaces)", err)
+	}
+	return nil
+}
+
+// chown has root's files below a mount point seen as the user's.
+func (b *build) chown(at string) error {
+	owner, err := b.Owner()
+	if err != nil {
+		return fmt.Errorf("make a user namespace: %w", err)
+	}
+	defer unix.Close(owner)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, at, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
+	}
+	defer unix.Close(fd)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(owner)}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return fmt.Errorf("mount_setattr: %w", err)
+	}
+	return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// folder mounts a folder of the user's.
+func (b *build) folder(at string) error {
+	path := b.Spec.path(b.Dir)
+	fd, err := b.openAs(path, unix.O_PATH|unix.O_DIRECTORY, unix.R_OK|unix.X_OK)
+	if err != nil {
+		return fmt.Errorf("--container-image: %w", err)
+	}
+	s := source{}
+	if err := b.clone(fd, path, &s, false); err != nil {
+		return err
+	}
+	return unix.MoveMount(s.fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// openAs opens a path with the user's rights, if the user has access.
+func (b *build) openAs(path string, flags int, access uint32) (fd int, err error) {
+	err = b.AsUser(func() error {
+		if fd, err = openPath(path, flags); err != nil {
+			return err
+		}
+		b.keep(fd)
+		if access == 0 {
+			return nil
+		}
+		err := unix.Faccessat2(fd, "", access, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
+		if err != nil && err != unix.ENOSYS {
+			return &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		return nil
+	})
+	return fd, err
+}
+
+// leave makes the image the root for good: nothing of the node is left but what was mounted.
+func (b *build) leave() error {
+	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	b.keep(root)
+	if err := errors.Join(unix.Fchdir(b.top), unix.Chroot("."), unix.Fchdir(root)); err != nil {
+		return fmt.Errorf("leave the image: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount the node's root: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	if b.Spec.Writable {
+		return nil
+	}
+	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
+	err = unix.Mount("", "/", "", flags, "")
+	for try := 0; err == unix.EBUSY && try < busyTries; try++ {
+		// The child of another launcher, between its fork and its exec, still has a file open that was
+		// written here.
+		time.Sleep(busyPause)
+		err = unix.Mount("", "/", "", flags, "")
+	}
+	if err != nil {
+		return fmt.Errorf("make the image read-only: %w", err)
+	}
+	return nil
+}

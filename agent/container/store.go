@@ -1,0 +1,198 @@
+package container
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dev.muster/durable"
+	"dev.muster/wire"
+	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
+)
+
+// Store keeps images unpacked, each once, by the digest of its manifest. Only root gets to it by
+// name.
+//
+//	images/sha256-DIGEST/root      the files
+//	images/sha256-DIGEST/config    what the image says of its programs
+//	images/sha256-DIGEST/sources   registries and repositories that all of it came from, one a line
+//	images/.sha256-DIGEST.SOURCE   one that is being unpacked, or was when its process died
+//	locks/sha256-DIGEST.SOURCE
+//	mnt                            where launchers mount; always empty outside of their namespaces
+//	steps/STEP                     what a step writes into its container
+type Store struct {
+	Dir    string
+	Limits Limits
+}
+
+const (
+	rootName    = "root"
+	configName  = "config"
+	sourcesName = "sources"
+)
+
+// ready makes the store's folders.
+func (s *Store) ready() error {
+	for _, d := range []string{"images", "locks", "mnt", "steps"} {
+		if err := os.MkdirAll(filepath.Join(s.Dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(s.Dir, 0o700)
+}
+
+// Obtain is the unpacked image, fetched if the store lacks it. The registry is asked each time:
+// only by its answer is it known that this user may have the image, and what the tag means now.
+func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (Image, error) {
+	if err := s.ready(); err != nil {
+		return Image{}, fmt.Errorf("the node's store of images: %w", err)
+	}
+	p := newPuller(ctx, image, keys)
+	img, digest, err := p.find()
+	if err != nil {
+		return Image{}, err
+	}
+	name := digest.Algorithm + "-" + digest.Hex
+	// A lock for each source: a slow registry holds up nobody who has the image from another.
+	sum := sha256.Sum256([]byte(image.source()))
+	work := name + "." + hex.EncodeToString(sum[:8])
+	release, err := s.lock(work)
+	if err != nil {
+		return Image{}, fmt.Errorf("the node's store of images: %w", err)
+	}
+	defer release()
+	dir := filepath.Join(s.Dir, "images", name)
+	have, err := open(dir)
+	switch {
+	case err == nil && from(dir, image.source()):
+		return have, nil
+	case err == nil: // another registry has it under the same digest: it must show that it has all of it
+		if err := p.layers(img, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }); err != nil {
+			return Image{}, err
+		}
+		return have, addSource(dir, image.source())
+	case !errors.Is(err, fs.ErrNotExist):
+		return Image{}, err
+	}
+	if err := s.unpack(p, img, work, dir); err != nil {
+		return Image{}, err
+	}
+	return open(dir)
+}
+
+// lock waits until nobody else unpacks the image. The lock ends with its process.
+func (s *Store) lock(name string) (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.Dir, "locks", name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}
+
+// unpack fetches an image and puts it into the store when it is whole and on the disk.
+func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
+	tmp := filepath.Join(s.Dir, "images", "."+work)
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return err
+	}
+	root := filepath.Join(tmp, rootName)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return err
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		return p.explain(err)
+	}
+	cfg := Config{Env: file.Config.Env, Entrypoint: file.Config.Entrypoint, WorkDir: file.Config.WorkingDir}
+	u, err := newUnpacker(root, s.Limits)
+	if err != nil {
+		return err
+	}
+	defer u.close()
+	if err := p.layers(img, u.layer); err != nil {
+		return err
+	}
+	text, err := wire.Marshal(&cfg)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, configName), text, 0o600); err != nil {
+		return err
+	}
+	if err := addSource(tmp, p.image.source()); err != nil {
+		return err
+	}
+	if err := syncAll(tmp); err != nil {
+		return err
+	}
+	err = durable.Rename(tmp, dir)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTEMPTY) { // from another source meanwhile
+		return errors.Join(os.RemoveAll(tmp), addSource(dir, p.image.source()))
+	}
+	return err
+}
+
+// syncAll has all of a folder's file system on the disk: after a power failure no image lacks
+// files.
+func syncAll(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}
+
+// open reads what the store has of an image.
+func open(dir string) (Image, error) {
+	text, err := os.ReadFile(filepath.Join(dir, configName))
+	if err != nil {
+		return Image{}, err
+	}
+	out := Image{Root: filepath.Join(dir, rootName)}
+	if err := wire.Unmarshal(text, &out.Config); err != nil {
+		return Image{}, fmt.Errorf("read %s: %w", dir, err)
+	}
+	return out, nil
+}
+
+func from(dir, source string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, sourcesName))
+	return err == nil && slices.Contains(strings.Fields(string(text)), source)
+}
+
+func addSource(dir, source string) error {
+	f, err := os.OpenFile(filepath.Join(dir, sourcesName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(source + "\n")
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,371 @@
+package container
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound what an image may become on the node's disk.
+type Limits struct {
+	Files int
+	Bytes int64
+}
+
+// DefaultLimits are far above any image that is of use, and below what would fill a node.
+var DefaultLimits = Limits{Files: 2 << 20, Bytes: 256 << 30}
+
+const (
+	// keepFree is how much of the file system an unpack leaves to others, in bytes.
+	keepFree = 1 << 30
+	// checkEvery is how many bytes are written between two looks at what is free.
+	checkEvery = 64 << 20
+	maxPath    = 4096
+	maxLinks   = 40 // of one path, as the kernel follows
+)
+
+// whiteout begins the name of what a layer takes away of those below it; opaque is the file by
+// which all of a folder goes.
+const (
+	whiteout = ".wh."
+	opaque   = ".wh..wh..opq"
+	reserved = ".wh..wh."
+)
+
+// unpacker writes layers, lowest first, below a folder that nothing of it can leave: each parent is
+// looked up by us, link by link, with links seen from the folder, and what is left to os is done
+// through os.Root.
+type unpacker struct {
+	root  *os.Root
+	left  Limits
+	fresh map[string]bool // what this layer has made; its opaque folders keep that
+	since int64           // bytes since the last look at what is free
+
+	dir, real string // the last parent, and what it was found to be
+}
+
+func newUnpacker(dir string, l Limits) (*unpacker, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &unpacker{root: root, left: l}, nil
+}
+
+func (u *unpacker) close() { u.root.Close() }
+
+// layer applies one layer, packed or not.
+func (u *unpacker) layer(packed io.Reader) error {
+	plain, done, err := unpacked(packed)
+	if err != nil {
+		return err
+	}
+	defer done()
+	u.fresh = map[string]bool{}
+	tr := tar.NewReader(plain)
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+			return fmt.Errorf("the layer is no archive of files: %w", err)
+		}
+		if err := u.entry(h, tr); err != nil {
+			return err
+		}
+	}
+	// The digest is checked at the end of what was sent, which may be behind that of the archive.
+	if _, err := io.Copy(io.Discard, io.LimitReader(plain, u.left.Bytes)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, packed)
+	return err
+}
+
+// unpacked finds out how a layer is packed.
+func unpacked(r io.Reader) (plain io.Reader, done func(), err error) {
+	b := bufio.NewReaderSize(r, 64<<10)
+	magic, err := b.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	switch {
+	case len(magic) > 1 && magic[0] == 0x1f && magic[1] == 0x8b:
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, func() { z.Close() }, nil
+	case string(magic) == "\x28\xb5\x2f\xfd":
+		z, err := zstd.NewReader(b, zstd.WithDecoderMaxMemory(128<<20), zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}
+	return b, func() {}, nil
+}
+
+// entry does what one entry of the archive says.
+func (u *unpacker) entry(h *tar.Header, body io.Reader) error {
+	if u.left.Files--; u.left.Files < 0 {
+		return errors.New("the image has too many files")
+	}
+	name, err := cleanName(h.Name)
+	if err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeDir, tar.TypeReg, tar.TypeSymlink, tar.TypeLink:
+	default: // devices, pipes, notes of the archiver: a container has the node's devices
+		return nil
+	}
+	if name == "" {
+		return nil // the folder itself
+	}
+	dir, base := path.Split(name)
+	if dir, err = u.parent(path.Clean("/" + dir)[1:]); err != nil {
+		return fmt.Errorf("%s: %w", h.Name, err)
+	}
+	if strings.HasPrefix(base, whiteout) {
+		err = u.whiteout(dir, base)
+	} else {
+		err = u.put(path.Join(dir, base), h, body)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// cleanName is an entry's name below the folder. One that would leave it is no mistake of an honest
+// archiver.
+func cleanName(name string) (string, error) {
+	if len(name) > maxPath || strings.ContainsRune(name, 0) {
+		return "", fmt.Errorf("an entry of the image has a name of %d bytes that is no path", len(name))
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return "", fmt.Errorf("the image would write outside of itself: %q", name)
+		}
+	}
+	return path.Clean("/" + name)[1:], nil
+}
+
+// parent is the folder that a name means, made if it is not there.
+func (u *unpacker) parent(dir string) (string, error) {
+	if dir == u.dir {
+		return u.real, nil
+	}
+	real, err := u.resolve(dir)
+	if err != nil {
+		return "", err
+	}
+	u.dir, u.real = dir, real
+	return real, nil
+}
+
+// resolve follows a folder's name from the top, links too: absolute ones begin at the top, and none
+// gets above it.
+func (u *unpacker) resolve(dir string) (string, error) {
+	todo, at := strings.Split(dir, "/"), ""
+	for links := 0; len(todo) > 0; {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = strings.TrimPrefix(path.Dir("/"+at), "/")
+			continue
+		}
+		next := path.Join(at, part)
+		info, err := u.root.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := u.root.Mkdir(next, 0o755); err != nil {
+				return "", err
+			}
+			u.fresh[next] = true
+			at = next
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink != 0:
+			if links++; links > maxLinks {
+				return "", unix.ELOOP
+			}
+			to, err := u.root.Readlink(next)
+			if err != nil {
+				return "", err
+			}
+			if path.IsAbs(to) {
+				at = ""
+			}
+			todo = append(strings.Split(to, "/"), todo...)
+		case !info.IsDir(): // a later layer makes a folder of it
+			if err := u.root.Remove(next); err != nil {
+				return "", err
+			}
+			if err := u.root.Mkdir(next, 0o755); err != nil {
+				return "", err
+			}
+			at = next
+		default:
+			at = next
+		}
+	}
+	return at, nil
+}
+
+// whiteout takes away what lower layers have.
+func (u *unpacker) whiteout(dir, base string) error {
+	u.dir, u.real = "", ""
+	if base == opaque {
+		return u.empty(dir)
+	}
+	name := strings.TrimPrefix(base, whiteout)
+	if strings.HasPrefix(base, reserved) {
+		return nil // of aufs
+	}
+	if name == "" || name == "." || name == ".." {
+		return errors.New("it takes away what is not the image's")
+	}
+	err := u.root.RemoveAll(path.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// empty takes away all of a folder but what this layer has put there.
+func (u *unpacker) empty(dir string) error {
+	f, err := u.root.Open(path.Join(".", dir))
+	if err != nil {
+		return err
+	}
+	names, err := f.Readdirnames(-1)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if full := path.Join(dir, n); !u.fresh[full] {
+			if err := u.root.RemoveAll(full); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// put makes one file, folder or link. All is root's: in the container it is seen as the user's.
+func (u *unpacker) put(name string, h *tar.Header, body io.Reader) error {
+	mode := fs.FileMode(h.Mode) & 0o777 // nothing is set-uid: no_new_privs would make it plain anyway
+	if h.Typeflag == tar.TypeDir && h.Mode&0o1000 != 0 {
+		mode |= fs.ModeSticky
+	}
+	there, err := u.root.Lstat(name)
+	if err == nil && (h.Typeflag != tar.TypeDir || !there.IsDir()) {
+		if h.Typeflag == tar.TypeLink {
+			if same, _ := u.linked(h.Linkname); same == name {
+				return nil // a link to itself
+			}
+		}
+		u.dir, u.real = "", ""
+		if err := u.root.RemoveAll(name); err != nil {
+			return err
+		}
+		there = nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	u.fresh[name] = true
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if there == nil {
+			if err := u.root.Mkdir(name, 0o755); err != nil {
+				return err
+			}
+		}
+		return u.root.Chmod(name, mode)
+	case tar.TypeSymlink:
+		if h.Linkname == "" || len(h.Linkname) > maxPath {
+			return errors.New("it is a link to nothing")
+		}
+		u.dir, u.real = "", ""
+		return u.root.Symlink(h.Linkname, name)
+	case tar.TypeLink:
+		to, err := u.linked(h.Linkname)
+		if err != nil {
+			return err
+		}
+		return u.root.Link(to, name)
+	}
+	return u.file(name, mode, h, body)
+}
+
+// linked is the file that a hard link names.
+func (u *unpacker) linked(name string) (string, error) {
+	name, err := cleanName(name)
+	if err != nil {
+		return "", err
+	}
+	dir, base := path.Split(name)
+	if dir, err = u.resolve(dir); err != nil {
+		return "", err
+	}
+	return path.Join(dir, base), nil
+}
+
+func (u *unpacker) file(name string, mode fs.FileMode, h *tar.Header, body io.Reader) error {
+	f, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := io.Copy(&bounded{u, f}, body); err != nil {
+		return err
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if h.ModTime.Unix() <= 0 {
+		return f.Close()
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return u.root.Chtimes(name, h.ModTime, h.ModTime) // Python looks at it
+}
+
+// bounded counts what is written, and leaves the node some room.
+type bounded struct {
+	u *unpacker
+	f *os.File
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	u := b.u
+	if u.left.Bytes -= int64(len(p)); u.left.Bytes < 0 {
+		return 0, errors.New("the image is too large for a node")
+	}
+	if u.since += int64(len(p)); u.since >= checkEvery {
+		u.since = 0
+		var st unix.Statfs_t
+		if unix.Fstatfs(int(b.f.Fd()), &st) == nil && int64(st.Bavail)*st.Bsize < keepFree {
+			return 0, unix.ENOSPC
+		}
+	}
+	return b.f.Write(p)
+}

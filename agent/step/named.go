@@ -1,0 +1,112 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"dev.muster/agent/container"
+	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// namePause is how often a step looks whether the container that it shares with others of its job
+// is free for it.
+const namePause = 10 * time.Millisecond
+
+// awaitName waits until no other step is about to begin or to end in the container of that name. It
+// finds a task that runs in it, whose namespace is then entered: two mounts of what is written
+// would not see each other.
+func (r *run) awaitName() (with *task) {
+	s := r.sup
+	s.mu.Lock()
+	s.insides++
+	r.inside.number = s.insides
+	s.mu.Unlock()
+	for {
+		with, wait := r.nameFree()
+		if !wait || r.isEnding() {
+			return with
+		}
+		time.Sleep(namePause)
+	}
+}
+
+// nameFree finds a task in the container of that name; wait: another step begins or ends there.
+func (r *run) nameFree() (with *task, wait bool) {
+	s := r.sup
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.steps {
+		c := o.spec.Container
+		if o == r || o.state == Ended || c == nil || c.Name != r.spec.Container.Name {
+			continue
+		}
+		if o.id.JobName() != r.id.JobName() {
+			continue
+		}
+		switch {
+		case !o.launched:
+			wait = wait || o.inside != nil && o.inside.number < r.inside.number
+		case o.live == 0:
+			wait = true
+		default:
+			for _, t := range o.tasks {
+				if t.live {
+					with = t
+				}
+			}
+		}
+	}
+	return with, wait
+}
+
+// named is the image of a step whose container has a name.
+func (r *run) named() (container.Image, error) {
+	c, job := r.spec.Container, r.id.JobName()
+	if err := c.Check(); err != nil {
+		return container.Image{}, err
+	}
+	r.inside.with = r.awaitName()
+	image, found, err := c.Recall(job)
+	if err != nil || found {
+		return image, err
+	}
+	if image, err = r.fetch(); err != nil {
+		return image, err
+	}
+	return image, c.Keep(job, r.spec.Dir, image)
+}
+
+// join takes this thread into a container in which another step of the job runs.
+func (l *launcher) join(r *run, with *task) error {
+	c := r.spec.Container
+	l.sup.mu.Lock()
+	other, fd := with.run.spec.Container, -1
+	if with.live {
+		fd = trustedSpace(with.st.PID)
+	}
+	l.sup.mu.Unlock()
+	if fd < 0 {
+		return fmt.Errorf("container %q has just ended", c.Name)
+	}
+	defer unix.Close(fd)
+	if err := c.Fits(other); err != nil {
+		return err
+	}
+	if err := unix.Setns(fd, unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("enter the container %q: %w", c.Name, err)
+	}
+	return nil
+}
+
+// errNotRunning is why a step can not only enter a container.
+var errNotRunning = errors.New("the container does not run, and exec only enters one that does")
+
+// mayMake reports whether the options let a container be made that does not run.
+func mayMake(c *container.Spec) error {
+	if c.NameMode == cluster.ContainerExec {
+		return errNotRunning
+	}
+	return nil
+}

@@ -1,0 +1,498 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+const busybox = "/bin/busybox"
+
+// tools are what the image's busybox is called.
+var tools = strings.Fields("sh cat ls id env touch mkdir rm stat grep echo hostname sleep head pwd mount wc")
+
+// layerOf is a layer of an image: text files by name, links that begin with ->, folders that end with /.
+func layerOf(t *testing.T, box bool, files ...string) v1.Layer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	put := func(h tar.Header, text []byte) {
+		h.Size = int64(len(text))
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if box {
+		text, err := os.ReadFile(busybox)
+		if err != nil {
+			t.Skip("no busybox-static for an image: ", err)
+		}
+		put(tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o755}, text)
+		for _, n := range tools {
+			put(tar.Header{Name: "bin/" + n, Typeflag: tar.TypeSymlink, Linkname: "busybox"}, nil)
+		}
+	}
+	for _, f := range files {
+		path, text, _ := strings.Cut(f, "=")
+		switch to, link := strings.CutPrefix(text, "->"); {
+		case strings.HasSuffix(path, "/"):
+			put(tar.Header{Name: path, Typeflag: tar.TypeDir, Mode: 0o755}, nil)
+		case link:
+			put(tar.Header{Name: path, Typeflag: tar.TypeSymlink, Linkname: to}, nil)
+		default:
+			put(tar.Header{Name: path, Typeflag: tar.TypeReg, Mode: 0o755}, []byte(text))
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// imageOf is the image of the tests: two layers, of which the second takes a file of the first away.
+func imageOf(t *testing.T) v1.Image {
+	t.Helper()
+	img, err := mutate.AppendLayers(empty.Image,
+		layerOf(t, true, "etc/os-release=ID=tiny\n", "etc/gone=x", "etc/passwd=root:x:0:0::/:/bin/sh\n", "root/secret=s", "app/", "data=->/app", "etc/resolv.conf=->../run/r"),
+		layerOf(t, false, "etc/.wh.gone=", "etc/second=2\n", "entry=#!/bin/sh\necho entered\nexec \"$@\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg = cfg.DeepCopy()
+	cfg.Config = v1.Config{Env: []string{"PATH=/bin", "COLOUR=image", "ONLY=image"}, WorkingDir: "/app", Entrypoint: []string{"/entry"}, User: "root"}
+	cfg.Architecture, cfg.OS = "amd64", "linux"
+	if img, err = mutate.ConfigFile(img, cfg); err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// hub is a registry: what is below private/ wants the password.
+type hub struct {
+	host  string
+	blobs int // GETs of layers
+}
+
+const hubUser, hubPassword = "reader", "open-sesame"
+
+func startHub(t *testing.T) *hub {
+	t.Helper()
+	h := &hub{}
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if strings.HasPrefix(r.URL.Path, "/v2/private/") && (user != hubUser || password != hubPassword) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="hub"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/v2/hang/") {
+			<-r.Context().Done()
+			return
+		}
+		if r.URL.Path == "/v2/" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="hub"`)
+			if user == "" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+		}
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+			h.blobs++
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	h.host = strings.TrimPrefix(srv.URL, "http://")
+	return h
+}
+
+func (h *hub) push(t *testing.T, img v1.Image, image string) {
+	t.Helper()
+	ref, err := name.ParseReference(h.host + "/" + image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, img, remote.WithAuth(&authn.Basic{Username: hubUser, Password: hubPassword})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func needsContainers(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("containers need root")
+	}
+	if _, err := os.Stat(busybox); err != nil {
+		t.Skip("no busybox-static for an image: ", err)
+	}
+}
+
+// TestContainer has a row for what each option of Pyxis does.
+func TestContainer(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	h := startHub(t)
+	img := imageOf(t)
+	h.push(t, img, "lab/tiny:1")
+	h.push(t, img, "private/tiny:1")
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec")
+	tiny := "--container-image=" + h.host + "#lab/tiny:1"
+	d.write("given", "of the node\n")
+	d.file(0, "closed/open/file", "f\n")
+	d.file(1, "mine/keep", "k\n")
+	if err := os.Chmod(d.dir+"/closed", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const pyxis = "slurmstepd: error: pyxis: "
+	for _, c := range []struct{ what, line, out, errs string }{
+		{"the image is the root", tiny + " cat /etc/os-release /etc/second", "ID=tiny\n2\n", ""},
+		{"a layer takes away", tiny + " ls /etc/gone", "", "No such file"},
+		{"by digest", "--container-image=" + h.host + "/lab/tiny@" + digest.String() + " cat /etc/second", "2\n", ""},
+		{"by URL", "--container-image=docker://" + h.host + "/lab/tiny:1 cat /etc/second", "2\n", ""},
+		{"no such image", "--container-image=" + h.host + "#lab/none true", "", pyxis + "failed to import docker image: "},
+		{"as the user", tiny + " id -u", "1\n", ""},
+		{"the user has a name", tiny + " id -un", "daemon\n", ""},
+		{"files are the user's", tiny + " cat /root/secret", "s", ""},
+		{"the root is read-only", tiny + " touch /new", "", "Read-only file system"},
+		{"/tmp can be written to", tiny + " touch /tmp/new /run/new", "", ""},
+		{"writable", tiny + " --container-writable sh -c", "", ""},
+		{"the image's directory", tiny + " pwd", "/app\n", ""},
+		{"workdir", tiny + " --container-workdir=/etc pwd", "/etc\n", ""},
+		{"no such workdir", tiny + " --container-workdir=/none pwd", "", pyxis + "couldn't start container: couldn't chdir to /none: No such file or directory"},
+		{"entrypoint", tiny + " --container-entrypoint echo x", "entered\nx\n", ""},
+		{"no entrypoint", tiny + " --container-entrypoint --no-container-entrypoint echo x", "x\n", ""},
+		{"the image's variables win", "--export=ALL,COLOUR=job,OTHER=job " + tiny + " sh -c 'echo $COLOUR $OTHER $ONLY $SLURM_PROCID'", "image job image 0\n", ""},
+		{"env", "--export=ALL,COLOUR=job " + tiny + " --container-env=COLOUR,ONLY sh -c 'echo $COLOUR $ONLY'", "job image\n", ""},
+		{"mount", tiny + " --container-mounts=" + d.dir + "/given:/app/in/given cat /app/in/given", "of the node\n", ""},
+		{"mount in place", tiny + " --container-mounts=" + d.dir + "/mine ls " + d.dir + "/mine", "keep\n", ""},
+		{"mount writes through", tiny + " --container-mounts=" + d.dir + "/mine:/m touch /m/made", "", ""},
+		{"mount ro", tiny + " --container-mounts=" + d.dir + "/mine:/m:ro touch /m/new", "", "Read-only file system"},
+		{"mount behind a link of the image", tiny + " --container-mounts=" + d.dir + "/given:/data/x cat /app/x", "of the node\n", ""},
+		{"mount of what is closed", tiny + " --container-mounts=" + d.dir + "/closed:/m true", "", pyxis + "couldn't start container: --container-mounts: "},
+		{"mount of what is behind it", tiny + " --container-mounts=" + d.dir + "/closed/open:/m true", "", "permission denied"},
+		{"mount point in what is closed", tiny + " --container-mounts=" + d.dir + ":/m," + d.dir + "/mine:/m/new true", "", "make the mount point /m/new: permission denied"},
+		{"mount in /proc", tiny + " --container-mounts=" + d.dir + "/mine:/proc/sys true", "", "nothing is mounted in /proc"},
+		{"what the supervisor has open", tiny + " --container-mounts=/proc/self/fd/3:/m true", "", "links of /proc"},
+		{"a directory of the supervisor", tiny + " --container-workdir=/proc/self/fd/3 pwd", "", "couldn't chdir"},
+		{"home", tiny + " --container-mount-home ls -d /usr/sbin/adduser", "/usr/sbin/adduser\n", ""},
+		{"no home", tiny + " ls -d /usr/sbin/adduser", "", "No such file"},
+		{"devices", tiny + " sh -c 'echo x >/dev/null; ls /dev/shm >/dev/null && echo ok'", "ok\n", ""},
+		{"/sys is read-only", tiny + " grep -c '^sysfs /sys sysfs ro' /proc/mounts", "1\n", ""},
+		{"root inside", tiny + " --container-remap-root --container-mounts=" + d.dir + "/mine sh -c 'id -u; id -g; touch " + d.dir + "/mine/root; stat -c %u /root/secret'", "0\n0\n0\n", ""},
+		{"root has no more rights", tiny + " --container-remap-root --container-mounts=/etc:/m cat /m/shadow", "", "Permission denied"},
+		{"root does not leave", tiny + " --container-remap-root --container-writable sh -c 'mount -t tmpfs x /mnt || mount -o remount,rw /sys'", "", "ermission denied"},
+		{"root installs", tiny + " --container-remap-root --container-writable sh -c 'echo x >/etc/new; stat -c %u /etc/new'", "0\n", ""},
+		{"no new privileges", tiny + " grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n", ""},
+		{"the node is not to be seen", tiny + " ls -d /etc/debian_version", "", "No such file"},
+		{"four tasks", "-n4 " + tiny + " sh -c 'echo $SLURM_NTASKS'", "4\n4\n4\n4\n", ""},
+		{"many at once", "-N2 -n16 " + tiny + " sh -c 'cat /etc/second >/dev/null'", "", ""},
+		{"two nodes", "-N2 -l " + tiny + " cat /etc/second", "0: 2\n1: 2\n", ""},
+		{"private", "--container-image=" + h.host + "#private/tiny:1 true", "", "answers 401 (unauthorized)"},
+		{"the node answers inside", tiny + " squeue -h -o %u", "daemon\n", ""},
+	} {
+		if c.what == "writable" {
+			c.line = tiny + " --container-writable sh -c 'echo w >/new; echo w >>/etc/second; rm /etc/os-release; cat /new /etc/second; ls /etc/os-release'"
+			c.out, c.errs = "w\n2\nw\n", "No such file"
+		}
+		t.Run(c.what, func(t *testing.T) {
+			out, errs, code := d.line(1, "srun "+c.line)
+			if sortedLines(out) != sortedLines(c.out) || !strings.Contains(errs, c.errs) || (code != 0) != (c.errs != "") {
+				t.Errorf("srun %s\nout %q\nerr %q\ncode %d\nwant %q and %q", c.line, out, errs, code, c.out, c.errs)
+			}
+			if strings.HasPrefix(c.errs, pyxis) && code != 1 {
+				t.Errorf("code %d, want 1", code)
+			}
+		})
+	}
+	for _, with := range []string{"", tiny} {
+		out, errs, code := d.line(1, "salloc -Q sh -c 'srun "+with+" true; date +%s%N; for i in 1 2 3 4 5 6 7 8 9 10; do srun "+with+" true; done; date +%s%N'")
+		var from, to int64
+		if _, err := fmt.Sscan(out, &from, &to); err != nil || code != 0 {
+			t.Fatal(out, errs, err)
+		}
+		t.Logf("a step %q, from the beginning of srun to its end: %s", with, time.Duration((to-from)/10))
+	}
+	for _, f := range []string{"made", "root"} {
+		info, err := os.Stat(d.dir + "/mine/" + f)
+		if err != nil {
+			t.Error(err)
+		} else if uid := info.Sys().(*syscall.Stat_t).Uid; uid != 1 {
+			t.Errorf("%s is %d's", f, uid)
+		}
+	}
+	if n := h.blobs; n != 3 {
+		t.Errorf("%d layers and configurations were fetched, want 3: the image is unpacked once", n)
+	}
+	left, _ := filepath.Glob(d.dir + "/d/containers/steps/*")
+	d.wait("what a step has written to be gone", func() bool {
+		left, _ = filepath.Glob(d.dir + "/d/containers/steps/*")
+		return len(left) == 0
+	})
+}
+
+func sortedLines(text string) string {
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// line runs a line of the shell as a user, in the daemon's folder.
+func (d *dev) line(uid uint32, line string) (out, errs string, code int) {
+	var o, e bytes.Buffer
+	cmd := exec.Command("/bin/sh", "-c", line)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir = &o, &e, d.env, d.dir
+	_ = cmd.Run() // the code says it
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// file writes a file and the folders that it lies in, as a user's.
+func (d *dev) file(uid int, name, text string) {
+	d.t.Helper()
+	for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+		defer os.Chown(filepath.Join(d.dir, dir), uid, uid)
+	}
+	path := filepath.Join(d.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	d.write(name, text)
+	if err := os.Chown(path, uid, uid); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// TestContainerPrivate: who has a right to an image gets it from the registry or the cache, and nobody else does.
+func TestContainerPrivate(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	h := startHub(t)
+	h.push(t, imageOf(t), "private/tiny:1")
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	d.file(1, "keys/.credentials", fmt.Sprintf("machine other login x password y\nmachine %s login %s password %s\n", h.host, hubUser, hubPassword))
+	d.file(2, "docker/config.json", `{"auths":{"`+h.host+`":{"auth":"cmVhZGVyOm9wZW4tc2VzYW1l"}},"credsStore":"none"}`)
+	if err := os.Chmod(d.dir+"/keys", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	image := h.host + "#private/tiny:1"
+	for _, c := range []struct {
+		what  string
+		uid   uint32
+		env   string
+		image string
+		ok    bool
+	}{
+		{"without a password", 1, "A=b", image, false},
+		{"enroot's", 1, "ENROOT_CONFIG_PATH=" + d.dir + "/keys", image, true},
+		{"enroot's, by name", 1, "ENROOT_CONFIG_PATH=" + d.dir + "/keys", hubUser + "@" + image, true},
+		{"enroot's, of somebody else", 1, "ENROOT_CONFIG_PATH=" + d.dir + "/keys", "other@" + image, false},
+		{"another user's file", 2, "ENROOT_CONFIG_PATH=" + d.dir + "/keys", image, false},
+		{"another user, and it is in the cache", 2, "A=b", image, false},
+		{"docker's", 2, "DOCKER_CONFIG=" + d.dir + "/docker", image, true},
+	} {
+		out, errs, code := d.line(c.uid, c.env+" srun --container-image="+c.image+" cat /etc/second")
+		if ok := code == 0 && out == "2\n"; ok != c.ok {
+			t.Errorf("%s: %q %q %d", c.what, out, errs, code)
+		}
+	}
+}
+
+// TestContainerHang: a step that waits for a registry holds up nobody, and ends when it is cancelled.
+func TestContainerHang(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	h := startHub(t)
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	for range 6 { // more than launchers of a node
+		d.line(1, "sbatch -o /dev/null --container-image="+h.host+"#hang/x --wrap true")
+	}
+	helpers := func() int {
+		out, _ := exec.Command("pgrep", "-fc", "^"+d.exe+" internal image$").Output()
+		return count(string(out))
+	}
+	d.wait("helpers", func() bool { return helpers() >= 6 })
+	if out, errs, code := d.line(1, "srun true; echo on"); out != "on\n" || code != 0 {
+		t.Errorf("%q %q %d", out, errs, code)
+	}
+	done := make(chan string)
+	go func() {
+		_, errs, _ := d.line(1, "srun --container-image="+h.host+"#hang/y true")
+		done <- errs
+	}()
+	d.wait("one more", func() bool { return helpers() >= 7 })
+	time.Sleep(2500 * time.Millisecond)
+	began := time.Now()
+	d.must("scancel", "-u", "daemon")
+	if errs := <-done; !strings.Contains(errs, "pyxis: importing docker image: "+h.host+"#hang/y\n") {
+		t.Errorf("%q", errs)
+	}
+	d.wait("the jobs to end", func() bool { return d.must("squeue", "-h") == "" })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	d.wait("the helpers to end", func() bool { return helpers() == 0 })
+}
+
+// TestContainerBatch: a batch script runs inside, with its arguments, and uses the cluster from there.
+func TestContainerBatch(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	h := startHub(t)
+	h.push(t, imageOf(t), "lab/tiny:1")
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	d.file(1, "work/script", "#!/bin/sh\n#SBATCH --container-image="+h.host+"#lab/tiny:1\n#SBATCH --container-mounts=./\n"+
+		"cat /etc/os-release; pwd; echo $1\nsrun -D / cat /etc/os-release | head -n 1\nsrun --container-image="+h.host+"#lab/tiny:1 cat /etc/second\n")
+	out, errs, code := d.line(1, "cd "+d.dir+"/work && sbatch -W -o out script word")
+	if code != 0 {
+		t.Fatal(out, errs, code)
+	}
+	node, _ := os.ReadFile("/etc/os-release")
+	first, _, _ := strings.Cut(string(node), "\n")
+	expect(t, "the script's output", d.read("work/out"), "ID=tiny\n/app\nword\n"+first+"\n2\n")
+	_, errs, code = d.line(1, "cd "+d.dir+"/work && sbatch -W -o bad --container-image="+h.host+"#lab/none --wrap true")
+	if code != 1 || !strings.Contains(d.read("work/bad"), "slurmstepd: error: pyxis: failed to import docker image: ") {
+		t.Errorf("%d %s %s", code, errs, d.read("work/bad"))
+	}
+	_, errs, code = d.line(1, "cd "+d.dir+"/work && sbatch -W -o bare --export=NONE --container-image="+h.host+"#lab/tiny:1 --wrap 'echo $USER $HOME'")
+	if code != 0 || d.read("work/bare") != "daemon /usr/sbin\n" {
+		t.Errorf("%d %s %q", code, errs, d.read("work/bare"))
+	}
+	out, errs, code = d.as(1, "salloc", "-Q", "--container-image="+h.host+"#lab/tiny:1", "srun", "cat", "/etc/second")
+	if out != "2\n" || code != 0 {
+		t.Errorf("salloc: %q %q %d", out, errs, code)
+	}
+}
+
+// TestContainerName: a container is kept for the job, entered while it runs, and gone with the job.
+func TestContainerName(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	h := startHub(t)
+	h.push(t, imageOf(t), "lab/tiny:1")
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	d.file(1, "work/job", `#!/bin/sh
+image=`+h.host+`#lab/tiny:1
+try() { echo "$@"; srun -D / "$@" 2>&1 | grep -v '^srun: error: node'; }
+try --container-name=a cat /new
+try --container-name=a --container-image=$image --container-writable sh -c 'echo one >/new'
+try --container-name=a:create --container-image=$image true
+try --container-name=a:exec true
+try --container-name=a sh -c 'cat /new; pwd; (echo two >>/new) 2>/dev/null || echo refused'
+try --container-name=b --container-image=$image ls /new
+srun -D / --overlap --container-name=a --container-writable sh -c 'echo three >/tmp/mine; sleep 100' &
+until [ "$(squeue -s -h -j $SLURM_JOB_ID -o %i | grep -c '[.][0-9]')" = 1 ]; do sleep 0.1; done
+until srun -D / --overlap --container-name=a:exec cat /tmp/mine 2>/dev/null; do sleep 0.1; done
+try --overlap --container-name=a:no_exec true
+try --overlap --container-name=a --container-mounts=/etc:/m true
+try --overlap --container-name=a sh -c 'echo four >>/new; cat /new'
+scancel $SLURM_JOB_ID.$(squeue -s -h -j $SLURM_JOB_ID -o %i | grep -v batch | head -n 1 | sed 's/.*[.]//')
+wait
+try --container-name=a cat /new
+`)
+	if _, errs, code := d.line(1, "cd work && timeout 60 sbatch -W -o out job"); code != 0 {
+		t.Errorf("%d %s", code, errs)
+	}
+	const pyxis = "slurmstepd: error: pyxis: "
+	out := d.read("work/out")
+	for _, want := range []string{
+		"=a cat /new\n" + pyxis + "a container with name \"pyxis_a\" does not exist, and --container-image is not set\n",
+		pyxis + "error creating container: a container with name \"pyxis_a\" already exists\n",
+		"=a:exec true\n" + pyxis + "couldn't start container: the container does not run, and exec only enters one that does\n",
+		"|| echo refused\none\n/app\nrefused\n",
+		"ls /new\nls: /new: No such file or directory\n",
+		"three\n",
+		pyxis + "couldn't start container: container \"a\" is running, and no_exec forbids to enter it\n",
+		pyxis + "couldn't start container: container \"a\" is running with other mounts: they can not be changed\n",
+		"cat /new\none\nfour\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q lacks %q", out, want)
+		}
+	}
+	if !strings.HasSuffix(out, "=a cat /new\none\nfour\n") {
+		t.Errorf("%q", out)
+	}
+	d.wait("the job's containers to be gone", func() bool {
+		left, _ := filepath.Glob(d.dir + "/d/containers/jobs/*")
+		return len(left) == 0
+	})
+}
+
+// TestContainerPath: an image may be a folder or a squashed file, as enroot leaves them.
+func TestContainerPath(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	root := d.dir + "/tree"
+	d.file(1, "tree/etc/environment", "COLOUR=tree\n")
+	d.file(1, "tree/etc/rc", "mkdir -p \"/work\" 2> /dev/null\ncd \"/work\" && unset OLDPWD || exit 1\necho entered\nexec \"$@\"\n")
+	d.file(1, "tree/work/here", "x")
+	text, err := os.ReadFile(busybox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.file(1, "tree/bin/busybox", string(text))
+	if err := os.Chmod(root+"/bin/busybox", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range tools {
+		if err := os.Symlink("busybox", root+"/bin/"+n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	images := []string{root, "./tree"}
+	if out, err := exec.Command("mksquashfs", root, d.dir+"/tree.sqsh", "-noappend", "-quiet", "-all-root").CombinedOutput(); err == nil {
+		images = append(images, d.dir+"/tree.sqsh")
+	} else {
+		t.Logf("no .sqsh: %v %s", err, out)
+	}
+	for _, image := range images {
+		out, errs, code := d.line(1, "cd "+d.dir+" && srun --export=ALL,PATH=/bin:$PATH,COLOUR=job --container-image="+image+" --container-entrypoint sh -c 'pwd; ls; echo $COLOUR'")
+		if out != "entered\n/work\nhere\ntree\n" || code != 0 {
+			t.Errorf("%s: %q %q %d", image, out, errs, code)
+		}
+	}
+	for image, want := range map[string]string{"/root": "Permission denied", d.dir + "/none": "no such file or directory", d.dir + "/tree/work/here.sqsh": "no such file"} {
+		_, errs, code := d.as(1, "srun", "--container-image="+image, "true")
+		if code != 1 || !strings.Contains(strings.ToLower(errs), strings.ToLower(want)) {
+			t.Errorf("%s: %q %d, want %q", image, errs, code, want)
+		}
+	}
+}

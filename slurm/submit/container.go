@@ -1,0 +1,200 @@
+package submit
+
+import (
+	"path"
+	"strings"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/opt"
+)
+
+// pyxisPrefix begins the variables that stand for the options of Pyxis.
+const pyxisPrefix = "PYXIS_CONTAINER_"
+
+// noBundle refuses --container, which runs a bundle of the OCI.
+func noBundle(r *Request, bundle string) error {
+	return r.cannot("--container="+bundle, "the program would run on the node itself, with other libraries and files",
+		"give its root file system as an image: --container-image="+path.Join(bundle, "rootfs"))
+}
+
+// withoutPart says what is lost without an option of Pyxis that is not there, and the way out.
+var withoutPart = map[string][2]string{
+	"save": {"nothing of the container is kept",
+		"make the image where it is built, and push it to a registry"},
+	"entrypoint-log": {"what the entry point prints is the step's output", "leave the option out"},
+	"unshare":        {"the program would share them with the node", "run it by unshare(1) inside"},
+}
+
+// noPart refuses an option of Pyxis that can not be done.
+func noPart(r *Request, what string) error {
+	name, _, _ := strings.Cut(strings.TrimPrefix(what, "--container-"), "=")
+	why := withoutPart[name]
+	return r.cannot(what, why[0], why[1])
+}
+
+// badContainer refuses an option that says nothing that can be done.
+func badContainer(format string, args ...any) error {
+	return opt.Errorf(opt.CodeError, "error: "+format, args...)
+}
+
+func set(what *bool, to bool) error {
+	*what = to
+	return nil
+}
+
+func setImage(r *Request, v string) error {
+	switch scheme, _, ok := strings.Cut(v, "://"); {
+	case v == "" || strings.ContainsAny(v, " \t\n"):
+		return badContainer("--container-image=%q: an image is [USER@][REGISTRY#]IMAGE[:TAG], "+
+			"or a path that begins with / or ./", v)
+	case ok && scheme != "docker":
+		return badContainer("--container-image=%s: images come from a registry (docker://) or by a path, "+
+			"not by %s://", v, scheme)
+	}
+	r.inside.Image = v
+	return nil
+}
+
+// setInsideName reads NAME[:auto|create|exec|no_exec].
+func setInsideName(r *Request, v string) error {
+	name, mode, _ := strings.Cut(v, ":")
+	switch mode {
+	case "", "auto":
+		mode = cluster.ContainerAuto
+	case cluster.ContainerCreate, cluster.ContainerExec, cluster.ContainerNoExec:
+	default:
+		return badContainer("--container-name=%s: behind the name stands auto, create, exec or no_exec", v)
+	}
+	if !cluster.ContainerName(name) {
+		return badContainer("--container-name=%s: a name has letters, digits and _ - . in it", v)
+	}
+	r.inside.Name, r.inside.NameMode = name, mode
+	return nil
+}
+
+func setInsideDir(r *Request, v string) error {
+	if !path.IsAbs(v) {
+		return badContainer("--container-workdir=%s: it must begin with /", v)
+	}
+	r.inside.WorkDir = path.Clean(v)
+	return nil
+}
+
+func setInsideEnv(r *Request, v string) error {
+	r.inside.Env = nil
+	for name := range strings.SplitSeq(v, ",") {
+		if name == "" || strings.Contains(name, "=") {
+			return badContainer("--container-env=%s: it takes names of variables, with commas between them", v)
+		}
+		r.inside.Env = append(r.inside.Env, name)
+	}
+	return nil
+}
+
+// setMounts reads SRC[:DST[:FLAG+FLAG]],...
+func setMounts(r *Request, v string) error {
+	r.inside.Mounts = nil
+	for text := range strings.SplitSeq(v, ",") {
+		m, why := parseMount(text)
+		if why != "" {
+			return badContainer("--container-mounts: %q: %s", text, why)
+		}
+		r.inside.Mounts = append(r.inside.Mounts, m)
+	}
+	return nil
+}
+
+func parseMount(text string) (m cluster.ContainerMount, why string) {
+	part := strings.Split(text, ":")
+	if len(part) > 3 || part[0] == "" {
+		return m, "a mount is SRC[:DST[:FLAGS]]"
+	}
+	if !path.IsAbs(part[0]) && !strings.HasPrefix(part[0], "./") {
+		return m, "what is mounted begins with / or ./"
+	}
+	m.Source, m.Target = part[0], part[0]
+	if len(part) > 1 {
+		m.Target = part[1]
+		if !path.IsAbs(m.Target) {
+			return m, "its place inside begins with /"
+		}
+	}
+	if len(part) < 3 {
+		return m, ""
+	}
+	for flag := range strings.SplitSeq(part[2], "+") {
+		switch flag {
+		case "ro":
+			m.ReadOnly = true
+		case "rw":
+			m.ReadOnly = false
+		case "rprivate":
+			m.Private = true
+		case "x-create=file":
+			m.File = true
+		case "x-create=dir":
+			m.Dir = true
+		case "rslave", "rbind", "x-create=auto": // as without them
+		default:
+			return m, "the flag " + flag +
+				" is not known here; ro, rw, rprivate, rslave, rbind and x-create=dir|file are"
+		}
+	}
+	return m, ""
+}
+
+// contain makes the job, or srun's step, run in the container that was asked for. What salloc is
+// given is for the steps that are made in its allocation: it hands it on in Pyxis's variables.
+func contain(r *Request) error {
+	c := r.inside
+	if c.Image == "" && c.Name == "" {
+		for _, g := range r.Set {
+			if g.From != FromEnv && isContainer(g.Long) {
+				err := badContainer("--%s is of no use without --container-image", g.Long)
+				return opt.Named(r.prog, "", "", err)
+			}
+		}
+		return nil
+	}
+	for i := range c.Mounts {
+		m := &c.Mounts[i]
+		if !path.IsAbs(m.Source) {
+			if m.Source = path.Join(r.Job.WorkDir, m.Source); !path.IsAbs(m.Target) {
+				m.Target = m.Source
+			}
+		}
+	}
+	switch r.prog {
+	case opt.Srun:
+		r.Step.Inside = &c
+	case opt.Sbatch:
+		r.Job.Inside = &c
+	case opt.Salloc:
+		handOn(r)
+	}
+	return nil
+}
+
+func isContainer(long string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(long, "no-"), "container-") && long != "container-id"
+}
+
+// handOn puts the options of Pyxis on salloc's line into the environment of what it runs.
+func handOn(r *Request) {
+	for _, g := range r.Set {
+		if g.From != FromLine || !isContainer(g.Long) {
+			continue
+		}
+		long, value := g.Long, g.Value
+		switch {
+		case strings.HasPrefix(long, "no-"):
+			long, value = strings.TrimPrefix(long, "no-"), "0"
+		case long == "container-readonly":
+			long, value = "container-writable", "0"
+		case value == "":
+			value = "1"
+		}
+		name := pyxisPrefix + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(long, "container-"), "-", "_"))
+		r.sys.Environ = append(r.sys.Environ, name+"="+value)
+	}
+}
