@@ -231,10 +231,9 @@ func entities() []entity {
 }
 
 func (c *control) show(args []string) int {
-	name, arg := strings.ToLower(args[0]), ""
-	if key, value, ok := strings.Cut(name, "="); ok {
-		name, arg = key, args[0][len(args[0])-len(value):]
-	} else if len(args) > 1 {
+	name, arg, given := strings.Cut(args[0], "=")
+	name = strings.ToLower(name)
+	if !given && len(args) > 1 {
 		arg = args[1]
 	}
 	switch name {
