@@ -14,6 +14,8 @@ build: bin/muster
 # (docs/adr/0007-gpu-helper.md). On x86-64 the two files of gpu/helper/glibc let them run with glibc 2.17 and later, whatever this
 # machine has; netgo keeps glibc's resolver out, whose symbols are newer.
 HELPERS = gpu/bin/muster-gpu pmi/pmix/bin/muster-pmix
+# What fetches container images needs no cgo, but would slow each front-end's start.
+IMAGES = agent/container/imagehelper/bin/muster-image
 CC ?= cc
 ifeq ($(shell $(GO) env GOARCH),amd64)
 HELPERFLAGS = CGO_CFLAGS="-O2 -include $(CURDIR)/gpu/helper/glibc/compat.h" CGO_LDFLAGS="-Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2"
@@ -22,12 +24,12 @@ endif
 
 # program builds the file $(1) for the architecture of the environment.
 define program
-	@mkdir -p gpu/bin pmi/pmix/bin $(dir $(1)); rm -f $(HELPERS); \
+	@mkdir -p gpu/bin pmi/pmix/bin $(dir $(1)); rm -f $(HELPERS); $(GO) build -ldflags '-s -w' -o $(IMAGES) ./agent/container/helper && \
 	if echo '#include <stdlib.h>' | $(CC) -xc -c -o /dev/null - 2>/dev/null; then \
 	set -e; [ -z '$(HELPERLINK)' ] || $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
 	for h in $(HELPERS); do CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -tags netgo -ldflags '-s -w $(HELPERLINK)' -o $$h ./$${h%%/*}/helper; done; \
 	else echo "no C compiler for $$($(GO) env GOARCH): built without NVML (GPUs are found through /proc, sysfs and nvidia-smi) and without srun --mpi=pmix"; fi
-	$(GO) build $$([ ! -e gpu/bin/muster-gpu ] || echo -tags carrygpu,carrypmix) -ldflags '$(LDFLAGS)' -o $(1) .
+	$(GO) build -tags carryimage$$([ ! -e gpu/bin/muster-gpu ] || echo ,carrygpu,carrypmix) -ldflags '$(LDFLAGS)' -o $(1) .
 endef
 
 SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* pmi/pmix/*.[ch] gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/*) go.mod
@@ -240,4 +242,4 @@ fuzz:
 long: sim appliance fence-vm drill chaos chaos-hang stall told upgrade fuzz bench-group bench-nodes bench-gang
 
 clean:
-	rm -rf bin gpu/bin pmi/pmix/bin dist
+	rm -rf bin gpu/bin pmi/pmix/bin agent/container/imagehelper/bin dist

@@ -19,7 +19,7 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	".":                {"agent/container", "agent/step", "cli", "early", "gpu", "gpu/nvml", "pmi", "pmi/pmix"},
+	".":                {"agent/container/imagehelper", "agent/step", "cli", "early", "gpu", "gpu/nvml", "pmi", "pmi/pmix"},
 	"early":            {"api", "slurm", "slurm/front"},
 	"packaging":        {"durable", "slurm", "slurm/opt"},
 	"wire":             {},
@@ -44,6 +44,11 @@ var mayImport = map[string][]string{
 	"burnin":           {"cluster", "gpu"},
 	"agent/trust":      {"durable", "cluster", "wire"},
 	"agent/container":  {"durable", "cluster", "wire"},
+
+	"agent/container/images":      {"agent/container", "durable", "wire"},
+	"agent/container/imagehelper": {"agent/container/images", "memexec"},
+	"agent/container/helper":      {"agent/container/images"},
+
 	"agent/step":       {"agent/container", "cluster", "api/stream", "pmi", "wire"},
 	"agent/client":     {"durable", "api", "cluster", "gpu", "fabric", "agent/container", "agent/step", "pmi", "wire"},
 	"ui":               {},

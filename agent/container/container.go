@@ -1,6 +1,6 @@
 // Package container runs steps in container images without any other tool on the node. It has two
-// halves. The store (image.go, pull.go, unpack.go, store.go) fetches images from registries and
-// keeps them unpacked, in a process of its own (helper.go). The root (root.go, mounts.go,
+// halves. Package images fetches them from registries and
+// keeps them unpacked, in a process of its own. The root (root.go, mounts.go,
 // inside.go) is made by the thread that launches a step: a mount namespace in which the image is
 // what "/" means. What the options say is cluster.Container; docs/containers.md has what users see.
 package container

@@ -1,8 +1,9 @@
-package container
+package images
 
 import (
 	"context"
 	"crypto/sha256"
+	"dev.muster/agent/container"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -53,14 +54,14 @@ func (s *Store) ready() error {
 
 // Obtain is the unpacked image, fetched if the store lacks it. The registry is asked each time:
 // only by its answer is it known that this user may have the image, and what the tag means now.
-func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (Image, error) {
+func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (container.Image, error) {
 	if err := s.ready(); err != nil {
-		return Image{}, fmt.Errorf("the node's store of images: %w", err)
+		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
 	p := newPuller(ctx, image, keys)
 	img, digest, err := p.find()
 	if err != nil {
-		return Image{}, err
+		return container.Image{}, err
 	}
 	name := digest.Algorithm + "-" + digest.Hex
 	// A lock for each source: a slow registry holds up nobody who has the image from another.
@@ -68,7 +69,7 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	work := name + "." + hex.EncodeToString(sum[:8])
 	release, err := s.lock(work)
 	if err != nil {
-		return Image{}, fmt.Errorf("the node's store of images: %w", err)
+		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
 	defer release()
 	dir := filepath.Join(s.Dir, "images", name)
@@ -78,14 +79,14 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 		return have, nil
 	case err == nil: // another registry has it under the same digest: it must show that it has all of it
 		if err := p.layers(img, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }); err != nil {
-			return Image{}, err
+			return container.Image{}, err
 		}
 		return have, addSource(dir, image.source())
 	case !errors.Is(err, fs.ErrNotExist):
-		return Image{}, err
+		return container.Image{}, err
 	}
 	if err := s.unpack(p, img, work, dir); err != nil {
-		return Image{}, err
+		return container.Image{}, err
 	}
 	return open(dir)
 }
@@ -130,7 +131,7 @@ func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
 	if err != nil {
 		return p.explain(err)
 	}
-	cfg := Config{Env: file.Config.Env, Entrypoint: file.Config.Entrypoint, WorkDir: file.Config.WorkingDir}
+	cfg := container.Config{Env: file.Config.Env, Entrypoint: file.Config.Entrypoint, WorkDir: file.Config.WorkingDir}
 	u, err := newUnpacker(root, s.Limits)
 	if err != nil {
 		return err
@@ -171,14 +172,14 @@ func syncAll(dir string) error {
 }
 
 // open reads what the store has of an image.
-func open(dir string) (Image, error) {
+func open(dir string) (container.Image, error) {
 	text, err := os.ReadFile(filepath.Join(dir, configName))
 	if err != nil {
-		return Image{}, err
+		return container.Image{}, err
 	}
-	out := Image{Root: filepath.Join(dir, rootName)}
+	out := container.Image{Root: filepath.Join(dir, rootName)}
 	if err := wire.Unmarshal(text, &out.Config); err != nil {
-		return Image{}, fmt.Errorf("read %s: %w", dir, err)
+		return container.Image{}, fmt.Errorf("read %s: %w", dir, err)
 	}
 	return out, nil
 }

@@ -1,7 +1,8 @@
-package container
+package images
 
 import (
 	"context"
+	"dev.muster/agent/container"
 	"fmt"
 	"io"
 	"os"
@@ -29,32 +30,32 @@ func HelperMain([]string) int {
 	return 0
 }
 
-func answer(in io.Reader) Reply {
-	var q Request
+func answer(in io.Reader) container.Reply {
+	var q container.Request
 	text, err := io.ReadAll(in)
 	if err == nil {
 		err = wire.Unmarshal(text, &q)
 	}
 	if err != nil {
-		return Reply{Error: "the request can not be read: " + err.Error()}
+		return container.Reply{Error: "the request can not be read: " + err.Error()}
 	}
 	image, err := ParseRemote(q.Image)
 	if err != nil {
-		return Reply{Error: err.Error()}
+		return container.Reply{Error: err.Error()}
 	}
 	s := Store{Dir: q.Store, Limits: DefaultLimits}
 	keys := &asUser{q: &q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User}}
 	got, err := s.Obtain(context.Background(), image, keys)
 	if err != nil {
-		return Reply{Error: err.Error()}
+		return container.Reply{Error: err.Error()}
 	}
-	return Reply{Root: got.Root, Config: got.Config}
+	return container.Reply{Root: got.Root, Config: got.Config}
 }
 
 // asUser looks for credentials with the user's rights on files: links in a user's home may lead
 // anywhere.
 type asUser struct {
-	q    *Request
+	q    *container.Request
 	keys authn.Keychain
 }
 
