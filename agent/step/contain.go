@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -75,12 +77,9 @@ func (r *run) fetch() (container.Image, error) {
 		return container.Image{}, nil
 	}
 	env := splitEnv(r.spec.Env)
-	home := getenv(env, "HOME")
-	if home == "" {
-		home = c.Home
-	}
 	q := container.Request{Store: c.Store, Image: c.Image, UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
-		Home: home, Enroot: getenv(env, "ENROOT_CONFIG_PATH"), Docker: getenv(env, "DOCKER_CONFIG")}
+		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
+		Docker: getenv(env, "DOCKER_CONFIG")}
 	rep, err := r.askHelper(c.Helper(), &q)
 	if err == nil && rep.Error != "" {
 		err = errors.New(rep.Error)
@@ -163,14 +162,13 @@ func (r *run) killWith(pidfd int, over chan struct{}) {
 // notice tells a step's srun what its node does before there is a task. A file would be emptied by the
 // task that it is of.
 func (r *run) notice(text string) {
-	to := r.spec.Tasks[0].Stderr
-	if to.Kind == Same {
-		to = r.spec.Tasks[0].Stdout
-	}
-	if to.Kind == Stream {
+	if r.spec.Tasks[0].errors().Kind == Stream {
 		r.out.say([]byte(text+"\n"), false)
 	}
 }
+
+// enders are the signals by which a step is asked to end.
+var enders = []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT}
 
 // isEnding reports whether a step that is not begun has been asked to end, by any of the signals
 // that do so.
@@ -178,13 +176,8 @@ func (r *run) isEnding() bool {
 	s := r.sup
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range r.pending {
-		switch p.sig {
-		case unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT:
-			return true
-		}
-	}
-	return r.killed
+	asked := func(p pendingSignal) bool { return slices.Contains(enders, p.sig) }
+	return r.killed || slices.ContainsFunc(r.pending, asked)
 }
 
 // contain takes this thread into the step's container, whose files, directory and environment its
@@ -197,17 +190,12 @@ func (j *job) contain(tasks []*stdio) bool {
 	}
 	err := r.inside.err
 	if err == nil {
-		err = j.enter()
-		if err != nil {
-			err = fmt.Errorf("couldn't start container: %w", err)
+		if err = j.enter(); err == nil {
+			return true
 		}
-	} else {
-		if c.Name == "" {
-			err = fmt.Errorf("failed to import docker image: %w", err)
-		}
-	}
-	if err == nil {
-		return true
+		err = fmt.Errorf("couldn't start container: %w", err)
+	} else if c.Name == "" {
+		err = fmt.Errorf("failed to import docker image: %w", err)
 	}
 	if !r.isEnding() {
 		slog.Info("a container could not be made", "job", r.id.Job, "step", r.id.Step, "err", err)
@@ -237,9 +225,12 @@ func (j *job) enter() error {
 	}
 	cfg := r.inside.image.Config
 	var err error
-	if r.inside.with != nil {
+	switch {
+	case r.inside.with != nil:
 		err = l.join(r, r.inside.with)
-	} else if err = mayMake(c); err == nil {
+	case c.NameMode == cluster.ContainerExec:
+		err = errNotRunning
+	default:
 		cfg, err = m.Enter()
 	}
 	if err != nil {
@@ -249,10 +240,7 @@ func (j *job) enter() error {
 	if c.Entrypoint {
 		j.before = cfg.Entrypoint
 	}
-	dir := c.WorkDir
-	if dir == "" {
-		dir = path.Join("/", cfg.WorkDir)
-	}
+	dir := cmp.Or(c.WorkDir, path.Join("/", cfg.WorkDir))
 	did := l.become(&r.spec)
 	err = container.EnterDir(dir)
 	l.back(did)
@@ -341,16 +329,10 @@ func oneUser(uid, gid uint32) *syscall.SysProcAttr {
 // before its first instruction, and killed.
 func (l *launcher) userSpace(uid, gid uint32) (int, error) {
 	s := l.sup
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(null)
 	no := s.forkBegin()
-	n := uintptr(null)
 	attr := oneUser(uid, gid)
 	attr.Ptrace = true
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{"muster"}, &syscall.ProcAttr{Files: []uintptr{n, n, n}, Sys: attr})
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"muster"}, &syscall.ProcAttr{Sys: attr})
 	stopped := false
 	if err == nil {
 		stopped = s.awaitStop(pid, no).ws.Stopped()

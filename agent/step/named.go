@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
-	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
 
@@ -102,11 +101,3 @@ func (l *launcher) join(r *run, with *task) error {
 
 // errNotRunning is why a step can not only enter a container.
 var errNotRunning = errors.New("the container does not run, and exec only enters one that does")
-
-// mayMake reports whether the options let a container be made that does not run.
-func mayMake(c *container.Spec) error {
-	if c.NameMode == cluster.ContainerExec {
-		return errNotRunning
-	}
-	return nil
-}

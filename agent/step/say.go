@@ -25,6 +25,14 @@ func (r *Remote) Say(id ID, text string, ends bool) error {
 // Say implements Runner: there is nobody to read it.
 func (*Timers) Say(ID, string, bool) error { return nil }
 
+// errors is where a task's standard error leads.
+func (t *Task) errors() IO {
+	if t.Stderr.Kind == Same {
+		return t.Stdout
+	}
+	return t.Stderr
+}
+
 // say writes text where the standard error of the step's first task leads: into its stream, or,
 // by a launcher with the user's rights, at the end of its file.
 func (s *supervisor) say(id ID, text string, ends bool) error {
@@ -45,10 +53,7 @@ func (s *supervisor) tell(r *run, text string, ends bool, done chan struct{}) {
 	}
 	to := IO{}
 	if text != "" {
-		to = r.spec.Tasks[0].Stderr
-	}
-	if to.Kind == Same {
-		to = r.spec.Tasks[0].Stdout
+		to = r.spec.Tasks[0].errors()
 	}
 	switch to.Kind {
 	case Stream:
@@ -64,10 +69,7 @@ func (s *supervisor) tell(r *run, text string, ends bool, done chan struct{}) {
 
 // say appends a line to the file of the first task's standard error.
 func (l *launcher) say(r *run, text string) {
-	to := r.spec.Tasks[0].Stderr
-	if to.Kind == Same {
-		to = r.spec.Tasks[0].Stdout
-	}
+	to := r.spec.Tasks[0].errors()
 	did := l.become(&r.spec)
 	fd, err := unix.Open(to.Path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	l.back(did)
