@@ -42,21 +42,31 @@ func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
 	return &puller{ctx: ctx, image: image, keys: keys, web: web, stall: stallTime}
 }
 
+// known asks the registry, as the user, what the image's name means, without fetching anything:
+// Docker Hub counts what is fetched. One that does not answer that is asked again by find.
+func (p *puller) known() (v1.Hash, bool) {
+	d, err := remote.Head(p.image.Ref, remote.WithContext(p.ctx), remote.WithAuthFromKeychain(p.keys),
+		remote.WithTransport(p.web))
+	if err != nil {
+		return v1.Hash{}, false
+	}
+	return d.Digest, true
+}
+
 // find asks the registry, as the user, for the image that fits this machine. That it answers is the
 // user's right to it.
-func (p *puller) find() (v1.Image, v1.Hash, error) {
+func (p *puller) find() (img v1.Image, digest, top v1.Hash, err error) {
 	ref := p.image.Ref
 	got, err := remote.Get(ref, remote.WithContext(p.ctx), remote.WithAuthFromKeychain(p.keys),
 		remote.WithTransport(p.web), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
-	if err != nil {
-		return nil, v1.Hash{}, p.explain(err)
+	if err == nil {
+		img, err = got.Image()
 	}
-	img, err := got.Image()
 	if err != nil {
-		return nil, v1.Hash{}, p.explain(err)
+		return nil, digest, top, p.explain(err)
 	}
-	digest, err := img.Digest()
-	return img, digest, p.explain(err)
+	digest, err = img.Digest()
+	return img, digest, got.Digest, p.explain(err)
 }
 
 // layers gives the layers to each, lowest first, as they arrive; a layer that is not what its

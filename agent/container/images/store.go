@@ -28,6 +28,7 @@ import (
 //	images/sha256-DIGEST/config    what the image says of its programs
 //	images/sha256-DIGEST/sources   registries and repositories that all of it came from, one a line
 //	images/.sha256-DIGEST.SOURCE   one that is being unpacked, or was when its process died
+//	names/sha256-DIGEST.SOURCE     which image that source's digest means here: it may be that of an index
 //	locks/sha256-DIGEST.SOURCE
 //	mnt                            where launchers mount; always empty outside of their namespaces
 //	steps/STEP                     what a step writes into its container
@@ -44,7 +45,7 @@ const (
 
 // ready makes the store's folders.
 func (s *Store) ready() error {
-	for _, d := range []string{"images", "locks", "mnt", "steps"} {
+	for _, d := range []string{"images", "names", "locks", "mnt", "steps"} {
 		if err := os.MkdirAll(filepath.Join(s.Dir, d), 0o700); err != nil {
 			return err
 		}
@@ -54,19 +55,29 @@ func (s *Store) ready() error {
 
 // Obtain is the unpacked image, fetched if the store lacks it. The registry is asked each time:
 // only by its answer is it known that this user may have the image, and what the tag means now.
-func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (container.Image, error) {
+func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (got container.Image, err error) {
 	if err := s.ready(); err != nil {
 		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
 	p := newPuller(ctx, image, keys)
-	img, digest, err := p.find()
+	source := image.source()
+	if asked, ok := p.known(); ok {
+		if have, ok := s.recall(asked, source); ok {
+			return have, nil
+		}
+	}
+	img, digest, top, err := p.find()
 	if err != nil {
 		return container.Image{}, err
 	}
-	name := digest.Algorithm + "-" + digest.Hex
+	name := fileOf(digest)
+	defer func() {
+		if err == nil {
+			err = durable.Swap(s.nameFile(top, source), []byte(name), 0o600)
+		}
+	}()
 	// A lock for each source: a slow registry holds up nobody who has the image from another.
-	sum := sha256.Sum256([]byte(image.source()))
-	work := name + "." + hex.EncodeToString(sum[:8])
+	work := name + "." + short(source)
 	release, err := s.lock(work)
 	if err != nil {
 		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
@@ -75,13 +86,13 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	dir := filepath.Join(s.Dir, "images", name)
 	have, err := open(dir)
 	switch {
-	case err == nil && from(dir, image.source()):
+	case err == nil && from(dir, source):
 		return have, nil
 	case err == nil: // another registry has it under the same digest: it must show that it has all of it
 		if err := p.layers(img, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }); err != nil {
 			return container.Image{}, err
 		}
-		return have, addSource(dir, image.source())
+		return have, addSource(dir, source)
 	case !errors.Is(err, fs.ErrNotExist):
 		return container.Image{}, err
 	}
@@ -89,6 +100,32 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 		return container.Image{}, err
 	}
 	return open(dir)
+}
+
+func fileOf(h v1.Hash) string { return h.Algorithm + "-" + h.Hex }
+
+// recall finds an image by what the registry calls it. The registry must be one that all of it came
+// from.
+func (s *Store) recall(asked v1.Hash, source string) (container.Image, bool) {
+	name, err := os.ReadFile(s.nameFile(asked, source))
+	if err != nil {
+		return container.Image{}, false
+	}
+	dir := filepath.Join(s.Dir, "images", filepath.Base(string(name)))
+	have, err := open(dir)
+	return have, err == nil && from(dir, source)
+}
+
+// nameFile says which image a digest means. Each source has its own: what one says is not believed
+// of another's.
+func (s *Store) nameFile(digest v1.Hash, source string) string {
+	return filepath.Join(s.Dir, "names", fileOf(digest)+"."+short(source))
+}
+
+// short names a source in a file name.
+func short(source string) string {
+	sum := sha256.Sum256([]byte(source))
+	return hex.EncodeToString(sum[:8])
 }
 
 // lock waits until nobody else unpacks the image. The lock ends with its process.

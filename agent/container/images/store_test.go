@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ import (
 type testRegistry struct {
 	image Remote
 	blobs atomic.Int32
+	gets  atomic.Int32                                                  // of manifests
 	spoil atomic.Pointer[func(http.ResponseWriter, *http.Request) bool] // true: it has answered
 }
 
@@ -37,6 +39,9 @@ func newRegistry(t *testing.T, img v1.Image) *testRegistry {
 	h := &testRegistry{}
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/manifests/") {
+			h.gets.Add(1)
+		}
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
 			h.blobs.Add(1)
 			if do := h.spoil.Load(); do != nil && (*do)(w, r) {
@@ -117,6 +122,34 @@ func TestStoreOnce(t *testing.T) {
 	}
 }
 
+// TestStoreIndex: of an image of several machines this one's is taken, and known again without being fetched.
+func TestStoreIndex(t *testing.T) {
+	mine, other := imageOf(t, archive(t, "f etc/a mine")), imageOf(t, archive(t, "f etc/a other"))
+	h, s := newRegistry(t, other), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
+	on := func(img v1.Image, arch string) mutate.IndexAddendum {
+		return mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}}
+	}
+	index := mutate.AppendManifests(empty.Index, on(other, "mips"), on(mine, runtime.GOARCH))
+	if err := remote.WriteIndex(h.image.Ref, index); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if text, err := obtain(s, h); err != nil || text != "mine" {
+			t.Fatal(text, err)
+		}
+	}
+	if n := h.gets.Load(); n != 2 {
+		t.Errorf("%d manifests were fetched, want the index and the image", n)
+	}
+	// The tag means something else now.
+	if err := remote.Write(h.image.Ref, other); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := obtain(s, h); err != nil || text != "other" {
+		t.Fatal(text, err)
+	}
+}
+
 // TestStoreBad: what goes wrong leaves nothing that is taken for an image.
 func TestStoreBad(t *testing.T) {
 	img := imageOf(t, archive(t, "f etc/a "+strings.Repeat("x", 100_000)))
@@ -188,7 +221,7 @@ func TestStoreStall(t *testing.T) {
 	}
 	p := newPuller(context.Background(), h.image, authn.DefaultKeychain)
 	p.stall = 50 * time.Millisecond
-	got, _, err := p.find()
+	got, _, _, err := p.find()
 	if err != nil {
 		t.Fatal(err)
 	}
