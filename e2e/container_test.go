@@ -334,6 +334,41 @@ func TestContainerPrivate(t *testing.T) {
 	}
 }
 
+// TestContainerEvil: an image whose links lead out of it is not run, and nothing is done outside.
+func TestContainerEvil(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	h := startHub(t)
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	for name, links := range map[string][]string{
+		"fd":    {"tmp=->/proc/self/fd/3"},
+		"root":  {"etc=->/proc/1/root/etc"},
+		"cwd":   {"usr=->/proc/thread-self/cwd"},
+		"proc":  {"real/", "proc=->real"},
+		"above": {"var=->../../../../var", "tmp=->/../../.." + d.dir},
+		"names": {"etc/", "etc/passwd=->/proc/self/fd/3", "etc/hosts=->/proc/1/root" + d.dir + "/made"},
+	} {
+		img, err := mutate.AppendLayers(empty.Image, layerOf(t, true, links...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.push(t, img, "lab/"+name)
+		out, errs, code := d.line(0, "srun --container-writable --container-mounts="+d.dir+"/d:/made/in --container-image="+h.host+"#lab/"+name+" /bin/echo ran")
+		t.Logf("%s: %q %q %d", name, out, errs, code)
+		if (code == 0) != (out == "ran\n") || code != 0 && !strings.Contains(errs, "slurmstepd: error: pyxis: couldn't start container: ") {
+			t.Errorf("%s: %q %q %d", name, out, errs, code)
+		}
+	}
+	for _, made := range []string{d.dir + "/made", "/made"} {
+		if _, err := os.Lstat(made); err == nil {
+			t.Errorf("%s was made on the node", made)
+		}
+	}
+	if out, errs, code := d.run("srun", "true"); code != 0 {
+		t.Error(out, errs)
+	}
+}
+
 // TestContainerHang: a step that waits for a registry holds up nobody, and ends when it is cancelled.
 func TestContainerHang(t *testing.T) {
 	t.Parallel()
