@@ -22,6 +22,7 @@ const (
 	MaxReply   = 1 << 30  // of a reply: a list of a million jobs
 	maxHeaders = 64
 	idleConns  = 4
+	tooLong    = 431 // a server's word for a question that is longer than it reads
 	// streamSilence is how long a stream may say nothing before it counts as broken off: three beats.
 	streamSilence = 45 * time.Second
 )
@@ -102,6 +103,9 @@ func answer(method, path string, status int, reply []byte, to any) error {
 func errorOf(method, path string, status int, reply []byte) error {
 	var e Error
 	if wire.Unmarshal(reply, &e) != nil || e.Message == "" {
+		if status == tooLong {
+			return cluster.Errorf(cluster.Invalid, "", "the question is too long: name fewer things at once")
+		}
 		return cluster.Errorf(cluster.Internal, "", "%s %s: status %d", method, path, status)
 	}
 	return &e

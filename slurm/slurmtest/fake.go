@@ -4,12 +4,15 @@ package slurmtest
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -280,7 +283,10 @@ func (f *Server) Dial(t testing.TB) func(context.Context) (api.Conn, error) {
 	go func() { _ = srv.Serve(ln) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	return func(context.Context) (api.Conn, error) {
-		near, far := net.Pipe()
+		near, far, err := socketPair()
+		if err != nil {
+			return nil, err
+		}
 		select {
 		case ln.conns <- far:
 			return near, nil
@@ -288,6 +294,24 @@ func (f *Server) Dial(t testing.TB) func(context.Context) (api.Conn, error) {
 			return nil, net.ErrClosed
 		}
 	}
+}
+
+// socketPair is a connection as to a daemon: it holds what the other side does not read yet, and tells
+// who writes to one that has closed it.
+func socketPair() (near, far net.Conn, err error) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	ends := [2]net.Conn{}
+	for i, fd := range pair {
+		f := os.NewFile(uintptr(fd), "socket")
+		if ends[i], err = net.FileConn(f); err != nil {
+			return nil, nil, err
+		}
+		_ = f.Close() // the connection has a descriptor of its own
+	}
+	return ends[0], ends[1], nil
 }
 
 type pipeListener struct {
