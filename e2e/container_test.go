@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -102,7 +103,8 @@ func imageOf(t *testing.T) v1.Image {
 // hub is a registry: what is below private/ wants the password.
 type hub struct {
 	host  string
-	blobs int // GETs of layers
+	blobs int          // GETs of layers
+	hang  atomic.Int32 // calls that are not answered
 }
 
 const hubUser, hubPassword = "reader", "open-sesame"
@@ -119,6 +121,8 @@ func startHub(t *testing.T) *hub {
 			return
 		}
 		if strings.HasPrefix(r.URL.Path, "/v2/hang/") {
+			h.hang.Add(1)
+			defer h.hang.Add(-1)
 			<-r.Context().Done()
 			return
 		}
@@ -222,6 +226,8 @@ func TestContainer(t *testing.T) {
 		{"no new privileges", tiny + " grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n", ""},
 		{"the node is not to be seen", tiny + " ls -d /etc/debian_version", "", "No such file"},
 		{"four tasks", "-n4 " + tiny + " sh -c 'echo $SLURM_NTASKS'", "4\n4\n4\n4\n", ""},
+		{"MPI's process manager", "--mpi=pmi2 -n2 " + tiny + " sh -c 'echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read a <&$PMI_FD; echo ${a%% *}'",
+			"cmd=response_to_init\ncmd=response_to_init\n", ""},
 		{"many at once", "-N2 -n16 " + tiny + " sh -c 'cat /etc/second >/dev/null'", "", ""},
 		{"two nodes", "-N2 -l " + tiny + " cat /etc/second", "0: 2\n1: 2\n", ""},
 		{"private", "--container-image=" + h.host + "#private/tiny:1 true", "", "answers 401 (unauthorized)"},
@@ -378,11 +384,7 @@ func TestContainerHang(t *testing.T) {
 	for range 6 { // more than launchers of a node
 		d.line(1, "sbatch -o /dev/null --container-image="+h.host+"#hang/x --wrap true")
 	}
-	helpers := func() int {
-		out, _ := exec.Command("pgrep", "-fc", "^"+d.exe+" internal image$").Output()
-		return count(string(out))
-	}
-	d.wait("helpers", func() bool { return helpers() >= 6 })
+	d.wait("helpers", func() bool { return h.hang.Load() >= 6 })
 	if out, errs, code := d.line(1, "srun true; echo on"); out != "on\n" || code != 0 {
 		t.Errorf("%q %q %d", out, errs, code)
 	}
@@ -391,7 +393,7 @@ func TestContainerHang(t *testing.T) {
 		_, errs, _ := d.line(1, "srun --container-image="+h.host+"#hang/y true")
 		done <- errs
 	}()
-	d.wait("one more", func() bool { return helpers() >= 7 })
+	d.wait("one more", func() bool { return h.hang.Load() >= 7 })
 	time.Sleep(2500 * time.Millisecond)
 	began := time.Now()
 	d.must("scancel", "-u", "daemon")
@@ -402,7 +404,7 @@ func TestContainerHang(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	d.wait("the helpers to end", func() bool { return helpers() == 0 })
+	d.wait("the helpers to end", func() bool { return h.hang.Load() == 0 })
 }
 
 // TestContainerBatch: a batch script runs inside, with its arguments, and uses the cluster from there.

@@ -53,6 +53,11 @@ func (b *build) open() error {
 			return err
 		}
 	}
+	if b.Folder != "" {
+		if err := b.node(b.Folder, source{target: b.Folder}); err != nil {
+			return err
+		}
+	}
 	return b.openMounts()
 }
 

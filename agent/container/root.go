@@ -19,6 +19,7 @@ type Maker struct {
 	Step     string // names the step on this node
 	Job      string // names the job on this node, if the container has a name
 	Script   string // of the node, to be seen in place; "": none
+	Folder   string // of the node, of the step's own, to be seen in place; "": none
 	UID, GID uint32
 	// AsUser does something with the user's rights on files.
 	AsUser func(func() error) error

@@ -223,6 +223,9 @@ func (j *job) enter() error {
 	if c.Name != "" {
 		m.Job = r.id.JobName()
 	}
+	if sv := r.spec.Server; sv != nil {
+		m.Folder = sv.Dir
+	}
 	cfg := r.inside.image.Config
 	var err error
 	switch {
@@ -251,14 +254,13 @@ func (j *job) enter() error {
 		dir = "/"
 	}
 	j.env = mergeEnv(j.env, "PWD="+dir)
+	err = nil
 	if c.Root { // the child can not set groups in its user namespace: it has those of this thread
-		setgroups(r.spec.Groups)
+		err = container.TakeGroups(r.spec.Groups)
 		j.userns = oneUser(r.spec.UID, r.spec.GID)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return os.NewSyscallError("no_new_privs", err)
-	}
-	return nil
+	// Both for the tasks: this thread ends with their beginning.
+	return errors.Join(err, os.NewSyscallError("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
 }
 
 // refuse ends a task that could not be begun in its container; one of them says why, as Pyxis does.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"unsafe"
 
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -78,12 +77,8 @@ func (a *asUser) Resolve(of authn.Resource) (got authn.Authenticator, err error)
 
 // become takes on the user's rights on files, on this thread alone.
 func (a *asUser) become() error {
-	var groups unsafe.Pointer
-	if len(a.q.Groups) > 0 {
-		groups = unsafe.Pointer(&a.q.Groups[0])
-	}
-	if _, _, no := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(a.q.Groups)), uintptr(groups), 0); no != 0 {
-		return fmt.Errorf("take on the user's groups: %w", no)
+	if err := container.TakeGroups(a.q.Groups); err != nil {
+		return err
 	}
 	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(a.q.GID), 0, 0)
 	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(a.q.UID), 0, 0)
