@@ -47,7 +47,7 @@ func snapshotCommands() []*cli.Command {
 			return table(func(w *tabwriter.Writer) { inspect(w, &a) })
 		}},
 		{Name: "restore", Usage: "make the data folder of a first server from a file; the other servers join it anew", ArgsUsage: "FILE",
-			Flags: []cli.Flag{daemonFlags("")[0], &cli.StringFlag{Name: "node", Usage: "the server's name (default: the host name)"}}, Action: func(c *cli.Context) error {
+			Flags: []cli.Flag{dataFlag(), &cli.StringFlag{Name: "node", Usage: "the server's name (default: the host name)"}}, Action: func(c *cli.Context) error {
 				path, err := file(c)
 				if err != nil {
 					return err

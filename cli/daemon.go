@@ -68,15 +68,26 @@ func managers(self string) map[cluster.Manager][]string {
 	}
 }
 
+// defaultDir is where a daemon keeps what it has: root's, or one of the user's own.
+func defaultDir() string {
+	if os.Getuid() == 0 {
+		return "/var/lib/muster"
+	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".muster")
+}
+
+func dataFlag() cli.Flag {
+	return &cli.StringFlag{Name: "data", Value: defaultDir(), Usage: "data folder"}
+}
+
 func daemonFlags(bind string) []cli.Flag {
-	dir, socket := "/var/lib/muster", "/run/muster/muster.sock"
+	socket := "/run/muster/muster.sock"
 	if os.Getuid() != 0 {
-		home, _ := os.UserHomeDir()
-		dir = filepath.Join(home, ".muster")
-		socket = filepath.Join(dir, "muster.sock")
+		socket = filepath.Join(defaultDir(), "muster.sock")
 	}
 	return append(tokenFlags(), []cli.Flag{
-		&cli.StringFlag{Name: "data", Value: dir, Usage: "data folder"},
+		dataFlag(),
 		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force; client: or what this machine is, in the words of a NodeName line, e.g. \"Feature=h100 Topology=rack7\""},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
