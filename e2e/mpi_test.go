@@ -99,6 +99,14 @@ func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) 
 		})
 	}
 	all.Wait()
+	// The node itself as an image, where it can be one: its libraries are those that the program was built with.
+	image := []string{"--container-image=/", "--container-mounts=/tmp"}
+	if _, errs, code := d.run("srun", append(image, "true")...); code != 0 {
+		t.Logf("not tried in a container: %s", errs)
+	} else {
+		args := append(append([]string{mpi, "-N2", "-n4"}, image...), program, "all")
+		expect(t, "in a container", d.must("srun", args...), "world of 4")
+	}
 	script := writeProgram(t, d.dir, "job", "#!/bin/sh\n#SBATCH -N4 -n8 -o "+d.dir+"/out\nsrun "+mpi+" "+program+" all\nsrun "+mpi+" -N3 -n3 "+program+" all\n")
 	d.must("sbatch", "-W", script)
 	expect(t, "in a batch job", d.read("out"), "world of 8\nworld of 3\n")

@@ -20,10 +20,6 @@ func checkManager(cfg *cluster.Config, s *cluster.StepSpec) error {
 		return cluster.Errorf(cluster.Invalid, "",
 			"the components of a heterogeneous job can not be one MPI world: "+
 				"start each by an srun of its own (--het-group), or by --mpi=none what is no MPI program")
-	case manager == cluster.ManagerPMIx && s.Inside != nil:
-		return cluster.Errorf(cluster.Invalid, "",
-			"--mpi=pmix: the PMIx library's files are not seen in containers yet: "+
-				"use the mpirun of the image's Open MPI on one node, or a library that speaks --mpi=pmi2")
 	}
 	return nil
 }
