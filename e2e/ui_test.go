@@ -176,9 +176,10 @@ func TestUILivePrivate(t *testing.T) {
 			out, _, _ := d.run("srun", "--jobid", id, "--overlap", "cat", dir+"/muster-out-"+id)
 			return strings.Contains(out, "hello")
 		})
-		if body := v.get("/jobs/" + id + "/live"); !strings.Contains(body, want[0]+id) {
-			t.Errorf("%s: %q is not in %s", dir, want[0]+id, body)
-		}
+		// The script may write before the servers have heard that it began.
+		d.wait("the page to show "+want[0]+id, func() bool {
+			return strings.Contains(v.get("/jobs/"+id+"/live"), want[0]+id)
+		})
 		d.must("scancel", id)
 		d.wait("its end", func() bool { return d.must("squeue", "-h") == "" })
 		if body := v.get("/jobs/" + id + "/live"); !strings.Contains(body, want[1]) {
