@@ -111,6 +111,19 @@ func errorOf(method, path string, status int, reply []byte) error {
 	return &e
 }
 
+// OldClient is an error that says so if a call of steps is one that the client asked does not know yet.
+func OldClient(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Code != cluster.NotFound || !strings.HasPrefix(e.Message, noSuchCall) {
+		return err
+	}
+	return cluster.Errorf(cluster.Invalid, "", "a client of the step's nodes is of an older muster, which knows neither "+
+		"containers nor process managers of MPI: upgrade it, or choose other nodes (-w, -x)")
+}
+
+// noSuchCall begins what a daemon says of a call that it does not know.
+const noSuchCall = "no such call"
+
 // Headers of calls between daemons.
 const (
 	VouchHeader = "Muster-Vouch" // an assertion about the user who calls (package agent/trust)

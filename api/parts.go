@@ -7,7 +7,10 @@ import (
 // Parts of steps: what the client of a job's first node asks of the clients of its sister nodes, and
 // what those tell it. They are answered by clients, to members that take part in the job.
 var (
-	StartParts  = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start", Node, false, 0}
+	StartParts = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start", Node, false, 0}
+	// StartHelped is StartParts of a step whose tasks need more than themselves (StepSpec.Helped): a client of
+	// before there were such steps does not know it, and so refuses what it would do without.
+	StartHelped = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start-helped", Node, false, 0}
 	BeginParts  = Endpoint[PartsBegin, Empty]{"POST", "/v1/parts/begin", Node, false, 0}
 	SignalParts = Endpoint[PartsSignal, Empty]{"POST", "/v1/parts/signal", Node, false, 0}
 	ForgetParts = Endpoint[PartsQuery, Empty]{"POST", "/v1/parts/forget", Node, false, 0}

@@ -85,9 +85,11 @@ var (
 
 	// Steps: answered by the client of the job's first node.
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false, 0}
-	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}
-	UpdateStep = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false, 0}
-	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
+	// CreateHelped is CreateStep of what StartHelped starts.
+	CreateHelped = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-helped", User, false, 0}
+	SignalStep   = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}
+	UpdateStep   = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false, 0}
+	WaitStep     = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
 	// MeasureSteps measures what the job's living steps use now.
 	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false, 0}
 	// TailOutput reads the end of what the job's script has written.

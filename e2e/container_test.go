@@ -500,7 +500,7 @@ func TestContainerPath(t *testing.T) {
 	root := d.dir + "/tree"
 	d.file(1, "tree/etc/environment", "COLOUR=tree\n")
 	d.file(1, "tree/etc/rc", "mkdir -p \"/work\" 2> /dev/null\ncd \"/work\" && unset OLDPWD || exit 1\necho entered\nexec \"$@\"\n")
-	d.file(1, "tree/work/here", "x")
+	d.file(1, "tree/deep/here", "x")
 	text, err := os.ReadFile(busybox)
 	if err != nil {
 		t.Fatal(err)
@@ -526,7 +526,7 @@ func TestContainerPath(t *testing.T) {
 			t.Errorf("%s: %q %q %d", image, out, errs, code)
 		}
 	}
-	for image, want := range map[string]string{"/root": "Permission denied", d.dir + "/none": "no such file or directory", d.dir + "/tree/work/here.sqsh": "no such file"} {
+	for image, want := range map[string]string{"/root": "Permission denied", d.dir + "/none": "no such file or directory", d.dir + "/tree/deep/here.sqsh": "no such file"} {
 		_, errs, code := d.as(1, "srun", "--container-image="+image, "true")
 		if code != 1 || !strings.Contains(strings.ToLower(errs), strings.ToLower(want)) {
 			t.Errorf("%s: %q %d, want %q", image, errs, code, want)

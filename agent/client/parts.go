@@ -31,6 +31,7 @@ const (
 // partRoutes registers what clients answer each other.
 func (c *Client) partRoutes(m *api.Mux) {
 	api.Handle(m, api.StartParts, c.startParts)
+	api.Handle(m, api.StartHelped, c.startParts)
 	api.Handle(m, api.BeginParts, c.beginParts)
 	api.Handle(m, api.SignalParts, c.signalParts)
 	api.Handle(m, api.ForgetParts, c.forgetParts)
@@ -104,11 +105,17 @@ func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(c
 
 // ready has clients get their parts of a step ready.
 func (c *Client) ready(ctx context.Context, q api.PartsRequest, groups []api.PartsGroup) error {
+	c.mu.Lock()
+	start := api.StartParts
+	if q.Spec.Helped(c.config.ManagerOf(&q.Spec)) {
+		start = api.StartHelped
+	}
+	c.mu.Unlock()
 	return c.spread(ctx, groups, func(ctx context.Context, p *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
 		sub := q
 		sub.Nodes, sub.Onward = nodes, onward
-		_, err := api.Call(ctx, p, api.StartParts, sub)
-		return err
+		_, err := api.Call(ctx, p, start, sub)
+		return api.OldClient(err)
 	})
 }
 

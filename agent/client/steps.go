@@ -44,12 +44,14 @@ type note struct {
 
 // Routes registers what the client of a job's first node answers.
 func (c *Client) Routes(m *api.Mux) {
-	api.Handle(m, api.CreateStep, func(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
+	create := func(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
 		if err := c.await(ctx, c.known, c.told); err != nil {
 			return api.StepResponse{}, err
 		}
 		return c.createStep(ctx, who, q)
-	})
+	}
+	api.Handle(m, api.CreateStep, create)
+	api.Handle(m, api.CreateHelped, create)
 	api.Handle(m, api.SignalStep, c.signalStep)
 	api.Handle(m, api.UpdateStep, c.updateStep)
 	api.Handle(m, api.WaitStep, c.waitStep)

@@ -121,11 +121,14 @@ func createStep(s *front.Sys, r *Request, id cluster.JobID) (api.StepResponse, i
 
 // createStepAs makes a request for a step, and waits until its job has room for it.
 func createStepAs(s *front.Sys, r *Request, q api.StepRequest) (api.StepResponse, int) {
-	id := q.Job
-	resp, err := front.Call(s, api.CreateStep, q)
+	id, create := q.Job, api.CreateStep
+	if q.Spec.Helped(cluster.ManagerOf(q.Spec.MPI)) {
+		create = api.CreateHelped
+	}
+	resp, err := front.Call(s, create, q)
 	for end := time.Now().Add(daemonAway); front.IsUnreachable(err) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond) // the node's daemon restarts: the job runs on meanwhile
-		resp, err = front.Call(s, api.CreateStep, q)
+		resp, err = front.Call(s, create, q)
 	}
 	waited := false
 	for front.IsKind(err, cluster.ErrBusy) || front.IsUnreachable(err) && waited {
@@ -139,7 +142,7 @@ func createStepAs(s *front.Sys, r *Request, q api.StepRequest) (api.StepResponse
 		if front.IsUnreachable(err) {
 			time.Sleep(100 * time.Millisecond)
 		}
-		resp, err = front.Call(s, api.CreateStep, q)
+		resp, err = front.Call(s, create, q)
 	}
 	if err == nil {
 		if waited && r.Client.Quiet == 0 {
@@ -147,6 +150,7 @@ func createStepAs(s *front.Sys, r *Request, q api.StepRequest) (api.StepResponse
 		}
 		return resp, 0
 	}
+	err = api.OldClient(err)
 	text, _ := front.ErrorText(err)
 	switch {
 	case front.IsKind(err, cluster.ErrJobID), front.IsKind(err, cluster.ErrFinished):

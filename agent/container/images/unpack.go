@@ -179,10 +179,10 @@ func (u *unpacker) parent(dir string) (string, error) {
 // resolve follows a folder's name from the top, links too: absolute ones begin at the top, and none
 // gets above it.
 func (u *unpacker) resolve(dir string) (string, error) {
-	todo, at := strings.Split(dir, "/"), ""
-	for links := 0; len(todo) > 0; {
-		part := todo[0]
-		todo = todo[1:]
+	rest, at := strings.Split(dir, "/"), ""
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
 		switch part {
 		case "", ".":
 			continue
@@ -212,7 +212,7 @@ func (u *unpacker) resolve(dir string) (string, error) {
 			if path.IsAbs(to) {
 				at = ""
 			}
-			todo = append(strings.Split(to, "/"), todo...)
+			rest = append(strings.Split(to, "/"), rest...)
 		case !info.IsDir(): // a later layer makes a folder of it
 			if err := u.root.Remove(next); err != nil {
 				return "", err
