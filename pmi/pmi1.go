@@ -149,17 +149,17 @@ func (r *rank) barrier1(command) error {
 }
 
 func (r *rank) publish1(c command) error {
-	r.server.call(callPublish, r.named("publish_result", ""), c.args["service"], c.args["port"])
+	r.server.link.Publish(c.args["service"], c.args["port"], false, r.named("publish_result", ""))
 	return nil
 }
 
 func (r *rank) unpublish1(c command) error {
-	r.server.call(callUnpublish, r.named("unpublish_result", ""), c.args["service"])
+	r.server.link.Unpublish(c.args["service"], r.named("unpublish_result", ""))
 	return nil
 }
 
 func (r *rank) lookup1(c command) error {
-	r.server.call(callLookup, r.named("lookup_result", "port"), c.args["service"])
+	r.server.link.Lookup(c.args["service"], false, r.named("lookup_result", "port"))
 	return nil
 }
 
@@ -197,15 +197,15 @@ func (r *rank) get1(c command) error {
 }
 
 // named answers for the name service; the name's value goes by the key as.
-func (r *rank) named(reply, as string) func(value, failed string) {
-	return func(value, failed string) {
-		if failed != "" {
-			_ = r.reply1(reply, "rc", "-1", "info", "failed", "msg", strings.ReplaceAll(failed, " ", "_"))
+func (r *rank) named(reply, as string) func(value []byte, err error) {
+	return func(value []byte, err error) {
+		if err != nil {
+			_ = r.reply1(reply, "rc", "-1", "info", "failed", "msg", strings.ReplaceAll(err.Error(), " ", "_"))
 			return
 		}
 		pairs := []string{"rc", "0", "info", "ok"}
 		if as != "" {
-			pairs = append(pairs, as, value)
+			pairs = append(pairs, as, string(value))
 		}
 		_ = r.reply1(reply, pairs...)
 	}

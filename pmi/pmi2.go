@@ -186,17 +186,17 @@ func (r *rank) jobAttr2(c command) error {
 }
 
 func (r *rank) publish2(c command) error {
-	r.server.call(callPublish, r.named2(c), c.args["name"], c.args["port"])
+	r.server.link.Publish(c.args["name"], c.args["port"], false, r.named2(c))
 	return nil
 }
 
 func (r *rank) unpublish2(c command) error {
-	r.server.call(callUnpublish, r.named2(c), c.args["name"])
+	r.server.link.Unpublish(c.args["name"], r.named2(c))
 	return nil
 }
 
 func (r *rank) lookup2(c command) error {
-	r.server.call(callLookup, r.named2(c), c.args["name"])
+	r.server.link.Lookup(c.args["name"], false, r.named2(c))
 	return nil
 }
 
@@ -230,13 +230,13 @@ func (r *rank) nodeAttr2(c command) error {
 }
 
 // named2 answers for the name service.
-func (r *rank) named2(c command) func(value, failed string) {
-	return func(value, failed string) {
+func (r *rank) named2(c command) func(value []byte, err error) {
+	return func(value []byte, err error) {
 		switch {
-		case failed != "":
-			_ = r.fail2(c, failed)
+		case err != nil:
+			_ = r.fail2(c, err.Error())
 		case c.name == "name-lookup":
-			_ = r.reply2(c, "rc", "0", "found", "TRUE", "value", value, "port", value)
+			_ = r.reply2(c, "rc", "0", "found", "TRUE", "value", string(value), "port", string(value))
 		default:
 			_ = r.done2(c, nil)
 		}

@@ -13,11 +13,11 @@ import (
 type Server struct {
 	setup   *Setup
 	mapping string
-	up      io.Writer // to the hub
+	link    *Link
+	nodes   []int     // all of the step
 	log     io.Writer // lines for the step's user
 
 	mu      sync.Mutex
-	upMu    sync.Mutex
 	kvs     map[string]string // what tasks put here, and others up to the last fence
 	fresh   []string          // keys and values since then
 	inFence []*rank
@@ -25,8 +25,6 @@ type Server struct {
 	fences  int
 	attrs   map[string]string // of the node
 	waiting map[string][]func(string)
-	calls   map[uint64]func(Message)
-	lastID  uint64
 }
 
 // rank is one task's connection.
@@ -41,15 +39,19 @@ type rank struct {
 
 // NewServer makes the server of a node. It writes to the hub by up; log takes lines for the step's user.
 func NewServer(s *Setup, up, log io.Writer) *Server {
+	var nodes []int
+	for i := range s.Ranks {
+		nodes = append(nodes, i)
+	}
 	return &Server{
 		setup:   s,
 		mapping: Mapping(s.Ranks),
-		up:      up,
+		link:    NewLink(up),
+		nodes:   nodes,
 		log:     log,
 		kvs:     map[string]string{},
 		attrs:   map[string]string{},
 		waiting: map[string][]func(string){},
-		calls:   map[uint64]func(Message){},
 	}
 }
 
@@ -58,42 +60,10 @@ func (s *Server) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "error: mpi/pmi2: "+format+"\n", args...)
 }
 
-// tell sends the hub a message.
-func (s *Server) tell(m Message) {
-	s.upMu.Lock()
-	defer s.upMu.Unlock()
-	_, _ = s.up.Write(m.Append(nil)) // without a hub there is no step: its end comes as the end of what Listen reads
-}
-
 // Listen takes what the hub says, to its end.
 func (s *Server) Listen(from io.Reader) error {
-	r := bufio.NewReader(from)
-	for {
-		m, err := ReadMessage(r)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		switch m.Kind {
-		case Fenced:
-			if err := s.endFence(m.Data); err != nil {
-				return err
-			}
-		case Reply:
-			s.mu.Lock()
-			answer := s.calls[m.ID]
-			delete(s.calls, m.ID)
-			s.mu.Unlock()
-			if answer != nil {
-				answer(m)
-			}
-		case Lost: // tasks learn of it by their own connections
-		default:
-			return fmt.Errorf("%w: kind %d", ErrMessage, m.Kind)
-		}
-	}
+	refuse := func(m Message) { s.link.Answer(m, nil, m.Key+" can not be done") }
+	return s.link.Listen(from, refuse, func(int) {}) // tasks learn of lost nodes by their own connections
 }
 
 // Serve speaks with a local task, to its end. The task's first line says by which version.
@@ -181,15 +151,19 @@ func (s *Server) fence(r *rank, done func()) error {
 	s.fences++
 	key := strconv.Itoa(s.fences)
 	s.mu.Unlock()
-	s.tell(Message{Kind: Fence, Key: key, Data: data})
+	s.link.Fence(key, s.nodes, data, s.endFence)
 	return nil
 }
 
 // endFence has the tasks see what the others have put, and go on.
-func (s *Server) endFence(data []byte) error {
-	pairs, err := readTexts(data)
-	if err != nil || len(pairs)%2 != 0 {
-		return fmt.Errorf("%w: the pairs of a fence", ErrMessage)
+func (s *Server) endFence(data []byte, err error) {
+	pairs, wrong := readTexts(data)
+	if wrong != nil || len(pairs)%2 != 0 {
+		err = fmt.Errorf("%w: the pairs of a fence", ErrMessage)
+	}
+	if err != nil { // the tasks wait on: their step is being ended
+		s.say("%v", err)
+		return
 	}
 	s.mu.Lock()
 	for i := 0; i < len(pairs); i += 2 {
@@ -205,17 +179,6 @@ func (s *Server) endFence(data []byte) error {
 	for _, f := range done {
 		f()
 	}
-	return nil
-}
-
-// call asks the hub for a service; answer is called with what it says.
-func (s *Server) call(what string, answer func(value, failed string), args ...string) {
-	s.mu.Lock()
-	s.lastID++
-	id := s.lastID
-	s.calls[id] = func(m Message) { answer(string(m.Data), m.Key) }
-	s.mu.Unlock()
-	s.tell(Message{Kind: Call, ID: id, Node: HubNode, Key: what, Data: appendTexts(nil, args...)})
 }
 
 // setAttr sets an attribute of the node, and tells those who wait for it.
@@ -260,7 +223,7 @@ func (s *Server) jobAttr(key string) string {
 
 // abort asks for the step's end.
 func (s *Server) abort(r *rank, code int, text string) {
-	s.tell(Message{Kind: Abort, ID: uint64(max(code, 0)), Node: r.rank, Key: text})
+	s.link.Abort(r.rank, code, text)
 }
 
 // readLine reads a line of PMI-1, without its end.
