@@ -117,8 +117,9 @@ func OldClient(err error) error {
 	if !errors.As(err, &e) || e.Code != cluster.NotFound || !strings.HasPrefix(e.Message, noSuchCall) {
 		return err
 	}
-	return cluster.Errorf(cluster.Invalid, "", "a client of the step's nodes is of an older muster, which knows neither "+
-		"containers nor process managers of MPI: upgrade it, or choose other nodes (-w, -x)")
+	return cluster.Errorf(cluster.Invalid, "",
+		"a client of the step's nodes is of an older muster, which knows neither "+
+			"containers nor process managers of MPI: upgrade it, or choose other nodes (-w, -x)")
 }
 
 // noSuchCall begins what a daemon says of a call that it does not know.

@@ -414,22 +414,22 @@ func TestContainerBatch(t *testing.T) {
 	h := startHub(t)
 	h.push(t, imageOf(t), "lab/tiny:1")
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
-	d.file(1, "work/script", "#!/bin/sh\n#SBATCH --container-image="+h.host+"#lab/tiny:1\n#SBATCH --container-mounts=./\n"+
+	d.file(1, "jobs/script", "#!/bin/sh\n#SBATCH --container-image="+h.host+"#lab/tiny:1\n#SBATCH --container-mounts=./\n"+
 		"cat /etc/os-release; pwd; echo $1\nsrun -D / cat /etc/os-release | head -n 1\nsrun --container-image="+h.host+"#lab/tiny:1 cat /etc/second\n")
-	out, errs, code := d.line(1, "cd "+d.dir+"/work && sbatch -W -o out script word")
+	out, errs, code := d.line(1, "cd "+d.dir+"/jobs && sbatch -W -o out script word")
 	if code != 0 {
 		t.Fatal(out, errs, code)
 	}
 	node, _ := os.ReadFile("/etc/os-release")
 	first, _, _ := strings.Cut(string(node), "\n")
-	expect(t, "the script's output", d.read("work/out"), "ID=tiny\n/app\nword\n"+first+"\n2\n")
-	_, errs, code = d.line(1, "cd "+d.dir+"/work && sbatch -W -o bad --container-image="+h.host+"#lab/none --wrap true")
-	if code != 1 || !strings.Contains(d.read("work/bad"), "slurmstepd: error: pyxis: failed to import docker image: ") {
-		t.Errorf("%d %s %s", code, errs, d.read("work/bad"))
+	expect(t, "the script's output", d.read("jobs/out"), "ID=tiny\n/app\nword\n"+first+"\n2\n")
+	_, errs, code = d.line(1, "cd "+d.dir+"/jobs && sbatch -W -o bad --container-image="+h.host+"#lab/none --wrap true")
+	if code != 1 || !strings.Contains(d.read("jobs/bad"), "slurmstepd: error: pyxis: failed to import docker image: ") {
+		t.Errorf("%d %s %s", code, errs, d.read("jobs/bad"))
 	}
-	_, errs, code = d.line(1, "cd "+d.dir+"/work && sbatch -W -o bare --export=NONE --container-image="+h.host+"#lab/tiny:1 --wrap 'echo $USER $HOME'")
-	if code != 0 || d.read("work/bare") != "daemon /usr/sbin\n" {
-		t.Errorf("%d %s %q", code, errs, d.read("work/bare"))
+	_, errs, code = d.line(1, "cd "+d.dir+"/jobs && sbatch -W -o bare --export=NONE --container-image="+h.host+"#lab/tiny:1 --wrap 'echo $USER $HOME'")
+	if code != 0 || d.read("jobs/bare") != "daemon /usr/sbin\n" {
+		t.Errorf("%d %s %q", code, errs, d.read("jobs/bare"))
 	}
 	out, errs, code = d.as(1, "salloc", "-Q", "--container-image="+h.host+"#lab/tiny:1", "srun", "cat", "/etc/second")
 	if out != "2\n" || code != 0 {
@@ -444,7 +444,7 @@ func TestContainerName(t *testing.T) {
 	h := startHub(t)
 	h.push(t, imageOf(t), "lab/tiny:1")
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
-	d.file(1, "work/job", `#!/bin/sh
+	d.file(1, "jobs/job", `#!/bin/sh
 image=`+h.host+`#lab/tiny:1
 try() { echo "$@"; srun -D / "$@" 2>&1 | grep -v '^srun: error: node'; }
 try --container-name=a cat /new
@@ -463,11 +463,11 @@ scancel $SLURM_JOB_ID.$(squeue -s -h -j $SLURM_JOB_ID -o %i | grep -v batch | he
 wait
 try --container-name=a cat /new
 `)
-	if _, errs, code := d.line(1, "cd work && timeout 60 sbatch -W -o out job"); code != 0 {
+	if _, errs, code := d.line(1, "cd jobs && timeout 60 sbatch -W -o out job"); code != 0 {
 		t.Errorf("%d %s", code, errs)
 	}
 	const pyxis = "slurmstepd: error: pyxis: "
-	out := d.read("work/out")
+	out := d.read("jobs/out")
 	for _, want := range []string{
 		"=a cat /new\n" + pyxis + "a container with name \"pyxis_a\" does not exist, and --container-image is not set\n",
 		pyxis + "error creating container: a container with name \"pyxis_a\" already exists\n",
@@ -499,7 +499,7 @@ func TestContainerPath(t *testing.T) {
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
 	root := d.dir + "/tree"
 	d.file(1, "tree/etc/environment", "COLOUR=tree\n")
-	d.file(1, "tree/etc/rc", "mkdir -p \"/work\" 2> /dev/null\ncd \"/work\" && unset OLDPWD || exit 1\necho entered\nexec \"$@\"\n")
+	d.file(1, "tree/etc/rc", "mkdir -p \"/deep\" 2> /dev/null\ncd \"/deep\" && unset OLDPWD || exit 1\necho entered\nexec \"$@\"\n")
 	d.file(1, "tree/deep/here", "x")
 	text, err := os.ReadFile(busybox)
 	if err != nil {
@@ -522,7 +522,7 @@ func TestContainerPath(t *testing.T) {
 	}
 	for _, image := range images {
 		out, errs, code := d.line(1, "cd "+d.dir+" && srun --export=ALL,PATH=/bin:$PATH,COLOUR=job --container-image="+image+" --container-entrypoint sh -c 'pwd; ls; echo $COLOUR'")
-		if out != "entered\n/work\nhere\ntree\n" || code != 0 {
+		if out != "entered\n/deep\nhere\ntree\n" || code != 0 {
 			t.Errorf("%s: %q %q %d", image, out, errs, code)
 		}
 	}

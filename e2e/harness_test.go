@@ -120,25 +120,6 @@ func startDev(t *testing.T, args ...string) *dev {
 	return startDevAt(t, dir, args...)
 }
 
-// startDevAt starts muster dev in a folder that is given.
-func startDevAt(t *testing.T, dir string, args ...string) *dev {
-	t.Helper()
-	if len(args) == 0 {
-		args = []string{"--hollow", "4x8c16g4gpu:h100", "--hollow-exec"}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	d := newDev(t, dir, "dev", args)
-	t.Cleanup(d.cleanup)
-	d.start()
-	d.wait("idle nodes", func() bool {
-		out, _, code := d.run("sinfo", "-h", "-N", "-t", "idle") // without -N a partition has a line even without nodes
-		return code == 0 && out != ""
-	})
-	return d
-}
-
 // startProduct starts muster dev of another build of the product.
 func startProduct(t *testing.T, product string, args ...string) *dev {
 	t.Helper()
@@ -146,15 +127,30 @@ func startProduct(t *testing.T, product string, args ...string) *dev {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startBuild(t, dir, product+"/muster", args...)
+}
+
+// startDevAt starts muster dev in a folder that is given.
+func startDevAt(t *testing.T, dir string, args ...string) *dev {
+	t.Helper()
+	if len(args) == 0 {
+		args = []string{"--hollow", "4x8c16g4gpu:h100", "--hollow-exec"}
+	}
+	return startBuild(t, dir, filepath.Join(bin, "muster"), args...)
+}
+
+// startBuild starts muster dev of a build, and waits for its nodes.
+func startBuild(t *testing.T, dir, exe string, args ...string) *dev {
+	t.Helper()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	d := newDev(t, dir, "dev", args)
-	d.exe = product + "/muster"
+	d.exe = exe
 	t.Cleanup(d.cleanup)
 	d.start()
 	d.wait("idle nodes", func() bool {
-		out, _, code := d.run("sinfo", "-h", "-N", "-t", "idle")
+		out, _, code := d.run("sinfo", "-h", "-N", "-t", "idle") // without -N a partition has a line even without nodes
 		return code == 0 && out != ""
 	})
 	return d

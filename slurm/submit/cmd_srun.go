@@ -119,12 +119,17 @@ func createStep(s *front.Sys, r *Request, id cluster.JobID) (api.StepResponse, i
 	return createStepAs(s, r, api.StepRequest{Job: id, Spec: r.Step, NoWait: true, Key: requestKey(s)})
 }
 
+// creates is the call that makes a step.
+func creates(spec *cluster.StepSpec) api.Endpoint[api.StepRequest, api.StepResponse] {
+	if spec.Helped(cluster.ManagerOf(spec.MPI)) {
+		return api.CreateHelped
+	}
+	return api.CreateStep
+}
+
 // createStepAs makes a request for a step, and waits until its job has room for it.
 func createStepAs(s *front.Sys, r *Request, q api.StepRequest) (api.StepResponse, int) {
-	id, create := q.Job, api.CreateStep
-	if q.Spec.Helped(cluster.ManagerOf(q.Spec.MPI)) {
-		create = api.CreateHelped
-	}
+	id, create := q.Job, creates(&q.Spec)
 	resp, err := front.Call(s, create, q)
 	for end := time.Now().Add(daemonAway); front.IsUnreachable(err) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond) // the node's daemon restarts: the job runs on meanwhile
