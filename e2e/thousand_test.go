@@ -40,10 +40,8 @@ func TestThousandTasks(t *testing.T) {
 	}
 
 	run := g.beginWide()
-	run.signal(syscall.SIGINT)
-	g.wait("the first Ctrl-C to be told", func() bool { return strings.Contains(run.said(), "one more within 1 sec to abort") })
-	go run.interrupt() // ends with srun
-	if code := run.wait(); code != 130 || !strings.Contains(run.said(), "sending Ctrl-C to StepId=") {
+	run.interrupt()
+	if code := run.wait(); code != 130 || !strings.Contains(run.said(), "one more within 1 sec to abort") {
 		t.Errorf("Ctrl-C twice: %d, %q", code, run.said())
 	}
 	run.allGone()
@@ -135,11 +133,16 @@ func (r *wideStep) signal(sig os.Signal) {
 	}
 }
 
-// interrupt is a user who keeps at it until srun has ended: a second Ctrl-C counts within a second of the first, which a busy
-// machine may miss.
+// interrupt is a user who wants srun to end by Ctrl-C: a second one counts within a second of the first, which a busy machine may
+// miss, and a third would force the end. So each waits for what srun says of the one before.
 func (r *wideStep) interrupt() {
-	for r.cmd.Process.Signal(syscall.SIGINT) == nil {
-		time.Sleep(300 * time.Millisecond)
+	const first, second = "one more within 1 sec to abort", "sending Ctrl-C to StepId="
+	for !strings.Contains(r.said(), second) {
+		asked := strings.Count(r.said(), first)
+		r.signal(syscall.SIGINT)
+		r.g.wait("Ctrl-C to be told", func() bool {
+			return strings.Contains(r.said(), second) || strings.Count(r.said(), first) > asked
+		})
 	}
 }
 
