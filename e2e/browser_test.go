@@ -162,7 +162,7 @@ func (b *browser) next(what string) message {
 			b.loaded = true
 		}
 		return m
-	case <-time.After(browserTime):
+	case <-time.After(patience(browserTime)):
 		b.t.Fatalf("%s: no answer in %v", what, browserTime)
 	}
 	return message{}

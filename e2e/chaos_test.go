@@ -178,7 +178,7 @@ func (c *chaos) call(stop chan struct{}) {
 		c.jobs[id] = j
 		c.mu.Unlock()
 		if !j.held && what != 0 {
-			if mine = append(mine, j.token); len(mine) > patience {
+			if mine = append(mine, j.token); len(mine) > callerJobs {
 				c.await(mine[0])
 				mine = mine[1:]
 			}
@@ -386,11 +386,11 @@ func difference(a, b string) string {
 	return out.String()
 }
 
-// patience is how many jobs a caller has in the queue before it waits for the first of them, for a while: the
+// callerJobs is how many jobs a caller has in the queue before it waits for the first of them, for a while: the
 // machine may be slower than its callers.
 const (
-	patience  = 25
-	waitsLong = 2 * time.Second
+	callerJobs = 25
+	waitsLong  = 2 * time.Second
 )
 
 // await waits until a job has run, or until that is taking long.

@@ -172,7 +172,7 @@ func (f *fences) inside(note string) string {
 
 // bounded runs a line of shell for half a minute at most.
 func (f *fences) bounded(line string) (string, error) {
-	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience(30*time.Second))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = f.work, f.env, time.Second

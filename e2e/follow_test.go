@@ -42,8 +42,8 @@ func next(t *testing.T, c <-chan string) string {
 			return "(end)"
 		}
 		return line
-	case <-time.After(time.Minute):
-		t.Fatal("waited a minute for a line")
+	case <-time.After(patience(time.Minute)):
+		t.Fatal("waited too long for a line")
 	}
 	return ""
 }

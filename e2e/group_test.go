@@ -355,7 +355,7 @@ func TestGroup(t *testing.T) {
 	_, took := g.submitUntil(rest[0], "-o", "/dev/null", "--wrap", "true")
 	jobs++
 	t.Logf("the leader was killed: the next sbatch was answered after %v", took)
-	if took > 5*time.Second {
+	if took > patience(5*time.Second) {
 		t.Errorf("the next sbatch was answered only after %v", took)
 	}
 	submit(rest[1])
@@ -477,7 +477,7 @@ func TestNoQuorum(t *testing.T) {
 		} {
 			begin := time.Now()
 			out, errs, rc := g.run(last, tc.args[0], tc.args[1:]...)
-			if took := time.Since(begin); rc != 0 || tc.want != "" && strings.TrimSpace(out) != tc.want || took > 3*time.Second {
+			if took := time.Since(begin); rc != 0 || tc.want != "" && strings.TrimSpace(out) != tc.want || took > patience(3*time.Second) {
 				t.Errorf("%s: %v after %v: %d, %s%s, want %s", what, tc.args, took, rc, out, errs, tc.want)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,7 +204,7 @@ const stopTime = 20 * time.Second
 // stop ends the daemon as systemd would.
 func (d *dev) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	late := time.AfterFunc(stopTime, func() {
+	late := time.AfterFunc(patience(stopTime), func() {
 		_ = d.cmd.Process.Signal(syscall.SIGQUIT)
 	})
 	_ = d.cmd.Wait()
@@ -252,7 +253,7 @@ func (d *dev) as(uid uint32, name string, args ...string) (out, errs string, cod
 }
 
 func (d *dev) exec(attr *syscall.SysProcAttr, in, name string, args ...string) (out, errs string, code int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience(2*time.Minute))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
 	var o, e bytes.Buffer
@@ -289,12 +290,32 @@ func slurmWords(errs string) string { return whyLine.ReplaceAllString(errs, "") 
 // wait polls until ok holds; the product offers no event for what tests wait for from outside.
 func (d *dev) wait(what string, ok func() bool) {
 	d.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	began := time.Now()
+	for ; time.Since(began) < patience(time.Minute); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	d.t.Fatalf("waited a minute for %s; meanwhile:\n%s", what, d.state())
+	d.t.Fatalf("waited %v for %s; meanwhile:\n%s", time.Since(began).Round(time.Second), what, d.state())
+}
+
+// maxPatience is how often longer than on a machine of its own a test waits at most.
+const maxPatience = 10
+
+// patience is how long a test waits for what takes less than limit on a machine of its own: as many times as there are
+// processes that want one of its processors.
+func patience(limit time.Duration) time.Duration {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return limit
+	}
+	word, _, _ := strings.Cut(string(text), " ")
+	load, err := strconv.ParseFloat(word, 64)
+	if err != nil {
+		return limit
+	}
+	share := load / float64(runtime.NumCPU())
+	return time.Duration(min(max(share, 1), maxPatience) * float64(limit))
 }
 
 // state is what the daemon says of nodes and jobs, for a test that goes wrong.

@@ -119,7 +119,7 @@ func (m *machine) reboot() {
 	_, _ = m.run("systemctl reboot") // it goes away under the command
 	select {
 	case <-m.ended:
-	case <-time.After(90 * time.Second):
+	case <-time.After(patience(90 * time.Second)):
 		m.t.Fatalf("%s has not gone down", m.name)
 	}
 	m.start()
@@ -225,7 +225,7 @@ func (m *machine) must(command string, env ...string) string {
 // wait waits for something.
 func (m *machine) wait(what string, ok func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(90 * time.Second); !ok(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience(90 * time.Second)); !ok(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			log, _ := m.run("journalctl --no-pager -n 40; systemctl --failed --no-pager")
 			m.t.Fatalf("%s: waited too long for %s\n%s", m.name, what, log)

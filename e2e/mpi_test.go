@@ -83,7 +83,7 @@ func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) 
 		if code != c.code || !strings.Contains(errs, c.text) {
 			t.Errorf("%s: exit code %d, want %d, and %q in\n%s", c.what, code, c.code, c.text, errs)
 		}
-		if took := time.Since(begun); took > 20*time.Second {
+		if took := time.Since(begun); took > patience(20*time.Second) {
 			t.Errorf("%s: the others went on for %s", c.what, took)
 		}
 	}

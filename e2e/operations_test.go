@@ -124,7 +124,7 @@ func (p *page) daemon(name, command string) {
 func (p *page) types(name, command string) string {
 	p.t.Helper()
 	var out, errs bytes.Buffer
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience(30 * time.Second)); ; time.Sleep(100 * time.Millisecond) {
 		out.Reset()
 		errs.Reset()
 		cmd := p.typed(name, command)

@@ -35,7 +35,7 @@ func TestThousandTasks(t *testing.T) {
 	}
 	began := time.Now()
 	_, errs, code = g.srunWide("-K", "sh", "-c", "[ $SLURM_PROCID != 500 ] || exit 7; exec sleep 600")
-	if took := time.Since(began); code != 143 || took > time.Minute || !strings.Contains(errs, "task 500: Exited with exit code 7") {
+	if took := time.Since(began); code != 143 || took > patience(time.Minute) || !strings.Contains(errs, "task 500: Exited with exit code 7") {
 		t.Errorf("one of a thousand fails and ends all: %d after %v, %q", code, took, errs)
 	}
 
@@ -52,7 +52,7 @@ func TestThousandTasks(t *testing.T) {
 	g.at["c4"].kill() // and it does not come back
 	code = run.wait()
 	took := time.Since(began)
-	if said := run.said(); code == 0 || took > time.Minute || !strings.Contains(said, "c4-002: tasks 896-999: lost contact") || strings.Contains(said, "no server leads") {
+	if said := run.said(); code == 0 || took > patience(time.Minute) || !strings.Contains(said, "c4-002: tasks 896-999: lost contact") || strings.Contains(said, "no server leads") {
 		t.Errorf("a step that lost two of its nodes: %d after %v, %q", code, took, said)
 	}
 	run.allGone("c4-001", "c4-002")
@@ -98,7 +98,7 @@ type wideStep struct {
 // beginWide starts a thousand tasks and returns once all run.
 func (g *group) beginWide() *wideStep {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience(time.Minute))
 	g.t.Cleanup(cancel)
 	d := g.at["s1"]
 	errs, err := os.Create(g.dir + "/errs")

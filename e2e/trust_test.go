@@ -48,7 +48,7 @@ func call[Q, R any](c *api.Client, e api.Endpoint[Q, R], vouch string, q Q) erro
 }
 
 func post(c *api.Client, method, path, vouch string, body []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience(10*time.Second))
 	defer cancel()
 	r, err := c.Forward(ctx, api.Request{Method: method, Path: path, Vouch: vouch, Body: body})
 	status, reply := r.Status, r.Body
@@ -265,7 +265,7 @@ func refusedJoins(t *testing.T, g *group) {
 // revokedMember loses its connections, its nodes and its certificate.
 func revokedMember(t *testing.T, g *group) {
 	r := newRogue(t, g, "c2")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience(time.Minute))
 	defer cancel()
 	open := map[string]api.Conn{}
 	for _, at := range []string{"s1", "s2"} {
@@ -281,7 +281,7 @@ func revokedMember(t *testing.T, g *group) {
 	}
 	g.must("s2", "muster", "node", "revoke", "c2")
 	for at, conn := range open {
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(patience(10 * time.Second)))
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s keeps a connection of a revoked member open: %v", at, err)
 		}
