@@ -34,7 +34,7 @@ func programs() []program {
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
 		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
 		{"burnin", always, cli.BurninHere},
-		{"image", func(w []string) bool { return len(w) == 0 }, imagehelper.Main},
+		{"image", always, imagehelper.Main},
 		{"task", func(w []string) bool { return len(w) > 0 }, func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
 		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int { return exitOf("muster:", cli.WriteFiles(w[0])) }},

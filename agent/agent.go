@@ -41,7 +41,9 @@ type Config struct {
 	HollowExec     bool // hollow nodes really run their steps on this machine
 	// HollowTime is how long a step of a hollow node without execution lasts.
 	HollowTime time.Duration
-	NodeName   cluster.NodeName // empty: the host name
+	// ImageDisk is how many bytes the images of containers may take; 0: half of their file system.
+	ImageDisk int64
+	NodeName  cluster.NodeName // empty: the host name
 	// Say adds what this machine, or its hollow nodes, was told of itself to what it found; nil: nothing.
 	Say func(cluster.Inventory) cluster.Inventory
 	// Bind is where this process listens for other members, ADDRESS:PORT; empty for a cluster of one
@@ -80,16 +82,19 @@ type Config struct {
 	Web string
 	// Supervisor is the command that becomes the supervisor.
 	Supervisor []string
-	// GPUHelper is the command that becomes the GPU helper (gpu.HelperMain), GPUEvery how often it is asked.
-	GPUHelper []string
-	GPUEvery  time.Duration
-	// GPUMetrics is where a client shows the load of its GPUs (client.GPUMetrics), GPUJobs the folder for their jobs; empty: neither.
-	GPUMetrics string
-	GPUJobs    string
+	GPU        GPUConfig
 	Sysfs      string // where the kernel shows its devices: /sys
 	Log        *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
+}
+
+// GPUConfig says how a client looks at its GPUs.
+type GPUConfig struct {
+	Helper  []string      // the command that becomes the GPU helper (gpu.HelperMain)
+	Every   time.Duration // how often it is asked
+	Metrics string        // where their load is shown (client.GPUMetrics); "": nowhere
+	Jobs    string        // the folder for their jobs; "": none
 }
 
 // Run runs the process until ctx ends. Jobs run on.
@@ -243,9 +248,9 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		if err != nil {
 			return nil, err
 		}
-		gpus = gpu.NewWatcher(cfg.GPUHelper, cfg.GPUEvery, cfg.Log)
+		gpus = gpu.NewWatcher(cfg.GPU.Helper, cfg.GPU.Every, cfg.Log)
 		client.SetGPUs(&inv, gpus.First(ctx))
-		if machine, err = client.NewMachine(os.DirFS(cfg.Sysfs), cfg.Dir, dir+".ports", cfg.GPUEvery); err != nil {
+		if machine, err = client.NewMachine(os.DirFS(cfg.Sysfs), cfg.Dir, dir+".ports", cfg.GPU.Every); err != nil {
 			return nil, err
 		}
 		if err := machine.Look(&inv, time.Now()); err != nil {
@@ -288,7 +293,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Program: cfg.Program, Images: filepath.Join(cfg.Dir, "containers"), PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPUJobs, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Program: cfg.Program, Images: ImagesIn(cfg.Dir), ImageDisk: cfg.ImageDisk, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPU.Jobs, Machine: machine, Sampler: sampler}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}
@@ -298,3 +303,6 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	return c, err
 }
+
+// ImagesIn is where a daemon of that data folder keeps the images of containers.
+func ImagesIn(dir string) string { return filepath.Join(dir, "containers") }

@@ -100,12 +100,12 @@ func serveWeb(ctx context.Context, cfg *Config, n *network, shown func(url strin
 
 // serveGPUs shows the load of this machine's GPUs at /metrics until ctx ends, if that is asked for.
 func serveGPUs(ctx context.Context, cfg *Config, text func() string) error {
-	if cfg.GPUMetrics == "" {
+	if cfg.GPU.Metrics == "" {
 		return nil
 	}
-	ln, err := net.Listen("tcp", cfg.GPUMetrics)
+	ln, err := net.Listen("tcp", cfg.GPU.Metrics)
 	if err != nil {
-		return fmt.Errorf("listen for the metrics of GPUs on %s (--gpu-metrics): %w", cfg.GPUMetrics, err)
+		return fmt.Errorf("listen for the metrics of GPUs on %s (--gpu-metrics): %w", cfg.GPU.Metrics, err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { server.WriteMetrics(w, r, text()) })

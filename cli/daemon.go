@@ -45,7 +45,7 @@ func app() *cli.App {
 		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", runLint),
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", runHealth),
 		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]", "test nodes under load, each by a job that goes after all others, and show what tests found", runBurnin))
-	a.Commands = append(a.Commands, lookCommands()...)
+	a.Commands = append(append(a.Commands, imageCommand()), lookCommands()...)
 	for _, name := range slurm.FrontEnds() {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
 			Category: "as in Slurm"})
@@ -103,6 +103,7 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
+		imageDiskFlag(),
 		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs and ports are looked at"},
 		&cli.StringFlag{Name: "gpu-metrics", Usage: "where to show the load of this machine's GPUs by dcgm-exporter's names, with the job, ADDRESS:PORT (default: nowhere)"},
 		&cli.StringFlag{Name: "gpu-jobs", Usage: "folder for a file of each GPU with its jobs, as dcgm-exporter --hpc-job-mapping-dir reads it"},
@@ -139,15 +140,18 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	}
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
-		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"),
+		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts,
 		Greeting: env.Greeting, Program: client.Program{
 			Around: []string{self, "internal", "task"}, Managers: managers(self),
 			Names: slurm.FrontEnds(), Account: accountOf},
 		Verdict: show.VerdictText,
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
-		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"}, GPUHelper: []string{self, "internal", "gpu-helper"}, GPUEvery: c.Duration("gpu-every"), GPUMetrics: c.String("gpu-metrics"), GPUJobs: c.String("gpu-jobs"), Sysfs: c.String("sysfs"),
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"},
+		GPU: agent.GPUConfig{Helper: []string{self, "internal", "gpu-helper"}, Every: c.Duration("gpu-every"),
+			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs")},
+		Sysfs: c.String("sysfs"),
+		Log:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	cfg.Fatal = func(err error) {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)

@@ -266,11 +266,32 @@ func TestContainer(t *testing.T) {
 	if n := h.blobs; n != 3 {
 		t.Errorf("%d layers and configurations were fetched, want 3: the image is unpacked once", n)
 	}
-	left, _ := filepath.Glob(d.dir + "/d/containers/steps/*")
-	d.wait("what a step has written to be gone", func() bool {
-		left, _ = filepath.Glob(d.dir + "/d/containers/steps/*")
-		return len(left) == 0
+	d.wait("what a step has written and used to be gone", func() bool {
+		left, _ := filepath.Glob(d.dir + "/d/containers/steps/*")
+		used, _ := filepath.Glob(d.dir + "/d/containers/uses/*")
+		return len(left)+len(used) == 0
 	})
+	image := func(words ...string) string {
+		out, errs, _ := d.run("muster", append(append([]string{"image"}, words...), "--data", d.dir+"/d")...)
+		return out + errs
+	}
+	hold := exec.Command("/bin/sh", "-c", "exec srun "+tiny+" sleep 600")
+	hold.Env, hold.Dir = d.env, d.dir
+	if err := hold.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("the image to be in use", func() bool { return strings.Contains(image("ls"), "in use") })
+	if out := image("rm", h.host+"/lab/tiny:1"); !strings.Contains(out, "a job of this node runs in it") {
+		t.Errorf("an image was removed under a step: %s", out)
+	}
+	if err := hold.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = hold.Wait()
+	d.wait("the image to be free", func() bool { return !strings.Contains(image("ls"), "in use") })
+	if out := image("rm", h.host+"/lab/tiny:1"); out != "" || !strings.Contains(image("ls"), "0 images") {
+		t.Errorf("muster image rm: %s; then: %s", out, image("ls"))
+	}
 }
 
 func sortedLines(text string) string {

@@ -12,7 +12,7 @@ import (
 // Become replaces this process by a program that is held in memory; name is what lists of processes
 // show. It returns only if that is not possible: there is no such dynamic linker (musl), or memory
 // may not be executed (vm.memfd_noexec).
-func Become(name string, program []byte) error {
+func Become(name string, program []byte, words ...string) error {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_EXEC)
 	if err == unix.EINVAL { // Linux before 6.3 does not know MFD_EXEC and does not need it
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)
@@ -25,7 +25,8 @@ func Become(name string, program []byte) error {
 	if _, err := f.Write(program); err != nil {
 		return fmt.Errorf("hold %s in memory: %w", name, err)
 	}
-	if err := unix.Exec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{name}, os.Environ()); err != nil {
+	argv := append([]string{name}, words...)
+	if err := unix.Exec(fmt.Sprintf("/proc/self/fd/%d", fd), argv, os.Environ()); err != nil {
 		return fmt.Errorf("execute %s: %w", name, err)
 	}
 	return nil

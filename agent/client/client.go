@@ -59,8 +59,10 @@ type Config struct {
 	// machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
 	Images   string // the folder of unpacked images
-	Program  Program
-	PIDEnv   string // variable that holds a task's own process id
+	// ImageDisk is how many bytes those may take; 0: half of their file system.
+	ImageDisk int64
+	Program   Program
+	PIDEnv    string // variable that holds a task's own process id
 	// MountEnv is the variable by which the program for new private folders learns where they are.
 	MountEnv string
 	Daemon   string // address that front-ends inside jobs use

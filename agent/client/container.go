@@ -33,7 +33,7 @@ func (cfg *Config) inside(what *cluster.Container, j *cluster.JobSpec, around *s
 	if what == nil {
 		return nil
 	}
-	out := &container.Spec{Container: *what, Store: cfg.Images, Self: cfg.Program.Path(),
+	out := &container.Spec{Container: *what, Store: cfg.Images, Limit: cfg.ImageDisk, Self: cfg.Program.Path(),
 		Names: strings.Join(cfg.Program.Names, " "), Sock: cfg.Daemon, User: j.User, Group: j.Group}
 	if cfg.Program.Account != nil {
 		out.Home, out.Shell = cfg.Program.Account(j.UID)

@@ -15,6 +15,7 @@ import (
 type Spec struct {
 	cluster.Container
 	Store string `json:"store"`           // the folder of the Store
+	Limit int64  `json:"limit,omitempty"` // bytes of all images; 0: half of the file system
 	Self  string `json:"self"`            // muster's program, which is put into the container
 	Names string `json:"names,omitempty"` // the names it answers to, separated by blanks
 	Sock  string `json:"sock,omitempty"`  // the daemon's socket
@@ -39,6 +40,7 @@ type Config struct {
 // Request asks the helper for an image.
 type Request struct {
 	Store  string   `json:"store"`
+	Limit  int64    `json:"limit,omitempty"`
 	Image  string   `json:"image"`
 	UID    uint32   `json:"uid"`
 	GID    uint32   `json:"gid"`

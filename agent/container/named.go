@@ -31,9 +31,9 @@ type kept struct {
 // JobDir is what a job's named containers have on the disk, to be removed when it is over.
 func JobDir(store, job string) string { return filepath.Join(store, "jobs", job) }
 
-// Written are the folders of what containers of steps and jobs have written.
+// Written is what there is of containers of steps and jobs: what they have written, and which images they use.
 func Written(store string) (dirs []string) {
-	for _, of := range []string{"jobs", "steps"} {
+	for _, of := range []string{"jobs", "steps", usesName} {
 		list, _ := filepath.Glob(filepath.Join(store, of, "job_*"))
 		dirs = append(dirs, list...)
 	}
@@ -66,12 +66,26 @@ func (s *Spec) Recall(job string) (image Image, found bool, err error) {
 	case s.NameMode == cluster.ContainerCreate:
 		return Image{}, true, fmt.Errorf("error creating container: a container with name %q already exists", name)
 	}
-	var k kept
-	if err := wire.Unmarshal(text, &k); err != nil {
+	k, err := parseKept(text)
+	if err != nil {
 		return Image{}, true, fmt.Errorf("read the container %q: %w", s.Name, err)
 	}
 	s.Image = k.Image
 	return Image{Root: k.Root, Config: k.Config}, true, nil
+}
+
+func parseKept(text []byte) (k kept, err error) {
+	err = wire.Unmarshal(text, &k)
+	return k, err
+}
+
+// readKept reads what a named container was made of.
+func readKept(file string) (kept, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return kept{}, err
+	}
+	return parseKept(text)
 }
 
 // Keep writes down what a named container is made of, before its first step.

@@ -49,6 +49,9 @@ func (r *run) contained() {
 	r.inside = in
 	s.mu.Unlock()
 	in.image, in.err = r.image()
+	if in.err == nil {
+		in.err = in.image.Use(r.spec.Container.Store, r.containerName())
+	}
 	if !s.mayLaunch(r) {
 		return
 	}
@@ -77,7 +80,8 @@ func (r *run) fetch() (container.Image, error) {
 		return container.Image{}, nil
 	}
 	env := splitEnv(r.spec.Env)
-	q := container.Request{Store: c.Store, Image: c.Image, UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
+	q := container.Request{Store: c.Store, Limit: c.Limit, Image: c.Image,
+		UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
 		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
 		Docker: getenv(env, "DOCKER_CONFIG")}
 	rep, err := r.askHelper(c.Helper(), &q)
@@ -305,10 +309,17 @@ func (r *run) containerName() string {
 	return job + "." + name
 }
 
-// uncontain removes what a step has written into its container. It may take long.
+// uncontain gives the image back, and removes what a step has written into its container. That may take
+// long.
 func (r *run) uncontain() {
 	c := r.spec.Container
-	if c == nil || !c.Writable || c.Name != "" {
+	if c == nil {
+		return
+	}
+	if err := container.Unuse(c.Store, r.containerName()); err != nil {
+		slog.Error("an image is held though its step is over", "job", r.id.Job, "err", err)
+	}
+	if !c.Writable || c.Name != "" {
 		return
 	}
 	go func() { // ends when all is gone

@@ -8,4 +8,4 @@ import (
 	"dev.muster/agent/container/images"
 )
 
-func main() { os.Exit(images.HelperMain(nil)) }
+func main() { os.Exit(images.HelperMain(os.Args[1:])) }

@@ -16,7 +16,7 @@ import (
 var carried []byte
 
 // Main becomes the program that fetches images.
-func Main([]string) int {
-	fmt.Fprintln(os.Stderr, "muster internal image:", memexec.Become("muster-image", carried))
+func Main(words []string) int {
+	fmt.Fprintln(os.Stderr, "muster internal image:", memexec.Become("muster-image", carried, words...))
 	return 1
 }

@@ -2,12 +2,12 @@ package images
 
 import (
 	"context"
-	"dev.muster/agent/container"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 
+	"dev.muster/agent/container"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"golang.org/x/sys/unix"
@@ -15,8 +15,15 @@ import (
 
 // HelperMain is muster internal image: it reads a Request, does it, and writes a Reply. It is a
 // process of its own so that neither the daemon nor the supervisor holds what registries send, and
-// so that it can be killed with its step.
-func HelperMain([]string) int {
+// so that it can be killed with its step. With words it does what muster image is asked to.
+func HelperMain(words []string) int {
+	if len(words) > 0 {
+		if err := command(words); err != nil {
+			fmt.Fprintln(os.Stderr, "muster image:", err)
+			return 1
+		}
+		return 0
+	}
 	rep := answer(os.Stdin)
 	text, err := wire.Marshal(&rep)
 	if err == nil {
@@ -42,7 +49,7 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: err.Error()}
 	}
-	s := Store{Dir: q.Store, Limits: DefaultLimits}
+	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit}
 	keys := &asUser{q: &q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User}}
 	got, err := s.Obtain(context.Background(), image, keys)
 	if err != nil {

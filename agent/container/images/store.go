@@ -3,7 +3,6 @@ package images
 import (
 	"context"
 	"crypto/sha256"
-	"dev.muster/agent/container"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"dev.muster/agent/container"
 	"dev.muster/durable"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -32,9 +32,11 @@ import (
 //	locks/sha256-DIGEST.SOURCE
 //	mnt                            where launchers mount; always empty outside of their namespaces
 //	steps/STEP                     what a step writes into its container
+//	uses, jobs                     who runs in an image (package container)
 type Store struct {
 	Dir    string
-	Limits Limits
+	Limits Limits // of one image
+	Limit  int64  // bytes of all images; 0: half of the file system
 }
 
 const (
@@ -55,10 +57,23 @@ func (s *Store) ready() error {
 
 // Obtain is the unpacked image, fetched if the store lacks it. The registry is asked each time:
 // only by its answer is it known that this user may have the image, and what the tag means now.
-func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (got container.Image, err error) {
+func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (container.Image, error) {
 	if err := s.ready(); err != nil {
 		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
+	for {
+		got, err := s.obtain(ctx, image, keys)
+		if err != nil {
+			return got, err
+		}
+		err = touched(filepath.Dir(got.Root), image.Ref.String())
+		if !errors.Is(err, fs.ErrNotExist) { // or it was removed meanwhile, to make room
+			return got, err
+		}
+	}
+}
+
+func (s *Store) obtain(ctx context.Context, image Remote, keys authn.Keychain) (got container.Image, err error) {
 	p := newPuller(ctx, image, keys)
 	source := image.source()
 	if asked, ok := p.known(); ok {
@@ -96,10 +111,29 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	case !errors.Is(err, fs.ErrNotExist):
 		return container.Image{}, err
 	}
+	s.makeRoom(img)
 	if err := s.unpack(p, img, work, dir); err != nil {
 		return container.Image{}, err
 	}
+	s.makeRoom(nil)
 	return open(dir)
+}
+
+// makeRoom removes images that were long not used for one that is to be unpacked. An image is worth more
+// than the bound: whether it fits is found out when it is written.
+func (s *Store) makeRoom(img v1.Image) {
+	var need int64
+	if img != nil {
+		layers, _ := img.Layers() // unpack tells what is wrong with them
+		for _, l := range layers {
+			size, _ := l.Size()
+			need += expansion * size
+		}
+	}
+	_, err := s.Prune(max(s.limit()-need, 0), keepFree+need)
+	if err := errors.Join(s.sweep(), err); err != nil {
+		fmt.Fprintln(os.Stderr, "muster: no room is made for images:", err)
+	}
 }
 
 func fileOf(h v1.Hash) string { return h.Algorithm + "-" + h.Hex }
@@ -187,6 +221,9 @@ func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
 	if err := addSource(tmp, p.image.source()); err != nil {
 		return err
 	}
+	if err := writeSize(tmp, s.Limits.Bytes-u.left.Bytes, s.Limits.Files-u.left.Files); err != nil {
+		return err
+	}
 	if err := syncAll(tmp); err != nil {
 		return err
 	}
@@ -226,11 +263,4 @@ func from(dir, source string) bool {
 	return err == nil && slices.Contains(strings.Fields(string(text)), source)
 }
 
-func addSource(dir, source string) error {
-	f, err := os.OpenFile(filepath.Join(dir, sourcesName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(source + "\n")
-	return errors.Join(err, f.Close())
-}
+func addSource(dir, source string) error { return addLine(filepath.Join(dir, sourcesName), source) }

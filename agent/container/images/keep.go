@@ -1,0 +1,298 @@
+package images
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"dev.muster/agent/container"
+	"dev.muster/durable"
+	"golang.org/x/sys/unix"
+)
+
+// What of images is kept, and for how long. Beside what an image's folder has for steps:
+//
+//	refs      what it was asked for as, one a line
+//	size      bytes and files, as they were unpacked
+//	pinned    is there for an image that only goes by its name
+//	config    its time is that of the last use
+
+const (
+	refsName = "refs"
+	sizeName = "size"
+	pinName  = "pinned"
+	// goneSuffix ends the name of an image that is being removed.
+	goneSuffix = ".gone"
+	// fresh is how long after it was asked for no image is removed: its step has not begun.
+	fresh = 10 * time.Minute
+	// minDigest is the number of digits that name an image.
+	minDigest = 4
+	// expansion is how many bytes an image is taken to become for a byte that is sent.
+	expansion = 3
+)
+
+// Entry is an image of the store.
+type Entry struct {
+	Name   string // of its folder: sha256-DIGEST
+	Refs   []string
+	Bytes  int64
+	Files  int
+	Used   time.Time // the last time that it was asked for
+	Pinned bool
+	InUse  bool
+}
+
+// ErrNone is why nothing was done to an image.
+var ErrNone = errors.New("there is no such image in the store: muster image ls")
+
+// List is what the store has, the last used first.
+func (s *Store) List() ([]Entry, error) {
+	dirs, err := os.ReadDir(filepath.Join(s.Dir, "images"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	used, err := container.InUse(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []Entry
+	for _, d := range dirs {
+		if strings.HasPrefix(d.Name(), ".") {
+			continue
+		}
+		e, err := s.entry(d.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it went meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		e.InUse = used[e.Name]
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Name, b.Name)) })
+	return list, nil
+}
+
+func (s *Store) entry(name string) (Entry, error) {
+	dir := s.imageDir(name)
+	info, err := os.Stat(filepath.Join(dir, configName))
+	if err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Name: name, Used: info.ModTime()}
+	text, err := os.ReadFile(filepath.Join(dir, refsName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Entry{}, err
+	}
+	e.Refs = strings.Fields(string(text))
+	_, err = os.Stat(filepath.Join(dir, pinName))
+	e.Pinned = err == nil
+	e.Bytes, e.Files, err = sizeOf(dir)
+	return e, err
+}
+
+func (s *Store) imageDir(name string) string { return filepath.Join(s.Dir, "images", name) }
+
+// sizeOf reads how large an image is. One of an earlier version is counted, once.
+func sizeOf(dir string) (bytes int64, files int, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, sizeName))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &bytes, &files)
+		return bytes, files, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, err
+	}
+	err = filepath.WalkDir(filepath.Join(dir, rootName), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		files++
+		info, err := d.Info()
+		if err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return bytes, files, writeSize(dir, bytes, files)
+}
+
+func writeSize(dir string, bytes int64, files int) error {
+	return os.WriteFile(filepath.Join(dir, sizeName), []byte(fmt.Sprintln(bytes, files)), 0o600)
+}
+
+// touched says that an image was asked for as ref.
+func touched(dir, ref string) error {
+	now := time.Now()
+	if err := os.Chtimes(filepath.Join(dir, configName), now, now); err != nil {
+		return err
+	}
+	return addLine(filepath.Join(dir, refsName), ref)
+}
+
+// addLine adds a line to a file that has none like it.
+func addLine(file, line string) error {
+	text, err := os.ReadFile(file)
+	if err == nil && slices.Contains(strings.Fields(string(text)), line) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// Find is the image that is meant by the beginning of its digest, or by what it was asked for as.
+func (s *Store) Find(what string) (Entry, error) {
+	list, err := s.List()
+	if err != nil {
+		return Entry{}, err
+	}
+	digits := strings.TrimPrefix(what, "sha256:")
+	match := func(e Entry) bool {
+		_, hex, _ := strings.Cut(e.Name, "-")
+		return len(digits) >= minDigest && strings.HasPrefix(hex, digits) || slices.Contains(e.Refs, what)
+	}
+	var found []Entry
+	for _, e := range list {
+		if match(e) {
+			found = append(found, e)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Entry{}, fmt.Errorf("%s: %w", what, ErrNone)
+	case 1:
+		return found[0], nil
+	}
+	return Entry{}, fmt.Errorf("%s: %d images are called so: give more of the digest", what, len(found))
+}
+
+// Remove removes an image that is not in use.
+func (s *Store) Remove(e Entry) error {
+	used, err := container.InUse(s.Dir)
+	if err != nil {
+		return err
+	}
+	if used[e.Name] {
+		return fmt.Errorf("%s: a job of this node runs in it", e.Name)
+	}
+	gone := s.imageDir("." + e.Name + goneSuffix)
+	if err := os.RemoveAll(gone); err != nil {
+		return err
+	}
+	if err := durable.Rename(s.imageDir(e.Name), gone); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// Pin keeps an image from being removed to make room, or ends that.
+func (s *Store) Pin(e Entry, on bool) error {
+	file := filepath.Join(s.imageDir(e.Name), pinName)
+	if on {
+		return os.WriteFile(file, nil, 0o600)
+	}
+	err := os.Remove(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Prune removes images, the longest unused first, until those that are left take no more than limit bytes
+// and free bytes of the file system are free. Those that are pinned, in use or just asked for stay.
+func (s *Store) Prune(limit, free int64) (removed []Entry, err error) {
+	list, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var total int64
+	for _, e := range list {
+		total += e.Bytes
+	}
+	for _, e := range slices.Backward(list) {
+		if total <= limit && s.free() >= free {
+			break
+		}
+		if e.Pinned || e.InUse || time.Since(e.Used) < fresh {
+			continue
+		}
+		if err := s.Remove(e); err != nil {
+			return removed, err
+		}
+		total -= e.Bytes
+		removed = append(removed, e)
+	}
+	return removed, nil
+}
+
+// free is how many bytes of the store's file system are free to root.
+func (s *Store) free() int64 {
+	var st unix.Statfs_t
+	if unix.Statfs(s.Dir, &st) != nil {
+		return 0
+	}
+	return int64(st.Bavail) * st.Bsize
+}
+
+// limit is how many bytes all images may take: half of the file system unless the node says otherwise.
+func (s *Store) limit() int64 {
+	var st unix.Statfs_t
+	if s.Limit > 0 || unix.Statfs(s.Dir, &st) != nil {
+		return s.Limit
+	}
+	return int64(st.Blocks) * st.Bsize / 2
+}
+
+// sweep removes what processes have left behind that died in the middle: nobody holds the lock of the work.
+func (s *Store) sweep() error {
+	left, err := filepath.Glob(filepath.Join(s.Dir, "images", ".*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range left {
+		work := strings.TrimPrefix(filepath.Base(dir), ".")
+		release, err := s.tryLock(work)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			continue // somebody is at it
+		}
+		if err != nil {
+			return err
+		}
+		err = os.RemoveAll(dir)
+		release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryLock is lock for who does not wait.
+func (s *Store) tryLock(name string) (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.Dir, "locks", name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}

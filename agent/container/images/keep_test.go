@@ -1,0 +1,169 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/agent/container"
+	"github.com/google/go-containerregistry/pkg/authn"
+)
+
+// aged has an image be asked for so long ago.
+func aged(t *testing.T, s *Store, name string, ago time.Duration) {
+	t.Helper()
+	at := time.Now().Add(-ago)
+	if err := os.Chtimes(filepath.Join(s.imageDir(name), configName), at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stored puts an image of so many bytes into the store, last used so long ago.
+func stored(t *testing.T, s *Store, bytes int, ago time.Duration) string {
+	t.Helper()
+	h := newRegistry(t, imageOf(t, archive(t, "f etc/a "+strings.Repeat("x", bytes))))
+	got, err := s.Obtain(context.Background(), h.image, authn.DefaultKeychain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := container.NameOf(got)
+	aged(t, s, name, ago)
+	return name
+}
+
+func names(t *testing.T, s *Store) (list []string) {
+	t.Helper()
+	all, err := s.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		list = append(list, e.Name)
+	}
+	return list
+}
+
+// TestPrune: what was longest not used goes, but for what is pinned, in use or just asked for.
+func TestPrune(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40}
+	old := stored(t, s, 1000, 5*time.Hour)
+	pinned := stored(t, s, 1001, 6*time.Hour)
+	running := stored(t, s, 1002, 7*time.Hour)
+	held := stored(t, s, 1003, 8*time.Hour)
+	newer := stored(t, s, 1004, time.Hour)
+	asked := stored(t, s, 1005, 0)
+	e, err := s.entry(pinned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Pin(e, true); err != nil {
+		t.Fatal(err)
+	}
+	image := container.Image{Root: filepath.Join(s.imageDir(running), rootName)}
+	if err := image.Use(s.Dir, "job_1.step_0"); err != nil {
+		t.Fatal(err)
+	}
+	named := container.Spec{Store: s.Dir}
+	named.Name, named.Image = "work", "x"
+	if err := named.Keep("job_2", "/", container.Image{Root: filepath.Join(s.imageDir(held), rootName)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prune(6000, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, s); slices.Contains(got, old) || len(got) != 5 {
+		t.Errorf("one is too much, and %s is the oldest that may go: %v are left", old, got)
+	}
+	if _, err := s.Prune(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, s), []string{asked, pinned, running, held}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v without %s", got, want, newer)
+	}
+	if e, err = s.entry(running); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(e); err == nil {
+		t.Error("an image was removed under a step")
+	}
+	if err := container.Unuse(s.Dir, "job_1.step_0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(container.JobDir(s.Dir, "job_2")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prune(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, s), []string{asked, pinned}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestMakeRoom: an unpack removes what does not fit beside it, and what was left by processes that died.
+func TestMakeRoom(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 3000}
+	old := stored(t, s, 2000, time.Hour)
+	left := s.imageDir(".sha256-dead.0011")
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	release, err := s.lock("sha256-busy.0011")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	busy := s.imageDir(".sha256-busy.0011")
+	if err := os.Mkdir(busy, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := stored(t, s, 2001, 0)
+	if got := names(t, s); !slices.Equal(got, []string{now}) {
+		t.Errorf("%v are left, want %s without %s", got, now, old)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("what a dead process has left is there")
+	}
+	if _, err := os.Stat(busy); err != nil {
+		t.Error("what somebody is at was removed: ", err)
+	}
+}
+
+// TestImageCommands: muster image, word by word.
+func TestImageCommands(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40}
+	h := newRegistry(t, imageOf(t, archive(t, "f etc/a xyz")))
+	ref := h.image.Ref.String()
+	do := func(words ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := verbs[words[0]](s, &out, words[1:]); err != nil {
+			return out.String() + "error: " + err.Error()
+		}
+		return out.String()
+	}
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"ls"}, "0 images, 0 B of 1 TiB\n"},
+		{[]string{"pull", ref}, "3 B, "},
+		{[]string{"ls"}, "-      " + ref + "\n1 images, 3 B of 1 TiB\n"},
+		{[]string{"pin", ref}, ""},
+		{[]string{"ls"}, "pinned"},
+		{[]string{"rm", "none"}, "none: " + ErrNone.Error()},
+		{[]string{"unpin", "none", ref}, "error: none"},
+		{[]string{"rm"}, "error: name an image"},
+		{[]string{"rm", ref}, ""},
+		{[]string{"ls"}, "0 images"},
+	} {
+		if got := do(c.words...); !strings.Contains(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.words, got, c.want)
+		}
+	}
+}
