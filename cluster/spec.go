@@ -345,6 +345,8 @@ type StepHelpers struct {
 	TaskProlog string `json:"task_prolog,omitempty" text:"4096"`
 	TaskEpilog string `json:"task_epilog,omitempty" text:"4096"`
 	MPI        string `json:"mpi,omitempty" text:"64"` // none, pmi2, pmix; empty: Srun.MPI
+	// Save is the file that each node saves the step's container to, at its end.
+	Save string `json:"save,omitempty" text:"4096"`
 }
 
 // StepWorld is the whole of a step of a heterogeneous job, of which each component has its part as a step of its own.

@@ -554,3 +554,48 @@ func TestContainerPath(t *testing.T) {
 		}
 	}
 }
+
+// TestContainerSave: what a step has written is in the file that it was saved to, with what the image says of its
+// programs, and a file that could not be written is an error.
+func TestContainerSave(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	if _, err := exec.LookPath("mksquashfs"); err != nil {
+		t.Skip("no mksquashfs to save containers with: ", err)
+	}
+	h := startHub(t)
+	h.push(t, imageOf(t), "lab/tiny:1")
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	d.file(1, "out/keep", "x")
+	d.file(1, "late/keep", "x")
+	tiny, saved := "--container-image="+h.host+"#lab/tiny:1", d.dir+"/out/new.sqsh"
+	const failed = "slurmstepd: error: pyxis: couldn't "
+	for _, c := range []struct {
+		what, line, out, errs string
+		code                  int
+	}{
+		{"written", "cd out; srun " + tiny + " --container-writable --container-save=new.sqsh -n2 sh -c 'echo w >/etc/new.$SLURM_PROCID; rm -f /etc/second'", "", "", 0},
+		{"seen again", "srun --container-image=" + saved + " --container-entrypoint sh -c 'cat /etc/new.*; ls /etc/second; pwd; echo $ONLY; ls -l /usr/local/bin/squeue'",
+			"entered\nw\nw\n/app\nimage\n", "/etc/second: No such file", 0},
+		{"the job's code stays", "srun " + tiny + " --container-save=" + saved + " sh -c 'exit 3'", "", "exit code 3", 3},
+		{"saved again", "srun --container-image=" + saved + " cat /etc/second", "2\n", "", 0},
+		{"of a name", "salloc -Q sh -c 'srun " + tiny + " --container-name=n --container-writable sh -c \"echo n >/etc/n\"; srun --container-name=n --container-save=" + saved + " busybox true'", "", "", 0},
+		{"seen of a name", "srun --container-image=" + saved + " cat /etc/n", "n\n", "", 0},
+		{"by salloc's variable", "salloc -Q " + tiny + " --container-save=" + saved + " srun busybox true", "", "", 0},
+		{"a folder that is closed", "srun " + tiny + " --container-save=/root/x.sqsh busybox true", "", failed + "start container: --container-save: write to /root: permission denied", 1},
+		{"a folder", "srun " + tiny + " --container-save=" + d.dir + "/out busybox true", "", "is a folder", 1},
+		{"not any more", "srun " + tiny + " --container-mounts=" + d.dir + "/late:/l --container-save=" + d.dir + "/late/x busybox chmod 500 /l", "",
+			failed + "save container to " + d.dir + "/late/x: ", 1},
+	} {
+		out, errs, code := d.line(1, c.line)
+		if c.what == "seen again" {
+			out, _, _ = strings.Cut(out, "lrwx")
+		}
+		if out != c.out || !strings.Contains(errs, c.errs) || code != c.code {
+			t.Errorf("%s: %s\n%q %q %d, want %q %q %d", c.what, c.line, out, errs, code, c.out, c.errs, c.code)
+		}
+	}
+	if left, _ := filepath.Glob(saved + "*"); len(left) != 1 {
+		t.Errorf("files of containers: %v", left)
+	}
+}

@@ -260,7 +260,9 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		return out, err
 	}
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
-	out.Container = c.cfg.inside(s.Inside, h.job.Spec, &around)
+	if out.Container = c.cfg.inside(s.Inside, h.job.Spec, &around); out.Container != nil {
+		out.Container.Save = s.Save
+	}
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
 			Fenced: fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}

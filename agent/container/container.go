@@ -23,6 +23,8 @@ type Spec struct {
 	Group string `json:"group,omitempty"`
 	Home  string `json:"home,omitempty"`
 	Shell string `json:"shell,omitempty"`
+	// Save is the file that the container is saved to when the step is over; "": none.
+	Save string `json:"save,omitempty"`
 	// Scripts are files of the node that the user may read, to be seen in place.
 	Scripts []string `json:"scripts,omitempty"`
 }

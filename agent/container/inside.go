@@ -92,6 +92,11 @@ func (b *build) account(path, id, line string) error {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
+	return b.replace(path, text+line+"\n")
+}
+
+// replace writes a file of the container's anew.
+func (b *build) replace(path, text string) error {
 	dir, err := b.target(filepath.Dir(path), true)
 	if err != nil {
 		return err
@@ -107,7 +112,7 @@ func (b *build) account(path, id, line string) error {
 			return err
 		}
 		f := os.NewFile(uintptr(fd), path)
-		_, err = f.WriteString(text + line + "\n")
+		_, err = f.WriteString(text)
 		return errors.Join(err, f.Close())
 	})
 	if err != nil {

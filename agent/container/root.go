@@ -39,6 +39,7 @@ type build struct {
 	mapped bool            // the image's files are seen as the user's
 	links  []driverLink    // to the libraries of the GPUs' driver
 	config Config
+	again  bool // what its step has written is to be seen
 }
 
 // source is a file or folder of the node, as a mount that has no place yet.
@@ -209,6 +210,9 @@ func (b *build) writes() (string, error) {
 		return b.Spec.keptAt(b.Job), nil
 	}
 	disk := StepDir(b.Spec.Store, b.Step)
+	if b.again {
+		return disk, nil
+	}
 	return disk, errors.Join(os.RemoveAll(disk), os.MkdirAll(disk, 0o700))
 }
 

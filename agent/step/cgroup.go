@@ -194,13 +194,21 @@ func (c *cgroups) create(id ID, f *Fence) (*group, error) {
 			return nil, err
 		}
 	}
-	fd, err := unix.Open(g.dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: g.dir, Err: err}
+	if err := g.openFD(); err != nil {
+		return nil, err
 	}
-	g.fd = fd
 	c.jobs[job]++
 	return g, nil
+}
+
+// openFD opens the group for processes that begin in it.
+func (g *group) openFD() error {
+	fd, err := unix.Open(g.dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: g.dir, Err: err}
+	}
+	g.fd = fd
+	return nil
 }
 
 // adopt takes over a group left by an earlier supervisor; nil if it is gone.

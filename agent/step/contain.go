@@ -210,10 +210,11 @@ func (j *job) contain(tasks []*stdio) bool {
 	return false
 }
 
-func (j *job) enter() error {
+// maker makes the step's container around this thread.
+func (j *job) maker() container.Maker {
 	r, l := j.r, j.l
 	c := r.spec.Container
-	m := container.Maker{Spec: c, Image: r.inside.image, Dir: r.spec.Dir, Step: r.containerName(),
+	m := container.Maker{Spec: c, Dir: r.spec.Dir, Step: r.containerName(),
 		UID: r.spec.UID, GID: r.spec.GID,
 		AsUser: func(do func() error) error {
 			did := l.become(&r.spec)
@@ -226,6 +227,19 @@ func (j *job) enter() error {
 	}
 	if c.Name != "" {
 		m.Job = r.id.JobName()
+	}
+	return m
+}
+
+func (j *job) enter() error {
+	r, l := j.r, j.l
+	c := r.spec.Container
+	m := j.maker()
+	m.Image = r.inside.image
+	if c.Save != "" {
+		if err := m.AsUser(func() error { return c.CanSave(r.spec.Dir) }); err != nil {
+			return err
+		}
 	}
 	if sv := r.spec.Server; sv != nil {
 		m.Folder = sv.Dir
@@ -348,7 +362,7 @@ func (l *launcher) userSpace(uid, gid uint32) (int, error) {
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"muster"}, &syscall.ProcAttr{Sys: attr})
 	stopped := false
 	if err == nil {
-		stopped = s.awaitStop(pid, no).ws.Stopped()
+		stopped = (<-s.awaitStop(pid, no)).ws.Stopped()
 	}
 	fd := -1
 	if stopped {

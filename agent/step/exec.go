@@ -243,7 +243,7 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 	}
 	var first earlyWait
 	if sys.Ptrace {
-		if first = s.awaitStop(pid, no); first.ws.Stopped() {
+		if first = <-s.awaitStop(pid, no); first.ws.Stopped() {
 			tr.apply(s, pid, sp.UID, sp.GID)
 			j.greet(t, io, pid)
 			unix.PtraceDetach(pid)

@@ -249,7 +249,7 @@ func (l *launcher) initialise(p *Private) error {
 	pid, err := syscall.ForkExec(p.Init, []string{p.Init}, &syscall.ProcAttr{Dir: "/", Env: p.Env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
 	var e earlyWait
 	if err == nil {
-		e = s.awaitStop(pid, no)
+		e = <-s.awaitStop(pid, no)
 	}
 	s.mu.Lock()
 	s.forkEnd()

@@ -132,19 +132,19 @@ func (s *supervisor) takeEarly(pid int, forkNo uint64) (earlyWait, bool) {
 	return e, ok && e.forkNo >= forkNo
 }
 
-// awaitStop waits for a traced child's stop after its exec, or its end.
-func (s *supervisor) awaitStop(pid int, forkNo uint64) earlyWait {
+// awaitStop tells of a traced child's stop after its exec, or of a child's end. It is called before forkEnd.
+func (s *supervisor) awaitStop(pid int, forkNo uint64) <-chan earlyWait {
 	s.mu.Lock()
-	if e, ok := s.takeEarly(pid, forkNo); ok {
-		s.mu.Unlock()
-		return e
-	}
+	defer s.mu.Unlock()
 	ch := make(chan earlyWait, 1)
+	if e, ok := s.takeEarly(pid, forkNo); ok {
+		ch <- e
+		return ch
+	}
 	s.stops[pid] = ch
 	select { // the reaper may be waiting for a first child
 	case s.born <- struct{}{}:
 	default:
 	}
-	s.mu.Unlock()
-	return <-ch
+	return ch
 }

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/api/stream"
 	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +37,7 @@ type run struct {
 	leftDir  bool // and was made for an attempt before this
 	oomKills int
 	inside   *inside // of the launcher of a step in a container
+	last     *task   // whose end is told when the container is saved
 }
 
 type task struct {
@@ -87,10 +87,18 @@ func (t *task) ended(st TaskStatus) {
 		unix.Close(t.pidfd)
 		t.pidfd = -1
 	}
-	r.sup.jour.exit(t)
-	r.out.exit(int32(st.Rank), stream.TaskExit{Code: st.Exit.Code, Signal: st.Exit.Signal, Core: st.Core, OOM: st.OOM,
-		Lost: st.Lost, Errno: st.Errno, Error: st.Error})
+	if r.toSave() {
+		r.last = t // it is told once the container is saved
+	} else {
+		t.tellEnd()
+	}
 	r.settle()
+}
+
+// tellEnd lets srun know of a task's end; mu is held.
+func (t *task) tellEnd() {
+	t.run.sup.jour.exit(t)
+	t.tell()
 }
 
 // settle starts the clean-up once nothing is left to wait for; mu is held.
@@ -110,6 +118,7 @@ const (
 
 // clean kills what is left of a step whose tasks have ended and declares its end.
 func (s *supervisor) clean(r *run) {
+	r.saveLast()
 	if r.grp != nil {
 		s.toldOOM(r)
 		for wait := time.Millisecond; !r.grp.remove(); wait = min(2*wait, time.Second) {

@@ -19,8 +19,7 @@ func noBundle(r *Request, bundle string) error {
 
 // withoutPart says what is lost without an option of Pyxis that is not there, and the way out.
 var withoutPart = map[string][2]string{
-	"save": {"nothing of the container is kept",
-		"make the image where it is built, and push it to a registry"},
+	"save":           {"the container of a script is not saved", "give it to an srun in the script"},
 	"entrypoint-log": {"what the entry point prints is the step's output", "leave the option out"},
 	"unshare":        {"the program would share them with the node", "run it by unshare(1) inside"},
 }
@@ -69,6 +68,17 @@ func setInsideName(r *Request, v string) error {
 		return badContainer("--container-name=%s: a name has letters, digits and _ - . in it", v)
 	}
 	r.inside.Name, r.inside.NameMode = name, mode
+	return nil
+}
+
+func setSave(r *Request, v string) error {
+	if r.prog == opt.Sbatch {
+		return noPart(r, "--container-save="+v)
+	}
+	if v == "" {
+		return badContainer("--container-save: name the file")
+	}
+	r.Step.Save = v
 	return nil
 }
 
@@ -167,12 +177,23 @@ func contain(r *Request) error {
 	switch r.prog {
 	case opt.Srun:
 		r.Step.Inside = &c
+		if save := &r.Step.Save; *save != "" {
+			*save = inDir(r.Job.WorkDir, *save)
+		}
 	case opt.Sbatch:
 		r.Job.Inside = &c
 	case opt.Salloc:
 		handOn(r)
 	}
 	return nil
+}
+
+// inDir is a path as seen from a folder.
+func inDir(dir, name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return path.Join(dir, name)
 }
 
 func isContainer(long string) bool {

@@ -60,8 +60,8 @@ var optionsContainer = []opt.Option[Request]{
 	{Long: "container-save", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_SAVE srun=PYXIS_CONTAINER_SAVE salloc=PYXIS_CONTAINER_SAVE",
 		Meta: "path",
-		Help: "save the container to a file: refused",
-		Set:  func(r *Request, v string) error { return noPart(r, "--container-save="+v) }},
+		Help: "save the container to a squashfs file on its node when the step is over; not of sbatch",
+		Set:  setSave},
 	{Long: "container-entrypoint-log", On: opt.All, Newer: true, Group: opt.Containers,
 		Env: "sbatch=PYXIS_CONTAINER_ENTRYPOINT_LOG srun=PYXIS_CONTAINER_ENTRYPOINT_LOG " +
 			"salloc=PYXIS_CONTAINER_ENTRYPOINT_LOG",

@@ -76,7 +76,7 @@ func TestRefusals(t *testing.T) {
 		{"srun", "--container-name=../n y", "", "1 srun: error: --container-name=../n: a name has letters, digits and _ - . in it"},
 		{"srun", "--container-name=n:x y", "", "1 srun: error: --container-name=n:x: behind the name stands auto, create, exec or no_exec"},
 		{"sbatch", "--container-image=x --container-save=n --wrap=y", "", "1 sbatch: error: --container-save=n can not be done yet: " +
-			"nothing of the container is kept / sbatch: error: the way out: make the image where it is built, and push it to a registry"},
+			"the container of a script is not saved / sbatch: error: the way out: give it to an srun in the script"},
 		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", "1 sbatch: error: --container=b can not be done yet: the program would run on the node itself, with other libraries and files / " +
 			"sbatch: error: the way out: give its root file system as an image: --container-image=b/rootfs"},
 		{"srun", "--bcast=/tmp/x y", "", "1 srun: error: --bcast can not be done yet: the program would run from where it is / srun: error: the way out: " +

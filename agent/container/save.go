@@ -1,0 +1,125 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"dev.muster/wire"
+	"golang.org/x/sys/unix"
+)
+
+// A container is saved as enroot does it: a squashfs whose files are root's, in which /etc/environment and
+// /etc/rc say what the image says of its programs.
+
+// saver packs what is the working directory into the file $1; the words behind it stay out. A file that is
+// not whole never has its name.
+const saver = `out=$1 part=$1.$$; shift
+trap 'rm -f "$part"' EXIT
+mksquashfs . "$part" -noappend -all-root -no-progress -quiet -comp zstd -Xcompression-level 1 -e "$@" &&
+mv -f "$part" "$out"`
+
+// SaveCommand is what packs the container whose files are the working directory.
+func (s *Spec) SaveCommand(dir string) []string {
+	argv := []string{"/bin/sh", "-c", saver, "muster-save", s.savePath(dir), strings.TrimPrefix(Program, "/")}
+	for n := range strings.FieldsSeq(s.Names) {
+		argv = append(argv, strings.TrimPrefix(filepath.Join(ProgramDir, n), "/"))
+	}
+	return argv
+}
+
+func (s *Spec) savePath(dir string) string {
+	if filepath.IsAbs(s.Save) {
+		return s.Save
+	}
+	return filepath.Join(dir, s.Save)
+}
+
+// CanSave says before a step begins why its container could not be saved. It is called with the user's
+// rights on files.
+func (s *Spec) CanSave(dir string) error {
+	if _, err := exec.LookPath("mksquashfs"); err != nil {
+		return errors.New("--container-save: this node has no mksquashfs: install squashfs-tools there")
+	}
+	path := s.savePath(dir)
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("--container-save: %s is a folder: name the file", path)
+	}
+	to := filepath.Dir(path)
+	if err := unix.Faccessat2(unix.AT_FDCWD, to, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Errorf("--container-save: %w", &os.PathError{Op: "write to", Path: to, Err: err})
+	}
+	return nil
+}
+
+// Used is the image that a step runs in, as Use has written it down.
+func Used(store, step string) (Image, error) {
+	name, err := os.ReadFile(filepath.Join(store, usesName, step))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Image{}, nil // a path of the user's
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	dir := filepath.Join(store, "images", filepath.Base(string(name)))
+	text, err := os.ReadFile(filepath.Join(dir, "config"))
+	if err != nil {
+		return Image{}, err
+	}
+	i := Image{Root: filepath.Join(dir, "root")}
+	return i, wire.Unmarshal(text, &i.Config)
+}
+
+// Merged makes the container's files this thread's working directory, as its steps have left them.
+// The thread must be about to end.
+func (m *Maker) Merged() error {
+	if os.Geteuid() != 0 {
+		return errAsRoot
+	}
+	b := &build{Maker: m, proc: -1, top: -1, own: map[uint64]bool{}, config: m.Image.Config, again: true}
+	defer b.close()
+	for _, do := range []func() error{b.apart, b.stage, b.describe} {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	b.keep(root)
+	return errors.Join(unix.Fchdir(b.top), unix.Chroot("."), unix.Fchdir(root))
+}
+
+// describe writes into the image what readConfig reads.
+func (b *build) describe() error {
+	if b.Image.Root == "" {
+		return nil // it says so already
+	}
+	have := b.read("/etc/environment")
+	for _, v := range b.config.Env {
+		if !strings.Contains(v, "\n") {
+			have += v + "\n"
+		}
+	}
+	if err := b.replace("/etc/environment", have); err != nil {
+		return err
+	}
+	return b.replace("/etc/rc", b.config.rc())
+}
+
+// rc is what enroot makes of an image's entry point and folder.
+func (c *Config) rc() string {
+	dir := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(orElse(c.WorkDir, "/"))
+	text := fmt.Sprintf("mkdir -p \"%s\" 2>/dev/null\ncd \"%[1]s\" && unset OLDPWD || exit 1\n", dir)
+	var words []string
+	for _, w := range c.Entrypoint {
+		words = append(words, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return text + strings.Join(append(append([]string{"exec"}, words...), `"$@"`), " ") + "\n"
+}
