@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"syscall"
 
 	"dev.muster/agent/container/imagehelper"
 	"dev.muster/agent/step"
+	"dev.muster/cast/node"
 	"dev.muster/cli"
 	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/gpu"
@@ -36,6 +38,7 @@ func programs() []program {
 		{"burnin", always, cli.BurninHere},
 		{"image", always, imagehelper.Main},
 		{"task", func(w []string) bool { return len(w) > 0 }, func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
+		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, castHere},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
 		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int { return exitOf("muster:", cli.WriteFiles(w[0])) }},
 	}
@@ -50,6 +53,25 @@ func main() {
 		}
 	}
 	os.Exit(cli.Main(os.Args))
+}
+
+// castHere puts files on this node for a job: alone, or, after the word then, before the tasks of a step. Then the
+// process becomes the step's process manager, if it has one.
+func castHere(words []string) int {
+	if len(words) == 0 {
+		return node.Main(nil)
+	}
+	told := false
+	code := node.Main(func() error {
+		if told = true; len(words) > 1 {
+			return syscall.Exec(words[1], words[1:], os.Environ())
+		}
+		return pmi.Ready{}.Say()
+	})
+	if !told {
+		_ = pmi.Ready{Error: "the program has not arrived"}.Say()
+	}
+	return code
 }
 
 func always([]string) bool { return true }

@@ -47,6 +47,9 @@ func (c *call) srunEnded(b *byeReader) {
 	if _, there := callAgain(c, api.SignalStep, api.StepSignal{ID: q.ID, Gone: true}); !there {
 		return // it is over
 	}
+	if q.ID.IsCast() { // it is of no srun, and the job not its own
+		return
+	}
 	c.log.Info("an srun has died", "job", q.ID.Job, "step", q.ID.Step, "uid", c.from.UID)
 	ref := cluster.Ref{Job: q.ID.Job}
 	found, _ := callAgain(c, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}})

@@ -118,8 +118,8 @@ func OldClient(err error) error {
 		return err
 	}
 	return cluster.Errorf(cluster.Invalid, "",
-		"a client of the step's nodes is of an older muster, which knows neither "+
-			"containers nor process managers of MPI: upgrade it, or choose other nodes (-w, -x)")
+		"a client of the step's nodes is of an older muster, which can not do this (containers, process managers "+
+			"of MPI, sbcast, sattach): upgrade it, or choose other nodes (-w, -x)")
 }
 
 // noSuchCall begins what a daemon says of a call that it does not know.

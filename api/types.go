@@ -87,9 +87,11 @@ var (
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false, 0}
 	// CreateHelped is CreateStep of what StartHelped starts.
 	CreateHelped = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-helped", User, false, 0}
-	SignalStep   = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}
-	UpdateStep   = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false, 0}
-	WaitStep     = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
+	// CreateCast is CreateStep of what StartCast starts.
+	CreateCast = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-cast", User, false, 0}
+	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}
+	UpdateStep = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false, 0}
+	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
 	// MeasureSteps measures what the job's living steps use now.
 	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false, 0}
 	// TailOutput reads the end of what the job's script has written.
@@ -121,6 +123,10 @@ const SaveCluster = "/v1/save"
 
 // AttachStep is the tunnel that carries a step's frames to srun.
 const AttachStep = "/v1/steps/attach"
+
+// WatchStep is the tunnel that carries the frames of a step to who looks on beside its srun. A daemon of
+// before it would take that one's end for srun's.
+const WatchStep = "/v1/steps/watch"
 
 // SubmitRequest asks for a new job. Script and Env are stored by hash.
 type SubmitRequest struct {

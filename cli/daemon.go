@@ -143,6 +143,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
 		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts,
 		Greeting: env.Greeting, Program: client.Program{
+			Cast:   []string{self, "internal", "cast"},
 			Around: []string{self, "internal", "task"}, Managers: managers(self),
 			Names: slurm.FrontEnds(), Account: accountOf},
 		Verdict: show.VerdictText,

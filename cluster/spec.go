@@ -345,6 +345,7 @@ type StepHelpers struct {
 	TaskProlog string `json:"task_prolog,omitempty" text:"4096"`
 	TaskEpilog string `json:"task_epilog,omitempty" text:"4096"`
 	MPI        string `json:"mpi,omitempty" text:"64"` // none, pmi2, pmix; empty: Srun.MPI
+	Cast       *Cast  `json:"cast,omitempty"`          // files that are put on the step's nodes; nil: none
 	// Save is the file that each node saves the step's container to, at its end.
 	Save string `json:"save,omitempty" text:"4096"`
 }

@@ -11,6 +11,7 @@ import (
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
+	"dev.muster/slurm/stage"
 	"dev.muster/slurm/submit"
 )
 
@@ -39,6 +40,8 @@ func frontEnds() []frontEnd {
 		{"sdiag", "show what the server has done", report.Sdiag},
 		{"seff", "show how well a job used its CPUs and memory", report.Seff},
 		{"sstat", "show what running steps use", report.Sstat},
+		{"sbcast", "put a file on the nodes of a job", stage.Sbcast},
+		{"sgather", "fetch a file from the nodes of a job", stage.Sgather},
 	}
 }
 

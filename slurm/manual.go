@@ -7,6 +7,7 @@ import (
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
+	"dev.muster/slurm/stage"
 	"dev.muster/slurm/submit"
 )
 
@@ -64,6 +65,10 @@ func described(name string) (operands string, options []opt.Entry) {
 		return queryPage(opt.Sdiag, report.SdiagOptions)
 	case "seff":
 		return queryPage(opt.Seff, report.SeffOptions)
+	case "sbcast":
+		return queryPage(opt.Sbcast, stage.SbcastOptions)
+	case "sgather":
+		return queryPage(opt.Sgather, stage.SgatherOptions)
 	case "sstat":
 		return queryPage(opt.Sstat, report.SstatOptions)
 	}

@@ -40,6 +40,10 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 	if err != nil {
 		return api.Empty{}, err
 	}
+	if ls.alone() {
+		signalCast(c, ls, q)
+		return api.Empty{}, nil
+	}
 	h := c.nodes[ls.lead].jobs[q.ID.Job]
 	ending := h != nil && h.job.Phase == cluster.Ending
 	switch {
@@ -76,7 +80,7 @@ func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdat
 	defer c.mu.Unlock()
 	found := false
 	for id := range c.steps {
-		if id.Job != q.ID.Job || q.ID.Step != cluster.AllSteps && id.Step != q.ID.Step {
+		if id.IsCast() || id.Job != q.ID.Job || q.ID.Step != cluster.AllSteps && id.Step != q.ID.Step {
 			continue
 		}
 		ls, err := c.liveStep(id, who)

@@ -12,6 +12,8 @@ import (
 type Program struct {
 	// Around is the command that runs a task with scripts around it (step.TaskMain).
 	Around []string
+	// Cast is the command that puts files on a node (package cast/node).
+	Cast []string
 	// Managers are the commands that become the process managers of MPI.
 	Managers map[cluster.Manager][]string
 	Names    []string // it answers to

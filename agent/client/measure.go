@@ -57,7 +57,7 @@ func (c *Client) livingSteps(h *jobHere, only int) (out []cluster.Step) {
 		}
 	}
 	for id, ls := range c.steps {
-		if id.Job == h.job.ID && ls.record.Attempt == h.job.Attempt && ls.endedAt.IsZero() {
+		if id.Job == h.job.ID && ls.record.Attempt == h.job.Attempt && ls.endedAt.IsZero() && !ls.alone() {
 			out = append(out, ls.record)
 		}
 	}

@@ -27,7 +27,7 @@ func checkManager(cfg *cluster.Config, s *cluster.StepSpec) error {
 // manage gives the part of a step on its node i the process manager that it asks for, if it does.
 func (p *Config) manage(sp *step.Spec, cfg *cluster.Config, ls *liveStep, ranks [][]int, i int) error {
 	kind := cfg.ManagerOf(&ls.spec)
-	if kind == cluster.ManagerNone || ls.spec.Interactive {
+	if kind == cluster.ManagerNone || ls.spec.Interactive || ls.alone() {
 		return nil
 	}
 	rec := &ls.record

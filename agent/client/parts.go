@@ -32,6 +32,7 @@ const (
 func (c *Client) partRoutes(m *api.Mux) {
 	api.Handle(m, api.StartParts, c.startParts)
 	api.Handle(m, api.StartHelped, c.startParts)
+	api.Handle(m, api.StartCast, c.startParts)
 	api.Handle(m, api.BeginParts, c.beginParts)
 	api.Handle(m, api.SignalParts, c.signalParts)
 	api.Handle(m, api.ForgetParts, c.forgetParts)
@@ -107,7 +108,10 @@ func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(c
 func (c *Client) ready(ctx context.Context, q api.PartsRequest, groups []api.PartsGroup) error {
 	c.mu.Lock()
 	start := api.StartParts
-	if q.Spec.Helped(c.config.ManagerOf(&q.Spec)) {
+	switch {
+	case q.Spec.Cast != nil:
+		start = api.StartCast
+	case q.Spec.Helped(c.config.ManagerOf(&q.Spec)):
 		start = api.StartHelped
 	}
 	c.mu.Unlock()

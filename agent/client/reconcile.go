@@ -24,6 +24,7 @@ type jobHere struct {
 	stuck     bool      // processes have outlived that for too long, and this is known
 	signalled int       // number of the last signal delivered
 	nextStep  int       // number of the next step
+	nextCast  int       // and of the next that only puts files on nodes
 	warned    bool      // --signal was sent
 	stopping  time.Time // TSTP was sent: it will be frozen
 	frozen    bool

@@ -31,6 +31,9 @@ func (c *Client) free() {
 // tellStep reports a step's start or end. Called with mu held.
 func (c *Client) tellStep(ls *liveStep) {
 	ls.told = true
+	if ls.alone() {
+		return
+	}
 	rec := ls.record
 	c.report(ls.lead, cluster.Update{Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec})
 }
@@ -109,6 +112,9 @@ func (c *Client) drop(ls *liveStep) {
 
 // orphaned ends an allocation that srun made for this step and that nobody will end: srun was killed.
 func (c *Client) orphaned(ls *liveStep) {
+	if ls.alone() {
+		return
+	}
 	first := ls.lead
 	h := c.nodes[first].jobs[ls.record.ID.Job]
 	if h == nil || h.job.Attempt != ls.record.Attempt || h.job.Spec.Kind != cluster.SrunJob || h.told {

@@ -55,7 +55,7 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 	used := map[cluster.NodeName]cluster.StepUse{}
 	next, live := h.job.NextStep, 0
 	for _, ls := range c.steps {
-		if ls.record.ID.Job != h.job.ID {
+		if !ls.competes(h.job.ID) {
 			continue
 		}
 		if ls.record.Attempt == h.job.Attempt { // each attempt counts its own
@@ -103,17 +103,22 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		return nil, err
 	}
 	h.nextStep = max(h.nextStep, next+1)
+	return newStep(c, h, spec, next, shares), nil
+}
+
+// newStep is a step that has its place. Called with mu held.
+func newStep(c *Client, h *jobHere, spec *cluster.StepSpec, number int, shares []cluster.Share) *liveStep {
 	j := h.job
 	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}}
-	ls.record = cluster.NewStep(j, next, spec, shares, time.Now())
+	ls.record = cluster.NewStep(j, number, spec, shares, time.Now())
 	for _, sh := range shares {
-		ls.ids = append(ls.ids, step.ID{Job: j.ID, Attempt: j.Attempt, Step: next, Node: sh.Node})
+		ls.ids = append(ls.ids, step.ID{Job: j.ID, Attempt: j.Attempt, Step: number, Node: sh.Node})
 	}
 	c.steps[ls.record.ID] = ls
 	for _, id := range ls.ids {
 		c.have.put(id, &step.Status{ID: id, State: step.Starting})
 	}
-	return ls, nil
+	return ls
 }
 
 // startStep starts a placed step on all its nodes.
@@ -256,7 +261,11 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
-	if err := c.cfg.manage(&out, &cfg, ls, ranks, i); err != nil {
+	err = c.cfg.manage(&out, &cfg, ls, ranks, i)
+	if err == nil {
+		err = c.cfg.precede(&out, s.Cast)
+	}
+	if err != nil {
 		return out, err
 	}
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
@@ -270,11 +279,17 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		if out.Private == nil {
 			out.Private = c.private(n, id, l)
 		}
+		if ls.alone() {
+			out.Dir = "/"
+			out.Tasks = append(out.Tasks, castTask(c, ls, l))
+			continue
+		}
 		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
 		t.Env = append(t.Env, managed(out.Server, &ls.record, rank)...)
 		if programs != nil {
 			t.Argv = programs[rank]
 		}
+		sent(s.Cast, &t, id.Node)
 		if !around.Empty() {
 			t.Argv = around.Command(c.cfg.Program.aroundIn(out.Container), t.Argv)
 		}

@@ -52,6 +52,7 @@ func (c *Client) Routes(m *api.Mux) {
 	}
 	api.Handle(m, api.CreateStep, create)
 	api.Handle(m, api.CreateHelped, create)
+	api.Handle(m, api.CreateCast, create)
 	api.Handle(m, api.SignalStep, c.signalStep)
 	api.Handle(m, api.UpdateStep, c.updateStep)
 	api.Handle(m, api.WaitStep, c.waitStep)
@@ -145,7 +146,7 @@ func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepReque
 				c.mu.Unlock()
 				return c.describe(made), nil
 			}
-			ls, err = c.place(h, &q.Spec)
+			ls, err = placeAny(c, h, &q.Spec)
 		}
 		if err == nil {
 			ls.key = q.Key

@@ -52,6 +52,12 @@ func (r *run) contained() {
 	if in.err == nil {
 		in.err = in.image.Use(r.spec.Container.Store, r.containerName())
 	}
+	r.launchApart()
+}
+
+// launchApart launches a step on a thread that ends with it.
+func (r *run) launchApart() {
+	s := r.sup
 	if !s.mayLaunch(r) {
 		return
 	}

@@ -52,6 +52,10 @@ func (s *supervisor) submit(r *run) {
 		go r.contained() // ends when its tasks have begun, or can not
 		return
 	}
+	if sv := r.spec.Server; sv != nil && sv.Wait > readyTime { // it may keep its launcher for long
+		go r.launchApart() // as well
+		return
+	}
 	s.queue(chore{r: r})
 }
 

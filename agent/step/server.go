@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ type Server struct {
 	Env   []string `json:"env,omitempty"`
 	Setup []byte   `json:"setup,omitempty"` // of pmi.Setup; dropped after the launch
 	Tasks bool     `json:"tasks,omitempty"` // each task has a socket to it
+	// Wait is how long the tasks wait until it is ready; 0: for readyTime.
+	Wait time.Duration `json:"wait,omitempty"`
 	// Dir is a folder of the user's that is there as long as the step is; empty: none.
 	Dir string `json:"dir,omitempty"`
 }
@@ -82,7 +85,7 @@ func (j *job) serve() error {
 	o.addSink(stream.StepServer, p.in, false)
 	o.addSource(&source{rank: stream.StepServer, fd: 1, f: p.out})
 	o.addSource(&source{rank: stream.StepServer, fd: 2, f: p.errs})
-	ready, err := readReady(p.ready)
+	ready, err := readReady(p.ready, cmp.Or(sv.Wait, readyTime))
 	if err == nil {
 		j.served.env = ready.Env
 	}
@@ -195,14 +198,14 @@ func (j *job) startServer(sv *Server, p *serverPipes) error {
 }
 
 // readReady waits for what a server says when tasks may start.
-func readReady(f *os.File) (pmi.Ready, error) {
+func readReady(f *os.File, wait time.Duration) (pmi.Ready, error) {
 	defer f.Close()
 	var ready pmi.Ready
-	_ = f.SetReadDeadline(time.Now().Add(readyTime))
+	_ = f.SetReadDeadline(time.Now().Add(wait))
 	text, err := io.ReadAll(io.LimitReader(f, maxReady))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return ready, fmt.Errorf("the process manager of MPI is not ready after %s", readyTime)
+		return ready, fmt.Errorf("the process manager of MPI is not ready after %s", wait)
 	case err != nil:
 		return ready, err
 	case len(text) == 0:

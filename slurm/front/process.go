@@ -31,8 +31,8 @@ func Executable(file string) bool {
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
-// output runs a program and returns what it prints, and whether it ended well.
-func output(name string, args ...string) (text string, ok bool) {
+// Output runs a program and returns what it prints, and whether it ended well.
+func Output(name string, args ...string) (text string, ok bool) {
 	file, ok := LookPath(name, os.Getenv)
 	r, w, err := os.Pipe()
 	if !ok || err != nil {

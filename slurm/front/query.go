@@ -76,6 +76,8 @@ func Operands(prog opt.Prog) string {
 		return "[-M cluster] [-aritT]"
 	case opt.Sstat:
 		return "[<OPTION>] -j <job(.stepid)>"
+	case opt.Sbcast, opt.Sgather:
+		return "[OPTIONS] SOURCE DEST"
 	case opt.Seff:
 		return "[Options] <Jobid>[_<arraytask>]"
 	case opt.Scancel:

@@ -111,7 +111,7 @@ func accounts(database string, keys []string) map[string]string {
 		}
 	}
 	for part := range slices.Chunk(rest, maxGetent) {
-		text, _ := output("getent", append([]string{database}, part...)...) // it fails if one is not known, and tells the others
+		text, _ := Output("getent", append([]string{database}, part...)...) // it fails if one is not known, and tells the others
 		take(text)
 	}
 	return found

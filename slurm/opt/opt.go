@@ -19,7 +19,7 @@ const (
 )
 
 // Prog is a set of programs.
-type Prog uint16
+type Prog uint32
 
 // The programs whose options are rows.
 const (
@@ -38,12 +38,16 @@ const (
 	Sdiag
 	Seff
 	Sstat
+	Sbcast
+	Sgather
+	Sattach
 
 	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
-var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat"}
+var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat",
+	"sbcast", "sgather", "sattach"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {
@@ -62,7 +66,7 @@ func (p Prog) envPrefix() string {
 		return "SBATCH_"
 	case Salloc:
 		return "SALLOC_"
-	case Scancel, Squeue, Sinfo, Sacct, Sprio:
+	case Scancel, Squeue, Sinfo, Sacct, Sprio, Sbcast:
 		return strings.ToUpper(p.Name()) + "_"
 	}
 	return "SLURM_"

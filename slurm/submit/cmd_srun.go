@@ -1,10 +1,7 @@
 package submit
 
 import (
-	"cmp"
-	"context"
 	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -121,6 +118,9 @@ func createStep(s *front.Sys, r *Request, id cluster.JobID) (api.StepResponse, i
 
 // creates is the call that makes a step.
 func creates(spec *cluster.StepSpec) api.Endpoint[api.StepRequest, api.StepResponse] {
+	if spec.Cast != nil {
+		return api.CreateCast
+	}
 	if spec.Helped(cluster.ManagerOf(spec.MPI)) {
 		return api.CreateHelped
 	}
@@ -202,24 +202,4 @@ func bindRefused(s *front.Sys, err error) int {
 	s.Say("error: Application launch failed: %s", text)
 	s.Say("Job step aborted")
 	return bindFailed
-}
-
-// reattach is how long srun tries to reach a daemon that went away.
-const reattach = 5 * time.Minute
-
-// attachTo returns a function that leads to the stream of one node's part of the step, and that
-// waits for a daemon that is being restarted.
-func attachTo(s *front.Sys, id cluster.StepID, node cluster.NodeName) func() (io.ReadWriteCloser, error) {
-	return func() (io.ReadWriteCloser, error) {
-		c := s.Client()
-		var wait time.Duration
-		for began := time.Now(); ; {
-			conn, err := api.Tunnel(context.Background(), c, api.AttachStep, "muster-io", api.AttachRequest{ID: id, Node: node})
-			if err == nil || !front.IsUnreachable(err) || time.Since(began) > reattach {
-				return conn, err
-			}
-			wait = cmp.Or(min(wait*2, time.Second), 10*time.Millisecond)
-			time.Sleep(wait)
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/pmi"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/stage"
 )
 
 // nodeEvent is what happened on one node of the step.
@@ -66,7 +67,7 @@ func newStepRun(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) 
 		}
 		for _, n := range part.Nodes {
 			run.running = run.running.Union(cluster.NewIDSet(n.Ranks...))
-			run.streams = append(run.streams, stream.New(attachTo(s, part.Step.ID, n.Node), 0))
+			run.streams = append(run.streams, stream.New(stage.Attach(s, api.AttachStep, part.Step.ID, n.Node), 0))
 			run.first0 = append(run.first0, run.resp.Step.Tasks)
 		}
 		run.parts, run.resp.Nodes = append(run.parts, part.Step.ID), append(run.resp.Nodes, part.Nodes...)

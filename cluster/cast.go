@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+)
+
+// Cast has muster's own program put files on the nodes of a step, or take some from there, as the job's user.
+type Cast struct {
+	// Alone: the step is nothing else. It takes nothing from other steps and is in no books.
+	Alone bool       `json:"alone,omitempty"`
+	Nodes []NodeName `json:"nodes,omitempty"` // where it is so; empty: on all of the job
+	// Program is the file that the tasks run in place of their first word, once it is there; %N in it is
+	// the node's name, %% is %.
+	Program string `json:"program,omitempty" text:"4096"`
+	Libs    bool   `json:"libs,omitempty"` // the program's libraries are beside it, in the folder Program_libs
+}
+
+// OnNode is the file that the tasks of a node run.
+func (c *Cast) OnNode(n NodeName) string {
+	return strings.NewReplacer("%%", "%", "%N", string(n)).Replace(c.Program)
+}
+
+// FirstCast is the number of the first step that only puts files on nodes: those are counted apart.
+const FirstCast = 1 << 30
+
+// IsCast reports whether the step only puts files on nodes.
+func (id StepID) IsCast() bool { return id.Step >= FirstCast }
+
+// PlaceCast is where a step runs that only puts files on nodes: one task on each, with nothing of its own.
+func PlaceCast(j *Job, c *Cast) ([]Share, *Error) {
+	var shares []Share
+	for _, sh := range j.HeldShares() {
+		if len(c.Nodes) == 0 || slices.Contains(c.Nodes, sh.Node) {
+			shares = append(shares, Share{Node: sh.Node, Tasks: 1})
+		}
+	}
+	if len(shares) < max(len(c.Nodes), 1) {
+		return nil, Errorf(Invalid, ErrStepNodes, "job %d has not all of these nodes", j.ID)
+	}
+	return shares, nil
+}

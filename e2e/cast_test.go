@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCast: sbcast puts a file on each node of a job as the job's user, while its steps have all CPUs; the books
+// know nothing of that, and a node that can not take it leaves the others as they were. sgather fetches what the
+// nodes have. srun --bcast runs a program from where it has put it.
+func TestCast(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("folders of a job's own need root")
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(dir, "slurm.conf")
+	rewrite(t, conf, "ClusterName=c", "JobContainerType=job_container/tmpfs")
+	rewrite(t, filepath.Join(dir, "job_container.conf"), "AutoBasePath=true", "BasePath="+dir+"/jobs", "Dirs=/mnt")
+	d := startDevAt(t, dir, "--hollow", "3x2c4g", "--hollow-exec", "--conf", conf)
+	d.write("job.sh", "#!/bin/sh\nsrun sleep 600 & echo ready >"+dir+"/ready; wait\n")
+	if err := os.Mkdir(dir+"/u", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir+"/u", daemonUID, daemonUID); err != nil {
+		t.Fatal(err)
+	}
+	d.work = dir + "/u"
+	job := d.submitAs(daemonUID, "-N3", "-n6", "-o", "/dev/null", dir+"/job.sh")
+	d.wait("the job's step", func() bool { return strings.Contains(d.must("squeue", "-h", "-s", "-o", "%i"), job+".0") })
+	source := strings.Repeat("a line of a file of some length\n", 100_000)
+	d.write("u/src", source)
+	if err := os.Chmod(dir+"/u/src", 0o754); err != nil {
+		t.Fatal(err)
+	}
+	on := func(line string) string {
+		t.Helper()
+		out, errs, code := d.as(daemonUID, "srun", "--jobid", job, "--overlap", "-N3", "-n3", "-l", "sh", "-c", line)
+		if code != 0 {
+			t.Errorf("%s: %s", line, errs)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		slices.Sort(lines)
+		for i := range lines {
+			_, lines[i], _ = strings.Cut(lines[i], ": ")
+		}
+		return strings.Join(lines, "|")
+	}
+	cast := func(wantErr string, wantCode int, name string, args ...string) {
+		t.Helper()
+		out, errs, code := d.as(daemonUID, name, append([]string{"-j", job}, args...)...)
+		if out != "" || errs != wantErr || code != wantCode {
+			t.Errorf("%s %q: %q %q %d", name, args, out, errs, code)
+		}
+	}
+	cast("", 0, "sbcast", "src", "/mnt/a")
+	expect(t, "the file", on("stat -c '%a %u %s' /mnt/a; cmp "+dir+"/u/src /mnt/a"), "754 1 3200000|754 1 3200000|754 1 3200000")
+	on("[ $SLURM_NODEID = 1 ] && touch /mnt/b; :")
+	cast("sbcast: error: REQUEST_FILE_BCAST(node-002): File exists\n", 17, "sbcast", "src", "/mnt/b")
+	on("[ $SLURM_NODEID = 2 ] && mkdir /mnt/d; :")
+	cast("sbcast: error: REQUEST_FILE_BCAST(node-001): No such file or directory\n"+
+		"sbcast: error: REQUEST_FILE_BCAST(node-002): No such file or directory\n", 2, "sbcast", "src", "/mnt/d/f")
+	expect(t, "after failures", on("echo $(ls -A /mnt)"), "a|a b|a d")
+	cast("", 0, "sbcast", "-fp", "src", "/mnt/b")
+	cast("", 0, "sgather", "-k", "/mnt/b", "got")
+	expect(t, "gathered", d.read("u/got.node-003"), source)
+	cast("sgather: error: REQUEST_FILE_BCAST(node-001): File exists\n"+
+		"sgather: error: REQUEST_FILE_BCAST(node-002): File exists\n"+
+		"sgather: error: REQUEST_FILE_BCAST(node-003): File exists\n", 17, "sgather", "/mnt/b", "got")
+	cast("", 0, "sgather", "-f", "/mnt/b", "got")
+	expect(t, "after sgather", on("echo $(ls -A /mnt)"), "a|a|a d")
+	if out := d.must("squeue", "-h", "-s", "-o", "%i"); out != job+".0\n"+job+".batch" {
+		t.Errorf("steps: %q", out)
+	}
+	if _, errs, code := d.as(binUID, "sbcast", "-j", job, "/etc/passwd", "/mnt/c"); code != 255 ||
+		errs != "sbcast: error: Slurm job "+job+" lookup error: Invalid user id\n" {
+		t.Errorf("another user: %q %d", errs, code)
+	}
+	d.must("scancel", job)
+	if out := d.must("sacct", "-nP", "-j", job, "-o", "jobid"); strings.Contains(out, "10737") {
+		t.Errorf("the books: %q", out)
+	}
+}
