@@ -26,7 +26,7 @@ type Order struct {
 	Dir    string `json:"dir,omitempty"`    // the folder to be, the user's alone
 	Remove string `json:"remove,omitempty"` // the file that is not needed any more
 	Commit bool   `json:"commit,omitempty"`
-	// Go: the step's tasks may start.
+	// Go: the step's tasks may start. There is no answer.
 	Go bool `json:"go,omitempty"`
 
 	Force bool `json:"force,omitempty"` // what has the name of a Put gives way

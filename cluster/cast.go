@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -10,15 +11,15 @@ type Cast struct {
 	// Alone: the step is nothing else. It takes nothing from other steps and is in no books.
 	Alone bool       `json:"alone,omitempty"`
 	Nodes []NodeName `json:"nodes,omitempty"` // where it is so; empty: on all of the job
-	// Program is the file that the tasks run in place of their first word, once it is there; %N in it is
-	// the node's name, %% is %.
+	// Program is the file that the tasks run in place of their first word, once it is there (CastPath).
 	Program string `json:"program,omitempty" text:"4096"`
 	Libs    bool   `json:"libs,omitempty"` // the program's libraries are beside it, in the folder Program_libs
 }
 
-// OnNode is the file that the tasks of a node run.
-func (c *Cast) OnNode(n NodeName) string {
-	return strings.NewReplacer("%%", "%", "%N", string(n)).Replace(c.Program)
+// CastPath is what a path is on a node, for a step: %J is JOB.STEP, %N the node's name, %% is %.
+func CastPath(pattern string, id StepID, n NodeName) string {
+	step := strconv.FormatUint(uint64(id.Job), 10) + "." + strconv.Itoa(id.Step)
+	return strings.NewReplacer("%%", "%", "%J", step, "%N", string(n)).Replace(pattern)
 }
 
 // FirstCast is the number of the first step that only puts files on nodes: those are counted apart.

@@ -75,6 +75,26 @@ func TestCast(t *testing.T) {
 		"sgather: error: REQUEST_FILE_BCAST(node-003): File exists\n", 17, "sgather", "/mnt/b", "got")
 	cast("", 0, "sgather", "-f", "/mnt/b", "got")
 	expect(t, "after sgather", on("echo $(ls -A /mnt)"), "a|a|a d")
+	d.write("u/prog", "#!/bin/sh\necho $0 $*\n")
+	if err := os.Chmod(dir+"/u/prog", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := d.as(daemonUID, "srun", "--jobid", job, "--overlap", "-N3", "-n3", "--bcast=/mnt/", "./prog", "x")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	slices.Sort(lines)
+	for i, n := range []string{"node-001", "node-002", "node-003"} {
+		if !slices.ContainsFunc(lines, func(l string) bool {
+			return strings.HasPrefix(l, "/mnt/slurm_bcast_"+job+".") && strings.HasSuffix(l, "_"+n+" x")
+		}) {
+			t.Errorf("task %d: %q %s %d", i, lines, errs, code)
+		}
+	}
+	if out, errs, code := d.as(daemonUID, "srun", "--jobid", job, "--overlap", "-N3", "-n3", "--bcast=/mnt/d/f", "./prog"); out != "" || code != 1 || errs !=
+		"srun: error: REQUEST_FILE_BCAST(node-001): No such file or directory\n"+
+			"srun: error: REQUEST_FILE_BCAST(node-002): No such file or directory\n"+
+			"srun: fatal: Failed to broadcast '"+dir+"/u/./prog'. Step launch aborted.\n" {
+		t.Errorf("a program that can not be put everywhere: %q %q %d", out, errs, code)
+	}
 	if out := d.must("squeue", "-h", "-s", "-o", "%i"); out != job+".0\n"+job+".batch" {
 		t.Errorf("steps: %q", out)
 	}

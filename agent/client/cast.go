@@ -81,23 +81,23 @@ func (p *Config) precede(out *step.Spec, cast *cluster.Cast) error {
 }
 
 // sent is what a task runs whose program was put on its node, and the variables that it needs.
-func sent(cast *cluster.Cast, t *step.Task, n cluster.NodeName) {
-	if cast == nil || cast.Program == "" || len(t.Argv) == 0 {
+func sent(s *cluster.StepSpec, t *step.Task, id step.ID) {
+	if s.Cast == nil || s.Cast.Program == "" || len(t.Argv) == 0 {
 		return
 	}
-	file := cast.OnNode(n)
+	file := cluster.CastPath(s.Cast.Program, cluster.StepID{Job: id.Job, Step: id.Step}, id.Node)
 	t.Argv = append([]string{file}, t.Argv[1:]...)
-	if cast.Libs {
-		t.Env = append(t.Env, libraries(t.Env, file+"_libs"))
+	if s.Cast.Libs {
+		t.Env = append(t.Env, libraries(s.Env, file+"_libs"))
 	}
 }
 
 // libraries is where the loader looks for libraries: in dir first.
-func libraries(env []string, dir string) string {
+func libraries(env cluster.BlobText, dir string) string {
 	const name = "LD_LIBRARY_PATH="
-	for i := len(env) - 1; i >= 0; i-- {
-		if old, ok := strings.CutPrefix(env[i], name); ok && old != "" {
-			return name + dir + ":" + old
+	for v := range strings.SplitSeq(string(env), "\x00") {
+		if old, ok := strings.CutPrefix(v, name); ok && old != "" {
+			dir += ":" + old
 		}
 	}
 	return name + dir

@@ -289,7 +289,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		if programs != nil {
 			t.Argv = programs[rank]
 		}
-		sent(s.Cast, &t, id.Node)
+		sent(s, &t, id)
 		if !around.Empty() {
 			t.Argv = around.Command(c.cfg.Program.aroundIn(out.Container), t.Argv)
 		}

@@ -63,7 +63,7 @@ func (p *process) serve() error {
 			return err
 		}
 		if o.Go {
-			return errors.Join(p.answer(cast.Answer{}, nil), p.start())
+			return p.start()
 		}
 		if err := p.obey(&o); err != nil {
 			return err

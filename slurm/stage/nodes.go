@@ -24,6 +24,8 @@ import (
 // Node is one of a job, and the process there.
 type Node struct {
 	Name cluster.NodeName
+	// Path is what a path of an order is on this node; nil: the same.
+	Path func(string) string
 	to   *stream.Stream
 	task int32
 	said *io.PipeWriter // what the process says, as it comes
@@ -55,6 +57,11 @@ func (n *Node) order(o *cast.Order) (cast.Answer, error) {
 }
 
 func (n *Node) tell(o *cast.Order) error {
+	if n.Path != nil {
+		own := *o
+		own.Put, own.Dir = n.Path(o.Put), n.Path(o.Dir)
+		o = &own
+	}
 	line, err := cast.Line(o)
 	if err != nil {
 		return err
@@ -153,6 +160,20 @@ func (n *Nodes) Do(o *cast.Order) error {
 	})
 }
 
+// End has the processes end; nobody listens to them any more.
+func (n *Nodes) End() {
+	for _, one := range n.List {
+		_ = one.to.InputEOF(one.task)
+		_ = one.ear.Close()
+	}
+}
+
+// Go has the tasks of a step begin that wait for their program. The processes do not answer: who follows them
+// speaks otherwise.
+func (n *Nodes) Go() error {
+	return n.each(func(one *Node) error { return one.tell(&cast.Order{Go: true}) })
+}
+
 // Job is a step that only carries files, on the nodes of a job.
 type Job struct {
 	Nodes
@@ -206,10 +227,7 @@ const endTime = 10 * time.Second
 
 // Close ends the step. What has not arrived whole is taken away by the processes.
 func (j *Job) Close() {
-	for _, n := range j.List {
-		_ = n.to.InputEOF(n.task)
-		_ = n.ear.Close()
-	}
+	j.End()
 	late := time.AfterFunc(endTime, func() {
 		_, _ = front.Call(j.sys, api.SignalStep, api.StepSignal{ID: j.step, Kill: true})
 	})

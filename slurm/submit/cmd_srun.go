@@ -33,6 +33,9 @@ func Srun(sys *front.Sys, argv []string) int {
 		}
 		return testOnly(sys, r, q)
 	}
+	if code := findProgram(sys, r); code != 0 {
+		return code
+	}
 	if r.Client.JobID != 0 {
 		stepLeaves(sys, r)
 		return stepOf(sys, r, cluster.JobID(r.Client.JobID))

@@ -30,12 +30,17 @@ var optionsAtoE = []opt.Option[Request]{
 	{Long: "batch", Arg: opt.Required, On: opt.Sbatch, Env: "BATCH",
 		Meta: "list", Help: "features of the node that runs the script", Ignored: "the script runs on the first node of the allocation"},
 	{Long: "bcast", Arg: opt.Optional, On: opt.Srun, Env: "BCAST",
-		Meta: "path", Help: "refused until programs can be copied to the nodes",
-		Set: func(r *Request, _ string) error {
-			return r.cannot("--bcast", "the program would run from where it is", "put the program where all nodes see it, or have each node fetch it: srun --ntasks-per-node=1 cp FILE /tmp/")
+		Meta: "path", Help: "copy the program to the nodes",
+		Set: func(r *Request, v string) error {
+			r.bcast.on, r.bcast.dest = true, v
+			return nil
 		}},
 	{Long: "bcast-exclude", Arg: opt.Required, On: opt.Srun, Env: "BCAST_EXCLUDE",
-		Meta: "paths", Ignored: "it is of use with --bcast alone"},
+		Meta: "paths", Help: "folders whose libraries --send-libs does not copy",
+		Set: func(r *Request, v string) error {
+			r.bcast.exclude = v
+			return nil
+		}},
 	{Long: "begin", Short: 'b', Arg: opt.Required, On: opt.All,
 		Meta: "time", Help: "defer job until HH:MM MM/DD/YY",
 		Set: setBegin},
@@ -81,7 +86,7 @@ var optionsAtoE = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "compress", Arg: opt.Optional, On: opt.Srun, Env: "COMPRESS",
-		Meta: "library", Ignored: "it is of use with --bcast alone"},
+		Meta: "library", Ignored: "with --bcast programs are sent as they are"},
 	{Long: "container", Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_CONTAINER srun=SRUN_CONTAINER salloc=SALLOC_CONTAINER", Group: opt.Containers,
 		Meta: "path", Help: "OCI container bundle: refused, use --container-image",
 		Set: func(r *Request, v string) error { return noBundle(r, v) }},

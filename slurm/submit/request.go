@@ -63,6 +63,7 @@ type Request struct {
 	addedShebang bool               // the first line of Script is not the user's
 	inside       cluster.Container  // --container-*
 	outOfMemory  bool               // a task of srun's step was killed for want of memory
+	bcast        bcast              // --bcast
 }
 
 // ClientOptions are the options that the front-end acts on itself.

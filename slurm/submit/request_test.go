@@ -79,8 +79,7 @@ func TestRefusals(t *testing.T) {
 			"the container of a script is not saved / sbatch: error: the way out: give it to an srun in the script"},
 		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", "1 sbatch: error: --container=b can not be done yet: the program would run on the node itself, with other libraries and files / " +
 			"sbatch: error: the way out: give its root file system as an image: --container-image=b/rootfs"},
-		{"srun", "--bcast=/tmp/x y", "", "1 srun: error: --bcast can not be done yet: the program would run from where it is / srun: error: the way out: " +
-			"put the program where all nodes see it, or have each node fetch it: srun --ntasks-per-node=1 cp FILE /tmp/"},
+		{"srun", "--bcast=/tmp/x --send-libs=maybe y", "", "255 srun: error: Invalid --send-libs specification"},
 		{"sbatch", "--mem=1 --mem-per-cpu=1 --wrap=y", "", "1 sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."},
 		{"sbatch", "--wrap=y", "SBATCH_MEM_PER_CPU=1 SBATCH_MEM_PER_NODE=1", "1 sbatch: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."},
 		{"sbatch", "--mem=3 --wrap=y", "SBATCH_MEM_PER_CPU=1", ""},

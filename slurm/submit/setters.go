@@ -459,10 +459,12 @@ func checkResvPorts(v string) error {
 	return nil
 }
 
-func checkYesNo(v string) error {
-	if _, ok := values.FlagArg(v); !ok && v != "" {
+func setSendLibs(r *Request, v string) error {
+	on, ok := values.FlagArg(v)
+	if !ok && v != "" {
 		return opt.ErrSpec
 	}
+	r.bcast.libs = on || v == ""
 	return nil
 }
 

@@ -53,10 +53,12 @@ func (run *stepRun) serveNode(hub *pmi.Hub, i int, from *io.PipeReader) {
 
 // served takes a frame of a node's server.
 func (run *stepRun) served(i int, f stream.Frame) {
-	switch f.Kind {
-	case stream.Stdout:
+	switch {
+	case f.Kind == stream.Stdout && run.to != nil && !run.sent.Load():
+		run.to.List[i].Take(f.Data)
+	case f.Kind == stream.Stdout:
 		_, _ = run.hub().from[i].Write(f.Data) // a hub that has failed has told
-	case stream.Stderr:
+	case f.Kind == stream.Stderr:
 		node := run.resp.Nodes[i]
 		for line := range strings.Lines(string(f.Data)) {
 			text := "slurmstepd-" + string(node.Node) + ": " + strings.TrimSuffix(line, "\n") + "\n"
@@ -67,6 +69,9 @@ func (run *stepRun) served(i int, f stream.Frame) {
 
 // unserved tells the others that a node says nothing more.
 func (run *stepRun) unserved(i int) {
+	if run.to != nil {
+		run.to.List[i].Lost(nil)
+	}
 	run.mpiMu.Lock()
 	m := run.mpi
 	run.mpiMu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/api"
@@ -24,6 +25,8 @@ type nodeEvent struct {
 	notice bool
 	// aborted: a task of an MPI program has asked for the step's end.
 	aborted *pmi.Aborted
+	// unsent: the program did not reach its nodes.
+	unsent *unsent
 }
 
 // stepRun is a step in flight.
@@ -46,8 +49,11 @@ type stepRun struct {
 	interrupted bool
 	told        bool // the user knows that the step is being ended
 	mpiMu       sync.Mutex
-	mpi         *mpiHub   // nil: no server has spoken
-	first       time.Time // when the first task ended
+	mpi         *mpiHub      // nil: no server has spoken
+	first       time.Time    // when the first task ended
+	to          *stage.Nodes // where the program goes first; nil: it is there
+	sent        atomic.Bool  // it has arrived
+	unsent      bool         // it will not
 }
 
 // exitGroup is several tasks of a node that ended alike.
@@ -73,6 +79,7 @@ func newStepRun(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) 
 		run.parts, run.resp.Nodes = append(run.parts, part.Step.ID), append(run.resp.Nodes, part.Nodes...)
 		run.resp.Step.Tasks += part.Step.Tasks
 	}
+	run.to = run.recipients()
 	return run
 }
 
@@ -93,7 +100,7 @@ func (run *stepRun) run() int {
 	for i := range run.streams {
 		go run.listen(i) // ends with its stream, which run reads to the end or closes
 	}
-	run.io.feed(run.streams, run.resp)
+	run.begin()
 	if !run.script("prolog", cmp.Or(run.req.Client.Prolog, run.resp.Defaults.Prolog)) {
 		run.kill()
 	}
@@ -196,6 +203,10 @@ func (run *stepRun) event(e nodeEvent) bool {
 		run.noticed()
 		return false
 	}
+	if e.unsent != nil {
+		run.notSent(e.unsent)
+		return false
+	}
 	switch e.frame.Kind {
 	case stream.EOF:
 		run.io.eof(e.frame)
@@ -219,6 +230,8 @@ func (run *stepRun) exit(e nodeEvent) {
 	}
 	code, text := x.Code, ""
 	switch {
+	case run.unsent:
+		code = 1
 	case x.Error != "":
 		code = max(x.Errno, 1)
 		fmt.Fprintf(run.sys.Stderr, "slurmstepd-%s: error: %s\n", node, x.Error)
