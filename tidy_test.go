@@ -51,7 +51,9 @@ var mayImport = map[string][]string{
 	"agent/container/imagehelper": {"agent/container/images", "memexec"},
 	"agent/container/helper":      {"agent/container/images"},
 
-	"agent/step":      {"agent/container", "cluster", "api/stream", "pmi", "wire"},
+	"agent/step/watch": {"api/stream"},
+
+	"agent/step":      {"agent/container", "agent/step/watch", "cluster", "api/stream", "pmi", "wire"},
 	"agent/client":    {"durable", "api", "cluster", "gpu", "fabric", "agent/container", "agent/step", "pmi", "wire"},
 	"ui":              {},
 	"agent/server":    {"durable", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "ui", "wire"},
@@ -274,7 +276,7 @@ const (
 
 // TestTidyInit checks that front-ends run no initialiser of the daemons' libraries, and few others.
 func TestTidyInit(t *testing.T) {
-	for _, name := range []string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather"} {
+	for _, name := range []string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach"} {
 		bin := filepath.Join("bin", name)
 		if _, err := os.Stat(bin); err != nil {
 			t.Skip(bin + " is not built; make build first")

@@ -89,9 +89,11 @@ var (
 	CreateHelped = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-helped", User, false, 0}
 	// CreateCast is CreateStep of what StartCast starts.
 	CreateCast = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-cast", User, false, 0}
-	SignalStep = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}
-	UpdateStep = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false, 0}
-	WaitStep   = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
+	// DescribeStep tells which tasks of a living step run where.
+	DescribeStep = Endpoint[StepWait, StepResponse]{"POST", "/v1/steps/describe", User, false, 0}
+	SignalStep   = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}
+	UpdateStep   = Endpoint[StepUpdate, Empty]{"POST", "/v1/steps/update", User, false, 0}
+	WaitStep     = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
 	// MeasureSteps measures what the job's living steps use now.
 	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false, 0}
 	// TailOutput reads the end of what the job's script has written.

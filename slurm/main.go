@@ -42,6 +42,7 @@ func frontEnds() []frontEnd {
 		{"sstat", "show what running steps use", report.Sstat},
 		{"sbcast", "put a file on the nodes of a job", stage.Sbcast},
 		{"sgather", "fetch a file from the nodes of a job", stage.Sgather},
+		{"sattach", "show what a running step prints, and type for it", stage.Sattach},
 	}
 }
 

@@ -67,6 +67,8 @@ func described(name string) (operands string, options []opt.Entry) {
 		return queryPage(opt.Seff, report.SeffOptions)
 	case "sbcast":
 		return queryPage(opt.Sbcast, stage.SbcastOptions)
+	case "sattach":
+		return queryPage(opt.Sattach, stage.SattachOptions)
 	case "sgather":
 		return queryPage(opt.Sgather, stage.SgatherOptions)
 	case "sstat":

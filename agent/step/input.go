@@ -33,8 +33,7 @@ func (o *output) input(a *attachment, f stream.Frame) bool {
 	o.taken = f.Seq
 	fl := flying{seq: f.Seq, size: len(f.Data)}
 	for rank, k := range o.sinks {
-		ofTask := rank >= 0 // the step's server hears only what is for it alone
-		if k.gone || f.Task != rank && (f.Task != stream.AllTasks || !ofTask) {
+		if k.gone || !meant(f, rank) {
 			continue
 		}
 		fl.left++
@@ -45,6 +44,32 @@ func (o *output) input(a *attachment, f stream.Frame) bool {
 	o.landed(0)
 	o.moved.Broadcast()
 	return true
+}
+
+// meant reports whether input is for a task; the step's server hears only what is for it alone.
+func meant(f stream.Frame, rank int32) bool {
+	return f.Task == rank || f.Task == stream.AllTasks && rank >= 0
+}
+
+// maxTyped bounds the pieces of input that wait for a task before a watcher is not read.
+const maxTyped = 64
+
+// typed passes on what a watcher types, once there is room for it.
+func (o *output) typed(f stream.Frame) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for rank, k := range o.sinks {
+		if rank < 0 || !meant(f, rank) {
+			continue
+		}
+		for !k.gone && !o.paused && len(k.queue) >= maxTyped {
+			o.moved.Wait()
+		}
+		if !k.gone {
+			k.queue = append(k.queue, piece{data: f.Data, eof: f.Kind == stream.StdinEOF})
+		}
+	}
+	o.moved.Broadcast()
 }
 
 // landed counts one task's share of an input frame as passed on; mu is held.

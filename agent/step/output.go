@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/step/watch"
 	"dev.muster/api/stream"
 	"golang.org/x/sys/unix"
 )
@@ -41,6 +42,7 @@ type output struct {
 	adopted bool // numbers may be moved to what the client has
 	dead    bool // the pipes are lost: input goes nowhere
 	att     *attachment
+	others  watch.Watchers // who look on
 
 	sinks   map[int32]*sink
 	taken   uint64 // last input number taken
@@ -105,8 +107,10 @@ func newOutput(r *run) *output {
 // put appends a frame; mu is held.
 func (o *output) put(kind stream.Kind, rank int32, data []byte) {
 	o.seq++
-	o.frames = append(o.frames, stream.Frame{Kind: kind, Seq: o.seq, Task: rank, Data: data})
+	f := stream.Frame{Kind: kind, Seq: o.seq, Task: rank, Data: data}
+	o.frames = append(o.frames, f)
 	o.bytes += len(data)
+	o.others.Tell(f)
 	o.moved.Broadcast()
 }
 
@@ -251,6 +255,7 @@ func (o *output) close() {
 	if o.att != nil {
 		o.att.conn.Close()
 	}
+	o.others.Close()
 	o.frames = nil
 	o.moved.Broadcast()
 }
@@ -288,10 +293,18 @@ func (o *output) serve(conn net.Conn) {
 	r := bufio.NewReaderSize(conn, 4<<10)
 	hello, err := stream.ReadFrame(r)
 	conn.SetReadDeadline(time.Time{})
-	if err != nil || hello.Kind != stream.Hello {
-		return
+	switch {
+	case err != nil:
+	case hello.Kind == stream.Watch:
+		o.others.Serve(conn, r, hello.Seq, o.typed)
+	case hello.Kind == stream.Hello:
+		o.serveClient(conn, r, hello.Seq)
 	}
-	a := o.attach(conn, hello.Seq)
+}
+
+// serveClient serves the step's client, which has the frames up to last.
+func (o *output) serveClient(conn net.Conn, r *bufio.Reader, last uint64) {
+	a := o.attach(conn, last)
 	if a == nil {
 		return
 	}

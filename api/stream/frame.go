@@ -26,12 +26,15 @@ const (
 	InputAck Kind = 17 // to the client: input up to Seq has been written
 	Replaced Kind = 18 // to the client, last: a newer attachment has taken the place of this one
 
+	Behind Kind = 19 // to a watcher, last: it did not read what there was
+
 	Hello    Kind = 32 // from the client, first: Seq is the last output number it has
 	Ack      Kind = 33 // from the client: output up to Seq may be dropped
 	Stdin    Kind = 34 // from the client, numbered: Data for Task or AllTasks
 	StdinEOF Kind = 35 // from the client, numbered: no more input for Task or AllTasks
 	Winsize  Kind = 36 // from the client: Data is rows and columns, two bytes each
 	Signal   Kind = 37 // from the client: Data is the signal number, four bytes
+	Watch    Kind = 39 // from a watcher, first, in place of Hello; its input has no numbers
 	Bye      Kind = 38 // from the client, last: it has seen Done. A connection that ends without it was cut, or its client has died
 )
 
@@ -71,6 +74,9 @@ type Frame struct {
 
 // Numbered reports whether the frame is part of the output sequence.
 func (f Frame) Numbered() bool { return f.Kind >= Stdout && f.Kind <= Done }
+
+// Typed reports whether the frame is input for tasks.
+func (f Frame) Typed() bool { return f.Kind == Stdin || f.Kind == StdinEOF }
 
 // AppendFrame appends the encoding of f to b.
 func AppendFrame(b []byte, f Frame) []byte {

@@ -78,6 +78,8 @@ func Operands(prog opt.Prog) string {
 		return "[<OPTION>] -j <job(.stepid)>"
 	case opt.Sbcast, opt.Sgather:
 		return "[OPTIONS] SOURCE DEST"
+	case opt.Sattach:
+		return "[options] <jobid.stepid>"
 	case opt.Seff:
 		return "[Options] <Jobid>[_<arraytask>]"
 	case opt.Scancel:
