@@ -55,10 +55,7 @@ func (c *Client) stepChanged(st *step.Status) {
 	var used []cluster.RankUsage
 	for i, id := range ls.ids {
 		for _, t := range c.have.get(id).Tasks {
-			e := t.Exit
-			if t.Errno != 0 {
-				e = cluster.ExitStatus{Code: int(min(t.Errno, 255))}
-			}
+			e := exitOf(&t)
 			if max(e.Code, e.Signal) > max(rec.Exit.Code, rec.Exit.Signal) {
 				rec.Exit = e
 			}
@@ -82,6 +79,17 @@ func (c *Client) stepChanged(st *step.Status) {
 	c.tellStep(ls)
 	c.free()
 	c.drop(ls)
+}
+
+// exitOf is how a task ended, or, where it did not begin, the number of the error; 1: that has none.
+func exitOf(t *step.TaskStatus) cluster.ExitStatus {
+	switch {
+	case t.Errno != 0:
+		return cluster.ExitStatus{Code: min(t.Errno, 255)}
+	case t.Error != "" && t.Exit == (cluster.ExitStatus{}):
+		return cluster.ExitStatus{Code: 1}
+	}
+	return t.Exit
 }
 
 // drop forgets an ended step once its output was taken, or nobody came for it.

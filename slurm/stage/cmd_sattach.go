@@ -202,7 +202,7 @@ func (w *watching) listen(n api.StepNode, from *stream.Watcher) {
 			w.fail(1)
 			return
 		case f.Kind == stream.Done && ended == 0:
-			w.sys.Say("Node %s: no tasks running", n.Node)
+			w.inform("Node %s: no tasks running", n.Node)
 		case f.Kind == stream.Exit:
 			ended++
 			w.exited(f)
@@ -211,6 +211,13 @@ func (w *watching) listen(n api.StepNode, from *stream.Watcher) {
 			return
 		}
 		w.print(f)
+	}
+}
+
+// inform says what is no error, unless -Q.
+func (w *watching) inform(format string, args ...any) {
+	if w.quiet == 0 {
+		w.sys.Say(format, args...)
 	}
 }
 
