@@ -26,8 +26,6 @@ const (
 	InputAck Kind = 17 // to the client: input up to Seq has been written
 	Replaced Kind = 18 // to the client, last: a newer attachment has taken the place of this one
 
-	Behind Kind = 19 // to a watcher, last: it did not read what there was
-
 	Hello    Kind = 32 // from the client, first: Seq is the last output number it has
 	Ack      Kind = 33 // from the client: output up to Seq may be dropped
 	Stdin    Kind = 34 // from the client, numbered: Data for Task or AllTasks

@@ -2,15 +2,11 @@ package stream
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 )
-
-// ErrBehind is that a watcher did not read what there was.
-var ErrBehind = errors.New("the output came faster than it was read")
 
 // maxWatchTries bounds the connections of a watcher in a row that break at once.
 const maxWatchTries = 5
@@ -36,19 +32,16 @@ func NewWatcher(dial func() (io.ReadWriteCloser, error)) *Watcher {
 	return w
 }
 
-// Next returns the next frame of output. After the Done frame, or with an error, there is no more.
+// Next returns the next frame: a welcome, then output. After the Done frame, or with an error, there is no more.
 func (w *Watcher) Next() (Frame, error) {
 	for {
 		f, err := w.read()
-		if f.Kind == Behind {
-			err = ErrBehind
-		}
 		if err != nil || f.Kind == Done {
 			w.end()
 			return f, err
 		}
-		if f.Numbered() && f.Seq > w.last {
-			w.last = f.Seq
+		if f.Seq == 0 || f.Seq > w.last { // a line for watchers alone has no number
+			w.last = max(w.last, f.Seq)
 			return f, nil
 		}
 	}

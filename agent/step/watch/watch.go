@@ -1,10 +1,11 @@
 // Package watch serves those who look on beside the client of a step (sattach). They get what is said from
-// then on, and the latest of what was said before, and may type. They never hold the step up: one that does
-// not read is let go.
+// then on, and the latest of what was said before, and may type. They never hold the step up: of what comes
+// faster than one reads some is left out, which is said, and one that does not read at all is let go.
 package watch
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ import (
 // Limits.
 const (
 	maxWatchers  = 64               // of one step
-	maxBehind    = 1 << 20          // bytes that a watcher may be behind
+	maxBehind    = 4 << 20          // bytes that a watcher may be behind
 	recentBytes  = 32 << 10         // of what was said before that a watcher is told
 	recentFrames = 128              // and frames
 	writeTime    = 10 * time.Second // one write to a watcher
@@ -35,10 +36,9 @@ type Watchers struct {
 type watcher struct {
 	conn  net.Conn
 	queue []stream.Frame
-	bytes int
-	more  chan struct{} // there is something in queue, or behind
-	// behind: it did not read.
-	behind bool
+	bytes int           // of output in queue
+	lost  int           // bytes of output that were left out
+	more  chan struct{} // there is something in queue
 }
 
 // Tell puts a frame before all watchers. It does not wait for them.
@@ -48,10 +48,10 @@ func (h *Watchers) Tell(f stream.Frame) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch f.Kind {
-	case stream.Stdout, stream.Stderr:
+	switch {
+	case printed(f):
 		h.remember(f)
-	case stream.Done:
+	case f.Kind == stream.Done:
 		h.recent = []stream.Frame{f}
 	}
 	for _, w := range h.all {
@@ -70,13 +70,15 @@ func (h *Watchers) remember(f stream.Frame) {
 	}
 }
 
-// add queues a frame; mu is held.
+// add queues a frame; mu is held. Beyond the bound what waits is left out, but for how tasks ended.
 func (w *watcher) add(f stream.Frame) {
 	if w.bytes+len(f.Data) > maxBehind {
-		w.behind, w.queue = true, nil
+		w.lost += w.bytes
+		w.bytes = 0
+		w.queue = slices.DeleteFunc(w.queue, printed)
 	}
-	if !w.behind {
-		w.queue = append(w.queue, f)
+	w.queue = append(w.queue, f)
+	if printed(f) {
 		w.bytes += len(f.Data)
 	}
 	select {
@@ -84,6 +86,9 @@ func (w *watcher) add(f stream.Frame) {
 	default: // it knows
 	}
 }
+
+// printed reports whether a frame is output.
+func printed(f stream.Frame) bool { return f.Kind == stream.Stdout || f.Kind == stream.Stderr }
 
 // Serve serves a watcher, whose first frame was read, until its connection ends. What it types is given to
 // typed, which may wait.
@@ -126,18 +131,19 @@ func (h *Watchers) join(conn net.Conn, last uint64) *watcher {
 	return w
 }
 
-// take is what is to be sent to a watcher; last: nothing comes after it.
-func (h *Watchers) take(w *watcher) (text []byte, last bool) {
+// take is what is to be sent to a watcher.
+func (h *Watchers) take(w *watcher) (text []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if w.lost > 0 {
+		note := fmt.Sprintf("[%d bytes of output left out: it comes faster than it is read]\n", w.lost)
+		text = stream.AppendFrame(text, stream.Frame{Kind: stream.Stderr, Task: stream.OfNode, Data: []byte(note)})
+	}
 	for _, f := range w.queue {
 		text = stream.AppendFrame(text, f)
 	}
-	w.queue, w.bytes = nil, 0
-	if w.behind {
-		text = stream.AppendFrame(text, stream.Frame{Kind: stream.Behind})
-	}
-	return text, w.behind
+	w.queue, w.bytes, w.lost = nil, 0, 0
+	return text
 }
 
 // write sends frames as they come, and lets go of a watcher that does not read.
@@ -149,9 +155,8 @@ func (h *Watchers) write(w *watcher, gone <-chan struct{}) {
 		case <-gone:
 			return
 		}
-		text, last := h.take(w)
 		_ = w.conn.SetWriteDeadline(time.Now().Add(writeTime))
-		if _, err := w.conn.Write(text); err != nil || last {
+		if _, err := w.conn.Write(h.take(w)); err != nil {
 			return
 		}
 	}
