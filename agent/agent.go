@@ -30,6 +30,9 @@ import (
 // Errands is how the dialect has servers do errands.
 type Errands = server.Errands
 
+// LogLevel is what this process logs; scontrol setdebug changes it.
+var LogLevel = server.LogLevel
+
 // Config says what this process is.
 type Config struct {
 	Server, Client bool

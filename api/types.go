@@ -96,6 +96,8 @@ var (
 	WaitStep     = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
 	// MeasureSteps measures what the job's living steps use now.
 	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false, 0}
+	// NotifyJob tells whoever reads the errors of a job.
+	NotifyJob = Endpoint[NotifyRequest, Empty]{"POST", "/v1/steps/notify", User, false, 0}
 	// TailOutput reads the end of what the job's script has written.
 	TailOutput = Endpoint[TailRequest, TailResponse]{"POST", "/v1/steps/tail", User, false, 0}
 )
@@ -114,6 +116,45 @@ type AdoptRequest struct {
 // AdoptResponse is which job the process belongs to now.
 type AdoptResponse struct {
 	Job cluster.JobID `json:"job"`
+}
+
+// ListProcesses lists the processes of steps on this machine, those of the caller's own jobs; answered by the
+// machine's own client.
+var ListProcesses = Endpoint[ProcessQuery, ProcessesResponse]{"GET", "/v1/sessions/processes", User, false, 0}
+
+// ProcessQuery selects processes of steps; what is zero selects nothing.
+type ProcessQuery struct {
+	Job  cluster.JobID    `json:"job,omitempty"`
+	Node cluster.NodeName `json:"node,omitempty"` // a hollow one, or this machine's
+	PID  int              `json:"pid,omitempty"`
+}
+
+// ProcessesResponse has the processes, those of one step one after the other, and the nodes that this machine is.
+type ProcessesResponse struct {
+	Nodes     []cluster.NodeName `json:"nodes"`
+	Processes []StepProcess      `json:"processes"`
+	// Job is that of the process that was asked for.
+	Job *cluster.Job `json:"job,omitempty"`
+	Now time.Time    `json:"now"`
+}
+
+// StepProcess is one process of a step. Task is its place among the step's tasks on the node, -1 if a task has
+// started it.
+type StepProcess struct {
+	ID   cluster.StepID   `json:"id"`
+	Node cluster.NodeName `json:"node"`
+	PID  int              `json:"pid"`
+	Task int              `json:"task"`
+	Rank int              `json:"rank"`
+}
+
+// SetLogLevel has the server that leads log more or less, until it is started again.
+var SetLogLevel = Endpoint[LogLevelRequest, Empty]{
+	"POST", "/v1/servers/log-level", User, true, Named | ForAdministrators}
+
+// LogLevelRequest is debug, info, warn or error.
+type LogLevelRequest struct {
+	Level string `json:"level"`
 }
 
 // CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
@@ -570,6 +611,12 @@ type LedQuery struct {
 // LedResponse is that job, running or ended.
 type LedResponse struct {
 	Job *cluster.Job `json:"job"`
+}
+
+// NotifyRequest is a line for the errors of a job: of its script, or of the sruns of its steps.
+type NotifyRequest struct {
+	Job  cluster.JobID `json:"job"`
+	Text string        `json:"text"`
 }
 
 // TailRequest asks for the end of the output of a batch job that runs or has ended.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,6 +24,9 @@ import (
 
 // Main runs one of muster's own commands and returns its exit code.
 func Main(args []string) int {
+	if len(args) > 0 && filepath.Base(args[0]) == slurmdName { // called by a link of that name
+		args = append([]string{"muster", slurmdName}, args[1:]...)
+	}
 	if err := runNative(args); err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", explain(err))
 		return 1

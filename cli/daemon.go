@@ -42,6 +42,7 @@ func app() *cli.App {
 	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),
 		asker("why", "[--json] JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", runWhy),
 		asker("pam-adopt", "[action_no_jobs=deny|ignore] …", "for pam_exec: put a session into the job that its user has on this node, or refuse it", runAdopt),
+		asker(slurmdName, "-C|-G|-V", "print this machine as a line of slurm.conf (-C), or its GPUs (-G)", runSlurmd),
 		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", runLint),
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", runHealth),
 		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]", "test nodes under load, each by a job that goes after all others, and show what tests found", runBurnin))
@@ -122,7 +123,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var level slog.Level
+	level := agent.LogLevel
 	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
 		return fmt.Errorf("--log-level %s: want debug, info, warn or error", c.String("log-level"))
 	}

@@ -58,6 +58,7 @@ func (c *Client) Routes(m *api.Mux) {
 	api.Handle(m, api.WaitStep, c.waitStep)
 	api.Handle(m, api.MeasureSteps, c.measureSteps)
 	api.Handle(m, api.TailOutput, c.tailOutput)
+	noticeRoutes(c, m)
 	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
 	watchRoutes(c, m)
 	api.Handle(m, api.AdoptSession, c.adoptSession)

@@ -53,6 +53,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.AddServer, s.addServer)
 	handle(s, m, api.RemoveServer, s.removeServer)
 	handle(s, m, api.TransferLead, s.transferLead)
+	handle(s, m, api.SetLogLevel, setLogLevel(s))
 	handle(s, m, api.RegisterNodes, s.registerNodes)
 	handle(s, m, api.GetWork, s.getWork)
 	handle(s, m, api.ReportWork, s.reportWork)

@@ -66,15 +66,7 @@ type verb struct {
 
 // verbs lists the commands. It is a function because they refer to each other.
 func verbs() []verb {
-	return append(servedVerbs(), []verb{
-		{"notify", 1, 0, (*control).unsupported}, {"token", 3, 0, (*control).unsupported},
-		{"shutdown", 4, 0, (*control).unsupported}, {"takeover", 4, 0, (*control).unsupported},
-		{"setdebug", 4, 0, (*control).unsupported}, {"setdebugflags", 9, 0, (*control).unsupported},
-		{"schedloglevel", 3, 0, (*control).unsupported}, {"listpids", 1, 0, (*control).unsupported},
-		{"pidinfo", 3, 0, (*control).unsupported}, {"wait_job", 2, 0, (*control).unsupported},
-		{"errnumstr", 2, 0, (*control).unsupported}, {"fsdampeningfactor", 1, 0, (*control).unsupported},
-		{"abort", 2, 0, (*control).unsupported}, {"completing", 3, 0, (*control).unsupported},
-	}...)
+	return append(servedVerbs(), verb{"token", 3, 0, (*control).unsupported})
 }
 
 // ScontrolVerbs are the names of the verbs that do something.
@@ -87,7 +79,7 @@ func ScontrolVerbs() (names []string) {
 
 // servedVerbs are those that do something.
 func servedVerbs() []verb {
-	return []verb{
+	return append(adminVerbs(), []verb{
 		{"show", 2, 1, (*control).show},
 		{"hold", 3, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldAdmin) }},
 		{"uhold", 2, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldUser) }},
@@ -123,7 +115,7 @@ func servedVerbs() []verb {
 		{"quiet", 4, 0, func(*control, []string) int { return 0 }},
 		{"verbose", 4, 0, func(*control, []string) int { return 0 }},
 		{"reboot", 3, 0, (*control).reboot}, {"cancel_reboot", 3, 0, (*control).cancelReboot},
-	}
+	}...)
 }
 
 func (c *control) unsupported([]string) int {
@@ -247,6 +239,9 @@ func (c *control) show(args []string) int {
 		name = "partitions"
 	case "reservationname":
 		name = "reservations"
+	}
+	if front.IsKey(name, 3, "assoc_mgr") {
+		return showAssocMgr(c, args[1:])
 	}
 	for _, e := range entities() {
 		if name == e.name || len(name) >= e.least && strings.HasPrefix(e.name, name) {
@@ -391,9 +386,12 @@ func (c *control) cluster() (*api.ClusterResponse, error) {
 	return &r, err
 }
 
-// write is scontrol write batch_script ID [FILE].
+// write is scontrol write batch_script ID [FILE], or config [FILE].
 func (c *control) write(args []string) int {
 	what := strings.ToLower(args[0])
+	if len(what) > 1 && strings.HasPrefix("config", what) {
+		return writeConfig(c, args[1:])
+	}
 	if !strings.HasPrefix("batch_script", what) || len(what) < 1 {
 		return c.complain("invalid write argument: " + args[0])
 	}

@@ -235,7 +235,7 @@ func (o *shareOptions) whose(sys *front.Sys) (users []string) {
 func (o *shareOptions) rows(users []string, resp *api.BooksResponse) (rows []shareRow) {
 	stands := cluster.FairShares(slices.Values(resp.Assocs), resp.Priority.NoFairTree, resp.Priority.Dampening)
 	shown := map[cluster.AssocID]int{} // at which depth
-	for _, t := range TreeOf(resp.Assocs) {
+	for _, t := range show.TreeOf(resp.Assocs) {
 		a := t.Association
 		switch {
 		case o.accounts != nil && !slices.Contains(o.accounts, a.Account):
@@ -255,36 +255,6 @@ func (o *shareOptions) rows(users []string, resp *api.BooksResponse) (rows []sha
 	return rows
 }
 
-// treeRow is an association at its depth in the tree.
-type treeRow struct {
-	*cluster.Association
-	Depth int
-}
-
-// TreeOf orders associations as a tree: below each account its users, then the accounts below it, by name.
-func TreeOf(all []*cluster.Association) (rows []treeRow) {
-	kids := map[cluster.AssocID][]*cluster.Association{}
-	for _, a := range all {
-		kids[a.Parent] = append(kids[a.Parent], a)
-	}
-	var walk func(cluster.AssocID, int)
-	walk = func(id cluster.AssocID, depth int) {
-		list := kids[id]
-		slices.SortFunc(list, func(a, b *cluster.Association) int {
-			if c := front.BoolInt(a.User == "") - front.BoolInt(b.User == ""); c != 0 {
-				return c
-			}
-			return strings.Compare(a.Account+"\x00"+a.User+"\x00"+a.Partition, b.Account+"\x00"+b.User+"\x00"+b.Partition)
-		})
-		for _, a := range list {
-			rows = append(rows, treeRow{a, depth})
-			walk(a.ID, depth+1)
-		}
-	}
-	walk(0, 0)
-	return rows
-}
-
 // FirstOwnTRES is the number of the first resource that the configuration names.
 const FirstOwnTRES = 1001
 
@@ -295,13 +265,7 @@ func TrackedTRES(resp *api.BooksResponse) []string { return append(show.SlurmTRE
 func amountsText(resp *api.BooksResponse, list []cluster.Amount) string {
 	var parts []string
 	for _, name := range TrackedTRES(resp) {
-		n := 0.0
-		for _, a := range list {
-			if a.TRES == name {
-				n = a.N
-			}
-		}
-		parts = append(parts, name+"="+strconv.FormatInt(int64(n), 10))
+		parts = append(parts, name+"="+strconv.FormatInt(int64(cluster.AmountOf(list, name)), 10))
 	}
 	return strings.Join(parts, ",")
 }

@@ -141,7 +141,7 @@ func (r *reporter) byUse(rows []ownerRow) {
 // below adds the accounts below those that are named.
 func (r *reporter) below(names []string) []string {
 	names = slices.Clone(names)
-	for _, t := range TreeOf(r.books.Assocs) {
+	for _, t := range show.TreeOf(r.books.Assocs) {
 		if t.User == "" && !slices.Contains(names, t.Account) && slices.Contains(names, r.parentOf(t.Account)) {
 			names = append(names, t.Account)
 		}
@@ -219,7 +219,7 @@ func (r *reporter) tree(used []cluster.UsageRow, usersOnly bool, accounts []stri
 			out = append(out, ownerRow{account: account, depth: depth, used: sums[account]})
 		}
 	}
-	for _, t := range TreeOf(r.books.Assocs) {
+	for _, t := range show.TreeOf(r.books.Assocs) {
 		add(t.Account, t.User, t.Depth)
 	}
 	for i := range own { // owners that the books do not know

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
-	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
 )
 
@@ -45,7 +44,7 @@ func lineageOf(b *show.Books, a *cluster.Association) lineage {
 // deeper accounts first.
 func (m *manager) below(top *cluster.Association, after *show.Books) (places []string) {
 	var own []string
-	for _, t := range report.TreeOf(after.Assocs) {
+	for _, t := range show.TreeOf(after.Assocs) {
 		switch a := t.Association; {
 		case a.Parent != top.ID || a.ID == top.ID:
 		case a.User == "":
@@ -62,7 +61,7 @@ func (m *manager) below(top *cluster.Association, after *show.Books) (places []s
 func (m *manager) noAccess(changes []cluster.Change) bool {
 	after := withChanges(m.books, changes)
 	var lines []string
-	for _, t := range report.TreeOf(after.Assocs) {
+	for _, t := range show.TreeOf(after.Assocs) {
 		touched := false
 		for a := t.Association; a != nil; a = after.Assoc(a.Parent) {
 			touched = touched || slices.ContainsFunc(changes, func(c cluster.Change) bool { return c.Assoc != nil && c.Assoc.ID == a.ID })

@@ -15,7 +15,6 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
-	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
 )
 
@@ -76,14 +75,14 @@ func (m *manager) dumpLines() (lines []string) {
 	root := m.books.Find(cluster.RootName, "", "")
 	lines = append(lines, "Cluster - '"+m.books.Cluster+"'"+dumpAssoc(root))
 	var accounts []*cluster.Association
-	for _, t := range report.TreeOf(m.books.Assocs) {
+	for _, t := range show.TreeOf(m.books.Assocs) {
 		if t.User == "" {
 			accounts = append(accounts, t.Association)
 		}
 	}
 	for _, above := range accounts {
 		var below []string
-		for _, t := range report.TreeOf(m.books.Assocs) {
+		for _, t := range show.TreeOf(m.books.Assocs) {
 			switch {
 			case t.Parent != above.ID:
 			case t.User != "":

@@ -7,7 +7,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
-	"dev.muster/slurm/report"
+	"dev.muster/slurm/show"
 )
 
 // modify changes what the conditions select: modify ENTITY [NAMES] [where K=V …] set K=V ….
@@ -152,7 +152,7 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 			}
 		}
 	}
-	for _, t := range report.TreeOf(m.books.Assocs) {
+	for _, t := range show.TreeOf(m.books.Assocs) {
 		a := t.Association
 		if len(rest) == 0 || (a.User == "") != (entity == "account") || !q.has("account", a.Account) || !q.has("user", a.User) || !q.has("partition", a.Partition) {
 			continue

@@ -347,7 +347,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 				rows = append(rows, mgrRow{account: a, books: b})
 				continue
 			}
-			for _, t := range report.TreeOf(b.Assocs) {
+			for _, t := range show.TreeOf(b.Assocs) {
 				if t.Account == a.Name {
 					rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
 				}
@@ -368,7 +368,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			}
 		}
 	case "association":
-		for _, t := range report.TreeOf(b.Assocs) {
+		for _, t := range show.TreeOf(b.Assocs) {
 			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
 				rows = append(rows, mgrRow{assoc: t.Association, depth: t.Depth * front.BoolInt(q.tree), books: b})
 			}

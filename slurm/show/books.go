@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // Find looks up an association.
@@ -108,4 +109,35 @@ func (b *Books) PriorityOf(a *cluster.Association) int {
 		}
 	}
 	return 0
+}
+
+// TreeRow is an association at its depth in the tree.
+type TreeRow struct {
+	*cluster.Association
+	Depth int
+}
+
+// TreeOf orders associations as a tree: below each account its users, then the accounts below it, by name.
+func TreeOf(all []*cluster.Association) (rows []TreeRow) {
+	kids := map[cluster.AssocID][]*cluster.Association{}
+	for _, a := range all {
+		kids[a.Parent] = append(kids[a.Parent], a)
+	}
+	var walk func(cluster.AssocID, int)
+	walk = func(id cluster.AssocID, depth int) {
+		list := kids[id]
+		slices.SortFunc(list, func(a, b *cluster.Association) int {
+			if c := front.BoolInt(a.User == "") - front.BoolInt(b.User == ""); c != 0 {
+				return c
+			}
+			return cmp.Or(strings.Compare(a.Account, b.Account), strings.Compare(a.User, b.User),
+				strings.Compare(a.Partition, b.Partition))
+		})
+		for _, a := range list {
+			rows = append(rows, TreeRow{a, depth})
+			walk(a.ID, depth+1)
+		}
+	}
+	walk(0, 0)
+	return rows
 }

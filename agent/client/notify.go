@@ -1,0 +1,133 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// noticeRoutes registers what is asked and told about processes here.
+func noticeRoutes(c *Client, m *api.Mux) {
+	api.Handle(m, api.NotifyJob, of(c, notifyJob))
+	api.Handle(m, api.ListProcesses, of(c, listProcesses))
+}
+
+// of has a function answer for a client.
+func of[Q, R any](c *Client, f func(context.Context, *Client, api.Caller, Q) (R, error),
+) func(context.Context, api.Caller, Q) (R, error) {
+	return func(ctx context.Context, who api.Caller, q Q) (R, error) { return f(ctx, c, who, q) }
+}
+
+// maxNotice bounds what a job is told at once.
+const maxNotice = 3 << 10
+
+// notifyJob writes a line where the errors of a job led here lead: of its script, or of its steps, which
+// an srun reads.
+func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyRequest) (api.Empty, error) {
+	if len(q.Text) > maxNotice {
+		return api.Empty{}, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "a message may have %d bytes", maxNotice)
+	}
+	heard := false
+	err := c.lead(ctx, who, q.Job, func(h *jobHere) {
+		for _, id := range listeners(c, h) {
+			heard = true
+			c.sayPart(id, q.Text+"\n", false)
+		}
+	})
+	if err == nil && !heard {
+		err = cluster.Errorf(cluster.Conflict, cluster.ErrUnsupported, "job %d runs no step that could tell it", q.Job)
+	}
+	return api.Empty{}, err
+}
+
+// listeners are the steps that write what a job is told: its script alone, if it has one. Called with mu held.
+func listeners(c *Client, h *jobHere) (ids []step.ID) {
+	batch := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
+	if h.job.RunsScript() {
+		return []step.ID{batch}
+	}
+	for _, ls := range c.steps {
+		if ls.record.ID.Job == h.job.ID && ls.endedAt.IsZero() {
+			ids = append(ids, ls.ids[0])
+		}
+	}
+	return ids
+}
+
+// listProcesses lists the processes of steps on this client's nodes, of jobs that the caller may see into.
+func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.ProcessQuery) (api.ProcessesResponse, error) {
+	var out api.ProcessesResponse
+	if err := c.await(ctx, c.known); err != nil {
+		return out, err
+	}
+	c.measure(ctx, time.Now(), true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out.Nodes, out.Now = slices.Clone(c.order), time.Now()
+	for id, st := range c.have.all() {
+		j := jobOf(c, id)
+		switch {
+		case j == nil, st.State == step.Ended, q.Job != 0 && id.Job != q.Job, q.Node != "" && id.Node != q.Node:
+			continue
+		case who.UID != j.Spec.UID && !who.Operator():
+			continue
+		}
+		own := processesOf(c, id, st)
+		if slices.ContainsFunc(own, func(p api.StepProcess) bool { return p.PID == q.PID }) {
+			out.Job = j
+		}
+		out.Processes = append(out.Processes, own...)
+	}
+	slices.SortStableFunc(out.Processes, func(a, b api.StepProcess) int {
+		return cmp.Or(-cmp.Compare(a.ID.Job, b.ID.Job), cmp.Compare(stepOrder(a.ID.Step), stepOrder(b.ID.Step)),
+			cmp.Compare(a.PID, b.PID))
+	})
+	return out, nil
+}
+
+// jobOf is the job of a part of a step, nil if it is no longer here. Called with mu held.
+func jobOf(c *Client, id step.ID) *cluster.Job {
+	if n := c.nodes[id.Node]; n != nil && n.jobs[id.Job] != nil {
+		return n.jobs[id.Job].job
+	}
+	return nil
+}
+
+// stepOrder puts the external step before the script, and that before the steps of srun.
+func stepOrder(step int) int {
+	switch step {
+	case cluster.ExternStep:
+		return -2
+	case cluster.BatchStep:
+		return -1
+	}
+	return step
+}
+
+// processesOf lists a part's tasks and what they have started. Called with mu held.
+func processesOf(c *Client, id step.ID, st *step.Status) (out []api.StepProcess) {
+	p := api.StepProcess{ID: cluster.StepID{Job: id.Job, Step: id.Step}, Node: id.Node}
+	tasks := map[int]bool{}
+	for i, t := range st.Tasks {
+		if t.PID > 0 && t.Ended.IsZero() {
+			p.PID, p.Task, p.Rank, tasks[t.PID] = t.PID, i, t.Rank, true
+			out = append(out, p)
+		}
+	}
+	m := c.metered[id]
+	if m == nil {
+		return out
+	}
+	p.Task, p.Rank = -1, -1
+	for _, pid := range m.pids {
+		if p.PID = pid; !tasks[pid] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
