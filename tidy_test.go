@@ -71,7 +71,8 @@ var mayImport = map[string][]string{
 	"slurm/control":   {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/report":    {"api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/sacctmgr":  {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
-	"slurm":           {"api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
+	"slurm/wrap":      {"api", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit"},
+	"slurm":           {"slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
 	"cli":             {"durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/submit", "wire"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -47,7 +48,7 @@ func app() *cli.App {
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", runHealth),
 		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]", "test nodes under load, each by a job that goes after all others, and show what tests found", runBurnin))
 	a.Commands = append(append(a.Commands, imageCommand()), lookCommands()...)
-	for _, name := range slurm.FrontEnds() {
+	for _, name := range slices.Concat(slurm.FrontEnds(), slurm.Wrappers()) {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true,
 			Category: "as in Slurm"})
 	}

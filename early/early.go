@@ -23,8 +23,8 @@ func init() {
 		return
 	}
 	name := path.Base(args[0])
-	if !slurm.IsFrontEnd(name) {
-		if len(args) < 2 || !slurm.IsFrontEnd(args[1]) {
+	if !slurm.IsCommand(name) {
+		if len(args) < 2 || !slurm.IsCommand(args[1]) {
 			return
 		}
 		name, args = args[1], args[1:]

@@ -5,6 +5,7 @@ package slurm
 
 import (
 	"fmt"
+	"slices"
 
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/front"
@@ -13,6 +14,7 @@ import (
 	"dev.muster/slurm/show"
 	"dev.muster/slurm/stage"
 	"dev.muster/slurm/submit"
+	"dev.muster/slurm/wrap"
 )
 
 // frontEnd is one command. Its function gets the arguments without the name and returns the exit code.
@@ -56,6 +58,18 @@ func IsFrontEnd(name string) bool {
 	return false
 }
 
+// Wrappers are the commands of other workload managers, and Slurm's contributed ones: who wants one links its name to
+// muster, since other programs may have it.
+func Wrappers() (names []string) {
+	for _, w := range wrap.Commands() {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+// IsCommand reports whether name is a front-end or a wrapper.
+func IsCommand(name string) bool { return IsFrontEnd(name) || slices.Contains(Wrappers(), name) }
+
 // FrontEnds lists the names.
 func FrontEnds() (names []string) {
 	for _, f := range frontEnds() {
@@ -71,12 +85,21 @@ func Summary(name string) string {
 			return f.summary
 		}
 	}
+	for _, w := range wrap.Commands() {
+		if w.Name == name {
+			return w.Summary
+		}
+	}
 	return ""
 }
 
 // Main runs the front-end argv[0] and returns its exit code.
 func Main(argv []string, sys *front.Sys) int {
-	for _, f := range frontEnds() {
+	all := frontEnds()
+	for _, w := range wrap.Commands() {
+		all = append(all, frontEnd{w.Name, w.Summary, w.Run})
+	}
+	for _, f := range all {
 		if f.name == sys.Prog {
 			code := f.run(sys, argv[1:])
 			if code != 0 && sys.Unanswered() {
