@@ -148,6 +148,37 @@ type StepProcess struct {
 	Rank int              `json:"rank"`
 }
 
+// ShowCrontab and PutCrontab are a user's crontab.
+var (
+	ShowCrontab = Endpoint[CrontabQuery, CrontabResponse]{"GET", "/v1/crontab", User, true, Named | ForOperators}
+	PutCrontab  = Endpoint[CrontabRequest, CrontabResponse]{"POST", "/v1/crontab/put", User, true, 0}
+)
+
+// CrontabQuery names a user.
+type CrontabQuery struct {
+	UID uint32 `json:"uid"`
+}
+
+// CrontabRequest replaces a crontab; without a text it is taken away.
+type CrontabRequest struct {
+	UID  uint32           `json:"uid"`
+	Text cluster.BlobText `json:"text"`
+	Jobs []CrontabJob     `json:"jobs,omitempty"`
+}
+
+// CrontabJob is a job of a crontab, with the lines that it is.
+type CrontabJob struct {
+	Submit SubmitRequest `json:"submit"`
+	First  int           `json:"first"`
+	Last   int           `json:"last"`
+}
+
+// CrontabResponse is a crontab. Text is empty if there is none.
+type CrontabResponse struct {
+	Text cluster.BlobText `json:"text,omitempty"`
+	Jobs []cluster.JobID  `json:"jobs,omitempty"`
+}
+
 // SetLogLevel has the server that leads log more or less, until it is started again.
 var SetLogLevel = Endpoint[LogLevelRequest, Empty]{
 	"POST", "/v1/servers/log-level", User, true, Named | ForAdministrators}

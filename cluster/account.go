@@ -195,6 +195,7 @@ type books struct {
 	users    *btree.Map[string, *User]
 	assocs   *btree.Map[AssocID, *Association]
 	qos      *btree.Map[string, *QOS]
+	crontabs *btree.Map[uint32, *Crontab] // of users, by number
 
 	byOwner *btree.Map[owner, *AssocID]
 }
@@ -208,11 +209,12 @@ func ownerOf(account, user, partition string) owner {
 
 func newBooks() books {
 	return books{accounts: btree.NewMap[string, *Account](32), users: btree.NewMap[string, *User](32),
-		assocs: btree.NewMap[AssocID, *Association](32), qos: btree.NewMap[string, *QOS](32), byOwner: btree.NewMap[owner, *AssocID](32)}
+		assocs: btree.NewMap[AssocID, *Association](32), qos: btree.NewMap[string, *QOS](32), byOwner: btree.NewMap[owner, *AssocID](32),
+		crontabs: btree.NewMap[uint32, *Crontab](32)}
 }
 
 func (b *books) copyBooks() books {
-	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.byOwner.Copy()}
+	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.byOwner.Copy()}
 }
 
 // Accounting reports whether there are accounts. Without any nobody needs one.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -95,6 +96,8 @@ type Cancel struct {
 	Sig   int         `json:"sig,omitempty"`   // 0: end the job
 	Scope SignalScope `json:"scope,omitempty"` // for Sig
 	Step  *int        `json:"step,omitempty"`  // only this step; Sig 0 ends it
+	// Cron confirms that all runs of a job of a crontab are meant.
+	Cron bool `json:"cron,omitempty" since:"3,optional"`
 	// PendingOnly and such filters are applied by the handler, on its snapshot.
 }
 
@@ -105,7 +108,8 @@ func (c *Cancel) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := onlyWhole(jobs, c.Ref, func(j *Job) bool { return c.Sig == 0 && c.Step == nil && j.Phase <= Starting }); err != nil {
+	whole := onlyWhole(jobs, c.Ref, func(j *Job) bool { return c.Sig == 0 && c.Step == nil && j.Phase <= Starting })
+	if err := cmp.Or(whole, unconfirmed(t, c, jobs[0])); err != nil {
 		return nil, err
 	}
 	if c.Step != nil { // not every component need have a part in it
@@ -199,6 +203,9 @@ func (t *tx) ended(n *Job) {
 	t.endSteps(n)
 	t.usedResv(n)
 	t.wakeDependents(n)
+	if n.Spec.Cron != nil {
+		cronOver(t, n)
+	}
 	if n.Het != nil && t.hetOver(n) {
 		t.touch(t.Components(n)...) // now their clocks start
 	}
@@ -322,6 +329,13 @@ func (c *Requeue) apply(t *tx) (any, error) {
 			continue
 		case j.Phase == Pending && len(jobs) > 1 && (j.Het == nil || jobs[0].Phase != Pending):
 			continue // the rest of an array
+		case j.Phase == Pending && j.Spec.Cron != nil: // its next run is left out
+			n := *j
+			waitsForTime(t, &n, later(j.Spec.Begin, t.at))
+			t.evaluate(&n)
+			t.putJob(&n)
+			t.tell(&n)
+			continue
 		case j.Phase == Pending:
 			return nil, Errorf(Conflict, ErrPending, "job %d is pending already", j.ID)
 		case j.Spec.Requeue != nil && !*j.Spec.Requeue:
@@ -355,9 +369,16 @@ func (t *tx) requeued(n *Job) {
 	if n.EndReason == EndLaunchFailure {
 		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
 	}
+	restarts := n.Restarts + 1
+	if recurs(n) {
+		waitsForTime(t, n, t.at)
+		if n.Outcome != Requeued {
+			restarts--
+		}
+	}
 	hetOver := n.Phase == Ended && n.Het != nil && t.hetOver(n)
 	*n = Job{ID: n.ID, Key: key, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
-		Restarts: n.Restarts + 1, Avoid: avoid, Submitted: t.at, Limit: t.TimeLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
+		Restarts: restarts, Avoid: avoid, Submitted: t.at, Limit: t.TimeLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
 		Preempt: n.Preempt, Evicted: n.Evicted}
 	if n.Preempt != nil { // the grace was that of the attempt
 		p := *n.Preempt

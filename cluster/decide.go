@@ -308,6 +308,7 @@ func Due(s *Snapshot, now time.Time) []Command {
 	if remind != nil {
 		out = append(out, &Remind{Jobs: remind})
 	}
+	out = append(out, cronDue(s, now)...)
 	if nevers := neverSatisfied(s); nevers != nil {
 		out = append(out, &Expire{Jobs: nevers, Why: WaitDependencyNever})
 	}

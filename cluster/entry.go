@@ -147,6 +147,8 @@ var commands = [...]struct {
 	{"node_power", 0, func() Command { return &NodePower{} }},
 	{"burnin_done", 0, func() Command { return &BurninDone{} }},
 	{"amend", 0, func() Command { return &AmendJobs{} }},
+	{"crontab_put", 3, func() Command { return &CrontabPut{} }},
+	{"cron_next", 3, func() Command { return &CronNext{} }},
 	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 

@@ -149,7 +149,8 @@ func (t *tx) announce(old, j *Job) {
 	if j.Phase == Ended && old.Phase > Pending && old.Phase != Ended && t.config.EpilogServer != "" {
 		t.send(Errand{Kind: ErrandEpilog, Job: j})
 	}
-	if _, full := t.ErrandCount(); j.Phase == Ended && old.Phase != Ended && !j.RequeueAfter && t.config.JobComp.Kind != "" && !full {
+	over := endsNow(old, j)
+	if _, full := t.ErrandCount(); over && t.config.JobComp.Kind != "" && !full {
 		t.send(Errand{Kind: ErrandJobComp, Job: j})
 	}
 	if !j.Spec.tells() || j.Follows() {
@@ -158,15 +159,26 @@ func (t *tx) announce(old, j *Job) {
 	switch {
 	case j.Phase == Running && old.Phase == Starting:
 		t.announceBegin(j)
-	case j.Phase == Pending && old.Phase > Pending:
+	case requeuedOf(old, j):
 		t.inform(EventRequeue, old, nil)
-	case j.Phase == Ended && old.Phase != Ended && !j.RequeueAfter:
+	case over:
 		t.announceEnd(j)
 	case j.Phase == Ending && j.EndingWhy == TimedOut && old.EndingWhy != TimedOut:
 		t.inform(EventTimeLimit, j, nil)
 	case j.Phase == Pending && j.DependNever() && !old.DependNever():
 		t.inform(EventNever, j, nil)
 	}
+}
+
+// endsNow reports whether a job ends by this change, or a run of a crontab's.
+func endsNow(old, j *Job) bool { return j.Phase == Ended && old.Phase != Ended && !goesOn(j) }
+
+// goesOn reports whether what ends is not the end of a job or of a run of a crontab's.
+func goesOn(j *Job) bool { return j.RequeueAfter && !recurs(j) }
+
+// requeuedOf reports whether a job waits again for another reason than that its next run is to come.
+func requeuedOf(old, j *Job) bool {
+	return j.Phase == Pending && old.Phase > Pending && j.Spec.Cron == nil
 }
 
 // asWhole reports whether the job is a task of an array that is told of as a whole.

@@ -236,7 +236,24 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenBurnin(w)
 	goldenAmend(w)
 	goldenPreemptSet(w)
+	goldenCron(w)
 	return w.log
+}
+
+// goldenCron is a crontab whose job runs, is to begin again and is ended.
+func goldenCron(w *world) {
+	cfg := *w.s.config
+	keys := map[string]string{"scronparameters": "enable"}
+	for k, v := range cfg.Keys {
+		keys[k] = v
+	}
+	cfg.Keys = keys
+	w.ok(root, &Configure{Config: &cfg})
+	spec := &JobSpec{Layout: &Layout{}, Name: "cron", UID: alice.UID, GID: alice.GID, User: "alice", Kind: Batch, Timing: Timing{Cron: &Cron{When: "0 * * * *"}}}
+	id := w.ok(alice, &CrontabPut{UID: alice.UID, Text: "@hourly true\n", Jobs: []CronJob{{spec, 1, 1}}}).Result.([]JobID)[0]
+	w.ok(alice, &Requeue{Ref: Ref{Job: id}})
+	w.ok(sys, &CronNext{Begins: []CronBegin{{id, w.now.Add(time.Hour)}}})
+	w.ok(alice, &Cancel{Ref: Ref{Job: id}, Cron: true})
 }
 
 func goldenTrust(w *world) {

@@ -400,7 +400,7 @@ func (j *Job) Brief(c *Job) {
 	s, spec := j.Spec, c.Spec
 	*c, c.Spec = *j, spec
 	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User, Account: s.Account, QOS: s.QOS,
-		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing, Begin: s.Begin}
+		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing, Timing: Timing{Begin: s.Begin}}
 	c.Key, c.Signals, c.LastEval, c.PlannedNodes = "", nil, time.Time{}, nil
 	if j.Wait != WaitBegin {
 		c.Eligible = time.Time{}

@@ -25,8 +25,10 @@ const (
 	// LevelLaunch: the configuration names the process manager of MPI programs, and batch scripts may
 	// run in containers.
 	LevelLaunch = 2
+	// LevelCron: users have crontabs, whose jobs run again and again.
+	LevelCron = 3
 	// Newest is the level that this program knows.
-	Newest = LevelLaunch
+	Newest = LevelCron
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

@@ -74,9 +74,10 @@ func (f formats) walk(path string, typ reflect.Type, level int, above []reflect.
 		at, since := path+"."+name, level
 		if text := field.Tag.Get("since"); text != "" {
 			since, _ = fieldSince(field)
-			if since < max(level, 1) || since > Newest || !strings.Contains(option, "omit") {
-				f.t.Errorf("%s of %v: since:%q wants a level from %d to %d, and omitempty", name, typ, text, max(level, 1), Newest)
+			if since < 1 || since > Newest || !strings.Contains(option, "omit") {
+				f.t.Errorf("%s of %v: since:%q wants a level from 1 to %d, and omitempty", name, typ, text, Newest)
 			}
+			since = max(since, level)
 		}
 		f.level[at] = since
 		f.walk(at, field.Type, since, above)

@@ -181,6 +181,7 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 	n.Phase, n.Outcome, n.Ended = Ended, n.EndingWhy, t.since(n.EndingAt)
 	t.charge(n)
 	t.refund(n)
+	n.RequeueAfter = n.RequeueAfter || recurs(n)
 	t.putJob(n)
 	if n.RequeueAfter {
 		t.tell(n)

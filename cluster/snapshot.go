@@ -54,6 +54,7 @@ type snapshotRecord struct {
 	Reservation *Reservation `json:"reservation,omitempty"`
 	Errand      *Errand      `json:"errand,omitempty"`
 	Tested      *TestedPart  `json:"tested,omitempty"`
+	Crontab     *Crontab     `json:"crontab,omitempty" since:"3"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
 	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
 }
@@ -92,6 +93,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.steps.Scan(func(st *Step) bool { return put(&snapshotRecord{Step: st}) })
 	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&snapshotRecord{Errand: e}) })
 	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&snapshotRecord{Tested: p}) })
+	s.crontabs.Scan(func(_ uint32, c *Crontab) bool { return put(&snapshotRecord{Crontab: c}) })
 	s.spent.Scan(func(k *SpentKey) bool { return put(&snapshotRecord{Spent: k}) })
 	return errors.Join(err, buf.Flush())
 }
@@ -184,6 +186,8 @@ func (t *tables) regainRecord(rec *snapshotRecord) {
 		t.arrays.Set(g.Array, arrayCount{ok: g.OK, failed: g.Failed, gone: g})
 	case rec.Tested != nil:
 		t.tested.Set(rec.Tested.ID, rec.Tested)
+	case rec.Crontab != nil:
+		t.crontabs.Set(rec.Crontab.UID, rec.Crontab)
 	case rec.Spent != nil:
 		t.spent.Set(rec.Spent)
 	case rec.Step != nil:

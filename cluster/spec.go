@@ -244,25 +244,25 @@ type JobSpec struct {
 	Export  string `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
 	UserEnv bool   `json:"user_env,omitempty"`                   // start from the login environment
 
-	Array             *ArraySpec    `json:"array,omitempty"`
-	Depends           Depends       `json:"depends,omitzero"`
-	KillInvalidDepend *bool         `json:"kill_invalid_depend,omitempty"`
-	Begin             time.Time     `json:"begin,omitzero"`
-	Deadline          time.Time     `json:"deadline,omitzero"`
-	Limit             time.Duration `json:"limit,omitempty"` // 0: the partition's default
-	LimitMin          time.Duration `json:"limit_min,omitempty"`
-	DelayBoot         time.Duration `json:"delay_boot,omitempty"`
-	Hold              bool          `json:"hold,omitempty"`
-	Nice              int           `json:"nice,omitempty"`
-	Site              int           `json:"site,omitempty" by:"operator"` // the site's own part of the priority
-	Priority          *uint32       `json:"priority,omitempty"`
-	Sharing           Sharing       `json:"sharing,omitempty"`
-	Requeue           *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
-	Reboot            bool          `json:"reboot,omitempty"`
-	Signal            Signal        `json:"signal,omitzero"`
-	MailType          []string      `json:"mail_type,omitempty"`
-	MailUser          string        `json:"mail_user,omitempty"`
-	Notify            string        `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
+	Array             *ArraySpec `json:"array,omitempty"`
+	Depends           Depends    `json:"depends,omitzero"`
+	KillInvalidDepend *bool      `json:"kill_invalid_depend,omitempty"`
+	Timing
+	Deadline  time.Time     `json:"deadline,omitzero"`
+	Limit     time.Duration `json:"limit,omitempty"` // 0: the partition's default
+	LimitMin  time.Duration `json:"limit_min,omitempty"`
+	DelayBoot time.Duration `json:"delay_boot,omitempty"`
+	Hold      bool          `json:"hold,omitempty"`
+	Nice      int           `json:"nice,omitempty"`
+	Site      int           `json:"site,omitempty" by:"operator"` // the site's own part of the priority
+	Priority  *uint32       `json:"priority,omitempty"`
+	Sharing   Sharing       `json:"sharing,omitempty"`
+	Requeue   *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
+	Reboot    bool          `json:"reboot,omitempty"`
+	Signal    Signal        `json:"signal,omitzero"`
+	MailType  []string      `json:"mail_type,omitempty"`
+	MailUser  string        `json:"mail_user,omitempty"`
+	Notify    string        `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
 	// Inside is the container that the script runs in; nil: none.
 	Inside *Container `json:"inside,omitempty" since:"2"`
 }
@@ -366,4 +366,10 @@ type StepWorld struct {
 type Winsize struct {
 	Rows uint16 `json:"rows"`
 	Cols uint16 `json:"cols"`
+}
+
+// Timing is when a job may begin. With Cron it runs again and again, and Begin is that of the next run.
+type Timing struct {
+	Begin time.Time `json:"begin,omitzero"`
+	Cron  *Cron     `json:"cron,omitempty" since:"3"`
 }

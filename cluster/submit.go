@@ -86,6 +86,9 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if c.Spec == nil {
 		return nil, Errorf(Invalid, "", "nothing was submitted")
 	}
+	if c.Spec.Cron != nil {
+		return nil, Errorf(Invalid, "", "jobs that run again and again are submitted by scrontab")
+	}
 	if len(c.Key) > maxKeyBytes {
 		return nil, Errorf(Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes)
 	}

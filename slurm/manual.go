@@ -73,6 +73,8 @@ func described(name string) (operands string, options []opt.Entry) {
 		return queryPage(opt.Sgather, stage.SgatherOptions)
 	case "sstat":
 		return queryPage(opt.Sstat, report.SstatOptions)
+	case "scrontab":
+		return queryPage(opt.Scrontab, submit.ScrontabOptions)
 	}
 	return "", nil
 }

@@ -54,6 +54,8 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.RemoveServer, s.removeServer)
 	handle(s, m, api.TransferLead, s.transferLead)
 	handle(s, m, api.SetLogLevel, setLogLevel(s))
+	handle(s, m, api.ShowCrontab, showCrontab(s))
+	handle(s, m, api.PutCrontab, putCrontab(s))
 	handle(s, m, api.RegisterNodes, s.registerNodes)
 	handle(s, m, api.GetWork, s.getWork)
 	handle(s, m, api.ReportWork, s.reportWork)

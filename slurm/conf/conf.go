@@ -344,7 +344,7 @@ func (r *reader) key(file string, n int, p pair) {
 		r.healthStates(file, n, p.value)
 	case "suspendtime", "suspendexcnodes", "suspendexcparts", "suspendexcstates":
 		r.suspend(file, n, p)
-	case "communicationparameters", "prologflags":
+	case "communicationparameters", "prologflags", "scronparameters":
 		r.wordKey(file, n, p)
 	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend", "allowspecresourcesusage", "disablerootjobs":
 		r.launchKey(file, n, p)
@@ -384,9 +384,22 @@ func (r *reader) key(file string, n int, p pair) {
 	}
 }
 
+// cronWords looks at what says whether users have crontabs; it is read where it is asked for (Config.Cron).
+func cronWords(r *reader, file string, n int, value string) {
+	for w := range strings.SplitSeq(value, ",") {
+		if w != "enable" && w != "explicit_scancel" && w != "" {
+			r.note(file, n, "ScronParameters: there is no word %s: want enable and explicit_scancel; ignored", w)
+		}
+	}
+}
+
 // wordKey reads a key of many words of which some are honoured.
 func (r *reader) wordKey(file string, n int, p pair) {
 	words := strings.ToLower(p.value)
+	if p.key == "scronparameters" {
+		cronWords(r, file, n, words)
+		return
+	}
 	if p.key == "prologflags" {
 		r.cfg.Contain = hasAny(words, "contain", "x11")
 	} else {

@@ -44,7 +44,6 @@ var undone = [...]struct{ why, keys string }{
 	{"has no effect: the power of machines is not capped", "PowerParameters PowerPlugin"},
 	{"has no effect: tasks run at the priority (nice value) of the client, whatever that of sbatch or srun was", "PropagatePrioProcess"},
 	{"has no effect: scontrol reconfigure puts the files in force as they stand, and partitions that scontrol update has changed are as there; what it said of nodes stays", "ReconfigFlags"},
-	{"has no effect: there is no scrontab; use cron on a login host, or a job that submits its next one with --begin", "ScronParameters"},
 	{"has no effect: there is no plugin for an interconnect", "SwitchParameters"},
 	{"has no effect: jobs open no PAM session; their limits are the submitter's (PropagateResourceLimits), up to those of the client's unit", "UsePam"},
 	{"has no effect: memory in use is bounded (cgroup), virtual memory is not", "VSizeFactor"},
@@ -54,7 +53,7 @@ var undone = [...]struct{ why, keys string }{
 // otherKeys are the keys that are read, besides those of the tables of keys.
 var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters", "DisableRootJobs",
 	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InactiveLimit", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
-	"MaxMemPerCPU", "MaxMemPerNode", "MpiDefault", "NodeName", "OverTimeLimit", "ResvOverRun", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
+	"MaxMemPerCPU", "MaxMemPerNode", "MpiDefault", "NodeName", "OverTimeLimit", "ResvOverRun", "ScronParameters", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",

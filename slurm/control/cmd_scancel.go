@@ -23,7 +23,7 @@ type cancelOptions struct {
 	signal      int
 	batch, full bool
 	interactive bool
-	quiet       bool
+	quiet, cron bool
 	verbose     int
 	me          bool
 	clusters    string
@@ -40,6 +40,9 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 		}},
 	{Long: "batch", Short: 'b', On: opt.Scancel, Help: "signal the batch shell only",
 		Set: func(o *cancelOptions, _ string) error { o.batch = true; return nil }},
+	{Long: "cron", Short: 'c', On: opt.Scancel, Env: "CRON", Newer: true,
+		Help: "confirm to end all runs of a job of scrontab",
+		Set:  func(o *cancelOptions, _ string) error { o.cron = true; return nil }},
 	{Long: "full", Short: 'f', On: opt.Scancel, Help: "signal the batch shell and all steps",
 		Set: func(o *cancelOptions, _ string) error { o.full = true; return nil }},
 	{Long: "hurry", Short: 'H', On: opt.Scancel, Help: "burst buffers: no effect", Set: func(*cancelOptions, string) error { return nil }},
@@ -185,7 +188,7 @@ func cancelAll(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 
 // command is what the servers are to do with a target.
 func (o *cancelOptions) command(t front.Target) cluster.Cancel {
-	q := cluster.Cancel{Ref: t.Ref, Sig: o.signal, Step: t.Step}
+	q := cluster.Cancel{Ref: t.Ref, Sig: o.signal, Step: t.Step, Cron: o.cron}
 	switch {
 	case o.batch && o.full:
 		q.Scope = cluster.SignalBatchFull

@@ -107,6 +107,9 @@ func (c *control) jobTimes(o *record, r *show.JobRow) {
 		o.line("ResizeTime=", unknown(at))
 	}
 	o.line("StartTime=", unknown(r.Start()), " EndTime=", unknown(r.End()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
+	if s.Cron != nil {
+		o.line("CronJob=Yes CrontabSpec=\"", s.Cron.When, "\"")
+	}
 	if !r.Started.IsZero() && r.Phase != cluster.Pending {
 		var at time.Time
 		if r.Preempt != nil {

@@ -74,6 +74,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrUnsupported, 1010, "Requested operation not supported on this system"},
 	{cluster.ErrHetPart, 2108, "Operation not permitted on individual component of heterogeneous job"},
 	{cluster.ErrHetLeader, 2109, "Job not heterogeneous job leader"},
+	{cluster.ErrCron, 0, "Cannot cancel scrontab jobs without --cron flag."},
 	{cluster.ErrQueueFull, 2035, "Slurm temporarily unable to accept job, sleeping and retrying"},
 }
 

@@ -80,6 +80,8 @@ func Operands(prog opt.Prog) string {
 		return "[OPTIONS] SOURCE DEST"
 	case opt.Sattach:
 		return "[options] <jobid.stepid>"
+	case opt.Scrontab:
+		return "[-u user] [-e | -l | -r | file]"
 	case opt.Seff:
 		return "[Options] <Jobid>[_<arraytask>]"
 	case opt.Scancel:

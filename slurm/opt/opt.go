@@ -41,13 +41,14 @@ const (
 	Sbcast
 	Sgather
 	Sattach
+	Scrontab
 
 	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
 var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat",
-	"sbcast", "sgather", "sattach"}
+	"sbcast", "sgather", "sattach", "scrontab"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {

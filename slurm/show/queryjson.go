@@ -114,7 +114,12 @@ var jobMembers = []member[JobRow]{
 	{"excluded_nodes", func(r *JobRow) any { return front.NodeText(r.Spec.Exclude) }},
 	{"exit_code", func(r *JobRow) any { return newExitCode(r.Exit, r.Phase == cluster.Ended) }},
 	{"features", func(r *JobRow) any { return r.Spec.Constraint }},
-	{"flags", func(r *JobRow) any { return []string{} }},
+	{"flags", func(r *JobRow) any {
+		if r.Spec.Cron != nil {
+			return []string{"CRON_JOB"}
+		}
+		return []string{}
+	}},
 	{"gres_detail", func(r *JobRow) any { return r.gresDetail() }},
 	{"group_id", func(r *JobRow) any { return r.Spec.GID }},
 	{"group_name", func(r *JobRow) any { return r.Group() }},

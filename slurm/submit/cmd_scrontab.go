@@ -1,0 +1,381 @@
+package submit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
+)
+
+// crontabLine is what scrontab's line asks for.
+type crontabLine struct {
+	user               string
+	edit, list, remove bool
+	verbose            bool
+}
+
+type scrontabOption = opt.Option[crontabLine]
+
+// ScrontabOptions are the options of scrontab.
+var ScrontabOptions = []scrontabOption{
+	{Long: "edit", Short: 'e', On: opt.Scrontab, Help: "edit the crontab", Set: func(o *crontabLine,
+		_ string) error {
+		o.edit = true
+		return nil
+	}},
+	{Long: "list", Short: 'l', On: opt.Scrontab, Help: "list the crontab", Set: func(o *crontabLine,
+		_ string) error {
+		o.list = true
+		return nil
+	}},
+	{Long: "remove", Short: 'r', On: opt.Scrontab, Help: "delete the crontab",
+		Set: func(o *crontabLine, _ string) error { o.remove = true; return nil }},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scrontab, Meta: "user", Help: "whose crontab",
+		Set: func(o *crontabLine, v string) error { o.user = v; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Scrontab, Help: "more messages",
+		Set: func(o *crontabLine, _ string) error { o.verbose = true; return nil }},
+	{Long: "version", Short: 'V', On: opt.Scrontab, Group: opt.HelpGroup, Help: "print the version"},
+	{Long: "help", On: opt.Scrontab, Group: opt.HelpGroup, Help: "print this"},
+	{Long: "usage", On: opt.Scrontab, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+const scrontabUsage = `usage:	scrontab [-u user] file
+	scrontab [-u user] [ -e | -l | -r | -v]
+	-e	Edit user's crontab (default action if stdin is a TTY)
+	-l	List user's crontab
+	-r	Delete user's crontab
+	-u	User to edit crontab for
+`
+
+// crontabExample is what is edited where there is no crontab.
+const crontabExample = `# min hour day-of-month month day-of-week command; options of sbatch in lines #SCRON before it
+#SCRON --time=10
+#0 3 * * * $HOME/nightly.sh
+`
+
+// Scrontab lists, replaces and edits crontabs, whose lines are jobs.
+func Scrontab(sys *front.Sys, argv []string) int {
+	var o crontabLine
+	rest, code := front.ParseQuery(sys, opt.Scrontab, ScrontabOptions, &o, argv)
+	if code >= 0 {
+		return code
+	}
+	if len(rest) > 1 || front.BoolInt(o.edit)+front.BoolInt(o.list)+front.BoolInt(o.remove)+len(rest) > 1 {
+		_, _ = io.WriteString(sys.Stderr, scrontabUsage)
+		return 1
+	}
+	uid := sys.UID
+	if o.user != "" {
+		u, ok := front.LookupUser(o.user)
+		if !ok {
+			return fatalCron(sys, "Invalid user: "+o.user)
+		}
+		uid = u.UID
+	}
+	switch {
+	case o.list:
+		return listCrontab(sys, uid)
+	case o.remove:
+		_, err := front.Call(sys, api.PutCrontab, api.CrontabRequest{UID: uid})
+		return cronDone(sys, err)
+	case len(rest) == 1 && rest[0] != "-":
+		text, err := front.ReadFileLimited(rest[0], MaxScript)
+		if err != nil {
+			return fatalCron(sys, "failed to open "+rest[0])
+		}
+		return putCrontab(sys, uid, text)
+	case len(rest) == 1, !o.edit && !onTerminal(sys):
+		text, err := io.ReadAll(io.LimitReader(sys.Stdin, MaxScript))
+		if err != nil {
+			return fatalCron(sys, front.PlainError(err))
+		}
+		return putCrontab(sys, uid, text)
+	}
+	return editCrontab(sys, uid)
+}
+
+func fatalCron(sys *front.Sys, text string) int {
+	sys.Say("fatal: %s", text)
+	return 1
+}
+
+// cronDone words the refusal of a call about a crontab.
+func cronDone(sys *front.Sys, err error) int {
+	if err == nil {
+		return 0
+	}
+	var e *api.Error
+	text, _ := front.ErrorText(err)
+	switch {
+	case front.IsKind(err, cluster.ErrDisabled):
+		return fatalCron(sys, "scrontab is disabled on this cluster")
+	case errors.As(err, &e) && strings.HasPrefix(e.Hint, "line"):
+		fmt.Fprintf(sys.Stdout,
+			"There was an issue with the job submission on %s\nThe error code return was: %s\n"+
+				"The error message was: %s\n",
+			e.Hint, text, e.Message)
+		return 1
+	}
+	return fatalCron(sys, "slurm_request_crontab failed: "+text)
+}
+
+func listCrontab(sys *front.Sys, uid uint32) int {
+	r, err := front.Call(sys, api.ShowCrontab, api.CrontabQuery{UID: uid})
+	if err != nil {
+		return cronDone(sys, err)
+	}
+	if len(r.Text) == 0 {
+		u, _ := front.UserByID(uid)
+		fmt.Fprintf(sys.Stdout, "no crontab for %s\n", u.Name)
+		return 1
+	}
+	_, _ = sys.Stdout.Write(r.Text)
+	return 0
+}
+
+// editCrontab has the user's editor change the crontab, until there is nothing wrong with it or the user gives up.
+func editCrontab(sys *front.Sys, uid uint32) int {
+	if !onTerminal(sys) {
+		return fatalCron(sys, "Standard input is not a TTY")
+	}
+	r, err := front.Call(sys, api.ShowCrontab, api.CrontabQuery{UID: uid})
+	if err != nil {
+		return cronDone(sys, err)
+	}
+	before := []byte(r.Text)
+	if len(before) == 0 {
+		before = []byte(crontabExample)
+	}
+	f, err := os.CreateTemp(sys.Getenv("TMPDIR"), "scrontab-")
+	if err != nil {
+		return fatalCron(sys, front.PlainError(err))
+	}
+	code := 0
+	defer func() { // what was refused is kept
+		if code == 0 {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(before)
+	f.Close()
+	if err != nil {
+		return fatalCron(sys, front.PlainError(err))
+	}
+	if !runEditor(sys, f.Name()) {
+		return fatalCron(sys, "editor returned non-zero exit code")
+	}
+	after, err := front.ReadFileLimited(f.Name(), MaxScript)
+	switch {
+	case err != nil:
+		return fatalCron(sys, front.PlainError(err))
+	case bytes.Equal(before, after):
+		fmt.Fprintln(sys.Stdout, "scrontab: no changes made")
+		return 0
+	}
+	if code = putCrontab(sys, uid, after); code != 0 {
+		sys.Say("what was written is in %s: mend it there, then scrontab %s", f.Name(), f.Name())
+	}
+	return code
+}
+
+func onTerminal(sys *front.Sys) bool {
+	f, ok := sys.Stdin.(*os.File)
+	return ok && front.IsTerminal(f)
+}
+
+// runEditor runs the user's editor with a file.
+func runEditor(sys *front.Sys, file string) bool {
+	editor := "vi"
+	for _, name := range []string{"EDITOR", "VISUAL"} {
+		if v := sys.Getenv(name); v != "" {
+			editor = v
+		}
+	}
+	argv := []string{"/bin/sh", "-c", editor + ` "$1"`, "sh", file}
+	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: sys.Environ, Files: []*os.File{os.Stdin, os.Stdout,
+		os.Stderr}})
+	if err != nil {
+		return false
+	}
+	st, err := p.Wait()
+	return err == nil && st.Success()
+}
+
+// putCrontab replaces the crontab by a text.
+func putCrontab(sys *front.Sys, uid uint32, text []byte) int {
+	q := api.CrontabRequest{UID: uid, Text: text}
+	user, _ := front.UserByID(uid)
+	jobs, bad := readCrontab(sys, user, string(text))
+	if bad != "" {
+		sys.Say("error: %s", bad)
+		fmt.Fprintln(sys.Stdout, "There are errors in your crontab.")
+		return 1
+	}
+	q.Jobs = jobs
+	_, err := front.Call(sys, api.PutCrontab, q)
+	return cronDone(sys, err)
+}
+
+// crontabReader reads a crontab: variables, options for the next line, and where those begin.
+type crontabReader struct {
+	sys     *front.Sys
+	user    front.User
+	vars    map[string]string
+	options []string
+	said    string // the lines with options, as written
+	first   int
+	jobs    []api.CrontabJob
+}
+
+// readCrontab makes jobs of the lines of a crontab, or says what is wrong with it.
+func readCrontab(sys *front.Sys, user front.User, text string) ([]api.CrontabJob, string) {
+	r := crontabReader{sys: sys, user: user, vars: map[string]string{}}
+	for i, line := range strings.Split(text, "\n") {
+		if bad := r.line(i+1, strings.TrimSpace(line)); bad != "" {
+			return nil, bad
+		}
+	}
+	return r.jobs, ""
+}
+
+func (r *crontabReader) line(n int, line string) string {
+	options, isOptions := strings.CutPrefix(line, "#SCRON")
+	switch {
+	case isOptions:
+		if r.first == 0 {
+			r.first = n
+		}
+		words, unclosed := splitDirective(options)
+		if bad := refusedCron(words); unclosed != "" || bad != "" {
+			return "Invalid option found in #SCRON line: " + bad + unclosed
+		}
+		r.options, r.said = append(r.options, words...), r.said+line+"\n"
+		return ""
+	case line == "", line[0] == '#':
+		return ""
+	}
+	if name, value, ok := strings.Cut(line, "="); ok && isVariable(name) {
+		r.vars[name] = strings.Trim(value, `"'`)
+		return ""
+	}
+	e, bad := cronEntryOf(line)
+	if bad != "" {
+		return bad
+	}
+	e.command = r.expand(e.command)
+	return r.job(n, e)
+}
+
+// refusedCron is the first word of a #SCRON line that a job of a crontab can not have, or that is no option.
+func refusedCron(words []string) string {
+	found, rest, err := ParserFor(opt.Sbatch).Parse(words)
+	if err != nil || len(rest) > 0 {
+		return strings.Join(words, " ")
+	}
+	refused := []string{"array", "wrap", "begin", "wait", "test-only", "parsable", "help", "usage", "version", "uid",
+		"gid", "clusters"}
+	for _, f := range found {
+		if slices.Contains(refused, f.Row.Long) {
+			return "--" + f.Row.Long + front.Choose(f.Given, "="+f.Value, "")
+		}
+	}
+	return ""
+}
+
+func isVariable(name string) bool {
+	return name != "" && (name[0] < '0' || name[0] > '9') && strings.Trim(strings.ToUpper(name),
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+// cronEntry is a line with a job: when it runs, in words and in five fields, and the command.
+type cronEntry struct{ said, when, command string }
+
+func cronEntryOf(line string) (e cronEntry, bad string) {
+	if line[0] == '@' {
+		word, rest, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+		if e.when = cluster.CronNamed(word); e.when == "" {
+			return e, "invalid @ line"
+		}
+		return cronEntry{word, e.when, strings.TrimSpace(rest)}, ""
+	}
+	rest := line
+	var fields []string
+	for range 5 {
+		i := strings.IndexAny(rest, " \t")
+		if i < 0 {
+			return e, "bad " + cronFieldNames()[min(len(fields), 4)] + " specification"
+		}
+		fields, rest = append(fields, rest[:i]), strings.TrimLeft(rest[i:], " \t")
+	}
+	when := strings.Join(fields, " ")
+	if _, err := cluster.ParseCron(when); err != nil {
+		return e, err.Error()
+	}
+	return cronEntry{when, when, rest}, ""
+}
+
+func cronFieldNames() []string { return []string{"minute", "hour", "day", "month", "day"} }
+
+// expand puts the file's variables into a command; others stay for the job's shell.
+func (r *crontabReader) expand(command string) string {
+	var b strings.Builder
+	for i := 0; i < len(command); i++ {
+		end := i + 1
+		for end < len(command) && isVariable(command[i+1:end+1]) {
+			end++
+		}
+		value, known := r.vars[command[i+1:end]]
+		if command[i] != '$' || !known {
+			b.WriteByte(command[i])
+			continue
+		}
+		b.WriteString(value)
+		i = end - 1
+	}
+	return b.String()
+}
+
+// job makes a job of a line with the options before it. The environment of who calls does not count.
+func (r *crontabReader) job(n int, e cronEntry) string {
+	if e.command == "" {
+		return "no command on line " + strconv.Itoa(n)
+	}
+	own := *r.sys
+	own.Environ = []string{"HOME=" + r.user.Home, "USER=" + r.user.Name, "LOGNAME=" + r.user.Name, "SHELL=" +
+		r.user.Shell,
+		"PATH=/usr/local/bin:/usr/bin:/bin"}
+	own.UID, own.GID = r.user.UID, r.user.GID
+	own.Getwd = func() (string, error) { return r.user.Home, nil }
+	argv := append([]string{"--job-name=" + strings.Fields(e.command)[0], "--requeue"}, r.options...)
+	req, err := ParseSbatch(append(argv, "--wrap="+e.command), &own)
+	if err != nil {
+		var u *opt.UsageError
+		if errors.As(err, &u) {
+			return strings.Join(u.Lines, "\n")
+		}
+		return err.Error()
+	}
+	q, code := Submission(&own, req)
+	if code != 0 {
+		return "line " + strconv.Itoa(n) + " is refused"
+	}
+	q.Script = []byte("#!/bin/sh\n# This job was submitted through scrontab\n" + r.said +
+		"# crontab time request was: '" + e.said + "'\n" + e.command + "\n")
+	q.Spec.Cron, q.Spec.UID, q.Spec.GID = &cluster.Cron{When: e.when}, r.user.UID, r.user.GID
+	first := n
+	if r.first != 0 {
+		first = r.first
+	}
+	r.jobs = append(r.jobs, api.CrontabJob{Submit: q, First: first, Last: n})
+	r.options, r.said, r.first = nil, "", 0
+	return ""
+}
