@@ -100,7 +100,7 @@ func sjstat(sys *front.Sys, argv []string) int {
 		var kinds []kind
 		for i := range resp.Nodes {
 			n := &resp.Nodes[i]
-			if !slices.Contains(p.Nodes, n.Name) {
+			if !p.All && !slices.Contains(p.Nodes, n.Name) {
 				continue
 			}
 			k := kind{mem: n.Inventory.MemMB, cpus: n.Inventory.CPUs, traits: strings.Join(n.Inventory.Features, ",")}
