@@ -98,7 +98,7 @@ func Summary(name string) string {
 func Main(argv []string, sys *front.Sys) int {
 	all := frontEnds()
 	for _, w := range wrap.Commands() {
-		all = append(all, frontEnd{w.Name, w.Summary, w.Run})
+		all = append(all, frontEnd{w.Name, w.Summary, w.Call})
 	}
 	for _, f := range all {
 		if f.name == sys.Prog {

@@ -46,6 +46,23 @@ func Commands() []Command {
 	}
 }
 
+// Call runs the wrapper. Those of others know no --help and --version, so these are answered here.
+func (c Command) Call(sys *front.Sys, argv []string) int {
+	switch {
+	case len(argv) == 1 && argv[0] == "--help":
+		fmt.Fprintf(sys.Stdout,
+			"%s: %s\n\nIts options are those of the command whose name it has. "+
+				"One that can not be done is\n"+
+				"refused, with what does it here: sbatch --help, squeue --help and scontrol --help.\n",
+			c.Name, c.Summary)
+		return 0
+	case len(argv) == 1 && argv[0] == "--version":
+		fmt.Fprintln(sys.Stdout, front.VersionText())
+		return 0
+	}
+	return c.Run(sys, argv)
+}
+
 // row is one option of a wrapper, T what a command line asks for.
 type row[T any] struct {
 	flag string // -N is "N", -oo "oo"
