@@ -224,7 +224,11 @@ type SubmitResponse struct {
 	Index uint64        `json:"index"`
 	// Ignored names what was asked for that the site does not allow, by the JSON names of the spec: core_spec, thread_spec.
 	Ignored []string `json:"ignored,omitempty"`
+	Said    []string `json:"said,omitempty"` // by the site's script
 }
+
+// Words is what the site says to the user.
+func (r SubmitResponse) Words() []string { return r.Said }
 
 // TestResponse says when and where a job would start (--test-only).
 type TestResponse struct {
@@ -234,13 +238,21 @@ type TestResponse struct {
 	Partition string             `json:"partition"`
 	Job       cluster.JobID      `json:"job"`               // the id it would get
 	Ignored   []string           `json:"ignored,omitempty"` // see SubmitResponse
+	Said      []string           `json:"said,omitempty"`
 }
+
+// Words is what the site says to the user.
+func (r TestResponse) Words() []string { return r.Said }
 
 // WriteResponse answers every other command.
 type WriteResponse struct {
 	Index uint64          `json:"index"`
 	Jobs  []cluster.JobID `json:"jobs,omitempty"`
+	Said  []string        `json:"said,omitempty"` // see SubmitResponse
 }
+
+// Words is what the site says to the user.
+func (r WriteResponse) Words() []string { return r.Said }
 
 // JobQuery selects live jobs; every filter that is not empty must match.
 type JobQuery struct {

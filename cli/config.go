@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/lua"
 	"github.com/urfave/cli/v2"
 )
 
@@ -49,6 +52,9 @@ func checkConfig(c *cli.Context) error {
 	for _, arg := range c.Args().Slice() {
 		file := confFile(arg)
 		cfg, notes, fine, err := conf.Check(file)
+		if err == nil {
+			err = checkScripts(cfg)
+		}
 		if err != nil {
 			return err
 		}
@@ -215,6 +221,16 @@ func configHistory(c *cli.Context) error {
 	fmt.Fprintf(c.App.Writer, "%6s %-19s %-12s %s\n", "NUMBER", "TIME", "BY", "HOW")
 	for _, x := range r.Changes {
 		fmt.Fprintf(c.App.Writer, "%6d %-19s %-12s %s\n", x.N, x.At.Local().Format(time.DateTime), x.By, x.How)
+	}
+	return nil
+}
+
+// checkScripts says what is wrong with the scripts of a configuration.
+func checkScripts(cfg *cluster.Config) error {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Scripts)) {
+		if err := lua.Check(name, cfg.Scripts[name]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/lua"
 	"dev.muster/slurm/show"
 	"github.com/urfave/cli/v2"
 )
@@ -155,6 +156,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs")},
 		Sysfs: c.String("sysfs"),
 		Log:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+	cfg.Errands.Filter = &lua.Filter{Log: cfg.Log}
 	cfg.Fatal = func(err error) {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)

@@ -136,8 +136,8 @@ func TestLintFew(t *testing.T) {
 
 // TestLintConf: of a configuration the mistakes come first, and what is left is counted.
 func TestLintConf(t *testing.T) {
-	got := lintOf(t, "slurm.conf", "JobSubmitPlugins=lua\nUsePam=1\nFederationParameters=x\nMCSPlugin=x\nKillWait=abc\nSchedulerTyp=x\n", false)
-	want := []string{"F:6: schedulertyp is no key of slurm.conf: do you mean SchedulerType?", "F:5: KillWait=abc is not a number; ignored", "F:1: jobsubmitplugins plugins of Slurm can not be loaded",
+	got := lintOf(t, "slurm.conf", "NodeFeaturesPlugins=knl\nUsePam=1\nFederationParameters=x\nMCSPlugin=x\nKillWait=abc\nSchedulerTyp=x\n", false)
+	want := []string{"F:6: schedulertyp is no key of slurm.conf: do you mean SchedulerType?", "F:5: KillWait=abc is not a number; ignored", "F:1: nodefeaturesplugins plugins of Slurm can not be loaded",
 		"F: 3 more: muster config check F"}
 	for i := range want {
 		if i < len(got) {

@@ -101,6 +101,8 @@ type Error struct {
 	Kind    ErrKind `json:"kind,omitempty"`
 	Message string  `json:"message"`
 	Hint    string  `json:"hint,omitempty"`
+	// Said is what the site's script told the user before.
+	Said []string `json:"said,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }

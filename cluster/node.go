@@ -277,6 +277,22 @@ type PerGPU struct {
 	MemMB MemMB `json:"mem_mb,omitempty"`
 }
 
+// LeaderPrograms run at servers.
+type LeaderPrograms struct {
+	PrologServer  string `json:"prolog_server,omitempty"`  // runs at the leader before a job's nodes hear of it (PrologSlurmctld)
+	EpilogServer  string `json:"epilog_server,omitempty"`  // and when it has ended
+	LeadProgram   string `json:"lead_program,omitempty"`   // runs at a server that begins to lead (SlurmctldPrimaryOnProg)
+	FollowProgram string `json:"follow_program,omitempty"` // and at one that leads no longer (SlurmctldPrimaryOffProg)
+}
+
+// Plugins are the site's say in what is submitted.
+type Plugins struct {
+	// SubmitPlugins look at what is submitted and changed, in this order (JobSubmitPlugins).
+	SubmitPlugins []string `json:"submit_plugins,omitempty" since:"3,optional"`
+	// Scripts are the site's scripts in Lua, by the names of their files.
+	Scripts map[string]string `json:"scripts,omitempty" since:"3,optional"`
+}
+
 // Config is the whole configuration: one value, replaced as a whole by Configure.
 type Config struct {
 	ClusterName string      `json:"cluster_name"`
@@ -293,72 +309,69 @@ type Config struct {
 	AppendOutput    bool   `json:"append_output,omitempty"`      // batch jobs add to output files that there are (JobFileAppend)
 	// InteractiveStep is the options with which salloc, given no command, calls srun to begin a shell on the job's first
 	// node (InteractiveStepOptions, where LaunchParameters has use_interactive_step); empty: the shell begins where salloc is.
-	InteractiveStep   string         `json:"interactive_step,omitempty"`
-	MaxArraySize      int            `json:"max_array_size"`
-	MaxJobCount       int            `json:"max_job_count"`
-	FirstJobID        JobID          `json:"first_job_id"`
-	MaxJobID          JobID          `json:"max_job_id"`
-	MinJobAge         time.Duration  `json:"min_job_age"`
-	KillWait          time.Duration  `json:"kill_wait"`
-	CompleteWait      time.Duration  `json:"complete_wait,omitempty"`  // how long at most a job that ends keeps others from starting; 0: it does not
-	NoShrink          bool           `json:"no_shrink,omitempty"`      // jobs that run give no nodes back (disable_job_shrink)
-	CompleteLocal     bool           `json:"complete_local,omitempty"` // only where its partition has nodes (reduce_completing_frag)
-	InactiveLimit     time.Duration  `json:"inactive_limit,omitempty"`
-	RequeueDelay      time.Duration  `json:"requeue_delay"` // from a requeue to BeginTime
-	JobRequeue        bool           `json:"job_requeue"`
-	KillInvalidDepend bool           `json:"kill_invalid_depend,omitempty"`
-	OverTimeLimit     time.Duration  `json:"over_time_limit,omitempty"`
-	ReturnToService   int            `json:"return_to_service"`
-	NodeTimeout       time.Duration  `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
-	LaunchTimeout     time.Duration  `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
-	PropagateLimits   bool           `json:"propagate_limits"`
-	LimitsOnly        []string       `json:"limits_only,omitempty"`   // names of the limits that are; nil: all
-	LimitsExcept      []string       `json:"limits_except,omitempty"` // but these
-	Srun              SrunDefaults   `json:"srun,omitzero"`
-	CoreAlloc         bool           `json:"core_alloc"`                  // CPUs are given as whole cores (CR_Core)
-	SocketAlloc       bool           `json:"socket_alloc,omitempty"`      // CPUs are given as whole sockets (CR_Socket)
-	OneTaskPerCore    bool           `json:"one_task_per_core,omitempty"` // without --ntasks-per-core (CR_ONE_TASK_PER_CORE)
-	PackNodes         bool           `json:"pack_nodes,omitempty"`        // tasks on the first of a job's whole nodes, not evenly on all (CR_Pack_Nodes)
-	MemAlloc          bool           `json:"mem_alloc"`                   // memory is a consumable (CR_*_Memory)
-	EnforcePartLimits string         `json:"enforce_part_limits,omitempty"`
-	BackfillDepth     int            `json:"backfill_depth,omitempty"`
-	Licenses          []License      `json:"licenses,omitempty"`
-	NodeSets          []NodeGroup    `json:"node_sets,omitempty"`
-	Topology          []Switch       `json:"topology,omitempty"`
-	Blocks            []Block        `json:"blocks,omitempty"`          // instead of switches
-	BlockSizes        []int          `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
-	MaxSwitchWait     time.Duration  `json:"max_switch_wait,omitempty"` // longest wait for --switches; 0: 300 s
-	LLN               bool           `json:"lln,omitempty"`             // the least loaded nodes first (CR_LLN)
-	DistBlock         bool           `json:"dist_block,omitempty"`      // one socket is filled before the next without -m (CR_CORE_DEFAULT_DIST_BLOCK)
-	SerialAtEnd       bool           `json:"serial_at_end,omitempty"`   // jobs of one CPU from the last node on (pack_serial_at_end)
-	Prolog            string         `json:"prolog,omitempty"`          // runs on each node of a job before it begins there, as root; a pattern of paths
-	Epilog            string         `json:"epilog,omitempty"`          // and when nothing of it is left
-	PrologTimeout     time.Duration  `json:"prolog_timeout,omitempty"`  // of either; 0: none
-	NoPrologHold      bool           `json:"no_prolog_hold,omitempty"`  // a job whose prolog failed goes elsewhere, and is not held
-	PrologServer      string         `json:"prolog_server,omitempty"`   // runs at the leader before a job's nodes hear of it (PrologSlurmctld)
-	EpilogServer      string         `json:"epilog_server,omitempty"`   // and when it has ended
-	LeadProgram       string         `json:"lead_program,omitempty"`    // runs at a server that begins to lead (SlurmctldPrimaryOnProg)
-	FollowProgram     string         `json:"follow_program,omitempty"`  // and at one that leads no longer (SlurmctldPrimaryOffProg)
-	Unkillable        Unkillable     `json:"unkillable,omitzero"`
-	ResvProlog        string         `json:"resv_prolog,omitempty"`   // runs at the leader when a reservation begins
-	ResvEpilog        string         `json:"resv_epilog,omitempty"`   // and when its time is over
-	ResvOverRun       time.Duration  `json:"resv_over_run,omitempty"` // how much longer its jobs may run
-	TopoOptional      bool           `json:"topo_optional,omitempty"` // switches matter only to jobs with --switches (TopologyParam)
-	MailProg          string         `json:"mail_prog,omitempty"`     // sends mail; empty: none is sent
-	MailDomain        string         `json:"mail_domain,omitempty"`   // of users without an address
-	ServerUser        string         `json:"server_user,omitempty"`   // who these programs run as (SlurmUser); empty: as the server does
-	NotifyLocal       bool           `json:"notify_local,omitempty"`  // --notify may call addresses of the servers themselves
-	RequeueExit       IDSet          `json:"requeue_exit,omitzero"`   // exit codes after which batch jobs go back into the queue
-	RequeueExitHold   IDSet          `json:"requeue_exit_hold,omitzero"`
-	TaskProlog        string         `json:"task_prolog,omitempty"` // runs before each task, as its user
-	TaskEpilog        string         `json:"task_epilog,omitempty"`
-	RebootProgram     string         `json:"reboot_program,omitempty"` // restarts a node's machine
-	ResumeTimeout     time.Duration  `json:"resume_timeout,omitempty"` // from that to the node's return
-	UserTop           bool           `json:"user_top,omitempty"`       // users may move their jobs to the top of theirs
-	Priority          PriorityConfig `json:"priority,omitzero"`
-	Enforce           Enforce        `json:"enforce,omitzero"`
-	TrackWCKey        bool           `json:"track_wckey,omitempty"` // jobs have one of their user's workload characterization keys
-	Preempt           PreemptConfig  `json:"preempt,omitzero"`
+	InteractiveStep   string        `json:"interactive_step,omitempty"`
+	MaxArraySize      int           `json:"max_array_size"`
+	MaxJobCount       int           `json:"max_job_count"`
+	FirstJobID        JobID         `json:"first_job_id"`
+	MaxJobID          JobID         `json:"max_job_id"`
+	MinJobAge         time.Duration `json:"min_job_age"`
+	KillWait          time.Duration `json:"kill_wait"`
+	CompleteWait      time.Duration `json:"complete_wait,omitempty"`  // how long at most a job that ends keeps others from starting; 0: it does not
+	NoShrink          bool          `json:"no_shrink,omitempty"`      // jobs that run give no nodes back (disable_job_shrink)
+	CompleteLocal     bool          `json:"complete_local,omitempty"` // only where its partition has nodes (reduce_completing_frag)
+	InactiveLimit     time.Duration `json:"inactive_limit,omitempty"`
+	RequeueDelay      time.Duration `json:"requeue_delay"` // from a requeue to BeginTime
+	JobRequeue        bool          `json:"job_requeue"`
+	KillInvalidDepend bool          `json:"kill_invalid_depend,omitempty"`
+	OverTimeLimit     time.Duration `json:"over_time_limit,omitempty"`
+	ReturnToService   int           `json:"return_to_service"`
+	NodeTimeout       time.Duration `json:"node_timeout"`             // silence after which a node is down (SlurmdTimeout)
+	LaunchTimeout     time.Duration `json:"launch_timeout,omitempty"` // for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever
+	PropagateLimits   bool          `json:"propagate_limits"`
+	LimitsOnly        []string      `json:"limits_only,omitempty"`   // names of the limits that are; nil: all
+	LimitsExcept      []string      `json:"limits_except,omitempty"` // but these
+	Srun              SrunDefaults  `json:"srun,omitzero"`
+	CoreAlloc         bool          `json:"core_alloc"`                  // CPUs are given as whole cores (CR_Core)
+	SocketAlloc       bool          `json:"socket_alloc,omitempty"`      // CPUs are given as whole sockets (CR_Socket)
+	OneTaskPerCore    bool          `json:"one_task_per_core,omitempty"` // without --ntasks-per-core (CR_ONE_TASK_PER_CORE)
+	PackNodes         bool          `json:"pack_nodes,omitempty"`        // tasks on the first of a job's whole nodes, not evenly on all (CR_Pack_Nodes)
+	MemAlloc          bool          `json:"mem_alloc"`                   // memory is a consumable (CR_*_Memory)
+	EnforcePartLimits string        `json:"enforce_part_limits,omitempty"`
+	BackfillDepth     int           `json:"backfill_depth,omitempty"`
+	Licenses          []License     `json:"licenses,omitempty"`
+	NodeSets          []NodeGroup   `json:"node_sets,omitempty"`
+	Topology          []Switch      `json:"topology,omitempty"`
+	Blocks            []Block       `json:"blocks,omitempty"`          // instead of switches
+	BlockSizes        []int         `json:"block_sizes,omitempty"`     // nodes, rising; each the first times a power of two
+	MaxSwitchWait     time.Duration `json:"max_switch_wait,omitempty"` // longest wait for --switches; 0: 300 s
+	LLN               bool          `json:"lln,omitempty"`             // the least loaded nodes first (CR_LLN)
+	DistBlock         bool          `json:"dist_block,omitempty"`      // one socket is filled before the next without -m (CR_CORE_DEFAULT_DIST_BLOCK)
+	SerialAtEnd       bool          `json:"serial_at_end,omitempty"`   // jobs of one CPU from the last node on (pack_serial_at_end)
+	Prolog            string        `json:"prolog,omitempty"`          // runs on each node of a job before it begins there, as root; a pattern of paths
+	Epilog            string        `json:"epilog,omitempty"`          // and when nothing of it is left
+	PrologTimeout     time.Duration `json:"prolog_timeout,omitempty"`  // of either; 0: none
+	NoPrologHold      bool          `json:"no_prolog_hold,omitempty"`  // a job whose prolog failed goes elsewhere, and is not held
+	LeaderPrograms
+	Unkillable      Unkillable     `json:"unkillable,omitzero"`
+	ResvProlog      string         `json:"resv_prolog,omitempty"`   // runs at the leader when a reservation begins
+	ResvEpilog      string         `json:"resv_epilog,omitempty"`   // and when its time is over
+	ResvOverRun     time.Duration  `json:"resv_over_run,omitempty"` // how much longer its jobs may run
+	TopoOptional    bool           `json:"topo_optional,omitempty"` // switches matter only to jobs with --switches (TopologyParam)
+	MailProg        string         `json:"mail_prog,omitempty"`     // sends mail; empty: none is sent
+	MailDomain      string         `json:"mail_domain,omitempty"`   // of users without an address
+	ServerUser      string         `json:"server_user,omitempty"`   // who these programs run as (SlurmUser); empty: as the server does
+	NotifyLocal     bool           `json:"notify_local,omitempty"`  // --notify may call addresses of the servers themselves
+	RequeueExit     IDSet          `json:"requeue_exit,omitzero"`   // exit codes after which batch jobs go back into the queue
+	RequeueExitHold IDSet          `json:"requeue_exit_hold,omitzero"`
+	TaskProlog      string         `json:"task_prolog,omitempty"` // runs before each task, as its user
+	TaskEpilog      string         `json:"task_epilog,omitempty"`
+	RebootProgram   string         `json:"reboot_program,omitempty"` // restarts a node's machine
+	ResumeTimeout   time.Duration  `json:"resume_timeout,omitempty"` // from that to the node's return
+	UserTop         bool           `json:"user_top,omitempty"`       // users may move their jobs to the top of theirs
+	Priority        PriorityConfig `json:"priority,omitzero"`
+	Enforce         Enforce        `json:"enforce,omitzero"`
+	TrackWCKey      bool           `json:"track_wckey,omitempty"` // jobs have one of their user's workload characterization keys
+	Preempt         PreemptConfig  `json:"preempt,omitzero"`
 	// StrictOrder tries jobs in the order of the queue, see package sched.
 	StrictOrder bool `json:"strict_order,omitempty"`
 	// ShortestFirst tries jobs by their limits where it is neither that order nor that of priorities.
@@ -405,6 +418,7 @@ type Config struct {
 	JobComp JobComp `json:"job_comp,omitzero"`
 	// Retention is how long history is kept (slurmdbd.conf).
 	Retention Retention `json:"retention,omitzero"`
+	Plugins
 	// Keys are all keys as read, for scontrol show config.
 	Keys map[string]string `json:"keys,omitempty"`
 }

@@ -24,9 +24,13 @@ func sourceOf(cfg cluster.Config) (string, error) {
 // load reads this server's file.
 func (s *Server) load() (*cluster.Config, []string, error) {
 	cfg, notes, err := s.cfg.Load()
-	if err == nil {
-		cfg.Source, err = sourceOf(*cfg)
+	if err != nil {
+		return nil, nil, err
 	}
+	if err := checkScripts(s, cfg); err != nil {
+		return nil, nil, err
+	}
+	cfg.Source, err = sourceOf(*cfg)
 	return cfg, notes, err
 }
 
@@ -55,6 +59,9 @@ func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 
 // configure puts a configuration in force that the caller has read.
 func (s *Server) configure(ctx context.Context, who api.Caller, c cluster.Configure) (api.ReconfigureResponse, error) {
+	if err := checkScripts(s, c.Config); err != nil {
+		return api.ReconfigureResponse{}, err
+	}
 	old := s.Snapshot()
 	by := s.named(who)
 	_, index, err := s.proposeOf(ctx, by, &c)

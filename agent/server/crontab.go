@@ -44,7 +44,7 @@ func putCrontab(s *Server) func(context.Context, api.Caller, api.CrontabRequest)
 		put := &cluster.CrontabPut{UID: q.UID, Text: string(q.Text)}
 		var cmds []cluster.Command
 		for _, j := range q.Jobs {
-			spec, err := cronSpec(s, snap, who, &j)
+			spec, err := cronSpec(ctx, s, snap, who, &j)
 			if err != nil {
 				return out, onLines(err, j.First, j.Last)
 			}
@@ -75,7 +75,9 @@ func onLines(err error, first, last int) error {
 }
 
 // cronSpec is what a line of a crontab asks for, complete and with its first run, if a node could ever run it.
-func cronSpec(s *Server, snap *cluster.Snapshot, who api.Caller, j *api.CrontabJob) (*cluster.JobSpec, error) {
+func cronSpec(
+	ctx context.Context, s *Server, snap *cluster.Snapshot, who api.Caller, j *api.CrontabJob,
+) (*cluster.JobSpec, error) {
 	if j.Submit.Spec.Cron == nil {
 		return nil, cluster.Errorf(cluster.Invalid, "", "a job of a crontab says when it runs")
 	}
@@ -83,14 +85,15 @@ func cronSpec(s *Server, snap *cluster.Snapshot, who api.Caller, j *api.CrontabJ
 	if err != nil {
 		return nil, cluster.Errorf(cluster.Invalid, "", "%v", err)
 	}
-	spec, err := s.complete(who, j.Submit.Spec)
+	done, err := s.complete(ctx, who, &j.Submit, -1)
 	if err != nil {
 		return nil, err
 	}
+	spec := done.spec
 	if spec.Begin = when.Next(time.Now()); spec.Begin.IsZero() {
 		return nil, cluster.Errorf(cluster.Invalid, cluster.ErrBeginTime, "%s never comes", spec.Cron.When)
 	}
-	admitted, err := cluster.Admit(snap, who.Identity, spec)
+	admitted, err := cluster.Admit(snap, done.by, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,8 @@ type Errands struct {
 	Message func(*cluster.Errand, *cluster.Config) any
 	// Socket is where these programs find a server.
 	Socket string
+	// Filter runs the site's script; nil: there is none.
+	Filter JobFilter
 }
 
 // topicErrands is that there is something to be done outside.

@@ -73,7 +73,7 @@ func (s *Server) Routes(m *api.Mux) {
 	write(m, s, api.HoldJob)
 	write(m, s, api.RequeueJob)
 	write(m, s, api.SuspendJob)
-	write(m, s, api.UpdateJob)
+	handle(s, m, api.UpdateJob, updateJob(s))
 	write(m, s, api.TopJobs)
 	write(m, s, api.ChangeAccounts)
 	write(m, s, api.AmendJobs)
@@ -121,9 +121,14 @@ func write[C any, P interface {
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}
-		jobs, _ := values[0].([]cluster.JobID)
-		return api.WriteResponse{Index: index, Jobs: jobs}, nil
+		return written(values, index), nil
 	})
+}
+
+// written answers a command.
+func written(values []any, index uint64) api.WriteResponse {
+	jobs, _ := values[0].([]cluster.JobID)
+	return api.WriteResponse{Index: index, Jobs: jobs}
 }
 
 func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequest) (api.SubmitResponse, error) {
@@ -137,14 +142,15 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if err := s.settled(); err != nil {
 		return api.SubmitResponse{}, err
 	}
-	spec, err := s.complete(who, q.Spec)
+	asked := q.Spec
+	done, err := s.complete(ctx, who, &q, -1)
 	if err != nil {
 		return api.SubmitResponse{}, err
 	}
-	snap := s.Snapshot()
-	admitted, err := cluster.Admit(snap, who.Identity, spec)
+	spec, snap := done.spec, s.Snapshot()
+	admitted, err := cluster.Admit(snap, done.by, spec)
 	if err != nil {
-		return api.SubmitResponse{}, err
+		return api.SubmitResponse{}, saying(err, done.said)
 	}
 	cmd := &cluster.Submit{Spec: &spec, Key: q.Key}
 	bad := s.feasible(snap, &admitted)
@@ -153,16 +159,16 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	}
 	var cmds []cluster.Command
 	spec.Script, spec.Env = putBlob(snap, &cmds, q.Script), putBlob(snap, &cmds, q.Env)
-	values, index, err := s.propose(ctx, who.Identity, append(cmds, cmd)...)
+	values, index, err := s.propose(ctx, done.by, append(cmds, cmd)...)
 	if err != nil {
-		return api.SubmitResponse{}, err
+		return api.SubmitResponse{}, saying(err, done.said)
 	}
 	if bad != nil {
-		return api.SubmitResponse{}, bad
+		return api.SubmitResponse{}, saying(bad, done.said)
 	}
 	id := values[len(values)-1].(cluster.JobID)
 	s.slog.Info("job submitted", "job", id, "user", spec.User, "name", spec.Name)
-	return api.SubmitResponse{Job: id, Index: index, Ignored: ignored(&q.Spec, &spec)}, nil
+	return api.SubmitResponse{Job: id, Index: index, Ignored: ignored(&asked, &spec), Said: done.said}, nil
 }
 
 // submitted finds what a submission with this key has made, when it is made again: before it is looked at whether the job
@@ -206,38 +212,65 @@ func ignored(asked, is *cluster.JobSpec) (out []string) {
 	return out
 }
 
-// complete fills in who the job runs as, and leaves out what the site does not allow.
-func (s *Server) complete(who api.Caller, spec cluster.JobSpec) (cluster.JobSpec, error) {
-	if spec.UID != who.UID && !who.Operator() {
-		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
+// completed is a submission on its way into the log: what is asked, who asks it, and what the site says to them.
+type completed struct {
+	spec cluster.JobSpec
+	by   cluster.Identity
+	said []string
+}
+
+// complete fills in who the job runs as, has the site's plugins look at it, which may change all of q, and leaves out
+// what the site does not allow. part is the number of a component, below 0 in a job that has none.
+func (s *Server) complete(ctx context.Context, who api.Caller, q *api.SubmitRequest, part int) (
+	done completed, err error,
+) {
+	if err := owner(s, who, &q.Spec); err != nil {
+		return done, err
 	}
-	if err := cluster.CheckRights(who.Identity, &spec); err != nil {
-		return spec, err
+	if done.by, done.said, err = filter(ctx, s, who, q, part); err != nil {
+		return done, err
+	}
+	done.spec = q.Spec
+	return done, saying(allow(s, who, &done.spec), done.said)
+}
+
+// owner fills in who the job runs as.
+func owner(s *Server, who api.Caller, spec *cluster.JobSpec) error {
+	if spec.UID != who.UID && !who.Operator() {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
+	}
+	if err := cluster.CheckRights(who.Identity, spec); err != nil {
+		return err
 	}
 	u, err := s.userOf(who, spec.UID)
 	if err != nil {
-		return spec, err
+		return err
 	}
 	spec.User, spec.Groups = u.name, u.groups
 	if spec.GID != u.gid && !slices.Contains(u.groups, spec.GID) && !who.Operator() && spec.GID != who.GID {
-		return spec, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %s is not in group %d", u.name, spec.GID)
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %s is not in group %d", u.name, spec.GID)
 	}
 	spec.Group = groupName(spec.GID)
+	return nil
+}
+
+// allow leaves out what the site does not allow, and refuses what can not be.
+func allow(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if spec.Layout = spec.Layout.Clone(); !s.Snapshot().Config().SpecUse {
 		spec.CoreSpec, spec.ThreadSpec = nil, nil
 	} else if spec.Specializes() {
 		spec.Sharing = cluster.ShareExclusive
 	}
-	if err := cluster.CheckEntry(s.Snapshot(), &spec); err != nil {
-		return spec, err
+	if err := cluster.CheckEntry(s.Snapshot(), spec); err != nil {
+		return err
 	}
-	if err := cluster.LimitMemory(s.Snapshot(), &spec); err != nil {
-		return spec, err
+	if err := cluster.LimitMemory(s.Snapshot(), spec); err != nil {
+		return err
 	}
-	if err := cluster.CheckTimes(time.Now(), &spec); err != nil {
-		return spec, err
+	if err := cluster.CheckTimes(time.Now(), spec); err != nil {
+		return err
 	}
-	return spec, s.admitGroups(who, &spec)
+	return s.admitGroups(who, spec)
 }
 
 // admitGroups refuses a job all of whose partitions are for other groups (AllowGroups), with EnforcePartLimits=ALL one of which one is. Groups are known to
@@ -288,22 +321,23 @@ func (s *Server) feasible(snap *cluster.Snapshot, spec *cluster.JobSpec) *cluste
 	return s.judge.Feasible(snap, spec, time.Now())
 }
 
-func (s *Server) testJob(_ context.Context, who api.Caller, q api.SubmitRequest) (api.TestResponse, error) {
-	spec, err := s.complete(who, q.Spec)
+func (s *Server) testJob(ctx context.Context, who api.Caller, q api.SubmitRequest) (api.TestResponse, error) {
+	asked := q.Spec
+	done, err := s.complete(ctx, who, &q, -1)
 	if err != nil {
 		return api.TestResponse{}, err
 	}
 	snap := s.Snapshot()
-	spec, err = cluster.Admit(snap, who.Identity, spec)
+	spec, err := cluster.Admit(snap, done.by, done.spec)
 	if err != nil {
-		return api.TestResponse{}, err
+		return api.TestResponse{}, saying(err, done.said)
 	}
 	if bad := s.feasible(snap, &spec); bad != nil {
-		return api.TestResponse{}, bad
+		return api.TestResponse{}, saying(bad, done.said)
 	}
 	out, err := s.testStart(snap, who, &spec)
-	out.Ignored = ignored(&q.Spec, &spec)
-	return out, err
+	out.Ignored, out.Said = ignored(&asked, &spec), done.said
+	return out, saying(err, done.said)
 }
 
 // waitAfter returns the snapshot once the given index is applied.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dev.muster/api"
@@ -24,64 +25,75 @@ func (s *Server) submitHet(ctx context.Context, who api.Caller, q api.HetRequest
 		return none, err
 	}
 	snap := s.Snapshot()
-	c, err := s.completeHet(snap, who, q)
+	asked := slices.Clone(q.Specs)
+	c, done, err := s.completeHet(ctx, snap, who, &q)
 	if err != nil {
 		return none, err
 	}
 	var cmds []cluster.Command
 	c.Specs[0].Script, c.Specs[0].Env = putBlob(snap, &cmds, q.Script), putBlob(snap, &cmds, q.Env)
-	values, index, err := s.propose(ctx, who.Identity, append(cmds, c)...)
+	values, index, err := s.propose(ctx, done.by, append(cmds, c)...)
 	if err != nil {
-		return none, err
+		return none, saying(err, done.said)
 	}
 	id := values[len(values)-1].(cluster.JobID)
 	s.slog.Info("heterogeneous job submitted", "job", id, "user", c.Specs[0].User, "components", len(c.Specs))
-	out := api.SubmitResponse{Job: id, Index: index}
+	out := api.SubmitResponse{Job: id, Index: index, Said: done.said}
 	for k, spec := range c.Specs {
-		out.Ignored = append(out.Ignored, ignored(&q.Specs[k], spec)...)
+		out.Ignored = append(out.Ignored, ignored(&asked[k], spec)...)
 	}
 	return out, nil
 }
 
-// completeHet fills in who the components run as, and refuses what can never run.
-func (s *Server) completeHet(snap *cluster.Snapshot, who api.Caller, q api.HetRequest) (*cluster.SubmitHet, error) {
-	c := &cluster.SubmitHet{Key: q.Key}
-	for _, spec := range q.Specs {
-		one, err := s.complete(who, spec)
-		if err != nil {
-			return nil, err
+// completeHet fills in who the components run as, and refuses what can never run. The site's script sees each of them;
+// the first has the job's script.
+func (s *Server) completeHet(ctx context.Context, snap *cluster.Snapshot, who api.Caller, q *api.HetRequest) (
+	*cluster.SubmitHet, completed, error,
+) {
+	c, all := &cluster.SubmitHet{Key: q.Key}, completed{by: who.Identity}
+	for k, spec := range q.Specs {
+		one := api.SubmitRequest{Spec: spec, Script: q.Script, Env: q.Env}
+		done, err := s.complete(ctx, who, &one, k)
+		if all.said = append(all.said, done.said...); err != nil {
+			return nil, all, err
 		}
-		c.Specs = append(c.Specs, &one)
+		if k == 0 {
+			q.Script, q.Env = one.Script, one.Env
+		}
+		all.by.Admin = all.by.Admin || done.by.Admin
+		c.Specs = append(c.Specs, &done.spec)
 	}
-	admitted, err := cluster.AdmitHet(snap, who.Identity, c.Specs)
+	admitted, err := cluster.AdmitHet(snap, all.by, c.Specs)
 	if err != nil {
-		return nil, err
+		return nil, all, saying(err, all.said)
 	}
 	for k := range admitted {
 		if bad := s.feasible(snap, &admitted[k]); bad != nil {
-			return nil, bad
+			return nil, all, saying(bad, all.said)
 		}
 	}
-	return c, nil
+	return c, all, nil
 }
 
 // testHet tells when a heterogeneous job would start if it were submitted now.
-func (s *Server) testHet(_ context.Context, who api.Caller, q api.HetRequest) (api.TestResponse, error) {
+func (s *Server) testHet(ctx context.Context, who api.Caller, q api.HetRequest) (api.TestResponse, error) {
 	var out api.TestResponse
 	snap := s.Snapshot()
-	c, err := s.completeHet(snap, who, q)
+	asked := slices.Clone(q.Specs)
+	c, done, err := s.completeHet(ctx, snap, who, &q)
 	if err != nil {
 		return out, err
 	}
+	out.Said = done.said
 	s.foreMu.Lock()
 	defer s.foreMu.Unlock()
-	starts, lead, err := sched.TestHet(snap, time.Now(), who.Identity, c.Specs)
+	starts, lead, err := sched.TestHet(snap, time.Now(), done.by, c.Specs)
 	if err != nil {
 		return out, err
 	}
 	out.Job = lead
 	for k, st := range starts {
-		out.Ignored = append(out.Ignored, ignored(&q.Specs[k], c.Specs[k])...)
+		out.Ignored = append(out.Ignored, ignored(&asked[k], c.Specs[k])...)
 		if st.Alloc == nil {
 			return out, cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig, "component %d can not start in the foreseeable future: it would wait for %s", k, st.Why)
 		}

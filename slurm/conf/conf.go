@@ -57,6 +57,7 @@ var besides = [...]struct {
 }{
 	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
 	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {"plugstack.conf", nil, (*reader).plugstack},
+	{submitScript, nil, readScript},
 }
 
 // plugstack tells that the plugins of a plugstack.conf have no effect.
@@ -89,8 +90,9 @@ func Beside(name string) bool {
 // secretKeys are not kept: all users see the configuration, and muster has no use for them.
 const secretKeys = " accountingstoragepass jobcomppass storagepass "
 
-// Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf, slurmdbd.conf
-// and plugstack.conf if they are there. The notes say what was not understood or has no effect.
+// Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf,
+// slurmdbd.conf, plugstack.conf and job_submit.lua if they are there. The notes say what was not
+// understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
 	return cfg, notes, err
@@ -420,8 +422,12 @@ func (r *reader) inactiveLimit(file string, n int, p pair) {
 // simple reads a key whose value is kept as it stands, or is about the order and the rank of jobs, and reports whether it is one.
 func (r *reader) simple(file string, n int, p pair) bool {
 	c := r.cfg
-	if p.key == "mpidefault" {
+	switch p.key {
+	case "mpidefault":
 		processManager(r, file, n, p)
+		return true
+	case "jobsubmitplugins":
+		readPlugins(r, file, n, p)
 		return true
 	}
 	if to := placeOf(textKeys[:], p.key, c); to != nil {
@@ -694,6 +700,7 @@ func (r *reader) finish() {
 	r.settlePreempt()
 	r.settleRetention()
 	r.settleJobComp()
+	settleScripts(r)
 	for _, p := range cfg.Partitions {
 		if p.Default {
 			return

@@ -37,7 +37,7 @@ func Write(cfg *cluster.Config) (out []File) {
 			out = append(out, f)
 		}
 	}
-	return out
+	return append(out, scriptFiles(cfg)...)
 }
 
 // Spell writes a key of slurm.conf as its manual does; one that it does not know stays as it is.

@@ -156,7 +156,7 @@ func showErrnum(c *control, args []string) int {
 	if err != nil {
 		return c.complain("numeric arguments required for keyword:errnumstr")
 	}
-	_, _ = c.out.WriteString(errnumText(n) + "\n")
+	_, _ = c.out.WriteString(front.ErrnumText(n) + "\n")
 	return 0
 }
 

@@ -33,7 +33,23 @@ func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 		away = 1
 	}
 	atomic.StoreUint32(&s.away, away)
+	s.sayWords(r, err)
 	return r, err
+}
+
+// sayWords tells what the site's script says to the user: of what is refused as an error.
+func (s *Sys) sayWords(r any, err error) {
+	var e *api.Error
+	if errors.As(err, &e) {
+		for _, line := range e.Said {
+			s.Say("error: %s", line)
+		}
+	}
+	if w, ok := r.(interface{ Words() []string }); ok && err == nil {
+		for _, line := range w.Words() {
+			s.Say("%s", line)
+		}
+	}
 }
 
 // Unanswered reports whether the daemon did not answer the last call.

@@ -87,8 +87,8 @@ func TestSubmitDoubt(t *testing.T) {
 		{"nobody knows, then nobody leads", []any{uncertain, noLeader}, "", "", true},
 		{"the daemon is stopping", []any{cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "stopping"), gone, made}, "", "Submitted batch job 7", false},
 		{"nobody leads", []any{noLeader}, "", "no server leads", false},
-		{"refused", []any{denied}, "", "invalid partition", false},
-		{"refused when it was made again", []any{nil, denied}, "", "invalid partition", false},
+		{"refused", []any{denied}, "", "Invalid partition name specified", false},
+		{"refused when it was made again", []any{nil, denied}, "", "Invalid partition name specified", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package control
+package front
 
 import (
 	"strconv"
@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// errnumText is the text of an error number: the system's, or Slurm's, of which many are never met here.
-func errnumText(n int) string {
+// ErrnumText is the text of an error number: the system's, or Slurm's, of which many are never met here.
+func ErrnumText(n int) string {
 	number := strconv.Itoa(n)
 	if n > 0 && n < firstSlurmErr {
 		if text := syscall.Errno(n).Error(); !strings.HasPrefix(text, "errno ") {

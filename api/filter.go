@@ -1,0 +1,11 @@
+package api
+
+import "dev.muster/cluster"
+
+// FilterScene is what the site's script is told when it looks at a submission or a change (server.JobFilter). It does
+// not travel.
+type FilterScene struct {
+	Snap *cluster.Snapshot
+	By   uint32               // who asks
+	Open []*cluster.Partition // that the user may use
+}
