@@ -50,7 +50,8 @@ type pages struct {
 	leads         func() bool
 	panics        func() uint64    // defects that Apply has met
 	heard         func() time.Time // of the leader
-	watching      atomic.Int64     // pages that follow the cluster
+	stats         *stats
+	watching      atomic.Int64 // pages that follow the cluster
 	sessions      *sessions
 	logOut        func(context.Context, *session) // everywhere
 	call          CallAs
@@ -63,7 +64,7 @@ type pages struct {
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, panics: s.panics.Load, heard: s.heard, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict}
+	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict}
 	return p.handler()
 }
 

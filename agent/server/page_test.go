@@ -21,7 +21,7 @@ import (
 // pageServer is the pages of a server with a state of its own.
 func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 	state := cluster.NewState()
-	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true }, panics: func() uint64 { return 0 },
+	s := &pages{name: "s1", version: "v", log: slog.New(slog.NewTextHandler(io.Discard, nil)), snapshot: state.Snapshot, leads: func() bool { return true }, panics: func() uint64 { return 0 }, stats: newStats(),
 		servers: func() []api.Server { return []api.Server{{Name: "s1", Leader: true, Voter: true}} }, heard: time.Now, sessions: newSessions(func() *cluster.CA { return nil }), events: newEventLog(maxFeed)}
 	s.logOut = func(_ context.Context, in *session) { s.sessions.end(in.ID, in.Until, time.Now()) }
 	n := uint64(0)
@@ -217,7 +217,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("3 nodes keep 4 of 64 CPUs each, but jobs can have, of\n%s", body)
 	}
 	for path, want := range map[string]string{"/metrics": "slurm_jobs_running 0", "/metrics/jobs": "slurm_jobs_configuring 3", "/metrics/nodes": `slurm_node_gpus_alloc{node="n00001"} 8`,
-		"/metrics/partitions": `slurm_partition_jobs_pending{partition="main"} 2`, "/metrics/scheduler": "slurm_sched_queue_len 2", "/metrics/jobs-users-accts": `slurm_user_jobs_gpus_alloc{user="a\"><img src=x>"} 24`} {
+		"/metrics/partitions": `slurm_partition_jobs_pending{partition="main"} 2`, "/metrics/scheduler": "slurm_schedule_queue_len 2", "/metrics/jobs-users-accts": `slurm_user_jobs_gpus_alloc{username="a\"><img src=x>"} 24`} {
 		body := get(t, h, "GET", path).Body.String()
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("%s: %q is not in\n%s", path, want, body)

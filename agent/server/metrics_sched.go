@@ -1,0 +1,198 @@
+package server
+
+import (
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// counted is a copy of what this server has counted.
+func (s *stats) counted() (jobs api.JobCounts, cycles api.CycleCounts, calls []api.CallCount, since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		calls = append(calls, *c)
+	}
+	slices.SortFunc(calls, func(a, b api.CallCount) int { return strings.Compare(a.Name, b.Name) })
+	return s.jobs, s.cycles, calls, s.since
+}
+
+// schedulerMetrics are those of sdiag. One pass here does what Slurm does in two: what it counts of backfill apart is
+// the pass as well, and its exits and tables have nothing to count.
+func (s *pages) schedulerMetrics(m *series, snap *cluster.Snapshot) {
+	jobs, c, _, _ := s.stats.counted()
+	mean := func(sum float64) float64 { return sum / float64(max(c.Count, 1)) }
+	micros := func(d time.Duration) float64 { return float64(d.Microseconds()) }
+	waiting, running := 0.0, 0.0
+	for j := range snap.Jobs() {
+		switch j.Phase {
+		case cluster.Pending:
+			waiting += float64(max(j.Tasks.Len(), 1))
+		case cluster.Running, cluster.Starting:
+			running++
+		}
+	}
+	for _, v := range [...]struct {
+		name, help string
+		value      float64
+	}{
+		{"schedule_cycle_cnt", "passes of the scheduler", float64(c.Count)},
+		{"schedule_cycle_last", "microseconds of the last pass", micros(c.Last)},
+		{"schedule_cycle_max", "microseconds of the longest pass", micros(c.Max)},
+		{"schedule_cycle_tot", "microseconds of all passes", micros(c.Sum)},
+		{"schedule_cycle_depth", "jobs that were looked at in all passes", float64(c.Depth)},
+		{"schedule_queue_len", "records in the queue", float64(snap.QueueLen())},
+		{"sched_mean_cycle", "microseconds of a pass", mean(micros(c.Sum))},
+		{"sched_mean_depth_cycle", "jobs that a pass looks at", mean(float64(c.Depth))},
+		{"sched_exit_end", "passes that came to the end of the queue", float64(c.Count)},
+		{"bf_active", "1 while a pass of backfill goes on", 0},
+		{"bf_cycle_cnt", "passes that look behind the first job that waits: all", float64(c.Count)},
+		{"bf_cycle_last", "microseconds of the last pass", micros(c.Last)},
+		{"bf_cycle_max", "microseconds of the longest pass", micros(c.Max)},
+		{"bf_cycle_tot", "microseconds of all passes", micros(c.Sum)},
+		{"bf_mean_cycle", "microseconds of a pass", mean(micros(c.Sum))},
+		{"bf_depth_tot", "jobs that were looked at in all passes", float64(c.Depth)},
+		{"bf_depth_mean", "jobs that a pass looks at", mean(float64(c.Depth))},
+		{"bf_last_depth", "jobs that the last pass looked at", float64(c.Queue)},
+		{"bf_queue_len", "jobs that waited in the last pass", float64(c.Queue)},
+		{"bf_queue_len_tot", "their sum over all passes", float64(c.Depth)},
+		{"bf_queue_len_mean", "jobs that wait in a pass", mean(float64(c.Depth))},
+		{"bf_when_last_cycle", "when the last pass began, in seconds since 1970", seconds(c.At)},
+		{"backfilled_jobs", "jobs that started before others of higher priority", float64(jobs.Backfilled)},
+		{"sdiag_jobs_submitted", "jobs submitted since this server counts", float64(jobs.Submitted)},
+		{"sdiag_jobs_started", "jobs started since then", float64(jobs.Started)},
+		{"sdiag_jobs_completed", "jobs completed since then", float64(jobs.Completed)},
+		{"sdiag_jobs_canceled", "jobs cancelled since then", float64(jobs.Canceled)},
+		{"sdiag_jobs_failed", "jobs failed since then", float64(jobs.Failed)},
+		{"sdiag_jobs_pending", "jobs that wait", waiting},
+		{"sdiag_jobs_running", "jobs that run", running},
+		{"sdiag_job_states_ts", "when they were counted, in seconds since 1970", seconds(time.Now())},
+		{"sched_stats_timestamp", "when this was told, in seconds since 1970", seconds(time.Now())},
+		{"server_thread_cnt", "threads of this server's work", float64(runtime.NumGoroutine())},
+		{"agent_cnt", "calls of servers to nodes: nodes ask servers", 0},
+		{"agent_queue_size", "calls that wait to be made again", 0},
+		{"agent_thread_cnt", "threads of such calls", 0},
+		{"slurmdbd_queue_size", "records that wait for a database daemon: there is none", 0},
+	} {
+		m.put("slurm_"+v.name, v.help, v.value)
+	}
+	m.put("muster_server_leads", "1 at the server that leads", float64(b2i(s.leads())), "server", s.name)
+	m.put("muster_log_index", "log index of this server's state", float64(snap.Index), "server", s.name)
+	m.put("muster_log_level", "level of what the log holds: it rises when all servers know it",
+		float64(snap.Level()), "server", s.name)
+	m.put("muster_apply_panics", "commands that met a defect of muster, since this server began",
+		float64(s.panics()), "server", s.name)
+	m.put("muster_servers", "members of the server group", float64(len(s.servers())))
+}
+
+// seconds is a time since 1970, 0 if it is none.
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
+
+// ownMetrics are those of this server's process, and rates of what it does.
+func (s *pages) ownMetrics(m *series, _ *cluster.Snapshot) {
+	jobs, c, calls, since := s.stats.counted()
+	m.put("muster_build_info", "1; its labels say which program this is", 1, "version", s.version, "go", runtime.Version())
+	m.put("muster_counting_since_seconds", "since when this server counts, in seconds since 1970", seconds(since), "server", s.name)
+	m.put("process_resident_memory_bytes", "memory of this process", resident())
+	m.put("go_goroutines", "threads of this server's work", float64(runtime.NumGoroutine()))
+	for _, v := range [...]struct {
+		name string
+		n    int
+	}{{"submitted", jobs.Submitted}, {"started", jobs.Started}, {"completed", jobs.Completed}, {"cancelled", jobs.Canceled},
+		{"failed", jobs.Failed}, {"backfilled", jobs.Backfilled}} {
+		m.count("muster_jobs_"+v.name+"_total", "jobs, since this server counts", float64(v.n), "server", s.name)
+	}
+	m.count("muster_passes_total", "passes of the scheduler at this server", float64(c.Count), "server", s.name)
+	m.count("muster_pass_seconds_total", "how long they took", c.Sum.Seconds(), "server", s.name)
+	for _, one := range calls {
+		m.count("muster_calls_total", "calls that this server answered", float64(one.N), "call", one.Name)
+	}
+	for _, one := range calls {
+		m.count("muster_call_seconds_total", "how long they took", one.Time.Seconds(), "call", one.Name)
+	}
+}
+
+// resident is how many bytes of memory this process has.
+func resident() float64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	words := strings.Fields(string(text))
+	if len(words) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseFloat(words[1], 64)
+	return pages * float64(os.Getpagesize())
+}
+
+// compatMetrics are names of the exporter that most sites run beside Slurm (github.com/vpenso/prometheus-slurm-
+// exporter), so that dashboards made for it go on.
+func compatMetrics(m *series, snap *cluster.Snapshot) {
+	var jobs jobSums
+	users, accounts := sums{}, sums{}
+	blocked := 0.0
+	for j := range snap.Jobs() {
+		jobs.add(j)
+		users.add(j.Spec.User, j)
+		accounts.add(j.Spec.Account, j)
+		if j.Phase == cluster.Pending && strings.HasPrefix(string(j.Wait), "Dependency") {
+			blocked += float64(max(1, j.Tasks.Len()))
+		}
+	}
+	for _, word := range [...]string{"pending", "running", "suspended", "cancelled", "completing", "completed", "configuring",
+		"failed", "timeout", "preempted"} {
+		m.put("slurm_queue_"+word, "jobs in this state", jobs.words[word])
+	}
+	m.put("slurm_queue_node_fail", "jobs in this state", jobs.words["node_failed"])
+	m.put("slurm_queue_pending_dependency", "pending jobs that wait for others", blocked)
+	var all nodeSums
+	list, other := nodesSeen(snap), 0.0
+	for i := range list {
+		if all.add(&list[i]); !list[i].Usable() {
+			other += float64(list[i].cpus() - list[i].Load.CPUs.Len())
+		}
+	}
+	m.put("slurm_cpus_total", "CPUs", all.cpus)
+	m.put("slurm_cpus_alloc", "CPUs in use", all.usedCPUs)
+	m.put("slurm_cpus_other", "CPUs of nodes out of service", other)
+	m.put("slurm_cpus_idle", "CPUs that nobody uses", all.cpus-all.usedCPUs-other)
+	m.put("slurm_gpus_total", "GPUs", all.gpus)
+	m.put("slurm_gpus_alloc", "GPUs in use", all.usedGPUs)
+	m.put("slurm_gpus_idle", "GPUs that nobody uses", all.gpus-all.usedGPUs)
+	m.put("slurm_gpus_utilization", "of all GPUs those in use", all.usedGPUs/max(all.gpus, 1))
+	for i, w := range nodeWords {
+		if name := compatNodes[w.word]; name != "" {
+			m.put("slurm_nodes_"+name, "nodes in this state", all.words[i])
+		}
+	}
+	compatOwners(m, "account", accounts)
+	compatOwners(m, "user", users)
+}
+
+// compatNodes are that exporter's words for nodes.
+var compatNodes = map[string]string{"alloc": "alloc", "completing": "comp", "down": "down", "drain": "drain", "fail": "fail",
+	"idle": "idle", "maint": "maint", "mixed": "mix", "resv": "resv"}
+
+// compatOwners are the jobs of accounts or users.
+func compatOwners(m *series, kind string, of sums) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		t := of[name]
+		for _, word := range [...]string{"pending", "running", "suspended"} {
+			m.put("slurm_"+kind+"_jobs_"+word, "jobs in this state", t.words[word], kind, name)
+		}
+		m.put("slurm_"+kind+"_cpus_running", "CPUs in use", t.cpus, kind, name)
+	}
+}
